@@ -114,6 +114,45 @@ static bool put(struct oct_hdf5_image *image, uint64_t offset, const unsigned ch
     return true;
 }
 
+static enum oct_err write_fully(int fd, const unsigned char *bytes, size_t n_bytes, uint64_t offset,
+                                const char *path, struct oct_error *err)
+{
+    while (n_bytes > 0) {
+        ssize_t n = TEMP_FAILURE_RETRY(pwrite(fd, bytes, n_bytes, (off_t)offset));
+        if (n <= 0)
+            return oct_fail_errno(err, OCT_E_IO, n < 0 ? errno : EIO,
+                                  "%s: cannot write %zu bytes of metadata at byte %llu", path,
+                                  n_bytes, (unsigned long long)offset);
+        bytes += n;
+        n_bytes -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return OCT_OK;
+}
+
+/* Pages that hold a part of these bytes would hide them, so they get them too. */
+static bool put_through(struct oct_hdf5_image *image, uint64_t offset, const unsigned char *bytes,
+                        size_t n_bytes)
+{
+    const uint64_t end = offset + n_bytes;
+    if (write_fully(image->raw_fd, bytes, n_bytes, offset, "", NULL) != OCT_OK) {
+        if (!image->raw_errno)
+            image->raw_errno = errno;
+        return false;
+    }
+    for (size_t at = find(image, offset / PAGE * PAGE); at < image->n_pages; at++) {
+        const struct oct_hdf5_page *page = &image->pages[at];
+        const uint64_t from = page->offset > offset ? page->offset : offset;
+        const uint64_t to = page->offset + PAGE < end ? page->offset + PAGE : end;
+        if (from >= to)
+            break;
+        memcpy(page->bytes + (from - page->offset), bytes + (from - offset), (size_t)(to - from));
+    }
+    image->base_bytes = end > image->base_bytes ? end : image->base_bytes;
+    image->end = end > image->end ? end : image->end;
+    return true;
+}
+
 static bool get(const struct oct_hdf5_image *image, uint64_t offset, unsigned char *bytes,
                 size_t n_bytes)
 {
@@ -199,10 +238,13 @@ static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_
                            size_t n_bytes, const void *bytes)
 {
     struct oct_hdf5_image *image = ((struct handle *)file)->image;
-    (void)type;
     (void)transfer;
     if (address > MAX_ADDRESS || n_bytes > MAX_ADDRESS - address)
         return -1;
+    if (image->raw_fd >= 0 && type == H5FD_MEM_DRAW) {
+        image->failed |= !put_through(image, address, bytes, n_bytes);
+        return 0;
+    }
     /* The failure is kept for the owner and hidden from libhdf5, which could neither close nor
      * forget a file that it failed to flush. */
     image->failed |= !put(image, address, bytes, n_bytes);
@@ -248,6 +290,13 @@ void oct_hdf5_image_init(struct oct_hdf5_image *image, int base_fd, uint64_t bas
 {
     *image =
         (struct oct_hdf5_image){.base_fd = base_fd, .base_bytes = base_bytes, .end = base_bytes};
+    image->raw_fd = -1;
+}
+
+void oct_hdf5_image_write_through(struct oct_hdf5_image *image, int fd)
+{
+    image->raw_fd = image->base_fd = fd;
+    image->base_bytes = 0;
 }
 
 void oct_hdf5_image_put(struct oct_hdf5_image *image, uint64_t offset, const void *bytes,
@@ -274,22 +323,6 @@ hid_t oct_hdf5_image_open(struct oct_hdf5_image *image, unsigned flags, uint64_t
     if (id >= 0)
         H5FDunregister(id); /* an open file keeps it */
     return file;
-}
-
-static enum oct_err write_fully(int fd, const unsigned char *bytes, size_t n_bytes, uint64_t offset,
-                                const char *path, struct oct_error *err)
-{
-    while (n_bytes > 0) {
-        ssize_t n = TEMP_FAILURE_RETRY(pwrite(fd, bytes, n_bytes, (off_t)offset));
-        if (n <= 0)
-            return oct_fail_errno(err, OCT_E_IO, n < 0 ? errno : EIO,
-                                  "%s: cannot write %zu bytes of metadata at byte %llu", path,
-                                  n_bytes, (unsigned long long)offset);
-        bytes += n;
-        n_bytes -= (size_t)n;
-        offset += (uint64_t)n;
-    }
-    return OCT_OK;
 }
 
 /* Pages that lie side by side, up to number `end`, as many as the buffer holds: copies them and

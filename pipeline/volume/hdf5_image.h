@@ -10,6 +10,8 @@
  *
  * Files that the open one points at (external links, virtual datasets) cannot be opened through it.
  *
+ * Values of datasets may be too many for memory: oct_hdf5_image_write_through.
+ *
  * Included by the volume files of this room only: it shows HDF5's types. Under the lock of
  * hdf5_lock.h where it says so. */
 #ifndef OCT_PIPELINE_VOLUME_HDF5_IMAGE_H
@@ -29,6 +31,8 @@ struct oct_hdf5_image {
     int base_fd; /* borrowed; -1: it begins empty */
     uint64_t base_bytes;
     uint64_t end;                /* its length */
+    int raw_fd;                  /* borrowed; values of datasets go there at once; -1: none */
+    int raw_errno;               /* of the first write there that failed */
     bool failed;                 /* a request of libhdf5 failed: the contents are not valid */
     struct oct_hdf5_page *pages; /* those that were written, rising */
     size_t n_pages, room;
@@ -36,6 +40,11 @@ struct oct_hdf5_image {
 
 /* base_fd -1: an empty file; else a regular file of base_bytes, which nobody changes meanwhile. */
 void oct_hdf5_image_init(struct oct_hdf5_image *image, int base_fd, uint64_t base_bytes);
+
+/* From now on the values of datasets are written to fd at once, an empty regular file, and read back
+ * from there; the pages hold only what describes them, for oct_hdf5_image_store into the same fd. A
+ * write that fails sets `failed` and raw_errno, and libhdf5 hears nothing of it. */
+void oct_hdf5_image_write_through(struct oct_hdf5_image *image, int fd);
 
 /* Replaces bytes while its file is closed; `failed` when memory runs out. */
 void oct_hdf5_image_put(struct oct_hdf5_image *image, uint64_t offset, const void *bytes,

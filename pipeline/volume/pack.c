@@ -1,0 +1,399 @@
+#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
+#include "pipeline/volume/pack.h"
+
+#include "pipeline/base/clock.h"
+#include "pipeline/volume/closed.h"
+#include "pipeline/volume/hdf5_copy.h"
+#include "pipeline/volume/hdf5_lock.h"
+#include "pipeline/volume/hdf5_probe.h"
+#include "pipeline/volume/pack_array.h"
+#include "pipeline/volume/volume.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MOST_THREADS 64
+
+struct pack {
+    const char *in, *out;
+    const struct oct_volume_pack_options *options;
+    struct oct_volume_pack_report *report;
+    int in_fd, out_fd;
+    uint64_t in_bytes;
+    struct oct_volume_reader *reader; /* for the rows' checksums */
+    struct oct_hdf5_image from_image, to_image;
+    hid_t from, to;
+    haddr_t spectra, bscans; /* where these arrays are described, whatever their other names */
+    struct oct_hdf5_copy copy;
+    struct oct_pack_array *arrays;
+    unsigned n, room;
+    uint64_t done, all; /* bytes of progress */
+};
+
+/* ---- what is packed ---- */
+
+static enum oct_err add(struct pack *p, const char *name, hid_t dataset,
+                        struct oct_pack_array **added, struct oct_error *err)
+{
+    struct oct_pack_array a;
+    H5O_info_t info;
+    *added = NULL;
+    if (!oct_pack_array_plan(&a, dataset))
+        return OCT_OK;
+    if (p->n == p->room) {
+        const unsigned room = p->room ? 2 * p->room : 16;
+        struct oct_pack_array *arrays = realloc(p->arrays, room * sizeof(*arrays));
+        if (!arrays)
+            return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", p->in);
+        p->arrays = arrays;
+        p->room = room;
+    }
+    if (H5Oget_info2(dataset, &info, H5O_INFO_BASIC) >= 0)
+        a.is = info.addr == p->spectra  ? OCT_PACK_SPECTRA
+               : info.addr == p->bscans ? OCT_PACK_BSCANS
+                                        : OCT_PACK_OTHER;
+    a.name = strdup(name);
+    if (!a.name)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", p->in);
+    p->arrays[p->n] = a;
+    *added = &p->arrays[p->n++];
+    p->report->values_bytes += a.dims[0] * a.row_bytes;
+    return OCT_OK;
+}
+
+/* oct_hdf5_copy's. */
+static enum oct_err make(void *context, const char *name, hid_t dataset, bool *is_made,
+                         struct oct_error *err)
+{
+    struct pack *p = context;
+    struct oct_pack_array *a;
+    const enum oct_err e = add(p, name, dataset, &a, err);
+    if (e || !a)
+        return e;
+    const hid_t made = oct_pack_array_make(a, dataset, p->to, p->options->level);
+    if (made < 0)
+        return oct_fail(err, OCT_E_IO, "%s: %s: cannot be made in the copy", p->in, name);
+    H5Dclose(made);
+    *is_made = true;
+    return OCT_OK;
+}
+
+/* ---- the look of a child: everything but the values ---- */
+
+static enum oct_err make_empty(void *context, const char *name, hid_t dataset, bool *is_made,
+                               struct oct_error *err)
+{
+    const hid_t file = *(const hid_t *)context;
+    const hid_t stored = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    const hid_t type = stored < 0 ? H5I_INVALID_HID : H5Tcopy(stored);
+    const hid_t made = type < 0 || space < 0 ? H5I_INVALID_HID
+                                             : H5Dcreate2(file, name, H5T_STD_U8LE, space,
+                                                          H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    H5Dget_storage_size(dataset);
+    *is_made = made >= 0;
+    if (made >= 0)
+        H5Dclose(made);
+    if (type >= 0)
+        H5Tclose(type);
+    if (space >= 0)
+        H5Sclose(space);
+    if (stored >= 0)
+        H5Tclose(stored);
+    return *is_made ? OCT_OK : oct_fail(err, OCT_E_FORMAT, "%s: damaged", name);
+}
+
+static void look(const char *path)
+{
+    struct stat st;
+    struct oct_hdf5_image from, to;
+    char reason[160];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return;
+    oct_hdf5_image_init(&from, fd, (uint64_t)st.st_size);
+    oct_hdf5_image_init(&to, -1, 0);
+    hid_t file = oct_hdf5_image_open(&to, H5F_ACC_TRUNC, 1, reason, sizeof(reason));
+    struct oct_hdf5_copy copy = {
+        .path = path,
+        .from = oct_hdf5_image_open(&from, H5F_ACC_RDONLY, 1, reason, sizeof(reason)),
+        .to = file,
+        .make = make_empty,
+        .context = &file,
+    };
+    if (copy.from >= 0 && copy.to >= 0 && oct_hdf5_copy_objects(&copy, NULL) == OCT_OK)
+        oct_hdf5_copy_attributes(&copy, NULL);
+}
+
+/* ---- opening ---- */
+
+static uint64_t on_disk(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
+static haddr_t address_of(hid_t file, const char *name)
+{
+    H5O_info_t info;
+    return H5Lexists(file, name, H5P_DEFAULT) > 0 &&
+                   H5Oget_info_by_name2(file, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) >= 0
+               ? info.addr
+               : HADDR_UNDEF;
+}
+
+/* Under the lock. */
+static enum oct_err open_files(struct pack *p, struct oct_error *err)
+{
+    struct stat st;
+    char reason[160] = "";
+    enum oct_err e = oct_hdf5_probe(p->in, look, err);
+    if (e)
+        return e;
+    if (fstat(p->in_fd, &st) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be read", p->in);
+    p->in_bytes = (uint64_t)st.st_size;
+    p->out_fd = (int)TEMP_FAILURE_RETRY(
+        open(p->out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0777));
+    if (p->out_fd < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", p->out);
+    oct_hdf5_image_init(&p->from_image, p->in_fd, p->in_bytes);
+    oct_hdf5_image_init(&p->to_image, -1, 0);
+    oct_hdf5_image_write_through(&p->to_image, p->out_fd);
+    p->from = oct_hdf5_image_open(&p->from_image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
+    if (p->from < 0)
+        return oct_fail(err, OCT_E_FORMAT, "%s: damaged HDF5 file: %s", p->in, reason);
+    p->spectra = address_of(p->from, "/spectra");
+    p->bscans = address_of(p->from, "/bscans");
+    p->to = oct_hdf5_image_open(&p->to_image, H5F_ACC_TRUNC, 1, reason, sizeof(reason));
+    if (p->to < 0)
+        return oct_fail(err, OCT_E_IO, "%s: libhdf5 cannot make it: %s", p->out, reason);
+    return OCT_OK;
+}
+
+/* Under the lock. Nothing fails here: the files are in memory. */
+static void close_files(struct pack *p)
+{
+    if (p->from >= 0)
+        H5Fclose(p->from);
+    if (p->to >= 0)
+        H5Fclose(p->to);
+    p->from = p->to = H5I_INVALID_HID;
+}
+
+/* ---- the rows on their way ---- */
+
+static enum oct_err show(struct pack *p, uint64_t bytes, struct oct_error *err)
+{
+    const struct oct_volume_pack_options *o = p->options;
+    p->done += bytes;
+    if (o->progress)
+        o->progress(o->context, p->done, p->all);
+    return o->cancel && *o->cancel ? oct_fail(err, OCT_E_CLOSED, "%s: interrupted", p->in) : OCT_OK;
+}
+
+/* Rows that count as written must be what was written, or the copy would keep a damage for ever. */
+static enum oct_err take_rows(void *context, const struct oct_pack_array *a, hsize_t first,
+                              hsize_t n, struct oct_error *err)
+{
+    struct pack *p = context;
+    const struct oct_volume_facts *f = oct_volume_facts(p->reader);
+    const bool is_spectra = a->is == OCT_PACK_SPECTRA && f->has_spectra_crc;
+    const bool is_bscans = a->is == OCT_PACK_BSCANS && f->has_bscans_crc;
+    for (hsize_t v = first; (is_spectra || is_bscans) && v < first + n; v++) {
+        const struct oct_volume_row row = oct_volume_row(p->reader, (uint32_t)v);
+        if (row.valid && a->crc[v] != (is_spectra ? row.spectra_crc32c : row.bscans_crc32c))
+            return oct_fail(err, OCT_E_FORMAT,
+                            "%s: %s: B-scan %llu does not match its checksum: octctl check names "
+                            "all that are damaged",
+                            p->in, a->name, (unsigned long long)v);
+    }
+    return show(p, n * a->row_bytes, err);
+}
+
+static enum oct_err pass_rows(void *context, const struct oct_pack_array *a, hsize_t first,
+                              hsize_t n, struct oct_error *err)
+{
+    (void)first;
+    return show(context, n * a->row_bytes, err);
+}
+
+static enum oct_err fill(struct pack *p, struct oct_pack_array *a, struct oct_deflate *deflate,
+                         struct oct_pack_watch *watch, struct oct_error *err)
+{
+    const hid_t from = H5Dopen2(p->from, a->name, H5P_DEFAULT);
+    const hid_t to = H5Dopen2(p->to, a->name, H5P_DEFAULT);
+    enum oct_err e = OCT_OK;
+    if (from < 0 || to < 0)
+        e = oct_fail(err, OCT_E_IO, "%s: %s: cannot be opened", p->in, a->name);
+    else
+        e = oct_pack_array_fill(a, from, to, deflate, &p->to_image, watch, err);
+    if (to >= 0) {
+        p->report->packed_bytes += e ? 0 : H5Dget_storage_size(to);
+        H5Dclose(to);
+    }
+    if (from >= 0)
+        H5Dclose(from);
+    return e;
+}
+
+static unsigned n_threads(const struct oct_volume_pack_options *options)
+{
+    const long n = options->n_threads ? (long)options->n_threads : sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > MOST_THREADS ? MOST_THREADS : (unsigned)n;
+}
+
+/* Under the lock. */
+static enum oct_err fill_all(struct pack *p, struct oct_error *err)
+{
+    struct oct_pack_watch watch = {.rows = take_rows, .context = p};
+    struct oct_deflate *deflate;
+    enum oct_err e = oct_deflate_create(&deflate, n_threads(p->options), p->options->level, err);
+    for (unsigned i = 0; i < p->n && !e; i++)
+        e = fill(p, &p->arrays[i], deflate, &watch, err);
+    oct_deflate_destroy(deflate);
+    p->report->read_s = watch.read_s;
+    return e;
+}
+
+/* Under the lock. */
+static enum oct_err write_copy(struct pack *p, struct oct_error *err)
+{
+    p->copy = (struct oct_hdf5_copy){
+        .path = p->in, .from = p->from, .to = p->to, .make = make, .context = p};
+    enum oct_err e = oct_hdf5_copy_objects(&p->copy, err);
+    p->all = 2 * p->report->values_bytes;
+    p->report->n_arrays = p->n;
+    if (!e && p->n > 0)
+        e = fill_all(p, err);
+    if (!e)
+        e = oct_hdf5_copy_attributes(&p->copy, err);
+    return e;
+}
+
+/* The image's failures count before libhdf5's. */
+static enum oct_err store(struct pack *p, struct oct_error *err)
+{
+    uint64_t n_bytes;
+    if (p->to_image.raw_errno)
+        return oct_fail_errno(err, OCT_E_IO, p->to_image.raw_errno, "%s: cannot be written",
+                              p->out);
+    enum oct_err e = oct_hdf5_image_store(&p->to_image, p->out_fd, p->out, &n_bytes, err);
+    if (!e && TEMP_FAILURE_RETRY(fsync(p->out_fd)) != 0)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", p->out);
+    return e;
+}
+
+/* ---- the copy, read back ---- */
+
+/* Under the lock. */
+static enum oct_err verify_arrays(struct pack *p, hid_t file, struct oct_error *err)
+{
+    struct oct_pack_watch watch = {.rows = pass_rows, .context = p};
+    enum oct_err e = OCT_OK;
+    for (unsigned i = 0; i < p->n && !e; i++) {
+        const hid_t packed = H5Dopen2(file, p->arrays[i].name, H5P_DEFAULT);
+        e = packed < 0
+                ? oct_fail(err, OCT_E_IO, "%s: %s: the copy lacks it", p->out, p->arrays[i].name)
+                : oct_pack_array_verify(&p->arrays[i], packed, &watch, err);
+        if (packed >= 0)
+            H5Dclose(packed);
+    }
+    p->report->read_packed_s = watch.read_s;
+    return e;
+}
+
+/* From the disk, not from the page cache where that can be helped; and as every reader does it. */
+static enum oct_err verify(struct pack *p, struct oct_error *err)
+{
+    struct stat st;
+    struct oct_hdf5_image image;
+    struct oct_volume_reader *reader;
+    char reason[160] = "";
+    if (fstat(p->out_fd, &st) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be read", p->out);
+    (void)posix_fadvise(p->out_fd, 0, 0, POSIX_FADV_DONTNEED);
+    oct_hdf5_image_init(&image, p->out_fd, (uint64_t)st.st_size);
+    oct_hdf5_lock();
+    const hid_t file = oct_hdf5_image_open(&image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
+    enum oct_err e = file < 0
+                         ? oct_fail(err, OCT_E_IO, "%s: cannot be read back: %s", p->out, reason)
+                         : verify_arrays(p, file, err);
+    if (file >= 0)
+        H5Fclose(file);
+    oct_hdf5_unlock();
+    oct_hdf5_image_finish(&image);
+    if (e)
+        return e;
+    e = oct_volume_open(&reader, p->out, err);
+    if (!e)
+        oct_volume_reader_destroy(reader);
+    return e;
+}
+
+/* ---- all of it ---- */
+
+static enum oct_err write_all(struct pack *p, struct oct_error *err)
+{
+    const uint64_t began = oct_clock_ns();
+    oct_hdf5_lock();
+    enum oct_err e = open_files(p, err);
+    if (!e)
+        e = write_copy(p, err);
+    oct_hdf5_copy_finish(&p->copy);
+    close_files(p);
+    oct_hdf5_unlock();
+    if (p->to_image.raw_errno) /* what libhdf5 then said does not matter */
+        e = store(p, err);
+    else if (!e && p->n > 0)
+        e = store(p, err);
+    p->report->pack_s = 1e-9 * (double)(oct_clock_ns() - began);
+    return e;
+}
+
+static void finish(struct pack *p, bool keep)
+{
+    for (unsigned i = 0; i < p->n; i++) {
+        free(p->arrays[i].name);
+        free(p->arrays[i].crc);
+    }
+    free(p->arrays);
+    oct_hdf5_image_finish(&p->from_image);
+    oct_hdf5_image_finish(&p->to_image);
+    oct_volume_reader_destroy(p->reader);
+    if (p->in_fd >= 0)
+        close(p->in_fd);
+    if (p->out_fd >= 0)
+        close(p->out_fd);
+    if (p->out_fd >= 0 && !keep)
+        unlink(p->out);
+}
+
+enum oct_err oct_volume_pack(const char *in, const char *out,
+                             const struct oct_volume_pack_options *options,
+                             struct oct_volume_pack_report *report, struct oct_error *err)
+{
+    struct pack p = {.in = in,
+                     .out = out,
+                     .options = options,
+                     .report = report,
+                     .in_fd = -1,
+                     .out_fd = -1,
+                     .from = H5I_INVALID_HID,
+                     .to = H5I_INVALID_HID};
+    *report = (struct oct_volume_pack_report){0};
+    enum oct_err e = oct_volume_closed_open(&p.in_fd, in, false, err);
+    if (!e)
+        e = oct_volume_open(&p.reader, in, err);
+    if (!e)
+        e = write_all(&p, err);
+    if (!e && p.n > 0)
+        e = verify(&p, err);
+    report->file_bytes = p.in_fd >= 0 ? on_disk(p.in_fd) : 0;
+    report->packed_file_bytes = p.out_fd >= 0 ? on_disk(p.out_fd) : 0;
+    finish(&p, !e && p.n > 0);
+    return e;
+}
