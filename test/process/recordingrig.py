@@ -57,13 +57,17 @@ def common_u8(db, lo, hi):
     return np.where(np.isnan(db), 0, np.rint(np.nan_to_num(share) * 255)).astype(np.uint8)
 
 
-def add_result(path, name, data, axes, um, unit, valid, of_volume=False, lo=None, hi=None):
+def add_result(path, name, data, axes, um, unit, valid, of_volume=False, lo=None, hi=None,
+               block=1):
+    """One image a B-scan, one of the volume, or one for each `block` of B-scans."""
     with h5py.File(path, "r+") as f:
         d = f.create_dataset(f"analysis/{name}", data=data)
         d.attrs["units"], d.attrs["quantity"] = unit, "intensity" if unit == "dB" else "length"
         d.attrs["axis_names"] = np.array(axes, dtype=h5py.string_dtype())
         d.attrs["axis_spacing_um"] = np.array(um, float)
-        at = f"analysis/{name}" if of_volume else f"frames/{name}"
+        if block > 1:
+            d.attrs["bscans_an_image"] = np.uint32(block)
+        at = f"analysis/{name}" if of_volume or block > 1 else f"frames/{name}"
         valid = np.array(valid, np.uint8)
         f[f"{at}_valid"] = valid
         f[f"{at}_rows"] = np.full(len(valid), data.shape[0 if of_volume else 1], np.uint32)

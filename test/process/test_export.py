@@ -68,6 +68,28 @@ def pictures_have_common_limits():
 
 
 @case
+def packed_and_linear():
+    """packed, big-endian and linear recordings are the same to an export, but for the unit"""
+    u8_recording(at("own.h5"))
+    _, want = array(at("own.h5"))
+    shutil.copy(at("own.h5"), at("packed.h5"))
+    with h5py.File(at("packed.h5"), "r+") as f:
+        pixels, about = f["bscans"][:], dict(f["bscans"].attrs)
+        del f["bscans"]
+        f.create_dataset("bscans", data=pixels, chunks=(1, 13, 37), compression="gzip", shuffle=True)
+        f["bscans"].attrs.update(about)
+        f.attrs["config"] = "[pipeline]\nlog = no\n"
+    said, got = array(at("packed.h5"))
+    equal(got, want)
+    assert said["unit"] == "counts^2" and said["spacing_um"] == [12.5, 5.25, 3.5]
+    with h5py.File(at("big.h5"), "w") as f:
+        f["bscans"] = np.arange(24, dtype=">f8").reshape(2, 3, 4)
+    said, got = array(at("big.h5"))
+    equal(got, np.arange(24, dtype=np.float32).reshape(2, 3, 4))
+    assert said["unit"] == "" and said["spacing_um"] == [None] * 3
+
+
+@case
 def ranges():
     """--range cuts off, --bscans chooses, and the report says what is which"""
     db = u8_recording(at("own.h5"))
@@ -180,6 +202,9 @@ def results():
     add_result(at("res.h5"), "enface", face, ("bscan", "line"), (12.5, 5.25), "dB", [1], True)
     add_result(at("res.h5"), "layers", rng.normal(0, 1, (7, 4, 13)).astype(np.float32),
                ("bscan", "row", "line"), (12.5, np.nan, 5.25), "px", [0] * 7)
+    blocks = rng.integers(0, 256, (3, 13, 20), dtype=np.uint8)
+    add_result(at("res.h5"), "blocks", blocks, ("bscan", "line", "depth"), (37.5, 5.25, 3.5), "dB",
+               [1, 0, 1], lo=[-1, -99, -2], hi=[20, 99, 21], block=3)
     db = lo[:, None, None] + average * (hi - lo)[:, None, None] / 255.0
     there = np.array(valid) == 1
     db[~there] = np.nan
@@ -193,9 +218,17 @@ def results():
     assert said["axes"] == ["", "bscan", "line"] and said["spacing_um"] == [None, 12.5, 5.25]
     equal(array(at("res.h5"), "--dataset", "analysis/slab", "--bscans=3:6")[1], rows[:, 3:6])
     equal(array(at("res.h5"), "--dataset", "analysis/enface")[1], face[None])
-    refused(2, "no image of each B-scan", at("res.h5"), at("x.npy"), "--dataset=analysis/enface",
-            "--bscans=3:6")
-    refused(2, "it has average, enface, layers, slab", at("res.h5"), at("x.npy"),
+    said, three = array(at("res.h5"), "--dataset", "analysis/blocks")
+    of_blocks = np.array([-1, 0, -2])[:, None, None] + blocks * np.array([21, 0, 23])[:, None, None] / 255.0
+    of_blocks[1] = np.nan
+    equal(three, common_u8(of_blocks, -2, 21))
+    assert (said["lo"], said["hi"], said["missing"]) == (-2, 21, 1) and said["spacing_um"][0] == 37.5
+    with h5py.File(exported(at("res.h5"), "blocks.mat", "--dataset=analysis/blocks")[1]) as f:
+        assert abs(matlab(f, "plane_s")[0, 0] - 0.012) < 1e-9  # three B-scans
+    for name in ("enface", "blocks"):
+        refused(2, "no image of each B-scan", at("res.h5"), at("x.npy"),
+                f"--dataset=analysis/{name}", "--bscans=3:6")
+    refused(2, "it has average, blocks, enface, layers, slab", at("res.h5"), at("x.npy"),
             "--dataset=analysis/cells")
     refused(2, "is empty: no result", at("res.h5"), at("x.npy"), "--dataset=analysis/layers")
     exported(at("res.h5"), "average/", "--dataset=analysis/average")
