@@ -7,8 +7,8 @@ CONFIG = "[pipeline]\nlog = yes\n[scan]\nrefractive_index = 1.36\n"
 PSEUDONYM, WHERE = "Pseudonym of somebody", "/data/secret-folder/of-somebody"
 
 
-def u8_recording(path, V=7, M=13, D=37, seed=1, um=(12.5, 5.25, 3.5), missing=(2, 5), lost=((4, 3),),
-                 limits="own", config=CONFIG, **attributes):
+def u8_recording(path, V=7, M=13, D=37, seed=1, um=(12.5, 5.25, 3.5), missing=(2, 5),
+                 lost=((4, 3),), limits="own", config=CONFIG, **attributes):
     """V B-scans of u8 with limits of their own: B-scans `missing` were never written, A-lines
     `lost` (B-scan, line) never came. Returns the decibels in double precision, NaN where there are
     none. limits: own, same or none."""

@@ -45,7 +45,7 @@ def refused(status, words, *arguments):
 
 @case
 def pictures_have_common_limits():
-    """B-scans of u8 come with one pair of limits, as dB in f32, and as they lie where limits agree"""
+    """B-scans of u8 have one pair of limits, or are dB in f32; where limits agree they stay"""
     db = u8_recording(at("own.h5"))
     said, u8 = array(at("own.h5"))
     with h5py.File(at("own.h5")) as f:
@@ -76,7 +76,8 @@ def packed_and_linear():
     with h5py.File(at("packed.h5"), "r+") as f:
         pixels, about = f["bscans"][:], dict(f["bscans"].attrs)
         del f["bscans"]
-        f.create_dataset("bscans", data=pixels, chunks=(1, 13, 37), compression="gzip", shuffle=True)
+        f.create_dataset("bscans", data=pixels, chunks=(1, 13, 37), compression="gzip",
+                         shuffle=True)
         f["bscans"].attrs.update(about)
         f.attrs["config"] = "[pipeline]\nlog = no\n"
     said, got = array(at("packed.h5"))
@@ -109,7 +110,7 @@ def ranges():
 
 @case
 def floats():
-    """f32 B-scans stay as they are; as u8 the display limits count, else the smallest and largest"""
+    """f32 B-scans stay as they are; as u8 the display limits count, else the extremes"""
     rng = np.random.default_rng(2)
     data = rng.normal(20, 9, (4, 6, 10)).astype(np.float32)
     data[1, 2, 3], data[2, 1, 1] = np.nan, -np.inf
@@ -131,7 +132,7 @@ def floats():
 
 @case
 def spectra():
-    """spectra come as the camera sent them; of a real chain too, where pictures carry the same uid"""
+    """spectra come as the camera sent them; one recording has one uid, whatever its label"""
     base = settings(scan=dict(lines=24, bscans=5), calibration=dict(wavelengths=calibration(832)),
                     pipeline=dict(crop_last=64))
     ok("synth", at("raw.h5"), *base)
@@ -159,7 +160,7 @@ def spectra():
 
 @case
 def from_above():
-    """en face: the mean of a slab, or what the recording's configuration says; missing rows are NaN"""
+    """en face: the mean of a slab, or what the recording says; missing rows are NaN"""
     db = u8_recording(at("own.h5"))
     f32 = db.astype(np.float32).astype(float)
 
@@ -172,7 +173,8 @@ def from_above():
     assert said["missing"] == 2
     np.testing.assert_allclose(array(at("own.h5"), "--dataset=enface")[1], mean(0, 37), rtol=1e-6)
     most = f32[None].max(axis=3).astype(np.float32)
-    equal(array(at("own.h5"), "--dataset=enface", "--set", "analysis.enface_projection=max")[1], most)
+    highest = "analysis.enface_projection=max"
+    equal(array(at("own.h5"), "--dataset=enface", "--set", highest)[1], most)
     u8_recording(at("max.h5"), config=CONFIG + "[analysis]\nenface_projection = slab\n"
                  "enface_slab_first = 0.25\nenface_slab_last = 0.5\n")
     first, last = int(0.25 * 37), round(0.5 * 37)
@@ -189,13 +191,13 @@ def from_above():
 
 @case
 def results():
-    """results of analyses: of B-scans, of rows, of blocks and of the volume, with their own limits"""
+    """results of analyses: of B-scans, rows, blocks and the volume, with their own limits"""
     u8_recording(at("res.h5"))
     rng = np.random.default_rng(3)
     average = rng.integers(0, 256, (7, 13, 20), dtype=np.uint8)
     valid, lo, hi = [1, 1, 0, 1, 1, 0, 1], rng.uniform(-9, -5, 7), rng.uniform(20, 30, 7)
-    add_result(at("res.h5"), "average", average, ("bscan", "line", "depth"), (12.5, 5.25, 3.5), "dB",
-               valid, lo=lo, hi=hi)
+    add_result(at("res.h5"), "average", average, ("bscan", "line", "depth"), (12.5, 5.25, 3.5),
+               "dB", valid, lo=lo, hi=hi)
     slab = rng.normal(0, 1, (7, 13)).astype(np.float32)
     add_result(at("res.h5"), "slab", slab, ("bscan", "line"), (12.5, 5.25), "dB", valid)
     face = rng.normal(0, 1, (7, 13)).astype(np.float32)
@@ -219,10 +221,12 @@ def results():
     equal(array(at("res.h5"), "--dataset", "analysis/slab", "--bscans=3:6")[1], rows[:, 3:6])
     equal(array(at("res.h5"), "--dataset", "analysis/enface")[1], face[None])
     said, three = array(at("res.h5"), "--dataset", "analysis/blocks")
-    of_blocks = np.array([-1, 0, -2])[:, None, None] + blocks * np.array([21, 0, 23])[:, None, None] / 255.0
+    low, span = (np.array(n, float)[:, None, None] for n in ((-1, 0, -2), (21, 0, 23)))
+    of_blocks = low + blocks * span / 255
     of_blocks[1] = np.nan
     equal(three, common_u8(of_blocks, -2, 21))
-    assert (said["lo"], said["hi"], said["missing"]) == (-2, 21, 1) and said["spacing_um"][0] == 37.5
+    assert (said["lo"], said["hi"], said["missing"]) == (-2, 21, 1), said
+    assert said["spacing_um"] == [37.5, 5.25, 3.5]
     with h5py.File(exported(at("res.h5"), "blocks.mat", "--dataset=analysis/blocks")[1]) as f:
         assert abs(matlab(f, "plane_s")[0, 0] - 0.012) < 1e-9  # three B-scans
     for name in ("enface", "blocks"):
@@ -237,12 +241,13 @@ def results():
 
 @case
 def pictures():
-    """PNG: a folder of planes with depth downwards and a description, or one picture; 8 and 16 bits"""
+    """PNG: a folder of planes, depth downwards, described, or one picture; 8 and 16 bits"""
     u8_recording(at("own.h5"))
     said, u8 = array(at("own.h5"))
     shutil.rmtree(at("png"), ignore_errors=True)
     exported(at("own.h5"), "png/")
-    assert sorted(os.listdir(at("png"))) == [f"plane-{v:04}.png" for v in range(7)] + ["volume.json"]
+    names = [f"plane-{v:04}.png" for v in range(7)] + ["volume.json"]
+    assert sorted(os.listdir(at("png"))) == names
     for v in range(7):
         picture = Image.open(at(f"png/plane-{v:04}.png"))
         assert picture.mode == "L" and picture.size == (13, 37)
@@ -334,7 +339,7 @@ def matlab_files():
 
 @case
 def lengths():
-    """a length that a format writes and nobody knows stops it with a word of --spacing, never a 1"""
+    """a length that a format writes and nobody knows stops it and names --spacing: never a 1"""
     nan = np.nan
     for axis, words in enumerate(("B-scan to B-scan", "A-line to A-line", "depth pixel to depth")):
         um = [12.5, 5.25, 3.5]
@@ -362,11 +367,11 @@ def lengths():
 
 @case
 def every_format():
-    """help and messages name every format; each writes B-scans, and several recordings where it may"""
+    """help and messages name every format; each writes B-scans, OME-TIFF several recordings"""
     u8_recording(at("own.h5"))
     text = ok("help", "export")[0]
-    formats = dict(re.findall(r"([a-z-]+) \((\S+?)\)", run("octctl", "export", at("own.h5"), at("x"),
-                                                       "--to=gif")[2]))
+    said = run("octctl", "export", at("own.h5"), at("x"), "--to=gif")[2]
+    formats = dict(re.findall(r"([a-z-]+) \((\S+?)\)", said))
     assert len(formats) == 6, formats
     for name, suffix in formats.items():
         assert name in text and suffix in text, (name, suffix, text)
@@ -381,16 +386,19 @@ def every_format():
 
 @case
 def nobody_is_named():
-    """no export holds the pseudonym, a path, a file's name or the configuration, unless it is asked"""
+    """no export holds the pseudonym unasked, a path, a file's name or the configuration"""
     u8_recording(at("own.h5"))
     words = [w.encode(code) for w in (PSEUDONYM, WHERE, "own.h5", "refractive_index = ", "[record]")
              for code in ("utf-8", "utf-16-le")]
     for out in ("secret.npy", "secret.mat", "secret/"):
         exported(at("own.h5"), out)
-        paths = [at(out)] if out[-1] != "/" else [os.path.join(at(out), n) for n in os.listdir(at(out))]
+        paths = [at(out)]
+        if out[-1] == "/":
+            paths = [os.path.join(at(out), name) for name in os.listdir(at(out))]
         for path in paths:
             content = open(path, "rb").read()
-            assert not [w for w in words if w in content], (path, [w for w in words if w in content])
+            found = [w for w in words if w in content]
+            assert not found, (path, found)
     with h5py.File(exported(at("own.h5"), "named.mat", "--pseudonym")[1]) as f:
         assert matlab(f, "pseudonym") == PSEUDONYM
     exported(at("own.h5"), "named/", "--pseudonym")
@@ -444,7 +452,8 @@ def broken(number):
     """A recording with fault `number`; None: there are no more."""
     path = at("broken.h5")
     u8_recording(path)
-    add_result(path, "slab", np.zeros((7, 13), np.float32), ("bscan", "line"), (1, 1), "dB", [1] * 7)
+    add_result(path, "slab", np.zeros((7, 13), np.float32), ("bscan", "line"), (1, 1), "dB",
+               [1] * 7)
     content = open(path, "rb").read()
 
     def replaced(name, data, group="bscans"):
@@ -523,8 +532,8 @@ def huge(name, V, M=128, D=256, dtype=np.uint8):
 def interrupted():
     """Ctrl+C ends an export within a moment, and nothing of it is left behind"""
     path = huge("huge.h5", 100000, 256, 512)
-    for out, option in (("cut.npy", "--sample=u8"), ("cut/", "--sample=u8"), ("cut.mat", "--sample=u8"),
-                        ("pass.npy", "--dataset=enface")):
+    for out, option in (("cut.npy", "--sample=u8"), ("cut/", "--sample=u8"),
+                        ("cut.mat", "--sample=u8"), ("pass.npy", "--dataset=enface")):
         before = sorted(os.listdir(WORK))
         if out == "cut.mat":
             path = huge("huge.h5", 4000, 256, 512)  # its space is taken at once
@@ -538,7 +547,8 @@ def interrupted():
         said, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 1 and said == b"", (out, process.returncode, said, err)
         assert err == b"octctl export: interrupted: nothing is left behind\n", err
-        assert time.monotonic() - began < 10 and sorted(os.listdir(WORK)) == before, os.listdir(WORK)
+        assert time.monotonic() - began < PATIENCE_S
+        assert sorted(os.listdir(WORK)) == before, os.listdir(WORK)
 
 
 @case
@@ -551,7 +561,8 @@ def a_full_disk():
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
                                                                     (1 << 20, 1 << 20)))
         assert done.returncode == 1 and b"cannot be written" in done.stderr, done
-        assert done.stderr.count(b"\n") == 1 and sorted(os.listdir(WORK)) == before, os.listdir(WORK)
+        assert done.stderr.count(b"\n") == 1, done
+        assert sorted(os.listdir(WORK)) == before, os.listdir(WORK)
 
 
 @case
@@ -561,7 +572,8 @@ def memory():
     for V in (16, 2048):
         path = huge("long.h5", V)
         process = subprocess.Popen([program("octctl"), "export", path, at("long.npy"), "--force"],
-                                   stdout=subprocess.DEVNULL, env=dict(os.environ, **NOTHING_HELD_BACK))
+                                   stdout=subprocess.DEVNULL,
+                                   env=dict(os.environ, **NOTHING_HELD_BACK))
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         assert process.returncode == 0
