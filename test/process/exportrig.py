@@ -1,9 +1,10 @@
 """The samples that test/rig/export_rig.c makes, and the files that a C test writes of them."""
 import os, subprocess
 
-import numpy as np
+import h5py, numpy as np
 
 from octtest import PATIENCE_S, folder, program
+from recordingrig import u8_recording
 
 
 def samples(kind, dims):
@@ -30,3 +31,11 @@ def same(a, b):
     """The same bytes in the same shape; NaN is NaN."""
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def recording_of(eye, path, **more):
+    """A recording of this eye, for octctl export."""
+    u8_recording(path, **more)
+    with h5py.File(path, "r+") as f:
+        f.attrs["eye"] = np.bytes_(eye) if eye else h5py.Empty("S1")
+    return path

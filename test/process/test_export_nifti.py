@@ -1,10 +1,10 @@
 """NIfTI files as nibabel reads them: data to the bit, voxel size, directions, what is unknown."""
-import gzip
+import gzip, os
 
 import nibabel, numpy as np
 
-from exportrig import same, samples, written_by
-from octtest import case, main
+from exportrig import recording_of, same, samples, written_by
+from octtest import case, folder, main, ok, refused_by
 
 DIMS = (5, 7, 11)
 MM = (0.0045, 0.01, 0.025)  # of the file's axes: depth, A-line, B-scan
@@ -94,6 +94,26 @@ def long_sides():
         image = stored(name, kind, (3, 40000, 2))
         assert isinstance(image, nibabel.Nifti2Image)
         assert np.allclose(zooms(image), MM) and nibabel.aff2axcodes(image.affine) == tuple("PLI")
+
+
+@case
+def by_octctl():
+    """octctl export: what .npy has, in mm, eye by eye; an unknown spacing is asked for"""
+    at = lambda name: os.path.join(folder("own"), name)
+    for eye in "OD", "OS", "":
+        recording_of(eye, at("in.h5"))
+        ok("export", at("in.h5"), at("out.npy"), "--sample", "f32", "--force")
+        ok("export", at("in.h5"), at("out.nii.gz"), "--sample", "f32", "--force")
+        image = nibabel.load(at("out.nii.gz"))
+        assert same(np.asarray(image.dataobj).T, np.load(at("out.npy")))
+        assert np.allclose(zooms(image), (0.0035, 0.00525, 0.0125))
+        assert nibabel.aff2axcodes(image.affine) == ("P", "L", "I")
+        assert image.header["descrip"].item().startswith(f"eye {eye or 'unknown'}; ".encode())
+    recording_of("OD", at("in.h5"), um=(np.nan, 5.25, 3.5))
+    refused_by("export", 2, "--spacing", at("in.h5"), at("none.nii"))
+    assert not os.path.exists(at("none.nii"))
+    ok("export", at("in.h5"), at("some.nii"), "--spacing", "20,-,-")
+    assert np.allclose(zooms(nibabel.load(at("some.nii"))), (0.0035, 0.00525, 0.02))
 
 
 main()

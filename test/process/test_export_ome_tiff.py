@@ -3,10 +3,10 @@ octctl export."""
 import os, re
 import xml.etree.ElementTree as ET
 
-import h5py, numpy as np, tifffile
+import numpy as np, tifffile
 from PIL import Image
 
-from exportrig import same, samples, written_by
+from exportrig import recording_of, same, samples, written_by
 from octtest import LONG, Skip, case, folder, main, ok
 
 OME = "{http://www.openmicroscopy.org/Schemas/OME/2016-06}"
@@ -163,6 +163,27 @@ def long_lines():
     """sides beyond 65535 are written"""
     assert same(tifffile.imread(files("long.ome.tif")),
                 samples("u8", (3, 70000, 2)).transpose(0, 2, 1))
+
+
+@case
+def by_octctl():
+    """octctl export: a series a recording, to the bit what .npy has, with its spacing and label"""
+    at = lambda name: os.path.join(folder("own"), name)
+    for i, eye in enumerate(("OD", "OS")):
+        recording_of(eye, at(f"{i}.h5"), seed=i)
+        ok("export", at(f"{i}.h5"), at(f"{i}.npy"), "--sample", "f32")
+    ok("export", at("0.h5"), at("1.h5"), at("both.ome.tif"), "--sample", "f32")
+    with tifffile.TiffFile(at("both.ome.tif")) as tiff:
+        root = checked(tiff)
+        assert len(tiff.series) == 2
+        for i, series in enumerate(tiff.series):
+            assert series.axes == "ZYX" and same(
+                series.asarray(), np.load(at(f"{i}.npy")).transpose(0, 2, 1))
+            assert facts(root, i)["eye"] == ("OD", "OS")[i]
+            assert facts(root, i)["missing_planes"] == "2,5"
+    for pixels in root.iter(OME + "Pixels"):
+        has(pixels, PhysicalSizeX=5.25, PhysicalSizeY=3.5, PhysicalSizeZ=12.5)
+    assert [d.text for d in root.iter(OME + "AcquisitionDate")] == ["2026-01-02T03:04:05Z"] * 2
 
 
 @case
