@@ -10,7 +10,7 @@ from octtest import (LONG, PATIENCE_S, SLOW, Daemon, Skip, calibration, case, ca
 
 N, H = 64, 15  # samples a line, lines a frame; a B-scan has 10, so that frames end within them
 SIZE = ("--set", f"Width={N}", "--set", f"Height={H}")
-RATE = ("--set", f"AcquisitionFrameRate={20 if SLOW else 100}")
+RATE = ("--set", f"AcquisitionFrameRate={20 if SLOW else 200}")
 FAKE = ("--camera", "Fake_1", *SIZE, *RATE)
 GIGE = ("--camera", "127.0.0.1", *SIZE, *RATE)
 
@@ -112,40 +112,63 @@ def packed_pixels_and_losses():
         assert numbers[-1] >= 24 and "frames lost before frame" in err, (numbers, err)
 
 
-@case
-def recorded():
-    """octd records what the camera saw; lost frames are missing lines where they were lost"""
-    lines, bscans = 10, 12
-    with Camera(every=7, lose=1), Daemon(
-            *settings(camera=dict(samples=N, bits=12), scan=dict(lines=lines, bscans=bscans),
-                      calibration=dict(wavelengths=calibration(N)), pipeline=dict(backend="cpu"),
-                      record=dict(spectra="yes"))) as daemon:
+LINES, BSCANS = 10, 12
+
+
+def recorded_by_octd(camera, endpoint=None):
+    """Pushes 30 frames into an octd that records: {B-scan number: its lines, how many are
+    missing}."""
+    need()
+    with Daemon(*settings(camera=dict(samples=N, bits=12), scan=dict(lines=LINES, bscans=BSCANS),
+                          calibration=dict(wavelengths=calibration(N)),
+                          pipeline=dict(backend="cpu"), record=dict(spectra="yes"),
+                          **(dict(ingest=dict(endpoint=endpoint)) if endpoint else {}))) as daemon:
         config = os.path.join(folder("cameras"), "octd.ini")
         with open(config, "w") as file:
-            file.write(f"[ingest]\nendpoint = {daemon.ingest}\n[camera]\nsamples = {N}\n")
+            file.write(f"[ingest]\nendpoint = {endpoint or daemon.ingest}\n"
+                       f"[camera]\nsamples = {N}\n[scan]\nlines = {LINES}\n")
         assert daemon.ask("record", action="start")["ok"]
-        status, out, err = run("octgenicam", *GIGE, "--set", "PixelFormat=Mono12p", "--frames", 30,
-                               "--config", config)
+        status, out, err = run("octgenicam", *camera, "--frames", 30, "--config", config)
         assert status == 0, (status, out, err)
         daemon.wait(lambda s: not s["record"]["active"]
                     or s["bscans_in_flight"] == 0 and s["lines_received"] == 30 * H)
         daemon.ask("record", action="stop")
         daemon.wait(lambda s: not s["record"]["active"])
-        seen = {}  # of B-scan number: its lines, how many are missing
+        seen = {}
         for path in sorted(glob.glob(daemon.records + "/*.h5")):
             with h5py.File(path) as file:
                 for row, valid in enumerate(file["frames/valid"][:]):
-                    missing = int(file["frames/missing_lines"][row]) if valid else lines
+                    missing = int(file["frames/missing_lines"][row]) if valid else LINES
                     seen[int(file.attrs["first_bscan"]) + row] = file["spectra"][row], missing
-    assert set(range(4 * bscans)) <= set(seen), sorted(seen)
+    return seen
+
+
+@case
+def recorded():
+    """octd records what the camera saw; lost frames are missing lines where they were lost"""
+    with Camera(every=7, lose=1):
+        seen = recorded_by_octd([*GIGE, "--set", "PixelFormat=Mono12p"])
+    assert set(range(4 * BSCANS)) <= set(seen), sorted(seen)
     first = int(seen[0][0][0, 0]) // 7
     truth = gige_lines(np.arange(first, first + 60)).reshape(-1, N)
-    for number in range(4 * bscans):
+    for number in range(4 * BSCANS):
         spectra, missing = seen[number]
-        came = (spectra == truth[number * lines:(number + 1) * lines]).all(axis=1)
+        came = (spectra == truth[number * LINES:(number + 1) * LINES]).all(axis=1)
         assert missing == int((~came).sum()), (number, missing, came)
     # Frames 6, 14, 22 and 30 of these 32 are left out.
-    assert sum(seen[number][1] for number in range(4 * bscans)) >= 4 * H
+    assert sum(seen[number][1] for number in range(4 * BSCANS)) >= 4 * H
+
+
+@case
+def recorded_through_memory():
+    """with shm:// frames are written where octd reads them; one larger than a slot goes in parts"""
+    seen = recorded_by_octd(FAKE, f"shm://genicam{os.getpid()}")
+    y, x = np.mgrid[:30 * H, :N]
+    truth = (x + y % H + 65401 + y // H) % 255
+    for number in range(30 * H // LINES):
+        spectra, missing = seen[number]
+        assert missing == 0 and np.array_equal(
+            spectra, truth[number * LINES:(number + 1) * LINES]), (number, missing)
 
 
 @case
