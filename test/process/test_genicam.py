@@ -134,6 +134,7 @@ def recorded_by_octd(camera, endpoint=None):
                     or s["bscans_in_flight"] == 0 and s["lines_received"] == 30 * H)
         daemon.ask("record", action="stop")
         daemon.wait(lambda s: not s["record"]["active"])
+        assert daemon.end() == 0, daemon.log()  # it removes its shared memory
         seen = {}
         for path in sorted(glob.glob(daemon.records + "/*.h5")):
             with h5py.File(path) as file:
