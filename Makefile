@@ -381,7 +381,7 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	[ -e $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini ] || \
 	  install -m 644 config/octd.ini $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini
 	$(BUILD)/octctl completion bash > $(INSTALLED)/share/bash-completion/completions/octctl
-	for name in octd octview; do \
+	for name in octd octview octgenicam; do \
 	  ln -sf octctl $(INSTALLED)/share/bash-completion/completions/$$name; done
 	$(BUILD)/octctl completion zsh > $(INSTALLED)/share/zsh/site-functions/_octctl
 	$(FILL_IN) config/octclient.pc.in > $(INSTALLED)/lib/pkgconfig/octclient.pc

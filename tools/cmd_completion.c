@@ -1,7 +1,7 @@
-/* octctl completion: prints what bash and zsh complete octctl, octd and octview by.
+/* octctl completion: prints what bash and zsh complete octctl, octd, octview and octgenicam by.
  *
  * The words come from the tables that the commands and --help come from, those of the configuration
- * from its keys; what octd and octview take is read from their own --help when it is asked for.
+ * from its keys; what the others take is read from their own --help when it is asked for.
  * Both scripts have the same functions, in what both shells understand, and a head of their own:
  *
  *     _octctl_context PROGRAM WORD... CURRENT    the kind of what is being typed
@@ -18,7 +18,7 @@
 #include <string.h>
 
 static const char shared[] =
-    "# The options of octd and octview, NAME ARGUMENT a line, as their help names them.\n"
+    "# The options of the other programs, NAME ARGUMENT a line, as their help names them.\n"
     "_octctl_help_of() {\n"
     "    \"$1\" --help 2>/dev/null | sed -n 's/^  \\(-.*\\)/\\1/p' | sed 's/  .*//; s/, /\\n/g' |\n"
     "        grep '^--*[a-z]'\n"
@@ -139,7 +139,7 @@ static const char bash_head[] =
     "    list=(\"${list[@]/#/$head}\")\n"
     "    COMPREPLY=(\"${list[@]#\"$cut\"}\")\n"
     "}\n"
-    "complete -F _octctl_complete octctl octd octview\n";
+    "complete -F _octctl_complete octctl octd octview octgenicam\n";
 
 static const char zsh_head[] =
     "\n"
@@ -169,7 +169,7 @@ static const char zsh_head[] =
     "if [[ $funcstack[1] == _octctl ]]; then\n"
     "    _octctl \"$@\"\n"
     "else\n"
-    "    compdef _octctl octctl octd octview\n"
+    "    compdef _octctl octctl octd octview octgenicam\n"
     "fi\n";
 
 /* ---- the tables ---- */
@@ -308,7 +308,8 @@ static void put_commands(void)
     printf("    esac\n}\n\n# \"COMMAND N\": of its plain argument N, from 0\n_octctl_plain() {\n"
            "    case $1 in\n");
     put_each(put_plain);
-    printf("    'help 0') echo @commands ;;\n    'help '* | 'octd '*) echo " OCT_WORDS_NONE " ;;\n"
+    printf("    'help 0') echo @commands ;;\n    'help '* | 'octd '* | 'octgenicam '*) "
+           "echo " OCT_WORDS_NONE " ;;\n"
            "    *) echo " OCT_WORDS_FILES " ;;\n    esac\n}\n\n# \"COMMAND WORD\"\n"
            "_octctl_is_part() {\n    case $1 in\n");
     put_each(put_part);
@@ -347,8 +348,8 @@ static int run(struct oct_config *config, int argc, char **argv)
     if (shell < 0)
         return oct_command_misuse(argv[0], "'%s' is no shell of it: bash or zsh", argv[1]);
     if (shell == 1)
-        printf("#compdef octctl octd octview\n");
-    printf("# Completion of octctl, octd and octview in %s; made by octctl completion %s.\n",
+        printf("#compdef octctl octd octview octgenicam\n");
+    printf("# Completion of octctl and its like in %s; made by octctl completion %s.\n",
            shells[shell], shells[shell]);
     put_commands();
     put_keys();
