@@ -78,17 +78,28 @@ bool oct_recording_is_volume(const char *path)
     return fd >= 0 && (named_as_volume(path) || oct_input_is_hdf5(&probe));
 }
 
-bool oct_recording_is_our_volume(const char *path, const struct oct_config *config)
+static bool is_as(const char *path, const struct oct_config *config, bool volume)
 {
     const struct oct_input_wish wish = wish_of(config);
     struct oct_input_probe probe = {.path = path};
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const bool is = fd >= 0 && oct_input_look(&probe, path, path, fd, NULL) == OCT_OK &&
-                    is_volume(&probe, &wish);
+    bool is = fd >= 0 && oct_input_look(&probe, path, path, fd, NULL) == OCT_OK;
+    if (is)
+        is = is_volume(&probe, &wish) ? volume : !volume && oct_input_find(&probe) != NULL;
     oct_input_look_end(&probe);
     if (fd >= 0)
         close(fd);
     return is;
+}
+
+bool oct_recording_is_our_volume(const char *path, const struct oct_config *config)
+{
+    return is_as(path, config, true);
+}
+
+bool oct_recording_is_other(const char *path, const struct oct_config *config)
+{
+    return is_as(path, config, false);
 }
 
 bool oct_recording_names_dataset(const char *path)

@@ -26,6 +26,9 @@ bool oct_recording_is_volume(const char *path);
  * can be read there, or file.dataset and file.transpose say nothing else. */
 bool oct_recording_is_our_volume(const char *path, const struct oct_config *config);
 
+/* Whether `path` is a file of another program that is known by its content; plain samples are not. */
+bool oct_recording_is_other(const char *path, const struct oct_config *config);
+
 /* Whether `path` is FILE.h5:/DATASET: it has ":/", and no file has that very name. */
 bool oct_recording_names_dataset(const char *path);
 

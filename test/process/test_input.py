@@ -7,7 +7,7 @@ import h5py, numpy as np
 
 from octcrc import crc32c_rows
 from octctlrig import OCTCTL, TMP, check, main, octctl
-from octtest import until
+from octtest import BUILD, until
 
 V, M, N = 12, 16, 256
 GEOMETRY = ("--set", f"camera.samples={N}", "--set", f"scan.lines={M}")
@@ -268,11 +268,17 @@ def info_shows_what_a_file_is():
 
 
 def other_commands_take_them_too():
+    numpy_file("r.npy", REVERSED)
     status, _, err = octctl("background", path("background.txt"), path("f.npy"))
     check(status == 0, "background", err)
     if status == 0:
         line = np.loadtxt(path("background.txt"))
         check(np.abs(line - S.mean((0, 1))).max() < 1e-3, "background of .npy is its mean")
+    shown = subprocess.run([os.path.join(BUILD, "octview"), path("r.npy"), "--headless", "--frames",
+                            "2", "--screenshot", path("seen.png"), *AXIS, "--set",
+                            "file.transpose=all"], capture_output=True, text=True)
+    check(shown.returncode == 0 and os.path.getsize(path("seen.png")) > 10000,
+          "octview shows a reversed .npy", shown.stderr)
     err = octctl("replay", path("c.h5"), "--to", f"ipc://{TMP}/nobody", "--wait", "0")[2]
     check("no daemon takes lines" in err, "replay opens packed HDF5", err)
 

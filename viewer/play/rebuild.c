@@ -6,6 +6,7 @@
 #include "pipeline/flow/running_dc.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,14 @@ enum oct_err oct_play_rebuild_open(struct oct_play_rebuild **rebuild, const char
             file->name, why.text);
     }
     const struct oct_config *c = &r->config;
+    const struct oct_input_facts *input = oct_recording_input(r->recording);
+    if (input) {
+        file->n_bscans = file->n_valid = (uint32_t)oct_recording_n_bscans(r->recording);
+        file->n_lines = oct_recording_n_lines(r->recording);
+        file->rate_hz = input->line_rate_hz > 0 ? input->line_rate_hz / file->n_lines : 0;
+        snprintf(file->eye, sizeof(file->eye), "%s", input->eye);
+        snprintf(file->start_time, sizeof(file->start_time), "%s", input->start_time);
+    }
     const struct oct_spacing spacing = oct_spacing_of_field(
         r->plan, c->scan.width_um, c->scan.height_um, file->n_bscans, c->scan.refractive_index);
     file->depth = r->plan->geometry.depth;

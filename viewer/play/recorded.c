@@ -2,6 +2,7 @@
 
 #include "analysis/enface/enface.h"
 #include "config/config.h"
+#include "formats/recording.h"
 #include "pipeline/volume/array.h"
 #include "pipeline/volume/label.h"
 #include "pipeline/volume/volume.h"
@@ -21,7 +22,7 @@
 
 struct oct_play_recorded {
     struct oct_view_file file;
-    struct oct_volume_reader *reader;
+    struct oct_volume_reader *reader; /* NULL: it is a file of another program */
     struct oct_play_rebuild *rebuild; /* of a file without pictures; else NULL */
     enum oct_sample_type type;
     double lo, hi;        /* of pictures whose limits the file does not say; both 0: unknown */
@@ -65,15 +66,20 @@ static void read_config(struct oct_view_file *file, const char *text)
     free(config);
 }
 
-static void read_facts(struct oct_play_recorded *r, const char *path)
+static void read_name(struct oct_view_file *file, const char *path)
 {
-    const struct oct_volume_facts *facts = oct_volume_facts(r->reader);
-    struct oct_view_file *file = &r->file;
     const char *slash = strrchr(path, '/');
 
     snprintf(file->path, sizeof(file->path), "%s", path);
     snprintf(file->name, sizeof(file->name), "%.255s", slash ? slash + 1 : path);
     oct_view_letters_clean(file->name);
+}
+
+static void read_facts(struct oct_play_recorded *r)
+{
+    const struct oct_volume_facts *facts = oct_volume_facts(r->reader);
+    struct oct_view_file *file = &r->file;
+
     file->n_bscans = facts->n_bscans;
     file->n_lines = facts->n_lines;
     file->depth = facts->depth;
@@ -99,6 +105,29 @@ static void read_facts(struct oct_play_recorded *r, const char *path)
     r->type = facts->sample_type;
 }
 
+static enum oct_err open_volume(struct oct_play_recorded *r, const char *path,
+                                const struct oct_config *config, struct oct_error *err)
+{
+    const enum oct_err e = oct_volume_open(&r->reader, path, err);
+
+    if (e)
+        return e;
+    read_facts(r);
+    if (!r->file.of_spectra)
+        return OCT_OK;
+    return oct_play_rebuild_open(&r->rebuild, path,
+                                 oct_volume_config_text(r->reader) ? NULL : config, &r->file, err);
+}
+
+/* A file of another program has spectra alone, and no label. */
+static enum oct_err open_other(struct oct_play_recorded *r, const char *path,
+                               const struct oct_config *config, struct oct_error *err)
+{
+    r->file.of_spectra = true;
+    r->file.slow_um = r->file.lateral_um = r->file.axial_um = NAN;
+    return oct_play_rebuild_open(&r->rebuild, path, config, &r->file, err);
+}
+
 enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const char *path,
                                     const struct oct_config *config, struct oct_error *err)
 {
@@ -109,20 +138,18 @@ enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const c
     if (!r)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     r->file.log = config->pipeline.log;
-    if ((e = oct_volume_open(&r->reader, path, err)))
-        goto fail;
-    read_facts(r, path);
-    if (r->file.of_spectra &&
-        (e = oct_play_rebuild_open(
-             &r->rebuild, path, oct_volume_config_text(r->reader) ? NULL : config, &r->file, err)))
-        goto fail;
+    read_name(&r->file, path);
+    /* What cannot be opened is told as a volume. */
+    e = oct_recording_is_other(path, config) ? open_other(r, path, config, err)
+                                             : open_volume(r, path, config, err);
+    if (e) {
+        oct_play_recorded_close(r);
+        return e;
+    }
     if (r->file.of_spectra)
         r->type = OCT_SAMPLE_F32;
     *recorded = r;
     return OCT_OK;
-fail:
-    oct_play_recorded_close(r);
-    return e;
 }
 
 void oct_play_recorded_close(struct oct_play_recorded *r)
@@ -152,6 +179,15 @@ static void fill_empty(struct oct_view_picture *picture, size_t n_bytes)
             ((float *)picture->pixels)[i] = NAN;
 }
 
+/* All B-scans of a file of another program are there. */
+static struct oct_volume_row row_of(const struct oct_play_recorded *r, uint32_t v)
+{
+    if (r->reader)
+        return oct_volume_row(r->reader, v);
+    const double s = r->file.rate_hz > 0 ? v / r->file.rate_hz : 0;
+    return (struct oct_volume_row){.valid = true, .number = v, .time_ns = (uint64_t)(s * 1e9)};
+}
+
 static bool has_limits(const struct oct_volume_row *row)
 {
     return isfinite(row->lo) && isfinite(row->hi) && row->lo < row->hi;
@@ -164,7 +200,7 @@ static bool limits_nearby(const struct oct_play_recorded *r, uint32_t v,
 {
     for (int after = 0; after < 2; after++)
         for (uint32_t i = v; i < r->file.n_bscans; i += after ? 1 : UINT32_MAX) {
-            const struct oct_volume_row row = oct_volume_row(r->reader, i);
+            const struct oct_volume_row row = row_of(r, i);
             if (!row.valid || !has_limits(&row))
                 continue;
             header->lo = row.lo;
@@ -177,7 +213,7 @@ static bool limits_nearby(const struct oct_play_recorded *r, uint32_t v,
 static void fill_header(const struct oct_play_recorded *r, uint32_t v,
                         struct oct_picture_header *header)
 {
-    const struct oct_volume_row row = oct_volume_row(r->reader, v);
+    const struct oct_volume_row row = row_of(r, v);
 
     *header = (struct oct_picture_header){
         .frame_num = row.number,
@@ -239,7 +275,7 @@ enum oct_err oct_play_recorded_read(struct oct_play_recorded *r, uint32_t v,
     if ((e = make_room(picture, r->file.name, n_bytes, err)))
         return e;
     fill_header(r, v, &picture->header);
-    *valid = oct_volume_row(r->reader, v).valid;
+    *valid = row_of(r, v).valid;
     bool whole = *valid;
     if (*valid && r->rebuild)
         e = oct_play_rebuild_read(r->rebuild, v, picture->pixels, &picture->header, err);
@@ -320,7 +356,7 @@ enum oct_err oct_play_recorded_line(struct oct_play_recorded *r, uint32_t v, uin
     if (v >= r->file.n_bscans || line >= r->file.n_lines)
         return oct_fail(err, OCT_E_ARG, "%s: there is no A-line %u of B-scan %u", r->file.name,
                         line, v);
-    if (!oct_volume_row(r->reader, v).valid)
+    if (!row_of(r, v).valid)
         return OCT_OK;
     const unsigned char *pixels = lines_of(r, v, line, 1, &e, err);
     if (pixels)
@@ -339,7 +375,7 @@ enum oct_err oct_play_recorded_means(struct oct_play_recorded *r, uint32_t v, fl
     fill_nan(means, n_lines);
     if (v >= r->file.n_bscans)
         return oct_fail(err, OCT_E_ARG, "%s: there is no B-scan %u", r->file.name, v + 1);
-    if (!oct_volume_row(r->reader, v).valid)
+    if (!row_of(r, v).valid)
         return OCT_OK;
     float *values = malloc(depth * sizeof(*values));
     if (!values)
@@ -364,7 +400,7 @@ static bool holds_enface(struct oct_play_recorded *r)
     unsigned n = 0;
     bool holds = false;
 
-    if (oct_volume_datasets(r->reader, datasets, &n, NULL))
+    if (!r->reader || oct_volume_datasets(r->reader, datasets, &n, NULL))
         return false;
     for (unsigned i = 0; i < n; i++)
         holds |= strcmp(datasets[i].name, OCT_VIEW_TOPIC_ENFACE) == 0 && datasets[i].of_volume &&
