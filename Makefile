@@ -277,6 +277,10 @@ $(CUDA_TESTS): $(CUDA_HOST_OBJ) $(TEST_ARCHIVES)
 FUZZ_LINKS := $(BUILD)/test/fuzz/fuzz.o $(ROOM_ARCHIVES) $(LIB)
 FUZZERS    := $(FUZZ_NAMES:%=$(BUILD)/test/fuzzer_%)
 
+# What those of other programs' recordings share.
+$(foreach name,octproz octview thorlabs vortex,\
+  $(eval $(BUILD)/test/test_fuzz_$(name) $(BUILD)/test/fuzzer_$(name): $(BUILD)/test/fuzz/input.o))
+
 $(REPLAYS): $(BUILD)/test/test_fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(BUILD)/test/fuzz/replay.o \
                                        $(FUZZ_LINKS)
 	$(call say,LD,$@)

@@ -386,5 +386,82 @@ def recording():
     put("recording", "h5-far", how(1) + b"\0\0" + bytes([1, 1, 3, 15]) + bytes([0, 0, 1, 0, 0, 3]) * 3)
 
 
-for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures, csv, nifti, recording):
+def octproz():
+    geometry = ("[Virtual%20OCT%20System]\nbit_depth=12\nwidth=8\nheight=2\ndepth=1\n"
+                "[main_window_settings]\nmain_active_system=Virtual OCT System\n")
+    chain = "[processing]\nresampling=true\n" + "".join(
+        f"resampling_c{i}={c}\n" for i, c in enumerate((.5, 6, -1, 2))) + (
+        "dispersion_compensation=true\ndispersion_compensation_d2=-96.5\n"
+        "dispersion_compensation_d3=-0.4\n")
+    put("octproz", "whole", chain.encode() + geometry.encode() + b"\x1e" + bytes(range(64)))
+    put("octproz", "bytes", geometry.replace("12", "8").encode() + chain.encode() + b"\x1e" + bytes(32))
+    put("octproz", "wide", chain + geometry.replace("12", "24") + "\x1e" + "abcd" * 16)
+    put("octproz", "turning", chain.replace("=6", "=-3") + geometry + "\x1e" + "ab" * 16)
+    put("octproz", "other", chain + geometry.replace("OCT System\n", "Camera\n") + "\x1e" + "ab" * 16)
+    put("octproz", "lines", "[]\n[%]\n[a\n=\n=b\nc=\n;d\n[processing]\nresampling_c0=nan\r\n\x1e")
+
+
+def octview():
+    import json
+    whole = {"OCTview version": "1.0.0", "Data-type": "UINT16", "Processed": "False",
+             "Frame-size-voxels": 32, "Spectrometer-bins": 8, "A-lines": 2, "A-line-repeat": 1,
+             "B-lines": 2, "B-line-repeat": 1, "XY-ROI-mm": [1.2, .5], "Axial-voxel-size-mm": .0035,
+             "Line-camera-trigger-rate-hz": 75900}
+    samples = "\x1e" + "ab" * 32
+    put("octview", "whole", json.dumps(whole) + samples)
+    put("octview", "repeats", json.dumps(whole | {"A-lines": 1, "A-line-repeat": 2}) + samples)
+    put("octview", "processed", json.dumps(whole | {"Data-type": "COMPLEX64"}) + samples)
+    put("octview", "large", json.dumps(whole | {"A-lines": 1e300, "XY-ROI-mm": [-1]}) + samples)
+    put("octview", "cut", json.dumps(whole)[:-9] + samples)
+    put("octview", "other", '{"OCTview version": [[[[]]]]}' + samples)
+
+
+def thorlabs():
+    def file(name, more="", kind="Raw", z=6, x=4, n=2):
+        return (f'<DataFile Type="{kind}" SizeZ="{z}" SizeX="{x}" BytesPerPixel="{n}"{more}>data\\'
+                f'{name}.data</DataFile>')
+    apo = ' ApoRegionStart0="0" ApoRegionEnd0="1" ScanRegionStart0="1" ScanRegionEnd0="4"'
+    rest = ("<Instrument><RawDataIsSigned>True</RawDataIsSigned><BytesPerPixel>2</BytesPerPixel>"
+            "<BinaryToElectronCountScaling>540</BinaryToElectronCountScaling></Instrument>"
+            "<Acquisition><Timestamp>1700000000</Timestamp></Acquisition><Image><SizeReal><SizeX>1"
+            "</SizeX></SizeReal></Image></Ocity>")
+
+    def one(name, files, end=rest, contents=b"\1\2\3"):
+        put("thorlabs", name, b"\1<Ocity><DataFiles>" + (files + "</DataFiles>" + end).encode()
+            + b"\x1e" + contents)
+    one("whole", file("Spectral0", apo) + file("Spectral1", apo))
+    one("first", file("Spectral0", ' ApoRegionEnd0="4"') + file("Spectral1"))
+    one("cameras", file("Spectral0", apo) + file("Spectral0_Cam1", apo))
+    one("spectrum", file("Spectral0") + file("ApodizationSpectrum", "", "Real", 6, 1, 4)
+        + file("Chirp", "", "Real", 6, 1, 4), rest, struct.pack("<6f", 0, 1, 2.5, 3, 4, 5))
+    one("bytes", file("Spectral0", apo, n=1), rest.replace("True", "False"))
+    one("words", file("Spectral0", apo, n=4))
+    one("picture", file("Intensity", "", "Real"))
+    one("regions", file("Spectral0", ' ScanRegionEnd0="9" ScanRegionStart1="2"'))
+    one("huge", file("Spectral0", apo, z=4294967295, x=4294967295))
+    one("gap", file("Spectral3", apo) + file("Spectral7", apo))
+    one("cut", file("Spectral0", apo), rest[:-9])
+    put("thorlabs", "entity", b'\1<!DOCTYPE a [<!ENTITY b "c">]><Ocity>&b;</Ocity>\x1e')
+    put("thorlabs", "deep", b"\1" + b"<Ocity>" * 300 + b"\x1e")
+    put("thorlabs", "archive", b"\0PK\3\4" + bytes(40))
+
+
+def vortex():
+    # name, rank, type, not far, value, (extent, chunk) of each axis, packed, how many, where
+    def one(name, extents, dataset=0, kind=0, far=0, value=7, packed=0):
+        axes = b"".join((struct.pack("<Q", e)[:5] if far else bytes([e])) + b"\0" for e in extents)
+        put("vortex", name, bytes([dataset, 1, kind, far]) + struct.pack("<Q", value) + axes
+            + bytes([packed, 3]) + bytes(range(20)))
+    one("whole", (2, 2, 3, 6, 1))
+    one("packed", (1, 2, 3, 6, 1), packed=1)
+    one("channels", (1, 2, 3, 6, 2), dataset=3)
+    one("which", (1, 2, 3, 6, 2))
+    one("signed", (2, 1, 3, 6, 1), kind=2)
+    one("bytes", (2, 1, 3, 6, 1), kind=4)
+    one("empty", (0, 2, 3, 6, 1))
+    one("far", (2, 2, 3, 6, 1), far=1)
+
+
+for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures, csv, nifti,
+             recording, octproz, octview, thorlabs, vortex):
     kind()
