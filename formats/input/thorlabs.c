@@ -261,7 +261,9 @@ static enum oct_err open_array(struct oct_input *in, const struct oct_input_wish
         .context = in,
         .read = read_bscans,
     };
-    return oct_input_array_create(&in->array, &setup, wish, facts, err);
+    const uint64_t *n = setup.order.n;
+    const enum oct_err e = oct_input_check(in->name, n[0], n[1], n[2], err);
+    return e ? e : oct_input_array_create(&in->array, &setup, wish, facts, err);
 }
 
 /* ---- calibration ---- */

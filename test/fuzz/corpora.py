@@ -439,6 +439,7 @@ def thorlabs():
     one("picture", file("Intensity", "", "Real"))
     one("regions", file("Spectral0", ' ScanRegionEnd0="9" ScanRegionStart1="2"'))
     one("huge", file("Spectral0", apo, z=4294967295, x=4294967295))
+    one("few", file("Spectral0", apo, z=1) + file("Chirp", "", "Real", 1, 1, 4))
     one("gap", file("Spectral3", apo) + file("Spectral7", apo))
     one("cut", file("Spectral0", apo), rest[:-9])
     put("thorlabs", "entity", b'\1<!DOCTYPE a [<!ENTITY b "c">]><Ocity>&b;</Ocity>\x1e')

@@ -49,7 +49,8 @@ static bool make(struct fuzz_input *in, const char *path)
     if (fuzz_below(in, 2))
         H5Pset_deflate(list, 1);
     hid_t set = H5Dcreate2(file, "data", type, space, H5P_DEFAULT, list, H5P_DEFAULT);
-    for (uint32_t n = fuzz_below(in, 16); set >= 0 && n > 0; n--) {
+    /* libhdf5 1.10 crashes when it writes to chunks beyond 2^32. */
+    for (uint32_t n = far ? 0 : fuzz_below(in, 16); set >= 0 && n > 0; n--) {
         hid_t one = H5Screate_simple(rank, count, NULL);
         for (int i = 0; i < rank; i++)
             from[i] = dims[i] ? fuzz_take(in, 1) % dims[i] : 0;

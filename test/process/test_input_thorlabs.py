@@ -214,6 +214,11 @@ def damaged():
     yield "other-lines", xml(spectral("Spectral1"), spectral("Spectral1", APO + M - 1)) | {
         names[1]: whole[names[1]][:-2 * N]}, "other numbers or lengths"
     yield "huge", xml(f'SizeX="{APO + M}"', 'SizeX="4000000000"', 9), "bytes, but its Header.xml says"
+    for n in (1, 3):
+        few = [spectral(f"Spectral{i}", samples=n) for i in range(V)]
+        yield f"few{n}", {"Header.xml": header("".join(few) + REAL)} | {
+            name: bytes((APO + M) * n * 2) for name in names} | {
+            "data\\Chirp.data": CHIRP[:n].tobytes()}, "beyond what can be processed"
     yield "overflow", xml(f'SizeZ="{N}"', 'SizeZ="99999999999999999999"', 9), "contradict"
     yield "negative", xml(f'SizeZ="{N}"', 'SizeZ="-4"', 9), "contradict"
     yield "region", xml(f'ScanRegionEnd0="{APO + M}"', 'ScanRegionEnd0="900"'), "contradict"
