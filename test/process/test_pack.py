@@ -233,6 +233,30 @@ def refused_status(*arguments):
 
 
 @case
+def damaged():
+    """bytes changed anywhere but in the values, and files cut short: packed or one line, no crash"""
+    ok("synth", path("d.h5"), *settings(scan=dict(bscans=2, lines=20)))
+    good = open(path("d.h5"), "rb").read()
+    with h5py.File(path("d.h5")) as f:
+        first, n = f["spectra"].id.get_offset(), f["spectra"].id.get_storage_size()
+    rng, n_refused = random.Random(4), 0
+    places = [i for i in range(len(good)) if not first <= i < first + n and good[i]]
+    there = set(os.listdir(where))
+    for k in range(24):
+        data = bytearray(good[:len(good) * k // 4] if k < 4 else good)
+        for _ in range(0 if k < 4 else 40):
+            data[rng.choice(places)] = rng.randrange(256)
+        open(path("d.h5"), "wb").write(data)
+        status, out, err = run("octctl", "pack", path("d.h5"), path("y.h5"))
+        assert (status, err.count("\n")) in ((0, 0), (1, 1)), (k, status, err)
+        n_refused += status
+        if status == 0 and os.path.exists(path("y.h5")):
+            os.unlink(path("y.h5"))
+        assert set(os.listdir(where)) == there, (k, err)
+    assert n_refused >= 4, n_refused
+
+
+@case
 def disk_full():
     """a full disk: one line, the original as it was, nothing left behind"""
     before = open(RAW, "rb").read()
@@ -253,14 +277,13 @@ def disk_full():
 def killed():
     """kill -9 and SIGINT at any moment: the original, or the whole packed copy"""
     before = everything(RAW)
-    rng = random.Random(5)
     n_early = 0
-    for run_number in range(9):
+    for run_number in range(9):  # the first is killed at once, the last is done on most machines
         name = path("kill.h5")
         shutil.copy(RAW, name)
         process = subprocess.Popen([program("octctl"), "pack", name, "--replace"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(rng.uniform(0, 1.2))
+        time.sleep(0.1 * run_number)
         process.send_signal(signal.SIGINT if run_number % 3 == 2 else signal.SIGKILL)
         process.wait()
         with h5py.File(name) as f:
@@ -271,7 +294,7 @@ def killed():
         assert not left or process.returncode == -signal.SIGKILL, (left, process.returncode)
         for n in left:
             os.unlink(path(n))
-    assert n_early >= 2, n_early
+    assert n_early >= 1, n_early
 
 
 @case
