@@ -160,6 +160,13 @@ def shapes():
     engine.begin()
     parts = [engine.more(spectra[:7]), engine.more(spectra[7:])]
     assert np.concatenate(parts).tobytes() == engine(spectra).tobytes()
+    most, octd._recon.MOST_BYTES_A_CALL = octd._recon.MOST_BYTES_A_CALL, spectra[:4].nbytes
+    limits = np.empty((B, 2))
+    in_calls = engine(spectra, line_valid=mask, limits=limits)
+    octd._recon.MOST_BYTES_A_CALL = most
+    at_once = np.empty((B, 2))
+    assert in_calls.tobytes() == engine(spectra, line_valid=mask, limits=at_once).tobytes()
+    assert in_calls.tobytes() == missing.tobytes() and limits.tobytes() == at_once.tobytes()
     assert engine(spectra[:0]).shape == (0, M, D)
     other = engine(spectra[:, :20])  # another shape: another engine
     assert other.shape == (B, 20, D)
