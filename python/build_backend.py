@@ -1,5 +1,6 @@
-"""Builds the wheel of the package `octd` for pip (PEP 517), with nothing but Python's own library:
-files are copied, nothing is compiled. The wheel notes this checkout, whose build/ has liboctd.so."""
+"""Builds the wheel of the package `octd` for pip (PEP 517), with nothing but Python's own
+library: files are copied, nothing is compiled. The wheel notes this checkout, whose build/ has
+liboctd.so."""
 import base64, hashlib, pathlib, re, tarfile, zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent

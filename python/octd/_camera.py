@@ -150,8 +150,8 @@ class Camera:
         def send() -> int:
             return int(self._library.octd_camera_send_borrowed(self._open(), n_lines, now))
         if not self._check(self._until(borrow, self._wait_s, "no room for a block")):
-            raise Error(f"{self.endpoint}: no room for a block of {n_lines} lines: it is counted as "
-                        "dropped", "dropped")
+            raise Error(f"{self.endpoint}: no room for a block of {n_lines} lines: it is counted "
+                        "as dropped", "dropped")
         assert memory.value is not None
         values = (ctypes.c_uint16 * (n_lines * self.samples)).from_address(memory.value)
         try:

@@ -1,4 +1,4 @@
-"""Recordings (HDF5 files of octd, docs/recordings.md) as arrays that are read when they are used."""
+"""Recordings (HDF5 files, docs/recordings.md) as arrays that are read when they are used."""
 from __future__ import annotations
 
 import configparser
@@ -43,7 +43,8 @@ class Recording:
         try:
             import h5py
         except ImportError:
-            raise Error("reading recordings needs h5py (apt install python3-h5py, or pip install h5py)", "state") from None
+            raise Error("reading recordings needs h5py (apt install python3-h5py, or pip install "
+                        "h5py)", "state") from None
 
         self.path = os.fspath(path)
         try:

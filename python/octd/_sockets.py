@@ -36,7 +36,8 @@ def connect(kind: str, endpoint: str, client_key: Path, server_public: Path, **o
     try:
         import zmq
     except ImportError:
-        raise Error("talking to octd needs zmq (apt install python3-zmq, or pip install pyzmq)", "state") from None
+        raise Error("talking to octd needs zmq (apt install python3-zmq, or pip install pyzmq)",
+                    "state") from None
 
     if (client_key is None) != (server_public is None):
         raise Error("client_key and server_public belong together: give both or none", "config")

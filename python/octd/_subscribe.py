@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from . import _sockets
 from ._errors import Error, Timeout
 
-DTYPES: Dict[object, "np.dtype[Any]"] = {"uint8": np.dtype("u1"), "uint16": np.dtype("<u2"), "float": np.dtype("<f4")}
+DTYPES: Dict[object, "np.dtype[Any]"] = {
+    "uint8": np.dtype("u1"), "uint16": np.dtype("<u2"), "float": np.dtype("<f4")}
 
 Message = Tuple[Dict[str, Any], NDArray[Any]]
 
@@ -76,13 +77,13 @@ def subscribe(endpoint: str = "tcp://127.0.0.1:5702", topic: str = "bscan", *,
     """Subscribes to a topic of octd's publish.endpoint: "bscan", "spectrum", "enface", ..., or ""
     for all (`header["dataset"]` then says which it is).
 
-    Iterating gives (header, array): the header is a dict (docs/streams.md), the array u8, u16 or f32
-    of header["shape"], `bscan` [M][D] (array.T has depth downward). It lies in the message's own
-    memory and is read-only; it stays good as long as it is kept.
+    Iterating gives (header, array): the header is a dict (docs/streams.md), the array u8, u16 or
+    f32 of header["shape"], `bscan` [M][D] (array.T has depth downward). It lies in the message's
+    own memory and is read-only; it stays good as long as it is kept.
 
     timeout_s : raise octd.Timeout when nothing has come for so long; None: wait.
-    queue : messages that wait for a reader that is slow; more are lost, of which header["frame_num"]
-        tells by a jump. octd and others do not notice.
+    queue : messages that wait for a reader that is slow; more are lost, of which a jump of
+        header["frame_num"] tells. octd and others do not notice.
     client_key, server_public : paths of CURVE keys, where octd has keys.
 
     >>> with octd.subscribe("tcp://127.0.0.1:5702", timeout_s=5) as pictures:

@@ -92,8 +92,8 @@ def of_a_user():
         install(top, "PREFIX=" + prefix)
         there = files_in(prefix)
         wanted = [f"bin/{name}" for name in PROGRAMS]
-        wanted += ["include/octd/octd.h", "lib/liboctd.so.0", "lib/liboctd.so", "lib/pkgconfig/octd.pc",
-                   "lib/python3/dist-packages/octd/py.typed",
+        wanted += ["include/octd/octd.h", "lib/liboctd.so.0", "lib/liboctd.so",
+                   "lib/pkgconfig/octd.pc", "lib/python3/dist-packages/octd/py.typed",
                    "share/doc/octd/examples/python/recon_array.py"]
         wanted += ["etc/octd/octd.ini", "include/octd/client.h", "lib/liboctclient.a",
                    "lib/pkgconfig/octclient.pc", "lib/systemd/system/octd.service",

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The Python package octd and liboctd.so: the bytes of octctl recon, a running octd, recordings, the
-five examples, and how it is installed. In a build with AddressSanitizer Python runs with it."""
+"""The Python package octd and liboctd.so: the bytes of octctl recon, a running octd, recordings,
+the five examples, and how it is installed. In a build with AddressSanitizer Python runs with it."""
 import os, re, resource, subprocess, sys, time
 
 from octtest import (BUILD, SLOW, TOP, Daemon, Skip, calibration, case, folder, free_port, main, ok,
@@ -70,7 +70,7 @@ def write(name, values):
 
 @case
 def as_the_command():
-    """arrays become the bytes of octctl recon: u8, f32, k map, wavelengths, dispersion, background"""
+    """arrays become the bytes of octctl recon: u8, f32, k map, wavelengths, dispersion, mean"""
     spectra, nm = scene(), np.loadtxt(calibration(N))
     q = np.arange(4096)
     phase = np.exp(1j * 30 * ((q / 4095 - 0.5) ** 2))
@@ -209,7 +209,7 @@ def refusals():
 
 @case
 def recordings():
-    """a recording as arrays: dB, axes in um, missing rows, xarray; reconstructed as by the command"""
+    """a recording as arrays: dB, axes in um, missing rows, xarray; recon as by the command"""
     path, again = (os.path.join(folder("given"), name) for name in ("synth.h5", "again.h5"))
     ok("synth", path, *settings(
         camera=dict(samples=N), scan=dict(lines=M, bscans=B, width_um=500, height_um=300)))
@@ -270,11 +270,12 @@ def live(*arguments):
 
 @case
 def live_octd():
-    """a camera sends, with CRC and over shared memory; pictures come as arrays; commands are heard"""
+    """a camera sends, with CRC and over shared memory; pictures and commands come through"""
     shm = f"shm://octd-python-{os.getpid()}"
     spectra = scene(12)[:, :20]
     for endpoint in (None, shm):
-        with live(*([] if endpoint is None else ["--set", f"ingest.endpoint={endpoint}"])) as daemon, \
+        ingest = [] if endpoint is None else ["--set", f"ingest.endpoint={endpoint}"]
+        with live(*ingest) as daemon, \
                 octd.Control(daemon.control) as control, \
                 octd.subscribe(daemon.publish, timeout_s=60) as pictures, \
                 octd.subscribe(daemon.publish, "", timeout_s=60) as everything:
