@@ -54,11 +54,11 @@ LIB_SRC     := $(wildcard pipeline/*/*.c kernels/*.c kernels/*/*.c analysis/*.c 
 LIB_CXX_SRC := $(wildcard formats/*/*.cc)
 DAEMON_SRC  := $(wildcard daemon/*.c)
 VIEWER_SRC  := $(wildcard viewer/*.c viewer/*/*.c)
-TOOLS_SRC   := $(wildcard tools/*.c tools/*/*.c)
+TOOLS_SRC   := $(filter-out tools/genicam/%,$(wildcard tools/*.c tools/*/*.c))
 LIBOCTD_SRC := $(wildcard python/liboctd/*.c)
 # What knows no camera is built and tested everywhere, the rest where aravis is.
-CAMERA_SRC  := $(wildcard camera/*.c)
-CAMERA_PURE := camera/numbering.c camera/unpack.c
+CAMERA_SRC  := $(wildcard tools/genicam/*.c)
+CAMERA_PURE := tools/genicam/numbering.c tools/genicam/unpack.c
 HAVE_ARAVIS := $(shell pkg-config --exists aravis-0.8 2>/dev/null && echo 1)
 TEST_MAINS  := $(wildcard test/*/test_*.c)
 TEST_SRC    := $(wildcard test/rig/*.c)
@@ -199,7 +199,7 @@ without-aravis:
 endif
 
 ARAVIS_CFLAGS := $(if $(HAVE_ARAVIS),$(call pkg_cflags,aravis-0.8))
-$(BUILD)/camera/genicam.o $(BUILD)/test/camera/fake_gv_camera.o: SYSTEM_CFLAGS += $(ARAVIS_CFLAGS)
+$(BUILD)/tools/genicam/genicam.o $(BUILD)/test/camera/fake_gv_camera.o: SYSTEM_CFLAGS += $(ARAVIS_CFLAGS)
 $(BUILD)/octgenicam: $(call obj,$(CAMERA_SRC)) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $^ $(LIB_LIBS) $(call pkg_libs,aravis-0.8) $(LDLIBS)

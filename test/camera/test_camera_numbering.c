@@ -1,6 +1,6 @@
 /* Which frames were lost, from ids that turn over, begin anew or come late, and from the clock. */
-#include "camera/numbering.h"
 #include "test/rig/tap.h"
+#include "tools/genicam/numbering.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Pixels of GenICam cameras against bytes written by hand from the standard's pictures. */
-#include "camera/unpack.h"
 #include "test/rig/tap.h"
+#include "tools/genicam/unpack.h"
 
 #include <stdlib.h>
 #include <string.h>

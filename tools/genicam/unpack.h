@@ -5,8 +5,8 @@
  *     Mono10, 12, 14, 16        two bytes a sample, little-endian
  *     Mono12p                   three bytes a pair: a = b0 | (b1 & 15) << 8, b = b1 >> 4 | b2 << 4
  *     Mono12Packed              GigE Vision's: a = b0 << 4 | (b1 & 15), b = b2 << 4 | b1 >> 4 */
-#ifndef OCT_CAMERA_UNPACK_H
-#define OCT_CAMERA_UNPACK_H
+#ifndef OCT_TOOLS_GENICAM_UNPACK_H
+#define OCT_TOOLS_GENICAM_UNPACK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
-#include "camera/push.h"
+#include "tools/genicam/push.h"
 
-#include "camera/genicam.h"
-#include "camera/numbering.h"
 #include "octd/client.h"
 #include "pipeline/base/clock.h"
+#include "tools/genicam/genicam.h"
+#include "tools/genicam/numbering.h"
 
 #include <inttypes.h>
 #include <signal.h>

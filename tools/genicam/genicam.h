@@ -3,11 +3,11 @@
  *     open -> { set } -> prepare -> start -> { next -> release } -> close
  *
  * Frames come by a thread of aravis; all calls are one thread's. */
-#ifndef OCT_CAMERA_GENICAM_H
-#define OCT_CAMERA_GENICAM_H
+#ifndef OCT_TOOLS_GENICAM_GENICAM_H
+#define OCT_TOOLS_GENICAM_GENICAM_H
 
-#include "camera/unpack.h"
 #include "pipeline/base/err.h"
+#include "tools/genicam/unpack.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "camera/numbering.h"
+#include "tools/genicam/numbering.h"
 
 #include <math.h>
 

@@ -14,8 +14,8 @@
  * left out; or the camera began to count anew: then time alone says how many were lost.
  *
  * Pure arithmetic; one thread. */
-#ifndef OCT_CAMERA_NUMBERING_H
-#define OCT_CAMERA_NUMBERING_H
+#ifndef OCT_TOOLS_GENICAM_NUMBERING_H
+#define OCT_TOOLS_GENICAM_NUMBERING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* octgenicam: any GenICam camera as the source of octd's A-lines. docs/camera-drivers.md */
-#include "camera/genicam.h"
-#include "camera/push.h"
 #include "config/config.h"
+#include "tools/genicam/genicam.h"
+#include "tools/genicam/push.h"
 
 #include <errno.h>
 #include <math.h>

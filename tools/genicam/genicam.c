@@ -1,4 +1,4 @@
-#include "camera/genicam.h"
+#include "tools/genicam/genicam.h"
 
 #include <arv.h>
 #include <inttypes.h>

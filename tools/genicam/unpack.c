@@ -1,4 +1,4 @@
-#include "camera/unpack.h"
+#include "tools/genicam/unpack.h"
 
 struct format {
     enum oct_pixel_format format;

@@ -1,7 +1,7 @@
 /* Frames of a camera as A-lines into octd: from opening the camera to the end of the last
  * acquisition. The caller has blocked SIGINT and SIGTERM, which end it. */
-#ifndef OCT_CAMERA_PUSH_H
-#define OCT_CAMERA_PUSH_H
+#ifndef OCT_TOOLS_GENICAM_PUSH_H
+#define OCT_TOOLS_GENICAM_PUSH_H
 
 #include "pipeline/base/err.h"
 
