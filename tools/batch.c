@@ -92,11 +92,9 @@ static enum oct_err write_config(const struct oct_batch *batch, const struct oct
     char *all = oct_config_text(config), *path = joined(batch->folder, "octd.ini");
     char section[64] = "", key[128];
     size_t n = 0;
-    enum oct_err e = OCT_OK;
-    if (!all || !path)
-        e = no_memory(err);
+    enum oct_err e = OCT_E_NO_MEMORY;
     /* What is kept moves to the front of the same text. */
-    for (char *line = all, *end; !e && *line; line = end) {
+    for (char *line = all, *end; line && *line; line = end) {
         end = line + strcspn(line, "\n");
         end += *end == '\n';
         const size_t bytes = (size_t)(end - line);
@@ -110,8 +108,10 @@ static enum oct_err write_config(const struct oct_batch *batch, const struct oct
             n += bytes;
         }
     }
-    if (!e)
+    if (all && path)
         e = oct_batch_write(path, all, n, err);
+    else
+        no_memory(err);
     free(all);
     free(path);
     return e;

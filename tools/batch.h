@@ -86,7 +86,8 @@ enum oct_err oct_batch_look(struct oct_batch *batch, struct oct_error *err);
 
 /* Writes the script and the shares of a new submission, of all recordings that are neither done nor
  * queued, over n_tasks tasks (at most as many as there are recordings), and removes what killed
- * tasks left beside their outputs. *script is its path, the caller's to free. */
+ * tasks left beside their outputs. *script is its path, the caller's to free. OCT_E_ARG: there are
+ * none. */
 enum oct_err oct_batch_prepare(struct oct_batch *batch, unsigned n_tasks, char **script,
                                struct oct_error *err);
 

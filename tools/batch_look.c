@@ -9,23 +9,26 @@
 #include <unistd.h>
 
 /* The recordings by name. */
+struct entry {
+    const char *in;
+    struct oct_batch_item *item;
+};
 struct index {
-    struct oct_batch_item **by_name; /* [n] */
+    struct entry *by_name; /* [n] */
     unsigned n;
 };
 
 static int compare(const void *a, const void *b)
 {
-    return strcmp((*(struct oct_batch_item *const *)a)->in,
-                  (*(struct oct_batch_item *const *)b)->in);
+    return strcmp(((const struct entry *)a)->in, ((const struct entry *)b)->in);
 }
 
 static struct oct_batch_item *find(const struct index *index, const char *in)
 {
-    const struct oct_batch_item key = {.in = (char *)in}, *at = &key;
-    struct oct_batch_item **found =
-        bsearch(&at, index->by_name, index->n, sizeof(*index->by_name), compare);
-    return found ? *found : NULL;
+    const struct entry key = {.in = in};
+    const struct entry *found =
+        bsearch(&key, index->by_name, index->n, sizeof(*index->by_name), compare);
+    return found ? found->item : NULL;
 }
 
 /* A task's share, and how it stands. */
@@ -71,15 +74,19 @@ static void take_line(struct share *share, char *line)
 
 static enum oct_err read_results(struct share *share, const char *path, struct oct_error *err)
 {
-    char *text, *line, *rest;
+    char *text = NULL;
     size_t bytes;
     if (access(path, F_OK) != 0)
         return OCT_OK; /* it has not begun */
     enum oct_err e = oct_recon_names_read(&text, &bytes, path, err);
-    if (e)
+    if (e || !text)
         return e;
-    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+    for (char *line = text, *end; line; line = end ? end + 1 : NULL) {
+        end = strchr(line, '\n');
+        if (end)
+            *end = '\0';
         take_line(share, line);
+    }
     free(text);
     return OCT_OK;
 }
@@ -193,7 +200,7 @@ enum oct_err oct_batch_look(struct oct_batch *batch, struct oct_error *err)
     if (!index.by_name)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the batch");
     for (unsigned i = 0; i < batch->n; i++) {
-        index.by_name[i] = &batch->items[i];
+        index.by_name[i] = (struct entry){batch->items[i].in, &batch->items[i]};
         set_state(&batch->items[i], OCT_BATCH_TODO, NULL);
     }
     qsort(index.by_name, index.n, sizeof(*index.by_name), compare);

@@ -77,7 +77,7 @@ static enum oct_err run(char *const *argv, char **text, struct oct_error *err)
     close(ends[0]);
     while (!failed && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    if (e || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+    if (e || !*text || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
         return e;
     (*text)[strcspn(*text, "\n")] = '\0';
     e = oct_fail(err, OCT_E_BACKEND, "%s: %s", argv[0], *text);
@@ -102,7 +102,7 @@ enum oct_err oct_batch_submit(struct oct_batch *batch, const char *script, struc
     struct oct_batch_submission *s = &batch->submissions[batch->n_submissions - 1];
     char *argv[] = {"sbatch", "--parsable", (char *)script, NULL}, *text, *last;
     enum oct_err e = run(argv, &text, err);
-    if (e)
+    if (e || !text)
         return e;
     for (size_t n = strlen(text); n > 0 && text[n - 1] == '\n';)
         text[--n] = '\0';
@@ -224,8 +224,8 @@ static enum oct_err write_share(struct oct_batch *batch, unsigned s, unsigned ta
             fwrite(batch->items[i].in, 1, strlen(batch->items[i].in) + 1, out);
             remove_left(batch->items[i].out);
         }
-    const bool is_whole = out && !ferror(out);
-    if (!path || !out || fclose(out) != 0 || !is_whole)
+    const bool is_whole = out && !ferror(out) && fclose(out) == 0;
+    if (!path || !is_whole)
         e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the batch");
     if (!e)
         e = oct_batch_write(path, text, n, err);
@@ -244,14 +244,15 @@ static enum oct_err write_script(struct oct_batch *batch, unsigned s, char **scr
     octctl[n] = '\0';
     snprintf(name, sizeof(name), "/%u.sbatch", s);
     char *text = oct_batch_script(batch, s, octctl);
-    char *path = malloc(strlen(batch->folder) + sizeof(name));
-    enum oct_err e = OCT_OK;
-    if (!text || !path)
-        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the batch");
-    if (path)
-        sprintf(path, "%s%s", batch->folder, name);
-    if (!e)
+    const size_t bytes = strlen(batch->folder) + sizeof(name);
+    char *path = malloc(bytes);
+    enum oct_err e = OCT_E_NO_MEMORY;
+    if (text && path) {
+        snprintf(path, bytes, "%s%s", batch->folder, name);
         e = oct_batch_write(path, text, strlen(text), err);
+    } else {
+        oct_fail(err, e, "out of memory for the batch");
+    }
     free(text);
     if (e)
         free(path);
@@ -268,10 +269,12 @@ enum oct_err oct_batch_prepare(struct oct_batch *batch, unsigned n_tasks, char *
     for (unsigned i = 0; i < batch->n; i++)
         n_wanted += is_wanted(&batch->items[i]);
     n_tasks = n_tasks < n_wanted ? n_tasks : n_wanted;
+    if (n_tasks == 0)
+        return oct_fail(err, OCT_E_ARG, "%s: nothing is left to submit", batch->out_dir);
     const unsigned s = batch->n_submissions + 1;
     struct oct_batch_submission *more =
         realloc(batch->submissions, s * sizeof(*batch->submissions));
-    if (!more || n_tasks == 0)
+    if (!more)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the batch");
     batch->submissions = more;
     batch->submissions[s - 1] = (struct oct_batch_submission){.n_tasks = n_tasks};

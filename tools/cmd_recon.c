@@ -34,7 +34,7 @@ static void report(const struct oct_recon *recon, const struct oct_recon_job *jo
 static int run_one(const struct oct_config *config, const char *name,
                    const struct oct_recon_job *job, struct oct_progress *progress)
 {
-    struct oct_recon_result result;
+    struct oct_recon_result result = {0};
     struct oct_recon *recon = NULL;
     struct oct_error err;
     enum oct_err e = oct_recon_create(&recon, NULL, &err);

@@ -126,7 +126,7 @@ static int compare(const void *a, const void *b)
 static enum oct_err check_pairs(const struct oct_recon_names *names, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
-    struct pair *pairs = calloc(names->n, sizeof(*pairs));
+    struct pair *pairs = calloc((size_t)names->n + 1, sizeof(*pairs));
     if (!pairs)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the names of files");
     for (unsigned i = 0; i < names->n; i++)

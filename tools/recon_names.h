@@ -14,10 +14,10 @@ struct oct_recon_names {
 };
 
 /* in[n] and, unless list is NULL, those of the file `list`, each of which ends with a NUL byte
- * ("-": of standard input). folder: where the outputs will be; it need not exist. OCT_E_ARG: none at all,
- * one that names no file, or two whose outputs would have one name: says which two. OCT_E_IO: the
- * list cannot be read; OCT_E_FORMAT: it has an empty name or ends within one. *names is empty on
- * error; the caller finishes it. */
+ * ("-": of standard input). folder: where the outputs will be; it need not exist. OCT_E_ARG: none
+ * at all, one that names no file, or two whose outputs would have one name: says which two.
+ * OCT_E_IO: the list cannot be read; OCT_E_FORMAT: it has an empty name or ends within one. *names
+ * is empty on error; the caller finishes it. */
 enum oct_err oct_recon_names_init(struct oct_recon_names *names, const char *const *in, unsigned n,
                                   const char *list, const char *folder, struct oct_error *err);
 void oct_recon_names_finish(struct oct_recon_names *names); /* of an empty one too */

@@ -166,8 +166,8 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
     return e;
 }
 
-/* Says in the closed file what it was made from. The folder of the input is left out: it may say who
- * somebody is. */
+/* Says in the closed file what it was made from. The folder of the input is left out: it may say
+ * who somebody is. */
 static enum oct_err note_input(struct work *w, struct oct_error *err)
 {
     const struct oct_input_facts *input = oct_recording_input(w->recording);
