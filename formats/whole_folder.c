@@ -120,8 +120,11 @@ enum oct_err oct_whole_folder_init(struct oct_whole_folder *folder, const char *
     *folder = (struct oct_whole_folder){
         .path = bare(path), .mark = mark, .suffix = suffix, .force = force};
     folder->work = folder->path ? beside(folder->path, "new") : NULL;
-    enum oct_err e = folder->work ? oct_whole_folder_may(folder->path, force, mark, suffix, err)
-                                  : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    if (!folder->path || !folder->work) {
+        finish(folder);
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    }
+    enum oct_err e = oct_whole_folder_may(folder->path, force, mark, suffix, err);
     if (!e)
         remove_folder(folder->work); /* of a process of the same number, which was killed */
     if (!e && mkdir(folder->work, 0777) != 0)

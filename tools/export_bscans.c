@@ -19,8 +19,9 @@ enum oct_err oct_export_values_range(const struct oct_export_input *in,
     *last = wish->has_bscans ? wish->last_bscan : n;
     if (*first < *last && *last <= n)
         return OCT_OK;
-    return oct_fail(err, OCT_E_ARG, "%s: has B-scans 0:%u; --bscans %u:%u asks for others",
-                    in->path, n, *first, *last);
+    oct_fail(err, OCT_E_ARG, "%s: has B-scans 0:%u; --bscans %u:%u asks for others", in->path, n,
+             *first, *last);
+    return OCT_E_ARG;
 }
 
 static enum oct_err read_picture(void *context, uint32_t plane, void *values, struct oct_error *err)
@@ -89,9 +90,9 @@ static enum oct_err open_bscans(struct oct_export_values *values, struct oct_exp
                                          .what = "B-scans",
                                          .lo = calloc(n, sizeof(double)),
                                          .hi = calloc(n, sizeof(double)),
-                                         .valid = malloc(n)};
+                                         .valid = calloc(n, 1)};
     if (b)
-        *b = (struct bscans){.in = in, .first = first, .came = malloc(f->n_lines)};
+        *b = (struct bscans){.in = in, .first = first, .came = calloc(f->n_lines, 1)};
     if (!b || !b->came || !values->lo || !values->hi || !values->valid)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", in->path);
     for (uint32_t i = 0; i < n; i++) {

@@ -13,7 +13,7 @@ static int read_dataset(const struct oct_export_given *g, struct oct_export_wish
                         const char *name)
 {
     static const char *const names[] = {"bscans", "spectra", "enface"};
-    const char *text = g->dataset ? g->dataset + (g->dataset[0] == '/') : NULL;
+    const char *text = g->dataset ? g->dataset + (g->dataset[0] == '/') : names[0];
     const int i = oct_option_word(text, names, 3);
     w->dataset = i < 0 ? text : names[i];
     if (i < 0 && (strncmp(text, "analysis/", 9) != 0 || !text[9] || strchr(text + 9, '/')))

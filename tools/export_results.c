@@ -135,38 +135,44 @@ static enum oct_err lay_out(struct oct_export_form *form, struct result *r, uint
     return OCT_OK;
 }
 
+/* The column of the n_here planes or rows that are exported, malloc'd; of a volume's result they all
+ * have its one. */
+static enum oct_err pick_column(const struct result *r, const char *what, uint32_t n_here,
+                                double **picked, struct oct_error *err)
+{
+    const uint32_t n = r->dataset.of_volume ? 1 : (uint32_t)r->dataset.dims[0];
+    double *column = calloc(n, sizeof(*column)), *values = calloc(n_here, sizeof(*values));
+    *picked = values;
+    if (!column || !values) {
+        free(column);
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", r->in->path);
+    }
+    const enum oct_err e = read_column(r, what, n, column, err);
+    for (uint32_t i = 0; i < n_here; i++)
+        values[i] = column[r->dataset.of_volume ? 0 : r->first + i];
+    free(column);
+    return e;
+}
+
 /* Which images are there, and what their greys stand for, of those from r->first on. */
 static enum oct_err read_columns(struct oct_export_values *values, const struct result *r,
                                  uint32_t n_wanted, struct oct_error *err)
 {
-    const bool is_u8 = r->dataset.type == OCT_SAMPLE_U8;
-    const uint32_t n = r->dataset.of_volume ? 1 : (uint32_t)r->dataset.dims[0];
     const uint32_t n_here = r->dataset.of_volume ? values->form.dims[0] : n_wanted;
-    double *column = malloc(n * sizeof(*column));
-    double *lo = is_u8 ? malloc(n * sizeof(*lo)) : NULL,
-           *hi = is_u8 ? malloc(n * sizeof(*hi)) : NULL;
-    enum oct_err e = OCT_OK;
-    values->valid = malloc(n_here);
-    values->lo = is_u8 ? malloc(n_here * sizeof(double)) : NULL;
-    values->hi = is_u8 ? malloc(n_here * sizeof(double)) : NULL;
-    if (!column || !values->valid || (is_u8 && (!lo || !hi || !values->lo || !values->hi)))
-        e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", r->in->path);
-    e = e ? e : read_column(r, "valid", n, column, err);
-    if (is_u8) {
-        e = e ? e : read_column(r, "lo", n, lo, err);
-        e = e ? e : read_column(r, "hi", n, hi, err);
+    double *valid;
+    enum oct_err e = pick_column(r, "valid", n_here, &valid, err);
+    if (!e && r->dataset.type == OCT_SAMPLE_U8) {
+        e = pick_column(r, "lo", n_here, &values->lo, err);
+        e = e ? e : pick_column(r, "hi", n_here, &values->hi, err);
     }
-    for (uint32_t i = 0; i < n_here && !e; i++) {
-        const uint32_t from = r->dataset.of_volume ? 0 : r->first + i;
-        values->valid[i] = column[from] > 0;
-        if (is_u8) {
-            values->lo[i] = lo[from];
-            values->hi[i] = hi[from];
-        }
+    if (!e) {
+        values->valid = calloc(n_here, 1);
+        for (uint32_t i = 0; values->valid && i < n_here; i++)
+            values->valid[i] = valid[i] > 0;
+        if (!values->valid)
+            e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", r->in->path);
     }
-    free(column);
-    free(lo);
-    free(hi);
+    free(valid);
     return e;
 }
 

@@ -53,9 +53,10 @@ static void put_size(png_structp png, png_infop info, const struct picture *p)
 static void put_text(png_structp png, png_infop info, const struct picture *p)
 {
     char key[] = "Description";
-    png_text text = {.compression = PNG_ITXT_COMPRESSION_NONE, .key = key, .text = p->text};
-    if (p->text)
-        png_set_text(png, info, &text, 1);
+    if (!p->text)
+        return;
+    png_text chunk = {.compression = PNG_ITXT_COMPRESSION_NONE, .key = key, .text = p->text};
+    png_set_text(png, info, &chunk, 1);
 }
 
 /* False: libpng failed; its reason is in the fault. */

@@ -55,6 +55,8 @@ def pictures_have_common_limits():
     assert near(said, lo, hi) and said["missing"] == 2, said
     equal(u8, common_u8(db, lo, hi))
     assert (u8[2] == 0).all() and (u8[4, 3] == 0).all() and u8[4, 4].any()
+    u8_recording(at("other.h5"), seed=2)  # which differs in its pixels alone
+    assert array(at("other.h5"))[0]["uid"] != said["uid"]
     said, f32 = array(at("own.h5"), "--sample", "f32")
     equal(f32, db.astype(np.float32))
     assert said["lo"] is None and said["unit"] == "dB" and np.isnan(f32[[2, 5]]).all()
