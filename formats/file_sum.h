@@ -1,6 +1,6 @@
 /* The CRC-32C of a file's bytes, taken while something else reads the file: each part is read again
- * soon after, out of the page cache, so that a disk is read once and in order. One thread uses a sum
- * at a time. */
+ * soon after, out of the page cache, so that a disk is read once and in order. One thread uses a
+ * sum at a time. */
 #ifndef OCT_FORMATS_FILE_SUM_H
 #define OCT_FORMATS_FILE_SUM_H
 

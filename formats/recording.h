@@ -1,6 +1,6 @@
 /* A recording in any format: a volume file (.h5, contract section 4), a file of another program
- * (formats/input), or plain samples (.raw, .bin: [B][M][N] of file.sample, between file.header_bytes
- * and file.trailer_bytes). One thread uses a recording at a time. */
+ * (formats/input), or plain samples (.raw, .bin: [B][M][N] of file.sample, between
+ * file.header_bytes and file.trailer_bytes). One thread uses a recording at a time. */
 #ifndef OCT_FORMATS_RECORDING_H
 #define OCT_FORMATS_RECORDING_H
 
@@ -17,23 +17,24 @@
 
 struct oct_recording;
 
-/* Whether `path` is an HDF5 file: it begins as such, or its name ends in .h5 or .hdf5. False when it
- * cannot be read. */
+/* Whether `path` is an HDF5 file: it begins as such, or its name ends in .h5 or .hdf5. False when
+ * it cannot be read. */
 bool oct_recording_is_volume(const char *path);
 
-/* Whether oct_recording_open would take `path` for a volume with this config: it is one by the above,
- * and not a file of another program: it has /spectra or /bscans as volumes have them, no HDF5 file
- * can be read there, or file.dataset and file.transpose say nothing else. */
+/* Whether oct_recording_open would take `path` for a volume with this config: it is one by the
+ * above, and not a file of another program: it has /spectra or /bscans as volumes have them, no
+ * HDF5 file can be read there, or file.dataset and file.transpose say nothing else. */
 bool oct_recording_is_our_volume(const char *path, const struct oct_config *config);
 
-/* Whether `path` is a file of another program that is known by its content; plain samples are not. */
+/* Whether `path` is a file of another program that is known by its content; plain samples are
+ * not. */
 bool oct_recording_is_other(const char *path, const struct oct_config *config);
 
 /* Whether `path` is FILE.h5:/DATASET: it has ":/", and no file has that very name. */
 bool oct_recording_names_dataset(const char *path);
 
-/* Opens `path`, "-" being standard input: a volume (see above), a file of another program that is known by its content, and
- * anything else is plain samples.
+/* Opens `path`, "-" being standard input: a volume (see above), a file of another program that is
+ * known by its content, and anything else is plain samples.
  *
  * A volume brings its own geometry: camera.samples, scan.lines and scan.bscans of the config are
  * changed to it, unless a file or --set gave them and they differ: then OCT_E_CONFIG names file,
@@ -43,8 +44,8 @@ bool oct_recording_names_dataset(const char *path);
  * where it was given. Of camera.bits, scan.line_rate_hz, scan.width_um, scan.height_um and
  * record.eye those are changed that were not given and that the file says.
  *
- * Plain samples take their geometry from the config; camera.bits, where it was not given, is that of
- * 8-bit samples. The number of B-scans follows from the size and need not be a multiple of
+ * Plain samples take their geometry from the config; camera.bits, where it was not given, is that
+ * of 8-bit samples. The number of B-scans follows from the size and need not be a multiple of
  * scan.bscans. OCT_E_FORMAT when the size does not fit (says by how much).
  *
  * *recording is NULL on error. */
@@ -84,9 +85,9 @@ const char *oct_recording_name(const struct oct_recording *recording);
 const char *oct_recording_start_time(const struct oct_recording *recording);
 
 /* Reads B-scan i into frame->spectra ([M][N]) and frame->line_valid ([M]), both the caller's, and
- * sets number, volume, bscan, sequence, time_ns and missing_lines of frame->info; the rest of it
- * is left alone. Where a file has no times, time_ns is counted from 0 by scan.line_rate_hz. *valid is false
- * for a row of a volume that was never written: then every line_valid is 0. */
+ * sets number, volume, bscan, sequence, time_ns and missing_lines of frame->info; the rest of it is
+ * left alone. Where a file has no times, time_ns is counted from 0 by scan.line_rate_hz. *valid is
+ * false for a row of a volume that was never written: then every line_valid is 0. */
 enum oct_err oct_recording_read(struct oct_recording *recording, uint64_t i,
                                 struct oct_raw_frame *frame, bool *valid, struct oct_error *err);
 

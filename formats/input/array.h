@@ -44,8 +44,8 @@ struct oct_input_array_setup {
 struct oct_input_array;
 
 /* The extents of the order are within geometry.h's limits, but for B-scans, of which there may be
- * any number. Reads the whole array once where the scaling needs its range. Sets n_samples, n_lines, n_bscans,
- * bits and scaling of *facts. *array is NULL on error. */
+ * any number. Reads the whole array once where the scaling needs its range. Sets n_samples,
+ * n_lines, n_bscans, bits and scaling of *facts. *array is NULL on error. */
 enum oct_err oct_input_array_create(struct oct_input_array **array,
                                     const struct oct_input_array_setup *setup,
                                     const struct oct_input_wish *wish,

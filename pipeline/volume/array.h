@@ -1,6 +1,6 @@
 /* One dataset of numbers of an HDF5 file from any source, read as f32 or as it is: what other
- * programs keep their pictures and spectra in. Checked as recordings are (volume.h): a child process looks at it first, and
- * values in other files and foreign filters are refused.
+ * programs keep their pictures and spectra in. Checked as recordings are (volume.h): a child
+ * process looks at it first, and values in other files and foreign filters are refused.
  *
  * One thread uses an array at a time; different ones are independent. */
 #ifndef OCT_PIPELINE_VOLUME_ARRAY_H

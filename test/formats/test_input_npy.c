@@ -1,5 +1,5 @@
-/* Spectra in arrays of numpy: every order of axes and type gives the same samples; what is not as it
- * claims is refused with a line. */
+/* Spectra in arrays of numpy: every order of axes and type gives the same samples; what is not as
+ * it claims is refused with a line. */
 #include "formats/recording.h"
 #include "test/rig/film_rig.h"
 #include "test/rig/tap.h"

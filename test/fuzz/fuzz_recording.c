@@ -1,6 +1,7 @@
 /* Recordings of strangers. The first two bytes are settings of [file], and say what the rest is: a
  * file as it stands (.npy, plain samples), or makes an HDF5 file that libhdf5 can read: datasets of
- * any extents, type, chunks and values. As in fuzz_volume.c the child that looks first is left out. */
+ * any extents, type, chunks and values. As in fuzz_volume.c the child that looks first is left
+ * out. */
 #include "formats/recording.h"
 #include "pipeline/volume/hdf5_lock.h"
 #include "pipeline/volume/hdf5_probe.h"

@@ -11,8 +11,8 @@
 struct oct_play_rebuild;
 
 /* config: what is used where the recording carries no configuration, copied; NULL: the defaults.
- * Fills depth, log and the spacings of file; of
- * a file of another program all else that it says. OCT_E_FORMAT: it cannot be reconstructed, and why. */
+ * Fills depth, log and the spacings of file; of a file of another program all else that it says.
+ * OCT_E_FORMAT: it cannot be reconstructed, and why. */
 enum oct_err oct_play_rebuild_open(struct oct_play_rebuild **rebuild, const char *path,
                                    const struct oct_config *config, struct oct_view_file *file,
                                    struct oct_error *err);
