@@ -270,6 +270,11 @@ static uint64_t choose_block(const struct oct_input_array *a)
     return block > 0 ? block : 1;
 }
 
+static void *room_of(uint64_t n, size_t bytes)
+{
+    return n > 0 ? malloc(n * bytes) : NULL;
+}
+
 static bool make_room(struct oct_input_array *a)
 {
     const struct oct_input_order *o = &a->setup.order;
@@ -277,14 +282,14 @@ static bool make_room(struct oct_input_array *a)
     const bool is_sorted = o->axes[0] == OCT_INPUT_BSCAN && o->axes[1] == OCT_INPUT_LINE;
     const uint64_t plane = o->n[o->axes[1]] * o->n[OCT_INPUT_BSCAN] * a->setup.kind.bytes;
     a->is_in_order = is_sorted && a->block == 1;
-    if (!a->scaling.is_as_is && !(a->values = malloc(n * a->setup.kind.bytes)))
+    if (!a->scaling.is_as_is && !(a->values = room_of(n, a->setup.kind.bytes)))
         return false;
-    if (!a->is_in_order && !(a->unsorted = malloc(n * sizeof(uint16_t))))
+    if (!a->is_in_order && !(a->unsorted = room_of(n, sizeof(uint16_t))))
         return false;
-    if (!a->is_in_order && !(a->spectra = is_sorted ? a->unsorted : malloc(n * sizeof(uint16_t))))
+    if (!a->is_in_order && !(a->spectra = is_sorted ? a->unsorted : room_of(n, sizeof(uint16_t))))
         return false;
     return a->setup.read || o->axes[2] != OCT_INPUT_BSCAN || plane > PLANE_BYTES ||
-           (a->plane = malloc(plane)) != NULL;
+           (a->plane = room_of(plane, 1)) != NULL;
 }
 
 static enum oct_err find_range(struct oct_input_array *a, struct oct_error *err)
