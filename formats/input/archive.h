@@ -1,7 +1,7 @@
 /* Entries of a ZIP archive from outside, by libzip, with bounds: an entry is stored or deflated,
  * says no more bytes than deflate can make of those it has, and all that are looked up have no more
- * together than the file. So nothing that is read grows beyond 1032 times the file, and entries that
- * share their bytes are found. One thread uses an archive at a time. */
+ * together than the file. So nothing that is read grows beyond 1032 times the file, and entries
+ * that share their bytes are found. One thread uses an archive at a time. */
 #ifndef OCT_FORMATS_INPUT_ARCHIVE_H
 #define OCT_FORMATS_INPUT_ARCHIVE_H
 
