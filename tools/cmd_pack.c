@@ -65,8 +65,7 @@ static int print(const char *out, bool is_kept, const struct oct_volume_pack_rep
            out, (double)r->file_bytes / 1e6, (double)r->packed_file_bytes / 1e6,
            (double)r->file_bytes / (double)r->packed_file_bytes, r->n_arrays, r->pack_s,
            rate(r->values_bytes, r->pack_s), rate(r->values_bytes, r->read_packed_s),
-           rate(r->values_bytes, r->read_s),
-           is_kept ? "" : "; no smaller: left as it is");
+           rate(r->values_bytes, r->read_s), is_kept ? "" : "; no smaller: left as it is");
     return 0;
 }
 

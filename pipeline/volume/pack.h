@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 struct oct_volume_pack_options {
-    unsigned level;     /* of zlib, 1..9 */
-    unsigned n_threads; /* that pack; 0: one a core */
+    unsigned level;                                               /* of zlib, 1..9 */
+    unsigned n_threads;                                           /* that pack; 0: one a core */
     void (*progress)(void *context, uint64_t done, uint64_t all); /* in bytes; NULL: none */
     void *context;
     const volatile sig_atomic_t *cancel; /* NULL: never */
