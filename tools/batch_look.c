@@ -163,11 +163,11 @@ static enum oct_err look_at_task(struct oct_batch *batch, const struct index *in
     struct share share = {0};
     char *files = oct_batch_share(batch, s, task, "files");
     char *results = oct_batch_share(batch, s, task, "results");
-    enum oct_err e = OCT_OK;
-    if (!files || !results)
-        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the batch");
-    if (!e)
+    enum oct_err e = OCT_E_NO_MEMORY;
+    if (files && results)
         e = read_share(&share, index, files, err);
+    else
+        oct_fail(err, e, "out of memory for the batch");
     for (unsigned i = 0; i < share.n && !e; i++)
         if (share.items[i])
             set_state(share.items[i], OCT_BATCH_TODO, NULL);
