@@ -96,8 +96,8 @@ static enum oct_err pack(const char *in, const char *out, const struct oct_confi
     return e;
 }
 
-/* The recording stays locked until its copy has the name: a label that is written meanwhile would be
- * lost. */
+/* The recording stays locked until its copy has the name: a label that is written meanwhile would
+ * be lost. */
 static enum oct_err replace(const char *path, const struct oct_config *config,
                             const struct pack_options *o, struct oct_volume_pack_report *report,
                             bool *is_kept, struct oct_error *err)

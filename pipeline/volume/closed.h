@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 /* *fd: the file, which no program writes as long as it is open; with to_change it may be written,
- * and others who change a closed recording wait, ten seconds at most. Who reads goes on reading. The
- * caller closes it, after a failure too, when it is not below 0.
+ * and others who change a closed recording wait, ten seconds at most. Who reads goes on reading.
+ * The caller closes it, after a failure too, when it is not below 0.
  *
  * OCT_E_STATE: it is still being written (.part), another program writes it, or it was replaced
  * meanwhile. OCT_E_FORMAT: no plain file; OCT_E_IO. */

@@ -49,8 +49,8 @@ enum oct_err oct_volume_file_sync(struct oct_volume_file *file, struct oct_error
 
 /* Gives the disk back what [start, end) takes, as far as it is whole blocks: nothing was written
  * there, and it reads as zeros before, after and meanwhile; length and offsets stay (a hole is
- * punched: ext4, XFS, Btrfs, tmpfs, GFS2, NFS 4.2, SMB 3). Other file systems, and runs shorter than
- * 64 KiB, keep it. */
+ * punched: ext4, XFS, Btrfs, tmpfs, GFS2, NFS 4.2, SMB 3). Other file systems, and runs shorter
+ * than 64 KiB, keep it. */
 void oct_volume_file_give_back(struct oct_volume_file *file, uint64_t start, uint64_t end);
 
 /* The same of a dataset's rows that are not used[n_rows]. */

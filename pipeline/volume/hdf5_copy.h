@@ -1,5 +1,5 @@
-/* A copy of all that an HDF5 file holds: groups, datasets, links, attributes, dimension scales. Which
- * datasets are copied as they are stored, and which are made otherwise, the caller decides.
+/* A copy of all that an HDF5 file holds: groups, datasets, links, attributes, dimension scales.
+ * Which datasets are copied as they are stored, and which are made otherwise, the caller decides.
  *
  *     objects -> { values of the caller's own datasets } -> attributes -> finish
  *

@@ -41,9 +41,9 @@ struct oct_hdf5_image {
 /* base_fd -1: an empty file; else a regular file of base_bytes, which nobody changes meanwhile. */
 void oct_hdf5_image_init(struct oct_hdf5_image *image, int base_fd, uint64_t base_bytes);
 
-/* From now on the values of datasets are written to fd at once, an empty regular file, and read back
- * from there; the pages hold only what describes them, for oct_hdf5_image_store into the same fd. A
- * write that fails sets `failed` and raw_errno, and libhdf5 hears nothing of it. */
+/* From now on the values of datasets are written to fd at once, an empty regular file, and read
+ * back from there; the pages hold only what describes them, for oct_hdf5_image_store into the same
+ * fd. A write that fails sets `failed` and raw_errno, and libhdf5 hears nothing of it. */
 void oct_hdf5_image_write_through(struct oct_hdf5_image *image, int fd);
 
 /* Replaces bytes while its file is closed; `failed` when memory runs out. */

@@ -1,6 +1,6 @@
 /* A packed copy of a closed recording: its large arrays in chunks, shuffled and deflated by filters
- * that every libhdf5 has, everything else as it is. Nothing is lost: all values of the copy are read
- * back from the disk and compared before the caller gives it a name.
+ * that every libhdf5 has, everything else as it is. Nothing is lost: all values of the copy are
+ * read back from the disk and compared before the caller gives it a name.
  *
  * A chunk is a B-scan; A-lines of one where it is larger than 512 KiB, B-scans where they are
  * smaller than 128 KiB. Chunks of nothing but zeros (rows that never came) take no space. */
@@ -31,9 +31,9 @@ struct oct_volume_pack_report {
 /* Writes `out`, which must not exist. OCT_E_STATE: the recording is still being written, or another
  * program changes it. OCT_E_FORMAT: no recording, damaged (an array that does not match its
  * checksums too), or with links, values or references that a copy would lose. OCT_E_IO,
- * OCT_E_NO_SPACE, OCT_E_NO_MEMORY; OCT_E_CLOSED: cancelled. After a failure `out` is not there. With
- * n_arrays 0 it is not there either. `in` is never changed. Whoever puts the copy in its place opens it
- * before, to change it (closed.h), and closes it when that is done. */
+ * OCT_E_NO_SPACE, OCT_E_NO_MEMORY; OCT_E_CLOSED: cancelled. After a failure `out` is not there.
+ * With n_arrays 0 it is not there either. `in` is never changed. Whoever puts the copy in its place
+ * opens it before, to change it (closed.h), and closes it when that is done. */
 enum oct_err oct_volume_pack(const char *in, const char *out,
                              const struct oct_volume_pack_options *options,
                              struct oct_volume_pack_report *report, struct oct_error *err);

@@ -128,8 +128,8 @@ uint64_t oct_volume_bytes(const struct oct_volume_writer *writer);
 
 /* Syncs, gives the disk back the space of rows that never came (as far as the file system punches
  * holes; the layout stays), closes, renames to the final name, syncs the folder; frees the writer
- * in any case. On error the .part file stays and holds what was written; OCT_E_IO also when a file of the final
- * name has appeared meanwhile. NULL is fine. */
+ * in any case. On error the .part file stays and holds what was written; OCT_E_IO also when a file
+ * of the final name has appeared meanwhile. NULL is fine. */
 enum oct_err oct_volume_close(struct oct_volume_writer *writer, struct oct_error *err);
 
 /* Makes an HDF5 file that holds nothing yet, or empties one. OCT_E_IO: it cannot be written. */
