@@ -34,7 +34,7 @@ bool oct_pack_array_plan(struct oct_pack_array *array, hid_t dataset);
 hid_t oct_pack_array_make(const struct oct_pack_array *array, hid_t from, hid_t file,
                           unsigned level);
 
-/* Told of each group of rows when it has been read, their checksums known; an error ends the work. */
+/* Told of each group of rows when it was read, their checksums known; an error ends the work. */
 struct oct_pack_watch {
     enum oct_err (*rows)(void *context, const struct oct_pack_array *array, hsize_t first,
                          hsize_t n, struct oct_error *err);
