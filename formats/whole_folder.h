@@ -1,6 +1,6 @@
 /* A folder of files that appears under its name only when it is whole: the files are written into a
- * folder beside it, synced, and the folder is renamed. Killed meanwhile, a program leaves that other
- * folder (PATH.new.PID) at most.
+ * folder beside it, synced, and the folder is renamed. Killed meanwhile, a program leaves that
+ * other folder (PATH.new.PID) at most.
  *
  *     init -> { write files into .work } -> publish or discard
  *
@@ -25,8 +25,8 @@ struct oct_whole_folder {
 enum oct_err oct_whole_folder_may(const char *path, bool force, const char *mark,
                                   const char *suffix, struct oct_error *err);
 
-/* Checks the same and makes the folder .work, empty. mark and suffix outlive *folder, which is empty
- * on error. */
+/* Checks the same and makes the folder .work, empty. mark and suffix outlive *folder, which is
+ * empty on error. */
 enum oct_err oct_whole_folder_init(struct oct_whole_folder *folder, const char *path, bool force,
                                    const char *mark, const char *suffix, struct oct_error *err);
 

@@ -39,7 +39,8 @@ static enum oct_err add_bscan(struct oct_sha256 *sum, const struct oct_export_in
     return e;
 }
 
-/* Of what was measured and when; never of labels, which may be corrected, nor of the file's name. */
+/* Of what was measured and when; never of labels, which may be corrected, nor of the file's
+ * name. */
 static enum oct_err find_uid(struct oct_export_input *in, struct oct_error *err)
 {
     const struct oct_volume_facts *f = in->facts;

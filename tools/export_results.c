@@ -135,8 +135,8 @@ static enum oct_err lay_out(struct oct_export_form *form, struct result *r, uint
     return OCT_OK;
 }
 
-/* The column of the n_here planes or rows that are exported, malloc'd; of a volume's result they all
- * have its one. */
+/* The column of the n_here planes or rows that are exported, malloc'd; of a volume's result they
+ * all have its one. */
 static enum oct_err pick_column(const struct result *r, const char *what, uint32_t n_here,
                                 double **picked, struct oct_error *err)
 {

@@ -1,5 +1,5 @@
-/* What octctl export writes: a dataset of a recording as planes of one kind of sample, read plane by
- * plane.
+/* What octctl export writes: a dataset of a recording as planes of one kind of sample, read
+ * plane by plane.
  *
  *     export_input.c    the recording: what it says of itself, which rows are there
  *     export_values.h   a dataset as it lies in the file, plane by plane
@@ -39,7 +39,8 @@ struct oct_export_open; /* what stands behind a source */
 
 /* Opens path and fills *source; form.plane_valid and all texts live until the close. *open is NULL
  * on error. OCT_E_ARG: the file has no such dataset, B-scans or depths, a spacing is missing
- * (names --spacing), or it says another eye than the wish; OCT_E_CLOSED: cancelled in a pass over the file. */
+ * (names --spacing), or it says another eye than the wish; OCT_E_CLOSED: cancelled in a pass
+ * over the file. */
 enum oct_err oct_export_source_open(struct oct_export_open **open, struct oct_export_source *source,
                                     const char *path, const struct oct_export_wish *wish,
                                     struct oct_error *err);

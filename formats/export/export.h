@@ -1,9 +1,9 @@
 /* What octctl export writes: arrays of a recording in the formats of other tools.
  *
  * A source yields an array [planes][rows][columns] plane by plane, the last axis fastest, as octd
- * keeps it: B-scans [V][M][D], spectra [V][M][N], an en face picture [1][V][M], results of analyses.
- * A writer takes sources and makes one file, whole or not at all (whole_file.h), and holds no more
- * than a few planes in memory.
+ * keeps it: B-scans [V][M][D], spectra [V][M][N], an en face picture [1][V][M], results of
+ * analyses. A writer takes sources and makes one file, whole or not at all (whole_file.h), and
+ * holds no more than a few planes in memory.
  *
  *     OME-TIFF, DICOM, PNG   pictures: of B-scans columns become rows, so that depth points down
  *                            (is_upright says which), of all others rows stay rows

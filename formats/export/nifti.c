@@ -154,7 +154,7 @@ static enum oct_err write_nifti(const char *path, const struct oct_export_source
 {
     const struct oct_export_form *form = &sources->form;
     struct oct_nifti_out *out;
-    struct layout layout;
+    struct layout layout = {.is_placed = false};
     double to_mm[3][4];
     char description[80];
     (void)n; /* 1: the format takes no more */

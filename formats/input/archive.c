@@ -100,7 +100,7 @@ static enum oct_err refuse(const struct oct_archive *a, const struct oct_archive
 /* To bytes, or nowhere. */
 static bool unpack(zip_file_t *file, void *bytes, uint64_t n)
 {
-    char nowhere[16384];
+    char nowhere[16384] = {0};
     for (uint64_t done = 0; done < n;) {
         const uint64_t most = bytes ? n - done : sizeof(nowhere);
         const uint64_t part = n - done < most ? n - done : most;

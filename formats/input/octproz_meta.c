@@ -192,7 +192,7 @@ static double place_of(const double *kmap, uint32_t n, double c)
 
 static bool is_monotonic(const double *kmap, uint32_t n)
 {
-    for (uint32_t j = 1; j < n; j++)
+    for (uint32_t j = 1; j < n; j++) /* n is 2 at least */
         if (!((kmap[j] - kmap[j - 1]) * (kmap[1] - kmap[0]) > 0))
             return false;
     return true;
@@ -220,7 +220,7 @@ enum oct_err oct_octproz_meta_calibration(const struct oct_octproz_meta *meta, u
     const uint32_t n = n_samples;
     double first = 0, last = 1;
     if (meta->is_resampled && !meta->is_resampled_by_file && are_finite(meta->resampling)) {
-        cal->kmap_px = malloc(n * sizeof(*cal->kmap_px));
+        cal->kmap_px = calloc(n, sizeof(*cal->kmap_px));
         if (!cal->kmap_px)
             return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a k map of %u values", n);
         cal->n_kmap = n;

@@ -11,7 +11,7 @@ static double number_of(const cJSON *object, const char *name, int at)
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
     if (at >= 0)
         item = cJSON_IsArray(item) ? cJSON_GetArrayItem(item, at) : NULL;
-    return cJSON_IsNumber(item) && isfinite(item->valuedouble) ? item->valuedouble : NAN;
+    return item && cJSON_IsNumber(item) && isfinite(item->valuedouble) ? item->valuedouble : NAN;
 }
 
 /* 0: not said, or no count. */

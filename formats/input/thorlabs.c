@@ -351,7 +351,7 @@ static enum oct_err average_apodisation(struct oct_input *in, const struct bscan
     enum oct_err e = oct_input_check(in->name, 1, n_lines, n, err);
     if (e)
         return e;
-    unsigned char *values = malloc(n_lines * n * bytes);
+    unsigned char *values = bytes ? malloc(n_lines * n * bytes + 1) : NULL; /* never of 0 bytes */
     if (!values)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", in->name);
     e = oct_archive_read(in->archive, &b->entry, f->apo_first * n * bytes, values,
@@ -394,7 +394,7 @@ static enum oct_err read_background(struct oct_input *in, uint64_t n,
     oct_scaling_init(&scaling, &kind, wish);
     if (scaling.needs_range)
         return OCT_OK; /* of 4 bytes: the array alone knows how they were moved */
-    double *counts = malloc(n * sizeof(*counts));
+    double *counts = calloc(n, sizeof(*counts));
     if (!counts)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", in->name);
     enum oct_err e = OCT_OK;

@@ -55,8 +55,8 @@ void oct_ring_publish(struct oct_ring *ring);
  * everybody. */
 void oct_ring_close(struct oct_ring *ring);
 
-/* A closed ring begins anew with slot 0. No other thread uses it, every reader that is left has read
- * and released all, and a slot that was acquired and never published is the ring's again. */
+/* A closed ring begins anew with slot 0. No other thread uses it, every reader that is left has
+ * read and released all, and a slot that was acquired and never published is the ring's again. */
 void oct_ring_reopen(struct oct_ring *ring);
 
 /* Adds a reader that starts at the next slot published. NULL when out of memory. */

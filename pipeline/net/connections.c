@@ -261,8 +261,8 @@ void oct_connections_begin(int fd, int listener)
 
 /* ---- the process's accept() and recv() ---- */
 
-/* Not in the header: glibc's headers declare them with their own attributes. Of a program that libzmq
- * sees, whatever else is hidden; liboctd.so keeps them to itself. */
+/* Not in the header: glibc's headers declare them with their own attributes. Of a program that
+ * libzmq sees, whatever else is hidden; liboctd.so keeps them to itself. */
 #define OF_THE_PROCESS __attribute__((visibility("default")))
 OF_THE_PROCESS int accept(int listener, struct sockaddr *address, socklen_t *bytes);
 OF_THE_PROCESS int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags);

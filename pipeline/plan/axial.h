@@ -1,12 +1,13 @@
 /* The depth scale: micrometres of optical path in air from depth pixel to depth pixel.
  *
- * A reflector at z (one way) makes fringes cos(2 k z), and the P2 equal steps in k are one period of
- * depth pixel 1, so
+ * A reflector at z (one way) makes fringes cos(2 k z), and the P2 equal steps in k are one
+ * period of depth pixel 1, so
  *
  *     axial = pi / (P2 dk),   dk the step in k
  *
- * With wavelengths dk is known. A k map has no unit: then a lab states the scale (scan.axial_um), or
- * the band that the camera's N samples span (scan.lambda_nm, scan.bandwidth_nm), and
+ * With wavelengths dk is known. A k map has no unit: then a lab states the scale
+ * (scan.axial_um), or the band that the camera's N samples span (scan.lambda_nm,
+ * scan.bandwidth_nm), and
  *
  *     dk = |2 pi / (lambda - band/2) - 2 pi / (lambda + band/2)| / |q(N-1) - q(0)|
  *

@@ -107,8 +107,8 @@ struct oct_plan {
  * and k map must be there. OCT_E_CONFIG names the key (calibration.wavelengths, ...) and what is
  * wrong: count, not strictly monotonic, not nanometres, not positive over all P2 positions,
  * dispersion count, background missing for dc=file or for flatten, dc=bscan with a single line,
- * dc=running with a single line in the volume, a depth scale that contradicts another, nufft with depths beyond P2/4. *plan is NULL on
- * error. */
+ * dc=running with a single line in the volume, a depth scale that contradicts another, nufft
+ * with depths beyond P2/4. *plan is NULL on error. */
 enum oct_err oct_plan_create(struct oct_plan **plan, const struct oct_geometry *geometry,
                              const struct oct_calibration *calibration,
                              const struct oct_chain *chain, struct oct_error *err);

@@ -19,8 +19,8 @@ struct oct_deflate {
     bool ending;
 };
 
-/* Byte b of value i goes to place b * n_values + i, as H5Zshuffle.c does it; a rest that is no value
- * stays behind. */
+/* Byte b of value i goes to place b * n_values + i, as H5Zshuffle.c does it; a rest that is no
+ * value stays behind. */
 static void shuffle(const struct oct_deflate_job *job)
 {
     const size_t n_values = job->n_bytes / job->value_bytes;

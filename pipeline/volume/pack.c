@@ -346,9 +346,8 @@ static enum oct_err write_all(struct pack *p, struct oct_error *err)
     oct_hdf5_copy_finish(&p->copy);
     close_files(p);
     oct_hdf5_unlock();
-    if (p->to_image.raw_errno) /* what libhdf5 then said does not matter */
-        e = store(p, err);
-    else if (!e && p->n > 0)
+    /* Where the disk failed it does not matter what libhdf5 then said. */
+    if (p->to_image.raw_errno || (!e && p->n > 0))
         e = store(p, err);
     p->report->pack_s = 1e-9 * (double)(oct_clock_ns() - began);
     return e;

@@ -59,7 +59,7 @@ static bool is_packed(hid_t dataset, bool *zeros_are_free)
 bool oct_pack_array_plan(struct oct_pack_array *array, hid_t dataset)
 {
     struct oct_pack_array *a = array;
-    hsize_t dims[H5S_MAX_RANK];
+    hsize_t dims[H5S_MAX_RANK] = {0};
     const hid_t space = H5Dget_space(dataset);
     const bool is_array = space >= 0 && H5Sget_simple_extent_type(space) == H5S_SIMPLE;
     *a = (struct oct_pack_array){.rank =
@@ -278,7 +278,8 @@ static enum oct_err work_init(struct work *w, struct oct_error *err)
     w->rows = malloc((size_t)a->group * a->row_bytes);
     if (a->crc && w->rows && batch_init(&w->batch[0], a) && batch_init(&w->batch[1], a))
         return OCT_OK;
-    return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for packing", a->name);
+    oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for packing", a->name);
+    return OCT_E_NO_MEMORY;
 }
 
 /* While one batch is packed the one before is written and the next is read. */
@@ -322,9 +323,10 @@ enum oct_err oct_pack_array_verify(const struct oct_pack_array *array, hid_t pac
     const struct oct_pack_array *a = array;
     unsigned char *rows = malloc((size_t)a->group * a->row_bytes);
     uint32_t *crc = calloc((size_t)a->group, sizeof(*crc));
-    enum oct_err e =
-        rows && crc ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", a->name);
-    for (hsize_t first = 0; first < a->dims[0] && !e; first += a->group) {
+    enum oct_err e = OCT_OK;
+    if (!rows || !crc)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", a->name);
+    for (hsize_t first = 0; first < a->dims[0] && rows && crc && !e; first += a->group) {
         const hsize_t n = rows_at(a, first);
         e = read_rows(a, packed, first, n, rows, watch, err);
         if (e)

@@ -9,7 +9,7 @@
 /* A camera is a client of the library, and nothing else. */
 static struct oct_client *client_of(const struct octd_camera *camera)
 {
-    return (struct oct_client *)(uintptr_t)camera;
+    return (struct oct_client *)camera;
 }
 
 static int result_of(enum oct_client_result result)

@@ -55,7 +55,7 @@ static enum oct_err take_samples(const struct call *call, struct oct_recon_slot 
     const uint16_t *samples = call->spectra + i * call->samples;
     const bool must_copy = call->recon->room.lent || slot->raw.info.missing_lines > 0;
 
-    slot->raw.spectra = (uint16_t *)(uintptr_t)samples; /* which engines only read */
+    slot->raw.spectra = (uint16_t *)samples; /* which engines only read */
     if (!must_copy)
         return OCT_OK;
     if (!slot->spectra)
@@ -138,7 +138,7 @@ static enum oct_err collect(struct call *call, struct oct_error *err)
     const uint64_t i = call->ended++; /* jobs come back in the order of submission */
     if (done->status)
         return oct_fail(err, done->status, "the %s engine lost B-scan %llu (%s)", room->ops->name,
-                        (unsigned long long)(call->recon->next + i),
+                        (unsigned long long)call->recon->next + i,
                         room->ops->describe(room->engine));
     if (room->lent)
         memcpy(call->pictures + i * call->picture_bytes, done->pixels, call->picture_bytes);
@@ -205,7 +205,7 @@ static enum oct_err check_call(const struct call *call, size_t pictures_bytes,
                         "room of %zu bytes for pictures: %llu B-scans of %u lines and %u depths "
                         "are %llu",
                         pictures_bytes, (unsigned long long)call->n, g->n_lines, g->depth,
-                        (unsigned long long)(call->n * call->picture_bytes));
+                        (unsigned long long)call->n * call->picture_bytes);
     if ((uintptr_t)call->spectra % sizeof(uint16_t) || (uintptr_t)call->limits % sizeof(double) ||
         (g->sample_type == OCT_SAMPLE_F32 && (uintptr_t)call->pictures % sizeof(float)))
         return oct_fail(err, OCT_E_ARG,

@@ -1,6 +1,6 @@
 /* What the two sides of playback share, between them the lock: the reader's thread (reader.c) takes
- * what is wanted and puts what it read into the box; the owner (play.c) says what the model wants and
- * gives the model what is in the box. Private to this room. */
+ * what is wanted and puts what it read into the box; the owner (play.c) says what the model
+ * wants and gives the model what is in the box. Private to this room. */
 #ifndef OCT_VIEWER_PLAY_BOX_H
 #define OCT_VIEWER_PLAY_BOX_H
 
