@@ -37,7 +37,8 @@ static void print_one(const struct job *job, unsigned i)
 {
     const struct oct_export_form *f = &job->sources[i].form;
     const struct oct_export_counts counts = oct_export_source_counts(job->open[i]);
-    printf("%s: %s as %s, %s", job->out, f->name, job->format->name, sample_names[f->sample]);
+    oct_command_put_name(stdout, job->out);
+    printf(": %s as %s, %s", f->name, job->format->name, sample_names[f->sample]);
     for (unsigned k = 0; k < 3; k++) {
         printf("%s%u %s", k ? " x " : " ", f->dims[k], f->axes[k]);
         if (isfinite(f->um[k]))
@@ -123,6 +124,8 @@ static enum oct_err write_output(struct job *job, struct oct_error *err)
 
 static enum oct_err prepare(struct job *job, const struct oct_config *config, struct oct_error *err)
 {
+    if (strcmp(job->out, "-") == 0)
+        return oct_fail(err, OCT_E_ARG, "-: an export is a file, not standard output: name it");
     enum oct_err e = oct_export_format_find(&job->format, job->out, job->given.to, err);
     if (e)
         return e;

@@ -119,7 +119,7 @@ const struct oct_option oct_export_options_table[] = {
      OCT_OPTION_TEXT, AT(spacing)},
     {"--eye", "E", "OD or OS, of a recording that does not say it", OCT_OPTION_TEXT, AT(eye),
      .words = "OD OS"},
-    {"--pseudonym", NULL, "keep the pseudonym; of formats other than DICOM it is left out",
+    {"--pseudonym", NULL, "say the pseudonym too, in OME-TIFF, MATLAB and PNG; DICOM always does",
      OCT_OPTION_FLAG, AT(pseudonym)},
     {"--json", NULL, "print what was written as JSON", OCT_OPTION_FLAG, AT(json)},
     {"--force", NULL, "replace OUT if it exists, once the new one is whole", OCT_OPTION_FLAG,

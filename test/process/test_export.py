@@ -268,6 +268,7 @@ def pictures():
                                    "--sample=u8")[1][0])
     assert json.loads(picture.info["Description"])["spacing_um"] == [52.5, 12.5, 5.25]
     refused(2, "name a folder", at("own.h5"), at("many.png"))
+    refused(2, "not standard output", at("own.h5"), "-", "--to=npy")
     refused(2, "takes no f32", at("own.h5"), at("f32.png"), "--sample=f32")
     exported(at("raw.h5"), "spectra/", "--dataset=spectra", "--bscans=1:3")
     with h5py.File(at("raw.h5")) as f:
