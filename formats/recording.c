@@ -197,6 +197,14 @@ static enum oct_err open_plain(struct oct_recording *r, const struct oct_input_p
                                struct oct_error *err)
 {
     r->said.format = "samples";
+    const bool has_geometry =
+        oct_config_is_set(config, "camera.samples") && oct_config_is_set(config, "scan.lines");
+    if (!has_geometry && oct_input_lacks_geometry(probe))
+        return oct_fail_key(err, OCT_E_CONFIG, "camera.samples",
+                            "%s: the settings of OCTproZ beside it (_meta.txt) do not say width, "
+                            "height and bit_depth of its system: give camera.samples, scan.lines "
+                            "and file.sample",
+                            r->name);
     const enum oct_err e = oct_plain_open(&r->plain, probe, config, wish, &r->said, err);
     if (!e) {
         r->total = r->said.n_bscans;

@@ -99,6 +99,10 @@ const struct oct_volume_array_entry *oct_input_array_named(const struct oct_inpu
 /* The format that the file has, NULL: none that is known. */
 const struct oct_input_ops *oct_input_find(const struct oct_input_probe *probe);
 
+/* Whether settings of OCTproZ lie beside the file that do not say how long its A-lines and B-scans
+ * are: to all else it is a file of plain samples. */
+bool oct_input_lacks_geometry(const struct oct_input_probe *probe);
+
 void oct_input_facts_init(struct oct_input_facts *facts);
 
 /* OCT_E_FORMAT: a geometry beyond what can be processed (geometry.h). */

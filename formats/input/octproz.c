@@ -16,8 +16,8 @@ struct oct_input {
     struct oct_framed *framed;
 };
 
-/* The settings beside the file: with its geometry, or false. */
-static bool find_meta(const char *path, struct oct_octproz_meta *meta)
+/* The settings beside the file; false: there are none of OCTproZ. */
+static bool find_settings(const char *path, struct oct_octproz_meta *meta)
 {
     const char *const end = oct_beside_ends(path, "_raw.raw") ? "_raw.raw" : ".raw";
     if (!oct_beside_ends(path, end))
@@ -30,7 +30,19 @@ static bool find_meta(const char *path, struct oct_octproz_meta *meta)
         return false;
     oct_octproz_meta_read(meta, text, n);
     free(text);
-    return meta->is_octproz && meta->bits > 0 && meta->n_samples > 0 && meta->n_lines > 0;
+    return meta->is_octproz;
+}
+
+/* Settings with the file's geometry, or false. */
+static bool find_meta(const char *path, struct oct_octproz_meta *meta)
+{
+    return find_settings(path, meta) && meta->bits > 0 && meta->n_samples > 0 && meta->n_lines > 0;
+}
+
+bool oct_input_lacks_geometry(const struct oct_input_probe *probe)
+{
+    struct oct_octproz_meta meta;
+    return find_settings(probe->path, &meta) && !find_meta(probe->path, &meta);
 }
 
 static bool octproz_is(const struct oct_input_probe *probe)

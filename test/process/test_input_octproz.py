@@ -146,6 +146,17 @@ def plain_without_settings():
         status, _, err = run("octctl", "recon", path, path + ".x.h5", "--set", "camera.samples=1000",
                              *axis(place))
         assert status and err.count("\n") == 1, (text, err)
+    path = put(place, fringes(), meta("Other", width=None))
+    for given in [], keys[:2], keys[2:4]:  # never the lengths of a configuration that has none
+        for command in ["info", path], ["recon", path, path + ".y.h5"]:
+            refuse_command("give camera.samples, scan.lines and file.sample", *command, *given)
+    status, _, err = run("octctl", "info", path, *keys)
+    assert status == 0, err
+
+
+def refuse_command(words, *arguments):
+    status, _, err = run("octctl", *arguments)
+    assert status == 2 and words in err and err.count("\n") == 1, (arguments, status, err)
 
 
 def wrong():
