@@ -29,6 +29,15 @@ static void print_counts(const struct oct_batch *batch)
            oct_batch_count(batch, OCT_BATCH_QUEUED), oct_batch_count(batch, OCT_BATCH_TODO));
 }
 
+/* Most reasons begin with the recording, which the line has named already. */
+static const char *without_name(const char *why, const char *in)
+{
+    struct oct_error name; /* as messages show it */
+    oct_fail(&name, OCT_OK, "%s: ", in);
+    const size_t n = strlen(name.text);
+    return strncmp(why, name.text, n) == 0 ? why + n : why;
+}
+
 static void print_state(const struct oct_batch *batch, enum oct_batch_state state)
 {
     for (unsigned i = 0; i < batch->n; i++) {
@@ -38,7 +47,7 @@ static void print_state(const struct oct_batch *batch, enum oct_batch_state stat
         printf("%s ", oct_batch_states[state]);
         oct_command_put_name(stdout, item->in);
         if (item->why)
-            printf(": %s", item->why);
+            printf(": %s", without_name(item->why, item->in));
         putchar('\n');
     }
 }

@@ -106,7 +106,9 @@ static void note_progress(void *context, uint64_t done, uint64_t all)
 static void name_recording(struct oct_error *err, const char *in)
 {
     char text[OCT_ERROR_TEXT_BYTES];
-    if (strstr(err->text, in))
+    struct oct_error name; /* as messages show it, in one line */
+    oct_fail(&name, err->code, "%s", in);
+    if (strstr(err->text, name.text))
         return;
     memcpy(text, err->text, sizeof(text));
     oct_fail(err, err->code, "%s: %s", in, text);

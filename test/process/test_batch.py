@@ -122,6 +122,7 @@ def check_killed(cluster, base, broken, missing):
     assert ": 200 recordings: 178 done, 2 failed, 20 missing, 0 queued, 0 to do" in shown, shown
     for path in broken:
         assert f"failed {path}: " in shown and "bytes too many" in shown, shown
+        assert shown.count(path) == 1, shown
     items = manifest(base)[1]
     assert {i for i in items if items[i]["state"] == "failed"} == set(broken)
     assert {i for i in items if items[i]["state"] == "missing"} == set(missing)

@@ -124,6 +124,11 @@ def broken_ones():
     assert [line.split()[1] for line in noted] == \
         ["failed" if i in (3, 7, 9, 11) else "done" for i in range(12)], noted
     assert paths[3] in noted[3] and "2038 bytes" not in noted[0], noted
+    odd = samples(os.path.join(base, "line\n0 done\nend.raw"), 1)
+    os.truncate(odd, 100)
+    got, said, err = run("octctl", "recon", odd, "--out-dir", out, "--results", results, *settings)
+    assert got == 1 and err.count("end.raw") == 1 and err.count("\n") == 1, err
+    assert len(open(results).readlines()) == 13, open(results).read()
 
 
 @case
