@@ -28,6 +28,8 @@ def main():
     options.add_argument("kmap", nargs="?", help="camera pixels of equal steps in k, one a line")
     options.add_argument("--out", help="pictures, dB, .npy")
     given = options.parse_args()
+    if given.spectra and not given.kmap:
+        options.error("which k map do the spectra have? kmap is missing")
     if given.spectra:
         spectra = np.load(given.spectra, mmap_mode="r")
         engine = octd.Reconstructor(kmap=np.loadtxt(given.kmap), sample="f32")

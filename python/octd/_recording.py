@@ -163,12 +163,17 @@ class Recording:
     @property
     def axes_um(self) -> dict[str, NDArray[np.float64]]:
         """Coordinates in um of B-scans [V], A-lines [M] and depths [D], from 0 (depth: from zero
-        delay, as far as the file knows what was cut off); NaN where a spacing is not known."""
+        delay, as far as the file knows what was cut off); NaN where a spacing is not known. B-scans
+        of scan.repeats share a place."""
         shape = self._main.shape
         first = 0 if self.bscans is None else int(self.bscans.attrs.get("first_depth_px", 0))
         begin = (0, 0, first)
-        return {name: (begin[i] + np.arange(shape[i], dtype=np.float64)) * self.spacing_um[i]
+        axes = {name: (begin[i] + np.arange(shape[i], dtype=np.float64)) * self.spacing_um[i]
                 for i, name in enumerate(AXES)}
+        places = self.file.get("bscan_um")
+        if places is not None and places.shape == (shape[0],):
+            axes["bscan"] = places[:].astype(np.float64)
+        return axes
 
     # ---- pictures ----
 

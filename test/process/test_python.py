@@ -254,6 +254,10 @@ def recordings():
             assert isinstance(array, xarray.DataArray) and array.dims == ("bscan", "line", "depth")
             assert array.shape == (2, *db.shape[1:]) and float(array.bscan[1]) == 80
             assert array.attrs["units"] == "dB" and array.values.tobytes() == db[7:9].tobytes()
+    # B-scans at one place.
+    ok("recon", path, again, "--force", *settings(scan=dict(repeats=2)))
+    with octd.open(again) as made:
+        assert list(made.axes_um["bscan"][:5]) == [0, 0, 20, 20, 40], made.axes_um
     # Intensities, not dB.
     ok("recon", path, again, "--force", *settings(pipeline=dict(log="no"),
                                                   output=dict(sample="f32")))
@@ -391,6 +395,12 @@ def examples():
     kmap = write("line.txt", np.linspace(0, N - 1, N))
     example("recon_array.py", where + "/spectra.npy", kmap, "--out", where + "/pictures.npy")
     assert np.load(where + "/pictures.npy").shape == (2, M, 1024)
+    try:
+        example("recon_array.py", where + "/spectra.npy")
+    except AssertionError as error:
+        assert "kmap is missing" in str(error) and "Traceback" not in str(error), error
+    else:
+        raise AssertionError("spectra without a k map were reconstructed")
     with live() as daemon:
         watching = subprocess.Popen(
             [sys.executable, EXAMPLES + "/watch_live.py", "--publish", daemon.publish, "--pictures",
