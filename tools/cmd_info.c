@@ -41,6 +41,16 @@ static enum oct_err describe_datasets(cJSON *o, struct oct_volume_reader *reader
     return OCT_OK;
 }
 
+/* "spacing_um": from B-scan to B-scan, A-line to A-line, depth pixel to depth pixel; null: the file
+ * does not say. */
+static void describe_spacing(cJSON *o, const struct oct_volume_facts *f)
+{
+    cJSON *list = cJSON_AddArrayToObject(o, "spacing_um");
+    for (unsigned i = 0; i < (f->depth > 0 ? 3 : 2); i++)
+        cJSON_AddItemToArray(list, isfinite(f->spacing_um[i]) ? cJSON_CreateNumber(f->spacing_um[i])
+                                                              : cJSON_CreateNull());
+}
+
 /* Both describe functions add the facts to one JSON object, which is printed as it is or as a
  * table. They leave out members that do not apply. */
 static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error *err)
@@ -64,6 +74,7 @@ static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error
         cJSON_AddNumberToObject(o, "depth", f->depth);
         cJSON_AddStringToObject(o, "sample", f->sample_type == OCT_SAMPLE_F32 ? "f32" : "u8");
     }
+    describe_spacing(o, f);
     cJSON_AddNumberToObject(o, "valid_bscans", (double)f->n_valid);
     cJSON_AddNumberToObject(o, "missing_lines", (double)f->missing_lines);
     cJSON_AddBoolToObject(o, "whole", f->whole);
@@ -150,6 +161,23 @@ static enum oct_err describe_samples(cJSON *o, const char *path, struct oct_conf
     return code;
 }
 
+/* "50 um B-scans, 12.5 um A-lines, 1.046 um depth" */
+static void print_spacing(const cJSON *list)
+{
+    static const char *const of[] = {"B-scans", "A-lines", "depth"};
+    const cJSON *item;
+    unsigned i = 0;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (cJSON_IsNumber(item))
+            printf("%s%.4g um %s", i ? ", " : "", item->valuedouble, of[i]);
+        else
+            printf("%sunknown %s", i ? ", " : "", of[i]);
+        i++;
+    }
+    putchar('\n');
+}
+
 static void print_table(const cJSON *o)
 {
     static const struct {
@@ -174,6 +202,7 @@ static void print_table(const cJSON *o)
         {"axial_um", "depth pixel", " um (of its maker, optical path)"},
         {"lambda_nm", "centre wavelength", " nm"},
         {"bandwidth_nm", "bandwidth", " nm"},
+        {"spacing_um", "spacing", ""},
         {"spectra", "holds spectra", ""},
         {"pictures", "holds pictures", ""},
         {"valid_bscans", "B-scans written", ""},
@@ -200,6 +229,8 @@ static void print_table(const cJSON *o)
             printf("%s\n", item->valuestring[0] ? item->valuestring : "-");
         else if (cJSON_IsBool(item))
             printf("%s\n", cJSON_IsTrue(item) ? "yes" : "no");
+        else if (cJSON_IsArray(item))
+            print_spacing(item);
         else
             printf("%.10g%s\n", item->valuedouble, rows[i].unit);
     }

@@ -310,6 +310,12 @@ def test_info():
           and facts["valid_bscans"] == 3 and facts["missing_lines"] == 3
           and facts["whole"] is False and facts["wavelengths"] == N
           and facts["pictures"] is False, "info tells what a volume holds", out + err)
+    check(facts["spacing_um"] == [None, None], "info tells that a spacing is unknown", out)
+    with h5py.File(path, "r+") as f:
+        f.attrs["axis_spacing_um"] = [50.0, 12.5, np.nan]
+    code, out, err = octctl("info", path)
+    check(code == 0 and re.search(r"^spacing +50 um B-scans, 12.5 um A-lines$", out, re.M),
+          "info tells the spacing of a volume", out + err)
     refused("a cut volume is an error", 1, "cut.h5", "info", cut(path, "cut.h5", 1000))
     refused("a text called .h5 is an error", 1, "fake.h5", "info", text_file("fake.h5"))
     refused("info wants a file", 2, "which file", "info")
