@@ -90,27 +90,6 @@ static void print_help(void)
     oct_config_write_help(stdout);
 }
 
-static void print_command_help(const struct oct_command *command)
-{
-    printf("usage: octctl %s%s%s\n\n%s\n", command->name, command->usage[0] ? " " : "",
-           command->usage, command->help);
-    for (const struct oct_command *const *part = command->parts; part && *part; part++) {
-        printf("\noctctl %s %s\n  %s\n", (*part)->name, (*part)->usage, (*part)->help);
-        oct_options_print((*part)->options);
-    }
-    printf("\noptions:\n");
-    oct_options_print(command->options);
-    oct_options_print(global_options);
-}
-
-static const struct oct_command *find_command(const char *name)
-{
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-    return NULL;
-}
-
 /* Whether the command that is named already has this option, or a part of it: then it is no global
  * one. */
 static bool is_own(const struct oct_command *command, const char *word)
@@ -126,6 +105,29 @@ static bool is_own(const struct oct_command *command, const char *word)
         if (is_own(*part, word))
             return true;
     return false;
+}
+
+static void print_command_help(const struct oct_command *command)
+{
+    printf("usage: octctl %s%s%s\n\n%s\n", command->name, command->usage[0] ? " " : "",
+           command->usage, command->help);
+    for (const struct oct_command *const *part = command->parts; part && *part; part++) {
+        printf("\noctctl %s %s\n  %s\n", (*part)->name, (*part)->usage, (*part)->help);
+        oct_options_print((*part)->options);
+    }
+    printf("\noptions:\n");
+    oct_options_print(command->options);
+    for (const struct oct_option *o = global_options; o->name; o++)
+        if (!is_own(command, o->name))
+            oct_options_print((const struct oct_option[]){*o, {NULL}});
+}
+
+static const struct oct_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
 }
 
 static enum oct_err sort_arguments(struct call *call, int argc, char **argv, struct oct_error *err)

@@ -76,6 +76,9 @@ def test_command_line():
         code, out, _ = octctl("help", *words)
         check(code == 0 and out == octctl(*words, "--help")[1],
               f"help {' '.join(words)} is --help", out)
+    code, out, _ = octctl("help", "export")
+    check(code == 0 and out.count("--dataset ") == 1 and "--transpose" in out,
+          "help tells a command's own option alone, where a common one has its name", out)
     refused("help of an unknown command is refused", 2, "unknown command 'recn'", "help", "recn")
     code, out, _ = octctl("reference")
     check(code == 0 and "[camera]" in out and "samples" in out, "reference prints the config")
