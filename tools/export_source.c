@@ -214,6 +214,30 @@ static const struct {
                 {"line", "A-line to A-line"},
                 {"depth", "depth pixel to depth pixel"}};
 
+/* B-scans of which several lie at one place are not a length apart, whatever their file says of the
+ * mean; results know their own. */
+static bool has_places(const struct oct_export_open *o, const struct oct_export_wish *wish)
+{
+    return o->in.config->scan.repeats > 1 && isnan(wish->um[0]) &&
+           strncmp(wish->dataset, "analysis/", 9) != 0;
+}
+
+static enum oct_err refuse_unknown(const struct oct_export_open *o,
+                                   const struct oct_export_wish *wish, unsigned k,
+                                   struct oct_error *err)
+{
+    if (k == 0 && has_places(o, wish))
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: %u B-scans lie at each place (scan.repeats), so no length leads from "
+                        "B-scan to B-scan, and this format writes one: give it, --spacing B,-,- "
+                        "(um), or take the average of each place, --dataset analysis/average",
+                        o->in.path, o->in.config->scan.repeats);
+    return oct_fail(err, OCT_E_ARG,
+                    "%s: the length from %s is unknown, and this format writes lengths: give it, "
+                    "--spacing B,L,D (um; - is as the file says)",
+                    o->in.path, lengths[k].words);
+}
+
 static enum oct_err find_spacing(const struct oct_export_open *o,
                                  const struct oct_export_wish *wish, struct oct_export_form *form,
                                  struct oct_error *err)
@@ -224,11 +248,10 @@ static enum oct_err find_spacing(const struct oct_export_open *o,
                 continue;
             if (!isnan(wish->um[k]))
                 form->um[i] = wish->um[k];
+            else if (k == 0 && form->dims[i] > 1 && has_places(o, wish))
+                form->um[i] = NAN;
             if (isnan(form->um[i]) && wish->needs_um && form->dims[i] > 1)
-                return oct_fail(err, OCT_E_ARG,
-                                "%s: the length from %s is unknown, and this format writes "
-                                "lengths: give it, --spacing B,L,D (um; - is as the file says)",
-                                o->in.path, lengths[k].words);
+                return refuse_unknown(o, wish, k, err);
         }
     return OCT_OK;
 }

@@ -362,6 +362,14 @@ def lengths():
             np.testing.assert_array_equal(matlab(f, "spacing_um"), [um[::-1]])
     u8_recording(at("um.h5"), um=(nan, 5.25, nan))
     refused(2, "the length from B-scan", at("um.h5"), at("face.nii"), "--dataset=enface")
+    u8_recording(at("places.h5"), um=(12.5, 5.25, 3.5))
+    twice = "--set=scan.repeats=2"  # at each place
+    for more in [], ["--dataset=enface"]:
+        refused(2, "2 B-scans lie at each place", at("places.h5"), at("twice.nii"), twice, *more)
+    said, _ = exported(at("places.h5"), "twice.npy", twice)
+    assert said["spacing_um"] == [None, 5.25, 3.5], said
+    said, _ = exported(at("places.h5"), "twice.nii", twice, "--spacing=7,-,-")
+    assert said["spacing_um"][0] == 7, said
     said, _ = exported(at("um.h5"), "face.nii", "--dataset=enface", "--spacing=3,-,-")
     assert said["spacing_um"] == [None, 3, 5.25]
     said, _ = exported(at("um.h5"), "one.nii", "--bscans=3:4", "--spacing=-,-,2")
