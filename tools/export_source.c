@@ -12,6 +12,7 @@ struct oct_export_open {
     struct oct_export_values values;
     enum oct_export_sample sample; /* of what is read */
     double lo, hi;                 /* what u8 0 and 255 stand for */
+    double grey_lo, grey_hi;       /* the same in B-scans of the file that do not say it */
     void *stored;                  /* a plane as it lies in the file */
     uint8_t *came;                 /* [rows] */
     struct oct_export_counts counts;
@@ -19,12 +20,12 @@ struct oct_export_open {
 
 /* ---- one plane ---- */
 
-/* What u8 0 and 255 of the file stand for; files of other programs that do not say: themselves. */
-static void stored_limits(const struct oct_export_values *values, uint32_t i, double *lo,
-                          double *hi)
+/* What u8 0 and 255 of plane or row i of the file stand for. */
+static void stored_limits(const struct oct_export_open *o, uint32_t i, double *lo, double *hi)
 {
-    *lo = 0;
-    *hi = 255;
+    const struct oct_export_values *values = &o->values;
+    *lo = o->grey_lo;
+    *hi = o->grey_hi;
     if (values->lo && values->lo[i] < values->hi[i]) {
         *lo = values->lo[i];
         *hi = values->hi[i];
@@ -63,7 +64,7 @@ static void convert(const struct oct_export_open *o, uint32_t plane, uint32_t r,
     const enum oct_export_sample stored = o->values.form.sample;
     double lo, hi;
     if (stored == OCT_EXPORT_U8)
-        stored_limits(&o->values, o->values.is_rows ? r : plane, &lo, &hi);
+        stored_limits(o, o->values.is_rows ? r : plane, &lo, &hi);
     if (stored == OCT_EXPORT_U8 && o->sample == OCT_EXPORT_F32)
         u8_to_f32(from, to, n, lo, hi);
     else if (stored == OCT_EXPORT_U8)
@@ -172,25 +173,35 @@ static enum oct_err widest_values(struct oct_export_open *o, const struct oct_ex
 }
 
 /* Of u8: the range that was asked for, else what the display limits of all B-scans span, else what
- * the values do. u8 of a file that names no limits stay as they are. */
+ * the values do. u8 of a file that names no limits stay as they are; where some B-scans of it do,
+ * the range is that of the others. */
 static enum oct_err find_limits(struct oct_export_open *o, const struct oct_export_wish *wish,
                                 struct oct_export_form *form, struct oct_error *err)
 {
+    const bool has_grey = o->values.form.sample == OCT_EXPORT_U8;
     uint32_t n;
     enum oct_err e = OCT_OK;
     form->lo = form->hi = NAN;
-    if (o->sample != OCT_EXPORT_U8)
+    o->grey_lo = 0;
+    o->grey_hi = 255;
+    if (o->sample != OCT_EXPORT_U8 && !has_grey)
         return OCT_OK;
     const uint32_t n_valid = widest_limits(&o->values, &o->lo, &o->hi, &n);
     if (n > 0 && n < n_valid && !wish->has_range)
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: only %u of %u B-scans say what their grey stands for; --range MIN:MAX "
-                        "says it for all, --bscans leaves some out",
+                        "of --sample u8 says it for the others, --bscans leaves some out",
                         o->in.path, n, n_valid);
+    if (o->sample != OCT_EXPORT_U8)
+        return OCT_OK;
+    if (n > 0 && wish->has_range) {
+        o->grey_lo = wish->lo;
+        o->grey_hi = wish->hi;
+    }
     if (wish->has_range) {
         o->lo = wish->lo;
         o->hi = wish->hi;
-    } else if (n == 0 && o->values.form.sample == OCT_EXPORT_U8) {
+    } else if (n == 0 && has_grey) {
         o->lo = 0;
         o->hi = 255;
         return OCT_OK; /* the values are what they are */

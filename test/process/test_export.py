@@ -453,10 +453,12 @@ def wrong_words():
     refused(1, "cannot open", at("absent.h5"), at("x.npy"))
     refused(1, "octctl recon makes one", at("there.npy"), at("x.npy"))
     with h5py.File(at("mixed.h5"), "w") as f:
-        f["bscans"] = np.zeros((3, 4, 5), np.uint8)
+        f["bscans"] = np.full((3, 4, 5), 51, np.uint8)
         f["frames/lo"], f["frames/hi"] = np.array([0.0, 0, 1]), np.array([1.0, 0, 2])
-    refused(1, "only 2 of 3 B-scans", at("mixed.h5"), at("x.npy"))
-    array(at("mixed.h5"), "--range=0:1")
+    for options in ([], ["--sample=f32"], ["--dataset=enface"]):
+        refused(1, "only 2 of 3 B-scans", at("mixed.h5"), at("x.npy"), *options)
+    _, u8 = array(at("mixed.h5"), "--range=0:2")
+    assert [set(plane.flat) for plane in u8] == [{26}, {51}, {153}], u8
 
 
 def broken(number):
