@@ -8,9 +8,11 @@
 #include "tools/progress.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct pack_options {
@@ -69,6 +71,15 @@ static int print(const char *out, bool is_kept, const struct oct_volume_pack_rep
     return 0;
 }
 
+/* Who may read and write the recording stays, whatever the umask. */
+static enum oct_err keep_mode(const char *path, const char *copy, struct oct_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && chmod(copy, st.st_mode & 0777) == 0)
+        return OCT_OK;
+    return oct_fail_errno(err, OCT_E_IO, errno, "%s: its mode cannot be kept", path);
+}
+
 /* The whole of it, once the names are settled. */
 static enum oct_err pack(const char *in, const char *out, const struct oct_config *config,
                          const struct pack_options *o, struct oct_volume_pack_report *report,
@@ -90,7 +101,9 @@ static enum oct_err pack(const char *in, const char *out, const struct oct_confi
     oct_progress_clear(&progress);
     *is_kept = !e && report->n_arrays > 0 &&
                (!o->replace || report->packed_file_bytes < report->file_bytes);
-    if (*is_kept)
+    if (*is_kept && o->replace)
+        e = keep_mode(in, file.work, err);
+    if (*is_kept && !e)
         return oct_whole_file_publish(&file, err);
     oct_whole_file_discard(&file);
     return e;
