@@ -52,15 +52,18 @@ static bool is_alike(const char *path, const char *mark, const char *suffix)
     return is_ours && has_mark;
 }
 
-/* Removes a folder of plain files. */
+/* Removes a folder of plain files; not one that a link points at. */
 static void remove_folder(const char *path)
 {
-    DIR *folder = opendir(path);
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
     for (struct dirent *entry; folder && (entry = readdir(folder));)
         if (!is_dots(entry->d_name))
             unlinkat(dirfd(folder), entry->d_name, 0);
     if (folder)
         closedir(folder);
+    else if (fd >= 0)
+        close(fd);
     rmdir(path);
 }
 

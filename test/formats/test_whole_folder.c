@@ -166,6 +166,23 @@ static void what_has_appeared_meanwhile_stays(void **state)
     assert_int_equal(count(film_path(NULL)), n + 2);
 }
 
+/* The name of the unfinished folder may be a link by then. */
+static void what_a_link_points_at_stays(void **state)
+{
+    char work[512];
+    struct oct_whole_folder folder;
+    struct oct_error err = {.text = ""};
+    (void)state;
+    snprintf(work, sizeof(work), "%s.new.%ld", film_path("linked"), (long)getpid());
+    assert_int_equal(mkdir(film_path("theirs"), 0700), 0);
+    write_text(film_path("theirs/a.png"), "mine");
+    assert_int_equal(symlink("theirs", work), 0);
+    assert_int_equal(oct_whole_folder_init(&folder, film_path("linked"), false, MARK, ".png", &err),
+                     OCT_E_IO);
+    assert_true(holds(film_path("theirs"), "a.png", "mine"));
+    assert_int_equal(unlink(work), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +190,7 @@ int main(void)
         cmocka_unit_test(only_its_like_is_replaced),
         cmocka_unit_test(what_is_no_folder_is_refused),
         cmocka_unit_test(what_has_appeared_meanwhile_stays),
+        cmocka_unit_test(what_a_link_points_at_stays),
     };
     return cmocka_run_group_tests_name("whole folders", tests, film_folder_make,
                                        film_folder_remove);
