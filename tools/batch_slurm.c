@@ -186,6 +186,13 @@ static bool is_wanted(const struct oct_batch_item *item)
     return item->state != OCT_BATCH_DONE && item->state != OCT_BATCH_QUEUED;
 }
 
+/* "PID" or "PID.part". */
+static bool is_of_process(const char *end)
+{
+    const size_t n = strspn(end, "0123456789");
+    return n > 0 && (end[n] == '\0' || strcmp(end + n, ".part") == 0);
+}
+
 /* What a killed octctl recon wrote beside the output: PATH.new.PID, PATH.new.PID.part. Its task is
  * gone. */
 static void remove_left(const char *out)
@@ -203,7 +210,8 @@ static void remove_left(const char *out)
     memcpy(at, ".new.[0-9]*", sizeof(".new.[0-9]*"));
     if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
         for (size_t i = 0; i < found.gl_pathc; i++)
-            unlink(found.gl_pathv[i]);
+            if (is_of_process(found.gl_pathv[i] + n + strlen(".new.")))
+                unlink(found.gl_pathv[i]);
         globfree(&found);
     }
     free(pattern);

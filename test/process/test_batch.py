@@ -242,6 +242,11 @@ def cut_short():
     shutil.copy(alone(base, paths[2]), output(base, paths[2]))
     shown = batch(without_slurm(), "--status", out, status=1)
     assert "1 done" in shown and "3 missing" in shown, shown
+    ends = [".new.12", ".new.12.part", ".new.12.txt", ".new.2nd", ".new."]
+    for end in ends:
+        open(output(base, paths[0]) + end, "w").close()
+    batch(without_slurm(), "--resume", out, "--dry-run")
+    assert [end for end in ends if os.path.exists(output(base, paths[0]) + end)] == ends[2:]
 
 
 @case
