@@ -16,10 +16,9 @@
 struct oct_recon_slot {
     struct oct_raw_frame raw;
     struct oct_image_frame image;
-    float *dc;             /* [2][N] of dc=running, else NULL */
-    uint8_t *line_valid;   /* [M] */
-    uint16_t *spectra;     /* [M][N]; NULL until samples must be copied */
-    size_t pixels_at_call; /* bytes from the beginning of the call's pictures */
+    float *dc;           /* [2][N] of dc=running, else NULL */
+    uint8_t *line_valid; /* [M] */
+    uint16_t *spectra;   /* [M][N]; NULL until samples must be copied */
 };
 
 /* What a start makes and the next start, or destroy, gives back. */
