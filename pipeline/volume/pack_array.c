@@ -12,6 +12,7 @@
 #define MOST_CHUNK_BYTES ((uint64_t)512 << 10)
 #define GROUP_BYTES ((uint64_t)8 << 20)
 #define MOST_ROW_BYTES ((uint64_t)1 << 30)
+#define MOST_SPARSE 2048u /* bytes of values to one in the file */
 
 /* ---- how ---- */
 
@@ -78,6 +79,10 @@ bool oct_pack_array_plan(struct oct_pack_array *array, hid_t dataset)
     }
     if (a->dims[0] > UINT64_MAX / row || a->dims[0] * row < LEAST_BYTES)
         return false;
+    /* What was never written takes no space and may claim any size: it is copied as it is. */
+    const uint64_t stored = H5Dget_storage_size(dataset);
+    if (stored == 0 || a->dims[0] * row / MOST_SPARSE > stored)
+        return false;
     a->row_bytes = (size_t)row;
     choose_chunk(a);
     return true;
@@ -132,6 +137,12 @@ static enum oct_err refuse(const struct oct_pack_array *a, const char *what, str
 static uint32_t crc_count(const struct oct_pack_array *a, hsize_t n)
 {
     return a->rank == 1 ? 1 : (uint32_t)n; /* a row of rank 1 is a single value */
+}
+
+/* That of the group of rows which begins with row `first`; dims[0]: how many there are. */
+static size_t crc_place(const struct oct_pack_array *a, hsize_t first)
+{
+    return (size_t)(a->rank == 1 ? (first + a->group - 1) / a->group : first);
 }
 
 /* Reads n rows as they are stored, and times it. */
@@ -274,7 +285,7 @@ struct work {
 static enum oct_err work_init(struct work *w, struct oct_error *err)
 {
     struct oct_pack_array *a = w->array;
-    a->crc = calloc((size_t)a->dims[0], sizeof(*a->crc));
+    a->crc = calloc(crc_place(a, a->dims[0]), sizeof(*a->crc));
     w->rows = malloc((size_t)a->group * a->row_bytes);
     if (a->crc && w->rows && batch_init(&w->batch[0], a) && batch_init(&w->batch[1], a))
         return OCT_OK;
@@ -296,7 +307,7 @@ enum oct_err oct_pack_array_fill(struct oct_pack_array *array, hid_t from, hid_t
         e = read_rows(a, from, first, n, w.rows, watch, err);
         if (e)
             break;
-        take_crc(a, w.rows, n, a->crc + first);
+        take_crc(a, w.rows, n, a->crc + crc_place(a, first));
         cut(&w.batch[which], a, w.rows, first, n);
         oct_deflate_wait(deflate); /* for the other batch */
         oct_deflate_start(deflate, w.batch[which].jobs, w.batch[which].n);
@@ -332,7 +343,7 @@ enum oct_err oct_pack_array_verify(const struct oct_pack_array *array, hid_t pac
         if (e)
             break;
         take_crc(a, rows, n, crc);
-        if (memcmp(crc, a->crc + first, crc_count(a, n) * sizeof(*crc)) != 0)
+        if (memcmp(crc, a->crc + crc_place(a, first), crc_count(a, n) * sizeof(*crc)) != 0)
             e = oct_fail(err, OCT_E_IO, "%s: the packed copy reads back otherwise", a->name);
         e = e ? e : watch->rows(watch->context, a, first, n, err);
     }

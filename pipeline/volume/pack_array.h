@@ -24,7 +24,7 @@ struct oct_pack_array {
     size_t value_bytes, row_bytes; /* a row: all of [v][...] */
     hsize_t group;                 /* rows that are read at once, a multiple of chunk[0] */
     bool zeros_are_free;           /* what is never written reads as zeros */
-    uint32_t *crc; /* [dims[0]] of each row; of rank 1 of each group, at its first */
+    uint32_t *crc;                 /* [dims[0]] of each row; of rank 1 of each group */
 };
 
 /* Whether it is worth packing, and how. Fills all but name, is and crc. */

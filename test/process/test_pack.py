@@ -160,6 +160,21 @@ def shapes():
 
 
 @case
+def never_written():
+    """arrays that claim to be huge and were never written, or hardly, are copied as they are"""
+    name, out = path("claims.h5"), path("claims-packed.h5")
+    with h5py.File(name, "w") as f:
+        f["spectra"] = np.random.default_rng(4).integers(0, 4096, (3, 64, 512)).astype("<u2")
+        f.create_dataset("line", (1 << 40,), "f4", fillvalue=2)
+        f.create_dataset("grid", (1 << 20, 1 << 28), "u1", chunks=(1, 1 << 16))[5, 9] = 7
+    ok("pack", name, out)
+    with h5py.File(out) as f:
+        assert f["spectra"].compression == "gzip"
+        assert f["line"].shape == (1 << 40,) and f["line"][1 << 39] == 2
+        assert f["grid"].shape == (1 << 20, 1 << 28) and f["grid"][5, 8:10].tolist() == [0, 7]
+
+
+@case
 def analyses():
     """results of analyses, with their columns and limits, are kept and listed"""
     with h5py.File(RAW) as f, h5py.File(path("an.h5"), "w") as g:
