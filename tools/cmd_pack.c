@@ -101,6 +101,10 @@ static enum oct_err pack(const char *in, const char *out, const struct oct_confi
     oct_progress_clear(&progress);
     *is_kept = !e && report->n_arrays > 0 &&
                (!o->replace || report->packed_file_bytes < report->file_bytes);
+    if (!e && report->n_arrays == 0 && !o->replace) /* who reads the status may remove the input */
+        e = oct_fail(err, OCT_E_STATE,
+                     "%s: nothing to pack: its arrays are packed already, or small; %s is not made",
+                     in, out);
     if (*is_kept && o->replace)
         e = keep_mode(in, file.work, err);
     if (*is_kept && !e)

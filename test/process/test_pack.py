@@ -236,6 +236,8 @@ def what_is_refused():
     assert "--force" in refused(RAW, path("p.h5"))
     refused(RAW, RAW, status=refused_status(RAW, RAW))
     refused(path("none.h5"), path("y.h5"))
+    shutil.copy(path("p.h5"), path("bad.h5"))
+    assert "nothing to pack" in refused(path("bad.h5"), path("y.h5"))
     for arguments in ((RAW,), (RAW, path("y.h5"), "--replace"), (RAW, path("y.h5"), "--level", 0),
                       (RAW, path("y.h5"), "--level", 10), ()):
         refused(*arguments, status=2)
