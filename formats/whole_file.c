@@ -35,9 +35,11 @@ static enum oct_err check_folder(const char *path, struct oct_error *err)
     return e;
 }
 
-/* "FILE.h5:/DATASET" names FILE.h5. */
+/* "FILE.h5:/DATASET" names FILE.h5, "-" standard input, which may be a file. */
 static bool stat_input(const char *input, struct stat *st)
 {
+    if (strcmp(input, "-") == 0)
+        return fstat(STDIN_FILENO, st) == 0;
     if (stat(input, st) == 0)
         return true;
     const char *colon = strstr(input, ":/");

@@ -171,6 +171,12 @@ def a_pipe_is_read_to_its_end():
         done = subprocess.run([OCTCTL, "info", "-", "--json"], stdin=f,
                               capture_output=True, text=True)
     check(json.loads(done.stdout or "{}").get("bscans") == V, "info of standard input", done)
+    before = open(path("c.h5"), "rb").read()
+    with open(path("c.h5"), "rb") as f:
+        done = subprocess.run([OCTCTL, "recon", "-", path("c.h5"), "--force", *AXIS], stdin=f,
+                              capture_output=True)
+    check(b"is an input itself" in done.stderr and open(path("c.h5"), "rb").read() == before,
+          "a file as standard input is not replaced", done)
     cut = S.tobytes()[:-1000]
     status, err, _, _ = recon("-", *GEOMETRY, stdin=cut)
     check(status == 1 and re.search(r"standard input: .* 11\.\d+ B-scans .*or 1000 too few", err),
