@@ -31,8 +31,9 @@ struct oct_volume_array_facts {
 
 struct oct_volume_array;
 
+/* Longer ones are left out. */
 struct oct_volume_array_name {
-    char text[64];
+    char text[256];
 };
 
 /* The names of the datasets of numbers of `rank` axes that lie in the file itself, "/group/name",

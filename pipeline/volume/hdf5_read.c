@@ -27,7 +27,7 @@ static enum oct_err refuse_hdf5(const struct oct_hdf5_array *array, const char *
 static enum oct_err find_links(const struct oct_hdf5_array *array, hid_t file, bool *is_there,
                                struct oct_error *err)
 {
-    char part[64];
+    char part[256];
     *is_there = false;
     for (const char *end = array->name; *end;) {
         H5L_info_t link;

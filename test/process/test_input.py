@@ -77,6 +77,7 @@ SAME = [
     ("int32 in .npy", numpy_file("i4.npy", S.astype("<i4")), ()),
     ("float64 in .npy", numpy_file("f8.npy", S.astype(">f8")), ()),
     ("HDF5 of another name", hdf5_file("a.h5", S), ()),
+    ("HDF5 of a long name", hdf5_file("long.h5", S, "scan/" + "x" * 200), ()),
     ("big-endian HDF5", hdf5_file("be.h5", S.astype(">u2")), ()),
     ("HDF5 in chunks across B-scans, packed",
      hdf5_file("c.h5", S, chunks=(5, 7, 100), compression="gzip", shuffle=True), ()),
