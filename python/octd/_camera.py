@@ -30,6 +30,13 @@ class Counters(NamedTuple):
     lines_queued: int
 
 
+def _u32(value: int, name: str) -> int:
+    """ctypes would take the lower 32 bits of any number."""
+    if not 0 <= value <= 0xFFFFFFFF:
+        raise Error(f"{name} is {value}: it is 0 to {0xFFFFFFFF}")
+    return value
+
+
 def _file(path: Path) -> Optional[bytes]:
     return None if path is None else os.fsencode(path)
 
@@ -64,11 +71,13 @@ class Camera:
         self.endpoint, self.samples = endpoint, samples
         self._wait_s, self._borrowed = wait_s, False
         options = _library.CameraOptions(
-            ctypes.sizeof(_library.CameraOptions), queue, round(linger_s * 1000), SLICE_MS,
-            drop_when_full, crc, _file(client_key), _file(server_public))
+            ctypes.sizeof(_library.CameraOptions), _u32(queue, "queue"),
+            _u32(round(linger_s * 1000), "linger_s in ms"), SLICE_MS, drop_when_full, crc,
+            _file(client_key), _file(server_public))
         text = ctypes.create_string_buffer(512)
         code = self._library.octd_camera_connect(ctypes.byref(self._handle), endpoint.encode(),
-                                                 samples, ctypes.byref(options), text, len(text))
+                                                 _u32(samples, "samples"), ctypes.byref(options),
+                                                 text, len(text))
         _library.raise_for(code, text.value.decode())
 
     def _open(self) -> ctypes.c_void_p:

@@ -43,7 +43,7 @@ def _doubles(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def _spectra(spectra: ArrayLike) -> NDArray[np.uint16]:
-    """u16 in the machine's byte order, C-contiguous: copied only if it is not."""
+    """u16 in the machine's byte order, C-contiguous, aligned: copied only if it is not."""
     array = np.asarray(spectra)
     if array.dtype.kind != "u" or array.dtype.itemsize > 2:
         raise Error(f"spectra are {array.dtype}: the engine takes the camera's uint16 (or uint8) "
@@ -51,7 +51,7 @@ def _spectra(spectra: ArrayLike) -> NDArray[np.uint16]:
     if array.ndim not in (2, 3, 4):
         raise Error(f"spectra have {array.ndim} axes: [M][N], [B][M][N] or [volumes][B][M][N] "
                     "are needed (M A-lines of N samples)")
-    return np.ascontiguousarray(array, dtype=np.uint16)
+    return np.require(array, np.uint16, ["C_CONTIGUOUS", "ALIGNED"])
 
 
 class Reconstructor:

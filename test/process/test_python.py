@@ -138,8 +138,10 @@ def shapes():
     assert halves[0].tobytes() == whole[:B // 2].tobytes()
     assert halves[1].tobytes() == engine(spectra[B // 2:]).tobytes() != whole[B // 2:].tobytes()
     # What is no plain array is copied, and means the same.
+    shifted = np.frombuffer(b"?" + spectra.tobytes(), np.uint8)[1:].view(np.uint16)
+    assert not shifted.flags.aligned
     for same in (spectra.astype(">u2"), np.asfortranarray(spectra), spectra.tolist()
-                 and np.repeat(spectra, 2, axis=0)[::2]):
+                 and np.repeat(spectra, 2, axis=0)[::2], shifted.reshape(spectra.shape)):
         assert engine(same).tobytes() == whole.tobytes()
     small = (spectra >> 4).astype(np.uint8)
     assert engine(small).tobytes() == engine(small.astype(np.uint16)).tobytes()
@@ -335,6 +337,8 @@ def live_octd():
     raises("timeout", "no octd", lambda: camera.wait_connected(0.1))
     assert camera.close() >= 1
     raises("state", "closed", lambda: camera.send(spectra[0]))
+    for wrong in dict(queue=-1), dict(linger_s=-1), dict(samples=-8):
+        raises("argument", next(iter(wrong)), lambda: octd.Camera(nobody, **wrong))
 
 
 @case
