@@ -102,3 +102,15 @@ enum oct_err oct_spool_input(int *fd, const volatile sig_atomic_t *cancel, struc
     }
     return e;
 }
+
+enum oct_err oct_spool_stdin(const volatile sig_atomic_t *cancel, struct oct_error *err)
+{
+    int fd;
+    enum oct_err e = oct_spool_input(&fd, cancel, err);
+    if (e)
+        return e;
+    if (lseek(fd, 0, SEEK_SET) != 0 || dup2(fd, STDIN_FILENO) < 0)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "standard input");
+    close(fd);
+    return e;
+}

@@ -13,4 +13,8 @@
  * (NULL: nobody does) is not 0. */
 enum oct_err oct_spool_input(int *fd, const volatile sig_atomic_t *cancel, struct oct_error *err);
 
+/* Puts that file in the place of standard input, at its start: /dev/stdin then opens it, any number
+ * of times. The process's; call it before other threads read there. Errors as above. */
+enum oct_err oct_spool_stdin(const volatile sig_atomic_t *cancel, struct oct_error *err);
+
 #endif

@@ -4,12 +4,10 @@
 #include "tools/commands.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static void describe_dataset(cJSON *list, const struct oct_volume_dataset *d)
 {
@@ -294,16 +292,9 @@ static enum oct_err describe(cJSON *o, const char *path, const char *name,
                                                      : describe_samples(o, name, config, err);
 }
 
-/* Puts a file in the place of a pipe, so that it is there for whoever reads it. */
 static enum oct_err describe_pipe(cJSON *o, struct oct_config *config, struct oct_error *err)
 {
-    int fd;
-    enum oct_err code = oct_spool_input(&fd, NULL, err);
-    if (code)
-        return code;
-    if (lseek(fd, 0, SEEK_SET) != 0 || dup2(fd, STDIN_FILENO) < 0)
-        code = oct_fail_errno(err, OCT_E_IO, errno, "standard input");
-    close(fd);
+    const enum oct_err code = oct_spool_stdin(NULL, err);
     return code ? code : describe(o, "/dev/stdin", "-", config, err);
 }
 
