@@ -52,6 +52,9 @@ static void print_one(const struct job *job, unsigned i)
     if (counts.n_missing)
         printf("%s: %u of %u %s of %s were never written and are %s\n", job->out, counts.n_missing,
                counts.n, counts.what, job->inputs[i], f->sample == OCT_EXPORT_F32 ? "NaN" : "0");
+    if (*oct_export_source_scaling(job->open[i]))
+        printf("%s: samples of %s became u16 by %s\n", job->out, job->inputs[i],
+               oct_export_source_scaling(job->open[i]));
 }
 
 static cJSON *describe_one(const struct job *job, unsigned i)
@@ -75,6 +78,7 @@ static cJSON *describe_one(const struct job *job, unsigned i)
     oct_command_add_number(o, "lo", f->lo);
     oct_command_add_number(o, "hi", f->hi);
     cJSON_AddNumberToObject(o, "missing", counts.n_missing);
+    cJSON_AddStringToObject(o, "scaling", oct_export_source_scaling(job->open[i]));
     cJSON_AddStringToObject(o, "uid", f->acquisition_uid);
     return o;
 }

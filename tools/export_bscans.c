@@ -135,6 +135,23 @@ enum oct_err oct_export_values_bscans(struct oct_export_values *values, struct o
     return OCT_OK;
 }
 
+struct oct_export_form oct_export_values_spectra_form(const struct oct_export_input *in, uint32_t n,
+                                                      double plane_s)
+{
+    const struct oct_volume_facts *f = in->facts;
+    return (struct oct_export_form){
+        .dims = {n, f->n_lines, f->n_samples},
+        .axes = {"bscan", "line", "sample"},
+        .um = {f->spacing_um[0], f->spacing_um[1], NAN},
+        .is_upright = true,
+        .sample = OCT_EXPORT_U16,
+        .name = "spectra",
+        .quantity = "spectrum",
+        .unit = "counts",
+        .plane_s = plane_s,
+    };
+}
+
 enum oct_err oct_export_values_spectra(struct oct_export_values *values,
                                        struct oct_export_input *in,
                                        const struct oct_export_wish *wish, struct oct_error *err)
@@ -147,13 +164,7 @@ enum oct_err oct_export_values_spectra(struct oct_export_values *values,
     if (e)
         return e;
     values->read = read_spectra;
-    values->form.dims[2] = f->n_samples;
-    values->form.axes[2] = "sample";
-    values->form.is_upright = true;
-    values->form.sample = OCT_EXPORT_U16;
-    values->form.name = "spectra";
-    values->form.quantity = "spectrum";
-    values->form.unit = "counts";
+    values->form = oct_export_values_spectra_form(in, values->form.dims[0], values->form.plane_s);
     return OCT_OK;
 }
 

@@ -1,13 +1,12 @@
 #include "tools/export_input.h"
 
-#include "formats/recording.h"
-#include "pipeline/base/sha256.h"
+#include "formats/spool.h"
+#include "tools/export_recording.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void add_u64(struct oct_sha256 *sum, uint64_t value)
 {
@@ -39,13 +38,20 @@ static enum oct_err add_bscan(struct oct_sha256 *sum, const struct oct_export_in
     return e;
 }
 
+void oct_export_input_sign(struct oct_export_input *input, struct oct_sha256 *sum)
+{
+    unsigned char digest[OCT_SHA256_BYTES];
+    oct_sha256_end(sum, digest);
+    for (size_t i = 0; i < sizeof(input->uid) / 2; i++)
+        snprintf(input->uid + 2 * i, 3, "%02x", digest[i]);
+}
+
 /* Of what was measured and when; never of labels, which may be corrected, nor of the file's
  * name. */
 static enum oct_err find_uid(struct oct_export_input *in, struct oct_error *err)
 {
     const struct oct_volume_facts *f = in->facts;
     struct oct_sha256 sum;
-    unsigned char digest[OCT_SHA256_BYTES];
     enum oct_err e = OCT_OK;
     bool has_bscan = false;
     oct_sha256_init(&sum);
@@ -63,9 +69,7 @@ static enum oct_err find_uid(struct oct_export_input *in, struct oct_error *err)
             has_bscan = true;
         }
     }
-    oct_sha256_end(&sum, digest);
-    for (size_t i = 0; i < sizeof(in->uid) / 2; i++)
-        snprintf(in->uid + 2 * i, 3, "%02x", digest[i]);
+    oct_export_input_sign(in, &sum);
     return e;
 }
 
@@ -84,22 +88,31 @@ static enum oct_err read_config(struct oct_export_input *in, const struct oct_co
     return OCT_OK;
 }
 
-enum oct_err oct_export_input_open(struct oct_export_input *input, const char *path,
-                                   const struct oct_config *config, struct oct_error *err)
+static enum oct_err open_volume(struct oct_export_input *in, const struct oct_config *user,
+                                struct oct_error *err)
 {
-    *input = (struct oct_export_input){.path = strdup(path)};
+    enum oct_err e = oct_volume_open(&in->reader, in->path, err);
+    if (e)
+        return e;
+    in->facts = oct_volume_facts(in->reader);
+    e = read_config(in, user, err);
+    return e ? e : find_uid(in, err);
+}
+
+enum oct_err oct_export_input_open(struct oct_export_input *input, const char *path,
+                                   const struct oct_config *config,
+                                   const volatile sig_atomic_t *cancel, struct oct_error *err)
+{
+    const bool is_pipe = strcmp(path, "-") == 0;
+    *input =
+        (struct oct_export_input){.path = strdup(is_pipe ? "/dev/stdin" : path), .scaling = ""};
     if (!input->path)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    enum oct_err e =
-        access(path, F_OK) == 0 && !oct_recording_is_volume(path)
-            ? oct_fail(err, OCT_E_FORMAT,
-                       "%s: no volume file; octctl recon makes one of a recording", path)
-            : oct_volume_open(&input->reader, path, err);
-    if (!e) {
-        input->facts = oct_volume_facts(input->reader);
-        e = read_config(input, config, err);
-    }
-    e = e ? e : find_uid(input, err);
+    enum oct_err e = is_pipe ? oct_spool_stdin(cancel, err) : OCT_OK;
+    if (!e)
+        e = oct_recording_is_our_volume(input->path, config)
+                ? open_volume(input, config, err)
+                : oct_export_recording_open(input, path, config, err);
     if (e)
         oct_export_input_close(input);
     return e;
@@ -108,6 +121,7 @@ enum oct_err oct_export_input_open(struct oct_export_input *input, const char *p
 void oct_export_input_close(struct oct_export_input *input)
 {
     oct_volume_reader_destroy(input->reader);
+    oct_recording_close(input->recording);
     free(input->config);
     free(input->path);
     *input = (struct oct_export_input){0};

@@ -13,15 +13,18 @@ static int read_dataset(const struct oct_export_given *g, struct oct_export_wish
                         const char *name)
 {
     static const char *const names[] = {"bscans", "spectra", "enface"};
-    const char *text = g->dataset ? g->dataset + (g->dataset[0] == '/') : names[0];
-    const int i = oct_option_word(text, names, 3);
-    w->dataset = i < 0 ? text : names[i];
-    if (i < 0 && (strncmp(text, "analysis/", 9) != 0 || !text[9] || strchr(text + 9, '/')))
-        return oct_command_misuse(name,
-                                  "--dataset %s: it is bscans, spectra, enface or "
-                                  "analysis/NAME",
-                                  g->dataset);
-    if (g->slab && strcmp(w->dataset, "enface") != 0)
+    w->dataset = NULL;
+    if (g->dataset) {
+        const char *text = g->dataset + (g->dataset[0] == '/');
+        const int i = oct_option_word(text, names, 3);
+        w->dataset = i < 0 ? text : names[i];
+        if (i < 0 && (strncmp(text, "analysis/", 9) != 0 || !text[9] || strchr(text + 9, '/')))
+            return oct_command_misuse(name,
+                                      "--dataset %s: it is bscans, spectra, enface or "
+                                      "analysis/NAME",
+                                      g->dataset);
+    }
+    if (g->slab && (!w->dataset || strcmp(w->dataset, "enface") != 0))
         return oct_command_misuse(name, "--slab is of --dataset enface");
     w->has_slab = g->slab != NULL;
     if (g->slab && !oct_picture_option_slab(g->slab, &w->slab_first, &w->slab_last))
@@ -102,8 +105,10 @@ const struct oct_option oct_export_options_table[] = {
      "ome-tiff, nifti, dicom, npy, mat or png (by the end of OUT: .ome.tif,\n"
      ".nii.gz, .nii, .dcm, .npy, .mat, .png, or / of a folder of PNG files)",
      OCT_OPTION_TEXT, AT(to), .words = OCT_WORDS_FORMATS},
-    {"--dataset", "NAME", "bscans (default), spectra, enface or analysis/NAME", OCT_OPTION_TEXT,
-     AT(dataset), .words = "bscans spectra enface"},
+    {"--dataset", "NAME",
+     "bscans, spectra, enface or analysis/NAME (bscans of a volume file,\n"
+     "spectra of any other recording, which has nothing else)",
+     OCT_OPTION_TEXT, AT(dataset), .words = "bscans spectra enface"},
     {"--slab", "FIRST:LAST",
      "of enface: the mean of these depth pixels, LAST left out (what\n"
      "analysis.enface_projection of the recording says)",

@@ -1,6 +1,6 @@
 #include "tools/export_source.h"
 
-#include "tools/export_values.h"
+#include "tools/export_recording.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -272,7 +272,10 @@ static enum oct_err find_spacing(const struct oct_export_open *o,
 static enum oct_err open_values(struct oct_export_open *o, const struct oct_export_wish *wish,
                                 struct oct_error *err)
 {
-    if (strcmp(wish->dataset, "bscans") == 0)
+    if (o->in.recording)
+        return oct_export_recording_values(&o->values, &o->in,
+                                           wish->dataset ? wish->dataset : "spectra", wish, err);
+    if (!wish->dataset || strcmp(wish->dataset, "bscans") == 0)
         return oct_export_values_bscans(&o->values, &o->in, wish, err);
     if (strcmp(wish->dataset, "spectra") == 0)
         return oct_export_values_spectra(&o->values, &o->in, wish, err);
@@ -342,9 +345,8 @@ static enum oct_err check_eye(const struct oct_export_open *o, const struct oct_
     const char *eye = o->in.facts->eye;
     if (!wish->eye || !eye[0] || strcmp(eye, wish->eye) == 0)
         return OCT_OK;
-    return oct_fail(err, OCT_E_ARG,
-                    "%s: its label says %s, --eye says %s; octctl label corrects it", o->in.path,
-                    eye, wish->eye);
+    return oct_fail(err, OCT_E_ARG, "%s: its label says %s, --eye says %s; %s corrects it",
+                    o->in.path, eye, wish->eye, o->in.recording ? "record.eye" : "octctl label");
 }
 
 enum oct_err oct_export_source_open(struct oct_export_open **open, struct oct_export_source *source,
@@ -355,7 +357,7 @@ enum oct_err oct_export_source_open(struct oct_export_open **open, struct oct_ex
     *open = NULL;
     if (!o)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    enum oct_err e = oct_export_input_open(&o->in, path, wish->config, err);
+    enum oct_err e = oct_export_input_open(&o->in, path, wish->config, wish->work->cancel, err);
     e = e ? e : check_eye(o, wish, err);
     e = e ? e : open_values(o, wish, err);
     e = e ? e : choose_sample(o, wish, err);
@@ -378,6 +380,11 @@ enum oct_err oct_export_source_open(struct oct_export_open **open, struct oct_ex
 struct oct_export_counts oct_export_source_counts(const struct oct_export_open *open)
 {
     return open->counts;
+}
+
+const char *oct_export_source_scaling(const struct oct_export_open *open)
+{
+    return open->in.scaling;
 }
 
 void oct_export_source_close(struct oct_export_open *open)

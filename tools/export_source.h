@@ -1,9 +1,10 @@
-/* What octctl export writes: a dataset of a recording as planes of one kind of sample, read
- * plane by plane.
+/* What octctl export writes: a dataset of a recording as planes of one kind of sample, read plane
+ * by plane.
  *
- *     export_input.c    the recording: what it says of itself, which rows are there
- *     export_values.h   a dataset as it lies in the file, plane by plane
- *     export_source.c   the samples that were asked for: dB of u8 pictures, u8 with common limits
+ *     export_input.c      the recording: what it says of itself, which rows are there
+ *     export_recording.c  the same of recordings that are no volume files, and their spectra
+ *     export_values.h     a dataset as it lies in the file, plane by plane
+ *     export_source.c     the samples that were asked for: dB of u8 pictures, u8 with common limits
  *
  * One thread uses a source. */
 #ifndef OCT_TOOLS_EXPORT_SOURCE_H
@@ -17,7 +18,8 @@
 
 /* What was asked for; the same of all inputs. */
 struct oct_export_wish {
-    const char *dataset; /* "bscans", "spectra", "enface", "analysis/NAME" */
+    const char *dataset; /* "bscans", "spectra", "enface", "analysis/NAME"; NULL: the bscans of a
+                            volume file, the spectra of another recording */
     bool has_sample;
     enum oct_export_sample sample; /* u8 or f32; else as it lies in the file */
     bool u8_only, no_f32;          /* of the format: f32 becomes u8 */
@@ -37,10 +39,10 @@ struct oct_export_wish {
 
 struct oct_export_open; /* what stands behind a source */
 
-/* Opens path and fills *source; form.plane_valid and all texts live until the close. *open is NULL
- * on error. OCT_E_ARG: the file has no such dataset, B-scans or depths, a spacing is missing
- * (names --spacing), or it says another eye than the wish; OCT_E_CLOSED: cancelled in a pass
- * over the file. */
+/* Opens path ("-": standard input) and fills *source; form.plane_valid and all texts live until the
+ * close. *open is NULL on error. OCT_E_ARG: the file has no such dataset, B-scans or depths, a
+ * spacing is missing (names --spacing), or it says another eye than the wish; OCT_E_CLOSED:
+ * cancelled in a pass over the file. */
 enum oct_err oct_export_source_open(struct oct_export_open **open, struct oct_export_source *source,
                                     const char *path, const struct oct_export_wish *wish,
                                     struct oct_error *err);
@@ -52,6 +54,9 @@ struct oct_export_counts {
     uint32_t n, n_missing;
 };
 struct oct_export_counts oct_export_source_counts(const struct oct_export_open *open);
+
+/* How samples of the file became u16, "value + 32768"; "": they were u16, or are no spectra. */
+const char *oct_export_source_scaling(const struct oct_export_open *open);
 
 void oct_export_source_close(struct oct_export_open *open); /* NULL is fine */
 

@@ -39,6 +39,10 @@ enum oct_err oct_export_values_enface(struct oct_export_values *values, struct o
                                       const struct oct_export_wish *wish, struct oct_error *err);
 enum oct_err oct_export_values_result(struct oct_export_values *values, struct oct_export_input *in,
                                       const struct oct_export_wish *wish, struct oct_error *err);
+/* The form of n B-scans of spectra, plane_s apart. */
+struct oct_export_form oct_export_values_spectra_form(const struct oct_export_input *in, uint32_t n,
+                                                      double plane_s);
+
 void oct_export_values_finish(struct oct_export_values *values);
 
 /* The B-scans first .. last - 1 that are wanted of n. OCT_E_ARG: there are no such. */

@@ -195,7 +195,7 @@ static enum oct_err open_array(struct oct_input *in, const struct oct_input_prob
         return e;
     const struct oct_volume_array_facts *f = oct_volume_array_facts(in->source);
     char name[160];
-    snprintf(name, sizeof(name), "%s: %s", probe->name, entry->name.text);
+    snprintf(name, sizeof(name), "%.90s: %.64s", probe->name, entry->name.text);
     if ((e = oct_input_order_find(&in->order, name, f->rank, f->dims, false, wish, err)) ||
         (e = check_storage(name, f, &in->order, err)))
         return e;

@@ -451,7 +451,7 @@ def wrong_words():
     assert open(at("there.npy")).read() == "there"
     refused(1, "cannot be made", own, at("nowhere/x.npy"))
     refused(1, "cannot open", at("absent.h5"), at("x.npy"))
-    refused(1, "octctl recon makes one", at("there.npy"), at("x.npy"))
+    refused(1, "too few", at("there.npy"), at("x.npy"))
     with h5py.File(at("mixed.h5"), "w") as f:
         f["bscans"] = np.full((3, 4, 5), 51, np.uint8)
         f["frames/lo"], f["frames/hi"] = np.array([0.0, 0, 1]), np.array([1.0, 0, 2])
