@@ -287,6 +287,8 @@ static enum oct_err add_items(struct oct_batch *batch, const struct oct_recon_na
     for (; batch->n < names->n; batch->n++) {
         struct oct_batch_item *item = &batch->items[batch->n];
         const char *out = names->out[batch->n];
+        if (access(names->in[batch->n], R_OK) != 0)
+            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", names->in[batch->n]);
         item->in = absolute(names->in[batch->n]);
         item->out = joined(batch->out_dir, strrchr(out, '/') + 1);
         if (!item->in || !item->out) {

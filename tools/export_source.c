@@ -229,8 +229,8 @@ static const struct {
  * mean; results know their own. */
 static bool has_places(const struct oct_export_open *o, const struct oct_export_wish *wish)
 {
-    return o->in.config->scan.repeats > 1 && isnan(wish->um[0]) &&
-           strncmp(wish->dataset, "analysis/", 9) != 0;
+    const bool is_result = wish->dataset && strncmp(wish->dataset, "analysis/", 9) == 0;
+    return o->in.config->scan.repeats > 1 && isnan(wish->um[0]) && !is_result;
 }
 
 static enum oct_err refuse_unknown(const struct oct_export_open *o,

@@ -155,6 +155,20 @@ static void a_camera_that_counts_anew(void **state)
     }
 }
 
+/* Ids and clock begin anew: the first hundred frames look late, are left out and count as lost. */
+static void a_camera_whose_clock_begins_anew(void **state)
+{
+    struct oct_numbering n;
+    (void)state;
+    oct_numbering_init(&n, false);
+    feed(&n, 1, 0, 1000);
+    for (uint64_t f = 0; f < 100; f++)
+        next_is(&n, f + 1, 5 + f * PERIOD_NS, OCT_FRAME_LATE, 0);
+    next_is(&n, 101, 5 + 100 * PERIOD_NS, OCT_FRAME_ANEW, 100);
+    next_is(&n, 102, 5 + 101 * PERIOD_NS, OCT_FRAME_NEXT, 0);
+    assert_true(n.n_late == 100 && n.n_lost == 100 && n.n_anew == 1);
+}
+
 /* More than half a turn is lost and the clock says so: no new beginning. */
 static void long_losses_fit_the_clock(void **state)
 {
@@ -187,6 +201,7 @@ int main(void)
         cmocka_unit_test(a_pause_is_no_loss),
         cmocka_unit_test(late_frames_are_left_out),
         cmocka_unit_test(a_camera_that_counts_anew),
+        cmocka_unit_test(a_camera_whose_clock_begins_anew),
         cmocka_unit_test(long_losses_fit_the_clock),
         cmocka_unit_test(the_period_is_the_clocks),
     };

@@ -71,15 +71,27 @@ static uint64_t lost_by_clock(const struct oct_numbering *n, uint64_t time_ns)
     return steps > 1 ? (uint64_t)steps - 1 : 0;
 }
 
+/* Whether so many frames in a row came late that they are not: ids and clock began anew. */
+static bool is_new_run(struct oct_numbering *n, uint64_t id, uint64_t time_ns)
+{
+    const bool follows = n->n_late_run > 0 && id > n->late_id && time_ns >= n->late_ns;
+    n->n_late_run = follows ? n->n_late_run + 1 : 1;
+    n->late_id = id;
+    n->late_ns = time_ns;
+    return n->n_late_run > LATE_FRAMES;
+}
+
 static enum oct_numbering_verdict begin_anew(struct oct_numbering *n, uint64_t id, uint64_t time_ns,
                                              uint64_t *n_lost)
 {
     const bool is_back_a_little = id > 1 && id < n->last_id && n->last_id - id <= LATE_FRAMES;
-    if (time_ns > 0 ? time_ns <= n->last_ns : is_back_a_little) {
+    const bool is_late = time_ns > 0 ? time_ns <= n->last_ns : is_back_a_little;
+    if (is_late && !is_new_run(n, id, time_ns)) {
         n->n_late++;
         return OCT_FRAME_LATE;
     }
-    *n_lost = lost_by_clock(n, time_ns);
+    *n_lost = is_late ? n->n_late_run - 1 : lost_by_clock(n, time_ns);
+    n->n_late_run = 0;
     n->n_anew++;
     n->n_lost += *n_lost;
     n->last_id = id;
@@ -119,6 +131,7 @@ enum oct_numbering_verdict oct_numbering_next(struct oct_numbering *n, uint64_t 
     const uint64_t all = n->is_wide ? steps : steps + turns_by_clock(n, steps, time_ns);
     *n_lost = all - 1;
     n->n_lost += *n_lost;
+    n->n_late_run = 0;
     keep_pace(n, all, time_ns);
     n->last_id = id;
     return OCT_FRAME_NEXT;

@@ -11,7 +11,9 @@
  * pauses fits none, and nothing is added.
  *
  * An id that runs backward is a frame that is late (its time is not after the last one's): it is
- * left out; or the camera began to count anew: then time alone says how many were lost.
+ * left out; or the camera began to count anew: then time alone says how many were lost. Where its
+ * clock began anew too, its frames look late; more of them in a row than late ones can be are a new
+ * beginning, and those left out until then count as lost.
  *
  * Pure arithmetic; one thread. */
 #ifndef OCT_TOOLS_GENICAM_NUMBERING_H
@@ -27,6 +29,8 @@ struct oct_numbering {
     uint64_t first_ns, n_steps; /* of the steady run so far: n_steps frames since first_ns */
     uint64_t n_lost;            /* frames, since the beginning */
     uint64_t n_late, n_anew;    /* frames left out; how often the camera counted anew */
+    uint64_t late_id, late_ns;  /* of the newest frame left out */
+    uint64_t n_late_run;        /* frames left out one after another, forward by id and time */
 };
 
 enum oct_numbering_verdict {
