@@ -163,61 +163,59 @@ static enum oct_err describe_samples(cJSON *o, const char *path, struct oct_conf
 static void print_spacing(const cJSON *list)
 {
     static const char *const of[] = {"B-scans", "A-lines", "depth"};
-    const cJSON *item;
-    unsigned i = 0;
-    cJSON_ArrayForEach(item, list)
-    {
+    for (int i = 0; i < 3 && i < cJSON_GetArraySize(list); i++) {
+        const cJSON *item = cJSON_GetArrayItem(list, i);
         if (cJSON_IsNumber(item))
             printf("%s%.4g um %s", i ? ", " : "", item->valuedouble, of[i]);
         else
             printf("%sunknown %s", i ? ", " : "", of[i]);
-        i++;
     }
     putchar('\n');
 }
 
+static const struct {
+    const char *key, *label, *unit;
+} rows[] = {
+    {"file", "file", ""},
+    {"format", "format", ""},
+    {"bscans", "B-scans", ""},
+    {"lines", "A-lines a B-scan", ""},
+    {"samples", "samples an A-line", ""},
+    {"depth", "depth", " pixels"},
+    {"sample", "pixel type", ""},
+    {"bits", "bits a sample", ""},
+    {"scaling", "became u16 by", ""},
+    {"volumes", "volumes", " (by scan.bscans)"},
+    {"duration_s", "duration", " s (by scan.line_rate_hz)"},
+    {"header_bytes", "header", " bytes"},
+    {"trailer_bytes", "trailer", " bytes"},
+    {"line_rate_hz", "line rate", " A-lines/s"},
+    {"width_um", "width", " um"},
+    {"height_um", "height", " um"},
+    {"axial_um", "depth pixel", " um (of its maker, optical path)"},
+    {"lambda_nm", "centre wavelength", " nm"},
+    {"bandwidth_nm", "bandwidth", " nm"},
+    {"spacing_um", "spacing", ""},
+    {"spectra", "holds spectra", ""},
+    {"pictures", "holds pictures", ""},
+    {"valid_bscans", "B-scans written", ""},
+    {"missing_lines", "missing lines", ""},
+    {"whole", "whole", ""},
+    {"start_time", "recorded", ""},
+    {"software", "software", ""},
+    {"eye", "eye", ""},
+    {"pseudonym", "pseudonym", ""},
+    {"mark", "mark", ""},
+    {"wavelengths", "wavelengths", " values"},
+    {"kmap", "k map", " values"},
+    {"background", "background", " values"},
+    {"dispersion", "dispersion", " values"},
+    {"dispersion_coefficients", "a2 .. a5", ""},
+    {"configuration", "configuration", ""},
+};
+
 static void print_table(const cJSON *o)
 {
-    static const struct {
-        const char *key, *label, *unit;
-    } rows[] = {
-        {"file", "file", ""},
-        {"format", "format", ""},
-        {"bscans", "B-scans", ""},
-        {"lines", "A-lines a B-scan", ""},
-        {"samples", "samples an A-line", ""},
-        {"depth", "depth", " pixels"},
-        {"sample", "pixel type", ""},
-        {"bits", "bits a sample", ""},
-        {"scaling", "became u16 by", ""},
-        {"volumes", "volumes", " (by scan.bscans)"},
-        {"duration_s", "duration", " s (by scan.line_rate_hz)"},
-        {"header_bytes", "header", " bytes"},
-        {"trailer_bytes", "trailer", " bytes"},
-        {"line_rate_hz", "line rate", " A-lines/s"},
-        {"width_um", "width", " um"},
-        {"height_um", "height", " um"},
-        {"axial_um", "depth pixel", " um (of its maker, optical path)"},
-        {"lambda_nm", "centre wavelength", " nm"},
-        {"bandwidth_nm", "bandwidth", " nm"},
-        {"spacing_um", "spacing", ""},
-        {"spectra", "holds spectra", ""},
-        {"pictures", "holds pictures", ""},
-        {"valid_bscans", "B-scans written", ""},
-        {"missing_lines", "missing lines", ""},
-        {"whole", "whole", ""},
-        {"start_time", "recorded", ""},
-        {"software", "software", ""},
-        {"eye", "eye", ""},
-        {"pseudonym", "pseudonym", ""},
-        {"mark", "mark", ""},
-        {"wavelengths", "wavelengths", " values"},
-        {"kmap", "k map", " values"},
-        {"background", "background", " values"},
-        {"dispersion", "dispersion", " values"},
-        {"dispersion_coefficients", "a2 .. a5", ""},
-        {"configuration", "configuration", ""},
-    };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, rows[i].key);
         if (!item)
