@@ -1,6 +1,7 @@
 /* TIFF by libtiff: grey of 1, 8, 16 and 32 bits, signed too, and floats; strips and tiles; one
  * picture a directory, but for thumbnails; palettes and colour whose channels are equal. */
 #include "formats/picture_file.h"
+#include "formats/tiff_fault.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,8 +20,8 @@ struct tiff_file {
     uint32_t n, room;
     uint32_t height, width;
     uint64_t file_bytes;
-    bool is_cut;     /* the file ends before its last picture does */
-    char fault[200]; /* libtiff's first error */
+    bool is_cut; /* the file ends before its last picture does */
+    struct oct_tiff_fault fault;
 };
 
 /* How the pixels of the current directory are stored. */
@@ -33,30 +34,6 @@ struct store {
     uint32_t chunk_height, chunk_width;
     uint64_t chunk_bytes, chunk_row_bytes;
 };
-
-static int keep_fault(TIFF *tiff, void *context, const char *module, const char *format,
-                      va_list args) __attribute__((format(printf, 4, 0)));
-static int keep_fault(TIFF *tiff, void *context, const char *module, const char *format,
-                      va_list args)
-{
-    struct tiff_file *f = context;
-    (void)tiff;
-    (void)module;
-    if (!f->fault[0])
-        vsnprintf(f->fault, sizeof(f->fault), format, args);
-    return 1;
-}
-
-static int ignore_warning(TIFF *tiff, void *context, const char *module, const char *format,
-                          va_list args)
-{
-    (void)tiff;
-    (void)context;
-    (void)module;
-    (void)format;
-    (void)args;
-    return 1;
-}
 
 static void tiff_file_close(void *file)
 {
@@ -73,7 +50,7 @@ static void tiff_file_close(void *file)
 static enum oct_err damaged(const struct tiff_file *f, struct oct_error *err)
 {
     return oct_fail(err, OCT_E_FORMAT, "%s: damaged or truncated TIFF file%s%s", f->path,
-                    f->fault[0] ? ": " : "", f->fault);
+                    f->fault.text[0] ? ": " : "", f->fault.text);
 }
 
 static enum oct_err refuse(const struct tiff_file *f, const char *what, struct oct_error *err)
@@ -266,10 +243,8 @@ static enum oct_err begin(struct tiff_file *f, struct oct_error *err)
     if (e)
         return e;
     f->file_bytes = fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
-    TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
+    TIFFOpenOptions *options = oct_tiff_fault_options(&f->fault);
     if (options) {
-        TIFFOpenOptionsSetErrorHandlerExtR(options, keep_fault, f);
-        TIFFOpenOptionsSetWarningHandlerExtR(options, ignore_warning, f);
         TIFFOpenOptionsSetMaxSingleMemAlloc(options, (tmsize_t)MOST_CHUNK_BYTES);
         f->tiff = TIFFFdOpenExt(fd, f->path, "rm", options); /* m: a file that is cut meanwhile
                                                                 must not raise a signal */
@@ -418,7 +393,7 @@ static enum oct_err read_pixels(struct tiff_file *f, const struct store *s, floa
     unsigned char *chunk = calloc(1, s->chunk_bytes);
     if (!chunk)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->path);
-    f->fault[0] = '\0';
+    f->fault.text[0] = '\0';
     for (unsigned plane = 0; plane < (s->planes ? s->n_colours : 1u); plane++)
         for (uint32_t y = 0; y < s->height; y += s->chunk_height)
             for (uint32_t x = 0; e == OCT_OK && x < s->width; x += s->chunk_width)

@@ -1,5 +1,6 @@
 #include "formats/export/ome_tiff.h"
 
+#include "formats/tiff_fault.h"
 #include "formats/whole_file.h"
 
 #include <errno.h>
@@ -21,34 +22,10 @@
 struct tiff_out {
     struct oct_whole_file file;
     TIFF *tiff;
-    char fault[200]; /* libtiff's first error */
+    struct oct_tiff_fault fault;
     uint64_t done, all;
     unsigned char *pixels, *scratch;
 };
-
-static int keep_fault(TIFF *tiff, void *context, const char *module, const char *format,
-                      va_list args) __attribute__((format(printf, 4, 0)));
-static int keep_fault(TIFF *tiff, void *context, const char *module, const char *format,
-                      va_list args)
-{
-    struct tiff_out *o = context;
-    (void)tiff;
-    (void)module;
-    if (!o->fault[0])
-        vsnprintf(o->fault, sizeof(o->fault), format, args);
-    return 1;
-}
-
-static int ignore_warning(TIFF *tiff, void *context, const char *module, const char *format,
-                          va_list args)
-{
-    (void)tiff;
-    (void)context;
-    (void)module;
-    (void)format;
-    (void)args;
-    return 1;
-}
 
 /* ---- sizes ---- */
 
@@ -101,7 +78,7 @@ static enum oct_err failed(const struct tiff_out *o, int errnum, const char *wha
     if (errnum)
         return oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot be %s", o->file.path, what);
     return oct_fail(err, OCT_E_IO, "%s: cannot be %s%s%s", o->file.path, what,
-                    o->fault[0] ? ": " : "", o->fault);
+                    o->fault.text[0] ? ": " : "", o->fault.text);
 }
 
 /* Pixels a centimetre, which programs that know no OME-XML take for the scale. */
@@ -171,11 +148,9 @@ static enum oct_err put_source(struct tiff_out *o, const struct oct_export_sourc
 
 static enum oct_err begin(struct tiff_out *o, bool is_big, struct oct_error *err)
 {
-    TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
+    TIFFOpenOptions *options = oct_tiff_fault_options(&o->fault);
     if (!options)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", o->file.path);
-    TIFFOpenOptionsSetErrorHandlerExtR(options, keep_fault, o);
-    TIFFOpenOptionsSetWarningHandlerExtR(options, ignore_warning, NULL);
     errno = 0;
     o->tiff = TIFFOpenExt(o->file.work, is_big ? "w8l" : "w4l", options);
     const int errnum = errno;
@@ -195,7 +170,7 @@ static enum oct_err put_all(struct tiff_out *o, const struct oct_export_source *
         e = put_source(o, &sources[i], i == 0 ? xml : NULL, options, err);
     if (o->tiff)
         TIFFClose(o->tiff);
-    if (!e && o->fault[0]) /* of the last bytes, which TIFFClose writes */
+    if (!e && o->fault.text[0]) /* of the last bytes, which TIFFClose writes */
         e = failed(o, 0, "written", err);
     free(xml);
     return e;
