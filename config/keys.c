@@ -112,7 +112,8 @@ const struct oct_key oct_keys[] = {
      .meaning =
          "Complex phase that undoes dispersion (P2 lines \"re im\"). This or dispersion_a2.."},
     {TEXT(calibration, background, PATH), .when = OCT_CONFIG_IDLE, .standard = "", .unit = "counts",
-     .meaning = "Spectrum without a sample (N values, one a line): for dc=file, window, flatten."},
+     .meaning = "Spectrum without a sample (N values, one a line; recording: its own): dc=file, "
+                "window, flatten."},
     {VALUE(calibration, dispersion_a2), .when = OCT_CONFIG_IDLE, .min = -1e6, .max = 1e6,
      .standard = "0", .unit = "rad",
      .meaning = "Dispersion: coefficient of t^2; t is as dispersion_over says."},
