@@ -131,8 +131,10 @@ void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chai
     const struct oct_geometry *g = &chain->plan->geometry;
     const struct oct_raw_frame *in = bscan->job.in;
     const struct oct_stages *stages = chain->line.stages;
-    uint32_t n_valid = 0;
 
+    bscan->n_valid = 0;
+    for (uint32_t j = 0; j < g->n_lines; j++)
+        bscan->n_valid += in->line_valid[j] != 0;
     if (bscan->job.display.range == OCT_RANGE_PERCENTILE)
         memset(counts ? counts : bscan->counts, 0,
                (counts ? 1 : bscan->n_shares) * OCT_HISTOGRAM_BINS * sizeof(uint32_t));
@@ -140,11 +142,9 @@ void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chai
         return;
     memset(bscan->sums, 0, g->n_samples * sizeof(*bscan->sums));
     for (uint32_t j = 0; j < g->n_lines; j++)
-        if (in->line_valid[j]) {
+        if (in->line_valid[j])
             stages->accumulate(bscan->sums, in->spectra + (size_t)j * g->n_samples, g->n_samples);
-            n_valid++;
-        }
-    stages->mean(bscan->whole, bscan->rest, bscan->sums, n_valid, g->n_samples);
+    stages->mean(bscan->whole, bscan->rest, bscan->sums, bscan->n_valid, g->n_samples);
 }
 
 /* ---- lines ---- */
@@ -202,6 +202,12 @@ bool oct_bscan_maps_at_once(const struct oct_bscan_chain *chain, const struct oc
            bscan->job.display.range == OCT_RANGE_MANUAL;
 }
 
+/* Missing lines take no part in the limits, unless there is no other line. */
+static bool takes_part(const struct oct_bscan *bscan, uint32_t j)
+{
+    return bscan->job.in->line_valid[j] || bscan->n_valid == 0;
+}
+
 void oct_bscan_lines(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                      struct oct_bscan_scratch *scratch, uint32_t from, uint32_t to,
                      uint32_t *counts, float *min, float *max)
@@ -220,11 +226,11 @@ void oct_bscan_lines(struct oct_bscan *bscan, const struct oct_bscan_chain *chai
             map_line(bscan, chain, j + k, values[k]);
         if (at_once)
             continue;
-        size_t n_values = (size_t)n * depth;
-        if (bscan->job.display.range == OCT_RANGE_AUTO)
-            stages->min_max(first, n_values, min, max);
-        else if (bscan->job.display.range == OCT_RANGE_PERCENTILE)
-            stages->histogram(counts, first, n_values);
+        for (uint32_t k = 0; bscan->job.display.range == OCT_RANGE_AUTO && k < n; k++)
+            if (takes_part(bscan, j + k))
+                stages->min_max(values[k], depth, min, max);
+        if (bscan->job.display.range == OCT_RANGE_PERCENTILE)
+            stages->histogram(counts, first, (size_t)n * depth);
     }
 }
 
@@ -245,6 +251,7 @@ void oct_bscan_limits(struct oct_bscan *bscan, const struct oct_bscan_chain *cha
             .stages = chain->line.stages,
             .values = bscan->values,
             .n = (size_t)g->n_lines * g->depth,
+            .n_missing = bscan->n_valid ? (size_t)(g->n_lines - bscan->n_valid) * g->depth : 0,
             .counts = counts ? counts : bscan->counts,
             .refined = scratch->refined,
             .picked = bscan->picked,

@@ -29,6 +29,7 @@ struct oct_bscan_scratch {
 
 struct oct_bscan {
     struct oct_engine_job job;
+    uint32_t n_valid;    /* lines that came; since begin */
     float min, max;      /* range=auto: of the lines done so far */
     float *values;       /* [M][D] f32: scratch, or the output's: its values, its f32 pixels */
     float *scratch;      /* owned; NULL when the output is f32 */
@@ -62,12 +63,12 @@ bool oct_bscan_maps_at_once(const struct oct_bscan_chain *chain, const struct oc
 void oct_bscan_take(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                     const struct oct_engine_job *job);
 
-/* Computes the DC line and empties the histograms: `counts` when one worker does the whole B-scan;
+/* Counts the lines that came, computes the DC line and empties the histograms: `counts` when one worker does the whole B-scan;
  * NULL: the shares. */
 void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                      uint32_t *counts);
 
-/* A-lines from .. to-1. range=auto: *min and *max take their values in. percentile: counted in
+/* A-lines from .. to-1. range=auto: *min and *max take in the values of those that came. percentile: counted in
  * `counts`, which nobody else may be using. */
 void oct_bscan_lines(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                      struct oct_bscan_scratch *scratch, uint32_t from, uint32_t to,

@@ -83,7 +83,7 @@ static __global__ void oct_limits_clear_kernel(struct oct_cuda_limits *limits)
     limits[blockIdx.x].high_key = 0;
 }
 
-/* grid (ceil(M*D / 16384), n). */
+/* grid (ceil(M*D / 16384), n). Values of missing lines take no part, unless there are no others. */
 static __global__ void oct_min_max_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
                                           struct oct_cuda_limits *limits)
 {
@@ -91,13 +91,16 @@ static __global__ void oct_min_max_kernel(struct oct_cuda_tables t, struct oct_c
     const unsigned bscan = blockIdx.y, thread = threadIdx.x;
     const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_BLOCK;
     const float *values = t.values + bscan * n;
+    const struct oct_cuda_job &job = batch.job[bscan];
+    const uint8_t *valid = t.valid + (size_t)bscan * t.n_lines;
+    const bool some_missing = (job.flags & OCT_JOB_MISSING) && job.n_valid;
     uint32_t low = 0xffffffffu, high = 0;
 
-    if (!(batch.job[bscan].flags & OCT_JOB_AUTO))
+    if (!(job.flags & OCT_JOB_AUTO))
         return; /* the whole block */
     for (unsigned i = 0; i < OCT_VALUES_PER_THREAD; i++) {
         size_t at = begin + i * OCT_RANGE_THREADS + thread;
-        if (at < n) {
+        if (at < n && (!some_missing || valid[at / t.depth])) {
             uint32_t key = oct_key_of(values[at]);
             low = min(low, key);
             high = max(high, key);

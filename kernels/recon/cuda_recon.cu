@@ -151,10 +151,15 @@ extern "C" void oct_cuda_recon_destroy(struct oct_cuda_recon *recon)
 
 /* ---- a batch ---- */
 
-/* Rank of a percentile, and how far it lies towards the next. */
-static double percentile_rank(double percent, size_t n)
+/* Rank of a percentile among all values, and how far it lies towards the next: those of missing
+ * lines are the lowest and take no part (percentile.h). */
+static double percentile_rank(const struct oct_cuda_recon *recon, const struct oct_cuda_job *job,
+                              double percent)
 {
-    return percent / 100 * (double)(n - 1);
+    const uint32_t n_valid = job->n_valid ? job->n_valid : recon->t.n_lines;
+    const size_t n = (size_t)n_valid * recon->t.depth;
+    const size_t n_missing = (size_t)(recon->t.n_lines - n_valid) * recon->t.depth;
+    return (double)n_missing + percent / 100 * (double)(n - 1);
 }
 
 static float pixel_scale(double lo, double hi)
@@ -166,7 +171,6 @@ static struct oct_cuda_job describe_job(const struct oct_cuda_recon *recon,
                                         const struct oct_engine_job *from)
 {
     const struct oct_display *display = &from->display;
-    const size_t n = (size_t)recon->t.n_lines * recon->t.depth;
     struct oct_cuda_job job = {};
     for (uint32_t j = 0; j < recon->t.n_lines; j++)
         job.n_valid += from->in->line_valid[j] != 0;
@@ -177,8 +181,8 @@ static struct oct_cuda_job describe_job(const struct oct_cuda_recon *recon,
         job.flags |= OCT_JOB_AUTO;
     } else if (display->range == OCT_RANGE_PERCENTILE) {
         job.flags |= OCT_JOB_PERCENTILE;
-        job.rank[0] = (uint32_t)percentile_rank(display->percentile_lo, n);
-        job.rank[1] = (uint32_t)percentile_rank(display->percentile_hi, n);
+        job.rank[0] = (uint32_t)percentile_rank(recon, &job, display->percentile_lo);
+        job.rank[1] = (uint32_t)percentile_rank(recon, &job, display->percentile_hi);
     } else {
         job.flags |= recon->is_f32 ? 0 : OCT_JOB_DIRECT;
         job.lo = (float)display->lo;
@@ -450,7 +454,6 @@ extern "C" void oct_cuda_recon_limits(const struct oct_cuda_recon *recon, unsign
 {
     const struct oct_display *display = &recon->display[k];
     const struct oct_cuda_limits *own = &recon->h_limits[k];
-    const size_t n = (size_t)recon->t.n_lines * recon->t.depth;
     *lo = display->lo;
     *hi = display->hi;
     if (display->range == OCT_RANGE_AUTO) {
@@ -460,7 +463,8 @@ extern "C" void oct_cuda_recon_limits(const struct oct_cuda_recon *recon, unsign
         const double percent[2] = {display->percentile_lo, display->percentile_hi};
         double at[2];
         for (int i = 0; i < 2; i++) {
-            double rank = percentile_rank(percent[i], n), a = own->at[2 * i];
+            double rank = percentile_rank(recon, &recon->batch.job[k], percent[i]);
+            double a = own->at[2 * i];
             at[i] = a + ((double)own->at[2 * i + 1] - a) * (rank - (double)(uint32_t)rank);
         }
         *lo = at[0];

@@ -240,8 +240,8 @@ static unsigned give_turns(struct oct_engine *engine)
             break;
         if (job->phase > PHASE_TURN)
             continue;
-        oct_smoothed_range_update(&engine->smoothed, out->info.acquisition, out->info.volume,
-                                  job->bscan.job.display.smoothing_bscans, &out->lo, &out->hi);
+        oct_smoothed_range_update(&engine->smoothed, &out->info, &job->bscan.job.display, &out->lo,
+                                  &out->hi);
         enter(engine, job, needs_map(engine, job) ? PHASE_MAP : PHASE_DONE);
         n_maps += job->phase == PHASE_MAP ? chunks_of(engine, job) : 0;
     }

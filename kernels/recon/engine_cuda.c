@@ -248,8 +248,7 @@ static bool smooth_in_turn(struct worker *worker, uint64_t number, struct submis
         const struct oct_engine_job *job = &sub->jobs[k];
         oct_cuda_recon_limits(worker->device, k, &lo[k], &hi[k]);
         if (job->display.range == OCT_RANGE_PERCENTILE)
-            oct_smoothed_range_update(&engine->smoothed, job->out->info.acquisition,
-                                      job->out->info.volume, job->display.smoothing_bscans, &lo[k],
+            oct_smoothed_range_update(&engine->smoothed, &job->out->info, &job->display, &lo[k],
                                       &hi[k]);
     }
     sub->limits_known = true;

@@ -63,7 +63,7 @@ static double value_at(const struct oct_percentile_values *v, const struct refin
 static double find_one(const struct oct_percentile_values *v, double percent, struct place *p,
                        struct refinement *r)
 {
-    double rank = percent / 100 * (double)(v->n - 1), at[2];
+    double rank = (double)v->n_missing + percent / 100 * (double)(v->n - v->n_missing - 1), at[2];
     size_t r0 = (size_t)rank;
     if (p->below > r0)
         *p = (struct place){0};
@@ -86,15 +86,26 @@ void oct_percentiles_find(const struct oct_percentile_values *v, double lo_perce
     *hi = find_one(v, hi_percent, &p, &r);
 }
 
-void oct_smoothed_range_update(struct oct_smoothed_range *range, uint32_t acquisition,
-                               uint64_t volume, double smoothing_bscans, double *lo, double *hi)
+/* Whether a B-scan whose white is hi shows nothing: all of it, but for the resolution of a
+ * percentile, at the floor of step 8. */
+static bool shows_nothing(double hi, bool log)
 {
-    if (range->started && range->acquisition == acquisition && range->volume == volume) {
+    return hi < (log ? -119.999 : 1e-12);
+}
+
+void oct_smoothed_range_update(struct oct_smoothed_range *range, const struct oct_bscan_info *info,
+                               const struct oct_display *display, double *lo, double *hi)
+{
+    const bool goes_on =
+        range->started && range->acquisition == info->acquisition && range->volume == info->volume;
+    const bool nothing = shows_nothing(*hi, display->log);
+    if (goes_on) {
         /* Written so that limits without smoothing, and those of pictures that are alike, stay
          * exactly what they are: black and white of an even picture would part by a rounding. */
-        const double before = smoothing_bscans / (1 + smoothing_bscans);
+        const double s = display->smoothing_bscans, before = nothing ? 1 : s / (1 + s);
         *lo += (range->lo - *lo) * before;
         *hi += (range->hi - *hi) * before;
     }
-    *range = (struct oct_smoothed_range){true, acquisition, volume, *lo, *hi};
+    if (!nothing)
+        *range = (struct oct_smoothed_range){true, info->acquisition, info->volume, *lo, *hi};
 }

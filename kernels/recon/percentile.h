@@ -9,24 +9,27 @@
 #define OCT_KERNELS_RECON_PERCENTILE_H
 
 #include "kernels/recon/stages.h"
+#include "pipeline/flow/frame.h"
 #include "pipeline/plan/plan.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* A B-scan's values and what they are counted in. */
+/* A B-scan's values and what they are counted in. Those of missing lines take no part: no value is
+ * lower, so that all ranks begin after them. */
 struct oct_percentile_values {
     const struct oct_stages *stages;
     const float *values;
-    size_t n;         /* > 0 */
-    uint32_t *counts; /* [OCT_HISTOGRAM_BINS] of exactly these values */
+    size_t n, n_missing; /* n > n_missing */
+    uint32_t *counts;    /* [OCT_HISTOGRAM_BINS] of exactly these values */
     /* scratch */
     uint32_t *refined; /* [OCT_HISTOGRAM_BINS] */
     float *picked;     /* [n + OCT_PICK_SLACK] */
 };
 
-/* *lo and *hi: the values at ranks p/100 * (n - 1) of the sorted values, linear between ranks. */
+/* *lo and *hi: the values at ranks p/100 * (n - n_missing - 1) of the sorted values of lines that
+ * came, linear between ranks. */
 void oct_percentiles_find(const struct oct_percentile_values *v, double lo_percent,
                           double hi_percent, double *lo, double *hi);
 
@@ -39,7 +42,7 @@ struct oct_smoothed_range {
 };
 
 /* Takes the B-scan's own limits and gives back the smoothed ones (plan.h, struct oct_display). */
-void oct_smoothed_range_update(struct oct_smoothed_range *range, uint32_t acquisition,
-                               uint64_t volume, double smoothing_bscans, double *lo, double *hi);
+void oct_smoothed_range_update(struct oct_smoothed_range *range, const struct oct_bscan_info *info,
+                               const struct oct_display *display, double *lo, double *hi);
 
 #endif

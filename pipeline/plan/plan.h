@@ -59,7 +59,8 @@ enum oct_range { OCT_RANGE_AUTO, OCT_RANGE_MANUAL, OCT_RANGE_PERCENTILE };
 #define OCT_MAX_WAVELENGTH_NM 3000.0
 
 /* Steps 8 and 9: how an intensity becomes a pixel. A copy travels with every submission, so that
- * it may change while frames flow. */
+ * it may change while frames flow. Missing lines take no part in the limits of auto and percentile.
+ */
 struct oct_display {
     bool log; /* pixels from 10*log10(max(I, 1e-12)) dB instead of I (counts^2) */
     enum oct_range range;
@@ -68,7 +69,9 @@ struct oct_display {
     double percentile_hi;
     double smoothing_bscans; /* percentile: time constant s in B-scans, >= 0. From the second
                                 B-scan of a volume on: limit += (own - limit) / (1 + s). A volume
-                                starts afresh, so that it reconstructs alike wherever it is run. */
+                                starts afresh, so that it reconstructs alike wherever it is run. A
+                                B-scan of which nothing is left (no line came; a single one, which
+                                is its own mean) changes no limits and is no volume's first. */
 };
 
 /* What the chain does with the samples, beside geometry and calibration. */

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The daemon as a whole: control, recording, replay into it, and the reconstruction of what it
 recorded."""
-import glob, socket, time
+import glob, json, socket, time
 import h5py
 import numpy as np
 from octtest import *
@@ -167,6 +167,42 @@ def recording_waits_for_a_volume():
         with h5py.File(name) as volume:
             assert np.array_equal(volume["spectra"][:], lines[V:])
             assert volume["frames/valid"][:].all()
+
+
+def grey(**pipeline):
+    """A volume from its line M/2 on: lo and hi of each B-scan and the mean grey of its last half,
+    as they were published and are in the file. Before it: the volume's last line but one alone."""
+    _, lines = recording(V, "middle.raw")
+    with Daemon(*BASE, *settings(pipeline=pipeline)) as daemon:
+        viewer, flat = daemon.subscriber(), lines.reshape(-1, N)
+        daemon.ask("record", action="start")
+        Sender(daemon, 9).send(flat[M - 1:M], M - 1, flags=1)
+        Sender(daemon, 10).send(flat[M // 2:], M // 2, flags=3)
+        daemon.wait(lambda s: s["bscans_done"] == V + 1 and s["volumes_written"] == 2)
+        with h5py.File(files(daemon)[1]) as volume:
+            assert list(volume["frames/missing_lines"][:2]) == [M // 2, 0]
+            limits = np.stack([volume["frames/lo"][:], volume["frames/hi"][:]], 1)
+            means = volume["bscans"][:, M // 2:].mean((1, 2))
+        for _ in range(V + 1):
+            assert viewer.poll(PATIENCE_S * 1000)
+            _, header, image = viewer.recv_multipart()
+            header = json.loads(header)
+            if header["missing_lines"] == M // 2:
+                assert np.allclose([header["lo"], header["hi"]], limits[0]), (header, limits)
+                shown = np.frombuffer(image, "u1").reshape(M, -1)
+                assert shown[M // 2:].mean() == means[0] and not shown[:M // 2].any()
+    return limits, means
+
+
+@case
+def missing_lines_take_no_part_in_limits():
+    """a volume taken up in the middle of a B-scan is as bright from its first line on"""
+    # The least value of a B-scan is a speckle null, which differs by itself.
+    for pipeline, most_db, most in ((dict(range="percentile"), 1, 10), (dict(range="auto"), 25, 40)):
+        limits, means = grey(**pipeline)
+        seen(f"{pipeline}: lo, hi {limits[:3].round(2).tolist()}, grey {means[:4].round(1)}")
+        assert np.abs(limits[0] - limits[1:]).max() < most_db, limits
+        assert np.abs(means[0] - means[1:]).max() < most, (pipeline, means)
 
 
 @case

@@ -65,8 +65,9 @@ def expect_picture(picture, lines, valid=None, number=None, missing=0):
     seen = value > value.max() * 1e-8
     assert np.abs(image - want)[seen].max() < 0.01
     assert abs(header["hi"] - want.max()) < 0.01
-    if valid is not None:
-        assert np.all(image[~np.asarray(valid, bool)] < -119.9)
+    came = np.ones(M, bool) if valid is None else np.asarray(valid, bool)
+    assert np.float32(header["lo"]) == image[came].min(), header
+    assert np.all(image[~came] < -119.9)
 
 
 class Count:

@@ -38,7 +38,8 @@ bool oct_bound_float(struct oct_worst *worst, const struct oct_scene *scene, boo
  * The minimum of a B-scan is a speckle null, where no float arithmetic can hold 0.02 dB: there the
  * limit is judged by its amplitude instead. The contract asks 0.01 dB at 80 dB below the maximum,
  * which is 10^(-80/20) * (10^(0.01/20) - 1) = 1.15e-7 of the largest amplitude; rounding noise
- * does not depend on what it is added to, so the same amplitude is what is granted further down. */
+ * does not depend on what it is added to, so the same amplitude is what is granted further down,
+ * and at least 1e-6 counts, the floor of step 8. */
 bool oct_bound_limits(struct oct_worst *worst, const struct oct_scene *scene, bool log, double lo,
                       double hi, double oracle_lo, double oracle_hi);
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#define N_SCENES 5u
+#define N_SCENES 6u
 #define N_BSCANS 40u
 #define MAX_DEPTH 128u
 
@@ -282,37 +282,56 @@ static struct oct_display smoothed(const struct flow *flow, uint64_t id)
     return in_db;
 }
 
-/* B-scans 0..5 are of volume 0, 6..10 of volume 1, 11..13 of volume 1 of the next acquisition. */
+static struct oct_display smoothed_linear(const struct flow *flow, uint64_t id)
+{
+    struct oct_display display = smoothed(flow, id);
+    display.log = false;
+    return display;
+}
+
+/* B-scans 0..4 are of volume 0, 5..8 of volume 1, 9..13 of volume 1 of the next acquisition. Of 5
+ * no line came, of 9 one, which is its own mean; 11 is without lines in the midst of others. */
 static struct oct_bscan_info info_of(uint64_t id)
 {
     return (struct oct_bscan_info){
-        .id = id, .acquisition = id > 10, .volume = id > 5, .bscan = (uint32_t)id % 6};
+        .id = id, .acquisition = id > 8, .volume = id > 4, .bscan = (uint32_t)id % 5};
+}
+
+static void check_smoothed(struct flow *flow, uint64_t id, const struct oct_display *display,
+                           struct oct_oracle_memory *memory)
+{
+    const struct oct_scene *scene = scene_of(flow, id);
+    struct oct_oracle_range range = oct_scene_range(display);
+    struct oct_oracle_values values = oct_scene_values(scene, display->log);
+    struct oct_image_frame *done = oct_rig_collect(&flow->rig);
+    struct oct_worst worst = {.limits_db = 0};
+    double lo, hi;
+    values.acquisition = info_of(id).acquisition;
+    values.volume = info_of(id).volume;
+    assert_true(oct_oracle_limits(&range, &values, memory, &lo, &hi));
+    assert_true(oct_bound_limits(&worst, scene, display->log, done->lo, done->hi, lo, hi));
+    assert_true(oct_bound_band(&worst, scene, display->log, done->pixels, lo, hi));
 }
 
 static void test_smoothing(struct flow *flow)
 {
-    struct oct_oracle_range range = oct_scene_range(&in_db);
-    unsigned batches[] = {1, flow->suite->ops->max_batch(flow->rig.engine)};
-    struct oct_worst worst = {.limits_db = 0};
-    for (unsigned b = 0; b < 2; b++) {
+    const unsigned most = flow->suite->ops->max_batch(flow->rig.engine);
+    const struct {
+        unsigned batch;
+        struct oct_display (*display)(const struct flow *, uint64_t);
+    } rounds[] = {{1, smoothed}, {most, smoothed}, {most, smoothed_linear}};
+    for (unsigned r = 0; r < 3; r++) {
+        const struct oct_display display = rounds[r].display(flow, 0);
         struct oct_oracle_memory memory = {.begun = false};
         close_flow(flow);
         assert_true(open_flow(flow, flow->options));
         for (uint64_t id = 0, n; id < 14; id += n) {
-            n = 14 - id < batches[b] ? 14 - id : batches[b];
+            n = 14 - id < rounds[r].batch ? 14 - id : rounds[r].batch;
             for (uint64_t i = id; i < id + n; i++)
                 flow->slots[i % flow->depth].frame.info = info_of(i);
-            assert_int_equal(submit(flow, id, (unsigned)n, smoothed), OCT_OK);
-            for (uint64_t i = id; i < id + n; i++) {
-                const struct oct_scene *scene = scene_of(flow, i);
-                struct oct_bscan_info info = info_of(i);
-                struct oct_image_frame *done = oct_rig_collect(&flow->rig);
-                double lo, hi;
-                assert_true(oct_oracle_limits(&range, scene->db, scene->n_pixels, info.acquisition,
-                                              info.volume, &memory, &lo, &hi));
-                assert_true(oct_bound_limits(&worst, scene, true, done->lo, done->hi, lo, hi));
-                assert_true(oct_bound_band(&worst, scene, true, done->pixels, lo, hi));
-            }
+            assert_int_equal(submit(flow, id, (unsigned)n, rounds[r].display), OCT_OK);
+            for (uint64_t i = id; i < id + n; i++)
+                check_smoothed(flow, i, &display, &memory);
         }
     }
 }
@@ -386,7 +405,7 @@ static const struct {
     {"the input is only read", test_input_untouched, OCT_DC_BSCAN},
     {"a full engine says so and takes nothing", test_full, OCT_DC_BSCAN},
     {"collect waits for its time when nothing is in flight", test_empty, OCT_DC_BSCAN},
-    {"percentile limits are smoothed within a volume and start afresh with the next",
+    {"percentile limits are smoothed within a volume and start afresh with the next that has lines",
      test_smoothing, OCT_DC_BSCAN},
     {"an engine with jobs in flight can be destroyed", test_destroy, OCT_DC_BSCAN},
     {"one thread submits while another collects", test_two_threads, OCT_DC_BSCAN},
@@ -413,6 +432,7 @@ static void run_flow(void **state)
         own.n_lines = oct_suite_is_short(with->suite) ? 4 : own.n_lines;
         own.missing = i == 1 || i == 4 ? OCT_MISSING_SOME
                       : i == 3         ? OCT_MISSING_ALL_BUT_ONE
+                      : i == 5         ? OCT_MISSING_ALL
                                        : OCT_MISSING_NONE;
         assert_true(oct_scene_create(&flow->scenes[i], &own, 100 + i));
     }

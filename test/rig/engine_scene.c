@@ -423,3 +423,13 @@ struct oct_oracle_range oct_scene_range(const struct oct_display *display)
         .smoothing_bscans = display->smoothing_bscans,
     };
 }
+
+struct oct_oracle_values oct_scene_values(const struct oct_scene *scene, bool log)
+{
+    return (struct oct_oracle_values){
+        .values = log ? scene->db : scene->intensity,
+        .line_valid = scene->line_valid,
+        .n_lines = scene->recipe.n_lines,
+        .depth = scene->n_pixels / scene->recipe.n_lines,
+    };
+}

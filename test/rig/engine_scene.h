@@ -83,8 +83,10 @@ void oct_scene_finish(struct oct_scene *scene);
 enum oct_err oct_scene_plan(const struct oct_scene *scene, enum oct_sample_type sample_type,
                             struct oct_plan **plan, struct oct_error *err);
 
-/* The display's options in the oracle's words. */
+/* The display's options in the oracle's words, and what they are for: the scene's values, of the
+ * first volume. */
 struct oct_oracle_range oct_scene_range(const struct oct_display *display);
+struct oct_oracle_values oct_scene_values(const struct oct_scene *scene, bool log);
 
 /* 0 <= value < 1, and a normal deviate, from a state that starts with any seed. */
 double oct_random_uniform(uint64_t *state);

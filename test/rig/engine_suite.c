@@ -367,8 +367,8 @@ static void ask_views(const struct oct_scene *scene, struct view *views)
         views[n].display = display_for(scene, n);
         struct oct_oracle_range range = oct_scene_range(&views[n].display);
         struct oct_oracle_memory memory = {.begun = false};
-        assert_true(oct_oracle_limits(&range, range.log ? scene->db : scene->intensity,
-                                      scene->n_pixels, 0, 0, &memory, &views[n].lo, &views[n].hi));
+        struct oct_oracle_values values = oct_scene_values(scene, range.log);
+        assert_true(oct_oracle_limits(&range, &values, &memory, &views[n].lo, &views[n].hi));
     }
 }
 

@@ -99,11 +99,19 @@ bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *
 /* Step 8's log: 10*log10(max(I, 1e-12)). */
 double oct_oracle_db(double intensity);
 
-/* Step 9's limits for the n values of a B-scan (dB when range->log, else counts^2). False when out
- * of memory. */
-bool oct_oracle_limits(const struct oct_oracle_range *range, const double *values, size_t n,
-                       uint32_t acquisition, uint64_t volume, struct oct_oracle_memory *memory,
-                       double *lo, double *hi);
+/* A B-scan's values, [M][D]: dB when the range says log, else counts^2. */
+struct oct_oracle_values {
+    const double *values;
+    const uint8_t *line_valid; /* [M] */
+    size_t n_lines, depth;
+    uint32_t acquisition;
+    uint64_t volume;
+};
+
+/* Step 9's limits of a B-scan, of its lines that came; of one without lines: nothing. False when
+ * out of memory. */
+bool oct_oracle_limits(const struct oct_oracle_range *range, const struct oct_oracle_values *bscan,
+                       struct oct_oracle_memory *memory, double *lo, double *hi);
 
 /* Step 9 before rounding, clamped to 0..255. The u8 pixel is this rounded to nearest. */
 double oct_oracle_pixel(double value, double lo, double hi);

@@ -26,35 +26,60 @@ static double percentile(const double *sorted, size_t n, double percent)
     return sorted[below] + (rank - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 
-bool oct_oracle_limits(const struct oct_oracle_range *range, const double *values, size_t n,
-                       uint32_t acquisition, uint64_t volume, struct oct_oracle_memory *memory,
-                       double *lo, double *hi)
+/* The values of lines that came, sorted. Returns how many, 0 when there is no memory: where no line
+ * came, the one value that all pixels have. */
+static size_t sort_values(const struct oct_oracle_values *bscan, bool log, double **sorted)
+{
+    size_t n = 0, depth = bscan->depth;
+    *sorted = malloc(bscan->n_lines * depth * sizeof(double));
+    if (!*sorted)
+        return 0;
+    for (size_t j = 0; j < bscan->n_lines; j++)
+        if (bscan->line_valid[j]) {
+            memcpy(*sorted + n, bscan->values + j * depth, depth * sizeof(double));
+            n += depth;
+        }
+    if (n == 0)
+        (*sorted)[n++] = log ? oct_oracle_db(0) : 0;
+    qsort(*sorted, n, sizeof(double), compare_values);
+    return n;
+}
+
+/* A B-scan of which nothing is left changes no limits, and no volume begins with it. */
+static void smooth(const struct oct_oracle_range *range, const struct oct_oracle_values *bscan,
+                   bool has_light, struct oct_oracle_memory *memory, double *lo, double *hi)
+{
+    bool follows = memory->begun && memory->acquisition == bscan->acquisition &&
+                   memory->volume == bscan->volume;
+    if (!follows && !has_light)
+        return;
+    if (!follows)
+        *memory = (struct oct_oracle_memory){true, bscan->acquisition, bscan->volume, *lo, *hi};
+    else if (has_light) {
+        memory->lo += (*lo - memory->lo) / (1 + range->smoothing_bscans);
+        memory->hi += (*hi - memory->hi) / (1 + range->smoothing_bscans);
+    }
+    *lo = memory->lo;
+    *hi = memory->hi;
+}
+
+bool oct_oracle_limits(const struct oct_oracle_range *range, const struct oct_oracle_values *bscan,
+                       struct oct_oracle_memory *memory, double *lo, double *hi)
 {
     if (range->mode == OCT_ORACLE_MANUAL) {
         *lo = range->lo;
         *hi = range->hi;
         return true;
     }
-    double *sorted = malloc(n * sizeof(double));
-    if (!sorted)
+    double *sorted;
+    size_t n = sort_values(bscan, range->log, &sorted);
+    if (n == 0)
         return false;
-    memcpy(sorted, values, n * sizeof(double));
-    qsort(sorted, n, sizeof(double), compare_values);
-    if (range->mode == OCT_ORACLE_AUTO) {
-        *lo = sorted[0];
-        *hi = sorted[n - 1];
-    } else {
-        double own_lo = percentile(sorted, n, range->percentile_lo);
-        double own_hi = percentile(sorted, n, range->percentile_hi);
-        if (memory->begun && memory->acquisition == acquisition && memory->volume == volume) {
-            memory->lo += (own_lo - memory->lo) / (1 + range->smoothing_bscans);
-            memory->hi += (own_hi - memory->hi) / (1 + range->smoothing_bscans);
-        } else {
-            *memory = (struct oct_oracle_memory){true, acquisition, volume, own_lo, own_hi};
-        }
-        *lo = memory->lo;
-        *hi = memory->hi;
-    }
+    bool is_auto = range->mode == OCT_ORACLE_AUTO;
+    *lo = is_auto ? sorted[0] : percentile(sorted, n, range->percentile_lo);
+    *hi = is_auto ? sorted[n - 1] : percentile(sorted, n, range->percentile_hi);
+    if (!is_auto)
+        smooth(range, bscan, sorted[n - 1] > (range->log ? oct_oracle_db(0) : 0), memory, lo, hi);
     free(sorted);
     return true;
 }
