@@ -29,8 +29,9 @@ static void forget(struct oct_driver *d, struct oct_driver_watch *watch, uint64_
         d->seen[f] = watch->n[f];
 }
 
-/* Whether the fault is of contradicting numbers; the others are refusals, or no messages. */
-static bool is_of_numbers(unsigned fault)
+/* Whether the fault is of messages that were taken: contradicting numbers, wrong samples; the others
+ * are refusals, or no messages. */
+static bool was_taken(unsigned fault)
 {
     return fault >= OCT_N_BAD && fault != OCT_DRIVER_NO_PUSH;
 }
@@ -40,7 +41,7 @@ static void note_last(struct oct_driver *d, const uint64_t *came, uint64_t now_n
 {
     unsigned most = OCT_DRIVER_RIGHT;
     for (unsigned f = 0; f < OCT_N_DRIVER_FAULTS; f++)
-        if (is_of_numbers(f) && came[f] > came[most])
+        if (was_taken(f) && came[f] > came[most])
             most = f;
     if (came[most] == 0)
         return;
@@ -333,6 +334,15 @@ static void explain_late(struct oct_driver *d, unsigned fault, const struct oct_
     }
 }
 
+static void explain_kind(struct oct_driver *d, unsigned fault)
+{
+    CURE(d, "send unsigned 16 bit, little-endian (Python: .astype(\"<u2\"))");
+    if (fault == OCT_DRIVER_FLOAT)
+        WHAT(d, "samples are halves of floats, the header says 16 bit");
+    else
+        WHAT(d, "the two bytes of each sample come the wrong way round (big-endian)");
+}
+
 static void explain_connection(struct oct_driver *d)
 {
     WHAT(d, "what connects to ingest.endpoint is no ZeroMQ PUSH socket");
@@ -376,6 +386,10 @@ void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_d
     case OCT_DRIVER_LINE_WENT_BACK:
         explain_late(d, fault, m);
         break;
+    case OCT_DRIVER_BYTE_SWAPPED:
+    case OCT_DRIVER_FLOAT:
+        explain_kind(d, fault);
+        break;
     case OCT_DRIVER_NO_PUSH:
         explain_connection(d);
         break;
@@ -391,6 +405,8 @@ static const char *fate(unsigned fault)
         return "refused";
     if (fault == OCT_DRIVER_STARTS_AGAIN)
         return "marked as a start";
+    if (fault == OCT_DRIVER_BYTE_SWAPPED || fault == OCT_DRIVER_FLOAT)
+        return "with wrong samples";
     bool is_used = fault == OCT_DRIVER_SEQUENCE_JUMPS || fault == OCT_DRIVER_LINE_OVERLAPS ||
                    fault == OCT_DRIVER_LINE_COUNTS_SAMPLES;
     return is_used ? "numbered wrong" : "of no use";

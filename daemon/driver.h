@@ -8,7 +8,7 @@
  *   comes in a burst;
  * - connections that come to nothing, while right messages come; - numbers that contradict each
  * other, unless there are more of them than right ones: a message
- *   may come twice, or be overtaken.
+ *   may come twice, or be overtaken. Samples of another kind are judged as such numbers are.
  *
  * Of a slow driver too few messages fall into that time. So of messages whose numbers contradict
  * each other the last four count as well, over at most half a minute: three of the same kind are

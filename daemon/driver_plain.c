@@ -19,6 +19,8 @@ static const char *const without_numbers[OCT_N_DRIVER_FAULTS] = {
     [OCT_DRIVER_STARTS_AGAIN] = "the camera begins anew with each message",
     [OCT_DRIVER_LINE_WENT_BACK] = "the camera counts its lines anew without beginning anew",
     [OCT_DRIVER_EPOCH_AGAIN] = "the camera's program began anew without saying so",
+    [OCT_DRIVER_BYTE_SWAPPED] = "the camera's samples have their two bytes the wrong way round",
+    [OCT_DRIVER_FLOAT] = "the camera sends numbers with a point, whole ones are expected",
     [OCT_DRIVER_NO_PUSH] = "what connects to octd in the camera's place is no camera",
 };
 

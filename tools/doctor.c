@@ -168,11 +168,19 @@ static void judge_messages(const struct oct_doctor_seen *seen, struct oct_doctor
             endpoint);
 }
 
+/* judge_samples says those. */
+static bool is_of_samples(const char *reason)
+{
+    return strcmp(reason, oct_sample_fault_names[OCT_SAMPLES_FLOAT]) == 0 ||
+           strcmp(reason, oct_sample_fault_names[OCT_SAMPLES_SWAPPED]) == 0;
+}
+
 static void judge_faults(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
 {
     const cJSON *count, *before = item(seen->first, "messages_bad");
     for (unsigned i = 0; i < seen->n_faults; i++)
-        say(r, "driver", false, seen->faults[i].cure, "%s", seen->faults[i].text);
+        if (!is_of_samples(seen->faults[i].reason))
+            say(r, "driver", false, seen->faults[i].cure, "%s", seen->faults[i].text);
     cJSON_ArrayForEach(count, item(seen->last, "messages_bad"))
     {
         double n = count->string ? number(item(seen->last, "messages_bad"), count->string) -

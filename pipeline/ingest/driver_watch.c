@@ -16,6 +16,8 @@ const char *oct_driver_fault_name(unsigned fault)
         [OCT_DRIVER_STARTS_AGAIN - OCT_N_BAD] = "starts_again",
         [OCT_DRIVER_LINE_WENT_BACK - OCT_N_BAD] = "first_line_went_back",
         [OCT_DRIVER_EPOCH_AGAIN - OCT_N_BAD] = "epoch_again",
+        [OCT_DRIVER_BYTE_SWAPPED - OCT_N_BAD] = "byte_swapped",
+        [OCT_DRIVER_FLOAT - OCT_N_BAD] = "float",
         [OCT_DRIVER_NO_PUSH - OCT_N_BAD] = "no_push",
     };
     if (fault == OCT_DRIVER_RIGHT)
@@ -129,6 +131,16 @@ static unsigned judge(struct oct_driver_watch *w, const struct oct_driver_take *
     return fault;
 }
 
+/* A single odd line is no fault: two looks in a row agree. */
+static void judge_samples(struct oct_driver_watch *w, enum oct_sample_fault fault)
+{
+    unsigned look = fault == OCT_SAMPLES_SWAPPED ? OCT_DRIVER_BYTE_SWAPPED
+                    : fault == OCT_SAMPLES_FLOAT ? OCT_DRIVER_FLOAT
+                                                 : OCT_DRIVER_RIGHT;
+    w->samples_fault = look == w->last_look ? look : OCT_DRIVER_RIGHT;
+    w->last_look = look;
+}
+
 static void look_at(struct oct_driver_watch *w, const struct oct_driver_take *take)
 {
     const struct oct_lines_header *h = take->header;
@@ -145,14 +157,18 @@ static void look_at(struct oct_driver_watch *w, const struct oct_driver_take *ta
         .samples = oct_samples_look(line, h->n_samples, h->format),
     };
     pthread_mutex_unlock(&w->lock);
+    judge_samples(w, w->look.samples.fault);
 }
 
 void oct_driver_watch_take(struct oct_driver_watch *w, const struct oct_driver_take *take)
 {
     unsigned fault = judge(w, take);
     if (fault == OCT_DRIVER_RIGHT) {
-        count(w, fault);
         look_at(w, take);
+        fault = take->header->n_lines ? w->samples_fault : OCT_DRIVER_RIGHT;
+    }
+    if (fault == OCT_DRIVER_RIGHT) {
+        count(w, fault);
     } else {
         bool late = fault == OCT_DRIVER_EPOCH_AGAIN || fault == OCT_DRIVER_LINE_WENT_BACK;
         keep(w, fault,

@@ -15,7 +15,8 @@
 #include <stdbool.h>
 
 /* A fault, an unsigned: below OCT_N_BAD a refusal by its reason (enum oct_bad), else one of these.
- * The latter are well-formed; they contradict the message before them, of the same epoch. */
+ * The latter are well-formed; they contradict the message before them, of the same epoch, or their
+ * samples are of another kind than their header says. */
 enum oct_driver_fault {
     OCT_DRIVER_RIGHT = OCT_BAD_NONE,
     OCT_DRIVER_RESENT = OCT_N_BAD,  /* sequence and first_line of the message before */
@@ -29,6 +30,8 @@ enum oct_driver_fault {
                                        epoch refused that none of the last four had */
     OCT_DRIVER_LINE_WENT_BACK,      /* all lines too late: first_line began again */
     OCT_DRIVER_EPOCH_AGAIN,         /* the same, or sent before, and the sequence began again too */
+    OCT_DRIVER_BYTE_SWAPPED,        /* samples: so two looks in a row say, and the last */
+    OCT_DRIVER_FLOAT,               /* the same, halves of floats */
     OCT_DRIVER_NO_PUSH, /* counts connections, not messages: another kind of socket, or no ZeroMQ
                            at all */
     OCT_N_DRIVER_FAULTS
@@ -72,6 +75,7 @@ struct oct_driver_watch {
     struct oct_lines_header before;
     uint64_t back_sequence, back_line; /* before the last step back */
     uint64_t looked_ns;
+    unsigned samples_fault, last_look;  /* of all messages until the next look; of the last one */
     uint32_t epochs[OCT_DRIVER_EPOCHS]; /* the refused epochs seen last */
     unsigned n_epochs;
 };

@@ -434,6 +434,53 @@ static void samples_of_the_wrong_kind_are_told_apart(void **state)
     }
 }
 
+/* Right messages of one line for two seconds; odd: each so many-th line is of that kind. */
+static void send_samples(struct stand *s, unsigned rate_hz, unsigned kind, unsigned each)
+{
+    struct oct_driver_watch *watch = oct_assembler_driver(s->rig.assembler);
+    uint16_t line[832];
+    s->h.n_lines = 1;
+    s->h.n_samples = 832;
+    s->blamed_ns = 0;
+    for (unsigned k = 0; k < 2 * rate_hz; k++, step(s)) {
+        fill(line, 832, k % each == each - 1 ? kind : 0);
+        oct_driver_watch_take(watch, &(struct oct_driver_take){.header = &s->h,
+                                                               .payload = line,
+                                                               .arrival_ns = s->now_ns,
+                                                               .bscan_lines = M});
+        wait_ns(s, S / rate_hz);
+    }
+}
+
+static void a_driver_whose_samples_are_of_another_kind_is_named_and_forgotten(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned kind, fault;
+        const char *words;
+    } wrong[] = {
+        {1, OCT_DRIVER_BYTE_SWAPPED, " messages with wrong samples: the two bytes of each"},
+        {2, OCT_DRIVER_FLOAT, " messages with wrong samples: samples are halves of floats"}};
+    static const unsigned rates_hz[] = {4, 20, 300, 5000};
+    for (size_t w = 0; w < sizeof(wrong) / sizeof(wrong[0]); w++)
+        for (size_t r = 0; r < sizeof(rates_hz) / sizeof(rates_hz[0]); r++) {
+            struct stand s;
+            char text[OCT_ERROR_TEXT_BYTES];
+            open_stand(&s);
+            send_samples(&s, rates_hz[r], wrong[w].kind, 1);
+            assert_int_equal(s.driver.fault, wrong[w].fault);
+            assert_in_range(s.blamed_ns, 7 * S, 8 * S); /* octview asks twice a second */
+            oct_driver_text(&s.driver, text, sizeof(text));
+            assert_non_null(strstr(text, wrong[w].words));
+            assert_non_null(strstr(s.driver.cure, "little-endian"));
+            send_samples(&s, rates_hz[r], 0, 1);
+            assert_int_equal(s.driver.fault, OCT_DRIVER_RIGHT);
+            send_samples(&s, rates_hz[r], wrong[w].kind, 3); /* odd ones among right ones */
+            assert_int_equal(s.blamed_ns, 0);
+            close_stand(&s);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_second_sender_that_goes_on_is_told_and_leftovers_are_not),
         cmocka_unit_test(an_epoch_for_every_message_is_told_whether_it_is_refused_or_taken),
         cmocka_unit_test(samples_of_the_wrong_kind_are_told_apart),
+        cmocka_unit_test(a_driver_whose_samples_are_of_another_kind_is_named_and_forgotten),
     };
     return cmocka_run_group_tests_name("driver", tests, NULL, NULL);
 }

@@ -8,6 +8,8 @@ BASE = settings(camera=dict(samples=N), scan=dict(lines=M, bscans=V),
                 pipeline=dict(crop_last=50, threads=1),
                 calibration=dict(wavelengths=calibration(N)))
 LINES = np.random.default_rng(3).integers(100, 4000, (M, N)).astype("<u2")
+T = np.arange(N) / N
+SMOOTH = np.tile((3000 * 4 * T * (1 - T) + 300).astype("<u2"), (M, 1))  # a spectrum, 12 bits
 PAUSE_S = 0.02  # 50 B-scans a second
 
 

@@ -2,8 +2,6 @@
 """octctl doctor: one line for each thing that a camera driver does right or wrong."""
 from driverrig import *
 
-T = np.arange(N) / N
-SMOOTH = np.tile((3000 * 4 * T * (1 - T) + 300).astype("<u2"), (M, 1))  # a spectrum, 12 bits
 
 
 def doctor(daemon, *arguments):

@@ -47,7 +47,12 @@ WRONG = [
                                     0), LINES.tobytes())),
     ("crc", "the check sum does not match", "Castagnoli",
      lambda s, k: s.send(LINES, k * M, crc=1)),
+    ("byte_swapped", "the two bytes of each sample come the wrong way round", "little-endian",
+     lambda s, k: s.send(SMOOTH.byteswap(), k * M)),
     # Less usual ones:
+    ("float", "samples are halves of floats", "unsigned 16 bit",
+     lambda s, k: s.send(np.ascontiguousarray(SMOOTH[:, :N // 2].astype("<f4")).view("<u2"),
+                         k * M)),
     ("version", "the header says version 256", "little-endian",
      lambda s, k: s.raw(struct.pack(">4sHHQQQIIHHII12x", b"OCTL", 1, 64, k, 0, k * M, M, N, 2, 0, 9,
                                     0), LINES.tobytes())),
