@@ -138,8 +138,7 @@ const struct oct_key oct_keys[] = {
      .max = OCT_MAX_DC_BSCANS, .standard = "32", .unit = "B-scans",
      .meaning = "With dc=running: of how many B-scans the mean is; each volume begins anew."},
     {VALUE(pipeline, interpolation), .when = OCT_CONFIG_IDLE, .names = interpolation_names,
-     .first = OCT_INTERPOLATION_LINEAR, .standard = "linear", .shipped = "nufft",
-     .shipped_why = "exact at every depth, and faster than linear.",
+     .first = OCT_INTERPOLATION_LINEAR, .standard = "nufft",
      .meaning =
          "Resampling to equal steps in k: two taps, four, or exact up to depth P2/4 (nufft)."},
     {VALUE(pipeline, nufft_accuracy_db), .when = OCT_CONFIG_IDLE, .min = OCT_MIN_ACCURACY_DB,

@@ -29,8 +29,6 @@ struct oct_key {
     const char *const *names; /* enum: NULL-terminated; string: the allowed values, NULL: any */
     int first;                /* enum: value of names[0] */
     const char *standard;     /* the default, as it would stand in a file */
-    const char *shipped;      /* what octd.ini sets instead, for new installations; NULL: nothing */
-    const char *shipped_why;  /* one line, with `shipped` */
     const char *word;         /* u32: stands for the value word_value, beside min..max; or NULL */
     uint32_t word_value;
     const char *unit;    /* NULL: none */

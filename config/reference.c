@@ -46,21 +46,7 @@ void oct_key_write_reference(FILE *out, const struct oct_key *key)
     snprintf(line, sizeof(line), "%s; default %s; %s", range,
              key->standard[0] ? key->standard : "nothing", when_text(key->when, key->section));
     write_wrapped(out, line);
-    if (key->shipped) {
-        snprintf(line, sizeof(line), "Set here: %s", key->shipped_why);
-        write_wrapped(out, line);
-        fprintf(out, "%s = %s\n", key->name, key->shipped);
-    } else {
-        fprintf(out, ";%s =%s%s\n", key->name, key->standard[0] ? " " : "", key->standard);
-    }
-}
-
-static bool ships_a_value(void)
-{
-    for (size_t i = 0; i < oct_n_keys; i++)
-        if (oct_keys[i].shipped)
-            return true;
-    return false;
+    fprintf(out, ";%s =%s%s\n", key->name, key->standard[0] ? " " : "", key->standard);
 }
 
 void oct_config_write_reference(FILE *out)
@@ -74,9 +60,6 @@ void oct_config_write_reference(FILE *out)
           "; A relative path is taken from the folder of this file. Unknown keys are errors.\n"
           "; --set SECTION.KEY=VALUE on the command line wins over this file.\n",
           out);
-    if (ships_a_value())
-        fputs("; A key without ';' is set here to another value than its default, and says why.\n",
-              out);
     for (size_t s = 0; s < oct_n_key_sections; s++) {
         fprintf(out, "\n[%s]\n; %s\n", oct_key_sections[s].name, oct_key_sections[s].meaning);
         for (size_t i = 0; i < oct_n_keys; i++)

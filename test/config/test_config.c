@@ -48,7 +48,7 @@ static void defaults_are_those_of_the_contract(void **state)
     assert_string_equal(c.calibration.wavelengths, "");
     assert_int_equal(c.pipeline.backend, OCT_BACKEND_AUTO);
     assert_int_equal(c.pipeline.dc, OCT_DC_BSCAN);
-    assert_int_equal(c.pipeline.interpolation, OCT_INTERPOLATION_LINEAR);
+    assert_int_equal(c.pipeline.interpolation, OCT_INTERPOLATION_NUFFT);
     assert_true(c.pipeline.nufft_accuracy_db == OCT_STANDARD_ACCURACY_DB);
     assert_int_equal(c.pipeline.crop_first, 0);
     assert_int_equal(c.pipeline.crop_last, OCT_CONFIG_CROP_AUTO);

@@ -231,61 +231,26 @@ static char *reference(size_t *n_bytes)
     return text;
 }
 
-/* The defaults, and what the key table ships over them. */
-static void init_shipped(struct oct_config *config)
-{
-    char why[256];
-    oct_config_init(config);
-    for (size_t i = 0; i < oct_n_keys; i++)
-        if (oct_keys[i].shipped)
-            assert_true(oct_key_parse(&oct_keys[i], config, oct_keys[i].shipped, why, sizeof(why)));
-}
-
-/* A file that was copied as it is shipped sets what the key table ships, and nothing else. */
-static void the_reference_sets_what_is_shipped_alone(void **state)
+/* A file that was copied as it is shipped sets nothing: there is one set of defaults. */
+static void the_reference_sets_nothing(void **state)
 {
     (void)state;
-    struct oct_config config, shipped;
+    struct oct_config config, defaults;
     size_t n_bytes;
     char *text = reference(&n_bytes);
+    oct_config_init(&defaults);
     config_accept(&config, text);
-    init_shipped(&shipped);
-    for (size_t i = 0; i < oct_n_keys; i++) {
-        const struct oct_key *key = &oct_keys[i];
-        assert_true(oct_key_is_marked(&config, key) == (key->shipped != NULL));
-        assert_true((key->shipped != NULL) == (key->shipped_why != NULL));
-        assert_true(!key->shipped || strcmp(key->shipped, key->standard));
-    }
-    config_assert_same(&config, &shipped);
-    free(text);
-}
-
-static void a_shipped_value_stands_in_the_reference_with_its_reason(void **state)
-{
-    (void)state;
-    struct oct_key key = *oct_key_find("pipeline", "interpolation");
-    char *text = NULL;
-    size_t n_bytes;
-    key.shipped = "cubic";
-    key.shipped_why = "half of the ghosts.";
-    FILE *out = open_memstream(&text, &n_bytes);
-    assert_non_null(out);
-    oct_key_write_reference(out, &key);
-    assert_int_equal(fclose(out), 0);
-    assert_has(text, "default linear; may change while idle\n; Set here: half of the ghosts.\n"
-                     "interpolation = cubic\n");
-    struct oct_config config;
-    char section[512];
-    snprintf(section, sizeof(section), "[pipeline]%s", text);
-    config_accept(&config, section);
-    assert_int_equal(config.pipeline.interpolation, OCT_INTERPOLATION_CUBIC);
+    for (size_t i = 0; i < oct_n_keys; i++)
+        if (oct_key_is_marked(&config, &oct_keys[i]))
+            fail_msg("octd.ini sets %s.%s", oct_keys[i].section, oct_keys[i].name);
+    config_assert_same(&config, &defaults);
     free(text);
 }
 
 static void the_reference_uncommented_sets_every_key(void **state)
 {
     (void)state;
-    struct oct_config config, shipped;
+    struct oct_config config, defaults;
     size_t n_bytes, n_keys = 0;
     char *text = reference(&n_bytes);
     for (char *line = text; *line; line += strcspn(line, "\n") + 1)
@@ -294,8 +259,8 @@ static void the_reference_uncommented_sets_every_key(void **state)
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         assert_true(strcspn(line, "\n") <= 100);
     config_accept(&config, text);
-    init_shipped(&shipped);
-    config_assert_same(&config, &shipped);
+    oct_config_init(&defaults);
+    config_assert_same(&config, &defaults);
     for (size_t i = 0; i < oct_n_keys; i++)
         n_keys += oct_key_is_marked(&config, &oct_keys[i]);
     assert_int_equal(n_keys, oct_n_keys);
@@ -438,8 +403,7 @@ int main(void)
         cmocka_unit_test(files_that_cannot_be_read_are_named),
         cmocka_unit_test(the_effective_text_reads_back_the_same),
         cmocka_unit_test(the_effective_text_has_the_depth_that_auto_stands_for),
-        cmocka_unit_test(the_reference_sets_what_is_shipped_alone),
-        cmocka_unit_test(a_shipped_value_stands_in_the_reference_with_its_reason),
+        cmocka_unit_test(the_reference_sets_nothing),
         cmocka_unit_test(the_reference_uncommented_sets_every_key),
         cmocka_unit_test(the_shipped_file_is_the_reference),
         cmocka_unit_test(help_has_a_line_for_every_key),

@@ -24,7 +24,8 @@ def start_daemon():
     np.savetxt(path, WAVELENGTHS, fmt="%.10f")
     return Daemon(*settings(camera=dict(samples=N), scan=dict(lines=M, bscans=V),
                             calibration=dict(wavelengths=path), output=dict(sample="f32"),
-                            pipeline=dict(crop_last=D, range="auto", threads=1),
+                            pipeline=dict(crop_last=D, range="auto", threads=1,
+                                          interpolation="linear"),
                             ingest=dict(idle_s=0),
                             publish=dict(queue_bscans=100)))  # every picture is looked at
 
