@@ -202,6 +202,7 @@ static void the_calibration_folder_and_the_recording_give_the_same_plan(void **s
     assert_int_equal(SYNTH("--calibration", "cal", "x.h5"), 0);
     oct_config_init(config);
     if (oct_config_load(config, "cal/calibration.ini", &err) ||
+        oct_config_set(config, "pipeline.interpolation", "linear", "test", &err) ||
         oct_config_plan(config, &from_folder, &err) || oct_volume_open(&reader, "x.h5", &err) ||
         oct_volume_calibration(reader, &cal, &err) ||
         oct_plan_create(&from_file, &from_folder->geometry, &cal, &oct_chain_thesis, &err))
