@@ -24,10 +24,30 @@
 #define DEFAULT_LINGER_MS 2000
 #define LEAST_LINGER_MS 1000
 
+enum oct_client_result oct_client_refuse(struct oct_client *client, const char *why)
+{
+    oct_fail(&client->error, OCT_E_ARG, "%s", why);
+    return OCT_CLIENT_REFUSED;
+}
+
+/* In a process forked from the client's, sockets would wait for threads that only the parent has,
+ * and slots of shared memory are the parent's. */
+static enum oct_client_result check_process(struct oct_client *client)
+{
+    if (client->process == getpid())
+        return OCT_CLIENT_OK;
+    oct_fail(&client->error, OCT_E_STATE,
+             "the connection to '%s' belongs to process %ld: a forked process makes its own",
+             client->endpoint, (long)client->process);
+    return OCT_CLIENT_REFUSED;
+}
+
 /* ---- waiting ---- */
 
 enum oct_client_result oct_client_wait_connected(struct oct_client *client, uint32_t timeout_ms)
 {
+    if (check_process(client) != OCT_CLIENT_OK)
+        return OCT_CLIENT_REFUSED;
     uint64_t end_ns = oct_clock_ns() + timeout_ms * UINT64_C(1000000);
     enum oct_client_result result = OCT_CLIENT_OK;
     if (client->shm)
@@ -50,6 +70,8 @@ enum oct_client_result oct_client_flush(struct oct_client *client, uint32_t time
 {
     uint64_t end_ns = oct_clock_ns() + timeout_ms * UINT64_C(1000000), n_lines;
     const struct timespec pause = {.tv_nsec = 1000000};
+    if (check_process(client) != OCT_CLIENT_OK)
+        return OCT_CLIENT_REFUSED;
     while (n_under_way(client, &n_lines) > 0) {
         if (oct_clock_ns() >= end_ns)
             return OCT_CLIENT_TIMEOUT;
@@ -146,6 +168,7 @@ enum oct_client_result oct_client_connect(struct oct_client **client, const char
         code = oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
         goto fail;
     }
+    made->process = getpid();
     made->n_samples = n_samples;
     made->linger_ms = options->linger_ms ? options->linger_ms : DEFAULT_LINGER_MS;
     made->drop_when_full = options->drop_when_full;
@@ -185,7 +208,7 @@ static uint32_t ms_until(uint64_t end_ns)
 
 uint64_t oct_client_close(struct oct_client *client)
 {
-    if (!client)
+    if (!client || client->process != getpid())
         return 0;
     uint64_t end_ns = oct_clock_ns() + client->linger_ms * UINT64_C(1000000);
     enum oct_client_result result = OCT_CLIENT_INTERRUPTED;
@@ -204,12 +227,6 @@ uint64_t oct_client_close(struct oct_client *client)
 }
 
 /* ---- blocks ---- */
-
-enum oct_client_result oct_client_refuse(struct oct_client *client, const char *why)
-{
-    oct_fail(&client->error, OCT_E_ARG, "%s", why);
-    return OCT_CLIENT_REFUSED;
-}
 
 void oct_client_book_sent(struct oct_client *client, uint32_t n_lines)
 {
@@ -281,7 +298,7 @@ static enum oct_client_result check_block(struct oct_client *client, const uint1
         return oct_client_refuse(client, "line numbers beyond 2^64");
     if (client->borrowed.lines)
         return oct_client_refuse(client, "borrowed lines come first: send or return them");
-    return OCT_CLIENT_OK;
+    return check_process(client);
 }
 
 static enum oct_client_result send_loan(struct oct_client *client, uint16_t *lines,
@@ -376,6 +393,8 @@ enum oct_client_result oct_client_send_borrowed(struct oct_client *client, uint3
         return oct_client_refuse(client, "nothing is borrowed");
     if (n_lines == 0 || n_lines > b.most_lines)
         return oct_client_refuse(client, "more lines than were borrowed, or none");
+    if (check_process(client) != OCT_CLIENT_OK)
+        return OCT_CLIENT_REFUSED;
     if (client->shm)
         return oct_client_send_borrowed_shared(client, n_lines, time_ns);
     enum oct_client_result result =
@@ -390,6 +409,8 @@ enum oct_client_result oct_client_send_borrowed(struct oct_client *client, uint3
 
 void oct_client_return(struct oct_client *client)
 {
+    if (client->process != getpid())
+        return;
     if (client->borrowed.lines && client->shm)
         oct_shm_driver_unclaim(client->shm, client->borrowed.slot);
     else
@@ -401,6 +422,8 @@ enum oct_client_result oct_client_end(struct oct_client *client)
 {
     uint64_t end_ns = oct_clock_ns() + client->linger_ms * UINT64_C(1000000);
     const struct timespec pause = {.tv_nsec = 1000000};
+    if (check_process(client) != OCT_CLIENT_OK)
+        return OCT_CLIENT_REFUSED;
     for (;;) {
         struct oct_client_loan *loan = calloc(1, sizeof(*loan));
         if (!loan) {

@@ -11,6 +11,7 @@
 #include "pipeline/wire/wire.h"
 
 #include <stdatomic.h>
+#include <sys/types.h>
 
 /* Blocks that ZeroMQ has not released yet. Its thread counts them down. */
 struct oct_client_queue {
@@ -25,6 +26,7 @@ struct oct_client_borrowed {
 };
 
 struct oct_client {
+    pid_t process; /* that connected; a fork of it must not use the socket */
     void *context, *socket, *monitor;
     bool connected;                             /* a handshake was seen on the monitor */
     char endpoint[1024];                        /* of the socket */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ORIGIN "octd" /* begins messages about a key that a caller set */
 /* More values than any calibration has: P2 of the most samples, twice. */
@@ -49,14 +50,25 @@ int octd_result_of(enum oct_err code)
 struct octd_recon *octd_recon_create(void)
 {
     struct octd_recon *recon = calloc(1, sizeof(*recon));
-    if (recon)
-        oct_config_init(&recon->config);
+    if (!recon)
+        return NULL;
+    recon->process = getpid();
+    oct_config_init(&recon->config);
     return recon;
+}
+
+enum oct_err oct_recon_check_process(struct octd_recon *recon)
+{
+    if (recon->process == getpid())
+        return OCT_OK;
+    return oct_fail(&recon->err, OCT_E_STATE,
+                    "the engine belongs to process %ld: a forked process makes its own",
+                    (long)recon->process);
 }
 
 void octd_recon_destroy(struct octd_recon *recon)
 {
-    if (!recon)
+    if (!recon || recon->process != getpid())
         return;
     oct_engine_room_finish(&recon->room);
     oct_calibration_finish(&recon->given);
@@ -166,6 +178,8 @@ int octd_recon_background(struct octd_recon *recon, const double *counts, size_t
 
 int octd_recon_start(struct octd_recon *recon)
 {
+    if (oct_recon_check_process(recon))
+        return OCTD_E_STATE;
     oct_engine_room_finish(&recon->room);
     recon->begun = false;
     return octd_result_of(

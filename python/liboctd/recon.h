@@ -9,6 +9,8 @@
 #include "pipeline/plan/plan.h"
 #include "python/liboctd/octd/octd.h"
 
+#include <sys/types.h>
+
 #define OCT_WHY_BYTES 320
 
 /* A B-scan in flight. An engine that reads and writes any memory gets the caller's arrays; one that
@@ -39,6 +41,7 @@ struct oct_engine_room {
 };
 
 struct octd_recon {
+    pid_t process; /* that made the handle, and runs the threads of its engine */
     struct oct_config config;
     struct oct_calibration given; /* from memory */
     struct oct_engine_room room;  /* plan NULL: not started */
@@ -51,6 +54,9 @@ struct octd_recon {
 
 /* What a handle's function returns for an internal code. */
 int octd_result_of(enum oct_err code);
+
+/* OCT_E_STATE in a process forked from the handle's, where its engine's threads are not. */
+enum oct_err oct_recon_check_process(struct octd_recon *recon);
 
 /* Makes plan, engine and slots of config and calibration. *room is empty on error. */
 enum oct_err oct_engine_room_init(struct oct_engine_room *room, const struct oct_config *config,

@@ -217,6 +217,8 @@ static enum oct_err check_call(const struct call *call, size_t pictures_bytes,
 int octd_recon_run(struct octd_recon *recon, const uint16_t *spectra, const uint8_t *line_valid,
                    uint64_t n_bscans, void *pictures, size_t pictures_bytes, double *limits)
 {
+    if (oct_recon_check_process(recon))
+        return OCTD_E_STATE;
     if (!recon->room.plan || !recon->begun)
         return octd_result_of(oct_fail(&recon->err, OCT_E_STATE,
                                        "octd_recon_start and octd_recon_begin come before "

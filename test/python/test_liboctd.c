@@ -6,9 +6,12 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { N = 300, M = 20, B = 12, D = 64 };
 
@@ -347,6 +350,57 @@ static void test_camera(void **state)
     assert_int_equal(octd_camera_close(NULL), 0);
 }
 
+/* ---- fork ---- */
+
+static int forked(struct octd_recon *recon, struct octd_camera *camera, struct scene *scene)
+{
+    static uint8_t pictures[B][M][D];
+    uint16_t *room;
+    alarm(60); /* instead of hanging */
+    bool refused = octd_recon_start(recon) == OCTD_E_STATE &&
+                   octd_recon_run(recon, scene->spectra[0][0], NULL, 1, pictures,
+                                  sizeof(pictures[0]), NULL) == OCTD_E_STATE &&
+                   strstr(octd_recon_error(recon), "process") &&
+                   octd_camera_send(camera, scene->spectra[0][0], 1, 0) == OCTD_E_ARGUMENT &&
+                   octd_camera_borrow(camera, 1, &room) == OCTD_E_ARGUMENT &&
+                   octd_camera_wait_connected(camera, 1) == OCTD_E_ARGUMENT &&
+                   octd_camera_flush(camera, 1000) == OCTD_E_ARGUMENT &&
+                   octd_camera_end(camera) == OCTD_E_ARGUMENT &&
+                   strstr(octd_camera_error(camera), "process");
+    octd_camera_return(camera);
+    octd_camera_close(camera);
+    octd_recon_destroy(recon);
+    struct octd_recon *own = make_recon(scene, "u8");
+    octd_recon_begin(own, 0);
+    run(own, scene, 0, B, pictures, NULL);
+    octd_recon_destroy(own);
+    return refused ? 0 : 1;
+}
+
+static void test_fork(void **state)
+{
+    struct scene *scene = make_scene();
+    struct octd_recon *recon = make_recon(scene, "u8");
+    const struct octd_camera_options options = {.size = sizeof(options), .linger_ms = 1};
+    struct octd_camera *camera;
+    int status = 0;
+    (void)state;
+    assert_int_equal(octd_camera_connect(&camera, "ipc:///tmp/nobody", N, &options, NULL, 0),
+                     OCTD_OK);
+    assert_int_equal(octd_camera_send(camera, scene->spectra[0][0], 1, 0), OCTD_OK);
+    assert_int_equal(octd_recon_begin(recon, 0), OCTD_OK);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(forked(recon, camera, scene));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    static uint8_t pictures[B][M][D];
+    run(recon, scene, 0, B, pictures, NULL);
+    octd_recon_destroy(recon);
+    assert_int_equal(octd_camera_close(camera), 1);
+    free(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_wrong_calibration),
         cmocka_unit_test(test_configuration),
         cmocka_unit_test(test_camera),
+        cmocka_unit_test(test_fork),
     };
     return cmocka_run_group_tests_name("liboctd", tests, NULL, NULL) > 0;
 }

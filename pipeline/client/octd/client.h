@@ -58,7 +58,11 @@
  * sees a gap, OCT_CLIENT_DROPPED.
  *
  * Threads: one thread uses a client at a time. Release callbacks (oct_client_send_owned) come
- * from a thread of ZeroMQ. Two clients in one program are independent. */
+ * from a thread of ZeroMQ. Two clients in one program are independent.
+ *
+ * fork: a client belongs to the process that connected it. In a process forked from that one every
+ * function that would wait or send returns OCT_CLIENT_REFUSED, and return and close do nothing
+ * (close returns 0); a client that the forked process connects itself works. */
 #ifndef OCT_OCTD_CLIENT_H
 #define OCT_OCTD_CLIENT_H
 

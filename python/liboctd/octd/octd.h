@@ -38,6 +38,11 @@
  * planner is global to the process: octd_recon_start must not run while code outside this library
  * makes or destroys plans of FFTW 3 (single precision).
  *
+ * fork: a handle belongs to the process that made it. In a process forked from that one what would
+ * compute, wait or send is refused (OCTD_E_STATE, of a camera OCTD_E_ARGUMENT), and destroy and
+ * close do nothing; handles that the forked process makes itself work, on a GPU only where the
+ * parent had not used CUDA.
+ *
  * Errors: functions that can fail return enum octd_result, 0 for success, and the handle keeps one
  * line that says what went wrong, where, and what to do. Warnings (a GPU that fails) go to stderr.
  */
