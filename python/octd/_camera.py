@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 import time
 from typing import Any, Iterator, NamedTuple, Optional
 
@@ -15,7 +14,6 @@ from ._errors import Error, Timeout
 from ._sockets import Path
 
 SLICE_MS = 200  # a wait is cut into such, between which Python looks at Ctrl-C
-FOR_EVER_MS = 0xFFFFFFFF
 
 
 class Counters(NamedTuple):
@@ -30,15 +28,8 @@ class Counters(NamedTuple):
     lines_queued: int
 
 
-def _u32(value: int, name: str) -> int:
-    """ctypes would take the lower 32 bits of any number."""
-    if not 0 <= value <= 0xFFFFFFFF:
-        raise Error(f"{name} is {value}: it is 0 to {0xFFFFFFFF}")
-    return value
-
-
-def _file(path: Path) -> Optional[bytes]:
-    return None if path is None else os.fsencode(path)
+def _file(path: Path, name: str) -> Optional[bytes]:
+    return None if path is None else _library.text(path, name)
 
 
 class Camera:
@@ -54,8 +45,8 @@ class Camera:
     linger_s : most that close waits for delivery
     client_key, server_public : paths of CURVE keys, where octd has keys
 
-    Belongs to one thread at a time. Use it in a `with` statement, which ends the acquisition and
-    closes; or call `close`.
+    Belongs to one thread at a time (a second waits) and to the process that made it. Use it in a
+    `with` statement, which ends the acquisition and closes; or call `close`.
 
     >>> with octd.Camera("tcp://127.0.0.1:5701", samples=832) as camera:
     ...     camera.start()
@@ -67,28 +58,31 @@ class Camera:
                  crc: bool = False, drop_when_full: bool = False, queue: int = 64,
                  wait_s: Optional[float] = None, linger_s: float = 10, client_key: Path = None,
                  server_public: Path = None) -> None:
-        self._library, self._handle = _library.load(), ctypes.c_void_p()
-        self.endpoint, self.samples = endpoint, samples
+        _library.milliseconds(wait_s, "wait_s")
+        self.endpoint, self._samples = endpoint, _library.whole(samples, "samples")
         self._wait_s, self._borrowed = wait_s, False
+        linger_ms = _library.milliseconds(linger_s, "linger_s")
         options = _library.CameraOptions(
-            ctypes.sizeof(_library.CameraOptions), _u32(queue, "queue"),
-            _u32(round(linger_s * 1000), "linger_s in ms"), SLICE_MS, drop_when_full, crc,
-            _file(client_key), _file(server_public))
-        text = ctypes.create_string_buffer(512)
-        code = self._library.octd_camera_connect(ctypes.byref(self._handle), endpoint.encode(),
-                                                 _u32(samples, "samples"), ctypes.byref(options),
-                                                 text, len(text))
-        _library.raise_for(code, text.value.decode())
+            ctypes.sizeof(_library.CameraOptions), _library.whole(queue, "queue", least=1),
+            _library.FOR_EVER_MS if linger_ms is None else max(1, linger_ms), SLICE_MS,
+            bool(drop_when_full), bool(crc), _file(client_key, "client_key"),
+            _file(server_public, "server_public"))
+        pointer, why = ctypes.c_void_p(), ctypes.create_string_buffer(512)
+        code = _library.load().octd_camera_connect(ctypes.byref(pointer), endpoint, self._samples,
+                                                   ctypes.byref(options), why, len(why))
+        _library.raise_for(code, why.value.decode("utf-8", "replace"))
+        self._handle = _library.Handle("camera", pointer, "close", "camera")
 
-    def _open(self) -> ctypes.c_void_p:
-        if not self._handle:
-            raise Error("the camera is closed", "state")
-        return self._handle
+    @property
+    def samples(self) -> int:
+        """N, samples an A-line."""
+        return self._samples
 
     def _until(self, call: Any, wait_s: Optional[float], what: str) -> int:
         """call() until it neither ran out of time nor was interrupted; Python's own handlers of
         signals run between."""
-        end = None if wait_s is None else time.monotonic() + wait_s
+        wait_ms = _library.milliseconds(wait_s, "a time to wait")
+        end = None if wait_ms is None else time.monotonic() + wait_ms / 1000
         while True:
             code = int(call())
             if code not in (_library.TIMEOUT, _library.INTERRUPTED):
@@ -100,27 +94,26 @@ class Camera:
         """False: dropped."""
         if code == _library.DROPPED:
             return False
-        _library.raise_for(code, self._library.octd_camera_error(self._open()).decode())
+        self._handle.check(code)
         return True
 
     def wait_connected(self, timeout_s: float = 10) -> None:
         """Waits until octd has taken the connection; octd.Timeout."""
-        def wait() -> int:
-            return int(self._library.octd_camera_wait_connected(self._open(), SLICE_MS))
-        self._check(self._until(wait, timeout_s, "no octd answered"))
+        self._check(self._until(lambda: self._handle.call("wait_connected", SLICE_MS), timeout_s,
+                                "no octd answered"))
 
     def start(self) -> None:
         """The next line begins an acquisition and is number 0."""
-        self._library.octd_camera_start(self._open())
+        self._handle.call("start")
 
     def skip(self, n_lines: int) -> None:
         """n_lines were lost before the next one: without this, all later lines would slide."""
-        self._library.octd_camera_skip(self._open(), n_lines)
+        self._handle.call("skip", n_lines)
 
     @property
     def next_line(self) -> int:
         """The number that the next line gets."""
-        return int(self._library.octd_camera_next_line(self._open()))
+        return int(self._handle.call("next_line"))
 
     def send(self, lines: ArrayLike, time_ns: Optional[int] = None) -> bool:
         """Sends a block of A-lines, uint16 [any number][N] (or [N], or [B][M][N]), copied once.
@@ -134,11 +127,9 @@ class Camera:
         block = np.ascontiguousarray(block, np.uint16)
         n_lines = block.size // self.samples
         now = time.monotonic_ns() if time_ns is None else time_ns
-
-        def send() -> int:
-            return int(self._library.octd_camera_send(self._open(), block.ctypes.data, n_lines,
-                                                      now))
-        return self._check(self._until(send, self._wait_s, "no room for a block"))
+        return self._check(self._until(
+            lambda: self._handle.call("send", block.ctypes.data, n_lines, now), self._wait_s,
+            "no room for a block"))
 
     @contextlib.contextmanager
     def block(self, n_lines: int, time_ns: Optional[int] = None) -> Iterator[NDArray[np.uint16]]:
@@ -150,50 +141,52 @@ class Camera:
         >>> with camera.block(240) as lines:
         ...     grabber.read_into(lines)
         """
-        memory = ctypes.c_void_p()
-
-        def borrow() -> int:
-            return int(self._library.octd_camera_borrow(self._open(), n_lines,
-                                                        ctypes.byref(memory)))
-
-        def send() -> int:
-            return int(self._library.octd_camera_send_borrowed(self._open(), n_lines, now))
-        if not self._check(self._until(borrow, self._wait_s, "no room for a block")):
-            raise Error(f"{self.endpoint}: no room for a block of {n_lines} lines: it is counted "
-                        "as dropped", "dropped")
-        assert memory.value is not None
-        values = (ctypes.c_uint16 * (n_lines * self.samples)).from_address(memory.value)
-        try:
-            yield np.ctypeslib.as_array(values).reshape(n_lines, self.samples)
-            now = time.monotonic_ns() if time_ns is None else time_ns
-            self._check(self._until(send, self._wait_s, "no room for a block"))
-        except BaseException:
-            self._library.octd_camera_return(self._open())
-            raise
+        n, memory = _library.whole(n_lines, "n_lines"), ctypes.c_void_p()
+        with self._handle:  # nobody closes the camera while the memory is lent
+            if self._borrowed:
+                raise Error("a block is lent already: its `with` statement ends first", "state")
+            self._borrowed = True
+            try:
+                if not self._check(self._until(
+                        lambda: self._handle.call("borrow", n, ctypes.byref(memory)),
+                        self._wait_s, "no room for a block")):
+                    raise Error(f"{self.endpoint}: no room for a block of {n} lines: it is counted "
+                                "as dropped", "dropped")
+                assert memory.value is not None
+                values = (ctypes.c_uint16 * (n * self._samples)).from_address(memory.value)
+                yield np.ctypeslib.as_array(values).reshape(n, self._samples)
+                now = time.monotonic_ns() if time_ns is None else time_ns
+                self._check(self._until(lambda: self._handle.call("send_borrowed", n, now),
+                                        self._wait_s, "no room for a block"))
+            finally:
+                self._borrowed = False
+                self._handle.call("return")  # what was not sent
 
     def end(self) -> None:
         """Ends the acquisition."""
-        code = self._library.octd_camera_end(self._open())
+        code = self._handle.call("end")
         if code not in (_library.TIMEOUT, _library.INTERRUPTED):  # nobody is there to hear it
             self._check(code)
 
     def flush(self, timeout_s: float = 10) -> None:
         """Waits until the network has taken everything; octd.Timeout."""
-        def wait() -> int:
-            return int(self._library.octd_camera_flush(self._open(), SLICE_MS))
-        self._check(self._until(wait, timeout_s, "not everything was taken"))
+        self._check(self._until(lambda: self._handle.call("flush", SLICE_MS), timeout_s,
+                                "not everything was taken"))
 
     @property
     def counters(self) -> Counters:
         """Messages and lines sent, dropped, skipped and queued."""
         its = _library.CameraCounters(ctypes.sizeof(_library.CameraCounters))
-        self._check(self._library.octd_camera_count(self._open(), ctypes.byref(its)))
+        self._handle.do("count", ctypes.byref(its))
         return Counters(*(int(getattr(its, name)) for name in Counters._fields))
 
     def close(self) -> int:
         """Waits for delivery (linger_s) and closes. Returns how many messages were given up."""
-        handle, self._handle = self._handle, ctypes.c_void_p()
-        return int(self._library.octd_camera_close(handle)) if handle else 0
+        if self._borrowed:
+            with self._handle:  # another thread's block ends first
+                if self._borrowed:
+                    raise Error("a block is lent: its `with` statement ends before close", "state")
+        return self._handle.close()
 
     def __enter__(self) -> Camera:
         return self

@@ -2,14 +2,15 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from typing import Any, Callable, Optional
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _sockets
-from ._errors import Error, Timeout
+from . import _library, _sockets
+from ._errors import Error, Timeout, check_process
 
 Reply = dict[str, Any]
 
@@ -18,8 +19,8 @@ AGAIN_S = 0.05
 
 class Control:
     """The control socket of octd. Each method sends a command and returns its reply, a dict; what
-    octd refuses raises Error with its words. Belongs to one thread; use it in a `with` statement,
-    or call `close`.
+    octd refuses raises Error with its words. Belongs to one thread of the process that made it; use
+    it in a `with` statement, or call `close`.
 
     endpoint : octd's control.endpoint
     timeout_s : raise octd.Timeout if a reply has not come by then (octd replies within 0.1 s), or
@@ -30,19 +31,27 @@ class Control:
     def __init__(self, endpoint: str = "tcp://127.0.0.1:5703", *, timeout_s: float = 10,
                  client_key: _sockets.Path = None, server_public: _sockets.Path = None) -> None:
         self.endpoint, self.timeout_s = endpoint, timeout_s
-        self._keys = client_key, server_public
+        _library.milliseconds(timeout_s, "timeout_s")
+        self._keys, self._pid = (client_key, server_public), os.getpid()
         self._socket: Any = None
 
     def _ask(self, request: Reply, until: float) -> Reply:
+        check_process(self._pid, "control")
+        text = json.dumps(request).encode()
         if self._socket is None:
             self._socket = _sockets.connect("REQ", self.endpoint, *self._keys)
-        self._socket.send(json.dumps(request).encode())
-        if not self._socket.poll(max(1, round((until - time.monotonic()) * 1000))):
-            self.close()  # a reply that comes late is not taken for that of another command
-            raise Timeout(f"{self.endpoint}: no reply to {request['cmd']} within "
-                          f"{self.timeout_s:g} s: does octd run there?")
         try:
-            reply = json.loads(self._socket.recv())
+            self._socket.send(text)
+            left_s = max(0, until - time.monotonic())
+            if not self._socket.poll(_library.milliseconds(left_s, "timeout_s")):
+                raise Timeout(f"{self.endpoint}: no reply to {request['cmd']} within "
+                              f"{self.timeout_s:g} s: does octd run there?")
+            text = self._socket.recv()
+        except BaseException:  # Ctrl-C too: a reply that comes late is none to the next command
+            self.close()
+            raise
+        try:
+            reply = json.loads(text)
         except ValueError:
             raise Error(f"{self.endpoint}: the reply is no JSON: this is no octd",
                         "format") from None

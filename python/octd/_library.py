@@ -3,11 +3,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
+import operator
 import os
+import threading
 from pathlib import Path
-from typing import Iterator
+from types import SimpleNamespace
+from typing import Any, Callable, Iterator, Optional, Tuple
 
-from ._errors import Error, Timeout
+from ._errors import Error, Timeout, check_process
 
 NAME = "liboctd.so.0"
 API_VERSION = 1  # the least that this package calls
@@ -31,44 +35,96 @@ class CameraCounters(ctypes.Structure):
                 ("messages_queued", ctypes.c_uint64), ("lines_queued", ctypes.c_uint64)]
 
 
-_P, _S, _I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
-_U32, _U64, _Z = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_size_t
+# ---- what crosses into C ----
+
+FOR_EVER_MS = 0xFFFFFFFF
+
+
+def whole(value: Any, name: str, bits: int = 32, least: int = 0) -> int:
+    """A whole number that fits; ctypes would take the lower bits of any."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise Error(f"{name} is {value!r}: a whole number is needed") from None
+    if not least <= number < 1 << bits:
+        raise Error(f"{name} is {number}: it is {least} to {(1 << bits) - 1}")
+    return number
+
+
+def text(value: Any, name: str) -> bytes:
+    """A str or a path as C takes it; C would cut it at a NUL."""
+    try:
+        given = os.fsencode(value)
+    except (TypeError, UnicodeError):
+        raise Error(f"{name} is {value!r}: text is needed") from None
+    if b"\0" in given:
+        raise Error(f"{name} is {value!r}: text without a NUL is needed")
+    return given
+
+
+def milliseconds(seconds: Optional[float], name: str) -> Optional[int]:
+    """A time to wait; None and inf: for ever."""
+    if seconds is None or seconds == math.inf:
+        return None
+    if not 0 <= seconds < 1 << 21:
+        raise Error(f"{name} is {seconds!r}: seconds are 0 to {(1 << 21) - 1}, or None: for ever")
+    return math.ceil(seconds * 1000)
+
+
+_Argument = Tuple[Any, Optional[Callable[[Any], Any]]]  # what ctypes takes, how it is checked
+
+
+def _n(name: str, bits: int = 32) -> _Argument:
+    return {32: ctypes.c_uint32, 64: ctypes.c_uint64}[bits], lambda value: whole(value, name, bits)
+
+
+def _s(name: str) -> _Argument:
+    return ctypes.c_char_p, lambda value: text(value, name)
+
+
+def _to(kind: Any) -> _Argument:
+    return ctypes.POINTER(kind), None
+
+
+_S, _I, _U64 = ctypes.c_char_p, ctypes.c_int, ctypes.c_uint64
+_P: _Argument = (ctypes.c_void_p, None)
+_Z: _Argument = (ctypes.c_size_t, None)  # of arrays that the package has looked at
 
 # name: (what it returns, its arguments)
-_FUNCTIONS: dict[str, tuple[object, list[object]]] = {
+_FUNCTIONS: dict[str, tuple[Any, list[_Argument]]] = {
     "octd_api_version": (ctypes.c_uint, []),
     "octd_version": (_S, []),
-    "octd_recon_create": (_P, []),
+    "octd_recon_create": (ctypes.c_void_p, []),
     "octd_recon_destroy": (None, [_P]),
     "octd_recon_error": (_S, [_P]),
-    "octd_recon_set": (_I, [_P, _S, _S]),
-    "octd_recon_load": (_I, [_P, _S]),
-    "octd_recon_load_text": (_I, [_P, _S, _S]),
-    "octd_recon_get": (_I, [_P, _S, _P, _Z]),
+    "octd_recon_set": (_I, [_P, _s("the key"), _s("the value")]),
+    "octd_recon_load": (_I, [_P, _s("config")]),
+    "octd_recon_load_text": (_I, [_P, _s("config"), _s("its name")]),
+    "octd_recon_get": (_I, [_P, _s("the key"), _P, _Z]),
     "octd_recon_wavelengths": (_I, [_P, _P, _Z]),
     "octd_recon_kmap": (_I, [_P, _P, _Z]),
     "octd_recon_dispersion": (_I, [_P, _P, _Z]),
     "octd_recon_background": (_I, [_P, _P, _Z]),
     "octd_recon_start": (_I, [_P]),
     "octd_recon_engine": (_S, [_P]),
-    "octd_recon_shape": (_I, [_P] + [ctypes.POINTER(_U32)] * 4 + [ctypes.POINTER(ctypes.c_double)]),
-    "octd_recon_begin": (_I, [_P, _U32]),
-    "octd_recon_skip": (_I, [_P, _U64]),
-    "octd_recon_run": (_I, [_P, _P, _P, _U64, _P, _Z, _P]),
-    "octd_camera_connect": (_I, [ctypes.POINTER(_P), _S, _U32, ctypes.POINTER(CameraOptions),
-                                 ctypes.c_char_p, _Z]),
-    "octd_camera_wait_connected": (_I, [_P, _U32]),
+    "octd_recon_shape": (_I, [_P] + [_to(ctypes.c_uint32)] * 4 + [_to(ctypes.c_double)]),
+    "octd_recon_begin": (_I, [_P, _n("volume_bscans")]),
+    "octd_recon_skip": (_I, [_P, _n("n_bscans", 64)]),
+    "octd_recon_run": (_I, [_P, _P, _P, _n("n_bscans", 64), _P, _Z, _P]),
+    "octd_camera_connect": (_I, [_to(ctypes.c_void_p), _s("endpoint"), _n("samples"),
+                                 _to(CameraOptions), _P, _Z]),
+    "octd_camera_wait_connected": (_I, [_P, _n("timeout_ms")]),
     "octd_camera_start": (None, [_P]),
-    "octd_camera_skip": (None, [_P, _U64]),
+    "octd_camera_skip": (None, [_P, _n("n_lines", 64)]),
     "octd_camera_next_line": (_U64, [_P]),
-    "octd_camera_send": (_I, [_P, _P, _U32, _U64]),
-    "octd_camera_borrow": (_I, [_P, _U32, ctypes.POINTER(_P)]),
-    "octd_camera_send_borrowed": (_I, [_P, _U32, _U64]),
+    "octd_camera_send": (_I, [_P, _P, _n("n_lines"), _n("time_ns", 64)]),
+    "octd_camera_borrow": (_I, [_P, _n("n_lines"), _to(ctypes.c_void_p)]),
+    "octd_camera_send_borrowed": (_I, [_P, _n("n_lines"), _n("time_ns", 64)]),
     "octd_camera_return": (None, [_P]),
     "octd_camera_end": (_I, [_P]),
     "octd_camera_end_with_next": (None, [_P]),
-    "octd_camera_flush": (_I, [_P, _U32]),
-    "octd_camera_count": (_I, [_P, ctypes.POINTER(CameraCounters)]),
+    "octd_camera_flush": (_I, [_P, _n("timeout_ms")]),
+    "octd_camera_count": (_I, [_P, _to(CameraCounters)]),
     "octd_camera_error": (_S, [_P]),
     "octd_camera_give_up": (None, [_P]),
     "octd_camera_close": (_U64, [_P]),
@@ -95,8 +151,19 @@ def _candidates() -> Iterator[str]:
     yield NAME
 
 
+def _checked(function: Any, result: Any, arguments: list[_Argument]) -> Callable[..., Any]:
+    """The function with its arguments checked; text that it returns is str."""
+    function.restype, function.argtypes = result, [kind for kind, _ in arguments]
+
+    def call(*given: Any) -> Any:
+        said = function(*(check(value) if check else value
+                          for (_, check), value in zip(arguments, given)))
+        return said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    return call
+
+
 @functools.lru_cache(maxsize=None)
-def _load() -> tuple[ctypes.CDLL, str]:
+def _load() -> tuple[SimpleNamespace, str]:
     tried: list[str] = []
     for path in _candidates():
         if "/" in path and not os.path.exists(path):
@@ -107,22 +174,23 @@ def _load() -> tuple[ctypes.CDLL, str]:
         except OSError as why:
             tried.append(str(why))
             continue
+        functions = SimpleNamespace()
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(library, name, None)
             if function is None:
                 raise Error(f"{path}: has no {name}: it is older than this package, or no liboctd",
                             "io")
-            function.restype, function.argtypes = result, arguments
-        if library.octd_api_version() < API_VERSION:
-            raise Error(f"{path}: its API is version {library.octd_api_version()}, this package "
+            setattr(functions, name, _checked(function, result, arguments))
+        if functions.octd_api_version() < API_VERSION:
+            raise Error(f"{path}: its API is version {functions.octd_api_version()}, this package "
                         f"needs {API_VERSION}: build it again", "io")
-        return library, path
+        return functions, path
     raise Error("liboctd.so.0 is not found: build it (make) or set OCTD_LIBRARY to its path; tried "
                 + "; ".join(tried), "io")
 
 
-def load() -> ctypes.CDLL:
-    """The library, loaded at its first use."""
+def load() -> SimpleNamespace:
+    """The functions of the library, loaded at its first use."""
     return _load()[0]
 
 
@@ -133,7 +201,7 @@ def library_path() -> str:
 
 def library_version() -> str:
     """The version of that library, "0.1.0"."""
-    return str(load().octd_version().decode())
+    return str(load().octd_version())
 
 
 def raise_for(code: int, text: str) -> None:
@@ -143,3 +211,52 @@ def raise_for(code: int, text: str) -> None:
     if code == TIMEOUT:
         raise Timeout(text)
     raise Error(text, KINDS[code] if 0 < code < len(KINDS) else "state")
+
+
+class Handle:
+    """A handle of the library: its functions are called one at a time, not behind its end, and not
+    in a process forked from that which made it. A `with` statement keeps calls together.
+
+    kind, end : octd_KIND_... are its functions, octd_KIND_END ends it
+    what : it, in words
+    """
+
+    def __init__(self, kind: str, pointer: Any, end: str, what: str) -> None:
+        self._functions, self._prefix, self._end = load(), f"octd_{kind}_", end
+        self._pointer, self._what = pointer, what
+        self._pid, self._lock = os.getpid(), threading.RLock()
+
+    def __enter__(self) -> Handle:
+        check_process(self._pid, self._what)
+        self._lock.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def __bool__(self) -> bool:
+        return bool(self._pointer)
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        with self:
+            if not self._pointer:
+                raise Error(f"the {self._what} is closed", "state")
+            return getattr(self._functions, self._prefix + name)(self._pointer, *arguments)
+
+    def check(self, code: int) -> None:
+        if code:
+            raise_for(code, self.call("error"))
+
+    def do(self, name: str, *arguments: Any) -> None:
+        """A call that may fail."""
+        with self:
+            self.check(self.call(name, *arguments))
+
+    def close(self) -> int:
+        """In a forked process nothing: what the handle stands for is the parent's."""
+        if self._pid != os.getpid():
+            return 0
+        with self._lock:
+            pointer, self._pointer = self._pointer, None
+            return int(getattr(self._functions, self._prefix + self._end)(pointer) or 0
+                       if pointer else 0)

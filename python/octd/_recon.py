@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from typing import Any, Sequence, Union
 
 import numpy as np
@@ -72,16 +71,16 @@ class Reconstructor:
         they win over `config`.
 
     The number of A-lines and of samples comes from the first array; another shape builds the engine
-    anew. An object belongs to one thread at a time; different objects do not disturb one another.
+    anew. An object belongs to one thread at a time (a second waits, with `close` too) and to the
+    process that made it; different objects do not disturb one another.
     """
 
     def __init__(self, *, kmap: Values = None, wavelengths: Values = None,
                  dispersion: Values = None, background: Values = None,
                  backend: str | None = None, sample: str | None = None,
                  config: str | os.PathLike[str] | None = None, **keys: Key) -> None:
-        self._library = _library.load()
-        self._lock = threading.RLock()
-        self._handle = self._library.octd_recon_create()
+        pointer = _library.load().octd_recon_create()
+        self._handle = _library.Handle("recon", pointer, "destroy", "reconstructor")
         self._shape: tuple[int, int] | None = None  # M, N that it was started for
         self._depth, self._axial_um = 0, float("nan")
         self._dtype: np.dtype[Any] = np.dtype(np.uint8)
@@ -103,26 +102,16 @@ class Reconstructor:
 
     # ---- configuration ----
 
-    def _check(self, code: int) -> None:
-        if code:
-            _library.raise_for(code, self._library.octd_recon_error(self._handle).decode())
-
-    def _open(self) -> int:
-        if not self._handle:
-            raise Error("the reconstructor is closed", "state")
-        return int(self._handle)
-
     def _load(self, config: str | os.PathLike[str]) -> None:
         if isinstance(config, str) and "\n" in config:
-            self._check(self._library.octd_recon_load_text(self._open(), config.encode(),
-                                                           b"config"))
+            self._handle.do("load_text", config, "config")
         else:
-            self._check(self._library.octd_recon_load(self._open(), os.fsencode(config)))
+            self._handle.do("load", config)
 
     def _give(self, name: str, values: NDArray[np.float64], n: int) -> None:
-        give = getattr(self._library, "octd_recon_" + name)
-        self._check(give(self._open(), values.ctypes.data, n))
-        self._shape = None
+        with self._handle:
+            self._handle.do(name, values.ctypes.data, n)
+            self._shape = None
 
     def _calibrate(self, kmap: Values, wavelengths: Values, dispersion: Values,
                    background: Values) -> None:
@@ -146,16 +135,15 @@ class Reconstructor:
     def set(self, key: str, value: Key) -> None:
         """Sets a key; the next reconstruction begins with it, with a new engine. The keys
         camera.samples and scan.lines follow the arrays and need not be set."""
-        self._check(self._library.octd_recon_set(self._open(), key_name(key).encode(),
-                                                 _key_value(value).encode()))
-        self._shape = None
+        with self._handle:
+            self._handle.do("set", key_name(key), _key_value(value))
+            self._shape = None
 
     def get(self, key: str) -> str:
         """The value of a key, as the configuration writes it."""
         text = ctypes.create_string_buffer(4096)
-        self._check(self._library.octd_recon_get(self._open(), key_name(key).encode(), text,
-                                                 len(text)))
-        return text.value.decode()
+        self._handle.do("get", key_name(key), text, len(text))
+        return os.fsdecode(text.value)
 
     def set_dispersion(self, dispersion: Values) -> None:
         """Another dispersion in place of the one before, for the next reconstruction; as the
@@ -177,18 +165,20 @@ class Reconstructor:
         self._give("dispersion", values, len(values))
 
     def _replace_dispersion(self, path: str, coefficients: Sequence[float]) -> None:
-        self._give("dispersion", np.empty(0), 0)
-        self.set("calibration.dispersion", path)
-        for order in range(2, 6):
-            given = order - 2 < len(coefficients)
-            self.set(f"calibration.dispersion_a{order}", coefficients[order - 2] if given else 0.0)
+        with self._handle:
+            self._give("dispersion", np.empty(0), 0)
+            self.set("calibration.dispersion", path)
+            for order in range(2, 6):
+                given = order - 2 < len(coefficients)
+                self.set(f"calibration.dispersion_a{order}",
+                         coefficients[order - 2] if given else 0.0)
 
     # ---- what it is ----
 
     @property
     def engine(self) -> str:
         """One line on the engine and why it was chosen; "" before the first reconstruction."""
-        return str(self._library.octd_recon_engine(self._open()).decode())
+        return str(self._handle.call("engine"))
 
     @property
     def axial_um(self) -> float:
@@ -199,21 +189,20 @@ class Reconstructor:
     def start(self, n_lines: int, n_samples: int) -> tuple[int, np.dtype[Any]]:
         """Makes the engine for B-scans of M = n_lines A-lines of N = n_samples, unless it is there.
         Returns D and the dtype of the pictures. Reconstructing does this by itself."""
-        handle = self._open()
-        if self._shape == (n_lines, n_samples):
+        with self._handle:
+            if self._handle and self._shape == (n_lines, n_samples):
+                return self._depth, self._dtype
+            self.set("camera.samples", n_samples)
+            self.set("scan.lines", n_lines)
+            self._handle.do("start")
+            depth, pixel_bytes = ctypes.c_uint32(), ctypes.c_uint32()
+            axial_um = ctypes.c_double()
+            self._handle.do("shape", None, None, ctypes.byref(depth), ctypes.byref(pixel_bytes),
+                            ctypes.byref(axial_um))
+            self._depth, self._axial_um = depth.value, axial_um.value
+            self._dtype = np.dtype("f4" if pixel_bytes.value == 4 else "u1")
+            self._shape = n_lines, n_samples
             return self._depth, self._dtype
-        self.set("camera.samples", n_samples)
-        self.set("scan.lines", n_lines)
-        self._check(self._library.octd_recon_start(handle))
-        depth, pixel_bytes = ctypes.c_uint32(), ctypes.c_uint32()
-        axial_um = ctypes.c_double()
-        self._check(self._library.octd_recon_shape(handle, None, None, ctypes.byref(depth),
-                                                   ctypes.byref(pixel_bytes),
-                                                   ctypes.byref(axial_um)))
-        self._depth, self._axial_um = depth.value, axial_um.value
-        self._dtype = np.dtype("f4" if pixel_bytes.value == 4 else "u1")
-        self._shape = n_lines, n_samples
-        return self._depth, self._dtype
 
     # ---- work ----
 
@@ -236,7 +225,7 @@ class Reconstructor:
         Pictures, uint8 or float32 (dB, or counts^2), shaped as the spectra with D for N.
         """
         array = _spectra(spectra)
-        with self._lock:
+        with self._handle:
             self.start(array.shape[-2], array.shape[-1])
             self.begin(array.shape[1] if array.ndim == 4 else 0)
             return self.more(array, line_valid=line_valid, out=out, limits=limits)
@@ -245,13 +234,11 @@ class Reconstructor:
         """What follows by `more` is a recording of its own: limits and the running mean start
         afresh. They also do behind every volume_bscans B-scans; 0: behind scan.bscans of them where
         that key is set, else never. After `start`."""
-        with self._lock:
-            self._check(self._library.octd_recon_begin(self._open(), volume_bscans))
+        self._handle.do("begin", volume_bscans)
 
     def skip(self, n_bscans: int) -> None:
         """The next B-scans never came; those behind them keep their places."""
-        with self._lock:
-            self._check(self._library.octd_recon_skip(self._open(), n_bscans))
+        self._handle.do("skip", n_bscans)
 
     def more(self, spectra: ArrayLike, *, line_valid: ArrayLike | None = None,
              out: NDArray[Any] | None = None,
@@ -260,7 +247,7 @@ class Reconstructor:
         been given at once. After `start` and `begin`; arrays as for a call."""
         array = _spectra(spectra)
         lead, n_lines = array.shape[:-2], array.shape[-2]
-        with self._lock:
+        with self._handle:
             if self._shape != array.shape[-2:]:
                 raise Error(f"spectra {list(array.shape)}: the engine was not started for "
                             f"B-scans of {n_lines} lines of {array.shape[-1]} samples", "state")
@@ -297,17 +284,16 @@ class Reconstructor:
         step = max(1, MOST_BYTES_A_CALL // in_bytes)
         for first in range(0, n, step):
             count = min(step, n - first)
-            self._check(self._library.octd_recon_run(
-                self._open(), spectra.ctypes.data + first * in_bytes,
+            self._handle.do(
+                "run", spectra.ctypes.data + first * in_bytes,
                 mask.ctypes.data + first * mask_bytes if mask is not None else None, count,
                 pictures.ctypes.data + first * out_bytes, count * out_bytes,
-                limits.ctypes.data + first * 16 if limits is not None else None))
+                limits.ctypes.data + first * 16 if limits is not None else None)
 
     def close(self) -> None:
-        """Frees the engine; the garbage collector does it, too."""
-        handle, self._handle = self._handle, None
-        if handle:
-            self._library.octd_recon_destroy(handle)
+        """Frees the engine; the garbage collector does it, too. Waits for what another thread
+        computes with it."""
+        self._handle.close()
 
     def __enter__(self) -> Reconstructor:
         return self

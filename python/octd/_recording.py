@@ -8,7 +8,7 @@ from typing import Any, Iterator, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _recon
+from . import _library, _recon
 from ._errors import Error
 
 AXES = ("bscan", "line", "depth")
@@ -46,11 +46,12 @@ class Recording:
             raise Error("reading recordings needs h5py (apt install python3-h5py, or pip install "
                         "h5py)", "state") from None
 
-        self.path = os.fspath(path)
+        self.path = os.fsdecode(_library.text(path, "path"))
         try:
             self.file: Any = h5py.File(self.path, "r")
         except OSError as why:
-            raise Error(f"{self.path}: cannot be opened as a recording: {why}", "io") from None
+            said = os.strerror(why.errno) if why.errno else str(why)
+            raise Error(f"{self.path}: cannot be opened as a recording: {said}", "io") from None
         if self.bscans is None and self.spectra is None:
             self.file.close()
             raise Error(f"{self.path}: holds neither /bscans nor /spectra: it is no recording",

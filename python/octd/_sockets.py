@@ -6,6 +6,7 @@ import re
 import stat
 from typing import Any, Union
 
+from . import _library
 from ._errors import Error
 
 Path = Union[str, "os.PathLike[str]", None]
@@ -14,7 +15,7 @@ _KEY = r"[!-~]{40}"
 
 def _read_key(path: Path, field: str) -> bytes:
     """The key in a file as octctl keygen, czmq and pyzmq write it, or that is nothing else."""
-    name = os.fspath(path) if path is not None else ""
+    name = os.fsdecode(_library.text(path, field))
     try:
         with open(name, encoding="utf-8", errors="replace") as file:
             everyone = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & stat.S_IROTH
@@ -41,6 +42,7 @@ def connect(kind: str, endpoint: str, client_key: Path, server_public: Path, **o
 
     if (client_key is None) != (server_public is None):
         raise Error("client_key and server_public belong together: give both or none", "config")
+    address = _library.text(endpoint, "endpoint")
     socket: Any = zmq.Context.instance().socket(getattr(zmq, kind))
     try:
         socket.linger = 0
@@ -51,7 +53,7 @@ def connect(kind: str, endpoint: str, client_key: Path, server_public: Path, **o
             socket.curve_secretkey = secret
             socket.curve_publickey = zmq.curve_public(secret)
             socket.curve_serverkey = _read_key(server_public, "public-key")
-        socket.connect(endpoint)
+        socket.connect(address)
     except zmq.ZMQError as why:
         socket.close()
         raise Error(f"{endpoint}: {why}: give tcp://HOST:PORT or ipc://PATH", "config") from None

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _sockets
-from ._errors import Error, Timeout
+from . import _library, _sockets
+from ._errors import Error, Timeout, check_process
 
 DTYPES: Dict[object, "np.dtype[Any]"] = {
     "uint8": np.dtype("u1"), "uint16": np.dtype("<u2"), "float": np.dtype("<f4")}
@@ -32,13 +33,15 @@ def _decode(parts: list[Any], endpoint: str) -> Message:
 
 
 class Subscription:
-    """An iterator of (header, array); `octd.subscribe` makes one. Belongs to one thread; use it in
-    a `with` statement, or call `close`."""
+    """An iterator of (header, array); `octd.subscribe` makes one. Belongs to one thread of the
+    process that made it; use it in a `with` statement, or call `close`."""
 
     def __init__(self, endpoint: str, topic: str, timeout_s: Optional[float], queue: int,
                  client_key: _sockets.Path, server_public: _sockets.Path) -> None:
         self.endpoint, self.topic, self.timeout_s = endpoint, topic, timeout_s
-        self._socket = _sockets.connect("SUB", endpoint, client_key, server_public, rcvhwm=queue)
+        self._pid = os.getpid()
+        self._socket = _sockets.connect("SUB", endpoint, client_key, server_public,
+                                        rcvhwm=_library.whole(queue, "queue", 31))
         self._socket.subscribe(topic.encode())
 
     def __iter__(self) -> Iterator[Message]:
@@ -51,8 +54,10 @@ class Subscription:
 
     def receive(self, timeout_s: Optional[float] = None) -> Message:
         """The next message; Timeout if none has come after timeout_s (None: waits for ever)."""
+        check_process(self._pid, "subscription")
+        wait_ms = _library.milliseconds(timeout_s, "timeout_s")
         while True:
-            if not self._socket.poll(None if timeout_s is None else round(timeout_s * 1000)):
+            if not self._socket.poll(wait_ms):
                 raise Timeout(f"{self.endpoint}: nothing of topic '{self.topic}' within "
                               f"{timeout_s:g} s: does octd run, do lines come?")
             parts = self._socket.recv_multipart(copy=False)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """The Python package octd and liboctd.so: the bytes of octctl recon, a running octd, recordings,
 the five examples, and how it is installed. In a build with AddressSanitizer Python runs with it."""
-import os, re, resource, subprocess, sys, time
+import os, re, resource, signal, subprocess, sys, threading, time
 
-from octtest import (BUILD, SLOW, TOP, Daemon, Skip, calibration, case, folder, free_port, main, ok,
-                     program, run, settings, waited_ms)
+from octtest import (BUILD, PATIENCE_S, SLOW, TOP, Daemon, Skip, calibration, case, folder,
+                     free_port, main, ok, program, run, settings, waited_ms)
 
 SANITIZER = "asan" in BUILD
 os.environ["OCTD_LIBRARY"] = os.path.join(BUILD, "liboctd.so.0")
@@ -200,6 +200,7 @@ def refusals():
     raises("state", "octd_recon_start", engine.begin)
     raises("state", "not started", lambda: engine.more(spectra))
     raises("io", "cannot be opened", lambda: octd.open("/nowhere.h5"))
+    raises("io", "directory", lambda: octd.open("/"))
     empty = os.path.join(folder("given"), "empty.h5")
     h5py.File(empty, "w").close()
     raises("format", "no recording", lambda: octd.open(empty))
@@ -207,6 +208,155 @@ def refusals():
     said = subprocess.run([sys.executable, "-c", code], text=True, stderr=subprocess.PIPE,
                           env=dict(os.environ, OCTD_LIBRARY="/nowhere/lib.so"))
     assert said.returncode == 1 and "/nowhere/lib.so: is not there" in said.stderr, said
+
+
+@case
+def bounds():
+    """numbers that C would wrap and text that it would cut are refused, and change nothing"""
+    nobody, nm = f"ipc://{folder('nobody')}/in", np.loadtxt(calibration(N))
+    camera = octd.Camera(nobody, N, linger_s=0)
+    line = np.zeros((1, N), np.uint16)
+    engine = octd.Reconstructor(wavelengths=nm, backend="cpu", pipeline_crop_last=D)
+    engine(scene(1))
+
+    def block(n, **given):
+        with camera.block(n, **given) as lines:
+            lines[:] = 7
+
+    for name, calls in {
+            "n_lines": [lambda: block(2**32 + 1), lambda: block(-1), lambda: camera.skip(-5),
+                        lambda: camera.skip(2**64 + 3), lambda: camera.skip(2.0),
+                        lambda: camera.skip("5")],
+            "time_ns": [lambda: camera.send(line, -1), lambda: camera.send(line, 2**64 + 3),
+                        lambda: block(1, time_ns=2**64 + 3)],
+            "samples": [lambda: octd.Camera(nobody, 2**32 + N), lambda: octd.Camera(nobody, 1.5)],
+            "queue": [lambda: octd.Camera(nobody, N, queue=2**32 + 1),
+                      lambda: octd.Camera(nobody, N, queue=0),
+                      lambda: octd.subscribe(nobody, queue=2**32 + 1)],
+            "linger_s": [lambda: octd.Camera(nobody, N, linger_s=float("nan"))],
+            "wait": [lambda: octd.Camera(nobody, N, wait_s=-1), lambda: camera.flush(-1)],
+            "timeout_s": [lambda: octd.subscribe(nobody).receive(-1),
+                          lambda: octd.Control(nobody, timeout_s=-1)],
+            "volume_bscans": [lambda: engine.begin(-1), lambda: engine.begin(2**32 + 3)],
+            "n_bscans": [lambda: engine.skip(-1), lambda: engine.skip(2**64 + 3)],
+            "endpoint": [lambda: octd.Camera(nobody + "\0x"), lambda: octd.Camera(7),
+                         lambda: octd.subscribe(nobody + "\0x"),
+                         lambda: octd.Control(nobody + "\0x").status()],
+            "client_key": [lambda: octd.Camera(nobody, client_key="a\0", server_public="b")],
+            "secret-key": [lambda: octd.subscribe(nobody, client_key="a\0", server_public="b")],
+            "the key": [lambda: engine.set("pipeline.log\0g", True), lambda: engine.get("a\0.b")],
+            "the value": [lambda: engine.set("pipeline.crop_last", "99\0")],
+            "config": [lambda: octd.Reconstructor(config="[scan]\nlines = 3\0\n"),
+                       lambda: octd.Reconstructor(config="octd.ini\0")],
+            "path": [lambda: octd.open(__file__ + "\0.h5")]}.items():
+        for call in calls:
+            raises("argument", name, call)
+    assert camera.next_line == 0 and camera.counters.lines_sent == 0
+    with camera.block(np.uint8(2)) as lines:
+        assert lines.shape == (2, N)
+        raises("state", "lent", lambda: block(1))
+        raises("state", "lent", camera.close)
+    assert camera.next_line == 2 and engine.get("pipeline.crop_last") == str(D)
+    camera.close()
+
+
+@case
+def interrupted():
+    """after Ctrl-C in the middle of a command, the next command gets its own reply"""
+    import zmq
+    at = f"ipc://{folder('nobody')}/slow"
+    server = zmq.Context.instance().socket(zmq.ROUTER)
+    server.bind(at)
+    me = threading.get_ident()
+
+    def serve():
+        first = server.recv_multipart()
+        signal.pthread_kill(me, signal.SIGINT)
+        second = server.recv_multipart()
+        for request, reply in (first, b'{"ok": true, "of": 1}'), (second, b'{"ok": true, "of": 2}'):
+            server.send_multipart([*request[:-1], reply])
+    thread = threading.Thread(target=serve, daemon=True)
+    with octd.Control(at, timeout_s=PATIENCE_S) as control:
+        thread.start()
+        try:
+            control.status()
+        except KeyboardInterrupt:
+            assert control.status()["of"] == 2
+        else:
+            raise AssertionError("Ctrl-C was not heard")
+    thread.join()
+    server.close(0)
+
+
+def script(code):
+    """Runs Python that might hang."""
+    said = subprocess.run([sys.executable, "-c", code], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=PATIENCE_S)
+    assert said.returncode == 0 and said.stdout == "", said
+
+
+@case
+def close_beside_a_call():
+    """close waits for what another thread computes, which gets what it asked for"""
+    script(f"""
+import threading, time, numpy as np, octd
+engine = octd.Reconstructor(wavelengths={calibration(N)!r}, backend="cpu", pipeline_crop_last={D})
+spectra, limits, got = np.ones((1000, {M}, {N}), np.uint16), np.full((1000, 2), np.nan), []
+thread = threading.Thread(target=lambda: got.append(engine(spectra, limits=limits)))
+thread.start()
+while np.isnan(limits[0, 0]):
+    time.sleep(0.001)
+engine.close()
+thread.join()
+assert got[0].shape == (1000, {M}, {D}) and not np.isnan(limits).any()
+""")
+
+
+@case
+def forked():
+    """a forked process cannot use its parent's objects, may drop them, and makes its own"""
+    script(f"""
+import gc, os, signal, sys, numpy as np, octd
+at, shm = "ipc://{folder('nobody')}/fork", "shm://octd-fork-{os.getpid()}"
+spectra = np.full((4, {M}, {N}), 999, np.uint16)
+engine = octd.Reconstructor(wavelengths={calibration(N)!r}, backend="cpu", pipeline_crop_last={D})
+whole = engine(spectra)
+cameras = [octd.Camera(to, {N}, linger_s=0) for to in (at, shm)]
+cameras[0].send(spectra)
+control, pictures = octd.Control(at, timeout_s=0.1), octd.subscribe(at)
+try:
+    control.status()
+except octd.Timeout:
+    pass
+child = os.fork()
+if child == 0:
+    signal.alarm({PATIENCE_S // 2})
+    for use in (lambda: engine(spectra), lambda: engine.set("pipeline.log", True), engine.begin,
+                *[f for c in cameras for f in (lambda: c.send(spectra), c.flush, c.end, c.start)],
+                control.status, pictures.receive, lambda: next(pictures)):
+        try:
+            use()
+        except octd.Error as why:
+            assert why.kind == "state" and str(os.getppid()) in str(why), why
+        else:
+            raise AssertionError("nothing was raised")
+    assert cameras[0].close() == 0
+    control.close()
+    pictures.close()
+    del engine, cameras, control, pictures, use
+    gc.collect()
+    with octd.Reconstructor(wavelengths={calibration(N)!r}, backend="cpu",
+                            pipeline_crop_last={D}) as own:
+        assert own(spectra).tobytes() == whole.tobytes()
+    with octd.Camera(at, {N}, linger_s=0) as camera, octd.subscribe(at) as pictures:
+        camera.send(spectra)
+    sys.exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert engine(spectra).tobytes() == whole.tobytes()
+cameras[0].send(spectra)
+assert cameras[0].close() == 2
+engine.close()
+""")
 
 
 @case
