@@ -184,9 +184,9 @@ int main(int argc, char **argv)
     ignore_signals();
     if (oct_daemon_options(&config, &watch, argc, argv, &status))
         return status;
-    oct_connections_raise();
     static struct loop loop; /* large; zeroed */
-    enum oct_err e = run(&loop, &config, &watch, &err);
+    enum oct_err e = oct_connections_raise(&err);
+    e = e ? e : run(&loop, &config, &watch, &err);
     if (e) {
         oct_log(OCT_LOG_ERROR, "%s", err.text);
     } else {

@@ -42,6 +42,10 @@
 #define CAMERA_RESERVE 16
 #define CONTROL_RESERVE 16
 #define ENOUGH 1024
+/* Of octd alone: 29 in use on the CPU, 33 more by CUDA, and some for keys, metrics, shared memory;
+ * the rest of it are its first connections. */
+#define OWN 96
+#define LEAST (OWN + RESERVE + CAMERA_RESERVE + CONTROL_RESERVE)
 /* Each connection takes memory too, so there is a bound even where the descriptors are
  * unlimited. */
 #define MOST_TAKEN (OCT_CONNECTIONS_MOST - RESERVE)
@@ -109,22 +113,29 @@ static rlim_t limit_now(void)
     return limit.rlim_cur;
 }
 
-void oct_connections_raise(void)
+enum oct_err oct_connections_raise(struct oct_error *err)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
+        return OCT_OK;
     if (limit.rlim_cur < limit.rlim_max) {
         rlim_t before = limit.rlim_cur;
         limit.rlim_cur = limit.rlim_max;
         if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
             limit.rlim_cur = before;
     }
+    if (limit.rlim_cur < LEAST)
+        return oct_fail(err, OCT_E_CONFIG,
+                        "only %llu file descriptors are allowed, octd needs %d: it would take no "
+                        "connections; raise the limit (ulimit -n %d, LimitNOFILE in the systemd "
+                        "unit)",
+                        (unsigned long long)limit.rlim_cur, LEAST, ENOUGH);
     if (limit.rlim_cur < ENOUGH)
         oct_log(OCT_LOG_WARNING,
                 "only %llu file descriptors are allowed (%d are wanted): octd takes fewer "
                 "connections; raise the limit (ulimit -n, LimitNOFILE in the systemd unit)",
                 (unsigned long long)limit.rlim_cur, ENOUGH);
+    return OCT_OK;
 }
 
 enum oct_callers oct_connections_callers(int listener)

@@ -37,6 +37,8 @@
 #ifndef OCT_PIPELINE_NET_CONNECTIONS_H
 #define OCT_PIPELINE_NET_CONNECTIONS_H
 
+#include "pipeline/base/err.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,8 +58,9 @@ enum oct_callers {
     OCT_CALLERS_CAMERA = 6,
 };
 
-/* Raises the soft limit of descriptors to the hard one; logs a warning where that is little. */
-void oct_connections_raise(void);
+/* Raises the soft limit of descriptors to the hard one; logs a warning where that is little.
+ * OCT_E_CONFIG: so little that everybody would be refused. */
+enum oct_err oct_connections_raise(struct oct_error *err);
 
 /* Marks the socket that listens at `endpoint` ("tcp://127.0.0.1:5701" or "ipc:///path", as bound)
  * as one for these callers. libzmq does not tell a listener's descriptor, so this asks each

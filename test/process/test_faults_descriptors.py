@@ -74,4 +74,20 @@ def soft_limit_is_raised():
         assert daemon.end() == 0
 
 
+@case
+def too_few():
+    """a hard limit under which everybody would be refused: octd says so and does not start"""
+    for limit in 64, 100, 191:
+        said = subprocess.run(["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", program("octd"),
+                               *BASE], stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S)
+        assert said.returncode == 2 and said.stderr.count("\n") == 1, (limit, said)
+        assert f"only {limit} file descriptors are allowed, octd needs 192" in said.stderr, said
+    with few_descriptors(192):
+        daemon = Daemon(*BASE, *LONG_VOLUMES)
+    with daemon, Player(daemon, 4000, *LONG_VOLUMES):  # what starts takes connections
+        daemon.wait(lambda s: s["bscans_done"] > 0)
+        assert daemon.status()["security"]["connections_not_taken"] == 0
+        assert daemon.end() == 0
+
+
 main()
