@@ -1,6 +1,6 @@
 """octgenicam with aravis' simulated cameras: what arrives and is recorded is the camera's pattern,
 by the numbers of its frames; lost frames, a camera that goes away, wrong words."""
-import glob, os, signal, subprocess
+import glob, os, signal, socket, struct, subprocess
 
 import h5py, numpy as np
 
@@ -219,6 +219,95 @@ def gone_and_back():
     starts = [i for i, m in enumerate(messages) if m["flags"] & 1]
     assert len(starts) == 2 and messages[starts[1]]["first"] == 0, starts
     assert messages[starts[1] - 1]["flags"] & 2 and messages[-1]["flags"] & 2
+
+
+class Controller:
+    """Another program that controls the camera, by GVCP; frames go to its own socket."""
+
+    HEARTBEAT_MS, PRIVILEGE, PORT, ADDRESS = 0x938, 0xA00, 0xD00, 0xD18
+    ACQUISITION = 0x124  # of aravis' simulated camera
+
+    def __init__(self):
+        self.commands, self.frames = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                                      for _ in range(2))
+        for each in self.commands, self.frames:
+            each.bind(("127.0.0.1", 0))
+            each.settimeout(PATIENCE_S)
+        self.commands.connect(("127.0.0.1", 3956))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.commands.close()
+        self.frames.close()
+
+    def command(self, number, *words):
+        self.commands.send(struct.pack(f">BBHHH{len(words)}I", 0x42, 1, number, 4 * len(words), 1,
+                                       *words))
+        return struct.unpack(">I", self.commands.recv(64)[8:12])[0]
+
+    def read(self, register):
+        return self.command(0x80, register)
+
+    def write(self, register, value):
+        self.command(0x82, register, value)
+
+    def has_frames(self, patience_s):
+        self.frames.settimeout(patience_s)
+        try:
+            return bool(self.frames.recv(65536))
+        except TimeoutError:
+            return False
+
+    def leave_in_acquisition(self):
+        """As a program that was killed: the camera is free, and goes on for who controls it next,
+        to where it sent before."""
+        self.write(self.PRIVILEGE, 2)
+        self.write(self.ADDRESS, 0x7F000001)
+        self.write(self.PORT, self.frames.getsockname()[1])
+        self.write(self.ACQUISITION, 1)
+        assert self.has_frames(PATIENCE_S)
+        self.write(self.PRIVILEGE, 0)
+        while self.has_frames(0.3):
+            pass
+
+
+@case
+def left_in_acquisition():
+    """a camera that goes on with an acquisition from before, to elsewhere, sends its frames here"""
+    many = ("--set", f"Width={N}") * 60  # the camera is set up for a while
+    with Camera(), Controller() as other:
+        for _ in range(5):
+            other.leave_in_acquisition()
+            receiver = Receiver("left_over")
+            process = subprocess.Popen(
+                [program("octgenicam"), *map(str, GIGE), *many, "--frames", "20",
+                 "--to", receiver.endpoint], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            try:
+                until(lambda: other.read(other.PRIVILEGE) == 2, "the camera to be controlled")
+                process.send_signal(signal.SIGSTOP)  # while the camera looks what it is to do
+                was_hit = other.has_frames(0.5)
+                process.send_signal(signal.SIGCONT)
+                assert process.communicate(timeout=PATIENCE_S)[0] and process.returncode == 0
+            finally:
+                process.kill()
+                frames = checked(receiver.finish())
+            assert len(frames) == 20
+            if was_hit:
+                break
+
+
+@case
+def of_another_program():
+    """a camera that another program controls is not set up half, but refused in a line"""
+    with Camera(), Controller() as other:
+        other.write(other.HEARTBEAT_MS, 3600000)
+        other.write(other.PRIVILEGE, 2)
+        for given in GIGE, GIGE[:2]:
+            status, out, err = run("octgenicam", *given, "--to", f"ipc://{folder('x')}/x")
+            assert status == 1 and out == "" and err.count("\n") == 1, (status, out, err)
+            assert "another program controls this camera" in err, err
 
 
 @case

@@ -18,10 +18,20 @@ struct oct_genicam {
     uint64_t n_broken;
 };
 
-/* Takes the fault, which is freed. */
+/* Whether the camera does not answer, or answers somebody else. */
+static bool is_loss(const GError *fault)
+{
+    return g_error_matches(fault, ARV_DEVICE_ERROR, ARV_DEVICE_ERROR_TIMEOUT) ||
+           g_error_matches(fault, ARV_DEVICE_ERROR, ARV_DEVICE_ERROR_NOT_CONNECTED) ||
+           g_error_matches(fault, ARV_DEVICE_ERROR, ARV_DEVICE_ERROR_NOT_CONTROLLER) ||
+           g_error_matches(fault, ARV_DEVICE_ERROR, ARV_DEVICE_ERROR_TRANSFER_ERROR);
+}
+
+/* Takes the fault, which is freed. OCT_E_CLOSED instead of `code`: the camera is gone. */
 static enum oct_err failed(enum oct_err code, GError *fault, const char *what, const char *which,
                            struct oct_error *err)
 {
+    code = is_loss(fault) ? OCT_E_CLOSED : code;
     const enum oct_err e = oct_fail(err, code, "%s%s%s: %s", what, *which ? " " : "", which,
                                     fault ? fault->message : "the camera does not say why");
     g_clear_error(&fault);
@@ -67,6 +77,19 @@ static void name_camera(struct oct_genicam *c, const char *id)
                  model ? model : "");
 }
 
+/* Whoever controlled the camera before may have left it in an acquisition, which one whose heartbeat
+ * was lost goes on with as soon as it is controlled again, to where it sent before: it is ended
+ * before the camera is set up. aravis takes a camera that it does not control for open. */
+static enum oct_err take_over(struct oct_genicam *c, struct oct_error *err)
+{
+    ArvDevice *device = arv_camera_get_device(c->camera);
+    if (ARV_IS_GV_DEVICE(device) && !arv_gv_device_is_controller(ARV_GV_DEVICE(device)))
+        return oct_fail(err, OCT_E_IO, "%s: another program controls this camera; end that first",
+                        c->form.id);
+    arv_camera_stop_acquisition(c->camera, NULL); /* one at rest may refuse */
+    return OCT_OK;
+}
+
 enum oct_err oct_genicam_open(struct oct_genicam **camera, const char *id, struct oct_error *err)
 {
     GError *fault = NULL;
@@ -90,7 +113,7 @@ enum oct_err oct_genicam_open(struct oct_genicam **camera, const char *id, struc
     g_signal_connect(arv_camera_get_device(c->camera), "control-lost", G_CALLBACK(on_lost), c);
     name_camera(c, id);
     *camera = c;
-    return OCT_OK;
+    return take_over(c, err);
 }
 
 enum oct_err oct_genicam_set(struct oct_genicam *c, const char *text, struct oct_error *err)

@@ -41,7 +41,8 @@ void oct_genicam_version(char *text, size_t text_bytes);
 unsigned oct_genicam_list(FILE *out, bool with_fake);
 
 /* id: a name that list prints, an address, "Fake_1" for aravis' simulated camera; NULL: the first
- * that answers. OCT_E_IO: none, or it does not open (in use?). */
+ * that answers. An acquisition that it goes on with is ended. OCT_E_IO: none, or another program
+ * has it. OCT_E_CLOSED, here and below: it answers no more. */
 enum oct_err oct_genicam_open(struct oct_genicam **camera, const char *id, struct oct_error *err);
 
 /* "FEATURE=VALUE", or "FEATURE" of a command, which is executed. OCT_E_CONFIG. */
