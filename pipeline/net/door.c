@@ -18,7 +18,6 @@
 
 #define ZAP_ENDPOINT "inproc://zeromq.zap.01"
 #define ZAP_DOMAIN "octd"
-#define HANDSHAKE_MS 5000 /* a connection without a handshake is closed after this */
 #define MOST_GUARDED 8
 #define PEER_BYTES 64
 #define PEERS 64 /* peers whose address is kept until their handshake is over */
@@ -314,14 +313,13 @@ static bool watch(struct oct_door *door, void *socket)
 
 enum oct_err oct_door_guard(struct oct_door *door, void *socket, struct oct_error *err)
 {
-    int on = 1, handshake_ms = HANDSHAKE_MS;
+    int on = 1;
     if (!door)
         return OCT_OK;
     const char *secret = oct_access_secret(door->access);
     if (zmq_setsockopt(socket, ZMQ_CURVE_SERVER, &on, sizeof(on)) == 0 &&
         zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, secret, OCT_CURVE_KEY_BYTES) == 0 &&
         zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, ZAP_DOMAIN, strlen(ZAP_DOMAIN)) == 0 &&
-        zmq_setsockopt(socket, ZMQ_HANDSHAKE_IVL, &handshake_ms, sizeof(handshake_ms)) == 0 &&
         watch(door, socket))
         return OCT_OK;
     return oct_fail(err, OCT_E_IO, "security: cannot guard a socket: %s",

@@ -16,6 +16,8 @@
 
 #include <zmq.h>
 
+#define HANDSHAKE_MS 5000 /* a connection without a handshake is closed after this; libzmq: 30 s */
+
 static enum oct_err explain(struct oct_error *err, const char *key, const char *endpoint,
                             int errnum)
 {
@@ -106,7 +108,7 @@ void *oct_zsocket_bind(void *context, int type, const char *endpoint, const char
                        int64_t max_message_bytes, struct oct_door *door, char *bound,
                        struct oct_error *err)
 {
-    int none = 0, v6 = strchr(endpoint, '[') != NULL;
+    int none = 0, v6 = strchr(endpoint, '[') != NULL, handshake_ms = HANDSHAKE_MS;
     size_t bound_bytes = OCT_ENDPOINT_BYTES;
     if (oct_zsocket_check(endpoint, key, door != NULL, err))
         return NULL;
@@ -116,6 +118,7 @@ void *oct_zsocket_bind(void *context, int type, const char *endpoint, const char
         return NULL;
     }
     zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none));
+    zmq_setsockopt(socket, ZMQ_HANDSHAKE_IVL, &handshake_ms, sizeof(handshake_ms));
     zmq_setsockopt(socket, ZMQ_RCVHWM, &queue, sizeof(queue));
     zmq_setsockopt(socket, ZMQ_SNDHWM, &queue, sizeof(queue));
     zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_message_bytes, sizeof(max_message_bytes));

@@ -204,6 +204,27 @@ static void who_listens_and_accepts_nobody_holds_the_name(void **state)
     close(waiting[1]);
 }
 
+/* Those that were opened to the camera's socket and say nothing kept control out for 30 s. */
+static void silence_is_closed_soon(void **state)
+{
+    const int types[] = {ZMQ_PULL, ZMQ_ROUTER, ZMQ_XPUB};
+    (void)state;
+    void *context = zmq_ctx_new();
+    for (int i = 0; i < 3; i++) {
+        struct oct_error err;
+        char bound[OCT_ENDPOINT_BYTES];
+        int ms = 0;
+        size_t bytes = sizeof(ms);
+        void *socket = oct_zsocket_bind(context, types[i], "tcp://127.0.0.1:*", "x", 8, 4096, NULL,
+                                        bound, &err);
+        assert_non_null(socket);
+        assert_int_equal(zmq_getsockopt(socket, ZMQ_HANDSHAKE_IVL, &ms, &bytes), 0);
+        assert_in_range(ms, 1, 5000);
+        zmq_close(socket);
+    }
+    zmq_ctx_term(context);
+}
+
 /* ---- subscriptions ---- */
 
 static bool note(struct oct_subscriptions *all, int fd, bool begins, unsigned topic)
@@ -381,6 +402,7 @@ int main(void)
         cmocka_unit_test(a_viewer_that_sends_too_much_is_cut),
         cmocka_unit_test(a_camera_and_commands_may_send_what_they_like),
         cmocka_unit_test(a_mark_that_comes_late_counts),
+        cmocka_unit_test(silence_is_closed_soon),
         cmocka_unit_test(many_subscriptions_are_cut),
         cmocka_unit_test(long_subscriptions_are_cut),
         cmocka_unit_test(who_has_gone_is_charged_to_nobody),
