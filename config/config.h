@@ -94,6 +94,7 @@ struct oct_config {
     struct {
         bool autostart;
         double drain_s; /* 30: work in flight is finished within this, or dropped */
+        uint32_t realtime_priority;
     } daemon;
     struct {
         oct_config_string endpoint;

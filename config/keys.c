@@ -232,6 +232,10 @@ const struct oct_key oct_keys[] = {
     {VALUE(daemon, drain_s), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_DAEMON, .min = 3,
      .max = 3600, .standard = "30", .unit = "s",
      .meaning = "At stop and at the end: what was begun is saved within this, or given up."},
+    {VALUE(daemon, realtime_priority), .when = OCT_CONFIG_START, .min = 0, .max = 99,
+     .standard = "0",
+     .meaning = "SCHED_RR of all but analyses, where the system grants it (LimitRTPRIO= of "
+                "octd.service); 0: none."},
 
     {TEXT(ingest, endpoint, ENDPOINT), .when = OCT_CONFIG_START, .min = 1,
      .standard = "tcp://127.0.0.1:5701",

@@ -3,12 +3,20 @@
 #include "analysis/select.h"
 #include "config/analysis.h"
 #include "config/apply.h"
+#include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define LONG_NS UINT64_C(5000000000) /* at one B-scan: the log and the status say so */
+/* An analysis is late when it skipped more than a tenth of what came while we did not look, and
+ * until it skips less than a fiftieth. */
+#define LOOK_NS UINT64_C(4000000000)
+#define LATE_SHARE 0.1
+#define IN_TIME_SHARE 0.02
+#define TELL_EVERY_NS UINT64_C(600000000000)
 
 static enum oct_err find_one(struct oct_daemon_analyses *all, const char *name, bool *wants_values,
                              struct oct_error *err)
@@ -180,8 +188,41 @@ void oct_daemon_analyses_configure(struct oct_daemon_analyses *all, const struct
     }
 }
 
+/* Says it once, and again only if it has gone on or come back for long. */
+static void tell_lag(const char *name, struct oct_daemon_lag *lag, uint64_t now_ns)
+{
+    if (lag->told_ns && now_ns - lag->told_ns < TELL_EVERY_NS)
+        return;
+    lag->told_ns = now_ns;
+    oct_log(
+        OCT_LOG_WARNING,
+        "analysis %s does not follow: it skips %.0f %% of the B-scans, and takes %.1f ms for one; "
+        "pictures and recordings go on. A lower rate, fewer analyses or more processors help",
+        name, 100 * lag->late_share, lag->bscan_ms);
+}
+
+static void judge_lag(const char *name, struct oct_daemon_lag *lag,
+                      const struct oct_stage_counts *now, uint64_t now_ns)
+{
+    const struct oct_stage_counts *before = &lag->counts;
+    const double seen = (double)(now->seen - before->seen);
+    const double done = (double)(now->done - before->done);
+    const double late = (double)(now->skipped[OCT_STAGE_LATE] - before->skipped[OCT_STAGE_LATE]);
+    const bool is_first = lag->looked_ns == 0;
+    if (!is_first && now_ns - lag->looked_ns < LOOK_NS)
+        return;
+    lag->looked_ns = now_ns;
+    lag->late_share = seen > 0 ? late / seen : NAN;
+    lag->bscan_ms = done > 0 ? (double)(now->work_ns - before->work_ns) * 1e-6 / done : NAN;
+    lag->counts = *now;
+    lag->is_late = !is_first && lag->late_share > (lag->is_late ? IN_TIME_SHARE : LATE_SHARE);
+    if (lag->is_late)
+        tell_lag(name, lag, now_ns);
+}
+
 void oct_daemon_analyses_look(struct oct_daemon_analyses *all)
 {
+    const uint64_t now_ns = oct_clock_ns();
     for (unsigned i = 0; i < all->n; i++) {
         struct oct_daemon_analysis *a = &all->analysis[i];
         struct oct_stage_counts counts = {.busy_ns = 0};
@@ -195,6 +236,8 @@ void oct_daemon_analyses_look(struct oct_daemon_analyses *all)
                 "pictures and recordings go on",
                 a->entry->cpu->name, (double)counts.busy_ns * 1e-9);
         a->told = is_long;
+        if (a->stage)
+            judge_lag(a->entry->cpu->name, &a->lag, &counts, now_ns);
     }
 }
 
@@ -208,5 +251,13 @@ bool oct_daemon_analyses_are_degraded(const struct oct_daemon_analyses *all)
         if (counts.failing || counts.busy_ns > LONG_NS)
             return true;
     }
+    return false;
+}
+
+bool oct_daemon_analyses_are_late(const struct oct_daemon_analyses *all)
+{
+    for (unsigned i = 0; i < all->n; i++)
+        if (all->analysis[i].lag.is_late)
+            return true;
     return false;
 }

@@ -11,6 +11,14 @@
 
 #define OCT_DAEMON_MOST_ANALYSES 16u
 
+/* Whether an analysis follows, judged every few seconds. */
+struct oct_daemon_lag {
+    uint64_t looked_ns, told_ns;    /* 0: never */
+    struct oct_stage_counts counts; /* at that look */
+    bool is_late;                   /* it skips B-scans because others have come meanwhile */
+    double late_share, bscan_ms;    /* of the B-scans that came to it; at work at each; NaN: none */
+};
+
 struct oct_daemon_analysis {
     const struct oct_analysis_entry *entry;
     struct oct_stage *stage;                     /* NULL: it did not start */
@@ -18,6 +26,7 @@ struct oct_daemon_analysis {
     union oct_config_analysis_settings settings; /* as given to the stage last */
     bool rests;                                  /* likewise */
     bool told; /* that it has been at work at one B-scan for long */
+    struct oct_daemon_lag lag;
 };
 
 struct oct_daemon_analyses {
@@ -64,10 +73,13 @@ void oct_daemon_analyses_destroy(struct oct_daemon_analyses *analyses);
 void oct_daemon_analyses_configure(struct oct_daemon_analyses *analyses,
                                    const struct oct_config *config);
 
-/* Logs one that has been at work at one B-scan for long. */
+/* Logs one that has been at work at one B-scan for long, and one that does not follow. */
 void oct_daemon_analyses_look(struct oct_daemon_analyses *analyses);
 
 /* One of them does not run, hangs, or failed at its newest B-scan. */
 bool oct_daemon_analyses_are_degraded(const struct oct_daemon_analyses *analyses);
+
+/* One of them does not follow. */
+bool oct_daemon_analyses_are_late(const struct oct_daemon_analyses *analyses);
 
 #endif

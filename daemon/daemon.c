@@ -229,8 +229,7 @@ enum oct_err oct_daemon_errand(struct oct_daemon *d, const struct oct_errand_ops
         return e;
     }
     oct_daemon_look_at_errand(d); /* what the one before computed is shown before it is gone */
-    return oct_errand_begin(&d->errand, ops, work, oct_pipeline_raw(d->session->pipeline),
-                            &oct_pipeline_plan(d->session->pipeline)->geometry, n_bscans,
+    return oct_errand_begin(&d->errand, ops, work, oct_pipeline_raw(d->session->pipeline), n_bscans,
                             timeout_us, err);
 }
 

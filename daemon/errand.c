@@ -3,22 +3,19 @@
 #include "pipeline/base/thread.h"
 
 #include <stdio.h>
-#include <sys/resource.h>
 
 #include <cjson/cJSON.h>
-
-#define NICE 10 /* as the analyses' */
 
 static void *run(void *argument)
 {
     struct oct_errand *errand = argument;
-    setpriority(PRIO_PROCESS, 0, NICE); /* of this thread alone, on Linux */
     enum oct_err e = OCT_OK;
     if (errand->ops->prepare)
         e = errand->ops->prepare(errand->work, &errand->err);
     if (e == OCT_OK)
         e = oct_raw_tap_run(&errand->tap, &errand->err);
     atomic_store(&errand->is_taking, false);
+    oct_thread_yield_to_others(); /* not earlier: a driver waits for what a tap reads */
     if (e == OCT_OK)
         e = errand->ops->compute(errand->work, &errand->cancelled, &errand->err);
     errand->err.code = e;
@@ -34,8 +31,8 @@ static void free_work(struct oct_errand *errand)
 }
 
 enum oct_err oct_errand_begin(struct oct_errand *errand, const struct oct_errand_ops *ops,
-                              void *work, struct oct_ring *raw, const struct oct_geometry *geometry,
-                              unsigned n_bscans, uint64_t timeout_us, struct oct_error *err)
+                              void *work, struct oct_ring *raw, unsigned n_bscans,
+                              uint64_t timeout_us, struct oct_error *err)
 {
     if (oct_errand_look(errand)) {
         ops->destroy(work);
@@ -48,11 +45,9 @@ enum oct_err oct_errand_begin(struct oct_errand *errand, const struct oct_errand
     errand->work = work;
     errand->number++;
     errand->stopped_by = NULL;
-    errand->geometry = *geometry;
     errand->err = (struct oct_error){.code = OCT_OK};
     errand->tap = (struct oct_raw_tap){
         .raw = raw,
-        .geometry = &errand->geometry,
         .n_bscans = n_bscans,
         .timeout_us = timeout_us,
         .cancelled = &errand->cancelled,

@@ -1,6 +1,6 @@
 /* An errand: what a control command computes from the next whole B-scans of spectra, beside the
- * stream (calibrate, background). One at a time, in a thread of its own of niceness 10,
- * "octd-errand":
+ * stream (calibrate, background). One at a time, in a thread of its own,
+ * "octd-errand", which yields to others while it computes:
  *
  *     begin -> prepare -> take n B-scans (raw_tap.h) -> compute from its own copies -> done
  *
@@ -40,7 +40,6 @@ struct oct_errand {
     bool runs;                        /* the thread has not been joined */
     const char *stopped_by;           /* NULL, or why it was cancelled */
     pthread_t thread;
-    struct oct_geometry geometry;
     struct oct_raw_tap tap;
     atomic_bool cancelled, is_taking, is_done;
     struct oct_error err; /* code OCT_OK: done well; the thread's until is_done */
@@ -49,8 +48,8 @@ struct oct_errand {
 /* Begins one; its predecessor's result is gone. work becomes the errand's, on failure too. raw must
  * last until oct_errand_leave has returned true. OCT_E_STATE: one is under way. */
 enum oct_err oct_errand_begin(struct oct_errand *errand, const struct oct_errand_ops *ops,
-                              void *work, struct oct_ring *raw, const struct oct_geometry *geometry,
-                              unsigned n_bscans, uint64_t timeout_us, struct oct_error *err);
+                              void *work, struct oct_ring *raw, unsigned n_bscans,
+                              uint64_t timeout_us, struct oct_error *err);
 
 /* Joins a thread that has ended. Returns whether the errand is still under way. */
 bool oct_errand_look(struct oct_errand *errand);

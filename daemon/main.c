@@ -6,17 +6,20 @@
 #include "daemon/service.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/stdio.h"
+#include "pipeline/base/thread.h"
 #include "pipeline/net/connections.h"
 
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <uv.h>
 
 #define LOOK_AROUND_MS 10
+#define MOST_ARENAS 256 /* more than there are threads */
 
 /* Signals that ask the process to end, some of them soon: power failure, exceeded processor
  * time. */
@@ -170,6 +173,26 @@ static void ignore_signals(void)
     }
 }
 
+/* An arena of the heap for each thread: those of analyses yield to others, and one that has no
+ * processor must not hold the lock of an arena that the path of the pictures uses too. Each takes
+ * 64 MiB of addresses, which may be limited. */
+static void separate_arenas(void)
+{
+    struct rlimit addresses;
+    if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur == RLIM_INFINITY)
+        mallopt(M_ARENA_MAX, MOST_ARENAS);
+}
+
+/* Before the first thread is started: all inherit it. */
+static void ask_scheduler(const struct oct_config *config)
+{
+    struct oct_error err;
+    oct_threads_ask_short_slices();
+    if (config->daemon.realtime_priority &&
+        oct_threads_ask_realtime(config->daemon.realtime_priority, &err))
+        oct_log(OCT_LOG_WARNING, "daemon.realtime_priority: %s", err.text);
+}
+
 int main(int argc, char **argv)
 {
     struct oct_config config;
@@ -181,9 +204,11 @@ int main(int argc, char **argv)
     /* Message bodies are some 100 kB each: kept on the heap instead of mapped and unmapped. */
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    separate_arenas();
     ignore_signals();
     if (oct_daemon_options(&config, &watch, argc, argv, &status))
         return status;
+    ask_scheduler(&config);
     static struct loop loop; /* large; zeroed */
     enum oct_err e = oct_connections_raise(&err);
     e = e ? e : run(&loop, &config, &watch, &err);

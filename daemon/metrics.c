@@ -166,8 +166,8 @@ static void write_escaped(FILE *out, const char *text)
 
 static void write_words(FILE *out, const cJSON *status)
 {
-    static const char *const troubles[] = {"source", "source_refused", "engine", "recording",
-                                           "disk",   "analysis",       "keys"};
+    static const char *const troubles[] = {"source", "source_refused", "engine",        "recording",
+                                           "disk",   "analysis",       "analysis_late", "keys"};
     const char *phase = cJSON_GetStringValue(find(status, "phase"));
     const cJSON *degraded = find(status, "degraded"), *item;
 

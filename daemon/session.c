@@ -53,6 +53,8 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
         e = oct_config_plan(config, &s->plan, err);
     if (!e)
         e = oct_workers_create(&s->workers, config->pipeline.threads, err);
+    if (!e)
+        e = oct_workers_create_yielding(&s->analysts, config->pipeline.threads, err);
     if (e)
         return e;
     setup.plan = s->plan;
@@ -73,7 +75,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
         measure(setup.ops, setup.engine, s->plan, &setup.display, &s->engine_rates);
     e = oct_pipeline_create(&s->pipeline, &setup, err);
     if (!e)
-        oct_daemon_analyses_start(&s->analyses, config, s->pipeline, s->workers);
+        oct_daemon_analyses_start(&s->analyses, config, s->pipeline, s->analysts);
     return e;
 }
 
@@ -249,8 +251,9 @@ void oct_session_destroy(struct oct_session *s)
     oct_daemon_analyses_destroy(&s->analyses);
     oct_calibrate_topic_finish(&s->calibrate);
     oct_pipeline_destroy(s->pipeline);
+    oct_workers_destroy(s->workers);
     if (all_ended) /* else it lasts as long as the program: a thread may still be using it */
-        oct_workers_destroy(s->workers);
+        oct_workers_destroy(s->analysts);
     oct_plan_destroy(s->plan);
     oct_loss_log_destroy(s->losses);
     oct_door_destroy(s->door);

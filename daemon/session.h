@@ -22,7 +22,8 @@ struct oct_session {
                                     are free again */
     struct oct_door *door;       /* NULL: no keys are configured */
     struct oct_plan *plan;
-    struct oct_workers *workers; /* of engines and analyses alike */
+    struct oct_workers *workers;  /* of engines */
+    struct oct_workers *analysts; /* of analyses; they yield to all others */
     struct oct_pipeline *pipeline;
     struct oct_daemon_analyses analyses;
     struct oct_calibrate_topic calibrate;

@@ -248,6 +248,9 @@ static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
                     recorded >= 0 ? &d->recorder.results[recorded] : &none_recorded);
     cJSON_AddBoolToObject(object, "at_rest", c.at_rest);
     cJSON_AddNumberToObject(object, "busy_s", (double)c.busy_ns * 1e-9);
+    cJSON_AddBoolToObject(object, "late", a->lag.is_late);
+    cJSON_AddNumberToObject(object, "late_share", a->lag.looked_ns ? a->lag.late_share : NAN);
+    cJSON_AddNumberToObject(object, "bscan_ms", a->lag.looked_ns ? a->lag.bscan_ms : NAN);
     add_numbers(object, a->stage, &c);
     add_settings(object, &d->config, a->entry->cpu->name);
     cJSON_AddBoolToObject(object, "failing", !a->stage || c.failing);
@@ -358,6 +361,8 @@ static void add_degraded(cJSON *reply, const struct oct_daemon *d)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("disk"));
     if (d->session && oct_daemon_analyses_are_degraded(&d->session->analyses))
         cJSON_AddItemToArray(degraded, cJSON_CreateString("analysis"));
+    if (d->session && oct_daemon_analyses_are_late(&d->session->analyses))
+        cJSON_AddItemToArray(degraded, cJSON_CreateString("analysis_late"));
     if (access.n_unreadable || access.is_incomplete)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("keys"));
 }

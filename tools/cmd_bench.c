@@ -117,6 +117,10 @@ static const struct oct_option options[] = {
     {"--size-gb", "G", "what recorder writes into record.directory (2)", OCT_OPTION_NUMBER,
      .at = offsetof(struct request, size_gb), .least = 0.1, .most = 1000,
      .needs = "a number from 0.1 to 1000"},
+    {"--beside", "all", "latency: with all analyses and without any, in turn", OCT_OPTION_TEXT,
+     .at = offsetof(struct request, options.beside), .words = "all"},
+    {"--load", NULL, "latency --beside: with a busy program on each core", OCT_OPTION_FLAG,
+     .at = offsetof(struct request, options.load)},
     {"--json", NULL, "as JSON", OCT_OPTION_FLAG, .at = offsetof(struct request, json)},
     {NULL},
 };
@@ -127,6 +131,11 @@ static int read_request(struct request *r, int argc, char **argv)
     for (int i = 1; i < argc && !status; i++)
         if (!read_part(r, argv[i]))
             status = oct_command_misuse(argv[0], "'%s' is not understood", argv[i]);
+    const char *beside = r->options.beside;
+    if (!status && beside && strcmp(beside, "all") != 0)
+        status = oct_command_misuse(argv[0], "--beside: '%s' is not 'all'", beside);
+    if (!status && (beside || r->options.load) && !(beside && read_part(r, "latency")))
+        status = oct_command_misuse(argv[0], "--load: it goes with --beside all");
     r->engine = r->engine || !r->any_part;
     r->options.recorder_bytes = r->size_gb * 1e9;
     return status;

@@ -324,6 +324,9 @@ static void print_analyses(const cJSON *status)
             print_average(item(status, "average"));
         if (strcmp(text_of(analysis, "name"), "rolloff") == 0)
             print_rolloff(item(analysis, "numbers"));
+        if (cJSON_IsTrue(item(analysis, "late")))
+            printf(", does not follow: skips %.0f %%, %.1f ms for one",
+                   100 * count_of(analysis, "late_share"), count_of(analysis, "bscan_ms"));
         if (count_of(analysis, "busy_s") > 1) {
             printf(", at work at one for ");
             print_seconds(count_of(analysis, "busy_s"));

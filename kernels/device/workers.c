@@ -15,6 +15,7 @@ struct worker {
 
 struct oct_workers {
     unsigned n_threads, n_started;
+    bool yields; /* its threads, to all others */
 
     pthread_mutex_t lock; /* guards what follows, and what the sources guard by it */
     pthread_cond_t work;
@@ -196,6 +197,8 @@ static void *work(void *argument)
     const struct worker *worker = argument;
     struct oct_workers *pool = worker->pool;
 
+    if (pool->yields)
+        oct_thread_yield_to_others();
     pthread_mutex_lock(&pool->lock);
     while (!pool->stopping) {
         struct oct_work_source *source = take(pool, worker->number);
@@ -406,7 +409,8 @@ static unsigned count_cores(void)
     return n > 0 ? (unsigned)n : 1;
 }
 
-enum oct_err oct_workers_create(struct oct_workers **out, unsigned n_threads, struct oct_error *err)
+static enum oct_err create(struct oct_workers **out, unsigned n_threads, bool yields,
+                           struct oct_error *err)
 {
     *out = NULL;
     n_threads = n_threads ? n_threads : count_cores();
@@ -416,6 +420,7 @@ enum oct_err oct_workers_create(struct oct_workers **out, unsigned n_threads, st
     if (!pool)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the workers");
     pool->n_threads = n_threads;
+    pool->yields = yields;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
     for (unsigned t = 0; t < n_threads; t++) {
@@ -423,7 +428,8 @@ enum oct_err oct_workers_create(struct oct_workers **out, unsigned n_threads, st
         *worker = (struct worker){.pool = pool, .number = t};
         char what[32];
         snprintf(what, sizeof(what), "worker %u", t);
-        enum oct_err e = oct_thread_start(&worker->thread, "octd-worker", work, worker, what, err);
+        enum oct_err e = oct_thread_start(&worker->thread, yields ? "octd-analysis" : "octd-worker",
+                                          work, worker, what, err);
         if (e) {
             oct_workers_destroy(pool);
             return e;
@@ -432,6 +438,17 @@ enum oct_err oct_workers_create(struct oct_workers **out, unsigned n_threads, st
     }
     *out = pool;
     return OCT_OK;
+}
+
+enum oct_err oct_workers_create(struct oct_workers **out, unsigned n_threads, struct oct_error *err)
+{
+    return create(out, n_threads, false, err);
+}
+
+enum oct_err oct_workers_create_yielding(struct oct_workers **out, unsigned n_threads,
+                                         struct oct_error *err)
+{
+    return create(out, n_threads, true, err);
 }
 
 void oct_workers_destroy(struct oct_workers *pool)

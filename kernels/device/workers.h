@@ -22,6 +22,11 @@ struct oct_workers;
 enum oct_err oct_workers_create(struct oct_workers **workers, unsigned n_threads,
                                 struct oct_error *err);
 
+/* A pool whose threads yield to all others, as do those that use it. They are called
+ * octd-analysis. */
+enum oct_err oct_workers_create_yielding(struct oct_workers **workers, unsigned n_threads,
+                                         struct oct_error *err);
+
 /* Nobody may be using it. NULL is fine. */
 void oct_workers_destroy(struct oct_workers *workers);
 

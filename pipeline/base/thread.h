@@ -20,4 +20,20 @@ enum oct_err oct_thread_start(pthread_t *thread, const char *name, void *(*run)(
 enum oct_err oct_thread_start_detached(const char *name, void *(*run)(void *), void *argument,
                                        const char *what, struct oct_error *err);
 
+/* What the scheduler is asked for. A thread inherits its creator's; each of these concerns the
+ * calling thread and those that it starts later. */
+
+/* Short slices: when such a thread wakes, it runs before those that have computed for long (Linux
+ * 6.12 and later; nothing changes before). Any process may ask for it. */
+void oct_threads_ask_short_slices(void);
+
+/* SCHED_RR of that priority (1 .. 99), where the system grants it (RLIMIT_RTPRIO, CAP_SYS_NICE): no
+ * other program's threads run before these. OCT_E_CONFIG: it does not, and nothing has changed. */
+enum oct_err oct_threads_ask_realtime(unsigned priority, struct oct_error *err);
+
+/* SCHED_IDLE: the thread gives way to all that do not, and runs where a processor would be idle. It
+ * cannot take that back. A lock that it holds may be held for ever, so it shares none with threads
+ * that do not give way; nor do they wait for anything else of it without a bound. */
+void oct_thread_yield_to_others(void);
+
 #endif

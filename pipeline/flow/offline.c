@@ -172,8 +172,7 @@ static enum oct_err take_picture(struct run *r, uint64_t timeout_us)
     enum oct_err e = oct_ring_read(r->pictures, timeout_us, &slot);
     if (e)
         return e;
-    const struct oct_image_frame *picture =
-        oct_image_slot(oct_pipeline_images(r->setup->pipeline), slot);
+    const struct oct_image_frame *picture = oct_image_held(r->pictures);
     if (!r->failed && (e = give_picture(r, slot, picture, &err)))
         fail(r, e, &err);
     oct_ring_release(r->pictures);
@@ -183,7 +182,6 @@ static enum oct_err take_picture(struct run *r, uint64_t timeout_us)
 
 static enum oct_err take_result(struct run *r, unsigned k, uint64_t timeout_us)
 {
-    struct oct_ring *ring = oct_stage_results(r->setup->stages[k]).ring;
     struct oct_error err = {.text = ""};
     uint64_t slot;
     enum oct_err e = oct_ring_read(r->results[k], timeout_us, &slot);
@@ -191,7 +189,7 @@ static enum oct_err take_result(struct run *r, unsigned k, uint64_t timeout_us)
         return e;
     while (take_picture(r, 0) == OCT_OK) /* what the result was made of is in the ring by now */
         ;
-    if (!r->failed && (e = give_result(r, k, oct_image_slot(ring, slot), &err)))
+    if (!r->failed && (e = give_result(r, k, oct_image_held(r->results[k]), &err)))
         fail(r, e, &err);
     oct_ring_release(r->results[k]);
     return OCT_OK;

@@ -26,7 +26,7 @@ struct oct_pipeline {
     float *dc_lines;                   /* [slots of the image ring][2][N], lent with the jobs */
     bool lends_values;
     bool has_own_rooms;             /* values are not kept in the slots, but where `rooms` is: */
-    _Atomic(unsigned char *) rooms; /* [slots of the image ring][room_bytes]; NULL: not yet */
+    _Atomic(unsigned char *) rooms; /* [buffers of the image ring][room_bytes]; NULL: not yet */
     size_t room_bytes;
     atomic_uint asked[OCT_MAX_ASKERS]; /* B-scans that each still wants values of */
     bool pinned;
@@ -73,7 +73,7 @@ static bool has_room(struct oct_pipeline *p, struct oct_image_frame *out, uint64
     unsigned char *rooms = atomic_load_explicit(&p->rooms, memory_order_acquire);
     if (!out->values_room && rooms)
         out->values_room =
-            (float *)(void *)(rooms + slot % oct_ring_n_slots(p->images) * p->room_bytes);
+            (float *)(void *)(rooms + oct_ring_buffer(p->images, slot) * p->room_bytes);
     return out->values_room != NULL;
 }
 
@@ -286,6 +286,7 @@ enum oct_err oct_pipeline_create(struct oct_pipeline **out, const struct oct_pip
     p->lends_values = setup->lends_values;
     p->has_own_rooms = p->ops->memory == NULL; /* a device wants its memory pinned at the start */
     oct_image_form_of_bscan(&p->form, &p->plan->geometry, p->display.log, &setup->spacing);
+    p->room_bytes = (oct_image_form_bytes(&p->form) * sizeof(float) + PAGE - 1) / PAGE * PAGE;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->room, NULL);
     enum oct_err e = create_rings(p, setup->ring_bscans, err);
@@ -361,19 +362,17 @@ const struct oct_image_form *oct_pipeline_form(const struct oct_pipeline *p)
     return &p->form;
 }
 
-/* In the asker's thread: the path of the B-scans allocates nothing. */
+/* In the asker's thread: the path of the B-scans allocates nothing. Without a lock, since askers
+ * yield to others: of several that come at once one makes them. */
 static bool make_rooms(struct oct_pipeline *p)
 {
-    pthread_mutex_lock(&p->lock);
-    if (!atomic_load(&p->rooms)) {
-        p->room_bytes = (oct_image_form_bytes(&p->form) * sizeof(float) + PAGE - 1) / PAGE * PAGE;
-        atomic_store_explicit(&p->rooms,
-                              oct_aligned_alloc(PAGE, oct_ring_n_slots(p->images), p->room_bytes),
-                              memory_order_release);
-    }
-    bool has = atomic_load(&p->rooms) != NULL;
-    pthread_mutex_unlock(&p->lock);
-    return has;
+    unsigned char *none = NULL, *rooms;
+    if (atomic_load(&p->rooms))
+        return true;
+    rooms = oct_aligned_alloc(PAGE, oct_ring_most_buffers(p->images), p->room_bytes);
+    if (rooms && !atomic_compare_exchange_strong(&p->rooms, &none, rooms))
+        free(rooms);
+    return atomic_load(&p->rooms) != NULL;
 }
 
 bool oct_pipeline_ask_values(struct oct_pipeline *p, unsigned asker, unsigned n)

@@ -20,9 +20,8 @@ static enum oct_err too_few(const struct oct_raw_tap *tap, struct oct_error *err
                     tap->n_bscans, s);
 }
 
-static void take(struct oct_raw_tap *tap, uint64_t slot)
+static void take(struct oct_raw_tap *tap, const struct oct_raw_frame *frame)
 {
-    const struct oct_raw_frame *frame = oct_raw_slot(tap->raw, slot, tap->geometry);
     if (frame->info.missing_lines) {
         atomic_fetch_add(&tap->n_incomplete, 1);
         return;
@@ -43,7 +42,7 @@ static enum oct_err take_all(struct oct_raw_tap *tap, struct oct_ring_reader *re
         if (e == OCT_E_CLOSED)
             return oct_fail(err, e, "the stream has ended");
         if (e == OCT_OK) {
-            take(tap, slot);
+            take(tap, oct_raw_held(reader));
             oct_ring_release(reader);
         }
         if (atomic_load(&tap->n_taken) < tap->n_bscans && oct_clock_ns() >= until_ns)

@@ -1,9 +1,10 @@
 /* The next whole B-scans of spectra, read beside the stream: for what computes something from a few
  * of them once (a background line, a calibration).
  *
- * It reads as a lossy reader of the raw ring: it never holds up the stream, but for the slot that
- * it reads, and B-scans that come while it reads another are passed by. B-scans with missing lines
- * are passed by too.
+ * It reads as a lossy reader of the raw ring: it never holds up the stream, and B-scans that come
+ * while it reads another are passed by. B-scans with missing lines are passed by too. What a driver
+ * lends through shared memory stays lent while it is read: a thread that yields to others does not
+ * run a tap.
  */
 #ifndef OCT_PIPELINE_FLOW_RAW_TAP_H
 #define OCT_PIPELINE_FLOW_RAW_TAP_H
@@ -11,17 +12,15 @@
 #include "pipeline/base/err.h"
 #include "pipeline/flow/frame.h"
 #include "pipeline/flow/ring.h"
-#include "pipeline/plan/geometry.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
 
 struct oct_raw_tap {
     struct oct_ring *raw;
-    const struct oct_geometry *geometry; /* of the raw ring's B-scans */
-    unsigned n_bscans;                   /* to be taken */
-    uint64_t timeout_us;                 /* for all of them */
-    const atomic_bool *cancelled;        /* looked at every 20 ms; NULL: never */
+    unsigned n_bscans;            /* to be taken */
+    uint64_t timeout_us;          /* for all of them */
+    const atomic_bool *cancelled; /* looked at every 20 ms; NULL: never */
     /* Gets each B-scan; the frame is lent for the call, and a driver may overwrite its samples
      * meanwhile. */
     void (*take)(void *context, const struct oct_raw_frame *frame);

@@ -67,6 +67,16 @@ struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot)
     return frame;
 }
 
+const struct oct_raw_frame *oct_raw_held(const struct oct_ring_reader *reader)
+{
+    return oct_ring_held(reader);
+}
+
+const struct oct_image_frame *oct_image_held(const struct oct_ring_reader *reader)
+{
+    return oct_ring_held(reader);
+}
+
 struct oct_image_frame *oct_image_slot_begin(struct oct_ring *ring, uint64_t slot,
                                              const struct oct_image_form *form, bool with_values)
 {

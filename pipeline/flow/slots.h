@@ -25,14 +25,18 @@ size_t oct_image_slot_bytes(const struct oct_geometry *g);
 /* The same for any form; with_values: with room for float values beside u8 pixels. */
 size_t oct_image_slot_bytes_of(const struct oct_image_form *form, bool with_values);
 
-/* Returns the frame in a slot, its pointers set; its contents are what the slot held before. The
- * writer calls this first; then several readers may call it at the same time. */
+/* Returns the frame in a slot that the caller has acquired, or holds by a guaranteed reader, its
+ * pointers set; its contents are what the slot held before. The writer calls this first; then
+ * several readers may call it at the same time. */
 struct oct_raw_frame *oct_raw_slot(struct oct_ring *ring, uint64_t slot,
                                    const struct oct_geometry *g);
 /* The slot's own memory for spectra; the frame may point to lent memory instead. */
 uint16_t *oct_raw_slot_spectra(struct oct_ring *ring, uint64_t slot, const struct oct_geometry *g);
 /* Points the frame's pixels at the slot's memory, unless an engine has given it other memory. */
 struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot);
+/* The frame in the slot that the reader read last and holds. */
+const struct oct_raw_frame *oct_raw_held(const struct oct_ring_reader *reader);
+const struct oct_image_frame *oct_image_held(const struct oct_ring_reader *reader);
 /* For the writer: sets form and dims too, and values_room where the slot has room for them. */
 struct oct_image_frame *oct_image_slot_begin(struct oct_ring *ring, uint64_t slot,
                                              const struct oct_image_form *form, bool with_values);

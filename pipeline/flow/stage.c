@@ -1,7 +1,8 @@
 #include "pipeline/flow/stage.h"
 
 #include "pipeline/base/clock.h"
-#include "pipeline/base/condition.h"
+#include "pipeline/base/event.h"
+#include "pipeline/base/latest.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/thread.h"
 
@@ -10,10 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #define POLL_US 100000u
-#define NICE 10
 /* The result ring: two readers, one writer, and what may come while the recorder waits for a disk.
  */
 #define LEAST_RESULTS 8u
@@ -32,7 +31,20 @@ const char *const oct_stage_skip_names[OCT_STAGE_N_SKIPS] = {
     [OCT_STAGE_FAILED] = "failed",
 };
 
-/* By owner, not by size. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
+/* Whose the rings that the stage reads, and the pipeline, are. A thread at work touches neither, so
+ * it may be left to itself; one that was left does so never again. */
+enum state { WAITS, AT_WORK, LEFT };
+
+/* What others want of the thread. The numbers say which of it is new. */
+struct wish {
+    uint64_t n_configured, n_rests;
+    bool rests;
+    max_align_t settings[]; /* settings_bytes */
+};
+
+/* The thread yields to all others, so it shares no lock with any: what others want and what it
+ * counts changes hands as a whole (latest.h). By owner, not by size.
+ * NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct oct_stage {
     struct oct_stage_setup setup;
     struct oct_image_form form, input;
@@ -40,15 +52,15 @@ struct oct_stage {
     struct oct_ring_reader *reader; /* NULL once the stage was left to itself */
     pthread_t thread;
     bool draining; /* its owner's own, as is this: when it is left to itself */
-    struct timespec deadline;
+    uint64_t deadline_ns;
 
     /* The thread's own. */
     struct oct_image_frame bscan; /* a copy; pixels or values are ours */
     void *copy;
     size_t copy_bytes;
-    void *settings; /* as given to the analysis last */
-    bool rests;     /* it was sent to rest */
-    bool has_slot;  /* of the results: acquired, not published */
+    struct wish *wish; /* as obeyed last */
+    bool rests;        /* it was sent to rest */
+    bool has_slot;     /* of the results: acquired, not published */
     uint64_t slot;
     bool any; /* a B-scan was pushed since the last reset; the newest: */
     struct oct_bscan_info newest;
@@ -57,18 +69,22 @@ struct oct_stage {
     uint64_t read_below; /* slots that were read */
     uint64_t n_late;     /* that the reader had skipped at the last look */
 
-    atomic_uint_fast64_t dealt_below;
-
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t changed;
-    bool joined, ended, abandoned, destroyed;
-    uint64_t cancelled_ns;  /* when; 0: it was not */
-    uint64_t busy_since_ns; /* 0: it waits */
-    void *next_settings;    /* to be given before the next push */
-    bool has_settings;
-    bool has_rests, next_rests; /* to be obeyed before the next push */
     struct oct_stage_counts counts;
     uint64_t told_ns, n_untold; /* faults: the newest in the log, and those since */
+
+    /* Between the thread and others. */
+    struct oct_latest counted, wished;
+    atomic_int state; /* enum state */
+    atomic_bool has_ended;
+    struct oct_event changed;           /* state, has_ended */
+    atomic_uint_fast64_t busy_since_ns; /* 0: it waits */
+    atomic_uint_fast64_t cancelled_ns;  /* when; 0: it was not */
+    atomic_uint_fast64_t dealt_below;
+    atomic_uint n_holders; /* the thread and its owner: the last frees it */
+
+    pthread_mutex_t lock; /* of all but the thread; guards what follows, `wished` and `counted` */
+    bool is_joined;       /* or left to itself */
+    struct wish *next_wish;
 };
 
 /* ---- faults and counts ---- */
@@ -77,13 +93,12 @@ struct oct_stage {
 static void note_fault(struct oct_stage *s, const struct oct_error *why)
 {
     uint64_t now_ns = oct_clock_ns();
-    pthread_mutex_lock(&s->lock);
-    s->counts.failure = *why;
     bool tell = s->told_ns == 0 || now_ns - s->told_ns > TELL_EVERY_NS;
     uint64_t n = s->n_untold + 1;
     s->told_ns = tell ? now_ns : s->told_ns;
     s->n_untold = tell ? 0 : n;
-    pthread_mutex_unlock(&s->lock);
+    s->counts.failure = *why;
+    oct_latest_write(&s->counted, &s->counts);
     if (tell && n > 1)
         oct_log(OCT_LOG_WARNING, "analysis %s: %s (%llu faults since the last such line)",
                 s->form.name, why->text, (unsigned long long)n);
@@ -93,20 +108,18 @@ static void note_fault(struct oct_stage *s, const struct oct_error *why)
 
 static void count_skips(struct oct_stage *s, enum oct_stage_skip reason, uint64_t n)
 {
-    pthread_mutex_lock(&s->lock);
     s->counts.seen += n;
     s->counts.skipped[reason] += n;
     s->counts.failing = s->counts.failing || reason == OCT_STAGE_FAILED;
-    pthread_mutex_unlock(&s->lock);
+    oct_latest_write(&s->counted, &s->counts);
 }
 
 static void count_done(struct oct_stage *s)
 {
-    pthread_mutex_lock(&s->lock);
     s->counts.seen++;
     s->counts.done++;
     s->counts.failing = false;
-    pthread_mutex_unlock(&s->lock);
+    oct_latest_write(&s->counted, &s->counts);
 }
 
 /* ---- a B-scan comes in ---- */
@@ -116,20 +129,16 @@ static bool is_at_rest(const struct oct_stage *s)
     return s->rests || (s->setup.ops->is_at_rest && s->setup.ops->is_at_rest(s->setup.analysis));
 }
 
-/* Enough that the values of every B-scan come while the stage keeps up, and no more. */
+/* Enough that the values of every B-scan come while the stage keeps up, and no more. Not while it
+ * is at work: the pipeline may be gone. */
 static void ask_values(struct oct_stage *s)
 {
     unsigned n = 0;
     if (s->setup.input != OCT_STAGE_VALUES || !s->setup.pipeline)
         return;
-    const bool rests = is_at_rest(s);
-    pthread_mutex_lock(&s->lock);
-    bool done = s->abandoned; /* the pipeline may be gone */
-    if (!done && !rests)
+    if (!is_at_rest(s))
         n = s->setup.guaranteed ? UINT32_MAX : oct_pipeline_depth(s->setup.pipeline) + MORE_VALUES;
-    done = done || oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, n);
-    pthread_mutex_unlock(&s->lock);
-    if (done)
+    if (oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, n))
         return;
     struct oct_error err; /* it lends values, or the stage would not have begun */
     oct_fail(&err, OCT_E_NO_MEMORY,
@@ -163,13 +172,11 @@ static bool copy_in(struct oct_stage *s, const struct oct_image_frame *frame,
 static void note_rest(struct oct_stage *s)
 {
     bool at_rest = is_at_rest(s);
-    pthread_mutex_lock(&s->lock);
     s->counts.at_rest = at_rest;
     s->counts.failing = s->counts.failing && !at_rest;
     for (unsigned i = 0; at_rest && i < OCT_IMAGE_MAX_NUMBERS; i++)
         s->counts.numbers[i] = NAN;
-    pthread_mutex_unlock(&s->lock);
-    ask_values(s);
+    oct_latest_write(&s->counted, &s->counts);
 }
 
 static void obey_rest(struct oct_stage *s, bool rests)
@@ -181,42 +188,32 @@ static void obey_rest(struct oct_stage *s, bool rests)
     s->rests = rests;
 }
 
-/* Whether there were any. */
-static bool apply_settings(struct oct_stage *s)
+/* Returns whether there was any; the caller asks for values anew once it is not at work. */
+static bool obey_wish(struct oct_stage *s)
 {
     struct oct_error err;
-    pthread_mutex_lock(&s->lock);
-    const bool has = s->has_settings, has_rests = s->has_rests, rests = s->next_rests;
-    if (has)
-        memcpy(s->settings, s->next_settings, s->setup.settings_bytes);
-    s->has_settings = s->has_rests = false;
-    pthread_mutex_unlock(&s->lock);
-    if (has && s->setup.ops->configure &&
-        s->setup.ops->configure(s->setup.analysis, s->settings, &err))
+    const uint64_t n_configured = s->wish->n_configured, n_rests = s->wish->n_rests;
+    if (!oct_latest_read(&s->wished, s->wish))
+        return false;
+    if (s->wish->n_configured != n_configured && s->setup.ops->configure &&
+        s->setup.ops->configure(s->setup.analysis, s->wish->settings, &err))
         note_fault(s, &err);
-    if (has_rests)
-        obey_rest(s, rests);
-    if (has || has_rests)
-        note_rest(s);
-    return has || has_rests;
+    if (s->wish->n_rests != n_rests)
+        obey_rest(s, s->wish->rests);
+    note_rest(s);
+    return true;
 }
 
 /* ---- its results go out ---- */
 
-static bool is_abandoned(struct oct_stage *s)
+static bool is_left(struct oct_stage *s)
 {
-    pthread_mutex_lock(&s->lock);
-    bool abandoned = s->abandoned;
-    pthread_mutex_unlock(&s->lock);
-    return abandoned;
+    return atomic_load(&s->state) == LEFT;
 }
 
 static bool is_cancelled(struct oct_stage *s)
 {
-    pthread_mutex_lock(&s->lock);
-    bool cancelled = s->cancelled_ns != 0;
-    pthread_mutex_unlock(&s->lock);
-    return cancelled;
+    return atomic_load(&s->cancelled_ns) != 0;
 }
 
 /* Offline a reader may hold the ring for as long as it needs. */
@@ -224,7 +221,7 @@ static enum oct_err acquire_slot(struct oct_stage *s)
 {
     while (!s->has_slot) {
         enum oct_err e = oct_ring_acquire(s->results, POLL_US, &s->slot);
-        if (e == OCT_E_CLOSED || is_abandoned(s))
+        if (e == OCT_E_CLOSED || is_left(s))
             return OCT_E_CLOSED;
         s->has_slot = e == OCT_OK;
     }
@@ -278,10 +275,9 @@ static enum oct_err publish_one(struct oct_stage *s, struct oct_error *err)
         return e;
     s->has_slot = false;
     s->took_newest = s->took_newest || result->info.number == s->newest.number;
-    pthread_mutex_lock(&s->lock);
     s->counts.results++; /* before a reader can count it: none has more than there are */
     memcpy(s->counts.numbers, result->numbers, sizeof(s->counts.numbers));
-    pthread_mutex_unlock(&s->lock);
+    oct_latest_write(&s->counted, &s->counts);
     oct_ring_publish(s->results);
     return OCT_OK;
 }
@@ -298,11 +294,21 @@ static enum oct_err publish_all(struct oct_stage *s, struct oct_error *err)
 
 /* ---- the thread ---- */
 
-static void set_busy(struct oct_stage *s, bool busy)
+static void begin_work(struct oct_stage *s)
 {
-    pthread_mutex_lock(&s->lock);
-    s->busy_since_ns = busy ? oct_clock_ns() : 0;
-    pthread_mutex_unlock(&s->lock);
+    atomic_store(&s->busy_since_ns, oct_clock_ns());
+    atomic_store(&s->state, AT_WORK);
+}
+
+/* False: it was left to itself meanwhile. */
+static bool end_work(struct oct_stage *s)
+{
+    int state = AT_WORK;
+    const bool is_ours = atomic_compare_exchange_strong(&s->state, &state, WAITS);
+    if (is_ours)
+        atomic_store(&s->busy_since_ns, 0);
+    oct_event_notify(&s->changed);
+    return is_ours;
 }
 
 /* What the analysis still has of the acquisition before. */
@@ -311,7 +317,7 @@ static void end_acquisition(struct oct_stage *s)
     struct oct_error err;
     if (s->any && s->setup.ops->end) {
         s->setup.ops->end(s->setup.analysis);
-        if (!is_abandoned(s) && publish_all(s, &err))
+        if (!is_left(s) && publish_all(s, &err))
             note_fault(s, &err);
     }
     s->any = false;
@@ -328,7 +334,7 @@ static enum oct_err push(struct oct_stage *s, struct oct_error *err)
     s->newest = s->bscan.info;
     s->took_newest = false;
     enum oct_err e = ops->push(s->setup.analysis, &s->bscan, err);
-    return e || is_abandoned(s) ? e : publish_all(s, err);
+    return e || is_left(s) ? e : publish_all(s, err);
 }
 
 static void work(struct oct_stage *s)
@@ -338,6 +344,7 @@ static void work(struct oct_stage *s)
     enum oct_err e = push(s, &err);
     uint64_t took_ns = oct_clock_ns() - begun_ns;
     s->failed = e != OCT_OK;
+    s->counts.work_ns += took_ns;
     if (e == OCT_OK)
         count_done(s);
     else
@@ -385,9 +392,10 @@ static void pass_by(struct oct_stage *s, uint64_t slot)
     oct_ring_release(s->reader);
     s->read_below = slot + 1;
     if (!is_cancelled(s)) {
-        set_busy(s, true);
-        apply_settings(s);
-        set_busy(s, false);
+        begin_work(s);
+        const bool changed = obey_wish(s);
+        if (end_work(s) && changed)
+            ask_values(s);
     }
     atomic_store(&s->dealt_below, s->read_below);
 }
@@ -403,7 +411,7 @@ static void handle(struct oct_stage *s, uint64_t slot)
     if (n_late != s->n_late)
         count_skips(s, OCT_STAGE_LATE, n_late - s->n_late);
     s->n_late = n_late;
-    bool good = copy_in(s, oct_image_slot(s->in, slot), &reason);
+    bool good = copy_in(s, oct_image_held(s->reader), &reason);
     oct_ring_release(s->reader);
     s->read_below = slot + 1;
     ask_values(s);
@@ -412,11 +420,12 @@ static void handle(struct oct_stage *s, uint64_t slot)
         note_dealt(s);
         return;
     }
-    set_busy(s, true); /* the rings it reads are not touched: it may be left to itself */
-    apply_settings(s);
+    begin_work(s);
+    const bool changed = obey_wish(s);
     if (!is_at_rest(s))
         work(s);
-    set_busy(s, false);
+    if (end_work(s) && changed)
+        ask_values(s);
     note_dealt(s);
 }
 
@@ -424,11 +433,12 @@ static void handle(struct oct_stage *s, uint64_t slot)
 static void look_again(struct oct_stage *s)
 {
     struct oct_error err;
-    set_busy(s, true);
-    bool changed = apply_settings(s);
+    begin_work(s);
+    const bool changed = obey_wish(s);
     if (s->any && (changed || !s->took_newest) && publish_all(s, &err))
         note_fault(s, &err);
-    set_busy(s, false);
+    if (end_work(s) && changed)
+        ask_values(s);
     atomic_store(&s->dealt_below, s->read_below);
 }
 
@@ -436,23 +446,18 @@ static void free_stage(struct oct_stage *s)
 {
     s->setup.ops->destroy(s->setup.analysis);
     oct_ring_destroy(s->results);
-    pthread_cond_destroy(&s->changed);
+    oct_latest_finish(&s->counted);
+    oct_latest_finish(&s->wished);
     pthread_mutex_destroy(&s->lock);
     free(s->copy);
-    free(s->settings);
-    free(s->next_settings);
+    free(s->wish);
+    free(s->next_wish);
     free(s);
 }
 
-/* The last act of the thread; it frees what its owner has gone without. */
-static void end_thread(struct oct_stage *s)
+static void let_go(struct oct_stage *s)
 {
-    pthread_mutex_lock(&s->lock);
-    s->ended = true;
-    bool last = s->destroyed;
-    pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->lock);
-    if (last)
+    if (atomic_fetch_sub(&s->n_holders, 1) == 1)
         free_stage(s);
 }
 
@@ -461,8 +466,8 @@ static void *run(void *argument)
     struct oct_stage *s = argument;
     uint64_t slot;
     if (!s->setup.guaranteed)
-        setpriority(PRIO_PROCESS, 0, NICE); /* of this thread alone, on Linux */
-    while (!is_abandoned(s)) {
+        oct_thread_yield_to_others();
+    while (!is_left(s)) {
         enum oct_err e = oct_ring_read(s->reader, POLL_US, &slot);
         if (e == OCT_E_CLOSED)
             break;
@@ -471,14 +476,16 @@ static void *run(void *argument)
         else if (!s->setup.guaranteed)
             look_again(s);
     }
-    if (!is_abandoned(s) && !is_cancelled(s)) {
-        set_busy(s, true);
+    if (!is_left(s) && !is_cancelled(s)) {
+        begin_work(s);
         end_acquisition(s);
-        set_busy(s, false);
+        end_work(s);
     }
     atomic_store(&s->dealt_below, s->read_below);
     oct_ring_close(s->results);
-    end_thread(s);
+    atomic_store(&s->has_ended, true);
+    oct_event_notify(&s->changed);
+    let_go(s);
     return NULL;
 }
 
@@ -496,11 +503,11 @@ static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
     s->in = setup->in ? setup->in : oct_pipeline_images(setup->pipeline);
     s->copy_bytes = oct_image_form_bytes(&s->input);
     s->copy = malloc(s->copy_bytes);
-    if (setup->settings_bytes) {
-        s->settings = malloc(setup->settings_bytes);
-        s->next_settings = malloc(setup->settings_bytes);
-    }
-    if (!s->copy || (setup->settings_bytes && (!s->settings || !s->next_settings)))
+    const size_t wish_bytes = sizeof(struct wish) + setup->settings_bytes;
+    s->wish = calloc(1, wish_bytes);
+    s->next_wish = calloc(1, wish_bytes);
+    if (!s->copy || !s->wish || !s->next_wish || !oct_latest_init(&s->wished, wish_bytes) ||
+        !oct_latest_init(&s->counted, sizeof(s->counts)))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the analysis %s", s->form.name);
     enum oct_err e = oct_ring_create(&s->results, count_results(&s->form),
                                      oct_image_slot_bytes_of(&s->form, false), NULL, NULL, err);
@@ -531,7 +538,9 @@ static enum oct_err start_thread(struct oct_stage *s, struct oct_error *err)
     char name[16], what[64];
     snprintf(name, sizeof(name), "octd-%.10s", s->form.name);
     snprintf(what, sizeof(what), "thread of the analysis %s", s->form.name);
-    note_rest(s); /* asks for values: a B-scan may be computed before the thread runs */
+    note_rest(s);
+    ask_values(s); /* a B-scan may be computed before the thread runs */
+    atomic_store(&s->n_holders, 2);
     enum oct_err e = oct_thread_start(&s->thread, name, run, s, what, err);
     if (e && s->setup.input == OCT_STAGE_VALUES)
         oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, 0);
@@ -548,7 +557,6 @@ enum oct_err oct_stage_create(struct oct_stage **out, const struct oct_stage_set
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for an analysis");
     }
     pthread_mutex_init(&s->lock, NULL);
-    oct_condition_init(&s->changed);
     s->setup = *setup;
     s->form = *setup->form;
     s->rests = setup->rests;
@@ -574,19 +582,21 @@ enum oct_err oct_stage_create(struct oct_stage **out, const struct oct_stage_set
 
 void oct_stage_configure(struct oct_stage *s, const void *settings)
 {
+    if (!s->setup.settings_bytes)
+        return;
     pthread_mutex_lock(&s->lock);
-    if (s->setup.settings_bytes) {
-        memcpy(s->next_settings, settings, s->setup.settings_bytes);
-        s->has_settings = true;
-    }
+    memcpy(s->next_wish->settings, settings, s->setup.settings_bytes);
+    s->next_wish->n_configured++;
+    oct_latest_write(&s->wished, s->next_wish);
     pthread_mutex_unlock(&s->lock);
 }
 
 void oct_stage_rest(struct oct_stage *s, bool rests)
 {
     pthread_mutex_lock(&s->lock);
-    s->has_rests = true;
-    s->next_rests = rests;
+    s->next_wish->rests = rests;
+    s->next_wish->n_rests++;
+    oct_latest_write(&s->wished, s->next_wish);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -604,69 +614,84 @@ struct oct_image_source oct_stage_results(const struct oct_stage *s)
 void oct_stage_count(struct oct_stage *s, struct oct_stage_counts *counts)
 {
     const struct oct_stage_ops *ops = s->setup.ops;
+    const uint64_t since_ns = atomic_load(&s->busy_since_ns);
     pthread_mutex_lock(&s->lock);
-    *counts = s->counts;
-    counts->busy_ns = s->busy_since_ns ? oct_clock_ns() - s->busy_since_ns : 0;
+    oct_latest_read(&s->counted, counts);
     pthread_mutex_unlock(&s->lock);
+    counts->busy_ns = since_ns ? oct_clock_ns() - since_ns : 0;
     snprintf(counts->running, sizeof(counts->running), "%s",
              ops->running ? ops->running(s->setup.analysis) : "cpu");
 }
 
-/* The analysis does not return: its thread keeps what it may still use, and nobody else waits.
- * It is inside the analysis and looks whether it was abandoned before it touches the ring it read.
- * Lock held. */
-static void abandon(struct oct_stage *s)
+/* The analysis does not return: its thread keeps what it may still use, and nobody else waits. It
+ * touches the ring that it read no more. False: it has returned after all. Lock held. */
+static bool leave(struct oct_stage *s)
 {
-    s->abandoned = true;
+    const uint64_t since_ns = atomic_load(&s->busy_since_ns);
+    int state = AT_WORK;
+    if (s->is_joined || !atomic_compare_exchange_strong(&s->state, &state, LEFT))
+        return false;
     oct_log(OCT_LOG_WARNING,
             "analysis %s has been at work at one B-scan for %.1f s: it is left to itself",
-            s->form.name, (double)(oct_clock_ns() - s->busy_since_ns) * 1e-9);
+            s->form.name, (double)(oct_clock_ns() - since_ns) * 1e-9);
     oct_ring_reader_destroy(s->reader);
     s->reader = NULL;
     pthread_detach(s->thread);
-    s->joined = true;
+    s->is_joined = true;
     oct_ring_close(s->results);
+    oct_event_notify(&s->changed);
+    return true;
 }
 
 void oct_stage_begin_drain(struct oct_stage *s)
 {
     if (!s->draining)
-        s->deadline = oct_clock_deadline((uint64_t)s->setup.give_up_ms * 1000);
+        s->deadline_ns = oct_clock_ns() + (uint64_t)s->setup.give_up_ms * 1000000;
     s->draining = true;
 }
 
 void oct_stage_cancel(struct oct_stage *s)
 {
-    const uint64_t now_ns = oct_clock_ns();
+    uint64_t now_ns = oct_clock_ns(), cancelled_ns = 0;
+    if (atomic_compare_exchange_strong(&s->cancelled_ns, &cancelled_ns, now_ns))
+        cancelled_ns = now_ns;
+    if (now_ns - cancelled_ns < (uint64_t)s->setup.give_up_ms * 1000000)
+        return;
     pthread_mutex_lock(&s->lock);
-    if (!s->cancelled_ns)
-        s->cancelled_ns = now_ns;
-    if (s->busy_since_ns && !s->joined &&
-        now_ns - s->cancelled_ns >= (uint64_t)s->setup.give_up_ms * 1000000) {
-        abandon(s);
-        pthread_cond_broadcast(&s->changed);
-    }
+    leave(s);
     pthread_mutex_unlock(&s->lock);
+}
+
+/* The thread has ended or was left to itself. Lock not held. */
+static void wait_for_end(struct oct_stage *s)
+{
+    for (bool in_time = true; !atomic_load(&s->has_ended) && !is_left(s);) {
+        const struct timespec soon = oct_clock_deadline(POLL_US);
+        const bool is_bounded = !s->setup.guaranteed && atomic_load(&s->state) == AT_WORK;
+        if (is_bounded && !in_time) {
+            pthread_mutex_lock(&s->lock);
+            leave(s);
+            pthread_mutex_unlock(&s->lock);
+        }
+        unsigned n = oct_event_prepare(&s->changed);
+        if (!atomic_load(&s->has_ended) && !is_left(s))
+            oct_event_wait_until(&s->changed, n, &soon);
+        oct_event_end(&s->changed);
+        in_time = oct_clock_ns() < s->deadline_ns;
+    }
 }
 
 bool oct_stage_drain(struct oct_stage *s)
 {
     oct_stage_begin_drain(s);
+    wait_for_end(s);
     pthread_mutex_lock(&s->lock);
-    while (!s->ended && !s->abandoned) {
-        if (s->setup.guaranteed || !s->busy_since_ns) {
-            oct_condition_wait_us(&s->changed, &s->lock, POLL_US);
-        } else if (!oct_condition_wait_until(&s->changed, &s->lock, &s->deadline) &&
-                   s->busy_since_ns && !s->abandoned) {
-            abandon(s);
-        }
-    }
-    bool join = !s->joined, abandoned = s->abandoned;
-    s->joined = true;
+    const bool join = !s->is_joined;
+    s->is_joined = true;
     pthread_mutex_unlock(&s->lock);
     if (join)
         pthread_join(s->thread, NULL);
-    return !abandoned;
+    return !is_left(s);
 }
 
 void oct_stage_destroy(struct oct_stage *s)
@@ -676,10 +701,5 @@ void oct_stage_destroy(struct oct_stage *s)
     oct_stage_drain(s);
     oct_ring_reader_destroy(s->reader);
     s->reader = NULL;
-    pthread_mutex_lock(&s->lock);
-    s->destroyed = true;
-    bool free_now = s->ended;
-    pthread_mutex_unlock(&s->lock);
-    if (free_now)
-        free_stage(s);
+    let_go(s);
 }

@@ -108,6 +108,7 @@ struct oct_stage_counts {
     uint64_t skipped[OCT_STAGE_N_SKIPS];
     uint64_t results; /* published into the result ring */
     bool failing;     /* the newest B-scan that it took failed */
+    uint64_t work_ns; /* at work at the B-scans done and failed, in all */
     uint64_t busy_ns; /* how long it has been at work at one B-scan; 0: it waits */
     bool at_rest;     /* sent to rest, or its settings leave it nothing to do */
     double numbers[OCT_IMAGE_MAX_NUMBERS]; /* of the newest result; NaN: there is none */

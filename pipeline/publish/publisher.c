@@ -24,9 +24,9 @@
 #define LAST_LOOK_NS 5000000
 
 /* A message on its way out. While ZeroMQ sends, it also handles subscriptions, for as long as any
- * arrive. If the slot were lent during that time, a viewer could block the engine and the camera.
- * So the image is first copied into the messages that ZeroMQ takes over; zmq_send makes as many
- * copies. */
+ * arrive. If the slot were lent during that time, a viewer could block a driver whose shared memory
+ * it is. So the image is first copied into the messages that ZeroMQ takes over; zmq_send makes as
+ * many copies. */
 struct parcel {
     zmq_msg_t part[3];
     bool is_timed;
@@ -48,8 +48,7 @@ struct topic {
     bool is_over;                      /* its ring is closed and read */
     atomic_uint_fast64_t published, unwanted, failed;
     /* Copies what is in the slot, which the caller gives back. */
-    enum packed (*pack)(struct oct_publisher *pub, struct topic *topic, uint64_t slot,
-                        struct parcel *parcel);
+    enum packed (*pack)(struct oct_publisher *pub, struct topic *topic, struct parcel *parcel);
 };
 
 struct oct_publisher {
@@ -95,11 +94,10 @@ static void write_acquisition(const struct oct_publisher *pub, uint32_t acquisit
     snprintf(id, id_bytes, "%s-%u", pub->session, acquisition);
 }
 
-static enum packed pack_bscan(struct oct_publisher *pub, struct topic *topic, uint64_t slot,
-                              struct parcel *parcel)
+static enum packed pack_bscan(struct oct_publisher *pub, struct topic *topic, struct parcel *parcel)
 {
     const struct oct_geometry *g = &pub->geometry;
-    const struct oct_image_frame *frame = oct_image_slot(topic->ring, slot);
+    const struct oct_image_frame *frame = oct_image_held(topic->reader);
     struct oct_picture_header header = {
         .frame_num = frame->info.number,
         .sample_type = g->sample_type,
@@ -138,11 +136,11 @@ static uint64_t count_saturated(const struct oct_raw_frame *frame, const struct 
     return n;
 }
 
-static enum packed pack_spectrum(struct oct_publisher *pub, struct topic *topic, uint64_t slot,
+static enum packed pack_spectrum(struct oct_publisher *pub, struct topic *topic,
                                  struct parcel *parcel)
 {
     const struct oct_geometry *g = &pub->geometry;
-    const struct oct_raw_frame *frame = oct_raw_slot(topic->ring, slot, g);
+    const struct oct_raw_frame *frame = oct_raw_held(topic->reader);
     const struct oct_spectrum_header header = {
         .frame_num = frame->info.number,
         .line = g->n_lines / 2,
@@ -165,10 +163,9 @@ static bool fits(const struct oct_image_frame *frame, const struct oct_image_for
     return frame->dims[0] <= form->dims[0];
 }
 
-static enum packed pack_image(struct oct_publisher *pub, struct topic *topic, uint64_t slot,
-                              struct parcel *parcel)
+static enum packed pack_image(struct oct_publisher *pub, struct topic *topic, struct parcel *parcel)
 {
-    struct oct_image_frame frame = *oct_image_slot(topic->ring, slot);
+    struct oct_image_frame frame = *oct_image_held(topic->reader);
     char id[64], json[OCT_IMAGE_HEADER_BYTES];
 
     if (frame.status != OCT_OK)
@@ -202,12 +199,12 @@ static bool send_parcel(struct oct_publisher *pub, struct parcel *parcel)
 }
 
 /* Gives the slot back before it sends. */
-static void publish(struct oct_publisher *pub, struct topic *topic, uint64_t slot)
+static void publish(struct oct_publisher *pub, struct topic *topic)
 {
     struct parcel parcel = {.is_timed = false};
     for (int i = 0; i < 3; i++)
         zmq_msg_init(&parcel.part[i]);
-    enum packed packed = topic->pack(pub, topic, slot, &parcel);
+    enum packed packed = topic->pack(pub, topic, &parcel);
     oct_ring_release(topic->reader);
     if (packed == PACKED && !send_parcel(pub, &parcel))
         packed = NOT_POSSIBLE;
@@ -235,7 +232,7 @@ static bool publish_another(struct oct_publisher *pub)
         if (e)
             continue;
         topic->taken_ns = now_ns;
-        publish(pub, topic, slot);
+        publish(pub, topic);
         return true;
     }
     return false;
@@ -311,7 +308,7 @@ static void *run(void *argument)
         if (e == OCT_E_CLOSED)
             break;
         if (e == OCT_OK)
-            publish(pub, pictures, slot);
+            publish(pub, pictures);
         more = publish_another(pub);
     }
     publish_the_rest(pub);

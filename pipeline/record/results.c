@@ -164,7 +164,7 @@ static bool read_next(struct feed *feed, const struct oct_record_position *at, u
         feed->ended |= e == OCT_E_CLOSED;
         if (e)
             return false;
-        const struct oct_image_frame *frame = oct_image_slot(feed->source->ring, slot);
+        const struct oct_image_frame *frame = oct_image_held(feed->reader);
         const uint64_t id = frame->info.id;
         const bool whole = frame->whole;
         feed->has_pending = copy(feed, frame);

@@ -135,7 +135,7 @@ static void begin(struct scene *s, struct work *work, unsigned n, uint64_t timeo
 {
     struct oct_error err;
     assert_int_equal(
-        oct_errand_begin(&s->errand, &ops, work, s->raw, &s->geometry, n, timeout_us, &err),
+        oct_errand_begin(&s->errand, &ops, work, s->raw, n, timeout_us, &err),
         OCT_OK);
 }
 
@@ -187,7 +187,7 @@ static void a_second_one_is_refused_and_a_stop_cancels(void **state)
     open_scene(&s);
     begin(&s, new_work(&s), 1, 60000000);
     assert_int_equal(
-        oct_errand_begin(&s.errand, &ops, new_work(&s), s.raw, &s.geometry, 1, 1, &err),
+        oct_errand_begin(&s.errand, &ops, new_work(&s), s.raw, 1, 1, &err),
         OCT_E_STATE);
     assert_non_null(strstr(err.text, "sum is under way"));
     assert_int_equal(s.n_destroyed, 1);

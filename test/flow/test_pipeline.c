@@ -360,19 +360,24 @@ static void draining_waits_for_a_stalled_reader_and_then_ends(void **state)
     close_rig(&r);
 }
 
-static void a_lossy_reader_that_stalls_without_a_slot_stops_nobody(void **state)
+static void a_lossy_reader_that_stalls_with_or_without_a_slot_stops_nobody(void **state)
 {
     struct rig r;
     struct sink sink;
     (void)state;
     open_rig(&r, (struct fake_script){.depth = 2, .max_batch = 2}, 8);
     struct oct_ring_reader *lossy = add_reader(r.images, false, 4);
+    struct oct_ring_reader *holding = add_reader(r.images, false, 4);
+    uint64_t slot;
     open_sink(&sink, &r, false);
-    for (int n = 0; n < 300; n++)
+    for (int n = 0; n < 300; n++) {
         assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
+        if (n == 0)
+            assert_int_equal(oct_ring_read(holding, TEST_PATIENCE_US, &slot), OCT_OK);
+    }
     oct_pipeline_drain(r.pipeline);
     close_sink(&sink);
-    uint64_t slot;
+    assert_int_equal(oct_image_held(holding)->info.id, 0);
     assert_int_equal(oct_ring_read(lossy, 0, &slot), OCT_OK);
     assert_int_equal(slot, 299);
     assert_int_equal(oct_ring_skipped(lossy), 299);
@@ -648,7 +653,7 @@ int main(void)
         cmocka_unit_test(an_engine_that_dies_loses_what_it_has_and_all_after_it_in_order),
         cmocka_unit_test(a_guaranteed_reader_that_stalls_holds_all_and_nothing_is_lost),
         cmocka_unit_test(draining_waits_for_a_stalled_reader_and_then_ends),
-        cmocka_unit_test(a_lossy_reader_that_stalls_without_a_slot_stops_nobody),
+        cmocka_unit_test(a_lossy_reader_that_stalls_with_or_without_a_slot_stops_nobody),
         cmocka_unit_test(a_change_of_display_reaches_the_next_bscans),
         cmocka_unit_test(a_pipeline_ends_in_every_state),
         cmocka_unit_test(values_come_with_exactly_the_next_n_bscans_of_each_asker),

@@ -6,9 +6,11 @@
 #include "test/rig/tap.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WAIT_US UINT64_C(20000000)
 
@@ -165,7 +167,7 @@ static void release_close_and_a_leaving_reader_end_the_wait_of_the_writer(void *
         struct waiter w = {.ring = ring};
         for (int i = 0; i < 3; i++)
             ring_write(ring);
-        ring_expect_slot(ring, reader, 0);
+        ring_expect_slot(reader, 0);
         pthread_t thread = go(wait_to_acquire, &w);
         sleep_us((uint64_t)(round % 5) * 300);
         if (round % 3 == 0)
@@ -200,6 +202,91 @@ static void who_acquires_hears_of_what_another_publishes(void **state)
         assert_true(oct_clock_ns() - begin_ns < UINT64_C(500) * WAIT_US);
         oct_ring_destroy(ring);
     }
+}
+
+/* A thread is stopped wherever it is, as one is that yields and gets no processor. */
+static struct {
+    int let_go[2];
+    atomic_uint n_stopped, n_gone_on;
+    struct oct_ring *ring; /* the reader's, and the one that it writes to */
+    struct oct_ring_reader *reader;
+    struct oct_ring *results;
+    atomic_bool ends;
+} yielding;
+
+static void stop_here(int number)
+{
+    char byte;
+    (void)number;
+    atomic_fetch_add(&yielding.n_stopped, 1);
+    ssize_t n = read(yielding.let_go[0], &byte, 1);
+    atomic_fetch_add(&yielding.n_gone_on, n == 1);
+}
+
+/* As a stage: reads one ring, writes to another. Nearly all its time is spent in there. */
+static void *read_and_write_all_the_while(void *argument)
+{
+    uint64_t slot;
+    (void)argument;
+    while (!atomic_load(&yielding.ends)) {
+        if (oct_ring_read(yielding.reader, 0, &slot) == OCT_OK)
+            oct_ring_release(yielding.reader);
+        if (oct_ring_acquire(yielding.results, 0, &slot) == OCT_OK)
+            oct_ring_publish(yielding.results);
+    }
+    return NULL;
+}
+
+static void wait_for_count(atomic_uint *count, unsigned wanted)
+{
+    while (atomic_load(count) < wanted)
+        sleep_us(10);
+}
+
+/* What publisher, recorder and status do meanwhile. A lock that the stopped thread holds would keep
+ * them here for ever. */
+static void go_on(struct oct_ring_reader *pictures, struct oct_ring_reader *results)
+{
+    uint64_t slot;
+    for (unsigned i = 0; i < 20; i++) {
+        ring_write(yielding.ring);
+        assert_int_equal(oct_ring_read(pictures, 0, &slot), OCT_OK);
+        oct_ring_release(pictures);
+        if (oct_ring_read(results, 0, &slot) == OCT_OK)
+            oct_ring_release(results);
+    }
+    assert_true(oct_ring_behind(yielding.reader) + oct_ring_skipped(yielding.reader) <=
+                oct_ring_published(yielding.ring));
+    assert_true(oct_ring_done_below(yielding.ring) <= oct_ring_published(yielding.ring));
+    oct_ring_published(yielding.results);
+}
+
+static void a_thread_that_is_stopped_anywhere_holds_up_nobody(void **state)
+{
+    (void)state;
+    const struct sigaction action = {.sa_handler = stop_here};
+    assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
+    assert_int_equal(pipe(yielding.let_go), 0);
+    yielding.ring = open_ring(5, 8);
+    yielding.results = open_ring(5, 8);
+    yielding.reader = add_reader(yielding.ring, false, 2);
+    struct oct_ring_reader *pictures = add_reader(yielding.ring, true, 0);
+    struct oct_ring_reader *results = add_reader(yielding.results, false, 2);
+    assert_true(oct_ring_reader_wakes(results, pictures));
+    pthread_t thread = go(read_and_write_all_the_while, NULL);
+    for (unsigned round = 1; round <= 500; round++) {
+        assert_int_equal(pthread_kill(thread, SIGUSR2), 0);
+        wait_for_count(&yielding.n_stopped, round);
+        go_on(pictures, results);
+        assert_int_equal(write(yielding.let_go[1], "", 1), 1);
+        wait_for_count(&yielding.n_gone_on, round);
+    }
+    atomic_store(&yielding.ends, true);
+    join(thread);
+    close(yielding.let_go[0]);
+    close(yielding.let_go[1]);
+    oct_ring_destroy(yielding.results);
+    oct_ring_destroy(yielding.ring);
 }
 
 #define WORDS 600 /* of a slot: more than a page, so that a torn one shows */
@@ -271,14 +358,16 @@ static void *read_all(void *argument)
         if (e == OCT_OK) {
             s->wrong += slot < expected;
             expected = slot + 1;
-            s->wrong += count_wrong(oct_ring_payload(s->ring, slot), slot);
+            s->wrong += count_wrong(oct_ring_held(r->reader), slot);
             held[n_held++] = slot;
             r->n_read++;
         }
         if (dice_below(&dice, 64) == 0)
             sleep_us(200); /* falls behind */
         if (n_held && (e || n_held >= r->most_held)) {
-            s->wrong += count_wrong(oct_ring_payload(s->ring, held[0]), held[0]);
+            s->wrong += count_wrong(r->most_held > 1 ? oct_ring_payload(s->ring, held[0])
+                                                     : oct_ring_held(r->reader),
+                                    held[0]);
             memmove(held, held + 1, --n_held * sizeof(held[0]));
             oct_ring_release(r->reader);
         }
@@ -298,7 +387,7 @@ static void *visit(void *argument)
         for (uint32_t n = dice_below(&dice, 20); reader && n > 0; n--) {
             if (oct_ring_read(reader, 100, &slot))
                 continue;
-            s->wrong += count_wrong(oct_ring_payload(s->ring, slot), slot);
+            s->wrong += count_wrong(oct_ring_held(reader), slot);
             if (n > 1)
                 oct_ring_release(reader); /* the last stays held when it goes */
         }
@@ -316,7 +405,7 @@ static void stress(unsigned n_slots)
         readers[i] = (struct stress_reader){
             .stress = &s,
             .reader = add_reader(s.ring, i < 2, i == 2 ? 1 : n_slots),
-            .most_held = 1 + i % 2,
+            .most_held = i == 1 ? 2 : 1,
             .seed = 100 + i,
         };
     for (unsigned i = 0; i < 4; i++)
@@ -350,6 +439,7 @@ static void no_slot_changes_under_anyone_in_a_larger_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thread_that_is_stopped_anywhere_holds_up_nobody),
         cmocka_unit_test(wake_publish_and_close_end_the_wait_of_a_reader),
         cmocka_unit_test(what_another_ring_publishes_and_its_end_wake_a_reader),
         cmocka_unit_test(a_reader_wakes_the_last_it_was_told_of_as_long_as_both_are_there),

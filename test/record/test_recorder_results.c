@@ -191,7 +191,6 @@ static void a_result_of_a_bscan_that_never_comes_blocks_nothing(void **state)
 static void *analyse(void *argument)
 {
     struct scene *s = argument;
-    struct oct_ring *images = s->rig.images;
     struct oct_ring_reader *reader = s->stage_reader;
     uint64_t slot;
     for (;;) {
@@ -200,7 +199,7 @@ static void *analyse(void *argument)
             break;
         if (e)
             continue;
-        uint64_t number = oct_image_slot(images, slot)->info.number;
+        uint64_t number = oct_image_held(reader)->info.number;
         oct_ring_release(reader);
         for (unsigned i = 0; i < N_SOURCES; i++)
             deal(s, i, number);

@@ -19,12 +19,12 @@ void ring_expect_full(struct oct_ring *ring)
     assert_int_equal(slot, 77);
 }
 
-void ring_expect_slot(struct oct_ring *ring, struct oct_ring_reader *reader, uint64_t wanted)
+void ring_expect_slot(struct oct_ring_reader *reader, uint64_t wanted)
 {
     uint64_t slot, content;
     assert_int_equal(oct_ring_read(reader, 0, &slot), OCT_OK);
     assert_int_equal(slot, wanted);
-    memcpy(&content, oct_ring_payload(ring, slot), sizeof(content));
+    memcpy(&content, oct_ring_held(reader), sizeof(content));
     assert_int_equal(content, wanted);
 }
 

@@ -9,7 +9,7 @@
 
 void ring_write(struct oct_ring *ring); /* the next slot, at once */
 void ring_expect_full(struct oct_ring *ring);
-void ring_expect_slot(struct oct_ring *ring, struct oct_ring_reader *reader, uint64_t wanted);
+void ring_expect_slot(struct oct_ring_reader *reader, uint64_t wanted);
 void ring_expect_nothing(struct oct_ring_reader *reader, enum oct_err why);
 
 #endif

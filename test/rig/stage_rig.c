@@ -133,7 +133,7 @@ static void *run_sink(void *argument)
             oct_stage_count(*s->stage, &c);
             s->n_uncounted += c.results <= s->n;
         }
-        const struct oct_image_frame *frame = oct_image_slot(s->ring, slot);
+        const struct oct_image_frame *frame = oct_image_held(s->reader);
         uint64_t took_ns = oct_clock_ns() - frame->info.arrival_ns;
         s->longest_ns = took_ns > s->longest_ns ? took_ns : s->longest_ns;
         s->number[s->n % 4096] = frame->info.number;

@@ -47,10 +47,9 @@ static enum oct_err report_beside(const struct oct_bench_beside_found *found,
 static enum oct_err bench_beside(const struct oct_config *config, double seconds,
                                  struct oct_bench_rows *rows, struct oct_error *err)
 {
-    const struct oct_bench_beside beside = {.rate_hz = RATE_HZ,
-                                            .topic = "average",
-                                            .key = "average.bscans",
-                                            .values = {"1", N_AVERAGED}};
+    const struct oct_bench_setting settings[] = {{"average.bscans", {"1", N_AVERAGED}}, {NULL}};
+    const struct oct_bench_beside beside = {
+        .rate_hz = RATE_HZ, .topic = "average", .settings = settings};
     struct oct_bench_beside_found found;
     struct oct_config c = *config;
     c.average.min_score = -1;

@@ -50,10 +50,9 @@ static enum oct_err report(const struct oct_bench_beside_found *found, const cha
 static enum oct_err bench_source(const struct oct_config *config, const char *source,
                                  double seconds, struct oct_bench_rows *rows, struct oct_error *err)
 {
-    const struct oct_bench_beside beside = {.rate_hz = BSCANS_A_SECOND * config->scan.lines,
-                                            .topic = "cells",
-                                            .key = "cells.enabled",
-                                            .values = {"no", "yes"}};
+    const struct oct_bench_setting settings[] = {{"cells.enabled", {"no", "yes"}}, {NULL}};
+    const struct oct_bench_beside beside = {
+        .rate_hz = BSCANS_A_SECOND * config->scan.lines, .topic = "cells", .settings = settings};
     struct oct_bench_beside_found found;
     struct oct_config c = *config;
     enum oct_err e = oct_config_set(&c, "analysis.run", "enface,quality,cells", "bench", err);

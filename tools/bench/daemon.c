@@ -1,9 +1,11 @@
 /* The whole daemon, as a process of its own: from the last line in to the picture out beside the
  * time that the B-scan takes to compute, and from its start to its first picture beside the time
  * that FFTW takes to plan with the wisdom kept. */
+#include "analysis/analyses.h"
 #include "config/apply.h"
 #include "kernels/recon/fft.h"
 #include "pipeline/base/clock.h"
+#include "tools/bench/beside.h"
 #include "tools/bench/part.h"
 #include "tools/bench/rig.h"
 
@@ -101,6 +103,65 @@ static enum oct_err report_latency(struct oct_bench_rig *r, const struct delays 
     return OCT_OK;
 }
 
+/* ---- beside everything ---- */
+
+#define BESIDE_RATE_HZ 20000.0
+#define BESIDE_RATIO 1.2
+
+static void report_beside(const struct oct_bench_beside_found *found, unsigned n_busy,
+                          struct oct_bench_rows *rows)
+{
+    const struct oct_bench_beside_way *without = &found->ways[0], *with = &found->ways[1];
+    struct oct_bench_row *row =
+        oct_bench_add(rows, "latency", "p99 without analyses", "us", BESIDE_RATIO);
+    row->less_is_better = true;
+    row->value = with->p99_us;
+    row->limit = without->p99_us;
+    snprintf(row->what, sizeof(row->what), "bscan p99 beside all, %u busy programs", n_busy);
+    snprintf(row->note, sizeof(row->note),
+             "p50 %.0f us, without %.0f; %llu pictures, %llu missing, %.0f dropped", with->p50_us,
+             without->p50_us, (unsigned long long)with->n_pictures,
+             (unsigned long long)with->n_missing, found->n_dropped);
+    row = oct_bench_add(rows, "latency", "p99 without analyses", "us", BESIDE_RATIO);
+    row->less_is_better = true;
+    row->value = with->reply_p99_us;
+    row->limit = without->reply_p99_us;
+    snprintf(row->what, sizeof(row->what), "status p99 beside all, %u busy programs", n_busy);
+    snprintf(row->note, sizeof(row->note),
+             "%llu replies, the slowest %.1f ms (without %llu, %.1f); %llu took 100 ms",
+             (unsigned long long)with->n_replies, with->reply_most_us * 1e-3,
+             (unsigned long long)without->n_replies, without->reply_most_us * 1e-3,
+             (unsigned long long)with->n_slow_replies);
+}
+
+/* All analyses at work, each at every B-scan, against none. */
+static enum oct_err bench_beside_all(const struct oct_config *config,
+                                     const struct oct_bench_options *options,
+                                     struct oct_bench_rows *rows, struct oct_error *err)
+{
+    char all[256];
+    oct_analysis_names(all, sizeof(all));
+    const struct oct_bench_setting settings[] = {{"analysis.run", {"", all}},
+                                                 {"cells.enabled", {"no", "yes"}},
+                                                 {"surfaces.enabled", {"no", "yes"}},
+                                                 {"rolloff.enabled", {"no", "yes"}},
+                                                 {"average.bscans", {"1", "16"}},
+                                                 {"surfaces.every", {"1", "1"}},
+                                                 {NULL}};
+    const struct oct_bench_beside beside = {.rate_hz = BESIDE_RATE_HZ,
+                                            .topic = "quality",
+                                            .settings = settings,
+                                            .restarts = true,
+                                            .n_busy = options->load ? oct_bench_n_cores() : 0};
+    struct oct_bench_beside_found found;
+    enum oct_err e = oct_bench_beside(config, &beside, options->seconds, &found, err);
+    if (e)
+        return e;
+    report_beside(&found, beside.n_busy, rows);
+    cJSON_Delete(found.status);
+    return OCT_OK;
+}
+
 enum oct_err oct_bench_latency(const struct oct_config *config,
                                const struct oct_bench_options *options, struct oct_bench_rows *rows,
                                struct oct_error *err)
@@ -109,6 +170,8 @@ enum oct_err oct_bench_latency(const struct oct_config *config,
     struct delays d = {0};
     char depth[24];
     double rate = 0, alone_us = 0;
+    if (options->beside)
+        return bench_beside_all(config, options, rows, err);
     enum oct_err e = oct_bench_engine(config, 0, 0, options->seconds, &rate, &alone_us, err);
     if (e)
         return e;

@@ -33,6 +33,8 @@ struct oct_bench_options {
     double seconds;        /* about, for each figure */
     double recorder_bytes; /* to write */
     const char *directory; /* where */
+    const char *beside;    /* latency: "all" analyses, against none; NULL: as it is otherwise */
+    bool load; /* latency: beside a program on each core that does nothing but compute */
 };
 
 /* Adds a row and fills it with the arguments. */

@@ -197,10 +197,9 @@ static enum oct_err report(const struct oct_bench_beside_found *found, const cha
 static enum oct_err bench_beside(const struct oct_config *config, const char *every, double seconds,
                                  struct oct_bench_rows *rows, struct oct_error *err)
 {
-    const struct oct_bench_beside beside = {.rate_hz = BSCANS_A_SECOND * config->scan.lines,
-                                            .topic = "surfaces",
-                                            .key = "surfaces.enabled",
-                                            .values = {"no", "yes"}};
+    const struct oct_bench_setting settings[] = {{"surfaces.enabled", {"no", "yes"}}, {NULL}};
+    const struct oct_bench_beside beside = {
+        .rate_hz = BSCANS_A_SECOND * config->scan.lines, .topic = "surfaces", .settings = settings};
     struct oct_bench_beside_found found;
     struct oct_config c = *config;
     enum oct_err e = oct_config_set(&c, "analysis.run", "enface,quality,surfaces", "bench", err);
