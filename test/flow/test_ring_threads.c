@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define WAIT_US UINT64_C(20000000)
+#define ROUNDS 6000u
 
 struct waiter {
     struct oct_ring *ring;
@@ -207,7 +208,7 @@ static void who_acquires_hears_of_what_another_publishes(void **state)
 /* A thread is stopped wherever it is, as one is that yields and gets no processor. */
 static struct {
     int let_go[2];
-    atomic_uint n_stopped, n_gone_on;
+    atomic_uint n_stopped, n_gone_on, n_wrong;
     struct oct_ring *ring; /* the reader's, and the one that it writes to */
     struct oct_ring_reader *reader;
     struct oct_ring *results;
@@ -226,11 +227,14 @@ static void stop_here(int number)
 /* As a stage: reads one ring, writes to another. Nearly all its time is spent in there. */
 static void *read_and_write_all_the_while(void *argument)
 {
-    uint64_t slot;
+    uint64_t slot, content;
     (void)argument;
     while (!atomic_load(&yielding.ends)) {
-        if (oct_ring_read(yielding.reader, 0, &slot) == OCT_OK)
+        if (oct_ring_read(yielding.reader, 0, &slot) == OCT_OK) {
+            memcpy(&content, oct_ring_held(yielding.reader), sizeof(content));
+            atomic_fetch_add(&yielding.n_wrong, content != slot);
             oct_ring_release(yielding.reader);
+        }
         if (oct_ring_acquire(yielding.results, 0, &slot) == OCT_OK)
             oct_ring_publish(yielding.results);
     }
@@ -243,15 +247,32 @@ static void wait_for_count(atomic_uint *count, unsigned wanted)
         sleep_us(10);
 }
 
+static void *stop_now_and_then(void *thread)
+{
+    struct dice dice = {41};
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        sleep_us(dice_below(&dice, 100));
+        pthread_kill(*(pthread_t *)thread, SIGUSR2);
+        wait_for_count(&yielding.n_gone_on, round);
+    }
+    return NULL;
+}
+
+static void write_and_read(struct oct_ring_reader *pictures)
+{
+    uint64_t slot;
+    ring_write(yielding.ring);
+    assert_int_equal(oct_ring_read(pictures, 0, &slot), OCT_OK);
+    oct_ring_release(pictures);
+}
+
 /* What publisher, recorder and status do meanwhile. A lock that the stopped thread holds would keep
  * them here for ever. */
 static void go_on(struct oct_ring_reader *pictures, struct oct_ring_reader *results)
 {
     uint64_t slot;
     for (unsigned i = 0; i < 20; i++) {
-        ring_write(yielding.ring);
-        assert_int_equal(oct_ring_read(pictures, 0, &slot), OCT_OK);
-        oct_ring_release(pictures);
+        write_and_read(pictures);
         if (oct_ring_read(results, 0, &slot) == OCT_OK)
             oct_ring_release(results);
     }
@@ -273,16 +294,22 @@ static void a_thread_that_is_stopped_anywhere_holds_up_nobody(void **state)
     struct oct_ring_reader *pictures = add_reader(yielding.ring, true, 0);
     struct oct_ring_reader *results = add_reader(yielding.results, false, 2);
     assert_true(oct_ring_reader_wakes(results, pictures));
+    alarm(300); /* ends what waits for ever */
     pthread_t thread = go(read_and_write_all_the_while, NULL);
-    for (unsigned round = 1; round <= 500; round++) {
-        assert_int_equal(pthread_kill(thread, SIGUSR2), 0);
-        wait_for_count(&yielding.n_stopped, round);
+    pthread_t stopper = go(stop_now_and_then, &thread);
+    for (unsigned round = 1; round <= ROUNDS;) {
+        write_and_read(pictures);
+        if (atomic_load(&yielding.n_stopped) < round)
+            continue;
         go_on(pictures, results);
         assert_int_equal(write(yielding.let_go[1], "", 1), 1);
-        wait_for_count(&yielding.n_gone_on, round);
+        round++;
     }
+    join(stopper);
+    alarm(0);
     atomic_store(&yielding.ends, true);
     join(thread);
+    assert_int_equal(yielding.n_wrong, 0);
     close(yielding.let_go[0]);
     close(yielding.let_go[1]);
     oct_ring_destroy(yielding.results);

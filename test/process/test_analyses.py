@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Analyses beside the stream, in a real octd: topics, datasets, status, settings, and those that
 misbehave (test/daemon/octd_misbehaving.c)."""
+import contextlib
+import ctypes
 import glob
 import h5py
 import math
@@ -262,6 +264,99 @@ def none_may_run():
         assert status["analysis"] == [], status["analysis"]
         with h5py.File(glob.glob(daemon.records + "/*.h5")[0]) as file:
             assert "analysis" not in file
+
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
+def yielding_threads(pid):
+    """Threads of SCHED_IDLE: {name: [thread, ...]}."""
+    found = {}
+    for thread in map(int, os.listdir(f"/proc/{pid}/task")):
+        if os.sched_getscheduler(thread) == os.SCHED_IDLE:
+            name = open(f"/proc/{pid}/task/{thread}/comm").read().strip()
+            found.setdefault(name, []).append(thread)
+    return found
+
+
+@contextlib.contextmanager
+def stopped(threads):
+    """Each thread where it is, as if it had no processor."""
+    def ptrace(request, thread):
+        if LIBC.ptrace(request, thread, None, None):
+            raise Skip(f"ptrace: {os.strerror(ctypes.get_errno())}")
+    for thread in threads:
+        ptrace(PTRACE_SEIZE, thread)
+        ptrace(PTRACE_INTERRUPT, thread)
+        os.waitpid(thread, 0x40000000)  # __WALL
+    yield
+    for thread in threads:
+        ptrace(PTRACE_DETACH, thread)
+
+
+@case
+def nobody_waits_for_analyses_that_get_no_processor():
+    """all threads of analyses stopped wherever they are: pictures, replies, recordings go on"""
+    everything = settings(cells=dict(enabled="yes"), surfaces=dict(enabled="yes"),
+                          rolloff=dict(enabled="yes"), average=dict(bscans=16))
+    with Daemon(*BASE, *everything) as daemon:
+        pictures, sender, at = daemon.subscriber(), Sender(daemon, 1), 0
+
+        def go_on(n):
+            nonlocal at
+            for _ in range(n):
+                before = daemon.status()["bscans_done"]
+                sender.send(LINES[at * M % len(LINES):][:M], at * M, flags=at == 0)
+                at += 1
+                assert receive(pictures)[1]["frame_num"] == at - 1
+            assert daemon.status()["bscans_done"] > before
+
+        go_on(5)
+        threads = yielding_threads(daemon.process.pid)
+        names = {"octd-enface", "octd-quality", "octd-surfaces", "octd-slab",
+                 "octd-average", "octd-rolloff", "octd-analysis"}
+        assert names <= set(threads), threads
+        threads = sum(threads.values(), [])
+        for _ in range(60 if LONG else 25):
+            with stopped(threads):
+                go_on(8)
+            go_on(2)
+        assert daemon.ask("record", action="start")["ok"]
+        with stopped(threads):
+            go_on(3 * V + 40)  # more than any ring holds
+            assert daemon.ask("record", action="stop")["ok"]
+            status = daemon.wait(lambda s: not s["record"]["active"])
+        files = sorted(glob.glob(daemon.records + "/*.h5"))
+        assert len(files) >= 3 and status["bscans_unsaved"] == 0, (files, status["record_account"])
+        assert sum(status["bscans_dropped"].values()) == 0, status["bscans_dropped"]
+        assert status["bscans_not_published"] == 0, status
+
+
+@case
+def an_analysis_that_does_not_follow_is_named_once():
+    """status, degraded, the metrics' words and one line of the log, until it follows again"""
+    with Daemon(*BASE, *settings(analysis=dict(run="quality"))) as daemon:
+        sender, pictures = Sender(daemon, 1), daemon.subscriber()
+        in_step(daemon, sender, V, names=("quality",))
+        daemon.wait(lambda s: analyses(s)["quality"]["late_share"] == 0)
+        assert "analysis_late" not in daemon.status()["degraded"]
+        threads = sum(yielding_threads(daemon.process.pid).values(), [])
+        at = V
+        for _ in range(3):
+            with stopped(threads):
+                for _ in range(64):
+                    sender.send(LINES[at * M % len(LINES):][:M], at * M)
+                    at += 1
+                    receive(pictures)
+            late = daemon.wait(lambda s: "analysis_late" in s["degraded"])
+            quality = analyses(late)["quality"]
+            assert quality["late"] and 0.1 < quality["late_share"] <= 1, quality
+            daemon.wait(lambda s: "analysis_late" not in s["degraded"])
+        assert len(re.findall("analysis quality does not follow: it skips", daemon.log())) == 1
+        code, table, err = run("octctl", "status", *daemon.common)
+        assert code == 0 and "does not follow" not in table, table
 
 
 main()
