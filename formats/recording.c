@@ -1,5 +1,6 @@
 #include "formats/recording.h"
 
+#include "formats/contents.h"
 #include "formats/plain.h"
 #include "formats/spool.h"
 
@@ -248,6 +249,22 @@ static enum oct_err by_name(const struct oct_recording *r, enum oct_err e, struc
     return e;
 }
 
+/* Results of octctl are spectra only where the user says which dataset of them is. */
+static enum oct_err refuse_result(const struct oct_recording *r,
+                                  const struct oct_input_probe *probe,
+                                  const struct oct_input_wish *wish, struct oct_error *err)
+{
+    struct oct_contents contents;
+    enum oct_err e = OCT_OK;
+    if (!probe->arrays || wish->dataset[0])
+        return OCT_OK;
+    if (oct_contents_look(&contents, r->path, NULL) == OCT_OK && contents.is_result)
+        e = oct_fail(err, OCT_E_FORMAT, "%s: no recording, but %s: it holds no spectra", r->name,
+                     contents.words);
+    oct_contents_finish(&contents);
+    return e;
+}
+
 static enum oct_err open_file(struct oct_recording *r, struct oct_config *config,
                               const volatile sig_atomic_t *cancel, struct oct_error *err)
 {
@@ -263,6 +280,8 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
         ;
     else if (is_volume(&probe, &wish))
         code = open_volume(r, config, err);
+    else if ((code = refuse_result(r, &probe, &wish, err)) != OCT_OK)
+        ;
     else if ((r->ops = oct_input_find(&probe)) != NULL)
         code = open_input(r, &probe, &wish, config, err);
     else

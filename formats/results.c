@@ -91,8 +91,8 @@ static void note_failure(struct oct_results *r, const char *what)
     note(r, what, &reason);
 }
 
-enum oct_err oct_results_create(struct oct_results **results, const char *path, bool force,
-                                struct oct_error *err)
+enum oct_err oct_results_create(struct oct_results **results, const char *path, const char *kind,
+                                bool force, struct oct_error *err)
 {
     *results = NULL;
     struct oct_results *r = calloc(1, sizeof(*r));
@@ -109,6 +109,7 @@ enum oct_err oct_results_create(struct oct_results **results, const char *path, 
         note_failure(r, "its beginning");
     oct_hdf5_unlock();
     oct_results_text(r, NULL, "software", "octd " OCT_VERSION);
+    oct_results_text(r, NULL, "kind", kind);
     if (r->failure.code) {
         e = oct_results_error(r, err);
         oct_results_discard(r);

@@ -29,10 +29,10 @@ enum oct_results_type {
 
 struct oct_results;
 
-/* Creates the file with the attribute software. *results is NULL on error; errors as those of
- * oct_whole_file_init. */
-enum oct_err oct_results_create(struct oct_results **results, const char *path, bool force,
-                                struct oct_error *err);
+/* Creates the file with the attributes software and kind, what it is: a name that contents.c has in
+ * words ("layers"). *results is NULL on error; errors as those of oct_whole_file_init. */
+enum oct_err oct_results_create(struct oct_results **results, const char *path, const char *kind,
+                                bool force, struct oct_error *err);
 
 /* A copy of the results at `path`, to which a group ("/tracks") is added; publish puts it in their
  * place. replace: the group may be there already, and is left out of the copy. OCT_E_IO: no such

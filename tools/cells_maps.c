@@ -97,7 +97,7 @@ enum oct_err oct_cells_maps_create(struct oct_cells_maps **maps, const char *pat
     oct_cells_film_grid(film, &m->grid);
     enum oct_err e = make_memory(m, film, err);
     if (!e)
-        e = oct_results_create(&m->results, path, force, err);
+        e = oct_results_create(&m->results, path, "cell-scores", force, err);
     if (!e)
         e = open_waiting(m, err);
     if (e) {

@@ -175,7 +175,7 @@ enum oct_err oct_cells_report_h5(void *context, const char *path, bool force, st
 {
     const struct oct_cells_report *report = context;
     struct oct_results *results;
-    const enum oct_err e = oct_results_create(&results, path, force, err);
+    const enum oct_err e = oct_results_create(&results, path, "cells", force, err);
     if (e)
         return e;
     oct_outputs_source(results, report->inputs, report->n_inputs);

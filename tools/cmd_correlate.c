@@ -156,7 +156,8 @@ static enum oct_err create_results(struct job *job, struct oct_error *err)
     struct datasets *d = &job->datasets;
     if (!job->out)
         return OCT_OK;
-    enum oct_err e = oct_results_create(&job->results, job->out, job->given.force, err);
+    enum oct_err e =
+        oct_results_create(&job->results, job->out, "correlation", job->given.force, err);
     if (e)
         return e;
     struct oct_results *r = job->results;

@@ -1,4 +1,5 @@
-/* info: what a recording or a volume holds. */
+/* info: what a recording, a volume or a file of results holds. */
+#include "formats/contents.h"
 #include "formats/recording.h"
 #include "formats/spool.h"
 #include "tools/commands.h"
@@ -9,19 +10,25 @@
 #include <stdio.h>
 #include <string.h>
 
-static void describe_dataset(cJSON *list, const struct oct_volume_dataset *d)
+static cJSON *describe_shape(cJSON *list, const char *name, const uint64_t *dims, unsigned rank)
 {
     cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "name", d->name);
+    cJSON_AddStringToObject(o, "name", name);
     cJSON *shape = cJSON_AddArrayToObject(o, "shape");
-    for (unsigned i = 0; i < d->rank; i++)
-        cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)d->dims[i]));
+    for (unsigned i = 0; i < rank; i++)
+        cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)dims[i]));
+    cJSON_AddItemToArray(list, o);
+    return o;
+}
+
+static void describe_dataset(cJSON *list, const struct oct_volume_dataset *d)
+{
+    cJSON *o = describe_shape(list, d->name, d->dims, d->rank);
     cJSON_AddStringToObject(o, "sample", d->type == OCT_SAMPLE_F32 ? "f32" : "u8");
     cJSON_AddStringToObject(o, "quantity", d->quantity);
     cJSON_AddStringToObject(o, "unit", d->unit);
     cJSON_AddBoolToObject(o, "of_volume", d->of_volume);
     cJSON_AddNumberToObject(o, "valid", d->n_valid);
-    cJSON_AddItemToArray(list, o);
 }
 
 /* The results of analyses, if the file has any. */
@@ -39,14 +46,18 @@ static enum oct_err describe_datasets(cJSON *o, struct oct_volume_reader *reader
     return OCT_OK;
 }
 
+static void add_number_or_null(cJSON *list, double value)
+{
+    cJSON_AddItemToArray(list, isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
+}
+
 /* "spacing_um": from B-scan to B-scan, A-line to A-line, depth pixel to depth pixel; null: the file
  * does not say. */
 static void describe_spacing(cJSON *o, const struct oct_volume_facts *f)
 {
     cJSON *list = cJSON_AddArrayToObject(o, "spacing_um");
     for (unsigned i = 0; i < (f->depth > 0 ? 3 : 2); i++)
-        cJSON_AddItemToArray(list, isfinite(f->spacing_um[i]) ? cJSON_CreateNumber(f->spacing_um[i])
-                                                              : cJSON_CreateNull());
+        add_number_or_null(list, f->spacing_um[i]);
 }
 
 /* Both describe functions add the facts to one JSON object, which is printed as it is or as a
@@ -101,6 +112,45 @@ static void add_text(cJSON *o, const char *key, const char *text)
 {
     if (text[0])
         cJSON_AddStringToObject(o, key, text);
+}
+
+static void describe_entry(cJSON *list, const struct oct_volume_array_entry *e, bool is_shown)
+{
+    char sample[16];
+    cJSON *o = describe_shape(list, e->name.text, e->dims, e->rank);
+    snprintf(sample, sizeof(sample), "%c%u",
+             e->is_float    ? 'f'
+             : e->is_signed ? 'i'
+                            : 'u',
+             8 * e->value_bytes);
+    cJSON_AddStringToObject(o, "sample", sample);
+    cJSON_AddStringToObject(o, "unit", e->unit);
+    cJSON_AddBoolToObject(o, "picture", is_shown);
+    cJSON *axes = cJSON_AddArrayToObject(o, "axes");
+    cJSON *um = cJSON_AddArrayToObject(o, "spacing_um");
+    for (unsigned i = 0; i < e->rank; i++) {
+        cJSON_AddItemToArray(axes, cJSON_CreateString(e->axes[i]));
+        add_number_or_null(um, e->spacing_um[i]);
+    }
+}
+
+/* What octctl's analyses wrote. */
+static void describe_result(cJSON *o, const struct oct_contents *c)
+{
+    cJSON_AddStringToObject(o, "format", "result");
+    cJSON_AddStringToObject(o, "kind", c->kind);
+    cJSON_AddStringToObject(o, "is", c->words);
+    cJSON_AddStringToObject(o, "software", c->root.software);
+    cJSON *from = cJSON_AddArrayToObject(o, "source");
+    for (const char *at = c->root.source, *end; at && at[0]; at = end + (end[0] != '\0')) {
+        char line[1024];
+        end = at + strcspn(at, "\n");
+        snprintf(line, sizeof(line), "%.*s", (int)(end - at), at);
+        cJSON_AddItemToArray(from, cJSON_CreateString(line));
+    }
+    cJSON *list = cJSON_AddArrayToObject(o, "datasets");
+    for (unsigned i = 0; i < c->n; i++)
+        describe_entry(list, &c->datasets[i], i < c->n_shown);
 }
 
 /* What a file of another program says beside its geometry. */
@@ -258,8 +308,55 @@ static void print_datasets(const cJSON *o)
     }
 }
 
+/* "dataset            /thickness_um [24][64] f32, um; bscan 2.5 um, line 2.5 um" */
+static void print_entry(const cJSON *d)
+{
+    const cJSON *axis, *extent, *um = cJSON_GetObjectItemCaseSensitive(d, "spacing_um");
+    const char *unit = text_of(d, "unit"), *between = "; ";
+    printf("%-18s %s ", "dataset", text_of(d, "name"));
+    cJSON_ArrayForEach(extent, cJSON_GetObjectItemCaseSensitive(d, "shape"))
+    {
+        printf("[%.0f]", cJSON_GetNumberValue(extent));
+    }
+    printf(" %s%s%s", text_of(d, "sample"), unit[0] ? ", " : "", unit);
+    um = um->child;
+    cJSON_ArrayForEach(axis, cJSON_GetObjectItemCaseSensitive(d, "axes"))
+    {
+        if (axis->valuestring[0])
+            printf("%s%s", between, axis->valuestring);
+        if (axis->valuestring[0] && cJSON_IsNumber(um))
+            printf(" %.4g um", um->valuedouble);
+        between = axis->valuestring[0] ? ", " : between;
+        um = um->next;
+    }
+    putchar('\n');
+}
+
+static void print_result(const cJSON *o)
+{
+    const cJSON *source = cJSON_GetObjectItemCaseSensitive(o, "source");
+    const int n = cJSON_GetArraySize(source);
+    const cJSON *d;
+    printf("%-18s %s\n%-18s %s\n%-18s %s\n", "file", text_of(o, "file"), "is", text_of(o, "is"),
+           "software", text_of(o, "software"));
+    if (n > 0)
+        printf("%-18s %s", "made of", cJSON_GetArrayItem(source, 0)->valuestring);
+    if (n > 1)
+        printf(" and %d more", n - 1);
+    if (n > 0)
+        putchar('\n');
+    cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(o, "datasets"))
+    {
+        print_entry(d);
+    }
+}
+
 static int print_facts(const char *name, const cJSON *o, bool json)
 {
+    if (!json && strcmp(text_of(o, "format"), "result") == 0) {
+        print_result(o);
+        return 0;
+    }
     if (!json) {
         print_table(o);
         print_datasets(o);
@@ -282,10 +379,19 @@ static const struct oct_option options[] = {
     {NULL},
 };
 
-/* A volume is read from `path`, others from `name`. */
+/* A volume is read from `path`, others from `name`. A file of results is not asked what it is where
+ * the user calls one of its datasets spectra. */
 static enum oct_err describe(cJSON *o, const char *path, const char *name,
                              struct oct_config *config, struct oct_error *err)
 {
+    struct oct_contents contents = {.kind = ""};
+    const bool is_result = config->file.dataset[0] == '\0' && oct_recording_is_volume(path) &&
+                           oct_contents_look(&contents, path, NULL) == OCT_OK && contents.is_result;
+    if (is_result)
+        describe_result(o, &contents);
+    oct_contents_finish(&contents);
+    if (is_result)
+        return OCT_OK;
     return oct_recording_is_our_volume(path, config) ? describe_volume(o, path, err)
                                                      : describe_samples(o, name, config, err);
 }
@@ -316,7 +422,7 @@ static int run(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_info = {
     .name = "info",
     .usage = "FILE [--json]",
-    .help = "what a recording or volume holds",
+    .help = "what a recording, a volume or a file of results holds",
     .options = options,
     .n_least = 1,
     .n_most = 1,

@@ -187,7 +187,7 @@ static int work(struct job *job, const char *out)
     e = e ? e : oct_workers_create(&run->workers, 0, &err);
     e = e ? e : oct_volumes_run_begin(run, &err);
     e = e ? e : oct_outputs_begin(&job->outputs, job->files, job->n_files, job->given.force, &err);
-    e = e ? e : oct_results_create(&job->report.h5, out, job->given.force, &err);
+    e = e ? e : oct_results_create(&job->report.h5, out, "volumes", job->given.force, &err);
     e = e ? e : oct_volumes_run_all(run, &err);
     e = e ? e : publish(job, &err);
     oct_results_discard(job->report.h5);

@@ -114,7 +114,7 @@ enum oct_err oct_cones_report_h5(void *context, const char *path, bool force, st
     if (!memory)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     double *row[3] = {memory, memory + n_row, memory + 2 * n_row};
-    enum oct_err e = oct_results_create(&r, path, force, err);
+    enum oct_err e = oct_results_create(&r, path, "cones", force, err);
     if (e) {
         free(memory);
         return e;
@@ -127,6 +127,11 @@ enum oct_err oct_cones_report_h5(void *context, const char *path, bool force, st
     d.spacing = oct_results_dataset(r, "/cones/spacing_px", OCT_RESULTS_F64, 3, dims, "px");
     d.density = oct_results_dataset(r, "/cones/cells_per_mm2", OCT_RESULTS_F64, 3, dims, "1/mm^2");
     d.strength = oct_results_dataset(r, "/cones/strength", OCT_RESULTS_F64, 3, dims, NULL);
+    const double step_um = report->step * report->frames[0].um;
+    const unsigned maps[3] = {d.spacing, d.density, d.strength};
+    for (unsigned i = 0; i < 3; i++)
+        oct_results_axes(r, maps[i], (const char *const[3]){"frame", "row", "column"},
+                         (const double[3]){NAN, step_um, step_um});
     d.time_ns = oct_results_dataset(r, "/frames/time_ns", OCT_RESULTS_U64, 1, dims, "ns");
     d.number = oct_results_dataset(r, "/frames/number", OCT_RESULTS_U64, 1, dims, NULL);
     for (uint64_t i = 0; i < report->n; i++)

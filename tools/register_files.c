@@ -315,7 +315,7 @@ static enum oct_err write_results(struct writer *w, struct oct_error *err)
     enum oct_err e = OCT_OK;
     bool averages = !r->options.shifts_only;
     if (r->out)
-        e = oct_results_create(&w->results, r->out, r->options.force, err);
+        e = oct_results_create(&w->results, r->out, "frames", r->options.force, err);
     if (!e && averages)
         e = make_average(w, err);
     if (e || !w->results)

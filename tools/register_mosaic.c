@@ -255,7 +255,7 @@ static enum oct_err write_all(struct job *job, struct oct_error *err)
     enum oct_err e = OCT_OK;
 
     if (job->r->out)
-        e = oct_results_create(&job->results, job->r->out, job->r->options.force, err);
+        e = oct_results_create(&job->results, job->r->out, "mosaic", job->r->options.force, err);
     if (!e && job->results)
         write_results(job);
     const struct oct_register_writers writers = {write_csv,  write_png,     NULL,

@@ -423,7 +423,7 @@ static enum oct_err write_all(struct job *job, struct oct_error *err)
     enum oct_err e = OCT_OK;
 
     if (job->r->out)
-        e = oct_results_create(&job->results, job->r->out, job->r->options.force, err);
+        e = oct_results_create(&job->results, job->r->out, "volume", job->r->options.force, err);
     e = e ? e : write_volume(job, err);
     if (!e && job->results)
         write_rows(job);

@@ -191,7 +191,7 @@ enum oct_err oct_surfaces_report_h5(void *report, const char *path, bool force,
 {
     const struct oct_surfaces_run *run = ((const struct oct_surfaces_report *)report)->run;
     struct oct_results *f;
-    const enum oct_err e = oct_results_create(&f, path, force, err);
+    const enum oct_err e = oct_results_create(&f, path, "layers", force, err);
     if (e)
         return e;
     write_layers(f, run);

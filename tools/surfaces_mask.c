@@ -182,7 +182,7 @@ enum oct_err oct_surfaces_mask_h5(void *context, const char *path, bool force,
     uint8_t *tissue = malloc((size_t)mask->dims[1] * mask->dims[2]);
     if (!tissue)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    const enum oct_err e = oct_results_create(&f, path, force, err);
+    const enum oct_err e = oct_results_create(&f, path, "mask", force, err);
     if (e) {
         free(tissue);
         return e;

@@ -113,7 +113,7 @@ static enum oct_err write_phi(const struct box *box, const double um[3],
     const float *const volumes[2] = {box->before, box->phi};
     const uint64_t dims[3] = {box->dims[0], box->dims[1], box->dims[2]};
     struct oct_results *f;
-    const enum oct_err e = oct_results_create(&f, path, force, err);
+    const enum oct_err e = oct_results_create(&f, path, "level-set", force, err);
     if (e)
         return e;
     for (unsigned i = 0; i < 2; i++) {

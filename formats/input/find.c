@@ -49,7 +49,8 @@ static enum oct_err list_arrays(struct oct_input_probe *probe, struct oct_error 
     probe->arrays = calloc(MOST_ARRAYS, sizeof(*probe->arrays));
     if (!probe->arrays)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", probe->name);
-    if (oct_volume_array_entries(probe->path, probe->arrays, MOST_ARRAYS, &probe->n_arrays, NULL)) {
+    if (oct_volume_array_entries(probe->path, NULL, probe->arrays, MOST_ARRAYS, &probe->n_arrays,
+                                 NULL)) {
         oct_input_look_end(probe);
         probe->n_arrays = 0;
     }

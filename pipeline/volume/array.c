@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MOST_SOURCE_BYTES 65535u
 #define MOST_PROBED_BYTES ((uint64_t)64 << 20) /* rows that the child process unpacks */
 
 struct oct_volume_array {
@@ -67,22 +68,21 @@ static enum oct_err open_file(struct oct_volume_array *a, bool probed, struct oc
 }
 
 /* axis_names: as many texts of any length as there are axes. */
-static void read_axes(struct oct_volume_array *a)
+static void read_axes(const struct oct_hdf5_array *array, char axes[OCT_VOLUME_ARRAY_MAX_RANK][16])
 {
-    struct oct_volume_array_facts *f = &a->facts;
     char *texts[OCT_VOLUME_ARRAY_MAX_RANK] = {NULL};
-    if (H5Aexists(a->array.dataset, "axis_names") <= 0)
+    if (H5Aexists(array->dataset, "axis_names") <= 0)
         return;
-    const hid_t attribute = H5Aopen(a->array.dataset, "axis_names", H5P_DEFAULT);
+    const hid_t attribute = H5Aopen(array->dataset, "axis_names", H5P_DEFAULT);
     const hid_t type = attribute < 0 ? H5I_INVALID_HID : H5Aget_type(attribute);
     const hid_t space = attribute < 0 ? H5I_INVALID_HID : H5Aget_space(attribute);
     const hid_t memory = type < 0 ? H5I_INVALID_HID : H5Tget_native_type(type, H5T_DIR_DEFAULT);
     if (memory >= 0 && space >= 0 && H5Tis_variable_str(memory) > 0 &&
-        H5Sget_simple_extent_npoints(space) == (hssize_t)f->rank &&
+        H5Sget_simple_extent_npoints(space) == (hssize_t)array->rank &&
         H5Aread(attribute, memory, texts) >= 0) {
-        for (unsigned i = 0; i < f->rank; i++) {
-            snprintf(f->axes[i], sizeof(f->axes[i]), "%s", texts[i] ? texts[i] : "");
-            oct_hdf5_printable(f->axes[i]);
+        for (unsigned i = 0; i < array->rank; i++) {
+            snprintf(axes[i], sizeof(axes[i]), "%s", texts[i] ? texts[i] : "");
+            oct_hdf5_printable(axes[i]);
         }
         H5Dvlen_reclaim(memory, space, H5P_DEFAULT, texts);
     }
@@ -94,6 +94,15 @@ static void read_axes(struct oct_volume_array *a)
         H5Tclose(type);
     if (attribute >= 0)
         H5Aclose(attribute);
+}
+
+/* A text attribute as one line; "": there is none that fits. */
+static void read_line(hid_t object, const char *name, char *line, size_t line_bytes)
+{
+    char *text = oct_hdf5_text(object, name, line_bytes - 1);
+    snprintf(line, line_bytes, "%s", text ? text : "");
+    oct_hdf5_printable(line);
+    free(text);
 }
 
 /* Of a value as read_box gives it. */
@@ -169,11 +178,8 @@ static enum oct_err open_all(struct oct_volume_array *a, bool probed, struct oct
         f->dims[i] = a->array.dims[i];
     find_storage(a);
     oct_hdf5_spacing(a->array.dataset, f->spacing_um, f->rank);
-    char *unit = oct_hdf5_text(a->array.dataset, "units", 256);
-    snprintf(f->unit, sizeof(f->unit), "%s", unit ? unit : "");
-    oct_hdf5_printable(f->unit);
-    free(unit);
-    read_axes(a);
+    read_line(a->array.dataset, "units", f->unit, sizeof(f->unit));
+    read_axes(&a->array, f->axes);
     return OCT_OK;
 }
 
@@ -249,16 +255,33 @@ static void look(const char *name)
 
 struct list {
     const char *path;
-    unsigned rank; /* 0: any */
+    unsigned rank;                      /* 0: any */
+    struct oct_volume_array_root *root; /* NULL: not asked for */
     struct oct_volume_array_entry *entries;
     unsigned most, n;
 };
+
+static void describe(const struct oct_hdf5_array *array, struct oct_volume_array_entry *e)
+{
+    char class[32];
+    *e = (struct oct_volume_array_entry){.rank = array->rank,
+                                         .is_float = array->is_float,
+                                         .is_signed = array->is_signed,
+                                         .value_bytes = (unsigned)array->value_bytes};
+    memcpy(e->dims, array->dims, sizeof(e->dims));
+    read_line(array->dataset, "CLASS", class, sizeof(class));
+    e->is_scale = strcmp(class, "DIMENSION_SCALE") == 0;
+    oct_hdf5_spacing(array->dataset, e->spacing_um, e->rank);
+    read_line(array->dataset, "units", e->unit, sizeof(e->unit));
+    read_axes(array, e->axes);
+}
 
 /* H5Literate's, of every link below the root; soft and external ones are left out. */
 static herr_t take_name(hid_t root, const char *name, const H5L_info_t *link, void *context)
 {
     struct list *list = context;
     struct oct_hdf5_array array;
+    struct oct_volume_array_entry entry;
     struct oct_volume_array_name full;
     H5O_info_t object;
     const int length = snprintf(full.text, sizeof(full.text), "/%s", name);
@@ -269,17 +292,29 @@ static herr_t take_name(hid_t root, const char *name, const H5L_info_t *link, vo
         object.type != H5O_TYPE_DATASET)
         return 0;
     if (oct_hdf5_array_open(&array, root, list->path, full.text, 0, NULL) == OCT_OK &&
-        array.dataset >= 0 && (list->rank == 0 || array.rank == list->rank)) {
-        struct oct_volume_array_entry *e = &list->entries[list->n++];
-        *e = (struct oct_volume_array_entry){.name = full,
-                                             .rank = array.rank,
-                                             .is_float = array.is_float,
-                                             .is_signed = array.is_signed,
-                                             .value_bytes = (unsigned)array.value_bytes};
-        memcpy(e->dims, array.dims, sizeof(e->dims));
+        array.dataset >= 0) {
+        describe(&array, &entry); /* of all of them, in the child of the probe too */
+        entry.name = full;
+        if (list->rank == 0 || array.rank == list->rank)
+            list->entries[list->n++] = entry;
     }
     oct_hdf5_array_close(&array);
     return 0;
+}
+
+static void read_root(hid_t file, struct oct_volume_array_root *root)
+{
+    read_line(file, "software", root->software, sizeof(root->software));
+    read_line(file, "kind", root->kind, sizeof(root->kind));
+    root->source = oct_hdf5_text(file, "source", MOST_SOURCE_BYTES);
+    for (char *line = root->source, *end; line; line = end ? end + 1 : NULL) {
+        end = strchr(line, '\n');
+        if (end)
+            *end = '\0';
+        oct_hdf5_printable(line);
+        if (end)
+            *end = '\n';
+    }
 }
 
 /* Under the lock. */
@@ -289,6 +324,8 @@ static enum oct_err list_names(struct list *list, bool probed, struct oct_error 
     if (!a)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", list->path);
     enum oct_err e = open_file(a, probed, err);
+    if (e == OCT_OK && list->root)
+        read_root(a->file, list->root);
     if (e == OCT_OK && H5Lvisit(a->file, H5_INDEX_NAME, H5_ITER_INC, take_name, list) < 0)
         e = oct_fail(err, OCT_E_FORMAT, "%s: damaged HDF5 file: its datasets cannot be listed",
                      list->path);
@@ -300,15 +337,20 @@ static enum oct_err list_names(struct list *list, bool probed, struct oct_error 
 static void look_at_names(const char *path)
 {
     struct oct_volume_array_entry none;
+    struct oct_volume_array_root root;
     /* Of a rank that there is not, so that it goes on to the end. */
-    struct list all = {.path = path, .rank = OCT_HDF5_MAX_RANK + 1, .entries = &none, .most = 1};
+    struct list all = {
+        .path = path, .rank = OCT_HDF5_MAX_RANK + 1, .root = &root, .entries = &none, .most = 1};
     list_names(&all, true, NULL);
 }
 
-enum oct_err oct_volume_array_entries(const char *path, struct oct_volume_array_entry *entries,
-                                      unsigned most, unsigned *n, struct oct_error *err)
+enum oct_err oct_volume_array_entries(const char *path, struct oct_volume_array_root *root,
+                                      struct oct_volume_array_entry *entries, unsigned most,
+                                      unsigned *n, struct oct_error *err)
 {
-    struct list list = {.path = path, .entries = entries, .most = most};
+    struct list list = {.path = path, .root = root, .entries = entries, .most = most};
+    if (root)
+        *root = (struct oct_volume_array_root){.source = NULL};
     oct_hdf5_lock();
     const enum oct_err e = list_names(&list, false, err);
     oct_hdf5_unlock();

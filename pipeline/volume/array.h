@@ -49,11 +49,23 @@ struct oct_volume_array_entry {
     uint64_t dims[OCT_VOLUME_ARRAY_MAX_RANK];
     bool is_float, is_signed;
     unsigned value_bytes;
+    bool is_scale; /* of another's axis, not values */
+    /* As oct_volume_array_facts. */
+    double spacing_um[OCT_VOLUME_ARRAY_MAX_RANK];
+    char unit[32];
+    char axes[OCT_VOLUME_ARRAY_MAX_RANK][16];
 };
 
-/* The same list, of any rank, with what each is. */
-enum oct_err oct_volume_array_entries(const char *path, struct oct_volume_array_entry *entries,
-                                      unsigned most, unsigned *n, struct oct_error *err);
+/* Attributes of the file itself; "": it has none, or one longer than this. */
+struct oct_volume_array_root {
+    char software[64], kind[32];
+    char *source; /* the inputs, one a line; malloc'd, the caller frees it; NULL: none */
+};
+
+/* The same list, of any rank, with what each is. root: NULL, or filled. */
+enum oct_err oct_volume_array_entries(const char *path, struct oct_volume_array_root *root,
+                                      struct oct_volume_array_entry *entries, unsigned most,
+                                      unsigned *n, struct oct_error *err);
 
 /* dataset: "/group/name". *array is NULL on error. OCT_E_IO: the file cannot be opened;
  * OCT_E_FORMAT: it is not HDF5, has no such dataset, or the dataset cannot be read. */

@@ -379,7 +379,7 @@ static void results_stream_and_appear_whole(void **state)
     struct oct_error err;
     float row[4], got[12];
     (void)state;
-    assert_int_equal(oct_results_create(&results, path, false, &err), OCT_OK);
+    assert_int_equal(oct_results_create(&results, path, "result", false, &err), OCT_OK);
     const unsigned id = oct_results_dataset(results, "/a/b", OCT_RESULTS_F32, 2, dims, "px");
     for (unsigned v = 0; v < 2; v++) {
         for (unsigned i = 0; i < 4; i++)
@@ -394,8 +394,8 @@ static void results_stream_and_appear_whole(void **state)
     for (unsigned i = 0; i < 4; i++)
         assert_true(got[i] == (float)i && isnan(got[4 + i]) && got[8 + i] == (float)(10 + i));
     oct_volume_array_close(array);
-    assert_int_equal(oct_results_create(&results, path, false, &err), OCT_E_IO);
-    assert_int_equal(oct_results_create(&results, path, true, &err), OCT_OK);
+    assert_int_equal(oct_results_create(&results, path, "result", false, &err), OCT_E_IO);
+    assert_int_equal(oct_results_create(&results, path, "result", true, &err), OCT_OK);
     oct_results_write_rows(results, oct_results_dataset(results, "/c", OCT_RESULTS_U8, 1, dims, ""),
                            2, 5, row); /* beyond its end */
     assert_int_equal(oct_results_publish(results, &err), OCT_E_IO);

@@ -47,7 +47,7 @@ static void save(const struct recording *r, const char *path)
     const uint64_t dims[] = {V, M, D};
     struct oct_results *h5;
     struct oct_error err = {.text = ""};
-    assert_int_equal(oct_results_create(&h5, path, true, &err), OCT_OK);
+    assert_int_equal(oct_results_create(&h5, path, "result", true, &err), OCT_OK);
     oct_results_write(h5,
                       oct_results_dataset(h5, "/bscans",
                                           r->is_f32 ? OCT_RESULTS_F32 : OCT_RESULTS_U8, 3, dims,

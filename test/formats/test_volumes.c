@@ -19,7 +19,7 @@ static struct oct_results *begin(const char *path)
 {
     struct oct_results *results;
     struct oct_error err = {.text = ""};
-    if (oct_results_create(&results, path, true, &err) != OCT_OK)
+    if (oct_results_create(&results, path, "result", true, &err) != OCT_OK)
         fail_msg("%s", err.text);
     return results;
 }

@@ -192,7 +192,7 @@ static void a_file_that_was_begun_before_the_others_appears_with_them(void **sta
     const struct oct_output_file files[N] = {
         {path_of(0), publish_begun, &begun}, {path_of(1), write_new, NULL}, {NULL, NULL, NULL}};
     put(path_of(0), "old");
-    assert_int_equal(oct_results_create(&begun, path_of(0), true, &err), OCT_OK);
+    assert_int_equal(oct_results_create(&begun, path_of(0), "result", true, &err), OCT_OK);
     const struct oct_output_file failing[N] = {
         {path_of(1), write_nothing, NULL}, {path_of(0), publish_begun, &begun}, {NULL, NULL, NULL}};
     assert_int_equal(write_all(failing, true, 2, &err), OCT_E_NO_SPACE);
