@@ -2,6 +2,7 @@
 
 #include "config/apply.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -147,8 +148,19 @@ static enum oct_err merge_calibration(struct oct_calibration *cal, const struct 
     if (!given->background)
         move_values(&cal->background, &cal->n_background, &recorded.background,
                     &recorded.n_background);
+    cal->span_per_nm = recorded.span_per_nm;
     oct_calibration_finish(&recorded);
     return OCT_OK;
+}
+
+/* The depth scale that follows from the maker's word goes on with what is made from the recording,
+ * as coefficients do. */
+static void adopt_scale(struct oct_config *config, const struct oct_calibration *cal,
+                        const struct oct_plan *plan)
+{
+    const bool is_stated = cal->axial_um > 0 || cal->lambda_nm > 0 || cal->n_wavelengths > 0;
+    if (cal->span_per_nm > 0 && !is_stated && isfinite(plan->axial_um))
+        config->scan.axial_um = plan->axial_um;
 }
 
 enum oct_err oct_recording_plan(struct oct_plan **plan, struct oct_config *config,
@@ -181,6 +193,8 @@ enum oct_err oct_recording_plan(struct oct_plan **plan, struct oct_config *confi
     struct oct_chain chain;
     oct_config_chain(config, &chain);
     e = oct_plan_create(plan, &geometry, &cal, &chain, &why);
+    if (!e)
+        adopt_scale(config, &cal, *plan);
     oct_calibration_finish(&cal);
     return e ? oct_config_blame(config, &why, err) : OCT_OK;
 }

@@ -1,6 +1,7 @@
 /* info: what a recording, a volume or a file of results holds. */
 #include "formats/contents.h"
 #include "formats/recording.h"
+#include "formats/recording_plan.h"
 #include "formats/spool.h"
 #include "tools/commands.h"
 
@@ -153,8 +154,22 @@ static void describe_result(cJSON *o, const struct oct_contents *c)
         describe_entry(list, &c->datasets[i], i < c->n_shown);
 }
 
+/* The depth pixel that a reconstruction with this configuration has; nothing where it has no k map
+ * yet, or no scale. */
+static void describe_depth(cJSON *o, struct oct_recording *recording,
+                           const struct oct_config *config)
+{
+    struct oct_config copy = *config;
+    struct oct_plan *plan;
+    if (oct_recording_plan(&plan, &copy, recording, NULL) != OCT_OK)
+        return;
+    add_known(o, "depth_um", plan->axial_um);
+    oct_plan_destroy(plan);
+}
+
 /* What a file of another program says beside its geometry. */
-static enum oct_err describe_input(cJSON *o, struct oct_recording *recording, struct oct_error *err)
+static enum oct_err describe_input(cJSON *o, struct oct_recording *recording,
+                                   const struct oct_config *config, struct oct_error *err)
 {
     const struct oct_input_facts *f = oct_recording_input(recording);
     struct oct_calibration cal = {0};
@@ -165,6 +180,7 @@ static enum oct_err describe_input(cJSON *o, struct oct_recording *recording, st
     add_known(o, "width_um", f->width_um);
     add_known(o, "height_um", f->height_um);
     add_known(o, "axial_um", f->axial_um);
+    describe_depth(o, recording, config);
     add_known(o, "lambda_nm", f->lambda_nm);
     add_known(o, "bandwidth_nm", f->width_nm);
     add_text(o, "start_time", f->start_time);
@@ -203,7 +219,7 @@ static enum oct_err describe_samples(cJSON *o, const char *path, struct oct_conf
         cJSON_AddNumberToObject(o, "header_bytes", (double)config->file.header_bytes);
         cJSON_AddNumberToObject(o, "trailer_bytes", (double)config->file.trailer_bytes);
     } else {
-        code = describe_input(o, recording, err);
+        code = describe_input(o, recording, config, err);
     }
     oct_recording_close(recording);
     return code;
@@ -242,7 +258,8 @@ static const struct {
     {"line_rate_hz", "line rate", " A-lines/s"},
     {"width_um", "width", " um"},
     {"height_um", "height", " um"},
-    {"axial_um", "depth pixel", " um (of its maker, optical path)"},
+    {"depth_um", "depth pixel", " um (optical path)"},
+    {"axial_um", "its maker's", " um (depth pixel, optical path)"},
     {"lambda_nm", "centre wavelength", " nm"},
     {"bandwidth_nm", "bandwidth", " nm"},
     {"spacing_um", "spacing", ""},

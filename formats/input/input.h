@@ -70,7 +70,8 @@ struct oct_input_ops {
     bool (*is)(const struct oct_input_probe *probe);
 
     /* Opens probe->path. *facts comes in with everything unknown. *cal comes in empty: filled with
-     * what the file brings (k map, background, dispersion, wavelengths); the caller finishes it, on
+     * what the file brings (k map, background, dispersion, wavelengths, span); the caller finishes
+     * it, on
      * error too. OCT_E_FORMAT: which part of the file is missing or wrong, and what to do; sizes
      * are checked against the file before anything is allocated. *input is NULL on error. */
     enum oct_err (*open)(struct oct_input **input, const struct oct_input_probe *probe,

@@ -7,8 +7,11 @@
 #include "formats/input/octview_meta.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PI 3.14159265358979323846
 
 struct oct_input {
     struct oct_framed *framed;
@@ -105,7 +108,6 @@ static enum oct_err octview_open(struct oct_input **input, const struct oct_inpu
 {
     struct oct_octview_meta meta;
     enum oct_err e;
-    (void)cal;
     *input = NULL;
     struct oct_input *made = calloc(1, sizeof(*made));
     if (!made)
@@ -123,6 +125,11 @@ static enum oct_err octview_open(struct oct_input **input, const struct oct_inpu
     facts->width_um = meta.width_um;
     facts->height_um = meta.height_um;
     facts->axial_um = meta.axial_um;
+    if (isfinite(meta.band_nm[0])) {
+        facts->lambda_nm = (meta.band_nm[0] + meta.band_nm[1]) / 2;
+        facts->width_nm = meta.band_nm[1] - meta.band_nm[0];
+        cal->span_per_nm = 2 * PI / meta.band_nm[0] - 2 * PI / meta.band_nm[1];
+    }
     *input = made;
     return OCT_OK;
 fail:

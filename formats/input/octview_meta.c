@@ -1,5 +1,7 @@
 #include "formats/input/octview_meta.h"
 
+#include "pipeline/plan/plan.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -56,10 +58,23 @@ static void read_geometry(struct oct_octview_meta *meta, const cJSON *object)
         }
 }
 
+static void read_band(struct oct_octview_meta *meta, const cJSON *object)
+{
+    const double low = number_of(object, "Spectrometer-bandwidth-nm", 0);
+    const double high = number_of(object, "Spectrometer-bandwidth-nm", 1);
+    if (!(low >= OCT_MIN_WAVELENGTH_NM) || !(low < high) || !(high <= OCT_MAX_WAVELENGTH_NM))
+        return;
+    meta->band_nm[0] = low;
+    meta->band_nm[1] = high;
+}
+
 void oct_octview_meta_read(struct oct_octview_meta *meta, const char *json, size_t n_bytes)
 {
-    *meta = (struct oct_octview_meta){
-        .line_rate_hz = NAN, .width_um = NAN, .height_um = NAN, .axial_um = NAN};
+    *meta = (struct oct_octview_meta){.line_rate_hz = NAN,
+                                      .width_um = NAN,
+                                      .height_um = NAN,
+                                      .axial_um = NAN,
+                                      .band_nm = {NAN, NAN}};
     cJSON *object = cJSON_ParseWithLength(json, n_bytes);
     if (cJSON_IsObject(object) &&
         cJSON_GetObjectItemCaseSensitive(object, "OCTview version") != NULL) {
@@ -70,6 +85,7 @@ void oct_octview_meta_read(struct oct_octview_meta *meta, const char *json, size
         meta->line_rate_hz = above_0(number_of(object, "Line-camera-trigger-rate-hz", -1));
         meta->width_um = above_0(number_of(object, "XY-ROI-mm", 0) * 1000);
         meta->height_um = above_0(number_of(object, "XY-ROI-mm", 1) * 1000);
+        read_band(meta, object);
         meta->axial_um = above_0(number_of(object, "Axial-voxel-size-mm", -1) * 1000);
     }
     cJSON_Delete(object);

@@ -25,6 +25,7 @@ struct oct_octview_meta {
     uint64_t n_samples, n_lines, n_bscans; /* of a frame, repeats among them; 0: not said, or the
                                               numbers contradict each other */
     double line_rate_hz, width_um, height_um, axial_um; /* NaN: unknown */
+    double band_nm[2]; /* least and most of the spectrometer; NaN: unknown, or not as wavelengths */
 };
 
 /* json[n_bytes] may be anything. */

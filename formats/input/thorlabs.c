@@ -32,6 +32,8 @@
 #error "arrays are read into memory as they lie in the file, which is little-endian"
 #endif
 
+#define PI 3.14159265358979323846
+
 struct bscan {
     uint64_t number; /* of its name */
     const struct oct_thorlabs_file *file;
@@ -47,6 +49,7 @@ struct oct_input {
     size_t n_bscans;
     struct bscan apodisation; /* a file of nothing else; file NULL: none */
     struct oct_input_array *array;
+    double n_steps; /* of equal size in k that the samples span */
 };
 
 /* ---- the header ---- */
@@ -318,6 +321,7 @@ static enum oct_err read_chirp(struct oct_input *in, uint64_t n, struct oct_cali
 {
     float *chirp;
     enum oct_err e = read_numbers(in, "Chirp", n, &chirp, err);
+    in->n_steps = (double)n - 1;
     if (e || !chirp)
         goto done;
     for (uint64_t i = 1; !e && i < n; i++)
@@ -335,6 +339,7 @@ static enum oct_err read_chirp(struct oct_input *in, uint64_t n, struct oct_cali
     }
     cal->n_kmap = n;
     invert(chirp, n, cal->kmap_px);
+    in->n_steps = fabs((double)chirp[n - 1] - chirp[0]);
 done:
     free(chirp);
     return e;
@@ -423,10 +428,22 @@ static double above_0(double value)
     return value > 0 ? value : NAN;
 }
 
+/* The N/2 pixels of a transform of N steps reach as deep as pi / (2 step): optical path in air, um;
+ * NaN: unknown. A picture with less pixels has been cut. */
+static double depth_range_um(const struct oct_thorlabs_header *h, double n_pixels)
+{
+    const double cut = h->z_px > 0 && h->z_px < n_pixels ? n_pixels / h->z_px : 1;
+    const double mm = h->z_mm > 0 ? h->z_mm * cut : h->z_spacing_mm * n_pixels;
+    return above_0(mm * 1000 * h->refractive_index);
+}
+
 static void tell(const struct oct_input *in, const struct oct_input_wish *wish,
-                 struct oct_input_facts *facts)
+                 struct oct_input_facts *facts, struct oct_calibration *cal)
 {
     const struct oct_thorlabs_header *h = &in->header;
+    const double range_um = depth_range_um(h, facts->n_samples / 2.0);
+    if (isfinite(range_um))
+        cal->span_per_nm = in->n_steps * PI / (2000 * range_um);
     facts->format = oct_input_thorlabs.name;
     if (!wish->is_scaled && !h->is_signed && h->bits >= 1 && h->bits <= 16)
         facts->bits = (unsigned)h->bits;
@@ -489,7 +506,7 @@ static enum oct_err thorlabs_open(struct oct_input **input, const struct oct_inp
         (e = read_chirp(in, facts->n_samples, cal, err)) ||
         (e = read_background(in, facts->n_samples, wish, cal, err)))
         goto fail;
-    tell(in, wish, facts);
+    tell(in, wish, facts, cal);
     *input = in;
     return OCT_OK;
 fail:

@@ -26,6 +26,8 @@ static const struct {
     {"/Ocity/Acquisition/Timestamp", offsetof(struct oct_thorlabs_header, timestamp_s)},
     {"/Ocity/Image/SizeReal/SizeX", offsetof(struct oct_thorlabs_header, x_mm)},
     {"/Ocity/Image/SizeReal/SizeY", offsetof(struct oct_thorlabs_header, y_mm)},
+    {"/Ocity/Image/SizeReal/SizeZ", offsetof(struct oct_thorlabs_header, z_mm)},
+    {"/Ocity/Image/SizePixel/SizeZ", offsetof(struct oct_thorlabs_header, z_px)},
     {"/Ocity/Image/PixelSpacing/SizeZ", offsetof(struct oct_thorlabs_header, z_spacing_mm)},
 };
 

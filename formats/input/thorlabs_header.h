@@ -12,14 +12,15 @@
  *
  *     ApoRegionStart0, ScanRegionStart0, ScanRegionEnd0, a first file of apodisation alone
  *                         OCT_reader.py and OCT_converter.py (A-lines of DataFile)
- *     Image/SizeReal      mm: TU Delft's functions in Python (J. de Wit, 2019)
+ *     Image/SizeReal      mm: TU Delft's functions in Python (J. de Wit, 2019), which transform the N
+ *                         samples by N steps of the chirp and lay the first N/2 pixels over SizeZ
  *     Image/PixelSpacing, Acquisition/Timestamp (s since 1970), Instrument/CentralWavelength (nm)
  *                         TU Delft's and others' functions, and headers printed with them
  *     Instrument/SourceBandwidth (nm), CameraLineRate (Hz)
  *                         readers for Ganymede and Telesto in C++ and MATLAB
  *
- * Not verified against a file of Thorlabs: that PixelSpacing/SizeZ has been divided by
- * Acquisition/RefractiveIndex. */
+ * Not verified against a file of Thorlabs: that SizeReal/SizeZ and PixelSpacing/SizeZ have been
+ * divided by Acquisition/RefractiveIndex. */
 #ifndef OCT_FORMATS_INPUT_THORLABS_HEADER_H
 #define OCT_FORMATS_INPUT_THORLABS_HEADER_H
 
@@ -47,7 +48,8 @@ struct oct_thorlabs_header {
     /* NaN: not said. */
     double bytes, bits, electrons; /* of a sample; electrons of a count */
     double lambda_nm, width_nm, line_rate_hz, refractive_index, timestamp_s;
-    double x_mm, y_mm, z_spacing_mm;
+    double x_mm, y_mm, z_mm, z_spacing_mm; /* z: of the picture, in tissue */
+    double z_px;                           /* that it has along the depth */
     size_t room;
 };
 

@@ -19,14 +19,19 @@ static double by_wavelengths(const struct oct_k_grid *grid)
     return axial_of(grid, fabs(k_last - k_first) / (grid->n - 1));
 }
 
-static double by_band(const struct oct_k_grid *grid, const struct oct_geometry *g,
-                      const struct oct_calibration *cal)
+/* span: of k over the N samples, rad / nm. */
+static double by_span(const struct oct_k_grid *grid, const struct oct_geometry *g, double span)
 {
     double q_first = oct_k_grid_place(grid, 2 * g->left);
     double q_last = oct_k_grid_place(grid, 2 * (g->left + g->n_samples - 1));
-    double half = cal->band_nm / 2;
-    double span = 2 * PI / (cal->lambda_nm - half) - 2 * PI / (cal->lambda_nm + half);
     return axial_of(grid, span / fabs(q_last - q_first));
+}
+
+static double by_band(const struct oct_k_grid *grid, const struct oct_geometry *g,
+                      const struct oct_calibration *cal)
+{
+    double half = cal->band_nm / 2;
+    return by_span(grid, g, 2 * PI / (cal->lambda_nm - half) - 2 * PI / (cal->lambda_nm + half));
 }
 
 static enum oct_err check_band(const struct oct_calibration *cal, struct oct_error *err)
@@ -87,5 +92,7 @@ enum oct_err oct_axial_find(double *axial_um, const struct oct_k_grid *grid,
     *axial_um = !isnan(scales[0].um) ? scales[0].um : scales[1].um;
     if (isnan(*axial_um))
         *axial_um = scales[2].um;
+    if (isnan(*axial_um) && cal->span_per_nm > 0)
+        *axial_um = by_span(grid, g, cal->span_per_nm);
     return e;
 }

@@ -11,7 +11,8 @@
  *
  *     dk = |2 pi / (lambda - band/2) - 2 pi / (lambda + band/2)| / |q(N-1) - q(0)|
  *
- * where q(i) is the place of camera sample i on the steps. */
+ * where q(i) is the place of camera sample i on the steps. Where a lab states nothing, what the
+ * maker of a recording says the samples span in k takes the place of that difference. */
 #ifndef OCT_PIPELINE_PLAN_AXIAL_H
 #define OCT_PIPELINE_PLAN_AXIAL_H
 
@@ -23,7 +24,8 @@
 /* How far what a lab states may lie from the wavelengths, or from one another. */
 #define OCT_AXIAL_TOLERANCE 0.02
 
-/* Wavelengths win, then the stated scale, then the band; *axial_um is NaN where there is none of
+/* Wavelengths win, then the stated scale, then the band, then the maker's word, which contradicts
+ * nothing; *axial_um is NaN where there is none of
  * them. OCT_E_CONFIG names the keys: two of them contradict one another, a centre without a
  * bandwidth or the other way round, or a band beyond what a wavelength can be. */
 enum oct_err oct_axial_find(double *axial_um, const struct oct_k_grid *grid,

@@ -179,6 +179,7 @@ enum oct_err oct_calibration_copy(struct oct_calibration *dst, const struct oct_
     dst->axial_um = src->axial_um;
     dst->lambda_nm = src->lambda_nm;
     dst->band_nm = src->band_nm;
+    dst->span_per_nm = src->span_per_nm;
     if (copy_values(&dst->wavelengths_nm, &dst->n_wavelengths, src->wavelengths_nm,
                     src->n_wavelengths, 1) &&
         copy_values(&dst->kmap_px, &dst->n_kmap, src->kmap_px, src->n_kmap, 1) &&

@@ -39,6 +39,8 @@ struct oct_calibration {
     size_t n_background;
     double axial_um;           /* what a lab states of the depth scale; 0: nothing (axial.h) */
     double lambda_nm, band_nm; /* of the band that the N samples span; 0: nothing */
+    double span_per_nm;        /* rad/nm of k that they span by the word of a recording's maker,
+                                  where a lab states nothing; 0: nothing */
 };
 
 /* Reads a text file of n_columns numbers a line (1 or 2). *values is malloc'd [n_rows][n_columns].

@@ -20,6 +20,24 @@ def fringes(bits=12, shape=(V, M, N), seed=3):
     return np.clip(np.rint(counts), 0, 2 ** bits - 1).astype("u2")
 
 
+def mirror(k, z):
+    """Spectra of a mirror at the optical path z (um); k (rad/um) of the N samples. Its phase turns
+    from line to line, or the mean of all of them would take it away."""
+    turn = np.linspace(0, 2 * np.pi, M, endpoint=False)[:, None]
+    line = 2000 + 800 * np.hanning(N) * np.cos(2 * k * z + turn)
+    return np.rint(np.broadcast_to(line, (V, M, N))).astype("u2")
+
+
+def seen_depth(path, *keys):
+    """Where its brightest pixel lies by the spacing that the output states, and that of a pixel: um of
+    optical path."""
+    recon(path, *keys)
+    with h5py.File(path + ".out.h5") as file:
+        um = file["bscans"].attrs["axis_spacing_um"][2] * file.attrs["refractive_index"]
+        profile = file["bscans"][...].mean((0, 1))
+    return um * (8 + int(np.argmax(profile[8:]))), um
+
+
 def write(path, data):
     with open(path, "wb") as file:
         file.write(data if isinstance(data, bytes) else data.encode())

@@ -49,6 +49,22 @@ def same_pictures():
 
 
 @case
+def depth_scale():
+    """the depth of a mirror is true by the wavelengths of the spectrometer"""
+    place = clean("octview-depth")
+    k = np.linspace(2e3 * np.pi / 1261.4, 2e3 * np.pi / 1359.1, N)
+    path = put(place, mirror(k, 140.0), meta())
+    depth, pixel = seen_depth(path, *axis(place))
+    assert abs(depth - 140.0) < pixel, (depth, pixel)
+    said = json.loads(run("octctl", "info", path, "--json", *axis(place))[1])
+    assert abs(said["depth_um"] / pixel - 1) < 1e-6 and said["axial_um"] == 3.5, said
+    assert abs(said["lambda_nm"] - 1310.25) < 1e-9 and abs(said["bandwidth_nm"] - 97.7) < 1e-9
+    for band in ([0, 0], [1359.1, 1261.4], [1261.4], "none", [1261.4, 1e9], [-1300, -1200]):
+        path = put(place, mirror(k, 140.0), meta(Spectrometer_bandwidth_nm=band))
+        assert np.isnan(seen_depth(path, *axis(place))[1]), band
+
+
+@case
 def numbered_files():
     """the files that follow the first have its .json"""
     place = clean("octview-numbered")

@@ -2,7 +2,7 @@
 """Thorlabs' .oct files, written with zipfile and numpy alone from what formats/input/thorlabs.c and
 its header say: their pictures are those of the same spectra with chirp and background given by hand,
 and damaged ones are refused."""
-import io, os, struct, zipfile
+import io, json, os, struct, zipfile
 
 import numpy as np
 
@@ -182,6 +182,47 @@ def facts():
                         ("scan.line_rate_hz", 36000), ("scan.width_um", 2400),
                         ("scan.height_um", 1200)):
         assert float(settings[key]) == wanted, (key, settings[key])
+
+
+@case
+def depth_scale():
+    """the depth of a mirror is true by the range in the header, whether the picture was cut or not"""
+    place = clean("thorlabs-depth")
+    whole = ("<SizeZ>48</SizeZ>", "<SizeZ>0.15</SizeZ>")
+    range_um = 150 * 1.4
+    k = 7 + np.pi / (2 * range_um) * CHIRP.astype(float)
+    ways = {"whole": whole, "cut": ("<SizeZ>32</SizeZ>", "<SizeZ>0.10</SizeZ>"),
+            "spacing": ("", "")}
+    for name, (pixels, real) in ways.items():
+        parts = ordinary() | entries(mirror(k, 77.0), apodisation())
+        text = parts["Header.xml"].replace(whole[0], pixels).replace(whole[1], real)
+        if name == "spacing":
+            text = text.replace("<SizeZ>0.002500</SizeZ>", f"<SizeZ>{0.15 / 48}</SizeZ>")
+        path = pack(os.path.join(place, name + ".oct"), parts | {"Header.xml": text})
+        depth, pixel = seen_depth(path)
+        assert abs(depth - 77.0) < pixel, (name, depth, pixel)
+        said = json.loads(ok("info", path, "--json")[0])
+        assert abs(said["depth_um"] / pixel - 1) < 1e-6, (name, said)
+        assert abs(float(settings_of(path)["scan.axial_um"]) / pixel - 1) < 1e-6
+    # What the user states wins, without a word.
+    assert abs(seen_depth(path, "--set", "scan.axial_um=0.5")[1] - 0.5) < 1e-9
+    # Another k map of the same samples leaves the scale true.
+    straight = table(place, "straight.txt", np.linspace(0, N - 1, N))
+    even = 7 + np.pi / (2 * range_um) * (CHIRP[-1] - CHIRP[0]) / (N - 1) * np.arange(N)
+    path = pack(os.path.join(place, "own.oct"), ordinary() | entries(mirror(even, 77.0), apodisation()))
+    depth, pixel = seen_depth(path, "--set", "calibration.kmap=" + straight)
+    assert abs(depth - 77.0) < pixel, (depth, pixel)
+
+
+@case
+def no_depth_scale():
+    """a header without range, spacing or index gives no scale"""
+    place = clean("thorlabs-no-depth")
+    parts = ordinary()
+    path = pack(os.path.join(place, "a.oct"), parts | {"Header.xml": parts["Header.xml"].replace(
+        "<RefractiveIndex>1.400000</RefractiveIndex>", "")})
+    assert np.isnan(seen_depth(path)[1])
+    assert "depth_um" not in json.loads(ok("info", path, "--json")[0])
 
 
 def damaged():
