@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct oct_recording {
@@ -28,6 +29,8 @@ struct oct_recording {
     uint32_t n_samples, n_lines, n_bscans; /* N, M, V */
     uint64_t total;                        /* B-scans in the file */
     double line_rate_hz;
+    char start_time[40];
+    const char *start_time_source;
 };
 
 /* ---- which format ---- */
@@ -236,6 +239,25 @@ static enum oct_err open_descriptor(struct oct_recording *r, const volatile sig_
     return r->name && r->path ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
 }
 
+/* A file without a name is the pipe that was kept in it. */
+static void find_start_time(struct oct_recording *r)
+{
+    const char *own = r->volume ? oct_volume_facts(r->volume)->start_time : r->said.start_time;
+    const bool is_changed = r->volume && strcmp(oct_volume_facts(r->volume)->start_time_source,
+                                                OCT_TIME_FILE_MODIFIED) == 0;
+    struct stat about;
+    struct tm utc;
+    r->start_time_source = is_changed ? OCT_TIME_FILE_MODIFIED : OCT_TIME_RECORDED;
+    snprintf(r->start_time, sizeof(r->start_time), "%s", own);
+    if (own[0])
+        return;
+    r->start_time_source = OCT_TIME_UNKNOWN;
+    if (fstat(r->fd, &about) != 0 || about.st_nlink == 0 || !gmtime_r(&about.st_mtime, &utc))
+        return;
+    if (strftime(r->start_time, sizeof(r->start_time), "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
+        r->start_time_source = OCT_TIME_FILE_MODIFIED;
+}
+
 /* Readers of HDF5 say the path that they open. */
 static enum oct_err by_name(const struct oct_recording *r, enum oct_err e, struct oct_error *err)
 {
@@ -290,6 +312,8 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
     r->n_lines = config->scan.lines;
     r->n_bscans = config->scan.bscans;
     r->line_rate_hz = config->scan.line_rate_hz;
+    if (!code)
+        find_start_time(r);
     oct_input_look_end(&probe);
     return by_name(r, code, err);
 }
@@ -443,6 +467,10 @@ const char *oct_recording_name(const struct oct_recording *recording)
 
 const char *oct_recording_start_time(const struct oct_recording *recording)
 {
-    return recording->volume ? oct_volume_facts(recording->volume)->start_time
-                             : recording->said.start_time;
+    return recording->start_time;
+}
+
+const char *oct_recording_start_time_source(const struct oct_recording *recording)
+{
+    return recording->start_time_source;
 }

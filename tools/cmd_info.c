@@ -61,6 +61,12 @@ static void describe_spacing(cJSON *o, const struct oct_volume_facts *f)
         add_number_or_null(list, f->spacing_um[i]);
 }
 
+static void add_text(cJSON *o, const char *key, const char *text)
+{
+    if (text[0])
+        cJSON_AddStringToObject(o, key, text);
+}
+
 /* Both describe functions add the facts to one JSON object, which is printed as it is or as a
  * table. They leave out members that do not apply. */
 static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error *err)
@@ -89,6 +95,7 @@ static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error
     cJSON_AddNumberToObject(o, "missing_lines", (double)f->missing_lines);
     cJSON_AddBoolToObject(o, "whole", f->whole);
     cJSON_AddStringToObject(o, "start_time", f->start_time);
+    add_text(o, "start_time_source", f->start_time_source);
     cJSON_AddStringToObject(o, "software", f->software);
     cJSON_AddStringToObject(o, "eye", f->eye);
     cJSON_AddStringToObject(o, "pseudonym", f->pseudonym);
@@ -107,12 +114,6 @@ static void add_known(cJSON *o, const char *key, double value)
 {
     if (isfinite(value) && value > 0)
         cJSON_AddNumberToObject(o, key, value);
-}
-
-static void add_text(cJSON *o, const char *key, const char *text)
-{
-    if (text[0])
-        cJSON_AddStringToObject(o, key, text);
 }
 
 static void describe_entry(cJSON *list, const struct oct_volume_array_entry *e, bool is_shown)
@@ -183,7 +184,6 @@ static enum oct_err describe_input(cJSON *o, struct oct_recording *recording,
     describe_depth(o, recording, config);
     add_known(o, "lambda_nm", f->lambda_nm);
     add_known(o, "bandwidth_nm", f->width_nm);
-    add_text(o, "start_time", f->start_time);
     add_text(o, "eye", f->eye);
     bool has_coefficients = false;
     for (unsigned m = 2; m <= OCT_MAX_DISPERSION_ORDER; m++)
@@ -213,6 +213,8 @@ static enum oct_err describe_samples(cJSON *o, const char *path, struct oct_conf
     cJSON_AddNumberToObject(o, "samples", oct_recording_n_samples(recording));
     cJSON_AddNumberToObject(o, "bits", config->camera.bits);
     add_text(o, "scaling", f->scaling);
+    add_text(o, "start_time", oct_recording_start_time(recording));
+    add_text(o, "start_time_source", oct_recording_start_time_source(recording));
     cJSON_AddNumberToObject(o, "volumes", n_bscans / oct_recording_bscans_per_volume(recording));
     cJSON_AddNumberToObject(o, "duration_s", n_lines / config->scan.line_rate_hz);
     if (strcmp(f->format, "samples") == 0) {
@@ -281,13 +283,22 @@ static const struct {
     {"configuration", "configuration", ""},
 };
 
+static const char *text_of(const cJSON *o, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+    return text ? text : "";
+}
+
 static void print_table(const cJSON *o)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, rows[i].key);
         if (!item)
             continue;
-        printf("%-18s ", rows[i].label);
+        const bool is_changed =
+            strcmp(rows[i].key, "start_time") == 0 &&
+            strcmp(text_of(o, "start_time_source"), OCT_TIME_FILE_MODIFIED) == 0;
+        printf("%-18s ", is_changed ? "file changed" : rows[i].label);
         if (cJSON_IsString(item))
             printf("%s\n", item->valuestring[0] ? item->valuestring : "-");
         else if (cJSON_IsBool(item))
@@ -297,12 +308,6 @@ static void print_table(const cJSON *o)
         else
             printf("%.10g%s\n", item->valuedouble, rows[i].unit);
     }
-}
-
-static const char *text_of(const cJSON *o, const char *key)
-{
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
-    return text ? text : "";
 }
 
 /* "enface [512][300] f32, dB: written" */

@@ -39,11 +39,13 @@ static void find_facts(struct oct_export_input *in)
     snprintf(f->eye, sizeof(f->eye), "%.7s", c->record.eye);
     snprintf(f->pseudonym, sizeof(f->pseudonym), "%.127s", c->record.pseudonym);
     snprintf(f->start_time, sizeof(f->start_time), "%s", oct_recording_start_time(in->recording));
+    snprintf(f->start_time_source, sizeof(f->start_time_source), "%s",
+             oct_recording_start_time_source(in->recording));
     in->facts = f;
 }
 
 /* Over when it was recorded, its size and the bytes of the first B-scan: neither its name nor
- * labels. */
+ * labels, nor when the file was changed: a copy is the same recording. */
 static enum oct_err find_uid(struct oct_export_input *in, struct oct_error *err)
 {
     const struct oct_volume_facts *f = in->facts;
@@ -57,7 +59,9 @@ static enum oct_err find_uid(struct oct_export_input *in, struct oct_error *err)
                        : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for a B-scan", in->path);
     if (!e) {
         oct_sha256_init(&sum);
-        oct_sha256_add(&sum, f->start_time, strlen(f->start_time) + 1);
+        const char *when =
+            strcmp(f->start_time_source, OCT_TIME_RECORDED) == 0 ? f->start_time : "";
+        oct_sha256_add(&sum, when, strlen(when) + 1);
         oct_sha256_add(&sum, sizes, sizeof(sizes));
         oct_sha256_add(&sum, values, n * sizeof(*values));
         oct_export_input_sign(in, &sum);

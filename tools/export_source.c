@@ -331,6 +331,7 @@ static void describe(const struct oct_export_open *o, const struct oct_export_wi
     form->eye = f->eye[0] || !wish->eye ? f->eye : wish->eye;
     form->pseudonym = wish->with_pseudonym ? f->pseudonym : "";
     form->start_time = f->start_time;
+    form->start_time_source = f->start_time_source;
     form->software = f->software;
     form->engine = f->engine;
     form->refractive_index = o->in.has_config ? o->in.config->scan.refractive_index : NAN;

@@ -139,7 +139,6 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
                                   struct oct_error *err)
 {
     const struct oct_volume_facts *facts = oct_recording_facts(w->recording);
-    const char *start_time = oct_recording_start_time(w->recording);
     const struct oct_config *config = &w->config;
     char *text = oct_config_text(config);
     if (!text)
@@ -153,7 +152,8 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
         .limits_are_common = display.range == OCT_RANGE_MANUAL,
         .lo = display.lo,
         .hi = display.hi,
-        .start_time = start_time[0] ? start_time : NULL,
+        .start_time = oct_recording_start_time(w->recording),
+        .start_time_source = oct_recording_start_time_source(w->recording),
         .eye = facts ? facts->eye : config->record.eye,
         .pseudonym = facts ? facts->pseudonym : config->record.pseudonym,
         .engine = engine,

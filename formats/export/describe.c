@@ -61,6 +61,7 @@ char *oct_export_describe(const struct oct_export_form *form, bool as_picture)
     add_text(o, "eye", form->eye);
     add_text(o, "pseudonym", form->pseudonym);
     add_text(o, "start_time", form->start_time);
+    add_text(o, "start_time_source", form->start_time_source);
     add_text(o, "software", form->software);
     add_text(o, "engine", form->engine);
     add_text(o, "acquisition_uid", form->acquisition_uid);

@@ -38,11 +38,12 @@ struct oct_export_form {
                              `unit`; both NaN: values are what they are */
     const char *eye;      /* "OD", "OS", "" */
     const char *pseudonym, *start_time, *software, *engine; /* "": unknown */
-    double plane_s;                                         /* from plane to plane; NaN: unknown */
-    double refractive_index;                                /* NaN: unknown */
-    const char *acquisition_uid; /* the same text for all exports of one recording: a hash of what
+    const char *start_time_source; /* OCT_TIME_... of pipeline/volume/volume.h; "", NULL: unknown */
+    double plane_s;                /* from plane to plane; NaN: unknown */
+    double refractive_index;       /* NaN: unknown */
+    const char *acquisition_uid;   /* the same text for all exports of one recording: a hash of what
                                     the file says of itself; never a name or a path */
-    const uint8_t *plane_valid;  /* [dims[0]]; NULL: all */
+    const uint8_t *plane_valid;    /* [dims[0]]; NULL: all */
 };
 
 struct oct_export_source {

@@ -151,6 +151,7 @@ static void put_facts(struct mat *m)
     if (f->pseudonym && *f->pseudonym)
         put_text(m, "pseudonym", f->pseudonym);
     put_text(m, "start_time", f->start_time);
+    put_text(m, "start_time_source", f->start_time_source ? f->start_time_source : "");
     put_text(m, "software", f->software);
     put_text(m, "engine", f->engine);
     put_text(m, "acquisition_uid", f->acquisition_uid);

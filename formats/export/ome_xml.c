@@ -174,6 +174,7 @@ static void put_annotation(FILE *out, const struct oct_export_form *form, unsign
     put_pair(out, "eye", form->eye);
     put_pair(out, "pseudonym", form->pseudonym);
     put_number(out, "refractive_index", form->refractive_index);
+    put_pair(out, "start_time_source", form->start_time_source);
     put_pair(out, "recorded_by", form->software);
     put_pair(out, "engine", form->engine);
     put_pair(out, "acquisition", form->acquisition_uid);

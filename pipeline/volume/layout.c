@@ -337,6 +337,8 @@ static void put_about(struct builder *b, const struct oct_volume_about *about)
         strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", &utc);
     put_text(b, b->file, "software", "octd " OCT_VERSION);
     put_text(b, b->file, "start_time", about->start_time ? about->start_time : now);
+    put_text(b, b->file, "start_time_source",
+             about->start_time_source ? about->start_time_source : OCT_TIME_RECORDED);
     put_text(b, b->file, "engine", about->engine);
     put_text(b, b->file, "eye", about->eye);
     put_text(b, b->file, "pseudonym", about->pseudonym);

@@ -222,6 +222,7 @@ static enum oct_err open_all(struct oct_volume_reader *r, bool probed, struct oc
         return e;
     copy_text(r, "software", f->software, sizeof(f->software));
     copy_text(r, "start_time", f->start_time, sizeof(f->start_time));
+    copy_text(r, "start_time_source", f->start_time_source, sizeof(f->start_time_source));
     copy_text(r, "eye", f->eye, sizeof(f->eye));
     copy_text(r, "pseudonym", f->pseudonym, sizeof(f->pseudonym));
     copy_text(r, "mark", f->mark, sizeof(f->mark));

@@ -30,13 +30,20 @@
 
 #define OCT_VOLUME_MAX_FORMS 16u
 
+/* Whose word start_time is: what recorded it, or, where that left none, when the file that it was
+ * made from was last changed. */
+#define OCT_TIME_RECORDED "recorded"
+#define OCT_TIME_FILE_MODIFIED "file_modified"
+#define OCT_TIME_UNKNOWN "unknown"
+
 /* ---- writing ---- */
 
 /* What a volume file says about itself beside its arrays. Strings are borrowed for the call. */
 struct oct_volume_about {
-    const char *config_text; /* the whole effective configuration */
-    const char *start_time;  /* UTC, ISO 8601; NULL: now */
-    const char *eye;         /* "", "OD" or "OS" */
+    const char *config_text;       /* the whole effective configuration */
+    const char *start_time;        /* UTC, ISO 8601; "": unknown; NULL: now */
+    const char *start_time_source; /* OCT_TIME_...; NULL: recorded */
+    const char *eye;               /* "", "OD" or "OS" */
     const char *pseudonym;
     const char *engine;         /* describe() of the engine, "" for none */
     double width_um, height_um; /* scanned field, 0: unknown */
@@ -170,8 +177,9 @@ struct oct_volume_facts {
     bool counted; /* row r is B-scan first_bscan + r */
     uint64_t first_bscan;
     char software[64], start_time[40], eye[8], pseudonym[128];
-    char mark[8];         /* "", "keep" or "repeat" (label.h) */
-    char engine[160];     /* what computed the pictures; "": unknown */
+    char start_time_source[16]; /* OCT_TIME_...; "": the file does not say */
+    char mark[8];               /* "", "keep" or "repeat" (label.h) */
+    char engine[160];           /* what computed the pictures; "": unknown */
     double spacing_um[3]; /* from B-scan to B-scan, line to line, pixel to pixel of a picture; NaN:
                              the file does not say */
 };

@@ -2,11 +2,11 @@
 """octctl export of recordings that are no volume files: plain samples, .npy, HDF5 of others,
 OCTview, OCTproZ, vortex, Thorlabs and a pipe give their samples to the bit, with what they say of
 lengths and times; what they do not hold is refused, and broken ones leave nothing behind."""
-import shutil, signal, zipfile
+import re, shutil, signal, zipfile
 
 import h5py, nibabel, numpy as np, tifffile
 
-from inputrig import M, N, V, clean, fringes, write
+from inputrig import M, N, V, clean, fringes, table, write
 from octtest import *
 from recordingrig import u8_recording
 
@@ -210,6 +210,38 @@ def one_identity():
     refused(2, "record.eye corrects it", at("a.raw"), at("x.npy"), *GEOMETRY, *labels, "--eye=OS")
     _, path = exported(thorlabs_file("a.oct"), "when.mat")
     assert matlab(path, "start_time") == "2023-11-14T22:13:20Z", matlab(path, "start_time")
+    assert matlab(path, "start_time_source") == "recorded"
+
+
+@case
+def when_it_was_recorded():
+    """a recording without a time of its own is as old as its file, and says so; a pipe has none"""
+    source, when = at("2020.raw"), "2020-02-03T04:05:06Z"
+    axis = ("--set", "calibration.kmap=" + table(WORK, "kmap.txt", np.linspace(0, N - 1, N)))
+    shutil.copy(at("a.raw"), source)
+    os.utime(source, (1580702706, 1580702706))
+    out = at("2020.h5")
+    ok("recon", source, out, *GEOMETRY, *axis, "--force")
+    with h5py.File(out) as f:
+        assert (f.attrs["start_time"], f.attrs["start_time_source"]) == (when, "file_modified")
+    again = at("again.h5")  # from its own copy, younger than it
+    shutil.copy(out, again)
+    for path, told in ((source, GEOMETRY), (again, ())):
+        _, made = exported(path, "when.mat", *told)
+        assert matlab(made, "start_time") == when, matlab(made, "start_time")
+        assert matlab(made, "start_time_source") == "file_modified"
+        _, made = exported(path, "when.ome.tif", *told, "--spacing=20,10," + ("-" if told else "2"))
+        with tifffile.TiffFile(made) as tiff:
+            assert f"<AcquisitionDate>{when}<" in tiff.ome_metadata
+            assert '<M K="start_time_source">file_modified<' in tiff.ome_metadata
+        said = json.loads(ok("info", path, "--json", *told)[0])
+        assert (said["start_time"], said["start_time_source"]) == (when, "file_modified"), said
+        assert re.search(f"^file changed +{when}$", ok("info", path, *told)[0], re.M)
+    with open(source, "rb") as file:
+        subprocess.run([program("octctl"), "recon", "-", out, "--force", *GEOMETRY, *axis],
+                       input=file.read(), check=True, stdout=subprocess.DEVNULL)
+    with h5py.File(out) as f:
+        assert (f.attrs["start_time"], f.attrs["start_time_source"]) == ("", "unknown")
 
 
 @case
