@@ -54,16 +54,17 @@ enum oct_err oct_whole_file_may(const char *path, bool force, const char *const 
 {
     struct stat there, in;
     if (path[0] == '\0' || path[strlen(path) - 1] == '/')
-        return oct_fail(err, OCT_E_ARG, "'%s': names no file", path);
+        return oct_fail(err, OCT_E_CONFIG, "'%s': names no file", path);
     if (stat(path, &there) != 0)
         return check_folder(path, err);
     if (!S_ISREG(there.st_mode))
-        return oct_fail(err, OCT_E_ARG, "%s: is %s; choose another output", path,
+        return oct_fail(err, OCT_E_CONFIG, "%s: is %s; choose another output", path,
                         S_ISDIR(there.st_mode) ? "a folder" : "no plain file");
     for (unsigned i = 0; i < n_inputs; i++)
         if (inputs[i] && stat_input(inputs[i], &in) && in.st_dev == there.st_dev &&
             in.st_ino == there.st_ino)
-            return oct_fail(err, OCT_E_ARG, "%s: is an input itself; choose another output", path);
+            return oct_fail(err, OCT_E_CONFIG, "%s: is an input itself; choose another output",
+                            path);
     if (!force)
         return oct_fail(err, OCT_E_IO, "%s: exists already; choose another name, or --force", path);
     return check_folder(path, err);

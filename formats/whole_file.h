@@ -20,7 +20,7 @@ struct oct_whole_file {
 };
 
 /* Whether a program may make `path`: OCT_E_IO: it exists and there is no force, or there is
- * no such folder; OCT_E_ARG: it is a folder or a device, or the very file that one of
+ * no such folder; OCT_E_CONFIG: it is a folder or a device, or the very file that one of
  * inputs[n_inputs] names (NULL entries are left out). */
 enum oct_err oct_whole_file_may(const char *path, bool force, const char *const *inputs,
                                 unsigned n_inputs, struct oct_error *err);

@@ -50,7 +50,7 @@ enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, 
             continue;
         for (unsigned k = 0; k < i; k++)
             if (files[k].path && same_place(path, files[k].path))
-                return oct_fail(err, OCT_E_ARG, "%s: is named for two outputs", path);
+                return oct_fail(err, OCT_E_CONFIG, "%s: is named for two outputs", path);
         enum oct_err e = oct_whole_file_may(path, force, read->inputs, read->n_inputs, err);
         if (!e)
             e = oct_whole_file_may(path, force, read->more, sizeof(read->more) / sizeof(char *),
@@ -58,7 +58,8 @@ enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, 
         if (e)
             return e;
         if (oct_outputs_is_recording(path))
-            return oct_fail(err, OCT_E_ARG, "%s: holds a recording; choose another output", path);
+            return oct_fail(err, OCT_E_CONFIG, "%s: holds a recording; choose another output",
+                            path);
     }
     return OCT_OK;
 }

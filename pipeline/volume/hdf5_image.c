@@ -372,6 +372,24 @@ enum oct_err oct_hdf5_image_store(const struct oct_hdf5_image *image, int fd, co
     return write_pages(image, fd, path, n_bytes, err);
 }
 
+enum oct_err oct_hdf5_image_compare(const struct oct_hdf5_image *image, int fd, const char *path,
+                                    struct oct_error *err)
+{
+    unsigned char read[PAGE];
+    for (size_t i = 0; i < image->n_pages; i++) {
+        const struct oct_hdf5_page *page = &image->pages[i];
+        const uint64_t left = image->end > page->offset ? image->end - page->offset : 0;
+        const size_t n = left < PAGE ? (size_t)left : PAGE;
+        const ssize_t got = TEMP_FAILURE_RETRY(pread(fd, read, n, (off_t)page->offset));
+        if (got < 0)
+            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be read back", path);
+        if ((size_t)got != n || memcmp(read, page->bytes, n) != 0)
+            return oct_fail(err, OCT_E_IO, "%s: what describes its arrays reads back otherwise",
+                            path);
+    }
+    return OCT_OK;
+}
+
 void oct_hdf5_image_finish(struct oct_hdf5_image *image)
 {
     for (size_t i = 0; i < image->n_pages; i++)

@@ -62,6 +62,10 @@ hid_t oct_hdf5_image_open(struct oct_hdf5_image *image, unsigned flags, uint64_t
 enum oct_err oct_hdf5_image_store(const struct oct_hdf5_image *image, int fd, const char *path,
                                   uint64_t *n_bytes, struct oct_error *err);
 
+/* Whether `fd` reads as what store wrote there. OCT_E_IO: it does not, or cannot be read. */
+enum oct_err oct_hdf5_image_compare(const struct oct_hdf5_image *image, int fd, const char *path,
+                                    struct oct_error *err);
+
 /* Frees the pages; its file must be closed. */
 void oct_hdf5_image_finish(struct oct_hdf5_image *image);
 

@@ -6,6 +6,7 @@
 #include "pipeline/volume/hdf5_copy.h"
 #include "pipeline/volume/hdf5_lock.h"
 #include "pipeline/volume/hdf5_probe.h"
+#include "pipeline/volume/hdf5_same.h"
 #include "pipeline/volume/pack_array.h"
 #include "pipeline/volume/volume.h"
 
@@ -306,26 +307,63 @@ static enum oct_err verify_arrays(struct pack *p, hid_t file, struct oct_error *
     return e;
 }
 
-/* From the disk, not from the page cache where that can be helped; and as every reader does it. */
-static enum oct_err verify(struct pack *p, struct oct_error *err)
+static bool is_packed(const struct pack *p, const char *name)
 {
-    struct stat st;
-    struct oct_hdf5_image image;
-    struct oct_volume_reader *reader;
+    for (unsigned i = 0; i < p->n; i++)
+        if (strcmp(p->arrays[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Under the lock. The values of packed arrays were compared with those that were read. */
+static enum oct_err verify_objects(struct pack *p, hid_t file, struct oct_error *err)
+{
     char reason[160] = "";
-    if (fstat(p->out_fd, &st) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be read", p->out);
-    (void)posix_fadvise(p->out_fd, 0, 0, POSIX_FADV_DONTNEED);
-    oct_hdf5_image_init(&image, p->out_fd, (uint64_t)st.st_size);
-    oct_hdf5_lock();
+    enum oct_err e = OCT_OK;
+    const hid_t from =
+        oct_hdf5_image_open(&p->from_image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
+    if (from < 0)
+        return oct_fail(err, OCT_E_IO, "%s: cannot be read again: %s", p->in, reason);
+    for (size_t i = 0; i < p->copy.n_objects && !e; i++) {
+        const char *name = p->copy.objects[i].name;
+        e = oct_hdf5_same(from, file, p->out, name, !is_packed(p, name), err);
+    }
+    H5Fclose(from);
+    return e;
+}
+
+/* Under the lock. */
+static enum oct_err verify_file(struct pack *p, uint64_t n_bytes, struct oct_error *err)
+{
+    struct oct_hdf5_image image;
+    char reason[160] = "";
+    oct_hdf5_image_init(&image, p->out_fd, n_bytes);
     const hid_t file = oct_hdf5_image_open(&image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
     enum oct_err e = file < 0
                          ? oct_fail(err, OCT_E_IO, "%s: cannot be read back: %s", p->out, reason)
                          : verify_arrays(p, file, err);
+    e = e ? e : verify_objects(p, file, err);
     if (file >= 0)
         H5Fclose(file);
-    oct_hdf5_unlock();
     oct_hdf5_image_finish(&image);
+    return e;
+}
+
+/* From the disk, not from the page cache where that can be helped; and as every reader does it.
+ * libhdf5 reads the copy only when it is known to be described as it was made. */
+static enum oct_err verify(struct pack *p, struct oct_error *err)
+{
+    struct stat st;
+    struct oct_volume_reader *reader;
+    if (fstat(p->out_fd, &st) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be read", p->out);
+    (void)posix_fadvise(p->out_fd, 0, 0, POSIX_FADV_DONTNEED);
+    enum oct_err e = oct_hdf5_image_compare(&p->to_image, p->out_fd, p->out, err);
+    if (e)
+        return e;
+    oct_hdf5_lock();
+    e = verify_file(p, (uint64_t)st.st_size, err);
+    oct_hdf5_unlock();
     if (e)
         return e;
     e = oct_volume_open(&reader, p->out, err);
@@ -343,7 +381,6 @@ static enum oct_err write_all(struct pack *p, struct oct_error *err)
     enum oct_err e = open_files(p, err);
     if (!e)
         e = write_copy(p, err);
-    oct_hdf5_copy_finish(&p->copy);
     close_files(p);
     oct_hdf5_unlock();
     /* Where the disk failed it does not matter what libhdf5 then said. */
@@ -360,6 +397,7 @@ static void finish(struct pack *p, bool keep)
         free(p->arrays[i].crc);
     }
     free(p->arrays);
+    oct_hdf5_copy_finish(&p->copy);
     oct_hdf5_image_finish(&p->from_image);
     oct_hdf5_image_finish(&p->to_image);
     oct_volume_reader_destroy(p->reader);

@@ -1,6 +1,7 @@
 /* A packed copy of a closed recording: its large arrays in chunks, shuffled and deflated by filters
- * that every libhdf5 has, everything else as it is. Nothing is lost: all values of the copy are
- * read back from the disk and compared before the caller gives it a name.
+ * that every libhdf5 has, everything else as it is. Nothing is lost: all that the copy holds, its
+ * attributes and links too, is read back from the disk and compared with the recording before the
+ * caller gives it a name.
  *
  * A chunk is a B-scan; A-lines of one where it is larger than 512 KiB, B-scans where they are
  * smaller than 128 KiB. Chunks of nothing but zeros (rows that never came) take no space. */

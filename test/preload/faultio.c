@@ -11,6 +11,7 @@
  *     short            a write takes at most 1000 bytes; half of its blocks where it is direct
  *     eintr            every other call is interrupted before it does anything
  *     random N SEED    one call in N fails: ENOSPC, EIO or EINTR; opening, cutting and naming too
+ *     flip N           the lowest bit of byte N changes at its first write
  *     stall MS         each write and sync takes MS milliseconds longer
  *     sync_stall MS    each sync alone
  *     stall once MS    the next one alone: it removes the file before it sleeps
@@ -24,6 +25,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -37,6 +39,7 @@
 #include <unistd.h>
 
 static atomic_uint n_calls;
+static atomic_flag has_flipped = ATOMIC_FLAG_INIT;
 static pthread_mutex_t journal_lock = PTHREAD_MUTEX_INITIALIZER;
 
 enum what {
@@ -183,7 +186,16 @@ static ssize_t faulty_pwrite(int fd, const void *data, size_t n, off_t offset)
         return -1;
     if (strncmp(plan, "short", 5) == 0 && n > 1000)
         n = fcntl(fd, F_GETFL) & O_DIRECT ? (n > 4096 ? n / 2 / 4096 * 4096 : n) : 1000;
+    uint64_t at;
+    unsigned char *bad = NULL;
+    if (sscanf(plan, "flip %" SCNu64, &at) == 1 && at >= (uint64_t)offset &&
+        at - (uint64_t)offset < n && !atomic_flag_test_and_set(&has_flipped) && (bad = malloc(n))) {
+        memcpy(bad, data, n);
+        bad[at - (uint64_t)offset] ^= 1;
+        data = bad;
+    }
     ssize_t written = real(fd, data, n, offset);
+    free(bad);
     if (written > 0)
         note_fd(fd, (uint64_t)offset, data, (uint64_t)written, WRITES);
     return written;

@@ -252,9 +252,9 @@ def nonsense():
             (names + ["--as", "what"], 2, "--as"),
             (names + ["--um", "0"], 2, "--um"),
             (names + ["--shifts", path("bad.csv")], 1, "bad.csv:3"),
-            (names + ["--csv", out], 1, "two outputs"),
-            (names + ["--mask", mask, "--csv", mask, "--force"], 1, "is an input itself"),
-            (names + ["--shifts", given, "--csv", given, "--force"], 1, "is an input itself"),
+            (names + ["--csv", out], 2, "two outputs"),
+            (names + ["--mask", mask, "--csv", mask, "--force"], 2, "is an input itself"),
+            (names + ["--shifts", given, "--csv", given, "--force"], 2, "is an input itself"),
             (names + ["--csv", names[0] + "/x.csv"], 1, "Not a directory"),
     ):
         said = register(*_with_out(arguments, out), status=status)
@@ -262,10 +262,10 @@ def nonsense():
         assert not os.path.exists(out), arguments
     with h5py.File(path("raw.h5"), "w") as file:
         file["spectra"] = np.zeros((2, 4, 128), np.uint16)
-    said = register(*names, path("raw.h5"), "--force", status=1)
+    said = register(*names, path("raw.h5"), "--force", status=2)
     assert "holds a recording" in said, said
     before = open(names[0], "rb").read()
-    register(*names, names[0], "--force", status=1)
+    register(*names, names[0], "--force", status=2)
     assert open(names[0], "rb").read() == before  # an input is never replaced
 
 
