@@ -1,5 +1,6 @@
 /* What became of the recordings of a batch: their outputs, what tasks wrote, Slurm's queue. */
 #include "pipeline/base/err.h"
+#include "pipeline/base/utf8.h"
 #include "tools/batch.h"
 #include "tools/recon_many.h"
 
@@ -44,6 +45,8 @@ static void set_state(struct oct_batch_item *item, enum oct_batch_state state, c
 {
     free(item->why);
     item->why = why && *why ? strdup(why) : NULL;
+    if (item->why)
+        oct_utf8_make_line(item->why); /* a file said it */
     item->state = state;
     item->has_line = state == OCT_BATCH_DONE;
 }

@@ -56,6 +56,22 @@ bool oct_recon_is_there(const char *path)
     return is_there;
 }
 
+/* What has the output's name and cannot be left out. */
+static enum oct_err check_damage(const char *out, struct oct_error *err)
+{
+    struct oct_volume_reader *reader;
+    struct oct_error why = {.text = ""};
+    if (access(out, F_OK) != 0)
+        return OCT_OK;
+    if (oct_volume_open(&reader, out, &why) != OCT_OK)
+        return oct_fail(err, OCT_E_IO,
+                        "%s: exists already, and is damaged or no reconstruction "
+                        "(%s); --force makes it anew",
+                        out, why.text);
+    oct_volume_reader_destroy(reader);
+    return OCT_OK;
+}
+
 /* ---- booking ---- */
 
 /* Lock held. */
@@ -129,7 +145,9 @@ static void run_one(struct lane *lane, unsigned i)
     struct oct_recon_result result = {0};
     struct oct_error err = {.text = ""};
     enum oct_err e = OCT_OK;
-    if (!is_there)
+    if (many->skip && !many->force && !is_there)
+        e = check_damage(job.out, &err);
+    if (!e && !is_there)
         e = oct_recon_run(lane->recon, many->config, &job, &result, &err);
     if (e)
         name_recording(&err, job.in);

@@ -1,5 +1,7 @@
 #include "tools/status_table.h"
 
+#include "tools/wrap.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -8,6 +10,8 @@
 #include <string.h>
 
 #include <cjson/cJSON.h>
+
+enum { LABEL_COLUMNS = 20 };
 
 /* ---- values ---- */
 
@@ -167,7 +171,7 @@ static double count_of(const cJSON *object, const char *key)
 
 static void print_label(const char *label)
 {
-    printf("%-20s ", label);
+    printf("%-*s ", LABEL_COLUMNS, label);
 }
 
 static void print_state(const cJSON *status)
@@ -401,7 +405,7 @@ static void print_row(const cJSON *member)
         label[strlen(label) - 3] = '\0';
     else if (ends_with(label, " s"))
         label[strlen(label) - 2] = '\0';
-    printf("  %-20s ", label);
+    printf("  %-*s ", LABEL_COLUMNS, label);
     if (cJSON_IsObject(member) || cJSON_IsArray(member))
         print_nested(member->string, member);
     else
@@ -412,6 +416,7 @@ static void print_row(const cJSON *member)
 void oct_status_table_print(const cJSON *status)
 {
     const cJSON *member;
+    const int kept = oct_wrap_begin();
     print_state(status);
     print_recording(status);
     print_lines(status);
@@ -432,4 +437,5 @@ void oct_status_table_print(const cJSON *status)
             print_row(member);
         }
     }
+    oct_wrap_end(kept, LABEL_COLUMNS + 1);
 }

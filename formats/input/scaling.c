@@ -61,12 +61,38 @@ void oct_scaling_look(struct oct_scaling *s, const void *values, size_t n)
             s->is_finite = false;
             return;
         }
+        if (fabs(value) > 0)
+            s->n_of[ilogb(value) + 1074]++;
         least = value < least ? value : least;
         most = value > most ? value : most;
         is_whole = is_whole && !(fabs(value - nearbyint(value)) > 0);
     }
     if (n > 0)
         take(s, least, most, is_whole);
+}
+
+/* A power of two below half of the values that are not 0; 0: there are none. */
+static double median_magnitude(const struct oct_scaling *s)
+{
+    uint64_t n = 0, below = 0;
+    for (int i = 0; i < OCT_SCALING_MAGNITUDES; i++)
+        n += s->n_of[i];
+    for (int i = 0; n > 0 && i < OCT_SCALING_MAGNITUDES; i++)
+        if ((below += s->n_of[i]) > n / 2)
+            return ldexp(1, i - 1074);
+    return 0;
+}
+
+static enum oct_err check_range(const struct oct_scaling *s, const char *name,
+                                struct oct_error *err)
+{
+    const double median = median_magnitude(s), far = fmax(fabs(s->least), fabs(s->most));
+    if (!(s->scale * 2 * median < 1))
+        return OCT_OK;
+    return oct_fail(err, OCT_E_FORMAT,
+                    "%s: has a value of %g, while half of them are below %g: by that range these "
+                    "would all become one number: replace it, or set file.scale and file.offset",
+                    name, far == fabs(s->most) ? s->most : s->least, 2 * median);
 }
 
 enum oct_err oct_scaling_settle(struct oct_scaling *s, const char *name, struct oct_error *err)
@@ -90,7 +116,7 @@ enum oct_err oct_scaling_settle(struct oct_scaling *s, const char *name, struct 
                         "%s: its values run from %g to %g, which no scale maps to u16: set "
                         "file.scale and file.offset",
                         name, s->least, s->most);
-    return OCT_OK;
+    return check_range(s, name, err);
 }
 
 /* ---- the samples ---- */

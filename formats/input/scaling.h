@@ -9,12 +9,16 @@
  *                             else by the file's range: its least value is 0, its largest 65535
  *
  * Or as the user says (file.scale, file.offset). A value that is no number, or is not within u16
- * then, is an error: nothing is cut off. Any thread. */
+ * then, is an error: nothing is cut off. So is a range of which the magnitude that half of the values
+ * lie above (zeros apart) is no step of 65535: one wrong value would make all others the same. Any
+ * thread. */
 #ifndef OCT_FORMATS_INPUT_SCALING_H
 #define OCT_FORMATS_INPUT_SCALING_H
 
 #include "formats/input/input.h"
 #include "formats/input/sample.h"
+
+#define OCT_SCALING_MAGNITUDES 2098 /* exponents of doubles, -1074 to 1023 */
 
 struct oct_scaling {
     struct oct_sample_kind kind;
@@ -24,6 +28,8 @@ struct oct_scaling {
     /* What was looked at. */
     double least, most;
     bool is_whole, is_finite;
+    uint64_t
+        n_of[OCT_SCALING_MAGNITUDES]; /* values of 2^(i - 1074) and above, below 2^(i - 1073) */
 };
 
 void oct_scaling_init(struct oct_scaling *scaling, const struct oct_sample_kind *kind,
@@ -31,7 +37,7 @@ void oct_scaling_init(struct oct_scaling *scaling, const struct oct_sample_kind 
 
 void oct_scaling_look(struct oct_scaling *scaling, const void *values, size_t n);
 
-/* OCT_E_FORMAT: values that are no numbers, or all alike. */
+/* OCT_E_FORMAT: values that are no numbers, all alike, or so far apart. */
 enum oct_err oct_scaling_settle(struct oct_scaling *scaling, const char *name,
                                 struct oct_error *err);
 

@@ -238,6 +238,12 @@ def cut_short():
     # Of task 0 both: the line says done, but there is no output.
     assert "0 done, 0 failed, 4 missing" in shown, shown
     assert shown.count("its task ended with status 127") == 2, shown
+    with open(os.path.join(files, "1-0.results"), "w") as f:
+        f.write("begin 77_0 host\n0 failed \x1b]0;owned\x07\x1b[2J\x9b31m bad\xff\n")
+    shown = batch(without_slurm(), "--status", out, status=1)
+    assert "failed" in shown and "?]0;owned??[2J" in shown and not set(shown) & set("\x1b\x07\x9b"), \
+        repr(shown)
+    open(os.path.join(files, "1-0.results"), "w").write("begin 77_0 host\n0 done\n1 do")
     open(output(base, paths[1]), "w").write("not HDF5")
     shutil.copy(alone(base, paths[2]), output(base, paths[2]))
     shown = batch(without_slurm(), "--status", out, status=1)

@@ -56,6 +56,23 @@ def not_a_number(f):
     f["raw"] = values
 
 
+def volts(worst, dtype="f4"):
+    """Spectra as voltages, half of them 0, of which one sample is `worst`."""
+    values = ((S - 2000.0) / 1000).astype(dtype)
+    values[:, ::2, :] = 0
+    values[3, 1, 1] = worst
+    return lambda f: f.create_dataset("raw", data=values)
+
+
+def test_what_is_far():
+    """A value that is larger than others, as saturated samples are, is no fault."""
+    for worst in (-200.0, 3000.0, 0.0):
+        status, out, err = octctl("info", made("good.h5", volts(worst)))
+        check(status == 0 and not err, f"one sample of {worst} among volts is taken", err)
+    status, out, err = octctl("info", made("bad.h5", volts(1e308, "f8")), "--set", "file.scale=1e-304")
+    check(status == 0, "file.scale overrules the range", err)
+
+
 def test_what_cannot_be():
     for what, words, fill, *more in (
             ("an empty file", "no dataset that could be", lambda f: None),
@@ -84,6 +101,12 @@ def test_what_cannot_be():
             ("chunks of gigabytes", "no dataset that could be",
              of((1 << 12, 1 << 10, 1 << 10), "u1", chunks=(1 << 11, 1 << 10, 1 << 10))),
             ("values that are no numbers", "no numbers", not_a_number),
+            ("one sample of 1e308", "1e.308, while half of them are below .*file.scale",
+             volts(1e308, "f8")),
+            ("one sample of -1e38", "-1e.38, while half of them", volts(-1e38)),
+            ("one integer of 2^31 - 1", "2.14748e.09, while half of them are below 8",
+             lambda f: f.create_dataset("raw", data=np.where(
+                 np.arange(V * M * N).reshape(V, M, N) == 77, 2 ** 31 - 1, -5).astype("i4"))),
             ("values that are all alike", "all its values are 0.5",
              lambda f: f.create_dataset("raw", data=np.full((V, M, N), 0.5)))):
         status, out, err = octctl("info", made("bad.h5", fill), *more)
@@ -125,4 +148,4 @@ def test_damage():
         check(not wrong, f"{len(versions)} damaged versions of {name}", wrong[:2])
 
 
-main(test_what_cannot_be, test_damage)
+main(test_what_is_far, test_what_cannot_be, test_damage)

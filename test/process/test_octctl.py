@@ -1,6 +1,6 @@
 """octctl's command line, its control against a daemon played by Python, info, files that hold
 something else, and every error's text."""
-import contextlib, json, os, pty, re, subprocess, threading, time
+import contextlib, fcntl, json, os, pty, re, struct, subprocess, termios, threading, time
 
 import h5py, numpy as np, zmq
 
@@ -151,8 +151,15 @@ STATUS = {"ok": True, "state": "recording", "backend": "cpu", "lines_received": 
 answers = {"pending": False}  # to what was granted
 
 
+# A reply with a row of some 2500 characters, a word wider than any terminal, and escapes.
+LONG = dict(STATUS, last_error="\x1b[31mé" + "x" * 200 + " end",
+            forecast={f"stage_{i}": {"bscan_us": 1000.0 * i, "what": "ü" * 9} for i in range(60)})
+
+
 def answer(request):
     command = request.get("cmd")
+    if answers.get("long") and command == "status":
+        return LONG
     if answers["pending"] and command == "status":
         return dict(STATUS, pending=True, record={"active": True})
     if answers["pending"] and command in ("start", "stop", "record"):
@@ -172,6 +179,20 @@ def answer(request):
     if command == "get" and request.get("key") == "nonsense":
         return b"I am no daemon"
     return {"ok": False, "error": "not while\nrecording: " + str(request.get("key"))}
+
+
+def status_on_terminal(width, *where):
+    """The lines of octctl status on a terminal of that width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    with subprocess.Popen([OCTCTL, "status", *where], stdout=theirs, stderr=theirs):
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
+            while part := os.read(ours, 65536):
+                shown += part
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n").split("\n")
 
 
 @contextlib.contextmanager
@@ -232,6 +253,19 @@ def test_control():
         check((code, out) == (0, "ok\n") and requests[-1] ==
               {"cmd": "set", "key": "pipeline.min_db", "value": "-10"},
               "set passes a negative value on as text", requests[-1])
+        answers["long"] = True
+        for width, lines in ((80, octctl("status", *where)[1].split("\n")),
+                             (132, status_on_terminal(132, *where))):
+            wide = [line for line in lines if len(line) > width]
+            check(len(wide) == 2 and wide[0].endswith("x" * 200) and "\x1b" not in "".join(lines)
+                  and any(len(line) > width - 20 for line in lines if line not in wide),
+                  f"rows of status are broken at {width} columns, words are not", lines)
+            rows = re.sub(r"\n {21,23}(?=\S)", " ", "\n".join(lines))
+            check(all(f"stage_{i} bscan_us {i or 0}" in rows.replace(".00 ms", "").replace(" us", "")
+                      for i in range(60)) and "last error           ?[31mé" + "x" * 200 + " end" in rows,
+                  "and lose nothing", rows)
+        check(json.loads(octctl("status", "--json", *where)[1]) == LONG, "--json is not broken")
+        answers["long"] = False
         results = [octctl(*c, "--endpoint", endpoint) for c in
                    (["start"], ["stop"], ["record", "start"], ["record", "stop"],
                     ["shutdown", "--no-wait"])]

@@ -152,6 +152,7 @@ def what_is_there():
     os.truncate(at(1), 3000)
     got, said, err = run("octctl", *arguments, "--skip-existing")
     assert got == 1 and "0 done, 3 skipped, 1 failed" in said and "eye1.h5" in err, (said, err)
+    assert "is damaged" in err and "--force makes it anew" in err and err.count("\n") == 1, err
     said, _ = ok(*arguments, "--skip-existing", "--force")
     assert "1 done, 3 skipped, 0 failed" in said, said
     assert pictures(at(1)).shape[0] == 2
