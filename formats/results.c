@@ -184,7 +184,7 @@ static enum oct_err open_copy(struct oct_results *r, const char *group, bool rep
     struct oct_hdf5_reason reason;
     enum oct_err e = oct_hdf5_probe(r->file.work, look_at, err);
     if (e)
-        return oct_fail(err, OCT_E_FORMAT, "%s: damaged, or no HDF5", path);
+        return e == OCT_E_CLOSED ? e : oct_fail(err, OCT_E_FORMAT, "%s: damaged, or no HDF5", path);
     r->h5 = H5Fopen(r->file.work, H5F_ACC_RDWR, H5P_DEFAULT);
     if (r->h5 < 0)
         return oct_fail(err, OCT_E_FORMAT, "%s: damaged, or no HDF5: %s", path,

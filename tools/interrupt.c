@@ -1,5 +1,7 @@
 #include "tools/interrupt.h"
 
+#include "pipeline/volume/hdf5_probe.h"
+
 #include <stddef.h>
 
 /* A signal handler has no argument of ours: this one is global. */
@@ -16,5 +18,6 @@ const volatile sig_atomic_t *oct_interrupt_watch(void)
     const struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    oct_hdf5_probe_cancel(&was_interrupted);
     return &was_interrupted;
 }

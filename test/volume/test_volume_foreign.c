@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- making files as another program would ---- */
@@ -468,6 +469,50 @@ static void a_look_that_crashes_or_never_ends_is_survived(void **state)
     signal(SIGCHLD, SIG_DFL);
 }
 
+static volatile sig_atomic_t is_cancelled;
+
+static void raise_flag(int number)
+{
+    (void)number;
+    is_cancelled = 1;
+}
+
+/* Ends after a minute, or with its parent's wish. */
+static void look_and_wait(const char *path)
+{
+    (void)path;
+    kill(getppid(), SIGTERM);
+    for (;;)
+        pause();
+}
+
+static void a_look_ends_when_its_program_is_told_to(void **state)
+{
+    (void)state;
+    struct oct_error err;
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    const time_t began = time(NULL);
+    /* Caught. */
+    sigaction(SIGTERM, &(const struct sigaction){.sa_handler = raise_flag}, NULL);
+    oct_hdf5_probe_cancel(&is_cancelled);
+    assert_int_equal(oct_hdf5_probe("x.h5", look_and_wait, &err), OCT_E_CLOSED);
+    assert_non_null(strstr(err.text, "x.h5: interrupted"));
+    assert_int_equal(is_cancelled, 1);
+    is_cancelled = 0;
+    assert_int_equal(oct_hdf5_probe("x.h5", look_and_end, &err), OCT_OK);
+    /* Blocked. */
+    sigprocmask(SIG_BLOCK, &term, NULL);
+    assert_int_equal(oct_hdf5_probe("x.h5", look_and_wait, &err), OCT_E_CLOSED);
+    sigprocmask(SIG_UNBLOCK, &term, NULL);
+    assert_int_equal(is_cancelled, 1);
+    oct_hdf5_probe_cancel(NULL);
+    signal(SIGTERM, SIG_DFL);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+    assert_true(time(NULL) - began < 30);             /* each would take a minute by itself */
+}
+
 int main(void)
 {
     if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
@@ -482,6 +527,7 @@ int main(void)
         cmocka_unit_test(what_is_no_recording_is_refused_with_the_reason),
         cmocka_unit_test(a_truncated_recording_is_refused_at_any_length),
         cmocka_unit_test(a_look_that_crashes_or_never_ends_is_survived),
+        cmocka_unit_test(a_look_ends_when_its_program_is_told_to),
         cmocka_unit_test(damaged_metadata_never_crashes_the_reader),
     };
     return cmocka_run_group_tests_name("volume_foreign", tests, NULL, NULL);
