@@ -259,7 +259,8 @@ static void describe(cJSON *o, const struct check *c)
 
 static void print_line(const struct check *c)
 {
-    printf("%s: ", c->path);
+    oct_command_put_name(stdout, c->path);
+    fputs(": ", stdout);
     if (c->n_bad > 0)
         printf("BAD: %" PRIu64 " B-scans; ", c->n_bad);
     printf("%s%" PRIu64 " of %" PRIu32 " B-scans written, %" PRIu64 " verified, %" PRIu64
@@ -297,9 +298,11 @@ static enum oct_err check_result(const struct oct_contents *contents, const char
     }
     cJSON_AddNumberToObject(o, "datasets", contents->n);
     cJSON_AddNumberToObject(o, "bytes_read", (double)bytes);
-    if (!json)
-        printf("%s: ok: %s; %u datasets, %" PRIu64 " bytes read (results hold no check sums)\n",
-               path, contents->words, contents->n, bytes);
+    if (json)
+        return OCT_OK;
+    oct_command_put_name(stdout, path);
+    printf(": ok: %s; %u datasets, %" PRIu64 " bytes read (results hold no check sums)\n",
+           contents->words, contents->n, bytes);
     return OCT_OK;
 }
 

@@ -109,7 +109,8 @@ static void print_answer(const struct call *call, const cJSON *answer)
     if (strcmp(call->name, "status") == 0) {
         oct_status_table_print(answer);
     } else if (strcmp(call->name, "get") == 0 && cJSON_IsString(value)) {
-        printf("%s\n", value->valuestring);
+        oct_command_put_name(stdout, value->valuestring);
+        putchar('\n');
     } else if (strcmp(call->name, "get") == 0 && value) {
         char *text = cJSON_PrintUnformatted(value);
         printf("%s\n", text ? text : "");

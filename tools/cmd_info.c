@@ -289,6 +289,13 @@ static const char *text_of(const cJSON *o, const char *key)
     return text ? text : "";
 }
 
+/* A text of a file, or its name. */
+static void put_line(const char *text)
+{
+    oct_command_put_name(stdout, text);
+    putchar('\n');
+}
+
 static void print_table(const cJSON *o)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -300,7 +307,7 @@ static void print_table(const cJSON *o)
             strcmp(text_of(o, "start_time_source"), OCT_TIME_FILE_MODIFIED) == 0;
         printf("%-18s ", is_changed ? "file changed" : rows[i].label);
         if (cJSON_IsString(item))
-            printf("%s\n", item->valuestring[0] ? item->valuestring : "-");
+            put_line(item->valuestring[0] ? item->valuestring : "-");
         else if (cJSON_IsBool(item))
             printf("%s\n", cJSON_IsTrue(item) ? "yes" : "no");
         else if (cJSON_IsArray(item))
@@ -359,8 +366,9 @@ static void print_result(const cJSON *o)
     const cJSON *source = cJSON_GetObjectItemCaseSensitive(o, "source");
     const int n = cJSON_GetArraySize(source);
     const cJSON *d;
-    printf("%-18s %s\n%-18s %s\n%-18s %s\n", "file", text_of(o, "file"), "is", text_of(o, "is"),
-           "software", text_of(o, "software"));
+    printf("%-18s ", "file");
+    put_line(text_of(o, "file"));
+    printf("%-18s %s\n%-18s %s\n", "is", text_of(o, "is"), "software", text_of(o, "software"));
     if (n > 0)
         printf("%-18s %s", "made of", cJSON_GetArrayItem(source, 0)->valuestring);
     if (n > 1)

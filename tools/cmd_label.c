@@ -53,8 +53,9 @@ static void show(const char *path, const struct oct_volume_label *label, cJSON *
 {
     const char *const mark = label->mark ? oct_volume_mark_name(label->mark) : "";
     if (!list) {
-        printf("%s: eye %s, pseudonym %s, mark %s\n", path, or_dash(label->eye),
-               or_dash(label->pseudonym), or_dash(mark));
+        oct_command_put_name(stdout, path);
+        printf(": eye %s, pseudonym %s, mark %s\n", or_dash(label->eye), or_dash(label->pseudonym),
+               or_dash(mark));
         return;
     }
     cJSON *o = cJSON_CreateObject();

@@ -358,6 +358,27 @@ def test_info():
     refused("info wants a file", 2, "which file", "info")
 
 
+def test_names_with_escapes():
+    """Names of files, and texts in them, cannot control a terminal."""
+    path, _ = make_h5("esc\x1b[31m\x07.h5")
+    with h5py.File(path, "r+") as file:
+        file.attrs["pseudonym"] = "\x1b]0;owned\x07"
+    for command in "check", "info", "label":
+        code, out, err = octctl(command, path)
+        check("?[31m?.h5" in out + err and not set(out + err) & set("\x1b\x07"),
+              f"{command} shows ? for control characters", out + err)
+
+
+def test_synth_replaces_no_pipe():
+    folder = os.path.join(TMP, "cal")
+    os.mkdir(folder)
+    os.mkfifo(os.path.join(folder, "wavelengths.txt"))
+    refused("a pipe is not replaced by a calibration", 2, "wavelengths.txt: is no plain file",
+            "synth", os.path.join(TMP, "s.h5"), "--calibration", folder, "--set", "scan.bscans=1",
+            "--set", "scan.lines=8")
+    check(os.listdir(folder) == ["wavelengths.txt"], "and nothing is left beside it")
+
+
 def test_latin():
     """What a recording holds in another encoding keeps nobody from its data."""
     attributes = {
@@ -438,5 +459,6 @@ def test_foreign_samples():
                 "--set", "calibration.wavelengths=" + axis)
 
 
-main(test_version, test_global_options, test_command_line, test_progress, test_control, test_info, test_latin,
+main(test_version, test_global_options, test_command_line, test_progress, test_control, test_info,
+     test_names_with_escapes, test_synth_replaces_no_pipe, test_latin,
      test_foreign_samples)

@@ -1,5 +1,7 @@
 #include "tools/retina/calibration_folder.h"
 
+#include "formats/whole_file.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -79,25 +81,25 @@ static void print_spectrometer_ini(FILE *file, const void *of)
 static enum oct_err write_text(const char *folder, const char *name, print_fn *print,
                                const void *of, struct oct_error *err)
 {
-    char path[PATH_MAX], temporary[PATH_MAX];
+    char path[PATH_MAX];
+    struct oct_whole_file whole;
 
-    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= PATH_MAX ||
-        snprintf(temporary, sizeof(temporary), "%s/%s.synth", folder, name) >= PATH_MAX)
+    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= PATH_MAX)
         return oct_fail(err, OCT_E_CONFIG, "%s: name too long", folder);
-    FILE *file = fopen(temporary, "w");
-    if (!file)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", temporary);
-    print(file, of);
-    bool bad = fflush(file) != 0 || ferror(file);
+    enum oct_err e = oct_whole_file_init(&whole, path, true, err);
+    if (e)
+        return e;
+    FILE *file = fopen(whole.work, "wxe");
+    if (file)
+        print(file, of);
+    bool bad = !file || fflush(file) != 0 || ferror(file);
     int errnum = errno;
-    if (fclose(file) || bad) {
+    if ((file && fclose(file)) || bad) {
         errnum = bad ? errnum : errno;
-        remove(temporary);
-        return oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot be written", temporary);
+        oct_whole_file_discard(&whole);
+        return oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot be written", path);
     }
-    if (rename(temporary, path))
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be replaced", path);
-    return OCT_OK;
+    return oct_whole_file_publish(&whole, err);
 }
 
 static enum oct_err make_folder(const char *folder, struct oct_error *err)
