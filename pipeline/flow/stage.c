@@ -80,7 +80,7 @@ struct oct_stage {
     atomic_uint_fast64_t busy_since_ns; /* 0: it waits */
     atomic_uint_fast64_t cancelled_ns;  /* when; 0: it was not */
     atomic_uint_fast64_t dealt_below;
-    atomic_uint n_holders; /* the thread and its owner: the last frees it */
+    atomic_uint n_holders; /* who joins the thread, and its owner: the last frees it */
 
     pthread_mutex_t lock; /* of all but the thread; guards what follows, `wished` and `counted` */
     bool is_joined;       /* or left to itself */
@@ -461,6 +461,16 @@ static void let_go(struct oct_stage *s)
         free_stage(s);
 }
 
+/* Joins a thread that was left to itself. It does not free the stage itself: what that takes locks
+ * of, FFTW's planner and libraries' own, threads that do not yield wait for. */
+static void *join_and_let_go(void *argument)
+{
+    struct oct_stage *s = argument;
+    pthread_join(s->thread, NULL);
+    let_go(s);
+    return NULL;
+}
+
 static void *run(void *argument)
 {
     struct oct_stage *s = argument;
@@ -485,7 +495,6 @@ static void *run(void *argument)
     oct_ring_close(s->results);
     atomic_store(&s->has_ended, true);
     oct_event_notify(&s->changed);
-    let_go(s);
     return NULL;
 }
 
@@ -636,7 +645,8 @@ static bool leave(struct oct_stage *s)
             s->form.name, (double)(oct_clock_ns() - since_ns) * 1e-9);
     oct_ring_reader_destroy(s->reader);
     s->reader = NULL;
-    pthread_detach(s->thread);
+    if (oct_thread_start_detached(NULL, join_and_let_go, s, "thread that frees an analysis", NULL))
+        pthread_detach(s->thread); /* and it stays in memory */
     s->is_joined = true;
     oct_ring_close(s->results);
     oct_event_notify(&s->changed);
@@ -690,7 +700,7 @@ bool oct_stage_drain(struct oct_stage *s)
     s->is_joined = true;
     pthread_mutex_unlock(&s->lock);
     if (join)
-        pthread_join(s->thread, NULL);
+        join_and_let_go(s);
     return !is_left(s);
 }
 
