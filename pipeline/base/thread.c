@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* pthread_setname_np, SCHED_IDLE, syscall */
+#define _GNU_SOURCE /* pthread_setname_np, SCHED_BATCH, syscall */
 #include "pipeline/base/thread.h"
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define YIELDING_NICE 10 /* a tenth of the weight of others */
 #define SLICE_NS 300000u /* the system's own is 3 ms */
 
 /* All but those that an instruction raises: a thread that blocks SIGBUS dies of a fault that the
@@ -88,5 +89,6 @@ enum oct_err oct_threads_ask_realtime(unsigned priority, struct oct_error *err)
 
 void oct_thread_yield_to_others(void)
 {
-    set_scheduling(SCHED_IDLE, 0, 0);
+    setpriority(PRIO_PROCESS, 0, YIELDING_NICE); /* of this thread alone, on Linux */
+    set_scheduling(SCHED_BATCH, 0, 0);
 }

@@ -31,9 +31,11 @@ void oct_threads_ask_short_slices(void);
  * other program's threads run before these. OCT_E_CONFIG: it does not, and nothing has changed. */
 enum oct_err oct_threads_ask_realtime(unsigned priority, struct oct_error *err);
 
-/* SCHED_IDLE: the thread gives way to all that do not, and runs where a processor would be idle. It
- * cannot take that back. A lock that it holds may be held for ever, so it shares none with threads
- * that do not give way; nor do they wait for anything else of it without a bound. */
+/* SCHED_BATCH of niceness 10: the thread gives way to all that do not, and never interrupts one;
+ * beside others that compute it gets a tenth of what they get (SCHED_IDLE would leave it next to
+ * nothing, and was measured to be no better for the others). It cannot take that back. A lock that
+ * it holds may be held for long, so it shares none with threads that do not give way; nor do they
+ * wait for anything else of it without a bound. */
 void oct_thread_yield_to_others(void);
 
 #endif

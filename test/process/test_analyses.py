@@ -272,10 +272,10 @@ LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_
 
 
 def yielding_threads(pid):
-    """Threads of SCHED_IDLE: {name: [thread, ...]}."""
+    """Threads of SCHED_BATCH: {name: [thread, ...]}."""
     found = {}
     for thread in map(int, os.listdir(f"/proc/{pid}/task")):
-        if os.sched_getscheduler(thread) == os.SCHED_IDLE:
+        if os.sched_getscheduler(thread) == os.SCHED_BATCH:
             name = open(f"/proc/{pid}/task/{thread}/comm").read().strip()
             found.setdefault(name, []).append(thread)
     return found

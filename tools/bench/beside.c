@@ -302,6 +302,7 @@ static enum oct_err measure(struct oct_bench_rig *r, const struct oct_bench_besi
             e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the delays");
     if (!e)
         e = start_busy(&busy, beside->n_busy, err);
+    oct_threads_ask_short_slices(); /* camera and viewer: what is measured is octd */
     if (!e)
         e = oct_bench_camera_start(r, err);
     for (unsigned round = 0; round < N_ROUNDS && !e; round++)
