@@ -111,15 +111,15 @@ def it_rests_until_it_is_enabled():
         socket = daemon.subscriber("surfaces")
         status = play(daemon)
         counts = analysis_of(status, "surfaces")
-        assert counts["at_rest"] and counts["seen"] == 0 and counts["every"] == 4, counts
+        assert counts["at_rest"] and counts["seen"] == 0 and counts["every"] == 1, counts
         assert run("octctl", "set", *daemon.common, "surfaces.enabled", "yes")[0] == 0
         daemon.wait(lambda s: not analysis_of(s, "surfaces")["at_rest"])
         assert daemon.ask("record", action="start")["ok"]
         play(daemon)
         messages = receive_all(socket)
-        assert len(messages) == BSCANS // 4, len(messages)
+        assert len(messages) == BSCANS, len(messages)
         for header, rows in messages:
-            check_layers(header, rows, 4)
+            check_layers(header, rows, 1)
         daemon.wait(lambda s: s["volumes_written"] == 1)
         assert daemon.ask("record", action="stop")["ok"]
         with h5py.File(newest_file(daemon)) as f:

@@ -128,12 +128,21 @@ static void what_cannot_be_a_cell_is_left_out(void **state)
 
 /* ---- drawn ---- */
 
-static void offer(struct oct_viewer_stage *s, const struct cell *rows, uint32_t n, bool is_bscan,
-                  uint64_t frame)
+static void offer_late(struct oct_viewer_stage *s, const struct cell *rows, uint32_t n,
+                       bool is_bscan, uint64_t frame)
 {
     struct oct_view_image image = table_of(rows, n, is_bscan, frame);
     oct_view_model_offer_cells(&s->model, &image);
     oct_view_image_finish(&image);
+}
+
+/* Of the picture that is shown, where they are of a B-scan. */
+static void offer(struct oct_viewer_stage *s, const struct cell *rows, uint32_t n, bool is_bscan,
+                  uint64_t frame)
+{
+    if (is_bscan)
+        s->model.shown.header.frame_num = frame;
+    offer_late(s, rows, n, is_bscan, frame);
 }
 
 /* Where pixels have exactly the colour of cells: their box; n 0: nowhere. Of words, which have
@@ -197,7 +206,14 @@ static void circles_lie_about_their_cells(void **state)
     oct_view_model_apply(&s->model, OCT_ACTION_CELLS, 1);
     offer(s, &cell, 1, true, 3);
     assert_true(find_box(s, top).n > 50);
-    oct_view_model_tick(&s->model, 60 * S); /* octd says no more of them */
+    s->model.average = (struct oct_view_average){
+        .score = 1, .shift_lines = 6, .shift_depth = -12, .arrival_ns = 11 * S};
+    struct box moved = find_box(s, top); /* an average takes them along */
+    p = oct_draw_place(s->draw);
+    assert_true(fabs((moved.x0 + moved.x1) / 2.0 - (p.x + 66.5 / W * p.w)) < 3);
+    assert_true(fabs((moved.y0 + moved.y1) / 2.0 - (p.y + 47.5 / H * p.h)) < 3);
+    s->model.average.arrival_ns = 0;
+    s->model.shown.header.frame_num = 4; /* octd says no more of them */
     assert_int_equal(find_box(s, 0).n, 0);
     oct_viewer_stage_close(s);
 }
@@ -259,33 +275,62 @@ static void the_corner_says_how_many_and_how_fast(void **state)
     oct_viewer_stage_close(s);
 }
 
-static void a_frozen_picture_keeps_its_cells(void **state)
+static void a_frozen_picture_has_its_own_cells_and_no_others(void **state)
 {
     (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     const struct cell one = {1, 20, 70, 6, 0}, other = {1, 90, 70, 6, 0};
     offer(s, &one, 1, true, 1);
     oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
-    offer(s, &other, 1, true, 2);
+    offer_late(s, &other, 1, true, 2);
     oct_view_model_tick(&s->model, 60 * S);
     assert_true(oct_view_model_has_cells(&s->model));
     assert_true(s->model.cells.tracks[0].x[0] < 21);
     offer(s, &other, 1, false, 2); /* en face goes on */
     assert_true(s->model.cells.tracks[0].x[0] > 89);
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    offer(s, &one, 1, true, 5);
+    s->model.shown.header.frame_num = 6;
+    assert_false(oct_view_model_has_cells(&s->model));
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    assert_false(oct_view_model_has_cells(&s->model));
+    offer_late(s, &one, 1, true, 6);
+    assert_true(oct_view_model_has_cells(&s->model));
     oct_viewer_stage_close(s);
 }
 
-static void cells_of_long_ago_do_not_come_back_with_the_freeze(void **state)
+/* Where the next volume has replaced the row that a cell was found in, it is not drawn. */
+static void cells_of_a_volume_lie_on_its_own_rows(void **state)
 {
     (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
-    const struct cell one = {1, 20, 70, 6, 0};
-    offer(s, &one, 1, true, 1);
-    assert_true(oct_view_model_has_cells(&s->model));
-    oct_view_model_tick(&s->model, 60 * S);
-    s->model.shown.arrival_ns = 60 * S;
-    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
-    assert_false(oct_view_model_has_cells(&s->model));
+    struct oct_view_image enface = oct_scene_enface(H, W);
+    const struct cell rows[] = {{1, 20, 20, 4, 0}, {2, 20, 70, 4, 0}};
+    s->model.settings.arrangement = OCT_ARRANGEMENT_TWO;
+    for (uint32_t row = 0; row < H; row++)
+        oct_scene_enface_fill(&enface, row, 20);
+    oct_view_model_offer_enface(&s->model, &enface);
+    offer(s, rows, 2, false, 1);
+    find_box(s, 0);
+    const struct oct_view_rect *area = &oct_draw_layout(s->draw)->enface;
+    const int words = area->y + area->h / 8;
+    const struct box both = find_box(s, words);
+    assert_true(both.n > 40 && both.y1 - both.y0 > area->h / 4);
+    const uint32_t newest[] = {10, 40, 90};
+    for (unsigned i = 0; i < 3; i++) { /* of the next volume */
+        enface.header.volume = 1;
+        enface.header.bscan = newest[i];
+        oct_view_model_offer_enface(&s->model, &enface);
+        const struct box b = find_box(s, words);
+        assert_true(i == 0   ? b.n == both.n
+                    : i == 1 ? b.n > 20 && b.y0 > both.y0 + area->h / 4
+                             : b.n == 0);
+    }
+    s->model.cells.volume = 1; /* its own have come */
+    assert_int_equal(find_box(s, words).n, both.n);
+    s->model.cells.volume = 3; /* an en face picture that is late */
+    assert_int_equal(find_box(s, words).n, 0);
+    oct_view_image_finish(&enface);
     oct_viewer_stage_close(s);
 }
 
@@ -297,8 +342,8 @@ int main(void)
         cmocka_unit_test(circles_lie_about_their_cells),
         cmocka_unit_test(cells_of_volumes_are_on_the_en_face_picture),
         cmocka_unit_test(the_corner_says_how_many_and_how_fast),
-        cmocka_unit_test(a_frozen_picture_keeps_its_cells),
-        cmocka_unit_test(cells_of_long_ago_do_not_come_back_with_the_freeze),
+        cmocka_unit_test(a_frozen_picture_has_its_own_cells_and_no_others),
+        cmocka_unit_test(cells_of_a_volume_lie_on_its_own_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

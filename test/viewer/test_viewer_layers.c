@@ -97,10 +97,17 @@ static void what_is_no_place_is_not_found(void **state)
 
 /* ---- drawn ---- */
 
-static void offer(struct oct_viewer_stage *s, struct oct_view_image image)
+static void offer_late(struct oct_viewer_stage *s, struct oct_view_image image)
 {
     oct_view_model_offer_layers(&s->model, &image);
     oct_view_image_finish(&image);
+}
+
+/* Layers of the picture that is shown. */
+static void offer(struct oct_viewer_stage *s, struct oct_view_image image)
+{
+    s->model.shown.header.frame_num = image.header.frame_num;
+    offer_late(s, image);
 }
 
 /* The mean y of pixels near that colour in column x, from `top` down; NaN: none is. Lines are drawn
@@ -158,7 +165,7 @@ static void lines_lie_on_the_layers(void **state)
     offer(s, level(20, 80, 0, 0, 2));
     draw(s);
     assert_true(row_of(s, RPE, left, top) > 0);
-    oct_view_model_tick(&s->model, 60 * S); /* octd says no more of them */
+    s->model.shown.header.frame_num = 3; /* octd says no more of them */
     draw(s);
     assert_true(isnan(row_of(s, RPE, left, 0)));
     oct_viewer_stage_close(s);
@@ -196,31 +203,187 @@ static void the_thickness_stands_under_the_calipers_and_in_the_corner(void **sta
     oct_viewer_stage_close(s);
 }
 
-static void a_frozen_picture_keeps_its_layers(void **state)
+static bool has_text(const struct oct_viewer_stage *s)
+{
+    char text[80];
+    oct_view_model_thickness_text(&s->model, 3, 3, text, sizeof(text));
+    assert_int_equal(text[0] != 0, oct_view_model_has_layers(&s->model));
+    return text[0] != 0;
+}
+
+static void a_frozen_picture_has_its_own_layers_and_no_others(void **state)
 {
     (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
+    uint64_t *shown = &s->model.shown.header.frame_num;
     offer(s, level(20, 80, 0, 0, 1));
     oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
-    offer(s, level(30, 70, 0, 0, 2));
+    offer_late(s, level(30, 70, 0, 0, 2));
     oct_view_model_tick(&s->model, 60 * S);
-    assert_true(oct_view_model_has_layers(&s->model));
+    assert_true(has_text(s));
     assert_true(s->model.layers.position[OCT_LAYER_ILM][0] == 20);
-    s->model.back = 1; /* an older picture has none */
-    assert_false(oct_view_model_has_layers(&s->model));
+    *shown = 0; /* an older picture has none */
+    assert_false(has_text(s));
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    *shown = 3;
+    assert_false(has_text(s));
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    assert_false(has_text(s));
+    offer_late(s, level(30, 70, 0, 0, 2)); /* they come when their picture is gone */
+    assert_false(has_text(s));
+    offer_late(s, level(30, 70, 0, 0, 3)); /* or still stands */
+    assert_true(has_text(s));
+    s->model.playback.active = true; /* a recording's pictures have none of the live ones' */
+    assert_false(has_text(s));
     oct_viewer_stage_close(s);
 }
 
-static void layers_of_long_ago_do_not_come_back_with_the_freeze(void **state)
+/* A stream of pictures, each `apart_ns` after the other; of one in `every` the layers come
+ * `late_ns` after it. */
+struct stream {
+    uint64_t apart_ns, late_ns;
+    unsigned every;
+};
+
+struct seen {
+    unsigned n, n_with, n_changes; /* turns of the window, with lines; lines or none */
+    uint64_t newest;               /* picture */
+};
+
+static void send_picture(struct oct_viewer_stage *s, uint64_t frame, uint64_t at_ns)
+{
+    struct oct_view_picture picture = oct_scene_layered(30, 4);
+    picture.header.frame_num = frame;
+    snprintf(picture.header.acquisition_id, sizeof(picture.header.acquisition_id), "a");
+    picture.arrival_ns = at_ns;
+    oct_view_archive_add(s->model.archive, &picture);
+    oct_view_tally_add(&s->model.tally, &picture.header, at_ns);
+    oct_view_model_offer(&s->model, &picture);
+    oct_view_picture_finish(&picture);
+}
+
+/* From picture `first` on for `n`. What is drawn is always the shown picture's own, and no picture
+ * steps back. */
+static struct seen run(struct oct_viewer_stage *s, struct stream t, unsigned first, unsigned n)
+{
+    struct seen seen = {.n = 0};
+    bool before = false;
+    for (uint64_t k = first; k < first + n; k++) {
+        const uint64_t at_ns = 20 * S + k * t.apart_ns;
+        const uint64_t of = (at_ns - 20 * S - t.late_ns) / t.apart_ns;
+        oct_view_model_tick(&s->model, at_ns);
+        send_picture(s, k, at_ns);
+        if (at_ns >= 20 * S + t.late_ns && t.every > 0 && of % t.every == 0) {
+            struct oct_view_image image = level(20, 20 + (float)(of % 70), 0, 0, of);
+            image.arrival_ns = at_ns;
+            offer_late(s, image);
+        }
+        const bool has = oct_view_model_has_layers(&s->model);
+        const uint64_t shown = s->model.shown.header.frame_num;
+        assert_true(!has ||
+                    (s->model.layers.frame_num == shown &&
+                     s->model.layers.position[OCT_LAYER_RPE][5] == 20 + (float)(shown % 70)));
+        seen.n++;
+        seen.n_with += has;
+        seen.n_changes += has != before;
+        before = has;
+        seen.newest = shown;
+    }
+    return seen;
+}
+
+static void the_shown_picture_is_the_newest_that_has_layers(void **state)
+{
+    (void)state;
+    const uint64_t ms = S / 1000;
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+    struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
+    oct_view_model_attach(&s->model, archive);
+    /* One in four of 100 a second, 20 ms late; every one, 30 ms late: lines stand still. */
+    struct seen seen = run(s, (struct stream){10 * ms, 20 * ms, 4}, 1, 200);
+    assert_true(seen.n_with > 180 && seen.n_changes == 1 && seen.newest >= 200 - 6);
+    seen = run(s, (struct stream){10 * ms, 30 * ms, 1}, 201, 200);
+    assert_true(seen.n_with > 190 && seen.n_changes <= 2 && seen.newest == 400 - 3);
+    /* They end: the newest picture, within a quarter of a second. */
+    seen = run(s, (struct stream){10 * ms, 0, 0}, 401, 30);
+    assert_true(seen.n_with < 27 && seen.newest == 430);
+    /* Two a second of a hundred would flash by: none; frozen upon its picture it has them. */
+    seen = run(s, (struct stream){10 * ms, 0, 50}, 431, 170);
+    assert_true(seen.n_with == 0 && seen.newest == 600);
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    assert_true(oct_view_model_has_layers(&s->model));
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    oct_view_archive_destroy(archive);
+    s->model.archive = NULL;
+    oct_viewer_stage_close(s);
+}
+
+static void a_slow_scan_shows_the_layers_of_each_picture(void **state)
 {
     (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
-    offer(s, level(20, 80, 0, 0, 1));
-    oct_view_model_tick(&s->model, 60 * S);
-    s->model.shown.arrival_ns = 60 * S;
-    assert_false(oct_view_model_has_layers(&s->model));
+    struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
+    oct_view_model_attach(&s->model, archive);
+    struct seen seen = run(s, (struct stream){S / 2, 0, 1}, 1, 20);
+    assert_true(seen.n_with == 20 && seen.newest == 20);
+    oct_view_archive_destroy(archive);
+    s->model.archive = NULL;
+    oct_viewer_stage_close(s);
+}
+
+/* Back leads to the picture before the shown one, not to a newer one that had no layers. */
+static void frozen_back_begins_at_the_shown_picture(void **state)
+{
+    (void)state;
+    const uint64_t ms = S / 1000;
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+    struct oct_view_archive *archive = oct_view_archive_create(64u << 20);
+    oct_view_model_attach(&s->model, archive);
+    run(s, (struct stream){10 * ms, 50 * ms, 1}, 1, 100);
+    assert_int_equal(s->model.shown.header.frame_num, 95);
     oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    oct_view_model_apply(&s->model, OCT_ACTION_OLDER, 1);
+    assert_int_equal(s->model.shown.header.frame_num, 94);
     assert_false(oct_view_model_has_layers(&s->model));
+    oct_view_model_apply(&s->model, OCT_ACTION_NEWER, 1);
+    assert_int_equal(s->model.shown.header.frame_num, 95);
+    assert_true(oct_view_model_has_layers(&s->model));
+    oct_view_archive_destroy(archive);
+    s->model.archive = NULL;
+    oct_viewer_stage_close(s);
+}
+
+/* An average has the layers of a B-scan that is in its mean, where that one was moved to. */
+static void layers_of_an_older_bscan_of_the_mean_lie_where_it_was_moved(void **state)
+{
+    (void)state;
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+    struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
+    const uint64_t frames[] = {90, 95, 96, 97, 100};
+    double lines, depth;
+    oct_view_model_attach(&s->model, archive);
+    s->model.daemon.average_min_score = 0.3;
+    for (unsigned i = 0; i < 5; i++) {
+        struct oct_view_image image = {.header = {.acquisition_id = "a", .n_numbers = 3}};
+        image.header.frame_num = frames[i];
+        image.header.numbers[0] = (struct oct_image_header_number){"averaged", 1, {8}};
+        image.header.numbers[1] =
+            (struct oct_image_header_number){"score", 1, {frames[i] == 96 ? 0.1 : 0.9}};
+        image.header.numbers[2] =
+            (struct oct_image_header_number){"shift_px", 2, {(double)frames[i] - 90, -3}};
+        image.arrival_ns = 11 * S;
+        oct_view_archive_add_average(archive, &image);
+        oct_view_average_read(&s->model.average, &image);
+    }
+    s->model.shown.header.frame_num = 100;
+    for (uint64_t f = 88; f < 103; f++) {
+        const bool in_it = f == 95 || f == 97 || f == 100;
+        assert_int_equal(oct_view_overlay_belongs(&s->model, "a", f, &lines, &depth), in_it);
+        assert_true(!in_it || (lines == (double)f - 90 && depth == -3));
+        assert_false(oct_view_overlay_belongs(&s->model, "b", f, &lines, &depth));
+    }
+    oct_view_archive_destroy(archive);
+    s->model.archive = NULL;
     oct_viewer_stage_close(s);
 }
 
@@ -356,8 +519,11 @@ int main(void)
         cmocka_unit_test(what_is_no_place_is_not_found),
         cmocka_unit_test(lines_lie_on_the_layers),
         cmocka_unit_test(the_thickness_stands_under_the_calipers_and_in_the_corner),
-        cmocka_unit_test(a_frozen_picture_keeps_its_layers),
-        cmocka_unit_test(layers_of_long_ago_do_not_come_back_with_the_freeze),
+        cmocka_unit_test(a_frozen_picture_has_its_own_layers_and_no_others),
+        cmocka_unit_test(the_shown_picture_is_the_newest_that_has_layers),
+        cmocka_unit_test(a_slow_scan_shows_the_layers_of_each_picture),
+        cmocka_unit_test(frozen_back_begins_at_the_shown_picture),
+        cmocka_unit_test(layers_of_an_older_bscan_of_the_mean_lie_where_it_was_moved),
         cmocka_unit_test(an_average_takes_the_layers_to_where_it_lies),
         cmocka_unit_test(places_below_the_picture_are_not_drawn),
         cmocka_unit_test(bounds_in_depth_are_drawn_for_their_own_picture),

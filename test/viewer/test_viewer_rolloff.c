@@ -43,6 +43,7 @@ static struct oct_view_image table_of(uint64_t arrival_ns)
 {
     static const float rows[4][2] = {{10, 68}, {30, 64}, {50, 60}, {70.25f, 56}};
     struct oct_image_header h = {.dataset = "analysis/rolloff",
+                                 .frame_num = 1,
                                  .acquisition_id = "a",
                                  .type = OCT_SAMPLE_F32,
                                  .rank = 2,
@@ -70,16 +71,15 @@ static void hostile_tables_leave_nothing(void **state)
     oct_view_rolloff_set(&r, &table);
     assert_true(r.n == 4 && r.state == OCT_MIRROR_FOUND && r.snr_db == 51.26);
     assert_true(fabs(oct_view_rolloff_line(&r, 40.0625) - 62) < 1e-4);
-    assert_true(oct_view_rolloff_is_new(&r, 12 * S) && !oct_view_rolloff_is_new(&r, 14 * S));
 
     table.header.dims[0] = OCT_ROLLOFF_MOST_POINTS + 1;
     assert_int_equal(oct_view_rolloff_check(&table.header, NULL), OCT_E_FORMAT);
     table.header.dims[0] = 4;
     table.header.type = OCT_SAMPLE_U8;
-    table.arrival_ns = 20 * S;
+    table.header.frame_num = 20;
     assert_int_equal(oct_view_rolloff_check(&table.header, NULL), OCT_E_FORMAT);
     oct_view_rolloff_set(&r, &table);
-    assert_true(r.n == 4 && r.arrival_ns == 11 * S);
+    assert_true(r.n == 4 && r.frame_num == 1);
 
     table.header.type = OCT_SAMPLE_F32;
     values[0] = -1;
@@ -131,13 +131,16 @@ static void words_say_width_and_rolloff(void **state)
     assert_non_null(strstr(lines[0].text, "saturated"));
     oct_view_image_finish(&table);
 
-    /* Not of another acquisition, not of long ago, and not where nobody wants it. */
+    /* Not of another acquisition, not over another picture, and not where nobody wants it. */
     snprintf(s->model.rolloff.acquisition_id, sizeof(s->model.rolloff.acquisition_id), "b");
     assert_int_equal(oct_view_rolloff_text(&s->model, lines), 0);
     offer(s, table_of(11 * S));
-    oct_view_model_tick(&s->model, 14 * S);
+    s->model.shown.header.frame_num++;
     assert_int_equal(oct_view_rolloff_text(&s->model, lines), 0);
-    offer(s, table_of(14 * S));
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    assert_int_equal(oct_view_rolloff_text(&s->model, lines), 0);
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    s->model.shown.header.frame_num--;
     assert_int_equal(oct_view_rolloff_text(&s->model, lines), 2);
     s->model.settings.operators = true;
     oct_view_model_apply(&s->model, OCT_ACTION_ROLLOFF, 1); /* not an operator's */

@@ -415,6 +415,11 @@ static void the_cone_spacing_is_octds_where_the_scale_is_known(void **state)
     assert_string_equal(p.text, ""); /* octd says nothing of cones */
     expect_cones(&model, 4.21, 65149, 0.1416, "cones 4.2 um 65,100/mm2 (0.14)");
     expect_cones(&model, 30, 1283, 0.06, "cones 30.0 um 1,280/mm2 (0.06)");
+    model.enface.volume = model.cones.volume + 1; /* that is being scanned */
+    expect_cones(&model, 30, 1283, 0.06, "cones 30.0 um 1,280/mm2 (0.06)");
+    model.enface.volume = model.cones.volume + 4;
+    expect_cones(&model, 30, 1283, 0.06, "cones 30.0 um 1,280/mm2 (0.06), 4 volumes ago");
+    model.enface.volume = model.cones.volume;
     expect_cones(&model, 1, 1.1547e6, 1, "cones 1.0 um 1,150,000/mm2 (1.00)");
     expect_cones(&model, NAN, NAN, NAN, "cones: no ring");
     expect_cones(&model, 4.2, -1, 0.1, "cones: no ring");

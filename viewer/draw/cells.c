@@ -45,26 +45,43 @@ static void draw_track(struct oct_draw *draw, const struct frame *f, const struc
     }
 }
 
+/* Those that lie below `y` of the picture. */
 static void draw_all(struct oct_draw *draw, const struct oct_view_cells *cells, struct frame f,
-                     struct oct_view_rect seen)
+                     struct oct_view_rect seen, double y)
 {
     oct_draw_clip(draw, &seen);
     for (unsigned i = 0; i < cells->n; i++)
-        draw_track(draw, &f, &cells->tracks[i]);
+        if ((double)cells->tracks[i].y[cells->tracks[i].n - 1] > y)
+            draw_track(draw, &f, &cells->tracks[i]);
     oct_draw_clip(draw, NULL);
+}
+
+/* The last row of the volume from above that is of a newer volume than the cells: -1 is none of
+ * them. False: no row is of theirs. */
+static bool first_row(const struct oct_view_cells *c, const struct oct_view_enface *e, double *y)
+{
+    const bool is_next = e->volume == c->volume + 1;
+
+    *y = is_next ? (e->newest_row + 1.0) * e->n_bscans / e->n_rows - 1 : -1;
+    return is_next || e->volume == c->volume;
 }
 
 void oct_draw_cells_bscan(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_cells *c = &model->cells;
     const struct oct_picture_header *h = &model->shown.header;
+    struct oct_view_rectf place = draw->place;
     struct oct_view_phrase phrase;
+    double lines, depth;
 
     if (!oct_view_model_has_cells(model) || !c->is_bscan || h->n_lines != c->width ||
         h->depth != c->height)
         return;
-    draw_all(draw, c, frame_of(c, draw->place, model->daemon.lateral_um, model->daemon.axial_um),
-             draw->picture_rect);
+    oct_view_overlay_belongs(model, c->acquisition_id, c->frame_num, &lines, &depth);
+    place.x += lines / h->n_lines * place.w;
+    place.y += depth / h->depth * place.h;
+    draw_all(draw, c, frame_of(c, place, model->daemon.lateral_um, model->daemon.axial_um),
+             draw->picture_rect, -1);
     oct_view_cells_text(model, &phrase);
     oct_draw_corner(draw, phrase.text, RGB_CELL);
 }
@@ -76,11 +93,12 @@ void oct_draw_cells_enface(struct oct_draw *draw, const struct oct_view_model *m
     const struct oct_view_rectf place = {r.x, r.y, r.w, r.h};
     const int height = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     struct oct_view_phrase phrase;
+    double y;
 
     if (!oct_view_model_has_cells(model) || c->is_bscan || model->enface.n_lines != c->width ||
-        model->enface.n_bscans != c->height)
+        model->enface.n_bscans != c->height || !first_row(c, &model->enface, &y))
         return;
-    draw_all(draw, c, frame_of(c, place, model->daemon.lateral_um, model->daemon.slow_um), r);
+    draw_all(draw, c, frame_of(c, place, model->daemon.lateral_um, model->daemon.slow_um), r, y);
     oct_view_cells_text(model, &phrase);
     oct_draw_clip(draw, &r);
     oct_draw_label(draw, r.x + draw->layout.margin, r.y + line * height + draw->layout.margin / 2,

@@ -31,7 +31,7 @@ void oct_draw_layers(struct oct_draw *draw, const struct oct_view_model *model)
 
     if (!oct_view_model_has_layers(model) || h->n_lines != layers->n_lines)
         return;
-    oct_view_average_moves(model, &lines, &depth);
+    oct_view_overlay_belongs(model, layers->acquisition_id, layers->frame_num, &lines, &depth);
     place.x += lines / h->n_lines * place.w;
     place.y += depth / h->depth * place.h;
     oct_draw_clip(draw, &draw->picture_rect);

@@ -128,7 +128,7 @@ static void draw_rolloff(struct oct_draw *draw, const struct oct_view_model *mod
     const struct oct_view_rolloff *r = &model->rolloff;
     const uint32_t depth = model->shown.header.depth;
     const int side = draw->layout.text_px / 3 + 1;
-    double before = NAN;
+    double before = NAN, lines, moved;
 
     for (int x = 0; x < plot->r.w && isfinite(r->db_per_100px); x++) {
         const double px = (x + 0.5) / plot->r.w * depth - 0.5;
@@ -140,8 +140,9 @@ static void draw_rolloff(struct oct_draw *draw, const struct oct_view_model *mod
     for (unsigned i = 0; i < r->n; i++)
         draw_peak(draw, model, plot, (double)r->points[i].depth_px, (double)r->points[i].peak_db,
                   side, RGB_MEASURE);
+    oct_view_overlay_belongs(model, r->acquisition_id, r->frame_num, &lines, &moved);
     if (r->state == OCT_MIRROR_FOUND)
-        draw_peak(draw, model, plot, r->depth_px, r->peak_db, side, RGB_MARK);
+        draw_peak(draw, model, plot, r->depth_px + moved, r->peak_db, side, RGB_MARK);
 }
 
 /* Words at the right of the line at y, beside those that end at `taken`. */

@@ -18,11 +18,9 @@ enum oct_err oct_view_average_check(const struct oct_image_header *header, struc
     return oct_fail(err, OCT_E_FORMAT, "average: it is no picture of A-lines and depths");
 }
 
-void oct_view_average_take(struct oct_view_average *average, struct oct_view_image *image,
-                           struct oct_view_picture *picture)
+void oct_view_average_read(struct oct_view_average *average, const struct oct_view_image *image)
 {
     const struct oct_image_header *h = &image->header;
-    const struct oct_view_picture kept = *picture;
 
     *average = (struct oct_view_average){
         .averaged = oct_image_header_number(h, "averaged", 0),
@@ -32,6 +30,15 @@ void oct_view_average_take(struct oct_view_average *average, struct oct_view_ima
         .shift_depth = oct_image_header_number(h, "shift_px", 1),
         .arrival_ns = image->arrival_ns,
     };
+}
+
+void oct_view_average_take(struct oct_view_average *average, struct oct_view_image *image,
+                           struct oct_view_picture *picture)
+{
+    const struct oct_image_header *h = &image->header;
+    const struct oct_view_picture kept = *picture;
+
+    oct_view_average_read(average, image);
     *picture = (struct oct_view_picture){
         .header = {.frame_num = h->frame_num,
                    .sample_type = h->type,
@@ -72,19 +79,6 @@ bool oct_view_average_comes(const struct oct_view_model *model)
     if (came_ns == 0 || is_off(model))
         return false;
     return model->now_ns < came_ns || (double)(model->now_ns - came_ns) < silence_ns(model);
-}
-
-bool oct_view_average_moves(const struct oct_view_model *model, double *lines, double *depth)
-{
-    const struct oct_view_average *a = &model->average;
-    const struct oct_picture_header *h = &model->shown.header;
-    const bool is_average = a->arrival_ns > 0;
-
-    if (lines) /* a NaN compares false */
-        *lines = is_average && fabs(a->shift_lines) <= h->n_lines ? a->shift_lines : 0;
-    if (depth)
-        *depth = is_average && fabs(a->shift_depth) <= h->depth ? a->shift_depth : 0;
-    return !is_average || !(a->score < model->daemon.average_min_score);
 }
 
 /* ---- what the user does ---- */

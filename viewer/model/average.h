@@ -20,6 +20,9 @@ struct oct_view_average {
 /* Refuses an image that cannot be shown in place of a B-scan. */
 enum oct_err oct_view_average_check(const struct oct_image_header *header, struct oct_error *err);
 
+/* What the image's header says. */
+void oct_view_average_read(struct oct_view_average *average, const struct oct_view_image *image);
+
 /* Makes a picture of a checked image; the buffers are swapped, so that the image then has one to
  * reuse. */
 void oct_view_average_take(struct oct_view_average *average, struct oct_view_image *image,
@@ -29,10 +32,6 @@ struct oct_view_model;
 
 /* Whether averages come, so that they stand in place of B-scans. */
 bool oct_view_average_comes(const struct oct_view_model *model);
-
-/* By how many A-lines and depth pixels the newest B-scans lie off the shown picture: by none, or by
- * what moved the newest one onto the average. Either may be NULL. False: it did not match. */
-bool oct_view_average_moves(const struct oct_view_model *model, double *lines, double *depth);
 
 /* Shows octd's average or each B-scan. Where octd makes none, it is asked for one of as many
  * B-scans as the last time. The second asks for another number of them: the next of 2, 4, 8, 16,

@@ -92,6 +92,7 @@ void oct_view_cells_set(struct oct_view_cells *cells, const struct oct_view_imag
     next.height = side_of(h, "height");
     next.is_bscan = oct_image_header_number(h, "is_bscan", 0) > 0;
     next.frame_num = h->frame_num;
+    next.volume = h->volume;
     next.arrival_ns = table->arrival_ns;
     snprintf(next.acquisition_id, sizeof(next.acquisition_id), "%s", h->acquisition_id);
     const bool anew = is_another(cells, &next);

@@ -29,6 +29,7 @@ struct oct_view_cells {
     uint32_t width, height;  /* of the picture that positions are of; 0: nothing came */
     bool is_bscan;           /* it is a B-scan, else the volume from above */
     uint64_t frame_num;      /* of the newest B-scan in it */
+    uint64_t volume;         /* of that B-scan */
     uint64_t arrival_ns;     /* of the newest table; 0: none came */
     uint64_t interval_ns;    /* between that and the one before; 0: there was none */
     char acquisition_id[64]; /* as in the header */

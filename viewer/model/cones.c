@@ -29,7 +29,7 @@ void oct_view_cones_set(struct oct_view_cones *cones, const struct oct_view_imag
     double um = oct_image_header_value(h, row->values, "spacing_um");
     double per_mm2 = oct_image_header_value(h, row->values, "cells_per_mm2");
     double strength = oct_image_header_value(h, row->values, "strength");
-    *cones = (struct oct_view_cones){.known = true};
+    *cones = (struct oct_view_cones){.known = true, .volume = h->volume};
     /* A number that is none compares false. */
     cones->has_ring = um >= LEAST_UM && um <= MOST_UM && per_mm2 > 0 && per_mm2 < MOST_PER_MM2 &&
                       strength > 0 && strength <= 1;

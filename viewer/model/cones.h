@@ -14,6 +14,7 @@ struct oct_view_cones {
     bool known;    /* a row came */
     bool has_ring; /* the numbers below are there; else they are 0 */
     double spacing_um, per_mm2, strength;
+    uint64_t volume;
     char acquisition_id[64]; /* of the row, as in the header */
 };
 

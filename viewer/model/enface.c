@@ -147,6 +147,7 @@ void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image 
     }
     e->serial += changed;
     uint64_t n_bscans = e->n_bscans;
+    e->volume = h->volume;
     if (n_bscans > 0)
         e->newest_row =
             (uint32_t)((h->bscan < n_bscans ? h->bscan : n_bscans - 1) * e->n_rows / n_bscans);

@@ -33,7 +33,8 @@ struct oct_view_enface {
     float *value;               /* [n_rows][n_columns] dB or counts^2; NaN: nothing came; owned */
     uint64_t *row_serial;       /* [n_rows] serial when the row last changed; owned */
     uint64_t serial;            /* of the newest change */
-    uint32_t newest_row;        /* where the scan is */
+    uint32_t newest_row;        /* where the scan is, in that volume: */
+    uint64_t volume;            /* rows behind newest_row may be of the one before */
     double lo, hi;              /* black and white; finite, lo < hi. octd's, and while rows of the
                                    volume before stay, the same percentiles of what is kept */
     char unit[OCT_IMAGE_UNIT_BYTES]; /* of the values */

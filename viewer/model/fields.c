@@ -49,7 +49,7 @@ static void add_state(const struct oct_view_model *model, struct list *list)
     const enum oct_view_show show = oct_view_show(model);
     const uint64_t came_ns = model->shown.arrival_ns;
 
-    if (show == OCT_SHOW_FROZEN && model->back > 0 && came_ns <= model->frozen_ns)
+    if (show == OCT_SHOW_FROZEN && came_ns < model->frozen_ns)
         add(list, 19, OCT_TONE_WARN, "FROZEN %.2f s back",
             (double)(model->frozen_ns - came_ns) / (double)OCT_NS_PER_S);
     else

@@ -7,7 +7,12 @@ void oct_view_history_finish(struct oct_view_history *h)
     for (unsigned i = 0; i < h->n_slots; i++)
         oct_view_picture_finish(&h->picture[i]);
     free(h->picture);
-    *h = (struct oct_view_history){.budget_bytes = h->budget_bytes};
+    *h = (struct oct_view_history){.budget_bytes = h->budget_bytes, .span_ns = h->span_ns};
+}
+
+static uint64_t span_ns(const struct oct_view_history *h)
+{
+    return h->span_ns ? h->span_ns : OCT_VIEW_HISTORY_NS;
 }
 
 static void start_anew(struct oct_view_history *h, const struct oct_picture_header *header)
@@ -37,7 +42,7 @@ void oct_view_history_add(struct oct_view_history *h, const struct oct_view_pict
         start_anew(h, header);
     if (h->n_slots == 0)
         return;
-    uint64_t apart_ns = OCT_VIEW_HISTORY_NS / h->n_slots;
+    uint64_t apart_ns = span_ns(h) / h->n_slots;
     if (h->n > 0 && picture->arrival_ns - before(h, 0)->arrival_ns < apart_ns)
         return;
     struct oct_view_picture *slot = &h->picture[h->next];
@@ -55,7 +60,7 @@ unsigned oct_view_history_count(const struct oct_view_history *h)
 
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
-        if (before(h, 0)->arrival_ns - before(h, middle)->arrival_ns <= OCT_VIEW_HISTORY_NS)
+        if (before(h, 0)->arrival_ns - before(h, middle)->arrival_ns <= span_ns(h))
             low = middle + 1;
         else
             high = middle;

@@ -1,14 +1,11 @@
 #include "viewer/model/layers.h"
 
-#include "viewer/model/clock.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_DEPTH 1e6f
-#define MORE_NS (2 * OCT_NS_PER_S)
 
 void oct_view_layers_finish(struct oct_view_layers *layers)
 {
@@ -53,19 +50,8 @@ void oct_view_layers_set(struct oct_view_layers *layers, const struct oct_view_i
         for (uint32_t j = 0; j < h->dims[1]; j++) /* a NaN compares false */
             layers->position[layer][j] = from[j] >= 0 && from[j] < MOST_DEPTH ? from[j] : NAN;
     }
-    const bool goes_on = strcmp(layers->acquisition_id, h->acquisition_id) == 0 &&
-                         layers->arrival_ns && image->arrival_ns > layers->arrival_ns;
-    layers->interval_ns = goes_on ? image->arrival_ns - layers->arrival_ns : 0;
-    layers->arrival_ns = image->arrival_ns;
     layers->frame_num = h->frame_num;
     snprintf(layers->acquisition_id, sizeof(layers->acquisition_id), "%s", h->acquisition_id);
-}
-
-bool oct_view_layers_are_new(const struct oct_view_layers *layers, uint64_t now_ns)
-{
-    const uint64_t most_ns = 2 * layers->interval_ns + MORE_NS;
-    return layers->arrival_ns > 0 &&
-           (now_ns < layers->arrival_ns || now_ns - layers->arrival_ns < most_ns);
 }
 
 static uint32_t line_at(const struct oct_view_layers *layers, double line)

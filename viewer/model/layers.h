@@ -13,11 +13,10 @@
 
 /* Zeroed it knows nothing. */
 struct oct_view_layers {
-    uint32_t n_lines;                 /* of the B-scan that they are of; 0: nothing came */
-    float *position[OCT_N_LAYERS];    /* [n_lines] depth pixels, 0 in the middle of the first one;
+    uint32_t n_lines;              /* of the B-scan that they are of; 0: nothing came */
+    float *position[OCT_N_LAYERS]; /* [n_lines] depth pixels, 0 in the middle of the first one;
                                          NaN: not found; one block, owned */
-    uint64_t frame_num;               /* of that B-scan */
-    uint64_t arrival_ns, interval_ns; /* as struct oct_view_cells */
+    uint64_t frame_num;            /* of that B-scan */
     char acquisition_id[64];
 };
 void oct_view_layers_finish(struct oct_view_layers *layers);
@@ -28,9 +27,6 @@ enum oct_err oct_view_layers_check(const struct oct_image_header *header, struct
 /* Copies the positions; what is no place in a picture is NaN. An image that the check refuses, or
  * one for which there is no memory, changes nothing. */
 void oct_view_layers_set(struct oct_view_layers *layers, const struct oct_view_image *image);
-
-/* As oct_view_cells_are_new. */
-bool oct_view_layers_are_new(const struct oct_view_layers *layers, uint64_t now_ns);
 
 /* The mean distance from the ILM to the RPE, in depth pixels, of the A-lines between two places (of
  * one, where both lie on it) that have both; NaN where none has. *found (may be NULL): the share of

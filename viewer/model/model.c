@@ -104,7 +104,8 @@ static void offer(struct oct_view_model *model, struct oct_view_picture *picture
 void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture)
 {
     static const struct oct_view_average none;
-    if (!model->settings.average || !oct_view_average_comes(model))
+    const bool averages = model->settings.average && oct_view_average_comes(model);
+    if (!averages && !oct_view_overlay_leads(model))
         offer(model, picture, &none);
 }
 
@@ -121,61 +122,68 @@ void oct_view_model_offer_average(struct oct_view_model *model, struct oct_view_
 
 void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table)
 {
-    const bool is_bscan = oct_image_header_number(&table->header, "is_bscan", 0) > 0;
-    if (model->settings.cells && !(model->frozen && is_bscan))
-        oct_view_cells_set(&model->cells, table);
+    const struct oct_image_header *h = &table->header;
+    const bool is_bscan = oct_image_header_number(h, "is_bscan", 0) > 0;
+
+    if (!model->settings.cells || (is_bscan && !oct_view_overlay_takes(model, h)))
+        return;
+    oct_view_cells_set(&model->cells, table);
+    if (is_bscan)
+        oct_view_overlay_lead(model, OCT_OVERLAY_CELLS, h, table->arrival_ns);
 }
 
 bool oct_view_model_has_cells(const struct oct_view_model *model)
 {
     const struct oct_view_cells *c = &model->cells;
-    const bool waits = model->frozen && c->is_bscan; /* with its picture */
-    return model->settings.cells && model->has_picture && c->width > 0 &&
-           strcmp(c->acquisition_id, model->shown.header.acquisition_id) == 0 &&
-           !(waits && model->back > 0) &&
-           oct_view_cells_are_new(c, waits ? model->frozen_ns : model->now_ns);
+
+    if (!model->settings.cells || !model->has_picture || c->width == 0)
+        return false;
+    if (c->is_bscan)
+        return oct_view_overlay_is_drawn(model, c->acquisition_id, c->frame_num);
+    return strcmp(c->acquisition_id, model->shown.header.acquisition_id) == 0 &&
+           oct_view_cells_are_new(c, model->now_ns);
 }
 
 void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_view_image *image)
 {
-    if (model->settings.layers && !model->frozen)
-        oct_view_layers_set(&model->layers, image);
+    if (!model->settings.layers || !oct_view_overlay_takes(model, &image->header))
+        return;
+    oct_view_layers_set(&model->layers, image);
+    oct_view_overlay_lead(model, OCT_OVERLAY_LAYERS, &image->header, image->arrival_ns);
 }
 
 bool oct_view_model_has_layers(const struct oct_view_model *model)
 {
     const struct oct_view_layers *l = &model->layers;
-    const uint64_t at_ns = model->frozen ? model->frozen_ns : model->now_ns;
-    return model->settings.layers && model->has_picture && l->n_lines > 0 &&
-           strcmp(l->acquisition_id, model->shown.header.acquisition_id) == 0 &&
-           !(model->frozen && model->back > 0) && oct_view_layers_are_new(l, at_ns) &&
-           oct_view_average_moves(model, NULL, NULL);
+    return model->settings.layers && l->n_lines > 0 &&
+           oct_view_overlay_is_drawn(model, l->acquisition_id, l->frame_num);
 }
 
 void oct_view_model_offer_rolloff(struct oct_view_model *model, const struct oct_view_image *table)
 {
-    if (model->settings.rolloff && !model->frozen)
-        oct_view_rolloff_set(&model->rolloff, table);
+    if (!model->settings.rolloff || !oct_view_overlay_takes(model, &table->header))
+        return;
+    oct_view_rolloff_set(&model->rolloff, table);
+    oct_view_overlay_lead(model, OCT_OVERLAY_ROLLOFF, &table->header, table->arrival_ns);
 }
 
 bool oct_view_model_has_rolloff(const struct oct_view_model *model)
 {
     const struct oct_view_rolloff *r = &model->rolloff;
-    return model->settings.rolloff && model->has_picture &&
-           strcmp(r->acquisition_id, model->shown.header.acquisition_id) == 0 &&
-           !(model->frozen && model->back > 0) &&
-           oct_view_rolloff_is_new(r, model->frozen ? model->frozen_ns : model->now_ns);
+    return model->settings.rolloff &&
+           oct_view_overlay_is_drawn(model, r->acquisition_id, r->frame_num);
 }
 
 void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
                                    char *text, size_t n_bytes)
 {
     const double um = model->daemon.axial_um;
-    double px = NAN, shift;
+    const struct oct_view_layers *l = &model->layers;
+    double px = NAN, lines, depth;
 
-    if (oct_view_model_has_layers(model) && oct_view_average_moves(model, &shift, NULL) &&
-        model->layers.n_lines == model->shown.header.n_lines)
-        px = oct_view_layers_thickness(&model->layers, line_a - shift, line_b - shift, NULL);
+    if (oct_view_model_has_layers(model) && l->n_lines == model->shown.header.n_lines &&
+        oct_view_overlay_belongs(model, l->acquisition_id, l->frame_num, &lines, &depth))
+        px = oct_view_layers_thickness(l, line_a - lines, line_b - lines, NULL);
     if (isnan(px))
         snprintf(text, n_bytes, "%s", "");
     else if (isfinite(um))
@@ -189,8 +197,10 @@ void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen)
     model->frozen = frozen;
     model->back = 0;
     model->frozen_ns = model->shown.arrival_ns;
-    if (model->archive)
+    if (model->archive) {
         oct_view_archive_freeze(model->archive, frozen);
+        model->back = oct_view_archive_since(model->archive, model->frozen_ns);
+    }
     if (!frozen)
         model->sharpened.arrival_ns = 0; /* the next D asks anew */
     if (!frozen)
@@ -208,14 +218,19 @@ void oct_view_model_show_newest(struct oct_view_model *model)
     model->newest_waits = false;
 }
 
+void oct_view_model_show_bscan(struct oct_view_model *model, struct oct_view_picture *picture)
+{
+    show(model, picture);
+    model->average = (struct oct_view_average){.arrival_ns = 0};
+}
+
 void oct_view_model_show_recorded(struct oct_view_model *model, struct oct_view_picture *picture,
                                   bool whole)
 {
     const bool follows = model->contrast.range == OCT_CONTRAST_AUTO && !whole;
     const struct oct_view_contrast before = model->contrast;
 
-    model->average = (struct oct_view_average){.arrival_ns = 0};
-    show(model, picture);
+    oct_view_model_show_bscan(model, picture);
     if (follows)
         model->contrast = before;
 }
@@ -226,13 +241,11 @@ void oct_view_model_hold_up(struct oct_view_model *model, struct oct_view_pictur
         return;
     if (model->frozen)
         oct_view_model_set_frozen(model, false);
-    show(model, picture);
-    model->average = (struct oct_view_average){.arrival_ns = 0};
+    oct_view_model_show_bscan(model, picture);
     oct_view_model_set_frozen(model, true);
 }
 
-/* Steps through the kept pictures, from the newest kept one, which may be one later than the shown
- * one. */
+/* Steps through the kept pictures. */
 void oct_view_model_step_back(struct oct_view_model *model, int by)
 {
     struct oct_view_picture kept = {0};
@@ -248,8 +261,7 @@ void oct_view_model_step_back(struct oct_view_model *model, int by)
         model->back = (unsigned)back;
         if (back == 0 || kept.arrival_ns > model->frozen_ns)
             model->frozen_ns = kept.arrival_ns;
-        show(model, &kept); /* B-scans are kept, no averages */
-        model->average = (struct oct_view_average){.arrival_ns = 0};
+        oct_view_model_show_bscan(model, &kept);
     }
     oct_view_picture_finish(&kept);
 }

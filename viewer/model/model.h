@@ -21,6 +21,7 @@
 #include "viewer/model/lens.h"
 #include "viewer/model/line_rate.h"
 #include "viewer/model/measure.h"
+#include "viewer/model/overlay.h"
 #include "viewer/model/patient.h"
 #include "viewer/model/picture.h"
 #include "viewer/model/playback.h"
@@ -114,6 +115,7 @@ struct oct_view_model {
     struct oct_view_cells cells;
     struct oct_view_layers layers; /* owned */
     struct oct_view_rolloff rolloff;
+    struct oct_view_lead lead; /* of these, what chooses the picture */
     struct oct_view_playback playback;
     struct oct_view_guide guide;
     struct oct_view_tally tally;
@@ -143,7 +145,7 @@ struct oct_view_model {
     struct oct_view_lens lens;
     bool frozen, help, measuring;
     unsigned back;                     /* frozen: how many kept pictures before the newest */
-    uint64_t frozen_ns;                /* arrival of the newest of them */
+    uint64_t frozen_ns;                /* arrival of the newest of those that were shown */
     double cursor_line;                /* of the profile */
     struct oct_view_calipers calipers; /* of the shown picture */
     bool has_mark;
@@ -169,7 +171,8 @@ void oct_view_model_finish(struct oct_view_model *model);
 void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive *archive);
 
 /* Takes a picture newer than all before. The structs are swapped, so that *picture then has a
- * buffer to reuse. While frozen, the picture waits and the shown one stays. */
+ * buffer to reuse. While frozen, the picture waits and the shown one stays; while averages or
+ * results of other pictures choose what is shown (overlay.h), it is passed over. */
 void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture);
 
 /* Takes an image of the topic `average`, where it is shown; the buffers are swapped through
@@ -193,22 +196,24 @@ void oct_view_model_offer_spectrum(struct oct_view_model *model,
 void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image);
 void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_view_image *image);
 
-/* Takes an image of the topic `cells`, where they are drawn; while frozen, none of B-scans. */
+/* Takes an image of the topic `cells`, where they are drawn; while frozen, none of other B-scans. */
 void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table);
 
-/* Whether there are cells of now, and of the shown picture's acquisition, to be drawn. */
+/* Whether there are cells to be drawn: of the shown B-scan, or of now and of the volume that is
+ * seen from above. */
 bool oct_view_model_has_cells(const struct oct_view_model *model);
 
-/* Takes an image of the topic `surfaces`, where layers are drawn; none while frozen. */
+/* Takes an image of the topic `surfaces`, where layers are drawn; while frozen, none of other
+ * B-scans. */
 void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_view_image *image);
 
-/* Whether there are layers of now, and of the shown picture's acquisition, to be drawn. */
+/* Whether there are layers of the shown picture to be drawn. */
 bool oct_view_model_has_layers(const struct oct_view_model *model);
 
-/* Takes an image of the topic `rolloff`, where it is drawn; none while frozen. */
+/* Takes an image of the topic `rolloff`, where it is drawn; while frozen, none of other B-scans. */
 void oct_view_model_offer_rolloff(struct oct_view_model *model, const struct oct_view_image *table);
 
-/* Whether a mirror is being measured now, in the shown picture's acquisition, to be drawn. */
+/* Whether a mirror was measured in the shown picture, to be drawn. */
 bool oct_view_model_has_rolloff(const struct oct_view_model *model);
 
 /* "; ILM to RPE 285.1 um" between two A-lines; "": it is not known. */

@@ -14,8 +14,10 @@ void oct_view_model_show_newest(struct oct_view_model *model);
 void oct_view_model_show_recorded(struct oct_view_model *model, struct oct_view_picture *picture,
                                   bool whole);
 
-/* Steps through the kept pictures, from the newest kept one, which may be one later than the shown
- * one. */
+/* Shows a B-scan, which is no average; the structs are swapped. */
+void oct_view_model_show_bscan(struct oct_view_model *model, struct oct_view_picture *picture);
+
+/* Steps through the kept pictures. */
 void oct_view_model_step_back(struct oct_view_model *model, int by);
 
 /* Moves the automatic contrast to what the shown picture asks for by `pace` of the way. */

@@ -1,12 +1,9 @@
 #include "viewer/model/rolloff.h"
 
-#include "viewer/model/clock.h"
-
 #include <math.h>
 #include <stdio.h>
 
 #define MOST 1e9 /* hostile numbers: differences of what is kept are finite */
-#define NEW_NS (2 * OCT_NS_PER_S)
 
 enum oct_err oct_view_rolloff_check(const struct oct_image_header *header, struct oct_error *err)
 {
@@ -45,7 +42,7 @@ void oct_view_rolloff_set(struct oct_view_rolloff *rolloff, const struct oct_vie
 {
     const struct oct_image_header *h = &table->header;
     const float *row = table->values;
-    struct oct_view_rolloff next = {.arrival_ns = table->arrival_ns};
+    struct oct_view_rolloff next = {.frame_num = h->frame_num};
 
     if (oct_view_rolloff_check(h, NULL))
         return;
@@ -61,12 +58,6 @@ void oct_view_rolloff_set(struct oct_view_rolloff *rolloff, const struct oct_vie
         next.n++;
     }
     *rolloff = next;
-}
-
-bool oct_view_rolloff_is_new(const struct oct_view_rolloff *rolloff, uint64_t now_ns)
-{
-    return rolloff->arrival_ns > 0 &&
-           (now_ns < rolloff->arrival_ns || now_ns - rolloff->arrival_ns < NEW_NS);
 }
 
 /* The line goes through the middle of the points. */

@@ -21,7 +21,7 @@ struct oct_view_rolloff {
     struct {
         float depth_px, peak_db;
     } points[OCT_ROLLOFF_MOST_POINTS];
-    uint64_t arrival_ns; /* 0: none came */
+    uint64_t frame_num; /* the newest B-scan */
     char acquisition_id[64];
 };
 
@@ -32,9 +32,6 @@ enum oct_err oct_view_rolloff_check(const struct oct_image_header *header, struc
 /* Takes a table and its numbers; rows without a depth and a peak are left out. A table that the
  * check refuses changes nothing. */
 void oct_view_rolloff_set(struct oct_view_rolloff *rolloff, const struct oct_view_image *table);
-
-/* Whether what is known is of the last two seconds. */
-bool oct_view_rolloff_is_new(const struct oct_view_rolloff *rolloff, uint64_t now_ns);
 
 /* dB of the line through the points, at a depth pixel; NaN: there is none. */
 double oct_view_rolloff_line(const struct oct_view_rolloff *rolloff, double depth_px);

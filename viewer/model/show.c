@@ -70,7 +70,7 @@ static void tell_frozen(const struct oct_view_model *model, struct oct_view_veil
     const uint64_t came_ns = model->shown.arrival_ns;
 
     *veil = (struct oct_view_veil){.tone = OCT_TONE_WARN, .words = "FROZEN"};
-    if (model->back > 0 && came_ns <= model->frozen_ns)
+    if (came_ns < model->frozen_ns)
         snprintf(veil->more, sizeof(veil->more), "%.2f s back",
                  (double)(model->frozen_ns - came_ns) / (double)OCT_NS_PER_S);
     tell_stream(model, veil);

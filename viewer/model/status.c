@@ -216,8 +216,9 @@ static void density_text(double per_mm2, char *text, size_t n_bytes)
 void oct_view_cones_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     const struct oct_view_cones *c = &model->cones;
+    const uint64_t volume = model->enface.volume; /* while it is scanned, the one before is meant */
     bool has_scale = model->daemon.lateral_um > 0 && model->daemon.slow_um > 0;
-    char density[32];
+    char density[32], ago[40] = "";
 
     set(phrase, OCT_TONE_PLAIN, "%s", "");
     if (!c->known || !has_scale || !model->has_picture ||
@@ -228,7 +229,10 @@ void oct_view_cones_text(const struct oct_view_model *model, struct oct_view_phr
         return;
     }
     density_text(c->per_mm2, density, sizeof(density));
-    set(phrase, OCT_TONE_PLAIN, "cones %.1f um %s/mm2 (%.2f)", c->spacing_um, density, c->strength);
+    if (volume > c->volume + 1)
+        snprintf(ago, sizeof(ago), ", %" PRIu64 " volumes ago", volume - c->volume);
+    set(phrase, ago[0] ? OCT_TONE_DIM : OCT_TONE_PLAIN, "cones %.1f um %s/mm2 (%.2f)%s",
+        c->spacing_um, density, c->strength, ago);
 }
 
 void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)

@@ -64,6 +64,7 @@ static const struct topic {
     {.name = OCT_VIEW_TOPIC_AVERAGE,
      .kind = IMAGES,
      .check = oct_view_average_check,
+     .keep = oct_view_archive_add_average,
      .on_demand = true},
     {.name = OCT_VIEW_TOPIC_CALIBRATE,
      .kind = IMAGES,
