@@ -332,9 +332,73 @@ static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
     oct_view_model_finish(&model);
 }
 
+/* A status with these words of `degraded`, and these rows of the analyses. */
+static void hear_degraded(struct oct_view_model *model, const char *words, const char *rows)
+{
+    struct oct_view_daemon d = {.reachable = true, .answer_ns = model->daemon.answer_ns + 1};
+    char json[4096];
+    snprintf(json, sizeof(json),
+             "{\"ok\":true,\"state\":\"running\",\"degraded\":[%s],\"analysis\":[%s]}", words,
+             rows);
+    assert_int_equal(oct_view_daemon_read(&d, json, strlen(json), NULL), OCT_OK);
+    oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
+}
+
+#define ROW(name, seen, late, rest)                                                                \
+    "{\"name\":\"" name "\",\"seen\":" seen ",\"skipped\":{\"late\":" late "},\"at_rest\":" rest "}"
+
+static void every_word_of_degraded_is_told(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+
+    oct_view_model_init(&model, "x", true);
+    oct_view_model_tick(&model, 11 * S);
+    hear_degraded(&model, "", ROW("cells", "10", "0", "true"));
+    assert_int_equal(oct_view_alarms(&model, alarms), 0);
+    hear_degraded(&model, "\"engine\",\"keys\",\"source\"", "");
+    assert_int_equal(oct_view_alarms(&model, alarms), 2);
+    assert_non_null(find(&model, "THE GPU HAS FAILED"));
+    assert_non_null(find(&model, "KEYS CANNOT BE READ"));
+
+    /* Words that this octview does not know, and what is none. */
+    hear_degraded(
+        &model, "\"moon\\nphase\",7,null,\"\",\"a very long word that nobody has thought of\"", "");
+    assert_int_equal(oct_view_alarms(&model, alarms), 2);
+    assert_string_equal(find(&model, "moon")->what.text, "OCTD SAYS: degraded: moon?phase");
+    assert_non_null(find(&model, "degraded: a very long word"));
+    hear_degraded(&model, "\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\",\"j\"", "");
+    assert_int_equal(oct_view_alarms(&model, alarms), OCT_VIEW_MOST_TROUBLES);
+
+    /* Which analysis is late, and by how much: not those at rest, nor one B-scan of very many. */
+    hear_degraded(
+        &model, "\"analysis_late\"",
+        ROW("surfaces", "1000", "250", "false") "," ROW("cells", "9", "8", "true") "," ROW(
+            "enface", "9999", "1", "false") "," ROW("average", "1000", "31", "false"));
+    assert_int_equal(oct_view_alarms(&model, alarms), 1);
+    assert_string_equal(alarms[0].what.text,
+                        "AN ANALYSIS CANNOT FOLLOW: surfaces skips 250 of 1000 B-scans, average "
+                        "skips 31 of 1000 B-scans");
+    assert_int_equal(alarms[0].what.tone, OCT_TONE_WARN);
+    hear_degraded(&model, "\"analysis_late\"",
+                  ROW("enface", "9999", "1", "false") "," ROW("average", "9999", "3", "false"));
+    assert_non_null(find(&model, "CANNOT FOLLOW: average skips 3 of 9999 B-scans"));
+    hear_degraded(&model, "\"analysis_late\"", ROW("x", "-1", "1e999", "0"));
+    assert_non_null(find(&model, "AN ANALYSIS CANNOT FOLLOW"));
+    hear_degraded(&model, "\"analysis\"",
+                  "{\"name\":\"cones\",\"failing\":true,\"error\":\"no room\"}");
+    assert_non_null(find(&model, "AN ANALYSIS FAILS: cones: no room"));
+    model.settings.operators = true; /* no keys of the configuration */
+    hear_degraded(&model, "\"analysis_late\"", ROW("surfaces", "10", "5", "false"));
+    assert_null(strstr(find(&model, "surfaces")->remedy.text, "analysis.run"));
+    oct_view_model_finish(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_word_of_degraded_is_told),
         cmocka_unit_test(a_loss_is_told_by_the_recordings_own_account_and_ends_with_it),
         cmocka_unit_test(no_burst_of_the_camera_is_a_full_disk),
         cmocka_unit_test(the_disk_lasts_as_long_as_the_daemon_says),

@@ -197,6 +197,8 @@ static void every_wish_sets_its_own_key(void **state)
          "{\"cmd\":\"set\",\"key\":\"analysis.enface_projection\",\"value\":\"slab\"}"},
         {OCT_WISH_SLAB_FIRST, "0.4100",
          "{\"cmd\":\"set\",\"key\":\"analysis.enface_slab_first\",\"value\":\"0.4100\"}"},
+        {OCT_WISH_ENABLE, "cells.enabled",
+         "{\"cmd\":\"set\",\"key\":\"cells.enabled\",\"value\":\"yes\"}"},
         {OCT_WISH_SLAB_LAST, "0.6100",
          "{\"cmd\":\"set\",\"key\":\"analysis.enface_slab_last\",\"value\":\"0.6100\"}"},
     };

@@ -453,9 +453,75 @@ static void a_row_of_cones_that_is_none_changes_nothing(void **state)
     oct_view_image_finish(&row);
 }
 
+/* A key of what octd does not compute says so and offers it; pressed again, octd is asked. */
+static void a_key_offers_the_setting_that_it_needs(void **state)
+{
+    (void)state;
+    static const struct {
+        enum oct_view_action action;
+        const char *none, *key;
+    } cases[] = {
+        {OCT_ACTION_CELLS, "octd follows no cells: C again sets cells.enabled = yes",
+         "cells.enabled"},
+        {OCT_ACTION_LAYERS, "octd finds no layers: I again sets surfaces.enabled = yes",
+         "surfaces.enabled"},
+        {OCT_ACTION_ROLLOFF, "octd measures no mirror: Z again sets rolloff.enabled = yes",
+         "rolloff.enabled"},
+    };
+    static const char rest[] =
+        "{\"ok\":true,\"state\":\"running\",\"analysis\":[{\"name\":\"cells\",\"at_rest\":true},"
+        "{\"name\":\"surfaces\",\"at_rest\":true},{\"name\":\"rolloff\",\"at_rest\":true}]}";
+    char text[OCT_VIEW_LABEL_BYTES];
+    struct oct_view_model m;
+    struct oct_view_daemon d = {.reachable = true, .answer_ns = 1};
+
+    oct_view_model_init(&m, "x", true);
+    oct_view_model_tick(&m, 1000 * OCT_NS_PER_S);
+    assert_int_equal(oct_view_daemon_read(&d, rest, strlen(rest), NULL), OCT_OK);
+    oct_scene_hear(&m, &d, OCT_WISH_NONE, false, "");
+    m.settings.layers = false;
+    for (int i = 0; i < 3; i++) {
+        oct_view_model_apply(&m, cases[i].action, 1);
+        assert_string_equal(m.message, cases[i].none);
+        assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_NONE);
+        oct_view_model_apply(&m, cases[i].action, 1);
+        assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_ENABLE);
+        assert_string_equal(text, cases[i].key);
+        oct_scene_hear(&m, &d, OCT_WISH_ENABLE, true, text);
+        assert_non_null(strstr(m.message, "octd confirms: "));
+        oct_view_model_apply(&m, cases[i].action, 1); /* the offer is used up */
+        assert_string_equal(m.message, cases[i].none);
+        oct_view_model_tick(&m, m.now_ns + 60 * OCT_NS_PER_S); /* and ends */
+        oct_view_model_apply(&m, cases[i].action, 1);
+        assert_string_equal(m.message, cases[i].none);
+        assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_NONE);
+    }
+    assert_true(m.settings.cells && m.settings.layers && m.settings.rolloff);
+    for (int i = 0; i < 3; i++) /* it computes them: a key draws them or does not */
+        d.analysis[i].at_rest = false;
+    d.answer_ns++;
+    oct_scene_hear(&m, &d, OCT_WISH_NONE, false, "");
+    oct_view_model_apply(&m, OCT_ACTION_CELLS, 1);
+    assert_string_equal(m.message, "cells are not drawn");
+    oct_view_model_apply(&m, OCT_ACTION_CELLS, 1);
+    assert_string_equal(m.message, "cells that octd follows: none now");
+    oct_view_model_apply(&m, OCT_ACTION_ROLLOFF, 2);
+    oct_view_model_apply(&m, OCT_ACTION_ROLLOFF, 1);
+    assert_non_null(strstr(m.message, "in the profile, which L shows"));
+    d.n_analyses = 1; /* one that runs cells alone */
+    d.answer_ns++;
+    oct_scene_hear(&m, &d, OCT_WISH_NONE, false, "");
+    oct_view_model_apply(&m, OCT_ACTION_LAYERS, 1);
+    assert_string_equal(m.message, "octd finds no layers: analysis.run lacks surfaces");
+    oct_view_model_apply(&m, OCT_ACTION_LAYERS, 1);
+    assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_NONE);
+    oct_view_model_finish(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_offers_the_setting_that_it_needs),
         cmocka_unit_test(a_status_is_read_and_a_hostile_one_survived),
         cmocka_unit_test(en_face_settings_are_read_whole_or_not_at_all),
         cmocka_unit_test(mutated_statuses_are_survived),

@@ -253,6 +253,83 @@ static void judge_camera(struct alarms *list)
                  model->line_rate.usual_hz / 1e3);
 }
 
+/* ---- what octd says is degraded ---- */
+
+static void tell_failing(struct alarms *list, const char *remedy)
+{
+    const struct oct_view_daemon *d = &list->model->daemon;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < d->n_analyses; i++) {
+        const struct oct_view_analysis *a = &d->analysis[i];
+        if (!a->failing)
+            continue;
+        n++;
+        complain(list, OCT_TONE_WARN, remedy, "AN ANALYSIS FAILS: %s%s%s", a->name,
+                 a->error[0] ? ": " : "", a->error);
+    }
+    if (n == 0)
+        complain(list, OCT_TONE_WARN, remedy, "AN ANALYSIS FAILS");
+}
+
+/* Those that skip a hundredth or more of what comes; where none does, the latest one. */
+static void tell_late(struct alarms *list, const char *remedy)
+{
+    const struct oct_view_daemon *d = &list->model->daemon;
+    const struct oct_view_analysis *latest = NULL;
+    char who[192] = "";
+    size_t used = 0;
+
+    for (unsigned i = 0; i < d->n_analyses; i++) {
+        const struct oct_view_analysis *a = &d->analysis[i];
+        if (a->at_rest || !(a->late > 0 && a->late <= a->seen))
+            continue;
+        if (a->late >= 0.01 * a->seen && used < sizeof(who))
+            used +=
+                (size_t)snprintf(who + used, sizeof(who) - used, "%s%s skips %.0f of %.0f B-scans",
+                                 used ? ", " : "", a->name, a->late, a->seen);
+        latest = !latest || a->late * latest->seen > latest->late * a->seen ? a : latest;
+    }
+    if (latest && !who[0])
+        snprintf(who, sizeof(who), "%s skips %.0f of %.0f B-scans", latest->name, latest->late,
+                 latest->seen);
+    complain(list, OCT_TONE_WARN, remedy, "AN ANALYSIS CANNOT FOLLOW%s%s", who[0] ? ": " : "", who);
+}
+
+static void judge_troubles(struct alarms *list)
+{
+    static const struct {
+        const char *word, *words, *operators, *labs;
+        void (*tell)(struct alarms *list, const char *remedy); /* NULL: the words */
+    } known[] = {
+        {"engine", "THE GPU HAS FAILED: the processor computes in its place",
+         "pictures and recordings go on; call for help",
+         "pictures and recordings go on; see octd's log", NULL},
+        {"keys", "KEYS CANNOT BE READ: some programs may not connect", "call for help",
+         "see octd's log: the folder of allowed keys", NULL},
+        {"analysis", NULL, "pictures and recordings go on; call for help",
+         "pictures and recordings go on; see octd's log", tell_failing},
+        {"analysis_late", NULL, "pictures and recordings lose nothing",
+         "pictures and recordings lose nothing; its key enabled, or analysis.run, ends it",
+         tell_late},
+    };
+    const struct oct_view_daemon *d = &list->model->daemon;
+
+    for (unsigned i = 0; i < d->n_troubles && d->reachable; i++) {
+        size_t k = 0;
+        while (k < sizeof(known) / sizeof(known[0]) && strcmp(known[k].word, d->trouble[i]) != 0)
+            k++;
+        if (k == sizeof(known) / sizeof(known[0])) /* a newer octd's word */
+            complain(list, OCT_TONE_WARN, cure(list, "call for help", "see octd's log"),
+                     "OCTD SAYS: degraded: %s", d->trouble[i]);
+        else if (known[k].tell)
+            known[k].tell(list, cure(list, known[k].operators, known[k].labs));
+        else
+            complain(list, OCT_TONE_WARN, cure(list, known[k].operators, known[k].labs), "%s",
+                     known[k].words);
+    }
+}
+
 /* Puts what is bad before what is worth a look; the order among them stays. */
 static void sort(struct alarms *list)
 {
@@ -274,6 +351,7 @@ unsigned oct_view_alarms(const struct oct_view_model *model,
     judge_driver(&list);
     judge_stream(&list);
     judge_daemon(&list);
+    judge_troubles(&list);
     judge_camera(&list);
     judge_disk(&list);
     if (list.n == 0 && model->has_picture && model->shown.header.missing_lines > 0 &&

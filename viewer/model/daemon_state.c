@@ -72,6 +72,56 @@ static bool has_word(const cJSON *words, const char *word)
     return found;
 }
 
+/* Reads what is not as it should be, but for what is read elsewhere: of `source` the window sees
+ * itself that nothing comes. */
+static void read_troubles(struct oct_view_daemon *d, const cJSON *words)
+{
+    static const char *const elsewhere[] = {"source", "source_refused", "disk", "recording"};
+    const cJSON *each;
+
+    cJSON_ArrayForEach(each, words)
+    {
+        const char *word = cJSON_GetStringValue(each);
+        bool is_told = !word || !word[0] || d->n_troubles == OCT_VIEW_MOST_TROUBLES;
+        for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]) && !is_told; i++)
+            is_told = strcmp(word, elsewhere[i]) == 0;
+        if (is_told)
+            continue;
+        char *to = d->trouble[d->n_troubles++];
+        snprintf(to, sizeof(d->trouble[0]), "%s", word);
+        oct_view_letters_clean(to);
+    }
+}
+
+static void read_analyses(struct oct_view_daemon *d, const cJSON *rows)
+{
+    const cJSON *each;
+
+    cJSON_ArrayForEach(each, rows)
+    {
+        if (d->n_analyses == OCT_VIEW_MOST_ANALYSES)
+            return;
+        struct oct_view_analysis *a = &d->analysis[d->n_analyses++];
+        *a = (struct oct_view_analysis){
+            .seen = number(each, "seen", 0),
+            .late = number(item(each, "skipped"), "late", 0),
+            .at_rest = cJSON_IsTrue(item(each, "at_rest")),
+            .failing = cJSON_IsTrue(item(each, "failing")),
+        };
+        text(each, "name", a->name, sizeof(a->name));
+        text(each, "error", a->error, sizeof(a->error));
+    }
+}
+
+const struct oct_view_analysis *oct_view_daemon_analysis(const struct oct_view_daemon *d,
+                                                         const char *name)
+{
+    for (unsigned i = 0; i < d->n_analyses; i++)
+        if (strcmp(d->analysis[i].name, name) == 0)
+            return &d->analysis[i];
+    return NULL;
+}
+
 /* A reason of record_account, in an operator's words; as it is, where it has none. */
 static const char *words_of_loss(const char *why)
 {
@@ -247,6 +297,8 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
     text(reply, "state", d->state, sizeof(d->state));
     text(reply, "last_error", d->last_error, sizeof(d->last_error));
     read_driver(d, reply);
+    read_troubles(d, item(reply, "degraded"));
+    read_analyses(d, item(reply, "analysis"));
     read_enface(d, reply);
     read_record(d, reply);
     read_last(d, reply);

@@ -11,6 +11,16 @@
 #include <stdint.h>
 
 #define OCT_VIEW_LABEL_BYTES 128
+#define OCT_VIEW_MOST_TROUBLES 8u
+#define OCT_VIEW_MOST_ANALYSES 16u
+
+/* A row of the analyses. */
+struct oct_view_analysis {
+    char name[24];
+    double seen, late; /* B-scans; of those, skipped as it was at another one */
+    bool at_rest, failing;
+    char error[128]; /* the last; "": none */
+};
 
 struct oct_view_daemon {
     bool known;         /* a status came at least once; without it the rest means nothing */
@@ -18,7 +28,11 @@ struct oct_view_daemon {
     uint64_t answer_ns; /* when the newest answer came */
     bool pending;       /* octd granted something and has not done it yet */
     bool disk_slow;     /* the disk holds up the recording */
-    struct {            /* what the camera driver does wrong, and the cure; "": nothing */
+    unsigned n_troubles;
+    char trouble[OCT_VIEW_MOST_TROUBLES][32]; /* words of `degraded` that stand nowhere else here */
+    unsigned n_analyses;                      /* 0: not told */
+    struct oct_view_analysis analysis[OCT_VIEW_MOST_ANALYSES];
+    struct { /* what the camera driver does wrong, and the cure; "": nothing */
         char text[256], cure[256];
         char plain[128]; /* what, without names of fields and keys; "": octd has no such words */
     } driver;
@@ -71,6 +85,10 @@ struct oct_view_daemon {
         char error[256];                 /* of the last one; "": none */
     } last;
 };
+
+/* The row of that name; NULL: there is none. */
+const struct oct_view_analysis *oct_view_daemon_analysis(const struct oct_view_daemon *daemon,
+                                                         const char *name);
 
 /* Reads a status reply and sets known; the caller sets reachable and answer_ns. OCT_E_FORMAT: it is
  * no status reply, and *daemon is as it was. */

@@ -30,6 +30,7 @@
 #include "viewer/model/save_last.h"
 #include "viewer/model/sharpened.h"
 #include "viewer/model/spectrum.h"
+#include "viewer/model/switches.h"
 #include "viewer/model/tally.h"
 #include "viewer/model/wish.h"
 #include "viewer/model/wishes.h"
@@ -155,6 +156,7 @@ struct oct_view_model {
     char typed[OCT_VIEW_LABEL_BYTES];
     struct oct_view_patient patient;
     struct oct_view_save_last save_last;
+    struct oct_view_offer offer;
 
     uint64_t now_ns;
     char message[OCT_VIEW_MESSAGE_BYTES]; /* "" when there is none (any more) */

@@ -106,31 +106,6 @@ static bool apply_view(struct oct_view_model *model, enum oct_view_action action
     }
 }
 
-static void toggle_cells(struct oct_view_model *model)
-{
-    model->settings.cells = !model->settings.cells;
-    if (!model->frozen) /* tails do not lead over the time without */
-        model->cells = (struct oct_view_cells){.n = 0};
-    oct_view_model_say(model, "%s",
-                       model->settings.cells ? "cells that octd follows" : "cells are not drawn");
-}
-
-static void toggle_layers(struct oct_view_model *model)
-{
-    model->settings.layers = !model->settings.layers;
-    oct_view_model_say(model, "%s",
-                       model->settings.layers ? "ILM and RPE, as octd finds them"
-                                              : "layers are not drawn");
-}
-
-static void toggle_rolloff(struct oct_view_model *model)
-{
-    model->settings.rolloff = !model->settings.rolloff;
-    oct_view_model_say(model, "%s",
-                       model->settings.rolloff ? "the mirror that octd measures, with its roll-off"
-                                               : "no mirror is drawn");
-}
-
 static void toggle_guide(struct oct_view_model *model)
 {
     model->settings.guide = !model->settings.guide;
@@ -149,23 +124,14 @@ static bool apply_overlay(struct oct_view_model *model, enum oct_view_action act
     case OCT_ACTION_AVERAGE_OF:
         oct_view_average_next_number(model);
         return true;
-    case OCT_ACTION_CELLS:
-        toggle_cells(model);
-        return true;
-    case OCT_ACTION_LAYERS:
-        toggle_layers(model);
-        return true;
     case OCT_ACTION_SHARPEN:
         oct_view_sharpened_toggle(model);
-        return true;
-    case OCT_ACTION_ROLLOFF:
-        toggle_rolloff(model);
         return true;
     case OCT_ACTION_GUIDE:
         toggle_guide(model);
         return true;
     default:
-        return false;
+        return oct_view_switches_apply(model, action);
     }
 }
 

@@ -106,6 +106,9 @@ static void say_granted(struct oct_view_model *model, const struct oct_view_answ
     case OCT_WISH_START:
         oct_view_model_say(model, "octd receives from now on");
         break;
+    case OCT_WISH_ENABLE:
+        oct_view_model_say(model, "octd confirms: %s = yes", text);
+        break;
     default: /* what was set stands in the window */
         break;
     }

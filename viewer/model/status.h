@@ -14,7 +14,7 @@ enum oct_view_tone {
 };
 
 #define OCT_VIEW_TEXT_BYTES 384
-#define OCT_VIEW_MAX_ALARMS 11
+#define OCT_VIEW_MAX_ALARMS 20
 
 struct oct_view_phrase {
     char text[OCT_VIEW_TEXT_BYTES];

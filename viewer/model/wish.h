@@ -18,6 +18,7 @@ enum oct_view_wish {
     OCT_WISH_SLAB_FIRST,
     OCT_WISH_SLAB_LAST,
     OCT_WISH_CALIBRATE, /* the dispersion */
+    OCT_WISH_ENABLE,    /* text: the key that shall be yes */
 };
 
 /* The daemon's own word on a wish. */

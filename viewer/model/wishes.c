@@ -56,6 +56,7 @@ const char *oct_view_wish_name(enum oct_view_wish wish)
         [OCT_WISH_EYE] = "the eye",
         [OCT_WISH_PSEUDONYM] = "the pseudonym",
         [OCT_WISH_CALIBRATE] = "the sharpest dispersion",
+        [OCT_WISH_ENABLE] = "what octd computes",
     };
     return wish < sizeof(names) / sizeof(names[0]) && names[wish] ? names[wish] : "";
 }

@@ -83,8 +83,9 @@ static char *request_of(enum oct_view_wish wish, const char *text)
 
     cJSON_AddStringToObject(o, "cmd", is_command ? commands[wish].cmd : "set");
     if (!is_command) {
-        cJSON_AddStringToObject(o, "key", keys_set[wish]);
-        cJSON_AddStringToObject(o, "value", text);
+        const bool enables = wish == OCT_WISH_ENABLE;
+        cJSON_AddStringToObject(o, "key", enables ? text : keys_set[wish]);
+        cJSON_AddStringToObject(o, "value", enables ? "yes" : text);
     } else if (commands[wish].action) {
         cJSON_AddStringToObject(o, "action", commands[wish].action);
     }
