@@ -62,7 +62,7 @@ static void every_state_has_its_buttons(void **state)
         "Help",
         "Record | Save the last 20 s | Back | Forward | Go on | Playback | Auto | Layout | "
         "Measure | Snapshot | Help",
-        "Live | Play | Back | Forward | Keep | Repeat | Auto | Measure | Export | Help",
+        "Live | Play | Back | Forward | Keep | Repeat | Auto | Measure | B-scan as PNG | Help",
         "Cancel | Record without a label | Help",
     };
     static const char *const operators[N_STATES] = {
@@ -74,7 +74,7 @@ static void every_state_has_its_buttons(void **state)
         "Help",
         "Record | Save the last 20 s | Back | Forward | Go on | Playback | Auto | Brighter | "
         "Darker | Snapshot | Help",
-        "Live | Play | Back | Forward | Keep | Repeat | Auto | Brighter | Darker | Export | Help",
+        "Live | Play | Back | Forward | Keep | Repeat | Auto | Brighter | Darker | B-scan as PNG | Help",
         "Cancel | Record without a label | Help",
     };
     char text[512];

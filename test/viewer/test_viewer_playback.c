@@ -454,6 +454,85 @@ static void the_folders_recordings_follow_one_another(void **state)
     rmdir("playing");
 }
 
+/* As `record last` saves: one row a B-scan in the order they came, `numbers` of acquisition 1 and of
+ * 2 after it, volumes of 4. Row r is B-scan r of volume_put. */
+static struct oct_plan record_last(const char *path, const uint64_t *numbers, uint32_t n_first,
+                                   uint32_t n)
+{
+    const struct oct_plan plan = volume_plan(37, N_LINES, n, DEPTH, OCT_SAMPLE_U8);
+    struct oct_volume_about about = volume_about;
+    struct oct_volume_writer *w;
+    about.config_text = "[scan]\nbscans = 4\n";
+    about.field_bscans = 4;
+    about.gap_map = true;
+    unlink(path);
+    assert_int_equal(oct_volume_create(&w, path, &plan, &about, false, true, NULL), OCT_OK);
+    for (uint32_t r = 0; r < n; r++) {
+        struct volume_bscan b;
+        volume_bscan_init(&b, &plan.geometry);
+        volume_bscan_make(&b, &plan.geometry, r);
+        b.image.info.number = numbers[r];
+        b.image.info.acquisition = r < n_first ? 1 : 2;
+        assert_int_equal(oct_volume_write_image(w, &b.image, NULL), OCT_OK);
+        volume_bscan_finish(&b);
+    }
+    volume_close(w);
+    return plan;
+}
+
+static void the_last_seconds_are_shown_volume_by_volume(void **state)
+{
+    (void)state;
+    /* The end of a volume, two whole ones, one that lacks a B-scan; another acquisition. */
+    static const uint64_t numbers[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 0, 1};
+    static const struct {
+        uint32_t first, n;
+    } parts[] = {{0, 2}, {2, 4}, {6, 4}, {10, 3}, {13, 2}};
+    assert_int_equal(mkdir("last", 0700), 0);
+    const struct oct_plan plan = record_last("last/b_last.h5", numbers, 13, 15);
+    record("last/a.h5", OCT_SAMPLE_U8, N_BSCANS);
+    record("last/c.h5", OCT_SAMPLE_U8, N_BSCANS);
+    struct scene *s = scene_open();
+    struct oct_view_playback *p = &s->model.playback;
+    char text[96];
+    open_path(s, "last/b_last.h5", 0); /* the newest whole one */
+    assert_true(p->file.is_last && p->file.volume == 3 && p->file.n_volumes == 5);
+    assert_true(p->enface.n_bscans == 4 && p->file.n_valid == 4);
+    oct_view_playback_volume_text(&p->file, text, sizeof(text));
+    assert_string_equal(text, "volume 3 of 5 of the last seconds");
+    for (int i = 0; i < 2; i++) {
+        oct_view_model_apply(&s->model, OCT_ACTION_FILE_BEFORE, 1);
+        settle(s);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        assert_true(p->file.volume == i + 1 && p->file.n_bscans == parts[i].n);
+        assert_int_equal(p->slice.header.n_lines, parts[i].n);
+        for (uint32_t v = 0; v < parts[i].n; v++) {
+            struct volume_bscan want;
+            oct_view_playback_go(&s->model, v);
+            settle(s);
+            volume_bscan_init(&want, &plan.geometry);
+            volume_bscan_make(&want, &plan.geometry, parts[i].first + v);
+            assert_memory_equal(s->model.shown.pixels, want.image.pixels, want.pixel_bytes);
+            assert_int_equal(s->model.shown.header.frame_num, numbers[parts[i].first + v]);
+            volume_bscan_finish(&want);
+        }
+        oct_view_model_apply(&s->model, OCT_ACTION_FILE_AFTER, 1);
+        settle(s);
+    }
+    assert_string_equal(p->file.name, "c.h5"); /* and then the folder's */
+    oct_view_playback_volume_text(&p->file, text, sizeof(text));
+    assert_true(!p->file.is_last && text[0] == 0);
+    oct_view_model_apply(&s->model, OCT_ACTION_FILE_BEFORE, 1);
+    settle(s);
+    assert_true(p->file.is_last && p->file.volume == 3);
+    scene_close(s);
+    unlink("last/a.h5");
+    unlink("last/b_last.h5");
+    unlink("last/c.h5");
+    rmdir("last");
+}
+
 static void foreign_and_damaged_files_are_refused_in_one_line(void **state)
 {
     (void)state;
@@ -653,6 +732,7 @@ int main(void)
         cmocka_unit_test(pictures_of_both_types_slice_and_enface),
         cmocka_unit_test(a_bscan_that_was_not_recorded_is_empty_and_says_so),
         cmocka_unit_test(the_folders_recordings_follow_one_another),
+        cmocka_unit_test(the_last_seconds_are_shown_volume_by_volume),
         cmocka_unit_test(foreign_and_damaged_files_are_refused_in_one_line),
         cmocka_unit_test(what_can_no_longer_be_read_is_said),
         cmocka_unit_test(the_label_is_corrected_and_marked),

@@ -28,16 +28,17 @@ void oct_draw_playback(struct oct_draw *draw, const struct oct_view_model *model
 {
     const struct oct_view_playback *p = &model->playback;
     static const char *const verdicts[] = {"", "  KEEP", "  REPEAT"};
-    char text[OCT_VIEW_FILE_BYTES + 96];
+    char text[OCT_VIEW_FILE_BYTES + 192];
 
     if (!p->active)
         return;
-    char piece[64] = "";
+    char piece[64] = "", volume[64];
+    oct_view_playback_volume_text(&p->file, volume, sizeof(volume));
     if (p->file.n_valid < p->file.n_bscans)
         snprintf(piece, sizeof(piece), "  a piece: %u of %u B-scans", p->file.n_valid,
                  p->file.n_bscans);
-    snprintf(text, sizeof(text), "PLAYBACK  %s%s%s", p->file.name, piece,
-             verdicts[p->file.verdict]);
+    snprintf(text, sizeof(text), "PLAYBACK  %s%s%s%s%s", p->file.name, volume[0] ? "  " : "",
+             volume, piece, verdicts[p->file.verdict]);
     oct_draw_corner(draw, text, p->file.verdict == OCT_VERDICT_REPEAT ? RGB_WARN : RGB_PLAIN);
     if (model->has_picture && (!p->valid || p->why[0]))
         draw_empty(draw, model);

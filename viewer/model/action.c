@@ -9,7 +9,7 @@ const struct oct_view_key oct_view_keys[] = {
     {"Shift+R", OCT_ACTION_VOLUMES, "volumes of a recording: until stopped, 1, 2, 4, 8"},
     {"Ctrl+R", OCT_ACTION_SAVE_LAST, "save the last seconds, where octd keeps them"},
     {"V", OCT_ACTION_PLAYBACK, "the recording just made; again: live pictures"},
-    {"Ctrl+PageUp", OCT_ACTION_FILE_BEFORE, "playback: the folder's previous, next recording"},
+    {"Ctrl+PageUp", OCT_ACTION_FILE_BEFORE, "playback: the previous, next volume or recording"},
     {"Ctrl+PageDown", OCT_ACTION_FILE_AFTER, NULL},
     {"Ctrl+K", OCT_ACTION_KEEP, "playback: it is good; it is to be repeated (not deleted)"},
     {"Ctrl+E", OCT_ACTION_REPEAT, NULL},

@@ -39,7 +39,7 @@ static const struct row {
     {OCT_ACTION_LAYOUT, "Layout", NULL, PICTURE & ~IN(PLAYBACK), LAB},
     {OCT_ACTION_MEASURE, "Measure", NULL, PICTURE, LAB},
     {OCT_ACTION_SNAPSHOT, "Snapshot", NULL, PICTURE & ~IN(PLAYBACK), BOTH},
-    {OCT_ACTION_SNAPSHOT_PLAIN, "Export", NULL, IN(PLAYBACK), BOTH},
+    {OCT_ACTION_SNAPSHOT_PLAIN, "B-scan as PNG", "Save PNG", IN(PLAYBACK), BOTH},
     {OCT_ACTION_HELP, "Help", NULL, ~0u, BOTH},
 };
 

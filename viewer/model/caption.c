@@ -103,6 +103,7 @@ static void make_line(char *line, const struct oct_view_model *model, const char
     const struct oct_picture_header *h = &model->shown.header;
     struct oct_view_scale scale = oct_view_model_scale(model);
     const struct oct_view_caliper_set *set = &model->calipers.shown;
+    const struct oct_view_file *file = &model->playback.file;
     char text[128];
 
     line[0] = '\0';
@@ -112,10 +113,13 @@ static void make_line(char *line, const struct oct_view_model *model, const char
     }
     if (model->playback.active)
         append(line, "B-scan %" PRIu32 " of %" PRIu32 " of %s", model->playback.bscan,
-               model->playback.file.n_bscans, model->playback.file.name);
+               file->n_bscans, file->name);
     else
         append(line, "B-scan %" PRIu32 " of volume %" PRIu64 ", acquisition %s", h->bscan,
                h->volume, h->acquisition_id);
+    oct_view_playback_volume_text(file, text, sizeof(text));
+    if (model->playback.active && text[0])
+        append(line, ", %s", text);
     append(line, ", %s", state_of(model));
     if (eye[0])
         append(line, "; %s", eye);

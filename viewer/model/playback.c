@@ -109,7 +109,7 @@ void oct_view_playback_end(struct oct_view_model *model)
 
 static bool is_another(const struct oct_view_file *a, const struct oct_view_file *b)
 {
-    return strcmp(a->path, b->path) != 0 || a->n_bscans != b->n_bscans ||
+    return strcmp(a->path, b->path) != 0 || a->volume != b->volume || a->n_bscans != b->n_bscans ||
            a->n_lines != b->n_lines || a->depth != b->depth;
 }
 
@@ -383,6 +383,16 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
 }
 
 /* ---- words ---- */
+
+void oct_view_playback_volume_text(const struct oct_view_file *file, char *text, size_t n_bytes)
+{
+    text[0] = '\0';
+    if (file->is_last && file->n_volumes > 1)
+        snprintf(text, n_bytes, "volume %u of %u of the last seconds", file->volume,
+                 file->n_volumes);
+    else if (file->is_last)
+        snprintf(text, n_bytes, "of the last seconds");
+}
 
 void oct_view_playback_text(const struct oct_view_model *model, char *text, size_t n_bytes)
 {

@@ -24,8 +24,11 @@ struct oct_view_file {
     char path[OCT_VIEW_PATH_BYTES], name[OCT_VIEW_FILE_BYTES];
     uint32_t n_bscans, n_lines, depth;
     uint32_t n_valid; /* B-scans that were recorded */
-    bool log;         /* values are dB, else counts^2 */
-    bool of_spectra;  /* it has no pictures: they are reconstructed one by one */
+    bool is_last;     /* of `record last`: the seconds before it was asked for */
+    /* The how many-th of its volumes this is, from 1; a file that is no such one has one. */
+    uint32_t volume, n_volumes;
+    bool log;        /* values are dB, else counts^2 */
+    bool of_spectra; /* it has no pictures: they are reconstructed one by one */
     double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
     double rate_hz;                       /* B-scans a second; 0: not known */
     char eye[8], pseudonym[128], start_time[40];
@@ -82,7 +85,8 @@ struct oct_view_model;
 
 void oct_view_playback_finish(struct oct_view_playback *playback);
 
-/* Asks for a recording; by: 0, else the folder's next (1) or previous one (-1). */
+/* Asks for a recording; by: 0, else the next (1) or previous one (-1): of the volumes of a file of
+ * `record last` that is open, or of the folder. Of such a file the newest whole volume is shown. */
 void oct_view_playback_open(struct oct_view_model *model, const char *path, int by, bool or_before);
 
 /* The action PLAYBACK: the recording that octd made last, or else the one that was open before;
@@ -131,6 +135,9 @@ void oct_view_playback_offer(struct oct_view_model *model, struct oct_view_pictu
                              uint32_t bscan, bool valid, const char *why);
 
 /* ---- words ---- */
+
+/* "volume 4 of 5 of the last seconds": what is said of a file of `record last`; "" of others. */
+void oct_view_playback_volume_text(const struct oct_view_file *file, char *text, size_t n_bytes);
 
 /* "B-scan 12 of 240", and what is wrong with it. */
 void oct_view_playback_text(const struct oct_view_model *model, char *text, size_t n_bytes);

@@ -43,8 +43,16 @@ enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *co
 /* Whether the thread has something new to look at. Under the lock. */
 static bool is_news(const struct oct_play_wants *a, const struct oct_play_wants *b)
 {
-    return a->number != b->number || a->seen != b->seen || a->bscan != b->bscan ||
-           a->slice_line != b->slice_line || a->gently != b->gently;
+    return a->number != b->number || a->bscan != b->bscan || a->slice_line != b->slice_line ||
+           a->gently != b->gently;
+}
+
+/* Under the lock. */
+static void wake(struct oct_play *p)
+{
+    p->n_asked++;
+    p->idle = false;
+    pthread_cond_signal(&p->asked);
 }
 
 /* Joins a correction to what the thread has not begun; one of another file than that waits in the
@@ -91,9 +99,7 @@ static void take_wants(struct oct_play *p, struct oct_view_model *model)
     w->gently = model->daemon.reachable && model->daemon.record.active;
     if (!take_relabel(w, &playback->relabel) && !is_news(&before, w))
         return;
-    p->n_asked++;
-    p->idle = false;
-    pthread_cond_signal(&p->asked);
+    wake(p);
 }
 
 /* What came of the newest request for a file. Under the lock. */
@@ -112,6 +118,7 @@ static bool give_file(struct oct_play *p, struct oct_view_model *model)
     else if (refused) /* the one that was asked for before that stays open */
         oct_view_model_say(model, "%s", b->why_not);
     p->wants.seen = p->wants.number;
+    wake(p); /* B-scan and A-line may be those of the file before */
     return true;
 }
 

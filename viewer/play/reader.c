@@ -40,11 +40,19 @@ static void close_file(struct oct_play *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Which file is meant. */
-static enum oct_err find_path(const struct oct_play_wants *wants, char *path, size_t n_bytes,
-                              struct oct_error *err)
+/* Which file is meant, and which of its volumes. */
+static enum oct_err find_path(struct oct_play *p, const struct oct_play_wants *wants, char *path,
+                              size_t n_bytes, uint32_t *volume, struct oct_error *err)
 {
+    const struct oct_view_file *open = p->recorded ? oct_play_recorded_file(p->recorded) : NULL;
+
     snprintf(path, n_bytes, "%s", wants->path);
+    *volume = wants->by > 0 ? 1 : 0;
+    if (wants->by != 0 && open && strcmp(open->path, wants->path) == 0 &&
+        (wants->by > 0 ? open->volume < open->n_volumes : open->volume > 1)) {
+        *volume = wants->by > 0 ? open->volume + 1 : open->volume - 1;
+        return OCT_OK;
+    }
     if (wants->by != 0)
         return oct_play_folder_neighbour(wants->path, wants->by, path, n_bytes, err);
     if (!wants->or_before || oct_play_folder_has(wants->path))
@@ -99,10 +107,11 @@ static enum oct_err open_file(struct oct_play *p, const struct oct_play_wants *w
     struct oct_play_recorded *recorded = NULL;
     struct oct_view_file file;
     char path[OCT_VIEW_PATH_BYTES];
-    enum oct_err e = find_path(wants, path, sizeof(path), err);
+    uint32_t volume;
+    enum oct_err e = find_path(p, wants, path, sizeof(path), &volume, err);
 
     if (e == OCT_OK)
-        e = oct_play_recorded_open(&recorded, path, p->config, err);
+        e = oct_play_recorded_open(&recorded, path, p->config, volume, err);
     if (e)
         return e;
     file = *oct_play_recorded_file(recorded);

@@ -24,6 +24,7 @@ struct oct_play_recorded {
     struct oct_view_file file;
     struct oct_volume_reader *reader; /* NULL: it is a file of another program */
     struct oct_play_rebuild *rebuild; /* of a file without pictures; else NULL */
+    uint32_t first;                   /* row of the volume's first B-scan */
     enum oct_sample_type type;
     double lo, hi;        /* of pictures whose limits the file does not say; both 0: unknown */
     unsigned char *block; /* room for A-lines to be looked at */
@@ -36,10 +37,53 @@ struct oct_play_recorded {
 
 /* ---- opening ---- */
 
-/* The camera's clock over all B-scans. */
-static double measured_rate_hz(const struct oct_volume_reader *reader, uint32_t n)
+/* Rows of a file that are one volume. */
+struct part {
+    uint32_t first, n, n_valid;
+    bool whole;
+};
+
+static bool is_better(const struct part *part, uint32_t number, uint32_t wanted, bool has_whole)
 {
-    uint32_t first = 0, last = n - 1;
+    return wanted > 0 ? number == wanted : part->whole || !has_whole;
+}
+
+/* Finds the wanted one of a file of `record last`, where the B-scans of a volume are
+ * bscans_a_volume, and counts them. Rows that were not written belong to those before them. */
+static struct part find_part(const struct oct_volume_reader *reader, uint32_t n_rows,
+                             uint32_t bscans_a_volume, struct oct_view_file *file, uint32_t wanted)
+{
+    struct part found = {.n = 0}, part = {.n = 0};
+    struct oct_volume_row before = {.valid = false};
+    bool has_whole = false;
+
+    file->n_volumes = 0;
+    for (uint32_t v = 0; v <= n_rows; v++) {
+        const struct oct_volume_row row =
+            oct_volume_row(reader, v); /* behind the last: not valid */
+        const bool begins = row.valid && before.valid &&
+                            (row.acquisition != before.acquisition ||
+                             row.number / bscans_a_volume != before.number / bscans_a_volume);
+        if (begins || v == n_rows) {
+            part.whole = part.n_valid == bscans_a_volume;
+            if (is_better(&part, ++file->n_volumes, wanted, has_whole)) {
+                found = part;
+                file->volume = file->n_volumes;
+            }
+            has_whole |= part.whole;
+            part = (struct part){.first = v};
+        }
+        part.n++;
+        part.n_valid += row.valid;
+        before = row.valid ? row : before;
+    }
+    return found;
+}
+
+/* The camera's clock over all B-scans. */
+static double measured_rate_hz(const struct oct_volume_reader *reader, uint32_t first, uint32_t n)
+{
+    uint32_t last = first + n - 1;
 
     while (first < last && !oct_volume_row(reader, first).valid)
         first++;
@@ -50,20 +94,24 @@ static double measured_rate_hz(const struct oct_volume_reader *reader, uint32_t 
     return t1 > t0 ? (last - first) * 1e9 / (double)(t1 - t0) : 0;
 }
 
-/* What its configuration says: whether values are dB, and B-scans a second. */
-static void read_config(struct oct_view_file *file, const char *text)
+/* What its configuration says: whether values are dB, and B-scans a second. Returns those of a
+ * volume; 0: it says nothing. */
+static uint32_t read_config(struct oct_view_file *file, const char *text)
 {
     struct oct_config *config = text ? malloc(sizeof(*config)) : NULL;
+    uint32_t bscans = 0;
 
     if (!config)
-        return;
+        return 0;
     oct_config_init(config);
     if (oct_config_load_text(config, text, file->name, NULL) == OCT_OK) {
         file->log = config->pipeline.log;
+        bscans = config->scan.bscans;
         if (oct_config_is_set(config, "scan.line_rate_hz"))
             file->rate_hz = config->scan.line_rate_hz / file->n_lines;
     }
     free(config);
+    return bscans;
 }
 
 static void read_name(struct oct_view_file *file, const char *path)
@@ -75,15 +123,15 @@ static void read_name(struct oct_view_file *file, const char *path)
     oct_view_letters_clean(file->name);
 }
 
-static void read_facts(struct oct_play_recorded *r)
+static void read_facts(struct oct_play_recorded *r, uint32_t volume)
 {
     const struct oct_volume_facts *facts = oct_volume_facts(r->reader);
     struct oct_view_file *file = &r->file;
 
-    file->n_bscans = facts->n_bscans;
+    struct part part = {.n = facts->n_bscans, .n_valid = (uint32_t)facts->n_valid};
+
     file->n_lines = facts->n_lines;
     file->depth = facts->depth;
-    file->n_valid = (uint32_t)facts->n_valid;
     file->of_spectra = facts->depth == 0;
     file->slow_um = facts->spacing_um[0];
     file->lateral_um = facts->spacing_um[1];
@@ -91,8 +139,14 @@ static void read_facts(struct oct_play_recorded *r)
     snprintf(file->eye, sizeof(file->eye), "%s", facts->eye);
     snprintf(file->pseudonym, sizeof(file->pseudonym), "%s", facts->pseudonym);
     snprintf(file->start_time, sizeof(file->start_time), "%s", facts->start_time);
-    read_config(file, oct_volume_config_text(r->reader));
-    const double measured_hz = measured_rate_hz(r->reader, facts->n_bscans);
+    const uint32_t bscans = read_config(file, oct_volume_config_text(r->reader));
+    file->is_last = !facts->counted && facts->has_gaps && facts->has_number;
+    if (file->is_last && bscans > 1)
+        part = find_part(r->reader, facts->n_bscans, bscans, file, volume);
+    r->first = part.first;
+    file->n_bscans = part.n;
+    file->n_valid = part.n_valid;
+    const double measured_hz = measured_rate_hz(r->reader, part.first, part.n);
     if (measured_hz >= LEAST_RATE_HZ && measured_hz <= MOST_RATE_HZ)
         file->rate_hz = measured_hz;
     if (!(file->rate_hz >= LEAST_RATE_HZ && file->rate_hz <= MOST_RATE_HZ))
@@ -106,13 +160,16 @@ static void read_facts(struct oct_play_recorded *r)
 }
 
 static enum oct_err open_volume(struct oct_play_recorded *r, const char *path,
-                                const struct oct_config *config, struct oct_error *err)
+                                const struct oct_config *config, uint32_t volume,
+                                struct oct_error *err)
 {
     const enum oct_err e = oct_volume_open(&r->reader, path, err);
 
     if (e)
         return e;
-    read_facts(r);
+    read_facts(r, volume);
+    if (r->file.n_bscans == 0)
+        return oct_fail(err, OCT_E_ARG, "%s: there is no volume %u", r->file.name, volume);
     if (!r->file.of_spectra)
         return OCT_OK;
     return oct_play_rebuild_open(&r->rebuild, path,
@@ -129,7 +186,8 @@ static enum oct_err open_other(struct oct_play_recorded *r, const char *path,
 }
 
 enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const char *path,
-                                    const struct oct_config *config, struct oct_error *err)
+                                    const struct oct_config *config, uint32_t volume,
+                                    struct oct_error *err)
 {
     struct oct_play_recorded *r = calloc(1, sizeof(*r));
     enum oct_err e;
@@ -138,10 +196,11 @@ enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const c
     if (!r)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     r->file.log = config->pipeline.log;
+    r->file.volume = r->file.n_volumes = 1;
     read_name(&r->file, path);
     /* What cannot be opened is told as a volume. */
     e = oct_recording_is_other(path, config) ? open_other(r, path, config, err)
-                                             : open_volume(r, path, config, err);
+                                             : open_volume(r, path, config, volume, err);
     if (e) {
         oct_play_recorded_close(r);
         return e;
@@ -183,7 +242,7 @@ static void fill_empty(struct oct_view_picture *picture, size_t n_bytes)
 static struct oct_volume_row row_of(const struct oct_play_recorded *r, uint32_t v)
 {
     if (r->reader)
-        return oct_volume_row(r->reader, v);
+        return oct_volume_row(r->reader, r->first + v);
     const double s = r->file.rate_hz > 0 ? v / r->file.rate_hz : 0;
     return (struct oct_volume_row){.valid = true, .number = v, .time_ns = (uint64_t)(s * 1e9)};
 }
@@ -278,9 +337,9 @@ enum oct_err oct_play_recorded_read(struct oct_play_recorded *r, uint32_t v,
     *valid = row_of(r, v).valid;
     bool whole = *valid;
     if (*valid && r->rebuild)
-        e = oct_play_rebuild_read(r->rebuild, v, picture->pixels, &picture->header, err);
+        e = oct_play_rebuild_read(r->rebuild, r->first + v, picture->pixels, &picture->header, err);
     else if (*valid)
-        e = oct_volume_read_image(r->reader, v, picture->pixels, &whole, err);
+        e = oct_volume_read_image(r->reader, r->first + v, picture->pixels, &whole, err);
     if (!*valid || e)
         fill_empty(picture, n_bytes);
     else
@@ -330,7 +389,7 @@ static const unsigned char *lines_of(struct oct_play_recorded *r, uint32_t v, ui
     if (!r->rebuild) {
         *e = need_block(r, n * line_bytes(r), err);
         if (*e == OCT_OK)
-            *e = oct_volume_read_image_lines(r->reader, v, first, n, r->block, err);
+            *e = oct_volume_read_image_lines(r->reader, r->first + v, first, n, r->block, err);
         return *e ? NULL : r->block;
     }
     *e = OCT_OK;
@@ -400,7 +459,7 @@ static bool holds_enface(struct oct_play_recorded *r)
     unsigned n = 0;
     bool holds = false;
 
-    if (!r->reader || oct_volume_datasets(r->reader, datasets, &n, NULL))
+    if (!r->reader || r->file.n_volumes > 1 || oct_volume_datasets(r->reader, datasets, &n, NULL))
         return false;
     for (unsigned i = 0; i < n; i++)
         holds |= strcmp(datasets[i].name, OCT_VIEW_TOPIC_ENFACE) == 0 && datasets[i].of_volume &&

@@ -17,10 +17,12 @@
 struct oct_play_recorded;
 
 /* config: of the command line, borrowed for the call. Where the file carries none it says whether
- * values are dB, and how spectra are reconstructed. *recorded is NULL on error. Errors as of
- * oct_volume_open. */
+ * values are dB, and how spectra are reconstructed. A file of `record last` has volumes one after
+ * another: opened is the how many-th, from 1, or with 0 the newest whole one, else the newest.
+ * *recorded is NULL on error. Errors as of oct_volume_open. */
 enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const char *path,
-                                    const struct oct_config *config, struct oct_error *err);
+                                    const struct oct_config *config, uint32_t volume,
+                                    struct oct_error *err);
 void oct_play_recorded_close(struct oct_play_recorded *recorded); /* NULL is fine */
 
 /* The file; valid until it is closed. place and n_files are 0. */
