@@ -1,5 +1,6 @@
 #include "viewer/headless.h"
 
+#include "formats/whole_file.h"
 #include "viewer/app.h"
 #include "viewer/draw/draw.h"
 #include "viewer/draw/png.h"
@@ -120,8 +121,12 @@ done:
 enum oct_err oct_view_headless(const struct oct_view_options *options, struct oct_error *err)
 {
     struct oct_view_app app = {0};
+    const char *const inputs[] = {options->file};
     enum oct_err code;
 
+    /* At once: a picture may take its time, and a rename would replace what is no plain file. */
+    if ((code = oct_whole_file_may(options->screenshot, true, inputs, 1, err)))
+        return code;
     if ((code = oct_view_app_open(&app, options, NULL, NULL, err)) ||
         (code = options->file ? read_file(options, &app, err) : receive(options, &app, err)))
         goto done;

@@ -149,6 +149,16 @@ def headless(endpoint):
     run = octview("--headless", "--screenshot", "/nonexistent/a.png", "--connect", endpoint)
     case("a screenshot that cannot be written exits 1 and names it",
          one_line(run, 1, "/nonexistent/a.png"), run.stderr)
+    fifo, device, beside = (os.path.join(TMP, name) for name in ("a.png", "null.png", "folder.png"))
+    os.mkfifo(fifo)
+    os.symlink("/dev/null", device)
+    os.mkdir(beside)
+    for path, word in (fifo, "no plain file"), (device, "no plain file"), (beside, "a folder"):
+        before = os.lstat(path).st_ino, os.lstat(path).st_mode
+        run = octview("--headless", "--screenshot", path, "--connect", endpoint)
+        case(f"a screenshot does not replace {word}: {os.path.basename(path)}",
+             one_line(run, 2, path, word)
+             and (os.lstat(path).st_ino, os.lstat(path).st_mode) == before, run.stderr)
     viewer = subprocess.Popen([OCTVIEW, "--headless", "--frames", "1000000", "--screenshot", shot,
                                "--connect", endpoint], env=BLIND, stderr=subprocess.PIPE, text=True)
     catches(viewer)

@@ -74,7 +74,8 @@ static void every_state_has_its_buttons(void **state)
         "Help",
         "Record | Save the last 20 s | Back | Forward | Go on | Playback | Auto | Brighter | "
         "Darker | Snapshot | Help",
-        "Live | Play | Back | Forward | Keep | Repeat | Auto | Brighter | Darker | B-scan as PNG | Help",
+        "Live | Play | Back | Forward | Keep | Repeat | Auto | Brighter | Darker | B-scan as PNG | "
+        "Help",
         "Cancel | Record without a label | Help",
     };
     char text[512];

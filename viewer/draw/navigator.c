@@ -28,7 +28,7 @@ void oct_draw_playback(struct oct_draw *draw, const struct oct_view_model *model
 {
     const struct oct_view_playback *p = &model->playback;
     static const char *const verdicts[] = {"", "  KEEP", "  REPEAT"};
-    char text[OCT_VIEW_FILE_BYTES + 192];
+    char text[OCT_VIEW_FILE_BYTES + 96];
 
     if (!p->active)
         return;
@@ -37,9 +37,11 @@ void oct_draw_playback(struct oct_draw *draw, const struct oct_view_model *model
     if (p->file.n_valid < p->file.n_bscans)
         snprintf(piece, sizeof(piece), "  a piece: %u of %u B-scans", p->file.n_valid,
                  p->file.n_bscans);
-    snprintf(text, sizeof(text), "PLAYBACK  %s%s%s%s%s", p->file.name, volume[0] ? "  " : "",
-             volume, piece, verdicts[p->file.verdict]);
+    snprintf(text, sizeof(text), "PLAYBACK  %s%s%s", p->file.name, piece,
+             verdicts[p->file.verdict]);
     oct_draw_corner(draw, text, p->file.verdict == OCT_VERDICT_REPEAT ? RGB_WARN : RGB_PLAIN);
+    if (volume[0])
+        oct_draw_corner(draw, volume, RGB_PLAIN);
     if (model->has_picture && (!p->valid || p->why[0]))
         draw_empty(draw, model);
 }
