@@ -1,6 +1,7 @@
 /* Playback: the model that shows a recording in place of live pictures, and the thread that reads
  * it. */
 #include "config/config.h"
+#include "formats/results.h"
 #include "pipeline/volume/label.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_scene.h"
@@ -533,6 +534,74 @@ static void the_last_seconds_are_shown_volume_by_volume(void **state)
     rmdir("last");
 }
 
+/* As octctl writes results: a map whose rows are B-scans, a volume whose last axis is the depth,
+ * and numbers that are no picture. */
+static void make_results(const char *path, bool with_pictures)
+{
+    static const char *const axes[] = {"bscan", "line", "depth"};
+    static const uint64_t dims[] = {3, 10, 12}, n[] = {12};
+    static const double um[] = {30, 20, 2};
+    float values[3 * 10 * 12];
+    struct oct_results *r;
+    for (unsigned i = 0; i < 3 * 10 * 12; i++)
+        values[i] = (float)i;
+    assert_int_equal(oct_results_create(&r, path, "layers", true, NULL), OCT_OK);
+    unsigned set = oct_results_dataset(r, "/frames/fate", OCT_RESULTS_F32, 1, n, NULL);
+    oct_results_write(r, set, values);
+    if (with_pictures) {
+        set = oct_results_dataset(r, "/volume", OCT_RESULTS_F32, 3, dims, "dB");
+        oct_results_axes(r, set, axes, um);
+        oct_results_write(r, set, values);
+        set = oct_results_dataset(r, "/thickness_um", OCT_RESULTS_F32, 2, dims + 1, "um");
+        oct_results_axes(r, set, axes, um);
+        oct_results_write(r, set, values);
+    }
+    assert_int_equal(oct_results_publish(r, NULL), OCT_OK);
+}
+
+static void results_are_named_and_shown(void **state)
+{
+    (void)state;
+    char text[256];
+    make_results("results.h5", true);
+    struct scene *s = scene_open();
+    struct oct_view_playback *p = &s->model.playback;
+    open_path(s, "results.h5", 0);
+    assert_true(p->active && p->file.n_volumes == 2 && p->file.n_bscans == 1);
+    oct_view_playback_volume_text(&p->file, text, sizeof(text));
+    assert_string_equal(text, "layers of the retina, by octctl surfaces: /thickness_um, 1 of 2");
+    assert_string_equal(oct_view_model_unit(&s->model), "um");
+    /* Row below row, as it is written. */
+    assert_true(p->file.n_lines == 12 && p->file.depth == 10);
+    assert_true(p->file.lateral_um == 20 && p->file.axial_um == 30);
+    for (uint32_t y = 0; y < 10; y++)
+        for (uint32_t x = 0; x < 12; x++)
+            assert_true(oct_view_picture_value(&s->model.shown, x, y) == 12.0 * y + x);
+    oct_view_playback_text(&s->model, text, sizeof(text));
+    assert_string_equal(text, "picture 1 of 1");
+    oct_view_model_apply(&s->model, OCT_ACTION_KEEP, 1); /* it gets no label */
+    settle(s);
+    assert_non_null(strstr(s->model.message, "results.h5 is no recording"));
+    assert_false(oct_view_guide_has_number(&s->model));
+    oct_view_model_apply(&s->model, OCT_ACTION_FILE_AFTER, 1);
+    settle(s);
+    assert_string_equal(p->file.dataset, "/volume");
+    assert_string_equal(oct_view_model_unit(&s->model), "dB");
+    assert_true(p->file.n_bscans == 3 && p->file.n_lines == 10 && p->file.depth == 12);
+    assert_true(p->file.slow_um == 30 && p->file.axial_um == 2 && s->model.contrast.log);
+    oct_view_playback_go(&s->model, 2);
+    settle(s);
+    assert_true(oct_view_picture_value(&s->model.shown, 4, 7) == 2 * 120 + 4 * 12 + 7);
+    const float *slice = p->slice.pixels; /* of A-line 5 */
+    assert_true(p->slice.header.n_lines == 3 && slice[1 * 12 + 3] == 120 + 5 * 12 + 3);
+    make_results("results.h5", false);
+    open_path(s, "results.h5", 0);
+    assert_non_null(strstr(s->model.message, "layers of the retina, by octctl surfaces: it holds "
+                                             "no picture to be shown"));
+    scene_close(s);
+    unlink("results.h5");
+}
+
 static void foreign_and_damaged_files_are_refused_in_one_line(void **state)
 {
     (void)state;
@@ -733,6 +802,7 @@ int main(void)
         cmocka_unit_test(a_bscan_that_was_not_recorded_is_empty_and_says_so),
         cmocka_unit_test(the_folders_recordings_follow_one_another),
         cmocka_unit_test(the_last_seconds_are_shown_volume_by_volume),
+        cmocka_unit_test(results_are_named_and_shown),
         cmocka_unit_test(foreign_and_damaged_files_are_refused_in_one_line),
         cmocka_unit_test(what_can_no_longer_be_read_is_said),
         cmocka_unit_test(the_label_is_corrected_and_marked),

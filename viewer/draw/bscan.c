@@ -165,6 +165,8 @@ void oct_draw_colour_bar(struct oct_draw *draw, const struct oct_view_model *mod
         int y = bottom - (bottom - top) * i / 4;
         if (c->log)
             snprintf(text, sizeof(text), "%.1f", value);
+        else if (model->playback.active && model->playback.file.what[0])
+            snprintf(text, sizeof(text), "%.4g", value);
         else
             snprintf(text, sizeof(text), "%.2g", value);
         oct_draw_fill(draw, (struct oct_view_rect){x + text_px, y, text_px / 3, 1}, RGB_DIM, 255);
@@ -173,5 +175,8 @@ void oct_draw_colour_bar(struct oct_draw *draw, const struct oct_view_model *mod
     if ((bottom - top) / 4 < 3 * line) /* the unit would stand in the second value */
         return;
     oct_draw_text(draw, OCT_TEXT_NORMAL, x + text_px * 3 / 2, bar.y + line * 7 / 4,
-                  c->log ? "dB" : "cts\u00b2", RGB_DIM);
+                  model->playback.active && model->playback.file.what[0] ? model->playback.file.unit
+                  : c->log                                               ? "dB"
+                                                                         : "cts\u00b2",
+                  RGB_DIM);
 }

@@ -119,7 +119,7 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
     if (model->contrast.log)
         snprintf(text, sizeof(text), "%.1f dB  %s", value, depth);
     else
-        snprintf(text, sizeof(text), "%.4g counts\u00b2  %s", value, depth);
+        snprintf(text, sizeof(text), "%.4g %s  %s", value, oct_view_model_unit(model), depth);
     s.y -= oct_draw_line_height(draw, OCT_TEXT_NORMAL); /* the calipers' label stands below */
     label_beside(draw, s, text, RGB_MARK);
 }

@@ -32,7 +32,7 @@ void oct_draw_playback(struct oct_draw *draw, const struct oct_view_model *model
 
     if (!p->active)
         return;
-    char piece[64] = "", volume[64];
+    char piece[64] = "", volume[256];
     oct_view_playback_volume_text(&p->file, volume, sizeof(volume));
     if (p->file.n_valid < p->file.n_bscans)
         snprintf(piece, sizeof(piece), "  a piece: %u of %u B-scans", p->file.n_valid,

@@ -179,7 +179,7 @@ void oct_draw_profile(struct oct_draw *draw, const struct oct_view_model *model)
     if (area.w == 0)
         return;
     snprintf(title, sizeof(title), "A-line %.0f, %s", model->cursor_line,
-             model->contrast.log ? "dB" : "counts\u00b2");
+             oct_view_model_unit(model));
     lo = fmin(lo, model->contrast.lo);
     hi = fmax(hi, model->contrast.hi);
     const bool has_rolloff = oct_view_model_has_rolloff(model);

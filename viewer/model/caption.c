@@ -94,7 +94,8 @@ static const char *state_of(const struct oct_view_model *model)
 
 static const char *unit_of(const struct oct_view_model *model)
 {
-    return model->contrast.log ? "dB" : "counts^2";
+    const char *unit = oct_view_model_unit(model);
+    return strcmp(unit, "counts\u00b2") == 0 ? "counts^2" : unit;
 }
 
 static void make_line(char *line, const struct oct_view_model *model, const char *eye,
@@ -104,7 +105,7 @@ static void make_line(char *line, const struct oct_view_model *model, const char
     struct oct_view_scale scale = oct_view_model_scale(model);
     const struct oct_view_caliper_set *set = &model->calipers.shown;
     const struct oct_view_file *file = &model->playback.file;
-    char text[128];
+    char text[256];
 
     line[0] = '\0';
     if (!model->has_picture) {

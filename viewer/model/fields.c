@@ -239,8 +239,8 @@ static void add_contrast(const struct oct_view_model *model, struct list *list)
     else if (c->log)
         add(list, 32, OCT_TONE_PLAIN, "%.1f .. %.1f dB %s", c->lo, c->hi, whose[c->range]);
     else
-        add(list, 32, OCT_TONE_PLAIN, "%.4g .. %.4g counts\u00b2 %s", c->lo, c->hi,
-            whose[c->range]);
+        add(list, 32, OCT_TONE_PLAIN, "%.4g .. %.4g %s %s", c->lo, c->hi,
+            oct_view_model_unit(model), whose[c->range]);
     add(list, 10, OCT_TONE_PLAIN, "gamma %.2f", c->gamma);
     add(list, 9, OCT_TONE_PLAIN, "zoom %.1f", model->lens.zoom);
 }

@@ -228,6 +228,8 @@ bool oct_view_guide_leads(const struct oct_view_model *model)
 
 bool oct_view_guide_has_number(const struct oct_view_model *model)
 {
+    if (model->playback.active && model->playback.file.what[0])
+        return false; /* no eye was looked at */
     return oct_view_guide_leads(model) || (model->settings.guide && model->guide.known &&
                                            model->has_picture && is_held(oct_view_show(model)));
 }

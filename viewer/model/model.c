@@ -456,6 +456,15 @@ struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
     return oct_view_lens_place(&model->lens, panel, fit.w, fit.h);
 }
 
+const char *oct_view_model_unit(const struct oct_view_model *model)
+{
+    const struct oct_view_file *file = &model->playback.file;
+
+    if (model->playback.active && file->what[0])
+        return file->unit;
+    return model->contrast.log ? "dB" : "counts\u00b2";
+}
+
 void oct_view_model_next_fit(struct oct_view_model *model)
 {
     static const char *const names[OCT_N_FITS] = {

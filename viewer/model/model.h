@@ -301,6 +301,9 @@ bool oct_view_model_knows_proportion(const struct oct_view_model *model);
 struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
                                            struct oct_view_rect panel);
 
+/* Of the values that are shown: "dB", "counts\u00b2", or what a file says that is no recording. */
+const char *oct_view_model_unit(const struct oct_view_model *model);
+
 /* The next way in which the B-scan lies in its panel, with a word on it. */
 void oct_view_model_next_fit(struct oct_view_model *model);
 

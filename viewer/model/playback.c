@@ -182,33 +182,45 @@ void oct_view_playback_offer(struct oct_view_model *model, struct oct_view_pictu
 
 /* ---- its label ---- */
 
-/* Requests that the reader has not taken yet are joined. */
-static struct oct_view_relabel *relabel(struct oct_view_playback *p)
+/* Requests that the reader has not taken yet are joined. NULL: the file has no label. */
+static struct oct_view_relabel *relabel(struct oct_view_model *model)
 {
+    struct oct_view_playback *p = &model->playback;
+
+    if (p->file.what[0]) {
+        oct_view_model_say(model, "%s is no recording: it has no label", p->file.name);
+        return NULL;
+    }
     memcpy(p->relabel.path, p->file.path, sizeof(p->relabel.path));
     return &p->relabel;
 }
 
 void oct_view_playback_set_eye(struct oct_view_model *model, const char *eye)
 {
-    struct oct_view_relabel *r = relabel(&model->playback);
+    struct oct_view_relabel *r = relabel(model);
 
+    if (!r)
+        return;
     r->has_eye = true;
     snprintf(r->eye, sizeof(r->eye), "%s", eye);
 }
 
 void oct_view_playback_set_pseudonym(struct oct_view_model *model, const char *pseudonym)
 {
-    struct oct_view_relabel *r = relabel(&model->playback);
+    struct oct_view_relabel *r = relabel(model);
 
+    if (!r)
+        return;
     r->has_pseudonym = true;
     snprintf(r->pseudonym, sizeof(r->pseudonym), "%s", pseudonym);
 }
 
 void oct_view_playback_set_verdict(struct oct_view_model *model, enum oct_view_verdict verdict)
 {
-    struct oct_view_relabel *r = relabel(&model->playback);
+    struct oct_view_relabel *r = relabel(model);
 
+    if (!r)
+        return;
     r->has_verdict = true;
     r->verdict = verdict;
 }
@@ -387,7 +399,12 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
 void oct_view_playback_volume_text(const struct oct_view_file *file, char *text, size_t n_bytes)
 {
     text[0] = '\0';
-    if (file->is_last && file->n_volumes > 1)
+    if (file->what[0] && file->n_volumes > 1)
+        snprintf(text, n_bytes, "%s: %s, %u of %u", file->what, file->dataset, file->volume,
+                 file->n_volumes);
+    else if (file->what[0])
+        snprintf(text, n_bytes, "%s: %s", file->what, file->dataset);
+    else if (file->is_last && file->n_volumes > 1)
         snprintf(text, n_bytes, "volume %u of %u of the last seconds", file->volume,
                  file->n_volumes);
     else if (file->is_last)
@@ -397,7 +414,8 @@ void oct_view_playback_volume_text(const struct oct_view_file *file, char *text,
 void oct_view_playback_text(const struct oct_view_model *model, char *text, size_t n_bytes)
 {
     const struct oct_view_playback *p = &model->playback;
-    int n = snprintf(text, n_bytes, "B-scan %u of %u", p->bscan + 1, p->file.n_bscans);
+    int n = snprintf(text, n_bytes, "%s %u of %u", p->file.what[0] ? "picture" : "B-scan",
+                     p->bscan + 1, p->file.n_bscans);
     size_t used = n > 0 && (size_t)n < n_bytes ? (size_t)n : 0;
 
     if (p->why[0])

@@ -23,9 +23,11 @@ enum oct_view_verdict { OCT_VERDICT_NONE, OCT_VERDICT_KEEP, OCT_VERDICT_REPEAT }
 struct oct_view_file {
     char path[OCT_VIEW_PATH_BYTES], name[OCT_VIEW_FILE_BYTES];
     uint32_t n_bscans, n_lines, depth;
-    uint32_t n_valid; /* B-scans that were recorded */
-    bool is_last;     /* of `record last`: the seconds before it was asked for */
-    /* The how many-th of its volumes this is, from 1; a file that is no such one has one. */
+    uint32_t n_valid;           /* B-scans that were recorded */
+    bool is_last;               /* of `record last`: the seconds before it was asked for */
+    char what[96];              /* of a file that is no recording: what it is; "": it is one */
+    char dataset[64], unit[16]; /* then: what is shown of it, and its unit, "": not known */
+    /* The how many-th of its volumes this is, or of its datasets, from 1; a recording has one. */
     uint32_t volume, n_volumes;
     bool log;        /* values are dB, else counts^2 */
     bool of_spectra; /* it has no pictures: they are reconstructed one by one */
@@ -86,7 +88,8 @@ struct oct_view_model;
 void oct_view_playback_finish(struct oct_view_playback *playback);
 
 /* Asks for a recording; by: 0, else the next (1) or previous one (-1): of the volumes of a file of
- * `record last` that is open, or of the folder. Of such a file the newest whole volume is shown. */
+ * `record last` that is open, of the datasets of one that is no recording, or of the folder. Of the
+ * last seconds the newest whole volume is shown. */
 void oct_view_playback_open(struct oct_view_model *model, const char *path, int by, bool or_before);
 
 /* The action PLAYBACK: the recording that octd made last, or else the one that was open before;
@@ -136,7 +139,8 @@ void oct_view_playback_offer(struct oct_view_model *model, struct oct_view_pictu
 
 /* ---- words ---- */
 
-/* "volume 4 of 5 of the last seconds": what is said of a file of `record last`; "" of others. */
+/* "volume 4 of 5 of the last seconds" of a file of `record last`; "layers of the retina, by octctl
+ * surfaces: /rpe_px, 2 of 4" of one that is no recording; "" of others. */
 void oct_view_playback_volume_text(const struct oct_view_file *file, char *text, size_t n_bytes);
 
 /* "B-scan 12 of 240", and what is wrong with it. */

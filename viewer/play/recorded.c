@@ -8,6 +8,7 @@
 #include "pipeline/volume/volume.h"
 #include "viewer/model/letters.h"
 #include "viewer/play/rebuild.h"
+#include "viewer/play/result.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +23,8 @@
 
 struct oct_play_recorded {
     struct oct_view_file file;
-    struct oct_volume_reader *reader; /* NULL: it is a file of another program */
+    struct oct_volume_reader *reader; /* NULL: it is a file of another program, or a result */
+    struct oct_play_result *result;   /* a dataset of a file that is no recording; else NULL */
     struct oct_play_rebuild *rebuild; /* of a file without pictures; else NULL */
     uint32_t first;                   /* row of the volume's first B-scan */
     enum oct_sample_type type;
@@ -185,6 +187,23 @@ static enum oct_err open_other(struct oct_play_recorded *r, const char *path,
     return oct_play_rebuild_open(&r->rebuild, path, config, &r->file, err);
 }
 
+/* What is no recording may hold pictures all the same; where it does not, it is told what it is if
+ * that is known: else *err stays as it is. */
+static enum oct_err open_result(struct oct_play_recorded *r, const char *path, uint32_t number,
+                                struct oct_error *err)
+{
+    struct oct_error why = {.text = ""};
+    enum oct_err e;
+
+    oct_volume_reader_destroy(r->reader);
+    r->reader = NULL;
+    r->file.of_spectra = false;
+    e = oct_play_result_open(&r->result, path, number, &r->file, &why);
+    if (err && (!e || r->file.what[0]))
+        *err = why; /* "": it is open after all */
+    return e && !r->file.what[0] ? OCT_E_FORMAT : e;
+}
+
 enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const char *path,
                                     const struct oct_config *config, uint32_t volume,
                                     struct oct_error *err)
@@ -201,11 +220,13 @@ enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const c
     /* What cannot be opened is told as a volume. */
     e = oct_recording_is_other(path, config) ? open_other(r, path, config, err)
                                              : open_volume(r, path, config, volume, err);
+    if (e == OCT_E_FORMAT && oct_recording_is_volume(path))
+        e = open_result(r, path, volume, err);
     if (e) {
         oct_play_recorded_close(r);
         return e;
     }
-    if (r->file.of_spectra)
+    if (r->file.of_spectra || r->result)
         r->type = OCT_SAMPLE_F32;
     *recorded = r;
     return OCT_OK;
@@ -216,6 +237,7 @@ void oct_play_recorded_close(struct oct_play_recorded *r)
     if (!r)
         return;
     oct_play_rebuild_close(r->rebuild);
+    oct_play_result_close(r->result);
     oct_volume_reader_destroy(r->reader);
     oct_view_picture_finish(&r->whole);
     free(r->block);
@@ -299,7 +321,8 @@ static void find_limits(struct oct_play_recorded *r, struct oct_view_picture *pi
 {
     struct oct_picture_header *h = &picture->header;
 
-    if (h->lo < h->hi || !oct_view_picture_percentiles(picture, 0.2, 0.998, &r->lo, &r->hi))
+    if (h->lo < h->hi ||
+        !oct_view_picture_percentiles(picture, r->result ? 0.01 : 0.2, 0.998, &r->lo, &r->hi))
         return;
     h->lo = r->lo;
     h->hi = r->hi;
@@ -338,6 +361,8 @@ enum oct_err oct_play_recorded_read(struct oct_play_recorded *r, uint32_t v,
     bool whole = *valid;
     if (*valid && r->rebuild)
         e = oct_play_rebuild_read(r->rebuild, r->first + v, picture->pixels, &picture->header, err);
+    else if (*valid && r->result)
+        e = oct_play_result_read(r->result, v, picture->pixels, err);
     else if (*valid)
         e = oct_volume_read_image(r->reader, r->first + v, picture->pixels, &whole, err);
     if (!*valid || e)
@@ -386,7 +411,7 @@ static size_t line_bytes(const struct oct_play_recorded *r)
 static const unsigned char *lines_of(struct oct_play_recorded *r, uint32_t v, uint32_t first,
                                      uint32_t n, enum oct_err *e, struct oct_error *err)
 {
-    if (!r->rebuild) {
+    if (!r->rebuild && !r->result) {
         *e = need_block(r, n * line_bytes(r), err);
         if (*e == OCT_OK)
             *e = oct_volume_read_image_lines(r->reader, r->first + v, first, n, r->block, err);
