@@ -52,10 +52,11 @@ static void add_record(cJSON *reply, cJSON *record, const struct oct_daemon *d)
     double bytes = d->session ? ceil(oct_session_bscan_bytes(d->session, &d->config)) : 0;
     cJSON_AddNumberToObject(record, "bytes_per_bscan", bytes);
     const cJSON *disk = cJSON_GetObjectItemCaseSensitive(reply, "disk_bytes_free");
-    if (cJSON_IsNumber(disk) && bytes > 0) /* at the line rate in force */
+    /* At the rate at which lines come: the configured one may be any number. */
+    if (cJSON_IsNumber(disk) && bytes > 0 && d->line_rate.measured_hz > 0)
         cJSON_AddNumberToObject(record, "disk_left_s",
                                 disk->valuedouble / bytes * d->config.scan.lines /
-                                    oct_line_rate_hz(&d->line_rate, &d->config));
+                                    d->line_rate.measured_hz);
     else
         cJSON_AddNullToObject(record, "disk_left_s");
     bool active = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(record, "active"));

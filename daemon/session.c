@@ -279,7 +279,6 @@ static struct oct_record_settings settings_of(const struct oct_config *config, c
         .refractive_index = config->scan.refractive_index,
         .repeats = config->scan.repeats,
         .is_log = config->pipeline.log,
-        .line_rate_hz = config->scan.line_rate_hz,
         .volumes = config->record.volumes,
         .name_has_pseudonym = config->record.name_has_pseudonym,
     };

@@ -354,6 +354,8 @@ static void print_disk(const cJSON *status)
         printf(", room for ");
         print_seconds(left->valuedouble);
         printf(" of recording");
+    } else {
+        printf(", room for an unknown time: no line rate has been measured");
     }
     putchar('\n');
 }

@@ -604,10 +604,8 @@ static void log_forecast(const struct oct_recorder *rec, const struct oct_record
     const struct oct_geometry *g = &rec->options.plan->geometry;
     const double results = oct_record_results_bytes(rec->results, g->n_bscans);
     const double bytes = oct_record_bscan_bytes(from, g, results);
-    if (from->line_rate_hz > 0)
-        oct_log(OCT_LOG_INFO, "recording into %s: %.1f GB free, room for %.0f volumes or %.0f s",
-                from->directory, free_bytes * 1e-9, free_bytes / (bytes * g->n_bscans),
-                free_bytes / (bytes * from->line_rate_hz / g->n_lines));
+    oct_log(OCT_LOG_INFO, "recording into %s: %.1f GB free, room for %.0f volumes", from->directory,
+            free_bytes * 1e-9, free_bytes / (bytes * g->n_bscans));
 }
 
 static void begin(struct oct_recorder *rec)

@@ -19,7 +19,6 @@ struct oct_record_settings {
     double width_um, height_um, refractive_index;
     uint32_t repeats;        /* B-scans at one place; 0: 1 */
     bool is_log;             /* pictures are of dB; else of counts^2 */
-    double line_rate_hz;     /* for the forecast; 0: none */
     uint32_t volumes;        /* end after so many whole ones; 0: when it is stopped */
     bool name_has_pseudonym; /* of files */
 };

@@ -176,7 +176,7 @@ def full_disk():
             daemon.records = os.path.join(small, "records")
             assert daemon.ask("set", key="record.directory", value=daemon.records)["ok"]
             viewer = Viewer(daemon, camera)
-            left_s = daemon.status()["record"]["disk_left_s"]
+            left_s = daemon.wait(lambda s: s["record"]["disk_left_s"])["record"]["disk_left_s"]
             assert 0.5 < left_s / (2.6 * V / BSCANS_S) < 1.1, left_s
             assert daemon.ask("record", action="start")["ok"]
             status = daemon.wait(lambda s: s["state"] == "running" and s["last_error"])

@@ -100,6 +100,29 @@ def follows():
 
 
 @case
+def disk_left():
+    """how long the disk lasts is unknown until a line rate is measured, whatever is configured"""
+    with start("--set", "scan.line_rate_hz=77777") as daemon:
+        records_folder(daemon)
+        status = daemon.wait(lambda s: s["disk_bytes_free"])
+        assert status["record"]["disk_left_s"] is None, status["record"]
+        _, out, _ = run("octctl", "status", *daemon.common)
+        assert "free, room for an unknown time: no line rate has been measured" in out, out
+        sender = Sender(daemon, 3)
+        lines = np.full((M, N), 1000, "<u2")
+        end, number = time.monotonic() + PATIENCE_S, 0
+        while status["record"]["disk_left_s"] is None and time.monotonic() < end:
+            sender.send(lines, number * M, time_ns=number * 10 ** 9 * M // 2000)
+            number += 1
+            time.sleep(M / 2000)
+            status = daemon.status()
+        record = status["record"]
+        wanted_s = status["disk_bytes_free"] / record["bytes_per_bscan"] * M / 2000
+        # By octd's clock where the machine sends at less than half of the camera's rate.
+        assert wanted_s * 0.9 < record["disk_left_s"] < wanted_s * 10, (record, wanted_s)
+
+
+@case
 def again_while_idle():
     """the engine is measured twice at the start, and again while nothing comes, behind the commands"""
     with start("--set", "scan.line_rate_hz=50") as daemon:

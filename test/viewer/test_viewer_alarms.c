@@ -245,7 +245,7 @@ static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
     d.answer_ns++;
     oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_null(find(&model, "DISK LOW"));
-    assert_true(says(&model, "disk 62 GB", OCT_TONE_PLAIN));
+    assert_true(says(&model, "disk 62 GB, time unknown", OCT_TONE_PLAIN));
     oct_view_picture_finish(&picture);
     oct_view_model_finish(&model);
 }

@@ -132,7 +132,8 @@ static void time_text(double seconds, char *text, size_t n_bytes)
         snprintf(text, n_bytes, "%.0f min", floor(seconds / 60));
 }
 
-/* n_letters: too few for both: the time alone, where it is known. */
+/* n_letters: too few for both: the time alone, where it is known. It is not before octd has
+ * measured the camera's line rate. */
 static void add_disk(const struct oct_view_model *model, unsigned n_letters, struct list *list)
 {
     const struct oct_view_daemon *d = &model->daemon;
@@ -145,7 +146,8 @@ static void add_disk(const struct oct_view_model *model, unsigned n_letters, str
     if (!d->reachable || isnan(d->disk_bytes_free))
         add(list, n_letters, OCT_TONE_DIM, "disk ---");
     else if (isnan(left_s))
-        add(list, n_letters, OCT_TONE_PLAIN, "disk %.0f GB", free_gb);
+        add(list, n_letters, OCT_TONE_PLAIN, "disk %.0f GB%s", free_gb,
+            n_letters < 20 ? "" : ", time unknown");
     else if (n_letters < 20)
         add(list, n_letters, tone, "disk %s", text);
     else
@@ -251,7 +253,7 @@ unsigned oct_view_details(const struct oct_view_model *model,
     struct list list = {.fields = fields};
 
     add_stream(model, &list);
-    add_disk(model, 25, &list);
+    add_disk(model, 27, &list);
     add_picture(model, &list);
     add_contrast(model, &list);
     add(&list, 30, OCT_TONE_DIM, "%s", model->endpoint);
