@@ -71,7 +71,6 @@ static void fail(struct oct_recorder *rec, const struct oct_error *why)
     oct_recorder_status_log(&rec->shared);
     pthread_mutex_lock(&rec->shared.lock);
     rec->shared.status.failure = *why;
-    rec->shared.order.failing = !rec->shared.status.stopping; /* else nothing more is wanted */
     rec->shared.status.active = rec->shared.status.stopping = false;
     oct_keeper_want(rec->keeper, false);
     pthread_mutex_unlock(&rec->shared.lock);
@@ -356,10 +355,7 @@ static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept,
     bool begun_before = order->skip && info->acquisition == order->skip_acquisition &&
                         info->volume == order->skip_volume;
     bool wanted = rec->shared.status.active && !begun_before && kept->slot < order->stop_at;
-    bool failing = order->failing;
     pthread_mutex_unlock(&rec->shared.lock);
-    if (failing) /* a recording was asked for and not stopped: the B-scan counts as unsaved */
-        oct_recorder_status_dropped(&rec->shared, 1, OCT_LOSS_WRITE_FAILED, true);
     return wanted;
 }
 
@@ -619,7 +615,6 @@ static void begin(struct oct_recorder *rec)
     order->n_whole = 0;
     oct_recorder_status_begin(&rec->shared);
     rec->shared.status.volumes = order->settings.settings.volumes;
-    order->failing = false;
     oct_keeper_want(rec->keeper, true);
 }
 
@@ -671,7 +666,6 @@ void oct_recorder_drain(struct oct_recorder *rec)
 void oct_recorder_stop(struct oct_recorder *rec)
 {
     pthread_mutex_lock(&rec->shared.lock);
-    rec->shared.order.failing = false;
     if (rec->shared.status.active && !rec->shared.status.stopping) {
         rec->shared.order.stop_at = oct_ring_published(rec->options.raw);
         rec->shared.status.stopping = true;
@@ -695,6 +689,9 @@ void oct_recorder_get_status(struct oct_recorder *rec, struct oct_recorder_statu
     *status = rec->shared.status;
     status->account = oct_recorder_status_account(&rec->shared);
     status->total = oct_recorder_status_total(&rec->shared);
+    const uint64_t *dropped = status->total.dropped;
+    status->bscans_unsaved = dropped[OCT_LOSS_ENGINE] + dropped[OCT_LOSS_DISK_SLOW] +
+                             dropped[OCT_LOSS_WRITE_FAILED] + dropped[OCT_LOSS_PAUSED];
     oct_recorder_status_files(&rec->shared, &status->files, &status->files_incomplete);
     pthread_mutex_unlock(&rec->shared.lock);
     oct_keeper_get_status(rec->keeper, &status->keeper);

@@ -26,8 +26,8 @@
  * however slow, costs a B-scan, and one that hangs costs a recording its own dataset only. The file
  * of `record last` (history.h) has no results.
  *
- * A failure (disk full, folder gone) ends the recording; its files keep what they have, the failure
- * is logged once and stays in the status, and pictures go on. When a file cannot be closed and the
+ * A failure (disk full, folder gone) ends the recording and its account; its files keep what they
+ * have, the failure is logged once and stays in the status, and pictures go on. When a file cannot be closed and the
  * next is open already, that one is closed too, with what it has. When both fail, the status holds
  * the failure of the older and the log names both.
  *
@@ -72,8 +72,7 @@ struct oct_recorder_status {
     uint64_t bscans_passed;  /* through the recorder, recorded or not */
     uint64_t next_slot;      /* all slots of the rings before it have passed or were dropped */
     uint64_t bscans_written; /* safe in files since the daemon's start */
-    uint64_t bscans_unsaved; /* should have been written, but the recording failed: those of the
-                                file that did not get there, and all after it until stop or start */
+    uint64_t bscans_unsaved; /* of `total`: those that came and are in no file */
     uint64_t volumes_written, volumes_incomplete; /* files closed; of those, not whole */
     uint64_t bytes_written;
     struct oct_recorder_account account; /* of this recording, or the last one */

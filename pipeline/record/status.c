@@ -55,9 +55,6 @@ void oct_recorder_status_dropped(struct oct_recorder_shared *shared, uint64_t n,
     pthread_mutex_lock(&shared->lock);
     shared->status.account.offered += offered ? n : 0;
     shared->status.account.dropped[reason] += n;
-    if (reason == OCT_LOSS_WRITE_FAILED || reason == OCT_LOSS_DISK_SLOW ||
-        reason == OCT_LOSS_PAUSED)
-        shared->status.bscans_unsaved += n;
     pthread_mutex_unlock(&shared->lock);
 }
 
@@ -123,7 +120,6 @@ void oct_recorder_status_synced(struct oct_recorder_shared *shared, uint64_t wri
     pthread_mutex_lock(&shared->lock);
     const struct oct_recorder_file *file = &shared->closing;
     advance(shared, written, bytes);
-    shared->status.bscans_unsaved += file->accepted - written;
     shared->status.account.dropped[OCT_LOSS_WRITE_FAILED] +=
         file->accepted - file->engine_lost - written;
     add_up(shared);

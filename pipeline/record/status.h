@@ -45,7 +45,6 @@ struct oct_recorder_order {
      * under the lock, read without. */
     atomic_uint_fast64_t stop_at;
     uint64_t n_whole; /* volumes that all B-scans of were given to a file, of this recording */
-    bool failing;     /* a recording failed and nobody has stopped or started since */
     bool fresh;       /* no B-scan of this recording has been accepted */
     struct oct_recorder_seen seen;
     bool skip; /* the volume under way when recording started is not recorded */

@@ -29,6 +29,18 @@ def short_writes_and_interrupts():
              f"{viewer_s * 1e3:.0f} ms")
 
 
+def ended(daemon, failed):
+    """The account of a recording that has failed ended with it: one number in status and log."""
+    done = daemon.status()["bscans_done"]
+    a = daemon.wait(lambda s: s["bscans_done"] > done + 50)["record_account"]
+    n_lost = sum(a["dropped"].values())
+    assert a == failed["record_account"] and a["pending"] == 0, (a, failed["record_account"])
+    assert failed["bscans_unsaved"] == daemon.status()["bscans_unsaved"]
+    assert f'{a["offered"]} B-scans offered = {a["written"]} written + {n_lost} dropped' in \
+        daemon.log(), (a, daemon.log())
+    return a
+
+
 def fails(words, text):
     # Files of a second: what fails is the one that is open, and no other is being closed.
     with Faulty(*settings(scan=dict(bscans=3 * V))) as daemon, Camera(daemon) as camera:
@@ -49,10 +61,7 @@ def fails(words, text):
         assert part in status["last_error"]
         assert sum(len(look(name)[0]) for name in files) == status["bscans_written"]
         out = check_files(daemon)
-        a = daemon.wait(lambda s: s["record_account"]["dropped"]["write_failed"] > 100)[
-            "record_account"]
-        assert a["pending"] == 0, a
-        assert "recording ended" in daemon.log() and "write_failed" in daemon.log()
+        a = ended(daemon, status)
         assert daemon.ask("record", action="start")["ok"]
         assert account(daemon)["dropped"]["write_failed"] == 0  # an account of its own
         daemon.wait(lambda s: s["volumes_written"] >= status["volumes_written"] + 1)
@@ -85,8 +94,7 @@ def stopped_by_the_folder(daemon, times):
     daemon.fault("")
     assert sum(len(look(name)[0]) for name in names(daemon)) == status["bscans_written"]
     check_files(daemon)
-    daemon.wait(lambda s: s["record_account"]["dropped"]["write_failed"] > 50)
-    assert account(daemon)["pending"] == 0
+    ended(daemon, status)
     return status
 
 
@@ -188,7 +196,7 @@ def full_disk():
             assert len(there) == 2 * V and not lost
             pictures = viewer.n_pictures
             daemon.wait(lambda s: viewer.n_pictures > pictures + 100)
-            daemon.wait(lambda s: s["record_account"]["dropped"]["write_failed"] > 50)
+            ended(daemon, status)
             assert not daemon.ask("record", action="start")["ok"]  # and says so beforehand
             pause_s = viewer.end()
             assert pause_s < LIVE_S, pause_s
