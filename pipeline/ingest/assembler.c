@@ -1,6 +1,7 @@
 #include "pipeline/ingest/assembler.h"
 
 #include "pipeline/base/crc32c.h"
+#include "pipeline/base/pause.h"
 #include "pipeline/flow/slots.h"
 
 #include <stdlib.h>
@@ -170,6 +171,20 @@ static void tell_lost(struct oct_assembler *a, uint64_t first, uint64_t end, enu
                                 });
 }
 
+/* While the whole program stood still (pause.h) nobody could free a slot: that wait does not
+ * count. */
+static enum oct_err acquire(struct oct_assembler *a, uint64_t *slot)
+{
+    const uint64_t paused_ns = a->patience_left_us * 1000 + OCT_PAUSE_LEAST_NS;
+    uint64_t begun_ns;
+    enum oct_err e;
+    do {
+        begun_ns = oct_pause_clock_ns();
+        e = oct_ring_acquire(a->ring, a->patience_left_us, slot);
+    } while (e == OCT_E_AGAIN && oct_pause_clock_ns() - begun_ns >= paused_ns);
+    return e;
+}
+
 static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_ns)
 {
     const struct oct_geometry *g = &a->geometry;
@@ -180,7 +195,7 @@ static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_
     a->frame = NULL;
     a->now.next_bscan = number;
     add(&a->counts.bscans_begun, 1);
-    if (oct_ring_acquire(a->ring, a->patience_left_us, &slot)) {
+    if (acquire(a, &slot)) {
         a->patience_left_us = 0; /* a message of many B-scans waits once, not for each of them */
         add(&a->counts.bscans_dropped, 1);
         tell_lost(a, number, number + 1, OCT_LOSS_RING_FULL);

@@ -408,7 +408,8 @@ void oct_keeper_release(struct oct_keeper *k)
     pthread_mutex_lock(&k->lock);
     give_back_place(k, &k->kept[k->next_read % k->n_slots]);
     k->next_read++;
-    k->released_ns = now_ns;
+    /* The program may have paused since the clock was read: note_time knows a later time then. */
+    k->released_ns = now_ns > k->released_ns ? now_ns : k->released_ns;
     pthread_cond_broadcast(&k->room);
     pthread_mutex_unlock(&k->lock);
 }

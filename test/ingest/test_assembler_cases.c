@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* RTLD_NEXT */
 /* The assembler: single cases beside the random streams of test_assembler. */
 #include "pipeline/base/clock.h"
 #include "pipeline/base/crc32c.h"
@@ -7,8 +8,10 @@
 #include "test/rig/pipeline_help.h"
 #include "test/rig/tap.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static struct oct_lines_header block(uint64_t sequence, uint64_t first_line, uint32_t n_lines,
                                      uint16_t flags)
@@ -44,6 +47,45 @@ static void a_message_of_many_bscans_waits_for_slots_only_once(void **state)
     begin_ns = oct_clock_ns(); /* the next message may wait again */
     assert_int_equal(push(&r, 1, (SLOTS + 40) * M, 1, 0), OCT_BAD_NONE);
     assert_true(oct_clock_ns() - begin_ns >= 50000000);
+    close_assembler(&r);
+}
+
+/* The clock by which pauses are seen: what a test adds at a look, and whose slot is free then. */
+static uint64_t paused_ns;
+static unsigned n_looks;
+static struct oct_ring_reader *frees;
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+    int failed = real(clock, now);
+    if (clock != CLOCK_BOOTTIME || !frees)
+        return failed;
+    if (++n_looks == 2) { /* after the wait */
+        paused_ns += UINT64_C(5000000000);
+        oct_ring_release(frees);
+    }
+    now->tv_sec += (time_t)(paused_ns / 1000000000u);
+    return failed;
+}
+
+static void a_wait_within_which_the_program_paused_is_no_wait(void **state)
+{
+    struct assembler_rig r;
+    uint64_t slot;
+    (void)state;
+    open_assembler(&r, 20000);
+    push(&r, 0, 0, SLOTS * M, OCT_LINES_STARTS);
+    assert_int_equal(oct_ring_read(r.reader, 0, &slot), OCT_OK);
+    frees = r.reader; /* as soon as whoever holds it runs again */
+    push(&r, 1, SLOTS * M, M, 0);
+    frees = NULL;
+    assert_int_equal(r.counts->bscans_delivered, SLOTS + 1);
+    assert_int_equal(r.counts->bscans_dropped, 0);
+    push(&r, 2, (SLOTS + 1) * M, M, 0); /* and one without a pause waits as long as ever */
+    assert_int_equal(r.counts->bscans_dropped, 1);
     close_assembler(&r);
 }
 
@@ -326,6 +368,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_of_many_bscans_waits_for_slots_only_once),
+        cmocka_unit_test(a_wait_within_which_the_program_paused_is_no_wait),
         cmocka_unit_test(line_numbers_that_leap_wildly_are_refused_and_change_nothing),
         cmocka_unit_test(a_camera_joined_at_the_largest_line_numbers_is_counted_right),
         cmocka_unit_test(lines_from_before_a_start_in_the_same_epoch_are_late),

@@ -111,6 +111,9 @@ static unsigned read_all(struct rig *r, uint64_t *numbers, unsigned most, uint64
 /* The clock by which the keeper sees pauses stands still but for what a test adds. */
 static atomic_uint_fast64_t boot_ns = UINT64_C(1000000000);
 
+/* A thread that has read the clock and does not run until this is 0 again. */
+static _Thread_local atomic_uint *stops_at_clock;
+
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     static int (*real)(clockid_t, struct timespec *);
@@ -118,6 +121,11 @@ int clock_gettime(clockid_t clock, struct timespec *now)
         uint64_t ns = atomic_load(&boot_ns);
         *now = (struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
                                  .tv_nsec = (long)(ns % 1000000000u)};
+        if (stops_at_clock) {
+            atomic_store(stops_at_clock, 1);
+            while (atomic_load(stops_at_clock))
+                sleep_us(200);
+        }
         return 0;
     }
     if (!real)
@@ -200,6 +208,46 @@ static void what_comes_at_once_after_a_pause_is_no_slow_disk(void **state)
     oct_keeper_get_status(r.keeper, &s);
     assert_false(s.catches_up);
     assert_int_equal(s.n_pauses, 2);
+    oct_keeper_want(r.keeper, false);
+    while (oct_keeper_read(r.keeper, 100000, &(const struct oct_kept *){NULL}, &next) == OCT_OK)
+        oct_keeper_release(r.keeper);
+    close_rig(&r);
+}
+
+struct release {
+    struct rig *rig;
+    atomic_uint stopped;
+};
+
+static void *release_across_a_pause(void *argument)
+{
+    struct release *release = argument;
+    const struct oct_kept *kept;
+    uint64_t passed;
+    assert_int_equal(oct_keeper_read(release->rig->keeper, TEST_PATIENCE_US, &kept, &passed),
+                     OCT_OK);
+    stops_at_clock = &release->stopped;
+    oct_keeper_release(release->rig->keeper);
+    return NULL;
+}
+
+static void a_release_that_a_pause_cut_in_two_is_no_slow_disk(void **state)
+{
+    struct rig r;
+    struct release release = {.rig = &r};
+    pthread_t thread;
+    uint64_t next = 0;
+    (void)state;
+    open_rig(&r, 0);
+    oct_keeper_want(r.keeper, true);
+    put(&r, next++);
+    assert_int_equal(pthread_create(&thread, NULL, release_across_a_pause, &release), 0);
+    while (!atomic_load(&release.stopped))
+        sleep_us(200);
+    pause_all(&r, 3000);
+    atomic_store(&release.stopped, 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(overflow(&r, &next), OCT_LOSS_PAUSED);
     oct_keeper_want(r.keeper, false);
     while (oct_keeper_read(r.keeper, 100000, &(const struct oct_kept *){NULL}, &next) == OCT_OK)
         oct_keeper_release(r.keeper);
@@ -517,6 +565,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_comes_at_once_after_a_pause_is_no_slow_disk),
+        cmocka_unit_test(a_release_that_a_pause_cut_in_two_is_no_slow_disk),
         cmocka_unit_test(a_recorder_that_stalls_loses_bscans_with_a_reason_and_nobody_waits),
         cmocka_unit_test(memory_is_taken_only_for_what_has_to_wait),
         cmocka_unit_test(a_keeper_that_drains_drops_nothing),
