@@ -305,12 +305,23 @@ void oct_hdf5_image_put(struct oct_hdf5_image *image, uint64_t offset, const voi
     image->failed |= !put(image, offset, bytes, n_bytes);
 }
 
+/* Registers the driver once, under the lock of hdf5_lock.h, and for good: as libhdf5 1.10 closes the
+ * last file of a driver it drops its own copy of the table first and calls the table's `close`
+ * then, in freed memory. */
+static hid_t driver_id(void)
+{
+    static hid_t id = H5I_INVALID_HID;
+    if (id < 0)
+        id = H5FDregister(&driver);
+    return id;
+}
+
 hid_t oct_hdf5_image_open(struct oct_hdf5_image *image, unsigned flags, uint64_t alignment,
                           char *reason, size_t reason_bytes)
 {
     const struct target target = {image};
     hid_t file = H5I_INVALID_HID;
-    hid_t id = H5FDregister(&driver), access = H5Pcreate(H5P_FILE_ACCESS);
+    hid_t id = driver_id(), access = H5Pcreate(H5P_FILE_ACCESS);
     if (id >= 0 && access >= 0 && H5Pset_driver(access, id, &target) >= 0 &&
         H5Pset_alignment(access, 1, alignment) >= 0 &&
         H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST) >= 0)
@@ -320,8 +331,6 @@ hid_t oct_hdf5_image_open(struct oct_hdf5_image *image, unsigned flags, uint64_t
         oct_hdf5_reason(reason, reason_bytes);
     if (access >= 0)
         H5Pclose(access);
-    if (id >= 0)
-        H5FDunregister(id); /* an open file keeps it */
     return file;
 }
 

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "pipeline/volume/hdf5_lock.h"
 
 #include "pipeline/base/utf8.h"
@@ -5,6 +6,11 @@
 #include <hdf5.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
+
+/* Address space. 24 MiB were too few where malloc has no room for an arena of the thread and maps a
+ * page for each of libhdf5's pieces; 32 were enough. */
+#define NEEDS_BYTES ((size_t)64 << 20)
 
 /* The mutable things at file scope: libhdf5's state is global, so its lock must be too. */
 static pthread_mutex_t hdf5_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -29,6 +35,13 @@ void oct_hdf5_lock(void)
 void oct_hdf5_unlock(void)
 {
     pthread_mutex_unlock(&hdf5_mutex);
+}
+
+bool oct_hdf5_has_memory(void)
+{
+    void *memory =
+        mmap(NULL, NEEDS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory != MAP_FAILED && munmap(memory, NEEDS_BYTES) == 0;
 }
 
 struct reason {

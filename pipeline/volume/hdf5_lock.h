@@ -4,12 +4,18 @@
 #ifndef OCT_PIPELINE_VOLUME_HDF5_LOCK_H
 #define OCT_PIPELINE_VOLUME_HDF5_LOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Every call of libhdf5 lies between these two; not recursive. The library keeps its error stack
  * for each thread, so lock also silences the automatic printing of this one. */
 void oct_hdf5_lock(void);
 void oct_hdf5_unlock(void);
+
+/* Whether there is memory for libhdf5 to make a file. Where an allocation of its own fails it
+ * crashes in its error stack, or ends the process with status 255 and without a word (1.10), so it
+ * must not be called then. */
+bool oct_hdf5_has_memory(void);
 
 /* What libhdf5 says was at the root of its last failure in this thread ("" when it says nothing).
  * Call it under the lock, before the next libhdf5 call. Returns text. */

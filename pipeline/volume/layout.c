@@ -586,6 +586,8 @@ enum oct_err oct_volume_layout_build(struct oct_hdf5_image *image, struct oct_vo
 {
     struct builder b;
     *layout = (struct oct_volume_layout){0};
+    if (!oct_hdf5_has_memory())
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for its metadata", path);
     oct_hdf5_lock();
     open_builder(&b, image);
     if (!b.failed)

@@ -1,4 +1,4 @@
-/* What a recording that ended early takes of the disk. fallocate stands between this program and
+/* What a recording that ended early takes of the disk, and one of which memory runs out. fallocate stands between this program and
  * the system, which is asked all the same. */
 #define _GNU_SOURCE
 #include "test/rig/tap.h"
@@ -7,11 +7,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -203,9 +205,88 @@ static void a_kill_meanwhile_leaves_every_row_right(void **state)
     assert_true(n_killed >= 8); /* spectra, pictures and results have holes each */
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* theirs has no limit */
+
+static rlim_t address_space(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_true(file && fscanf(file, "%lu", &pages) == 1);
+    fclose(file);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Ends the process: 0: the recording is whole, 1: a line says why not, 2: none does. */
+static void *record_all(void *argument)
+{
+    const struct oct_plan plan = plan_of_test();
+    struct oct_error err = {.text = ""};
+    struct oct_volume_writer *w;
+    enum oct_err e = oct_volume_create(&w, "memory.h5", &plan, &volume_about, true, true, &err);
+    for (uint32_t v = 0; v < N_BSCANS && !e; v++)
+        e = volume_put(w, &plan.geometry, v, true, true, &err);
+    enum oct_err c = oct_volume_close(w, e ? NULL : &err);
+    (void)argument;
+    _exit(!e && !c ? 0 : err.text[0] ? 1 : 2);
+}
+
+/* With so much more address space, in a thread of its own, as octd does: where there is no room for
+ * an arena of it, malloc maps each piece, and what is used after it was freed is not there. */
+static void record_within(size_t extra_bytes)
+{
+    const struct rlimit limit = {address_space() + extra_bytes, RLIM_INFINITY};
+    pthread_t thread;
+    if (setrlimit(RLIMIT_AS, &limit) || pthread_create(&thread, NULL, record_all, NULL))
+        _exit(1);
+    pthread_join(thread, NULL);
+}
+
+static void open_what_is_there(size_t unused)
+{
+    struct oct_volume_reader *r;
+    struct oct_error err;
+    (void)unused;
+    const char *path = access("memory.h5", F_OK) == 0 ? "memory.h5" : "memory.h5.part";
+    if (access(path, F_OK) == 0 && oct_volume_open(&r, path, &err))
+        _exit(2);
+    _exit(0);
+}
+
+static unsigned status_of_child(void (*act)(size_t), size_t extra_bytes)
+{
+    int status;
+    const pid_t child = fork();
+    if (child == 0)
+        act(extra_bytes);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
+        fail_msg("with %zu KiB: status 0x%x", extra_bytes >> 10, (unsigned)status);
+    return (unsigned)WEXITSTATUS(status);
+}
+
+/* In steps of 256 KiB, from nothing to more than enough. libhdf5 has not been used in this process:
+ * it takes memory as it begins, too. */
+static void memory_that_runs_out_ends_a_recording_with_a_line(void **state)
+{
+    unsigned n[2] = {0, 0};
+    (void)state;
+    for (size_t extra = 0; extra <= (size_t)160 << 20;
+         extra += (size_t)(extra < (size_t)40 << 20 ? 1 << 18 : 1 << 23)) {
+        n[status_of_child(record_within, extra)]++;
+        status_of_child(open_what_is_there, extra);
+        unlink("memory.h5");
+        unlink("memory.h5.part");
+    }
+    assert_true(n[0] > 0 && n[1] > 10);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        cmocka_unit_test(memory_that_runs_out_ends_a_recording_with_a_line),
+#endif
         cmocka_unit_test(a_recording_that_ends_early_gives_its_space_back),
         cmocka_unit_test(rows_that_never_came_between_others_take_no_space),
         cmocka_unit_test(without_holes_the_space_stays_and_the_recording_is_right),
