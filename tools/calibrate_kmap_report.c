@@ -14,7 +14,6 @@
 #define MUCH_RAD 0.1 /* of a mirror's residual */
 #define LITTLE_COHERENCE 0.7
 #define MUCH_WIDER 1.05 /* than the limit */
-#define MUCH_OFF 0.02   /* of the way between the positions */
 
 const char *oct_kmap_file_name(const char *path)
 {
@@ -81,34 +80,28 @@ void oct_kmap_print(const struct oct_kmap_report *report)
     if (!isnan(run->axial_um)) {
         printf("axial scale: %.5f um of optical path a depth pixel, %s", run->axial_um,
                run->axial_text);
-        if (!isnan(run->axial_rms_um))
+        if (run->axial_error <= OCT_KMAP_MOST_AXIAL_ERROR)
             printf(", which lie %.3f um rms off a straight line", run->axial_rms_um);
         printf("\n");
     }
     printf("take it: octd --config %s/calibration.ini\n", report->folder);
 }
 
-/* Of three positions or more: on no line with the depths, they are of other files, or no um. */
+/* On no line with the depths, positions are of other files, or no um of optical path. */
 static void warn_of_positions(const struct oct_kmap_run *run, const char *name)
 {
-    if (!run->positions_um || isnan(run->axial_rms_um))
-        return;
-    double least = run->positions_um[0], most = least;
-    for (uint32_t m = 1; m < run->n; m++) {
-        least = fmin(least, run->positions_um[m]);
-        most = fmax(most, run->positions_um[m]);
-    }
-    if (run->axial_rms_um > MUCH_OFF * (most - least))
-        fprintf(
-            stderr,
-            "octctl %s: --positions lie %.3g um rms off a straight line over depth: are they in "
-            "the order of the files?\n",
-            name, run->axial_rms_um);
+    if (run->axial_error > OCT_KMAP_MOST_AXIAL_ERROR)
+        fprintf(stderr,
+                "octctl %s: --positions lie %.3g um rms off a straight line over depth, their "
+                "scale is known to %.2g %% (%g at most): none is written from them; are they in "
+                "the order of the files, in um of optical path?\n",
+                name, run->axial_rms_um, 100 * run->axial_error, 100 * OCT_KMAP_MOST_AXIAL_ERROR);
 }
 
 void oct_kmap_warn(const struct oct_kmap_report *report, const char *name)
 {
     const struct oct_kmap_run *run = report->run;
+    warn_of_positions(run, name);
     for (uint32_t m = 0; m < run->n; m++) {
         const struct oct_kmap_file *f = &run->files[m];
         const char *file = oct_kmap_file_name(f->path);
@@ -131,7 +124,6 @@ void oct_kmap_warn(const struct oct_kmap_report *report, const char *name)
             fprintf(stderr, "octctl %s: mirror %u (%s) is %.0f %% wider than its limit\n", name,
                     m + 1, file, 100 * (f->peak.fwhm_px / f->limit_px - 1));
     }
-    warn_of_positions(run, name);
 }
 
 /* ---- JSON ---- */
@@ -186,6 +178,7 @@ static cJSON *make_tree(const struct oct_kmap_report *report)
     cJSON_AddStringToObject(o, "before", run->before_text);
     oct_command_add_number(o, "axial_um", run->axial_um);
     oct_command_add_number(o, "axial_residual_um", run->axial_rms_um);
+    oct_command_add_number(o, "axial_error", run->axial_error);
     cJSON *rows = cJSON_AddArrayToObject(o, "mirrors");
     for (uint32_t m = 0; m < run->n; m++)
         add_mirror(rows, run, m);

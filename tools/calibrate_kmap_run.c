@@ -433,7 +433,8 @@ static enum oct_err scale_by_wavelengths(struct oct_kmap_run *run, struct oct_er
     return e;
 }
 
-/* By positions: the straight line of position over depth, on either side of zero delay. */
+/* By positions: the straight line of position over depth, on either side of zero delay. What they
+ * do not say well enough leaves the scale as it is. */
 static void scale_by_positions(struct oct_kmap_run *run)
 {
     double mean_d = 0, mean_p = 0, dd = 0, dp = 0, square = 0;
@@ -454,8 +455,13 @@ static void scale_by_positions(struct oct_kmap_run *run)
         run->files[m].off_um = run->positions_um[m] - mean_p - slope * (d - mean_d);
         square += run->files[m].off_um * run->files[m].off_um / run->n;
     }
+    if (run->n > 2) { /* two lie on any line */
+        run->axial_rms_um = sqrt(square);
+        run->axial_error = sqrt(square * run->n / ((run->n - 2) * dd)) / fabs(slope);
+    }
+    if (run->axial_error > OCT_KMAP_MOST_AXIAL_ERROR)
+        return;
     run->axial_um = fabs(slope);
-    run->axial_rms_um = run->n > 2 ? sqrt(square) : NAN; /* two lie on any line */
     run->axial_text = "by the positions";
 }
 
@@ -493,7 +499,7 @@ static enum oct_err even_before(struct oct_kmap_run *run, struct oct_error *err)
 
 enum oct_err oct_kmap_run(struct oct_kmap_run *run, struct oct_error *err)
 {
-    run->axial_um = run->axial_rms_um = NAN;
+    run->axial_um = run->axial_rms_um = run->axial_error = NAN;
     run->files = calloc(run->n, sizeof(*run->files));
     run->fringes = calloc(run->n, sizeof(*run->fringes));
     if (!run->files || !run->fringes)

@@ -9,6 +9,8 @@
 
 #include <signal.h>
 
+#define OCT_KMAP_MOST_AXIAL_ERROR 0.01 /* beyond it positions give no axial scale */
+
 /* A recording, and its A-lines reconstructed. */
 struct oct_kmap_file {
     const char *path;
@@ -45,7 +47,8 @@ struct oct_kmap_run {
     double coefficient[OCT_MAX_DISPERSION_ORDER + 1], coefficient_rms_rad;
     double curved_px;       /* how far the k map lies from a straight line, at most, in the light */
     double axial_um;        /* optical path a depth pixel; NaN */
-    double axial_rms_um;    /* of the positions; NaN */
+    double axial_rms_um;    /* of the positions, of three or more; NaN */
+    double axial_error;     /* standard error of their slope, as a share of it; NaN */
     const char *axial_text; /* where it comes from */
 };
 

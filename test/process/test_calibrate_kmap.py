@@ -71,6 +71,25 @@ def truth_is_found_and_calibrates():
           line[at + 6] < 0.02 * line[at], "and the mirror is sharp where the report says", at)
 
 
+def positions_off_a_line_give_no_scale():
+    mirrors = [path(f"m-{i}.h5") for i in (1, 3, 5)]
+    depths = np.array([DEPTHS[i] for i in (0, 2, 4)])
+    right = depths * AXIAL_UM + 40
+    for off, is_written in (((4, -4, 4), True), ((-110, -30, 140), False)):
+        folder = path("off" if is_written else "far-off")
+        positions = right + off
+        line = np.polyfit(depths, positions, 1)
+        rms = np.sqrt(np.mean((positions - np.polyval(line, depths)) ** 2))
+        code, out, err = kmap(*mirrors, folder, "--positions", ",".join(map(str, positions)))
+        ini = open(os.path.join(folder, "calibration.ini")).read()
+        told = json.load(open(os.path.join(folder, "report.json")))
+        check(code == 0 and abs(told["axial_residual_um"] - rms) < 0.5, "the misfit is told", told)
+        check(("axial_um" in ini) == is_written and ("axial scale" in out) == is_written,
+              f"{rms:.1f} um rms off: a scale is written: {is_written}", ini)
+        check(err.split("\n")[0].startswith("octctl calibrate kmap: --positions lie") != is_written,
+              "a warning comes first", err)
+
+
 def nothing_is_written_over():
     ini = path("cal", "calibration.ini")
     before = open(ini, "rb").read()
@@ -116,5 +135,5 @@ def one_mirror_and_plain_samples():
     check(code == 0 and "no calibration (samples even in k)" in out, "plain samples are taken", err)
 
 
-main(truth_is_found_and_calibrates, nothing_is_written_over, what_is_no_mirror_is_named,
+main(truth_is_found_and_calibrates, positions_off_a_line_give_no_scale, nothing_is_written_over, what_is_no_mirror_is_named,
      one_mirror_and_plain_samples)
