@@ -327,6 +327,44 @@ unsigned oct_results_dataset(struct oct_results *results, const char *name,
 }
 
 /* Under the lock. */
+static void put_texts(struct oct_results *r, const char *name, char *const *texts, uint64_t n)
+{
+    struct oct_hdf5_reason reason;
+    const hid_t type = oct_hdf5_make_text_type(&reason);
+    const hid_t id =
+        type < 0 ? type : oct_hdf5_make_dataset(r->h5, name, type, 1, &n, NULL, &reason);
+    if (id < 0)
+        note(r, name, &reason);
+    else if (H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, texts) < 0)
+        note_failure(r, name);
+    if (id >= 0 && H5Dclose(id) < 0)
+        note_failure(r, name);
+    if (type >= 0)
+        H5Tclose(type);
+}
+
+void oct_results_texts(struct oct_results *results, const char *name, uint64_t n,
+                       const char *(*text)(const void *context, uint64_t i), const void *context)
+{
+    uint64_t n_copied = 0;
+    if (results->failure.code)
+        return;
+    char **copies = calloc(n + 1, sizeof(*copies));
+    while (copies && n_copied < n && (copies[n_copied] = strdup(text(context, n_copied))))
+        oct_utf8_repair(copies[n_copied++]);
+    if (!copies || n_copied < n) {
+        oct_fail(&results->failure, OCT_E_NO_MEMORY, "%s: out of memory", results->file.path);
+    } else {
+        oct_hdf5_lock();
+        put_texts(results, name, copies, n);
+        oct_hdf5_unlock();
+    }
+    for (uint64_t i = 0; i < n_copied; i++)
+        free(copies[i]);
+    free(copies);
+}
+
+/* Under the lock. */
 static void make_scale(struct oct_results *r, const char *axis, uint64_t n, double spacing_um)
 {
     const struct oct_hdf5_scales *scales = &r->scales;

@@ -58,6 +58,11 @@ unsigned oct_results_dataset(struct oct_results *results, const char *name,
                              enum oct_results_type type, unsigned rank, const uint64_t *dims,
                              const char *unit);
 
+/* A dataset of n texts, text(context, 0) .. text(context, n - 1), UTF-8 of any length; other
+ * encodings are repaired. */
+void oct_results_texts(struct oct_results *results, const char *name, uint64_t n,
+                       const char *(*text)(const void *context, uint64_t i), const void *context);
+
 /* What the axes of a dataset are, [rank] names ("bscan", "line", "depth", "row", "column") and um
  * from step to step (NaN: unknown), for h5py, Fiji and others too: pipeline/volume/hdf5_axes.h.
  * Axes whose spacing is known share scales /NAME_um, positions from 0. Once a dataset. */

@@ -47,9 +47,8 @@ struct job {
     /* Pictures of one kind, read and not looked at yet. */
     struct oct_picture batch[MOST_BATCH];
     unsigned n_batch, most_batch;
-    uint64_t first;                /* the number of the first of them */
-    bool is_db, has_mask;          /* of all of them */
-    const char *paths[MOST_BATCH]; /* their files */
+    uint64_t first;       /* the number of the first of them */
+    bool is_db, has_mask; /* of all of them */
 };
 
 /* ---- what was asked for ---- */
@@ -137,13 +136,14 @@ static void forget_batch(struct job *job)
     job->map = NULL;
 }
 
-/* Of the first picture: itself, and its C1D. */
+/* Of the first picture that was looked at, alone in its batch: itself, and its C1D. */
 static enum oct_err keep_first(struct job *job, struct oct_error *err)
 {
     struct oct_cones_report *r = &job->report;
     const struct oct_picture *picture = &job->batch[0];
     const double *radius, *c1d;
     const size_t n = (size_t)picture->height * picture->width;
+    r->n_first = job->first;
     enum oct_err e = oct_picture_init(&r->first, picture->height, picture->width, false, err);
     if (e)
         return e;
@@ -167,49 +167,69 @@ static enum oct_err open_map(struct job *job, struct oct_error *err)
                                         .tile = (uint32_t)job->given.tile,
                                         .step = (uint32_t)job->given.step,
                                         .workers = job->workers};
-    struct oct_error why;
     setup.finder.height = job->batch[0].height;
     setup.finder.width = job->batch[0].width;
     setup.finder.is_db = job->is_db;
     setup.finder.masked = job->has_mask;
-    enum oct_err e = oct_cones_map_create(&job->map, &setup, &why);
-    return e ? oct_fail(err, e, "%s: frame %" PRIu64 ": %s", job->paths[0], job->first, why.text)
-             : e;
+    return oct_cones_map_create(&job->map, &setup, err);
+}
+
+/* Picture i of the batch has these results, n of them, or is left out for that reason. */
+static enum oct_err note_picture(struct job *job, unsigned i, const struct oct_cones_result *found,
+                                 uint32_t rows, uint32_t columns, const struct oct_error *why,
+                                 struct oct_error *err)
+{
+    struct oct_cones_frame *f = &job->report.frames[job->first + i];
+    const struct oct_cones_result none = {false, NAN, NAN, NAN, NAN, NAN, NAN};
+    const size_t n = why->code ? 1 : (size_t)rows * columns;
+    f->rows = why->code ? 1 : rows;
+    f->columns = why->code ? 1 : columns;
+    f->left_out = why->code ? strdup(why->text) : NULL;
+    f->results = malloc(n * sizeof(*f->results));
+    if (!f->results || (why->code && !f->left_out))
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    memcpy(f->results, why->code ? &none : found, n * sizeof(*found));
+    return why->code || job->report.first.pixels ? OCT_OK : keep_first(job, err);
 }
 
 static enum oct_err look_at_batch(struct job *job, struct oct_error *err)
 {
-    struct oct_error why;
-    uint32_t rows, columns;
-    unsigned which;
+    struct oct_error why[MOST_BATCH] = {{.code = OCT_OK}};
+    struct oct_cones_result *results = NULL;
+    uint32_t rows = 1, columns = 1;
     if (job->n_batch == 0)
         return OCT_OK;
-    enum oct_err e = open_map(job, err);
-    if (e)
-        return e;
-    oct_cones_map_size(job->map, &rows, &columns);
-    const size_t n = (size_t)rows * columns;
-    struct oct_cones_result *results = malloc(job->n_batch * n * sizeof(*results));
-    if (!results)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-    e = oct_cones_map_run(job->map, job->batch, job->n_batch, results, &which, &why);
-    if (e)
-        oct_fail(err, e, "%s: frame %" PRIu64 ": %s", job->paths[which], job->first + which,
-                 why.text);
-    for (unsigned i = 0; i < job->n_batch && !e; i++) {
-        struct oct_cones_frame *f = &job->report.frames[job->first + i];
-        f->rows = rows;
-        f->columns = columns;
-        f->results = malloc(n * sizeof(*f->results));
-        if (!f->results)
-            e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-        else
-            memcpy(f->results, results + i * n, n * sizeof(*results));
+    enum oct_err e = open_map(job, &why[0]);
+    if (e == OCT_E_ARG) { /* pictures of that size are too small for what was asked for */
+        for (unsigned i = 1; i < job->n_batch; i++)
+            why[i] = why[0];
+    } else if (e) {
+        return oct_fail(err, e, "%s", why[0].text);
+    } else {
+        oct_cones_map_size(job->map, &rows, &columns);
+        results = malloc((size_t)job->n_batch * rows * columns * sizeof(*results));
+        if (!results)
+            return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+        if ((e = oct_cones_map_run(job->map, job->batch, job->n_batch, results, why, err))) {
+            free(results);
+            return e;
+        }
     }
+    const size_t n = (size_t)rows * columns;
+    e = OCT_OK;
+    for (unsigned i = 0; i < job->n_batch && !e; i++)
+        e = note_picture(job, i, results ? results + i * n : NULL, rows, columns, &why[i], err);
     free(results);
-    if (!e && job->first == 0)
-        e = keep_first(job, err);
     return e;
+}
+
+/* Whether one picture at least was not left out. */
+static enum oct_err check_any(const struct job *job, struct oct_error *err)
+{
+    const struct oct_cones_frame *f = &job->report.frames[0];
+    return job->report.first.pixels
+               ? OCT_OK
+               : oct_fail(err, OCT_E_ARG, "%s: frame 0: %s", f->path, f->left_out);
 }
 
 /* Puts picture i into the batch, which is looked at first where it is full or of another kind. */
@@ -222,11 +242,11 @@ static enum oct_err take_picture(struct job *job, uint64_t i, struct oct_error *
     if (!e)
         e = make_square(&picture, info.um, &f->um, err);
     const bool is_db = info.is_db || job->given.is_db, has_mask = picture.valid != NULL;
-    const bool fits = job->n_batch > 0 && i > 1 && job->n_batch < job->most_batch &&
-                      (uint64_t)picture.height * picture.width * job->n_batch < MOST_BATCH_PIXELS &&
-                      picture.height == job->batch[0].height &&
-                      picture.width == job->batch[0].width && is_db == job->is_db &&
-                      has_mask == job->has_mask;
+    const bool fits =
+        job->n_batch > 0 && job->report.first.pixels && job->n_batch < job->most_batch &&
+        (uint64_t)picture.height * picture.width * job->n_batch < MOST_BATCH_PIXELS &&
+        picture.height == job->batch[0].height && picture.width == job->batch[0].width &&
+        is_db == job->is_db && has_mask == job->has_mask;
     if (!e && !fits) {
         e = look_at_batch(job, err);
         forget_batch(job);
@@ -240,7 +260,7 @@ static enum oct_err take_picture(struct job *job, uint64_t i, struct oct_error *
     }
     f->time_ns = info.time_ns;
     f->index = info.index;
-    job->paths[job->n_batch] = info.path;
+    f->path = info.path;
     job->batch[job->n_batch++] = picture;
     return OCT_OK;
 }
@@ -258,7 +278,7 @@ static enum oct_err look_at_all(struct job *job, struct oct_error *err)
     if (!e)
         e = look_at_batch(job, err);
     forget_batch(job);
-    return e;
+    return e ? e : check_any(job, err);
 }
 
 /* ---- the command ---- */

@@ -206,10 +206,10 @@ static enum oct_err take(void *context, const struct oct_correlate_result *resul
     const struct datasets *d = &job->datasets;
     struct oct_results *r = job->results;
     const uint64_t i = result->info.frame;
-    oct_correlate_report_take(&job->report, result);
+    enum oct_err e = oct_correlate_report_take(&job->report, result, err);
     oct_progress_show(&job->progress, i + 1, job->report.n);
-    if (!r)
-        return OCT_OK;
+    if (e || !r)
+        return e;
     if (i == 0)
         write_common(job, result);
     oct_results_write_rows(r, d->c1d, i, 1, result->c1d);
@@ -245,6 +245,7 @@ static enum oct_err publish_results(void *context, const char *path, bool force,
     struct oct_results *results = job->results;
     job->results = NULL;
     write_fit(job, results);
+    oct_results_texts(results, "/files", job->report.n, oct_correlate_report_path, &job->report);
     return oct_results_publish_as(results, path, err);
 }
 

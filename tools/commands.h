@@ -65,6 +65,16 @@ bool oct_command_print_json(const struct cJSON *tree);
 /* value as printf's "%.DECIMALSf" shows it, but 0 where that would be "-0.00". */
 double oct_command_shown(double value, unsigned decimals);
 
+/* Prints "; left out: 3 (no contrast), 7-9 (low score)", of inputs from 0 that `why` gives a reason
+ * for; NULL: none. Prints nothing where there is none. */
+void oct_command_print_left_out(uint64_t n, const char *(*why)(const void *context, uint64_t i),
+                                const void *context);
+
+/* The same as an array "left_out" of {"frame", "reason"}. */
+void oct_command_add_left_out(struct cJSON *object, uint64_t n,
+                              const char *(*why)(const void *context, uint64_t i),
+                              const void *context);
+
 /* The exit status after a result is printed as JSON, or could not be (out of memory). */
 int oct_command_printed(const char *name, bool is_printed);
 

@@ -24,8 +24,10 @@ enum oct_err oct_cones_report_init(struct oct_cones_report *report, uint64_t n,
 
 void oct_cones_report_finish(struct oct_cones_report *report)
 {
-    for (uint64_t i = 0; report->frames && i < report->n; i++)
+    for (uint64_t i = 0; report->frames && i < report->n; i++) {
         free(report->frames[i].results);
+        free(report->frames[i].left_out);
+    }
     free(report->frames);
     free(report->radius);
     free(report->c1d);
@@ -52,7 +54,7 @@ enum oct_err oct_cones_report_csv(void *context, const char *path, bool force,
 {
     const struct oct_cones_report *report = context;
     static const char header[] =
-        "frame,tile_y,tile_x,spacing_px,spacing_um,rows_um,cells_per_mm2,strength";
+        "frame,tile_y,tile_x,spacing_px,spacing_um,rows_um,cells_per_mm2,strength,file";
     struct oct_csv *csv;
     enum oct_err e = oct_csv_create(&csv, path, force, header, err);
     if (e)
@@ -69,6 +71,7 @@ enum oct_err oct_cones_report_csv(void *context, const char *path, bool force,
             oct_csv_number(csv, n.rows_um);
             oct_csv_number(csv, n.per_mm2);
             oct_csv_number(csv, f->results[k].strength);
+            oct_csv_text(csv, f->path);
             oct_csv_end_row(csv);
         }
     }
@@ -98,6 +101,11 @@ static void write_frame(struct oct_results *r, const struct cone_datasets *d, ui
     oct_results_write_rows(r, d->number, i, 1, &f->index);
 }
 
+static const char *path_of(const void *report, uint64_t i)
+{
+    return ((const struct oct_cones_report *)report)->frames[i].path;
+}
+
 enum oct_err oct_cones_report_h5(void *context, const char *path, bool force, struct oct_error *err)
 {
     const struct oct_cones_report *report = context;
@@ -111,10 +119,9 @@ enum oct_err oct_cones_report_h5(void *context, const char *path, bool force, st
     }
     const size_t n_row = (size_t)rows * columns;
     double *memory = malloc(3 * n_row * sizeof(*memory));
-    if (!memory)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     double *row[3] = {memory, memory + n_row, memory + 2 * n_row};
-    enum oct_err e = oct_results_create(&r, path, "cones", force, err);
+    enum oct_err e = memory ? oct_results_create(&r, path, "cones", force, err)
+                            : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     if (e) {
         free(memory);
         return e;
@@ -134,6 +141,7 @@ enum oct_err oct_cones_report_h5(void *context, const char *path, bool force, st
                          (const double[3]){NAN, step_um, step_um});
     d.time_ns = oct_results_dataset(r, "/frames/time_ns", OCT_RESULTS_U64, 1, dims, "ns");
     d.number = oct_results_dataset(r, "/frames/number", OCT_RESULTS_U64, 1, dims, NULL);
+    oct_results_texts(r, "/files", report->n, path_of, report);
     for (uint64_t i = 0; i < report->n; i++)
         write_frame(r, &d, i, &report->frames[i], columns, row, n_row);
     free(memory);
@@ -151,7 +159,7 @@ static const char *name_of(const char *path)
 static enum oct_err plot_profile(const struct oct_cones_report *report, const char *path,
                                  bool force, struct oct_error *err)
 {
-    const struct oct_cones_frame *f = &report->frames[0];
+    const struct oct_cones_frame *f = &report->frames[report->n_first];
     const struct oct_cones_result *r = &f->results[0];
     const double um = r->spacing_px * f->um;
     char text[96];
@@ -162,7 +170,7 @@ static enum oct_err plot_profile(const struct oct_cones_report *report, const ch
     const struct oct_plot_series series = {
         .x = report->radius, .y = report->c1d, .n = report->n_profile};
     const struct oct_plot_mark mark = {r->ring_px, r->strength, text};
-    const struct oct_plot_lines plot = {.title = name_of(report->inputs[0]),
+    const struct oct_plot_lines plot = {.title = name_of(f->path),
                                         .x_label = "R (px)",
                                         .y_label = "C1D of the whitened picture",
                                         .series = &series,
@@ -180,7 +188,7 @@ static enum oct_err plot_profile(const struct oct_cones_report *report, const ch
 static enum oct_err plot_map(const struct oct_cones_report *report, const char *path, bool force,
                              struct oct_error *err)
 {
-    const struct oct_cones_frame *f = &report->frames[0];
+    const struct oct_cones_frame *f = &report->frames[report->n_first];
     const size_t n = (size_t)f->rows * f->columns;
     const double first = (report->tile - (double)report->step) / 2;
     const bool has_um = !isnan(f->um);
@@ -197,7 +205,7 @@ static enum oct_err plot_map(const struct oct_cones_report *report, const char *
                                      .step_y = report->step,
                                      .step_x = report->step,
                                      .label = has_um ? "cells/mm\302\262" : "spacing (px)"};
-    const struct oct_plot_picture plot = {.title = name_of(report->inputs[0]),
+    const struct oct_plot_picture plot = {.title = name_of(f->path),
                                           .pixels = report->first.pixels,
                                           .height = report->first.height,
                                           .width = report->first.width,
@@ -236,6 +244,11 @@ static void print_result(const struct oct_cones_frame *f, const struct oct_cones
     printf(", strength %.3f", r->strength);
 }
 
+static const char *why_left_out(const void *report, uint64_t i)
+{
+    return ((const struct oct_cones_report *)report)->frames[i].left_out;
+}
+
 void oct_cones_report_print(const struct oct_cones_report *report)
 {
     double least = INFINITY, most = -INFINITY;
@@ -249,7 +262,7 @@ void oct_cones_report_print(const struct oct_cones_report *report)
     for (uint64_t i = 0; i < report->n; i++)
         for (uint32_t k = 0; k < report->frames[i].rows * report->frames[i].columns; k++) {
             const struct oct_cones_result *r = &report->frames[i].results[k];
-            n++;
+            n += !report->frames[i].left_out;
             n_found += r->found;
             least = r->found ? fmin(least, r->spacing_px) : least;
             most = r->found ? fmax(most, r->spacing_px) : most;
@@ -258,7 +271,9 @@ void oct_cones_report_print(const struct oct_cones_report *report)
            report->tile > 0 ? "tiles" : "spacings");
     if (n_found > 0)
         printf("%.2f to %.2f px, ", least, most);
-    printf("no ring in %" PRIu64 "; %.2f s\n", n - n_found, report->seconds);
+    printf("no ring in %" PRIu64, n - n_found);
+    oct_command_print_left_out(report->n, why_left_out, report);
+    printf("; %.2f s\n", report->seconds);
 }
 
 static void add_frame(cJSON *rows, uint64_t i, const struct oct_cones_frame *f)
@@ -268,6 +283,7 @@ static void add_frame(cJSON *rows, uint64_t i, const struct oct_cones_frame *f)
         const struct numbers n = numbers_of(f, r);
         cJSON *o = cJSON_CreateObject();
         oct_command_add_number(o, "frame", (double)i);
+        cJSON_AddStringToObject(o, "file", f->path);
         oct_command_add_number(o, "tile_y", k / f->columns);
         oct_command_add_number(o, "tile_x", k % f->columns);
         oct_command_add_number(o, "spacing_px", r->spacing_px);
@@ -292,6 +308,7 @@ bool oct_cones_report_print_json(const struct oct_cones_report *report)
     cJSON *rows = cJSON_AddArrayToObject(o, "spacings");
     for (uint64_t i = 0; i < report->n; i++)
         add_frame(rows, i, &report->frames[i]);
+    oct_command_add_left_out(o, report->n, why_left_out, report);
     const bool ok = oct_command_print_json(o);
     cJSON_Delete(o);
     return ok;

@@ -9,6 +9,8 @@
 
 /* A picture: its tiles, or itself as the only one. */
 struct oct_cones_frame {
+    const char *path;        /* its file; NULL: not read yet */
+    char *left_out;          /* why: it has one result, without a ring; owned. NULL: it is not */
     uint64_t time_ns, index; /* of oct_pictures_info */
     double um;               /* of a square pixel; NaN: unknown */
     uint32_t rows, columns;
@@ -23,7 +25,8 @@ struct oct_cones_report {
     uint32_t tile, step; /* px; tile 0: whole pictures */
     double seconds;
 
-    /* Of the first picture, for the plot. */
+    /* Of the first picture that was not left out, for the plot. */
+    uint64_t n_first; /* its number */
     struct oct_picture first;
     double *radius, *c1d; /* [n_profile]; 0 with tiles */
     uint32_t n_profile;

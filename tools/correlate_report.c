@@ -31,29 +31,42 @@ enum oct_err oct_correlate_report_init(struct oct_correlate_report *report, uint
 
 void oct_correlate_report_finish(struct oct_correlate_report *report)
 {
+    for (uint64_t i = 0; report->rows && i < report->n; i++)
+        free(report->rows[i].left_out);
     free(report->rows);
     free(report->c1d);
     free(report->radius);
     *report = (struct oct_correlate_report){0};
 }
 
-void oct_correlate_report_take(struct oct_correlate_report *report,
-                               const struct oct_correlate_result *result)
+enum oct_err oct_correlate_report_take(struct oct_correlate_report *report,
+                                       const struct oct_correlate_result *result,
+                                       struct oct_error *err)
 {
     const double *um = result->info.um;
     const size_t bytes = ((size_t)report->max_shift + 1) * sizeof(double);
     if (result->info.frame >= report->n)
-        return;
+        return OCT_OK;
     report->rows[result->info.frame] = (struct oct_correlate_row){
         .frame = result->info.frame,
         .time_ns = result->info.time_ns,
+        .path = result->info.path,
+        .left_out = result->left_out ? strdup(result->left_out) : NULL,
         .um = fabs(um[0] - um[1]) <= SAME_SCALE * um[0] ? um[1] : NAN,
         .peak = result->peak,
     };
+    if (result->left_out && !report->rows[result->info.frame].left_out)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
     if (result->info.frame > 0)
-        return;
+        return OCT_OK;
     memcpy(report->c1d, result->c1d, bytes);
     memcpy(report->radius, result->radius, bytes);
+    return OCT_OK;
+}
+
+const char *oct_correlate_report_path(const void *report, uint64_t i)
+{
+    return ((const struct oct_correlate_report *)report)->rows[i].path;
 }
 
 /* A clock that stands still, or is 0 throughout, is none. */
@@ -121,8 +134,8 @@ enum oct_err oct_correlate_report_csv(void *context, const char *path, bool forc
 {
     const struct oct_correlate_report *report = context;
     struct oct_csv *csv;
-    enum oct_err e =
-        oct_csv_create(&csv, path, force, "frame,time_s,r_max_px,r_max_um,c,height,trough_px", err);
+    enum oct_err e = oct_csv_create(&csv, path, force,
+                                    "frame,time_s,r_max_px,r_max_um,c,height,trough_px,file", err);
     if (e)
         return e;
     for (uint64_t i = 0; i < report->n; i++) {
@@ -134,6 +147,7 @@ enum oct_err oct_correlate_report_csv(void *context, const char *path, bool forc
         oct_csv_number(csv, row->peak.c);
         oct_csv_number(csv, row->peak.height);
         oct_csv_number(csv, row->peak.trough_px);
+        oct_csv_text(csv, row->path);
         oct_csv_end_row(csv);
     }
     return oct_csv_publish(csv, err);
@@ -223,10 +237,17 @@ static void print_one(const struct oct_correlate_report *report)
                row->peak.height, row->peak.trough_px);
 }
 
+static const char *why_left_out(const void *report, uint64_t i)
+{
+    return ((const struct oct_correlate_report *)report)->rows[i].left_out;
+}
+
 static void print_many(const struct oct_correlate_report *report)
 {
     double least = INFINITY, most = -INFINITY;
-    uint64_t n = 0;
+    uint64_t n = 0, n_left_out = 0;
+    for (uint64_t i = 0; i < report->n; i++)
+        n_left_out += report->rows[i].left_out != NULL;
     for (uint64_t i = 0; i < report->n; i++)
         if (report->rows[i].peak.found) {
             least = fmin(least, report->rows[i].peak.radius_px);
@@ -238,8 +259,9 @@ static void print_many(const struct oct_correlate_report *report)
         printf("none");
     else
         printf("%.2f to %.2f px", least, most);
-    if (n > 0 && n < report->n)
-        printf(", none in %" PRIu64, report->n - n);
+    if (n > 0 && n + n_left_out < report->n)
+        printf(", none in %" PRIu64, report->n - n - n_left_out);
+    oct_command_print_left_out(report->n, why_left_out, report);
 }
 
 void oct_correlate_report_print(const struct oct_correlate_report *report)
@@ -264,6 +286,7 @@ static void add_rows(cJSON *o, const struct oct_correlate_report *report)
         const struct oct_correlate_row *row = &report->rows[i];
         cJSON *r = cJSON_CreateObject();
         oct_command_add_number(r, "frame", (double)row->frame);
+        cJSON_AddStringToObject(r, "file", row->path);
         oct_command_add_number(r, "time_s", oct_correlate_report_time(report, i));
         oct_command_add_number(r, "r_max_px", row->peak.radius_px);
         oct_command_add_number(r, "r_max_um", row->peak.radius_px * row->um);
@@ -287,6 +310,7 @@ bool oct_correlate_report_print_json(const struct oct_correlate_report *report)
     cJSON_AddStringToObject(o, "engine", report->engine);
     oct_command_add_number(o, "seconds", report->seconds);
     add_rows(o, report);
+    oct_command_add_left_out(o, report->n, why_left_out, report);
     if (report->has_fit) {
         cJSON *fit = cJSON_AddObjectToObject(o, "fit");
         cJSON_AddStringToObject(fit, "over", has_time(report) ? "time_s" : "frame");

@@ -7,7 +7,9 @@
 
 struct oct_correlate_row {
     uint64_t frame, time_ns;
-    double um; /* of a pixel; NaN: unknown, or not the same along both axes */
+    const char *path;
+    char *left_out; /* why; owned. NULL: it is not */
+    double um;      /* of a pixel; NaN: unknown, or not the same along both axes */
     struct oct_ring_peak peak;
 };
 
@@ -32,10 +34,15 @@ struct oct_correlate_report {
 /* OCT_E_NO_MEMORY; *report is empty then. */
 enum oct_err oct_correlate_report_init(struct oct_correlate_report *report, uint64_t n,
                                        uint32_t max_shift, struct oct_error *err);
+/* The file of picture i of a struct oct_correlate_report. */
+const char *oct_correlate_report_path(const void *report, uint64_t i);
+
 void oct_correlate_report_finish(struct oct_correlate_report *report); /* of an empty one too */
 
-void oct_correlate_report_take(struct oct_correlate_report *report,
-                               const struct oct_correlate_result *result);
+/* OCT_E_NO_MEMORY. */
+enum oct_err oct_correlate_report_take(struct oct_correlate_report *report,
+                                       const struct oct_correlate_result *result,
+                                       struct oct_error *err);
 
 /* Over time where it is known, else over the number of the picture. */
 void oct_correlate_report_fit(struct oct_correlate_report *report);

@@ -5,6 +5,7 @@
 #include "kernels/device/workers.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct slot {
     struct oct_ring_peak peak;
     enum oct_err code;
     struct oct_error err;
+    bool left_out; /* err says why */
 };
 
 struct run {
@@ -49,6 +51,8 @@ struct run {
     struct oct_picture *pictures; /* [n_slots] f */
     unsigned n_slots, n_batch;    /* of this batch */
     uint64_t first;               /* picture of slot 0 */
+    uint64_t n_taken;             /* pictures that were not left out */
+    struct oct_error none;        /* why the first one was left out */
     double *radius;
     uint32_t *shifts;
 };
@@ -115,6 +119,33 @@ static void find_peak(const struct run *r, struct slot *slot)
         oct_profile_first_ring(r->radius, slot->c1d, r->setup->max_shift, OCT_PROFILE_PROMINENCE);
 }
 
+/* What a picture without contrast gives. */
+static void leave_out(const struct run *r, struct slot *slot)
+{
+    const size_t side = 2 * (size_t)r->setup->max_shift + 1;
+    slot->left_out = true;
+    slot->peak = (struct oct_ring_peak){false, NAN, NAN, NAN, NAN};
+    for (size_t i = 0; i < side * side; i++)
+        slot->c2d[i] = NAN;
+    for (uint32_t i = 0; i <= r->setup->max_shift; i++)
+        slot->c1d[i] = NAN;
+    if (slot->sums)
+        memset(slot->sums, 0, side * side * sizeof(*slot->sums));
+}
+
+/* `code` is that of a correlation, which slot->err explains. */
+static enum oct_err judge(const struct run *r, struct slot *slot, enum oct_err code)
+{
+    slot->left_out = false;
+    if (code == OCT_E_ARG)
+        leave_out(r, slot);
+    else if (code)
+        return name_picture(r, &slot->info, code, &slot->err);
+    else
+        find_peak(r, slot);
+    return OCT_OK;
+}
+
 /* A piece of the pool's work. */
 static void work(void *context, unsigned piece, unsigned worker)
 {
@@ -131,18 +162,15 @@ static void work(void *context, unsigned piece, unsigned worker)
         slot->code = read_picture(r, lane->with, frame, &slot->g, NULL, &slot->err);
     if (slot->code || r->gpu)
         return;
-    slot->code = correlate(r, lane, slot, f, &slot->err);
-    if (slot->code)
-        name_picture(r, &slot->info, slot->code, &slot->err);
-    else
-        find_peak(r, slot);
+    slot->code = judge(r, slot, correlate(r, lane, slot, f, &slot->err));
 }
 
 static void work_on_profile(void *context, unsigned piece, unsigned worker)
 {
     struct run *r = context;
+    struct slot *slot = &r->slots[piece];
     (void)worker;
-    find_peak(r, &r->slots[piece]);
+    slot->code = judge(r, slot, slot->code);
 }
 
 /* ---- a batch ---- */
@@ -155,24 +183,28 @@ static void free_pictures(struct run *r)
     }
 }
 
-/* The c2d of the slots lie one behind the other. */
+/* The c2d of the slots lie one behind the other. A picture without contrast fails the batch, which
+ * is then computed picture by picture. */
 static enum oct_err run_on_gpu(struct run *r, struct oct_error *err)
 {
-    unsigned which = 0;
-    enum oct_err e = OCT_OK;
+    unsigned which;
+    enum oct_err e = OCT_E_ARG;
     if (!r->pairs)
         e = r->ops->run(r->gpu, r->pictures, r->n_batch, r->slots[0].c2d, &which, err);
-    for (unsigned i = 0; r->pairs && e == OCT_OK && i < r->n_batch; i++) {
-        which = i;
-        e = r->ops->set_reference(r->gpu, &r->slots[i].g, err);
-        if (e == OCT_OK)
-            e = r->ops->run(r->gpu, &r->pictures[i], 1, r->slots[i].c2d, &(unsigned){0}, err);
+    const bool one_by_one = e == OCT_E_ARG;
+    for (unsigned i = 0; one_by_one && i < r->n_batch && (!e || e == OCT_E_ARG); i++) {
+        struct slot *slot = &r->slots[i];
+        e = r->pairs ? r->ops->set_reference(r->gpu, &slot->g, &slot->err) : OCT_OK;
+        if (!e)
+            e = r->ops->run(r->gpu, &r->pictures[i], 1, slot->c2d, &which, &slot->err);
+        slot->code = e;
+        if (e && e != OCT_E_ARG && err)
+            *err = slot->err;
     }
-    if (e == OCT_E_ARG && which < r->n_batch)
-        return name_picture(r, &r->slots[which].info, e, err);
-    if (e == OCT_OK)
-        oct_workers_run(r->workers, r->n_batch, work_on_profile, r);
-    return e;
+    if (e && e != OCT_E_ARG)
+        return e;
+    oct_workers_run(r->workers, r->n_batch, work_on_profile, r);
+    return OCT_OK;
 }
 
 static enum oct_err run_batch(struct run *r, struct oct_error *err)
@@ -186,9 +218,22 @@ static enum oct_err run_batch(struct run *r, struct oct_error *err)
         e = run_on_gpu(r, err);
     free_pictures(r);
     for (unsigned i = 0; e == OCT_OK && i < r->n_batch; i++) {
-        const struct slot *slot = &r->slots[i];
-        const struct oct_correlate_result result = {slot->info, slot->peak, slot->c1d, slot->c2d,
-                                                    slot->sums, r->radius,  r->shifts};
+        struct slot *slot = &r->slots[i];
+        const struct oct_correlate_result result = {
+            .info = slot->info,
+            .left_out = slot->left_out ? slot->err.text : NULL,
+            .peak = slot->peak,
+            .c1d = slot->c1d,
+            .c2d = slot->c2d,
+            .sums = slot->sums,
+            .radius = r->radius,
+            .shifts = r->shifts,
+        };
+        r->n_taken += !slot->left_out;
+        if (slot->left_out && slot->info.frame == 0) {
+            r->none = slot->err;
+            name_picture(r, &slot->info, OCT_E_ARG, &r->none);
+        }
         e = r->setup->take(r->setup->context, &result, err);
     }
     return e;
@@ -206,7 +251,7 @@ static enum oct_err run_batches(struct run *r, struct oct_error *err)
             return oct_fail(err, OCT_E_STATE, "interrupted at picture %" PRIu64 " of %" PRIu64,
                             r->first + r->n_batch, n);
     }
-    return OCT_OK;
+    return r->n_taken > 0 ? OCT_OK : oct_fail(err, OCT_E_ARG, "%s", r->none.text);
 }
 
 /* ---- setting up ---- */

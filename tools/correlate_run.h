@@ -11,6 +11,8 @@
 
 struct oct_correlate_result {
     struct oct_pictures_info info;
+    const char
+        *left_out; /* why: then there is no peak, c1d and c2d are NaN, sums 0. NULL: it is not */
     struct oct_ring_peak peak;
     const double *c1d;      /* [max_shift + 1] */
     const float *c2d;       /* [2 max_shift + 1][2 max_shift + 1] */
@@ -36,8 +38,9 @@ struct oct_correlate_setup {
     void *context;
 };
 
-/* why: one line, which engine computed. Errors name the file, and of several pictures the one at
- * fault; OCT_E_STATE: cancelled. */
+/* why: one line, which engine computed. A picture without contrast, or with fewer than 10 % valid
+ * pixels, is left out, as is one whose partner is; OCT_E_ARG: all are. Errors name the file, and of
+ * several pictures the one at fault; OCT_E_STATE: cancelled. */
 enum oct_err oct_correlate_run(const struct oct_correlate_setup *setup, char *why, size_t why_bytes,
                                struct oct_error *err);
 

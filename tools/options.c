@@ -5,6 +5,7 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -228,6 +229,41 @@ double oct_command_shown(double value, unsigned decimals)
 {
     const double half = 0.5 * pow(10, -(double)decimals);
     return value > -half && value < half ? 0 : value;
+}
+
+void oct_command_print_left_out(uint64_t n, const char *(*why)(const void *context, uint64_t i),
+                                const void *context)
+{
+    const char *before = "; left out: ", *reason, *next;
+    for (uint64_t i = 0; i < n; i++) {
+        if (!(reason = why(context, i)))
+            continue;
+        uint64_t last = i;
+        while (last + 1 < n && (next = why(context, last + 1)) && strcmp(next, reason) == 0)
+            last++;
+        printf("%s%" PRIu64, before, i);
+        if (last > i)
+            printf("-%" PRIu64, last);
+        printf(" (%s)", reason);
+        before = ", ";
+        i = last;
+    }
+}
+
+void oct_command_add_left_out(cJSON *object, uint64_t n,
+                              const char *(*why)(const void *context, uint64_t i),
+                              const void *context)
+{
+    cJSON *left = cJSON_AddArrayToObject(object, "left_out");
+    for (uint64_t i = 0; i < n; i++) {
+        const char *reason = why(context, i);
+        if (!reason)
+            continue;
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddNumberToObject(one, "frame", (double)i);
+        cJSON_AddStringToObject(one, "reason", reason);
+        cJSON_AddItemToArray(left, one);
+    }
 }
 
 int oct_command_printed(const char *name, bool is_printed)

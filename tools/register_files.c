@@ -429,6 +429,14 @@ static enum oct_err plot_average(void *context, const char *path, bool force, st
 
 /* ---- the summary ---- */
 
+/* NULL: used. */
+static const char *why_left_out(const void *sequence, uint64_t frame)
+{
+    const struct oct_sequence *q = sequence;
+    const enum oct_frame_fate fate = q->frames[frame].fate;
+    return fate == OCT_FRAME_USED ? NULL : oct_frame_fate_text(fate);
+}
+
 static enum oct_err print_json(void *context, struct oct_error *err)
 {
     const struct writer *w = context;
@@ -446,42 +454,13 @@ static enum oct_err print_json(void *context, struct oct_error *err)
         double range[2] = {w->least[i], w->most[i]};
         cJSON_AddItemToObject(o, names[i], cJSON_CreateDoubleArray(range, 2));
     }
-    cJSON *left = cJSON_AddArrayToObject(o, "left_out");
-    for (uint64_t i = 0; i < w->info->n_frames; i++) {
-        if (q->frames[i].fate == OCT_FRAME_USED)
-            continue;
-        cJSON *one = cJSON_CreateObject();
-        cJSON_AddNumberToObject(one, "frame", (double)i);
-        cJSON_AddStringToObject(one, "reason", oct_frame_fate_text(q->frames[i].fate));
-        cJSON_AddItemToArray(left, one);
-    }
+    oct_command_add_left_out(o, w->info->n_frames, why_left_out, q);
     cJSON_AddStringToObject(o, "backend", q->running);
     if (w->r->out)
         cJSON_AddStringToObject(o, "out", w->r->out);
     bool printed = oct_command_print_json(o);
     cJSON_Delete(o);
     return printed ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-}
-
-/* "; left out: 3 (no contrast), 7-9 (low score)" */
-static void print_left_out(const struct writer *w)
-{
-    const struct oct_sequence_frame *frames = w->q->frames;
-    uint64_t n = w->info->n_frames;
-    const char *before = "; left out: ";
-    for (uint64_t i = 0; i < n; i++) {
-        if (frames[i].fate == OCT_FRAME_USED)
-            continue;
-        uint64_t last = i;
-        while (last + 1 < n && frames[last + 1].fate == frames[i].fate)
-            last++;
-        printf("%s%llu", before, (unsigned long long)i);
-        if (last > i)
-            printf("-%llu", (unsigned long long)last);
-        printf(" (%s)", oct_frame_fate_text(frames[i].fate));
-        before = ", ";
-        i = last;
-    }
 }
 
 static void print_summary(void *context)
@@ -501,7 +480,7 @@ static void print_summary(void *context)
            oct_command_shown(w->most[1], 2));
     if (q->reference != UINT64_MAX)
         printf(", reference %llu", (unsigned long long)q->reference);
-    print_left_out(w);
+    oct_command_print_left_out(w->info->n_frames, why_left_out, q);
     printf("\n");
 }
 

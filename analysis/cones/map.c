@@ -22,13 +22,11 @@ struct oct_cones_map {
     const struct oct_picture *pictures;
     unsigned n;
     struct oct_cones_result *results;
+    struct oct_error *why;     /* [n] of whole pictures */
     struct oct_cones *of_last; /* the finder that had the last picture */
-    pthread_mutex_t lock;      /* guards those below */
-    unsigned failed;           /* of the first picture that failed; UINT_MAX: none */
-    struct oct_error failure;
+    pthread_mutex_t lock;      /* guards failure */
+    struct oct_error failure;  /* code OCT_OK: none */
 };
-
-#define NONE_FAILED 0xffffffffu
 
 void oct_cones_map_destroy(struct oct_cones_map *map)
 {
@@ -126,30 +124,29 @@ static void do_piece(void *context, unsigned piece, unsigned worker)
     enum oct_err e = oct_cones_find(hand->finder, picture, &map->results[piece], &err);
     if (frame + 1 == map->n && map->setup.tile == 0)
         map->of_last = hand->finder;
-    if (e == OCT_OK || (e == OCT_E_ARG && map->setup.tile > 0))
+    if (e == OCT_E_ARG && map->setup.tile == 0)
+        map->why[frame] = err;
+    if (e == OCT_OK || e == OCT_E_ARG)
         return;
     pthread_mutex_lock(&map->lock);
-    if (frame < map->failed) {
-        map->failed = frame;
-        map->failure = err;
-    }
+    map->failure = err;
     pthread_mutex_unlock(&map->lock);
 }
 
 enum oct_err oct_cones_map_run(struct oct_cones_map *map, const struct oct_picture *pictures,
-                               unsigned n, struct oct_cones_result *results, unsigned *which,
+                               unsigned n, struct oct_cones_result *results, struct oct_error *why,
                                struct oct_error *err)
 {
     map->pictures = pictures;
     map->n = n;
     map->results = results;
+    map->why = why;
     map->of_last = NULL;
-    map->failed = NONE_FAILED;
+    map->failure.code = OCT_OK;
+    for (unsigned i = 0; i < n; i++)
+        why[i].code = OCT_OK;
     oct_workers_run(map->setup.workers, n * map->rows * map->columns, do_piece, map);
-    if (map->failed == NONE_FAILED)
-        return OCT_OK;
-    *which = map->failed;
-    return oct_fail(err, map->failure.code, "%s", map->failure.text);
+    return map->failure.code ? oct_fail(err, map->failure.code, "%s", map->failure.text) : OCT_OK;
 }
 
 uint32_t oct_cones_map_profile(const struct oct_cones_map *map, const double **radius,

@@ -26,10 +26,10 @@ void oct_cones_map_destroy(struct oct_cones_map *map); /* NULL is fine */
 void oct_cones_map_size(const struct oct_cones_map *map, uint32_t *rows, uint32_t *columns);
 
 /* results: [n][rows][columns]. A tile without contrast, or with fewer than 10 % valid pixels, has
- * no ring; a whole picture of that kind is an error, OCT_E_ARG, and *which tells the picture.
- * OCT_E_NO_MEMORY. */
+ * no ring; nor has a whole picture of that kind, of which why[i] says what oct_cones_find said,
+ * OCT_E_ARG; [n], code OCT_OK of the others. OCT_E_NO_MEMORY. */
 enum oct_err oct_cones_map_run(struct oct_cones_map *map, const struct oct_picture *pictures,
-                               unsigned n, struct oct_cones_result *results, unsigned *which,
+                               unsigned n, struct oct_cones_result *results, struct oct_error *why,
                                struct oct_error *err);
 
 /* C1D of the last picture of the newest run, without tiles; 0 with tiles (cones.h). */

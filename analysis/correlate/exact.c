@@ -132,12 +132,12 @@ static enum oct_err check_picture(const struct field *field, const struct oct_pi
                                   struct oct_error *err)
 {
     if (p->height != field->height || p->width != field->width)
-        return oct_fail(err, OCT_E_ARG, "the picture has %u x %u pixels, not %u x %u", p->height,
+        return oct_fail(err, OCT_E_FORMAT, "the picture has %u x %u pixels, not %u x %u", p->height,
                         p->width, field->height, field->width);
     for (size_t i = 0; i < (size_t)p->height * p->width; i++) {
         const double v = (double)p->pixels[i];
         if ((!p->valid || p->valid[i]) && !(v >= 0 && v <= MOST_PIXEL && v == floor(v)))
-            return oct_fail(err, OCT_E_ARG,
+            return oct_fail(err, OCT_E_FORMAT,
                             "exact sums need integers from 0 to 65535: pixel %u of row %u is %g",
                             (unsigned)(i % p->width), (unsigned)(i / p->width), v);
     }

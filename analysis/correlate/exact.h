@@ -22,12 +22,13 @@ enum oct_err oct_exact_create(struct oct_exact **exact, const struct oct_correla
 void oct_exact_destroy(struct oct_exact *exact); /* NULL is fine */
 
 /* sums: [2 max_dy + 1][2 max_dx + 1], the first is at d = (-max_dy, -max_dx). g may be f.
- * OCT_E_ARG: another size, or a valid pixel that is no integer from 0 to 65535; OCT_E_NO_MEMORY. */
+ * OCT_E_FORMAT: another size, or a valid pixel that is no integer from 0 to 65535;
+ * OCT_E_NO_MEMORY. */
 enum oct_err oct_exact_sums(struct oct_exact *exact, const struct oct_picture *f,
                             const struct oct_picture *g, int64_t *sums, struct oct_error *err);
 
-/* The sums, and C made from them in double. sums and c2d as above. OCT_E_ARG as above, and: no
- * contrast, or less than 10 % of a picture valid. */
+/* The sums, and C made from them in double. sums and c2d as above. OCT_E_FORMAT as above;
+ * OCT_E_ARG: no contrast, or less than 10 % of a picture valid. */
 enum oct_err oct_exact_correlation(struct oct_exact *exact, const struct oct_picture *f,
                                    const struct oct_picture *g, int64_t *sums, float *c2d,
                                    struct oct_error *err);

@@ -6,7 +6,7 @@ import h5py
 from octfaults import *
 from PIL import Image
 
-HEADER = "frame,tile_y,tile_x,spacing_px,spacing_um,rows_um,cells_per_mm2,strength"
+HEADER = "frame,tile_y,tile_x,spacing_px,spacing_um,rows_um,cells_per_mm2,strength,file"
 SUMMARY = r"^%s: spacing ([0-9.]+) px, strength ([0-9.]+); [0-9.]+ s$"
 
 
@@ -61,7 +61,7 @@ def many_pictures_of_different_sizes():
             assert abs(group["spacing_px"][i, 0, 0] - float(rows[i]["spacing_px"])) < 1e-6
             assert rows[i]["spacing_um"] == rows[i]["rows_um"] == rows[i]["cells_per_mm2"] == ""
             assert 0.06 <= float(rows[i]["strength"]) < 1
-    assert list(rows[3].values()) == ["3", "0", "0", "", "", "", "", ""], rows[3]
+    assert list(rows[3].values()) == ["3", "0", "0", "", "", "", "", "", paths[3]], rows[3]
     status, text, _ = run("octctl", "cones", paths[3])
     assert status == 0 and ": no ring (" in text, text
 
@@ -117,7 +117,7 @@ def what_cannot_be_measured_is_said_in_one_line():
     out, empty = os.path.join(where, "never.h5"), os.path.join(where, "empty")
     os.mkdir(empty)
     for words, status, says in (([blank], 1, "frame 0: no contrast"),
-                                ([good, blank, out], 1, f"{blank}: frame 1: no contrast"),
+                                ([blank, blank, out], 1, f"{blank}: frame 0: no contrast"),
                                 ([small], 1, "80 x 9"), ([good, "--tile", 200], 1, "200 px"),
                                 ([good, "--spacing", "5:90"], 1, "5 to 90"),
                                 ([good, "--spacing", "9"], 2, "--spacing"), ([good, "--step", 9], 2, "--tile"),
@@ -126,6 +126,37 @@ def what_cannot_be_measured_is_said_in_one_line():
         got, text, err = run("octctl", "cones", *words)
         assert got == status and says in err and err.count("\n") == 1 and not text, (words, got, err)
     assert not glob.glob(out + "*")
+
+
+@case
+def what_is_blank_is_left_out_and_named():
+    """blank pictures of many, the first too, are left out as register does; each row names its file"""
+    where = folder("cones")
+    paths = [picture(where, "blank \N{LATIN SMALL LETTER E WITH ACUTE}.png", np.ones((80, 80)))]
+    paths += [picture(where, f"{i}.png", lattice(8, 100 + i // 4, 120)) for i in range(6)]
+    paths[3:3] = [picture(where, f"flat{i}.png", np.full((100, 120), 2)) for i in range(2)]
+    table, out, plot = (os.path.join(where, "t" + end) for end in (".csv", ".h5", ".png"))
+    status, text, err = run("octctl", "cones", *paths, out, "--csv", table, "--png", plot)
+    assert status == 0 and not err, (text, err)
+    assert "9 pictures, 6 spacings: " in text and \
+        "no ring in 0; left out: 0 (no contrast), 3-4 (no contrast); " in text.replace(", 3", ", 3"), text
+    rows = rows_of(table)
+    assert [row["file"] for row in rows] == paths, rows
+    with h5py.File(out) as file:
+        names = file["files"]
+        assert h5py.check_string_dtype(names.dtype) == ("utf-8", None), names.dtype
+        assert [name.decode() for name in names[:]] == paths
+        spacing = file["cones/spacing_px"][:, 0, 0]
+    for i, row in enumerate(rows):
+        assert (row["spacing_px"] == "") == np.isnan(spacing[i]) == (i in (0, 3, 4)), row
+    status, text, _ = run("octctl", "cones", *paths, "--json")
+    told = json.loads(text)
+    assert [one["frame"] for one in told["left_out"]] == [0, 3, 4], told
+    assert [row["file"] for row in told["spacings"]] == paths
+    _, alone, _ = run("octctl", "cones", paths[1], "--json")
+    assert told["spacings"][1]["spacing_px"] == json.loads(alone)["spacings"][0]["spacing_px"]
+    status, text, err = run("octctl", "cones", *paths, "--tile", 90)  # the first is smaller
+    assert status == 0 and "left out: 0 (a tile of 90 px is larger" in text, (text, err)
 
 
 @case

@@ -247,13 +247,38 @@ def rings():
     assert abs(ring[0] / 17 - 1.1) < 0.05  # what the field was made of
     assert np.array_equal(got["attributes"]["um_px"], [0.5, 0.5])
     header, row = open(csv).read().splitlines()
-    assert header == "frame,time_s,r_max_px,r_max_um,c,height,trough_px"
+    assert header == "frame,time_s,r_max_px,r_max_um,c,height,trough_px,file" and row.endswith("," + file)
     cells = row.split(",")
     assert cells[:2] == ["0", ""] and abs(float(cells[2]) - ring[0]) < 1e-6
     assert abs(float(cells[3]) - ring[0] / 2) < 1e-6
     plot = np.asarray(Image.open(png).convert("RGB"))
     assert plot.shape[0] > 400 and (plot[:5] == 255).all() and (plot == [176, 0, 32]).all(2).any()
     assert f"R_max {ring[0]:.2f} px ({ring[0] / 2:.4g} um)" in got["said"]
+
+
+@case
+def what_is_blank_is_left_out_and_named():
+    """a blank picture of many is left out and named, the others are as alone; each row names its file"""
+    fields = [save(f"many{i}.tif", smooth((90, 80), 9, i).astype("f4")) for i in range(4)]
+    blank = save("many_blank.tif", np.full((90, 80), 3, "f4"))
+    paths, csv, out = [blank, *fields[:2], blank, blank, *fields[2:]], path("many.csv"), path("many.h5")
+    alone = [correlate(one, "--max-shift", 12)["correlation/c1d"][0] for one in fields]
+    for more in (), ("--with", fields[0]):
+        status, said, errors = run("octctl", "correlate", *paths, out, "--max-shift", 12, "--csv", csv,
+                                   "--force", *more)
+        assert status == 0 and not errors, errors
+        assert "left out: 0 (no contrast), 3-4 (no contrast)" in said, said
+        rows = [line.split(",") for line in open(csv).read().splitlines()[1:]]
+        assert [row[-1] for row in rows] == paths
+        with h5py.File(out) as got:
+            assert [name.decode() for name in got["files"][:]] == paths
+            c1d, r_max = got["correlation/c1d"][:], got["length/r_max_px"][:]
+        for i, row in enumerate(rows):
+            assert np.isnan(c1d[i]).all() == (i in (0, 3, 4)) and (row[2] == "") == bool(np.isnan(r_max[i]))
+        if not more:
+            assert (c1d[[1, 2, 5, 6]] == alone).all()
+    status, said, errors = run("octctl", "correlate", blank, blank, path("none.h5"))
+    assert status == 1 and f"{blank}: frame 0: no contrast" in errors and not os.path.exists(path("none.h5"))
 
 
 @case
@@ -419,7 +444,7 @@ def bad_pictures():
     out = ("new.h5", "new.csv", "new.png")
     outputs = (path(out[0]), "--csv", path(out[1]), "--png", path(out[2]))
     for words, says in (
-            ((flat,), "no contrast"), ((good, flat, good), "frame 1: no contrast"),
+            ((flat,), "no contrast"), ((flat, flat, flat), "frame 0: no contrast"),
             ((nan,), "10 %"), ((save("few.tif", few),), "10 %"),
             ((good, "--invalid", 9999, "--mask", save("none.png", np.zeros((37, 52), "u1"))), "10 %"),
             ((save("one.png", np.zeros((1, 1), "u1")),), "16 to 16384"),
@@ -434,7 +459,8 @@ def bad_pictures():
             ((path("absent.png"),), "absent.png"),
             ((path("line.h5") + ":/line",), "1 axes"), ((path("line.h5") + ":/x",), "no dataset /x"),
             ((good, "--en-face", "1:2"), "recordings"), ((good, "--bscan", 1), "no picture 1"),
-            ((save("f.tif", pictures()["f32.tif"]), "--exact"), "integer")):
+            ((save("f.tif", pictures()["f32.tif"]), "--exact"), "integer"),
+            ((good, save("g.tif", np.full((37, 52), 0.5, "f4")), good, "--exact"), "frame 1: exact sums")):
         refused(1, *words, *outputs, says=says)
 
 
@@ -449,8 +475,10 @@ def films_and_folders():
     for n, inputs in enumerate((names, [path("film")], [path("film/img*.png")], [path("film.npy")])):
         status, _, errors = run("octctl", "correlate", *inputs, "--csv", path(f"film{n}.csv"))
         assert status == 0, errors
-        tables.append(open(path(f"film{n}.csv")).read())
-    assert tables[0].count("\n") == 12 and tables == tables[:1] * 4
+        rows = open(path(f"film{n}.csv")).read().splitlines()
+        tables.append("\n".join(row.rsplit(",", 1)[0] for row in rows))  # less the file
+        assert all(row.endswith(".png" if n < 3 else "film.npy") for row in rows[1:])
+    assert tables[0].count("\n") == 11 and tables == tables[:1] * 4
     with open(path("film.npy"), "r+b") as f:
         f.truncate(128 + 7 * 40 * 33 - 1)
     refused(1, path("film.npy"), says="film.npy: truncated; pictures that are whole: 6 of 11")
