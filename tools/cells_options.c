@@ -1,5 +1,6 @@
 #include "tools/cells_options.h"
 
+#include "config/cells.h"
 #include "formats/film_write.h"
 #include "tools/commands.h"
 #include "tools/picture_options.h"
@@ -93,8 +94,10 @@ static int read_words(struct oct_cells_given *g, const char *name, struct oct_ce
         return oct_command_misuse(name, "--format needs octd, trackmate or napari");
     if (format == OCT_CELLS_FORMAT_NAPARI && g->detect_only)
         return oct_command_misuse(name, "--format napari holds tracks, --detect-only makes none");
-    g->is_bscan = source == 1;
-    g->which_projection = g->slab ? OCT_PICTURES_OVER_SHARES : projections[projection];
+    if (g->source)
+        g->is_bscan = source == 1;
+    if (g->projection || g->slab)
+        g->which_projection = g->slab ? OCT_PICTURES_OVER_SHARES : projections[projection];
     g->which_format = (enum oct_cells_format)format;
     if (g->polarity)
         p->polarity = (enum oct_cells_polarity)polarity;
@@ -108,7 +111,7 @@ static int read_slab(struct oct_cells_given *g, const char *name)
     double shares[2];
     if (g->is_bscan && (g->projection || g->slab))
         return oct_command_misuse(name, "--projection and --slab are of --source enface");
-    if (g->which_projection == OCT_PICTURES_OVER_SHARES && !g->slab)
+    if (g->projection && g->which_projection == OCT_PICTURES_OVER_SHARES && !g->slab)
         return oct_command_misuse(name, "--projection slab needs --slab A:B");
     if (g->slab && g->projection && strcmp(g->projection, "slab") != 0)
         return oct_command_misuse(name, "--slab is of --projection slab");
@@ -129,8 +132,8 @@ static int read_sizes(const struct oct_cells_given *g, const char *name, struct 
     double radii[3];
     if (!isnan(g->radius) && !isnan(g->radius_um))
         return oct_command_misuse(name, "--radius and --radius-um exclude one another");
-    if (!isnan(g->radius_um))
-        run->film_setup.radius_um = g->radius_um;
+    if (!isnan(g->radius_um) || !isnan(g->radius))
+        run->film_setup.radius_um = isnan(g->radius_um) ? 0 : g->radius_um;
     if (g->radii && !read_numbers(g->radii, ':', radii, 3))
         return oct_command_misuse(name, "--radii needs FIRST:LAST:STEP in radii, as 0.8:2:0.2");
     if (g->radii) {
@@ -169,6 +172,8 @@ static int read_places(const struct oct_cells_given *g, const char *name, struct
         run->has_line = true;
         run->line = (struct oct_cells_line){v[0], v[1], v[2], v[3]};
     }
+    if (g->flow)
+        run->film_setup.params.has_flow = false;
     if (g->flow && strcmp(g->flow, "none") != 0) {
         if (!oct_option_double(g->flow, &flow) || fabs(flow) > 360)
             return oct_command_misuse(name, "--flow needs degrees from -360 to 360, or none");
@@ -188,24 +193,54 @@ static void read_counts(const struct oct_cells_given *g, struct oct_cells_run *r
     p->detect_every = g->detect_every == NOT_GIVEN ? p->detect_every : (unsigned)g->detect_every;
     p->memory = g->memory == NOT_GIVEN ? p->memory : (unsigned)g->memory;
     p->min_frames = g->min_frames == NOT_GIVEN ? p->min_frames : (unsigned)g->min_frames;
-    run->has_min_frames = g->min_frames != NOT_GIVEN;
-    run->film_setup.max_speed_um_s = isnan(g->max_speed) ? 0 : g->max_speed;
+    run->has_min_frames = run->has_min_frames || g->min_frames != NOT_GIVEN;
+    if (!isnan(g->max_speed))
+        run->film_setup.max_speed_um_s = g->max_speed;
     run->film_setup.detect_only = g->detect_only;
 }
 
-int oct_cells_given_read(struct oct_cells_given *given, const char *name, struct oct_cells_run *run)
+/* What the configuration says, as octd takes it. */
+static void take_keys(struct oct_cells_given *g, const struct oct_config *config,
+                      struct oct_cells_run *run)
 {
+    static const double unknown[2] = {NAN, NAN};
+    struct oct_cells_settings s;
+    oct_config_cells(config, &s);
+    run->film_setup = oct_cells_live_film(&s, 0, 0, unknown);
+    run->has_min_frames = oct_config_is_set(config, "cells.min_frames");
+    if (!isnan(g->radius))
+        run->film_setup.params.radius = g->radius;
+    g->is_bscan = s.source == OCT_CELLS_OF_BSCAN;
+    g->which_projection = projections[s.enface.projection - OCT_PROJECTION_MEAN];
+    g->share_first = s.enface.slab_first;
+    g->share_last = s.enface.slab_last;
+}
+
+/* The first of OCT_CELLS_KEYS that somebody gave; "": none. */
+static const char *find_given_key(const struct oct_config *config, char key[64])
+{
+    int n = 0;
+    for (const char *at = OCT_CELLS_KEYS; sscanf(at, "%63s%n", key, &n) == 1; at += n)
+        if (oct_config_is_set(config, key))
+            return key;
+    return "";
+}
+
+int oct_cells_given_read(struct oct_cells_given *given, const struct oct_config *config,
+                         const char *name, struct oct_cells_run *run)
+{
+    char key[64];
     struct oct_cells_given *g = given;
     struct oct_cells_params *p = &run->film_setup.params;
     const int profile = find_word(g->profile, profile_names, N_NAMES(profile_names));
-    const double radius = isnan(g->radius) ? 10 : g->radius;
     enum oct_film_format format;
     if (profile < 0)
         return oct_command_misuse(name, "--profile needs octd or boyer");
+    if (profile == 1 && find_given_key(config, key)[0])
+        return oct_command_misuse(name, "--profile boyer takes options alone, not the key %s", key);
+    take_keys(g, config, run);
     if (profile == 1)
-        oct_cells_params_boyer(p, radius);
-    else
-        oct_cells_params_octd(p, radius);
+        oct_cells_params_boyer(p, p->radius);
     if (g->overlay && oct_film_format_of(g->overlay, &format) && format == OCT_FILM_AVI)
         g->overlay_film = g->overlay;
     else
@@ -294,12 +329,12 @@ void oct_cells_given_text(const struct oct_cells_given *given, const struct oct_
         add(&t, "pixel_um = %.9g,%.9g\n", run->um[1], run->um[0]);
     if (!isnan(g->fps))
         add(&t, "fps = %.9g\n", g->fps);
-    if (g->slab)
-        add(&t, "slab = %s\n", g->slab);
-    else if (g->projection)
-        add(&t, "projection = %s\n", g->projection);
-    if (g->source)
-        add(&t, "source = %s\n", g->source);
+    if (g->which_projection == OCT_PICTURES_OVER_SHARES)
+        add(&t, "slab = %g:%g\n", g->share_first, g->share_last);
+    else if (g->projection || g->which_projection == OCT_PICTURES_HIGHEST)
+        add(&t, "projection = %s\n", projection_names[g->which_projection == OCT_PICTURES_HIGHEST]);
+    if (g->source || g->is_bscan)
+        add(&t, "source = %s\n", source_names[g->is_bscan]);
     if (g->mask)
         add(&t, "mask = %s\n", g->mask);
     add(&t, "detect_only = %s\n", g->detect_only ? "yes" : "no");

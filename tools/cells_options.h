@@ -2,6 +2,7 @@
 #ifndef OCT_TOOLS_CELLS_OPTIONS_H
 #define OCT_TOOLS_CELLS_OPTIONS_H
 
+#include "config/config.h"
 #include "tools/cells_run.h"
 #include "tools/options.h"
 
@@ -31,12 +32,18 @@ struct oct_cells_given {
 
 extern const struct oct_option oct_cells_options[];
 
+#define OCT_CELLS_KEYS                                                                             \
+    "cells.source cells.radius_um cells.radius_px cells.threshold cells.polarity cells.smooth "    \
+    "cells.floor cells.detect_every cells.memory cells.min_frames cells.max_speed_um_s "           \
+    "cells.flow_deg cells.roi analysis.enface_projection analysis.enface_slab_first "              \
+    "analysis.enface_slab_last"
+
 void oct_cells_given_init(struct oct_cells_given *given);
 
-/* Fills what was given into the run and the rest of *given. Returns 0, or the exit status once it
- * has said what is wrong. */
-int oct_cells_given_read(struct oct_cells_given *given, const char *name,
-                         struct oct_cells_run *run);
+/* Fills what was given, and what the keys below say where it was not, into the run and the rest of
+ * *given. Returns 0, or the exit status once it has said what is wrong. */
+int oct_cells_given_read(struct oct_cells_given *given, const struct oct_config *config,
+                         const char *name, struct oct_cells_run *run);
 
 /* Whether `out` is a name for the table: a film that stands last is rather an input, and a table
  * was forgotten. Returns as oct_cells_given_read. */

@@ -42,6 +42,7 @@ static int run(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_calibrate = {
     .name = "calibrate",
     .usage = "PART ...",
+    .keys = "",
     .help = "finds k map and dispersion from a lab's own measurements",
     .parts = parts,
     .run = run,

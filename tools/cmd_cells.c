@@ -269,7 +269,7 @@ static int search(struct job *job)
 static int run_job(struct job *job, const struct oct_config *config, int argc, char **argv)
 {
     struct oct_error err;
-    int status = oct_cells_given_read(&job->given, job->name, &job->run);
+    int status = oct_cells_given_read(&job->given, config, job->name, &job->run);
     if (status)
         return status;
     job->out = argv[argc - 1];
@@ -312,6 +312,7 @@ const struct oct_command oct_command_cells = {
     .usage = "IN... OUT.csv",
     .help = "finds cells in films and recordings, and follows them",
     .options = oct_cells_options,
+    .keys = OCT_CELLS_KEYS,
     .n_least = 2,
     .n_most = MOST_ARGUMENTS,
     .too_few = "which film, and which OUT.csv?",

@@ -214,6 +214,7 @@ static int run(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_cells_score = {
     .name = "cells-score",
     .usage = "TRUTH.csv OUT.csv",
+    .keys = "",
     .help = "judges tracks of cells by the truth",
     .options = options,
     .n_least = 2,

@@ -385,6 +385,7 @@ static int run(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_cones = {
     .name = "cones",
     .usage = "IN... [OUT.h5]",
+    .keys = "",
     .help = "measures the spacing of photoreceptors in pictures from above",
     .options = options,
     .n_least = 1,

@@ -387,6 +387,7 @@ static int run(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_correlate = {
     .name = "correlate",
     .usage = "IN... [OUT.h5]",
+    .keys = "",
     .help = "correlates pictures with themselves or others",
     .options = options,
     .n_least = 1,

@@ -126,6 +126,7 @@ static int run(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_register = {
     .name = "register",
     .usage = "IN... OUT.h5 [OPTIONS]",
+    .keys = "",
     .help = "puts frames onto one another and averages them",
     .options = options,
     .n_least = 1,

@@ -239,6 +239,7 @@ static int run(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_register_volumes = {
     .name = "register-volumes",
     .usage = "FIXED MOVING... OUT.h5",
+    .keys = "",
     .help = "registers volumes of one eye in 3D",
     .options = oct_volumes_options,
     .n_least = 3,

@@ -199,6 +199,7 @@ static int run(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_surfaces = {
     .name = "surfaces",
     .usage = "IN... OUT.h5",
+    .keys = "",
     .help = "finds layers of the retina, and measures their thickness",
     .options = oct_surfaces_options,
     .n_least = 1,

@@ -16,8 +16,10 @@ struct oct_command {
 
     /* For oct_options_read, by which `run` begins. */
     const struct oct_option *options; /* NULL: none */
-    int n_least, n_most;              /* plain arguments */
-    const char *too_few, *too_many;   /* said then; the second stands before the first too many.
+    const char *keys; /* "section.key ..." of analyses' keys that it reads; --set of another one is
+                         refused. NULL: of any, as where the whole configuration is recorded */
+    int n_least, n_most;            /* plain arguments */
+    const char *too_few, *too_many; /* said then; the second stands before the first too many.
                                          NULL: "unexpected argument" */
     const char *words; /* for completion: of the first plain argument, as those of an option; NULL:
                           files */

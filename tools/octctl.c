@@ -151,6 +151,37 @@ static enum oct_err sort_arguments(struct call *call, int argc, char **argv, str
     return OCT_OK;
 }
 
+/* Whether `word` stands among the words. */
+static bool has_word(const char *words, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)); at += n)
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+/* --set of a key of an analysis that the command does not read: it would change nothing. Files may
+ * have such keys, which are octd's. */
+static enum oct_err check_keys(const struct oct_config *config, const struct oct_command *command,
+                               struct oct_error *err)
+{
+    static const char sections[] = "analysis average cells surfaces rolloff";
+    struct oct_config_key key;
+    for (size_t i = 0; command->keys && oct_config_key_at(i, &key); i++) {
+        const struct oct_config_origin *origin = &config->origins[i];
+        char name[128];
+        snprintf(name, sizeof(name), "%s.%s", key.section, key.name);
+        if (origin->order > 0 && origin->line == 0 && has_word(sections, key.section) &&
+            !has_word(command->keys, name))
+            return oct_fail(err, OCT_E_CONFIG,
+                            "--set %s: octctl %s does not read this key, octd alone does; see "
+                            "octctl %s --help",
+                            name, command->name, command->name);
+    }
+    return OCT_OK;
+}
+
 /* Defaults, then files, then --set and its short forms. */
 static enum oct_err configure(struct oct_config *config, const struct call *call,
                               struct oct_error *err)
@@ -222,7 +253,7 @@ static int run(struct oct_config *config, struct call *call, int argc, char **ar
         print_command_help(part ? part : command);
         return 0;
     }
-    if (configure(config, call, &err))
+    if (configure(config, call, &err) || check_keys(config, command, &err))
         return complain(&err);
     config->quiet = call->quiet;
     if (call->quiet && !silence()) {

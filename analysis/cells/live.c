@@ -215,9 +215,10 @@ static const char *cells_running(const struct oct_analysis *a)
 
 /* ---- settings ---- */
 
-static struct oct_cells_film_setup film_setup(const struct oct_cells_settings *s, uint32_t height,
-                                              uint32_t width, const double um[2])
+struct oct_cells_film_setup oct_cells_live_film(const struct oct_cells_settings *settings,
+                                                uint32_t height, uint32_t width, const double um[2])
 {
+    const struct oct_cells_settings *s = settings;
     struct oct_cells_film_setup film = {
         .height = height,
         .width = width,
@@ -253,7 +254,7 @@ enum oct_err oct_cells_live_check(const struct oct_cells_settings *settings,
     uint32_t height, width;
     double um[2];
     oct_cells_gather_size(settings->source, input, n_bscans, bscan_um, &height, &width, um);
-    const struct oct_cells_film_setup setup = film_setup(settings, height, width, um);
+    const struct oct_cells_film_setup setup = oct_cells_live_film(settings, height, width, um);
     return as_config(oct_cells_film_check(&setup, err));
 }
 
@@ -301,7 +302,7 @@ static void finish_parts(struct parts *parts)
 static enum oct_err open_parts(const struct oct_analysis *a, struct parts *parts,
                                const struct oct_cells_settings *settings, struct oct_error *err)
 {
-    struct oct_cells_film_setup setup = film_setup(settings, a->height, a->width, a->um);
+    struct oct_cells_film_setup setup = oct_cells_live_film(settings, a->height, a->width, a->um);
     setup.workers = a->setup.workers;
     setup.gpus = a->setup.gpus;
     setup.deadline_ms = a->setup.deadline_ms;

@@ -77,6 +77,12 @@ enum oct_err oct_cells_live_check(const struct oct_cells_settings *settings,
                                   const struct oct_image_form *input, uint32_t n_bscans,
                                   double bscan_um, struct oct_error *err);
 
+/* What these settings mean for films of such pictures, live and offline; um: dy, dx, NaN where it
+ * is unknown. `source` and `enface` choose pictures, and are not in it. */
+struct oct_cells_film_setup oct_cells_live_film(const struct oct_cells_settings *settings,
+                                                uint32_t height, uint32_t width,
+                                                const double um[2]);
+
 extern const struct oct_analysis_ops oct_cells_analysis_cpu; /* struct oct_cells_settings */
 
 #endif

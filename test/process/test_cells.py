@@ -445,4 +445,61 @@ def the_published_profile():
             config["floor"]) == ("spline", "truncated", "bright", "10", "0", "0"), config
 
 
+@case
+def keys_act_or_are_refused():
+    """--set of a key of an analysis: all of the command's own section act or are refused, as are others"""
+    _, text, _ = run("octctl", "reference")
+    keys, section = [], ""
+    for line in text.splitlines():
+        section = line.strip("[]") if line.startswith("[") else section
+        if " = " in line and line.lstrip(";")[0].isalpha() and not line.startswith("; "):
+            keys.append((f"{section}.{line.lstrip(';').split(' = ')[0]}", line.split(" = ")[1]))
+    keys = [(key, value) for key, value in keys
+            if key.split(".")[0] in ("analysis", "average", "cells", "surfaces", "rolloff")]
+    assert len(keys) > 30, keys
+    act = {"cells.radius_um": 4, "cells.radius_px": 6, "cells.threshold": 500, "cells.polarity": "dark", "cells.smooth": 1,
+           "cells.floor": 6, "cells.detect_every": 4, "cells.memory": 0, "cells.min_frames": 100, "cells.max_speed_um_s": 1,
+           "cells.flow_deg": 90, "cells.roi": "0,0,80,90"}
+    views = {"analysis.enface_projection": ("max", ()), "cells.source": ("bscan", ()),
+             "analysis.enface_slab_first": (0.1, ("analysis.enface_projection=slab",)),
+             "analysis.enface_slab_last": (0.9, ("analysis.enface_projection=slab",))}
+    places = truth()
+    places[5] = places[5][:1]  # one cell blinks
+    name, out = film("keys.npy", places=places), path("keys.csv")
+    volumes = [recording(f"k{i}.h5", disks(80, 130, [(40 + 3 * i, 40.0)], seed=i), 10 ** 9 * (1 + i)) for i in range(4)]
+
+    def table(inputs, *sets):
+        words = [word for one in ("cells.radius_px=5", *sets) for word in ("--set", one)]
+        cells(*inputs, out, "--pixel-um", 1, "--fps", 10, "--force", *words)
+        return open(out).read()
+
+    plain = table([name], "cells.detect_every=3")
+    whole = table([name])
+    for key, value in act.items():
+        if key in ("cells.flow_deg", "cells.memory"):  # of snakes
+            assert table([name], "cells.detect_every=3", f"{key}={value}") != plain, key
+        else:
+            assert table([name], f"{key}={value}") != whole, key
+    for key, (value, more) in views.items():
+        assert table(volumes, *more, f"{key}={value}") != table(volumes, *more), key
+    cells(name, out, "--force", "--radius", R, "--set", "cells.radius_px=9", "--set", "cells.radius_um=3")
+    with_keys = open(out).read()
+    cells(name, out, "--force", "--radius", R)
+    assert open(out).read() == with_keys and len(with_keys) > 500  # options win
+    for command in ("correlate", "cones", "cells", "cells-score", "register", "register-volumes", "surfaces",
+                    "calibrate kmap", "calibrate dispersion", "calibrate report"):
+        own = {"cells": "cells", "cells-score": "cells", "surfaces": "surfaces", "register": "average"}.get(command)
+        first = {key.split(".")[0]: key for key, _ in reversed(keys)}  # of each section
+        for key, value in keys:
+            if command == "cells" and (key in act or key in views) or \
+                    key.split(".")[0] != own and key not in first.values():
+                continue
+            status, text, err = run("octctl", *command.split(), name, name, path("never.h5"), "--set", f"{key}={value}")
+            assert status == 2 and err.count("\n") == 1 and f"--set {key}: " in err and "octd alone" in err, \
+                (command, key, err)
+    assert not os.path.exists(path("never.h5"))
+    _, err = cells(name, out, "--profile", "boyer", "--set", "cells.floor=2", status=2)
+    assert "--profile boyer" in err and "cells.floor" in err, err
+
+
 main()
