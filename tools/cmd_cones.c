@@ -180,7 +180,6 @@ static enum oct_err note_picture(struct job *job, unsigned i, const struct oct_c
                                  struct oct_error *err)
 {
     struct oct_cones_frame *f = &job->report.frames[job->first + i];
-    const struct oct_cones_result none = {false, NAN, NAN, NAN, NAN, NAN, NAN};
     const size_t n = why->code ? 1 : (size_t)rows * columns;
     f->rows = why->code ? 1 : rows;
     f->columns = why->code ? 1 : columns;
@@ -188,7 +187,7 @@ static enum oct_err note_picture(struct job *job, unsigned i, const struct oct_c
     f->results = malloc(n * sizeof(*f->results));
     if (!f->results || (why->code && !f->left_out))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-    memcpy(f->results, why->code ? &none : found, n * sizeof(*found));
+    memcpy(f->results, why->code ? &oct_cones_none : found, n * sizeof(*found));
     return why->code || job->report.first.pixels ? OCT_OK : keep_first(job, err);
 }
 
@@ -367,9 +366,11 @@ static int run(struct oct_config *config, int argc, char **argv)
         oct_picture_option_names(argc, argv, &job->inputs, &job->n_inputs, &job->out);
         status = read_given(job, argv[0]);
     }
-    if (!status && measure(job, &err)) {
+    if (!status && measure(job, &err))
         status = oct_command_fail_at_work(argv[0], &err);
-    } else if (!status && job->given.json) {
+    if (!status)
+        oct_cones_report_warn(&job->report, argv[0]);
+    if (!status && job->given.json) {
         status = oct_command_printed(argv[0], oct_cones_report_print_json(&job->report));
     } else if (!status) {
         oct_cones_report_print(&job->report);

@@ -231,7 +231,9 @@ static void print_result(const struct oct_cones_frame *f, const struct oct_cones
     const struct numbers n = numbers_of(f, r);
     if (!r->found) {
         printf("no ring");
-        if (isnan(r->seen_px))
+        if (r->is_split)
+            printf(" (pairs of light and dark)");
+        else if (isnan(r->seen_px))
             printf(" (none seen)");
         else
             printf(" (strongest %.3f at %.2f px, %.3f is needed)",
@@ -242,6 +244,20 @@ static void print_result(const struct oct_cones_frame *f, const struct oct_cones
     if (!isnan(n.um))
         printf(", %.2f um, rows %.2f um, %.0f cells/mm2", n.um, n.rows_um, n.per_mm2);
     printf(", strength %.3f", r->strength);
+}
+
+void oct_cones_report_warn(const struct oct_cones_report *report, const char *name)
+{
+    uint64_t n = 0, n_split = 0;
+    for (uint64_t i = 0; i < report->n; i++)
+        for (uint32_t k = 0; k < report->frames[i].rows * report->frames[i].columns; k++, n++)
+            n_split += report->frames[i].results[k].is_split;
+    if (n_split > 0)
+        fprintf(stderr,
+                "octctl %s: %" PRIu64 " of %" PRIu64 " %s show cones as pairs of light and dark, "
+                "as a split detector does: their rings are no spacings, none is given; take the "
+                "confocal channel\n",
+                name, n_split, n, report->tile > 0 ? "tiles" : "pictures");
 }
 
 static const char *why_left_out(const void *report, uint64_t i)
@@ -291,6 +307,7 @@ static void add_frame(cJSON *rows, uint64_t i, const struct oct_cones_frame *f)
         oct_command_add_number(o, "rows_um", n.rows_um);
         oct_command_add_number(o, "cells_per_mm2", n.per_mm2);
         oct_command_add_number(o, "strength", r->strength);
+        cJSON_AddBoolToObject(o, "is_split", r->is_split);
         oct_command_add_number(o, "seen_px", r->seen_px);
         oct_command_add_number(o, "seen_strength", r->seen_strength);
         cJSON_AddItemToArray(rows, o);

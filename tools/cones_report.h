@@ -46,6 +46,9 @@ enum oct_err oct_cones_report_h5(void *report, const char *path, bool force, str
 enum oct_err oct_cones_report_plot(void *report, const char *path, bool force,
                                    struct oct_error *err);
 
+/* What deserves a look, a line each on stderr. */
+void oct_cones_report_warn(const struct oct_cones_report *report, const char *name);
+
 void oct_cones_report_print(const struct oct_cones_report *report);
 bool oct_cones_report_print_json(const struct oct_cones_report *report);
 

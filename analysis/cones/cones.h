@@ -18,6 +18,12 @@
  * fewer than 100 squares of R1, 0.6 / sqrt(valid pixels / R1^2) is the least in place of 0.06, in
  * the ladder too: so few random points make rings of that strength. Large sigmas (R1 above
  * 48 pixels; in the ladder sigma above 2) are looked for in the picture reduced by 2, 4, 8, ...
+ * A split detector shows each cone as a bright and a dark half side by side; its rings are no
+ * spacings (up to a quarter off). A ring counts as that of such a picture, and is none, where e of
+ * sigma = R1/6 is steeper along one direction (anisotropy of the mean structure tensor,
+ * (l1 - l2) / (l1 + l2), above 0.12) and its skewness is below 0: bright cones on a darker ground
+ * have a skewness above 0, and dark ones no direction.
+ *
  * Masked pixels are left out (whiten.h, correlate.h). The picture may have any gain and offset in
  * its light.
  *
@@ -43,12 +49,15 @@ struct oct_cones_result {
     double spacing_px; /* NaN: no ring */
     double strength;   /* C at the ring; NaN: no ring */
     double ring_px;    /* R1, where C1D has the ring; NaN: no ring */
+    bool is_split;     /* not found: the picture looks like one of a split detector */
 
     /* Without a ring: the strongest that was seen within the limits of the spacing, of whatever
      * strength, NaN: none at all. needed: the strength that counts there; more than the least where
      * few cells fit. */
     double seen_px, seen_strength, needed;
 };
+
+extern const struct oct_cones_result oct_cones_none; /* no ring, and none seen */
 
 struct oct_cones;
 

@@ -59,7 +59,7 @@ static enum oct_err cones_take(struct oct_analysis *a, struct oct_image_frame *r
     if (e)
         return e;
     result->info = volume.info;
-    struct oct_cones_result found = {false, NAN, NAN, NAN, NAN, NAN, NAN};
+    struct oct_cones_result found = oct_cones_none;
     if (a->cones) {
         oct_square_run(&a->square, a->values, a->merged, &a->picture);
         /* A volume without contrast, or of which too little came, has no ring. */

@@ -188,6 +188,109 @@ static void living_eyes_give_the_known_figures(void **state)
     }
 }
 
+/* ---- pictures of a split detector ---- */
+
+/* What lies reach pixels ahead along (cos, sin), less what lies behind, on that grey, with
+ * noise; both in its standard deviations. */
+static struct oct_picture split_of(const struct oct_picture *from, double angle, double reach,
+                                   double grey, double noise)
+{
+    struct oct_picture to;
+    const int dy = (int)lrint(reach * sin(angle)), dx = (int)lrint(reach * cos(angle));
+    const int far = (int)ceil(reach), h = (int)from->height - 2 * far;
+    const int w = (int)from->width - 2 * far;
+    double sum = 0;
+    assert_int_equal(oct_picture_init(&to, (uint32_t)h, (uint32_t)w, false, NULL), OCT_OK);
+    for (int y = 0; y < h; y++)
+        for (int x = 0; x < w; x++) {
+            const float *at = from->pixels + (y + far) * (int)from->width + x + far;
+            const float d = at[dy * (int)from->width + dx] - at[-dy * (int)from->width - dx];
+            to.pixels[y * w + x] = d;
+            sum += (double)(d * d);
+        }
+    const double sd = sqrt(sum / (h * w));
+    struct oct_picture dots = oct_mosaic_noise((uint32_t)h, (uint32_t)w, 7);
+    for (int i = 0; i < h * w; i++)
+        to.pixels[i] += (float)(sd * (grey + noise * ((double)dots.pixels[i] - 10)));
+    oct_picture_finish(&dots);
+    return to;
+}
+
+static void pairs_of_light_and_dark_have_no_spacing(void **state)
+{
+    (void)state;
+    static const double spacings[] = {6, 9, 14, 24};
+    for (int i = 0; i < 48; i++) {
+        struct oct_mosaic m = mosaic_of(spacings[i % 4], 220, 200);
+        m.jitter = 0.04 * (i / 16);
+        m.angle = 0.1 * i;
+        m.seed = (uint64_t)i;
+        struct oct_picture p = oct_mosaic_make(&m, false);
+        struct oct_picture split =
+            split_of(&p, 0.7 * i, 0.2 * m.spacing_x, 4 + 8 * (i % 2), 0.2 * (i % 3));
+        struct oct_cones_result r = find(&p, false), s = find(&split, false);
+        assert_true(r.found && !r.is_split);
+        assert_true(!s.found && isnan(s.spacing_px));
+        assert_true(s.is_split || s.seen_strength < s.needed || isnan(s.seen_px));
+        if (i / 16 == 0)
+            assert_true(s.is_split);
+        oct_picture_finish(&p);
+        oct_picture_finish(&split);
+    }
+}
+
+/* All crops of a picture of a living eye: none is taken for split; of their differences all. */
+static void judge_crops(const struct oct_picture *whole, uint32_t side, double reach, unsigned n[3])
+{
+    struct oct_picture part;
+    assert_int_equal(oct_picture_init(&part, side, side, false, NULL), OCT_OK);
+    for (uint32_t y = 0; y + side <= whole->height; y += side)
+        for (uint32_t x = 0; x + side <= whole->width; x += side) {
+            for (size_t row = 0; row < side; row++)
+                memcpy(part.pixels + row * side, whole->pixels + (y + row) * whole->width + x,
+                       side * sizeof(float));
+            struct oct_picture split = split_of(&part, 0, reach, 4 + 8 * (n[0] % 2), 0.3);
+            struct oct_cones_result r = find(&part, false), s = find(&split, false);
+            assert_false(r.is_split);
+            assert_false(s.found);
+            n[0]++;
+            n[1] += r.found;
+            n[2] += s.is_split;
+            oct_picture_finish(&split);
+        }
+    oct_picture_finish(&part);
+}
+
+static void living_eyes_are_not_split(void **state)
+{
+    (void)state;
+    static const char *const numbers[] = {"0069", "0070", "0071", "0072", "0075"};
+    unsigned n[3] = {0};
+    for (size_t i = 0; i < 5; i++) {
+        const char *top = getenv("OCT_TOP");
+        char name[PATH_MAX];
+        const char *path = name;
+        snprintf(name, sizeof(name), "%s/../shared/data/ao_mosaic/confocal_%s.tif", top ? top : ".",
+                 numbers[i]);
+        const struct oct_pictures_options options = {.what = OCT_PICTURES_FRAMES};
+        struct oct_pictures *pictures;
+        struct oct_picture whole;
+        struct oct_error err = {.text = ""};
+        if (access(path, R_OK) != 0)
+            skip();
+        if (oct_pictures_open(&pictures, &path, 1, &options, &err) ||
+            oct_pictures_read(pictures, 0, &whole, NULL, &err))
+            fail_msg("%s", err.text);
+        judge_crops(&whole, 256, 2, n);
+        judge_crops(&whole, 128, 2, n);
+        oct_picture_finish(&whole);
+        oct_pictures_close(pictures);
+    }
+    print_message("# %u crops: %u have a ring, %u of their differences are split\n", n[0], n[1],
+                  n[2]);
+    assert_true(n[0] > 100 && n[1] > n[0] / 2 && n[2] > n[0] / 2);
+}
+
 /* ---- no ring ---- */
 
 static void noise_and_random_points_have_no_ring(void **state)
@@ -508,6 +611,8 @@ int main(void)
         cmocka_unit_test(light_and_direction_change_nothing),
         cmocka_unit_test(masked_pixels_do_not_count),
         cmocka_unit_test(living_eyes_give_the_known_figures),
+        cmocka_unit_test(pairs_of_light_and_dark_have_no_spacing),
+        cmocka_unit_test(living_eyes_are_not_split),
         cmocka_unit_test(noise_and_random_points_have_no_ring),
         cmocka_unit_test(what_cannot_be_measured_is_refused),
         cmocka_unit_test(whitening_is_what_its_equation_says),

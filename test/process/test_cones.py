@@ -160,6 +160,20 @@ def what_is_blank_is_left_out_and_named():
 
 
 @case
+def pictures_of_a_split_detector_are_told():
+    """light and dark side by side: no spacing, a line says so, as does --json"""
+    where = folder("cones")
+    values = lattice(10, 200, 200)
+    split = 2 + 0.8 * (np.roll(values, 2, 1) - np.roll(values, -2, 1)) / values.std()
+    paths = [picture(where, "confocal.png", values), picture(where, "split.png", split / 2)]
+    status, text, err = run("octctl", "cones", *paths, "--json")
+    rows = json.loads(text)["spacings"]
+    assert status == 0 and [row["is_split"] for row in rows] == [False, True], rows
+    assert rows[1]["spacing_px"] is None and abs(rows[0]["spacing_px"] / 10 - 1) < 0.02, rows
+    assert "1 of 2 pictures show cones as pairs of light and dark" in err and err.count("\n") == 1, err
+
+
+@case
 def living_eyes():
     """the five pictures of a living eye have the known spacing in rows and columns 200 to 455"""
     known = {"0069": 9.47, "0070": 10.75, "0071": 12.00, "0072": 13.31, "0075": 13.25}
