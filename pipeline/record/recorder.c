@@ -16,8 +16,9 @@
 #include <time.h>
 
 #define POLL_US 100000u
-#define AWAIT_RESULTS_NS UINT64_C(250000000) /* at the end of a file */
-#define AWAIT_STEP_US 1000u
+#define POLL_RESULTS_US 5000u /* while a file waits for results */
+#define MOST_WAITING 4u       /* files that wait for results */
+#define AWAIT_MS 10000u       /* for an analysis of which it is not known yet how long it takes */
 
 struct oct_recorder {
     struct oct_recorder_options options;
@@ -28,20 +29,14 @@ struct oct_recorder {
     pthread_t thread;
 
     /* The thread's own. */
-    struct oct_volume_writer *writer; /* the open file */
-    uint64_t last_sync_ns;
-    uint64_t consumed;  /* slots read so far */
-    uint64_t last_slot; /* last slot written into the open file */
-    uint64_t last_id;   /* its B-scan */
-    uint64_t next_id;   /* B-scans below have passed */
+    struct oct_record_file open; /* its writer is NULL between two; the rest is of the last one */
+    struct oct_record_file waiting[MOST_WAITING]; /* for results, the oldest first */
+    unsigned n_waiting;
+    uint64_t consumed; /* slots read so far */
+    uint64_t next_id;  /* B-scans below have passed */
     /* B-scans of this recording, or of the last one: for results that come too late. */
     uint64_t recorded_first, recorded_end;
-    uint32_t most_waiting; /* B-scans in the keeper while results are waited for */
-    uint32_t accepted;     /* B-scans given to the open file */
-    uint32_t engine_lost;  /* of those, without a picture */
-    uint32_t file_acquisition;
-    uint64_t file_volume;
-    uint64_t accounted; /* of the acquisition file_acquisition: B-scans before it are booked */
+    uint64_t accounted; /* of the acquisition of `open`: B-scans before it are booked */
 
     struct oct_recorder_shared shared; /* with other threads, and the lock that guards it */
 };
@@ -78,20 +73,26 @@ static void fail(struct oct_recorder *rec, const struct oct_error *why)
 
 /* ---- the open file, and the one before it ---- */
 
-/* Hands the open file to the closer, which closes it while the next is written. Waits until the
- * file before it is closed. */
-static void leave_open_file(struct oct_recorder *rec)
+/* Hands a file to the closer, which closes it while the next is written. Waits until the file before
+ * it is closed. */
+static void leave(struct oct_recorder *rec, struct oct_record_file *file)
 {
     oct_volume_closer_wait(rec->closer);
-    oct_recorder_status_left(&rec->shared, &(struct oct_recorder_file){
-                                               .n_bscans = rec->options.plan->geometry.n_bscans,
-                                               .accepted = rec->accepted,
-                                               .engine_lost = rec->engine_lost,
-                                               .written = oct_volume_written(rec->writer),
-                                               .bytes = oct_volume_bytes(rec->writer),
-                                           });
-    oct_volume_closer_put(rec->closer, rec->writer);
-    rec->writer = NULL;
+    oct_recorder_status_progress(&rec->shared, file, oct_volume_written(file->writer),
+                                 oct_volume_bytes(file->writer));
+    oct_recorder_status_left(&rec->shared, file);
+    oct_volume_closer_put(rec->closer, file->writer);
+    file->writer = NULL;
+}
+
+/* All files, with what they have. */
+static void leave_all(struct oct_recorder *rec)
+{
+    for (unsigned i = 0; i < rec->n_waiting; i++)
+        leave(rec, &rec->waiting[i]);
+    rec->n_waiting = 0;
+    if (rec->open.writer)
+        leave(rec, &rec->open);
 }
 
 /* In the closer's thread. */
@@ -110,26 +111,31 @@ static void on_closed(void *owner, const struct oct_error *why)
         oct_keeper_wake(rec->keeper);
 }
 
-/* Waits until no file is being closed. Returns whether closing one has failed, and why. */
-static bool await_closed(struct oct_recorder *rec, struct oct_error *why)
+/* Ends a recording that has failed. It closes the files before it sets the status, since another
+ * recording may be started as soon as the status says so. */
+static void end_failed(struct oct_recorder *rec, const struct oct_error *why)
 {
+    struct oct_error next;
+    leave_all(rec);
     oct_volume_closer_wait(rec->closer);
-    return oct_recorder_status_take_failure(&rec->shared, why);
+    while (oct_recorder_status_take_failure(&rec->shared, &next))
+        oct_log(OCT_LOG_ERROR, "the file after it failed too: %s", next.text);
+    fail(rec, why);
 }
 
-/* Ends a recording of which the open file, or making one, has failed. It closes the files before it
- * sets the status, since another recording may be started as soon as the status says so. When two
- * files failed, the older one is the reason in the status. */
+/* Making a file, or writing into one, has failed. When one before it has failed too, that is the
+ * reason in the status. */
 static void give_up(struct oct_recorder *rec, const struct oct_error *why)
 {
     struct oct_error older, again;
-    bool older_failed = await_closed(rec, &older);
-    if (rec->writer) {
-        leave_open_file(rec);
-        await_closed(rec, &again); /* the same failure as `why` */
-    }
+    oct_volume_closer_wait(rec->closer);
+    bool older_failed = oct_recorder_status_take_failure(&rec->shared, &older);
     if (older_failed)
         oct_log(OCT_LOG_ERROR, "the file after it failed too: %s", why->text);
+    leave_all(rec);
+    oct_volume_closer_wait(rec->closer);
+    while (oct_recorder_status_take_failure(&rec->shared, &again))
+        ; /* of the same disk as `why` */
     fail(rec, older_failed ? &older : why);
 }
 
@@ -151,8 +157,8 @@ static enum oct_err lose(struct oct_recorder *rec, uint32_t acquisition, uint64_
                                                           .reason = reason,
                                                       });
         uint64_t n = piece.n_lines / g->n_lines;
-        if (rec->writer && e == OCT_OK)
-            e = oct_volume_write_gap(rec->writer, &piece, err);
+        if (rec->open.writer && e == OCT_OK)
+            e = oct_volume_write_gap(rec->open.writer, &piece, err);
         if (piece.reason != OCT_LOSS_NOT_RECORDED) {
             oct_recorder_status_dropped(&rec->shared, n, piece.reason, true);
             rec->accounted = from + n;
@@ -165,56 +171,66 @@ static enum oct_err lose(struct oct_recorder *rec, uint32_t acquisition, uint64_
 /* Books the rest of the open file's volume as not recorded. */
 static enum oct_err lose_rest(struct oct_recorder *rec, struct oct_error *err)
 {
-    uint64_t end = (rec->file_volume + 1) * rec->options.plan->geometry.n_bscans;
-    return lose(rec, rec->file_acquisition, rec->accounted, end, OCT_LOSS_NOT_RECORDED, err);
+    uint64_t end = (rec->open.volume + 1) * rec->options.plan->geometry.n_bscans;
+    return lose(rec, rec->open.acquisition, rec->accounted, end, OCT_LOSS_NOT_RECORDED, err);
 }
 
 /* ---- results of analyses ---- */
 
-static uint32_t n_waiting(struct oct_recorder *rec)
+static bool has_backlog(struct oct_recorder *rec)
 {
     struct oct_keeper_status keeper;
     oct_keeper_get_status(rec->keeper, &keeper);
-    return keeper.n_waiting;
-}
-
-static struct oct_record_position position(struct oct_recorder *rec)
-{
-    return (struct oct_record_position){
-        .writer = rec->writer,
-        .acquisition = rec->file_acquisition,
-        .volume = rec->file_volume,
-        .next = rec->next_id,
-        .first = rec->recorded_first,
-        .end = rec->recorded_end,
-        .stop_at = &rec->shared.order.stop_at,
-        .keeps_up = oct_record_results_wait_long(rec->results) && n_waiting(rec) == 0,
-    };
+    return keeper.n_waiting > 0;
 }
 
 static enum oct_err take_results(struct oct_recorder *rec, struct oct_error *err)
 {
-    const struct oct_record_position at = position(rec);
+    const struct oct_record_position at = {
+        .open = &rec->open,
+        .waiting = rec->waiting,
+        .n_waiting = rec->n_waiting,
+        .next = rec->next_id,
+        .first = rec->recorded_first,
+        .end = rec->recorded_end,
+        .stop_at = &rec->shared.order.stop_at,
+        .keeps_up = oct_record_results_wait_long(rec->results) && !has_backlog(rec),
+    };
     return oct_record_results_poll(rec->results, &at, err);
 }
 
-/* Takes what still comes of the open file's B-scans. What the sources have dealt with is in their
- * rings, so the rings are read once more after the last of them has. */
-static enum oct_err await_results(struct oct_recorder *rec, struct oct_error *err)
+/* Takes results, and leaves the files that wait for no more; at the recorder's end (`hurry`) that is
+ * sooner. False: a write failed; the failure is then in the status. */
+static bool leave_ready(struct oct_recorder *rec, bool hurry)
 {
-    const uint64_t until_ns = oct_clock_ns() + AWAIT_RESULTS_NS;
-    for (;;) {
-        const struct oct_record_position at = position(rec);
-        bool due = oct_record_results_are_due(rec->results, rec->last_slot, rec->last_id);
-        enum oct_err e = oct_record_results_poll(rec->results, &at, err);
-        if (e || !due || n_waiting(rec) > rec->most_waiting)
-            return e;
-        if (oct_clock_ns() >= until_ns) {
-            oct_record_results_give_up(rec->results, rec->last_slot, rec->last_id);
-            return OCT_OK;
-        }
-        oct_record_results_wait(rec->results, &at, rec->last_slot, rec->last_id, AWAIT_STEP_US);
+    bool waits[MOST_WAITING];
+    const uint64_t least_ns = (uint64_t)rec->options.await_ms * 1000000 / (hurry ? 5 : 1);
+    struct oct_error err;
+    unsigned n = 0;
+    for (unsigned i = 0; i < rec->n_waiting; i++)
+        waits[i] = oct_record_results_await(rec->results, &rec->waiting[i], least_ns);
+    if (take_results(rec, &err)) {
+        give_up(rec, &err);
+        return false;
     }
+    for (unsigned i = 0; i < rec->n_waiting; i++)
+        if (waits[i])
+            rec->waiting[n++] = rec->waiting[i];
+        else
+            leave(rec, &rec->waiting[i]);
+    rec->n_waiting = n;
+    return true;
+}
+
+/* The open file has all its B-scans: the next may be filled meanwhile. When too many wait, the
+ * newest makes room: the analysis that the oldest waits for skips most of what comes after it. */
+static void set_aside(struct oct_recorder *rec)
+{
+    if (rec->n_waiting == MOST_WAITING)
+        leave(rec, &rec->waiting[--rec->n_waiting]);
+    rec->open.ended_ns = oct_clock_ns();
+    rec->waiting[rec->n_waiting++] = rec->open;
+    rec->open.writer = NULL;
 }
 
 /* Counts the volume of the open file, which has got all that it will get, if it is whole. */
@@ -222,7 +238,7 @@ static void count_whole(struct oct_recorder *rec)
 {
     pthread_mutex_lock(&rec->shared.lock);
     rec->shared.order.n_whole +=
-        rec->accepted - rec->engine_lost == rec->options.plan->geometry.n_bscans;
+        rec->open.accepted - rec->open.engine_lost == rec->options.plan->geometry.n_bscans;
     pthread_mutex_unlock(&rec->shared.lock);
 }
 
@@ -232,7 +248,7 @@ static void heed_volumes(struct oct_recorder *rec, uint64_t next)
 {
     struct oct_recorder_order *order = &rec->shared.order;
     struct oct_recorder_status *status = &rec->shared.status;
-    if (rec->writer)
+    if (rec->open.writer)
         return;
     pthread_mutex_lock(&rec->shared.lock);
     if (status->active && status->volumes > 0 && order->n_whole >= status->volumes) {
@@ -247,42 +263,43 @@ static void heed_volumes(struct oct_recorder *rec, uint64_t next)
 static bool end_file(struct oct_recorder *rec)
 {
     struct oct_error err;
-    if (!rec->writer)
+    if (!rec->open.writer)
         return true;
-    if (await_results(rec, &err) || lose_rest(rec, &err)) {
+    if (lose_rest(rec, &err)) {
         give_up(rec, &err);
         return false;
     }
     count_whole(rec);
-    leave_open_file(rec);
-    return true;
+    set_aside(rec);
+    return leave_ready(rec, false);
 }
 
 /* Ends the recording, and the open file with what it has, if the file before could not be closed.
  * Returns false in that case; the failure is then in the status. */
 static bool heed_closed(struct oct_recorder *rec)
 {
-    struct oct_error why, next;
+    struct oct_error why;
     if (!oct_recorder_status_take_failure(&rec->shared, &why))
         return true;
-    if (rec->writer) {
+    if (rec->open.writer)
         lose_rest(rec, NULL);
-        leave_open_file(rec);
-    }
-    if (await_closed(rec, &next))
-        oct_log(OCT_LOG_ERROR, "the file after it failed too: %s", next.text);
-    fail(rec, &why);
+    end_failed(rec, &why);
     return false;
 }
 
-/* Closes all files. Returns false when nothing was being recorded, or when closing failed; the
- * failure is then in the status, and the status may already belong to the next recording. */
-static bool settle(struct oct_recorder *rec)
+/* Closes all files; `block`: waits for those that wait for results. Returns false when some still
+ * do, when nothing was being recorded, or when closing failed; the failure is then in the status,
+ * and the status may already belong to the next recording. */
+static bool settle(struct oct_recorder *rec, bool block)
 {
     pthread_mutex_lock(&rec->shared.lock);
     bool active = rec->shared.status.active;
     pthread_mutex_unlock(&rec->shared.lock);
     bool ended = end_file(rec);
+    while (block && rec->n_waiting > 0 && (ended = leave_ready(rec, true)))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (rec->n_waiting > 0)
+        return false;
     oct_volume_closer_wait(rec->closer);
     bool closed = heed_closed(rec);
     return active && ended && closed;
@@ -304,16 +321,15 @@ static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_i
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         oct_record_path(s, ending, path, sizeof(path));
     }
-    enum oct_err e = oct_volume_create(&rec->writer, path, rec->options.plan, &about, s->spectra,
-                                       s->bscans, err);
-    if (e)
-        return e;
-    rec->file_acquisition = info->acquisition;
-    rec->file_volume = info->volume;
-    rec->last_sync_ns = oct_clock_ns();
-    rec->accepted = rec->engine_lost = 0;
-    oct_recorder_status_opened(&rec->shared, path);
-    return OCT_OK;
+    rec->open = (struct oct_record_file){.acquisition = info->acquisition,
+                                         .volume = info->volume,
+                                         .n_bscans = rec->options.plan->geometry.n_bscans,
+                                         .synced_ns = oct_clock_ns()};
+    enum oct_err e = oct_volume_create(&rec->open.writer, path, rec->options.plan, &about,
+                                       s->spectra, s->bscans, err);
+    if (e == OCT_OK)
+        oct_recorder_status_opened(&rec->shared, &rec->open, path);
+    return e;
 }
 
 static uint64_t sync_interval_ns(const struct oct_recorder *rec)
@@ -321,17 +337,28 @@ static uint64_t sync_interval_ns(const struct oct_recorder *rec)
     return (uint64_t)(rec->shared.order.settings.settings.sync_interval_s * 1e9);
 }
 
-static void sync_when_due(struct oct_recorder *rec)
+/* False: that failed; the failure is then in the status. */
+static bool sync_file(struct oct_recorder *rec, struct oct_record_file *file)
 {
     struct oct_error err;
-    if (!rec->writer || oct_clock_ns() - rec->last_sync_ns < sync_interval_ns(rec))
-        return;
-    rec->last_sync_ns = oct_clock_ns();
-    enum oct_err e = oct_volume_sync(rec->writer, &err);
-    oct_recorder_status_progress(&rec->shared, oct_volume_written(rec->writer),
-                                 oct_volume_bytes(rec->writer));
+    const uint64_t now_ns = oct_clock_ns();
+    if (!file->writer || now_ns - file->synced_ns < sync_interval_ns(rec))
+        return true;
+    file->synced_ns = now_ns;
+    enum oct_err e = oct_volume_sync(file->writer, &err);
+    oct_recorder_status_progress(&rec->shared, file, oct_volume_written(file->writer),
+                                 oct_volume_bytes(file->writer));
     if (e)
         give_up(rec, &err);
+    return e == OCT_OK;
+}
+
+static void sync_when_due(struct oct_recorder *rec)
+{
+    for (unsigned i = 0; i < rec->n_waiting; i++)
+        if (!sync_file(rec, &rec->waiting[i]))
+            return;
+    sync_file(rec, &rec->open);
 }
 
 /* ---- the stream ---- */
@@ -376,7 +403,7 @@ static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_in
         rec->recorded_first = info->id;
         rec->recorded_end = UINT64_MAX;
     }
-    if (!fresh && info->acquisition == rec->file_acquisition && first < rec->accounted)
+    if (!fresh && info->acquisition == rec->open.acquisition && first < rec->accounted)
         first = rec->accounted;
     return first < info->number ? first : info->number;
 }
@@ -395,7 +422,7 @@ static enum oct_err begin_file(struct oct_recorder *rec, const struct oct_bscan_
     if (e || l)
         return e ? e : l;
     uint64_t from = missed > volume_first ? missed : volume_first;
-    e = oct_volume_write_gap(rec->writer,
+    e = oct_volume_write_gap(rec->open.writer,
                              &(struct oct_gap){
                                  .acquisition = info->acquisition,
                                  .first_line = volume_first * g->n_lines,
@@ -412,16 +439,16 @@ static enum oct_err accept(struct oct_recorder *rec, const struct oct_kept *kept
     const struct oct_record_settings *s = &rec->shared.order.settings.settings;
     const struct oct_bscan_info *info = &kept->raw.info;
     bool lost = s->bscans && kept->image.status != OCT_OK;
-    rec->accepted++;
-    rec->engine_lost += lost;
-    rec->last_slot = kept->slot;
-    rec->last_id = info->id;
+    rec->open.accepted++;
+    rec->open.engine_lost += lost;
+    rec->open.last_slot = kept->slot;
+    rec->open.last_id = info->id;
     rec->accounted = info->number + 1;
     pthread_mutex_lock(&rec->shared.lock);
     rec->shared.status.account.offered++;
     rec->shared.status.account.dropped[OCT_LOSS_ENGINE] += lost;
     pthread_mutex_unlock(&rec->shared.lock);
-    return oct_record_bscan(rec->writer, kept, info->bscan, &rec->options.plan->geometry,
+    return oct_record_bscan(rec->open.writer, kept, info->bscan, &rec->options.plan->geometry,
                             s->spectra, s->bscans, err);
 }
 
@@ -429,11 +456,11 @@ static enum oct_err accept(struct oct_recorder *rec, const struct oct_kept *kept
  */
 static void leave_file(struct oct_recorder *rec, const struct oct_bscan_info *info)
 {
-    uint64_t end = (rec->file_volume + 1) * rec->options.plan->geometry.n_bscans;
-    if (!rec->writer ||
-        (info->acquisition == rec->file_acquisition && info->volume == rec->file_volume))
+    uint64_t end = (rec->open.volume + 1) * rec->options.plan->geometry.n_bscans;
+    if (!rec->open.writer ||
+        (info->acquisition == rec->open.acquisition && info->volume == rec->open.volume))
         return;
-    if (info->acquisition == rec->file_acquisition)
+    if (info->acquisition == rec->open.acquisition)
         lose(rec, info->acquisition, rec->accounted, info->number < end ? info->number : end,
              OCT_LOSS_SOURCE, NULL);
     end_file(rec);
@@ -451,7 +478,7 @@ static void record(struct oct_recorder *rec, const struct oct_kept *kept)
     if (!is_wanted(rec, kept, &before))
         return;
     uint64_t missed = first_missed(rec, info, &before);
-    enum oct_err e = rec->writer
+    enum oct_err e = rec->open.writer
                          ? lose(rec, info->acquisition, missed, info->number, OCT_LOSS_SOURCE, &err)
                          : begin_file(rec, info, missed, &err);
     if (e == OCT_OK)
@@ -478,18 +505,17 @@ static void note_passed(struct oct_recorder *rec, uint64_t next_slot, unsigned n
 /* Takes results, and ends files and recordings that must end although no further B-scan comes. */
 static void look_around(struct oct_recorder *rec)
 {
-    struct oct_error err;
-    if (take_results(rec, &err))
-        give_up(rec, &err);
+    leave_ready(rec, false);
     uint64_t ended_at = rec->options.ended_at ? atomic_load(rec->options.ended_at) : 0;
-    if (rec->writer && ended_at && rec->consumed + 1 >= ended_at && rec->last_slot + 1 < ended_at)
+    if (rec->open.writer && ended_at && rec->consumed + 1 >= ended_at &&
+        rec->open.last_slot + 1 < ended_at)
         end_file(rec);
     heed_closed(rec);
     heed_volumes(rec, rec->consumed);
     pthread_mutex_lock(&rec->shared.lock);
     bool stop = rec->shared.status.active && rec->consumed >= rec->shared.order.stop_at;
     pthread_mutex_unlock(&rec->shared.lock);
-    if (stop && settle(rec)) {
+    if (stop && settle(rec, false)) {
         oct_recorder_status_log(&rec->shared);
         set_inactive(rec);
     }
@@ -502,7 +528,8 @@ static void *run(void *argument)
     for (;;) {
         const struct oct_kept *kept;
         uint64_t passed;
-        enum oct_err e = oct_keeper_read(rec->keeper, POLL_US, &kept, &passed);
+        enum oct_err e = oct_keeper_read(rec->keeper, rec->n_waiting ? POLL_RESULTS_US : POLL_US,
+                                         &kept, &passed);
         if (e == OCT_E_CLOSED)
             break;
         if (e == OCT_OK) {
@@ -517,7 +544,7 @@ static void *run(void *argument)
         }
         look_around(rec);
     }
-    if (settle(rec))
+    if (settle(rec, true))
         oct_recorder_status_log(&rec->shared);
     set_inactive(rec);
     return NULL;
@@ -539,9 +566,6 @@ static enum oct_err create_parts(struct oct_recorder *rec, struct oct_error *err
     enum oct_err e = oct_keeper_create(&rec->keeper, &keeper, err);
     if (e)
         return e;
-    struct oct_keeper_status kept;
-    oct_keeper_get_status(rec->keeper, &kept);
-    rec->most_waiting = kept.buffer_bscans / 4;
     rec->consumed = rec->shared.status.next_slot = oct_keeper_first_slot(rec->keeper);
     const struct oct_volume_closer_calls calls = {
         .synced = on_synced, .closed = on_closed, .owner = rec};
@@ -562,6 +586,8 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
     if (!rec)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the recorder");
     rec->options = *options;
+    if (rec->options.await_ms == 0)
+        rec->options.await_ms = AWAIT_MS;
     rec->shared.order.stop_at = UINT64_MAX;
     oct_recorder_status_init(&rec->shared);
     enum oct_err e = create_parts(rec, err);

@@ -13,18 +13,20 @@
  * do not count.
  *
  * Another thread (volume/closer.h) closes a file, so that the disk writes its last blocks while the
- * next file is made. At most two files are open at once, each with up to 26 MiB of blocks for the
- * disk (volume.h); before a third would be opened the recorder waits. The end of a recording, and
- * of the recorder, waits until all files are closed.
+ * next file is made, each with up to 26 MiB of blocks for the disk (volume.h); before two files would
+ * be closed at once the recorder waits. The end of a recording, and of the recorder, waits until all
+ * files are closed.
  *
  * Files hold the results of analyses too, /analysis/NAME (volume.h): the recorder's thread takes
  * them from the sources' rings and never lets a source wait (results.h). They are of B-scans before
  * the recording's end alone, also where a volume goes on behind a stop. A file whose B-scans have
- * all come stays open until every source has dealt with the last of them, for 250 ms at most. It is
- * closed without what is outstanding as soon as more than a quarter of the keeper's buffer waits,
- * and a source that was late is not waited for again before it has delivered. So no analysis,
- * however slow, costs a B-scan, and one that hangs costs a recording its own dataset only. The file
- * of `record last` (history.h) has no results.
+ * all come is set aside until every source has dealt with the last of them, within a bound that
+ * follows from how long the source took before (results.h), and the next volume is recorded
+ * meanwhile; synced as any open file is. At most four files wait; when a fifth has all its B-scans,
+ * the fourth is closed with what it has, as an analysis that is busy with the first skips most of
+ * the others. A recording ends when none waits. So no analysis, however slow, costs a B-scan, and
+ * one that hangs costs a recording its own dataset only. The file of `record last` (history.h) has
+ * no results.
  *
  * A failure (disk full, folder gone) ends the recording and its account; its files keep what they
  * have, the failure is logged once and stays in the status, and pictures go on. When a file cannot be closed and the
@@ -59,6 +61,8 @@ struct oct_recorder_options {
      * outlive the recorder. */
     const struct oct_image_source *sources;
     unsigned n_sources; /* OCT_VOLUME_MAX_FORMS at most */
+    /* How long files wait at least for the results of a source that is slow; 0: 10,000. */
+    uint32_t await_ms;
 };
 
 struct oct_recorder_status {

@@ -10,14 +10,19 @@
 
 #define LONG_NS UINT64_C(1000000000) /* a result has been pending for long */
 
+/* How long a file waits for a source: so many times as long as it took last. */
+#define TIMES 4u
+#define MOST_NS UINT64_C(600000000000)
+
 struct feed {
     const struct oct_image_source *source; /* of the results' */
     struct oct_ring_reader *reader;
     struct oct_image_frame pending; /* its pixels are the feed's own */
     uint64_t pending_since_ns;
-    uint64_t next_slot; /* of the ring */
-    uint64_t newest;    /* the B-scan of the newest result read, whatever became of it */
-    uint64_t late_slot; /* of the image ring, which it was late with */
+    uint64_t next_slot;           /* of the ring */
+    struct oct_bscan_info newest; /* of the newest result read, whatever became of it */
+    struct oct_record_file due;   /* a file that waits for it; number 0: none */
+    uint64_t took_ns;             /* the last one that it dealt with waited so long; 0: none yet */
     atomic_uint_fast64_t written, missed, refused; /* only the recorder's thread adds */
     bool has_pending;
     bool ended;                /* the ring is closed and read */
@@ -136,7 +141,7 @@ static void refuse(struct feed *feed, const char *why)
 static void count_overwritten(struct feed *feed, uint64_t n, uint64_t id,
                               const struct oct_record_position *at)
 {
-    bool some_before_end = !feed->any || feed->newest + 1 < at->end;
+    bool some_before_end = !feed->any || feed->newest.id + 1 < at->end;
     if (n > 0 && at->first < at->end && id > at->first && some_before_end)
         atomic_fetch_add(&feed->missed, n);
 }
@@ -155,23 +160,23 @@ static bool copy(struct feed *feed, const struct oct_image_frame *frame)
     return true;
 }
 
-/* Reads the next result into `pending`. False: there is none within timeout_us. */
-static bool read_next(struct feed *feed, const struct oct_record_position *at, uint64_t timeout_us)
+/* Reads the next result into `pending`. False: there is none. */
+static bool read_next(struct feed *feed, const struct oct_record_position *at)
 {
     uint64_t slot;
     while (!feed->has_pending) {
-        enum oct_err e = oct_ring_read(feed->reader, timeout_us, &slot);
+        enum oct_err e = oct_ring_read(feed->reader, 0, &slot);
         feed->ended |= e == OCT_E_CLOSED;
         if (e)
             return false;
         const struct oct_image_frame *frame = oct_image_held(feed->reader);
-        const uint64_t id = frame->info.id;
+        const struct oct_bscan_info info = frame->info;
         const bool whole = frame->whole;
         feed->has_pending = copy(feed, frame);
         oct_ring_release(feed->reader);
-        count_overwritten(feed, slot - feed->next_slot, id, at);
+        count_overwritten(feed, slot - feed->next_slot, info.id, at);
         feed->next_slot = slot + 1;
-        feed->newest = id;
+        feed->newest = info;
         feed->newest_is_whole = whole;
         feed->any = true;
         feed->late = false;
@@ -184,10 +189,23 @@ static bool read_next(struct feed *feed, const struct oct_record_position *at, u
 
 /* ---- into the file ---- */
 
-static bool is_of_open_file(const struct oct_bscan_info *info, const struct oct_record_position *at)
+static bool is_of(const struct oct_bscan_info *info, const struct oct_record_file *file)
 {
-    return at->writer && info->acquisition == at->acquisition && info->volume == at->volume &&
-           info->id < atomic_load(at->stop_at);
+    return file->writer && info->acquisition == file->acquisition && info->volume == file->volume;
+}
+
+/* NULL: none that is not closed. */
+static const struct oct_record_file *find_file(const struct oct_bscan_info *info,
+                                               const struct oct_record_position *at)
+{
+    if (info->id >= atomic_load(at->stop_at))
+        return NULL;
+    if (is_of(info, at->open))
+        return at->open;
+    for (unsigned i = 0; i < at->n_waiting; i++)
+        if (is_of(info, &at->waiting[i]))
+            return &at->waiting[i];
+    return NULL;
 }
 
 /* Its B-scan has not passed the recorder: the file may be opened yet. A B-scan that nobody has seen
@@ -198,11 +216,11 @@ static bool is_early(const struct feed *feed, const struct oct_record_position *
            !(at->keeps_up && oct_clock_ns() - feed->pending_since_ns > LONG_NS);
 }
 
-static enum oct_err write_pending(struct feed *feed, unsigned i,
-                                  const struct oct_record_position *at, struct oct_error *err)
+static enum oct_err write_pending(struct feed *feed, unsigned i, const struct oct_record_file *file,
+                                  struct oct_error *err)
 {
     struct oct_error why = {0};
-    enum oct_err e = oct_volume_write_result(at->writer, i, &feed->pending, &why);
+    enum oct_err e = oct_volume_write_result(file->writer, i, &feed->pending, &why);
     if (e == OCT_OK)
         atomic_fetch_add(&feed->written, 1);
     else if (e == OCT_E_ARG)
@@ -212,6 +230,30 @@ static enum oct_err write_pending(struct feed *feed, unsigned i,
     return e == OCT_E_ARG ? OCT_OK : e;
 }
 
+static bool has_dealt_with(const struct feed *feed, const struct oct_record_file *file)
+{
+    const struct oct_image_form *form = feed->source->form;
+    const struct oct_bscan_info *newest = &feed->newest;
+    if (feed->ended ||
+        (feed->source->dealt_below && atomic_load(feed->source->dealt_below) > file->last_slot))
+        return true;
+    if (!feed->any)
+        return false;
+    /* A volume's is the last one when it is whole, although it lacks B-scans of the volume. */
+    if (form->of_volume)
+        return newest->id > file->last_id || (feed->newest_is_whole && is_of(newest, file));
+    return newest->id >= file->last_id;
+}
+
+static void note_dealt(struct feed *feed)
+{
+    if (!feed->due.number || !has_dealt_with(feed, &feed->due))
+        return;
+    feed->took_ns = oct_clock_ns() - feed->due.ended_ns;
+    feed->due.number = 0;
+    feed->late = false;
+}
+
 static enum oct_err poll_one(struct feed *feed, unsigned i, const struct oct_record_position *at,
                              struct oct_error *err)
 {
@@ -219,11 +261,12 @@ static enum oct_err poll_one(struct feed *feed, unsigned i, const struct oct_rec
     /* No more than the ring holds: a source that is faster than the disk must not keep the thread.
      */
     for (unsigned n = oct_ring_n_slots(feed->source->ring); n > 0 && e == OCT_OK; n--) {
-        if (!feed->has_pending && !read_next(feed, at, 0))
+        if (!feed->has_pending && !read_next(feed, at))
             return OCT_OK;
         const struct oct_bscan_info *info = &feed->pending.info;
-        if (is_of_open_file(info, at))
-            e = write_pending(feed, i, at, err);
+        const struct oct_record_file *file = find_file(info, at);
+        if (file)
+            e = write_pending(feed, i, file, err);
         else if (is_early(feed, at))
             return OCT_OK;
         else if (info->id >= at->first && info->id < at->end)
@@ -237,8 +280,10 @@ enum oct_err oct_record_results_poll(struct oct_record_results *results,
                                      const struct oct_record_position *at, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
-    for (unsigned i = 0; i < results->n && e == OCT_OK; i++)
+    for (unsigned i = 0; i < results->n && e == OCT_OK; i++) {
         e = poll_one(&results->feeds[i], i, at, err);
+        note_dealt(&results->feeds[i]);
+    }
     return e;
 }
 
@@ -252,55 +297,42 @@ bool oct_record_results_wait_long(const struct oct_record_results *results)
     return false;
 }
 
-/* ---- waiting at the end of a file ---- */
+/* ---- files that wait ---- */
 
-static bool has_dealt_with(const struct feed *feed, uint64_t slot)
+static uint64_t bound_ns(const struct feed *feed, uint64_t least_ns)
 {
-    return feed->source->dealt_below && atomic_load(feed->source->dealt_below) > slot;
+    const uint64_t bound = feed->took_ns < MOST_NS / TIMES ? TIMES * feed->took_ns : MOST_NS;
+    return bound > least_ns ? bound : least_ns;
 }
 
-static bool is_due(struct feed *feed, uint64_t slot, uint64_t id)
+static void give_up(struct feed *feed)
 {
-    if (feed->late && has_dealt_with(feed, feed->late_slot))
-        feed->late = false;
-    if (feed->ended || feed->late || has_dealt_with(feed, slot))
+    feed->late = true;
+    if (!feed->told_late)
+        oct_log(OCT_LOG_WARNING, "%s was late: a recording was closed without its last results",
+                feed->source->form->name);
+    feed->told_late = true;
+}
+
+/* Whether the file has to wait for it. */
+static bool is_due(struct feed *feed, const struct oct_record_file *file, uint64_t least_ns,
+                   uint64_t now_ns)
+{
+    if (has_dealt_with(feed, file))
         return false;
-    bool is_last = !feed->source->form->of_volume || feed->newest_is_whole;
-    return !feed->any || feed->newest < id || (feed->newest == id && !is_last);
+    if (!feed->due.number)
+        feed->due = *file;
+    if (!feed->late && now_ns - file->ended_ns > bound_ns(feed, least_ns))
+        give_up(feed);
+    return !feed->late;
 }
 
-bool oct_record_results_are_due(struct oct_record_results *results, uint64_t slot, uint64_t id)
+bool oct_record_results_await(struct oct_record_results *results,
+                              const struct oct_record_file *file, uint64_t least_ns)
 {
+    const uint64_t now_ns = oct_clock_ns();
     bool any = false;
     for (unsigned i = 0; i < results->n; i++)
-        any |= is_due(&results->feeds[i], slot, id);
+        any |= is_due(&results->feeds[i], file, least_ns, now_ns);
     return any;
-}
-
-void oct_record_results_wait(struct oct_record_results *results,
-                             const struct oct_record_position *at, uint64_t slot, uint64_t id,
-                             uint64_t timeout_us)
-{
-    for (unsigned i = 0; i < results->n; i++) {
-        struct feed *feed = &results->feeds[i];
-        if (!is_due(feed, slot, id))
-            continue;
-        read_next(feed, at, timeout_us);
-        return;
-    }
-}
-
-void oct_record_results_give_up(struct oct_record_results *results, uint64_t slot, uint64_t id)
-{
-    for (unsigned i = 0; i < results->n; i++) {
-        struct feed *feed = &results->feeds[i];
-        if (!is_due(feed, slot, id))
-            continue;
-        feed->late = true;
-        feed->late_slot = slot;
-        if (!feed->told_late)
-            oct_log(OCT_LOG_WARNING, "%s was late: a recording was closed without its last results",
-                    feed->source->form->name);
-        feed->told_late = true;
-    }
 }

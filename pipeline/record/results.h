@@ -5,7 +5,8 @@
  * A source is read by a lossy reader that may fall behind by half of the ring. A result is copied
  * and its slot released at once, so that no source ever waits for the recorder or the disk.
  *
- * A result belongs to the file that has its acquisition and volume, unless its B-scan came after
+ * A file that has all its B-scans waits for its results while the next one is filled. A result
+ * belongs to the file that has its acquisition and volume, unless its B-scan came after
  * the recording was stopped. So a file has results of B-scans that its recording was to have, each
  * written or lost, and of no later ones; the image of a volume that was stopped within is
  * the last that the analysis made of those B-scans. While the recorder lags, the file is not open
@@ -17,7 +18,7 @@
 #define OCT_PIPELINE_RECORD_RESULTS_H
 
 #include "pipeline/flow/slots.h"
-#include "pipeline/volume/volume.h"
+#include "pipeline/record/file.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,9 +28,9 @@ struct oct_record_results;
 
 /* Where the recorder is in the stream. Numbers of B-scans are info.id. */
 struct oct_record_position {
-    struct oct_volume_writer *writer; /* of the open file; NULL: none */
-    uint32_t acquisition;             /* of the open file */
-    uint64_t volume;
+    const struct oct_record_file *open;    /* being filled, if it has a writer */
+    const struct oct_record_file *waiting; /* [n_waiting], whole but for results */
+    unsigned n_waiting;
     uint64_t next;       /* B-scans below have passed the recorder */
     uint64_t first, end; /* B-scans that are or were to be recorded; none: first >= end */
     /* B-scans from here on are not of the open file. Read after each result: a stop may come while
@@ -72,18 +73,13 @@ enum oct_err oct_record_results_poll(struct oct_record_results *results,
 /* Whether any result has been pending for a second. */
 bool oct_record_results_wait_long(const struct oct_record_results *results);
 
-/* Whether a source may still deliver what came of the B-scan in this slot of the image ring or of
- * one before. Sources that are late (see below) do not count. */
-bool oct_record_results_are_due(struct oct_record_results *results, uint64_t slot, uint64_t id);
-
-/* Waits for a result of one source that is due, for timeout_us at most; poll writes it. */
-void oct_record_results_wait(struct oct_record_results *results,
-                             const struct oct_record_position *at, uint64_t slot, uint64_t id,
-                             uint64_t timeout_us);
-
-/* The sources that are due now are late: nobody waits for them again until they have delivered or
- * dealt with this slot. */
-void oct_record_results_give_up(struct oct_record_results *results, uint64_t slot, uint64_t id);
+/* Whether this file, of which the last B-scan has come, has to wait for a source: one that has not
+ * dealt with that B-scan and is within its bound. The bound is four times as long as the source
+ * last took to deal with the last B-scan of a file, least_ns at least and 10 minutes at most. A source that exceeds it is late: no file waits for it again before it has delivered
+ * something or dealt with that B-scan. What sources have dealt with is in their rings: poll once
+ * more before the file is closed. */
+bool oct_record_results_await(struct oct_record_results *results,
+                              const struct oct_record_file *file, uint64_t least_ns);
 
 unsigned oct_record_results_n(const struct oct_record_results *results);
 struct oct_record_result_counts oct_record_results_count(const struct oct_record_results *results,

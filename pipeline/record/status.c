@@ -7,7 +7,7 @@
 
 void oct_recorder_status_init(struct oct_recorder_shared *shared)
 {
-    *shared = (struct oct_recorder_shared){.has_open = false};
+    *shared = (struct oct_recorder_shared){.n_opened = 0};
     pthread_mutex_init(&shared->lock, NULL);
 }
 
@@ -60,57 +60,42 @@ void oct_recorder_status_dropped(struct oct_recorder_shared *shared, uint64_t n,
 
 /* ---- files ---- */
 
-/* Lock held. */
-static void add_up(struct oct_recorder_shared *shared)
-{
-    shared->status.bscans_written = shared->others_written + shared->open_written;
-    shared->status.bytes_written = shared->others_bytes + shared->open_bytes;
-    shared->status.file_open = shared->has_open || shared->is_closing;
-}
-
-void oct_recorder_status_opened(struct oct_recorder_shared *shared, const char *path)
+void oct_recorder_status_opened(struct oct_recorder_shared *shared, struct oct_record_file *file,
+                                const char *path)
 {
     pthread_mutex_lock(&shared->lock);
     snprintf(shared->status.file, sizeof(shared->status.file), "%s", path);
     shared->status.bscans_in_file = 0;
-    shared->has_open = true;
-    add_up(shared);
+    shared->status.file_open = true;
+    file->number = ++shared->n_opened;
     pthread_mutex_unlock(&shared->lock);
 }
 
-void oct_recorder_status_progress(struct oct_recorder_shared *shared, uint64_t written,
-                                  uint64_t bytes)
+/* Adds what has become safe in the file. Lock held. */
+static void advance(struct oct_recorder_shared *shared, struct oct_record_file *file,
+                    uint64_t written, uint64_t bytes)
 {
-    pthread_mutex_lock(&shared->lock);
-    shared->open_written = written;
-    shared->open_bytes = bytes;
-    shared->status.bscans_in_file = (uint32_t)written;
-    add_up(shared);
-    pthread_mutex_unlock(&shared->lock);
-}
-
-/* Adds what has become safe in the file being closed. Lock held. */
-static void advance(struct oct_recorder_shared *shared, uint64_t written, uint64_t bytes)
-{
-    shared->others_written += written - shared->closing.written;
-    shared->others_bytes += bytes - shared->closing.bytes;
-    shared->closing.written = written;
-    shared->closing.bytes = bytes;
-    if (!shared->has_open)
+    shared->status.bscans_written += written - file->written;
+    shared->status.bytes_written += bytes - file->bytes;
+    file->written = written;
+    file->bytes = bytes;
+    if (file->number == shared->n_opened)
         shared->status.bscans_in_file = (uint32_t)written;
 }
 
-void oct_recorder_status_left(struct oct_recorder_shared *shared,
-                              const struct oct_recorder_file *file)
+void oct_recorder_status_progress(struct oct_recorder_shared *shared, struct oct_record_file *file,
+                                  uint64_t written, uint64_t bytes)
 {
     pthread_mutex_lock(&shared->lock);
-    shared->closing = (struct oct_recorder_file){
-        .n_bscans = file->n_bscans, .accepted = file->accepted, .engine_lost = file->engine_lost};
-    shared->is_closing = true;
-    shared->has_open = false;
-    shared->open_written = shared->open_bytes = 0;
-    advance(shared, file->written, file->bytes);
-    add_up(shared);
+    advance(shared, file, written, bytes);
+    pthread_mutex_unlock(&shared->lock);
+}
+
+void oct_recorder_status_left(struct oct_recorder_shared *shared,
+                              const struct oct_record_file *file)
+{
+    pthread_mutex_lock(&shared->lock);
+    shared->closing = *file;
     pthread_mutex_unlock(&shared->lock);
 }
 
@@ -118,25 +103,23 @@ void oct_recorder_status_synced(struct oct_recorder_shared *shared, uint64_t wri
                                 uint64_t bytes)
 {
     pthread_mutex_lock(&shared->lock);
-    const struct oct_recorder_file *file = &shared->closing;
-    advance(shared, written, bytes);
+    struct oct_record_file *file = &shared->closing;
+    advance(shared, file, written, bytes);
     shared->status.account.dropped[OCT_LOSS_WRITE_FAILED] +=
         file->accepted - file->engine_lost - written;
-    add_up(shared);
     pthread_mutex_unlock(&shared->lock);
 }
 
 void oct_recorder_status_closed(struct oct_recorder_shared *shared, const struct oct_error *why)
 {
     pthread_mutex_lock(&shared->lock);
-    shared->is_closing = false;
+    shared->status.file_open = ++shared->n_closed < shared->n_opened;
     if (!why) {
         shared->status.volumes_written++;
         shared->status.volumes_incomplete += shared->closing.written < shared->closing.n_bscans;
     } else if (shared->n_close_failures < OCT_RECORDER_FAILURES) {
         shared->close_failure[shared->n_close_failures++] = *why;
     }
-    add_up(shared);
     pthread_mutex_unlock(&shared->lock);
 }
 

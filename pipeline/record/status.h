@@ -1,15 +1,16 @@
 /* The recorder's status and the account of its recordings. Both are exact at every moment, although
  * one thread writes a file while another closes the one before.
  *
- *     open file --left--> file being closed --synced--> counts are final --closed--> named, or not
+ *     file --left--> file being closed --synced--> counts are final --closed--> named, or not
  *
- * At most one file is open and one being closed. status.file and bscans_in_file are of the newest.
+ * One file at a time is being closed. status.file and bscans_in_file are of the newest.
  *
  * One struct holds the lock and everything that it guards, and the recorder owns it. Every function
  * here takes the lock itself but those that say "lock held". */
 #ifndef OCT_PIPELINE_RECORD_STATUS_H
 #define OCT_PIPELINE_RECORD_STATUS_H
 
+#include "pipeline/record/file.h"
 #include "pipeline/record/recorder.h"
 #include "pipeline/record/settings.h"
 
@@ -17,14 +18,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-/* How many B-scans a file was given, and how many of them are safe so far. */
-struct oct_recorder_file {
-    uint32_t n_bscans;    /* of a whole one */
-    uint32_t accepted;    /* B-scans given to it */
-    uint32_t engine_lost; /* of those, without a picture */
-    uint64_t written, bytes;
-};
 
 #define OCT_RECORDER_FAILURES 2u /* the file being closed, and the one that was put after it */
 
@@ -57,11 +50,8 @@ struct oct_recorder_shared {
     pthread_mutex_t lock; /* guards everything in this struct, and nothing else */
     struct oct_recorder_status status;
     struct oct_recorder_order order;
-    bool has_open;                         /* a file is open that is not being closed */
-    uint64_t open_written, open_bytes;     /* safe in it; 0: there is none */
-    bool is_closing;                       /* a file is being closed */
-    struct oct_recorder_file closing;      /* then: it */
-    uint64_t others_written, others_bytes; /* safe in all files but the open one */
+    uint64_t n_opened, n_closed;    /* files */
+    struct oct_record_file closing; /* being closed, or the last one that was */
     struct oct_error close_failure[OCT_RECORDER_FAILURES]; /* not taken yet, the older first */
     unsigned n_close_failures;
     uint64_t written_before, volumes_before, incomplete_before; /* this recording */
@@ -85,14 +75,15 @@ void oct_recorder_status_files(const struct oct_recorder_shared *shared, uint64_
 void oct_recorder_status_dropped(struct oct_recorder_shared *shared, uint64_t n,
                                  enum oct_loss reason, bool offered);
 
-/* A file was created; how much is safe in the open file. */
-void oct_recorder_status_opened(struct oct_recorder_shared *shared, const char *path);
-void oct_recorder_status_progress(struct oct_recorder_shared *shared, uint64_t written,
-                                  uint64_t bytes);
+/* A file was created: sets its number. How much is safe in it now. */
+void oct_recorder_status_opened(struct oct_recorder_shared *shared, struct oct_record_file *file,
+                                const char *path);
+void oct_recorder_status_progress(struct oct_recorder_shared *shared, struct oct_record_file *file,
+                                  uint64_t written, uint64_t bytes);
 
-/* The open file is being closed from now on; none is being closed yet. */
+/* The file is being closed from now on; none is being closed yet. */
 void oct_recorder_status_left(struct oct_recorder_shared *shared,
-                              const struct oct_recorder_file *file);
+                              const struct oct_record_file *file);
 
 /* Of the file being closed: synced sets what is safe, which is final; closed ends it. why NULL: the
  * file has its final name; else why it could not be closed. */

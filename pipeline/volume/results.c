@@ -149,16 +149,22 @@ static size_t used_bytes(const struct oct_image_form *form, uint32_t n_rows)
     return oct_image_form_bytes(form) / form->dims[0] * n_rows;
 }
 
+/* Of a buffer of f32; u8 knows no NaN and gets zeros. */
+static void blank(const struct oct_image_form *form, unsigned char *to, size_t bytes)
+{
+    const float nan = NAN;
+    memset(to, 0, bytes);
+    for (size_t at = 0; form->type == OCT_SAMPLE_F32 && at < bytes; at += sizeof(nan))
+        memcpy(to + at, &nan, sizeof(nan));
+}
+
 /* The whole extent of the form: what the frame does not use is NaN or 0. */
 static void fill(const struct oct_image_form *form, const struct oct_image_frame *frame,
                  unsigned char *image)
 {
-    const float nan = NAN;
     size_t bytes = oct_image_form_bytes(form), used = used_bytes(form, frame->dims[0]);
     memcpy(image, frame->pixels, used);
-    memset(image + used, 0, bytes - used);
-    for (size_t at = used; form->type == OCT_SAMPLE_F32 && at < bytes; at += sizeof(nan))
-        memcpy(image + at, &nan, sizeof(nan));
+    blank(form, image + used, bytes - used);
 }
 
 enum oct_err oct_volume_results_accept(struct oct_volume_results *results, unsigned i,
@@ -303,12 +309,64 @@ enum oct_err oct_volume_results_push_valid(struct oct_volume_results *results, u
     return e;
 }
 
+/* Pictures of B-scans take much of the disk: what never came of them stays a hole, as in /bscans. */
+static bool knows_nan(const struct oct_image_form *form)
+{
+    const bool is_picture =
+        form->quantity == OCT_QUANTITY_INTENSITY || form->quantity == OCT_QUANTITY_INTENSITY_DB;
+    return form->type == OCT_SAMPLE_F32 && (form->of_volume || !is_picture);
+}
+
+/* Rows that no result came for: NaN. */
+static enum oct_err blank_rows(struct oct_volume_results *results, struct oct_volume_result *r,
+                               struct oct_error *err)
+{
+    const size_t bytes = oct_image_form_bytes(&r->form);
+    unsigned char *image = r->image ? r->image : results->row;
+    enum oct_err e = OCT_OK;
+    blank(&r->form, image, bytes);
+    for (uint32_t row = 0; row < r->n_rows && e == OCT_OK; row++) {
+        if (r->valid[row])
+            continue;
+        r->lo[row] = r->hi[row] = NAN;
+        for (unsigned i = 0, first = 0; i < r->form.n_numbers;
+             first += r->form.numbers[i++].n_values)
+            for (unsigned k = 0; k < r->form.numbers[i].n_values; k++)
+                number_at(r, first)[(size_t)row * r->form.numbers[i].n_values + k] = NAN;
+        if (knows_nan(&r->form))
+            e = oct_volume_file_write(results->file, image, bytes, r->layout.data + row * bytes,
+                                      false, err);
+    }
+    r->first_dirty = 0;
+    r->end_dirty = r->n_rows;
+    return e;
+}
+
+enum oct_err oct_volume_results_end(struct oct_volume_results *results, uint64_t *n_bytes,
+                                    struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    for (unsigned i = 0; i < results->n && e == OCT_OK; i++) {
+        struct oct_volume_result *r = &results->results[i];
+        if (!memchr(r->valid, 0, r->n_rows))
+            continue;
+        e = blank_rows(results, r, err);
+        for (int c = 0; c < OCT_RESULT_VALID && e == OCT_OK; c++)
+            e = put_column(results, r, c, n_bytes, err);
+        if (e == OCT_OK)
+            e = put_numbers(results, r, n_bytes, err);
+        r->first_dirty = r->end_dirty = 0;
+    }
+    return e == OCT_OK ? oct_volume_file_sync(results->file, err) : e;
+}
+
 void oct_volume_results_give_back(const struct oct_volume_results *results)
 {
     for (unsigned i = 0; i < results->n; i++) {
         const struct oct_volume_result *r = &results->results[i];
-        oct_volume_file_give_back_rows(results->file, r->layout.data,
-                                       oct_image_form_bytes(&r->form), r->valid, r->n_rows);
+        if (!knows_nan(&r->form))
+            oct_volume_file_give_back_rows(results->file, r->layout.data,
+                                           oct_image_form_bytes(&r->form), r->valid, r->n_rows);
     }
 }
 

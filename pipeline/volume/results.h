@@ -73,7 +73,12 @@ bool oct_volume_results_are_new(const struct oct_volume_results *results);
 enum oct_err oct_volume_results_push_valid(struct oct_volume_results *results, uint64_t *n_bytes,
                                            struct oct_error *err);
 
-/* Gives the disk back what no result was written to (oct_volume_file_give_back). */
+/* After the last push: writes NaN for all that no result came for, so that nobody takes it for 0:
+ * f32 images, but for pictures of B-scans, and columns; syncs. */
+enum oct_err oct_volume_results_end(struct oct_volume_results *results, uint64_t *n_bytes,
+                                    struct oct_error *err);
+
+/* Gives the disk back other images that no result was written to (oct_volume_file_give_back). */
 void oct_volume_results_give_back(const struct oct_volume_results *results);
 
 /* Bytes of the streams that went to the file by pushes. */

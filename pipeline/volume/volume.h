@@ -108,7 +108,8 @@ enum oct_err oct_volume_write_row(struct oct_volume_writer *writer,
  * One image a B-scan: goes to row info.bscan. Rows of one form must rise, and may come before or
  * after the picture of their B-scan. /frames/NAME_valid of the row becomes 1 as /frames/valid does:
  * only when the result is synced. Of a table with fewer rows than the form has, the rest is NaN
- * (f32) or 0 (u8).
+ * (f32) or 0 (u8); so are, in a file that was closed, images that never came, but for pictures of
+ * B-scans, and their columns but for _rows and _valid.
  *
  * One image a volume: each replaces the one before. The writer keeps the newest and writes it at
  * the next sync. /analysis/NAME_valid is 0 in the file while the image is being replaced there.

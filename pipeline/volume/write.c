@@ -429,6 +429,8 @@ enum oct_err oct_volume_close(struct oct_volume_writer *writer, struct oct_error
     if (!writer)
         return OCT_OK;
     enum oct_err e = oct_volume_sync(writer, err);
+    if (e == OCT_OK && writer->results.n > 0)
+        e = oct_volume_results_end(&writer->results, &writer->other_bytes, err);
     if (e == OCT_OK) {
         give_back(writer);
         e = oct_volume_file_rename(&writer->file, err);

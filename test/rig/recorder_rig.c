@@ -91,6 +91,7 @@ void open_recorder(struct rig *r)
         .history_bscans = r->history_bscans,
         .sources = r->sources,
         .n_sources = r->n_sources,
+        .await_ms = r->await_ms,
     };
     if (oct_recorder_create(&r->recorder, &options, &err))
         fail_msg("%s", err.text);

@@ -27,6 +27,7 @@ struct rig {
     double sync_interval_s;                 /* of recordings started from now on; 0.02 */
     const struct oct_image_source *sources; /* for open_recorder; none */
     unsigned n_sources;
+    uint32_t await_ms;
 };
 
 /* Rings alone; a recorder between them; both. */

@@ -8,10 +8,17 @@ static const char *const labels[COLUMNS] = {"a", "b", "c"};
 
 void open_scene(struct scene *s, uint32_t n_bscans, uint32_t buffer_bscans)
 {
+    open_scene_awaiting(s, n_bscans, buffer_bscans, 0);
+}
+
+void open_scene_awaiting(struct scene *s, uint32_t n_bscans, uint32_t buffer_bscans,
+                         uint32_t await_ms)
+{
     memset(s, 0, sizeof(*s));
     open_rings(&s->rig);
     s->rig.plan = volume_plan(N, M, n_bscans, D, OCT_SAMPLE_U8);
     s->rig.buffer_bscans = buffer_bscans;
+    s->rig.await_ms = await_ms;
     s->forms[TABLE] = (struct oct_image_form){
         .name = "cells",
         .quantity = OCT_QUANTITY_NUMBERS,
@@ -57,8 +64,7 @@ void put_bscan(struct scene *s, uint64_t number)
     put(&s->rig, 1, number, number + 1);
 }
 
-/* An image of which every value is the B-scan's number within the acquisition + 1. */
-void put_result(struct scene *s, unsigned i, uint64_t number)
+static void put_image_or_table(struct scene *s, unsigned i, uint64_t number, bool whole)
 {
     uint64_t slot;
     struct oct_ring *ring = s->sources[i].ring;
@@ -66,10 +72,21 @@ void put_result(struct scene *s, unsigned i, uint64_t number)
     struct oct_image_frame *f = oct_image_slot_begin(ring, slot, &s->forms[i], false);
     float *values = f->pixels;
     f->info = info_of(&s->rig, number, 1, number);
-    f->whole = f->info.bscan + 1 == s->rig.plan.geometry.n_bscans;
+    f->whole = whole;
     for (size_t k = 0; k < oct_image_form_bytes(&s->forms[i]) / sizeof(float); k++)
         values[k] = (float)(number + 1);
     oct_ring_publish(ring);
+}
+
+void put_result(struct scene *s, unsigned i, uint64_t number)
+{
+    const uint32_t n_bscans = s->rig.plan.geometry.n_bscans;
+    put_image_or_table(s, i, number, number % n_bscans + 1 == n_bscans);
+}
+
+void put_whole(struct scene *s, unsigned i, uint64_t number)
+{
+    put_image_or_table(s, i, number, true);
 }
 
 void deal(struct scene *s, unsigned i, uint64_t number)

@@ -21,13 +21,16 @@ struct scene {
 
 /* Volumes of n_bscans; closes a recorder that is still there, too. */
 void open_scene(struct scene *s, uint32_t n_bscans, uint32_t buffer_bscans);
+void open_scene_awaiting(struct scene *s, uint32_t n_bscans, uint32_t buffer_bscans,
+                         uint32_t await_ms);
 void close_scene(struct scene *s);
 
 void put_bscan(struct scene *s, uint64_t number);
 
-/* An image of which every value is the B-scan's number within the acquisition + 1; deal: and the
- * analysis has dealt with all up to that one. */
+/* An image of which every value is the B-scan's number within the acquisition + 1; whole: although
+ * it is not of the volume's last B-scan; deal: and the analysis has dealt with all up to that one. */
 void put_result(struct scene *s, unsigned i, uint64_t number);
+void put_whole(struct scene *s, unsigned i, uint64_t number);
 void deal(struct scene *s, unsigned i, uint64_t number);
 
 /* B-scans from .. to - 1 and what both analyses make of them at once. */

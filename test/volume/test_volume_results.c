@@ -272,6 +272,51 @@ static void results_come_back_late_and_early_ones_too(void **state)
     volume_expect("results.h5", &plan.geometry, written, true, true);
 }
 
+/* Whether these values, of the row if there is one a B-scan, are all NaN (or 0). */
+static bool are_all(const char *path, const char *name, int row, bool nan)
+{
+    size_t n;
+    bool all = true;
+    double *values = volume_values(path, name, &n);
+    const size_t first = row < 0 ? 0 : n / V * (size_t)row, end = row < 0 ? n : first + n / V;
+    for (size_t k = first; k < end; k++)
+        all &= nan ? isnan(values[k]) : values[k] == 0;
+    free(values);
+    return all;
+}
+
+static void what_never_came_is_nan_and_not_zero(void **state)
+{
+    (void)state;
+    struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
+    struct oct_volume_writer *w = make("never.h5", &plan);
+    for (uint32_t v = 0; v < V; v++)
+        volume_add(w, &plan, v, true, true);
+    for (uint32_t v = 1; v < V - 2; v++) {
+        must_put(w, TABLE, v == 5 ? v + 1 : v);
+        v += v == 5;
+        must_put(w, PICTURE, v);
+    }
+    volume_close(w);
+    assert_int_equal(expect_dataset("never.h5", TABLE), 0x3de);
+    assert_int_equal(expect_dataset("never.h5", PICTURE), 0x3de);
+    for (int v = 0; v < V; v++) {
+        const bool came = 0x3deu >> v & 1;
+        assert_true(came || are_all("never.h5", "/analysis/cells", v, true));
+        assert_true(came || are_all("never.h5", "/analysis/smooth", v, false)); /* u8 */
+        assert_int_equal(are_all("never.h5", "/frames/smooth_lo", v, true), !came);
+        assert_int_equal(are_all("never.h5", "/frames/smooth_hi", v, true), !came);
+    }
+    assert_int_equal(expect_volume("never.h5", ENFACE), 0);
+    assert_true(are_all("never.h5", "/analysis/enface", -1, true));
+    assert_int_equal(expect_volume("never.h5", SHADOW), 0);
+    assert_true(are_all("never.h5", "/analysis/shadow", -1, false));
+    assert_true(are_all("never.h5", "/analysis/shadow_lo", -1, true));
+    uint8_t written[V];
+    memset(written, 1, sizeof(written));
+    volume_expect("never.h5", &plan.geometry, written, true, true);
+}
+
 static void an_image_of_a_volume_is_replaced_by_the_newest(void **state)
 {
     (void)state;
@@ -469,6 +514,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_without_forms_is_what_it_was_before_there_were_any),
         cmocka_unit_test(results_come_back_late_and_early_ones_too),
+        cmocka_unit_test(what_never_came_is_nan_and_not_zero),
         cmocka_unit_test(an_image_of_a_volume_is_replaced_by_the_newest),
         cmocka_unit_test(a_wrong_result_is_refused_and_changes_nothing),
         cmocka_unit_test(a_file_without_the_dataset_takes_no_result),

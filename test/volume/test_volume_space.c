@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { N_BSCANS = 120, N_SAMPLES = 512, N_LINES = 30, DEPTH = 200, N_RESULT = 4096 };
+enum { N_BSCANS = 120, N_SAMPLES = 512, N_LINES = 30, DEPTH = 200, N_RESULT = 16384 };
 
 static int n_punched, kill_at; /* kill_at: n: before the n-th hole, -n: behind it; 0: never */
 static bool has_no_holes;
@@ -45,7 +45,7 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes)
 
 static const struct oct_image_form depths = {.name = "depths",
                                              .quantity = OCT_QUANTITY_DEPTH,
-                                             .type = OCT_SAMPLE_F32,
+                                             .type = OCT_SAMPLE_U8,
                                              .rank = 1,
                                              .dims = {N_RESULT},
                                              .spacing_um = {1},
@@ -60,7 +60,7 @@ static struct oct_plan plan_of_test(void)
 /* A recording with these rows; of each B-scan spectra, picture and result. Not closed. */
 static struct oct_volume_writer *record(const char *path, const uint8_t *written)
 {
-    static float values[N_RESULT];
+    static uint8_t values[N_RESULT];
     const struct oct_plan plan = plan_of_test();
     struct oct_volume_about about = volume_about;
     struct oct_volume_writer *w;
@@ -75,7 +75,7 @@ static struct oct_volume_writer *record(const char *path, const uint8_t *written
                                                .dims = {N_RESULT},
                                                .status = OCT_OK,
                                                .info = {.bscan = v}};
-        values[0] = (float)v;
+        values[0] = (uint8_t)v;
         if (written[v] && (volume_put(w, &plan.geometry, v, true, true, &err) ||
                            oct_volume_write_result(w, 0, &result, &err)))
             fail_msg("%s", err.text);
@@ -110,7 +110,7 @@ static uint64_t row_bytes(void)
 {
     const struct oct_plan plan = plan_of_test();
     return oct_geometry_spectra_bytes(&plan.geometry) + oct_geometry_image_bytes(&plan.geometry) +
-           N_LINES + sizeof(float) * N_RESULT;
+           N_LINES + N_RESULT;
 }
 
 static bool can_punch(void)
