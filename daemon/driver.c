@@ -29,8 +29,8 @@ static void forget(struct oct_driver *d, struct oct_driver_watch *watch, uint64_
         d->seen[f] = watch->n[f];
 }
 
-/* Whether the fault is of messages that were taken: contradicting numbers, wrong samples; the others
- * are refusals, or no messages. */
+/* Whether the fault is of messages that were taken: contradicting numbers, wrong samples; the
+ * others are refusals, or no messages. */
 static bool was_taken(unsigned fault)
 {
     return fault >= OCT_N_BAD && fault != OCT_DRIVER_NO_PUSH;

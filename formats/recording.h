@@ -81,8 +81,8 @@ const struct oct_input_facts *oct_recording_input(const struct oct_recording *re
 int oct_recording_file(const struct oct_recording *recording);
 const char *oct_recording_name(const struct oct_recording *recording);
 
-/* When it was recorded, UTC, ISO 8601, and whose word that is (OCT_TIME_... of volume.h): as the file
- * says, else when it was last changed; "" of a pipe that does not say. */
+/* When it was recorded, UTC, ISO 8601, and whose word that is (OCT_TIME_... of volume.h): as the
+ * file says, else when it was last changed; "" of a pipe that does not say. */
 const char *oct_recording_start_time(const struct oct_recording *recording);
 const char *oct_recording_start_time_source(const struct oct_recording *recording);
 

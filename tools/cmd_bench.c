@@ -128,12 +128,12 @@ static const struct oct_option options[] = {
 static int read_request(struct request *r, int argc, char **argv)
 {
     int status = oct_options_read(&oct_command_bench, r, &argc, argv);
-    for (int i = 1; i < argc && !status; i++)
-        if (!read_part(r, argv[i]))
-            status = oct_command_misuse(argv[0], "'%s' is not understood", argv[i]);
     const char *beside = r->options.beside;
     if (!status && beside && strcmp(beside, "all") != 0)
         status = oct_command_misuse(argv[0], "--beside: '%s' is not 'all'", beside);
+    for (int i = 1; i < argc && !status; i++)
+        if (!read_part(r, argv[i]))
+            status = oct_command_misuse(argv[0], "'%s' is not understood", argv[i]);
     if (!status && (beside || r->options.load) && !(beside && read_part(r, "latency")))
         status = oct_command_misuse(argv[0], "--load: it goes with --beside all");
     r->engine = r->engine || !r->any_part;

@@ -25,7 +25,8 @@ struct oct_input_files {
     const char *more[4]; /* a mask, a reference, ...; NULL: none */
 };
 
-/* Before any work: whether all files may be made. OCT_E_CONFIG (status 2: it is named wrongly), OCT_E_IO: which may not, and why. */
+/* Before any work: whether all files may be made. OCT_E_CONFIG (status 2: it is named wrongly),
+ * OCT_E_IO: which may not, and why. */
 enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, bool force,
                                const struct oct_input_files *read, struct oct_error *err);
 

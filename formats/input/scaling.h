@@ -9,7 +9,8 @@
  *                             else by the file's range: its least value is 0, its largest 65535
  *
  * Or as the user says (file.scale, file.offset). A value that is no number, or is not within u16
- * then, is an error: nothing is cut off. So is a range of which the magnitude that half of the values
+ * then, is an error: nothing is cut off. So is a range of which the magnitude that half of the
+ * values
  * lie above (zeros apart) is no step of 65535: one wrong value would make all others the same. Any
  * thread. */
 #ifndef OCT_FORMATS_INPUT_SCALING_H

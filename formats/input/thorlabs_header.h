@@ -12,8 +12,8 @@
  *
  *     ApoRegionStart0, ScanRegionStart0, ScanRegionEnd0, a first file of apodisation alone
  *                         OCT_reader.py and OCT_converter.py (A-lines of DataFile)
- *     Image/SizeReal      mm: TU Delft's functions in Python (J. de Wit, 2019), which transform the N
- *                         samples by N steps of the chirp and lay the first N/2 pixels over SizeZ
+ *     Image/SizeReal      mm: TU Delft's functions in Python (J. de Wit, 2019), which transform the
+ * N                         samples by N steps of the chirp and lay the first N/2 pixels over SizeZ
  *     Image/PixelSpacing, Acquisition/Timestamp (s since 1970), Instrument/CentralWavelength (nm)
  *                         TU Delft's and others' functions, and headers printed with them
  *     Instrument/SourceBandwidth (nm), CameraLineRate (Hz)

@@ -63,13 +63,13 @@ bool oct_bscan_maps_at_once(const struct oct_bscan_chain *chain, const struct oc
 void oct_bscan_take(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                     const struct oct_engine_job *job);
 
-/* Counts the lines that came, computes the DC line and empties the histograms: `counts` when one worker does the whole B-scan;
- * NULL: the shares. */
+/* Counts the lines that came, computes the DC line and empties the histograms: `counts` when one
+ * worker does the whole B-scan; NULL: the shares. */
 void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                      uint32_t *counts);
 
-/* A-lines from .. to-1. range=auto: *min and *max take in the values of those that came. percentile: counted in
- * `counts`, which nobody else may be using. */
+/* A-lines from .. to-1. range=auto: *min and *max take in the values of those that came.
+ * percentile: counted in `counts`, which nobody else may be using. */
 void oct_bscan_lines(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                      struct oct_bscan_scratch *scratch, uint32_t from, uint32_t to,
                      uint32_t *counts, float *min, float *max);

@@ -1,7 +1,7 @@
 /* OCT_WIDE before a function with a loop that gcc makes vector code of: code of its own for
  * processors with AVX2 and with AVX-512. The choice is made when the program is loaded, which
- * sanitizers do not stand. clang names what chooses after static functions alone, which collide, and
- * leaves out the name that other files call: it gets the default. */
+ * sanitizers do not stand. clang names what chooses after static functions alone, which collide,
+ * and leaves out the name that other files call: it gets the default. */
 #ifndef OCT_PIPELINE_BASE_WIDE_H
 #define OCT_PIPELINE_BASE_WIDE_H
 

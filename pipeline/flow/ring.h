@@ -89,8 +89,8 @@ struct oct_ring_reader *oct_ring_reader_create(struct oct_ring *ring, bool guara
 void oct_ring_reader_destroy(struct oct_ring_reader *reader);
 
 /* Waits for the reader's next slot and gives it to the caller, who must release it. A guaranteed
- * reader may hold several slots; they are released in order. OCT_E_AGAIN: nothing within timeout_us;
- * OCT_E_CLOSED: closed and everything read. */
+ * reader may hold several slots; they are released in order. OCT_E_AGAIN: nothing within
+ * timeout_us; OCT_E_CLOSED: closed and everything read. */
 enum oct_err oct_ring_read(struct oct_ring_reader *reader, uint64_t timeout_us, uint64_t *slot);
 void oct_ring_release(struct oct_ring_reader *reader);
 
@@ -99,8 +99,8 @@ void oct_ring_wake(struct oct_ring_reader *reader);
 
 /* From now on, whatever is published into the reader's ring, or its end, wakes `other` too, a
  * reader of another ring: a thread that waits for that one alone misses nothing of this one. In
- * place of whom it woke before. Either reader, and either ring, may be destroyed first, by any thread.
- * False: out of memory. */
+ * place of whom it woke before. Either reader, and either ring, may be destroyed first, by any
+ * thread. False: out of memory. */
 bool oct_ring_reader_wakes(struct oct_ring_reader *reader, struct oct_ring_reader *other);
 
 /* The slot that the reader gets next, if it skips none. */

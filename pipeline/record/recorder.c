@@ -73,8 +73,8 @@ static void fail(struct oct_recorder *rec, const struct oct_error *why)
 
 /* ---- the open file, and the one before it ---- */
 
-/* Hands a file to the closer, which closes it while the next is written. Waits until the file before
- * it is closed. */
+/* Hands a file to the closer, which closes it while the next is written. Waits until the file
+ * before it is closed. */
 static void leave(struct oct_recorder *rec, struct oct_record_file *file)
 {
     oct_volume_closer_wait(rec->closer);
@@ -199,8 +199,8 @@ static enum oct_err take_results(struct oct_recorder *rec, struct oct_error *err
     return oct_record_results_poll(rec->results, &at, err);
 }
 
-/* Takes results, and leaves the files that wait for no more; at the recorder's end (`hurry`) that is
- * sooner. False: a write failed; the failure is then in the status. */
+/* Takes results, and leaves the files that wait for no more; at the recorder's end (`hurry`) that
+ * is sooner. False: a write failed; the failure is then in the status. */
 static bool leave_ready(struct oct_recorder *rec, bool hurry)
 {
     bool waits[MOST_WAITING];

@@ -13,9 +13,10 @@
  * do not count.
  *
  * Another thread (volume/closer.h) closes a file, so that the disk writes its last blocks while the
- * next file is made, each with up to 26 MiB of blocks for the disk (volume.h); before two files would
- * be closed at once the recorder waits. The end of a recording, and of the recorder, waits until all
- * files are closed.
+ * next file is made, each with up to 26 MiB of blocks for the disk (volume.h); before two files
+ * would
+ * be closed at once the recorder waits. The end of a recording, and of the recorder, waits until
+ * all files are closed.
  *
  * Files hold the results of analyses too, /analysis/NAME (volume.h): the recorder's thread takes
  * them from the sources' rings and never lets a source wait (results.h). They are of B-scans before
@@ -29,7 +30,8 @@
  * no results.
  *
  * A failure (disk full, folder gone) ends the recording and its account; its files keep what they
- * have, the failure is logged once and stays in the status, and pictures go on. When a file cannot be closed and the
+ * have, the failure is logged once and stays in the status, and pictures go on. When a file cannot
+ * be closed and the
  * next is open already, that one is closed too, with what it has. When both fail, the status holds
  * the failure of the older and the log names both.
  *

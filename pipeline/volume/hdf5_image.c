@@ -305,8 +305,8 @@ void oct_hdf5_image_put(struct oct_hdf5_image *image, uint64_t offset, const voi
     image->failed |= !put(image, offset, bytes, n_bytes);
 }
 
-/* Registers the driver once, under the lock of hdf5_lock.h, and for good: as libhdf5 1.10 closes the
- * last file of a driver it drops its own copy of the table first and calls the table's `close`
+/* Registers the driver once, under the lock of hdf5_lock.h, and for good: as libhdf5 1.10 closes
+ * the last file of a driver it drops its own copy of the table first and calls the table's `close`
  * then, in freed memory. */
 static hid_t driver_id(void)
 {

@@ -9,8 +9,8 @@
 
 #include <signal.h>
 
-/* From now on a look ends early, and its child with it, when *cancel is not 0; it outlives all looks.
- * For programs that catch the signals that would end them; before other threads look. */
+/* From now on a look ends early, and its child with it, when *cancel is not 0; it outlives all
+ * looks. For programs that catch the signals that would end them; before other threads look. */
 void oct_hdf5_probe_cancel(const volatile sig_atomic_t *cancel);
 
 /* Runs look(path) in a child that is ended after a few seconds of computing. OCT_OK: it came to

@@ -11,8 +11,8 @@
 #include <hdf5.h>
 #include <stdbool.h>
 
-/* path: of `to`, for errors. with_values: those of a dataset too, as they are stored in chunks where
- * it has them. OCT_E_IO: they differ, or one cannot be read; OCT_E_NO_MEMORY. */
+/* path: of `to`, for errors. with_values: those of a dataset too, as they are stored in chunks
+ * where it has them. OCT_E_IO: they differ, or one cannot be read; OCT_E_NO_MEMORY. */
 enum oct_err oct_hdf5_same(hid_t from, hid_t to, const char *path, const char *name,
                            bool with_values, struct oct_error *err);
 

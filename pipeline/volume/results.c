@@ -309,7 +309,8 @@ enum oct_err oct_volume_results_push_valid(struct oct_volume_results *results, u
     return e;
 }
 
-/* Pictures of B-scans take much of the disk: what never came of them stays a hole, as in /bscans. */
+/* Pictures of B-scans take much of the disk: what never came of them stays a hole, as in /bscans.
+ */
 static bool knows_nan(const struct oct_image_form *form)
 {
     const bool is_picture =

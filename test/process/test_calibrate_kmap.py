@@ -97,7 +97,7 @@ def nothing_is_written_over():
             "calibrate", "kmap", path("m-1.h5"), path("m-3.h5"), path("cal"))
     check(open(ini, "rb").read() == before, "to the byte")
     os.makedirs(path("part", "peaks.png"))
-    refused("one output that cannot be is none at all", 1, r"peaks.png", "calibrate", "kmap",
+    refused("one output that cannot be is none at all", 2, r"peaks.png", "calibrate", "kmap",
             path("m-1.h5"), path("m-3.h5"), path("part"), "--force")
     check(os.listdir(path("part")) == ["peaks.png"], "no other is made", os.listdir(path("part")))
     code, _, err = kmap(path("m-1.h5"), path("m-3.h5"), path("cal"), "--force")

@@ -122,7 +122,7 @@ def what_cannot_be_measured_is_said_in_one_line():
                                 ([good, "--spacing", "5:90"], 1, "5 to 90"),
                                 ([good, "--spacing", "9"], 2, "--spacing"), ([good, "--step", 9], 2, "--tile"),
                                 ([good, "--um", "0"], 2, "--um"), ([empty], 1, "an empty folder"),
-                                ([good, "--csv", good, "--force"], 1, "input")):
+                                ([good, "--csv", good, "--force"], 2, "input")):
         got, text, err = run("octctl", "cones", *words)
         assert got == status and says in err and err.count("\n") == 1 and not text, (words, got, err)
     assert not glob.glob(out + "*")

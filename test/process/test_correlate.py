@@ -512,7 +512,7 @@ def outputs():
     refused(2, good, path("same.h5"), "--csv", path("same.h5"), says="two outputs")
     refused(2, good, path("same.h5"), "--csv", path("./same.h5"), "--force", says="two outputs")
     refused(1, good, "--csv", path("nowhere/x.csv"), says="nowhere")
-    refused(1, good, "--png", HERE, "--force", says="folder")
+    refused(2, good, "--png", HERE, "--force", says="folder")
     status, _, errors = run("octctl", "correlate", good, there, "--force")
     assert status == 0, errors
     with h5py.File(there, "r") as f:

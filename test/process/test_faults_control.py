@@ -279,7 +279,7 @@ def replies_while_nobody_reads_the_log():
     assert all(line.startswith("octd: ") for line in lines), lines
     lost = [line for line in lines if "lines of this log were lost here" in line]
     assert len(lost) == 1 and lines.index(lost[0]) > 20, lost
-    assert int(re.search(r"(\d+) lines", lost[0]).group(1)) > 50, lost
+    assert int(re.search(r"(\d+) lines", lost[0]).group(1)) > 10, lost
     seen(f"{len(lines)} lines read; {lost[0]}")
 
 

@@ -28,7 +28,8 @@ void close_scene(struct scene *s);
 void put_bscan(struct scene *s, uint64_t number);
 
 /* An image of which every value is the B-scan's number within the acquisition + 1; whole: although
- * it is not of the volume's last B-scan; deal: and the analysis has dealt with all up to that one. */
+ * it is not of the volume's last B-scan; deal: and the analysis has dealt with all up to that one.
+ */
 void put_result(struct scene *s, unsigned i, uint64_t number);
 void put_whole(struct scene *s, unsigned i, uint64_t number);
 void deal(struct scene *s, unsigned i, uint64_t number);

@@ -455,8 +455,8 @@ static void the_folders_recordings_follow_one_another(void **state)
     rmdir("playing");
 }
 
-/* As `record last` saves: one row a B-scan in the order they came, `numbers` of acquisition 1 and of
- * 2 after it, volumes of 4. Row r is B-scan r of volume_put. */
+/* As `record last` saves: one row a B-scan in the order they came, `numbers` of acquisition 1 and
+ * of 2 after it, volumes of 4. Row r is B-scan r of volume_put. */
 static struct oct_plan record_last(const char *path, const uint64_t *numbers, uint32_t n_first,
                                    uint32_t n)
 {

@@ -1,5 +1,5 @@
-/* What a recording that ended early takes of the disk, and one of which memory runs out. fallocate stands between this program and
- * the system, which is asked all the same. */
+/* What a recording that ended early takes of the disk, and one of which memory runs out. fallocate
+ * stands between this program and the system, which is asked all the same. */
 #define _GNU_SOURCE
 #include "test/rig/tap.h"
 #include "test/rig/volume_cases.h"

@@ -1,5 +1,5 @@
-/* Live analyses beside the pictures of a real octd: the topic `bscan` without them and with them, in
- * turn, while a camera sends all the time, both topics are received, and the status is asked for
+/* Live analyses beside the pictures of a real octd: the topic `bscan` without them and with them,
+ * in turn, while a camera sends all the time, both topics are received, and the status is asked for
  * again and again. */
 #ifndef OCT_TOOLS_BENCH_BESIDE_H
 #define OCT_TOOLS_BENCH_BESIDE_H

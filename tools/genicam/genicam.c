@@ -77,7 +77,8 @@ static void name_camera(struct oct_genicam *c, const char *id)
                  model ? model : "");
 }
 
-/* Whoever controlled the camera before may have left it in an acquisition, which one whose heartbeat
+/* Whoever controlled the camera before may have left it in an acquisition, which one whose
+ * heartbeat
  * was lost goes on with as soon as it is controlled again, to where it sent before: it is ended
  * before the camera is set up. aravis takes a camera that it does not control for open. */
 static enum oct_err take_over(struct oct_genicam *c, struct oct_error *err)

@@ -198,7 +198,8 @@ void oct_view_model_offer_spectrum(struct oct_view_model *model,
 void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image);
 void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_view_image *image);
 
-/* Takes an image of the topic `cells`, where they are drawn; while frozen, none of other B-scans. */
+/* Takes an image of the topic `cells`, where they are drawn; while frozen, none of other B-scans.
+ */
 void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table);
 
 /* Whether there are cells to be drawn: of the shown B-scan, or of now and of the volume that is

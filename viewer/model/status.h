@@ -47,7 +47,8 @@ void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_p
 void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
 /* "cones 4.2 um 65,000/mm2 (0.14)", and how many volumes ago where others were scanned since; "no
- * ring" where octd found none; empty where octd says nothing of cones, its row is of another acquisition than the picture, or the scale is not known. */
+ * ring" where octd found none; empty where octd says nothing of cones, its row is of another
+ * acquisition than the picture, or the scale is not known. */
 void oct_view_cones_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
 /* "cells 12, median 340 um/s" of the cells that are drawn; empty: there are none of now, they are

@@ -12,7 +12,8 @@ struct oct_play_result;
 /* Opens the how many-th dataset that can be shown, from 1 (0: the first), and fills file: its
  * shape, unit and spacing, what the file is, and which of how many it is. OCT_E_FORMAT: there is
  * none to be shown, the file is a recording, or another
- * program's whole numbers, which may be spectra; file->what is set where it is known; OCT_E_IO, OCT_E_ARG, OCT_E_NO_MEMORY. */
+ * program's whole numbers, which may be spectra; file->what is set where it is known; OCT_E_IO,
+ * OCT_E_ARG, OCT_E_NO_MEMORY. */
 enum oct_err oct_play_result_open(struct oct_play_result **result, const char *path,
                                   uint32_t number, struct oct_view_file *file,
                                   struct oct_error *err);
