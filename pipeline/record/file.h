@@ -5,6 +5,7 @@
 
 #include "pipeline/volume/volume.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct oct_record_file {
@@ -17,6 +18,7 @@ struct oct_record_file {
     uint32_t engine_lost;        /* of those, without a picture */
     uint64_t last_slot, last_id; /* the last of them: slot of the rings, info.id */
     uint64_t ended_ns;           /* when it had all its B-scans */
+    bool is_cut;                 /* its volume ended before its last B-scan, and none follows it */
     uint64_t synced_ns;          /* last */
     uint64_t written, bytes;     /* counted as safe so far */
 };

@@ -18,7 +18,7 @@
 #define POLL_US 100000u
 #define POLL_RESULTS_US 5000u /* while a file waits for results */
 #define MOST_WAITING 4u       /* files that wait for results */
-#define AWAIT_MS 10000u       /* for an analysis of which it is not known yet how long it takes */
+#define AWAIT_MS 60000u       /* for an analysis of which it is not known yet how long it takes */
 
 struct oct_recorder {
     struct oct_recorder_options options;
@@ -186,13 +186,14 @@ static bool has_backlog(struct oct_recorder *rec)
 
 static enum oct_err take_results(struct oct_recorder *rec, struct oct_error *err)
 {
+    const uint64_t stop_at = atomic_load(&rec->shared.order.stop_at);
     const struct oct_record_position at = {
         .open = &rec->open,
         .waiting = rec->waiting,
         .n_waiting = rec->n_waiting,
         .next = rec->next_id,
         .first = rec->recorded_first,
-        .end = rec->recorded_end,
+        .end = stop_at < rec->recorded_end ? stop_at : rec->recorded_end,
         .stop_at = &rec->shared.order.stop_at,
         .keeps_up = oct_record_results_wait_long(rec->results) && !has_backlog(rec),
     };
@@ -204,7 +205,7 @@ static enum oct_err take_results(struct oct_recorder *rec, struct oct_error *err
 static bool leave_ready(struct oct_recorder *rec, bool hurry)
 {
     bool waits[MOST_WAITING];
-    const uint64_t least_ns = (uint64_t)rec->options.await_ms * 1000000 / (hurry ? 5 : 1);
+    const uint64_t least_ns = (uint64_t)rec->options.await_ms * 1000000 / (hurry ? 30 : 1);
     struct oct_error err;
     unsigned n = 0;
     for (unsigned i = 0; i < rec->n_waiting; i++)
@@ -260,7 +261,7 @@ static void heed_volumes(struct oct_recorder *rec, uint64_t next)
 }
 
 /* Returns false when that failed; the failure is then in the status. */
-static bool end_file(struct oct_recorder *rec)
+static bool end_file(struct oct_recorder *rec, bool is_cut)
 {
     struct oct_error err;
     if (!rec->open.writer)
@@ -270,6 +271,7 @@ static bool end_file(struct oct_recorder *rec)
         return false;
     }
     count_whole(rec);
+    rec->open.is_cut = is_cut;
     set_aside(rec);
     return leave_ready(rec, false);
 }
@@ -295,7 +297,7 @@ static bool settle(struct oct_recorder *rec, bool block)
     pthread_mutex_lock(&rec->shared.lock);
     bool active = rec->shared.status.active;
     pthread_mutex_unlock(&rec->shared.lock);
-    bool ended = end_file(rec);
+    bool ended = end_file(rec, !block); /* with the rings' end the analyses give what they have */
     while (block && rec->n_waiting > 0 && (ended = leave_ready(rec, true)))
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     if (rec->n_waiting > 0)
@@ -463,7 +465,7 @@ static void leave_file(struct oct_recorder *rec, const struct oct_bscan_info *in
     if (info->acquisition == rec->open.acquisition)
         lose(rec, info->acquisition, rec->accounted, info->number < end ? info->number : end,
              OCT_LOSS_SOURCE, NULL);
-    end_file(rec);
+    end_file(rec, false);
 }
 
 static void record(struct oct_recorder *rec, const struct oct_kept *kept)
@@ -488,7 +490,7 @@ static void record(struct oct_recorder *rec, const struct oct_kept *kept)
     if (e)
         give_up(rec, &err);
     else if (info->bscan + 1 == rec->options.plan->geometry.n_bscans)
-        end_file(rec);
+        end_file(rec, false);
 }
 
 /* Counts n B-scans; all slots before next_slot have passed. */
@@ -509,7 +511,7 @@ static void look_around(struct oct_recorder *rec)
     uint64_t ended_at = rec->options.ended_at ? atomic_load(rec->options.ended_at) : 0;
     if (rec->open.writer && ended_at && rec->consumed + 1 >= ended_at &&
         rec->open.last_slot + 1 < ended_at)
-        end_file(rec);
+        end_file(rec, true);
     heed_closed(rec);
     heed_volumes(rec, rec->consumed);
     pthread_mutex_lock(&rec->shared.lock);

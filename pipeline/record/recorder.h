@@ -63,7 +63,8 @@ struct oct_recorder_options {
      * outlive the recorder. */
     const struct oct_image_source *sources;
     unsigned n_sources; /* OCT_VOLUME_MAX_FORMS at most */
-    /* How long files wait at least for the results of a source that is slow; 0: 10,000. */
+    /* How long files wait at least for the results of a source that is slow; 0: 60,000;
+     * a thirtieth of that at the recorder's end. */
     uint32_t await_ms;
 };
 

@@ -13,6 +13,7 @@
 /* How long a file waits for a source: so many times as long as it took last. */
 #define TIMES 4u
 #define MOST_NS UINT64_C(600000000000)
+#define CUT_NS UINT64_C(250000000) /* for the image of a volume that was cut off */
 
 struct feed {
     const struct oct_image_source *source; /* of the results' */
@@ -318,11 +319,13 @@ static void give_up(struct feed *feed)
 static bool is_due(struct feed *feed, const struct oct_record_file *file, uint64_t least_ns,
                    uint64_t now_ns)
 {
-    if (has_dealt_with(feed, file))
+    const uint64_t waited_ns = now_ns - file->ended_ns;
+    if (has_dealt_with(feed, file) ||
+        (feed->source->form->of_volume && file->is_cut && waited_ns > CUT_NS))
         return false;
     if (!feed->due.number)
         feed->due = *file;
-    if (!feed->late && now_ns - file->ended_ns > bound_ns(feed, least_ns))
+    if (!feed->late && waited_ns > bound_ns(feed, least_ns))
         give_up(feed);
     return !feed->late;
 }
