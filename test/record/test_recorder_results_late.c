@@ -91,11 +91,28 @@ static void stop_waits_for_the_results_of_the_last_bscan(void **state)
     sleep_us(600000);
     assert_true(status_of(&s.rig).active && status_of(&s.rig).keeper.n_dropped == 0);
     deal(&s, TABLE, 3);
-    WAIT(&s.rig, status, !status.active); /* for the volume's image it did not wait so long */
+    WAIT(&s.rig, status, !status.active);
     assert_int_equal(list_files(&s.rig, paths, 8), 1);
     expect_file(paths[0], 1, 0, 0, 4);
     assert_true(cells_of(paths[0], 0) == 0xf && enface_of(paths[0], 0) == 3);
     assert_int_equal(status.results[ENFACE].missed, 0);
+    close_scene(&s);
+}
+
+static void the_image_of_a_volume_that_was_cut_off_is_not_waited_for(void **state)
+{
+    struct scene s;
+    struct oct_recorder_status status;
+    (void)state;
+    open_scene_awaiting(&s, V, 4096, PATIENT_MS);
+    start(&s.rig);
+    for (uint64_t n = 0; n < 3; n++) {
+        put_bscan(&s, n);
+        deal(&s, TABLE, n);
+    }
+    WAIT(&s.rig, status, status.bscans_in_file == 3);
+    oct_recorder_stop(s.rig.recorder);
+    WAIT(&s.rig, status, !status.active);
     close_scene(&s);
 }
 
@@ -237,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_file_waits_in_the_background_for_what_is_outstanding),
         cmocka_unit_test(of_many_files_that_wait_the_oldest_is_kept),
         cmocka_unit_test(stop_waits_for_the_results_of_the_last_bscan),
+        cmocka_unit_test(the_image_of_a_volume_that_was_cut_off_is_not_waited_for),
         cmocka_unit_test(a_whole_image_of_a_volume_is_the_last_one),
         cmocka_unit_test(a_stop_within_a_volume_keeps_later_results_of_it_out),
         cmocka_unit_test(an_analysis_that_hangs_is_waited_for_once_and_not_again),
