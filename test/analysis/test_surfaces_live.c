@@ -423,7 +423,7 @@ static void the_configuration_has_the_defaults_of_a_trace(void **state)
     const struct oct_surfaces_settings expected = usual(), *s = &settings.surfaces;
     oct_config_init(&config);
     assert_true(oct_config_analysis(&config, "surfaces", &settings));
-    assert_true(!s->enabled && !s->has_slab && s->every == 4);
+    assert_true(!s->enabled && !s->has_slab && s->every == 1);
     assert_near(s->least_um, expected.least_um, 0);
     assert_near(s->most_um, expected.most_um, 0);
     assert_near(s->min_quality, expected.min_quality, 0);

@@ -7,7 +7,7 @@ import h5py, numpy as np
 from octtest import folder, ok, run
 
 V, M, N = 5, 12, 96
-CHAIN = ("--set", "output.sample=f32")
+CHAIN = ("--set", "output.sample=f32", "--set", "pipeline.interpolation=linear")
 
 
 def fringes(bits=12, shape=(V, M, N), seed=3):

@@ -82,6 +82,11 @@ def ok(*arguments):
     return out, err
 
 
+def status_table(*options):
+    """What octctl status prints, its long rows in one piece."""
+    return re.sub(r"\n {20,}", " ", ok("status", *options)[0])
+
+
 def refused_by(command, status, words, *arguments):
     """octctl COMMAND ends with this status, one line on stderr with these words, and no output."""
     got, out, err = run("octctl", command, *arguments)

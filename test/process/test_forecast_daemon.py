@@ -37,7 +37,7 @@ def too_fast():
         assert 0 < forecast["overrun_s"] < 1
         assert forecast["buffer_s"] > forecast["ring_s"], forecast
         assert "record.directory" in err and "pipeline.crop_last" in err, err
-        status, out, _ = run("octctl", "status", *daemon.common)
+        out = status_table(*daemon.common)
         assert "wanted_hz 1,000,000,000" in out, out
         assert daemon.status()["state"] == "recording"
 
@@ -106,7 +106,7 @@ def disk_left():
         records_folder(daemon)
         status = daemon.wait(lambda s: s["disk_bytes_free"])
         assert status["record"]["disk_left_s"] is None, status["record"]
-        _, out, _ = run("octctl", "status", *daemon.common)
+        out = status_table(*daemon.common)
         assert "free, room for an unknown time: no line rate has been measured" in out, out
         sender = Sender(daemon, 3)
         lines = np.full((M, N), 1000, "<u2")

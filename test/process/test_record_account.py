@@ -272,7 +272,7 @@ def what_travels():
                 assert abs(fast - 3000 / M) < 1e-9 and 1 < axial < 10
                 assert abs(slow - 2000 / V) < 1e-9, (name, slow)
                 assert time.strptime(f.attrs["start_time"], "%Y-%m-%dT%H:%M:%SZ")
-                asked = {"software", "config", "start_time", "engine", "eye", "pseudonym",
+                asked = {"software", "config", "start_time", "start_time_source", "engine", "eye", "pseudonym",
                          "refractive_index", "axis_names", "axis_spacing_um", "first_bscan"}
                 assert set(f.attrs) <= asked, set(f.attrs) - asked
                 valid = f["frames/valid"][:] == 1

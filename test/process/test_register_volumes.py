@@ -313,8 +313,8 @@ def files_appear_together():
         before = f.read()
     no = path("no.h5")
     refused(1, "exists", fixed, moving, path("o.h5"))
-    refused(1, "", fixed, moving, moving, "--force")
-    refused(1, "", path("grid_f.h5") + ":/scan/volume", path("grid_m.h5") + ":/scan/volume",
+    refused(2, "", fixed, moving, moving, "--force")
+    refused(2, "", path("grid_f.h5") + ":/scan/volume", path("grid_m.h5") + ":/scan/volume",
             path("grid_m.h5"), "--force")
     refused(1, "exists", fixed, moving, no, "--nifti", path("n"))
     refused(1, "exists", fixed, moving, no, "--png", path("b.png"))

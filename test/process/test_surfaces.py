@@ -317,9 +317,9 @@ def files_appear_together():
     before = open(good, "rb").read()
     refused(1, "exists", volume(), good)
     refused(1, "exists", volume(), path("no.h5"), "--csv", path("o.csv"))
-    refused(1, "", volume(), volume(), "--force")
+    refused(2, "", volume(), volume(), "--force")
     refused(2, "two outputs", volume(), path("no.h5"), "--csv", path("no.h5"))
-    refused(1, "recording", path("array.npy"), volume(), "--force")
+    refused(2, "recording", path("array.npy"), volume(), "--force")
     refused(1, "p-relief.png", volume(), path("no.h5"), "--png", path("q.png"), "--csv",
             path("p-relief.png"))
     assert not os.path.exists(path("q.png"))

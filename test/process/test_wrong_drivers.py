@@ -96,12 +96,12 @@ def each_wrong_driver_is_named():
                 fault = status["source"]["fault"]
                 seen(f"{took_s:.2f} s: {fault['text']}: {fault['cure']}")
                 assert took_s < 1.5 or SLOW, took_s  # octview asks twice a second
-                assert status["degraded"] == ["source_refused"], status["degraded"]
+                assert "source_refused" in status["degraded"], status["degraded"]
                 assert cure in fault["cure"] and 0 < fault["messages"] <= driver.k + 201, fault
                 assert fault["text"].startswith(f"{fault['messages']} message"), fault
                 assert "camera" in fault["plain"] and "_" not in fault["plain"], fault
                 if reason == "samples":
-                    summary = run("octctl", "status", "--endpoint", daemon.control)[1]
+                    summary = status_table("--endpoint", daemon.control)
                     assert re.search(r"^camera driver +\d+ messages? refused: .*set camera.samples",
                                      summary, re.M), summary
         with Driver(daemon, right):
