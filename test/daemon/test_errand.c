@@ -134,9 +134,7 @@ static void wait_end(struct scene *s)
 static void begin(struct scene *s, struct work *work, unsigned n, uint64_t timeout_us)
 {
     struct oct_error err;
-    assert_int_equal(
-        oct_errand_begin(&s->errand, &ops, work, s->raw, n, timeout_us, &err),
-        OCT_OK);
+    assert_int_equal(oct_errand_begin(&s->errand, &ops, work, s->raw, n, timeout_us, &err), OCT_OK);
 }
 
 static void it_takes_so_many_b_scans_and_tells_the_result(void **state)
@@ -186,9 +184,8 @@ static void a_second_one_is_refused_and_a_stop_cancels(void **state)
     (void)state;
     open_scene(&s);
     begin(&s, new_work(&s), 1, 60000000);
-    assert_int_equal(
-        oct_errand_begin(&s.errand, &ops, new_work(&s), s.raw, 1, 1, &err),
-        OCT_E_STATE);
+    assert_int_equal(oct_errand_begin(&s.errand, &ops, new_work(&s), s.raw, 1, 1, &err),
+                     OCT_E_STATE);
     assert_non_null(strstr(err.text, "sum is under way"));
     assert_int_equal(s.n_destroyed, 1);
     for (unsigned k = 0; k < 1000 && !oct_errand_leave(&s.errand, "stop came"); k++)
