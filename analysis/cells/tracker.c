@@ -1,4 +1,5 @@
 #include "analysis/cells/room.h"
+#include "analysis/cells/texture.h"
 #include "analysis/cells/tracker_parts.h"
 
 #include <math.h>
@@ -75,7 +76,9 @@ static enum oct_err look(struct oct_cells_tracker *t, const struct oct_picture *
     unsigned n = 0;
     const enum oct_err e = setup->ops->look(setup->engine, picture, t->cells, most, &n, err);
     t->n_cells = n < most ? n : most;
-    return e;
+    return e ? e
+             : oct_cells_above_texture(&setup->params, picture, &t->crowd, t->cells, &t->n_cells,
+                                       err);
 }
 
 /* Detection alone. */

@@ -6,7 +6,8 @@
  *     displacement is the velocity, later v = (v + displacement) / 2; a displacement is that from
  *     where the cell was last seen, divided by the frames since. A prediction whose pixel lies
  *     outside the part of the picture where S is defined ends the track: the cell has left.
- *  2. Detected cells (every detect_every frames) and tracks are paired with the least sum of
+ *  2. Detected cells (every detect_every frames) that stand above the picture's texture (texture.h)
+ *     and tracks are paired with the least sum of
  *     (distance / gate)^2; a pair beyond the gate costs as much as none, 1. Gate: max_step (2 R) a
  *     frame while a track has no velocity, else R sqrt(1 + misses + pictures left out); at most the
  *     picture's diagonal.

@@ -1,6 +1,7 @@
 /* The CUDA engine of cells on the stand-in for CUDA (test/cuda_host/): its numbers, and what
  * becomes of them when the device fails or hangs. */
 #include "analysis/cells/cells_timing.h"
+#include "test/rig/cell_judge.h"
 #include "test/rig/cells_oracle.h"
 #include "test/rig/cells_suite.h"
 #include "test/rig/cuda_faults.h"
@@ -212,11 +213,37 @@ static void test_hanging(void **state)
     oct_cuda_course_hang(&course, CUDA_HOST_CALL_LATE, 2);
 }
 
+static void test_texture(void **state)
+{
+    struct cell_film_setup film;
+    struct oct_cells_film_setup track = {.um = {NAN, NAN}, .backend = "cuda"};
+    struct cell_judge judge;
+    (void)state;
+    oct_cells_params_octd(&track.params, 5);
+    cell_film_setup_default(&film);
+    film.height = 90;
+    film.width = 160;
+    film.n_frames = 4;
+    film.radius = 5;
+    film.lane = 22;
+    film.distance = 50;
+    film.slowest = 1;
+    film.fastest = 2;
+    film.texture = 0.15;
+    film.grain = 5;
+    film.seed = 4;
+    cell_judge_run(&judge, &film, &track, 0);
+    print_message("precision %.3f, recall %.3f\n", judge.score.precision, judge.score.recall);
+    assert_true(judge.score.precision >= 0.99 && judge.score.recall >= 0.99);
+    cell_judge_finish(&judge);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         {"with little shared memory", test_little_shared_memory, NULL, NULL, NULL},
         {"two runs give the same bytes", test_same_bytes, NULL, NULL, NULL},
+        {"a static texture is no cell", test_texture, NULL, NULL, NULL},
         {"the times of the device", test_times, NULL, NULL, NULL},
         {"a machine without what it takes is left to the CPU", test_no_device, NULL, NULL, NULL},
         {"whatever fails, the CPU goes on", test_failures, NULL, NULL, NULL},

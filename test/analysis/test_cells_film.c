@@ -88,6 +88,39 @@ static void simulated_films_are_tracked(void **state)
         judge_row(&rows[i], n_seeds * rows[i].n_films);
 }
 
+/* Blobs of a static texture are no cells: each film by itself. */
+static void a_static_texture_is_no_cell(void **state)
+{
+    (void)state;
+    static const struct {
+        double cnr, texture, grain, recall;
+    } films[] = {{8, 0.1, 5, 0.99},
+                 {8, 0.15, 9, 0.99},
+                 {4, 0.15, 7, 0.99},
+                 {2, 0.15, 7, 0.99},
+                 {1, 0.15, 7, 0.88}};
+    const char *seeds = getenv("OCT_CELLS_SEEDS");
+    const unsigned n_seeds = 3 * (seeds ? (unsigned)strtoul(seeds, NULL, 10) : 1);
+    for (size_t i = 0; i < sizeof films / sizeof *films; i++)
+        for (unsigned seed = 4; seed < 4 + n_seeds; seed++) {
+            struct cell_film_setup film;
+            const struct oct_cells_film_setup setup = octd_setup();
+            struct cell_judge judge;
+            cell_film_setup_default(&film);
+            film.n_frames = 8;
+            film.cnr = films[i].cnr;
+            film.texture = films[i].texture;
+            film.grain = films[i].grain;
+            film.seed = seed;
+            cell_judge_run(&judge, &film, &setup, 0);
+            const struct oct_cells_score *s = &judge.score;
+            print_message("CNR %g, texture %g of %g px, seed %u: precision %.4f, recall %.4f\n",
+                          film.cnr, film.texture, film.grain, seed, s->precision, s->recall);
+            assert_true(s->precision >= 0.99 && s->recall >= films[i].recall);
+            cell_judge_finish(&judge);
+        }
+}
+
 /* ---- units ---- */
 
 static const struct cell_judge_row *find_row(const struct cell_judge *j, unsigned frame, double x,
@@ -375,6 +408,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simulated_films_are_tracked),
+        cmocka_unit_test(a_static_texture_is_no_cell),
         cmocka_unit_test(pixels_that_are_not_square_give_the_same_tracks),
         cmocka_unit_test(speeds_go_by_the_times_of_rows),
         cmocka_unit_test(a_longest_speed_opens_the_first_gate),

@@ -38,6 +38,7 @@ static int set_up(void **state)
     static struct rig r;
     memset(&r, 0, sizeof r);
     oct_cells_params_octd(&r.params, R);
+    r.params.floor = 0; /* scripted cells stand in no picture */
     r.engine.radius = R;
     r.picture = &r.engine.picture;
     *state = &r;

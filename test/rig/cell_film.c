@@ -121,6 +121,25 @@ static double background(double x, double y)
     return 80 + 12 * sin(x / 61 + 0.4) * cos(y / 47) + 0.03 * x + 8 * sin(y / 90);
 }
 
+#define N_WAVES 64u
+
+/* A Gaussian random field: waves of random directions and phases, the same in every frame. */
+static void draw_texture(const struct cell_film *f, struct oct_picture *picture)
+{
+    const struct cell_film_setup *s = &f->setup;
+    const float height = (float)(CONTRAST * s->texture * sqrt(2.0 / N_WAVES));
+    uint64_t random = s->seed * 104729 + 7;
+    for (unsigned w = 0; w < N_WAVES && s->texture > 0; w++) {
+        const double kx = oct_random_normal(&random) / s->grain;
+        const double ky = oct_random_normal(&random) / s->grain;
+        const double phase = between(&random, 0, TWO_PI);
+        for (uint32_t y = 0; y < s->height; y++)
+            for (uint32_t x = 0; x < s->width; x++)
+                picture->pixels[(size_t)y * s->width + x] +=
+                    height * cosf((float)(kx * x * s->dx + ky * y * s->dy + phase));
+    }
+}
+
 /* The brightest of the cells that cover the place. */
 static void draw_cell(const struct cell_film *f, unsigned i, unsigned frame,
                       struct oct_picture *picture)
@@ -152,6 +171,7 @@ void cell_film_draw(const struct cell_film *f, unsigned frame, struct oct_pictur
         picture->pixels[i] = 0;
     for (unsigned i = 0; i < f->n_cells; i++)
         draw_cell(f, i, frame, picture);
+    draw_texture(f, picture);
     for (size_t i = 0; i < n; i++) {
         const double x = (double)(i % s->width) * s->dx, y = (double)(i / s->width) * s->dy;
         picture->pixels[i] += (float)(background(x, y) + sd * oct_random_normal(&random));

@@ -26,6 +26,8 @@ struct cell_film_setup {
     double softness;          /* of edges: contrast / (1 + exp((distance - radius) / softness)) */
     bool is_upright;          /* lanes run along y */
     double scan; /* share of a frame in which its rows are scanned, from the first to the last */
+    double texture, grain; /* of the background, which stands still: standard deviation in shares of
+                              the contrast, and correlation length */
     uint64_t seed;
 };
 

@@ -169,7 +169,7 @@ void cell_judge_run(struct cell_judge *j, const struct cell_film_setup *film_set
     *j = (struct cell_judge){0};
     whole.height = film_setup->height;
     whole.width = film_setup->width;
-    whole.backend = "cpu";
+    whole.backend = setup->backend ? setup->backend : "cpu";
     cell_film_init(&film, film_setup);
     run_film(j, &film, &whole, frame_s);
     keep_tracks_that_count(j, setup->params.min_frames);
