@@ -1,5 +1,5 @@
-/* What a picture's own texture looks like to a search for cells, and the margin above it. Private to
- * the tracker, on the host: the same for both engines.
+/* What a picture's own texture looks like to a search for cells, and the margin above it. Private
+ * to the tracker, on the host: the same for both engines.
  *
  * GICOV does not see contrast: a weak round blob of a static texture in a picture with little noise
  * scores as a cell. Its edge is what tells them apart:
@@ -10,8 +10,8 @@
  * h = R/5 (1 px at least), 48 samples a circle, the nearest pixels. The median is over places 1.5 R
  * apart, some 600 at most, farther than 2 R from every cell found, r of 0.8, 1 and 1.2 R in turns;
  * s is the noise of a pixel, by the median difference of neighbours, n the pixels that the samples
- * fall onto. With fewer than 30 such places, as in a mosaic of cells, t is 0. A cell is dropped where |c| of its own
- * place and radius is
+ * fall onto. With fewer than 30 such places, as in a mosaic of cells, t is 0. A cell is dropped
+ * where |c| of its own place and radius is
  *   - below 4.5 floor t, or
  *   - below half the median of clear cells, |S| of twice the threshold, if there are three of them,
  *     and its own |S| is below 1.4 thresholds.

@@ -18,8 +18,8 @@ struct cell_judge {
     double px; /* of the searched picture, in units of the scene */
 };
 
-/* Parameters, units and backend (NULL: cpu) of setup are the caller's; size and times are set here: with
- * frame_s above 0 rows have times, frame + scan y / height.
+/* Parameters, units and backend (NULL: cpu) of setup are the caller's; size and times are set here:
+ * with frame_s above 0 rows have times, frame + scan y / height.
  *
  * Tracks count as in a table of octctl: seen in min_frames pictures at least, up to where they were
  * last seen. Cells match within R / 2. True cells outside the part in which S is defined are none;
