@@ -60,7 +60,6 @@ static bool add_named(struct job *job, const char *stem, size_t n_stem, unsigned
 static bool add_of_pair(struct job *job, unsigned pair)
 {
     const struct oct_volumes_given *g = &job->given;
-    const bool has_jacobian = g->model != OCT_WARP_BSCANS;
     const size_t n_nifti = g->nifti ? strlen(g->nifti) : 0, n = g->png ? strlen(g->png) : 0;
     const size_t n_png = n > 4 && strcmp(g->png + n - 4, ".png") == 0 ? n - 4 : n;
     const struct {
@@ -68,18 +67,17 @@ static bool add_of_pair(struct job *job, unsigned pair)
         size_t n;
         const char *what;
         writer *write;
-        bool is_wanted;
     } all[N_OF_A_PAIR] = {
-        {g->nifti, n_nifti, "warped.nii", oct_volumes_nifti_warped, true},
-        {g->nifti, n_nifti, "displacement.nii", oct_volumes_nifti_displacement, true},
-        {g->nifti, n_nifti, "jacobian.nii", oct_volumes_nifti_jacobian, has_jacobian},
-        {g->png, n_png, "checkerboard.png", oct_volumes_draw_checkerboard, true},
-        {g->png, n_png, "jacobian.png", oct_volumes_draw_jacobian, has_jacobian},
-        {g->png, n_png, "displacement.png", oct_volumes_draw_displacement, true},
+        {g->nifti, n_nifti, "warped.nii", oct_volumes_nifti_warped},
+        {g->nifti, n_nifti, "displacement.nii", oct_volumes_nifti_displacement},
+        {g->nifti, n_nifti, "jacobian.nii", oct_volumes_nifti_jacobian},
+        {g->png, n_png, "checkerboard.png", oct_volumes_draw_checkerboard},
+        {g->png, n_png, "jacobian.png", oct_volumes_draw_jacobian},
+        {g->png, n_png, "displacement.png", oct_volumes_draw_displacement},
     };
     bool is_whole = true;
     for (unsigned i = 0; i < N_OF_A_PAIR; i++)
-        if (all[i].stem && all[i].is_wanted)
+        if (all[i].stem)
             is_whole =
                 add_named(job, all[i].stem, all[i].n, pair, all[i].what, all[i].write) && is_whole;
     return is_whole;

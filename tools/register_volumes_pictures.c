@@ -291,15 +291,11 @@ static enum oct_err lay_jacobian(const struct oct_volumes_report *r, struct jaco
 static void print_footer(const struct oct_volumes_pair *pair, char *to, size_t n)
 {
     const struct oct_warp_volume_change *change = &pair->change;
-    if (pair->kept == OCT_WARP_BSCANS)
-        snprintf(to, n,
-                 "The field fitted noise: the map is that of the B-scans alone, and J is 1.");
-    else
-        snprintf(to, n,
-                 "Red: takes more room in MOVING than in FIXED; blue: less. J %.3f to %.3f, log J "
-                 "%.4f in the mean, sd %.4f; J <= 0 (pale blue) in %.3g %%",
-                 change->least, change->most, oct_command_shown(change->mean_log, 4),
-                 change->sd_log, 100 * change->folded);
+    snprintf(to, n,
+             "Red: takes more room in MOVING than in FIXED; blue: less. J %.3f to %.3f, log J "
+             "%.4f in the mean, sd %.4f; J <= 0 (pale blue) in %.3g %%",
+             change->least, change->most, oct_command_shown(change->mean_log, 4), change->sd_log,
+             100 * change->folded);
 }
 
 enum oct_err oct_volumes_draw_jacobian(void *report, const char *path, bool force,

@@ -35,10 +35,8 @@ static void print_volume(const struct oct_volumes_report *report)
     printf(", %.1f s, %.2f GiB of memory\n", run->seconds, peak_bytes() / GIB);
 }
 
-static void print_jacobian(const struct oct_volumes_run *run, const struct oct_volumes_pair *p)
+static void print_jacobian(const struct oct_volumes_pair *p)
 {
-    if (run->given->model == OCT_WARP_BSCANS)
-        return;
     printf("  J %.3f to %.3f, log J %.4f in the mean, sd %.4f, J <= 0 in %.3g %%\n",
            p->change.least, p->change.most, oct_command_shown(p->change.mean_log, 4),
            p->change.sd_log, 100 * p->change.folded);
@@ -63,7 +61,7 @@ static void print_pair(const struct oct_volumes_run *run, unsigned i)
         printf("  %s\n", p->kept == OCT_WARP_BSCANS
                              ? "the map is that of the B-scans alone: the field fits noise"
                              : "the map is that of --model nonlinear: B-scans lie as they are");
-    print_jacobian(run, p);
+    print_jacobian(p);
 }
 
 void oct_volumes_print(const struct oct_volumes_report *report)
@@ -153,15 +151,14 @@ static cJSON *make_pair(const struct oct_volumes_run *run, unsigned i)
     cJSON_AddStringToObject(o, "kept_model", oct_warp_model_names[p->kept]);
     if (p->kept != OCT_WARP_NONLINEAR)
         cJSON_AddNumberToObject(o, "bscans_without_counterpart", p->n_lost);
-    if (run->given->model != OCT_WARP_BSCANS) {
-        cJSON *j = cJSON_AddObjectToObject(o, "jacobian");
-        oct_command_add_number(j, "least", p->change.least);
-        oct_command_add_number(j, "most", p->change.most);
-        oct_command_add_number(j, "mean_log", p->change.mean_log);
-        oct_command_add_number(j, "sd_log", p->change.sd_log);
-        oct_command_add_number(j, "folded", p->change.folded);
+    cJSON *j = cJSON_AddObjectToObject(o, "jacobian");
+    oct_command_add_number(j, "least", p->change.least);
+    oct_command_add_number(j, "most", p->change.most);
+    oct_command_add_number(j, "mean_log", p->change.mean_log);
+    oct_command_add_number(j, "sd_log", p->change.sd_log);
+    oct_command_add_number(j, "folded", p->change.folded);
+    if (run->given->model != OCT_WARP_BSCANS)
         add_levels(o, &p->report);
-    }
     if (run->given->inverse)
         oct_command_add_number(o, "inverse_left_voxels", p->inverse_left);
     cJSON_AddStringToObject(o, "backend", p->running);
@@ -201,10 +198,11 @@ void oct_volumes_warn(const struct oct_volumes_run *run, const char *name)
             fprintf(stderr, "octctl %s: %s is of the eye %s, %s of %s\n", name, run->fixed_path,
                     run->fixed_info.eye, p->path, p->info.eye);
         if (p->change.folded > 0)
-            fprintf(stderr,
-                    "octctl %s: %s: the field folds in %.3g %% of the voxels: a larger --lambda or "
-                    "--sigma\n",
-                    name, p->path, 100 * p->change.folded);
+            fprintf(stderr, "octctl %s: %s: the map folds (J <= 0) in %.3g %% of the voxels: %s\n",
+                    name, p->path, 100 * p->change.folded,
+                    p->kept == OCT_WARP_NONLINEAR
+                        ? "a larger --lambda or --sigma"
+                        : "tissue that the eye's jumps show twice, or a larger --jump-price");
         if (!(p->after.ncc >= LITTLE_NCC))
             fprintf(stderr,
                     "octctl %s: %s: hardly like FIXED after registration (NCC %.2f): look at "

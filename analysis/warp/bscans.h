@@ -46,6 +46,10 @@ enum oct_err oct_warp_bscans(const struct oct_warp_bscans_setup *setup, const fl
 void oct_warp_bscans_displacement(const struct oct_warp_bscan *bscans, const uint32_t dims[3],
                                   float *displacement);
 
+/* jacobian: [V][M][D], J of that displacement by central differences, one-sided at the ends. */
+void oct_warp_bscans_jacobian(const struct oct_warp_bscan *bscans, const uint32_t dims[3],
+                              float *jacobian);
+
 /* aligned(x) = moving(x + shift), trilinear, constant beyond the border; [V][M][D]. */
 void oct_warp_bscans_align(const struct oct_warp_bscan *bscans, const uint32_t dims[3],
                            const float *moving, struct oct_workers *workers, float *aligned);

@@ -19,6 +19,21 @@ void oct_warp_bscans_displacement(const struct oct_warp_bscan *bscans, const uin
         }
 }
 
+/* Shifts are the same all over a B-scan: what is left of the determinant is d h / d b along b. */
+void oct_warp_bscans_jacobian(const struct oct_warp_bscan *bscans, const uint32_t dims[3],
+                              float *jacobian)
+{
+    const size_t n_bscan = (size_t)dims[1] * dims[2];
+
+    for (uint32_t b = 0; b < dims[0]; b++) {
+        const uint32_t low = b > 0 ? b - 1 : 0, high = b + 1 < dims[0] ? b + 1 : b;
+        const double rise = bscans[high].shift[0] - bscans[low].shift[0];
+        const float j = (float)(1 + (high > low ? rise / (high - low) : 0));
+        for (size_t k = 0; k < n_bscan; k++)
+            jacobian[b * n_bscan + k] = j;
+    }
+}
+
 /* ---- align ---- */
 
 struct aligning {

@@ -148,7 +148,7 @@ static void look(void *context, unsigned b, unsigned worker)
         for (unsigned i = 0; i < 3 && inside; i++) {
             const double y = (double)x[i] - (double)l->displacement[i * w->n + at];
             inside = y >= 0 && y <= dims[i] - 1.0;
-            place = place * dims[i] + (size_t)(y + 0.5);
+            place = inside ? place * dims[i] + (size_t)(y + 0.5) : 0;
         }
         w->seen[at] = inside && isfinite(w->raw[1][place]);
     }
@@ -200,12 +200,11 @@ static enum oct_err rigid_only(struct work *w, struct oct_error *err)
     free(copy);
     if (!moving || !pair->warped)
         return no_memory(w, err);
-    pair->change = (struct oct_warp_volume_change){.least = 1, .most = 1};
     snprintf(pair->running, sizeof(pair->running), "cpu");
     return OCT_OK;
 }
 
-/* J, the whole displacement and the warped volume, by the engine that solved. */
+/* The whole displacement, its J and the warped volume, by the engine that solved. */
 static enum oct_err apply(struct work *w, const struct oct_warp_ops *ops,
                           struct oct_warp_engine *engine, struct oct_error *err)
 {
@@ -215,12 +214,11 @@ static enum oct_err apply(struct work *w, const struct oct_warp_ops *ops,
     pair->jacobian = malloc(w->n * sizeof(float));
     if (!pair->jacobian)
         return no_memory(w, err);
+    if (pair->bscans)
+        oct_warp_bscans_compose(pair->bscans, w->dims, w->workers, pair->displacement);
     enum oct_err e = ops->jacobian(engine, pair->displacement, pair->jacobian, err);
     if (e)
         return e;
-    oct_warp_look_at_jacobian(pair->jacobian, w->mask, w->n, w->workers, &pair->change);
-    if (pair->bscans)
-        oct_warp_bscans_compose(pair->bscans, w->dims, w->workers, pair->displacement);
     pair->warped = malloc(w->n * sizeof(float));
     const float *moving = pair->warped ? finite_moving(w, &copy) : NULL;
     if (!moving)
@@ -305,7 +303,6 @@ static enum oct_err keep_what_gains(struct work *w, struct oct_error *err)
 
     leave_what_fits(w, pair->after.ssd);
     pair->warped = NULL;
-    const struct oct_warp_volume_change change = pair->change;
     char running[sizeof(pair->running)];
     memcpy(running, pair->running, sizeof(running));
     enum oct_err e = rigid_only(w, err);
@@ -319,14 +316,12 @@ static enum oct_err keep_what_gains(struct work *w, struct oct_error *err)
     if (pair->after.ssd < (1 - LEAST_GAIN) * rigid.ssd) {
         free(pair->warped);
         pair->warped = solved;
-        pair->change = change;
         return OCT_OK;
     }
     free(solved);
     pair->is_rigid = true;
     oct_warp_bscans_displacement(pair->bscans, w->dims, pair->displacement);
-    for (size_t i = 0; i < w->n; i++)
-        pair->jacobian[i] = 1;
+    oct_warp_bscans_jacobian(pair->bscans, w->dims, pair->jacobian);
     e = find_seen(w, err);
     if (!e)
         oct_warp_compare(w->scaled[0], w->scaled[1], w->seen, w->n, w->workers, &pair->after);
@@ -468,6 +463,21 @@ static enum oct_err both(struct work *w, struct oct_error *err)
     return e || w->pair->is_rigid || part > MOST_TO_COMPARE ? e : compare_both(w, err);
 }
 
+/* Of the map that is given: fields that do not fold do where B-scans of a jump lie beside them. */
+static enum oct_err look_at_map(struct work *w, struct oct_error *err)
+{
+    struct oct_warp_pair *pair = w->pair;
+
+    if (!pair->jacobian) {
+        pair->jacobian = malloc(w->n * sizeof(float));
+        if (!pair->jacobian)
+            return no_memory(w, err);
+        oct_warp_bscans_jacobian(pair->bscans, w->dims, pair->jacobian);
+    }
+    oct_warp_look_at_jacobian(pair->jacobian, w->mask, w->n, w->workers, &pair->change);
+    return OCT_OK;
+}
+
 static enum oct_err run(struct work *w, struct oct_error *err)
 {
     const enum oct_warp_model model = w->setup->model;
@@ -484,10 +494,13 @@ static enum oct_err run(struct work *w, struct oct_error *err)
     if (pair->bscans)
         oct_warp_bscans_displacement(pair->bscans, w->dims, pair->displacement);
     e = find_seen(w, err);
-    if (e || model == OCT_WARP_BOTH)
-        return e ? e : both(w, err);
-    e = model == OCT_WARP_BSCANS ? rigid_only(w, err) : nonlinear(w, err);
-    return e ? e : finish(w, err);
+    if (!e && model == OCT_WARP_BOTH)
+        e = both(w, err);
+    else if (!e) {
+        e = model == OCT_WARP_BSCANS ? rigid_only(w, err) : nonlinear(w, err);
+        e = e ? e : finish(w, err);
+    }
+    return e ? e : look_at_map(w, err);
 }
 
 enum oct_err oct_warp_pair_register(const struct oct_warp_pair_setup *setup, const float *fixed,

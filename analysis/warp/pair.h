@@ -7,8 +7,8 @@
  * begins with that volume and without a displacement, at factor 2: coarser levels would smooth over
  * the jumps that are left. Where nothing moved between B-scans that is worse than the field alone:
  * the solver is tried without B-scans, and where it leaves less at factor 2 its map is that of
- * OCT_WARP_NONLINEAR. J is that of the nonlinear part: where the eye jumped back between two
- * B-scans, the whole map shows tissue twice, which is no change of the tissue.
+ * OCT_WARP_NONLINEAR. J is that of the whole map: where the eye jumped back between two B-scans
+ * the map shows tissue twice and folds (J <= 0), though the field alone does not.
  *
  * One thread; the engine's work is spread over the workers or is on a GPU. */
 #ifndef OCT_ANALYSIS_WARP_PAIR_H
@@ -41,7 +41,7 @@ struct oct_warp_pair_setup {
 /* Owned by the pair; NULL where not computed. */
 struct oct_warp_pair {
     float *displacement;           /* [3][V][M][D] of the whole map */
-    float *jacobian;               /* [V][M][D] of the nonlinear part; OCT_WARP_BSCANS: NULL */
+    float *jacobian;               /* [V][M][D] of the whole map */
     float *warped;                 /* [V][M][D] moving(h(x)), in the units of the moving volume */
     struct oct_warp_bscan *bscans; /* [V]; OCT_WARP_NONLINEAR, is_still: NULL */
     double range[2];               /* what became 0 and 1 */
@@ -49,10 +49,10 @@ struct oct_warp_pair {
     struct oct_warp_likeness before, after; /* of fixed and moving, fixed and warped, scaled; after:
                                                of voxels whose B-scan has a counterpart, and whose
                                                place lies within the moving volume */
-    struct oct_warp_volume_change change;   /* of jacobian; OCT_WARP_BSCANS: of J = 1 */
+    struct oct_warp_volume_change change;   /* of jacobian, within the mask */
     char running[8];                        /* "cpu", "cuda" */
     bool is_rigid; /* OCT_WARP_BOTH: the solver left 98 % or more of the SSD that the B-scans alone
-                      leave. What it fitted is noise: the map is that of the B-scans, and J is 1 */
+                      leave. What it fitted is noise: the map is that of the B-scans */
     bool is_still; /* OCT_WARP_BOTH: the field alone left less than 0.9 of the SSD that it leaves
                       with the B-scans, at factor 2 or at the end: the map is that of
                       OCT_WARP_NONLINEAR */

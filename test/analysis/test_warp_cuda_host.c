@@ -1,8 +1,9 @@
 /* The CUDA engine of the registration of two volumes on the stand-in for CUDA (test/cuda_host/):
  * its numbers, and what becomes of them when the device is small, fails or hangs. */
-#include "analysis/warp/solver.h"
+#include "analysis/warp/pair.h"
 #include "test/rig/cuda_faults.h"
 #include "test/rig/tap.h"
+#include "test/rig/warp_oracle.h"
 #include "test/rig/warp_phantom.h"
 
 #include <math.h>
@@ -281,6 +282,39 @@ static void test_not_finite(void **state)
     scene_finish(&s);
 }
 
+/* ---- the whole map ---- */
+
+/* B-scans 12 on of FIXED are what lay 4 B-scans before: the map jumps back there. */
+static void test_map(void **state)
+{
+    static const struct pair pair = {"", {24, 24, 32}, {1, 1, 1}, OCT_WARP_OCTD, false, 4, 0,
+                                     0,  {0},          {0}};
+    const size_t plane = (size_t)24 * 32;
+    struct scene s;
+    struct oct_warp_pair made;
+    struct oct_error err = {.text = ""};
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    scene_make(&s, &pair);
+    memmove(s.phantom.fixed + 12 * plane, s.phantom.fixed + 8 * plane, 12 * plane * sizeof(float));
+    const struct oct_warp_pair_setup setup = {
+        .solver = s.setup, .model = OCT_WARP_BOTH, .backend = "cuda"};
+    if (oct_warp_pair_register(&setup, s.phantom.fixed, s.phantom.moving, NULL, &made, &err))
+        fail_msg("%s", err.text);
+    double *u = malloc(3 * s.n * sizeof(double)), *j = malloc(s.n * sizeof(double));
+    assert_true(u && j && strcmp(made.running, "cuda") == 0 && !made.is_rigid);
+    for (size_t i = 0; i < 3 * s.n; i++)
+        u[i] = (double)made.displacement[i];
+    oct_warp_oracle_jacobian(pair.dims, u, j);
+    for (size_t i = 0; i < s.n; i++)
+        assert_true(fabs(j[i] - (double)made.jacobian[i]) < 1e-4);
+    assert_true(made.change.folded > 0.01 && made.change.least < -0.5);
+    oct_warp_pair_finish(&made);
+    scene_finish(&s);
+    free(u);
+    free(j);
+}
+
 /* ---- faults ---- */
 
 /* All calls of an engine; after OCT_E_BACKEND they are the CPU's. */
@@ -413,6 +447,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         {"displacements are those of the CPU", test_twins, NULL, NULL, NULL},
+        {"J is that of the whole map", test_map, NULL, NULL, NULL},
         {"progress is told, and stops it", test_progress, NULL, NULL, NULL},
         {"memory is what it says, or there is no engine", test_memory, NULL, NULL, NULL},
         {"without its device there is no engine", test_no_device, NULL, NULL, NULL},
