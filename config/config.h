@@ -137,7 +137,7 @@ struct oct_config {
         uint32_t bscans;     /* 1: off; of the window */
         int registration;    /* enum oct_average_register: key `register`, a word of C */
         double max_shift_px; /* 32 */
-        double min_score;    /* 0.3 */
+        double min_score;    /* 0 */
         int domain;          /* enum oct_average_domain: linear */
         bool record;
     } average;

@@ -324,8 +324,9 @@ const struct oct_key oct_keys[] = {
      .min = 1, .max = 1024, .standard = "32", .unit = "pixels",
      .meaning = "Largest shift along A-lines and along depth that is looked for."},
     {VALUE(average, min_score), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = -1,
-     .max = 1, .standard = "0.3",
-     .meaning = "A B-scan that correlates less with the average is left out: a blink, a jump."},
+     .max = 1, .standard = "0",
+     .meaning = "A B-scan that correlates less with the average is left out, besides what matches "
+                "by chance."},
     {VALUE(average, domain), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
      .names = domain_names, .first = OCT_AVERAGE_LINEAR, .standard = "linear",
      .meaning = "What is averaged: intensity, or its decibels, which the noise floor biases."},

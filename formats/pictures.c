@@ -373,6 +373,11 @@ void oct_pictures_size(const struct oct_pictures *pictures, uint64_t frame, uint
     *width = entry->width;
 }
 
+const char *oct_pictures_path(const struct oct_pictures *pictures, uint64_t frame)
+{
+    return find(pictures->table, frame)->path;
+}
+
 /* ---- reading ---- */
 
 static enum oct_err open_entry(struct oct_pictures *p, const struct entry *entry,

@@ -117,6 +117,9 @@ enum oct_err oct_pictures_share(struct oct_pictures **other, const struct oct_pi
 void oct_pictures_size(const struct oct_pictures *pictures, uint64_t frame, uint32_t *height,
                        uint32_t *width);
 
+/* The file of picture `frame`; valid until close. */
+const char *oct_pictures_path(const struct oct_pictures *pictures, uint64_t frame);
+
 /* Reads picture `frame` into *picture, which the caller finishes; NaN, infinities, the invalid
  * value, the mask's and missing A-lines are masked. Any order, but forwards is fastest. info may be
  * NULL. On error *picture is empty. */

@@ -21,9 +21,9 @@ static const struct oct_register_mode *const modes[] = {
 #define AT(member) .at = offsetof(struct oct_register_options, member)
 static const struct oct_option options[] = {
     {"--as", "WHAT",
-     "frames: pictures one on another; bscans: B-scans of one place, by what is not\n"
-     "flat in them; volume: each B-scan onto those before it; mosaic: pictures\n"
-     "that overlap into one (frames)",
+     "frames: pictures one on another; bscans: B-scans of one place, whose noise\n"
+     "hides fractions of a pixel; volume: each B-scan onto those before it; mosaic:\n"
+     "pictures that overlap into one (frames)",
      OCT_OPTION_TEXT, AT(as), .words = "frames bscans volume mosaic"},
     {"--model", "M", "rigid: one shift a frame; strips: motion within frames; none (rigid)",
      OCT_OPTION_TEXT, AT(model), .words = "rigid strips none"},
@@ -37,7 +37,7 @@ static const struct oct_option options[] = {
     {"--far", "PX", "strips that are lost are sought this far from the whole frame (64)",
      OCT_OPTION_COUNT, AT(far), .least = 1, .most = 1024, .needs = "1 to 1024 pixels"},
     {"--min-score", "Q",
-     "correlation below which a frame or a strip is left out (0.25;\nmosaic: 0.4)",
+     "correlation below which a frame or a strip is left out, besides what\nchance makes too (0)",
      OCT_OPTION_NUMBER, AT(min_score), .least = -1, .most = 1, .needs = "a number from -1 to 1"},
     {"--passes", "N", "2: again, against the average of the first pass (1)", OCT_OPTION_COUNT,
      AT(passes), .least = 1, .most = 2, .needs = "1 or 2"},

@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_SOURCE_BYTES ((size_t)32 << 10) /* of the attribute */
-
 /* Others with /bscans may be results, as those of register --as volume. */
 bool oct_outputs_is_recording(const char *path)
 {
@@ -146,16 +144,12 @@ enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, 
 
 void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs)
 {
-    char *text = calloc(1, MOST_SOURCE_BYTES + 64);
-    size_t n = 0;
-    for (unsigned i = 0; text && i < n_inputs; i++) {
-        const size_t more = strlen(inputs[i]) + 1;
-        if (n + more > MOST_SOURCE_BYTES) {
-            snprintf(text + n, 64, "... and %u more", n_inputs - i);
-            break;
-        }
-        n += (size_t)snprintf(text + n, more + 1, "%s%s", inputs[i], i + 1 < n_inputs ? "\n" : "");
-    }
+    size_t bytes = 1, n = 0;
+    for (unsigned i = 0; i < n_inputs; i++)
+        bytes += strlen(inputs[i]) + 1;
+    char *text = calloc(1, bytes);
+    for (unsigned i = 0; text && i < n_inputs; i++)
+        n += (size_t)snprintf(text + n, bytes - n, "%s%s", i > 0 ? "\n" : "", inputs[i]);
     if (text)
         oct_results_text(results, NULL, "source", text);
     free(text);

@@ -49,7 +49,7 @@ enum oct_err oct_outputs_write_one(struct oct_outputs *outputs, unsigned i, stru
 enum oct_err oct_outputs_publish(struct oct_outputs *outputs, struct oct_error *err);
 void oct_outputs_discard(struct oct_outputs *outputs); /* NULL is fine */
 
-/* The attribute source: all inputs, a line each, as far as they are few enough. */
+/* The attribute source: all inputs, a line each. */
 void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs);
 
 #endif

@@ -85,7 +85,7 @@ struct oct_register_frames_info {
     uint8_t *is_read;  /* [n_frames]; time_ns of the others is unknown */
     double um[2];      /* NaN: unknown */
     bool is_db;
-    const char *path; /* of the first frame */
+    const struct oct_pictures *pictures;
 };
 
 /* The files and the summary of a registered sequence. */

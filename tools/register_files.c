@@ -38,6 +38,71 @@ enum oct_err oct_register_check_files(const struct oct_register *r, bool has_mot
     return e;
 }
 
+/* A frame's file, for oct_results_texts. */
+static const char *path_of(const void *pictures, uint64_t frame)
+{
+    return oct_pictures_path(pictures, frame);
+}
+
+void oct_register_write_paths(struct oct_results *results, const char *name, uint64_t n,
+                              const struct oct_pictures *pictures)
+{
+    oct_results_texts(results, name, n, path_of, pictures);
+}
+
+static void write_text(struct oct_results *results, const char *name, const char *text)
+{
+    if (text)
+        oct_results_text(results, NULL, name, text);
+}
+
+/* What decides how strips and frames are found. */
+static void write_search(struct oct_results *f, const struct oct_register *r, bool is_volume)
+{
+    const struct oct_sequence_setup *s = &r->setup;
+    const bool by_strips = s->model == OCT_SEQUENCE_STRIPS;
+    if (by_strips || s->max_dy) /* else a third of the sides */
+        oct_results_count(f, NULL, "search_px", by_strips ? s->search : s->max_dy);
+    if (is_volume)
+        return;
+    write_text(f, "reference", r->options.reference ? r->options.reference : "auto");
+    oct_results_count(f, NULL, "passes", s->n_passes);
+    if (!by_strips)
+        return;
+    oct_results_count(f, NULL, "strip_lines", s->rows);
+    oct_results_count(f, NULL, "strip_step", s->step);
+    oct_results_count(f, NULL, "far_px", s->far);
+}
+
+void oct_register_write_settings(struct oct_results *f, const struct oct_register *r)
+{
+    const struct oct_register_options *o = &r->options;
+    const struct oct_sequence_setup *s = &r->setup;
+    const char *as = o->as ? o->as : "frames";
+    const bool registers = s->model == OCT_SEQUENCE_RIGID || s->model == OCT_SEQUENCE_STRIPS;
+    const bool is_mosaic = strcmp(as, "mosaic") == 0, is_volume = strcmp(as, "volume") == 0;
+    oct_outputs_source(f, r->inputs, r->n_inputs);
+    write_text(f, "as", as);
+    write_text(f, "asked_backend", s->backend);
+    if (registers)
+        oct_results_number(f, NULL, "min_score", s->min_score);
+    if (registers && !is_mosaic)
+        write_search(f, r, is_volume);
+    if (!is_mosaic) {
+        write_text(f, "crop", o->crop ? o->crop : "all");
+        write_text(f, "domain", o->domain ? o->domain : "linear");
+        write_text(f, "interpolation", o->interpolation ? o->interpolation : "linear");
+    }
+    write_text(f, "roi", o->roi);
+    write_text(f, "mask", o->mask);
+    write_text(f, "skip", o->skip);
+    write_text(f, "shifts", o->shifts);
+    write_text(f, "en_face", o->en_face);
+    write_text(f, "um", o->um);
+    if (!isnan(o->invalid))
+        oct_results_number(f, NULL, "invalid", o->invalid);
+}
+
 /* The file was begun before the others. */
 static enum oct_err publish_results(void *context, const char *path, bool force,
                                     struct oct_error *err)
@@ -165,7 +230,7 @@ static void write_attributes(struct writer *w)
 {
     static const char *const models[] = {"rigid", "strips", "none", "given"};
     const struct oct_sequence *q = w->q;
-    oct_outputs_source(w->results, w->r->inputs, w->r->n_inputs);
+    oct_register_write_settings(w->results, w->r);
     oct_results_text(w->results, NULL, "model", models[q->setup.model]);
     oct_results_text(w->results, NULL, "backend", q->running);
     oct_results_count(w->results, NULL, "n_averaged", w->average ? q->n_used : 0);
@@ -198,6 +263,7 @@ static void write_frames(struct writer *w)
         oct_results_write_rows(f, number, i, 1, &i);
     }
     oct_results_write(f, time, w->info->time_ns);
+    oct_register_write_paths(f, "/frames/files", n, w->info->pictures);
 }
 
 static enum oct_err write_shifts(struct writer *w, struct oct_error *err)
@@ -357,6 +423,7 @@ static void write_csv_frame(const struct writer *w, struct oct_csv *csv, uint64_
         oct_csv_number(csv, dx * um[1]);
         oct_csv_number(csv, n_lines > 1 ? score_of_line(w->q, frame, y)
                                         : (double)w->q->frames[frame].score);
+        oct_csv_text(csv, oct_pictures_path(info->pictures, frame));
         oct_csv_end_row(csv);
     }
 }
@@ -367,8 +434,8 @@ static enum oct_err write_csv(void *context, const char *path, bool force, struc
     struct oct_csv *csv;
     enum oct_sequence_model model = w->q->setup.model;
     bool by_lines = model == OCT_SEQUENCE_STRIPS || model == OCT_SEQUENCE_GIVEN;
-    enum oct_err e =
-        oct_csv_create(&csv, path, force, "frame,line,time_s,dy_px,dx_px,dy_um,dx_um,score", err);
+    enum oct_err e = oct_csv_create(&csv, path, force,
+                                    "frame,line,time_s,dy_px,dx_px,dy_um,dx_um,score,file", err);
     if (e)
         return e;
     for (uint64_t i = 0; i < w->info->n_frames; i++) {

@@ -6,6 +6,13 @@
 
 struct oct_results;
 
+/* The attributes source and all settings, given or not, of the options that the mode takes. */
+void oct_register_write_settings(struct oct_results *results, const struct oct_register *r);
+
+/* The files of n frames as the dataset `name`. */
+void oct_register_write_paths(struct oct_results *results, const char *name, uint64_t n,
+                              const struct oct_pictures *pictures);
+
 /* "FILE-motion.png" beside --png "FILE.png"; the caller frees it. NULL: out of memory. */
 char *oct_register_motion_path(const char *png);
 

@@ -1,7 +1,5 @@
 /* register --as frames: a sequence of pictures, rigid or by strips. --as bscans: the same of
- * B-scans of one place, registered by what is left of them when they are smoothed and flattened,
- * and averaged as they are. */
-#include "analysis/align/bscan.h"
+ * B-scans of one place, whose noise hides fractions of a pixel: those are of smoothed ones. */
 #include "formats/whole_file.h"
 #include "kernels/device/workers.h"
 #include "tools/progress.h"
@@ -23,15 +21,9 @@ struct job {
     uint8_t *skip;
     struct oct_strip *given;
     struct oct_progress progress;
-    bool prepares; /* frames are read to be registered, as B-scans */
 };
 
-static enum oct_err prepare_bscan(struct oct_picture *picture, struct oct_error *err)
-{
-    enum oct_err e = oct_bscan_smooth(picture, OCT_BSCAN_SMOOTH_PX, err);
-
-    return e ? e : oct_bscan_flatten(picture, OCT_BSCAN_FLATTEN_LINES, err);
-}
+#define SMOOTH_PX 1.5 /* of B-scans */
 
 static enum oct_err read_frame(void *context, uint64_t frame, struct oct_picture *picture,
                                struct oct_error *err)
@@ -43,11 +35,6 @@ static enum oct_err read_frame(void *context, uint64_t frame, struct oct_picture
         job->info.time_ns[frame] = info.time_ns;
         job->info.is_read[frame] = 1;
     }
-    if (e || !job->prepares)
-        return e;
-    e = prepare_bscan(picture, err);
-    if (e)
-        oct_picture_finish(picture);
     return e;
 }
 
@@ -82,7 +69,7 @@ static enum oct_err open_frames(struct job *job, struct oct_error *err)
     job->info.um[0] = info.um[0];
     job->info.um[1] = info.um[1];
     job->info.is_db = info.is_db;
-    job->info.path = info.path;
+    job->info.pictures = job->pictures;
     job->setup = r->setup;
     job->setup.height = first.height;
     job->setup.width = first.width;
@@ -106,10 +93,8 @@ static enum oct_err read_reference(struct job *job, struct oct_error *err)
     if (!e &&
         (job->reference.height != job->setup.height || job->reference.width != job->setup.width))
         e = oct_fail(err, OCT_E_FORMAT, "%s is %u x %u pixels, but %s is %u x %u", path,
-                     job->reference.width, job->reference.height, job->info.path, job->setup.width,
-                     job->setup.height);
-    if (!e && job->prepares)
-        e = prepare_bscan(&job->reference, err);
+                     job->reference.width, job->reference.height,
+                     oct_pictures_path(job->pictures, 0), job->setup.width, job->setup.height);
     job->setup.reference = &job->reference;
     return e;
 }
@@ -137,18 +122,13 @@ static enum oct_err prepare(struct job *job, struct oct_error *err)
 
 static enum oct_err run_as(const struct oct_register *r, bool as_bscans, struct oct_error *err)
 {
-    struct job job = {
-        .r = r, .progress = {.what = "frames", .quiet = r->config->quiet}, .prepares = as_bscans};
+    struct job job = {.r = r, .progress = {.what = "frames", .quiet = r->config->quiet}};
     enum oct_err e = prepare(&job, err);
     const struct oct_sequence_source source = {
         .context = &job, .n_frames = job.info.n_frames, .read = read_frame, .progress = show};
-    bool as_power = job.setup.as_power;
-    if (as_bscans)
-        job.setup.as_power = false; /* less their means, they are no powers */
+    job.setup.smooth_px = as_bscans ? SMOOTH_PX : 0;
     if (!e)
         e = oct_sequence_register(&job.sequence, &job.setup, &source, err);
-    job.prepares = false;
-    job.sequence.setup.as_power = as_power;
     if (!e)
         e = oct_register_write(r, &job.sequence, &job.info, err);
     oct_sequence_finish(&job.sequence);

@@ -56,10 +56,6 @@ static enum oct_err read_pictures(struct job *job, struct oct_error *err)
         struct oct_pictures_info info;
         e = oct_register_read(r, job->source, i, &job->pictures[i], &info, err);
         job->paths[i] = e ? NULL : info.path;
-        if (!e && !oct_picture_has_contrast(&job->pictures[i]))
-            e = oct_fail(err, OCT_E_FORMAT,
-                         "%s: picture %u has no contrast, or less than a tenth of it is valid",
-                         info.path, i);
         if (!e && i == 0) {
             job->um[0] = info.um[0];
             job->um[1] = info.um[1];
@@ -118,7 +114,8 @@ static void write_results(struct job *job)
         oct_results_write_rows(f, score, i, 1, &p->score);
         oct_results_write_rows(f, with, i, 1, &neighbour);
     }
-    oct_outputs_source(f, job->r->inputs, job->r->n_inputs);
+    oct_register_write_settings(f, job->r);
+    oct_register_write_paths(f, "/pictures/files", n, job->source);
     oct_results_text(f, NULL, "model", "mosaic");
     oct_results_numbers(f, NULL, "um_px", job->um, 2);
 }
@@ -195,6 +192,8 @@ static enum oct_err print_json(void *context, struct oct_error *err)
         cJSON_AddNumberToObject(one, "component", p->component);
         cJSON_AddNumberToObject(one, "y_px", p->y);
         cJSON_AddNumberToObject(one, "x_px", p->x);
+        if (!oct_picture_has_contrast(&job->pictures[i]))
+            cJSON_AddStringToObject(one, "reason", "no contrast");
         if (!p->is_first) {
             cJSON_AddNumberToObject(one, "with", p->with);
             cJSON_AddNumberToObject(one, "score", p->score);
@@ -223,7 +222,9 @@ static void print_summary(void *context)
         if (p->component == 0)
             continue;
         printf("%s%s", before, job->paths[i]);
-        if (!p->is_first)
+        if (!oct_picture_has_contrast(&job->pictures[i]))
+            printf(" (no contrast)");
+        else if (!p->is_first)
             printf(" (with %s)", job->paths[p->with]);
         before = ", ";
     }
@@ -242,8 +243,7 @@ static enum oct_err find(struct job *job, struct oct_error *err)
         return oct_fail(err, OCT_E_STATE, "interrupted; nothing was written");
 
     if (!e && job->mosaic.n_placed < 2)
-        e = oct_fail(err, OCT_E_ARG, "no two of the %u pictures overlap with a score of %g", job->n,
-                     job->mosaic.setup.min_score);
+        e = oct_fail(err, OCT_E_ARG, "no two of the %u pictures overlap", job->n);
     return e || job->r->options.shifts_only
                ? e
                : oct_mosaic_blend(&job->mosaic, job->pictures, &job->canvas, &job->weight,

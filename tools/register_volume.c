@@ -243,7 +243,8 @@ static void write_rows(struct job *job)
         oct_results_write_rows(f, reason, b, 1, &fate);
     }
     oct_results_write(f, time, job->time_ns);
-    oct_outputs_source(f, job->r->inputs, job->r->n_inputs);
+    oct_register_write_settings(f, job->r);
+    oct_register_write_paths(f, "/frames/files", n, job->pictures);
     oct_results_text(f, NULL, "model", job->r->options.lateral ? "axial and lateral" : "axial");
     oct_results_text(f, NULL, "backend", job->choice.running);
     oct_results_number(f, NULL, "smooth_px", job->choice.smooth_px);
@@ -256,8 +257,8 @@ static enum oct_err write_csv(void *context, const char *path, bool force, struc
 {
     const struct job *job = context;
     struct oct_csv *csv;
-    enum oct_err e =
-        oct_csv_create(&csv, path, force, "frame,line,time_s,dy_px,dx_px,dy_um,dx_um,score", err);
+    enum oct_err e = oct_csv_create(&csv, path, force,
+                                    "frame,line,time_s,dy_px,dx_px,dy_um,dx_um,score,file", err);
 
     if (e)
         return e;
@@ -271,6 +272,7 @@ static enum oct_err write_csv(void *context, const char *path, bool force, struc
         oct_csv_number(csv, s->dy * job->um[0]);
         oct_csv_number(csv, s->dx * job->um[1]);
         oct_csv_number(csv, s->score);
+        oct_csv_text(csv, oct_pictures_path(job->pictures, b));
         oct_csv_end_row(csv);
     }
     return oct_csv_publish(csv, err);

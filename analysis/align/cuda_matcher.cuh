@@ -27,6 +27,7 @@ struct oct_match_room {
 struct oct_match_setup {
     struct oct_correlator_setup correlator;
     struct oct_match_room room;
+    uint32_t max_dy, max_dx; /* sought, of the correlator's */
 };
 
 struct oct_match_context {
@@ -39,6 +40,7 @@ struct oct_match_context {
     struct oct_search_tile *h_tiles, *d_tiles;
     struct oct_match *h_matches, *d_matches;
     float *d_scores;
+    float *h_samples, *d_samples; /* [n pictures][OCT_MATCH_SAMPLES] */
 };
 
 /* ---- tasks ---- */
@@ -89,6 +91,20 @@ static enum oct_err oct_match_queue_best(struct oct_match_context *c,
                                     c->n * sizeof(*c->h_matches), err);
 }
 
+/* The matches of whole pictures, and samples of their scores. */
+static enum oct_err oct_match_begin_find(struct oct_match_context *c, struct oct_error *err)
+{
+    const struct oct_correlation *of = &c->correlation;
+    const size_t bytes = (size_t)c->n * OCT_MATCH_SAMPLES * sizeof(float);
+    enum oct_err e = oct_correlation_queue(&c->correlation, false, err);
+    if (e)
+        return e;
+    OCT_LAUNCH((oct_best_sample_kernel), dim3(c->n), dim3(OCT_BEST_THREADS), 0, of->stream->stream,
+               c->d_whole, of->d_c2d, of->shape.height, of->shape.width, c->d_samples);
+    e = oct_cuda_stream_download(of->stream, c->h_samples, c->d_samples, bytes, err);
+    return e ? e : oct_match_queue_best(c, c->d_whole, of->d_c2d, err);
+}
+
 static enum oct_err oct_match_begin_look(struct oct_match_context *c, struct oct_error *err)
 {
     struct oct_cuda_stream *stream = c->correlation.stream;
@@ -120,8 +136,7 @@ static enum oct_err oct_match_begin(void *argument, struct oct_error *err)
             oct_correlation_queue_boxes(of, c->n);
         return e;
     case OCT_MATCH_FIND:
-        e = oct_correlation_queue(of, false, err);
-        return e ? e : oct_match_queue_best(c, c->d_whole, of->d_c2d, err);
+        return oct_match_begin_find(c, err);
     default:
         return oct_match_begin_look(c, err);
     }
@@ -131,14 +146,24 @@ static void oct_match_give(void *argument, void *to)
 {
     const struct oct_match_context *c = (const struct oct_match_context *)argument;
     struct oct_match_task *task = (struct oct_match_task *)to;
-    if (task->matches)
-        memcpy(task->matches, c->h_matches, task->n * sizeof(*task->matches));
+    if (!task->matches)
+        return;
+    memcpy(task->matches, c->h_matches, task->n * sizeof(*task->matches));
+    for (unsigned i = 0; i < task->n && c->what == OCT_MATCH_FIND; i++) {
+        struct oct_match *m = &task->matches[i];
+        const struct oct_correlation_shape &s = c->correlation.shape;
+        if (m->score == m->score)
+            m->significance = oct_match_significance(
+                c->h_samples + (size_t)i * OCT_MATCH_SAMPLES,
+                oct_match_value(m->score, oct_match_part(m->dy, m->dx, s.height, s.width)));
+    }
 }
 
 /* ---- life ---- */
 
 /* Whole pictures as searches: they stay. */
-static enum oct_err oct_match_put_whole(struct oct_match_context *c, struct oct_error *err)
+static enum oct_err oct_match_put_whole(struct oct_match_context *c,
+                                        const struct oct_match_setup *setup, struct oct_error *err)
 {
     const struct oct_correlation_shape &s = c->correlation.shape;
     struct oct_cuda_stream *stream = c->correlation.stream;
@@ -152,7 +177,8 @@ static enum oct_err oct_match_put_whole(struct oct_match_context *c, struct oct_
                             2 * s.max_dx + 1,
                             0,
                             i * oct_correlation_shifts(s),
-                            true};
+                            s.max_dy - setup->max_dy,
+                            s.max_dx - setup->max_dx};
     enum oct_err e = oct_cuda_stream_upload(stream, c->d_whole, c->h_searches,
                                             s.n * sizeof(*c->h_searches), err);
     oct_cuda_stream_drain(stream); /* the memory is used again */
@@ -168,6 +194,9 @@ static enum oct_err oct_match_alloc(struct oct_match_context *c, struct oct_erro
     e = e ? e : oct_stream_alloc(on, &c->d_searches, room->n_searches, err);
     e = e ? e : oct_stream_alloc(on, &c->d_matches, room->n_searches, err);
     e = e ? e : oct_stream_alloc(on, &c->d_whole, c->correlation.shape.n, err);
+    const size_t n_samples = (size_t)c->correlation.shape.n * OCT_MATCH_SAMPLES;
+    e = e ? e : oct_stream_pin(on, &c->h_samples, n_samples, err);
+    e = e ? e : oct_stream_alloc(on, &c->d_samples, n_samples, err);
     /* Padding comes back too, and members that FIND does not set. */
     e = e ? e
           : oct_cuda_stream_clear(on, c->d_matches, room->n_searches * sizeof(*c->d_matches), err);
@@ -190,7 +219,7 @@ static enum oct_err oct_match_rehearse(struct oct_match_context *c, struct oct_e
     }
     if (e || c->room.n_tiles == 0)
         return e;
-    c->h_searches[0] = {0, 0, 1, 0, 0, 1, 1, 1, 0, false};
+    c->h_searches[0] = {0, 0, 1, 0, 0, 1, 1, 1, 0, 0, 0};
     c->h_tiles[0] = {0, 0, 0};
     c->n_tiles = 1;
     return oct_match_begin_look(c, err);
@@ -201,7 +230,7 @@ static enum oct_err oct_match_complete(struct oct_match_context *c,
 {
     c->room = setup->room;
     enum oct_err e = oct_match_alloc(c, err);
-    e = e ? e : oct_match_put_whole(c, err);
+    e = e ? e : oct_match_put_whole(c, setup, err);
     return e ? e : oct_match_rehearse(c, err);
 }
 

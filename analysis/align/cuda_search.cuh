@@ -9,11 +9,11 @@
 struct oct_search {
     unsigned picture; /* of the batch */
     uint32_t y0, n_rows;
-    int32_t dy, dx;         /* the first shift */
-    uint32_t rows, columns; /* shifts */
-    double least;           /* N */
-    size_t first;           /* of its scores */
-    bool whole;
+    int32_t dy, dx;          /* the first shift */
+    uint32_t rows, columns;  /* shifts */
+    double least;            /* N */
+    size_t first;            /* of its scores */
+    uint32_t skip_y, skip_x; /* rows, columns at each side that are not sought */
 };
 
 #endif

@@ -63,6 +63,7 @@ static enum oct_err create_worker(struct oct_estimator *e, struct worker *w, str
         .min_overlap = LEAST_OVERLAP,
         .masked = s->masked,
         .backend = s->backend,
+        .smooth_px = s->smooth_px,
         .gpus = s->gpus,
         .deadline_ms = s->deadline_ms,
     };
@@ -147,7 +148,7 @@ static void do_one(void *context, unsigned piece, unsigned worker)
     w->code = code ? code : w->code;
     if (!code)
         e->found[piece] = (struct oct_strip){(float)shift.dy, (float)shift.dx, (float)shift.score,
-                                             shift.score >= e->setup.min_score};
+                                             shift.is_match && shift.score >= e->setup.min_score};
 }
 
 enum oct_err oct_estimator_find(struct oct_estimator *e, const struct oct_picture *pictures,

@@ -242,7 +242,7 @@ static void score_row(const struct oct_matcher *m, struct worker *w, const struc
 static struct oct_match best_of(const struct oct_match_window *window, const float *scores)
 {
     int32_t side = 2 * (int32_t)window->radius + 1, best = -1;
-    struct oct_match match = {.score = NAN};
+    struct oct_match match = {.score = NAN, .significance = NAN};
     for (int32_t i = 0; i < side * side; i++)
         if (!isnan(scores[i]) && (best < 0 || scores[i] > scores[best]))
             best = i;
@@ -257,7 +257,6 @@ static struct oct_match best_of(const struct oct_match_window *window, const flo
     match.score = scores[best];
     match.dy = window->dy + y - (int32_t)window->radius;
     match.dx = window->dx + x - (int32_t)window->radius;
-    match.on_border = y == 0 || x == 0 || y == side - 1 || x == side - 1;
     return match;
 }
 

@@ -50,8 +50,8 @@ static struct oct_correlator_setup correlator_of(const struct oct_matcher_setup 
     struct oct_correlator_setup c = {};
     c.height = c.g_height = s->height;
     c.width = c.g_width = s->width;
-    c.max_dy = s->max_dy;
-    c.max_dx = s->max_dx;
+    c.max_dy = oct_match_reach(s->max_dy, s->height);
+    c.max_dx = oct_match_reach(s->max_dx, s->width);
     c.norm = OCT_CORRELATION_ZNCC;
     c.masked = s->masked;
     c.min_overlap = s->min_overlap;
@@ -72,7 +72,7 @@ static enum oct_err init(struct oct_matcher *m, struct oct_error *err)
     m->valid = (uint64_t *)calloc((size_t)s->n_batch * (s->height + 1), sizeof(*m->valid));
     if (!m->searches || !m->valid)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a registration");
-    const struct oct_match_setup setup = {correlator_of(s), m->room};
+    const struct oct_match_setup setup = {correlator_of(s), m->room, s->max_dy, s->max_dx};
     return oct_cuda_tasks_create(&m->tasks, &oct_match_task_ops, s->gpus, s->deadline_ms, &setup,
                                  sizeof(setup), err);
 }
@@ -158,7 +158,8 @@ static struct oct_search search_of(const struct oct_matcher *m, const struct oct
             side,
             least < 1 ? 1 : least,
             first,
-            false};
+            0,
+            0};
 }
 
 /* As many windows as fit into a launch, one at least. */

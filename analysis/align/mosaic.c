@@ -2,31 +2,39 @@
 
 #include "analysis/align/matcher.h"
 #include "analysis/align/overlap.h"
+#include "analysis/align/prepare.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- pairs ---- */
 
-static enum oct_err find_edges(struct oct_mosaic *m, struct oct_overlaps *overlaps,
-                               oct_mosaic_progress_fn *progress, void *arg, struct oct_error *err)
+/* Scores are of the pictures as they are. */
+static enum oct_err find_edges(struct oct_mosaic *m, const struct oct_picture *pictures,
+                               struct oct_overlaps *overlaps, oct_mosaic_progress_fn *progress,
+                               void *arg, struct oct_error *err)
 {
     unsigned k = 0;
 
     for (unsigned a = 0; m->edges && a < m->n; a++) {
-        enum oct_err e = oct_overlaps_set_first(overlaps, a, err);
+        const bool is_blank = !oct_picture_has_contrast(&pictures[a]);
+        enum oct_err e = is_blank ? OCT_OK : oct_overlaps_set_first(overlaps, a, err);
         for (unsigned b = a + 1; !e && b < m->n; b++, k++) {
             if (progress && !progress(arg, k, m->n_edges))
                 return oct_fail(err, OCT_E_AGAIN, "cancelled");
-            struct oct_overlap found;
-            e = oct_overlaps_find(overlaps, b, &found, err);
+            struct oct_overlap found = {.score = NAN, .significance = NAN};
+            if (!is_blank && oct_picture_has_contrast(&pictures[b]))
+                e = oct_overlaps_find(overlaps, b, &found, err);
+            if (found.significance >= OCT_MATCH_LEAST_SIGNIFICANCE)
+                found.score = oct_overlap_score(&pictures[a], &pictures[b], found.dy, found.dx);
             if (!e)
                 m->edges[k] = (struct oct_mosaic_edge){.a = a,
                                                        .b = b,
                                                        .dy = found.dy,
                                                        .dx = found.dx,
                                                        .score = found.score,
-                                                       .rival = found.rival};
+                                                       .significance = found.significance};
         }
         if (e)
             return e;
@@ -34,11 +42,37 @@ static enum oct_err find_edges(struct oct_mosaic *m, struct oct_overlaps *overla
     return OCT_OK;
 }
 
+/* Copies by which pictures are matched; the caller finishes them. */
+static struct oct_picture *prepare(const struct oct_picture *pictures, unsigned n, enum oct_err *e,
+                                   struct oct_error *err)
+{
+    struct oct_picture *copies = calloc(n, sizeof(*copies));
+    unsigned n_seen = 0;
+
+    if (!copies)
+        *e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a mosaic of %u pictures", n);
+    for (unsigned i = 0; !*e && i < n; i++) {
+        const struct oct_picture *p = &pictures[i];
+        const size_t n_pixels = (size_t)p->height * p->width;
+        *e = oct_picture_init(&copies[i], p->height, p->width, p->valid != NULL, err);
+        if (*e)
+            break;
+        memcpy(copies[i].pixels, p->pixels, n_pixels * sizeof(float));
+        if (p->valid)
+            memcpy(copies[i].valid, p->valid, n_pixels);
+        n_seen += oct_picture_has_contrast(p);
+        *e = oct_align_prepare(&copies[i], err);
+    }
+    if (!*e && n_seen < 2)
+        *e = oct_fail(err, OCT_E_ARG, "fewer than two pictures have contrast");
+    return copies;
+}
+
 /* ---- the tree ---- */
 
 static bool is_edge(const struct oct_mosaic *m, const struct oct_mosaic_edge *edge)
 {
-    return edge->score >= m->setup.min_score && !(edge->score < OCT_MOSAIC_AHEAD * edge->rival);
+    return edge->score >= m->setup.min_score && edge->significance >= OCT_MATCH_LEAST_SIGNIFICANCE;
 }
 
 /* Prim's algorithm from `first`: joins, one by one, the picture with the highest edge to what is
@@ -136,23 +170,23 @@ enum oct_err oct_mosaic_find(struct oct_mosaic *m, const struct oct_picture *pic
     *m = (struct oct_mosaic){.n = n, .n_edges = n > 1 ? n * (n - 1) / 2 : 0, .setup = *setup};
     if (n < 2)
         return oct_fail(err, OCT_E_ARG, "a mosaic needs two pictures at least");
-    for (unsigned i = 0; i < n; i++)
-        if (!oct_picture_has_contrast(&pictures[i]))
-            return oct_fail(err, OCT_E_ARG, "picture %u: no contrast", i);
     m->setup.min_overlap = setup->min_overlap > 0 ? setup->min_overlap : 0.125;
-    m->setup.min_score = setup->min_score > 0 ? setup->min_score : OCT_MOSAIC_MIN_SCORE;
     m->setup.feather_px = setup->feather_px ? setup->feather_px : 64;
     m->places = calloc(n, sizeof(*m->places));
     m->edges = calloc(m->n_edges, sizeof(*m->edges));
     if (!m->places || !m->edges)
         e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a mosaic of %u pictures", n);
+    struct oct_picture *prepared = e ? NULL : prepare(pictures, n, &e, err);
     if (!e)
-        e = oct_overlaps_create(&overlaps, pictures, n, m->setup.min_overlap, err);
+        e = oct_overlaps_create(&overlaps, prepared, n, m->setup.min_overlap, err);
     if (!e)
-        e = find_edges(m, overlaps, progress, arg, err);
+        e = find_edges(m, pictures, overlaps, progress, arg, err);
     if (!e)
         e = place(m, pictures, err);
     oct_overlaps_destroy(overlaps);
+    for (unsigned i = 0; prepared && i < n; i++)
+        oct_picture_finish(&prepared[i]);
+    free(prepared);
     if (e)
         oct_mosaic_finish(m);
     return e;

@@ -4,11 +4,11 @@
  * Every pair is correlated by ZNCC (analysis/correlate/correlate.h) over all shifts at which
  * enough of the smaller picture overlaps, binned until a side is 256 pixels at most. The highest
  * maxima are followed to full resolution, the best one of the pair to a fraction of a pixel
- * (subpixel.h). The pairs that score enough, and OCT_MOSAIC_AHEAD times as much as at the pair's
- * next maximum elsewhere, are the edges of a graph: chance finds several maxima alike, an overlap
- * but one. A maximum spanning tree of the graph by score places the pictures, so that a weak
- * overlap is used only where there is no stronger way. Pictures that no edge connects stay in
- * components of their own.
+ * (subpixel.h). The pairs whose score stands out of those of all their shifts
+ * (OCT_MATCH_LEAST_SIGNIFICANCE) are the edges of a graph. A maximum spanning tree of the graph by
+ * score places the pictures, so that a weak overlap is used only where there is no stronger way.
+ * Pictures that no edge connects stay in components of their own. Pictures are matched as
+ * oct_align_prepare makes them; scores and fractions of a pixel are of the pictures as they are.
  *
  * Blending averages with weights that fall linearly towards a picture's border, so that seams do
  * not show. Pictures are moved once, by linear interpolation, from what they were.
@@ -21,18 +21,16 @@
 
 struct oct_mosaic_setup {
     double min_overlap;  /* part of the smaller picture; 0: an eighth */
-    double min_score;    /* of an edge; 0: OCT_MOSAIC_MIN_SCORE */
+    double min_score;    /* of an edge, beside that */
     uint32_t feather_px; /* over which weights rise from the border; 0: 64 */
 };
-#define OCT_MOSAIC_MIN_SCORE 0.4
-#define OCT_MOSAIC_AHEAD 1.4
 
 /* Picture b lies at (dy, dx) of picture a: b(p) shows what a(p + d) shows. */
 struct oct_mosaic_edge {
-    unsigned a, b; /* a < b */
-    double dy, dx; /* px */
-    double score;  /* ZNCC at the whole pixel; NaN: none was found */
-    double rival;  /* the same at the next maximum elsewhere; NaN: none half as high was found */
+    unsigned a, b;       /* a < b */
+    double dy, dx;       /* px */
+    double score;        /* ZNCC at the whole pixel; NaN: none was found */
+    double significance; /* as of struct oct_overlap */
     bool in_tree;
 };
 
@@ -54,8 +52,8 @@ struct oct_mosaic {
 /* Called before each pair of the coarse search; false cancels. */
 typedef bool oct_mosaic_progress_fn(void *arg, unsigned done, unsigned of);
 
-/* Finds the places of n >= 2 pictures. OCT_E_ARG: too few, or one without contrast (named by its
- * number); OCT_E_NO_MEMORY; OCT_E_AGAIN: cancelled. On error *mosaic is empty. progress may be
+/* Finds the places of n >= 2 pictures; one without contrast stays alone. OCT_E_ARG: too few of the
+ * others; OCT_E_NO_MEMORY; OCT_E_AGAIN: cancelled. On error *mosaic is empty. progress may be
  * NULL. */
 enum oct_err oct_mosaic_find(struct oct_mosaic *mosaic, const struct oct_picture *pictures,
                              unsigned n, const struct oct_mosaic_setup *setup,

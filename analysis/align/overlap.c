@@ -1,6 +1,7 @@
 #include "analysis/align/overlap.h"
 
 #include "analysis/align/level.h"
+#include "analysis/align/matcher.h"
 #include "analysis/align/subpixel.h"
 #include "analysis/correlate/correlate.h"
 
@@ -36,6 +37,7 @@ struct oct_overlaps {
     struct oct_correlator *coarse; /* of two padded ones */
     struct oct_correlator_setup how;
     float *c2d;
+    float *samples; /* [OCT_MATCH_SAMPLES] */
 };
 
 /* ---- resolutions ---- */
@@ -109,6 +111,7 @@ void oct_overlaps_destroy(struct oct_overlaps *f)
     free(f->pyramids);
     free(f->padded);
     free(f->c2d);
+    free(f->samples);
     free(f);
 }
 
@@ -128,7 +131,8 @@ static enum oct_err make_coarse(struct oct_overlaps *f, uint32_t height, uint32_
                                            .min_overlap = min_overlap,
                                            .n_batch = 1};
     f->c2d = malloc(n_shifts * sizeof(float));
-    if (!f->c2d)
+    f->samples = malloc(OCT_MATCH_SAMPLES * sizeof(float));
+    if (!f->c2d || !f->samples)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a mosaic of %u pictures", f->n);
     return oct_correlator_cpu.create(&f->coarse, &f->how, err);
 }
@@ -229,6 +233,12 @@ static double zncc(const struct oct_picture *a, const struct oct_picture *b, int
     return n >= least && n > 0 && spread > 0 ? (s_ab - s_a * s_b / n) / sqrt(spread) : (double)NAN;
 }
 
+double oct_overlap_score(const struct oct_picture *a, const struct oct_picture *b, double dy,
+                         double dx)
+{
+    return zncc(a, b, (int32_t)lround(dy), (int32_t)lround(dx), 1);
+}
+
 static double least_pixels(const struct oct_picture *a, const struct oct_picture *b, double part)
 {
     double n_a = (double)a->height * a->width, n_b = (double)b->height * b->width;
@@ -256,6 +266,37 @@ static void put_in(struct candidate *list, unsigned *n, struct candidate c)
     for (; at > 0 && list[at - 1].score < c.score; at--)
         list[at] = list[at - 1];
     list[at] = c;
+}
+
+/* Pixels that both have at a shift of the coarse correlation, as part of the smaller one. */
+static float part_at(const struct oct_overlaps *f, unsigned second, int32_t dy, int32_t dx)
+{
+    const struct oct_picture *a = &f->pyramids[f->first].levels[f->n_levels - 1];
+    const struct oct_picture *b = &f->pyramids[second].levels[f->n_levels - 1];
+    const struct common c = common_of(a, b, dy, dx);
+    const double n = fmax(0, c.y1 - c.y0) * fmax(0, c.x1 - c.x0);
+    return (float)(n / least_pixels(a, b, 1));
+}
+
+static double significance_of(const struct oct_overlaps *f, unsigned second,
+                              const struct candidate *c)
+{
+    const int32_t max_dy = (int32_t)f->how.max_dy, max_dx = (int32_t)f->how.max_dx;
+    const size_t width = 2 * (size_t)max_dx + 1, n = width * (2 * (size_t)max_dy + 1);
+    for (int32_t i = 0; i < 9; i++) {
+        const int32_t y = c->dy + i / 3 - 1 + max_dy, x = c->dx + i % 3 - 1 + max_dx;
+        if (y < 0 || x < 0 || y > 2 * max_dy || x > 2 * max_dx ||
+            isnan(f->c2d[(size_t)y * width + (size_t)x]))
+            return -1;
+    }
+    for (uint32_t k = 0; k < OCT_MATCH_SAMPLES; k++) {
+        const size_t at = oct_match_sample(k, n);
+        f->samples[k] =
+            oct_match_value(f->c2d[at], part_at(f, second, (int32_t)(at / width) - max_dy,
+                                                (int32_t)(at % width) - max_dx));
+    }
+    const float part = part_at(f, second, c->dy, c->dx);
+    return (double)oct_match_significance(f->samples, oct_match_value((float)c->score, part));
 }
 
 /* The highest maxima of the coarse correlation, the highest first. */
@@ -339,7 +380,7 @@ enum oct_err oct_overlap_refine(const struct oct_picture *a, const struct oct_pi
     if (!e)
         e = oct_subpixel_create(&subpixel, parts[0].height, parts[0].width, true, NULL, err);
     if (!e && levels[0].has_contrast && levels[1].has_contrast) {
-        oct_subpixel_find(subpixel, &levels[1], &levels[0], 0, 0, &y, &x);
+        oct_subpixel_find(subpixel, &levels[1], &levels[0], 0, 0, 0, &y, &x);
         overlap->dy += y;
         overlap->dx += x;
     }
@@ -362,10 +403,10 @@ enum oct_err oct_overlaps_find(struct oct_overlaps *f, unsigned second, struct o
 {
     const struct pyramid *a = &f->pyramids[f->first], *b = &f->pyramids[second];
     struct candidate list[MOST_MAXIMA] = {{0}};
-    unsigned which;
+    unsigned which, best = 0;
     enum oct_err e = oct_correlator_cpu.run(f->coarse, &f->padded[second], 1, f->c2d, &which, err);
 
-    *overlap = (struct oct_overlap){.score = NAN, .rival = NAN};
+    *overlap = (struct oct_overlap){.score = NAN, .significance = NAN};
     if (e)
         return e;
     unsigned n = list_maxima(f, list);
@@ -378,13 +419,13 @@ enum oct_err oct_overlaps_find(struct oct_overlaps *f, unsigned second, struct o
             c = improve(&a->levels[l], &b->levels[l], c, 0.9 * f->how.min_overlap);
         }
         if (!(c.score <= overlap->score) && !isnan(c.score)) {
-            overlap->rival = overlap->score;
             overlap->dy = c.dy;
             overlap->dx = c.dx;
             overlap->score = c.score;
-        } else if (!(c.score <= overlap->rival) && !isnan(c.score)) {
-            overlap->rival = c.score;
+            best = i;
         }
     }
+    if (!isnan(overlap->score))
+        overlap->significance = significance_of(f, second, &list[best]);
     return OCT_OK;
 }

@@ -13,14 +13,15 @@
 
 /* The second picture lies at (dy, dx) of the first: second(p) shows what first(p + d) shows. */
 struct oct_overlap {
-    double dy, dx; /* px */
-    double score;  /* ZNCC at the whole pixel; NaN: none was found */
-    double rival;  /* the same at the next maximum elsewhere; NaN: none half as high was found */
+    double dy, dx;       /* px */
+    double score;        /* ZNCC at the whole pixel; NaN: none was found */
+    double significance; /* of the binned pictures: oct_match_significance; -1 at the border of what
+                            may overlap, where the true maximum may lie beyond */
 };
 
 struct oct_overlaps;
 
-/* pictures: [n], borrowed until destroy. min_overlap: part of the smaller picture.
+/* pictures: [n], as oct_align_prepare leaves them, borrowed until destroy. min_overlap: part of the smaller picture.
  * OCT_E_NO_MEMORY; *overlaps is NULL on error. */
 enum oct_err oct_overlaps_create(struct oct_overlaps **overlaps, const struct oct_picture *pictures,
                                  unsigned n, double min_overlap, struct oct_error *err);
@@ -33,6 +34,10 @@ enum oct_err oct_overlaps_set_first(struct oct_overlaps *overlaps, unsigned firs
 /* The best whole-pixel shift of picture `second` on the first. */
 enum oct_err oct_overlaps_find(struct oct_overlaps *overlaps, unsigned second,
                                struct oct_overlap *overlap, struct oct_error *err);
+
+/* ZNCC of b at the whole pixel (dy, dx) of a. */
+double oct_overlap_score(const struct oct_picture *a, const struct oct_picture *b, double dy,
+                         double dx);
 
 /* Adds the fraction of a pixel to an overlap of a and b that is right to the pixel.
  * OCT_E_NO_MEMORY. */

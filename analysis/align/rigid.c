@@ -10,7 +10,8 @@ struct oct_rigid {
     const struct oct_matcher_ops *ops;
     struct oct_matcher *matcher;
     struct oct_subpixel *subpixel;
-    uint32_t height, width;
+    uint32_t height, width, max_dy, max_dx;
+    double smooth_px;
     /* Of engines that keep none on the host. */
     bool keeps_levels;
     struct oct_level reference, moving;
@@ -44,6 +45,9 @@ enum oct_err oct_rigid_create(struct oct_rigid **out, const struct oct_rigid_set
         e = oct_subpixel_create(&rigid->subpixel, height, width, !setup->same_plans, &setup->pause,
                                 err);
     rigid->pause = setup->pause;
+    rigid->max_dy = setup->max_dy;
+    rigid->max_dx = setup->max_dx;
+    rigid->smooth_px = setup->smooth_px;
     rigid->keeps_levels = !e && !rigid->ops->level;
     if (rigid->keeps_levels)
         e = oct_level_init(&rigid->reference, height, width, setup->masked, err);
@@ -90,7 +94,7 @@ enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *m
                             struct oct_shift *shift, struct oct_error *err)
 {
     struct oct_match match;
-    *shift = (struct oct_shift){.score = NAN};
+    *shift = (struct oct_shift){.score = NAN, .significance = NAN};
     if (!rigid->has_reference)
         return oct_fail(err, OCT_E_STATE, "no reference is set");
     if (moving->height != rigid->height || moving->width != rigid->width)
@@ -115,9 +119,17 @@ enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *m
     /* The edge of a mask lies at whole pixels and would pull the cross-spectrum's maximum there;
      * the scores take no part in that. */
     if (!f->is_masked && !g->is_masked)
-        oct_subpixel_find(rigid->subpixel, f, g, match.dy, match.dx, &y, &x);
-    *shift = (struct oct_shift){match.dy + y, match.dx + x, (double)match.score};
+        oct_subpixel_find(rigid->subpixel, f, g, match.dy, match.dx, rigid->smooth_px, &y, &x);
+    *shift = (struct oct_shift){
+        match.dy + y, match.dx + x, (double)match.score, (double)match.significance,
+        oct_match_stands_out((double)match.score, (double)match.significance) &&
+            oct_match_is_inside(&match, rigid->max_dy, rigid->max_dx)};
     return OCT_OK;
+}
+
+void oct_rigid_set_smoothing(struct oct_rigid *rigid, double smooth_px)
+{
+    rigid->smooth_px = smooth_px;
 }
 
 const char *oct_rigid_running(const struct oct_rigid *rigid)

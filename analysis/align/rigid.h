@@ -9,6 +9,10 @@
  * masked the fraction is that of the parabola through nine ZNCC: the mask's edges lie at whole
  * pixels and pull the cross-spectrum's maximum there. Its error is in docs/registration.md.
  *
+ * Pictures come as oct_align_prepare leaves them. Whole pixels are of pictures that are not
+ * smoothed, which would make chance look like a match; fractions hidden by noise are better of
+ * smoothed ones.
+ *
  * One thread uses a rigid registration at a time. */
 #ifndef OCT_ANALYSIS_ALIGN_RIGID_H
 #define OCT_ANALYSIS_ALIGN_RIGID_H
@@ -17,8 +21,10 @@
 #include "analysis/correlate/picture.h"
 
 struct oct_shift {
-    double dy, dx; /* px */
-    double score;  /* ZNCC at the whole pixel, -1 .. 1; NaN: the picture has no contrast */
+    double dy, dx;       /* px */
+    double score;        /* ZNCC at the whole pixel, -1 .. 1; NaN: the picture has no contrast */
+    double significance; /* of the score (oct_match_significance) */
+    bool is_match;       /* the score stands out of chance, and on no border (matcher.h) */
 };
 
 struct oct_rigid_setup {
@@ -26,6 +32,7 @@ struct oct_rigid_setup {
     uint32_t max_dy, max_dx;
     double min_overlap;  /* part of the largest overlap below which a shift is not considered */
     bool masked;         /* pictures may have masks */
+    double smooth_px;    /* fractions are of pictures smoothed by a Gaussian of this; 0: not */
     bool same_plans;     /* FFTW's plans are not measured: slower, and the same numbers each time */
     const char *backend; /* "auto", "cpu", "cuda" */
     const char *gpus;    /* as pipeline.gpus */
@@ -49,6 +56,9 @@ enum oct_err oct_rigid_set_reference(struct oct_rigid *rigid, const struct oct_p
  * has score NaN and shift 0: no error. OCT_E_STATE: there is no reference. */
 enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *moving,
                             struct oct_shift *shift, struct oct_error *err);
+
+/* From the next find on. */
+void oct_rigid_set_smoothing(struct oct_rigid *rigid, double smooth_px);
 
 /* What computes now: "cpu" or "cuda". */
 const char *oct_rigid_running(const struct oct_rigid *rigid);

@@ -2,6 +2,7 @@
 
 #include "analysis/align/estimator.h"
 #include "analysis/align/matcher.h"
+#include "analysis/align/prepare.h"
 #include "analysis/align/reference.h"
 
 #include <math.h>
@@ -108,7 +109,7 @@ static enum oct_err init(struct oct_sequence *q, struct oct_error *err)
 
 /* ---- pictures ---- */
 
-/* Copies the region of interest. */
+/* Copies the region of interest, ready to be matched. */
 static enum oct_err cut(const struct oct_sequence *q, const struct oct_picture *from,
                         struct oct_picture *to, struct oct_error *err)
 {
@@ -120,7 +121,7 @@ static enum oct_err cut(const struct oct_sequence *q, const struct oct_picture *
         if (from->valid)
             memcpy(to->valid + put, from->valid + at, roi[2]);
     }
-    return e;
+    return e ? e : oct_align_prepare(to, err);
 }
 
 static enum oct_err read_cut(const struct oct_sequence *q, uint64_t frame,
@@ -133,7 +134,10 @@ static enum oct_err read_cut(const struct oct_sequence *q, uint64_t frame,
         return e;
     if (roi[2] == whole.width && roi[3] == whole.height) {
         *picture = whole;
-        return OCT_OK;
+        e = oct_align_prepare(picture, err);
+        if (e)
+            oct_picture_finish(picture);
+        return e;
     }
     e = cut(q, &whole, picture, err);
     oct_picture_finish(&whole);

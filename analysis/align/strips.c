@@ -14,6 +14,7 @@
 /* Where a picture's search stands. */
 struct track {
     struct oct_match whole;
+    double chance; /* standard deviation of values of scores (oct_match_value) by chance */
     int32_t up_y, up_x, down_y, down_x; /* shift of the last good strip in each direction */
 };
 
@@ -154,6 +155,35 @@ static void keep(struct oct_strip *strip, const struct oct_match *match)
     *strip = (struct oct_strip){(float)(match->dy + y), (float)(match->dx + x), match->score, true};
 }
 
+/* The score that has the whole picture's significance has so many standard deviations. */
+static double chance_of(const struct oct_strips *s, const struct oct_match *whole)
+{
+    const struct oct_strips_setup *setup = &s->setup;
+    const float part = oct_match_part(whole->dy, whole->dx, setup->height, setup->width);
+    /* NaN: nothing stands out of it. */
+    return (double)(oct_match_value(whole->score, part) / whole->significance);
+}
+
+/* As many pixels as a window has on the reference, as part of the picture's. */
+static double part_of(const struct oct_strips *s, const struct oct_match_window *window,
+                      const struct oct_match *match)
+{
+    const struct oct_strips_setup *setup = &s->setup;
+    const int64_t top = (int64_t)window->y0 + match->dy, end = top + window->n_rows;
+    const int64_t rows = (end < setup->height ? end : setup->height) - (top > 0 ? top : 0);
+    return (double)rows / setup->height * (1 - fabs((double)match->dx) / setup->width);
+}
+
+static bool is_match(const struct oct_strips *s, const struct oct_match_window *window,
+                     const struct oct_match *match, double stands_out)
+{
+    const double score = (double)match->score;
+    const double least = stands_out * s->tracks[window->picture].chance;
+    const float part = (float)fmax(0, part_of(s, window, match));
+    return score >= s->setup.min_score && (double)oct_match_value(match->score, part) >= least &&
+           oct_match_is_inside(match, window->radius, window->radius);
+}
+
 /* One round of step 2: the strips `off` away from the middle, of all pictures. */
 static enum oct_err search_near(struct oct_strips *s, unsigned n_pictures, uint32_t off,
                                 struct oct_strip *found, struct oct_error *err)
@@ -174,7 +204,7 @@ static enum oct_err search_near(struct oct_strips *s, unsigned n_pictures, uint3
         const struct oct_match *match = &s->matches[i];
         struct track *t = &s->tracks[s->windows[i].picture];
         uint32_t strip = s->sought[i];
-        if (!((double)match->score >= s->setup.min_score) || match->on_border)
+        if (!is_match(s, &s->windows[i], match, OCT_STRIP_STANDS_OUT_NEAR))
             continue;
         keep(&found[(size_t)s->windows[i].picture * s->n_strips + strip], match);
         if (strip <= middle) {
@@ -241,7 +271,7 @@ static enum oct_err search_far(struct oct_strips *s, unsigned n_pictures, struct
             least = FAR_PART * (isnan(least) ? of_all : least);
             last = picture;
         }
-        bool is_good = !match->on_border && (double)match->score >= s->setup.min_score &&
+        bool is_good = is_match(s, &s->windows[i], match, OCT_STRIP_STANDS_OUT_FAR) &&
                        (double)match->score >= least; /* never, where there is no median */
         struct oct_strip *strip = &found[(size_t)picture * s->n_strips + s->sought[i]];
         keep(strip, match);
@@ -289,7 +319,7 @@ enum oct_err oct_strips_find(struct oct_strips *s, const struct oct_picture *pic
         e = s->ops->find(s->matcher, s->wholes, err);
     for (unsigned i = 0; i < n && !e; i++) {
         const struct oct_match *w = &s->wholes[i];
-        s->tracks[i] = (struct track){*w, w->dy, w->dx, w->dy, w->dx};
+        s->tracks[i] = (struct track){*w, chance_of(s, w), w->dy, w->dx, w->dy, w->dx};
     }
     for (size_t i = 0; i < (size_t)n * s->n_strips; i++)
         found[i] = (struct oct_strip){.score = NAN};

@@ -3,11 +3,16 @@
  *
  *  1. The whole picture is registered to the pixel.
  *  2. Strips are sought from the middle outwards, within `search` pixels of the last good one.
- *  3. A strip without a maximum of min_score there is sought within `far` pixels of the whole
- *     picture's shift, where it must reach 0.8 of the median score of the picture's good strips:
- *     among so many shifts chance finds lower maxima.
- *  4. Strips whose maximum lies on the border of the search, or that jump by more than 1.5 px a
- *     line from both neighbours, are dropped. The rest gets its fraction of a pixel by a parabola.
+ *  3. A strip without a match there is sought within `far` pixels of the whole picture's shift,
+ *     where it must reach 0.8 of the median score of the picture's good strips: among so many
+ *     shifts chance finds lower maxima.
+ *  4. Strips that jump by more than 1.5 px a line from both neighbours are dropped. The rest gets
+ *     its fraction of a pixel by a parabola.
+ *
+ * A strip matches where its score is min_score or more, stands
+ * OCT_STRIP_STANDS_OUT_NEAR or _FAR times above chance (step 2, 3), and lies on no border of the search or of what overlaps. Chance
+ * is that of the whole picture (oct_match_significance), of so many pixels less. Pictures come as
+ * oct_align_prepare leaves them.
  *
  * Strips of all pictures of a call are sought side by side. One thread uses a struct oct_strips. */
 #ifndef OCT_ANALYSIS_ALIGN_STRIPS_H
@@ -21,7 +26,9 @@ struct oct_workers;
 #define OCT_STRIP_STEP 8u
 #define OCT_STRIP_SEARCH 12u
 #define OCT_STRIP_FAR 64u
-#define OCT_STRIP_MIN_SCORE 0.25
+#define OCT_STRIP_MIN_SCORE 0
+#define OCT_STRIP_STANDS_OUT_NEAR 4.5
+#define OCT_STRIP_STANDS_OUT_FAR 5.5
 
 struct oct_strip {
     float dy, dx, score; /* px; ZNCC. Not ok: where the largest was, or 0, 0 and NaN */

@@ -155,17 +155,22 @@ static void transform(struct oct_subpixel *s, const struct cut *cut, fftwf_compl
     oct_pause_call(&s->pause);
 }
 
-/* conj(F) G. Bins in the middle of an axis have no sign and are left out, as is the mean. */
-static void multiply(struct oct_subpixel *s)
+/* conj(F) G, smoothed. Bins in the middle of an axis have no sign and are left out, as is the mean. */
+static void multiply(struct oct_subpixel *s, double smooth_px)
 {
+    const double variance = smooth_px * smooth_px;
+    float *pass = s->turn_re; /* not needed yet */
+    for (uint32_t x = 0; x < s->n_bins; x++)
+        pass[x] = (float)exp(-variance * (double)s->k_x[x] * (double)s->k_x[x]);
     for (uint32_t y = 0; y < s->height; y++) {
         size_t row = (size_t)y * s->n_bins;
         float *restrict re = s->re + row, *restrict im = s->im + row;
-        float scale = y == s->height / 2 ? 0.0F : 2.0F;
+        float scale =
+            y == s->height / 2 ? 0.0F : (float)(2 * exp(-variance * s->k_y[y] * s->k_y[y]));
         for (uint32_t x = 0; x < s->n_bins; x++) {
             const float *f = s->f[row + x], *g = s->g[row + x];
-            re[x] = scale * (f[0] * g[0] + f[1] * g[1]);
-            im[x] = scale * (f[0] * g[1] - f[1] * g[0]);
+            re[x] = scale * pass[x] * (f[0] * g[0] + f[1] * g[1]);
+            im[x] = scale * pass[x] * (f[0] * g[1] - f[1] * g[0]);
         }
         re[0] *= 0.5F;
         im[0] *= 0.5F;
@@ -297,7 +302,8 @@ static void search_grid(struct oct_subpixel *s, int n, double step, double *y, d
 }
 
 void oct_subpixel_find(struct oct_subpixel *s, const struct oct_level *f, const struct oct_level *g,
-                       int32_t dy, int32_t dx, double *fraction_y, double *fraction_x)
+                       int32_t dy, int32_t dx, double smooth_px, double *fraction_y,
+                       double *fraction_x)
 {
     uint32_t off_y = (uint32_t)abs(dy), off_x = (uint32_t)abs(dx);
     double y = *fraction_y, x = *fraction_x;
@@ -309,7 +315,7 @@ void oct_subpixel_find(struct oct_subpixel *s, const struct oct_level *f, const 
     struct cut of_g = {g, dy > 0 ? off_y : 0, dx > 0 ? off_x : 0, height, width};
     transform(s, &of_f, s->f);
     transform(s, &of_g, s->g);
-    multiply(s);
+    multiply(s, smooth_px);
     if (!climb(s, &y, &x)) {
         y = x = 0;
         search_grid(s, 2 * COARSE + 1, 1.0 / COARSE, &y, &x);

@@ -23,10 +23,10 @@ void oct_subpixel_destroy(struct oct_subpixel *subpixel); /* NULL is fine */
 
 /* f(p) lies on g(p + d), d = (dy, dx), to the pixel. *fraction_y and *fraction_x, within one pixel,
  * are what must be added; before, a guess of them. Where the two overlap by less than two pixels:
- * 0. */
+ * 0. smooth_px: of both, smoothed by a Gaussian of this standard deviation; 0: not. */
 void oct_subpixel_find(struct oct_subpixel *subpixel, const struct oct_level *f,
-                       const struct oct_level *g, int32_t dy, int32_t dx, double *fraction_y,
-                       double *fraction_x);
+                       const struct oct_level *g, int32_t dy, int32_t dx, double smooth_px,
+                       double *fraction_y, double *fraction_x);
 
 /* The maximum of the parabola through the nine scores around a match: *y, *x within one pixel.
  * Along an axis where a score is NaN, or that has no maximum: 0. */

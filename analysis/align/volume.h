@@ -4,8 +4,8 @@
  * Each B-scan is registered (rigid.h) onto a mean of the last 4 that registered, as moved by their
  * own shifts; weights halve from one to the one before, as the nearest shares most of its speckle.
  * What is moved is always the B-scan as it was read. Pairs of neighbours spread over the volume
- * decide whether B-scans are smoothed for the search (sigma 1.5 px): where noise hides what they
- * share, and not where they show the same speckle, which says most of fractions of a pixel.
+ * decide how smooth the B-scans are of which fractions of a pixel are: sigma 0.7 px where neighbours
+ * show the same speckle, which says most of fractions, 1.5 px where they do not or noise hides it.
  *
  * What does not fit is left out, and the B-scans behind it go on from those before it: a blink
  * loses nothing of the drift. Four B-scans in a row that fit each other but nothing before them are
@@ -24,7 +24,7 @@
 enum oct_volume_fate {
     OCT_VOLUME_USED,
     OCT_VOLUME_BLANK,   /* half of the A-lines have a tenth of the others' contrast: a blink */
-    OCT_VOLUME_NO_FIT,  /* below min_score */
+    OCT_VOLUME_NO_FIT,  /* no match, or below min_score */
     OCT_VOLUME_NEW,     /* registered, but not onto those before: see above */
     OCT_VOLUME_SKIPPED, /* as asked for */
 };
@@ -49,16 +49,15 @@ struct oct_volume_setup {
     uint32_t height, width; /* A-lines, depth pixels */
     bool lateral;
     uint32_t max_dy, max_dx; /* between neighbours; 0: a third of the side */
-    double min_score;        /* 0: OCT_VOLUME_MIN_SCORE */
+    double min_score;        /* beside what struct oct_shift calls a match */
     const uint8_t *skip;     /* [n_bscans], 1: leave out; NULL: none */
     const char *backend, *gpus;
     unsigned deadline_ms;
 };
-#define OCT_VOLUME_MIN_SCORE 0.25
 
 /* What was chosen, for the report. */
 struct oct_volume_choice {
-    double smooth_px;    /* 0: none */
+    double smooth_px;
     double pair_score;   /* median ZNCC of unsmoothed neighbours, by which that was decided */
     const char *running; /* "cpu" or "cuda" */
 };

@@ -23,7 +23,8 @@
 struct search {
     struct oct_correlator *correlator; /* NULL: not made yet */
     struct oct_correlator_setup setup;
-    float *c2d; /* [2 max_dy + 1][2 max_dx + 1] */
+    float *c2d;                   /* [2 max_dy + 1][2 max_dx + 1], wider than what is sought */
+    int32_t sought_dy, sought_dx; /* of its pixels */
     bool has_reference;
 };
 
@@ -33,6 +34,7 @@ struct oct_whole {
     bool bins;
     struct oct_picture picture, g_picture; /* binned; only with `bins` */
     struct oct_zncc_sums overlap;
+    float *samples; /* [OCT_MATCH_SAMPLES] */
     const struct oct_level *reference;
 };
 
@@ -41,7 +43,10 @@ struct oct_whole {
 static void describe_search(struct search *search, const struct oct_matcher_setup *s, uint32_t by)
 {
     uint32_t height = s->height / by, width = s->width / by;
-    uint32_t dy = (s->max_dy + by - 1) / by, dx = (s->max_dx + by - 1) / by;
+    uint32_t dy = (oct_match_reach(s->max_dy, s->height) + by - 1) / by;
+    uint32_t dx = (oct_match_reach(s->max_dx, s->width) + by - 1) / by;
+    search->sought_dy = (int32_t)((s->max_dy + by - 1) / by);
+    search->sought_dx = (int32_t)((s->max_dx + by - 1) / by);
     search->setup = (struct oct_correlator_setup){
         .height = height,
         .width = width,
@@ -114,6 +119,9 @@ enum oct_err oct_whole_create(struct oct_whole **out, const struct oct_matcher_s
     shift = shift < whole->binned.setup.max_dx ? shift : whole->binned.setup.max_dx;
     whole->bins = side >= LEAST_BINNED_SIDE && shift >= LEAST_BINNED_SHIFT;
     enum oct_err e = oct_zncc_sums_init(&whole->overlap, setup->width, err);
+    whole->samples = malloc(OCT_MATCH_SAMPLES * sizeof(float));
+    if (!e && !whole->samples)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a registration");
     if (!e)
         e = whole->bins ? open_binned(whole, err) : OCT_OK;
     /* Who wants pauses has no time for plans once a B-scan needs the full search. */
@@ -136,6 +144,7 @@ void oct_whole_destroy(struct oct_whole *whole)
     oct_picture_finish(&whole->picture);
     oct_picture_finish(&whole->g_picture);
     oct_zncc_sums_finish(&whole->overlap);
+    free(whole->samples);
     free(whole);
 }
 
@@ -201,10 +210,32 @@ static enum oct_err correlate(struct search *search, const struct oct_picture *p
 
 static struct oct_match no_match(void)
 {
-    struct oct_match match = {.score = NAN};
+    struct oct_match match = {.score = NAN, .significance = NAN};
     for (unsigned i = 0; i < 9; i++)
         match.around[i / 3][i % 3] = NAN;
     return match;
+}
+
+static bool is_sought(const struct search *search, int64_t dy, int64_t dx)
+{
+    return llabs(dy) <= search->sought_dy && llabs(dx) <= search->sought_dx;
+}
+
+/* Of a score at (dy, dx) of a resolution, in its pixels. */
+static float significance_of(const struct oct_whole *whole, const struct search *search,
+                             float score, int32_t dy, int32_t dx)
+{
+    const struct oct_correlator_setup *s = &search->setup;
+    const size_t width = (size_t)2 * s->max_dx + 1, n = width * ((size_t)2 * s->max_dy + 1);
+    for (uint32_t k = 0; k < OCT_MATCH_SAMPLES; k++) {
+        const size_t at = oct_match_sample(k, n);
+        const int32_t at_dy = (int32_t)(at / width) - (int32_t)s->max_dy;
+        const int32_t at_dx = (int32_t)(at % width) - (int32_t)s->max_dx;
+        whole->samples[k] =
+            oct_match_value(search->c2d[at], oct_match_part(at_dy, at_dx, s->height, s->width));
+    }
+    return oct_match_significance(
+        whole->samples, oct_match_value(score, oct_match_part(dy, dx, s->height, s->width)));
 }
 
 static enum oct_err find_full(struct oct_whole *whole, const struct oct_level *moving,
@@ -221,12 +252,19 @@ static enum oct_err find_full(struct oct_whole *whole, const struct oct_level *m
         return e;
     const struct oct_correlator_setup *s = &whole->full.setup;
     size_t width = (size_t)2 * s->max_dx + 1, n = width * ((size_t)2 * s->max_dy + 1);
-    for (size_t i = 0; i < n; i++)
-        if (!isnan(whole->full.c2d[i]) && !(match->score >= whole->full.c2d[i])) {
+    for (size_t i = 0; i < n; i++) {
+        const int32_t dy = (int32_t)(i / width) - (int32_t)s->max_dy;
+        const int32_t dx = (int32_t)(i % width) - (int32_t)s->max_dx;
+        if (is_sought(&whole->full, dy, dx) && !isnan(whole->full.c2d[i]) &&
+            !(match->score >= whole->full.c2d[i])) {
             match->score = whole->full.c2d[i];
-            match->dy = (int32_t)(i / width) - (int32_t)s->max_dy;
-            match->dx = (int32_t)(i % width) - (int32_t)s->max_dx;
+            match->dy = dy;
+            match->dx = dx;
         }
+    }
+    if (!isnan(match->score))
+        match->significance =
+            significance_of(whole, &whole->full, match->score, match->dy, match->dx);
     return OCT_OK;
 }
 
@@ -247,11 +285,17 @@ static bool is_maximum(const float *c2d, int64_t y, int64_t x, int64_t height, i
     return true;
 }
 
-static float largest_of(const float *c2d, size_t n)
+/* Of the shifts that are sought. */
+static float largest_of(const struct search *search)
 {
+    const int32_t max_dy = (int32_t)search->setup.max_dy, max_dx = (int32_t)search->setup.max_dx;
     float best = -2.0F;
-    for (size_t i = 0; i < n; i++)
-        best = c2d[i] > best ? c2d[i] : best; /* NaN is never larger */
+    for (int32_t dy = -search->sought_dy; dy <= search->sought_dy; dy++) {
+        const float *row =
+            search->c2d + (size_t)(dy + max_dy) * (2 * (size_t)max_dx + 1) + (size_t)max_dx;
+        for (int32_t dx = -search->sought_dx; dx <= search->sought_dx; dx++)
+            best = row[dx] > best ? row[dx] : best; /* NaN is never larger */
+    }
     return best;
 }
 
@@ -260,7 +304,7 @@ static unsigned list_maxima(const struct search *search, struct maximum *maxima)
 {
     const struct oct_correlator_setup *s = &search->setup;
     int64_t width = 2 * (int64_t)s->max_dx + 1, height = 2 * (int64_t)s->max_dy + 1;
-    float best = largest_of(search->c2d, (size_t)(width * height));
+    float best = largest_of(search);
     float least = best * (1.0F - MARGIN);
     unsigned n = 0;
     if (best < LEAST_BINNED_SCORE)
@@ -268,7 +312,8 @@ static unsigned list_maxima(const struct search *search, struct maximum *maxima)
     for (int64_t y = 0; y < height; y++)
         for (int64_t x = 0; x < width; x++) {
             float score = search->c2d[y * width + x];
-            if (!(score >= least) || !is_maximum(search->c2d, y, x, height, width))
+            if (!(score >= least) || !is_sought(search, y - s->max_dy, x - s->max_dx) ||
+                !is_maximum(search->c2d, y, x, height, width))
                 continue;
             if (n == MOST_MAXIMA)
                 return MOST_MAXIMA + 1;
@@ -350,7 +395,7 @@ static struct oct_match start_of(const struct search *search, const struct maxim
 static enum oct_err find_binned(struct oct_whole *whole, const struct oct_level *moving,
                                 struct oct_match *match, bool *found, struct oct_error *err)
 {
-    struct maximum maxima[MOST_MAXIMA];
+    struct maximum maxima[MOST_MAXIMA], *best = NULL;
     *found = false;
     oct_level_bin(moving, &whole->picture);
     if (!whole->binned.has_reference)
@@ -364,9 +409,14 @@ static enum oct_err find_binned(struct oct_whole *whole, const struct oct_level 
     for (unsigned i = 0; i < n; i++) {
         struct oct_match one = start_of(&whole->binned, &maxima[i]);
         climb(whole, &one);
-        if (isnan(match->score) || one.score > match->score)
+        if (isnan(match->score) || one.score > match->score) {
             *match = one;
+            best = &maxima[i];
+        }
     }
+    if (best && !isnan(match->score))
+        match->significance =
+            significance_of(whole, &whole->binned, best->score, best->dy, best->dx);
     *found = !isnan(match->score);
     return OCT_OK;
 }

@@ -168,7 +168,7 @@ static void bring_in(void *context, unsigned piece, unsigned worker)
     struct oct_analysis *a = context;
     (void)worker;
     if (piece == n_pieces(a)) {
-        oct_average_prepare_end(&a->prepare);
+        a->piece_status = oct_average_prepare_end(&a->prepare, a->err);
         return;
     }
     if (a->rigid && piece == 0)
@@ -213,7 +213,7 @@ static enum oct_err compare(struct oct_analysis *a, enum match *match)
         return a->piece_status;
     a->score = a->found.score;
     *match = DIFFERS;
-    if (!(a->found.score >= a->settings.min_score))
+    if (!a->found.is_match || !(a->found.score >= a->settings.min_score))
         return OCT_OK;
     a->shift.lines = to_step(a->found.dy * a->prepare.bin_lines);
     a->shift.depth = to_step(a->found.dx * a->prepare.bin_depth);
@@ -309,8 +309,8 @@ static void make_image(void *context, unsigned piece, unsigned worker)
     struct oct_analysis *a = context;
     float *mean = a->line;
     if (piece == n_pieces(a))
-        oct_average_prepare_end(&a->prepare);
-    if (piece > n_pieces(a))
+        a->piece_status = oct_average_prepare_end(&a->prepare, a->err);
+    if (piece > n_pieces(a) && !a->piece_status)
         set_reference(a, worker);
     if (piece >= n_pieces(a))
         return;
@@ -359,6 +359,13 @@ static void leave_block(struct oct_analysis *a)
 
 /* ---- the contract's functions ---- */
 
+/* Nothing moved it. */
+static enum oct_err leave_out(struct oct_analysis *a)
+{
+    a->shift = (struct oct_average_shift){NAN, NAN};
+    return OCT_OK;
+}
+
 /* What became of a B-scan that was brought in. */
 static enum oct_err judge(struct oct_analysis *a, const struct oct_image_frame *bscan,
                           bool is_flyback)
@@ -369,7 +376,7 @@ static enum oct_err judge(struct oct_analysis *a, const struct oct_image_frame *
         return e;
     if (bscan->info.missing_lines > a->input.dims[0] / MISSING_SHARE) {
         a->n_rejected++;
-        return OCT_OK;
+        return leave_out(a);
     }
     const bool is_new_place =
         is_flyback &&
@@ -377,7 +384,7 @@ static enum oct_err judge(struct oct_analysis *a, const struct oct_image_frame *
     if (is_new_place)
         reset_window(a);
     else if (match == DIFFERS && !reject(a))
-        return OCT_OK;
+        return leave_out(a);
     a->score_before = match == MATCHES && !is_new_place ? a->score : NAN;
     add(a);
     a->now.lo = bscan->lo;
@@ -403,8 +410,9 @@ static enum oct_err average_push(struct oct_analysis *a, const struct oct_image_
     a->newest = *info;
     a->bscan = bscan;
     a->err = err;
+    a->piece_status = OCT_OK;
     oct_workers_run_in_turn(a->workers, n_pieces(a) + (a->rigid ? 1 : 0), bring_in, a);
-    enum oct_err e = judge(a, bscan, is_flyback);
+    enum oct_err e = a->piece_status ? a->piece_status : judge(a, bscan, is_flyback);
     if (e)
         return e;
     note_numbers(a, info);
@@ -521,6 +529,7 @@ static enum oct_err make_rigid(struct oct_analysis *a, struct oct_error *err)
         .max_dy = bins_of(a->settings.max_shift_px, a->prepare.bin_lines, picture->height),
         .max_dx = bins_of(a->settings.max_shift_px, a->prepare.bin_depth, picture->width),
         .min_overlap = LEAST_OVERLAP,
+        .smooth_px = oct_average_prepare_smoothing(&a->prepare),
         .backend = "cpu",
         .pause = {give_way, a->self},
     };

@@ -11,16 +11,17 @@
  *   rejected   B-scans left out so far
  *   resets     times that the window began anew
  *   score      of the newest B-scan: its correlation with the mean, -1 .. 1; NaN: none
- *   shift_px   of the newest B-scan, along A-lines and along depth: what moved it onto the mean
+ *   shift_px   of the newest B-scan, along A-lines and along depth: what moved it onto the mean;
+ *              NaN: it was left out
  *
  * Registration (analysis/align/rigid.h) of binned pictures: the logarithm of the mean intensity of
- * a bin, smoothed, less the mean of the neighbouring A-lines at its depth: flat layers say nothing
- * of a lateral shift. The reference is the window's mean. Shifts are taken in 1/64 px, so that
+ * a bin, prepared as all that is matched (analysis/align/prepare.h). The reference is the window's mean. Shifts are taken in 1/64 px, so that
  * weights add up exactly; pixels are shifted by linear interpolation of intensity, and one that a
  * B-scan does not cover, or of a line that never came, has no weight.
  *
- * A B-scan is left out when its score is below min_score (a blink, a jump) or its shift beyond
- * max_shift_px, or when more than a quarter of its lines is missing. A window of one B-scan that
+ * A B-scan is left out when it is no match (struct oct_shift: a blink, a jump), when its score is
+ * below min_score or its shift beyond max_shift_px, or when more than a quarter of its lines is
+ * missing. A window of one B-scan that
  * the next one does not match begins anew with that one: which of two is the bad one cannot be
  * told. The window begins anew with an acquisition, after OCT_AVERAGE_MOST_REJECTED B-scans in a
  * row that were left out, and at a flyback: when the volume changes (of more than one B-scan) and

@@ -1,5 +1,5 @@
-/* From a B-scan's intensity to the picture that is registered: binned, as decibels, smoothed, less
- * the mean of the neighbouring A-lines at each depth. Of this folder alone; one thread.
+/* From a B-scan's intensity to the picture that is registered: binned, as decibels, and
+ * prepared as all that is matched (analysis/align/prepare.h). Of this folder alone; one thread.
  *
  *     begin -> { add an A-line, in order ... } -> finish */
 #ifndef OCT_ANALYSIS_AVERAGE_PREPARE_H
@@ -28,6 +28,9 @@ void oct_average_prepare_begin(struct oct_average_prepare *prepare);
  * nothing, neither for nor against a shift. */
 void oct_average_prepare_add(struct oct_average_prepare *prepare, uint32_t line,
                              const float *intensity);
-void oct_average_prepare_end(struct oct_average_prepare *prepare);
+enum oct_err oct_average_prepare_end(struct oct_average_prepare *prepare, struct oct_error *err);
+
+/* Bins by which the picture is to be smoothed for fractions of one: 1.5 px. */
+double oct_average_prepare_smoothing(const struct oct_average_prepare *prepare);
 
 #endif

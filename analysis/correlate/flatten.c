@@ -103,3 +103,86 @@ enum oct_err oct_picture_flatten(struct oct_picture *picture, double sigma_px,
     free(weight);
     return e;
 }
+
+/* ---- on binned pixels ---- */
+
+#define BIN 4u
+
+/* Sums of the valid pixels of BIN x BIN, and how many they are. */
+static void bin(const struct oct_picture *p, uint32_t width, float *sums, float *weights)
+{
+    for (uint32_t y = 0; y < p->height; y++) {
+        const size_t row = (size_t)y * p->width, to = (size_t)(y / BIN) * width;
+        for (uint32_t x = 0; x < p->width; x++)
+            if (oct_picture_is_valid(p, row + x)) {
+                sums[to + x / BIN] += p->pixels[row + x];
+                weights[to + x / BIN] += 1;
+            }
+    }
+}
+
+/* Where a pixel lies between the middles of bins; before the first and behind the last: there. */
+struct place {
+    uint32_t first;
+    float part; /* of the way to the next */
+};
+
+static struct place place_of(uint32_t i, uint32_t n_bins)
+{
+    const double at = fmax(0, fmin(n_bins - 1.0, ((double)i - (BIN - 1) / 2.0) / BIN));
+    const uint32_t first = at < n_bins - 1.0 ? (uint32_t)at : n_bins - 2;
+    return (struct place){first, (float)(at - first)};
+}
+
+/* line: [width] of bins, places: [width] of pixels. */
+static void subtract_bins(struct oct_picture *p, const float *background, uint32_t height,
+                          uint32_t width, float *line, struct place *places)
+{
+    for (uint32_t x = 0; x < p->width; x++)
+        places[x] = place_of(x, width);
+    for (uint32_t y = 0; y < p->height; y++) {
+        const struct place at = place_of(y, height);
+        const float *from = background + (size_t)at.first * width, *next = from + width;
+        float *to = p->pixels + (size_t)y * p->width;
+        for (uint32_t i = 0; i < width; i++)
+            line[i] = from[i] + at.part * (next[i] - from[i]);
+        for (uint32_t x = 0; x < p->width; x++) {
+            const float *here = line + places[x].first;
+            to[x] -= here[0] + places[x].part * (here[1] - here[0]);
+        }
+    }
+}
+
+enum oct_err oct_picture_flatten_coarse(struct oct_picture *picture, double sigma_px,
+                                        struct oct_error *err)
+{
+    const uint32_t height = (picture->height - 1) / BIN + 1, width = (picture->width - 1) / BIN + 1;
+    const size_t n = (size_t)height * width, n_pixels = (size_t)picture->height * picture->width;
+    struct blur b = {0};
+    float *background = calloc(n, sizeof(*background)), *weights = calloc(n, sizeof(*weights));
+    float *line = malloc(width * sizeof(*line));
+    struct place *places = malloc(picture->width * sizeof(*places));
+    enum oct_err e = OCT_OK;
+    if (!background || !weights || !line || !places ||
+        !blur_init(&b, height, width, sigma_px / BIN)) {
+        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a background");
+    } else {
+        const float pivot = (float)oct_picture_pivot(picture);
+        for (size_t i = 0; i < n_pixels; i++)
+            picture->pixels[i] = oct_picture_is_valid(picture, i) ? picture->pixels[i] - pivot : 0;
+        bin(picture, width, background, weights);
+        blur(&b, background, background);
+        blur(&b, weights, weights);
+        for (size_t i = 0; i < n; i++)
+            background[i] = weights[i] > 0 ? background[i] / weights[i] : 0;
+        subtract_bins(picture, background, height, width, line, places);
+        for (size_t i = 0; i < n_pixels && picture->valid; i++)
+            picture->pixels[i] = picture->valid[i] ? picture->pixels[i] : 0;
+    }
+    blur_finish(&b);
+    free(background);
+    free(weights);
+    free(line);
+    free(places);
+    return e;
+}

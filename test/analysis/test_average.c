@@ -18,7 +18,7 @@ enum { M = 96, D = 160, V = 64 };
 #define N_PX ((size_t)M * D)
 
 static const struct oct_average_settings usual = {
-    .bscans = 8, .repeats = 1, .max_shift_px = 16, .min_score = 0.3};
+    .bscans = 8, .repeats = 1, .max_shift_px = 16, .min_score = 0};
 
 struct rig {
     struct oct_analysis *analysis;
@@ -276,6 +276,31 @@ static void a_jump_a_blink_and_a_bad_frame_are_left_out(void **state)
     close_rig(r);
 }
 
+/* Of a line scan whose noise leaves scores of a tenth, and whose light falls to the sides. */
+static void noise_does_not_hide_a_match(void **state)
+{
+    (void)state;
+    struct rig *r = open_rig(&usual, true, OCT_SAMPLE_F32, 1);
+    double most = 0;
+    for (unsigned k = 0; k < 12; k++) {
+        number(r, k, 1);
+        fill(r, k % 3, 0, k == 10 ? 2 : 0, 30, true); /* 10: another place */
+        for (size_t i = 0; i < N_PX; i++) {
+            const double x = (double)(i / D) / M - 0.5;
+            r->values[i] -= (float)(30 * x * x);
+        }
+        assert_true(push(r));
+        if (k > 0 && k != 10)
+            most = fmax(most, said(r, OCT_AVERAGE_SCORE));
+        assert_int_equal((int)said(r, OCT_AVERAGE_REJECTED), k >= 10);
+        assert_true(isnan(said(r, OCT_AVERAGE_SHIFT_LINES)) == (k == 10));
+    }
+    print_message("scores of up to %.2f\n", most);
+    assert_true(most < 0.3);
+    assert_int_equal((int)said(r, OCT_AVERAGE_RESETS), 0);
+    close_rig(r);
+}
+
 static void the_window_begins_anew_where_it_should(void **state)
 {
     (void)state;
@@ -429,6 +454,7 @@ int main(void)
         cmocka_unit_test(bright_pixels_leave_nothing_behind),
         cmocka_unit_test(shifted_bscans_lie_on_top_of_each_other),
         cmocka_unit_test(a_jump_a_blink_and_a_bad_frame_are_left_out),
+        cmocka_unit_test(noise_does_not_hide_a_match),
         cmocka_unit_test(the_window_begins_anew_where_it_should),
         cmocka_unit_test(a_window_of_one_is_replaced),
         cmocka_unit_test(missing_lines_have_no_weight),

@@ -2,6 +2,7 @@
  * and what must not change them. */
 #include "analysis/align/rigid.h"
 #include "test/rig/engine_scene.h"
+#include "test/rig/match_suite.h"
 #include "test/rig/tap.h"
 #include "test/rig/waves.h"
 
@@ -317,5 +318,6 @@ int main(void)
         cmocka_unit_test(between_pauses_lies_a_small_part_of_a_search),
         cmocka_unit_test(pictures_without_contrast_have_no_score),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const int n_failed = oct_match_suite_run(&oct_matcher_cpu, 0);
+    return n_failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

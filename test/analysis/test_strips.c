@@ -187,12 +187,43 @@ static void frames_that_do_not_register_are_left_out_with_the_reason(void **stat
     oct_sequence_finish(&q);
 }
 
+/* Strips at the frames' edges lie on the reference by less than half of them: what is there best is
+ * the border of what may overlap, some lines beside the truth. */
+static void strips_that_hardly_overlap_are_not_found(void **state)
+{
+    static const double shifts[] = {26, -26, 26.5, -26.5};
+    (void)state;
+    static struct rig r;
+    struct oct_sequence q;
+    struct oct_sequence_setup setup = usual();
+    setup.rows = 48;
+    open_rig(&r, 0.1);
+    oct_waves_init(&r.waves, 3, 12, 50); /* two lines beside it they are alike */
+    struct oct_picture still = oct_waves_picture(&r.waves, H, W, 0, 0, 0, &r.random);
+    for (unsigned i = 0; i < 4; i++)
+        for (unsigned y = 0; y < H; y++)
+            r.dy[i][y] = shifts[i];
+    setup.reference = &still;
+    run(&q, &r, &setup, 4);
+    assert_int_equal(q.n_used, 4);
+    for (unsigned i = 0; i < 4; i++)
+        for (uint32_t k = 0; k < q.n_strips; k++) {
+            const struct oct_strip *strip = &q.strips[i * q.n_strips + k];
+            if (strip->ok && fabs((double)strip->dy - shifts[i]) > 1)
+                fail_msg("frame %u, strip %u: %.2f, not %g", i, k, (double)strip->dy, shifts[i]);
+        }
+    assert_true(q.n_strips_dropped > 0 && q.n_strips_dropped < q.n_strips);
+    oct_sequence_finish(&q);
+    oct_picture_finish(&still);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(motion_within_frames_is_found_line_by_line),
         cmocka_unit_test(the_motion_of_the_reference_itself_is_taken_out),
         cmocka_unit_test(frames_that_do_not_register_are_left_out_with_the_reason),
+        cmocka_unit_test(strips_that_hardly_overlap_are_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

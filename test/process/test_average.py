@@ -61,7 +61,7 @@ def it_is_off_until_it_is_asked_for():
         last = average_of(status)
         assert last["at_rest"] and last["seen"] == 0, last
         assert status["average"] == dict(bscans=1, averaged=0, rejected=0, resets=0, behind=0,
-                                         score=None, min_score=0.3), status["average"]
+                                         score=None, min_score=0), status["average"]
         assert daemon.ask("set", key="average.bscans", value="4")["ok"]
         daemon.wait(lambda s: not average_of(s)["at_rest"])
         shown = [receive(pictures)[2] for _ in range(3)] and []

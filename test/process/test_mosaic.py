@@ -88,7 +88,8 @@ def places_alone():
     names = pictures()
     said = json.loads(register(*names, path("all.h5"), "--json"))
     alone = json.loads(register(*names, path("alone.h5"), "--shifts-only", "--json"))
-    assert alone["pictures"] == said["pictures"] and alone["placed"] == said["placed"]
+    assert alone["pictures"] == said["pictures"], (alone, said)
+    assert alone["placed"] == said["placed"]
     assert "height" in said and "height" not in alone, alone
     with h5py.File(path("all.h5")) as f, h5py.File(path("alone.h5")) as g:
         assert {"average", "weight", "pictures"} <= set(f) and set(g) == {"pictures"}, list(g)
@@ -129,8 +130,10 @@ def refusals():
         said = register(*names, path("x.h5"), *given, status=2)
         assert f"--as mosaic takes no {given[0]}" in said, said
     Image.fromarray(np.full((100, 100), 9, np.uint8)).save(path("flat.png"))
-    assert "no contrast" in register(names[0], path("flat.png"), path("x.h5"), status=1)
+    assert "have contrast" in register(names[0], path("flat.png"), path("x.h5"), status=1)
     assert not os.path.exists(path("x.h5"))
+    said = register(*names, path("flat.png"), path("x.h5"))
+    assert "4 of 5 pictures" in said and f"{path('flat.png')} (no contrast)" in said, said
 
 
 main()

@@ -190,6 +190,31 @@ def left_out():
 
 
 @case
+def every_row_names_its_file():
+    """of hundreds of inputs too, and the file has the settings that made it"""
+    deep = path("n" * 200)
+    os.mkdir(deep)
+    names = [os.path.join(deep, f"{i:03}.png") for i in range(160)]
+    for i, name in enumerate(names):
+        Image.fromarray(gray(scene(i % 3, 0))[:40, :48]).save(name)
+    asked = ("--reference", "0", "--skip", "7", "--csv", path("many.csv"))
+    register(*names, path("many.h5"), "--model", "strips", "--strip", "16:8", *asked)
+    with h5py.File(path("many.h5")) as f:
+        assert [s.decode() for s in f["frames/files"][:]] == names
+        assert f.attrs["source"].split("\n") == names
+        settings = {"as": "frames", "model": "strips", "reference": "0", "passes": 1, "skip": "7",
+                    "strip_lines": 16, "strip_step": 8, "far_px": 64, "search_px": 12, "crop": "all",
+                    "domain": "linear", "interpolation": "linear", "asked_backend": "auto"}
+        assert {k: f.attrs[k] for k in settings} == settings, dict(f.attrs)
+    for row in rows("many.csv"):
+        assert row["file"] == names[int(row["frame"])], row
+    register(*names[:9], path("many.h5"), "--as", "volume", "--force", "--csv", path("many.csv"), "--force")
+    assert [row["file"] for row in rows("many.csv")] == names[:9]
+    with h5py.File(path("many.h5")) as f:
+        assert [s.decode() for s in f["frames/files"][:]] == names[:9] and f.attrs["as"] == "volume"
+
+
+@case
 def masks():
     """a bar that stays in the frame does not hold them where it is masked"""
     names = []
@@ -230,7 +255,7 @@ def nonsense():
             ([blank, blank], 1, "contrast"),
             ([names[0], blank], 1, "fewer than 2"),
             ([names[0]], 1, "holds one picture"),
-            ([names[0], blank, "--as", "mosaic"], 1, "blank2.png: picture 1 has no contrast"),
+            ([names[0], blank, "--as", "mosaic"], 1, "fewer than two pictures have contrast"),
             (names + ["--lateral"], 2, "--as frames takes no --lateral"),
             (names + ["--strip", "16:4"], 2, "--model rigid takes no --strip"),
             (names + ["--far", "32"], 2, "--model rigid takes no --far"),

@@ -1,6 +1,8 @@
 #include "test/rig/match_suite.h"
+#include "analysis/align/prepare.h"
 #include "test/rig/correlate_oracle.h"
 #include "test/rig/tap.h"
+#include "test/rig/waves.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -124,6 +126,7 @@ static void check_window(const struct oct_match_scene *scene, const struct oct_m
 {
     struct oct_picture f;
     double most = -2;
+    int n_known = 0;
     const int r = (int)w->radius;
     mask_window(&f, &scene->f[w->picture], w->y0, w->n_rows);
     const double n_f = oct_oracle_sums(&f, &f, 0, 0).n;
@@ -133,13 +136,16 @@ static void check_window(const struct oct_match_scene *scene, const struct oct_m
         for (int dx = w->dx - r; dx <= w->dx + r; dx++) {
             const double c = zncc(&f, &scene->g, least, dy, dx);
             most = !isnan(c) && c > most ? c : most;
-            if (abs(dy - match->dy) <= 1 && abs(dx - match->dx) <= 1)
+            if (abs(dy - match->dy) <= 1 && abs(dx - match->dx) <= 1) {
+                n_known += !isnan(c);
                 check_score(match->around[dy - match->dy + 1][dx - match->dx + 1], c, "around", dy,
                             dx);
+            }
         }
     check_score(match->score, most, "the largest", match->dy, match->dx);
     assert_true(match->around[1][1] == match->score);
-    assert_true(match->on_border == (abs(match->dy - w->dy) == r || abs(match->dx - w->dx) == r));
+    assert_true(isnan(match->significance));
+    assert_true(oct_match_is_inside(match, w->radius, w->radius) == (n_known == 9 || r == 0));
     for (int k = 0; k < 9; k++) { /* beyond the search nothing is known */
         const int dy = match->dy + k / 3 - 1, dx = match->dx + k % 3 - 1;
         if (abs(dy - w->dy) > r || abs(dx - w->dx) > r)
@@ -166,7 +172,7 @@ static void whole_pictures(void **state)
             check_score(matches[i].score,
                         zncc(&scene.f[i], &scene.g, 1, matches[i].dy, matches[i].dx), "whole",
                         matches[i].dy, matches[i].dx);
-            assert_false(matches[i].on_border);
+            assert_true(oct_match_is_inside(&matches[i], 1, 1) && matches[i].significance > 5);
         }
         suite->ops->destroy(m);
         oct_match_scene_finish(&scene);
@@ -204,7 +210,7 @@ static void windows_of_rows(void **state)
             assert_int_equal(matches[i].dy, scene.dy[p]);
             assert_int_equal(matches[i].dx, scene.dx[p]);
         }
-        assert_true(matches[4].on_border == false);
+        assert_true(oct_match_is_inside(&matches[4], 20, 20));
         assert_true(isnan(matches[N_WINDOWS - 1].score) && matches[N_WINDOWS - 1].dy == 0);
         suite->ops->destroy(m);
         oct_match_scene_finish(&scene);
@@ -238,6 +244,91 @@ static void pictures_without_contrast(void **state)
     oct_match_scene_finish(&scene);
 }
 
+/* ---- what is a match ---- */
+
+enum { SIDE = 128, SHIFT_Y = 7, SHIFT_X = -9 };
+
+/* Light from the middle to a fifth at the sides, which stays where it is. */
+static void light(struct oct_picture *p)
+{
+    for (uint32_t i = 0; i < SIDE * SIDE; i++) {
+        const double y = (i / SIDE - 63.5) / 64, x = (i % SIDE - 63.5) / 64;
+        p->pixels[i] = (float)(pow(0.21, (x * x + y * y) / 2) * (4 + (double)p->pixels[i]));
+    }
+}
+
+static struct oct_picture waves_of(uint64_t seed, bool is_moved, double noise, bool is_lit)
+{
+    struct oct_waves waves;
+    struct oct_error err;
+    uint64_t random = 100 * seed + is_moved;
+    oct_waves_init(&waves, seed, 6, 60);
+    struct oct_picture p = oct_waves_picture(&waves, SIDE, SIDE, is_moved ? SHIFT_Y : 0,
+                                             is_moved ? SHIFT_X : 0, 0, &random);
+    if (is_lit)
+        light(&p);
+    oct_waves_add_noise(&p, noise, &random);
+    assert_int_equal(oct_align_prepare(&p, &err), OCT_OK);
+    return p;
+}
+
+/* Neither noise that leaves a score of a tenth, nor light that is fixed to the sensor. */
+static void matches_are_told_from_chance(void **state)
+{
+    static const struct {
+        double noise;
+        bool is_lit;
+    } rows[] = {{2, false}, {2, true}, {0.1, true}, {0, false}};
+    const struct suite *suite = *state;
+    const struct oct_matcher_setup setup = setup_of(suite, SIDE, SIDE, false);
+    struct oct_matcher *m;
+    struct oct_error err = {.text = ""};
+    assert_int_equal(suite->ops->create(&m, &setup, &err), OCT_OK);
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct oct_match matches[2];
+        struct oct_picture g = waves_of(3, false, rows[i].noise, rows[i].is_lit);
+        struct oct_picture f[2] = {waves_of(3, true, rows[i].noise, rows[i].is_lit),
+                                   waves_of(4, false, rows[i].noise, rows[i].is_lit)};
+        assert_int_equal(suite->ops->set_reference(m, &g, &err), OCT_OK);
+        assert_int_equal(suite->ops->load(m, f, 2, &err), OCT_OK);
+        assert_int_equal(suite->ops->find(m, matches, &err), OCT_OK);
+        for (unsigned k = 0; k < 2; k++) {
+            const double score = (double)matches[k].score, sig = (double)matches[k].significance;
+            print_message("noise %g%s, %s: score %.2f, significance %.1f\n", rows[i].noise,
+                          rows[i].is_lit ? ", uneven light" : "", k ? "another place" : "moved",
+                          score, sig);
+            assert_true(oct_match_stands_out(score, sig) == (k == 0));
+            oct_picture_finish(&f[k]);
+        }
+        assert_true(abs(matches[0].dy - SHIFT_Y) <= 1 && abs(matches[0].dx - SHIFT_X) <= 1);
+        assert_true(oct_match_is_inside(&matches[0], setup.max_dy, setup.max_dx));
+        assert_true(!(rows[i].noise > 1) || matches[0].score < 0.25F);
+        oct_picture_finish(&g);
+    }
+    suite->ops->destroy(m);
+}
+
+/* The true shift is beyond the search: its border is no match, though it scores. */
+static void borders_are_no_match(void **state)
+{
+    const struct suite *suite = *state;
+    struct oct_matcher_setup setup = setup_of(suite, SIDE, SIDE, false);
+    struct oct_picture g = waves_of(3, false, 0, false), f = waves_of(3, true, 0, false);
+    struct oct_match match;
+    struct oct_matcher *m;
+    struct oct_error err = {.text = ""};
+    setup.max_dx = -SHIFT_X - 1;
+    assert_int_equal(suite->ops->create(&m, &setup, &err), OCT_OK);
+    assert_int_equal(suite->ops->set_reference(m, &g, &err), OCT_OK);
+    assert_int_equal(suite->ops->load(m, &f, 1, &err), OCT_OK);
+    assert_int_equal(suite->ops->find(m, &match, &err), OCT_OK);
+    assert_int_equal(match.dx, SHIFT_X + 1);
+    assert_false(oct_match_is_inside(&match, setup.max_dy, setup.max_dx));
+    suite->ops->destroy(m);
+    oct_picture_finish(&f);
+    oct_picture_finish(&g);
+}
+
 int oct_match_suite_run(const struct oct_matcher_ops *ops, unsigned deadline_ms)
 {
     struct suite suite = {ops, deadline_ms};
@@ -245,6 +336,8 @@ int oct_match_suite_run(const struct oct_matcher_ops *ops, unsigned deadline_ms)
         {"shifts of whole pictures", whole_pictures, NULL, NULL, &suite},
         {"shifts of windows", windows_of_rows, NULL, NULL, &suite},
         {"pictures without contrast match nowhere", pictures_without_contrast, NULL, NULL, &suite},
+        {"matches are told from chance", matches_are_told_from_chance, NULL, NULL, &suite},
+        {"borders of a search are no match", borders_are_no_match, NULL, NULL, &suite},
     };
     return cmocka_run_group_tests_name("registration", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* What an engine of analysis/align/matcher.h must stand: whole pictures and windows against scenes
- * whose shifts are known, and every score against direct sums in double precision. For the CUDA
- * engine, on its stand-in and on a device. */
+ * whose shifts are known, and every score against direct sums in double precision. For the CPU's,
+ * and CUDA's on its stand-in and on a device. */
 #ifndef OCT_TEST_RIG_MATCH_SUITE_H
 #define OCT_TEST_RIG_MATCH_SUITE_H
 

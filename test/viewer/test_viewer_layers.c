@@ -362,15 +362,15 @@ static void layers_of_an_older_bscan_of_the_mean_lie_where_it_was_moved(void **s
     const uint64_t frames[] = {90, 95, 96, 97, 100};
     double lines, depth;
     oct_view_model_attach(&s->model, archive);
-    s->model.daemon.average_min_score = 0.3;
     for (unsigned i = 0; i < 5; i++) {
         struct oct_view_image image = {.header = {.acquisition_id = "a", .n_numbers = 3}};
         image.header.frame_num = frames[i];
         image.header.numbers[0] = (struct oct_image_header_number){"averaged", 1, {8}};
-        image.header.numbers[1] =
-            (struct oct_image_header_number){"score", 1, {frames[i] == 96 ? 0.1 : 0.9}};
+        image.header.numbers[1] = (struct oct_image_header_number){"score", 1, {0.9}};
         image.header.numbers[2] =
             (struct oct_image_header_number){"shift_px", 2, {(double)frames[i] - 90, -3}};
+        if (frames[i] == 96) /* left out */
+            image.header.numbers[2].values[0] = image.header.numbers[2].values[1] = (double)NAN;
         image.arrival_ns = 11 * S;
         oct_view_archive_add_average(archive, &image);
         oct_view_average_read(&s->model.average, &image);
@@ -400,7 +400,6 @@ static void an_average_takes_the_layers_to_where_it_lies(void **state)
     offer(s, image_of(ilm, rpe, 1));
     s->model.average = (struct oct_view_average){
         .score = 0.8, .shift_lines = 12, .shift_depth = -20, .arrival_ns = 11 * S};
-    s->model.daemon.average_min_score = 0.3;
     draw(s);
     const struct oct_view_rectf p = oct_draw_place(s->draw);
     assert_true(fabs(row_of(s, ILM, p.x + 30.5 / W * p.w, 150) - (p.y + 30.5 / H * p.h)) < 3);
@@ -411,13 +410,11 @@ static void an_average_takes_the_layers_to_where_it_lies(void **state)
     oct_view_model_thickness_text(&s->model, 72.5, 72.5, text, sizeof(text));
     assert_string_equal(text, "; ILM to RPE 40.0 pixels");
 
-    s->model.average.shift_lines = s->model.average.shift_depth = NAN; /* octd does not tell */
-    draw(s);
-    assert_true(fabs(row_of(s, ILM, p.x + 30.5 / W * p.w, 150) - (p.y + 50.5 / H * p.h)) < 3);
+    s->model.average.shift_lines = 0;
     s->model.average.shift_depth = 1e300;
     draw(s);
     assert_true(fabs(row_of(s, ILM, p.x + 30.5 / W * p.w, 150) - (p.y + 50.5 / H * p.h)) < 3);
-    s->model.average.score = 0.1; /* the newest B-scan is none of its */
+    s->model.average.shift_lines = NAN; /* the newest B-scan was left out */
     assert_false(oct_view_model_has_layers(&s->model));
     oct_viewer_stage_close(s);
 }

@@ -122,8 +122,7 @@ static enum oct_err bench_alone(const struct oct_config *config, double seconds,
         return e;
     g.sample_type = OCT_SAMPLE_U8;
     const struct oct_spacing spacing = {NAN, NAN, NAN};
-    const struct oct_average_settings settings = {
-        .bscans = 16, .repeats = 1, .max_shift_px = 32, .min_score = 0.3};
+    const struct oct_average_settings settings = {.bscans = 16, .repeats = 1, .max_shift_px = 32};
     oct_image_form_of_bscan(&input, &g, true, &spacing);
     const struct oct_analysis_setup setup = {
         .input = &input, .n_bscans = 1, .spacing = spacing, .live = true, .settings = &settings};

@@ -81,6 +81,11 @@ bool oct_view_average_comes(const struct oct_view_model *model)
     return model->now_ns < came_ns || (double)(model->now_ns - came_ns) < silence_ns(model);
 }
 
+bool oct_view_average_left_out(const struct oct_view_average *average)
+{
+    return isfinite(average->score) && isnan(average->shift_lines);
+}
+
 /* ---- what the user does ---- */
 
 unsigned oct_view_average_wished(const struct oct_view_model *model)
@@ -163,7 +168,7 @@ bool oct_view_average_text(const struct oct_view_model *model, char *text, size_
 {
     const struct oct_view_average *a = &model->average;
     const struct oct_view_daemon *d = &model->daemon;
-    const bool is_apart = a->score < d->average_min_score; /* false of a NaN */
+    const bool is_apart = oct_view_average_left_out(a);
     char of[16] = "", score[32] = "";
 
     if (model->settings.average && !model->frozen && !model->playback.active &&

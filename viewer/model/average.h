@@ -42,6 +42,9 @@ void oct_view_average_next_number(struct oct_view_model *model);
 /* How many B-scans octd is asked to average where it makes none. */
 unsigned oct_view_average_wished(const struct oct_view_model *model);
 
+/* octd compared its newest B-scan, and did not take it in. */
+bool oct_view_average_left_out(const struct oct_view_average *average);
+
 /* "AVERAGE of 16 (14 in it)  0.82" of the shown one (the score: how well the newest B-scan matches;
  * operators see none), or why a B-scan stands there. True: something is amiss with it, so that it
  * stands out: none comes, or the newest B-scan did not match. */

@@ -290,7 +290,6 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .pixels_told = cJSON_IsBool(item(pixels, "log")),
         .log = cJSON_IsTrue(item(pixels, "log")),
         .average_bscans = number(item(reply, "average"), "bscans", 0),
-        .average_min_score = number(item(reply, "average"), "min_score", 0),
         .saturation = number(pixels, "saturation", 0),
         .disk_bytes_free = number(reply, "disk_bytes_free", NAN),
     };

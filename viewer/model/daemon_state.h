@@ -51,11 +51,10 @@ struct oct_view_daemon {
     bool has_enface;                      /* octd computes an en face picture */
     bool enface_told;                     /* and said how: */
     struct oct_view_enface_settings enface;
-    double average_bscans;    /* of octd's live average; 1 or 0: it makes none */
-    double average_min_score; /* what its newest B-scan should reach */
-    double saturation;        /* the largest sample; 0: not known */
-    struct {                  /* what octd computes beside the stream on request */
-        double number;        /* since octd's start; 0: none */
+    double average_bscans; /* of octd's live average; 1 or 0: it makes none */
+    double saturation;     /* the largest sample; 0: not known */
+    struct {               /* what octd computes beside the stream on request */
+        double number;     /* since octd's start; 0: none */
         bool pending;
         char why[256]; /* it came to nothing; "": it did not, or is under way */
     } errand;

@@ -90,7 +90,7 @@ bool oct_view_overlay_belongs(const struct oct_view_model *model, const char *ac
         *lines = of.shift_lines;
     if (fabs(of.shift_depth) <= h->depth)
         *depth = of.shift_depth;
-    return !(of.score < model->daemon.average_min_score);
+    return !oct_view_average_left_out(&of);
 }
 
 bool oct_view_overlay_is_drawn(const struct oct_view_model *model, const char *acquisition_id,

@@ -1,0 +1,56 @@
+/* What is said of a match. */
+#include "analysis/align/matcher.h"
+
+#include <math.h>
+
+#define LEAST_SAMPLES 16u
+
+bool oct_match_is_inside(const struct oct_match *match, uint32_t max_dy, uint32_t max_dx)
+{
+    for (unsigned i = 0; i < 9; i++) {
+        const bool is_sought = (i / 3 == 1 || max_dy > 0) && (i % 3 == 1 || max_dx > 0);
+        if (is_sought && isnan(match->around[i / 3][i % 3]))
+            return false;
+    }
+    return true;
+}
+
+/* The value that has as many below it as above, by Hoare; the values change places. */
+static float median_of(float *values, size_t n)
+{
+    size_t low = 0, high = n - 1;
+    while (low < high) {
+        const float pivot = values[low + (high - low) / 2];
+        size_t i = low, k = high;
+        for (;;) {
+            while (values[i] < pivot)
+                i++;
+            while (values[k] > pivot)
+                k--;
+            if (i >= k)
+                break;
+            const float swap = values[i];
+            values[i++] = values[k];
+            values[k--] = swap;
+        }
+        if (n / 2 <= k)
+            high = k;
+        else
+            low = k + 1;
+    }
+    return values[low];
+}
+
+float oct_match_significance(float *samples, float peak)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < OCT_MATCH_SAMPLES; i++)
+        if (!isnan(samples[i]))
+            samples[n++] = samples[i];
+    if (n < LEAST_SAMPLES)
+        return NAN;
+    const float median = median_of(samples, n);
+    for (size_t i = 0; i < n; i++)
+        samples[i] = fabsf(samples[i] - median);
+    return (peak - median) / (1.4826F * fmaxf(median_of(samples, n), 1e-9F));
+}
