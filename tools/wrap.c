@@ -42,15 +42,19 @@ static size_t bytes_of(const char *text, size_t n)
     return i;
 }
 
-/* How much of `text` goes into n columns: up to a blank, or the whole first word. */
+/* How much of `text` goes into n columns: up to a comma, so that a name stays with its value, else up
+ * to a blank, else the whole first word. */
 static size_t cut_at(const char *text, size_t n)
 {
-    size_t end = bytes_of(text, n);
-    if (text[end] == '\0' || text[end] == ' ')
+    const size_t end = bytes_of(text, n);
+    size_t comma = end, blank = end;
+    if (text[end] == '\0')
         return end;
-    while (end > 0 && text[end - 1] != ' ')
-        end--;
-    return end > 0 ? end - 1 : strcspn(text, " ");
+    while (comma > 0 && !(text[comma] == ' ' && text[comma - 1] == ','))
+        comma--;
+    while (blank > 0 && text[blank] != ' ')
+        blank--;
+    return comma > 0 ? comma : blank > 0 ? blank : strcspn(text, " ");
 }
 
 static void print_line(char *line, size_t label, size_t width)
