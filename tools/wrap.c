@@ -42,8 +42,8 @@ static size_t bytes_of(const char *text, size_t n)
     return i;
 }
 
-/* How much of `text` goes into n columns: up to a comma, so that a name stays with its value, else up
- * to a blank, else the whole first word. */
+/* How much of `text` goes into n columns: up to a comma, so that a name stays with its value, else
+ * up to a blank, else the whole first word. */
 static size_t cut_at(const char *text, size_t n)
 {
     const size_t end = bytes_of(text, n);
