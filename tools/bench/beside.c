@@ -20,7 +20,7 @@
 
 #define N_ROUNDS OCT_BENCH_BESIDE_ROUNDS
 #define SETTLE_NS UINT64_C(700000000)
-#define ASK_EVERY_NS 3000000
+#define ASK_EVERY_NS 10000000
 #define SLOW_REPLY_US 1e5
 #define MOST_BUSY 256u
 
@@ -43,6 +43,8 @@ struct busy {
     unsigned n;
 };
 
+/* They stand still until they are let go, and are forked before this program asks for slices that
+ * others do not. */
 static enum oct_err start_busy(struct busy *busy, unsigned n, struct oct_error *err)
 {
     for (busy->n = 0; busy->n < n && busy->n < MOST_BUSY; busy->n++) {
@@ -51,12 +53,19 @@ static enum oct_err start_busy(struct busy *busy, unsigned n, struct oct_error *
             return oct_fail(err, OCT_E_IO, "a busy program does not start");
         if (pid == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
+            raise(SIGSTOP);
             for (volatile unsigned i = 0;; i++)
                 ;
         }
         busy->pids[busy->n] = pid;
     }
     return OCT_OK;
+}
+
+static void let_busy_go(const struct busy *busy)
+{
+    for (unsigned i = 0; i < busy->n; i++)
+        kill(busy->pids[i], SIGCONT);
 }
 
 static void end_busy(const struct busy *busy)
@@ -288,11 +297,10 @@ static bool alloc_delays(struct delays *d, double per_s, double seconds)
 }
 
 static enum oct_err measure(struct oct_bench_rig *r, const struct oct_bench_beside *beside,
-                            double seconds, struct oct_bench_beside_found *found,
-                            struct oct_error *err)
+                            const struct busy *busy, double seconds,
+                            struct oct_bench_beside_found *found, struct oct_error *err)
 {
     struct way ways[2] = {{.found = {0}}, {.found = {0}}};
-    struct busy busy = {.n = 0};
     const double per_s = beside->rate_hz / r->scene.plan->geometry.n_lines;
     enum oct_err e = OCT_OK;
     zmq_setsockopt(r->pictures, ZMQ_SUBSCRIBE, beside->topic, strlen(beside->topic));
@@ -300,9 +308,7 @@ static enum oct_err measure(struct oct_bench_rig *r, const struct oct_bench_besi
         if (!alloc_delays(&ways[k].pictures, per_s, seconds) ||
             !alloc_delays(&ways[k].replies, 1e9 / ASK_EVERY_NS, seconds))
             e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the delays");
-    if (!e)
-        e = start_busy(&busy, beside->n_busy, err);
-    oct_threads_ask_short_slices(); /* camera and viewer: what is measured is octd */
+    let_busy_go(busy);
     if (!e)
         e = oct_bench_camera_start(r, err);
     for (unsigned round = 0; round < N_ROUNDS && !e; round++)
@@ -314,7 +320,6 @@ static enum oct_err measure(struct oct_bench_rig *r, const struct oct_bench_besi
     if (!e)
         e = conclude(r, ways, found, err);
     oct_bench_camera_end(r);
-    end_busy(&busy);
     for (int k = 0; k < 2; k++) {
         free(ways[k].pictures.us);
         free(ways[k].replies.us);
@@ -327,14 +332,22 @@ enum oct_err oct_bench_beside(const struct oct_config *config,
                               struct oct_bench_beside_found *found, struct oct_error *err)
 {
     struct oct_bench_rig r;
+    struct busy busy = {.n = 0};
     *found = (struct oct_bench_beside_found){.status = NULL};
-    enum oct_err e = oct_bench_rig_open(&r, config, beside->rate_hz, err);
+    enum oct_err e = start_busy(&busy, beside->n_busy, err);
+    if (e) {
+        end_busy(&busy);
+        return e;
+    }
+    oct_threads_ask_short_slices(); /* camera, viewer, their sockets: what is measured is octd */
+    e = oct_bench_rig_open(&r, config, beside->rate_hz, err);
     if (!e)
         e = oct_bench_rig_start(&r, err);
     if (!e)
         e = oct_bench_rig_await(&r, err);
     if (!e)
-        e = measure(&r, beside, seconds, found, err);
+        e = measure(&r, beside, &busy, seconds, found, err);
+    end_busy(&busy);
     oct_bench_rig_close(&r, e != OCT_OK);
     return e;
 }
