@@ -9,7 +9,6 @@
 #ifndef OCT_ANALYSIS_ALIGN_MATCHER_H
 #define OCT_ANALYSIS_ALIGN_MATCHER_H
 
-#include "analysis/correlate/pause.h"
 #include "analysis/correlate/picture.h"
 
 #include <math.h>
@@ -112,7 +111,7 @@ struct oct_matcher_setup {
     struct oct_workers *workers; /* of the CPU engine; NULL: the caller alone */
     const char *gpus;            /* as pipeline.gpus */
     unsigned deadline_ms;        /* of a GPU; 0: 2000 */
-    struct oct_pause pause;      /* of whole pictures, by the CPU engine: on whichever thread */
+    bool plans_ahead;            /* the CPU engine makes at create what it may need later */
 };
 
 struct oct_matcher;

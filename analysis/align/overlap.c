@@ -378,7 +378,7 @@ enum oct_err oct_overlap_refine(const struct oct_picture *a, const struct oct_pi
             oct_level_set(&levels[i], &parts[i]);
     }
     if (!e)
-        e = oct_subpixel_create(&subpixel, parts[0].height, parts[0].width, true, NULL, err);
+        e = oct_subpixel_create(&subpixel, parts[0].height, parts[0].width, true, err);
     if (!e && levels[0].has_contrast && levels[1].has_contrast) {
         oct_subpixel_find(subpixel, &levels[1], &levels[0], 0, 0, 0, &y, &x);
         overlap->dy += y;

@@ -16,7 +16,6 @@ struct oct_rigid {
     bool keeps_levels;
     struct oct_level reference, moving;
     bool has_reference;
-    struct oct_pause pause;
 };
 
 enum oct_err oct_rigid_create(struct oct_rigid **out, const struct oct_rigid_setup *setup,
@@ -34,17 +33,15 @@ enum oct_err oct_rigid_create(struct oct_rigid **out, const struct oct_rigid_set
         .min_overlap = setup->min_overlap,
         .masked = setup->masked,
         .n_batch = 1,
+        .plans_ahead = setup->plans_ahead,
         .gpus = setup->gpus,
         .deadline_ms = setup->deadline_ms,
-        .pause = setup->pause,
     };
     uint32_t height = rigid->height = setup->height, width = rigid->width = setup->width;
     enum oct_err e =
         oct_matcher_select(&rigid->ops, &rigid->matcher, setup->backend, &matcher, err);
     if (!e)
-        e = oct_subpixel_create(&rigid->subpixel, height, width, !setup->same_plans, &setup->pause,
-                                err);
-    rigid->pause = setup->pause;
+        e = oct_subpixel_create(&rigid->subpixel, height, width, !setup->same_plans, err);
     rigid->max_dy = setup->max_dy;
     rigid->max_dx = setup->max_dx;
     rigid->smooth_px = setup->smooth_px;
@@ -84,7 +81,6 @@ enum oct_err oct_rigid_set_reference(struct oct_rigid *rigid, const struct oct_p
                         "the reference has no contrast, or less than a tenth of it is valid");
     if (rigid->keeps_levels)
         oct_level_set(&rigid->reference, reference);
-    oct_pause_call(&rigid->pause);
     enum oct_err e = rigid->ops->set_reference(rigid->matcher, reference, err);
     rigid->has_reference = !e;
     return e;
@@ -101,10 +97,8 @@ enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *m
         return oct_fail(err, OCT_E_ARG, "the picture has %u x %u pixels, not %u x %u",
                         moving->height, moving->width, rigid->height, rigid->width);
     enum oct_err e = rigid->ops->load(rigid->matcher, moving, 1, err);
-    oct_pause_call(&rigid->pause);
     if (!e)
         e = rigid->ops->find(rigid->matcher, &match, err);
-    oct_pause_call(&rigid->pause);
     if (e || isnan(match.score))
         return e;
     const struct oct_level *f = &rigid->moving, *g = &rigid->reference;

@@ -17,7 +17,6 @@
 #ifndef OCT_ANALYSIS_ALIGN_RIGID_H
 #define OCT_ANALYSIS_ALIGN_RIGID_H
 
-#include "analysis/correlate/pause.h"
 #include "analysis/correlate/picture.h"
 
 struct oct_shift {
@@ -33,11 +32,11 @@ struct oct_rigid_setup {
     double min_overlap;  /* part of the largest overlap below which a shift is not considered */
     bool masked;         /* pictures may have masks */
     double smooth_px;    /* fractions are of pictures smoothed by a Gaussian of this; 0: not */
+    bool plans_ahead;    /* the CPU engine: all plans at create, none while B-scans come */
     bool same_plans;     /* FFTW's plans are not measured: slower, and the same numbers each time */
     const char *backend; /* "auto", "cpu", "cuda" */
     const char *gpus;    /* as pipeline.gpus */
-    unsigned deadline_ms;   /* of a GPU; 0: 2000 */
-    struct oct_pause pause; /* called where the CPU computes; pictures must stay meanwhile */
+    unsigned deadline_ms; /* of a GPU; 0: 2000 */
 };
 
 struct oct_rigid;

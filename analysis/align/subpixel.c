@@ -25,7 +25,6 @@ struct oct_subpixel {
     double *k_y;              /* [height] */
     float *turn_re, *turn_im; /* [n_bins]: exp(i k_x x) */
     float *taper;             /* [width] */
-    struct oct_pause pause;
 };
 
 /* ---- life ---- */
@@ -68,14 +67,12 @@ static bool allocate(struct oct_subpixel *s, bool measure)
 }
 
 enum oct_err oct_subpixel_create(struct oct_subpixel **out, uint32_t height, uint32_t width,
-                                 bool measure, const struct oct_pause *pause, struct oct_error *err)
+                                 bool measure, struct oct_error *err)
 {
     *out = NULL;
     struct oct_subpixel *s = calloc(1, sizeof(*s));
     if (!s)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for sub-pixel shifts");
-    if (pause)
-        s->pause = *pause;
     s->height = oct_transform_good_size(height);
     s->width = oct_transform_good_size(width);
     s->n_bins = s->width / 2 + 1;
@@ -150,9 +147,7 @@ static void transform(struct oct_subpixel *s, const struct cut *cut, fftwf_compl
         for (uint32_t x = 0; level->is_masked && x < n; x++)
             to[x] *= level->planes[OCT_PLANE_VALID][at + x];
     }
-    oct_pause_call(&s->pause);
     fftwf_execute_dft_r2c(s->plan, s->line, out);
-    oct_pause_call(&s->pause);
 }
 
 /* conj(F) G, smoothed. Bins in the middle of an axis have no sign and are left out, as is the mean. */
@@ -226,7 +221,6 @@ static void sum_row(const struct oct_subpixel *s, uint32_t y, double sums[6])
 
 static void set_turn(struct oct_subpixel *s, double x)
 {
-    oct_pause_call(&s->pause);
     for (uint32_t k = 0; k < s->n_bins; k++) {
         double angle = 2 * PI * k / s->width * x;
         s->turn_re[k] = (float)cos(angle);

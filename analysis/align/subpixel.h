@@ -15,10 +15,9 @@
 
 struct oct_subpixel;
 
-/* measure: FFTW's plan, see transforms.h. pause NULL: none. OCT_E_NO_MEMORY. */
+/* measure: FFTW's plan, see transforms.h. OCT_E_NO_MEMORY. */
 enum oct_err oct_subpixel_create(struct oct_subpixel **subpixel, uint32_t height, uint32_t width,
-                                 bool measure, const struct oct_pause *pause,
-                                 struct oct_error *err);
+                                 bool measure, struct oct_error *err);
 void oct_subpixel_destroy(struct oct_subpixel *subpixel); /* NULL is fine */
 
 /* f(p) lies on g(p + d), d = (dy, dx), to the pixel. *fraction_y and *fraction_x, within one pixel,

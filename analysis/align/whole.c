@@ -58,7 +58,6 @@ static void describe_search(struct search *search, const struct oct_matcher_setu
         .masked = s->masked,
         .min_overlap = s->min_overlap,
         .n_batch = 1,
-        .pause = s->pause,
     };
 }
 
@@ -124,8 +123,7 @@ enum oct_err oct_whole_create(struct oct_whole **out, const struct oct_matcher_s
         e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a registration");
     if (!e)
         e = whole->bins ? open_binned(whole, err) : OCT_OK;
-    /* Who wants pauses has no time for plans once a B-scan needs the full search. */
-    if (!e && (!whole->bins || setup->pause.call))
+    if (!e && (!whole->bins || setup->plans_ahead))
         e = open_search(&whole->full, err);
     if (e) {
         oct_whole_destroy(whole);
@@ -345,7 +343,6 @@ static void score_around(struct oct_whole *whole, int32_t dy, int32_t dx, float 
 static void climb(struct oct_whole *whole, struct oct_match *match)
 {
     float(*around)[3] = match->around;
-    oct_pause_call(&whole->setup.pause);
     score_around(whole, match->dy, match->dx, around);
     match->score = around[1][1];
     for (unsigned step = 0; step < 8; step++) {

@@ -4,7 +4,6 @@
 #include "analysis/average/pixels.h"
 #include "analysis/average/prepare.h"
 #include "analysis/average/window.h"
-#include "kernels/device/workers.h"
 #include "pipeline/base/aligned.h"
 
 #include <math.h>
@@ -35,8 +34,6 @@ struct made {
 struct oct_analysis {
     struct oct_image_form input, form; /* of B-scans, of results */
     uint32_t n_bscans;                 /* V */
-    struct oct_workers *workers;       /* NULL: the stage's thread computes */
-    struct oct_analysis *self;         /* also in the copy that configure makes parts in */
     struct oct_average_settings settings;
 
     /* Of settings that average; else empty. */
@@ -59,10 +56,7 @@ struct oct_analysis {
 
     /* While a B-scan is pushed. */
     const struct oct_image_frame *bscan;
-    struct oct_shift found; /* as oct_rigid_find */
-    enum oct_err piece_status;
     struct oct_error *err;
-    unsigned worker; /* that is at a piece of registration */
 };
 
 static bool has_blocks(const struct oct_analysis *a)
@@ -104,32 +98,6 @@ static void reset_window(struct oct_analysis *a)
 
 /* ---- a B-scan comes in ---- */
 
-/* A B-scan takes about a millisecond. That is done in pieces by the pool's workers, which go to
- * pictures between two of them, and within those of registration: one thread more than there are
- * cores would hold up workers that are at a B-scan. */
-static uint32_t lines_a_piece(const struct oct_analysis *a)
-{
-    const uint32_t n = PIXELS_A_PIECE / a->input.dims[1];
-    return n > 0 ? n : 1;
-}
-
-/* Of A-lines; what is done once all have come is a piece of its own. */
-static uint32_t n_pieces(const struct oct_analysis *a)
-{
-    return (a->input.dims[0] - 1) / lines_a_piece(a) + 1;
-}
-
-static uint32_t first_of(const struct oct_analysis *a, unsigned piece)
-{
-    return piece * lines_a_piece(a);
-}
-
-static uint32_t end_of(const struct oct_analysis *a, unsigned piece)
-{
-    const uint32_t first = first_of(a, piece), n = lines_a_piece(a);
-    return n < a->input.dims[0] - first ? first + n : a->input.dims[0];
-}
-
 /* To the domain, bounded. */
 static void to_domain(const struct oct_analysis *a, float *to, const float *from, uint32_t depth)
 {
@@ -163,18 +131,13 @@ static void bring_in_line(struct oct_analysis *a, uint32_t j)
         oct_average_prepare_add(&a->prepare, j, intensity);
 }
 
-static void bring_in(void *context, unsigned piece, unsigned worker)
+static enum oct_err bring_in(struct oct_analysis *a)
 {
-    struct oct_analysis *a = context;
-    (void)worker;
-    if (piece == n_pieces(a)) {
-        a->piece_status = oct_average_prepare_end(&a->prepare, a->err);
-        return;
-    }
-    if (a->rigid && piece == 0)
+    if (a->rigid)
         oct_average_prepare_begin(&a->prepare);
-    for (uint32_t j = first_of(a, piece); j < end_of(a, piece); j++)
+    for (uint32_t j = 0; j < a->input.dims[0]; j++)
         bring_in_line(a, j);
+    return a->rigid ? oct_average_prepare_end(&a->prepare, a->err) : OCT_OK;
 }
 
 static double to_step(double px)
@@ -183,20 +146,6 @@ static double to_step(double px)
 }
 
 enum match { MATCHES, DIFFERS, NOT_COMPARED };
-
-static void give_way(void *context)
-{
-    const struct oct_analysis *a = context;
-    oct_workers_give_way(a->workers, a->worker);
-}
-
-static void find(void *context, unsigned piece, unsigned worker)
-{
-    struct oct_analysis *a = context;
-    (void)piece;
-    a->worker = worker;
-    a->piece_status = oct_rigid_find(a->rigid, &a->prepare.picture, &a->found, a->err);
-}
 
 /* Sets score and shift of the B-scan that was brought in. */
 static enum oct_err compare(struct oct_analysis *a, enum match *match)
@@ -208,15 +157,16 @@ static enum oct_err compare(struct oct_analysis *a, enum match *match)
         begin_anew(a);
     if (!a->rigid || a->window.n == 0)
         return OCT_OK;
-    oct_workers_run_in_turn(a->workers, 1, find, a);
-    if (a->piece_status)
-        return a->piece_status;
-    a->score = a->found.score;
+    struct oct_shift found;
+    const enum oct_err e = oct_rigid_find(a->rigid, &a->prepare.picture, &found, a->err);
+    if (e)
+        return e;
+    a->score = found.score;
     *match = DIFFERS;
-    if (!a->found.is_match || !(a->found.score >= a->settings.min_score))
+    if (!found.is_match || !(found.score >= a->settings.min_score))
         return OCT_OK;
-    a->shift.lines = to_step(a->found.dy * a->prepare.bin_lines);
-    a->shift.depth = to_step(a->found.dx * a->prepare.bin_depth);
+    a->shift.lines = to_step(found.dy * a->prepare.bin_lines);
+    a->shift.depth = to_step(found.dx * a->prepare.bin_depth);
     if (fabs(a->shift.lines) <= a->settings.max_shift_px &&
         fabs(a->shift.depth) <= a->settings.max_shift_px)
         *match = MATCHES;
@@ -237,25 +187,11 @@ static bool reject(struct oct_analysis *a)
     return true;
 }
 
-static void add_piece(void *context, unsigned piece, unsigned worker)
-{
-    struct oct_analysis *a = context;
-    (void)worker;
-    if (piece == n_pieces(a)) {
-        oct_average_window_end(&a->window);
-        return;
-    }
-    if (piece == 0)
-        oct_average_window_begin(&a->window, a->shift);
-    oct_average_window_add_lines(&a->window, a->values, a->line_valid, first_of(a, piece),
-                                 end_of(a, piece));
-}
-
 static void add(struct oct_analysis *a)
 {
     if (a->window.n == 0)
         a->shift = (struct oct_average_shift){.lines = 0};
-    oct_workers_run_in_turn(a->workers, n_pieces(a) + 1, add_piece, a);
+    oct_average_window_add(&a->window, a->values, a->line_valid, a->shift);
     a->n_in_a_row = 0;
 }
 
@@ -294,34 +230,25 @@ static void add_to_reference(struct oct_analysis *a, uint32_t line, const float 
     oct_average_prepare_add(&a->prepare, line, intensity);
 }
 
-/* Without contrast there is none. */
-static void set_reference(struct oct_analysis *a, unsigned worker)
+/* The mean becomes the image, and the reference of the next B-scan: without contrast there is
+ * none. */
+static enum oct_err make_image(struct oct_analysis *a)
 {
-    a->worker = worker;
-    enum oct_err e = oct_rigid_set_reference(a->rigid, &a->prepare.picture, a->err);
-    a->has_reference = e == OCT_OK;
-    a->piece_status = e == OCT_E_ARG ? OCT_OK : e;
-}
-
-/* The mean becomes the image and, in two more pieces, the reference of the next B-scan. */
-static void make_image(void *context, unsigned piece, unsigned worker)
-{
-    struct oct_analysis *a = context;
     float *mean = a->line;
-    if (piece == n_pieces(a))
-        a->piece_status = oct_average_prepare_end(&a->prepare, a->err);
-    if (piece > n_pieces(a) && !a->piece_status)
-        set_reference(a, worker);
-    if (piece >= n_pieces(a))
-        return;
-    if (a->rigid && piece == 0)
+    if (a->rigid)
         oct_average_prepare_begin(&a->prepare);
-    for (uint32_t j = first_of(a, piece); j < end_of(a, piece); j++) {
+    for (uint32_t j = 0; j < a->input.dims[0]; j++) {
         oct_average_window_mean(&a->window, j, mean);
         write_line(a, j, mean);
         if (a->rigid)
             add_to_reference(a, j, mean);
     }
+    if (!a->rigid)
+        return OCT_OK;
+    enum oct_err e = oct_average_prepare_end(&a->prepare, a->err);
+    e = e ? e : oct_rigid_set_reference(a->rigid, &a->prepare.picture, a->err);
+    a->has_reference = e == OCT_OK;
+    return e == OCT_E_ARG ? OCT_OK : e;
 }
 
 /* Says of the newest B-scan what became of it. */
@@ -389,9 +316,7 @@ static enum oct_err judge(struct oct_analysis *a, const struct oct_image_frame *
     add(a);
     a->now.lo = bscan->lo;
     a->now.hi = bscan->hi;
-    a->piece_status = OCT_OK;
-    oct_workers_run_in_turn(a->workers, n_pieces(a) + (a->rigid ? 2 : 0), make_image, a);
-    return a->piece_status;
+    return make_image(a);
 }
 
 static enum oct_err average_push(struct oct_analysis *a, const struct oct_image_frame *bscan,
@@ -410,9 +335,8 @@ static enum oct_err average_push(struct oct_analysis *a, const struct oct_image_
     a->newest = *info;
     a->bscan = bscan;
     a->err = err;
-    a->piece_status = OCT_OK;
-    oct_workers_run_in_turn(a->workers, n_pieces(a) + (a->rigid ? 1 : 0), bring_in, a);
-    enum oct_err e = a->piece_status ? a->piece_status : judge(a, bscan, is_flyback);
+    enum oct_err e = bring_in(a);
+    e = e ? e : judge(a, bscan, is_flyback);
     if (e)
         return e;
     note_numbers(a, info);
@@ -531,7 +455,7 @@ static enum oct_err make_rigid(struct oct_analysis *a, struct oct_error *err)
         .min_overlap = LEAST_OVERLAP,
         .smooth_px = oct_average_prepare_smoothing(&a->prepare),
         .backend = "cpu",
-        .pause = {give_way, a->self},
+        .plans_ahead = true,
     };
     return oct_rigid_create(&a->rigid, &setup, err);
 }
@@ -639,8 +563,6 @@ static enum oct_err average_create(struct oct_analysis **out,
         return oct_fail(err, OCT_E_NO_MEMORY, "average: out of memory");
     a->input = *setup->input;
     a->n_bscans = setup->n_bscans;
-    a->workers = setup->workers;
-    a->self = a;
     a->settings = *(const struct oct_average_settings *)setup->settings;
     describe(a, setup);
     e = make_parts(a, err);

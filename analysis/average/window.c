@@ -144,22 +144,17 @@ static void sum_anew(struct oct_average_window *w)
     }
 }
 
-void oct_average_window_begin(struct oct_average_window *w, struct oct_average_shift shift)
+void oct_average_window_add(struct oct_average_window *w, const float *values,
+                            const uint8_t *line_valid, struct oct_average_shift shift)
 {
-    w->shift = shift;
-    weigh_depths(w, taps_of(shift.depth), w->scratch + 4 * (size_t)w->depth);
-}
-
-void oct_average_window_add_lines(struct oct_average_window *w, const float *values,
-                                  const uint8_t *line_valid, uint32_t first, uint32_t end)
-{
-    const struct taps lines = taps_of(w->shift.lines), depths = taps_of(w->shift.depth);
+    const struct taps lines = taps_of(shift.lines), depths = taps_of(shift.depth);
     const bool is_full = w->n == w->n_most;
     float *frame = w->frames + w->next * n_pixels(w), *moved = w->scratch;
     float *line_weights = w->line_weights + (size_t)w->next * w->n_lines;
-    const float *depth_weights = w->depth_weights + (size_t)w->next * w->depth;
-    const float *new_weights = w->scratch + 4 * (size_t)w->depth;
-    for (uint32_t j = first; j < end; j++) {
+    float *depth_weights = w->depth_weights + (size_t)w->next * w->depth;
+    float *new_weights = w->scratch + 4 * (size_t)w->depth;
+    weigh_depths(w, depths, new_weights);
+    for (uint32_t j = 0; j < w->n_lines; j++) {
         const size_t at = (size_t)j * w->depth;
         float part = move_line(w, values, line_valid, j, lines, depths, moved);
         if (is_full) {
@@ -172,12 +167,7 @@ void oct_average_window_add_lines(struct oct_average_window *w, const float *val
                          is_full ? line_weights[j] : 0, w->depth);
         line_weights[j] = part;
     }
-}
-
-void oct_average_window_end(struct oct_average_window *w)
-{
-    memcpy(w->depth_weights + (size_t)w->next * w->depth, w->scratch + 4 * (size_t)w->depth,
-           w->depth * sizeof(*w->depth_weights));
+    memcpy(depth_weights, new_weights, w->depth * sizeof(*depth_weights));
     w->n += w->n < w->n_most;
     w->next = (w->next + 1) % w->n_most;
     sum_anew(w);

@@ -18,17 +18,16 @@ struct oct_average_shift {
 };
 
 struct oct_average_window {
-    uint32_t n_lines, depth;        /* M, D */
-    uint32_t n_most, n;             /* B-scans that it holds at most; now */
-    uint32_t next;                  /* place of the next one */
-    uint32_t next_sum;              /* A-line of which the sums are made anew next */
-    struct oct_average_shift shift; /* of the B-scan that is being added */
-    float *frames;                  /* [n_most][M][D]: value * weight */
-    float *line_weights;  /* [n_most][M]; the weight of a pixel is that of its line times ... */
-    float *depth_weights; /* [n_most][D]; ... that of its depth */
-    double *sum;          /* [M][D] */
-    float *weight;        /* [M][D] */
-    float *scratch;       /* [5][D]: the moved A-line, one with a margin of zeros on both sides, and
+    uint32_t n_lines, depth; /* M, D */
+    uint32_t n_most, n;      /* B-scans that it holds at most; now */
+    uint32_t next;           /* place of the next one */
+    uint32_t next_sum;       /* A-line of which the sums are made anew next */
+    float *frames;           /* [n_most][M][D]: value * weight */
+    float *line_weights;     /* [n_most][M]; the weight of a pixel is that of its line times ... */
+    float *depth_weights;    /* [n_most][D]; ... that of its depth */
+    double *sum;             /* [M][D] */
+    float *weight;           /* [M][D] */
+    float *scratch; /* [5][D]: the moved A-line, one with a margin of zeros on both sides, and
                                 the new weights of depths */
 };
 
@@ -44,11 +43,9 @@ void oct_average_window_finish(struct oct_average_window *window); /* of an empt
 void oct_average_window_clear(struct oct_average_window *window);
 
 /* Adds a B-scan, [M][D], line_valid [M] 0 or 1, moved by a shift; the oldest goes when the window
- * is full. In pieces: begin, all lines from 0 to M in order, end. */
-void oct_average_window_begin(struct oct_average_window *window, struct oct_average_shift shift);
-void oct_average_window_add_lines(struct oct_average_window *window, const float *values,
-                                  const uint8_t *line_valid, uint32_t first, uint32_t end);
-void oct_average_window_end(struct oct_average_window *window);
+ * is full. */
+void oct_average_window_add(struct oct_average_window *window, const float *values,
+                            const uint8_t *line_valid, struct oct_average_shift shift);
 
 /* The mean of one A-line; NaN where nothing lies. */
 void oct_average_window_mean(const struct oct_average_window *window, uint32_t line, float *mean);

@@ -1,5 +1,4 @@
-/* The CPU engine: rows of the picture, then cells, are pieces for the workers, which give way to
- * pictures in their middle. */
+/* The CPU engine: rows of the picture, then cells, are pieces for the workers. */
 #include "analysis/cells/engine_cpu.h"
 
 #include "analysis/cells/spline.h"
@@ -82,6 +81,7 @@ static enum oct_err create(struct oct_cells_engine **engine,
 static void score_rows(void *context, unsigned piece, unsigned worker)
 {
     const struct oct_cells_engine *c = context;
+    (void)worker;
     const uint32_t border = c->circles.border;
     const uint32_t bottom = c->setup.height - border, right = c->setup.width - border;
     const uint32_t first = border + piece * ROWS;
@@ -97,7 +97,6 @@ static void score_rows(void *context, unsigned piece, unsigned worker)
             .score = c->score + at,
             .best = c->best + at,
         };
-        oct_workers_give_way(c->setup.workers, worker);
         c->scorer->run(&c->gicov, &c->prepared->gradient, &part);
     }
 }
@@ -195,10 +194,9 @@ static void refine_cell(struct oct_cells_engine *c, unsigned i)
 static void refine_cells(void *context, unsigned piece, unsigned worker)
 {
     struct oct_cells_engine *c = context;
-    for (unsigned i = piece * CELLS; i < (piece + 1) * CELLS && i < c->n_cells; i++) {
-        oct_workers_give_way(c->setup.workers, worker);
+    (void)worker;
+    for (unsigned i = piece * CELLS; i < (piece + 1) * CELLS && i < c->n_cells; i++)
         refine_cell(c, i);
-    }
 }
 
 static enum oct_err make_room(struct oct_cells_engine *c, unsigned n, struct oct_error *err)

@@ -7,16 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A worker at a snake, which gives way to pictures. */
-struct at_work {
-    struct oct_workers *workers;
-    unsigned worker;
-};
-
 struct oct_cells_cpu_following {
     unsigned n_workers;
     struct oct_cells_follower **followers; /* [n_workers] */
-    struct at_work *at_work;               /* [n_workers] */
     /* Of the follow that runs, or ran last. */
     unsigned n;
     const struct oct_cell_start *starts;
@@ -30,12 +23,6 @@ struct oct_cells_cpu_following {
 
 /* ---- life ---- */
 
-static void give_way(void *context)
-{
-    const struct at_work *at = context;
-    oct_workers_give_way(at->workers, at->worker);
-}
-
 enum oct_err oct_cells_cpu_following_create(struct oct_cells_engine *c, struct oct_error *err)
 {
     const struct oct_cells_engine_setup *s = &c->setup;
@@ -46,17 +33,13 @@ enum oct_err oct_cells_cpu_following_create(struct oct_cells_engine *c, struct o
     f->n_workers = s->workers ? oct_workers_n_threads(s->workers) + 1 : 1;
     f->most = oct_cell_window_most(&s->params);
     f->followers = calloc(f->n_workers, sizeof(struct oct_cells_follower *));
-    f->at_work = calloc(f->n_workers, sizeof(*f->at_work));
-    if (!f->followers || !f->at_work)
+    if (!f->followers)
         goto fail;
     for (unsigned i = 0; i < f->n_workers; i++) {
         const enum oct_err e =
             oct_cells_follower_create(&f->followers[i], &s->params, s->height, s->width, err);
         if (e)
             return e;
-        f->at_work[i] = (struct at_work){s->workers, i};
-        const struct oct_pause pause = {give_way, &f->at_work[i]};
-        oct_cells_follower_set_pause(f->followers[i], &pause);
     }
     return OCT_OK;
 fail:
@@ -70,7 +53,6 @@ void oct_cells_cpu_following_destroy(struct oct_cells_cpu_following *f)
     for (unsigned i = 0; f->followers && i < f->n_workers; i++)
         oct_cells_follower_destroy(f->followers[i]);
     free(f->followers);
-    free(f->at_work);
     free(f->fields);
     free(f->windows);
     free(f);
@@ -117,8 +99,8 @@ static void score_end(const struct oct_cells_engine *c, bool is_dark, struct oct
         }
 }
 
-static void find_cell(const struct oct_cells_engine *c, unsigned worker,
-                      const struct oct_cell_start *start, struct oct_cell_end *end)
+static void find_cell(const struct oct_cells_engine *c, const struct oct_cell_start *start,
+                      struct oct_cell_end *end)
 {
     double radius = 0;
     for (unsigned i = 0; i < OCT_CELLS_SNAXELS; i++)
@@ -133,7 +115,6 @@ static void find_cell(const struct oct_cells_engine *c, unsigned worker,
     if (!end->defined)
         return;
     score_end(c, start->is_dark, &end->cell);
-    oct_workers_give_way(c->setup.workers, worker);
     if (c->setup.params.refine == OCT_CELLS_REFINE_EDGE) {
         const struct oct_cells_slopes slopes = oct_cells_cpu_slopes(c);
         struct oct_cells_place place = {end->x, end->y, radius};
@@ -171,8 +152,7 @@ static void follow_one(void *context, unsigned piece, unsigned worker)
                    n_pixels(&w) * sizeof(float));
         f->windows[piece] = has_field ? w : no_window;
     }
-    oct_workers_give_way(c->setup.workers, worker);
-    find_cell(c, worker, start, end);
+    find_cell(c, start, end);
 }
 
 enum oct_err oct_cells_cpu_follow(struct oct_cells_engine *c, const struct oct_cell_start *starts,

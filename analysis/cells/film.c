@@ -2,7 +2,7 @@
 
 #include "analysis/cells/resample.h"
 #include "analysis/cells/room.h"
-#include "analysis/cells/way.h"
+#include "kernels/device/workers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -171,8 +171,8 @@ void oct_cells_film_destroy(struct oct_cells_film *f)
 static void resample_rows(void *context, unsigned piece, unsigned worker)
 {
     struct oct_cells_film *f = context;
+    (void)worker;
     for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < f->plan.height; y++) {
-        oct_cells_way_row(f->setup.workers, worker, y, f->plan.width);
         oct_resample_row(&f->plan, f->from, &f->copy, y);
     }
 }

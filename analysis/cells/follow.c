@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIXELS_BETWEEN 4096u /* two pauses */
-
 struct oct_cells_follower {
     struct oct_cells_params params;
     uint32_t height, width;
@@ -21,7 +19,6 @@ struct oct_cells_follower {
     struct oct_snake_field snakes;
     struct oct_cell_window window;
     bool has_field;
-    struct oct_pause pause;
 };
 
 static uint32_t least_of(uint32_t a, uint32_t b)
@@ -76,11 +73,6 @@ void oct_cells_follower_destroy(struct oct_cells_follower *f)
     free(f);
 }
 
-void oct_cells_follower_set_pause(struct oct_cells_follower *f, const struct oct_pause *pause)
-{
-    f->pause = *pause;
-}
-
 /* |gradient|^2 of row y of the window. */
 static void square_row(double *square, const float *pixels, size_t stride, uint32_t y,
                        const struct oct_mgvf_grid *grid)
@@ -107,13 +99,10 @@ static void square_row(double *square, const float *pixels, size_t stride, uint3
 /* The edge map of the window, 0 to 1. The gradients are computed twice and kept nowhere: the least
  * and the largest are needed before the first is divided. */
 static void find_edges(float *edge, double *row, const float *pixels, size_t stride,
-                       const struct oct_mgvf_grid *grid, const struct oct_pause *pause)
+                       const struct oct_mgvf_grid *grid)
 {
-    const uint32_t rows_between = 1 + PIXELS_BETWEEN / grid->columns;
     double least = INFINITY, most = 0;
     for (uint32_t y = 0; y < grid->rows; y++) {
-        if (y % rows_between == 0)
-            oct_pause_call(pause);
         square_row(row, pixels, stride, y, grid);
         for (uint32_t x = 0; x < grid->columns; x++) {
             least = row[x] < least ? row[x] : least;
@@ -123,8 +112,6 @@ static void find_edges(float *edge, double *row, const float *pixels, size_t str
     least = sqrt(least);
     const double scale = 1 / (sqrt(most) - least + 0x1p-52);
     for (uint32_t y = 0; y < grid->rows; y++) {
-        if (y % rows_between == 0)
-            oct_pause_call(pause);
         square_row(row, pixels, stride, y, grid);
         for (uint32_t x = 0; x < grid->columns; x++)
             edge[y * grid->stride + x] = (float)((sqrt(row[x]) - least) * scale);
@@ -147,11 +134,11 @@ static uint32_t find_field(struct oct_cells_follower *f, const float *pixels, si
     for (unsigned i = 0; i < OCT_MGVF_N_PLANES; i++)
         planes[i] = f->planes[i] + first;
     oct_mgvf_flow_init(&flow, start->vx, start->vy);
-    find_edges(edge, f->row, window, stride, &grid, &f->pause);
-    const float *w = oct_mgvf_run(f->mgvf, planes, edge, &grid, &flow, &f->pause, &n);
+    find_edges(edge, f->row, window, stride, &grid);
+    const float *w = oct_mgvf_run(f->mgvf, planes, edge, &grid, &flow, &n);
     f->snakes.rows = grid.rows;
     f->snakes.columns = grid.columns;
-    oct_snake_field_fill(&f->snakes, w, grid.stride, &f->pause);
+    oct_snake_field_fill(&f->snakes, w, grid.stride);
     for (size_t y = 0; y < grid.rows; y++)
         memcpy(f->field + y * grid.columns, w + y * grid.stride, grid.columns * sizeof(*w));
     return n;
@@ -171,7 +158,7 @@ void oct_cells_follow(struct oct_cells_follower *f, const float *pixels, size_t 
         snake.x -= f->window.u1;
         snake.y -= f->window.v1;
         end->n_snake = oct_snake_run(&snake, &f->snakes, &f->angles, snake.y + start->mean_dy,
-                                     f->params.radius, f->params.stop, &f->pause, &end->left);
+                                     f->params.radius, f->params.stop, &end->left);
         snake.x += f->window.u1;
         snake.y += f->window.v1;
     }

@@ -23,7 +23,6 @@
 #define OCT_ANALYSIS_CELLS_FOLLOW_H
 
 #include "analysis/cells/engine.h"
-#include "analysis/correlate/pause.h"
 
 /* Room for one window; each thread has its own. */
 struct oct_cells_follower;
@@ -32,10 +31,6 @@ enum oct_err oct_cells_follower_create(struct oct_cells_follower **follower,
                                        const struct oct_cells_params *params, uint32_t height,
                                        uint32_t width, struct oct_error *err);
 void oct_cells_follower_destroy(struct oct_cells_follower *follower); /* NULL is fine */
-
-/* What the follows from now on call every few tens of microseconds; at first nothing. */
-void oct_cells_follower_set_pause(struct oct_cells_follower *follower,
-                                  const struct oct_pause *pause);
 
 /* pixels: I' [height][width], rows `stride` apart, all finite. start: radii above 0. Fills *end but
  * for end->cell. */

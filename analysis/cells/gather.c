@@ -1,6 +1,6 @@
 #include "analysis/cells/gather.h"
 
-#include "analysis/cells/way.h"
+#include "kernels/device/workers.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -210,13 +210,13 @@ static bool turn_row(struct oct_cells_gather *g, uint32_t d, uint32_t first, uin
 static void take_lines(void *context, unsigned piece, unsigned worker)
 {
     struct oct_cells_gather *g = context;
+    (void)worker;
     const uint32_t first = piece * LINES_AT_ONCE, left = g->picture.width - first;
     const uint32_t n = left < LINES_AT_ONCE ? left : LINES_AT_ONCE;
     bool lit[LINES_AT_ONCE], all = true;
     for (uint32_t j = 0; j < n; j++)
         lit[j] = g->bscan->info.missing_lines == 0 || has_light(g, g->bscan->pixels, first + j);
     for (uint32_t d = 0; d < g->picture.height; d++) {
-        oct_cells_way_row(g->workers, worker, d, n);
         all &= turn_row(g, d, first, n, lit);
     }
     if (!all)

@@ -20,9 +20,8 @@
  * and beside it the numbers of enum oct_cells_live_number. In the topic's header the rows are
  * objects too, `cells`.
  *
- * Pictures are taken up, searched and followed by the workers of the pool, in pieces that give way
- * to reconstruction; the stage's thread links what was found. B-scans that come meanwhile are
- * skipped and counted. */
+ * Pictures are taken up, searched and followed by the workers of the pool; the stage's thread links
+ * what was found. B-scans that come meanwhile are skipped and counted. */
 #ifndef OCT_ANALYSIS_CELLS_LIVE_H
 #define OCT_ANALYSIS_CELLS_LIVE_H
 

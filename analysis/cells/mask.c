@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIXELS_BETWEEN 4096u /* two pauses */
-
 void oct_cells_mask_init(struct oct_cells_mask *mask, uint32_t height, uint32_t width, double reach)
 {
     *mask = (struct oct_cells_mask){.height = height, .width = width, .reach = reach};
@@ -31,13 +29,6 @@ static bool allocate(struct oct_cells_mask *mask)
     if (!mask->gap)
         mask->gap = oct_aligned_alloc(64, n, sizeof(*mask->gap));
     return mask->valid && mask->near && mask->gap;
-}
-
-/* Called before each row: pauses before some. */
-static void pause_at(const struct oct_cells_mask *mask, uint32_t y)
-{
-    if (y % (1 + PIXELS_BETWEEN / mask->width) == 0)
-        oct_pause_call(&mask->pause);
 }
 
 /* ---- near ---- */
@@ -68,7 +59,6 @@ static void find_near(struct oct_cells_mask *mask)
     memset(mask->gap, 0, mask->height * width * sizeof(*mask->gap));
     for (uint32_t y = 0; y < mask->height; y++) {
         const uint8_t *valid = mask->valid + y * width;
-        pause_at(mask, y);
         for (size_t x = 0; x < width; x++) {
             const size_t first = x;
             while (x < width && !valid[x])
@@ -79,7 +69,6 @@ static void find_near(struct oct_cells_mask *mask)
     }
     for (uint32_t y = 0; y < mask->height; y++) {
         uint32_t n = 0;
-        pause_at(mask, y);
         for (size_t x = 0; x < width; x++) {
             n += mask->gap[y * width + x];
             mask->near[y * width + x] = n != 0;
@@ -95,7 +84,6 @@ enum oct_err oct_cells_mask_set(struct oct_cells_mask *mask, const struct oct_pi
         return oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory for a mask of %u x %u px",
                         mask->width, mask->height);
     for (uint32_t y = 0; y < mask->height; y++) {
-        pause_at(mask, y);
         for (size_t i = y * width; i < (y + 1) * width; i++)
             mask->valid[i] = (!picture->valid || picture->valid[i]) && isfinite(picture->pixels[i]);
     }
@@ -132,7 +120,6 @@ static void fill_downward(struct oct_cells_mask *mask, float *pixels, size_t str
         const uint8_t *valid = mask->valid + y * width;
         uint32_t *gap = mask->gap + y * width;
         float *row = pixels + y * stride;
-        pause_at(mask, y);
         for (size_t x = 0; x < width; x++) {
             const uint32_t above = y > 0 ? (gap - width)[x] : NONE;
             gap[x] = valid[x] ? 0 : above == NONE ? NONE : above + 1;
@@ -149,7 +136,6 @@ static void fill_upward(struct oct_cells_mask *mask, float *pixels, size_t strid
     for (uint32_t y = mask->height - 1; y-- > 0;) {
         uint32_t *gap = mask->gap + y * width;
         float *row = pixels + y * stride;
-        pause_at(mask, y);
         for (size_t x = 0; x < width; x++) {
             const uint32_t below = (gap + width)[x];
             if (below != NONE && below + 1 < gap[x]) {
@@ -181,7 +167,6 @@ void oct_cells_mask_fill(struct oct_cells_mask *mask, float *pixels, size_t stri
     for (size_t x = 0; x < mask->width; x++) {
         if (mask->gap[x] != NONE)
             continue;
-        oct_pause_call(&mask->pause);
         const size_t from = stand_in(mask, x);
         for (uint32_t y = 0; y < mask->height; y++)
             pixels[y * stride + x] = pixels[y * stride + from];

@@ -2,17 +2,15 @@
 #ifndef OCT_ANALYSIS_CELLS_MASK_H
 #define OCT_ANALYSIS_CELLS_MASK_H
 
-#include "analysis/correlate/pause.h"
 #include "analysis/correlate/picture.h"
 
 struct oct_cells_mask {
     uint32_t height, width;
-    double reach;           /* px: 2 R */
-    bool any;               /* some pixel is masked; else the arrays are not set */
-    uint8_t *valid;         /* [height][width] */
-    uint8_t *near;          /* [height][width]: 1 within `reach` of a masked pixel */
-    uint32_t *gap;          /* [height][width], scratch */
-    struct oct_pause pause; /* the caller's: called between some rows; at first nothing */
+    double reach;   /* px: 2 R */
+    bool any;       /* some pixel is masked; else the arrays are not set */
+    uint8_t *valid; /* [height][width] */
+    uint8_t *near;  /* [height][width]: 1 within `reach` of a masked pixel */
+    uint32_t *gap;  /* [height][width], scratch */
 };
 
 /* Allocates nothing yet. */

@@ -1,6 +1,6 @@
 #include "analysis/cells/median.h"
 
-#include "analysis/cells/way.h"
+#include "kernels/device/workers.h"
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/wide.h"
 
@@ -9,10 +9,9 @@
 #include <string.h>
 
 #define BINS 2048u
-#define COPIES 4u        /* of neighbours that fall into one bin none waits for the other */
-#define ROWS 16u         /* of a piece */
-#define BLOCK 16u        /* values of which none, mostly, lies where it is sought */
-#define BINS_BETWEEN 64u /* two looks whether pictures wait */
+#define COPIES 4u /* of neighbours that fall into one bin none waits for the other */
+#define ROWS 16u  /* of a piece */
+#define BLOCK 16u /* values of which none, mostly, lies where it is sought */
 
 /* Bits of a float without sign, 31 in all, from the highest: they order floats as integers. */
 static const unsigned shifts[3] = {20, 9, 0};
@@ -162,10 +161,8 @@ static void count_rows(void *context, unsigned piece, unsigned worker)
 {
     const struct oct_cells_median *m = context;
     const struct oct_cells_gradient *g = m->gradient;
-    for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < g->height; y++) {
-        oct_cells_way_row(m->workers, worker, y, g->width);
+    for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < g->height; y++)
         count_row(&m->worker[worker], m, y);
-    }
 }
 
 static uint32_t least_above(const float *g, const uint8_t *valid, uint32_t n, uint32_t found)
@@ -185,7 +182,6 @@ static void least_of_rows(void *context, unsigned piece, unsigned worker)
     const struct oct_cells_gradient *g = m->gradient;
     struct worker *w = &m->worker[worker];
     for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < g->height; y++) {
-        oct_cells_way_row(m->workers, worker, y, g->width);
         const uint8_t *valid = m->valid ? m->valid + (size_t)y * g->width : NULL;
         for (unsigned i = 0; i < 2; i++) {
             const uint32_t least =
@@ -211,39 +207,32 @@ static uint64_t bin_of(const struct oct_cells_median *m, unsigned bin)
 
 /* The bin of the value of that rank, counted from 0 among the values counted, and the rank within
  * it. A rank beyond all of them ends in the last bin. */
-static unsigned find_bin(struct oct_cells_median *m, unsigned worker)
+static unsigned find_bin(struct oct_cells_median *m)
 {
     unsigned bin = 0;
     for (m->n_equal = bin_of(m, 0); m->rank >= m->n_equal && bin + 1 < BINS;) {
         m->rank -= m->n_equal;
         m->n_equal = bin_of(m, ++bin);
-        if (bin % BINS_BETWEEN == 0)
-            oct_workers_give_way(m->workers, worker);
     }
     return bin;
 }
 
 /* The least value that the last pass counted in the bins after this one. */
-static uint32_t next_in_bins(struct oct_cells_median *m, unsigned bin, unsigned worker)
+static uint32_t next_in_bins(struct oct_cells_median *m, unsigned bin)
 {
     const uint32_t first = m->found;
-    while (++bin < 1u << widths[2]) {
-        if (bin % BINS_BETWEEN == 0)
-            oct_workers_give_way(m->workers, worker);
+    while (++bin < 1u << widths[2])
         if (bin_of(m, bin) > 0)
             return first + bin;
-    }
     return UINT32_MAX;
 }
 
 /* After a pass: moves `found` to the bin of the value sought. Empties all bins. */
-static void narrow(void *context, unsigned piece, unsigned worker)
+static void narrow(struct oct_cells_median *m)
 {
-    struct oct_cells_median *m = context;
-    (void)piece;
-    const unsigned bin = find_bin(m, worker);
+    const unsigned bin = find_bin(m);
     if (m->pass == 2 && m->rank + 1 >= m->n_equal)
-        m->next = next_in_bins(m, bin, worker);
+        m->next = next_in_bins(m, bin);
     m->found += bin << shifts[m->pass];
     for (unsigned i = 0; i < m->n_workers; i++)
         memset(m->worker[i].counts, 0, sizeof(m->worker[i].counts));
@@ -279,7 +268,7 @@ static bool start_near(struct oct_cells_median *m)
     count_picture(m, 1);
     const bool is_above = m->n_below < m->n_valid;
     m->rank = is_above ? m->n_valid - 1 - m->n_below : 0;
-    oct_workers_run(m->workers, 1, narrow, m);
+    narrow(m);
     return is_above && m->rank < m->n_equal;
 }
 
@@ -291,9 +280,9 @@ static bool start(struct oct_cells_median *m)
     if (m->n_valid == 0)
         return false;
     m->rank = m->n_valid - 1; /* the lower one of the two middle values of 2 n_valid */
-    oct_workers_run(m->workers, 1, narrow, m);
+    narrow(m);
     count_picture(m, 1);
-    oct_workers_run(m->workers, 1, narrow, m);
+    narrow(m);
     return true;
 }
 
@@ -317,7 +306,7 @@ double oct_cells_median_run(struct oct_cells_median *m, const struct oct_cells_g
     if (!start_near(m) && !start(m))
         return 0;
     count_picture(m, 2);
-    oct_workers_run(m->workers, 1, narrow, m);
+    narrow(m);
     m->expected = m->found;
     if (m->rank + 1 < m->n_equal)
         return to_value(m->found);

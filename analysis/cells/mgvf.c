@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#define PIXELS_BETWEEN 32768u /* two pauses */
 #define SUMMED_EVERY 8u
 #define NEAR 1.1 /* times the bound: from there on each sweep is summed */
 
@@ -60,8 +59,7 @@ static float *third_of(float *const planes[OCT_MGVF_N_PLANES], const float *a, c
 
 const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[OCT_MGVF_N_PLANES],
                           const float *edge, const struct oct_mgvf_grid *grid,
-                          const struct oct_mgvf_flow *flow, const struct oct_pause *pause,
-                          uint32_t *n)
+                          const struct oct_mgvf_flow *flow, uint32_t *n)
 {
     const double least = OCT_MGVF_LEAST_CHANGE * ((double)grid->rows * grid->columns);
     float *from = planes[0], *kept = from; /* kept: of the sweep before those not summed */
@@ -70,14 +68,7 @@ const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[OCT_M
     for (size_t y = 0; y < grid->rows; y++)
         memcpy(from + y * grid->stride, edge + y * grid->stride, grid->columns * sizeof(*edge));
     oct_mgvf_set_border(from, grid);
-    const uint64_t n_pixels = (uint64_t)grid->rows * grid->columns;
-    uint64_t n_done = 0;
     for (*n = 1;; ++*n) {
-        if (pause && n_done > PIXELS_BETWEEN) {
-            oct_pause_call(pause);
-            n_done = 0;
-        }
-        n_done += n_pixels;
         float *to = third_of(planes, from, kept);
         const bool sums = is_near || *n - n_kept == SUMMED_EVERY || *n == OCT_MGVF_MOST_ITERATIONS;
         const double change = mgvf->sweep(to, from, edge, grid, flow, sums);

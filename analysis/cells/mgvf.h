@@ -11,8 +11,6 @@
 #ifndef OCT_ANALYSIS_CELLS_MGVF_H
 #define OCT_ANALYSIS_CELLS_MGVF_H
 
-#include "analysis/correlate/pause.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -78,11 +76,10 @@ const struct oct_mgvf *oct_mgvf_select(const char *simd);
  * the last sum are repeated one by one. So the first sweep that is small enough ends it, if the
  * mean change does not fall from more than 1.1 times the bound below it and rise above it again
  * within eight sweeps: but for the repeated border each pixel gives what another takes, and the
- * sum of |change| does not rise. pause: called between some of them; NULL: none. */
+ * sum of |change| does not rise. */
 const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[OCT_MGVF_N_PLANES],
                           const float *edge, const struct oct_mgvf_grid *grid,
-                          const struct oct_mgvf_flow *flow, const struct oct_pause *pause,
-                          uint32_t *n);
+                          const struct oct_mgvf_flow *flow, uint32_t *n);
 
 /* Repeats the outermost pixels. */
 void oct_mgvf_set_border(float *plane, const struct oct_mgvf_grid *grid);

@@ -1,6 +1,6 @@
 #include "analysis/cells/peaks.h"
 
-#include "analysis/cells/way.h"
+#include "kernels/device/workers.h"
 #include "pipeline/base/aligned.h"
 
 #include <math.h>
@@ -148,9 +148,9 @@ static void search_row(struct oct_cells_peaks *p, uint32_t y)
 static void search_rows(void *context, unsigned piece, unsigned worker)
 {
     struct oct_cells_peaks *p = context;
+    (void)worker;
     const uint32_t first = p->border + piece * ROWS, end = p->height - p->border;
     for (uint32_t y = first; y < first + ROWS && y < end; y++) {
-        oct_cells_way_row(p->workers, worker, y, p->width);
         search_row(p, y);
     }
 }

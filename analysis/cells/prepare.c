@@ -1,7 +1,7 @@
 #include "analysis/cells/prepare.h"
 
 #include "analysis/cells/median.h"
-#include "analysis/cells/way.h"
+#include "kernels/device/workers.h"
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/wide.h"
 
@@ -27,9 +27,6 @@ struct oct_cells_preparation {
     struct oct_workers *workers;
     struct oct_cells_median *median;
     const struct oct_picture *picture;
-    unsigned at_mask; /* the worker */
-    enum oct_err mask_status;
-    struct oct_error *err;
     unsigned n_pieces, n_workers;
     struct extent *extent; /* [n_pieces] */
     double floor, level;
@@ -85,12 +82,6 @@ static bool init(struct oct_cells_preparation *p)
            (p->along || p->n_taps == 0);
 }
 
-static void give_way(void *context)
-{
-    const struct oct_cells_preparation *p = context;
-    oct_workers_give_way(p->workers, p->at_mask);
-}
-
 enum oct_err oct_cells_preparation_create(struct oct_cells_preparation **preparation,
                                           const struct oct_cells_params *params, uint32_t height,
                                           uint32_t width, struct oct_workers *workers,
@@ -107,7 +98,6 @@ enum oct_err oct_cells_preparation_create(struct oct_cells_preparation **prepara
     p->out.height = p->out.gradient.height = height;
     p->out.width = p->out.gradient.width = width;
     oct_cells_mask_init(&p->out.mask, height, width, 2 * params->radius);
-    p->out.mask.pause = (struct oct_pause){give_way, p};
     if (init_taps(p, params->smooth * params->radius) && init(p))
         return OCT_OK;
 fail:
@@ -172,6 +162,7 @@ static void look_at(struct lanes *lanes, float v, bool valid)
 static void look_at_rows(void *context, unsigned piece, unsigned worker)
 {
     struct oct_cells_preparation *p = context;
+    (void)worker;
     const struct oct_picture *picture = p->picture;
     struct extent *extent = &p->extent[piece];
     struct lanes lanes = {0};
@@ -180,7 +171,6 @@ static void look_at_rows(void *context, unsigned piece, unsigned worker)
         lanes.most[i] = -FLT_MAX;
     }
     for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < picture->height; y++) {
-        oct_cells_way_row(p->workers, worker, y, picture->width);
         const float *row = picture->pixels + (size_t)y * picture->width;
         const uint8_t *valid = picture->valid ? picture->valid + (size_t)y * picture->width : NULL;
         if (!valid)
@@ -232,9 +222,9 @@ OCT_WIDE static void shift_row(float *restrict out, const float *restrict row, u
 static void shift_rows(void *context, unsigned piece, unsigned worker)
 {
     const struct oct_cells_preparation *p = context;
+    (void)worker;
     const struct oct_picture *picture = p->picture;
     for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < picture->height; y++) {
-        oct_cells_way_row(p->workers, worker, y, picture->width);
         shift_row(p->plain + y * p->out.stride, picture->pixels + (size_t)y * picture->width,
                   picture->width, p->level, p->out.scale);
     }
@@ -260,7 +250,6 @@ static void smooth_along(void *context, unsigned piece, unsigned worker)
     const uint32_t width = p->out.width;
     float *padded = p->padded + worker * p->n_padded, *middle = padded + p->n_taps;
     for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < p->out.height; y++) {
-        oct_cells_way_row(p->workers, worker, y, width);
         const float *row = p->plain + y * p->out.stride;
         float *out = p->along + y * p->out.stride;
         memcpy(middle, row, width * sizeof(*row));
@@ -277,10 +266,10 @@ static void smooth_along(void *context, unsigned piece, unsigned worker)
 static void smooth_across(void *context, unsigned piece, unsigned worker)
 {
     const struct oct_cells_preparation *p = context;
+    (void)worker;
     const size_t stride = p->out.stride;
     const uint32_t last = p->out.height - 1;
     for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y <= last; y++) {
-        oct_cells_way_row(p->workers, worker, y, p->out.width);
         float *out = p->plain + y * stride;
         scale_row(out, p->along + y * stride, p->taps[0], p->out.width);
         for (unsigned t = 1; t <= p->n_taps; t++)
@@ -308,34 +297,16 @@ OCT_WIDE static void differentiate(float *restrict gx, float *restrict gy, float
 static void differentiate_rows(void *context, unsigned piece, unsigned worker)
 {
     const struct oct_cells_preparation *p = context;
+    (void)worker;
     const struct oct_cells_gradient *g = &p->out.gradient;
     const size_t stride = p->out.stride;
     for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < g->height; y++) {
-        oct_cells_way_row(p->workers, worker, y, g->width);
         const uint32_t above = y > 0 ? y - 1 : 0, below = y + 1 < g->height ? y + 1 : y;
         float *gx = g->values + y * g->row;
         differentiate(gx, gx + g->plane, gx + 2 * g->plane, p->plain + y * stride,
                       p->plain + above * stride, p->plain + below * stride,
                       below - above == 2 ? 0.5f : 1, g->width);
     }
-}
-
-/* ---- what is masked: one piece each, that gives way ---- */
-
-static void set_mask(void *context, unsigned piece, unsigned worker)
-{
-    struct oct_cells_preparation *p = context;
-    (void)piece;
-    p->at_mask = worker;
-    p->mask_status = oct_cells_mask_set(&p->out.mask, p->picture, p->err);
-}
-
-static void fill_masked(void *context, unsigned piece, unsigned worker)
-{
-    struct oct_cells_preparation *p = context;
-    (void)piece;
-    p->at_mask = worker;
-    oct_cells_mask_fill(&p->out.mask, p->plain, p->out.stride);
 }
 
 /* ---- the whole ---- */
@@ -355,21 +326,20 @@ enum oct_err oct_cells_prepare(struct oct_cells_preparation *p, const struct oct
 {
     struct oct_cells_prepared *out = &p->out;
     p->picture = picture;
-    p->mask_status = OCT_OK;
-    p->err = err;
     const uint64_t n_valid = find_scale(p);
     if (out->is_flat) {
         forget(p);
         return OCT_OK;
     }
     out->mask.any = false;
-    if (n_valid < (uint64_t)out->height * out->width)
-        oct_workers_run(p->workers, 1, set_mask, p);
-    if (p->mask_status)
-        return p->mask_status;
+    if (n_valid < (uint64_t)out->height * out->width) {
+        const enum oct_err e = oct_cells_mask_set(&out->mask, picture, err);
+        if (e)
+            return e;
+    }
     oct_workers_run(p->workers, p->n_pieces, shift_rows, p);
     if (out->mask.any)
-        oct_workers_run(p->workers, 1, fill_masked, p);
+        oct_cells_mask_fill(&out->mask, p->plain, out->stride);
     if (p->n_taps > 0) {
         oct_workers_run(p->workers, p->n_pieces, smooth_along, p);
         oct_workers_run(p->workers, p->n_pieces, smooth_across, p);

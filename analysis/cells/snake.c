@@ -5,8 +5,6 @@
 #include <math.h>
 
 #define N OCT_CELLS_SNAXELS
-#define STEPS_BETWEEN 64u    /* two pauses */
-#define PIXELS_BETWEEN 4096u /* of the field */
 
 void oct_snake_angles_init(struct oct_snake_angles *angles)
 {
@@ -27,14 +25,10 @@ static void fill_pixel(struct oct_snake_pixel *pixel, double w, double gx, doubl
     pixel->uy = (float)(gy * scale);
 }
 
-void oct_snake_field_fill(struct oct_snake_field *field, const float *w, size_t stride,
-                          const struct oct_pause *pause)
+void oct_snake_field_fill(struct oct_snake_field *field, const float *w, size_t stride)
 {
     const size_t rows = field->rows, columns = field->columns;
-    const size_t rows_between = 1 + PIXELS_BETWEEN / columns;
     for (size_t y = 0; y < rows; y++) {
-        if (y % rows_between == 0)
-            oct_pause_call(pause);
         const size_t above = y > 0 ? y - 1 : 0, below = y + 1 < rows ? y + 1 : y;
         const float *row = w + y * stride, *up = w + above * stride, *down = w + below * stride;
         const double scale = 1 / (double)(below - above);
@@ -128,13 +122,11 @@ static double step(struct oct_snake *snake, const struct samples *s,
 
 uint32_t oct_snake_run(struct oct_snake *snake, const struct oct_snake_field *field,
                        const struct oct_snake_angles *angles, double mean_y, double radius,
-                       double stop, const struct oct_pause *pause, bool *left)
+                       double stop, bool *left)
 {
     double moved = INFINITY;
     for (uint32_t n = 0;; n++) {
         double x[N], y[N];
-        if (n % STEPS_BETWEEN == 0)
-            oct_pause_call(pause);
         for (unsigned i = 0; i < N; i++) {
             x[i] = snake->x + snake->radii[i] * angles->cosine[i];
             y[i] = snake->y + snake->radii[i] * angles->sine[i];

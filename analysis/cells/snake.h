@@ -3,7 +3,6 @@
 #define OCT_ANALYSIS_CELLS_SNAKE_H
 
 #include "analysis/cells/params.h"
-#include "analysis/correlate/pause.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,15 +28,14 @@ struct oct_snake {
     double radii[OCT_CELLS_SNAXELS];
 };
 
-/* Fills pixels from w, rows `stride` apart. pause: called between some rows. */
-void oct_snake_field_fill(struct oct_snake_field *field, const float *w, size_t stride,
-                          const struct oct_pause *pause);
+/* Fills pixels from w, rows `stride` apart. */
+void oct_snake_field_fill(struct oct_snake_field *field, const float *w, size_t stride);
 
 /* Moves the snake until it rests. mean_y: Ey, in pixels of the field; radius: R. *left: a snaxel is
- * outside the field, or the snake has no length: it is as it was then. pause: called between some
- * iterations. Returns their number. */
+ * outside the field, or the snake has no length: it is as it was then. Returns the number
+ * of iterations. */
 uint32_t oct_snake_run(struct oct_snake *snake, const struct oct_snake_field *field,
                        const struct oct_snake_angles *angles, double mean_y, double radius,
-                       double stop, const struct oct_pause *pause, bool *left);
+                       double stop, bool *left);
 
 #endif

@@ -11,7 +11,6 @@
 
 /* A shift at which a variance is below this part of the whole picture's has no C. */
 #define LEAST_VARIANCE 1e-9
-#define ROWS_A_PAUSE 16u /* of shifts */
 
 /* Products of a field of f and one of g, as windows. */
 enum product { VALUES, MASKS, F_SUMS, G_SUMS, F_SQUARES, G_SQUARES, N_PRODUCTS };
@@ -144,7 +143,6 @@ static enum oct_err start(struct oct_correlator *c, struct oct_error *err)
         .max_dy = s->max_dy,
         .max_dx = s->max_dx,
         .measure = s->measure,
-        .pause = s->pause,
     };
     const bool keep_mean = s->keep_mean && s->norm != OCT_CORRELATION_ZNCC;
     c->f = (struct oct_side){.height = s->height, .width = s->width, .keep_mean = keep_mean};
@@ -404,8 +402,6 @@ static void finish_zncc(struct oct_correlator *c, float *c2d)
         sum_columns(c->f.field[OCT_FIELD_SQUARES].strip, c->f_columns, c->width, c->row[2]);
         sum_columns(c->g_strip[OCT_FIELD_SQUARES], c->g_columns, c->width, c->row[3]);
         finish_zncc_row(&row, c->width, c2d + i);
-        if (i / c->width % ROWS_A_PAUSE == 0)
-            oct_pause_call(&c->setup.pause);
     }
     for (size_t i = 0; i < first; i++)
         c2d[i] = c2d[c->n_shifts - 1 - i];

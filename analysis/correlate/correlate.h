@@ -20,7 +20,6 @@
 #ifndef OCT_ANALYSIS_CORRELATE_CORRELATE_H
 #define OCT_ANALYSIS_CORRELATE_CORRELATE_H
 
-#include "analysis/correlate/pause.h"
 #include "analysis/correlate/picture.h"
 
 enum oct_correlation_norm {
@@ -34,14 +33,13 @@ struct oct_correlator_setup {
     uint32_t g_height, g_width; /* of g; equal to those of f where g is f itself */
     uint32_t max_dy, max_dx;    /* at most max(height, g_height) - 1, max(width, g_width) - 1 */
     enum oct_correlation_norm norm;
-    bool keep_mean;         /* eq1 and overlap: pictures as they are */
-    bool masked;            /* pictures may have masks */
-    bool measure;           /* many pictures: FFTW plans by measurement, up to a second at create */
-    double min_overlap;     /* zncc: C is NaN where N is below this part of the largest N */
-    unsigned n_batch;       /* most pictures a run; 1: one at a time */
-    const char *gpus;       /* as pipeline.gpus; for CUDA */
-    unsigned deadline_ms;   /* of a GPU; 0: 2000 */
-    struct oct_pause pause; /* of the CPU engine */
+    bool keep_mean;       /* eq1 and overlap: pictures as they are */
+    bool masked;          /* pictures may have masks */
+    bool measure;         /* many pictures: FFTW plans by measurement, up to a second at create */
+    double min_overlap;   /* zncc: C is NaN where N is below this part of the largest N */
+    unsigned n_batch;     /* most pictures a run; 1: one at a time */
+    const char *gpus;     /* as pipeline.gpus; for CUDA */
+    unsigned deadline_ms; /* of a GPU; 0: 2000 */
 };
 
 /* OCT_E_ARG: sizes or shifts that cannot be. */

@@ -8,8 +8,6 @@
 #include <string.h>
 
 #define BLOCK OCT_FFT2_BLOCK
-#define ROWS_A_PAUSE 16u
-#define BLOCKS_A_PAUSE 4u
 #define LINE ((size_t)2 * BLOCK) /* floats in one line of a block: re, im of BLOCK columns */
 
 /* Spectra are twice what they should be, as rows are split without the factor 1/2, and windows of
@@ -29,7 +27,6 @@ struct oct_fft2 {
     float *columns, *columns_out;        /* [BLOCK][column] */
     float *lines;                        /* [n_blocks][most_lines][LINE] the window's rows */
     uint32_t most_lines;
-    struct oct_pause pause;
 };
 
 /* What a point of a transform costs by the prime factors of its length, about in ns, from FFTW's
@@ -121,7 +118,6 @@ enum oct_err oct_fft2_create(struct oct_fft2 **out, const struct oct_fft2_setup 
     fft->block_lines = fft->py | 1;
     fft->column = 2 * ((size_t)fft->py / 8 + 2) * 8; /* whole cache lines, not a power of two */
     fft->most_lines = 2 * setup->max_dy + 2;
-    fft->pause = setup->pause;
     if (!allocate(fft) || !make_plans(fft, setup->measure))
         goto fail;
     *out = fft;
@@ -233,8 +229,6 @@ static void transform_rows(struct oct_fft2 *fft, const struct oct_fft2_rows *pic
         join_rows(first, second, picture->width, fft->row);
         fftwf_execute(fft->row_forward);
         store_two_rows(fft, y);
-        if (y % ROWS_A_PAUSE == 0)
-            oct_pause_call(&fft->pause);
     }
 }
 
@@ -242,8 +236,6 @@ static void transform_rows(struct oct_fft2 *fft, const struct oct_fft2_rows *pic
 static void transform_columns(struct oct_fft2 *fft, uint32_t block, uint32_t height, float *columns)
 {
     float *rows = rows_block(fft, block);
-    if (block % BLOCKS_A_PAUSE == 0)
-        oct_pause_call(&fft->pause);
     memset(rows + height * LINE, 0, (fft->py - height) * LINE * sizeof(float));
     fftwf_execute_dft(fft->column_forward, (fftwf_complex *)rows, (fftwf_complex *)columns);
 }
@@ -356,8 +348,6 @@ static void invert_two_rows(struct oct_fft2 *fft, uint32_t i)
     fft->row[0] = lines_of(fft, 0)[i * LINE];
     fft->row[1] = lines_of(fft, 0)[(i + 1) * LINE];
     fftwf_execute(fft->row_inverse);
-    if (i % ROWS_A_PAUSE == 0)
-        oct_pause_call(&fft->pause);
 }
 
 /* One of the two rows (part 0 or 1), dx = -max_dx .. max_dx. */

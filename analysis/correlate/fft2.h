@@ -16,7 +16,6 @@
 #ifndef OCT_ANALYSIS_CORRELATE_FFT2_H
 #define OCT_ANALYSIS_CORRELATE_FFT2_H
 
-#include "analysis/correlate/pause.h"
 #include "pipeline/base/err.h"
 
 #include <stdbool.h>
@@ -33,7 +32,6 @@ struct oct_fft2_setup {
     bool
         measure; /* plans by measurement, once a process and size, up to a second; else by estimate,
                      milliseconds, and up to a third slower later */
-    struct oct_pause pause; /* between some rows, and between columns */
 };
 
 /* A picture, a row at a time. fill writes row y, [width]; it is called for each row once, in order,

@@ -70,8 +70,7 @@ static struct oct_course_fit choose(const double *sums, const uint32_t *counts, 
 
 struct oct_course_fit oct_course_find(const struct oct_course *course,
                                       const struct oct_course_picture *picture, uint32_t most_shift,
-                                      double *sums, uint32_t *counts, double *prefix,
-                                      const struct oct_pause *pause)
+                                      double *sums, uint32_t *counts, double *prefix)
 {
     const uint32_t step = (picture->n_lines + N_COMPARED - 1) / N_COMPARED;
     uint32_t n_added = 0;
@@ -87,7 +86,6 @@ struct oct_course_fit oct_course_find(const struct oct_course *course,
         sum_up(picture->pixels + (size_t)j * picture->depth, picture->depth, prefix);
         add_line(prefix, place, picture, most_shift, sums, counts);
         n_added++;
-        oct_pause_call(pause);
     }
     return choose(sums, counts, most_shift, n_added, picture->side);
 }

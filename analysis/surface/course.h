@@ -29,11 +29,10 @@ struct oct_course_fit {
 };
 
 /* Of all shifts up to most_shift. sums, counts: [2 * most_shift + 1], prefix: [depth + 1], of the
- * caller. pause is called after each A-line. */
+ * caller. */
 struct oct_course_fit oct_course_find(const struct oct_course *course,
                                       const struct oct_course_picture *picture, uint32_t most_shift,
-                                      double *sums, uint32_t *counts, double *prefix,
-                                      const struct oct_pause *pause);
+                                      double *sums, uint32_t *counts, double *prefix);
 
 /* Where a layer that is moved by `shift` px may be in each A-line: `slack` px beyond what it is in
  * the A-lines up to `reach` away. NaN: anywhere. */

@@ -17,8 +17,8 @@
  * its lower limit and the brightest specular spots; its steps of a 255th of the range are far below
  * speckle. Of counts^2 the logarithm is traced.
  *
- * Both compute in pieces of the worker pool that give way to pictures; B-scans that come meanwhile
- * wait, and are skipped and counted where they are many. */
+ * The stage's thread computes; B-scans that come meanwhile wait, and are skipped and counted where
+ * they are many. */
 #ifndef OCT_ANALYSIS_SURFACE_LIVE_H
 #define OCT_ANALYSIS_SURFACE_LIVE_H
 

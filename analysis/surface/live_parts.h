@@ -27,7 +27,6 @@ static inline bool oct_surfaces_trace_alike(const struct oct_surfaces_settings *
 struct oct_surfaces_live {
     struct oct_image_form input;
     struct oct_spacing spacing;
-    struct oct_workers *workers;
     struct oct_surfaces_settings settings;
 };
 
@@ -39,7 +38,6 @@ static inline enum oct_err oct_surfaces_live_init(struct oct_surfaces_live *live
     *live = (struct oct_surfaces_live){
         .input = *setup->input,
         .spacing = setup->spacing,
-        .workers = setup->workers,
         .settings = *(const struct oct_surfaces_settings *)setup->settings,
     };
     return oct_surfaces_live_check(&live->settings, &live->input, err);
@@ -57,7 +55,6 @@ static inline enum oct_err oct_surfaces_live_sequence(struct oct_sequence **sequ
         .least_um = settings->least_um,
         .most_um = settings->most_um,
         .min_quality = settings->min_quality,
-        .workers = live->workers,
     };
     return oct_sequence_create(sequence, &setup, err);
 }

@@ -2,9 +2,7 @@
 
 #include "analysis/surface/course.h"
 #include "analysis/surface/pixels.h"
-#include "kernels/device/workers.h"
 #include "pipeline/base/aligned.h"
-#include "pipeline/base/clock.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,8 +13,6 @@
 #define LEAST_CONTRAST 0.5 /* of a course, as a share of that where it was found */
 #define LEAST_FOUND 0.8    /* of the A-lines of the B-scan before */
 #define LEAST_SHARE 8u     /* 1 / n of the A-lines make a course */
-#define LINES_AT_ONCE 16u  /* between two pauses */
-#define BETWEEN_NS 30000u  /* looks for pictures */
 #define N_KEPT 2u          /* courses */
 enum { NEWEST, FIRST };    /* of them: FIRST of its volume */
 
@@ -39,7 +35,6 @@ struct oct_sequence {
     struct oct_image_form input;
     uint32_t n_lines, depth;
     double bscan_um, line_um, depth_um; /* as taken where they are not known */
-    struct oct_workers *workers;
     struct oct_trace *trace;
 
     struct oct_surface_pixels shown;
@@ -54,30 +49,11 @@ struct oct_sequence {
     unsigned n_since_check;
     struct oct_bscan_info newest; /* run last */
     bool any;
+    uint32_t n_came; /* A-lines of it */
     struct oct_sequence_layers found;
-
-    /* Within a piece. */
-    unsigned worker;
-    uint64_t gave_way_ns;
-    uint32_t n_came; /* A-lines */
 };
 
 /* ---- the picture ---- */
-
-/* Called much more often than pictures come: the pool's lock is everybody's. */
-static void give_way(void *context)
-{
-    struct oct_sequence *s = context;
-    if (!s->workers || oct_clock_ns() - s->gave_way_ns < BETWEEN_NS)
-        return;
-    oct_workers_give_way(s->workers, s->worker);
-    s->gave_way_ns = oct_clock_ns();
-}
-
-static struct oct_pause pause_of(struct oct_sequence *s)
-{
-    return (struct oct_pause){give_way, s};
-}
 
 static void bring_in(struct oct_sequence *s)
 {
@@ -86,21 +62,18 @@ static void bring_in(struct oct_sequence *s)
         oct_surface_pixels_brightness(&s->shown, j, s->pixels + (size_t)j * s->depth);
         s->line_valid[j] = oct_surface_pixels_came(&s->shown, j);
         s->n_came += s->line_valid[j];
-        if (j % LINES_AT_ONCE == 0)
-            give_way(s);
     }
 }
 
 static struct oct_course_fit find_course(struct oct_sequence *s, const struct oct_course *course,
                                          uint32_t most_shift)
 {
-    const struct oct_pause pause = pause_of(s);
     const struct oct_course_picture picture = {.pixels = s->pixels,
                                                .line_valid = s->line_valid,
                                                .n_lines = s->n_lines,
                                                .depth = s->depth,
                                                .side = s->side};
-    return oct_course_find(course, &picture, most_shift, s->sums, s->counts, s->prefix, &pause);
+    return oct_course_find(course, &picture, most_shift, s->sums, s->counts, s->prefix);
 }
 
 /* ---- the B-scan before ---- */
@@ -235,12 +208,11 @@ static double thickness_px(const struct oct_sequence *s, const struct oct_traced
     return n ? sum / n : NAN;
 }
 
-static void run_piece(void *context, unsigned piece, unsigned worker)
+const struct oct_sequence_layers *oct_sequence_run(struct oct_sequence *s,
+                                                   const struct oct_image_frame *bscan)
 {
-    struct oct_sequence *s = context;
-    const struct oct_bscan_info *info = &s->shown.bscan->info;
-    (void)piece;
-    s->worker = worker;
+    const struct oct_bscan_info *info = &bscan->info;
+    oct_surface_pixels_begin(&s->shown, &s->input, bscan);
     bring_in(s);
     const struct traced *way = trace_bscan(s, info);
     keep(s, info, way);
@@ -250,15 +222,8 @@ static void run_piece(void *context, unsigned piece, unsigned worker)
     }
     s->found.n_found = way->n_found;
     s->found.thickness_px = thickness_px(s, &way->layers);
-}
-
-const struct oct_sequence_layers *oct_sequence_run(struct oct_sequence *s,
-                                                   const struct oct_image_frame *bscan)
-{
-    oct_surface_pixels_begin(&s->shown, &s->input, bscan);
-    oct_workers_run_in_turn(s->workers, 1, run_piece, s);
     s->shown.bscan = NULL;
-    s->newest = bscan->info;
+    s->newest = *info;
     s->any = true;
     return &s->found;
 }
@@ -292,8 +257,7 @@ static uint32_t pixels_of(double um, double pixel_um, uint32_t least, uint32_t m
 static enum oct_err open_trace(struct oct_sequence *s, const struct oct_sequence_setup *setup,
                                struct oct_error *err)
 {
-    struct oct_trace_setup trace_setup = {
-        .n_lines = s->n_lines, .depth = s->depth, .pause = pause_of(s)};
+    struct oct_trace_setup trace_setup = {.n_lines = s->n_lines, .depth = s->depth};
     oct_trace_params_default(&trace_setup.params);
     trace_setup.params.depth_um = setup->spacing.depth_um;
     trace_setup.params.line_um = setup->spacing.line_um;
@@ -362,7 +326,6 @@ enum oct_err oct_sequence_create(struct oct_sequence **sequence,
     s->input = *setup->input;
     s->n_lines = s->input.dims[0];
     s->depth = s->input.dims[1];
-    s->workers = setup->workers;
     s->bscan_um = or_else(setup->spacing.bscan_um, OCT_SEQUENCE_BSCAN_UM);
     s->line_um = or_else(setup->spacing.line_um, OCT_TRACE_LINE_UM);
     s->depth_um = or_else(setup->spacing.depth_um, OCT_TRACE_DEPTH_UM);

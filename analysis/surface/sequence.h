@@ -14,15 +14,12 @@
  * holds: a course that has gone wrong ends there. A B-scan in which less than an eighth of the
  * A-lines have layers (a blink) is no course for others: the one before it stays.
  *
- * The work is one piece of the pool, which gives way to pictures. Same B-scans, same numbers. One
- * thread uses a sequence at a time. */
+ * Same B-scans, same numbers. One thread uses a sequence at a time. */
 #ifndef OCT_ANALYSIS_SURFACE_SEQUENCE_H
 #define OCT_ANALYSIS_SURFACE_SEQUENCE_H
 
 #include "analysis/surface/trace.h"
 #include "pipeline/flow/frame.h"
-
-struct oct_workers;
 
 #define OCT_SEQUENCE_MOST_SHIFT_UM 300.0
 #define OCT_SEQUENCE_SLACK_UM 30.0
@@ -36,7 +33,6 @@ struct oct_sequence_setup {
     const struct oct_image_form *input; /* pictures [M][D]; copied */
     struct oct_spacing spacing;         /* NaN: not known */
     double least_um, most_um, min_quality;
-    struct oct_workers *workers; /* NULL: the caller computes */
 };
 
 /* The sequence's own, until the next run. */

@@ -1,7 +1,6 @@
 #include "analysis/enface/enface.h"
 #include "analysis/surface/live_parts.h"
 #include "analysis/surface/pixels.h"
-#include "kernels/device/workers.h"
 #include "pipeline/base/clock.h"
 
 #include <math.h>
@@ -9,7 +8,6 @@
 #include <string.h>
 
 #define EVERY_NS UINT64_C(100000000) /* a growing volume */
-#define PIXELS_A_PIECE 32768u
 
 /* The image of a volume. */
 struct image {
@@ -56,19 +54,9 @@ static void empty(struct oct_analysis *a)
 
 /* ---- a B-scan becomes a row ---- */
 
-static uint32_t lines_a_piece(const struct oct_analysis *a)
+static void project(struct oct_analysis *a)
 {
-    const uint32_t n = PIXELS_A_PIECE / a->depth;
-    return n > 0 ? n : 1;
-}
-
-static void project(void *context, unsigned piece, unsigned worker)
-{
-    struct oct_analysis *a = context;
-    const uint32_t first = piece * lines_a_piece(a), n = lines_a_piece(a);
-    const uint32_t end = n < a->n_lines - first ? first + n : a->n_lines;
-    (void)worker;
-    for (uint32_t j = first; j < end; j++) {
+    for (uint32_t j = 0; j < a->n_lines; j++) {
         const float *position[OCT_N_LAYERS];
         for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++)
             position[layer] = a->layers->position[layer] + j;
@@ -87,7 +75,7 @@ static void add_row(struct oct_analysis *a, const struct oct_image_frame *bscan)
         a->layers = oct_sequence_run(a->parts.sequence, bscan);
     a->row = a->parts.growing.values + (size_t)(bscan->info.bscan / a->row_step) * a->n_lines;
     oct_surface_pixels_begin(&a->shown, &a->live.input, bscan);
-    oct_workers_run_in_turn(a->live.workers, (a->n_lines - 1) / lines_a_piece(a) + 1, project, a);
+    project(a);
     a->shown.bscan = NULL;
 }
 

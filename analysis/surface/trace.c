@@ -12,7 +12,7 @@ const char *const oct_layer_names[OCT_N_LAYERS] = {"ilm", "rpe"};
 #define CELL_UM 8.0       /* of the coarse grid */
 #define MOST_ROWS 256u    /* of the coarse grid, so that time is bounded */
 #define MOST_COLUMNS 128u /* likewise, but for cells of */
-#define MOST_LINES 4u     /* A-lines, where it gives way */
+#define MOST_LINES 4u     /* A-lines */
 #define FLANK_UM 11.0     /* from the steepest place of a flank to its end, at most */
 #define SKIP_UM 30.0      /* of the picture's top say nothing: fixed pattern fills them; and */
 #define SKIP_PX 8.0       /* these at least */

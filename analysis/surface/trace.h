@@ -27,7 +27,6 @@
 #ifndef OCT_ANALYSIS_SURFACE_TRACE_H
 #define OCT_ANALYSIS_SURFACE_TRACE_H
 
-#include "analysis/correlate/pause.h"
 #include "pipeline/base/err.h"
 
 #include <stdbool.h>
@@ -77,7 +76,6 @@ struct oct_trace;
 struct oct_trace_setup {
     uint32_t n_lines, depth; /* M, D */
     struct oct_trace_params params;
-    struct oct_pause pause; /* called every 100 us at the latest */
 };
 
 /* OCT_E_ARG: params that cannot be, or sides below 16 or above 16384; OCT_E_NO_MEMORY. */

@@ -34,7 +34,6 @@ static void clean(struct oct_trace *trace)
         const float *from = trace->pixels + (size_t)j * depth;
         for (uint32_t d = 0; d < depth && oct_trace_has_line(trace, j); d++)
             darkest = is_number(from[d]) && from[d] < darkest ? from[d] : darkest;
-        oct_pause_call(&trace->setup.pause);
     }
     if (isinf(darkest))
         darkest = 0;
@@ -43,7 +42,6 @@ static void clean(struct oct_trace *trace)
         float *to = trace->clean + (size_t)j * depth;
         for (uint32_t d = 0; d < depth; d++)
             to[d] = is_number(from[d]) ? from[d] : darkest;
-        oct_pause_call(&trace->setup.pause);
     }
     trace->pixels = trace->clean;
 }
@@ -82,7 +80,6 @@ static bool fill_blocks(struct oct_trace *trace)
                 sum += from[k];
             to[i] = sum * share;
         }
-        oct_pause_call(&trace->setup.pause);
     }
     return known;
 }
@@ -119,11 +116,8 @@ static bool scale_cells(struct oct_trace *trace)
             trace->sorted[n_known++] = cells[i];
     if (!n_known)
         return false;
-    oct_pause_call(&trace->setup.pause);
     float dark = oct_trace_select(trace->sorted, n_known, n_known / 10);
-    oct_pause_call(&trace->setup.pause);
     float bright = oct_trace_select(trace->sorted, n_known, n_known - 1 - n_known / 100);
-    oct_pause_call(&trace->setup.pause);
     if (!(bright - dark > 1e-6F * (fabsf(bright) + fabsf(dark))))
         return false;
     trace->dark = dark;
@@ -495,7 +489,6 @@ void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *boun
             lead(trace, c, &part, &before);
         }
         before = part.tops;
-        oct_pause_call(&trace->setup.pause);
     }
     follow_back(trace);
 }

@@ -39,8 +39,6 @@ static void fill_beside(struct oct_trace *trace)
         memset(to, 0, (n + 1) * sizeof(*to));
         for (uint32_t i = near; i + below <= n; i++)
             to[i] = (sums[i] - sums[i - near]) * share - (sums[i + below] - sums[i]) * dark_share;
-        if (j % 16 == 0)
-            oct_pause_call(&trace->setup.pause);
     }
 }
 
@@ -96,14 +94,11 @@ static float noise_beside(struct oct_trace *trace, uint32_t half)
             window_steps(trace, j, half, trace->sums);
             window_steps(trace, j + lag, half, trace->others);
             n = add_differences(trace, j, j + lag, everywhere, n);
-            oct_pause_call(&trace->setup.pause);
         }
     }
     if (!n)
         return INFINITY;
-    oct_pause_call(&trace->setup.pause);
     float noise = oct_trace_select(trace->sorted, n, (size_t)(QUANTILE * (double)(n - 1)));
-    oct_pause_call(&trace->setup.pause);
     return fmaxf(noise / (QUANTILE_SIGMA * sqrtf(2)), least);
 }
 
@@ -150,7 +145,6 @@ static void fill_steps(struct oct_trace *trace, int layer, float *steps)
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
         int at = (int)ceilf(trace->path[layer][j]), depth = (int)trace->setup.depth;
         steps[j] = 0;
-        oct_pause_call(&trace->setup.pause);
         if (!oct_trace_has_line(trace, j) || at < size / 2 || at > depth - size / 2)
             continue;
         if (layer == OCT_LAYER_RPE) {

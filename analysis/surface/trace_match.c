@@ -125,8 +125,6 @@ static void cut_windows(struct oct_trace *trace, const float *curve)
             float b = line[next < 0 ? 0 : next >= depth ? depth - 1 : next];
             to[k] = a - trace->dark + share * (b - a);
         }
-        if (j % 16 == 0)
-            oct_pause_call(&trace->setup.pause);
     }
 }
 
@@ -180,8 +178,6 @@ static void fill_fits(struct oct_trace *trace)
             for (uint32_t s = 0; s < f->n_shifts; s++)
                 to[s] += window[k] * filter[s];
         }
-        if (j % 16 == 0)
-            oct_pause_call(&trace->setup.pause);
     }
 }
 
@@ -231,7 +227,6 @@ static void add_moments(struct oct_trace *trace, int bent, const float *path)
             y1[j] += wx * z;
             y2[j] += wxx * z;
         }
-        oct_pause_call(&trace->setup.pause);
     }
 }
 
@@ -300,8 +295,6 @@ static void move(struct oct_trace *trace, const float *base, float *path)
                 sums[s] += weight * fits[s];
         }
         path[j] = base[j] + summit(sums, f->n_shifts) - (float)f->shift;
-        if (j % 8 == 0)
-            oct_pause_call(&trace->setup.pause);
     }
 }
 

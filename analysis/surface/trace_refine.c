@@ -104,7 +104,6 @@ static void smooth_lines(const struct oct_trace *trace, int layer, const float *
         }
         for (uint32_t w = 0; total > 0 && w < width; w++)
             row[w] /= total;
-        oct_pause_call(&trace->setup.pause);
     }
 }
 
@@ -197,8 +196,6 @@ static void follow(struct oct_trace *trace, const struct corridor *c, float *pat
             if (at < -0.5F || at > depth || is_outside(c->bounds, c->layer, j, at + flank))
                 now[w] += never;
         }
-        if (j % 16 == 0)
-            oct_pause_call(&trace->setup.pause);
     }
     follow_back(trace, width, price, path);
 }
@@ -249,8 +246,6 @@ static void refine(struct oct_trace *trace, int layer, uint32_t half,
         size_t at = (size_t)j * width;
         if (oct_trace_has_line(trace, j))
             slope_line(trace, j, path[j], half, sign, trace->slopes[0] + at, trace->levels[0] + at);
-        if (j % 64 == 0)
-            oct_pause_call(&trace->setup.pause);
     }
     smooth_lines(trace, layer, trace->slopes[0], width, trace->slopes[1]);
     smooth_lines(trace, layer, trace->levels[0], width, trace->levels[1]);

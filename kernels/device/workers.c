@@ -20,11 +20,9 @@ struct oct_workers {
     pthread_mutex_t lock; /* guards what follows, and what the sources guard by it */
     pthread_cond_t work;
     bool stopping;
-    unsigned n_asleep;                                 /* workers that wait for work */
-    unsigned n_called;                                 /* signals that no worker has answered yet */
-    unsigned n_at_analyses;                            /* workers */
-    bool turned_away;                                  /* a worker, as too many were at analyses */
-    struct oct_work_source *sources[OCT_WORK_N_RANKS]; /* of a circle the one to be asked next */
+    unsigned n_asleep;               /* workers that wait for work */
+    unsigned n_called;               /* signals that no worker has answered yet */
+    struct oct_work_source *sources; /* of the circle the one to be asked next */
     struct worker workers[];
 };
 
@@ -63,7 +61,7 @@ static void sleep_until_called(struct oct_workers *pool)
 
 static void link_source(struct oct_workers *pool, struct oct_work_source *source)
 {
-    struct oct_work_source **first = &pool->sources[source->rank];
+    struct oct_work_source **first = &pool->sources;
     if (!*first)
         *first = source->next = source->previous = source;
     source->next = *first;
@@ -73,7 +71,7 @@ static void link_source(struct oct_workers *pool, struct oct_work_source *source
 
 static void unlink_source(struct oct_workers *pool, struct oct_work_source *source)
 {
-    struct oct_work_source **first = &pool->sources[source->rank];
+    struct oct_work_source **first = &pool->sources;
     if (*first == source)
         *first = source->next == source ? NULL : source->next;
     source->previous->next = source->next;
@@ -111,42 +109,21 @@ void oct_workers_remove(struct oct_workers *pool, struct oct_work_source *source
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* One of several stays free for pictures, however long the pieces of analyses are. */
-static bool may_do_analyses(const struct oct_workers *pool)
+/* Lock held. NULL: nobody has a piece for this worker. */
+static struct oct_work_source *take(struct oct_workers *pool, unsigned worker)
 {
-    return pool->n_at_analyses < (pool->n_threads > 1 ? pool->n_threads - 1 : 1);
-}
-
-/* A piece of one rank, by turn. NULL: nobody has one for this worker. Lock held. */
-static struct oct_work_source *take_of(struct oct_workers *pool, enum oct_work_rank rank,
-                                       unsigned worker)
-{
-    struct oct_work_source *first = pool->sources[rank], *source = first;
+    struct oct_work_source *first = pool->sources, *source = first;
     if (!first)
         return NULL;
     do {
         if (source->ops->take(source, worker)) {
-            pool->sources[rank] = source->next;
+            pool->sources = source->next;
             source->n_at_work++;
-            pool->n_at_analyses += rank == OCT_WORK_ANALYSES;
             return source;
         }
         source = source->next;
     } while (source != first);
     return NULL;
-}
-
-/* A picture's piece before one of an analysis. Lock held. */
-static struct oct_work_source *take(struct oct_workers *pool, unsigned worker)
-{
-    struct oct_work_source *source = take_of(pool, OCT_WORK_PICTURES, worker);
-    if (source || !pool->sources[OCT_WORK_ANALYSES])
-        return source;
-    if (!may_do_analyses(pool)) {
-        pool->turned_away = true;
-        return NULL;
-    }
-    return take_of(pool, OCT_WORK_ANALYSES, worker);
 }
 
 /* Lock held, released while others are woken: the source stays until then. */
@@ -165,28 +142,14 @@ static void finish(struct oct_workers *pool, struct oct_work_source *source, uns
         oct_workers_call(pool, n);
         pthread_mutex_lock(&pool->lock);
     }
-    pool->n_at_analyses -= source->rank == OCT_WORK_ANALYSES;
     if (--source->n_at_work == 0 && source->is_leaving)
         pthread_cond_signal(&source->left);
-}
-
-/* A worker has gone from an analysis to pictures: one that was turned away takes its place. Lock
- * held. Returns how many are to be called. */
-static unsigned call_back(struct oct_workers *pool)
-{
-    if (!pool->turned_away || !may_do_analyses(pool) || pool->n_asleep == pool->n_called)
-        return 0;
-    pool->turned_away = false;
-    pool->n_called++;
-    return 1;
 }
 
 /* Does the piece that was taken. Lock held, released meanwhile. */
 static void do_piece(struct oct_workers *pool, struct oct_work_source *source, unsigned worker)
 {
-    unsigned n = call_back(pool);
     pthread_mutex_unlock(&pool->lock);
-    oct_workers_call(pool, n);
     source->ops->run(source, worker);
     pthread_mutex_lock(&pool->lock);
     finish(pool, source, worker);
@@ -211,19 +174,6 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* The worker still counts as one at analyses: its piece is not done, and as many as may be at them
- * would be one too many once it goes on. */
-void oct_workers_give_way(struct oct_workers *pool, unsigned worker)
-{
-    struct oct_work_source *source;
-    if (!pool || worker >= pool->n_threads)
-        return;
-    pthread_mutex_lock(&pool->lock);
-    while ((source = take_of(pool, OCT_WORK_PICTURES, worker)))
-        do_piece(pool, source, worker);
-    pthread_mutex_unlock(&pool->lock);
-}
-
 /* ---- pieces that do not follow from one another ---- */
 
 struct batch {
@@ -231,6 +181,7 @@ struct batch {
     void (*run)(void *context, unsigned piece, unsigned worker);
     void *context;
     unsigned n_pieces, n_taken, n_done;
+    unsigned n_most;                  /* workers at once, beside the caller */
     pthread_cond_t done;              /* all are */
     unsigned piece[OCT_MOST_WORKERS]; /* that each worker has */
 };
@@ -238,7 +189,7 @@ struct batch {
 static bool batch_take(struct oct_work_source *source, unsigned worker)
 {
     struct batch *batch = (struct batch *)source;
-    if (batch->n_taken == batch->n_pieces)
+    if (batch->n_taken == batch->n_pieces || source->n_at_work >= batch->n_most)
         return false;
     batch->piece[worker] = batch->n_taken++;
     return true;
@@ -266,20 +217,14 @@ static void batch_wake(struct oct_work_source *source)
 static const struct oct_work_ops batch_ops = {
     .take = batch_take, .run = batch_run, .finish = batch_finish, .wake = batch_wake};
 
-/* Lock held. Beside pictures the caller would be one thread more than there are cores. */
-static bool caller_computes(const struct oct_workers *pool)
-{
-    return !pool->sources[OCT_WORK_PICTURES];
-}
-
 /* The lock is held from add to the first piece, so that the caller is there to give the signals. */
 static void run_batch(struct oct_workers *pool, struct batch *batch)
 {
     pthread_cond_init(&batch->done, NULL);
     pthread_mutex_lock(&pool->lock);
     add_source(pool, &batch->source);
-    unsigned n = oct_workers_to_call(pool, &batch->source, batch->n_pieces, caller_computes(pool));
-    while (batch->n_taken < batch->n_pieces && caller_computes(pool)) {
+    unsigned n = oct_workers_to_call(pool, &batch->source, batch->n_pieces, 1);
+    while (batch->n_taken < batch->n_pieces) {
         unsigned piece = batch->n_taken++;
         pthread_mutex_unlock(&pool->lock);
         oct_workers_call(pool, n);
@@ -288,9 +233,6 @@ static void run_batch(struct oct_workers *pool, struct batch *batch)
         pthread_mutex_lock(&pool->lock);
         batch->n_done++;
     }
-    pthread_mutex_unlock(&pool->lock);
-    oct_workers_call(pool, n);
-    pthread_mutex_lock(&pool->lock);
     while (batch->n_done < batch->n_pieces)
         pthread_cond_wait(&batch->done, &pool->lock);
     remove_source(pool, &batch->source);
@@ -298,106 +240,23 @@ static void run_batch(struct oct_workers *pool, struct batch *batch)
     pthread_cond_destroy(&batch->done);
 }
 
-/* One piece is worth no worker's wake-up unless the caller must not do it. */
-static bool needs_workers(struct oct_workers *pool, unsigned n_pieces)
-{
-    if (!pool || n_pieces == 0)
-        return false;
-    pthread_mutex_lock(&pool->lock);
-    const bool needs = n_pieces > 1 || !caller_computes(pool);
-    pthread_mutex_unlock(&pool->lock);
-    return needs;
-}
-
 void oct_workers_run(struct oct_workers *pool, unsigned n_pieces,
                      void (*run)(void *context, unsigned piece, unsigned worker), void *context)
 {
-    if (needs_workers(pool, n_pieces)) {
+    if (pool && n_pieces > 1 && pool->n_threads > 1) {
         struct batch batch;
-        batch.source = (struct oct_work_source){
-            .ops = &batch_ops, .rank = OCT_WORK_ANALYSES, .calls_all = n_pieces > pool->n_threads};
+        batch.source =
+            (struct oct_work_source){.ops = &batch_ops, .calls_all = n_pieces > pool->n_threads};
         batch.run = run;
         batch.context = context;
         batch.n_pieces = n_pieces;
         batch.n_taken = batch.n_done = 0;
+        batch.n_most = pool->n_threads - 1;
         run_batch(pool, &batch);
         return;
     }
     for (unsigned piece = 0; piece < n_pieces; piece++)
         run(context, piece, pool ? pool->n_threads : 0);
-}
-
-/* ---- pieces that follow one another ---- */
-
-struct chain {
-    struct oct_work_source source;
-    void (*run)(void *context, unsigned piece, unsigned worker);
-    void *context;
-    unsigned n_pieces, n_done;
-    bool is_at_work;
-    pthread_cond_t done; /* all are */
-};
-
-static bool chain_take(struct oct_work_source *source, unsigned worker)
-{
-    struct chain *chain = (struct chain *)source;
-    (void)worker;
-    if (chain->is_at_work || chain->n_done == chain->n_pieces)
-        return false;
-    chain->is_at_work = true;
-    return true;
-}
-
-static void chain_run(struct oct_work_source *source, unsigned worker)
-{
-    struct chain *chain = (struct chain *)source;
-    chain->run(chain->context, chain->n_done, worker);
-}
-
-static unsigned chain_finish(struct oct_work_source *source, unsigned worker, bool *wakes)
-{
-    struct chain *chain = (struct chain *)source;
-    (void)worker;
-    chain->is_at_work = false;
-    chain->n_done++;
-    *wakes = chain->n_done == chain->n_pieces;
-    return *wakes ? 0 : 1;
-}
-
-static void chain_wake(struct oct_work_source *source)
-{
-    pthread_cond_signal(&((struct chain *)source)->done);
-}
-
-static const struct oct_work_ops chain_ops = {
-    .take = chain_take, .run = chain_run, .finish = chain_finish, .wake = chain_wake};
-
-void oct_workers_run_in_turn(struct oct_workers *pool, unsigned n_pieces,
-                             void (*run)(void *context, unsigned piece, unsigned worker),
-                             void *context)
-{
-    struct chain chain = {
-        .source = {.ops = &chain_ops, .rank = OCT_WORK_ANALYSES},
-        .run = run,
-        .context = context,
-        .n_pieces = n_pieces,
-    };
-    for (unsigned piece = 0; !pool && piece < n_pieces; piece++)
-        run(context, piece, 0);
-    if (!pool || n_pieces == 0)
-        return;
-    pthread_cond_init(&chain.done, NULL);
-    pthread_mutex_lock(&pool->lock);
-    add_source(pool, &chain.source);
-    unsigned n = oct_workers_to_call(pool, &chain.source, 1, 0);
-    pthread_mutex_unlock(&pool->lock);
-    oct_workers_call(pool, n);
-    pthread_mutex_lock(&pool->lock);
-    while (chain.n_done < n_pieces)
-        pthread_cond_wait(&chain.done, &pool->lock);
-    remove_source(pool, &chain.source);
-    pthread_mutex_unlock(&pool->lock);
-    pthread_cond_destroy(&chain.done);
 }
 
 /* ---- life ---- */

@@ -1,10 +1,5 @@
-/* The worker pool: one a process, shared by reconstruction and analysis.
- *
- * Reconstruction always goes first: a worker that is free takes a piece of a B-scan if there is
- * one, else a piece of an analysis. A piece that was begun is finished, or gives way in its middle
- * (oct_workers_give_way), so one worker of several takes none of analyses while all others are at
- * them: B-scans go on, by that worker alone while the pieces are long. Short ones, of a few
- * milliseconds, leave them nearly all. */
+/* A worker pool. octd has two: one of reconstruction, and one of analyses whose threads yield to all
+ * others, so that no piece of an analysis, however long, holds up a picture. octctl has one. */
 #ifndef OCT_KERNELS_DEVICE_WORKERS_H
 #define OCT_KERNELS_DEVICE_WORKERS_H
 
@@ -32,34 +27,18 @@ void oct_workers_destroy(struct oct_workers *workers);
 
 unsigned oct_workers_n_threads(const struct oct_workers *workers);
 
-/* Calls run(context, piece, worker) once for every piece 0 .. n_pieces - 1, each by some thread of
- * the pool (n_threads - 1 at a time, if more than one) or by the caller, and returns when all are
- * done. While a source of pictures is there the caller begins no piece and waits, so that no more
- * threads compute than the pool has. worker < n_threads + 1 tells which, for scratch memory of its
- * own: the caller is n_threads. Any thread may call, several at once; a piece must not call it.
- * workers NULL: the caller does all pieces, as worker 0. */
+/* Calls run(context, piece, worker) once for every piece 0 .. n_pieces - 1, each by the caller or by
+ * some thread of the pool, n_threads - 1 of them at a time, and returns when all are done. worker <
+ * n_threads + 1 tells which, for scratch memory of its own: the caller is n_threads. Any thread may
+ * call, several at once; a piece must not call it. workers NULL: the caller does all pieces, as
+ * worker 0. */
 void oct_workers_run(struct oct_workers *workers, unsigned n_pieces,
                      void (*run)(void *context, unsigned piece, unsigned worker), void *context);
 
-/* Calls run(context, piece, worker) for the pieces 0 .. n_pieces - 1 one after another, each by
- * some worker, and returns when all are done; the caller only waits. Between two pieces a worker
- * goes to pictures if there are any, so that no more threads compute than the pool has. workers
- * NULL: the caller does all pieces, as worker 0. */
-void oct_workers_run_in_turn(struct oct_workers *workers, unsigned n_pieces,
-                             void (*run)(void *context, unsigned piece, unsigned worker),
-                             void *context);
-
-/* Called within a piece of an analysis, with the worker that it was given: does the pieces of
- * pictures that there are, then returns. A piece that calls it holds pictures up for no longer than
- * from one call to the next. The piece's thread holds no lock. Where that thread is none of the
- * pool's, or workers is NULL, nothing is done. */
-void oct_workers_give_way(struct oct_workers *workers, unsigned worker);
-
 /* ---- sources: who has pieces that follow from one another, as an engine's do ---- */
 
-/* Where workers look for pieces. A worker asks the sources of the first rank, then those of the
- * next; sources of one rank take turns, a piece each. The owner keeps what its pieces are under the
- * pool's lock, which each worker takes once a piece.
+/* Where workers look for pieces; sources take turns, a piece each. The owner keeps what its pieces
+ * are under the pool's lock, which each worker takes once a piece.
  *
  *     oct_workers_add -> { pieces come up: to_call, call } -> oct_workers_remove
  */
@@ -81,19 +60,16 @@ struct oct_work_ops {
     void (*wake)(struct oct_work_source *source);
 };
 
-enum oct_work_rank { OCT_WORK_PICTURES, OCT_WORK_ANALYSES, OCT_WORK_N_RANKS };
-
-/* The owner sets ops, rank and calls_all before oct_workers_add. */
+/* The owner sets ops and calls_all before oct_workers_add. */
 struct oct_work_source {
     const struct oct_work_ops *ops;
-    enum oct_work_rank rank;
     /* New pieces call all sleeping workers at once; false: as many as there are pieces. Called by
      * ones, two workers often woke on one core and shared it while the other stood idle (0.7 or
      * 1.2 ms a B-scan, by luck). */
     bool calls_all;
 
     /* The pool's own, guarded by its lock. */
-    struct oct_work_source *next, *previous; /* a circle, of the same rank */
+    struct oct_work_source *next, *previous; /* a circle */
     unsigned n_at_work;                      /* workers between take and the end of finish, wake */
     bool is_leaving;
     pthread_cond_t left; /* n_at_work is 0 */

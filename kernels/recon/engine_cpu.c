@@ -446,8 +446,7 @@ static enum oct_err choose_pool(struct oct_engine *engine, const struct oct_engi
  * all, its single pieces too, for more will follow. */
 static void join_pool(struct oct_engine *engine)
 {
-    engine->source = (struct oct_work_source){
-        .ops = &work_ops, .rank = OCT_WORK_PICTURES, .calls_all = !engine->always_whole};
+    engine->source = (struct oct_work_source){.ops = &work_ops, .calls_all = !engine->always_whole};
     oct_workers_add(engine->pool, &engine->source);
 }
 

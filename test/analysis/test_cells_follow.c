@@ -359,7 +359,7 @@ static uint32_t run_build(const struct oct_mgvf *mgvf, const struct oct_mgvf_gri
     uint32_t random = grid->columns, n_iterations;
     oct_mgvf_flow_init(&flow, v[0], v[1]);
     fill_plane(first, grid, &random);
-    const float *w = oct_mgvf_run(mgvf, planes, first, grid, &flow, NULL, &n_iterations);
+    const float *w = oct_mgvf_run(mgvf, planes, first, grid, &flow, &n_iterations);
     for (size_t y = 0; y < grid->rows; y++)
         memcpy(result + y * grid->columns, w + y * grid->stride, grid->columns * sizeof(*w));
     free(all);

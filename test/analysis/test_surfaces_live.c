@@ -3,11 +3,9 @@
 #include "analysis/surface/live.h"
 #include "analysis/surface/sequence.h"
 #include "config/analysis.h"
-#include "kernels/device/workers.h"
 #include "test/rig/analysis_suite.h"
 #include "test/rig/layers_scene.h"
 #include "test/rig/tap.h"
-#include "test/rig/waiting_pictures.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,7 +41,7 @@ struct rig {
 
 static void open_rig(struct rig *r, const struct oct_analysis_ops *ops,
                      const struct oct_surfaces_settings *settings, enum oct_sample_type type,
-                     bool is_db, struct oct_workers *workers)
+                     bool is_db)
 {
     struct oct_error err = {.text = ""};
     *r = (struct rig){.ops = ops};
@@ -53,8 +51,7 @@ static void open_rig(struct rig *r, const struct oct_analysis_ops *ops,
         .n_bscans = V,
         .spacing = {LAYERS_BSCAN_UM, LAYERS_LINE_UM, LAYERS_DEPTH_UM},
         .live = true,
-        .settings = settings,
-        .workers = workers};
+        .settings = settings};
     if (ops->create(&r->analysis, &setup, &r->form, &err))
         fail_msg("%s", err.text);
     oct_suite_result_open(&r->result, &r->form);
@@ -127,7 +124,7 @@ static void layers_are_where_they_are_in_pictures_of_every_kind(void **state)
     for (unsigned kind = 0; kind < 4; kind++) {
         struct rig r;
         open_rig(&r, &oct_surfaces_analysis_cpu, &settings,
-                 kind % 2 ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8, kind < 2, NULL);
+                 kind % 2 ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8, kind < 2);
         for (unsigned i = 0; i < V; i++) {
             push(&r);
             assert_found(&r);
@@ -159,7 +156,7 @@ static void every_nth_bscan_is_traced_and_the_next_for_a_lost_one(void **state)
     struct oct_error err;
     struct rig r;
     settings.every = 4;
-    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true, NULL);
+    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true);
     for (unsigned i = 0; i < 2 * V; i++) {
         if (i == 4 || i == 5) { /* do not come */
             r.scene.n++;
@@ -190,7 +187,7 @@ static void lines_that_never_came_have_no_layers(void **state)
     for (unsigned type = 0; type < 2; type++) {
         struct rig r;
         open_rig(&r, &oct_surfaces_analysis_cpu, &settings, type ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8,
-                 true, NULL);
+                 true);
         r.scene.missing_first = 30;
         r.scene.n_missing = 40;
         for (unsigned i = 0; i < 3; i++) {
@@ -213,7 +210,7 @@ static void a_jump_and_a_blink_lose_no_more_than_their_bscan(void **state)
     (void)state;
     const struct oct_surfaces_settings settings = usual();
     struct rig r;
-    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true, NULL);
+    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true);
     for (unsigned i = 0; i < sizeof(jumps_px) / sizeof(jumps_px[0]); i++) {
         r.scene.shift_px = jumps_px[i];
         push(&r);
@@ -239,7 +236,7 @@ static void without_spacing_the_thickness_is_in_pixels(void **state)
     const struct oct_surfaces_settings settings = usual();
     struct oct_error err = {.text = ""};
     struct rig r;
-    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true, NULL);
+    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true);
     r.ops->run.destroy(r.analysis);
     const struct oct_analysis_setup setup = {
         .input = &r.scene.form, .n_bscans = V, .spacing = {NAN, NAN, NAN}, .settings = &settings};
@@ -355,40 +352,6 @@ static void a_course_that_went_wrong_ends(void **state)
     close_sequence(&r);
 }
 
-/* ---- the pool ---- */
-
-static void in_the_pool_it_gives_way_and_finds_the_same(void **state)
-{
-    (void)state;
-    struct oct_surfaces_settings settings = usual();
-    const struct oct_analysis_ops *all[] = {&oct_surfaces_analysis_cpu, &oct_slab_analysis_cpu};
-    settings.has_slab = true;
-    settings.slab = (struct oct_slab){{OCT_LAYER_ILM, 10}, {OCT_LAYER_ILM, 60}};
-    for (unsigned k = 0; k < 2; k++) {
-        struct oct_error err;
-        struct oct_workers *pool;
-        struct oct_waiting_pictures pictures;
-        oct_waiting_pictures_init(&pictures);
-        struct rig alone, pooled;
-        assert_int_equal(oct_workers_create(&pool, 1, &err), OCT_OK);
-        oct_workers_add(pool, &pictures.source);
-        open_rig(&alone, all[k], &settings, OCT_SAMPLE_U8, true, NULL);
-        open_rig(&pooled, all[k], &settings, OCT_SAMPLE_U8, true, pool);
-        for (unsigned i = 0; i < V; i++) {
-            push(&alone);
-            const unsigned n = oct_waiting_pictures_done(&pictures, pool);
-            push(&pooled);
-            assert_true(oct_waiting_pictures_done(&pictures, pool) - n >= 10);
-        }
-        assert_true(take(&alone) && take(&pooled));
-        assert_memory_equal(alone.result.memory, pooled.result.memory, alone.result.bytes);
-        close_rig(&alone);
-        close_rig(&pooled);
-        oct_workers_remove(pool, &pictures.source);
-        oct_workers_destroy(pool);
-    }
-}
-
 /* ---- settings ---- */
 
 static void settings_that_cannot_be_are_named(void **state)
@@ -442,7 +405,7 @@ static void it_rests_until_it_is_enabled(void **state)
     struct oct_error err;
     struct rig r;
     settings.enabled = false;
-    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true, NULL);
+    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true);
     assert_true(r.ops->run.is_at_rest(r.analysis));
     push(&r);
     assert_false(take(&r));
@@ -468,7 +431,6 @@ int main(void)
         cmocka_unit_test(the_bscan_before_bounds_the_next),
         cmocka_unit_test(a_new_volume_begins_where_the_one_before_began),
         cmocka_unit_test(a_course_that_went_wrong_ends),
-        cmocka_unit_test(in_the_pool_it_gives_way_and_finds_the_same),
         cmocka_unit_test(settings_that_cannot_be_are_named),
         cmocka_unit_test(the_configuration_has_the_defaults_of_a_trace),
         cmocka_unit_test(it_rests_until_it_is_enabled),
