@@ -116,7 +116,8 @@ enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *m
         oct_subpixel_find(rigid->subpixel, f, g, match.dy, match.dx, rigid->smooth_px, &y, &x);
     *shift = (struct oct_shift){
         match.dy + y, match.dx + x, (double)match.score, (double)match.significance,
-        oct_match_stands_out((double)match.score, (double)match.significance) &&
+        oct_match_stands_out((double)match.score, (double)match.significance, rigid->max_dy,
+                             rigid->max_dx) &&
             oct_match_is_inside(&match, rigid->max_dy, rigid->max_dx)};
     return OCT_OK;
 }

@@ -297,7 +297,7 @@ static void matches_are_told_from_chance(void **state)
             print_message("noise %g%s, %s: score %.2f, significance %.1f\n", rows[i].noise,
                           rows[i].is_lit ? ", uneven light" : "", k ? "another place" : "moved",
                           score, sig);
-            assert_true(oct_match_stands_out(score, sig) == (k == 0));
+            assert_true(oct_match_stands_out(score, sig, setup.max_dy, setup.max_dx) == (k == 0));
             oct_picture_finish(&f[k]);
         }
         assert_true(abs(matches[0].dy - SHIFT_Y) <= 1 && abs(matches[0].dx - SHIFT_X) <= 1);
