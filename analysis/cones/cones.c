@@ -406,7 +406,7 @@ enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *p
     static const struct {
         double share, factor;
     } steps[] = {{12, 0.978}, {8, 0.987}, {6.5, 0.998}};
-    struct ring best, ring;
+    struct ring best = {.found = false}, ring;
     *result = oct_cones_none;
     cones->n_profile = 0;
     enum oct_err e = take_picture(cones, picture, err);
