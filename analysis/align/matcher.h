@@ -27,9 +27,9 @@ struct oct_match {
                            beyond the search */
 };
 
-/* Whether all neighbours of the score are there, along the axes of the search: on the border of what
- * was sought, or of what overlaps, the true maximum may lie beyond. max_dy, max_dx 0: not sought
- * along that axis. */
+/* Whether all neighbours of the score are there, along the axes of the search: on the border of
+ * what was sought, or of what overlaps, the true maximum may lie beyond. max_dy, max_dx 0: not
+ * sought along that axis. */
 bool oct_match_is_inside(const struct oct_match *match, uint32_t max_dy, uint32_t max_dx);
 
 /* ---- how far a score stands out ----

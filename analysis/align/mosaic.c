@@ -49,8 +49,10 @@ static struct oct_picture *prepare(const struct oct_picture *pictures, unsigned 
     struct oct_picture *copies = calloc(n, sizeof(*copies));
     unsigned n_seen = 0;
 
-    if (!copies)
+    if (!copies) {
         *e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a mosaic of %u pictures", n);
+        return NULL;
+    }
     for (unsigned i = 0; !*e && i < n; i++) {
         const struct oct_picture *p = &pictures[i];
         const size_t n_pixels = (size_t)p->height * p->width;

@@ -21,8 +21,8 @@ struct oct_overlap {
 
 struct oct_overlaps;
 
-/* pictures: [n], as oct_align_prepare leaves them, borrowed until destroy. min_overlap: part of the smaller picture.
- * OCT_E_NO_MEMORY; *overlaps is NULL on error. */
+/* pictures: [n], as oct_align_prepare leaves them, borrowed until destroy. min_overlap: part of the
+ * smaller picture. OCT_E_NO_MEMORY; *overlaps is NULL on error. */
 enum oct_err oct_overlaps_create(struct oct_overlaps **overlaps, const struct oct_picture *pictures,
                                  unsigned n, double min_overlap, struct oct_error *err);
 void oct_overlaps_destroy(struct oct_overlaps *overlaps); /* NULL is fine */

@@ -276,7 +276,8 @@ static enum oct_err run_pass(struct oct_sequence *q, const struct oct_picture *r
     pass.setup.width = reference->width;
     pass.setup.height = reference->height;
     pass.setup.masked = q->setup.masked || reference->valid;
-    pass.strips = calloc((size_t)OCT_ESTIMATOR_BATCH * q->n_strips, sizeof(*pass.strips));
+    const size_t n_strips = q->n_strips > 0 ? q->n_strips : 1;
+    pass.strips = calloc(OCT_ESTIMATOR_BATCH * n_strips, sizeof(*pass.strips));
     enum oct_err e = pass.strips ? start_estimator(&pass, err)
                                  : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for strips");
     if (!e)

@@ -9,8 +9,8 @@
  *  4. Strips that jump by more than 1.5 px a line from both neighbours are dropped. The rest gets
  *     its fraction of a pixel by a parabola.
  *
- * A strip matches where its score is min_score or more, stands
- * OCT_STRIP_STANDS_OUT_NEAR or _FAR times above chance (step 2, 3), and lies on no border of the search or of what overlaps. Chance
+ * A strip matches where its score is min_score or more, stands OCT_STRIP_STANDS_OUT_NEAR or _FAR
+ * times above chance (step 2, 3), and lies on no border of the search or of what overlaps. Chance
  * is that of the whole picture (oct_match_significance), of so many pixels less. Pictures come as
  * oct_align_prepare leaves them.
  *

@@ -150,7 +150,8 @@ static void transform(struct oct_subpixel *s, const struct cut *cut, fftwf_compl
     fftwf_execute_dft_r2c(s->plan, s->line, out);
 }
 
-/* conj(F) G, smoothed. Bins in the middle of an axis have no sign and are left out, as is the mean. */
+/* conj(F) G, smoothed. Bins in the middle of an axis have no sign; they are left out, as is the
+ * mean. */
 static void multiply(struct oct_subpixel *s, double smooth_px)
 {
     const double variance = smooth_px * smooth_px;

@@ -13,10 +13,10 @@
 #define BLOCK 8u
 #define BLANK_PART 0.1
 
-/* Fractions of a pixel are of smoothed B-scans, those of neighbours that correlate by less than this
- * of smoother ones. Measured on synthetic eyes with noise of 0 to 1.5 times their contrast: where
- * neighbours share their speckle 0.7 px is best along the A-lines (0.05 to 0.1 px RMS, with 1.5 px
- * twice that), where they do not 1.5 px. */
+/* Fractions of a pixel are of smoothed B-scans, those of neighbours that correlate by less than
+ * this of smoother ones. Measured on synthetic eyes with noise of 0 to 1.5 times their contrast:
+ * where neighbours share their speckle 0.7 px is best along the A-lines (0.05 to 0.1 px RMS, with
+ * 1.5 px twice that), where they do not 1.5 px. */
 #define SMOOTHER_BELOW 0.4
 #define SMOOTH_PX 0.7
 #define SMOOTHER_PX 1.5

@@ -4,8 +4,9 @@
  * Each B-scan is registered (rigid.h) onto a mean of the last 4 that registered, as moved by their
  * own shifts; weights halve from one to the one before, as the nearest shares most of its speckle.
  * What is moved is always the B-scan as it was read. Pairs of neighbours spread over the volume
- * decide how smooth the B-scans are of which fractions of a pixel are: sigma 0.7 px where neighbours
- * show the same speckle, which says most of fractions, 1.5 px where they do not or noise hides it.
+ * decide how smooth the B-scans are of which fractions of a pixel are: sigma 0.7 px where
+ * neighbours show the same speckle, which says most of fractions, 1.5 px where they do not or noise
+ * hides it.
  *
  * What does not fit is left out, and the B-scans behind it go on from those before it: a blink
  * loses nothing of the drift. Four B-scans in a row that fit each other but nothing before them are

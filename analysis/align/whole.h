@@ -12,8 +12,8 @@
 
 struct oct_whole;
 
-/* Of the setup: sizes, max_dy, max_dx, min_overlap, masked, plans_ahead. OCT_E_ARG: sizes or shifts that
- * cannot be; OCT_E_NO_MEMORY. */
+/* Of the setup: sizes, max_dy, max_dx, min_overlap, masked, plans_ahead. OCT_E_ARG: sizes or shifts
+ * that cannot be; OCT_E_NO_MEMORY. */
 enum oct_err oct_whole_create(struct oct_whole **whole, const struct oct_matcher_setup *setup,
                               struct oct_error *err);
 void oct_whole_destroy(struct oct_whole *whole); /* NULL is fine */

@@ -15,9 +15,10 @@
  *              NaN: it was left out
  *
  * Registration (analysis/align/rigid.h) of binned pictures: the logarithm of the mean intensity of
- * a bin, prepared as all that is matched (analysis/align/prepare.h). The reference is the window's mean. Shifts are taken in 1/64 px, so that
- * weights add up exactly; pixels are shifted by linear interpolation of intensity, and one that a
- * B-scan does not cover, or of a line that never came, has no weight.
+ * a bin, prepared as all that is matched (analysis/align/prepare.h). The reference is the window's
+ * mean. Shifts are taken in 1/64 px, so that weights add up exactly; pixels are shifted by linear
+ * interpolation of intensity, and one that a B-scan does not cover, or of a line that never came,
+ * has no weight.
  *
  * A B-scan is left out when it is no match (struct oct_shift: a blink, a jump), when its score is
  * below min_score or its shift beyond max_shift_px, or when more than a quarter of its lines is

@@ -1,5 +1,5 @@
-/* A worker pool. octd has two: one of reconstruction, and one of analyses whose threads yield to all
- * others, so that no piece of an analysis, however long, holds up a picture. octctl has one. */
+/* A worker pool. octd has two: one of reconstruction, and one of analyses whose threads yield to
+ * all others, so that no piece of an analysis, however long, holds up a picture. octctl has one. */
 #ifndef OCT_KERNELS_DEVICE_WORKERS_H
 #define OCT_KERNELS_DEVICE_WORKERS_H
 
@@ -27,11 +27,11 @@ void oct_workers_destroy(struct oct_workers *workers);
 
 unsigned oct_workers_n_threads(const struct oct_workers *workers);
 
-/* Calls run(context, piece, worker) once for every piece 0 .. n_pieces - 1, each by the caller or by
- * some thread of the pool, n_threads - 1 of them at a time, and returns when all are done. worker <
- * n_threads + 1 tells which, for scratch memory of its own: the caller is n_threads. Any thread may
- * call, several at once; a piece must not call it. workers NULL: the caller does all pieces, as
- * worker 0. */
+/* Calls run(context, piece, worker) once for every piece 0 .. n_pieces - 1, each by the caller or
+ * by some thread of the pool, n_threads - 1 of them at a time, and returns when all are done.
+ * worker < n_threads + 1 tells which, for scratch memory of its own: the caller is n_threads. Any
+ * thread may call, several at once; a piece must not call it. workers NULL: the caller does all
+ * pieces, as worker 0. */
 void oct_workers_run(struct oct_workers *workers, unsigned n_pieces,
                      void (*run)(void *context, unsigned piece, unsigned worker), void *context);
 

@@ -75,11 +75,11 @@ bool oct_record_results_wait_long(const struct oct_record_results *results);
 
 /* Whether this file, of which the last B-scan has come, has to wait for a source: one that has not
  * dealt with that B-scan and is within its bound. The bound is four times as long as the source
- * last took to deal with the last B-scan of a file, least_ns at least and 10 minutes at most; for the
- * image of a volume that was cut off, which may never come, a quarter of a second. A source that
- * exceeds its bound is late: no file waits for it again before it has delivered something or dealt
- * with that B-scan. What sources have dealt with is in their rings: poll once more before the file
- * is closed. */
+ * last took to deal with the last B-scan of a file, least_ns at least and 10 minutes at most; for
+ * the image of a volume that was cut off, which may never come, a quarter of a second. A source
+ * that exceeds its bound is late: no file waits for it again before it has delivered something or
+ * dealt with that B-scan. What sources have dealt with is in their rings: poll once more before the
+ * file is closed. */
 bool oct_record_results_await(struct oct_record_results *results,
                               const struct oct_record_file *file, uint64_t least_ns);
 
