@@ -298,15 +298,14 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
     enum oct_err code = open_descriptor(r, cancel, err);
     if (!code)
         code = oct_input_look(&probe, r->path, r->name, r->fd, err);
-    if (code)
-        ;
-    else if (is_volume(&probe, &wish))
+    const bool is_of_spectra = !code && !is_volume(&probe, &wish);
+    if (is_of_spectra)
+        code = refuse_result(r, &probe, &wish, err);
+    if (!code && !is_of_spectra)
         code = open_volume(r, config, err);
-    else if ((code = refuse_result(r, &probe, &wish, err)) != OCT_OK)
-        ;
-    else if ((r->ops = oct_input_find(&probe)) != NULL)
+    else if (!code && (r->ops = oct_input_find(&probe)) != NULL)
         code = open_input(r, &probe, &wish, config, err);
-    else
+    else if (!code)
         code = open_plain(r, &probe, &wish, config, err);
     r->n_samples = config->camera.samples;
     r->n_lines = config->scan.lines;

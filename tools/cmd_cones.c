@@ -187,7 +187,9 @@ static enum oct_err note_picture(struct job *job, unsigned i, const struct oct_c
     f->results = malloc(n * sizeof(*f->results));
     if (!f->results || (why->code && !f->left_out))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-    memcpy(f->results, why->code ? &oct_cones_none : found, n * sizeof(*found));
+    f->results[0] = oct_cones_none;
+    if (!why->code && found)
+        memcpy(f->results, found, n * sizeof(*found));
     return why->code || job->report.first.pixels ? OCT_OK : keep_first(job, err);
 }
 

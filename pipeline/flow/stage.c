@@ -699,9 +699,10 @@ bool oct_stage_drain(struct oct_stage *s)
     const bool join = !s->is_joined;
     s->is_joined = true;
     pthread_mutex_unlock(&s->lock);
+    const bool is_whole = !is_left(s);
     if (join)
         join_and_let_go(s);
-    return !is_left(s);
+    return is_whole;
 }
 
 void oct_stage_destroy(struct oct_stage *s)
@@ -709,7 +710,7 @@ void oct_stage_destroy(struct oct_stage *s)
     if (!s)
         return;
     oct_stage_drain(s);
-    oct_ring_reader_destroy(s->reader);
+    oct_ring_reader_destroy(s->reader); /* NOLINT(clang-analyzer-unix.Malloc): it is still held */
     s->reader = NULL;
     let_go(s);
 }

@@ -204,7 +204,7 @@ static enum oct_err take_results(struct oct_recorder *rec, struct oct_error *err
  * is sooner. False: a write failed; the failure is then in the status. */
 static bool leave_ready(struct oct_recorder *rec, bool hurry)
 {
-    bool waits[MOST_WAITING];
+    bool waits[MOST_WAITING] = {false};
     const uint64_t least_ns = (uint64_t)rec->options.await_ms * 1000000 / (hurry ? 30 : 1);
     struct oct_error err;
     unsigned n = 0;

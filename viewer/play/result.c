@@ -80,14 +80,14 @@ enum oct_err oct_play_result_open(struct oct_play_result **result, const char *p
                      contents.words);
     if (!e && i >= contents.n_shown)
         e = oct_fail(err, OCT_E_ARG, "%s: there is no dataset %u", file->name, number);
-    if (!e) {
+    if (!e && r) {
         describe(file, &contents.datasets[i]);
         snprintf(file->what, sizeof(file->what), "%s", contents.words);
         file->volume = i + 1;
         file->n_volumes = contents.n_shown;
         e = oct_volume_array_open(&r->array, path, contents.datasets[i].name.text, err);
     }
-    if (!e)
+    if (!e && r)
         e = take_shape(r, file, oct_volume_array_facts(r->array), err);
     oct_contents_finish(&contents);
     if (e)
