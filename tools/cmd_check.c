@@ -397,6 +397,7 @@ const struct oct_command oct_command_check = {
     .help =
         "whether recordings hold what was written into them; of results, whether all can be read",
     .options = options,
+    .keys = "",
     .n_least = 1,
     .n_most = INT_MAX,
     .too_few = "which files?",

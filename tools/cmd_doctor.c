@@ -125,5 +125,6 @@ const struct oct_command oct_command_doctor = {
     .usage = "[OPTIONS]",
     .help = "what the camera driver does right and wrong",
     .options = options,
+    .keys = "",
     .run = run,
 };

@@ -3,6 +3,7 @@
 #include "formats/recording.h"
 #include "formats/recording_plan.h"
 #include "formats/spool.h"
+#include "pipeline/base/utf8.h"
 #include "tools/commands.h"
 
 #include <cjson/cJSON.h>
@@ -283,9 +284,12 @@ static const struct {
     {"configuration", "configuration", ""},
 };
 
+/* As a terminal may see it: names and texts are the file's. */
 static const char *text_of(const cJSON *o, const char *key)
 {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+    char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+    if (text)
+        oct_utf8_make_line(text);
     return text ? text : "";
 }
 
@@ -454,6 +458,7 @@ const struct oct_command oct_command_info = {
     .usage = "FILE [--json]",
     .help = "what a recording, a volume or a file of results holds",
     .options = options,
+    .keys = "",
     .n_least = 1,
     .n_most = 1,
     .too_few = "which file?",

@@ -105,6 +105,7 @@ const struct oct_command oct_command_label = {
     .usage = "FILE.h5... [--eye OD|OS|none] [--pseudonym TEXT] [--mark keep|repeat|none]",
     .help = "shows or corrects the label of recordings: eye, pseudonym, mark",
     .options = options,
+    .keys = "",
     .n_least = 1,
     .n_most = INT_MAX,
     .too_few = "of which file?",

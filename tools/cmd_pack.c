@@ -155,6 +155,7 @@ const struct oct_command oct_command_pack = {
     .usage = "IN.h5 OUT.h5 | IN.h5 --replace",
     .help = "packs a closed recording without loss, for any reader of HDF5",
     .options = options,
+    .keys = "",
     .n_least = 1,
     .n_most = 2,
     .too_few = "which recording?",

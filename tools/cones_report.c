@@ -134,7 +134,7 @@ enum oct_err oct_cones_report_h5(void *context, const char *path, bool force, st
     d.spacing = oct_results_dataset(r, "/cones/spacing_px", OCT_RESULTS_F64, 3, dims, "px");
     d.density = oct_results_dataset(r, "/cones/cells_per_mm2", OCT_RESULTS_F64, 3, dims, "1/mm^2");
     d.strength = oct_results_dataset(r, "/cones/strength", OCT_RESULTS_F64, 3, dims, NULL);
-    const double step_um = report->step * report->frames[0].um;
+    const double step_um = report->step > 0 ? report->step * report->frames[0].um : NAN;
     const unsigned maps[3] = {d.spacing, d.density, d.strength};
     for (unsigned i = 0; i < 3; i++)
         oct_results_axes(r, maps[i], (const char *const[3]){"frame", "row", "column"},

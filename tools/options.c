@@ -17,7 +17,10 @@
 
 int oct_command_fail(const char *name, const struct oct_error *err)
 {
-    fprintf(stderr, "octctl %s: %s\n", name, err->text);
+    char text[OCT_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof(text), "%s", err->text);
+    oct_utf8_make_line(text); /* it may have a name out of a file */
+    fprintf(stderr, "octctl %s: %s\n", name, text);
     return oct_exit_status(err->code);
 }
 

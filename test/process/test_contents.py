@@ -125,5 +125,40 @@ def what_others_wrote_is_not_ours():
     assert json.loads(ok("info", "other.h5", "--json")[0])["format"] == "HDF5"
 
 
+@case
+def names_of_a_file_do_not_control_the_terminal():
+    """info, check: control characters in names of datasets are '?', in the table and in errors"""
+    with h5py.File("loud.h5", "w") as file:
+        file.attrs["software"], file.attrs["kind"] = "octd 0.1.0", "layers"
+        file["thickness_um"] = np.zeros((4, 16), "f4")
+        file["a\x1b[31mred"] = np.zeros((4, 16), "f4")
+        file["\x1b]0;owned\x07"] = np.zeros((4, 16), "f4")
+    for command in (["info"], ["check"], ["recon", "--set", "file.dataset=\x1b[2J", "--to"]):
+        _, out, err = run("octctl", command[0], "loud.h5", *command[1:])
+        assert "red" in out or command[0] != "info", (command, out)
+        assert not set(out + err) & set("\x1b\x07"), (command, out, err)
+
+
+@case
+def all_names_of_very_many_files_are_read_back():
+    """info: a result of 400 files with long names says what it was made of"""
+    film, names = np.load(pictures(1)), []
+    for i in range(400):
+        names.append(f"{i:03d}-" + "n" * 200 + ".npy")
+        np.save(names[-1], film[0, :64, :64])
+    ok("cones", *names, "many.h5", "--um", "0.5")
+    assert json.loads(ok("info", "many.h5", "--json")[0])["source"] == names
+    with h5py.File("many.h5") as file:  # without tiles there are no pixels of a map
+        assert np.isnan(file["cones/spacing_px"].attrs["axis_spacing_um"]).all()
+
+
+@case
+def keys_of_analyses_are_refused_where_they_are_not_read():
+    """info, check, label, pack, doctor: --set of an analysis' key ends with 2"""
+    for command in "info", "check", "label", "pack", "doctor":
+        status, _, err = run("octctl", command, "many.h5", "--set", "surfaces.min_quality=1")
+        assert status == 2 and "does not read this key" in err, (command, status, err)
+
+
 if __name__ == "__main__":
     main()

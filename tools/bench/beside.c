@@ -273,6 +273,8 @@ static void conclude_way(struct way *way, struct oct_bench_beside_way *found)
 static enum oct_err conclude(const struct oct_bench_rig *r, struct way ways[2],
                              struct oct_bench_beside_found *found, struct oct_error *err)
 {
+    if (ways[0].replies.n == 0 || ways[1].replies.n == 0)
+        return oct_fail(err, OCT_E_IO, "octd has answered no question");
     if (ways[0].pictures.n == 0 || ways[1].pictures.n == 0)
         return oct_fail(err, OCT_E_IO, "octd has sent no pictures");
     for (int k = 0; k < 2; k++)

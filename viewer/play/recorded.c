@@ -87,6 +87,8 @@ static double measured_rate_hz(const struct oct_volume_reader *reader, uint32_t 
 {
     uint32_t last = first + n - 1;
 
+    if (n == 0) /* a volume that is no longer there */
+        return NAN;
     while (first < last && !oct_volume_row(reader, first).valid)
         first++;
     while (last > first && !oct_volume_row(reader, last).valid)
