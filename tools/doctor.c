@@ -168,18 +168,26 @@ static void judge_messages(const struct oct_doctor_seen *seen, struct oct_doctor
             endpoint);
 }
 
-/* judge_samples says those. */
-static bool is_of_samples(const char *reason)
+/* So many of the lines looked at that judge_samples says it. */
+static bool samples_are(const struct oct_doctor_seen *seen, unsigned fault)
 {
-    return strcmp(reason, oct_sample_fault_names[OCT_SAMPLES_FLOAT]) == 0 ||
-           strcmp(reason, oct_sample_fault_names[OCT_SAMPLES_SWAPPED]) == 0;
+    return seen->n_samples_like[fault] * 2 > seen->n_looks;
+}
+
+static bool is_said_of_samples(const struct oct_doctor_seen *seen, const char *reason)
+{
+    static const unsigned faults[] = {OCT_SAMPLES_FLOAT, OCT_SAMPLES_SWAPPED};
+    for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        if (strcmp(reason, oct_sample_fault_names[faults[i]]) == 0)
+            return samples_are(seen, faults[i]);
+    return false;
 }
 
 static void judge_faults(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
 {
     const cJSON *count, *before = item(seen->first, "messages_bad");
     for (unsigned i = 0; i < seen->n_faults; i++)
-        if (!is_of_samples(seen->faults[i].reason))
+        if (!is_said_of_samples(seen, seen->faults[i].reason))
             say(r, "driver", false, seen->faults[i].cure, "%s", seen->faults[i].text);
     cJSON_ArrayForEach(count, item(seen->last, "messages_bad"))
     {
@@ -329,7 +337,7 @@ static void judge_samples(const struct oct_doctor_seen *seen, struct oct_doctor_
     if (seen->n_looks == 0)
         return;
     for (unsigned f = OCT_SAMPLES_FINE + 1; f < OCT_N_SAMPLE_FAULTS; f++)
-        if (seen->n_samples_like[f] * 2 > seen->n_looks) {
+        if (samples_are(seen, f)) {
             say(r, "samples", false, sample_cures[f], "%s, in %u of %u lines looked at", words[f],
                 seen->n_samples_like[f], seen->n_looks);
             wrong = true;

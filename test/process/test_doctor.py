@@ -71,10 +71,10 @@ def many_acquisitions():
 def noise_on_the_level_of_floats():
     """noise between 16400 and 18000, where upper halves of floats lie, is no float; floats are"""
     noise = np.random.default_rng(5).integers(16400, 18001, (M, N)).astype("<u2")
-    wrong, _ = examine(lambda s, k: s.send(noise, k * M, time_ns=k * 20 * 10 ** 6), "--set",
+    wrong, _ = examine(lambda s, k: s.send(noise, k * M, time_ns=time.monotonic_ns()), "--set",
                        "camera.bits=16", expect=0)
     floats = np.ascontiguousarray(SMOOTH[:, :N // 2].astype("<f4")).view("<u2")
-    wrong, _ = examine(lambda s, k: s.send(floats, k * M, time_ns=k * 20 * 10 ** 6), "--set",
+    wrong, _ = examine(lambda s, k: s.send(floats, k * M, time_ns=time.monotonic_ns()), "--set",
                        "camera.bits=16")
     assert list(wrong) == ["samples"] and "look like floats" in wrong["samples"][1], wrong
 
@@ -100,7 +100,7 @@ def what_octd_refuses():
 def values_of_samples():
     """samples beyond camera.bits, saturated, all zero, floats: each is told"""
     for factor, words in ((16, "camera.bits allows 4095"), (0, "all zero")):
-        wrong, _ = examine(lambda s, k: s.send(SMOOTH * factor, k * M, time_ns=k * 20 * 10 ** 6))
+        wrong, _ = examine(lambda s, k: s.send(SMOOTH * factor, k * M, time_ns=time.monotonic_ns()))
         assert list(wrong) == ["samples"] and words in wrong["samples"][1], wrong
 
 
