@@ -344,8 +344,9 @@ static void hear_degraded(struct oct_view_model *model, const char *words, const
     oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
 }
 
-#define ROW(name, seen, late, rest)                                                                \
-    "{\"name\":\"" name "\",\"seen\":" seen ",\"skipped\":{\"late\":" late "},\"at_rest\":" rest "}"
+#define ROW(name, share, ms, late)                                                                 \
+    "{\"name\":\"" name "\",\"seen\":1000,\"skipped\":{\"late\":500},\"late_share\":" share        \
+    ",\"bscan_ms\":" ms ",\"late\":" late "}"
 
 static void every_word_of_degraded_is_told(void **state)
 {
@@ -355,7 +356,7 @@ static void every_word_of_degraded_is_told(void **state)
 
     oct_view_model_init(&model, "x", true);
     oct_view_model_tick(&model, 11 * S);
-    hear_degraded(&model, "", ROW("cells", "10", "0", "true"));
+    hear_degraded(&model, "", ROW("cells", "0", "null", "false"));
     assert_int_equal(oct_view_alarms(&model, alarms), 0);
     hear_degraded(&model, "\"engine\",\"keys\",\"source\"", "");
     assert_int_equal(oct_view_alarms(&model, alarms), 2);
@@ -371,26 +372,23 @@ static void every_word_of_degraded_is_told(void **state)
     hear_degraded(&model, "\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\",\"j\"", "");
     assert_int_equal(oct_view_alarms(&model, alarms), OCT_VIEW_MOST_TROUBLES);
 
-    /* Which analysis is late, and by how much: not those at rest, nor one B-scan of very many. */
-    hear_degraded(
-        &model, "\"analysis_late\"",
-        ROW("surfaces", "1000", "250", "false") "," ROW("cells", "9", "8", "true") "," ROW(
-            "enface", "9999", "1", "false") "," ROW("average", "1000", "31", "false"));
-    assert_int_equal(oct_view_alarms(&model, alarms), 1);
-    assert_string_equal(alarms[0].what.text,
-                        "AN ANALYSIS CANNOT FOLLOW: surfaces skips 250 of 1000 B-scans, average "
-                        "skips 31 of 1000 B-scans");
-    assert_int_equal(alarms[0].what.tone, OCT_TONE_WARN);
+    /* Which analysis is late now, by how much and why, whatever it skipped before. */
     hear_degraded(&model, "\"analysis_late\"",
-                  ROW("enface", "9999", "1", "false") "," ROW("average", "9999", "3", "false"));
-    assert_non_null(find(&model, "CANNOT FOLLOW: average skips 3 of 9999 B-scans"));
-    hear_degraded(&model, "\"analysis_late\"", ROW("x", "-1", "1e999", "0"));
+                  ROW("surfaces", "0.25", "41.4", "true") "," ROW(
+                      "cells", "0.08", "9", "false") "," ROW("average", "0.031", "null", "true"));
+    assert_int_equal(oct_view_alarms(&model, alarms), 1);
+    assert_string_equal(
+        alarms[0].what.text,
+        "AN ANALYSIS CANNOT FOLLOW: surfaces skips 25 % of the B-scans (41 ms each), "
+        "average skips 3 % of the B-scans");
+    assert_int_equal(alarms[0].what.tone, OCT_TONE_WARN);
+    hear_degraded(&model, "\"analysis_late\"", ROW("x", "-1", "1e999", "true"));
     assert_non_null(find(&model, "AN ANALYSIS CANNOT FOLLOW"));
     hear_degraded(&model, "\"analysis\"",
                   "{\"name\":\"cones\",\"failing\":true,\"error\":\"no room\"}");
     assert_non_null(find(&model, "AN ANALYSIS FAILS: cones: no room"));
     model.settings.operators = true; /* no keys of the configuration */
-    hear_degraded(&model, "\"analysis_late\"", ROW("surfaces", "10", "5", "false"));
+    hear_degraded(&model, "\"analysis_late\"", ROW("surfaces", "0.5", "9", "true"));
     assert_null(strstr(find(&model, "surfaces")->remedy.text, "analysis.run"));
     oct_view_model_finish(&model);
 }

@@ -508,6 +508,18 @@ static void a_key_offers_the_setting_that_it_needs(void **state)
     oct_view_model_apply(&m, OCT_ACTION_ROLLOFF, 2);
     oct_view_model_apply(&m, OCT_ACTION_ROLLOFF, 1);
     assert_non_null(strstr(m.message, "in the profile, which L shows"));
+    oct_view_model_apply(&m, OCT_ACTION_CELLS, 1);
+    m.cells.n = 12; /* their tables come meanwhile */
+    oct_view_model_apply(&m, OCT_ACTION_CELLS, 1);
+    assert_string_equal(m.message, "cells that octd follows");
+    strcpy(d.analysis[0].error, "no room");
+    d.analysis[0].failing = true;
+    d.answer_ns++;
+    oct_scene_hear(&m, &d, OCT_WISH_NONE, false, "");
+    oct_view_model_apply(&m, OCT_ACTION_CELLS, 1);
+    assert_string_equal(m.message, "cells are not drawn");
+    oct_view_model_apply(&m, OCT_ACTION_CELLS, 1);
+    assert_string_equal(m.message, "octd cannot compute cells: no room");
     d.n_analyses = 1; /* one that runs cells alone */
     d.answer_ns++;
     oct_scene_hear(&m, &d, OCT_WISH_NONE, false, "");

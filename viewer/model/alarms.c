@@ -272,27 +272,24 @@ static void tell_failing(struct alarms *list, const char *remedy)
         complain(list, OCT_TONE_WARN, remedy, "AN ANALYSIS FAILS");
 }
 
-/* Those that skip a hundredth or more of what comes; where none does, the latest one. */
+/* Which, by how much, and what it takes. */
 static void tell_late(struct alarms *list, const char *remedy)
 {
     const struct oct_view_daemon *d = &list->model->daemon;
-    const struct oct_view_analysis *latest = NULL;
     char who[192] = "";
     size_t used = 0;
 
     for (unsigned i = 0; i < d->n_analyses; i++) {
         const struct oct_view_analysis *a = &d->analysis[i];
-        if (a->at_rest || !(a->late > 0 && a->late <= a->seen))
+        if (!a->late || !(a->late_share >= 0 && a->late_share <= 1) || used >= sizeof(who))
             continue;
-        if (a->late >= 0.01 * a->seen && used < sizeof(who))
+        used +=
+            (size_t)snprintf(who + used, sizeof(who) - used, "%s%s skips %.0f %% of the B-scans",
+                             used ? ", " : "", a->name, 100 * a->late_share);
+        if (used < sizeof(who) && a->bscan_ms > 0 && a->bscan_ms < 1e6)
             used +=
-                (size_t)snprintf(who + used, sizeof(who) - used, "%s%s skips %.0f of %.0f B-scans",
-                                 used ? ", " : "", a->name, a->late, a->seen);
-        latest = !latest || a->late * latest->seen > latest->late * a->seen ? a : latest;
+                (size_t)snprintf(who + used, sizeof(who) - used, " (%.0f ms each)", a->bscan_ms);
     }
-    if (latest && !who[0])
-        snprintf(who, sizeof(who), "%s skips %.0f of %.0f B-scans", latest->name, latest->late,
-                 latest->seen);
     complain(list, OCT_TONE_WARN, remedy, "AN ANALYSIS CANNOT FOLLOW%s%s", who[0] ? ": " : "", who);
 }
 

@@ -97,14 +97,16 @@ static void read_analyses(struct oct_view_daemon *d, const cJSON *rows)
 {
     const cJSON *each;
 
+    d->analyses_told = cJSON_IsArray(rows);
     cJSON_ArrayForEach(each, rows)
     {
         if (d->n_analyses == OCT_VIEW_MOST_ANALYSES)
             return;
         struct oct_view_analysis *a = &d->analysis[d->n_analyses++];
         *a = (struct oct_view_analysis){
-            .seen = number(each, "seen", 0),
-            .late = number(item(each, "skipped"), "late", 0),
+            .late_share = number(each, "late_share", NAN),
+            .bscan_ms = number(each, "bscan_ms", NAN),
+            .late = cJSON_IsTrue(item(each, "late")),
             .at_rest = cJSON_IsTrue(item(each, "at_rest")),
             .failing = cJSON_IsTrue(item(each, "failing")),
         };

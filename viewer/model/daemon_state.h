@@ -17,9 +17,9 @@
 /* A row of the analyses. */
 struct oct_view_analysis {
     char name[24];
-    double seen, late; /* B-scans; of those, skipped as it was at another one */
-    bool at_rest, failing;
-    char error[128]; /* the last; "": none */
+    double late_share, bscan_ms; /* lately: of the B-scans skipped, work at each; NaN: not told */
+    bool at_rest, failing, late; /* late: it does not follow */
+    char error[128];             /* the last; "": none */
 };
 
 struct oct_view_daemon {
@@ -30,7 +30,8 @@ struct oct_view_daemon {
     bool disk_slow;     /* the disk holds up the recording */
     unsigned n_troubles;
     char trouble[OCT_VIEW_MOST_TROUBLES][32]; /* words of `degraded` that stand nowhere else here */
-    unsigned n_analyses;                      /* 0: not told */
+    bool analyses_told;
+    unsigned n_analyses;
     struct oct_view_analysis analysis[OCT_VIEW_MOST_ANALYSES];
     struct { /* what the camera driver does wrong, and the cure; "": nothing */
         char text[256], cure[256];

@@ -46,14 +46,16 @@ static const char *but(const struct oct_view_model *model, enum oct_view_action 
 static void toggle(struct oct_view_model *model, const struct a_switch *s)
 {
     bool *on = setting_of(model, s->action);
+    const char *besides = but(model, s->action); /* of cells that came until now */
 
     *on = !*on;
     if (s->action == OCT_ACTION_CELLS && !model->frozen)
         model->cells = (struct oct_view_cells){.n = 0}; /* no tails over the time without */
     if (*on)
-        oct_view_model_say(model, "%s%s", s->drawn, but(model, s->action));
+        oct_view_model_say(model, "%s%s", s->drawn, besides);
     else
         oct_view_model_say(model, "%s", s->not_drawn);
+    model->lead = (struct oct_view_lead){.is_steady = false}; /* found anew */
 }
 
 /* octd is there and does not compute it. */
@@ -88,9 +90,11 @@ bool oct_view_switches_apply(struct oct_view_model *model, enum oct_view_action 
     if (!s)
         return false;
     const struct oct_view_analysis *row = oct_view_daemon_analysis(d, s->analysis);
-    if (d->reachable && d->n_analyses > 0 && (!row || row->at_rest))
+    if (d->reachable && d->analyses_told && (!row || row->at_rest))
         offer(model, s, row != NULL);
     else
         toggle(model, s);
+    if (d->reachable && row && row->failing && *setting_of(model, s->action))
+        oct_view_model_say(model, "octd cannot compute %s: %s", s->analysis, row->error);
     return true;
 }
