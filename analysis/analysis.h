@@ -19,6 +19,7 @@
 #ifndef OCT_ANALYSIS_ANALYSIS_H
 #define OCT_ANALYSIS_ANALYSIS_H
 
+#include "analysis/param.h"
 #include "pipeline/flow/image.h"
 #include "pipeline/flow/stage.h"
 

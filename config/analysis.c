@@ -1,7 +1,6 @@
 #include "config/analysis.h"
 
 #include "analysis/cones/live.h"
-#include "config/cells.h"
 #include "config/keys.h"
 
 #include <math.h>
@@ -11,9 +10,10 @@
 /* ---- what differs from analysis to analysis ---- */
 
 struct row {
-    const struct oct_analysis_ops *analysis; /* its CPU twin: for the name */
-    /* Member by member: what lies between them stays 0, and equal settings are equal bytes. */
-    void (*fill)(const struct oct_config *config, union oct_config_analysis_settings *settings);
+    const struct oct_analysis_ops *analysis; /* its CPU twin: for the name and the settings' size */
+    size_t at;                               /* of its settings, in struct oct_config */
+    /* Fills in what follows from keys of others; NULL: nothing does. */
+    void (*join)(const struct oct_config *config, union oct_config_analysis_settings *settings);
     /* What its keys' ranges do not say; NULL: nothing. */
     enum oct_err (*check)(const struct oct_config *config,
                           const union oct_config_analysis_settings *settings,
@@ -23,25 +23,10 @@ struct row {
     const char *section; /* of another analysis, by which it goes too; NULL: none */
 };
 
-static void fill_enface(const struct oct_config *config,
-                        union oct_config_analysis_settings *settings)
-{
-    struct oct_enface_settings *s = &settings->enface;
-    s->projection = (enum oct_projection)config->analysis.enface_projection;
-    s->slab_first = config->analysis.enface_slab_first;
-    s->slab_last = config->analysis.enface_slab_last;
-}
-
-static void fill_average(const struct oct_config *config,
+static void join_average(const struct oct_config *config,
                          union oct_config_analysis_settings *settings)
 {
-    struct oct_average_settings *s = &settings->average;
-    s->bscans = config->average.bscans;
-    s->repeats = config->scan.repeats;
-    s->registration = (enum oct_average_register)config->average.registration;
-    s->max_shift_px = config->average.max_shift_px;
-    s->min_score = config->average.min_score;
-    s->domain = (enum oct_average_domain)config->average.domain;
+    settings->average.repeats = config->scan.repeats;
 }
 
 static enum oct_err check_average(const struct oct_config *config,
@@ -58,10 +43,11 @@ static bool average_is_asked(const struct oct_config *config)
     return config->average.bscans > 1 || config->scan.repeats > 1;
 }
 
-static void fill_cells(const struct oct_config *config,
+static void join_cells(const struct oct_config *config,
                        union oct_config_analysis_settings *settings)
 {
-    oct_config_cells(config, &settings->cells);
+    settings->cells.cpu = config->pipeline.backend == OCT_BACKEND_CPU;
+    settings->cells.enface = config->enface;
 }
 
 static enum oct_err check_cells(const struct oct_config *config,
@@ -71,26 +57,6 @@ static enum oct_err check_cells(const struct oct_config *config,
     const double height_um = config->scan.height_um;
     return oct_cells_live_check(&settings->cells, input, config->scan.bscans,
                                 height_um > 0 ? height_um / config->scan.bscans : NAN, err);
-}
-
-static void fill_surfaces(const struct oct_config *config,
-                          union oct_config_analysis_settings *settings)
-{
-    struct oct_surfaces_settings *s = &settings->surfaces;
-    struct oct_slab slab;
-    s->enabled = config->surfaces.enabled;
-    s->every = config->surfaces.every;
-    s->least_um = config->surfaces.least_um;
-    s->most_um = config->surfaces.most_um;
-    s->min_quality = config->surfaces.min_quality;
-    s->has_slab =
-        config->surfaces.slab[0] && oct_slab_parse(&slab, config->surfaces.slab, NULL) == OCT_OK;
-    if (!s->has_slab)
-        return;
-    s->slab.first.layer = slab.first.layer;
-    s->slab.first.offset_um = slab.first.offset_um;
-    s->slab.last.layer = slab.last.layer;
-    s->slab.last.offset_um = slab.last.offset_um;
 }
 
 static enum oct_err check_surfaces(const struct oct_config *config,
@@ -103,35 +69,27 @@ static enum oct_err check_surfaces(const struct oct_config *config,
 
 static bool slab_is_asked(const struct oct_config *config)
 {
-    return config->surfaces.slab[0] != '\0';
+    return !config->surfaces.slab.is_none;
 }
 
-static void fill_rolloff(const struct oct_config *config,
+static void join_rolloff(const struct oct_config *config,
                          union oct_config_analysis_settings *settings)
 {
-    struct oct_rolloff_settings *s = &settings->rolloff;
-    s->enabled = config->rolloff.enabled;
-    s->first_px = config->rolloff.first_px;
-    s->crop_first = config->pipeline.crop_first;
-    s->min_snr_db = config->rolloff.min_snr_db;
-    s->refractive_index = config->scan.refractive_index;
+    settings->rolloff.crop_first = config->pipeline.crop_first;
+    settings->rolloff.refractive_index = config->scan.refractive_index;
 }
 
+#define OF(ops, member) .analysis = &ops, .at = offsetof(struct oct_config, member)
 static const struct row rows[] = {
-    {.analysis = &oct_enface_cpu, .fill = fill_enface},
-    {.analysis = &oct_cones_cpu, .fill = fill_enface}, /* it looks at the slab of en face */
-    {.analysis = &oct_average_cpu,
-     .fill = fill_average,
-     .check = check_average,
+    {OF(oct_enface_cpu, enface)},
+    {OF(oct_cones_cpu, enface)}, /* it looks at the slab of en face */
+    {OF(oct_average_cpu, average), .join = join_average, .check = check_average,
      .is_asked = average_is_asked},
-    {.analysis = &oct_cells_analysis_cpu, .fill = fill_cells, .check = check_cells},
-    {.analysis = &oct_surfaces_analysis_cpu, .fill = fill_surfaces, .check = check_surfaces},
-    {.analysis = &oct_slab_analysis_cpu,
-     .fill = fill_surfaces,
-     .check = check_surfaces,
-     .is_asked = slab_is_asked,
+    {OF(oct_cells_analysis_cpu, cells), .join = join_cells, .check = check_cells},
+    {OF(oct_surfaces_analysis_cpu, surfaces), .check = check_surfaces},
+    {OF(oct_slab_analysis_cpu, surfaces), .check = check_surfaces, .is_asked = slab_is_asked,
      .section = "surfaces"},
-    {.analysis = &oct_rolloff_cpu, .fill = fill_rolloff},
+    {OF(oct_rolloff_cpu, rolloff), .join = join_rolloff},
 };
 
 static const struct row *find_row(const char *name)
@@ -147,9 +105,12 @@ bool oct_config_analysis(const struct oct_config *config, const char *name,
 {
     const struct row *row = find_row(name);
     memset(settings, 0, sizeof(*settings));
-    if (row)
-        row->fill(config, settings);
-    return row != NULL;
+    if (!row)
+        return false;
+    memcpy(settings, (const char *)config + row->at, row->analysis->settings_bytes);
+    if (row->join)
+        row->join(config, settings);
+    return true;
 }
 
 enum oct_err oct_config_analysis_check(const struct oct_config *config, const char *name,
@@ -180,17 +141,18 @@ static const char *setting_name(const char *analysis, const char *section, const
 static bool flag_of(const struct oct_config *config, const char *name, const char *flag,
                     bool otherwise)
 {
-    const struct oct_key *key = oct_key_find(name, flag);
-    return key && key->type == OCT_KEY_BOOL
-               ? *(const bool *)((const unsigned char *)config + key->offset)
+    struct oct_key key;
+    return oct_key_find(name, flag, &key) && key.param->type == OCT_PARAM_BOOL
+               ? *(const bool *)((const unsigned char *)config + key.at + key.param->at)
                : otherwise;
 }
 
 bool oct_config_analysis_is_asked(const struct oct_config *config, const char *name)
 {
     const struct row *row = find_row(name);
-    const struct oct_key *enabled = oct_key_find(name, "enabled");
-    if (enabled && oct_key_is_marked(config, enabled) && flag_of(config, name, "enabled", false))
+    struct oct_key enabled;
+    if (oct_key_find(name, "enabled", &enabled) && oct_key_is_marked(config, &enabled) &&
+        flag_of(config, name, "enabled", false))
         return true;
     return row && row->is_asked && row->is_asked(config);
 }
@@ -208,24 +170,25 @@ bool oct_config_records(const struct oct_config *config, const char *name)
 
 bool oct_config_analysis_has(const char *name, const char *key)
 {
-    const struct oct_key *found = oct_key_find_dotted(key);
+    struct oct_key found;
     const struct row *row = find_row(name);
-    return found && (setting_name(name, found->section, found->name) ||
-                     (row && row->section && strcmp(found->section, row->section) == 0));
+    return oct_key_find_dotted(key, &found) &&
+           (setting_name(name, found.section, found.name) ||
+            (row && row->section && strcmp(found.section, row->section) == 0));
 }
 
 static void read_setting(const struct oct_config *config, const struct oct_key *key,
                          struct oct_config_setting *setting)
 {
     oct_key_format(key, config, setting->text, sizeof(setting->text));
-    switch (key->type) {
-    case OCT_KEY_U32:
-    case OCT_KEY_U64:
-    case OCT_KEY_F64:
+    switch (key->param->type) {
+    case OCT_PARAM_U32:
+    case OCT_PARAM_U64:
+    case OCT_PARAM_F64:
         setting->kind = OCT_SETTING_NUMBER;
         setting->number = strtod(setting->text, NULL);
         break;
-    case OCT_KEY_BOOL:
+    case OCT_PARAM_BOOL:
         setting->kind = OCT_SETTING_FLAG;
         setting->flag = strcmp(setting->text, "yes") == 0;
         break;
@@ -237,11 +200,12 @@ static void read_setting(const struct oct_config *config, const struct oct_key *
 bool oct_config_analysis_setting(const struct oct_config *config, const char *name, unsigned i,
                                  struct oct_config_setting *setting)
 {
-    for (size_t k = 0; k < oct_n_keys; k++) {
-        setting->name = setting_name(name, oct_keys[k].section, oct_keys[k].name);
+    struct oct_key key;
+    for (size_t k = 0; oct_key_at(k, &key); k++) {
+        setting->name = setting_name(name, key.section, key.name);
         if (!setting->name || i-- > 0)
             continue;
-        read_setting(config, &oct_keys[k], setting);
+        read_setting(config, &key, setting);
         return true;
     }
     return false;

@@ -36,8 +36,10 @@ static enum oct_err read_table(const struct oct_config *config, const char *key,
     enum oct_err code = oct_calibration_read_table(path, n_columns, values, n_rows, &found);
     if (!code)
         return OCT_OK;
-    bool comment_meant = oct_key_came_from_file(config, oct_key_find_dotted(key)) &&
-                         strstr(path, " #") && access(path, R_OK);
+    struct oct_key found_key;
+    bool comment_meant = oct_key_find_dotted(key, &found_key) &&
+                         oct_key_came_from_file(config, &found_key) && strstr(path, " #") &&
+                         access(path, R_OK);
     oct_fail_key(&why, code, key, "%s: %s", key, found.text);
     return oct_key_blame(
         config, &why,

@@ -1,8 +1,6 @@
 #include "config/config.h"
 
-#include "analysis/surface/slab.h"
 #include "config/apply.h"
-#include "config/cells.h"
 #include "config/keys.h"
 #include "pipeline/plan/plan.h"
 
@@ -15,10 +13,11 @@
 
 void oct_config_init(struct oct_config *config)
 {
-    char why[WHY_BYTES];
     *config = (struct oct_config){0};
-    for (size_t i = 0; i < oct_n_keys; i++)
-        oct_key_parse(&oct_keys[i], config, oct_keys[i].standard, why, sizeof(why));
+    oct_cells_settings_init(&config->cells);
+    for (size_t i = 0; i < oct_n_key_sections; i++)
+        oct_params_set_defaults(oct_key_sections[i].params,
+                                (char *)config + oct_key_sections[i].at);
 }
 
 /* Splits "section.name"; section: of SECTION_BYTES. Returns the name, or NULL: it is not dotted. */
@@ -32,37 +31,50 @@ static const char *split_dotted(const char *dotted, char *section)
     return dotted + n_section + 1;
 }
 
-const struct oct_key *oct_key_find_dotted(const char *dotted)
+bool oct_key_find_dotted(const char *dotted, struct oct_key *key)
 {
     char section[SECTION_BYTES];
     const char *name = split_dotted(dotted, section);
-    return name ? oct_key_find(section, name) : NULL;
+    return name && oct_key_find(section, name, key);
 }
 
 /* The same, and says why not in `why`. */
-static const struct oct_key *find_dotted(const char *dotted, char *why, size_t why_bytes)
+static bool find_dotted(const char *dotted, struct oct_key *key, char *why, size_t why_bytes)
 {
     char section[SECTION_BYTES];
     const char *name = split_dotted(dotted, section);
     if (!name) {
         snprintf(why, why_bytes, "no such key: a key is SECTION.KEY, such as camera.samples");
-        return NULL;
+        return false;
     }
-    const struct oct_key *key = oct_key_find(section, name);
-    if (!key)
-        oct_key_explain_unknown(section, name, why, why_bytes);
-    return key;
+    if (oct_key_find(section, name, key))
+        return true;
+    oct_key_explain_unknown(section, name, why, why_bytes);
+    return false;
+}
+
+bool oct_key_parse(const struct oct_key *key, struct oct_config *config, const char *text,
+                   char *why, size_t why_bytes)
+{
+    return oct_param_parse(key->param, (char *)config + key->at, text, why, why_bytes);
+}
+
+size_t oct_key_format(const struct oct_key *key, const struct oct_config *config, char *text,
+                      size_t text_bytes)
+{
+    return oct_param_format(key->param, (const char *)config + key->at, text, text_bytes);
 }
 
 enum oct_err oct_config_set(struct oct_config *config, const char *key, const char *value,
                             const char *origin, struct oct_error *err)
 {
     char why[WHY_BYTES];
-    const struct oct_key *found = find_dotted(key, why, sizeof(why));
-    if (!found || !oct_key_parse(found, config, value, why, sizeof(why)))
+    struct oct_key found;
+    if (!find_dotted(key, &found, why, sizeof(why)) ||
+        !oct_key_parse(&found, config, value, why, sizeof(why)))
         return oct_fail(err, OCT_E_CONFIG, "%s%s%.100s: %s", origin, oct_key_origin_joint(origin),
                         key, why);
-    oct_key_mark(config, found, oct_key_add_source(config, origin), 0);
+    oct_key_mark(config, &found, oct_key_add_source(config, origin), 0);
     return OCT_OK;
 }
 
@@ -90,68 +102,85 @@ enum oct_err oct_config_get(const struct oct_config *config, const char *key, ch
                             size_t value_bytes, struct oct_error *err)
 {
     char why[WHY_BYTES];
-    const struct oct_key *found = find_dotted(key, why, sizeof(why));
-    if (!found)
+    struct oct_key found;
+    if (!find_dotted(key, &found, why, sizeof(why)))
         return oct_fail(err, OCT_E_CONFIG, "%.100s: %s", key, why);
-    if (oct_key_format(found, config, value, value_bytes) >= value_bytes)
+    if (oct_key_format(&found, config, value, value_bytes) >= value_bytes)
         return oct_fail(err, OCT_E_ARG, "%.100s: its value is longer than %zu bytes", key,
                         value_bytes);
     return OCT_OK;
 }
 
-enum oct_err oct_config_when(const char *key, enum oct_config_when *when, unsigned *applies,
+enum oct_err oct_config_when(const char *key, enum oct_param_when *when, unsigned *applies,
                              struct oct_error *err)
 {
     char why[WHY_BYTES];
-    const struct oct_key *found = find_dotted(key, why, sizeof(why));
-    if (!found)
+    struct oct_key found;
+    if (!find_dotted(key, &found, why, sizeof(why)))
         return oct_fail(err, OCT_E_CONFIG, "%.100s: %s", key, why);
-    *when = found->when;
-    *applies = found->applies;
+    *when = found.param->when;
+    *applies = found.param->applies;
     return OCT_OK;
 }
 
 bool oct_config_is_set(const struct oct_config *config, const char *key)
 {
     char why[WHY_BYTES];
-    const struct oct_key *found = find_dotted(key, why, sizeof(why));
-    return found && oct_key_is_marked(config, found);
+    struct oct_key found;
+    return find_dotted(key, &found, why, sizeof(why)) && oct_key_is_marked(config, &found);
 }
 
-/* The key that was given next after `order`, or NULL. */
-static const struct oct_key *next_given(const struct oct_config *config, uint32_t order)
+/* The key that was given next after `order`; false: none was. */
+static bool next_given(const struct oct_config *config, uint32_t order, struct oct_key *next)
 {
-    const struct oct_key *next = NULL;
     uint32_t least = UINT32_MAX;
-    for (size_t k = 0; k < oct_n_keys; k++)
+    size_t found = OCT_CONFIG_MAX_ROWS;
+    for (size_t k = 0; k < OCT_CONFIG_MAX_ROWS; k++)
         if (config->origins[k].order > order && config->origins[k].order <= least) {
             least = config->origins[k].order;
-            next = &oct_keys[k];
+            found = k;
         }
-    return next;
+    return oct_key_row(found, next);
 }
 
 void oct_config_overlay(struct oct_config *config, const struct oct_config *over)
 {
     char value[OCT_CONFIG_STRING_BYTES], why[WHY_BYTES];
-    const struct oct_key *key = NULL;
-    while ((key = next_given(over, key ? over->origins[key - oct_keys].order : 0))) {
-        oct_key_format(key, over, value, sizeof(value));
-        oct_key_parse(key, config, value, why, sizeof(why)); /* it was parsed before */
-        oct_key_copy_origin(config, over, key);
+    struct oct_key key;
+    for (uint32_t order = 0; next_given(over, order, &key);
+         order = over->origins[key.index].order) {
+        oct_key_format(&key, over, value, sizeof(value));
+        oct_key_parse(&key, config, value, why, sizeof(why)); /* it was parsed before */
+        oct_key_copy_origin(config, over, &key);
     }
 }
 
-static enum oct_err check_order(double low, double high, const char *low_key, const char *high_key,
-                                struct oct_error *err)
+/* Keys of which the first must be less than the second. */
+static enum oct_err check_orders(const struct oct_config *config, struct oct_error *err)
 {
-    char keys[OCT_ERROR_KEY_BYTES];
-    if (low < high)
-        return OCT_OK;
-    snprintf(keys, sizeof(keys), "%s %s", low_key, high_key);
-    oct_fail_key(err, OCT_E_CONFIG, keys, "%s is %.15g: it must be less than %s (%.15g", low_key,
-                 low, high_key, high);
-    return oct_error_go_on(err, OCT_E_CONFIG, high_key, ")");
+    const struct {
+        const char *low_key, *high_key;
+        double low, high;
+    } pairs[] = {
+        {"pipeline.min_db", "pipeline.max_db", config->pipeline.min_db, config->pipeline.max_db},
+        {"pipeline.min", "pipeline.max", config->pipeline.min, config->pipeline.max},
+        {"pipeline.percentile_low", "pipeline.percentile_high", config->pipeline.percentile_low,
+         config->pipeline.percentile_high},
+        {"analysis.enface_slab_first", "analysis.enface_slab_last", config->enface.slab_first,
+         config->enface.slab_last},
+        {"surfaces.least_um", "surfaces.most_um", config->surfaces.least_um,
+         config->surfaces.most_um},
+    };
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        char keys[OCT_ERROR_KEY_BYTES];
+        if (pairs[i].low < pairs[i].high)
+            continue;
+        snprintf(keys, sizeof(keys), "%s %s", pairs[i].low_key, pairs[i].high_key);
+        oct_fail_key(err, OCT_E_CONFIG, keys, "%s is %.15g: it must be less than %s (%.15g",
+                     pairs[i].low_key, pairs[i].low, pairs[i].high_key, pairs[i].high);
+        return oct_error_go_on(err, OCT_E_CONFIG, pairs[i].high_key, ")");
+    }
+    return OCT_OK;
 }
 
 /* The order of the first coefficient that is not 0; 0: all are. */
@@ -163,33 +192,6 @@ static int first_coefficient(const struct oct_config *config)
         if (a[i] < 0 || a[i] > 0)
             return i + 2;
     return 0;
-}
-
-/* Texts of [cells]. */
-static enum oct_err check_cells(const struct oct_config *config, struct oct_error *err)
-{
-    struct oct_cells_roi roi;
-    bool has_flow;
-    double deg;
-    if (!oct_config_cells_roi(config->cells.roi, &roi))
-        return oct_fail_key(err, OCT_E_CONFIG, "cells.roi",
-                            "cells.roi is '%.40s': it must be X,Y,W,H in pixels, or empty",
-                            config->cells.roi);
-    if (!oct_config_cells_flow(config->cells.flow_deg, &has_flow, &deg))
-        return oct_fail_key(err, OCT_E_CONFIG, "cells.flow_deg",
-                            "cells.flow_deg is '%.40s': it must be -360 to 360, or empty",
-                            config->cells.flow_deg);
-    return OCT_OK;
-}
-
-static enum oct_err check_surfaces(const struct oct_config *config, struct oct_error *err)
-{
-    struct oct_error why;
-    struct oct_slab slab;
-    if (config->surfaces.slab[0] && oct_slab_parse(&slab, config->surfaces.slab, &why))
-        return oct_fail_key(err, OCT_E_CONFIG, "surfaces.slab", "surfaces.slab is %s", why.text);
-    return check_order(config->surfaces.least_um, config->surfaces.most_um, "surfaces.least_um",
-                       "surfaces.most_um", err);
 }
 
 static enum oct_err check_flatten(const struct oct_config *config, struct oct_error *err)
@@ -227,19 +229,7 @@ static enum oct_err check_together(const struct oct_config *config, struct oct_e
                             "calibration.background is missing: pipeline.dc=file needs it");
     if ((code = check_flatten(config, err)))
         return code;
-    if ((code = check_order(config->pipeline.min_db, config->pipeline.max_db, "pipeline.min_db",
-                            "pipeline.max_db", err)))
-        return code;
-    if ((code = check_order(config->pipeline.min, config->pipeline.max, "pipeline.min",
-                            "pipeline.max", err)))
-        return code;
-    if ((code = check_order(config->pipeline.percentile_low, config->pipeline.percentile_high,
-                            "pipeline.percentile_low", "pipeline.percentile_high", err)))
-        return code;
-    if ((code = check_order(config->analysis.enface_slab_first, config->analysis.enface_slab_last,
-                            "analysis.enface_slab_first", "analysis.enface_slab_last", err)))
-        return code;
-    if ((code = check_cells(config, err)) || (code = check_surfaces(config, err)))
+    if ((code = check_orders(config, err)))
         return code;
     if (config->scan.bscans % config->scan.repeats != 0)
         return oct_fail_key(err, OCT_E_CONFIG, "scan.repeats scan.bscans",
@@ -286,7 +276,7 @@ static void make_absolute(char *path, size_t path_bytes)
     if (!path[0] || path[0] == '/' || !getcwd(folder, sizeof(folder)))
         return;
     size_t limit = path_bytes < sizeof(joined) ? path_bytes : sizeof(joined);
-    if (oct_key_join_path(folder, path, joined, limit) && !oct_key_bad_text(joined))
+    if (oct_key_join_path(folder, path, joined, limit) && !oct_param_bad_text(joined))
         memcpy(path, joined, strlen(joined) + 1);
 }
 
@@ -300,16 +290,16 @@ char *oct_config_text(const struct oct_config *config)
         return NULL;
     const char *section = "";
     effective.pipeline.crop_last = oct_config_crop_last(config);
-    for (size_t i = 0; i < oct_n_keys; i++) {
+    struct oct_key key;
+    for (size_t i = 0; oct_key_at(i, &key); i++) {
         char value[OCT_CONFIG_STRING_BYTES];
-        const struct oct_key *key = &oct_keys[i];
-        if (strcmp(section, key->section))
-            fprintf(out, "%s[%s]\n", i ? "\n" : "", key->section);
-        section = key->section;
-        oct_key_format(key, &effective, value, sizeof(value));
-        if (key->type == OCT_KEY_PATH)
+        if (strcmp(section, key.section))
+            fprintf(out, "%s[%s]\n", i ? "\n" : "", key.section);
+        section = key.section;
+        oct_key_format(&key, &effective, value, sizeof(value));
+        if (key.param->type == OCT_PARAM_PATH)
             make_absolute(value, sizeof(value));
-        fprintf(out, "%s =%s%s\n", key->name, value[0] ? " " : "", value);
+        fprintf(out, "%s =%s%s\n", key.name, value[0] ? " " : "", value);
     }
     bool failed = ferror(out) != 0;
     if (fclose(out) || failed) {

@@ -8,6 +8,12 @@
 #ifndef OCT_CONFIG_CONFIG_H
 #define OCT_CONFIG_CONFIG_H
 
+#include "analysis/average/average.h"
+#include "analysis/cells/live.h"
+#include "analysis/enface/enface.h"
+#include "analysis/param.h"
+#include "analysis/rolloff/rolloff.h"
+#include "analysis/surface/live.h"
 #include "pipeline/base/err.h"
 
 #include <stdbool.h>
@@ -15,12 +21,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define OCT_CONFIG_STRING_BYTES 1024
+#define OCT_CONFIG_STRING_BYTES OCT_PARAM_TEXT_BYTES
 #define OCT_CONFIG_CROP_AUTO UINT32_MAX
 
 typedef char oct_config_string[OCT_CONFIG_STRING_BYTES];
 
-#define OCT_CONFIG_MAX_KEYS 128
+#define OCT_CONFIG_MAX_ROWS 256
 #define OCT_MOST_VOLUMES 1000000000u /* of record.volumes */
 #define OCT_CONFIG_MAX_SOURCES 16    /* files and the like whose names are kept for messages */
 #define OCT_CONFIG_SOURCE_BYTES 201  /* of such a name: its end, with the NUL */
@@ -130,43 +136,12 @@ struct oct_config {
             run; /* "enface,quality,cells,surfaces,slab,average,rolloff": names of letters, digits
                                   and '_', each once, at most OCT_CONFIG_MAX_NAMES; the daemon
                                   checks whether such analyses exist; "": none */
-        int enface_projection;                      /* enum oct_projection: mean */
-        double enface_slab_first, enface_slab_last; /* 0.4, 0.6: shares of the depth, 0..1 */
     } analysis;
-    struct {
-        uint32_t bscans;     /* 1: off; of the window */
-        int registration;    /* enum oct_average_register: key `register`, a word of C */
-        double max_shift_px; /* 32 */
-        double min_score;    /* 0 */
-        int domain;          /* enum oct_average_domain: linear */
-        bool record;
-    } average;
-    struct {
-        bool enabled;
-        int source;                                /* enum oct_cells_source: enface */
-        double radius_um, radius_px;               /* 0: radius_px; 10 */
-        double threshold, smooth, floor;           /* 1.8, 0.2 R, 1 */
-        int polarity;                              /* enum oct_cells_polarity: bright */
-        uint32_t detect_every, memory, min_frames; /* 1, 3, 3 */
-        double max_speed_um_s;                     /* 0: two radii a picture */
-        oct_config_string flow_deg;                /* a number, "": none */
-        oct_config_string roi;                     /* "X,Y,W,H", "": all */
-        bool record;
-    } cells;
-    struct {
-        bool enabled;
-        uint32_t every;           /* 4: B-scans */
-        double least_um, most_um; /* 100, 600: from the ILM to the RPE */
-        double min_quality;       /* 8 */
-        oct_config_string slab;   /* "LAYER[+-UM]:LAYER[+-UM]", "": none */
-        bool record;              /* of `surfaces` and `slab` */
-    } surfaces;
-    struct {
-        bool enabled;
-        uint32_t first_px; /* 20: of the picture; DC lies before */
-        double min_snr_db; /* 15 */
-        bool record;
-    } rolloff;
+    struct oct_enface_settings enface;   /* keys analysis.enface_... */
+    struct oct_average_settings average; /* repeats: of scan.repeats */
+    struct oct_cells_settings cells;
+    struct oct_surfaces_settings surfaces; /* of `slab` too */
+    struct oct_rolloff_settings rolloff;
     struct {
         oct_config_string server_key, allowed;       /* the daemon's; "": plain, on this machine */
         oct_config_string client_key, server_public; /* of the clients that connect to it */
@@ -177,7 +152,7 @@ struct oct_config {
         int ask_label;  /* enum oct_config_ask: operator */
         bool snapshot_has_pseudonym;
     } view;
-    struct oct_config_origin origins[OCT_CONFIG_MAX_KEYS]; /* of key k of the table */
+    struct oct_config_origin origins[OCT_CONFIG_MAX_ROWS]; /* of each row (config/keys.h) */
     char sources[OCT_CONFIG_MAX_SOURCES]
                 [OCT_CONFIG_SOURCE_BYTES]; /* "lab.ini", "--set"; "": free */
     uint32_t n_given;                      /* values set so far */
@@ -188,23 +163,6 @@ enum oct_config_ask {
     OCT_ASK_OPERATOR,
     OCT_ASK_ALWAYS,
     OCT_ASK_NEVER,
-};
-
-/* When a running daemon accepts a change of a key. */
-enum oct_config_when {
-    OCT_CONFIG_LIVE,  /* at once */
-    OCT_CONFIG_IDLE,  /* only while idle (stop first) */
-    OCT_CONFIG_START, /* only at the daemon's start */
-};
-
-/* What of a running daemon takes over a changed LIVE key; flags, several may be set. */
-enum oct_config_applies {
-    OCT_APPLIES_DISPLAY = 1 << 0,   /* the engine's display limits: the next B-scan */
-    OCT_APPLIES_RECORDING = 1 << 1, /* the recorder reads the key when the next recording starts */
-    OCT_APPLIES_ANALYSIS = 1 << 2,  /* the stages beside the stream: their next B-scan */
-    OCT_APPLIES_FORECAST = 1 << 3,  /* the forecast is made anew */
-    OCT_APPLIES_DAEMON = 1 << 4,    /* the daemon reads the key when it next needs it */
-    OCT_APPLIES_RECORDER = 1 << 5,  /* the recording under way, too */
 };
 
 extern const char *const oct_config_simd_names[]; /* NULL-terminated */
@@ -233,20 +191,23 @@ enum oct_err oct_config_set(struct oct_config *config, const char *key, const ch
 enum oct_err oct_config_set_assignment(struct oct_config *config, const char *assignment,
                                        struct oct_error *err);
 
-/* Returns why these bytes cannot be text in a configuration, as the end of a sentence ("is not
- * UTF-8: ..."), or NULL if they can. */
-const char *oct_config_bad_encoding(const char *text);
-
 /* The value as text, as it would stand in the file. OCT_E_CONFIG: no such key. */
 enum oct_err oct_config_get(const struct oct_config *config, const char *key, char *value,
                             size_t value_bytes, struct oct_error *err);
 
+/* Sets a parameter of the section that commands take as an option, a key or not; `option` is what
+ * it is called by ("--min-frames"). OCT_E_ARG: "--min-frames 'x' is not allowed: ...". False in
+ * *is_one: there is no such option. */
+enum oct_err oct_config_set_option(struct oct_config *config, const char *section,
+                                   const char *option, const char *value, bool *is_one,
+                                   struct oct_error *err);
+
 /* Copies from `over` every key that a file or --set gave there, with its origin. */
 void oct_config_overlay(struct oct_config *config, const struct oct_config *over);
 
-/* When "section.key" may change, and what applies the change: flags of enum oct_config_applies, 0
+/* When "section.key" may change, and what applies the change: flags of enum oct_param_applies, 0
  * for a key that is not LIVE. OCT_E_CONFIG: no such key. */
-enum oct_err oct_config_when(const char *key, enum oct_config_when *when, unsigned *applies,
+enum oct_err oct_config_when(const char *key, enum oct_param_when *when, unsigned *applies,
                              struct oct_error *err);
 
 /* Whether a file or --set gave this key. */

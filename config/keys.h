@@ -6,48 +6,34 @@
 
 #include "config/config.h"
 
-enum oct_key_type {
-    OCT_KEY_U32,
-    OCT_KEY_U64,
-    OCT_KEY_F64,
-    OCT_KEY_BOOL,
-    OCT_KEY_ENUM,     /* an int: index into names, plus first */
-    OCT_KEY_STRING,   /* this and the rest are oct_config_string */
-    OCT_KEY_DEVICES,  /* device numbers with commas between */
-    OCT_KEY_NAMES,    /* names with commas between, each once */
-    OCT_KEY_PATH,     /* relative to the folder of the file that says it */
-    OCT_KEY_ENDPOINT, /* of ZeroMQ */
-};
-
+/* A row of the table: a parameter (analysis/param.h) in its section. */
 struct oct_key {
     const char *section, *name;
-    enum oct_key_type type;
-    enum oct_config_when when;
-    unsigned applies; /* LIVE: flags of enum oct_config_applies, at least one; else 0 */
-    size_t offset;    /* in struct oct_config */
-    double min, max;  /* of the value; of a string: its length in bytes (max 0: all that fits) */
-    const char *const *names; /* enum: NULL-terminated; string: the allowed values, NULL: any */
-    int first;                /* enum: value of names[0] */
-    const char *standard;     /* the default, as it would stand in a file */
-    const char *word;         /* u32: stands for the value word_value, beside min..max; or NULL */
-    uint32_t word_value;
-    const char *unit;    /* NULL: none */
-    const char *meaning; /* one line */
+    const struct oct_param *param;
+    size_t at;    /* of the section's settings, in struct oct_config */
+    size_t index; /* among all rows, of config->origins */
 };
 
 struct oct_key_section {
-    const char *name, *meaning;
+    const char *name, *meaning; /* meaning NULL: more of the section before */
+    const struct oct_params *params;
+    size_t at;
 };
 
-extern const struct oct_key oct_keys[]; /* keys of one section stand together */
-extern const size_t oct_n_keys;
-extern const struct oct_key_section oct_key_sections[]; /* in the order of oct_keys */
+extern const struct oct_key_section oct_key_sections[]; /* keys of one section stand together */
 extern const size_t oct_n_key_sections;
 
-/* NULL if there is no such key. */
-const struct oct_key *oct_key_find(const char *section, const char *name);
+/* Row `index` of all tables, options alone too; false: there are no more. */
+bool oct_key_row(size_t index, struct oct_key *key);
 
-bool oct_key_section_exists(const char *section);
+/* Key i, from 0; false: there are no more. */
+bool oct_key_at(size_t i, struct oct_key *key);
+
+/* False: there is no such key. */
+bool oct_key_find(const char *section, const char *name, struct oct_key *key);
+
+/* One line; NULL: there is no such section. */
+const char *oct_key_section_meaning(const char *section);
 
 /* Fills `why` for a key or section that does not exist, with the nearest that does if one is close.
  * The same name in another section counts as close. */
@@ -76,29 +62,20 @@ bool oct_key_came_from_file(const struct oct_config *config, const struct oct_ke
 void oct_key_copy_origin(struct oct_config *config, const struct oct_config *over,
                          const struct oct_key *key);
 
-/* NULL if there is no key of that name, "section.key". */
-const struct oct_key *oct_key_find_dotted(const char *dotted);
+/* False if there is no key of that name, "section.key". */
+bool oct_key_find_dotted(const char *dotted, struct oct_key *key);
 
 /* As oct_config_blame, with `more` behind the text ("": nothing). */
 enum oct_err oct_key_blame(const struct oct_config *config, const struct oct_error *why,
                            const char *more, struct oct_error *err);
 
-/* Checks `text` against the key's type and range and stores it. Spaces at both ends are dropped.
- * False: nothing is stored and `why` (of why_bytes) says what is wrong and what is allowed. */
+/* As oct_param_parse, into the configuration. */
 bool oct_key_parse(const struct oct_key *key, struct oct_config *config, const char *text,
                    char *why, size_t why_bytes);
 
-/* The value as it would stand in a file: oct_key_parse reads back the same. Returns its length,
- * or that which it would have had, as snprintf does. */
+/* As oct_param_format. */
 size_t oct_key_format(const struct oct_key *key, const struct oct_config *config, char *text,
                       size_t text_bytes);
-
-/* What the key takes: "4 to 131072 samples", "auto | cpu | cuda", "yes | no", ... */
-void oct_key_format_range(const struct oct_key *key, char *text, size_t text_bytes);
-
-/* Returns why an INI file cannot hold the string, as the end of a sentence ("holds a control
- * character"), or NULL if it can. */
-const char *oct_key_bad_text(const char *text);
 
 /* "folder/path", without "." steps at the joint. False if it does not fit. */
 bool oct_key_join_path(const char *folder, const char *path, char *joined, size_t joined_bytes);

@@ -31,7 +31,7 @@ struct loading {
     const char *name, *folder;
     struct oct_config *config;
     uint32_t source;                          /* the file's, in the config */
-    unsigned first_line[OCT_CONFIG_MAX_KEYS]; /* where a key was given; 0: not yet */
+    unsigned first_line[OCT_CONFIG_MAX_ROWS]; /* where a key was given; 0: not yet */
     struct oct_error *err;
 };
 
@@ -67,7 +67,7 @@ static void check_section(struct loading *load, const char *line, size_t n_line)
     }
     int n_section = (int)strcspn(line + 1, "]");
     snprintf(section, sizeof(section), "%.*s", n_section, line + 1);
-    if (!oct_key_section_exists(section)) {
+    if (!oct_key_section_meaning(section)) {
         oct_key_explain_unknown(section, "", why, sizeof(why));
         oct_fail(load->err, OCT_E_CONFIG, "%s:%u: [%s]: %s", oct_key_shown_name(load->name),
                  load->line, section, why);
@@ -131,28 +131,28 @@ static int take_value(void *user, const char *section, const char *name, const c
         fail_line(load, "a key stands before the first [section]");
         return 0;
     }
-    const struct oct_key *key = oct_key_find(section, name);
-    if (!key) {
+    struct oct_key key;
+    if (!oct_key_find(section, name, &key)) {
         oct_key_explain_unknown(section, name, why, sizeof(why));
         fail_key(load, section, name, why);
         return 0;
     }
-    unsigned *first = &load->first_line[key - oct_keys];
+    unsigned *first = &load->first_line[key.index];
     if (*first) {
         snprintf(why, sizeof(why), "given twice, first on line %u: keep one", *first);
         fail_key(load, section, name, why);
         return 0;
     }
     *first = load->line;
-    if (key->type == OCT_KEY_PATH && value[0] && value[0] != '/' && load->folder[0]) {
+    if (key.param->type == OCT_PARAM_PATH && value[0] && value[0] != '/' && load->folder[0]) {
         oct_key_join_path(load->folder, value, joined, sizeof(joined));
         value = joined; /* too long a path, cut or not, is refused below by its length */
     }
-    if (!oct_key_parse(key, load->config, value, why, sizeof(why))) {
+    if (!oct_key_parse(&key, load->config, value, why, sizeof(why))) {
         fail_key(load, section, name, why);
         return 0;
     }
-    oct_key_mark(load->config, key, load->source, load->line);
+    oct_key_mark(load->config, &key, load->source, load->line);
     return 1;
 }
 

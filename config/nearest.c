@@ -37,22 +37,21 @@ static size_t tolerance(const char *word)
     return third < 2 ? (strlen(word) > 2 ? 2 : 1) : third;
 }
 
-static const struct oct_key *nearest_key(const char *section, const char *name)
+static bool nearest_key(const char *section, const char *name, struct oct_key *nearest)
 {
-    const struct oct_key *nearest = NULL;
-    size_t least = 2 * (tolerance(name) + 1);
-    for (size_t i = 0; i < oct_n_keys; i++) {
-        const struct oct_key *key = &oct_keys[i];
+    struct oct_key key;
+    size_t most = 2 * (tolerance(name) + 1), least = most;
+    for (size_t i = 0; oct_key_at(i, &key); i++) {
         /* Another section counts as an edit and a half: one slip here is likelier than the right
          * name elsewhere, which is likelier than two slips here. */
-        bool elsewhere = strcmp(section, key->section) != 0;
-        size_t distance = 2 * edit_distance(name, key->name) + (elsewhere ? 3 : 0);
+        bool elsewhere = strcmp(section, key.section) != 0;
+        size_t distance = 2 * edit_distance(name, key.name) + (elsewhere ? 3 : 0);
         if (distance < least) {
             least = distance;
-            nearest = key;
+            *nearest = key;
         }
     }
-    return nearest;
+    return least < most;
 }
 
 static const char *nearest_section(const char *section)
@@ -71,7 +70,7 @@ static const char *nearest_section(const char *section)
 
 void oct_key_explain_unknown(const char *section, const char *name, char *why, size_t why_bytes)
 {
-    if (!oct_key_section_exists(section)) {
+    if (!oct_key_section_meaning(section)) {
         const char *near = nearest_section(section);
         if (near)
             snprintf(why, why_bytes, "no such section; did you mean [%s]?", near);
@@ -79,9 +78,9 @@ void oct_key_explain_unknown(const char *section, const char *name, char *why, s
             snprintf(why, why_bytes, "no such section");
         return;
     }
-    const struct oct_key *near = nearest_key(section, name);
-    if (near)
-        snprintf(why, why_bytes, "no such key; did you mean %s.%s?", near->section, near->name);
+    struct oct_key near = {.name = NULL};
+    if (nearest_key(section, name, &near))
+        snprintf(why, why_bytes, "no such key; did you mean %s.%s?", near.section, near.name);
     else
         snprintf(why, why_bytes, "no such key");
 }

@@ -37,24 +37,24 @@ void oct_key_mark(struct oct_config *config, const struct oct_key *key, uint32_t
 {
     if (config->n_given < UINT32_MAX)
         config->n_given++;
-    config->origins[key - oct_keys] =
+    config->origins[key->index] =
         (struct oct_config_origin){.order = config->n_given, .line = line, .source = source};
 }
 
 bool oct_key_is_marked(const struct oct_config *config, const struct oct_key *key)
 {
-    return config->origins[key - oct_keys].order != 0;
+    return config->origins[key->index].order != 0;
 }
 
 bool oct_key_came_from_file(const struct oct_config *config, const struct oct_key *key)
 {
-    return config->origins[key - oct_keys].line != 0;
+    return config->origins[key->index].line != 0;
 }
 
 void oct_key_copy_origin(struct oct_config *config, const struct oct_config *over,
                          const struct oct_key *key)
 {
-    const struct oct_config_origin *from = &over->origins[key - oct_keys];
+    const struct oct_config_origin *from = &over->origins[key->index];
     uint32_t source = from->source;
     if (source < OCT_CONFIG_MAX_SOURCES)
         source = oct_key_add_source(config, over->sources[source]);
@@ -65,7 +65,7 @@ void oct_key_copy_origin(struct oct_config *config, const struct oct_config *ove
 static void format_prefix(const struct oct_config *config, const struct oct_key *key, size_t n_name,
                           char *prefix)
 {
-    const struct oct_config_origin *origin = &config->origins[key - oct_keys];
+    const struct oct_config_origin *origin = &config->origins[key->index];
     if (origin->source >= OCT_CONFIG_MAX_SOURCES) {
         snprintf(prefix, PREFIX_BYTES, "%s.%s: ", key->section, key->name);
         return;
@@ -101,7 +101,7 @@ static bool is_built_in(const struct oct_config *config, const struct oct_key *k
 {
     char value[OCT_CONFIG_STRING_BYTES];
     oct_key_format(key, config, value, sizeof(value));
-    return !oct_key_is_marked(config, key) && strcmp(value, key->standard) == 0;
+    return !oct_key_is_marked(config, key) && strcmp(value, key->param->standard) == 0;
 }
 
 /* Copies the text of `why`, and marks a value at its default as such: a user who never set the
@@ -109,9 +109,10 @@ static bool is_built_in(const struct oct_config *config, const struct oct_key *k
 static void format_text(const struct oct_config *config, const struct oct_error *why, char *text)
 {
     static const char note[] = ": not set, built in";
-    const struct oct_key *key = oct_key_find_dotted(why->value_key);
+    struct oct_key key;
     size_t n = strlen(why->text), end = why->value_end;
-    if (!key || end > n || n + sizeof(note) > OCT_ERROR_TEXT_BYTES || !is_built_in(config, key)) {
+    if (!oct_key_find_dotted(why->value_key, &key) || end > n ||
+        n + sizeof(note) > OCT_ERROR_TEXT_BYTES || !is_built_in(config, &key)) {
         memcpy(text, why->text, n + 1);
         return;
     }
@@ -120,36 +121,35 @@ static void format_text(const struct oct_config *config, const struct oct_error 
     memcpy(text + end + sizeof(note) - 1, why->text + end, n - end + 1);
 }
 
-/* Of the keys that `why` blames and that were given, the one given last; or NULL. */
-static const struct oct_key *key_to_blame(const struct oct_config *config,
-                                          const struct oct_error *why)
+/* Of the keys that `why` blames and that were given, the one given last; false: none was given. */
+static bool key_to_blame(const struct oct_config *config, const struct oct_error *why,
+                         struct oct_key *last)
 {
     char keys[OCT_ERROR_KEY_BYTES], *rest = NULL;
-    const struct oct_key *last = NULL;
+    struct oct_key key;
     uint32_t order = 0;
     memcpy(keys, why->key, sizeof(keys));
     for (char *name = strtok_r(keys, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
-        const struct oct_key *key = oct_key_find_dotted(name);
-        if (key && config->origins[key - oct_keys].order > order) {
-            last = key;
-            order = config->origins[key - oct_keys].order;
+        if (oct_key_find_dotted(name, &key) && config->origins[key.index].order > order) {
+            *last = key;
+            order = config->origins[key.index].order;
         }
     }
-    return last;
+    return order > 0;
 }
 
 enum oct_err oct_key_blame(const struct oct_config *config, const struct oct_error *why,
                            const char *more, struct oct_error *err)
 {
     char prefix[PREFIX_BYTES], told[OCT_ERROR_TEXT_BYTES];
-    const struct oct_key *key = key_to_blame(config, why);
+    struct oct_key key;
     format_text(config, why, told);
-    if (!key)
+    if (!key_to_blame(config, why, &key))
         return oct_fail(err, why->code, "%s%s", told, more);
-    const char *text = skip_key(told, key);
-    format_prefix(config, key, OCT_CONFIG_SOURCE_BYTES, prefix);
+    const char *text = skip_key(told, &key);
+    format_prefix(config, &key, OCT_CONFIG_SOURCE_BYTES, prefix);
     if (strlen(prefix) + strlen(text) + strlen(more) >= OCT_ERROR_TEXT_BYTES)
-        format_prefix(config, key, SHORT_NAME, prefix); /* the text's end says what is wrong */
+        format_prefix(config, &key, SHORT_NAME, prefix); /* the text's end says what is wrong */
     return oct_fail(err, why->code, "%s%s%s", prefix, text, more);
 }
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const char *when_text(enum oct_config_when when, const char *section)
+static const char *when_text(enum oct_param_when when, const char *section)
 {
     switch (when) {
     case OCT_CONFIG_LIVE:
@@ -41,12 +41,14 @@ static void write_wrapped(FILE *out, const char *text)
 void oct_key_write_reference(FILE *out, const struct oct_key *key)
 {
     char range[128], line[512];
-    oct_key_format_range(key, range, sizeof(range));
-    fprintf(out, "\n; %s\n", key->meaning);
+    const struct oct_param *param = key->param;
+    oct_param_format_range(param, range, sizeof(range));
+    fprintf(out, "\n; %s\n", param->meaning);
     snprintf(line, sizeof(line), "%s; default %s; %s", range,
-             key->standard[0] ? key->standard : "nothing", when_text(key->when, key->section));
+             param->standard[0] ? param->standard : "nothing",
+             when_text(param->when, key->section));
     write_wrapped(out, line);
-    fprintf(out, ";%s =%s%s\n", key->name, key->standard[0] ? " " : "", key->standard);
+    fprintf(out, ";%s =%s%s\n", key->name, param->standard[0] ? " " : "", param->standard);
 }
 
 void oct_config_write_reference(FILE *out)
@@ -60,35 +62,38 @@ void oct_config_write_reference(FILE *out)
           "; A relative path is taken from the folder of this file. Unknown keys are errors.\n"
           "; --set SECTION.KEY=VALUE on the command line wins over this file.\n",
           out);
-    for (size_t s = 0; s < oct_n_key_sections; s++) {
-        fprintf(out, "\n[%s]\n; %s\n", oct_key_sections[s].name, oct_key_sections[s].meaning);
-        for (size_t i = 0; i < oct_n_keys; i++)
-            if (!strcmp(oct_keys[i].section, oct_key_sections[s].name))
-                oct_key_write_reference(out, &oct_keys[i]);
+    const char *section = "";
+    struct oct_key key;
+    for (size_t i = 0; oct_key_at(i, &key); i++) {
+        if (strcmp(section, key.section) != 0)
+            fprintf(out, "\n[%s]\n; %s\n", key.section, oct_key_section_meaning(key.section));
+        section = key.section;
+        oct_key_write_reference(out, &key);
     }
 }
 
 void oct_config_write_help(FILE *out)
 {
-    for (size_t i = 0; i < oct_n_keys; i++) {
+    struct oct_key key;
+    for (size_t i = 0; oct_key_at(i, &key); i++) {
         char setting[128], range[128];
-        const struct oct_key *key = &oct_keys[i];
-        oct_key_format_range(key, range, sizeof(range));
-        snprintf(setting, sizeof(setting), "%s.%s=%s", key->section, key->name, key->standard);
-        fprintf(out, "  %-38s %s (%s)\n", setting, key->meaning, range);
+        oct_param_format_range(key.param, range, sizeof(range));
+        snprintf(setting, sizeof(setting), "%s.%s=%s", key.section, key.name, key.param->standard);
+        fprintf(out, "  %-38s %s (%s)\n", setting, key.param->meaning, range);
     }
 }
 
 bool oct_config_key_at(size_t i, struct oct_config_key *key)
 {
     static const char *const answers[] = {"yes", "no", NULL};
-    if (i >= oct_n_keys)
+    struct oct_key k;
+    if (!oct_key_at(i, &k))
         return false;
-    const struct oct_key *k = &oct_keys[i];
-    *key = (struct oct_config_key){.section = k->section,
-                                   .name = k->name,
-                                   .meaning = k->meaning,
-                                   .words = k->type == OCT_KEY_BOOL ? answers : k->names,
-                                   .is_path = k->type == OCT_KEY_PATH};
+    *key =
+        (struct oct_config_key){.section = k.section,
+                                .name = k.name,
+                                .meaning = k.param->meaning,
+                                .words = k.param->type == OCT_PARAM_BOOL ? answers : k.param->words,
+                                .is_path = k.param->type == OCT_PARAM_PATH};
     return true;
 }

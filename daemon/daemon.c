@@ -323,7 +323,7 @@ static enum oct_err check_analysis(const struct oct_daemon *d, const struct oct_
 }
 
 /* A recording under way keeps all keys as its files say, but for those that it is told of. */
-static enum oct_err may_set(struct oct_daemon *d, enum oct_config_when when, unsigned applies,
+static enum oct_err may_set(struct oct_daemon *d, enum oct_param_when when, unsigned applies,
                             struct oct_error *err)
 {
     if (d->state == OCT_STATE_RECORDING && !d->want_shutdown && (applies & OCT_APPLIES_RECORDER))
@@ -338,7 +338,7 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
 {
     struct oct_config changed = d->config;
     struct oct_geometry geometry;
-    enum oct_config_when when;
+    enum oct_param_when when;
     unsigned applies;
 
     enum oct_err e = oct_config_when(key, &when, &applies, err);

@@ -119,7 +119,7 @@ char *oct_daemon_status(const struct oct_daemon *daemon);
 /* The same as a tree, which the caller deletes. */
 struct cJSON *oct_daemon_status_tree(const struct oct_daemon *daemon);
 
-/* Hands changed LIVE keys to what applies them: flags of enum oct_config_applies. What those of the
+/* Hands changed LIVE keys to what applies them: flags of enum oct_param_applies. What those of the
  * recording and of the daemon apply to reads the configuration when it next needs it. */
 void oct_daemon_apply(struct oct_daemon *daemon, unsigned applies);
 

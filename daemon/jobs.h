@@ -2,11 +2,13 @@
  * (looks at a disk), draining and ending. One job at a time, in a thread of libuv's pool; the main
  * thread begins it and is called when it ends. So no control reply is delayed.
  *
- * | job | the session meanwhile |
- * |--------|--------------------------------------------------------------| | BUILD | is the job's:
- * the old one goes in, the new one comes out | | RECORD | stays the daemon's too: only the
- * recorder's lock is shared | | TRY | stays the daemon's too: its plan alone is read | | DRAIN |
- * stays the daemon's too, for status and counts alone | | END | is the job's | */
+ * | job    | the session meanwhile                                        |
+ * |--------|--------------------------------------------------------------|
+ * | BUILD  | is the job's: the old one goes in, the new one comes out     |
+ * | RECORD | stays the daemon's too: only the recorder's lock is shared   |
+ * | TRY    | stays the daemon's too: its plan alone is read               |
+ * | DRAIN  | stays the daemon's too, for status and counts alone          |
+ * | END    | is the job's                                                 | */
 #ifndef OCT_DAEMON_JOBS_H
 #define OCT_DAEMON_JOBS_H
 

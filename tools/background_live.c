@@ -10,18 +10,19 @@
 #define ANSWER_S 5.0 /* octd answers within 100 ms, or it is not there */
 #define GRACE_S 5.0  /* beyond the time that octd itself gives its B-scans */
 
-static enum oct_err begin(struct oct_control *control, const struct oct_background_options *options,
-                          double *number, struct oct_error *err)
+static enum oct_err begin(struct oct_control_link *control,
+                          const struct oct_background_options *options, double *number,
+                          struct oct_error *err)
 {
     const struct oct_control_wait wait = {.control = control, .command = "background"};
     const uint64_t n = options->n_bscans ? options->n_bscans : OCT_BACKGROUND_BSCANS;
     char request[128];
     snprintf(request, sizeof(request), "{\"cmd\":\"background\",\"bscans\":%u,\"timeout_s\":%.3f}",
              (unsigned)n, options->timeout_s);
-    return oct_errand_begin(&wait, request, number, err);
+    return oct_errand_ask(&wait, request, number, err);
 }
 
-static enum oct_err wait_done(struct oct_control *control,
+static enum oct_err wait_done(struct oct_control_link *control,
                               const struct oct_background_options *options, double number,
                               struct oct_background_line *line, struct oct_error *err)
 {
@@ -63,7 +64,7 @@ static enum oct_err add_values(const cJSON *answer, double number, uint32_t *n_h
     return OCT_OK;
 }
 
-static enum oct_err fetch_values(struct oct_control *control, double number,
+static enum oct_err fetch_values(struct oct_control_link *control, double number,
                                  struct oct_background_line *line, struct oct_error *err)
 {
     uint32_t n_have = 0;
@@ -87,7 +88,7 @@ enum oct_err oct_background_live(struct oct_background_line *line, const struct 
                                  const struct oct_background_options *options,
                                  struct oct_error *err)
 {
-    struct oct_control *control;
+    struct oct_control_link *control;
     double number = 0;
     enum oct_err e = oct_control_open(&control, config, options->endpoint, ANSWER_S, err);
     if (e)

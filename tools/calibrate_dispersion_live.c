@@ -37,7 +37,7 @@ static void print_text(const cJSON *r, const cJSON *ini)
 }
 
 /* Whether the daemon's dispersion is the very file of this configuration. */
-static bool is_same_file(const struct oct_dispersion_job *job, struct oct_control *control)
+static bool is_same_file(const struct oct_dispersion_job *job, struct oct_control_link *control)
 {
     static const char ask[] = "{\"cmd\":\"get\",\"key\":\"calibration.dispersion\"}";
     cJSON *answer = NULL;
@@ -54,7 +54,7 @@ static bool is_same_file(const struct oct_dispersion_job *job, struct oct_contro
 }
 
 /* Of a dispersion that is a file: the whole, from that file and what remained. */
-static enum oct_err combine(struct oct_dispersion_job *job, struct oct_control *control,
+static enum oct_err combine(struct oct_dispersion_job *job, struct oct_control_link *control,
                             const cJSON *result, struct oct_error *err)
 {
     const double remaining[2] = {oct_json_number(result, "a2"), oct_json_number(result, "a3")};
@@ -66,7 +66,7 @@ static enum oct_err combine(struct oct_dispersion_job *job, struct oct_control *
 }
 
 /* Prints and writes. */
-static enum oct_err tell(struct oct_dispersion_job *job, struct oct_control *control,
+static enum oct_err tell(struct oct_dispersion_job *job, struct oct_control_link *control,
                          const cJSON *result, struct oct_error *err)
 {
     const char *why = oct_json_text(result, "why");
@@ -111,7 +111,7 @@ int oct_dispersion_live(struct oct_dispersion_job *job)
         e = oct_config_plan(job->config, &job->plan, &err);
     e = e ? e : oct_dispersion_list_files(job, &err);
     e = e ? e : oct_control_open(&wait.control, job->config, o->endpoint, o->timeout_s, &err);
-    e = e ? e : oct_errand_begin(&wait, "{\"cmd\":\"calibrate\"}", &number, &err);
+    e = e ? e : oct_errand_ask(&wait, "{\"cmd\":\"calibrate\"}", &number, &err);
     e = e ? e : oct_errand_wait(wait.control, number, o->wait_s, &status, &result, &err);
     e = e ? e : tell(job, wait.control, result, &err);
     cJSON_Delete(status);

@@ -1,6 +1,5 @@
 #include "tools/cells_options.h"
 
-#include "config/cells.h"
 #include "formats/film_write.h"
 #include "tools/commands.h"
 #include "tools/picture_options.h"
@@ -17,6 +16,8 @@ static const char *const source_names[] = {"enface", "bscan"};
 static const char *const projection_names[] = {"mean", "max", "slab"};
 static const enum oct_pictures_projection projections[] = {
     OCT_PICTURES_OVER_ALL, OCT_PICTURES_HIGHEST, OCT_PICTURES_OVER_SHARES};
+static const char *const polarity_names[] = {"bright", "dark", "both"};
+static const char *const refine_names[] = {"none", "peak", "edge", "spline"};
 static const char *const profile_names[] = {"octd", "boyer"};
 static const char *const format_names[OCT_CELLS_N_FORMATS] = {"octd", "trackmate", "napari"};
 
@@ -79,8 +80,8 @@ static int read_words(struct oct_cells_given *g, const char *name, struct oct_ce
 {
     const int source = find_word(g->source, source_names, N_NAMES(source_names));
     const int projection = find_word(g->projection, projection_names, N_NAMES(projection_names));
-    const int polarity = find_word(g->polarity, oct_cells_polarity_names, OCT_CELLS_N_POLARITIES);
-    const int refine = find_word(g->refine, oct_cells_refine_names, OCT_CELLS_N_REFINES);
+    const int polarity = find_word(g->polarity, polarity_names, N_NAMES(polarity_names));
+    const int refine = find_word(g->refine, refine_names, N_NAMES(refine_names));
     const int format = find_word(g->format, format_names, OCT_CELLS_N_FORMATS);
     if (source < 0)
         return oct_command_misuse(name, "--source needs enface or bscan");
@@ -162,7 +163,7 @@ static int read_places(const struct oct_cells_given *g, const char *name, struct
             !is_natural(v[2]) || !is_natural(v[3]) || v[2] < 1 || v[3] < 1)
             return oct_command_misuse(name, "--roi needs whole pixels, X,Y,WIDTH,HEIGHT");
         run->film_setup.roi =
-            (struct oct_cells_roi){(uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (uint32_t)v[3]};
+            (struct oct_region){(uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (uint32_t)v[3]};
     }
     if (g->kymograph && !g->along)
         return oct_command_misuse(name, "--kymograph needs a line, --along X0,Y0,X1,Y1");
@@ -173,11 +174,10 @@ static int read_places(const struct oct_cells_given *g, const char *name, struct
         run->line = (struct oct_cells_line){v[0], v[1], v[2], v[3]};
     }
     if (g->flow)
-        run->film_setup.params.has_flow = false;
+        run->film_setup.params.flow_deg = NAN;
     if (g->flow && strcmp(g->flow, "none") != 0) {
         if (!oct_option_double(g->flow, &flow) || fabs(flow) > 360)
             return oct_command_misuse(name, "--flow needs degrees from -360 to 360, or none");
-        run->film_setup.params.has_flow = true;
         run->film_setup.params.flow_deg = flow;
     }
     return 0;
@@ -204,8 +204,9 @@ static void take_keys(struct oct_cells_given *g, const struct oct_config *config
                       struct oct_cells_run *run)
 {
     static const double unknown[2] = {NAN, NAN};
-    struct oct_cells_settings s;
-    oct_config_cells(config, &s);
+    struct oct_cells_settings s = config->cells;
+    s.enface = config->enface;
+    s.cpu = config->pipeline.backend == OCT_BACKEND_CPU;
     run->film_setup = oct_cells_live_film(&s, 0, 0, unknown);
     run->has_min_frames = oct_config_is_set(config, "cells.min_frames");
     if (!isnan(g->radius))
@@ -302,13 +303,13 @@ static void add_search(struct text *t, const struct oct_cells_params *p)
     add(t, "radius_px = %.9g\nradii = %g:%g:%g\noffsets = %s\n", p->radius, p->first, p->last,
         p->step, p->truncated ? "truncated" : "rounded");
     add(t, "polarity = %s\nthreshold = %g\nsmooth = %g\nfloor = %g\nspacing = %g\n",
-        oct_cells_polarity_names[p->polarity], p->threshold, p->smooth, p->floor, p->spacing);
+        polarity_names[p->polarity], p->threshold, p->smooth, p->floor, p->spacing);
     add(t, "refine = %s\ndetect_every = %u\nmemory = %u\nmin_frames = %u\nstop_px = %g\n",
-        oct_cells_refine_names[p->refine], p->detect_every, p->memory, p->min_frames, p->stop);
-    if (p->has_flow)
-        add(t, "flow_deg = %g\n", p->flow_deg);
-    else
+        refine_names[p->refine], p->detect_every, p->memory, p->min_frames, p->stop);
+    if (isnan(p->flow_deg))
         add(t, "flow_deg = none\n");
+    else
+        add(t, "flow_deg = %g\n", p->flow_deg);
 }
 
 void oct_cells_given_text(const struct oct_cells_given *given, const struct oct_cells_run *run,

@@ -21,7 +21,7 @@ struct call {
     uint64_t volumes; /* of `record start`; UINT64_MAX: not said */
     char **plain;     /* [n_plain] arguments that are no options */
     int n_plain;
-    struct oct_control *control;
+    struct oct_control_link *control;
     bool pending; /* the daemon granted the request and still works on it */
 };
 
@@ -53,7 +53,7 @@ static int refuse_encoding(const struct call *call)
     struct oct_error err;
     const char *bad = NULL;
     int i = 0;
-    while (i < call->n_plain && !(bad = oct_config_bad_encoding(call->plain[i])))
+    while (i < call->n_plain && !(bad = oct_param_bad_encoding(call->plain[i])))
         i++;
     if (!bad)
         return 0;

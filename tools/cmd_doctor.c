@@ -39,7 +39,8 @@ static double now_s(void)
     return (double)oct_clock_ns() * 1e-9;
 }
 
-static enum oct_err ask_status(struct oct_control *control, cJSON **status, struct oct_error *err)
+static enum oct_err ask_status(struct oct_control_link *control, cJSON **status,
+                               struct oct_error *err)
 {
     enum oct_err code = oct_control_status(control, status, err);
     if (code || oct_json_is_true(*status, "ok"))
@@ -53,7 +54,7 @@ static enum oct_err watch(struct oct_doctor_seen *seen, const struct oct_config 
                           const struct doctor_call *call, struct oct_error *err)
 {
     double end_s = now_s() + call->seconds;
-    struct oct_control *control;
+    struct oct_control_link *control;
     enum oct_err code = oct_control_open(&control, config, call->endpoint, call->timeout_s, err);
     for (bool last = false; !code; last = now_s() + LOOK_S >= end_s) {
         cJSON *status;

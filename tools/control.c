@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct oct_control {
+struct oct_control_link {
     struct oct_control_client *client;
     const char *endpoint; /* of the configuration, or of the command line */
     double timeout_s;
@@ -21,7 +21,7 @@ const char *oct_json_text(const cJSON *object, const char *key)
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
 }
 
-enum oct_err oct_control_open(struct oct_control **control, const struct oct_config *config,
+enum oct_err oct_control_open(struct oct_control_link **control, const struct oct_config *config,
                               const char *endpoint, double timeout_s, struct oct_error *err)
 {
     const struct oct_control_client_setup setup = {
@@ -29,7 +29,7 @@ enum oct_err oct_control_open(struct oct_control **control, const struct oct_con
         .keys = {config->security.client_key, config->security.server_public},
     };
     *control = NULL;
-    struct oct_control *c = calloc(1, sizeof(*c));
+    struct oct_control_link *c = calloc(1, sizeof(*c));
     if (!c)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
     c->endpoint = setup.endpoint;
@@ -42,12 +42,12 @@ enum oct_err oct_control_open(struct oct_control **control, const struct oct_con
     return code;
 }
 
-const char *oct_control_endpoint(const struct oct_control *control)
+const char *oct_control_endpoint(const struct oct_control_link *control)
 {
     return control->endpoint;
 }
 
-void oct_control_close(struct oct_control *control)
+void oct_control_close(struct oct_control_link *control)
 {
     if (!control)
         return;
@@ -79,7 +79,7 @@ static cJSON *read_object(const char *text, size_t n_bytes)
     return NULL;
 }
 
-static enum oct_err ask(struct oct_control *c, const char *request, double timeout_s,
+static enum oct_err ask(struct oct_control_link *c, const char *request, double timeout_s,
                         cJSON **answer, char **text, struct oct_error *err)
 {
     size_t n_bytes = 0;
@@ -100,19 +100,19 @@ static enum oct_err ask(struct oct_control *c, const char *request, double timeo
     return code;
 }
 
-enum oct_err oct_control_ask(struct oct_control *c, const char *request, cJSON **answer,
+enum oct_err oct_control_ask(struct oct_control_link *c, const char *request, cJSON **answer,
                              char **text, struct oct_error *err)
 {
     return ask(c, request, c->timeout_s, answer, text, err);
 }
 
-enum oct_err oct_control_ask_briefly(struct oct_control *c, const char *request, double most_s,
+enum oct_err oct_control_ask_briefly(struct oct_control_link *c, const char *request, double most_s,
                                      cJSON **answer, struct oct_error *err)
 {
     return ask(c, request, fmin(c->timeout_s, most_s), answer, NULL, err);
 }
 
-enum oct_err oct_control_status(struct oct_control *c, cJSON **status, struct oct_error *err)
+enum oct_err oct_control_status(struct oct_control_link *c, cJSON **status, struct oct_error *err)
 {
     return oct_control_ask(c, "{\"cmd\":\"status\"}", status, NULL, err);
 }

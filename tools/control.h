@@ -7,30 +7,31 @@
 
 #include <cjson/cJSON.h>
 
-struct oct_control;
+struct oct_control_link;
 
 /* Connects, which succeeds with no daemon there. endpoint: NULL: that of the configuration.
  * timeout_s: for an answer. *control is NULL on error. */
-enum oct_err oct_control_open(struct oct_control **control, const struct oct_config *config,
+enum oct_err oct_control_open(struct oct_control_link **control, const struct oct_config *config,
                               const char *endpoint, double timeout_s, struct oct_error *err);
 
-const char *oct_control_endpoint(const struct oct_control *control);
+const char *oct_control_endpoint(const struct oct_control_link *control);
 
 /* The answer is an object, the caller's to delete, its texts fit for a terminal; *text (NULL: not
  * wanted) is what came, malloc'd. On error both are NULL. OCT_E_AGAIN: nobody answers.
  * OCT_E_FORMAT: what came is no JSON object. */
-enum oct_err oct_control_ask(struct oct_control *control, const char *request, cJSON **answer,
+enum oct_err oct_control_ask(struct oct_control_link *control, const char *request, cJSON **answer,
                              char **text, struct oct_error *err);
 
 /* The same, waiting for most_s at most. */
-enum oct_err oct_control_ask_briefly(struct oct_control *control, const char *request,
+enum oct_err oct_control_ask_briefly(struct oct_control_link *control, const char *request,
                                      double most_s, cJSON **answer, struct oct_error *err);
 
 /* Asks for the status. */
-enum oct_err oct_control_status(struct oct_control *control, cJSON **status, struct oct_error *err);
+enum oct_err oct_control_status(struct oct_control_link *control, cJSON **status,
+                                struct oct_error *err);
 
 /* NULL is fine. */
-void oct_control_close(struct oct_control *control);
+void oct_control_close(struct oct_control_link *control);
 
 /* Whether object[key] is true, and object[key] as text, or NULL. */
 bool oct_json_is_true(const cJSON *object, const char *key);

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 struct oct_control_wait {
-    struct oct_control *control;
+    struct oct_control_link *control;
     const char *command; /* "record" */
     const char *action;  /* "start", "stop", "last"; NULL: the command is the action */
     double wait_s;       /* while nothing gets on; 0: by daemon.drain_s */

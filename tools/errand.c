@@ -18,8 +18,8 @@ enum oct_err oct_errand_granted(const cJSON *answer, struct oct_error *err)
     return oct_fail(err, OCT_E_STATE, "%s", why ? why : "octd refused without a reason");
 }
 
-enum oct_err oct_errand_begin(const struct oct_control_wait *wait, const char *request,
-                              double *number, struct oct_error *err)
+enum oct_err oct_errand_ask(const struct oct_control_wait *wait, const char *request,
+                            double *number, struct oct_error *err)
 {
     cJSON *answer = NULL;
     char *text = NULL;
@@ -49,7 +49,7 @@ static enum oct_err look(const cJSON *status, double number, const cJSON **resul
     return *result ? OCT_OK : oct_fail(err, OCT_E_FORMAT, "octd's status has no result");
 }
 
-enum oct_err oct_errand_wait(struct oct_control *control, double number, double most_s,
+enum oct_err oct_errand_wait(struct oct_control_link *control, double number, double most_s,
                              cJSON **status, const cJSON **result, struct oct_error *err)
 {
     const uint64_t until_ns = oct_clock_ns() + (uint64_t)(most_s * 1e9);

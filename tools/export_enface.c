@@ -23,11 +23,10 @@ static enum oct_err choose_slab(struct slab *slab, const struct oct_export_input
             return oct_fail(err, OCT_E_ARG, "%s: has depths 0:%u; --slab %u:%u asks for others",
                             in->path, depth, wish->slab_first, wish->slab_last);
         *slab = (struct slab){.first = wish->slab_first, .n = wish->slab_last - wish->slab_first};
-    } else if (c->analysis.enface_projection == OCT_PROJECTION_SLAB) {
-        oct_enface_slab(c->analysis.enface_slab_first, c->analysis.enface_slab_last, depth,
-                        &slab->first, &slab->n);
+    } else if (c->enface.projection == OCT_PROJECTION_SLAB) {
+        oct_enface_slab(c->enface.slab_first, c->enface.slab_last, depth, &slab->first, &slab->n);
     } else {
-        slab->is_max = c->analysis.enface_projection == OCT_PROJECTION_MAX;
+        slab->is_max = c->enface.projection == OCT_PROJECTION_MAX;
     }
     return OCT_OK;
 }

@@ -31,6 +31,32 @@ struct made {
     bool is_due; /* to be taken */
 };
 
+static const char *const register_names[] = {"rigid", "none", NULL};
+static const char *const domain_names[] = {"linear", "db", NULL};
+
+#define S struct oct_average_settings
+static const struct oct_param param_rows[] = {
+    {OCT_PARAM("bscans", S, bscans), OCT_PARAM_LIVE, .least = 1, .most = OCT_AVERAGE_MOST_BSCANS,
+     .standard = "1", .unit = "B-scans",
+     .meaning = "The average is of the last so many; 1: off, unless scan.repeats is above 1."},
+    {OCT_PARAM_CHOICE("register", S, registration, register_names), OCT_PARAM_LIVE,
+     .first = OCT_AVERAGE_RIGID, .standard = "rigid",
+     .meaning = "B-scans are shifted onto the average first (rigid), or taken as they come."},
+    {OCT_PARAM("max_shift_px", S, max_shift_px), OCT_PARAM_LIVE, .least = 1, .most = 1024,
+     .standard = "32", .unit = "pixels",
+     .meaning = "Largest shift along A-lines and along depth that is looked for."},
+    {OCT_PARAM("min_score", S, min_score), OCT_PARAM_LIVE, .least = -1, .most = 1, .standard = "0",
+     .meaning = "A B-scan that correlates less with the average is left out, besides what matches "
+                "by chance."},
+    {OCT_PARAM_CHOICE("domain", S, domain, domain_names), OCT_PARAM_LIVE,
+     .first = OCT_AVERAGE_LINEAR, .standard = "linear",
+     .meaning = "What is averaged: intensity, or its decibels, which the noise floor biases."},
+    {OCT_PARAM("record", S, record), .when = OCT_CONFIG_IDLE, .standard = "no",
+     .meaning = "Recordings have the average too: /analysis/average, also named /average."},
+};
+#undef S
+const struct oct_params oct_average_params = OCT_PARAMS(param_rows);
+
 struct oct_analysis {
     struct oct_image_form input, form; /* of B-scans, of results */
     uint32_t n_bscans;                 /* V */

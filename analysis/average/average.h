@@ -62,7 +62,10 @@ struct oct_average_settings {
     double max_shift_px; /* 1 or more */
     double min_score;
     enum oct_average_domain domain;
+    bool record;
 };
+
+extern const struct oct_params oct_average_params;
 
 /* OCT_E_CONFIG: settings that cannot be, for B-scans of that size on this machine: create and
  * configure refuse them. Any thread. */

@@ -26,7 +26,7 @@
 /* What comes back of a search in one copy. */
 struct oct_cells_list {
     struct oct_cells_facts facts;
-    struct oct_cells_found found[OCT_CELLS_ROOM];
+    struct oct_cells_d_found found[OCT_CELLS_ROOM];
 };
 
 /* Circles as kernels read them, of one pitch. */

@@ -120,7 +120,7 @@ static __device__ inline bool oct_cells_find_peak(const uint32_t *n_row, uint32_
 static __global__ void __launch_bounds__(OCT_CELLS_REFINE_THREADS)
     oct_cells_refine_kernel(const struct oct_cells_shape *shape, struct oct_cells_planes planes,
                             const uint32_t *n_row, const uint32_t *peaks, uint32_t first,
-                            struct oct_cells_facts *facts, struct oct_cells_found *found)
+                            struct oct_cells_facts *facts, struct oct_cells_d_found *found)
 {
     __shared__ struct oct_cells_place place;
     const struct oct_cells_shape &s = *shape;

@@ -226,7 +226,7 @@ oct_cells_find_snake_field(const float *window, uint32_t stride,
     struct oct_cells_layout layout = oct_cells_plain_layout(rows, columns);
     const enum oct_cells_flow_kind kind = oct_cells_flow_kind_of(start.flow);
     if (step >= OCT_CELLS_RUN_PLANE && oct_cells_has_runs(rows, columns)) {
-        struct oct_cells_run run;
+        struct oct_cells_sweep_run run;
         second = first + OCT_CELLS_RUN_PLANE;
         oct_cells_set_run(&run, rows, columns);
         layout = oct_cells_run_layout(rows, columns, start.flow);

@@ -13,7 +13,7 @@
 
 /* What a thread has of a window: rows v .. v + OCT_CELLS_RUN - 1 of column u, as they are stored,
  * of which it counts those from `skips` on. The last run ends with the last row. */
-struct oct_cells_run {
+struct oct_cells_sweep_run {
     uint32_t u, v, skips;
     int ahead, behind; /* the neighbours of a row */
     int above, below;  /* of the first and the last row */
@@ -54,7 +54,7 @@ static __device__ inline bool oct_cells_has_runs(uint32_t rows, uint32_t columns
            (rows + OCT_CELLS_RUN - 1) / OCT_CELLS_RUN * columns <= OCT_CELLS_FOLLOW_THREADS;
 }
 
-static __device__ inline void oct_cells_set_run(struct oct_cells_run *run, uint32_t rows,
+static __device__ inline void oct_cells_set_run(struct oct_cells_sweep_run *run, uint32_t rows,
                                                 uint32_t columns)
 {
     const uint32_t first = threadIdx.x / columns * OCT_CELLS_RUN;
@@ -85,7 +85,7 @@ oct_cells_run_layout(uint32_t rows, uint32_t columns, const struct oct_cells_flo
 }
 
 /* The edge map to the threads and to w. */
-static __device__ inline void oct_cells_find_run_edges(struct oct_cells_run *run,
+static __device__ inline void oct_cells_find_run_edges(struct oct_cells_sweep_run *run,
                                                        const float *pixels, uint32_t stride,
                                                        const struct oct_cells_layout &layout,
                                                        float *w)
@@ -122,8 +122,8 @@ template <int SIGN> static __device__ inline float oct_cells_pair_sum(float plus
 
 /* What becomes of a run; the sum of |change| of what it counts. */
 template <int A, int B, int C, int D>
-static __device__ inline float oct_cells_sweep(const struct oct_cells_run &run, const float *plane,
-                                               float *next)
+static __device__ inline float oct_cells_sweep(const struct oct_cells_sweep_run &run,
+                                               const float *plane, float *next)
 {
     const float *own = plane + run.v * OCT_CELLS_PITCH + run.u;
     const float *ahead = own + run.ahead, *behind = own + run.behind;
@@ -168,7 +168,7 @@ static __device__ inline float oct_cells_total(const float4 *sums)
  * result. The sum of sweep n is added up while sweeps n + 1 and n + 2 are computed, so that nobody
  * waits for it; when it says that n was the last, that one's plane is still whole. */
 template <int A, int B, int C, int D>
-static __device__ inline unsigned oct_cells_sweep_runs(const struct oct_cells_run &run,
+static __device__ inline unsigned oct_cells_sweep_runs(const struct oct_cells_sweep_run &run,
                                                        const struct oct_cells_layout &layout,
                                                        float *first, uint32_t *n_iterations)
 {
@@ -200,7 +200,7 @@ static __device__ inline unsigned oct_cells_sweep_runs(const struct oct_cells_ru
 }
 
 /* The same of a flow of that kind. */
-static __device__ inline unsigned oct_cells_find_run_field(const struct oct_cells_run &run,
+static __device__ inline unsigned oct_cells_find_run_field(const struct oct_cells_sweep_run &run,
                                                            const struct oct_cells_layout &layout,
                                                            enum oct_cells_flow_kind kind,
                                                            float *first, uint32_t *n_iterations)

@@ -53,7 +53,7 @@ struct oct_cells_facts {
     uint32_t n_peaks, highest;            /* the bits of the largest |S| sought */
 };
 
-struct oct_cells_found {
+struct oct_cells_d_found {
     struct oct_cells_place place;
     float score;
     uint32_t pixel; /* y width + x */

@@ -20,7 +20,7 @@ struct moment {
 struct oct_cells_film {
     struct oct_cells_film_setup setup;
     struct oct_cells_params params; /* px of the searched picture */
-    struct oct_resample plan;
+    struct oct_cells_resample plan;
     double um; /* of a searched pixel; NaN: unknown */
     bool copies;
     struct oct_picture copy;        /* the searched picture, where it is not the caller's */
@@ -71,7 +71,7 @@ static enum oct_err check_units(const struct oct_cells_film_setup *s, struct oct
 
 static enum oct_err check_roi(const struct oct_cells_film_setup *s, struct oct_error *err)
 {
-    const struct oct_cells_roi *roi = &s->roi;
+    const struct oct_region *roi = &s->roi;
     if (roi->width == 0 && roi->height == 0 && roi->x == 0 && roi->y == 0)
         return OCT_OK;
     if (roi->width == 0 || roi->height == 0 || roi->x >= s->width || roi->y >= s->height ||
@@ -92,13 +92,13 @@ static enum oct_err plan_film(struct oct_cells_film *f, struct oct_error *err)
     if (e)
         return e;
     const bool has_roi = s->roi.width > 0;
-    oct_resample_plan(&f->plan, s->roi.x, s->roi.y, has_roi ? s->roi.height : s->height,
-                      has_roi ? s->roi.width : s->width, s->um);
+    oct_cells_resample_plan(&f->plan, s->roi.x, s->roi.y, has_roi ? s->roi.height : s->height,
+                            has_roi ? s->roi.width : s->width, s->um);
     f->um = is_known(s->um) ? fmin(s->um[0], s->um[1]) : NAN;
     f->params = s->params;
     if (s->radius_um > 0)
         f->params.radius = s->radius_um / f->um;
-    f->copies = !oct_resample_is_identity(&f->plan, s->height, s->width);
+    f->copies = !oct_cells_resample_is_identity(&f->plan, s->height, s->width);
     return oct_cells_params_check(&f->params, f->plan.height, f->plan.width, err);
 }
 
@@ -173,7 +173,7 @@ static void resample_rows(void *context, unsigned piece, unsigned worker)
     struct oct_cells_film *f = context;
     (void)worker;
     for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < f->plan.height; y++) {
-        oct_resample_row(&f->plan, f->from, &f->copy, y);
+        oct_cells_resample_row(&f->plan, f->from, &f->copy, y);
     }
 }
 

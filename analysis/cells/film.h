@@ -16,10 +16,6 @@
 
 #include "analysis/cells/tracker.h"
 
-struct oct_cells_roi {
-    uint32_t x, y, width, height; /* width 0: all */
-};
-
 struct oct_cells_film_setup {
     uint32_t height, width;         /* of the pictures */
     double um[2];                   /* dy, dx of a pixel; NaN: unknown */
@@ -28,7 +24,7 @@ struct oct_cells_film_setup {
     double max_speed_um_s; /* 0: params.max_step, which also serves pictures without times; needs
                               um. A frame lasts from the start of the picture before to that of
                               this one, divided by the frames between them. */
-    struct oct_cells_roi roi;
+    struct oct_region roi;
     bool detect_only;
     bool keeps_fields;
     const char *backend; /* "auto", "cpu", "cuda" */

@@ -28,6 +28,30 @@ static const char *const hows[] = {"detected", "snake", "coasted", NULL}; /* oct
 static const char *const *const words[OCT_CELLS_N_COLUMNS] = {[OCT_CELLS_HOW] = hows};
 static const struct oct_image_objects objects = {.name = "cells", .keys = keys, .words = words};
 
+static const char *const source_names[] = {"enface", "bscan", NULL};
+
+#define S struct oct_cells_settings
+static const struct oct_param param_rows[] = {
+    {OCT_PARAM("enabled", S, enabled), OCT_PARAM_LIVE, .standard = "no",
+     .meaning = "Cells are sought in what comes."},
+    {OCT_PARAM_CHOICE("source", S, source, source_names), .when = OCT_CONFIG_IDLE,
+     .is_option = true, .first = OCT_CELLS_OF_ENFACE, .standard = "enface",
+     .meaning = "Cells of volumes from above (as enface_projection says), or of each B-scan."},
+    {OCT_PARAM("radius_um", S, radius_um), OCT_PARAM_LIVE, .is_option = true, .least = 0,
+     .most = 1e6, .standard = "0", .unit = "um",
+     .meaning = "Radius of the cells, where the size of pixels is known; 0: radius_px."},
+    {OCT_PARAM("max_speed_um_s", S, max_speed_um_s), OCT_PARAM_LIVE, .is_option = true, .least = 0,
+     .most = 1e9, .standard = "0", .unit = "um/s",
+     .meaning = "Fastest cell whose first step is looked for; 0: two radii a picture."},
+    {OCT_PARAM_OF_FORM("roi", S, roi, &oct_param_region), OCT_PARAM_LIVE, .is_option = true,
+     .standard = "", .takes = OCT_PARAM_TAKES_REGION,
+     .meaning = "Part of the picture that is searched; empty: all."},
+    {OCT_PARAM("record", S, record), .when = OCT_CONFIG_IDLE, .standard = "no",
+     .meaning = "Recordings have the cells too: /analysis/cells."},
+};
+#undef S
+const struct oct_params oct_cells_params = OCT_PARAMS(param_rows);
+
 struct table {
     struct oct_bscan_info info;
     uint32_t n;
@@ -100,7 +124,7 @@ static void write_table(struct oct_analysis *a, const struct oct_cells_found *fo
     for (unsigned i = 0; i < n; i++) {
         const struct oct_cells_found *f = &found[i];
         a->last_of_film = f->track > a->last_of_film ? f->track : a->last_of_film;
-        if (f->n_seen < a->settings.min_frames)
+        if (f->n_seen < a->settings.params.min_frames)
             continue;
         n_tracks++;
         if (isfinite(f->speed_um_s) && n_speeds < OCT_CELLS_MOST)
@@ -215,30 +239,27 @@ static const char *cells_running(const struct oct_analysis *a)
 
 /* ---- settings ---- */
 
+void oct_cells_settings_init(struct oct_cells_settings *settings)
+{
+    *settings = (struct oct_cells_settings){.cpu = false};
+    oct_params_set_defaults(&oct_cells_params, settings);
+    oct_cells_params_octd(&settings->params, 0);
+}
+
 struct oct_cells_film_setup oct_cells_live_film(const struct oct_cells_settings *settings,
                                                 uint32_t height, uint32_t width, const double um[2])
 {
     const struct oct_cells_settings *s = settings;
-    struct oct_cells_film_setup film = {
+    return (struct oct_cells_film_setup){
         .height = height,
         .width = width,
         .um = {um[0], um[1]},
+        .params = s->params,
         .radius_um = s->radius_um,
         .max_speed_um_s = s->max_speed_um_s,
         .roi = s->roi,
         .backend = s->cpu ? "cpu" : "auto",
     };
-    oct_cells_params_octd(&film.params, s->radius_px);
-    film.params.threshold = s->threshold;
-    film.params.polarity = s->polarity;
-    film.params.smooth = s->smooth;
-    film.params.floor = s->floor;
-    film.params.detect_every = s->detect_every;
-    film.params.memory = s->memory;
-    film.params.min_frames = s->min_frames;
-    film.params.has_flow = s->has_flow;
-    film.params.flow_deg = s->flow_deg;
-    return film;
 }
 
 /* What cannot be is the configuration's fault here. */
@@ -260,32 +281,18 @@ enum oct_err oct_cells_live_check(const struct oct_cells_settings *settings,
 
 static enum oct_err check_settings(const struct oct_cells_settings *s, struct oct_error *err)
 {
-    if ((unsigned)s->source >= OCT_CELLS_N_SOURCES ||
-        (unsigned)s->polarity >= OCT_CELLS_N_POLARITIES || s->min_frames < 1 ||
-        s->detect_every < 1 || !(s->radius_um >= 0) ||
-        !(s->radius_px >= OCT_CELLS_LEAST_RADIUS && s->radius_px <= OCT_CELLS_MOST_RADIUS))
-        return oct_fail(err, OCT_E_CONFIG,
-                        "cells: a radius of %g to %g px, detection every 1 frames or more, and "
-                        "tracks of 1 frame at least are possible",
-                        OCT_CELLS_LEAST_RADIUS, OCT_CELLS_MOST_RADIUS);
-    return OCT_OK;
+    const enum oct_err e = oct_params_check(&oct_cells_params, s, "cells", err);
+    return e ? e : oct_params_check(&oct_cells_search_params, &s->params, "cells", err);
 }
 
-static bool is_same(double a, double b)
-{
-    return !(a < b) && !(a > b);
-}
-
-/* Whether the film goes on: what it was made with is the same. */
+/* Whether the film goes on: what it was made with is the same. From which track on is told is the
+ * analysis' own. */
 static bool keeps_film(const struct oct_cells_settings *a, const struct oct_cells_settings *b)
 {
-    return a->enabled == b->enabled && is_same(a->radius_um, b->radius_um) &&
-           is_same(a->radius_px, b->radius_px) && is_same(a->threshold, b->threshold) &&
-           is_same(a->smooth, b->smooth) && is_same(a->floor, b->floor) &&
-           a->polarity == b->polarity && a->detect_every == b->detect_every &&
-           a->memory == b->memory && is_same(a->max_speed_um_s, b->max_speed_um_s) &&
-           a->has_flow == b->has_flow && is_same(a->flow_deg, b->flow_deg) &&
-           memcmp(&a->roi, &b->roi, sizeof(a->roi)) == 0 && a->cpu == b->cpu;
+    struct oct_cells_settings as_b = *b;
+    as_b.params.min_frames = a->params.min_frames;
+    return a->cpu == b->cpu && oct_params_are_same(&oct_cells_params, a, &as_b) &&
+           oct_params_are_same(&oct_cells_search_params, &a->params, &as_b.params);
 }
 
 /* ---- life ---- */

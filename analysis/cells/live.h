@@ -55,20 +55,21 @@ enum oct_cells_live_number {
 };
 
 struct oct_cells_settings {
-    bool enabled;                 /* no: at rest, and no memory is taken */
+    bool enabled; /* no: at rest, and no memory is taken */
+    bool record;
     enum oct_cells_source source; /* of create: configure does not change it */
-    double radius_um;             /* 0: radius_px */
-    double radius_px;
-    double threshold, smooth, floor;
-    enum oct_cells_polarity polarity;
-    unsigned detect_every, memory, min_frames;
-    double max_speed_um_s; /* 0: 2 R a picture */
-    bool has_flow;
-    double flow_deg;
-    struct oct_cells_roi roi;
-    bool cpu; /* else a GPU where one answers */
+    double radius_um;             /* 0: params.radius */
+    double max_speed_um_s;        /* 0: 2 R a picture */
+    struct oct_region roi;
+    struct oct_cells_params params; /* of oct_cells_search_params */
+    bool cpu;                       /* else a GPU where one answers */
     struct oct_enface_settings enface;
 };
+
+extern const struct oct_params oct_cells_params; /* all but `params` */
+
+/* All defaults but those of en face. */
+void oct_cells_settings_init(struct oct_cells_settings *settings);
 
 /* Whether such pictures can be searched; no memory is taken. n_bscans: V; bscan_um: between
  * B-scans, NaN: unknown. OCT_E_CONFIG. */

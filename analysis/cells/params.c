@@ -3,40 +3,91 @@
 #include "analysis/correlate/picture.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
-const char *const oct_cells_polarity_names[OCT_CELLS_N_POLARITIES] = {
-    [OCT_CELLS_BRIGHT] = "bright",
-    [OCT_CELLS_DARK] = "dark",
-    [OCT_CELLS_BOTH] = "both",
-};
+#define MOST_FRAMES 1e6
 
-const char *const oct_cells_refine_names[OCT_CELLS_N_REFINES] = {
-    [OCT_CELLS_REFINE_NONE] = "none",
-    [OCT_CELLS_REFINE_PEAK] = "peak",
-    [OCT_CELLS_REFINE_EDGE] = "edge",
-    [OCT_CELLS_REFINE_SPLINE] = "spline",
+static const char *const polarity_names[] = {"bright", "dark", "both", NULL};
+static const char *const refine_names[] = {"none", "peak", "edge", "spline", NULL};
+
+/* FIRST:LAST:STEP, into first, last and step. */
+static bool parse_circles(const struct oct_param *param, const char *text, void *value, char *why,
+                          size_t why_bytes)
+{
+    struct oct_cells_params p = {.radius = 1};
+    double radius[OCT_CELLS_MOST_CIRCLES];
+    int end = 0;
+    (void)param;
+    if (sscanf(text, "%lf:%lf:%lf%n", &p.first, &p.last, &p.step, &end) < 3 || text[end] ||
+        strspn(text, "0123456789.:") != strlen(text))
+        return false;
+    if (oct_cells_circles(&p, radius) == 0) {
+        snprintf(why, why_bytes,
+                 "'%.40s' is an empty list, or of more than %u circles: FIRST:LAST:STEP ascend "
+                 "from above 0",
+                 text, OCT_CELLS_MOST_CIRCLES);
+        return false;
+    }
+    memcpy(value, (const double[]){p.first, p.last, p.step}, 3 * sizeof(double));
+    return true;
+}
+
+static void format_circles(const void *value, char *text, size_t text_bytes)
+{
+    const double *circles = value;
+    snprintf(text, text_bytes, "%g:%g:%g", circles[0], circles[1], circles[2]);
+}
+
+static const struct oct_param_form circles_form = {parse_circles, format_circles};
+
+#define P struct oct_cells_params
+static const struct oct_param param_rows[] = {
+    {OCT_PARAM("radius_px", P, radius), OCT_PARAM_LIVE, .is_option = true,
+     .least = OCT_CELLS_LEAST_RADIUS, .most = OCT_CELLS_MOST_RADIUS, .standard = "10",
+     .unit = "pixels", .meaning = "Radius R of the cells, in pixels of the finer axis."},
+    {OCT_PARAM_OF_FORM("radii", P, first, &circles_form), .is_option = true, .is_no_key = true,
+     .standard = "0.8:2:0.2", .takes = "FIRST:LAST:STEP", .unit = "radii",
+     .meaning = "Circles that are tried."},
+    {OCT_PARAM("threshold", P, threshold), OCT_PARAM_LIVE, .is_option = true, .least = 0.01,
+     .most = 1000, .standard = "1.8",
+     .meaning = "Score of a cell: mean of the gradient on its edge over the spread."},
+    {OCT_PARAM_CHOICE("polarity", P, polarity, polarity_names), OCT_PARAM_LIVE, .is_option = true,
+     .first = OCT_CELLS_BRIGHT, .standard = "bright",
+     .meaning = "Cells brighter than what is about them, darker, or both."},
+    {OCT_PARAM("smooth", P, smooth), OCT_PARAM_LIVE, .is_option = true, .least = 0, .most = 4,
+     .standard = "0.2", .unit = "radii",
+     .meaning = "Sigma of the Gaussian that pictures are smoothed with; 0: none."},
+    {OCT_PARAM("floor", P, floor), OCT_PARAM_LIVE, .is_option = true, .least = 0, .most = 1000,
+     .standard = "1",
+     .meaning = "Noise that a score must stand above, in that of the gradient; 0: none."},
+    {OCT_PARAM("spacing", P, spacing), .is_option = true, .is_no_key = true, .least = 0, .most = 16,
+     .standard = "1.2", .unit = "radii", .meaning = "Two cells are so far apart."},
+    {OCT_PARAM_CHOICE("refine", P, refine, refine_names), .is_option = true, .is_no_key = true,
+     .first = OCT_CELLS_REFINE_NONE, .standard = "edge",
+     .meaning = "Where in the pixel a cell lies: the peak, the edge, a B-spline snake."},
+    {OCT_PARAM("detect_every", P, detect_every), OCT_PARAM_LIVE, .is_option = true, .least = 1,
+     .most = MOST_FRAMES, .standard = "1", .unit = "pictures",
+     .meaning = "How often cells are sought; between, those known are followed by snakes."},
+    {OCT_PARAM("memory", P, memory), OCT_PARAM_LIVE, .is_option = true, .least = 0,
+     .most = MOST_FRAMES, .standard = "3", .unit = "pictures",
+     .meaning = "A track that was not seen in so many in a row ends."},
+    {OCT_PARAM("min_frames", P, min_frames), OCT_PARAM_LIVE, .is_option = true, .least = 1,
+     .most = MOST_FRAMES, .standard = "3", .unit = "pictures",
+     .meaning = "A track is told once it was seen in so many."},
+    {OCT_PARAM_OF_FORM("flow_deg", P, flow_deg, &oct_param_number_or_none), OCT_PARAM_LIVE,
+     .is_option = true, .least = -360, .most = 360, .standard = "",
+     .takes = "-360 to 360 degrees, or none",
+     .meaning = "Where cells go, 0: along x, 90: along y; none: as each went before."},
 };
+#undef P
+const struct oct_params oct_cells_search_params = OCT_PARAMS(param_rows);
 
 void oct_cells_params_octd(struct oct_cells_params *params, double radius)
 {
-    *params = (struct oct_cells_params){
-        .radius = radius,
-        .first = 0.8,
-        .last = 2,
-        .step = 0.2,
-        .polarity = OCT_CELLS_BRIGHT,
-        .threshold = 1.8,
-        .smooth = 0.2,
-        .floor = 1,
-        .spacing = 1.2,
-        .merges = true,
-        .refine = OCT_CELLS_REFINE_EDGE,
-        .detect_every = 1,
-        .memory = 3,
-        .min_frames = 3,
-        .predicts = true,
-        .stop = 0.01,
-    };
+    *params = (struct oct_cells_params){.merges = true, .predicts = true, .stop = 0.01};
+    oct_params_set_defaults(&oct_cells_search_params, params);
+    params->radius = radius > 0 ? radius : params->radius;
 }
 
 void oct_cells_params_boyer(struct oct_cells_params *params, double radius)
@@ -81,16 +132,6 @@ uint32_t oct_cells_border(const struct oct_cells_params *params)
     return border < 2 * OCT_PICTURE_MOST_SIDE ? (uint32_t)border : 2 * OCT_PICTURE_MOST_SIDE;
 }
 
-/* A number that must lie within least .. most. */
-static enum oct_err check_range(const char *what, double value, double least, double most,
-                                const char *unit, struct oct_error *err)
-{
-    if (value >= least && value <= most)
-        return OCT_OK;
-    return oct_fail(err, OCT_E_ARG, "cells: %s %g%s: must be %g to %g%s", what, value, unit, least,
-                    most, unit);
-}
-
 static enum oct_err check_circles(const struct oct_cells_params *p, struct oct_error *err)
 {
     double radius[OCT_CELLS_MOST_CIRCLES] = {0};
@@ -106,48 +147,16 @@ static enum oct_err check_circles(const struct oct_cells_params *p, struct oct_e
     return OCT_OK;
 }
 
-static enum oct_err check_detection(const struct oct_cells_params *p, struct oct_error *err)
-{
-    const char *const R = " R";
-    enum oct_err e = check_range("the radius", p->radius, OCT_CELLS_LEAST_RADIUS,
-                                 OCT_CELLS_MOST_RADIUS, " px", err);
-    if (!e)
-        e = check_circles(p, err);
-    if (!e && !(p->threshold > 0 && isfinite(p->threshold)))
-        e = oct_fail(err, OCT_E_ARG, "cells: the threshold %g: must be above 0", p->threshold);
-    if (!e)
-        e = check_range("smoothing by", p->smooth, 0, 4, R, err);
-    if (!e)
-        e = check_range("the floor", p->floor, 0, 1e6, "", err);
-    if (!e)
-        e = check_range("the spacing", p->spacing, 0, 16, R, err);
-    if (!e && ((unsigned)p->polarity >= OCT_CELLS_N_POLARITIES ||
-               (unsigned)p->refine >= OCT_CELLS_N_REFINES))
-        e = oct_fail(err, OCT_E_ARG, "cells: polarity %u or refinement %u is none",
-                     (unsigned)p->polarity, (unsigned)p->refine);
-    return e;
-}
-
-static enum oct_err check_following(const struct oct_cells_params *p, struct oct_error *err)
-{
-    enum oct_err e = OCT_OK;
-    if (p->detect_every == 0)
-        e = oct_fail(err, OCT_E_ARG, "cells: detection every 0 frames: must be 1 at least");
-    if (!e)
-        e = check_range("the largest step", p->max_step, 0, 1e6, " px", err);
-    if (!e && p->has_flow)
-        e = check_range("the flow", p->flow_deg, -360, 360, " degrees", err);
-    if (!e)
-        e = check_range("the stop of a snake", p->stop, 0, 1e6, " px", err);
-    return e;
-}
-
 enum oct_err oct_cells_params_check(const struct oct_cells_params *params, uint32_t height,
                                     uint32_t width, struct oct_error *err)
 {
-    enum oct_err e = check_detection(params, err);
-    if (!e)
-        e = check_following(params, err);
+    if (oct_params_check(&oct_cells_search_params, params, "cells", err))
+        return err->code = OCT_E_ARG;
+    if (!(params->stop >= 0 && params->max_step >= 0 && isfinite(params->max_step)))
+        return oct_fail(err, OCT_E_ARG,
+                        "cells: a stop of %g px, a step of %g px: must be 0 or more", params->stop,
+                        params->max_step);
+    const enum oct_err e = check_circles(params, err);
     if (e)
         return e;
     const uint32_t least = 2 * oct_cells_border(params) + 1;

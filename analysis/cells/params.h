@@ -10,6 +10,7 @@
 #ifndef OCT_ANALYSIS_CELLS_PARAMS_H
 #define OCT_ANALYSIS_CELLS_PARAMS_H
 
+#include "analysis/param.h"
 #include "pipeline/base/err.h"
 
 #include <stdbool.h>
@@ -37,9 +38,6 @@ enum oct_cells_refine {
     OCT_CELLS_N_REFINES
 };
 
-extern const char *const oct_cells_polarity_names[OCT_CELLS_N_POLARITIES];
-extern const char *const oct_cells_refine_names[OCT_CELLS_N_REFINES];
-
 struct oct_cells_params {
     /* Detection. */
     double radius;            /* R, px */
@@ -54,18 +52,20 @@ struct oct_cells_params {
     enum oct_cells_refine refine;
 
     /* Following. */
-    unsigned detect_every; /* frames; 1: each */
-    unsigned memory;       /* frames: see tracker.h */
-    unsigned min_frames;   /* a track that was seen in fewer is none */
+    uint32_t detect_every; /* frames; 1: each */
+    uint32_t memory;       /* frames: see tracker.h */
+    uint32_t min_frames;   /* a track that was seen in fewer is none */
     double max_step;       /* px a frame, while a track has no velocity; 0: 2 R */
-    bool has_flow;         /* cells go along flow_deg; else each along its own motion */
-    double flow_deg;       /* 0: to the right, 90: downward */
-    bool predicts;         /* the octd tracker; false: Boyer 2009's: no prediction, every snake
+    double flow_deg; /* cells go so, 0: to the right, 90: downward; NaN: each as it went before */
+    bool predicts;   /* the octd tracker; false: Boyer 2009's: no prediction, every snake
                               counts, MGVF along (1, 1) */
-    double stop;           /* px: a snake ends when an iteration moves it by no more */
+    double stop;     /* px: a snake ends when an iteration moves it by no more */
 };
 
-/* The profiles for cells of that radius. octd: rounded samples, Gaussian 0.2 R, floor 1, refined at
+/* What a person may set of it; the defaults are the profile octd's. */
+extern const struct oct_params oct_cells_search_params;
+
+/* The profiles for cells of that radius, in px; 0: the default. octd: rounded samples, Gaussian 0.2 R, floor 1, refined at
  * the edge, every frame, stop 0.01. boyer: truncated samples, no smoothing, no floor, both
  * polarities, B-splines, every 10th frame, stop 0.1. */
 void oct_cells_params_octd(struct oct_cells_params *params, double radius);

@@ -11,21 +11,22 @@ static uint32_t count_of(uint32_t n, double step)
     return (uint32_t)floor((n - 1) / step + 1e-9) + 1;
 }
 
-void oct_resample_plan(struct oct_resample *plan, uint32_t x0, uint32_t y0, uint32_t height,
-                       uint32_t width, const double um[2])
+void oct_cells_resample_plan(struct oct_cells_resample *plan, uint32_t x0, uint32_t y0,
+                             uint32_t height, uint32_t width, const double um[2])
 {
     const double ratio = um[0] / um[1]; /* above 1: rows lie farther apart than columns */
-    *plan = (struct oct_resample){.x0 = x0,
-                                  .y0 = y0,
-                                  .from_height = height,
-                                  .from_width = width,
-                                  .dy = ratio > MOST_RATIO ? 1 / ratio : 1,
-                                  .dx = ratio < 1 / MOST_RATIO ? ratio : 1};
+    *plan = (struct oct_cells_resample){.x0 = x0,
+                                        .y0 = y0,
+                                        .from_height = height,
+                                        .from_width = width,
+                                        .dy = ratio > MOST_RATIO ? 1 / ratio : 1,
+                                        .dx = ratio < 1 / MOST_RATIO ? ratio : 1};
     plan->height = count_of(height, plan->dy);
     plan->width = count_of(width, plan->dx);
 }
 
-bool oct_resample_is_identity(const struct oct_resample *plan, uint32_t height, uint32_t width)
+bool oct_cells_resample_is_identity(const struct oct_cells_resample *plan, uint32_t height,
+                                    uint32_t width)
 {
     return plan->height == height && plan->width == width && plan->from_height == height &&
            plan->from_width == width && plan->x0 == 0 && plan->y0 == 0;
@@ -50,8 +51,8 @@ static float mix(float a, float b, float weight)
     return weight > 0 ? a + (b - a) * weight : a;
 }
 
-void oct_resample_row(const struct oct_resample *plan, const struct oct_picture *from,
-                      struct oct_picture *to, uint32_t y)
+void oct_cells_resample_row(const struct oct_cells_resample *plan, const struct oct_picture *from,
+                            struct oct_picture *to, uint32_t y)
 {
     const size_t origin = (size_t)plan->y0 * from->width + plan->x0;
     const struct between v = find_between(y * plan->dy, plan->from_height, from->width);
@@ -70,9 +71,9 @@ void oct_resample_row(const struct oct_resample *plan, const struct oct_picture 
     }
 }
 
-void oct_resample(const struct oct_resample *plan, const struct oct_picture *from,
-                  struct oct_picture *to)
+void oct_cells_resample(const struct oct_cells_resample *plan, const struct oct_picture *from,
+                        struct oct_picture *to)
 {
     for (uint32_t y = 0; y < plan->height; y++)
-        oct_resample_row(plan, from, to, y);
+        oct_cells_resample_row(plan, from, to, y);
 }

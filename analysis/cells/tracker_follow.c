@@ -32,8 +32,8 @@ static struct oct_cell_start start_of(const struct oct_cells_tracker *t,
     const double angle = params->flow_deg * (3.14159265358979323846 / 180);
     start.x = track->predicted_x;
     start.y = track->predicted_y;
-    start.vx = params->has_flow ? snapped(cos(angle)) : sign_of(track->vx);
-    start.vy = params->has_flow ? snapped(sin(angle)) : 0;
+    start.vx = !isnan(params->flow_deg) ? snapped(cos(angle)) : sign_of(track->vx);
+    start.vy = !isnan(params->flow_deg) ? snapped(sin(angle)) : 0;
     return start;
 }
 

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct oct_overlap oct_overlap_at(uint32_t f_side, uint32_t g_side, int64_t shift)
+struct oct_box_overlap oct_box_overlap_at(uint32_t f_side, uint32_t g_side, int64_t shift)
 {
     const int64_t first = shift < 0 ? -shift : 0;
     const int64_t until = (int64_t)g_side - shift;
     const int64_t end = until < f_side ? until : f_side;
     if (end <= first)
-        return (struct oct_overlap){0, 0};
-    return (struct oct_overlap){(uint32_t)first, (uint32_t)end};
+        return (struct oct_box_overlap){0, 0};
+    return (struct oct_box_overlap){(uint32_t)first, (uint32_t)end};
 }
 
 bool oct_boxes_init(struct oct_boxes *boxes, uint32_t height, uint32_t width, uint32_t g_height,
@@ -27,7 +27,7 @@ bool oct_boxes_init(struct oct_boxes *boxes, uint32_t height, uint32_t width, ui
         goto fail;
     memset(boxes->slot, 0xff, ((size_t)height + 1) * sizeof(*boxes->slot));
     for (int64_t dy = -(int64_t)max_dy; dy <= (int64_t)max_dy; dy++) {
-        const struct oct_overlap rows = oct_overlap_at(height, g_height, dy);
+        const struct oct_box_overlap rows = oct_box_overlap_at(height, g_height, dy);
         boxes->slot[rows.first] = boxes->slot[rows.end] = 0;
     }
     for (uint32_t y = 0; y <= height; y++)
@@ -82,7 +82,7 @@ void oct_boxes_add_row(struct oct_boxes *boxes, uint32_t y, const float *row)
         sums[x + 1] = sum += boxes->columns[x];
 }
 
-void oct_boxes_strip(const struct oct_boxes *boxes, struct oct_overlap rows, double *strip)
+void oct_boxes_strip(const struct oct_boxes *boxes, struct oct_box_overlap rows, double *strip)
 {
     subtract(strip, kept_row(boxes, rows.end), kept_row(boxes, rows.first), boxes->width + 1);
 }

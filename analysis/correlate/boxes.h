@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 /* Where two pictures meet along one axis; first == end: nowhere. */
-struct oct_overlap {
+struct oct_box_overlap {
     uint32_t first, end; /* in f */
 };
-struct oct_overlap oct_overlap_at(uint32_t f_side, uint32_t g_side, int64_t shift);
+struct oct_box_overlap oct_box_overlap_at(uint32_t f_side, uint32_t g_side, int64_t shift);
 
 struct oct_boxes {
     uint32_t height, width;
@@ -32,6 +32,6 @@ void oct_boxes_add_row(struct oct_boxes *boxes, uint32_t y, const float *row);
 
 /* The sum over some rows and the columns before x: strip[x], [width + 1]. The sum over the columns
  * first .. end is strip[end] - strip[first]. */
-void oct_boxes_strip(const struct oct_boxes *boxes, struct oct_overlap rows, double *strip);
+void oct_boxes_strip(const struct oct_boxes *boxes, struct oct_box_overlap rows, double *strip);
 
 #endif

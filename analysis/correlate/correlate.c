@@ -31,15 +31,15 @@ struct oct_correlator {
     struct oct_side f, g;
     const struct oct_side *other; /* g, or f where it is correlated with itself */
     bool has_reference, g_masked;
-    uint32_t width;                            /* of a window */
-    size_t n_shifts;                           /* [2 max_dy + 1][width] */
-    float *window[N_PRODUCTS];                 /* [n_shifts]; VALUES: the caller's c2d */
-    struct oct_overlap *f_columns, *g_columns; /* [width] where the pictures meet at each dx */
-    double *per_column;                        /* [width] 1 / columns that meet; NaN: none */
-    double *g_strip[OCT_N_FIELDS];             /* [g_width + 1]; those of f are the fields' own */
-    double *row[4];                            /* [width] sums of a row of shifts; only for zncc */
-    float *scratch;                            /* a row */
-    bool masked;                               /* this time */
+    uint32_t width;                                /* of a window */
+    size_t n_shifts;                               /* [2 max_dy + 1][width] */
+    float *window[N_PRODUCTS];                     /* [n_shifts]; VALUES: the caller's c2d */
+    struct oct_box_overlap *f_columns, *g_columns; /* [width] where the pictures meet at each dx */
+    double *per_column;                            /* [width] 1 / columns that meet; NaN: none */
+    double *g_strip[OCT_N_FIELDS]; /* [g_width + 1]; those of f are the fields' own */
+    double *row[4];                /* [width] sums of a row of shifts; only for zncc */
+    float *scratch;                /* a row */
+    bool masked;                   /* this time */
 };
 
 static bool needs_field(const struct oct_correlator_setup *s, enum oct_field_kind kind)
@@ -157,8 +157,8 @@ static enum oct_err start(struct oct_correlator *c, struct oct_error *err)
                      s->max_dx);
     for (uint32_t x = 0; x < c->width && !e; x++) {
         const int64_t dx = (int64_t)x - s->max_dx;
-        c->f_columns[x] = oct_overlap_at(s->width, s->g_width, dx);
-        c->g_columns[x] = oct_overlap_at(s->g_width, s->width, -dx);
+        c->f_columns[x] = oct_box_overlap_at(s->width, s->g_width, dx);
+        c->g_columns[x] = oct_box_overlap_at(s->g_width, s->width, -dx);
         const uint32_t n = c->f_columns[x].end - c->f_columns[x].first;
         c->per_column[x] = n > 0 ? 1.0 / n : (double)NAN;
     }
@@ -258,8 +258,8 @@ static void correlate_masked(struct oct_correlator *c)
 /* Sets the strips to the rows that meet at dy; returns how many these are. */
 static uint32_t set_rows(struct oct_correlator *c, int64_t dy)
 {
-    const struct oct_overlap rows = oct_overlap_at(c->f.height, c->other->height, dy);
-    const struct oct_overlap g_rows = oct_overlap_at(c->other->height, c->f.height, -dy);
+    const struct oct_box_overlap rows = oct_box_overlap_at(c->f.height, c->other->height, dy);
+    const struct oct_box_overlap g_rows = oct_box_overlap_at(c->other->height, c->f.height, -dy);
     for (unsigned kind = 0; kind < OCT_N_FIELDS; kind++) {
         struct oct_field *f = &c->f.field[kind];
         if (!f->has_boxes || (kind == OCT_FIELD_MASK && !c->masked))
@@ -270,7 +270,7 @@ static uint32_t set_rows(struct oct_correlator *c, int64_t dy)
     return rows.end - rows.first;
 }
 
-static double over(const double *strip, struct oct_overlap columns)
+static double over(const double *strip, struct oct_box_overlap columns)
 {
     return strip[columns.end] - strip[columns.first];
 }
@@ -321,7 +321,7 @@ static double most_count(struct oct_correlator *c)
         return fmin(c->f.height, c->other->height) * fmin(c->f.width, c->other->width);
     for (size_t i = 0; i < c->n_shifts; i += c->width) {
         const int64_t dy = (int64_t)(i / c->width) - c->setup.max_dy;
-        const struct oct_overlap rows = oct_overlap_at(c->f.height, c->other->height, dy);
+        const struct oct_box_overlap rows = oct_box_overlap_at(c->f.height, c->other->height, dy);
         if (c->masked)
             set_rows(c, dy);
         for (uint32_t x = 0; x < c->width; x++) {
@@ -347,7 +347,7 @@ static void finish_masked_zncc(struct oct_correlator *c, float *c2d)
 }
 
 /* Without masks: the sums over the columns that meet at each dx. */
-static void sum_columns(const double *strip, const struct oct_overlap *columns, uint32_t n,
+static void sum_columns(const double *strip, const struct oct_box_overlap *columns, uint32_t n,
                         double *restrict sums)
 {
     for (uint32_t x = 0; x < n; x++)
@@ -413,7 +413,7 @@ static void scale_products(struct oct_correlator *c, double divisor, float *c2d)
     const bool overlap = c->setup.norm == OCT_CORRELATION_OVERLAP;
     for (size_t i = 0; i < c->n_shifts; i += c->width) {
         const int64_t dy = (int64_t)(i / c->width) - c->setup.max_dy;
-        const struct oct_overlap rows = oct_overlap_at(c->f.height, c->other->height, dy);
+        const struct oct_box_overlap rows = oct_box_overlap_at(c->f.height, c->other->height, dy);
         const double n_rows = overlap ? (double)(rows.end - rows.first) : 1;
         const double row = n_rows > 0 ? 1 / (n_rows * divisor) : (double)NAN;
         for (uint32_t x = 0; x < c->width; x++)

@@ -222,12 +222,12 @@ static void add_levels(const struct oct_exact *x, int64_t *sums)
     for (size_t i = 0; i < x->n_shifts; i++) {
         const int64_t dy = (int64_t)(i / x->width) - x->setup.max_dy;
         const int64_t dx = (int64_t)(i % x->width) - x->setup.max_dx;
-        const struct oct_overlap rows = oct_overlap_at(f->height, g->height, dy);
-        const struct oct_overlap f_at = oct_overlap_at(f->width, g->width, dx);
-        const struct oct_overlap g_at = oct_overlap_at(g->width, f->width, -dx);
+        const struct oct_box_overlap rows = oct_box_overlap_at(f->height, g->height, dy);
+        const struct oct_box_overlap f_at = oct_box_overlap_at(f->width, g->width, dx);
+        const struct oct_box_overlap g_at = oct_box_overlap_at(g->width, f->width, -dx);
         if (i % x->width == 0) {
             oct_boxes_strip(&f->boxes, rows, f->strip);
-            oct_boxes_strip(&g->boxes, oct_overlap_at(g->height, f->height, -dy), g->strip);
+            oct_boxes_strip(&g->boxes, oct_box_overlap_at(g->height, f->height, -dy), g->strip);
         }
         const int64_t n = (int64_t)(rows.end - rows.first) * (f_at.end - f_at.first);
         sums[i] += g->level * (int64_t)(f->strip[f_at.end] - f->strip[f_at.first]) +

@@ -12,6 +12,22 @@
 #define N_BINS 1024u
 #define MOST_COUNTED 65536u /* values that the limits are found from */
 
+static const char *const projection_names[] = {"mean", "max", "slab", NULL};
+
+#define S struct oct_enface_settings
+static const struct oct_param param_rows[] = {
+    {OCT_PARAM_CHOICE("enface_projection", S, projection, projection_names), OCT_PARAM_LIVE,
+     .first = OCT_PROJECTION_MEAN, .standard = "mean",
+     .meaning = "A pixel of the en-face picture: the A-line's mean, its maximum, a slab's mean."},
+    {OCT_PARAM("enface_slab_first", S, slab_first), OCT_PARAM_LIVE, .least = 0, .most = 1,
+     .standard = "0.4", .unit = "of the depth",
+     .meaning = "Where the slab of enface_projection=slab begins."},
+    {OCT_PARAM("enface_slab_last", S, slab_last), OCT_PARAM_LIVE, .least = 0, .most = 1,
+     .standard = "0.6", .unit = "of the depth", .meaning = "Where it ends."},
+};
+#undef S
+const struct oct_params oct_enface_params = OCT_PARAMS(param_rows);
+
 struct oct_analysis {
     struct oct_image_form input;
     uint32_t n_bscans, n_lines, depth; /* V, M, D */

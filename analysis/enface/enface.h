@@ -27,6 +27,8 @@ struct oct_enface_settings {
     double slab_first, slab_last; /* shares of the depth, 0 <= first < last <= 1 */
 };
 
+extern const struct oct_params oct_enface_params; /* section [analysis] */
+
 /* The depths *first .. *first + *n - 1 of a slab, of which the shares are in settings: at least one
  * of depth pixels, whatever the slab. */
 void oct_enface_slab(double slab_first, double slab_last, uint32_t depth, uint32_t *first,

@@ -39,6 +39,21 @@ static const struct oct_image_number numbers[OCT_ROLLOFF_N_NUMBERS] = {
     [OCT_ROLLOFF_RMS_DB] = {"rms_db", 1},
 };
 
+#define S struct oct_rolloff_settings
+static const struct oct_param param_rows[] = {
+    {OCT_PARAM("enabled", S, enabled), OCT_PARAM_LIVE, .standard = "no",
+     .meaning = "A mirror is measured; needs dc=file or none unless its fringes move in a B-scan."},
+    {OCT_PARAM("first_px", S, first_px), OCT_PARAM_LIVE, .least = 0, .most = 65536,
+     .standard = "20", .unit = "pixels",
+     .meaning = "Depths before it are not looked at: what remains of DC."},
+    {OCT_PARAM("min_snr_db", S, min_snr_db), OCT_PARAM_LIVE, .least = 0, .most = 200,
+     .standard = "15", .unit = "dB", .meaning = "Peak over noise that makes a mirror."},
+    {OCT_PARAM("record", S, record), .when = OCT_CONFIG_IDLE, .standard = "no",
+     .meaning = "Recordings have the numbers and the curve too: /analysis/rolloff."},
+};
+#undef S
+const struct oct_params oct_rolloff_params = OCT_PARAMS(param_rows);
+
 struct oct_analysis {
     struct oct_rolloff_settings settings;
     struct oct_mirror_setup search;

@@ -56,12 +56,15 @@ enum oct_rolloff_number {
 };
 
 struct oct_rolloff_settings {
-    bool enabled;        /* no: at rest */
+    bool enabled; /* no: at rest */
+    bool record;
     uint32_t first_px;   /* of the picture: what lies before is DC */
     uint32_t crop_first; /* pixels between zero delay and the picture's first one */
     double min_snr_db;
     double refractive_index; /* of the tissue that the setup's spacing is in; at least 1 */
 };
+
+extern const struct oct_params oct_rolloff_params;
 
 extern const struct oct_analysis_ops oct_rolloff_cpu; /* settings: struct oct_rolloff_settings */
 

@@ -10,7 +10,7 @@
 #define OCT_LEVELSET_EACH 8u /* entries a thread scans */
 #define OCT_LEVELSET_SCANNED (OCT_LEVELSET_THREADS * OCT_LEVELSET_EACH)
 
-struct oct_levelset_segment {
+struct oct_levelset_run {
     uint32_t at;    /* its first voxel, in the box */
     uint32_t first; /* the number of that in the band */
     uint32_t mask;  /* bit k: voxel k is in Sigma */
@@ -132,7 +132,7 @@ static __global__ void oct_levelset_places_kernel(uint64_t *columns, uint32_t n,
 /* index: of each voxel of the band. segments: NULL: they are not wanted. */
 static __global__ void oct_levelset_list_kernel(struct oct_levelset_shape s, const float *phi,
                                                 const uint64_t *columns, uint32_t *index,
-                                                struct oct_levelset_segment *segments)
+                                                struct oct_levelset_run *segments)
 {
     const uint32_t lane = threadIdx.x % 32;
     const uint32_t c = blockIdx.x * OCT_LEVELSET_WARPS + threadIdx.x / 32;

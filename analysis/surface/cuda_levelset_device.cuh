@@ -143,7 +143,7 @@ static inline dim3 oct_levelset_grid(uint64_t n, uint32_t each)
 }
 
 typedef void (*oct_levelset_rows_function)(struct oct_levelset_shape, struct oct_levelset_layout,
-                                           const float *, const struct oct_levelset_segment *,
+                                           const float *, const struct oct_levelset_run *,
                                            struct oct_levelset_piece, float *);
 
 static inline oct_levelset_rows_function oct_levelset_rows_of(uint32_t radius)
@@ -179,7 +179,7 @@ static inline void oct_levelset_queue_list(struct oct_levelset_device *d)
     const dim3 grid = oct_levelset_grid(d->shape.n_columns, OCT_LEVELSET_WARPS);
     OCT_LAUNCH((oct_levelset_list_kernel), grid, dim3(OCT_LEVELSET_THREADS), 0, d->stream->stream,
                d->shape, d->d_phi, d->d_columns, oct_levelset_in<uint32_t>(d, OCT_LEVELSET_INDEX),
-               oct_levelset_in<struct oct_levelset_segment>(d, OCT_LEVELSET_SEGMENTS));
+               oct_levelset_in<struct oct_levelset_run>(d, OCT_LEVELSET_SEGMENTS));
 }
 
 /* base, with c2 0, and c2; facts to h_facts. */
@@ -215,7 +215,7 @@ static inline void oct_levelset_queue_rows(struct oct_levelset_device *d, uint32
     d->piece = piece;
     OCT_LAUNCH((oct_levelset_rows_of(d->shape.radius)), dim3(piece.n), dim3(OCT_LEVELSET_THREADS),
                d->tile_bytes, d->stream->stream, d->shape, d->layout, d->d_phi,
-               oct_levelset_in<struct oct_levelset_segment>(d, OCT_LEVELSET_SEGMENTS), piece,
+               oct_levelset_in<struct oct_levelset_run>(d, OCT_LEVELSET_SEGMENTS), piece,
                oct_levelset_in<float>(d, OCT_LEVELSET_ROWS));
 }
 
@@ -231,7 +231,7 @@ static inline void oct_levelset_queue_ranks(struct oct_levelset_device *d)
 {
     OCT_LAUNCH((oct_levelset_rank_kernel), oct_levelset_piece_grid(d), dim3(OCT_LEVELSET_THREADS),
                0, d->stream->stream, oct_levelset_in<float>(d, OCT_LEVELSET_ROWS), d->layout.n_row,
-               oct_levelset_in<struct oct_levelset_segment>(d, OCT_LEVELSET_SEGMENTS), d->piece,
+               oct_levelset_in<struct oct_levelset_run>(d, OCT_LEVELSET_SEGMENTS), d->piece,
                d->params.c2 > 0 ? 0 : d->params.rank, oct_levelset_in<float>(d, OCT_LEVELSET_RANKS),
                d->d_facts);
 }
@@ -241,7 +241,7 @@ static inline void oct_levelset_queue_local(struct oct_levelset_device *d,
 {
     OCT_LAUNCH((oct_levelset_local_kernel), oct_levelset_piece_grid(d), dim3(OCT_LEVELSET_THREADS),
                0, d->stream->stream, oct_levelset_in<float>(d, OCT_LEVELSET_ROWS), d->layout.n_row,
-               d->d_offsets, oct_levelset_in<struct oct_levelset_segment>(d, OCT_LEVELSET_SEGMENTS),
+               d->d_offsets, oct_levelset_in<struct oct_levelset_run>(d, OCT_LEVELSET_SEGMENTS),
                d->piece, oct_levelset_in<uint32_t>(d, OCT_LEVELSET_INDEX), d->d_now, mode,
                oct_levelset_in<float>(d, OCT_LEVELSET_NEXT), d->d_facts);
 }
@@ -369,7 +369,7 @@ static inline enum oct_err oct_levelset_reserve(struct oct_levelset_device *d,
     enum oct_err e = OCT_OK;
     bytes[OCT_LEVELSET_INDEX] = bytes[OCT_LEVELSET_RANKS] = bytes[OCT_LEVELSET_NEXT] = n * 4;
     if (d->params.weights == OCT_LEVELSET_LOCAL) {
-        bytes[OCT_LEVELSET_SEGMENTS] = d->n_segments * sizeof(struct oct_levelset_segment);
+        bytes[OCT_LEVELSET_SEGMENTS] = d->n_segments * sizeof(struct oct_levelset_run);
         for (size_t more : bytes)
             others += more;
         e = oct_levelset_rows_bytes(d, others, &bytes[OCT_LEVELSET_ROWS], err);

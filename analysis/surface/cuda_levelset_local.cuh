@@ -32,16 +32,14 @@ struct oct_levelset_piece {
     uint32_t n_segments, n_band;
 };
 
-static __device__ inline uint32_t
-oct_levelset_piece_begin(const struct oct_levelset_piece &p,
-                         const struct oct_levelset_segment *segments)
+static __device__ inline uint32_t oct_levelset_piece_begin(const struct oct_levelset_piece &p,
+                                                           const struct oct_levelset_run *segments)
 {
     return segments[p.first].first;
 }
 
-static __device__ inline uint32_t
-oct_levelset_piece_end(const struct oct_levelset_piece &p,
-                       const struct oct_levelset_segment *segments)
+static __device__ inline uint32_t oct_levelset_piece_end(const struct oct_levelset_piece &p,
+                                                         const struct oct_levelset_run *segments)
 {
     return p.first + p.n < p.n_segments ? segments[p.first + p.n].first : p.n_band;
 }
@@ -139,13 +137,13 @@ oct_levelset_unit_of(const struct oct_levelset_layout &l, uint32_t t, const floa
 template <int RADIUS>
 static __global__ void __launch_bounds__(OCT_LEVELSET_THREADS)
     oct_levelset_rows_kernel(struct oct_levelset_shape s, struct oct_levelset_layout l,
-                             const float *phi, const struct oct_levelset_segment *segments,
+                             const float *phi, const struct oct_levelset_run *segments,
                              struct oct_levelset_piece piece, float *rows)
 {
     typedef oct_levelset_patch<RADIUS> patch;
     OCT_SHARED(float, shared);
     float *tile = shared + patch::most;
-    const struct oct_levelset_segment segment = segments[piece.first + blockIdx.x];
+    const struct oct_levelset_run segment = segments[piece.first + blockIdx.x];
     const int32_t d = (int32_t)(segment.at % s.n_d), line = (int32_t)(segment.at / s.n_d);
     const int32_t b = line / (int32_t)s.n_j, j = line % (int32_t)s.n_j;
     float *row =
@@ -198,7 +196,7 @@ static __device__ inline float oct_levelset_ranked(const float *row, uint32_t n_
 
 /* The rank-th smallest D of each row that has as many; rank 0: none. Counts candidates. */
 static __global__ void oct_levelset_rank_kernel(const float *rows, uint32_t n_row,
-                                                const struct oct_levelset_segment *segments,
+                                                const struct oct_levelset_run *segments,
                                                 struct oct_levelset_piece piece, uint32_t rank,
                                                 float *ranks, struct oct_levelset_facts *facts)
 {
@@ -234,13 +232,10 @@ static __global__ void oct_levelset_rank_kernel(const float *rows, uint32_t n_ro
 }
 
 /* now: phi before the step, of the box; next: after it, of the band. */
-static __global__ void oct_levelset_local_kernel(const float *rows, uint32_t n_row,
-                                                 const struct oct_levelset_offset *offsets,
-                                                 const struct oct_levelset_segment *segments,
-                                                 struct oct_levelset_piece piece,
-                                                 const uint32_t *index, const float *now,
-                                                 enum oct_levelset_mode mode, float *next,
-                                                 struct oct_levelset_facts *facts)
+static __global__ void oct_levelset_local_kernel(
+    const float *rows, uint32_t n_row, const struct oct_levelset_offset *offsets,
+    const struct oct_levelset_run *segments, struct oct_levelset_piece piece, const uint32_t *index,
+    const float *now, enum oct_levelset_mode mode, float *next, struct oct_levelset_facts *facts)
 {
     const uint32_t lane = threadIdx.x % 32;
     const uint64_t begin = oct_levelset_piece_begin(piece, segments);

@@ -10,6 +10,7 @@
 #ifndef OCT_ANALYSIS_SURFACE_LEVELSET_LOCAL_H
 #define OCT_ANALYSIS_SURFACE_LEVELSET_LOCAL_H
 
+#include "analysis/surface/levelset_band.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -76,7 +77,6 @@ extern const struct oct_levelset_passes oct_levelset_passes_avx2, oct_levelset_p
 const struct oct_levelset_passes *oct_levelset_passes_select(const char *name);
 
 /* For tests: a band of oct_levelset_local (levelset_band.h) computes by these, not the best. */
-struct oct_levelset_band;
 void oct_levelset_local_use(struct oct_levelset_band *band,
                             const struct oct_levelset_passes *passes);
 

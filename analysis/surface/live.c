@@ -12,11 +12,34 @@ static const struct oct_image_number numbers[OCT_SURFACES_N_NUMBERS] = {
     [OCT_SURFACES_DEPTH_UM] = {"depth_um", 1},
 };
 
+#define S struct oct_surfaces_settings
+static const struct oct_param param_rows[] = {
+    {OCT_PARAM("enabled", S, enabled), OCT_PARAM_LIVE, .standard = "no",
+     .meaning = "Inner limiting membrane (ilm) and pigment epithelium (rpe) are found in B-scans."},
+    {OCT_PARAM("every", S, every), OCT_PARAM_LIVE, .least = 1, .most = OCT_SURFACES_MOST_EVERY,
+     .standard = "1", .unit = "B-scans",
+     .meaning = "One of so many B-scans is searched; 1: each, as far as the machine follows."},
+    {OCT_PARAM("least_um", S, least_um), OCT_PARAM_LIVE, .least = 1, .most = 1e4, .standard = "100",
+     .unit = "um", .meaning = "Least distance from the ilm to the rpe."},
+    {OCT_PARAM("most_um", S, most_um), OCT_PARAM_LIVE, .least = 1, .most = 1e4, .standard = "600",
+     .unit = "um", .meaning = "Greatest distance."},
+    {OCT_PARAM("min_quality", S, min_quality), OCT_PARAM_LIVE, .least = 0, .most = 1e3,
+     .standard = "8",
+     .meaning = "Step of brightness that makes a layer, in standard deviations beside the layers."},
+    {OCT_PARAM_OF_FORM("slab", S, slab, &oct_param_slab), OCT_PARAM_LIVE, .standard = "",
+     .takes = "LAYER[+-UM]:LAYER[+-UM], or nothing",
+     .meaning = "Depths of the topic slab, as ilm+10:ilm+40; empty: none."},
+    {OCT_PARAM("record", S, record), .when = OCT_CONFIG_IDLE, .standard = "no",
+     .meaning = "Recordings have the layers, and the slab: /analysis/surfaces, /analysis/slab."},
+};
+#undef S
+const struct oct_params oct_surfaces_params = OCT_PARAMS(param_rows);
+
 struct oct_analysis {
     struct oct_surfaces_live live;
     uint32_t n_lines;
 
-    struct oct_sequence *sequence;            /* NULL while it is not enabled */
+    struct oct_layer_sequence *sequence;      /* NULL while it is not enabled */
     const struct oct_sequence_layers *layers; /* to be taken; NULL: none are */
     struct oct_bscan_info info;               /* of their B-scan */
 };
@@ -36,7 +59,7 @@ enum oct_err oct_surfaces_live_check(const struct oct_surfaces_settings *s,
                         s->least_um, s->most_um);
     if (!(s->min_quality >= 0 && isfinite(s->min_quality)))
         return oct_fail(err, OCT_E_CONFIG, "surfaces: a least quality of 0 or more is possible");
-    if (!s->enabled && !s->has_slab)
+    if (!s->enabled && s->slab.is_none)
         return OCT_OK;
     for (unsigned i = 0; i < 2; i++)
         if (input->dims[i] < OCT_SURFACES_LEAST_SIZE || input->dims[i] > OCT_SURFACES_MOST_SIZE)
@@ -62,9 +85,10 @@ static enum oct_err surfaces_push(struct oct_analysis *a, const struct oct_image
                                   struct oct_error *err)
 {
     (void)err;
-    if (!a->sequence || !oct_sequence_has_turn(a->sequence, &bscan->info, a->live.settings.every))
+    if (!a->sequence ||
+        !oct_layer_sequence_has_turn(a->sequence, &bscan->info, a->live.settings.every))
         return OCT_OK;
-    a->layers = oct_sequence_run(a->sequence, bscan);
+    a->layers = oct_layer_sequence_run(a->sequence, bscan);
     a->info = bscan->info;
     return OCT_OK;
 }
@@ -98,7 +122,7 @@ static void surfaces_reset(struct oct_analysis *a)
 {
     a->layers = NULL;
     if (a->sequence)
-        oct_sequence_reset(a->sequence);
+        oct_layer_sequence_reset(a->sequence);
 }
 
 static bool surfaces_is_at_rest(const struct oct_analysis *a)
@@ -112,13 +136,13 @@ static enum oct_err make_sequence(struct oct_analysis *a,
                                   const struct oct_surfaces_settings *settings,
                                   struct oct_error *err)
 {
-    struct oct_sequence *sequence = NULL;
+    struct oct_layer_sequence *sequence = NULL;
     if (settings->enabled) {
         const enum oct_err e = oct_surfaces_live_sequence(&sequence, &a->live, settings, err);
         if (e)
             return e;
     }
-    oct_sequence_destroy(a->sequence);
+    oct_layer_sequence_destroy(a->sequence);
     a->sequence = sequence;
     a->layers = NULL;
     return OCT_OK;
@@ -140,7 +164,7 @@ static void surfaces_destroy(struct oct_analysis *a)
 {
     if (!a)
         return;
-    oct_sequence_destroy(a->sequence);
+    oct_layer_sequence_destroy(a->sequence);
     free(a);
 }
 

@@ -47,12 +47,14 @@ enum oct_surfaces_live_number {
 
 struct oct_surfaces_settings {
     bool enabled;             /* of surfaces; no: at rest, and no memory is taken */
-    unsigned every;           /* 1: each B-scan; OCT_SURFACES_MOST_EVERY at most */
+    bool record;              /* of `surfaces` and `slab` */
+    uint32_t every;           /* 1: each B-scan; OCT_SURFACES_MOST_EVERY at most */
     double least_um, most_um; /* of the thickness */
     double min_quality;
-    bool has_slab;
     struct oct_slab slab;
 };
+
+extern const struct oct_params oct_surfaces_params;
 
 /* Whether B-scans of that size can be traced so; no memory is taken. OCT_E_CONFIG. */
 enum oct_err oct_surfaces_live_check(const struct oct_surfaces_settings *settings,

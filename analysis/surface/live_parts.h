@@ -44,19 +44,19 @@ static inline enum oct_err oct_surfaces_live_init(struct oct_surfaces_live *live
 }
 
 /* A sequence by other settings. */
-static inline enum oct_err oct_surfaces_live_sequence(struct oct_sequence **sequence,
+static inline enum oct_err oct_surfaces_live_sequence(struct oct_layer_sequence **sequence,
                                                       const struct oct_surfaces_live *live,
                                                       const struct oct_surfaces_settings *settings,
                                                       struct oct_error *err)
 {
-    const struct oct_sequence_setup setup = {
+    const struct oct_layer_sequence_setup setup = {
         .input = &live->input,
         .spacing = live->spacing,
         .least_um = settings->least_um,
         .most_um = settings->most_um,
         .min_quality = settings->min_quality,
     };
-    return oct_sequence_create(sequence, &setup, err);
+    return oct_layer_sequence_create(sequence, &setup, err);
 }
 
 /* um of a depth pixel; NaN: not known. */

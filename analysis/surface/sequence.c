@@ -31,7 +31,7 @@ struct traced {
     uint32_t n_found;
 };
 
-struct oct_sequence {
+struct oct_layer_sequence {
     struct oct_image_form input;
     uint32_t n_lines, depth;
     double bscan_um, line_um, depth_um; /* as taken where they are not known */
@@ -55,7 +55,7 @@ struct oct_sequence {
 
 /* ---- the picture ---- */
 
-static void bring_in(struct oct_sequence *s)
+static void bring_in(struct oct_layer_sequence *s)
 {
     s->n_came = 0;
     for (uint32_t j = 0; j < s->n_lines; j++) {
@@ -65,8 +65,8 @@ static void bring_in(struct oct_sequence *s)
     }
 }
 
-static struct oct_course_fit find_course(struct oct_sequence *s, const struct oct_course *course,
-                                         uint32_t most_shift)
+static struct oct_course_fit find_course(struct oct_layer_sequence *s,
+                                         const struct oct_course *course, uint32_t most_shift)
 {
     const struct oct_course_picture picture = {.pixels = s->pixels,
                                                .line_valid = s->line_valid,
@@ -78,14 +78,15 @@ static struct oct_course_fit find_course(struct oct_sequence *s, const struct oc
 
 /* ---- the B-scan before ---- */
 
-static double apart_um(const struct oct_sequence *s, const struct kept *kept,
+static double apart_um(const struct oct_layer_sequence *s, const struct kept *kept,
                        const struct oct_bscan_info *info)
 {
     return fabs((double)info->bscan - (double)kept->bscan) * s->bscan_um;
 }
 
 /* NULL: none that lies near. */
-static const struct kept *find_kept(const struct oct_sequence *s, const struct oct_bscan_info *info)
+static const struct kept *find_kept(const struct oct_layer_sequence *s,
+                                    const struct oct_bscan_info *info)
 {
     const struct kept *kept = &s->kept[NEWEST], *first = &s->kept[FIRST];
     if (first->any && first->volume != info->volume &&
@@ -95,7 +96,7 @@ static const struct kept *find_kept(const struct oct_sequence *s, const struct o
 }
 
 /* False: its course is nowhere in the picture. */
-static bool set_bounds(struct oct_sequence *s, const struct kept *kept,
+static bool set_bounds(struct oct_layer_sequence *s, const struct kept *kept,
                        const struct oct_bscan_info *info)
 {
     const struct oct_course_fit fit = find_course(s, &kept->course, s->most_shift);
@@ -112,7 +113,8 @@ static bool set_bounds(struct oct_sequence *s, const struct kept *kept,
 
 /* ---- with bounds and without ---- */
 
-static void trace(struct oct_sequence *s, struct traced *way, const struct oct_trace_bounds *bounds)
+static void trace(struct oct_layer_sequence *s, struct traced *way,
+                  const struct oct_trace_bounds *bounds)
 {
     way->n_found = oct_trace_run(s->trace, s->pixels, s->n_came < s->n_lines ? s->line_valid : NULL,
                                  bounds, &way->layers);
@@ -120,7 +122,7 @@ static void trace(struct oct_sequence *s, struct traced *way, const struct oct_t
 }
 
 /* Of both layers, over the A-lines that have them. */
-static double strength_of(const struct oct_sequence *s, const struct traced *way)
+static double strength_of(const struct oct_layer_sequence *s, const struct traced *way)
 {
     const struct oct_traced *l = &way->layers;
     double sum = 0;
@@ -131,14 +133,15 @@ static double strength_of(const struct oct_sequence *s, const struct traced *way
 }
 
 /* Whether the bounds have lost what the B-scan before had. */
-static bool lost_layers(const struct oct_sequence *s, const struct traced *way,
+static bool lost_layers(const struct oct_layer_sequence *s, const struct traced *way,
                         const struct kept *kept)
 {
     return (double)way->n_found * kept->n_lines < LEAST_FOUND * (double)kept->n_found * s->n_came;
 }
 
 /* The way that holds. */
-static const struct traced *trace_bscan(struct oct_sequence *s, const struct oct_bscan_info *info)
+static const struct traced *trace_bscan(struct oct_layer_sequence *s,
+                                        const struct oct_bscan_info *info)
 {
     struct traced *bounded = &s->ways[0], *free_of = &s->ways[1];
     const struct kept *kept = find_kept(s, info);
@@ -164,7 +167,7 @@ static const struct traced *trace_bscan(struct oct_sequence *s, const struct oct
 
 /* ---- what is kept for the next ---- */
 
-static void copy_kept(const struct oct_sequence *s, struct kept *to, const struct kept *from)
+static void copy_kept(const struct oct_layer_sequence *s, struct kept *to, const struct kept *from)
 {
     const struct oct_course course = to->course;
     *to = *from;
@@ -174,7 +177,7 @@ static void copy_kept(const struct oct_sequence *s, struct kept *to, const struc
                s->n_lines * sizeof(*course.position[layer]));
 }
 
-static void keep(struct oct_sequence *s, const struct oct_bscan_info *info,
+static void keep(struct oct_layer_sequence *s, const struct oct_bscan_info *info,
                  const struct traced *way)
 {
     struct kept *newest = &s->kept[NEWEST];
@@ -195,7 +198,7 @@ static void keep(struct oct_sequence *s, const struct oct_bscan_info *info,
         copy_kept(s, &s->kept[FIRST], newest);
 }
 
-static double thickness_px(const struct oct_sequence *s, const struct oct_traced *layers)
+static double thickness_px(const struct oct_layer_sequence *s, const struct oct_traced *layers)
 {
     double sum = 0;
     uint32_t n = 0;
@@ -208,8 +211,8 @@ static double thickness_px(const struct oct_sequence *s, const struct oct_traced
     return n ? sum / n : NAN;
 }
 
-const struct oct_sequence_layers *oct_sequence_run(struct oct_sequence *s,
-                                                   const struct oct_image_frame *bscan)
+const struct oct_sequence_layers *oct_layer_sequence_run(struct oct_layer_sequence *s,
+                                                         const struct oct_image_frame *bscan)
 {
     const struct oct_bscan_info *info = &bscan->info;
     oct_surface_pixels_begin(&s->shown, &s->input, bscan);
@@ -228,14 +231,14 @@ const struct oct_sequence_layers *oct_sequence_run(struct oct_sequence *s,
     return &s->found;
 }
 
-bool oct_sequence_has_turn(const struct oct_sequence *s, const struct oct_bscan_info *info,
-                           unsigned every)
+bool oct_layer_sequence_has_turn(const struct oct_layer_sequence *s,
+                                 const struct oct_bscan_info *info, unsigned every)
 {
     return !s->any || info->volume != s->newest.volume ||
            info->bscan / every != s->newest.bscan / every;
 }
 
-void oct_sequence_reset(struct oct_sequence *s)
+void oct_layer_sequence_reset(struct oct_layer_sequence *s)
 {
     s->kept[NEWEST].any = s->kept[FIRST].any = s->any = false;
     s->n_since_check = 0;
@@ -254,8 +257,8 @@ static uint32_t pixels_of(double um, double pixel_um, uint32_t least, uint32_t m
     return n < least ? least : n > most ? most : (uint32_t)n;
 }
 
-static enum oct_err open_trace(struct oct_sequence *s, const struct oct_sequence_setup *setup,
-                               struct oct_error *err)
+static enum oct_err open_trace(struct oct_layer_sequence *s,
+                               const struct oct_layer_sequence_setup *setup, struct oct_error *err)
 {
     struct oct_trace_setup trace_setup = {.n_lines = s->n_lines, .depth = s->depth};
     oct_trace_params_default(&trace_setup.params);
@@ -275,7 +278,7 @@ static float *next_rows(float **at, uint32_t n_lines)
     return row;
 }
 
-static enum oct_err take_memory(struct oct_sequence *s, struct oct_error *err)
+static enum oct_err take_memory(struct oct_layer_sequence *s, struct oct_error *err)
 {
     /* Positions and qualities of both ways, the limits, and the courses. */
     const size_t n_rows = OCT_N_LAYERS * (2 * 2 + 2 + N_KEPT);
@@ -302,7 +305,7 @@ static enum oct_err take_memory(struct oct_sequence *s, struct oct_error *err)
     return OCT_OK;
 }
 
-void oct_sequence_destroy(struct oct_sequence *s)
+void oct_layer_sequence_destroy(struct oct_layer_sequence *s)
 {
     if (!s)
         return;
@@ -316,11 +319,12 @@ void oct_sequence_destroy(struct oct_sequence *s)
     free(s);
 }
 
-enum oct_err oct_sequence_create(struct oct_sequence **sequence,
-                                 const struct oct_sequence_setup *setup, struct oct_error *err)
+enum oct_err oct_layer_sequence_create(struct oct_layer_sequence **sequence,
+                                       const struct oct_layer_sequence_setup *setup,
+                                       struct oct_error *err)
 {
     *sequence = NULL;
-    struct oct_sequence *s = calloc(1, sizeof(*s));
+    struct oct_layer_sequence *s = calloc(1, sizeof(*s));
     if (!s)
         return oct_fail(err, OCT_E_NO_MEMORY, "surfaces: out of memory");
     s->input = *setup->input;
@@ -336,7 +340,7 @@ enum oct_err oct_sequence_create(struct oct_sequence **sequence,
     if (!e)
         e = take_memory(s, err);
     if (e) {
-        oct_sequence_destroy(s);
+        oct_layer_sequence_destroy(s);
         return e;
     }
     *sequence = s;

@@ -29,7 +29,7 @@
 #define OCT_SEQUENCE_BSCAN_UM 25.0 /* where the distance of B-scans is not known */
 #define OCT_SEQUENCE_CHECK 32u
 
-struct oct_sequence_setup {
+struct oct_layer_sequence_setup {
     const struct oct_image_form *input; /* pictures [M][D]; copied */
     struct oct_spacing spacing;         /* NaN: not known */
     double least_um, most_um, min_quality;
@@ -44,23 +44,24 @@ struct oct_sequence_layers {
     unsigned n_traces;   /* 1, or 2: with bounds and without */
 };
 
-struct oct_sequence;
+struct oct_layer_sequence;
 
 /* *sequence is NULL on error. OCT_E_CONFIG: sizes or lengths that cannot be; OCT_E_NO_MEMORY. */
-enum oct_err oct_sequence_create(struct oct_sequence **sequence,
-                                 const struct oct_sequence_setup *setup, struct oct_error *err);
-void oct_sequence_destroy(struct oct_sequence *sequence); /* NULL is fine */
+enum oct_err oct_layer_sequence_create(struct oct_layer_sequence **sequence,
+                                       const struct oct_layer_sequence_setup *setup,
+                                       struct oct_error *err);
+void oct_layer_sequence_destroy(struct oct_layer_sequence *sequence); /* NULL is fine */
 
 /* The next B-scan, as it is shown: pixels, lo and hi. */
-const struct oct_sequence_layers *oct_sequence_run(struct oct_sequence *sequence,
-                                                   const struct oct_image_frame *bscan);
+const struct oct_sequence_layers *oct_layer_sequence_run(struct oct_layer_sequence *sequence,
+                                                         const struct oct_image_frame *bscan);
 
 /* Whether the B-scan is the first that has come of `every` neighbours of its volume, the first of
  * which has a number that `every` divides: then it is its turn. */
-bool oct_sequence_has_turn(const struct oct_sequence *sequence, const struct oct_bscan_info *info,
-                           unsigned every);
+bool oct_layer_sequence_has_turn(const struct oct_layer_sequence *sequence,
+                                 const struct oct_bscan_info *info, unsigned every);
 
 /* Forgets all B-scans. */
-void oct_sequence_reset(struct oct_sequence *sequence);
+void oct_layer_sequence_reset(struct oct_layer_sequence *sequence);
 
 #endif

@@ -46,7 +46,7 @@ static const char *read_bound(const char *text, char end, struct oct_slab_bound 
 
 enum oct_err oct_slab_parse(struct oct_slab *slab, const char *text, struct oct_error *err)
 {
-    struct oct_slab read;
+    struct oct_slab read = {.is_none = false};
     const char *at = read_bound(text, ':', &read.first);
     if (!at || !read_bound(at, '\0', &read.last))
         return oct_fail(err, OCT_E_ARG,
@@ -75,6 +75,32 @@ void oct_slab_text(const struct oct_slab *slab, char *text, unsigned text_bytes)
     bound_text(&slab->last, last);
     snprintf(text, text_bytes, "%s:%s", first, last);
 }
+
+static bool parse_slab(const struct oct_param *param, const char *text, void *value, char *why,
+                       size_t why_bytes)
+{
+    struct oct_error err;
+    (void)param;
+    if (!text[0]) {
+        memset(value, 0, sizeof(struct oct_slab));
+        ((struct oct_slab *)value)->is_none = true;
+        return true;
+    }
+    if (oct_slab_parse(value, text, &err) == OCT_OK)
+        return true;
+    snprintf(why, why_bytes, "%s", err.text);
+    return false;
+}
+
+static void format_slab(const void *value, char *text, size_t text_bytes)
+{
+    const struct oct_slab *slab = value;
+    text[0] = '\0';
+    if (!slab->is_none)
+        oct_slab_text(slab, text, (unsigned)text_bytes);
+}
+
+const struct oct_param_form oct_param_slab = {parse_slab, format_slab};
 
 /* ---- means ---- */
 

@@ -3,6 +3,7 @@
 #ifndef OCT_ANALYSIS_SURFACE_SLAB_H
 #define OCT_ANALYSIS_SURFACE_SLAB_H
 
+#include "analysis/param.h"
 #include "analysis/surface/trace.h"
 
 struct oct_slab_bound {
@@ -11,11 +12,15 @@ struct oct_slab_bound {
 };
 struct oct_slab {
     struct oct_slab_bound first, last;
+    bool is_none; /* there is no slab */
 };
 
 /* "LAYER[+-UM]:LAYER[+-UM]". OCT_E_ARG says what is wrong. Bounds of one layer must be in
  * order. */
 enum oct_err oct_slab_parse(struct oct_slab *slab, const char *text, struct oct_error *err);
+
+/* Of a slab, or of none: "". */
+extern const struct oct_param_form oct_param_slab;
 
 /* Writes the same text, in its shortest form. */
 void oct_slab_text(const struct oct_slab *slab, char *text, unsigned text_bytes);

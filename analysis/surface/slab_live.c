@@ -17,7 +17,7 @@ struct image {
 
 /* What there is while a slab is named; else all NULL. */
 struct parts {
-    struct oct_sequence *sequence;
+    struct oct_layer_sequence *sequence;
     struct image growing, left; /* left: of a volume that ended early and was not taken yet */
     float *line;                /* [D] */
 };
@@ -71,8 +71,8 @@ static void project(struct oct_analysis *a)
 
 static void add_row(struct oct_analysis *a, const struct oct_image_frame *bscan)
 {
-    if (oct_sequence_has_turn(a->parts.sequence, &bscan->info, a->live.settings.every))
-        a->layers = oct_sequence_run(a->parts.sequence, bscan);
+    if (oct_layer_sequence_has_turn(a->parts.sequence, &bscan->info, a->live.settings.every))
+        a->layers = oct_layer_sequence_run(a->parts.sequence, bscan);
     a->row = a->parts.growing.values + (size_t)(bscan->info.bscan / a->row_step) * a->n_lines;
     oct_surface_pixels_begin(&a->shown, &a->live.input, bscan);
     project(a);
@@ -149,14 +149,14 @@ static void slab_reset(struct oct_analysis *a)
 {
     if (!a->parts.sequence)
         return;
-    oct_sequence_reset(a->parts.sequence);
+    oct_layer_sequence_reset(a->parts.sequence);
     empty(a);
     a->has_left = false;
 }
 
 static bool slab_is_at_rest(const struct oct_analysis *a)
 {
-    return !a->live.settings.has_slab;
+    return a->live.settings.slab.is_none;
 }
 
 /* ---- settings ---- */
@@ -170,7 +170,7 @@ static bool is_same_bound(const struct oct_slab_bound *a, const struct oct_slab_
 static bool keeps_parts(const struct oct_surfaces_settings *a,
                         const struct oct_surfaces_settings *b)
 {
-    return a->has_slab == b->has_slab && is_same_bound(&a->slab.first, &b->slab.first) &&
+    return a->slab.is_none == b->slab.is_none && is_same_bound(&a->slab.first, &b->slab.first) &&
            is_same_bound(&a->slab.last, &b->slab.last) && oct_surfaces_trace_alike(a, b);
 }
 
@@ -178,7 +178,7 @@ static bool keeps_parts(const struct oct_surfaces_settings *a,
 
 static void finish_parts(struct parts *parts)
 {
-    oct_sequence_destroy(parts->sequence);
+    oct_layer_sequence_destroy(parts->sequence);
     free(parts->growing.values);
     free(parts->left.values);
     free(parts->line);
@@ -205,7 +205,7 @@ static enum oct_err make_parts(struct oct_analysis *a, const struct oct_surfaces
                                struct oct_error *err)
 {
     struct parts parts = {.sequence = NULL};
-    enum oct_err e = settings->has_slab ? open_parts(a, &parts, settings, err) : OCT_OK;
+    enum oct_err e = settings->slab.is_none ? OCT_OK : open_parts(a, &parts, settings, err);
     if (e) {
         finish_parts(&parts);
         return e;

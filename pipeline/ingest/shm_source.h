@@ -4,13 +4,13 @@
  * Every program that may open them may damage them. The damage is noticed within a second, repaired
  * at most once a second, and logged:
  *
- * | harm | cure |
+ * | harm                                   | cure                                                |
  * |----------------------------------------|-----------------------------------------------------|
- * | the file is cut short | let go at once, made anew; drivers find the new one | | it was removed,
- * another has its name | made anew; then the old one is let go | | header overwritten, size changed
- * | written again in place; drivers go on | | the socket's file removed or replaced | bound again;
- * drivers that are connected go on | | a symbolic link has the file's name | left alone until it is
- * gone: it may lead anywhere |
+ * | the file is cut short                  | let go at once, made anew; drivers find the new one |
+ * | it was removed, another has its name   | made anew; then the old one is let go               |
+ * | header overwritten, size changed       | written again in place; drivers go on               |
+ * | the socket's file removed or replaced  | bound again; drivers that are connected go on       |
+ * | a symbolic link has the file's name    | left alone until it is gone: it may lead anywhere   |
  *
  * A file that another octd serves under the name is left alone.
  *

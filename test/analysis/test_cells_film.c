@@ -275,7 +275,7 @@ static struct oct_picture draw_one(double cnr)
 static void a_region_is_searched_as_a_picture_of_its_own(void **state)
 {
     (void)state;
-    const struct oct_cells_roi roi = {.x = 40, .y = 30, .width = 220, .height = 150};
+    const struct oct_region roi = {.x = 40, .y = 30, .width = 220, .height = 150};
     struct oct_picture whole = draw_one(4), part;
     struct oct_cells_film_setup setup = octd_setup();
     unsigned n, n_part;
@@ -290,7 +290,7 @@ static void a_region_is_searched_as_a_picture_of_its_own(void **state)
     struct oct_cells_film *of_whole = open_film(&setup);
     setup.height = roi.height;
     setup.width = roi.width;
-    setup.roi = (struct oct_cells_roi){0};
+    setup.roi = (struct oct_region){0};
     struct oct_cells_film *of_part = open_film(&setup);
     const struct oct_cells_found *a = push_one(of_whole, &whole, &n);
     const struct oct_cells_found *b = push_one(of_part, &part, &n_part);
@@ -326,9 +326,9 @@ static void what_cannot_be_is_refused(void **state)
     good.backend = "cpu";
     good.height = good.width = 200;
     assert_int_equal(oct_cells_film_check(&good, NULL), OCT_OK);
-    s = good, s.roi = (struct oct_cells_roi){100, 0, 101, 100};
+    s = good, s.roi = (struct oct_region){100, 0, 101, 100};
     assert_refused(&s, "region of interest 100,0,101,100");
-    s = good, s.roi = (struct oct_cells_roi){0, 0, 0, 10};
+    s = good, s.roi = (struct oct_region){0, 0, 0, 10};
     assert_refused(&s, "region of interest");
     s = good, s.um[0] = 9, s.um[1] = 1;
     assert_refused(&s, "at most 8 times");
@@ -380,13 +380,13 @@ static void resampling_is_bilinear_and_keeps_the_mask(void **state)
     uint8_t valid[3][4] = {{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 0, 1, 1}};
     const struct oct_picture from = {3, 4, pixels[0], valid[0]};
     const double um[2] = {3, 1.5};
-    struct oct_resample plan;
+    struct oct_cells_resample plan;
     struct oct_picture to;
-    oct_resample_plan(&plan, 1, 0, 3, 3, um);
+    oct_cells_resample_plan(&plan, 1, 0, 3, 3, um);
     assert_int_equal(plan.height, 5);
     assert_int_equal(plan.width, 3);
     assert_int_equal(oct_picture_init(&to, 5, 3, true, NULL), OCT_OK);
-    oct_resample(&plan, &from, &to);
+    oct_cells_resample(&plan, &from, &to);
     for (uint32_t y = 0; y < 5; y++)
         for (uint32_t x = 0; x < 3; x++) {
             const bool is_whole = y < 3 || x > 0;
@@ -395,13 +395,13 @@ static void resampling_is_bilinear_and_keeps_the_mask(void **state)
         }
     oct_picture_finish(&to);
     const double alike[2] = {1.019, 1}, wide[2] = {1, 3}, unknown[2] = {NAN, 1};
-    oct_resample_plan(&plan, 0, 0, 30, 40, alike);
-    assert_true(oct_resample_is_identity(&plan, 30, 40));
-    oct_resample_plan(&plan, 0, 0, 30, 40, unknown);
-    assert_true(oct_resample_is_identity(&plan, 30, 40));
-    oct_resample_plan(&plan, 0, 0, 30, 40, wide);
+    oct_cells_resample_plan(&plan, 0, 0, 30, 40, alike);
+    assert_true(oct_cells_resample_is_identity(&plan, 30, 40));
+    oct_cells_resample_plan(&plan, 0, 0, 30, 40, unknown);
+    assert_true(oct_cells_resample_is_identity(&plan, 30, 40));
+    oct_cells_resample_plan(&plan, 0, 0, 30, 40, wide);
     assert_true(plan.height == 30 && plan.width == 3 * 39 + 1 && plan.dy == 1);
-    assert_false(oct_resample_is_identity(&plan, 30, 40));
+    assert_false(oct_cells_resample_is_identity(&plan, 30, 40));
 }
 
 int main(void)

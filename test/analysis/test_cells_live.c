@@ -22,19 +22,14 @@ enum { M = 110, V = 96, D = 6, DEPTH = 90, N_CELLS = 3 };
 
 static struct oct_cells_settings usual(enum oct_cells_source source)
 {
-    return (struct oct_cells_settings){
-        .enabled = true,
-        .source = source,
-        .radius_px = R_PX,
-        .threshold = 1.8,
-        .smooth = 0.2,
-        .floor = 1,
-        .detect_every = 1,
-        .memory = 3,
-        .min_frames = 3,
-        .cpu = true,
-        .enface = {.projection = OCT_PROJECTION_MEAN, .slab_first = 0.4, .slab_last = 0.6},
-    };
+    struct oct_cells_settings s;
+    oct_cells_settings_init(&s);
+    s.enabled = true;
+    s.source = source;
+    s.params.radius = R_PX;
+    s.cpu = true;
+    s.enface = (struct oct_enface_settings){OCT_PROJECTION_MEAN, 0.4, 0.6};
+    return s;
 }
 
 /* Where a cell is at a time, and how it moves, in px and px/s. */
@@ -253,7 +248,7 @@ static void the_speed_is_of_the_rows_times(void **state)
     struct oct_cells_settings settings = usual(OCT_CELLS_OF_ENFACE);
     struct rig *r;
     settings.max_speed_um_s = 1000;
-    settings.min_frames = 1;
+    settings.params.min_frames = 1;
     r = open_rig(&settings, D);
     r->n_cells = 1;
     r->cells[0] = (struct mover){50, 14, 0, 24 / (V * ROW_S)};
@@ -313,7 +308,7 @@ static void volumes_that_are_cut_count(void **state)
 {
     (void)state;
     struct oct_cells_settings settings = usual(OCT_CELLS_OF_ENFACE);
-    settings.memory = 6;
+    settings.params.memory = 6;
     struct rig *r = open_three(&settings);
     for (unsigned volume = 0; volume < 3; volume++)
         push_volume(r);
@@ -422,7 +417,7 @@ static void settings_forget_no_more_than_they_must(void **state)
     while (take(r))
         ;
     configure(r); /* as it was: the key of another analysis was set */
-    r->settings.min_frames = 2;
+    r->settings.params.min_frames = 2;
     r->settings.enface.projection = OCT_PROJECTION_MAX;
     configure(r);
     push_volume(r);
@@ -430,11 +425,11 @@ static void settings_forget_no_more_than_they_must(void **state)
     assert_int_equal(r->result.dims[0], N_CELLS);
     for (unsigned i = 0; i < N_CELLS; i++)
         assert_int_equal((int)value(r, i, OCT_CELLS_TRACK), i + 1);
-    r->settings.radius_px = 45; /* the picture is too small for it */
+    r->settings.params.radius = 45; /* the picture is too small for it */
     assert_int_equal(oct_cells_analysis_cpu.run.configure(r->analysis, &r->settings, &err),
                      OCT_E_CONFIG);
     assert_non_null(strstr(err.text, "too small"));
-    r->settings.radius_px = 6;
+    r->settings.params.radius = 6;
     configure(r);
     push_volume(r);
     assert_true(take(r));
@@ -472,17 +467,17 @@ static void small_pictures_are_refused_only_where_it_is_enabled(void **state)
     settings.radius_um = 20; /* of pixels of which nobody knows the size */
     assert_int_equal(oct_cells_live_check(&settings, &input, V, NAN, &err), OCT_E_CONFIG);
     settings.radius_um = 0;
-    settings.roi = (struct oct_cells_roi){100, 0, 11, 40};
+    settings.roi = (struct oct_region){100, 0, 11, 40};
     assert_int_equal(oct_cells_live_check(&settings, &input, V, NAN, &err), OCT_E_CONFIG);
 }
 
 int main(void)
 {
     struct oct_cells_settings good = usual(OCT_CELLS_OF_BSCAN), wrong = good;
-    good.radius_px = 3;
-    good.min_frames = 1;
-    good.threshold = 0.8;
-    wrong.radius_px = 300;
+    good.params.radius = 3;
+    good.params.min_frames = 1;
+    good.params.threshold = 0.8;
+    wrong.params.radius = 300;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cells_of_volumes_are_followed),
         cmocka_unit_test(the_speed_is_of_the_rows_times),

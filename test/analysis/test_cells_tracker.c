@@ -343,7 +343,6 @@ static void of_two_snakes_the_older_tracks_counts(void **state)
 static void the_flow_is_that_of_the_setup(void **state)
 {
     struct rig *r = *state;
-    r->params.has_flow = true;
     r->params.flow_deg = 90;
     show(r, 200, 100);
     push(r);

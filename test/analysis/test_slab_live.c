@@ -20,7 +20,6 @@ static struct oct_surfaces_settings usual(unsigned every)
                                           .least_um = params.least_um,
                                           .most_um = params.most_um,
                                           .min_quality = params.min_quality,
-                                          .has_slab = true,
                                           .slab = {{OCT_LAYER_RPE, -60}, {OCT_LAYER_RPE, 0}}};
 }
 
@@ -240,14 +239,15 @@ static void another_slab_begins_the_volume_anew(void **state)
     assert_row(&r, V - 1);
     for (unsigned i = 0; i < 3; i++)
         push(&r, &settings.slab);
-    settings.slab = (struct oct_slab){{OCT_LAYER_ILM, 10}, {OCT_LAYER_ILM, 60}};
+    settings.slab = (struct oct_slab){
+        .first = {OCT_LAYER_ILM, 10}, .last = {OCT_LAYER_ILM, 60}, .is_none = false};
     assert_int_equal(oct_slab_analysis_cpu.run.configure(r.analysis, &settings, &err), OCT_OK);
     for (unsigned i = 3; i < V; i++)
         push(&r, &settings.slab);
     assert_true(take(&r));
     assert_no_row(&r, 2);
     assert_row(&r, 3);
-    settings.has_slab = false;
+    settings.slab.is_none = true;
     assert_false(oct_slab_analysis_cpu.run.is_at_rest(r.analysis));
     assert_int_equal(oct_slab_analysis_cpu.run.configure(r.analysis, &settings, &err), OCT_OK);
     assert_true(oct_slab_analysis_cpu.run.is_at_rest(r.analysis));

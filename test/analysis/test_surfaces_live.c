@@ -252,7 +252,7 @@ static void without_spacing_the_thickness_is_in_pixels(void **state)
 
 struct sequence_rig {
     struct layers_scene scene;
-    struct oct_sequence *sequence;
+    struct oct_layer_sequence *sequence;
 };
 
 static void open_sequence(struct sequence_rig *r, double bscan_um)
@@ -260,25 +260,26 @@ static void open_sequence(struct sequence_rig *r, double bscan_um)
     const struct oct_surfaces_settings s = usual();
     struct oct_error err = {.text = ""};
     layers_scene_open(&r->scene, OCT_SAMPLE_U8, true);
-    const struct oct_sequence_setup setup = {.input = &r->scene.form,
-                                             .spacing = {bscan_um, LAYERS_LINE_UM, LAYERS_DEPTH_UM},
-                                             .least_um = s.least_um,
-                                             .most_um = s.most_um,
-                                             .min_quality = s.min_quality};
-    if (oct_sequence_create(&r->sequence, &setup, &err))
+    const struct oct_layer_sequence_setup setup = {
+        .input = &r->scene.form,
+        .spacing = {bscan_um, LAYERS_LINE_UM, LAYERS_DEPTH_UM},
+        .least_um = s.least_um,
+        .most_um = s.most_um,
+        .min_quality = s.min_quality};
+    if (oct_layer_sequence_create(&r->sequence, &setup, &err))
         fail_msg("%s", err.text);
 }
 
 static void close_sequence(struct sequence_rig *r)
 {
-    oct_sequence_destroy(r->sequence);
+    oct_layer_sequence_destroy(r->sequence);
     layers_scene_close(&r->scene);
 }
 
 static const struct oct_sequence_layers *run_next(struct sequence_rig *r)
 {
     layers_scene_next(&r->scene);
-    return oct_sequence_run(r->sequence, &r->scene.bscan);
+    return oct_layer_sequence_run(r->sequence, &r->scene.bscan);
 }
 
 static void the_bscan_before_bounds_the_next(void **state)
@@ -301,7 +302,7 @@ static void the_bscan_before_bounds_the_next(void **state)
     r.scene.is_blink = false;
     l = run_next(&r);
     assert_true(l->bounded && l->n_found > M * 9 / 10); /* by the one before the blink */
-    oct_sequence_reset(r.sequence);
+    oct_layer_sequence_reset(r.sequence);
     assert_false(run_next(&r)->bounded);
     close_sequence(&r);
 }
@@ -386,7 +387,7 @@ static void the_configuration_has_the_defaults_of_a_trace(void **state)
     const struct oct_surfaces_settings expected = usual(), *s = &settings.surfaces;
     oct_config_init(&config);
     assert_true(oct_config_analysis(&config, "surfaces", &settings));
-    assert_true(!s->enabled && !s->has_slab && s->every == 1);
+    assert_true(!s->enabled && s->slab.is_none && s->every == 1);
     assert_near(s->least_um, expected.least_um, 0);
     assert_near(s->most_um, expected.most_um, 0);
     assert_near(s->min_quality, expected.min_quality, 0);
@@ -394,7 +395,7 @@ static void the_configuration_has_the_defaults_of_a_trace(void **state)
     assert_int_equal(oct_config_set(&config, "surfaces.slab", "ilm+10:rpe-5", "test", &err),
                      OCT_OK);
     assert_true(oct_config_analysis(&config, "slab", &settings));
-    assert_true(s->has_slab && s->slab.first.layer == OCT_LAYER_ILM);
+    assert_true(!s->slab.is_none && s->slab.first.layer == OCT_LAYER_ILM);
     assert_near(s->slab.last.offset_um, -5, 0);
 }
 

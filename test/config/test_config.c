@@ -13,25 +13,32 @@
 static void table_is_sound(void **state)
 {
     (void)state;
-    size_t section = 0;
-    for (size_t i = 0; i < oct_n_keys; i++) {
-        const struct oct_key *key = &oct_keys[i];
+    const char *section = "";
+    struct oct_key key, found;
+    size_t n = 0;
+    for (; oct_key_at(n, &key); n++) {
+        const struct oct_param *param = key.param;
         char why[256], text[OCT_CONFIG_STRING_BYTES];
-        struct oct_config config = {0};
-        while (strcmp(oct_key_sections[section].name, key->section))
-            assert_true(++section < oct_n_key_sections); /* the order of the sections */
-        assert_ptr_equal(oct_key_find(key->section, key->name), key); /* no name twice */
-        if (!oct_key_parse(key, &config, key->standard, why, sizeof(why)))
-            fail_msg("default of %s.%s: %s", key->section, key->name, why);
-        oct_key_format(key, &config, text, sizeof(text));
-        assert_string_equal(text, key->standard);
-        assert_true(!key->word || (key->type == OCT_KEY_U32 && key->word_value > key->max));
-        assert_true(key->type != OCT_KEY_ENUM || key->names);
-        assert_true(key->meaning && strlen(key->meaning) < 98);
-        if ((key->when == OCT_CONFIG_LIVE) != (key->applies != 0))
-            fail_msg("%s.%s: what applies it, if it is live?", key->section, key->name);
+        static struct oct_config config;
+        if (strcmp(section, key.section)) { /* keys of one section stand together */
+            for (size_t before = 0; before + 1 < n && oct_key_at(before, &found); before++)
+                assert_string_not_equal(found.section, key.section);
+            section = key.section;
+        }
+        assert_true(oct_key_find(key.section, key.name, &found) && found.index == n);
+        if (!oct_key_parse(&key, &config, param->standard, why, sizeof(why)))
+            fail_msg("default of %s.%s: %s", key.section, key.name, why);
+        oct_key_format(&key, &config, text, sizeof(text));
+        assert_string_equal(text, param->standard);
+        assert_true(!param->word ||
+                    (param->type == OCT_PARAM_U32 && param->word_value > param->most));
+        assert_true(param->type != OCT_PARAM_WORD || param->words);
+        assert_true(param->type != OCT_PARAM_FORM || (param->form && param->takes));
+        assert_true(param->meaning && strlen(param->meaning) < 98);
+        if ((param->when == OCT_CONFIG_LIVE) != (param->applies != 0))
+            fail_msg("%s.%s: what applies it, if it is live?", key.section, key.name);
     }
-    assert_int_equal(section, oct_n_key_sections - 1);
+    assert_true(n > 90 && n <= OCT_CONFIG_MAX_ROWS);
 }
 
 static void defaults_are_those_of_the_contract(void **state)
@@ -69,8 +76,8 @@ static void defaults_are_those_of_the_contract(void **state)
     assert_string_equal(c.record.directory, ".");
     assert_true(c.record.spectra && c.record.bscans && c.record.sync_interval_s == 1);
     assert_string_equal(c.analysis.run, "enface,quality,cells,surfaces,slab,average,rolloff");
-    assert_int_equal(c.analysis.enface_projection, OCT_PROJECTION_MEAN);
-    assert_true(c.analysis.enface_slab_first == 0.4 && c.analysis.enface_slab_last == 0.6);
+    assert_int_equal(c.enface.projection, OCT_PROJECTION_MEAN);
+    assert_true(c.enface.slab_first == 0.4 && c.enface.slab_last == 0.6);
     assert_false(oct_config_is_set(&c, "camera.samples"));
     config_assert_ok(oct_config_check(&c, &err), &err);
 }
@@ -292,7 +299,7 @@ static void unknown_keys_name_the_nearest(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct oct_error err = {.text = ""};
         char value[64];
-        enum oct_config_when when;
+        enum oct_param_when when;
         unsigned applies;
         assert_int_equal(oct_config_set(&config, cases[i][0], "1", "control", &err), OCT_E_CONFIG);
         assert_has(err.text, "control: ");
@@ -331,7 +338,7 @@ static void when_a_key_may_change_and_what_applies_it(void **state)
     (void)state;
     static const struct {
         const char *key;
-        enum oct_config_when when;
+        enum oct_param_when when;
         unsigned applies;
     } cases[] = {
         {"pipeline.range", OCT_CONFIG_LIVE, OCT_APPLIES_DISPLAY | OCT_APPLIES_FORECAST},
@@ -359,7 +366,7 @@ static void when_a_key_may_change_and_what_applies_it(void **state)
         {"publish.queue_bscans", OCT_CONFIG_START, 0},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        enum oct_config_when when;
+        enum oct_param_when when;
         unsigned applies;
         struct oct_error err;
         config_assert_ok(oct_config_when(cases[i].key, &when, &applies, &err), &err);

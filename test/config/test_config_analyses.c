@@ -1,108 +1,7 @@
-/* Keys of analyses: what follows from their names, for a key table of the test's own, in which two
- * analyses have sections that the program's table does not know. */
+/* Keys of analyses: what follows from their names. */
 #include "test/rig/config_help.h"
 
 #include "config/analysis.h"
-#include "config/keys.h"
-
-/* ---- the key table: stands for config/keys.c ---- */
-
-const char *const oct_config_simd_names[] = {"auto", "avx512", "avx2", "plain", NULL};
-const char *const oct_config_backend_names[] = {"auto", "cpu", "cuda", NULL};
-static const char *const projection_names[] = {"mean", "max", "slab", NULL};
-
-const struct oct_key_section oct_key_sections[] = {
-    {"scan", "."}, {"analysis", "."}, {"average", "."}, {"cells", "."}, {"surfaces", "."}};
-const size_t oct_n_key_sections = sizeof(oct_key_sections) / sizeof(oct_key_sections[0]);
-
-/* The values of the keys that are new lie in members of other keys. */
-#define AT(member) .offset = offsetof(struct oct_config, member)
-#define LIVE .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .meaning = "."
-
-const struct oct_key oct_keys[] = {
-    {.section = "scan",
-     .name = "repeats",
-     .type = OCT_KEY_U32,
-     AT(scan.repeats),
-     .max = 64,
-     .standard = "1",
-     .meaning = "."},
-    {.section = "analysis",
-     .name = "run",
-     .type = OCT_KEY_NAMES,
-     AT(analysis.run),
-     .standard = "enface,average,cells",
-     .meaning = "."},
-    {.section = "analysis",
-     .name = "enface_projection",
-     .type = OCT_KEY_ENUM,
-     AT(analysis.enface_projection),
-     .names = projection_names,
-     .standard = "mean",
-     LIVE},
-    {.section = "analysis",
-     .name = "enface_slab_last",
-     .type = OCT_KEY_F64,
-     AT(analysis.enface_slab_last),
-     .max = 1,
-     .standard = "0.6",
-     LIVE},
-    {.section = "average",
-     .name = "bscans",
-     .type = OCT_KEY_U32,
-     AT(average.bscans),
-     .max = 64,
-     .standard = "1",
-     LIVE},
-    {.section = "average",
-     .name = "record",
-     .type = OCT_KEY_BOOL,
-     AT(average.record),
-     .standard = "no",
-     LIVE},
-    {.section = "cells",
-     .name = "enabled",
-     .type = OCT_KEY_BOOL,
-     AT(file.check_samples),
-     .standard = "no",
-     LIVE},
-    {.section = "cells",
-     .name = "radius_px",
-     .type = OCT_KEY_F64,
-     AT(scan.width_um),
-     .max = 100,
-     .standard = "3.5",
-     LIVE},
-    {.section = "surfaces",
-     .name = "enabled",
-     .type = OCT_KEY_BOOL,
-     AT(daemon.autostart),
-     .standard = "yes",
-     LIVE},
-    {.section = "surfaces",
-     .name = "record",
-     .type = OCT_KEY_BOOL,
-     AT(pipeline.log),
-     .standard = "yes",
-     LIVE},
-};
-const size_t oct_n_keys = sizeof(oct_keys) / sizeof(oct_keys[0]);
-
-const struct oct_key *oct_key_find(const char *section, const char *name)
-{
-    for (size_t i = 0; i < oct_n_keys; i++)
-        if (!strcmp(oct_keys[i].section, section) && !strcmp(oct_keys[i].name, name))
-            return &oct_keys[i];
-    return NULL;
-}
-
-bool oct_key_section_exists(const char *section)
-{
-    for (size_t i = 0; i < oct_n_key_sections; i++)
-        if (!strcmp(oct_key_sections[i].name, section))
-            return true;
-    return false;
-}
 
 /* ---- cases ---- */
 
@@ -146,10 +45,9 @@ static void enabled_puts_to_rest_and_asks(void **state)
     oct_config_init(&c);
     assert_true(oct_config_analysis_rests(&c, "cells"));
     assert_false(oct_config_analysis_is_asked(&c, "cells"));
-    assert_false(oct_config_analysis_rests(&c, "surfaces"));
-    assert_false(oct_config_analysis_is_asked(&c, "surfaces")); /* nobody gave it */
-    assert_false(oct_config_analysis_rests(&c, "enface"));      /* has no such key */
-    assert_false(oct_config_analysis_rests(&c, "slab")); /* `enabled` is not of its own section */
+    assert_true(oct_config_analysis_rests(&c, "surfaces"));
+    assert_false(oct_config_analysis_rests(&c, "enface")); /* has no such key */
+    assert_false(oct_config_analysis_rests(&c, "slab"));   /* `enabled` is not of its own section */
     set(&c, "cells.enabled", "yes");
     set(&c, "surfaces.enabled", "yes");
     assert_false(oct_config_analysis_rests(&c, "cells"));
@@ -182,14 +80,14 @@ static void record_decides_what_recordings_have(void **state)
     (void)state;
     oct_config_init(&c);
     assert_false(oct_config_records(&c, "average"));
-    assert_true(oct_config_records(&c, "surfaces"));
-    assert_true(oct_config_records(&c, "slab"));
-    assert_true(oct_config_records(&c, "cells")); /* has no such key */
-    set(&c, "average.record", "yes");
-    set(&c, "surfaces.record", "no");
-    assert_true(oct_config_records(&c, "average"));
     assert_false(oct_config_records(&c, "surfaces"));
     assert_false(oct_config_records(&c, "slab"));
+    assert_true(oct_config_records(&c, "quality")); /* has no such key */
+    set(&c, "average.record", "yes");
+    set(&c, "surfaces.record", "yes");
+    assert_true(oct_config_records(&c, "average"));
+    assert_true(oct_config_records(&c, "surfaces"));
+    assert_true(oct_config_records(&c, "slab"));
 }
 
 static void settings_are_listed_by_their_keys(void **state)
@@ -198,19 +96,20 @@ static void settings_are_listed_by_their_keys(void **state)
     struct oct_config_setting s;
     (void)state;
     oct_config_init(&c);
-    set(&c, "cells.radius_px", "2.25");
-    assert_true(oct_config_analysis_setting(&c, "cells", 0, &s));
+    set(&c, "rolloff.min_snr_db", "2.25");
+    assert_true(oct_config_analysis_setting(&c, "rolloff", 0, &s));
     assert_string_equal(s.name, "enabled");
     assert_true(s.kind == OCT_SETTING_FLAG && !s.flag);
-    assert_true(oct_config_analysis_setting(&c, "cells", 1, &s));
-    assert_string_equal(s.name, "radius_px");
+    assert_true(oct_config_analysis_setting(&c, "rolloff", 2, &s));
+    assert_string_equal(s.name, "min_snr_db");
     assert_true(s.kind == OCT_SETTING_NUMBER && s.number == 2.25);
-    assert_false(oct_config_analysis_setting(&c, "cells", 2, &s));
+    assert_false(oct_config_analysis_setting(&c, "rolloff", 4, &s));
     assert_true(oct_config_analysis_setting(&c, "enface", 0, &s));
     assert_string_equal(s.name, "projection");
     assert_int_equal(s.kind, OCT_SETTING_TEXT);
     assert_string_equal(s.text, "mean");
-    assert_true(oct_config_analysis_setting(&c, "surfaces", 0, &s) && s.flag);
+    for (unsigned i = 0; oct_config_analysis_setting(&c, "cells", i, &s); i++)
+        assert_string_not_equal(s.name, "radii"); /* an option alone */
     assert_false(oct_config_analysis_setting(&c, "quality", 0, &s));
 }
 
@@ -222,7 +121,7 @@ static void settings_are_filled_or_zero(void **state)
     struct oct_image_form form = {.rank = 2, .dims = {16, 32}};
     (void)state;
     oct_config_init(&c);
-    c.analysis.enface_slab_first = 0.25;
+    c.enface.slab_first = 0.25;
     set(&c, "average.bscans", "7");
     set(&c, "scan.repeats", "2");
     assert_true(oct_config_analysis(&c, "enface", &s) && s.enface.slab_first == 0.25);

@@ -48,12 +48,12 @@ char *config_temp_path(const char *name)
 
 void config_assert_same(const struct oct_config *a, const struct oct_config *b)
 {
-    for (size_t i = 0; i < oct_n_keys; i++) {
+    struct oct_key key;
+    for (size_t i = 0; oct_key_at(i, &key); i++) {
         char text_a[OCT_CONFIG_STRING_BYTES], text_b[OCT_CONFIG_STRING_BYTES];
-        oct_key_format(&oct_keys[i], a, text_a, sizeof(text_a));
-        oct_key_format(&oct_keys[i], b, text_b, sizeof(text_b));
+        oct_key_format(&key, a, text_a, sizeof(text_a));
+        oct_key_format(&key, b, text_b, sizeof(text_b));
         if (strcmp(text_a, text_b))
-            fail_msg("%s.%s: '%s' is not '%s'", oct_keys[i].section, oct_keys[i].name, text_a,
-                     text_b);
+            fail_msg("%s.%s: '%s' is not '%s'", key.section, key.name, text_a, text_b);
     }
 }

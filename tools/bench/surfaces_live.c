@@ -52,7 +52,7 @@ static void fill(uint8_t *pixels, uint32_t n_lines, uint32_t depth, unsigned k)
 }
 
 struct alone {
-    struct oct_sequence *sequence;
+    struct oct_layer_sequence *sequence;
     struct oct_image_form form;
     uint8_t *pixels; /* [OCT_BENCH_FRAMES] B-scans */
 };
@@ -90,9 +90,9 @@ static enum oct_err time_rounds(const struct alone *a, bool bounded, double seco
         const double round_s = oct_bench_cpu_s();
         for (unsigned k = 0; k < OCT_BENCH_FRAMES; k++) {
             if (!bounded)
-                oct_sequence_reset(a->sequence);
+                oct_layer_sequence_reset(a->sequence);
             bscan.pixels = a->pixels + k * n;
-            const struct oct_sequence_layers *layers = oct_sequence_run(a->sequence, &bscan);
+            const struct oct_sequence_layers *layers = oct_layer_sequence_run(a->sequence, &bscan);
             *most_off_px = fmax(*most_off_px, off_px(a, layers, k));
         }
         *best_ms = fmin(*best_ms, (oct_bench_cpu_s() - round_s) * 1e3 / OCT_BENCH_FRAMES);
@@ -134,21 +134,21 @@ static enum oct_err bench_alone(const struct oct_config *config, double seconds,
         return e;
     g.sample_type = OCT_SAMPLE_U8;
     oct_image_form_of_bscan(&a.form, &g, true, &unknown);
-    const struct oct_sequence_setup setup = {.input = &a.form,
-                                             .spacing = unknown,
-                                             .least_um = config->surfaces.least_um,
-                                             .most_um = config->surfaces.most_um,
-                                             .min_quality = config->surfaces.min_quality};
+    const struct oct_layer_sequence_setup setup = {.input = &a.form,
+                                                   .spacing = unknown,
+                                                   .least_um = config->surfaces.least_um,
+                                                   .most_um = config->surfaces.most_um,
+                                                   .min_quality = config->surfaces.min_quality};
     const size_t n = (size_t)g.n_lines * g.depth;
     a.pixels = malloc(OCT_BENCH_FRAMES * n);
     if (!a.pixels)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for B-scans");
     for (unsigned k = 0; k < OCT_BENCH_FRAMES; k++)
         fill(a.pixels + k * n, g.n_lines, g.depth, k);
-    e = oct_sequence_create(&a.sequence, &setup, err);
+    e = oct_layer_sequence_create(&a.sequence, &setup, err);
     if (!e)
         e = measure_alone(&a, seconds, rows, err);
-    oct_sequence_destroy(a.sequence);
+    oct_layer_sequence_destroy(a.sequence);
     free(a.pixels);
     return e;
 }

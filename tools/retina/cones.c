@@ -132,7 +132,7 @@ static struct oct_cone dress(uint64_t seed, size_t c, double x_um, double y_um, 
 }
 
 /* Sorts the relaxed discs into bins, bin by bin. */
-static enum oct_err keep(struct oct_cones *cones, const struct mosaic *m, uint64_t seed)
+static enum oct_err keep(struct oct_retina_cones *cones, const struct mosaic *m, uint64_t seed)
 {
     size_t n_bins = (size_t)m->n_x * m->n_y, n = 0;
 
@@ -153,7 +153,7 @@ static enum oct_err keep(struct oct_cones *cones, const struct mosaic *m, uint64
     return OCT_OK;
 }
 
-enum oct_err oct_cones_init(struct oct_cones *cones, uint64_t seed, const double fovea_um[2],
+enum oct_err oct_cones_init(struct oct_retina_cones *cones, uint64_t seed, const double fovea_um[2],
                             double width_um, double height_um, struct oct_error *err)
 {
     struct mosaic m = {.width = width_um + 2 * OCT_MARGIN_UM,
@@ -189,13 +189,13 @@ enum oct_err oct_cones_init(struct oct_cones *cones, uint64_t seed, const double
     return status ? oct_fail(err, status, "synth: no memory for the cones of the field") : OCT_OK;
 }
 
-void oct_cones_finish(struct oct_cones *cones)
+void oct_cones_finish(struct oct_retina_cones *cones)
 {
     free(cones->cone);
     free(cones->bin_start);
 }
 
-void oct_cones_view(const struct oct_cones *cones, double x_um, double y_um, double beam_um,
+void oct_cones_view(const struct oct_retina_cones *cones, double x_um, double y_um, double beam_um,
                     struct oct_mosaic_view *view)
 {
     float sigma = (float)(beam_um / 1.665), depth_weight = 1e-6f;

@@ -62,7 +62,7 @@ struct oct_cone {
     float isos_um, cost_um;                   /* depth offset from the surface */
 };
 
-struct oct_cones {
+struct oct_retina_cones {
     struct oct_cone *cone; /* [n], sorted by bin */
     uint32_t *bin_start;   /* [n_x * n_y + 1] */
     size_t n;
@@ -75,11 +75,11 @@ struct oct_mosaic_view {
     float isos_re, isos_im, cost_re, cost_im, isos_um, cost_um;
 };
 
-enum oct_err oct_cones_init(struct oct_cones *cones, uint64_t seed, const double fovea_um[2],
+enum oct_err oct_cones_init(struct oct_retina_cones *cones, uint64_t seed, const double fovea_um[2],
                             double width_um, double height_um, struct oct_error *err);
-void oct_cones_view(const struct oct_cones *cones, double x_um, double y_um, double beam_um,
+void oct_cones_view(const struct oct_retina_cones *cones, double x_um, double y_um, double beam_um,
                     struct oct_mosaic_view *view);
-void oct_cones_finish(struct oct_cones *cones);
+void oct_cones_finish(struct oct_retina_cones *cones);
 
 /* ---- vessels.c: a map of the half height (um of tissue) of the superficial vessels ---- */
 

@@ -30,7 +30,7 @@ struct oct_retina {
     struct oct_eye eye;
     struct oct_camera camera;
     struct oct_vessels vessels;
-    struct oct_cones cones;
+    struct oct_retina_cones cones;
     bool has_cones;
     struct oct_cell_paths floating; /* with params.cells.n_cells */
     double *cone_table;
