@@ -1,5 +1,6 @@
 /* octctl recon: reads a recording, or many, and writes a volume file of each, through the daemon's
- * own pipeline. */
+ * own pipeline. octctl analyse: the same, and what octd's analyses find in it. */
+#include "config/analysis.h"
 #include "pipeline/base/clock.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
@@ -13,9 +14,26 @@
 
 struct options {
     bool force, skip;
-    const char *folder, *list, *results;
+    const char *folder, *list, *results, *analyses;
     uint64_t jobs;
 };
+
+/* Those that are named run, and are awake; their other settings are the configuration's. */
+static enum oct_err choose_analyses(struct oct_config *config, const char *names,
+                                    struct oct_error *err)
+{
+    char key[OCT_IMAGE_NAME_BYTES + sizeof(".enabled")], value[OCT_CONFIG_STRING_BYTES];
+    enum oct_err e = oct_config_set(config, "analysis.run", names, "", err);
+    for (const char *at = config->analysis.run; *at && !e;) {
+        const struct oct_analysis_entry *entry;
+        if ((e = oct_config_analysis_next(&at, &entry, err)))
+            return e;
+        snprintf(key, sizeof(key), "%s.enabled", entry->cpu->name);
+        if (oct_config_get(config, key, value, sizeof(value), NULL) == OCT_OK)
+            e = oct_config_set(config, key, "yes", "", err);
+    }
+    return e;
+}
 
 /* ---- one recording ---- */
 
@@ -75,6 +93,7 @@ static int run_single(const struct oct_config *config, const struct options *giv
         .in = argv[1],
         .out = argv[2],
         .force = given->force,
+        .analyses = given->analyses != NULL,
         .progress = oct_progress_show,
         .progress_context = &progress,
         .cancel = oct_interrupt_watch(),
@@ -106,6 +125,7 @@ static int run_names(const struct oct_config *config, const struct options *give
         .jobs = (unsigned)given->jobs,
         .force = given->force,
         .skip = given->skip,
+        .analyses = given->analyses != NULL,
         .results = given->results,
         .cancel = oct_interrupt_watch(),
     };
@@ -152,6 +172,8 @@ static const struct oct_option options[] = {
     {"--files0-from", "FILE",
      "more recordings: their names, each ended by a NUL byte\n(find -print0); -: standard input",
      OCT_OPTION_TEXT, .at = offsetof(struct options, list)},
+    {"--analyse", "NAME[,NAME...]", "what these analyses of octd find, too (octctl analyse --help)",
+     OCT_OPTION_TEXT, .at = offsetof(struct options, analyses), .words = OCT_WORDS_NONE},
     {"--results", "FILE",
      "append a line for each recording: its number from 0, then done,\n"
      "skipped or failed and why",
@@ -159,15 +181,20 @@ static const struct oct_option options[] = {
     {NULL},
 };
 
+static int run_given(struct oct_config *config, const struct options *given, int argc, char **argv)
+{
+    struct oct_error err;
+    if (given->analyses && choose_analyses(config, given->analyses, &err))
+        return oct_command_fail(argv[0], &err);
+    return given->folder ? run_many(config, given, argc, argv)
+                         : run_single(config, given, argc, argv);
+}
+
 static int run(struct oct_config *config, int argc, char **argv)
 {
     struct options given = {0};
-    int status = oct_options_read(&oct_command_recon, &given, &argc, argv);
-
-    if (status)
-        return status;
-    return given.folder ? run_many(config, &given, argc, argv)
-                        : run_single(config, &given, argc, argv);
+    const int status = oct_options_read(&oct_command_recon, &given, &argc, argv);
+    return status ? status : run_given(config, &given, argc, argv);
 }
 
 const struct oct_command oct_command_recon = {
@@ -178,4 +205,27 @@ const struct oct_command oct_command_recon = {
     .n_most = INT_MAX,
     .too_few = "two files are needed: the recording and the output",
     .run = run,
+};
+
+static int run_analyse(struct oct_config *config, int argc, char **argv)
+{
+    struct options given = {0};
+    const int status = oct_options_read(&oct_command_analyse, &given, &argc, argv);
+    if (status)
+        return status;
+    given.analyses = argv[1];
+    argv[1] = argv[0];
+    return run_given(config, &given, argc - 1, argv + 1);
+}
+
+const struct oct_command oct_command_analyse = {
+    .name = "analyse",
+    .usage = "NAME[,NAME...] IN OUT.h5 | NAME[,NAME...] IN... --out-dir D",
+    .help = "what octd's analyses find in a recording, or many",
+    .options = options,
+    .n_least = 2,
+    .n_most = INT_MAX,
+    .too_few = "needed: names of analyses (enface, quality, cells, ...), the recording, the output",
+    .words = OCT_WORDS_NONE,
+    .run = run_analyse,
 };

@@ -138,6 +138,7 @@ static void run_one(struct lane *lane, unsigned i)
         .in = many->names->in[i],
         .out = many->names->out[i],
         .force = many->force,
+        .analyses = many->analyses,
         .progress = note_progress,
         .progress_context = lane,
         .cancel = many->cancel,

@@ -21,6 +21,7 @@ struct oct_recon_many {
     unsigned jobs; /* recordings at a time; 0: as many as is quickest here */
     bool force;    /* replace outputs that are there, each once the new one is whole */
     bool skip;     /* leave out recordings whose output is a whole volume already */
+    bool analyses; /* run those of analysis.run, too */
 
     /* A line is appended for each recording that came to an end, "I done", "I skipped" or "I failed
      * WHY", I counting from 0, each by one write. NULL: nobody reads it. */

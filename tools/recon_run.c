@@ -1,9 +1,11 @@
 #include "tools/recon_run.h"
 
+#include "config/analysis.h"
 #include "config/apply.h"
 #include "formats/file_sum.h"
 #include "formats/recording_plan.h"
 #include "formats/whole_file.h"
+#include "kernels/device/workers.h"
 #include "kernels/engines.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/base/utf8.h"
@@ -21,9 +23,11 @@
 /* What is kept from one recording to the next. */
 struct oct_recon {
     struct oct_workers *workers;
+    struct oct_workers *analysts;  /* of analyses; NULL: none yet */
     struct oct_pipeline *pipeline; /* drained; NULL: none yet */
     struct oct_plan *plan;         /* the pipeline's */
     struct oct_config config;      /* that it was made with */
+    bool lends_values;             /* likewise */
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
     char why[256]; /* the engine, and why it was chosen */
     unsigned n_engines;
@@ -40,6 +44,10 @@ struct work {
     struct oct_plan *plan;   /* the recording's; NULL: it has become the pipeline's */
     struct oct_volume_writer *writer;
     uint32_t acquisition;
+    struct oct_stage *stages[OCT_OFFLINE_MAX_STAGES];
+    const struct oct_image_form *forms[OCT_OFFLINE_MAX_STAGES]; /* of their results */
+    unsigned n_stages;
+    bool wants_values; /* one of them does */
 };
 
 /* ---- both ends of the run ---- */
@@ -73,6 +81,16 @@ static enum oct_err write_picture(void *context, uint64_t index,
     return oct_volume_write_image(w->writer, &frame, err);
 }
 
+static enum oct_err write_result(void *context, unsigned stage, uint64_t index,
+                                 const struct oct_image_frame *result, struct oct_error *err)
+{
+    const struct work *w = context;
+    struct oct_image_frame frame = *result;
+    (void)index; /* result->info.bscan */
+    frame.info.acquisition = 0;
+    return oct_volume_write_result(w->writer, stage, &frame, err);
+}
+
 static enum oct_err write_pictures(struct work *w, struct oct_pipeline *pipeline,
                                    struct oct_recon_result *result, struct oct_error *err)
 {
@@ -84,7 +102,9 @@ static enum oct_err write_pictures(struct work *w, struct oct_pipeline *pipeline
                    .n_bscans = oct_recording_n_bscans(w->recording),
                    .context = w,
                    .read = read_bscan},
-        .sink = {.context = w, .picture = write_picture},
+        .stages = w->stages,
+        .n_stages = w->n_stages,
+        .sink = {.context = w, .picture = write_picture, .result = write_result},
         .progress = job->progress,
         .progress_context = job->progress_context,
         .cancel = job->cancel,
@@ -160,6 +180,8 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
         .width_um = config->scan.width_um,
         .height_um = config->scan.height_um,
         .refractive_index = config->scan.refractive_index,
+        .forms = w->forms,
+        .n_forms = w->n_stages,
     };
     enum oct_err e = oct_volume_create(&w->writer, w->output.work, plan, &about, false, true, err);
     free(text);
@@ -218,7 +240,7 @@ static bool is_fit(const struct oct_recon *r, const struct work *w)
 {
     const struct oct_config *a = &r->config, *b = &w->config;
     return r->pipeline && !oct_pipeline_has_failed(r->pipeline, NULL) &&
-           a->pipeline.backend == b->pipeline.backend &&
+           a->pipeline.backend == b->pipeline.backend && (r->lends_values || !w->wants_values) &&
            a->pipeline.threads == b->pipeline.threads && a->pipeline.simd == b->pipeline.simd &&
            a->pipeline.batch == b->pipeline.batch && a->pipeline.log == b->pipeline.log &&
            strcmp(a->pipeline.gpus, b->pipeline.gpus) == 0 && oct_plan_is_same(r->plan, w->plan);
@@ -231,12 +253,18 @@ static enum oct_err create_pipeline(struct oct_recon *r, struct work *w,
     drop_pipeline(r);
     r->config = w->config; /* which the options point into */
     r->plan = w->plan;
+    r->lends_values = w->wants_values;
     w->plan = NULL;
     r->n_runs = 0;
     oct_config_engine_options(&r->config, &options, r->wisdom_dir, sizeof(r->wisdom_dir));
     options.workers = r->workers;
     struct oct_pipeline_setup setup = {
-        .plan = r->plan, .ring_bscans = RING_BSCANS, .display = *display};
+        .plan = r->plan,
+        .ring_bscans = RING_BSCANS,
+        .display = *display,
+        .lends_values = r->lends_values,
+        .spacing = oct_config_spacing(&r->config, r->plan),
+    };
     enum oct_err e =
         oct_engine_select(oct_config_backend_names[r->config.pipeline.backend], r->plan, &options,
                           &setup.ops, &setup.engine, r->why, sizeof(r->why), err);
@@ -254,6 +282,63 @@ static enum oct_err ready_pipeline(struct oct_recon *r, struct work *w, struct o
     return create_pipeline(r, w, &display, err);
 }
 
+/* ---- analyses ---- */
+
+static enum oct_err look_at_analyses(struct work *w, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    for (const char *at = w->job->analyses ? w->config.analysis.run : ""; *at && !e;) {
+        const struct oct_analysis_entry *entry;
+        e = oct_config_analysis_next(&at, &entry, err);
+        w->wants_values = w->wants_values || (!e && entry->cpu->input == OCT_STAGE_VALUES);
+    }
+    return e;
+}
+
+static enum oct_err create_stages(struct oct_recon *r, struct work *w, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    if (w->job->analyses && !r->analysts)
+        e = oct_workers_create(&r->analysts, w->config.pipeline.threads, err);
+    for (const char *at = w->job->analyses ? w->config.analysis.run : ""; *at && !e;) {
+        struct oct_config_stage setup = {
+            .plan = w->plan ? w->plan : r->plan,
+            .pipeline = r->pipeline,
+            .workers = r->analysts,
+            .asker = w->n_stages,
+            .guaranteed = true,
+        };
+        if (w->n_stages == OCT_OFFLINE_MAX_STAGES)
+            return oct_fail(err, OCT_E_ARG, "more than %u analyses", OCT_OFFLINE_MAX_STAGES);
+        if ((e = oct_config_analysis_next(&at, &setup.entry, err)) ||
+            (e = oct_config_analysis_check(&w->config, setup.entry->cpu->name,
+                                           oct_pipeline_form(r->pipeline), err)) ||
+            (e = oct_config_stage_create(&w->stages[w->n_stages], &w->config, &setup, err)))
+            return e;
+        w->forms[w->n_stages] = oct_stage_results(w->stages[w->n_stages]).form;
+        w->n_stages++;
+    }
+    return e;
+}
+
+/* A B-scan that an analysis failed at is an error of the run: what was asked for is not whole. */
+static enum oct_err check_stages(const struct work *w, struct oct_error *err)
+{
+    for (unsigned k = 0; k < w->n_stages; k++) {
+        struct oct_stage_counts counts;
+        oct_stage_count(w->stages[k], &counts);
+        if (counts.skipped[OCT_STAGE_FAILED])
+            return oct_fail(err, counts.failure.code ? counts.failure.code : OCT_E_STATE,
+                            "analysis %s: %s", oct_stage_name(w->stages[k]), counts.failure.text);
+        if (counts.results == 0)
+            return oct_fail(err, OCT_E_ARG,
+                            "analysis %s: no result: its settings leave it nothing to do, or the "
+                            "recording has too few B-scans for it",
+                            oct_stage_name(w->stages[k]));
+    }
+    return OCT_OK;
+}
+
 /* ---- a recording ---- */
 
 static enum oct_err reconstruct(struct oct_recon *r, struct work *w,
@@ -268,7 +353,8 @@ static enum oct_err reconstruct(struct oct_recon *r, struct work *w,
                                oct_recording_name(w->recording), err)))
         return e;
     const struct oct_geometry geometry = w->plan->geometry;
-    if ((e = ready_pipeline(r, w, err)))
+    if ((e = look_at_analyses(w, err)) || (e = ready_pipeline(r, w, err)) ||
+        (e = create_stages(r, w, err)))
         return e;
     w->acquisition = r->n_runs++;
     /* The recording's own plan says how many B-scans there are. */
@@ -278,6 +364,7 @@ static enum oct_err reconstruct(struct oct_recon *r, struct work *w,
     result->n_lines = geometry.n_lines;
     result->depth = geometry.depth;
     e = write_pictures(w, r->pipeline, result, err);
+    e = e ? e : check_stages(w, err);
     return finish_output(w, e, err);
 }
 
@@ -294,6 +381,11 @@ enum oct_err oct_recon_run(struct oct_recon *recon, const struct oct_config *con
     enum oct_err e = reconstruct(recon, w, result, err);
     if (recon->pipeline)
         oct_pipeline_drain(recon->pipeline); /* where the run did not come so far */
+    for (unsigned k = 0; k < w->n_stages; k++)
+        if (!oct_stage_drain(w->stages[k]))
+            recon->analysts = NULL; /* an analysis that was left to itself goes on using it */
+    for (unsigned k = 0; k < w->n_stages; k++)
+        oct_stage_destroy(w->stages[k]);
     oct_volume_close(w->writer, NULL);
     oct_whole_file_discard(&w->output);
     oct_plan_destroy(w->plan);
@@ -335,5 +427,6 @@ void oct_recon_destroy(struct oct_recon *recon)
     if (!recon)
         return;
     drop_pipeline(recon);
+    oct_workers_destroy(recon->analysts);
     free(recon);
 }

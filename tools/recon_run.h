@@ -25,6 +25,7 @@ enum oct_err oct_recon_create(struct oct_recon **recon, struct oct_workers *work
 struct oct_recon_job {
     const char *in, *out; /* the recording, and the volume as the user named it */
     bool force;           /* replace `out` once the new one is whole */
+    bool analyses;        /* run those of analysis.run, too: each B-scan passes each of them */
 
     /* B-scans so far, ten times a second at most. NULL: nobody looks. */
     void (*progress)(void *context, uint64_t done, uint64_t all);
