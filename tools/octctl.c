@@ -3,7 +3,6 @@
 
 #include "config/version.h"
 #include "pipeline/base/stdio.h"
-#include "tools/calibrate.h"
 
 #include <errno.h>
 #include <fcntl.h>
