@@ -99,9 +99,11 @@ static void print_help(void)
  * one. */
 static bool is_own(const struct oct_command *command, const char *word)
 {
-    for (const struct oct_option *o = command ? command->options : NULL; o && o->name; o++) {
-        const size_t n = strlen(o->name);
-        if (strncmp(o->name, "--", 2) == 0 && strncmp(word, o->name, n) == 0 &&
+    struct oct_option_shown shown;
+    for (unsigned i = 0; command && oct_option_at(command->options, i, &shown); i++) {
+        const char *name = shown.option.name;
+        const size_t n = strlen(name);
+        if (strncmp(name, "--", 2) == 0 && strncmp(word, name, n) == 0 &&
             (word[n] == '\0' || word[n] == '='))
             return true;
     }
@@ -137,6 +139,7 @@ static const struct oct_command *find_command(const char *name)
 
 static enum oct_err sort_arguments(struct call *call, int argc, char **argv, struct oct_error *err)
 {
+    struct oct_option_shown shown;
     bool ended = false; /* by "--" */
     for (int i = 1; i < argc; i++) {
         const char *wrong = NULL;
@@ -144,7 +147,7 @@ static enum oct_err sort_arguments(struct call *call, int argc, char **argv, str
         if (!ended && strcmp(argv[i], "--") == 0) {
             ended = true;
         } else if (!ended && !own &&
-                   oct_option_read(global_options, call, argc, argv, &i, &wrong)) {
+                   oct_option_read(global_options, call, argc, argv, &i, &shown, &wrong)) {
             if (wrong)
                 return oct_fail(err, OCT_E_ARG, "%s needs a value; see octctl --help", wrong);
         } else if (!ended && call->n_rest == 0 && argv[i][0] == '-') {
@@ -174,7 +177,7 @@ static enum oct_err check_keys(const struct oct_config *config, const struct oct
     static const char sections[] = "analysis average cells surfaces rolloff";
     struct oct_config_key key;
     for (size_t i = 0; command->keys && oct_config_key_at(i, &key); i++) {
-        const struct oct_config_origin *origin = &config->origins[i];
+        const struct oct_config_origin *origin = &config->origins[key.row];
         char name[128];
         snprintf(name, sizeof(name), "%s.%s", key.section, key.name);
         if (origin->order > 0 && origin->line == 0 && has_word(sections, key.section) &&
