@@ -5,7 +5,7 @@
 #ifndef OCT_ANALYSIS_AVERAGE_PREPARE_H
 #define OCT_ANALYSIS_AVERAGE_PREPARE_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 struct oct_average_prepare {
     uint32_t n_lines, depth;       /* M, D */
