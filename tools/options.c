@@ -42,6 +42,20 @@ int oct_command_misuse(const char *name, const char *format, ...)
     return oct_command_fail(name, &err);
 }
 
+const struct oct_command *oct_command_part(const struct oct_command *command, const char *word)
+{
+    if (!word || !command->parts)
+        return NULL;
+    if (strncmp(word, "--", 2) == 0)
+        word += 2;
+    for (const struct oct_command *const *part = command->parts; *part; part++) {
+        const char *space = strrchr((*part)->name, ' ');
+        if (space && strcmp(space + 1, word) == 0)
+            return *part;
+    }
+    return NULL;
+}
+
 bool oct_option_u64(const char *text, uint64_t *value)
 {
     if (!text || text[0] < '0' || text[0] > '9')
