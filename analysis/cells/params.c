@@ -1,6 +1,6 @@
 #include "analysis/cells/params.h"
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,7 @@
 #include "viewer/model/line_rate.h"
 
+#include "numeric/order.h"
+
 #include <string.h>
 
 #define LEAST_S 1.0
@@ -13,12 +15,8 @@ static double median(const double *values, unsigned n)
 {
     double sorted[OCT_VIEW_LINE_RATES] = {0};
 
-    for (unsigned i = 0; i < n; i++) {
-        unsigned k = i;
-        for (; k > 0 && sorted[k - 1] > values[i]; k--)
-            sorted[k] = sorted[k - 1];
-        sorted[k] = values[i];
-    }
+    memcpy(sorted, values, n * sizeof(*values));
+    oct_doubles_sort(sorted, n);
     return sorted[n / 2];
 }
 
