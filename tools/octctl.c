@@ -3,6 +3,7 @@
 
 #include "config/version.h"
 #include "pipeline/base/stdio.h"
+#include "tools/alloc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -276,17 +277,14 @@ int main(int argc, char **argv)
     oct_stdio_reserve();
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of the file that is written */
     size_t n = (size_t)(argc > 0 ? argc : 0) + 1;
-    struct oct_config *config = calloc(1, sizeof(*config));
-    struct call call = {.configs = calloc(n, sizeof(char *)),
-                        .sets = calloc(n, sizeof(char *)),
-                        .backends = calloc(n, sizeof(char *)),
-                        .datasets = calloc(n, sizeof(char *)),
-                        .rest = calloc(n, sizeof(char *))};
-    int status = 1;
-    if (config && call.configs && call.sets && call.backends && call.datasets && call.rest)
-        status = run(config, &call, argc, argv);
-    else
-        fprintf(stderr, "octctl: out of memory\n");
+    oct_alloc_for_json();
+    struct oct_config *config = oct_alloc(1, sizeof(*config));
+    struct call call = {.configs = oct_alloc(n, sizeof(char *)),
+                        .sets = oct_alloc(n, sizeof(char *)),
+                        .backends = oct_alloc(n, sizeof(char *)),
+                        .datasets = oct_alloc(n, sizeof(char *)),
+                        .rest = oct_alloc(n, sizeof(char *))};
+    int status = run(config, &call, argc, argv);
     /* Writing stdout to a full disk is a failure. */
     if (fflush(stdout) && status == 0) {
         fprintf(stderr, "octctl: cannot write to standard output\n");

@@ -293,7 +293,22 @@ void oct_options_print(const struct oct_option *options)
         print_option(&shown.option);
 }
 
-/* ---- printing ---- */
+/* ---- JSON and printing ---- */
+
+bool oct_json_is_true(const cJSON *object, const char *key)
+{
+    return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+const char *oct_json_text(const cJSON *object, const char *key)
+{
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+double oct_json_number(const cJSON *object, const char *key)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
 
 void oct_command_add_number(cJSON *object, const char *name, double value)
 {
