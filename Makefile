@@ -151,7 +151,7 @@ $(BUILD)/analysis/warp/passes_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -ma
 $(BUILD)/analysis/surface/trace_states_avx2.o: EXTRA_CFLAGS += -mavx2
 
 # A triad is bound by memory alone when it is vector code.
-$(BUILD)/tools/bench/triad.o: EXTRA_CFLAGS += -O3
+$(BUILD)/test/bench/limits.o: EXTRA_CFLAGS += -O3
 
 # The oracle's sums are direct, and tests run where they are built: with this processor's vectors.
 CPU_HAS = $(shell grep -m1 -ow $(1) /proc/cpuinfo 2>/dev/null)
@@ -255,6 +255,12 @@ $(BUILD)/test/depth_table: $(BUILD)/test/plan/depth_table.o $(TEST_ARCHIVE) $(ca
 	$(call say,LD,$@)
 	$(LINK_TEST) $(ALL_LIBS)
 
+# The analyses' benchmarks, on the scenes of their tests.
+OCTBENCH := $(BUILD)/octbench
+$(OCTBENCH): $(call obj,$(wildcard test/bench/*.c)) $(TEST_ARCHIVES)
+	$(call say,LD,$@)
+	$(LINK_TEST) $(ALL_LIBS) $(call pkg_libs,cmocka)
+
 # octd with analyses of a test's own: its table comes before the library's, whose own is left out.
 MISBEHAVING := $(BUILD)/test/octd_misbehaving
 $(MISBEHAVING): $(BUILD)/test/daemon/octd_misbehaving.o $(BUILD)/daemon/main.o $(TEST_ARCHIVES)
@@ -300,12 +306,12 @@ $(FAULTIO): test/preload/faultio.c Makefile
 
 # --- testing --------------------------------------------------------------------------------
 
-build-tests: $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(FAKE_CAMERA)
+build-tests: $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(OCTBENCH) $(FAKE_CAMERA)
 
-check: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(FAKE_CAMERA) ## run all tests (CI runs exactly this)
+check: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(OCTBENCH) $(FAKE_CAMERA) ## run all tests (CI runs exactly this)
 	$(Q)BUILD=$(BUILD) test/run
 
-check-one: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(FAKE_CAMERA) ## run the tests whose names match T=pattern
+check-one: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(OCTBENCH) $(FAKE_CAMERA) ## run the tests whose names match T=pattern
 	$(Q)BUILD=$(BUILD) test/run '$(T)'
 
 # What check leaves out because it is of the same kind: more sizes, all displays of slow engines, the
@@ -341,7 +347,7 @@ check-live: all ## 60 s at 70,000 lines/s with everything recorded
 soak: all ## octd for SOAK=0.5 hours at 70,000 lines/s, a table of loss, growth and latency
 	$(Q)BUILD=$(BUILD) scripts/soak --hours $(or $(SOAK),0.5)
 
-bench: all ## measure this machine; the table goes to docs/performance.md (BENCH=--size-gb=20)
+bench: all $(OCTBENCH) ## measure this machine; the table goes to docs/performance.md (BENCH=--size-gb=20)
 	$(Q)BUILD=$(BUILD) scripts/bench $(BENCH)
 
 depth-table: $(BUILD)/test/depth_table ## loss and ghosts by depth of every interpolation, for docs/reconstruction.md

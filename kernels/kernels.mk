@@ -64,7 +64,7 @@ $(BUILD)/%.cu.o: %.cu kernels/kernels.mk
 # The same sources for the host, with the stand-in for CUDA that the tests use.
 CUDA_HOST_SRC := $(wildcard test/cuda_host/*.cpp)
 CUDA_HOST_OBJ := $(patsubst %.cpp,$(BUILD)/%.o,$(CUDA_HOST_SRC)) \
-  $(patsubst %,$(BUILD)/test/cuda_host/%.o,$(CUDA_SRC) $(wildcard test/rig/*.cu))
+  $(patsubst %,$(BUILD)/test/cuda_host/%.o,$(CUDA_SRC) $(wildcard test/rig/*.cu test/gpu/*_timing.cu))
 # Tests run where they are built: with this processor's FMA, which fuses as nvcc does; fmaf() is a
 # call into libm otherwise.
 CUDA_HOST_FMA := $(if $(shell grep -m1 -ow fma /proc/cpuinfo 2>/dev/null),-O3 -mavx2 -mfma)

@@ -2,9 +2,9 @@
  * the device and as a program calls it; in a program that needs none of octd's libraries.
  *
  * Exit status: 0, 1 failed or slower than the goal, 3 no GPU. */
-#include "analysis/cells/cells_timing.h"
 #include "kernels/device/cuda_device.h"
 #include "pipeline/base/clock.h"
+#include "test/gpu/cells_timing.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "tools/bench/greedy.h"
+#include "test/bench/greedy.h"
 
 #include "formats/nifti_write.h"
 
@@ -74,7 +74,7 @@ static double children_cpu_s(void)
 }
 
 static enum oct_err run_it(const char *folder, enum kind kind, unsigned n_threads,
-                           struct oct_bench_greedy *greedy, struct oct_error *err)
+                           struct bench_greedy *greedy, struct oct_error *err)
 {
     char command[768], given[512];
     snprintf(given, sizeof(given),
@@ -123,14 +123,14 @@ static enum oct_err read_warp(const char *folder, uint32_t side, float *displace
     return e;
 }
 
-enum oct_err oct_bench_greedy(const float *fixed, const float *moving, uint32_t side,
-                              unsigned n_threads, float *displacement,
-                              struct oct_bench_greedy *greedy, struct oct_error *err)
+enum oct_err bench_greedy(const float *fixed, const float *moving, uint32_t side,
+                          unsigned n_threads, float *displacement, struct bench_greedy *greedy,
+                          struct oct_error *err)
 {
     const enum kind kind = find_it();
     const float *const volumes[2] = {fixed, moving};
-    char folder[] = "/tmp/octctl-bench.XXXXXX", path[128];
-    *greedy = (struct oct_bench_greedy){0};
+    char folder[] = "/tmp/octbench.XXXXXX", path[128];
+    *greedy = (struct bench_greedy){0};
     if (kind == NEITHER)
         return OCT_OK;
     if (!mkdtemp(folder))

@@ -1,4 +1,4 @@
-#include "analysis/cells/cells_timing.h"
+#include "test/gpu/cells_timing.h"
 
 #include "analysis/cells/cuda_cells.cuh"
 #include "analysis/cells/cuda_starts.cuh"

@@ -1,7 +1,7 @@
 /* What a correlation takes on a GPU beside what its transforms alone take there, in one run; for
  * the benchmark. Called when nothing else uses the device; it has no deadline. */
-#ifndef OCT_ANALYSIS_CORRELATE_CORRELATE_TIMING_H
-#define OCT_ANALYSIS_CORRELATE_CORRELATE_TIMING_H
+#ifndef OCT_TEST_GPU_CORRELATE_TIMING_H
+#define OCT_TEST_GPU_CORRELATE_TIMING_H
 
 #ifdef __cplusplus
 extern "C" {

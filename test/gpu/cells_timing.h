@@ -1,6 +1,6 @@
 /* What the device takes for cells, for the benchmarks: detection and following of one picture. */
-#ifndef OCT_ANALYSIS_CELLS_CELLS_TIMING_H
-#define OCT_ANALYSIS_CELLS_CELLS_TIMING_H
+#ifndef OCT_TEST_GPU_CELLS_TIMING_H
+#define OCT_TEST_GPU_CELLS_TIMING_H
 
 #ifdef __cplusplus
 extern "C" {

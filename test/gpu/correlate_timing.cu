@@ -1,4 +1,4 @@
-#include "analysis/correlate/correlate_timing.h"
+#include "test/gpu/correlate_timing.h"
 
 #include "analysis/correlate/cuda_correlation.cuh"
 #include "kernels/device/cuda_clock.cuh"
