@@ -1,6 +1,6 @@
 /* Plots of octctl cells: brightness along a line over time, and the speeds. */
+#include "plot/plot.h"
 #include "tools/analyse/cells_report.h"
-#include "tools/plot/plot.h"
 
 #include <inttypes.h>
 #include <math.h>

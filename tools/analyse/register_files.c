@@ -3,9 +3,9 @@
 #include "config/version.h"
 #include "formats/csv.h"
 #include "formats/results.h"
+#include "plot/plot.h"
 #include "tools/commands.h"
 #include "tools/outputs.h"
-#include "tools/plot/plot.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
