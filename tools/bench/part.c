@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include <cjson/cJSON.h>
+
 unsigned oct_bench_n_cores(void)
 {
     cpu_set_t set;

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cjson/cJSON.h>
+struct cJSON;
 
 #define OCT_BENCH_REPEATS 5 /* the best is taken: noise only makes times longer */
 
@@ -60,14 +60,14 @@ struct oct_bench_entry {
 enum oct_err oct_bench_run(const char *program, const struct oct_config *config,
                            const struct oct_bench_options *options,
                            const struct oct_bench_entry *parts, unsigned n, const bool *wanted,
-                           bool json, cJSON *report);
+                           bool json, struct cJSON *report);
 
 /* Adds a part to the report's list of those that failed, and says why; returns e. */
-enum oct_err oct_bench_failed(const char *program, cJSON *report, const char *part, enum oct_err e,
-                              bool json, struct oct_error *err);
+enum oct_err oct_bench_failed(const char *program, struct cJSON *report, const char *part,
+                              enum oct_err e, bool json, struct oct_error *err);
 
 /* Prints the report if it is wanted as JSON. */
-void oct_bench_print_report(const cJSON *report, bool json);
+void oct_bench_print_report(const struct cJSON *report, bool json);
 
 /* The cores that this process may use: as many threads as the engine starts by itself. */
 unsigned oct_bench_n_cores(void);
