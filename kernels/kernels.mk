@@ -18,12 +18,12 @@ $(BUILD)/kernels/recon/lanes_avx2.o $(BUILD)/kernels/recon/lanes_avx512.o: EXTRA
 
 # --- CUDA -----------------------------------------------------------------------------------
 # Every .cu of kernels/ and analysis/ is device code, built where nvcc is found; CUDA=0|1 overrides.
-# Without nvcc X_absent.c, if there is one beside X.cu, takes its place. cudart is linked statically
-# and cuFFT loaded when wanted, so that the same programs run without a driver. Builds with
-# sanitizers leave device code out: there the kernels run on the host (test/cuda_host/), which
+# Without nvcc cuda_absent.c of kernels/ and analysis/ take its place. cudart is linked
+# statically and cuFFT loaded when wanted, so that the same programs run without a driver. Builds
+# with sanitizers leave device code out: there the kernels run on the host (test/cuda_host/), which
 # sanitizers can see.
 CUDA_SRC := $(wildcard kernels/*/*.cu analysis/*/*.cu)
-CUDA_ABSENT := $(wildcard $(CUDA_SRC:.cu=_absent.c))
+CUDA_ABSENT := kernels/cuda_absent.c analysis/cuda_absent.c
 NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 CUDA ?= $(if $(NVCC),$(if $(SAN),0,1),0)
 

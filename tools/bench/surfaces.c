@@ -292,12 +292,14 @@ static enum oct_err bench_gpu(struct bench *b, const char *gpus, enum oct_levels
                                        .gpus = gpus};
     const size_t n = (size_t)setup.dims[0] * LINES * DEPTH;
     struct oct_levelset_report report;
-    double took_s, most = local ? 1e-5 : 1e-3;
+    double took_s = 0, most = local ? 1e-5 : 1e-3;
     float *judge = malloc(n * sizeof(*judge));
     if (!judge)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for surfaces");
     oct_levelset_params_default(&setup.params, profile);
-    enum oct_err e = run_on(&oct_levelset_cuda, &setup, b, b->result, &report, &took_s, err);
+    enum oct_err e = oct_levelset_cuda.create
+                         ? run_on(&oct_levelset_cuda, &setup, b, b->result, &report, &took_s, err)
+                         : oct_fail(err, OCT_E_BACKEND, "this build has no CUDA");
     struct oct_levelset_engine *cpu = NULL;
     if (!e)
         e = oct_levelset_cpu.create(&cpu, &setup, err);
