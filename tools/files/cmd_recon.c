@@ -25,10 +25,10 @@ static enum oct_err choose_analyses(struct oct_config *config, const char *names
     char key[OCT_IMAGE_NAME_BYTES + sizeof(".enabled")], value[OCT_CONFIG_STRING_BYTES];
     enum oct_err e = oct_config_set(config, "analysis.run", names, "", err);
     for (const char *at = config->analysis.run; *at && !e;) {
-        const struct oct_analysis_entry *entry;
-        if ((e = oct_config_analysis_next(&at, &entry, err)))
+        const struct oct_analysis_ops *ops;
+        if ((e = oct_config_analysis_next(&at, &ops, err)))
             return e;
-        snprintf(key, sizeof(key), "%s.enabled", entry->cpu->name);
+        snprintf(key, sizeof(key), "%s.enabled", ops->name);
         if (oct_config_get(config, key, value, sizeof(value), NULL) == OCT_OK)
             e = oct_config_set(config, key, "yes", "", err);
     }
