@@ -1,4 +1,4 @@
-/* In place of engine_cuda.cu in a build without CUDA: no engine comes of it. */
+/* In place of cuda.cu in a build without CUDA: no engine comes of it. */
 #include "analysis/cells/engine.h"
 
 static enum oct_err create(struct oct_cells_engine **engine,
