@@ -718,14 +718,6 @@ static __device__ inline void oct_cells_refine_edge_by_block(const struct oct_ce
     __syncthreads();
 }
 
-static __device__ inline double oct_cells_vertex_at(const float *at, size_t step)
-{
-    const double before = (double)*(at - step), middle = (double)*at, after = (double)at[step];
-    if (before == 0 || after == 0)
-        return 0;
-    return oct_cells_vertex(before * before, middle * middle, after * after);
-}
-
 /* The pixel of peak i, in raster order: n_row [n_rows] are those of each row, whose pixels stand in
  * the row's part of peaks [n_rows][width]. *n: how many there are. False: not so many. By all
  * threads of a block. */

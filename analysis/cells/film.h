@@ -15,7 +15,7 @@
 #define OCT_ANALYSIS_CELLS_FILM_H
 
 #include "analysis/cells/tracker.h"
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 /* A picture of which a part is taken, and stretched along one axis until its pixels are square. */
 

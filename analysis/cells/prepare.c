@@ -1,6 +1,7 @@
 #include "analysis/cells/prepare.h"
 
 #include "kernels/device/workers.h"
+#include "numeric/order.h"
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/wide.h"
 
@@ -235,33 +236,6 @@ void oct_cells_median_destroy(struct oct_cells_median *m)
     free(m);
 }
 
-/* The value of rank k of v[0 .. n - 1]; those behind it are no smaller then. */
-static float select_value(float *v, size_t n, size_t k)
-{
-    for (ptrdiff_t first = 0, last = (ptrdiff_t)n - 1; first < last;) {
-        const float pivot = v[first + (last - first) / 2];
-        ptrdiff_t i = first, j = last;
-        while (i <= j) {
-            while (v[i] < pivot)
-                i++;
-            while (v[j] > pivot)
-                j--;
-            if (i <= j) {
-                const float swapped = v[i];
-                v[i++] = v[j];
-                v[j--] = swapped;
-            }
-        }
-        if ((ptrdiff_t)k >= i)
-            first = i;
-        else if ((ptrdiff_t)k <= j)
-            last = j;
-        else
-            break;
-    }
-    return v[k];
-}
-
 /* Four standard deviations of a rank are 2 sqrt(n) of n samples. */
 static void find_bounds(struct oct_cells_median *m)
 {
@@ -278,8 +252,8 @@ static void find_bounds(struct oct_cells_median *m)
     if (n < LEAST_SAMPLED)
         return;
     const size_t spread = 2 * (size_t)sqrt((double)n);
-    m->low = select_value(m->values, n, n / 2 - spread);
-    m->high = select_value(m->values, n, n / 2 + spread);
+    m->low = oct_floats_select(m->values, n, n / 2 - spread);
+    m->high = oct_floats_select(m->values, n, n / 2 + spread);
 }
 
 static void tally_rows(void *context, unsigned piece, unsigned worker)
@@ -339,11 +313,8 @@ double oct_cells_median_run(struct oct_cells_median *m, const struct oct_cells_g
         t = tally_all(m);
     }
     const size_t k = lower - t.n_below;
-    const float middle = select_value(m->values, t.n_within, k);
-    float next = FLT_MAX;
-    for (size_t i = k + 1; i < t.n_within; i++)
-        next = m->values[i] < next ? m->values[i] : next;
-    return ((double)middle + (double)next) / 2;
+    const double middle = (double)oct_floats_select(m->values, t.n_within, k);
+    return (middle + (double)oct_floats_select(m->values, t.n_within, k + 1)) / 2;
 }
 
 /* ---- the preparation ---- */

@@ -7,7 +7,7 @@
 #define OCT_ANALYSIS_CELLS_PREPARE_H
 
 #include "analysis/cells/gicov.h"
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 /* Pixels of which nothing is known: filled, and kept away from. */
 

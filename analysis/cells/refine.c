@@ -127,20 +127,12 @@ void oct_cells_refine_edge(const struct oct_cells_refiner *refiner,
     place->radius = oct_cells_edge_radius(place->radius, refiner->smooth);
 }
 
-static double vertex(const float *at, size_t step)
-{
-    const double before = (double)*(at - step), middle = (double)*at, after = (double)at[step];
-    if (before == 0 || after == 0)
-        return 0;
-    return oct_cells_vertex(before * before, middle * middle, after * after);
-}
-
 void oct_cells_refine_peak(const float *score, size_t width, uint32_t x, uint32_t y,
                            struct oct_cells_place *place)
 {
     const float *at = score + y * width + x;
-    place->x = x + vertex(at, 1);
-    place->y = y + vertex(at, width);
+    place->x = x + oct_cells_vertex_at(at, 1);
+    place->y = y + oct_cells_vertex_at(at, width);
 }
 
 /* ---- B-splines ---- */

@@ -3,6 +3,7 @@
 #define OCT_ANALYSIS_CELLS_REFINE_H
 
 #include "analysis/cells/gicov.h"
+#include "numeric/parabola.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -143,12 +144,14 @@ OCT_CELLS_MATH void oct_cells_edge_step(const float *f, double step[3])
     step[2] = best / 9 - 1;
 }
 
-/* The vertex of the parabola through three values, from the middle, which is the largest; within
- * -0.5 .. 0.5. */
-OCT_CELLS_MATH double oct_cells_vertex(double before, double middle, double after)
+/* From a pixel to the vertex of the parabola through S^2 of it and its neighbours `step` floats away;
+ * 0 where one of them has no score. */
+OCT_CELLS_MATH double oct_cells_vertex_at(const float *at, size_t step)
 {
-    const double bend = before - 2 * middle + after;
-    return bend < 0 ? oct_cells_within((before - after) / (2 * bend), -0.5, 0.5) : 0;
+    const double before = (double)*(at - step), middle = (double)*at, after = (double)at[step];
+    if (before == 0 || after == 0)
+        return 0;
+    return oct_parabola_top(before * before, middle * middle, after * after);
 }
 
 struct oct_cells_refiner {
