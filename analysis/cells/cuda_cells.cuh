@@ -281,20 +281,20 @@ static inline enum oct_err oct_cells_make(struct oct_cells_device *d,
     d->plane = std::max(d->most, (size_t)OCT_CELLS_RUN_PLANE);
     d->keeps_fields = setup->keeps_fields;
     struct oct_cells_maker m = {d->stream, err, OCT_OK};
-    m.e = oct_cells_allow(d, (const void *)oct_cells_score_kernel<true>,
-                          oct_cells_tile_bytes(d->shape), &d->is_tiled, err);
+    m.e = oct_cells_allow(d, (const void *)score_kernel<true>, tile_bytes(d->shape), &d->is_tiled,
+                          err);
     m.e = m.e ? m.e
-              : oct_cells_allow(d, (const void *)oct_cells_follow_kernel<true>,
-                                3 * d->plane * sizeof(float), &d->is_window_shared, err);
+              : oct_cells_allow(d, (const void *)follow_kernel<true>, 3 * d->plane * sizeof(float),
+                                &d->is_window_shared, err);
     m.put(&d->d_taps, taps);
     m.put(&d->d_disk, disk);
     m.put(&d->d_shape, std::vector<struct oct_cells_shape>(1, d->shape));
     m.put_circles(&d->whole, circles[0], d->shape.width);
     if (d->is_tiled)
-        m.put_circles(&d->tiled, circles[0], oct_cells_tile_pitch(d->shape));
+        m.put_circles(&d->tiled, circles[0], tile_pitch(d->shape));
     oct_cells_take_memory(d, &m);
     if (!m.e)
-        OCT_LAUNCH((oct_cells_no_score_kernel), dim3(oct_cells_blocks(d->n, OCT_CELLS_THREADS)),
+        OCT_LAUNCH((no_score_kernel), dim3(oct_cells_blocks(d->n, OCT_CELLS_THREADS)),
                    dim3(OCT_CELLS_THREADS), 0, d->stream->stream, d->planes, (uint32_t)d->n);
     return m.e;
 }
@@ -322,15 +322,13 @@ static inline void oct_cells_queue_floor(struct oct_cells_device *d)
     if (!(d->shape.floor > 0))
         return;
     for (int pass = 0; pass < OCT_CELLS_MEDIAN_PASSES; pass++) {
-        OCT_LAUNCH((oct_cells_count_kernel), grid, block, 0, d->stream->stream, p.gx, p.gy, valid,
+        OCT_LAUNCH((count_kernel), grid, block, 0, d->stream->stream, p.gx, p.gy, valid,
                    (uint32_t)d->n, pass, facts, d->d_bins);
-        OCT_LAUNCH((oct_cells_narrow_kernel), dim3(1), block, 0, d->stream->stream, pass, facts,
-                   d->d_bins);
+        OCT_LAUNCH((narrow_kernel), dim3(1), block, 0, d->stream->stream, pass, facts, d->d_bins);
     }
-    OCT_LAUNCH((oct_cells_least_kernel), grid, block, 0, d->stream->stream, p.gx, p.gy, valid,
-               (uint32_t)d->n, facts);
-    OCT_LAUNCH((oct_cells_floor_kernel), dim3(1), dim3(1), 0, d->stream->stream, d->shape.floor,
+    OCT_LAUNCH((least_kernel), grid, block, 0, d->stream->stream, p.gx, p.gy, valid, (uint32_t)d->n,
                facts);
+    OCT_LAUNCH((floor_kernel), dim3(1), dim3(1), 0, d->stream->stream, d->shape.floor, facts);
 }
 
 /* The picture smoothed, its gradient and its floor. */
@@ -343,14 +341,14 @@ static inline void oct_cells_queue_prepare(struct oct_cells_device *d)
     struct oct_cells_facts *facts = &d->d_list->facts;
     const size_t segment = (OCT_CELLS_THREADS + 2 * (size_t)d->n_taps) * sizeof(float);
     const uint8_t *valid = d->is_masked ? p.valid : NULL;
-    OCT_LAUNCH((oct_cells_extent_kernel), dim3(OCT_CELLS_EXTENTS), block, 0, on, p.raw, valid,
-               (uint32_t)d->n, d->d_extents);
-    OCT_LAUNCH((oct_cells_level_kernel), dim3(1), block, 0, on, d->d_extents, facts);
-    OCT_LAUNCH((oct_cells_along_kernel), rows, block, segment, on, p.raw, facts, d->d_taps,
-               d->n_taps, s.width, p.along);
-    OCT_LAUNCH((oct_cells_across_kernel), rows, block, 0, on, p.along, d->d_taps, d->n_taps,
-               s.height, s.width, p.pixels);
-    OCT_LAUNCH((oct_cells_gradient_kernel), rows, block, 0, on, p.pixels, s.height, s.width, p.gx,
+    OCT_LAUNCH((extent_kernel), dim3(OCT_CELLS_EXTENTS), block, 0, on, p.raw, valid, (uint32_t)d->n,
+               d->d_extents);
+    OCT_LAUNCH((level_kernel), dim3(1), block, 0, on, d->d_extents, facts);
+    OCT_LAUNCH((along_kernel), rows, block, segment, on, p.raw, facts, d->d_taps, d->n_taps,
+               s.width, p.along);
+    OCT_LAUNCH((across_kernel), rows, block, 0, on, p.along, d->d_taps, d->n_taps, s.height,
+               s.width, p.pixels);
+    OCT_LAUNCH((gradient_kernel), rows, block, 0, on, p.pixels, s.height, s.width, p.gx,
                p.gx + d->n);
     oct_cells_queue_floor(d);
 }
@@ -363,11 +361,11 @@ static inline void oct_cells_queue_scores(struct oct_cells_device *d)
     const dim3 block(OCT_CELLS_SCORE_THREADS);
     const struct oct_cells_facts *facts = &d->d_list->facts;
     if (d->is_tiled)
-        OCT_LAUNCH((oct_cells_score_kernel<true>), grid, block, oct_cells_tile_bytes(s),
-                   d->stream->stream, s, d->tiled.d_circles, d->tiled.d_table, facts, d->planes);
+        OCT_LAUNCH((score_kernel<true>), grid, block, tile_bytes(s), d->stream->stream, s,
+                   d->tiled.d_circles, d->tiled.d_table, facts, d->planes);
     else
-        OCT_LAUNCH((oct_cells_score_kernel<false>), grid, block, 0, d->stream->stream, s,
-                   d->whole.d_circles, d->whole.d_table, facts, d->planes);
+        OCT_LAUNCH((score_kernel<false>), grid, block, 0, d->stream->stream, s, d->whole.d_circles,
+                   d->whole.d_table, facts, d->planes);
 }
 
 static inline void oct_cells_queue_peaks(struct oct_cells_device *d)
@@ -376,15 +374,15 @@ static inline void oct_cells_queue_peaks(struct oct_cells_device *d)
     const dim3 grid(s.height - 2 * s.border), block(OCT_CELLS_THREADS);
     const uint8_t *near = d->is_masked ? d->planes.near : NULL;
     struct oct_cells_facts *facts = &d->d_list->facts;
-    OCT_LAUNCH((oct_cells_peaks_kernel), grid, block, 0, d->stream->stream, s, d->planes.score,
-               near, d->d_disk, facts, d->d_peaks, d->d_n_row);
+    OCT_LAUNCH((peaks_kernel), grid, block, 0, d->stream->stream, s, d->planes.score, near,
+               d->d_disk, facts, d->d_peaks, d->d_n_row);
 }
 
 /* Peaks first .. first + OCT_CELLS_ROOM - 1, as far as there are such, to h_list. */
 static inline enum oct_err oct_cells_queue_refine(struct oct_cells_device *d, uint32_t first,
                                                   struct oct_error *err)
 {
-    OCT_LAUNCH((oct_cells_refine_kernel), dim3(OCT_CELLS_ROOM), dim3(OCT_CELLS_REFINE_THREADS), 0,
+    OCT_LAUNCH((refine_kernel), dim3(OCT_CELLS_ROOM), dim3(OCT_CELLS_REFINE_THREADS), 0,
                d->stream->stream, d->d_shape, d->planes, d->d_n_row, d->d_peaks, first,
                &d->d_list->facts, &d->d_list->found[0]);
     return oct_cuda_stream_download(d->stream, d->h_list, d->d_list, sizeof(*d->d_list), err);
@@ -403,13 +401,13 @@ static inline enum oct_err oct_cells_queue_snakes(struct oct_cells_device *d, un
     if (e)
         return e;
     if (d->is_window_shared)
-        OCT_LAUNCH((oct_cells_follow_kernel<true>), grid, block, 3 * d->plane * sizeof(float), on,
-                   d->d_shape, d->planes, tables, &d->d_list->facts, d->d_starts, d->d_scratch,
-                   d->plane, d->most, d->d_fields, d->d_ends);
+        OCT_LAUNCH((follow_kernel<true>), grid, block, 3 * d->plane * sizeof(float), on, d->d_shape,
+                   d->planes, tables, &d->d_list->facts, d->d_starts, d->d_scratch, d->plane,
+                   d->most, d->d_fields, d->d_ends);
     else
-        OCT_LAUNCH((oct_cells_follow_kernel<false>), grid, block, 0, on, d->d_shape, d->planes,
-                   tables, &d->d_list->facts, d->d_starts, d->d_scratch, d->plane, d->most,
-                   d->d_fields, d->d_ends);
+        OCT_LAUNCH((follow_kernel<false>), grid, block, 0, on, d->d_shape, d->planes, tables,
+                   &d->d_list->facts, d->d_starts, d->d_scratch, d->plane, d->most, d->d_fields,
+                   d->d_ends);
     return OCT_OK;
 }
 

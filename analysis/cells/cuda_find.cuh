@@ -81,7 +81,7 @@ static __device__ inline float oct_cells_value(uint32_t bits)
     return __int_as_float((int)bits);
 }
 
-template <class T> static __device__ inline T oct_cells_warp_sum(T x)
+template <class T> static __device__ inline T warp_sum(T x)
 {
     for (int lanes = 16; lanes > 0; lanes /= 2)
         x += __shfl_xor_sync(OCT_CELLS_ALL_LANES, x, lanes);
@@ -103,8 +103,7 @@ struct oct_cells_extent {
     float least, most;
 };
 
-static __device__ inline void oct_cells_join(struct oct_cells_extent *a,
-                                             const struct oct_cells_extent *b)
+static __device__ inline void join(struct oct_cells_extent *a, const struct oct_cells_extent *b)
 {
     a->sum += b->sum;
     a->n += b->n;
@@ -113,19 +112,19 @@ static __device__ inline void oct_cells_join(struct oct_cells_extent *a,
 }
 
 /* The extents of all threads into those of thread 0, in the same order each time. */
-static __device__ inline void oct_cells_join_all(struct oct_cells_extent *extents)
+static __device__ inline void join_all(struct oct_cells_extent *extents)
 {
     for (unsigned n = OCT_CELLS_THREADS / 2; n > 0; n /= 2) {
         __syncthreads();
         if (threadIdx.x < n)
-            oct_cells_join(&extents[threadIdx.x], &extents[threadIdx.x + n]);
+            join(&extents[threadIdx.x], &extents[threadIdx.x + n]);
     }
     __syncthreads();
 }
 
 /* Of the valid pixels; a block's share to extents[block]. valid: NULL, all are. */
-static __global__ void oct_cells_extent_kernel(const float *raw, const uint8_t *valid, uint32_t n,
-                                               struct oct_cells_extent *extents)
+static __global__ void extent_kernel(const float *raw, const uint8_t *valid, uint32_t n,
+                                     struct oct_cells_extent *extents)
 {
     __shared__ struct oct_cells_extent shared[OCT_CELLS_THREADS];
     struct oct_cells_extent own = {0, 0, FLT_MAX, -FLT_MAX};
@@ -134,22 +133,22 @@ static __global__ void oct_cells_extent_kernel(const float *raw, const uint8_t *
         if (valid && !valid[i])
             continue;
         const struct oct_cells_extent pixel = {(double)raw[i], 1, raw[i], raw[i]};
-        oct_cells_join(&own, &pixel);
+        join(&own, &pixel);
     }
     shared[threadIdx.x] = own;
-    oct_cells_join_all(shared);
+    join_all(shared);
     if (threadIdx.x == 0)
         extents[blockIdx.x] = shared[0];
 }
 
 /* Level and scale (prepare.c), and nothing found yet; one block. */
-static __global__ void oct_cells_level_kernel(const struct oct_cells_extent *extents,
-                                              struct oct_cells_facts *facts)
+static __global__ void level_kernel(const struct oct_cells_extent *extents,
+                                    struct oct_cells_facts *facts)
 {
     __shared__ struct oct_cells_extent shared[OCT_CELLS_THREADS];
     const struct oct_cells_extent none = {0, 0, FLT_MAX, -FLT_MAX};
     shared[threadIdx.x] = threadIdx.x < OCT_CELLS_EXTENTS ? extents[threadIdx.x] : none;
-    oct_cells_join_all(shared);
+    join_all(shared);
     if (threadIdx.x != 0)
         return;
     const struct oct_cells_extent all = shared[0];
@@ -169,9 +168,9 @@ static __global__ void oct_cells_level_kernel(const struct oct_cells_extent *ext
 
 /* A segment of OCT_CELLS_THREADS pixels of a row, shifted by the level, scaled, and smoothed in x
  * with its border repeated. */
-static __global__ void oct_cells_along_kernel(const float *raw, const struct oct_cells_facts *facts,
-                                              const float *taps, unsigned n_taps, uint32_t width,
-                                              float *along)
+static __global__ void along_kernel(const float *raw, const struct oct_cells_facts *facts,
+                                    const float *taps, unsigned n_taps, uint32_t width,
+                                    float *along)
 {
     OCT_SHARED(float, segment); /* [n_taps + OCT_CELLS_THREADS + n_taps] */
     const size_t row = (size_t)blockIdx.y * width;
@@ -194,9 +193,8 @@ static __global__ void oct_cells_along_kernel(const float *raw, const struct oct
     along[row + x] = sum;
 }
 
-static __global__ void oct_cells_across_kernel(const float *along, const float *taps,
-                                               unsigned n_taps, uint32_t height, uint32_t width,
-                                               float *pixels)
+static __global__ void across_kernel(const float *along, const float *taps, unsigned n_taps,
+                                     uint32_t height, uint32_t width, float *pixels)
 {
     const uint32_t x = blockIdx.x * OCT_CELLS_THREADS + threadIdx.x, y = blockIdx.y;
     if (x >= width)
@@ -209,8 +207,8 @@ static __global__ void oct_cells_across_kernel(const float *along, const float *
     pixels[(size_t)y * width + x] = sum;
 }
 
-static __global__ void oct_cells_gradient_kernel(const float *pixels, uint32_t height,
-                                                 uint32_t width, float *gx, float *gy)
+static __global__ void gradient_kernel(const float *pixels, uint32_t height, uint32_t width,
+                                       float *gx, float *gy)
 {
     const uint32_t x = blockIdx.x * OCT_CELLS_THREADS + threadIdx.x, y = blockIdx.y;
     if (x >= width)
@@ -239,7 +237,7 @@ struct oct_cells_digit {
     unsigned first, n;
 };
 
-static __host__ __device__ inline struct oct_cells_digit oct_cells_digit_of(int pass)
+static __host__ __device__ inline struct oct_cells_digit digit_of(int pass)
 {
     struct oct_cells_digit digit = {0, 9};
     if (pass < 2)
@@ -247,8 +245,8 @@ static __host__ __device__ inline struct oct_cells_digit oct_cells_digit_of(int 
     return digit;
 }
 
-static __device__ inline void oct_cells_count(uint32_t *counts, uint32_t bits, uint32_t found,
-                                              struct oct_cells_digit digit)
+static __device__ inline void count(uint32_t *counts, uint32_t bits, uint32_t found,
+                                    struct oct_cells_digit digit)
 {
     const unsigned until = digit.first + digit.n;
     if (bits >> until == found >> until)
@@ -256,21 +254,21 @@ static __device__ inline void oct_cells_count(uint32_t *counts, uint32_t bits, u
 }
 
 /* Adds to bins [OCT_CELLS_BINS] the values whose bits so far are those found. */
-static __global__ void oct_cells_count_kernel(const float *gx, const float *gy,
-                                              const uint8_t *valid, uint32_t n, int pass,
-                                              const struct oct_cells_facts *facts, uint32_t *bins)
+static __global__ void count_kernel(const float *gx, const float *gy, const uint8_t *valid,
+                                    uint32_t n, int pass, const struct oct_cells_facts *facts,
+                                    uint32_t *bins)
 {
     __shared__ uint32_t counts[OCT_CELLS_BINS];
     const uint32_t step = OCT_CELLS_MEDIAN_BLOCKS * OCT_CELLS_THREADS, found = facts->found;
-    const struct oct_cells_digit digit = oct_cells_digit_of(pass);
+    const struct oct_cells_digit digit = digit_of(pass);
     for (uint32_t i = threadIdx.x; i < OCT_CELLS_BINS; i += OCT_CELLS_THREADS)
         counts[i] = 0;
     __syncthreads();
     for (uint32_t i = blockIdx.x * OCT_CELLS_THREADS + threadIdx.x; i < n; i += step) {
         if (valid && !valid[i])
             continue;
-        oct_cells_count(counts, oct_cells_bits(gx[i]), found, digit);
-        oct_cells_count(counts, oct_cells_bits(gy[i]), found, digit);
+        count(counts, oct_cells_bits(gx[i]), found, digit);
+        count(counts, oct_cells_bits(gy[i]), found, digit);
     }
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < OCT_CELLS_BINS; i += OCT_CELLS_THREADS)
@@ -279,8 +277,7 @@ static __global__ void oct_cells_count_kernel(const float *gx, const float *gy,
 }
 
 /* The bin of the rank sought; empties the bins. One block. */
-static __global__ void oct_cells_narrow_kernel(int pass, struct oct_cells_facts *facts,
-                                               uint32_t *bins)
+static __global__ void narrow_kernel(int pass, struct oct_cells_facts *facts, uint32_t *bins)
 {
     enum { EACH = OCT_CELLS_BINS / OCT_CELLS_THREADS };
     __shared__ uint32_t sums[2][OCT_CELLS_THREADS]; /* up to a thread's bins, included */
@@ -305,16 +302,15 @@ static __global__ void oct_cells_narrow_kernel(int pass, struct oct_cells_facts 
             rank -= own[k++];
         facts->rank = rank;
         facts->n_equal = own[k];
-        facts->found |= (i * EACH + k) << oct_cells_digit_of(pass).first;
+        facts->found |= (i * EACH + k) << digit_of(pass).first;
     }
     for (unsigned k = 0; k < EACH; k++)
         own[k] = 0;
 }
 
 /* The least value above the one found, where that is the other middle one. */
-static __global__ void oct_cells_least_kernel(const float *gx, const float *gy,
-                                              const uint8_t *valid, uint32_t n,
-                                              struct oct_cells_facts *facts)
+static __global__ void least_kernel(const float *gx, const float *gy, const uint8_t *valid,
+                                    uint32_t n, struct oct_cells_facts *facts)
 {
     __shared__ uint32_t least;
     const uint32_t step = OCT_CELLS_MEDIAN_BLOCKS * OCT_CELLS_THREADS, found = facts->found;
@@ -338,7 +334,7 @@ static __global__ void oct_cells_least_kernel(const float *gx, const float *gy,
 }
 
 /* v0; one thread. */
-static __global__ void oct_cells_floor_kernel(double floor, struct oct_cells_facts *facts)
+static __global__ void floor_kernel(double floor, struct oct_cells_facts *facts)
 {
     const double middle = (double)oct_cells_value(facts->found);
     double median = middle;
@@ -368,15 +364,14 @@ static __host__ __device__ inline uint32_t oct_cells_reach(const struct oct_cell
     return s.border - 2;
 }
 
-static __host__ __device__ inline uint32_t oct_cells_tile_pitch(const struct oct_cells_shape &s)
+static __host__ __device__ inline uint32_t tile_pitch(const struct oct_cells_shape &s)
 {
     return OCT_CELLS_TILE_COLUMNS + 2 * oct_cells_reach(s);
 }
 
-static inline size_t oct_cells_tile_bytes(const struct oct_cells_shape &s)
+static inline size_t tile_bytes(const struct oct_cells_shape &s)
 {
-    return (size_t)oct_cells_tile_pitch(s) * (OCT_CELLS_TILE_ROWS + 2 * oct_cells_reach(s)) *
-           sizeof(float2);
+    return (size_t)tile_pitch(s) * (OCT_CELLS_TILE_ROWS + 2 * oct_cells_reach(s)) * sizeof(float2);
 }
 
 /* The gradient about a pixel, and at pixels 32 apart from there: of a tile, or of the planes. */
@@ -408,9 +403,8 @@ struct oct_cells_best {
     uint32_t k;
 };
 
-static __device__ inline void oct_cells_compare(struct oct_cells_best *best, float sum,
-                                                float squares, float pivot, float excess,
-                                                uint32_t k, float v0)
+static __device__ inline void compare(struct oct_cells_best *best, float sum, float squares,
+                                      float pivot, float excess, uint32_t k, float v0)
 {
     const float n = OCT_CELLS_SAMPLES;
     const float rest = fmaf(-excess, pivot, sum), d = rest * (1 / n), m = pivot + d;
@@ -427,7 +421,7 @@ static __device__ inline void oct_cells_compare(struct oct_cells_best *best, flo
 
 /* p of N pixels, 32 apart, from a circle's scouts. */
 template <unsigned N, class G>
-static __device__ inline void oct_cells_find_pivots(float *pivot, const G &g, const float4 *scout)
+static __device__ inline void find_pivots(float *pivot, const G &g, const float4 *scout)
 {
 #pragma unroll
     for (unsigned i = 0; i < N; i++)
@@ -446,13 +440,13 @@ static __device__ inline void oct_cells_find_pivots(float *pivot, const G &g, co
 
 /* Circle k at N pixels, 32 apart. */
 template <unsigned N, class G>
-static __device__ inline void oct_cells_score_circle(struct oct_cells_best *best, const G &g,
-                                                     const struct oct_cells_circle_groups &circle,
-                                                     const float4 *table, uint32_t k, float v0)
+static __device__ inline void score_circle(struct oct_cells_best *best, const G &g,
+                                           const struct oct_cells_circle_groups &circle,
+                                           const float4 *table, uint32_t k, float v0)
 {
     float pivot[N], sum[N] = {0}, squares[N] = {0};
     const float4 *group = table + circle.first;
-    oct_cells_find_pivots<N>(pivot, g, group);
+    find_pivots<N>(pivot, g, group);
     group += OCT_CELLS_SCOUTS;
     for (const float4 *end = group + circle.n_single; group < end; group += OCT_CELLS_SINGLE) {
 #pragma unroll
@@ -486,20 +480,19 @@ static __device__ inline void oct_cells_score_circle(struct oct_cells_best *best
     }
 #pragma unroll
     for (unsigned i = 0; i < N; i++)
-        oct_cells_compare(&best[i], sum[i], squares[i], pivot[i], circle.excess, k, v0);
+        compare(&best[i], sum[i], squares[i], pivot[i], circle.excess, k, v0);
 }
 
-static __device__ inline float oct_cells_score_of(const struct oct_cells_best &best)
+static __device__ inline float score_of(const struct oct_cells_best &best)
 {
     return best.m / sqrtf(best.v);
 }
 
 /* The tile whose first pixel is (x0, y0); beyond the picture its border is repeated. */
-static __device__ inline void oct_cells_load_tile(const struct oct_cells_shape &s, const float *gx,
-                                                  const float *gy, uint32_t x0, uint32_t y0,
-                                                  float2 *tile)
+static __device__ inline void load_tile(const struct oct_cells_shape &s, const float *gx,
+                                        const float *gy, uint32_t x0, uint32_t y0, float2 *tile)
 {
-    const uint32_t pitch = oct_cells_tile_pitch(s), reach = oct_cells_reach(s);
+    const uint32_t pitch = tile_pitch(s), reach = oct_cells_reach(s);
     const uint32_t rows = OCT_CELLS_TILE_ROWS + 2 * reach;
     const uint32_t own = threadIdx.x % 32;
     for (uint32_t v = threadIdx.x / 32; v < rows; v += OCT_CELLS_TILE_ROWS) {
@@ -516,9 +509,9 @@ static __device__ inline void oct_cells_load_tile(const struct oct_cells_shape &
  * pixel after another, as its last ones may lie beyond the picture. */
 template <bool TILED>
 static __global__ void __launch_bounds__(OCT_CELLS_SCORE_THREADS, 3)
-    oct_cells_score_kernel(const struct oct_cells_shape s,
-                           const struct oct_cells_circle_groups *circles, const float4 *table,
-                           const struct oct_cells_facts *facts, struct oct_cells_planes planes)
+    score_kernel(const struct oct_cells_shape s, const struct oct_cells_circle_groups *circles,
+                 const float4 *table, const struct oct_cells_facts *facts,
+                 struct oct_cells_planes planes)
 {
     OCT_SHARED(float2, shared);
     const uint32_t x0 = s.border + blockIdx.x * OCT_CELLS_TILE_COLUMNS;
@@ -531,14 +524,14 @@ static __global__ void __launch_bounds__(OCT_CELLS_SCORE_THREADS, 3)
     for (unsigned i = 0; i < OCT_CELLS_PER_THREAD; i++)
         best[i] = {0, 0, 1, 0};
     if (TILED)
-        oct_cells_load_tile(s, planes.gx, planes.gy, x0, y0, shared);
+        load_tile(s, planes.gx, planes.gy, x0, y0, shared);
     if (y >= s.height - s.border)
         return;
     if (TILED) {
-        const int at = (int)((row + reach) * oct_cells_tile_pitch(s) + threadIdx.x % 32 + reach);
+        const int at = (int)((row + reach) * tile_pitch(s) + threadIdx.x % 32 + reach);
         const struct oct_cells_tile tile = {shared + at};
         for (uint32_t k = 0; k < s.n_circles; k++)
-            oct_cells_score_circle<OCT_CELLS_PER_THREAD>(best, tile, circles[k], table, k, v0);
+            score_circle<OCT_CELLS_PER_THREAD>(best, tile, circles[k], table, k, v0);
     }
 #pragma unroll
     for (unsigned i = 0; i < OCT_CELLS_PER_THREAD; i++) {
@@ -548,15 +541,15 @@ static __global__ void __launch_bounds__(OCT_CELLS_SCORE_THREADS, 3)
         if (!TILED) {
             const struct oct_cells_whole whole = {planes.gx + at, planes.gy + at};
             for (uint32_t k = 0; k < s.n_circles; k++)
-                oct_cells_score_circle<1>(&best[i], whole, circles[k], table, k, v0);
+                score_circle<1>(&best[i], whole, circles[k], table, k, v0);
         }
-        planes.score[at] = oct_cells_score_of(best[i]);
+        planes.score[at] = score_of(best[i]);
         planes.best[at] = (uint8_t)best[i].k;
     }
 }
 
 /* No score anywhere. */
-static __global__ void oct_cells_no_score_kernel(struct oct_cells_planes planes, uint32_t n)
+static __global__ void no_score_kernel(struct oct_cells_planes planes, uint32_t n)
 {
     const uint32_t i = blockIdx.x * OCT_CELLS_THREADS + threadIdx.x;
     if (i >= n)
@@ -567,7 +560,7 @@ static __global__ void oct_cells_no_score_kernel(struct oct_cells_planes planes,
 
 /* ---- peaks ---- */
 
-static __device__ inline bool oct_cells_is_sought(enum oct_cells_polarity polarity, float s)
+static __device__ inline bool is_sought(enum oct_cells_polarity polarity, float s)
 {
     return polarity == OCT_CELLS_BOTH || (polarity == OCT_CELLS_DARK ? s > 0 : s < 0);
 }
@@ -575,11 +568,9 @@ static __device__ inline bool oct_cells_is_sought(enum oct_cells_polarity polari
 #define OCT_CELLS_NEAREST 8u /* of the disk: each pixel looks at them for itself */
 
 /* Whether none of disk[from .. n - 1], by steps, has a larger |S|. disk: the nearest first. */
-static __device__ inline bool oct_cells_is_largest(const struct oct_cells_shape &s,
-                                                   const float *score,
-                                                   const struct oct_cells_offset *disk,
-                                                   unsigned from, unsigned n, unsigned step, int x,
-                                                   int y)
+static __device__ inline bool is_largest(const struct oct_cells_shape &s, const float *score,
+                                         const struct oct_cells_offset *disk, unsigned from,
+                                         unsigned n, unsigned step, int x, int y)
 {
     const float own = fabsf(score[(size_t)y * s.width + (size_t)x]);
     bool largest = true;
@@ -596,11 +587,9 @@ static __device__ inline bool oct_cells_is_largest(const struct oct_cells_shape 
 /* A block a row of those between the borders; its warps find the peaks, a part of the row each,
  * then they are listed in order. near: NULL, none is. n_row [height] and peaks [height][width]: of
  * the rows between. */
-static __global__ void oct_cells_peaks_kernel(const struct oct_cells_shape s, const float *score,
-                                              const uint8_t *near,
-                                              const struct oct_cells_offset *disk,
-                                              struct oct_cells_facts *facts, uint32_t *peaks,
-                                              uint32_t *n_row)
+static __global__ void peaks_kernel(const struct oct_cells_shape s, const float *score,
+                                    const uint8_t *near, const struct oct_cells_offset *disk,
+                                    struct oct_cells_facts *facts, uint32_t *peaks, uint32_t *n_row)
 {
     __shared__ uint32_t found[OCT_CELLS_THREADS / 32], highest;
     const uint32_t y = s.border + blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -612,16 +601,15 @@ static __global__ void oct_cells_peaks_kernel(const struct oct_cells_shape s, co
         const uint32_t x = x0 + threadIdx.x;
         const size_t at = (size_t)y * s.width + x;
         const float value = x < s.width - s.border ? score[at] : 0;
-        const bool sought =
-            value != 0 && oct_cells_is_sought(s.polarity, value) && !(near && near[at]);
+        const bool sought = value != 0 && is_sought(s.polarity, value) && !(near && near[at]);
         own_highest = sought ? max(own_highest, oct_cells_bits(value)) : own_highest;
         const bool may_be = sought && (double)fabsf(value) > s.threshold &&
-                            oct_cells_is_largest(s, score, disk, 0, n_nearest, 1, (int)x, (int)y);
+                            is_largest(s, score, disk, 0, n_nearest, 1, (int)x, (int)y);
         uint32_t left = __ballot_sync(OCT_CELLS_ALL_LANES, may_be), peak = 0;
         while (left) { /* one after another, by the whole warp */
             const uint32_t one = (uint32_t)__ffs((int)left) - 1;
-            const bool largest = oct_cells_is_largest(s, score, disk, n_nearest + lane, s.n_disk,
-                                                      32, (int)(x - lane + one), (int)y);
+            const bool largest = is_largest(s, score, disk, n_nearest + lane, s.n_disk, 32,
+                                            (int)(x - lane + one), (int)y);
             left &= left - 1;
             if (__ballot_sync(OCT_CELLS_ALL_LANES, largest) == OCT_CELLS_ALL_LANES)
                 peak |= 1u << one;
@@ -655,10 +643,10 @@ static __global__ void oct_cells_peaks_kernel(const struct oct_cells_shape s, co
 #define OCT_CELLS_REFINE_THREADS 448u
 
 /* A part of the samples of point n of a round; refine.h says what their sum is of. */
-static __device__ inline float oct_cells_edge_part(const struct oct_cells_refiner &refiner,
-                                                   const struct oct_cells_slopes *slopes,
-                                                   const struct oct_cells_place &place, double h,
-                                                   unsigned point, unsigned part)
+static __device__ inline float edge_part(const struct oct_cells_refiner &refiner,
+                                         const struct oct_cells_slopes *slopes,
+                                         const struct oct_cells_place &place, double h,
+                                         unsigned point, unsigned part)
 {
     const int n = (int)point, x = (int)floor(place.x), y = (int)floor(place.y);
     const float u = (float)(place.x - x + h * (n % 3 - 1));
@@ -679,9 +667,9 @@ static __device__ inline float oct_cells_edge_part(const struct oct_cells_refine
 /* oct_cells_refine_edge by all THREADS of a block, whole warps. place: in shared
  * memory, set before a barrier; what comes of it is behind one. */
 template <unsigned THREADS>
-static __device__ inline void oct_cells_refine_edge_by_block(const struct oct_cells_shape &s,
-                                                             const struct oct_cells_planes &planes,
-                                                             struct oct_cells_place *place)
+static __device__ inline void refine_edge_by_block(const struct oct_cells_shape &s,
+                                                   const struct oct_cells_planes &planes,
+                                                   struct oct_cells_place *place)
 {
     __shared__ float values[OCT_CELLS_POINTS];
     const struct oct_cells_refiner &refiner = s.refiner;
@@ -695,8 +683,7 @@ static __device__ inline void oct_cells_refine_edge_by_block(const struct oct_ce
         const double h = oct_cells_edge_side(round, refiner.radius);
         for (unsigned k = i; k / 32 * 32 < OCT_CELLS_POINTS * OCT_CELLS_PARTS; k += THREADS) {
             const unsigned point = min(k / OCT_CELLS_PARTS, OCT_CELLS_POINTS - 1);
-            float sum =
-                oct_cells_edge_part(refiner, &slopes, *place, h, point, k % OCT_CELLS_PARTS);
+            float sum = edge_part(refiner, &slopes, *place, h, point, k % OCT_CELLS_PARTS);
             for (int lanes = OCT_CELLS_PARTS / 2; lanes > 0; lanes /= 2)
                 sum += __shfl_xor_sync(OCT_CELLS_ALL_LANES, sum, lanes);
             if (k == point * OCT_CELLS_PARTS)
@@ -721,9 +708,9 @@ static __device__ inline void oct_cells_refine_edge_by_block(const struct oct_ce
 /* The pixel of peak i, in raster order: n_row [n_rows] are those of each row, whose pixels stand in
  * the row's part of peaks [n_rows][width]. *n: how many there are. False: not so many. By all
  * threads of a block. */
-static __device__ inline bool oct_cells_find_peak(const uint32_t *n_row, uint32_t n_rows,
-                                                  const uint32_t *peaks, uint32_t width, uint32_t i,
-                                                  uint32_t *pixel, uint32_t *n)
+static __device__ inline bool find_peak(const uint32_t *n_row, uint32_t n_rows,
+                                        const uint32_t *peaks, uint32_t width, uint32_t i,
+                                        uint32_t *pixel, uint32_t *n)
 {
     enum { WARPS = OCT_CELLS_REFINE_THREADS / 32 };
     __shared__ uint32_t sums[WARPS], found;
@@ -756,15 +743,15 @@ static __device__ inline bool oct_cells_find_peak(const uint32_t *n_row, uint32_
 /* Peaks first, first + 1, ... to found[0], found[1], ...; a block each. What B-splines refine stays
  * at the pixel. */
 static __global__ void __launch_bounds__(OCT_CELLS_REFINE_THREADS)
-    oct_cells_refine_kernel(const struct oct_cells_shape *shape, struct oct_cells_planes planes,
-                            const uint32_t *n_row, const uint32_t *peaks, uint32_t first,
-                            struct oct_cells_facts *facts, struct oct_cells_d_found *found)
+    refine_kernel(const struct oct_cells_shape *shape, struct oct_cells_planes planes,
+                  const uint32_t *n_row, const uint32_t *peaks, uint32_t first,
+                  struct oct_cells_facts *facts, struct oct_cells_d_found *found)
 {
     __shared__ struct oct_cells_place place;
     const struct oct_cells_shape &s = *shape;
     uint32_t pixel, n;
-    const bool is_one = oct_cells_find_peak(n_row, s.height - 2 * s.border, peaks, s.width,
-                                            first + blockIdx.x, &pixel, &n);
+    const bool is_one =
+        find_peak(n_row, s.height - 2 * s.border, peaks, s.width, first + blockIdx.x, &pixel, &n);
     if (blockIdx.x == 0 && threadIdx.x == 0)
         facts->n_peaks = n;
     if (!is_one)
@@ -779,7 +766,7 @@ static __global__ void __launch_bounds__(OCT_CELLS_REFINE_THREADS)
     }
     __syncthreads();
     if (s.refine == OCT_CELLS_REFINE_EDGE)
-        oct_cells_refine_edge_by_block<OCT_CELLS_REFINE_THREADS>(s, planes, &place);
+        refine_edge_by_block<OCT_CELLS_REFINE_THREADS>(s, planes, &place);
     if (threadIdx.x == 0)
         found[blockIdx.x] = {place, planes.score[pixel], pixel};
 }

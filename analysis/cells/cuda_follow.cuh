@@ -28,7 +28,7 @@ struct oct_cells_pair {
     float least, most, weight;
 };
 
-static __device__ inline struct oct_cells_pair oct_cells_pair_of(int sign)
+static __device__ inline struct oct_cells_pair pair_of(int sign)
 {
     const float infinity = __int_as_float(0x7f800000);
     struct oct_cells_pair pair = {sign > 0 ? 0 : -infinity, sign < 0 ? 0 : infinity, 1};
@@ -38,8 +38,7 @@ static __device__ inline struct oct_cells_pair oct_cells_pair_of(int sign)
 }
 
 /* plus: the difference to the neighbour at e, minus: at -e. */
-static __device__ inline float oct_cells_add_pair(const struct oct_cells_pair &pair, float plus,
-                                                  float minus)
+static __device__ inline float add_pair(const struct oct_cells_pair &pair, float plus, float minus)
 {
     const float a = fminf(fmaxf(plus, pair.least), pair.most);
     const float b = fminf(fmaxf(minus, -pair.most), -pair.least);
@@ -53,23 +52,20 @@ struct oct_cells_layout {
     int first, step_x, step_y;
 };
 
-static __device__ inline int oct_cells_place_of(const struct oct_cells_layout &layout, uint32_t x,
-                                                uint32_t y)
+static __device__ inline int place_of(const struct oct_cells_layout &layout, uint32_t x, uint32_t y)
 {
     return layout.first + (int)x * layout.step_x + (int)y * layout.step_y;
 }
 
 /* Rows one after another. */
-static __device__ inline struct oct_cells_layout oct_cells_plain_layout(uint32_t rows,
-                                                                        uint32_t columns)
+static __device__ inline struct oct_cells_layout plain_layout(uint32_t rows, uint32_t columns)
 {
     return {rows, columns, 0, 1, (int)columns};
 }
 
 /* |gradient|^2 of pixel (x, y) of the window. */
-static __device__ inline double oct_cells_square_at(const float *pixels, uint32_t stride,
-                                                    uint32_t rows, uint32_t columns, uint32_t x,
-                                                    uint32_t y)
+static __device__ inline double square_at(const float *pixels, uint32_t stride, uint32_t rows,
+                                          uint32_t columns, uint32_t x, uint32_t y)
 {
     const uint32_t left = x > 0 ? x - 1 : 0, right = x + 1 < columns ? x + 1 : x;
     const uint32_t above = y > 0 ? y - 1 : 0, below = y + 1 < rows ? y + 1 : y;
@@ -82,7 +78,7 @@ static __device__ inline double oct_cells_square_at(const float *pixels, uint32_
 }
 
 /* The least and the largest of all threads' values, to all. */
-static __device__ inline void oct_cells_find_range(double *least, double *most)
+static __device__ inline void find_range(double *least, double *most)
 {
     __shared__ double shared_least[OCT_CELLS_FOLLOW_WARPS], shared_most[OCT_CELLS_FOLLOW_WARPS];
     for (int lanes = 16; lanes > 0; lanes /= 2) {
@@ -105,38 +101,33 @@ struct oct_cells_edge_scale {
 };
 
 /* Of the squares of all threads; by all of them. */
-static __device__ inline struct oct_cells_edge_scale oct_cells_edge_scale_of(double least,
-                                                                             double most)
+static __device__ inline struct oct_cells_edge_scale edge_scale_of(double least, double most)
 {
-    oct_cells_find_range(&least, &most);
+    find_range(&least, &most);
     least = sqrt(least);
     return {least, 1 / (sqrt(most) - least + 2.220446049250313e-16)}; /* 2^-52 */
 }
 
-static __device__ inline float oct_cells_edge_of(const struct oct_cells_edge_scale &scale,
-                                                 double square)
+static __device__ inline float edge_of(const struct oct_cells_edge_scale &scale, double square)
 {
     return (float)((sqrt(square) - scale.least) * scale.scale);
 }
 
 /* The edge map, 0 to 1, to two planes. */
-static __device__ inline void oct_cells_find_edges(const float *pixels, uint32_t stride,
-                                                   uint32_t rows, uint32_t columns, float *edge,
-                                                   float *w)
+static __device__ inline void find_edges(const float *pixels, uint32_t stride, uint32_t rows,
+                                         uint32_t columns, float *edge, float *w)
 {
     const uint32_t n = rows * columns;
     double least = INFINITY, most = 0;
     for (uint32_t i = threadIdx.x; i < n; i += OCT_CELLS_FOLLOW_THREADS) {
-        const double square =
-            oct_cells_square_at(pixels, stride, rows, columns, i % columns, i / columns);
+        const double square = square_at(pixels, stride, rows, columns, i % columns, i / columns);
         least = fmin(least, square);
         most = fmax(most, square);
     }
-    const struct oct_cells_edge_scale scale = oct_cells_edge_scale_of(least, most);
+    const struct oct_cells_edge_scale scale = edge_scale_of(least, most);
     for (uint32_t i = threadIdx.x; i < n; i += OCT_CELLS_FOLLOW_THREADS) {
-        const double square =
-            oct_cells_square_at(pixels, stride, rows, columns, i % columns, i / columns);
-        edge[i] = w[i] = oct_cells_edge_of(scale, square);
+        const double square = square_at(pixels, stride, rows, columns, i % columns, i / columns);
+        edge[i] = w[i] = edge_of(scale, square);
     }
     __syncthreads();
 }
@@ -162,10 +153,10 @@ static __device__ inline float oct_cells_sweep_run(float *to, const float *from,
     for (uint32_t y = y0; y < y1; y++) {
         const struct oct_cells_three down = load(y + 1 < rows ? y + 1 : y);
         const float w = own.middle, f = edge[(size_t)y * columns + x];
-        const float a = oct_cells_add_pair(pair[0], own.right - w, own.left - w);
-        const float b = oct_cells_add_pair(pair[1], down.middle - w, up.middle - w);
-        const float c = oct_cells_add_pair(pair[2], down.right - w, up.left - w);
-        const float d = oct_cells_add_pair(pair[3], up.right - w, down.left - w);
+        const float a = add_pair(pair[0], own.right - w, own.left - w);
+        const float b = add_pair(pair[1], down.middle - w, up.middle - w);
+        const float c = add_pair(pair[2], down.right - w, up.left - w);
+        const float d = add_pair(pair[3], up.right - w, down.left - w);
         const float spread = ((a + b) + (c + d)) * 0.1f;
         const float change = spread - f * 0.2f * ((w - f) + spread);
         to[(size_t)y * columns + x] = w + change;
@@ -177,7 +168,7 @@ static __device__ inline float oct_cells_sweep_run(float *to, const float *from,
 }
 
 /* Rows of a run: so few that each thread has one, where it can be. */
-static __device__ inline uint32_t oct_cells_run_rows(uint32_t rows, uint32_t columns)
+static __device__ inline uint32_t run_rows(uint32_t rows, uint32_t columns)
 {
     uint32_t n = 1;
     while (n < OCT_CELLS_RUN_MOST && (rows + n - 1) / n * columns > OCT_CELLS_FOLLOW_THREADS)
@@ -187,21 +178,20 @@ static __device__ inline uint32_t oct_cells_run_rows(uint32_t rows, uint32_t col
 
 /* Iterates from w until it rests; returns the plane with the result, which is w or `other`. All
  * threads' sums are added in the same order in every thread. */
-static __device__ inline float *oct_cells_find_field(float *w, float *other, const float *edge,
-                                                     uint32_t rows, uint32_t columns,
-                                                     const struct oct_cells_flow &flow,
-                                                     uint32_t *n_iterations)
+static __device__ inline float *find_field(float *w, float *other, const float *edge, uint32_t rows,
+                                           uint32_t columns, const struct oct_cells_flow &flow,
+                                           uint32_t *n_iterations)
 {
     __shared__ float sums[2][OCT_CELLS_FOLLOW_WARPS]; /* of this iteration, and the one before */
     const double least = OCT_MGVF_LEAST_CHANGE * ((double)rows * columns);
-    const uint32_t run = oct_cells_run_rows(rows, columns);
+    const uint32_t run = run_rows(rows, columns);
     const uint32_t n_runs = (rows + run - 1) / run * columns;
     struct oct_cells_pair pair[4];
     float *from = w, *to = other;
     double change;
     uint32_t n = 0;
     for (int i = 0; i < 4; i++)
-        pair[i] = oct_cells_pair_of(flow.sign[i]);
+        pair[i] = pair_of(flow.sign[i]);
     do {
         float own = 0;
         for (uint32_t i = threadIdx.x; i < n_runs; i += OCT_CELLS_FOLLOW_THREADS) {
@@ -209,7 +199,7 @@ static __device__ inline float *oct_cells_find_field(float *w, float *other, con
             own += oct_cells_sweep_run(to, from, edge, pair, rows, columns, i % columns, y,
                                        min(y + run, rows));
         }
-        own = oct_cells_warp_sum(own);
+        own = warp_sum(own);
         if (threadIdx.x % 32 == 0)
             sums[n % 2][threadIdx.x / 32] = own;
         __syncthreads();
@@ -225,16 +215,15 @@ static __device__ inline float *oct_cells_find_field(float *w, float *other, con
 }
 
 /* The direction of w's gradient, of length 1 or 0, to two planes of its layout. */
-static __device__ inline void oct_cells_find_directions(const float *w,
-                                                        const struct oct_cells_layout &layout,
-                                                        float *ux, float *uy)
+static __device__ inline void find_directions(const float *w, const struct oct_cells_layout &layout,
+                                              float *ux, float *uy)
 {
     const uint32_t rows = layout.rows, columns = layout.columns;
     for (uint32_t i = threadIdx.x; i < rows * columns; i += OCT_CELLS_FOLLOW_THREADS) {
         const uint32_t x = i % columns, y = i / columns;
         const bool has_left = x > 0, has_right = x + 1 < columns;
         const bool has_above = y > 0, has_below = y + 1 < rows;
-        const int at = oct_cells_place_of(layout, x, y);
+        const int at = place_of(layout, x, y);
         const double left = (double)w[has_left ? at - layout.step_x : at];
         const double right = (double)w[has_right ? at + layout.step_x : at];
         const double above = (double)w[has_above ? at - layout.step_y : at];
@@ -279,8 +268,7 @@ enum oct_cells_flow_kind {
 };
 
 /* Of a flow of oct_mgvf_flow_init. */
-static __device__ inline enum oct_cells_flow_kind
-oct_cells_flow_kind_of(const struct oct_cells_flow &flow)
+static __device__ inline enum oct_cells_flow_kind flow_kind_of(const struct oct_cells_flow &flow)
 {
     const bool back_x = flow.sign[0] < 0, back_y = flow.sign[1] < 0;
     const int apart = back_x != back_y ? flow.sign[2] : flow.sign[3];
@@ -295,15 +283,15 @@ oct_cells_flow_kind_of(const struct oct_cells_flow &flow)
 }
 
 /* Of fewer than some three pixels a thread the sweeps above are faster. */
-static __device__ inline bool oct_cells_has_runs(uint32_t rows, uint32_t columns)
+static __device__ inline bool has_runs(uint32_t rows, uint32_t columns)
 {
     return rows >= OCT_CELLS_RUN && rows * columns > 3 * OCT_CELLS_FOLLOW_THREADS &&
            columns <= OCT_CELLS_PITCH && rows * OCT_CELLS_PITCH <= OCT_CELLS_RUN_PLANE &&
            (rows + OCT_CELLS_RUN - 1) / OCT_CELLS_RUN * columns <= OCT_CELLS_FOLLOW_THREADS;
 }
 
-static __device__ inline void oct_cells_set_run(struct oct_cells_sweep_run *run, uint32_t rows,
-                                                uint32_t columns)
+static __device__ inline void set_run(struct oct_cells_sweep_run *run, uint32_t rows,
+                                      uint32_t columns)
 {
     const uint32_t first = threadIdx.x / columns * OCT_CELLS_RUN;
     run->u = threadIdx.x % columns;
@@ -316,8 +304,8 @@ static __device__ inline void oct_cells_set_run(struct oct_cells_sweep_run *run,
 }
 
 /* Backwards in x, in y: against the flow. */
-static __device__ inline struct oct_cells_layout
-oct_cells_run_layout(uint32_t rows, uint32_t columns, const struct oct_cells_flow &flow)
+static __device__ inline struct oct_cells_layout run_layout(uint32_t rows, uint32_t columns,
+                                                            const struct oct_cells_flow &flow)
 {
     const int pitch = (int)OCT_CELLS_PITCH;
     struct oct_cells_layout layout = {rows, columns, 0, 1, pitch};
@@ -333,10 +321,9 @@ oct_cells_run_layout(uint32_t rows, uint32_t columns, const struct oct_cells_flo
 }
 
 /* The edge map to the threads and to w. */
-static __device__ inline void oct_cells_find_run_edges(struct oct_cells_sweep_run *run,
-                                                       const float *pixels, uint32_t stride,
-                                                       const struct oct_cells_layout &layout,
-                                                       float *w)
+static __device__ inline void find_run_edges(struct oct_cells_sweep_run *run, const float *pixels,
+                                             uint32_t stride, const struct oct_cells_layout &layout,
+                                             float *w)
 {
     const uint32_t rows = layout.rows, columns = layout.columns;
     const uint32_t x = layout.step_x < 0 ? columns - 1 - run->u : run->u;
@@ -344,14 +331,14 @@ static __device__ inline void oct_cells_find_run_edges(struct oct_cells_sweep_ru
 #pragma unroll
     for (uint32_t j = 0; j < OCT_CELLS_RUN; j++) {
         const uint32_t v = run->v + j, y = layout.step_y < 0 ? rows - 1 - v : v;
-        square[j] = oct_cells_square_at(pixels, stride, rows, columns, x, y);
+        square[j] = square_at(pixels, stride, rows, columns, x, y);
         least = fmin(least, square[j]);
         most = fmax(most, square[j]);
     }
-    const struct oct_cells_edge_scale scale = oct_cells_edge_scale_of(least, most);
+    const struct oct_cells_edge_scale scale = edge_scale_of(least, most);
 #pragma unroll
     for (uint32_t j = 0; j < OCT_CELLS_RUN; j++) {
-        run->edge[j] = oct_cells_edge_of(scale, square[j]);
+        run->edge[j] = edge_of(scale, square[j]);
         if (j >= run->skips)
             w[(run->v + j) * OCT_CELLS_PITCH + run->u] = run->edge[j];
     }
@@ -359,7 +346,7 @@ static __device__ inline void oct_cells_find_run_edges(struct oct_cells_sweep_ru
 }
 
 /* A pair of opposite neighbours of v . e > 0, < 0 or 0. */
-template <int SIGN> static __device__ inline float oct_cells_pair_sum(float plus, float minus)
+template <int SIGN> static __device__ inline float pair_sum(float plus, float minus)
 {
     if (SIGN > 0)
         return fmaxf(plus, 0) + fminf(minus, 0);
@@ -384,10 +371,10 @@ static __device__ inline float oct_cells_sweep(const struct oct_cells_sweep_run 
                                                 : (int)(j * OCT_CELLS_PITCH) + run.below;
         const struct oct_cells_three down = {behind[below], own[below], ahead[below]};
         const float w = at.middle, f = run.edge[j];
-        const float a = oct_cells_pair_sum<A>(at.right - w, at.left - w);
-        const float b = oct_cells_pair_sum<B>(down.middle - w, up.middle - w);
-        const float c = oct_cells_pair_sum<C>(down.right - w, up.left - w);
-        const float d = oct_cells_pair_sum<D>(up.right - w, down.left - w);
+        const float a = pair_sum<A>(at.right - w, at.left - w);
+        const float b = pair_sum<B>(down.middle - w, up.middle - w);
+        const float c = pair_sum<C>(down.right - w, up.left - w);
+        const float d = pair_sum<D>(up.right - w, down.left - w);
         const float spread = ((a + b) + (c + d)) * 0.1f;
         const float change = spread - f * 0.2f * ((w - f) + spread);
         next[j] = w + change;
@@ -416,9 +403,9 @@ static __device__ inline float oct_cells_total(const float4 *sums)
  * result. The sum of sweep n is added up while sweeps n + 1 and n + 2 are computed, so that nobody
  * waits for it; when it says that n was the last, that one's plane is still whole. */
 template <int A, int B, int C, int D>
-static __device__ inline unsigned oct_cells_sweep_runs(const struct oct_cells_sweep_run &run,
-                                                       const struct oct_cells_layout &layout,
-                                                       float *first, uint32_t *n_iterations)
+static __device__ inline unsigned sweep_runs(const struct oct_cells_sweep_run &run,
+                                             const struct oct_cells_layout &layout, float *first,
+                                             uint32_t *n_iterations)
 {
     __shared__ float4 sums[2][OCT_CELLS_FOLLOW_WARPS / 4];
     const float least =
@@ -439,7 +426,7 @@ static __device__ inline unsigned oct_cells_sweep_runs(const struct oct_cells_sw
         for (uint32_t j = 0; j < OCT_CELLS_RUN; j++)
             if (j >= run.skips)
                 to[j * OCT_CELLS_PITCH] = next[j];
-        before = oct_cells_warp_sum(before);
+        before = warp_sum(before);
         if (threadIdx.x % 32 == 0)
             reinterpret_cast<float *>(sums[(n + 1) % 2])[threadIdx.x / 32] = before;
         before = own;
@@ -448,24 +435,24 @@ static __device__ inline unsigned oct_cells_sweep_runs(const struct oct_cells_sw
 }
 
 /* The same of a flow of that kind. */
-static __device__ inline unsigned oct_cells_find_run_field(const struct oct_cells_sweep_run &run,
-                                                           const struct oct_cells_layout &layout,
-                                                           enum oct_cells_flow_kind kind,
-                                                           float *first, uint32_t *n_iterations)
+static __device__ inline unsigned find_run_field(const struct oct_cells_sweep_run &run,
+                                                 const struct oct_cells_layout &layout,
+                                                 enum oct_cells_flow_kind kind, float *first,
+                                                 uint32_t *n_iterations)
 {
     switch (kind) {
     case OCT_CELLS_ALONG_X:
-        return oct_cells_sweep_runs<1, 0, 1, 1>(run, layout, first, n_iterations);
+        return sweep_runs<1, 0, 1, 1>(run, layout, first, n_iterations);
     case OCT_CELLS_ALONG_Y:
-        return oct_cells_sweep_runs<0, 1, 1, -1>(run, layout, first, n_iterations);
+        return sweep_runs<0, 1, 1, -1>(run, layout, first, n_iterations);
     case OCT_CELLS_MORE_X:
-        return oct_cells_sweep_runs<1, 1, 1, 1>(run, layout, first, n_iterations);
+        return sweep_runs<1, 1, 1, 1>(run, layout, first, n_iterations);
     case OCT_CELLS_MORE_Y:
-        return oct_cells_sweep_runs<1, 1, 1, -1>(run, layout, first, n_iterations);
+        return sweep_runs<1, 1, 1, -1>(run, layout, first, n_iterations);
     case OCT_CELLS_DIAGONAL:
-        return oct_cells_sweep_runs<1, 1, 1, 0>(run, layout, first, n_iterations);
+        return sweep_runs<1, 1, 1, 0>(run, layout, first, n_iterations);
     default:
-        return oct_cells_sweep_runs<0, 0, 0, 0>(run, layout, first, n_iterations);
+        return sweep_runs<0, 0, 0, 0>(run, layout, first, n_iterations);
     }
 }
 
@@ -503,13 +490,13 @@ struct oct_cells_sample {
 /* Bilinear; of a point outside that of some pixel. Positions are f64, what is sampled is f32: it
  * moves a snake by the small share of a pixel that an iteration takes. */
 static __device__ inline struct oct_cells_sample
-oct_cells_sample_at(const struct oct_cells_snake_field &field, double x, double y, bool inside)
+sample_at(const struct oct_cells_snake_field &field, double x, double y, bool inside)
 {
     const struct oct_cells_layout &l = field.layout;
     const uint32_t x0 = inside ? min((uint32_t)x, l.columns - 2) : 0;
     const uint32_t y0 = inside ? min((uint32_t)y, l.rows - 2) : 0;
     const float ax = (float)(x - x0), ay = (float)(y - y0);
-    const int p = oct_cells_place_of(l, x0, y0), q = p + l.step_y, next = l.step_x;
+    const int p = place_of(l, x0, y0), q = p + l.step_y, next = l.step_x;
     const float a = (1 - ax) * (1 - ay), b = ax * (1 - ay), c = (1 - ax) * ay, d = ax * ay;
     const auto mix = [&](const float *of) {
         return a * of[p] + b * of[p + next] + c * of[q] + d * of[q + next];
@@ -522,7 +509,7 @@ struct oct_cells_snake_sums {
     float length, w, ux, uy, moved;
 };
 
-static __device__ inline void oct_cells_sum_lanes(struct oct_cells_snake_sums *sums)
+static __device__ inline void sum_lanes(struct oct_cells_snake_sums *sums)
 {
 #pragma unroll
     for (int lanes = 16; lanes > 0; lanes /= 2) {
@@ -534,9 +521,9 @@ static __device__ inline void oct_cells_sum_lanes(struct oct_cells_snake_sums *s
     }
 }
 
-static __device__ inline void oct_cells_end_snake(const struct oct_cells_snake_start *start,
-                                                  double x, double y, uint32_t n, bool left,
-                                                  struct oct_cells_snake_end *end)
+static __device__ inline void end_snake(const struct oct_cells_snake_start *start, double x,
+                                        double y, uint32_t n, bool left,
+                                        struct oct_cells_snake_end *end)
 {
     end->x = x + start->x0;
     end->y = y + start->y0;
@@ -547,10 +534,10 @@ static __device__ inline void oct_cells_end_snake(const struct oct_cells_snake_s
 /* oct_snake_run by one warp, a lane a snaxel; the lanes behind add nothing. By how much an
  * iteration moved the radii is summed with the samples of the next one: one round of sums an
  * iteration. */
-static __device__ inline void oct_cells_run_snake(const struct oct_cells_shape &s,
-                                                  const struct oct_cells_snake_field &field,
-                                                  const struct oct_cells_snake_start *start,
-                                                  struct oct_cells_snake_end *end)
+static __device__ inline void run_snake(const struct oct_cells_shape &s,
+                                        const struct oct_cells_snake_field &field,
+                                        const struct oct_cells_snake_start *start,
+                                        struct oct_cells_snake_end *end)
 {
     const bool is_snaxel = threadIdx.x < OCT_CELLS_SNAXELS;
     const unsigned i = is_snaxel ? threadIdx.x : 0;
@@ -569,11 +556,11 @@ static __device__ inline void oct_cells_run_snake(const struct oct_cells_shape &
         const float dx = (float)(__shfl_sync(OCT_CELLS_ALL_LANES, x, next) - x);
         const float dy = (float)(__shfl_sync(OCT_CELLS_ALL_LANES, y, next) - y);
         const bool inside = x >= 0 && x <= x_most && y >= 0 && y <= y_most; /* NaN is outside */
-        const struct oct_cells_sample at = oct_cells_sample_at(field, x, y, inside);
+        const struct oct_cells_sample at = sample_at(field, x, y, inside);
         struct oct_cells_snake_sums sums = {0, 0, 0, 0, 0};
         if (is_snaxel)
             sums = {inside ? sqrtf(dx * dx + dy * dy) : nothing, at.w, at.ux, at.uy, own_moved};
-        oct_cells_sum_lanes(&sums);
+        sum_lanes(&sums);
         left = !(sums.length > 0); /* outside: not a number */
         if (left || n == OCT_SNAKE_MOST_ITERATIONS || !(centre_moved + (double)sums.moved > stop))
             break;
@@ -592,7 +579,7 @@ static __device__ inline void oct_cells_run_snake(const struct oct_cells_shape &
     if (is_snaxel)
         end->radii[i] = r;
     if (threadIdx.x == 0)
-        oct_cells_end_snake(start, cx, cy, n, left, end);
+        end_snake(start, cx, cy, n, left, end);
 }
 
 /* ---- the end of a snake ---- */
@@ -610,8 +597,8 @@ struct oct_cells_near_end {
 };
 
 /* Pixel i of the 3 x 3 about (x, y); false: it has no score, or lies too far. */
-static __device__ inline bool oct_cells_near_pixel(const struct oct_cells_shape &s, double x,
-                                                   double y, unsigned i, int *px, int *py)
+static __device__ inline bool near_pixel(const struct oct_cells_shape &s, double x, double y,
+                                         unsigned i, int *px, int *py)
 {
     const double u = ceil(x - 1) + i % 3, v = ceil(y - 1) + i / 3;
     const bool defined = u >= s.border && v >= s.border && u < (double)s.width - s.border &&
@@ -621,22 +608,21 @@ static __device__ inline bool oct_cells_near_pixel(const struct oct_cells_shape 
     return defined && (u - x) * (u - x) + (v - y) * (v - y) <= 1;
 }
 
-static __device__ inline void oct_cells_score_near(const struct oct_cells_shape &s,
-                                                   const struct oct_cells_planes &planes,
-                                                   const struct oct_cells_scorer_tables &tables,
-                                                   float v0, double x, double y,
-                                                   struct oct_cells_near_end *near)
+static __device__ inline void score_near(const struct oct_cells_shape &s,
+                                         const struct oct_cells_planes &planes,
+                                         const struct oct_cells_scorer_tables &tables, float v0,
+                                         double x, double y, struct oct_cells_near_end *near)
 {
     const unsigned n = tables.has_map ? 0 : OCT_CELLS_NEAR_END * s.n_circles;
     int px, py;
     for (unsigned j = threadIdx.x; j < n; j += OCT_CELLS_FOLLOW_THREADS) {
         const unsigned k = j / OCT_CELLS_NEAR_END;
         near->best[j] = {0, 0, 1, 0};
-        if (!oct_cells_near_pixel(s, x, y, j % OCT_CELLS_NEAR_END, &px, &py))
+        if (!near_pixel(s, x, y, j % OCT_CELLS_NEAR_END, &px, &py))
             continue;
         const struct oct_cells_whole whole = {planes.gx, planes.gy};
-        oct_cells_score_circle<1>(&near->best[j], whole.at(py * (int)s.width + px),
-                                  tables.circles[k], tables.table, k, v0);
+        score_circle<1>(&near->best[j], whole.at(py * (int)s.width + px), tables.circles[k],
+                        tables.table, k, v0);
     }
     __syncthreads();
     struct oct_cells_best best = {0, 0, 1, 0};
@@ -647,18 +633,18 @@ static __device__ inline void oct_cells_score_near(const struct oct_cells_shape 
     }
     __syncthreads();
     if (threadIdx.x < OCT_CELLS_NEAR_END) {
-        const bool is_near = oct_cells_near_pixel(s, x, y, threadIdx.x, &px, &py);
-        const float score = tables.has_map ? planes.score[(size_t)py * s.width + (size_t)px]
-                                           : oct_cells_score_of(best);
+        const bool is_near = near_pixel(s, x, y, threadIdx.x, &px, &py);
+        const float score =
+            tables.has_map ? planes.score[(size_t)py * s.width + (size_t)px] : score_of(best);
         near->score[threadIdx.x] = is_near ? score : 0;
     }
     __syncthreads();
 }
 
 /* The score of the polarity with the largest |S| among pixels within 1 px; one thread. */
-static __device__ inline void oct_cells_choose_near(const struct oct_cells_shape &s,
-                                                    const struct oct_cells_near_end *near,
-                                                    bool is_dark, struct oct_cells_snake_end *end)
+static __device__ inline void choose_near(const struct oct_cells_shape &s,
+                                          const struct oct_cells_near_end *near, bool is_dark,
+                                          struct oct_cells_snake_end *end)
 {
     end->score = 0;
     end->peak_x = end->peak_y = 0;
@@ -667,7 +653,7 @@ static __device__ inline void oct_cells_choose_near(const struct oct_cells_shape
         int px, py;
         if (!(is_dark ? score > 0 : score < 0) || !(fabsf(score) > fabsf(end->score)))
             continue;
-        oct_cells_near_pixel(s, end->x, end->y, i, &px, &py);
+        near_pixel(s, end->x, end->y, i, &px, &py);
         end->score = score;
         end->peak_x = px;
         end->peak_y = py;
@@ -679,28 +665,27 @@ static __device__ inline void oct_cells_choose_near(const struct oct_cells_shape
 /* The field of a window and its directions in three planes of the window, `step` floats apart; its
  * iterations. */
 static __device__ inline struct oct_cells_snake_field
-oct_cells_find_snake_field(const float *window, uint32_t stride,
-                           const struct oct_cells_snake_start &start, float *first, size_t step,
-                           uint32_t *n_iterations)
+find_snake_field(const float *window, uint32_t stride, const struct oct_cells_snake_start &start,
+                 float *first, size_t step, uint32_t *n_iterations)
 {
     const uint32_t rows = start.rows, columns = start.columns;
     float *second = first + step, *third = second + step, *w;
-    struct oct_cells_layout layout = oct_cells_plain_layout(rows, columns);
-    const enum oct_cells_flow_kind kind = oct_cells_flow_kind_of(start.flow);
-    if (step >= OCT_CELLS_RUN_PLANE && oct_cells_has_runs(rows, columns)) {
+    struct oct_cells_layout layout = plain_layout(rows, columns);
+    const enum oct_cells_flow_kind kind = flow_kind_of(start.flow);
+    if (step >= OCT_CELLS_RUN_PLANE && has_runs(rows, columns)) {
         struct oct_cells_sweep_run run;
         second = first + OCT_CELLS_RUN_PLANE;
-        oct_cells_set_run(&run, rows, columns);
-        layout = oct_cells_run_layout(rows, columns, start.flow);
-        oct_cells_find_run_edges(&run, window, stride, layout, first);
-        const unsigned last = oct_cells_find_run_field(run, layout, kind, first, n_iterations);
+        set_run(&run, rows, columns);
+        layout = run_layout(rows, columns, start.flow);
+        find_run_edges(&run, window, stride, layout, first);
+        const unsigned last = find_run_field(run, layout, kind, first, n_iterations);
         w = last == 0 ? first : second;
     } else {
-        oct_cells_find_edges(window, stride, rows, columns, third, first);
-        w = oct_cells_find_field(first, second, third, rows, columns, start.flow, n_iterations);
+        find_edges(window, stride, rows, columns, third, first);
+        w = find_field(first, second, third, rows, columns, start.flow, n_iterations);
     }
     float *ux = w == first ? second : first;
-    oct_cells_find_directions(w, layout, ux, third);
+    find_directions(w, layout, ux, third);
     return {w, ux, third, layout};
 }
 
@@ -708,11 +693,10 @@ oct_cells_find_snake_field(const float *window, uint32_t stride,
  * scratch [n][3][step]. fields [n][most], or NULL. shape: in the device's memory. */
 template <bool SHARED>
 static __global__ void __launch_bounds__(OCT_CELLS_FOLLOW_THREADS, 1)
-    oct_cells_follow_kernel(const struct oct_cells_shape *shape, struct oct_cells_planes planes,
-                            struct oct_cells_scorer_tables tables,
-                            const struct oct_cells_facts *facts,
-                            const struct oct_cells_snake_start *starts, float *scratch, size_t step,
-                            size_t most, float *fields, struct oct_cells_snake_end *ends)
+    follow_kernel(const struct oct_cells_shape *shape, struct oct_cells_planes planes,
+                  struct oct_cells_scorer_tables tables, const struct oct_cells_facts *facts,
+                  const struct oct_cells_snake_start *starts, float *scratch, size_t step,
+                  size_t most, float *fields, struct oct_cells_snake_end *ends)
 {
     OCT_SHARED(float, shared);
     __shared__ struct oct_cells_snake_end end;
@@ -727,26 +711,26 @@ static __global__ void __launch_bounds__(OCT_CELLS_FOLLOW_THREADS, 1)
     const float *window = planes.pixels + (size_t)start->y0 * s.width + start->x0;
     uint32_t n_field;
     const struct oct_cells_snake_field field =
-        oct_cells_find_snake_field(window, s.width, *start, first, step, &n_field);
+        find_snake_field(window, s.width, *start, first, step, &n_field);
     if (fields)
         for (uint32_t i = threadIdx.x; i < n; i += OCT_CELLS_FOLLOW_THREADS)
             fields[blockIdx.x * most + i] =
-                field.w[oct_cells_place_of(field.layout, i % columns, i / columns)];
+                field.w[place_of(field.layout, i % columns, i / columns)];
     if (threadIdx.x < 32)
-        oct_cells_run_snake(s, field, start, &end);
+        run_snake(s, field, start, &end);
     __syncthreads();
-    oct_cells_score_near(s, planes, tables, facts->v0, end.x, end.y, &near);
+    score_near(s, planes, tables, facts->v0, end.x, end.y, &near);
     if (threadIdx.x == 0) {
         double radius = 0;
         for (unsigned i = 0; i < OCT_CELLS_SNAXELS; i++)
             radius += end.radii[i] / OCT_CELLS_SNAXELS;
         place = {end.x, end.y, radius};
         end.n_field = n_field;
-        oct_cells_choose_near(s, &near, start->is_dark, &end);
+        choose_near(s, &near, start->is_dark, &end);
     }
     __syncthreads();
     if (s.refine == OCT_CELLS_REFINE_EDGE)
-        oct_cells_refine_edge_by_block<OCT_CELLS_FOLLOW_THREADS>(s, planes, &place);
+        refine_edge_by_block<OCT_CELLS_FOLLOW_THREADS>(s, planes, &place);
     if (threadIdx.x == 0) {
         end.place = place;
         ends[blockIdx.x] = end;
