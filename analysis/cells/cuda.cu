@@ -2,11 +2,9 @@
  * peaks, cells to follow, or its map. What needs the whole list of peaks, and masks, is computed on
  * the host: merging, and what is near masked pixels. So are B-splines. */
 #include "analysis/cells/cuda_cells.cuh"
-#include "analysis/cells/cuda_starts.cuh"
 #include "kernels/device/cuda_task.h"
 extern "C" {
-#include "analysis/cells/mask.h"
-#include "analysis/cells/spline.h"
+#include "analysis/cells/prepare.h"
 }
 
 #include <cmath>
@@ -16,27 +14,20 @@ extern "C" {
 
 enum what { LOOK, MORE, FOLLOW, MAP };
 
-/* A cell found, before it is known whether it stays. */
-struct peak {
-    struct oct_cells_place place;
-    float score;
-    uint32_t pixel;
-};
-
 struct oct_cells_engine {
     struct oct_cuda_tasks *tasks;
     struct oct_cells_engine_setup setup;
     struct oct_cells_mask mask;
     bool has_picture, has_map;
     double highest, scale;
-    float *gradient; /* [2][height][width], with REFINE_SPLINE */
-    std::vector<struct peak> *peaks;
-    std::vector<struct oct_cell> *cells;
-    std::vector<struct oct_cells_snake_start> *starts;
-    std::vector<struct oct_cells_snake_end> *ends;
+    std::vector<float> gradient;                 /* [2][height][width], with REFINE_SPLINE */
+    std::vector<struct oct_cells_d_found> peaks; /* before it is known which stay */
+    std::vector<struct oct_cell> cells;
+    std::vector<struct oct_cells_snake_start> starts;
+    std::vector<struct oct_cells_snake_end> ends;
     /* Of the last follow. */
-    std::vector<struct oct_cell_window> *windows;
-    std::vector<float> *fields;
+    std::vector<struct oct_cell_window> windows;
+    std::vector<float> fields;
     size_t most;
 };
 
@@ -230,34 +221,23 @@ static void engine_destroy(struct oct_cells_engine *c)
         return;
     oct_cuda_tasks_destroy(c->tasks);
     oct_cells_mask_finish(&c->mask);
-    free(c->gradient);
-    delete c->peaks;
-    delete c->cells;
-    delete c->starts;
-    delete c->ends;
-    delete c->windows;
-    delete c->fields;
-    free(c);
+    delete c;
 }
 
 static enum oct_err init(struct oct_cells_engine *c, struct oct_error *err)
 {
     const struct oct_cells_engine_setup *s = &c->setup;
     const size_t n = (size_t)s->height * s->width;
-    const bool has_gradient = s->params.refine == OCT_CELLS_REFINE_SPLINE;
     oct_cells_mask_init(&c->mask, s->height, s->width, 2 * s->params.radius);
     c->most = std::min((size_t)oct_cell_window_most(&s->params), n);
-    c->peaks = new (std::nothrow) std::vector<struct peak>();
-    c->cells = new (std::nothrow) std::vector<struct oct_cell>();
-    c->starts = new (std::nothrow) std::vector<struct oct_cells_snake_start>();
-    c->ends = new (std::nothrow) std::vector<struct oct_cells_snake_end>();
-    c->windows = new (std::nothrow) std::vector<struct oct_cell_window>();
-    c->fields = new (std::nothrow) std::vector<float>();
-    c->gradient = has_gradient ? (float *)calloc(2 * n, sizeof(float)) : NULL;
-    if (!c->peaks || !c->cells || !c->starts || !c->ends || !c->windows || !c->fields ||
-        (has_gradient && !c->gradient))
-        return oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory for an engine");
+    if (s->params.refine == OCT_CELLS_REFINE_SPLINE)
+        c->gradient.resize(2 * n);
     return oct_cuda_tasks_create(&c->tasks, &task_ops, s->gpus, s->deadline_ms, s, sizeof(*s), err);
+}
+
+static enum oct_err no_memory(struct oct_error *err)
+{
+    return oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory for an engine");
 }
 
 static enum oct_err engine_create(struct oct_cells_engine **out,
@@ -267,11 +247,15 @@ static enum oct_err engine_create(struct oct_cells_engine **out,
     enum oct_err e = oct_cells_params_check(&setup->params, setup->height, setup->width, err);
     if (e)
         return e;
-    struct oct_cells_engine *c = (struct oct_cells_engine *)calloc(1, sizeof(*c));
+    struct oct_cells_engine *c = new (std::nothrow) oct_cells_engine();
     if (!c)
-        return oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory for an engine");
+        return no_memory(err);
     c->setup = *setup;
-    e = init(c, err);
+    try {
+        e = init(c, err);
+    } catch (const std::bad_alloc &) {
+        e = no_memory(err);
+    }
     if (e)
         engine_destroy(c);
     else
@@ -304,8 +288,7 @@ static bool is_whole(const struct oct_picture *picture, bool *any)
 static void keep(struct oct_cells_engine *c, const struct oct_cells_list *list, uint32_t first)
 {
     const uint32_t n = std::min(list->facts.n_peaks - first, (uint32_t)OCT_CELLS_ROOM);
-    for (uint32_t i = 0; i < n; i++)
-        c->peaks->push_back({list->found[i].place, list->found[i].score, list->found[i].pixel});
+    c->peaks.insert(c->peaks.end(), list->found, list->found + n);
 }
 
 static enum oct_err send_picture(struct oct_cells_engine *c, const struct oct_picture *picture,
@@ -325,7 +308,7 @@ static enum oct_err send_picture(struct oct_cells_engine *c, const struct oct_pi
     task.is_empty = !any;
     task.searches = searches;
     task.list = list;
-    task.gradient = searches ? c->gradient : NULL;
+    task.gradient = searches && !c->gradient.empty() ? c->gradient.data() : NULL;
     return oct_cuda_tasks_do(c->tasks, &task, err);
 }
 
@@ -334,12 +317,12 @@ static enum oct_err fetch_peaks(struct oct_cells_engine *c, struct oct_cells_lis
                                 struct oct_error *err)
 {
     struct task task = {};
-    c->peaks->clear();
+    c->peaks.clear();
     keep(c, list, 0);
     task.what = MORE;
     task.list = list;
-    while (c->peaks->size() < list->facts.n_peaks) {
-        task.first = (uint32_t)c->peaks->size();
+    while (c->peaks.size() < list->facts.n_peaks) {
+        task.first = (uint32_t)c->peaks.size();
         enum oct_err e = oct_cuda_tasks_do(c->tasks, &task, err);
         if (e)
             return e;
@@ -355,7 +338,7 @@ static bool is_merged(const struct oct_cells_engine *c, size_t n, uint32_t pixel
     const double merged = OCT_CELLS_MERGED * c->setup.params.radius;
     const double x = pixel % width, y = pixel / width;
     for (size_t i = n; i-- > 0;) {
-        const uint32_t other = (*c->peaks)[i].pixel;
+        const uint32_t other = c->peaks[i].pixel;
         const double dx = x - other % width, dy = y - other / width;
         if (dy > merged)
             return false;
@@ -368,29 +351,31 @@ static bool is_merged(const struct oct_cells_engine *c, size_t n, uint32_t pixel
 static void merge(struct oct_cells_engine *c)
 {
     size_t n = 0;
-    for (const struct peak &peak : *c->peaks)
+    for (const struct oct_cells_d_found &peak : c->peaks)
         if (!is_merged(c, n, peak.pixel))
-            (*c->peaks)[n++] = peak;
-    c->peaks->resize(n);
+            c->peaks[n++] = peak;
+    c->peaks.resize(n);
 }
 
 static void find_cells(struct oct_cells_engine *c)
 {
     const uint32_t width = c->setup.width;
     const size_t n = (size_t)c->setup.height * width;
-    const struct oct_cells_slopes slopes = {c->gradient, c->gradient ? c->gradient + n : NULL,
-                                            width, (int32_t)c->setup.height, (int32_t)width};
+    const bool has_gradient = !c->gradient.empty();
+    const struct oct_cells_slopes slopes = {c->gradient.data(),
+                                            c->gradient.data() + (has_gradient ? n : 0), width,
+                                            (int32_t)c->setup.height, (int32_t)width};
     if (c->setup.params.merges)
         merge(c);
-    c->cells->clear();
-    for (const struct peak &peak : *c->peaks) {
+    c->cells.clear();
+    for (const struct oct_cells_d_found &peak : c->peaks) {
         const int32_t x = (int32_t)(peak.pixel % width), y = (int32_t)(peak.pixel / width);
         struct oct_cells_place place = peak.place;
-        if (c->gradient)
+        if (has_gradient)
             oct_cells_refine_spline(&slopes, c->setup.params.radius, c->scale, peak.score > 0, x, y,
                                     &place);
         if (!oct_cells_mask_is_near(&c->mask, place.x, place.y))
-            c->cells->push_back({place.x, place.y, place.radius, peak.score, x, y});
+            c->cells.push_back({place.x, place.y, place.radius, peak.score, x, y});
     }
 }
 
@@ -430,8 +415,8 @@ static enum oct_err engine_look(struct oct_cells_engine *c, const struct oct_pic
     c->has_map = !e && most > 0;
     if (!c->has_map)
         return e;
-    *n = (unsigned)c->cells->size();
-    std::copy_n(c->cells->begin(), std::min(*n, most), cells);
+    *n = (unsigned)c->cells.size();
+    std::copy_n(c->cells.begin(), std::min(*n, most), cells);
     return OCT_OK;
 }
 
@@ -471,26 +456,26 @@ static enum oct_err follow_all(struct oct_cells_engine *c, const struct oct_cell
 {
     const bool keeps = c->setup.keeps_fields;
     const unsigned most = oct_cells_most_starts(c->most);
-    c->windows->clear();
-    c->starts->resize(n);
-    c->ends->resize(n);
-    c->fields->resize(keeps ? n * c->most : 0);
-    c->windows->resize(n);
+    c->windows.clear();
+    c->starts.resize(n);
+    c->ends.resize(n);
+    c->fields.resize(keeps ? n * c->most : 0);
+    c->windows.resize(n);
     for (unsigned i = 0; i < n; i++)
-        (*c->starts)[i] = oct_cells_start_of(&c->setup, &starts[i], &(*c->windows)[i]);
+        c->starts[i] = oct_cells_start_of(&c->setup, &starts[i], &c->windows[i]);
     for (unsigned i = 0; i < n; i += most) {
         struct task task = {};
         task.what = FOLLOW;
-        task.starts = c->starts->data() + i;
+        task.starts = c->starts.data() + i;
         task.n = std::min(n - i, most);
-        task.ends = c->ends->data() + i;
-        task.fields = keeps ? c->fields->data() + i * c->most : NULL;
+        task.ends = c->ends.data() + i;
+        task.fields = keeps ? c->fields.data() + i * c->most : NULL;
         enum oct_err e = oct_cuda_tasks_do(c->tasks, &task, err);
         if (e)
             return e;
     }
     for (unsigned i = 0; i < n; i++)
-        set_end(c, &starts[i], &(*c->ends)[i], (*c->starts)[i].columns > 0, &ends[i]);
+        set_end(c, &starts[i], &c->ends[i], c->starts[i].columns > 0, &ends[i]);
     return OCT_OK;
 }
 
@@ -506,7 +491,7 @@ static enum oct_err engine_follow(struct oct_cells_engine *c, const struct oct_c
         e = oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory for %u snakes", n);
     }
     if (e)
-        c->windows->clear();
+        c->windows.clear();
     return e;
 }
 
@@ -533,11 +518,11 @@ static enum oct_err engine_field(struct oct_cells_engine *c, unsigned i,
                                  struct oct_cell_window *window, float *field,
                                  struct oct_error *err)
 {
-    if (!c->setup.keeps_fields || i >= c->windows->size())
+    if (!c->setup.keeps_fields || i >= c->windows.size())
         return oct_fail(err, OCT_E_STATE, "cells: field %u was not kept", i);
-    const struct oct_cell_window &w = (*c->windows)[i];
+    const struct oct_cell_window &w = c->windows[i];
     *window = w;
-    memcpy(field, c->fields->data() + i * c->most,
+    memcpy(field, c->fields.data() + i * c->most,
            (size_t)(w.u2 - w.u1 + 1) * (size_t)(w.v2 - w.v1 + 1) * sizeof(*field));
     return OCT_OK;
 }
