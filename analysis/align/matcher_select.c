@@ -9,7 +9,7 @@
 
 struct oct_matcher {
     const struct oct_matcher_ops *now;
-    struct oct_matcher *engine; /* of `now`; NULL: both have failed */
+    struct oct_matcher *engine; /* of `now` */
     struct oct_matcher_setup setup;
     char *gpus;
     struct oct_picture reference;       /* a copy; empty: none */
@@ -28,42 +28,28 @@ static void failover_destroy(struct oct_matcher *m)
     free(m);
 }
 
-/* The device is gone. OCT_OK: the CPU's engine stands, with the same reference and pictures. */
-static enum oct_err change_engines(struct oct_matcher *m, const struct oct_error *why,
-                                   struct oct_error *err)
+/* The device is gone, as *err says: whether the CPU's engine does the same call, with the same
+ * reference and pictures. Where none can be made that of the GPU stays, which says so again. */
+static bool change_engines(struct oct_matcher *m, enum oct_err *e, struct oct_error *err)
 {
-    if (m->now == &oct_matcher_cpu)
-        return oct_fail(err, OCT_E_BACKEND, "%s", why->text);
+    struct oct_matcher *cpu;
+    const struct oct_error why = *err;
+    if (m->now == &oct_matcher_cpu || *e != OCT_E_BACKEND ||
+        (*e = oct_matcher_cpu.create(&cpu, &m->setup, err)))
+        return false;
+    if (m->reference.pixels)
+        *e = oct_matcher_cpu.set_reference(cpu, &m->reference, err);
+    if (!*e && m->n > 0)
+        *e = oct_matcher_cpu.load(cpu, m->pictures, m->n, err);
+    if (*e) {
+        oct_matcher_cpu.destroy(cpu);
+        return false;
+    }
     m->now->destroy(m->engine);
-    m->engine = NULL;
     m->now = &oct_matcher_cpu;
-    enum oct_err e = m->now->create(&m->engine, &m->setup, err);
-    if (!e && m->reference.pixels)
-        e = m->now->set_reference(m->engine, &m->reference, err);
-    if (!e && m->n > 0)
-        e = m->now->load(m->engine, m->pictures, m->n, err);
-    if (!e)
-        oct_log(OCT_LOG_WARNING, "registration: %s; the CPU goes on", why->text);
-    return e;
-}
-
-/* After a call that returned e with *why. OCT_E_AGAIN: the same call on the CPU's engine. */
-static enum oct_err judge(struct oct_matcher *m, enum oct_err e, const struct oct_error *why,
-                          struct oct_error *err)
-{
-    if (e == OCT_OK)
-        return OCT_OK;
-    if (e != OCT_E_BACKEND)
-        return oct_fail(err, e, "%s", why->text);
-    e = change_engines(m, why, err);
-    return e ? e : OCT_E_AGAIN;
-}
-
-static enum oct_err check_engine(const struct oct_matcher *m, struct oct_error *err)
-{
-    return m->engine ? OCT_OK
-                     : oct_fail(err, OCT_E_BACKEND,
-                                "the GPU has failed and the registration on the CPU did not start");
+    m->engine = cpu;
+    oct_log(OCT_LOG_WARNING, "registration: %s; the CPU goes on", why.text);
+    return true;
 }
 
 static enum oct_err failover_set_reference(struct oct_matcher *m,
@@ -71,20 +57,17 @@ static enum oct_err failover_set_reference(struct oct_matcher *m,
                                            struct oct_error *err)
 {
     const size_t n = (size_t)reference->height * reference->width;
-    struct oct_error why = {.text = ""};
     struct oct_picture copy;
-    enum oct_err e = check_engine(m, err);
-    if (!e)
-        e = oct_picture_init(&copy, reference->height, reference->width, reference->valid != NULL,
-                             err);
+    enum oct_err e =
+        oct_picture_init(&copy, reference->height, reference->width, reference->valid != NULL, err);
     if (e)
         return e;
     memcpy(copy.pixels, reference->pixels, n * sizeof(float));
-    if (copy.valid && reference->valid)
+    if (reference->valid)
         memcpy(copy.valid, reference->valid, n);
-    e = judge(m, m->now->set_reference(m->engine, &copy, &why), &why, err);
-    if (e == OCT_E_AGAIN)
+    do
         e = m->now->set_reference(m->engine, &copy, err);
+    while (e && change_engines(m, &e, err));
     if (e) {
         oct_picture_finish(&copy);
         return e;
@@ -97,14 +80,11 @@ static enum oct_err failover_set_reference(struct oct_matcher *m,
 static enum oct_err failover_load(struct oct_matcher *m, const struct oct_picture *pictures,
                                   unsigned n, struct oct_error *err)
 {
-    struct oct_error why = {.text = ""};
-    enum oct_err e = check_engine(m, err);
-    if (e)
-        return e;
+    enum oct_err e;
     m->n = 0; /* those before are the caller's again */
-    e = judge(m, m->now->load(m->engine, pictures, n, &why), &why, err);
-    if (e == OCT_E_AGAIN)
+    do
         e = m->now->load(m->engine, pictures, n, err);
+    while (e && change_engines(m, &e, err));
     if (!e) {
         m->pictures = pictures;
         m->n = n;
@@ -115,21 +95,21 @@ static enum oct_err failover_load(struct oct_matcher *m, const struct oct_pictur
 static enum oct_err failover_find(struct oct_matcher *m, struct oct_match *matches,
                                   struct oct_error *err)
 {
-    struct oct_error why = {.text = ""};
-    enum oct_err e = check_engine(m, err);
-    if (!e)
-        e = judge(m, m->now->find(m->engine, matches, &why), &why, err);
-    return e == OCT_E_AGAIN ? m->now->find(m->engine, matches, err) : e;
+    enum oct_err e;
+    do
+        e = m->now->find(m->engine, matches, err);
+    while (e && change_engines(m, &e, err));
+    return e;
 }
 
 static enum oct_err failover_look(struct oct_matcher *m, const struct oct_match_window *windows,
                                   unsigned n, struct oct_match *matches, struct oct_error *err)
 {
-    struct oct_error why = {.text = ""};
-    enum oct_err e = check_engine(m, err);
-    if (!e)
-        e = judge(m, m->now->look(m->engine, windows, n, matches, &why), &why, err);
-    return e == OCT_E_AGAIN ? m->now->look(m->engine, windows, n, matches, err) : e;
+    enum oct_err e;
+    do
+        e = m->now->look(m->engine, windows, n, matches, err);
+    while (e && change_engines(m, &e, err));
+    return e;
 }
 
 static const char *failover_running(const struct oct_matcher *m)
@@ -150,16 +130,18 @@ static const struct oct_matcher_ops failover_ops = {
 static enum oct_err create_failover(struct oct_matcher **matcher,
                                     const struct oct_matcher_setup *setup, struct oct_error *err)
 {
+    if (!oct_matcher_cuda.create)
+        return oct_fail(err, OCT_E_BACKEND, "this build has no CUDA");
     struct oct_matcher *m = calloc(1, sizeof(*m));
-    *matcher = NULL;
-    if (!m)
+    char *gpus = strdup(setup->gpus ? setup->gpus : "");
+    if (!m || !gpus) {
+        free(m);
+        free(gpus);
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a registration");
-    m->now = &oct_matcher_cuda;
-    m->setup = *setup;
-    m->gpus = strdup(setup->gpus ? setup->gpus : "");
-    m->setup.gpus = m->gpus;
-    enum oct_err e = m->gpus ? m->now->create(&m->engine, &m->setup, err)
-                             : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a registration");
+    }
+    *m = (struct oct_matcher){.now = &oct_matcher_cuda, .setup = *setup, .gpus = gpus};
+    m->setup.gpus = gpus;
+    const enum oct_err e = m->now->create(&m->engine, &m->setup, err);
     if (e)
         failover_destroy(m);
     else
@@ -171,16 +153,13 @@ enum oct_err oct_matcher_select(const struct oct_matcher_ops **ops, struct oct_m
                                 const char *backend, const struct oct_matcher_setup *setup,
                                 struct oct_error *err)
 {
-    struct oct_error no_gpu = {.text = ""};
+    *matcher = NULL;
     if (backend && strcmp(backend, "cpu") != 0) {
-        enum oct_err e = create_failover(matcher, setup, &no_gpu);
-        if (!e) {
-            *ops = &failover_ops;
-            return OCT_OK;
-        }
+        const enum oct_err e = create_failover(matcher, setup, err);
         const bool cpu_may = e == OCT_E_BACKEND || e == OCT_E_NO_MEMORY;
+        *ops = &failover_ops;
         if (!cpu_may || strcmp(backend, "cuda") == 0)
-            return oct_fail(err, e, "%s", no_gpu.text);
+            return e;
     }
     *ops = &oct_matcher_cpu;
     return oct_matcher_cpu.create(matcher, setup, err);
