@@ -1,6 +1,12 @@
 #include "analysis/warp/solver.h"
 
+#include "pipeline/base/log.h"
+
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- parameters ---- */
 
 void oct_warp_params_default(struct oct_warp_params *params, enum oct_warp_profile profile,
                              const uint32_t dims[3])
@@ -82,4 +88,154 @@ enum oct_err oct_warp_params_check(const struct oct_warp_params *params,
         return oct_fail(err, OCT_E_ARG, "warp: steps of %g voxels at most; give 0 to 1",
                         params->most_step);
     return check_levels(params, grid, err);
+}
+
+/* ---- which engine solves, and what happens when its GPU fails ----
+ *
+ * An engine itself, so that nothing around it needs to know. Engines keep nothing between two calls
+ * and write a result when there is one: so the CPU does the same call again. */
+
+struct oct_warp_engine {
+    const struct oct_warp_ops *now;
+    struct oct_warp_engine *engine; /* of `now` */
+    struct oct_warp_setup setup;
+    char *gpus;
+    bool is_auto; /* the CPU computes what has no room on the GPU, too */
+};
+
+static void failover_destroy(struct oct_warp_engine *w)
+{
+    if (!w)
+        return;
+    if (w->engine)
+        w->now->destroy(w->engine);
+    free(w->gpus);
+    free(w);
+}
+
+/* After a call that returned *e, with *err: whether the CPU's engine does the same call. Where none
+ * can be made that of the GPU stays, which says again that its device is gone. */
+static bool change_engines(struct oct_warp_engine *w, enum oct_err *e, struct oct_error *err)
+{
+    struct oct_warp_engine *cpu;
+    const struct oct_error why = *err;
+    const bool may = *e == OCT_E_BACKEND || (*e == OCT_E_NO_MEMORY && w->is_auto);
+
+    if (w->now == &oct_warp_cpu || !may || (*e = oct_warp_cpu.create(&cpu, &w->setup, err)))
+        return false;
+    w->now->destroy(w->engine);
+    w->now = &oct_warp_cpu;
+    w->engine = cpu;
+    oct_log(OCT_LOG_WARNING, "warp: %s; the CPU goes on", why.text);
+    return true;
+}
+
+static enum oct_err failover_solve(struct oct_warp_engine *w, const float *fixed,
+                                   const float *moving, const uint8_t *mask, float *displacement,
+                                   struct oct_warp_report *report,
+                                   const struct oct_warp_progress *progress, struct oct_error *err)
+{
+    enum oct_err e;
+    do
+        e = w->now->solve(w->engine, fixed, moving, mask, displacement, report, progress, err);
+    while (e && change_engines(w, &e, err));
+    return e;
+}
+
+static enum oct_err failover_warp(struct oct_warp_engine *w, const float *moving,
+                                  const float *displacement, float *warped, struct oct_error *err)
+{
+    enum oct_err e;
+    do
+        e = w->now->warp(w->engine, moving, displacement, warped, err);
+    while (e && change_engines(w, &e, err));
+    return e;
+}
+
+static enum oct_err failover_jacobian(struct oct_warp_engine *w, const float *displacement,
+                                      float *jacobian, struct oct_error *err)
+{
+    enum oct_err e;
+    do
+        e = w->now->jacobian(w->engine, displacement, jacobian, err);
+    while (e && change_engines(w, &e, err));
+    return e;
+}
+
+static enum oct_err failover_force(struct oct_warp_engine *w, const float *fixed,
+                                   const float *moving, const float *displacement, double *energy,
+                                   float *force, struct oct_error *err)
+{
+    enum oct_err e;
+    do
+        e = w->now->force(w->engine, fixed, moving, displacement, energy, force, err);
+    while (e && change_engines(w, &e, err));
+    return e;
+}
+
+static const char *failover_running(const struct oct_warp_engine *w)
+{
+    return w->now->name;
+}
+
+/* Of the GPU's memory. */
+static uint64_t failover_bytes(const struct oct_warp_setup *setup)
+{
+    return oct_warp_cuda.bytes(setup);
+}
+
+static const struct oct_warp_ops failover_ops = {
+    .name = "cuda",
+    .bytes = failover_bytes,
+    .solve = failover_solve,
+    .warp = failover_warp,
+    .jacobian = failover_jacobian,
+    .force = failover_force,
+    .running = failover_running,
+    .destroy = failover_destroy,
+};
+
+static enum oct_err create_failover(struct oct_warp_engine **engine, bool is_auto,
+                                    const struct oct_warp_setup *setup, struct oct_error *err)
+{
+    if (!oct_warp_cuda.create)
+        return oct_fail(err, OCT_E_BACKEND, "this build has no CUDA");
+    struct oct_warp_engine *w = calloc(1, sizeof(*w));
+    char *gpus = strdup(setup->gpus ? setup->gpus : "");
+    if (!w || !gpus) {
+        free(w);
+        free(gpus);
+        return oct_fail(err, OCT_E_NO_MEMORY, "warp: out of memory for an engine");
+    }
+    *w = (struct oct_warp_engine){
+        .now = &oct_warp_cuda, .setup = *setup, .gpus = gpus, .is_auto = is_auto};
+    w->setup.gpus = gpus;
+    const enum oct_err e = w->now->create(&w->engine, &w->setup, err);
+    if (e)
+        failover_destroy(w);
+    else
+        *engine = w;
+    return e;
+}
+
+enum oct_err oct_warp_select(const struct oct_warp_ops **ops, struct oct_warp_engine **engine,
+                             const char *backend, const struct oct_warp_setup *setup,
+                             struct oct_error *err)
+{
+    const bool is_auto = strcmp(backend, "cuda") != 0;
+    const bool is_paper = setup->params.profile == OCT_WARP_PAPER;
+    *engine = NULL;
+    if (is_paper && !is_auto)
+        oct_log(OCT_LOG_WARNING, "warp: the paper's steps are computed by the CPU");
+    if (!is_paper && strcmp(backend, "cpu") != 0) {
+        const enum oct_err e = create_failover(engine, is_auto, setup, err);
+        const bool cpu_may = is_auto && (e == OCT_E_BACKEND || e == OCT_E_NO_MEMORY);
+        *ops = &failover_ops;
+        if (!cpu_may)
+            return e;
+        if (e == OCT_E_NO_MEMORY)
+            oct_log(OCT_LOG_WARNING, "warp: %s; the CPU computes", err->text);
+    }
+    *ops = &oct_warp_cpu;
+    return oct_warp_cpu.create(engine, setup, err);
 }
