@@ -1,6 +1,7 @@
 #include "config/analysis.h"
 
 #include "analysis/cones/live.h"
+#include "analysis/select.h"
 #include "config/keys.h"
 
 #include <math.h>
@@ -122,6 +123,60 @@ enum oct_err oct_config_analysis_check(const struct oct_config *config, const ch
         return OCT_OK;
     oct_config_analysis(config, name, &settings);
     return row->check(config, &settings, input, err);
+}
+
+/* ---- as a stage ---- */
+
+enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis_entry **entry,
+                                      struct oct_error *err)
+{
+    char name[OCT_IMAGE_NAME_BYTES], names[256];
+    const size_t n = strcspn(*at, ",");
+    snprintf(name, sizeof(name), "%.*s", (int)n, *at);
+    *at += n;
+    *at += **at == ',';
+    *entry = oct_analysis_find(name);
+    if (*entry)
+        return OCT_OK;
+    oct_analysis_names(names, sizeof(names));
+    return oct_fail_key(err, OCT_E_CONFIG, "analysis.run",
+                        "analysis.run: there is no analysis '%s': use some of %s", name, names);
+}
+
+enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_config *config,
+                                     const struct oct_config_stage *setup, struct oct_error *err)
+{
+    struct oct_analysis_choice choice;
+    union oct_config_analysis_settings settings;
+    const char *name = setup->entry->cpu->name;
+    oct_config_analysis(config, name, &settings);
+    const struct oct_analysis_setup analysis = {
+        .input = oct_pipeline_form(setup->pipeline),
+        .n_bscans = setup->plan->geometry.n_bscans,
+        .spacing = oct_config_spacing(config, setup->plan),
+        .line_rate_hz = config->scan.line_rate_hz,
+        .live = !setup->guaranteed,
+        .settings = &settings,
+        .workers = setup->workers,
+        .gpus = config->pipeline.gpus,
+    };
+    const enum oct_err e = oct_analysis_select(
+        &choice, setup->entry, oct_config_backend_names[config->pipeline.backend], &analysis, err);
+    if (e)
+        return e;
+    const struct oct_stage_setup all = {
+        .form = &choice.form,
+        .ops = choice.ops,
+        .analysis = choice.analysis,
+        .input = choice.input,
+        .pipeline = setup->pipeline,
+        .asker = setup->asker,
+        .guaranteed = setup->guaranteed,
+        .settings_bytes = choice.settings_bytes,
+        .most_behind = choice.most_behind,
+        .rests = oct_config_analysis_rests(config, name),
+    };
+    return oct_stage_create(stage, &all, err);
 }
 
 /* ---- what follows from the keys' names ---- */

@@ -1,6 +1,5 @@
 #include "daemon/analyses.h"
 
-#include "analysis/select.h"
 #include "config/analysis.h"
 #include "config/apply.h"
 #include "pipeline/base/clock.h"
@@ -18,15 +17,9 @@
 #define IN_TIME_SHARE 0.02
 #define TELL_EVERY_NS UINT64_C(600000000000)
 
-static enum oct_err find_one(struct oct_daemon_analyses *all, const char *name, bool *wants_values,
-                             struct oct_error *err)
+static enum oct_err add_one(struct oct_daemon_analyses *all, const struct oct_analysis_entry *entry,
+                            bool *wants_values, struct oct_error *err)
 {
-    char names[256];
-    const struct oct_analysis_entry *entry = oct_analysis_find(name);
-    oct_analysis_names(names, sizeof(names));
-    if (!entry)
-        return oct_fail_key(err, OCT_E_CONFIG, "analysis.run",
-                            "analysis.run: there is no analysis '%s': use some of %s", name, names);
     if (all->n == OCT_DAEMON_MOST_ANALYSES)
         return oct_fail_key(err, OCT_E_CONFIG, "analysis.run", "analysis.run: at most %u",
                             OCT_DAEMON_MOST_ANALYSES);
@@ -70,18 +63,14 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
     *all = (struct oct_daemon_analyses){.n = 0};
     *wants_values = false;
     for (const char *at = config->analysis.run; *at && !e;) {
-        char name[OCT_IMAGE_NAME_BYTES];
-        const size_t n = strcspn(at, ","), n_kept = n < sizeof(name) ? n : sizeof(name) - 1;
-        memcpy(name, at, n_kept);
-        name[n_kept] = '\0';
-        e = find_one(all, name, wants_values, &why);
-        at += n;
-        at += *at == ',';
+        const struct oct_analysis_entry *entry;
+        e = oct_config_analysis_next(&at, &entry, &why);
+        e = e ? e : add_one(all, entry, wants_values, &why);
     }
     for (unsigned i = 0; i < oct_n_analyses && !e; i++) {
         const char *name = oct_analyses[i].cpu->name;
         if (oct_config_analysis_is_asked(config, name) && !is_named(all, name))
-            e = find_one(all, name, wants_values, &why);
+            e = add_one(all, &oct_analyses[i], wants_values, &why);
     }
     return e ? oct_config_blame(config, &why, err) : OCT_OK;
 }
@@ -90,39 +79,16 @@ static enum oct_err start_one(struct oct_daemon_analysis *a, unsigned asker,
                               const struct oct_config *config, struct oct_pipeline *pipeline,
                               struct oct_workers *workers, struct oct_error *err)
 {
-    struct oct_analysis_choice choice;
-    const struct oct_plan *plan = oct_pipeline_plan(pipeline);
+    const struct oct_config_stage setup = {
+        .entry = a->entry,
+        .plan = oct_pipeline_plan(pipeline),
+        .pipeline = pipeline,
+        .workers = workers,
+        .asker = asker,
+    };
     oct_config_analysis(config, a->entry->cpu->name, &a->settings);
     a->rests = oct_config_analysis_rests(config, a->entry->cpu->name);
-    const struct oct_analysis_setup setup = {
-        .input = oct_pipeline_form(pipeline),
-        .n_bscans = plan->geometry.n_bscans,
-        .spacing = oct_config_spacing(config, plan),
-        .line_rate_hz = config->scan.line_rate_hz,
-        .live = true,
-        .settings = &a->settings,
-        .workers = workers,
-        .gpus = config->pipeline.gpus,
-    };
-    enum oct_err e = oct_analysis_select(
-        &choice, a->entry, oct_config_backend_names[config->pipeline.backend], &setup, err);
-    if (e)
-        return e;
-    const struct oct_stage_setup stage = {
-        .form = &choice.form,
-        .ops = choice.ops,
-        .analysis = choice.analysis,
-        .input = choice.input,
-        .pipeline = pipeline,
-        .asker = asker,
-        .settings_bytes = choice.settings_bytes,
-        .most_behind = choice.most_behind,
-        .rests = a->rests,
-    };
-    e = oct_stage_create(&a->stage, &stage, err);
-    if (!e && a->entry->cuda)
-        oct_log(OCT_LOG_INFO, "%s", choice.why);
-    return e;
+    return oct_config_stage_create(&a->stage, config, &setup, err);
 }
 
 void oct_daemon_analyses_start(struct oct_daemon_analyses *all, const struct oct_config *config,

@@ -56,15 +56,10 @@ static enum oct_err failover_set_reference(struct oct_matcher *m,
                                            const struct oct_picture *reference,
                                            struct oct_error *err)
 {
-    const size_t n = (size_t)reference->height * reference->width;
     struct oct_picture copy;
-    enum oct_err e =
-        oct_picture_init(&copy, reference->height, reference->width, reference->valid != NULL, err);
+    enum oct_err e = oct_picture_copy(&copy, reference, err);
     if (e)
         return e;
-    memcpy(copy.pixels, reference->pixels, n * sizeof(float));
-    if (reference->valid)
-        memcpy(copy.valid, reference->valid, n);
     do
         e = m->now->set_reference(m->engine, &copy, err);
     while (e && change_engines(m, &e, err));

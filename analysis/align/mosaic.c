@@ -468,13 +468,9 @@ static struct oct_picture *prepare(const struct oct_picture *pictures, unsigned 
     }
     for (unsigned i = 0; !*e && i < n; i++) {
         const struct oct_picture *p = &pictures[i];
-        const size_t n_pixels = (size_t)p->height * p->width;
-        *e = oct_picture_init(&copies[i], p->height, p->width, p->valid != NULL, err);
+        *e = oct_picture_copy(&copies[i], p, err);
         if (*e)
             break;
-        memcpy(copies[i].pixels, p->pixels, n_pixels * sizeof(float));
-        if (p->valid)
-            memcpy(copies[i].valid, p->valid, n_pixels);
         n_seen += oct_picture_has_contrast(p);
         *e = oct_align_prepare(&copies[i], err);
     }

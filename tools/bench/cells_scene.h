@@ -3,7 +3,7 @@
 #ifndef OCT_TOOLS_BENCH_CELLS_SCENE_H
 #define OCT_TOOLS_BENCH_CELLS_SCENE_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 #include "pipeline/base/err.h"
 
 #define OCT_BENCH_CELLS 48u
