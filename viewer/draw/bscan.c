@@ -1,5 +1,5 @@
 /* The B-scan and its colour bar. */
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 #include "viewer/model/words.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The status line and, above it, the details. Fields have fixed places: only what does not fit into
  * its field is cut. */
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 #include "viewer/model/words.h"
 
 struct placed {

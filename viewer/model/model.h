@@ -173,36 +173,6 @@ void oct_view_model_report(struct oct_view_model *model, const struct oct_view_t
 void oct_view_model_offer_spectrum(struct oct_view_model *model,
                                    struct oct_view_spectrum *spectrum);
 
-/* Copies an image of the topic `enface`, unless the picture is the one that follows layers, and
- * those still come; of the topic `slab`, where it is that one. */
-void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image);
-void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_view_image *image);
-
-/* Takes an image of the topic `cells`, where they are drawn; while frozen, none of other B-scans.
- */
-void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table);
-
-/* Whether there are cells to be drawn: of the shown B-scan, or of now and of the volume that is
- * seen from above. */
-bool oct_view_model_has_cells(const struct oct_view_model *model);
-
-/* Takes an image of the topic `surfaces`, where layers are drawn; while frozen, none of other
- * B-scans. */
-void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_view_image *image);
-
-/* Whether there are layers of the shown picture to be drawn. */
-bool oct_view_model_has_layers(const struct oct_view_model *model);
-
-/* Takes an image of the topic `rolloff`, where it is drawn; while frozen, none of other B-scans. */
-void oct_view_model_offer_rolloff(struct oct_view_model *model, const struct oct_view_image *table);
-
-/* Whether a mirror was measured in the shown picture, to be drawn. */
-bool oct_view_model_has_rolloff(const struct oct_view_model *model);
-
-/* "; ILM to RPE 285.1 um" between two A-lines; "": it is not known. */
-void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
-                                   char *text, size_t n_bytes);
-
 /* Takes the daemon's newest status, and its answer to a wish. */
 void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
                          const struct oct_view_answer *answer);
@@ -325,9 +295,6 @@ void oct_view_model_step_back(struct oct_view_model *model, int by);
 
 /* Moves the automatic contrast to what the shown picture asks for by `pace` of the way. */
 void oct_view_model_adapt(struct oct_view_model *model, double pace);
-
-/* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
-void oct_view_model_next_projection(struct oct_view_model *model);
 
 /* The calipers and the marked point, moved by keys; model.h declares what the mouse does to them.
  * The thread of the model calls. Included by viewer/model alone. */

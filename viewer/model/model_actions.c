@@ -129,7 +129,7 @@ static bool apply_overlay(struct oct_view_model *model, enum oct_view_action act
         toggle_guide(model);
         return true;
     default:
-        return oct_view_switches_apply(model, action);
+        return oct_view_overlay_apply(model, action);
     }
 }
 

@@ -41,6 +41,9 @@ struct oct_view_phrase {
     enum oct_view_tone tone;
 };
 
+void oct_view_phrase_set(struct oct_view_phrase *phrase, enum oct_view_tone tone,
+                         const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* Whether a recording has begun of which nothing is in a file yet. */
 bool oct_view_waits_to_record(const struct oct_view_model *model);
 

@@ -1,15 +1,18 @@
-#include "viewer/model/overlay.h"
-
+/* Before and after of the dispersion that octd found: the line between them, and the words. */
+#include "viewer/draw/pen.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
+#include "viewer/model/words.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PATIENCE_NS (60 * OCT_NS_PER_S)
 
-enum oct_err oct_view_sharpened_check(const struct oct_image_header *header, struct oct_error *err)
+static enum oct_err check(const struct oct_image_header *header, struct oct_error *err)
 {
     if (header->rank == 2 && header->dims[0] >= 2 && header->dims[0] % 2 == 0 &&
         header->n_labels == 0)
@@ -116,3 +119,33 @@ bool oct_view_sharpened_text(const struct oct_view_model *model, unsigned i, cha
         return false;
     }
 }
+
+/* A line between before and after, and the words. */
+static void draw_halves(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_rectf place = oct_draw_place(draw);
+    const struct oct_view_rect seen = oct_draw_picture_rect(draw);
+    const double middle = place.x + place.w / 2;
+    char text[160];
+
+    if (!model->has_picture || model->sharpened.arrival_ns == 0)
+        return;
+    oct_draw_clip(draw, &seen);
+    oct_draw_line(draw, middle, place.y, middle, place.y + place.h, RGB_MARK, 255);
+    oct_draw_clip(draw, NULL);
+    for (unsigned i = 0; oct_view_sharpened_text(model, i, text, sizeof(text)); i++)
+        oct_draw_corner(draw, text, RGB_PLAIN);
+}
+
+static bool wanted(const struct oct_view_model *model)
+{
+    return model->sharpening.waits;
+}
+
+const struct oct_view_overlay oct_view_overlay_sharpened = {
+    .topic = "calibrate",
+    .check = check,
+    .wanted = wanted,
+    .take = oct_view_sharpened_offer,
+    .draw = draw_halves,
+};

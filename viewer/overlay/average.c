@@ -1,17 +1,20 @@
-#include "viewer/model/overlay.h"
-
+/* octd's live average: which picture it is, and what is said of it. */
+#include "viewer/draw/pen.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
+#include "viewer/model/words.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Without averages for so long, none comes. */
 #define LEAST_SILENCE_S 2.0
 #define MOST_SILENCE_S 60.0
 
-enum oct_err oct_view_average_check(const struct oct_image_header *header, struct oct_error *err)
+static enum oct_err check(const struct oct_image_header *header, struct oct_error *err)
 {
     if (header->rank == 2 && header->dims[0] > 0 && header->n_labels == 0)
         return OCT_OK;
@@ -189,3 +192,27 @@ bool oct_view_average_text(const struct oct_view_model *model, char *text, size_
              score);
     return is_apart;
 }
+
+static void draw_average(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    char text[64];
+
+    if (!model->has_picture || (!model->settings.average && model->average.arrival_ns == 0))
+        return;
+    bool amiss = oct_view_average_text(model, text, sizeof(text));
+    oct_draw_corner(draw, text, amiss ? RGB_WARN : RGB_PLAIN);
+}
+
+static bool wanted(const struct oct_view_model *model)
+{
+    return model->settings.average;
+}
+
+const struct oct_view_overlay oct_view_overlay_average = {
+    .topic = "average",
+    .check = check,
+    .keep = oct_view_archive_add_average,
+    .wanted = wanted,
+    .take = oct_view_model_offer_average,
+    .draw = draw_average,
+};
