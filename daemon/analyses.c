@@ -18,15 +18,9 @@
 #define IN_TIME_SHARE 0.02
 #define TELL_EVERY_NS UINT64_C(600000000000)
 
-static enum oct_err find_one(struct oct_daemon_analyses *all, const char *name, bool *wants_values,
-                             struct oct_error *err)
+static enum oct_err add_one(struct oct_daemon_analyses *all, const struct oct_analysis_ops *ops,
+                            bool *wants_values, struct oct_error *err)
 {
-    char names[256];
-    const struct oct_analysis_ops *ops = oct_analysis_find(name);
-    oct_analysis_names(names, sizeof(names));
-    if (!ops)
-        return oct_fail_key(err, OCT_E_CONFIG, "analysis.run",
-                            "analysis.run: there is no analysis '%s': use some of %s", name, names);
     if (all->n == OCT_DAEMON_MOST_ANALYSES)
         return oct_fail_key(err, OCT_E_CONFIG, "analysis.run", "analysis.run: at most %u",
                             OCT_DAEMON_MOST_ANALYSES);
@@ -70,18 +64,14 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
     *all = (struct oct_daemon_analyses){.n = 0};
     *wants_values = false;
     for (const char *at = config->analysis.run; *at && !e;) {
-        char name[OCT_IMAGE_NAME_BYTES];
-        const size_t n = strcspn(at, ","), n_kept = n < sizeof(name) ? n : sizeof(name) - 1;
-        memcpy(name, at, n_kept);
-        name[n_kept] = '\0';
-        e = find_one(all, name, wants_values, &why);
-        at += n;
-        at += *at == ',';
+        const struct oct_analysis_ops *ops;
+        e = oct_config_analysis_next(&at, &ops, &why);
+        e = e ? e : add_one(all, ops, wants_values, &why);
     }
     for (unsigned i = 0; i < oct_n_analyses && !e; i++) {
         const char *name = oct_analyses[i]->name;
         if (oct_config_analysis_is_asked(config, name) && !is_named(all, name))
-            e = find_one(all, name, wants_values, &why);
+            e = add_one(all, oct_analyses[i], wants_values, &why);
     }
     return e ? oct_config_blame(config, &why, err) : OCT_OK;
 }
@@ -90,37 +80,16 @@ static enum oct_err start_one(struct oct_daemon_analysis *a, unsigned asker,
                               const struct oct_config *config, struct oct_pipeline *pipeline,
                               struct oct_workers *workers, struct oct_error *err)
 {
-    const struct oct_analysis_ops *ops = a->ops;
-    struct oct_analysis *analysis;
-    struct oct_image_form form;
-    const struct oct_plan *plan = oct_pipeline_plan(pipeline);
+    const struct oct_config_stage setup = {
+        .ops = a->ops,
+        .plan = oct_pipeline_plan(pipeline),
+        .pipeline = pipeline,
+        .workers = workers,
+        .asker = asker,
+    };
     oct_config_analysis(config, a->ops->name, &a->settings);
     a->rests = oct_config_analysis_rests(config, a->ops->name);
-    const struct oct_analysis_setup setup = {
-        .input = oct_pipeline_form(pipeline),
-        .n_bscans = plan->geometry.n_bscans,
-        .spacing = oct_config_spacing(config, plan),
-        .line_rate_hz = config->scan.line_rate_hz,
-        .live = true,
-        .settings = &a->settings,
-        .workers = workers,
-        .gpus = config->pipeline.gpus,
-    };
-    enum oct_err e = ops->create(&analysis, &setup, &form, err);
-    if (e)
-        return e;
-    const struct oct_stage_setup stage = {
-        .form = &form,
-        .ops = &ops->run,
-        .analysis = analysis,
-        .input = ops->input,
-        .pipeline = pipeline,
-        .asker = asker,
-        .settings_bytes = ops->settings_bytes,
-        .most_behind = ops->most_behind_of ? ops->most_behind_of(&a->settings) : ops->most_behind,
-        .rests = a->rests,
-    };
-    return oct_stage_create(&a->stage, &stage, err);
+    return oct_config_stage_create(&a->stage, config, &setup, err);
 }
 
 void oct_daemon_analyses_start(struct oct_daemon_analyses *all, const struct oct_config *config,

@@ -54,27 +54,13 @@ static void failover_destroy(struct oct_matcher *m)
     oct_twin_destroy(&m->twin);
 }
 
-static enum oct_err copy_picture(struct oct_picture *copy, const struct oct_picture *picture,
-                                 struct oct_error *err)
-{
-    const size_t n = (size_t)picture->height * picture->width;
-    enum oct_err e =
-        oct_picture_init(copy, picture->height, picture->width, picture->valid != NULL, err);
-    if (e)
-        return e;
-    memcpy(copy->pixels, picture->pixels, n * sizeof(float));
-    if (picture->valid)
-        memcpy(copy->valid, picture->valid, n);
-    return OCT_OK;
-}
-
 static enum oct_err failover_set_reference(struct oct_matcher *m,
                                            const struct oct_picture *reference,
                                            struct oct_error *err)
 {
     struct oct_twin_call c = {.twin = &m->twin, .err = err};
     struct oct_picture copy = {0};
-    const enum oct_err e = copy_picture(&copy, reference, err);
+    const enum oct_err e = oct_picture_copy(&copy, reference, err);
     if (e)
         return e;
     while (oct_twin_tries(&c))
