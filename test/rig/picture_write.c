@@ -1,4 +1,4 @@
-#include "formats/picture_write.h"
+#include "test/rig/picture_write.h"
 
 #include "formats/whole_file.h"
 

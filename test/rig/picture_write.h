@@ -1,7 +1,7 @@
 /* One picture as a file of its own: grey PNG of 8 or 16 bits, TIFF of f32. Whole or not at all
  * (whole_file.h). Any thread. */
-#ifndef OCT_FORMATS_PICTURE_WRITE_H
-#define OCT_FORMATS_PICTURE_WRITE_H
+#ifndef OCT_TEST_RIG_PICTURE_WRITE_H
+#define OCT_TEST_RIG_PICTURE_WRITE_H
 
 #include "pipeline/base/err.h"
 
