@@ -12,8 +12,8 @@ extern "C" {
 #include "analysis/align/matcher.h"
 }
 
-/* At which shifts a window, or a whole picture, is compared with the reference, and where its scores
- * lie. */
+/* At which shifts a window, or a whole picture, is compared with the reference, and where its
+ * scores lie. */
 struct oct_search {
     unsigned picture; /* of the batch */
     uint32_t y0, n_rows;

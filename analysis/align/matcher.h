@@ -32,8 +32,8 @@ struct oct_match {
  * sought along that axis. */
 bool oct_match_is_inside(const struct oct_match *match, uint32_t max_dy, uint32_t max_dx);
 
-/* Goes to the highest neighbour of a match, with what is known around it, NaN elsewhere; false: none
- * is higher. */
+/* Goes to the highest neighbour of a match, with what is known around it, NaN elsewhere; false:
+ * none is higher. */
 bool oct_match_step(struct oct_match *match);
 
 /* ---- how far a score stands out ----
