@@ -392,10 +392,7 @@ static unsigned count_jobs(const struct oct_recon_many *many, unsigned n_threads
 enum oct_err oct_recon_many_run(const struct oct_recon_many *many, struct oct_recon_counts *counts,
                                 struct oct_error *err)
 {
-    struct run *r = calloc(1, sizeof(*r));
-    *counts = (struct oct_recon_counts){0};
-    if (!r)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for reconstruction");
+    struct run *r = oct_alloc(1, sizeof(*r));
     r->many = many;
     r->progress = (struct oct_progress){.started_ns = oct_clock_ns(), .quiet = many->config->quiet};
     pthread_mutex_init(&r->lock, NULL);

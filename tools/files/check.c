@@ -2,6 +2,7 @@
 #include "formats/contents.h"
 #include "pipeline/base/crc32c.h"
 #include "pipeline/volume/volume.h"
+#include "tools/alloc.h"
 #include "tools/commands.h"
 
 #include <cjson/cJSON.h>
@@ -220,11 +221,9 @@ static enum oct_err look_at(struct check *c, struct oct_error *err)
                         "%s: holds no CRC-32C of its B-scans (made by another program, or before "
                         "octd had them): it cannot be verified",
                         c->path);
-    c->frame.spectra = calloc((size_t)f->n_lines * (f->n_samples + 1), sizeof(uint16_t));
-    c->frame.line_valid = malloc(f->n_lines);
-    c->pixels = malloc((size_t)f->n_lines * (f->depth + 1) * sizeof(float));
-    if (!c->frame.spectra || !c->frame.line_valid || !c->pixels)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", c->path);
+    c->frame.spectra = oct_alloc((size_t)f->n_lines * (f->n_samples + 1), sizeof(uint16_t));
+    c->frame.line_valid = oct_alloc(f->n_lines, 1);
+    c->pixels = oct_alloc((size_t)f->n_lines * (f->depth + 1), sizeof(float));
     struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS];
     unsigned n_datasets;
     code = oct_volume_datasets(c->reader, datasets, &n_datasets, err);
@@ -355,18 +354,6 @@ static bool check_file(const char *path, bool json, cJSON *files)
     return ok;
 }
 
-static int finish(const char *name, cJSON *files, bool json, bool ok)
-{
-    struct oct_error err;
-    bool printed = json && oct_command_print_json(files);
-    cJSON_Delete(files);
-    if (json && !printed) {
-        oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
-        return oct_command_fail(name, &err);
-    }
-    return ok ? 0 : 1;
-}
-
 struct check_options {
     bool json;
 };
@@ -388,7 +375,10 @@ static int run(struct oct_config *config, int argc, char **argv)
     cJSON *files = cJSON_CreateArray();
     for (int i = 1; i < argc; i++)
         ok &= check_file(argv[i], o.json, files);
-    return finish(argv[0], files, o.json, ok);
+    if (o.json)
+        oct_command_print_json(files);
+    cJSON_Delete(files);
+    return !ok;
 }
 
 const struct oct_command oct_command_check = {

@@ -1,9 +1,8 @@
 /* status, start, stop, record, set, get, shutdown: one JSON object each way over ZeroMQ (contract
  * section 5, control). */
 #include "tools/commands.h"
-#include "tools/control/control.h"
-#include "tools/control/control_wait.h"
 #include "tools/control/status_table.h"
+#include "tools/control/wait.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -23,6 +22,7 @@ struct call {
     int n_plain;
     struct oct_control_link *control;
     bool pending; /* the daemon granted the request and still works on it */
+    bool is_said; /* its effect is, in other words than "ok" */
 };
 
 /* The first is of `record` alone. */
@@ -67,7 +67,6 @@ static int open_call(struct call *call, const struct oct_command *command,
                      const struct oct_config *config, int argc, char **argv)
 {
     struct oct_error err;
-
     *call = (struct call){.name = command->name, .timeout_s = 5, .volumes = UINT64_MAX};
     int status = oct_options_read(command, call, &argc, argv);
     call->plain = argv + 1;
@@ -79,16 +78,6 @@ static int open_call(struct call *call, const struct oct_command *command,
     if (code)
         fprintf(stderr, "octctl: %s\n", err.text);
     return oct_exit_status(code);
-}
-
-/* Disconnects and returns `status`. Scripts rely on "ok": it is printed once the command has taken
- * effect, never before. */
-static int close_call(struct call *call, int status, bool says_ok)
-{
-    oct_control_close(call->control);
-    if (status == 0 && says_ok && !call->json)
-        printf("ok\n");
-    return status;
 }
 
 static struct oct_control_wait wait_of(const struct call *call)
@@ -118,16 +107,16 @@ static void print_answer(const struct call *call, const cJSON *answer)
     }
 }
 
-/* {"cmd": command, key: value ...}; NULL when out of memory. */
+/* {"cmd": command, key: value ...} */
 static char *request_of(const struct call *call, const char *const keys[2])
 {
     cJSON *request = cJSON_CreateObject();
-    bool whole = cJSON_AddStringToObject(request, "cmd", call->name);
-    for (int i = 0; i < 2 && i < call->n_plain && whole; i++)
-        whole = cJSON_AddStringToObject(request, keys[i], call->plain[i]);
+    cJSON_AddStringToObject(request, "cmd", call->name);
+    for (int i = 0; i < call->n_plain; i++)
+        cJSON_AddStringToObject(request, keys[i], call->plain[i]);
     if (call->volumes != UINT64_MAX)
-        whole = whole && cJSON_AddNumberToObject(request, "volumes", (double)call->volumes);
-    char *text = whole ? cJSON_PrintUnformatted(request) : NULL;
+        cJSON_AddNumberToObject(request, "volumes", (double)call->volumes);
+    char *text = cJSON_PrintUnformatted(request);
     cJSON_Delete(request);
     return text;
 }
@@ -139,8 +128,7 @@ static int talk(struct call *call, const char *const keys[2])
     struct oct_error err = {0};
     cJSON *answer = NULL;
     char *answer_text = NULL, *text = request_of(call, keys);
-    enum oct_err code = text ? oct_control_ask_patiently(&wait, text, &answer, &answer_text, &err)
-                             : oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
+    enum oct_err code = oct_control_ask_patiently(&wait, text, &answer, &answer_text, &err);
     if (!code && call->json)
         printf("%s\n", answer_text);
     if (!code && !oct_json_is_true(answer, "ok")) {
@@ -163,94 +151,65 @@ static int talk(struct call *call, const char *const keys[2])
 
 /* ---- the commands ---- */
 
-static const char *const no_keys[2] = {NULL, NULL};
-
-static int show_status(struct oct_config *config, int argc, char **argv)
+static int end_daemon(struct call *call)
 {
-    struct call call;
-    int status = open_call(&call, &oct_command_status, config, argc, argv);
-    return close_call(&call, status ? status : talk(&call, no_keys), false);
-}
-
-static int start(struct oct_config *config, int argc, char **argv)
-{
-    struct call call;
-    int status = open_call(&call, &oct_command_start, config, argc, argv);
-    if (!status)
-        status = talk(&call, no_keys);
-    const struct oct_control_wait wait = wait_of(&call);
-    if (!status && !call.no_wait && call.pending)
-        status = oct_control_wait_done(&wait, false);
-    return close_call(&call, status, true);
-}
-
-static int stop(struct oct_config *config, int argc, char **argv)
-{
-    struct call call;
-    int status = open_call(&call, &oct_command_stop, config, argc, argv);
-    if (!status)
-        status = talk(&call, no_keys);
-    const struct oct_control_wait wait = wait_of(&call);
-    if (!status && !call.no_wait)
-        status = oct_control_wait_done(&wait, true);
-    return close_call(&call, status, true);
-}
-
-static int end_daemon(struct oct_config *config, int argc, char **argv)
-{
-    struct call call;
-    int status = open_call(&call, &oct_command_shutdown, config, argc, argv);
-    if (status)
-        return close_call(&call, status, false);
-    const struct oct_control_wait wait = wait_of(&call);
+    const struct oct_control_wait wait = wait_of(call);
     /* Find the process before the request: the daemon may not answer after it. */
     pid_t process;
-    bool waits = !call.no_wait && oct_control_find_process(&wait, &process);
-    double most_s = waits ? oct_control_most_ending_s(&wait) : 0;
-    status = talk(&call, no_keys);
-    if (!status && waits)
-        status = oct_control_wait_ended(&wait, process, most_s);
-    return close_call(&call, status, true);
+    const bool waits = !call->no_wait && oct_control_find_process(&wait, &process);
+    const double most_s = waits ? oct_control_most_ending_s(&wait) : 0;
+    const int status = talk(call, NULL);
+    return !status && waits ? oct_control_wait_ended(&wait, process, most_s) : status;
 }
 
-static int record(struct oct_config *config, int argc, char **argv)
+static int record(struct call *call)
 {
     static const char *const keys[2] = {"action", "name"};
-    struct call call;
-    int status = open_call(&call, &oct_command_record, config, argc, argv);
-    if (status)
-        return close_call(&call, status, false);
-    bool last = strcmp(call.plain[0], "last") == 0, stops = strcmp(call.plain[0], "stop") == 0;
-    if (!last && !stops && strcmp(call.plain[0], "start") != 0)
-        status = oct_command_misuse(call.name, "'%s' must be start, stop or last", call.plain[0]);
-    else if (!last && call.n_plain > 1)
-        status = oct_command_misuse(call.name, "unexpected argument '%s'", call.plain[1]);
-    else if ((last || stops) && call.volumes != UINT64_MAX)
-        status = oct_command_misuse(call.name, "--volumes belongs to start");
-    else
-        status = talk(&call, keys);
-    const struct oct_control_wait wait = wait_of(&call);
+    const bool last = strcmp(call->plain[0], "last") == 0;
+    const bool stops = strcmp(call->plain[0], "stop") == 0;
+    const struct oct_control_wait wait = wait_of(call);
+    if (!last && !stops && strcmp(call->plain[0], "start") != 0)
+        return oct_command_misuse(call->name, "'%s' must be start, stop or last", call->plain[0]);
+    if (!last && call->n_plain > 1)
+        return oct_command_misuse(call->name, "unexpected argument '%s'", call->plain[1]);
+    if ((last || stops) && call->volumes != UINT64_MAX)
+        return oct_command_misuse(call->name, "--volumes belongs to start");
+    call->is_said = last;
+    const int status = talk(call, keys);
     if (!status && last)
-        status = oct_control_wait_saved(&wait, !call.json);
-    else if (!status && !call.no_wait && (stops || call.pending))
-        status = oct_control_wait_done(&wait, stops);
-    return close_call(&call, status, !last);
+        return oct_control_wait_saved(&wait, !call->json);
+    if (!status && !call->no_wait && (stops || call->pending))
+        return oct_control_wait_done(&wait, stops);
+    return status;
 }
 
-static int set(struct oct_config *config, int argc, char **argv)
+/* status, start, stop, set, get. */
+static int request(struct call *call)
 {
     static const char *const keys[2] = {"key", "value"};
-    struct call call;
-    int status = open_call(&call, &oct_command_set, config, argc, argv);
-    return close_call(&call, status ? status : talk(&call, keys), true);
+    const struct oct_control_wait wait = wait_of(call);
+    const bool stops = strcmp(call->name, "stop") == 0;
+    const int status = talk(call, keys);
+    if (status || call->no_wait || !(stops || (call->pending && strcmp(call->name, "start") == 0)))
+        return status;
+    return oct_control_wait_done(&wait, stops);
 }
 
-static int get(struct oct_config *config, int argc, char **argv)
+static int run(struct oct_config *config, int argc, char **argv)
 {
-    static const char *const keys[2] = {"key", NULL};
+    const struct oct_command *command = oct_command_find(argv[0]);
     struct call call;
-    int status = open_call(&call, &oct_command_get, config, argc, argv);
-    return close_call(&call, status ? status : talk(&call, keys), false);
+    int status = open_call(&call, command, config, argc, argv);
+    if (!status)
+        status = command == &oct_command_record     ? record(&call)
+                 : command == &oct_command_shutdown ? end_daemon(&call)
+                                                    : request(&call);
+    oct_control_close(call.control);
+    /* Scripts rely on "ok": it is printed once the command has taken effect, never before. */
+    if (status == 0 && !call.json && !call.is_said && command != &oct_command_status &&
+        command != &oct_command_get)
+        printf("ok\n");
+    return status;
 }
 
 const struct oct_command oct_command_status = {
@@ -258,7 +217,7 @@ const struct oct_command oct_command_status = {
     .usage = "[OPTIONS]",
     .help = "state and counters of the running daemon",
     .options = record_options + 1,
-    .run = show_status,
+    .run = run,
 };
 
 const struct oct_command oct_command_start = {
@@ -266,7 +225,7 @@ const struct oct_command oct_command_start = {
     .usage = "[OPTIONS]",
     .help = "accept lines",
     .options = record_options + 1,
-    .run = start,
+    .run = run,
 };
 
 const struct oct_command oct_command_stop = {
@@ -274,7 +233,7 @@ const struct oct_command oct_command_stop = {
     .usage = "[OPTIONS]",
     .help = "accept no more lines",
     .options = record_options + 1,
-    .run = stop,
+    .run = run,
 };
 
 const struct oct_command oct_command_record = {
@@ -286,7 +245,7 @@ const struct oct_command oct_command_record = {
     .n_most = 2,
     .words = "start stop last",
     .too_few = "an argument is missing",
-    .run = record,
+    .run = run,
 };
 
 const struct oct_command oct_command_set = {
@@ -298,7 +257,7 @@ const struct oct_command oct_command_set = {
     .n_most = 2,
     .words = OCT_WORDS_KEYS,
     .too_few = "an argument is missing",
-    .run = set,
+    .run = run,
 };
 
 const struct oct_command oct_command_get = {
@@ -310,7 +269,7 @@ const struct oct_command oct_command_get = {
     .n_most = 1,
     .words = OCT_WORDS_KEYS,
     .too_few = "an argument is missing",
-    .run = get,
+    .run = run,
 };
 
 const struct oct_command oct_command_shutdown = {
@@ -318,5 +277,5 @@ const struct oct_command oct_command_shutdown = {
     .usage = "[OPTIONS]",
     .help = "end the daemon",
     .options = record_options + 1,
-    .run = end_daemon,
+    .run = run,
 };

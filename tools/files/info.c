@@ -385,22 +385,16 @@ static void print_result(const cJSON *o)
     }
 }
 
-static int print_facts(const char *name, const cJSON *o, bool json)
+static void print_facts(const cJSON *o, bool json)
 {
-    if (!json && strcmp(text_of(o, "format"), "result") == 0) {
+    if (json) {
+        oct_command_print_json(o);
+    } else if (strcmp(text_of(o, "format"), "result") == 0) {
         print_result(o);
-        return 0;
-    }
-    if (!json) {
+    } else {
         print_table(o);
         print_datasets(o);
-        return 0;
     }
-    struct oct_error err;
-    if (oct_command_print_json(o))
-        return 0;
-    oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
-    return oct_command_fail(name, &err);
 }
 
 struct info_options {
@@ -430,12 +424,6 @@ static enum oct_err describe(cJSON *o, const char *path, const char *name,
                                                      : describe_samples(o, name, config, err);
 }
 
-static enum oct_err describe_pipe(cJSON *o, struct oct_config *config, struct oct_error *err)
-{
-    const enum oct_err code = oct_spool_stdin(NULL, err);
-    return code ? code : describe(o, "/dev/stdin", "-", config, err);
-}
-
 static int run(struct oct_config *config, int argc, char **argv)
 {
     struct info_options o = {false};
@@ -446,11 +434,14 @@ static int run(struct oct_config *config, int argc, char **argv)
     struct oct_error err = {0};
     cJSON *facts = cJSON_CreateObject();
     cJSON_AddStringToObject(facts, "file", path);
-    enum oct_err code = strcmp(path, "-") == 0 ? describe_pipe(facts, config, &err)
-                                               : describe(facts, path, path, config, &err);
-    int status = code ? oct_command_fail(argv[0], &err) : print_facts(argv[0], facts, o.json);
+    const bool is_pipe = strcmp(path, "-") == 0;
+    enum oct_err code = is_pipe ? oct_spool_stdin(NULL, &err) : OCT_OK;
+    if (!code)
+        code = describe(facts, is_pipe ? "/dev/stdin" : path, path, config, &err);
+    if (!code)
+        print_facts(facts, o.json);
     cJSON_Delete(facts);
-    return status;
+    return code ? oct_command_fail(argv[0], &err) : 0;
 }
 
 const struct oct_command oct_command_info = {

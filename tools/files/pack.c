@@ -1,8 +1,8 @@
 #define _GNU_SOURCE /* realpath */
 /* pack: a recording without loss in less space, and what reading it then costs. */
+#include "pipeline/volume/pack.h"
 #include "formats/whole_file.h"
 #include "pipeline/volume/closed.h"
-#include "pipeline/volume/pack.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
 #include "tools/progress.h"
@@ -38,7 +38,7 @@ static double rate(uint64_t bytes, double seconds)
     return seconds > 0 ? (double)bytes / 1e6 / seconds : 0;
 }
 
-static int print_json(const char *out, bool is_kept, const struct oct_volume_pack_report *r)
+static void print_json(const char *out, bool is_kept, const struct oct_volume_pack_report *r)
 {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "file", out);
@@ -51,16 +51,15 @@ static int print_json(const char *out, bool is_kept, const struct oct_volume_pac
     cJSON_AddNumberToObject(o, "pack_s", r->pack_s);
     cJSON_AddNumberToObject(o, "read_mb_s", rate(r->values_bytes, r->read_s));
     cJSON_AddNumberToObject(o, "read_packed_mb_s", rate(r->values_bytes, r->read_packed_s));
-    const int status = oct_command_printed("pack", oct_command_print_json(o));
+    oct_command_print_json(o);
     cJSON_Delete(o);
-    return status;
 }
 
-static int print(const char *out, bool is_kept, const struct oct_volume_pack_report *r)
+static void print(const char *out, bool is_kept, const struct oct_volume_pack_report *r)
 {
     if (r->n_arrays == 0) {
         printf("%s: nothing to pack: its arrays are packed already, or small\n", out);
-        return 0;
+        return;
     }
     printf("%s: %.1f MB on the disk, %.1f MB packed (%.2f to 1), %u arrays, verified; packing "
            "%.1f s (%.0f MB/s), reading %.0f MB/s instead of %.0f%s\n",
@@ -68,7 +67,6 @@ static int print(const char *out, bool is_kept, const struct oct_volume_pack_rep
            (double)r->file_bytes / (double)r->packed_file_bytes, r->n_arrays, r->pack_s,
            rate(r->values_bytes, r->pack_s), rate(r->values_bytes, r->read_packed_s),
            rate(r->values_bytes, r->read_s), is_kept ? "" : "; no smaller: left as it is");
-    return 0;
 }
 
 /* Who may read and write the recording stays, whatever the umask. */
@@ -147,7 +145,8 @@ static int run(struct oct_config *config, int argc, char **argv)
     if (o.replace ? replace(out, config, &o, &report, &is_kept, &err)
                   : pack(argv[1], out, config, &o, &report, &is_kept, &err))
         return oct_command_fail_at_work("pack", &err);
-    return o.json ? print_json(out, is_kept, &report) : print(out, is_kept, &report);
+    (o.json ? print_json : print)(out, is_kept, &report);
+    return 0;
 }
 
 const struct oct_command oct_command_pack = {
