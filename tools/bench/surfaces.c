@@ -4,9 +4,9 @@
 #include "analysis/surface/distance.h"
 #include "analysis/surface/levelset.h"
 #include "analysis/surface/patch_search.h"
-#include "analysis/surface/patch_search_index.h"
 #include "kernels/device/workers.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/base/simd.h"
 #include "tools/bench/multiply_add.h"
 #include "tools/bench/part.h"
 
@@ -205,7 +205,8 @@ static void add_search(struct bench *b, double took_s, double cpu_s, double n_pa
     } limits[] = {{"60 s", 60, 1},
                   {"Lee 2012, GTX 480, 4.6 min", PAPER_GPU_S, 0},
                   {"Lee 2012, CPU, 7.3 h", PAPER_CPU_S, 0}};
-    const char *simd = oct_patch_scan_select("auto")->name;
+    static const char *const sets[] = {"plain", "avx2", "avx512"};
+    const char *simd = sets[oct_simd_choose("auto")];
     for (unsigned i = 0; i < 3; i++) {
         struct oct_bench_row *row =
             add(b, limits[i].limit_is, "s", took_s, limits[i].limit_s, limits[i].goal);
