@@ -12,7 +12,8 @@ GPU_OBJ := $(patsubst %,$(BUILD)/%.o,$(CUDA_SRC) $(wildcard test/rig/*.cu test/g
 GPU_CMOCKA := $(wildcard /usr/include/cmocka.h)
 CPPFLAGS += $(if $(GPU_CMOCKA),,-Itest/gpu)
 
-$(GPU_ARCHIVE): $(call obj,$(GPU_SRC))
+$(GPU_ARCHIVE): $(call obj,$(filter-out %_simd.c,$(GPU_SRC))) \
+  $(foreach set,$(SIMD_SETS),$(patsubst %.c,$(BUILD)/%.$(set).o,$(filter %_simd.c,$(GPU_SRC))))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 

@@ -1,6 +1,4 @@
-/* The passes over a tile. Included by levelset_local_plain.c, levelset_local_avx2.c and
- * levelset_local_avx512.c, which are compiled for their instruction set and name the table
- * (OCT_PASSES_TABLE, OCT_PASSES_NAME). */
+/* The passes over a tile, for the instruction set that the file is compiled for. */
 #include "analysis/surface/levelset_local.h"
 #include "analysis/surface/levelset_vector.h"
 
@@ -265,5 +263,4 @@ static void sums(struct oct_levelset_work *work)
     }
 }
 
-const struct oct_levelset_passes OCT_PASSES_TABLE = {
-    .name = OCT_PASSES_NAME, .ranks = ranks, .sums = sums};
+const struct oct_levelset_passes OCT_SIMD_TABLE(oct_levelset_passes) = {ranks, sums};

@@ -1,4 +1,3 @@
-/* Included once an instruction set, with OCT_STATES_TABLE. */
 #include "analysis/surface/trace_states.h"
 
 static void move(const struct oct_trace_rows *rows, size_t away, int16_t price)
@@ -42,4 +41,4 @@ static void add(const struct oct_trace_rows *rows, const int16_t *ilm, const int
     }
 }
 
-const struct oct_trace_states OCT_STATES_TABLE = {move, least, add};
+const struct oct_trace_states OCT_SIMD_TABLE(oct_trace_states) = {move, least, add};

@@ -1,7 +1,4 @@
-/* Included by distance_heights_plain.c, distance_heights_avx2.c and distance_heights_avx512.c,
- * which are compiled for their instruction set and name the table (OCT_COLUMNS_TABLE,
- * OCT_COLUMNS_NAME). */
-#include "analysis/surface/distance_heights.h"
+#include "analysis/surface/distance.h"
 #include "analysis/surface/levelset_vector.h"
 
 #include <math.h>
@@ -120,4 +117,4 @@ static void run(const struct oct_distance_map *map, uint32_t b, float *phi)
     }
 }
 
-const struct oct_distance_columns OCT_COLUMNS_TABLE = {.name = OCT_COLUMNS_NAME, .run = run};
+const struct oct_distance_columns OCT_SIMD_TABLE(oct_distance_columns) = {run};
