@@ -134,7 +134,7 @@ $(BUILD)/analysis/cells/mgvf_avx2.o: EXTRA_CFLAGS += -ffp-contract=off -mavx2
 $(BUILD)/analysis/cells/mgvf_avx512.o: EXTRA_CFLAGS += -ffp-contract=off -mavx2 -mavx512f -mavx512dq \
   -mprefer-vector-width=512
 # A square root of less than 0 need not set errno.
-$(addprefix $(BUILD)/analysis/cells/,follow.o): EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
+$(BUILD)/analysis/cells/follow.o: EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
 $(BUILD)/analysis/correlate/correlate.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno
 # The same scores of circles for three instruction sets.
 GICOV := $(addprefix $(BUILD)/analysis/cells/gicov_,plain.o avx2.o avx512.o)

@@ -1,5 +1,6 @@
-/* Cells of a picture on the device: smoothed, its gradient and noise floor, scores of circles, peaks,
- * and these to fractions of a pixel. gicov.h, prepare.h and refine.h have the mathematics. */
+/* Cells of a picture on the device: smoothed, its gradient and noise floor, scores of circles,
+ * peaks, and these to fractions of a pixel. gicov.h, prepare.h and refine.h have the
+ * mathematics. */
 #ifndef OCT_ANALYSIS_CELLS_CUDA_FIND_CUH
 #define OCT_ANALYSIS_CELLS_CUDA_FIND_CUH
 

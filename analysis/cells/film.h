@@ -36,8 +36,8 @@ void oct_cells_resample_plan(struct oct_cells_resample *plan, uint32_t x0, uint3
 bool oct_cells_resample_is_identity(const struct oct_cells_resample *plan, uint32_t height,
                                     uint32_t width);
 
-/* Row y of the result, bilinear. to: of plan->height x plan->width, with a mask where `from` has one:
- * a pixel is valid if all that it is made of are; else it is 0. */
+/* Row y of the result, bilinear. to: of plan->height x plan->width, with a mask where `from` has
+ * one: a pixel is valid if all that it is made of are; else it is 0. */
 void oct_cells_resample_row(const struct oct_cells_resample *plan, const struct oct_picture *from,
                             struct oct_picture *to, uint32_t y);
 

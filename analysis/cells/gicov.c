@@ -165,7 +165,6 @@ struct oct_cells_peaks {
     size_t n_disk;
     int32_t disk_radius;
     uint8_t *is_peak;   /* [height][width] */
-    uint32_t *n_peaks;  /* [height] */
     float *row_highest; /* [height] */
     struct oct_cells_peak *found;
     size_t n, room;
@@ -217,10 +216,9 @@ enum oct_err oct_cells_peaks_create(struct oct_cells_peaks **peaks,
         .polarity = params->polarity,
         .disk_radius = (int32_t)lround(params->spacing * params->radius),
         .is_peak = oct_aligned_calloc(64, height, width),
-        .n_peaks = calloc(height, sizeof(uint32_t)),
         .row_highest = calloc(height, sizeof(float)),
     };
-    if (init_disk(p) && p->is_peak && p->n_peaks && p->row_highest)
+    if (init_disk(p) && p->is_peak && p->row_highest)
         return OCT_OK;
 fail:
     oct_cells_peaks_destroy(p);
@@ -235,7 +233,6 @@ void oct_cells_peaks_destroy(struct oct_cells_peaks *p)
         return;
     free(p->disk);
     free(p->is_peak);
-    free(p->n_peaks);
     free(p->row_highest);
     free(p->found);
     free(p);
@@ -271,7 +268,6 @@ static void search_row(struct oct_cells_peaks *p, uint32_t y)
     uint8_t *is_peak = p->is_peak + (size_t)y * p->width;
     float highest = 0;
     memset(is_peak, 0, p->width);
-    p->n_peaks[y] = 0;
     for (uint32_t x = p->border; x + p->border < p->width; x++) {
         const float s = fabsf(score[x]);
         if (s <= highest && !((double)s > p->threshold))
@@ -279,10 +275,8 @@ static void search_row(struct oct_cells_peaks *p, uint32_t y)
         if (!is_sought(p, score[x]) || (near && near[x]))
             continue;
         highest = s > highest ? s : highest;
-        if ((double)s > p->threshold && is_largest(p, x, y)) {
+        if ((double)s > p->threshold && is_largest(p, x, y))
             is_peak[x] = 1;
-            p->n_peaks[y]++;
-        }
     }
     p->row_highest[y] = highest;
 }
@@ -339,12 +333,9 @@ enum oct_err oct_cells_peaks_find(struct oct_cells_peaks *p, const float *score,
     *highest = 0;
     oct_workers_run(p->workers, (end - p->border + ROWS - 1) / ROWS, search_rows, p);
     for (uint32_t y = p->border; y < end; y++) {
-        const uint8_t *row = p->is_peak + (size_t)y * p->width;
-        for (uint32_t x = p->border; p->n_peaks[y] > 0; x++) {
-            if (!row[x])
-                continue;
-            p->n_peaks[y]--;
-            const enum oct_err e = keep(p, x, y, err);
+        const uint8_t *row = p->is_peak + (size_t)y * p->width, *after = row + p->width;
+        for (const uint8_t *at = row; (at = memchr(at, 1, (size_t)(after - at))); at++) {
+            const enum oct_err e = keep(p, (uint32_t)(at - row), y, err);
             if (e)
                 return e;
         }

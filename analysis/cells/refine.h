@@ -144,8 +144,8 @@ OCT_CELLS_MATH void oct_cells_edge_step(const float *f, double step[3])
     step[2] = best / 9 - 1;
 }
 
-/* From a pixel to the vertex of the parabola through S^2 of it and its neighbours `step` floats away;
- * 0 where one of them has no score. */
+/* From a pixel to the vertex of the parabola through S^2 of it and its neighbours `step` floats
+ * away; 0 where one of them has no score. */
 OCT_CELLS_MATH double oct_cells_vertex_at(const float *at, size_t step)
 {
     const double before = (double)*(at - step), middle = (double)*at, after = (double)at[step];

@@ -126,8 +126,8 @@ static void find_merged(struct oct_cells_tracker *t)
 }
 
 /* Predicts every track and pairs those that have not left with the picture's cells. Distances count
- * as shares of the gate: else a track that is missing, whose gate is wide, would gain more by a cell
- * than the track that has been seen there all the time. */
+ * as shares of the gate: else a track that is missing, whose gate is wide, would gain more by a
+ * cell than the track that has been seen there all the time. */
 static enum oct_err pair_tracks(struct oct_cells_tracker *t, struct oct_error *err)
 {
     unsigned n = 0;
