@@ -129,11 +129,15 @@ static bool take_overlays(struct oct_view_app *app)
         const struct oct_view_overlay *o = oct_view_overlays[i];
         if (!o->topic)
             continue;
-        if (o->wanted)
-            oct_subscriber_want(app->subscriber, o->topic, o->wanted(&app->model));
+        const bool *setting = oct_view_overlay_setting(&app->model, o);
+        oct_subscriber_want(app->subscriber, o->topic,
+                            (!setting || *setting) && (!o->wanted || o->wanted(&app->model)));
         if (!oct_subscriber_take_image(app->subscriber, o->topic, &app->spare_image[i]))
             continue;
-        o->take(&app->model, &app->spare_image[i], &app->spare);
+        if (o->take)
+            o->take(&app->model, &app->spare_image[i]);
+        else
+            o->take_picture(&app->model, &app->spare_image[i], &app->spare);
         changed = true;
     }
     return changed;

@@ -82,7 +82,6 @@ static void ask(struct scene *s)
 static void before_and_after_are_shown_and_left_again(void **state)
 {
     static struct scene s;
-    (void)state;
     open_scene(&s);
     send_result(&s, 0); /* nobody asked for it */
     assert_int_equal(s.model.shown.header.frame_num, 40);
@@ -114,7 +113,6 @@ static void a_failure_ends_the_wait_and_is_told(void **state)
 {
     static struct scene s;
     char text[OCT_VIEW_LABEL_BYTES];
-    (void)state;
     open_scene(&s);
     struct oct_view_daemon daemon = s.model.daemon;
     const struct oct_view_answer none = {.wish = OCT_WISH_NONE};
@@ -149,7 +147,6 @@ static void a_failure_ends_the_wait_and_is_told(void **state)
 static void what_is_no_such_picture_is_refused(void **state)
 {
     struct oct_image_header h = {.type = OCT_SAMPLE_U8, .rank = 2, .dims = {3, 3}};
-    (void)state;
     assert_int_equal(oct_view_overlay_sharpened.check(&h, NULL), OCT_E_FORMAT);
     h.dims[0] = 0;
     assert_int_equal(oct_view_overlay_sharpened.check(&h, NULL), OCT_E_FORMAT);

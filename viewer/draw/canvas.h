@@ -40,7 +40,7 @@ void oct_draw_darken(uint32_t *argb, unsigned n_columns, unsigned n_rows, size_t
 enum oct_err oct_draw_sheet_size(struct oct_draw *draw, struct oct_draw_sheet *sheet,
                                  unsigned n_columns, unsigned n_rows, struct oct_error *err);
 
-/* ---- text: letters are drawn once at their exact size and kept as textures while they are used ---- */
+/* ---- text: letters are drawn once at their exact size, and kept as textures while used ---- */
 
 /* Finds a font: `font` if not NULL, else DejaVu Sans Mono or another fixed-width one in the usual
  * folders. OCT_E_IO: none that can be read, with what to install. The renderer is borrowed. */

@@ -121,7 +121,7 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
         return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
     arrange(draw, model, width, height);
     oct_draw_around(draw, (struct oct_view_rect){0, 0, width, height}, draw->layout.bscan,
-                    RGB_GROUND);
+                    RGB_GROUND, 255);
     if ((code = oct_draw_bscan(draw, model, err)) || (code = oct_draw_enface(draw, model, err)) ||
         (code = oct_draw_slice(draw, model, err)))
         return code;

@@ -38,10 +38,12 @@ enum oct_draw_cut { OCT_DRAW_CUT_END, OCT_DRAW_CUT_MIDDLE, OCT_DRAW_CUT_BEGINNIN
 
 uint32_t oct_draw_tone(enum oct_view_tone tone);
 void oct_draw_fill(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb, unsigned alpha);
+/* The same, opaque. */
+void oct_draw_box(struct oct_draw *draw, int x, int y, int w, int h, uint32_t rgb);
 /* Fills outer except inner, which lies within it and which other code draws: on a large screen,
  * writing pixels twice takes most of the time. */
 void oct_draw_around(struct oct_draw *draw, struct oct_view_rect outer, struct oct_view_rect inner,
-                     uint32_t rgb);
+                     uint32_t rgb, unsigned alpha);
 /* Stripes from the lower left to the upper right, within r: `thick` px wide, `apart` px from one to
  * the next, along the edge. */
 void oct_draw_hatch(struct oct_draw *draw, struct oct_view_rect r, int thick, int apart,
@@ -99,8 +101,6 @@ void oct_draw_playback(struct oct_draw *draw, const struct oct_view_model *model
 void oct_draw_slider(struct oct_draw *draw, const struct oct_view_model *model);
 enum oct_err oct_draw_slice(struct oct_draw *draw, const struct oct_view_model *model,
                             struct oct_error *err);
-void oct_draw_crosshair(struct oct_draw *draw, const struct oct_view_model *model,
-                        struct oct_view_rect r);
 void oct_draw_slice_place(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_profile(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_spectrum(struct oct_draw *draw, const struct oct_view_model *model);

@@ -1,3 +1,4 @@
+/* Text. The linker leads a test to look at each text before it is drawn: no other file has it. */
 #include "viewer/draw/canvas.h"
 
 #include <SDL.h>

@@ -33,12 +33,13 @@ struct oct_view_overlay {
     enum oct_err (*check)(const struct oct_image_header *header, struct oct_error *err);
     /* Puts every image into the archive; NULL: the newest is enough. */
     void (*keep)(struct oct_view_archive *archive, const struct oct_view_image *image);
-    /* Whether the topic is subscribed to now; NULL: always. */
+    /* Whether the topic is subscribed to now; NULL: always, or while its setting is on. */
     bool (*wanted)(const struct oct_view_model *model);
-    /* Takes the newest image of the topic; of one that becomes a picture the buffers are swapped
+    /* Takes the newest image of the topic; or one that becomes a picture, whose buffers are swapped
      * through `spare`. */
-    void (*take)(struct oct_view_model *model, struct oct_view_image *image,
-                 struct oct_view_picture *spare);
+    void (*take)(struct oct_view_model *model, const struct oct_view_image *image);
+    void (*take_picture)(struct oct_view_model *model, struct oct_view_image *image,
+                         struct oct_view_picture *spare);
     /* Draw over the B-scan; and on the en face picture in r, below `line` lines of words: true, if
      * that adds another one. */
     void (*draw)(struct oct_draw *draw, const struct oct_view_model *model);
@@ -68,6 +69,10 @@ struct oct_view_offer {
     enum oct_view_action action;
     uint64_t until_ns; /* 0: nothing was */
 };
+
+/* Its setting; NULL: it has none. */
+bool *oct_view_overlay_setting(struct oct_view_model *model,
+                               const struct oct_view_overlay *overlay);
 
 /* Does what the key of an overlay does. False: the action is none of theirs. */
 bool oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action action);

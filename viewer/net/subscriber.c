@@ -6,7 +6,7 @@
 #include "viewer/model/clock.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/overlay.h"
-#include "viewer/net/endpoint.h"
+#include "viewer/net/control.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -328,7 +328,7 @@ static void open_boxes(struct oct_subscriber *s)
         const struct oct_view_overlay *o = oct_view_overlays[i];
         if (o->topic)
             s->box[s->n_boxes++].topic =
-                (struct topic){o->topic, IMAGES, o->wanted != NULL, o->check, o->keep};
+                (struct topic){o->topic, IMAGES, o->wanted || o->setting_name, o->check, o->keep};
     }
 }
 

@@ -213,6 +213,6 @@ const struct oct_view_overlay oct_view_overlay_average = {
     .check = check,
     .keep = oct_view_archive_add_average,
     .wanted = wanted,
-    .take = oct_view_model_offer_average,
+    .take_picture = oct_view_model_offer_average,
     .draw = draw_average,
 };

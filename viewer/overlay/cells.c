@@ -263,23 +263,10 @@ static bool draw_enface(struct oct_draw *draw, const struct oct_view_model *mode
     return true;
 }
 
-static bool wanted(const struct oct_view_model *model)
-{
-    return model->settings.cells;
-}
-
-static void take(struct oct_view_model *model, struct oct_view_image *image,
-                 struct oct_view_picture *spare)
-{
-    (void)spare;
-    oct_view_model_offer_cells(model, image);
-}
-
 const struct oct_view_overlay oct_view_overlay_cells = {
     .topic = "cells",
     .check = check,
-    .wanted = wanted,
-    .take = take,
+    .take = oct_view_model_offer_cells,
     .draw = draw_bscan,
     .draw_enface = draw_enface,
     .action = OCT_ACTION_CELLS,

@@ -183,23 +183,10 @@ static void draw_layers(struct oct_draw *draw, const struct oct_view_model *mode
     oct_draw_corner(draw, phrase.text, RGB_ILM);
 }
 
-static bool wanted(const struct oct_view_model *model)
-{
-    return model->settings.layers;
-}
-
-static void take(struct oct_view_model *model, struct oct_view_image *image,
-                 struct oct_view_picture *spare)
-{
-    (void)spare;
-    oct_view_model_offer_layers(model, image);
-}
-
 const struct oct_view_overlay oct_view_overlay_layers = {
     .topic = "surfaces",
     .check = check,
-    .wanted = wanted,
-    .take = take,
+    .take = oct_view_model_offer_layers,
     .draw = draw_layers,
     .action = OCT_ACTION_LAYERS,
     .key = 'I',

@@ -145,9 +145,9 @@ const size_t oct_view_n_overlays = sizeof(oct_view_overlays) / sizeof(oct_view_o
 
 #define OFFERED_NS (4 * OCT_NS_PER_S)
 
-static bool *setting_of(struct oct_view_model *model, const struct oct_view_overlay *o)
+bool *oct_view_overlay_setting(struct oct_view_model *model, const struct oct_view_overlay *o)
 {
-    return (bool *)((char *)&model->settings + o->setting);
+    return o->setting_name ? (bool *)((char *)&model->settings + o->setting) : NULL;
 }
 
 /* What keeps a switch that is on from showing something now; "": nothing is known to. */
@@ -162,7 +162,7 @@ static const char *but(const struct oct_view_model *model, enum oct_view_action 
 
 static void toggle(struct oct_view_model *model, const struct oct_view_overlay *o)
 {
-    bool *on = setting_of(model, o);
+    bool *on = oct_view_overlay_setting(model, o);
     const char *besides = but(model, o->action); /* of cells that came until now */
 
     *on = !*on;
@@ -184,7 +184,7 @@ static void offer(struct oct_view_model *model, const struct oct_view_overlay *o
     if (!runs) {
         oct_view_model_say(model, "octd %s: analysis.run lacks %s", o->what, o->topic);
     } else if (again) {
-        *setting_of(model, o) = true;
+        *oct_view_overlay_setting(model, o) = true;
         oct_view_model_say(model, "octd is asked for %s = yes", key);
         oct_view_model_wish(model, OCT_WISH_ENABLE, key);
     } else {
@@ -208,7 +208,7 @@ bool oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action a
         offer(model, o, row != NULL);
     else
         toggle(model, o);
-    if (d->reachable && row && row->failing && *setting_of(model, o))
+    if (d->reachable && row && row->failing && *oct_view_overlay_setting(model, o))
         oct_view_model_say(model, "octd cannot compute %s: %s", o->topic, row->error);
     return true;
 }

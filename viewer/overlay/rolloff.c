@@ -143,21 +143,14 @@ unsigned oct_view_rolloff_text(const struct oct_view_model *model, struct oct_vi
 
 static bool wanted(const struct oct_view_model *model)
 {
-    return model->settings.rolloff && model->settings.arrangement == OCT_ARRANGEMENT_FOUR;
-}
-
-static void take(struct oct_view_model *model, struct oct_view_image *image,
-                 struct oct_view_picture *spare)
-{
-    (void)spare;
-    oct_view_model_offer_rolloff(model, image);
+    return model->settings.arrangement == OCT_ARRANGEMENT_FOUR;
 }
 
 const struct oct_view_overlay oct_view_overlay_rolloff = {
     .topic = "rolloff",
     .check = check,
     .wanted = wanted,
-    .take = take,
+    .take = oct_view_model_offer_rolloff,
     .action = OCT_ACTION_ROLLOFF,
     .key = 'Z',
     .setting = offsetof(struct oct_view_settings, rolloff),

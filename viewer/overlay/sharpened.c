@@ -146,6 +146,6 @@ const struct oct_view_overlay oct_view_overlay_sharpened = {
     .topic = "calibrate",
     .check = check,
     .wanted = wanted,
-    .take = oct_view_sharpened_offer,
+    .take_picture = oct_view_sharpened_offer,
     .draw = draw_halves,
 };

@@ -76,20 +76,6 @@ static void draw_slab(struct oct_draw *draw, const struct oct_view_model *model)
     oct_draw_clip(draw, NULL);
 }
 
-static void take(struct oct_view_model *model, struct oct_view_image *image,
-                 struct oct_view_picture *spare)
-{
-    (void)spare;
-    oct_view_model_offer_enface(model, image);
-}
-
-static void take_slab(struct oct_view_model *model, struct oct_view_image *image,
-                      struct oct_view_picture *spare)
-{
-    (void)spare;
-    oct_view_model_offer_slab(model, image);
-}
-
 static bool wanted(const struct oct_view_model *model)
 {
     return model->settings.arrangement != OCT_ARRANGEMENT_ALONE;
@@ -97,7 +83,9 @@ static bool wanted(const struct oct_view_model *model)
 
 const struct oct_view_overlay oct_view_overlay_enface = {.topic = OCT_VIEW_TOPIC_ENFACE,
                                                          .check = oct_view_enface_check,
-                                                         .take = take,
+                                                         .take = oct_view_model_offer_enface,
                                                          .draw = draw_slab};
-const struct oct_view_overlay oct_view_overlay_slab = {
-    .topic = "slab", .check = oct_view_enface_check, .wanted = wanted, .take = take_slab};
+const struct oct_view_overlay oct_view_overlay_slab = {.topic = "slab",
+                                                       .check = oct_view_enface_check,
+                                                       .wanted = wanted,
+                                                       .take = oct_view_model_offer_slab};
