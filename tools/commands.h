@@ -40,11 +40,13 @@ struct oct_command {
 
 /* All commands in the order of --help, and the options that may stand with each. */
 struct oct_command_table {
-    const struct oct_command *const *commands; /* [n] */
-    size_t n;
+    const struct oct_command *const *commands; /* up to NULL */
     const struct oct_option *options;
 };
 extern const struct oct_command_table oct_command_table; /* octctl.c */
+
+/* NULL: there is none of this name. */
+const struct oct_command *oct_command_find(const char *name);
 
 /* The part of the command that is named by `word` ("kmap", "--kmap"), NULL: none. */
 const struct oct_command *oct_command_part(const struct oct_command *command, const char *word);
@@ -65,7 +67,7 @@ int oct_command_misuse(const char *name, const char *format, ...)
 void oct_command_put_name(FILE *file, const char *name);
 
 /* Prints the tree on stdout as JSON, which is UTF-8 whatever the system calls its files. False: out
- * of memory, nothing is printed. */
+ * of memory, nothing is printed; not in octctl, which ends then (oct_alloc_for_json). */
 struct cJSON;
 bool oct_command_print_json(const struct cJSON *tree);
 
@@ -84,6 +86,11 @@ void oct_command_add_left_out(struct cJSON *object, uint64_t n,
 
 /* The exit status after a result is printed as JSON, or could not be (out of memory). */
 int oct_command_printed(const char *name, bool is_printed);
+
+/* object[key]: whether it is true; its text, or NULL; its number, or NaN where there is none. */
+bool oct_json_is_true(const struct cJSON *object, const char *key);
+const char *oct_json_text(const struct cJSON *object, const char *key);
+double oct_json_number(const struct cJSON *object, const char *key);
 
 /* A number, or null where it is NaN or infinite. */
 void oct_command_add_number(struct cJSON *object, const char *name, double value);

@@ -17,8 +17,8 @@ struct oct_view_app {
     struct oct_play *play;            /* of recordings */
     struct oct_view_picture spare;    /* swapped with the subscriber and the model */
     struct oct_view_spectrum spare_spectrum;
-    struct oct_view_image spare_image, spare_average, spare_sharpened;
-    char settings_path[4096]; /* "": nothing is remembered */
+    struct oct_view_image spare_image[OCT_VIEW_MOST_OVERLAYS]; /* of each overlay */
+    char settings_path[4096];                                  /* "": nothing is remembered */
     bool bad_told;
 };
 

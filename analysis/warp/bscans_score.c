@@ -204,7 +204,7 @@ static void score_bscan(void *context, unsigned piece, unsigned worker)
     }
 }
 
-/* The median of what is not NaN; 0: there is nothing. Sorts. */
+/* The median of what is not NaN; 0: there is nothing. The values change places. */
 static float median(float *values, size_t n)
 {
     size_t n_left = 0;
@@ -212,10 +212,7 @@ static float median(float *values, size_t n)
     for (size_t i = 0; i < n; i++)
         if (!isnan(values[i]))
             values[n_left++] = values[i];
-    if (n_left == 0)
-        return 0;
-    oct_floats_sort(values, n_left);
-    return values[n_left / 2];
+    return n_left ? oct_floats_select(values, n_left, n_left / 2) : 0;
 }
 
 /* ---- all ---- */

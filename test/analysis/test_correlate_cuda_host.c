@@ -1,6 +1,6 @@
 /* The CUDA engine of correlations on the stand-in for CUDA (test/cuda_host/): its numbers, and what
  * becomes of them when the device fails or hangs. */
-#include "analysis/correlate/correlate_timing.h"
+#include "test/gpu/correlate_timing.h"
 #include "test/rig/correlate_oracle.h"
 #include "test/rig/correlate_suite.h"
 #include "test/rig/cuda_faults.h"

@@ -32,7 +32,7 @@ static void send_average(struct averages *a, uint64_t frame_num, double averaged
     h.numbers[0] = (struct oct_image_header_number){"averaged", 1, {averaged}};
     h.numbers[1] = (struct oct_image_header_number){"score", 1, {score}};
     h.numbers[2] = (struct oct_image_header_number){"shift_px", 2, {shift, shift}};
-    assert_int_equal(oct_view_average_check(&h, NULL), OCT_OK);
+    assert_int_equal(oct_view_overlay_average.check(&h, NULL), OCT_OK);
     assert_int_equal(oct_view_image_set(&a->image, &h, six, sizeof(six), NULL), OCT_OK);
     a->image.arrival_ns = a->model.now_ns;
     oct_view_model_offer_average(&a->model, &a->image, &a->picture);

@@ -6,7 +6,7 @@
 #include "viewer/draw/draw.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include <SDL.h>
 #include <math.h>
@@ -116,7 +116,7 @@ static void what_cannot_be_a_cell_is_left_out(void **state)
     oct_view_cells_set(&cells, &image);
     image.header = good;
     image.header.dims[0] = OCT_VIEW_CELLS_MOST + 1;
-    assert_int_equal(oct_view_cells_check(&image.header, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_cells.check(&image.header, NULL), OCT_E_FORMAT);
     oct_view_cells_set(&cells, &image);
     assert_memory_equal(&cells, &before, sizeof(cells));
     image.header = good;

@@ -6,7 +6,7 @@
 #include "viewer/draw/draw.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include <SDL.h>
 #include <math.h>
@@ -77,11 +77,11 @@ static void what_is_no_place_is_not_found(void **state)
 
     /* An image of another form changes nothing. */
     image.header.dims[0] = 3;
-    assert_int_equal(oct_view_layers_check(&image.header, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_layers.check(&image.header, NULL), OCT_E_FORMAT);
     oct_view_layers_set(&layers, &image);
     image.header.dims[0] = OCT_SURFACES_N_ROWS;
     image.header.type = OCT_SAMPLE_U8;
-    assert_int_equal(oct_view_layers_check(&image.header, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_layers.check(&image.header, NULL), OCT_E_FORMAT);
     oct_view_layers_set(&layers, &image);
     assert_true(layers.n_lines == W && layers.frame_num == 1);
     image.header.type = OCT_SAMPLE_F32;

@@ -5,7 +5,7 @@
 #include "test/rig/viewer_stage.h"
 #include "viewer/draw/draw.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include <SDL.h>
 #include <math.h>
@@ -73,11 +73,11 @@ static void hostile_tables_leave_nothing(void **state)
     assert_true(fabs(oct_view_rolloff_line(&r, 40.0625) - 62) < 1e-4);
 
     table.header.dims[0] = OCT_ROLLOFF_MOST_POINTS + 1;
-    assert_int_equal(oct_view_rolloff_check(&table.header, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_rolloff.check(&table.header, NULL), OCT_E_FORMAT);
     table.header.dims[0] = 4;
     table.header.type = OCT_SAMPLE_U8;
     table.header.frame_num = 20;
-    assert_int_equal(oct_view_rolloff_check(&table.header, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_rolloff.check(&table.header, NULL), OCT_E_FORMAT);
     oct_view_rolloff_set(&r, &table);
     assert_true(r.n == 4 && r.frame_num == 1);
 

@@ -3,9 +3,8 @@
 #include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/letters.h"
 #include "viewer/model/model.h"
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include <langinfo.h>
 #include <locale.h>
@@ -440,7 +439,7 @@ static void a_row_of_cones_that_is_none_changes_nothing(void **state)
     struct oct_view_image row = cone_row(4, 70000, 0.1);
 
     row.header.n_labels = 4;
-    assert_int_equal(oct_view_cones_check(&row.header, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_cones.check(&row.header, NULL), OCT_E_FORMAT);
     oct_view_cones_set(&cones, &row);
     assert_false(cones.known);
     row.header.n_labels = 5;

@@ -1,9 +1,9 @@
 /* The files of octctl calibrate dispersion. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "analysis/calibrate/sharpen_text.h"
+#include "plot/plot.h"
 #include "tools/analyse/calibrate_dispersion.h"
 #include "tools/commands.h"
-#include "tools/plot/plot.h"
 
 #include <errno.h>
 #include <math.h>
@@ -116,17 +116,17 @@ static enum oct_err make_picture(void *context, const char *path, bool force, st
              r->width_before_px);
     snprintf(after, sizeof(after), "after: sharpness %.1f, width %.2f px", r->after,
              r->width_after_px);
-    const struct oct_plot_panel panels[] = {
-        {.title = before, .pixels = job->before, .lo = top - RANGE_DB, .hi = top},
-        {.title = after, .pixels = job->after, .lo = top - RANGE_DB, .hi = top},
-    };
-    const struct oct_plot_panels plot = {.title = title,
-                                         .panels = panels,
-                                         .n_panels = 2,
-                                         .n_columns = 2,
-                                         .height = depth,
-                                         .width = width};
-    return oct_plot_write_panels(path, force, &plot, err);
+    struct oct_plot_tile tiles[2];
+    for (unsigned i = 0; i < 2; i++)
+        tiles[i] = (struct oct_plot_tile){.title = i ? after : before,
+                                          .pixels = i ? job->after : job->before,
+                                          .height = depth,
+                                          .width = width,
+                                          .lo = top - RANGE_DB,
+                                          .hi = top};
+    const struct oct_plot_sheet plot = {
+        .title = title, .tiles = tiles, .n_tiles = 2, .n_columns = 2, .fitted = true};
+    return oct_plot_write_sheet(path, force, &plot, err);
 }
 
 static enum oct_err make_curve(void *context, const char *path, bool force, struct oct_error *err)

@@ -1,6 +1,6 @@
 /* The pictures of octctl calibrate kmap. */
+#include "plot/plot.h"
 #include "tools/analyse/calibrate_kmap_report.h"
-#include "tools/plot/plot.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 #include "tools/analyse/calibrate_report.h"
 
 #include "analysis/calibrate/peak.h"
+#include "plot/plot.h"
 #include "tools/commands.h"
-#include "tools/plot/plot.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

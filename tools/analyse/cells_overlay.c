@@ -4,7 +4,7 @@
 #include "tools/analyse/cells_report.h"
 
 #include "formats/film_write.h"
-#include "tools/plot/plot.h"
+#include "plot/plot.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Plots of octctl cells: brightness along a line over time, and the speeds. */
 #include "numeric/order.h"
+#include "plot/plot.h"
 #include "tools/analyse/cells_report.h"
-#include "tools/plot/plot.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* What octctl cells found, and how it is told. Writers of a struct oct_output_file, of a struct
  * oct_cells_report; errors as those of formats/csv.h, formats/results.h, formats/whole_file.h and
- * tools/plot/plot.h. One thread. */
+ * plot/plot.h. One thread. */
 #ifndef OCT_TOOLS_CELLS_REPORT_H
 #define OCT_TOOLS_CELLS_REPORT_H
 

@@ -2,9 +2,9 @@
 
 #include "formats/csv.h"
 #include "formats/results.h"
+#include "plot/plot.h"
 #include "tools/commands.h"
 #include "tools/outputs.h"
-#include "tools/plot/plot.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>

@@ -38,7 +38,7 @@ enum oct_err oct_cones_report_init(struct oct_cones_report *report, uint64_t n,
 void oct_cones_report_finish(struct oct_cones_report *report); /* of an empty one too */
 
 /* Writers of a struct oct_output_file, of a struct oct_cones_report; errors as those of
- * formats/csv.h, formats/results.h and tools/plot/plot.h. */
+ * formats/csv.h, formats/results.h and plot/plot.h. */
 enum oct_err oct_cones_report_csv(void *report, const char *path, bool force,
                                   struct oct_error *err);
 enum oct_err oct_cones_report_h5(void *report, const char *path, bool force, struct oct_error *err);

@@ -1,8 +1,8 @@
 #include "tools/analyse/correlate_report.h"
 
 #include "formats/csv.h"
+#include "plot/plot.h"
 #include "tools/commands.h"
-#include "tools/plot/plot.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>

@@ -4,9 +4,9 @@
 #include "formats/csv.h"
 #include "formats/results.h"
 #include "numeric/order.h"
+#include "plot/plot.h"
 #include "tools/commands.h"
 #include "tools/outputs.h"
-#include "tools/plot/plot.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

@@ -3,11 +3,11 @@
 #include "analysis/align/mosaic.h"
 #include "formats/csv.h"
 #include "formats/results.h"
+#include "plot/plot.h"
 #include "tools/analyse/register.h"
 #include "tools/analyse/register_files.h"
 #include "tools/commands.h"
 #include "tools/outputs.h"
-#include "tools/plot/plot.h"
 #include "tools/progress.h"
 
 #include <cjson/cJSON.h>

@@ -3,11 +3,11 @@
 #include "formats/csv.h"
 #include "formats/results.h"
 #include "numeric/order.h"
+#include "plot/plot.h"
 #include "tools/analyse/register.h"
 #include "tools/analyse/register_files.h"
 #include "tools/commands.h"
 #include "tools/outputs.h"
-#include "tools/plot/plot.h"
 #include "tools/progress.h"
 
 #include <cjson/cJSON.h>

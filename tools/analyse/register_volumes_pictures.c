@@ -1,7 +1,7 @@
 #include "tools/analyse/register_volumes_pictures.h"
 
+#include "plot/plot.h"
 #include "tools/commands.h"
-#include "tools/plot/plot.h"
 
 #include <math.h>
 #include <stdio.h>

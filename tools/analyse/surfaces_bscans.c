@@ -1,6 +1,6 @@
 /* B-scans with their layers drawn over them. */
+#include "plot/plot.h"
 #include "tools/analyse/surfaces_pictures.h"
-#include "tools/plot/plot.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ struct shown {
     double *place;         /* [n][layers][M] from `first` on */
     char titles[N_SHOWN][64];
     struct oct_plot_path paths[N_SHOWN][OCT_N_LAYERS];
-    struct oct_plot_panel panels[N_SHOWN];
+    struct oct_plot_tile tiles[N_SHOWN];
 };
 
 /* The first, the last and those between them. */
@@ -125,10 +125,16 @@ static void lay_paths(struct shown *s, unsigned i)
     }
 }
 
-static enum oct_err lay_panels(struct shown *s, struct oct_error *err)
+static bool has_scale(const struct oct_surfaces_run *run)
+{
+    return run->um[1] > 0 && run->um[2] > 0;
+}
+
+static enum oct_err lay_tiles(struct shown *s, struct oct_error *err)
 {
     static const double shares[2] = {0.02, 0.998};
     const size_t n = (size_t)s->depth * s->run->n_lines;
+    const bool has_um = has_scale(s->run);
     double limits[2] = {NAN, NAN};
     const enum oct_err e = oct_plot_shares(s->pixels, s->n * n, shares, 2, limits, err);
     if (e)
@@ -140,12 +146,16 @@ static enum oct_err lay_panels(struct shown *s, struct oct_error *err)
     for (unsigned i = 0; i < s->n; i++) {
         name(s, i);
         lay_paths(s, i);
-        s->panels[i] = (struct oct_plot_panel){.title = s->titles[i],
-                                               .pixels = s->pixels + i * n,
-                                               .lo = limits[0],
-                                               .hi = limits[1],
-                                               .paths = s->paths[i],
-                                               .n_paths = OCT_N_LAYERS};
+        s->tiles[i] = (struct oct_plot_tile){.title = s->titles[i],
+                                             .pixels = s->pixels + i * n,
+                                             .height = s->depth,
+                                             .width = s->run->n_lines,
+                                             .um_dx = has_um ? s->run->um[1] : 0,
+                                             .um_dy = has_um ? s->run->um[2] : 0,
+                                             .lo = limits[0],
+                                             .hi = limits[1],
+                                             .paths = s->paths[i],
+                                             .n_paths = OCT_N_LAYERS};
     }
     return OCT_OK;
 }
@@ -154,7 +164,6 @@ static enum oct_err write_page(const struct shown *s, const char *path, bool for
                                struct oct_error *err)
 {
     const struct oct_surfaces_run *run = s->run;
-    const bool has_um = run->um[1] > 0 && run->um[2] > 0;
     struct oct_plot_legend legends[OCT_N_LAYERS];
     unsigned n_legends = 0;
     char footer[128];
@@ -163,18 +172,15 @@ static enum oct_err write_page(const struct shown *s, const char *path, bool for
             legends[n_legends++] = (struct oct_plot_legend){layer_labels[k], layer_rgb[k]};
     snprintf(footer, sizeof(footer), "Depth pixels %u to %u of 0 to %u%s", s->first,
              s->first + s->depth - 1, run->depth - 1,
-             has_um ? ", depth and width at one scale" : ", a pixel a pixel");
-    const struct oct_plot_panels plot = {.title = "Layers in B-scans",
-                                         .footer = footer,
-                                         .panels = s->panels,
-                                         .n_panels = s->n,
-                                         .height = s->depth,
-                                         .width = run->n_lines,
-                                         .um_dx = has_um ? run->um[1] : 0,
-                                         .um_dy = has_um ? run->um[2] : 0,
-                                         .legends = legends,
-                                         .n_legends = n_legends};
-    return oct_plot_write_panels(path, force, &plot, err);
+             has_scale(run) ? ", depth and width at one scale" : ", a pixel a pixel");
+    const struct oct_plot_sheet plot = {.title = "Layers in B-scans",
+                                        .footer = footer,
+                                        .tiles = s->tiles,
+                                        .n_tiles = s->n,
+                                        .fitted = true,
+                                        .legends = legends,
+                                        .n_legends = n_legends};
+    return oct_plot_write_sheet(path, force, &plot, err);
 }
 
 enum oct_err oct_surfaces_draw_bscans(void *report, const char *path, bool force,
@@ -187,7 +193,7 @@ enum oct_err oct_surfaces_draw_bscans(void *report, const char *path, bool force
     enum oct_err e = make_room(&s, err);
     for (unsigned i = 0; i < s.n && !e; i++)
         e = take(&s, run, i, err);
-    e = e ? e : lay_panels(&s, err);
+    e = e ? e : lay_tiles(&s, err);
     e = e ? e : write_page(&s, path, force, err);
     free(s.pixels);
     free(s.line);

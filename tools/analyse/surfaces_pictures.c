@@ -1,6 +1,6 @@
 #include "tools/analyse/surfaces_pictures.h"
 
-#include "tools/plot/plot.h"
+#include "plot/plot.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -257,7 +257,7 @@ static enum oct_err choose_gain(const struct oct_surfaces_run *run, const float 
 struct relief {
     float *shades[2 * OCT_N_LAYERS];
     char titles[2 * OCT_N_LAYERS][96];
-    struct oct_plot_panel panels[2 * OCT_N_LAYERS];
+    struct oct_plot_tile tiles[2 * OCT_N_LAYERS];
     unsigned n;
 };
 
@@ -288,8 +288,14 @@ static enum oct_err shade_layer(struct relief *relief, const struct oct_surfaces
                  k == 0 || !is_denoised ? "as found" : "denoised");
         if (gain > 1)
             snprintf(relief->titles[i] + strlen(relief->titles[i]), 32, ", heights x %.0f", gain);
-        relief->panels[i] = (struct oct_plot_panel){
-            .title = relief->titles[i], .pixels = relief->shades[i], .lo = 0, .hi = 1};
+        relief->tiles[i] =
+            (struct oct_plot_tile){.title = relief->titles[i],
+                                   .pixels = relief->shades[i],
+                                   .height = run->n_bscans,
+                                   .width = run->n_lines,
+                                   .um_dx = run->um[0] > 0 && run->um[1] > 0 ? run->um[1] : 0,
+                                   .um_dy = run->um[0] > 0 && run->um[1] > 0 ? run->um[0] : 0,
+                                   .hi = 1};
     }
     relief->n += is_denoised ? 2 : 1;
     return e;
@@ -304,20 +310,16 @@ enum oct_err oct_surfaces_draw_relief(void *report, const char *path, bool force
     for (unsigned i = 0; i < OCT_N_LAYERS && !e; i++)
         if (run->given->has_layer[i])
             e = shade_layer(&relief, run, i, err);
-    const bool has_um = run->um[0] > 0 && run->um[1] > 0;
-    const struct oct_plot_panels plot = {
+    const struct oct_plot_sheet plot = {
         .title = run->given->no_align
                      ? "Layers in relief, lit from the upper left"
                      : "Layers in relief, B-scans aligned, lit from the upper left",
         .footer = "Pale blue: not found",
-        .panels = relief.panels,
-        .n_panels = relief.n,
+        .tiles = relief.tiles,
+        .n_tiles = relief.n,
         .n_columns = run->given->is_denoised ? 2 : 0,
-        .height = run->n_bscans,
-        .width = run->n_lines,
-        .um_dx = has_um ? run->um[1] : 0,
-        .um_dy = has_um ? run->um[0] : 0};
-    e = e ? e : oct_plot_write_panels(path, force, &plot, err);
+        .fitted = true};
+    e = e ? e : oct_plot_write_sheet(path, force, &plot, err);
     for (unsigned i = 0; i < 2 * OCT_N_LAYERS; i++)
         free(relief.shades[i]);
     return e;

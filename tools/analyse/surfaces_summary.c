@@ -1,7 +1,7 @@
 /* What octctl surfaces prints. */
+#include "plot/plot.h"
 #include "tools/analyse/surfaces_files.h"
 #include "tools/commands.h"
-#include "tools/plot/plot.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>

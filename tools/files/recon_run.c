@@ -288,9 +288,9 @@ static enum oct_err look_at_analyses(struct work *w, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
     for (const char *at = w->job->analyses ? w->config.analysis.run : ""; *at && !e;) {
-        const struct oct_analysis_entry *entry;
-        e = oct_config_analysis_next(&at, &entry, err);
-        w->wants_values = w->wants_values || (!e && entry->cpu->input == OCT_STAGE_VALUES);
+        const struct oct_analysis_ops *ops;
+        e = oct_config_analysis_next(&at, &ops, err);
+        w->wants_values = w->wants_values || (!e && ops->input == OCT_STAGE_VALUES);
     }
     return e;
 }
@@ -310,8 +310,8 @@ static enum oct_err create_stages(struct oct_recon *r, struct work *w, struct oc
         };
         if (w->n_stages == OCT_OFFLINE_MAX_STAGES)
             return oct_fail(err, OCT_E_ARG, "more than %u analyses", OCT_OFFLINE_MAX_STAGES);
-        if ((e = oct_config_analysis_next(&at, &setup.entry, err)) ||
-            (e = oct_config_analysis_check(&w->config, setup.entry->cpu->name,
+        if ((e = oct_config_analysis_next(&at, &setup.ops, err)) ||
+            (e = oct_config_analysis_check(&w->config, setup.ops->name,
                                            oct_pipeline_form(r->pipeline), err)) ||
             (e = oct_config_stage_create(&w->stages[w->n_stages], &w->config, &setup, err)))
             return e;

@@ -1,5 +1,5 @@
 /* Bands of words: alarms, the notice of an empty window, the message. */
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 
 struct band {
     struct oct_view_rect r;

@@ -1,5 +1,5 @@
 #include "viewer/model/buttons.h"
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 
 #include <string.h>
 

@@ -172,6 +172,15 @@ void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uin
     oct_draw_text(draw, OCT_TEXT_NORMAL, x, y, string, rgb);
 }
 
+void oct_draw_words_below(struct oct_draw *draw, struct oct_view_rect r, int line,
+                          const char *string, uint32_t rgb)
+{
+    oct_draw_label(draw, r.x + draw->layout.margin,
+                   r.y + line * oct_draw_line_height(draw, OCT_TEXT_NORMAL) +
+                       draw->layout.margin / 2,
+                   string, rgb);
+}
+
 void oct_draw_corner(struct oct_draw *draw, const char *string, uint32_t rgb)
 {
     const struct oct_view_rect r = draw->layout.bscan;

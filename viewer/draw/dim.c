@@ -1,5 +1,5 @@
 /* Less light: everything but the alarms is darkened, after it was drawn and saved. */
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 
 /* Light grows with the 2.2nd power of a colour's number: half the light is 0.73 of the number, a
  * quarter 0.53, and the share that is taken away is 1 less that, of 255. Words keep their contrast

@@ -1,5 +1,5 @@
 /* The en face picture, row by row as the scan goes on. */
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 
 #include <math.h>
 
@@ -75,21 +75,6 @@ static void draw_position(struct oct_draw *draw, const struct oct_view_model *mo
                   255);
 }
 
-/* Below the title: the cone spacing, where the picture has room for it. False: it is not drawn. */
-static bool draw_cones(struct oct_draw *draw, const struct oct_view_model *model,
-                       struct oct_view_rect r)
-{
-    struct oct_view_phrase phrase;
-    int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-
-    oct_view_cones_text(model, &phrase);
-    if (!phrase.text[0] || r.h <= 6 * line)
-        return false;
-    oct_draw_label(draw, r.x + draw->layout.margin, r.y + line + draw->layout.margin / 2,
-                   phrase.text, oct_draw_tone(phrase.tone));
-    return true;
-}
-
 static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
                      struct oct_view_rect r)
 {
@@ -144,6 +129,8 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
         draw_position(draw, model, r);
     draw_bar(draw, model, r);
     oct_draw_label(draw, r.x + draw->layout.margin, r.y, phrase.text, oct_draw_tone(phrase.tone));
-    oct_draw_cells_enface(draw, model, r, draw_cones(draw, model, r) ? 2 : 1);
+    for (size_t i = 0, line = 1; i < oct_view_n_overlays; i++)
+        if (oct_view_overlays[i]->draw_enface)
+            line += oct_view_overlays[i]->draw_enface(draw, model, r, (int)line);
     return OCT_OK;
 }

@@ -1,6 +1,6 @@
 /* The guide: the number beside the picture, its parts under the pointer, the lines between which
  * tissue should lie, and an arrow that says which way to move. */
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The strip at the top: whether octd records, at the left. The patient's buttons at its right are
  * drawn with the others (buttons.c). */
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 
 /* What a recording waits for stands where the recording will be told, and there is told what became
  * of the last seconds while none is under way. */

@@ -1,5 +1,5 @@
 /* What lies over the B-scan: calipers, marked point, profile's A-line, slab, scale bars. */
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -140,17 +140,6 @@ static void draw_held(struct oct_draw *draw, const struct oct_view_model *model)
                           RGB_PLAIN);
 }
 
-static void draw_slab(struct oct_draw *draw, const struct oct_view_model *model)
-{
-    const struct oct_view_slab *slab = &model->enface_wishes.octds.slab;
-    struct oct_view_rectf p = draw->place;
-
-    oct_draw_line(draw, p.x, p.y + slab->first * p.h, p.x + p.w, p.y + slab->first * p.h, RGB_GOOD,
-                  120);
-    oct_draw_line(draw, p.x, p.y + slab->last * p.h, p.x + p.w, p.y + slab->last * p.h, RGB_GOOD,
-                  120);
-}
-
 void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_picture_header *h = &model->shown.header;
@@ -158,9 +147,6 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
     if (!model->has_picture)
         return;
     oct_draw_clip(draw, &draw->picture_rect);
-    if (draw->layout.enface.w > 0 && !model->playback.active && !model->enface_follows_layers &&
-        model->enface_wishes.known && model->enface_wishes.octds.projection == OCT_PROJECTION_SLAB)
-        draw_slab(draw, model);
     if (draw->layout.profile.w > 0) {
         double x = draw->place.x + (model->cursor_line + 0.5) / h->n_lines * draw->place.w;
         oct_draw_line(draw, x, draw->place.y, x, draw->place.y + draw->place.h, RGB_GOOD, 120);
@@ -216,16 +202,4 @@ void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *mod
         draw_bar(draw, x, y - deep, x, y);
         oct_draw_label(draw, x + margin, y - (int)deep, text, RGB_PLAIN);
     }
-}
-
-/* ---- the average ---- */
-
-void oct_draw_average(struct oct_draw *draw, const struct oct_view_model *model)
-{
-    char text[64];
-
-    if (!model->has_picture || (!model->settings.average && model->average.arrival_ns == 0))
-        return;
-    bool amiss = oct_view_average_text(model, text, sizeof(text));
-    oct_draw_corner(draw, text, amiss ? RGB_WARN : RGB_PLAIN);
 }

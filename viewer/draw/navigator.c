@@ -1,6 +1,6 @@
 /* Playback: the slider, the slice across the B-scans, where the B-scan and the slice lie on the en
  * face picture, and what is to be said of the B-scan. */
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Plots: the A-line's profile, the spectrum, the timeline of the quality. */
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 #include "viewer/model/clock.h"
 
 #include <math.h>

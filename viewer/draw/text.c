@@ -1,4 +1,4 @@
-#include "viewer/draw/text.h"
+#include "viewer/draw/canvas.h"
 
 #include <SDL.h>
 #include <SDL_ttf.h>

@@ -1,4 +1,4 @@
-#include "viewer/model/image.h"
+#include "viewer/model/picture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +41,20 @@ enum oct_err oct_view_image_set(struct oct_view_image *image, const struct oct_i
         memcpy(image->values, values, n_bytes);
     image->header = *header;
     return OCT_OK;
+}
+
+bool oct_view_image_is_table(const struct oct_image_header *header, uint32_t most_rows)
+{
+    return header->type == OCT_SAMPLE_F32 && header->rank == 2 && header->dims[1] > 0 &&
+           header->n_labels == header->dims[1] && header->dims[0] <= most_rows;
+}
+
+bool oct_view_image_is_row(const struct oct_image_header *header)
+{
+    if (header->rank == 1)
+        return header->type == OCT_SAMPLE_F32 && header->dims[0] > 0 &&
+               header->n_labels == header->dims[0];
+    return oct_view_image_is_table(header, 1);
 }
 
 void oct_view_image_swap(struct oct_view_image *a, struct oct_view_image *b)

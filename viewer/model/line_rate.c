@@ -1,4 +1,4 @@
-#include "viewer/model/line_rate.h"
+#include "viewer/model/daemon.h"
 
 #include "numeric/order.h"
 

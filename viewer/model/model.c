@@ -1,9 +1,7 @@
 #include "viewer/model/model.h"
 
 #include "viewer/model/clock.h"
-#include "viewer/model/letters.h"
-#include "viewer/model/model_daemon.h"
-#include "viewer/model/model_pictures.h"
+#include "viewer/model/words.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -120,78 +118,6 @@ void oct_view_model_offer_average(struct oct_view_model *model, struct oct_view_
     offer(model, spare, &average);
 }
 
-void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table)
-{
-    const struct oct_image_header *h = &table->header;
-    const bool is_bscan = oct_image_header_number(h, "is_bscan", 0) > 0;
-
-    if (!model->settings.cells || (is_bscan && !oct_view_overlay_takes(model, h)))
-        return;
-    oct_view_cells_set(&model->cells, table);
-    if (is_bscan)
-        oct_view_overlay_lead(model, OCT_OVERLAY_CELLS, h, table->arrival_ns);
-}
-
-bool oct_view_model_has_cells(const struct oct_view_model *model)
-{
-    const struct oct_view_cells *c = &model->cells;
-
-    if (!model->settings.cells || !model->has_picture || c->width == 0)
-        return false;
-    if (c->is_bscan)
-        return oct_view_overlay_is_drawn(model, c->acquisition_id, c->frame_num);
-    return strcmp(c->acquisition_id, model->shown.header.acquisition_id) == 0 &&
-           oct_view_cells_are_new(c, model->now_ns);
-}
-
-void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_view_image *image)
-{
-    if (!model->settings.layers || !oct_view_overlay_takes(model, &image->header))
-        return;
-    oct_view_layers_set(&model->layers, image);
-    oct_view_overlay_lead(model, OCT_OVERLAY_LAYERS, &image->header, image->arrival_ns);
-}
-
-bool oct_view_model_has_layers(const struct oct_view_model *model)
-{
-    const struct oct_view_layers *l = &model->layers;
-    return model->settings.layers && l->n_lines > 0 &&
-           oct_view_overlay_is_drawn(model, l->acquisition_id, l->frame_num);
-}
-
-void oct_view_model_offer_rolloff(struct oct_view_model *model, const struct oct_view_image *table)
-{
-    if (!model->settings.rolloff || !oct_view_overlay_takes(model, &table->header))
-        return;
-    oct_view_rolloff_set(&model->rolloff, table);
-    oct_view_overlay_lead(model, OCT_OVERLAY_ROLLOFF, &table->header, table->arrival_ns);
-}
-
-bool oct_view_model_has_rolloff(const struct oct_view_model *model)
-{
-    const struct oct_view_rolloff *r = &model->rolloff;
-    return model->settings.rolloff &&
-           oct_view_overlay_is_drawn(model, r->acquisition_id, r->frame_num);
-}
-
-void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
-                                   char *text, size_t n_bytes)
-{
-    const double um = model->daemon.axial_um;
-    const struct oct_view_layers *l = &model->layers;
-    double px = NAN, lines, depth;
-
-    if (oct_view_model_has_layers(model) && l->n_lines == model->shown.header.n_lines &&
-        oct_view_overlay_belongs(model, l->acquisition_id, l->frame_num, &lines, &depth))
-        px = oct_view_layers_thickness(l, line_a - lines, line_b - lines, NULL);
-    if (isnan(px))
-        snprintf(text, n_bytes, "%s", "");
-    else if (isfinite(um))
-        snprintf(text, n_bytes, "; ILM to RPE %.1f \u00b5m", px * um);
-    else
-        snprintf(text, n_bytes, "; ILM to RPE %.1f pixels", px);
-}
-
 void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen)
 {
     model->frozen = frozen;
@@ -273,52 +199,6 @@ void oct_view_model_report(struct oct_view_model *model, const struct oct_view_t
     model->connected = connected;
     if (model->archive)
         oct_view_archive_copy_quality(model->archive, &model->quality);
-}
-
-/* No image of the topic `slab` for this long: octd makes none any more. */
-#define SLAB_LATE_NS (5 * OCT_NS_PER_S)
-
-static bool slab_comes(const struct oct_view_model *model)
-{
-    return model->slab_came_ns > 0 && (model->now_ns < model->slab_came_ns ||
-                                       model->now_ns - model->slab_came_ns < SLAB_LATE_NS);
-}
-
-static void follow_layers(struct oct_view_model *model, bool follows)
-{
-    if (model->enface_follows_layers != follows)
-        oct_view_enface_forget(&model->enface);
-    model->enface_follows_layers = follows;
-}
-
-void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image)
-{
-    if (model->enface_follows_layers && slab_comes(model))
-        return;
-    follow_layers(model, false);
-    oct_view_enface_set(&model->enface, image);
-}
-
-void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_view_image *image)
-{
-    model->slab_came_ns = image->arrival_ns;
-    if (model->enface_follows_layers)
-        oct_view_enface_set(&model->enface, image);
-}
-
-/* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
-void oct_view_model_next_projection(struct oct_view_model *model)
-{
-    const bool is_last = model->enface_wishes.wanted.projection == OCT_N_PROJECTIONS - 1;
-
-    if (!model->enface_follows_layers && slab_comes(model) &&
-        (is_last || !oct_view_model_can_set_enface(model))) {
-        follow_layers(model, true);
-        return;
-    }
-    follow_layers(model, false);
-    if (oct_view_model_can_set_enface(model))
-        oct_view_enface_wishes_next(&model->enface_wishes);
 }
 
 void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view_spectrum *spectrum)

@@ -1,8 +1,6 @@
 /* The part of the model that does what the user asks for. */
-#include "viewer/model/model_daemon.h"
-#include "viewer/model/model_pictures.h"
-#include "viewer/model/model_points.h"
-#include "viewer/model/volumes.h"
+#include "viewer/model/daemon.h"
+#include "viewer/model/model.h"
 
 #include <math.h>
 #include <string.h>
@@ -131,7 +129,7 @@ static bool apply_overlay(struct oct_view_model *model, enum oct_view_action act
         toggle_guide(model);
         return true;
     default:
-        return oct_view_switches_apply(model, action);
+        return oct_view_overlay_apply(model, action);
     }
 }
 

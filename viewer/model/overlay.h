@@ -1,22 +1,85 @@
-/* Results of single B-scans, drawn over pictures: each is drawn over the B-scan that it was found
- * in and over no other. Results come after their pictures. Where they come steadily, the newest
- * picture that has one is shown, so that it stands still on it; where they do not, the newest
- * picture. Pure; one thread, the model's. */
+/* What octd finds in pictures and octview draws over them, or shows in their place: what is kept of
+ * each, and the table of all. Each has a file of its own in viewer/overlay.
+ *
+ * Results of single B-scans are drawn over the B-scan that they were found in and over no other.
+ * They come after their pictures. Where they come steadily, the newest picture that has one is
+ * shown, so that it stands still on it; where they do not, the newest picture.
+ *
+ * A struct of results, zeroed, knows nothing. Numbers out of images are hostile: what is kept is in
+ * range. An image that a check refuses changes nothing. One thread, the model's. */
 #ifndef OCT_VIEWER_MODEL_OVERLAY_H
 #define OCT_VIEWER_MODEL_OVERLAY_H
 
+#include "analysis/rolloff/mirror.h"
+#include "analysis/rolloff/rolloff.h"
+#include "analysis/surface/live.h"
+#include "viewer/model/action.h"
+#include "viewer/model/layout.h"
+#include "viewer/model/picture.h"
+
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-struct oct_image_header;
+struct oct_draw;
+struct oct_view_archive;
 struct oct_view_model;
 
+/* ---- the table ---- */
+
+struct oct_view_overlay {
+    const char *topic; /* NULL: octd sends nothing for it */
+    /* Refuses a form that octview has no use for: OCT_E_FORMAT. */
+    enum oct_err (*check)(const struct oct_image_header *header, struct oct_error *err);
+    /* Puts every image into the archive; NULL: the newest is enough. */
+    void (*keep)(struct oct_view_archive *archive, const struct oct_view_image *image);
+    /* Whether the topic is subscribed to now; NULL: always. */
+    bool (*wanted)(const struct oct_view_model *model);
+    /* Takes the newest image of the topic; of one that becomes a picture the buffers are swapped
+     * through `spare`. */
+    void (*take)(struct oct_view_model *model, struct oct_view_image *image,
+                 struct oct_view_picture *spare);
+    /* Draw over the B-scan; and on the en face picture in r, below `line` lines of words: true, if
+     * that adds another one. */
+    void (*draw)(struct oct_draw *draw, const struct oct_view_model *model);
+    bool (*draw_enface)(struct oct_draw *draw, const struct oct_view_model *model,
+                        struct oct_view_rect r, int line);
+    /* Of those that a key switches. Where octd computes it, the key draws it or does not. Where it
+     * does not, the key says so and offers the setting that starts it, which the same key again
+     * asks octd for. */
+    enum oct_view_action action;
+    char key;
+    size_t setting;           /* offset of its bool in struct oct_view_settings */
+    const char *setting_name; /* in the file of settings; NULL: it has none */
+    const char *what, *drawn, *not_drawn;
+};
+
+#define OCT_VIEW_MOST_OVERLAYS 16u
+
+/* In the order of drawing. */
+extern const struct oct_view_overlay *const oct_view_overlays[];
+extern const size_t oct_view_n_overlays;
+extern const struct oct_view_overlay oct_view_overlay_average, oct_view_overlay_sharpened,
+    oct_view_overlay_enface, oct_view_overlay_slab, oct_view_overlay_cones, oct_view_overlay_layers,
+    oct_view_overlay_rolloff, oct_view_overlay_cells;
+
+/* What a key offered last. */
+struct oct_view_offer {
+    enum oct_view_action action;
+    uint64_t until_ns; /* 0: nothing was */
+};
+
+/* Does what the key of an overlay does. False: the action is none of theirs. */
+bool oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action action);
+
+/* ---- which picture ---- */
+
 /* Of those that are drawn and come, the first one chooses the picture. */
-enum oct_view_overlay { OCT_OVERLAY_LAYERS, OCT_OVERLAY_CELLS, OCT_OVERLAY_ROLLOFF };
+enum oct_view_leader { OCT_OVERLAY_LAYERS, OCT_OVERLAY_CELLS, OCT_OVERLAY_ROLLOFF };
 
 /* What chooses the picture; zeroed nothing does. */
 struct oct_view_lead {
-    enum oct_view_overlay of;
+    enum oct_view_leader of;
     bool is_steady;
     uint64_t came_ns; /* its newest result whose picture is kept; 0: none */
 };
@@ -27,7 +90,7 @@ bool oct_view_overlay_takes(const struct oct_view_model *model,
 
 /* Notes that a result came of this B-scan, at that time; shows its picture where they come steadily
  * and the pictures are B-scans. */
-void oct_view_overlay_lead(struct oct_view_model *model, enum oct_view_overlay of,
+void oct_view_overlay_lead(struct oct_view_model *model, enum oct_view_leader of,
                            const struct oct_image_header *header, uint64_t arrival_ns);
 
 /* Whether a picture that has no result is passed over, as one that has will follow. */
@@ -42,5 +105,206 @@ bool oct_view_overlay_belongs(const struct oct_view_model *model, const char *ac
  * over few of many it would flicker. */
 bool oct_view_overlay_is_drawn(const struct oct_view_model *model, const char *acquisition_id,
                                uint64_t frame_num);
+
+/* Where that B-scan lies in the window, by where the shown picture does. */
+struct oct_view_rectf oct_view_overlay_place(const struct oct_draw *draw,
+                                             const struct oct_view_model *model,
+                                             const char *acquisition_id, uint64_t frame_num);
+
+/* ---- octd's average ---- */
+
+#define OCT_VIEW_LEAST_AVERAGE 2u
+#define OCT_VIEW_MOST_AVERAGE 32u
+#define OCT_VIEW_AVERAGE_OF 8u /* B-scans that octd is asked to average at first */
+
+/* What is said of one average. */
+struct oct_view_average {
+    double averaged, rejected, score; /* NaN: not told */
+    double shift_lines, shift_depth;  /* px that moved the newest B-scan onto it; NaN: not told */
+    uint64_t arrival_ns;              /* 0: the picture is a B-scan, no average */
+};
+
+/* What the image's header says. */
+void oct_view_average_read(struct oct_view_average *average, const struct oct_view_image *image);
+
+/* Makes a picture of a checked image; the buffers are swapped, so that the image then has one to
+ * reuse. */
+void oct_view_average_take(struct oct_view_average *average, struct oct_view_image *image,
+                           struct oct_view_picture *picture);
+
+/* Whether averages come, so that they stand in place of B-scans. */
+bool oct_view_average_comes(const struct oct_view_model *model);
+
+/* Shows octd's average or each B-scan. Where octd makes none, it is asked for one of as many
+ * B-scans as the last time. The second asks for another number of them: the next of 2, 4, 8, 16,
+ * 32. */
+void oct_view_average_toggle(struct oct_view_model *model);
+void oct_view_average_next_number(struct oct_view_model *model);
+
+/* How many B-scans octd is asked to average where it makes none. */
+unsigned oct_view_average_wished(const struct oct_view_model *model);
+
+/* octd compared its newest B-scan, and did not take it in. */
+bool oct_view_average_left_out(const struct oct_view_average *average);
+
+/* "AVERAGE of 16 (14 in it)  0.82" of the shown one (the score: how well the newest B-scan matches;
+ * operators see none), or why a B-scan stands there. True: something is amiss with it, so that it
+ * stands out: none comes, or the newest B-scan did not match. */
+bool oct_view_average_text(const struct oct_view_model *model, char *text, size_t n_bytes);
+
+/* ---- the sharpest dispersion, which octd finds on request ----
+ *
+ *     asked (D) -> octd computes -> its picture is shown, frozen -> asked again: live */
+
+struct oct_view_sharpened {
+    double dispersion[4];             /* a2 to a5 in radians, over the spectrum; NaN: a file */
+    double sharpness[2], width_px[2]; /* before, after; NaN: not told */
+    uint64_t arrival_ns;              /* 0: the shown picture is no such one */
+};
+
+/* Waiting for octd. */
+struct oct_view_sharpening {
+    bool waits;
+    double number;     /* of octd's errand before it was asked */
+    uint64_t since_ns; /* when it was asked */
+};
+
+/* Asks octd for it; or, where its picture is shown, goes back to live ones. */
+void oct_view_sharpened_toggle(struct oct_view_model *model);
+
+/* Takes an image of the topic where it is waited for, and shows it, frozen. */
+void oct_view_sharpened_offer(struct oct_view_model *model, struct oct_view_image *image,
+                              struct oct_view_picture *spare);
+
+/* With the daemon's newest status: ends the wait where octd says that it failed, or is silent. */
+void oct_view_sharpened_hear(struct oct_view_model *model);
+
+/* Line i of what is said of the shown picture: sharpness and width, then what to write into the
+ * configuration. False: there are not so many. */
+bool oct_view_sharpened_text(const struct oct_view_model *model, unsigned i, char *text,
+                             size_t n_bytes);
+
+/* ---- the cone spacing of the newest volume ---- */
+
+struct oct_view_cones {
+    bool known;    /* a row came */
+    bool has_ring; /* the numbers below are there; else they are 0 */
+    double spacing_um, per_mm2, strength;
+    uint64_t volume;
+    char acquisition_id[64]; /* of the row, as in the header */
+};
+
+/* Takes a row: labels spacing_um, cells_per_mm2, strength; unknown ones are ignored. There is a
+ * ring where all three are above 0 and can be (a micrometre to a millimetre). One without rows
+ * changes nothing. */
+void oct_view_cones_set(struct oct_view_cones *cones, const struct oct_view_image *row);
+
+/* ---- cells that are followed: where they are and have been ---- */
+
+#define OCT_VIEW_CELLS_MOST 256u
+#define OCT_VIEW_CELLS_TAIL 20u /* positions of a track that are kept, the newest among them */
+
+struct oct_view_track {
+    uint32_t track;
+    unsigned n;                                           /* positions: 1 or more */
+    float x[OCT_VIEW_CELLS_TAIL], y[OCT_VIEW_CELLS_TAIL]; /* px of the picture, the newest last */
+    float radius;                                         /* px of its finer axis */
+    bool is_coasting; /* it was not seen in the newest picture: that is where it is thought */
+};
+
+struct oct_view_cells {
+    unsigned n; /* of tracks */
+    struct oct_view_track tracks[OCT_VIEW_CELLS_MOST];
+    double count;            /* as octd says: those beyond the table too */
+    double median_um_s;      /* NaN: not known */
+    uint32_t width, height;  /* of the picture that positions are of; 0: nothing came */
+    bool is_bscan;           /* it is a B-scan, else the volume from above */
+    uint64_t frame_num;      /* of the newest B-scan in it */
+    uint64_t volume;         /* of that B-scan */
+    uint64_t arrival_ns;     /* of the newest table; 0: none came */
+    uint64_t interval_ns;    /* between that and the one before; 0: there was none */
+    char acquisition_id[64]; /* as in the header */
+};
+
+/* Takes a table: labels track, x_px, y_px, radius_px, how; numbers width, height, is_bscan, count,
+ * median_speed_um_s. Rows with a place outside the picture, or a radius that cannot be, are left
+ * out. A track goes on that had a row in the table before; a table of another acquisition, another
+ * picture, or from before the newest begins anew. */
+void oct_view_cells_set(struct oct_view_cells *cells, const struct oct_view_image *table);
+
+/* Whether what is known is of now: no table for two of the times between them, and two seconds
+ * more, is too old. */
+bool oct_view_cells_are_new(const struct oct_view_cells *cells, uint64_t now_ns);
+
+/* Takes a table where cells are drawn; while frozen, none of other B-scans. */
+void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table);
+
+/* Whether there are cells to be drawn: of the shown B-scan, or of now and of the volume that is
+ * seen from above. */
+bool oct_view_model_has_cells(const struct oct_view_model *model);
+
+/* ---- layers: ILM and RPE ---- */
+
+struct oct_view_layers {
+    uint32_t n_lines;              /* of the B-scan that they are of; 0: nothing came */
+    float *position[OCT_N_LAYERS]; /* [n_lines] depth pixels, 0 in the middle of the first one;
+                                         NaN: not found; one block, owned */
+    uint64_t frame_num;            /* of that B-scan */
+    char acquisition_id[64];
+};
+void oct_view_layers_finish(struct oct_view_layers *layers);
+
+/* Copies the positions; what is no place in a picture is NaN. Without memory for them nothing
+ * changes. */
+void oct_view_layers_set(struct oct_view_layers *layers, const struct oct_view_image *image);
+
+/* The mean distance from the ILM to the RPE, in depth pixels, of the A-lines between two places (of
+ * one, where both lie on it) that have both; NaN where none has. *found (may be NULL): the share of
+ * A-lines that have both. */
+double oct_view_layers_thickness(const struct oct_view_layers *layers, double line_a, double line_b,
+                                 double *found);
+
+/* As those of cells: takes an image, and whether there are layers of the shown picture. */
+void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_view_image *image);
+bool oct_view_model_has_layers(const struct oct_view_model *model);
+
+/* "; ILM to RPE 285.1 um" between two A-lines; "": it is not known. */
+void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
+                                   char *text, size_t n_bytes);
+
+/* ---- a mirror's axial peak, and the roll-off over depth ---- */
+
+/* Numbers are finite or NaN: not known. */
+struct oct_view_rolloff {
+    enum oct_mirror_state state; /* FOUND: the newest B-scan has a mirror */
+    double depth_px, depth_um, peak_db, fwhm_px, fwhm_um, snr_db;
+    double db_per_mm, db_per_100px, minus_6db_px, minus_6db_um;
+    unsigned n; /* points */
+    struct {
+        float depth_px, peak_db;
+    } points[OCT_ROLLOFF_MOST_POINTS];
+    uint64_t frame_num; /* the newest B-scan */
+    char acquisition_id[64];
+};
+
+/* Takes a table and its numbers; rows without a depth and a peak are left out. */
+void oct_view_rolloff_set(struct oct_view_rolloff *rolloff, const struct oct_view_image *table);
+
+/* dB of the line through the points, at a depth pixel; NaN: there is none. */
+double oct_view_rolloff_line(const struct oct_view_rolloff *rolloff, double depth_px);
+
+/* As those of cells: takes a table, and whether a mirror was measured in the shown picture. */
+void oct_view_model_offer_rolloff(struct oct_view_model *model, const struct oct_view_image *table);
+bool oct_view_model_has_rolloff(const struct oct_view_model *model);
+
+/* ---- the en face picture ---- */
+
+/* Copies an image of the topic `enface`, unless the picture is the one that follows layers, and
+ * those still come; of the topic `slab`, where it is that one. */
+void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image);
+void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_view_image *image);
+
+/* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
+void oct_view_model_next_projection(struct oct_view_model *model);
 
 #endif

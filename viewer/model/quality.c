@@ -1,4 +1,4 @@
-#include "viewer/model/quality.h"
+#include "viewer/model/archive.h"
 
 #include <math.h>
 
@@ -31,11 +31,7 @@ static unsigned marks_of(const struct oct_view_image *row)
 
 enum oct_err oct_view_quality_check(const struct oct_image_header *header, struct oct_error *err)
 {
-    uint32_t n_columns =
-        header->rank >= 1 && header->rank <= 2 ? header->dims[header->rank - 1] : 0;
-
-    if (header->type != OCT_SAMPLE_F32 || n_columns == 0 || header->n_labels != n_columns ||
-        (header->rank == 2 && header->dims[0] > 1))
+    if (!oct_view_image_is_row(header))
         return oct_fail(err, OCT_E_FORMAT, "%.40s: a quality is one row of labelled f32 numbers",
                         header->dataset);
     return OCT_OK;

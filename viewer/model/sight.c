@@ -1,4 +1,4 @@
-#include "viewer/model/sight.h"
+#include "viewer/model/guide.h"
 
 #include "numeric/order.h"
 

@@ -1,8 +1,7 @@
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include "viewer/model/clock.h"
-#include "viewer/model/show.h"
-#include "viewer/model/volumes.h"
+#include "viewer/model/daemon.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,8 +14,8 @@
 #define ENFACE_LATE_S 3.0
 #define ENFACE_LATE_BSCANS 4.0
 
-__attribute__((format(printf, 3, 4))) static void
-set(struct oct_view_phrase *phrase, enum oct_view_tone tone, const char *format, ...)
+void oct_view_phrase_set(struct oct_view_phrase *phrase, enum oct_view_tone tone,
+                         const char *format, ...)
 {
     va_list args;
 
@@ -42,7 +41,7 @@ static bool answered(const struct oct_view_model *model, struct oct_view_phrase 
 {
     if (model->answer.wish == OCT_WISH_NONE || model->answer.ok)
         return oct_view_recorded_text(model, phrase);
-    set(phrase, OCT_TONE_BAD, "NOT DONE: %s", model->answer.text);
+    oct_view_phrase_set(phrase, OCT_TONE_BAD, "NOT DONE: %s", model->answer.text);
     return true;
 }
 
@@ -73,28 +72,31 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
     oct_view_volumes_add(model, d->record.active, of, sizeof(of));
     oct_view_duration_text(d->record.elapsed_s, elapsed, sizeof(elapsed));
     if (!model->has_control)
-        set(phrase, OCT_TONE_DIM, "%s",
-            model->settings.operators ? "pictures only: nothing can be recorded here"
-                                      : "pictures only: no control endpoint");
+        oct_view_phrase_set(phrase, OCT_TONE_DIM, "%s",
+                            model->settings.operators
+                                ? "pictures only: nothing can be recorded here"
+                                : "pictures only: no control endpoint");
     else if (model->asked == OCT_WISH_RECORD || model->asked == OCT_WISH_STOP)
-        set(phrase, OCT_TONE_WARN, "asking octd to %s recording",
-            model->asked == OCT_WISH_RECORD ? "start" : "stop");
+        oct_view_phrase_set(phrase, OCT_TONE_WARN, "asking octd to %s recording",
+                            model->asked == OCT_WISH_RECORD ? "start" : "stop");
     else if (!d->known && model->playback.active) /* nobody asked for one */
-        set(phrase, OCT_TONE_DIM, "no octd answers");
+        oct_view_phrase_set(phrase, OCT_TONE_DIM, "no octd answers");
     else if (!d->reachable)
-        set(phrase, OCT_TONE_BAD, "%s",
-            d->record.active ? "RECORDING? octd does not answer"
-                             : "not recording: octd does not answer");
+        oct_view_phrase_set(phrase, OCT_TONE_BAD, "%s",
+                            d->record.active ? "RECORDING? octd does not answer"
+                                             : "not recording: octd does not answer");
     else if (d->record.active && d->record.stopping)
-        set(phrase, OCT_TONE_WARN, "closing the file");
+        oct_view_phrase_set(phrase, OCT_TONE_WARN, "closing the file");
     else if (oct_view_waits_to_record(model))
-        set(phrase, OCT_TONE_WARN, "WAITING to record the next volume  %s", elapsed);
+        oct_view_phrase_set(phrase, OCT_TONE_WARN, "WAITING to record the next volume  %s",
+                            elapsed);
     else if (d->record.active)
-        set(phrase, OCT_TONE_BAD, "RECORDING %s  volume %.0f%s, %.0f B-scans safe%s", elapsed,
-            d->record.volumes_written - model->recorded.files + 1, of, d->record.bscans_in_file,
-            noted_text(model, noted, sizeof(noted)));
+        oct_view_phrase_set(phrase, OCT_TONE_BAD,
+                            "RECORDING %s  volume %.0f%s, %.0f B-scans safe%s", elapsed,
+                            d->record.volumes_written - model->recorded.files + 1, of,
+                            d->record.bscans_in_file, noted_text(model, noted, sizeof(noted)));
     else if (!answered(model, phrase))
-        set(phrase, OCT_TONE_DIM, "not recording%s", of);
+        oct_view_phrase_set(phrase, OCT_TONE_DIM, "not recording%s", of);
 }
 
 /* ---- the rest ---- */
@@ -122,17 +124,17 @@ unsigned oct_view_notice(const struct oct_view_model *model, struct oct_view_phr
     if (model->has_picture || model->playback.active)
         return 0;
     if (model->playback.opens) {
-        set(&lines[0], OCT_TONE_PLAIN, "opening the recording");
-        set(&lines[1], OCT_TONE_DIM, "%s", "");
+        oct_view_phrase_set(&lines[0], OCT_TONE_PLAIN, "opening the recording");
+        oct_view_phrase_set(&lines[1], OCT_TONE_DIM, "%s", "");
         return 2;
     }
     if (d->reachable && strcmp(d->state, "idle") == 0)
-        set(&lines[0], OCT_TONE_WARN, "octd is idle: press Start");
+        oct_view_phrase_set(&lines[0], OCT_TONE_WARN, "octd is idle: press Start");
     else if (model->settings.operators)
-        set(&lines[0], OCT_TONE_PLAIN, "waiting for pictures");
+        oct_view_phrase_set(&lines[0], OCT_TONE_PLAIN, "waiting for pictures");
     else
-        set(&lines[0], OCT_TONE_PLAIN, "waiting for %.200s", model->endpoint);
-    set(&lines[1], OCT_TONE_DIM, "%s", why_no_picture(model));
+        oct_view_phrase_set(&lines[0], OCT_TONE_PLAIN, "waiting for %.200s", model->endpoint);
+    oct_view_phrase_set(&lines[1], OCT_TONE_DIM, "%s", why_no_picture(model));
     return 2;
 }
 
@@ -141,11 +143,11 @@ void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_p
     const struct oct_view_quality *q = &model->quality;
 
     if (q->known)
-        set(phrase, OCT_TONE_PLAIN,
-            "SNR %4.1f dB  sharpness %4.1f  blinks %" PRIu64 "  motions %" PRIu64, q->snr_db,
-            q->sharpness, q->n_blinks, q->n_motions);
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN,
+                            "SNR %4.1f dB  sharpness %4.1f  blinks %" PRIu64 "  motions %" PRIu64,
+                            q->snr_db, q->sharpness, q->n_blinks, q->n_motions);
     else
-        set(phrase, OCT_TONE_DIM, "SNR ---  sharpness ---");
+        oct_view_phrase_set(phrase, OCT_TONE_DIM, "SNR ---  sharpness ---");
 }
 
 /* Whether B-scans come and for a while no en face picture did. */
@@ -163,13 +165,14 @@ static void recorded_enface_text(const struct oct_view_model *model, struct oct_
     const struct oct_view_playback *p = &model->playback;
 
     if (p->enface_recorded)
-        set(phrase, OCT_TONE_PLAIN, "en face, as recorded");
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "en face, as recorded");
     else if (p->enface_share < 1)
-        set(phrase, OCT_TONE_PLAIN, "en face, mean: %.0f %% read%s", 100 * p->enface_share,
+        oct_view_phrase_set(
+            phrase, OCT_TONE_PLAIN, "en face, mean: %.0f %% read%s", 100 * p->enface_share,
             model->daemon.reachable && model->daemon.record.active ? ", waits for the recording"
                                                                    : "");
     else
-        set(phrase, OCT_TONE_PLAIN, "en face, mean");
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "en face, mean");
 }
 
 void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
@@ -188,130 +191,12 @@ void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_ph
     }
     if (came_ns == 0 && model->has_picture &&
         (has_none || enface_is_late(model, model->first_picture_ns)))
-        set(phrase, OCT_TONE_DIM, "no en face from this octd");
+        oct_view_phrase_set(phrase, OCT_TONE_DIM, "no en face from this octd");
     else if (came_ns == 0)
-        set(phrase, OCT_TONE_DIM, "%s", name);
+        oct_view_phrase_set(phrase, OCT_TONE_DIM, "%s", name);
     else if (enface_is_late(model, came_ns))
-        set(phrase, OCT_TONE_WARN, "%s: none came for %.0f s", name,
-            (double)(model->now_ns - came_ns) / (double)OCT_NS_PER_S);
+        oct_view_phrase_set(phrase, OCT_TONE_WARN, "%s: none came for %.0f s", name,
+                            (double)(model->now_ns - came_ns) / (double)OCT_NS_PER_S);
     else
-        set(phrase, OCT_TONE_PLAIN, "%s", name);
-}
-
-/* Three digits of it, the others 0, with commas between thousands: "65,500". */
-static void density_text(double per_mm2, char *text, size_t n_bytes)
-{
-    double step = per_mm2 >= 1 ? pow(10, floor(log10(per_mm2)) - 2) : 1;
-    uint64_t n = (uint64_t)(round(per_mm2 / fmax(step, 1)) * fmax(step, 1));
-
-    if (n >= 1000000)
-        snprintf(text, n_bytes, "%" PRIu64 ",%03" PRIu64 ",%03" PRIu64, n / 1000000,
-                 n / 1000 % 1000, n % 1000);
-    else if (n >= 1000)
-        snprintf(text, n_bytes, "%" PRIu64 ",%03" PRIu64, n / 1000, n % 1000);
-    else
-        snprintf(text, n_bytes, "%" PRIu64, n);
-}
-
-void oct_view_cones_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
-{
-    const struct oct_view_cones *c = &model->cones;
-    const uint64_t volume = model->enface.volume; /* while it is scanned, the one before is meant */
-    bool has_scale = model->daemon.lateral_um > 0 && model->daemon.slow_um > 0;
-    char density[32], ago[40] = "";
-
-    set(phrase, OCT_TONE_PLAIN, "%s", "");
-    if (!c->known || !has_scale || !model->has_picture ||
-        strcmp(c->acquisition_id, model->shown.header.acquisition_id) != 0)
-        return;
-    if (!c->has_ring) {
-        set(phrase, OCT_TONE_DIM, "cones: no ring");
-        return;
-    }
-    density_text(c->per_mm2, density, sizeof(density));
-    if (volume > c->volume + 1)
-        snprintf(ago, sizeof(ago), ", %" PRIu64 " volumes ago", volume - c->volume);
-    set(phrase, ago[0] ? OCT_TONE_DIM : OCT_TONE_PLAIN, "cones %.1f um %s/mm2 (%.2f)%s",
-        c->spacing_um, density, c->strength, ago);
-}
-
-void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
-{
-    const struct oct_view_cells *c = &model->cells;
-
-    set(phrase, OCT_TONE_PLAIN, "%s", "");
-    if (!oct_view_model_has_cells(model))
-        return;
-    const double count = c->count >= c->n && c->count < 1e6 ? c->count : c->n;
-    const double um_s = c->median_um_s;
-    if (um_s > 0 && um_s < 1e9) /* three digits at least */
-        set(phrase, OCT_TONE_PLAIN, "cells %.0f, median %.*f um/s", count,
-            (int)fmin(fmax(2 - floor(log10(um_s)), 0), 6), um_s);
-    else
-        set(phrase, OCT_TONE_PLAIN, "cells %.0f", count);
-}
-
-void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
-{
-    const double um = model->daemon.axial_um;
-    double found, px;
-
-    set(phrase, OCT_TONE_PLAIN, "%s", "");
-    if (!oct_view_model_has_layers(model))
-        return;
-    px = oct_view_layers_thickness(&model->layers, 0, model->layers.n_lines, &found);
-    if (isnan(px))
-        set(phrase, OCT_TONE_DIM, "layers: none found");
-    else if (found < 0.995)
-        set(phrase, OCT_TONE_PLAIN, "ILM to RPE %.0f %s in %.0f %% of the A-lines",
-            isfinite(um) ? px * um : px, isfinite(um) ? "\u00b5m" : "pixels", 100 * found);
-    else
-        set(phrase, OCT_TONE_PLAIN, "ILM to RPE %.0f %s", isfinite(um) ? px * um : px,
-            isfinite(um) ? "\u00b5m" : "pixels");
-}
-
-/* ---- a mirror ---- */
-
-static const char *const why_no_mirror[OCT_MIRROR_N_STATES] = {
-    [OCT_MIRROR_WEAK] = "nothing above the noise",
-    [OCT_MIRROR_AT_END] = "its peak is cut off at the end of the depth",
-    [OCT_MIRROR_MANY] = "more than one reflector",
-    [OCT_MIRROR_HARMONIC] = "a line two or three times as deep: is the camera saturated?",
-    [OCT_MIRROR_MISSING] = "A-lines are missing",
-};
-
-static void tell_peak(const struct oct_view_rolloff *r, struct oct_view_phrase *line)
-{
-    if (r->state != OCT_MIRROR_FOUND)
-        set(line, OCT_TONE_DIM, "no mirror: %s", why_no_mirror[r->state]);
-    else if (isfinite(r->fwhm_um))
-        set(line, OCT_TONE_PLAIN, "%.1f px: FWHM %.2f px, %.2f \u00b5m, SNR %.1f dB", r->depth_px,
-            r->fwhm_px, r->fwhm_um, r->snr_db);
-    else
-        set(line, OCT_TONE_PLAIN, "%.1f px: FWHM %.2f px, SNR %.1f dB", r->depth_px, r->fwhm_px,
-            r->snr_db);
-}
-
-static void tell_rolloff(const struct oct_view_rolloff *r, struct oct_view_phrase *line)
-{
-    char where[64] = "";
-    if (isfinite(r->db_per_mm) && isfinite(r->minus_6db_um))
-        snprintf(where, sizeof(where), ", -6 dB at %.2f mm", r->minus_6db_um / 1000);
-    else if (isfinite(r->minus_6db_px))
-        snprintf(where, sizeof(where), ", -6 dB at %.0f px", r->minus_6db_px);
-    set(line, OCT_TONE_PLAIN, "%.2f dB/%s%s, %u points",
-        isfinite(r->db_per_mm) ? r->db_per_mm : r->db_per_100px,
-        isfinite(r->db_per_mm) ? "mm" : "100 px", where, r->n);
-}
-
-unsigned oct_view_rolloff_text(const struct oct_view_model *model, struct oct_view_phrase lines[2])
-{
-    const struct oct_view_rolloff *r = &model->rolloff;
-    if (!oct_view_model_has_rolloff(model))
-        return 0;
-    tell_peak(r, &lines[0]);
-    if (!isfinite(r->db_per_100px))
-        return 1;
-    tell_rolloff(r, &lines[1]);
-    return 2;
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s", name);
 }
