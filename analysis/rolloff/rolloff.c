@@ -219,12 +219,11 @@ static void rolloff_reset(struct oct_analysis *a)
 
 static enum oct_err check_settings(const struct oct_rolloff_settings *s, struct oct_error *err)
 {
-    if (!(s->min_snr_db >= 0 && s->min_snr_db <= 200) ||
-        !(s->refractive_index >= 1 && isfinite(s->refractive_index)))
-        return oct_fail(err, OCT_E_CONFIG,
-                        "rolloff: a signal to noise of 0 to 200 dB, and a refractive index of 1 or "
-                        "more are possible");
-    return OCT_OK;
+    const enum oct_err e = oct_params_check(&oct_rolloff_params, s, "rolloff", err);
+    if (e || (s->refractive_index >= 1 && isfinite(s->refractive_index)))
+        return e;
+    return oct_fail(err, OCT_E_CONFIG, "rolloff: a refractive index of %g: it takes 1 or more",
+                    s->refractive_index);
 }
 
 static void use_settings(struct oct_analysis *a, const struct oct_rolloff_settings *s)
