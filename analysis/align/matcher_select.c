@@ -3,8 +3,6 @@
 #include "analysis/align/matcher.h"
 #include "kernels/device/twin.h"
 
-#include <string.h>
-
 struct oct_matcher {
     struct oct_twin twin;
     struct oct_picture reference;       /* a copy; empty: none */

@@ -4,7 +4,6 @@
 #include "kernels/device/twin.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct oct_correlator {
     struct oct_twin twin;
