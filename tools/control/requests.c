@@ -197,7 +197,13 @@ static int request(struct call *call)
 
 static int run(struct oct_config *config, int argc, char **argv)
 {
-    const struct oct_command *command = oct_command_find(argv[0]);
+    static const struct oct_command *const all[] = {
+        &oct_command_status, &oct_command_start, &oct_command_stop,     &oct_command_record,
+        &oct_command_set,    &oct_command_get,   &oct_command_shutdown,
+    };
+    const struct oct_command *command = all[0];
+    for (size_t i = 1; i < sizeof(all) / sizeof(all[0]); i++)
+        command = strcmp(argv[0], all[i]->name) == 0 ? all[i] : command;
     struct call call;
     int status = open_call(&call, command, config, argc, argv);
     if (!status)

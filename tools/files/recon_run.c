@@ -11,6 +11,7 @@
 #include "pipeline/base/utf8.h"
 #include "pipeline/flow/offline.h"
 #include "pipeline/volume/volume.h"
+#include "tools/alloc.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -160,9 +161,7 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
 {
     const struct oct_volume_facts *facts = oct_recording_facts(w->recording);
     const struct oct_config *config = &w->config;
-    char *text = oct_config_text(config);
-    if (!text)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
+    char *text = oct_alloc_check(oct_config_text(config));
     struct oct_display display;
     oct_config_display(config, &display);
     const struct oct_volume_about about = {
@@ -372,10 +371,8 @@ enum oct_err oct_recon_run(struct oct_recon *recon, const struct oct_config *con
                            const struct oct_recon_job *job, struct oct_recon_result *result,
                            struct oct_error *err)
 {
-    struct work *w = calloc(1, sizeof(*w));
+    struct work *w = oct_alloc(1, sizeof(*w));
     *result = (struct oct_recon_result){0};
-    if (!w)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", job->in);
     w->job = job;
     w->config = *config;
     enum oct_err e = reconstruct(recon, w, result, err);
@@ -397,14 +394,11 @@ enum oct_err oct_recon_run(struct oct_recon *recon, const struct oct_config *con
 
 /* ---- life ---- */
 
-enum oct_err oct_recon_create(struct oct_recon **recon, struct oct_workers *workers,
-                              struct oct_error *err)
+struct oct_recon *oct_recon_create(struct oct_workers *workers)
 {
-    *recon = calloc(1, sizeof(**recon));
-    if (!*recon)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for reconstruction");
-    (*recon)->workers = workers;
-    return OCT_OK;
+    struct oct_recon *recon = oct_alloc(1, sizeof(*recon));
+    recon->workers = workers;
+    return recon;
 }
 
 const char *oct_recon_engine(const struct oct_recon *recon)
