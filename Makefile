@@ -52,7 +52,7 @@ LDFLAGS  += -pthread $(SAN_FLAGS)
 LDLIBS   += -lm
 
 # One folder a room; one program a folder.
-LIB_SRC     := $(wildcard pipeline/*/*.c kernels/*.c kernels/*/*.c analysis/*.c analysis/*/*.c formats/*.c formats/*/*.c config/*.c \
+LIB_SRC     := $(wildcard pipeline/*/*.c numeric/*.c kernels/*.c kernels/*/*.c analysis/*.c analysis/*/*.c formats/*.c formats/*/*.c config/*.c \
   plot/*.c synth/*.c)
 LIB_CXX_SRC := $(wildcard formats/*/*.cc)
 DAEMON_SRC  := $(wildcard daemon/*.c)
@@ -107,10 +107,10 @@ $(BUILD)/%.cc.o: %.cc Makefile
 $(BUILD)/test/%.o: EXTRA_CFLAGS += -fvisibility=default
 
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
-$(BUILD)/analysis/%.o: EXTRA_CFLAGS += -O3
+$(BUILD)/analysis/%.o $(BUILD)/numeric/%.o: EXTRA_CFLAGS += -O3
 $(addprefix $(BUILD)/pipeline/flow/,background.o line_sums.o running_dc.o): EXTRA_CFLAGS += -O3
 # Selections by comparison become vector code only where comparisons need not trap.
-$(addprefix $(BUILD)/analysis/,average/pixels.o average/prepare.o correlate/picture.o): \
+$(addprefix $(BUILD)/,analysis/average/pixels.o numeric/picture.o): \
   EXTRA_CFLAGS += -O3 -fno-trapping-math
 # One source for three instruction sets, which give the same numbers: nothing is fused.
 $(BUILD)/analysis/cells/mgvf_plain.o: EXTRA_CFLAGS += -ffp-contract=off

@@ -241,6 +241,7 @@ struct oct_config_key {
     const char *section, *name, *meaning;
     const char *const *words; /* the values that it takes, up to NULL; NULL: others */
     bool is_path;
+    size_t row; /* of `origins` */
 };
 
 /* Key i, from 0; false: there are no more. */

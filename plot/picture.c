@@ -1,3 +1,4 @@
+#include "numeric/order.h"
 #include "plot/canvas.h"
 #include "plot/plot.h"
 
@@ -26,12 +27,6 @@ struct page {
 
 /* ---- limits ---- */
 
-static int compare(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 static enum oct_err find_limits(struct page *p, struct oct_error *err)
 {
     const size_t n = (size_t)p->plot->height * p->plot->width, step = n / N_SAMPLES + 1;
@@ -46,7 +41,7 @@ static enum oct_err find_limits(struct page *p, struct oct_error *err)
     for (size_t i = 0; i < n; i += step)
         if (isfinite(p->plot->pixels[i]))
             kept[n_kept++] = p->plot->pixels[i];
-    qsort(kept, n_kept, sizeof(*kept), compare);
+    oct_floats_sort(kept, n_kept);
     if (n_kept > 0) {
         p->lo = kept[n_kept / 200];
         p->hi = kept[n_kept - 1 - n_kept / 200];

@@ -205,8 +205,10 @@ static const char *kind_of(const struct oct_option *o)
 
 static void put_options(const char *command, const struct oct_option *options)
 {
+    struct oct_option_shown shown;
     bool any = false;
-    for (const struct oct_option *o = options; o && o->name; o++) {
+    for (unsigned i = 0; oct_option_at(options, i, &shown); i++) {
+        const struct oct_option *o = &shown.option;
         if (strncmp(o->name, "--", 2) != 0) /* a plain argument */
             continue;
         if (!any)
@@ -231,7 +233,9 @@ static void put_kind(const char *kind)
 
 static void put_values(const char *command, const struct oct_option *options)
 {
-    for (const struct oct_option *o = options; o && o->name; o++) {
+    struct oct_option_shown shown;
+    for (unsigned i = 0; oct_option_at(options, i, &shown); i++) {
+        const struct oct_option *o = &shown.option;
         const char *kind = kind_of(o);
         if (!kind)
             continue;

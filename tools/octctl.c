@@ -3,6 +3,7 @@
 
 #include "config/version.h"
 #include "pipeline/base/stdio.h"
+#include "tools/alloc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,9 +100,11 @@ static void print_help(void)
  * one. */
 static bool is_own(const struct oct_command *command, const char *word)
 {
-    for (const struct oct_option *o = command ? command->options : NULL; o && o->name; o++) {
-        const size_t n = strlen(o->name);
-        if (strncmp(o->name, "--", 2) == 0 && strncmp(word, o->name, n) == 0 &&
+    struct oct_option_shown shown;
+    for (unsigned i = 0; command && oct_option_at(command->options, i, &shown); i++) {
+        const char *name = shown.option.name;
+        const size_t n = strlen(name);
+        if (strncmp(name, "--", 2) == 0 && strncmp(word, name, n) == 0 &&
             (word[n] == '\0' || word[n] == '='))
             return true;
     }
@@ -137,6 +140,7 @@ static const struct oct_command *find_command(const char *name)
 
 static enum oct_err sort_arguments(struct call *call, int argc, char **argv, struct oct_error *err)
 {
+    struct oct_option_shown shown;
     bool ended = false; /* by "--" */
     for (int i = 1; i < argc; i++) {
         const char *wrong = NULL;
@@ -144,7 +148,7 @@ static enum oct_err sort_arguments(struct call *call, int argc, char **argv, str
         if (!ended && strcmp(argv[i], "--") == 0) {
             ended = true;
         } else if (!ended && !own &&
-                   oct_option_read(global_options, call, argc, argv, &i, &wrong)) {
+                   oct_option_read(global_options, call, argc, argv, &i, &shown, &wrong)) {
             if (wrong)
                 return oct_fail(err, OCT_E_ARG, "%s needs a value; see octctl --help", wrong);
         } else if (!ended && call->n_rest == 0 && argv[i][0] == '-') {
@@ -174,7 +178,7 @@ static enum oct_err check_keys(const struct oct_config *config, const struct oct
     static const char sections[] = "analysis average cells surfaces rolloff";
     struct oct_config_key key;
     for (size_t i = 0; command->keys && oct_config_key_at(i, &key); i++) {
-        const struct oct_config_origin *origin = &config->origins[i];
+        const struct oct_config_origin *origin = &config->origins[key.row];
         char name[128];
         snprintf(name, sizeof(name), "%s.%s", key.section, key.name);
         if (origin->order > 0 && origin->line == 0 && has_word(sections, key.section) &&
@@ -273,17 +277,14 @@ int main(int argc, char **argv)
     oct_stdio_reserve();
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of the file that is written */
     size_t n = (size_t)(argc > 0 ? argc : 0) + 1;
-    struct oct_config *config = calloc(1, sizeof(*config));
-    struct call call = {.configs = calloc(n, sizeof(char *)),
-                        .sets = calloc(n, sizeof(char *)),
-                        .backends = calloc(n, sizeof(char *)),
-                        .datasets = calloc(n, sizeof(char *)),
-                        .rest = calloc(n, sizeof(char *))};
-    int status = 1;
-    if (config && call.configs && call.sets && call.backends && call.datasets && call.rest)
-        status = run(config, &call, argc, argv);
-    else
-        fprintf(stderr, "octctl: out of memory\n");
+    oct_alloc_for_json();
+    struct oct_config *config = oct_alloc(1, sizeof(*config));
+    struct call call = {.configs = oct_alloc(n, sizeof(char *)),
+                        .sets = oct_alloc(n, sizeof(char *)),
+                        .backends = oct_alloc(n, sizeof(char *)),
+                        .datasets = oct_alloc(n, sizeof(char *)),
+                        .rest = oct_alloc(n, sizeof(char *))};
+    int status = run(config, &call, argc, argv);
     /* Writing stdout to a full disk is a failure. */
     if (fflush(stdout) && status == 0) {
         fprintf(stderr, "octctl: cannot write to standard output\n");

@@ -4,8 +4,8 @@
 #include "viewer/app.h"
 #include "viewer/draw/draw.h"
 #include "viewer/draw/png.h"
-#include "viewer/model/caption.h"
 #include "viewer/model/clock.h"
+#include "viewer/model/words.h"
 #include "viewer/signals.h"
 
 #include <SDL.h>

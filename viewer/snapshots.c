@@ -5,7 +5,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/base/thread.h"
 #include "viewer/draw/png.h"
-#include "viewer/model/caption.h"
+#include "viewer/model/words.h"
 
 #include <SDL.h>
 #include <pthread.h>

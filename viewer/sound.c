@@ -3,7 +3,7 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/base/condition.h"
 #include "pipeline/base/thread.h"
-#include "viewer/model/sounds.h"
+#include "viewer/model/words.h"
 
 #include <SDL.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
 #ifndef OCT_ANALYSIS_ALIGN_LEVEL_H
 #define OCT_ANALYSIS_ALIGN_LEVEL_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 /* What is multiplied with what: values; with masks also their squares, and 1 where valid. */
 enum oct_plane { OCT_PLANE_VALUES, OCT_PLANE_SQUARES, OCT_PLANE_VALID, OCT_N_PLANES };

@@ -1,6 +1,8 @@
 /* What is said of a match. */
 #include "analysis/align/matcher.h"
 
+#include "numeric/order.h"
+
 #include <math.h>
 
 #define LEAST_SAMPLES 16u
@@ -15,32 +17,6 @@ bool oct_match_is_inside(const struct oct_match *match, uint32_t max_dy, uint32_
     return true;
 }
 
-/* The value that has as many below it as above, by Hoare; the values change places. */
-static float median_of(float *values, size_t n)
-{
-    size_t low = 0, high = n - 1;
-    while (low < high) {
-        const float pivot = values[low + (high - low) / 2];
-        size_t i = low, k = high;
-        for (;;) {
-            while (values[i] < pivot)
-                i++;
-            while (values[k] > pivot)
-                k--;
-            if (i >= k)
-                break;
-            const float swap = values[i];
-            values[i++] = values[k];
-            values[k--] = swap;
-        }
-        if (n / 2 <= k)
-            high = k;
-        else
-            low = k + 1;
-    }
-    return values[low];
-}
-
 float oct_match_significance(float *samples, float peak)
 {
     size_t n = 0;
@@ -49,8 +25,8 @@ float oct_match_significance(float *samples, float peak)
             samples[n++] = samples[i];
     if (n < LEAST_SAMPLES)
         return NAN;
-    const float median = median_of(samples, n);
+    const float median = oct_floats_select(samples, n, n / 2);
     for (size_t i = 0; i < n; i++)
         samples[i] = fabsf(samples[i] - median);
-    return (peak - median) / (1.4826F * fmaxf(median_of(samples, n), 1e-9F));
+    return (peak - median) / (1.4826F * fmaxf(oct_floats_select(samples, n, n / 2), 1e-9F));
 }

@@ -9,7 +9,7 @@
 #ifndef OCT_ANALYSIS_ALIGN_MATCHER_H
 #define OCT_ANALYSIS_ALIGN_MATCHER_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 #include <math.h>
 

@@ -9,7 +9,7 @@
 #ifndef OCT_ANALYSIS_ALIGN_OVERLAP_H
 #define OCT_ANALYSIS_ALIGN_OVERLAP_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 /* The second picture lies at (dy, dx) of the first: second(p) shows what first(p + d) shows. */
 struct oct_overlap {

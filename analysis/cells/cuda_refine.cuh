@@ -4,6 +4,8 @@
 
 #include "analysis/cells/cuda_types.cuh"
 
+#include "numeric/parabola.h"
+
 #define OCT_CELLS_POINTS 27u /* of a round */
 #define OCT_CELLS_PARTS 16u  /* of the samples of a point: lanes of a warp */
 #define OCT_CELLS_REFINE_THREADS 448u
@@ -77,7 +79,7 @@ static __device__ inline double oct_cells_vertex_at(const float *at, size_t step
     const double before = (double)*(at - step), middle = (double)*at, after = (double)at[step];
     if (before == 0 || after == 0)
         return 0;
-    return oct_cells_vertex(before * before, middle * middle, after * after);
+    return oct_parabola_top(before * before, middle * middle, after * after);
 }
 
 /* The pixel of peak i, in raster order: n_row [n_rows] are those of each row, whose pixels stand in

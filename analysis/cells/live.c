@@ -1,6 +1,7 @@
 #include "analysis/cells/live.h"
 
 #include "analysis/cells/gather.h"
+#include "numeric/order.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -40,8 +41,8 @@ static const struct oct_param param_rows[] = {
     {OCT_PARAM("radius_um", S, radius_um), OCT_PARAM_LIVE, .is_option = true, .least = 0,
      .most = 1e6, .standard = "0", .unit = "um",
      .meaning = "Radius of the cells, where the size of pixels is known; 0: radius_px."},
-    {OCT_PARAM("max_speed_um_s", S, max_speed_um_s), OCT_PARAM_LIVE, .is_option = true, .least = 0,
-     .most = 1e9, .standard = "0", .unit = "um/s",
+    {OCT_PARAM("max_speed_um_s", S, max_speed_um_s), OCT_PARAM_LIVE, .is_option = true,
+     .option = "max-speed", .least = 0, .most = 1e9, .standard = "0", .unit = "um/s",
      .meaning = "Fastest cell whose first step is looked for; 0: two radii a picture."},
     {OCT_PARAM_OF_FORM("roi", S, roi, &oct_param_region), OCT_PARAM_LIVE, .is_option = true,
      .standard = "", .takes = OCT_PARAM_TAKES_REGION,
@@ -90,20 +91,6 @@ struct oct_analysis {
 
 /* ---- a picture is searched ---- */
 
-static int compare(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-static double median_of(float *values, unsigned n)
-{
-    if (n == 0)
-        return NAN;
-    qsort(values, n, sizeof(*values), compare);
-    return ((double)values[(n - 1) / 2] + (double)values[n / 2]) / 2;
-}
-
 static void write_row(const struct oct_analysis *a, const struct oct_cells_found *f, float *row)
 {
     row[OCT_CELLS_TRACK] = (float)((f->track + a->first_track - 1) % MOST_TRACK + 1);
@@ -133,7 +120,7 @@ static void write_table(struct oct_analysis *a, const struct oct_cells_found *fo
             write_row(a, f, table->rows[table->n++]);
     }
     table->numbers[OCT_CELLS_COUNT] = n_tracks;
-    table->numbers[OCT_CELLS_MEDIAN] = median_of(a->parts.speeds, n_speeds);
+    table->numbers[OCT_CELLS_MEDIAN] = oct_floats_median(a->parts.speeds, n_speeds);
     table->numbers[OCT_CELLS_FRAMES] = (double)++a->n_done;
     table->numbers[OCT_CELLS_WIDTH] = a->width;
     table->numbers[OCT_CELLS_HEIGHT] = a->height;

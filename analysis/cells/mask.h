@@ -2,7 +2,7 @@
 #ifndef OCT_ANALYSIS_CELLS_MASK_H
 #define OCT_ANALYSIS_CELLS_MASK_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 struct oct_cells_mask {
     uint32_t height, width;

@@ -1,5 +1,6 @@
 #include "analysis/cells/refine.h"
 
+#include "numeric/parabola.h"
 #include "pipeline/base/wide.h"
 
 #include <string.h>
@@ -132,7 +133,7 @@ static double vertex(const float *at, size_t step)
     const double before = (double)*(at - step), middle = (double)*at, after = (double)at[step];
     if (before == 0 || after == 0)
         return 0;
-    return oct_cells_vertex(before * before, middle * middle, after * after);
+    return oct_parabola_top(before * before, middle * middle, after * after);
 }
 
 void oct_cells_refine_peak(const float *score, size_t width, uint32_t x, uint32_t y,

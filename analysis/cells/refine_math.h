@@ -139,12 +139,4 @@ OCT_CELLS_MATH void oct_cells_edge_step(const float *f, double step[3])
     step[2] = best / 9 - 1;
 }
 
-/* The vertex of the parabola through three values, from the middle, which is the largest; within
- * -0.5 .. 0.5. */
-OCT_CELLS_MATH double oct_cells_vertex(double before, double middle, double after)
-{
-    const double bend = before - 2 * middle + after;
-    return bend < 0 ? oct_cells_within((before - after) / (2 * bend), -0.5, 0.5) : 0;
-}
-
 #endif

@@ -2,7 +2,7 @@
 #ifndef OCT_ANALYSIS_CELLS_RESAMPLE_H
 #define OCT_ANALYSIS_CELLS_RESAMPLE_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 /* Pixel (x, y) of the result lies at (x0 + x dx, y0 + y dy) of the picture. */
 struct oct_cells_resample {

@@ -20,7 +20,7 @@
 #ifndef OCT_ANALYSIS_CORRELATE_CORRELATE_H
 #define OCT_ANALYSIS_CORRELATE_CORRELATE_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 enum oct_correlation_norm {
     OCT_CORRELATION_OVERLAP,

@@ -51,20 +51,6 @@ static enum oct_err no_engine(struct oct_error *err)
                     "the GPU has failed and the correlation on the CPU did not start");
 }
 
-static enum oct_err copy_picture(struct oct_picture *copy, const struct oct_picture *picture,
-                                 struct oct_error *err)
-{
-    const size_t n = (size_t)picture->height * picture->width;
-    enum oct_err e =
-        oct_picture_init(copy, picture->height, picture->width, picture->valid != NULL, err);
-    if (e)
-        return e;
-    memcpy(copy->pixels, picture->pixels, n * sizeof(float));
-    if (picture->valid)
-        memcpy(copy->valid, picture->valid, n);
-    return OCT_OK;
-}
-
 static enum oct_err failover_set_reference(struct oct_correlator *c, const struct oct_picture *g,
                                            struct oct_error *err)
 {
@@ -72,7 +58,7 @@ static enum oct_err failover_set_reference(struct oct_correlator *c, const struc
     struct oct_error why = {.text = ""};
     if (!c->engine)
         return no_engine(err);
-    enum oct_err e = g ? copy_picture(&copy, g, err) : OCT_OK;
+    enum oct_err e = g ? oct_picture_copy(&copy, g, err) : OCT_OK;
     if (e)
         return e;
     e = c->now->set_reference(c->engine, g, &why);

@@ -12,7 +12,7 @@
 
 #include "analysis/correlate/boxes.h"
 #include "analysis/correlate/fft2.h"
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 enum oct_field_kind { OCT_FIELD_VALUES, OCT_FIELD_MASK, OCT_FIELD_SQUARES, OCT_N_FIELDS };
 

@@ -4,6 +4,7 @@
 #include "analysis/align/subpixel.h"
 #include "analysis/warp/bscans_parts.h"
 #include "kernels/device/workers.h"
+#include "numeric/parabola.h"
 #include "pipeline/base/wide.h"
 
 #include <math.h>
@@ -228,10 +229,8 @@ static struct peak climb(const struct fitting *s, const float *f, const float *g
  * 0.09 B-scans. 0: one of them is NaN, or there is no maximum. */
 static double vertex(double before, double middle, double after, double floor_score)
 {
-    const double l = log(before - floor_score), m = log(middle - floor_score),
-                 r = log(after - floor_score), bend = l - 2 * m + r;
-
-    return bend < 0 ? fmax(-0.5, fmin(0.5, 0.5 * (l - r) / bend)) : 0;
+    return oct_parabola_top(log(before - floor_score), log(middle - floor_score),
+                            log(after - floor_score));
 }
 
 static void fit_bscan(void *context, unsigned b, unsigned worker)

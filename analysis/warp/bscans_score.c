@@ -3,6 +3,7 @@
 #include "analysis/correlate/fft2.h"
 #include "analysis/warp/bscans_parts.h"
 #include "kernels/device/workers.h"
+#include "numeric/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -203,12 +204,6 @@ static void score_bscan(void *context, unsigned piece, unsigned worker)
     }
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median of what is not NaN; 0: there is nothing. Sorts. */
 static float median(float *values, size_t n)
 {
@@ -219,7 +214,7 @@ static float median(float *values, size_t n)
             values[n_left++] = values[i];
     if (n_left == 0)
         return 0;
-    qsort(values, n_left, sizeof(*values), by_value);
+    oct_floats_sort(values, n_left);
     return values[n_left / 2];
 }
 

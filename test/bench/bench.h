@@ -3,7 +3,7 @@
 #ifndef OCT_TEST_BENCH_BENCH_H
 #define OCT_TEST_BENCH_BENCH_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 #include "tools/bench/part.h"
 
 struct oct_workers;

@@ -4,11 +4,9 @@
  * a daemon's settings, and B, the freeze and the steps back of what is shown. */
 #include "test/fuzz/fuzz.h"
 #include "viewer/model/archive.h"
-#include "viewer/model/daemon_state.h"
-#include "viewer/model/fields.h"
-#include "viewer/model/letters.h"
+#include "viewer/model/daemon.h"
 #include "viewer/model/model.h"
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include <math.h>
 #include <stdlib.h>

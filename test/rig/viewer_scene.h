@@ -2,7 +2,6 @@
 #ifndef OCT_TEST_RIG_VIEWER_SCENE_H
 #define OCT_TEST_RIG_VIEWER_SCENE_H
 
-#include "viewer/model/image.h"
 #include "viewer/model/picture.h"
 
 /* u8, 120 A-lines of 100 pixels, 10 .. 70 dB, B-scan 7. */

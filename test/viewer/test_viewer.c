@@ -2,11 +2,10 @@
 #include "test/rig/tap.h"
 #include "test/rig/viewer_scene.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/convert.h"
-#include "viewer/model/fields.h"
 #include "viewer/model/layout.h"
 #include "viewer/model/model.h"
-#include "viewer/model/status.h"
+#include "viewer/model/picture.h"
+#include "viewer/model/words.h"
 
 #include <math.h>
 #include <stdlib.h>

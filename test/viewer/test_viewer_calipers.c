@@ -3,8 +3,8 @@
 #include "test/rig/viewer_scene.h"
 #include "test/rig/viewer_stage.h"
 #include "viewer/input.h"
-#include "viewer/model/calipers.h"
 #include "viewer/model/clock.h"
+#include "viewer/model/measure.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* What goes into a snapshot: its name, the line, the JSON text. No SDL. */
 #include "test/rig/tap.h"
 #include "test/rig/viewer_scene.h"
-#include "viewer/model/caption.h"
 #include "viewer/model/clock.h"
+#include "viewer/model/words.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

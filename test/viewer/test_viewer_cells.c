@@ -6,7 +6,7 @@
 #include "viewer/draw/draw.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include <SDL.h>
 #include <math.h>

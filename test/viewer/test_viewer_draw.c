@@ -4,8 +4,8 @@
 #include "viewer/draw/draw.h"
 #include "viewer/draw/png.h"
 #include "viewer/input.h"
-#include "viewer/model/caption.h"
 #include "viewer/model/clock.h"
+#include "viewer/model/words.h"
 
 #include <SDL.h>
 #include <SDL_image.h>

@@ -8,8 +8,8 @@
 #include "viewer/draw/draw.h"
 #include "viewer/input.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/status.h"
-#include "viewer/model/volumes.h"
+#include "viewer/model/daemon.h"
+#include "viewer/model/words.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "test/rig/viewer_daemon.h"
 #include "viewer/model/buttons.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "test/rig/viewer_daemon.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include <math.h>
 #include <string.h>

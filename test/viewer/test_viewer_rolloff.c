@@ -5,7 +5,7 @@
 #include "test/rig/viewer_stage.h"
 #include "viewer/draw/draw.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include <SDL.h>
 #include <math.h>

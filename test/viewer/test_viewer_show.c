@@ -5,7 +5,7 @@
 #include "test/rig/viewer_scene.h"
 #include "test/rig/viewer_stage.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/show.h"
+#include "viewer/model/words.h"
 
 #include <math.h>
 #include <stdlib.h>

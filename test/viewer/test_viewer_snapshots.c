@@ -1,7 +1,7 @@
 /* Snapshots: written by another thread, under their name only when they are whole. */
 #include "test/rig/tap.h"
 #include "viewer/draw/png.h"
-#include "viewer/model/caption.h"
+#include "viewer/model/words.h"
 #include "viewer/snapshots.h"
 
 #include <SDL.h>

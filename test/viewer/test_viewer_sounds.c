@@ -2,7 +2,7 @@
  * hangs, and none at all. */
 #include "test/rig/tap.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/sounds.h"
+#include "viewer/model/words.h"
 #include "viewer/sound.h"
 
 #include <SDL.h>

@@ -5,8 +5,7 @@
 #include "viewer/draw/draw.h"
 #include "viewer/input.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/fields.h"
-#include "viewer/model/help.h"
+#include "viewer/model/words.h"
 #include "viewer/settings.h"
 
 #include <SDL.h>

@@ -3,9 +3,8 @@
 #include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/letters.h"
 #include "viewer/model/model.h"
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include <langinfo.h>
 #include <locale.h>

@@ -10,14 +10,10 @@
 #include <string.h>
 #include <strings.h>
 
-#define NOT_GIVEN UINT64_MAX
-
 static const char *const source_names[] = {"enface", "bscan"};
 static const char *const projection_names[] = {"mean", "max", "slab"};
 static const enum oct_pictures_projection projections[] = {
     OCT_PICTURES_OVER_ALL, OCT_PICTURES_HIGHEST, OCT_PICTURES_OVER_SHARES};
-static const char *const polarity_names[] = {"bright", "dark", "both"};
-static const char *const refine_names[] = {"none", "peak", "edge", "spline"};
 static const char *const profile_names[] = {"octd", "boyer"};
 static const char *const format_names[OCT_CELLS_N_FORMATS] = {"octd", "trackmate", "napari"};
 
@@ -25,17 +21,7 @@ static const char *const format_names[OCT_CELLS_N_FORMATS] = {"octd", "trackmate
 
 void oct_cells_given_init(struct oct_cells_given *given)
 {
-    *given = (struct oct_cells_given){.radius_um = NAN,
-                                      .radius = NAN,
-                                      .fps = NAN,
-                                      .threshold = NAN,
-                                      .smooth = NAN,
-                                      .floor = NAN,
-                                      .spacing = NAN,
-                                      .max_speed = NAN,
-                                      .detect_every = NOT_GIVEN,
-                                      .memory = NOT_GIVEN,
-                                      .min_frames = NOT_GIVEN};
+    *given = (struct oct_cells_given){.fps = NAN};
 }
 
 /* ---- words and numbers ---- */
@@ -69,41 +55,21 @@ static bool read_numbers(const char *text, char sign, double *numbers, int n)
     return true;
 }
 
-static bool is_natural(double value)
-{
-    return value >= 0 && value <= UINT32_MAX && value == floor(value);
-}
-
 /* ---- parameters ---- */
 
-static int read_words(struct oct_cells_given *g, const char *name, struct oct_cells_params *p)
+static int read_words(struct oct_cells_given *g, const char *name)
 {
-    const int source = find_word(g->source, source_names, N_NAMES(source_names));
     const int projection = find_word(g->projection, projection_names, N_NAMES(projection_names));
-    const int polarity = find_word(g->polarity, polarity_names, N_NAMES(polarity_names));
-    const int refine = find_word(g->refine, refine_names, N_NAMES(refine_names));
     const int format = find_word(g->format, format_names, OCT_CELLS_N_FORMATS);
-    if (source < 0)
-        return oct_command_misuse(name, "--source needs enface or bscan");
     if (projection < 0)
         return oct_command_misuse(name, "--projection needs mean, max or slab");
-    if (polarity < 0)
-        return oct_command_misuse(name, "--polarity needs bright, dark or both");
-    if (refine < 0)
-        return oct_command_misuse(name, "--refine needs none, peak, edge or spline");
     if (format < 0)
         return oct_command_misuse(name, "--format needs octd, trackmate or napari");
     if (format == OCT_CELLS_FORMAT_NAPARI && g->detect_only)
         return oct_command_misuse(name, "--format napari holds tracks, --detect-only makes none");
-    if (g->source)
-        g->is_bscan = source == 1;
     if (g->projection || g->slab)
         g->which_projection = g->slab ? OCT_PICTURES_OVER_SHARES : projections[projection];
     g->which_format = (enum oct_cells_format)format;
-    if (g->polarity)
-        p->polarity = (enum oct_cells_polarity)polarity;
-    if (g->refine)
-        p->refine = (enum oct_cells_refine)refine;
     return 0;
 }
 
@@ -127,44 +93,13 @@ static int read_slab(struct oct_cells_given *g, const char *name)
     return 0;
 }
 
-static int read_sizes(const struct oct_cells_given *g, const char *name, struct oct_cells_run *run)
+static int read_places(const struct oct_cells_given *g, const char *name, struct oct_cells_run *run)
 {
-    struct oct_cells_params *p = &run->film_setup.params;
-    double radii[3];
-    if (!isnan(g->radius) && !isnan(g->radius_um))
-        return oct_command_misuse(name, "--radius and --radius-um exclude one another");
-    if (!isnan(g->radius_um) || !isnan(g->radius))
-        run->film_setup.radius_um = isnan(g->radius_um) ? 0 : g->radius_um;
-    if (g->radii && !read_numbers(g->radii, ':', radii, 3))
-        return oct_command_misuse(name, "--radii needs FIRST:LAST:STEP in radii, as 0.8:2:0.2");
-    if (g->radii) {
-        double circles[OCT_CELLS_MOST_CIRCLES];
-        p->first = radii[0];
-        p->last = radii[1];
-        p->step = radii[2];
-        if (oct_cells_circles(p, circles) == 0)
-            return oct_command_misuse(name,
-                                      "--radii %s: an empty list, or of more than %u circles; "
-                                      "FIRST:LAST:STEP ascend from above 0",
-                                      g->radii, OCT_CELLS_MOST_CIRCLES);
-    }
+    double v[4];
     if (g->pixel_um && !oct_picture_option_um(g->pixel_um, run->um))
         return oct_command_misuse(name, "--pixel-um needs micrometres of a pixel above 0, X or "
                                         "X,Y");
     run->um_is_given = g->pixel_um != NULL;
-    return 0;
-}
-
-static int read_places(const struct oct_cells_given *g, const char *name, struct oct_cells_run *run)
-{
-    double v[4], flow;
-    if (g->roi) {
-        if (!read_numbers(g->roi, ',', v, 4) || !is_natural(v[0]) || !is_natural(v[1]) ||
-            !is_natural(v[2]) || !is_natural(v[3]) || v[2] < 1 || v[3] < 1)
-            return oct_command_misuse(name, "--roi needs whole pixels, X,Y,WIDTH,HEIGHT");
-        run->film_setup.roi =
-            (struct oct_region){(uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (uint32_t)v[3]};
-    }
     if (g->kymograph && !g->along)
         return oct_command_misuse(name, "--kymograph needs a line, --along X0,Y0,X1,Y1");
     if (g->along) {
@@ -173,48 +108,35 @@ static int read_places(const struct oct_cells_given *g, const char *name, struct
         run->has_line = true;
         run->line = (struct oct_cells_line){v[0], v[1], v[2], v[3]};
     }
-    if (g->flow)
-        run->film_setup.params.flow_deg = NAN;
-    if (g->flow && strcmp(g->flow, "none") != 0) {
-        if (!oct_option_double(g->flow, &flow) || fabs(flow) > 360)
-            return oct_command_misuse(name, "--flow needs degrees from -360 to 360, or none");
-        run->film_setup.params.flow_deg = flow;
-    }
     return 0;
 }
 
-static void read_counts(const struct oct_cells_given *g, struct oct_cells_run *run)
-{
-    struct oct_cells_params *p = &run->film_setup.params;
-    p->threshold = isnan(g->threshold) ? p->threshold : g->threshold;
-    p->smooth = isnan(g->smooth) ? p->smooth : g->smooth;
-    p->floor = isnan(g->floor) ? p->floor : g->floor;
-    p->spacing = isnan(g->spacing) ? p->spacing : g->spacing;
-    p->detect_every = g->detect_every == NOT_GIVEN ? p->detect_every : (unsigned)g->detect_every;
-    p->memory = g->memory == NOT_GIVEN ? p->memory : (unsigned)g->memory;
-    p->min_frames = g->min_frames == NOT_GIVEN ? p->min_frames : (unsigned)g->min_frames;
-    run->has_min_frames = run->has_min_frames || g->min_frames != NOT_GIVEN;
-    if (!isnan(g->max_speed))
-        run->film_setup.max_speed_um_s = g->max_speed;
-    run->film_setup.detect_only = g->detect_only;
-}
-
-/* What the configuration says, as octd takes it. */
-static void take_keys(struct oct_cells_given *g, const struct oct_config *config,
-                      struct oct_cells_run *run)
+/* What the configuration says, as octd takes it, or the profile, and over it what was given. */
+static int read_settings(struct oct_cells_given *g, const struct oct_config *config,
+                         const char *name, bool is_boyer, struct oct_cells_run *run)
 {
     static const double unknown[2] = {NAN, NAN};
     struct oct_cells_settings s = config->cells;
-    s.enface = config->enface;
-    s.cpu = config->pipeline.backend == OCT_BACKEND_CPU;
+    const bool has_px = oct_param_text(&oct_cells_search_params, &g->search, "radius_px") != NULL;
+    const bool has_um = oct_param_text(&oct_cells_params, &g->own, "radius_um") != NULL;
+    if (has_px && has_um)
+        return oct_command_misuse(name, "--radius and --radius-um exclude one another");
+    if (is_boyer)
+        oct_cells_params_boyer(&s.params, 0);
+    oct_param_texts_store(&oct_cells_search_params, &g->search, &s.params);
+    oct_param_texts_store(&oct_cells_params, &g->own, &s);
+    s.radius_um = has_px ? 0 : s.radius_um;
     run->film_setup = oct_cells_live_film(&s, 0, 0, unknown);
-    run->has_min_frames = oct_config_is_set(config, "cells.min_frames");
-    if (!isnan(g->radius))
-        run->film_setup.params.radius = g->radius;
+    run->film_setup.detect_only = g->detect_only;
+    run->has_min_frames =
+        oct_config_is_set(config, "cells.min_frames") ||
+        oct_param_text(&oct_cells_search_params, &g->search, "min_frames") != NULL;
+    g->source_is_given = oct_param_text(&oct_cells_params, &g->own, "source") != NULL;
     g->is_bscan = s.source == OCT_CELLS_OF_BSCAN;
-    g->which_projection = projections[s.enface.projection - OCT_PROJECTION_MEAN];
-    g->share_first = s.enface.slab_first;
-    g->share_last = s.enface.slab_last;
+    g->which_projection = projections[config->enface.projection - OCT_PROJECTION_MEAN];
+    g->share_first = config->enface.slab_first;
+    g->share_last = config->enface.slab_last;
+    return 0;
 }
 
 /* The first of OCT_CELLS_KEYS that somebody gave; "": none. */
@@ -232,26 +154,21 @@ int oct_cells_given_read(struct oct_cells_given *given, const struct oct_config 
 {
     char key[64];
     struct oct_cells_given *g = given;
-    struct oct_cells_params *p = &run->film_setup.params;
     const int profile = find_word(g->profile, profile_names, N_NAMES(profile_names));
     enum oct_film_format format;
     if (profile < 0)
         return oct_command_misuse(name, "--profile needs octd or boyer");
     if (profile == 1 && find_given_key(config, key)[0])
         return oct_command_misuse(name, "--profile boyer takes options alone, not the key %s", key);
-    take_keys(g, config, run);
-    if (profile == 1)
-        oct_cells_params_boyer(p, p->radius);
     if (g->overlay && oct_film_format_of(g->overlay, &format) && format == OCT_FILM_AVI)
         g->overlay_film = g->overlay;
     else
         g->overlay_folder = g->overlay;
-    read_counts(g, run);
-    int status = read_words(g, name, p);
+    int status = read_settings(g, config, name, profile == 1, run);
+    if (!status)
+        status = read_words(g, name);
     if (!status)
         status = read_slab(g, name);
-    if (!status)
-        status = read_sizes(g, name, run);
     return status ? status : read_places(g, name, run);
 }
 
@@ -300,16 +217,13 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *t, const char
 
 static void add_search(struct text *t, const struct oct_cells_params *p)
 {
-    add(t, "radius_px = %.9g\nradii = %g:%g:%g\noffsets = %s\n", p->radius, p->first, p->last,
-        p->step, p->truncated ? "truncated" : "rounded");
-    add(t, "polarity = %s\nthreshold = %g\nsmooth = %g\nfloor = %g\nspacing = %g\n",
-        polarity_names[p->polarity], p->threshold, p->smooth, p->floor, p->spacing);
-    add(t, "refine = %s\ndetect_every = %u\nmemory = %u\nmin_frames = %u\nstop_px = %g\n",
-        refine_names[p->refine], p->detect_every, p->memory, p->min_frames, p->stop);
-    if (isnan(p->flow_deg))
-        add(t, "flow_deg = none\n");
-    else
-        add(t, "flow_deg = %g\n", p->flow_deg);
+    for (unsigned i = 0; i < oct_cells_search_params.n; i++) {
+        char value[OCT_PARAM_TEXT_BYTES];
+        const struct oct_param *row = &oct_cells_search_params.rows[i];
+        oct_param_format(row, p, value, sizeof(value));
+        add(t, "%s = %s\n", row->name, value[0] ? value : "none");
+    }
+    add(t, "offsets = %s\nstop_px = %g\n", p->truncated ? "truncated" : "rounded", p->stop);
 }
 
 void oct_cells_given_text(const struct oct_cells_given *given, const struct oct_cells_run *run,
@@ -334,7 +248,7 @@ void oct_cells_given_text(const struct oct_cells_given *given, const struct oct_
         add(&t, "slab = %g:%g\n", g->share_first, g->share_last);
     else if (g->projection || g->which_projection == OCT_PICTURES_HIGHEST)
         add(&t, "projection = %s\n", projection_names[g->which_projection == OCT_PICTURES_HIGHEST]);
-    if (g->source || g->is_bscan)
+    if (g->source_is_given || g->is_bscan)
         add(&t, "source = %s\n", source_names[g->is_bscan]);
     if (g->mask)
         add(&t, "mask = %s\n", g->mask);
@@ -359,11 +273,6 @@ void oct_cells_given_text(const struct oct_cells_given *given, const struct oct_
         .at = offsetof(struct oct_cells_given, member), .least = low, .most = high,                \
         .needs = needed                                                                            \
     }
-#define COUNT(option, value, help, low, needed, member)                                            \
-    {                                                                                              \
-        .name = option, .argument = value, .meaning = help, .kind = OCT_OPTION_COUNT,              \
-        .at = offsetof(struct oct_cells_given, member), .least = low, .most = 1e9, .needs = needed \
-    }
 #define FLAG(option, help, member)                                                                 \
     {                                                                                              \
         .name = option, .meaning = help, .kind = OCT_OPTION_FLAG,                                  \
@@ -371,46 +280,20 @@ void oct_cells_given_text(const struct oct_cells_given *given, const struct oct_
     }
 
 const struct oct_option oct_cells_options[] = {
-    WORDS("--source", "WHAT", "of recordings: enface (a picture a volume; default) or bscan",
-          "enface or bscan", "enface bscan", source),
+    {.kind = OCT_OPTION_PARAMS,
+     .params = &oct_cells_params,
+     .at = offsetof(struct oct_cells_given, own)},
+    {.kind = OCT_OPTION_PARAMS,
+     .params = &oct_cells_search_params,
+     .at = offsetof(struct oct_cells_given, search)},
     WORDS("--projection", "HOW", "of en face: mean (default), max or slab of the depth",
           "mean, max or slab", "mean max slab", projection),
     TEXT("--slab", "A:B", "the mean from share A to share B of the depth, as 0.3:0.5",
          "two shares, A:B", slab),
-    NUMBER("--radius", "PX", "the cells' radius R in pixels (10)", 1.5, 200, "1.5 to 200 pixels",
-           radius),
-    NUMBER("--radius-um", "UM", "the same in micrometres", OCT_OPTION_ABOVE_0, 1e6,
-           "micrometres above 0", radius_um),
     TEXT("--pixel-um", "X[,Y]", "micrometres of a pixel, instead of what the file says",
          "micrometres, X or X,Y", pixel_um),
     NUMBER("--fps", "F", "pictures a second, instead of what the file says", 1e-9, 1e9,
            "a number above 0", fps),
-    WORDS("--polarity", "P", "bright (default), dark or both", "bright, dark or both",
-          "bright dark both", polarity),
-    NUMBER("--threshold", "S", "a cell's score is above S (1.8)", OCT_OPTION_ABOVE_0, 1e9,
-           "a number above 0", threshold),
-    NUMBER("--smooth", "S", "standard deviation of the Gaussian before, in R (0.2)", 0, 4, "0 to 4",
-           smooth),
-    NUMBER("--floor", "K", "noise that lowers scores, in standard deviations (1)", 0, 1e6,
-           "0 or more", floor),
-    NUMBER("--spacing", "D", "two cells are D R apart at least (1.2)", 0, 16, "0 to 16", spacing),
-    TEXT("--radii", "A:B:STEP", "circles that are tried, in R (0.8:2:0.2)", "FIRST:LAST:STEP",
-         radii),
-    WORDS("--refine", "HOW", "none, peak, edge (default) or spline", "none, peak, edge or spline",
-          "none peak edge spline", refine),
-    COUNT("--detect-every", "N", "search every Nth picture, follow in the others (1)", 1,
-          "1 picture or more", detect_every),
-    COUNT("--memory", "F", "frames that a track stands without its cell (3)", 0, "0 or more",
-          memory),
-    COUNT("--min-frames", "F", "a track is seen in F frames at least (3, or all of a shorter film)",
-          0, "0 or more", min_frames),
-    NUMBER("--max-speed", "UM_S", "um/s of a cell whose motion is not known yet (2 R a frame)",
-           OCT_OPTION_ABOVE_0, 1e12, "um/s above 0", max_speed),
-    TEXT("--flow", "DEG",
-         "where cells go: 0 right, 90 down; none: along their own motion\n"
-         "(default)",
-         "degrees, or none", flow),
-    TEXT("--roi", "X,Y,W,H", "search this part alone", "whole pixels, X,Y,W,H", roi),
     TEXT("--mask", "FILE", "a picture of which 0 is left out", "a file", mask),
     WORDS("--profile", "NAME", "octd (default), or boyer: as Boyer et al. published it",
           "octd or boyer", "octd boyer", profile),

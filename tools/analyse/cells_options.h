@@ -14,16 +14,16 @@ enum oct_cells_format {
 };
 
 struct oct_cells_given {
-    /* As they were given: NULL, NaN, UINT64_MAX: not at all. */
-    const char *source, *projection, *slab, *pixel_um, *polarity, *radii, *refine, *flow, *roi,
-        *mask, *profile, *tracks, *into, *overlay, *kymograph, *along, *histogram, *summary, *maps,
-        *format;
-    double radius_um, radius, fps, threshold, smooth, floor, spacing, max_speed;
-    uint64_t detect_every, memory, min_frames;
+    struct oct_param_texts own, search; /* of oct_cells_params, oct_cells_search_params */
+
+    /* As they were given: NULL, NaN: not at all. */
+    const char *projection, *slab, *pixel_um, *mask, *profile, *tracks, *into, *overlay, *kymograph,
+        *along, *histogram, *summary, *maps, *format;
+    double fps;
     bool detect_only, force;
 
     /* What oct_cells_given_read makes of them. */
-    bool is_bscan;
+    bool source_is_given, is_bscan;
     enum oct_pictures_projection which_projection;
     double share_first, share_last;
     enum oct_cells_format which_format;

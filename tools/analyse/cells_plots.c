@@ -1,4 +1,5 @@
 /* Plots of octctl cells: brightness along a line over time, and the speeds. */
+#include "numeric/order.h"
 #include "plot/plot.h"
 #include "tools/analyse/cells_report.h"
 
@@ -96,12 +97,6 @@ static enum oct_err find_paths(const struct scale *s, struct paths *p, struct oc
     return OCT_OK;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 /* Between the darkest and the brightest 0.5 %. */
 static enum oct_err find_limits(const struct oct_cells_kymograph *k, double *lo, double *hi,
                                 struct oct_error *err)
@@ -114,7 +109,7 @@ static enum oct_err find_limits(const struct oct_cells_kymograph *k, double *lo,
     for (size_t i = 0; i < n; i++)
         if (isfinite(k->values[i]))
             kept[n_kept++] = k->values[i];
-    qsort(kept, n_kept, sizeof(*kept), compare);
+    oct_floats_sort(kept, n_kept);
     *lo = n_kept > 0 ? (double)kept[n_kept / 200] : 0;
     *hi = n_kept > 0 ? (double)kept[n_kept - 1 - n_kept / 200] : 1;
     if (!(*hi > *lo))

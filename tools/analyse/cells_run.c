@@ -1,5 +1,7 @@
 #include "tools/analyse/cells_run.h"
 
+#include "numeric/order.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,26 +17,6 @@ bool oct_cells_run_has_um(const struct oct_cells_run *run)
 }
 
 /* ---- pictures ---- */
-
-/* [line][depth] as [depth][line], with its mask. */
-static enum oct_err turn(struct oct_picture *picture, struct oct_error *err)
-{
-    struct oct_picture out;
-    const uint32_t h = picture->height, w = picture->width;
-    enum oct_err e = oct_picture_init(&out, w, h, picture->valid != NULL, err);
-    if (e)
-        return e;
-    for (uint32_t y = 0; y < h; y++)
-        for (uint32_t x = 0; x < w; x++) {
-            const size_t from = (size_t)y * w + x, to = (size_t)x * h + y;
-            out.pixels[to] = picture->pixels[from];
-            if (out.valid && picture->valid)
-                out.valid[to] = picture->valid[from];
-        }
-    oct_picture_finish(picture);
-    *picture = out;
-    return OCT_OK;
-}
 
 static enum oct_err apply_mask(const struct oct_picture *mask, struct oct_picture *picture,
                                struct oct_error *err)
@@ -58,7 +40,7 @@ enum oct_err oct_cells_run_read(struct oct_cells_run *run, uint64_t frame,
         const double um_y = about.um[0];
         about.um[0] = about.um[1];
         about.um[1] = um_y;
-        e = turn(picture, err);
+        e = oct_picture_transpose(picture, err);
     }
     if (!e && run->mask.pixels)
         e = apply_mask(&run->mask, picture, err);
@@ -254,12 +236,6 @@ static void sample(struct oct_cells_run *run, uint64_t frame, const struct oct_p
             run->samples[run->n_samples++] = picture->pixels[i];
 }
 
-static int compare(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 /* Pictures of 8 bits are shown as they are, others between their darkest and brightest 0.2 %. */
 static void find_limits(struct oct_cells_run *run)
 {
@@ -268,7 +244,7 @@ static void find_limits(struct oct_cells_run *run)
     run->hi = 255;
     if (run->is_u8 || n == 0)
         return;
-    qsort(run->samples, n, sizeof(*run->samples), compare);
+    oct_floats_sort(run->samples, n);
     run->lo = (double)run->samples[n / 500];
     run->hi = (double)run->samples[n - 1 - n / 500];
     if (!(run->hi > run->lo))

@@ -1,6 +1,7 @@
 #include "tools/analyse/cells_summary.h"
 
 #include "formats/whole_file.h"
+#include "numeric/order.h"
 #include "pipeline/base/json_text.h"
 #include "tools/commands.h"
 
@@ -19,12 +20,6 @@ static bool is_seen(const struct oct_cells_row *row)
 }
 
 /* ---- speeds ---- */
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Between the two nearest ranks, as numpy.percentile. */
 static double rank(const double *sorted, size_t n, double part)
@@ -46,7 +41,7 @@ static void find_speeds(struct oct_cells_speeds *speeds, const struct oct_cells_
         if (is_seen(r) && !isnan(speed))
             room[n++] = speed;
     }
-    qsort(room, n, sizeof(*room), compare);
+    oct_doubles_sort(room, n);
     *speeds =
         (struct oct_cells_speeds){n, rank(room, n, 0.1), rank(room, n, 0.5), rank(room, n, 0.9)};
 }

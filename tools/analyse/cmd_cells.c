@@ -121,7 +121,7 @@ static int choose_pictures(struct job *job)
         n += is_recording(job->inputs.path[i]);
     if (n > 0 && n < job->inputs.n)
         return oct_command_misuse(job->name, "recordings and films together: name one kind");
-    if (n == 0 && (g->source || g->projection || g->slab))
+    if (n == 0 && (g->source_is_given || g->projection || g->slab))
         return oct_command_misuse(job->name, "--source, --projection and --slab are of recordings");
     oct_cells_given_pictures(g, n > 0, &job->options);
     job->run.is_turned = n > 0 && g->is_bscan;

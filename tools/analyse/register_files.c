@@ -3,6 +3,7 @@
 #include "config/version.h"
 #include "formats/csv.h"
 #include "formats/results.h"
+#include "numeric/order.h"
 #include "plot/plot.h"
 #include "tools/commands.h"
 #include "tools/outputs.h"
@@ -181,12 +182,6 @@ struct writer {
     double before, after;     /* median scores */
 };
 
-static int compare(const void *a, const void *b)
-{
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 static enum oct_err look_over(struct writer *w, struct oct_error *err)
 {
     struct oct_sequence *q = w->q;
@@ -212,11 +207,11 @@ static enum oct_err look_over(struct writer *w, struct oct_error *err)
     }
     enum oct_err e = before && after ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
     if (!e && n) {
-        qsort(after, n, sizeof(float), compare);
+        oct_floats_sort(after, n);
         w->after = (double)after[n / 2];
     }
     if (!e && n_before) {
-        qsort(before, n_before, sizeof(float), compare);
+        oct_floats_sort(before, n_before);
         w->before = (double)before[n_before / 2];
     }
     free(before);

@@ -2,6 +2,7 @@
 #include "analysis/align/volume.h"
 #include "formats/csv.h"
 #include "formats/results.h"
+#include "numeric/order.h"
 #include "plot/plot.h"
 #include "tools/analyse/register.h"
 #include "tools/analyse/register_files.h"
@@ -321,13 +322,6 @@ struct summary {
     double score, least[2], most[2]; /* score: median */
 };
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static struct summary sum_up(const struct job *job)
 {
     struct summary s = {
@@ -348,7 +342,7 @@ static struct summary sum_up(const struct job *job)
             scores[n++] = shift->score;
     }
     if (scores && n) {
-        qsort(scores, n, sizeof(double), by_value);
+        oct_doubles_sort(scores, n);
         s.score = scores[n / 2];
     }
     free(scores);

@@ -2,6 +2,7 @@
 
 #include "formats/recording.h"
 #include "formats/volumes.h"
+#include "numeric/picture.h"
 #include "pipeline/base/clock.h"
 #include "tools/analyse/register.h"
 
@@ -24,24 +25,6 @@ bool oct_surfaces_run_has_um(const struct oct_surfaces_run *run)
 }
 
 /* ---- pictures ---- */
-
-static enum oct_err turn(struct oct_picture *picture, struct oct_error *err)
-{
-    struct oct_picture turned;
-    const uint32_t h = picture->height, w = picture->width;
-    const enum oct_err e = oct_picture_init(&turned, w, h, picture->valid != NULL, err);
-    if (e)
-        return e;
-    for (uint32_t y = 0; y < h; y++)
-        for (uint32_t x = 0; x < w; x++) {
-            turned.pixels[(size_t)x * h + y] = picture->pixels[(size_t)y * w + x];
-            if (picture->valid)
-                turned.valid[(size_t)x * h + y] = picture->valid[(size_t)y * w + x];
-        }
-    oct_picture_finish(picture);
-    *picture = turned;
-    return OCT_OK;
-}
 
 /* The layers stand out in dB; 0 counts and less have none. */
 static enum oct_err make_db(struct oct_picture *picture, struct oct_error *err)
@@ -78,7 +61,7 @@ enum oct_err oct_surfaces_run_read(struct oct_surfaces_run *run, uint32_t b,
     if (!e && run->is_linear)
         e = make_db(picture, err);
     if (!e && run->is_turned)
-        e = turn(picture, err);
+        e = oct_picture_transpose(picture, err);
     if (e)
         oct_picture_finish(picture);
     return e;

@@ -11,16 +11,6 @@ struct oct_control_link {
     double timeout_s;
 };
 
-bool oct_json_is_true(const cJSON *object, const char *key)
-{
-    return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, key));
-}
-
-const char *oct_json_text(const cJSON *object, const char *key)
-{
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-}
-
 enum oct_err oct_control_open(struct oct_control_link **control, const struct oct_config *config,
                               const char *endpoint, double timeout_s, struct oct_error *err)
 {

@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "pipeline/base/err.h"
+#include "tools/commands.h"
 
 #include <cjson/cJSON.h>
 
@@ -32,9 +33,5 @@ enum oct_err oct_control_status(struct oct_control_link *control, cJSON **status
 
 /* NULL is fine. */
 void oct_control_close(struct oct_control_link *control);
-
-/* Whether object[key] is true, and object[key] as text, or NULL. */
-bool oct_json_is_true(const cJSON *object, const char *key);
-const char *oct_json_text(const cJSON *object, const char *key);
 
 #endif

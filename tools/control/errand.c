@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-double oct_json_number(const cJSON *object, const char *key)
-{
-    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
-}
-
 enum oct_err oct_errand_granted(const cJSON *answer, struct oct_error *err)
 {
     const char *why = oct_json_text(answer, "error");

@@ -7,9 +7,6 @@
 
 #include <cjson/cJSON.h>
 
-/* NaN where it is not there, or no number. */
-double oct_json_number(const cJSON *object, const char *key);
-
 /* OCT_E_STATE with octd's words unless the answer is ok. */
 enum oct_err oct_errand_granted(const cJSON *answer, struct oct_error *err);
 

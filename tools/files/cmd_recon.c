@@ -151,7 +151,7 @@ static int run_many(const struct oct_config *config, const struct options *given
     enum oct_err e = oct_recon_names_init(&names, (const char *const *)argv + 1,
                                           (unsigned)(argc - 1), given->list, given->folder, &err);
     if (!e)
-        e = oct_recon_names_make_folder(given->folder, &err);
+        e = oct_recon_make_folder(given->folder, &err);
     const int status = e ? oct_command_fail(argv[0], &err) : run_names(config, given, &names);
     oct_recon_names_finish(&names);
     return status;

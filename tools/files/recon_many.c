@@ -5,6 +5,7 @@
 #include "pipeline/base/condition.h"
 #include "pipeline/base/thread.h"
 #include "pipeline/volume/volume.h"
+#include "tools/alloc.h"
 #include "tools/files/recon_run.h"
 #include "tools/progress.h"
 
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MOST_JOBS 64u
@@ -70,6 +72,124 @@ static enum oct_err check_damage(const char *out, struct oct_error *err)
                         out, why.text);
     oct_volume_reader_destroy(reader);
     return OCT_OK;
+}
+
+/* ---- names ---- */
+
+void oct_recon_names_finish(struct oct_recon_names *names)
+{
+    for (unsigned i = 0; i < names->n; i++) {
+        free(names->in[i]);
+        free(names->out[i]);
+    }
+    free(names->in);
+    free(names->out);
+    *names = (struct oct_recon_names){0};
+}
+
+static enum oct_err add(struct oct_recon_names *names, const char *in, const char *folder,
+                        struct oct_error *err)
+{
+    const char *slash = strrchr(in, '/'), *base = slash ? slash + 1 : in;
+    const char *dot = strrchr(base, '.');
+    const int n_stem = (int)(dot && dot != base ? (size_t)(dot - base) : strlen(base));
+    if (n_stem == 0 || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
+        return oct_fail(err, OCT_E_ARG, "'%s': names no file", in);
+    if (strcmp(in, "-") == 0)
+        return oct_fail(err, OCT_E_ARG,
+                        "'-': a pipe has no name for its output: give one, "
+                        "without --out-dir");
+    const bool ends = folder[0] && folder[strlen(folder) - 1] == '/';
+    names->in = oct_alloc_more(names->in, names->n + 1, sizeof(char *));
+    names->out = oct_alloc_more(names->out, names->n + 1, sizeof(char *));
+    names->in[names->n] = oct_alloc_text("%s", in);
+    names->out[names->n++] = oct_alloc_text("%s%s%.*s.h5", folder, ends ? "" : "/", n_stem, base);
+    return OCT_OK;
+}
+
+static enum oct_err add_list(struct oct_recon_names *names, const char *list, const char *folder,
+                             struct oct_error *err)
+{
+    FILE *file = strcmp(list, "-") == 0 ? stdin : fopen(list, "re");
+    char *name = NULL;
+    size_t room = 0;
+    ssize_t n;
+    enum oct_err e = OCT_OK;
+    if (!file)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be read", list);
+    while (!e && (n = getdelim(&name, &room, '\0', file)) > 0)
+        if (name[n - 1] != '\0')
+            e = oct_fail(err, OCT_E_FORMAT, "%s: ends within a name: each ends with a NUL byte",
+                         list);
+        else if (n == 1)
+            e = oct_fail(err, OCT_E_FORMAT, "%s: name %u is empty", list, names->n + 1);
+        else
+            e = add(names, name, folder, err);
+    if (!e && ferror(file))
+        e = oct_fail(err, OCT_E_IO, "%s: cannot be read", list);
+    if (file != stdin)
+        fclose(file);
+    free(name);
+    return e;
+}
+
+struct pair {
+    const char *in, *out;
+};
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct pair *)a)->out, ((const struct pair *)b)->out);
+}
+
+/* Two recordings of one name, of different folders or formats, would have one output. */
+static enum oct_err check_pairs(const struct oct_recon_names *names, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    struct pair *pairs = oct_alloc(names->n, sizeof(*pairs));
+    for (unsigned i = 0; i < names->n; i++)
+        pairs[i] = (struct pair){names->in[i], names->out[i]};
+    qsort(pairs, names->n, sizeof(*pairs), compare);
+    for (unsigned i = 1; i < names->n && !e; i++)
+        if (strcmp(pairs[i - 1].out, pairs[i].out) == 0)
+            e = oct_fail(err, OCT_E_ARG, "%s and %s: both would become %s: give them to two runs",
+                         pairs[i - 1].in, pairs[i].in, pairs[i].out);
+    free(pairs);
+    return e;
+}
+
+enum oct_err oct_recon_names_init(struct oct_recon_names *names, const char *const *in, unsigned n,
+                                  const char *list, const char *folder, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    *names = (struct oct_recon_names){0};
+    for (unsigned i = 0; i < n && !e; i++)
+        e = add(names, in[i], folder, err);
+    if (!e && list)
+        e = add_list(names, list, folder, err);
+    if (!e && names->n == 0)
+        e = oct_fail(err, OCT_E_ARG, "no recording is named");
+    return e ? e : check_pairs(names, err);
+}
+
+enum oct_err oct_recon_make_folder(const char *folder, struct oct_error *err)
+{
+    char *path = oct_alloc_text("%s", folder);
+    struct stat st;
+    int failed = 0;
+    for (char *slash = path; slash && *path;) {
+        slash = strchr(slash + 1, '/');
+        if (slash)
+            *slash = '\0';
+        failed = mkdir(path, 0777) != 0 && errno != EEXIST ? errno : 0;
+        if (slash)
+            *slash = '/';
+    }
+    free(path);
+    if (!failed && (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode)))
+        failed = ENOTDIR;
+    return failed ? oct_fail_errno(err, OCT_E_IO, failed, "%s: cannot make the folder", folder)
+                  : OCT_OK;
 }
 
 /* ---- booking ---- */

@@ -9,10 +9,27 @@
 #define OCT_TOOLS_RECON_MANY_H
 
 #include "config/config.h"
-#include "tools/files/recon_names.h"
 
 #include <signal.h>
 #include <stdbool.h>
+
+/* The recordings to reconstruct and their outputs: D/NAME.h5 for .../NAME.raw. */
+struct oct_recon_names {
+    char **in, **out; /* [n], in the order in which they were given */
+    unsigned n;
+};
+
+/* in[n] and, unless list is NULL, those of the file `list`, each of which ends with a NUL byte
+ * ("-": of standard input). folder: where the outputs will be; it need not exist. OCT_E_ARG: none
+ * at all, one that names no file, or two whose outputs would have one name: says which two.
+ * OCT_E_IO: the list cannot be read; OCT_E_FORMAT: it has an empty name or ends within one. The
+ * caller finishes *names in any case. */
+enum oct_err oct_recon_names_init(struct oct_recon_names *names, const char *const *in, unsigned n,
+                                  const char *list, const char *folder, struct oct_error *err);
+void oct_recon_names_finish(struct oct_recon_names *names); /* of an empty one too */
+
+/* Makes the folder, and those above it, where they are not there. OCT_E_IO. */
+enum oct_err oct_recon_make_folder(const char *folder, struct oct_error *err);
 
 struct oct_recon_many {
     const char *command; /* begins messages: "recon" */

@@ -1,6 +1,6 @@
 /* The B-scan and its colour bar. */
 #include "viewer/draw/areas.h"
-#include "viewer/model/show.h"
+#include "viewer/model/words.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 
 #include "viewer/draw/draw.h"
 #include "viewer/draw/text.h"
-#include "viewer/model/convert.h"
-#include "viewer/model/status.h"
+#include "viewer/model/picture.h"
+#include "viewer/model/words.h"
 
 #include <SDL.h>
 

@@ -4,7 +4,6 @@
 
 #include "pipeline/base/err.h"
 #include "viewer/model/layout.h"
-#include "viewer/model/lens.h"
 #include "viewer/model/model.h"
 
 struct SDL_Renderer;

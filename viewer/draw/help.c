@@ -1,6 +1,6 @@
 /* The help, over the middle of the window. */
-#include "viewer/model/help.h"
 #include "viewer/draw/areas.h"
+#include "viewer/model/words.h"
 
 void oct_draw_help(struct oct_draw *draw, const struct oct_view_model *model)
 {

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* renameat2 */
 #include "viewer/draw/png.h"
 
-#include "viewer/model/caption.h"
+#include "viewer/model/words.h"
 
 #include <SDL.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The status line and, above it, the details. Fields have fixed places: only what does not fit into
  * its field is cut. */
 #include "viewer/draw/areas.h"
-#include "viewer/model/fields.h"
+#include "viewer/model/words.h"
 
 struct placed {
     struct oct_view_field field[OCT_VIEW_MOST_FIELDS];

@@ -1,7 +1,7 @@
 /* What lies over a picture that is not live: a hatched frame and a word beside what is measured, or
  * shade, hatching and words over all of it. */
 #include "viewer/draw/areas.h"
-#include "viewer/model/show.h"
+#include "viewer/model/words.h"
 
 #define SHADE 150      /* of 255, over a picture that is old */
 #define STRIPES 112    /* of 255, the light of the hatching over it */

@@ -1,6 +1,6 @@
 /* What is wrong with stream, camera, daemon or disk, and what to do. */
 #include "viewer/model/clock.h"
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include <inttypes.h>
 #include <math.h>

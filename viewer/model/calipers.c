@@ -1,4 +1,4 @@
-#include "viewer/model/calipers.h"
+#include "viewer/model/measure.h"
 
 #include "pipeline/wire/wire.h"
 

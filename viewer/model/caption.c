@@ -1,8 +1,7 @@
-#include "viewer/model/caption.h"
+#include "viewer/model/words.h"
 
 #include "pipeline/base/json_text.h"
 #include "pipeline/base/utf8.h"
-#include "viewer/model/show.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "viewer/model/cells.h"
+#include "viewer/model/overlay.h"
 
 #include "viewer/model/clock.h"
 

@@ -1,4 +1,4 @@
-#include "viewer/model/contrast.h"
+#include "viewer/model/picture.h"
 
 #include <math.h>
 

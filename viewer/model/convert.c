@@ -1,4 +1,4 @@
-#include "viewer/model/convert.h"
+#include "viewer/model/picture.h"
 
 /* A tile writes whole cache lines of 16 ARGB pixels and reads 16 A-lines side by side. */
 #define TILE_COLUMNS 16u

@@ -1,6 +1,6 @@
-#include "viewer/model/daemon_state.h"
+#include "viewer/model/daemon.h"
 
-#include "viewer/model/letters.h"
+#include "viewer/model/words.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "viewer/model/disk.h"
+#include "viewer/model/daemon.h"
 
 #include "viewer/model/clock.h"
 

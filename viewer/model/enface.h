@@ -7,7 +7,7 @@
 #define OCT_VIEWER_MODEL_ENFACE_H
 
 #include "analysis/enface/enface.h"
-#include "viewer/model/image.h"
+#include "viewer/model/picture.h"
 
 #include <stdbool.h>
 #include <stdint.h>

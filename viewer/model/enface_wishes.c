@@ -1,4 +1,4 @@
-#include "viewer/model/enface_wishes.h"
+#include "viewer/model/daemon.h"
 
 #include <math.h>
 #include <stdio.h>

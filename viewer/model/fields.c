@@ -1,7 +1,6 @@
-#include "viewer/model/fields.h"
+#include "viewer/model/words.h"
 
 #include "viewer/model/clock.h"
-#include "viewer/model/show.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
-#include "viewer/model/show.h"
+#include "viewer/model/words.h"
 
 #include <math.h>
 #include <string.h>

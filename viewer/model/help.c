@@ -1,4 +1,4 @@
-#include "viewer/model/help.h"
+#include "viewer/model/words.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "viewer/model/history.h"
+#include "viewer/model/archive.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "viewer/model/layers.h"
+#include "viewer/model/overlay.h"
 
 #include <math.h>
 #include <stdio.h>

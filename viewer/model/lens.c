@@ -1,4 +1,4 @@
-#include "viewer/model/lens.h"
+#include "viewer/model/layout.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "viewer/model/letters.h"
+#include "viewer/model/words.h"
 
 #include <langinfo.h>
 #include <locale.h>

@@ -1,9 +1,7 @@
 #include "viewer/model/model.h"
 
 #include "viewer/model/clock.h"
-#include "viewer/model/letters.h"
-#include "viewer/model/model_daemon.h"
-#include "viewer/model/model_pictures.h"
+#include "viewer/model/words.h"
 
 #include <math.h>
 #include <stdarg.h>

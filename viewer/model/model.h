@@ -6,34 +6,14 @@
 
 #include "viewer/model/action.h"
 #include "viewer/model/archive.h"
-#include "viewer/model/average.h"
-#include "viewer/model/calipers.h"
-#include "viewer/model/cells.h"
-#include "viewer/model/cones.h"
-#include "viewer/model/contrast.h"
-#include "viewer/model/daemon_state.h"
-#include "viewer/model/disk.h"
+#include "viewer/model/daemon.h"
 #include "viewer/model/enface.h"
-#include "viewer/model/enface_wishes.h"
 #include "viewer/model/guide.h"
-#include "viewer/model/layers.h"
 #include "viewer/model/layout.h"
-#include "viewer/model/lens.h"
-#include "viewer/model/line_rate.h"
 #include "viewer/model/measure.h"
 #include "viewer/model/overlay.h"
-#include "viewer/model/patient.h"
 #include "viewer/model/picture.h"
 #include "viewer/model/playback.h"
-#include "viewer/model/recorded.h"
-#include "viewer/model/rolloff.h"
-#include "viewer/model/save_last.h"
-#include "viewer/model/sharpened.h"
-#include "viewer/model/spectrum.h"
-#include "viewer/model/switches.h"
-#include "viewer/model/tally.h"
-#include "viewer/model/wish.h"
-#include "viewer/model/wishes.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -315,5 +295,59 @@ void oct_view_model_stretch_text(const struct oct_view_model *model, struct oct_
 
 /* The en face picture that belongs to the shown one: octd's, or in playback the file's. */
 const struct oct_view_enface *oct_view_model_enface(const struct oct_view_model *model);
+
+/* What the model wishes of octd for the operator: recording, en face settings, the eye. The thread
+ * of the model calls. Included by viewer/model alone. */
+
+/* Makes a wish, or says why that cannot be. */
+void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, const char *text);
+
+/* Whether octd's en face settings can be changed; if not, says why. */
+bool oct_view_model_can_set_enface(struct oct_view_model *model);
+
+/* What the model's actions do with pictures (model.c). Included by viewer/model alone. */
+
+/* Freezes, or goes on with the newest picture. */
+void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen);
+
+/* Shows the newest picture if one waits. */
+void oct_view_model_show_newest(struct oct_view_model *model);
+
+/* Shows a picture of a recording; the structs are swapped. whole: the contrast may follow it. */
+void oct_view_model_show_recorded(struct oct_view_model *model, struct oct_view_picture *picture,
+                                  bool whole);
+
+/* Shows a B-scan, which is no average; the structs are swapped. */
+void oct_view_model_show_bscan(struct oct_view_model *model, struct oct_view_picture *picture);
+
+/* Steps through the kept pictures. */
+void oct_view_model_step_back(struct oct_view_model *model, int by);
+
+/* Moves the automatic contrast to what the shown picture asks for by `pace` of the way. */
+void oct_view_model_adapt(struct oct_view_model *model, double pace);
+
+/* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
+void oct_view_model_next_projection(struct oct_view_model *model);
+
+/* The calipers and the marked point, moved by keys; model.h declares what the mouse does to them.
+ * The thread of the model calls. Included by viewer/model alone. */
+
+/* Makes the next of the calipers' ends and the marked point the held one. */
+void oct_view_model_hold_next(struct oct_view_model *model);
+
+/* Adds calipers in the middle of the view and switches measuring on. */
+void oct_view_model_add_by_key(struct oct_view_model *model);
+
+/* Removes the held calipers, or the marked point where it is held. */
+void oct_view_model_remove_held(struct oct_view_model *model);
+
+/* Makes the marked point the held one and switches measuring on. Where there is no marked point,
+ * puts it on the profile's A-line, in the middle of the view. */
+void oct_view_model_mark_by_key(struct oct_view_model *model);
+
+/* Moves the held point by whole pixels. Where there are no calipers, puts them into the middle of
+ * the view first. False: the action is none of the arrow keys'. */
+bool oct_view_model_move_held(struct oct_view_model *model, enum oct_view_action action,
+                              unsigned times);
 
 #endif

@@ -1,8 +1,6 @@
 /* The part of the model that does what the user asks for. */
-#include "viewer/model/model_daemon.h"
-#include "viewer/model/model_pictures.h"
-#include "viewer/model/model_points.h"
-#include "viewer/model/volumes.h"
+#include "viewer/model/daemon.h"
+#include "viewer/model/model.h"
 
 #include <math.h>
 #include <string.h>

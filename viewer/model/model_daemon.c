@@ -1,7 +1,7 @@
 /* The part of the model that takes the daemon's status and answers, and makes wishes. */
-#include "viewer/model/model_daemon.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/volumes.h"
+#include "viewer/model/daemon.h"
+#include "viewer/model/model.h"
 
 #include <stdio.h>
 #include <string.h>

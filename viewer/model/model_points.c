@@ -1,6 +1,6 @@
 /* The part of the model that measures: calipers, marked point, the profile's A-line, by mouse and
  * by key. */
-#include "viewer/model/model_points.h"
+#include "viewer/model/model.h"
 
 #include <math.h>
 

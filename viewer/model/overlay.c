@@ -2,7 +2,6 @@
 
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
-#include "viewer/model/model_pictures.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "viewer/model/palette.h"
+#include "viewer/model/picture.h"
 
 /* Lightness L* (CIE 1976) rises evenly from 0 to 100; the hue runs from blue through red to yellow
  * at the largest chroma up to 68 that sRGB can show there. So equal steps of a value look equally

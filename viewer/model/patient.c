@@ -1,9 +1,8 @@
-#include "viewer/model/patient.h"
+#include "viewer/model/daemon.h"
 
 #include "viewer/model/clock.h"
-#include "viewer/model/letters.h"
-#include "viewer/model/model_daemon.h"
-#include "viewer/model/model_pictures.h"
+#include "viewer/model/model.h"
+#include "viewer/model/words.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #define OCT_VIEWER_MODEL_PLAYBACK_H
 
 #include "viewer/model/action.h"
-#include "viewer/model/contrast.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/measure.h"
 #include "viewer/model/picture.h"

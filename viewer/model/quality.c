@@ -1,4 +1,4 @@
-#include "viewer/model/quality.h"
+#include "viewer/model/archive.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
-#include "viewer/model/recorded.h"
+#include "viewer/model/daemon.h"
 
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include <stdio.h>
 #include <string.h>

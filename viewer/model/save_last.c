@@ -1,7 +1,7 @@
-#include "viewer/model/save_last.h"
+#include "viewer/model/daemon.h"
 
 #include "viewer/model/clock.h"
-#include "viewer/model/model_daemon.h"
+#include "viewer/model/model.h"
 
 #include <math.h>
 #include <stdio.h>

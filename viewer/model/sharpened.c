@@ -1,8 +1,7 @@
-#include "viewer/model/sharpened.h"
+#include "viewer/model/overlay.h"
 
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
-#include "viewer/model/model_daemon.h"
 
 #include <math.h>
 #include <stdio.h>

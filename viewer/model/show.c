@@ -1,4 +1,4 @@
-#include "viewer/model/show.h"
+#include "viewer/model/words.h"
 
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"

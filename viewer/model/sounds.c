@@ -1,4 +1,4 @@
-#include "viewer/model/sounds.h"
+#include "viewer/model/words.h"
 
 #include "viewer/model/clock.h"
 

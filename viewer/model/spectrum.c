@@ -1,4 +1,4 @@
-#include "viewer/model/spectrum.h"
+#include "viewer/model/picture.h"
 
 #include <stdlib.h>
 #include <string.h>

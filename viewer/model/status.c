@@ -1,8 +1,7 @@
-#include "viewer/model/status.h"
+#include "viewer/model/words.h"
 
 #include "viewer/model/clock.h"
-#include "viewer/model/show.h"
-#include "viewer/model/volumes.h"
+#include "viewer/model/daemon.h"
 
 #include <inttypes.h>
 #include <math.h>

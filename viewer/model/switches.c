@@ -1,8 +1,7 @@
-#include "viewer/model/switches.h"
+#include "viewer/model/overlay.h"
 
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
-#include "viewer/model/model_daemon.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "viewer/model/tally.h"
+#include "viewer/model/archive.h"
 
 #include "viewer/model/clock.h"
 

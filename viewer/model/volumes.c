@@ -1,6 +1,6 @@
-#include "viewer/model/volumes.h"
+#include "viewer/model/daemon.h"
 
-#include "viewer/model/model_daemon.h"
+#include "viewer/model/model.h"
 
 #include <math.h>
 #include <stdio.h>

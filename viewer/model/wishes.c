@@ -1,4 +1,4 @@
-#include "viewer/model/wishes.h"
+#include "viewer/model/daemon.h"
 
 #include <stdio.h>
 #include <string.h>

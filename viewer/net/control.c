@@ -5,7 +5,7 @@
 #include "pipeline/base/thread.h"
 #include "pipeline/net/control_client.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/letters.h"
+#include "viewer/model/words.h"
 #include "viewer/net/endpoint.h"
 
 #include <cjson/cJSON.h>

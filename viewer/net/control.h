@@ -11,8 +11,7 @@
 #define OCT_VIEWER_NET_CONTROL_H
 
 #include "pipeline/net/curve.h"
-#include "viewer/model/daemon_state.h"
-#include "viewer/model/wish.h"
+#include "viewer/model/daemon.h"
 
 struct oct_view_control;
 

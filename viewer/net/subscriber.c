@@ -3,14 +3,9 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/base/condition.h"
 #include "pipeline/base/thread.h"
-#include "viewer/model/average.h"
-#include "viewer/model/cells.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/cones.h"
 #include "viewer/model/enface.h"
-#include "viewer/model/layers.h"
-#include "viewer/model/rolloff.h"
-#include "viewer/model/sharpened.h"
+#include "viewer/model/overlay.h"
 #include "viewer/net/endpoint.h"
 
 #include <errno.h>

@@ -13,10 +13,7 @@
 
 #include "pipeline/net/curve.h"
 #include "viewer/model/archive.h"
-#include "viewer/model/image.h"
 #include "viewer/model/picture.h"
-#include "viewer/model/spectrum.h"
-#include "viewer/model/tally.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #include "pipeline/volume/array.h"
 #include "pipeline/volume/label.h"
 #include "pipeline/volume/volume.h"
-#include "viewer/model/letters.h"
+#include "viewer/model/words.h"
 #include "viewer/play/rebuild.h"
 #include "viewer/play/result.h"
 

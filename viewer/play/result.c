@@ -2,7 +2,7 @@
 
 #include "formats/contents.h"
 #include "pipeline/plan/geometry.h"
-#include "viewer/model/letters.h"
+#include "viewer/model/words.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* A picture as the offline analyses take it: f32 pixels and a mask, [y][x], x fastest. Of a B-scan
+/* A picture as analyses take it: f32 pixels and a mask, [y][x], x fastest. Of a B-scan
  * y is the A-line and x the depth; of an en face picture y is the B-scan and x the A-line. So time
  * runs along y in both. */
-#ifndef OCT_ANALYSIS_CORRELATE_PICTURE_H
-#define OCT_ANALYSIS_CORRELATE_PICTURE_H
+#ifndef OCT_NUMERIC_PICTURE_H
+#define OCT_NUMERIC_PICTURE_H
 
 #include "pipeline/base/err.h"
 
@@ -30,6 +30,12 @@ static inline bool oct_picture_is_valid(const struct oct_picture *picture, size_
 enum oct_err oct_picture_init(struct oct_picture *picture, uint32_t height, uint32_t width,
                               bool masked, struct oct_error *err);
 void oct_picture_finish(struct oct_picture *picture); /* of an empty one too */
+
+/* A copy with its own memory; the picture as its transpose. OCT_E_NO_MEMORY: *copy is empty, the
+ * picture is as before. */
+enum oct_err oct_picture_copy(struct oct_picture *copy, const struct oct_picture *picture,
+                              struct oct_error *err);
+enum oct_err oct_picture_transpose(struct oct_picture *picture, struct oct_error *err);
 
 /* Masks pixels that are NaN or infinite; a mask is made where one is needed. OCT_E_NO_MEMORY. */
 enum oct_err oct_picture_mask_not_finite(struct oct_picture *picture, struct oct_error *err);

@@ -1,4 +1,4 @@
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/wide.h"
@@ -42,6 +42,38 @@ void oct_picture_finish(struct oct_picture *picture)
     free(picture->pixels);
     free(picture->valid);
     *picture = (struct oct_picture){0};
+}
+
+enum oct_err oct_picture_copy(struct oct_picture *copy, const struct oct_picture *picture,
+                              struct oct_error *err)
+{
+    const bool masked = picture->valid != NULL;
+    const enum oct_err e = oct_picture_init(copy, picture->height, picture->width, masked, err);
+    if (e)
+        return e;
+    memcpy(copy->pixels, picture->pixels, count(picture) * sizeof(float));
+    if (masked)
+        memcpy(copy->valid, picture->valid, count(picture));
+    return OCT_OK;
+}
+
+enum oct_err oct_picture_transpose(struct oct_picture *picture, struct oct_error *err)
+{
+    struct oct_picture turned;
+    const uint32_t h = picture->height, w = picture->width;
+    const enum oct_err e = oct_picture_init(&turned, w, h, picture->valid != NULL, err);
+    if (e)
+        return e;
+    for (uint32_t y = 0; y < h; y++)
+        for (uint32_t x = 0; x < w; x++) {
+            const size_t from = (size_t)y * w + x, to = (size_t)x * h + y;
+            turned.pixels[to] = picture->pixels[from];
+            if (picture->valid)
+                turned.valid[to] = picture->valid[from];
+        }
+    oct_picture_finish(picture);
+    *picture = turned;
+    return OCT_OK;
 }
 
 enum oct_err oct_picture_mask_not_finite(struct oct_picture *picture, struct oct_error *err)
