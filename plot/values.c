@@ -1,13 +1,9 @@
 #include "plot/plot.h"
 
+#include "numeric/order.h"
+
 #include <math.h>
 #include <stdlib.h>
-
-static int by_value(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
 
 enum oct_err oct_plot_shares(const float *values, size_t n, const double *shares, unsigned n_shares,
                              double *at, struct oct_error *err)
@@ -19,7 +15,7 @@ enum oct_err oct_plot_shares(const float *values, size_t n, const double *shares
     for (size_t i = 0; i < n; i++)
         if (isfinite(values[i]))
             kept[n_kept++] = values[i];
-    qsort(kept, n_kept, sizeof(*kept), by_value);
+    oct_floats_sort(kept, n_kept);
     for (unsigned i = 0; i < n_shares; i++)
         at[i] = n_kept > 0 ? (double)kept[llround(shares[i] * (double)(n_kept - 1))] : NAN;
     free(kept);

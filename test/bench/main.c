@@ -37,7 +37,8 @@ static bool read_request(struct request *r, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *wrong = NULL;
-        bool known = oct_option_read(options, r, argc, argv, &i, &wrong) && !wrong;
+        struct oct_option_shown shown;
+        bool known = oct_option_read(options, r, argc, argv, &i, &shown, &wrong) && !wrong;
         for (unsigned p = 0; p < N_PARTS && argv[i]; p++)
             if (strcmp(argv[i], "all") == 0 || strcmp(argv[i], parts[p].name) == 0)
                 known = r->wanted[p] = true;
