@@ -1,5 +1,5 @@
-/* In a build without CUDA: tables that create nothing, in the place of those of the .cu files. Weak:
- * a test's own come first. */
+/* In a build without CUDA: tables that create nothing, in the place of those of the .cu files.
+ * Weak: a test's own come first. */
 #include "analysis/align/matcher.h"
 #include "analysis/cells/engine.h"
 #include "analysis/correlate/correlate.h"

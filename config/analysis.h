@@ -38,8 +38,8 @@ union oct_config_analysis_settings {
 bool oct_config_analysis(const struct oct_config *config, const char *name,
                          union oct_config_analysis_settings *settings);
 
-/* The next name of analysis.run: *at begins as that text, "": there are no more. OCT_E_CONFIG: there
- * is no such analysis. */
+/* The next name of analysis.run: *at begins as that text, and is "" where there are no more.
+ * OCT_E_CONFIG: there is no such analysis. */
 enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis_ops **ops,
                                       struct oct_error *err);
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_SOURCE_BYTES (16u << 20) /* names of very many files */
+#define MOST_SOURCE_BYTES (16u << 20)          /* names of very many files */
 #define MOST_PROBED_BYTES ((uint64_t)64 << 20) /* rows that the child process unpacks */
 
 struct oct_volume_array {

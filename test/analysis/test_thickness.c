@@ -276,11 +276,11 @@ static void slabs_are_read_and_written(void **state)
         const char *given, *shortest;
         struct oct_slab slab;
     } right[] = {
-        {"ilm:rpe", "ilm:rpe", {{OCT_LAYER_ILM, 0}, {OCT_LAYER_RPE, 0}}},
-        {"ilm+10:ilm+40", "ilm+10:ilm+40", {{OCT_LAYER_ILM, 10}, {OCT_LAYER_ILM, 40}}},
-        {"rpe-60.50:rpe+0", "rpe-60.5:rpe", {{OCT_LAYER_RPE, -60.5}, {OCT_LAYER_RPE, 0}}},
-        {"ilm-.5:rpe+1e1", "ilm-0.5:rpe+10", {{OCT_LAYER_ILM, -0.5}, {OCT_LAYER_RPE, 10}}},
-        {"rpe-300:ilm+50", "rpe-300:ilm+50", {{OCT_LAYER_RPE, -300}, {OCT_LAYER_ILM, 50}}},
+        {"ilm:rpe", "ilm:rpe", {{OCT_LAYER_ILM, 0}, {OCT_LAYER_RPE, 0}, false}},
+        {"ilm+10:ilm+40", "ilm+10:ilm+40", {{OCT_LAYER_ILM, 10}, {OCT_LAYER_ILM, 40}, false}},
+        {"rpe-60.50:rpe+0", "rpe-60.5:rpe", {{OCT_LAYER_RPE, -60.5}, {OCT_LAYER_RPE, 0}, false}},
+        {"ilm-.5:rpe+1e1", "ilm-0.5:rpe+10", {{OCT_LAYER_ILM, -0.5}, {OCT_LAYER_RPE, 10}, false}},
+        {"rpe-300:ilm+50", "rpe-300:ilm+50", {{OCT_LAYER_RPE, -300}, {OCT_LAYER_ILM, 50}, false}},
     };
     static const char *const wrong[] = {
         "",
@@ -333,7 +333,8 @@ static void slabs_are_means_of_parts_of_pixels(void **state)
         pixels[i] = (float)((i % D) * (i % D)); /* 0 1 4 9 16 25 36 49 */
     const float ilm[M] = {1, 1.25f, NAN, -3, 6, -20, 2}, rpe[M] = {4, 5, 6, 7, 2, 6, INFINITY};
     const float *const both[OCT_N_LAYERS] = {ilm, rpe}, *const only[OCT_N_LAYERS] = {ilm, NULL};
-    const struct oct_slab slab = {{OCT_LAYER_ILM, 5}, {OCT_LAYER_ILM, 15}}; /* 2 to 6 px below */
+    const struct oct_slab slab = {
+        {OCT_LAYER_ILM, 5}, {OCT_LAYER_ILM, 15}, false}; /* 2 to 6 px below */
     pixels[4 * D + 7] = NAN;
     oct_slab_project(&slab, pixels, M, D, 2.5, only, values);
     /* From 3 to 7: half of 9 and of 49, all of 16, 25, 36. */
@@ -345,7 +346,7 @@ static void slabs_are_means_of_parts_of_pixels(void **state)
     assert_near(values[3], (0 + 1 + 4 + 4.5) / 3.5, 1e-5);
     assert_true(isnan(values[4])); /* beyond 7.5, but for nothing */
     assert_true(isnan(values[5]));
-    const struct oct_slab between = {{OCT_LAYER_ILM, 0}, {OCT_LAYER_RPE, 0}};
+    const struct oct_slab between = {{OCT_LAYER_ILM, 0}, {OCT_LAYER_RPE, 0}, false};
     oct_slab_project(&between, pixels, M, D, NAN, both, values); /* needs no um */
     assert_near(values[0], (0.5 + 4 + 9 + 8) / 3, 1e-5);
     assert_true(isnan(values[4])); /* not in order */

@@ -25,7 +25,7 @@ static void table_is_sound(void **state)
                 assert_string_not_equal(found.section, key.section);
             section = key.section;
         }
-        assert_true(oct_key_find(key.section, key.name, &found) && found.index == n);
+        assert_true(oct_key_find(key.section, key.name, &found) && found.index == key.index);
         if (!oct_key_parse(&key, &config, param->standard, why, sizeof(why)))
             fail_msg("default of %s.%s: %s", key.section, key.name, why);
         oct_key_format(&key, &config, text, sizeof(text));

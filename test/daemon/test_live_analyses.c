@@ -108,8 +108,8 @@ static const struct oct_analysis_ops enface = {.name = "enface",
                                                     sizeof(struct oct_average_settings),
                                                 .create = create_average,
                                                 .run = RUN};
-static const struct oct_analysis_ops *const tables[N_ANALYSES] = {[ENFACE] = &enface,
-                                                                  [AVERAGE] = &average};
+static const struct oct_analysis_ops *const tables[N_ANALYSES] = {
+    [ENFACE] = &enface, [AVERAGE] = &average};
 
 static int set_up(void **state)
 {

@@ -36,7 +36,7 @@
 #define MOST_TASKS 1000u /* of Slurm's own MaxArraySize, 1001 */
 
 enum state {
-    TODO,    /* in no task that began */
+    TO_DO,    /* in no task that began */
     QUEUED,  /* its task waits or runs */
     DONE,    /* the output is there, and whole */
     FAILED,  /* octctl recon said why */
@@ -265,7 +265,7 @@ static enum oct_err make_manifest(struct batch *b, const struct oct_recon_names 
         cJSON *item = cJSON_CreateObject();
         cJSON_AddStringToObject(item, "in", in);
         cJSON_AddStringToObject(item, "out", out);
-        cJSON_AddStringToObject(item, "state", states[TODO]);
+        cJSON_AddStringToObject(item, "state", states[TO_DO]);
         cJSON_AddItemToArray(items, item);
         free(in);
         free(out);
@@ -451,7 +451,7 @@ static enum oct_err read_share(struct share *share, const struct batch *b, unsig
         share->items = oct_alloc_more(share->items, share->n + 1, sizeof(struct item *));
         share->items[share->n] = find(b, line);
         if (share->items[share->n])
-            set_state(share->items[share->n], TODO, NULL);
+            set_state(share->items[share->n], TO_DO, NULL);
         share->n++;
     }
     if (file)
@@ -482,7 +482,7 @@ static bool is_queued(const char *queue, const char *job)
 
 static bool is_todo(const struct item *item)
 {
-    return item && item->state == TODO;
+    return item && item->state == TO_DO;
 }
 
 /* Decides on the recordings of which their task says nothing. Slurm is asked once, and only where a
@@ -535,7 +535,7 @@ static enum oct_err look(struct batch *b, struct oct_error *err)
     unsigned s = 0;
     enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < b->n; i++)
-        set_state(&b->items[i], TODO, NULL);
+        set_state(&b->items[i], TO_DO, NULL);
     cJSON_ArrayForEach(submission, b->submissions)
     {
         s++;
@@ -656,7 +656,7 @@ static void print_counts(const struct batch *b)
 {
     printf("%s: %u recordings: %u done, %u failed, %u missing, %u queued, %u to do\n", b->out_dir,
            b->n, count(b, DONE), count(b, FAILED), count(b, MISSING), count(b, QUEUED),
-           count(b, TODO));
+           count(b, TO_DO));
 }
 
 /* Submits what is left. The manifest names the submission before Slurm has it, and the job as soon
