@@ -8,7 +8,6 @@
 #include "test/rig/volume_cases.h"
 #include "viewer/model/clock.h"
 #include "viewer/play/play.h"
-#include "viewer/play/play.h"
 
 #include <hdf5.h>
 #include <math.h>
