@@ -1,8 +1,8 @@
 # octd: real-time OCT acquisition and reconstruction. `make help` lists the targets.
 #
 # V=1 shows the commands. BUILD=dir builds elsewhere. SAN=address,undefined or SAN=thread builds
-# with sanitizers (make asan, make tsan do so in their own folders). CUDA=0|1 overrides the
-# detection of nvcc.
+# with sanitizers (make asan, make tsan do so in their own folders). CUDA=0|1|all|auto: which GPUs
+# are built for (kernels/kernels.mk).
 
 VERSION := 0.1.0
 BUILD   ?= build
@@ -19,15 +19,17 @@ override PREFIX := $(abspath $(PREFIX))
 # Nothing is installed outside PREFIX, but for a system's own prefixes, whose configuration is /etc.
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
-PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf SDL2_image fftw3 fftw3f hdf5 libcjson \
+PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf fftw3 fftw3f hdf5 libcjson \
             libpng libtiff-4 cairo zlib libzip expat
 
-# The goals that need packages ask scripts/setup once. What a newcomer types first, and CI, installs
-# what is missing; building alone says what is missing and installs nothing.
-NEED_SETUP := $(filter-out clean help fmt,$(or $(MAKECMDGOALS),all))
+# The goals that need packages ask scripts/setup once, by the list of what they make. What a newcomer
+# types first, and CI, installs what is missing; building alone says what is missing and installs
+# nothing.
+NEED_SETUP := $(filter-out clean help fmt gpu-programs,$(or $(MAKECMDGOALS),all))
 INSTALLS   := $(filter setup demo check check-one check-window,$(NEED_SETUP))
+SETUP_LIST := $(if $(filter-out all demo install demo-programs,$(NEED_SETUP)),check,demo)
 ifneq ($(NEED_SETUP),)
-ifneq ($(shell scripts/setup --quiet $(if $(INSTALLS),,--look) 1>&2 && echo ready),ready)
+ifneq ($(shell scripts/setup $(SETUP_LIST) --quiet $(if $(INSTALLS),,--look) 1>&2 && echo ready),ready)
 $(error set-up is incomplete: see the lines above)
 endif
 endif
@@ -50,7 +52,8 @@ LDFLAGS  += -pthread $(SAN_FLAGS)
 LDLIBS   += -lm
 
 # One folder a room; one program a folder.
-LIB_SRC     := $(wildcard pipeline/*/*.c kernels/*.c kernels/*/*.c analysis/*.c analysis/*/*.c formats/*.c formats/*/*.c config/*.c)
+LIB_SRC     := $(wildcard pipeline/*/*.c numeric/*.c kernels/*.c kernels/*/*.c analysis/*.c analysis/*/*.c formats/*.c formats/*/*.c config/*.c \
+  plot/*.c synth/*.c)
 LIB_CXX_SRC := $(wildcard formats/*/*.cc)
 DAEMON_SRC  := $(wildcard daemon/*.c)
 VIEWER_SRC  := $(wildcard viewer/*.c viewer/*/*.c)
@@ -83,7 +86,7 @@ setup: ## install the Debian packages that building, tests and the demo need
 
 all: $(PROGRAMS) $(CLIENT) $(LIBOCTD) $(BUILD)/push_lines ## build octd, octview, octctl and the libraries
 
-include $(wildcard kernels/*.mk)
+include $(wildcard kernels/*.mk test/gpu/*.mk)
 
 # --- compiling ------------------------------------------------------------------------------
 
@@ -106,10 +109,10 @@ $(BUILD)/test/%.o: EXTRA_CFLAGS += -fvisibility=default
 $(BUILD)/test/viewer/%.o: EXTRA_CFLAGS += -Wno-unused-parameter
 
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
-$(BUILD)/analysis/%.o: EXTRA_CFLAGS += -O3
+$(BUILD)/analysis/%.o $(BUILD)/numeric/%.o: EXTRA_CFLAGS += -O3
 $(addprefix $(BUILD)/pipeline/flow/,background.o line_sums.o running_dc.o): EXTRA_CFLAGS += -O3
 # Selections by comparison become vector code only where comparisons need not trap.
-$(addprefix $(BUILD)/analysis/,average/pixels.o average/prepare.o correlate/picture.o): \
+$(addprefix $(BUILD)/,analysis/average/pixels.o numeric/picture.o): \
   EXTRA_CFLAGS += -O3 -fno-trapping-math
 # One source for three instruction sets, which give the same numbers: nothing is fused.
 $(BUILD)/analysis/cells/mgvf_plain.o: EXTRA_CFLAGS += -ffp-contract=off
@@ -117,7 +120,7 @@ $(BUILD)/analysis/cells/mgvf_avx2.o: EXTRA_CFLAGS += -ffp-contract=off -mavx2
 $(BUILD)/analysis/cells/mgvf_avx512.o: EXTRA_CFLAGS += -ffp-contract=off -mavx2 -mavx512f -mavx512dq \
   -mprefer-vector-width=512
 # A square root of less than 0 need not set errno.
-$(addprefix $(BUILD)/analysis/cells/,follow.o snake.o): EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
+$(addprefix $(BUILD)/analysis/cells/,follow.o): EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
 $(BUILD)/analysis/correlate/correlate.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno
 # The same scores of circles for three instruction sets.
 GICOV := $(addprefix $(BUILD)/analysis/cells/gicov_,plain.o avx2.o avx512.o)
@@ -153,7 +156,7 @@ $(BUILD)/analysis/warp/passes_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -ma
 $(BUILD)/analysis/surface/trace_states_avx2.o: EXTRA_CFLAGS += -mavx2
 
 # A triad is bound by memory alone when it is vector code.
-$(BUILD)/tools/bench/triad.o: EXTRA_CFLAGS += -O3
+$(BUILD)/test/bench/limits.o: EXTRA_CFLAGS += -O3
 
 # The oracle's sums are direct, and tests run where they are built: with this processor's vectors.
 CPU_HAS = $(shell grep -m1 -ow $(1) /proc/cpuinfo 2>/dev/null)
@@ -196,7 +199,7 @@ $(BUILD)/octctl: $(call obj,$(TOOLS_SRC)) $(LIB)
 ifeq ($(HAVE_ARAVIS),)
 all: without-aravis
 without-aravis:
-	@echo '  ------- octgenicam is left out: pkg-config finds no aravis-0.8'
+	@echo '  ------- octgenicam is left out: pkg-config finds no aravis-0.8 (make setup installs it)'
 .PHONY: without-aravis
 endif
 
@@ -257,6 +260,12 @@ $(BUILD)/test/depth_table: $(BUILD)/test/plan/depth_table.o $(TEST_ARCHIVE) $(ca
 	$(call say,LD,$@)
 	$(LINK_TEST) $(ALL_LIBS)
 
+# The analyses' benchmarks, on the scenes of their tests.
+OCTBENCH := $(BUILD)/octbench
+$(OCTBENCH): $(call obj,$(wildcard test/bench/*.c)) $(TEST_ARCHIVES)
+	$(call say,LD,$@)
+	$(LINK_TEST) $(ALL_LIBS) $(call pkg_libs,cmocka)
+
 # octd with analyses of a test's own: its table comes before the library's, whose own is left out.
 MISBEHAVING := $(BUILD)/test/octd_misbehaving
 $(MISBEHAVING): $(BUILD)/test/daemon/octd_misbehaving.o $(BUILD)/daemon/main.o $(TEST_ARCHIVES)
@@ -302,12 +311,12 @@ $(FAULTIO): test/preload/faultio.c Makefile
 
 # --- testing --------------------------------------------------------------------------------
 
-build-tests: $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(FAKE_CAMERA)
+build-tests: $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(OCTBENCH) $(FAKE_CAMERA)
 
-check: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(FAKE_CAMERA) ## run all tests (CI runs exactly this)
+check: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(OCTBENCH) $(FAKE_CAMERA) ## run all tests (CI runs exactly this)
 	$(Q)BUILD=$(BUILD) test/run
 
-check-one: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(FAKE_CAMERA) ## run the tests whose names match T=pattern
+check-one: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(OCTBENCH) $(FAKE_CAMERA) ## run the tests whose names match T=pattern
 	$(Q)BUILD=$(BUILD) test/run '$(T)'
 
 # What check leaves out because it is of the same kind: more sizes, all displays of slow engines, the
@@ -343,13 +352,17 @@ check-live: all ## 60 s at 70,000 lines/s with everything recorded
 soak: all ## octd for SOAK=0.5 hours at 70,000 lines/s, a table of loss, growth and latency
 	$(Q)BUILD=$(BUILD) scripts/soak --hours $(or $(SOAK),0.5)
 
-bench: all ## measure this machine; the table goes to docs/performance.md (BENCH=--size-gb=20)
+bench: all $(OCTBENCH) ## measure this machine; the table goes to docs/performance.md (BENCH=--size-gb=20)
 	$(Q)BUILD=$(BUILD) scripts/bench $(BENCH)
 
 depth-table: $(BUILD)/test/depth_table ## loss and ghosts by depth of every interpolation, for docs/reconstruction.md
 	$(Q)$< docs/loss-by-depth.png docs/ghosts-by-depth.png
 
-demo: all ## synthesise, stream, view, record two volumes; leaves demo/
+demo-programs: $(BUILD)/octd $(BUILD)/octview $(BUILD)/octctl
+
+# With all cores, unless -j says how many.
+demo: ## synthesise, stream, view, record two volumes; leaves demo/
+	$(Q)$(MAKE) $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc)) demo-programs
 	$(Q)BUILD=$(BUILD) scripts/demo
 
 lint: ## rules of the rooms, clang-tidy, cppcheck, shellcheck, format
@@ -400,5 +413,5 @@ clean: ## remove everything made
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
 
-.PHONY: all setup check check-one check-long check-window check-live faults asan tsan bench depth-table demo lint fmt install clean help build-tests \
+.PHONY: all setup check check-one check-long check-window check-live faults asan tsan bench depth-table demo demo-programs lint fmt install clean help build-tests \
         build-fuzzers fuzz soak

@@ -181,6 +181,15 @@ bool oct_param_parse(const struct oct_param *param, void *settings, const char *
     return false;
 }
 
+bool oct_param_allows(const struct oct_param *param, const char *text)
+{
+    _Alignas(max_align_t) char value[OCT_PARAM_TEXT_BYTES]; /* of any type */
+    char why[256];
+    struct oct_param alone = *param;
+    alone.at = 0;
+    return oct_param_parse(&alone, value, text, why, sizeof(why));
+}
+
 /* The shortest decimal that reads back as the same double. */
 static void format_real(double value, char *text, size_t text_bytes)
 {

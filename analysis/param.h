@@ -64,7 +64,8 @@ extern const struct oct_param_form oct_param_region;
 extern const struct oct_param_form oct_param_number_or_none;
 
 struct oct_param {
-    const char *name; /* as a key; as an option with '-' for '_' */
+    const char *name;   /* as a key */
+    const char *option; /* as an option, without "--"; NULL: the name with '-' for '_' */
     enum oct_param_type type;
     size_t at;          /* of the value, in the settings */
     double least, most; /* of a number; of a text: its length in bytes, most 0: all that fits */
@@ -114,6 +115,9 @@ struct oct_params {
  * allowed. */
 bool oct_param_parse(const struct oct_param *param, void *settings, const char *text, char *why,
                      size_t why_bytes);
+
+/* Whether that would store it; nothing is. */
+bool oct_param_allows(const struct oct_param *param, const char *text);
 
 /* The value as it would stand in a file: oct_param_parse reads back the same. Returns its length,
  * or that which it would have had, as snprintf does. */

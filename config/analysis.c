@@ -124,6 +124,60 @@ enum oct_err oct_config_analysis_check(const struct oct_config *config, const ch
     return row->check(config, &settings, input, err);
 }
 
+/* ---- as a stage ---- */
+
+enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis_ops **ops,
+                                      struct oct_error *err)
+{
+    char name[OCT_IMAGE_NAME_BYTES], names[256];
+    const size_t n = strcspn(*at, ",");
+    snprintf(name, sizeof(name), "%.*s", (int)n, *at);
+    *at += n;
+    *at += **at == ',';
+    *ops = oct_analysis_find(name);
+    if (*ops)
+        return OCT_OK;
+    oct_analysis_names(names, sizeof(names));
+    return oct_fail_key(err, OCT_E_CONFIG, "analysis.run",
+                        "analysis.run: there is no analysis '%s': use some of %s", name, names);
+}
+
+enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_config *config,
+                                     const struct oct_config_stage *setup, struct oct_error *err)
+{
+    union oct_config_analysis_settings settings;
+    struct oct_analysis *analysis;
+    struct oct_image_form form;
+    const struct oct_analysis_ops *ops = setup->ops;
+    oct_config_analysis(config, ops->name, &settings);
+    const struct oct_analysis_setup its = {
+        .input = oct_pipeline_form(setup->pipeline),
+        .n_bscans = setup->plan->geometry.n_bscans,
+        .spacing = oct_config_spacing(config, setup->plan),
+        .line_rate_hz = config->scan.line_rate_hz,
+        .live = !setup->guaranteed,
+        .settings = &settings,
+        .workers = setup->workers,
+        .gpus = config->pipeline.gpus,
+    };
+    const enum oct_err e = ops->create(&analysis, &its, &form, err);
+    if (e)
+        return e;
+    const struct oct_stage_setup stage_setup = {
+        .form = &form,
+        .ops = &ops->run,
+        .analysis = analysis,
+        .input = ops->input,
+        .pipeline = setup->pipeline,
+        .asker = setup->asker,
+        .guaranteed = setup->guaranteed,
+        .settings_bytes = ops->settings_bytes,
+        .most_behind = ops->most_behind_of ? ops->most_behind_of(&settings) : ops->most_behind,
+        .rests = oct_config_analysis_rests(config, ops->name),
+    };
+    return oct_stage_create(stage, &stage_setup, err);
+}
+
 /* ---- what follows from the keys' names ---- */
 
 /* The key's name without that of the analysis; NULL: it is another's. */

@@ -13,6 +13,7 @@
 #ifndef OCT_CONFIG_ANALYSIS_H
 #define OCT_CONFIG_ANALYSIS_H
 
+#include "analysis/analyses.h"
 #include "analysis/average/average.h"
 #include "analysis/cells/live.h"
 #include "analysis/enface/enface.h"
@@ -20,6 +21,7 @@
 #include "analysis/surface/live.h"
 #include "config/config.h"
 #include "pipeline/flow/image.h"
+#include "pipeline/flow/stage.h"
 #include "pipeline/plan/plan.h"
 
 /* Room for the settings of any analysis. */
@@ -35,6 +37,25 @@ union oct_config_analysis_settings {
  * settings are equal in every byte. */
 bool oct_config_analysis(const struct oct_config *config, const char *name,
                          union oct_config_analysis_settings *settings);
+
+/* The next name of analysis.run: *at begins as that text, "": there are no more. OCT_E_CONFIG: there
+ * is no such analysis. */
+enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis_ops **ops,
+                                      struct oct_error *err);
+
+struct oct_config_stage {
+    const struct oct_analysis_ops *ops;
+    const struct oct_plan *plan; /* how many B-scans a volume has, and where they are */
+    struct oct_pipeline *pipeline;
+    struct oct_workers *workers;
+    unsigned asker;  /* of values: its own number */
+    bool guaranteed; /* offline: every B-scan passes; else live */
+};
+
+/* An analysis with the settings that the configuration has, as a stage of the pipeline: octd runs
+ * it live, octctl offline. Errors as its create and oct_stage_create. */
+enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_config *config,
+                                     const struct oct_config_stage *setup, struct oct_error *err);
 
 /* Whether it can take up these settings with B-scans of this form. OCT_E_CONFIG. */
 enum oct_err oct_config_analysis_check(const struct oct_config *config, const char *name,

@@ -94,6 +94,7 @@ bool oct_config_key_at(size_t i, struct oct_config_key *key)
                                 .name = k.name,
                                 .meaning = k.param->meaning,
                                 .words = k.param->type == OCT_PARAM_BOOL ? answers : k.param->words,
-                                .is_path = k.param->type == OCT_PARAM_PATH};
+                                .is_path = k.param->type == OCT_PARAM_PATH,
+                                .row = k.index};
     return true;
 }

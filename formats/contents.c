@@ -1,6 +1,6 @@
 #include "formats/contents.h"
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 #include <stdlib.h>
 #include <string.h>

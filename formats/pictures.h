@@ -10,7 +10,7 @@
 #ifndef OCT_FORMATS_PICTURES_H
 #define OCT_FORMATS_PICTURES_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
     scripts/judge_displacement.py out.h5 eye-000.h5 eye-001.h5
 
 Fixed voxel x is at x - u(x) of the moving volume. A-line j of B-scan b shows tissue at
-(b + y[b][j], j + x[b][j]), z[b][j] deeper than at rest (tools/retina/retina.h); the moving place
+(b + y[b][j], j + x[b][j]), z[b][j] deeper than at rest (synth/retina.h); the moving place
 that shows the same lies between two of its B-scans and is found by inverting its motion. Where the
 eye went back and shows the tissue more than once, the place nearest to the displacement counts.
 Voxels that the moving volume does not show are left out. Distances are in voxels."""

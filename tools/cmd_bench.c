@@ -12,81 +12,12 @@
 
 #define THESIS_DEPTH 1024
 
-static const struct {
-    const char *name;
-    oct_bench_part *run;
-} parts[] = {
-    {"ingest", oct_bench_ingest},       {"shm", oct_bench_shm},
-    {"recorder", oct_bench_recorder},   {"latency", oct_bench_latency},
-    {"start", oct_bench_start},         {"growth", oct_bench_growth},
-    {"nufft", oct_bench_nufft},         {"whole", oct_bench_whole},
-    {"correlate", oct_bench_correlate}, {"register", oct_bench_register},
-    {"average", oct_bench_average},     {"cells", oct_bench_cells},
-    {"surfaces", oct_bench_surfaces},   {"warp", oct_bench_warp},
+static const struct oct_bench_entry parts[] = {
+    {"ingest", oct_bench_ingest},   {"shm", oct_bench_shm},     {"recorder", oct_bench_recorder},
+    {"latency", oct_bench_latency}, {"start", oct_bench_start}, {"growth", oct_bench_growth},
+    {"nufft", oct_bench_nufft},     {"whole", oct_bench_whole},
 };
 enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
-
-static void add_part_row(cJSON *array, const struct oct_bench_row *row)
-{
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "part", row->part);
-    cJSON_AddStringToObject(object, "what", row->what);
-    cJSON_AddStringToObject(object, "unit", row->unit);
-    cJSON_AddNumberToObject(object, "value", row->value);
-    cJSON_AddStringToObject(object, "limit_is", row->limit_is);
-    cJSON_AddNumberToObject(object, "limit", row->limit);
-    cJSON_AddNumberToObject(object, "ratio", row->limit > 0 ? row->value / row->limit : 0);
-    cJSON_AddNumberToObject(object, "goal", row->goal);
-    cJSON_AddBoolToObject(object, "less_is_better", row->less_is_better);
-    cJSON_AddStringToObject(object, "note", row->note);
-    cJSON_AddItemToArray(array, object);
-}
-
-/* Reports the part that failed; the parts after it are measured all the same. */
-static enum oct_err note_failure(cJSON *report, const char *name, enum oct_err e, bool json,
-                                 struct oct_error *err)
-{
-    cJSON *failed = cJSON_GetObjectItemCaseSensitive(report, "failed");
-    cJSON *object = cJSON_CreateObject();
-    if (!failed)
-        failed = cJSON_AddArrayToObject(report, "failed");
-    cJSON_AddStringToObject(object, "part", name);
-    cJSON_AddStringToObject(object, "why", err->text);
-    cJSON_AddItemToArray(failed, object);
-    fprintf(stderr, "octctl bench: %s: %s\n", name, err->text);
-    if (!json)
-        printf("%-9s failed\n", name);
-    return e;
-}
-
-static enum oct_err bench_parts(const struct oct_config *config,
-                                const struct oct_bench_options *options, const bool *wanted,
-                                bool json, cJSON *report)
-{
-    static struct oct_bench_rows rows; /* large */
-    enum oct_err worst = OCT_OK;
-    cJSON *array = cJSON_AddArrayToObject(report, "parts");
-    rows.n = 0;
-    if (!json)
-        oct_bench_print_head();
-    for (unsigned p = 0; p < N_PARTS; p++) {
-        unsigned before = rows.n;
-        struct oct_error why;
-        if (!wanted[p])
-            continue;
-        enum oct_err e = parts[p].run(config, options, &rows, &why);
-        if (e) {
-            rows.n = before;
-            worst = note_failure(report, parts[p].name, e, json, &why);
-        }
-        for (unsigned i = before; i < rows.n; i++) {
-            add_part_row(array, &rows.row[i]);
-            if (!json)
-                oct_bench_print_row(&rows.row[i]);
-        }
-    }
-    return worst;
-}
 
 struct request {
     struct oct_bench_options options;
@@ -108,8 +39,7 @@ static bool read_part(struct request *r, const char *name)
 static const struct oct_option options[] = {
     {"PART", NULL,
      "engine (if none is named), ingest, shm, recorder, latency, start,\n"
-     "growth, nufft, whole, correlate, register, average, cells,\n"
-     "surfaces, warp or all",
+     "growth, nufft, whole or all",
      OCT_OPTION_ARGUMENT, .at = 0},
     {"--seconds", "S", "spend about S seconds on each figure (2)", OCT_OPTION_NUMBER,
      .at = offsetof(struct request, options.seconds), .least = 0.1, .most = 600,
@@ -125,6 +55,11 @@ static const struct oct_option options[] = {
     {NULL},
 };
 
+/* Parts of `make bench` alone. */
+static const char *const analyses[] = {"correlate", "register", "average",
+                                       "cells",     "surfaces", "warp"};
+enum { N_ANALYSES = sizeof(analyses) / sizeof(analyses[0]) };
+
 static int read_request(struct request *r, int argc, char **argv)
 {
     int status = oct_options_read(&oct_command_bench, r, &argc, argv);
@@ -133,7 +68,11 @@ static int read_request(struct request *r, int argc, char **argv)
         status = oct_command_misuse(argv[0], "--beside: '%s' is not 'all'", beside);
     for (int i = 1; i < argc && !status; i++)
         if (!read_part(r, argv[i]))
-            status = oct_command_misuse(argv[0], "'%s' is not understood", argv[i]);
+            status = oct_command_misuse(argv[0],
+                                        oct_option_word(argv[i], analyses, N_ANALYSES) >= 0
+                                            ? "'%s' is measured by octbench, in octd's sources"
+                                            : "'%s' is not understood",
+                                        argv[i]);
     if (!status && (beside || r->options.load) && !(beside && read_part(r, "latency")))
         status = oct_command_misuse(argv[0], "--load: it goes with --beside all");
     r->engine = r->engine || !r->any_part;
@@ -159,12 +98,13 @@ static enum oct_err bench(const struct oct_config *config, const struct request 
         enum oct_err e = cuda ? oct_bench_gpu_table(config, seconds, r->json, report, &err)
                               : oct_bench_engine_table(config, seconds, r->json, report, &err);
         if (e)
-            worst = note_failure(report, "engine", e, r->json, &err);
+            worst = oct_bench_failed("octctl bench", report, "engine", e, r->json, &err);
     }
     if (r->any_part) {
         struct oct_config c = *config;
         set_depth(&c);
-        enum oct_err e = bench_parts(&c, &r->options, r->part, r->json, report);
+        enum oct_err e = oct_bench_run("octctl bench", &c, &r->options, parts, N_PARTS, r->part,
+                                       r->json, report);
         worst = e ? e : worst;
     }
     return worst;
@@ -180,10 +120,7 @@ static int run(struct oct_config *config, int argc, char **argv)
     cJSON *report = cJSON_CreateObject();
     cJSON_AddStringToObject(report, "version", OCT_VERSION);
     enum oct_err e = bench(config, &r, report);
-    char *text = r.json ? cJSON_Print(report) : NULL;
-    if (text)
-        puts(text);
-    cJSON_free(text);
+    oct_bench_print_report(report, r.json);
     cJSON_Delete(report);
     return oct_exit_status(e);
 }
@@ -194,8 +131,6 @@ const struct oct_command oct_command_bench = {
     .help = "measures this machine",
     .options = options,
     .n_most = INT_MAX,
-    .words =
-        "engine ingest shm recorder latency start growth nufft whole correlate register average "
-        "cells surfaces warp all",
+    .words = "engine ingest shm recorder latency start growth nufft whole all",
     .run = run,
 };

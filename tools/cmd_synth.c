@@ -1,4 +1,4 @@
-/* synth: recordings of a synthetic retina (tools/retina/), with the truth about them, films of
+/* synth: recordings of a synthetic retina (synth/), with the truth about them, films of
  * cells (synth_cells.h), and recordings of mirrors (synth_mirror.h).
  *
  * OUT.h5: a volume a file, with calibration and /truth; several volumes are OUT-000.h5, OUT-001.h5
@@ -7,11 +7,11 @@
 #include "config/apply.h"
 #include "pipeline/plan/plan.h"
 #include "pipeline/volume/volume.h"
+#include "synth/calibration_folder.h"
+#include "synth/cell_paths.h"
+#include "synth/retina.h"
+#include "synth/truth_file.h"
 #include "tools/commands.h"
-#include "tools/retina/calibration_folder.h"
-#include "tools/retina/cell_paths.h"
-#include "tools/retina/retina.h"
-#include "tools/retina/truth_file.h"
 #include "tools/synth_cells.h"
 #include "tools/synth_files.h"
 #include "tools/synth_mirror.h"

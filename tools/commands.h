@@ -25,8 +25,10 @@ struct oct_command {
                           files */
     bool (*is_plain)(const char *argument); /* of what begins with "--"; NULL: nothing is */
 
-    /* Commands that the first argument chooses from, by the last word of their names, up to NULL
-     * (calibrate.h); NULL: none. */
+    /* Commands that the first argument chooses from, up to NULL; NULL: none. A part is a command of
+     * its own, in a file of its own; its name is two words ("calibrate kmap"), which messages and
+     * the help show, and its `run` gets them as argv[0]. "octctl calibrate --kmap" is the same as
+     * "octctl calibrate kmap". */
     const struct oct_command *const *parts;
 
     /* Does it and returns the exit status (contract section 2). config: defaults, --config, --set
@@ -38,11 +40,16 @@ struct oct_command {
 
 /* All commands in the order of --help, and the options that may stand with each. */
 struct oct_command_table {
-    const struct oct_command *const *commands; /* [n] */
-    size_t n;
+    const struct oct_command *const *commands; /* up to NULL */
     const struct oct_option *options;
 };
 extern const struct oct_command_table oct_command_table; /* octctl.c */
+
+/* NULL: there is none of this name. */
+const struct oct_command *oct_command_find(const char *name);
+
+/* The part of the command that is named by `word` ("kmap", "--kmap"), NULL: none. */
+const struct oct_command *oct_command_part(const struct oct_command *command, const char *word);
 
 /* Prints "octctl NAME: text" for err on stderr; returns its exit status. */
 int oct_command_fail(const char *name, const struct oct_error *err);
@@ -60,7 +67,7 @@ int oct_command_misuse(const char *name, const char *format, ...)
 void oct_command_put_name(FILE *file, const char *name);
 
 /* Prints the tree on stdout as JSON, which is UTF-8 whatever the system calls its files. False: out
- * of memory, nothing is printed. */
+ * of memory, nothing is printed; not in octctl, which ends then (oct_alloc_for_json). */
 struct cJSON;
 bool oct_command_print_json(const struct cJSON *tree);
 
@@ -80,16 +87,25 @@ void oct_command_add_left_out(struct cJSON *object, uint64_t n,
 /* The exit status after a result is printed as JSON, or could not be (out of memory). */
 int oct_command_printed(const char *name, bool is_printed);
 
+/* object[key]: whether it is true; its text, or NULL; its number, or NaN where there is none. */
+bool oct_json_is_true(const struct cJSON *object, const char *key);
+const char *oct_json_text(const struct cJSON *object, const char *key);
+double oct_json_number(const struct cJSON *object, const char *key);
+
 /* A number, or null where it is NaN or infinite. */
 void oct_command_add_number(struct cJSON *object, const char *name, double value);
 
-extern const struct oct_command oct_command_recon, oct_command_batch, oct_command_synth,
-    oct_command_replay, oct_command_info, oct_command_export, oct_command_label, oct_command_pack,
-    oct_command_check, oct_command_correlate, oct_command_cones, oct_command_cells,
-    oct_command_cells_score, oct_command_register, oct_command_register_volumes,
+extern const struct oct_command oct_command_recon, oct_command_analyse, oct_command_batch,
+    oct_command_synth, oct_command_replay, oct_command_info, oct_command_export, oct_command_label,
+    oct_command_pack, oct_command_check, oct_command_correlate, oct_command_cones,
+    oct_command_cells, oct_command_cells_score, oct_command_register, oct_command_register_volumes,
     oct_command_surfaces, oct_command_calibrate, oct_command_status, oct_command_doctor,
     oct_command_start, oct_command_stop, oct_command_record, oct_command_set, oct_command_get,
     oct_command_shutdown, oct_command_snapshot, oct_command_background, oct_command_keygen,
     oct_command_allow, oct_command_bench, oct_command_completion;
+
+/* The parts of octctl calibrate. */
+extern const struct oct_command oct_command_calibrate_kmap, oct_command_calibrate_dispersion,
+    oct_command_calibrate_report;
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "config/version.h"
 #include "pipeline/base/stdio.h"
-#include "tools/calibrate.h"
+#include "tools/alloc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,19 +33,25 @@ static const struct oct_command command_reference = {
 
 /* In the order of --help. */
 static const struct oct_command *const commands[] = {
-    &oct_command_recon,       &oct_command_batch,     &oct_command_synth,
-    &oct_command_replay,      &oct_command_info,      &oct_command_export,
-    &oct_command_label,       &oct_command_pack,      &oct_command_check,
-    &oct_command_correlate,   &oct_command_cones,     &oct_command_cells,
-    &oct_command_cells_score, &oct_command_register,  &oct_command_register_volumes,
-    &oct_command_surfaces,    &oct_command_calibrate, &oct_command_background,
-    &oct_command_status,      &oct_command_doctor,    &oct_command_start,
-    &oct_command_stop,        &oct_command_record,    &oct_command_set,
-    &oct_command_get,         &oct_command_shutdown,  &oct_command_snapshot,
-    &oct_command_keygen,      &oct_command_allow,     &oct_command_bench,
-    &oct_command_completion,  &command_reference,
+    &oct_command_recon,      &oct_command_analyse,
+    &oct_command_batch,      &oct_command_synth,
+    &oct_command_replay,     &oct_command_info,
+    &oct_command_export,     &oct_command_label,
+    &oct_command_pack,       &oct_command_check,
+    &oct_command_correlate,  &oct_command_cones,
+    &oct_command_cells,      &oct_command_cells_score,
+    &oct_command_register,   &oct_command_register_volumes,
+    &oct_command_surfaces,   &oct_command_calibrate,
+    &oct_command_background, &oct_command_status,
+    &oct_command_doctor,     &oct_command_start,
+    &oct_command_stop,       &oct_command_record,
+    &oct_command_set,        &oct_command_get,
+    &oct_command_shutdown,   &oct_command_snapshot,
+    &oct_command_keygen,     &oct_command_allow,
+    &oct_command_bench,      &oct_command_completion,
+    &command_reference,      NULL,
 };
-#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]) - 1)
 
 /* The command line, sorted. The arrays hold argc + 1 pointers each. */
 struct call {
@@ -76,7 +82,15 @@ static const struct oct_option global_options[] = {
     {NULL},
 };
 
-const struct oct_command_table oct_command_table = {commands, N_COMMANDS, global_options};
+const struct oct_command_table oct_command_table = {commands, global_options};
+
+const struct oct_command *oct_command_find(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
 
 static void print_help(void)
 {
@@ -94,9 +108,11 @@ static void print_help(void)
  * one. */
 static bool is_own(const struct oct_command *command, const char *word)
 {
-    for (const struct oct_option *o = command ? command->options : NULL; o && o->name; o++) {
-        const size_t n = strlen(o->name);
-        if (strncmp(o->name, "--", 2) == 0 && strncmp(word, o->name, n) == 0 &&
+    struct oct_option_shown shown;
+    for (unsigned i = 0; command && oct_option_at(command->options, i, &shown); i++) {
+        const char *name = shown.option.name;
+        const size_t n = strlen(name);
+        if (strncmp(name, "--", 2) == 0 && strncmp(word, name, n) == 0 &&
             (word[n] == '\0' || word[n] == '='))
             return true;
     }
@@ -122,24 +138,17 @@ static void print_command_help(const struct oct_command *command)
             oct_options_print((const struct oct_option[]){*o, {NULL}});
 }
 
-static const struct oct_command *find_command(const char *name)
-{
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-    return NULL;
-}
-
 static enum oct_err sort_arguments(struct call *call, int argc, char **argv, struct oct_error *err)
 {
+    struct oct_option_shown shown;
     bool ended = false; /* by "--" */
     for (int i = 1; i < argc; i++) {
         const char *wrong = NULL;
-        const bool own = call->n_rest > 0 && is_own(find_command(call->rest[0]), argv[i]);
+        const bool own = call->n_rest > 0 && is_own(oct_command_find(call->rest[0]), argv[i]);
         if (!ended && strcmp(argv[i], "--") == 0) {
             ended = true;
         } else if (!ended && !own &&
-                   oct_option_read(global_options, call, argc, argv, &i, &wrong)) {
+                   oct_option_read(global_options, call, argc, argv, &i, &shown, &wrong)) {
             if (wrong)
                 return oct_fail(err, OCT_E_ARG, "%s needs a value; see octctl --help", wrong);
         } else if (!ended && call->n_rest == 0 && argv[i][0] == '-') {
@@ -169,7 +178,7 @@ static enum oct_err check_keys(const struct oct_config *config, const struct oct
     static const char sections[] = "analysis average cells surfaces rolloff";
     struct oct_config_key key;
     for (size_t i = 0; command->keys && oct_config_key_at(i, &key); i++) {
-        const struct oct_config_origin *origin = &config->origins[i];
+        const struct oct_config_origin *origin = &config->origins[key.row];
         char name[128];
         snprintf(name, sizeof(name), "%s.%s", key.section, key.name);
         if (origin->order > 0 && origin->line == 0 && has_word(sections, key.section) &&
@@ -217,6 +226,19 @@ static int complain(const struct oct_error *err)
     return oct_exit_status(err->code);
 }
 
+/* The command that was meant, if one is spelled nearly so, or NULL. */
+static const char *find_near(const char *word)
+{
+    const char *near = NULL;
+    size_t least = SIZE_MAX, n;
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if ((n = oct_word_edits(word, commands[i]->name)) < least) {
+            least = n;
+            near = commands[i]->name;
+        }
+    return near;
+}
+
 static int run(struct oct_config *config, struct call *call, int argc, char **argv)
 {
     struct oct_error err = {0};
@@ -243,9 +265,11 @@ static int run(struct oct_config *config, struct call *call, int argc, char **ar
         print_help();
         return 0;
     }
-    const struct oct_command *command = find_command(words[0]);
+    const struct oct_command *command = oct_command_find(words[0]);
     if (!command) {
-        oct_fail(&err, OCT_E_ARG, "unknown command '%s'; see octctl --help", words[0]);
+        const char *near = find_near(words[0]);
+        oct_fail(&err, OCT_E_ARG, "unknown command '%s'; %s%s%ssee octctl --help", words[0],
+                 near ? "did you mean " : "", near ? near : "", near ? "? " : "");
         return complain(&err);
     }
     if (call->help) {
@@ -268,17 +292,14 @@ int main(int argc, char **argv)
     oct_stdio_reserve();
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of the file that is written */
     size_t n = (size_t)(argc > 0 ? argc : 0) + 1;
-    struct oct_config *config = calloc(1, sizeof(*config));
-    struct call call = {.configs = calloc(n, sizeof(char *)),
-                        .sets = calloc(n, sizeof(char *)),
-                        .backends = calloc(n, sizeof(char *)),
-                        .datasets = calloc(n, sizeof(char *)),
-                        .rest = calloc(n, sizeof(char *))};
-    int status = 1;
-    if (config && call.configs && call.sets && call.backends && call.datasets && call.rest)
-        status = run(config, &call, argc, argv);
-    else
-        fprintf(stderr, "octctl: out of memory\n");
+    oct_alloc_for_json();
+    struct oct_config *config = oct_alloc(1, sizeof(*config));
+    struct call call = {.configs = oct_alloc(n, sizeof(char *)),
+                        .sets = oct_alloc(n, sizeof(char *)),
+                        .backends = oct_alloc(n, sizeof(char *)),
+                        .datasets = oct_alloc(n, sizeof(char *)),
+                        .rest = oct_alloc(n, sizeof(char *))};
+    int status = run(config, &call, argc, argv);
     /* Writing stdout to a full disk is a failure. */
     if (fflush(stdout) && status == 0) {
         fprintf(stderr, "octctl: cannot write to standard output\n");

@@ -4,6 +4,7 @@
 #include "tools/commands.h"
 
 #include <cjson/cJSON.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -40,6 +41,20 @@ int oct_command_misuse(const char *name, const char *format, ...)
     struct oct_error err;
     oct_fail(&err, OCT_E_ARG, "%s; see octctl %s --help", what, name);
     return oct_command_fail(name, &err);
+}
+
+const struct oct_command *oct_command_part(const struct oct_command *command, const char *word)
+{
+    if (!word || !command->parts)
+        return NULL;
+    if (strncmp(word, "--", 2) == 0)
+        word += 2;
+    for (const struct oct_command *const *part = command->parts; *part; part++) {
+        const char *space = strrchr((*part)->name, ' ');
+        if (space && strcmp(space + 1, word) == 0)
+            return *part;
+    }
+    return NULL;
 }
 
 bool oct_option_u64(const char *text, uint64_t *value)
@@ -97,13 +112,83 @@ static void append(const char **list, const char *text)
     *list = text;
 }
 
-/* `text` is NULL where the value was left out. */
-static bool read_value(const struct oct_option *o, void *value, const char *text)
+/* A row as an option. "--radius PIXELS", "--polarity WORD", "--record" (of yes or no). */
+static void show_param(const struct oct_param *param, struct oct_option_shown *shown)
 {
+    struct oct_option *o = &shown->option;
+    char *end = shown->argument;
+    shown->param = param;
+    snprintf(shown->name, sizeof(shown->name), "--%s", param->option ? param->option : param->name);
+    for (char *c = shown->name; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    snprintf(shown->argument, sizeof(shown->argument), "%s",
+             param->type == OCT_PARAM_WORD             ? "WORD"
+             : param->type == OCT_PARAM_FORM           ? "VALUE"
+             : param->unit && strlen(param->unit) <= 6 ? param->unit
+                                                       : "N");
+    for (; *end && *end != ' '; end++)
+        *end = (char)(*end == '/' ? '_' : toupper((unsigned char)*end));
+    *end = '\0';
+    oct_param_format_range(param, shown->needs, sizeof(shown->needs));
+    snprintf(shown->meaning, sizeof(shown->meaning), "%s\n%s; default %s", param->meaning,
+             shown->needs, param->standard[0] ? param->standard : "none");
+    shown->words[0] = '\0';
+    for (unsigned i = 0; param->type == OCT_PARAM_WORD && param->words[i]; i++)
+        snprintf(shown->words + strlen(shown->words), sizeof(shown->words) - strlen(shown->words),
+                 "%s%s", i ? " " : "", param->words[i]);
+    o->name = shown->name;
+    o->kind = OCT_OPTION_TEXT;
+    o->argument = shown->argument;
+    o->meaning = shown->meaning;
+    o->needs = shown->needs;
+    o->words = shown->words[0] ? shown->words : OCT_WORDS_NONE;
+}
+
+bool oct_option_at(const struct oct_option *o, unsigned i, struct oct_option_shown *shown)
+{
+    for (; o && (o->name || o->params); o++) {
+        *shown = (struct oct_option_shown){.option = *o};
+        if (!o->params && i-- == 0)
+            return true;
+        for (unsigned row = 0; o->params && row < o->params->n; row++) {
+            if (!o->params->rows[row].is_option || i-- > 0)
+                continue;
+            show_param(&o->params->rows[row], shown);
+            shown->option.at = o->at + offsetof(struct oct_param_texts, text[row]);
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *oct_param_text(const struct oct_params *params, const struct oct_param_texts *given,
+                           const char *name)
+{
+    for (unsigned row = 0; row < params->n; row++)
+        if (strcmp(params->rows[row].name, name) == 0)
+            return given->text[row];
+    return NULL;
+}
+
+void oct_param_texts_store(const struct oct_params *params, const struct oct_param_texts *given,
+                           void *settings)
+{
+    char why[256];
+    for (unsigned row = 0; row < params->n; row++)
+        if (given->text[row])
+            oct_param_parse(&params->rows[row], settings, given->text[row], why, sizeof(why));
+}
+
+/* `text` is NULL where the value was left out. */
+static bool read_value(const struct oct_option_shown *shown, void *value, const char *text)
+{
+    const struct oct_option *o = &shown->option;
     double number = 0;
     uint64_t count = 0;
     bool good = text != NULL;
 
+    if (good && shown->param && !oct_param_allows(shown->param, text))
+        return false;
     if (o->kind == OCT_OPTION_TEXT && good)
         *(const char **)value = text;
     if (o->kind == OCT_OPTION_LIST && good)
@@ -135,40 +220,42 @@ static bool find_value(const struct oct_option *o, int argc, char **argv, int *i
     return true;
 }
 
-const struct oct_option *oct_option_read(const struct oct_option *o, void *values, int argc,
-                                         char **argv, int *i, const char **wrong)
+bool oct_option_read(const struct oct_option *table, void *values, int argc, char **argv, int *i,
+                     struct oct_option_shown *shown, const char **wrong)
 {
-    for (; o && o->name; o++) {
+    for (unsigned k = 0; oct_option_at(table, k, shown); k++) {
+        const struct oct_option *o = &shown->option;
         void *value = (char *)values + o->at;
         const char *word = argv[*i], *text;
         if (o->kind == OCT_OPTION_FLAG &&
             (strcmp(word, o->name) == 0 || (o->brief && strcmp(word, o->brief) == 0))) {
             *(bool *)value = true;
-            return o;
+            return true;
         }
         if (o->kind == OCT_OPTION_FLAG || o->kind == OCT_OPTION_ARGUMENT ||
             !find_value(o, argc, argv, i, &text))
             continue;
-        if (!read_value(o, value, text))
+        if (!read_value(shown, value, text))
             *wrong = o->brief && strncmp(word, "--", 2) != 0 ? o->brief : o->name;
-        return o;
+        return true;
     }
-    return NULL;
+    return false;
 }
 
 int oct_options_read(const struct oct_command *command, void *values, int *argc, char **argv)
 {
+    struct oct_option_shown shown;
     const char *wrong = NULL;
     int n_plain = 0;
 
     for (int i = 1; i < *argc; i++) {
         char *word = argv[i];
-        const struct oct_option *o =
-            oct_option_read(command->options, values, *argc, argv, &i, &wrong);
+        const bool is_option =
+            oct_option_read(command->options, values, *argc, argv, &i, &shown, &wrong);
         if (wrong)
             return oct_command_misuse(command->name, "%s needs %s", wrong,
-                                      o->needs ? o->needs : "a value");
-        if (o)
+                                      shown.option.needs ? shown.option.needs : "a value");
+        if (is_option)
             continue;
         if (strncmp(word, "--", 2) == 0 && !(command->is_plain && command->is_plain(word)))
             return oct_command_misuse(command->name, "unknown option '%s'", word);
@@ -185,23 +272,43 @@ int oct_options_read(const struct oct_command *command, void *values, int *argc,
     return 0;
 }
 
-void oct_options_print(const struct oct_option *o)
+static void print_option(const struct oct_option *o)
 {
-    for (; o && o->name; o++) {
-        const char *line = o->meaning, *end;
-        int width = printf("  %s%s%s%s%s", o->brief ? o->brief : "", o->brief ? ", " : "", o->name,
-                           o->argument ? " " : "", o->argument ? o->argument : "");
-        while ((end = strchr(line, '\n'))) {
-            printf("%*s%.*s\n", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "",
-                   (int)(end - line), line);
-            line = end + 1;
-            width = 0;
-        }
-        printf("%*s%s\n", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "", line);
+    const char *line = o->meaning, *end;
+    int width = printf("  %s%s%s%s%s", o->brief ? o->brief : "", o->brief ? ", " : "", o->name,
+                       o->argument ? " " : "", o->argument ? o->argument : "");
+    while ((end = strchr(line, '\n'))) {
+        printf("%*s%.*s\n", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "", (int)(end - line),
+               line);
+        line = end + 1;
+        width = 0;
     }
+    printf("%*s%s\n", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "", line);
 }
 
-/* ---- printing ---- */
+void oct_options_print(const struct oct_option *options)
+{
+    struct oct_option_shown shown;
+    for (unsigned i = 0; oct_option_at(options, i, &shown); i++)
+        print_option(&shown.option);
+}
+
+/* ---- JSON and printing ---- */
+
+bool oct_json_is_true(const cJSON *object, const char *key)
+{
+    return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+const char *oct_json_text(const cJSON *object, const char *key)
+{
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+double oct_json_number(const cJSON *object, const char *key)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
 
 void oct_command_add_number(cJSON *object, const char *name, double value)
 {

@@ -3,8 +3,8 @@
 #include "formats/csv.h"
 #include "formats/film_write.h"
 #include "formats/whole_file.h"
+#include "synth/cells.h"
 #include "tools/commands.h"
-#include "tools/retina/cells.h"
 
 #include <inttypes.h>
 #include <limits.h>

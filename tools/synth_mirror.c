@@ -3,11 +3,11 @@
 #include "config/apply.h"
 #include "pipeline/plan/plan.h"
 #include "pipeline/volume/volume.h"
+#include "synth/calibration_folder.h"
+#include "synth/random.h"
+#include "synth/spectrometer.h"
+#include "synth/truth_file.h"
 #include "tools/commands.h"
-#include "tools/retina/calibration_folder.h"
-#include "tools/retina/random.h"
-#include "tools/retina/spectrometer.h"
-#include "tools/retina/truth_file.h"
 #include "tools/synth_files.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* The part of `octctl synth` that records mirrors before a synthetic spectrometer
- * (tools/retina/spectrometer.h), each in a file of its own: OUT.h5, or OUT-1.h5, OUT-2.h5 and so on
+ * (synth/spectrometer.h), each in a file of its own: OUT.h5, or OUT-1.h5, OUT-2.h5 and so on
  * of several; OUT.raw likewise, with the truth in OUT-1.raw.truth.h5.
  *
  * One B-scan of scan.lines A-lines a file. A recording carries a k map of even steps and no

@@ -2,6 +2,7 @@
 #include "tools/wrap.h"
 
 #include "pipeline/base/utf8.h"
+#include "tools/alloc.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -80,12 +81,12 @@ void oct_wrap_end(int kept, unsigned label)
         return;
     fflush(stdout);
     const off_t n = lseek(STDOUT_FILENO, 0, SEEK_END);
-    char *text = n >= 0 ? calloc(1, (size_t)n + 1) : NULL;
-    const bool is_read = text && pread(STDOUT_FILENO, text, (size_t)n, 0) == n;
+    char *text = oct_alloc((size_t)(n > 0 ? n : 0) + 1, 1);
+    const bool is_read = n >= 0 && pread(STDOUT_FILENO, text, (size_t)n, 0) == n;
     dup2(kept, STDOUT_FILENO);
     close(kept);
     if (!is_read)
-        fputs("octctl: out of memory for what is printed\n", stderr);
+        fputs("octctl: what is printed cannot be read back\n", stderr);
     const size_t width = columns();
     for (char *line = text, *end; is_read && *line; line = end + 1) {
         end = strchr(line, '\n');

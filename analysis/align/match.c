@@ -1,7 +1,11 @@
-/* What is said of a match. */
+/* What is said of a match, and what engines refuse. */
 #include "analysis/align/matcher.h"
 
+#include "numeric/order.h"
+
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define LEAST_SAMPLES 16u
 
@@ -15,30 +19,24 @@ bool oct_match_is_inside(const struct oct_match *match, uint32_t max_dy, uint32_
     return true;
 }
 
-/* The value that has as many below it as above, by Hoare; the values change places. */
-static float median_of(float *values, size_t n)
+bool oct_match_step(struct oct_match *match)
 {
-    size_t low = 0, high = n - 1;
-    while (low < high) {
-        const float pivot = values[low + (high - low) / 2];
-        size_t i = low, k = high;
-        for (;;) {
-            while (values[i] < pivot)
-                i++;
-            while (values[k] > pivot)
-                k--;
-            if (i >= k)
-                break;
-            const float swap = values[i];
-            values[i++] = values[k];
-            values[k--] = swap;
-        }
-        if (n / 2 <= k)
-            high = k;
-        else
-            low = k + 1;
+    float(*const a)[3] = match->around, moved[3][3];
+    int best = 4;
+    for (int i = 0; i < 9; i++)
+        if (!isnan(a[i / 3][i % 3]) && !(a[best / 3][best % 3] >= a[i / 3][i % 3]))
+            best = i;
+    if (best == 4)
+        return false;
+    for (int i = 0; i < 9; i++) {
+        const int y = i / 3 + best / 3 - 1, x = i % 3 + best % 3 - 1;
+        moved[i / 3][i % 3] = y >= 0 && y < 3 && x >= 0 && x < 3 ? a[y][x] : NAN;
     }
-    return values[low];
+    memcpy(a, moved, sizeof(moved));
+    match->dy += best / 3 - 1;
+    match->dx += best % 3 - 1;
+    match->score = a[1][1];
+    return true;
 }
 
 float oct_match_significance(float *samples, float peak)
@@ -49,8 +47,32 @@ float oct_match_significance(float *samples, float peak)
             samples[n++] = samples[i];
     if (n < LEAST_SAMPLES)
         return NAN;
-    const float median = median_of(samples, n);
+    const float median = oct_floats_select(samples, n, n / 2);
     for (size_t i = 0; i < n; i++)
         samples[i] = fabsf(samples[i] - median);
-    return (peak - median) / (1.4826F * fmaxf(median_of(samples, n), 1e-9F));
+    return (peak - median) / (1.4826F * fmaxf(oct_floats_select(samples, n, n / 2), 1e-9F));
+}
+
+enum oct_err oct_matcher_check(const struct oct_matcher_setup *s, struct oct_error *err)
+{
+    if (s->height > 0 && s->width > 0 && s->height <= OCT_PICTURE_MOST_SIDE &&
+        s->width <= OCT_PICTURE_MOST_SIDE && s->max_dy < s->height && s->max_dx < s->width)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_ARG,
+                    "shifts of up to %u, %u of pictures of %u x %u pixels: at most %u, %u",
+                    s->max_dy, s->max_dx, s->height, s->width, s->height ? s->height - 1 : 0,
+                    s->width ? s->width - 1 : 0);
+}
+
+enum oct_err oct_matcher_check_windows(const struct oct_matcher_setup *s, unsigned n_loaded,
+                                       const struct oct_match_window *windows, unsigned n,
+                                       struct oct_error *err)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (windows[i].picture >= n_loaded || windows[i].radius > s->max_radius ||
+            windows[i].n_rows == 0 || windows[i].n_rows > s->max_rows ||
+            windows[i].n_rows > s->height || windows[i].y0 > s->height - windows[i].n_rows ||
+            (uint32_t)abs(windows[i].dx) > s->max_dx + s->max_radius)
+            return oct_fail(err, OCT_E_ARG, "window %u is outside what was set up", i);
+    return OCT_OK;
 }

@@ -17,7 +17,7 @@
 #ifndef OCT_ANALYSIS_ALIGN_MOSAIC_H
 #define OCT_ANALYSIS_ALIGN_MOSAIC_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 struct oct_mosaic_setup {
     double min_overlap;  /* part of the smaller picture; 0: an eighth */

@@ -2,6 +2,7 @@
 
 #include "analysis/align/level.h"
 #include "analysis/align/matcher.h"
+#include "numeric/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -104,12 +105,6 @@ enum oct_err oct_reference_choose(const struct oct_picture *pictures, unsigned n
     return e;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 void oct_reference_motion(double *shifts, uint64_t n_frames, uint32_t height, double *scratch,
                           double *motion)
 {
@@ -123,8 +118,7 @@ void oct_reference_motion(double *shifts, uint64_t n_frames, uint32_t height, do
     for (uint32_t y = 0; y < height; y++) {
         for (uint64_t i = 0; i < n_frames; i++)
             scratch[i] = shifts[i * height + y];
-        qsort(scratch, n_frames, sizeof(double), compare);
-        motion[y] = n_frames ? -0.5 * (scratch[(n_frames - 1) / 2] + scratch[n_frames / 2]) : 0;
+        motion[y] = n_frames ? -oct_doubles_median(scratch, n_frames) : 0;
     }
 }
 

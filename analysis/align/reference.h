@@ -3,7 +3,7 @@
 #ifndef OCT_ANALYSIS_ALIGN_REFERENCE_H
 #define OCT_ANALYSIS_ALIGN_REFERENCE_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 /* How many frames are compared. */
 #define OCT_REFERENCE_CANDIDATES 16u

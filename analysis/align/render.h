@@ -6,7 +6,7 @@
 #ifndef OCT_ANALYSIS_ALIGN_RENDER_H
 #define OCT_ANALYSIS_ALIGN_RENDER_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 enum oct_resampling {
     OCT_RESAMPLING_LINEAR,

@@ -17,7 +17,7 @@
 #ifndef OCT_ANALYSIS_ALIGN_RIGID_H
 #define OCT_ANALYSIS_ALIGN_RIGID_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 struct oct_shift {
     double dy, dx;       /* px */

@@ -2,6 +2,7 @@
 
 #include "analysis/align/matcher.h"
 #include "analysis/align/subpixel.h"
+#include "numeric/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -219,27 +220,13 @@ static enum oct_err search_near(struct oct_strips *s, unsigned n_pictures, uint3
     return e;
 }
 
-static int compare(const void *a, const void *b)
-{
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(float *values, size_t n)
-{
-    if (n == 0)
-        return NAN;
-    qsort(values, n, sizeof(float), compare);
-    return 0.5 * ((double)values[(n - 1) / 2] + (double)values[n / 2]);
-}
-
 static double median_score(const struct oct_strip *strips, size_t n_strips, float *scratch)
 {
     size_t n = 0;
     for (size_t i = 0; i < n_strips; i++)
         if (strips[i].ok)
             scratch[n++] = strips[i].score;
-    return median(scratch, n);
+    return oct_floats_median(scratch, n);
 }
 
 double oct_strips_score(const struct oct_strip *strips, uint32_t n_strips)

@@ -18,7 +18,7 @@
 #ifndef OCT_ANALYSIS_ALIGN_STRIPS_H
 #define OCT_ANALYSIS_ALIGN_STRIPS_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 struct oct_workers;
 

@@ -2,6 +2,7 @@
 
 #include "analysis/align/matcher.h"
 #include "analysis/align/prepare.h"
+#include "numeric/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -139,13 +140,6 @@ static uint32_t mask_blank_lines(struct oct_picture *p, double least_contrast)
     return left;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Marks what is skipped and what is blank; the others are NO_FIT for the time being. */
 static enum oct_err mark_blanks(struct follower *f, struct oct_error *err)
 {
@@ -169,7 +163,7 @@ static enum oct_err mark_blanks(struct follower *f, struct oct_error *err)
         oct_picture_finish(&picture);
     }
     /* The median would be that of a blink in a volume that is half blink. */
-    qsort(sorted, n_seen, sizeof(double), by_value);
+    oct_doubles_sort(sorted, n_seen);
     double usual = n_seen ? sorted[(size_t)n_seen * 3 / 4] : 0;
     f->least_contrast = BLANK_PART * usual;
     for (uint32_t b = 0; !e && b < n; b++)
@@ -221,7 +215,7 @@ static enum oct_err probe(struct follower *f, double *median, struct oct_error *
         oct_picture_finish(&pair[0]);
         oct_picture_finish(&pair[1]);
     }
-    qsort(scores, n_scores, sizeof(double), by_value);
+    oct_doubles_sort(scores, n_scores);
     if (n_scores)
         *median = scores[n_scores / 2];
     return e;

@@ -1,25 +1,60 @@
 #include "analysis/average/average.h"
 
+#include "analysis/align/prepare.h"
 #include "analysis/align/rigid.h"
 #include "analysis/average/pixels.h"
-#include "analysis/average/prepare.h"
-#include "analysis/average/window.h"
+#include "numeric/picture.h"
 #include "pipeline/base/aligned.h"
+#include "pipeline/base/wide.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define STEP_PX (1 / 64.0)
-#define PIXELS_A_PIECE 32768u
 #define MISSING_SHARE 4u /* a B-scan that misses more than a quarter of its lines is left out */
 #define LEAST_OVERLAP 0.5
 /* After a flyback a B-scan at the same place scores about as the one before did; another place of
  * the same tissue has its layers, but less of them lies on top of each other. */
 #define SAME_PLACE 0.7
+#define CACHE_LINE 64u
+#define SHARE_OF_MEMORY 0.25
+#define N_ANEW 64u /* B-scans within which all sums are made anew */
+#define SMOOTH_PX 1.5
+#define MOST_BIN 4u
+#define MOST_PIXELS 40000u /* more say little more of a shift, and take longer */
 
 static const struct oct_image_number numbers[] = {
     {"averaged", 1}, {"rejected", 1}, {"resets", 1}, {"score", 1}, {"shift_px", 2},
+};
+
+/* Where a B-scan lies: lines and depths that it is moved by, multiples of 1/64 px. */
+struct shift {
+    double lines, depth;
+};
+
+struct window {
+    uint32_t n_lines, depth; /* M, D */
+    uint32_t n_most, n;      /* B-scans that it holds at most; now */
+    uint32_t next;           /* place of the next one */
+    uint32_t next_sum;       /* A-line of which the sums are made anew next */
+    float *frames;           /* [n_most][M][D]: value * weight */
+    float *line_weights;     /* [n_most][M]; the weight of a pixel is that of its line times ... */
+    float *depth_weights;    /* [n_most][D]; ... that of its depth */
+    double *sum;             /* [M][D] */
+    float *weight;           /* [M][D] */
+    float *scratch; /* [5][D]: the moved A-line, one with a margin of zeros on both sides, and
+                                the new weights of depths */
+};
+
+/* From a B-scan to the picture that is registered. */
+struct prepare {
+    uint32_t n_lines, depth;       /* M, D */
+    uint32_t bin_lines, bin_depth; /* pixels of a bin */
+    struct oct_picture picture;    /* [M / bin_lines][D / bin_depth] */
+    float *scratch;                /* of the same size, and a line */
+    uint8_t *n_added;              /* [height] A-lines that came to each row */
 };
 
 /* An image that is made, and the B-scan it is of. */
@@ -64,8 +99,8 @@ struct oct_analysis {
 
     /* Of settings that average; else empty. */
     bool is_on;
-    struct oct_average_window window;
-    struct oct_average_prepare prepare;
+    struct window window;
+    struct prepare prepare;
     struct oct_rigid *rigid; /* NULL: without registration */
     float *values;           /* [M][D] of the domain, bounded */
     uint8_t *line_valid;     /* [M] */
@@ -76,14 +111,277 @@ struct oct_analysis {
     struct oct_bscan_info newest;
     unsigned n_in_a_row; /* rejected */
     uint64_t n_rejected, n_resets;
-    double score, score_before;     /* of the newest, and of the one taken in before it */
-    struct oct_average_shift shift; /* of the newest */
-    struct made now, before;        /* `before`: of the block before, not taken yet */
+    double score, score_before; /* of the newest, and of the one taken in before it */
+    struct shift shift;         /* of the newest */
+    struct made now, before;    /* `before`: of the block before, not taken yet */
 
     /* While a B-scan is pushed. */
     const struct oct_image_frame *bscan;
     struct oct_error *err;
 };
+
+/* ---- the window ----
+ * The mean of its B-scans: each is kept as it was added, shifted and weighted, so that it can be
+ * taken out again exactly.
+ *
+ * Sums are of doubles, weights are multiples of 1/4096 and thus exact in floats. What rounding
+ * leaves behind when a bright pixel goes does not stay: the sums of a few A-lines are made anew
+ * with each B-scan, of all of them within 64. */
+
+static size_t pixels_of(const struct window *w)
+{
+    return (size_t)w->n_lines * w->depth;
+}
+
+/* Of an empty one too. */
+static void finish_window(struct window *w)
+{
+    free(w->frames);
+    free(w->line_weights);
+    free(w->depth_weights);
+    free(w->sum);
+    free(w->weight);
+    free(w->scratch);
+}
+
+static void clear_window(struct window *w)
+{
+    w->n = w->next = w->next_sum = 0;
+    memset(w->sum, 0, pixels_of(w) * sizeof(*w->sum));
+    memset(w->weight, 0, pixels_of(w) * sizeof(*w->weight));
+}
+
+static enum oct_err init_window(struct window *w, uint32_t n_lines, uint32_t depth, uint32_t n_most,
+                                struct oct_error *err)
+{
+    *w = (struct window){.n_lines = n_lines, .depth = depth, .n_most = n_most};
+    w->frames = oct_aligned_alloc(CACHE_LINE, pixels_of(w) * n_most, sizeof(*w->frames));
+    w->line_weights = calloc((size_t)n_most * n_lines, sizeof(*w->line_weights));
+    w->depth_weights = calloc((size_t)n_most * depth, sizeof(*w->depth_weights));
+    w->sum = oct_aligned_alloc(CACHE_LINE, pixels_of(w), sizeof(*w->sum));
+    w->weight = oct_aligned_alloc(CACHE_LINE, pixels_of(w), sizeof(*w->weight));
+    w->scratch = calloc(5 * (size_t)depth, sizeof(*w->scratch));
+    if (!w->frames || !w->line_weights || !w->depth_weights || !w->sum || !w->weight || !w->scratch)
+        return oct_fail(err, OCT_E_NO_MEMORY, "average: out of memory for %u B-scans of %u x %u",
+                        n_most, n_lines, depth);
+    clear_window(w);
+    return OCT_OK;
+}
+
+/* Pixel i of what is moved lies at i - shift in the source, between its pixels i + first and the
+ * next. */
+struct taps {
+    int64_t first;
+    float here, next; /* weights of the two */
+};
+
+static struct taps taps_of(double shift)
+{
+    double at = -shift, whole = floor(at);
+    float part = (float)(at - whole);
+    return (struct taps){(int64_t)whole, 1 - part, part};
+}
+
+/* 0 outside and for a line that never came. */
+static float weight_of_line(const struct window *w, const uint8_t *line_valid, int64_t line)
+{
+    return line >= 0 && line < w->n_lines && line_valid[line] ? 1 : 0;
+}
+
+static void weigh_depths(const struct window *w, struct taps taps, float *weights)
+{
+    for (int64_t d = 0; d < w->depth; d++) {
+        int64_t at = d + taps.first;
+        weights[d] = (at >= 0 && at < w->depth ? taps.here : 0) +
+                     (at + 1 >= 0 && at + 1 < w->depth ? taps.next : 0);
+    }
+}
+
+/* Line `line` of the moved B-scan, times its weights. The margins of the scratch stay zero. */
+static float move_line(const struct window *w, const float *values, const uint8_t *line_valid,
+                       uint32_t line, struct taps lines, struct taps depths, float *to)
+{
+    const int64_t at = (int64_t)line + lines.first;
+    const float here = lines.here * weight_of_line(w, line_valid, at);
+    const float next = lines.next * weight_of_line(w, line_valid, at + 1);
+    const size_t n = w->depth;
+    if (!(here + next > 0) || depths.first < -(int64_t)n || depths.first >= (int64_t)n) {
+        memset(to, 0, n * sizeof(*to));
+        return 0;
+    }
+    const float *first = values + (here > 0 ? at : at + 1) * (int64_t)n;
+    const float *second = values + (next > 0 ? at + 1 : at) * (int64_t)n;
+    if (depths.first == 0 && !(depths.next > 0)) { /* not moved in depth */
+        oct_pixels_blend(to, first, here, second, next, n);
+        return here + next;
+    }
+    float *middle = w->scratch + 2 * n; /* margins of two lines before and behind it */
+    oct_pixels_blend(middle, first, here, second, next, n);
+    oct_pixels_blend(to, middle + depths.first, depths.here, middle + depths.first + 1, depths.next,
+                     n);
+    return here + next;
+}
+
+/* Of A-lines that take turns, from what is kept. */
+static void sum_anew(struct window *w)
+{
+    const uint32_t n_lines = (w->n_lines + N_ANEW - 1) / N_ANEW;
+    for (uint32_t i = 0; i < n_lines; i++) {
+        const size_t at = (size_t)w->next_sum * w->depth;
+        memset(w->sum + at, 0, w->depth * sizeof(*w->sum));
+        for (uint32_t k = 0; k < w->n; k++)
+            oct_pixels_add(w->sum + at, w->frames + k * pixels_of(w) + at, w->depth);
+        w->next_sum = (w->next_sum + 1) % w->n_lines;
+    }
+}
+
+/* Adds a B-scan, [M][D], line_valid [M] 0 or 1, moved by a shift; the oldest goes when the window
+ * is full. */
+static void add_to_window(struct window *w, const float *values, const uint8_t *line_valid,
+                          struct shift shift)
+{
+    const struct taps lines = taps_of(shift.lines), depths = taps_of(shift.depth);
+    const bool is_full = w->n == w->n_most;
+    float *frame = w->frames + w->next * pixels_of(w), *moved = w->scratch;
+    float *line_weights = w->line_weights + (size_t)w->next * w->n_lines;
+    float *depth_weights = w->depth_weights + (size_t)w->next * w->depth;
+    float *new_weights = w->scratch + 4 * (size_t)w->depth;
+    weigh_depths(w, depths, new_weights);
+    for (uint32_t j = 0; j < w->n_lines; j++) {
+        const size_t at = (size_t)j * w->depth;
+        float part = move_line(w, values, line_valid, j, lines, depths, moved);
+        if (is_full) {
+            oct_pixels_replace(w->sum + at, moved, frame + at, w->depth);
+        } else {
+            oct_pixels_add(w->sum + at, moved, w->depth);
+            memcpy(frame + at, moved, w->depth * sizeof(*frame));
+        }
+        oct_pixels_weigh(w->weight + at, new_weights, part, depth_weights,
+                         is_full ? line_weights[j] : 0, w->depth);
+        line_weights[j] = part;
+    }
+    memcpy(depth_weights, new_weights, w->depth * sizeof(*depth_weights));
+    w->n += w->n < w->n_most;
+    w->next = (w->next + 1) % w->n_most;
+    sum_anew(w);
+}
+
+/* The mean of one A-line; NaN where nothing lies. */
+static void mean_of_line(const struct window *w, uint32_t line, float *mean)
+{
+    const size_t at = (size_t)line * w->depth;
+    oct_pixels_mean(mean, w->sum + at, w->weight + at, w->depth);
+}
+
+/* ---- the picture that is registered ----
+ * From a B-scan's intensity: binned, as decibels, and prepared as all that is matched
+ * (analysis/align/prepare.h).
+ *
+ *     begin -> { add an A-line, in order ... } -> end */
+
+/* Of an empty one too. */
+static void finish_prepare(struct prepare *p)
+{
+    oct_picture_finish(&p->picture);
+    free(p->scratch);
+    free(p->n_added);
+}
+
+/* Chooses bins. */
+static enum oct_err init_prepare(struct prepare *p, uint32_t n_lines, uint32_t depth,
+                                 struct oct_error *err)
+{
+    *p = (struct prepare){.n_lines = n_lines, .depth = depth, .bin_lines = 1, .bin_depth = 1};
+    /* Depth first: its pixels are the finer ones. */
+    while ((uint64_t)(n_lines / p->bin_lines) * (depth / p->bin_depth) > MOST_PIXELS) {
+        bool may_depth = p->bin_depth < MOST_BIN && depth / (2 * p->bin_depth) >= 64;
+        bool may_lines = p->bin_lines < MOST_BIN && n_lines / (2 * p->bin_lines) >= 64;
+        if (!may_depth && !may_lines)
+            break;
+        if (may_depth && (p->bin_depth <= p->bin_lines || !may_lines))
+            p->bin_depth *= 2;
+        else
+            p->bin_lines *= 2;
+    }
+    const uint32_t height = n_lines / p->bin_lines, width = depth / p->bin_depth;
+    const enum oct_err e = oct_picture_init(&p->picture, height, width, false, err);
+    p->scratch = malloc(((size_t)height + 1) * width * sizeof(*p->scratch));
+    p->n_added = calloc(height, 1);
+    if (!e && !(p->scratch && p->n_added))
+        return oct_fail(err, OCT_E_NO_MEMORY, "average: out of memory");
+    return e;
+}
+
+static float *row_of(struct prepare *p, int64_t y)
+{
+    return p->picture.pixels + (size_t)y * p->picture.width;
+}
+
+static void begin_prepare(struct prepare *p)
+{
+    memset(p->picture.pixels, 0,
+           (size_t)p->picture.height * p->picture.width * sizeof(*p->picture.pixels));
+    memset(p->n_added, 0, p->picture.height);
+}
+
+/* intensity [D], finite. An A-line that never came is not added: where a row has none it says
+ * nothing, neither for nor against a shift. */
+static void add_to_prepare(struct prepare *p, uint32_t line, const float *intensity)
+{
+    const uint32_t y = line / p->bin_lines;
+    if (y >= p->picture.height)
+        return;
+    oct_pixels_bin(row_of(p, y), intensity, p->picture.width, p->bin_depth);
+    p->n_added[y]++;
+}
+
+OCT_WIDE static void add_row(float *restrict to, const float *restrict from, float weight,
+                             int64_t n)
+{
+    for (int64_t x = 0; x < n; x++)
+        to[x] += weight * from[x];
+}
+
+/* Rows without A-lines become the mean of the others, so that the background has nothing from
+ * there; later they are 0. Rows of fewer A-lines are as bright as others. */
+static void mend_rows(struct prepare *p)
+{
+    const int64_t height = p->picture.height, width = p->picture.width;
+    float *mean = p->scratch + height * width;
+    int64_t n = 0;
+    memset(mean, 0, (size_t)width * sizeof(*mean));
+    for (int64_t y = 0; y < height; y++) {
+        const float short_db = p->n_added[y] ? 10 * log10f((float)p->bin_lines / p->n_added[y]) : 0;
+        for (int64_t x = 0; x < width && p->n_added[y] < p->bin_lines; x++)
+            row_of(p, y)[x] += short_db;
+        n += p->n_added[y] > 0;
+        add_row(mean, row_of(p, y), p->n_added[y] > 0, width);
+    }
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width && p->n_added[y] == 0 && n > 0; x++)
+            row_of(p, y)[x] = mean[x] / (float)n;
+}
+
+/* Bins by which the picture is to be smoothed for fractions of one: 1.5 px. */
+static double smoothing_of(const struct prepare *p)
+{
+    return SMOOTH_PX / (p->bin_lines > p->bin_depth ? p->bin_lines : p->bin_depth);
+}
+
+static enum oct_err end_prepare(struct prepare *p, struct oct_error *err)
+{
+    const size_t n = (size_t)p->picture.height * p->picture.width;
+    oct_pixels_to_db(p->scratch, p->picture.pixels, n);
+    memcpy(p->picture.pixels, p->scratch, n * sizeof(*p->scratch));
+    mend_rows(p);
+    const enum oct_err e = oct_align_prepare(&p->picture, err);
+    for (int64_t y = 0; y < p->picture.height; y++)
+        if (p->n_added[y] == 0)
+            memset(row_of(p, y), 0, p->picture.width * sizeof(float));
+    return e;
+}
+
+/* ---- the state ---- */
 
 static bool has_blocks(const struct oct_analysis *a)
 {
@@ -112,7 +410,7 @@ static bool is_db(const struct oct_analysis *a)
 
 static void begin_anew(struct oct_analysis *a)
 {
-    oct_average_window_clear(&a->window);
+    clear_window(&a->window);
     a->n_in_a_row = 0;
 }
 
@@ -154,16 +452,16 @@ static void bring_in_line(struct oct_analysis *a, uint32_t j)
     const float least = in_db ? -119.99f : 1.002e-12f;
     a->line_valid[j] = a->bscan->info.missing_lines == 0 || oct_pixels_any_above(to, depth, least);
     if (a->rigid && a->line_valid[j])
-        oct_average_prepare_add(&a->prepare, j, intensity);
+        add_to_prepare(&a->prepare, j, intensity);
 }
 
 static enum oct_err bring_in(struct oct_analysis *a)
 {
     if (a->rigid)
-        oct_average_prepare_begin(&a->prepare);
+        begin_prepare(&a->prepare);
     for (uint32_t j = 0; j < a->input.dims[0]; j++)
         bring_in_line(a, j);
-    return a->rigid ? oct_average_prepare_end(&a->prepare, a->err) : OCT_OK;
+    return a->rigid ? end_prepare(&a->prepare, a->err) : OCT_OK;
 }
 
 static double to_step(double px)
@@ -177,7 +475,7 @@ enum match { MATCHES, DIFFERS, NOT_COMPARED };
 static enum oct_err compare(struct oct_analysis *a, enum match *match)
 {
     a->score = NAN;
-    a->shift = (struct oct_average_shift){.lines = 0};
+    a->shift = (struct shift){.lines = 0};
     *match = NOT_COMPARED;
     if (a->rigid && !a->has_reference)
         begin_anew(a);
@@ -216,8 +514,8 @@ static bool reject(struct oct_analysis *a)
 static void add(struct oct_analysis *a)
 {
     if (a->window.n == 0)
-        a->shift = (struct oct_average_shift){.lines = 0};
-    oct_average_window_add(&a->window, a->values, a->line_valid, a->shift);
+        a->shift = (struct shift){.lines = 0};
+    add_to_window(&a->window, a->values, a->line_valid, a->shift);
     a->n_in_a_row = 0;
 }
 
@@ -253,7 +551,7 @@ static void add_to_reference(struct oct_analysis *a, uint32_t line, const float 
         oct_pixels_from_db(intensity, mean, depth);
     else
         oct_pixels_bound(intensity, mean, depth, OCT_PIXELS_LEAST, OCT_PIXELS_MOST);
-    oct_average_prepare_add(&a->prepare, line, intensity);
+    add_to_prepare(&a->prepare, line, intensity);
 }
 
 /* The mean becomes the image, and the reference of the next B-scan: without contrast there is
@@ -262,16 +560,16 @@ static enum oct_err make_image(struct oct_analysis *a)
 {
     float *mean = a->line;
     if (a->rigid)
-        oct_average_prepare_begin(&a->prepare);
+        begin_prepare(&a->prepare);
     for (uint32_t j = 0; j < a->input.dims[0]; j++) {
-        oct_average_window_mean(&a->window, j, mean);
+        mean_of_line(&a->window, j, mean);
         write_line(a, j, mean);
         if (a->rigid)
             add_to_reference(a, j, mean);
     }
     if (!a->rigid)
         return OCT_OK;
-    enum oct_err e = oct_average_prepare_end(&a->prepare, a->err);
+    enum oct_err e = end_prepare(&a->prepare, a->err);
     e = e ? e : oct_rigid_set_reference(a->rigid, &a->prepare.picture, a->err);
     a->has_reference = e == OCT_OK;
     return e == OCT_E_ARG ? OCT_OK : e;
@@ -315,7 +613,7 @@ static void leave_block(struct oct_analysis *a)
 /* Nothing moved it. */
 static enum oct_err leave_out(struct oct_analysis *a)
 {
-    a->shift = (struct oct_average_shift){NAN, NAN};
+    a->shift = (struct shift){NAN, NAN};
     return OCT_OK;
 }
 
@@ -430,35 +728,52 @@ static enum oct_err check_settings(const struct oct_average_settings *s, struct 
     return OCT_OK;
 }
 
+static enum oct_err check_window(uint32_t n_lines, uint32_t depth, uint32_t n_most,
+                                 struct oct_error *err)
+{
+    double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    double bytes = (double)n_lines * depth * (4.0 * n_most + 16);
+    if (bytes <= SHARE_OF_MEMORY * there)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_CONFIG,
+                    "average: %u B-scans of %u x %u take %.1f GB, more than a quarter of this "
+                    "machine's memory: lower average.bscans",
+                    n_most, n_lines, depth, bytes * 1e-9);
+}
+
+static enum oct_err check_prepare(uint32_t n_lines, uint32_t depth, struct oct_error *err)
+{
+    if (n_lines >= OCT_PICTURE_LEAST_SIDE && depth >= OCT_PICTURE_LEAST_SIDE)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_CONFIG,
+                    "average: a B-scan of %u x %u is too small to be registered (%u at least): "
+                    "set average.register to none",
+                    n_lines, depth, OCT_PICTURE_LEAST_SIDE);
+}
+
 enum oct_err oct_average_check(const struct oct_average_settings *settings, uint32_t n_lines,
                                uint32_t depth, struct oct_error *err)
 {
     enum oct_err e = check_settings(settings, err);
     if (e || !averages(settings))
         return e;
-    if ((e = oct_average_window_check(n_lines, depth, n_of_window(settings), err)))
+    if ((e = check_window(n_lines, depth, n_of_window(settings), err)))
         return e;
-    return settings->registration == OCT_AVERAGE_RIGID
-               ? oct_average_prepare_check(n_lines, depth, err)
-               : OCT_OK;
+    return settings->registration == OCT_AVERAGE_RIGID ? check_prepare(n_lines, depth, err)
+                                                       : OCT_OK;
 }
 
 /* What depends on settings. */
 static void finish_parts(struct oct_analysis *a)
 {
-    oct_average_window_finish(&a->window);
-    oct_average_prepare_finish(&a->prepare);
+    finish_window(&a->window);
+    finish_prepare(&a->prepare);
     oct_rigid_destroy(a->rigid);
-    a->rigid = NULL;
     free(a->values);
     free(a->line_valid);
     free(a->line);
     free(a->now.pixels);
     free(a->before.pixels);
-    a->values = a->line = NULL;
-    a->line_valid = NULL;
-    a->now = a->before = (struct made){.pixels = NULL};
-    a->is_on = a->has_reference = a->is_given = false;
 }
 
 static uint32_t bins_of(double px, uint32_t bin, uint32_t n)
@@ -469,7 +784,7 @@ static uint32_t bins_of(double px, uint32_t bin, uint32_t n)
 
 static enum oct_err make_rigid(struct oct_analysis *a, struct oct_error *err)
 {
-    enum oct_err e = oct_average_prepare_init(&a->prepare, a->input.dims[0], a->input.dims[1], err);
+    enum oct_err e = init_prepare(&a->prepare, a->input.dims[0], a->input.dims[1], err);
     if (e)
         return e;
     const struct oct_picture *picture = &a->prepare.picture;
@@ -479,7 +794,7 @@ static enum oct_err make_rigid(struct oct_analysis *a, struct oct_error *err)
         .max_dy = bins_of(a->settings.max_shift_px, a->prepare.bin_lines, picture->height),
         .max_dx = bins_of(a->settings.max_shift_px, a->prepare.bin_depth, picture->width),
         .min_overlap = LEAST_OVERLAP,
-        .smooth_px = oct_average_prepare_smoothing(&a->prepare),
+        .smooth_px = smoothing_of(&a->prepare),
         .backend = "cpu",
         .plans_ahead = true,
     };
@@ -490,10 +805,10 @@ static enum oct_err make_parts(struct oct_analysis *a, struct oct_error *err)
 {
     const uint32_t n_lines = a->input.dims[0], depth = a->input.dims[1];
     const size_t bytes = oct_image_form_bytes(&a->form);
-    if (!averages(&a->settings))
-        return OCT_OK;
-    enum oct_err e =
-        oct_average_window_init(&a->window, n_lines, depth, n_of_window(&a->settings), err);
+    enum oct_err e = oct_average_check(&a->settings, n_lines, depth, err);
+    if (e || !averages(&a->settings))
+        return e;
+    e = init_window(&a->window, n_lines, depth, n_of_window(&a->settings), err);
     if (!e && a->settings.registration == OCT_AVERAGE_RIGID)
         e = make_rigid(a, err);
     if (e)
@@ -530,16 +845,17 @@ static enum oct_err average_configure(struct oct_analysis *a, const void *settin
         a->settings = wanted;
         return OCT_OK;
     }
-    struct oct_analysis next = *a;
-    next.settings = wanted;
-    next.window = (struct oct_average_window){.n = 0};
-    next.prepare = (struct oct_average_prepare){.n_lines = 0};
-    next.rigid = NULL;
-    next.values = next.line = NULL;
-    next.line_valid = NULL;
-    next.now = next.before = (struct made){.pixels = NULL};
-    next.is_on = next.has_reference = next.is_given = false;
-    next.n_in_a_row = 0;
+    struct oct_analysis next = {.input = a->input,
+                                .form = a->form,
+                                .n_bscans = a->n_bscans,
+                                .settings = wanted,
+                                .any = a->any,
+                                .newest = a->newest,
+                                .n_rejected = a->n_rejected,
+                                .n_resets = a->n_resets,
+                                .score = a->score,
+                                .score_before = a->score_before,
+                                .shift = a->shift};
     e = make_parts(&next, err);
     if (e) {
         finish_parts(&next);

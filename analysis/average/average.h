@@ -32,7 +32,7 @@
  * average is then of neighbouring places.
  *
  * Memory: 4 bytes a pixel for each B-scan of the window, and 16 a pixel. With N = 1 the analysis is
- * at rest. Speed: see octctl bench average. */
+ * at rest. Speed: see octbench average. */
 #ifndef OCT_ANALYSIS_AVERAGE_AVERAGE_H
 #define OCT_ANALYSIS_AVERAGE_AVERAGE_H
 

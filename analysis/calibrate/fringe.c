@@ -1,8 +1,7 @@
 #include "analysis/calibrate/fringe.h"
 
-#include "analysis/calibrate/fringe_phase.h"
-#include "analysis/calibrate/smooth.h"
 #include "kernels/device/fftw_planner.h"
+#include "numeric/order.h"
 
 #include <fftw3.h>
 #include <math.h>
@@ -22,6 +21,10 @@
 #define NYQUIST_PART 0.015
 #define VARYING_SHARE 0.1 /* of the fringe's power must vary to be taken for all of it */
 #define SLOW_SHARE 0.003  /* of the source's power varies: more than a source flickers */
+#define NOISE_SHARE 0.1   /* of the envelope's square */
+#define DARK_SHARE 1e-4   /* of its largest: darker samples have no weight */
+#define LEAST_SIGMA 0.3   /* of a Gaussian; less does not smooth */
+#define REACH 4.0         /* standard deviations */
 
 /* What the steps share. P points of transform, P/2 + 1 bins; bin b has b N / P cycles. */
 struct finder {
@@ -45,20 +48,6 @@ struct finder {
     uint32_t main_first, main_last; /* bins of the fringe's own interval */
     uint32_t band_first, band_last;
 };
-
-static const char *const fault_texts[] = {
-    [OCT_FRINGE_GOOD] = NULL,
-    [OCT_FRINGE_SATURATED] = "saturated",
-    [OCT_FRINGE_NONE] = "no fringe",
-    [OCT_FRINGE_TWO] = "two fringes",
-    [OCT_FRINGE_ALIASED] = "fringe beyond Nyquist",
-    [OCT_FRINGE_SLOW] = "depth zero",
-};
-
-const char *oct_fringe_fault_text(enum oct_fringe_fault fault)
-{
-    return fault_texts[fault];
-}
 
 /* ---- life ---- */
 
@@ -114,10 +103,8 @@ static bool finder_alloc(struct finder *s)
 static void finder_finish(struct finder *s)
 {
     oct_fftw_planner_lock();
-    if (s->forward)
-        fftw_destroy_plan(s->forward);
-    if (s->backward)
-        fftw_destroy_plan(s->backward);
+    fftw_destroy_plan(s->forward); /* NULL is fine */
+    fftw_destroy_plan(s->backward);
     oct_fftw_planner_unlock();
     fftw_free(s->line);
     fftw_free(s->bins);
@@ -199,18 +186,12 @@ static void smooth_bins(struct finder *s, double *power)
     }
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The lower quartile from the source's bins on: a fringe fills less than three quarters. */
 static double floor_of(struct finder *s, const double *power)
 {
     const uint32_t from = (uint32_t)(DC_CYCLES * s->a_cycle), n = s->n_bins - from;
     memcpy(s->scratch, power + from, n * sizeof(double));
-    qsort(s->scratch, n, sizeof(double), compare_doubles);
+    oct_doubles_sort(s->scratch, n);
     return fmax(s->scratch[n / 4], 1e-30);
 }
 
@@ -441,6 +422,37 @@ static void choose_band(struct finder *s)
     s->band_last = last + more < s->n_bins - 1 ? last + more : s->n_bins - 2;
 }
 
+/* ---- smoothing ---- */
+
+/* out[i] = sum_j g(i - j) in[j] / sum_j g(i - j), j over the n values there are, g of standard
+ * deviation sigma; not in place. sigma below 0.3: a copy. */
+static enum oct_err smooth(const double *in, double *out, uint32_t n, double sigma,
+                           struct oct_error *err)
+{
+    if (!(sigma >= LEAST_SIGMA)) {
+        memcpy(out, in, n * sizeof(*out));
+        return OCT_OK;
+    }
+    const uint32_t half = (uint32_t)fmin(n, ceil(REACH * sigma));
+    double *g = malloc((half + 1) * sizeof(*g));
+    if (!g)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a smooth line of %u values", n);
+    for (uint32_t d = 0; d <= half; d++)
+        g[d] = exp(-0.5 * (d / sigma) * (d / sigma));
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t from = i > half ? i - half : 0, to = i + half < n ? i + half : n - 1;
+        double sum = 0, all = 0;
+        for (uint32_t j = from; j <= to; j++) {
+            const double w = g[j > i ? j - i : i - j];
+            sum += w * in[j];
+            all += w;
+        }
+        out[i] = sum / all;
+    }
+    free(g);
+    return OCT_OK;
+}
+
 /* ---- average ---- */
 
 /* The mean line, and the source: the mean line without what is as quick as the fringe. */
@@ -451,7 +463,7 @@ static enum oct_err find_source(struct finder *s, struct oct_error *err)
     for (uint32_t j = 0; j < s->n_lines; j++)
         for (uint32_t i = 0; i < s->n; i++)
             f->mean[i] += sample(s, j, i) / s->n_lines;
-    const enum oct_err e = oct_smooth(f->mean, f->source, s->n, 3 / (2 * PI * slowest), err);
+    const enum oct_err e = smooth(f->mean, f->source, s->n, 3 / (2 * PI * slowest), err);
     for (uint32_t i = 0; i < s->n; i++)
         f->background[i] = f->source[i] + (s->background ? s->background[i] : 0);
     return e;
@@ -529,7 +541,7 @@ static void average_line(struct finder *s)
     fftw_execute(s->backward);
     for (uint32_t i = 0; i < s->n; i++)
         f->average[i] = s->full[i][0];
-    qsort(s->scratch, n, sizeof(double), compare_doubles);
+    oct_doubles_sort(s->scratch, n);
     /* The median of an exponential variable is ln 2 of its mean. */
     f->noise_counts = n > 0 ? sqrt(s->scratch[n / 2] / log(2) / s->n) : 0;
 }
@@ -548,6 +560,142 @@ static void analytic(struct finder *s)
         f->re[i] = s->full[i][0];
         f->im[i] = s->full[i][1];
     }
+}
+
+/* ---- phase ---- */
+
+/* Samples that count: bright enough, and above the noise. */
+static void weigh(struct oct_fringe *f, double noise2)
+{
+    double most = 0, sum = 0;
+    uint32_t peak = 0;
+    for (uint32_t i = 0; i < f->n_samples; i++)
+        if (f->envelope[i] > most) {
+            most = f->envelope[i];
+            peak = i;
+        }
+    const double least = fmax(DARK_SHARE * most * most, noise2 / NOISE_SHARE);
+    f->first = f->last = peak;
+    for (uint32_t i = 0; i < f->n_samples; i++) {
+        const double power = f->envelope[i] * f->envelope[i];
+        f->weight[i] = power > least ? power : 0;
+        sum += f->weight[i];
+        if (f->weight[i] > 0) {
+            f->first = i < f->first ? i : f->first;
+            f->last = i > f->last ? i : f->last;
+        }
+    }
+    for (uint32_t i = 0; i < f->n_samples; i++)
+        f->weight[i] /= sum > 0 ? sum : 1;
+}
+
+/* The phase of (re, im), unwrapped from the brightest sample to both sides, plus the model. */
+static void unwrap(struct oct_fringe *f, const double *re, const double *im, const double *model)
+{
+    uint32_t peak = 0;
+    for (uint32_t i = 0; i < f->n_samples; i++)
+        peak = f->envelope[i] > f->envelope[peak] ? i : peak;
+    double before = atan2(im[peak], re[peak]);
+    f->phase[peak] = before;
+    for (uint32_t i = peak + 1; i < f->n_samples; i++) {
+        const double now = atan2(im[i], re[i]);
+        f->phase[i] = before = now - 2 * PI * round((now - before) / (2 * PI));
+    }
+    before = f->phase[peak];
+    for (uint32_t i = peak; i-- > 0;) {
+        const double now = atan2(im[i], re[i]);
+        f->phase[i] = before = now - 2 * PI * round((now - before) / (2 * PI));
+    }
+    for (uint32_t i = 0; i < f->n_samples; i++)
+        f->phase[i] += model[i];
+}
+
+/* What the phase is taken from: F, or 2 x with im NULL. */
+struct signal {
+    const double *re, *im;
+    double factor;
+    double phase_px, envelope_px; /* the Gaussians that smooth it */
+};
+
+/* Phase, envelope and weight by a model. */
+static enum oct_err take_phase(struct oct_fringe *f, const struct signal *from, const double *model,
+                               struct oct_error *err)
+{
+    const uint32_t n = f->n_samples;
+    double *re = calloc(4 * (size_t)n, sizeof(*re));
+    if (!re)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", n);
+    double *im = re + n, *smooth_re = im + n, *smooth_im = smooth_re + n;
+    for (uint32_t i = 0; i < n; i++) {
+        const double c = from->factor * cos(model[i]), s = from->factor * sin(model[i]);
+        const double imaginary = from->im ? from->im[i] : 0;
+        re[i] = from->re[i] * c + imaginary * s;
+        im[i] = imaginary * c - from->re[i] * s;
+    }
+    enum oct_err e = smooth(re, smooth_re, n, from->envelope_px, err);
+    e = e ? e : smooth(im, smooth_im, n, from->envelope_px, err);
+    for (uint32_t i = 0; i < n && !e; i++)
+        f->envelope[i] = hypot(smooth_re[i], smooth_im[i]);
+    e = e ? e : smooth(re, smooth_re, n, from->phase_px, err);
+    e = e ? e : smooth(im, smooth_im, n, from->phase_px, err);
+    if (!e) {
+        const double noise = f->noise_counts;
+        weigh(f, 4 * noise * noise / fmax(1, 2 * sqrt(PI) * from->phase_px));
+        unwrap(f, smooth_re, smooth_im, model);
+    }
+    free(re);
+    return e;
+}
+
+/* Takes off the average what is left of it, without the fringe, when it is smoothed. */
+static enum oct_err take_off_source(struct oct_fringe *f, struct oct_error *err)
+{
+    const uint32_t n = f->n_samples;
+    double *rest = calloc(2 * (size_t)n, sizeof(*rest));
+    if (!rest)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", n);
+    for (uint32_t i = 0; i < n; i++)
+        rest[i] = f->average[i] - f->envelope[i] * cos(f->phase[i]);
+    enum oct_err e = smooth(rest, rest + n, n, 3 * n / (2 * PI * f->cycles), err);
+    for (uint32_t i = 0; i < n && !e; i++)
+        f->average[i] -= rest[n + i];
+    free(rest);
+    return e;
+}
+
+/* What the source leaves lies as far below the fringe as that has cycles, the negative frequencies
+ * twice as far, and of a deep fringe twice as far as it lies below Nyquist. */
+enum oct_err oct_fringe_refine(struct oct_fringe *f, const double *model, struct oct_error *err)
+{
+    const double n = f->n_samples, a_turn = 3 * n / (2 * PI);
+    const double from_negative = 2 * fmin(f->cycles, fmax(1, n / 2 - f->cycles));
+    const struct signal signal = {
+        .re = f->average,
+        .factor = 2,
+        .phase_px = fmin(n / 30, fmax(n / 100, a_turn / fmin(f->cycles, from_negative))),
+        .envelope_px = fmin(n / 60, fmax(n / 300, a_turn / from_negative))};
+    const enum oct_err e = take_phase(f, &signal, model, err);
+    return e ? e : take_off_source(f, err);
+}
+
+/* Phase, envelope and weight from re and im, by a first model: a straight line through the band's
+ * middle, so that no step between samples comes near half a turn. middle, width: of the band, in
+ * cycles a sample. */
+static enum oct_err first_phase(struct oct_fringe *f, double middle, double width,
+                                struct oct_error *err)
+{
+    double *model = calloc(f->n_samples, sizeof(*model));
+    if (!model)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples",
+                        f->n_samples);
+    for (uint32_t i = 0; i < f->n_samples; i++)
+        model[i] = 2 * PI * middle * i;
+    const double px = 0.5 / (2 * PI * fmax(width, 1e-3));
+    const struct signal signal = {
+        .re = f->re, .im = f->im, .factor = 1, .phase_px = px, .envelope_px = px};
+    enum oct_err e = take_phase(f, &signal, model, err);
+    free(model);
+    return e;
 }
 
 /* ---- all of it ---- */
@@ -569,8 +717,8 @@ static enum oct_err find(struct finder *s, unsigned bits, struct oct_error *err)
     average_lines(s);
     average_line(s);
     analytic(s);
-    return oct_fringe_first_phase(s->fringe, (s->main_first + s->main_last) / 2.0 / s->p,
-                                  (s->main_last - s->main_first) / (double)s->p, err);
+    return first_phase(s->fringe, (s->main_first + s->main_last) / 2.0 / s->p,
+                       (s->main_last - s->main_first) / (double)s->p, err);
 }
 
 enum oct_err oct_fringe_find(struct oct_fringe *fringe, const uint16_t *lines, uint32_t n_lines,

@@ -1,6 +1,6 @@
-#include "analysis/calibrate/kmap_ends.h"
+#include "analysis/calibrate/kmap.h"
 
-#include "analysis/calibrate/solve.h"
+#include "pipeline/plan/grid.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,6 +18,7 @@
 #define OUTSIDER_GAIN 0.25
 #define OUTSIDER_RAD 0.2
 #define EDGE_PART 0.05 /* of the light: where the slope at its end is taken */
+#define LEAST_PIVOT 1e-14
 
 /* What least squares need of one mirror: sums over the samples of weight 1 in all, T_0 .. T_MOST,
  * the constant eliminated. */
@@ -91,6 +92,54 @@ static void sum_mirror(const struct work *w, uint32_t m, bool aliased, struct su
 
 /* ---- least squares ---- */
 
+/* matrix = L L^T, L in its lower half. */
+static bool decompose(double *matrix, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned j = 0; j <= i; j++) {
+            double sum = matrix[i * n + j];
+            for (unsigned k = 0; k < j; k++)
+                sum -= matrix[i * n + k] * matrix[j * n + k];
+            if (i == j && !(sum > LEAST_PIVOT))
+                return false;
+            matrix[i * n + j] = i == j ? sqrt(sum) : sum / matrix[j * n + j];
+        }
+    return true;
+}
+
+/* Solves matrix x = right, symmetric and positive definite, [n][n], n <= 2 MOST, by Cholesky's
+ * decomposition after scaling its diagonal to 1. x takes the place of right, matrix is overwritten.
+ * False: it is singular, as far as doubles tell. */
+static bool solve(double *matrix, double *right, unsigned n)
+{
+    double scale[2 * MOST];
+    for (unsigned i = 0; i < n; i++) {
+        if (!(matrix[i * n + i] > 0))
+            return false;
+        scale[i] = 1 / sqrt(matrix[i * n + i]);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        right[i] *= scale[i];
+        for (unsigned j = 0; j < n; j++)
+            matrix[i * n + j] *= scale[i] * scale[j];
+    }
+    if (!decompose(matrix, n))
+        return false;
+    for (unsigned i = 0; i < n; i++) {
+        for (unsigned k = 0; k < i; k++)
+            right[i] -= matrix[i * n + k] * right[k];
+        right[i] /= matrix[i * n + i];
+    }
+    for (unsigned i = n; i-- > 0;) {
+        for (unsigned k = i + 1; k < n; k++)
+            right[i] -= matrix[k * n + i] * right[k];
+        right[i] /= matrix[i * n + i];
+    }
+    for (unsigned i = 0; i < n; i++)
+        right[i] *= scale[i];
+    return true;
+}
+
 /* kappa and theta for the fit's alpha and sides. */
 static bool solve_shapes(const struct work *w, struct fit *fit, bool with_theta)
 {
@@ -105,7 +154,7 @@ static bool solve_shapes(const struct work *w, struct fit *fit, bool with_theta)
                 matrix[i * n + j] += factor[i / p] * factor[j / p] * s->tt[i % p][j % p];
         }
     }
-    if (!oct_solve(matrix, right, n))
+    if (!solve(matrix, right, n))
         return false;
     memcpy(fit->kappa, right, p * sizeof(double));
     memset(fit->theta, 0, sizeof(fit->theta));
@@ -328,7 +377,7 @@ static bool fit_cubic(const struct oct_kmap *kmap, double cubic[4])
                 matrix[4 * i + j] += t[i] * t[j];
         }
     }
-    if (!oct_solve(matrix, right, 4))
+    if (!solve(matrix, right, 4))
         return false;
     memcpy(cubic, right, 4 * sizeof(double));
     return true;
@@ -358,7 +407,8 @@ static void continue_kappa(struct oct_kmap *kmap)
     }
 }
 
-void oct_kmap_end_slopes(const struct oct_kmap *kmap, double slope[2])
+/* rad per 1 of kappa: theta's slope at the first and at the last sample with light. */
+static void end_slopes(const struct oct_kmap *kmap, double slope[2])
 {
     uint32_t part = (uint32_t)(EDGE_PART * (kmap->last - kmap->first));
     part = part > 0 ? part : 1;
@@ -371,7 +421,7 @@ void oct_kmap_end_slopes(const struct oct_kmap *kmap, double slope[2])
 static void continue_theta(struct oct_kmap *kmap)
 {
     double slope[2];
-    oct_kmap_end_slopes(kmap, slope);
+    end_slopes(kmap, slope);
     for (uint32_t i = 0; i < kmap->n_samples; i++)
         if (i < kmap->first)
             kmap->theta[i] =
@@ -536,4 +586,102 @@ void oct_kmap_model(const struct oct_kmap *kmap, uint32_t m, double *phase)
     const struct oct_kmap_mirror *mirror = &kmap->mirrors[m];
     for (uint32_t i = 0; i < kmap->n_samples; i++)
         phase[i] = mirror->alpha * kmap->k[i] + mirror->side * kmap->theta[i] + mirror->offset;
+}
+
+/* ---- as octd takes it ---- */
+
+static void fill_phase(const struct oct_kmap *kmap, const struct oct_k_grid *grid,
+                       const struct oct_geometry *g, int side, double *phase)
+{
+    const uint32_t n = kmap->n_samples;
+    const double q0 = oct_k_grid_place(grid, 2 * g->left);
+    const double q1 = oct_k_grid_place(grid, 2 * (g->left + n - 1));
+    double slope[2];
+    uint32_t i = 0;
+    end_slopes(kmap, slope);
+    for (uint32_t q = 0; q < grid->n; q++) {
+        const double k = (q - q0) / (q1 - q0);
+        double theta;
+        while (i + 2 < n && kmap->k[i + 1] <= k)
+            i++;
+        if (k < 0)
+            theta = kmap->theta[0] + slope[0] * k;
+        else if (k > 1)
+            theta = kmap->theta[n - 1] + slope[1] * (k - 1);
+        else
+            theta = kmap->theta[i] + (kmap->theta[i + 1] - kmap->theta[i]) * (k - kmap->k[i]) /
+                                         (kmap->k[i + 1] - kmap->k[i]);
+        phase[2 * (size_t)q] = cos(theta);
+        phase[2 * (size_t)q + 1] = -side * sin(theta);
+    }
+}
+
+enum oct_err oct_kmap_calibration(const struct oct_kmap *kmap, const struct oct_geometry *geometry,
+                                  int side, struct oct_calibration *cal, struct oct_error *err)
+{
+    const uint32_t n = kmap->n_samples;
+    const size_t n_phase = kmap->has_theta ? geometry->upsampled : 0;
+    struct oct_k_grid grid = {.n = 0};
+    uint32_t i = 0;
+    *cal = (struct oct_calibration){.n_kmap = n,
+                                    .n_dispersion = n_phase,
+                                    .kmap_px = calloc(n, sizeof(double)),
+                                    .dispersion = calloc(2 * n_phase + 1, sizeof(double))};
+    if (!cal->kmap_px || !cal->dispersion)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a k map of %u samples", n);
+    for (uint32_t m = 0; m < n; m++) {
+        const double k = (double)m / (n - 1);
+        while (i + 2 < n && kmap->k[i + 1] <= k)
+            i++;
+        cal->kmap_px[m] = i + (k - kmap->k[i]) / (kmap->k[i + 1] - kmap->k[i]);
+    }
+    enum oct_err e = OCT_OK;
+    if (kmap->has_theta) {
+        e = oct_k_grid_init(&grid, geometry, cal, err);
+        if (!e)
+            fill_phase(kmap, &grid, geometry, side, cal->dispersion);
+    }
+    oct_k_grid_finish(&grid);
+    return e;
+}
+
+/* a_0 .. a_order by weighted least squares; what they leave. */
+static double fit_coefficients(const struct oct_kmap *kmap, unsigned order, double *a)
+{
+    const unsigned n = order + 1;
+    double matrix[36] = {0}, right[6] = {0}, t[6], square = 0;
+    for (unsigned pass = 0; pass < 2; pass++) {
+        for (uint32_t i = kmap->first; i <= kmap->last; i++) {
+            double sum = 0;
+            t[0] = 1;
+            for (unsigned p = 1; p < n; p++)
+                t[p] = t[p - 1] * (2 * kmap->k[i] - 1);
+            for (unsigned p = 0; p < n; p++)
+                sum += pass ? right[p] * t[p] : 0;
+            square += pass ? kmap->weight[i] * pow(kmap->theta[i] - sum, 2) : 0;
+            for (unsigned p = 0; p < n && !pass; p++) {
+                right[p] += kmap->weight[i] * t[p] * kmap->theta[i];
+                for (unsigned q = 0; q < n; q++)
+                    matrix[p * n + q] += kmap->weight[i] * t[p] * t[q];
+            }
+        }
+        if (!pass && !solve(matrix, right, n))
+            return INFINITY;
+    }
+    memcpy(a, right, sizeof(right));
+    return sqrt(square);
+}
+
+void oct_kmap_coefficients(const struct oct_kmap *kmap,
+                           double coefficient[OCT_MAX_DISPERSION_ORDER + 1], double *rms_rad)
+{
+    double a[6] = {0};
+    const double least = fit_coefficients(kmap, OCT_MAX_DISPERSION_ORDER, a);
+    unsigned order = 2;
+    while ((*rms_rad = fit_coefficients(kmap, order, a)) > 1.1 * least + 1e-3 &&
+           order < OCT_MAX_DISPERSION_ORDER)
+        order++;
+    memset(coefficient, 0, (OCT_MAX_DISPERSION_ORDER + 1) * sizeof(double));
+    for (unsigned m = 2; m <= order && kmap->has_theta; m++)
+        coefficient[m] = a[m];
 }

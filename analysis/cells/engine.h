@@ -22,7 +22,7 @@
 #define OCT_ANALYSIS_CELLS_ENGINE_H
 
 #include "analysis/cells/params.h"
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #include "analysis/cells/params.h"
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static const struct oct_param_form circles_form = {parse_circles, format_circles
 
 #define P struct oct_cells_params
 static const struct oct_param param_rows[] = {
-    {OCT_PARAM("radius_px", P, radius), OCT_PARAM_LIVE, .is_option = true,
+    {OCT_PARAM("radius_px", P, radius), OCT_PARAM_LIVE, .is_option = true, .option = "radius",
      .least = OCT_CELLS_LEAST_RADIUS, .most = OCT_CELLS_MOST_RADIUS, .standard = "10",
      .unit = "pixels", .meaning = "Radius R of the cells, in pixels of the finer axis."},
     {OCT_PARAM_OF_FORM("radii", P, first, &circles_form), .is_option = true, .is_no_key = true,
@@ -76,7 +76,7 @@ static const struct oct_param param_rows[] = {
      .most = MOST_FRAMES, .standard = "3", .unit = "pictures",
      .meaning = "A track is told once it was seen in so many."},
     {OCT_PARAM_OF_FORM("flow_deg", P, flow_deg, &oct_param_number_or_none), OCT_PARAM_LIVE,
-     .is_option = true, .least = -360, .most = 360, .standard = "",
+     .is_option = true, .option = "flow", .least = -360, .most = 360, .standard = "",
      .takes = "-360 to 360 degrees, or none",
      .meaning = "Where cells go, 0: along x, 90: along y; none: as each went before."},
 };

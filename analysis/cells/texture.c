@@ -1,5 +1,7 @@
 #include "analysis/cells/texture.h"
 
+#include "numeric/order.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -23,15 +25,9 @@ struct looker {
     unsigned n;
 };
 
-static int compare_floats(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_of(struct looker *l)
 {
-    qsort(l->values, l->n, sizeof(*l->values), compare_floats);
+    oct_floats_sort(l->values, l->n);
     return l->n > 0 ? (double)l->values[l->n / 2] : 0;
 }
 

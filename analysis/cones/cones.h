@@ -31,7 +31,7 @@
 #ifndef OCT_ANALYSIS_CONES_CONES_H
 #define OCT_ANALYSIS_CONES_CONES_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 #define OCT_CONES_LEAST_SPACING_PX 4.0
 #define OCT_CONES_LEAST_STRENGTH 0.06

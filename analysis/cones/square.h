@@ -2,7 +2,7 @@
 #ifndef OCT_ANALYSIS_CONES_SQUARE_H
 #define OCT_ANALYSIS_CONES_SQUARE_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 struct oct_square {
     uint32_t height, width;    /* of what comes */

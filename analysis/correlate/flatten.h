@@ -7,7 +7,7 @@
 #ifndef OCT_ANALYSIS_CORRELATE_FLATTEN_H
 #define OCT_ANALYSIS_CORRELATE_FLATTEN_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 /* In place; pixels that are masked are 0 then. OCT_E_ARG: sigma_px is not within 0.5 ..
  * OCT_PICTURE_MOST_SIDE; OCT_E_NO_MEMORY. */

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 /* What makes a picture normal: x = (pixel - offset) * scale, in double. The sum of x^2 is n_valid,
  * but for the rounding of x. */

@@ -1,6 +1,7 @@
 #include "analysis/rolloff/mirror.h"
 
 #include "analysis/calibrate/peak.h"
+#include "numeric/order.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -85,12 +86,6 @@ static enum oct_mirror_state judge(const struct oct_peak *p, const struct oct_mi
 
 /* ---- all groups ---- */
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Of the member at `offset` of n peaks, without NaN; NaN where half of them have none. */
 static double median(const struct oct_peak *peaks, unsigned n, size_t offset)
 {
@@ -100,10 +95,7 @@ static double median(const struct oct_peak *peaks, unsigned n, size_t offset)
         memcpy(&values[m], (const unsigned char *)&peaks[i] + offset, sizeof(*values));
         m += isnan(values[m]) ? 0 : 1;
     }
-    if (m == 0 || 2 * m < n)
-        return NAN;
-    qsort(values, m, sizeof(*values), compare);
-    return (values[(m - 1) / 2] + values[m / 2]) / 2;
+    return 2 * m < n ? NAN : oct_doubles_median(values, m);
 }
 
 #define MEDIAN(member) median(peaks, n, offsetof(struct oct_peak, member))

@@ -1,5 +1,7 @@
 #include "analysis/surface/heights.h"
 
+#include "numeric/order.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -69,12 +71,6 @@ enum oct_err oct_heights_fill(float *heights, uint32_t n_b, uint32_t n_j, struct
 
 /* ---- noise ---- */
 
-static int ascending(const void *a, const void *b)
-{
-    const float p = *(const float *)a, q = *(const float *)b;
-    return (p > q) - (p < q);
-}
-
 double oct_heights_noise(const float *heights, uint32_t n_b, uint32_t n_j)
 {
     const struct map m = {heights, n_b, n_j};
@@ -91,7 +87,7 @@ double oct_heights_noise(const float *heights, uint32_t n_b, uint32_t n_j)
             }
     double noise = 0;
     if (n > 0) {
-        qsort(values, n, sizeof(*values), ascending);
+        oct_floats_sort(values, n);
         noise = MEDIAN_TO_SIGMA * (double)values[(n - 1) / 2] / sqrt(6);
     }
     free(values);

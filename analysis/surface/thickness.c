@@ -1,5 +1,7 @@
 #include "analysis/surface/thickness.h"
 
+#include "numeric/parabola.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -219,10 +221,9 @@ static bool is_pit(const struct relief *r, int64_t y, int64_t x)
 }
 
 /* The lowest place between three values at -1, 0 and 1, of which the middle one is the lowest. */
-static double vertex(double before, double here, double after)
+static double lowest_between(double before, double here, double after)
 {
-    const double bend = before - 2 * here + after;
-    return isfinite(bend) && bend > 0 ? fmax(-0.5, fmin(0.5, (before - after) / (2 * bend))) : 0;
+    return oct_parabola_top(-before, -here, -after);
 }
 
 static bool find_pit(const struct relief *r, double *cell_y, double *cell_x)
@@ -234,8 +235,10 @@ static bool find_pit(const struct relief *r, double *cell_y, double *cell_x)
             if (!(here < lowest) || !is_lowest_near(r, y, x) || !is_pit(r, y, x))
                 continue;
             lowest = here;
-            *cell_y = (double)y + vertex(value_at(r, y - 1, x), here, value_at(r, y + 1, x));
-            *cell_x = (double)x + vertex(value_at(r, y, x - 1), here, value_at(r, y, x + 1));
+            *cell_y =
+                (double)y + lowest_between(value_at(r, y - 1, x), here, value_at(r, y + 1, x));
+            *cell_x =
+                (double)x + lowest_between(value_at(r, y, x - 1), here, value_at(r, y, x + 1));
         }
     return isfinite(lowest);
 }

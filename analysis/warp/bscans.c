@@ -1,5 +1,6 @@
 #include "analysis/warp/bscans_parts.h"
 #include "kernels/device/workers.h"
+#include "numeric/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,12 +36,6 @@ static bool is_constant(const float *values, size_t n)
     return true;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* ---- what is no counterpart ---- */
 
 /* At the first or last B-scan of the moving volume, or beyond. */
@@ -61,7 +56,7 @@ static void judge(struct oct_warp_bscan *bscans, const uint32_t dims[3], float u
     for (uint32_t b = 0; b < n; b++)
         if (!isnan(bscans[b].score) && !is_at_end(bscans, n, b))
             sorted[n_inside++] = bscans[b].score;
-    qsort(sorted, n_inside, sizeof(*sorted), by_value);
+    oct_doubles_sort(sorted, n_inside);
     const double usual = n_inside ? sorted[n_inside / 2] : (double)unlike;
     const double low = fmin((double)unlike, usual);
     const double least = fmax(fmax(LEAST_SCORE, noise), low + PART_OF_USUAL * (usual - low));

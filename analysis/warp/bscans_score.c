@@ -3,6 +3,7 @@
 #include "analysis/correlate/fft2.h"
 #include "analysis/warp/bscans_parts.h"
 #include "kernels/device/workers.h"
+#include "numeric/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -203,13 +204,7 @@ static void score_bscan(void *context, unsigned piece, unsigned worker)
     }
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-/* The median of what is not NaN; 0: there is nothing. Sorts. */
+/* The median of what is not NaN; 0: there is nothing. The values change places. */
 static float median(float *values, size_t n)
 {
     size_t n_left = 0;
@@ -217,10 +212,7 @@ static float median(float *values, size_t n)
     for (size_t i = 0; i < n; i++)
         if (!isnan(values[i]))
             values[n_left++] = values[i];
-    if (n_left == 0)
-        return 0;
-    qsort(values, n_left, sizeof(*values), by_value);
-    return values[n_left / 2];
+    return n_left ? oct_floats_select(values, n_left, n_left / 2) : 0;
 }
 
 /* ---- all ---- */

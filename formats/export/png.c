@@ -1,11 +1,12 @@
 /* Grey PNG files: a folder of them, one a plane, with volume.json beside them; or one file, where
  * there is one plane. The sizes of pixels are in the files too (pHYs, pixels a metre, as far as it
  * holds whole numbers). */
-#include "formats/export/describe.h"
 #include "formats/export/export.h"
 #include "formats/whole_file.h"
 #include "formats/whole_folder.h"
+#include "pipeline/base/utf8.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -15,6 +16,78 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+/* What an exported array is, as JSON: for formats that have no place of their own for it. */
+
+static void add_number(cJSON *object, const char *name, double value)
+{
+    cJSON_AddItemToObject(object, name,
+                          isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
+}
+
+/* "" is unknown and left out. */
+static void add_text(cJSON *object, const char *name, const char *text)
+{
+    if (text && *text)
+        cJSON_AddStringToObject(object, name, text);
+}
+
+static void add_axes(cJSON *object, const struct oct_export_form *f, bool as_picture)
+{
+    const bool is_turned = as_picture && !f->is_upright;
+    const unsigned order[3] = {0, is_turned ? 2 : 1, is_turned ? 1 : 2};
+    cJSON *dims = cJSON_AddArrayToObject(object, "dims"),
+          *axes = cJSON_AddArrayToObject(object, "axes"),
+          *um = cJSON_AddArrayToObject(object, "spacing_um");
+    for (unsigned i = 0; i < 3; i++) {
+        const double step = f->um[order[i]];
+        cJSON_AddItemToArray(dims, cJSON_CreateNumber(f->dims[order[i]]));
+        cJSON_AddItemToArray(axes, cJSON_CreateString(f->axes[order[i]]));
+        cJSON_AddItemToArray(um, isfinite(step) ? cJSON_CreateNumber(step) : cJSON_CreateNull());
+    }
+}
+
+static void add_valid(cJSON *object, const struct oct_export_form *f)
+{
+    cJSON *missing = cJSON_AddArrayToObject(object, "missing_planes");
+    for (uint32_t i = 0; f->plane_valid && i < f->dims[0]; i++)
+        if (!f->plane_valid[i])
+            cJSON_AddItemToArray(missing, cJSON_CreateNumber(i));
+}
+
+/* {"dataset": ..., "axes": [plane, row, column], "spacing_um": [...], ...}; null: unknown. Pictures
+ * are described as oct_export_read_picture gives them. as_picture false: as the array lies.
+ * malloc'd UTF-8; NULL: out of memory. */
+static char *describe(const struct oct_export_form *form, bool as_picture)
+{
+    static const char *const samples[] = {
+        [OCT_EXPORT_U8] = "u8", [OCT_EXPORT_U16] = "u16", [OCT_EXPORT_F32] = "f32"};
+    cJSON *o = cJSON_CreateObject();
+    if (!o)
+        return NULL;
+    cJSON_AddStringToObject(o, "dataset", form->name);
+    cJSON_AddStringToObject(o, "sample", samples[form->sample]);
+    add_axes(o, form, as_picture);
+    add_text(o, "quantity", form->quantity);
+    add_text(o, "unit", form->unit);
+    add_number(o, "lo", form->lo);
+    add_number(o, "hi", form->hi);
+    add_number(o, "plane_s", form->plane_s);
+    add_number(o, "refractive_index", form->refractive_index);
+    add_text(o, "eye", form->eye);
+    add_text(o, "pseudonym", form->pseudonym);
+    add_text(o, "start_time", form->start_time);
+    add_text(o, "start_time_source", form->start_time_source);
+    add_text(o, "software", form->software);
+    add_text(o, "engine", form->engine);
+    add_text(o, "acquisition_uid", form->acquisition_uid);
+    add_valid(o, form);
+    char *text = cJSON_Print(o);
+    cJSON_Delete(o);
+    if (text)
+        oct_utf8_repair(text);
+    return text;
+}
 
 #define MARK "volume.json"
 #define FAULT_BYTES 160
@@ -149,7 +222,7 @@ static enum oct_err write_plane(struct room *room, const struct oct_export_sourc
 static enum oct_err write_description(const struct oct_whole_folder *folder,
                                       const struct oct_export_form *form, struct oct_error *err)
 {
-    char *text = oct_export_describe(form, true), *path = oct_whole_folder_file(folder, MARK);
+    char *text = describe(form, true), *path = oct_whole_folder_file(folder, MARK);
     FILE *file = text && path ? fopen(path, "wxe") : NULL;
     enum oct_err e = OCT_OK;
     if (!text || !path)
@@ -214,7 +287,7 @@ static enum oct_err write_single(const char *path, const struct oct_export_sourc
     if (e)
         return e;
     e = make_room(&room, path, &source->form, err);
-    if (!e && !(room.picture.text = oct_export_describe(&source->form, true)))
+    if (!e && !(room.picture.text = describe(&source->form, true)))
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     e = e ? e : write_plane(&room, source, 0, whole.work, options, err);
     finish_room(&room);

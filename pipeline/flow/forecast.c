@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* O_DIRECT, O_TMPFILE */
 #include "pipeline/flow/forecast.h"
 
+#include "numeric/order.h"
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/flow/running_dc.h"
@@ -127,18 +128,6 @@ static uint64_t compute(const struct oct_engine_ops *ops, struct oct_engine *eng
 
 enum { N_TRIALS = 3 };
 
-/* Returns the median (of two, their mean). Sorts the array. */
-static double median_of(double *hz, unsigned n)
-{
-    for (unsigned i = 1; i < n; i++)
-        for (unsigned k = i; k > 0 && hz[k] < hz[k - 1]; k--) {
-            double larger = hz[k - 1];
-            hz[k - 1] = hz[k];
-            hz[k] = larger;
-        }
-    return n ? (hz[(n - 1) / 2] + hz[n / 2]) / 2 : 0;
-}
-
 /* B-scans a second, by three trials: a short disturbance spoils only one of them. A trial that
  * exceeds its third of the time shortens the next, so that the sum is bounded. */
 static double try_engine(const struct oct_engine_ops *ops, struct oct_engine *engine,
@@ -156,7 +145,7 @@ static double try_engine(const struct oct_engine_ops *ops, struct oct_engine *en
             return 0;
         hz[n_done++] = (double)n * 1e9 / (double)(last_ns - begin);
     }
-    return median_of(hz, n_done);
+    return n_done ? oct_doubles_median(hz, n_done) : 0;
 }
 
 double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *engine,
@@ -292,7 +281,7 @@ double oct_forecast_series_rate(const struct oct_forecast_series *s, bool *busy)
             calm[n_calm++] = s->rate[k];
     }
     *busy = n_calm == 0 && largest > 0;
-    return *busy ? largest : median_of(calm, n_calm);
+    return n_calm == 0 ? largest : oct_doubles_median(calm, n_calm);
 }
 
 unsigned oct_forecast_series_below(const struct oct_forecast_series *s, double limit)

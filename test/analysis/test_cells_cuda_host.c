@@ -1,6 +1,6 @@
 /* The CUDA engine of cells on the stand-in for CUDA (test/cuda_host/): its numbers, and what
  * becomes of them when the device fails or hangs. */
-#include "analysis/cells/cells_timing.h"
+#include "test/gpu/cells_timing.h"
 #include "test/rig/cell_judge.h"
 #include "test/rig/cells_oracle.h"
 #include "test/rig/cells_suite.h"

@@ -1,8 +1,6 @@
 /* Detection in pictures that are small, flat, saturated or masked, and its settings. */
 #include "analysis/cells/engine.h"
-#include "analysis/cells/mask.h"
-#include "analysis/cells/median.h"
-#include "analysis/cells/peaks.h"
+#include "analysis/cells/prepare.h"
 #include "kernels/device/workers.h"
 #include "test/rig/cells_oracle.h"
 #include "test/rig/tap.h"
@@ -73,15 +71,15 @@ static void what_cannot_be_is_refused(void **state)
     REFUSE(step = 0.001, "32");
     REFUSE(first = 0.05, "1 px");
     REFUSE(last = INFINITY, "inf");
-    REFUSE(threshold = 0, "above 0");
-    REFUSE(threshold = NAN, "above 0");
+    REFUSE(threshold = 0, "0.01 to 1000");
+    REFUSE(threshold = NAN, "0.01 to 1000");
     REFUSE(smooth = -1, "0 to 4");
-    REFUSE(floor = NAN, "the floor");
-    REFUSE(spacing = -1, "the spacing");
+    REFUSE(floor = NAN, "floor");
+    REFUSE(spacing = -1, "spacing");
     REFUSE(polarity = OCT_CELLS_N_POLARITIES, "polarity");
-    REFUSE(detect_every = 0, "every 0");
+    REFUSE(detect_every = 0, "detect_every");
     REFUSE(max_step = -1, "step");
-    REFUSE(stop = NAN, "snake");
+    REFUSE(stop = NAN, "stop");
 }
 
 static void circles_are_the_list(void **state)
@@ -102,8 +100,6 @@ static void circles_are_the_list(void **state)
     assert_int_equal(oct_cells_circles(&params, radius), 32);
     params.last = 4.2;
     assert_int_equal(oct_cells_circles(&params, radius), 0);
-    assert_string_equal(oct_cells_polarity_names[OCT_CELLS_BOTH], "both");
-    assert_string_equal(oct_cells_refine_names[OCT_CELLS_REFINE_SPLINE], "spline");
 }
 
 /* ---- small pictures, and calls out of order ---- */
@@ -474,7 +470,7 @@ static void the_median_is_exact(void **state)
                 all[n++] = fabsf(values[at + c * N]);
         }
         qsort(all, n, sizeof(float), ascending);
-        struct oct_cells_median *median = oct_cells_median_create(round % 4 ? workers : NULL);
+        struct oct_cells_median *median = oct_cells_median_create(M, N, round % 4 ? workers : NULL);
         assert_non_null(median);
         const double expected = ((double)all[n / 2 - 1] + (double)all[n / 2]) / 2;
         assert_true(oct_cells_median_run(median, &g, round % 2 ? valid : NULL) == expected);
@@ -509,7 +505,7 @@ static void the_two_middle_values_may_be_neighbours(void **state)
     static const unsigned steps[8] = {0, 1, 7, 511, 512, 600, 2047, 1u << 20};
     static float values[2 * M * N];
     const struct oct_cells_gradient g = {values, 2 * N, N, M, N};
-    struct oct_cells_median *median = oct_cells_median_create(NULL);
+    struct oct_cells_median *median = oct_cells_median_create(M, N, NULL);
     assert_non_null(median);
     for (unsigned k = 0; k < 8; k++) {
         const float above = 1 + (float)steps[k] * 0x1p-23f;

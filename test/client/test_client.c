@@ -4,7 +4,7 @@
 #include "pipeline/base/crc32c.h"
 #include "pipeline/wire/wire.h"
 #include "test/rig/tap.h"
-#include "tools/line_store.h"
+#include "tools/files/line_store.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * each cell as a number too, and then as the table of cells that octctl cells-score compares. */
 #include "formats/csv_read.h"
 #include "test/fuzz/fuzz.h"
-#include "tools/cells_table.h"
+#include "tools/analyse/cells_table.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  *
  * Exit status: 0, 1 failed or slower than the goal, 3 no GPU. */
 #include "analysis/align/matcher.h"
-#include "analysis/correlate/correlate_timing.h"
 #include "analysis/correlate/normal.h"
 #include "kernels/device/cuda_device.h"
 #include "pipeline/base/clock.h"
+#include "test/gpu/correlate_timing.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "analysis/warp/solver.h"
 #include "kernels/device/cuda_device.h"
 #include "kernels/device/workers.h"
+#include "test/rig/warp_phantom.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,100 +33,29 @@ struct row {
 struct pair {
     struct oct_warp_setup setup;
     size_t n;
-    float *fixed, *moving, *truth; /* truth [3] */
-    float *results[2];             /* [3]: GPU, CPU */
+    struct oct_warp_phantom phantom;
+    float *results[2]; /* [3]: GPU, CPU */
 };
-
-/* ---- volumes ---- */
-
-static double uniform(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 11) / 9007199254740992.0;
-}
-
-/* Waves, each a product of three, of 6 to 30 voxels; 0 to 1. */
-static void draw(uint32_t side, float *volume)
-{
-    enum { N_WAVES = 40 };
-    uint64_t state = 7;
-    float *waves = malloc(N_WAVES * 3 * side * sizeof(*waves));
-    if (!waves)
-        return;
-    for (unsigned i = 0; i < N_WAVES * 3; i++) {
-        const double rate = 6.283185307 / (6 + 24 * uniform(&state)), phase = 6 * uniform(&state);
-        for (uint32_t x = 0; x < side; x++)
-            waves[i * side + x] = (float)cos(rate * x + phase);
-    }
-    for (size_t i = 0; i < (size_t)side * side * side; i++) {
-        const size_t b = i / side / side, j = i / side % side, d = i % side;
-        float sum = 0;
-        for (unsigned k = 0; k < N_WAVES; k++)
-            sum += waves[3 * k * side + b] * waves[(3 * k + 1) * side + j] *
-                   waves[(3 * k + 2) * side + d];
-        volume[i] = 0.5f + 0.1f * sum;
-    }
-    free(waves);
-}
-
-/* 3.5 voxels at most, 0 at the border. */
-static void draw_truth(uint32_t side, float *truth)
-{
-    const size_t n = (size_t)side * side * side;
-    for (size_t i = 0; i < n; i++) {
-        const double x[3] = {(double)(i / side / side) / (side - 1),
-                             (double)(i / side % side) / (side - 1),
-                             (double)(i % side) / (side - 1)};
-        double hump = 3.5;
-        for (int k = 0; k < 3; k++)
-            hump *= sin(3.141592654 * x[k]);
-        for (size_t k = 0; k < 3; k++)
-            truth[k * n + i] =
-                (float)(hump * sin(5.0 * x[(k + 1) % 3] + 4.0 * x[(k + 2) % 3] + (double)k));
-    }
-}
-
-static void add_noise(size_t n, uint64_t seed, float *volume)
-{
-    for (size_t i = 0; i < n; i++)
-        volume[i] += (float)(0.07 * (uniform(&seed) - 0.5));
-}
 
 static void close_pair(struct pair *p)
 {
-    free(p->fixed);
-    free(p->moving);
-    free(p->truth);
+    oct_warp_phantom_finish(&p->phantom);
     free(p->results[0]);
     free(p->results[1]);
 }
 
-/* fixed(x) = moving(x - truth(x)), as the engine moves it; noise of its own in each. */
 static enum oct_err open_pair(struct pair *p, uint32_t side, struct oct_error *err)
 {
-    const uint32_t dims[3] = {side, side, side};
-    struct oct_warp_engine *engine;
+    struct oct_warp_phantom_setup phantom;
     *p = (struct pair){.n = (size_t)side * side * side};
-    p->setup = (struct oct_warp_setup){.grid = {.dims = {side, side, side}, .spacing = {1, 1, 1}},
-                                       .deadline_ms = PATIENCE_MS};
-    oct_warp_params_default(&p->setup.params, OCT_WARP_OCTD, dims);
-    p->fixed = malloc(p->n * sizeof(float));
-    p->moving = malloc(p->n * sizeof(float));
-    p->truth = malloc(3 * p->n * sizeof(float));
+    oct_warp_phantom_default(&phantom, side);
+    oct_warp_phantom_make(&phantom, &p->phantom);
+    p->setup = (struct oct_warp_setup){.grid = p->phantom.grid, .deadline_ms = PATIENCE_MS};
+    oct_warp_params_default(&p->setup.params, OCT_WARP_OCTD, p->phantom.grid.dims);
     p->results[0] = malloc(3 * p->n * sizeof(float));
     p->results[1] = malloc(3 * p->n * sizeof(float));
-    if (!p->fixed || !p->moving || !p->truth || !p->results[0] || !p->results[1])
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-    draw(side, p->moving);
-    draw_truth(side, p->truth);
-    enum oct_err e = oct_warp_cuda.create(&engine, &p->setup, err);
-    if (e)
-        return e;
-    e = oct_warp_cuda.warp(engine, p->moving, p->truth, p->fixed, err);
-    oct_warp_cuda.destroy(engine);
-    add_noise(p->n, 1, p->fixed);
-    add_noise(p->n, 2, p->moving);
-    return e;
+    return p->results[0] && p->results[1] ? OCT_OK
+                                          : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
 }
 
 /* ---- runs ---- */
@@ -139,7 +69,8 @@ static enum oct_err solve(const struct pair *p, const struct oct_warp_ops *ops, 
         return e;
     for (unsigned i = 0; i < repeats && !e; i++) {
         struct oct_warp_report report;
-        e = ops->solve(engine, p->fixed, p->moving, NULL, result, &report, NULL, err);
+        e = ops->solve(engine, p->phantom.fixed, p->phantom.moving, NULL, result, &report, NULL,
+                       err);
         if (!e && (i == 0 || report.seconds < best->seconds))
             *best = report;
     }
@@ -167,7 +98,7 @@ static double compare(const struct pair *p, double *error)
         double length2 = 0;
         for (size_t k = 0; k < 3; k++) {
             const size_t at = k * p->n + i;
-            const double off = (double)p->results[0][at] - (double)p->truth[at];
+            const double off = (double)p->results[0][at] - (double)p->phantom.displacement[at];
             length2 += off * off;
             most = fmax(most, fabs((double)p->results[0][at] - (double)p->results[1][at]));
         }

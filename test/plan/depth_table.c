@@ -9,8 +9,8 @@
  * the oracle of the tests computes the exact sum in double precision. */
 #include "kernels/engines.h"
 #include "pipeline/plan/grid.h"
+#include "plot/plot.h"
 #include "test/rig/oracle.h"
-#include "tools/plot/plot.h"
 
 #include <math.h>
 #include <stdio.h>

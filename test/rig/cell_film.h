@@ -4,7 +4,7 @@
 #define OCT_TEST_RIG_CELL_FILM_H
 
 #include "analysis/cells/score.h"
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 #include <stdbool.h>
 #include <stdint.h>

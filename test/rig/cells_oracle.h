@@ -4,7 +4,7 @@
 #define OCT_TEST_RIG_CELLS_ORACLE_H
 
 #include "analysis/cells/params.h"
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 struct oct_cells_oracle {
     uint32_t height, width, border;

@@ -1,5 +1,6 @@
 #include "test/rig/guide_scene.h"
 
+#include "numeric/order.h"
 #include "test/rig/synth_scene.h"
 #include "test/rig/tap.h"
 
@@ -28,12 +29,6 @@ static void brighten(struct synth_scene *s, double gain, struct guide_scene *sce
     scene->saturated = (double)n_saturated / (double)n;
 }
 
-static int ascending_double(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Where a share of the A-lines has the surface higher. */
 static double surface_at(const struct synth_scene *s, enum oct_surface which, double share)
 {
@@ -41,14 +36,8 @@ static double surface_at(const struct synth_scene *s, enum oct_surface which, do
 
     for (uint32_t j = 0; j < SYNTH_N_LINES; j++)
         depth[j] = synth_surface(s, which, 0, j);
-    qsort(depth, SYNTH_N_LINES, sizeof(depth[0]), ascending_double);
+    oct_doubles_sort(depth, SYNTH_N_LINES);
     return depth[(size_t)(share * SYNTH_N_LINES)];
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
 }
 
 /* The median of exponential noise is its mean times log 2; before the ILM there is noise alone. */
@@ -61,7 +50,7 @@ static double noise_of(const struct guide_scene *scene)
     for (uint32_t j = 0; j < scene->n_lines; j++)
         memcpy(part + (size_t)j * n, scene->intensity + (size_t)j * scene->n_filled,
                n * sizeof(*part));
-    qsort(part, (size_t)scene->n_lines * n, sizeof(*part), ascending);
+    oct_floats_sort(part, (size_t)scene->n_lines * n);
     const double floor = (double)part[(size_t)scene->n_lines * n / 2] / log(2);
     free(part);
     return floor;

@@ -2,7 +2,7 @@
 #ifndef OCT_TEST_RIG_MOSAIC_H
 #define OCT_TEST_RIG_MOSAIC_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 struct oct_mosaic {
     uint32_t height, width;

@@ -1,9 +1,9 @@
-/* A synthetic spectrometer with truth for tests of calibration: tools/retina/spectrometer.h, made
+/* A synthetic spectrometer with truth for tests of calibration: synth/spectrometer.h, made
  * with cmocka's assertions, and the exact sum that judges what is found. */
 #ifndef OCT_TEST_RIG_SPECTROMETER_H
 #define OCT_TEST_RIG_SPECTROMETER_H
 
-#include "tools/retina/spectrometer.h"
+#include "synth/spectrometer.h"
 
 /* NULL: the standard one. The caller finishes it by oct_spectrometer_finish. */
 void oct_spectrometer_rig(struct oct_spectrometer *s, const struct oct_spectrometer_setup *setup);

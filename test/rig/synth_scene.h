@@ -4,7 +4,7 @@
 #ifndef OCT_TEST_RIG_SYNTH_SCENE_H
 #define OCT_TEST_RIG_SYNTH_SCENE_H
 
-#include "tools/retina/retina.h"
+#include "synth/retina.h"
 
 #include <complex.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #ifndef OCT_TEST_RIG_WAVES_H
 #define OCT_TEST_RIG_WAVES_H
 
-#include "analysis/correlate/picture.h"
+#include "numeric/picture.h"
 
 #define OCT_WAVES 96
 

@@ -1,6 +1,5 @@
 /* The table of a command's options: what it reads and refuses, and that the manual has it all. */
 #include "test/rig/tap.h"
-#include "tools/calibrate.h"
 #include "tools/commands.h"
 
 #include <limits.h>

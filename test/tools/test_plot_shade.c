@@ -1,6 +1,6 @@
 /* Lambert's shading against planes, whose normal is known. */
+#include "plot/plot.h"
 #include "test/rig/tap.h"
-#include "tools/plot/plot.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * registration itself. */
 #include "kernels/device/workers.h"
 #include "test/rig/tap.h"
-#include "tools/register_volumes_run.h"
+#include "tools/analyse/register_volumes_run.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The film of cells: its truth is what is in the pictures. */
 #include "test/rig/tap.h"
 
-#include "tools/retina/cells.h"
+#include "synth/cells.h"
 
 #include <math.h>
 #include <stdbool.h>

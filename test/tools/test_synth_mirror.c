@@ -4,8 +4,8 @@
 
 #include "config/config.h"
 #include "pipeline/volume/volume.h"
+#include "synth/spectrometer.h"
 #include "tools/commands.h"
-#include "tools/retina/spectrometer.h"
 
 #include <hdf5.h>
 #include <math.h>

@@ -341,7 +341,11 @@ enum oct_err oct_bench_beside(const struct oct_config *config,
         end_busy(&busy);
         return e;
     }
-    oct_threads_ask_short_slices(); /* camera, viewer, their sockets: what is measured is octd */
+    /* Camera, viewer, their sockets: what is measured is octd. A camera that came late would bring
+     * several B-scans at once, which wait for one another. */
+    const uint32_t priority = config->daemon.realtime_priority;
+    if (priority == 0 || oct_threads_ask_realtime(priority, NULL))
+        oct_threads_ask_short_slices();
     e = oct_bench_rig_open(&r, config, beside->rate_hz, err);
     if (!e)
         e = oct_bench_rig_start(&r, err);

@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include <cjson/cJSON.h>
+
 unsigned oct_bench_n_cores(void)
 {
     cpu_set_t set;
@@ -20,7 +22,7 @@ struct oct_bench_row *oct_bench_add(struct oct_bench_rows *rows, const char *par
     return row;
 }
 
-void oct_bench_print_head(void)
+static void print_head(void)
 {
     printf("\n%-9s %-38s %11s %-9s %11s %-26s %6s %6s\n", "part", "what", "measured", "unit",
            "limit", "the limit is", "ratio", "goal");
@@ -32,7 +34,7 @@ static int count_digits(double value)
     return value >= 1000 ? 0 : value > 0 && value < 0.01 ? 5 : 3;
 }
 
-void oct_bench_print_row(const struct oct_bench_row *row)
+static void print_row(const struct oct_bench_row *row)
 {
     double ratio = row->limit > 0 ? row->value / row->limit : 0;
     char goal[16] = "-";
@@ -43,4 +45,74 @@ void oct_bench_print_row(const struct oct_bench_row *row)
            row->limit_is, ratio, goal);
     printf(row->note[0] ? "  %s\n" : "%s\n", row->note);
     fflush(stdout);
+}
+
+static void add_part_row(cJSON *array, const struct oct_bench_row *row)
+{
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "part", row->part);
+    cJSON_AddStringToObject(object, "what", row->what);
+    cJSON_AddStringToObject(object, "unit", row->unit);
+    cJSON_AddNumberToObject(object, "value", row->value);
+    cJSON_AddStringToObject(object, "limit_is", row->limit_is);
+    cJSON_AddNumberToObject(object, "limit", row->limit);
+    cJSON_AddNumberToObject(object, "ratio", row->limit > 0 ? row->value / row->limit : 0);
+    cJSON_AddNumberToObject(object, "goal", row->goal);
+    cJSON_AddBoolToObject(object, "less_is_better", row->less_is_better);
+    cJSON_AddStringToObject(object, "note", row->note);
+    cJSON_AddItemToArray(array, object);
+}
+
+enum oct_err oct_bench_failed(const char *program, cJSON *report, const char *part, enum oct_err e,
+                              bool json, struct oct_error *err)
+{
+    cJSON *failed = cJSON_GetObjectItemCaseSensitive(report, "failed");
+    cJSON *object = cJSON_CreateObject();
+    if (!failed)
+        failed = cJSON_AddArrayToObject(report, "failed");
+    cJSON_AddStringToObject(object, "part", part);
+    cJSON_AddStringToObject(object, "why", err->text);
+    cJSON_AddItemToArray(failed, object);
+    fprintf(stderr, "%s: %s: %s\n", program, part, err->text);
+    if (!json)
+        printf("%-9s failed\n", part);
+    return e;
+}
+
+enum oct_err oct_bench_run(const char *program, const struct oct_config *config,
+                           const struct oct_bench_options *options,
+                           const struct oct_bench_entry *parts, unsigned n, const bool *wanted,
+                           bool json, cJSON *report)
+{
+    static struct oct_bench_rows rows; /* large */
+    enum oct_err worst = OCT_OK;
+    cJSON *array = cJSON_AddArrayToObject(report, "parts");
+    rows.n = 0;
+    if (!json)
+        print_head();
+    for (unsigned p = 0; p < n; p++) {
+        unsigned before = rows.n;
+        struct oct_error why;
+        if (!wanted[p])
+            continue;
+        enum oct_err e = parts[p].run(config, options, &rows, &why);
+        if (e) {
+            rows.n = before;
+            worst = oct_bench_failed(program, report, parts[p].name, e, json, &why);
+        }
+        for (unsigned i = before; i < rows.n; i++) {
+            add_part_row(array, &rows.row[i]);
+            if (!json)
+                print_row(&rows.row[i]);
+        }
+    }
+    return worst;
+}
+
+void oct_bench_print_report(const cJSON *report, bool json)
+{
+    char *text = json ? cJSON_Print(report) : NULL;
+    if (text)
+        puts(text);
+    cJSON_free(text);
 }

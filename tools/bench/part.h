@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct cJSON;
+
 #define OCT_BENCH_REPEATS 5 /* the best is taken: noise only makes times longer */
 
 /* One figure. The goal is compared with value / limit, `ratio`. */
@@ -41,17 +43,31 @@ struct oct_bench_options {
 struct oct_bench_row *oct_bench_add(struct oct_bench_rows *rows, const char *part,
                                     const char *limit_is, const char *unit, double goal);
 
-void oct_bench_print_head(void);
-void oct_bench_print_row(const struct oct_bench_row *row);
-
 /* Each adds its rows. */
 typedef enum oct_err oct_bench_part(const struct oct_config *config,
                                     const struct oct_bench_options *options,
                                     struct oct_bench_rows *rows, struct oct_error *err);
 oct_bench_part oct_bench_ingest, oct_bench_shm, oct_bench_recorder, oct_bench_latency,
-    oct_bench_start, oct_bench_growth, oct_bench_whole, oct_bench_correlate, oct_bench_register,
-    oct_bench_average, oct_bench_cells, oct_bench_surfaces, oct_bench_warp, oct_bench_nufft,
-    oct_bench_surfaces_live; /* the last one belongs to the one before */
+    oct_bench_start, oct_bench_growth, oct_bench_whole, oct_bench_nufft;
+
+struct oct_bench_entry {
+    const char *name;
+    oct_bench_part *run;
+};
+
+/* Measures the parts that are wanted [n], prints their rows (json: only adds them to the report);
+ * where one fails, the parts after it are measured all the same. Returns the last error. */
+enum oct_err oct_bench_run(const char *program, const struct oct_config *config,
+                           const struct oct_bench_options *options,
+                           const struct oct_bench_entry *parts, unsigned n, const bool *wanted,
+                           bool json, struct cJSON *report);
+
+/* Adds a part to the report's list of those that failed, and says why; returns e. */
+enum oct_err oct_bench_failed(const char *program, struct cJSON *report, const char *part,
+                              enum oct_err e, bool json, struct oct_error *err);
+
+/* Prints the report if it is wanted as JSON. */
+void oct_bench_print_report(const struct cJSON *report, bool json);
 
 /* The cores that this process may use: as many threads as the engine starts by itself. */
 unsigned oct_bench_n_cores(void);

@@ -1,5 +1,6 @@
 #include "tools/bench/scene.h"
 
+#include "numeric/order.h"
 #include "pipeline/flow/running_dc.h"
 #include "pipeline/plan/grid.h"
 
@@ -253,17 +254,11 @@ double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f)
 
 /* ---- figures ---- */
 
-static int by_figure(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 double oct_bench_median(double *values, size_t n)
 {
     if (n == 0)
         return 0;
-    qsort(values, n, sizeof(*values), by_figure);
+    oct_doubles_sort(values, n);
     return values[n / 2];
 }
 
@@ -272,12 +267,6 @@ double oct_bench_median(double *values, size_t n)
 const char *oct_bench_range_name(enum oct_range range)
 {
     return range == OCT_RANGE_AUTO ? "auto" : range == OCT_RANGE_MANUAL ? "manual" : "percentile";
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const float *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
 }
 
 /* The value at a rank among the grey levels of a picture. */
@@ -319,7 +308,7 @@ bool oct_bench_scene_limits(const struct oct_bench_scene *scene, unsigned f,
     if (!sorted)
         return false;
     memcpy(sorted, out->pixels, n * sizeof(*sorted));
-    qsort(sorted, n, sizeof(*sorted), by_value);
+    oct_floats_sort(sorted, n);
     *lo = (double)sorted[(size_t)ranks[0]];
     *hi = (double)sorted[(size_t)ranks[1]];
     free(sorted);

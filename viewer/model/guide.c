@@ -1,5 +1,6 @@
 #include "viewer/model/guide.h"
 
+#include "numeric/order.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
@@ -121,12 +122,6 @@ static bool fill_cells(const struct oct_view_picture *picture, bool log, struct 
 
 /* ---- noise ---- */
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void find_noise(struct cells *cells)
 {
     const uint32_t n_bins = cells->n_bins, n_dark = n_bins / 4;
@@ -139,7 +134,7 @@ static void find_noise(struct cells *cells)
             row[b] += cells->mean[g][b] / GROUPS;
         sorted[b] = row[b];
     }
-    qsort(sorted, n_bins, sizeof(sorted[0]), ascending);
+    oct_doubles_sort(sorted, n_bins);
     for (uint32_t b = 0; b < n_bins; b++) {
         if (row[b] > sorted[n_dark - 1])
             continue;
@@ -222,7 +217,7 @@ static struct column look_at(const struct cells *cells, const double *mean)
 
     for (uint32_t b = 0; b < n_bins; b++)
         sorted[b] = mean[b] - cells->floor_db;
-    qsort(sorted, n_bins, sizeof(sorted[0]), ascending);
+    oct_doubles_sort(sorted, n_bins);
     for (uint32_t i = 0; i < n_bright; i++)
         bright += sorted[n_bins - 1 - i] / n_bright;
     const double over = fmax(SIGMAS * cells->sigma_db, OF_BRIGHT * bright);
@@ -260,8 +255,8 @@ bool oct_view_sight_of(const struct oct_view_picture *picture, bool log,
     sight->covered = (double)n / GROUPS;
     if (n == 0)
         return true;
-    qsort(top, n, sizeof(top[0]), ascending);
-    qsort(bottom, n, sizeof(bottom[0]), ascending);
+    oct_doubles_sort(top, n);
+    oct_doubles_sort(bottom, n);
     sight->top = top[(unsigned)(OUTER * n)];
     sight->bottom = bottom[n - 1 - (unsigned)(OUTER * n)];
     return true;

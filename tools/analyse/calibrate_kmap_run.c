@@ -1,0 +1,535 @@
+#include "tools/analyse/calibrate_kmap_run.h"
+
+#include "analysis/calibrate/source.h"
+#include "config/apply.h"
+#include "formats/recording.h"
+#include "pipeline/plan/grid.h"
+#include "tools/analyse/one_bscan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PI 3.14159265358979323846
+#define MOST_LINES 512u
+#define MOST_LINES_BYTES (64u << 20)
+#define MOST_BSCANS 8u
+#define MOST_FILLED 0.55 /* of the padded line: up to here peak.h is right */
+/* Of two reflectors in one band: 10 dB apart they leave a lobe of 16 dB below the peak. */
+#define BEAT_SHARE 0.02
+#define LEAST_BEAT_PX 5.0
+#define MOST_BEAT_PX 60.0
+
+static enum oct_err no_memory(struct oct_error *err)
+{
+    return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+}
+
+/* err as it is, with the mirror's number and file before it. */
+static enum oct_err of_mirror(const struct oct_kmap_run *run, uint32_t m, enum oct_err e,
+                              const struct oct_error *why, struct oct_error *err)
+{
+    return oct_fail(err, e, "mirror %u (%s): %s", m + 1, run->paths[m], why->text);
+}
+
+/* Before each mirror: whoever interrupts wants no files. */
+static enum oct_err check_cancel(const struct oct_kmap_run *run, uint32_t m, struct oct_error *err)
+{
+    return run->cancel && *run->cancel
+               ? oct_fail(err, OCT_E_STATE, "interrupted at mirror %u of %u", m + 1, run->n)
+               : OCT_OK;
+}
+
+/* ---- reading ---- */
+
+/* A-lines of up to MOST_BSCANS B-scans, evenly over the recording. */
+struct reader {
+    struct oct_recording *recording;
+    struct oct_raw_frame frame;
+    uint32_t m, n, from, to; /* lines from .. to - 1 of a B-scan */
+    uint64_t n_bscans;
+    uint32_t room; /* lines */
+};
+
+static enum oct_err take_bscan(struct reader *r, struct oct_kmap_file *file, uint64_t b,
+                               uint32_t share, struct oct_error *err)
+{
+    bool valid;
+    enum oct_err e = oct_recording_read(r->recording, b, &r->frame, &valid, err);
+    const uint32_t all = r->to - r->from, n = share < all ? share : all;
+    for (uint32_t k = 0; k < n && valid && !e && file->n_lines < r->room; k++) {
+        const uint32_t line = r->from + (uint32_t)((uint64_t)k * all / n);
+        if (!r->frame.line_valid[line])
+            continue;
+        memcpy(file->lines + (size_t)file->n_lines * r->n, r->frame.spectra + (size_t)line * r->n,
+               r->n * sizeof(uint16_t));
+        file->n_lines++;
+    }
+    return e;
+}
+
+static enum oct_err take_lines(struct reader *r, struct oct_kmap_file *file, struct oct_error *err)
+{
+    const uint32_t n_taken = r->n_bscans < MOST_BSCANS ? (uint32_t)r->n_bscans : MOST_BSCANS;
+    const size_t fit = MOST_LINES_BYTES / (r->n * sizeof(uint16_t));
+    enum oct_err e = OCT_OK;
+    r->room = fit < MOST_LINES ? (uint32_t)fit : MOST_LINES;
+    file->lines = malloc((size_t)r->room * r->n * sizeof(uint16_t));
+    r->frame.spectra = malloc((size_t)r->m * r->n * sizeof(uint16_t));
+    r->frame.line_valid = malloc(r->m);
+    if (!file->lines || !r->frame.spectra || !r->frame.line_valid)
+        return no_memory(err);
+    for (uint32_t i = 0; i < n_taken && !e; i++)
+        e = take_bscan(r, file, r->n_bscans * i / n_taken, (r->room + n_taken - 1) / n_taken, err);
+    if (!e && file->n_lines == 0)
+        return oct_fail(err, OCT_E_FORMAT, "none of its A-lines came");
+    return e;
+}
+
+static enum oct_err check_lines(const struct oct_kmap_run *run, struct reader *r,
+                                struct oct_error *err)
+{
+    r->m = oct_recording_n_lines(r->recording);
+    r->n = oct_recording_n_samples(r->recording);
+    r->n_bscans = oct_recording_n_bscans(r->recording);
+    r->from = run->first_line;
+    r->to = run->last_line > 0 ? run->last_line : r->m;
+    if (r->to > r->m)
+        return oct_fail(err, OCT_E_ARG, "its B-scans have %u A-lines, --lines ends at %u", r->m,
+                        run->last_line);
+    return OCT_OK;
+}
+
+/* The calibration that the recording was made with, if it is the first and there is no other. */
+static enum oct_err take_calibration(struct oct_kmap_run *run, struct reader *r,
+                                     struct oct_error *err)
+{
+    struct oct_calibration recorded = {0};
+    if (run->before_cal.n_wavelengths + run->before_cal.n_kmap > 0)
+        return OCT_OK;
+    enum oct_err e = oct_recording_calibration(r->recording, &recorded, err);
+    if (!e && recorded.n_wavelengths + recorded.n_kmap > 0) {
+        oct_calibration_finish(&run->before_cal);
+        run->before_cal = recorded;
+        run->before_text = "the recording's calibration";
+        return OCT_OK;
+    }
+    oct_calibration_finish(&recorded);
+    return e;
+}
+
+static enum oct_err read_file(struct oct_kmap_run *run, uint32_t m, struct oct_error *err)
+{
+    struct oct_config config = *run->config;
+    struct reader r = {0};
+    struct oct_kmap_file *file = &run->files[m];
+    file->path = run->paths[m];
+    file->position_um = run->positions_um ? run->positions_um[m] : NAN;
+    file->off_um = NAN;
+    struct oct_error why = {.text = ""};
+    enum oct_err e = oct_recording_open(&r.recording, file->path, &config, &why);
+    if (e) /* names the file */
+        return oct_fail(err, e, "mirror %u: %s", m + 1, why.text);
+    e = check_lines(run, &r, &why);
+    e = e ? e : take_lines(&r, file, &why);
+    if (!e && m > 0 && r.n != run->geometry.n_samples)
+        e = oct_fail(&why, OCT_E_FORMAT,
+                     "has %u samples an A-line, mirror 1 has %u: one "
+                     "spectrometer at a time",
+                     r.n, run->geometry.n_samples);
+    if (!e && m == 0)
+        e = oct_geometry_init(&run->geometry, r.n, 1, 1, 0, oct_geometry_padded(r.n) / 2,
+                              OCT_SAMPLE_F32, &why);
+    if (!e && m == 0)
+        e = take_calibration(run, &r, &why);
+    free(r.frame.spectra);
+    free(r.frame.line_valid);
+    oct_recording_close(r.recording);
+    return e ? of_mirror(run, m, e, &why, err) : OCT_OK;
+}
+
+static enum oct_err find_fringe(struct oct_kmap_run *run, uint32_t m, const double *background,
+                                struct oct_error *err)
+{
+    struct oct_kmap_file *file = &run->files[m];
+    struct oct_error why = {.text = ""};
+    const enum oct_err e =
+        oct_fringe_find(&run->fringes[m], file->lines, file->n_lines, run->geometry.n_samples,
+                        background, run->config->camera.bits, &why);
+    return e ? of_mirror(run, m, e, &why, err) : OCT_OK;
+}
+
+static enum oct_err read_files(struct oct_kmap_run *run, struct oct_error *err)
+{
+    enum oct_err e = oct_config_calibration(run->config, &run->before_cal, err);
+    double *background = run->before_cal.background;
+    const size_t n_background = run->before_cal.n_background;
+    run->before_text = "the configuration's calibration";
+    run->before_cal.background = NULL;
+    run->before_cal.n_background = 0;
+    for (uint32_t m = 0; m < run->n && !e; m++) {
+        e = check_cancel(run, m, err);
+        e = e ? e : read_file(run, m, err);
+        if (!e && background && n_background != run->geometry.n_samples)
+            e = oct_fail_key(err, OCT_E_CONFIG, "calibration.background",
+                             "calibration.background has %zu values: the recordings have %u "
+                             "samples an A-line",
+                             n_background, run->geometry.n_samples);
+        e = e ? e : find_fringe(run, m, background, err);
+    }
+    free(background);
+    return e;
+}
+
+/* Two fringes close together make one band, and beat: the transform of its envelope has a lobe at
+ * their distance that the same source in other recordings has not. */
+static double beat_px(const struct oct_kmap_run *run, const double *place, uint32_t m)
+{
+    const uint32_t n = run->geometry.n_samples, p2 = run->geometry.upsampled;
+    for (double d = LEAST_BEAT_PX; d < MOST_BEAT_PX; d += 0.25) {
+        const double lobe = oct_source_psf(run->fringes[m].envelope, place, n, p2, d);
+        double least = INFINITY;
+        for (uint32_t i = 0; i < run->n && lobe > BEAT_SHARE; i++)
+            if (i != m)
+                least = fmin(least, oct_source_psf(run->fringes[i].envelope, place, n, p2, d));
+        if (lobe > BEAT_SHARE && lobe > 4 * least)
+            return d;
+    }
+    return NAN;
+}
+
+static enum oct_err check_beats(const struct oct_kmap_run *run, struct oct_error *err)
+{
+    const uint32_t n = run->geometry.n_samples;
+    struct oct_error why = {.text = ""};
+    enum oct_err e = OCT_OK;
+    double *place = calloc(n, sizeof(*place)); /* as if samples were even in k */
+    if (!place)
+        return no_memory(err);
+    for (uint32_t i = 0; i < n; i++)
+        place[i] = 2.0 * i;
+    for (uint32_t m = 0; m < run->n && run->n > 1; m++) {
+        if ((e = check_cancel(run, m, err)))
+            break;
+        const double beat = beat_px(run, place, m);
+        if (isnan(beat))
+            continue;
+        oct_fail(
+            &why, OCT_E_FORMAT,
+            "two fringes: its envelope beats as that of two reflectors about %.0f depth pixels "
+            "apart does, and not in every recording; block the second reflector",
+            beat);
+        e = of_mirror(run, m, OCT_E_FORMAT, &why, err);
+        break;
+    }
+    free(place);
+    return e;
+}
+
+/* ---- reconstructions ---- */
+
+static void mean_over_lines(const struct oct_geometry *g, const float *values, float *mean)
+{
+    for (uint32_t d = 0; d < g->depth; d++) {
+        double sum = 0;
+        for (uint32_t j = 0; j < g->n_lines; j++)
+            sum += (double)values[(size_t)j * g->depth + d];
+        mean[d] = (float)(sum / g->n_lines);
+    }
+}
+
+/* The mean of |B|^2 over mirror m's lines: the source is taken off as a recorded background. */
+static enum oct_err reconstruct(const struct oct_kmap_run *run, uint32_t m,
+                                const struct oct_calibration *by, float *mean,
+                                struct oct_error *err)
+{
+    const struct oct_kmap_file *file = &run->files[m];
+    const struct oct_chain chain = {.dc = OCT_DC_FILE, .interpolation = OCT_INTERPOLATION_NUFFT};
+    struct oct_geometry g = run->geometry;
+    struct oct_calibration cal = *by; /* borrows its arrays */
+    struct oct_plan *plan = NULL;
+    cal.background = run->fringes[m].background;
+    cal.n_background = g.n_samples;
+    enum oct_err e = oct_geometry_init(&g, g.n_samples, file->n_lines, 1, 0, g.upsampled / 4,
+                                       OCT_SAMPLE_F32, err);
+    e = e ? e : oct_plan_create(&plan, &g, &cal, &chain, err);
+    if (e)
+        return e;
+    float *values = calloc((size_t)g.n_lines * g.depth, sizeof(*values));
+    uint8_t *line_valid = malloc(g.n_lines);
+    if (values && line_valid) {
+        memset(line_valid, 1, g.n_lines);
+        e = oct_one_bscan(plan, run->config, file->lines, line_valid, values, err);
+        mean_over_lines(&g, values, mean);
+    } else {
+        e = no_memory(err);
+    }
+    free(line_valid);
+    free(values);
+    oct_plan_destroy(plan);
+    return e;
+}
+
+/* From the outermost pixel above half the largest to that on the other side, beyond what is left of
+ * the source: a fringe that is smeared has several tops. */
+static void outer_half(struct oct_kmap_file *file, uint32_t depth)
+{
+    double first, last;
+    double *values = calloc(depth, sizeof(*values));
+    file->before_fwhm_px = file->before_px = NAN;
+    if (!values)
+        return;
+    for (uint32_t d = OCT_PEAK_FIRST_PX; d < depth; d++)
+        values[d] = (double)file->before[d];
+    oct_source_half(values, depth, &first, &last);
+    file->before_fwhm_px = last - first;
+    file->before_px = 0.5 * (first + last);
+    free(values);
+}
+
+/* Whether the source of every mirror explains so high a lobe so far off. */
+static bool is_explained(const struct oct_kmap_run *run, const struct oct_peak *peak)
+{
+    const double off = peak->side_lobe_px - peak->depth_px;
+    double least = INFINITY;
+    for (uint32_t m = 0; m < run->n; m++)
+        least = fmin(least, oct_source_psf(run->fringes[m].envelope, run->place,
+                                           run->geometry.n_samples, run->geometry.upsampled, off));
+    return 10 * log10(least) > peak->side_lobe_db - 3;
+}
+
+/* Depth pixels are too coarse for a line that fills its padding: the sum of contract section 6 over
+ * the fringe's coherent average, between pixels. */
+static enum oct_err measure_between(struct oct_kmap_run *run, uint32_t m, struct oct_error *err)
+{
+    const uint32_t n = run->geometry.n_samples;
+    const struct oct_fringe *f = &run->fringes[m];
+    struct oct_peak *peak = &run->files[m].peak;
+    double *re = calloc(2 * (size_t)n, sizeof(*re)), at;
+    if (!re)
+        return no_memory(err);
+    double *im = re + n;
+    for (uint32_t i = 0; i < n; i++) {
+        re[i] = f->average[i] * cos(run->kmap.theta[i]);
+        im[i] = -run->kmap.mirrors[m].side * f->average[i] * sin(run->kmap.theta[i]);
+    }
+    peak->fwhm_px =
+        oct_source_peak_px(re, im, run->place, n, run->geometry.upsampled, peak->depth_px, &at);
+    peak->depth_px = at;
+    free(re);
+    return OCT_OK;
+}
+
+static enum oct_err measure(struct oct_kmap_run *run, uint32_t m, struct oct_error *err)
+{
+    struct oct_kmap_file *file = &run->files[m];
+    const struct oct_peak_search search = {OCT_PEAK_FIRST_PX, file->n_lines, OCT_PEAK_MIN_SNR_DB};
+    const uint32_t depth = run->geometry.depth;
+    if (oct_peak_find(&file->peak, file->after, depth, &search) != OCT_PEAK_FOUND)
+        return oct_fail(err, OCT_E_FORMAT, "with the k map found there is no peak: %s",
+                        oct_peak_state_text(file->peak.state));
+    if (file->peak.side_lobe_stands_out && file->peak.side_lobe_db > OCT_FRINGE_SECOND_DB &&
+        !is_explained(run, &file->peak))
+        return oct_fail(
+            err, OCT_E_FORMAT,
+            "two fringes: peaks at depths %.1f and %.1f px, %.1f dB between them; block "
+            "the second reflector",
+            file->peak.depth_px, file->peak.side_lobe_px, -file->peak.side_lobe_db);
+    file->limit_px = oct_source_limit_px(run->fringes[m].envelope, run->place,
+                                         run->geometry.n_samples, run->geometry.upsampled);
+    outer_half(file, depth);
+    return run->geometry.n_samples > MOST_FILLED * run->geometry.padded
+               ? measure_between(run, m, err)
+               : OCT_OK;
+}
+
+static enum oct_err reconstruct_all(struct oct_kmap_run *run, struct oct_error *err)
+{
+    const uint32_t depth = run->geometry.depth;
+    struct oct_calibration other = {0}; /* theta turned around */
+    struct oct_error why = {.text = ""};
+    enum oct_err e = oct_kmap_calibration(&run->kmap, &run->geometry, -1, &other, err);
+    for (uint32_t m = 0; m < run->n && !e; m++) {
+        struct oct_kmap_file *file = &run->files[m];
+        if ((e = check_cancel(run, m, err)))
+            break;
+        file->before = calloc(2 * (size_t)depth, sizeof(float));
+        if (!file->before) {
+            e = no_memory(err);
+            break;
+        }
+        file->after = file->before + depth;
+        e = reconstruct(run, m, &run->before_cal, file->before, &why);
+        e = e ? e
+              : reconstruct(run, m, run->kmap.mirrors[m].side > 0 ? &run->cal : &other, file->after,
+                            &why);
+        e = e ? e : measure(run, m, &why);
+        if (e)
+            of_mirror(run, m, e, &why, err);
+    }
+    oct_calibration_finish(&other);
+    return e;
+}
+
+/* ---- what follows from the map ---- */
+
+/* How far the coordinates of equal steps lie from the straight line through them, in the light. */
+static double curvature_px(const struct oct_kmap *kmap)
+{
+    double sums[5] = {0}, most = 0;
+    for (uint32_t i = kmap->first; i <= kmap->last; i++) {
+        const double w = kmap->weight[i], k = kmap->k[i];
+        sums[0] += w;
+        sums[1] += w * k;
+        sums[2] += w * i;
+        sums[3] += w * k * k;
+        sums[4] += w * k * i;
+    }
+    const double slope =
+        (sums[0] * sums[4] - sums[1] * sums[2]) / (sums[0] * sums[3] - sums[1] * sums[1]);
+    const double zero = (sums[2] - slope * sums[1]) / sums[0];
+    for (uint32_t i = kmap->first; i <= kmap->last; i++)
+        most = fmax(most, fabs(i - zero - slope * kmap->k[i]));
+    return most;
+}
+
+static enum oct_err find_places(struct oct_kmap_run *run, struct oct_error *err)
+{
+    const struct oct_geometry *g = &run->geometry;
+    struct oct_k_grid grid = {0};
+    run->place = calloc(g->n_samples, sizeof(double));
+    if (!run->place)
+        return no_memory(err);
+    enum oct_err e = oct_k_grid_init(&grid, g, &run->cal, err);
+    for (uint32_t i = 0; i < g->n_samples && !e; i++)
+        run->place[i] = oct_k_grid_place(&grid, 2 * (g->left + i));
+    oct_k_grid_finish(&grid);
+    return e;
+}
+
+/* Optical path a depth pixel by the wavelengths of the calibration before, if it has any: the slope
+ * of k over the places found. */
+static enum oct_err scale_by_wavelengths(struct oct_kmap_run *run, struct oct_error *err)
+{
+    const struct oct_geometry *g = &run->geometry;
+    struct oct_k_grid grid = {0};
+    double mean_q = 0, mean_k = 0, qq = 0, qk = 0;
+    if (run->before_cal.n_wavelengths == 0)
+        return OCT_OK;
+    enum oct_err e = oct_k_grid_init(&grid, g, &run->before_cal, err);
+    for (unsigned pass = 0; pass < 2 && !e; pass++)
+        for (uint32_t i = 0; i < g->n_samples; i++) {
+            const double w = run->kmap.weight[i], k = 2 * PI / grid.axis[2 * (g->left + i)];
+            mean_q += pass ? 0 : w * run->place[i];
+            mean_k += pass ? 0 : w * k;
+            qq += pass ? w * (run->place[i] - mean_q) * (run->place[i] - mean_q) : 0;
+            qk += pass ? w * (run->place[i] - mean_q) * (k - mean_k) : 0;
+        }
+    if (!e) {
+        run->axial_um = 1e-3 * PI / (fabs(qk / qq) * g->upsampled);
+        run->axial_text = "by the wavelengths";
+    }
+    oct_k_grid_finish(&grid);
+    return e;
+}
+
+/* By positions: the straight line of position over depth, on either side of zero delay. What they
+ * do not say well enough leaves the scale as it is. */
+static void scale_by_positions(struct oct_kmap_run *run)
+{
+    double mean_d = 0, mean_p = 0, dd = 0, dp = 0, square = 0;
+    if (!run->positions_um || run->n < 2)
+        return;
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (uint32_t m = 0; m < run->n; m++) {
+            const double d = run->kmap.mirrors[m].side * run->files[m].peak.depth_px;
+            const double p = run->positions_um[m];
+            mean_d += pass ? 0 : d / run->n;
+            mean_p += pass ? 0 : p / run->n;
+            dd += pass ? (d - mean_d) * (d - mean_d) : 0;
+            dp += pass ? (d - mean_d) * (p - mean_p) : 0;
+        }
+    const double slope = dp / dd;
+    for (uint32_t m = 0; m < run->n; m++) {
+        const double d = run->kmap.mirrors[m].side * run->files[m].peak.depth_px;
+        run->files[m].off_um = run->positions_um[m] - mean_p - slope * (d - mean_d);
+        square += run->files[m].off_um * run->files[m].off_um / run->n;
+    }
+    if (run->n > 2) { /* two lie on any line */
+        run->axial_rms_um = sqrt(square);
+        run->axial_error = sqrt(square * run->n / ((run->n - 2) * dd)) / fabs(slope);
+    }
+    if (run->axial_error > OCT_KMAP_MOST_AXIAL_ERROR)
+        return;
+    run->axial_um = fabs(slope);
+    run->axial_text = "by the positions";
+}
+
+/* ---- all of it ---- */
+
+static enum oct_err find_map(struct oct_kmap_run *run, struct oct_error *err)
+{
+    struct oct_error why = {.text = ""};
+    uint32_t which = run->n;
+    enum oct_err e = oct_kmap_find(&run->kmap, run->fringes, run->n, &run->setup, &which, &why);
+    if (e)
+        return which < run->n ? of_mirror(run, which, e, &why, err)
+                              : oct_fail(err, e, "%s", why.text);
+    e = oct_kmap_calibration(&run->kmap, &run->geometry, 1, &run->cal, err);
+    e = e ? e : find_places(run, err);
+    oct_kmap_coefficients(&run->kmap, run->coefficient, &run->coefficient_rms_rad);
+    run->curved_px = curvature_px(&run->kmap);
+    return e;
+}
+
+/* Without any calibration before: samples are taken to be even in k. */
+static enum oct_err even_before(struct oct_kmap_run *run, struct oct_error *err)
+{
+    if (run->before_cal.n_wavelengths + run->before_cal.n_kmap > 0)
+        return OCT_OK;
+    oct_calibration_finish(&run->before_cal);
+    run->before_cal.kmap_px = calloc(2, sizeof(double));
+    if (!run->before_cal.kmap_px)
+        return no_memory(err);
+    run->before_cal.n_kmap = 2;
+    run->before_cal.kmap_px[1] = run->geometry.n_samples - 1;
+    run->before_text = "no calibration (samples even in k)";
+    return OCT_OK;
+}
+
+enum oct_err oct_kmap_run(struct oct_kmap_run *run, struct oct_error *err)
+{
+    run->axial_um = run->axial_rms_um = run->axial_error = NAN;
+    run->files = calloc(run->n, sizeof(*run->files));
+    run->fringes = calloc(run->n, sizeof(*run->fringes));
+    if (!run->files || !run->fringes)
+        return no_memory(err);
+    enum oct_err e = read_files(run, err);
+    e = e ? e : even_before(run, err);
+    e = e ? e : check_beats(run, err);
+    e = e ? e : find_map(run, err);
+    e = e ? e : scale_by_wavelengths(run, err);
+    e = e ? e : reconstruct_all(run, err);
+    e = e ? e : check_cancel(run, run->n - 1, err);
+    if (!e)
+        scale_by_positions(run);
+    return e;
+}
+
+void oct_kmap_run_finish(struct oct_kmap_run *run)
+{
+    for (uint32_t m = 0; m < run->n; m++) {
+        if (run->files) {
+            free(run->files[m].lines);
+            free(run->files[m].before); /* owns after */
+        }
+        if (run->fringes)
+            oct_fringe_finish(&run->fringes[m]);
+    }
+    free(run->files);
+    free(run->fringes);
+    free(run->place);
+    oct_kmap_finish(&run->kmap);
+    oct_calibration_finish(&run->cal);
+    oct_calibration_finish(&run->before_cal);
+}

@@ -1,0 +1,115 @@
+/* A volume from above: a value an A-line, a row a B-scan, of a slab of the depth. */
+#include "analysis/enface/enface.h"
+#include "tools/alloc.h"
+#include "tools/files/export_values.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct slab {
+    uint32_t first, n;
+    bool is_max;
+};
+
+/* The slab that was asked for, else what the configuration says of analysis.enface_*. */
+static enum oct_err choose_slab(struct slab *slab, const struct oct_export_input *in,
+                                const struct oct_export_wish *wish, struct oct_error *err)
+{
+    const struct oct_config *c = in->config;
+    const uint32_t depth = in->facts->depth;
+    *slab = (struct slab){.n = depth};
+    if (wish->has_slab) {
+        if (wish->slab_last > depth)
+            return oct_fail(err, OCT_E_ARG, "%s: has depths 0:%u; --slab %u:%u asks for others",
+                            in->path, depth, wish->slab_first, wish->slab_last);
+        *slab = (struct slab){.first = wish->slab_first, .n = wish->slab_last - wish->slab_first};
+    } else if (c->enface.projection == OCT_PROJECTION_SLAB) {
+        oct_enface_slab(c->enface.slab_first, c->enface.slab_last, depth, &slab->first, &slab->n);
+    } else {
+        slab->is_max = c->enface.projection == OCT_PROJECTION_MAX;
+    }
+    return OCT_OK;
+}
+
+/* held: [V][M], one pass over the B-scans. */
+static enum oct_err project(float *held, const struct oct_export_source *bscans,
+                            const struct slab *slab, const struct oct_export_options *work,
+                            struct oct_error *err)
+{
+    const uint32_t n_bscans = bscans->form.dims[0], n_lines = bscans->form.dims[1],
+                   depth = bscans->form.dims[2];
+    enum oct_err e = OCT_OK;
+    float *plane = oct_alloc((size_t)n_lines * depth, sizeof(*plane));
+    for (uint32_t v = 0; v < n_bscans && !e; v++) {
+        if (work->cancel && *work->cancel)
+            e = oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
+        e = e ? e : bscans->read(bscans->context, v, plane, err);
+        for (uint32_t j = 0; j < n_lines && !e; j++) {
+            const struct oct_enface_line line =
+                oct_enface_line(plane + (size_t)j * depth + slab->first, slab->n);
+            held[(size_t)v * n_lines + j] = (float)(slab->is_max ? line.most : line.mean);
+        }
+        if (work->progress)
+            work->progress(work->progress_context, v + 1u, n_bscans);
+    }
+    free(plane);
+    return e;
+}
+
+static enum oct_err read_held(void *context, uint32_t plane, void *pixels, struct oct_error *err)
+{
+    const struct oct_export_values *values = context;
+    (void)plane;
+    (void)err;
+    memcpy(pixels, values->held,
+           (size_t)values->form.dims[1] * values->form.dims[2] * sizeof(float));
+    return OCT_OK;
+}
+
+static enum oct_err fill(struct oct_export_values *values, const struct oct_export_source *bscans,
+                         const struct slab *slab, const struct oct_export_wish *wish,
+                         struct oct_error *err)
+{
+    const struct oct_export_form *b = &bscans->form;
+    const double depth_um = isnan(wish->um[2]) ? b->um[2] : wish->um[2];
+    *values = (struct oct_export_values){
+        .what = "B-scans",
+        .context = values,
+        .read = read_held,
+        .is_rows = true,
+        .valid = oct_alloc(b->dims[0], 1),
+        .held = oct_alloc((size_t)b->dims[0] * b->dims[1], sizeof(float))};
+    memcpy(values->valid, b->plane_valid, b->dims[0]);
+    values->form = (struct oct_export_form){.dims = {1, b->dims[0], b->dims[1]},
+                                            .axes = {"slab", "bscan", "line"},
+                                            .um = {slab->n * depth_um, b->um[0], b->um[1]},
+                                            .is_upright = true,
+                                            .sample = OCT_EXPORT_F32,
+                                            .name = "enface",
+                                            .quantity = b->quantity,
+                                            .unit = b->unit,
+                                            .plane_s = NAN};
+    return project(values->held, bscans, slab, wish->work, err);
+}
+
+enum oct_err oct_export_values_enface(struct oct_export_values *values, struct oct_export_input *in,
+                                      const struct oct_export_wish *wish, struct oct_error *err)
+{
+    struct oct_export_wish all = *wish;
+    struct oct_export_open *open;
+    struct oct_export_source bscans;
+    struct slab slab;
+    *values = (struct oct_export_values){0};
+    all.dataset = "bscans";
+    all.has_sample = true;
+    all.sample = OCT_EXPORT_F32;
+    all.has_range = all.u8_only = all.no_f32 = all.needs_um = false;
+    enum oct_err e = oct_export_source_open(&open, &bscans, in->path, &all, err);
+    if (e)
+        return e;
+    e = choose_slab(&slab, in, wish, err);
+    e = e ? e : fill(values, &bscans, &slab, wish, err);
+    oct_export_source_close(open);
+    return e;
+}
