@@ -1,15 +1,22 @@
-/* The guide's index: that each fault of known size lowers it and that nothing but the picture
- * raises it. No zmq, no SDL. */
+/* The guide: where the tissue lies, how good a picture is, and which way to move. */
 #include "test/rig/guide_scene.h"
 #include "test/rig/tap.h"
+#include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
+#include "test/rig/viewer_stage.h"
+#include "viewer/draw/draw.h"
+#include "viewer/input.h"
 #include "viewer/model/clock.h"
+#include "viewer/model/daemon.h"
 #include "viewer/model/model.h"
+#include "viewer/model/words.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- one picture ---- */
 
 #define S OCT_NS_PER_S
 #define MS OCT_NS_PER_MS
@@ -391,6 +398,410 @@ static int close_scene(void **state)
     return 0;
 }
 
+/* ---- live pictures ---- */
+
+#define GOOD 0x7fc8a0u
+#define WARN 0xe6b866u
+#define BAD 0xf08a7cu
+
+/* One of a live stream; what the fault is lies in it. */
+static void live_come(struct oct_view_model *model, const struct guide_fault *fault, uint64_t ns)
+{
+    struct oct_view_picture picture = guide_scene_picture(scene, fault);
+    struct oct_view_tally tally = model->tally;
+
+    picture.arrival_ns = ns;
+    picture.header.frame_num = tally.n_received;
+    oct_view_tally_add(&tally, &picture.header, ns);
+    oct_view_model_tick(model, ns);
+    oct_view_model_report(model, &tally, true);
+    oct_view_model_offer(model, &picture);
+    oct_view_picture_finish(&picture);
+}
+
+static struct oct_view_model *live_begin(void)
+{
+    struct oct_view_model *model = calloc(1, sizeof(*model));
+
+    assert_non_null(model);
+    oct_view_model_init(model, "x", true);
+    model->daemon.axial_um = scene->axial_um;
+    oct_view_model_tick(model, 100 * S);
+    return model;
+}
+
+static void end(struct oct_view_model *model)
+{
+    oct_view_model_finish(model);
+    free(model);
+}
+
+static void live_tell_quality(struct oct_view_model *model, uint64_t ns, bool motion)
+{
+    struct oct_view_image row = oct_scene_quality();
+
+    row.arrival_ns = ns;
+    oct_scene_quality_put(&row, "motion", motion);
+    oct_view_quality_add(&model->quality, &row);
+    oct_view_image_finish(&row);
+}
+
+static void live_tell_light(struct oct_view_model *model, uint64_t n_saturated, uint64_t ns)
+{
+    uint16_t samples[100] = {2000, 3000};
+    struct oct_view_spectrum spectrum = {.sample = samples,
+                                         .n_samples = 100,
+                                         .limit = 4095,
+                                         .n_saturated = n_saturated,
+                                         .arrival_ns = ns};
+
+    oct_view_model_offer_spectrum(model, &spectrum);
+    model->spectrum = (struct oct_view_spectrum){.n_samples = 0};
+}
+
+static void a_change_takes_a_second(void **state)
+{
+    struct oct_view_model *model = live_begin();
+    const struct guide_fault good = {.noise = 1}, poor = {.noise = 100};
+    uint64_t ns = 100 * S;
+
+    live_come(model, &good, ns);
+    const double first = model->guide.index;
+    for (unsigned i = 0; i < 10; i++)
+        live_come(model, &poor, ns += 100 * MS);
+    const double after_1_s = model->guide.index;
+    for (unsigned i = 0; i < 40; i++)
+        live_come(model, &poor, ns += 100 * MS);
+    const double last = model->guide.index;
+    /* The decibels go to 1 - 1/e of the way; the index of both is cut off at 10 alone. */
+    assert_true(first > 9.9 && last < 5);
+    if (!(after_1_s < first - 1) || !(after_1_s > last + 1))
+        fail_msg("%.2f, after a second %.2f, at last %.2f", first, after_1_s, last);
+    /* After a pause it begins anew, and so it does with another acquisition. */
+    live_come(model, &good, ns += 3 * S);
+    assert_true(model->guide.index > 9.9);
+    snprintf(model->guide.acquisition_id, sizeof(model->guide.acquisition_id), "before");
+    live_come(model, &poor, ns += 100 * MS);
+    assert_true(fabs(model->guide.index - last) < 0.2);
+    end(model);
+}
+
+/* Noise that lets the index cross a half of a number again and again: the number stays. */
+static void the_number_does_not_flicker(void **state)
+{
+    struct oct_view_model *model = live_begin();
+    double least = 10, most = 0;
+    uint64_t ns = 100 * S;
+    unsigned n_changes = 0, n_crossed = 0;
+
+    for (unsigned i = 0; i < 200; i++) {
+        const int before = model->guide.number;
+        const bool above = model->guide.index > 4.5;
+        const struct guide_fault fault = {.noise = i / 25 % 2 ? 72 : 94, .seed = i};
+        live_come(model, &fault, ns += 50 * MS);
+        if (i < 60)
+            continue;
+        n_changes += model->guide.number != before;
+        n_crossed += above != (model->guide.index > 4.5);
+        least = fmin(least, model->guide.index);
+        most = fmax(most, model->guide.index);
+    }
+    print_message("# index %.2f to %.2f, 4.5 crossed %u times, number changed %u times\n", least,
+                  most, n_crossed, n_changes);
+    assert_true(n_crossed >= 2 && least < 4.5 && most > 4.5 && most - least < 1);
+    assert_int_equal(n_changes, 0);
+    end(model);
+}
+
+static void what_is_not_known_does_not_count(void **state)
+{
+    struct oct_view_model *model = live_begin();
+    char text[OCT_VIEW_GUIDE_TEXT_BYTES], remedy[OCT_VIEW_GUIDE_TEXT_BYTES];
+    const struct guide_fault fault = {.noise = 60};
+
+    live_come(model, &fault, 100 * S);
+    const double alone = model->guide.index;
+    assert_true(isnan(model->guide.part[OCT_GUIDE_LIGHT]));
+    assert_true(isnan(model->guide.part[OCT_GUIDE_MOTION]));
+    assert_true(fabs(alone - 10 * model->guide.part[OCT_GUIDE_SIGNAL] *
+                                 model->guide.part[OCT_GUIDE_PLACE]) < 1e-9);
+    oct_view_guide_part_text(model, OCT_GUIDE_LIGHT, text, remedy);
+    assert_true(strncmp(text, "not known", 9) == 0 && remedy[0] == '\0');
+    oct_view_guide_part_text(model, OCT_GUIDE_MOTION, text, remedy);
+    assert_true(strncmp(text, "not known", 9) == 0 && remedy[0] == '\0');
+    /* What is known and without fault changes nothing either. */
+    live_tell_light(model, 0, 103 * S);
+    live_tell_quality(model, 103 * S, false);
+    live_come(model, &fault, 103 * S);
+    assert_true(model->guide.part[OCT_GUIDE_LIGHT] == 1 &&
+                model->guide.part[OCT_GUIDE_MOTION] == 1);
+    assert_true(model->guide.index == alone);
+    oct_view_guide_part_text(model, OCT_GUIDE_LIGHT, text, remedy);
+    assert_string_equal(text, "no sample at the camera's limit");
+    /* Half a percent at the limit, two jumps. */
+    live_tell_light(model, scene->n_lines / 2, 106 * S);
+    live_tell_quality(model, 106 * S, true);
+    live_tell_quality(model, 106 * S + 40 * MS, true);
+    live_come(model, &fault, 106 * S + 50 * MS);
+    assert_true(fabs(model->guide.part[OCT_GUIDE_LIGHT] - 0.5) < 1e-6);
+    assert_true(fabs(model->guide.part[OCT_GUIDE_MOTION] - 0.49) < 1e-6);
+    assert_true(fabs(model->guide.index - alone * 0.5 * 0.49) < 1e-6);
+    oct_view_guide_part_text(model, OCT_GUIDE_LIGHT, text, remedy);
+    assert_string_equal(text, "0.5 % of the camera's samples at its limit");
+    assert_true(strstr(remedy, "less light") != NULL);
+    oct_view_guide_part_text(model, OCT_GUIDE_MOTION, text, remedy);
+    assert_string_equal(text, "2 jumps in a second, blinks 0 % of it");
+    assert_true(remedy[0] != '\0');
+    /* Spectra and rows of long ago say nothing of this picture. */
+    live_come(model, &fault, 109 * S);
+    assert_true(isnan(model->guide.part[OCT_GUIDE_LIGHT]) &&
+                isnan(model->guide.part[OCT_GUIDE_MOTION]));
+    end(model);
+}
+
+static void a_frozen_picture_has_its_own(void **state)
+{
+    struct oct_view_model *model = live_begin();
+    const struct guide_fault good = {.noise = 1}, poor = {.noise = 150, .shift = 0.3};
+
+    live_come(model, &good, 100 * S);
+    live_tell_light(model, scene->n_lines / 2, 100 * S);
+    live_tell_quality(model, 100 * S, true);
+    live_come(model, &poor, 100 * S + 500 * MS);
+    const double smoothed = model->guide.index;
+    oct_view_model_apply(model, OCT_ACTION_FREEZE, 1);
+    oct_view_model_tick(model, 101 * S);
+    const struct oct_view_guide frozen = model->guide;
+    assert_true(frozen.index < smoothed - 1); /* of this picture alone */
+    assert_true(fabs(frozen.part[OCT_GUIDE_LIGHT] - 0.5) < 1e-6);
+    assert_true(oct_view_guide_has_number(model) && !oct_view_guide_leads(model));
+    /* What comes meanwhile is not of it, however much comes. */
+    for (unsigned i = 0; i < 80; i++) {
+        live_tell_light(model, 0, 101 * S + i * 250 * MS);
+        live_tell_quality(model, 101 * S + i * 250 * MS, false);
+        live_come(model, &good, 101 * S + i * 250 * MS);
+    }
+    assert_true(model->guide.index == frozen.index && model->guide.number == frozen.number);
+    assert_true(model->guide.part[OCT_GUIDE_MOTION] == frozen.part[OCT_GUIDE_MOTION]);
+    model->serial++; /* it is looked at again, as after steps back and on */
+    oct_view_model_tick(model, 121 * S);
+    assert_true(model->guide.index == frozen.index);
+    oct_view_model_apply(model, OCT_ACTION_FREEZE, 1);
+    assert_true(model->guide.index > 9); /* the newest, at once */
+    assert_true(oct_view_guide_leads(model));
+    end(model);
+}
+
+static void without_a_stream_there_is_no_number(void **state)
+{
+    struct oct_view_model *model = live_begin();
+
+    assert_false(oct_view_guide_has_number(model) || oct_view_guide_leads(model));
+    live_come(model, &(struct guide_fault){.noise = 1}, 100 * S);
+    assert_true(oct_view_guide_has_number(model) && oct_view_guide_leads(model));
+    oct_view_model_tick(model, 130 * S); /* it stalled */
+    assert_false(oct_view_guide_has_number(model) || oct_view_guide_leads(model));
+    live_come(model, &(struct guide_fault){.noise = 1}, 131 * S);
+    oct_view_model_apply(model, OCT_ACTION_GUIDE, 1);
+    assert_false(oct_view_guide_has_number(model) || oct_view_guide_leads(model));
+    end(model);
+}
+
+/* No bytes of a picture lead to a number beyond 0 to 10. */
+static void hostile_pictures_have_numbers_too(void **state)
+{
+    static const float wild[] = {NAN, INFINITY, -INFINITY, 3e38F, -3e38F, 1e-40F, 0, -1};
+    static const uint32_t sizes[][2] = {{1, 1}, {15, 400}, {16, 16}, {17, 40}, {200, 130}};
+    float *pixels = malloc(200 * 130 * sizeof(*pixels));
+
+    assert_non_null(pixels);
+    for (unsigned k = 0; k < 400; k++) {
+        const uint32_t *size = sizes[k % 5];
+        const struct oct_picture_header header = {.acquisition_id = "a",
+                                                  .sample_type = OCT_SAMPLE_F32,
+                                                  .n_lines = size[0],
+                                                  .depth = size[1],
+                                                  .lo = -1e300,
+                                                  .hi = 1e300};
+        struct oct_view_model *model = live_begin();
+        struct oct_view_picture picture = {0};
+        char text[OCT_VIEW_GUIDE_TEXT_BYTES], remedy[OCT_VIEW_GUIDE_TEXT_BYTES];
+        for (uint32_t i = 0; i < size[0] * size[1]; i++)
+            pixels[i] = k % 3 ? wild[(i * (k + 1) + i / 7 * k) % 8] : wild[k / 3 % 8];
+        assert_int_equal(oct_view_picture_set(&picture, &header, pixels,
+                                              (size_t)size[0] * size[1] * sizeof(*pixels), NULL),
+                         OCT_OK);
+        model->contrast.log = k & 1;
+        model->daemon.axial_um = k % 7 ? 1e6 : 1e-6;
+        oct_view_model_offer(model, &picture);
+        const struct oct_view_guide *g = &model->guide;
+        assert_true(g->known && g->index >= 0 && g->index <= 10);
+        assert_true(g->number >= 0 && g->number <= 10);
+        assert_true(g->upper >= 0 && g->lower <= 1 && g->upper < g->lower);
+        for (int part = 0; part < OCT_GUIDE_N_PARTS; part++)
+            oct_view_guide_part_text(model, (enum oct_view_guide_part)part, text, remedy);
+        oct_view_picture_finish(&picture);
+        end(model);
+    }
+    free(pixels);
+}
+
+/* ---- drawn ---- */
+
+static uint32_t pixel_at(const struct oct_viewer_stage *s, int x, int y)
+{
+    uint32_t pixel;
+    memcpy(&pixel, (const uint8_t *)s->surface->pixels + y * s->surface->pitch + 4 * x, 4);
+    return pixel & 0xffffffu;
+}
+
+static unsigned count_of(const struct oct_viewer_stage *s, struct oct_view_rect r, uint32_t rgb)
+{
+    unsigned n = 0;
+
+    for (int y = r.y; y < r.y + r.h; y++)
+        for (int x = r.x; x < r.x + r.w; x++)
+            n += pixel_at(s, x, y) == rgb;
+    return n;
+}
+
+static void draw(struct oct_viewer_stage *s)
+{
+    assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
+    SDL_RenderFlush(s->renderer);
+}
+
+static void the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue(void **state)
+{
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+    static const struct {
+        struct guide_fault fault;
+        uint32_t rgb;
+        enum oct_view_guide_move move;
+    } cases[] = {{{.noise = 1}, GOOD, OCT_GUIDE_STAY},
+                 {{.noise = 80}, WARN, OCT_GUIDE_STAY},
+                 {{.noise = 5, .shift = 0.48}, BAD, OCT_GUIDE_CLOSER},
+                 {{.noise = 5, .shift = -0.11}, BAD, OCT_GUIDE_AWAY},
+                 {{.dark = 1}, BAD, OCT_GUIDE_STAY}};
+    uint64_t ns = 100 * S;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        live_come(&s->model, &cases[i].fault, ns += 10 * S);
+        draw(s);
+        const struct oct_view_rect r = oct_draw_layout(s->draw)->guide;
+        const struct oct_view_guide *g = &s->model.guide;
+        assert_true(r.w > 0 && r.h > 0);
+        assert_int_equal(g->move, cases[i].move);
+        /* The number is at least a fiftieth of the window high: solid strokes of its colour. */
+        if (count_of(s, r, cases[i].rgb) < 300)
+            fail_msg("case %zu (number %d): %u pixels of the colour", i, g->number,
+                     count_of(s, r, cases[i].rgb));
+        const struct oct_view_rectf place = oct_draw_place(s->draw);
+        struct oct_view_rect p = oct_draw_picture_rect(s->draw);
+        if (cases[i].move == OCT_GUIDE_STAY) {
+            assert_true(count_of(s, p, WARN) == 0);
+            continue;
+        }
+        const int top = (int)(place.y + g->measured.sight.top * place.h);
+        const int bottom = (int)(place.y + g->measured.sight.bottom * place.h);
+        const struct oct_view_rect on = {p.x, top, p.w, bottom - top};
+        const struct oct_view_rect above = {p.x, p.y, p.w, top - p.y};
+        const struct oct_view_rect below = {p.x, bottom, p.w, p.y + p.h - bottom};
+        const bool closer = cases[i].move == OCT_GUIDE_CLOSER;
+        /* The arrow begins with its tip where it points up, with its shaft where down. */
+        struct oct_view_rect row = {p.x, closer ? above.y : below.y, p.w, 1};
+        while (count_of(s, row, WARN) == 0)
+            row.y++;
+        assert_true(count_of(s, row, WARN) < 4 || !closer);
+        assert_true(count_of(s, row, WARN) > 10 || closer);
+        assert_true(count_of(s, closer ? above : below, WARN) > 1000);
+        assert_true(count_of(s, on, WARN) == 0 && count_of(s, closer ? below : above, WARN) == 0);
+    }
+    /* Frozen, neither lines nor arrow lie over what is looked at. */
+    live_come(&s->model, &cases[2].fault, ns += 10 * S);
+    draw(s);
+    const struct oct_view_rect p = oct_draw_picture_rect(s->draw);
+    const struct oct_view_rect middle = {p.x + p.w / 2 - 50, p.y + p.h / 8, 100, p.h / 4};
+    assert_true(count_of(s, middle, WARN) > 500);
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    oct_view_model_tick(&s->model, ns);
+    draw(s);
+    assert_true(count_of(s, oct_draw_layout(s->draw)->guide, BAD) > 300);
+    assert_true(count_of(s, middle, WARN) == 0);
+    oct_viewer_stage_close(s);
+}
+
+static void the_pointer_opens_the_parts(void **state)
+{
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+    struct oct_view_input input;
+    SDL_Event event = {.type = SDL_MOUSEMOTION};
+
+    oct_view_input_init(&input);
+    live_come(&s->model, &(struct guide_fault){.noise = 80, .shift = 0.3}, 100 * S);
+    draw(s);
+    const struct oct_view_rect r = oct_draw_layout(s->draw)->guide;
+    const struct oct_view_rect beside = {r.x - 200, r.y + 4, 190, 100};
+    const unsigned before = count_of(s, beside, 0x222a34);
+    event.motion.x = r.x + r.w / 2;
+    event.motion.y = r.y + r.h / 2;
+    assert_true(oct_view_input_take(&input, &event, &s->model, s->draw, 1));
+    assert_true(s->model.guide.pointed);
+    draw(s);
+    assert_true(count_of(s, beside, 0x222a34) > before + 5000);
+    event.motion.x = r.x - 300;
+    assert_true(oct_view_input_take(&input, &event, &s->model, s->draw, 1));
+    assert_false(s->model.guide.pointed);
+    draw(s);
+    assert_true(count_of(s, beside, 0x222a34) == before);
+    oct_viewer_stage_close(s);
+}
+
+/* ---- volumes of a recording ---- */
+
+static void volumes_are_stepped_through_and_shown(void **state)
+{
+    static const double now[] = {0, 1, 2, 3, 4, 8, 100};
+    static const char *const next[] = {"1", "2", "4", "4", "8", "0", "0"};
+    struct oct_view_model *model = live_begin();
+    struct oct_view_daemon daemon = {.known = true, .reachable = true, .answer_ns = 1};
+    struct oct_view_phrase phrase;
+    char text[OCT_VIEW_LABEL_BYTES];
+
+    for (size_t i = 0; i < sizeof(now) / sizeof(now[0]); i++) {
+        daemon.record.volumes = now[i];
+        daemon.answer_ns++;
+        oct_scene_hear(model, &daemon, OCT_WISH_NONE, true, "");
+        oct_view_model_apply(model, OCT_ACTION_VOLUMES, 1);
+        assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_VOLUMES);
+        assert_string_equal(text, next[i]);
+        oct_scene_hear(model, &daemon, OCT_WISH_VOLUMES, true, text);
+        assert_true(strstr(model->message, "octd confirms") != NULL);
+    }
+    daemon.record.volumes = 4;
+    daemon.answer_ns++;
+    oct_scene_hear(model, &daemon, OCT_WISH_NONE, true, "");
+    oct_view_recording(model, &phrase);
+    assert_string_equal(phrase.text, "not recording  (4 volumes each)");
+    daemon.record.active = true;
+    daemon.answer_ns++;
+    oct_scene_hear(model, &daemon, OCT_WISH_NONE, true, "");
+    oct_view_recording(model, &phrase);
+    assert_true(strstr(phrase.text, "volume 1 of 4") != NULL);
+    daemon.record.volumes = 0;
+    daemon.answer_ns++;
+    oct_scene_hear(model, &daemon, OCT_WISH_NONE, true, "");
+    oct_view_recording(model, &phrase);
+    assert_true(strstr(phrase.text, "volume 1,") != NULL);
+    /* An octd that does not tell has no such setting. */
+    daemon.record.volumes = NAN;
+    daemon.answer_ns++;
+    oct_scene_hear(model, &daemon, OCT_WISH_NONE, true, "");
+    oct_view_model_apply(model, OCT_ACTION_VOLUMES, 1);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_NONE);
+    end(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +816,15 @@ int main(void)
         cmocka_unit_test(what_is_no_tissue_has_no_points),
         cmocka_unit_test(a_choroid_that_is_cut_off_is_no_fault_of_the_retina),
         cmocka_unit_test(bright_bands_apart_from_the_tissue_do_not_move_it),
+        cmocka_unit_test(a_change_takes_a_second),
+        cmocka_unit_test(the_number_does_not_flicker),
+        cmocka_unit_test(what_is_not_known_does_not_count),
+        cmocka_unit_test(a_frozen_picture_has_its_own),
+        cmocka_unit_test(without_a_stream_there_is_no_number),
+        cmocka_unit_test(hostile_pictures_have_numbers_too),
+        cmocka_unit_test(the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue),
+        cmocka_unit_test(the_pointer_opens_the_parts),
+        cmocka_unit_test(volumes_are_stepped_through_and_shown),
     };
     return cmocka_run_group_tests_name("viewer guide", tests, open_scene, close_scene);
 }

@@ -1,13 +1,26 @@
-/* What the viewer makes of pictures and of keys: contrast, zoom, lengths, the last ten seconds,
- * calipers, the line rate. No zmq, no SDL. */
+/* What the viewer makes of pictures, of octd and of keys. No zmq. */
 #include "test/rig/tap.h"
+#include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
+#include "test/rig/viewer_stage.h"
+#include "viewer/draw/canvas.h"
+#include "viewer/input.h"
+#include "viewer/model/buttons.h"
 #include "viewer/model/clock.h"
+#include "viewer/model/layout.h"
+#include "viewer/model/measure.h"
 #include "viewer/model/model.h"
+#include "viewer/model/picture.h"
+#include "viewer/model/words.h"
+#include "viewer/settings.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* ---- keys, contrast, zoom, lengths, the last ten seconds ---- */
 
 #define S OCT_NS_PER_S
 #define MS OCT_NS_PER_MS
@@ -388,6 +401,1418 @@ static void a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one(voi
     assert_true(fabs(r.rate_hz - 240) < 60);
 }
 
+/* ---- pictures, their count, what the window is ---- */
+
+static void tell(struct oct_view_tally *tally, uint64_t frame_num, const char *acquisition,
+                 uint64_t now_ns)
+{
+    struct oct_picture_header header = oct_scene_header(frame_num, acquisition);
+    oct_view_tally_add(tally, &header, now_ns);
+}
+
+/* ---- counting ---- */
+
+static void skipped_are_the_gaps_within_an_acquisition(void **state)
+{
+    struct oct_view_tally tally = {0};
+
+    tell(&tally, 100, "a", 1 * S); /* joining late is no loss */
+    tell(&tally, 101, "a", 2 * S);
+    assert_int_equal(tally.n_skipped, 0);
+    tell(&tally, 105, "a", 3 * S);
+    assert_int_equal(tally.n_skipped, 3);
+    tell(&tally, 5000, "b", 4 * S); /* another acquisition */
+    assert_int_equal(tally.n_skipped, 3);
+    tell(&tally, 5002, "b", 5 * S);
+    assert_int_equal(tally.n_skipped, 4);
+    tell(&tally, 2, "b", 6 * S); /* started anew */
+    tell(&tally, 2, "b", 7 * S); /* twice the same */
+    assert_int_equal(tally.n_skipped, 4);
+    assert_int_equal(tally.n_received, 7);
+    tell(&tally, UINT64_MAX, "b", 8 * S);
+    tell(&tally, 0, "b", 9 * S);
+    tell(&tally, UINT64_MAX, "b", 10 * S);
+    assert_int_equal(tally.n_skipped, UINT64_MAX); /* sticks, does not wrap */
+}
+
+static void the_rate_is_what_arrives_a_second(void **state)
+{
+    struct oct_view_tally tally = {0};
+
+    assert_true(oct_view_tally_rate_hz(&tally) == 0);
+    tell(&tally, 0, "a", 1 * S);
+    assert_true(oct_view_tally_rate_hz(&tally) == 0);
+    tell(&tally, 1, "a", 1 * S + S / 100);
+    assert_true(fabs(oct_view_tally_rate_hz(&tally) - 100) < 0.01);
+    for (uint64_t i = 2; i < 200; i++)
+        tell(&tally, i, "a", 1 * S + i * S / 100);
+    assert_true(fabs(oct_view_tally_rate_hz(&tally) - 100) < 0.01);
+    for (uint64_t i = 0; i < 100; i++)
+        tell(&tally, 200 + i, "a", 3 * S + i * S / 50);
+    assert_true(fabs(oct_view_tally_rate_hz(&tally) - 50) < 1.0);
+}
+
+/* ---- model ---- */
+
+static void freezing_keeps_the_picture_while_counting_goes_on(void **state)
+{
+    struct oct_view_model model;
+    struct oct_view_tally tally = {0};
+
+    oct_view_model_init(&model, "tcp://somewhere:1", true);
+    for (uint64_t i = 0; i < 4; i++) {
+        struct oct_view_picture picture = oct_scene_layered(10, 1);
+        picture.header.frame_num = i;
+        oct_view_tally_add(&tally, &picture.header, (i + 1) * S / 10);
+        if (i == 1)
+            oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
+        oct_view_model_offer(&model, &picture);
+        oct_view_model_report(&model, &tally, true);
+        oct_view_picture_finish(&picture);
+    }
+    assert_true(model.frozen);
+    assert_int_equal(model.shown.header.frame_num, 0);
+    assert_int_equal(model.serial, 1);
+    assert_int_equal(model.tally.n_received, 4);
+    oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
+    assert_int_equal(model.shown.header.frame_num, 3); /* the newest, at once */
+    assert_int_equal(model.serial, 2);
+    oct_view_model_finish(&model);
+}
+
+static void silence_turns_live_into_stalled_and_back(void **state)
+{
+    struct oct_view_model model;
+    struct oct_view_tally tally = {0};
+    struct oct_view_phrase lines[2];
+    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+
+    oct_view_model_init(&model, "tcp://somewhere:1", true);
+    oct_view_model_tick(&model, 100 * S);
+    assert_int_equal(oct_view_model_state(&model), OCT_SIGNAL_WAITING);
+    assert_int_equal(oct_view_notice(&model, lines), 2);
+    assert_string_equal(lines[0].text, "waiting for tcp://somewhere:1");
+    tell(&tally, 0, "a", 100 * S);
+    tell(&tally, 1, "a", 100 * S + S / 100);
+    oct_view_model_report(&model, &tally, true);
+    oct_view_model_tick(&model, 101 * S);
+    assert_int_equal(oct_view_model_state(&model), OCT_SIGNAL_LIVE);
+    assert_int_equal(oct_view_alarms(&model, alarms), 0);
+    oct_view_model_tick(&model, 107 * S);
+    assert_int_equal(oct_view_model_state(&model), OCT_SIGNAL_STALLED);
+    assert_int_equal(oct_view_alarms(&model, alarms), 1);
+    assert_string_equal(alarms[0].what.text, "NO SIGNAL for 6 s");
+    tell(&tally, 2, "a", 107 * S);
+    oct_view_model_report(&model, &tally, true);
+    assert_int_equal(oct_view_model_state(&model), OCT_SIGNAL_LIVE);
+    /* A slow scan is not a stall: one B-scan in 2 s, silent for 3 s. */
+    memset(&tally, 0, sizeof(tally));
+    tell(&tally, 0, "a", 200 * S);
+    tell(&tally, 1, "a", 202 * S);
+    oct_view_model_report(&model, &tally, true);
+    oct_view_model_tick(&model, 205 * S);
+    assert_int_equal(oct_view_model_state(&model), OCT_SIGNAL_LIVE);
+    oct_view_model_finish(&model);
+}
+
+static bool says(const struct oct_view_model *model, const char *words)
+{
+    struct oct_view_field fields[2 * OCT_VIEW_MOST_FIELDS];
+    unsigned n = oct_view_fields(model, fields);
+
+    n += oct_view_details(model, fields + n);
+    for (unsigned i = 0; i < n; i++)
+        if (strstr(fields[i].phrase.text, words))
+            return true;
+    return false;
+}
+
+static void the_status_line_says_state_rate_loss_place_and_contrast(void **state)
+{
+    struct oct_view_model model;
+    struct oct_view_tally tally = {0};
+    struct oct_view_picture picture = oct_scene_layered(10, 1);
+
+    oct_view_model_init(&model, "tcp://somewhere:1", true);
+    assert_true(says(&model, "WAITING"));
+    picture.header.volume = 3;
+    picture.header.missing_lines = 17;
+    tell(&tally, 0, "a", 10 * S);
+    tell(&tally, 6, "a", 10 * S + S / 8);
+    oct_view_tally_add_bad(&tally);
+    oct_view_model_offer(&model, &picture);
+    oct_view_model_report(&model, &tally, true);
+    oct_view_model_tick(&model, 11 * S);
+    assert_true(says(&model, "LIVE"));
+    assert_true(says(&model, "8.0 B-scans/s"));
+    assert_true(says(&model, "skipped here 5"));
+    assert_true(says(&model, "bad messages 1"));
+    assert_true(says(&model, "volume 3 B-scan   7"));
+    assert_true(says(&model, "missing lines 17"));
+    assert_true(says(&model, "10.0 .. 70.0 dB published"));
+    oct_view_model_apply(&model, OCT_ACTION_LEVEL_UP, 5);
+    assert_true(says(&model, "15.0 .. 75.0 dB manual"));
+    oct_view_model_say(&model, "saved\na file");
+    assert_string_equal(model.message, "saved?a file");
+    oct_view_model_tick(&model, 16 * S);
+    assert_string_equal(model.message, "");
+    oct_view_picture_finish(&picture);
+    oct_view_model_finish(&model);
+}
+
+/* ---- contrast ---- */
+
+static void contrast_maps_pixels_through_the_published_limits(void **state)
+{
+    struct oct_view_contrast contrast;
+    uint32_t table[256];
+
+    oct_view_contrast_init(&contrast, true);
+    oct_view_contrast_publish(&contrast, 20.0, 71.0); /* 0.2 dB a step */
+    oct_view_contrast_table(&contrast, table);
+    for (unsigned i = 0; i < 256; i++)
+        assert_int_equal(table[i], 0xff000000u | i * 0x010101u);
+    /* 30 .. 55.5 dB: pixel 50 is 30 dB, pixel 177.5 is 55.5 dB. */
+    oct_view_contrast_move(&contrast, 42.75 - 45.5, 25.5 - 51.0);
+    assert_int_equal(contrast.range, OCT_CONTRAST_MANUAL);
+    assert_true(fabs(contrast.lo - 30.0) < 1e-9 && fabs(contrast.hi - 55.5) < 1e-9);
+    oct_view_contrast_table(&contrast, table);
+    assert_int_equal(255 & table[50], 0);
+    assert_int_equal(255 & table[49], 0);
+    assert_int_equal(255 & table[100], 100);
+    assert_int_equal(255 & table[178], 255);
+    /* The published limits move, the user's stay; the same dB is the same grey. */
+    oct_view_contrast_publish(&contrast, 10.0, 61.0);
+    oct_view_contrast_table(&contrast, table);
+    assert_int_equal(255 & table[150], 100);
+    oct_view_contrast_set_range(&contrast, OCT_CONTRAST_PUBLISHED);
+    assert_true(contrast.lo == 10.0 && contrast.hi == 61.0);
+}
+
+static void contrast_stays_a_range_whatever_is_published_or_pressed(void **state)
+{
+    static const double odd[][2] = {{5, 5},     {9, 1},          {NAN, 1},     {1, NAN},
+                                    {1e300, 0}, {-1e300, 1e300}, {0, INFINITY}};
+    struct oct_view_contrast contrast;
+
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        oct_view_contrast_init(&contrast, true);
+        oct_view_contrast_publish(&contrast, odd[i][0], odd[i][1]);
+        assert_true(isfinite(contrast.lo) && isfinite(contrast.hi) && contrast.lo < contrast.hi);
+        for (int press = 0; press < 300; press++) {
+            oct_view_contrast_move(&contrast, 1e29, -10);
+            assert_true(isfinite(contrast.lo) && isfinite(contrast.hi));
+            assert_true(contrast.lo < contrast.hi);
+        }
+        assert_int_equal(oct_view_contrast_level(&contrast, NAN), 0);
+    }
+}
+
+/* ---- conversion ---- */
+
+static void conversion_turns_the_picture_upright(void **state)
+{
+    const unsigned sizes[][2] = {{1, 1}, {3, 5}, {17, 65}, {240, 1024}, {5000, 7}};
+
+    for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+        const unsigned m = sizes[k][0], depth = sizes[k][1];
+        struct oct_picture_header header = oct_scene_header(0, "a");
+        struct oct_view_contrast contrast;
+        struct oct_view_picture u8 = {0}, f32 = {0};
+        uint8_t *bytes = malloc((size_t)m * depth);
+        float *floats = malloc((size_t)m * depth * sizeof(*floats));
+        assert_non_null(bytes);
+        assert_non_null(floats);
+        for (unsigned i = 0; i < m * depth; i++) {
+            bytes[i] = (uint8_t)(i * 2654435761u >> 24);
+            floats[i] = 10.0f + (float)bytes[i] * 60.0f / 255.0f;
+        }
+        header.n_lines = m;
+        header.depth = depth;
+        assert_int_equal(oct_view_picture_set(&u8, &header, bytes, (size_t)m * depth, NULL), 0);
+        header.sample_type = OCT_SAMPLE_F32;
+        assert_int_equal(oct_view_picture_set(&f32, &header, floats, (size_t)m * depth * 4, NULL),
+                         0);
+        oct_view_contrast_init(&contrast, true);
+        oct_view_contrast_publish(&contrast, 10.0, 70.0);
+        struct oct_view_upright up = oct_view_upright_of(&header);
+        assert_true(up.n_columns <= OCT_VIEW_MAX_SIDE_PX);
+        size_t pitch = up.n_columns + 3;
+        uint32_t *argb = calloc(pitch * up.n_rows * 2, sizeof(*argb));
+        assert_non_null(argb);
+        oct_view_convert(&u8, &contrast, argb, pitch);
+        oct_view_convert(&f32, &contrast, argb + pitch * up.n_rows, pitch);
+        for (unsigned row = 0; row < up.n_rows; row++)
+            for (unsigned column = 0; column < pitch; column++) {
+                uint32_t want = 0;
+                if (column < up.n_columns)
+                    want = 0xff000000u |
+                           0x010101u * bytes[column * up.column_step * depth + row * up.row_step];
+                assert_int_equal(argb[row * pitch + column], want);
+                assert_int_equal(argb[(up.n_rows + row) * pitch + column], want);
+            }
+        free(argb);
+        free(bytes);
+        free(floats);
+        oct_view_picture_finish(&u8);
+        oct_view_picture_finish(&f32);
+    }
+}
+
+static void a_picture_whose_size_is_wrong_is_refused(void **state)
+{
+    struct oct_view_picture picture = oct_scene_layered(10, 1);
+    struct oct_picture_header header = oct_scene_header(9, "a");
+    struct oct_error err = {0};
+    uint8_t pixel = 0;
+
+    assert_int_equal(oct_view_picture_set(&picture, &header, &pixel, 1, &err), OCT_E_FORMAT);
+    assert_non_null(strstr(err.text, "120 x 100"));
+    assert_int_equal(picture.header.frame_num, 1);
+    header.n_lines = header.depth = UINT32_MAX;
+    assert_int_equal(oct_view_picture_set(&picture, &header, &pixel, 1, NULL), OCT_E_FORMAT);
+    header.n_lines = header.depth = 0;
+    assert_int_equal(oct_view_picture_set(&picture, &header, &pixel, 0, NULL), OCT_E_FORMAT);
+    oct_view_picture_finish(&picture);
+}
+
+/* ---- layout ---- */
+
+static void layout_keeps_proportions_and_breaks_lines_between_phrases(void **state)
+{
+    struct oct_view_rect area = {10, 20, 400, 100};
+    struct oct_view_rect r = oct_view_layout_fit(area, 2.0, false);
+    const int widths[] = {30, 30, 50, 200, 10};
+    int x[5];
+    unsigned line[5];
+
+    assert_true(r.x == 110 && r.y == 20 && r.w == 200 && r.h == 100);
+    r = oct_view_layout_fit(area, 8.0, false);
+    assert_true(r.x == 10 && r.y == 45 && r.w == 400 && r.h == 50);
+    r = oct_view_layout_fit(area, 8.0, true);
+    assert_true(r.w == 400 && r.h == 100);
+    assert_true(oct_view_layout_fit(area, 1e9, false).h >= 1);
+    assert_int_equal(oct_view_layout_flow(widths, 5, 100, 10, x, line), 4);
+    assert_true(x[0] == 0 && x[1] == 40 && x[2] == 0 && x[3] == 0 && x[4] == 0);
+    assert_true(line[1] == 0 && line[2] == 1 && line[3] == 2 && line[4] == 3);
+    assert_int_equal(oct_view_layout_text_px(12, 96, 1280, 720), 16);
+    assert_int_equal(oct_view_layout_text_px(12, 96, 3840, 2160), 16); /* it shows more */
+    assert_int_equal(oct_view_layout_text_px(12, 192, 3840, 2160), 32);
+    assert_int_equal(oct_view_layout_text_px(12, 192, 1280, 720), 18); /* lines have room */
+    assert_int_equal(oct_view_layout_text_px(1, 96, 1280, 720), 12);
+    assert_true(oct_view_layout_usual_dpi(720) == 96 && oct_view_layout_usual_dpi(1080) == 96);
+    assert_true(oct_view_layout_usual_dpi(2160) == 160);
+}
+
+/* ---- calipers ---- */
+
+#define MEASURE 0x5cc8ffu
+
+static struct oct_view_point at(double line, double depth)
+{
+    return (struct oct_view_point){line, depth};
+}
+
+static unsigned count(const struct oct_viewer_stage *s)
+{
+    return oct_view_calipers_count(&s->model.calipers);
+}
+
+static void a_number_is_the_lowest_free_one(void **state)
+{
+    struct oct_view_calipers *c = calloc(1, sizeof(*c));
+
+    assert_non_null(c);
+    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++) {
+        assert_true(oct_view_calipers_add(c, at(i, 0), at(i, 9)));
+        assert_true(c->shown.held == i && oct_view_calipers_count(c) == i + 1);
+    }
+    assert_false(oct_view_calipers_add(c, at(50, 0), at(50, 9)));
+    assert_int_equal(c->shown.held, 8);
+    c->shown.held = 3;
+    oct_view_calipers_remove(c); /* the fourth; the fifth keeps its number and is held */
+    assert_true(c->shown.held == 4 && oct_view_calipers_held(c)->end[0].line == 4);
+    assert_true(oct_view_calipers_add(c, at(60, 0), at(60, 9)));
+    assert_true(c->shown.held == 3 && oct_view_calipers_held(c)->end[0].line == 60);
+    c->shown.held = 8;
+    oct_view_calipers_remove(c); /* after the last comes the first */
+    assert_int_equal(c->shown.held, 0);
+    oct_view_calipers_clear(c);
+    assert_true(oct_view_calipers_count(c) == 0 && !oct_view_calipers_held(c));
+    oct_view_calipers_remove(c);
+    oct_view_calipers_move(c, at(1, 2), at(3, 4));
+    assert_true(oct_view_calipers_count(c) == 1 && c->shown.caliper[0].end[1].depth == 4);
+    free(c);
+}
+
+static struct oct_picture_header picture(uint64_t frame_num, uint32_t n_lines)
+{
+    return (struct oct_picture_header){.frame_num = frame_num, .n_lines = n_lines, .depth = 100};
+}
+
+static void show(struct oct_view_calipers *c, uint64_t frame_num, bool stands, const char *source)
+{
+    struct oct_picture_header header = picture(frame_num, 120);
+    oct_view_calipers_show(c, &header, stands, source);
+}
+
+/* -1: none; else the A-line of the first. */
+static double first_of(const struct oct_view_calipers *c)
+{
+    return c->shown.caliper[0].is_set ? c->shown.caliper[0].end[0].line : -1;
+}
+
+static void those_of_a_standing_picture_are_its_own(void **state)
+{
+    struct oct_view_calipers *c = calloc(1, sizeof(*c));
+
+    assert_non_null(c);
+    show(c, 1, false, "a");
+    oct_view_calipers_add(c, at(10, 0), at(10, 9));
+    show(c, 2, false, "a");
+    assert_true(first_of(c) == 10); /* the live ones stay */
+    show(c, 2, true, "a");          /* frozen: a copy */
+    assert_true(first_of(c) == 10);
+    oct_view_calipers_move(c, at(20, 0), at(20, 9));
+    show(c, 1, true, "a"); /* stepped back */
+    assert_true(first_of(c) == -1);
+    oct_view_calipers_add(c, at(30, 0), at(30, 9));
+    show(c, 2, true, "a");
+    assert_true(first_of(c) == 20);
+    show(c, 2, true, "b"); /* the same number of another acquisition or file */
+    assert_true(first_of(c) == -1);
+    show(c, 9, false, "a"); /* live again */
+    assert_true(first_of(c) == 10);
+    show(c, 1, true, "a"); /* straight to one of before */
+    assert_true(first_of(c) == 30);
+    oct_view_calipers_clear(c);
+    show(c, 2, true, "a");
+    show(c, 1, true, "a");
+    assert_true(first_of(c) == -1); /* cleared ones do not come back */
+    free(c);
+}
+
+static void a_picture_of_another_size_has_others(void **state)
+{
+    struct oct_view_calipers *c = calloc(1, sizeof(*c));
+    struct oct_picture_header wide = picture(2, 500);
+
+    assert_non_null(c);
+    show(c, 1, false, "a");
+    oct_view_calipers_add(c, at(10, 0), at(10, 9));
+    oct_view_calipers_show(c, &wide, false, "a");
+    assert_true(first_of(c) == -1);
+    show(c, 3, false, "a");
+    assert_true(first_of(c) == 10);
+    free(c);
+}
+
+static void the_last_sets_are_kept_and_the_live_one(void **state)
+{
+    struct oct_view_calipers *c = calloc(1, sizeof(*c));
+    const uint64_t n = OCT_VIEW_KEPT_CALIPERS + 10;
+
+    assert_non_null(c);
+    show(c, 0, false, "a");
+    oct_view_calipers_add(c, at(99, 0), at(99, 9));
+    for (uint64_t i = 1; i <= n; i++) {
+        show(c, i, true, "a");
+        oct_view_calipers_clear(c);
+        oct_view_calipers_add(c, at((double)i, 0), at((double)i, 9));
+    }
+    show(c, 0, false, "a");
+    assert_true(first_of(c) == 99);
+    show(c, n, true, "a");
+    assert_true(first_of(c) == (double)n);
+    show(c, n - 15, true, "a");
+    assert_true(first_of(c) == (double)(n - 15));
+    show(c, 1, true, "a"); /* too long ago */
+    assert_true(first_of(c) == -1);
+    free(c);
+}
+
+/* ---- in the window ---- */
+
+static void draw(struct oct_viewer_stage *s)
+{
+    assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
+    SDL_RenderFlush(s->renderer);
+}
+
+/* Pixels of the calipers' colour in a part of the panel, in shares of it. */
+static unsigned blue(const struct oct_viewer_stage *s, double x0, double y0, double x1, double y1)
+{
+    struct oct_view_rect r = oct_draw_layout(s->draw)->bscan;
+    unsigned n = 0;
+
+    for (int y = r.y + (int)(y0 * r.h); y < r.y + (int)(y1 * r.h); y++)
+        for (int x = r.x + (int)(x0 * r.w); x < r.x + (int)(x1 * r.w); x++)
+            n += (((uint32_t *)((uint8_t *)s->surface->pixels + y * s->surface->pitch))[x] &
+                  0xffffff) == MEASURE;
+    return n;
+}
+
+static void mouse(struct oct_viewer_stage *s, struct oct_view_input *input, uint32_t type, double x,
+                  double y)
+{
+    struct oct_view_rect r = oct_draw_layout(s->draw)->bscan;
+    SDL_Event event = {.type = type};
+
+    if (type == SDL_MOUSEMOTION) {
+        event.motion.x = r.x + (int)(x * r.w);
+        event.motion.y = r.y + (int)(y * r.h);
+    } else {
+        event.button.button = SDL_BUTTON_LEFT;
+        event.button.x = r.x + (int)(x * r.w);
+        event.button.y = r.y + (int)(y * r.h);
+    }
+    oct_view_input_take(input, &event, &s->model, s->draw, 1);
+}
+
+static void drag(struct oct_viewer_stage *s, struct oct_view_input *input, double x0, double y0,
+                 double x1, double y1)
+{
+    mouse(s, input, SDL_MOUSEBUTTONDOWN, x0, y0);
+    mouse(s, input, SDL_MOUSEMOTION, (x0 + x1) / 2, (y0 + y1) / 2);
+    mouse(s, input, SDL_MOUSEMOTION, x1, y1);
+    mouse(s, input, SDL_MOUSEBUTTONUP, x1, y1);
+}
+
+static void drags_make_calipers_and_move_their_ends(void **state)
+{
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+    struct oct_view_input *input = calloc(1, sizeof(*input));
+    const struct oct_view_caliper *c = s->model.calipers.shown.caliper;
+
+    assert_non_null(input);
+    oct_view_model_apply(&s->model, OCT_ACTION_MEASURE, 1);
+    draw(s);
+    drag(s, input, 0.2, 0.2, 0.2, 0.6);
+    drag(s, input, 0.5, 0.2, 0.5, 0.6);
+    assert_int_equal(count(s), 2);
+    assert_true(fabs(c[0].end[1].line / 120 - 0.2) < 0.01 && s->model.calipers.shown.held == 1);
+    assert_true(fabs(c[1].end[1].line / 120 - 0.5) < 0.01);
+    drag(s, input, 0.2, 0.2, 0.3, 0.1); /* the first end of the first one */
+    assert_true(count(s) == 2 && s->model.calipers.shown.held == 0);
+    assert_true(fabs(c[0].end[1].line / 120 - 0.3) < 0.01 && c[0].end[1].depth < 12);
+    assert_true(fabs(c[0].end[0].line / 120 - 0.2) < 0.01 && c[0].end[0].depth > 55);
+    mouse(s, input, SDL_MOUSEBUTTONDOWN, 0.8, 0.8); /* a click has no length */
+    mouse(s, input, SDL_MOUSEBUTTONUP, 0.8, 0.8);
+    assert_int_equal(count(s), 2);
+    mouse(s, input, SDL_MOUSEBUTTONDOWN, 0.8, 0.8); /* taken away while they are dragged */
+    oct_view_model_apply(&s->model, OCT_ACTION_CLEAR, 1);
+    mouse(s, input, SDL_MOUSEMOTION, 0.9, 0.9);
+    mouse(s, input, SDL_MOUSEBUTTONUP, 0.9, 0.9);
+    assert_int_equal(count(s), 0);
+    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS + 2; i++)
+        drag(s, input, 0.05 + 0.08 * i, 0.1, 0.05 + 0.08 * i, 0.9);
+    assert_int_equal(count(s), OCT_VIEW_MOST_CALIPERS);
+    assert_non_null(strstr(s->model.message, "9 calipers are the most"));
+    free(input);
+    oct_viewer_stage_close(s);
+}
+
+static void several_have_numbers_and_a_table_of_lengths(void **state)
+{
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+
+    oct_view_model_add_caliper(&s->model, at(20, 20), at(20, 40));
+    draw(s);
+    unsigned one_beside = blue(s, 0.17, 0.38, 0.6, 0.48);
+    assert_true(one_beside > 150);                  /* its length stands beside it */
+    assert_int_equal(blue(s, 0.65, 0, 1, 0.19), 0); /* and no table */
+    oct_view_model_add_caliper(&s->model, at(60, 20), at(60, 30));
+    draw(s);
+    assert_true(blue(s, 0.17, 0.38, 0.45, 0.48) < one_beside / 3); /* a number */
+    unsigned two = blue(s, 0.65, 0, 1, 0.19);
+    assert_true(two > 300);
+    oct_view_model_add_caliper(&s->model, at(80, 20), at(80, 30));
+    draw(s);
+    unsigned three = blue(s, 0.65, 0, 1, 0.19);
+    assert_true(three > two * 5 / 4 && three < two * 2);
+    for (int i = 0; i < 9; i++) /* all of it is within the panel */
+        oct_view_model_add_caliper(&s->model, at(90, 20), at(90, 30));
+    draw(s);
+    assert_true(blue(s, 0.65, 0, 1, 0.4) > 2 * three);
+    oct_viewer_stage_close(s);
+}
+
+static void keys_add_hold_and_remove(void **state)
+{
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+    const struct oct_view_caliper *c = s->model.calipers.shown.caliper;
+
+    oct_view_model_apply(&s->model, OCT_ACTION_CALIPERS, 1);
+    oct_view_model_apply(&s->model, OCT_ACTION_CALIPERS, 1);
+    assert_true(count(s) == 2 && s->model.measuring && c[0].end[0].line < c[1].end[0].line);
+    double line = c[1].end[1].line, first = c[0].end[1].line;
+    oct_view_model_apply(&s->model, OCT_ACTION_LEVEL_UP, 1); /* Right: the last one's end */
+    assert_true(c[1].end[1].line == line + 1);
+    oct_view_model_apply(&s->model, OCT_ACTION_HOLD, 1); /* its other end */
+    oct_view_model_apply(&s->model, OCT_ACTION_HOLD, 1); /* the first one's end */
+    oct_view_model_apply(&s->model, OCT_ACTION_LEVEL_UP, 3);
+    assert_true(c[0].end[1].line == first + 3 && c[1].end[1].line == line + 1);
+    oct_view_model_apply(&s->model, OCT_ACTION_REMOVE, 1);
+    assert_true(count(s) == 1 && !c[0].is_set && c[1].is_set);
+    oct_view_model_apply(&s->model, OCT_ACTION_MARK, 1);
+    oct_view_model_apply(&s->model, OCT_ACTION_REMOVE, 1); /* the point is held */
+    assert_true(count(s) == 1 && !s->model.has_mark);
+    oct_view_model_apply(&s->model, OCT_ACTION_REMOVE, 1);
+    oct_view_model_apply(&s->model, OCT_ACTION_REMOVE, 1);
+    assert_int_equal(count(s), 0);
+    oct_viewer_stage_close(s);
+}
+
+/* By the model's own actions: freeze, measure, go on, freeze again. */
+static void a_frozen_picture_keeps_its_calipers(void **state)
+{
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+    struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
+    struct oct_view_picture next = oct_scene_layered(30, 4);
+
+    assert_non_null(archive);
+    oct_view_model_attach(&s->model, archive);
+    for (uint64_t i = 0; i < 3; i++) {
+        next.header.frame_num = 100 + i;
+        next.arrival_ns = s->model.now_ns + i * OCT_NS_PER_S;
+        oct_view_archive_add(archive, &next);
+    }
+    oct_view_model_offer(&s->model, &next); /* the newest one */
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    oct_view_model_add_caliper(&s->model, at(20, 20), at(20, 40));
+    oct_view_model_apply(&s->model, OCT_ACTION_OLDER, 1);
+    assert_int_equal(s->model.shown.header.frame_num, 101);
+    assert_int_equal(count(s), 0);
+    oct_view_model_add_caliper(&s->model, at(50, 20), at(50, 40));
+    oct_view_model_add_caliper(&s->model, at(60, 20), at(60, 40));
+    oct_view_model_apply(&s->model, OCT_ACTION_NEWER, 1);
+    assert_int_equal(count(s), 1);
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1); /* live */
+    assert_int_equal(count(s), 0);
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    assert_int_equal(count(s), 1);
+    oct_view_model_apply(&s->model, OCT_ACTION_OLDER, 1);
+    assert_int_equal(count(s), 2);
+    oct_view_picture_finish(&next);
+    oct_viewer_stage_close(s);
+    oct_view_archive_destroy(archive);
+}
+
+/* The B-scan of that number of the open file comes. */
+static void play(struct oct_viewer_stage *s, uint32_t bscan)
+{
+    struct oct_view_picture picture = oct_scene_layered(30, 4);
+
+    picture.header.frame_num = bscan;
+    oct_view_playback_offer(&s->model, &picture, bscan, true, "");
+    oct_view_picture_finish(&picture);
+}
+
+static void open_file(struct oct_viewer_stage *s, const char *name)
+{
+    struct oct_view_file *file = calloc(1, sizeof(*file));
+
+    assert_non_null(file);
+    snprintf(file->path, sizeof(file->path), "/data/%s", name);
+    snprintf(file->name, sizeof(file->name), "%s", name);
+    file->n_bscans = file->n_valid = 40;
+    file->n_lines = 120;
+    file->depth = 100;
+    file->log = true;
+    file->axial_um = file->lateral_um = 4;
+    oct_view_playback_open(&s->model, file->path, 0, false);
+    oct_view_playback_opened(&s->model, file);
+    free(file);
+}
+
+static void a_recordings_bscans_keep_theirs(void **state)
+{
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+
+    oct_view_model_add_caliper(&s->model, at(10, 20), at(10, 40)); /* live */
+    open_file(s, "a.h5");
+    play(s, 0);
+    assert_int_equal(count(s), 0);
+    oct_view_model_add_caliper(&s->model, at(20, 20), at(20, 40));
+    oct_view_model_add_caliper(&s->model, at(30, 20), at(30, 40));
+    play(s, 1);
+    assert_int_equal(count(s), 0);
+    play(s, 0);
+    assert_int_equal(count(s), 2);
+    open_file(s, "b.h5");
+    play(s, 0);
+    assert_int_equal(count(s), 0);
+    oct_view_playback_end(&s->model);
+    assert_int_equal(count(s), 1);
+    open_file(s, "a.h5");
+    play(s, 0);
+    assert_int_equal(count(s), 2);
+    oct_viewer_stage_close(s);
+}
+
+/* ---- the quality ---- */
+
+static void blinks_and_motion_stand_on_the_timeline(void **state)
+{
+    struct oct_view_quality *q = calloc(1, sizeof(*q));
+    struct oct_view_image row = oct_scene_quality();
+
+    assert_non_null(q);
+    for (uint64_t i = 0; i < 100; i++) { /* one in each bin of 20 ms */
+        bool motion = i == 50, blink = i >= 70 && i < 75;
+        row.arrival_ns = 10 * S + i * 20 * MS;
+        oct_scene_quality_put(&row, "snr_db", blink ? 3 : 30 + (double)i / 100);
+        oct_scene_quality_put(&row, "sharpness", 5);
+        oct_scene_quality_put(&row, "snr_smooth_db", 31.5);
+        oct_scene_quality_put(&row, "sharpness_smooth", 4.5);
+        oct_scene_quality_put(&row, "level_db", 29);
+        oct_scene_quality_put(&row, "blink", blink);
+        oct_scene_quality_put(&row, "motion", motion);
+        oct_scene_quality_put(&row, "missing", i == 90);
+        oct_scene_quality_put(&row, "blinks", i >= 70);
+        oct_scene_quality_put(&row, "motions", i >= 50);
+        oct_view_quality_add(q, &row);
+        assert_int_equal(q->marks, motion    ? OCT_MARK_MOTION
+                                   : blink   ? OCT_MARK_BLINK
+                                   : i == 90 ? OCT_MARK_MISSING
+                                             : 0);
+    }
+    assert_true(q->known && q->snr_db == 31.5 && q->sharpness == 4.5 && q->level_db == 29);
+    assert_int_equal(q->n_blinks, 1);
+    assert_int_equal(q->n_motions, 1);
+    const struct oct_view_moment *m = oct_view_quality_moment(q, 500 + 50);
+    assert_non_null(m);
+    assert_int_equal(m->marks, OCT_MARK_MOTION);
+    assert_true(fabs((double)m->snr_db - 30.5) < 1e-5 && m->sharpness == 5);
+    assert_int_equal(oct_view_quality_moment(q, 500 + 72)->marks, OCT_MARK_BLINK);
+    assert_null(oct_view_quality_moment(q, 500 + 100));
+    assert_null(oct_view_quality_moment(q, 500 + 50 - OCT_VIEW_TIMELINE)); /* ten seconds before */
+    oct_view_image_finish(&row);
+    free(q);
+}
+
+static void a_moment_shows_the_worst_of_its_rows(void **state)
+{
+    static const struct {
+        double snr_db, blink, motion;
+    } rows[] = {{30, 0, 0}, {12, 1, 0}, {NAN, 0, 1}, {40, 0, 0}};
+    struct oct_view_quality *q = calloc(1, sizeof(*q));
+    struct oct_view_image row = oct_scene_quality();
+
+    assert_non_null(q);
+    row.arrival_ns = 10 * S;
+    oct_scene_quality_put(&row, "snr_db", NAN); /* none of it has one yet */
+    oct_view_quality_add(q, &row);
+    assert_true(isnan(oct_view_quality_moment(q, 500)->snr_db));
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        oct_scene_quality_put(&row, "snr_db", rows[i].snr_db);
+        oct_scene_quality_put(&row, "sharpness", 8 - i);
+        oct_scene_quality_put(&row, "blink", rows[i].blink);
+        oct_scene_quality_put(&row, "motion", rows[i].motion);
+        row.arrival_ns += MS;
+        oct_view_quality_add(q, &row);
+    }
+    const struct oct_view_moment *m = oct_view_quality_moment(q, 500);
+    assert_true(m->snr_db == 12 && m->sharpness == 0);
+    assert_int_equal(m->marks, OCT_MARK_BLINK | OCT_MARK_MOTION);
+    /* Ten seconds on the ring is used again. */
+    row.arrival_ns += 10 * S;
+    oct_view_quality_add(q, &row);
+    assert_null(oct_view_quality_moment(q, 500));
+    assert_int_equal(oct_view_quality_moment(q, 1000)->marks, 0);
+    assert_true(oct_view_quality_moment(q, 1000)->snr_db == 40);
+    oct_view_image_finish(&row);
+    free(q);
+}
+
+static void the_quality_of_hostile_rows_is_finite(void **state)
+{
+    static const double wild[] = {NAN, INFINITY, -INFINITY, 3e38, -3e38, 1e-40, -1};
+    struct oct_view_quality *q = calloc(1, sizeof(*q));
+    struct oct_view_image row = oct_scene_quality();
+
+    assert_non_null(q);
+    for (unsigned k = 0; k < 700; k++) {
+        float *value = row.values;
+        for (unsigned i = 0; i < row.header.n_labels; i++)
+            value[i] = (float)wild[(k + i * (1 + k / 100)) % 7];
+        row.arrival_ns = k * 7 * MS;
+        oct_view_quality_add(q, &row);
+        assert_true(isfinite(q->snr_db) && isfinite(q->sharpness) && isfinite(q->level_db));
+        assert_true(q->n_blinks <= 1000000000 && q->n_motions <= 1000000000);
+        const struct oct_view_moment *m = oct_view_quality_moment(q, k * 7 / 20);
+        assert_non_null(m);
+        assert_false(isinf(m->snr_db) || isinf(m->sharpness));
+    }
+    /* A row that lacks labels leaves the numbers before. */
+    oct_scene_quality_put(&row, "level_db", 25);
+    oct_view_quality_add(q, &row);
+    for (unsigned i = 0; i < row.header.n_labels; i++)
+        row.header.labels[i][0] = 'X';
+    oct_view_quality_add(q, &row);
+    assert_true(q->level_db == 25 && q->marks == 0);
+    /* What is no such row changes nothing. */
+    struct oct_view_quality before = *q;
+    struct oct_error err = {0};
+    row.header.n_labels = 0;
+    assert_int_equal(oct_view_quality_check(&row.header, &err), OCT_E_FORMAT);
+    assert_true(err.text[0] != '\0');
+    oct_view_quality_add(q, &row);
+    row.header.n_labels = row.header.dims[0];
+    row.header.type = OCT_SAMPLE_U8;
+    oct_view_quality_add(q, &row);
+    row.header.type = OCT_SAMPLE_F32;
+    row.header.rank = 2;
+    row.header.dims[1] = row.header.dims[0];
+    row.header.dims[0] = 2;
+    oct_view_quality_add(q, &row);
+    row.header.dims[0] = 0; /* a good one, without a row */
+    assert_int_equal(oct_view_quality_check(&row.header, NULL), OCT_OK);
+    oct_view_quality_add(q, &row);
+    assert_memory_equal(q, &before, sizeof(before));
+    row.header.dims[0] = 1;
+    oct_scene_quality_put(&row, "Xlink", 1);
+    row.header.labels[3][0] = 'b';
+    oct_view_quality_add(q, &row);
+    assert_int_equal(q->marks, OCT_MARK_BLINK);
+    oct_view_image_finish(&row);
+    free(q);
+}
+
+/* ---- the en face picture ---- */
+
+/* octd's settings of it have become these. */
+static void hear(struct oct_view_model *model, enum oct_projection projection, double first,
+                 double last)
+{
+    struct oct_view_daemon d = model->daemon;
+
+    d.known = d.reachable = d.has_enface = d.enface_told = true;
+    d.enface = (struct oct_view_enface_settings){projection, {first, last}};
+    d.answer_ns++;
+    oct_view_model_hear(model, &d, &(struct oct_view_answer){0});
+}
+
+static void en_face_is_octds_picture_row_by_row(void **state)
+{
+    struct oct_view_enface enface = {0};
+    struct oct_view_image image = oct_scene_enface(20, 120);
+
+    oct_scene_enface_fill(&image, 7, 33);
+    ((float *)image.values)[7 * 120 + 60] = 44;
+    image.arrival_ns = 5 * S;
+    oct_view_enface_set(&enface, &image);
+    assert_true(enface.n_rows == 20 && enface.n_bscans == 20);
+    assert_true(enface.n_columns == 120 && enface.n_lines == 120);
+    assert_true(enface.newest_row == 7 && enface.arrival_ns == 5 * S);
+    assert_true(enface.lo == 10 && enface.hi == 70);
+    assert_true(oct_view_enface_row(&enface, 7)[59] == 33);
+    assert_true(oct_view_enface_row(&enface, 7)[60] == 44);
+    assert_true(isnan(oct_view_enface_row(&enface, 8)[60]));
+    /* Only what changed is drawn anew. */
+    uint64_t before = enface.serial;
+    oct_view_enface_set(&enface, &image);
+    assert_true(enface.serial == before);
+    oct_scene_enface_fill(&image, 8, 50);
+    image.header.lo = 20;
+    oct_view_enface_set(&enface, &image);
+    assert_true(enface.row_serial[8] > before && enface.row_serial[7] <= before);
+    assert_true(enface.serial == enface.row_serial[8] && enface.newest_row == 8);
+    assert_true(enface.lo == 20 && oct_view_enface_row(&enface, 8)[0] == 50);
+    oct_view_image_finish(&image);
+    /* Another size begins anew, none is none. */
+    before = enface.serial;
+    image = oct_scene_enface(4, 6);
+    oct_view_enface_set(&enface, &image);
+    assert_true(enface.n_rows == 4 && enface.n_columns == 6 && enface.row_serial[0] > before);
+    oct_view_image_finish(&image);
+    image = oct_scene_enface(0, 6);
+    oct_view_enface_set(&enface, &image);
+    assert_int_equal(enface.n_rows, 0);
+    oct_view_image_finish(&image);
+    oct_view_enface_finish(&enface);
+}
+
+/* Fills B-scans 0 .. n - 1 of the next volume's image. */
+static void offer_growing(struct oct_view_enface *enface, uint32_t n, float value, const char *unit)
+{
+    struct oct_view_image image = oct_scene_enface(20, 4);
+
+    for (uint32_t b = 0; b < n; b++)
+        oct_scene_enface_fill(&image, b, value);
+    snprintf(image.header.unit, sizeof(image.header.unit), "%s", unit);
+    oct_view_enface_set(enface, &image);
+    oct_view_image_finish(&image);
+}
+
+static void en_face_rows_stay_until_they_are_replaced(void **state)
+{
+    struct oct_view_enface enface = {0};
+
+    offer_growing(&enface, 20, 60, "dB");
+    assert_true(enface.lo == 10 && enface.hi == 70);
+    uint64_t before = enface.serial;
+    offer_growing(&enface, 3, 50, "dB");
+    assert_true(oct_view_enface_row(&enface, 2)[0] == 50 && enface.newest_row == 2);
+    assert_true(oct_view_enface_row(&enface, 3)[0] == 60 &&
+                oct_view_enface_row(&enface, 19)[3] == 60);
+    assert_true(enface.row_serial[2] > before && enface.row_serial[3] <= before);
+    /* Black and white are of what is shown. */
+    assert_true(enface.lo == 50 && fabs(enface.hi - 60) < 0.1);
+    offer_growing(&enface, 20, 50, "dB");
+    assert_true(enface.lo == 10 && enface.hi == 70);
+    /* Rows of something else do not stay. */
+    oct_view_enface_forget(&enface);
+    offer_growing(&enface, 5, 40, "dB");
+    assert_true(oct_view_enface_row(&enface, 4)[0] == 40 &&
+                isnan(oct_view_enface_row(&enface, 5)[0]));
+    assert_true(enface.lo == 10 && enface.hi == 70);
+    offer_growing(&enface, 1, 30, "counts^2");
+    assert_true(oct_view_enface_row(&enface, 0)[0] == 30 &&
+                isnan(oct_view_enface_row(&enface, 1)[0]));
+    offer_growing(&enface, 0, 30, "counts^2");
+    assert_true(oct_view_enface_row(&enface, 0)[0] == 30);
+    oct_view_enface_finish(&enface);
+}
+
+static void a_changed_projection_empties_rows_of_the_one_before(void **state)
+{
+    struct oct_view_model model;
+
+    oct_view_model_init(&model, "x", true);
+    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    offer_growing(&model.enface, 20, 60, "dB");
+    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    offer_growing(&model.enface, 2, 61, "dB");
+    assert_true(oct_view_enface_row(&model.enface, 2)[0] == 60);
+    hear(&model, OCT_PROJECTION_MAX, 0.4, 0.6); /* somebody else's setting */
+    offer_growing(&model.enface, 3, 70, "dB");
+    assert_true(oct_view_enface_row(&model.enface, 2)[0] == 70);
+    assert_true(isnan(oct_view_enface_row(&model.enface, 3)[0]));
+    oct_view_model_finish(&model);
+}
+
+static void en_face_of_many_rows_and_columns_is_thinned_out(void **state)
+{
+    const uint32_t V = 5000, M = 4100;
+    struct oct_view_enface enface = {0};
+    struct oct_view_image image = oct_scene_enface(V, M);
+
+    for (uint32_t b = 0; b <= 4000; b++)
+        oct_scene_enface_fill(&image, b, (float)b);
+    ((float *)image.values)[4001 * M] = INFINITY; /* no value either: it did not come */
+    image.header.bscan = 10;
+    for (uint32_t c = 0; c < M; c++)
+        ((float *)image.values)[100 * M + c] = (float)c;
+    oct_view_enface_set(&enface, &image);
+    assert_int_equal(enface.n_rows, OCT_VIEW_ENFACE_MOST);
+    assert_int_equal(enface.n_columns, OCT_VIEW_ENFACE_MOST);
+    assert_true(enface.n_bscans == V && enface.n_lines == M);
+    for (uint32_t r = 0; r < enface.n_rows; r++) {
+        double value = (double)oct_view_enface_row(&enface, r)[0];
+        if (r == 100 * enface.n_rows / V) /* B-scans 98 .. 100 */
+            continue;
+        /* A row shows the last of its B-scans that came; 4001 came. */
+        if (isnan(value))
+            assert_true((uint64_t)r * V / enface.n_rows >= 4000);
+        else
+            assert_true((uint32_t)value * (uint64_t)enface.n_rows / V == r);
+    }
+    assert_true(oct_view_enface_row(&enface, 3999 * 2048 / 5000)[0] == 3999);
+    assert_true(oct_view_enface_row(&enface, 4001 * 2048 / 5000)[0] == 4000);
+    assert_true(oct_view_enface_row(&enface, 4)[0] == 10); /* of 10 .. 12 */
+    const float *across = oct_view_enface_row(&enface, 100 * 2048 / 5000);
+    for (uint32_t c = 0; c < enface.n_columns; c++)
+        assert_true(fabs((double)across[c] - (double)c * M / enface.n_columns) <= 1);
+    assert_int_equal(enface.newest_row, 4);
+    /* In a volume that goes over the one before, the newest B-scan is the one that counts. */
+    oct_scene_enface_fill(&image, 0, -7);
+    oct_view_enface_set(&enface, &image);
+    assert_true(oct_view_enface_row(&enface, 0)[0] == -7 && enface.newest_row == 0);
+    oct_view_image_finish(&image);
+    oct_view_enface_finish(&enface);
+}
+
+static void en_face_of_hostile_numbers_stays_a_picture(void **state)
+{
+    static const double limits[] = {NAN, INFINITY, -INFINITY, 1e308, -1e308, 0, 1e-320, 70};
+    struct oct_view_enface enface = {0};
+    struct oct_view_image image = oct_scene_enface(3, 4);
+    struct oct_error err = {0};
+
+    for (unsigned k = 0; k < 64; k++) {
+        image.header.lo = limits[k % 8];
+        image.header.hi = limits[k / 8];
+        image.header.bscan = k % 2 ? UINT32_MAX : k;
+        oct_view_enface_set(&enface, &image);
+        assert_true(isfinite(enface.lo) && isfinite(enface.hi) && enface.lo < enface.hi);
+        assert_true((float)enface.lo < (float)enface.hi);
+        assert_true(enface.newest_row < enface.n_rows);
+    }
+    image.header.rank = 3;
+    image.header.dims[2] = 1;
+    assert_int_equal(oct_view_enface_check(&image.header, &err), OCT_E_FORMAT);
+    assert_true(err.text[0] != '\0');
+    uint64_t before = enface.serial;
+    oct_scene_enface_fill(&image, 1, 5);
+    oct_view_enface_set(&enface, &image);
+    assert_true(enface.serial == before && isnan(oct_view_enface_row(&enface, 1)[0]));
+    image.header.rank = 2;
+    image.header.type = OCT_SAMPLE_U8;
+    assert_int_equal(oct_view_enface_check(&image.header, NULL), OCT_E_FORMAT);
+    oct_view_image_finish(&image);
+    oct_view_enface_finish(&enface);
+}
+
+/* ---- images ---- */
+
+static void an_image_whose_size_is_wrong_is_refused(void **state)
+{
+    struct oct_view_image image = oct_scene_enface(3, 4);
+    struct oct_image_header header = image.header;
+    struct oct_error err = {0};
+    const float values[64] = {7};
+
+    assert_int_equal(oct_view_image_bytes(&header), 48);
+    assert_int_equal(oct_view_image_set(&image, &header, values, 47, &err), OCT_E_FORMAT);
+    assert_non_null(strstr(err.text, "analysis/enface"));
+    assert_int_equal(oct_view_image_set(&image, &header, values, 49, NULL), OCT_E_FORMAT);
+    assert_true(isnan(((const float *)image.values)[0])); /* as it was */
+    assert_int_equal(oct_view_image_set(&image, &header, values, 48, NULL), OCT_OK);
+    assert_true(((const float *)image.values)[0] == 7);
+    header.dims[0] = 0;
+    assert_int_equal(oct_view_image_bytes(&header), 0);
+    header.dims[0] = header.dims[1] = UINT32_MAX;
+    assert_true(oct_view_image_bytes(&header) == SIZE_MAX);
+    header.rank = 3;
+    header.dims[2] = UINT32_MAX;
+    assert_true(oct_view_image_bytes(&header) == SIZE_MAX);
+    header.dims[2] = 0;
+    assert_true(oct_view_image_bytes(&header) == SIZE_MAX);
+    header.rank = 4;
+    assert_true(oct_view_image_bytes(&header) == SIZE_MAX);
+    header.rank = 0;
+    assert_true(oct_view_image_bytes(&header) == SIZE_MAX);
+    oct_view_image_finish(&image);
+    assert_null(image.values);
+}
+
+/* ---- en face by key ---- */
+
+static void answer(struct oct_view_model *model, enum oct_view_wish wish, bool ok, const char *text)
+{
+    const struct oct_view_daemon d = model->daemon;
+
+    oct_scene_hear(model, &d, wish, ok, text);
+}
+
+/* The next setting is this one, with this value; octd takes it. */
+static void expect_set(struct oct_view_model *model, enum oct_view_wish wish, const char *value)
+{
+    char text[OCT_VIEW_LABEL_BYTES] = "";
+
+    assert_int_equal(oct_view_model_take_wish(model, text), wish);
+    assert_string_equal(text, value);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_NONE);
+    answer(model, wish, true, value);
+}
+
+static void expect_nothing(struct oct_view_model *model)
+{
+    char text[OCT_VIEW_LABEL_BYTES];
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_NONE);
+}
+
+static void en_face_keys_are_sent_to_octd_one_at_a_time(void **state)
+{
+    struct oct_view_model model;
+    const struct oct_view_enface_wishes *w = &model.enface_wishes;
+
+    oct_view_model_init(&model, "x", true);
+    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    expect_nothing(&model); /* what octd has is shown, nothing is sent on connecting */
+    oct_view_model_apply(&model, OCT_ACTION_PROJECTION, 1);
+    assert_int_equal(w->octds.projection, OCT_PROJECTION_MEAN); /* until octd has it */
+    expect_set(&model, OCT_WISH_PROJECTION, "max");
+    assert_int_equal(w->octds.projection, OCT_PROJECTION_MAX);
+    expect_nothing(&model);
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1); /* which shows the slab, too */
+    expect_set(&model, OCT_WISH_PROJECTION, "slab");
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.4100");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.6100");
+    expect_nothing(&model);
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_THICKER, 5);
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.3850");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.6350");
+    /* By the other end first where the slab would lie upside down in between. */
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 26);
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.8950");
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.6450");
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_UP, 1000); /* as far as it goes */
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.0000");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.2500");
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_THINNER, 1000);
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.1200");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.1300");
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_THICKER, 1000);
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.0000");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "1.0000");
+    oct_view_model_apply(&model, OCT_ACTION_PROJECTION, 1);
+    expect_set(&model, OCT_WISH_PROJECTION, "mean");
+    /* Somebody else sets it: that is what is shown, and where the keys go on. */
+    hear(&model, OCT_PROJECTION_SLAB, 0.2, 0.3);
+    assert_true(w->octds.projection == OCT_PROJECTION_SLAB && w->octds.slab.first == 0.2);
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_UP, 1);
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.1900");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.2900");
+    expect_nothing(&model);
+    oct_view_model_finish(&model);
+}
+
+static void a_held_key_moves_the_slab_and_the_newest_place_is_sent(void **state)
+{
+    struct oct_view_model model;
+    char text[OCT_VIEW_LABEL_BYTES];
+
+    oct_view_model_init(&model, "x", true);
+    hear(&model, OCT_PROJECTION_SLAB, 0.4, 0.6);
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_SLAB_FIRST);
+    for (int i = 0; i < 9; i++) /* octd has not answered yet */
+        oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_NONE);
+    assert_string_equal(model.message, "");
+    /* The eye and the recording do not wait for the slab to come to rest. */
+    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
+    assert_true(oct_view_model_is_recording(&model));
+    hear(&model, OCT_PROJECTION_SLAB, 0.41, 0.6); /* a status of meanwhile */
+    answer(&model, OCT_WISH_SLAB_FIRST, true, "0.4100");
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_RECORD);
+    answer(&model, OCT_WISH_RECORD, true, "");
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.5000");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.7000");
+    expect_nothing(&model);
+    /* While octd is asked to record, no key interferes. */
+    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_RECORD);
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_UP, 1);
+    expect_nothing(&model);
+    answer(&model, OCT_WISH_RECORD, true, "");
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.4900");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.6900");
+    /* Somebody else moves one end beyond the other, which is still wanted: then octd's counts. */
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 25);
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.9400");
+    hear(&model, OCT_PROJECTION_SLAB, 0.1, 0.2);
+    expect_nothing(&model);
+    oct_view_model_finish(&model);
+}
+
+static void what_octd_refuses_is_wanted_no_more(void **state)
+{
+    struct oct_view_model model;
+    char text[OCT_VIEW_LABEL_BYTES];
+
+    oct_view_model_init(&model, "x", true);
+    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_PROJECTION);
+    answer(&model, OCT_WISH_PROJECTION, false, "not while it rains");
+    assert_string_equal(model.message, "octd refused: not while it rains");
+    expect_nothing(&model);
+    assert_int_equal(model.enface_wishes.octds.projection, OCT_PROJECTION_MEAN);
+    oct_view_model_apply(&model, OCT_ACTION_PROJECTION, 1); /* on from where octd is */
+    expect_set(&model, OCT_WISH_PROJECTION, "max");
+    oct_view_model_finish(&model);
+}
+
+static void en_face_keys_say_why_they_do_nothing(void **state)
+{
+    static const enum oct_view_action keys[] = {OCT_ACTION_PROJECTION, OCT_ACTION_SLAB_UP,
+                                                OCT_ACTION_SLAB_DOWN, OCT_ACTION_SLAB_THINNER,
+                                                OCT_ACTION_SLAB_THICKER};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct oct_view_model model;
+        struct oct_view_daemon d = {.known = true, .reachable = true, .answer_ns = 1};
+        oct_view_model_init(&model, "x", true);
+        oct_view_model_apply(&model, keys[i], 1);
+        assert_non_null(strstr(model.message, "no control endpoint"));
+        model.has_control = true;
+        oct_view_model_apply(&model, keys[i], 1);
+        assert_non_null(strstr(model.message, "has not answered yet"));
+        oct_view_model_hear(&model, &d, &(struct oct_view_answer){0});
+        oct_view_model_apply(&model, keys[i], 1);
+        assert_string_equal(model.message, "no en face from this octd");
+        d.has_enface = true;
+        d.answer_ns++;
+        oct_view_model_hear(&model, &d, &(struct oct_view_answer){0});
+        oct_view_model_apply(&model, keys[i], 1);
+        assert_non_null(strstr(model.message, "cannot be set"));
+        expect_nothing(&model);
+        oct_view_model_finish(&model);
+    }
+}
+
+/* ---- buttons ---- */
+
+static const char *const states[] = {"watching", "idle",     "live",  "recording",
+                                     "frozen",   "playback", "asking"};
+#define N_STATES (sizeof(states) / sizeof(states[0]))
+
+/* Brings a model into a state, with all that the row could have to offer. */
+static void enter(struct oct_view_model *m, unsigned state, bool operators)
+{
+    m->has_control = m->daemon.known = m->daemon.reachable = true;
+    snprintf(m->daemon.state, sizeof(m->daemon.state), "%s", "running");
+    snprintf(m->daemon.record.file, sizeof(m->daemon.record.file), "a.h5");
+    m->daemon.last.bscans_most = 100;
+    m->daemon.last.length_s = 19.8;
+    m->daemon.average_bscans = 16;
+    m->settings.operators = operators;
+    if (state == OCT_SITUATION_WATCHING)
+        m->daemon.reachable = false;
+    if (state == OCT_SITUATION_IDLE)
+        snprintf(m->daemon.state, sizeof(m->daemon.state), "%s", "idle");
+    m->daemon.record.active = state == OCT_SITUATION_RECORDING;
+    m->frozen = state == OCT_SITUATION_FROZEN;
+    m->playback.active = state == OCT_SITUATION_PLAYBACK;
+    m->patient.asks = state == OCT_SITUATION_ASKING ? OCT_ASKS_LABEL : OCT_ASKS_NOTHING;
+    assert_int_equal(oct_view_situation(m), state);
+}
+
+/* The labels of a row in one line. */
+static void row_of(const struct oct_view_model *m, enum oct_view_button_row row, char *text,
+                   size_t n_bytes)
+{
+    struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
+    unsigned n = oct_view_buttons(m, b);
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (unsigned i = 0; i < n; i++)
+        if (b[i].row == row)
+            used += (size_t)snprintf(text + used, n_bytes - used, "%s%s", used ? " | " : "",
+                                     b[i].label);
+}
+
+static void every_state_has_its_buttons(void **state)
+{
+    static const char *const lab[N_STATES] = {
+        "Freeze | Auto | Layout | Measure | Snapshot | Help",
+        "Start | Playback | Help",
+        "Record | Save the last 20 s | Freeze | Average 16 | Playback | Guide | Auto | Layout | "
+        "Measure | Snapshot | Help",
+        "Stop | Save the last 20 s | Freeze | Average 16 | Auto | Layout | Measure | Snapshot | "
+        "Help",
+        "Record | Save the last 20 s | Back | Forward | Go on | Playback | Auto | Layout | "
+        "Measure | Snapshot | Help",
+        "Live | Play | Back | Forward | Keep | Repeat | Auto | Measure | B-scan as PNG | Help",
+        "Cancel | Record without a label | Help",
+    };
+    static const char *const operators[N_STATES] = {
+        "Freeze | Auto | Brighter | Darker | Snapshot | Help",
+        "Start | Playback | Help",
+        "Record | Save the last 20 s | Freeze | Average 16 | Playback | Guide | Auto | Brighter | "
+        "Darker | Snapshot | Help",
+        "Stop | Save the last 20 s | Freeze | Average 16 | Auto | Brighter | Darker | Snapshot | "
+        "Help",
+        "Record | Save the last 20 s | Back | Forward | Go on | Playback | Auto | Brighter | "
+        "Darker | Snapshot | Help",
+        "Live | Play | Back | Forward | Keep | Repeat | Auto | Brighter | Darker | B-scan as PNG | "
+        "Help",
+        "Cancel | Record without a label | Help",
+    };
+    char text[512];
+
+    for (unsigned k = 0; k < 2 * N_STATES; k++) {
+        static struct oct_view_model m;
+        oct_view_model_init(&m, "x", true);
+        enter(&m, k % N_STATES, k >= N_STATES);
+        row_of(&m, OCT_BUTTONS_BELOW, text, sizeof(text));
+        assert_string_equal(text, (k < N_STATES ? lab : operators)[k % N_STATES]);
+        row_of(&m, OCT_BUTTONS_PATIENT, text, sizeof(text));
+        assert_string_equal(text, "OD | OS | no pseudonym | Next patient");
+        oct_view_model_finish(&m);
+    }
+}
+
+static void what_nobody_can_use_has_no_button(void **state)
+{
+    static struct oct_view_model m;
+    char text[512];
+
+    oct_view_model_init(&m, "x", true);
+    row_of(&m, OCT_BUTTONS_PATIENT, text, sizeof(text));
+    assert_string_equal(text, ""); /* without a control endpoint there is no patient */
+    row_of(&m, OCT_BUTTONS_BELOW, text, sizeof(text));
+    assert_null(strstr(text, "Record"));
+    enter(&m, OCT_SITUATION_LIVE, false);
+    m.daemon.last.bscans_most = 0;
+    m.daemon.record.file[0] = '\0';
+    row_of(&m, OCT_BUTTONS_BELOW, text, sizeof(text));
+    assert_null(strstr(text, "Save"));
+    assert_null(strstr(text, "Playback"));
+    enter(&m, OCT_SITUATION_PLAYBACK, false);
+    m.daemon.record.active = true; /* what goes on can be stopped from anywhere */
+    row_of(&m, OCT_BUTTONS_BELOW, text, sizeof(text));
+    assert_non_null(strstr(text, "Stop | Live"));
+    oct_view_model_finish(&m);
+}
+
+/* No button of the operator profile is refused by it. */
+static void the_profile_allows_its_own_buttons(void **state)
+{
+    struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
+
+    for (unsigned k = 0; k < N_STATES; k++) {
+        static struct oct_view_model m;
+        oct_view_model_init(&m, "x", true);
+        enter(&m, k, true);
+        unsigned n = oct_view_buttons(&m, b);
+        for (unsigned i = 0; i < n; i++)
+            assert_true(oct_view_action_is_operators(b[i].action) ||
+                        b[i].action == OCT_ACTION_LEAVE);
+        oct_view_model_finish(&m);
+    }
+}
+
+/* At 1280 pixels each button has room for its brief label at least, whole. */
+static void the_row_is_readable_at_1280_pixels(void **state)
+{
+    struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
+
+    for (unsigned k = 0; k < 2 * N_STATES; k++) {
+        struct oct_viewer_stage *s = oct_viewer_stage_open();
+        enter(&s->model, k % N_STATES, k >= N_STATES);
+        assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
+        const struct oct_view_layout *l = oct_draw_layout(s->draw);
+        unsigned n = oct_view_buttons(&s->model, b);
+        for (unsigned i = 0; i < n; i++) {
+            struct oct_view_rect r = l->button[i];
+            assert_true(oct_draw_text_width(s->draw, OCT_TEXT_NORMAL, b[i].brief) < r.w);
+            assert_true(r.h > oct_draw_line_height(s->draw, OCT_TEXT_NORMAL));
+            assert_true(r.x >= 0 && r.x + r.w <= 1280);
+            for (unsigned j = 0; j < i; j++) {
+                struct oct_view_rect o = l->button[j];
+                assert_true(o.x + o.w <= r.x || r.x + r.w <= o.x || o.y + o.h <= r.y ||
+                            r.y + r.h <= o.y);
+            }
+        }
+        oct_viewer_stage_close(s);
+    }
+}
+
+/* Returns where it is. */
+static struct oct_view_rect click(struct oct_viewer_stage *s, struct oct_view_input *input,
+                                  enum oct_view_action action)
+{
+    struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
+    unsigned n = oct_view_buttons(&s->model, b), i = 0;
+    SDL_Event event = {.button = {.type = SDL_MOUSEBUTTONDOWN, .button = SDL_BUTTON_LEFT}};
+
+    assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
+    while (i < n && b[i].action != action)
+        i++;
+    assert_true(i < n);
+    struct oct_view_rect r = oct_draw_layout(s->draw)->button[i];
+    event.button.x = r.x + r.w / 2;
+    event.button.y = r.y + r.h / 2;
+    oct_view_input_take(input, &event, &s->model, s->draw, 1);
+    return r;
+}
+
+static void clicks_do_what_the_buttons_say(void **state)
+{
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+    struct oct_view_model *m = &s->model;
+    struct oct_view_input input;
+
+    oct_view_input_init(&input);
+    enter(m, OCT_SITUATION_LIVE, true);
+    click(s, &input, OCT_ACTION_RIGHT_EYE);
+    assert_string_equal(oct_view_wishes_find(&m->wishes, OCT_WISH_EYE), "OD");
+    click(s, &input, OCT_ACTION_PSEUDONYM);
+    assert_true(m->typing);
+    oct_view_model_type(m, "P-5");
+    click(s, &input, OCT_ACTION_RECORD); /* ends the typing, as Enter does */
+    assert_false(m->typing);
+    assert_string_equal(oct_view_wishes_find(&m->wishes, OCT_WISH_PSEUDONYM), "P-5");
+    if (m->patient.asks == OCT_ASKS_SAME) /* nobody heard octd's own label yet */
+        click(s, &input, OCT_ACTION_RECORD);
+    assert_non_null(oct_view_wishes_find(&m->wishes, OCT_WISH_RECORD));
+    oct_view_wishes_drop(&m->wishes, OCT_WISH_NONE);
+    click(s, &input, OCT_ACTION_PSEUDONYM);
+    oct_view_model_type(m, "nobody");
+    click(s, &input, OCT_ACTION_NEXT_PATIENT); /* what was typed goes with the patient */
+    assert_null(oct_view_wishes_find(&m->wishes, OCT_WISH_PSEUDONYM));
+    struct oct_view_rect record = click(s, &input, OCT_ACTION_RECORD);
+    assert_int_equal(m->patient.asks, OCT_ASKS_LABEL);
+    /* The second click of a double click records nothing. */
+    struct oct_view_rect cancel = click(s, &input, OCT_ACTION_LEAVE);
+    assert_true(oct_view_rect_holds(cancel, record.x + record.w / 2, record.y + record.h / 2));
+    assert_int_equal(m->patient.asks, OCT_ASKS_NOTHING);
+    assert_false(input.quit);
+    click(s, &input, OCT_ACTION_FREEZE);
+    assert_true(m->frozen);
+    oct_viewer_stage_close(s);
+}
+
+/* ---- settings ---- */
+
+static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
+{
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    char path[512];
+    struct oct_view_model a, b;
+    struct oct_error err = {0};
+
+    snprintf(path, sizeof(path), "%s/new-%ld/folder/viewer.ini", folder, (long)getpid());
+    oct_view_model_init(&a, "x", true);
+    oct_view_model_init(&b, "x", true);
+    assert_int_equal(oct_view_settings_load(&a, path, &err), OCT_OK); /* none yet */
+    oct_view_model_apply(&a, OCT_ACTION_LAYOUT, 1);
+    oct_view_model_apply(&a, OCT_ACTION_PALETTE, 1);
+    oct_view_model_apply(&a, OCT_ACTION_LEVEL_UP, 7);
+    oct_view_model_apply(&a, OCT_ACTION_GAMMA_UP, 1);
+    oct_view_model_apply(&a, OCT_ACTION_CELLS, 1);
+    oct_view_model_apply(&a, OCT_ACTION_AVERAGE, 1);
+    oct_view_model_apply(&a, OCT_ACTION_LAYERS, 1);
+    oct_view_model_apply(&a, OCT_ACTION_ROLLOFF, 1);
+    oct_view_model_apply(&a, OCT_ACTION_DIM, 1);
+    oct_view_model_apply(&a, OCT_ACTION_SOUND, 1);
+    assert_false(b.settings.sound || b.settings.light != OCT_LIGHT_FULL);
+    assert_int_equal(oct_view_settings_save(&a, path, &err), OCT_OK);
+    assert_int_equal(oct_view_settings_save(&a, path, &err), OCT_OK);
+    assert_int_equal(oct_view_settings_load(&b, path, &err), OCT_OK);
+    assert_int_equal(b.settings.arrangement, OCT_ARRANGEMENT_TWO);
+    assert_int_equal(b.contrast.palette, OCT_PALETTE_INVERTED);
+    assert_true(b.settings.average && !b.settings.cells && !b.settings.layers &&
+                !b.settings.rolloff);
+    assert_true(b.settings.light == OCT_LIGHT_HALF && b.settings.sound);
+    assert_true(b.contrast.range == OCT_CONTRAST_MANUAL && b.contrast.lo == 7 &&
+                b.contrast.hi == 67);
+    assert_true(fabs(b.contrast.gamma - 1.1) < 1e-5);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("[view]\nlayout = seven\ngamma = nan\nblack = 9\nwhite = 3\nunknown = 1\n", file);
+    fclose(file);
+    assert_int_equal(oct_view_settings_load(&b, path, &err), OCT_E_FORMAT);
+    assert_int_equal(b.settings.arrangement, OCT_ARRANGEMENT_TWO);
+    assert_true(b.contrast.hi > b.contrast.lo);
+    /* What an octview wrote that made the en face picture itself: octd's now, and no mistake. */
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("[view]\nlayout = four\nen_face = maximum\nslab_first = 0.3\nslab_last = 0.7\n", file);
+    fclose(file);
+    assert_int_equal(oct_view_settings_load(&b, path, &err), OCT_OK);
+    assert_int_equal(b.settings.arrangement, OCT_ARRANGEMENT_FOUR);
+    assert_false(b.enface_wishes.wants_projection || b.enface_wishes.wants_first);
+    remove(path);
+    assert_int_equal(oct_view_settings_save(&a, "/dev/null/a/b.ini", &err), OCT_E_IO);
+    oct_view_model_finish(&a);
+    oct_view_model_finish(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +1829,44 @@ int main(void)
         cmocka_unit_test(calipers_are_put_and_moved_by_key),
         cmocka_unit_test(a_point_is_marked_and_moved_by_key),
         cmocka_unit_test(a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one),
+        cmocka_unit_test(skipped_are_the_gaps_within_an_acquisition),
+        cmocka_unit_test(the_rate_is_what_arrives_a_second),
+        cmocka_unit_test(freezing_keeps_the_picture_while_counting_goes_on),
+        cmocka_unit_test(silence_turns_live_into_stalled_and_back),
+        cmocka_unit_test(the_status_line_says_state_rate_loss_place_and_contrast),
+        cmocka_unit_test(contrast_maps_pixels_through_the_published_limits),
+        cmocka_unit_test(contrast_stays_a_range_whatever_is_published_or_pressed),
+        cmocka_unit_test(conversion_turns_the_picture_upright),
+        cmocka_unit_test(a_picture_whose_size_is_wrong_is_refused),
+        cmocka_unit_test(layout_keeps_proportions_and_breaks_lines_between_phrases),
+        cmocka_unit_test(a_number_is_the_lowest_free_one),
+        cmocka_unit_test(those_of_a_standing_picture_are_its_own),
+        cmocka_unit_test(a_picture_of_another_size_has_others),
+        cmocka_unit_test(the_last_sets_are_kept_and_the_live_one),
+        cmocka_unit_test(drags_make_calipers_and_move_their_ends),
+        cmocka_unit_test(several_have_numbers_and_a_table_of_lengths),
+        cmocka_unit_test(keys_add_hold_and_remove),
+        cmocka_unit_test(a_frozen_picture_keeps_its_calipers),
+        cmocka_unit_test(a_recordings_bscans_keep_theirs),
+        cmocka_unit_test(blinks_and_motion_stand_on_the_timeline),
+        cmocka_unit_test(a_moment_shows_the_worst_of_its_rows),
+        cmocka_unit_test(the_quality_of_hostile_rows_is_finite),
+        cmocka_unit_test(en_face_is_octds_picture_row_by_row),
+        cmocka_unit_test(en_face_rows_stay_until_they_are_replaced),
+        cmocka_unit_test(a_changed_projection_empties_rows_of_the_one_before),
+        cmocka_unit_test(en_face_of_many_rows_and_columns_is_thinned_out),
+        cmocka_unit_test(en_face_of_hostile_numbers_stays_a_picture),
+        cmocka_unit_test(an_image_whose_size_is_wrong_is_refused),
+        cmocka_unit_test(en_face_keys_are_sent_to_octd_one_at_a_time),
+        cmocka_unit_test(a_held_key_moves_the_slab_and_the_newest_place_is_sent),
+        cmocka_unit_test(what_octd_refuses_is_wanted_no_more),
+        cmocka_unit_test(en_face_keys_say_why_they_do_nothing),
+        cmocka_unit_test(every_state_has_its_buttons),
+        cmocka_unit_test(what_nobody_can_use_has_no_button),
+        cmocka_unit_test(the_profile_allows_its_own_buttons),
+        cmocka_unit_test(the_row_is_readable_at_1280_pixels),
+        cmocka_unit_test(clicks_do_what_the_buttons_say),
+        cmocka_unit_test(settings_come_back_and_wrong_ones_are_passed_over),
     };
     return cmocka_run_group_tests_name("viewer model", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What the viewer makes of the daemon's words, and what it says. No zmq, no SDL. */
+/* What the window says, and of what. No zmq, no SDL. */
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
@@ -6,12 +6,15 @@
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 
+#include <cjson/cJSON.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- status, fields, notices ---- */
 
 #define S OCT_NS_PER_S
 #define MS OCT_NS_PER_MS
@@ -518,6 +521,828 @@ static void a_key_offers_the_setting_that_it_needs(void **state)
     oct_view_model_finish(&m);
 }
 
+/* ---- alarms ---- */
+
+static const struct oct_view_alarm *find(const struct oct_view_model *model, const char *words)
+{
+    static struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+    unsigned n = oct_view_alarms(model, alarms);
+
+    for (unsigned i = 0; i < n; i++)
+        if (strstr(alarms[i].what.text, words)) {
+            assert_true(strlen(alarms[i].remedy.text) > 5);
+            return &alarms[i];
+        }
+    return NULL;
+}
+
+/* As octd says it (daemon/status.c); `degraded` is what counts, so the words go with it. */
+#define REFUSED(degraded)                                                                          \
+    "{\"ok\":true,\"state\":\"running\",\"degraded\":[" degraded "],\"source\":{\"fault\":{"       \
+    "\"reason\":\"samples\",\"messages\":40,\"text\":\"40 messages refused: 1000 samples a line "  \
+    "come, camera.samples is 1024\",\"cure\":\"set camera.samples=1000\",\"plain\":\"the camera "  \
+    "sends lines of 1000 samples, 1024 are expected\"}}}"
+
+static void a_wrong_driver_is_named_in_plain_words(void **state)
+{
+    static const char wrong[] = REFUSED("\"source_refused\""), right[] = REFUSED("");
+    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+    struct oct_view_phrase notice[2];
+    struct oct_view_tally tally = {0};
+    struct oct_picture_header header = oct_scene_header(1, "a");
+    struct oct_view_model model;
+    struct oct_view_daemon d = {0};
+
+    oct_view_model_init(&model, "x", true);
+    assert_int_equal(oct_view_daemon_read(&d, wrong, strlen(wrong), NULL), OCT_OK);
+    d.reachable = true;
+    d.answer_ns = 1;
+    oct_view_model_tick(&model, 11 * S);
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    assert_true(oct_view_alarms(&model, alarms) > 0); /* the first stands in the banner */
+    assert_string_equal(alarms[0].what.text,
+                        "CAMERA: the camera sends lines of 1000 samples, 1024 are expected");
+    assert_string_equal(alarms[0].remedy.text, "set camera.samples=1000");
+    model.settings.operators = true; /* an operator has no keys of the configuration */
+    assert_true(oct_view_alarms(&model, alarms) > 0);
+    assert_null(strstr(alarms[0].remedy.text, "camera.samples"));
+    model.settings.operators = false;
+    assert_int_equal(oct_view_notice(&model, notice), 2);
+    assert_null(strstr(notice[1].text, "is it on"));
+    oct_view_tally_add(&tally, &header, 11 * S);
+    oct_view_model_report(&model, &tally, true);
+    oct_view_model_tick(&model, 40 * S); /* no picture for half a minute: that is why */
+    assert_true(oct_view_alarms(&model, alarms) > 1 && strstr(alarms[0].what.text, "1000 samples"));
+    assert_null(strstr(find(&model, "NO SIGNAL")->remedy.text, "is it on"));
+    assert_int_equal(oct_view_daemon_read(&d, right, strlen(right), NULL), OCT_OK);
+    d.answer_ns = 2;
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    assert_null(find(&model, "CAMERA:"));
+    oct_view_model_finish(&model);
+}
+
+static void alarms_say_what_is_wrong_and_go_again(void **state)
+{
+    struct oct_view_model model;
+    struct oct_view_tally tally = {0};
+    struct oct_view_daemon d = {0};
+    struct oct_view_picture picture = oct_scene_layered(10, 1);
+
+    oct_view_model_init(&model, "x", true);
+    assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
+                     OCT_OK);
+    d.reachable = true;
+    d.answer_ns = 1;
+    d.record.disk_left_s = 1e5;
+    d.record.n_lost = 0;
+    d.disk_slow = false;
+    for (uint64_t i = 0; i < 100; i++) {
+        picture.header.frame_num = i;
+        oct_view_tally_add(&tally, &picture.header, 10 * S + i * 10 * MS);
+    }
+    oct_view_model_tick(&model, 11 * S);
+    oct_view_model_report(&model, &tally, true);
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    assert_null(find(&model, "")); /* what was lost before we looked is no news */
+    d.lines_missing += 3;
+    d.bscans_dropped += 1;
+    d.answer_ns = 2;
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    assert_non_null(find(&model, "A-LINES MISSING: 8"));
+    assert_non_null(find(&model, "B-SCANS DROPPED: 4"));
+    assert_null(find(&model, "DISK TOO SLOW"));
+    d.disk_slow = true;
+    d.answer_ns = 3;
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    assert_non_null(find(&model, "DISK TOO SLOW: 321 B-scans wait"));
+    d.record.bscans_waiting = 0;
+    d.answer_ns = 4;
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    assert_non_null(find(&model, "DISK TOO SLOW"));
+    assert_null(find(&model, "DISK TOO SLOW:"));
+    d.disk_slow = false;
+    d.answer_ns = 5;
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    assert_null(find(&model, "DISK TOO SLOW"));
+    model.spectrum =
+        (struct oct_view_spectrum){.n_saturated = 44, .limit = 4095, .arrival_ns = 11 * S};
+    assert_non_null(find(&model, "CAMERA SATURATED: 44 samples of a B-scan at 4095"));
+    oct_view_model_tick(&model, 40 * S); /* half a minute later */
+    assert_null(find(&model, "MISSING"));
+    assert_null(find(&model, "SATURATED"));
+    assert_non_null(find(&model, "NO SIGNAL"));
+    strcpy(d.state, "idle");
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    d.answer_ns = 5;
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    assert_non_null(find(&model, "octd is idle: press Start"));
+    d.reachable = false;
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    oct_view_model_report(&model, &tally, false);
+    assert_non_null(find(&model, "OCTD IS GONE"));
+    oct_view_picture_finish(&picture);
+    oct_view_model_finish(&model);
+}
+
+/* Counts of the whole session, and of the recording before, are no loss of this one. */
+static void a_loss_is_told_by_the_recordings_own_account_and_ends_with_it(void **state)
+{
+    struct oct_view_model model;
+    struct oct_view_daemon d = {0};
+    const struct oct_view_alarm *alarm;
+    struct oct_view_phrase p;
+
+    oct_view_model_init(&model, "x", true);
+    assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
+                     OCT_OK);
+    d.reachable = true;
+    d.disk_slow = false;
+    for (uint64_t second = 10; second < 60; second += 5) { /* as long as the recording lasts */
+        oct_view_model_tick(&model, second * S);
+        d.answer_ns = second;
+        oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+        alarm = find(&model, "NOT RECORDED: 10 B-scans (2 not sent by the camera, 7 disk "
+                             "too slow, 1 a?b)");
+        assert_true(alarm && alarm->what.tone == OCT_TONE_BAD);
+        assert_non_null(strstr(alarm->remedy.text, "faster disk"));
+    }
+    d.record.active = false;
+    d.record.volumes_written += 2;
+    d.answer_ns++;
+    oct_scene_hear(&model, &d, OCT_WISH_STOP, true, "");
+    assert_null(find(&model, "NOT RECORDED"));
+    oct_view_recording(&model, &p);
+    assert_string_equal(p.text, "SAVED 2 volumes, 10 B-scans NOT RECORDED, the last c.h5");
+    assert_int_equal(p.tone, OCT_TONE_WARN);
+    d.record.active = true; /* another one: its account begins at nothing */
+    d.record.n_lost = 0;
+    d.answer_ns++;
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    assert_null(find(&model, "NOT RECORDED"));
+    d.record.active = false; /* it ended by itself: that must not be missed */
+    d.record.failed = true;
+    d.record.n_lost = 3;
+    strcpy(d.last_error, "No space left on device");
+    d.answer_ns++;
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    oct_view_model_tick(&model, 600 * S);
+    alarm = find(&model, "RECORDING FAILED: 3 B-scans NOT RECORDED");
+    assert_true(alarm && strstr(alarm->remedy.text, "No space"));
+    oct_view_model_finish(&model);
+}
+
+static bool says(const struct oct_view_model *model, const char *words, enum oct_view_tone tone)
+{
+    struct oct_view_field fields[OCT_VIEW_MOST_FIELDS];
+    unsigned n = oct_view_details(model, fields);
+
+    for (unsigned i = 0; i < n; i++)
+        if (strstr(fields[i].phrase.text, words))
+            return fields[i].phrase.tone == tone;
+    return false;
+}
+
+/* By the daemon's word, not by the B-scans that came during the last second. */
+static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
+{
+    struct oct_view_model model;
+    struct oct_view_tally tally = {0};
+    struct oct_view_daemon d = {0};
+    struct oct_view_picture picture = oct_scene_layered(10, 1);
+
+    oct_view_model_init(&model, "x", true);
+    assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
+                     OCT_OK);
+    d.reachable = true;
+    d.disk_bytes_free = 62e9;
+    for (uint64_t i = 0; i < 100; i++) { /* a burst: 1,000 B-scans/s of 1 MB */
+        picture.header.frame_num = i;
+        oct_view_tally_add(&tally, &picture.header, 10 * S + i * MS);
+    }
+    oct_view_model_report(&model, &tally, true);
+    for (uint64_t second = 10; second < 40; second++) {
+        oct_view_model_tick(&model, second * S);
+        d.answer_ns = second;
+        d.record.disk_left_s = second == 20 || second == 21 ? 30 : 5400; /* for two seconds */
+        oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+        assert_null(find(&model, "DISK LOW"));
+    }
+    assert_true(says(&model, "disk 62 GB, 1.5 h", OCT_TONE_PLAIN));
+    for (uint64_t second = 40; second < 50; second++) {
+        oct_view_model_tick(&model, second * S);
+        d.answer_ns = second;
+        d.record.disk_left_s = 290 - (double)(second - 40);
+        oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    }
+    assert_int_equal(find(&model, "DISK LOW: room for 04:41")->what.tone, OCT_TONE_WARN);
+    d.record.active = false; /* none goes on: five minutes are enough to begin one */
+    d.answer_ns++;
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    assert_null(find(&model, "DISK LOW"));
+    d.record.disk_left_s = 30;
+    for (uint64_t second = 50; second < 60; second++) {
+        oct_view_model_tick(&model, second * S);
+        d.answer_ns = second;
+        oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    }
+    assert_int_equal(find(&model, "DISK LOW: room for 00:30")->what.tone, OCT_TONE_BAD);
+    d.record.disk_left_s = NAN; /* nothing is to be recorded */
+    d.answer_ns++;
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    assert_null(find(&model, "DISK LOW"));
+    assert_true(says(&model, "disk 62 GB, time unknown", OCT_TONE_PLAIN));
+    oct_view_picture_finish(&picture);
+    oct_view_model_finish(&model);
+}
+
+/* A burst shortens the time that the disk lasts while it goes on, and keeps octd from answering. */
+static void no_burst_of_the_camera_is_a_full_disk(void **state)
+{
+    static const uint64_t late_ms[] = {0, 6000, 12000}; /* two answers in twelve seconds */
+    struct oct_view_disk disk = {0, 0};
+    struct oct_view_daemon d = {.record = {.active = true}};
+
+    for (unsigned burst = 0; burst < 20; burst++) {
+        const uint64_t begin_ns = (uint64_t)(burst + 1) * 60 * S;
+        d.record.disk_left_s = 100;
+        for (uint64_t ms = 0; ms < 4900; ms += 100) { /* 49 answers, less than five seconds */
+            oct_view_disk_hear(&disk, &d, begin_ns + ms * MS);
+            assert_false(oct_view_disk_is_low(&disk, begin_ns + ms * MS));
+        }
+        d.record.disk_left_s = 5000;
+        oct_view_disk_hear(&disk, &d, begin_ns + 5 * S);
+        assert_false(oct_view_disk_is_low(&disk, begin_ns + 30 * S));
+    }
+    d.record.disk_left_s = 100;
+    for (size_t i = 0; i < sizeof(late_ms) / sizeof(late_ms[0]); i++)
+        oct_view_disk_hear(&disk, &d, 3600 * S + late_ms[i] * MS);
+    assert_false(oct_view_disk_is_low(&disk, 3613 * S));
+    for (unsigned i = 0; i < 3; i++) /* and on: it is short indeed */
+        oct_view_disk_hear(&disk, &d, 3614 * S);
+    assert_true(oct_view_disk_is_low(&disk, 3614 * S));
+}
+
+static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
+{
+    struct oct_view_model model;
+    struct oct_view_tally tally = {0};
+    struct oct_view_daemon d = {0};
+    struct oct_view_picture picture = oct_scene_layered(10, 1);
+
+    oct_view_model_init(&model, "x", true);
+    assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
+                     OCT_OK);
+    assert_true(d.uptime_s == 50 && d.lines_received == 1000 && d.acquisitions == 1);
+    assert_true(d.lines == 120 && d.set_line_rate_hz == 50000);
+    d.reachable = true;
+    oct_view_tally_add(&tally, &picture.header, 10 * S);
+    oct_view_model_offer(&model, &picture);
+    for (uint64_t second = 0; second < 20; second++) {
+        double rate_hz = second < 14 ? 30000 : 20000;
+        d.answer_ns++;
+        oct_view_tally_add(&tally, &picture.header, (10 + second) * S);
+        oct_view_tally_add(&tally, &picture.header, (10 + second) * S + 100 * MS);
+        oct_view_model_tick(&model, (10 + second) * S + 200 * MS);
+        oct_view_model_report(&model, &tally, true);
+        oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+        if (second == 14)
+            assert_true(says(&model, " 30.0 kHz lines", OCT_TONE_PLAIN));
+        assert_true((find(&model, "LINE RATE FELL to 20.0 kHz, it was 30.0") != NULL) ==
+                    (second >= 16));
+        /* Missing lines are the camera's too: they have an alarm of their own. */
+        d.lines_received += rate_hz / 4;
+        d.lines_missing += rate_hz * 3 / 4;
+        d.uptime_s += 1;
+    }
+    assert_true(says(&model, " 20.0 kHz lines, set 50.0", OCT_TONE_WARN));
+    /* What nobody configured is octd's word on the same camera, and some seconds behind it. */
+    static const char *const from[] = {"camera", "default", "config", "", "config"};
+    for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "{\"ok\":true,\"state\":\"running\",\"scan\":{\"line_rate_hz\":50000,"
+                 "\"line_rate_from\":\"%s\"}}",
+                 from[i]);
+        struct oct_view_daemon other = d;
+        assert_int_equal(oct_view_daemon_read(&other, text, strlen(text), NULL), OCT_OK);
+        d.set_line_rate_hz = other.set_line_rate_hz;
+        oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+        bool set = strcmp(from[i], "config") == 0;
+        assert_int_equal(says(&model, " 20.0 kHz lines, set 50.0", OCT_TONE_WARN), set);
+        assert_int_equal(says(&model, " 20.0 kHz lines", OCT_TONE_PLAIN), !set);
+    }
+    oct_view_picture_finish(&picture);
+    oct_view_model_finish(&model);
+}
+
+/* A status with these words of `degraded`, and these rows of the analyses. */
+static void hear_degraded(struct oct_view_model *model, const char *words, const char *rows)
+{
+    struct oct_view_daemon d = {.reachable = true, .answer_ns = model->daemon.answer_ns + 1};
+    char json[4096];
+    snprintf(json, sizeof(json),
+             "{\"ok\":true,\"state\":\"running\",\"degraded\":[%s],\"analysis\":[%s]}", words,
+             rows);
+    assert_int_equal(oct_view_daemon_read(&d, json, strlen(json), NULL), OCT_OK);
+    oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
+}
+
+#define ROW(name, share, ms, late)                                                                 \
+    "{\"name\":\"" name "\",\"seen\":1000,\"skipped\":{\"late\":500},\"late_share\":" share        \
+    ",\"bscan_ms\":" ms ",\"late\":" late "}"
+
+static void every_word_of_degraded_is_told(void **state)
+{
+    struct oct_view_model model;
+    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+
+    oct_view_model_init(&model, "x", true);
+    oct_view_model_tick(&model, 11 * S);
+    hear_degraded(&model, "", ROW("cells", "0", "null", "false"));
+    assert_int_equal(oct_view_alarms(&model, alarms), 0);
+    hear_degraded(&model, "\"engine\",\"keys\",\"source\"", "");
+    assert_int_equal(oct_view_alarms(&model, alarms), 2);
+    assert_non_null(find(&model, "THE GPU HAS FAILED"));
+    assert_non_null(find(&model, "KEYS CANNOT BE READ"));
+
+    /* Words that this octview does not know, and what is none. */
+    hear_degraded(
+        &model, "\"moon\\nphase\",7,null,\"\",\"a very long word that nobody has thought of\"", "");
+    assert_int_equal(oct_view_alarms(&model, alarms), 2);
+    assert_string_equal(find(&model, "moon")->what.text, "OCTD SAYS: degraded: moon?phase");
+    assert_non_null(find(&model, "degraded: a very long word"));
+    hear_degraded(&model, "\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\",\"j\"", "");
+    assert_int_equal(oct_view_alarms(&model, alarms), OCT_VIEW_MOST_TROUBLES);
+
+    /* Which analysis is late now, by how much and why, whatever it skipped before. */
+    hear_degraded(&model, "\"analysis_late\"",
+                  ROW("surfaces", "0.25", "41.4", "true") "," ROW(
+                      "cells", "0.08", "9", "false") "," ROW("average", "0.031", "null", "true"));
+    assert_int_equal(oct_view_alarms(&model, alarms), 1);
+    assert_string_equal(
+        alarms[0].what.text,
+        "AN ANALYSIS CANNOT FOLLOW: surfaces skips 25 % of the B-scans (41 ms each), "
+        "average skips 3 % of the B-scans");
+    assert_int_equal(alarms[0].what.tone, OCT_TONE_WARN);
+    hear_degraded(&model, "\"analysis_late\"", ROW("x", "-1", "1e999", "true"));
+    assert_non_null(find(&model, "AN ANALYSIS CANNOT FOLLOW"));
+    hear_degraded(&model, "\"analysis\"",
+                  "{\"name\":\"cones\",\"failing\":true,\"error\":\"no room\"}");
+    assert_non_null(find(&model, "AN ANALYSIS FAILS: cones: no room"));
+    model.settings.operators = true; /* no keys of the configuration */
+    hear_degraded(&model, "\"analysis_late\"", ROW("surfaces", "0.5", "9", "true"));
+    assert_null(strstr(find(&model, "surfaces")->remedy.text, "analysis.run"));
+    oct_view_model_finish(&model);
+}
+
+/* ---- what was recorded ---- */
+
+struct scene {
+    struct oct_view_model model;
+    struct oct_view_daemon d;
+};
+
+static void open_scene(struct scene *s)
+{
+    *s = (struct scene){.d = {.known = true,
+                              .reachable = true,
+                              .pid = 7,
+                              .state = "running",
+                              .disk_bytes_free = NAN,
+                              .record = {.disk_left_s = NAN,
+                                         .volumes = NAN,
+                                         .volumes_written = 3,
+                                         .volumes_incomplete = 1,
+                                         .file = "c.h5"}}};
+    oct_view_model_init(&s->model, "x", true);
+    oct_view_model_tick(&s->model, 10 * S);
+}
+
+/* octd says how it is half a second later. */
+static void hear(struct scene *s, enum oct_view_wish answered)
+{
+    s->d.answer_ns++;
+    oct_view_model_tick(&s->model, s->model.now_ns + S / 2);
+    oct_scene_hear(&s->model, &s->d, answered, true, "");
+}
+
+static void go_on(struct scene *s, double files, double pieces, double elapsed_s)
+{
+    s->d.record.active = true;
+    s->d.record.elapsed_s = elapsed_s;
+    s->d.record.volumes_written += files;
+    s->d.record.volumes_incomplete += pieces;
+    hear(s, OCT_WISH_NONE);
+}
+
+static void stop(struct scene *s, double files, double pieces, enum oct_view_wish answered)
+{
+    s->d.record.active = false;
+    s->d.record.elapsed_s = 0;
+    s->d.record.volumes_written += files;
+    s->d.record.volumes_incomplete += pieces;
+    hear(s, answered);
+}
+
+static const char *header(const struct scene *s)
+{
+    static struct oct_view_phrase p;
+
+    oct_view_recording(&s->model, &p);
+    return p.text;
+}
+
+static bool alarms(const struct scene *s, const char *words)
+{
+    struct oct_view_alarm list[OCT_VIEW_MAX_ALARMS];
+    unsigned n = oct_view_alarms(&s->model, list);
+
+    for (unsigned i = 0; i < n; i++)
+        if (strstr(list[i].what.text, words))
+            return true;
+    return false;
+}
+
+static void volumes_and_pieces_are_told_apart_whoever_stopped(void **state)
+{
+    struct scene s;
+
+    open_scene(&s);
+    hear(&s, OCT_WISH_NONE);
+    go_on(&s, 0, 0, 1);
+    go_on(&s, 2, 0, 5);
+    stop(&s, 1, 1, OCT_WISH_STOP);
+    assert_string_equal(header(&s), "SAVED 2 volumes and 1 piece, the last c.h5");
+    oct_view_model_tick(&s.model, s.model.now_ns + 60 * S);
+    assert_string_equal(header(&s), "not recording");
+    go_on(&s, 0, 0, 1);
+    stop(&s, 1, 1, OCT_WISH_STOP);
+    assert_string_equal(header(&s), "SAVED 1 piece of a volume, the last c.h5");
+    go_on(&s, 0, 0, 1);
+    stop(&s, 0, 0, OCT_WISH_STOP);
+    assert_string_equal(header(&s), "stopped, no volume was saved");
+    go_on(&s, 0, 0, 1);
+    stop(&s, 4, 0, OCT_WISH_NONE); /* nobody asked here */
+    assert_string_equal(header(&s), "SAVED 4 volumes (stopped elsewhere), the last c.h5");
+    s.d.record.volumes = 4; /* and that many were ordered */
+    go_on(&s, 0, 0, 1);
+    stop(&s, 4, 0, OCT_WISH_NONE);
+    assert_string_equal(header(&s), "SAVED 4 volumes, the last c.h5");
+    oct_view_model_finish(&s.model);
+}
+
+static void none_is_missed_between_two_looks(void **state)
+{
+    struct scene s;
+
+    open_scene(&s);
+    hear(&s, OCT_WISH_NONE);
+    s.d.record.volumes = 1;
+    stop(&s, 1, 0, OCT_WISH_NONE); /* it began and ended within half a second */
+    assert_string_equal(header(&s), "SAVED 1 volume, the last c.h5");
+    go_on(&s, 0, 0, 10);
+    go_on(&s, 3, 0, 20);
+    go_on(&s, 1, 0, 0.1); /* that one ended, and this is another */
+    s.d.record.volumes = 2;
+    stop(&s, 2, 0, OCT_WISH_NONE);
+    assert_string_equal(header(&s), "SAVED 2 volumes, the last c.h5");
+    oct_view_model_finish(&s.model);
+}
+
+/* Opened in its middle, octview counts what came since. */
+static void one_that_ran_before_octview_is_counted_from_there(void **state)
+{
+    struct scene s;
+
+    open_scene(&s);
+    go_on(&s, 0, 0, 100);
+    go_on(&s, 1, 0, 105);
+    stop(&s, 1, 1, OCT_WISH_STOP);
+    assert_string_equal(header(&s), "SAVED 1 volume and 1 piece, the last c.h5");
+    oct_view_model_finish(&s.model);
+}
+
+static void what_is_not_recorded_stays_until_its_end_or_until_noted(void **state)
+{
+    struct scene s;
+
+    open_scene(&s);
+    hear(&s, OCT_WISH_NONE);
+    go_on(&s, 0, 0, 1);
+    s.d.record.n_lost = 7;
+    strcpy(s.d.record.lost_text, "7 disk too slow");
+    for (unsigned i = 0; i < 200; i++) {
+        go_on(&s, 0, 0, 2 + i);
+        assert_true(alarms(&s, "NOT RECORDED: 7 B-scans (7 disk too slow)"));
+    }
+    oct_view_model_apply(&s.model, OCT_ACTION_ACKNOWLEDGE, 1);
+    assert_non_null(strstr(s.model.message, "7 B-scans"));
+    assert_null(strstr(s.model.message, "nothing"));
+    go_on(&s, 0, 0, 300);
+    assert_false(alarms(&s, "NOT RECORDED"));
+    assert_non_null(strstr(header(&s), ", 7 NOT RECORDED")); /* it stays in sight */
+    s.d.record.n_lost = 9;                                   /* more than were noted */
+    go_on(&s, 0, 0, 301);
+    assert_true(alarms(&s, "NOT RECORDED: 9 B-scans"));
+    stop(&s, 1, 0, OCT_WISH_STOP);
+    assert_false(alarms(&s, "NOT RECORDED")); /* it ended with that recording */
+    assert_string_equal(header(&s), "SAVED 1 volume, 9 B-scans NOT RECORDED, the last c.h5");
+    oct_view_model_tick(&s.model, s.model.now_ns + 600 * S);
+    assert_non_null(strstr(header(&s), "9 B-scans NOT RECORDED"));
+    oct_view_model_apply(&s.model, OCT_ACTION_ACKNOWLEDGE, 1);
+    assert_string_equal(header(&s), "not recording");
+    oct_view_model_apply(&s.model, OCT_ACTION_ACKNOWLEDGE, 1);
+    assert_string_equal(s.model.message, "there is nothing to take note of");
+    s.d.record.n_lost = 0; /* the next one has its own account, of which nothing is noted */
+    go_on(&s, 0, 0, 1);
+    s.d.record.n_lost = 2;
+    go_on(&s, 0, 0, 2);
+    assert_true(alarms(&s, "NOT RECORDED: 2 B-scans"));
+    oct_view_model_finish(&s.model);
+}
+
+static void a_failure_stays_until_noted_or_until_the_next_begins(void **state)
+{
+    struct scene s;
+
+    open_scene(&s);
+    hear(&s, OCT_WISH_NONE);
+    go_on(&s, 0, 0, 1);
+    s.d.record.failed = true;
+    strcpy(s.d.last_error, "no space left");
+    s.d.record.n_lost = 3;
+    stop(&s, 1, 1, OCT_WISH_NONE);
+    oct_view_model_tick(&s.model, s.model.now_ns + 600 * S);
+    assert_true(alarms(&s, "RECORDING FAILED: 3 B-scans NOT RECORDED"));
+    oct_view_model_apply(&s.model, OCT_ACTION_ACKNOWLEDGE, 1);
+    assert_false(alarms(&s, "RECORDING FAILED"));
+    hear(&s, OCT_WISH_NONE);
+    assert_false(alarms(&s, "RECORDING FAILED"));
+    s.d.record.failed = false;
+    s.d.record.n_lost = 0;
+    go_on(&s, 0, 0, 1);
+    s.d.record.failed = true;
+    stop(&s, 0, 0, OCT_WISH_NONE);
+    assert_true(alarms(&s, "RECORDING FAILED"));
+    oct_view_model_finish(&s.model);
+}
+
+static void octd_may_go_and_come_back_while_it_records(void **state)
+{
+    struct scene s;
+
+    open_scene(&s);
+    hear(&s, OCT_WISH_NONE);
+    go_on(&s, 1, 0, 10);
+    s.d.reachable = false;
+    hear(&s, OCT_WISH_NONE);
+    assert_true(alarms(&s, "OCTD IS GONE, AND IT WAS RECORDING"));
+    assert_string_equal(header(&s), "RECORDING? octd does not answer");
+    assert_true(oct_view_model_is_recording(&s.model)); /* Escape does not quit */
+    s.d = (struct oct_view_daemon){.known = true,
+                                   .reachable = true,
+                                   .pid = 8,
+                                   .answer_ns = 99,
+                                   .state = "idle",
+                                   .record.disk_left_s = NAN};
+    hear(&s, OCT_WISH_NONE);
+    assert_true(alarms(&s, "THE RECORDING WAS CUT OFF"));
+    assert_string_equal(header(&s), "the recording ended");
+    oct_view_model_apply(&s.model, OCT_ACTION_ACKNOWLEDGE, 1);
+    assert_false(alarms(&s, "THE RECORDING WAS CUT OFF"));
+    assert_string_equal(header(&s), "not recording");
+    s.d.reachable = false; /* it did not record: nothing was cut off */
+    hear(&s, OCT_WISH_NONE);
+    assert_true(alarms(&s, "OCTD IS GONE: no pictures"));
+    s.d.reachable = true;
+    s.d.pid = 9;
+    hear(&s, OCT_WISH_NONE);
+    assert_false(alarms(&s, "THE RECORDING WAS CUT OFF"));
+    oct_view_model_finish(&s.model);
+}
+
+/* ---- captions ---- */
+
+struct caption_scene {
+    struct oct_view_model model;
+    struct oct_view_caption caption;
+};
+
+static struct caption_scene *caption_open_scene(void)
+{
+    struct caption_scene *s = calloc(1, sizeof(*s));
+    struct oct_view_picture picture = oct_scene_layered(30, 4); /* 120 A-lines of 100 pixels */
+
+    assert_non_null(s);
+    oct_view_model_init(&s->model, "x", true);
+    picture.header.volume = 3;
+    picture.header.bscan = 7;
+    snprintf(picture.header.acquisition_id, sizeof(picture.header.acquisition_id), "a-1");
+    oct_view_model_offer(&s->model, &picture);
+    oct_view_picture_finish(&picture);
+    snprintf(s->model.daemon.record.eye, sizeof(s->model.daemon.record.eye), "OD");
+    snprintf(s->model.daemon.record.pseudonym, sizeof(s->model.daemon.record.pseudonym), "P/7");
+    return s;
+}
+
+static void close_scene(struct caption_scene *s)
+{
+    oct_view_model_finish(&s->model);
+    free(s);
+}
+
+static cJSON *read_json(const struct caption_scene *s)
+{
+    cJSON *json = cJSON_Parse(s->caption.json);
+    assert_non_null(json);
+    return json;
+}
+
+static double number(const cJSON *json, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+    assert_true(cJSON_IsNumber(item));
+    return item->valuedouble;
+}
+
+static const char *string(const cJSON *json, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
+    assert_non_null(text);
+    return text;
+}
+
+static void a_name_is_safe_as_a_part_of_a_path(void **state)
+{
+    static const struct {
+        const char *text, *name;
+    } cases[] = {
+        {"", "x"},
+        {"P-7r_1.b", "x-P-7r_1.b"},
+        {"../../etc/passwd", "x-.._.._etc_passwd"},
+        {"a b\tc\nd\"'$`*?|<>:\\;&~", "x-a_b_c_d______________"},
+        {"M\u00fcller-\u6f22\U0001F600", "x-M\u00fcller-\u6f22\U0001F600"},
+        {"a\u202eb\u200bc\u00a0d\xc2\x85"
+         "e\ufefff",
+         "x-a_b_c_d_e_f"},
+        {"a\xff\xc0\xafz\xe2\x82", "x-a___z__"},
+        {"\xed\xa0\x80", "x-___"}, /* a surrogate */
+    };
+    char name[OCT_VIEW_NAME_WORDS_BYTES];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(name, sizeof(name), "x");
+        oct_view_caption_name_add(name, sizeof(name), cases[i].text);
+        assert_string_equal(name, cases[i].name);
+    }
+    /* Every byte that a path cannot have is gone, whatever the text is. */
+    for (unsigned c = 1; c < 256; c++) {
+        char text[2] = {(char)c, 0};
+        snprintf(name, sizeof(name), "x");
+        oct_view_caption_name_add(name, sizeof(name), text);
+        assert_int_equal(strlen(name), 3);
+        assert_true(strchr("/ \\\n\"", name[2]) == NULL && (unsigned char)name[2] < 128);
+    }
+}
+
+static void a_name_is_cut_between_letters(void **state)
+{
+    char name[10] = "x";
+
+    oct_view_caption_name_add(name, sizeof(name), "abcdef\u00fc\u00fc");
+    assert_string_equal(name, "x-abcdef"); /* the next letter has two bytes */
+    oct_view_caption_name_add(name, sizeof(name), "g");
+    assert_string_equal(name, "x-abcdef");
+}
+
+static void the_pseudonym_is_where_it_was_asked_for(void **state)
+{
+    struct caption_scene *s = caption_open_scene();
+
+    oct_view_caption_make(&s->caption, &s->model, false, "window");
+    assert_string_equal(s->caption.name, "-OD");
+    assert_null(strstr(s->caption.json, "P/7"));
+    assert_null(strstr(s->caption.json, "pseudonym"));
+    assert_null(strstr(s->caption.line, "P/7"));
+    oct_view_caption_make(&s->caption, &s->model, true, "window");
+    assert_string_equal(s->caption.name, "-OD-P_7");
+    assert_non_null(strstr(s->caption.line, "; OD; P/7"));
+    cJSON *json = read_json(s);
+    assert_string_equal(string(json, "pseudonym"), "P/7");
+    cJSON_Delete(json);
+    s->model.daemon.record.eye[0] = '\0';
+    oct_view_caption_make(&s->caption, &s->model, true, "window");
+    assert_string_equal(s->caption.name, "-P_7");
+    close_scene(s);
+}
+
+static void it_says_what_is_shown(void **state)
+{
+    struct caption_scene *s = caption_open_scene();
+    cJSON *json, *item;
+
+    s->model.daemon.lateral_um = 5;
+    s->model.daemon.axial_um = 2;
+    oct_view_model_set_caliper(&s->model, (struct oct_view_point){10, 20},
+                               (struct oct_view_point){10, 70});
+    assert_true(oct_view_model_add_caliper(&s->model, (struct oct_view_point){10, 20},
+                                           (struct oct_view_point){50, 20}));
+    oct_view_model_mark(&s->model, (struct oct_view_point){60, 31});
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    oct_view_caption_make(&s->caption, &s->model, false, "picture");
+    json = read_json(s);
+    assert_string_equal(string(json, "shows"), "picture");
+    assert_string_equal(string(json, "state"), "frozen");
+    assert_string_equal(string(json, "acquisition"), "a-1");
+    assert_string_equal(string(json, "eye"), "OD");
+    assert_string_equal(string(json, "unit"), "dB");
+    assert_true(number(json, "volume") == 3 && number(json, "bscan") == 7);
+    assert_true(number(json, "n_lines") == 120 && number(json, "depth") == 100);
+    item = cJSON_GetObjectItem(json, "spacing_um");
+    assert_true(number(item, "line") == 5 && number(item, "depth") == 2);
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(item, "bscan"))); /* not known */
+    item = cJSON_GetObjectItem(json, "contrast");
+    assert_true(number(item, "black") == s->model.contrast.lo &&
+                number(item, "white") == s->model.contrast.hi);
+    assert_string_equal(string(item, "range"), "published");
+    item = cJSON_GetObjectItem(json, "calipers");
+    assert_int_equal(cJSON_GetArraySize(item), 2);
+    assert_true(number(cJSON_GetArrayItem(item, 0), "um") == 100);
+    assert_true(number(cJSON_GetArrayItem(item, 1), "um") == 200);
+    assert_true(number(cJSON_GetArrayItem(item, 1), "number") == 2);
+    assert_true(number(cJSON_GetObjectItem(json, "mark"), "value") == 70); /* the layer */
+    cJSON_Delete(json);
+    assert_string_equal(
+        s->caption.line,
+        "B-scan 7 of volume 3, acquisition a-1, frozen; OD; 5 x 2 \u00b5m a pixel; black 10, "
+        "white 70 dB, gamma 1; 1: 100.0 \u00b5m (across 0.0, deep 100.0); 2: 200.0 \u00b5m "
+        "(across 200.0, deep 0.0)");
+    close_scene(s);
+}
+
+static void there_need_be_no_picture(void **state)
+{
+    struct caption_scene *s = calloc(1, sizeof(*s));
+
+    assert_non_null(s);
+    oct_view_model_init(&s->model, "x", true);
+    oct_view_caption_make(&s->caption, &s->model, true, "window");
+    assert_string_equal(s->caption.name, "");
+    cJSON *json = read_json(s);
+    assert_string_equal(string(json, "state"), "waiting");
+    cJSON_Delete(json);
+    close_scene(s);
+}
+
+static void playback_speaks_of_its_file(void **state)
+{
+    struct caption_scene *s = caption_open_scene();
+    struct oct_view_file *file = &s->model.playback.file;
+
+    s->model.playback.active = true;
+    s->model.playback.bscan = 12;
+    file->n_bscans = 40;
+    file->axial_um = 3;
+    file->lateral_um = file->slow_um = NAN;
+    snprintf(file->name, sizeof(file->name), "20261123T101112123Z_1.h5");
+    snprintf(file->eye, sizeof(file->eye), "OS");
+    snprintf(file->pseudonym, sizeof(file->pseudonym), "Q");
+    oct_view_caption_make(&s->caption, &s->model, true, "picture");
+    assert_string_equal(s->caption.name, "-OS-Q"); /* not those of the recordings to come */
+    assert_non_null(
+        strstr(s->caption.line, "B-scan 12 of 40 of 20261123T101112123Z_1.h5, playback"));
+    cJSON *json = read_json(s);
+    assert_string_equal(string(json, "file"), "20261123T101112123Z_1.h5");
+    assert_null(cJSON_GetObjectItem(json, "acquisition"));
+    assert_true(number(json, "bscan") == 12);
+    assert_true(number(cJSON_GetObjectItem(json, "spacing_um"), "depth") == 3);
+    cJSON_Delete(json);
+    close_scene(s);
+}
+
+/* The longest of everything still is one text. */
+static void the_longest_fits(void **state)
+{
+    struct caption_scene *s = caption_open_scene();
+    struct oct_picture_header *h = &s->model.shown.header;
+
+    memset(h->acquisition_id, 1, sizeof(h->acquisition_id) - 1); /* six letters each in JSON */
+    memset(s->model.daemon.record.pseudonym, 1, OCT_VIEW_LABEL_BYTES - 1);
+    s->model.daemon.lateral_um = s->model.daemon.axial_um = s->model.daemon.slow_um = 1 / 3.0;
+    h->time_ns = h->frame_num = h->volume = UINT64_MAX;
+    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++)
+        assert_true(oct_view_model_add_caliper(&s->model, (struct oct_view_point){1 / 3.0, 2 / 3.0},
+                                               (struct oct_view_point){100 / 3.0, 200 / 3.0}));
+    oct_view_model_mark(&s->model, (struct oct_view_point){1 / 3.0, 2 / 3.0});
+    oct_view_caption_make(&s->caption, &s->model, true, "picture");
+    cJSON *json = read_json(s);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "calipers")), 9);
+    assert_int_equal(strlen(string(json, "pseudonym")), OCT_VIEW_LABEL_BYTES - 1);
+    cJSON_Delete(json);
+    assert_non_null(strstr(s->caption.line, "; 9: "));
+    close_scene(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -532,6 +1357,26 @@ int main(void)
         cmocka_unit_test(the_quality_in_numbers_is_octds),
         cmocka_unit_test(the_cone_spacing_is_octds_where_the_scale_is_known),
         cmocka_unit_test(a_row_of_cones_that_is_none_changes_nothing),
+        cmocka_unit_test(every_word_of_degraded_is_told),
+        cmocka_unit_test(a_loss_is_told_by_the_recordings_own_account_and_ends_with_it),
+        cmocka_unit_test(no_burst_of_the_camera_is_a_full_disk),
+        cmocka_unit_test(the_disk_lasts_as_long_as_the_daemon_says),
+        cmocka_unit_test(a_wrong_driver_is_named_in_plain_words),
+        cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),
+        cmocka_unit_test(a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told),
+        cmocka_unit_test(volumes_and_pieces_are_told_apart_whoever_stopped),
+        cmocka_unit_test(none_is_missed_between_two_looks),
+        cmocka_unit_test(one_that_ran_before_octview_is_counted_from_there),
+        cmocka_unit_test(what_is_not_recorded_stays_until_its_end_or_until_noted),
+        cmocka_unit_test(a_failure_stays_until_noted_or_until_the_next_begins),
+        cmocka_unit_test(octd_may_go_and_come_back_while_it_records),
+        cmocka_unit_test(a_name_is_safe_as_a_part_of_a_path),
+        cmocka_unit_test(a_name_is_cut_between_letters),
+        cmocka_unit_test(the_pseudonym_is_where_it_was_asked_for),
+        cmocka_unit_test(it_says_what_is_shown),
+        cmocka_unit_test(there_need_be_no_picture),
+        cmocka_unit_test(playback_speaks_of_its_file),
+        cmocka_unit_test(the_longest_fits),
     };
     return cmocka_run_group_tests_name("viewer words", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* The part of the model that takes the daemon's status and answers, and makes wishes. */
 #include "viewer/model/daemon.h"
 
+#include "numeric/order.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
@@ -217,12 +218,8 @@ static double median(const double *values, unsigned n)
 {
     double sorted[OCT_VIEW_LINE_RATES] = {0};
 
-    for (unsigned i = 0; i < n; i++) {
-        unsigned k = i;
-        for (; k > 0 && sorted[k - 1] > values[i]; k--)
-            sorted[k] = sorted[k - 1];
-        sorted[k] = values[i];
-    }
+    memcpy(sorted, values, n * sizeof(*values));
+    oct_doubles_sort(sorted, n);
     return sorted[n / 2];
 }
 

@@ -1,5 +1,6 @@
 #include "viewer/model/guide.h"
 
+#include "numeric/order.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
