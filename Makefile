@@ -97,6 +97,22 @@ $(BUILD)/%.o: %.c Makefile
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(SYSTEM_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
+# NAME_simd.c: one source for each instruction set of pipeline/base/simd.h. Comparisons need not trap,
+# sums may be fused.
+SIMD_SRC  := $(filter %_simd.c,$(LIB_SRC))
+SIMD_SETS := plain $(if $(filter x86_64,$(shell uname -m)),avx2 avx512)
+SIMD_OBJ  := $(foreach set,$(SIMD_SETS),$(SIMD_SRC:%.c=$(BUILD)/%.$(set).o))
+SIMD_avx2 := -mavx2 -mfma -mpopcnt
+SIMD_avx512 := $(SIMD_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
+$(SIMD_OBJ): EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno -ffp-contract=fast
+define simd_rule
+$(BUILD)/%_simd.$(1).o: %_simd.c Makefile
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$<:$(1))
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(SYSTEM_CFLAGS) $$(CFLAGS) -DOCT_SIMD=$(1) $$(SIMD_$(1)) $$(EXTRA_CFLAGS) -MMD -MP -c -o $$@ $$<
+endef
+$(foreach set,$(SIMD_SETS),$(eval $(call simd_rule,$(set))))
+
 # C++ where a library offers nothing else.
 $(BUILD)/%.cc.o: %.cc Makefile
 	@mkdir -p $(@D)
@@ -105,6 +121,8 @@ $(BUILD)/%.cc.o: %.cc Makefile
 
 # Tests put functions of their own in the place of libc's, for libraries too.
 $(BUILD)/test/%.o: EXTRA_CFLAGS += -fvisibility=default
+# cmocka gives each case a state, which most have no use for.
+$(BUILD)/test/viewer/%.o: EXTRA_CFLAGS += -Wno-unused-parameter
 
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
 $(BUILD)/analysis/%.o $(BUILD)/numeric/%.o: EXTRA_CFLAGS += -O3
@@ -118,7 +136,7 @@ $(BUILD)/analysis/cells/mgvf_avx2.o: EXTRA_CFLAGS += -ffp-contract=off -mavx2
 $(BUILD)/analysis/cells/mgvf_avx512.o: EXTRA_CFLAGS += -ffp-contract=off -mavx2 -mavx512f -mavx512dq \
   -mprefer-vector-width=512
 # A square root of less than 0 need not set errno.
-$(addprefix $(BUILD)/analysis/cells/,follow.o snake.o): EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
+$(BUILD)/analysis/cells/follow.o: EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
 $(BUILD)/analysis/correlate/correlate.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno
 # The same scores of circles for three instruction sets.
 GICOV := $(addprefix $(BUILD)/analysis/cells/gicov_,plain.o avx2.o avx512.o)
@@ -126,20 +144,8 @@ $(GICOV): EXTRA_CFLAGS += -O3 -fno-trapping-math -fno-math-errno -ffp-contract=f
 $(BUILD)/analysis/cells/gicov_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma
 $(BUILD)/analysis/cells/gicov_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
   -mavx2 -mfma -mprefer-vector-width=512
-# The same search for three instruction sets.
-PATCH_SCAN := $(addprefix $(BUILD)/analysis/surface/patch_search_scan_,plain.o avx2.o avx512.o)
-$(PATCH_SCAN): EXTRA_CFLAGS += -O3 -fno-trapping-math -fno-math-errno -ffp-contract=fast
-$(BUILD)/analysis/surface/patch_search_scan_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma
-$(BUILD)/analysis/surface/patch_search_scan_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -mavx512dq \
-  -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
-
-# Local weights of a level set and distances to a height map, for three instruction sets.
-of_set = $(addprefix $(BUILD)/analysis/surface/,levelset_local_$(1).o distance_heights_$(1).o)
-LEVELSET := $(call of_set,plain) $(call of_set,avx2) $(call of_set,avx512)
-$(LEVELSET): EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno -ffp-contract=fast
-$(call of_set,avx2): EXTRA_CFLAGS += -mavx2 -mfma -mpopcnt
-$(call of_set,avx512): EXTRA_CFLAGS += -mavx512f -mavx512dq -mavx2 -mfma \
-  -mpopcnt -mprefer-vector-width=512
+# Bounds and distances of patches, whose sums may be fused.
+$(BUILD)/analysis/surface/patch_search.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno -ffp-contract=fast
 
 # The passes of the registration of two volumes, for three instruction sets. J and intensities are
 # finite, and nothing depends on the sign of zero.
@@ -150,9 +156,6 @@ $(BUILD)/analysis/warp/passes_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma
 $(BUILD)/analysis/warp/passes_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -mavx512dq \
   -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
 
-# The states of the layers' paths, whole numbers, for two instruction sets.
-$(BUILD)/analysis/surface/trace_states_avx2.o: EXTRA_CFLAGS += -mavx2
-
 # A triad is bound by memory alone when it is vector code.
 $(BUILD)/test/bench/limits.o: EXTRA_CFLAGS += -O3
 
@@ -162,7 +165,7 @@ $(BUILD)/test/rig/levelset_oracle.o: EXTRA_CFLAGS += -O3
 $(addprefix $(BUILD)/test/rig/,oracle.o oracle_sums.o oracle_exact.o levelset_oracle.o): \
   EXTRA_CFLAGS += $(if $(call CPU_HAS,avx512f),-mavx512f -mprefer-vector-width=512,$(if $(call CPU_HAS,fma),-mavx2 -mfma))
 
-$(LIB): $(call obj,$(LIB_SRC)) $(LIB_CXX_SRC:%.cc=$(BUILD)/%.cc.o) $(EXTRA_LIB_OBJ)
+$(LIB): $(call obj,$(filter-out $(SIMD_SRC),$(LIB_SRC))) $(SIMD_OBJ) $(LIB_CXX_SRC:%.cc=$(BUILD)/%.cc.o) $(EXTRA_LIB_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 

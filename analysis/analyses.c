@@ -11,19 +11,17 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct oct_analysis_entry oct_analyses[] = {
-    {.cpu = &oct_enface_cpu},         {.cpu = &oct_quality_cpu},
-    {.cpu = &oct_cones_cpu},          {.cpu = &oct_average_cpu},
-    {.cpu = &oct_cells_analysis_cpu}, {.cpu = &oct_surfaces_analysis_cpu},
-    {.cpu = &oct_slab_analysis_cpu},  {.cpu = &oct_rolloff_cpu},
+const struct oct_analysis_ops *const oct_analyses[] = {
+    &oct_enface_cpu,         &oct_quality_cpu,           &oct_cones_cpu,         &oct_average_cpu,
+    &oct_cells_analysis_cpu, &oct_surfaces_analysis_cpu, &oct_slab_analysis_cpu, &oct_rolloff_cpu,
 };
 const unsigned oct_n_analyses = sizeof(oct_analyses) / sizeof(oct_analyses[0]);
 
-const struct oct_analysis_entry *oct_analysis_find(const char *name)
+const struct oct_analysis_ops *oct_analysis_find(const char *name)
 {
     for (unsigned i = 0; i < oct_n_analyses; i++)
-        if (strcmp(oct_analyses[i].cpu->name, name) == 0)
-            return &oct_analyses[i];
+        if (strcmp(oct_analyses[i]->name, name) == 0)
+            return oct_analyses[i];
     return NULL;
 }
 
@@ -32,8 +30,7 @@ void oct_analysis_names(char *text, size_t text_bytes)
     size_t at = 0;
     text[0] = '\0';
     for (unsigned i = 0; i < oct_n_analyses && at < text_bytes; i++) {
-        int n =
-            snprintf(text + at, text_bytes - at, "%s%s", i ? "," : "", oct_analyses[i].cpu->name);
+        int n = snprintf(text + at, text_bytes - at, "%s%s", i ? "," : "", oct_analyses[i]->name);
         at += n > 0 ? (size_t)n : 0;
     }
 }

@@ -4,16 +4,11 @@
 
 #include "analysis/analysis.h"
 
-struct oct_analysis_entry {
-    const struct oct_analysis_ops *cpu;
-    const struct oct_analysis_ops *cuda; /* NULL: the CPU alone */
-};
-
-extern const struct oct_analysis_entry oct_analyses[];
+extern const struct oct_analysis_ops *const oct_analyses[];
 extern const unsigned oct_n_analyses;
 
 /* NULL: there is none of that name. */
-const struct oct_analysis_entry *oct_analysis_find(const char *name);
+const struct oct_analysis_ops *oct_analysis_find(const char *name);
 
 /* "enface,quality", as analysis.run takes it: for messages. */
 void oct_analysis_names(char *text, size_t text_bytes);

@@ -12,10 +12,8 @@
  * stage skips what comes meanwhile (pipeline/flow/stage.h).
  * Loans: push borrows the B-scan until it returns; take fills memory of the caller's.
  * States: after an error of push or take the analysis goes on with the next B-scan, except after
- * OCT_E_BACKEND: its device is gone, and only destroy is legal. Then the CPU twin takes over
- * (analysis/select.h), with that B-scan.
- * Twins: the CPU twin is the reference; a CUDA twin has the same name, form and settings and
- * differs by what the analysis' header says. */
+ * OCT_E_BACKEND: only destroy is legal.
+ * A GPU is the business of an analysis' own engine, which fails over (kernels/device/twin.h). */
 #ifndef OCT_ANALYSIS_ANALYSIS_H
 #define OCT_ANALYSIS_ANALYSIS_H
 

@@ -1,7 +1,6 @@
 #include "config/analysis.h"
 
 #include "analysis/cones/live.h"
-#include "analysis/select.h"
 #include "config/keys.h"
 
 #include <math.h>
@@ -127,7 +126,7 @@ enum oct_err oct_config_analysis_check(const struct oct_config *config, const ch
 
 /* ---- as a stage ---- */
 
-enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis_entry **entry,
+enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis_ops **ops,
                                       struct oct_error *err)
 {
     char name[OCT_IMAGE_NAME_BYTES], names[256];
@@ -135,8 +134,8 @@ enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis
     snprintf(name, sizeof(name), "%.*s", (int)n, *at);
     *at += n;
     *at += **at == ',';
-    *entry = oct_analysis_find(name);
-    if (*entry)
+    *ops = oct_analysis_find(name);
+    if (*ops)
         return OCT_OK;
     oct_analysis_names(names, sizeof(names));
     return oct_fail_key(err, OCT_E_CONFIG, "analysis.run",
@@ -146,11 +145,12 @@ enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis
 enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_config *config,
                                      const struct oct_config_stage *setup, struct oct_error *err)
 {
-    struct oct_analysis_choice choice;
     union oct_config_analysis_settings settings;
-    const char *name = setup->entry->cpu->name;
-    oct_config_analysis(config, name, &settings);
-    const struct oct_analysis_setup analysis = {
+    struct oct_analysis *analysis;
+    struct oct_image_form form;
+    const struct oct_analysis_ops *ops = setup->ops;
+    oct_config_analysis(config, ops->name, &settings);
+    const struct oct_analysis_setup its = {
         .input = oct_pipeline_form(setup->pipeline),
         .n_bscans = setup->plan->geometry.n_bscans,
         .spacing = oct_config_spacing(config, setup->plan),
@@ -160,23 +160,22 @@ enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_
         .workers = setup->workers,
         .gpus = config->pipeline.gpus,
     };
-    const enum oct_err e = oct_analysis_select(
-        &choice, setup->entry, oct_config_backend_names[config->pipeline.backend], &analysis, err);
+    const enum oct_err e = ops->create(&analysis, &its, &form, err);
     if (e)
         return e;
-    const struct oct_stage_setup all = {
-        .form = &choice.form,
-        .ops = choice.ops,
-        .analysis = choice.analysis,
-        .input = choice.input,
+    const struct oct_stage_setup stage_setup = {
+        .form = &form,
+        .ops = &ops->run,
+        .analysis = analysis,
+        .input = ops->input,
         .pipeline = setup->pipeline,
         .asker = setup->asker,
         .guaranteed = setup->guaranteed,
-        .settings_bytes = choice.settings_bytes,
-        .most_behind = choice.most_behind,
-        .rests = oct_config_analysis_rests(config, name),
+        .settings_bytes = ops->settings_bytes,
+        .most_behind = ops->most_behind_of ? ops->most_behind_of(&settings) : ops->most_behind,
+        .rests = oct_config_analysis_rests(config, ops->name),
     };
-    return oct_stage_create(stage, &all, err);
+    return oct_stage_create(stage, &stage_setup, err);
 }
 
 /* ---- what follows from the keys' names ---- */

@@ -40,11 +40,11 @@ bool oct_config_analysis(const struct oct_config *config, const char *name,
 
 /* The next name of analysis.run: *at begins as that text, "": there are no more. OCT_E_CONFIG: there
  * is no such analysis. */
-enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis_entry **entry,
+enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis_ops **ops,
                                       struct oct_error *err);
 
 struct oct_config_stage {
-    const struct oct_analysis_entry *entry;
+    const struct oct_analysis_ops *ops;
     const struct oct_plan *plan; /* how many B-scans a volume has, and where they are */
     struct oct_pipeline *pipeline;
     struct oct_workers *workers;
@@ -53,7 +53,7 @@ struct oct_config_stage {
 };
 
 /* An analysis with the settings that the configuration has, as a stage of the pipeline: octd runs
- * it live, octctl offline. Errors as oct_analysis_select and oct_stage_create. */
+ * it live, octctl offline. Errors as its create and oct_stage_create. */
 enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_config *config,
                                      const struct oct_config_stage *setup, struct oct_error *err);
 

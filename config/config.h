@@ -247,6 +247,10 @@ struct oct_config_key {
 /* Key i, from 0; false: there are no more. */
 bool oct_config_key_at(size_t i, struct oct_config_key *key);
 
+/* Characters to insert, drop or replace, so that a mistyped word becomes a known one. SIZE_MAX:
+ * more than a third of them, two of short words: it was not meant. */
+size_t oct_word_edits(const char *typed, const char *known);
+
 /* Writes one line a key for --help. */
 void oct_config_write_help(FILE *out);
 

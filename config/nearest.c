@@ -1,4 +1,5 @@
 /* Finds the existing key that is nearest to a mistyped one. */
+#include "config/config.h"
 #include "config/keys.h"
 
 #include <string.h>
@@ -37,6 +38,12 @@ static size_t tolerance(const char *word)
     return third < 2 ? (strlen(word) > 2 ? 2 : 1) : third;
 }
 
+size_t oct_word_edits(const char *typed, const char *known)
+{
+    const size_t n = edit_distance(typed, known);
+    return n <= tolerance(typed) ? n : SIZE_MAX;
+}
+
 static bool nearest_key(const char *section, const char *name, struct oct_key *nearest)
 {
     struct oct_key key;
@@ -57,9 +64,9 @@ static bool nearest_key(const char *section, const char *name, struct oct_key *n
 static const char *nearest_section(const char *section)
 {
     const char *nearest = NULL;
-    size_t least = tolerance(section) + 1;
+    size_t least = SIZE_MAX;
     for (size_t i = 0; i < oct_n_key_sections; i++) {
-        size_t distance = edit_distance(section, oct_key_sections[i].name);
+        size_t distance = oct_word_edits(section, oct_key_sections[i].name);
         if (distance < least) {
             least = distance;
             nearest = oct_key_sections[i].name;

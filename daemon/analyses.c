@@ -1,5 +1,6 @@
 #include "daemon/analyses.h"
 
+#include "analysis/analyses.h"
 #include "config/analysis.h"
 #include "config/apply.h"
 #include "pipeline/base/clock.h"
@@ -17,21 +18,21 @@
 #define IN_TIME_SHARE 0.02
 #define TELL_EVERY_NS UINT64_C(600000000000)
 
-static enum oct_err add_one(struct oct_daemon_analyses *all, const struct oct_analysis_entry *entry,
+static enum oct_err add_one(struct oct_daemon_analyses *all, const struct oct_analysis_ops *ops,
                             bool *wants_values, struct oct_error *err)
 {
     if (all->n == OCT_DAEMON_MOST_ANALYSES)
         return oct_fail_key(err, OCT_E_CONFIG, "analysis.run", "analysis.run: at most %u",
                             OCT_DAEMON_MOST_ANALYSES);
-    all->analysis[all->n++].entry = entry;
-    *wants_values = *wants_values || entry->cpu->input == OCT_STAGE_VALUES;
+    all->analysis[all->n++].ops = ops;
+    *wants_values = *wants_values || ops->input == OCT_STAGE_VALUES;
     return OCT_OK;
 }
 
 static bool is_named(const struct oct_daemon_analyses *all, const char *name)
 {
     for (unsigned i = 0; i < all->n; i++)
-        if (strcmp(all->analysis[i].entry->cpu->name, name) == 0)
+        if (strcmp(all->analysis[i].ops->name, name) == 0)
             return true;
     return false;
 }
@@ -48,7 +49,7 @@ const char *oct_daemon_analyses_refusal(const struct oct_daemon_analyses *all, c
 {
     for (unsigned i = 0; i < all->n; i++) {
         const struct oct_daemon_analysis *a = &all->analysis[i];
-        if (!a->stage && strcmp(a->entry->cpu->name, name) == 0)
+        if (!a->stage && strcmp(a->ops->name, name) == 0)
             return a->refused.text;
     }
     return NULL;
@@ -63,14 +64,14 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
     *all = (struct oct_daemon_analyses){.n = 0};
     *wants_values = false;
     for (const char *at = config->analysis.run; *at && !e;) {
-        const struct oct_analysis_entry *entry;
-        e = oct_config_analysis_next(&at, &entry, &why);
-        e = e ? e : add_one(all, entry, wants_values, &why);
+        const struct oct_analysis_ops *ops;
+        e = oct_config_analysis_next(&at, &ops, &why);
+        e = e ? e : add_one(all, ops, wants_values, &why);
     }
     for (unsigned i = 0; i < oct_n_analyses && !e; i++) {
-        const char *name = oct_analyses[i].cpu->name;
+        const char *name = oct_analyses[i]->name;
         if (oct_config_analysis_is_asked(config, name) && !is_named(all, name))
-            e = add_one(all, &oct_analyses[i], wants_values, &why);
+            e = add_one(all, oct_analyses[i], wants_values, &why);
     }
     return e ? oct_config_blame(config, &why, err) : OCT_OK;
 }
@@ -80,14 +81,14 @@ static enum oct_err start_one(struct oct_daemon_analysis *a, unsigned asker,
                               struct oct_workers *workers, struct oct_error *err)
 {
     const struct oct_config_stage setup = {
-        .entry = a->entry,
+        .ops = a->ops,
         .plan = oct_pipeline_plan(pipeline),
         .pipeline = pipeline,
         .workers = workers,
         .asker = asker,
     };
-    oct_config_analysis(config, a->entry->cpu->name, &a->settings);
-    a->rests = oct_config_analysis_rests(config, a->entry->cpu->name);
+    oct_config_analysis(config, a->ops->name, &a->settings);
+    a->rests = oct_config_analysis_rests(config, a->ops->name);
     return oct_config_stage_create(&a->stage, config, &setup, err);
 }
 
@@ -97,13 +98,12 @@ void oct_daemon_analyses_start(struct oct_daemon_analyses *all, const struct oct
     for (unsigned i = 0; i < all->n; i++) {
         struct oct_daemon_analysis *a = &all->analysis[i];
         if (start_one(a, i, config, pipeline, workers, &a->refused)) {
-            oct_log(OCT_LOG_WARNING, "analysis %s does not run: %s", a->entry->cpu->name,
-                    a->refused.text);
+            oct_log(OCT_LOG_WARNING, "analysis %s does not run: %s", a->ops->name, a->refused.text);
             continue;
         }
         all->sources[all->n_sources] = oct_stage_results(a->stage);
         all->source_of[all->n_sources++] = i;
-        if (!oct_config_records(config, a->entry->cpu->name))
+        if (!oct_config_records(config, a->ops->name))
             continue;
         all->recorded[all->n_recorded] = oct_stage_results(a->stage);
         all->recorded_of[all->n_recorded++] = i;
@@ -140,7 +140,7 @@ void oct_daemon_analyses_configure(struct oct_daemon_analyses *all, const struct
     union oct_config_analysis_settings settings;
     for (unsigned i = 0; i < all->n; i++) {
         struct oct_daemon_analysis *a = &all->analysis[i];
-        const char *name = a->entry->cpu->name;
+        const char *name = a->ops->name;
         const bool rests = oct_config_analysis_rests(config, name);
         if (!a->stage)
             continue;
@@ -200,10 +200,10 @@ void oct_daemon_analyses_look(struct oct_daemon_analyses *all)
                 OCT_LOG_WARNING,
                 "analysis %s has been at work at one B-scan for %.0f s and skips all that come; "
                 "pictures and recordings go on",
-                a->entry->cpu->name, (double)counts.busy_ns * 1e-9);
+                a->ops->name, (double)counts.busy_ns * 1e-9);
         a->told = is_long;
         if (a->stage)
-            judge_lag(a->entry->cpu->name, &a->lag, &counts, now_ns);
+            judge_lag(a->ops->name, &a->lag, &counts, now_ns);
     }
 }
 

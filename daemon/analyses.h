@@ -20,7 +20,7 @@ struct oct_daemon_lag {
 };
 
 struct oct_daemon_analysis {
-    const struct oct_analysis_entry *entry;
+    const struct oct_analysis_ops *ops;
     struct oct_stage *stage;                     /* NULL: it did not start */
     struct oct_error refused;                    /* why */
     union oct_config_analysis_settings settings; /* as given to the stage last */

@@ -1,15 +1,119 @@
 /* The control commands: from a request's bytes to a reply's text. */
-#include "daemon/background.h"
 #include "daemon/control.h"
+#include "daemon/daemon.h"
 #include "daemon/describe.h"
 #include "daemon/request.h"
 #include "pipeline/flow/background.h"
 
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
+/* The control command background: the mean spectrum of the next B-scans, an errand (errand.h), and
+ * its values, which are too many for the status. Main thread only. */
+
+#define OCT_BACKGROUND_VALUES 8192u /* most in a reply: it takes a few ms to write */
+
+#define VALUE_BYTES 16 /* "65535.0000," */
+
+static void take(void *work, const struct oct_raw_frame *frame)
+{
+    oct_background_add(work, frame);
+}
+
+static enum oct_err compute(void *work, const atomic_bool *cancelled, struct oct_error *err)
+{
+    (void)cancelled; /* there is nothing left to do */
+    return oct_background_check(work, err);
+}
+
+static void describe(const void *work, cJSON *result)
+{
+    const struct oct_background *b = work;
+    cJSON_AddNumberToObject(result, "bscans", (double)b->n_bscans);
+    cJSON_AddNumberToObject(result, "lines", (double)b->n_lines);
+    cJSON_AddNumberToObject(result, "samples", b->geometry.n_samples);
+    cJSON_AddNumberToObject(result, "saturated", (double)b->n_saturated);
+}
+
+static void destroy(void *work)
+{
+    oct_background_finish(work);
+    free(work);
+}
+
+static const struct oct_errand_ops background_ops = {.name = "background",
+                                                     .take = take,
+                                                     .compute = compute,
+                                                     .describe = describe,
+                                                     .destroy = destroy};
+
+/* Begins one over the next n_bscans whole B-scans. Refused as oct_daemon_errand refuses. */
+static enum oct_err take_background(struct oct_daemon *d, unsigned n_bscans, double timeout_s,
+                                    struct oct_error *err)
+{
+    struct oct_geometry g = {.n_samples = d->config.camera.samples,
+                             .n_lines = d->config.scan.lines};
+    struct oct_background *work = calloc(1, sizeof(*work));
+    if (!work)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a background");
+    if (d->session) /* the configuration may have changed since it was built */
+        g = oct_pipeline_plan(d->session->pipeline)->geometry;
+    enum oct_err e = oct_background_init(work, &g, d->config.camera.bits, err);
+    if (e) {
+        destroy(work);
+        return e;
+    }
+    return oct_daemon_errand(d, &background_ops, work, n_bscans, (uint64_t)(timeout_s * 1e6), err);
+}
+
+/* ["%.4f", ...], NULL: out of memory. cJSON would take 17 digits for each, and as many
+ * allocations. */
+static char *print_values(const struct oct_background *b, uint32_t first, uint32_t n)
+{
+    char *text = malloc((size_t)n * VALUE_BYTES + 2), *at = text;
+    if (!text)
+        return NULL;
+    *at++ = '[';
+    for (uint32_t i = 0; i < n; i++)
+        at += snprintf(at, VALUE_BYTES, "%s%.4f", i ? "," : "", oct_background_at(b, first + i));
+    *at++ = ']';
+    *at = '\0';
+    return text;
+}
+
+/* Adds "number", "first", "samples" and "values", those from sample `first` on, of the last
+ * background to a reply. OCT_E_AGAIN: it is under way; OCT_E_STATE: there is none, or it failed;
+ * OCT_E_ARG: it has no such sample. */
+static enum oct_err add_values(const struct oct_daemon *d, uint32_t first, cJSON *reply,
+                               struct oct_error *err)
+{
+    const struct oct_errand *errand = &d->errand;
+    const struct oct_background *b = errand->work;
+    if (errand->ops != &background_ops)
+        return oct_fail(err, OCT_E_STATE, "there is no background: send one with \"bscans\"");
+    if (errand->runs)
+        return oct_fail(err, OCT_E_AGAIN, "the background is under way: %u of %u B-scans came",
+                        atomic_load(&errand->tap.n_taken), errand->tap.n_bscans);
+    if (errand->err.code)
+        return oct_fail(err, OCT_E_STATE, "%s", errand->err.text);
+    if (first >= b->geometry.n_samples)
+        return oct_fail(err, OCT_E_ARG, "\"first\" is %u, and the background has %u samples", first,
+                        b->geometry.n_samples);
+    const uint32_t left = b->geometry.n_samples - first;
+    char *text =
+        print_values(b, first, left < OCT_BACKGROUND_VALUES ? left : OCT_BACKGROUND_VALUES);
+    if (!text)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the background's values");
+    cJSON_AddNumberToObject(reply, "number", (double)errand->number);
+    cJSON_AddNumberToObject(reply, "first", first);
+    cJSON_AddNumberToObject(reply, "samples", b->geometry.n_samples);
+    cJSON_AddRawToObject(reply, "values", text);
+    free(text);
+    return OCT_OK;
+}
 
 /* busy: the same may be granted in a moment. */
 static char *refusal(const struct oct_error *why)
@@ -240,7 +344,7 @@ static char *background_values(struct oct_daemon *daemon, const cJSON *request,
         return NULL;
     cJSON *reply = cJSON_CreateObject();
     cJSON_AddBoolToObject(reply, "ok", true);
-    if (oct_daemon_background_values(daemon, (uint32_t)first, reply, err) == OCT_OK)
+    if (add_values(daemon, (uint32_t)first, reply, err) == OCT_OK)
         return oct_reply_print(reply);
     cJSON_Delete(reply);
     return NULL;
@@ -264,7 +368,7 @@ static char *background(struct oct_daemon *daemon, const cJSON *request, struct 
     if (!whole_number_of(request, "bscans", OCT_BACKGROUND_MOST_BSCANS, OCT_BACKGROUND_BSCANS,
                          &n_bscans, err) ||
         !number_of(request, "timeout_s", 0.1, 3600, 10, &timeout_s, err) ||
-        oct_daemon_background(daemon, (unsigned)n_bscans, timeout_s, err))
+        take_background(daemon, (unsigned)n_bscans, timeout_s, err))
         return NULL;
     return errand_begun(daemon);
 }

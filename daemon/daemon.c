@@ -287,7 +287,7 @@ static bool waits_for_start(const struct oct_daemon *d, const struct oct_config 
                             const char *key)
 {
     for (unsigned i = 0; i < oct_n_analyses && d->state == OCT_STATE_IDLE; i++) {
-        const char *name = oct_analyses[i].cpu->name;
+        const char *name = oct_analyses[i]->name;
         if (is_concerned(name, key, changed) &&
             (d->stale || oct_daemon_analyses_refusal(&d->session->analyses, name) ||
              !oct_daemon_analyses_have(&d->session->analyses, name)))
@@ -302,7 +302,7 @@ static enum oct_err check_analysis(const struct oct_daemon *d, const struct oct_
                                    const char *key, struct oct_error *err)
 {
     for (unsigned i = 0; i < oct_n_analyses; i++) {
-        const char *name = oct_analyses[i].cpu->name;
+        const char *name = oct_analyses[i]->name;
         if (!is_concerned(name, key, changed))
             continue;
         const char *why = oct_daemon_analyses_refusal(&d->session->analyses, name);

@@ -1,19 +1,78 @@
 #include "daemon/session.h"
-#include "kernels/device/workers.h"
-#include "kernels/engines.h"
 
 #include "config/analysis.h"
 #include "config/apply.h"
-#include "daemon/memory.h"
+#include "config/config.h"
+#include "kernels/device/workers.h"
+#include "kernels/engines.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/plan/geometry.h"
+#include "pipeline/record/keeper.h"
+#include "pipeline/record/recorder.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
 #include <zmq.h>
+
+/* The recorder's memory: how many B-scans the configuration asks it to keep, and whether this
+ * machine has room for them. */
+
+#define MIB 1048576.0
+#define SHARE 0.8 /* of the available memory: the rest is for the page cache and other programs */
+
+/* From record.buffer_s and record.last_s at scan.line_rate_hz. OCT_E_CONFIG: record.last_s takes
+ * more than there is, or more B-scans than a file may hold; says how much would do. */
+static enum oct_err memory_plan(const struct oct_config *config, const struct oct_geometry *g,
+                                uint32_t *buffer_bscans, uint32_t *history_bscans,
+                                struct oct_error *err)
+{
+    double per_s = config->scan.line_rate_hz / g->n_lines;
+    double bytes = (double)oct_kept_bytes(g), free_bytes = oct_memory_available_bytes(NULL) * SHARE;
+    double buffer = ceil(config->record.buffer_s * per_s);
+    double history = ceil(config->record.last_s * per_s);
+    if (history > OCT_MAX_BSCANS)
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "record.last_s",
+            "record.last_s: %g s are %.0f B-scans, a file holds at most %u: at most "
+            "%g s",
+            config->record.last_s, history, OCT_MAX_BSCANS, floor(OCT_MAX_BSCANS / per_s));
+    if (history > 0 && (history + buffer) * bytes > free_bytes)
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "record.last_s record.buffer_s",
+            "record.last_s: %g s (and record.buffer_s: %g s) take %.0f MiB, but only "
+            "%.0f MiB can be had: at most %.1f s",
+            config->record.last_s, config->record.buffer_s, (history + buffer) * bytes / MIB,
+            free_bytes / MIB, fmax(0, free_bytes / bytes / per_s - config->record.buffer_s));
+    /* The buffer grows only as it is needed; a share of the memory bounds it. */
+    buffer = fmin(buffer, floor(fmin(free_bytes / bytes, UINT32_MAX / 2)));
+    *buffer_bscans = (uint32_t)buffer;
+    *history_bscans = (uint32_t)history;
+    return OCT_OK;
+}
+
+/* Logs how much memory was taken. */
+static void memory_tell(struct oct_recorder *recorder, const struct oct_config *config)
+{
+    const double per_s = config->scan.line_rate_hz / config->scan.lines;
+    struct oct_recorder_status status;
+    oct_recorder_get_status(recorder, &status);
+    const struct oct_keeper_status *k = &status.keeper;
+    if (k->history_bscans > 0)
+        oct_log(OCT_LOG_INFO,
+                "the last %g s (%u B-scans) are kept in memory for record last: with %.1f s for a "
+                "slow disk %.1f MiB, all taken now",
+                config->record.last_s, k->history_bscans, k->buffer_bscans / per_s,
+                (double)k->bytes / MIB);
+    else
+        oct_log(OCT_LOG_INFO,
+                "a recording survives a disk that stalls %.1f s (%u B-scans, up to %.1f MiB)",
+                k->buffer_bscans / per_s, k->buffer_bscans, (double)k->bytes / MIB);
+}
 
 static void measure(const struct oct_engine_ops *ops, struct oct_engine *engine,
                     const struct oct_plan *plan, const struct oct_display *display,
@@ -103,11 +162,11 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
                                 const char *name, bool open, struct oct_error *err)
 {
     void *context = s->zmq_context;
-    uint32_t buffer, history;
+    uint32_t buffer = 0, history = 0;
     struct oct_image_source sources[OCT_DAEMON_MOST_ANALYSES + 1];
     const unsigned n_sources = list_sources(s, sources);
     const struct oct_geometry *g = &s->plan->geometry;
-    enum oct_err e = oct_memory_plan(config, g, &buffer, &history, err);
+    enum oct_err e = memory_plan(config, g, &buffer, &history, err);
     if (e == OCT_OK)
         e = create_losses(s, (uint64_t)buffer + history, err);
     if (e)
@@ -190,7 +249,7 @@ enum oct_err oct_session_create(struct oct_session **out, const struct oct_confi
     }
     s->buffer_bscans = buffer_of(s);
     oct_log(OCT_LOG_INFO, "%s", s->engine_why);
-    oct_memory_tell(s->recorder, config);
+    memory_tell(s->recorder, config);
     oct_log(OCT_LOG_INFO, "lines in on %s, B-scans out on %s", oct_ingest_endpoint(s->ingest),
             oct_publisher_endpoint(s->publisher));
     if (!oct_pipeline_is_pinned(s->pipeline))

@@ -235,7 +235,7 @@ static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
         oct_stage_count(a->stage, &c);
     cJSON *object = cJSON_CreateObject();
     cJSON_AddItemToArray(array, object);
-    cJSON_AddStringToObject(object, "name", a->entry->cpu->name);
+    cJSON_AddStringToObject(object, "name", a->ops->name);
     cJSON_AddStringToObject(object, "running", a->stage ? c.running : "none");
     add_u64(object, "seen", c.seen);
     add_u64(object, "done", c.done);
@@ -252,7 +252,7 @@ static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
     cJSON_AddNumberToObject(object, "late_share", a->lag.looked_ns ? a->lag.late_share : NAN);
     cJSON_AddNumberToObject(object, "bscan_ms", a->lag.looked_ns ? a->lag.bscan_ms : NAN);
     add_numbers(object, a->stage, &c);
-    add_settings(object, &d->config, a->entry->cpu->name);
+    add_settings(object, &d->config, a->ops->name);
     cJSON_AddBoolToObject(object, "failing", !a->stage || c.failing);
     cJSON_AddStringToObject(object, "error", c.failure.code ? c.failure.text : "");
 }
@@ -271,7 +271,7 @@ static void add_average(cJSON *reply, const struct oct_daemon *d)
     struct oct_stage_counts c = {.at_rest = true};
     for (unsigned i = 0; d->session && i < d->session->analyses.n; i++) {
         const struct oct_daemon_analysis *a = &d->session->analyses.analysis[i];
-        if (a->stage && strcmp(a->entry->cpu->name, oct_average_cpu.name) == 0)
+        if (a->stage && strcmp(a->ops->name, oct_average_cpu.name) == 0)
             oct_stage_count(a->stage, &c);
     }
     const uint32_t repeats = d->config.scan.repeats;

@@ -22,12 +22,12 @@ $(BUILD)/kernels/recon/lanes_avx2.o $(BUILD)/kernels/recon/lanes_avx512.o: EXTRA
 #   CUDA=1     the GPUs that answer here, else all that we know
 #   CUDA=all   all that we know: what CI compiles, and what goes to other machines
 #   CUDA=0     none (the default with sanitizers)
-# Without device code X_absent.c, if there is one beside X.cu, takes its place. cudart is linked
+# Without device code cuda_absent.c of kernels/ and analysis/ take its place. cudart is linked
 # statically and cuFFT loaded when wanted, so that the same programs run without a driver. Builds
 # with sanitizers leave device code out: there the kernels run on the host (test/cuda_host/), which
 # sanitizers can see.
 CUDA_SRC := $(wildcard kernels/*/*.cu analysis/*/*.cu)
-CUDA_ABSENT := $(wildcard $(CUDA_SRC:.cu=_absent.c))
+CUDA_ABSENT := kernels/cuda_absent.c analysis/cuda_absent.c
 CUDA_KNOWN := 70 75 80 90
 CUDA ?= $(if $(SAN),0,auto)
 ifeq ($(filter 0 1 all auto,$(CUDA)),)

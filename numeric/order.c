@@ -39,7 +39,7 @@ double oct_floats_median(float *values, size_t n)
     return n > 0 ? ((double)values[(n - 1) / 2] + (double)values[n / 2]) / 2 : NAN;
 }
 
-/* Hoare 1961, FIND: each pass halves the part that holds the rank, about the value in its middle. */
+/* Hoare 1961, FIND: each pass keeps the part that holds the rank, on one side of a pivot. */
 float oct_floats_select(float *values, size_t n, size_t rank)
 {
     size_t low = 0, high = n - 1;

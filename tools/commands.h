@@ -40,11 +40,13 @@ struct oct_command {
 
 /* All commands in the order of --help, and the options that may stand with each. */
 struct oct_command_table {
-    const struct oct_command *const *commands; /* [n] */
-    size_t n;
+    const struct oct_command *const *commands; /* up to NULL */
     const struct oct_option *options;
 };
 extern const struct oct_command_table oct_command_table; /* octctl.c */
+
+/* NULL: there is none of this name. */
+const struct oct_command *oct_command_find(const char *name);
 
 /* The part of the command that is named by `word` ("kmap", "--kmap"), NULL: none. */
 const struct oct_command *oct_command_part(const struct oct_command *command, const char *word);
@@ -65,7 +67,7 @@ int oct_command_misuse(const char *name, const char *format, ...)
 void oct_command_put_name(FILE *file, const char *name);
 
 /* Prints the tree on stdout as JSON, which is UTF-8 whatever the system calls its files. False: out
- * of memory, nothing is printed. */
+ * of memory, nothing is printed; not in octctl, which ends then (oct_alloc_for_json). */
 struct cJSON;
 bool oct_command_print_json(const struct cJSON *tree);
 

@@ -49,9 +49,9 @@ static const struct oct_command *const commands[] = {
     &oct_command_shutdown,   &oct_command_snapshot,
     &oct_command_keygen,     &oct_command_allow,
     &oct_command_bench,      &oct_command_completion,
-    &command_reference,
+    &command_reference,      NULL,
 };
-#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]) - 1)
 
 /* The command line, sorted. The arrays hold argc + 1 pointers each. */
 struct call {
@@ -82,7 +82,15 @@ static const struct oct_option global_options[] = {
     {NULL},
 };
 
-const struct oct_command_table oct_command_table = {commands, N_COMMANDS, global_options};
+const struct oct_command_table oct_command_table = {commands, global_options};
+
+const struct oct_command *oct_command_find(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
 
 static void print_help(void)
 {
@@ -130,21 +138,13 @@ static void print_command_help(const struct oct_command *command)
             oct_options_print((const struct oct_option[]){*o, {NULL}});
 }
 
-static const struct oct_command *find_command(const char *name)
-{
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-    return NULL;
-}
-
 static enum oct_err sort_arguments(struct call *call, int argc, char **argv, struct oct_error *err)
 {
     struct oct_option_shown shown;
     bool ended = false; /* by "--" */
     for (int i = 1; i < argc; i++) {
         const char *wrong = NULL;
-        const bool own = call->n_rest > 0 && is_own(find_command(call->rest[0]), argv[i]);
+        const bool own = call->n_rest > 0 && is_own(oct_command_find(call->rest[0]), argv[i]);
         if (!ended && strcmp(argv[i], "--") == 0) {
             ended = true;
         } else if (!ended && !own &&
@@ -226,6 +226,19 @@ static int complain(const struct oct_error *err)
     return oct_exit_status(err->code);
 }
 
+/* The command that was meant, if one is spelled nearly so, or NULL. */
+static const char *find_near(const char *word)
+{
+    const char *near = NULL;
+    size_t least = SIZE_MAX, n;
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if ((n = oct_word_edits(word, commands[i]->name)) < least) {
+            least = n;
+            near = commands[i]->name;
+        }
+    return near;
+}
+
 static int run(struct oct_config *config, struct call *call, int argc, char **argv)
 {
     struct oct_error err = {0};
@@ -252,9 +265,11 @@ static int run(struct oct_config *config, struct call *call, int argc, char **ar
         print_help();
         return 0;
     }
-    const struct oct_command *command = find_command(words[0]);
+    const struct oct_command *command = oct_command_find(words[0]);
     if (!command) {
-        oct_fail(&err, OCT_E_ARG, "unknown command '%s'; see octctl --help", words[0]);
+        const char *near = find_near(words[0]);
+        oct_fail(&err, OCT_E_ARG, "unknown command '%s'; %s%s%ssee octctl --help", words[0],
+                 near ? "did you mean " : "", near ? near : "", near ? "? " : "");
         return complain(&err);
     }
     if (call->help) {

@@ -4,6 +4,7 @@
 #include "formats/whole_file.h"
 #include "pipeline/base/folder.h"
 #include "pipeline/volume/volume.h"
+#include "tools/alloc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,19 +84,9 @@ struct oct_outputs {
 enum oct_err oct_outputs_begin(struct oct_outputs **outputs, const struct oct_output_file *files,
                                unsigned n, bool force, struct oct_error *err)
 {
-    struct oct_outputs *o = calloc(1, sizeof(*o));
-    struct oct_whole_file *whole = calloc(n + 1, sizeof(*whole)); /* no list is empty */
-    *outputs = NULL;
-    if (!o || !whole) {
-        free(o);
-        free(whole);
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u outputs", n);
-    }
-    o->files = files;
-    o->whole = whole;
-    o->n = n;
-    o->force = force;
-    *outputs = o;
+    (void)err;
+    *outputs = oct_alloc(1, sizeof(**outputs));
+    **outputs = (struct oct_outputs){files, oct_alloc(n, sizeof(struct oct_whole_file)), n, force};
     return OCT_OK;
 }
 
@@ -144,13 +135,12 @@ enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, 
 
 void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs)
 {
-    size_t bytes = 1, n = 0;
-    for (unsigned i = 0; i < n_inputs; i++)
-        bytes += strlen(inputs[i]) + 1;
-    char *text = calloc(1, bytes);
-    for (unsigned i = 0; text && i < n_inputs; i++)
-        n += (size_t)snprintf(text + n, bytes - n, "%s%s", i > 0 ? "\n" : "", inputs[i]);
-    if (text)
-        oct_results_text(results, NULL, "source", text);
+    char *text = oct_alloc_text("%s", ""), *more;
+    for (unsigned i = 0; i < n_inputs; i++) {
+        more = oct_alloc_text("%s%s%s", text, i > 0 ? "\n" : "", inputs[i]);
+        free(text);
+        text = more;
+    }
+    oct_results_text(results, NULL, "source", text);
     free(text);
 }

@@ -121,51 +121,25 @@ static bool take_control(struct oct_view_app *app)
            answer.wish != OCT_WISH_NONE || wish != OCT_WISH_NONE;
 }
 
-/* The newest image of a topic that is only asked for where it is shown. */
-static bool take_wanted(struct oct_view_app *app, const char *topic, bool wanted,
-                        void (*offer)(struct oct_view_model *model,
-                                      const struct oct_view_image *image))
+static bool take_overlays(struct oct_view_app *app)
 {
-    oct_subscriber_want(app->subscriber, topic, wanted);
-    if (!oct_subscriber_take_image(app->subscriber, topic, &app->spare_image))
-        return false;
-    offer(&app->model, &app->spare_image);
-    return true;
-}
-
-static bool take_images(struct oct_view_app *app)
-{
-    struct oct_view_model *model = &app->model;
-    const bool has_enface = model->settings.arrangement != OCT_ARRANGEMENT_ALONE;
-    const bool has_profile = model->settings.arrangement == OCT_ARRANGEMENT_FOUR;
     bool changed = false;
 
-    oct_subscriber_want(app->subscriber, OCT_VIEW_TOPIC_AVERAGE, model->settings.average);
-    if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_AVERAGE, &app->spare_average)) {
-        oct_view_model_offer_average(model, &app->spare_average, &app->spare);
+    for (size_t i = 0; i < oct_view_n_overlays; i++) {
+        const struct oct_view_overlay *o = oct_view_overlays[i];
+        if (!o->topic)
+            continue;
+        const bool *setting = oct_view_overlay_setting(&app->model, o);
+        oct_subscriber_want(app->subscriber, o->topic,
+                            (!setting || *setting) && (!o->wanted || o->wanted(&app->model)));
+        if (!oct_subscriber_take_image(app->subscriber, o->topic, &app->spare_image[i]))
+            continue;
+        if (o->take)
+            o->take(&app->model, &app->spare_image[i]);
+        else
+            o->take_picture(&app->model, &app->spare_image[i], &app->spare);
         changed = true;
     }
-    oct_subscriber_want(app->subscriber, OCT_VIEW_TOPIC_CALIBRATE, model->sharpening.waits);
-    if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_CALIBRATE,
-                                  &app->spare_sharpened)) {
-        oct_view_sharpened_offer(model, &app->spare_sharpened, &app->spare);
-        changed = true;
-    }
-    if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_ENFACE, &app->spare_image)) {
-        oct_view_model_offer_enface(model, &app->spare_image);
-        changed = true;
-    }
-    if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_CONES, &app->spare_image)) {
-        oct_view_cones_set(&model->cones, &app->spare_image);
-        changed = true;
-    }
-    changed |= take_wanted(app, OCT_VIEW_TOPIC_SLAB, has_enface, oct_view_model_offer_slab);
-    changed |=
-        take_wanted(app, OCT_VIEW_TOPIC_CELLS, model->settings.cells, oct_view_model_offer_cells);
-    changed |= take_wanted(app, OCT_VIEW_TOPIC_LAYERS, model->settings.layers,
-                           oct_view_model_offer_layers);
-    changed |= take_wanted(app, OCT_VIEW_TOPIC_ROLLOFF, model->settings.rolloff && has_profile,
-                           oct_view_model_offer_rolloff);
     return changed;
 }
 
@@ -182,7 +156,7 @@ bool oct_view_app_turn(struct oct_view_app *app)
         oct_view_model_offer_spectrum(model, &app->spare_spectrum);
         changed = true;
     }
-    changed |= take_images(app);
+    changed |= take_overlays(app);
     changed |= report.connected != model->connected || report.tally.n_bad != model->tally.n_bad;
     if (changed)
         oct_view_model_report(model, &report.tally, report.connected);
@@ -214,9 +188,8 @@ void oct_view_app_close(struct oct_view_app *app)
     oct_view_control_destroy(app->control);
     oct_view_picture_finish(&app->spare);
     oct_view_spectrum_finish(&app->spare_spectrum);
-    oct_view_image_finish(&app->spare_image);
-    oct_view_image_finish(&app->spare_average);
-    oct_view_image_finish(&app->spare_sharpened);
+    for (size_t i = 0; i < OCT_VIEW_MOST_OVERLAYS; i++)
+        oct_view_image_finish(&app->spare_image[i]);
     oct_view_model_finish(&app->model);
     oct_view_archive_destroy(app->archive);
     memset(app, 0, sizeof(*app));

@@ -17,8 +17,8 @@ struct oct_view_app {
     struct oct_play *play;            /* of recordings */
     struct oct_view_picture spare;    /* swapped with the subscriber and the model */
     struct oct_view_spectrum spare_spectrum;
-    struct oct_view_image spare_image, spare_average, spare_sharpened;
-    char settings_path[4096]; /* "": nothing is remembered */
+    struct oct_view_image spare_image[OCT_VIEW_MOST_OVERLAYS]; /* of each overlay */
+    char settings_path[4096];                                  /* "": nothing is remembered */
     bool bad_told;
 };
 
@@ -36,5 +36,14 @@ void oct_view_app_remember(struct oct_view_app *app);
 
 /* Ends the threads and frees everything. A zeroed app is fine. */
 void oct_view_app_close(struct oct_view_app *app);
+
+/* The window: SDL's events in, frames out, at most 60 a second and none when nothing changes. Runs
+ * until the user quits, the window is closed, or SIGINT or SIGTERM came: OCT_OK. OCT_E_IO: no
+ * display, with the way out (--headless). Called by the main thread. */
+enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_error *err);
+
+/* The window without a display: receives pictures, draws once, writes a PNG. OCT_E_AGAIN: the
+ * pictures did not come in time, nothing was written. Touches no display. */
+enum oct_err oct_view_headless(const struct oct_view_options *options, struct oct_error *err);
 
 #endif

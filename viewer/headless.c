@@ -1,4 +1,3 @@
-#include "viewer/headless.h"
 
 #include "formats/whole_file.h"
 #include "viewer/app.h"

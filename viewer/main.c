@@ -2,12 +2,9 @@
 #include "config/version.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/stdio.h"
-#include "viewer/headless.h"
-#include "viewer/model/action.h"
+#include "viewer/app.h"
 #include "viewer/options.h"
-#include "viewer/priority.h"
 #include "viewer/signals.h"
-#include "viewer/window.h"
 
 #include <SDL.h>
 #include <SDL_ttf.h>

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,51 +15,15 @@
 #define MOST_FRAMES 1000000000ul
 #define MOST_TIMEOUT_S 86400.0
 
-enum {
-    OPT_CONFIG = 256,
-    OPT_SET,
-    OPT_CONNECT,
-    OPT_HEADLESS,
-    OPT_FRAMES,
-    OPT_SCREENSHOT,
-    OPT_TIMEOUT,
-    OPT_SIZE,
-    OPT_FONT,
-    OPT_FULL_SCREEN,
-    OPT_CONTROL,
-    OPT_SETTINGS,
-    OPT_OPERATOR,
-    OPT_HELP,
-    OPT_VERSION,
-};
-
-static const struct option long_options[] = {
-    {"config", required_argument, NULL, OPT_CONFIG},
-    {"set", required_argument, NULL, OPT_SET},
-    {"connect", required_argument, NULL, OPT_CONNECT},
-    {"headless", no_argument, NULL, OPT_HEADLESS},
-    {"frames", required_argument, NULL, OPT_FRAMES},
-    {"screenshot", required_argument, NULL, OPT_SCREENSHOT},
-    {"timeout", required_argument, NULL, OPT_TIMEOUT},
-    {"size", required_argument, NULL, OPT_SIZE},
-    {"font", required_argument, NULL, OPT_FONT},
-    {"full-screen", no_argument, NULL, OPT_FULL_SCREEN},
-    {"control", required_argument, NULL, OPT_CONTROL},
-    {"settings", required_argument, NULL, OPT_SETTINGS},
-    {"operator", no_argument, NULL, OPT_OPERATOR},
-    {"help", no_argument, NULL, OPT_HELP},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {0},
-};
-
-/* What the first pass over argv finds beside the options themselves. */
+/* What the first pass over argv finds: the options, and what is beside them. */
 struct found {
-    const char *config_path;
-    const char *connect, *control;
-    bool headless, frames, timeout;
+    struct oct_view_options *options;
+    const char *config_path, *connect, *control, *frames, *timeout, *size, *settings;
+    bool headless, help, version;
 };
 
-static enum oct_err read_frames(const char *text, uint64_t *n_frames, struct oct_error *err)
+static enum oct_err read_frames(struct oct_view_options *options, const char *text,
+                                struct oct_error *err)
 {
     char *end;
 
@@ -68,11 +32,12 @@ static enum oct_err read_frames(const char *text, uint64_t *n_frames, struct oct
     if (text[0] < '0' || text[0] > '9' || *end || errno || n < 1 || n > MOST_FRAMES)
         return oct_fail(err, OCT_E_ARG, "--frames %s: give a whole number from 1 to %lu", text,
                         MOST_FRAMES);
-    *n_frames = n;
+    options->n_frames = n;
     return OCT_OK;
 }
 
-static enum oct_err read_timeout(const char *text, double *timeout_s, struct oct_error *err)
+static enum oct_err read_timeout(struct oct_view_options *options, const char *text,
+                                 struct oct_error *err)
 {
     char *end;
     double value = strtod(text, &end);
@@ -80,11 +45,12 @@ static enum oct_err read_timeout(const char *text, double *timeout_s, struct oct
     if (end == text || *end || !(value > 0) || value > MOST_TIMEOUT_S)
         return oct_fail(err, OCT_E_ARG, "--timeout %s: give seconds, more than 0 and at most %.0f",
                         text, MOST_TIMEOUT_S);
-    *timeout_s = value;
+    options->timeout_s = value;
     return OCT_OK;
 }
 
-static enum oct_err read_size(const char *text, int *width, int *height, struct oct_error *err)
+static enum oct_err read_size(struct oct_view_options *options, const char *text,
+                              struct oct_error *err)
 {
     char *end = NULL;
     long w = strtol(text, &end, 10), h = 0;
@@ -96,67 +62,69 @@ static enum oct_err read_size(const char *text, int *width, int *height, struct 
         return oct_fail(err, OCT_E_ARG,
                         "--size %s: give WIDTHxHEIGHT in pixels, from %dx%d to %dx%d", text,
                         LEAST_WIDTH, LEAST_HEIGHT, MOST_SIDE, MOST_SIDE);
-    *width = (int)w;
-    *height = (int)h;
+    options->width = (int)w;
+    options->height = (int)h;
     return OCT_OK;
 }
 
-static enum oct_err take(struct oct_view_options *options, struct found *found, int option,
-                         char **argv, struct oct_error *err)
+/* TEXT and FLAG are written to their place; SET is applied after the file. */
+enum kind { TEXT, FLAG, SET };
+
+static const struct row {
+    const char *name;
+    enum kind kind;
+    bool is_beside; /* in struct found; else in the options */
+    size_t at;
+    enum oct_err (*read)(struct oct_view_options *options, const char *text,
+                         struct oct_error *err); /* NULL: the text is taken as it is */
+} rows[] = {
+#define OPTION(member) false, offsetof(struct oct_view_options, member)
+#define BESIDE(member) true, offsetof(struct found, member)
+    {"config", TEXT, BESIDE(config_path), NULL},
+    {"set", SET, false, 0, NULL},
+    {"connect", TEXT, BESIDE(connect), NULL},
+    {"headless", FLAG, BESIDE(headless), NULL},
+    {"frames", TEXT, BESIDE(frames), read_frames},
+    {"screenshot", TEXT, OPTION(screenshot), NULL},
+    {"timeout", TEXT, BESIDE(timeout), read_timeout},
+    {"size", TEXT, BESIDE(size), read_size},
+    {"font", TEXT, OPTION(font), NULL},
+    {"full-screen", FLAG, OPTION(full_screen), NULL},
+    {"control", TEXT, BESIDE(control), NULL},
+    {"settings", TEXT, BESIDE(settings), NULL},
+    {"operator", FLAG, OPTION(operators), NULL},
+    {"help", FLAG, BESIDE(help), NULL},
+    {"version", FLAG, BESIDE(version), NULL},
+};
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]), FIRST = 256 };
+
+/* The next option of argv, FIRST and its row's index, as getopt_long returns it. */
+static int next_option(int argc, char **argv)
 {
-    switch (option) {
-    case OPT_CONFIG:
-        found->config_path = optarg;
-        return OCT_OK;
-    case OPT_SET:
-        return OCT_OK; /* apply_config sets it, after the file */
-    case OPT_CONNECT:
-        found->connect = optarg;
-        return OCT_OK;
-    case OPT_HEADLESS:
-        found->headless = true;
-        return OCT_OK;
-    case OPT_FRAMES:
-        found->frames = true;
-        return read_frames(optarg, &options->n_frames, err);
-    case OPT_SCREENSHOT:
-        options->screenshot = optarg;
-        return OCT_OK;
-    case OPT_TIMEOUT:
-        found->timeout = true;
-        return read_timeout(optarg, &options->timeout_s, err);
-    case OPT_SIZE:
-        options->has_size = true;
-        return read_size(optarg, &options->width, &options->height, err);
-    case OPT_FONT:
-        options->font = optarg;
-        return OCT_OK;
-    case OPT_FULL_SCREEN:
-        options->full_screen = true;
-        return OCT_OK;
-    case OPT_CONTROL:
-        found->control = optarg;
-        return OCT_OK;
-    case OPT_SETTINGS:
-        options->settings = strcmp(optarg, "none") == 0 ? "" : optarg;
-        return OCT_OK;
-    case OPT_OPERATOR:
-        options->operators = true;
-        return OCT_OK;
-    case OPT_HELP:
-        options->task = OCT_TASK_HELP;
-        return OCT_OK;
-    case OPT_VERSION:
-        options->task = OCT_TASK_VERSION;
-        return OCT_OK;
-    case ':':
+    struct option all[N_ROWS + 1] = {{0}};
+
+    for (int i = 0; i < N_ROWS; i++)
+        all[i] = (struct option){
+            rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument, NULL, FIRST + i};
+    return getopt_long(argc, argv, ":", all, NULL);
+}
+
+static enum oct_err take(struct found *found, int option, char **argv, struct oct_error *err)
+{
+    if (option == ':')
         return oct_fail(err, OCT_E_ARG, "%s: a value is missing; see --help", argv[optind - 1]);
-    default:
-        /* A short option may stand amid others, so that optind has not moved past it yet. */
-        if (optopt > 0 && optopt < 256)
-            return oct_fail(err, OCT_E_ARG, "-%c: no such option; see --help", optopt);
+    /* A short option may stand amid others, so that optind has not moved past it yet. */
+    if (option < FIRST && optopt > 0 && optopt < FIRST)
+        return oct_fail(err, OCT_E_ARG, "-%c: no such option; see --help", optopt);
+    if (option < FIRST)
         return oct_fail(err, OCT_E_ARG, "%s: no such option; see --help", argv[optind - 1]);
-    }
+    const struct row *row = &rows[option - FIRST];
+    char *at = (row->is_beside ? (char *)found : (char *)found->options) + row->at;
+    if (row->kind == TEXT)
+        *(const char **)at = optarg;
+    else if (row->kind == FLAG)
+        *(bool *)at = true;
+    return row->read ? row->read(found->options, optarg, err) : OCT_OK;
 }
 
 /* Finds where commands go. A viewer of another daemon's pictures must not make this machine's
@@ -190,8 +158,9 @@ static enum oct_err apply_config(struct oct_view_options *options, const struct 
     if (found->config_path && (code = oct_config_load(&options->config, found->config_path, err)))
         return code;
     optind = 0; /* glibc: start anew */
-    while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1)
-        if (option == OPT_SET && (code = oct_config_set_assignment(&options->config, optarg, err)))
+    while ((option = next_option(argc, argv)) != -1)
+        if (rows[option - FIRST].kind == SET &&
+            (code = oct_config_set_assignment(&options->config, optarg, err)))
             return code;
     if ((code = oct_config_check(&options->config, err)))
         return code;
@@ -231,7 +200,7 @@ static enum oct_err check_together(struct oct_view_options *options, const struc
 enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, char **argv,
                                    struct oct_error *err)
 {
-    struct found found = {0};
+    struct found found = {.options = options};
     enum oct_err code;
     int option;
 
@@ -244,11 +213,16 @@ enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, c
     oct_config_init(&options->config);
     optind = 0;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1)
-        if ((code = take(options, &found, option, argv, err)))
+    while ((option = next_option(argc, argv)) != -1)
+        if ((code = take(&found, option, argv, err)))
             return code;
-    if (options->task == OCT_TASK_HELP || options->task == OCT_TASK_VERSION)
+    if (found.help || found.version) {
+        options->task = found.help ? OCT_TASK_HELP : OCT_TASK_VERSION;
         return OCT_OK;
+    }
+    options->has_size = found.size != NULL;
+    if (found.settings)
+        options->settings = strcmp(found.settings, "none") == 0 ? "" : found.settings;
     if (optind < argc)
         options->file = argv[optind++];
     if (optind < argc)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <ini.h>
 #include <limits.h>
-#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,108 +28,109 @@ bool oct_view_settings_path(char *path, size_t n_bytes)
     return n > 0 && (size_t)n < n_bytes;
 }
 
+/* ---- the keys, in the order in which they are written ---- */
+
+enum kind { NAME, YES, NUMBER, COUNT, SHARE };
+
+static const struct key {
+    const char *name;
+    enum kind kind;
+    size_t at;                /* in the model */
+    const char *const *names; /* of NAME: an enum by its words */
+    double lo, hi;            /* of numbers; a SHARE is 0, the standard one, or within them */
+    int n_digits;             /* of a NUMBER */
+} keys[] = {
+#define SETTING(member) offsetof(struct oct_view_model, settings.member)
+#define CONTRAST(member) offsetof(struct oct_view_model, contrast.member)
+    {"layout", NAME, SETTING(arrangement), arrangements, 0, 0, 0},
+    {"fit", NAME, SETTING(fit), fits, 0, 0, 0},
+    {"operator", YES, SETTING(operators), NULL, 0, 0, 0},
+    {"average", YES, SETTING(average), NULL, 0, 0, 0},
+    {"average_of", COUNT, SETTING(average_of), NULL, 0, OCT_VIEW_MOST_AVERAGE, 0},
+    {"guide", YES, SETTING(guide), NULL, 0, 0, 0},
+    {"details", YES, SETTING(details), NULL, 0, 0, 0},
+    {"divider_beside", SHARE, SETTING(divider.beside), NULL, OCT_VIEW_LEAST_SHARE,
+     OCT_VIEW_MOST_SHARE, 0},
+    {"divider_stacked", SHARE, SETTING(divider.stacked), NULL, OCT_VIEW_LEAST_SHARE,
+     OCT_VIEW_MOST_SHARE, 0},
+    {"light", NAME, SETTING(light), lights, 0, 0, 0},
+    {"sound", YES, SETTING(sound), NULL, 0, 0, 0},
+    {"colours", NAME, CONTRAST(palette), oct_view_palette_names, 0, 0, 0},
+    {"contrast", NAME, CONTRAST(range), ranges, 0, 0, 0},
+    {"black", NUMBER, CONTRAST(lo), NULL, -1e30, 1e30, 9},
+    {"white", NUMBER, CONTRAST(hi), NULL, -1e30, 1e30, 9},
+    {"gamma", NUMBER, CONTRAST(gamma), NULL, OCT_VIEW_LEAST_GAMMA, OCT_VIEW_MOST_GAMMA, 6},
+};
+
+static const char *const no_yes[] = {"no", "yes", NULL};
+
+static struct key key_of(const struct oct_view_overlay *o)
+{
+    return (struct key){.name = o->setting_name,
+                        .kind = YES,
+                        .at = offsetof(struct oct_view_model, settings) + o->setting};
+}
+
 /* ---- reading ---- */
 
-static bool read_name(const char *text, const char *const names[], int *value)
-{
-    for (int i = 0; names[i]; i++)
-        if (strcmp(names[i], text) == 0) {
-            *value = i;
-            return true;
-        }
-    return false;
-}
-
-static bool read_number(const char *text, double lo, double hi, double *value)
+static bool read_number(const struct key *key, const char *text, double *number)
 {
     char *end;
-    double number = strtod(text, &end);
 
-    if (end == text || *end || !(number >= lo && number <= hi))
+    *number = strtod(text, &end);
+    return end != text && !*end &&
+           ((*number >= key->lo && *number <= key->hi) || (key->kind == SHARE && *number == 0));
+}
+
+/* The index of a word; -1: it is none of them. */
+static int index_of(const char *text, const char *const names[])
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(names[i], text) == 0)
+            return i;
+    return -1;
+}
+
+/* False: the text is no value of the key. */
+static bool take_value(void *at, const struct key *key, const char *text)
+{
+    const bool is_word = key->kind == NAME || key->kind == YES;
+    const int word = is_word ? index_of(text, key->kind == YES ? no_yes : key->names) : 0;
+    double number = 0;
+
+    if (word < 0 || (!is_word && !read_number(key, text, &number)))
         return false;
-    *value = number;
+    switch (key->kind) {
+    case NAME:
+        memcpy(at, &word, sizeof(word)); /* enums are ints */
+        break;
+    case YES:
+        *(bool *)at = word;
+        break;
+    case COUNT:
+        *(unsigned *)at = (unsigned)number;
+        break;
+    case NUMBER:
+    case SHARE:
+        *(double *)at = number;
+        break;
+    }
     return true;
 }
 
-static bool read_count(const char *text, unsigned most, unsigned *value)
+/* Of keys that nobody knows any more there is nothing to be said. */
+static bool take(struct oct_view_model *model, const char *name, const char *text)
 {
-    double number;
-
-    if (!read_number(text, 0, most, &number))
-        return false;
-    *value = (unsigned)number;
-    return true;
-}
-
-static bool read_yes(const char *text, bool *value)
-{
-    static const char *const names[] = {"no", "yes", NULL};
-    int number;
-
-    if (!read_name(text, names, &number))
-        return false;
-    *value = number;
-    return true;
-}
-
-/* 0: the standard one. */
-static bool read_share(const char *text, double *share)
-{
-    double number;
-
-    if (!read_number(text, 0, OCT_VIEW_MOST_SHARE, &number) ||
-        (number > 0 && number < OCT_VIEW_LEAST_SHARE))
-        return false;
-    *share = number;
-    return true;
-}
-
-static bool take(struct oct_view_model *model, const char *key, const char *text)
-{
-    struct oct_view_settings *s = &model->settings;
-    struct oct_view_contrast *c = &model->contrast;
-    int number = 0;
     bool good = true;
 
-    if (strcmp(key, "layout") == 0 && (good = read_name(text, arrangements, &number)))
-        s->arrangement = (enum oct_view_arrangement)number;
-    else if (strcmp(key, "colours") == 0 &&
-             (good = read_name(text, oct_view_palette_names, &number)))
-        c->palette = (enum oct_view_palette)number;
-    else if (strcmp(key, "contrast") == 0 && (good = read_name(text, ranges, &number)))
-        c->range = (enum oct_view_range)number;
-    else if (strcmp(key, "black") == 0)
-        good = read_number(text, -1e30, 1e30, &c->lo);
-    else if (strcmp(key, "white") == 0)
-        good = read_number(text, -1e30, 1e30, &c->hi);
-    else if (strcmp(key, "gamma") == 0)
-        good = read_number(text, OCT_VIEW_LEAST_GAMMA, OCT_VIEW_MOST_GAMMA, &c->gamma);
-    else if (strcmp(key, "fit") == 0 && (good = read_name(text, fits, &number)))
-        s->fit = (enum oct_view_fit)number;
-    else if (strcmp(key, "divider_beside") == 0)
-        good = read_share(text, &s->divider.beside);
-    else if (strcmp(key, "divider_stacked") == 0)
-        good = read_share(text, &s->divider.stacked);
-    else if (strcmp(key, "light") == 0 && (good = read_name(text, lights, &number)))
-        s->light = (enum oct_view_light)number;
-    else if (strcmp(key, "sound") == 0)
-        good = read_yes(text, &s->sound);
-    else if (strcmp(key, "operator") == 0)
-        good = read_yes(text, &s->operators);
-    else if (strcmp(key, "details") == 0)
-        good = read_yes(text, &s->details);
-    else if (strcmp(key, "average") == 0)
-        good = read_yes(text, &s->average);
-    else if (strcmp(key, "average_of") == 0)
-        good = read_count(text, OCT_VIEW_MOST_AVERAGE, &s->average_of);
-    else if (strcmp(key, "cells") == 0)
-        good = read_yes(text, &s->cells);
-    else if (strcmp(key, "layers") == 0)
-        good = read_yes(text, &s->layers);
-    else if (strcmp(key, "guide") == 0)
-        good = read_yes(text, &s->guide);
-    else if (strcmp(key, "rolloff") == 0)
-        good = read_yes(text, &s->rolloff);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (strcmp(keys[i].name, name) == 0)
+            good = take_value((char *)model + keys[i].at, &keys[i], text);
+    for (size_t i = 0; i < oct_view_n_overlays; i++) {
+        const struct key key = key_of(oct_view_overlays[i]);
+        if (key.name && strcmp(key.name, name) == 0)
+            good = take_value((char *)model + key.at, &key, text);
+    }
     return good;
 }
 
@@ -183,25 +184,43 @@ static void make_folders(const char *path)
             mkdir(part, 0700);
 }
 
+static void write_key(FILE *file, const struct oct_view_model *model, const struct key *key)
+{
+    const void *at = (const char *)model + key->at;
+    int word = 0;
+
+    fprintf(file, "%s = ", key->name);
+    switch (key->kind) {
+    case NAME:
+        memcpy(&word, at, sizeof(word));
+        fputs(key->names[word], file);
+        break;
+    case YES:
+        fputs(no_yes[*(const bool *)at], file);
+        break;
+    case COUNT:
+        fprintf(file, "%u", *(const unsigned *)at);
+        break;
+    case NUMBER:
+        fprintf(file, "%.*g", key->n_digits, *(const double *)at);
+        break;
+    case SHARE:
+        fprintf(file, "%.4f", *(const double *)at);
+        break;
+    }
+    fputc('\n', file);
+}
+
 static void write_all(FILE *file, const struct oct_view_model *model)
 {
-    const struct oct_view_settings *s = &model->settings;
-    const struct oct_view_contrast *c = &model->contrast;
-
     fprintf(file, "; What octview remembers. It is written anew whenever octview ends.\n[view]\n");
-    fprintf(file, "layout = %s\n", arrangements[s->arrangement]);
-    fprintf(file,
-            "fit = %s\noperator = %s\naverage = %s\naverage_of = %u\n"
-            "cells = %s\nlayers = %s\nrolloff = %s\nguide = %s\n",
-            fits[s->fit], s->operators ? "yes" : "no", s->average ? "yes" : "no", s->average_of,
-            s->cells ? "yes" : "no", s->layers ? "yes" : "no", s->rolloff ? "yes" : "no",
-            s->guide ? "yes" : "no");
-    fprintf(file, "details = %s\ndivider_beside = %.4f\ndivider_stacked = %.4f\n",
-            s->details ? "yes" : "no", s->divider.beside, s->divider.stacked);
-    fprintf(file, "light = %s\nsound = %s\n", lights[s->light], s->sound ? "yes" : "no");
-    fprintf(file, "colours = %s\ncontrast = %s\n", oct_view_palette_names[c->palette],
-            ranges[c->range]);
-    fprintf(file, "black = %.9g\nwhite = %.9g\ngamma = %.6g\n", c->lo, c->hi, c->gamma);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        write_key(file, model, &keys[i]);
+    for (size_t i = 0; i < oct_view_n_overlays; i++) {
+        const struct key key = key_of(oct_view_overlays[i]);
+        if (key.name)
+            write_key(file, model, &key);
+    }
 }
 
 enum oct_err oct_view_settings_save(const struct oct_view_model *model, const char *path,

@@ -11,4 +11,9 @@ void oct_signals_block(void);
  * a program that hangs while it cleans up. */
 bool oct_signals_came(void);
 
+/* Makes the process at least this nice (0 .. 19); call it before threads are started, which
+ * inherit it. A process that is nicer already stays so. A refusal of the kernel is ignored: the
+ * viewer works without. */
+void oct_view_step_back(unsigned nice);
+
 #endif

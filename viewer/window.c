@@ -1,4 +1,3 @@
-#include "viewer/window.h"
 
 #include "pipeline/base/log.h"
 #include "viewer/app.h"

@@ -32,6 +32,10 @@ struct oct_match {
  * sought along that axis. */
 bool oct_match_is_inside(const struct oct_match *match, uint32_t max_dy, uint32_t max_dx);
 
+/* Goes to the highest neighbour of a match, with what is known around it, NaN elsewhere; false:
+ * none is higher. */
+bool oct_match_step(struct oct_match *match);
+
 /* ---- how far a score stands out ----
  *
  * A score by chance has the standard deviation 1 / sqrt(N) of its overlap N, but for how alike
@@ -162,6 +166,13 @@ struct oct_matcher_ops {
 };
 
 extern const struct oct_matcher_ops oct_matcher_cpu, oct_matcher_cuda;
+
+/* What engines refuse: sizes or shifts that cannot be, and windows outside what was set up of n
+ * loaded pictures. OCT_E_ARG. */
+enum oct_err oct_matcher_check(const struct oct_matcher_setup *setup, struct oct_error *err);
+enum oct_err oct_matcher_check_windows(const struct oct_matcher_setup *setup, unsigned n_loaded,
+                                       const struct oct_match_window *windows, unsigned n,
+                                       struct oct_error *err);
 
 /* "auto", "cpu" or "cuda": the table to use and a matcher made by it. The table of a GPU is one
  * that fails over: when the CUDA engine says OCT_E_BACKEND, the CPU goes on with the same

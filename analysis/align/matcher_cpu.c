@@ -1,16 +1,417 @@
-/* The CPU engine of the whole-pixel search: pictures, then windows, are pieces for the workers. */
+/* The CPU engine of the whole-pixel search: pictures, then windows, are pieces for the workers.
+ *
+ * Of whole pictures every maximum of the ZNCC of 2 x 2 binned ones that might be the largest is
+ * climbed at full resolution, and the best is taken. Where the binned pictures do not tell (small
+ * ones, a low score, many maxima alike), all shifts are searched at full resolution: the answer is
+ * that of the full search but for noise. */
+#include "analysis/align/level.h"
 #include "analysis/align/matcher.h"
 #include "analysis/align/rows.h"
-#include "analysis/align/whole.h"
-#include "analysis/align/zncc_sums.h"
+#include "analysis/align/subpixel.h"
+#include "analysis/correlate/correlate.h"
 #include "kernels/device/workers.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+/* Sides and shifts below which binning is not worth it. */
+#define LEAST_BINNED_SIDE 48u
+#define LEAST_BINNED_SHIFT 4u
+
+/* A binned score below this may be a chance maximum, and the true one may be hidden. */
+#define LEAST_BINNED_SCORE 0.15F
+
+/* Binned maxima within this part of the best are climbed; more of them than MOST_MAXIMA mean that
+ * binning has lost what tells them apart. */
+#define MARGIN 0.25F
+#define MOST_MAXIMA 8u
+
+/* One resolution. */
+struct search {
+    struct oct_correlator *correlator; /* NULL: not made yet */
+    struct oct_correlator_setup setup;
+    float *c2d;                   /* [2 max_dy + 1][2 max_dx + 1], wider than what is sought */
+    int32_t sought_dy, sought_dx; /* of its pixels */
+    bool has_reference;
+};
+
+struct whole {
+    struct oct_matcher_setup setup;
+    struct search full, binned;
+    bool bins;
+    struct oct_picture picture, g_picture; /* binned; only with `bins` */
+    struct oct_zncc_sums overlap;
+    float *samples; /* [OCT_MATCH_SAMPLES] */
+    const struct oct_level *reference;
+};
+
+/* ---- whole pictures ---- */
+
+static void describe_search(struct search *search, const struct oct_matcher_setup *s, uint32_t by)
+{
+    uint32_t height = s->height / by, width = s->width / by;
+    uint32_t dy = (oct_match_reach(s->max_dy, s->height) + by - 1) / by;
+    uint32_t dx = (oct_match_reach(s->max_dx, s->width) + by - 1) / by;
+    search->sought_dy = (int32_t)((s->max_dy + by - 1) / by);
+    search->sought_dx = (int32_t)((s->max_dx + by - 1) / by);
+    search->setup = (struct oct_correlator_setup){
+        .height = height,
+        .width = width,
+        .g_height = height,
+        .g_width = width,
+        .max_dy = dy < height ? dy : height - 1,
+        .max_dx = dx < width ? dx : width - 1,
+        .norm = OCT_CORRELATION_ZNCC,
+        .masked = s->masked,
+        .min_overlap = s->min_overlap,
+        .n_batch = 1,
+    };
+}
+
+static enum oct_err open_search(struct search *search, struct oct_error *err)
+{
+    const struct oct_correlator_setup *s = &search->setup;
+    if (search->correlator)
+        return OCT_OK;
+    size_t n = ((size_t)2 * s->max_dy + 1) * ((size_t)2 * s->max_dx + 1);
+    search->c2d = malloc(n * sizeof(float));
+    if (!search->c2d)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for shifts of up to %u, %u pixels",
+                        s->max_dy, s->max_dx);
+    enum oct_err e = oct_correlator_cpu.create(&search->correlator, s, err);
+    if (e) {
+        free(search->c2d);
+        search->c2d = NULL;
+    }
+    return e;
+}
+
+static void close_search(struct search *search)
+{
+    if (search->correlator)
+        oct_correlator_cpu.destroy(search->correlator);
+    free(search->c2d);
+}
+
+static enum oct_err open_binned(struct whole *whole, struct oct_error *err)
+{
+    const struct oct_correlator_setup *s = &whole->binned.setup;
+    enum oct_err e = open_search(&whole->binned, err);
+    if (!e)
+        e = oct_picture_init(&whole->picture, s->height, s->width, s->masked, err);
+    if (!e)
+        e = oct_picture_init(&whole->g_picture, s->height, s->width, s->masked, err);
+    return e;
+}
+
+static enum oct_err open_whole(struct whole *whole, const struct oct_matcher_setup *setup,
+                               struct oct_error *err)
+{
+    whole->setup = *setup;
+    describe_search(&whole->full, setup, 1);
+    describe_search(&whole->binned, setup, 2);
+    const struct oct_correlator_setup *s = &whole->binned.setup;
+    const uint32_t side = s->height < s->width ? s->height : s->width;
+    const uint32_t shift = s->max_dy < s->max_dx ? s->max_dy : s->max_dx;
+    whole->bins = side >= LEAST_BINNED_SIDE && shift >= LEAST_BINNED_SHIFT;
+    enum oct_err e = oct_zncc_sums_init(&whole->overlap, setup->width, err);
+    whole->samples = malloc(OCT_MATCH_SAMPLES * sizeof(float));
+    if (!e && !whole->samples)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a registration");
+    if (!e && whole->bins)
+        e = open_binned(whole, err);
+    if (!e && (!whole->bins || setup->plans_ahead))
+        e = open_search(&whole->full, err);
+    return e;
+}
+
+static void close_whole(struct whole *whole)
+{
+    close_search(&whole->full);
+    close_search(&whole->binned);
+    oct_picture_finish(&whole->picture);
+    oct_picture_finish(&whole->g_picture);
+    oct_zncc_sums_finish(&whole->overlap);
+    free(whole->samples);
+}
+
+/* ---- correlation ---- */
+
+/* A level as a picture. With masks the valid bytes are needed: `valid`, or NULL. */
+static enum oct_err picture_of(const struct oct_level *level, struct oct_picture *picture,
+                               struct oct_error *err)
+{
+    size_t n = (size_t)level->height * level->width;
+    *picture =
+        (struct oct_picture){level->height, level->width, level->planes[OCT_PLANE_VALUES], NULL};
+    if (!level->is_masked)
+        return OCT_OK;
+    picture->valid = malloc(n);
+    if (!picture->valid)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a mask");
+    for (size_t i = 0; i < n; i++)
+        picture->valid[i] = level->planes[OCT_PLANE_VALID][i] != 0.0F;
+    return OCT_OK;
+}
+
+/* The reference of the full search is only set once the full search is wanted. */
+static enum oct_err ready_full(struct whole *whole, struct oct_error *err)
+{
+    struct oct_picture picture = {0};
+    enum oct_err e = open_search(&whole->full, err);
+    if (e || whole->full.has_reference)
+        return e;
+    e = picture_of(whole->reference, &picture, err);
+    if (!e)
+        e = oct_correlator_cpu.set_reference(whole->full.correlator, &picture, err);
+    whole->full.has_reference = !e;
+    free(picture.valid);
+    return e;
+}
+
+static enum oct_err set_whole_reference(struct whole *whole, const struct oct_level *reference,
+                                        struct oct_error *err)
+{
+    whole->reference = reference;
+    oct_zncc_sums_forget(&whole->overlap);
+    whole->full.has_reference = whole->binned.has_reference = false;
+    if (!whole->bins)
+        return ready_full(whole, err);
+    oct_level_bin(reference, &whole->g_picture);
+    /* A pattern of single pixels has no contrast once binned: the full search is left. */
+    if (oct_picture_has_contrast(&whole->g_picture)) {
+        enum oct_err e =
+            oct_correlator_cpu.set_reference(whole->binned.correlator, &whole->g_picture, err);
+        whole->binned.has_reference = !e;
+        return e;
+    }
+    return OCT_OK;
+}
+
+static enum oct_err correlate(struct search *search, const struct oct_picture *picture,
+                              struct oct_error *err)
+{
+    unsigned which;
+    return oct_correlator_cpu.run(search->correlator, picture, 1, search->c2d, &which, err);
+}
+
+static struct oct_match no_match(void)
+{
+    struct oct_match match = {.score = NAN, .significance = NAN};
+    for (unsigned i = 0; i < 9; i++)
+        match.around[i / 3][i % 3] = NAN;
+    return match;
+}
+
+static bool is_sought(const struct search *search, int64_t dy, int64_t dx)
+{
+    return llabs(dy) <= search->sought_dy && llabs(dx) <= search->sought_dx;
+}
+
+/* Of a score at (dy, dx) of a resolution, in its pixels. */
+static float significance_of(const struct whole *whole, const struct search *search, float score,
+                             int32_t dy, int32_t dx)
+{
+    const struct oct_correlator_setup *s = &search->setup;
+    const size_t width = (size_t)2 * s->max_dx + 1, n = width * ((size_t)2 * s->max_dy + 1);
+    for (uint32_t k = 0; k < OCT_MATCH_SAMPLES; k++) {
+        const size_t at = oct_match_sample(k, n);
+        const int32_t at_dy = (int32_t)(at / width) - (int32_t)s->max_dy;
+        const int32_t at_dx = (int32_t)(at % width) - (int32_t)s->max_dx;
+        whole->samples[k] =
+            oct_match_value(search->c2d[at], oct_match_part(at_dy, at_dx, s->height, s->width));
+    }
+    return oct_match_significance(
+        whole->samples, oct_match_value(score, oct_match_part(dy, dx, s->height, s->width)));
+}
+
+static enum oct_err find_full(struct whole *whole, const struct oct_level *moving,
+                              struct oct_match *match, struct oct_error *err)
+{
+    struct oct_picture picture = {0};
+    enum oct_err e = ready_full(whole, err);
+    if (!e)
+        e = picture_of(moving, &picture, err);
+    if (!e)
+        e = correlate(&whole->full, &picture, err);
+    free(picture.valid);
+    if (e)
+        return e;
+    const struct oct_correlator_setup *s = &whole->full.setup;
+    size_t width = (size_t)2 * s->max_dx + 1, n = width * ((size_t)2 * s->max_dy + 1);
+    for (size_t i = 0; i < n; i++) {
+        const int32_t dy = (int32_t)(i / width) - (int32_t)s->max_dy;
+        const int32_t dx = (int32_t)(i % width) - (int32_t)s->max_dx;
+        if (is_sought(&whole->full, dy, dx) && !isnan(whole->full.c2d[i]) &&
+            !(match->score >= whole->full.c2d[i])) {
+            match->score = whole->full.c2d[i];
+            match->dy = dy;
+            match->dx = dx;
+        }
+    }
+    if (!isnan(match->score))
+        match->significance =
+            significance_of(whole, &whole->full, match->score, match->dy, match->dx);
+    return OCT_OK;
+}
+
+/* ---- binned maxima, and how each is climbed ---- */
+
+struct maximum {
+    int32_t dy, dx; /* binned pixels */
+    float score;
+};
+
+static bool is_maximum(const float *c2d, int64_t y, int64_t x, int64_t height, int64_t width)
+{
+    float here = c2d[y * width + x];
+    for (int64_t v = y > 0 ? y - 1 : 0; v <= y + 1 && v < height; v++)
+        for (int64_t u = x > 0 ? x - 1 : 0; u <= x + 1 && u < width; u++)
+            if (c2d[v * width + u] > here)
+                return false;
+    return true;
+}
+
+/* Of the shifts that are sought. */
+static float largest_of(const struct search *search)
+{
+    const int32_t max_dy = (int32_t)search->setup.max_dy, max_dx = (int32_t)search->setup.max_dx;
+    float best = -2.0F;
+    for (int32_t dy = -search->sought_dy; dy <= search->sought_dy; dy++) {
+        const float *row =
+            search->c2d + (size_t)(dy + max_dy) * (2 * (size_t)max_dx + 1) + (size_t)max_dx;
+        for (int32_t dx = -search->sought_dx; dx <= search->sought_dx; dx++)
+            best = row[dx] > best ? row[dx] : best; /* NaN is never larger */
+    }
+    return best;
+}
+
+/* Returns how many there are; MOST_MAXIMA + 1: too many. */
+static unsigned list_maxima(const struct search *search, struct maximum *maxima)
+{
+    const struct oct_correlator_setup *s = &search->setup;
+    int64_t width = 2 * (int64_t)s->max_dx + 1, height = 2 * (int64_t)s->max_dy + 1;
+    float best = largest_of(search);
+    float least = best * (1.0F - MARGIN);
+    unsigned n = 0;
+    if (best < LEAST_BINNED_SCORE)
+        return MOST_MAXIMA + 1;
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++) {
+            float score = search->c2d[y * width + x];
+            if (!(score >= least) || !is_sought(search, y - s->max_dy, x - s->max_dx) ||
+                !is_maximum(search->c2d, y, x, height, width))
+                continue;
+            if (n == MOST_MAXIMA)
+                return MOST_MAXIMA + 1;
+            maxima[n++] =
+                (struct maximum){(int32_t)(y - s->max_dy), (int32_t)(x - s->max_dx), score};
+        }
+    return n;
+}
+
+static bool is_searched(const struct whole *whole, int32_t dy, int32_t dx)
+{
+    return (uint32_t)abs(dy) <= whole->setup.max_dy && (uint32_t)abs(dx) <= whole->setup.max_dx;
+}
+
+static void score_around(struct whole *whole, int32_t dy, int32_t dx, float around[3][3])
+{
+    oct_zncc_sums_score_around(&whole->overlap, dy, dx, around);
+    for (int32_t i = 0; i < 9; i++)
+        if (!is_searched(whole, dy + i / 3 - 1, dx + i % 3 - 1))
+            around[i / 3][i % 3] = NAN;
+}
+
+/* Climbs from *match to where no neighbour is higher. `around` holds the scores there. */
+static void climb(struct whole *whole, struct oct_match *match)
+{
+    score_around(whole, match->dy, match->dx, match->around);
+    match->score = match->around[1][1];
+    for (unsigned step = 0; step < 8; step++) {
+        for (int32_t i = 0; i < 9; i++) {
+            float *score = &match->around[i / 3][i % 3];
+            const int32_t dy = match->dy + i / 3 - 1, dx = match->dx + i % 3 - 1;
+            if (isnan(*score) && is_searched(whole, dy, dx))
+                *score = oct_zncc_sums_score_at(&whole->overlap, dy, dx);
+        }
+        if (!oct_match_step(match))
+            return;
+    }
+}
+
+/* The whole pixel nearest to the top of a binned maximum: rarely more than one step away from the
+ * maximum at full resolution. */
+static struct oct_match start_of(const struct search *search, const struct maximum *maximum)
+{
+    const int32_t max_dy = (int32_t)search->setup.max_dy, max_dx = (int32_t)search->setup.max_dx;
+    struct oct_match binned = no_match(), start = no_match();
+    double y = 0, x = 0;
+    for (int32_t i = 0; i < 9; i++) {
+        const int32_t v = maximum->dy + i / 3 - 1, u = maximum->dx + i % 3 - 1;
+        if (abs(v) <= max_dy && abs(u) <= max_dx)
+            binned.around[i / 3][i % 3] = search->c2d[(v + max_dy) * (2 * max_dx + 1) + u + max_dx];
+    }
+    oct_subpixel_parabola(&binned, &y, &x);
+    start.dy = (int32_t)lround(2 * (maximum->dy + fmax(-1, fmin(1, y))));
+    start.dx = (int32_t)lround(2 * (maximum->dx + fmax(-1, fmin(1, x))));
+    return start;
+}
+
+static enum oct_err find_binned(struct whole *whole, const struct oct_level *moving,
+                                struct oct_match *match, bool *found, struct oct_error *err)
+{
+    struct maximum maxima[MOST_MAXIMA], *best = NULL;
+    *found = false;
+    oct_level_bin(moving, &whole->picture);
+    if (!whole->binned.has_reference)
+        return OCT_OK;
+    enum oct_err e = correlate(&whole->binned, &whole->picture, err);
+    if (e) /* OCT_E_ARG: a pattern of single pixels has no contrast once binned */
+        return e == OCT_E_ARG ? OCT_OK : e;
+    unsigned n = list_maxima(&whole->binned, maxima);
+    if (n > MOST_MAXIMA)
+        return OCT_OK;
+    for (unsigned i = 0; i < n; i++) {
+        struct oct_match one = start_of(&whole->binned, &maxima[i]);
+        climb(whole, &one);
+        if (isnan(match->score) || one.score > match->score) {
+            *match = one;
+            best = &maxima[i];
+        }
+    }
+    if (best && !isnan(match->score))
+        match->significance =
+            significance_of(whole, &whole->binned, best->score, best->dy, best->dx);
+    *found = !isnan(match->score);
+    return OCT_OK;
+}
+
+static enum oct_err find_whole(struct whole *whole, const struct oct_level *moving,
+                               struct oct_match *match, struct oct_error *err)
+{
+    bool found = false;
+    enum oct_err e = OCT_OK;
+    *match = no_match();
+    if (!moving->has_contrast)
+        return OCT_OK;
+    oct_zncc_sums_begin(&whole->overlap, moving, whole->reference, 0, moving->height,
+                        whole->setup.min_overlap);
+    if (whole->bins)
+        e = find_binned(whole, moving, match, &found, err);
+    if (!e && !found) {
+        e = find_full(whole, moving, match, err);
+        if (!e && !isnan(match->score))
+            climb(whole, match);
+    }
+    return e;
+}
+
+/* ---- the engine ---- */
+
 /* What a worker needs for itself. */
 struct worker {
-    struct oct_whole *whole;
+    struct whole whole;
     struct oct_zncc_sums overlap;
     float *scratch;  /* of rows; NULL without windows */
     float *products; /* [6][2 max_radius + 1], sums at one dy */
@@ -37,8 +438,6 @@ struct oct_matcher {
     struct oct_match *matches;              /* while find or look runs */
 };
 
-/* ---- life ---- */
-
 static uint32_t side_of(const struct oct_matcher_setup *setup)
 {
     return 2 * setup->max_radius + 1;
@@ -46,7 +445,7 @@ static uint32_t side_of(const struct oct_matcher_setup *setup)
 
 static enum oct_err init_worker(struct oct_matcher *m, struct worker *worker, struct oct_error *err)
 {
-    enum oct_err e = oct_whole_create(&worker->whole, &m->setup, err);
+    enum oct_err e = open_whole(&worker->whole, &m->setup, err);
     if (!e)
         e = oct_zncc_sums_init(&worker->overlap, m->setup.width, err);
     if (e || !m->rows)
@@ -62,7 +461,7 @@ static enum oct_err init_worker(struct oct_matcher *m, struct worker *worker, st
 
 static void finish_worker(struct worker *worker)
 {
-    oct_whole_destroy(worker->whole);
+    close_whole(&worker->whole);
     oct_zncc_sums_finish(&worker->overlap);
     free(worker->scratch);
     free(worker->products);
@@ -120,6 +519,9 @@ static enum oct_err create(struct oct_matcher **out, const struct oct_matcher_se
                            struct oct_error *err)
 {
     *out = NULL;
+    enum oct_err e = oct_matcher_check(setup, err);
+    if (e)
+        return e;
     struct oct_matcher *m = calloc(1, sizeof(*m));
     if (!m)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a registration");
@@ -127,7 +529,7 @@ static enum oct_err create(struct oct_matcher **out, const struct oct_matcher_se
     m->setup.n_batch = setup->n_batch ? setup->n_batch : 1;
     /* More workers than pictures or windows at once have nothing to do, but pieces go to any. */
     m->n_workers = setup->workers ? oct_workers_n_threads(setup->workers) + 1 : 1;
-    enum oct_err e = init(m, err);
+    e = init(m, err);
     if (e) {
         destroy(m);
         return e;
@@ -165,7 +567,7 @@ static void set_worker_reference(void *context, unsigned piece, unsigned worker)
     struct oct_matcher *m = context;
     struct worker *w = &m->workers[worker];
     oct_zncc_sums_forget(&m->workers[piece].overlap);
-    enum oct_err e = oct_whole_set_reference(m->workers[piece].whole, &m->reference.level, &w->err);
+    enum oct_err e = set_whole_reference(&m->workers[piece].whole, &m->reference.level, &w->err);
     w->code = e ? e : w->code;
 }
 
@@ -196,7 +598,7 @@ static void find_one(void *context, unsigned piece, unsigned worker)
 {
     struct oct_matcher *m = context;
     struct worker *w = &m->workers[worker];
-    enum oct_err e = oct_whole_find(w->whole, &m->loaded[piece].level, &m->matches[piece], &w->err);
+    enum oct_err e = find_whole(&w->whole, &m->loaded[piece].level, &m->matches[piece], &w->err);
     w->code = e ? e : w->code;
 }
 
@@ -283,12 +685,9 @@ static void look_one(void *context, unsigned piece, unsigned worker)
 static enum oct_err look(struct oct_matcher *m, const struct oct_match_window *windows, unsigned n,
                          struct oct_match *matches, struct oct_error *err)
 {
-    const struct oct_matcher_setup *s = &m->setup;
-    for (unsigned i = 0; i < n; i++)
-        if (windows[i].picture >= m->n || windows[i].radius > s->max_radius ||
-            windows[i].n_rows > s->height || windows[i].y0 > s->height - windows[i].n_rows ||
-            (uint32_t)abs(windows[i].dx) > s->max_dx + s->max_radius)
-            return oct_fail(err, OCT_E_ARG, "window %u is outside what was set up", i);
+    const enum oct_err e = oct_matcher_check_windows(&m->setup, m->n, windows, n, err);
+    if (e)
+        return e;
     m->windows = windows;
     m->matches = matches;
     return run(m, n, look_one, err);

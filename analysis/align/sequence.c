@@ -1,9 +1,11 @@
 #include "analysis/align/sequence.h"
 
-#include "analysis/align/estimator.h"
+#include "analysis/align/level.h"
 #include "analysis/align/matcher.h"
 #include "analysis/align/prepare.h"
 #include "analysis/align/reference.h"
+#include "analysis/align/rigid.h"
+#include "kernels/device/workers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +13,9 @@
 
 /* Frames whose shifts tell the reference's own motion; more would not tell more. */
 #define MOST_MOTION_FRAMES 1024u
+
+#define BATCH 16u         /* frames registered at once */
+#define LEAST_OVERLAP 0.3 /* of whole frames */
 
 const char *oct_frame_fate_text(enum oct_frame_fate fate)
 {
@@ -183,24 +188,162 @@ static enum oct_err read_reference(struct oct_sequence *q, struct oct_picture *r
     return e ? e : read_cut(q, q->reference, reference, err);
 }
 
+/* ---- the two ways of registering frames, rigid or by strips: strips of a batch of frames ----
+ *
+ * A rigid shift is one strip of all lines. */
+
+/* What a worker needs for itself. */
+struct worker {
+    struct oct_rigid *rigid; /* NULL with strips */
+    struct oct_level level;
+    struct oct_zncc_sums overlap;
+    enum oct_err code;
+    struct oct_error err;
+};
+
+struct estimator {
+    struct oct_sequence_setup setup;
+    struct oct_strips *strips; /* NULL: rigid */
+    unsigned n_workers;
+    struct worker *workers;
+    struct oct_level reference;
+    const struct oct_picture *pictures; /* while find runs */
+    struct oct_strip *found;
+    float *before;
+};
+
+static enum oct_err create_strips(struct estimator *e, struct oct_error *err)
+{
+    const struct oct_sequence_setup *s = &e->setup;
+    const struct oct_strips_setup setup = {
+        .height = s->height,
+        .width = s->width,
+        .max_dy = s->max_dy,
+        .max_dx = s->max_dx,
+        .rows = s->rows,
+        .step = s->step,
+        .search = s->search,
+        .far = s->far,
+        .min_score = s->min_score,
+        .masked = s->masked,
+        .n_batch = BATCH,
+        .workers = s->workers,
+        .backend = s->backend,
+        .gpus = s->gpus,
+        .deadline_ms = s->deadline_ms,
+    };
+    return oct_strips_create(&e->strips, &setup, err);
+}
+
+static enum oct_err create_worker(struct estimator *e, struct worker *w, struct oct_error *err)
+{
+    const struct oct_sequence_setup *s = &e->setup;
+    const struct oct_rigid_setup setup = {
+        .height = s->height,
+        .width = s->width,
+        .max_dy = s->max_dy,
+        .max_dx = s->max_dx,
+        .min_overlap = LEAST_OVERLAP,
+        .masked = s->masked,
+        .backend = s->backend,
+        .smooth_px = s->smooth_px,
+        .gpus = s->gpus,
+        .deadline_ms = s->deadline_ms,
+    };
+    enum oct_err code = oct_level_init(&w->level, s->height, s->width, s->masked, err);
+    if (!code)
+        code = oct_zncc_sums_init(&w->overlap, s->width, err);
+    if (!code && s->model == OCT_SEQUENCE_RIGID)
+        code = oct_rigid_create(&w->rigid, &setup, err);
+    return code;
+}
+
+static void close_estimator(struct estimator *e)
+{
+    for (unsigned i = 0; e->workers && i < e->n_workers; i++) {
+        oct_rigid_destroy(e->workers[i].rigid);
+        oct_level_finish(&e->workers[i].level);
+        oct_zncc_sums_finish(&e->workers[i].overlap);
+    }
+    oct_strips_destroy(e->strips);
+    oct_level_finish(&e->reference);
+    free(e->workers);
+}
+
+/* With its reference. */
+static enum oct_err open_estimator(struct estimator *e, const struct oct_sequence_setup *setup,
+                                   const struct oct_picture *reference, struct oct_error *err)
+{
+    *e = (struct estimator){.setup = *setup,
+                            .n_workers =
+                                setup->workers ? oct_workers_n_threads(setup->workers) + 1 : 1};
+    e->workers = calloc(e->n_workers, sizeof(*e->workers));
+    enum oct_err code =
+        e->workers ? oct_level_init(&e->reference, setup->height, setup->width, setup->masked, err)
+                   : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a registration");
+    for (unsigned i = 0; i < e->n_workers && !code; i++)
+        code = create_worker(e, &e->workers[i], err);
+    if (!code && setup->model == OCT_SEQUENCE_STRIPS)
+        code = create_strips(e, err);
+    if (code)
+        return code;
+    oct_level_set(&e->reference, reference);
+    if (e->strips)
+        return oct_strips_set_reference(e->strips, reference, err);
+    for (unsigned i = 0; i < e->n_workers && !code; i++)
+        code = oct_rigid_set_reference(e->workers[i].rigid, reference, err);
+    return code;
+}
+
+/* How alike the two are as they lie; the shift of a rigid frame. */
+static void do_one(void *context, unsigned piece, unsigned worker)
+{
+    struct estimator *e = context;
+    struct worker *w = &e->workers[worker];
+    struct oct_shift shift;
+    oct_level_set(&w->level, &e->pictures[piece]);
+    e->before[piece] = NAN;
+    if (w->level.has_contrast) {
+        oct_zncc_sums_begin(&w->overlap, &w->level, &e->reference, 0, w->level.height,
+                            LEAST_OVERLAP);
+        e->before[piece] = oct_zncc_sums_score_at(&w->overlap, 0, 0);
+    }
+    if (e->strips)
+        return;
+    enum oct_err code = oct_rigid_find(w->rigid, &e->pictures[piece], &shift, &w->err);
+    w->code = code ? code : w->code;
+    if (!code)
+        e->found[piece] = (struct oct_strip){(float)shift.dy, (float)shift.dx, (float)shift.score,
+                                             shift.is_match && shift.score >= e->setup.min_score};
+}
+
+/* n <= BATCH; strips: [n][n_strips]; before: [n], ZNCC unmoved. */
+static enum oct_err find_strips(struct estimator *e, const struct oct_picture *pictures, unsigned n,
+                                struct oct_strip *strips, float *before, struct oct_error *err)
+{
+    e->pictures = pictures;
+    e->found = strips;
+    e->before = before;
+    for (unsigned i = 0; i < e->n_workers; i++)
+        e->workers[i].code = OCT_OK;
+    oct_workers_run(e->setup.workers, n, do_one, e);
+    for (unsigned i = 0; i < e->n_workers; i++)
+        if (e->workers[i].code)
+            return oct_fail(err, e->workers[i].code, "%s", e->workers[i].err.text);
+    return e->strips ? oct_strips_find(e->strips, pictures, n, strips, err) : OCT_OK;
+}
+
 /* ---- registration ---- */
 
 struct pass {
-    struct oct_estimator *estimator;
+    struct estimator estimator;
     struct oct_sequence_setup setup; /* of the estimator */
     const struct oct_picture *reference;
-    struct oct_picture pictures[OCT_ESTIMATOR_BATCH];
-    uint64_t numbers[OCT_ESTIMATOR_BATCH];
+    struct oct_picture pictures[BATCH];
+    uint64_t numbers[BATCH];
     unsigned n;
-    struct oct_strip *strips; /* [OCT_ESTIMATOR_BATCH][n_strips] */
+    struct oct_strip *strips; /* [BATCH][n_strips] */
 };
-
-static enum oct_err start_estimator(struct pass *pass, struct oct_error *err)
-{
-    oct_estimator_destroy(pass->estimator);
-    enum oct_err e = oct_estimator_create(&pass->estimator, &pass->setup, err);
-    return e ? e : oct_estimator_set_reference(pass->estimator, pass->reference, err);
-}
 
 /* Keeps what was found of one frame. */
 static void settle(struct oct_sequence *q, uint64_t number, const struct oct_strip *strips,
@@ -220,17 +363,18 @@ static void settle(struct oct_sequence *q, uint64_t number, const struct oct_str
 
 static enum oct_err register_batch(struct oct_sequence *q, struct pass *pass, struct oct_error *err)
 {
-    float before[OCT_ESTIMATOR_BATCH];
+    float before[BATCH];
     bool masked = pass->setup.masked;
     enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < pass->n; i++)
         masked = masked || pass->pictures[i].valid;
     if (masked && !pass->setup.masked) {
         pass->setup.masked = true;
-        e = start_estimator(pass, err);
+        close_estimator(&pass->estimator);
+        e = open_estimator(&pass->estimator, &pass->setup, pass->reference, err);
     }
     if (!e)
-        e = oct_estimator_find(pass->estimator, pass->pictures, pass->n, pass->strips, before, err);
+        e = find_strips(&pass->estimator, pass->pictures, pass->n, pass->strips, before, err);
     for (unsigned i = 0; i < pass->n; i++) {
         if (!e)
             settle(q, pass->numbers[i], pass->strips + (size_t)i * q->n_strips, before[i]);
@@ -257,7 +401,7 @@ static enum oct_err register_frames(struct oct_sequence *q, struct pass *pass,
         if (e)
             break;
         pass->numbers[pass->n++] = i;
-        if (pass->n == OCT_ESTIMATOR_BATCH) {
+        if (pass->n == BATCH) {
             e = register_batch(q, pass, err);
             show(q, i + 1);
         }
@@ -277,14 +421,15 @@ static enum oct_err run_pass(struct oct_sequence *q, const struct oct_picture *r
     pass.setup.height = reference->height;
     pass.setup.masked = q->setup.masked || reference->valid;
     const size_t n_strips = q->n_strips > 0 ? q->n_strips : 1;
-    pass.strips = calloc(OCT_ESTIMATOR_BATCH * n_strips, sizeof(*pass.strips));
-    enum oct_err e = pass.strips ? start_estimator(&pass, err)
+    pass.strips = calloc(BATCH * n_strips, sizeof(*pass.strips));
+    enum oct_err e = pass.strips ? open_estimator(&pass.estimator, &pass.setup, reference, err)
                                  : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for strips");
     if (!e)
         e = register_frames(q, &pass, err);
-    if (!e)
-        q->running = oct_estimator_running(pass.estimator); /* at the end: a GPU may have failed */
-    oct_estimator_destroy(pass.estimator);
+    if (!e) /* at the end: a GPU may have failed */
+        q->running = pass.estimator.strips ? oct_strips_running(pass.estimator.strips)
+                                           : oct_rigid_running(pass.estimator.workers[0].rigid);
+    close_estimator(&pass.estimator);
     free(pass.strips);
     return e;
 }

@@ -1,4 +1,5 @@
-#include "analysis/align/zncc_sums.h"
+/* ZNCC of a window of one picture with another: its sums, and products at single shifts. */
+#include "analysis/align/level.h"
 
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/wide.h"

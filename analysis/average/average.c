@@ -718,14 +718,11 @@ static bool average_is_at_rest(const struct oct_analysis *a)
 
 static enum oct_err check_settings(const struct oct_average_settings *s, struct oct_error *err)
 {
-    if (s->bscans < 1 || s->bscans > OCT_AVERAGE_MOST_BSCANS || s->repeats < 1 ||
-        s->repeats > OCT_AVERAGE_MOST_BSCANS || !(s->max_shift_px >= 1) ||
-        !(s->min_score >= -1 && s->min_score <= 1) || (unsigned)s->registration > 1 ||
-        (unsigned)s->domain > 1)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "average: 1 to %u B-scans, a shift of 1 px at least and a score of -1 to 1",
-                        OCT_AVERAGE_MOST_BSCANS);
-    return OCT_OK;
+    const enum oct_err e = oct_params_check(&oct_average_params, s, "average", err);
+    if (e || (s->repeats >= 1 && s->repeats <= OCT_AVERAGE_MOST_BSCANS))
+        return e;
+    return oct_fail(err, OCT_E_CONFIG, "average: scan.repeats is %u: it takes 1 to %u", s->repeats,
+                    OCT_AVERAGE_MOST_BSCANS);
 }
 
 static enum oct_err check_window(uint32_t n_lines, uint32_t depth, uint32_t n_most,

@@ -49,20 +49,6 @@ struct finder {
     uint32_t band_first, band_last;
 };
 
-static const char *const fault_texts[] = {
-    [OCT_FRINGE_GOOD] = NULL,
-    [OCT_FRINGE_SATURATED] = "saturated",
-    [OCT_FRINGE_NONE] = "no fringe",
-    [OCT_FRINGE_TWO] = "two fringes",
-    [OCT_FRINGE_ALIASED] = "fringe beyond Nyquist",
-    [OCT_FRINGE_SLOW] = "depth zero",
-};
-
-const char *oct_fringe_fault_text(enum oct_fringe_fault fault)
-{
-    return fault_texts[fault];
-}
-
 /* ---- life ---- */
 
 void oct_fringe_finish(struct oct_fringe *f)
@@ -117,10 +103,8 @@ static bool finder_alloc(struct finder *s)
 static void finder_finish(struct finder *s)
 {
     oct_fftw_planner_lock();
-    if (s->forward)
-        fftw_destroy_plan(s->forward);
-    if (s->backward)
-        fftw_destroy_plan(s->backward);
+    fftw_destroy_plan(s->forward); /* NULL is fine */
+    fftw_destroy_plan(s->backward);
     oct_fftw_planner_unlock();
     fftw_free(s->line);
     fftw_free(s->bins);

@@ -90,7 +90,4 @@ void oct_fringe_finish(struct oct_fringe *fringe);
 enum oct_err oct_fringe_refine(struct oct_fringe *fringe, const double *model,
                                struct oct_error *err);
 
-/* "two fringes", ...: NULL for a good one. */
-const char *oct_fringe_fault_text(enum oct_fringe_fault fault);
-
 #endif

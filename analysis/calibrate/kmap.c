@@ -19,6 +19,7 @@
 #define OUTSIDER_RAD 0.2
 #define EDGE_PART 0.05 /* of the light: where the slope at its end is taken */
 #define LEAST_PIVOT 1e-14
+#define MOST_COEFFICIENTS (OCT_MAX_DISPERSION_ORDER + 1)
 
 /* What least squares need of one mirror: sums over the samples of weight 1 in all, T_0 .. T_MOST,
  * the constant eliminated. */
@@ -138,6 +139,31 @@ static bool solve(double *matrix, double *right, unsigned n)
     for (unsigned i = 0; i < n; i++)
         right[i] *= scale[i];
     return true;
+}
+
+/* A polynomial of n coefficients over the light, the constant first: theta over t = 2 kappa - 1,
+ * weighted; or kappa over its share of the camera, all samples alike. False: singular, a is 0. */
+static bool fit_polynomial(const struct oct_kmap *kmap, bool of_theta, unsigned n,
+                           double a[MOST_COEFFICIENTS])
+{
+    double matrix[MOST_COEFFICIENTS * MOST_COEFFICIENTS] = {0}, t[MOST_COEFFICIENTS] = {1};
+    memset(a, 0, MOST_COEFFICIENTS * sizeof(*a));
+    for (uint32_t i = kmap->first; i <= kmap->last; i++) {
+        const double x = of_theta ? 2 * kmap->k[i] - 1 : (double)i / kmap->n_samples;
+        const double y = of_theta ? kmap->theta[i] : kmap->k[i];
+        const double weight = of_theta ? kmap->weight[i] : 1;
+        for (unsigned p = 1; p < n; p++)
+            t[p] = t[p - 1] * x;
+        for (unsigned p = 0; p < n; p++) {
+            a[p] += weight * t[p] * y;
+            for (unsigned q = 0; q < n; q++)
+                matrix[p * n + q] += weight * t[p] * t[q];
+        }
+    }
+    if (solve(matrix, a, n))
+        return true;
+    memset(a, 0, MOST_COEFFICIENTS * sizeof(*a));
+    return false;
 }
 
 /* kappa and theta for the fit's alpha and sides. */
@@ -365,24 +391,6 @@ static enum oct_err check_members(const struct work *w, const struct oct_kmap_se
 
 /* ---- from polynomials to samples ---- */
 
-/* A cubic through kappa over the light, for what lies beyond. */
-static bool fit_cubic(const struct oct_kmap *kmap, double cubic[4])
-{
-    double matrix[16] = {0}, right[4] = {0};
-    for (uint32_t c = kmap->first; c <= kmap->last; c++) {
-        const double u = (double)c / kmap->n_samples, t[4] = {1, u, u * u, u * u * u};
-        for (unsigned i = 0; i < 4; i++) {
-            right[i] += t[i] * kmap->k[c];
-            for (unsigned j = 0; j < 4; j++)
-                matrix[4 * i + j] += t[i] * t[j];
-        }
-    }
-    if (!solve(matrix, right, 4))
-        return false;
-    memcpy(cubic, right, 4 * sizeof(double));
-    return true;
-}
-
 static double cubic_at(const double cubic[4], double u)
 {
     return cubic[0] + u * (cubic[1] + u * (cubic[2] + u * cubic[3]));
@@ -393,8 +401,8 @@ static void continue_kappa(struct oct_kmap *kmap)
 {
     const uint32_t n = kmap->n_samples, first = kmap->first, last = kmap->last;
     const double mean = (kmap->k[last] - kmap->k[first]) / (last - first);
-    double cubic[4];
-    const bool has_cubic = fit_cubic(kmap, cubic);
+    double cubic[MOST_COEFFICIENTS];
+    const bool has_cubic = fit_polynomial(kmap, false, 4, cubic);
     for (uint32_t i = first; i-- > 0;) {
         const double step =
             has_cubic ? cubic_at(cubic, (i + 1.0) / n) - cubic_at(cubic, (double)i / n) : mean;
@@ -645,37 +653,26 @@ enum oct_err oct_kmap_calibration(const struct oct_kmap *kmap, const struct oct_
     return e;
 }
 
-/* a_0 .. a_order by weighted least squares; what they leave. */
-static double fit_coefficients(const struct oct_kmap *kmap, unsigned order, double *a)
+/* a_0 .. a_order of theta; what they leave. */
+static double fit_coefficients(const struct oct_kmap *kmap, unsigned order,
+                               double a[MOST_COEFFICIENTS])
 {
-    const unsigned n = order + 1;
-    double matrix[36] = {0}, right[6] = {0}, t[6], square = 0;
-    for (unsigned pass = 0; pass < 2; pass++) {
-        for (uint32_t i = kmap->first; i <= kmap->last; i++) {
-            double sum = 0;
-            t[0] = 1;
-            for (unsigned p = 1; p < n; p++)
-                t[p] = t[p - 1] * (2 * kmap->k[i] - 1);
-            for (unsigned p = 0; p < n; p++)
-                sum += pass ? right[p] * t[p] : 0;
-            square += pass ? kmap->weight[i] * pow(kmap->theta[i] - sum, 2) : 0;
-            for (unsigned p = 0; p < n && !pass; p++) {
-                right[p] += kmap->weight[i] * t[p] * kmap->theta[i];
-                for (unsigned q = 0; q < n; q++)
-                    matrix[p * n + q] += kmap->weight[i] * t[p] * t[q];
-            }
-        }
-        if (!pass && !solve(matrix, right, n))
-            return INFINITY;
+    double square = 0;
+    if (!fit_polynomial(kmap, true, order + 1, a))
+        return INFINITY;
+    for (uint32_t i = kmap->first; i <= kmap->last; i++) {
+        double sum = 0, t = 1;
+        for (unsigned p = 0; p <= order; p++, t *= 2 * kmap->k[i] - 1)
+            sum += a[p] * t;
+        square += kmap->weight[i] * pow(kmap->theta[i] - sum, 2);
     }
-    memcpy(a, right, sizeof(right));
     return sqrt(square);
 }
 
 void oct_kmap_coefficients(const struct oct_kmap *kmap,
                            double coefficient[OCT_MAX_DISPERSION_ORDER + 1], double *rms_rad)
 {
-    double a[6] = {0};
+    double a[MOST_COEFFICIENTS];
     const double least = fit_coefficients(kmap, OCT_MAX_DISPERSION_ORDER, a);
     unsigned order = 2;
     while ((*rms_rad = fit_coefficients(kmap, order, a)) > 1.1 * least + 1e-3 &&

@@ -135,12 +135,9 @@ static enum oct_err init_lines(struct lines *l, const struct oct_sharpen_setup *
 static void finish_lines(struct lines *l)
 {
     oct_fftw_planner_lock();
-    if (l->spread)
-        fftwf_destroy_plan(l->spread);
-    if (l->back)
-        fftwf_destroy_plan(l->back);
-    if (l->forward)
-        fftwf_destroy_plan(l->forward);
+    fftwf_destroy_plan(l->spread); /* NULL is fine */
+    fftwf_destroy_plan(l->back);
+    fftwf_destroy_plan(l->forward);
     oct_fftw_planner_unlock();
     free(l->t);
     free(l->signal);

@@ -6,12 +6,7 @@
 #ifndef OCT_ANALYSIS_CELLS_CUDA_CELLS_CUH
 #define OCT_ANALYSIS_CELLS_CUDA_CELLS_CUH
 
-#include "analysis/cells/cuda_gicov.cuh"
-#include "analysis/cells/cuda_median.cuh"
-#include "analysis/cells/cuda_peaks.cuh"
-#include "analysis/cells/cuda_prepare.cuh"
-#include "analysis/cells/cuda_refine.cuh"
-#include "analysis/cells/cuda_snake.cuh"
+#include "analysis/cells/cuda_follow.cuh"
 #include "kernels/device/cuda_stream.cuh"
 
 #include <algorithm>
@@ -72,18 +67,6 @@ static inline unsigned oct_cells_most_starts(size_t most)
 
 /* ---- tables ---- */
 
-/* Waits until it is there: what it is copied from is not pinned, and may go then. */
-template <class T>
-static enum oct_err oct_cells_put(struct oct_cuda_stream *on, T **d_memory,
-                                  const std::vector<T> &from, struct oct_error *err)
-{
-    enum oct_err e = oct_stream_alloc(on, d_memory, from.size(), err);
-    if (!e)
-        e = oct_cuda_stream_upload(on, *d_memory, from.data(), from.size() * sizeof(T), err);
-    oct_cuda_stream_drain(on);
-    return e;
-}
-
 static inline float4 oct_cells_pack(const struct oct_cells_group &group)
 {
     const int offset = (int)group.offset;
@@ -92,39 +75,34 @@ static inline float4 oct_cells_pack(const struct oct_cells_group &group)
     return make_float4(group.a, group.b, bits, group.w);
 }
 
-static inline enum oct_err oct_cells_put_circles(struct oct_cells_circle_table *to,
-                                                 const struct oct_cells_circles *circles,
-                                                 uint32_t pitch, struct oct_cuda_stream *on,
-                                                 struct oct_error *err)
+static inline void oct_cells_list_circles(const struct oct_cells_circles &circles, uint32_t pitch,
+                                          std::vector<struct oct_cells_circle_groups> *rows,
+                                          std::vector<float4> *table)
 {
     struct oct_cells_gradient gradient = {};
     std::vector<struct oct_cells_gicov> gicov(1);
-    std::vector<struct oct_cells_circle_groups> rows;
-    std::vector<float4> table;
     gradient.row = pitch;
-    oct_cells_gicov_init(&gicov[0], circles, &gradient);
+    oct_cells_gicov_init(&gicov[0], &circles, &gradient);
     for (unsigned k = 0; k < gicov[0].n; k++) {
         const struct oct_cells_gicov_circle &c = gicov[0].circle[k];
         const unsigned n = c.n_single + c.n_joint;
         const uint32_t n_single = c.n_single / OCT_CELLS_SINGLE * OCT_CELLS_SINGLE;
         const uint32_t n_joint =
             (n - n_single + OCT_CELLS_JOINT - 1) / OCT_CELLS_JOINT * OCT_CELLS_JOINT;
-        rows.push_back({(uint32_t)table.size(), n_single, n_joint, c.excess});
+        rows->push_back({(uint32_t)table->size(), n_single, n_joint, c.excess});
         for (const struct oct_cells_group &scout : c.scout)
-            table.push_back(oct_cells_pack(scout));
+            table->push_back(oct_cells_pack(scout));
         for (unsigned i = 0; i < n; i++) {
-            table.push_back(oct_cells_pack(c.group[i]));
+            table->push_back(oct_cells_pack(c.group[i]));
             if (i >= n_single)
-                table.push_back(make_float4(c.group[i].c, 0, 0, 0));
+                table->push_back(make_float4(c.group[i].c, 0, 0, 0));
         }
-        table.resize(rows.back().first + OCT_CELLS_SCOUTS + n_single + 2 * n_joint,
-                     make_float4(0, 0, 0, 0));
+        table->resize(rows->back().first + OCT_CELLS_SCOUTS + n_single + 2 * n_joint,
+                      make_float4(0, 0, 0, 0));
     }
-    enum oct_err e = oct_cells_put(on, &to->d_circles, rows, err);
-    return e ? e : oct_cells_put(on, &to->d_table, table, err);
 }
 
-/* As peaks.c: within round(spacing R), the nearest first. */
+/* As gicov.c: within round(spacing R), the nearest first. */
 static inline std::vector<struct oct_cells_offset> oct_cells_disk(const struct oct_cells_params &p)
 {
     const int32_t r = (int32_t)lround(p.spacing * p.radius);
@@ -183,7 +161,44 @@ static inline struct oct_cells_shape oct_cells_shape_of(const struct oct_cells_e
 
 /* ---- life ---- */
 
-/* Allows a kernel `bytes` of shared memory. False: it cannot have them. */
+/* Takes memory of the stream until something fails. */
+struct oct_cells_maker {
+    struct oct_cuda_stream *on;
+    struct oct_error *err;
+    enum oct_err e;
+
+    template <class T> void take(T **d_memory, size_t n)
+    {
+        e = e ? e : oct_stream_alloc(on, d_memory, n, err);
+    }
+    template <class T> void pin(T **h_memory, size_t n)
+    {
+        e = e ? e : oct_stream_pin(on, h_memory, n, err);
+    }
+    template <class T> void clear(T *d_memory, size_t n)
+    {
+        e = e ? e : oct_cuda_stream_clear(on, d_memory, n * sizeof(T), err);
+    }
+    /* Waits until it is there: what it is copied from is not pinned, and may go then. */
+    template <class T> void put(T **d_memory, const std::vector<T> &from)
+    {
+        take(d_memory, from.size());
+        e = e ? e
+              : oct_cuda_stream_upload(on, *d_memory, from.data(), from.size() * sizeof(T), err);
+        oct_cuda_stream_drain(on);
+    }
+    void put_circles(struct oct_cells_circle_table *to, const struct oct_cells_circles &circles,
+                     uint32_t pitch)
+    {
+        std::vector<struct oct_cells_circle_groups> rows;
+        std::vector<float4> table;
+        oct_cells_list_circles(circles, pitch, &rows, &table);
+        put(&to->d_circles, rows);
+        put(&to->d_table, table);
+    }
+};
+
+/* Allows a kernel `bytes` of shared memory. *fits false: it cannot have them. */
 static inline enum oct_err oct_cells_allow(struct oct_cells_device *d, const void *kernel,
                                            size_t bytes, bool *fits, struct oct_error *err)
 {
@@ -199,99 +214,47 @@ static inline enum oct_err oct_cells_allow(struct oct_cells_device *d, const voi
     return OCT_OK;
 }
 
-static inline enum oct_err oct_cells_choose(struct oct_cells_device *d, struct oct_error *err)
+static inline void oct_cells_take_planes(struct oct_cells_device *d, struct oct_cells_maker *m)
 {
-    enum oct_err e = oct_cells_allow(d, (const void *)oct_cells_score_kernel<true>,
-                                     oct_cells_tile_bytes(d->shape), &d->is_tiled, err);
-    if (!e)
-        e = oct_cells_allow(d, (const void *)oct_cells_follow_kernel<true>,
-                            3 * d->plane * sizeof(float), &d->is_window_shared, err);
-    d->most_starts = oct_cells_most_starts(d->most);
-    return e;
-}
-
-static inline enum oct_err oct_cells_put_tables(struct oct_cells_device *d,
-                                                const struct oct_cells_engine_setup *setup,
-                                                const struct oct_cells_circles *circles,
-                                                struct oct_error *err)
-{
-    const struct oct_cells_params &p = setup->params;
-    const std::vector<float> taps = oct_cells_taps(p.smooth * p.radius);
-    const std::vector<struct oct_cells_offset> disk = oct_cells_disk(p);
-    d->n_taps = (unsigned)taps.size() - 1;
-    d->shape.n_disk = (unsigned)disk.size();
-    const std::vector<struct oct_cells_shape> shape(1, d->shape);
-    enum oct_err e = oct_cells_put(d->stream, &d->d_taps, taps, err);
-    e = e ? e : oct_cells_put(d->stream, &d->d_disk, disk, err);
-    e = e ? e : oct_cells_put(d->stream, &d->d_shape, shape, err);
-    e = e ? e : oct_cells_put_circles(&d->whole, circles, d->shape.width, d->stream, err);
-    if (!e && d->is_tiled)
-        e = oct_cells_put_circles(&d->tiled, circles, oct_cells_tile_pitch(d->shape), d->stream,
-                                  err);
-    return e;
-}
-
-static inline enum oct_err oct_cells_alloc_host(struct oct_cells_device *d, struct oct_error *err)
-{
-    struct oct_cuda_stream *on = d->stream;
-    enum oct_err e = oct_stream_pin(on, &d->h_picture, d->n, err);
-    e = e ? e : oct_stream_pin(on, &d->h_valid, d->n, err);
-    e = e ? e : oct_stream_pin(on, &d->h_near, d->n, err);
-    e = e ? e : oct_stream_pin(on, &d->h_list, 1, err);
-    e = e ? e : oct_stream_pin(on, &d->h_starts, d->most_starts, err);
-    e = e ? e : oct_stream_pin(on, &d->h_ends, d->most_starts, err);
-    if (!e && d->keeps_fields)
-        e = oct_stream_pin(on, &d->h_fields, d->most_starts * d->most, err);
-    if (!e && d->shape.refine == OCT_CELLS_REFINE_SPLINE)
-        e = oct_stream_pin(on, &d->h_gradient, 2 * d->n, err);
-    return e;
-}
-
-static inline enum oct_err oct_cells_alloc_planes(struct oct_cells_device *d, struct oct_error *err)
-{
-    struct oct_cuda_stream *on = d->stream;
     struct oct_cells_planes *p = &d->planes;
-    enum oct_err e = oct_stream_alloc(on, &p->raw, d->n, err);
-    e = e ? e : oct_stream_alloc(on, &p->along, d->n, err);
-    e = e ? e : oct_stream_alloc(on, &p->pixels, d->n, err);
-    e = e ? e : oct_stream_alloc(on, &p->gx, 2 * d->n, err);
-    e = e ? e : oct_stream_alloc(on, &p->score, d->n, err);
-    e = e ? e : oct_stream_alloc(on, &p->best, d->n, err);
-    e = e ? e : oct_stream_alloc(on, &p->valid, d->n, err);
-    e = e ? e : oct_stream_alloc(on, &p->near, d->n, err);
+    for (float **plane : {&p->raw, &p->along, &p->pixels, &p->score})
+        m->take(plane, d->n);
+    m->take(&p->gx, 2 * d->n);
     p->gy = p->gx + d->n;
-    return e;
+    for (uint8_t **plane : {&p->best, &p->valid, &p->near})
+        m->take(plane, d->n);
 }
 
-static inline enum oct_err oct_cells_alloc(struct oct_cells_device *d, struct oct_error *err)
+/* The bins begin empty; of the list, the ends and the fields parts come back that no kernel has
+ * written. */
+static inline void oct_cells_take_memory(struct oct_cells_device *d, struct oct_cells_maker *m)
 {
-    struct oct_cuda_stream *on = d->stream;
-    enum oct_err e = oct_cells_alloc_host(d, err);
-    e = e ? e : oct_cells_alloc_planes(d, err);
-    e = e ? e : oct_stream_alloc(on, &d->d_extents, OCT_CELLS_EXTENTS, err);
-    e = e ? e : oct_stream_alloc(on, &d->d_bins, OCT_CELLS_BINS, err);
-    e = e ? e : oct_stream_alloc(on, &d->d_n_row, d->shape.height, err);
-    e = e ? e : oct_stream_alloc(on, &d->d_peaks, d->n, err);
-    e = e ? e : oct_stream_alloc(on, &d->d_list, 1, err);
-    e = e ? e : oct_stream_alloc(on, &d->d_starts, d->most_starts, err);
-    e = e ? e : oct_stream_alloc(on, &d->d_ends, d->most_starts, err);
-    if (!e && !d->is_window_shared)
-        e = oct_stream_alloc(on, &d->d_scratch, d->most_starts * 3 * d->plane, err);
-    if (!e && d->keeps_fields)
-        e = oct_stream_alloc(on, &d->d_fields, d->most_starts * d->most, err);
-    return e;
-}
-
-/* The bins begin empty; of the others parts come back that no kernel has written. */
-static inline enum oct_err oct_cells_clear(struct oct_cells_device *d, struct oct_error *err)
-{
-    struct oct_cuda_stream *on = d->stream;
-    const size_t ends = d->most_starts * sizeof(*d->d_ends);
-    const size_t fields = d->most_starts * d->most * sizeof(float);
-    enum oct_err e = oct_cuda_stream_clear(on, d->d_bins, OCT_CELLS_BINS * sizeof(uint32_t), err);
-    e = e ? e : oct_cuda_stream_clear(on, d->d_list, sizeof(*d->d_list), err);
-    e = e ? e : oct_cuda_stream_clear(on, d->d_ends, ends, err);
-    return e || !d->keeps_fields ? e : oct_cuda_stream_clear(on, d->d_fields, fields, err);
+    m->pin(&d->h_picture, d->n);
+    m->pin(&d->h_valid, d->n);
+    m->pin(&d->h_near, d->n);
+    m->pin(&d->h_list, 1);
+    m->pin(&d->h_starts, d->most_starts);
+    m->pin(&d->h_ends, d->most_starts);
+    oct_cells_take_planes(d, m);
+    m->take(&d->d_extents, OCT_CELLS_EXTENTS);
+    m->take(&d->d_bins, OCT_CELLS_BINS);
+    m->take(&d->d_n_row, d->shape.height);
+    m->take(&d->d_peaks, d->n);
+    m->take(&d->d_list, 1);
+    m->take(&d->d_starts, d->most_starts);
+    m->take(&d->d_ends, d->most_starts);
+    m->clear(d->d_bins, OCT_CELLS_BINS);
+    m->clear(d->d_list, 1);
+    m->clear(d->d_ends, d->most_starts);
+    if (d->shape.refine == OCT_CELLS_REFINE_SPLINE)
+        m->pin(&d->h_gradient, 2 * d->n);
+    if (!d->is_window_shared)
+        m->take(&d->d_scratch, d->most_starts * 3 * d->plane);
+    if (d->keeps_fields) {
+        m->pin(&d->h_fields, d->most_starts * d->most);
+        m->take(&d->d_fields, d->most_starts * d->most);
+        m->clear(d->d_fields, d->most_starts * d->most);
+    }
 }
 
 static inline dim3 oct_cells_rows(const struct oct_cells_device *d)
@@ -304,21 +267,36 @@ static inline enum oct_err oct_cells_make(struct oct_cells_device *d,
                                           const struct oct_cells_engine_setup *setup,
                                           struct oct_error *err)
 {
+    const struct oct_cells_params &p = setup->params;
     std::vector<struct oct_cells_circles> circles(1);
-    oct_cells_circles_init(&circles[0], &setup->params);
+    oct_cells_circles_init(&circles[0], &p);
+    const std::vector<float> taps = oct_cells_taps(p.smooth * p.radius);
+    const std::vector<struct oct_cells_offset> disk = oct_cells_disk(p);
     d->shape = oct_cells_shape_of(setup, &circles[0]);
+    d->shape.n_disk = (unsigned)disk.size();
+    d->n_taps = (unsigned)taps.size() - 1;
     d->n = (size_t)setup->height * setup->width;
-    d->most = std::min((size_t)oct_cell_window_most(&setup->params), d->n);
+    d->most = std::min((size_t)oct_cell_window_most(&p), d->n);
+    d->most_starts = oct_cells_most_starts(d->most);
     d->plane = std::max(d->most, (size_t)OCT_CELLS_RUN_PLANE);
     d->keeps_fields = setup->keeps_fields;
-    enum oct_err e = oct_cells_choose(d, err);
-    e = e ? e : oct_cells_put_tables(d, setup, &circles[0], err);
-    e = e ? e : oct_cells_alloc(d, err);
-    e = e ? e : oct_cells_clear(d, err);
-    if (!e)
-        OCT_LAUNCH((oct_cells_no_score_kernel), dim3(oct_cells_blocks(d->n, OCT_CELLS_THREADS)),
+    struct oct_cells_maker m = {d->stream, err, OCT_OK};
+    m.e = oct_cells_allow(d, (const void *)score_kernel<true>, tile_bytes(d->shape), &d->is_tiled,
+                          err);
+    m.e = m.e ? m.e
+              : oct_cells_allow(d, (const void *)follow_kernel<true>, 3 * d->plane * sizeof(float),
+                                &d->is_window_shared, err);
+    m.put(&d->d_taps, taps);
+    m.put(&d->d_disk, disk);
+    m.put(&d->d_shape, std::vector<struct oct_cells_shape>(1, d->shape));
+    m.put_circles(&d->whole, circles[0], d->shape.width);
+    if (d->is_tiled)
+        m.put_circles(&d->tiled, circles[0], tile_pitch(d->shape));
+    oct_cells_take_memory(d, &m);
+    if (!m.e)
+        OCT_LAUNCH((no_score_kernel), dim3(oct_cells_blocks(d->n, OCT_CELLS_THREADS)),
                    dim3(OCT_CELLS_THREADS), 0, d->stream->stream, d->planes, (uint32_t)d->n);
-    return e;
+    return m.e;
 }
 
 /* ---- queueing ---- */
@@ -344,15 +322,13 @@ static inline void oct_cells_queue_floor(struct oct_cells_device *d)
     if (!(d->shape.floor > 0))
         return;
     for (int pass = 0; pass < OCT_CELLS_MEDIAN_PASSES; pass++) {
-        OCT_LAUNCH((oct_cells_count_kernel), grid, block, 0, d->stream->stream, p.gx, p.gy, valid,
+        OCT_LAUNCH((count_kernel), grid, block, 0, d->stream->stream, p.gx, p.gy, valid,
                    (uint32_t)d->n, pass, facts, d->d_bins);
-        OCT_LAUNCH((oct_cells_narrow_kernel), dim3(1), block, 0, d->stream->stream, pass, facts,
-                   d->d_bins);
+        OCT_LAUNCH((narrow_kernel), dim3(1), block, 0, d->stream->stream, pass, facts, d->d_bins);
     }
-    OCT_LAUNCH((oct_cells_least_kernel), grid, block, 0, d->stream->stream, p.gx, p.gy, valid,
-               (uint32_t)d->n, facts);
-    OCT_LAUNCH((oct_cells_floor_kernel), dim3(1), dim3(1), 0, d->stream->stream, d->shape.floor,
+    OCT_LAUNCH((least_kernel), grid, block, 0, d->stream->stream, p.gx, p.gy, valid, (uint32_t)d->n,
                facts);
+    OCT_LAUNCH((floor_kernel), dim3(1), dim3(1), 0, d->stream->stream, d->shape.floor, facts);
 }
 
 /* The picture smoothed, its gradient and its floor. */
@@ -365,14 +341,14 @@ static inline void oct_cells_queue_prepare(struct oct_cells_device *d)
     struct oct_cells_facts *facts = &d->d_list->facts;
     const size_t segment = (OCT_CELLS_THREADS + 2 * (size_t)d->n_taps) * sizeof(float);
     const uint8_t *valid = d->is_masked ? p.valid : NULL;
-    OCT_LAUNCH((oct_cells_extent_kernel), dim3(OCT_CELLS_EXTENTS), block, 0, on, p.raw, valid,
-               (uint32_t)d->n, d->d_extents);
-    OCT_LAUNCH((oct_cells_level_kernel), dim3(1), block, 0, on, d->d_extents, facts);
-    OCT_LAUNCH((oct_cells_along_kernel), rows, block, segment, on, p.raw, facts, d->d_taps,
-               d->n_taps, s.width, p.along);
-    OCT_LAUNCH((oct_cells_across_kernel), rows, block, 0, on, p.along, d->d_taps, d->n_taps,
-               s.height, s.width, p.pixels);
-    OCT_LAUNCH((oct_cells_gradient_kernel), rows, block, 0, on, p.pixels, s.height, s.width, p.gx,
+    OCT_LAUNCH((extent_kernel), dim3(OCT_CELLS_EXTENTS), block, 0, on, p.raw, valid, (uint32_t)d->n,
+               d->d_extents);
+    OCT_LAUNCH((level_kernel), dim3(1), block, 0, on, d->d_extents, facts);
+    OCT_LAUNCH((along_kernel), rows, block, segment, on, p.raw, facts, d->d_taps, d->n_taps,
+               s.width, p.along);
+    OCT_LAUNCH((across_kernel), rows, block, 0, on, p.along, d->d_taps, d->n_taps, s.height,
+               s.width, p.pixels);
+    OCT_LAUNCH((gradient_kernel), rows, block, 0, on, p.pixels, s.height, s.width, p.gx,
                p.gx + d->n);
     oct_cells_queue_floor(d);
 }
@@ -385,11 +361,11 @@ static inline void oct_cells_queue_scores(struct oct_cells_device *d)
     const dim3 block(OCT_CELLS_SCORE_THREADS);
     const struct oct_cells_facts *facts = &d->d_list->facts;
     if (d->is_tiled)
-        OCT_LAUNCH((oct_cells_score_kernel<true>), grid, block, oct_cells_tile_bytes(s),
-                   d->stream->stream, s, d->tiled.d_circles, d->tiled.d_table, facts, d->planes);
+        OCT_LAUNCH((score_kernel<true>), grid, block, tile_bytes(s), d->stream->stream, s,
+                   d->tiled.d_circles, d->tiled.d_table, facts, d->planes);
     else
-        OCT_LAUNCH((oct_cells_score_kernel<false>), grid, block, 0, d->stream->stream, s,
-                   d->whole.d_circles, d->whole.d_table, facts, d->planes);
+        OCT_LAUNCH((score_kernel<false>), grid, block, 0, d->stream->stream, s, d->whole.d_circles,
+                   d->whole.d_table, facts, d->planes);
 }
 
 static inline void oct_cells_queue_peaks(struct oct_cells_device *d)
@@ -398,15 +374,15 @@ static inline void oct_cells_queue_peaks(struct oct_cells_device *d)
     const dim3 grid(s.height - 2 * s.border), block(OCT_CELLS_THREADS);
     const uint8_t *near = d->is_masked ? d->planes.near : NULL;
     struct oct_cells_facts *facts = &d->d_list->facts;
-    OCT_LAUNCH((oct_cells_peaks_kernel), grid, block, 0, d->stream->stream, s, d->planes.score,
-               near, d->d_disk, facts, d->d_peaks, d->d_n_row);
+    OCT_LAUNCH((peaks_kernel), grid, block, 0, d->stream->stream, s, d->planes.score, near,
+               d->d_disk, facts, d->d_peaks, d->d_n_row);
 }
 
 /* Peaks first .. first + OCT_CELLS_ROOM - 1, as far as there are such, to h_list. */
 static inline enum oct_err oct_cells_queue_refine(struct oct_cells_device *d, uint32_t first,
                                                   struct oct_error *err)
 {
-    OCT_LAUNCH((oct_cells_refine_kernel), dim3(OCT_CELLS_ROOM), dim3(OCT_CELLS_REFINE_THREADS), 0,
+    OCT_LAUNCH((refine_kernel), dim3(OCT_CELLS_ROOM), dim3(OCT_CELLS_REFINE_THREADS), 0,
                d->stream->stream, d->d_shape, d->planes, d->d_n_row, d->d_peaks, first,
                &d->d_list->facts, &d->d_list->found[0]);
     return oct_cuda_stream_download(d->stream, d->h_list, d->d_list, sizeof(*d->d_list), err);
@@ -425,13 +401,13 @@ static inline enum oct_err oct_cells_queue_snakes(struct oct_cells_device *d, un
     if (e)
         return e;
     if (d->is_window_shared)
-        OCT_LAUNCH((oct_cells_follow_kernel<true>), grid, block, 3 * d->plane * sizeof(float), on,
-                   d->d_shape, d->planes, tables, &d->d_list->facts, d->d_starts, d->d_scratch,
-                   d->plane, d->most, d->d_fields, d->d_ends);
+        OCT_LAUNCH((follow_kernel<true>), grid, block, 3 * d->plane * sizeof(float), on, d->d_shape,
+                   d->planes, tables, &d->d_list->facts, d->d_starts, d->d_scratch, d->plane,
+                   d->most, d->d_fields, d->d_ends);
     else
-        OCT_LAUNCH((oct_cells_follow_kernel<false>), grid, block, 0, on, d->d_shape, d->planes,
-                   tables, &d->d_list->facts, d->d_starts, d->d_scratch, d->plane, d->most,
-                   d->d_fields, d->d_ends);
+        OCT_LAUNCH((follow_kernel<false>), grid, block, 0, on, d->d_shape, d->planes, tables,
+                   &d->d_list->facts, d->d_starts, d->d_scratch, d->plane, d->most, d->d_fields,
+                   d->d_ends);
     return OCT_OK;
 }
 

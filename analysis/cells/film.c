@@ -1,15 +1,83 @@
 #include "analysis/cells/film.h"
 
-#include "analysis/cells/resample.h"
-#include "analysis/cells/room.h"
 #include "kernels/device/workers.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS 16u       /* of a piece of resampling */
-#define MOST_RATIO 8.0 /* of the spacings of a picture */
+#define ROWS 16u         /* of a piece of resampling */
+#define MOST_RATIO 8.0   /* of the spacings of a picture */
+#define EQUAL_RATIO 1.02 /* of spacings that count as equal */
+
+/* ---- square pixels ---- */
+
+/* Pixels at multiples of `step` (1 or less) up to the last of n. The smallest part of a step may be
+ * lost by rounding. */
+static uint32_t count_of(uint32_t n, double step)
+{
+    return (uint32_t)floor((n - 1) / step + 1e-9) + 1;
+}
+
+void oct_cells_resample_plan(struct oct_cells_resample *plan, uint32_t x0, uint32_t y0,
+                             uint32_t height, uint32_t width, const double um[2])
+{
+    const double ratio = um[0] / um[1]; /* above 1: rows lie farther apart than columns */
+    *plan = (struct oct_cells_resample){.x0 = x0,
+                                        .y0 = y0,
+                                        .from_height = height,
+                                        .from_width = width,
+                                        .dy = ratio > EQUAL_RATIO ? 1 / ratio : 1,
+                                        .dx = ratio < 1 / EQUAL_RATIO ? ratio : 1};
+    plan->height = count_of(height, plan->dy);
+    plan->width = count_of(width, plan->dx);
+}
+
+bool oct_cells_resample_is_identity(const struct oct_cells_resample *plan, uint32_t height,
+                                    uint32_t width)
+{
+    return plan->height == height && plan->width == width && plan->from_height == height &&
+           plan->from_width == width && plan->x0 == 0 && plan->y0 == 0;
+}
+
+/* Where a pixel lies: between a pixel and the next one, `step` elements on, with the next one's
+ * weight. */
+struct between {
+    size_t first, step;
+    float weight;
+};
+
+static struct between find_between(double at, uint32_t n, size_t stride)
+{
+    const uint32_t first = at < n - 1 ? (uint32_t)at : n - 1;
+    const float weight = first + 1 < n ? (float)(at - first) : 0;
+    return (struct between){first * stride, weight > 0 ? stride : 0, weight};
+}
+
+static float mix(float a, float b, float weight)
+{
+    return weight > 0 ? a + (b - a) * weight : a;
+}
+
+void oct_cells_resample_row(const struct oct_cells_resample *plan, const struct oct_picture *from,
+                            struct oct_picture *to, uint32_t y)
+{
+    const size_t origin = (size_t)plan->y0 * from->width + plan->x0;
+    const struct between v = find_between(y * plan->dy, plan->from_height, from->width);
+    for (uint32_t x = 0; x < plan->width; x++) {
+        const struct between h = find_between(x * plan->dx, plan->from_width, 1);
+        const size_t i = origin + v.first + h.first, j = i + v.step;
+        const size_t k = (size_t)y * plan->width + x;
+        const bool is_valid = !from->valid || (from->valid[i] && from->valid[i + h.step] &&
+                                               from->valid[j] && from->valid[j + h.step]);
+        to->pixels[k] = 0;
+        if (is_valid)
+            to->pixels[k] = mix(mix(from->pixels[i], from->pixels[i + h.step], h.weight),
+                                mix(from->pixels[j], from->pixels[j + h.step], h.weight), v.weight);
+        if (to->valid)
+            to->valid[k] = is_valid;
+    }
+}
 
 /* When a track was last seen. */
 struct moment {
@@ -34,9 +102,9 @@ struct oct_cells_film {
     double n_since; /* frames since */
 
     struct oct_cells_found *found;
-    struct moment *moments, *new_moments; /* of tracks alive, in order of number */
+    struct moment *moments; /* of tracks alive, in order of number */
     unsigned n_moments;
-    size_t n_most; /* room in found, moments and new_moments */
+    size_t n_most; /* room in found and moments */
 };
 
 /* ---- setup ---- */
@@ -162,7 +230,6 @@ void oct_cells_film_destroy(struct oct_cells_film *f)
     oct_picture_finish(&f->copy);
     free(f->found);
     free(f->moments);
-    free(f->new_moments);
     free(f);
 }
 
@@ -235,7 +302,8 @@ static void set_max_step(struct oct_cells_film *f, const struct oct_cells_times 
 
 /* ---- what was found ---- */
 
-/* Moments are in order of track number, and so are cells: each is sought from the one before. */
+/* Moments are in order of track number, and so are cells: each is sought from the one before, and
+ * those that are read already are overwritten. */
 static double last_time_of(const struct oct_cells_film *f, uint64_t track, unsigned *from)
 {
     while (*from < f->n_moments && f->moments[*from].track < track)
@@ -274,24 +342,21 @@ static void convert(struct oct_cells_film *f, const struct oct_cells_times *time
                                      .speed_um_s = speed_of(f, s, time_s - last_s),
                                      .how = s->how};
         const bool is_seen = s->how != OCT_CELLS_COASTED;
-        f->new_moments[i] = (struct moment){s->track, is_seen ? time_s : last_s};
+        f->moments[i] = (struct moment){s->track, is_seen ? time_s : last_s};
     }
-    struct moment *swapped = f->moments;
-    f->moments = f->new_moments;
-    f->new_moments = swapped;
     f->n_moments = f->setup.detect_only ? 0 : n;
 }
 
 static enum oct_err make_room(struct oct_cells_film *f, unsigned n_seen, struct oct_error *err)
 {
     const size_t n = n_seen + n_seen / 2 + 16;
-    bool is_whole = true;
     if (n_seen <= f->n_most)
         return OCT_OK;
-    f->found = oct_cells_grown(f->found, n, sizeof *f->found, &is_whole);
-    f->moments = oct_cells_grown(f->moments, n, sizeof *f->moments, &is_whole);
-    f->new_moments = oct_cells_grown(f->new_moments, n, sizeof *f->new_moments, &is_whole);
-    if (!is_whole)
+    struct oct_cells_found *found = realloc(f->found, n * sizeof *found);
+    f->found = found ? found : f->found;
+    struct moment *moments = realloc(f->moments, n * sizeof *moments);
+    f->moments = moments ? moments : f->moments;
+    if (!found || !moments)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu cells", n);
     f->n_most = n;
     return OCT_OK;

@@ -11,9 +11,32 @@
 #ifndef OCT_ANALYSIS_CELLS_GICOV_H
 #define OCT_ANALYSIS_CELLS_GICOV_H
 
-#include "analysis/cells/circles.h"
+#include "analysis/cells/params.h"
+#include "pipeline/base/err.h"
 
 #include <stddef.h>
+#include <stdint.h>
+
+/* Where the samples of circles lie: offsets to whole pixels, the same for both engines. */
+
+/* Sample i of a circle of radius rho lies at rho (cos t_i, sin t_i), t_i = 2 pi i / 150, truncated
+ * toward zero or rounded, halves away from zero. The product is that of doubles: what is exactly
+ * whole or half on paper falls to either side, as it does in any program that computes it so (of
+ * 8 cos 120 deg = -4 + 2e-15 the truncation is -3). */
+struct oct_cells_circle {
+    double radius; /* px */
+    int32_t dx[OCT_CELLS_SAMPLES], dy[OCT_CELLS_SAMPLES];
+};
+
+struct oct_cells_circles {
+    unsigned n;
+    uint32_t border; /* oct_cells_border */
+    double cosine[OCT_CELLS_SAMPLES], sine[OCT_CELLS_SAMPLES];
+    struct oct_cells_circle circle[OCT_CELLS_MOST_CIRCLES];
+};
+
+void oct_cells_circles_init(struct oct_cells_circles *circles,
+                            const struct oct_cells_params *params);
 
 /* The planes that are read beyond the last pixel of a row, finite numbers, by so many floats. */
 #define OCT_CELLS_GICOV_BEYOND 32u
@@ -74,5 +97,30 @@ extern const struct oct_cells_scorer oct_cells_scorer_avx2, oct_cells_scorer_avx
 
 /* By name, or the best that this CPU can run with "auto"; NULL: it cannot run that. */
 const struct oct_cells_scorer *oct_cells_scorer_select(const char *name);
+
+/* Peaks of a map of scores. */
+
+struct oct_workers;
+struct oct_cells_peaks;
+
+struct oct_cells_peak {
+    uint32_t x, y;
+};
+
+/* OCT_E_NO_MEMORY. */
+enum oct_err oct_cells_peaks_create(struct oct_cells_peaks **peaks,
+                                    const struct oct_cells_params *params, uint32_t height,
+                                    uint32_t width, struct oct_workers *workers,
+                                    struct oct_error *err);
+void oct_cells_peaks_destroy(struct oct_cells_peaks *peaks); /* NULL is fine */
+
+/* score: S [height][width], 0 where it is not defined. near: [height][width], pixels that are no
+ * peaks (but may outdo one), or NULL. A peak has |S| above the threshold, S of the polarity, and no
+ * larger |S| within round(spacing R); with params.merges of several within 0.6 R the first one
+ * stays. *found [n], in raster order, is valid until the next call. *highest: the largest |S| of
+ * the polarity, not near. OCT_E_NO_MEMORY. */
+enum oct_err oct_cells_peaks_find(struct oct_cells_peaks *peaks, const float *score,
+                                  const uint8_t *near, const struct oct_cells_peak **found,
+                                  unsigned *n, double *highest, struct oct_error *err);
 
 #endif

@@ -65,9 +65,9 @@ struct oct_cells_params {
 /* What a person may set of it; the defaults are the profile octd's. */
 extern const struct oct_params oct_cells_search_params;
 
-/* The profiles for cells of that radius, in px; 0: the default. octd: rounded samples, Gaussian 0.2 R, floor 1, refined at
- * the edge, every frame, stop 0.01. boyer: truncated samples, no smoothing, no floor, both
- * polarities, B-splines, every 10th frame, stop 0.1. */
+/* The profiles for cells of that radius, in px; 0: the default. octd: rounded samples, Gaussian
+ * 0.2 R, floor 1, refined at the edge, every frame, stop 0.01. boyer: truncated samples, no
+ * smoothing, no floor, both polarities, B-splines, every 10th frame, stop 0.1. */
 void oct_cells_params_octd(struct oct_cells_params *params, double radius);
 void oct_cells_params_boyer(struct oct_cells_params *params, double radius);
 

@@ -1,7 +1,7 @@
 #include "analysis/cells/prepare.h"
 
-#include "analysis/cells/median.h"
 #include "kernels/device/workers.h"
+#include "numeric/order.h"
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/wide.h"
 
@@ -15,6 +15,310 @@
 #define LINE 16u  /* floats of a cache line */
 #define MEDIAN_TO_SIGMA 1.4826
 
+static unsigned n_pieces(uint32_t height)
+{
+    return (height + ROWS - 1) / ROWS;
+}
+
+/* ---- masked pixels ---- */
+
+void oct_cells_mask_init(struct oct_cells_mask *mask, uint32_t height, uint32_t width, double reach)
+{
+    *mask = (struct oct_cells_mask){.height = height, .width = width, .reach = reach};
+}
+
+void oct_cells_mask_finish(struct oct_cells_mask *mask)
+{
+    free(mask->valid);
+    free(mask->near);
+    free(mask->gap);
+    *mask = (struct oct_cells_mask){0};
+}
+
+static bool allocate(struct oct_cells_mask *mask)
+{
+    const size_t n = (size_t)mask->height * mask->width;
+    if (!mask->valid)
+        mask->valid = oct_aligned_alloc(64, n, 1);
+    if (!mask->near)
+        mask->near = oct_aligned_alloc(64, n, 1);
+    if (!mask->gap)
+        mask->gap = oct_aligned_alloc(64, n, sizeof(*mask->gap));
+    return mask->valid && mask->near && mask->gap;
+}
+
+/* ---- near ---- */
+
+/* Half the chord of the circle `reach` in rows dy away. */
+static int64_t half_chord(const struct oct_cells_mask *mask, int64_t dy)
+{
+    return (int64_t)floor(sqrt(mask->reach * mask->reach - (double)(dy * dy)));
+}
+
+/* Counts in gap[v][x] how many chords about masked runs begin at x, less those that ended: chords
+ * of a run first .. last of row y. */
+static void paint(struct oct_cells_mask *mask, int64_t y, int64_t first, int64_t last)
+{
+    const int64_t reach = (int64_t)mask->reach, width = mask->width;
+    for (int64_t v = y > reach ? y - reach : 0; v <= y + reach && v < mask->height; v++) {
+        const int64_t half = half_chord(mask, v - y);
+        uint32_t *row = mask->gap + v * width;
+        row[first > half ? first - half : 0]++;
+        if (last + half + 1 < width)
+            row[last + half + 1]--;
+    }
+}
+
+static void find_near(struct oct_cells_mask *mask)
+{
+    const size_t width = mask->width;
+    memset(mask->gap, 0, mask->height * width * sizeof(*mask->gap));
+    for (uint32_t y = 0; y < mask->height; y++) {
+        const uint8_t *valid = mask->valid + y * width;
+        for (size_t x = 0; x < width; x++) {
+            const size_t first = x;
+            while (x < width && !valid[x])
+                x++;
+            if (x > first)
+                paint(mask, y, (int64_t)first, (int64_t)x - 1);
+        }
+    }
+    for (uint32_t y = 0; y < mask->height; y++) {
+        uint32_t n = 0;
+        for (size_t x = 0; x < width; x++) {
+            n += mask->gap[y * width + x];
+            mask->near[y * width + x] = n != 0;
+        }
+    }
+}
+
+enum oct_err oct_cells_mask_set(struct oct_cells_mask *mask, const struct oct_picture *picture,
+                                struct oct_error *err)
+{
+    const size_t n = (size_t)mask->height * mask->width, width = mask->width;
+    if (!allocate(mask))
+        return oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory for a mask of %u x %u px",
+                        mask->width, mask->height);
+    for (uint32_t y = 0; y < mask->height; y++) {
+        for (size_t i = y * width; i < (y + 1) * width; i++)
+            mask->valid[i] = (!picture->valid || picture->valid[i]) && isfinite(picture->pixels[i]);
+    }
+    mask->any = memchr(mask->valid, 0, n) != NULL;
+    if (mask->any)
+        find_near(mask);
+    return OCT_OK;
+}
+
+bool oct_cells_mask_is_near(const struct oct_cells_mask *mask, double x, double y)
+{
+    if (!mask->any)
+        return false;
+    const double top = fmax(ceil(y - mask->reach), 0);
+    const double bottom = fmin(floor(y + mask->reach), mask->height - 1);
+    for (double v = top; v <= bottom; v++) {
+        const double half = sqrt(fmax(mask->reach * mask->reach - (v - y) * (v - y), 0));
+        const double left = fmax(ceil(x - half), 0), right = fmin(floor(x + half), mask->width - 1);
+        const uint8_t *row = mask->valid + (size_t)v * mask->width;
+        if (right >= left && memchr(row + (size_t)left, 0, (size_t)(right - left) + 1))
+            return true;
+    }
+    return false;
+}
+
+/* ---- filling ---- */
+
+#define NONE UINT32_MAX
+
+static void fill_downward(struct oct_cells_mask *mask, float *pixels, size_t stride)
+{
+    const size_t width = mask->width;
+    for (uint32_t y = 0; y < mask->height; y++) {
+        const uint8_t *valid = mask->valid + y * width;
+        uint32_t *gap = mask->gap + y * width;
+        float *row = pixels + y * stride;
+        for (size_t x = 0; x < width; x++) {
+            const uint32_t above = y > 0 ? (gap - width)[x] : NONE;
+            gap[x] = valid[x] ? 0 : above == NONE ? NONE : above + 1;
+            if (!valid[x])
+                row[x] = above == NONE ? 0 : (row - stride)[x];
+        }
+    }
+}
+
+/* In gap the distance to the valid pixel above, which becomes that to the nearer one. */
+static void fill_upward(struct oct_cells_mask *mask, float *pixels, size_t stride)
+{
+    const size_t width = mask->width;
+    for (uint32_t y = mask->height - 1; y-- > 0;) {
+        uint32_t *gap = mask->gap + y * width;
+        float *row = pixels + y * stride;
+        for (size_t x = 0; x < width; x++) {
+            const uint32_t below = (gap + width)[x];
+            if (below != NONE && below + 1 < gap[x]) {
+                gap[x] = below + 1;
+                row[x] = (row + stride)[x];
+            }
+        }
+    }
+}
+
+/* The column that stands in for column x, which has no valid pixel. */
+static size_t stand_in(const struct oct_cells_mask *mask, size_t x)
+{
+    for (size_t d = 1; d < mask->width; d++) {
+        if (d <= x && mask->gap[x - d] != NONE)
+            return x - d;
+        if (x + d < mask->width && mask->gap[x + d] != NONE)
+            return x + d;
+    }
+    return x;
+}
+
+void oct_cells_mask_fill(struct oct_cells_mask *mask, float *pixels, size_t stride)
+{
+    if (!mask->any)
+        return;
+    fill_downward(mask, pixels, stride);
+    fill_upward(mask, pixels, stride);
+    for (size_t x = 0; x < mask->width; x++) {
+        if (mask->gap[x] != NONE)
+            continue;
+        const size_t from = stand_in(mask, x);
+        for (uint32_t y = 0; y < mask->height; y++)
+            pixels[y * stride + x] = pixels[y * stride + from];
+    }
+}
+
+/* ---- the median ----
+ *
+ * A sample of the values gives bounds about the median; what lies between them is collected, what
+ * lies below is counted, and the middle values are selected among the former. Where the sample has
+ * misled, all values are collected: the result is exact always. */
+
+#define SAMPLED 8192u
+#define LEAST_SAMPLED 512u
+
+/* Of the values of a piece. */
+struct tally {
+    size_t n_valid, n_below, n_within;
+};
+
+struct oct_cells_median {
+    struct oct_workers *workers;
+    const struct oct_cells_gradient *gradient;
+    const uint8_t *valid;
+    float low, high;
+    float *values;       /* a piece's from values[piece * ROWS * 2 * width] on */
+    struct tally *tally; /* [pieces] */
+};
+
+struct oct_cells_median *oct_cells_median_create(uint32_t height, uint32_t width,
+                                                 struct oct_workers *workers)
+{
+    struct oct_cells_median *m = calloc(1, sizeof(*m));
+    if (!m)
+        return NULL;
+    m->workers = workers;
+    m->values = malloc(2 * (size_t)height * width * sizeof(*m->values));
+    m->tally = malloc(n_pieces(height) * sizeof(*m->tally));
+    if (m->values && m->tally)
+        return m;
+    oct_cells_median_destroy(m);
+    return NULL;
+}
+
+void oct_cells_median_destroy(struct oct_cells_median *m)
+{
+    if (!m)
+        return;
+    free(m->values);
+    free(m->tally);
+    free(m);
+}
+
+/* Four standard deviations of a rank are 2 sqrt(n) of n samples. */
+static void find_bounds(struct oct_cells_median *m)
+{
+    const struct oct_cells_gradient *g = m->gradient;
+    const size_t width = g->width, n_all = 2 * g->height * width, step = n_all / SAMPLED + 1;
+    size_t n = 0;
+    for (size_t i = 0; i < n_all; i += step) {
+        const size_t y = i / (2 * width), x = i % width;
+        if (!m->valid || m->valid[y * width + x])
+            m->values[n++] = fabsf(g->values[y * g->row + i / width % 2 * g->plane + x]);
+    }
+    m->low = 0;
+    m->high = FLT_MAX;
+    if (n < LEAST_SAMPLED)
+        return;
+    const size_t spread = 2 * (size_t)sqrt((double)n);
+    m->low = oct_floats_select(m->values, n, n / 2 - spread);
+    m->high = oct_floats_select(m->values, n, n / 2 + spread);
+}
+
+static void tally_rows(void *context, unsigned piece, unsigned worker)
+{
+    struct oct_cells_median *m = context;
+    (void)worker;
+    const struct oct_cells_gradient *g = m->gradient;
+    const float low = m->low, high = m->high;
+    float *to = m->values + (size_t)piece * ROWS * 2 * g->width;
+    struct tally t = {0};
+    for (uint32_t row = 2 * piece * ROWS; row < 2 * (piece + 1) * ROWS && row / 2 < g->height;
+         row++) {
+        const float *values = g->values + row / 2 * g->row + row % 2 * g->plane;
+        const uint8_t *valid = m->valid ? m->valid + (size_t)(row / 2) * g->width : NULL;
+        for (uint32_t x = 0; x < g->width; x++) {
+            const float v = fabsf(values[x]);
+            const bool counts = !valid || valid[x];
+            t.n_valid += counts;
+            t.n_below += counts && v < low;
+            to[t.n_within] = v;
+            t.n_within += counts && v >= low && v <= high;
+        }
+    }
+    m->tally[piece] = t;
+}
+
+/* All pieces' values, one after another. */
+static struct tally tally_all(struct oct_cells_median *m)
+{
+    const struct oct_cells_gradient *g = m->gradient;
+    struct tally all = {0};
+    oct_workers_run(m->workers, n_pieces(g->height), tally_rows, m);
+    for (unsigned i = 0; i < n_pieces(g->height); i++) {
+        const struct tally *t = &m->tally[i];
+        memmove(m->values + all.n_within, m->values + (size_t)i * ROWS * 2 * g->width,
+                t->n_within * sizeof(float));
+        all.n_valid += t->n_valid;
+        all.n_below += t->n_below;
+        all.n_within += t->n_within;
+    }
+    return all;
+}
+
+double oct_cells_median_run(struct oct_cells_median *m, const struct oct_cells_gradient *gradient,
+                            const uint8_t *valid)
+{
+    m->gradient = gradient;
+    m->valid = valid;
+    find_bounds(m);
+    struct tally t = tally_all(m);
+    if (t.n_valid == 0)
+        return 0;
+    const size_t upper = t.n_valid / 2, lower = upper - 1; /* ranks of the middle values */
+    if (lower < t.n_below || upper >= t.n_below + t.n_within) {
+        m->low = 0;
+        m->high = FLT_MAX;
+        t = tally_all(m);
+    }
+    const size_t k = lower - t.n_below;
+    const double middle = (double)oct_floats_select(m->values, t.n_within, k);
+    return (middle + (double)oct_floats_select(m->values, t.n_within, k + 1)) / 2;
+}
+
+/* ---- the preparation ---- */
+
 /* Of the valid pixels of a piece. */
 struct extent {
     uint64_t n;
@@ -27,8 +331,8 @@ struct oct_cells_preparation {
     struct oct_workers *workers;
     struct oct_cells_median *median;
     const struct oct_picture *picture;
-    unsigned n_pieces, n_workers;
-    struct extent *extent; /* [n_pieces] */
+    unsigned n_workers;
+    struct extent *extent; /* [pieces] */
     double floor, level;
     unsigned n_taps; /* of half the Gaussian, its middle not counted */
     float *taps;     /* [1 + n_taps] */
@@ -70,11 +374,11 @@ static bool init(struct oct_cells_preparation *p)
     g->plane = odd_lines((size_t)out->width + OCT_CELLS_GICOV_BEYOND);
     g->row = 3 * g->plane;
     p->n_padded = odd_lines((size_t)out->width + 2 * (size_t)p->n_taps + LANES);
-    p->extent = calloc(p->n_pieces, sizeof(*p->extent));
+    p->extent = calloc(n_pieces(out->height), sizeof(*p->extent));
     p->plain = oct_aligned_calloc(64, out->height * out->stride, sizeof(float));
     p->padded = oct_aligned_calloc(64, p->n_workers * p->n_padded, sizeof(float));
     g->values = oct_aligned_calloc(64, (size_t)out->height * g->row, sizeof(float));
-    p->median = oct_cells_median_create(p->workers);
+    p->median = oct_cells_median_create(out->height, out->width, p->workers);
     if (p->n_taps > 0)
         p->along = oct_aligned_calloc(64, out->height * out->stride, sizeof(float));
     out->pixels = p->plain;
@@ -93,7 +397,6 @@ enum oct_err oct_cells_preparation_create(struct oct_cells_preparation **prepara
         goto fail;
     p->workers = workers;
     p->n_workers = workers ? oct_workers_n_threads(workers) + 1 : 1;
-    p->n_pieces = (height + ROWS - 1) / ROWS;
     p->floor = params->floor;
     p->out.height = p->out.gradient.height = height;
     p->out.width = p->out.gradient.width = width;
@@ -191,8 +494,8 @@ static void look_at_rows(void *context, unsigned piece, unsigned worker)
 static uint64_t find_scale(struct oct_cells_preparation *p)
 {
     struct extent all = {.least = FLT_MAX, .most = -FLT_MAX};
-    oct_workers_run(p->workers, p->n_pieces, look_at_rows, p);
-    for (unsigned i = 0; i < p->n_pieces; i++) {
+    oct_workers_run(p->workers, n_pieces(p->out.height), look_at_rows, p);
+    for (unsigned i = 0; i < n_pieces(p->out.height); i++) {
         all.n += p->extent[i].n;
         all.sum += p->extent[i].sum;
         all.least = fminf(all.least, p->extent[i].least);
@@ -337,14 +640,14 @@ enum oct_err oct_cells_prepare(struct oct_cells_preparation *p, const struct oct
         if (e)
             return e;
     }
-    oct_workers_run(p->workers, p->n_pieces, shift_rows, p);
+    oct_workers_run(p->workers, n_pieces(p->out.height), shift_rows, p);
     if (out->mask.any)
         oct_cells_mask_fill(&out->mask, p->plain, out->stride);
     if (p->n_taps > 0) {
-        oct_workers_run(p->workers, p->n_pieces, smooth_along, p);
-        oct_workers_run(p->workers, p->n_pieces, smooth_across, p);
+        oct_workers_run(p->workers, n_pieces(p->out.height), smooth_along, p);
+        oct_workers_run(p->workers, n_pieces(p->out.height), smooth_across, p);
     }
-    oct_workers_run(p->workers, p->n_pieces, differentiate_rows, p);
+    oct_workers_run(p->workers, n_pieces(p->out.height), differentiate_rows, p);
     out->v0 = 0;
     if (p->floor > 0) {
         const uint8_t *valid = out->mask.any ? out->mask.valid : NULL;

@@ -108,30 +108,25 @@ static void match(struct judge *j, size_t t, size_t f)
     *tie = (struct tie){track, found, true};
 }
 
-/* Found cells of a frame are in order of track. */
-static bool find_cell(const struct judge *j, const struct scene *s, uint64_t track, size_t *f)
+static int compare_tracks(const void *a, const void *b)
 {
-    const struct oct_score_cell key = {.track = track};
-    size_t low = s->first_found, n = s->end_found - s->first_found;
-    while (n > 0) {
-        const size_t half = n / 2;
-        if (j->found[low + half].track < key.track) {
-            low += half + 1;
-            n -= half + 1;
-        } else {
-            n = half;
-        }
-    }
-    *f = low;
-    return low < s->end_found && j->found[low].track == track;
+    return compare_numbers(((const struct oct_score_cell *)a)->track,
+                           ((const struct oct_score_cell *)b)->track);
 }
 
 static void keep_pairs(struct judge *j, const struct scene *s)
 {
     for (size_t t = s->first_true; t < s->end_true; t++) {
-        size_t f;
         const struct tie *tie = j->truth[t].track ? tie_of(j, j->truth[t].track) : NULL;
-        if (tie && tie->is_tied && find_cell(j, s, tie->found, &f) && !j->is_found_paired[f] &&
+        if (!tie || !tie->is_tied)
+            continue;
+        /* Found cells of a frame are in order of track. */
+        const struct oct_score_cell key = {.track = tie->found};
+        const struct oct_score_cell *cell =
+            bsearch(&key, j->found + s->first_found, s->end_found - s->first_found, sizeof *cell,
+                    compare_tracks);
+        const size_t f = cell ? (size_t)(cell - j->found) : 0;
+        if (cell && !j->is_found_paired[f] &&
             squared_distance(j, t, f) <= j->distance * j->distance)
             match(j, t, f);
     }

@@ -43,7 +43,7 @@
 #define OCT_CELLS_MOST 65536u /* cells of a picture that are looked at */
 
 enum oct_cells_how { OCT_CELLS_DETECTED, OCT_CELLS_SNAKE, OCT_CELLS_COASTED, OCT_CELLS_N_HOWS };
-extern const char *const oct_cells_how_names[OCT_CELLS_N_HOWS]; /* "detected", ... */
+extern const char *const oct_cells_how_names[OCT_CELLS_N_HOWS + 1]; /* "detected", ..; NULL */
 
 /* A cell of the newest picture. */
 struct oct_cells_seen {

@@ -57,7 +57,7 @@ struct oct_cones {
     unsigned n_levels;
     double n_valid; /* pixels of the picture at hand */
     bool is_whole;  /* all of them: no masks, which take twice the time */
-    double *radius, *c1d;
+    double radius[LEVEL_MOST_SHIFT + 1], c1d[LEVEL_MOST_SHIFT + 1];
     uint32_t n_profile; /* bins of those; 0: none */
 };
 
@@ -81,8 +81,6 @@ void oct_cones_destroy(struct oct_cones *cones)
         return;
     for (unsigned i = 0; i < cones->n_levels; i++)
         finish_level(&cones->level[i]);
-    free(cones->radius);
-    free(cones->c1d);
     free(cones);
 }
 
@@ -113,14 +111,8 @@ enum oct_err oct_cones_create(struct oct_cones **out, const struct oct_cones_set
     if (e)
         return e;
     struct oct_cones *cones = calloc(1, sizeof(*cones));
-    if (cones) {
-        cones->radius = calloc(LEVEL_MOST_SHIFT + 1, sizeof(double));
-        cones->c1d = calloc(LEVEL_MOST_SHIFT + 1, sizeof(double));
-    }
-    if (!cones || !cones->radius || !cones->c1d) {
-        oct_cones_destroy(cones);
+    if (!cones)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-    }
     cones->setup = checked;
     *out = cones;
     return OCT_OK;
@@ -237,16 +229,7 @@ static struct ring find_vertex(const struct level *l)
     struct ring ring = {peak.found, peak.radius_px * l->side, peak.c};
     if (!peak.found)
         return ring;
-    uint32_t k = 1;
-    while (k + 1 < l->max_shift &&
-           fabs(l->radius[k] - peak.radius_px) > fabs(l->radius[k + 1] - peak.radius_px))
-        k++;
-    if (l->c1d[k] < l->c1d[k + 1])
-        k++;
-    else if (l->c1d[k] < l->c1d[k - 1])
-        k--;
-    if (k == 0 || k >= l->max_shift)
-        return ring;
+    const uint32_t k = peak.bin;
     const double rise = (l->c1d[k + 1] - l->c1d[k - 1]) / 2;
     const double bend = l->c1d[k + 1] - 2 * l->c1d[k] + l->c1d[k - 1];
     ring.c = bend < 0 ? l->c1d[k] - rise * rise / (2 * bend) : peak.c;

@@ -2,14 +2,14 @@
 
 #include "kernels/device/workers.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* What a worker has for itself. */
 struct hand {
     struct oct_cones *finder;
-    struct oct_picture tile; /* empty without tiles */
+    struct oct_picture tile;  /* empty without tiles */
+    struct oct_error failure; /* of the run at hand; code OCT_OK: none */
 };
 
 struct oct_cones_map {
@@ -24,8 +24,6 @@ struct oct_cones_map {
     struct oct_cones_result *results;
     struct oct_error *why;     /* [n] of whole pictures */
     struct oct_cones *of_last; /* the finder that had the last picture */
-    pthread_mutex_t lock;      /* guards failure */
-    struct oct_error failure;  /* code OCT_OK: none */
 };
 
 void oct_cones_map_destroy(struct oct_cones_map *map)
@@ -37,7 +35,6 @@ void oct_cones_map_destroy(struct oct_cones_map *map)
         oct_picture_finish(&map->hand[i].tile);
     }
     free(map->hand);
-    pthread_mutex_destroy(&map->lock);
     free(map);
 }
 
@@ -66,7 +63,6 @@ enum oct_err oct_cones_map_create(struct oct_cones_map **out,
     struct oct_cones_map *map = calloc(1, sizeof(*map));
     if (!map)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-    pthread_mutex_init(&map->lock, NULL);
     map->setup = *setup;
     map->rows = map->columns = 1;
     if (setup->tile > 0) {
@@ -126,11 +122,8 @@ static void do_piece(void *context, unsigned piece, unsigned worker)
         map->of_last = hand->finder;
     if (e == OCT_E_ARG && map->setup.tile == 0)
         map->why[frame] = err;
-    if (e == OCT_OK || e == OCT_E_ARG)
-        return;
-    pthread_mutex_lock(&map->lock);
-    map->failure = err;
-    pthread_mutex_unlock(&map->lock);
+    if (e && e != OCT_E_ARG)
+        hand->failure = err;
 }
 
 enum oct_err oct_cones_map_run(struct oct_cones_map *map, const struct oct_picture *pictures,
@@ -142,11 +135,15 @@ enum oct_err oct_cones_map_run(struct oct_cones_map *map, const struct oct_pictu
     map->results = results;
     map->why = why;
     map->of_last = NULL;
-    map->failure.code = OCT_OK;
     for (unsigned i = 0; i < n; i++)
         why[i].code = OCT_OK;
+    for (unsigned i = 0; i < map->n_hands; i++)
+        map->hand[i].failure.code = OCT_OK;
     oct_workers_run(map->setup.workers, n * map->rows * map->columns, do_piece, map);
-    return map->failure.code ? oct_fail(err, map->failure.code, "%s", map->failure.text) : OCT_OK;
+    for (unsigned i = 0; i < map->n_hands; i++)
+        if (map->hand[i].failure.code)
+            return oct_fail(err, map->hand[i].failure.code, "%s", map->hand[i].failure.text);
+    return OCT_OK;
 }
 
 uint32_t oct_cones_map_profile(const struct oct_cones_map *map, const double **radius,

@@ -66,23 +66,6 @@ static unsigned boxes_of(const struct oct_correlator_setup *s)
 
 /* ---- life ---- */
 
-enum oct_err oct_correlator_check(const struct oct_correlator_setup *s, struct oct_error *err)
-{
-    const uint32_t height = s->height > s->g_height ? s->height : s->g_height;
-    const uint32_t width = s->width > s->g_width ? s->width : s->g_width;
-    if (s->height == 0 || s->width == 0 || s->g_height == 0 || s->g_width == 0 ||
-        height > OCT_PICTURE_MOST_SIDE || width > OCT_PICTURE_MOST_SIDE)
-        return oct_fail(err, OCT_E_ARG,
-                        "pictures of %u x %u pixels cannot be correlated: a side "
-                        "has 1 to %u",
-                        height, width, OCT_PICTURE_MOST_SIDE);
-    if (s->max_dy >= height || s->max_dx >= width)
-        return oct_fail(err, OCT_E_ARG,
-                        "shifts to %u x %u of pictures of %u x %u pixels: the largest are %u x %u",
-                        s->max_dy, s->max_dx, height, width, height - 1, width - 1);
-    return OCT_OK;
-}
-
 static bool allocate(struct oct_correlator *c)
 {
     const uint32_t f_width = c->setup.width, g_width = c->setup.g_width;

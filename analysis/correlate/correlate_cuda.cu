@@ -149,22 +149,6 @@ static const struct oct_cuda_task_ops task_ops = {
 
 /* ---- the engine ---- */
 
-static enum oct_err check_setup(const struct oct_correlator_setup *s, struct oct_error *err)
-{
-    const uint32_t height = s->height > s->g_height ? s->height : s->g_height;
-    const uint32_t width = s->width > s->g_width ? s->width : s->g_width;
-    if (s->height == 0 || s->width == 0 || s->g_height == 0 || s->g_width == 0 ||
-        height > OCT_PICTURE_MOST_SIDE || width > OCT_PICTURE_MOST_SIDE)
-        return oct_fail(err, OCT_E_ARG,
-                        "pictures of %u x %u pixels cannot be correlated: a side has 1 to %u",
-                        height, width, OCT_PICTURE_MOST_SIDE);
-    if (s->max_dy >= height || s->max_dx >= width)
-        return oct_fail(err, OCT_E_ARG,
-                        "shifts to %u x %u of pictures of %u x %u pixels: the largest are %u x %u",
-                        s->max_dy, s->max_dx, height, width, height - 1, width - 1);
-    return OCT_OK;
-}
-
 static unsigned device_batch(const struct oct_correlator_setup *setup)
 {
     const struct oct_correlation_shape s = oct_correlation_shape_of(setup);
@@ -185,7 +169,7 @@ static enum oct_err cuda_create(struct oct_correlator **out,
                                 const struct oct_correlator_setup *setup, struct oct_error *err)
 {
     *out = NULL;
-    enum oct_err e = check_setup(setup, err);
+    enum oct_err e = oct_correlator_check(setup, err);
     if (e)
         return e;
     struct oct_correlator *c = (struct oct_correlator *)calloc(1, sizeof(*c));

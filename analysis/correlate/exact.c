@@ -1,7 +1,6 @@
 #include "analysis/correlate/exact.h"
 
-#include "analysis/correlate/boxes.h"
-#include "analysis/correlate/fft2.h"
+#include "analysis/correlate/side.h"
 #include "kernels/device/fftw_planner.h"
 #include "pipeline/base/aligned.h"
 
@@ -32,7 +31,7 @@ struct oct_exact {
     double *plane;                /* [py][px] */
     fftw_complex *product;        /* [py][px / 2 + 1] */
     fftw_plan forward, inverse;   /* plane to product, product to plane */
-    int64_t *n, *f_sums, *g_sums; /* [n_shifts] for oct_exact_correlation */
+    int64_t *n, *f_sums, *g_sums; /* [n_shifts] */
 };
 
 /* ---- life ---- */
@@ -71,13 +70,13 @@ static bool allocate(struct oct_exact *x)
     x->n_shifts = (2 * (size_t)s->max_dy + 1) * x->width;
     x->plane = oct_aligned_calloc(64, (size_t)x->py * x->px, sizeof(double));
     x->product = oct_aligned_alloc(64, (size_t)x->py * (x->px / 2 + 1), sizeof(fftw_complex));
-    x->n = malloc(x->n_shifts * sizeof(*x->n));
-    x->f_sums = malloc(x->n_shifts * sizeof(*x->f_sums));
-    x->g_sums = malloc(x->n_shifts * sizeof(*x->g_sums));
+    x->n = malloc(3 * x->n_shifts * sizeof(*x->n));
     if (!init_field(x, &x->f, s->height, s->width, s->g_height) ||
         !init_field(x, &x->g, s->g_height, s->g_width, s->height) || !x->plane || !x->product ||
-        !x->n || !x->f_sums || !x->g_sums)
+        !x->n)
         return false;
+    x->f_sums = x->n + x->n_shifts;
+    x->g_sums = x->f_sums + x->n_shifts;
     oct_fftw_planner_lock();
     x->forward = fftw_plan_dft_r2c_2d((int)x->py, (int)x->px, x->plane, x->product, FFTW_ESTIMATE);
     x->inverse = fftw_plan_dft_c2r_2d((int)x->py, (int)x->px, x->product, x->plane, FFTW_ESTIMATE);
@@ -111,18 +110,14 @@ void oct_exact_destroy(struct oct_exact *x)
     if (!x)
         return;
     oct_fftw_planner_lock();
-    if (x->forward)
-        fftw_destroy_plan(x->forward);
-    if (x->inverse)
-        fftw_destroy_plan(x->inverse);
+    fftw_destroy_plan(x->forward); /* NULL is fine */
+    fftw_destroy_plan(x->inverse);
     oct_fftw_planner_unlock();
     finish_field(&x->f);
     finish_field(&x->g);
     free(x->plane);
     free(x->product);
-    free(x->n);
-    free(x->f_sums);
-    free(x->g_sums);
+    free(x->n); /* owns f_sums and g_sums */
     free(x);
 }
 
@@ -262,31 +257,7 @@ static void multiply(struct oct_exact *x, const struct oct_picture *f, bool f_ma
     add_levels(x, sums);
 }
 
-enum oct_err oct_exact_sums(struct oct_exact *x, const struct oct_picture *f,
-                            const struct oct_picture *g, int64_t *sums, struct oct_error *err)
-{
-    enum oct_err e = check_picture(&x->f, f, err);
-    if (!e)
-        e = check_picture(&x->g, g, err);
-    if (!e)
-        multiply(x, f, false, g, false, sums);
-    return e;
-}
-
 /* ---- C ---- */
-
-static enum oct_err look(const struct oct_picture *p, struct oct_picture_statistics *s,
-                         struct oct_error *err)
-{
-    oct_picture_look(p, s);
-    const double part = (double)s->n_valid / ((double)p->height * p->width);
-    if (part < 0.1)
-        return oct_fail(err, OCT_E_ARG, "only %.1f %% of the pixels are valid, less than 10 %%",
-                        100 * part);
-    if (!(s->variance > 0))
-        return oct_fail(err, OCT_E_ARG, "no contrast");
-    return OCT_OK;
-}
 
 /* Of eq1 and overlap: sum (f - a)(g - b) = P - a S_g - b S_f + a b N, with a and b the means, or 0.
  * Sums and means are exact to 2^-53 of P. */
@@ -296,13 +267,13 @@ enum oct_err oct_exact_correlation(struct oct_exact *x, const struct oct_picture
 {
     struct oct_picture_statistics f_is, g_is;
     const bool overlap = x->setup.norm == OCT_CORRELATION_OVERLAP, keep = x->setup.keep_mean;
-    enum oct_err e = oct_exact_sums(x, f, g, sums, err);
-    if (!e)
-        e = look(f, &f_is, err);
-    if (!e)
-        e = look(g, &g_is, err);
+    enum oct_err e = check_picture(&x->f, f, err);
+    e = e ? e : check_picture(&x->g, g, err);
+    e = e ? e : oct_side_check(f, &f_is, err);
+    e = e ? e : oct_side_check(g, &g_is, err);
     if (e)
         return e;
+    multiply(x, f, false, g, false, sums);
     multiply(x, f, true, g, true, x->n);
     multiply(x, f, false, g, true, x->f_sums);
     multiply(x, f, true, g, false, x->g_sums);

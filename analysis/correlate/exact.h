@@ -14,21 +14,15 @@
 
 struct oct_exact;
 
-/* Takes the sizes and the shifts of the setup; of the rest norm and keep_mean, for
- * oct_exact_correlation. *exact is NULL on error. OCT_E_ARG: sizes or shifts that cannot be, zncc;
- * OCT_E_NO_MEMORY. */
+/* Takes the sizes and the shifts of the setup; of the rest norm and keep_mean. *exact is NULL on
+ * error. OCT_E_ARG: sizes or shifts that cannot be, zncc; OCT_E_NO_MEMORY. */
 enum oct_err oct_exact_create(struct oct_exact **exact, const struct oct_correlator_setup *setup,
                               struct oct_error *err);
 void oct_exact_destroy(struct oct_exact *exact); /* NULL is fine */
 
-/* sums: [2 max_dy + 1][2 max_dx + 1], the first is at d = (-max_dy, -max_dx). g may be f.
- * OCT_E_FORMAT: another size, or a valid pixel that is no integer from 0 to 65535;
- * OCT_E_NO_MEMORY. */
-enum oct_err oct_exact_sums(struct oct_exact *exact, const struct oct_picture *f,
-                            const struct oct_picture *g, int64_t *sums, struct oct_error *err);
-
-/* The sums, and C made from them in double. sums and c2d as above. OCT_E_FORMAT as above;
- * OCT_E_ARG: no contrast, or less than 10 % of a picture valid. */
+/* The sums, and C made from them in double. sums, c2d: [2 max_dy + 1][2 max_dx + 1], the first is
+ * at d = (-max_dy, -max_dx). g may be f. OCT_E_FORMAT: another size, or a valid pixel that is no
+ * integer from 0 to 65535; OCT_E_ARG: no contrast, or less than 10 % of a picture valid. */
 enum oct_err oct_exact_correlation(struct oct_exact *exact, const struct oct_picture *f,
                                    const struct oct_picture *g, int64_t *sums, float *c2d,
                                    struct oct_error *err);

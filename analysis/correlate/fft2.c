@@ -136,8 +136,7 @@ void oct_fft2_destroy(struct oct_fft2 *fft)
                           fft->column_inverse};
     oct_fftw_planner_lock();
     for (unsigned i = 0; i < sizeof(plans) / sizeof(plans[0]); i++)
-        if (plans[i])
-            fftwf_destroy_plan(plans[i]);
+        fftwf_destroy_plan(plans[i]); /* NULL is fine */
     oct_fftw_planner_unlock();
     free(fft->rows);
     free(fft->row);

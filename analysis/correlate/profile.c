@@ -93,6 +93,7 @@ struct oct_ring_peak oct_profile_first_ring(const double *radius, const double *
             i++;
         if (i + 1 < n && i > trough && c1d[i] - c1d[trough] >= prominence)
             return (struct oct_ring_peak){.found = true,
+                                          .bin = i,
                                           .radius_px = vertex(radius, c1d, i),
                                           .c = c1d[i],
                                           .trough_px = radius[trough],

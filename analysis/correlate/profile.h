@@ -20,6 +20,7 @@ void oct_profile(const float *c2d, uint32_t max_shift, double *radius, uint32_t 
  * that lasts to the last bin has no maximum, and nothing behind a bin that is NaN is looked at. */
 struct oct_ring_peak {
     bool found;       /* else all are NaN */
+    uint32_t bin;     /* of the maximum */
     double radius_px; /* R_max, by the parabola through three bins */
     double c;         /* C1D at the bin of the maximum */
     double trough_px; /* radius of the trough's bin */

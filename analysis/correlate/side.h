@@ -10,9 +10,40 @@
 #ifndef OCT_ANALYSIS_CORRELATE_SIDE_H
 #define OCT_ANALYSIS_CORRELATE_SIDE_H
 
-#include "analysis/correlate/boxes.h"
 #include "analysis/correlate/fft2.h"
 #include "numeric/picture.h"
+
+/* ---- sums over overlaps ----
+ * At every shift of a window, in double: an integral image kept at the rows where overlaps begin or
+ * end. The overlap of f (height x width) with g shifted by d = (dy, dx) is, in f, the rows
+ * max(0, -dy) .. min(height, g_height - dy) and the columns likewise. */
+
+/* Where two pictures meet along one axis; first == end: nowhere. */
+struct oct_box_overlap {
+    uint32_t first, end; /* in f */
+};
+struct oct_box_overlap oct_box_overlap_at(uint32_t f_side, uint32_t g_side, int64_t shift);
+
+struct oct_boxes {
+    uint32_t height, width;
+    uint32_t *slot;  /* [height + 1] where the sums of the rows above y are; UINT32_MAX: not kept */
+    double *kept;    /* [n_slots][width + 1] */
+    double *columns; /* [width] sums of the columns so far */
+};
+
+/* Of f against pictures of g_height rows, |dy| <= max_dy. false: out of memory. */
+bool oct_boxes_init(struct oct_boxes *boxes, uint32_t height, uint32_t width, uint32_t g_height,
+                    uint32_t max_dy);
+void oct_boxes_finish(struct oct_boxes *boxes); /* of a zeroed one too */
+
+/* Rows come in order from y = 0, which begins afresh. */
+void oct_boxes_add_row(struct oct_boxes *boxes, uint32_t y, const float *row);
+
+/* The sum over some rows and the columns before x: strip[x], [width + 1]. The sum over the columns
+ * first .. end is strip[end] - strip[first]. */
+void oct_boxes_strip(const struct oct_boxes *boxes, struct oct_box_overlap rows, double *strip);
+
+/* ---- fields ---- */
 
 enum oct_field_kind { OCT_FIELD_VALUES, OCT_FIELD_MASK, OCT_FIELD_SQUARES, OCT_N_FIELDS };
 
@@ -42,6 +73,10 @@ struct oct_side {
 enum oct_err oct_side_init(struct oct_side *side, uint32_t g_height, uint32_t max_dy,
                            unsigned boxes_of, struct oct_error *err);
 void oct_side_finish(struct oct_side *side); /* of a zeroed one too */
+
+/* Looks at a picture. OCT_E_ARG: no contrast, pixels that are not finite, less than 10 % valid. */
+enum oct_err oct_side_check(const struct oct_picture *picture, struct oct_picture_statistics *look,
+                            struct oct_error *err);
 
 /* Checks a picture and finds its mean, scale and levels; it is borrowed until the fields are
  * transformed. OCT_E_ARG: another size, no contrast, or less than 10 % of it valid; *side is as it

@@ -227,11 +227,11 @@ static void enface_reset(struct oct_analysis *a)
 
 static enum oct_err check_settings(const struct oct_enface_settings *s, struct oct_error *err)
 {
-    if ((unsigned)s->projection >= OCT_N_PROJECTIONS || !(s->slab_first >= 0) ||
-        !(s->slab_last <= 1) || !(s->slab_first < s->slab_last))
-        return oct_fail(err, OCT_E_CONFIG,
-                        "analysis.enface_slab_first must be below analysis.enface_slab_last");
-    return OCT_OK;
+    const enum oct_err e = oct_params_check(&oct_enface_params, s, "enface", err);
+    if (e || s->slab_first < s->slab_last)
+        return e;
+    return oct_fail(err, OCT_E_CONFIG,
+                    "analysis.enface_slab_first must be below analysis.enface_slab_last");
 }
 
 static enum oct_err enface_configure(struct oct_analysis *a, const void *settings,

@@ -54,6 +54,12 @@ static const struct oct_param param_rows[] = {
 #undef S
 const struct oct_params oct_rolloff_params = OCT_PARAMS(param_rows);
 
+struct curve {
+    uint32_t depth; /* pixels: 64 parts of it */
+    bool has[OCT_ROLLOFF_MOST_POINTS];
+    struct oct_rolloff_point part[OCT_ROLLOFF_MOST_POINTS];
+};
+
 struct oct_analysis {
     struct oct_rolloff_settings settings;
     struct oct_mirror_setup search;
@@ -61,9 +67,71 @@ struct oct_analysis {
     double *sums;          /* [depth] */
     float *line;           /* [depth] */
     struct oct_mirror now; /* of the newest B-scan */
-    struct oct_rolloff_curve curve;
+    struct curve curve;
     bool has_result;
 };
+
+/* ---- the curve ---- */
+
+/* Forgets all points. depth above 0. */
+static void clear_curve(struct curve *curve, uint32_t depth)
+{
+    memset(curve, 0, sizeof(*curve));
+    curve->depth = depth;
+}
+
+/* Keeps the point where it is the largest of its part; one outside the picture is none. */
+static void add_to_curve(struct curve *curve, const struct oct_rolloff_point *point)
+{
+    const double share = point->depth_px / curve->depth;
+    if (!(share >= 0 && share < 1) || !isfinite(point->peak_db))
+        return;
+    const unsigned i = (unsigned)(share * OCT_ROLLOFF_MOST_POINTS);
+    if (curve->has[i] && curve->part[i].peak_db >= point->peak_db)
+        return;
+    curve->has[i] = true;
+    curve->part[i] = *point;
+}
+
+/* Copies the points in the order of their depths; returns how many there are. */
+static unsigned points_of(const struct curve *curve,
+                          struct oct_rolloff_point points[OCT_ROLLOFF_MOST_POINTS])
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < OCT_ROLLOFF_MOST_POINTS; i++)
+        if (curve->has[i])
+            points[n++] = curve->part[i];
+    return n;
+}
+
+struct oct_rolloff_line oct_rolloff_fit(const struct oct_rolloff_point *points, unsigned n,
+                                        double first_px)
+{
+    struct oct_rolloff_line line = {n, NAN, NAN, NAN, NAN};
+    double x = 0, y = 0, xx = 0, xy = 0, squares = 0;
+    if (n < OCT_ROLLOFF_LEAST_POINTS)
+        return line;
+    for (unsigned i = 0; i < n; i++) {
+        x += points[i].depth_px / n;
+        y += points[i].peak_db / n;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        const double dx = points[i].depth_px - x;
+        xx += dx * dx;
+        xy += dx * (points[i].peak_db - y);
+    }
+    if (!(xx > 0))
+        return line;
+    line.db_per_px = xy / xx;
+    line.zero_db = y - line.db_per_px * (x + first_px);
+    for (unsigned i = 0; i < n; i++) {
+        const double off = points[i].peak_db - y - line.db_per_px * (points[i].depth_px - x);
+        squares += off * off;
+    }
+    line.rms_db = sqrt(squares / n);
+    line.minus_6db_px = line.db_per_px < 0 ? -6 / line.db_per_px : NAN;
+    return line;
+}
 
 /* ---- the contract's functions ---- */
 
@@ -75,7 +143,7 @@ static enum oct_err rolloff_push(struct oct_analysis *a, const struct oct_image_
     if (a->now.state == OCT_MIRROR_FOUND) {
         const struct oct_rolloff_point point = {a->now.depth_px, a->now.peak_db, a->now.fwhm_px,
                                                 a->now.snr_db};
-        oct_rolloff_curve_add(&a->curve, &point);
+        add_to_curve(&a->curve, &point);
     }
     a->has_result = true;
     return OCT_OK;
@@ -133,7 +201,7 @@ static enum oct_err rolloff_take(struct oct_analysis *a, struct oct_image_frame 
     if (!a->has_result)
         return OCT_E_AGAIN;
     a->has_result = false;
-    const unsigned n = oct_rolloff_curve_points(&a->curve, points);
+    const unsigned n = points_of(&a->curve, points);
     const struct oct_rolloff_line line = oct_rolloff_fit(points, n, a->settings.crop_first);
     tell_mirror(a, result->numbers);
     tell_line(a, &line, result->numbers);
@@ -146,17 +214,16 @@ static enum oct_err rolloff_take(struct oct_analysis *a, struct oct_image_frame 
 static void rolloff_reset(struct oct_analysis *a)
 {
     a->has_result = false;
-    oct_rolloff_curve_clear(&a->curve, a->search.depth);
+    clear_curve(&a->curve, a->search.depth);
 }
 
 static enum oct_err check_settings(const struct oct_rolloff_settings *s, struct oct_error *err)
 {
-    if (!(s->min_snr_db >= 0 && s->min_snr_db <= 200) ||
-        !(s->refractive_index >= 1 && isfinite(s->refractive_index)))
-        return oct_fail(err, OCT_E_CONFIG,
-                        "rolloff: a signal to noise of 0 to 200 dB, and a refractive index of 1 or "
-                        "more are possible");
-    return OCT_OK;
+    const enum oct_err e = oct_params_check(&oct_rolloff_params, s, "rolloff", err);
+    if (e || (s->refractive_index >= 1 && isfinite(s->refractive_index)))
+        return e;
+    return oct_fail(err, OCT_E_CONFIG, "rolloff: a refractive index of %g: it takes 1 or more",
+                    s->refractive_index);
 }
 
 static void use_settings(struct oct_analysis *a, const struct oct_rolloff_settings *s)

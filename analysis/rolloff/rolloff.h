@@ -2,7 +2,7 @@
  *
  * Input: values, dB or counts^2. Each B-scan is searched for a mirror (mirror.h); as the operator
  * moves it over the depth, the largest peak in each of 64 parts of the depth is kept, and a line
- * goes through those (curve.h). The points begin anew with an acquisition (a new epoch of the
+ * goes through those. The points begin anew with an acquisition (a new epoch of the
  * camera driver, or its flag "starts"), when the analysis comes out of rest (rolloff.enabled no,
  * then yes), and when octd builds its pipeline anew.
  *
@@ -19,7 +19,42 @@
 #define OCT_ANALYSIS_ROLLOFF_ROLLOFF_H
 
 #include "analysis/analysis.h"
-#include "analysis/rolloff/curve.h"
+
+/* The curve: how a mirror's peak falls with depth, from the largest peak that was seen
+ * in each of 64 parts of the depth, and the straight line through them in dB,
+ *
+ *     peak_db = zero_db + db_per_px (depth_px + first_px)
+ *
+ * by least squares, all points alike. A spectrometer's roll-off is the transform of its resolution
+ * in k, which is no straight line in dB, but what makers and papers state are the line's numbers:
+ * dB a mm, and the depth of -6 dB (G. Hausler, M. W. Lindner, "Coherence radar and spectral radar",
+ * J. Biomed. Opt. 3 (1998); Z. Hu, Y. Pan, A. M. Rollins, Appl. Opt. 46 (2007)).
+ * Pure; one thread at a time. */
+#define OCT_ROLLOFF_MOST_POINTS 64u
+#define OCT_ROLLOFF_LEAST_POINTS 3u /* for a line */
+
+struct oct_rolloff_point {
+    double depth_px; /* 0: the middle of the picture's first pixel */
+    double peak_db;  /* dB of counts^2 */
+    double fwhm_px;
+    double snr_db;
+};
+
+/* All but n NaN with fewer than 3 points. */
+struct oct_rolloff_line {
+    unsigned n;          /* points */
+    double zero_db;      /* at zero delay */
+    double db_per_px;    /* below 0: it falls */
+    double rms_db;       /* of the points about the line */
+    double minus_6db_px; /* pixels behind zero delay where the line is 6 dB lower, also beyond the
+                           picture; NaN: it does not fall */
+};
+
+/* first_px: pixels between zero delay and the picture's first one. */
+struct oct_rolloff_line oct_rolloff_fit(const struct oct_rolloff_point *points, unsigned n,
+                                        double first_px);
+
+/* ---- the analysis ---- */
 
 enum oct_rolloff_column {
     OCT_ROLLOFF_POINT_DEPTH_PX,

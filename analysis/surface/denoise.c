@@ -2,7 +2,6 @@
 
 #include "analysis/surface/distance.h"
 #include "analysis/surface/heights.h"
-#include "analysis/surface/heights_refine.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -26,7 +26,7 @@ struct oct_denoise_report {
  * band, and patches of a surface are then no longer alike. Stray heights, beyond 2.5 times the
  * noise and 0.3 px off the lines through their neighbours, first become what those say (heights.h).
  * The crossings are the pilot of a last smoothing of the heights as they came, as wide at each
- * place as the surface there allows (heights_refine.h); not so with common_step, the paper's way.
+ * place as the surface there allows (heights.h); not so with common_step, the paper's way.
  *
  * positions: [V][M] px, NaN: not found; in place. shift_px: [V], added before and taken away after,
  * so that neighbours are aligned; NULL: none. NaN stays NaN: gaps are filled for the level set

@@ -4,7 +4,9 @@
 #define OCT_ANALYSIS_SURFACE_DISTANCE_H
 
 #include "pipeline/base/err.h"
+#include "pipeline/base/simd.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct oct_workers;
@@ -24,5 +26,23 @@ enum oct_err oct_distance_of_heights(const float *heights, const uint32_t dims[3
  * limited to reach. OCT_E_ARG: only one kind is there. */
 enum oct_err oct_distance_of_mask(const uint8_t *mask, const uint32_t dims[3], double reach,
                                   struct oct_workers *workers, float *phi, struct oct_error *err);
+
+/* A B-scan of voxels at a time, for three instruction sets. For distance_heights*.c and tests. */
+struct oct_distance_map {
+    const float *heights; /* of A-line (b, j) at b * row + j; `far` more on all sides */
+    ptrdiff_t row, far;   /* far: reach, rounded up */
+    float reach;
+    uint32_t n_j, n_d;
+};
+
+struct oct_distance_columns {
+    /* phi: [n_j][n_d] of B-scan b. */
+    void (*run)(const struct oct_distance_map *map, uint32_t b, float *phi);
+};
+
+OCT_SIMD_TABLES(struct oct_distance_columns, oct_distance_columns);
+
+/* By name, or the best that this CPU can run with "auto"; NULL: it cannot run that. */
+const struct oct_distance_columns *oct_distance_columns_select(const char *name);
 
 #endif

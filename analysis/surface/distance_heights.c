@@ -1,8 +1,6 @@
-#include "analysis/surface/distance_heights.h"
-
 #include "analysis/surface/distance.h"
+
 #include "kernels/device/workers.h"
-#include "pipeline/base/simd.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,12 +8,7 @@
 const struct oct_distance_columns *oct_distance_columns_select(const char *name)
 {
     static const struct oct_distance_columns *const sets[OCT_N_SIMD + 1] = {
-        [OCT_SIMD_PLAIN] = &oct_distance_columns_plain,
-#if defined(__x86_64__)
-        [OCT_SIMD_AVX2] = &oct_distance_columns_avx2,
-        [OCT_SIMD_AVX512] = &oct_distance_columns_avx512,
-#endif
-    };
+        OCT_SIMD_ALL(oct_distance_columns)};
     return sets[oct_simd_choose(name)];
 }
 

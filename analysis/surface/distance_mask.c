@@ -59,25 +59,6 @@ static void transform_line(const struct envelope *e, int32_t n)
     }
 }
 
-/* Along d: steps to the nearest voxel of the other kind on both sides, squared. */
-static void scan_line(const uint8_t *mask, int32_t *squares, uint32_t n)
-{
-    int64_t border = -1; /* the last voxel before a change of kind */
-    for (uint32_t d = 0; d < n; d++) {
-        if (d > 0 && !mask[d] != !mask[d - 1])
-            border = d - 1;
-        squares[d] = border < 0 ? NOTHING : (int32_t)((d - border) * (d - border));
-    }
-    border = -1;
-    for (uint32_t d = n; d-- > 0;) {
-        if (d + 1 < n && !mask[d] != !mask[d + 1])
-            border = (int64_t)d + 1;
-        const int64_t away = border - d;
-        if (border >= 0 && away * away < squares[d])
-            squares[d] = (int32_t)(away * away);
-    }
-}
-
 /* A line of voxels that lie `step` apart: for each kind the voxels of that kind keep what they have
  * and those of the other are 0, which only the other voxels take part in. */
 static void transform_kinds(const struct transform *t, const struct envelope *e, size_t first,
@@ -102,10 +83,10 @@ static void transform_bscan(void *context, unsigned b, unsigned worker)
     const struct transform *t = context;
     const uint32_t n_j = t->dims[1], n_d = t->dims[2];
     const size_t first = (size_t)b * n_j * n_d;
-    for (uint32_t j = 0; j < n_j; j++) {
-        const size_t row = first + (size_t)j * n_d;
-        scan_line(t->mask + row, t->squares + row, n_d);
-    }
+    for (size_t i = first; i < first + (size_t)n_j * n_d; i++)
+        t->squares[i] = NOTHING;
+    for (uint32_t j = 0; j < n_j; j++)
+        transform_kinds(t, t->scratch[worker], first + (size_t)j * n_d, 1, n_d);
     for (uint32_t d = 0; d < n_d; d++)
         transform_kinds(t, t->scratch[worker], first + d, n_d, n_j);
 }
@@ -169,7 +150,8 @@ enum oct_err oct_distance_of_mask(const uint8_t *mask, const uint32_t dims[3], d
                                   struct oct_workers *workers, float *phi, struct oct_error *err)
 {
     const size_t n_threads = workers ? oct_workers_n_threads(workers) + 1 : 1;
-    const uint32_t longest = dims[0] > dims[1] ? dims[0] : dims[1];
+    const uint32_t wider = dims[0] > dims[1] ? dims[0] : dims[1];
+    const uint32_t longest = dims[2] > wider ? dims[2] : wider;
     struct transform t = {.mask = mask, .dims = dims, .reach = reach, .phi = phi};
     enum oct_err e = check(mask, dims, reach, err);
     if (e)

@@ -1,4 +1,4 @@
-#include "analysis/surface/heights_refine.h"
+#include "analysis/surface/heights.h"
 
 #include <math.h>
 #include <stdbool.h>

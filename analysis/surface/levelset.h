@@ -59,7 +59,7 @@ void oct_levelset_params_default(struct oct_levelset_params *params,
 enum oct_err oct_levelset_params_check(const struct oct_levelset_params *params,
                                        struct oct_error *err);
 
-#define OCT_LEVELSET_MOST_VOXELS (UINT64_C(1) << 31) /* of a box */
+#define OCT_LEVELSET_MOST_VOXELS (UINT64_C(1) << 31) /* a box has fewer */
 
 struct oct_levelset_report {
     uint64_t n_band;    /* voxels of Sigma */
@@ -78,6 +78,10 @@ struct oct_levelset_setup {
     const char *gpus;            /* as pipeline.gpus */
     unsigned deadline_ms;        /* of a GPU, for a step of its work; 0: 2000 */
 };
+
+/* Sizes and params that cannot be: OCT_E_ARG. */
+enum oct_err oct_levelset_setup_check(const struct oct_levelset_setup *setup,
+                                      struct oct_error *err);
 
 struct oct_levelset_ops {
     const char *name; /* "cpu", "cuda" */

@@ -1,5 +1,5 @@
 /* What computes the weights of a band on the CPU: LOCAL or FULL, behind one table for
- * levelset_cpu.c. Not for others.
+ * levelset.c. Not for others.
  *
  *     create -> { load -> [base] -> { sums -> move } ... -> result } ... -> destroy
  *

@@ -253,29 +253,11 @@ static void engine_destroy(struct oct_levelset_engine *l)
     delete l;
 }
 
-static enum oct_err check(const struct oct_levelset_setup *setup, struct oct_error *err)
-{
-    const uint32_t *dims = setup->dims;
-    uint64_t n = 1;
-    enum oct_err e = oct_levelset_params_check(&setup->params, err);
-    for (int i = 0; i < 3 && !e; i++) {
-        n *= dims[i];
-        if (dims[i] < setup->params.patch || dims[i] >= 16384)
-            e = oct_fail(err, OCT_E_ARG,
-                         "level set: a box of %u x %u x %u voxels; give sides of %u to 16383",
-                         dims[0], dims[1], dims[2], setup->params.patch);
-    }
-    if (!e && n >= OCT_LEVELSET_MOST_VOXELS)
-        e = oct_fail(err, OCT_E_ARG, "level set: a box of %u x %u x %u voxels; fewer than %llu go",
-                     dims[0], dims[1], dims[2], (unsigned long long)OCT_LEVELSET_MOST_VOXELS);
-    return e;
-}
-
 static enum oct_err engine_create(struct oct_levelset_engine **out,
                                   const struct oct_levelset_setup *setup, struct oct_error *err)
 {
     *out = NULL;
-    enum oct_err e = check(setup, err);
+    enum oct_err e = oct_levelset_setup_check(setup, err);
     if (e)
         return e;
     struct oct_levelset_engine *l = new (std::nothrow) oct_levelset_engine();

@@ -80,6 +80,14 @@ static void list_offsets(struct oct_levelset_band *l)
     qsort(l->offsets, l->n_offsets, sizeof(*l->offsets), by_distance);
 }
 
+bool oct_levelset_local_use(struct oct_levelset_band *l, const char *simd)
+{
+    static const struct oct_levelset_passes *const sets[OCT_N_SIMD + 1] = {
+        OCT_SIMD_ALL(oct_levelset_passes)};
+    l->passes = sets[oct_simd_choose(simd)];
+    return l->passes != NULL;
+}
+
 static void destroy(struct oct_levelset_band *l)
 {
     if (!l)
@@ -108,7 +116,7 @@ static enum oct_err create(struct oct_levelset_band **band, const struct oct_lev
     if (!l)
         goto fail;
     l->setup = *setup;
-    l->passes = oct_levelset_passes_select("auto");
+    oct_levelset_local_use(l, "auto");
     l->n_workers = setup->workers ? oct_workers_n_threads(setup->workers) + 1 : 1;
     l->border = (int32_t)border;
     l->n_padded = n;
@@ -136,12 +144,6 @@ fail:
     return oct_fail(err, OCT_E_NO_MEMORY,
                     "level set: out of memory for a box of %u x %u x %u voxels, which takes %zu MB",
                     dims[0], dims[1], dims[2], 2 * n * sizeof(float) / 1000000);
-}
-
-void oct_levelset_local_use(struct oct_levelset_band *band,
-                            const struct oct_levelset_passes *passes)
-{
-    band->passes = passes;
 }
 
 /* ---- the band ---- */

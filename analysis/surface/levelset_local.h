@@ -11,6 +11,8 @@
 #define OCT_ANALYSIS_SURFACE_LEVELSET_LOCAL_H
 
 #include "analysis/surface/levelset_band.h"
+#include "pipeline/base/simd.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -62,22 +64,15 @@ struct oct_levelset_work {
 size_t oct_levelset_scratch_floats(int32_t patch, int32_t reach);
 
 struct oct_levelset_passes {
-    const char *name; /* "avx512", "avx2", "plain" */
     /* The rank smallest D of each voxel, ascending; INFINITY where there are fewer. */
     void (*ranks)(struct oct_levelset_work *work);
     void (*sums)(struct oct_levelset_work *work);
 };
 
-extern const struct oct_levelset_passes oct_levelset_passes_plain;
-#if defined(__x86_64__)
-extern const struct oct_levelset_passes oct_levelset_passes_avx2, oct_levelset_passes_avx512;
-#endif
+OCT_SIMD_TABLES(struct oct_levelset_passes, oct_levelset_passes);
 
-/* By name, or the best that this CPU can run with "auto"; NULL: it cannot run that. */
-const struct oct_levelset_passes *oct_levelset_passes_select(const char *name);
-
-/* For tests: a band of oct_levelset_local (levelset_band.h) computes by these, not the best. */
-void oct_levelset_local_use(struct oct_levelset_band *band,
-                            const struct oct_levelset_passes *passes);
+/* For tests: a band of oct_levelset_local (levelset_band.h) computes by this set, not the best.
+ * False: the CPU lacks it. */
+bool oct_levelset_local_use(struct oct_levelset_band *band, const char *simd);
 
 #endif

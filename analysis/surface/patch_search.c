@@ -1,151 +1,364 @@
 #include "analysis/surface/patch_search.h"
 
-#include "analysis/surface/patch_search_index.h"
 #include "kernels/device/workers.h"
 #include "pipeline/base/aligned.h"
+#include "pipeline/base/wide.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* A patch is n^2 columns along the depth. Their sums over sqrt(n), by a cosine transform with low
+ * frequencies first, are its n^2 coordinates: an orthonormal projection, so that
+ *
+ *     D(x, y) >= sum over the coordinates of (x_c - y_c)^2
+ *
+ * and the first few say most. Patches are sorted into blocks of neighbours, the leaves of a k-d
+ * tree over the first HEAD coordinates. A block meets the others from its place in the tree
+ * outwards: the boxes of both blocks, then HEAD and then all coordinates rule out most patches, and
+ * D of the rest is computed. */
+
+#define LANES 16u   /* patches of a block */
+#define HEAD 8u     /* coordinates */
 #define PIECE 1024u /* patches that are gathered as one piece */
+#define MOST_N 7
+#define PI 3.14159265358979323846
+#define MOST_COLUMNS (MOST_N * MOST_N)
+
+/* Registers of AVX2, which gcc splits where there is none: it spills those that are wider. */
+typedef float eight __attribute__((vector_size(32), may_alias));
+typedef int32_t eight_flags __attribute__((vector_size(32)));
+typedef int8_t eight_bytes __attribute__((vector_size(8)));
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef double four_doubles __attribute__((vector_size(32)));
+
+struct kept {
+    double distance;
+    uint32_t number;
+};
+
+/* Of the thread that searches. */
+struct scratch {
+    struct kept *heaps; /* [LANES][most], the last in (distance, number) at 0 */
+    float reach[LANES]; /* what is above it is ruled out */
+};
+
+struct key {
+    float value;
+    uint32_t number;
+};
 
 struct search {
     const struct oct_patch_search_setup *setup;
-    const struct oct_patch_scan *scan;
     uint32_t *number;
     float *distance;
-
-    struct oct_patch_index index;
-    struct oct_patch_basis basis;
-    float *projected; /* [n][OCT_PATCH_COORDINATES], by number */
-    double *norms;    /* [pieces], the largest of |patch - mean|^2 */
-    size_t n_threads;
-    struct oct_patch_scratch *scratch; /* [n_threads] */
+    uint32_t n, n_blocks;
+    unsigned n_columns;
+    size_t stride;                            /* floats of a patch, those past n^3 0 */
+    double basis[MOST_COLUMNS][MOST_COLUMNS]; /* [coordinate][column] */
+    float *heads;                             /* [n][HEAD], by number */
+    struct key *keys;                         /* [n], their numbers in the tree's order */
+    float *patches;                           /* [n][stride], in this order */
+    float *coordinates;                       /* [n_blocks][n_columns][LANES] */
+    float *low, *high;                        /* [n_blocks][HEAD] */
+    /* Coordinates are rounded: the root of what they rule out by exceeds that of D by no more than
+     * margin, but for a factor of sqrt(ROUNDING). */
+    double margin;
+    unsigned n_threads;
+    struct scratch *scratch; /* [n_threads] */
 };
+#define ROUNDING (1 + 0x1p-17)
+
+/* ---- the patches, sorted ---- */
+
+/* By frequency: of both directions together, then of the first. */
+static void make_basis(struct search *s)
+{
+    const unsigned n = s->setup->patch;
+    unsigned c = 0;
+    for (unsigned both = 0; both <= 2 * (n - 1); both++)
+        for (unsigned p = 0; p <= both; p++) {
+            const unsigned q = both - p;
+            if (p >= n || q >= n)
+                continue;
+            for (unsigned i = 0; i < n * n; i++)
+                s->basis[c][i] = cos(PI * (i / n + 0.5) * p / n) * cos(PI * (i % n + 0.5) * q / n) *
+                                 sqrt((p ? 2.0 : 1.0) * (q ? 2.0 : 1.0) / n) / n;
+            c++;
+        }
+}
 
 static uint32_t inside(int64_t at, uint32_t n)
 {
     return at < 0 ? 0 : at >= n ? n - 1 : (uint32_t)at;
 }
 
-/* The patch about the voxel, and zeros up to the stride. */
-static void gather(const struct search *s, uint32_t number, float *to)
+/* The patch about a voxel of the band. */
+static void gather(const struct oct_patch_search_setup *setup, uint32_t number, float *to)
 {
-    const struct oct_patch_search_setup *setup = s->setup;
     const uint32_t n_j = setup->dims[1], n_d = setup->dims[2], voxel = setup->voxels[number];
     const int64_t half = setup->patch / 2, d = voxel % n_d, j = voxel / n_d % n_j;
     const int64_t b = voxel / n_d / n_j;
-    float *const end = to + s->index.stride;
     for (int64_t z = b - half; z <= b + half; z++)
         for (int64_t y = j - half; y <= j + half; y++) {
             const size_t row = (size_t)inside(z, setup->dims[0]) * n_j + inside(y, n_j);
             for (int64_t x = d - half; x <= d + half; x++)
                 *to++ = setup->phi[row * n_d + inside(x, n_d)];
         }
-    while (to < end)
-        *to++ = 0;
+}
+
+static void project(const struct search *s, const float *patch, unsigned n_coordinates, float *to,
+                    size_t step)
+{
+    const unsigned n = s->setup->patch;
+    double sums[MOST_COLUMNS] = {0};
+    for (unsigned i = 0; i < n * n * n; i++)
+        sums[i / n] += (double)patch[i];
+    for (unsigned c = 0; c < n_coordinates; c++) {
+        double x = 0;
+        for (unsigned i = 0; i < n * n; i++)
+            x += s->basis[c][i] * sums[i];
+        to[c * step] = (float)x;
+    }
 }
 
 static uint32_t end_of(const struct search *s, unsigned piece)
 {
-    const uint32_t left = s->index.n - piece * PIECE;
+    const uint32_t left = s->n - piece * PIECE;
     return piece * PIECE + (left < PIECE ? left : PIECE);
-}
-
-static void gather_piece(void *context, unsigned piece, unsigned worker)
-{
-    struct search *s = context;
-    (void)worker;
-    for (uint32_t i = piece * PIECE; i < end_of(s, piece); i++)
-        gather(s, s->index.order[i], s->index.patches + i * s->index.stride);
 }
 
 static void project_piece(void *context, unsigned piece, unsigned worker)
 {
     struct search *s = context;
+    float patch[MOST_COLUMNS * MOST_N];
     (void)worker;
     for (uint32_t i = piece * PIECE; i < end_of(s, piece); i++) {
-        const double norm =
-            oct_patch_basis_project(&s->basis, s->index.patches + i * s->index.stride,
-                                    s->projected + (size_t)i * OCT_PATCH_COORDINATES);
-        s->norms[piece] = fmax(s->norms[piece], norm);
+        gather(s->setup, i, patch);
+        project(s, patch, HEAD, s->heads + (size_t)i * HEAD, 1);
+        s->keys[i].number = i;
     }
 }
 
-/* Coordinates and box of a block. */
-static void fill_block(struct oct_patch_index *index, uint32_t block, const float *projected)
+static int by_value(const void *a, const void *b)
 {
-    const uint32_t from = block * OCT_PATCH_BLOCK, left = index->n - from;
-    const uint32_t n = left < OCT_PATCH_BLOCK ? left : OCT_PATCH_BLOCK;
-    float *to = index->heads + (size_t)from * OCT_PATCH_HEAD;
-    for (unsigned c = 0; c < OCT_PATCH_HEAD; c++) {
-        float low = INFINITY, high = -INFINITY;
+    const struct key *p = a, *q = b;
+    if (p->value < q->value || p->value > q->value)
+        return p->value < q->value ? -1 : 1;
+    return (p->number > q->number) - (p->number < q->number);
+}
+
+/* Halves keys[from .. from + n - 1], by whole blocks, across the coordinate in which they differ
+ * most, until a block is left. */
+static void sort_keys(struct search *s, uint32_t from, uint32_t n)
+{
+    struct key *keys = s->keys + from;
+    double most = -1;
+    unsigned widest = 0;
+    if (n <= LANES)
+        return;
+    for (unsigned c = 0; c < HEAD; c++) {
+        double sum = 0, squares = 0;
         for (uint32_t i = 0; i < n; i++) {
-            const float x = projected[(size_t)index->order[from + i] * OCT_PATCH_COORDINATES + c];
-            to[(size_t)c * OCT_PATCH_BLOCK + i] = x;
-            low = fminf(low, x);
-            high = fmaxf(high, x);
+            const double x = (double)s->heads[(size_t)keys[i].number * HEAD + c];
+            sum += x;
+            squares += x * x;
         }
-        if (c < OCT_PATCH_BOX) {
-            index->low[(size_t)c * index->n_blocks + block] = low;
-            index->high[(size_t)c * index->n_blocks + block] = high;
+        if (squares - sum * sum / n > most) {
+            most = squares - sum * sum / n;
+            widest = c;
         }
     }
-    for (uint32_t i = from; i < from + n; i++)
-        memcpy(index->tails + (size_t)i * OCT_PATCH_TAIL,
-               projected + (size_t)index->order[i] * OCT_PATCH_COORDINATES + OCT_PATCH_HEAD,
-               OCT_PATCH_TAIL * sizeof(float));
+    for (uint32_t i = 0; i < n; i++)
+        keys[i].value = s->heads[(size_t)keys[i].number * HEAD + widest];
+    qsort(keys, n, sizeof(*keys), by_value);
+    const uint32_t left = (n + LANES - 1) / LANES / 2 * LANES;
+    sort_keys(s, from, left);
+    sort_keys(s, from + left, n - left);
 }
 
-/* Patches by number, a basis, coordinates, the order, patches in that order. */
-static enum oct_err build_index(struct search *s, struct oct_error *err)
+static void fill_block(void *context, unsigned block, unsigned worker)
 {
-    struct oct_patch_index *index = &s->index;
-    const unsigned n_pieces = (index->n + PIECE - 1) / PIECE, patch = s->setup->patch;
-    const size_t width = (size_t)patch * patch * patch;
+    struct search *s = context;
+    float *to = s->coordinates + (size_t)block * s->n_columns * LANES;
+    (void)worker;
+    for (uint32_t i = block * LANES; i < (block + 1) * LANES && i < s->n; i++) {
+        float *patch = s->patches + i * s->stride;
+        gather(s->setup, s->keys[i].number, patch);
+        project(s, patch, s->n_columns, to + i % LANES, LANES);
+        for (unsigned c = 0; c < HEAD; c++) {
+            float *low = s->low + block * HEAD + c, *high = s->high + block * HEAD + c;
+            const float x = to[c * LANES + i % LANES];
+            *low = i % LANES ? fminf(*low, x) : x;
+            *high = i % LANES ? fmaxf(*high, x) : x;
+        }
+    }
+}
+
+static void sort_patches(struct search *s)
+{
     double largest = 0;
-    for (uint32_t i = 0; i < index->n; i++)
-        index->order[i] = i;
-    oct_workers_run(s->setup->workers, n_pieces, gather_piece, s);
-    enum oct_err e =
-        oct_patch_basis_init(&s->basis, width, index->patches, index->stride, index->n, err);
-    if (e)
-        return e;
-    oct_workers_run(s->setup->workers, n_pieces, project_piece, s);
-    for (unsigned i = 0; i < n_pieces; i++)
-        largest = fmax(largest, s->norms[i]);
-    index->margin = 0x1p-22 * sqrt(largest); /* two coordinates rounded, and as much again */
-    e = oct_patch_order(index->order, s->projected, index->n, err);
-    if (e)
-        return e;
-    for (uint32_t b = 0; b < index->n_blocks; b++)
-        fill_block(index, b, s->projected);
-    oct_workers_run(s->setup->workers, n_pieces, gather_piece, s);
-    return OCT_OK;
+    make_basis(s);
+    oct_workers_run(s->setup->workers, (s->n + PIECE - 1) / PIECE, project_piece, s);
+    sort_keys(s, 0, s->n);
+    oct_workers_run(s->setup->workers, s->n_blocks, fill_block, s);
+    for (uint32_t i = 0; i < s->n; i++) {
+        double norm = 0;
+        for (size_t k = i * s->stride; k < (i + 1) * s->stride; k++)
+            norm += (double)s->patches[k] * (double)s->patches[k];
+        largest = fmax(largest, norm);
+    }
+    s->margin = 0x1p-22 * sqrt(largest); /* two coordinates rounded, and as much again */
 }
 
 /* ---- the search ---- */
 
-static int compare_kept(const void *a, const void *b)
+static inline bool is_before(struct kept a, struct kept b)
 {
-    const struct oct_patch_kept *x = a, *y = b;
-    if (x->distance != y->distance)
-        return x->distance < y->distance ? -1 : 1;
-    return x->number < y->number ? -1 : x->number > y->number;
+    return a.distance < b.distance || (a.distance <= b.distance && a.number < b.number);
+}
+
+static void replace_top(struct kept *heap, unsigned n, struct kept with)
+{
+    unsigned at = 0;
+    for (unsigned child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && is_before(heap[child], heap[child + 1]))
+            child++;
+        if (!is_before(with, heap[child]))
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = with;
+}
+
+OCT_WIDE static double distance_of(const float *a, const float *b, size_t n)
+{
+    four_doubles sums[4] = {{0}};
+    for (size_t i = 0; i < n; i += 16)
+#pragma GCC unroll 4
+        for (size_t k = 0; k < 4; k++) {
+            const four x = *(const four *)(a + i + 4 * k), y = *(const four *)(b + i + 4 * k);
+            const four_doubles d =
+                __builtin_convertvector(x, four_doubles) - __builtin_convertvector(y, four_doubles);
+            sums[k] += d * d;
+        }
+    const four_doubles sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    return sum[0] + sum[1] + sum[2] + sum[3];
+}
+
+static inline __attribute__((always_inline)) bool is_any_near(eight sum[2], const float *x,
+                                                              const float *y, unsigned from,
+                                                              unsigned to, float reach,
+                                                              uint64_t near[2])
+{
+    for (unsigned c = from; c < to; c++)
+#pragma GCC unroll 2
+        for (unsigned h = 0; h < 2; h++) {
+            const eight d = *(const eight *)(y + c * LANES + 8 * h) - x[c * LANES];
+            sum[h] += d * d;
+        }
+#pragma GCC unroll 2
+    for (unsigned h = 0; h < 2; h++) {
+        const eight_flags is = ~(sum[h] > reach);
+        const eight_bytes bytes = __builtin_convertvector(is, eight_bytes);
+        memcpy(&near[h], &bytes, sizeof(bytes));
+    }
+    return near[0] | near[1];
+}
+
+/* For each patch of block x those of block y that are not ruled out: a byte of near[] that is not
+ * 0. Returns the patches that have any, as bits. */
+OCT_WIDE static unsigned compare(const float *x, const float *y, unsigned n_columns, float bound,
+                                 const float *reach, uint64_t near[LANES][2])
+{
+    unsigned any = 0;
+    for (unsigned i = 0; i < LANES; i++) {
+        eight sum[2] = {{0}};
+        if (!(bound > reach[i]) && is_any_near(sum, x + i, y, 0, HEAD, reach[i], near[i]) &&
+            is_any_near(sum, x + i, y, HEAD, n_columns, reach[i], near[i]))
+            any |= 1u << i;
+    }
+    return any;
+}
+
+static void meet_block(const struct search *s, struct scratch *scratch, uint32_t own,
+                       uint32_t block, float bound)
+{
+    const unsigned most = s->setup->most;
+    uint64_t near[LANES][2];
+    const size_t step = (size_t)s->n_columns * LANES;
+    unsigned any = compare(s->coordinates + own * step, s->coordinates + block * step, s->n_columns,
+                           bound, scratch->reach, near);
+    for (; any; any &= any - 1) {
+        const unsigned i = (unsigned)__builtin_ctz(any);
+        const float *patch = s->patches + (size_t)(own * LANES + i) * s->stride;
+        struct kept *heap = scratch->heaps + (size_t)i * most;
+        for (uint32_t lane = 0, at = block * LANES; lane < LANES && at < s->n; lane++, at++) {
+            if (!((const uint8_t *)near[i])[lane] || at == own * LANES + i)
+                continue;
+            const struct kept other = {distance_of(patch, s->patches + at * s->stride, s->stride),
+                                       s->keys[at].number};
+            if (!is_before(other, heap[0]))
+                continue;
+            replace_top(heap, most, other);
+            const double root = sqrt(heap[0].distance) + s->margin;
+            scratch->reach[i] = (float)(root * root * ROUNDING);
+        }
+    }
+}
+
+/* The squared distance of two boxes. */
+static float bound_of(const struct search *s, uint32_t a, uint32_t b)
+{
+    const float *low = s->low + a * HEAD, *high = s->high + a * HEAD;
+    const float *other_low = s->low + b * HEAD, *other_high = s->high + b * HEAD;
+    float bound = 0;
+    for (unsigned c = 0; c < HEAD; c++) {
+        const float below = low[c] - other_high[c], above = other_low[c] - high[c];
+        const float gap = below > above ? below : above;
+        bound += gap > 0 ? gap * gap : 0;
+    }
+    return bound;
+}
+
+static void meet_if_near(const struct search *s, struct scratch *scratch, uint32_t own,
+                         uint32_t block)
+{
+    const float bound = bound_of(s, own, block);
+    float farthest = 0;
+    for (unsigned i = 0; i < LANES; i++)
+        farthest = scratch->reach[i] > farthest ? scratch->reach[i] : farthest;
+    if (!(bound > farthest))
+        meet_block(s, scratch, own, block, bound);
+}
+
+static int by_distance(const void *a, const void *b)
+{
+    const struct kept *x = a, *y = b;
+    return is_before(*x, *y) ? -1 : is_before(*y, *x);
 }
 
 static void search_block(void *context, unsigned block, unsigned worker)
 {
     const struct search *s = context;
     const unsigned most = s->setup->most;
-    struct oct_patch_scratch *scratch = &s->scratch[worker];
-    s->scan->run(&s->index, block, most, scratch);
-    for (uint32_t i = 0; i < OCT_PATCH_BLOCK && block * OCT_PATCH_BLOCK + i < s->index.n; i++) {
-        struct oct_patch_kept *kept = scratch->heaps + (size_t)i * most;
-        const size_t to = (size_t)s->index.order[block * OCT_PATCH_BLOCK + i] * most;
-        qsort(kept, most, sizeof(*kept), compare_kept);
+    struct scratch *scratch = &s->scratch[worker];
+    for (unsigned i = 0; i < LANES * most; i++)
+        scratch->heaps[i] = (struct kept){INFINITY, UINT32_MAX};
+    for (unsigned i = 0; i < LANES; i++)
+        scratch->reach[i] = block * LANES + i < s->n ? INFINITY : -1;
+    meet_if_near(s, scratch, block, block);
+    for (uint32_t away = 1; away < s->n_blocks; away++) {
+        if (away <= block)
+            meet_if_near(s, scratch, block, block - away);
+        if (away < s->n_blocks - block)
+            meet_if_near(s, scratch, block, block + away);
+    }
+    for (uint32_t i = 0; i < LANES && block * LANES + i < s->n; i++) {
+        struct kept *kept = scratch->heaps + (size_t)i * most;
+        const size_t to = (size_t)s->keys[block * LANES + i].number * most;
+        qsort(kept, most, sizeof(*kept), by_distance);
         for (unsigned k = 0; k < most; k++) {
             s->number[to + k] = kept[k].number;
             s->distance[to + k] = (float)kept[k].distance;
@@ -157,112 +370,76 @@ static void search_block(void *context, unsigned block, unsigned worker)
 
 static double bytes_of(const struct search *s)
 {
-    const double n = s->index.n, n_blocks = s->index.n_blocks;
-    return n * (double)(s->index.stride + 2 * OCT_PATCH_COORDINATES + 1) * sizeof(float) +
-           n_blocks * (OCT_PATCH_BOX + (double)s->n_threads) * 2 * sizeof(float);
-}
-
-static bool allocate_scratch(struct search *s)
-{
-    s->scratch = calloc(s->n_threads, sizeof(*s->scratch));
-    for (size_t i = 0; s->scratch && i < s->n_threads; i++) {
-        struct oct_patch_scratch *scratch = &s->scratch[i];
-        scratch->heaps = calloc((size_t)OCT_PATCH_BLOCK * s->setup->most, sizeof(*scratch->heaps));
-        scratch->limit = calloc(OCT_PATCH_BLOCK, sizeof(*scratch->limit));
-        scratch->bound = calloc(s->index.n_blocks, sizeof(*scratch->bound));
-        scratch->near = calloc(s->index.n_blocks, sizeof(*scratch->near));
-        if (!scratch->heaps || !scratch->limit || !scratch->bound || !scratch->near)
-            return false;
-    }
-    return s->scratch != NULL;
+    return (double)s->n * ((double)(s->stride + HEAD) * sizeof(float) + sizeof(struct key)) +
+           (double)s->n_blocks * (double)(LANES * s->n_columns + 2 * HEAD) * sizeof(float);
 }
 
 static enum oct_err allocate(struct search *s, struct oct_error *err)
 {
-    struct oct_patch_index *index = &s->index;
-    const size_t n = index->n, n_blocks = index->n_blocks;
-    index->order = calloc(n, sizeof(*index->order));
-    index->patches = oct_aligned_alloc(64, n, index->stride * sizeof(*index->patches));
-    index->heads =
-        oct_aligned_calloc(64, n_blocks * OCT_PATCH_BLOCK * OCT_PATCH_HEAD, sizeof(float));
-    index->tails = oct_aligned_alloc(64, n * OCT_PATCH_TAIL, sizeof(float));
-    index->low = calloc(OCT_PATCH_BOX * n_blocks, sizeof(*index->low));
-    index->high = calloc(OCT_PATCH_BOX * n_blocks, sizeof(*index->high));
-    s->projected = oct_aligned_alloc(64, n * OCT_PATCH_COORDINATES, sizeof(*s->projected));
-    s->norms = calloc(n / PIECE + 1, sizeof(*s->norms));
-    if (allocate_scratch(s) && index->order && index->patches && index->heads && index->tails &&
-        index->low && index->high && s->projected && s->norms)
+    bool is_there = true;
+    s->heads = calloc(s->n, HEAD * sizeof(*s->heads));
+    s->keys = calloc(s->n, sizeof(*s->keys));
+    s->patches = oct_aligned_calloc(64, s->n, s->stride * sizeof(*s->patches));
+    s->coordinates = oct_aligned_calloc(64, s->n_blocks, s->n_columns * LANES * sizeof(float));
+    s->low = calloc(s->n_blocks, HEAD * sizeof(*s->low));
+    s->high = calloc(s->n_blocks, HEAD * sizeof(*s->high));
+    s->scratch = calloc(s->n_threads, sizeof(*s->scratch));
+    for (unsigned i = 0; s->scratch && i < s->n_threads; i++) {
+        s->scratch[i].heaps = calloc((size_t)LANES * s->setup->most, sizeof(struct kept));
+        is_there = is_there && s->scratch[i].heaps;
+    }
+    if (is_there && s->heads && s->keys && s->patches && s->coordinates && s->low && s->high &&
+        s->scratch)
         return OCT_OK;
     return oct_fail(err, OCT_E_NO_MEMORY, "the search in a band of %u voxels would take %.2f GB",
-                    s->index.n, bytes_of(s) * 1e-9);
+                    s->n, bytes_of(s) * 1e-9);
 }
 
 static void finish(struct search *s)
 {
-    for (size_t i = 0; s->scratch && i < s->n_threads; i++) {
+    for (unsigned i = 0; s->scratch && i < s->n_threads; i++)
         free(s->scratch[i].heaps);
-        free(s->scratch[i].limit);
-        free(s->scratch[i].bound);
-        free(s->scratch[i].near);
-    }
     free(s->scratch);
-    free(s->index.order);
-    free(s->index.patches);
-    free(s->index.heads);
-    free(s->index.tails);
-    free(s->index.low);
-    free(s->index.high);
-    free(s->projected);
-    free(s->norms);
-    oct_patch_basis_finish(&s->basis);
+    free(s->heads);
+    free(s->keys);
+    free(s->patches);
+    free(s->coordinates);
+    free(s->low);
+    free(s->high);
 }
 
-static enum oct_err check(const struct oct_patch_search_setup *setup, struct oct_error *err)
+enum oct_err oct_patch_search(const struct oct_patch_search_setup *setup, uint32_t *number,
+                              float *distance, uint64_t *n_patches, struct oct_error *err)
 {
-    if (setup->patch != 3 && setup->patch != 5 && setup->patch != 7)
-        return oct_fail(err, OCT_E_ARG, "patches of %u voxels: 3, 5 or 7", setup->patch);
+    const unsigned n = setup->patch;
+    if (n != 3 && n != 5 && n != 7)
+        return oct_fail(err, OCT_E_ARG, "patches of %u voxels: 3, 5 or 7", n);
     if (setup->most < 1 || setup->most > OCT_PATCH_SEARCH_MOST_KEPT)
         return oct_fail(err, OCT_E_ARG, "%u similar patches a voxel: 1 to %u", setup->most,
                         OCT_PATCH_SEARCH_MOST_KEPT);
-    return OCT_OK;
-}
-
-enum oct_err oct_patch_search_by(const struct oct_patch_scan *scan,
-                                 const struct oct_patch_search_setup *setup, uint32_t *number,
-                                 float *distance, uint64_t *n_patches, struct oct_error *err)
-{
-    enum oct_err e = check(setup, err);
     if (n_patches)
         *n_patches = (uint64_t)setup->n * (setup->n ? setup->n - 1 : 0);
-    if (e || setup->n == 0)
-        return e;
-    const size_t width = (size_t)setup->patch * setup->patch * setup->patch;
+    if (setup->n == 0)
+        return OCT_OK;
     struct search s = {
         .setup = setup,
-        .scan = scan,
         .number = number,
         .distance = distance,
-        .index = {.n = setup->n,
-                  .n_blocks = (setup->n + OCT_PATCH_BLOCK - 1) / OCT_PATCH_BLOCK,
-                  .stride = (width + 15) / 16 * 16},
+        .n = setup->n,
+        .n_blocks = (setup->n + LANES - 1) / LANES,
+        .n_columns = n * n,
+        .stride = ((size_t)n * n * n + 15) / 16 * 16,
         .n_threads = setup->workers ? oct_workers_n_threads(setup->workers) + 1 : 1,
     };
     if (setup->n > OCT_PATCH_SEARCH_MOST_VOXELS)
         return oct_fail(err, OCT_E_NO_MEMORY,
                         "the search in a band of %u voxels would take %.1f GB: %u voxels at most",
                         setup->n, bytes_of(&s) * 1e-9, OCT_PATCH_SEARCH_MOST_VOXELS);
-    e = allocate(&s, err);
-    if (!e)
-        e = build_index(&s, err);
-    if (!e)
-        oct_workers_run(setup->workers, s.index.n_blocks, search_block, &s);
+    enum oct_err e = allocate(&s, err);
+    if (!e) {
+        sort_patches(&s);
+        oct_workers_run(setup->workers, s.n_blocks, search_block, &s);
+    }
     finish(&s);
     return e;
-}
-
-enum oct_err oct_patch_search(const struct oct_patch_search_setup *setup, uint32_t *number,
-                              float *distance, uint64_t *n_patches, struct oct_error *err)
-{
-    return oct_patch_search_by(oct_patch_scan_select("auto"), setup, number, distance, n_patches,
-                               err);
 }

@@ -1,6 +1,5 @@
 #include "analysis/surface/sequence.h"
 
-#include "analysis/surface/course.h"
 #include "analysis/surface/pixels.h"
 #include "pipeline/base/aligned.h"
 
@@ -13,12 +12,21 @@
 #define LEAST_CONTRAST 0.5 /* of a course, as a share of that where it was found */
 #define LEAST_FOUND 0.8    /* of the A-lines of the B-scan before */
 #define LEAST_SHARE 8u     /* 1 / n of the A-lines make a course */
+#define N_COMPARED 64u     /* A-lines of a course */
 #define N_KEPT 2u          /* courses */
 enum { NEWEST, FIRST };    /* of them: FIRST of its volume */
 
-/* Of a B-scan that had layers. */
+/* The contrast along a course moved by whole pixels: below the ILM less above it, plus above the
+ * RPE's border less below it, of some N_COMPARED A-lines. */
+struct fit {
+    int shift; /* px, that of the greatest contrast */
+    double contrast;
+    bool found; /* false: the course lies outside the picture, or is not known */
+};
+
+/* A B-scan that had layers. */
 struct kept {
-    struct oct_course course; /* gaps are filled */
+    float *course[OCT_N_LAYERS]; /* [n_lines] px, gaps are filled; NaN: not known */
     uint64_t volume;
     uint32_t bscan;
     uint32_t n_found, n_lines; /* A-lines with both layers, and those that came */
@@ -40,9 +48,11 @@ struct oct_layer_sequence {
     struct oct_surface_pixels shown;
     float *memory, *pixels;
     uint8_t *line_valid;
-    double *prefix, *sums; /* as oct_course_find, which moves courses by most_shift at most */
-    uint32_t *counts, most_shift, side, reach;
-    struct traced ways[2]; /* with bounds and without */
+    double *prefix;                   /* [depth + 1] sums of a line's pixels above a depth */
+    double *sums;                     /* [2 most_shift + 1] of the contrast by shift, */
+    uint32_t *counts;                 /* and of how many A-lines */
+    uint32_t most_shift, side, reach; /* px; A-lines to each side */
+    struct traced ways[2];            /* with bounds and without */
     struct oct_trace_bounds bounds;
     float *least[OCT_N_LAYERS], *most[OCT_N_LAYERS];
     struct kept kept[N_KEPT];
@@ -65,15 +75,109 @@ static void bring_in(struct oct_layer_sequence *s)
     }
 }
 
-static struct oct_course_fit find_course(struct oct_layer_sequence *s,
-                                         const struct oct_course *course, uint32_t most_shift)
+/* ---- a course ---- */
+
+/* Gaps of at most most_gap A-lines between positions that are known become straight lines. */
+static void fill_course(float *position, uint32_t n_lines, uint32_t most_gap)
 {
-    const struct oct_course_picture picture = {.pixels = s->pixels,
-                                               .line_valid = s->line_valid,
-                                               .n_lines = s->n_lines,
-                                               .depth = s->depth,
-                                               .side = s->side};
-    return oct_course_find(course, &picture, most_shift, s->sums, s->counts, s->prefix);
+    uint32_t before = n_lines; /* the newest that is known */
+    for (uint32_t j = 0; j < n_lines; j++) {
+        if (isnan(position[j]))
+            continue;
+        const uint32_t n = before < j ? j - before : 0;
+        for (uint32_t i = 1; i < n && n - 1 <= most_gap; i++)
+            position[before + i] =
+                position[before] + (position[j] - position[before]) * (float)i / (float)n;
+        before = j;
+    }
+}
+
+/* prefix[d]: the sum of the finite pixels above d. */
+static void sum_up(const float *pixels, uint32_t depth, double *prefix)
+{
+    double sum = 0;
+    prefix[0] = 0;
+    for (uint32_t d = 0; d < depth; d++) {
+        sum += isfinite(pixels[d]) ? (double)pixels[d] : 0;
+        prefix[d + 1] = sum;
+    }
+}
+
+/* The sum of `side` pixels from z on, less that of those before it. */
+static double step_at(const double *prefix, int64_t z, int64_t side)
+{
+    return prefix[z + side] - 2 * prefix[z] + prefix[z - side];
+}
+
+static void add_line(struct oct_layer_sequence *s, const int64_t place[OCT_N_LAYERS],
+                     uint32_t most_shift)
+{
+    const int64_t side = s->side, most = most_shift;
+    for (int64_t i = -most; i <= most; i++) {
+        const int64_t ilm = place[OCT_LAYER_ILM] + i, rpe = place[OCT_LAYER_RPE] + i;
+        if (ilm < side || rpe < side || ilm + side > s->depth || rpe + side > s->depth)
+            continue;
+        s->sums[i + most] += step_at(s->prefix, ilm, side) - step_at(s->prefix, rpe, side);
+        s->counts[i + most]++;
+    }
+}
+
+/* The greatest mean among shifts at which half of the A-lines or more lie in the picture; of equals
+ * the smallest shift. */
+static struct fit choose(const double *sums, const uint32_t *counts, uint32_t most_shift,
+                         uint32_t n_added, uint32_t side)
+{
+    struct fit fit = {.found = false};
+    for (uint32_t i = 0; i < 2 * most_shift + 1; i++) {
+        const int s = (int)((i + 1) / 2) * (i % 2 ? 1 : -1);
+        const uint32_t n = counts[s + (int)most_shift];
+        if (n == 0 || 2 * n < n_added)
+            continue;
+        const double contrast = sums[s + (int)most_shift] / ((double)n * side);
+        if (!fit.found || contrast > fit.contrast)
+            fit = (struct fit){.shift = s, .contrast = contrast, .found = true};
+    }
+    return fit;
+}
+
+/* Of all shifts up to most_shift. */
+static struct fit find_course(struct oct_layer_sequence *s, float *const course[OCT_N_LAYERS],
+                              uint32_t most_shift)
+{
+    const uint32_t step = (s->n_lines + N_COMPARED - 1) / N_COMPARED;
+    const size_t n_shifts = 2 * (size_t)most_shift + 1;
+    uint32_t n_added = 0;
+    memset(s->sums, 0, n_shifts * sizeof(*s->sums));
+    memset(s->counts, 0, n_shifts * sizeof(*s->counts));
+    for (uint32_t j = step / 2; j < s->n_lines; j += step) {
+        const float ilm = course[OCT_LAYER_ILM][j], rpe = course[OCT_LAYER_RPE][j];
+        if (isnan(ilm) || isnan(rpe) || !s->line_valid[j])
+            continue;
+        const int64_t place[OCT_N_LAYERS] = {
+            [OCT_LAYER_ILM] = (int64_t)ceilf(ilm), [OCT_LAYER_RPE] = (int64_t)ceilf(rpe)};
+        sum_up(s->pixels + (size_t)j * s->depth, s->depth, s->prefix);
+        add_line(s, place, most_shift);
+        n_added++;
+    }
+    return choose(s->sums, s->counts, most_shift, n_added, s->side);
+}
+
+/* Where a layer that is moved by `shift` px may be in each A-line: `slack` px beyond what it is in
+ * the A-lines up to `reach` away. NaN: anywhere. */
+static void bound_course(const float *position, uint32_t n_lines, double shift, double slack,
+                         uint32_t reach, float *least, float *most)
+{
+    for (uint32_t j = 0; j < n_lines; j++) {
+        const uint32_t first = j > reach ? j - reach : 0;
+        const uint32_t end = j + reach < n_lines ? j + reach + 1 : n_lines;
+        float lowest = position[j], highest = position[j];
+        for (uint32_t i = first; i < end; i++) {
+            lowest = position[i] < lowest ? position[i] : lowest;
+            highest = position[i] > highest ? position[i] : highest;
+        }
+        least[j] = (float)((double)lowest + shift - slack);
+        most[j] = (float)((double)highest + shift + slack);
+    }
 }
 
 /* ---- the B-scan before ---- */
@@ -99,15 +203,14 @@ static const struct kept *find_kept(const struct oct_layer_sequence *s,
 static bool set_bounds(struct oct_layer_sequence *s, const struct kept *kept,
                        const struct oct_bscan_info *info)
 {
-    const struct oct_course_fit fit = find_course(s, &kept->course, s->most_shift);
+    const struct fit fit = find_course(s, kept->course, s->most_shift);
     if (!fit.found || !(fit.contrast >= LEAST_CONTRAST * kept->contrast))
         return false;
     const double slack_um =
         OCT_SEQUENCE_SLACK_UM + OCT_SEQUENCE_SLACK_SLOPE * apart_um(s, kept, info);
     for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++)
-        oct_course_bounds(kept->course.position[layer], s->n_lines, fit.shift,
-                          fmax(slack_um / s->depth_um, 3), s->reach, s->least[layer],
-                          s->most[layer]);
+        bound_course(kept->course[layer], s->n_lines, fit.shift, fmax(slack_um / s->depth_um, 3),
+                     s->reach, s->least[layer], s->most[layer]);
     return true;
 }
 
@@ -169,12 +272,11 @@ static const struct traced *trace_bscan(struct oct_layer_sequence *s,
 
 static void copy_kept(const struct oct_layer_sequence *s, struct kept *to, const struct kept *from)
 {
-    const struct oct_course course = to->course;
+    const struct kept own = *to;
     *to = *from;
-    to->course = course;
     for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++)
-        memcpy(course.position[layer], from->course.position[layer],
-               s->n_lines * sizeof(*course.position[layer]));
+        to->course[layer] =
+            memcpy(own.course[layer], from->course[layer], s->n_lines * sizeof(*own.course[layer]));
 }
 
 static void keep(struct oct_layer_sequence *s, const struct oct_bscan_info *info,
@@ -184,15 +286,15 @@ static void keep(struct oct_layer_sequence *s, const struct oct_bscan_info *info
     if (way->n_found == 0 || way->n_found < s->n_lines / LEAST_SHARE)
         return;
     for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++) {
-        float *position = newest->course.position[layer];
+        float *position = newest->course[layer];
         memcpy(position, way->layers.position[layer], s->n_lines * sizeof(*position));
-        oct_course_fill(position, s->n_lines, (uint32_t)(OCT_SEQUENCE_GAP_UM / s->line_um));
+        fill_course(position, s->n_lines, (uint32_t)(OCT_SEQUENCE_GAP_UM / s->line_um));
     }
     newest->volume = info->volume;
     newest->bscan = info->bscan;
     newest->n_found = way->n_found;
     newest->n_lines = s->n_came;
-    newest->contrast = find_course(s, &newest->course, 0).contrast;
+    newest->contrast = find_course(s, newest->course, 0).contrast;
     newest->any = true;
     if (!s->kept[FIRST].any || s->kept[FIRST].volume != info->volume)
         copy_kept(s, &s->kept[FIRST], newest);
@@ -298,7 +400,7 @@ static enum oct_err take_memory(struct oct_layer_sequence *s, struct oct_error *
             s->ways[i].layers.quality[layer] = next_rows(&at, s->n_lines);
         }
         for (unsigned i = 0; i < N_KEPT; i++)
-            s->kept[i].course.position[layer] = next_rows(&at, s->n_lines);
+            s->kept[i].course[layer] = next_rows(&at, s->n_lines);
         s->bounds.least[layer] = s->least[layer] = next_rows(&at, s->n_lines);
         s->bounds.most[layer] = s->most[layer] = next_rows(&at, s->n_lines);
     }

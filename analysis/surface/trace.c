@@ -1,7 +1,7 @@
 #include "analysis/surface/trace.h"
 
 #include "analysis/surface/trace_parts.h"
-#include "pipeline/base/simd.h"
+#include "numeric/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -156,60 +156,52 @@ static void plan_taps(struct oct_trace *trace, double sigma, const double *line_
                 i ? (float)exp(-(double)i * i / (2 * line_sigma[layer] * line_sigma[layer])) : 1;
 }
 
-static void *array(size_t n, size_t bytes, bool *failed)
+void *oct_trace_array(struct oct_trace *trace, size_t n, size_t bytes)
 {
     void *p = calloc(n > 0 ? n : 1, bytes);
 
-    *failed = *failed || !p;
+    trace->lacks_memory |= !p;
+    trace->memory[trace->n_memory++] = p;
     return p;
 }
 
-static bool allocate(struct oct_trace *t)
+static void allocate(struct oct_trace *t)
 {
     const struct oct_trace_grid *g = &t->grid;
     size_t m = t->setup.n_lines, width = 2 * (size_t)t->half + 1;
-    bool failed = false;
 
-    t->clean = array(m * t->setup.depth, sizeof(float), &failed);
-    t->blocks = array(m * g->n_rows, sizeof(float), &failed);
-    t->cells = array((size_t)g->n_columns * g->n_rows, sizeof(float), &failed);
-    t->sorted = array(m * (g->n_rows + 1), sizeof(float), &failed);
-    t->beside = array(m * (g->n_rows + 1), sizeof(float), &failed);
-    t->others = array(g->n_rows + 1, sizeof(float), &failed);
-    t->sums = array(g->n_rows + 1, sizeof(float), &failed);
+    t->clean = oct_trace_array(t, m * t->setup.depth, sizeof(float));
+    t->blocks = oct_trace_array(t, m * g->n_rows, sizeof(float));
+    t->cells = oct_trace_array(t, (size_t)g->n_columns * g->n_rows, sizeof(float));
+    t->sorted = oct_trace_array(t, m * (g->n_rows + 1), sizeof(float));
+    t->beside = oct_trace_array(t, m * (g->n_rows + 1), sizeof(float));
+    t->others = oct_trace_array(t, g->n_rows + 1, sizeof(float));
+    t->sums = oct_trace_array(t, g->n_rows + 1, sizeof(float));
     t->costs =
-        array(2 * (size_t)g->n_columns * (g->n_rows + 1 + g->most), sizeof(int16_t), &failed);
-    t->states = array((size_t)g->n_columns * t->n_states, sizeof(int16_t), &failed);
+        oct_trace_array(t, 2 * (size_t)g->n_columns * (g->n_rows + 1 + g->most), sizeof(int16_t));
+    t->states = oct_trace_array(t, (size_t)g->n_columns * t->n_states, sizeof(int16_t));
     for (int i = 0; i < 2; i++) {
-        t->scratch[i] = array(t->n_states, sizeof(int16_t), &failed);
-        t->slopes[i] = array(m * width, sizeof(float), &failed);
-        t->levels[i] = array(m * width, sizeof(float), &failed);
-        t->pair[i] = array(g->n_columns, sizeof(uint32_t), &failed);
-        t->line_taps[i] = array((size_t)t->line_reach[i] + 1, sizeof(float), &failed);
-        t->path[i] = array(m, sizeof(float), &failed);
+        t->scratch[i] = oct_trace_array(t, t->n_states, sizeof(int16_t));
+        t->slopes[i] = oct_trace_array(t, m * width, sizeof(float));
+        t->levels[i] = oct_trace_array(t, m * width, sizeof(float));
+        t->pair[i] = oct_trace_array(t, g->n_columns, sizeof(uint32_t));
+        t->line_taps[i] = oct_trace_array(t, (size_t)t->line_reach[i] + 1, sizeof(float));
+        t->path[i] = oct_trace_array(t, m, sizeof(float));
     }
-    t->profile = array(t->n_profile, sizeof(float), &failed);
-    t->line = array(m, sizeof(float), &failed);
-    t->line2 = array(m, sizeof(float), &failed);
-    t->taps = array(t->reach, sizeof(float), &failed);
-    t->window = array(width + 1 + 2 * (size_t)t->reach, sizeof(float), &failed);
-    t->scores = array(m * width, sizeof(float), &failed);
-    t->totals = array(m * width, sizeof(float), &failed);
-    return !failed;
-}
-
-static const struct oct_trace_states *vectors(void)
-{
-#if defined(__x86_64__)
-    if (oct_simd_choose("avx2") == OCT_SIMD_AVX2)
-        return &oct_trace_states_avx2;
-#endif
-    return &oct_trace_states_plain;
+    t->profile = oct_trace_array(t, t->n_profile, sizeof(float));
+    t->line = oct_trace_array(t, m, sizeof(float));
+    t->line2 = oct_trace_array(t, m, sizeof(float));
+    t->taps = oct_trace_array(t, t->reach, sizeof(float));
+    t->window = oct_trace_array(t, width + 1 + 2 * (size_t)t->reach, sizeof(float));
+    t->scores = oct_trace_array(t, m * width, sizeof(float));
+    t->totals = oct_trace_array(t, m * width, sizeof(float));
 }
 
 enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_setup *setup,
                               struct oct_error *err)
 {
+    static const struct oct_trace_states *const sets[OCT_N_SIMD + 1] = {
+        OCT_SIMD_ALL(oct_trace_states)};
     struct oct_trace_setup checked = *setup;
 
     *out = NULL;
@@ -220,7 +212,7 @@ enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_set
     if (!trace)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of a B-scan");
     trace->setup = checked;
-    trace->vectors = vectors();
+    trace->vectors = sets[oct_simd_choose("auto")];
     const struct oct_trace_params *p = &trace->setup.params;
     double sigma = fmax(p->smooth_depth_um / p->depth_um, 0.7);
     const double line_sigma[OCT_N_LAYERS] = {
@@ -235,7 +227,9 @@ enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_set
     trace->wide = rounded(40 / p->line_um, 5, setup->n_lines / 5);
     trace->narrow = rounded(8 / p->line_um, 1, setup->n_lines / 8);
     trace->half = rounded(ceil(1.5 * trace->grid.depth + sigma), 4, setup->depth);
-    if (!allocate(trace) || !oct_trace_match_init(trace)) {
+    allocate(trace);
+    oct_trace_match_init(trace);
+    if (trace->lacks_memory) {
         oct_trace_destroy(trace);
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of %u x %u pixels",
                         setup->n_lines, setup->depth);
@@ -247,64 +241,12 @@ enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_set
 
 void oct_trace_destroy(struct oct_trace *trace)
 {
-    if (!trace)
-        return;
-    free(trace->clean);
-    free(trace->blocks);
-    free(trace->cells);
-    free(trace->sorted);
-    free(trace->beside);
-    free(trace->sums);
-    free(trace->others);
-    free(trace->costs);
-    free(trace->states);
-    for (int i = 0; i < 2; i++) {
-        free(trace->scratch[i]);
-        free(trace->slopes[i]);
-        free(trace->levels[i]);
-        free(trace->pair[i]);
-        free(trace->line_taps[i]);
-        free(trace->path[i]);
-    }
-    free(trace->profile);
-    free(trace->line);
-    free(trace->line2);
-    free(trace->taps);
-    free(trace->window);
-    free(trace->scores);
-    free(trace->totals);
-    oct_trace_match_finish(trace);
+    for (unsigned i = 0; trace && i < trace->n_memory; i++)
+        free(trace->memory[i]);
     free(trace);
 }
 
 /* ---- run ---- */
-
-/* Quickselect. */
-static float select_few(float *values, size_t n, size_t k)
-{
-    size_t first = 0, last = n - 1;
-
-    while (first < last) {
-        float pivot = values[first + (last - first) / 2];
-        size_t i = first, j = last;
-        for (;;) {
-            while (values[i] < pivot)
-                i++;
-            while (pivot < values[j])
-                j--;
-            if (i >= j)
-                break;
-            float swap = values[i];
-            values[i++] = values[j];
-            values[j--] = swap;
-        }
-        if (k <= j)
-            last = j;
-        else
-            first = j + 1;
-    }
-    return values[k];
-}
 
 #define N_BINS 1024u
 #define FEW 2048u /* values that are not worth a histogram */
@@ -321,7 +263,7 @@ float oct_trace_select(float *values, size_t n, size_t k)
     }
     const float scale = (float)(N_BINS - 1) / (most - least);
     if (n <= FEW || !(scale > 0 && scale < 1e30F))
-        return select_few(values, n, k);
+        return oct_floats_select(values, n, k);
     for (size_t i = 0; i < n; i++)
         bins[(uint32_t)((values[i] - least) * scale) % N_BINS]++;
     uint32_t bin = 0;
@@ -335,7 +277,7 @@ float oct_trace_select(float *values, size_t n, size_t k)
         values[i] = values[n_here];
         values[n_here++] = x;
     }
-    return select_few(values, n_here, k - before);
+    return oct_floats_select(values, n_here, k - before);
 }
 
 static uint32_t nothing(const struct oct_trace *trace, const struct oct_traced *result)

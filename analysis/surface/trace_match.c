@@ -41,66 +41,37 @@ static uint32_t pixels(double um, double pixel_um, uint32_t least, uint32_t most
     return n < least ? least : n > most ? most : (uint32_t)n;
 }
 
-static void *array(size_t n, bool *failed)
-{
-    void *p = calloc(n, sizeof(float));
-
-    *failed = *failed || !p;
-    return p;
-}
-
-bool oct_trace_match_init(struct oct_trace *trace)
+void oct_trace_match_init(struct oct_trace *trace)
 {
     const struct oct_trace_params *p = &trace->setup.params;
     struct oct_trace_match *f = &trace->match;
     const double um[OCT_TRACE_N_BENDS] = {LEVEL_UM, BENT_UM};
     const double lines[OCT_TRACE_N_BENDS] = {LEVEL_LINES, BENT_LINES};
     size_t m = trace->setup.n_lines;
-    bool failed = false;
 
     f->above = pixels(ABOVE_UM, p->depth_um, 3, 96);
     f->shift = pixels(SHIFT_UM, p->depth_um, 2, 24);
     f->n_shifts = 2 * f->shift + 1;
     f->n_profile = f->above + pixels(BELOW_UM, p->depth_um, 2, 48) + 1;
     f->n_window = f->n_profile + 2 * f->shift;
-    f->windows = array(m * f->n_window, &failed);
-    f->mean = array(f->n_window, &failed);
-    f->filters = array((size_t)f->n_profile * f->n_shifts, &failed);
-    f->fits = array(m * f->n_shifts, &failed);
-    f->sums = array(f->n_shifts, &failed);
+    f->windows = oct_trace_array(trace, m * f->n_window, sizeof(float));
+    f->mean = oct_trace_array(trace, f->n_window, sizeof(float));
+    f->filters = oct_trace_array(trace, (size_t)f->n_profile * f->n_shifts, sizeof(float));
+    f->fits = oct_trace_array(trace, m * f->n_shifts, sizeof(float));
+    f->sums = oct_trace_array(trace, f->n_shifts, sizeof(float));
     for (int i = 0; i < OCT_TRACE_N_MOMENTS; i++)
-        f->moments[i] = array(m, &failed);
+        f->moments[i] = oct_trace_array(trace, m, sizeof(float));
     for (int i = 0; i < 2; i++)
-        f->fit[i] = array(m, &failed);
-    f->before = array(m, &failed);
-    f->bends = array(m, &failed);
+        f->fit[i] = oct_trace_array(trace, m, sizeof(float));
+    f->before = oct_trace_array(trace, m, sizeof(float));
+    f->bends = oct_trace_array(trace, m, sizeof(float));
     for (int bent = 0; bent < OCT_TRACE_N_BENDS; bent++) {
         double sigma = fmin(fmax(um[bent] / p->line_um, lines[bent]), MOST_SIGMA);
         f->reach[bent] = pixels(2.5 * sigma, 1, 1, trace->setup.n_lines - 1);
-        f->weights[bent] = array((size_t)f->reach[bent] + 1, &failed);
-        for (uint32_t k = 0; !failed && k <= f->reach[bent]; k++)
+        f->weights[bent] = oct_trace_array(trace, (size_t)f->reach[bent] + 1, sizeof(float));
+        for (uint32_t k = 0; f->weights[bent] && k <= f->reach[bent]; k++)
             f->weights[bent][k] = (float)exp(-(double)k * k / (2 * sigma * sigma));
     }
-    return !failed;
-}
-
-void oct_trace_match_finish(struct oct_trace *trace)
-{
-    struct oct_trace_match *f = &trace->match;
-
-    free(f->windows);
-    free(f->mean);
-    free(f->filters);
-    free(f->fits);
-    free(f->sums);
-    for (int i = 0; i < OCT_TRACE_N_MOMENTS; i++)
-        free(f->moments[i]);
-    for (int i = 0; i < 2; i++)
-        free(f->fit[i]);
-    free(f->before);
-    free(f->bends);
-    for (int bent = 0; bent < OCT_TRACE_N_BENDS; bent++)
-        free(f->weights[bent]);
 }
 
 /* ---- the profile ---- */

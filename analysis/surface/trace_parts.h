@@ -49,6 +49,9 @@ struct oct_trace_match {
 
 struct oct_trace {
     struct oct_trace_setup setup;
+    void *memory[64]; /* of all arrays below */
+    unsigned n_memory;
+    bool lacks_memory;
     struct oct_trace_grid grid;
     const float *pixels;       /* of this run, finite */
     const uint8_t *line_valid; /* or NULL */
@@ -93,9 +96,11 @@ void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *boun
 /* path from pair, then refined. */
 void oct_trace_refine(struct oct_trace *trace, const struct oct_trace_bounds *bounds);
 
-/* match's memory; false: there is too little. To be finished in any case. */
-bool oct_trace_match_init(struct oct_trace *trace);
-void oct_trace_match_finish(struct oct_trace *trace);
+/* n elements, all 0, which the trace frees. NULL: lacks_memory is set. */
+void *oct_trace_array(struct oct_trace *trace, size_t n, size_t bytes);
+
+/* match's sizes, memory and weights. */
+void oct_trace_match_init(struct oct_trace *trace);
 
 /* The RPE's path drawn straight and moved to where its profile fits. */
 void oct_trace_match(struct oct_trace *trace);

@@ -3,6 +3,8 @@
 #ifndef OCT_ANALYSIS_SURFACE_TRACE_STATES_H
 #define OCT_ANALYSIS_SURFACE_TRACE_STATES_H
 
+#include "pipeline/base/simd.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +28,6 @@ struct oct_trace_states {
                 int16_t least);
 };
 
-extern const struct oct_trace_states oct_trace_states_plain, oct_trace_states_avx2;
+OCT_SIMD_TABLES(struct oct_trace_states, oct_trace_states);
 
 #endif

@@ -151,7 +151,7 @@ enum oct_err oct_warp_bscans(const struct oct_warp_bscans_setup *setup, const fl
         e = oct_warp_scores_make(&scores, dims, reach, &place, fixed, moving, setup->workers, err);
     if (!e)
         e = oct_warp_bscans_path(&scores, price, path, err);
-    oct_warp_scores_finish(&scores);
+    free(scores.score);
     if (!e)
         e = oct_warp_bscans_fit(dims, fixed, moving, path, setup->workers, bscans, err);
     if (!e) {

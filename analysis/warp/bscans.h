@@ -12,7 +12,7 @@
 #ifndef OCT_ANALYSIS_WARP_BSCANS_H
 #define OCT_ANALYSIS_WARP_BSCANS_H
 
-#include "analysis/warp/grid.h"
+#include "analysis/warp/solver.h"
 
 struct oct_workers;
 

@@ -168,32 +168,6 @@ static void look_around(const struct fitting *s, const float *f, const float *g,
                 match->around[i][k] = zncc(s, f, g, match->dy + i - 1, match->dx + k - 1);
 }
 
-/* Goes to the largest of the nine; false: that is the middle. */
-static bool step(struct oct_match *match)
-{
-    float moved[3][3];
-    int to_y = 1, to_x = 1;
-
-    for (int i = 0; i < 3; i++)
-        for (int k = 0; k < 3; k++)
-            if (match->around[i][k] > match->around[to_y][to_x]) {
-                to_y = i;
-                to_x = k;
-            }
-    if (to_y == 1 && to_x == 1)
-        return false;
-    for (int i = 0; i < 3; i++)
-        for (int k = 0; k < 3; k++) {
-            const int y = i + to_y - 1, x = k + to_x - 1;
-            const bool known = y >= 0 && y < 3 && x >= 0 && x < 3;
-            moved[i][k] = known ? match->around[y][x] : NAN;
-        }
-    memcpy(match->around, moved, sizeof(moved));
-    match->dy += to_y - 1;
-    match->dx += to_x - 1;
-    return true;
-}
-
 /* What a parabola through three values rises above the middle one, its maximum at t. */
 static double rise(float before, float after, double t)
 {
@@ -209,7 +183,7 @@ static struct peak climb(const struct fitting *s, const float *f, const float *g
     for (int i = 0; i < 9; i++)
         match.around[i / 3][i % 3] = NAN;
     look_around(s, f, g, &match);
-    for (int i = 0; i < MOST_STEPS && step(&match); i++)
+    for (int i = 0; i < MOST_STEPS && !isnan(match.around[1][1]) && oct_match_step(&match); i++)
         look_around(s, f, g, &match);
     float(*const a)[3] = match.around;
     if (isnan(a[1][1]))

@@ -37,12 +37,11 @@ struct oct_warp_scores {
     float unlike; /* the median over pairs of their largest score: of pairs that do not belong */
 };
 
-/* reach: voxels. OCT_E_NO_MEMORY: *scores is empty. */
+/* reach: voxels. free() releases scores->score. OCT_E_NO_MEMORY: that is NULL. */
 enum oct_err oct_warp_scores_make(struct oct_warp_scores *scores, const uint32_t dims[3],
                                   const uint32_t reach[3], const struct oct_warp_shift *place,
                                   const float *fixed, const float *moving,
                                   struct oct_workers *workers, struct oct_error *err);
-void oct_warp_scores_finish(struct oct_warp_scores *scores); /* of an empty one too */
 /* Bytes that making them takes at most, wherever the volumes lie. */
 uint64_t oct_warp_scores_bytes(const uint32_t dims[3], const uint32_t reach[3], unsigned n_threads);
 

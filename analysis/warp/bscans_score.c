@@ -204,7 +204,7 @@ static void score_bscan(void *context, unsigned piece, unsigned worker)
     }
 }
 
-/* The median of what is not NaN; 0: there is nothing. Sorts. */
+/* The median of what is not NaN; 0: there is nothing. The values change places. */
 static float median(float *values, size_t n)
 {
     size_t n_left = 0;
@@ -212,10 +212,7 @@ static float median(float *values, size_t n)
     for (size_t i = 0; i < n; i++)
         if (!isnan(values[i]))
             values[n_left++] = values[i];
-    if (n_left == 0)
-        return 0;
-    oct_floats_sort(values, n_left);
-    return values[n_left / 2];
+    return n_left ? oct_floats_select(values, n_left, n_left / 2) : 0;
 }
 
 /* ---- all ---- */
@@ -283,11 +280,6 @@ static uint32_t bin_of(const uint32_t dims[3])
     return dims[1] >= LEAST_BINNED_SIDE && dims[2] >= LEAST_BINNED_SIDE ? 2 : 1;
 }
 
-static unsigned n_threads_of(struct oct_workers *workers)
-{
-    return workers ? oct_workers_n_threads(workers) + 1 : 1;
-}
-
 /* The largest shift of a window. */
 static uint32_t farthest(uint32_t side)
 {
@@ -330,14 +322,15 @@ enum oct_err oct_warp_scores_make(struct oct_warp_scores *scores, const uint32_t
                         .moving = moving,
                         .height = dims[1] / bin,
                         .width = dims[2] / bin,
-                        .n_slots = n_threads_of(workers)};
+                        .n_slots = workers ? oct_workers_n_threads(workers) + 1 : 1};
 
     *scores = (struct oct_warp_scores){.n_bscans = dims[0], .bin = bin};
     lay_out(&s, reach, place);
     scores->score = malloc(dims[0] * scores->n[0] * scores->n[1] * scores->n[2] * sizeof(float));
     if (!scores->score || !open_scoring(&s, err)) {
         close_scoring(&s);
-        oct_warp_scores_finish(scores);
+        free(scores->score);
+        scores->score = NULL;
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the correlation of B-scans");
     }
     oct_workers_run(workers, dims[0], take_moving, &s);
@@ -368,10 +361,4 @@ uint64_t oct_warp_scores_bytes(const uint32_t dims[3], const uint32_t reach[3], 
                              n_corners * (2 * sizeof(double) + sizeof(float));
     const uint64_t n_scores = (uint64_t)scores.n[0] * (scores.n[1] * scores.n[2] + 1);
     return dims[0] * (n_scores * sizeof(float) + of_moving) + n_threads * of_slot;
-}
-
-void oct_warp_scores_finish(struct oct_warp_scores *scores)
-{
-    free(scores->score);
-    scores->score = NULL;
 }

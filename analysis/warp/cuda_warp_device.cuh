@@ -4,21 +4,13 @@
  *     make -> { queue_level -> { queue_energy, queue_velocity -> queue_step } ... }
  *
  * All memory is the stream's. There are three fields of three components: the displacement, the
- * velocity, and the trial, which is the scratch of the velocity's smoothing before. OCT_WARP_PAPER
- * steps in place, and has the displacement of its template in place of the trial, and the template
- * in place of T(h). */
+ * velocity, and the trial, which is the scratch of the velocity's smoothing before. */
 #ifndef OCT_ANALYSIS_WARP_CUDA_WARP_DEVICE_CUH
 #define OCT_ANALYSIS_WARP_CUDA_WARP_DEVICE_CUH
 
-#include "analysis/warp/cuda_warp_energy.cuh"
-#include "analysis/warp/cuda_warp_force.cuh"
 #include "analysis/warp/cuda_warp_levels.cuh"
-#include "analysis/warp/cuda_warp_paper.cuh"
+#include "analysis/warp/cuda_warp_step.cuh"
 #include "kernels/device/cuda_stream.cuh"
-extern "C" {
-#include "analysis/warp/levels.h"
-#include "analysis/warp/solver.h"
-}
 
 #include <algorithm>
 #include <cstring>
@@ -38,7 +30,7 @@ enum oct_warp_rooms {
     OCT_WARP_LEVEL_FIXED, /* of factors above 1 */
     OCT_WARP_LEVEL_MOVING,
     OCT_WARP_PARTS,
-    OCT_WARP_LONGEST, /* |v|: of all; with OCT_WARP_PAPER, of the blocks */
+    OCT_WARP_LONGEST, /* |v| */
     OCT_WARP_RESULTS,
     OCT_WARP_COURSE,
     OCT_WARP_ALL_TAPS,
@@ -107,8 +99,6 @@ static inline void oct_warp_room_bytes(const struct oct_warp_setup *setup,
         std::max(level, (size_t)1) * sizeof(float);
     bytes[OCT_WARP_PARTS] = oct_warp_energy_blocks(box) * sizeof(struct oct_warp_sums);
     bytes[OCT_WARP_LONGEST] = sizeof(float);
-    if (setup->params.profile == OCT_WARP_PAPER)
-        bytes[OCT_WARP_LONGEST] += oct_warp_groups(box.n, OCT_WARP_THREADS) * sizeof(float);
     bytes[OCT_WARP_RESULTS] = OCT_WARP_BATCH * sizeof(struct oct_warp_result);
     bytes[OCT_WARP_COURSE] = sizeof(struct oct_warp_course);
     bytes[OCT_WARP_ALL_TAPS] = sizeof(struct oct_warp_tables);
@@ -154,17 +144,14 @@ static inline enum oct_err oct_warp_queue_check(struct oct_warp_device *d, const
     return oct_warp_queue_results(d, 1, err);
 }
 
-/* Sums of u, T(h) and J + log J of it; of a template, the sums alone. */
+/* Sums of u, and T(h) and J + log J of it. */
 static inline void oct_warp_queue_sums(struct oct_warp_device *d, const float *u,
                                        struct oct_warp_course *course, uint32_t index)
 {
     const uint64_t n = oct_warp_energy_blocks(d->box);
-    const bool sums_alone = d->moving == oct_warp_in(d, OCT_WARP_WARPED);
-    float *warped = sums_alone ? NULL : oct_warp_in(d, OCT_WARP_WARPED);
-    float *change = sums_alone ? NULL : oct_warp_in(d, OCT_WARP_CHANGE);
     OCT_LAUNCH((oct_warp_energy_kernel), dim3((uint32_t)n), dim3(OCT_WARP_THREADS), 0,
-               d->stream->stream, d->box, u, d->moving, d->fixed, warped, change, d->d_parts,
-               course);
+               d->stream->stream, d->box, u, d->moving, d->fixed, oct_warp_in(d, OCT_WARP_WARPED),
+               oct_warp_in(d, OCT_WARP_CHANGE), d->d_parts, course);
     oct_warp_queue_total(d, n, course, index);
 }
 
@@ -260,93 +247,11 @@ static inline void oct_warp_queue_volume(struct oct_warp_device *d)
                oct_warp_in(d, OCT_WARP_WARPED));
 }
 
-static inline void oct_warp_queue_warp(struct oct_warp_device *d, const float *moving,
-                                       float *warped)
+/* T(h) of u. */
+static inline void oct_warp_queue_warp(struct oct_warp_device *d)
 {
     OCT_LAUNCH((oct_warp_warp_kernel), oct_warp_grid_of(d->box.n), dim3(OCT_WARP_THREADS), 0,
-               d->stream->stream, d->box, d->u, moving, warped);
-}
-
-/* ---- OCT_WARP_PAPER ---- */
-
-/* Of u, f_i times by.of[i], to v. */
-static inline void oct_warp_queue_lagrangian(struct oct_warp_device *d,
-                                             const struct oct_warp_axes &by)
-{
-    OCT_LAUNCH((oct_warp_lagrangian_kernel), oct_warp_grid_of(d->box.n), dim3(OCT_WARP_THREADS), 0,
-               d->stream->stream, d->box, d->u, d->moving, d->fixed, (float)d->params.lambda, by,
-               d->v);
-}
-
-/* Smoothed, with its flow: what a step goes along. */
-static inline enum oct_err oct_warp_queue_flow(struct oct_warp_device *d, struct oct_error *err)
-{
-    const struct oct_warp_box &box = d->box;
-    const dim3 grid = oct_warp_grid_of(box.n), block(OCT_WARP_THREADS);
-    const cudaStream_t on = d->stream->stream;
-    float *longest = oct_warp_in(d, OCT_WARP_LONGEST), *parts = longest + 1;
-    float *scratch = oct_warp_in(d, OCT_WARP_CHANGE);
-    struct oct_warp_axes by;
-    for (int i = 0; i < 3; i++)
-        by.of[i] = 1 / (box.units[i] * box.units[i]);
-    oct_warp_queue_lagrangian(d, by);
-    for (int i = 0; i < 3; i++) {
-        float *v = d->v + i * box.n;
-        const struct oct_warp_source from = {v, NULL};
-        const struct oct_warp_shrinking s = {(uint32_t)(box.n / box.side[2]),
-                                             1,
-                                             box.side[2],
-                                             box.side[2],
-                                             1,
-                                             2 * d->taps[2].radius + 1,
-                                             -(int32_t)d->taps[2].radius};
-        OCT_LAUNCH((oct_warp_shrink_kernel), grid, block, 0, on, s, d->taps[2].taps, from, scratch);
-        oct_warp_queue_gauss(d, 1, 1, scratch, v, NULL);
-        oct_warp_queue_gauss(d, 0, 1, v, scratch, NULL);
-        TRY_STREAM(
-            d->stream, "copy",
-            cudaMemcpyAsync(v, scratch, box.n * sizeof(float), cudaMemcpyDeviceToDevice, on));
-    }
-    OCT_LAUNCH((oct_warp_flow_kernel), grid, block, 0, on, box, d->u, d->v, parts);
-    OCT_LAUNCH((oct_warp_longest_kernel), dim3(1), block, 0, on, parts, grid.x, longest);
-    return OCT_OK;
-}
-
-/* u goes by so much of the longest step. */
-static inline void oct_warp_queue_go(struct oct_warp_device *d, double scale)
-{
-    OCT_LAUNCH((oct_warp_go_kernel), oct_warp_grid_of(3 * d->box.n), dim3(OCT_WARP_THREADS), 0,
-               d->stream->stream, 3 * d->box.n, (float)scale, (float)d->params.most_step,
-               oct_warp_in(d, OCT_WARP_LONGEST), d->v, d->u);
-}
-
-/* u and the template's displacement in one. */
-static inline void oct_warp_queue_compose(struct oct_warp_device *d)
-{
-    OCT_LAUNCH((oct_warp_compose_kernel), oct_warp_grid_of(d->box.n), dim3(OCT_WARP_THREADS), 0,
-               d->stream->stream, d->box, d->u, d->trial, d->v);
-}
-
-/* The template is the volume moved by u, which starts again. */
-static inline enum oct_err oct_warp_queue_template(struct oct_warp_device *d, struct oct_error *err)
-{
-    oct_warp_queue_warp(d, d->moving, oct_warp_in(d, OCT_WARP_WARPED));
-    d->moving = oct_warp_in(d, OCT_WARP_WARPED);
-    std::swap(d->u, d->trial);
-    return oct_cuda_stream_clear(d->stream, d->u, 3 * d->box.n * sizeof(float), err);
-}
-
-/* The same of the template that there is. */
-static inline enum oct_err oct_warp_queue_regrid(struct oct_warp_device *d, struct oct_error *err)
-{
-    float *scratch = oct_warp_in(d, OCT_WARP_CHANGE), *warped = oct_warp_in(d, OCT_WARP_WARPED);
-    oct_warp_queue_warp(d, warped, scratch);
-    TRY_STREAM(d->stream, "copy",
-               cudaMemcpyAsync(warped, scratch, d->box.n * sizeof(float), cudaMemcpyDeviceToDevice,
-                               d->stream->stream));
-    oct_warp_queue_compose(d);
-    std::swap(d->v, d->trial);
-    return oct_cuda_stream_clear(d->stream, d->u, 3 * d->box.n * sizeof(float), err);
+               d->stream->stream, d->box, d->u, d->moving, oct_warp_in(d, OCT_WARP_WARPED));
 }
 
 /* ---- levels ---- */
@@ -507,17 +412,11 @@ static inline enum oct_err oct_warp_rehearse(struct oct_warp_device *d, struct o
     e = e ? e : oct_warp_queue_check(d, d->fixed, err);
     e = e ? e : oct_warp_queue_energy(d, err);
     e = e ? e : oct_warp_queue_steps(d, {}, 1, 1, false, err);
-    if (d->params.profile == OCT_WARP_PAPER) {
-        e = e ? e : oct_warp_queue_template(d, err);
-        e = e ? e : oct_warp_queue_flow(d, err);
-        oct_warp_queue_go(d, 1);
-        e = e ? e : oct_warp_queue_regrid(d, err);
-    }
     oct_warp_queue_spread(d, 1);
     oct_warp_queue_soften(d);
     oct_warp_queue_volume(d);
+    oct_warp_queue_warp(d);
     oct_warp_queue_force(d);
-    oct_warp_queue_lagrangian(d, {{1, 1, 1}});
     oct_cuda_stream_drain(d->stream);
     d->grid = grid;
     d->finest = finest;

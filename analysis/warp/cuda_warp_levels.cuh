@@ -2,10 +2,7 @@
 #ifndef OCT_ANALYSIS_WARP_CUDA_WARP_LEVELS_CUH
 #define OCT_ANALYSIS_WARP_CUDA_WARP_LEVELS_CUH
 
-#include "analysis/warp/cuda_warp_types.cuh"
-extern "C" {
-#include "analysis/warp/levels.h"
-}
+#include "analysis/warp/cuda_warp_energy.cuh"
 
 /* Along one axis of a volume [outer][side][inner]: voxel i of the level is the sum of n_taps voxels
  * from factor i + first on, constant beyond the border. */

@@ -182,80 +182,102 @@ void oct_warp_point(const struct oct_warp_grid *grid, const float *displacement,
 /* Sums of as many pieces, whatever the number of threads, and added in their order. */
 #define N_PIECES 64u
 
-struct range {
-    size_t first, end;
+struct sums {
+    uint64_t n, n_folded;
+    double ssd, a, b, aa, bb, ab;  /* of two volumes */
+    double least, most, log, log2; /* of J */
 };
 
-static struct range range_of(size_t n, unsigned piece)
-{
-    const size_t share = (n + N_PIECES - 1) / N_PIECES;
-    const size_t first = piece * share < n ? piece * share : n;
-    return (struct range){first, first + share < n ? first + share : n};
-}
-
-struct likeness_sums {
-    uint64_t n;
-    double ssd, a, b, aa, bb, ab;
-};
-
-struct comparison {
-    const float *a, *b;
+struct review {
+    const float *a, *b; /* b NULL: a is J */
     const uint8_t *mask;
     size_t n;
     double base_a, base_b; /* values of theirs: what is constant leaves no rounding */
-    struct likeness_sums sums[N_PIECES];
+    struct sums sums[N_PIECES];
 };
 
-static bool is_compared(const struct comparison *c, size_t i)
+static bool is_compared(const struct review *r, size_t i)
 {
-    return (!c->mask || c->mask[i]) && isfinite(c->a[i]) && isfinite(c->b[i]);
+    return (!r->mask || r->mask[i]) && isfinite(r->a[i]) && (!r->b || isfinite(r->b[i]));
 }
 
-static void compare_piece(void *context, unsigned piece, unsigned worker)
+static void add_pair(const struct review *r, size_t i, struct sums *s)
 {
-    struct comparison *c = context;
-    const struct range range = range_of(c->n, piece);
-    struct likeness_sums s = {0};
+    const double away = (double)r->a[i] - (double)r->b[i];
+    const double a = (double)r->a[i] - r->base_a, b = (double)r->b[i] - r->base_b;
+    s->ssd += away * away;
+    s->a += a;
+    s->b += b;
+    s->aa += a * a;
+    s->bb += b * b;
+    s->ab += a * b;
+}
+
+static void add_jacobian(double j, struct sums *s)
+{
+    s->least = fmin(s->least, j);
+    s->most = fmax(s->most, j);
+    if (j <= 0) {
+        s->n_folded++;
+        return;
+    }
+    const double log_j = log(j);
+    s->log += log_j;
+    s->log2 += log_j * log_j;
+}
+
+static void review_piece(void *context, unsigned piece, unsigned worker)
+{
+    struct review *r = context;
+    const size_t share = (r->n + N_PIECES - 1) / N_PIECES, first = piece * share;
+    struct sums s = {.least = INFINITY, .most = -INFINITY};
     (void)worker;
-    for (size_t i = range.first; i < range.end; i++) {
-        if (!is_compared(c, i))
+    for (size_t i = first; i < first + share && i < r->n; i++) {
+        if (!is_compared(r, i))
             continue;
-        const double away = (double)c->a[i] - (double)c->b[i];
-        const double a = (double)c->a[i] - c->base_a, b = (double)c->b[i] - c->base_b;
         s.n++;
-        s.ssd += away * away;
-        s.a += a;
-        s.b += b;
-        s.aa += a * a;
-        s.bb += b * b;
-        s.ab += a * b;
+        if (r->b)
+            add_pair(r, i, &s);
+        else
+            add_jacobian((double)r->a[i], &s);
     }
-    c->sums[piece] = s;
+    r->sums[piece] = s;
 }
 
-void oct_warp_compare(const float *a, const float *b, const uint8_t *mask, size_t n,
-                      struct oct_workers *workers, struct oct_warp_likeness *likeness)
+static struct sums review(struct review *r, struct oct_workers *workers)
 {
-    struct comparison c = {.a = a, .b = b, .mask = mask, .n = n};
-    struct likeness_sums all = {0};
-    size_t first = 0;
-    while (first < n && !is_compared(&c, first))
-        first++;
-    if (first < n) {
-        c.base_a = (double)a[first];
-        c.base_b = (double)b[first];
-    }
-    oct_workers_run(workers, N_PIECES, compare_piece, &c);
+    struct sums all = {.least = INFINITY, .most = -INFINITY};
+    oct_workers_run(workers, N_PIECES, review_piece, r);
     for (unsigned i = 0; i < N_PIECES; i++) {
-        const struct likeness_sums *s = &c.sums[i];
+        const struct sums *s = &r->sums[i];
         all.n += s->n;
+        all.n_folded += s->n_folded;
         all.ssd += s->ssd;
         all.a += s->a;
         all.b += s->b;
         all.aa += s->aa;
         all.bb += s->bb;
         all.ab += s->ab;
+        all.least = fmin(all.least, s->least);
+        all.most = fmax(all.most, s->most);
+        all.log += s->log;
+        all.log2 += s->log2;
     }
+    return all;
+}
+
+void oct_warp_compare(const float *a, const float *b, const uint8_t *mask, size_t n,
+                      struct oct_workers *workers, struct oct_warp_likeness *likeness)
+{
+    struct review r = {.a = a, .b = b, .mask = mask, .n = n};
+    size_t first = 0;
+    while (first < n && !is_compared(&r, first))
+        first++;
+    if (first < n) {
+        r.base_a = (double)a[first];
+        r.base_b = (double)b[first];
+    }
+    const struct sums all = review(&r, workers);
     const double per = all.n > 0 ? 1 / (double)all.n : 0;
     const double aa = all.aa - all.a * all.a * per, bb = all.bb - all.b * all.b * per;
     const double ab = all.ab - all.a * all.b * per;
@@ -263,57 +285,11 @@ void oct_warp_compare(const float *a, const float *b, const uint8_t *mask, size_
         .ssd = all.ssd, .ncc = aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : NAN, .n = all.n};
 }
 
-struct change_sums {
-    uint64_t n, n_folded;
-    double least, most, log, log2;
-};
-
-struct look {
-    const float *jacobian;
-    const uint8_t *mask;
-    size_t n;
-    struct change_sums sums[N_PIECES];
-};
-
-static void look_at_piece(void *context, unsigned piece, unsigned worker)
-{
-    struct look *l = context;
-    const struct range range = range_of(l->n, piece);
-    struct change_sums s = {.least = INFINITY, .most = -INFINITY};
-    (void)worker;
-    for (size_t i = range.first; i < range.end; i++) {
-        const double j = (double)l->jacobian[i];
-        if ((l->mask && !l->mask[i]) || !isfinite(j))
-            continue;
-        s.n++;
-        s.least = fmin(s.least, j);
-        s.most = fmax(s.most, j);
-        if (j <= 0) {
-            s.n_folded++;
-            continue;
-        }
-        const double log_j = log(j);
-        s.log += log_j;
-        s.log2 += log_j * log_j;
-    }
-    l->sums[piece] = s;
-}
-
 void oct_warp_look_at_jacobian(const float *jacobian, const uint8_t *mask, size_t n,
                                struct oct_workers *workers, struct oct_warp_volume_change *change)
 {
-    struct look l = {.jacobian = jacobian, .mask = mask, .n = n};
-    struct change_sums all = {.least = INFINITY, .most = -INFINITY};
-    oct_workers_run(workers, N_PIECES, look_at_piece, &l);
-    for (unsigned i = 0; i < N_PIECES; i++) {
-        const struct change_sums *s = &l.sums[i];
-        all.n += s->n;
-        all.n_folded += s->n_folded;
-        all.least = fmin(all.least, s->least);
-        all.most = fmax(all.most, s->most);
-        all.log += s->log;
-        all.log2 += s->log2;
-    }
+    struct review r = {.a = jacobian, .mask = mask, .n = n};
+    const struct sums all = review(&r, workers);
     const double n_log = (double)(all.n - all.n_folded), mean = all.log / n_log;
     *change =
         (struct oct_warp_volume_change){.least = all.n > 0 ? all.least : NAN,

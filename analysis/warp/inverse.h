@@ -2,7 +2,7 @@
 #ifndef OCT_ANALYSIS_WARP_INVERSE_H
 #define OCT_ANALYSIS_WARP_INVERSE_H
 
-#include "analysis/warp/grid.h"
+#include "analysis/warp/solver.h"
 
 struct oct_workers;
 

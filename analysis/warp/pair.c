@@ -1,6 +1,5 @@
 #include "analysis/warp/pair.h"
 
-#include "analysis/warp/pair_range.h"
 #include "kernels/device/workers.h"
 #include "pipeline/base/clock.h"
 
@@ -64,14 +63,6 @@ struct work {
     struct oct_warp_pair *pair;
 };
 
-static float *scale(const struct work *w, const float *from)
-{
-    float *to = malloc(w->n * sizeof(float));
-    if (to)
-        oct_warp_scale(from, w->n, w->pair->range, w->workers, to);
-    return to;
-}
-
 static void drop(float **values)
 {
     free(*values);
@@ -86,21 +77,33 @@ static enum oct_err no_memory(const struct work *w, struct oct_error *err)
                     (double)oct_warp_pair_bytes(w->setup) / 1e6);
 }
 
+/* scaled[v] becomes `from`, from 0 to 1. */
+static enum oct_err scale(struct work *w, unsigned v, const float *from, struct oct_error *err)
+{
+    if (!w->scaled[v] && !(w->scaled[v] = malloc(w->n * sizeof(float))))
+        return no_memory(w, err);
+    oct_warp_scale(from, w->n, w->pair->range, w->workers, w->scaled[v]);
+    return OCT_OK;
+}
+
+static void compare(const struct work *w, const uint8_t *mask, struct oct_warp_likeness *likeness)
+{
+    oct_warp_compare(w->scaled[0], w->scaled[1], mask, w->n, w->workers, likeness);
+}
+
 /* The two volumes from 0 to 1, what of them is compared, and their likeness before. */
 static enum oct_err begin(struct work *w, struct oct_error *err)
 {
-    const enum oct_err e = oct_warp_range(w->raw[0], w->raw[1], w->n, w->pair->range, err);
-    if (e)
-        return e;
+    enum oct_err e = oct_warp_range(w->raw[0], w->raw[1], w->n, w->pair->range, err);
     for (unsigned v = 0; v < 2; v++)
-        w->scaled[v] = scale(w, w->raw[v]);
+        e = e ? e : scale(w, v, w->raw[v], err);
     w->compared = malloc(w->n);
-    if (!w->scaled[0] || !w->scaled[1] || !w->compared)
-        return no_memory(w, err);
+    if (e || !w->compared)
+        return e ? e : no_memory(w, err);
     for (size_t i = 0; i < w->n; i++)
         w->compared[i] =
             isfinite(w->raw[0][i]) && isfinite(w->raw[1][i]) && (!w->mask || w->mask[i]);
-    oct_warp_compare(w->scaled[0], w->scaled[1], w->compared, w->n, w->workers, &w->pair->before);
+    compare(w, w->compared, &w->pair->before);
     for (size_t i = 0; i < w->n; i++)
         w->compared[i] = isfinite(w->raw[0][i]) && (!w->mask || w->mask[i]);
     return OCT_OK;
@@ -204,42 +207,30 @@ static enum oct_err rigid_only(struct work *w, struct oct_error *err)
     return OCT_OK;
 }
 
-/* The whole displacement, its J and the warped volume, by the engine that solved. */
-static enum oct_err apply(struct work *w, const struct oct_warp_ops *ops,
-                          struct oct_warp_engine *engine, struct oct_error *err)
-{
-    struct oct_warp_pair *pair = w->pair;
-    float *copy;
-
-    pair->jacobian = malloc(w->n * sizeof(float));
-    if (!pair->jacobian)
-        return no_memory(w, err);
-    if (pair->bscans)
-        oct_warp_bscans_compose(pair->bscans, w->dims, w->workers, pair->displacement);
-    enum oct_err e = ops->jacobian(engine, pair->displacement, pair->jacobian, err);
-    if (e)
-        return e;
-    pair->warped = malloc(w->n * sizeof(float));
-    const float *moving = pair->warped ? finite_moving(w, &copy) : NULL;
-    if (!moving)
-        return no_memory(w, err);
-    e = ops->warp(engine, moving, pair->displacement, pair->warped, err);
-    free(copy);
-    return e;
-}
-
+/* The displacement, then of the whole map its J and the warped volume. */
 static enum oct_err solve(struct work *w, const struct oct_warp_ops *ops,
                           struct oct_warp_engine *engine, struct oct_error *err)
 {
     struct oct_warp_pair *pair = w->pair;
     const struct oct_warp_progress *progress = w->setup->progress.call ? &w->setup->progress : NULL;
+    float *copy = NULL;
 
     enum oct_err e = ops->solve(engine, w->scaled[0], w->scaled[1], w->seen, pair->displacement,
                                 &pair->report, progress, err);
     drop(&w->scaled[0]);
     drop(&w->scaled[1]);
-    if (!e)
-        e = apply(w, ops, engine, err);
+    if (!e && !(pair->jacobian = malloc(w->n * sizeof(float))))
+        e = no_memory(w, err);
+    if (!e && pair->bscans)
+        oct_warp_bscans_compose(pair->bscans, w->dims, w->workers, pair->displacement);
+    e = e ? e : ops->jacobian(engine, pair->displacement, pair->jacobian, err);
+    if (!e) {
+        pair->warped = malloc(w->n * sizeof(float));
+        const float *moving = pair->warped ? finite_moving(w, &copy) : NULL;
+        e = moving ? ops->warp(engine, moving, pair->displacement, pair->warped, err)
+                   : no_memory(w, err);
+    }
+    free(copy);
     snprintf(pair->running, sizeof(pair->running), "%s",
              ops->running ? ops->running(engine) : ops->name);
     return e;
@@ -270,17 +261,13 @@ static enum oct_err nonlinear(struct work *w, struct oct_error *err)
 
 static enum oct_err finish(struct work *w, struct oct_error *err)
 {
-    const enum oct_err e = find_seen(w, err);
-    if (e)
-        return e;
-    drop(&w->scaled[1]);
-    if (!w->scaled[0])
-        w->scaled[0] = scale(w, w->raw[0]);
-    w->scaled[1] = scale(w, w->pair->warped);
-    if (!w->scaled[0] || !w->scaled[1])
-        return no_memory(w, err);
-    oct_warp_compare(w->scaled[0], w->scaled[1], w->seen, w->n, w->workers, &w->pair->after);
-    return OCT_OK;
+    enum oct_err e = find_seen(w, err);
+    if (!e && !w->scaled[0])
+        e = scale(w, 0, w->raw[0], err);
+    e = e ? e : scale(w, 1, w->pair->warped, err);
+    if (!e)
+        compare(w, w->seen, &w->pair->after);
+    return e;
 }
 
 /* Where the volumes as they are, are as alike as with the shifts: no shifts. */
@@ -289,7 +276,7 @@ static void leave_what_fits(struct work *w, double ssd)
     struct oct_warp_likeness as_is;
 
     oct_warp_scale(w->raw[1], w->n, w->pair->range, w->workers, w->scaled[1]);
-    oct_warp_compare(w->scaled[0], w->scaled[1], w->seen, w->n, w->workers, &as_is);
+    compare(w, w->seen, &as_is);
     for (uint32_t b = 0; b < w->dims[0] && as_is.ssd <= ssd; b++)
         memset(w->pair->bscans[b].shift, 0, sizeof(w->pair->bscans[b].shift));
 }
@@ -312,7 +299,7 @@ static enum oct_err keep_what_gains(struct work *w, struct oct_error *err)
         return e;
     }
     oct_warp_scale(pair->warped, w->n, pair->range, w->workers, w->scaled[1]);
-    oct_warp_compare(w->scaled[0], w->scaled[1], w->seen, w->n, w->workers, &rigid);
+    compare(w, w->seen, &rigid);
     if (pair->after.ssd < (1 - LEAST_GAIN) * rigid.ssd) {
         free(pair->warped);
         pair->warped = solved;
@@ -324,7 +311,7 @@ static enum oct_err keep_what_gains(struct work *w, struct oct_error *err)
     oct_warp_bscans_jacobian(pair->bscans, w->dims, pair->jacobian);
     e = find_seen(w, err);
     if (!e)
-        oct_warp_compare(w->scaled[0], w->scaled[1], w->seen, w->n, w->workers, &pair->after);
+        compare(w, w->seen, &pair->after);
     return e;
 }
 
@@ -385,43 +372,24 @@ static double part_of_still(const struct work *w, double ssd)
     return INFINITY;
 }
 
-/* As OCT_WARP_NONLINEAR, instead of what there is. */
-static enum oct_err without_bscans(struct work *w, struct oct_error *err)
+/* The solver after B-scans that are given, or as OCT_WARP_NONLINEAR, instead of what there is: what
+ * was found is not kept in memory beside another. */
+static enum oct_err solve_anew(struct work *w, struct oct_warp_bscan *bscans, struct oct_error *err)
 {
     struct oct_warp_pair *pair = w->pair;
 
-    free(pair->bscans);
-    pair->bscans = NULL;
-    drop(&w->scaled[0]);
-    drop(&w->scaled[1]);
-    memset(pair->displacement, 0, 3 * w->n * sizeof(float));
+    pair->bscans = bscans;
+    pair->is_still = !bscans;
+    w->solver.params = bscans ? w->setup->solver.params : w->setup->still;
     drop(&pair->jacobian);
     drop(&pair->warped);
-    for (unsigned v = 0; v < 2; v++)
-        if (!(w->scaled[v] = scale(w, w->raw[v])))
-            return no_memory(w, err);
-    w->solver.params = w->setup->still;
-    pair->is_still = true;
-    const enum oct_err e = find_seen(w, err);
-    return e ? e : nonlinear(w, err);
-}
-
-/* The solver after the B-scans once more: what it found is not kept in memory beside another. */
-static enum oct_err with_bscans(struct work *w, struct oct_error *err)
-{
-    struct oct_warp_pair *pair = w->pair;
-
-    pair->is_still = false;
-    w->solver.params = w->setup->solver.params;
-    drop(&pair->jacobian);
-    drop(&pair->warped);
-    for (unsigned v = 0; v < 2; v++) {
-        drop(&w->scaled[v]);
-        if (!(w->scaled[v] = scale(w, w->raw[v])))
-            return no_memory(w, err);
-    }
-    oct_warp_bscans_displacement(pair->bscans, w->dims, pair->displacement);
-    enum oct_err e = find_seen(w, err);
+    enum oct_err e = scale(w, 0, w->raw[0], err);
+    e = e ? e : scale(w, 1, w->raw[1], err);
+    if (bscans)
+        oct_warp_bscans_displacement(bscans, w->dims, pair->displacement);
+    else
+        memset(pair->displacement, 0, 3 * w->n * sizeof(float));
+    e = e ? e : find_seen(w, err);
     e = e ? e : nonlinear(w, err);
     return e ? e : finish(w, err);
 }
@@ -433,15 +401,13 @@ static enum oct_err compare_both(struct work *w, struct oct_error *err)
     struct oct_warp_bscan *bscans = pair->bscans;
     const double ssd = pair->after.ssd / (double)pair->after.n;
 
-    pair->bscans = NULL;
-    enum oct_err e = without_bscans(w, err);
-    e = e ? e : finish(w, err);
+    enum oct_err e = solve_anew(w, NULL, err);
     if (!e && pair->after.ssd / (double)pair->after.n < MOST_OF_STILL * ssd) {
         free(bscans);
         return OCT_OK;
     }
     pair->bscans = bscans;
-    return e && e != OCT_E_ARG ? e : with_bscans(w, err);
+    return e && e != OCT_E_ARG ? e : solve_anew(w, bscans, err);
 }
 
 /* The solver after the B-scans; or alone, where that is better. */
@@ -450,16 +416,16 @@ static enum oct_err both(struct work *w, struct oct_error *err)
     double still_ssd;
 
     enum oct_err e = try_still(w, &still_ssd, err);
-    if (!e)
-        e = nonlinear(w, err);
+    e = e ? e : nonlinear(w, err);
     const double part = part_of_still(w, still_ssd);
-    if (!e && part < MOST_OF_STILL)
-        e = without_bscans(w, err);
-    if (!e)
-        e = finish(w, err);
-    if (e || w->pair->is_still)
-        return e;
-    e = keep_what_gains(w, err);
+    if (!e && part < MOST_OF_STILL) {
+        drop(&w->scaled[0]);
+        drop(&w->scaled[1]);
+        free(w->pair->bscans);
+        return solve_anew(w, NULL, err);
+    }
+    e = e ? e : finish(w, err);
+    e = e ? e : keep_what_gains(w, err);
     return e || w->pair->is_rigid || part > MOST_TO_COMPARE ? e : compare_both(w, err);
 }
 
@@ -538,7 +504,8 @@ enum oct_err oct_warp_pair_register(const struct oct_warp_pair_setup *setup, con
 uint64_t oct_warp_pair_bytes(const struct oct_warp_pair_setup *setup)
 {
     const uint64_t n = oct_warp_n_voxels(&setup->solver.grid), voxel = n * sizeof(float);
-    const bool on_gpu = setup->backend && strcmp(setup->backend, "cuda") == 0;
+    const bool on_gpu = setup->backend && strcmp(setup->backend, "cuda") == 0 &&
+                        setup->solver.params.profile == OCT_WARP_OCTD;
     const uint64_t engine = on_gpu ? 0 : oct_warp_cpu.bytes(&setup->solver);
     const uint64_t lent = 2 * voxel + 2 * n; /* the caller's volumes; compared, seen */
     const struct oct_warp_bscans_setup of = bscans_setup(setup);

@@ -1,4 +1,5 @@
-#include "analysis/warp/pair_range.h"
+/* Intensities of two volumes on one scale. */
+#include "analysis/warp/pair.h"
 
 #include "kernels/device/workers.h"
 #include "pipeline/base/histogram.h"

@@ -4,24 +4,138 @@
  * Rows in scratch have room for a whole register before them and behind them: what is one voxel
  * beyond a row is there, such that a central difference is one-sided at its ends, or such that the
  * row is constant beyond them. */
-#include "analysis/warp/passes.h"
-#include "analysis/warp/passes_vector.h"
+#include "analysis/warp/solver_cpu.h"
+#include "pipeline/base/vector.h"
 
 #define LEAST_LOG 1e-6F /* J below is taken for this in log J */
 #define FAR 1e30F
 #define PAD OCT_WARP_PAD
 
+/* ---- registers, beside pipeline/base/vector.h ---- */
+
+typedef int32_t ints __attribute__((vector_size(4 * WIDTH)));
+
+/* The first n values of a row, and 0 beyond; n may be more than a register holds. */
+INLINE vec load_part(const float *from, size_t n)
+{
+#if defined(__AVX512F__)
+    if (n < WIDTH)
+        return _mm512_maskz_loadu_ps((__mmask16)((1U << n) - 1), from);
+#else
+    if (n < WIDTH) {
+        float part[WIDTH] = {0};
+        memcpy(part, from, n * sizeof(*part));
+        return load(part);
+    }
+#endif
+    return load(from);
+}
+
+INLINE void store_part(float *to, vec v, size_t n)
+{
+#if defined(__AVX512F__)
+    if (n < WIDTH) {
+        _mm512_mask_storeu_ps(to, (__mmask16)((1U << n) - 1), v);
+        return;
+    }
+#else
+    if (n < WIDTH) {
+        float part[WIDTH];
+        store(part, v);
+        memcpy(to, part, n * sizeof(*part));
+        return;
+    }
+#endif
+    store(to, v);
+}
+
+/* 1 in the first n lanes, 0 beyond. */
+INLINE vec ones(size_t n)
+{
+    static const float table[32] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    return load(table + 16 - (n < WIDTH ? n : WIDTH));
+}
+
+/* 0, 1, 2 ... */
+INLINE vec counted(void)
+{
+    static const float table[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return load(table);
+}
+
+/* from[at] and from[at + 1] of each lane. */
+INLINE void gather_pairs(const float *from, ints at, vec *low, vec *high)
+{
+#if defined(__AVX512F__)
+    const __m256i first = _mm512_castsi512_si256((__m512i)at);
+    const __m256i second = _mm512_extracti64x4_epi64((__m512i)at, 1);
+    const __m512 a = _mm512_castpd_ps(_mm512_i32gather_pd(first, (const void *)from, 4));
+    const __m512 b = _mm512_castpd_ps(_mm512_i32gather_pd(second, (const void *)from, 4));
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    *low = _mm512_permutex2var_ps(a, even, b);
+    *high = _mm512_permutex2var_ps(a, _mm512_add_epi32(even, _mm512_set1_epi32(1)), b);
+#elif defined(__AVX2__)
+    const __m128i first = _mm256_castsi256_si128((__m256i)at);
+    const __m128i second = _mm256_extracti128_si256((__m256i)at, 1);
+    const __m256 a = _mm256_castpd_ps(_mm256_i32gather_pd((const void *)from, first, 4));
+    const __m256 b = _mm256_castpd_ps(_mm256_i32gather_pd((const void *)from, second, 4));
+    *low = _mm256_castpd_ps(
+        _mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)), 0xd8));
+    *high = _mm256_castpd_ps(
+        _mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd)), 0xd8));
+#else
+    float first[WIDTH], second[WIDTH];
+    for (unsigned i = 0; i < WIDTH; i++) {
+        first[i] = from[at[i]];
+        second[i] = from[at[i] + 1];
+    }
+    *low = load(first);
+    *high = load(second);
+#endif
+}
+
+/* log x of normal x > 0, to an ulp or two: x = 2^e (1 + r), r of -0.29 to 0.41 (after Cephes). */
+INLINE vec log_of(vec x)
+{
+    ints bits = (ints)x;
+    const ints e = (bits - 0x3f3504f3) >> 23;
+    bits -= e << 23;
+    const vec r = (vec)bits - all(1), r2 = r * r, whole = (vec) __builtin_convertvector(e, vec);
+    vec p = all(7.0376836292e-2F);
+    p = p * r - all(1.1514610310e-1F);
+    p = p * r + all(1.1676998740e-1F);
+    p = p * r - all(1.2420140846e-1F);
+    p = p * r + all(1.4249322787e-1F);
+    p = p * r - all(1.6668057665e-1F);
+    p = p * r + all(2.0000714765e-1F);
+    p = p * r - all(2.4999993993e-1F);
+    p = p * r + all(3.3333331174e-1F);
+    return r + (r2 * (r * p - all(0.5F)) + whole * all(-2.12194440e-4F)) +
+           whole * all(0.693359375F);
+}
+
+INLINE double sum_of(vec v)
+{
+    float lane[WIDTH];
+    double sum = 0;
+    store(lane, v);
+    for (unsigned i = 0; i < WIDTH; i++)
+        sum += (double)lane[i];
+    return sum;
+}
+
+INLINE float least_of(vec v)
+{
+    float lane[WIDTH], least;
+    store(lane, v);
+    least = lane[0];
+    for (unsigned i = 1; i < WIDTH; i++)
+        least = lane[i] < least ? lane[i] : least;
+    return least;
+}
+
 /* ---- rows ---- */
-
-INLINE size_t row_of(const struct oct_warp_pass *p, uint32_t b, uint32_t j)
-{
-    return ((size_t)b * p->dims[1] + j) * p->dims[2];
-}
-
-INLINE size_t n_of(const struct oct_warp_pass *p)
-{
-    return (size_t)p->dims[0] * p->dims[1] * p->dims[2];
-}
 
 /* The two neighbours of i along an axis, and 1 over their distance. */
 struct pair {
@@ -155,8 +269,8 @@ INLINE vec sample(const struct oct_warp_pass *p, vec x, vec y, vec z)
     const struct cells c = {b.low * (int32_t)plane + j.low * (int32_t)row + d.low,
                             {b.part, j.part, d.part}};
 #if defined(__AVX512F__)
-    if (n_of(p) >= near_room(row, plane))
-        return sample_near(p->moving, row, plane, n_of(p), &c);
+    if (oct_warp_n_of(p) >= near_room(row, plane))
+        return sample_near(p->moving, row, plane, oct_warp_n_of(p), &c);
 #endif
     return sample_far(p->moving, row, plane, &c);
 }
@@ -176,12 +290,12 @@ INLINE struct rows rows_of(const struct oct_warp_pass *p, uint32_t b, uint32_t j
     const size_t n_d = p->dims[2], pitch = oct_warp_pitch(p->dims[2]);
     struct rows r = {.per_b = all(pb.per), .per_j = all(pj.per)};
     for (size_t c = 0; c < 3; c++) {
-        const float *u = p->u + c * n_of(p);
-        r.b_low[c] = u + row_of(p, pb.low, j);
-        r.b_high[c] = u + row_of(p, pb.high, j);
-        r.j_low[c] = u + row_of(p, b, pj.low);
-        r.j_high[c] = u + row_of(p, b, pj.high);
-        r.here[c] = u + row_of(p, b, j);
+        const float *u = p->u + c * oct_warp_n_of(p);
+        r.b_low[c] = u + oct_warp_row_of(p, pb.low, j);
+        r.b_high[c] = u + oct_warp_row_of(p, pb.high, j);
+        r.j_low[c] = u + oct_warp_row_of(p, b, pj.low);
+        r.j_high[c] = u + oct_warp_row_of(p, b, pj.high);
+        r.here[c] = u + oct_warp_row_of(p, b, j);
         r.row[c] = scratch + c * pitch + PAD;
         copy_row(r.here[c], n_d, r.row[c]);
         extend(r.row[c], n_d);
@@ -230,7 +344,7 @@ INLINE vec residual_of(const struct oct_warp_pass *p, size_t at, size_t left, ve
 static void make_row(const struct oct_warp_pass *p, uint32_t b, uint32_t j, float *scratch,
                      float *warped, float *change, struct oct_warp_plane_sums *sums)
 {
-    const size_t n_d = p->dims[2], at = row_of(p, b, j);
+    const size_t n_d = p->dims[2], at = oct_warp_row_of(p, b, j);
     const struct rows rows = rows_of(p, b, j, scratch);
     vec ssd = all(0), distance = all(0), least = all(FAR);
     for (size_t d = 0; d < n_d; d += WIDTH) {
@@ -316,7 +430,7 @@ INLINE void force_row(const struct oct_warp_pass *p, const struct ring *ring, ui
 {
     const struct around w = around(p, ring, ring->warped, b, j);
     const struct around c = around(p, ring, ring->change, b, j);
-    const size_t n_d = p->dims[2], at = row_of(p, b, j);
+    const size_t n_d = p->dims[2], at = oct_warp_row_of(p, b, j);
     const vec lambda = all(p->lambda), kappa = all(p->kappa), rest = all(2 * p->lambda + 1e-4F);
     for (size_t d = 0; d < n_d; d += WIDTH) {
         const vec r = residual_of(p, at + d, n_d - d, load(w.here + d));
@@ -406,7 +520,7 @@ static void velocity_plane(const struct oct_warp_pass *p, const struct ring *rin
         offsets_around(j, n_j, ring->pitch, radius, offsets);
         for (size_t c = 0; c < 3; c++) {
             gauss_row(ring->velocity + c * ring->plane, offsets, p->taps[1], radius, n_d, raw);
-            store_row(raw, n_d, p->v + c * n_of(p) + row_of(p, b, j));
+            store_row(raw, n_d, p->v + c * oct_warp_n_of(p) + oct_warp_row_of(p, b, j));
         }
     }
 }
@@ -415,7 +529,8 @@ static void velocity_plane(const struct oct_warp_pass *p, const struct ring *rin
 static void force_plane(const struct oct_warp_pass *p, const struct ring *ring, uint32_t b)
 {
     for (uint32_t j = 0; j < p->dims[1]; j++)
-        force_row(p, ring, b, j, false, p->v + row_of(p, b, j), n_of(p), p->dims[2]);
+        force_row(p, ring, b, j, false, p->v + oct_warp_row_of(p, b, j), oct_warp_n_of(p),
+                  p->dims[2]);
 }
 
 INLINE void go_through(const struct oct_warp_pass *p, uint32_t b_first, uint32_t b_end,
@@ -478,7 +593,8 @@ static void load_strip(const struct oct_warp_pass *p, const struct strip *s, uin
         const uint32_t inside = j == 0 ? 0 : j - 1 < p->dims[1] ? j - 1 : p->dims[1] - 1;
         for (size_t c = 0; c < 3; c++) {
             float *row = s->rows + ((b % U_SLOTS * s->n_j + i) * 3 + c) * s->pitch + PAD;
-            copy_row_ahead(p->u + c * n_of(p) + row_of(p, b, inside), n_d, n_d * p->dims[1], row);
+            copy_row_ahead(p->u + c * oct_warp_n_of(p) + oct_warp_row_of(p, b, inside), n_d,
+                           n_d * p->dims[1], row);
             row[-1] = row[0];
             row[n_d] = row[n_d - 1];
         }
@@ -490,8 +606,8 @@ static void load_velocity(const struct oct_warp_pass *p, const struct strip *s, 
     float *row = s->velocity + b % s->n_slots * (s->n_j - 2) * 3 * s->pitch;
     for (uint32_t i = 0; i + 2 < s->n_j; i++)
         for (size_t c = 0; c < 3; c++, row += s->pitch)
-            copy_row_ahead(p->v + c * n_of(p) + row_of(p, b, s->j_first + i), p->dims[2],
-                           (size_t)p->dims[2] * p->dims[1], row);
+            copy_row_ahead(p->v + c * oct_warp_n_of(p) + oct_warp_row_of(p, b, s->j_first + i),
+                           p->dims[2], (size_t)p->dims[2] * p->dims[1], row);
 }
 
 /* Shares of the voxels below, at and above a place that is moved by -v, |v| <= 1. */
@@ -556,7 +672,7 @@ static vec step_row(const struct oct_warp_pass *p, const struct strip *s, uint32
                     const float *velocity)
 {
     const struct pair pb = pair_of(b, p->dims[0]);
-    const size_t n_d = p->dims[2], n = n_of(p);
+    const size_t n_d = p->dims[2], n = oct_warp_n_of(p);
     vec largest = all(0);
     for (size_t d = 0; d < n_d; d += WIDTH) {
         const vec on = ones(n_d - d);
@@ -570,8 +686,8 @@ static vec step_row(const struct oct_warp_pass *p, const struct strip *s, uint32
         }
         largest = larger(largest, length2);
         for (size_t c = 0; c < 3; c++)
-            store_part(p->next + c * n + row_of(p, b, j) + d, v[c] + moved(s, &pb, b, j, c, h, d),
-                       n_d - d);
+            store_part(p->next + c * n + oct_warp_row_of(p, b, j) + d,
+                       v[c] + moved(s, &pb, b, j, c, h, d), n_d - d);
     }
     return largest;
 }

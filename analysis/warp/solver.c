@@ -1,6 +1,13 @@
 #include "analysis/warp/solver.h"
 
+#include "kernels/device/twin.h"
+#include "pipeline/base/log.h"
+
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- parameters ---- */
 
 void oct_warp_params_default(struct oct_warp_params *params, enum oct_warp_profile profile,
                              const uint32_t dims[3])
@@ -82,4 +89,120 @@ enum oct_err oct_warp_params_check(const struct oct_warp_params *params,
         return oct_fail(err, OCT_E_ARG, "warp: steps of %g voxels at most; give 0 to 1",
                         params->most_step);
     return check_levels(params, grid, err);
+}
+
+/* ---- which engine solves, and what happens when its GPU fails ----
+ *
+ * An engine itself, so that nothing around it needs to know. Engines keep nothing between two calls
+ * and write a result when there is one: so the CPU does the same call again. */
+
+struct oct_warp_engine {
+    struct oct_twin twin;
+};
+
+static const struct oct_warp_ops *const tables[] = {&oct_warp_cpu, &oct_warp_cuda};
+
+static enum oct_err twin_create(void **engine, bool on_gpu, const void *setup,
+                                struct oct_error *err)
+{
+    struct oct_warp_engine *made;
+    const enum oct_err e = tables[on_gpu]->create(&made, setup, err);
+    *engine = made;
+    return e;
+}
+
+static void twin_destroy(void *engine, bool on_gpu)
+{
+    tables[on_gpu]->destroy(engine);
+}
+
+static const struct oct_twin_kind kind = {.name = "warp",
+                                          .bytes = sizeof(struct oct_warp_engine),
+                                          .setup_bytes = sizeof(struct oct_warp_setup),
+                                          .create = twin_create,
+                                          .destroy = twin_destroy};
+
+static void failover_destroy(struct oct_warp_engine *w)
+{
+    oct_twin_destroy(&w->twin);
+}
+
+static enum oct_err failover_solve(struct oct_warp_engine *w, const float *fixed,
+                                   const float *moving, const uint8_t *mask, float *displacement,
+                                   struct oct_warp_report *report,
+                                   const struct oct_warp_progress *progress, struct oct_error *err)
+{
+    struct oct_twin_call c = {.twin = &w->twin, .err = err};
+    while (oct_twin_tries(&c))
+        c.e = tables[w->twin.on_gpu]->solve(w->twin.engine, fixed, moving, mask, displacement,
+                                            report, progress, &c.why);
+    return c.e;
+}
+
+static enum oct_err failover_warp(struct oct_warp_engine *w, const float *moving,
+                                  const float *displacement, float *warped, struct oct_error *err)
+{
+    struct oct_twin_call c = {.twin = &w->twin, .err = err};
+    while (oct_twin_tries(&c))
+        c.e = tables[w->twin.on_gpu]->warp(w->twin.engine, moving, displacement, warped, &c.why);
+    return c.e;
+}
+
+static enum oct_err failover_jacobian(struct oct_warp_engine *w, const float *displacement,
+                                      float *jacobian, struct oct_error *err)
+{
+    struct oct_twin_call c = {.twin = &w->twin, .err = err};
+    while (oct_twin_tries(&c))
+        c.e = tables[w->twin.on_gpu]->jacobian(w->twin.engine, displacement, jacobian, &c.why);
+    return c.e;
+}
+
+static enum oct_err failover_force(struct oct_warp_engine *w, const float *fixed,
+                                   const float *moving, const float *displacement, double *energy,
+                                   float *force, struct oct_error *err)
+{
+    struct oct_twin_call c = {.twin = &w->twin, .err = err};
+    while (oct_twin_tries(&c))
+        c.e = tables[w->twin.on_gpu]->force(w->twin.engine, fixed, moving, displacement, energy,
+                                            force, &c.why);
+    return c.e;
+}
+
+/* Of the GPU's memory. */
+static uint64_t failover_bytes(const struct oct_warp_setup *setup)
+{
+    return oct_warp_cuda.bytes(setup);
+}
+
+static const char *failover_running(const struct oct_warp_engine *w)
+{
+    return oct_twin_running(&w->twin);
+}
+
+static const struct oct_warp_ops failover_ops = {
+    .name = "cuda",
+    .bytes = failover_bytes,
+    .solve = failover_solve,
+    .warp = failover_warp,
+    .jacobian = failover_jacobian,
+    .force = failover_force,
+    .running = failover_running,
+    .destroy = failover_destroy,
+};
+
+enum oct_err oct_warp_select(const struct oct_warp_ops **ops, struct oct_warp_engine **engine,
+                             const char *backend, const struct oct_warp_setup *setup,
+                             struct oct_error *err)
+{
+    struct oct_twin *twin;
+    struct oct_error reason;
+    const bool is_paper = setup->params.profile == OCT_WARP_PAPER;
+    const bool has_cuda = oct_warp_cuda.create != NULL;
+    if (is_paper && strcmp(backend, "cuda") == 0)
+        oct_log(OCT_LOG_WARNING, "warp: the paper's steps are computed by the CPU");
+    backend = is_paper ? "cpu" : backend;
+    const enum oct_err e = oct_twin_create(&twin, &kind, has_cuda, backend, setup, &reason, err);
+    *engine = (struct oct_warp_engine *)twin;
+    *ops = twin ? &failover_ops : &oct_warp_cpu;
+    return e || twin ? e : oct_warp_cpu.create(engine, setup, err);
 }

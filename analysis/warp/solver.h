@@ -17,7 +17,7 @@
  * with |v| <= most_step: a v that is longer anywhere is scaled down everywhere.
  * A step that raises E or takes min J below 0.1 is halved, and after eight halvings ends the level;
  * a level ends too when E fell by less than 1e-3 of itself over five steps. A level whose first
- * displacement, from the level before, has min J below 0.1 begins with a smoother one (descent.h).
+ * displacement, from the level before, has min J below 0.1 begins with a smoother one (levels.h).
  * Where the spacing s differs between axes, gradients, sigma and |v| are in units of the finest
  * spacing: grad_i is per s_i / min s, and v_i voxels are v_i s_i / min s of those units; J is the
  * same in any.
@@ -26,7 +26,7 @@
  *     f_i = (T(h) - R) (d_i T)(h) - lambda sum_k d_k (cof_ik L'), L' = 1 + log J - 1 / J,
  * v = G_sigma * f (Eq. 11), u += dt (v - v . grad u) (Eq. 12), dt so that |u' - u| <= most_step;
  * when min J falls below 0.5 the warped template becomes the template and u starts again, and what
- * is returned is the composition of all of them.
+ * is returned is the composition of all of them. For comparison: the CPU engine alone has it.
  *
  * Intensities are the caller's, scaled to 0 to 1. Masked voxels of the fixed volume have no part in
  * the first term. The twins agree to 0.01 voxel; same volumes, same bytes, whatever the number of
@@ -34,9 +34,30 @@
 #ifndef OCT_ANALYSIS_WARP_SOLVER_H
 #define OCT_ANALYSIS_WARP_SOLVER_H
 
-#include "analysis/warp/grid.h"
+#include "pipeline/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct oct_workers;
+
+/* Volumes as the registration of two of them takes them, and fields over them: f32, [V][M][D],
+ * depth fastest. A displacement is three such fields, [3][V][M][D]: along the B-scans, the A-lines
+ * and the depth, in voxels. Fixed voxel x lies at h(x) = x - u(x) of the moving volume. */
+struct oct_warp_grid {
+    uint32_t dims[3];  /* V, M, D */
+    double spacing[3]; /* of a voxel along each: um, or 1 where the file does not know them */
+    bool in_um;        /* which of the two */
+};
+
+static inline size_t oct_warp_n_voxels(const struct oct_warp_grid *grid)
+{
+    return (size_t)grid->dims[0] * grid->dims[1] * grid->dims[2];
+}
+
+#define OCT_WARP_LEAST_SIDE 4u
+#define OCT_WARP_MOST_VOXELS (UINT64_C(1) << 31)
 
 #define OCT_WARP_MOST_LEVELS 4u
 
@@ -124,12 +145,11 @@ struct oct_warp_ops {
     enum oct_err (*jacobian)(struct oct_warp_engine *engine, const float *displacement,
                              float *jacobian, struct oct_error *err);
 
-    /* E and its parts at the finest level, and a force before it is smoothed or divided: for tests.
-     * lagrangian: f of Eq. 10, else the Eulerian one; [3][V][M][D], per voxel whatever the spacing;
-     * fixed and moving as they are, without a level's Gaussian. energy: [3], E, its first and its
-     * second term. */
+    /* E and its parts at the finest level, and the profile's force before it is smoothed or
+     * divided: for tests. [3][V][M][D], per voxel whatever the spacing; fixed and moving as they
+     * are, without a level's Gaussian. energy: [3], E, its first and its second term. */
     enum oct_err (*force)(struct oct_warp_engine *engine, const float *fixed, const float *moving,
-                          const float *displacement, bool lagrangian, double *energy, float *force,
+                          const float *displacement, double *energy, float *force,
                           struct oct_error *err);
 
     /* "cpu" or "cuda": what computes at present. NULL: `name`, always. */
@@ -143,7 +163,8 @@ extern const struct oct_warp_ops oct_warp_cpu, oct_warp_cuda;
 /* "auto", "cpu" or "cuda": the table to use and an engine made by it. The table of a GPU fails
  * over: when the CUDA engine says OCT_E_BACKEND, the CPU does the same call from its beginning and
  * all to come, and the log says so; with "auto" the CPU is taken at once, with a line, where the
- * GPU's memory is too small. OCT_E_BACKEND: "cuda", and there is no GPU. */
+ * GPU's memory is too small, and OCT_WARP_PAPER is always the CPU's. OCT_E_BACKEND: "cuda", and
+ * there is no GPU. */
 enum oct_err oct_warp_select(const struct oct_warp_ops **ops, struct oct_warp_engine **engine,
                              const char *backend, const struct oct_warp_setup *setup,
                              struct oct_error *err);

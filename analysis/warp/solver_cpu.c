@@ -3,19 +3,55 @@
 #include "kernels/device/workers.h"
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/base/simd.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_PLANES 8u /* of a piece of evaluate, which computes two more */
-#define OF_TYPE(pointer, n) oct_aligned_alloc(OCT_WARP_ALIGNMENT, (n), sizeof(*(pointer)))
+#define LEAST_PLANES 8u                 /* of a piece of evaluate, which computes two more */
+#define STRIP_BYTES ((size_t)400 << 10) /* of v: its rows lie in a second cache */
+
+const struct oct_warp_passes *oct_warp_passes_select(const char *name)
+{
+    static const struct oct_warp_passes *const sets[OCT_N_SIMD + 1] = {
+        [OCT_SIMD_PLAIN] = &oct_warp_passes_plain,
+#if defined(__x86_64__)
+        [OCT_SIMD_AVX2] = &oct_warp_passes_avx2,
+        [OCT_SIMD_AVX512] = &oct_warp_passes_avx512,
+#endif
+    };
+    return sets[oct_simd_choose(name)];
+}
 
 /* ---- life ---- */
 
 static size_t n_workers_of(const struct oct_warp_setup *setup)
 {
     return setup->workers ? oct_workers_n_threads(setup->workers) + 1 : 1;
+}
+
+/* A-lines of a piece of a step. */
+static uint32_t strip_lines(uint32_t n_d, unsigned radius)
+{
+    const size_t of_line =
+        3 * (2 * (size_t)radius + OCT_WARP_TOGETHER) * oct_warp_pitch(n_d) * sizeof(float);
+    const size_t fit = STRIP_BYTES / of_line;
+    return fit > 8 ? 8 : fit < 2 ? 2 : (uint32_t)fit;
+}
+
+/* That a pass over a level of these sides takes; radius: of G along the B-scans. */
+static size_t level_scratch(const uint32_t dims[3], unsigned radius)
+{
+    const size_t pitch = oct_warp_pitch(dims[2]), n_lines = strip_lines(dims[2], radius);
+    const size_t rows = 3 * (pitch + 2 * OCT_WARP_MOST_RADIUS) + 2 * OCT_WARP_PAD;
+    const size_t evaluate = 9 * dims[1] * pitch + rows;
+    const size_t of_u = 3 * (OCT_WARP_TOGETHER + 2) * (n_lines + 2);
+    const size_t of_v = 3 * (2 * (size_t)radius + OCT_WARP_TOGETHER) * n_lines;
+    const size_t step = (of_u + of_v + 3 * OCT_WARP_TOGETHER) * pitch;
+    const size_t line = dims[0] > dims[1] ? dims[0] : dims[1]; /* OCT_WARP_PAPER */
+    const size_t most = evaluate > step ? evaluate : step;
+    return ((most > line ? most : line) + 15) / 16 * 16;
 }
 
 /* Voxels of the largest level that is not the volume itself. */
@@ -43,7 +79,7 @@ static size_t scratch_floats(const struct oct_warp_setup *setup)
         uint32_t dims[3];
         oct_warp_level_dims(setup->grid.dims,
                             i < setup->params.n_levels ? setup->params.factor[i] : 1, dims);
-        const size_t n = oct_warp_scratch_floats(dims, radius);
+        const size_t n = level_scratch(dims, radius);
         most = n > most ? n : most;
     }
     return most;
@@ -62,46 +98,37 @@ static void destroy(struct oct_warp_engine *e)
 {
     if (!e)
         return;
-    free(e->scratch);
-    free(e->fixed);
-    free(e->moving);
+    float *const all[] = {e->scratch, e->fixed,   e->moving, e->u,
+                          e->v,       e->largest, e->warped, e->total};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]);
     free(e->mask);
-    free(e->u);
-    free(e->v);
     free(e->sums);
-    free(e->finite);
-    free(e->largest);
-    free(e->regridding.warped);
-    free(e->regridding.total);
     free(e);
+}
+
+static bool get(float **to, size_t n)
+{
+    *to = oct_aligned_alloc(OCT_WARP_ALIGNMENT, n, sizeof(**to));
+    return *to;
 }
 
 static bool allocate(struct oct_warp_engine *e)
 {
     const uint32_t *dims = e->setup.grid.dims;
     const size_t n = oct_warp_n_voxels(&e->setup.grid), n_level = n_coarse(&e->setup);
-    struct oct_warp_regridding *g = &e->regridding;
+    const bool is_paper = e->setup.params.profile == OCT_WARP_PAPER;
     e->n_scratch = scratch_floats(&e->setup);
-    e->scratch = OF_TYPE(e->scratch, e->n_workers * e->n_scratch);
-    e->fixed = OF_TYPE(e->fixed, n_level);
-    e->moving = OF_TYPE(e->moving, n_level);
-    e->mask = OF_TYPE(e->mask, n_level);
-    e->u = OF_TYPE(e->u, 3 * n);
-    e->v = OF_TYPE(e->v, 3 * n);
-    e->sums = OF_TYPE(e->sums, dims[0]);
-    e->finite = OF_TYPE(e->finite, dims[0]);
-    e->largest = OF_TYPE(e->largest, dims[1]);
-    if (e->setup.params.profile == OCT_WARP_PAPER) {
-        g->warped = OF_TYPE(g->warped, n);
-        g->total = OF_TYPE(g->total, 3 * n);
-        if (!g->warped || !g->total)
-            return false;
-    }
+    e->mask = oct_aligned_alloc(OCT_WARP_ALIGNMENT, n_level, 1);
+    e->sums = oct_aligned_alloc(OCT_WARP_ALIGNMENT, dims[0], sizeof(*e->sums));
+    if (!e->mask || !e->sums || !get(&e->scratch, e->n_workers * e->n_scratch) ||
+        !get(&e->fixed, n_level) || !get(&e->moving, n_level) || !get(&e->u, 3 * n) ||
+        !get(&e->v, 3 * n) || !get(&e->largest, dims[1]) ||
+        (is_paper && (!get(&e->warped, n) || !get(&e->total, 3 * n))))
+        return false;
     /* Lanes behind the end of a row are multiplied by 0, which leaves 0 of what is finite alone. */
-    if (e->scratch)
-        memset(e->scratch, 0, e->n_workers * e->n_scratch * sizeof(*e->scratch));
-    return e->scratch && e->fixed && e->moving && e->mask && e->u && e->v && e->sums &&
-           e->largest && e->finite;
+    memset(e->scratch, 0, e->n_workers * e->n_scratch * sizeof(*e->scratch));
+    return true;
 }
 
 static enum oct_err create(struct oct_warp_engine **engine, const struct oct_warp_setup *setup,
@@ -134,70 +161,77 @@ void oct_warp_cpu_use(struct oct_warp_engine *engine, const struct oct_warp_pass
     engine->passes = passes;
 }
 
-/* ---- pieces ---- */
-
-unsigned oct_warp_cpu_n_pieces(const struct oct_warp_engine *e, uint32_t n, uint32_t least)
-{
-    const uint32_t most = (n + least - 1) / least, wanted = 2 * (uint32_t)e->n_workers;
-    return wanted < most ? wanted : most;
-}
-
-struct part {
-    uint32_t first, end;
-};
-
-static struct part part_of(uint32_t n, unsigned n_pieces, unsigned piece)
-{
-    return (struct part){(uint32_t)((uint64_t)n * piece / n_pieces),
-                         (uint32_t)((uint64_t)n * (piece + 1) / n_pieces)};
-}
+/* ---- passes over a level ---- */
 
 static float *scratch_of(const struct oct_warp_engine *e, unsigned worker)
 {
     return e->scratch + worker * e->n_scratch;
 }
 
+static unsigned n_pieces(const struct oct_warp_engine *e)
+{
+    const uint32_t most = (e->pass.dims[0] + LEAST_PLANES - 1) / LEAST_PLANES;
+    const uint32_t wanted = 2 * (uint32_t)e->n_workers;
+    return wanted < most ? wanted : most;
+}
+
+/* Planes i n / pieces .. (i + 1) n / pieces - 1 of piece i. */
+static uint32_t first_of(const struct oct_warp_engine *e, unsigned piece)
+{
+    return (uint32_t)((uint64_t)e->pass.dims[0] * piece / n_pieces(e));
+}
+
 static void evaluate_piece(void *context, unsigned piece, unsigned worker)
 {
     struct oct_warp_engine *e = context;
-    const uint32_t n = e->pass.dims[0];
-    const struct part part = part_of(n, oct_warp_cpu_n_pieces(e, n, LEAST_PLANES), piece);
-    e->passes->evaluate(&e->pass, part.first, part.end, scratch_of(e, worker));
+    e->passes->evaluate(&e->pass, first_of(e, piece), first_of(e, piece + 1),
+                        scratch_of(e, worker));
 }
 
 static void force_piece(void *context, unsigned piece, unsigned worker)
 {
     struct oct_warp_engine *e = context;
-    const uint32_t n = e->pass.dims[0];
-    const struct part part = part_of(n, oct_warp_cpu_n_pieces(e, n, LEAST_PLANES), piece);
-    e->passes->force(&e->pass, part.first, part.end, scratch_of(e, worker));
+    e->passes->force(&e->pass, first_of(e, piece), first_of(e, piece + 1), scratch_of(e, worker));
 }
 
 static void step_piece(void *context, unsigned piece, unsigned worker)
 {
     struct oct_warp_engine *e = context;
-    const uint32_t n = e->pass.dims[1], lines = oct_warp_strip(e->pass.dims[2], e->pass.radius[0]);
+    const uint32_t n = e->pass.dims[1], lines = strip_lines(e->pass.dims[2], e->pass.radius[0]);
     const uint32_t first = piece * lines, end = first + lines < n ? first + lines : n;
     e->largest[piece] = e->passes->step(&e->pass, first, end, scratch_of(e, worker));
 }
 
-static size_t n_voxels(const struct oct_warp_pass *pass)
+static void warp_plane(void *context, unsigned b, unsigned worker)
 {
-    return (size_t)pass->dims[0] * pass->dims[1] * pass->dims[2];
+    struct oct_warp_engine *e = context;
+    e->passes->warp(&e->pass, b, scratch_of(e, worker),
+                    e->pass.next + oct_warp_row_of(&e->pass, b, 0));
+}
+
+static void jacobian_plane(void *context, unsigned b, unsigned worker)
+{
+    struct oct_warp_engine *e = context;
+    e->passes->jacobian(&e->pass, b, scratch_of(e, worker),
+                        e->pass.next + oct_warp_row_of(&e->pass, b, 0));
+}
+
+void oct_warp_cpu_warp(struct oct_warp_engine *e)
+{
+    oct_workers_run(e->setup.workers, e->pass.dims[0], warp_plane, e);
 }
 
 /* ---- steps ---- */
 
-struct oct_warp_energy oct_warp_cpu_energy(const struct oct_warp_engine *e, double *change)
+struct oct_warp_energy oct_warp_cpu_energy(const struct oct_warp_engine *e)
 {
     struct oct_warp_energy sum = {.least = INFINITY};
-    *change = 0;
     for (uint32_t b = 0; b < e->pass.dims[0]; b++) {
         sum.ssd += e->sums[b].ssd;
-        *change += e->sums[b].change;
+        sum.change += e->sums[b].change;
         sum.least = fmin(sum.least, (double)e->sums[b].least);
     }
-    sum.energy = sum.ssd / 2 + e->setup.params.lambda * *change;
+    sum.energy = sum.ssd / 2 + e->setup.params.lambda * sum.change;
     return sum;
 }
 
@@ -205,28 +239,26 @@ static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *
                              struct oct_error *err)
 {
     struct oct_warp_engine *e = context;
-    double change;
     (void)err;
     e->pass.u = trial ? e->trial : e->current;
-    oct_workers_run(e->setup.workers, oct_warp_cpu_n_pieces(e, e->pass.dims[0], LEAST_PLANES),
-                    evaluate_piece, e);
-    *energy = oct_warp_cpu_energy(e, &change);
+    oct_workers_run(e->setup.workers, n_pieces(e), evaluate_piece, e);
+    *energy = oct_warp_cpu_energy(e);
     /* u, T and R are read; v is written, after the processor has read it. */
-    e->bytes +=
-        (double)n_voxels(&e->pass) * (double)((3 + 2 + 6) * sizeof(float) + (e->pass.mask != NULL));
+    e->bytes += (double)oct_warp_n_of(&e->pass) *
+                (double)((3 + 2 + 6) * sizeof(float) + (e->pass.mask != NULL));
     return OCT_OK;
 }
 
 static double run_step(struct oct_warp_engine *e, double scale)
 {
-    const uint32_t lines = oct_warp_strip(e->pass.dims[2], e->pass.radius[0]);
-    const unsigned n_pieces = (e->pass.dims[1] + lines - 1) / lines;
+    const uint32_t lines = strip_lines(e->pass.dims[2], e->pass.radius[0]);
+    const unsigned n_strips = (e->pass.dims[1] + lines - 1) / lines;
     double largest = 0;
     e->pass.scale = (float)scale;
-    oct_workers_run(e->setup.workers, n_pieces, step_piece, e);
-    for (unsigned i = 0; i < n_pieces; i++)
+    oct_workers_run(e->setup.workers, n_strips, step_piece, e);
+    for (unsigned i = 0; i < n_strips; i++)
         largest = fmax(largest, (double)e->largest[i]);
-    e->bytes += (double)n_voxels(&e->pass) * (3 + 3 + 6) * sizeof(float);
+    e->bytes += (double)oct_warp_n_of(&e->pass) * (3 + 3 + 6) * sizeof(float);
     return largest;
 }
 
@@ -258,7 +290,7 @@ static enum oct_err soften(void *context, struct oct_error *err)
     (void)err;
     oct_warp_soften(e->pass.dims, e->current, e->setup.workers, e->trial);
     oct_warp_cpu_accept(e);
-    e->bytes += (double)n_voxels(&e->pass) * 6 * sizeof(float);
+    e->bytes += (double)oct_warp_n_of(&e->pass) * 6 * sizeof(float);
     return OCT_OK;
 }
 
@@ -267,35 +299,29 @@ static const struct oct_warp_descent_ops octd = {
 
 /* ---- solve ---- */
 
-static bool is_finite(const float *values, size_t n)
-{
-    float product = 0; /* what is not finite times 0 is not 0 */
-    for (size_t i = 0; i < n; i++)
-        product += values[i] * 0;
-    return product == 0;
-}
-
 struct looking {
+    struct oct_warp_engine *engine;
     const float *values;
-    size_t plane;
-    uint8_t *finite; /* [V] */
 };
 
-static void look_at_plane(void *context, unsigned piece, unsigned worker)
+static void look_at_plane(void *context, unsigned b, unsigned worker)
 {
     const struct looking *l = context;
+    const size_t n = oct_warp_n_voxels(&l->engine->setup.grid) / l->engine->setup.grid.dims[0];
+    float product = 0; /* what is not finite times 0 is not 0 */
     (void)worker;
-    l->finite[piece] = is_finite(l->values + piece * l->plane, l->plane);
+    for (size_t i = 0; i < n; i++)
+        product += l->values[b * n + i] * 0;
+    l->engine->sums[b].least = product;
 }
 
-static enum oct_err check_values(const struct oct_warp_engine *e, const float *values,
-                                 const char *which, struct oct_error *err)
+static enum oct_err check_values(struct oct_warp_engine *e, const float *values, const char *which,
+                                 struct oct_error *err)
 {
-    const uint32_t *dims = e->setup.grid.dims;
-    const struct looking l = {values, (size_t)dims[1] * dims[2], e->finite};
-    oct_workers_run(e->setup.workers, dims[0], look_at_plane, (void *)&l);
-    for (uint32_t b = 0; b < dims[0]; b++)
-        if (!l.finite[b])
+    struct looking looking = {e, values};
+    oct_workers_run(e->setup.workers, e->setup.grid.dims[0], look_at_plane, &looking);
+    for (uint32_t b = 0; b < e->setup.grid.dims[0]; b++)
+        if (e->sums[b].least != 0)
             return oct_fail(err, OCT_E_ARG, "warp: a value of the %s volume is not finite", which);
     return OCT_OK;
 }
@@ -323,56 +349,37 @@ struct volumes {
     const uint8_t *mask;
 };
 
-/* The volumes of a level. */
-static enum oct_err make_volumes(struct oct_warp_engine *e, const struct volumes *from,
-                                 unsigned factor, struct oct_error *err)
-{
-    const uint32_t *dims = e->setup.grid.dims;
-    struct oct_warp_pass *pass = &e->pass;
-    enum oct_err failed = OCT_OK;
-    pass->fixed = factor > 1 ? e->fixed : from->fixed;
-    pass->moving = factor > 1 ? e->moving : from->moving;
-    pass->mask = !from->mask ? NULL : factor > 1 ? e->mask : from->mask;
-    e->bytes = 0;
-    if (factor == 1)
-        return OCT_OK;
-    failed = oct_warp_level_volume(dims, factor, from->fixed, from->mask, e->setup.workers,
-                                   e->fixed, e->mask, err);
-    if (failed == OCT_OK)
-        failed = oct_warp_level_volume(dims, factor, from->moving, NULL, e->setup.workers,
-                                       e->moving, NULL, err);
-    e->bytes = (double)sizeof(float) *
-               (2 * (double)oct_warp_n_voxels(&e->setup.grid) + 4 * (double)n_voxels(pass));
-    return failed;
-}
-
+/* The pass, the volumes and the displacement of a level. */
 static enum oct_err begin_level(struct oct_warp_engine *e, const struct volumes *from,
                                 unsigned index, struct oct_error *err)
 {
     const struct oct_warp_params *params = &e->setup.params;
     const uint32_t *dims = e->setup.grid.dims;
     const unsigned factor = params->factor[index];
+    struct oct_warp_pass *pass = &e->pass;
+    enum oct_err failed = OCT_OK;
     fill_pass(e, factor);
-    const enum oct_err failed = make_volumes(e, from, factor, err);
-    if (failed != OCT_OK)
-        return failed;
-    if (index == 0) {
-        memset(e->current, 0, 3 * n_voxels(&e->pass) * sizeof(float));
-        return OCT_OK;
+    pass->fixed = factor > 1 ? e->fixed : from->fixed;
+    pass->moving = factor > 1 ? e->moving : from->moving;
+    pass->mask = !from->mask ? NULL : factor > 1 ? e->mask : from->mask;
+    e->bytes = 0;
+    if (factor > 1) {
+        failed = oct_warp_level_volume(dims, factor, from->fixed, from->mask, e->setup.workers,
+                                       e->fixed, e->mask, err);
+        failed = failed ? failed
+                        : oct_warp_level_volume(dims, factor, from->moving, NULL, e->setup.workers,
+                                                e->moving, NULL, err);
+        e->bytes = (double)sizeof(float) * (2 * (double)oct_warp_n_voxels(&e->setup.grid) +
+                                            4 * (double)oct_warp_n_of(pass));
     }
-    oct_warp_level_displacement(dims, params->factor[index - 1], factor, e->current,
-                                e->setup.workers, e->trial);
-    oct_warp_cpu_accept(e);
-    return OCT_OK;
-}
-
-/* min J of what the templates of a level come to. */
-static double gather(struct oct_warp_engine *e)
-{
-    struct oct_warp_energy energy = {0};
-    oct_warp_cpu_gather(e);
-    evaluate(e, false, &energy, NULL);
-    return energy.least;
+    if (!failed && index == 0) {
+        memset(e->current, 0, 3 * oct_warp_n_of(pass) * sizeof(float));
+    } else if (!failed) {
+        oct_warp_level_displacement(dims, params->factor[index - 1], factor, e->current,
+                                    e->setup.workers, e->trial);
+        oct_warp_cpu_accept(e);
+    }
+    return failed;
 }
 
 static enum oct_err run_level(struct oct_warp_engine *e, const struct volumes *from, unsigned index,
@@ -388,8 +395,12 @@ static enum oct_err run_level(struct oct_warp_engine *e, const struct volumes *f
         oct_warp_cpu_begin_regridding(e);
     failed = oct_warp_descend(is_paper ? &oct_warp_cpu_paper : &octd, e, &e->setup.params, index,
                               progress, level, err);
-    if (is_paper)
-        level->least_jacobian = gather(e);
+    if (is_paper) { /* min J of what the templates come to */
+        struct oct_warp_energy energy = {0};
+        oct_warp_cpu_gather(e);
+        evaluate(e, false, &energy, NULL);
+        level->least_jacobian = energy.least;
+    }
     level->bytes = e->bytes;
     level->seconds = (double)(oct_clock_ns() - begin) * 1e-9;
     return failed;
@@ -434,20 +445,6 @@ static enum oct_err solve(struct oct_warp_engine *e, const float *fixed, const f
 
 /* ---- alone ---- */
 
-static void warp_piece(void *context, unsigned piece, unsigned worker)
-{
-    struct oct_warp_engine *e = context;
-    const size_t plane = (size_t)e->pass.dims[1] * e->pass.dims[2];
-    e->passes->warp(&e->pass, piece, scratch_of(e, worker), e->pass.next + piece * plane);
-}
-
-static void jacobian_piece(void *context, unsigned piece, unsigned worker)
-{
-    struct oct_warp_engine *e = context;
-    const size_t plane = (size_t)e->pass.dims[1] * e->pass.dims[2];
-    e->passes->jacobian(&e->pass, piece, scratch_of(e, worker), e->pass.next + piece * plane);
-}
-
 static enum oct_err warp(struct oct_warp_engine *e, const float *moving, const float *displacement,
                          float *warped, struct oct_error *err)
 {
@@ -456,7 +453,7 @@ static enum oct_err warp(struct oct_warp_engine *e, const float *moving, const f
     e->pass.moving = moving;
     e->pass.u = displacement;
     e->pass.next = warped;
-    oct_workers_run(e->setup.workers, e->pass.dims[0], warp_piece, e);
+    oct_warp_cpu_warp(e);
     return OCT_OK;
 }
 
@@ -467,30 +464,28 @@ static enum oct_err jacobian(struct oct_warp_engine *e, const float *displacemen
     fill_pass(e, 1);
     e->pass.u = displacement;
     e->pass.next = jacobians;
-    oct_workers_run(e->setup.workers, e->pass.dims[0], jacobian_piece, e);
+    oct_workers_run(e->setup.workers, e->pass.dims[0], jacobian_plane, e);
     return OCT_OK;
 }
 
 static enum oct_err force(struct oct_warp_engine *e, const float *fixed, const float *moving,
-                          const float *displacement, bool lagrangian, double *energy, float *forces,
+                          const float *displacement, double *energy, float *forces,
                           struct oct_error *err)
 {
-    double change;
     (void)err;
     fill_pass(e, 1);
     e->pass.fixed = fixed;
     e->pass.moving = moving;
     e->pass.u = displacement;
     e->pass.v = forces;
-    if (lagrangian)
+    if (e->setup.params.profile == OCT_WARP_PAPER)
         oct_warp_cpu_lagrangian(e);
     else
-        oct_workers_run(e->setup.workers, oct_warp_cpu_n_pieces(e, e->pass.dims[0], LEAST_PLANES),
-                        force_piece, e);
-    const struct oct_warp_energy sum = oct_warp_cpu_energy(e, &change);
+        oct_workers_run(e->setup.workers, n_pieces(e), force_piece, e);
+    const struct oct_warp_energy sum = oct_warp_cpu_energy(e);
     energy[0] = sum.energy;
     energy[1] = sum.ssd / 2;
-    energy[2] = e->setup.params.lambda * change;
+    energy[2] = e->setup.params.lambda * sum.change;
     return OCT_OK;
 }
 

@@ -13,16 +13,6 @@
 
 /* ---- samples ---- */
 
-static size_t n_of(const struct oct_warp_pass *p)
-{
-    return (size_t)p->dims[0] * p->dims[1] * p->dims[2];
-}
-
-static size_t row_of(const struct oct_warp_pass *p, uint32_t b, uint32_t j)
-{
-    return ((size_t)b * p->dims[1] + j) * p->dims[2];
-}
-
 /* Trilinear, constant beyond the border. */
 static float sample(const uint32_t dims[3], const float *volume, const float x[3])
 {
@@ -66,7 +56,7 @@ static float difference(const struct oct_warp_pass *p, const float *field, const
 {
     const size_t strides[3] = {(size_t)p->dims[1] * p->dims[2], p->dims[2], 1};
     const bool has_low = x[axis] > 0, has_high = x[axis] + 1 < p->dims[axis];
-    const float *at = field + row_of(p, x[0], x[1]) + x[2];
+    const float *at = field + oct_warp_row_of(p, x[0], x[1]) + x[2];
     const float low = has_low ? *(at - strides[axis]) : *at;
     const float high = has_high ? at[strides[axis]] : *at;
     return (has_low && has_high ? 0.5F : 1) * (high - low);
@@ -86,7 +76,7 @@ static void derivative(const struct oct_warp_pass *p, const uint32_t x[3], float
 {
     for (unsigned i = 0; i < 3; i++)
         for (unsigned k = 0; k < 3; k++)
-            dh[i][k] = (float)(i == k) - difference(p, p->u + i * n_of(p), x, k);
+            dh[i][k] = (float)(i == k) - difference(p, p->u + i * oct_warp_n_of(p), x, k);
 }
 
 /* cof_ik L' at a voxel, i = 0 .. 2. */
@@ -124,7 +114,7 @@ static void divergence(const struct oct_warp_pass *p, const uint32_t x[3], float
 static void force_voxel(const struct oct_warp_pass *p, const uint32_t x[3],
                         struct oct_warp_plane_sums *sums)
 {
-    const size_t n = n_of(p), at = row_of(p, x[0], x[1]) + x[2];
+    const size_t n = oct_warp_n_of(p), at = oct_warp_row_of(p, x[0], x[1]) + x[2];
     float h[3], change[3], dh[3][3];
     for (unsigned i = 0; i < 3; i++)
         h[i] = (float)x[i] - p->u[i * n + at];
@@ -179,7 +169,7 @@ static void smooth_plane(void *context, unsigned b, unsigned worker)
     const struct oct_warp_pass *p = &e->pass;
     float *copy = e->scratch + worker * e->n_scratch;
     for (size_t c = 0; c < 3; c++) {
-        float *plane = p->v + c * n_of(p) + row_of(p, b, 0);
+        float *plane = p->v + c * oct_warp_n_of(p) + oct_warp_row_of(p, b, 0);
         for (uint32_t j = 0; j < p->dims[1]; j++)
             smooth_line(p, 2, plane + (size_t)j * p->dims[2], 1, copy);
         for (uint32_t d = 0; d < p->dims[2]; d++)
@@ -194,7 +184,7 @@ static void smooth_bscans(void *context, unsigned j, unsigned worker)
     float *copy = e->scratch + worker * e->n_scratch;
     for (size_t c = 0; c < 3; c++)
         for (uint32_t d = 0; d < p->dims[2]; d++)
-            smooth_line(p, 0, p->v + c * n_of(p) + row_of(p, 0, j) + d,
+            smooth_line(p, 0, p->v + c * oct_warp_n_of(p) + oct_warp_row_of(p, 0, j) + d,
                         (size_t)p->dims[1] * p->dims[2], copy);
 }
 
@@ -206,7 +196,7 @@ static void to_voxels(void *context, unsigned b, unsigned worker)
     (void)worker;
     for (size_t c = 0; c < 3; c++)
         for (size_t i = 0; i < plane; i++)
-            p->v[c * n_of(p) + b * plane + i] *= p->per_unit2[c];
+            p->v[c * oct_warp_n_of(p) + b * plane + i] *= p->per_unit2[c];
 }
 
 static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *energy,
@@ -214,16 +204,15 @@ static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *
 {
     struct oct_warp_engine *e = context;
     struct oct_workers *workers = e->setup.workers;
-    double change;
     (void)err;
     e->pass.u = trial ? e->trial : e->current;
     oct_warp_cpu_lagrangian(e);
     oct_workers_run(workers, e->pass.dims[0], to_voxels, e);
     oct_workers_run(workers, e->pass.dims[0], smooth_plane, e);
     oct_workers_run(workers, e->pass.dims[1], smooth_bscans, e);
-    *energy = oct_warp_cpu_energy(e, &change);
+    *energy = oct_warp_cpu_energy(e);
     /* The force reads u, T and R and writes v; each of the three others reads and writes v. */
-    e->bytes += (double)n_of(&e->pass) *
+    e->bytes += (double)oct_warp_n_of(&e->pass) *
                 ((double)((3 + 2 + 6 + 3 * 6) * sizeof(float) + (e->pass.mask != NULL)));
     return OCT_OK;
 }
@@ -233,7 +222,7 @@ static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *
 /* v - v . grad u. */
 static float flow(const struct oct_warp_pass *p, const uint32_t x[3], size_t at, unsigned i)
 {
-    const size_t n = n_of(p);
+    const size_t n = oct_warp_n_of(p);
     float sum = p->v[i * n + at];
     for (unsigned k = 0; k < 3; k++)
         sum -= p->v[k * n + at] * difference(p, p->u + i * n, x, k);
@@ -244,13 +233,13 @@ static void step_plane(void *context, unsigned b, unsigned worker)
 {
     struct oct_warp_engine *e = context;
     const struct oct_warp_pass *p = &e->pass;
-    const size_t n = n_of(p);
+    const size_t n = oct_warp_n_of(p);
     float largest = 0;
     (void)worker;
     for (uint32_t j = 0; j < p->dims[1]; j++)
         for (uint32_t d = 0; d < p->dims[2]; d++) {
             const uint32_t x[3] = {b, j, d};
-            const size_t at = row_of(p, b, j) + d;
+            const size_t at = oct_warp_row_of(p, b, j) + d;
             float length2 = 0;
             for (unsigned i = 0; i < 3; i++) {
                 const float w = flow(p, x, at, i);
@@ -274,7 +263,7 @@ static enum oct_err step(void *context, double scale, struct oct_error *err)
         for (uint32_t b = 0; round == 0 && b < e->pass.dims[0]; b++)
             largest = fmax(largest, (double)e->sums[b].least);
         e->pass.scale = largest > 0 ? (float)(scale * e->setup.params.most_step / largest) : 0;
-        e->bytes += (double)n_of(&e->pass) * (3 + 3 + 6) * sizeof(float);
+        e->bytes += (double)oct_warp_n_of(&e->pass) * (3 + 3 + 6) * sizeof(float);
     }
     return OCT_OK;
 }
@@ -286,24 +275,16 @@ static void compose_plane(void *context, unsigned b, unsigned worker)
 {
     struct oct_warp_engine *e = context;
     const struct oct_warp_pass *p = &e->pass;
-    const size_t n = n_of(p);
+    const size_t n = oct_warp_n_of(p);
     (void)worker;
     for (uint32_t j = 0; j < p->dims[1]; j++)
         for (uint32_t d = 0; d < p->dims[2]; d++) {
-            const size_t at = row_of(p, b, j) + d;
+            const size_t at = oct_warp_row_of(p, b, j) + d;
             const float h[3] = {(float)b - p->u[at], (float)j - p->u[n + at],
                                 (float)d - p->u[2 * n + at]};
             for (unsigned i = 0; i < 3; i++)
-                p->next[i * n + at] =
-                    p->u[i * n + at] + sample(p->dims, e->regridding.total + i * n, h);
+                p->next[i * n + at] = p->u[i * n + at] + sample(p->dims, e->total + i * n, h);
         }
-}
-
-static void warp_plane(void *context, unsigned b, unsigned worker)
-{
-    struct oct_warp_engine *e = context;
-    e->passes->warp(&e->pass, b, e->scratch + worker * e->n_scratch,
-                    e->pass.next + row_of(&e->pass, b, 0));
 }
 
 void oct_warp_cpu_gather(struct oct_warp_engine *e)
@@ -316,12 +297,12 @@ void oct_warp_cpu_gather(struct oct_warp_engine *e)
 
 void oct_warp_cpu_begin_regridding(struct oct_warp_engine *e)
 {
-    const size_t n = n_of(&e->pass);
-    memcpy(e->regridding.total, e->current, 3 * n * sizeof(float));
-    e->pass.u = e->regridding.total;
-    e->pass.next = e->regridding.warped;
-    oct_workers_run(e->setup.workers, e->pass.dims[0], warp_plane, e);
-    e->pass.moving = e->regridding.warped;
+    const size_t n = oct_warp_n_of(&e->pass);
+    memcpy(e->total, e->current, 3 * n * sizeof(float));
+    e->pass.u = e->total;
+    e->pass.next = e->warped;
+    oct_warp_cpu_warp(e);
+    e->pass.moving = e->warped;
     memset(e->current, 0, 3 * n * sizeof(float));
 }
 
@@ -329,16 +310,16 @@ static enum oct_err regrid(void *context, struct oct_warp_energy *energy, unsign
                            struct oct_error *err)
 {
     struct oct_warp_engine *e = context;
-    const size_t n = n_of(&e->pass);
+    const size_t n = oct_warp_n_of(&e->pass);
     if (!(energy->least < REGRID_BELOW))
         return OCT_OK;
     ++*n_regrids;
     e->pass.u = e->current;
     e->pass.next = e->trial;
-    oct_workers_run(e->setup.workers, e->pass.dims[0], warp_plane, e);
-    memcpy(e->regridding.warped, e->trial, n * sizeof(float));
+    oct_warp_cpu_warp(e);
+    memcpy(e->warped, e->trial, n * sizeof(float));
     oct_workers_run(e->setup.workers, e->pass.dims[0], compose_plane, e);
-    memcpy(e->regridding.total, e->trial, 3 * n * sizeof(float));
+    memcpy(e->total, e->trial, 3 * n * sizeof(float));
     memset(e->current, 0, 3 * n * sizeof(float));
     return evaluate(e, false, energy, err);
 }

@@ -4,46 +4,31 @@
 #include "analysis/warp/cuda_warp_device.cuh"
 #include "kernels/device/cuda_task.h"
 extern "C" {
-#include "analysis/warp/descent.h"
 #include "pipeline/base/clock.h"
 }
 
 #include <new>
 
 #define DEADLINE_MS 10000u
-#define REGRID_BELOW 0.5
 #define BATCH_VOXELS 1e8 /* of a level, times steps queued at once: some 5 ms */
 
-enum what {
-    SEND,
-    CHECK,
-    LEVEL,
-    STEP,
-    REGRID, /* OCT_WARP_PAPER */
-    GATHER, /* OCT_WARP_PAPER */
-    SPREAD,
-    SOFTEN,
-    WARP,
-    JACOBIAN,
-    FORCE,
-    LAGRANGIAN,
-    FETCH
-};
-
-enum place { FIXED, MOVING, MASK, DISPLACEMENT, VELOCITY, WARPED };
+/* Rooms of the two fields that change places. */
+#define DISPLACEMENT OCT_WARP_FIELD
+#define VELOCITY (OCT_WARP_FIELD + 1)
 
 struct task {
-    enum what what;
-    enum place place;
-    const void *from; /* SEND */
-    void *to;         /* FETCH */
+    enum oct_err (*queue)(struct oct_warp_device *device, const struct task *task,
+                          struct oct_error *err);
+    int room;         /* of a copy or a check */
+    const void *from; /* to the device */
+    void *to;         /* from the device */
     size_t at, bytes; /* of a copy */
     bool accepts;     /* the trial is the displacement from here on */
     bool is_first, has_mask;
-    bool is_fresh; /* STEP: the velocity is of the displacement already */
+    bool is_fresh; /* the velocity is of the displacement already */
     unsigned factor;
-    double scale; /* of the velocity; OCT_WARP_PAPER: how much further */
-    uint32_t n;   /* STEP: trials; at most OCT_WARP_BATCH */
+    double scale; /* of the velocity */
+    uint32_t n;   /* trials; at most OCT_WARP_BATCH */
     struct oct_warp_course course;
     struct oct_warp_result *results; /* [n], or [1] */
 };
@@ -67,9 +52,81 @@ struct oct_warp_engine {
     struct oct_warp_course course;     /* to the displacement */
     uint32_t most_steps;
     bool is_fresh; /* the velocity is of the displacement */
-    double scale,
-        applied; /* of the velocity: the next step's; OCT_WARP_PAPER: in the displacement */
+    double scale;  /* of the velocity: the next step's */
 };
+
+/* ---- what is queued ---- */
+
+static uint8_t *place_of(const struct oct_warp_device *d, int room)
+{
+    return (uint8_t *)(room == DISPLACEMENT ? d->u : room == VELOCITY ? d->v : d->d_rooms[room]);
+}
+
+static enum oct_err queue_copy(struct oct_warp_device *d, const struct task *task,
+                               struct oct_error *err)
+{
+    uint8_t *there = place_of(d, task->room) + task->at;
+    return task->to ? oct_cuda_stream_download(d->stream, d->h_stage, there, task->bytes, err)
+                    : oct_cuda_stream_upload(d->stream, there, d->h_stage, task->bytes, err);
+}
+
+static enum oct_err queue_check(struct oct_warp_device *d, const struct task *task,
+                                struct oct_error *err)
+{
+    return oct_warp_queue_check(d, (const float *)place_of(d, task->room), err);
+}
+
+static enum oct_err queue_level(struct oct_warp_device *d, const struct task *task,
+                                struct oct_error *err)
+{
+    const enum oct_err e =
+        oct_warp_queue_level(d, task->factor, task->is_first, task->has_mask, err);
+    return e ? e : oct_warp_queue_energy(d, err);
+}
+
+static enum oct_err queue_steps(struct oct_warp_device *d, const struct task *task,
+                                struct oct_error *err)
+{
+    return oct_warp_queue_steps(d, task->course, task->n, task->scale, task->is_fresh, err);
+}
+
+static enum oct_err queue_soften(struct oct_warp_device *d, const struct task *,
+                                 struct oct_error *err)
+{
+    oct_warp_queue_soften(d);
+    return oct_warp_queue_energy(d, err);
+}
+
+static enum oct_err queue_spread(struct oct_warp_device *d, const struct task *, struct oct_error *)
+{
+    oct_warp_queue_spread(d, 1);
+    return OCT_OK;
+}
+
+/* Of the finest volume, as it is; so are the next two. */
+static enum oct_err queue_warp(struct oct_warp_device *d, const struct task *, struct oct_error *)
+{
+    oct_warp_set_box(d, 1);
+    oct_warp_queue_warp(d);
+    return OCT_OK;
+}
+
+static enum oct_err queue_jacobian(struct oct_warp_device *d, const struct task *,
+                                   struct oct_error *)
+{
+    oct_warp_set_box(d, 1);
+    oct_warp_queue_volume(d);
+    return OCT_OK;
+}
+
+static enum oct_err queue_force(struct oct_warp_device *d, const struct task *,
+                                struct oct_error *err)
+{
+    oct_warp_set_box(d, 1);
+    const enum oct_err e = oct_warp_queue_energy(d, err);
+    oct_warp_queue_force(d);
+    return e;
+}
 
 /* ---- a task ---- */
 
@@ -81,116 +138,12 @@ static void take(void *argument, const void *from)
         memcpy(c->device.h_stage, c->task.from, c->task.bytes);
 }
 
-static uint8_t *place_of(const struct oct_warp_device *d, enum place place)
-{
-    switch (place) {
-    case FIXED:
-        return (uint8_t *)d->d_rooms[OCT_WARP_FIXED];
-    case MOVING:
-        return (uint8_t *)d->d_rooms[OCT_WARP_MOVING];
-    case MASK:
-        return (uint8_t *)d->d_rooms[OCT_WARP_MASK];
-    case DISPLACEMENT:
-        return (uint8_t *)d->u;
-    case VELOCITY:
-        return (uint8_t *)d->v;
-    default:
-        return (uint8_t *)d->d_rooms[OCT_WARP_WARPED];
-    }
-}
-
-static enum oct_err begin_copy(struct oct_warp_device *d, const struct task *task,
-                               struct oct_error *err)
-{
-    uint8_t *there = place_of(d, task->place) + task->at;
-    if (task->what == FETCH)
-        return oct_cuda_stream_download(d->stream, d->h_stage, there, task->bytes, err);
-    return oct_cuda_stream_upload(d->stream, there, d->h_stage, task->bytes, err);
-}
-
-static enum oct_err begin_level(struct oct_warp_device *d, const struct task *task,
-                                struct oct_error *err)
-{
-    enum oct_err e = oct_warp_queue_level(d, task->factor, task->is_first, task->has_mask, err);
-    if (!e && d->params.profile == OCT_WARP_PAPER)
-        e = oct_warp_queue_template(d, err);
-    return e ? e : oct_warp_queue_energy(d, err);
-}
-
-static enum oct_err begin_step(struct oct_warp_device *d, const struct task *task,
-                               struct oct_error *err)
-{
-    if (d->params.profile == OCT_WARP_OCTD)
-        return oct_warp_queue_steps(d, task->course, task->n, task->scale, task->is_fresh, err);
-    const enum oct_err e = task->is_fresh ? OCT_OK : oct_warp_queue_flow(d, err);
-    oct_warp_queue_go(d, task->scale);
-    return e ? e : oct_warp_queue_energy(d, err);
-}
-
-static enum oct_err begin_gather(struct oct_warp_device *d, const struct task *task,
-                                 struct oct_error *err)
-{
-    if (task->scale != 0)
-        oct_warp_queue_go(d, task->scale);
-    oct_warp_queue_compose(d);
-    std::swap(d->u, d->v);
-    return oct_warp_queue_energy(d, err);
-}
-
-/* Of the finest volume, as it is. */
-static enum oct_err begin_alone(struct oct_warp_device *d, const struct task *task,
-                                struct oct_error *err)
-{
-    const struct oct_warp_axes as_it_is = {{1, 1, 1}};
-    oct_warp_set_box(d, 1);
-    if (task->what == WARP) {
-        oct_warp_queue_warp(d, d->moving, oct_warp_in(d, OCT_WARP_WARPED));
-        return OCT_OK;
-    }
-    if (task->what == JACOBIAN) {
-        oct_warp_queue_volume(d);
-        return OCT_OK;
-    }
-    const enum oct_err e = oct_warp_queue_energy(d, err);
-    if (task->what == FORCE)
-        oct_warp_queue_force(d);
-    else
-        oct_warp_queue_lagrangian(d, as_it_is);
-    return e;
-}
-
 static enum oct_err begin(void *argument, struct oct_error *err)
 {
     struct context *c = (struct context *)argument;
-    struct oct_warp_device *d = &c->device;
-    const struct task *task = &c->task;
-    enum oct_err e = OCT_OK;
-    if (task->accepts)
-        std::swap(d->u, d->trial);
-    switch (task->what) {
-    case CHECK:
-        return oct_warp_queue_check(d, (const float *)place_of(d, task->place), err);
-    case LEVEL:
-        return begin_level(d, task, err);
-    case STEP:
-        return begin_step(d, task, err);
-    case REGRID:
-        e = oct_warp_queue_regrid(d, err);
-        return e ? e : oct_warp_queue_energy(d, err);
-    case GATHER:
-        return begin_gather(d, task, err);
-    case SPREAD:
-        oct_warp_queue_spread(d, 1);
-        return OCT_OK;
-    case SOFTEN:
-        oct_warp_queue_soften(d);
-        return oct_warp_queue_energy(d, err);
-    case SEND:
-    case FETCH:
-        return begin_copy(d, task, err);
-    default:
-        return begin_alone(d, task, err);
-    }
+    if (c->task.accepts)
+        std::swap(c->device.u, c->device.trial);
+    return c->task.queue(&c->device, &c->task, err);
 }
 
 static void give(void *argument, void *to)
@@ -202,8 +155,6 @@ static void give(void *argument, void *to)
     if (task->to)
         memcpy(task->to, c->device.h_stage, task->bytes);
 }
-
-/* ---- the context ---- */
 
 static void unmake(void *argument)
 {
@@ -255,6 +206,8 @@ static enum oct_err engine_create(struct oct_warp_engine **out, const struct oct
 {
     *out = NULL;
     enum oct_err e = oct_warp_params_check(&setup->params, &setup->grid, err);
+    if (!e && setup->params.profile == OCT_WARP_PAPER)
+        e = oct_fail(err, OCT_E_ARG, "warp: the paper's steps are the CPU's alone");
     if (e)
         return e;
     struct oct_warp_engine *w = new (std::nothrow) oct_warp_engine();
@@ -284,22 +237,23 @@ static enum oct_err run(struct oct_warp_engine *w, struct task *task, struct oct
     return oct_cuda_tasks_do(w->tasks, task, err);
 }
 
-static enum oct_err run_one(struct oct_warp_engine *w, enum what what, struct oct_error *err)
+static enum oct_err run_one(struct oct_warp_engine *w, decltype(task::queue) queue,
+                            struct oct_error *err)
 {
     struct task task = {};
-    task.what = what;
+    task.queue = queue;
     return run(w, &task, err);
 }
 
 /* All of it, in pieces: one of from and to. */
-static enum oct_err copy(struct oct_warp_engine *w, enum place place, const void *from, void *to,
+static enum oct_err copy(struct oct_warp_engine *w, int room, const void *from, void *to,
                          size_t bytes, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
     for (size_t at = 0; at < bytes && !e; at += w->stage_bytes) {
         struct task task = {};
-        task.what = from ? SEND : FETCH;
-        task.place = place;
+        task.queue = queue_copy;
+        task.room = room;
         task.from = from ? (const uint8_t *)from + at : NULL;
         task.to = from ? NULL : (uint8_t *)to + at;
         task.at = at;
@@ -309,39 +263,34 @@ static enum oct_err copy(struct oct_warp_engine *w, enum place place, const void
     return e;
 }
 
-static enum oct_err send(struct oct_warp_engine *w, enum place place, const float *from,
-                         size_t n_volumes, struct oct_error *err)
+static enum oct_err send(struct oct_warp_engine *w, int room, const float *from, size_t n_volumes,
+                         struct oct_error *err)
 {
-    return copy(w, place, from, NULL, n_volumes * w->n * sizeof(*from), err);
+    return copy(w, room, from, NULL, n_volumes * w->n * sizeof(*from), err);
 }
 
-static enum oct_err fetch(struct oct_warp_engine *w, enum place place, float *to, size_t n_volumes,
+static enum oct_err fetch(struct oct_warp_engine *w, int room, float *to, size_t n_volumes,
                           struct oct_error *err)
 {
-    return copy(w, place, NULL, to, n_volumes * w->n * sizeof(*to), err);
+    return copy(w, room, NULL, to, n_volumes * w->n * sizeof(*to), err);
 }
 
 /* What is computed is that of finite values. */
-static enum oct_err send_checked(struct oct_warp_engine *w, enum place place, const float *from,
+static enum oct_err send_checked(struct oct_warp_engine *w, int room, const float *from,
                                  struct oct_error *err)
 {
     struct task task = {};
-    enum oct_err e = send(w, place, from, 1, err);
-    task.what = CHECK;
-    task.place = place;
+    enum oct_err e = send(w, room, from, 1, err);
+    task.queue = queue_check;
+    task.room = room;
     e = e ? e : run(w, &task, err);
     if (!e && w->results[0].sums.n_bad > 0)
         e = oct_fail(err, OCT_E_ARG, "warp: %u values of the %s volume are not finite",
-                     w->results[0].sums.n_bad, place == FIXED ? "fixed" : "moving");
+                     w->results[0].sums.n_bad, room == OCT_WARP_FIXED ? "fixed" : "moving");
     return e;
 }
 
 /* ---- descent ---- */
-
-static bool is_paper(const struct oct_warp_engine *w)
-{
-    return w->setup.params.profile == OCT_WARP_PAPER;
-}
 
 static void count(struct oct_warp_engine *w, double floats)
 {
@@ -350,33 +299,19 @@ static void count(struct oct_warp_engine *w, double floats)
 
 static struct oct_warp_energy energy_of(const struct oct_warp_result *result)
 {
-    return {result->energy, result->sums.ssd, (double)result->sums.least};
-}
-
-/* Volumes of a step, each read or written once: the force reads T(h), J + log J and R and writes v,
- * which is read and written once more for the A-lines, and read by the step with u to write the
- * trial; the energy reads that, T and R and writes T(h) and J + log J. */
-static void count_step(struct oct_warp_engine *w, const struct oct_warp_result *result,
-                       bool made_velocity)
-{
-    if (is_paper(w)) {
-        count(w, (made_velocity ? (3 + 2 + 3) + 3 * 8 + 9 : 0) + 9 + 5);
-        return;
-    }
-    const bool again = (double)result->sums.longest > w->setup.params.most_step;
-    count(w, (made_velocity ? (3 + 3) + 6 : 0) + (again ? 18 : 9) + 7);
+    return {result->energy, result->sums.ssd, (double)result->sums.least, result->sums.change};
 }
 
 /* Trials from here on, as many as are likely to be taken: one of a part of the velocity. */
 static enum oct_err run_steps(struct oct_warp_engine *w, struct oct_error *err)
 {
     struct task task = {};
-    task.what = STEP;
+    task.queue = queue_steps;
     task.is_fresh = w->is_fresh;
-    task.scale = w->scale - w->applied;
+    task.scale = w->scale;
     task.course = w->course;
     task.n = 1;
-    if (!is_paper(w) && w->scale == 1) {
+    if (w->scale == 1) {
         const double most = std::min(BATCH_VOXELS / w->n_level, (double)OCT_WARP_BATCH);
         const uint32_t left = w->most_steps - std::min(w->most_steps, w->course.number);
         task.n = std::max(1u, std::min((uint32_t)most, left));
@@ -387,7 +322,10 @@ static enum oct_err run_steps(struct oct_warp_engine *w, struct oct_error *err)
 }
 
 /* What is known of the displacement is not computed again after a trial that was refused; its
- * velocity is still there. */
+ * velocity is still there. Volumes of a step are counted, each read or written once: the force
+ * reads T(h), J + log J and R and writes v, which is read and written once more for the A-lines,
+ * and read by the step with u to write the trial; the energy reads that, T and R and writes T(h)
+ * and J + log J. */
 static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *energy,
                              struct oct_error *err)
 {
@@ -402,11 +340,11 @@ static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *
     if (e)
         return e;
     const struct oct_warp_result *result = &w->results[w->n_used++];
-    count_step(w, result, !w->is_fresh);
+    const bool again = (double)result->sums.longest > w->setup.params.most_step;
+    count(w, (w->is_fresh ? 0 : (3 + 3) + 6) + (again ? 18 : 9) + 7);
     w->is_fresh = true;
-    w->applied = is_paper(w) ? w->scale : 0;
     w->trial = *energy = energy_of(result);
-    if (w->n_used < w->n_results && !w->results[w->n_used].is_there && !is_paper(w))
+    if (w->n_used < w->n_results && !w->results[w->n_used].is_there)
         w->n_results = w->n_used;
     return OCT_OK;
 }
@@ -426,24 +364,7 @@ static void accept(void *context)
     c->energy = c->fallen[++c->number % OCT_WARP_FALL_STEPS] = w->now.energy;
     c->least = (float)w->now.least;
     w->is_fresh = false;
-    w->applied = 0;
-    if (!is_paper(w)) /* which steps in place */
-        w->accepts = !w->accepts;
-}
-
-static enum oct_err regrid(void *context, struct oct_warp_energy *energy, unsigned *n_regrids,
-                           struct oct_error *err)
-{
-    struct oct_warp_engine *w = (struct oct_warp_engine *)context;
-    if (!(energy->least < REGRID_BELOW))
-        return OCT_OK;
-    const enum oct_err e = run_one(w, REGRID, err);
-    if (e)
-        return e;
-    ++*n_regrids;
-    count(w, 5 + 2 + 9 + 3 + 5); /* T(h), its copy, the composition, zeros, and the energy */
-    *energy = w->now = energy_of(w->results);
-    return OCT_OK;
+    w->accepts = !w->accepts;
 }
 
 /* The steps begin with the displacement whose energy has come. */
@@ -458,7 +379,7 @@ static void begin_course(struct oct_warp_engine *w)
 static enum oct_err soften(void *context, struct oct_error *err)
 {
     struct oct_warp_engine *w = (struct oct_warp_engine *)context;
-    const enum oct_err e = run_one(w, SOFTEN, err);
+    const enum oct_err e = run_one(w, queue_soften, err);
     if (e)
         return e;
     count(w, 6 + 5);
@@ -466,8 +387,7 @@ static enum oct_err soften(void *context, struct oct_error *err)
     return OCT_OK;
 }
 
-static const struct oct_warp_descent_ops octd_ops = {evaluate, step, accept, NULL, soften};
-static const struct oct_warp_descent_ops paper_ops = {evaluate, step, accept, regrid, NULL};
+static const struct oct_warp_descent_ops descent_ops = {evaluate, step, accept, NULL, soften};
 
 /* ---- solve ---- */
 
@@ -475,7 +395,7 @@ static enum oct_err begin_level(struct oct_warp_engine *w, unsigned index, bool 
                                 struct oct_error *err)
 {
     struct task task = {};
-    task.what = LEVEL;
+    task.queue = queue_level;
     task.factor = w->setup.params.factor[index];
     task.is_first = index == 0;
     task.has_mask = has_mask;
@@ -489,25 +409,11 @@ static enum oct_err begin_level(struct oct_warp_engine *w, unsigned index, bool 
         w->bytes = sizeof(float) * (has_mask ? 3 : 2) * n * (1 + 2 / k + 2 / k / k + 1 / k / k / k);
     else
         w->bytes = has_mask ? n * (1 + sizeof(float)) : 0;
-    count(w, (is_paper(w) ? 3 + 5 + 3 + 5 : 3 + 7) + (has_mask && task.factor > 1 ? 3 : 0));
+    count(w, 3 + 7 + (has_mask && task.factor > 1 ? 3 : 0));
     begin_course(w);
     w->most_steps = w->setup.params.iterations[index];
     w->is_fresh = false;
-    w->applied = 0;
     return OCT_OK;
-}
-
-/* OCT_WARP_PAPER: a trial that was refused is taken back, and one displacement made of two. */
-static enum oct_err gather(struct oct_warp_engine *w, struct oct_warp_level *level,
-                           struct oct_error *err)
-{
-    struct task task = {};
-    task.what = GATHER;
-    task.scale = -w->applied;
-    const enum oct_err e = run(w, &task, err);
-    count(w, (w->applied != 0 ? 9 : 0) + 9 + 5);
-    level->least_jacobian = (double)w->results[0].sums.least;
-    return e;
 }
 
 static enum oct_err run_level(struct oct_warp_engine *w, unsigned index, bool has_mask,
@@ -516,11 +422,7 @@ static enum oct_err run_level(struct oct_warp_engine *w, unsigned index, bool ha
 {
     const uint64_t begun_ns = oct_clock_ns();
     enum oct_err e = begin_level(w, index, has_mask, err);
-    e = e ? e
-          : oct_warp_descend(is_paper(w) ? &paper_ops : &octd_ops, w, &w->setup.params, index,
-                             progress, level, err);
-    if (!e && is_paper(w))
-        e = gather(w, level, err);
+    e = e ? e : oct_warp_descend(&descent_ops, w, &w->setup.params, index, progress, level, err);
     level->bytes = w->bytes;
     level->seconds = (double)(oct_clock_ns() - begun_ns) * 1e-9;
     return e;
@@ -535,14 +437,14 @@ static enum oct_err engine_solve(struct oct_warp_engine *w, const float *fixed, 
     const struct oct_warp_params *p = &w->setup.params;
     struct oct_warp_report found = {};
     found.n_levels = p->n_levels;
-    enum oct_err e = send_checked(w, FIXED, fixed, err);
-    e = e ? e : send_checked(w, MOVING, moving, err);
+    enum oct_err e = send_checked(w, OCT_WARP_FIXED, fixed, err);
+    e = e ? e : send_checked(w, OCT_WARP_MOVING, moving, err);
     if (!e && mask)
-        e = copy(w, MASK, mask, NULL, w->n, err);
+        e = copy(w, OCT_WARP_MASK, mask, NULL, w->n, err);
     for (unsigned i = 0; i < p->n_levels && !e; i++)
         e = run_level(w, i, mask != NULL, progress, &found.level[i], err);
     if (!e && p->factor[p->n_levels - 1] > 1)
-        e = run_one(w, SPREAD, err);
+        e = run_one(w, queue_spread, err);
     e = e ? e : fetch(w, DISPLACEMENT, displacement, 3, err);
     found.seconds = (double)(oct_clock_ns() - begun_ns) * 1e-9;
     if (!e && report)
@@ -555,28 +457,28 @@ static enum oct_err engine_solve(struct oct_warp_engine *w, const float *fixed, 
 static enum oct_err engine_warp(struct oct_warp_engine *w, const float *moving,
                                 const float *displacement, float *warped, struct oct_error *err)
 {
-    enum oct_err e = send(w, MOVING, moving, 1, err);
+    enum oct_err e = send(w, OCT_WARP_MOVING, moving, 1, err);
     e = e ? e : send(w, DISPLACEMENT, displacement, 3, err);
-    e = e ? e : run_one(w, WARP, err);
-    return e ? e : fetch(w, WARPED, warped, 1, err);
+    e = e ? e : run_one(w, queue_warp, err);
+    return e ? e : fetch(w, OCT_WARP_WARPED, warped, 1, err);
 }
 
 static enum oct_err engine_jacobian(struct oct_warp_engine *w, const float *displacement,
                                     float *jacobian, struct oct_error *err)
 {
     enum oct_err e = send(w, DISPLACEMENT, displacement, 3, err);
-    e = e ? e : run_one(w, JACOBIAN, err);
-    return e ? e : fetch(w, WARPED, jacobian, 1, err);
+    e = e ? e : run_one(w, queue_jacobian, err);
+    return e ? e : fetch(w, OCT_WARP_WARPED, jacobian, 1, err);
 }
 
 static enum oct_err engine_force(struct oct_warp_engine *w, const float *fixed, const float *moving,
-                                 const float *displacement, bool lagrangian, double *energy,
-                                 float *force, struct oct_error *err)
+                                 const float *displacement, double *energy, float *force,
+                                 struct oct_error *err)
 {
-    enum oct_err e = send(w, FIXED, fixed, 1, err);
-    e = e ? e : send(w, MOVING, moving, 1, err);
+    enum oct_err e = send(w, OCT_WARP_FIXED, fixed, 1, err);
+    e = e ? e : send(w, OCT_WARP_MOVING, moving, 1, err);
     e = e ? e : send(w, DISPLACEMENT, displacement, 3, err);
-    e = e ? e : run_one(w, lagrangian ? LAGRANGIAN : FORCE, err);
+    e = e ? e : run_one(w, queue_force, err);
     energy[0] = w->results[0].energy;
     energy[1] = w->results[0].sums.ssd / 2;
     energy[2] = w->setup.params.lambda * w->results[0].sums.change;

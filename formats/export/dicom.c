@@ -507,24 +507,22 @@ static enum oct_err put_pixel_header(struct output *out, const struct picture *p
     return put(out, header, sizeof(header), err);
 }
 
+static enum oct_err put_plane(void *context, uint32_t plane, const void *pixels, size_t n_bytes,
+                              struct oct_error *err)
+{
+    struct output *out = context;
+    (void)plane;
+    oct_sha256_add(&out->sha, pixels, n_bytes);
+    return put(out, pixels, n_bytes, err);
+}
+
 static enum oct_err put_planes(struct output *out, const struct picture *p,
                                const struct oct_export_source *source,
-                               const struct oct_export_options *options, void *room,
-                               struct oct_error *err)
+                               const struct oct_export_options *options, struct oct_error *err)
 {
-    unsigned char *pixels = room, *scratch = pixels + p->plane_bytes;
     enum oct_err e = put_pixel_header(out, p, err);
-    for (uint32_t i = 0; i < p->form->dims[0] && !e; i++) {
-        if (options->cancel && *options->cancel)
-            return oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
-        e = oct_export_read_picture(source, i, pixels, scratch, err);
-        if (e)
-            break;
-        oct_sha256_add(&out->sha, pixels, p->plane_bytes);
-        e = put(out, pixels, p->plane_bytes, err);
-        if (!e && options->progress)
-            options->progress(options->progress_context, i + 1u, p->form->dims[0]);
-    }
+    if (!e)
+        e = oct_export_each_plane(source, true, options, 0, p->form->dims[0], put_plane, out, err);
     return !e && p->pixel_bytes % 2 ? put(out, "", 1, err) : e;
 }
 
@@ -532,8 +530,7 @@ static enum oct_err put_planes(struct output *out, const struct picture *p,
  * known. */
 static enum oct_err put_all(struct output *out, const struct picture *p,
                             const struct oct_export_source *source,
-                            const struct oct_export_options *options, void *room,
-                            struct oct_error *err)
+                            const struct oct_export_options *options, struct oct_error *err)
 {
     char instance[UID_BYTES];
     unsigned char *header = NULL;
@@ -546,7 +543,7 @@ static enum oct_err put_all(struct output *out, const struct picture *p,
     add_text(&out->sha, "octd DICOM instance");
     oct_sha256_add(&out->sha, header, n);
     e = put(out, header, n, err);
-    e = e ? e : put_planes(out, p, source, options, room, err);
+    e = e ? e : put_planes(out, p, source, options, err);
     free(header);
     header = NULL;
     n_first = n;
@@ -568,16 +565,12 @@ static enum oct_err write_file(struct oct_whole_file *whole, const struct pictur
 {
     struct output out = {.path = whole->path};
     enum oct_err e = OCT_OK;
-    void *room = malloc(2 * p->plane_bytes + 1);
-    if (!room)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for two pictures", out.path);
     out.file = fopen(whole->work, "wxe");
     if (!out.file)
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", out.path);
-    e = e ? e : put_all(&out, p, source, options, room, err);
+    e = e ? e : put_all(&out, p, source, options, err);
     if (out.file && fclose(out.file) != 0 && !e)
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", out.path);
-    free(room);
     return e;
 }
 

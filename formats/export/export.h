@@ -91,6 +91,15 @@ bool oct_export_makes_folder(const struct oct_export_format *format, const char 
 /* Reads plane i as a picture: [height][width], depth downwards. scratch: as large as the plane. */
 enum oct_err oct_export_read_picture(const struct oct_export_source *source, uint32_t plane,
                                      void *pixels, void *scratch, struct oct_error *err);
+/* Takes plane after plane of a source, as it is (as_picture: as read_picture gives it), until one
+ * fails; tells the progress and obeys cancel. done, all: of all planes of the work. take gets the
+ * plane's number. */
+enum oct_err
+oct_export_each_plane(const struct oct_export_source *source, bool as_picture,
+                      const struct oct_export_options *options, uint64_t done, uint64_t all,
+                      enum oct_err (*take)(void *context, uint32_t plane, const void *pixels,
+                                           size_t n_bytes, struct oct_error *err),
+                      void *context, struct oct_error *err);
 void oct_export_picture_size(const struct oct_export_form *form, uint32_t *height, uint32_t *width,
                              double um[2] /* dy, dx */);
 size_t oct_export_sample_bytes(enum oct_export_sample sample);

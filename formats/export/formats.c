@@ -1,6 +1,7 @@
 #include "formats/export/export.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -125,4 +126,35 @@ enum oct_err oct_export_read_picture(const struct oct_export_source *source, uin
     else
         turn_f32(scratch, pixels, form->dims[1], form->dims[2]);
     return OCT_OK;
+}
+
+enum oct_err
+oct_export_each_plane(const struct oct_export_source *source, bool as_picture,
+                      const struct oct_export_options *options, uint64_t done, uint64_t all,
+                      enum oct_err (*take)(void *context, uint32_t plane, const void *pixels,
+                                           size_t n_bytes, struct oct_error *err),
+                      void *context, struct oct_error *err)
+{
+    const struct oct_export_form *form = &source->form;
+    const size_t bytes =
+        (size_t)form->dims[1] * form->dims[2] * oct_export_sample_bytes(form->sample);
+    void *plane = malloc(bytes + 1), *scratch = as_picture ? malloc(bytes + 1) : NULL;
+    enum oct_err e =
+        plane && (scratch || !as_picture)
+            ? OCT_OK
+            : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plane of %zu bytes", bytes);
+    for (uint32_t i = 0; i < form->dims[0] && !e; i++) {
+        if (options->cancel && *options->cancel)
+            e = oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
+        else if (as_picture)
+            e = oct_export_read_picture(source, i, plane, scratch, err);
+        else
+            e = source->read(source->context, i, plane, err);
+        e = e ? e : take(context, i, plane, bytes, err);
+        if (!e && options->progress)
+            options->progress(options->progress_context, done + i + 1, all);
+    }
+    free(plane);
+    free(scratch);
+    return e;
 }

@@ -272,24 +272,16 @@ static enum oct_err put_header(int fd, const struct mat *m, struct oct_error *er
     return put_bytes(fd, m, header, HEADER_BYTES, 0, err);
 }
 
-static enum oct_err put_planes(int fd, const struct mat *m, const struct oct_export_source *source,
-                               const struct oct_export_options *options, struct oct_error *err)
+struct output {
+    const struct mat *mat;
+    int fd;
+};
+
+static enum oct_err put_plane(void *context, uint32_t plane, const void *pixels, size_t n_bytes,
+                              struct oct_error *err)
 {
-    const uint64_t bytes = plane_bytes(m->form);
-    void *plane = malloc((size_t)bytes);
-    enum oct_err e = OCT_OK;
-    if (!plane)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for a plane", m->file.path);
-    for (uint32_t i = 0; i < m->form->dims[0] && !e; i++) {
-        if (options->cancel && *options->cancel)
-            e = oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
-        e = e ? e : source->read(source->context, i, plane, err);
-        e = e ? e : put_bytes(fd, m, plane, bytes, m->place + i * bytes, err);
-        if (!e && options->progress)
-            options->progress(options->progress_context, i + 1u, m->form->dims[0]);
-    }
-    free(plane);
-    return e;
+    const struct output *out = context;
+    return put_bytes(out->fd, out->mat, pixels, n_bytes, out->mat->place + plane * n_bytes, err);
 }
 
 static enum oct_err fill(const struct mat *m, const struct oct_export_source *source,
@@ -301,7 +293,10 @@ static enum oct_err fill(const struct mat *m, const struct oct_export_source *so
     enum oct_err e = put_header(fd, m, err);
     if (!e && ftruncate(fd, (off_t)m->bytes) != 0) /* what was reserved beyond the end */
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", m->file.path);
-    e = e ? e : put_planes(fd, m, source, options, err);
+    struct output out = {m, fd};
+    if (!e)
+        e = oct_export_each_plane(source, false, options, 0, m->form->dims[0], put_plane, &out,
+                                  err);
     if (close(fd) != 0 && !e)
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", m->file.path);
     return e;

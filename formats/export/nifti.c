@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* As nibabel writes them: the direction in which the index grows. */
@@ -126,26 +125,11 @@ static struct oct_nifti_form nifti_form(const struct oct_export_form *form, cons
     return out;
 }
 
-static enum oct_err put_planes(struct oct_nifti_out *out, const struct oct_export_source *source,
-                               const struct oct_export_options *options, struct oct_error *err)
+static enum oct_err put_plane(void *context, uint32_t plane, const void *pixels, size_t n_bytes,
+                              struct oct_error *err)
 {
-    const struct oct_export_form *form = &source->form;
-    const size_t bytes =
-        (size_t)form->dims[1] * form->dims[2] * oct_export_sample_bytes(form->sample);
-    enum oct_err e = OCT_OK;
-    void *plane = malloc(bytes ? bytes : 1);
-    if (!plane)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plane of %zu bytes", bytes);
-    for (uint32_t i = 0; i < form->dims[0] && !e; i++) {
-        if (options->cancel && *options->cancel)
-            e = oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
-        e = e ? e : source->read(source->context, i, plane, err);
-        e = e ? e : oct_nifti_put(out, plane, bytes, err);
-        if (!e && options->progress)
-            options->progress(options->progress_context, i + 1ull, form->dims[0]);
-    }
-    free(plane);
-    return e;
+    (void)plane;
+    return oct_nifti_put(context, pixels, n_bytes, err);
 }
 
 static enum oct_err write_nifti(const char *path, const struct oct_export_source *sources,
@@ -168,7 +152,7 @@ static enum oct_err write_nifti(const char *path, const struct oct_export_source
     e = oct_nifti_begin(&out, path, options->force, &header, err);
     if (e)
         return e;
-    e = put_planes(out, sources, options, err);
+    e = oct_export_each_plane(sources, false, options, 0, form->dims[0], put_plane, out, err);
     return oct_nifti_end(out, e, err);
 }
 

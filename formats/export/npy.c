@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define HEADER_BYTES 128u /* a multiple of 64, as the format wants; the text is shorter */
@@ -30,30 +29,20 @@ static void make_header(const struct oct_export_form *form, char header[HEADER_B
     header[HEADER_BYTES - 1] = '\n';
 }
 
-static enum oct_err write_planes(FILE *file, const char *path,
-                                 const struct oct_export_source *source,
-                                 const struct oct_export_options *options, struct oct_error *err)
+struct output {
+    FILE *file;
+    const char *path;
+};
+
+static enum oct_err put_plane(void *context, uint32_t plane, const void *pixels, size_t n_bytes,
+                              struct oct_error *err)
 {
-    const struct oct_export_form *form = &source->form;
-    const size_t bytes =
-        (size_t)form->dims[1] * form->dims[2] * oct_export_sample_bytes(form->sample);
-    enum oct_err e = OCT_OK;
-    void *plane = malloc(bytes);
-    if (!plane)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for a plane", path);
-    for (uint32_t i = 0; i < form->dims[0] && !e; i++) {
-        if (options->cancel && *options->cancel)
-            e = oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
-        else
-            e = source->read(source->context, i, plane, err);
-        errno = 0;
-        if (!e && fwrite(plane, 1, bytes, file) != bytes)
-            e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", path);
-        if (!e && options->progress)
-            options->progress(options->progress_context, i + 1u, form->dims[0]);
-    }
-    free(plane);
-    return e;
+    const struct output *out = context;
+    (void)plane;
+    errno = 0;
+    return fwrite(pixels, 1, n_bytes, out->file) == n_bytes
+               ? OCT_OK
+               : oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", out->path);
 }
 
 static enum oct_err write_npy(const char *path, const struct oct_export_source *sources, unsigned n,
@@ -75,7 +64,10 @@ static enum oct_err write_npy(const char *path, const struct oct_export_source *
     errno = 0;
     if (fwrite(header, 1, HEADER_BYTES, file) != HEADER_BYTES)
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", path);
-    e = e ? e : write_planes(file, path, sources, options, err);
+    struct output out = {file, path};
+    if (!e)
+        e = oct_export_each_plane(sources, false, options, 0, sources->form.dims[0], put_plane,
+                                  &out, err);
     if (fclose(file) != 0 && !e)
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", path);
     if (!e)

@@ -23,8 +23,9 @@ struct tiff_out {
     struct oct_whole_file file;
     TIFF *tiff;
     struct oct_tiff_fault fault;
-    uint64_t done, all;
-    unsigned char *pixels, *scratch;
+    const struct oct_export_source *sources, *source; /* the one that is written */
+    char *xml;                                        /* of the first plane of the first */
+    uint64_t all;
 };
 
 /* ---- sizes ---- */
@@ -43,11 +44,9 @@ uint64_t oct_ome_tiff_most_bytes(const struct oct_export_source *sources, unsign
     return bytes;
 }
 
-/* *most: bytes of the largest plane; *n_planes: of all. */
 static enum oct_err check(const char *path, const struct oct_export_source *sources, unsigned n,
-                          uint64_t *most, uint64_t *n_planes, struct oct_error *err)
+                          uint64_t *n_planes, struct oct_error *err)
 {
-    *most = 1;
     *n_planes = 0;
     for (unsigned i = 0; i < n; i++) {
         const struct oct_export_form *form = &sources[i].form;
@@ -59,7 +58,6 @@ static enum oct_err check(const char *path, const struct oct_export_source *sour
                             "%s: planes of %" PRIu64 " bytes; TIFF readers take up to 2 GiB: "
                             "export to .npy or .nii",
                             path, bytes);
-        *most = bytes > *most ? bytes : *most;
         *n_planes += form->dims[0];
     }
     if (*n_planes == 0 || *n_planes > MOST_PLANES)
@@ -112,36 +110,18 @@ static bool set_form(TIFF *tiff, const struct oct_export_form *form)
            TIFFSetField(tiff, TIFFTAG_SOFTWARE, "octd " OCT_VERSION) && set_resolution(tiff, um);
 }
 
-/* xml: of the first plane; else NULL. */
-static enum oct_err put_plane(struct tiff_out *o, const struct oct_export_source *source,
-                              uint32_t plane, const char *xml, struct oct_error *err)
+static enum oct_err put_plane(void *context, uint32_t plane, const void *pixels, size_t n_bytes,
+                              struct oct_error *err)
 {
-    const enum oct_err e = oct_export_read_picture(source, plane, o->pixels, o->scratch, err);
-    if (e)
-        return e;
+    struct tiff_out *o = context;
     errno = 0;
     const bool ok =
-        set_form(o->tiff, &source->form) &&
-        (!xml || TIFFSetField(o->tiff, TIFFTAG_IMAGEDESCRIPTION, xml)) &&
-        TIFFWriteEncodedStrip(o->tiff, 0, o->pixels, (tmsize_t)plane_bytes(&source->form)) >= 0 &&
+        set_form(o->tiff, &o->source->form) &&
+        (plane > 0 || o->source > o->sources ||
+         TIFFSetField(o->tiff, TIFFTAG_IMAGEDESCRIPTION, o->xml)) &&
+        TIFFWriteEncodedStrip(o->tiff, 0, (void *)(uintptr_t)pixels, (tmsize_t)n_bytes) >= 0 &&
         TIFFWriteDirectory(o->tiff);
     return ok ? OCT_OK : failed(o, errno, "written", err);
-}
-
-static enum oct_err put_source(struct tiff_out *o, const struct oct_export_source *source,
-                               const char *xml, const struct oct_export_options *options,
-                               struct oct_error *err)
-{
-    enum oct_err e = OCT_OK;
-    for (uint32_t i = 0; i < source->form.dims[0] && !e; i++) {
-        if (options->cancel && *options->cancel)
-            return oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
-        e = put_plane(o, source, i, i == 0 ? xml : NULL, err);
-        o->done++;
-        if (!e && options->progress)
-            options->progress(options->progress_context, o->done, o->all);
-    }
-    return e;
 }
 
 /* ---- the file ---- */
@@ -162,17 +142,19 @@ static enum oct_err put_all(struct tiff_out *o, const struct oct_export_source *
                             const struct oct_export_options *options, uint64_t most_classic,
                             struct oct_error *err)
 {
-    char *xml;
-    enum oct_err e = oct_ome_xml_make(&xml, sources, n, err);
+    uint64_t done = 0;
+    enum oct_err e = oct_ome_xml_make(&o->xml, sources, n, err);
     if (!e)
-        e = begin(o, oct_ome_tiff_most_bytes(sources, n, strlen(xml)) > most_classic, err);
-    for (unsigned i = 0; i < n && !e; i++)
-        e = put_source(o, &sources[i], i == 0 ? xml : NULL, options, err);
+        e = begin(o, oct_ome_tiff_most_bytes(sources, n, strlen(o->xml)) > most_classic, err);
+    for (o->source = sources; o->source < sources + n && !e; o->source++) {
+        e = oct_export_each_plane(o->source, true, options, done, o->all, put_plane, o, err);
+        done += o->source->form.dims[0];
+    }
     if (o->tiff)
         TIFFClose(o->tiff);
     if (!e && o->fault.text[0]) /* of the last bytes, which TIFFClose writes */
         e = failed(o, 0, "written", err);
-    free(xml);
+    free(o->xml);
     return e;
 }
 
@@ -180,20 +162,12 @@ enum oct_err oct_ome_tiff_write(const char *path, const struct oct_export_source
                                 unsigned n, const struct oct_export_options *options,
                                 uint64_t most_classic, struct oct_error *err)
 {
-    struct tiff_out o = {0};
-    uint64_t most;
-    enum oct_err e = check(path, sources, n, &most, &o.all, err);
+    struct tiff_out o = {.sources = sources};
+    enum oct_err e = check(path, sources, n, &o.all, err);
     e = e ? e : oct_whole_file_init(&o.file, path, options->force, err);
     if (e)
         return e;
-    o.pixels = malloc(most);
-    o.scratch = malloc(most);
-    if (!o.pixels || !o.scratch)
-        e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for a plane of %" PRIu64 " bytes",
-                     path, most);
-    e = e ? e : put_all(&o, sources, n, options, most_classic, err);
-    free(o.pixels);
-    free(o.scratch);
+    e = put_all(&o, sources, n, options, most_classic, err);
     if (!e)
         return oct_whole_file_publish(&o.file, err);
     oct_whole_file_discard(&o.file);

@@ -1,11 +1,12 @@
 /* Grey PNG files: a folder of them, one a plane, with volume.json beside them; or one file, where
  * there is one plane. The sizes of pixels are in the files too (pHYs, pixels a metre, as far as it
  * holds whole numbers). */
-#include "formats/export/describe.h"
 #include "formats/export/export.h"
 #include "formats/whole_file.h"
 #include "formats/whole_folder.h"
+#include "pipeline/base/utf8.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -15,6 +16,78 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+/* What an exported array is, as JSON: for formats that have no place of their own for it. */
+
+static void add_number(cJSON *object, const char *name, double value)
+{
+    cJSON_AddItemToObject(object, name,
+                          isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
+}
+
+/* "" is unknown and left out. */
+static void add_text(cJSON *object, const char *name, const char *text)
+{
+    if (text && *text)
+        cJSON_AddStringToObject(object, name, text);
+}
+
+static void add_axes(cJSON *object, const struct oct_export_form *f, bool as_picture)
+{
+    const bool is_turned = as_picture && !f->is_upright;
+    const unsigned order[3] = {0, is_turned ? 2 : 1, is_turned ? 1 : 2};
+    cJSON *dims = cJSON_AddArrayToObject(object, "dims"),
+          *axes = cJSON_AddArrayToObject(object, "axes"),
+          *um = cJSON_AddArrayToObject(object, "spacing_um");
+    for (unsigned i = 0; i < 3; i++) {
+        const double step = f->um[order[i]];
+        cJSON_AddItemToArray(dims, cJSON_CreateNumber(f->dims[order[i]]));
+        cJSON_AddItemToArray(axes, cJSON_CreateString(f->axes[order[i]]));
+        cJSON_AddItemToArray(um, isfinite(step) ? cJSON_CreateNumber(step) : cJSON_CreateNull());
+    }
+}
+
+static void add_valid(cJSON *object, const struct oct_export_form *f)
+{
+    cJSON *missing = cJSON_AddArrayToObject(object, "missing_planes");
+    for (uint32_t i = 0; f->plane_valid && i < f->dims[0]; i++)
+        if (!f->plane_valid[i])
+            cJSON_AddItemToArray(missing, cJSON_CreateNumber(i));
+}
+
+/* {"dataset": ..., "axes": [plane, row, column], "spacing_um": [...], ...}; null: unknown. Pictures
+ * are described as oct_export_read_picture gives them. as_picture false: as the array lies.
+ * malloc'd UTF-8; NULL: out of memory. */
+static char *describe(const struct oct_export_form *form, bool as_picture)
+{
+    static const char *const samples[] = {
+        [OCT_EXPORT_U8] = "u8", [OCT_EXPORT_U16] = "u16", [OCT_EXPORT_F32] = "f32"};
+    cJSON *o = cJSON_CreateObject();
+    if (!o)
+        return NULL;
+    cJSON_AddStringToObject(o, "dataset", form->name);
+    cJSON_AddStringToObject(o, "sample", samples[form->sample]);
+    add_axes(o, form, as_picture);
+    add_text(o, "quantity", form->quantity);
+    add_text(o, "unit", form->unit);
+    add_number(o, "lo", form->lo);
+    add_number(o, "hi", form->hi);
+    add_number(o, "plane_s", form->plane_s);
+    add_number(o, "refractive_index", form->refractive_index);
+    add_text(o, "eye", form->eye);
+    add_text(o, "pseudonym", form->pseudonym);
+    add_text(o, "start_time", form->start_time);
+    add_text(o, "start_time_source", form->start_time_source);
+    add_text(o, "software", form->software);
+    add_text(o, "engine", form->engine);
+    add_text(o, "acquisition_uid", form->acquisition_uid);
+    add_valid(o, form);
+    char *text = cJSON_Print(o);
+    cJSON_Delete(o);
+    if (text)
+        oct_utf8_repair(text);
+    return text;
+}
 
 #define MARK "volume.json"
 #define FAULT_BYTES 160
@@ -103,45 +176,48 @@ static enum oct_err write_file(const char *work, const struct picture *p, struct
 
 /* ---- planes ---- */
 
-struct room {
+struct planes {
     struct picture picture;
-    void *pixels, *scratch;
+    const struct oct_whole_folder *folder; /* NULL: one file, `work` */
+    const char *work;
+    uint32_t n;
 };
 
-static enum oct_err make_room(struct room *room, const char *path,
-                              const struct oct_export_form *form, struct oct_error *err)
+static enum oct_err begin(struct planes *p, const char *path, const struct oct_export_form *form,
+                          struct oct_error *err)
 {
-    const size_t value_bytes = oct_export_sample_bytes(form->sample);
-    *room = (struct room){.picture = {.path = path, .bits = 8 * (unsigned)value_bytes}};
+    p->picture.path = path;
+    p->picture.bits = 8 * (unsigned)oct_export_sample_bytes(form->sample);
+    p->n = form->dims[0];
     if (form->sample == OCT_EXPORT_F32)
         return oct_fail(err, OCT_E_ARG, "%s: PNG holds no f32", path);
-    oct_export_picture_size(form, &room->picture.height, &room->picture.width, room->picture.um);
-    const size_t bytes = (size_t)form->dims[1] * form->dims[2] * value_bytes;
-    room->picture.pixels = room->pixels = malloc(bytes);
-    room->scratch = malloc(bytes);
-    if (!room->pixels || !room->scratch)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for a plane", path);
+    oct_export_picture_size(form, &p->picture.height, &p->picture.width, p->picture.um);
     return OCT_OK;
 }
 
-static void finish_room(struct room *room)
+static enum oct_err put_plane(void *context, uint32_t plane, const void *pixels, size_t n_bytes,
+                              struct oct_error *err)
 {
-    free(room->pixels);
-    free(room->scratch);
-    free(room->picture.text);
+    struct planes *p = context;
+    char name[32], last[16];
+    (void)n_bytes;
+    p->picture.pixels = pixels;
+    if (!p->folder)
+        return write_file(p->work, &p->picture, err);
+    const int n_digits = snprintf(last, sizeof(last), "%" PRIu32, p->n - 1);
+    snprintf(name, sizeof(name), "plane-%0*" PRIu32 ".png", n_digits > 4 ? n_digits : 4, plane);
+    char *path = oct_whole_folder_file(p->folder, name);
+    if (!path)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", p->folder->path);
+    const enum oct_err e = write_file(path, &p->picture, err);
+    free(path);
+    return e;
 }
 
-static enum oct_err write_plane(struct room *room, const struct oct_export_source *source,
-                                uint32_t plane, const char *work,
-                                const struct oct_export_options *options, struct oct_error *err)
+static enum oct_err put_planes(struct planes *p, const struct oct_export_source *source,
+                               const struct oct_export_options *options, struct oct_error *err)
 {
-    if (options->cancel && *options->cancel)
-        return oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
-    enum oct_err e = oct_export_read_picture(source, plane, room->pixels, room->scratch, err);
-    e = e ? e : write_file(work, &room->picture, err);
-    if (!e && options->progress)
-        options->progress(options->progress_context, plane + 1u, source->form.dims[0]);
-    return e;
+    return oct_export_each_plane(source, true, options, 0, p->n, put_plane, p, err);
 }
 
 /* ---- a folder ---- */
@@ -149,7 +225,7 @@ static enum oct_err write_plane(struct room *room, const struct oct_export_sourc
 static enum oct_err write_description(const struct oct_whole_folder *folder,
                                       const struct oct_export_form *form, struct oct_error *err)
 {
-    char *text = oct_export_describe(form, true), *path = oct_whole_folder_file(folder, MARK);
+    char *text = describe(form, true), *path = oct_whole_folder_file(folder, MARK);
     FILE *file = text && path ? fopen(path, "wxe") : NULL;
     enum oct_err e = OCT_OK;
     if (!text || !path)
@@ -164,34 +240,17 @@ static enum oct_err write_description(const struct oct_whole_folder *folder,
 }
 
 /* All names have as many digits, so that they sort. */
-static enum oct_err write_named(struct room *room, const struct oct_whole_folder *folder,
-                                const struct oct_export_source *source, uint32_t plane,
-                                const struct oct_export_options *options, struct oct_error *err)
-{
-    char name[32], last[16];
-    const int n_digits = snprintf(last, sizeof(last), "%" PRIu32, source->form.dims[0] - 1);
-    snprintf(name, sizeof(name), "plane-%0*" PRIu32 ".png", n_digits > 4 ? n_digits : 4, plane);
-    char *path = oct_whole_folder_file(folder, name);
-    if (!path)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", folder->path);
-    const enum oct_err e = write_plane(room, source, plane, path, options, err);
-    free(path);
-    return e;
-}
-
 static enum oct_err write_folder(const char *path, const struct oct_export_source *source,
                                  const struct oct_export_options *options, struct oct_error *err)
 {
     struct oct_whole_folder folder;
-    struct room room = {.pixels = NULL};
+    struct planes planes = {.folder = &folder};
     enum oct_err e = oct_whole_folder_init(&folder, path, options->force, MARK, ".png", err);
     if (e)
         return e;
-    e = make_room(&room, folder.path, &source->form, err);
-    for (uint32_t i = 0; i < source->form.dims[0] && !e; i++)
-        e = write_named(&room, &folder, source, i, options, err);
+    e = begin(&planes, folder.path, &source->form, err);
+    e = e ? e : put_planes(&planes, source, options, err);
     e = e ? e : write_description(&folder, &source->form, err);
-    finish_room(&room);
     if (!e)
         return oct_whole_folder_publish(&folder, err);
     oct_whole_folder_discard(&folder);
@@ -204,7 +263,7 @@ static enum oct_err write_single(const char *path, const struct oct_export_sourc
                                  const struct oct_export_options *options, struct oct_error *err)
 {
     struct oct_whole_file whole;
-    struct room room;
+    struct planes planes = {.folder = NULL};
     if (source->form.dims[0] != 1)
         return oct_fail(err, OCT_E_ARG,
                         "%s: one PNG holds one plane, and there are %u: name a folder, with / at "
@@ -213,11 +272,12 @@ static enum oct_err write_single(const char *path, const struct oct_export_sourc
     enum oct_err e = oct_whole_file_init(&whole, path, options->force, err);
     if (e)
         return e;
-    e = make_room(&room, path, &source->form, err);
-    if (!e && !(room.picture.text = oct_export_describe(&source->form, true)))
+    planes.work = whole.work;
+    e = begin(&planes, path, &source->form, err);
+    if (!e && !(planes.picture.text = describe(&source->form, true)))
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    e = e ? e : write_plane(&room, source, 0, whole.work, options, err);
-    finish_room(&room);
+    e = e ? e : put_planes(&planes, source, options, err);
+    free(planes.picture.text);
     if (!e)
         return oct_whole_file_publish(&whole, err);
     oct_whole_file_discard(&whole);

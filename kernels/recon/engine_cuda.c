@@ -15,18 +15,95 @@
  * never come back keep the engine's memory, its plan with it. Until they do they touch nothing of
  * the jobs' but spectra and pixels, and the memory these lie in is not given back (struct
  * oct_memory_ops). */
+#include "kernels/device/cuda_choice.h"
 #include "kernels/device/cuda_memory.h"
 #include "kernels/device/cuda_worker.h"
-#include "kernels/recon/cuda_kernels.h"
+#include "kernels/recon/cuda_recon.h"
 #include "kernels/recon/percentile.h"
 #include "kernels/recon/tables.h"
-
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Which GPUs and which kernels the CUDA engine takes, by its options. */
+
+static const char *const kernel_names[] = {[OCT_CUDA_FUSED] = "fused", [OCT_CUDA_PLAIN] = "plain"};
+
+static bool find_kernels(const char *name, enum oct_cuda_kernels *kernels)
+{
+    for (int i = OCT_CUDA_FUSED; i <= OCT_CUDA_PLAIN; i++)
+        if (strcmp(name, kernel_names[i]) == 0) {
+            *kernels = (enum oct_cuda_kernels)i;
+            return true;
+        }
+    return false;
+}
+
+/* What can be judged without a GPU: names and numbers. OCT_E_CONFIG names the option. */
+static enum oct_err cuda_kernels_check(const struct oct_engine_options *options,
+                                       struct oct_error *err)
+{
+    static const char *const simd[] = {"auto", "avx512", "avx2", "plain"};
+    bool known = !options->simd;
+    for (size_t i = 0; i < sizeof(simd) / sizeof(simd[0]); i++)
+        known = known || strcmp(options->simd, simd[i]) == 0;
+    if (!known)
+        return oct_fail(err, OCT_E_CONFIG, "pipeline.simd is %s: use auto, avx512, avx2 or plain",
+                        options->simd);
+    const char *cuda = options->cuda;
+    enum oct_cuda_kernels kernels;
+    if (cuda && strcmp(cuda, "auto") && !find_kernels(cuda, &kernels))
+        return oct_fail(err, OCT_E_CONFIG, "CUDA kernels '%s': use auto, fused or plain", cuda);
+    return OCT_OK;
+}
+
+/* What is wanted of the devices, and the kernels that were found. */
+struct wish {
+    const struct oct_plan *plan;
+    const char *wanted; /* NULL or "auto": whatever runs */
+    enum oct_cuda_kernels kernels;
+};
+
+/* All of them run the same. */
+static enum oct_err can_do(void *context, const struct oct_cuda_choice *choice,
+                           struct oct_error *err)
+{
+    struct wish *wish = context;
+    wish->kernels = OCT_CUDA_FUSED;
+    bool automatic = !wish->wanted || !find_kernels(wish->wanted, &wish->kernels);
+    for (unsigned i = 0; i < choice->n_gpus; i++) {
+        enum oct_err e = oct_cuda_can_run(choice->devices[i], wish->plan, wish->kernels, err);
+        if (!e)
+            continue;
+        if (!automatic || wish->kernels == OCT_CUDA_PLAIN)
+            return e;
+        wish->kernels = OCT_CUDA_PLAIN;
+        i = (unsigned)-1; /* from the first again */
+    }
+    return OCT_OK;
+}
+
+/* *kernels: the same on all devices of the choice. OCT_E_BACKEND: no GPU answers, or none can run
+ * the kernels. OCT_E_CONFIG: pipeline.gpus names what is not there. */
+static enum oct_err cuda_kernels_choose(struct oct_cuda_choice *choice,
+                                        enum oct_cuda_kernels *kernels, const struct oct_plan *plan,
+                                        const struct oct_engine_options *options,
+                                        struct oct_error *err)
+{
+    struct wish wish = {.plan = plan, .wanted = options->cuda};
+    enum oct_err e = oct_cuda_choose(choice, options->gpus, can_do, &wish, err);
+    *kernels = wish.kernels;
+    return e;
+}
+
+/* "fused", "plain" */
+static const char *cuda_kernels_name(enum oct_cuda_kernels kernels)
+{
+    return kernel_names[kernels];
+}
 
 #define DEFAULT_STREAMS 6u      /* upload, kernels, download; as many with the host */
 #define DEFAULT_BATCH 16u       /* B-scans */
@@ -390,7 +467,7 @@ static enum oct_err describe(struct oct_engine *engine, struct oct_error *err)
     enum oct_err e = oct_cuda_choice_describe(&engine->choice, text, room, err);
     size_t at = strlen(text);
     snprintf(text + at, room - at, "; %s kernels, %u streams, batches of %u",
-             oct_cuda_kernels_name(engine->kernels), engine->n_streams, engine->max_batch);
+             cuda_kernels_name(engine->kernels), engine->n_streams, engine->max_batch);
     return e;
 }
 
@@ -398,7 +475,7 @@ static enum oct_err choose(struct oct_engine *engine, struct oct_error *err)
 {
     const struct oct_engine_options options = {.gpus = engine->gpus, .cuda = engine->cuda};
     enum oct_err e =
-        oct_cuda_kernels_choose(&engine->choice, &engine->kernels, engine->plan, &options, err);
+        cuda_kernels_choose(&engine->choice, &engine->kernels, engine->plan, &options, err);
     if (!e)
         e = describe(engine, err);
     for (unsigned i = 0; i < engine->choice.n_gpus && !e; i++)
@@ -446,7 +523,7 @@ static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *
     if (!oct_cuda_built_with())
         return oct_fail(err, OCT_E_CONFIG,
                         "this build has no CUDA engine; use another backend or build with nvcc");
-    enum oct_err e = oct_cuda_kernels_check(options, err);
+    enum oct_err e = cuda_kernels_check(options, err);
     if (e)
         return e;
     unsigned n_streams = options->n_streams ? options->n_streams : DEFAULT_STREAMS;

@@ -14,4 +14,21 @@ enum oct_simd {
  * none of these; tables of one entry more end with NULL for that. */
 enum oct_simd oct_simd_choose(const char *name);
 
+/* The Makefile compiles NAME_simd.c once for each set, with OCT_SIMD as its name: such a source
+ * defines OCT_SIMD_TABLE(table), a header declares OCT_SIMD_TABLES(struct type, table), and
+ * {OCT_SIMD_ALL(table)} is an array of OCT_N_SIMD + 1 pointers. */
+#if !defined(OCT_SIMD)
+#define OCT_SIMD plain
+#endif
+#define OCT_SIMD_PASTE(table, set) table##_##set
+#define OCT_SIMD_NAMED(table, set) OCT_SIMD_PASTE(table, set)
+#define OCT_SIMD_TABLE(table) OCT_SIMD_NAMED(table, OCT_SIMD)
+#if defined(__x86_64__)
+#define OCT_SIMD_TABLES(type, table) extern const type table##_plain, table##_avx2, table##_avx512
+#define OCT_SIMD_ALL(table) &table##_plain, &table##_avx2, &table##_avx512
+#else
+#define OCT_SIMD_TABLES(type, table) extern const type table##_plain
+#define OCT_SIMD_ALL(table) &table##_plain
+#endif
+
 #endif

@@ -15,7 +15,7 @@
 #define SLICE_NS 300000u /* the system's own is 3 ms */
 
 /* All but those that an instruction raises: a thread that blocks SIGBUS dies of a fault that the
- * handler in pipeline/ingest/shm_guard.c survives. */
+ * handler in pipeline/ingest/shm_store.c survives. */
 static void fill_blocked(sigset_t *blocked)
 {
     static const int raised[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};

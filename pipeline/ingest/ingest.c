@@ -3,21 +3,89 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/thread.h"
-#include "pipeline/ingest/loans.h"
 #include "pipeline/ingest/peers.h"
 #include "pipeline/ingest/shm_source.h"
+#include "pipeline/ingest/shm_store.h"
 #include "pipeline/net/connections.h"
 #include "pipeline/net/zsocket.h"
 #include "pipeline/wire/shm_layout.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
 #include <zmq.h>
+
+/* Blocks of lines that are not copied: a slot of the raw ring may borrow the memory of a message,
+ * or a slot of shared memory. It is given back when the raw slot has no readers any more.
+ *
+ * One thread calls everything (the ingest thread once it runs); others read the memory meanwhile,
+ * through the raw ring. */
+
+struct loan {
+    enum { NOTHING, A_MESSAGE, A_SHARED_SLOT } what;
+    zmq_msg_t message;
+    struct oct_shm_store *store;
+    uint32_t shared_slot;
+};
+
+struct oct_loans {
+    unsigned n_slots;
+    struct loan loans[];
+};
+
+/* Gives back what the raw slot borrows; it has no readers any more. Fine for one that borrows
+ * nothing. */
+static void loans_give_back(struct oct_loans *l, uint64_t slot)
+{
+    struct loan *loan = &l->loans[slot % l->n_slots];
+    if (loan->what == A_MESSAGE)
+        zmq_msg_close(&loan->message);
+    else if (loan->what == A_SHARED_SLOT)
+        oct_shm_store_give_back(loan->store, loan->shared_slot);
+    loan->what = NOTHING;
+}
+
+/* For a ring of n_slots. NULL when out of memory. */
+static struct oct_loans *loans_create(unsigned n_slots)
+{
+    struct oct_loans *l = calloc(1, sizeof(*l) + n_slots * sizeof(l->loans[0]));
+    if (l)
+        l->n_slots = n_slots;
+    return l;
+}
+
+/* Gives everything back: the raw ring must have no readers any more. NULL is fine. */
+static void loans_destroy(struct oct_loans *l)
+{
+    for (unsigned k = 0; l && k < l->n_slots; k++)
+        loans_give_back(l, k);
+    free(l);
+}
+
+/* Lets the raw slot, which must borrow nothing now, borrow the message or the block. The message is
+ * moved and empty afterwards; the block stays taken, and must not be released, until it is given
+ * back. */
+static void loans_add_message(struct oct_loans *l, uint64_t slot, zmq_msg_t *payload)
+{
+    struct loan *loan = &l->loans[slot % l->n_slots];
+    loan->what = A_MESSAGE;
+    zmq_msg_init(&loan->message);
+    zmq_msg_move(&loan->message, payload);
+}
+
+static void loans_add_shared(struct oct_loans *l, uint64_t slot, struct oct_shm_store *store,
+                             const struct oct_shm_block *block)
+{
+    struct loan *loan = &l->loans[slot % l->n_slots];
+    loan->what = A_SHARED_SLOT;
+    loan->store = store;
+    loan->shared_slot = block->slot;
+    oct_shm_store_keep(store, block);
+}
 
 #define POLL_MS 10           /* a stop is noticed within this; its reply may take 100 ms in all */
 #define PATIENCE_US 1000000u /* of a B-scan for a slot; the sender's queue fills meanwhile */
@@ -57,23 +125,23 @@ static void lend(void *owner, uint64_t slot)
 {
     struct oct_ingest *in = owner;
     if (in->taking.block)
-        oct_loans_add_shared(in->loans, slot, oct_shm_source_store(in->shared), in->taking.block);
+        loans_add_shared(in->loans, slot, oct_shm_source_store(in->shared), in->taking.block);
     else
-        oct_loans_add_message(in->loans, slot, in->taking.payload);
+        loans_add_message(in->loans, slot, in->taking.payload);
     in->taking.lent = true;
 }
 
 static void give_back(void *owner, uint64_t slot)
 {
     struct oct_ingest *in = owner;
-    oct_loans_give_back(in->loans, slot);
+    loans_give_back(in->loans, slot);
 }
 
 static enum oct_err create_loans(struct oct_ingest *in, unsigned n_slots, struct oct_error *err)
 {
     const struct oct_lender lender = {.owner = in, .lend = lend, .give_back = give_back};
     in->n_ring_slots = n_slots;
-    in->loans = oct_loans_create(n_slots);
+    in->loans = loans_create(n_slots);
     if (!in->loans)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the ingest");
     oct_assembler_set_lender(in->assembler, &lender);
@@ -83,7 +151,7 @@ static enum oct_err create_loans(struct oct_ingest *in, unsigned n_slots, struct
 static void stop_lending(struct oct_ingest *in)
 {
     oct_assembler_set_lender(in->assembler, &(struct oct_lender){0});
-    oct_loans_destroy(in->loans);
+    loans_destroy(in->loans);
     in->loans = NULL;
 }
 
@@ -341,7 +409,7 @@ static void release(struct oct_ingest *in)
     oct_peers_end(in->peers);
     if (in->socket)
         zmq_close(in->socket);
-    oct_loans_destroy(in->loans);
+    loans_destroy(in->loans);
     oct_shm_source_destroy(in->shared);
     oct_assembler_destroy(in->assembler);
     pthread_cond_destroy(&in->changed);

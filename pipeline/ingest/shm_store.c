@@ -1,19 +1,123 @@
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
 #define _GNU_SOURCE /* shm_open's flags, getgrnam_r */
 #include "pipeline/ingest/shm_store.h"
 
-#include "pipeline/ingest/shm_guard.h"
 #include "pipeline/wire/shm_layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Guards the reading of a mapped file that another process may truncate: an access to a missing
+ * page would end the process with SIGBUS. In guarded memory a thread that accesses such a page
+ * reads zeros instead, and the guard records it. (Wayland's compositors read their clients' memory
+ * in this way.)
+ *
+ * The handler is process-wide; it passes every SIGBUS outside guarded memory on to the previous
+ * handler. */
+
+/* The handler searches them in the thread that faulted: so they are lock-free and at fixed
+ * addresses. */
+#define MOST_GUARDS 16
+
+struct oct_shm_guard {
+    _Atomic(unsigned char *) end; /* written last, cleared first; NULL: the entry is free */
+    _Atomic(unsigned char *) begin;
+    atomic_bool struck;
+    bool used; /* under the lock */
+};
+
+static struct oct_shm_guard guards[MOST_GUARDS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sigaction before; /* written before our handler is in place */
+
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+    if (before.sa_flags & SA_SIGINFO)
+        before.sa_sigaction(number, info, context);
+    else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+        before.sa_handler(number);
+    else
+        signal(number, SIG_DFL); /* the access is made again and ends the process */
+}
+
+/* Two threads that fault at once both map zeros there, which is harmless. */
+static void on_sigbus(int number, siginfo_t *info, void *context)
+{
+    const unsigned char *at = info->si_addr;
+    for (struct oct_shm_guard *g = guards; g < guards + MOST_GUARDS; g++) {
+        unsigned char *end = atomic_load(&g->end), *begin = atomic_load(&g->begin);
+        if (at < begin || at >= end)
+            continue;
+        atomic_store(&g->struck, true);
+        if (mmap(begin, (size_t)(end - begin), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED)
+            return;
+    }
+    pass_on(number, info, context);
+}
+
+/* Installs the handler if it is not installed, or if another one was set since. Lock held. */
+static void install_handler(void)
+{
+    struct sigaction now, action = {.sa_flags = SA_SIGINFO | SA_NODEFER};
+    sigemptyset(&action.sa_mask);
+    action.sa_sigaction = on_sigbus;
+    sigaction(SIGBUS, NULL, &now);
+    if (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != on_sigbus) {
+        before = now;
+        sigaction(SIGBUS, &action, NULL);
+    }
+}
+
+/* Guards the memory. NULL: too many regions are guarded (at most 16). Any thread. */
+static struct oct_shm_guard *shm_guard_begin(void *memory, size_t bytes)
+{
+    struct oct_shm_guard *guard = guards;
+    pthread_mutex_lock(&lock);
+    install_handler();
+    while (guard < guards + MOST_GUARDS && guard->used)
+        guard++;
+    if (guard < guards + MOST_GUARDS) {
+        guard->used = true;
+        atomic_store(&guard->struck, false);
+        atomic_store(&guard->begin, memory);
+        atomic_store(&guard->end, (unsigned char *)memory + bytes);
+    } else {
+        guard = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    return guard;
+}
+
+/* Returns whether pages were missing: then the whole memory is private and zero. Any thread. */
+static bool shm_guard_struck(const struct oct_shm_guard *guard)
+{
+    return atomic_load(&guard->struck);
+}
+
+/* Ends the guard; call it before the memory is unmapped and after its last reader. NULL is fine. */
+static void shm_guard_end(struct oct_shm_guard *guard)
+{
+    if (!guard)
+        return;
+    pthread_mutex_lock(&lock);
+    atomic_store(&guard->end, NULL);
+    guard->used = false;
+    pthread_mutex_unlock(&lock);
+}
 
 #define TRIES 8 /* two daemons that start together remove each other's file only a few times */
 #define BLOCK_BYTES 512 /* of st_blocks */
@@ -176,7 +280,7 @@ static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
                             "ingest.queue_messages",
                             s->bytes, strerror(status));
     s->memory = memory;
-    s->guard = oct_shm_guard_begin(memory, s->bytes);
+    s->guard = shm_guard_begin(memory, s->bytes);
     if (!s->guard)
         return oct_fail(err, OCT_E_NO_MEMORY, "too many shared memories");
     mlock(memory, s->bytes); /* as the rings are, where the system allows it */
@@ -271,7 +375,7 @@ enum oct_err oct_shm_store_share(const struct oct_shm_store *s, const char *sock
 
 static void free_store(struct oct_shm_store *s)
 {
-    oct_shm_guard_end(s->guard);
+    shm_guard_end(s->guard);
     if (s->memory)
         munmap(s->memory, s->bytes);
     free(s->slots);
@@ -340,7 +444,7 @@ enum oct_bad oct_shm_store_look(struct oct_shm_store *s, const void *header, siz
 
 bool oct_shm_store_is_broken(const struct oct_shm_store *s)
 {
-    return s->is_short || oct_shm_guard_struck(s->guard);
+    return s->is_short || shm_guard_struck(s->guard);
 }
 
 bool oct_shm_store_is_unnamed(const struct oct_shm_store *s)

@@ -1,9 +1,12 @@
 #include "pipeline/volume/layout.h"
 
-#include "pipeline/volume/describe.h"
+#include "pipeline/flow/image.h"
+#include "pipeline/plan/geometry.h"
 #include "pipeline/volume/file.h"
+#include "pipeline/volume/hdf5_axes.h"
 #include "pipeline/volume/hdf5_lock.h"
 #include "pipeline/volume/hdf5_make.h"
+#include "pipeline/volume/volume.h"
 
 #include <hdf5.h>
 #include <math.h>
@@ -11,6 +14,105 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* What a recording says of its axes and greys to who does not know octd. Under the lock of
+ * hdf5_lock.h; files and datasets are libhdf5's hid_t, an int64_t. */
+
+/* ---- places ---- */
+
+struct places {
+    const char *axis, *meaning;
+    uint64_t n, first, block; /* `block` neighbours share a place */
+    double um;
+};
+
+static bool make_places(struct oct_hdf5_scales *scales, int64_t file, int64_t properties,
+                        const struct places *p, struct oct_hdf5_reason *reason)
+{
+    if (!isfinite(p->um))
+        return true;
+    double *um = malloc((size_t)p->n * sizeof(*um));
+    if (!um) {
+        snprintf(reason->text, sizeof(reason->text), "out of memory");
+        return false;
+    }
+    for (uint64_t i = 0; i < p->n; i++)
+        um[i] = (double)(p->first + i / p->block * p->block) * p->um;
+    const bool ok =
+        oct_hdf5_scale_make(scales, file, properties, p->axis, p->n, um, p->um, p->meaning, reason);
+    free(um);
+    return ok;
+}
+
+/* Makes /bscan_um, /line_um and /depth_um, of those axes whose spacing is known: where each B-scan
+ * and A-line lies in the field, from 0, and how deep each pixel of a picture, from the path
+ * difference 0. A file of which the rows are no places of one field has no /bscan_um. */
+static bool describe_places(struct oct_hdf5_scales *scales, int64_t file, int64_t properties,
+                            const struct oct_geometry *g, const struct oct_volume_about *about,
+                            const struct oct_spacing *spacing, struct oct_hdf5_reason *reason)
+{
+    const bool is_field = about->field_bscans == 0 || about->field_bscans == g->n_bscans;
+    const struct places places[] = {
+        {"bscan", "place of the B-scan in the field", g->n_bscans, 0,
+         about->repeats > 1 ? about->repeats : 1, is_field ? spacing->bscan_um : NAN},
+        {"line", "place of the A-line in the B-scan", g->n_lines, 0, 1, spacing->line_um},
+        {"depth", "depth of the pixel below zero path difference, by the refractive index",
+         g->depth, g->crop_first, 1, spacing->depth_um},
+    };
+    for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if (!make_places(scales, file, properties, &places[i], reason))
+            return false;
+    return true;
+}
+
+/* Bytes of those, at most. */
+static uint64_t describe_bytes(const struct oct_geometry *g)
+{
+    return sizeof(double) * ((uint64_t)g->n_bscans + g->n_lines + g->depth);
+}
+
+/* ---- greys ---- */
+
+static bool put_number(int64_t object, const char *name, double value,
+                       struct oct_hdf5_reason *reason)
+{
+    return oct_hdf5_put_attribute(object, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 0, &value,
+                                  reason);
+}
+
+static const char *meaning_of(enum oct_sample_type type, const struct oct_volume_about *about)
+{
+    static const char *const u8[2] = {
+        "Row v: grey 0 is /frames/lo[v] and grey 255 is /frames/hi[v], linear between, in units; "
+        "what lies beyond is cut off.",
+        "Grey 0 is grey_lo and grey 255 is grey_hi, linear between, in units; what lies beyond is "
+        "cut off."};
+    return type == OCT_SAMPLE_F32 ? "Each value is in units, not cut off."
+                                  : u8[about->limits_are_common];
+}
+
+/* Attributes of /bscans: quantity, units, grey_quantity, grey_limits, grey_meaning, and grey_lo and
+ * grey_hi where they are common to all B-scans. */
+static bool describe_grey(int64_t bscans, enum oct_sample_type type,
+                          const struct oct_volume_about *about, struct oct_hdf5_reason *reason)
+{
+    const enum oct_quantity quantity =
+        about->is_log ? OCT_QUANTITY_INTENSITY_DB : OCT_QUANTITY_INTENSITY;
+    const bool is_common = type == OCT_SAMPLE_U8 && about->limits_are_common;
+    const char *limits = type == OCT_SAMPLE_F32 ? "none"
+                         : is_common            ? "common"
+                                                : "per B-scan: /frames/lo, /frames/hi";
+    return oct_hdf5_put_text(bscans, "quantity", oct_quantity_name(quantity), reason) &&
+           oct_hdf5_put_text(bscans, "units", oct_quantity_unit(quantity), reason) &&
+           oct_hdf5_put_text(bscans, "grey_quantity",
+                             about->is_log ? "intensity, log: 10 log10 of counts^2"
+                                           : "intensity, linear: counts^2",
+                             reason) &&
+           oct_hdf5_put_text(bscans, "grey_limits", limits, reason) &&
+           oct_hdf5_put_text(bscans, "grey_meaning", meaning_of(type, about), reason) &&
+           (!is_common || (put_number(bscans, "grey_lo", about->lo, reason) &&
+                           put_number(bscans, "grey_hi", about->hi, reason)));
+}
 
 /* libhdf5's handles while a file is made. After the first failure every step does nothing. */
 struct builder {
@@ -120,7 +222,7 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
         bytes += (uint64_t)g->n_bscans * (oct_geometry_spectra_bytes(g) + g->n_lines);
     if (with_bscans)
         bytes += (uint64_t)g->n_bscans * oct_geometry_image_bytes(g);
-    bytes += oct_volume_describe_bytes(g);
+    bytes += describe_bytes(g);
     bytes += sizeof(double) * (cal->n_wavelengths + cal->n_kmap + cal->n_background);
     bytes += 2 * sizeof(double) * (uint64_t)g->upsampled;
     for (unsigned i = 0; i < about->n_forms; i++)
@@ -520,8 +622,7 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
     put_about(b, about);
     put_axes(b, b->file, 3, volume_axes, spacing_um);
     if (!b->failed)
-        b->failed = !oct_volume_describe_places(&b->scales, b->file, b->array, g, about, &spacing,
-                                                &b->reason);
+        b->failed = !describe_places(&b->scales, b->file, b->array, g, about, &spacing, &b->reason);
     put_calibration(b, plan);
     build_frames(b, g, about, layout, with_spectra, with_bscans);
     if (about->gap_map)
@@ -533,7 +634,7 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
         hid_t dataset = make_array(b, "/bscans", type, 3, dims);
         put_dataset_axes(b, dataset, 3, volume_axes, dims, spacing_um);
         if (!b->failed)
-            b->failed = !oct_volume_describe_grey(dataset, g->sample_type, about, &b->reason);
+            b->failed = !describe_grey(dataset, g->sample_type, about, &b->reason);
         put_attribute(b, dataset, "first_depth_px", H5T_NATIVE_UINT32, 0, &g->crop_first);
         layout->bscans = place_of(b, dataset);
         close_array(dataset);

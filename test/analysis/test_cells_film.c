@@ -1,7 +1,6 @@
 /* Films from picture to track: simulated ones against their truth, units, times and parts of
  * pictures. OCT_CELLS_SEEDS=n runs n times as many films a row. */
 #include "analysis/cells/film.h"
-#include "analysis/cells/resample.h"
 #include "kernels/device/workers.h"
 #include "test/rig/cell_judge.h"
 #include "test/rig/tap.h"
@@ -386,7 +385,8 @@ static void resampling_is_bilinear_and_keeps_the_mask(void **state)
     assert_int_equal(plan.height, 5);
     assert_int_equal(plan.width, 3);
     assert_int_equal(oct_picture_init(&to, 5, 3, true, NULL), OCT_OK);
-    oct_cells_resample(&plan, &from, &to);
+    for (uint32_t y = 0; y < plan.height; y++)
+        oct_cells_resample_row(&plan, &from, &to, y);
     for (uint32_t y = 0; y < 5; y++)
         for (uint32_t x = 0; x < 3; x++) {
             const bool is_whole = y < 3 || x > 0;

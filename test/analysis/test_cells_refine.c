@@ -1,6 +1,5 @@
 /* The parts of refinement: the quadratic of 27 values, bilinear gradients, the B-spline snake. */
 #include "analysis/cells/refine.h"
-#include "analysis/cells/spline.h"
 #include "test/rig/tap.h"
 
 #include <math.h>

@@ -96,11 +96,7 @@ static void light_and_direction_change_nothing(void **state)
     m.jitter = 0.08;
     struct oct_picture p = oct_mosaic_make(&m, false), turned = oct_mosaic_make(&m, false);
     struct oct_cones_result r = find(&p, false);
-    turned.height = p.width;
-    turned.width = p.height;
-    for (uint32_t y = 0; y < p.height; y++)
-        for (uint32_t x = 0; x < p.width; x++)
-            turned.pixels[(size_t)x * turned.width + y] = p.pixels[(size_t)y * p.width + x];
+    assert_int_equal(oct_picture_transpose(&turned, NULL), OCT_OK);
     struct oct_cones_result t = find(&turned, false);
     assert_true(fabs(t.spacing_px - r.spacing_px) < 1e-3 && fabs(t.strength - r.strength) < 1e-4);
     for (size_t i = 0; i < (size_t)p.height * p.width; i++)
@@ -145,6 +141,28 @@ static void masked_pixels_do_not_count(void **state)
     oct_picture_finish(&p);
 }
 
+/* A picture of a living eye, ../shared/data/ao_mosaic; false: it is not there. */
+static bool read_eye(const char *number, struct oct_picture *picture)
+{
+    const char *top = getenv("OCT_TOP");
+    const struct oct_pictures_options options = {.what = OCT_PICTURES_FRAMES};
+    struct oct_error err = {.text = ""};
+    struct oct_pictures *pictures;
+    char name[PATH_MAX];
+    const char *path = name;
+    snprintf(name, sizeof(name), "%s/../shared/data/ao_mosaic/confocal_%s.tif", top ? top : ".",
+             number);
+    if (access(path, R_OK) != 0) {
+        print_message("# skipped: %s is not there\n", path);
+        return false;
+    }
+    if (oct_pictures_open(&pictures, &path, 1, &options, &err) ||
+        oct_pictures_read(pictures, 0, picture, NULL, &err))
+        fail_msg("%s", err.text);
+    oct_pictures_close(pictures);
+    return true;
+}
+
 /* The figures of ../shared/data/README.md, of rows and columns 200 to 455. */
 static void living_eyes_give_the_known_figures(void **state)
 {
@@ -158,23 +176,10 @@ static void living_eyes_give_the_known_figures(void **state)
     };
     enum { FIRST = 200, SIDE = 256 };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        const char *top = getenv("OCT_TOP");
-        char name[PATH_MAX];
-        const char *path = name;
-        snprintf(name, sizeof(name), "%s/../shared/data/ao_mosaic/confocal_%s.tif", top ? top : ".",
-                 known[i].number);
-        if (access(path, R_OK) != 0) {
-            print_message("# skipped: %s is not there\n", path);
-            skip();
-        }
-        const struct oct_pictures_options options = {.what = OCT_PICTURES_FRAMES};
-        struct oct_error err = {.text = ""};
-        struct oct_pictures *pictures;
         struct oct_picture whole, part;
-        if (oct_pictures_open(&pictures, &path, 1, &options, &err) ||
-            oct_pictures_read(pictures, 0, &whole, NULL, &err) ||
-            oct_picture_init(&part, SIDE, SIDE, false, &err))
-            fail_msg("%s", err.text);
+        if (!read_eye(known[i].number, &whole))
+            skip();
+        assert_int_equal(oct_picture_init(&part, SIDE, SIDE, false, NULL), OCT_OK);
         for (size_t y = 0; y < SIDE; y++)
             memcpy(part.pixels + y * SIDE, whole.pixels + (FIRST + y) * whole.width + FIRST,
                    SIDE * sizeof(float));
@@ -184,7 +189,6 @@ static void living_eyes_give_the_known_figures(void **state)
         assert_true(fabs(r.strength - known[i].strength) < 0.003);
         oct_picture_finish(&whole);
         oct_picture_finish(&part);
-        oct_pictures_close(pictures);
     }
 }
 
@@ -267,24 +271,12 @@ static void living_eyes_are_not_split(void **state)
     static const char *const numbers[] = {"0069", "0070", "0071", "0072", "0075"};
     unsigned n[3] = {0};
     for (size_t i = 0; i < 5; i++) {
-        const char *top = getenv("OCT_TOP");
-        char name[PATH_MAX];
-        const char *path = name;
-        snprintf(name, sizeof(name), "%s/../shared/data/ao_mosaic/confocal_%s.tif", top ? top : ".",
-                 numbers[i]);
-        const struct oct_pictures_options options = {.what = OCT_PICTURES_FRAMES};
-        struct oct_pictures *pictures;
         struct oct_picture whole;
-        struct oct_error err = {.text = ""};
-        if (access(path, R_OK) != 0)
+        if (!read_eye(numbers[i], &whole))
             skip();
-        if (oct_pictures_open(&pictures, &path, 1, &options, &err) ||
-            oct_pictures_read(pictures, 0, &whole, NULL, &err))
-            fail_msg("%s", err.text);
         judge_crops(&whole, 256, 2, n);
         judge_crops(&whole, 128, 2, n);
         oct_picture_finish(&whole);
-        oct_pictures_close(pictures);
     }
     print_message("# %u crops: %u have a ring, %u of their differences are split\n", n[0], n[1],
                   n[2]);

@@ -39,11 +39,11 @@ static enum oct_err use(const struct oct_correlator_ops *ops, struct oct_correla
     oct_oracle_picture(&g, SIDE, SIDE, OCT_ORACLE_U16, 3);
     memset(c2d, 0, 2 * N_SHIFTS * sizeof(float));
     enum oct_err e = ops->set_reference(c, &g, err);
+    oct_picture_finish(&g); /* it was lent for the call alone */
     if (!e)
         e = ops->run(c, f, 2, c2d, &which, err);
     for (unsigned i = 0; i < 2; i++)
         oct_picture_finish(&f[i]); /* whatever became of it, it is the caller's again */
-    oct_picture_finish(&g);
     return e;
 }
 
@@ -105,6 +105,10 @@ static void test_no_device(void **state)
     assert_int_equal(oct_correlator_select(&ops, &c, "auto", &setup, why, sizeof(why), &err),
                      OCT_OK);
     assert_ptr_equal(ops, &oct_correlator_cpu);
+    ops->destroy(c);
+    assert_int_equal(oct_correlator_select(&ops, &c, "cpu", &setup, why, sizeof(why), &err),
+                     OCT_OK);
+    assert_string_equal(why, "correlation on cpu: asked for");
     ops->destroy(c);
     cuda_host_remove_driver();
     assert_int_equal(oct_correlator_cuda.create(&c, &setup, &err), OCT_E_BACKEND);

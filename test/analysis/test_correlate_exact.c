@@ -30,9 +30,11 @@ static int64_t *exact_sums(const struct oct_picture *f, const struct oct_picture
     struct oct_exact *x;
     struct oct_error err = {.text = ""};
     int64_t *sums = malloc(n_shifts(s) * sizeof(*sums));
-    if (oct_exact_create(&x, s, &err) || oct_exact_sums(x, f, g, sums, &err))
+    float *c2d = malloc(n_shifts(s) * sizeof(*c2d));
+    if (oct_exact_create(&x, s, &err) || oct_exact_correlation(x, f, g, sums, c2d, &err))
         fail_msg("%s", err.text);
     oct_exact_destroy(x);
+    free(c2d);
     return sums;
 }
 
@@ -138,12 +140,13 @@ static void pixels_that_are_no_integers_are_refused(void **state)
     struct oct_exact *x;
     struct oct_error err = {.text = ""};
     int64_t sums[25];
+    float c2d[25];
     oct_oracle_picture(&f, 16, 20, OCT_ORACLE_U16, 1);
     struct oct_correlator_setup s = setup_of(&f, &f, 2, 2);
     assert_int_equal(oct_exact_create(&x, &s, &err), OCT_OK);
     for (unsigned i = 0; i < 5; i++) {
         f.pixels[3 * 20 + 7] = bad[i];
-        assert_int_equal(oct_exact_sums(x, &f, &f, sums, &err), OCT_E_FORMAT);
+        assert_int_equal(oct_exact_correlation(x, &f, &f, sums, c2d, &err), OCT_E_FORMAT);
         assert_non_null(strstr(err.text, "pixel 7 of row 3 is"));
     }
     oct_exact_destroy(x);

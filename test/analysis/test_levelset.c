@@ -1,5 +1,5 @@
-/* Level sets denoised by the CPU: against Eq. 13 to 15 by their definition, in double precision,
- * with local and full weights; by instruction sets and numbers of threads; and what cannot be. */
+/* Level sets denoised by the CPU: the suite of both engines; a step on five surfaces, against Eq.
+ * 13 to 15 by their definition in double precision; instruction sets, threads, params. */
 #include "analysis/surface/levelset.h"
 
 #include "analysis/surface/levelset_band.h"
@@ -7,6 +7,7 @@
 #include "kernels/device/workers.h"
 #include "pipeline/base/clock.h"
 #include "test/rig/levelset_oracle.h"
+#include "test/rig/levelset_suite.h"
 #include "test/rig/surface_scene.h"
 #include "test/rig/tap.h"
 
@@ -151,34 +152,6 @@ static void one_step_of_full_weights_is_that_of_the_definition(void **state)
     compare(&params, OUTLIERS, "near, of few");
 }
 
-static void other_sizes_ranks_and_steps_are_too(void **state)
-{
-    static const struct {
-        unsigned patch, reach, rank, steps;
-        double delta, c1, c2, beta;
-        bool common;
-    } cases[] = {
-        {3, 2, 5, 2, 2.5, 20, 0, 0.5, false},    {7, 3, 24, 1, 1.5, INFINITY, 0, 1, true},
-        {5, 6, 96, 3, 4.0, 8, 0, 0.35, true},    {5, 1, 1, 2, 2.5, 20, 0, 0.5, false},
-        {5, 4, 24, 1, 2.5, 20, 3.5, 0.5, false}, {3, 8, 40, 1, 6.5, 50, 0, 0.7, false},
-    };
-    (void)state;
-    for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct oct_levelset_params params;
-        oct_levelset_params_default(&params, OCT_LEVELSET_PROFILE_LOCAL);
-        params.patch = cases[i].patch;
-        params.reach = cases[i].reach;
-        params.rank = cases[i].rank;
-        params.steps = cases[i].steps;
-        params.delta = cases[i].delta;
-        params.c1 = cases[i].c1;
-        params.c2 = cases[i].c2;
-        params.beta = cases[i].beta;
-        params.common_step = cases[i].common;
-        compare(&params, i % 2 ? SPHERE : OUTLIERS, "another");
-    }
-}
-
 /* ---- the same whatever computes ---- */
 
 static void instruction_sets_give_the_same(void **state)
@@ -188,17 +161,16 @@ static void instruction_sets_give_the_same(void **state)
     double base[3] = {0};
     (void)state;
     for (unsigned i = 0; i < 3; i++) {
-        const struct oct_levelset_passes *passes = oct_levelset_passes_select(sets[i]);
         struct oct_levelset_setup setup = {.dims = {N_B, N_J, N_D}};
         struct oct_levelset_report counts = {0};
         struct oct_levelset_band *band;
         struct oct_error err;
-        if (!passes)
-            continue;
-        assert_string_equal(passes->name, sets[i]);
         oct_levelset_params_default(&setup.params, OCT_LEVELSET_PROFILE_LOCAL);
         assert_int_equal(oct_levelset_local.create(&band, &setup, &err), OCT_OK);
-        oct_levelset_local_use(band, passes);
+        if (!oct_levelset_local_use(band, sets[i])) {
+            oct_levelset_local.destroy(band);
+            continue;
+        }
         assert_int_equal(oct_levelset_local.load(band, phi, &counts, &err), OCT_OK);
         base[i] = oct_levelset_local.base(band);
         assert_true(oct_levelset_local.sums(band, 0.5 * base[0], &counts) > 1);
@@ -211,7 +183,6 @@ static void instruction_sets_give_the_same(void **state)
         for (size_t k = 0; k < N; k++)
             assert_true(fabsf(result[i][k] - result[0][k]) <= 1e-5f);
     }
-    assert_null(oct_levelset_passes_select("sse9"));
     for (unsigned i = 0; i < 3; i++)
         free(result[i]);
     free(phi);
@@ -249,30 +220,6 @@ static void threads_and_repetition_change_no_byte(void **state)
 
 /* ---- bounds ---- */
 
-static void without_anything_to_denoise_phi_stays(void **state)
-{
-    struct oct_levelset_params params;
-    struct oct_levelset_report report;
-    struct oct_error err;
-    float *phi = malloc(N * sizeof(*phi)), *result = malloc(N * sizeof(*result));
-    (void)state;
-    for (enum oct_levelset_profile p = 0; p <= OCT_LEVELSET_PROFILE_PAPER; p++)
-        for (unsigned level = 0; level < 2; level++) {
-            /* No band at all, and planes, of which all patches at a depth are the same. */
-            for (size_t i = 0; i < N; i++)
-                phi[i] = level ? 20 - (float)(i % N_D) : 5;
-            oct_levelset_params_default(&params, p);
-            struct oct_levelset_engine *engine = open_engine(&params, box, NULL);
-            assert_int_equal(oct_levelset_cpu.denoise(engine, phi, result, &report, &err), OCT_OK);
-            assert_int_equal(report.n_band, level ? N_B * N_J * 5 : 0);
-            assert_true(report.base == 0 && report.c2 == 0 && report.largest_sum == 0);
-            assert_memory_equal(result, phi, N * sizeof(*phi));
-            oct_levelset_cpu.destroy(engine);
-        }
-    free(phi);
-    free(result);
-}
-
 static void the_smallest_box_and_a_band_at_its_sides_are_fine(void **state)
 {
     static const uint32_t least[3] = {5, 5, 5};
@@ -297,33 +244,6 @@ static void the_smallest_box_and_a_band_at_its_sides_are_fine(void **state)
         oct_levelset_oracle_finish(&oracle);
         oct_levelset_cpu.destroy(engine);
     }
-}
-
-static void what_cannot_be_is_refused(void **state)
-{
-    static const float bad[] = {NAN, INFINITY, -INFINITY};
-    struct oct_levelset_engine *engine;
-    struct oct_levelset_params params;
-    struct oct_error err;
-    float *phi = draw(SHEET), *result = malloc(N * sizeof(*result));
-    (void)state;
-    oct_levelset_params_default(&params, OCT_LEVELSET_PROFILE_LOCAL);
-    engine = open_engine(&params, box, NULL);
-    for (unsigned i = 0; i < 3; i++) {
-        phi[N - 1] = bad[i];
-        assert_int_equal(oct_levelset_cpu.denoise(engine, phi, result, NULL, &err), OCT_E_ARG);
-    }
-    oct_levelset_cpu.destroy(engine);
-    struct oct_levelset_setup setup = {.dims = {N_B, 4, N_D}, .params = params};
-    assert_int_equal(oct_levelset_cpu.create(&engine, &setup, &err), OCT_E_ARG);
-    assert_null(engine);
-    setup.dims[1] = 16384;
-    assert_int_equal(oct_levelset_cpu.create(&engine, &setup, &err), OCT_E_ARG);
-    memcpy(setup.dims, (uint32_t[3]){8192, 8192, 64}, sizeof(setup.dims));
-    assert_int_equal(oct_levelset_cpu.create(&engine, &setup, &err), OCT_E_ARG);
-    oct_levelset_cpu.destroy(NULL);
-    free(phi);
-    free(result);
 }
 
 #define REFUSED(field, value)                                                                      \
@@ -370,13 +290,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_step_of_local_weights_is_that_of_the_definition),
         cmocka_unit_test(one_step_of_full_weights_is_that_of_the_definition),
-        cmocka_unit_test(other_sizes_ranks_and_steps_are_too),
         cmocka_unit_test(instruction_sets_give_the_same),
         cmocka_unit_test(threads_and_repetition_change_no_byte),
-        cmocka_unit_test(without_anything_to_denoise_phi_stays),
         cmocka_unit_test(the_smallest_box_and_a_band_at_its_sides_are_fine),
-        cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(params_are_checked),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int n_failed = oct_levelset_suite_run(&oct_levelset_cpu, 0, false);
+    n_failed += cmocka_run_group_tests_name("level sets on the CPU", tests, NULL, NULL);
+    return n_failed > 0;
 }

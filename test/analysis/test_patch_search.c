@@ -1,6 +1,5 @@
 /* The most similar patches of a band, against a sort of the whole band. */
 #include "analysis/surface/patch_search.h"
-#include "analysis/surface/patch_search_index.h"
 #include "kernels/device/workers.h"
 #include "test/rig/tap.h"
 
@@ -221,41 +220,6 @@ static void threads_change_no_byte(void **state)
     close_band(&band);
 }
 
-static void every_instruction_set_keeps_the_same(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"plain", "avx2", "avx512"};
-    struct band band;
-    open_band(&band, 33, 31, 24, 3);
-    const size_t n = (size_t)band.n * 40;
-    uint32_t *wanted, *number = calloc(n, sizeof(*number));
-    float *a, *b = calloc(n, sizeof(*b));
-    assert_true(number && b);
-    search(&band, 5, 40, NULL, &wanted, &a);
-    for (unsigned i = 0; i < 3; i++) {
-        const struct oct_patch_scan *scan = oct_patch_scan_select(names[i]);
-        const struct oct_patch_search_setup setup = {.phi = band.phi,
-                                                     .dims = band.dims,
-                                                     .voxels = band.voxels,
-                                                     .n = band.n,
-                                                     .patch = 5,
-                                                     .most = 40};
-        if (!scan)
-            continue;
-        assert_string_equal(scan->name, names[i]);
-        assert_int_equal(oct_patch_search_by(scan, &setup, number, b, NULL, NULL), OCT_OK);
-        assert_memory_equal(number, wanted, n * sizeof(*number));
-        for (size_t k = 0; k < n; k++)
-            assert_true(fabsf(a[k] - b[k]) <= 2e-7f * a[k]);
-    }
-    assert_null(oct_patch_scan_select("other"));
-    free(number);
-    free(wanted);
-    free(a);
-    free(b);
-    close_band(&band);
-}
-
 static void far_values_are_kept_apart(void **state)
 {
     (void)state;
@@ -295,7 +259,6 @@ int main(void)
         cmocka_unit_test(of_equals_the_first_are_taken),
         cmocka_unit_test(a_small_band_is_kept_whole),
         cmocka_unit_test(threads_change_no_byte),
-        cmocka_unit_test(every_instruction_set_keeps_the_same),
         cmocka_unit_test(far_values_are_kept_apart),
         cmocka_unit_test(what_cannot_be_is_refused),
     };

@@ -22,7 +22,8 @@ static struct oct_surfaces_settings usual(void)
                                           .every = 1,
                                           .least_um = params.least_um,
                                           .most_um = params.most_um,
-                                          .min_quality = params.min_quality};
+                                          .min_quality = params.min_quality,
+                                          .slab = {.is_none = true}};
 }
 
 static void assert_near(double a, double b, double most)

@@ -46,7 +46,7 @@ static void call(struct course *c, const struct oct_warp_ops *ops, struct oct_wa
     else if (number == 2)
         e = ops->jacobian(engine, u, to->jacobian, &err);
     else
-        e = ops->force(engine, fixed, moving, u, number == 3, to->energy, to->force, &err);
+        e = ops->force(engine, fixed, moving, u, to->energy, to->force, &err);
     if (e)
         fail_msg("call %u: %s", number, err.text);
 }
@@ -172,6 +172,11 @@ static void test_no_device(void **state)
     assert_int_equal(oct_warp_select(&ops, &engine, "cpu", &setup, &err), OCT_OK);
     assert_ptr_equal(ops, &oct_warp_cpu);
     ops->destroy(engine);
+    setup.params.profile = OCT_WARP_PAPER;
+    assert_int_equal(oct_warp_select(&ops, &engine, "cuda", &setup, &err), OCT_OK);
+    assert_ptr_equal(ops, &oct_warp_cpu);
+    ops->destroy(engine);
+    setup.params.profile = OCT_WARP_OCTD;
     setup.params.sigma = 0; /* no fault of a GPU */
     cuda_host_reset(1, MEMORY);
     assert_int_equal(oct_warp_select(&ops, &engine, "auto", &setup, &err), OCT_E_ARG);

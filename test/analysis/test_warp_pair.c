@@ -3,7 +3,6 @@
 #include "test/rig/tap.h"
 
 #include "analysis/warp/pair.h"
-#include "analysis/warp/pair_range.h"
 #include "kernels/device/workers.h"
 #include "test/rig/torn_tissue.h"
 #include "test/rig/warp_oracle.h"

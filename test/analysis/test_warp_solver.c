@@ -1,4 +1,6 @@
-/* Registration of two volumes: the oracle against its own definitions, then the CPU engine. */
+/* Registration of two volumes: the oracle against its own definitions, then the CPU engine, by each
+ * instruction set. */
+#include "analysis/warp/solver_cpu.h"
 #include "kernels/device/workers.h"
 #include "test/rig/tap.h"
 #include "test/rig/warp_oracle.h"
@@ -173,12 +175,52 @@ static void the_oracle_registers_a_phantom(void **state)
     free(rounded);
 }
 
+/* ---- the CPU engine ---- */
+
+static void instruction_sets_agree(void **state)
+{
+    static const char *const names[] = {"plain", "avx2", "avx512"};
+    const struct oct_warp_phantom_setup of = {
+        .dims = {20, 23, 37}, .mean_length = 1, .noise = 0.01, .seed = 2};
+    struct oct_warp_phantom pair;
+    struct oct_warp_engine *engine;
+    struct oct_error err = {.text = ""};
+    (void)state;
+    oct_warp_phantom_make(&of, &pair);
+    struct oct_warp_setup setup = {.grid = pair.grid};
+    oct_warp_params_default(&setup.params, OCT_WARP_OCTD, of.dims);
+    assert_int_equal(setup.params.n_levels, 3);
+    assert_int_equal(setup.params.factor[0], 4);
+    assert_int_equal(setup.params.iterations[2], 10);
+    assert_int_equal(oct_warp_cpu.create(&engine, &setup, &err), OCT_OK);
+    const size_t n = 3 * oct_warp_n_voxels(&pair.grid);
+    float *u[2] = {calloc(n, sizeof(float)), calloc(n, sizeof(float))};
+    assert_true(u[0] && u[1]);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct oct_warp_passes *passes = oct_warp_passes_select(names[i]);
+        if (!passes)
+            continue;
+        oct_warp_cpu_use(engine, passes);
+        assert_int_equal(
+            oct_warp_cpu.solve(engine, pair.fixed, pair.moving, NULL, u[i > 0], NULL, NULL, &err),
+            OCT_OK);
+        for (size_t k = 0; i > 0 && k < n; k++)
+            if (!(fabsf(u[0][k] - u[1][k]) < 2e-3F))
+                fail_msg("%s: %g at %zu, plain %g", names[i], (double)u[1][k], k, (double)u[0][k]);
+    }
+    oct_warp_cpu.destroy(engine);
+    free(u[0]);
+    free(u[1]);
+    oct_warp_phantom_finish(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_lagrangian_force_is_the_gradient),
         cmocka_unit_test(the_eulerian_force_is_the_gradient),
         cmocka_unit_test(the_oracle_registers_a_phantom),
+        cmocka_unit_test(instruction_sets_agree),
     };
     struct oct_warp_suite suite = {.ops = &oct_warp_cpu, .depth = getenv("OCT_LONG") ? 2 : 1};
     struct oct_error err = {.text = ""};

@@ -16,7 +16,7 @@ struct bench_greedy {
 
 /* `greedy` of PATH, or Python's module picsl_greedy: iterations of 100 at factor 4, 30 at 2, 10 at
  * 1. fixed, moving: [side]^3; they go through NIfTI files. displacement: [3][side]^3, as
- * analysis/warp/grid.h has it; not touched where greedy is not there. OCT_E_IO: no file can be
+ * analysis/warp/solver.h has it; not touched where greedy is not there. OCT_E_IO: no file can be
  * written; OCT_E_STATE: it is there and fails. */
 enum oct_err bench_greedy(const float *fixed, const float *moving, uint32_t side,
                           unsigned n_threads, float *displacement, struct bench_greedy *greedy,

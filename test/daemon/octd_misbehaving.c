@@ -121,17 +121,16 @@ static const struct oct_analysis_ops unborn = {
     .run = {.push = push, .take = take, .reset = reset, .destroy = destroy},
 };
 
-const struct oct_analysis_entry oct_analyses[] = {
-    {.cpu = &oct_enface_cpu}, {.cpu = &oct_quality_cpu}, {.cpu = &sleeper}, {.cpu = &hanger},
-    {.cpu = &failer},         {.cpu = &nonsense},        {.cpu = &mean},    {.cpu = &unborn},
+const struct oct_analysis_ops *const oct_analyses[] = {
+    &oct_enface_cpu, &oct_quality_cpu, &sleeper, &hanger, &failer, &nonsense, &mean, &unborn,
 };
 const unsigned oct_n_analyses = sizeof(oct_analyses) / sizeof(oct_analyses[0]);
 
-const struct oct_analysis_entry *oct_analysis_find(const char *name)
+const struct oct_analysis_ops *oct_analysis_find(const char *name)
 {
     for (unsigned i = 0; i < oct_n_analyses; i++)
-        if (strcmp(oct_analyses[i].cpu->name, name) == 0)
-            return &oct_analyses[i];
+        if (strcmp(oct_analyses[i]->name, name) == 0)
+            return oct_analyses[i];
     return NULL;
 }
 

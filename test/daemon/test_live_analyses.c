@@ -108,8 +108,8 @@ static const struct oct_analysis_ops enface = {.name = "enface",
                                                     sizeof(struct oct_average_settings),
                                                 .create = create_average,
                                                 .run = RUN};
-static const struct oct_analysis_entry entries[N_ANALYSES] = {
-    [ENFACE] = {.cpu = &enface}, [AVERAGE] = {.cpu = &average}};
+static const struct oct_analysis_ops *const tables[N_ANALYSES] = {[ENFACE] = &enface,
+                                                                  [AVERAGE] = &average};
 
 static int set_up(void **state)
 {
@@ -129,7 +129,7 @@ static int set_up(void **state)
     assert_int_equal(oct_pipeline_create(&r.pipeline, &setup, NULL), OCT_OK);
     r.all.n = N_ANALYSES;
     for (unsigned i = 0; i < N_ANALYSES; i++)
-        r.all.analysis[i].entry = &entries[i];
+        r.all.analysis[i].ops = tables[i];
     oct_daemon_analyses_start(&r.all, &r.config, r.pipeline, NULL);
     assert_int_equal(r.all.n_sources, N_ANALYSES);
     *state = &r;

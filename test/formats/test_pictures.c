@@ -1,10 +1,10 @@
 /* Sequences of pictures: every format and kind gives the pixels that were written into it, and what
  * is no picture is refused by name. The files are made here, by libpng and libtiff themselves. */
 #include "formats/csv.h"
-#include "formats/picture_write.h"
 #include "formats/pictures.h"
 #include "formats/results.h"
 #include "pipeline/volume/array.h"
+#include "test/rig/picture_write.h"
 #include "test/rig/tap.h"
 
 #include <math.h>

@@ -92,13 +92,17 @@ static void look_at_quality(const struct oct_view_quality *q, uint64_t now_ns)
 
 enum topic { ENFACE, QUALITY, AVERAGE, CONES, N_TOPICS };
 
-static enum oct_err (*const checks[N_TOPICS])(const struct oct_image_header *,
-                                              struct oct_error *) = {
-    [ENFACE] = oct_view_enface_check,
-    [QUALITY] = oct_view_quality_check,
-    [AVERAGE] = oct_view_average_check,
-    [CONES] = oct_view_cones_check,
-};
+static enum oct_err check(enum topic topic, const struct oct_image_header *header,
+                          struct oct_error *err)
+{
+    static const struct oct_view_overlay *const overlays[N_TOPICS] = {
+        [ENFACE] = &oct_view_overlay_enface,
+        [AVERAGE] = &oct_view_overlay_average,
+        [CONES] = &oct_view_overlay_cones,
+    };
+    return overlays[topic] ? overlays[topic]->check(header, err)
+                           : oct_view_quality_check(header, err);
+}
 
 static void look_at_cones(const struct oct_view_cones *c)
 {
@@ -148,7 +152,7 @@ static void hear_image(struct viewer *v, struct fuzz_input *in, enum topic topic
     char *json = fuzz_piece(in, false, &n_json), *values = fuzz_piece(in, false, &n_values);
     enum oct_err e = oct_image_header_decode(&header, json, n_json, n_values, &err);
     if (!e)
-        e = checks[topic](&header, &err);
+        e = check(topic, &header, &err);
     if (!e)
         e = oct_view_image_set(&v->image, &header, values, n_values, &err);
     fuzz_must(e == OCT_OK || err.text[0]);

@@ -1,7 +1,6 @@
 #include "test/gpu/cells_timing.h"
 
 #include "analysis/cells/cuda_cells.cuh"
-#include "analysis/cells/cuda_starts.cuh"
 #include "kernels/device/cuda_clock.cuh"
 
 #include <algorithm>

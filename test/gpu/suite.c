@@ -23,7 +23,6 @@
 #include <string.h>
 
 #ifdef OCT_TEST_GPU_CMOCKA_H
-jmp_buf oct_small_cmocka_out;
 
 int oct_small_cmocka_run(const char *group, const struct CMUnitTest *tests, size_t n)
 {

@@ -119,7 +119,7 @@ def of_a_user():
         assert ask("--modversion") == [version]
         for name in "bash-completion/completions/octd", "zsh/site-functions/_octctl":
             script = open(f"{prefix}/share/{name}").read()
-            assert "_octctl_context" in script and "'--motion:" in script, script[:200]
+            assert "completion --list" in script, script[:200]
         install(top, "PREFIX=" + prefix)  # again: the configuration that stands is kept
         if SLOW:
             return  # the archive wants its sanitizer

@@ -82,7 +82,10 @@ def test_command_line():
     refused("help of an unknown command is refused", 2, "unknown command 'recn'", "help", "recn")
     code, out, _ = octctl("reference")
     check(code == 0 and "[camera]" in out and "samples" in out, "reference prints the config")
-    refused("an unknown command is named", 2, "unknown command 'recn'", "recn")
+    refused("an unknown command is named", 2,
+            "unknown command 'recn'; did you mean recon", "recn")
+    refused("one that is like none, too", 2, "unknown command 'frobnicate'; see octctl --help",
+            "frobnicate")
     refused("an unknown global option is named", 2, "unknown option '--frob'", "--frob", "status")
     refused("an unknown option of a command is named", 2, "octctl status: unknown option '--frob'",
             "status", "--frob")

@@ -7,7 +7,7 @@
 #ifndef OCT_TEST_RIG_WARP_PHANTOM_H
 #define OCT_TEST_RIG_WARP_PHANTOM_H
 
-#include "analysis/warp/grid.h"
+#include "analysis/warp/solver.h"
 
 struct oct_warp_phantom_setup {
     uint32_t dims[3];   /* V, M, D */

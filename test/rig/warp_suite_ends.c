@@ -34,9 +34,11 @@ static void test_sides(void **state)
         assert_true(oct_warp_suite_look(dims, u).least > 0);
         assert_true(report.level[0].energy <= report.level[0].energy_first);
         assert_true(report.level[0].iterations > 0);
-        setup.params.profile = OCT_WARP_PAPER;
-        oct_warp_suite_solve(&setup, pair.fixed, pair.moving, NULL, u, &report);
-        assert_true(oct_warp_suite_look(dims, u).least > 0);
+        if (oct_warp_suite_has_paper()) {
+            setup.params.profile = OCT_WARP_PAPER;
+            oct_warp_suite_solve(&setup, pair.fixed, pair.moving, NULL, u, &report);
+            assert_true(oct_warp_suite_look(dims, u).least > 0);
+        }
         /* A volume onto itself does not move. */
         setup.params.profile = OCT_WARP_OCTD;
         oct_warp_suite_solve(&setup, pair.fixed, pair.fixed, NULL, u, &report);
@@ -59,7 +61,7 @@ static void test_bytes(void **state)
     const size_t n = oct_warp_n_voxels(&pair.grid);
     float *u[2] = {oct_warp_suite_get(3 * n, sizeof(float)),
                    oct_warp_suite_get(3 * n, sizeof(float))};
-    for (int profile = 0; profile < 2; profile++)
+    for (int profile = 0; profile < (oct_warp_suite_has_paper() ? 2 : 1); profile++)
         for (int i = 0; i < 3; i++) {
             struct oct_warp_setup setup = oct_warp_suite_setup(&pair.grid);
             struct oct_workers *workers = NULL;

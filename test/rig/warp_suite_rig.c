@@ -19,6 +19,11 @@ const struct oct_warp_suite *oct_warp_suite_now(void)
     return &in_use;
 }
 
+bool oct_warp_suite_has_paper(void)
+{
+    return in_use.ops == &oct_warp_cpu;
+}
+
 void *oct_warp_suite_get(size_t n, size_t size)
 {
     void *memory = calloc(n, size);

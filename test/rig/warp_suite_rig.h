@@ -14,6 +14,7 @@ struct oct_warp_suite_engine {
 
 void oct_warp_suite_use(const struct oct_warp_suite *suite);
 const struct oct_warp_suite *oct_warp_suite_now(void);
+bool oct_warp_suite_has_paper(void); /* the engine has OCT_WARP_PAPER: the CPU's */
 
 /* Zeros; free() releases them. */
 void *oct_warp_suite_get(size_t n, size_t size);

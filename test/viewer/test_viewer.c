@@ -24,7 +24,6 @@ static void tell(struct oct_view_tally *tally, uint64_t frame_num, const char *a
 
 static void skipped_are_the_gaps_within_an_acquisition(void **state)
 {
-    (void)state;
     struct oct_view_tally tally = {0};
 
     tell(&tally, 100, "a", 1 * S); /* joining late is no loss */
@@ -48,7 +47,6 @@ static void skipped_are_the_gaps_within_an_acquisition(void **state)
 
 static void the_rate_is_what_arrives_a_second(void **state)
 {
-    (void)state;
     struct oct_view_tally tally = {0};
 
     assert_true(oct_view_tally_rate_hz(&tally) == 0);
@@ -68,7 +66,6 @@ static void the_rate_is_what_arrives_a_second(void **state)
 
 static void freezing_keeps_the_picture_while_counting_goes_on(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
 
@@ -95,7 +92,6 @@ static void freezing_keeps_the_picture_while_counting_goes_on(void **state)
 
 static void silence_turns_live_into_stalled_and_back(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
     struct oct_view_phrase lines[2];
@@ -143,7 +139,6 @@ static bool says(const struct oct_view_model *model, const char *words)
 
 static void the_status_line_says_state_rate_loss_place_and_contrast(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
     struct oct_view_picture picture = oct_scene_layered(10, 1);
@@ -179,7 +174,6 @@ static void the_status_line_says_state_rate_loss_place_and_contrast(void **state
 
 static void contrast_maps_pixels_through_the_published_limits(void **state)
 {
-    (void)state;
     struct oct_view_contrast contrast;
     uint32_t table[256];
 
@@ -207,7 +201,6 @@ static void contrast_maps_pixels_through_the_published_limits(void **state)
 
 static void contrast_stays_a_range_whatever_is_published_or_pressed(void **state)
 {
-    (void)state;
     static const double odd[][2] = {{5, 5},     {9, 1},          {NAN, 1},     {1, NAN},
                                     {1e300, 0}, {-1e300, 1e300}, {0, INFINITY}};
     struct oct_view_contrast contrast;
@@ -229,7 +222,6 @@ static void contrast_stays_a_range_whatever_is_published_or_pressed(void **state
 
 static void conversion_turns_the_picture_upright(void **state)
 {
-    (void)state;
     const unsigned sizes[][2] = {{1, 1}, {3, 5}, {17, 65}, {240, 1024}, {5000, 7}};
 
     for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
@@ -279,7 +271,6 @@ static void conversion_turns_the_picture_upright(void **state)
 
 static void a_picture_whose_size_is_wrong_is_refused(void **state)
 {
-    (void)state;
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     struct oct_picture_header header = oct_scene_header(9, "a");
     struct oct_error err = {0};
@@ -299,7 +290,6 @@ static void a_picture_whose_size_is_wrong_is_refused(void **state)
 
 static void layout_keeps_proportions_and_breaks_lines_between_phrases(void **state)
 {
-    (void)state;
     struct oct_view_rect area = {10, 20, 400, 100};
     struct oct_view_rect r = oct_view_layout_fit(area, 2.0, false);
     const int widths[] = {30, 30, 50, 200, 10};

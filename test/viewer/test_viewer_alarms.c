@@ -35,7 +35,6 @@ static const struct oct_view_alarm *find(const struct oct_view_model *model, con
 
 static void a_wrong_driver_is_named_in_plain_words(void **state)
 {
-    (void)state;
     static const char wrong[] = REFUSED("\"source_refused\""), right[] = REFUSED("");
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     struct oct_view_phrase notice[2];
@@ -74,7 +73,6 @@ static void a_wrong_driver_is_named_in_plain_words(void **state)
 
 static void alarms_say_what_is_wrong_and_go_again(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
     struct oct_view_daemon d = {0};
@@ -139,7 +137,6 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
 /* Counts of the whole session, and of the recording before, are no loss of this one. */
 static void a_loss_is_told_by_the_recordings_own_account_and_ends_with_it(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_daemon d = {0};
     const struct oct_view_alarm *alarm;
@@ -198,7 +195,6 @@ static bool says(const struct oct_view_model *model, const char *words, enum oct
 /* By the daemon's word, not by the B-scans that came during the last second. */
 static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
     struct oct_view_daemon d = {0};
@@ -252,7 +248,6 @@ static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
 /* A burst shortens the time that the disk lasts while it goes on, and keeps octd from answering. */
 static void no_burst_of_the_camera_is_a_full_disk(void **state)
 {
-    (void)state;
     static const uint64_t late_ms[] = {0, 6000, 12000}; /* two answers in twelve seconds */
     struct oct_view_disk disk = {0, 0};
     struct oct_view_daemon d = {.record = {.active = true}};
@@ -279,7 +274,6 @@ static void no_burst_of_the_camera_is_a_full_disk(void **state)
 
 static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
     struct oct_view_daemon d = {0};
@@ -349,7 +343,6 @@ static void hear_degraded(struct oct_view_model *model, const char *words, const
 
 static void every_word_of_degraded_is_told(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
 

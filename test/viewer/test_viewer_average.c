@@ -32,7 +32,7 @@ static void send_average(struct averages *a, uint64_t frame_num, double averaged
     h.numbers[0] = (struct oct_image_header_number){"averaged", 1, {averaged}};
     h.numbers[1] = (struct oct_image_header_number){"score", 1, {score}};
     h.numbers[2] = (struct oct_image_header_number){"shift_px", 2, {shift, shift}};
-    assert_int_equal(oct_view_average_check(&h, NULL), OCT_OK);
+    assert_int_equal(oct_view_overlay_average.check(&h, NULL), OCT_OK);
     assert_int_equal(oct_view_image_set(&a->image, &h, six, sizeof(six), NULL), OCT_OK);
     a->image.arrival_ns = a->model.now_ns;
     oct_view_model_offer_average(&a->model, &a->image, &a->picture);
@@ -64,7 +64,6 @@ static void averages_finish(struct averages *a)
 /* The average stands in place of B-scans, with what is said of it; amber below the least score. */
 static void the_average_stands_in_place_of_bscans(void **state)
 {
-    (void)state;
     static struct averages a;
     averages_init(&a);
     send_bscan(&a, 40);
@@ -93,7 +92,6 @@ static void the_average_stands_in_place_of_bscans(void **state)
 /* An operator who shows an average that octd does not make sees B-scans that move. */
 static void bscans_go_on_where_no_average_comes(void **state)
 {
-    (void)state;
     static struct averages a;
     averages_init(&a);
     oct_view_model_apply(&a.model, OCT_ACTION_AVERAGE, 1);
@@ -117,7 +115,6 @@ static void bscans_go_on_where_no_average_comes(void **state)
 /* Frozen, the corner speaks of the picture that is shown, whatever comes meanwhile. */
 static void a_frozen_picture_keeps_what_is_said_of_it(void **state)
 {
-    (void)state;
     static struct averages a;
     averages_init(&a);
     oct_view_model_apply(&a.model, OCT_ACTION_AVERAGE, 1);

@@ -52,7 +52,6 @@ static void row_of(const struct oct_view_model *m, enum oct_view_button_row row,
 
 static void every_state_has_its_buttons(void **state)
 {
-    (void)state;
     static const char *const lab[N_STATES] = {
         "Freeze | Auto | Layout | Measure | Snapshot | Help",
         "Start | Playback | Help",
@@ -94,7 +93,6 @@ static void every_state_has_its_buttons(void **state)
 
 static void what_nobody_can_use_has_no_button(void **state)
 {
-    (void)state;
     static struct oct_view_model m;
     char text[512];
 
@@ -119,7 +117,6 @@ static void what_nobody_can_use_has_no_button(void **state)
 /* No button of the operator profile is refused by it. */
 static void the_profile_allows_its_own_buttons(void **state)
 {
-    (void)state;
     struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
 
     for (unsigned k = 0; k < N_STATES; k++) {
@@ -137,7 +134,6 @@ static void the_profile_allows_its_own_buttons(void **state)
 /* At 1280 pixels each button has room for its brief label at least, whole. */
 static void the_row_is_readable_at_1280_pixels(void **state)
 {
-    (void)state;
     struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
 
     for (unsigned k = 0; k < 2 * N_STATES; k++) {
@@ -182,7 +178,6 @@ static struct oct_view_rect click(struct oct_viewer_stage *s, struct oct_view_in
 
 static void clicks_do_what_the_buttons_say(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_model *m = &s->model;
     struct oct_view_input input;

@@ -25,7 +25,6 @@ static unsigned count(const struct oct_viewer_stage *s)
 
 static void a_number_is_the_lowest_free_one(void **state)
 {
-    (void)state;
     struct oct_view_calipers *c = calloc(1, sizeof(*c));
 
     assert_non_null(c);
@@ -70,7 +69,6 @@ static double first_of(const struct oct_view_calipers *c)
 
 static void those_of_a_standing_picture_are_its_own(void **state)
 {
-    (void)state;
     struct oct_view_calipers *c = calloc(1, sizeof(*c));
 
     assert_non_null(c);
@@ -101,7 +99,6 @@ static void those_of_a_standing_picture_are_its_own(void **state)
 
 static void a_picture_of_another_size_has_others(void **state)
 {
-    (void)state;
     struct oct_view_calipers *c = calloc(1, sizeof(*c));
     struct oct_picture_header wide = picture(2, 500);
 
@@ -117,7 +114,6 @@ static void a_picture_of_another_size_has_others(void **state)
 
 static void the_last_sets_are_kept_and_the_live_one(void **state)
 {
-    (void)state;
     struct oct_view_calipers *c = calloc(1, sizeof(*c));
     const uint64_t n = OCT_VIEW_KEPT_CALIPERS + 10;
 
@@ -189,7 +185,6 @@ static void drag(struct oct_viewer_stage *s, struct oct_view_input *input, doubl
 
 static void drags_make_calipers_and_move_their_ends(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_input *input = calloc(1, sizeof(*input));
     const struct oct_view_caliper *c = s->model.calipers.shown.caliper;
@@ -224,7 +219,6 @@ static void drags_make_calipers_and_move_their_ends(void **state)
 
 static void several_have_numbers_and_a_table_of_lengths(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
 
     oct_view_model_add_caliper(&s->model, at(20, 20), at(20, 40));
@@ -250,7 +244,6 @@ static void several_have_numbers_and_a_table_of_lengths(void **state)
 
 static void keys_add_hold_and_remove(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     const struct oct_view_caliper *c = s->model.calipers.shown.caliper;
 
@@ -278,7 +271,6 @@ static void keys_add_hold_and_remove(void **state)
 /* By the model's own actions: freeze, measure, go on, freeze again. */
 static void a_frozen_picture_keeps_its_calipers(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
     struct oct_view_picture next = oct_scene_layered(30, 4);
@@ -340,7 +332,6 @@ static void open_file(struct oct_viewer_stage *s, const char *name)
 
 static void a_recordings_bscans_keep_theirs(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
 
     oct_view_model_add_caliper(&s->model, at(10, 20), at(10, 40)); /* live */

@@ -61,7 +61,6 @@ static const char *string(const cJSON *json, const char *key)
 
 static void a_name_is_safe_as_a_part_of_a_path(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *name;
     } cases[] = {
@@ -95,7 +94,6 @@ static void a_name_is_safe_as_a_part_of_a_path(void **state)
 
 static void a_name_is_cut_between_letters(void **state)
 {
-    (void)state;
     char name[10] = "x";
 
     oct_view_caption_name_add(name, sizeof(name), "abcdef\u00fc\u00fc");
@@ -106,7 +104,6 @@ static void a_name_is_cut_between_letters(void **state)
 
 static void the_pseudonym_is_where_it_was_asked_for(void **state)
 {
-    (void)state;
     struct scene *s = open_scene();
 
     oct_view_caption_make(&s->caption, &s->model, false, "window");
@@ -128,7 +125,6 @@ static void the_pseudonym_is_where_it_was_asked_for(void **state)
 
 static void it_says_what_is_shown(void **state)
 {
-    (void)state;
     struct scene *s = open_scene();
     cJSON *json, *item;
 
@@ -173,7 +169,6 @@ static void it_says_what_is_shown(void **state)
 
 static void there_need_be_no_picture(void **state)
 {
-    (void)state;
     struct scene *s = calloc(1, sizeof(*s));
 
     assert_non_null(s);
@@ -188,7 +183,6 @@ static void there_need_be_no_picture(void **state)
 
 static void playback_speaks_of_its_file(void **state)
 {
-    (void)state;
     struct scene *s = open_scene();
     struct oct_view_file *file = &s->model.playback.file;
 
@@ -216,7 +210,6 @@ static void playback_speaks_of_its_file(void **state)
 /* The longest of everything still is one text. */
 static void the_longest_fits(void **state)
 {
-    (void)state;
     struct scene *s = open_scene();
     struct oct_picture_header *h = &s->model.shown.header;
 

@@ -68,7 +68,6 @@ static void take(struct oct_view_cells *cells, const struct cell *row, uint32_t 
 
 static void tracks_keep_their_last_positions(void **state)
 {
-    (void)state;
     struct oct_view_cells cells = {.n = 0};
     for (unsigned frame = 0; frame < 30; frame++) {
         const struct cell rows[] = {{3, (float)frame, 50, 5, 0}, {9, 80, (float)frame, 4, 2}};
@@ -91,7 +90,6 @@ static void tracks_keep_their_last_positions(void **state)
 
 static void what_cannot_be_a_cell_is_left_out(void **state)
 {
-    (void)state;
     struct oct_view_cells cells = {.n = 0}, before;
     const struct cell rows[] = {{1, 5, 5, 3, 0},         {2, -0.5f, 5, 3, 0},    {3, 5, H, 3, 0},
                                 {4, NAN, 5, 3, 0},       {5, 5, INFINITY, 3, 0}, {6, 5, 5, 0, 0},
@@ -116,7 +114,7 @@ static void what_cannot_be_a_cell_is_left_out(void **state)
     oct_view_cells_set(&cells, &image);
     image.header = good;
     image.header.dims[0] = OCT_VIEW_CELLS_MOST + 1;
-    assert_int_equal(oct_view_cells_check(&image.header, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_cells.check(&image.header, NULL), OCT_E_FORMAT);
     oct_view_cells_set(&cells, &image);
     assert_memory_equal(&cells, &before, sizeof(cells));
     image.header = good;
@@ -175,7 +173,6 @@ static struct box find_box(struct oct_viewer_stage *s, int top)
 
 static void circles_lie_about_their_cells(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     const struct cell cell = {1, 60, 59, 8, 0};
     offer(s, &cell, 1, true, 1);
@@ -220,7 +217,6 @@ static void circles_lie_about_their_cells(void **state)
 
 static void cells_of_volumes_are_on_the_en_face_picture(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_image enface = oct_scene_enface(H, W);
     const struct cell at_first = {1, 20, 70, 6, 0}, then = {1, 90, 70, 6, 0};
@@ -253,7 +249,6 @@ static void cells_of_volumes_are_on_the_en_face_picture(void **state)
 
 static void the_corner_says_how_many_and_how_fast(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_phrase p;
     const struct cell rows[] = {{1, 20, 70, 6, 0}, {2, 90, 70, 6, 2}};
@@ -277,7 +272,6 @@ static void the_corner_says_how_many_and_how_fast(void **state)
 
 static void a_frozen_picture_has_its_own_cells_and_no_others(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     const struct cell one = {1, 20, 70, 6, 0}, other = {1, 90, 70, 6, 0};
     offer(s, &one, 1, true, 1);
@@ -302,7 +296,6 @@ static void a_frozen_picture_has_its_own_cells_and_no_others(void **state)
 /* Where the next volume has replaced the row that a cell was found in, it is not drawn. */
 static void cells_of_a_volume_lie_on_its_own_rows(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_image enface = oct_scene_enface(H, W);
     const struct cell rows[] = {{1, 20, 20, 4, 0}, {2, 20, 70, 4, 0}};

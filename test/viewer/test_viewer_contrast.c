@@ -219,7 +219,6 @@ static void look_at_all(bool white)
 
 static void every_text_has_enough_contrast(void **state)
 {
-    (void)state;
     looks.n_texts = looks.n_faint = 0;
     look_at_all(true);
     look_at_all(false);
@@ -236,7 +235,6 @@ static void every_text_has_enough_contrast(void **state)
 /* Inks of words on a picture, on the shade that labels have there. */
 static void words_on_any_picture_have_enough_contrast(void **state)
 {
-    (void)state;
     static const uint32_t inks[] = {RGB_PLAIN, RGB_DIM,     RGB_GOOD,    RGB_WARN,
                                     RGB_BAD,   RGB_MEASURE, RGB_MARK,    RGB_CELL,
                                     RGB_ILM,   RGB_RPE,     RGB_PLAYBACK};

@@ -314,7 +314,6 @@ static void hostile_answers_are_survived(void **state)
 
 static void an_endpoint_that_is_none_is_refused(void **state)
 {
-    (void)state;
     struct oct_view_control *c;
     struct oct_error err = {0};
 

@@ -41,7 +41,6 @@ static void draw(struct oct_viewer_stage *s)
 
 static void a_half_and_a_quarter_of_the_light_are_left(void **state)
 {
-    (void)state;
     static const double left[] = {0.5, 0.25, 1};
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     const struct oct_view_rect layer = {400, 300, 100, 40}, window = {0, 0, 1280, 720};
@@ -64,7 +63,6 @@ static void a_half_and_a_quarter_of_the_light_are_left(void **state)
 
 static void alarms_keep_their_light(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
 
     oct_view_model_tick(&s->model, 60 * OCT_NS_PER_S);

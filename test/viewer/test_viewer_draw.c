@@ -90,7 +90,6 @@ static unsigned count_bright(const struct stage *stage, struct oct_view_rect r, 
 
 static void a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < N_SIZES; k++) {
         struct stage stage = stage_open(sizes[k], NULL);
         stage_show(&stage, oct_scene_layered(30, 4));
@@ -135,7 +134,6 @@ static bool same_rect(struct oct_view_rect a, struct oct_view_rect b)
 /* Where a spacing is not known there are no proportions to keep. */
 static void a_picture_of_unknown_spacing_fills_its_panel(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < N_SIZES; k++) {
         struct stage stage = stage_open(sizes[k], NULL);
         stage_show(&stage, oct_scene_layered(30, 4));
@@ -160,7 +158,6 @@ static void a_picture_of_unknown_spacing_fills_its_panel(void **state)
 
 static void contrast_acts_on_the_drawn_picture(void **state)
 {
-    (void)state;
     struct stage stage = stage_open(sizes[1], NULL);
 
     stage_show(&stage, oct_scene_layered(30, 4));
@@ -188,7 +185,6 @@ static struct oct_view_rect bottom_of(const struct stage *stage, struct oct_view
 
 static void words_are_drawn_at_every_size(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < N_SIZES; k++) {
         struct stage stage = stage_open(sizes[k], NULL);
         int text_px = oct_view_layout_text_px(12, 96, sizes[k][0], sizes[k][1]);
@@ -227,7 +223,6 @@ static void words_are_drawn_at_every_size(void **state)
 /* What is not written must not be what stood there before. */
 static void nothing_of_the_frame_before_stays(void **state)
 {
-    (void)state;
     static const enum oct_view_action then[] = {
         OCT_ACTION_LAYOUT,  OCT_ACTION_LAYOUT, OCT_ACTION_HELP,       OCT_ACTION_HELP,
         OCT_ACTION_ZOOM_IN, OCT_ACTION_LAYOUT, OCT_ACTION_ZOOM_RESET, OCT_ACTION_FIT};
@@ -263,7 +258,6 @@ static unsigned count_colour(const struct stage *stage, struct oct_view_rect r, 
 
 static void what_the_arrows_move_has_a_frame(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < N_SIZES; k++) {
         struct stage stage = stage_open(sizes[k], NULL);
         int text_px = oct_view_layout_text_px(12, 96, sizes[k][0], sizes[k][1]);
@@ -310,7 +304,6 @@ static int end_of_words(const struct stage *stage, struct oct_view_rect strip)
 
 static void a_long_pseudonym_leaves_the_recording_readable(void **state)
 {
-    (void)state;
     static const char *const names[] = {
         "P-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-01234567",
         "\u00c4\u00d6\u00dc-\u0416\u0416\u0416-\u00c4\u00d6\u00dc-\u0416\u0416\u0416-"
@@ -352,7 +345,6 @@ static void a_long_pseudonym_leaves_the_recording_readable(void **state)
 
 static void words_too_long_for_their_line_end_within_it(void **state)
 {
-    (void)state;
     struct stage stage = stage_open(sizes[0], NULL);
 
     stage_record(&stage, "P-0123456789-0123456789-0123456789-0123456789");
@@ -382,7 +374,6 @@ static bool press(struct oct_view_input *input, struct oct_view_model *model, SD
 
 static void escape_does_not_leave_a_recording(void **state)
 {
-    (void)state;
     struct oct_view_input input;
     struct oct_view_model model;
 
@@ -418,7 +409,6 @@ static void escape_does_not_leave_a_recording(void **state)
 
 static void without_a_font_picture_and_lamp_are_drawn(void **state)
 {
-    (void)state;
     struct stage stage = stage_open(sizes[1], "/nonexistent/font.ttf");
 
     stage_draw(&stage);
@@ -434,7 +424,6 @@ static void without_a_font_picture_and_lamp_are_drawn(void **state)
 
 static void snapshots_are_whole_files_under_new_names(void **state)
 {
-    (void)state;
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     static const struct oct_view_caption caption;
     struct stage stage = stage_open(sizes[0], NULL);

@@ -26,7 +26,6 @@ static void hear(struct oct_view_model *model, enum oct_projection projection, d
 
 static void en_face_is_octds_picture_row_by_row(void **state)
 {
-    (void)state;
     struct oct_view_enface enface = {0};
     struct oct_view_image image = oct_scene_enface(20, 120);
 
@@ -79,7 +78,6 @@ static void offer_growing(struct oct_view_enface *enface, uint32_t n, float valu
 
 static void en_face_rows_stay_until_they_are_replaced(void **state)
 {
-    (void)state;
     struct oct_view_enface enface = {0};
 
     offer_growing(&enface, 20, 60, "dB");
@@ -110,7 +108,6 @@ static void en_face_rows_stay_until_they_are_replaced(void **state)
 
 static void a_changed_projection_empties_rows_of_the_one_before(void **state)
 {
-    (void)state;
     struct oct_view_model model;
 
     oct_view_model_init(&model, "x", true);
@@ -128,7 +125,6 @@ static void a_changed_projection_empties_rows_of_the_one_before(void **state)
 
 static void en_face_of_many_rows_and_columns_is_thinned_out(void **state)
 {
-    (void)state;
     const uint32_t V = 5000, M = 4100;
     struct oct_view_enface enface = {0};
     struct oct_view_image image = oct_scene_enface(V, M);
@@ -170,7 +166,6 @@ static void en_face_of_many_rows_and_columns_is_thinned_out(void **state)
 
 static void en_face_of_hostile_numbers_stays_a_picture(void **state)
 {
-    (void)state;
     static const double limits[] = {NAN, INFINITY, -INFINITY, 1e308, -1e308, 0, 1e-320, 70};
     struct oct_view_enface enface = {0};
     struct oct_view_image image = oct_scene_enface(3, 4);
@@ -204,7 +199,6 @@ static void en_face_of_hostile_numbers_stays_a_picture(void **state)
 
 static void an_image_whose_size_is_wrong_is_refused(void **state)
 {
-    (void)state;
     struct oct_view_image image = oct_scene_enface(3, 4);
     struct oct_image_header header = image.header;
     struct oct_error err = {0};
@@ -262,7 +256,6 @@ static void expect_nothing(struct oct_view_model *model)
 
 static void en_face_keys_are_sent_to_octd_one_at_a_time(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     const struct oct_view_enface_wishes *w = &model.enface_wishes;
 
@@ -309,7 +302,6 @@ static void en_face_keys_are_sent_to_octd_one_at_a_time(void **state)
 
 static void a_held_key_moves_the_slab_and_the_newest_place_is_sent(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     char text[OCT_VIEW_LABEL_BYTES];
 
@@ -349,7 +341,6 @@ static void a_held_key_moves_the_slab_and_the_newest_place_is_sent(void **state)
 
 static void what_octd_refuses_is_wanted_no_more(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     char text[OCT_VIEW_LABEL_BYTES];
 
@@ -368,7 +359,6 @@ static void what_octd_refuses_is_wanted_no_more(void **state)
 
 static void en_face_keys_say_why_they_do_nothing(void **state)
 {
-    (void)state;
     static const enum oct_view_action keys[] = {OCT_ACTION_PROJECTION, OCT_ACTION_SLAB_UP,
                                                 OCT_ACTION_SLAB_DOWN, OCT_ACTION_SLAB_THINNER,
                                                 OCT_ACTION_SLAB_THICKER};

@@ -70,7 +70,6 @@ static struct oct_view_guide guide_of(const struct guide_scene *of, const struct
 
 static void the_retina_is_where_the_truth_has_it(void **state)
 {
-    (void)state;
     static const double shifts[] = {-0.1, 0, 0.1, 0.3};
 
     for (size_t i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
@@ -89,7 +88,6 @@ static void the_retina_is_where_the_truth_has_it(void **state)
 
 static void noise_lowers_it(void **state)
 {
-    (void)state;
     double before = 10.5, first = 0, last = 0;
 
     for (unsigned i = 0; i <= 12; i++) {
@@ -106,7 +104,6 @@ static void noise_lowers_it(void **state)
 
 static void dark_lines_lower_it(void **state)
 {
-    (void)state;
     double before = 10.5;
 
     for (double dark = 0; dark < 0.95; dark += 0.125) {
@@ -121,7 +118,6 @@ static void dark_lines_lower_it(void **state)
 
 static void a_shift_lowers_it_and_says_which_way(void **state)
 {
-    (void)state;
     double before = 10.5;
 
     for (double shift = 0.05; shift < 0.85; shift += 0.05) { /* the retina goes out below */
@@ -151,7 +147,6 @@ static void a_shift_lowers_it_and_says_which_way(void **state)
 
 static void the_move_is_said_in_millimetres(void **state)
 {
-    (void)state;
     struct oct_view_model *model = calloc(1, sizeof(*model));
     struct oct_view_picture picture =
         guide_scene_picture(scene, &(struct guide_fault){.noise = 1, .shift = 0.3});
@@ -209,7 +204,6 @@ static void tell_quality(struct oct_view_model *model, uint64_t ns, bool blink, 
  * the number of samples that octd counts. */
 static void a_saturated_camera_lowers_it(void **state)
 {
-    (void)state;
     static const double gains[] = {1, 1.5, 1.6, 1.65, 1.7, 1.8, 2.2};
     double before = 10.5, saturated = -1;
 
@@ -242,7 +236,6 @@ static void a_saturated_camera_lowers_it(void **state)
 
 static void motion_lowers_it(void **state)
 {
-    (void)state;
     struct oct_view_picture picture = guide_scene_picture(scene, &(struct guide_fault){.noise = 1});
     double before = 10.5;
 
@@ -268,7 +261,6 @@ static void motion_lowers_it(void **state)
 
 static void nothing_but_the_picture_raises_it(void **state)
 {
-    (void)state;
     const struct guide_fault poor = {.noise = 100};
     const double index = guide_of(scene, &poor).index;
     struct oct_view_model *model = calloc(1, sizeof(*model));
@@ -313,7 +305,6 @@ static void nothing_but_the_picture_raises_it(void **state)
 /* Bright lines, and what is bright everywhere, are no tissue. */
 static void what_is_no_tissue_has_no_points(void **state)
 {
-    (void)state;
     enum { LINES = 120, DEPTH = 640, KINDS = 4 };
     const struct oct_picture_header header = {.acquisition_id = "a",
                                               .sample_type = OCT_SAMPLE_U8,
@@ -348,7 +339,6 @@ static void what_is_no_tissue_has_no_points(void **state)
 /* What is left of the source at zero delay, and what floats before the retina. */
 static void bright_bands_apart_from_the_tissue_do_not_move_it(void **state)
 {
-    (void)state;
     static const uint32_t bands[][2] = {{0, 30}, {900, 930}};
     const struct guide_fault fault = {.noise = 1, .shift = 0.1};
     const struct oct_view_guide plain = guide_of(scene, &fault);
@@ -371,7 +361,6 @@ static void bright_bands_apart_from_the_tissue_do_not_move_it(void **state)
 /* octd can be told to keep few depths: the choroid then goes on to the picture's edge. */
 static void a_choroid_that_is_cut_off_is_no_fault_of_the_retina(void **state)
 {
-    (void)state;
     const uint32_t depth = (uint32_t)((scene->bruch + 0.1) * scene->depth);
     struct oct_view_picture picture = guide_scene_picture(scene, &(struct guide_fault){.noise = 1});
     struct oct_view_sight sight;
@@ -392,14 +381,12 @@ static void a_choroid_that_is_cut_off_is_no_fault_of_the_retina(void **state)
 
 static int open_scene(void **state)
 {
-    (void)state;
     scene = guide_scene_open(1);
     return 0;
 }
 
 static int close_scene(void **state)
 {
-    (void)state;
     guide_scene_close(scene);
     return 0;
 }

@@ -81,7 +81,6 @@ static void tell_light(struct oct_view_model *model, uint64_t n_saturated, uint6
 
 static void a_change_takes_a_second(void **state)
 {
-    (void)state;
     struct oct_view_model *model = begin();
     const struct guide_fault good = {.noise = 1}, poor = {.noise = 100};
     uint64_t ns = 100 * S;
@@ -110,7 +109,6 @@ static void a_change_takes_a_second(void **state)
 /* Noise that lets the index cross a half of a number again and again: the number stays. */
 static void the_number_does_not_flicker(void **state)
 {
-    (void)state;
     struct oct_view_model *model = begin();
     double least = 10, most = 0;
     uint64_t ns = 100 * S;
@@ -137,7 +135,6 @@ static void the_number_does_not_flicker(void **state)
 
 static void what_is_not_known_does_not_count(void **state)
 {
-    (void)state;
     struct oct_view_model *model = begin();
     char text[OCT_VIEW_GUIDE_TEXT_BYTES], remedy[OCT_VIEW_GUIDE_TEXT_BYTES];
     const struct guide_fault fault = {.noise = 60};
@@ -184,7 +181,6 @@ static void what_is_not_known_does_not_count(void **state)
 
 static void a_frozen_picture_has_its_own(void **state)
 {
-    (void)state;
     struct oct_view_model *model = begin();
     const struct guide_fault good = {.noise = 1}, poor = {.noise = 150, .shift = 0.3};
 
@@ -218,7 +214,6 @@ static void a_frozen_picture_has_its_own(void **state)
 
 static void without_a_stream_there_is_no_number(void **state)
 {
-    (void)state;
     struct oct_view_model *model = begin();
 
     assert_false(oct_view_guide_has_number(model) || oct_view_guide_leads(model));
@@ -235,7 +230,6 @@ static void without_a_stream_there_is_no_number(void **state)
 /* No bytes of a picture lead to a number beyond 0 to 10. */
 static void hostile_pictures_have_numbers_too(void **state)
 {
-    (void)state;
     static const float wild[] = {NAN, INFINITY, -INFINITY, 3e38F, -3e38F, 1e-40F, 0, -1};
     static const uint32_t sizes[][2] = {{1, 1}, {15, 400}, {16, 16}, {17, 40}, {200, 130}};
     float *pixels = malloc(200 * 130 * sizeof(*pixels));
@@ -299,7 +293,6 @@ static void draw(struct oct_viewer_stage *s)
 
 static void the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     static const struct {
         struct guide_fault fault;
@@ -360,7 +353,6 @@ static void the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue(void *
 
 static void the_pointer_opens_the_parts(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_input input;
     SDL_Event event = {.type = SDL_MOUSEMOTION};
@@ -389,7 +381,6 @@ static void the_pointer_opens_the_parts(void **state)
 
 static void volumes_are_stepped_through_and_shown(void **state)
 {
-    (void)state;
     static const double now[] = {0, 1, 2, 3, 4, 8, 100};
     static const char *const next[] = {"1", "2", "4", "4", "8", "0", "0"};
     struct oct_view_model *model = begin();
@@ -433,14 +424,12 @@ static void volumes_are_stepped_through_and_shown(void **state)
 
 static int open_scene(void **state)
 {
-    (void)state;
     scene = guide_scene_open(1);
     return 0;
 }
 
 static int close_scene(void **state)
 {
-    (void)state;
     guide_scene_close(scene);
     return 0;
 }

@@ -321,7 +321,6 @@ static unsigned rounds(void)
 
 static void hostile_pictures_go_the_whole_way(void **state)
 {
-    (void)state;
     struct dice dice = {17};
     struct stage s;
     char json[MOST_JSON];
@@ -359,7 +358,6 @@ static void make_values(struct dice *dice, float *values, size_t n)
 
 static void hostile_images_go_the_whole_way(void **state)
 {
-    (void)state;
     struct dice dice = {29};
     struct stage s;
     char json[MOST_JSON];
@@ -391,7 +389,6 @@ static void hostile_images_go_the_whole_way(void **state)
 
 static void hostile_spectra_are_read_or_refused(void **state)
 {
-    (void)state;
     static const char *const shapes[] = {"4", "0", "1", "832", "65536", "-4", "4294967297", "x"};
     struct dice dice = {23};
     struct oct_view_spectrum spectrum = {0};

@@ -51,7 +51,6 @@ static struct oct_view_image level(float ilm, float rpe, unsigned first, unsigne
 
 static void what_is_no_place_is_not_found(void **state)
 {
-    (void)state;
     struct oct_view_layers layers = {.n_lines = 0};
     float ilm[W], rpe[W];
     double found;
@@ -77,11 +76,11 @@ static void what_is_no_place_is_not_found(void **state)
 
     /* An image of another form changes nothing. */
     image.header.dims[0] = 3;
-    assert_int_equal(oct_view_layers_check(&image.header, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_layers.check(&image.header, NULL), OCT_E_FORMAT);
     oct_view_layers_set(&layers, &image);
     image.header.dims[0] = OCT_SURFACES_N_ROWS;
     image.header.type = OCT_SAMPLE_U8;
-    assert_int_equal(oct_view_layers_check(&image.header, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_layers.check(&image.header, NULL), OCT_E_FORMAT);
     oct_view_layers_set(&layers, &image);
     assert_true(layers.n_lines == W && layers.frame_num == 1);
     image.header.type = OCT_SAMPLE_F32;
@@ -140,7 +139,6 @@ static void draw(struct oct_viewer_stage *s)
 
 static void lines_lie_on_the_layers(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     const int top = 150; /* below the words in the corner */
     offer(s, level(40, 80, 60, 90, 1));
@@ -173,7 +171,6 @@ static void lines_lie_on_the_layers(void **state)
 
 static void the_thickness_stands_under_the_calipers_and_in_the_corner(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_phrase p;
     char text[80];
@@ -213,7 +210,6 @@ static bool has_text(const struct oct_viewer_stage *s)
 
 static void a_frozen_picture_has_its_own_layers_and_no_others(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     uint64_t *shown = &s->model.shown.header.frame_num;
     offer(s, level(20, 80, 0, 0, 1));
@@ -294,7 +290,6 @@ static struct seen run(struct oct_viewer_stage *s, struct stream t, unsigned fir
 
 static void the_shown_picture_is_the_newest_that_has_layers(void **state)
 {
-    (void)state;
     const uint64_t ms = S / 1000;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
@@ -320,7 +315,6 @@ static void the_shown_picture_is_the_newest_that_has_layers(void **state)
 
 static void a_slow_scan_shows_the_layers_of_each_picture(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
     oct_view_model_attach(&s->model, archive);
@@ -334,7 +328,6 @@ static void a_slow_scan_shows_the_layers_of_each_picture(void **state)
 /* Back leads to the picture before the shown one, not to a newer one that had no layers. */
 static void frozen_back_begins_at_the_shown_picture(void **state)
 {
-    (void)state;
     const uint64_t ms = S / 1000;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(64u << 20);
@@ -356,7 +349,6 @@ static void frozen_back_begins_at_the_shown_picture(void **state)
 /* An average has the layers of a B-scan that is in its mean, where that one was moved to. */
 static void layers_of_an_older_bscan_of_the_mean_lie_where_it_was_moved(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
     const uint64_t frames[] = {90, 95, 96, 97, 100};
@@ -389,7 +381,6 @@ static void layers_of_an_older_bscan_of_the_mean_lie_where_it_was_moved(void **s
 
 static void an_average_takes_the_layers_to_where_it_lies(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     float ilm[W], rpe[W];
     char text[80];
@@ -421,7 +412,6 @@ static void an_average_takes_the_layers_to_where_it_lies(void **state)
 
 static void places_below_the_picture_are_not_drawn(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     offer(s, level(40, 999999, 0, 0, 1));
     oct_view_lens_zoom(&s->model.lens, 1e9, 0.5, 0.4);
@@ -459,7 +449,6 @@ static void offer_both(struct oct_viewer_stage *s, uint64_t seconds, bool slab)
 
 static void en_face_follows_layers_while_octd_makes_that(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_phrase p;
     oct_view_model_apply(&s->model, OCT_ACTION_PROJECTION, 1); /* none came: nothing to follow */
@@ -486,7 +475,6 @@ static void en_face_follows_layers_while_octd_makes_that(void **state)
 
 static void bounds_in_depth_are_drawn_for_their_own_picture(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_enface_wishes *w = &s->model.enface_wishes;
     s->model.settings.arrangement = OCT_ARRANGEMENT_TWO;

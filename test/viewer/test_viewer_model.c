@@ -16,7 +16,6 @@
 
 static void every_action_has_a_key_and_no_key_has_two(void **state)
 {
-    (void)state;
     bool bound[OCT_N_ACTIONS] = {false};
     char keys[4096] = " ", help[128], word[64], *rest;
 
@@ -42,7 +41,6 @@ static void every_action_has_a_key_and_no_key_has_two(void **state)
 
 static void the_operator_profile_leaves_recording_and_contrast(void **state)
 {
-    (void)state;
     struct oct_view_model model;
 
     oct_view_model_init(&model, "x", true);
@@ -85,7 +83,6 @@ static double lightness(uint32_t argb)
 
 static void the_colour_map_rises_evenly_in_lightness(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 256; i++) {
         double l = lightness(oct_view_palette_argb(OCT_PALETTE_UNIFORM, (uint8_t)i));
         assert_true(fabs(l - i / 2.55) < 1.0);
@@ -96,7 +93,6 @@ static void the_colour_map_rises_evenly_in_lightness(void **state)
 
 static void gamma_bends_the_middle_and_leaves_the_ends(void **state)
 {
-    (void)state;
     struct oct_view_contrast c;
     uint32_t argb[256];
 
@@ -114,7 +110,6 @@ static void gamma_bends_the_middle_and_leaves_the_ends(void **state)
 
 static void limits_move_alone_and_never_cross(void **state)
 {
-    (void)state;
     struct oct_view_contrast c;
 
     oct_view_contrast_init(&c, true);
@@ -132,7 +127,6 @@ static void limits_move_alone_and_never_cross(void **state)
 
 static void automatic_contrast_finds_the_percentiles(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(10, 1);
 
@@ -154,7 +148,6 @@ static void automatic_contrast_finds_the_percentiles(void **state)
 
 static void zooming_keeps_the_place_under_the_pointer(void **state)
 {
-    (void)state;
     struct oct_view_lens lens;
     const struct oct_view_rect area = {10, 20, 400, 300};
 
@@ -179,7 +172,6 @@ static void zooming_keeps_the_place_under_the_pointer(void **state)
 
 static void lengths_are_micrometres_where_spacings_are_known(void **state)
 {
-    (void)state;
     const struct oct_view_scale full = {2.5, 1.25}, deep = {NAN, 1.25}, none = {NAN, NAN};
     const struct oct_view_point a = {10, 20}, b = {40, 100}, below = {10, 100};
     char text[96];
@@ -206,7 +198,6 @@ static void lengths_are_micrometres_where_spacings_are_known(void **state)
 
 static void ten_seconds_are_kept_in_bounded_memory(void **state)
 {
-    (void)state;
     struct oct_view_history history = {.budget_bytes = 50 * 120 * 100}; /* 50 pictures */
     struct oct_view_picture picture = oct_scene_layered(10, 1);
 
@@ -245,7 +236,6 @@ static void ten_seconds_are_kept_in_bounded_memory(void **state)
 
 static void frozen_it_steps_through_what_was_kept(void **state)
 {
-    (void)state;
     struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     struct oct_view_model model;
@@ -282,7 +272,6 @@ static void frozen_it_steps_through_what_was_kept(void **state)
 
 static void calipers_are_put_and_moved_by_key(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     const struct oct_view_point *ends = model.calipers.shown.caliper[0].end;
     struct oct_view_picture picture = oct_scene_layered(30, 4); /* 120 A-lines of 100 pixels */
@@ -324,7 +313,6 @@ static void calipers_are_put_and_moved_by_key(void **state)
 
 static void a_point_is_marked_and_moved_by_key(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(30, 4);
 
@@ -370,7 +358,6 @@ static void go_on(struct oct_view_line_rate *r, double *lines, double *time_s, d
 
 static void a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one(void **state)
 {
-    (void)state;
     struct oct_view_line_rate r = {0};
     double lines = 5000, t = 100;
 

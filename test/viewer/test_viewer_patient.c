@@ -69,7 +69,6 @@ static void finish(struct desk *k)
 
 static void what_is_typed_replaces_the_pseudonym_of_before(void **state)
 {
-    (void)state;
     static struct desk k;
 
     desk_init(&k, "OD", "P-1");
@@ -105,7 +104,6 @@ static void what_is_typed_replaces_the_pseudonym_of_before(void **state)
 
 static void wishes_wait_for_one_another_in_order(void **state)
 {
-    (void)state;
     static struct desk k;
 
     desk_init(&k, "OD", "P-1");
@@ -129,7 +127,6 @@ static void wishes_wait_for_one_another_in_order(void **state)
 
 static void an_octd_that_does_not_answer_fails_all_with_one_line(void **state)
 {
-    (void)state;
     static struct desk k;
     const struct oct_view_answer none = {
         .wish = OCT_WISH_EYE, .unanswered = true, .text = "no answer from octd"};
@@ -155,7 +152,6 @@ static void an_octd_that_does_not_answer_fails_all_with_one_line(void **state)
 
 static void nothing_is_recorded_under_a_label_that_was_refused(void **state)
 {
-    (void)state;
     static struct desk k;
     struct oct_view_phrase p;
 
@@ -173,7 +169,6 @@ static void nothing_is_recorded_under_a_label_that_was_refused(void **state)
 
 static void while_octd_records_the_label_stays_in_an_operators_words(void **state)
 {
-    (void)state;
     static const enum oct_view_action changes[] = {OCT_ACTION_EYE, OCT_ACTION_RIGHT_EYE,
                                                    OCT_ACTION_PSEUDONYM, OCT_ACTION_NEXT_PATIENT};
     static struct desk k;
@@ -200,7 +195,6 @@ static void while_octd_records_the_label_stays_in_an_operators_words(void **stat
 
 static void a_recording_without_a_label_asks_once(void **state)
 {
-    (void)state;
     static struct desk k;
     char text[128];
 
@@ -259,7 +253,6 @@ static void a_recording_without_a_label_asks_once(void **state)
 /* The label of yesterday is whole, and of another patient. */
 static void a_label_that_nobody_said_lately_asks_once(void **state)
 {
-    (void)state;
     static struct desk k;
     char text[128];
 
@@ -291,7 +284,6 @@ static void a_label_that_nobody_said_lately_asks_once(void **state)
 
 static void in_playback_the_label_is_the_files(void **state)
 {
-    (void)state;
     static struct desk k;
     struct oct_view_playback *p = &k.model.playback;
 
@@ -329,7 +321,6 @@ static void in_playback_the_label_is_the_files(void **state)
 /* octd's answer comes before the status that shows the end. */
 static void a_stop_from_here_was_not_elsewhere(void **state)
 {
-    (void)state;
     static struct desk k;
     struct oct_view_phrase p;
 
@@ -350,7 +341,6 @@ static void a_stop_from_here_was_not_elsewhere(void **state)
 
 static void the_last_seconds_are_saved_and_it_is_told(void **state)
 {
-    (void)state;
     static struct desk k;
     char text[400];
     bool good;
@@ -400,7 +390,6 @@ static void the_last_seconds_are_saved_and_it_is_told(void **state)
 
 static void start_starts_an_idle_octd(void **state)
 {
-    (void)state;
     static struct desk k;
 
     desk_init(&k, "OD", "P-1");
@@ -422,7 +411,6 @@ static void start_starts_an_idle_octd(void **state)
 
 static void octd_is_asked_for_an_average_where_it_makes_none(void **state)
 {
-    (void)state;
     static struct desk k;
     char text[64];
 

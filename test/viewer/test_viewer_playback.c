@@ -7,7 +7,7 @@
 #include "test/rig/viewer_scene.h"
 #include "test/rig/volume_cases.h"
 #include "viewer/model/clock.h"
-#include "viewer/play/fill.h"
+#include "viewer/play/play.h"
 #include "viewer/play/play.h"
 
 #include <hdf5.h>
@@ -81,7 +81,6 @@ static struct oct_plan record(const char *path, enum oct_sample_type type, uint3
 static void every_item_is_read_once_from_coarse_to_fine(void **state)
 {
     static const uint32_t sizes[] = {1, 2, 63, 64, 65, 240, 2048};
-    (void)state;
     for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
         const uint32_t n = sizes[k];
         uint8_t *times = calloc(n, 1), *covered = calloc(n, 1);
@@ -137,7 +136,6 @@ static void begin(struct oct_view_model *m)
 
 static void another_file_is_not_shown_with_the_pictures_of_the_one_before(void **state)
 {
-    (void)state;
     struct oct_view_model m;
     struct oct_view_file file = a_file();
     struct oct_view_picture picture = oct_scene_layered(40, 5);
@@ -165,7 +163,6 @@ static void another_file_is_not_shown_with_the_pictures_of_the_one_before(void *
 /* What octd recorded last was stopped within a volume: V shows the whole one before it. */
 static void a_piece_gives_way_to_the_whole_volume_before_it(void **state)
 {
-    (void)state;
     struct oct_view_model m;
     struct oct_view_file piece = a_file();
     oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
@@ -189,7 +186,6 @@ static void a_piece_gives_way_to_the_whole_volume_before_it(void **state)
 
 static void live_pictures_wait_and_come_back(void **state)
 {
-    (void)state;
     struct oct_view_model m;
     oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
     oct_view_model_tick(&m, 5 * S);
@@ -226,7 +222,6 @@ static void live_pictures_wait_and_come_back(void **state)
 
 static void without_a_live_picture_none_is_left(void **state)
 {
-    (void)state;
     struct oct_view_model m;
     oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
     begin(&m);
@@ -249,7 +244,6 @@ static void keys_move_through_the_bscans(void **state)
         {OCT_ACTION_SLAB_THICKER, 1, 99}, {OCT_ACTION_SLAB_DOWN, 1, 99},
         {OCT_ACTION_SLAB_THINNER, 1, 0},
     };
-    (void)state;
     struct oct_view_model m;
     oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
     begin(&m);
@@ -264,7 +258,6 @@ static void keys_move_through_the_bscans(void **state)
 
 static void it_plays_at_its_own_rate_and_stops_at_the_end(void **state)
 {
-    (void)state;
     struct oct_view_model m;
     oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
     oct_view_model_tick(&m, 5 * S);
@@ -297,7 +290,6 @@ static void it_plays_at_its_own_rate_and_stops_at_the_end(void **state)
 
 static void what_cannot_be_opened_is_said(void **state)
 {
-    (void)state;
     struct oct_view_model m;
     oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
     oct_view_model_apply(&m, OCT_ACTION_PLAYBACK, 1);
@@ -364,7 +356,6 @@ static void expect_cuts(struct scene *s, uint32_t without)
 
 static void pictures_of_both_types_slice_and_enface(void **state)
 {
-    (void)state;
     for (int type = OCT_SAMPLE_U8; type <= OCT_SAMPLE_F32; type++) {
         const struct oct_plan plan = record("both.h5", (enum oct_sample_type)type, 4);
         struct scene *s = scene_open();
@@ -389,7 +380,6 @@ static void pictures_of_both_types_slice_and_enface(void **state)
 static void a_bscan_that_was_not_recorded_is_empty_and_says_so(void **state)
 {
     char text[128];
-    (void)state;
     const struct oct_plan plan = record("gap.h5", OCT_SAMPLE_F32, 3);
     struct scene *s = scene_open();
     open_path(s, "gap.h5", 0);
@@ -414,7 +404,6 @@ static void a_bscan_that_was_not_recorded_is_empty_and_says_so(void **state)
 
 static void the_folders_recordings_follow_one_another(void **state)
 {
-    (void)state;
     assert_int_equal(mkdir("playing", 0700), 0);
     record("playing/p2.h5", OCT_SAMPLE_U8, N_BSCANS);
     record("playing/p10.h5", OCT_SAMPLE_U8, N_BSCANS);
@@ -483,7 +472,6 @@ static struct oct_plan record_last(const char *path, const uint64_t *numbers, ui
 
 static void the_last_seconds_are_shown_volume_by_volume(void **state)
 {
-    (void)state;
     /* The end of a volume, two whole ones, one that lacks a B-scan; another acquisition. */
     static const uint64_t numbers[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 0, 1};
     static const struct {
@@ -561,7 +549,6 @@ static void make_results(const char *path, bool with_pictures)
 
 static void results_are_named_and_shown(void **state)
 {
-    (void)state;
     char text[256];
     make_results("results.h5", true);
     struct scene *s = scene_open();
@@ -604,7 +591,6 @@ static void results_are_named_and_shown(void **state)
 
 static void foreign_and_damaged_files_are_refused_in_one_line(void **state)
 {
-    (void)state;
     record("whole.h5", OCT_SAMPLE_U8, N_BSCANS);
     size_t n;
     unsigned char *bytes = volume_slurp("whole.h5", &n);
@@ -631,7 +617,6 @@ static void foreign_and_damaged_files_are_refused_in_one_line(void **state)
 /* A recording that loses its end while it is open. */
 static void what_can_no_longer_be_read_is_said(void **state)
 {
-    (void)state;
     record("torn.h5", OCT_SAMPLE_F32, N_BSCANS);
     struct scene *s = scene_open();
     open_path(s, "torn.h5", 0);
@@ -646,7 +631,6 @@ static void what_can_no_longer_be_read_is_said(void **state)
 
 static void the_label_is_corrected_and_marked(void **state)
 {
-    (void)state;
     struct oct_volume_label label;
     record("label.h5", OCT_SAMPLE_U8, N_BSCANS);
     struct scene *s = scene_open();
@@ -682,7 +666,6 @@ static enum oct_volume_mark mark_of(const char *path)
 /* Whatever is asked for in the same moment: the next file, live pictures, the end of octview. */
 static void a_mark_goes_to_the_file_that_was_shown(void **state)
 {
-    (void)state;
     mkdir("marked", 0755);
     record("marked/1.h5", OCT_SAMPLE_U8, N_BSCANS);
     record("marked/2.h5", OCT_SAMPLE_U8, N_BSCANS);
@@ -752,7 +735,6 @@ static void nap(void)
 
 static void a_file_of_20_gb_opens_at_once_and_scrolls_in_flat_memory(void **state)
 {
-    (void)state;
     make_sparse("large.h5", 20000, 1000, 1000); /* 20 GB */
     struct scene *s = scene_open();
     struct oct_view_model *m = &s->model;

@@ -12,7 +12,6 @@
 
 static void blinks_and_motion_stand_on_the_timeline(void **state)
 {
-    (void)state;
     struct oct_view_quality *q = calloc(1, sizeof(*q));
     struct oct_view_image row = oct_scene_quality();
 
@@ -52,7 +51,6 @@ static void blinks_and_motion_stand_on_the_timeline(void **state)
 
 static void a_moment_shows_the_worst_of_its_rows(void **state)
 {
-    (void)state;
     static const struct {
         double snr_db, blink, motion;
     } rows[] = {{30, 0, 0}, {12, 1, 0}, {NAN, 0, 1}, {40, 0, 0}};
@@ -87,7 +85,6 @@ static void a_moment_shows_the_worst_of_its_rows(void **state)
 
 static void the_quality_of_hostile_rows_is_finite(void **state)
 {
-    (void)state;
     static const double wild[] = {NAN, INFINITY, -INFINITY, 3e38, -3e38, 1e-40, -1};
     struct oct_view_quality *q = calloc(1, sizeof(*q));
     struct oct_view_image row = oct_scene_quality();

@@ -79,7 +79,6 @@ static bool alarms(const struct scene *s, const char *words)
 
 static void volumes_and_pieces_are_told_apart_whoever_stopped(void **state)
 {
-    (void)state;
     struct scene s;
 
     open_scene(&s);
@@ -108,7 +107,6 @@ static void volumes_and_pieces_are_told_apart_whoever_stopped(void **state)
 
 static void none_is_missed_between_two_looks(void **state)
 {
-    (void)state;
     struct scene s;
 
     open_scene(&s);
@@ -128,7 +126,6 @@ static void none_is_missed_between_two_looks(void **state)
 /* Opened in its middle, octview counts what came since. */
 static void one_that_ran_before_octview_is_counted_from_there(void **state)
 {
-    (void)state;
     struct scene s;
 
     open_scene(&s);
@@ -141,7 +138,6 @@ static void one_that_ran_before_octview_is_counted_from_there(void **state)
 
 static void what_is_not_recorded_stays_until_its_end_or_until_noted(void **state)
 {
-    (void)state;
     struct scene s;
 
     open_scene(&s);
@@ -181,7 +177,6 @@ static void what_is_not_recorded_stays_until_its_end_or_until_noted(void **state
 
 static void a_failure_stays_until_noted_or_until_the_next_begins(void **state)
 {
-    (void)state;
     struct scene s;
 
     open_scene(&s);
@@ -208,7 +203,6 @@ static void a_failure_stays_until_noted_or_until_the_next_begins(void **state)
 
 static void octd_may_go_and_come_back_while_it_records(void **state)
 {
-    (void)state;
     struct scene s;
 
     open_scene(&s);

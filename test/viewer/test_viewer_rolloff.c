@@ -64,7 +64,6 @@ static struct oct_view_image table_of(uint64_t arrival_ns)
 
 static void hostile_tables_leave_nothing(void **state)
 {
-    (void)state;
     struct oct_view_rolloff r = {.n = 0};
     struct oct_view_image table = table_of(11 * S);
     float *values = table.values;
@@ -73,11 +72,11 @@ static void hostile_tables_leave_nothing(void **state)
     assert_true(fabs(oct_view_rolloff_line(&r, 40.0625) - 62) < 1e-4);
 
     table.header.dims[0] = OCT_ROLLOFF_MOST_POINTS + 1;
-    assert_int_equal(oct_view_rolloff_check(&table.header, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_rolloff.check(&table.header, NULL), OCT_E_FORMAT);
     table.header.dims[0] = 4;
     table.header.type = OCT_SAMPLE_U8;
     table.header.frame_num = 20;
-    assert_int_equal(oct_view_rolloff_check(&table.header, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_rolloff.check(&table.header, NULL), OCT_E_FORMAT);
     oct_view_rolloff_set(&r, &table);
     assert_true(r.n == 4 && r.frame_num == 1);
 
@@ -105,7 +104,6 @@ static void offer(struct oct_viewer_stage *s, struct oct_view_image table)
 
 static void words_say_width_and_rolloff(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_phrase lines[2];
     assert_int_equal(oct_view_rolloff_text(&s->model, lines), 0);
@@ -200,7 +198,6 @@ static void draw(struct oct_viewer_stage *s)
 
 static void points_and_line_lie_in_the_profile(void **state)
 {
-    (void)state;
     static const double depths[] = {10, 30, 50};
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     double row, mirror, rows[3];
@@ -228,7 +225,6 @@ static void points_and_line_lie_in_the_profile(void **state)
 /* Peaks far above the published limits, in dB and in counts^2, do not leave the panel. */
 static void peaks_beyond_the_limits_have_room(void **state)
 {
-    (void)state;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_image table = table_of(11 * S);
     s->model.settings.arrangement = OCT_ARRANGEMENT_FOUR;

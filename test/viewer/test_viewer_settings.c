@@ -10,7 +10,6 @@
 
 static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
 {
-    (void)state;
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     char path[512];
     struct oct_view_model a, b;

@@ -37,7 +37,7 @@ static void send_result(struct scene *s, double a4)
     h.numbers[0] = (struct oct_image_header_number){"dispersion", 4, {14.856, -1.8055, a4, 0}};
     h.numbers[1] = (struct oct_image_header_number){"sharpness", 2, {19.91, 35.97}};
     h.numbers[2] = (struct oct_image_header_number){"width_px", 2, {7.358, 4.612}};
-    assert_int_equal(oct_view_sharpened_check(&h, NULL), OCT_OK);
+    assert_int_equal(oct_view_overlay_sharpened.check(&h, NULL), OCT_OK);
     assert_int_equal(oct_view_image_set(&s->image, &h, pixels, sizeof(pixels), NULL), OCT_OK);
     s->image.arrival_ns = s->model.now_ns;
     oct_view_sharpened_offer(&s->model, &s->image, &s->picture);
@@ -82,7 +82,6 @@ static void ask(struct scene *s)
 static void before_and_after_are_shown_and_left_again(void **state)
 {
     static struct scene s;
-    (void)state;
     open_scene(&s);
     send_result(&s, 0); /* nobody asked for it */
     assert_int_equal(s.model.shown.header.frame_num, 40);
@@ -114,7 +113,6 @@ static void a_failure_ends_the_wait_and_is_told(void **state)
 {
     static struct scene s;
     char text[OCT_VIEW_LABEL_BYTES];
-    (void)state;
     open_scene(&s);
     struct oct_view_daemon daemon = s.model.daemon;
     const struct oct_view_answer none = {.wish = OCT_WISH_NONE};
@@ -149,13 +147,12 @@ static void a_failure_ends_the_wait_and_is_told(void **state)
 static void what_is_no_such_picture_is_refused(void **state)
 {
     struct oct_image_header h = {.type = OCT_SAMPLE_U8, .rank = 2, .dims = {3, 3}};
-    (void)state;
-    assert_int_equal(oct_view_sharpened_check(&h, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_sharpened.check(&h, NULL), OCT_E_FORMAT);
     h.dims[0] = 0;
-    assert_int_equal(oct_view_sharpened_check(&h, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_sharpened.check(&h, NULL), OCT_E_FORMAT);
     h.dims[0] = 4;
     h.rank = 1;
-    assert_int_equal(oct_view_sharpened_check(&h, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_sharpened.check(&h, NULL), OCT_E_FORMAT);
 }
 
 int main(void)

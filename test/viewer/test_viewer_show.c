@@ -63,7 +63,6 @@ static void freeze(struct scene *s)
 
 static void what_the_picture_is_follows_stream_daemon_and_user(void **state)
 {
-    (void)state;
     struct scene s = open_scene();
     struct oct_view_veil veil;
     struct oct_view_model none;
@@ -113,7 +112,6 @@ static void what_the_picture_is_follows_stream_daemon_and_user(void **state)
 /* Without an endpoint to ask, the pictures' publisher alone tells. */
 static void without_control_a_lost_publisher_is_gone_when_pictures_stop(void **state)
 {
-    (void)state;
     struct scene s = open_scene();
 
     s.model->has_control = s.model->daemon.known = false;
@@ -182,7 +180,6 @@ static unsigned rows_with(const uint32_t *px, int width, struct oct_view_rect r,
 
 static void a_frozen_picture_keeps_its_values_within_a_frame(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < N_SIZES; k++) {
         struct scene s = open_scene();
         resize(s.stage, sizes[k]);
@@ -213,7 +210,6 @@ static void a_frozen_picture_keeps_its_values_within_a_frame(void **state)
 
 static void an_old_picture_is_dimmed_and_hatched_with_words_over_it(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < N_SIZES; k++) {
         struct scene s = open_scene();
         resize(s.stage, sizes[k]);

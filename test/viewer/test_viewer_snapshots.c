@@ -19,7 +19,6 @@ static const struct oct_view_caption caption = {"-OD", "a line", "{}"};
 
 static int make_folder(void **state)
 {
-    (void)state;
     snprintf(folder, sizeof(folder), "%s/snapshots-XXXXXX",
              getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     return mkdtemp(folder) ? 0 : -1;
@@ -49,7 +48,6 @@ static unsigned count_files(bool remove_all)
 
 static int remove_folder(void **state)
 {
-    (void)state;
     count_files(true);
     return 0;
 }
@@ -90,7 +88,6 @@ static struct oct_view_snapshot_done wait_for(struct oct_view_snapshots *s)
 /* What the folder saw, in order: names that came by being made are those of unfinished files. */
 static void a_file_has_its_name_only_when_it_is_whole(void **state)
 {
-    (void)state;
     char events[65536] __attribute__((aligned(8))), path[4200];
     SDL_Surface *surface = noise(300, 200);
     unsigned n_named = 0, n_made = 0;
@@ -119,7 +116,6 @@ static void a_file_has_its_name_only_when_it_is_whole(void **state)
 
 static void the_caller_does_not_compress(void **state)
 {
-    (void)state;
     struct oct_view_snapshots *s;
     struct oct_error err = {0};
 
@@ -140,7 +136,6 @@ static void the_caller_does_not_compress(void **state)
 
 static void an_end_waits_for_what_was_asked_for(void **state)
 {
-    (void)state;
     struct oct_view_snapshots *s;
     struct oct_error err = {0};
     unsigned before = count_files(false);
@@ -157,7 +152,6 @@ static void an_end_waits_for_what_was_asked_for(void **state)
 
 static void a_failure_is_told(void **state)
 {
-    (void)state;
     struct oct_view_snapshots *s;
     struct oct_error err = {0};
 
@@ -174,7 +168,6 @@ static void a_failure_is_told(void **state)
 /* The user's mask, as for any file. */
 static void a_picture_is_as_readable_as_any_file(void **state)
 {
-    (void)state;
     SDL_Surface *surface = noise(20, 10);
     struct stat about;
     char path[4200];

@@ -19,7 +19,6 @@ static char heard[4096]; /* what the device received */
 
 static int make_place(void **state)
 {
-    (void)state;
     snprintf(heard, sizeof(heard), "%s/sound-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     int fd = mkstemp(heard);
     if (fd < 0)
@@ -30,7 +29,6 @@ static int make_place(void **state)
 
 static int remove_place(void **state)
 {
-    (void)state;
     return remove(heard);
 }
 
@@ -51,7 +49,6 @@ static struct oct_view_model *live_model(void)
 
 static void a_recording_begins_and_ends(void **state)
 {
-    (void)state;
     struct oct_view_model *m = live_model();
     struct oct_view_sounds s = {.is_told = false};
 
@@ -72,7 +69,6 @@ static void a_recording_begins_and_ends(void **state)
 
 static void an_alarm_sounds_once(void **state)
 {
-    (void)state;
     struct oct_view_model *m = live_model();
     struct oct_view_sounds s = {.is_told = false};
 
@@ -141,7 +137,6 @@ static void tones_of(const int16_t *x, size_t n, char text[16])
 
 static void sounds_are_told_apart(void **state)
 {
-    (void)state;
     static int16_t x[OCT_VIEW_MOST_SOUND_SAMPLES];
     static const struct {
         enum oct_view_sound_of sound;
@@ -214,7 +209,6 @@ static void wait_for_tones(const char *tones)
 
 static void a_device_hears_what_was_played(void **state)
 {
-    (void)state;
     struct oct_view_sound *s = open_sound("disk");
     struct oct_error why;
 
@@ -231,7 +225,6 @@ static void a_device_hears_what_was_played(void **state)
 
 static void an_end_cuts_what_sounds(void **state)
 {
-    (void)state;
     struct oct_view_sound *s = open_sound("disk");
 
     oct_view_sound_play(s, 7);
@@ -243,7 +236,6 @@ static void an_end_cuts_what_sounds(void **state)
 
 static void without_a_device_it_says_so_once(void **state)
 {
-    (void)state;
     struct oct_view_sound *s = open_sound("nonesuch");
     struct oct_error why = {0};
 
@@ -279,7 +271,6 @@ static unsigned count_threads(void)
 /* A pipe that nobody reads: opening it for writing waits for ever, as a sound server that hangs. */
 static void a_device_that_hangs_holds_nobody_up(void **state)
 {
-    (void)state;
     char pipe_path[4200], bytes[65536];
     unsigned n_threads = count_threads();
 

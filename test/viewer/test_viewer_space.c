@@ -129,7 +129,6 @@ static double white_share(const struct stage *stage)
 
 static void the_picture_has_most_of_the_window(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < 2 * N_SIZES * N_SCANS; k++) {
         struct stage *stage = stage_open(sizes[k / N_SCANS % N_SIZES]);
         const double dpi = k < N_SIZES * N_SCANS ? 96 : 400; /* usual letters, the largest */
@@ -151,7 +150,6 @@ static void the_picture_has_most_of_the_window(void **state)
 
 static void words_say_how_far_the_scales_differ(void **state)
 {
-    (void)state;
     struct stage *stage = stage_open(sizes[0]);
     struct oct_view_rectf place = {0, 0, 900, 500};
     char text[64];
@@ -205,7 +203,6 @@ static void check_apart(const struct oct_view_layout *l, const struct oct_view_c
 /* Every arrangement, with and without banner, guide, slice, patient's row and field. */
 static void nothing_lies_over_another(void **state)
 {
-    (void)state;
     static const int windows[][2] = {
         {320, 240}, {640, 480}, {1280, 720}, {1080, 1920}, {3840, 2160}};
 
@@ -251,7 +248,6 @@ static bool stacks(struct stage *stage, double fast_mm, double slow_mm, enum oct
 
 static void a_wide_scan_stands_above_its_en_face_picture(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < N_SIZES; k++) {
         struct stage *stage = stage_open(sizes[k]);
         show_scan(stage, 6);
@@ -303,7 +299,6 @@ static int drag_divider(struct stage *stage, int by)
 
 static void the_divider_is_dragged_and_remembered(void **state)
 {
-    (void)state;
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     char path[512];
 
@@ -377,7 +372,6 @@ static void press(struct stage *stage, enum oct_view_action action, unsigned tim
 
 static void a_pixel_is_one_of_the_screen(void **state)
 {
-    (void)state;
     static const unsigned pictures[][2] = {{301, 203}, {1500, 900}}; /* smaller, larger */
 
     for (size_t k = 0; k < 2; k++) {
@@ -433,7 +427,6 @@ static void busy(struct oct_view_model *model)
 
 static void numbers_grow_within_their_fields(void **state)
 {
-    (void)state;
     struct stage *calm = stage_open(sizes[0]), *full = stage_open(sizes[0]);
     struct oct_view_field a[2 * OCT_VIEW_MOST_FIELDS], b[2 * OCT_VIEW_MOST_FIELDS];
 
@@ -456,7 +449,6 @@ static void numbers_grow_within_their_fields(void **state)
 /* All of the line fits at each size, and the disk stands where it stood when losses grow. */
 static void a_number_that_grows_moves_no_other(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < N_SIZES; k++) {
         struct stage *stage = stage_open(sizes[k]);
         show_scan(stage, 6);
@@ -525,7 +517,6 @@ static void check_help(const struct oct_view_model *model, unsigned n_letters, u
 
 static void the_help_is_whole(void **state)
 {
-    (void)state;
     struct oct_view_model model;
 
     oct_view_model_init(&model, "x", true);

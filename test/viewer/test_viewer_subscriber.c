@@ -191,7 +191,6 @@ static void it_connects_again_by_itself(void **state)
 
 static void it_ends_at_once_also_with_nobody_there(void **state)
 {
-    (void)state;
     struct oct_subscriber *subscriber;
     struct oct_subscriber_report report;
     struct oct_view_picture picture = {0};

@@ -20,7 +20,6 @@
 
 static void a_status_is_read_and_a_hostile_one_survived(void **state)
 {
-    (void)state;
     static const char *const bad[] = {"",
                                       "{",
                                       "[]",
@@ -69,7 +68,6 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
 
 static void en_face_settings_are_read_whole_or_not_at_all(void **state)
 {
-    (void)state;
     static const struct {
         const char *analysis;
         bool has, told;
@@ -107,7 +105,6 @@ static void en_face_settings_are_read_whole_or_not_at_all(void **state)
 /* Bytes changed, cut and doubled at random: whatever comes out is read or refused. */
 static void mutated_statuses_are_survived(void **state)
 {
-    (void)state;
     size_t n = strlen(oct_scene_status), n_read = 0;
     uint32_t dice = 1;
 
@@ -132,7 +129,6 @@ static void mutated_statuses_are_survived(void **state)
 
 static void what_the_header_says_is_the_daemons_word(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_daemon d = {0};
     struct oct_view_phrase p;
@@ -196,7 +192,6 @@ static void what_the_header_says_is_the_daemons_word(void **state)
 
 static void eye_and_pseudonym_go_to_the_daemon(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_daemon d = {.known = true, .reachable = true};
     char text[OCT_VIEW_LABEL_BYTES];
@@ -229,7 +224,6 @@ static void eye_and_pseudonym_go_to_the_daemon(void **state)
 
 static void letters_are_utf8_in_any_locale(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *clean;
     } cases[] = {
@@ -295,7 +289,6 @@ static void go_live(struct oct_view_model *model, struct oct_view_tally *tally, 
 
 static void the_en_face_panel_says_what_it_shows_or_why_nothing(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
     struct oct_view_picture picture = oct_scene_layered(10, 1);
@@ -340,7 +333,6 @@ static void the_en_face_panel_says_what_it_shows_or_why_nothing(void **state)
 
 static void the_quality_in_numbers_is_octds(void **state)
 {
-    (void)state;
     struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
     struct oct_view_image row = oct_scene_quality();
     struct oct_view_tally tally = {0};
@@ -401,7 +393,6 @@ static void expect_cones(struct oct_view_model *model, double um, double per_mm2
 
 static void the_cone_spacing_is_octds_where_the_scale_is_known(void **state)
 {
-    (void)state;
     struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     struct oct_view_phrase p;
@@ -434,12 +425,11 @@ static void the_cone_spacing_is_octds_where_the_scale_is_known(void **state)
 
 static void a_row_of_cones_that_is_none_changes_nothing(void **state)
 {
-    (void)state;
     struct oct_view_cones cones = {.known = false};
     struct oct_view_image row = cone_row(4, 70000, 0.1);
 
     row.header.n_labels = 4;
-    assert_int_equal(oct_view_cones_check(&row.header, NULL), OCT_E_FORMAT);
+    assert_int_equal(oct_view_overlay_cones.check(&row.header, NULL), OCT_E_FORMAT);
     oct_view_cones_set(&cones, &row);
     assert_false(cones.known);
     row.header.n_labels = 5;
@@ -455,7 +445,6 @@ static void a_row_of_cones_that_is_none_changes_nothing(void **state)
 /* A key of what octd does not compute says so and offers it; pressed again, octd is asked. */
 static void a_key_offers_the_setting_that_it_needs(void **state)
 {
-    (void)state;
     static const struct {
         enum oct_view_action action;
         const char *none, *key;

@@ -3,7 +3,7 @@
 #include "config/apply.h"
 #include "tools/analyse/calibrate_dispersion.h"
 #include "tools/commands.h"
-#include "tools/control/errand.h"
+#include "tools/control/wait.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -112,7 +112,8 @@ int oct_dispersion_live(struct oct_dispersion_job *job)
     e = e ? e : oct_dispersion_list_files(job, &err);
     e = e ? e : oct_control_open(&wait.control, job->config, o->endpoint, o->timeout_s, &err);
     e = e ? e : oct_errand_ask(&wait, "{\"cmd\":\"calibrate\"}", &number, &err);
-    e = e ? e : oct_errand_wait(wait.control, number, o->wait_s, &status, &result, &err);
+    wait.most_s = o->wait_s;
+    e = e ? e : oct_errand_wait(&wait, number, &status, &result, &err);
     e = e ? e : tell(job, wait.control, result, &err);
     cJSON_Delete(status);
     oct_control_close(wait.control);

@@ -2,7 +2,7 @@
 #ifndef OCT_TOOLS_CALIBRATE_REPORT_H
 #define OCT_TOOLS_CALIBRATE_REPORT_H
 
-#include "analysis/rolloff/curve.h"
+#include "analysis/rolloff/rolloff.h"
 #include "tools/analyse/calibrate_measure.h"
 
 struct oct_calibrate_report {

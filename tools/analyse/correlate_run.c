@@ -124,7 +124,8 @@ static void leave_out(const struct run *r, struct slot *slot)
 {
     const size_t side = 2 * (size_t)r->setup->max_shift + 1;
     slot->left_out = true;
-    slot->peak = (struct oct_ring_peak){false, NAN, NAN, NAN, NAN};
+    slot->peak =
+        (struct oct_ring_peak){.radius_px = NAN, .c = NAN, .trough_px = NAN, .height = NAN};
     for (size_t i = 0; i < side * side; i++)
         slot->c2d[i] = NAN;
     for (uint32_t i = 0; i <= r->setup->max_shift; i++)

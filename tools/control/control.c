@@ -1,6 +1,7 @@
 #include "tools/control/control.h"
 
 #include "pipeline/net/control_client.h"
+#include "tools/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,9 +20,7 @@ enum oct_err oct_control_open(struct oct_control_link **control, const struct oc
         .keys = {config->security.client_key, config->security.server_public},
     };
     *control = NULL;
-    struct oct_control_link *c = calloc(1, sizeof(*c));
-    if (!c)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    struct oct_control_link *c = oct_alloc(1, sizeof(*c));
     c->endpoint = setup.endpoint;
     c->timeout_s = timeout_s;
     enum oct_err code = oct_control_client_create(&c->client, &setup, err);

@@ -1,15 +1,52 @@
-#include "tools/control/doctor.h"
+/* octctl doctor: watches the status of a running daemon for some seconds, and says what the camera
+ * driver does right and wrong, one line each. */
+#include "pipeline/base/clock.h"
+#include "pipeline/ingest/sample_look.h"
+#include "tools/commands.h"
+#include "tools/control/control.h"
 
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-#include <cjson/cJSON.h>
+#define LOOK_S 0.2
+#define LEAST_S 0.5
+#define MOST_S 3600.0
 
 /* octview has the same limit. Pauses while the scanner flies back make the rate lower. */
 #define MORE_THAN_SET 1.05
 #define LESS_THAN_SET 0.5
+
+enum { MOST_CHECKS = 40, MOST_FAULTS = 8 };
+
+/* One line of the report. */
+struct check {
+    const char *name;
+    bool ok;
+    char text[320], cure[256]; /* cure: "" if there is nothing to be done */
+};
+
+struct report {
+    struct check checks[MOST_CHECKS];
+    unsigned n;
+};
+
+/* What the statuses so far have shown. */
+struct seen {
+    struct cJSON *first, *last; /* owned */
+    unsigned n_looks;           /* at lines of messages, and what was seen in them: */
+    double sample_min, sample_max;
+    unsigned n_samples_like[OCT_N_SAMPLE_FAULTS];
+    double look, camera_ns;   /* the newest */
+    unsigned n_stood, n_back; /* of the camera's clock */
+    unsigned n_faults;
+    struct {
+        char reason[40], text[320], cure[256];
+    } faults[MOST_FAULTS]; /* one of each reason, as last told */
+};
 
 /* ---- reading ---- */
 
@@ -31,12 +68,12 @@ static const char *text_of(const cJSON *object, const char *key)
     return text ? text : "";
 }
 
-static double rise(const struct oct_doctor_seen *seen, const char *key)
+static double rise(const struct seen *seen, const char *key)
 {
     return number(seen->last, key) - number(seen->first, key);
 }
 
-static void watch_fault(struct oct_doctor_seen *seen, const cJSON *fault)
+static void watch_fault(struct seen *seen, const cJSON *fault)
 {
     const char *reason = text_of(fault, "reason");
     unsigned i = 0;
@@ -44,7 +81,7 @@ static void watch_fault(struct oct_doctor_seen *seen, const cJSON *fault)
         return;
     while (i < seen->n_faults && strcmp(seen->faults[i].reason, reason) != 0)
         i++;
-    if (i == OCT_DOCTOR_MOST_FAULTS)
+    if (i == MOST_FAULTS)
         return;
     seen->n_faults += i == seen->n_faults;
     snprintf(seen->faults[i].reason, sizeof(seen->faults[i].reason), "%s", reason);
@@ -52,7 +89,7 @@ static void watch_fault(struct oct_doctor_seen *seen, const cJSON *fault)
     snprintf(seen->faults[i].cure, sizeof(seen->faults[i].cure), "%s", text_of(fault, "cure"));
 }
 
-static void watch_look(struct oct_doctor_seen *seen, const cJSON *now)
+static void watch_look(struct seen *seen, const cJSON *now)
 {
     double look = number(now, "looks"), camera_ns = number(now, "camera_ns");
     double least = number(now, "sample_min"), most = number(now, "sample_max");
@@ -74,7 +111,8 @@ static void watch_look(struct oct_doctor_seen *seen, const cJSON *now)
     seen->camera_ns = camera_ns;
 }
 
-void oct_doctor_watch(struct oct_doctor_seen *seen, cJSON *status)
+/* Takes the status over. */
+static void take_status(struct seen *seen, cJSON *status)
 {
     const cJSON *source = item(status, "source");
     if (!seen->first) {
@@ -89,22 +127,21 @@ void oct_doctor_watch(struct oct_doctor_seen *seen, cJSON *status)
     watch_look(seen, item(source, "seen"));
 }
 
-void oct_doctor_forget(struct oct_doctor_seen *seen)
+static void forget(struct seen *seen)
 {
     cJSON_Delete(seen->first);
     cJSON_Delete(seen->last);
-    *seen = (struct oct_doctor_seen){.first = NULL};
+    *seen = (struct seen){.first = NULL};
 }
 
 /* ---- judging ---- */
 
-__attribute__((format(printf, 5, 6))) static void say(struct oct_doctor_report *r, const char *name,
-                                                      bool ok, const char *cure, const char *format,
-                                                      ...)
+__attribute__((format(printf, 5, 6))) static void say(struct report *r, const char *name, bool ok,
+                                                      const char *cure, const char *format, ...)
 {
-    if (r->n == OCT_DOCTOR_MOST_CHECKS)
+    if (r->n == MOST_CHECKS)
         return;
-    struct oct_doctor_check *check = &r->checks[r->n++];
+    struct check *check = &r->checks[r->n++];
     va_list args;
     va_start(args, format);
     vsnprintf(check->text, sizeof(check->text), format, args);
@@ -115,7 +152,7 @@ __attribute__((format(printf, 5, 6))) static void say(struct oct_doctor_report *
 }
 
 /* Returns whether there is a stream that can be judged. */
-static bool judge_daemon(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
+static bool judge_daemon(const struct seen *seen, struct report *r)
 {
     const char *phase = text_of(seen->last, "phase");
     double seconds = rise(seen, "uptime_s"), ignored = rise(seen, "messages_ignored");
@@ -133,7 +170,7 @@ static bool judge_daemon(const struct oct_doctor_seen *seen, struct oct_doctor_r
     return false;
 }
 
-static double refused(const struct oct_doctor_seen *seen)
+static double refused(const struct seen *seen)
 {
     const cJSON *count, *before = item(seen->first, "messages_bad");
     double sum = 0;
@@ -146,7 +183,7 @@ static double refused(const struct oct_doctor_seen *seen)
     return sum;
 }
 
-static void judge_messages(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
+static void judge_messages(const struct seen *seen, struct report *r)
 {
     double n = rise(seen, "messages_received"), bad = refused(seen);
     const char *endpoint = text_of(item(seen->last, "endpoints"), "ingest");
@@ -169,12 +206,12 @@ static void judge_messages(const struct oct_doctor_seen *seen, struct oct_doctor
 }
 
 /* So many of the lines looked at that judge_samples says it. */
-static bool samples_are(const struct oct_doctor_seen *seen, unsigned fault)
+static bool samples_are(const struct seen *seen, unsigned fault)
 {
     return seen->n_samples_like[fault] * 2 > seen->n_looks;
 }
 
-static bool is_said_of_samples(const struct oct_doctor_seen *seen, const char *reason)
+static bool is_said_of_samples(const struct seen *seen, const char *reason)
 {
     static const unsigned faults[] = {OCT_SAMPLES_FLOAT, OCT_SAMPLES_SWAPPED};
     for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
@@ -183,7 +220,7 @@ static bool is_said_of_samples(const struct oct_doctor_seen *seen, const char *r
     return false;
 }
 
-static void judge_faults(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
+static void judge_faults(const struct seen *seen, struct report *r)
 {
     const cJSON *count, *before = item(seen->first, "messages_bad");
     for (unsigned i = 0; i < seen->n_faults; i++)
@@ -208,7 +245,7 @@ static void judge_faults(const struct oct_doctor_seen *seen, struct oct_doctor_r
         say(r, "refused", true, "", "no message");
 }
 
-static void judge_shape(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
+static void judge_shape(const struct seen *seen, struct report *r)
 {
     const cJSON *now = item(item(seen->last, "source"), "seen");
     const cJSON *geometry = item(seen->last, "geometry");
@@ -227,7 +264,7 @@ static void judge_shape(const struct oct_doctor_seen *seen, struct oct_doctor_re
                                        : "none are sent, which is fine on one machine");
 }
 
-static void judge_rate(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
+static void judge_rate(const struct seen *seen, struct report *r)
 {
     const cJSON *scan = item(seen->last, "scan");
     double set = number(scan, "line_rate_hz"), seconds = rise(seen, "uptime_s");
@@ -247,7 +284,7 @@ static void judge_rate(const struct oct_doctor_seen *seen, struct oct_doctor_rep
         "%.4g a second reconstructed", rise(seen, "bscans_done") / seconds);
 }
 
-static void judge_loss(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
+static void judge_loss(const struct seen *seen, struct report *r)
 {
     double missing = rise(seen, "lines_missing"), received = rise(seen, "lines_received");
     double never = rise(seen, "messages_missed") - rise(seen, "messages_reordered");
@@ -268,7 +305,7 @@ static void judge_loss(const struct oct_doctor_seen *seen, struct oct_doctor_rep
 
 /* Acquisitions that cut another off point to a driver that sets its start flag wrongly. It is fine
  * to make every volume, or every B-scan, an acquisition of its own. */
-static void judge_starts(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
+static void judge_starts(const struct seen *seen, struct report *r)
 {
     double n = rise(seen, "acquisitions"), seconds = rise(seen, "uptime_s");
     const cJSON *now = item(seen->last, "source"), *before = item(seen->first, "source");
@@ -297,7 +334,7 @@ static const char *unit_of(double ratio)
                : "write the time of the first line in nanoseconds";
 }
 
-static void judge_clock(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
+static void judge_clock(const struct seen *seen, struct report *r)
 {
     static const char name[] = "camera's clock";
     static const char cure[] = "write the camera's time of the first line, in nanoseconds, at "
@@ -324,7 +361,7 @@ static const char *const sample_cures[OCT_N_SAMPLE_FAULTS] = {
     [OCT_SAMPLES_SWAPPED] = "samples are little-endian (Python: .astype(\"<u2\"))",
 };
 
-static void judge_samples(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
+static void judge_samples(const struct seen *seen, struct report *r)
 {
     static const char *const words[OCT_N_SAMPLE_FAULTS] = {
         [OCT_SAMPLES_ZERO] = "all zero",
@@ -357,7 +394,7 @@ static void judge_samples(const struct oct_doctor_seen *seen, struct oct_doctor_
             most * 8 < limit ? ": is camera.bits the camera's own?" : "");
 }
 
-static void judge_pace(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
+static void judge_pace(const struct seen *seen, struct report *r)
 {
     const cJSON *now = item(seen->last, "bscans_dropped"), *word;
     const cJSON *before = item(seen->first, "bscans_dropped");
@@ -381,9 +418,10 @@ static void judge_pace(const struct oct_doctor_seen *seen, struct oct_doctor_rep
     }
 }
 
-void oct_doctor_judge(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
+/* The status may come from any program: missing or absurd values count as 0. */
+static void judge(const struct seen *seen, struct report *r)
 {
-    *r = (struct oct_doctor_report){.n = 0};
+    *r = (struct report){.n = 0};
     if (!judge_daemon(seen, r))
         return;
     judge_messages(seen, r);
@@ -399,10 +437,120 @@ void oct_doctor_judge(const struct oct_doctor_seen *seen, struct oct_doctor_repo
     judge_pace(seen, r);
 }
 
-bool oct_doctor_is_well(const struct oct_doctor_report *r)
+static bool is_well(const struct report *r)
 {
     for (unsigned i = 0; i < r->n; i++)
         if (!r->checks[i].ok)
             return false;
     return true;
 }
+
+/* ---- the command ---- */
+
+struct call {
+    double seconds, timeout_s;
+    const char *endpoint;
+    bool json;
+};
+
+static const struct oct_option options[] = {
+    {"--seconds", "N", "watch for N seconds (5)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct call, seconds), .least = LEAST_S, .most = MOST_S,
+     .needs = "a number from 0.5 to 3600"},
+    {"--json", NULL, "as JSON", OCT_OPTION_FLAG, .at = offsetof(struct call, json)},
+    {"--timeout", "S", "wait at most S seconds for an answer (5)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_S,
+     .needs = "a number of seconds above 0"},
+    {"--endpoint", "E", "the daemon's control.endpoint", OCT_OPTION_TEXT,
+     .at = offsetof(struct call, endpoint)},
+    {NULL},
+};
+
+static double now_s(void)
+{
+    return (double)oct_clock_ns() * 1e-9;
+}
+
+static enum oct_err watch(struct seen *seen, const struct oct_config *config,
+                          const struct call *call, struct oct_error *err)
+{
+    const double end_s = now_s() + call->seconds;
+    struct oct_control_link *control;
+    enum oct_err code = oct_control_open(&control, config, call->endpoint, call->timeout_s, err);
+    for (bool last = false; !code; last = now_s() + LOOK_S >= end_s) {
+        cJSON *status;
+        if ((code = oct_control_status(control, &status, err)))
+            break;
+        if (!oct_json_is_true(status, "ok")) {
+            cJSON_Delete(status);
+            code = oct_fail(err, OCT_E_FORMAT, "%s: the answer is no status",
+                            oct_control_endpoint(control));
+            break;
+        }
+        take_status(seen, status);
+        if (last)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = (long)(LOOK_S * 1e9)}, NULL);
+    }
+    oct_control_close(control);
+    return code;
+}
+
+static void print_report(const struct report *r)
+{
+    for (unsigned i = 0; i < r->n; i++) {
+        const struct check *c = &r->checks[i];
+        printf("%-5s  %-16s %s%s%s\n", c->ok ? "ok" : "WRONG", c->name, c->text,
+               c->cure[0] ? ": " : "", c->cure);
+    }
+}
+
+static void print_json(const struct report *r, double seconds)
+{
+    cJSON *all = cJSON_CreateObject();
+    cJSON_AddBoolToObject(all, "ok", is_well(r));
+    cJSON_AddNumberToObject(all, "seconds", seconds);
+    cJSON *checks = cJSON_AddArrayToObject(all, "checks");
+    for (unsigned i = 0; i < r->n; i++) {
+        cJSON *check = cJSON_CreateObject();
+        cJSON_AddStringToObject(check, "name", r->checks[i].name);
+        cJSON_AddBoolToObject(check, "ok", r->checks[i].ok);
+        cJSON_AddStringToObject(check, "text", r->checks[i].text);
+        cJSON_AddStringToObject(check, "cure", r->checks[i].cure);
+        cJSON_AddItemToArray(checks, check);
+    }
+    oct_command_print_json(all);
+    cJSON_Delete(all);
+}
+
+static int run(struct oct_config *config, int argc, char **argv)
+{
+    struct call call = {.seconds = 5, .timeout_s = 5};
+    struct seen seen = {.first = NULL};
+    struct report report;
+    struct oct_error err;
+    int status = oct_options_read(&oct_command_doctor, &call, &argc, argv);
+    if (status)
+        return status;
+    if (watch(&seen, config, &call, &err)) {
+        status = oct_command_fail(argv[0], &err);
+    } else {
+        judge(&seen, &report);
+        if (call.json)
+            print_json(&report, call.seconds);
+        else
+            print_report(&report);
+        status = !is_well(&report);
+    }
+    forget(&seen);
+    return status;
+}
+
+const struct oct_command oct_command_doctor = {
+    .name = "doctor",
+    .usage = "[OPTIONS]",
+    .help = "what the camera driver does right and wrong",
+    .options = options,
+    .keys = "",
+    .run = run,
+};

@@ -1,17 +1,117 @@
+#define _GNU_SOURCE /* memfd_create */
 #include "tools/control/status_table.h"
 
-#include "tools/wrap.h"
+#include "pipeline/base/utf8.h"
+#include "tools/alloc.h"
+#include "tools/commands.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cjson/cJSON.h>
 
-enum { LABEL_COLUMNS = 20 };
+enum { LABEL_COLUMNS = 20, COLUMNS = 80 }; /* the latter where stdout is no terminal */
+
+/* ---- lines no wider than the terminal ---- */
+
+/* Between the two, what is printed to stdout is kept. wrap_end prints it, each line broken to the
+ * terminal's columns: behind a comma, else at a blank; a word that is wider stays whole. What
+ * follows stands below the value: behind `label` columns, or two more where the line is indented.
+ * Control characters become '?'. wrap_begin returns what wrap_end takes; where it cannot keep
+ * anything, lines are printed as they come. */
+static int wrap_begin(void)
+{
+    fflush(stdout);
+    const int real = dup(STDOUT_FILENO), memory = real < 0 ? -1 : memfd_create("octctl", 0);
+    const int kept = memory < 0 ? -1 : dup2(memory, STDOUT_FILENO) < 0 ? -1 : real;
+    if (memory >= 0)
+        close(memory);
+    if (kept < 0 && real >= 0)
+        close(real);
+    return kept;
+}
+
+static size_t columns(void)
+{
+    struct winsize size;
+    const bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return is_known ? size.ws_col : COLUMNS;
+}
+
+/* Bytes of `text` that take at most n columns. */
+static size_t bytes_of(const char *text, size_t n)
+{
+    size_t i = 0;
+    for (size_t seen = 0; text[i]; i++) {
+        seen += ((unsigned char)text[i] & 0xc0) != 0x80;
+        if (seen > n)
+            break;
+    }
+    return i;
+}
+
+/* How much of `text` goes into n columns: up to a comma, so that a name stays with its value, else
+ * up to a blank, else the whole first word. */
+static size_t cut_at(const char *text, size_t n)
+{
+    const size_t end = bytes_of(text, n);
+    size_t comma = end, blank = end;
+    if (text[end] == '\0')
+        return end;
+    while (comma > 0 && !(text[comma] == ' ' && text[comma - 1] == ','))
+        comma--;
+    while (blank > 0 && text[blank] != ' ')
+        blank--;
+    return comma > 0 ? comma : blank > 0 ? blank : strcspn(text, " ");
+}
+
+static void print_wrapped(char *line, size_t label, size_t width)
+{
+    size_t indent = line[0] == ' ' ? label + 2 : label;
+    oct_utf8_make_line(line);
+    if (indent + 20 > width) /* too narrow for columns */
+        indent = 2;
+    size_t n = bytes_of(line, width);
+    const size_t head = bytes_of(line, indent);
+    if (line[n] != '\0')
+        n = head + cut_at(line + head, width - indent);
+    printf("%.*s\n", (int)n, line);
+    for (char *at = line + n; *(at += strspn(at, " ")); at += n) {
+        n = cut_at(at, width - indent);
+        printf("%*s%.*s\n", (int)indent, "", (int)n, at);
+    }
+}
+
+static void wrap_end(int kept, unsigned label)
+{
+    if (kept < 0)
+        return;
+    fflush(stdout);
+    const off_t n = lseek(STDOUT_FILENO, 0, SEEK_END);
+    char *text = oct_alloc((size_t)(n > 0 ? n : 0) + 1, 1);
+    const bool is_read = n >= 0 && pread(STDOUT_FILENO, text, (size_t)n, 0) == n;
+    dup2(kept, STDOUT_FILENO);
+    close(kept);
+    if (!is_read)
+        fputs("octctl: what is printed cannot be read back\n", stderr);
+    const size_t width = columns();
+    for (char *line = text, *end; is_read && *line; line = end + 1) {
+        end = strchr(line, '\n');
+        if (!end)
+            break;
+        *end = '\0';
+        print_wrapped(line, label, width);
+    }
+    free(text);
+}
 
 /* ---- values ---- */
 
@@ -105,8 +205,6 @@ static bool counts_by_reason(const char *key)
            strncmp(key, "bscans_", 7) == 0 || strncmp(key, "lines_", 6) == 0 ||
            strcmp(key, "refused") == 0;
 }
-
-static void print_nested(const char *key, const cJSON *object);
 
 static void print_member(const char *key, const cJSON *member)
 {
@@ -418,7 +516,7 @@ static void print_row(const cJSON *member)
 void oct_status_table_print(const cJSON *status)
 {
     const cJSON *member;
-    const int kept = oct_wrap_begin();
+    const int kept = wrap_begin();
     print_state(status);
     print_recording(status);
     print_lines(status);
@@ -439,5 +537,5 @@ void oct_status_table_print(const cJSON *status)
             print_row(member);
         }
     }
-    oct_wrap_end(kept, LABEL_COLUMNS + 1);
+    wrap_end(kept, LABEL_COLUMNS + 1);
 }

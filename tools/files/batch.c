@@ -17,7 +17,7 @@
 #include "pipeline/base/utf8.h"
 #include "tools/alloc.h"
 #include "tools/commands.h"
-#include "tools/files/recon_many.h"
+#include "tools/files/recon.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* The pictures and the spectra of a recording, a plane a B-scan. */
+#include "tools/alloc.h"
 #include "tools/files/export_values.h"
 
 #include <math.h>
@@ -84,17 +85,14 @@ static enum oct_err open_bscans(struct oct_export_values *values, struct oct_exp
     if (e)
         return e;
     const uint32_t n = last - first;
-    struct bscans *b = calloc(1, sizeof(*b));
+    struct bscans *b = oct_alloc(1, sizeof(*b));
     *values = (struct oct_export_values){.context = b,
                                          .close = close_bscans,
                                          .what = "B-scans",
-                                         .lo = calloc(n, sizeof(double)),
-                                         .hi = calloc(n, sizeof(double)),
-                                         .valid = calloc(n, 1)};
-    if (b)
-        *b = (struct bscans){.in = in, .first = first, .came = calloc(f->n_lines, 1)};
-    if (!b || !b->came || !values->lo || !values->hi || !values->valid)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", in->path);
+                                         .lo = oct_alloc(n, sizeof(double)),
+                                         .hi = oct_alloc(n, sizeof(double)),
+                                         .valid = oct_alloc(n, 1)};
+    *b = (struct bscans){.in = in, .first = first, .came = oct_alloc(f->n_lines, 1)};
     for (uint32_t i = 0; i < n; i++) {
         const struct oct_volume_row row = oct_volume_row(in->reader, first + i);
         values->valid[i] = row.valid;

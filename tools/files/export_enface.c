@@ -1,5 +1,6 @@
 /* A volume from above: a value an A-line, a row a B-scan, of a slab of the depth. */
 #include "analysis/enface/enface.h"
+#include "tools/alloc.h"
 #include "tools/files/export_values.h"
 
 #include <math.h>
@@ -39,9 +40,7 @@ static enum oct_err project(float *held, const struct oct_export_source *bscans,
     const uint32_t n_bscans = bscans->form.dims[0], n_lines = bscans->form.dims[1],
                    depth = bscans->form.dims[2];
     enum oct_err e = OCT_OK;
-    float *plane = malloc((size_t)n_lines * depth * sizeof(*plane));
-    if (!plane)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a B-scan");
+    float *plane = oct_alloc((size_t)n_lines * depth, sizeof(*plane));
     for (uint32_t v = 0; v < n_bscans && !e; v++) {
         if (work->cancel && *work->cancel)
             e = oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
@@ -68,21 +67,19 @@ static enum oct_err read_held(void *context, uint32_t plane, void *pixels, struc
     return OCT_OK;
 }
 
-static enum oct_err fill(struct oct_export_values *values, struct oct_export_input *in,
-                         const struct oct_export_source *bscans, const struct slab *slab,
-                         const struct oct_export_wish *wish, struct oct_error *err)
+static enum oct_err fill(struct oct_export_values *values, const struct oct_export_source *bscans,
+                         const struct slab *slab, const struct oct_export_wish *wish,
+                         struct oct_error *err)
 {
     const struct oct_export_form *b = &bscans->form;
     const double depth_um = isnan(wish->um[2]) ? b->um[2] : wish->um[2];
-    *values =
-        (struct oct_export_values){.what = "B-scans",
-                                   .context = values,
-                                   .read = read_held,
-                                   .is_rows = true,
-                                   .valid = malloc(b->dims[0]),
-                                   .held = malloc((size_t)b->dims[0] * b->dims[1] * sizeof(float))};
-    if (!values->valid || !values->held)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for an en face picture", in->path);
+    *values = (struct oct_export_values){
+        .what = "B-scans",
+        .context = values,
+        .read = read_held,
+        .is_rows = true,
+        .valid = oct_alloc(b->dims[0], 1),
+        .held = oct_alloc((size_t)b->dims[0] * b->dims[1], sizeof(float))};
     memcpy(values->valid, b->plane_valid, b->dims[0]);
     values->form = (struct oct_export_form){.dims = {1, b->dims[0], b->dims[1]},
                                             .axes = {"slab", "bscan", "line"},
@@ -112,7 +109,7 @@ enum oct_err oct_export_values_enface(struct oct_export_values *values, struct o
     if (e)
         return e;
     e = choose_slab(&slab, in, wish, err);
-    e = e ? e : fill(values, in, &bscans, &slab, wish, err);
+    e = e ? e : fill(values, &bscans, &slab, wish, err);
     oct_export_source_close(open);
     return e;
 }

@@ -1,8 +1,12 @@
-#include "tools/files/export_input.h"
-
+/* The recording that octctl export reads: a volume file, or another one (plain samples, a file of
+ * another program), whose spectra are all it has. */
 #include "formats/spool.h"
-#include "tools/files/export_recording.h"
+#include "pipeline/base/sha256.h"
+#include "pipeline/plan/geometry.h"
+#include "tools/alloc.h"
+#include "tools/files/export_values.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +24,10 @@ static enum oct_err add_bscan(struct oct_sha256 *sum, const struct oct_export_in
     const struct oct_volume_facts *f = in->facts;
     const size_t n_line = f->depth ? f->depth * (f->sample_type == OCT_SAMPLE_U8 ? 1u : 4u)
                                    : f->n_samples * sizeof(uint16_t);
-    unsigned char *bytes = malloc(f->n_lines * n_line), *came = malloc(f->n_lines);
+    unsigned char *bytes = oct_alloc(f->n_lines, n_line), *came = oct_alloc(f->n_lines, 1);
     bool valid;
     enum oct_err e = OCT_OK;
-    if (!bytes || !came) {
-        e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for a B-scan", in->path);
-    } else if (f->depth) {
+    if (f->depth) {
         e = oct_volume_read_image(in->reader, v, bytes, &valid, err);
     } else {
         struct oct_raw_frame frame = {.spectra = (uint16_t *)(void *)bytes, .line_valid = came};
@@ -38,7 +40,8 @@ static enum oct_err add_bscan(struct oct_sha256 *sum, const struct oct_export_in
     return e;
 }
 
-void oct_export_input_sign(struct oct_export_input *input, struct oct_sha256 *sum)
+/* Ends the sum and makes the uid of it. */
+static void sign(struct oct_export_input *input, struct oct_sha256 *sum)
 {
     unsigned char digest[OCT_SHA256_BYTES];
     oct_sha256_end(sum, digest);
@@ -48,7 +51,7 @@ void oct_export_input_sign(struct oct_export_input *input, struct oct_sha256 *su
 
 /* Of what was measured and when; never of labels, which may be corrected, nor of the file's
  * name. */
-static enum oct_err find_uid(struct oct_export_input *in, struct oct_error *err)
+static enum oct_err find_uid_of_volume(struct oct_export_input *in, struct oct_error *err)
 {
     const struct oct_volume_facts *f = in->facts;
     struct oct_sha256 sum;
@@ -69,50 +72,121 @@ static enum oct_err find_uid(struct oct_export_input *in, struct oct_error *err)
             has_bscan = true;
         }
     }
-    oct_export_input_sign(in, &sum);
+    sign(in, &sum);
     return e;
 }
 
-static enum oct_err read_config(struct oct_export_input *in, const struct oct_config *user,
-                                struct oct_error *err)
+static void read_config(struct oct_export_input *in, const struct oct_config *user)
 {
     const char *text = oct_volume_config_text(in->reader);
-    in->config = malloc(sizeof(*in->config));
-    if (!in->config)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", in->path);
+    in->config = oct_alloc(1, sizeof(*in->config));
     oct_config_init(in->config);
     in->has_config = text && oct_config_load_text(in->config, text, in->path, NULL) == OCT_OK;
     if (text && !in->has_config)
         oct_config_init(in->config);
     oct_config_overlay(in->config, user);
-    return OCT_OK;
 }
 
 static enum oct_err open_volume(struct oct_export_input *in, const struct oct_config *user,
                                 struct oct_error *err)
 {
-    enum oct_err e = oct_volume_open(&in->reader, in->path, err);
+    const enum oct_err e = oct_volume_open(&in->reader, in->path, err);
     if (e)
         return e;
     in->facts = oct_volume_facts(in->reader);
-    e = read_config(in, user, err);
-    return e ? e : find_uid(in, err);
+    read_config(in, user);
+    return find_uid_of_volume(in, err);
 }
+
+/* ---- a recording that is no volume file ---- */
+
+static enum oct_err read_bscan(struct oct_recording *recording, uint64_t i, uint16_t *values,
+                               uint8_t *came, struct oct_error *err)
+{
+    struct oct_raw_frame frame = {.spectra = values, .line_valid = came};
+    bool valid; /* as every B-scan of what is no volume */
+    return oct_recording_read(recording, i, &frame, &valid, err);
+}
+
+/* Lengths of 0 are unknown. Where nobody says how many B-scans a volume has, it is all of them. */
+static void find_facts(struct oct_export_input *in)
+{
+    const struct oct_config *c = in->config;
+    struct oct_volume_facts *f = &in->own;
+    f->n_bscans = (uint32_t)oct_recording_n_bscans(in->recording);
+    f->n_lines = oct_recording_n_lines(in->recording);
+    f->n_samples = oct_recording_n_samples(in->recording);
+    const uint32_t n_volume = oct_config_is_set(c, "scan.bscans") ? c->scan.bscans : f->n_bscans;
+    f->spacing_um[0] = c->scan.height_um > 0 ? c->scan.height_um / n_volume : NAN;
+    f->spacing_um[1] = c->scan.width_um > 0 ? c->scan.width_um / f->n_lines : NAN;
+    f->spacing_um[2] = NAN;
+    snprintf(f->eye, sizeof(f->eye), "%.7s", c->record.eye);
+    snprintf(f->pseudonym, sizeof(f->pseudonym), "%.127s", c->record.pseudonym);
+    snprintf(f->start_time, sizeof(f->start_time), "%s", oct_recording_start_time(in->recording));
+    snprintf(f->start_time_source, sizeof(f->start_time_source), "%s",
+             oct_recording_start_time_source(in->recording));
+    in->facts = f;
+}
+
+/* Over when it was recorded, its size and the bytes of the first B-scan: neither its name nor
+ * labels, nor when the file was changed: a copy is the same recording. */
+static enum oct_err find_uid(struct oct_export_input *in, struct oct_error *err)
+{
+    const struct oct_volume_facts *f = in->facts;
+    const uint64_t sizes[] = {f->n_bscans, f->n_lines};
+    const size_t n = (size_t)f->n_lines * f->n_samples;
+    struct oct_sha256 sum;
+    uint16_t *values = oct_alloc(n, sizeof(*values));
+    uint8_t *came = oct_alloc(f->n_lines, 1);
+    const enum oct_err e = read_bscan(in->recording, 0, values, came, err);
+    if (!e) {
+        oct_sha256_init(&sum);
+        const char *when =
+            strcmp(f->start_time_source, OCT_TIME_RECORDED) == 0 ? f->start_time : "";
+        oct_sha256_add(&sum, when, strlen(when) + 1);
+        oct_sha256_add(&sum, sizes, sizeof(sizes));
+        oct_sha256_add(&sum, values, n * sizeof(*values));
+        sign(in, &sum);
+    }
+    free(values);
+    free(came);
+    return e;
+}
+
+static enum oct_err open_recording(struct oct_export_input *in, const char *path,
+                                   const struct oct_config *config, struct oct_error *err)
+{
+    in->config = oct_alloc(1, sizeof(*in->config));
+    *in->config = *config;
+    const enum oct_err e = oct_recording_open(&in->recording, path, in->config, err);
+    if (e)
+        return e;
+    const struct oct_input_facts *said = oct_recording_input(in->recording);
+    const uint64_t n = oct_recording_n_bscans(in->recording);
+    if (!said) /* it was none when it was looked at */
+        return oct_fail(err, OCT_E_FORMAT, "%s: is being changed; try again", in->path);
+    if (n > OCT_MAX_BSCANS)
+        return oct_fail(err, OCT_E_FORMAT, "%s: has %" PRIu64 " B-scans, more than %u", in->path, n,
+                        OCT_MAX_BSCANS);
+    in->scaling = said->scaling;
+    find_facts(in);
+    return find_uid(in, err);
+}
+
+/* ---- either ---- */
 
 enum oct_err oct_export_input_open(struct oct_export_input *input, const char *path,
                                    const struct oct_config *config,
                                    const volatile sig_atomic_t *cancel, struct oct_error *err)
 {
     const bool is_pipe = strcmp(path, "-") == 0;
-    *input =
-        (struct oct_export_input){.path = strdup(is_pipe ? "/dev/stdin" : path), .scaling = ""};
-    if (!input->path)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    *input = (struct oct_export_input){.path = oct_alloc_text("%s", is_pipe ? "/dev/stdin" : path),
+                                       .scaling = ""};
     enum oct_err e = is_pipe ? oct_spool_stdin(cancel, err) : OCT_OK;
     if (!e)
         e = oct_recording_is_our_volume(input->path, config)
                 ? open_volume(input, config, err)
-                : oct_export_recording_open(input, path, config, err);
+                : open_recording(input, path, config, err);
     if (e)
         oct_export_input_close(input);
     return e;
@@ -153,4 +227,58 @@ double oct_export_input_bscan_s(const struct oct_export_input *input, uint32_t f
     }
     return to > from && last_ns > first_ns ? (double)(last_ns - first_ns) * 1e-9 / (to - from)
                                            : NAN;
+}
+
+/* ---- the spectra of a recording that is no volume file ---- */
+
+struct spectra {
+    struct oct_recording *recording;
+    uint32_t first; /* B-scan of plane 0 */
+    uint8_t *came;  /* [M], which reading fills */
+};
+
+static enum oct_err read_plane(void *context, uint32_t plane, void *values, struct oct_error *err)
+{
+    const struct spectra *s = context;
+    return read_bscan(s->recording, (uint64_t)s->first + plane, values, s->came, err);
+}
+
+static void close_spectra(void *context)
+{
+    struct spectra *s = context;
+    free(s->came);
+    free(s);
+}
+
+/* By the line rate, where the user or the file says it; its default says nothing. */
+static double bscan_s(const struct oct_export_input *in)
+{
+    const struct oct_config *c = in->config;
+    const double said_hz = oct_recording_input(in->recording)->line_rate_hz;
+    const double hz = oct_config_is_set(c, "scan.line_rate_hz") ? c->scan.line_rate_hz : said_hz;
+    return hz > 0 ? in->facts->n_lines / hz : NAN;
+}
+
+enum oct_err oct_export_values_recording(struct oct_export_values *values,
+                                         struct oct_export_input *in, const char *name,
+                                         const struct oct_export_wish *wish, struct oct_error *err)
+{
+    const struct oct_volume_facts *f = in->facts;
+    uint32_t first, last;
+    *values = (struct oct_export_values){.what = "B-scans"}; /* .valid NULL: all are there */
+    if (strcmp(name, "spectra") != 0)
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: no volume file, it holds spectra but no %s: octctl recon makes one of "
+                        "it, or --dataset spectra",
+                        in->path, name);
+    const enum oct_err e = oct_export_values_range(in, wish, f->n_bscans, &first, &last, err);
+    if (e)
+        return e;
+    struct spectra *s = oct_alloc(1, sizeof(*s));
+    *s = (struct spectra){in->recording, first, oct_alloc(f->n_lines, 1)};
+    values->context = s;
+    values->close = close_spectra;
+    values->read = read_plane;
+    values->form = oct_export_values_spectra_form(in, last - first, bscan_s(in));
+    return OCT_OK;
 }

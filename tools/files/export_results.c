@@ -1,6 +1,7 @@
 /* Results of analyses, /analysis/NAME: one image a B-scan, one a block of B-scans, or one of the
  * volume. Those with a single row a B-scan make one plane of them. */
 #include "pipeline/volume/array.h"
+#include "tools/alloc.h"
 #include "tools/files/export_values.h"
 
 #include <math.h>
@@ -141,12 +142,8 @@ static enum oct_err pick_column(const struct result *r, const char *what, uint32
                                 double **picked, struct oct_error *err)
 {
     const uint32_t n = r->dataset.of_volume ? 1 : (uint32_t)r->dataset.dims[0];
-    double *column = calloc(n, sizeof(*column)), *values = calloc(n_here, sizeof(*values));
+    double *column = oct_alloc(n, sizeof(*column)), *values = oct_alloc(n_here, sizeof(*values));
     *picked = values;
-    if (!column || !values) {
-        free(column);
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", r->in->path);
-    }
     const enum oct_err e = read_column(r, what, n, column, err);
     for (uint32_t i = 0; i < n_here; i++)
         values[i] = column[r->dataset.of_volume ? 0 : r->first + i];
@@ -165,13 +162,9 @@ static enum oct_err read_columns(struct oct_export_values *values, const struct 
         e = pick_column(r, "lo", n_here, &values->lo, err);
         e = e ? e : pick_column(r, "hi", n_here, &values->hi, err);
     }
-    if (!e) {
-        values->valid = calloc(n_here, 1);
-        for (uint32_t i = 0; values->valid && i < n_here; i++)
-            values->valid[i] = valid[i] > 0;
-        if (!values->valid)
-            e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", r->in->path);
-    }
+    values->valid = oct_alloc(n_here, 1);
+    for (uint32_t i = 0; i < n_here; i++)
+        values->valid[i] = valid[i] > 0;
     free(valid);
     return e;
 }
@@ -216,17 +209,15 @@ static enum oct_err open_result(struct oct_export_values *values, struct result 
             r->dataset.bscans_an_image *
             oct_export_input_bscan_s(r->in, r->first,
                                      wish->has_bscans ? last : r->in->facts->n_bscans);
-    r->row = malloc((size_t)r->n_rows * r->width * sizeof(*r->row));
-    return r->row ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", r->in->path);
+    r->row = oct_alloc((size_t)r->n_rows * r->width, sizeof(*r->row));
+    return OCT_OK;
 }
 
 enum oct_err oct_export_values_result(struct oct_export_values *values, struct oct_export_input *in,
                                       const struct oct_export_wish *wish, struct oct_error *err)
 {
-    struct result *r = calloc(1, sizeof(*r));
+    struct result *r = oct_alloc(1, sizeof(*r));
     *values = (struct oct_export_values){.context = r, .read = read_result, .close = close_result};
-    if (!r)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", in->path);
     r->in = in;
     return open_result(values, r, wish, err);
 }

@@ -1,6 +1,7 @@
 #include "tools/files/export_source.h"
 
-#include "tools/files/export_recording.h"
+#include "tools/alloc.h"
+#include "tools/files/export_values.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -273,7 +274,7 @@ static enum oct_err open_values(struct oct_export_open *o, const struct oct_expo
                                 struct oct_error *err)
 {
     if (o->in.recording)
-        return oct_export_recording_values(&o->values, &o->in,
+        return oct_export_values_recording(&o->values, &o->in,
                                            wish->dataset ? wish->dataset : "spectra", wish, err);
     if (!wish->dataset || strcmp(wish->dataset, "bscans") == 0)
         return oct_export_values_bscans(&o->values, &o->in, wish, err);
@@ -301,17 +302,6 @@ static enum oct_err choose_sample(struct oct_export_open *o, const struct oct_ex
         return oct_fail(err, OCT_E_ARG, "this format takes 8 bits alone: no spectra, no f32");
     if (wish->has_range && o->sample != OCT_EXPORT_U8)
         return oct_fail(err, OCT_E_ARG, "--range is of --sample u8: it says what 0 and 255 are");
-    return OCT_OK;
-}
-
-static enum oct_err make_room(struct oct_export_open *o, struct oct_error *err)
-{
-    const struct oct_export_form *f = &o->values.form;
-    const uint64_t n = (uint64_t)f->dims[1] * f->dims[2];
-    o->stored = malloc((size_t)n * oct_export_sample_bytes(f->sample));
-    o->came = malloc(f->dims[1]);
-    if (!o->stored || !o->came)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for a plane", o->in.path);
     return OCT_OK;
 }
 
@@ -354,16 +344,17 @@ enum oct_err oct_export_source_open(struct oct_export_open **open, struct oct_ex
                                     const char *path, const struct oct_export_wish *wish,
                                     struct oct_error *err)
 {
-    struct oct_export_open *o = calloc(1, sizeof(*o));
+    struct oct_export_open *o = oct_alloc(1, sizeof(*o));
     *open = NULL;
-    if (!o)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     enum oct_err e = oct_export_input_open(&o->in, path, wish->config, wish->work->cancel, err);
     e = e ? e : check_eye(o, wish, err);
     e = e ? e : open_values(o, wish, err);
     e = e ? e : choose_sample(o, wish, err);
-    e = e ? e : make_room(o, err);
     if (!e) {
+        const struct oct_export_form *f = &o->values.form;
+        const size_t n = (size_t)f->dims[1] * f->dims[2];
+        o->stored = oct_alloc(n, oct_export_sample_bytes(f->sample));
+        o->came = oct_alloc(f->dims[1], 1);
         *source =
             (struct oct_export_source){.form = o->values.form, .context = o, .read = read_plane};
         describe(o, wish, &source->form);

@@ -1,10 +1,9 @@
 /* What octctl export writes: a dataset of a recording as planes of one kind of sample, read plane
  * by plane.
  *
- *     export_input.c      the recording: what it says of itself, which rows are there
- *     export_recording.c  the same of recordings that are no volume files, and their spectra
- *     export_values.h     a dataset as it lies in the file, plane by plane
- *     export_source.c     the samples that were asked for: dB of u8 pictures, u8 with common limits
+ *     export_input.c   the recording: what it says of itself; spectra of what is no volume file
+ *     export_values.h  a dataset as it lies in the file, plane by plane
+ *     export_source.c  the samples that were asked for: dB of u8 pictures, u8 with common limits
  *
  * One thread uses a source. */
 #ifndef OCT_TOOLS_EXPORT_SOURCE_H

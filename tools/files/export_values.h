@@ -1,11 +1,45 @@
-/* A dataset as it lies in a recording, plane by plane: the providers behind export_source.c.
- * Private to tools/export_*. One thread uses one at a time. */
+/* A recording as an input of octctl export, and a dataset as it lies in it, plane by plane: the
+ * providers behind export_source.c. Private to tools/files/export*. One thread uses one at a
+ * time. */
 #ifndef OCT_TOOLS_EXPORT_VALUES_H
 #define OCT_TOOLS_EXPORT_VALUES_H
 
 #include "formats/export/export.h"
-#include "tools/files/export_input.h"
+#include "formats/recording.h"
+#include "pipeline/volume/volume.h"
 #include "tools/files/export_source.h"
+
+#include <signal.h>
+
+/* What a recording says of itself, without its name, its folder and its configuration's text. */
+struct oct_export_input {
+    char *path;                       /* to open; of standard input /dev/stdin */
+    struct oct_volume_reader *reader; /* of a volume file; else NULL */
+    struct oct_recording *recording;  /* of all others; else NULL */
+    struct oct_volume_facts own;      /* of `recording`: what a volume file would say */
+    const struct oct_volume_facts *facts;
+    const char *scaling;       /* how samples became u16; "": they were. oct_input_facts */
+    bool has_config;           /* it embeds one */
+    struct oct_config *config; /* the embedded one, the user's keys over it; else the user's, and
+                                  what oct_recording_open takes from the file */
+    char uid[33];              /* 32 hexadecimal digits */
+};
+
+/* "-" is standard input, all of which is kept (spool.h) before it is opened; *cancel, unless NULL,
+ * ends that. *input is empty on error. Errors as oct_volume_open, oct_recording_open and
+ * oct_spool_stdin. */
+enum oct_err oct_export_input_open(struct oct_export_input *input, const char *path,
+                                   const struct oct_config *config,
+                                   const volatile sig_atomic_t *cancel, struct oct_error *err);
+void oct_export_input_close(struct oct_export_input *input); /* an empty one too */
+
+/* "dB", "counts^2"; "": the file has no configuration that says so. */
+const char *oct_export_input_unit(const struct oct_export_input *input);
+
+/* Mean time from B-scan to B-scan among rows first .. last - 1, by the camera's clock; NaN:
+ * unknown. Of a volume file. */
+double oct_export_input_bscan_s(const struct oct_export_input *input, uint32_t first,
+                                uint32_t last);
 
 struct oct_export_values {
     struct oct_export_form form; /* sample: as it is stored */
@@ -39,6 +73,12 @@ enum oct_err oct_export_values_enface(struct oct_export_values *values, struct o
                                       const struct oct_export_wish *wish, struct oct_error *err);
 enum oct_err oct_export_values_result(struct oct_export_values *values, struct oct_export_input *in,
                                       const struct oct_export_wish *wish, struct oct_error *err);
+
+/* "spectra" of in->recording, u16 [V][M][N]; of another name OCT_E_ARG. */
+enum oct_err oct_export_values_recording(struct oct_export_values *values,
+                                         struct oct_export_input *in, const char *name,
+                                         const struct oct_export_wish *wish, struct oct_error *err);
+
 /* The form of n B-scans of spectra, plane_s apart. */
 struct oct_export_form oct_export_values_spectra_form(const struct oct_export_input *in, uint32_t n,
                                                       double plane_s);

@@ -1,6 +1,7 @@
 #include "tools/files/line_store.h"
 
 #include "pipeline/base/thread.h"
+#include "tools/alloc.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ struct oct_line_store {
     uint8_t *bounce_valid;
 
     pthread_t thread;
-    bool has_lock, has_wake, has_thread;
+    bool has_thread;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;
     uint64_t n_read, n_used;
@@ -110,14 +111,12 @@ static enum oct_err start_reader(struct oct_line_store *s, uint32_t window_lines
     uint64_t bscan_bytes = (uint64_t)s->n_lines * s->n_samples * sizeof(uint16_t);
     uint64_t least = window_lines / s->n_lines + 2;
     uint64_t most = ahead_bytes / bscan_bytes;
-    s->bounce = malloc((size_t)window_lines * s->n_samples * sizeof(uint16_t));
-    s->bounce_valid = malloc(window_lines);
-    if (!s->bounce || !s->bounce_valid || !allocate(s, most > least ? most : least))
+    s->bounce = oct_alloc((size_t)window_lines * s->n_samples, sizeof(uint16_t));
+    s->bounce_valid = oct_alloc(window_lines, 1);
+    if (!allocate(s, most > least ? most : least))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for reading ahead");
-    s->has_lock = pthread_mutex_init(&s->lock, NULL) == 0;
-    s->has_wake = pthread_cond_init(&s->wake, NULL) == 0;
-    if (!s->has_lock || !s->has_wake)
-        return oct_fail(err, OCT_E_IO, "cannot make a lock for reading ahead");
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->wake, NULL);
     enum oct_err e = oct_thread_start(&s->thread, NULL, read_ahead, s,
                                       "cannot start a thread for reading ahead", err);
     s->has_thread = e == OCT_OK;
@@ -131,9 +130,7 @@ enum oct_err oct_line_store_create(struct oct_line_store **store, struct oct_rec
                                    uint64_t ahead_bytes, struct oct_error *err)
 {
     *store = NULL;
-    struct oct_line_store *s = calloc(1, sizeof(*s));
-    if (!s)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    struct oct_line_store *s = oct_alloc(1, sizeof(*s));
     s->recording = recording;
     s->total = oct_recording_n_bscans(recording);
     s->n_lines = oct_recording_n_lines(recording);
@@ -161,11 +158,9 @@ void oct_line_store_destroy(struct oct_line_store *store)
         pthread_cond_broadcast(&s->wake);
         pthread_mutex_unlock(&s->lock);
         pthread_join(s->thread, NULL);
-    }
-    if (s->has_wake)
         pthread_cond_destroy(&s->wake);
-    if (s->has_lock)
         pthread_mutex_destroy(&s->lock);
+    }
     free(s->bounce_valid);
     free(s->bounce);
     free(s->valid);

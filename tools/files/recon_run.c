@@ -11,6 +11,7 @@
 #include "pipeline/base/utf8.h"
 #include "pipeline/flow/offline.h"
 #include "pipeline/volume/volume.h"
+#include "tools/alloc.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -160,9 +161,7 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
 {
     const struct oct_volume_facts *facts = oct_recording_facts(w->recording);
     const struct oct_config *config = &w->config;
-    char *text = oct_config_text(config);
-    if (!text)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
+    char *text = oct_alloc_check(oct_config_text(config));
     struct oct_display display;
     oct_config_display(config, &display);
     const struct oct_volume_about about = {
@@ -288,9 +287,9 @@ static enum oct_err look_at_analyses(struct work *w, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
     for (const char *at = w->job->analyses ? w->config.analysis.run : ""; *at && !e;) {
-        const struct oct_analysis_entry *entry;
-        e = oct_config_analysis_next(&at, &entry, err);
-        w->wants_values = w->wants_values || (!e && entry->cpu->input == OCT_STAGE_VALUES);
+        const struct oct_analysis_ops *ops;
+        e = oct_config_analysis_next(&at, &ops, err);
+        w->wants_values = w->wants_values || (!e && ops->input == OCT_STAGE_VALUES);
     }
     return e;
 }
@@ -310,8 +309,8 @@ static enum oct_err create_stages(struct oct_recon *r, struct work *w, struct oc
         };
         if (w->n_stages == OCT_OFFLINE_MAX_STAGES)
             return oct_fail(err, OCT_E_ARG, "more than %u analyses", OCT_OFFLINE_MAX_STAGES);
-        if ((e = oct_config_analysis_next(&at, &setup.entry, err)) ||
-            (e = oct_config_analysis_check(&w->config, setup.entry->cpu->name,
+        if ((e = oct_config_analysis_next(&at, &setup.ops, err)) ||
+            (e = oct_config_analysis_check(&w->config, setup.ops->name,
                                            oct_pipeline_form(r->pipeline), err)) ||
             (e = oct_config_stage_create(&w->stages[w->n_stages], &w->config, &setup, err)))
             return e;
@@ -372,10 +371,8 @@ enum oct_err oct_recon_run(struct oct_recon *recon, const struct oct_config *con
                            const struct oct_recon_job *job, struct oct_recon_result *result,
                            struct oct_error *err)
 {
-    struct work *w = calloc(1, sizeof(*w));
+    struct work *w = oct_alloc(1, sizeof(*w));
     *result = (struct oct_recon_result){0};
-    if (!w)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", job->in);
     w->job = job;
     w->config = *config;
     enum oct_err e = reconstruct(recon, w, result, err);
@@ -397,14 +394,11 @@ enum oct_err oct_recon_run(struct oct_recon *recon, const struct oct_config *con
 
 /* ---- life ---- */
 
-enum oct_err oct_recon_create(struct oct_recon **recon, struct oct_workers *workers,
-                              struct oct_error *err)
+struct oct_recon *oct_recon_create(struct oct_workers *workers)
 {
-    *recon = calloc(1, sizeof(**recon));
-    if (!*recon)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for reconstruction");
-    (*recon)->workers = workers;
-    return OCT_OK;
+    struct oct_recon *recon = oct_alloc(1, sizeof(*recon));
+    recon->workers = workers;
+    return recon;
 }
 
 const char *oct_recon_engine(const struct oct_recon *recon)

@@ -18,9 +18,8 @@
 struct oct_recon;
 struct oct_workers;
 
-/* workers: for engines of the CPU, outlives all; NULL: each engine has its own. OCT_E_NO_MEMORY. */
-enum oct_err oct_recon_create(struct oct_recon **recon, struct oct_workers *workers,
-                              struct oct_error *err);
+/* workers: for engines of the CPU, outlives all; NULL: each engine has its own. */
+struct oct_recon *oct_recon_create(struct oct_workers *workers);
 
 struct oct_recon_job {
     const char *in, *out; /* the recording, and the volume as the user named it */

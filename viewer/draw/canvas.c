@@ -26,8 +26,13 @@ void oct_draw_fill(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb, 
     SDL_RenderFillRect(draw->renderer, &(SDL_Rect){r.x, r.y, r.w, r.h});
 }
 
+void oct_draw_box(struct oct_draw *draw, int x, int y, int w, int h, uint32_t rgb)
+{
+    oct_draw_fill(draw, (struct oct_view_rect){x, y, w, h}, rgb, 255);
+}
+
 void oct_draw_around(struct oct_draw *draw, struct oct_view_rect outer, struct oct_view_rect inner,
-                     uint32_t rgb)
+                     uint32_t rgb, unsigned alpha)
 {
     int right = inner.x + inner.w, bottom = inner.y + inner.h;
     struct oct_view_rect bands[] = {
@@ -39,7 +44,7 @@ void oct_draw_around(struct oct_draw *draw, struct oct_view_rect outer, struct o
 
     for (size_t i = 0; i < sizeof(bands) / sizeof(bands[0]); i++)
         if (bands[i].w > 0 && bands[i].h > 0)
-            oct_draw_fill(draw, bands[i], rgb, 255);
+            oct_draw_fill(draw, bands[i], rgb, alpha);
 }
 
 /* Lines are as thick as the strokes of letters, to be seen from as far. */
@@ -170,6 +175,15 @@ void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uin
                                          oct_draw_line_height(draw, OCT_TEXT_NORMAL)},
                   RGB_GROUND, OCT_DRAW_LABEL_SHADE);
     oct_draw_text(draw, OCT_TEXT_NORMAL, x, y, string, rgb);
+}
+
+void oct_draw_words_below(struct oct_draw *draw, struct oct_view_rect r, int line,
+                          const char *string, uint32_t rgb)
+{
+    oct_draw_label(draw, r.x + draw->layout.margin,
+                   r.y + line * oct_draw_line_height(draw, OCT_TEXT_NORMAL) +
+                       draw->layout.margin / 2,
+                   string, rgb);
 }
 
 void oct_draw_corner(struct oct_draw *draw, const char *string, uint32_t rgb)

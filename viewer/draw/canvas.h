@@ -1,32 +1,12 @@
-/* The surface that all of viewer/draw draws on: its colours, its textures, and rectangles, lines
- * and text in them (canvas.c). One thread, SDL's. Included by viewer/draw alone. */
+/* The surface that all of viewer/draw draws on, and its textures. Included by viewer/draw alone. */
 #ifndef OCT_VIEWER_DRAW_CANVAS_H
 #define OCT_VIEWER_DRAW_CANVAS_H
 
-#include "viewer/draw/draw.h"
-#include "viewer/draw/text.h"
-#include "viewer/model/picture.h"
-#include "viewer/model/words.h"
+#include "viewer/draw/pen.h"
 
 #include <SDL.h>
 
-/* Calm colours: a dark ground that leaves the picture the brightest thing in the room. */
-#define RGB_GROUND 0x12161cu
-#define RGB_AREA 0x1a2028u
-#define RGB_BAR 0x222a34u
-#define RGB_BUTTON 0x303b49u
-#define RGB_PLAIN 0xd8dee6u
-#define RGB_DIM 0x8a96a4u
-#define RGB_GOOD 0x7fc8a0u
-#define RGB_WARN 0xe6b866u
-#define RGB_BAD 0xf08a7cu
-#define RGB_RECORD 0xb3261eu
-#define RGB_MEASURE 0x5cc8ffu
-#define RGB_PLAYBACK 0x8fb4ffu
-#define RGB_MARK 0xffe14du
-#define RGB_CELL 0xff9a3cu
-#define RGB_ILM 0x4be0d0u
-#define RGB_RPE 0xff7ac8u
+struct oct_text;
 
 /* A picture as a texture, and what it holds. */
 struct oct_draw_sheet {
@@ -54,42 +34,35 @@ struct oct_draw {
     int veil_px;        /* thickness of the frame in the panel; 0: there is none */
 };
 
-enum oct_draw_cut { OCT_DRAW_CUT_END, OCT_DRAW_CUT_MIDDLE, OCT_DRAW_CUT_BEGINNING };
-
-uint32_t oct_draw_tone(enum oct_view_tone tone);
-void oct_draw_fill(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb, unsigned alpha);
-/* Fills outer except inner, which lies within it and which other code draws: on a large screen,
- * writing pixels twice takes most of the time. */
-void oct_draw_around(struct oct_draw *draw, struct oct_view_rect outer, struct oct_view_rect inner,
-                     uint32_t rgb);
-/* Stripes from the lower left to the upper right, within r: `thick` px wide, `apart` px from one to
- * the next, along the edge. */
-void oct_draw_hatch(struct oct_draw *draw, struct oct_view_rect r, int thick, int apart,
-                    uint32_t rgb, unsigned alpha);
-void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, double y1, uint32_t rgb,
-                   unsigned alpha);
-void oct_draw_frame_of(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb);
 /* Leaves three eighths of each pixel's light. */
 void oct_draw_darken(uint32_t *argb, unsigned n_columns, unsigned n_rows, size_t pitch_px);
-#define OCT_DRAW_LABEL_SHADE 232 /* of 255: all inks have a contrast of 4.5 on white under it */
-/* Draws letters on a shade that keeps them readable on any picture. */
-void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uint32_t rgb);
-/* A line of words in the corner of the B-scan's panel, below those before it. */
-void oct_draw_corner(struct oct_draw *draw, const char *string, uint32_t rgb);
-/* Without a font: 0, and nothing is drawn. */
-int oct_draw_text(struct oct_draw *draw, enum oct_text_size size, int x, int y, const char *string,
-                  uint32_t rgb);
-int oct_draw_text_width(struct oct_draw *draw, enum oct_text_size size, const char *string);
-/* The width of so many normal letters; letters of the layout without a font. */
-int oct_draw_letters_width(struct oct_draw *draw, unsigned n);
-int oct_draw_line_height(const struct oct_draw *draw, enum oct_text_size size);
-/* Replaces letters by an ellipsis until the text is at most `most_px` wide, and returns its width.
- * The text may become "" or the ellipsis alone. */
-int oct_draw_text_fit(struct oct_draw *draw, enum oct_text_size size, char *text, size_t n_bytes,
-                      int most_px, enum oct_draw_cut where);
-void oct_draw_clip(struct oct_draw *draw, const struct oct_view_rect *r); /* NULL: none */
 /* Makes the sheet's texture anew if its size is another. */
 enum oct_err oct_draw_sheet_size(struct oct_draw *draw, struct oct_draw_sheet *sheet,
                                  unsigned n_columns, unsigned n_rows, struct oct_error *err);
+
+/* ---- text: letters are drawn once at their exact size, and kept as textures while used ---- */
+
+/* Finds a font: `font` if not NULL, else DejaVu Sans Mono or another fixed-width one in the usual
+ * folders. OCT_E_IO: none that can be read, with what to install. The renderer is borrowed. */
+enum oct_err oct_text_create(struct oct_text **text, struct SDL_Renderer *renderer,
+                             const char *font, struct oct_error *err);
+
+/* Sets the heights of the letters; cheap when they did not change. */
+void oct_text_set_size(struct oct_text *text, int normal_px, int large_px);
+void oct_text_set_huge(struct oct_text *text, int huge_px);
+
+int oct_text_line_height(const struct oct_text *text, enum oct_text_size size);
+int oct_text_width(struct oct_text *text, enum oct_text_size size, const char *string);
+
+/* Draws with the upper left corner at x, y and returns the width. rgb is 0xrrggbb; strings are
+ * UTF-8. A string that was drawn lately costs a copy only. */
+int oct_text_draw(struct oct_text *text, enum oct_text_size size, int x, int y, const char *string,
+                  uint32_t rgb);
+
+/* Throws the remembered textures away (the renderer lost them). */
+void oct_text_forget(struct oct_text *text);
+
+/* NULL is fine. Call it before the renderer is destroyed. */
+void oct_text_destroy(struct oct_text *text);
 
 #endif

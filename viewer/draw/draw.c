@@ -1,7 +1,7 @@
 #include "viewer/draw/draw.h"
 
 #include "pipeline/base/log.h"
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 #include "viewer/model/buttons.h"
 
 #include <math.h>
@@ -121,7 +121,7 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
         return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
     arrange(draw, model, width, height);
     oct_draw_around(draw, (struct oct_view_rect){0, 0, width, height}, draw->layout.bscan,
-                    RGB_GROUND);
+                    RGB_GROUND, 255);
     if ((code = oct_draw_bscan(draw, model, err)) || (code = oct_draw_enface(draw, model, err)) ||
         (code = oct_draw_slice(draw, model, err)))
         return code;
@@ -130,12 +130,9 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     oct_draw_slice_place(draw, model);
     oct_draw_playback(draw, model);
     oct_draw_scale_bars(draw, model);
-    oct_draw_average(draw, model);
-    oct_draw_sharpened(draw, model);
-    oct_draw_layers(draw, model);
-    oct_draw_guide_lines(draw, model);
-    oct_draw_marks(draw, model);
-    oct_draw_cells_bscan(draw, model);
+    for (size_t i = 0; i < oct_view_n_overlays; i++)
+        if (oct_view_overlays[i]->draw)
+            oct_view_overlays[i]->draw(draw, model);
     oct_draw_stretch(draw, model);
     oct_draw_veil_words(draw, model);
     oct_draw_guide(draw, model);

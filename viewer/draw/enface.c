@@ -1,7 +1,199 @@
-/* The en face picture, row by row as the scan goes on. */
-#include "viewer/draw/areas.h"
+/* The en face picture; and playback: slider, slice, and where both lie. */
+#include "viewer/draw/canvas.h"
 
 #include <math.h>
+#include <stdio.h>
+
+/* ---- playback ---- */
+
+/* ---- words on the B-scan ---- */
+
+/* In the middle of the picture, in large letters: it is empty, and why. */
+static void draw_empty(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_rect r = draw->layout.bscan;
+    char text[256];
+
+    oct_view_playback_text(model, text, sizeof(text));
+    const int w = oct_draw_text_fit(draw, OCT_TEXT_LARGE, text, sizeof(text),
+                                    r.w - 4 * draw->layout.margin, OCT_DRAW_CUT_END);
+    const int h = oct_draw_line_height(draw, OCT_TEXT_LARGE), margin = draw->layout.margin;
+    const int x = r.x + (r.w - w) / 2, y = r.y + (r.h - h) / 2;
+    oct_draw_fill(draw,
+                  (struct oct_view_rect){x - margin, y - margin / 2, w + 2 * margin, h + margin},
+                  RGB_GROUND, 220);
+    oct_draw_text(draw, OCT_TEXT_LARGE, x, y, text, RGB_WARN);
+}
+
+void oct_draw_playback(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_playback *p = &model->playback;
+    static const char *const verdicts[] = {"", "  KEEP", "  REPEAT"};
+    char text[OCT_VIEW_FILE_BYTES + 96];
+
+    if (!p->active)
+        return;
+    char piece[64] = "", volume[256];
+    oct_view_playback_volume_text(&p->file, volume, sizeof(volume));
+    if (p->file.n_valid < p->file.n_bscans)
+        snprintf(piece, sizeof(piece), "  a piece: %u of %u B-scans", p->file.n_valid,
+                 p->file.n_bscans);
+    snprintf(text, sizeof(text), "PLAYBACK  %s%s%s", p->file.name, piece,
+             verdicts[p->file.verdict]);
+    oct_draw_corner(draw, text, p->file.verdict == OCT_VERDICT_REPEAT ? RGB_WARN : RGB_PLAIN);
+    if (volume[0])
+        oct_draw_corner(draw, volume, RGB_PLAIN);
+    if (model->has_picture && (!p->valid || p->why[0]))
+        draw_empty(draw, model);
+}
+
+/* ---- the slider ---- */
+
+/* The track of the slider; its middle of each end is the first and the last B-scan. */
+static struct oct_view_rect track_of(const struct oct_draw *draw)
+{
+    const struct oct_view_rect r = draw->layout.timeline;
+    const int margin = draw->layout.margin, thick = draw->layout.text_px / 3 + 1;
+
+    return (struct oct_view_rect){r.x + 2 * margin, r.y + r.h - thick - margin,
+                                  r.w - 4 * margin > 1 ? r.w - 4 * margin : 1, thick};
+}
+
+static void draw_words(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_playback *p = &model->playback;
+    const struct oct_view_rect r = draw->layout.timeline;
+    const int margin = draw->layout.margin;
+    char text[320], bscan[160], time[64] = "", gaps[48] = "", file[48] = "", slow[32] = "";
+    const double own_hz = p->file.rate_hz, hz = oct_view_playback_rate_hz(p);
+
+    oct_view_playback_text(model, bscan, sizeof(bscan));
+    if (own_hz > 0)
+        snprintf(time, sizeof(time), "  %.2f s of %.2f s", p->bscan / own_hz,
+                 p->file.n_bscans / own_hz);
+    if (own_hz > 1.05 * hz)
+        snprintf(slow, sizeof(slow), " %.3gx slower", own_hz / hz);
+    if (p->file.n_valid < p->file.n_bscans)
+        snprintf(gaps, sizeof(gaps), "  %u were not recorded", p->file.n_bscans - p->file.n_valid);
+    if (p->file.n_files > 1)
+        snprintf(file, sizeof(file), "file %u of %u", p->file.place, p->file.n_files);
+    snprintf(text, sizeof(text), "%s%s  %s%s%s", p->plays ? "playing" : "paused",
+             p->plays ? slow : "", bscan, time, gaps);
+    const int w_file = oct_draw_text_width(draw, OCT_TEXT_NORMAL, file);
+    oct_draw_text_fit(draw, OCT_TEXT_NORMAL, text, sizeof(text), r.w - w_file - 6 * margin,
+                      OCT_DRAW_CUT_END);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, r.x + 2 * margin, r.y, text,
+                  p->valid && !p->why[0] ? RGB_PLAIN : RGB_WARN);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, r.x + r.w - w_file - 2 * margin, r.y, file, RGB_DIM);
+}
+
+void oct_draw_slider(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_playback *p = &model->playback;
+    const struct oct_view_rect track = track_of(draw);
+    const int half = draw->layout.text_px / 4 + 1;
+    const double last = p->file.n_bscans > 1 ? p->file.n_bscans - 1.0 : 1;
+    const int x = track.x + (int)lround(p->wanted / last * (track.w - 1));
+
+    oct_draw_fill(draw, draw->layout.timeline, RGB_AREA, 255);
+    draw_words(draw, model);
+    oct_draw_fill(draw, track, RGB_BUTTON, 255);
+    oct_draw_box(draw, track.x, track.y, x - track.x + 1, track.h, RGB_GOOD);
+    oct_draw_box(draw, x - half, track.y - half, 2 * half + 1, track.h + 2 * half, RGB_PLAIN);
+}
+
+double oct_draw_slider_share(const struct oct_draw *draw, double x)
+{
+    const struct oct_view_rect track = track_of(draw);
+
+    return (x - track.x) / (track.w > 1 ? track.w - 1 : 1);
+}
+
+/* ---- the slice ---- */
+
+static enum oct_err update_slice(struct oct_draw *draw, const struct oct_view_model *model,
+                                 struct oct_error *err)
+{
+    const struct oct_view_playback *p = &model->playback;
+    const struct oct_view_contrast *c = &model->contrast;
+    struct oct_draw_sheet *sheet = &draw->slice;
+    const struct oct_view_upright up = oct_view_upright_of(&p->slice.header);
+    void *pixels;
+    int pitch_bytes;
+    enum oct_err code = oct_draw_sheet_size(draw, sheet, up.n_columns, up.n_rows, err);
+
+    if (code || (sheet->serial == p->slice_serial && sheet->contrast.lo == c->lo &&
+                 sheet->contrast.hi == c->hi && sheet->contrast.gamma == c->gamma &&
+                 sheet->contrast.palette == c->palette))
+        return code;
+    if (SDL_LockTexture(sheet->texture, NULL, &pixels, &pitch_bytes) < 0)
+        return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
+    oct_view_convert(&p->slice, c, pixels, (size_t)pitch_bytes / sizeof(uint32_t));
+    SDL_UnlockTexture(sheet->texture);
+    sheet->serial = p->slice_serial;
+    sheet->contrast = *c;
+    return OCT_OK;
+}
+
+enum oct_err oct_draw_slice(struct oct_draw *draw, const struct oct_view_model *model,
+                            struct oct_error *err)
+{
+    const struct oct_view_playback *p = &model->playback;
+    const struct oct_view_rect area = draw->layout.slice;
+    const struct oct_view_scale scale = oct_view_model_scale(model);
+    char text[64];
+    enum oct_err code;
+
+    draw->slice_rect = (struct oct_view_rect){area.x, area.y, 0, 0};
+    if (!p->active || area.w == 0)
+        return OCT_OK;
+    oct_draw_fill(draw, area, RGB_AREA, 255);
+    snprintf(text, sizeof(text), "slice at A-line %u", p->slice_line + 1);
+    if (p->slice.pixels) {
+        if ((code = update_slice(draw, model, err)))
+            return code;
+        const double proportion = oct_view_proportion(
+            p->file.n_bscans, model->playback.file.slow_um, p->file.depth, scale.axial_um);
+        const struct oct_view_rect r =
+            oct_view_layout_fit(area, proportion, model->settings.fit == OCT_FIT_FILL);
+        draw->slice_rect = r;
+        SDL_RenderCopy(draw->renderer, draw->slice.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
+        const double x = r.x + (p->wanted + 0.5) / p->file.n_bscans * r.w;
+        oct_draw_line(draw, x, r.y, x, r.y + r.h - 1, RGB_GOOD, 200);
+        if (p->slice_share < 1)
+            snprintf(text, sizeof(text), "slice at A-line %u: %.0f %% read", p->slice_line + 1,
+                     100 * p->slice_share);
+    }
+    oct_draw_label(draw, area.x + draw->layout.margin, area.y, text, RGB_PLAIN);
+    return OCT_OK;
+}
+
+/* ---- on the en face picture, and on the B-scan ---- */
+
+static void oct_draw_crosshair(struct oct_draw *draw, const struct oct_view_model *model,
+                               struct oct_view_rect r)
+{
+    const struct oct_view_playback *p = &model->playback;
+    const double y = r.y + (p->wanted + 0.5) / p->file.n_bscans * r.h;
+    const double x = r.x + (p->slice_line + 0.5) / p->file.n_lines * r.w;
+
+    oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 220);
+    oct_draw_line(draw, x, r.y, x, r.y + r.h - 1, RGB_GOOD, 120);
+}
+
+void oct_draw_slice_place(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_playback *p = &model->playback;
+
+    if (!p->active || draw->layout.slice.w == 0)
+        return;
+    const double x = draw->place.x + (p->slice_line + 0.5) / p->file.n_lines * draw->place.w;
+    oct_draw_clip(draw, &draw->picture_rect);
+    oct_draw_line(draw, x, draw->place.y, x, draw->place.y + draw->place.h, RGB_GOOD, 70);
+    oct_draw_clip(draw, NULL);
+}
+
+/* ---- the en face picture ---- */
 
 /* Takes octd's black and white, which change a little with every image of a growing volume. True:
  * they changed, and all rows are to be drawn. */
@@ -69,25 +261,8 @@ static void draw_position(struct oct_draw *draw, const struct oct_view_model *mo
     int size = draw->layout.text_px / 3;
 
     oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 160);
-    oct_draw_fill(draw, (struct oct_view_rect){r.x - size, (int)y - size / 2, size, size}, RGB_GOOD,
-                  255);
-    oct_draw_fill(draw, (struct oct_view_rect){r.x + r.w, (int)y - size / 2, size, size}, RGB_GOOD,
-                  255);
-}
-
-/* Below the title: the cone spacing, where the picture has room for it. False: it is not drawn. */
-static bool draw_cones(struct oct_draw *draw, const struct oct_view_model *model,
-                       struct oct_view_rect r)
-{
-    struct oct_view_phrase phrase;
-    int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-
-    oct_view_cones_text(model, &phrase);
-    if (!phrase.text[0] || r.h <= 6 * line)
-        return false;
-    oct_draw_label(draw, r.x + draw->layout.margin, r.y + line + draw->layout.margin / 2,
-                   phrase.text, oct_draw_tone(phrase.tone));
-    return true;
+    oct_draw_box(draw, r.x - size, (int)y - size / 2, size, size, RGB_GOOD);
+    oct_draw_box(draw, r.x + r.w, (int)y - size / 2, size, size, RGB_GOOD);
 }
 
 static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
@@ -144,6 +319,8 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
         draw_position(draw, model, r);
     draw_bar(draw, model, r);
     oct_draw_label(draw, r.x + draw->layout.margin, r.y, phrase.text, oct_draw_tone(phrase.tone));
-    oct_draw_cells_enface(draw, model, r, draw_cones(draw, model, r) ? 2 : 1);
+    for (size_t i = 0, line = 1; i < oct_view_n_overlays; i++)
+        if (oct_view_overlays[i]->draw_enface)
+            line += oct_view_overlays[i]->draw_enface(draw, model, r, (int)line);
     return OCT_OK;
 }

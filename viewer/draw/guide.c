@@ -1,6 +1,6 @@
 /* The guide: the number beside the picture, its parts under the pointer, the lines between which
  * tissue should lie, and an arrow that says which way to move. */
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void draw_number(struct oct_draw *draw, struct oct_view_rect r, int numbe
 
     if (number >= 10) {
         at.x += (one + gap) / 2;
-        oct_draw_fill(draw, (struct oct_view_rect){at.x - gap - one, r.y, one, r.h}, rgb, 255);
+        oct_draw_box(draw, at.x - gap - one, r.y, one, r.h, rgb);
     }
     draw_digit(draw, at, number < 0 ? 0x40 : digits[number % 10], rgb);
 }
@@ -122,10 +122,7 @@ static void draw_arrow(struct oct_draw *draw, struct oct_view_rect r, bool up, u
 
     for (int i = 0; i < r.h; i++) {
         const int w = i < head ? r.w * (i + 1) / head : r.w * 2 / 5;
-        oct_draw_fill(
-            draw,
-            (struct oct_view_rect){r.x + (r.w - w) / 2, up ? r.y + i : r.y + r.h - 1 - i, w, 1},
-            rgb, 255);
+        oct_draw_box(draw, r.x + (r.w - w) / 2, up ? r.y + i : r.y + r.h - 1 - i, w, 1, rgb);
     }
 }
 

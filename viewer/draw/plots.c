@@ -1,5 +1,5 @@
 /* Plots: the A-line's profile, the spectrum, the timeline of the quality. */
-#include "viewer/draw/areas.h"
+#include "viewer/draw/canvas.h"
 #include "viewer/model/clock.h"
 
 #include <math.h>
@@ -44,8 +44,7 @@ static void label_heights(struct oct_draw *draw, const struct plot *plot)
 
     for (double v = ceil(plot->lo / step) * step; step > 0 && v <= plot->hi; v += step) {
         double y = height_of(plot, v);
-        oct_draw_fill(draw, (struct oct_view_rect){plot->r.x, (int)y, plot->r.w, 1}, RGB_BUTTON,
-                      255);
+        oct_draw_box(draw, plot->r.x, (int)y, plot->r.w, 1, RGB_BUTTON);
         snprintf(text, sizeof(text), "%g", fabs(v) < step / 2 ? 0 : v);
         int w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, text);
         oct_draw_text(draw, OCT_TEXT_NORMAL, plot->r.x - w - draw->layout.margin / 2,
@@ -76,10 +75,7 @@ static void draw_curve(struct oct_draw *draw, const struct plot *plot, uint32_t 
             bottom = fmax(bottom, last);
         }
         last = height_of(plot, value(context, from < n ? from : n - 1));
-        oct_draw_fill(
-            draw,
-            (struct oct_view_rect){plot->r.x + x, (int)top, thick, (int)(bottom - top) + thick},
-            rgb, 255);
+        oct_draw_box(draw, plot->r.x + x, (int)top, thick, (int)(bottom - top) + thick, rgb);
     }
 }
 
@@ -116,9 +112,7 @@ static void draw_peak(struct oct_draw *draw, const struct oct_view_model *model,
     const double x = plot->r.x + (depth_px + 0.5) / model->shown.header.depth * plot->r.w;
     const double y = height_of(plot, peak_value(model, db));
     if (x >= plot->r.x && x < plot->r.x + plot->r.w)
-        oct_draw_fill(draw,
-                      (struct oct_view_rect){(int)x - side / 2, (int)y - side / 2, side, side}, rgb,
-                      255);
+        oct_draw_box(draw, (int)x - side / 2, (int)y - side / 2, side, side, rgb);
 }
 
 /* The largest peaks by depth, the line through them, and the mirror now. */
@@ -245,8 +239,7 @@ static void draw_point(struct oct_draw *draw, const struct plot *plot, int x, in
                        double value, uint32_t rgb)
 {
     if (isfinite(value))
-        oct_draw_fill(draw, (struct oct_view_rect){x, (int)height_of(plot, value), thick, thick},
-                      rgb, 255);
+        oct_draw_box(draw, x, (int)height_of(plot, value), thick, thick, rgb);
 }
 
 static void draw_moments(struct oct_draw *draw, const struct oct_view_model *model,

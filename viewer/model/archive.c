@@ -1,9 +1,215 @@
 #include "viewer/model/archive.h"
 
+#include "viewer/model/clock.h"
+
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- the tally ---- */
+
+/* Long enough for a steady figure, short enough to follow a change of the scan. */
+#define RATE_WINDOW_NS (OCT_NS_PER_S / 2)
+
+static void count_gap(struct oct_view_tally *tally, const struct oct_picture_header *header)
+{
+    if (tally->n_received == 0 ||
+        strncmp(tally->acquisition_id, header->acquisition_id, sizeof(tally->acquisition_id)) != 0)
+        return;
+    if (header->frame_num <= tally->last_frame_num)
+        return;
+    uint64_t gap = header->frame_num - tally->last_frame_num - 1;
+    tally->n_skipped = gap > UINT64_MAX - tally->n_skipped ? UINT64_MAX : tally->n_skipped + gap;
+}
+
+static void measure_rate(struct oct_view_tally *tally, uint64_t now_ns)
+{
+    if (tally->n_received == 0) {
+        tally->window_start_ns = now_ns;
+        return;
+    }
+    tally->n_window++;
+    uint64_t window_ns = now_ns - tally->window_start_ns;
+    if (window_ns < RATE_WINDOW_NS)
+        return;
+    tally->rate_hz = (double)tally->n_window * (double)OCT_NS_PER_S / (double)window_ns;
+    tally->window_start_ns = now_ns;
+    tally->n_window = 0;
+}
+
+void oct_view_tally_add(struct oct_view_tally *tally, const struct oct_picture_header *header,
+                        uint64_t now_ns)
+{
+    count_gap(tally, header);
+    measure_rate(tally, now_ns);
+    tally->n_received++;
+    tally->last_frame_num = header->frame_num;
+    tally->last_arrival_ns = now_ns;
+    memcpy(tally->acquisition_id, header->acquisition_id, sizeof(tally->acquisition_id));
+}
+
+void oct_view_tally_add_bad(struct oct_view_tally *tally)
+{
+    tally->n_bad++;
+}
+
+double oct_view_tally_rate_hz(const struct oct_view_tally *tally)
+{
+    if (tally->rate_hz > 0)
+        return tally->rate_hz;
+    /* The first measurement still runs: say what it has so far. */
+    uint64_t window_ns = tally->last_arrival_ns - tally->window_start_ns;
+    if (tally->n_window == 0 || window_ns == 0)
+        return 0;
+    return (double)tally->n_window * (double)OCT_NS_PER_S / (double)window_ns;
+}
+
+/* ---- the quality ---- */
+
+/* A hostile number may be anything; what is kept is finite, and so are differences of it. */
+#define MOST 1e9
+
+static double clamp(double value)
+{
+    return value < -MOST ? -MOST : value > MOST ? MOST : value;
+}
+
+static double number(const struct oct_view_image *row, const char *label, double otherwise)
+{
+    double value = oct_image_header_value(&row->header, row->values, label);
+    return isfinite(value) ? clamp(value) : otherwise;
+}
+
+static uint64_t count(const struct oct_view_image *row, const char *label, uint64_t otherwise)
+{
+    double value = number(row, label, -1);
+    return value >= 0 ? (uint64_t)value : otherwise;
+}
+
+static unsigned marks_of(const struct oct_view_image *row)
+{
+    return (number(row, "blink", 0) > 0.5 ? OCT_MARK_BLINK : 0u) |
+           (number(row, "motion", 0) > 0.5 ? OCT_MARK_MOTION : 0u) |
+           (number(row, "missing", 0) > 0.5 ? OCT_MARK_MISSING : 0u);
+}
+
+enum oct_err oct_view_quality_check(const struct oct_image_header *header, struct oct_error *err)
+{
+    if (!oct_view_image_is_row(header))
+        return oct_fail(err, OCT_E_FORMAT, "%.40s: a quality is one row of labelled f32 numbers",
+                        header->dataset);
+    return OCT_OK;
+}
+
+static void note(struct oct_view_quality *q, uint64_t bin, const struct oct_view_image *row)
+{
+    struct oct_view_moment *m = &q->moment[bin % OCT_VIEW_TIMELINE];
+
+    if (!q->known || m->bin != bin)
+        *m = (struct oct_view_moment){bin, NAN, NAN, 0};
+    /* fminf ignores a NaN beside a number. */
+    m->snr_db = fminf(m->snr_db, (float)number(row, "snr_db", NAN));
+    m->sharpness = fminf(m->sharpness, (float)number(row, "sharpness", NAN));
+    m->marks |= q->marks;
+}
+
+void oct_view_quality_add(struct oct_view_quality *q, const struct oct_view_image *row)
+{
+    if (oct_view_quality_check(&row->header, NULL) || oct_view_image_bytes(&row->header) == 0)
+        return;
+    q->marks = marks_of(row);
+    q->snr_db = number(row, "snr_smooth_db", q->snr_db);
+    q->sharpness = number(row, "sharpness_smooth", q->sharpness);
+    q->level_db = number(row, "level_db", q->level_db);
+    q->n_blinks = count(row, "blinks", q->n_blinks);
+    q->n_motions = count(row, "motions", q->n_motions);
+    note(q, row->arrival_ns / OCT_VIEW_TIMELINE_BIN_NS, row);
+    q->known = true;
+}
+
+const struct oct_view_moment *oct_view_quality_moment(const struct oct_view_quality *q,
+                                                      uint64_t bin)
+{
+    const struct oct_view_moment *m = &q->moment[bin % OCT_VIEW_TIMELINE];
+    return q->known && m->bin == bin ? m : NULL;
+}
+
+/* ---- the history ---- */
+
+void oct_view_history_finish(struct oct_view_history *h)
+{
+    for (unsigned i = 0; i < h->n_slots; i++)
+        oct_view_picture_finish(&h->picture[i]);
+    free(h->picture);
+    *h = (struct oct_view_history){.budget_bytes = h->budget_bytes, .span_ns = h->span_ns};
+}
+
+static uint64_t span_ns(const struct oct_view_history *h)
+{
+    return h->span_ns ? h->span_ns : OCT_VIEW_HISTORY_NS;
+}
+
+static void start_anew(struct oct_view_history *h, const struct oct_picture_header *header)
+{
+    oct_view_history_finish(h);
+    size_t n = h->budget_bytes / oct_view_picture_bytes(header);
+    h->n_slots = n > OCT_VIEW_HISTORY_MOST ? OCT_VIEW_HISTORY_MOST : (unsigned)n;
+    h->picture = calloc(h->n_slots ? h->n_slots : 1, sizeof(*h->picture));
+    if (!h->picture)
+        h->n_slots = 0;
+    h->n_lines = header->n_lines;
+    h->depth = header->depth;
+    h->sample_type = header->sample_type;
+}
+
+static const struct oct_view_picture *before(const struct oct_view_history *h, unsigned i)
+{
+    return &h->picture[(h->next + h->n_slots - 1 - i) % h->n_slots];
+}
+
+void oct_view_history_add(struct oct_view_history *h, const struct oct_view_picture *picture)
+{
+    const struct oct_picture_header *header = &picture->header;
+
+    if (header->n_lines != h->n_lines || header->depth != h->depth ||
+        header->sample_type != h->sample_type)
+        start_anew(h, header);
+    if (h->n_slots == 0)
+        return;
+    uint64_t apart_ns = span_ns(h) / h->n_slots;
+    if (h->n > 0 && picture->arrival_ns - before(h, 0)->arrival_ns < apart_ns)
+        return;
+    struct oct_view_picture *slot = &h->picture[h->next];
+    if (oct_view_picture_set(slot, header, picture->pixels, oct_view_picture_bytes(header), NULL))
+        return;
+    slot->arrival_ns = picture->arrival_ns;
+    h->next = (h->next + 1) % h->n_slots;
+    h->n += h->n < h->n_slots;
+}
+
+unsigned oct_view_history_count(const struct oct_view_history *h)
+{
+    /* Arrivals only rise: all pictures behind the first that is too old are too old. */
+    unsigned low = 0, high = h->n;
+
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+        if (before(h, 0)->arrival_ns - before(h, middle)->arrival_ns <= span_ns(h))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct oct_view_picture *oct_view_history_at(const struct oct_view_history *h, unsigned i)
+{
+    return i < oct_view_history_count(h) ? before(h, i) : NULL;
+}
+
+/* ---- the archive ---- */
 
 struct oct_view_archive {
     pthread_mutex_t mutex; /* guards all below */

@@ -26,7 +26,16 @@ enum oct_view_wish {
     OCT_WISH_SLAB_LAST,
     OCT_WISH_CALIBRATE, /* the dispersion */
     OCT_WISH_ENABLE,    /* text: the key that shall be yes */
+    OCT_N_WISHES
 };
+
+/* What octd is asked for: a command with its action, or (cmd NULL) to set the key to the wish's
+ * text; without a key that which the text names to yes. */
+struct oct_view_wish_row {
+    const char *name; /* "the eye": what a user asked for; "": nothing that has a name */
+    const char *cmd, *action, *key;
+};
+extern const struct oct_view_wish_row oct_view_wish_rows[OCT_N_WISHES];
 
 /* The daemon's own word on a wish. */
 struct oct_view_answer {
@@ -56,10 +65,6 @@ struct oct_view_enface_wishes {
     struct oct_view_enface_settings sent; /* wanted, when the last wish was taken */
 };
 
-/* octd says what it has; NULL: it says nothing of an en face picture. */
-void oct_view_enface_wishes_hear(struct oct_view_enface_wishes *w,
-                                 const struct oct_view_enface_settings *octds);
-
 /* The operator wants the next projection; the slab moved and made thicker (shares of the depth),
  * which is wanted as the projection then. octd's settings must be known. */
 void oct_view_enface_wishes_next(struct oct_view_enface_wishes *w);
@@ -69,10 +74,6 @@ void oct_view_enface_wishes_move(struct oct_view_enface_wishes *w, double shift,
  * upside down in between. It stays wanted until it is answered. */
 enum oct_view_wish oct_view_enface_wishes_take(struct oct_view_enface_wishes *w, char *text,
                                                size_t n_bytes);
-
-/* octd has it now, or refused it: then nothing is wanted any more. */
-void oct_view_enface_wishes_answer(struct oct_view_enface_wishes *w, enum oct_view_wish wish,
-                                   bool ok);
 
 /* What the daemon last said about itself, from the bytes of a status reply. Everything in there is
  * outside bytes: what is missing, of the wrong kind or out of range is unknown (0, NaN, ""). */
@@ -176,10 +177,6 @@ struct oct_view_wishes {
     } waiting[OCT_VIEW_MOST_WISHES]; /* the oldest first */
 };
 
-/* Adds a wish. Of two of a kind, one after the other, the later one counts, so that an impatient
- * user fills no queue. False: too many wait; nothing is added. */
-bool oct_view_wishes_add(struct oct_view_wishes *wishes, enum oct_view_wish wish, const char *text);
-
 /* Removes the oldest and returns it; NONE: there is none. */
 enum oct_view_wish oct_view_wishes_take(struct oct_view_wishes *wishes,
                                         char text[OCT_VIEW_LABEL_BYTES]);
@@ -189,9 +186,6 @@ const char *oct_view_wishes_find(const struct oct_view_wishes *wishes, enum oct_
 
 /* Takes all of a kind away (NONE: of any); returns how many. */
 unsigned oct_view_wishes_drop(struct oct_view_wishes *wishes, enum oct_view_wish wish);
-
-/* "the eye", "the recording": what a wish is about; "": nothing that a user asked for by name. */
-const char *oct_view_wish_name(enum oct_view_wish wish);
 
 /* Whether the disk has room for too few seconds of recording, by octd's word (disk_left_s): for so
  * long and at so many looks that a burst of the camera, which shortens the time for a moment, does
@@ -264,12 +258,6 @@ struct oct_view_recorded {
     bool end_noted; /* the user took note of how it ended */
 };
 
-/* A status came, `before` is the one before it (known false: none). asked_stop: it answers this
- * window's wish to stop. */
-void oct_view_recorded_hear(struct oct_view_recorded *recorded,
-                            const struct oct_view_daemon *before, const struct oct_view_daemon *now,
-                            bool asked_stop, uint64_t now_ns);
-
 struct oct_view_model;
 struct oct_view_phrase;
 
@@ -304,10 +292,6 @@ struct oct_view_save_last {
 /* Asks octd for it, or says why not. */
 void oct_view_save_last(struct oct_view_model *model);
 
-/* octd's newest status, before it replaces model->daemon: what became of it is told, whoever asked
- * for it. */
-void oct_view_save_last_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon);
-
 /* "SAVED the last 20 s: FILE", or why not, or that it is under way; false: there is nothing to
  * tell. *is_good: it is no failure, and nothing is missing. */
 bool oct_view_save_last_text(const struct oct_view_model *model, char *text, size_t n_bytes,
@@ -318,9 +302,6 @@ bool oct_view_save_last_text(const struct oct_view_model *model, char *text, siz
 
 /* Wishes the next of: until it is stopped, 1, 2, 4, 8 volumes. Says why where octd cannot. */
 void oct_view_model_next_volumes(struct oct_view_model *model);
-
-/* "4 volumes", "1 volume", "volumes until it is stopped" of a wish's or an answer's text. */
-void oct_view_volumes_text(const char *number, char *text, size_t n_bytes);
 
 /* Of octd's setting, to be put behind other words: " of 4" where a volume's number stands before
  * them, else "  (4 volumes each)"; "" where a recording lasts until it is stopped. */
@@ -385,9 +366,6 @@ void oct_view_patient_next(struct oct_view_model *model);
 bool oct_view_patient_cancel(struct oct_view_model *model);
 
 /* ---- what octd says ---- */
-
-/* octd's newest status, before it replaces model->daemon. */
-void oct_view_patient_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon);
 
 /* The question in a line; "": none. */
 void oct_view_patient_question(const struct oct_view_model *model, char *text, size_t n_bytes);

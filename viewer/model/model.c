@@ -1,12 +1,198 @@
 #include "viewer/model/model.h"
 
 #include "viewer/model/clock.h"
+#include "viewer/model/daemon.h"
 #include "viewer/model/words.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- calipers, the marked point, the profile's A-line, by mouse and by key ---- */
+
+/* Half the length of calipers that a key makes, in parts of the depth in view. */
+#define HALF_CALIPER 0.15
+
+static struct oct_view_point inside(const struct oct_view_model *model, struct oct_view_point p)
+{
+    double lines = model->shown.header.n_lines, depth = model->shown.header.depth;
+
+    p.line = p.line < 0 ? 0 : p.line > lines ? lines : p.line;
+    p.depth = p.depth < 0 ? 0 : p.depth > depth ? depth : p.depth;
+    return p;
+}
+
+void oct_view_model_mark(struct oct_view_model *model, struct oct_view_point point)
+{
+    model->has_mark = model->has_picture;
+    model->mark = inside(model, point);
+}
+
+double oct_view_model_mark_value(const struct oct_view_model *model)
+{
+    const struct oct_picture_header *h = &model->shown.header;
+    return oct_view_picture_value(&model->shown, (uint32_t)fmin(model->mark.line, h->n_lines - 1.0),
+                                  (uint32_t)fmin(model->mark.depth, h->depth - 1.0));
+}
+
+void oct_view_model_set_caliper(struct oct_view_model *model, struct oct_view_point from,
+                                struct oct_view_point to)
+{
+    if (model->has_picture)
+        oct_view_calipers_move(&model->calipers, inside(model, from), inside(model, to));
+    model->held = OCT_HELD_TO;
+}
+
+bool oct_view_model_add_caliper(struct oct_view_model *model, struct oct_view_point from,
+                                struct oct_view_point to)
+{
+    if (!model->has_picture)
+        return false;
+    if (!oct_view_calipers_add(&model->calipers, inside(model, from), inside(model, to))) {
+        oct_view_model_say(model, "%u calipers are the most: X takes them away",
+                           OCT_VIEW_MOST_CALIPERS);
+        return false;
+    }
+    model->held = OCT_HELD_TO;
+    return true;
+}
+
+void oct_view_model_point_at(struct oct_view_model *model, double line)
+{
+    double last = model->has_picture ? model->shown.header.n_lines - 1.0 : 0;
+
+    model->cursor_line = line < 0 ? 0 : line > last ? last : line;
+}
+
+/* ---- by key ---- */
+
+/* Returns the middle of the pixel, so that one step reaches the next pixel's middle. */
+static double middle_of_pixel(double at)
+{
+    return floor(at) + 0.5;
+}
+
+static bool can_measure(struct oct_view_model *model)
+{
+    if (!model->has_picture)
+        oct_view_model_say(model, "there is no picture to measure yet");
+    return model->has_picture;
+}
+
+/* Those that keys make one after the other lie side by side. */
+static void put_caliper(struct oct_view_model *model)
+{
+    const struct oct_picture_header *h = &model->shown.header;
+    double beside = 0.05 * oct_view_calipers_count(&model->calipers) / model->lens.zoom;
+    double line = middle_of_pixel((model->lens.x + beside) * h->n_lines);
+    double half = HALF_CALIPER / model->lens.zoom;
+    double top = middle_of_pixel((model->lens.y - half) * h->depth);
+    double bottom = middle_of_pixel((model->lens.y + half) * h->depth);
+
+    oct_view_model_add_caliper(model, (struct oct_view_point){line, top},
+                               (struct oct_view_point){line, bottom});
+}
+
+/* Adds calipers in the middle of the view and switches measuring on. */
+static void oct_view_model_add_by_key(struct oct_view_model *model)
+{
+    if (!can_measure(model))
+        return;
+    model->measuring = true;
+    put_caliper(model);
+}
+
+/* Removes the held calipers, or the marked point where it is held. */
+static void oct_view_model_remove_held(struct oct_view_model *model)
+{
+    if (model->held == OCT_HELD_MARK) {
+        model->has_mark = false;
+        model->held = OCT_HELD_TO;
+    } else {
+        oct_view_calipers_remove(&model->calipers);
+    }
+}
+
+const struct oct_view_point *oct_view_model_held_point(const struct oct_view_model *model)
+{
+    const struct oct_view_caliper *held = oct_view_calipers_held(&model->calipers);
+
+    switch (model->held) {
+    case OCT_HELD_MARK:
+        return model->has_mark ? &model->mark : NULL;
+    case OCT_HELD_FROM:
+        return held ? &held->end[0] : NULL;
+    default:
+        return held ? &held->end[1] : NULL;
+    }
+}
+
+/* Makes the next of the calipers' ends and the marked point the held one. */
+static void oct_view_model_hold_next(struct oct_view_model *model)
+{
+    if (!model->measuring) {
+        oct_view_model_say(model, "M first: Tab changes what the arrows move while measuring");
+        return;
+    }
+    if (!can_measure(model))
+        return;
+    if (oct_view_calipers_count(&model->calipers) == 0) {
+        put_caliper(model);
+        return;
+    }
+    /* Both ends of each pair in turn, then the marked point. */
+    if (model->held == OCT_HELD_TO)
+        model->held = OCT_HELD_FROM;
+    else if (model->held == OCT_HELD_MARK)
+        model->held = OCT_HELD_TO;
+    else
+        model->held = oct_view_calipers_hold_next(&model->calipers) || !model->has_mark
+                          ? OCT_HELD_TO
+                          : OCT_HELD_MARK;
+}
+
+/* Makes the marked point the held one and switches measuring on. Where there is no marked point,
+ * puts it on the profile's A-line, in the middle of the view. */
+static void oct_view_model_mark_by_key(struct oct_view_model *model)
+{
+    if (!can_measure(model))
+        return;
+    if (!model->has_mark)
+        oct_view_model_mark(model, (struct oct_view_point){
+                                       middle_of_pixel(model->cursor_line),
+                                       middle_of_pixel(model->lens.y * model->shown.header.depth)});
+    model->measuring = true;
+    model->held = OCT_HELD_MARK;
+}
+
+/* Moves the held point by whole pixels. Where there are no calipers, puts them into the middle of
+ * the view first. False: the action is none of the arrow keys'. */
+static bool oct_view_model_move_held(struct oct_view_model *model, enum oct_view_action action,
+                                     unsigned times)
+{
+    /* The arrow keys' actions, as steps to the right and down. */
+    int right = action == OCT_ACTION_LEVEL_UP ? 1 : action == OCT_ACTION_LEVEL_DOWN ? -1 : 0;
+    int down = action == OCT_ACTION_WINDOW_CLOSER ? 1 : action == OCT_ACTION_WINDOW_WIDER ? -1 : 0;
+
+    if (right == 0 && down == 0)
+        return false;
+    if (!can_measure(model))
+        return true;
+    if (!oct_view_model_held_point(model))
+        put_caliper(model);
+    struct oct_view_point to = *oct_view_model_held_point(model);
+    to = inside(model, (struct oct_view_point){to.line + right * (double)times,
+                                               to.depth + down * (double)times});
+    if (model->held == OCT_HELD_MARK)
+        model->mark = to;
+    else
+        model->calipers.shown.caliper[model->calipers.shown.held].end[model->held == OCT_HELD_TO] =
+            to;
+    return true;
+}
+
+/* ---- pictures ---- */
 
 #define MESSAGE_NS (4 * OCT_NS_PER_S)
 /* A silence is a stall after four intervals of the stream, within these bounds. */
@@ -49,7 +235,8 @@ void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive
 
 /* ---- pictures ---- */
 
-void oct_view_model_adapt(struct oct_view_model *model, double pace)
+/* Moves the automatic contrast to what the shown picture asks for by `pace` of the way. */
+static void oct_view_model_adapt(struct oct_view_model *model, double pace)
 {
     double lo, hi;
 
@@ -118,78 +305,6 @@ void oct_view_model_offer_average(struct oct_view_model *model, struct oct_view_
     offer(model, spare, &average);
 }
 
-void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table)
-{
-    const struct oct_image_header *h = &table->header;
-    const bool is_bscan = oct_image_header_number(h, "is_bscan", 0) > 0;
-
-    if (!model->settings.cells || (is_bscan && !oct_view_overlay_takes(model, h)))
-        return;
-    oct_view_cells_set(&model->cells, table);
-    if (is_bscan)
-        oct_view_overlay_lead(model, OCT_OVERLAY_CELLS, h, table->arrival_ns);
-}
-
-bool oct_view_model_has_cells(const struct oct_view_model *model)
-{
-    const struct oct_view_cells *c = &model->cells;
-
-    if (!model->settings.cells || !model->has_picture || c->width == 0)
-        return false;
-    if (c->is_bscan)
-        return oct_view_overlay_is_drawn(model, c->acquisition_id, c->frame_num);
-    return strcmp(c->acquisition_id, model->shown.header.acquisition_id) == 0 &&
-           oct_view_cells_are_new(c, model->now_ns);
-}
-
-void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_view_image *image)
-{
-    if (!model->settings.layers || !oct_view_overlay_takes(model, &image->header))
-        return;
-    oct_view_layers_set(&model->layers, image);
-    oct_view_overlay_lead(model, OCT_OVERLAY_LAYERS, &image->header, image->arrival_ns);
-}
-
-bool oct_view_model_has_layers(const struct oct_view_model *model)
-{
-    const struct oct_view_layers *l = &model->layers;
-    return model->settings.layers && l->n_lines > 0 &&
-           oct_view_overlay_is_drawn(model, l->acquisition_id, l->frame_num);
-}
-
-void oct_view_model_offer_rolloff(struct oct_view_model *model, const struct oct_view_image *table)
-{
-    if (!model->settings.rolloff || !oct_view_overlay_takes(model, &table->header))
-        return;
-    oct_view_rolloff_set(&model->rolloff, table);
-    oct_view_overlay_lead(model, OCT_OVERLAY_ROLLOFF, &table->header, table->arrival_ns);
-}
-
-bool oct_view_model_has_rolloff(const struct oct_view_model *model)
-{
-    const struct oct_view_rolloff *r = &model->rolloff;
-    return model->settings.rolloff &&
-           oct_view_overlay_is_drawn(model, r->acquisition_id, r->frame_num);
-}
-
-void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
-                                   char *text, size_t n_bytes)
-{
-    const double um = model->daemon.axial_um;
-    const struct oct_view_layers *l = &model->layers;
-    double px = NAN, lines, depth;
-
-    if (oct_view_model_has_layers(model) && l->n_lines == model->shown.header.n_lines &&
-        oct_view_overlay_belongs(model, l->acquisition_id, l->frame_num, &lines, &depth))
-        px = oct_view_layers_thickness(l, line_a - lines, line_b - lines, NULL);
-    if (isnan(px))
-        snprintf(text, n_bytes, "%s", "");
-    else if (isfinite(um))
-        snprintf(text, n_bytes, "; ILM to RPE %.1f \u00b5m", px * um);
-    else
-        snprintf(text, n_bytes, "; ILM to RPE %.1f pixels", px);
-}
-
 void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen)
 {
     model->frozen = frozen;
@@ -244,7 +359,7 @@ void oct_view_model_hold_up(struct oct_view_model *model, struct oct_view_pictur
 }
 
 /* Steps through the kept pictures. */
-void oct_view_model_step_back(struct oct_view_model *model, int by)
+static void oct_view_model_step_back(struct oct_view_model *model, int by)
 {
     struct oct_view_picture kept = {0};
     unsigned n = model->archive ? oct_view_archive_count(model->archive) : 0;
@@ -271,52 +386,6 @@ void oct_view_model_report(struct oct_view_model *model, const struct oct_view_t
     model->connected = connected;
     if (model->archive)
         oct_view_archive_copy_quality(model->archive, &model->quality);
-}
-
-/* No image of the topic `slab` for this long: octd makes none any more. */
-#define SLAB_LATE_NS (5 * OCT_NS_PER_S)
-
-static bool slab_comes(const struct oct_view_model *model)
-{
-    return model->slab_came_ns > 0 && (model->now_ns < model->slab_came_ns ||
-                                       model->now_ns - model->slab_came_ns < SLAB_LATE_NS);
-}
-
-static void follow_layers(struct oct_view_model *model, bool follows)
-{
-    if (model->enface_follows_layers != follows)
-        oct_view_enface_forget(&model->enface);
-    model->enface_follows_layers = follows;
-}
-
-void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image)
-{
-    if (model->enface_follows_layers && slab_comes(model))
-        return;
-    follow_layers(model, false);
-    oct_view_enface_set(&model->enface, image);
-}
-
-void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_view_image *image)
-{
-    model->slab_came_ns = image->arrival_ns;
-    if (model->enface_follows_layers)
-        oct_view_enface_set(&model->enface, image);
-}
-
-/* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
-void oct_view_model_next_projection(struct oct_view_model *model)
-{
-    const bool is_last = model->enface_wishes.wanted.projection == OCT_N_PROJECTIONS - 1;
-
-    if (!model->enface_follows_layers && slab_comes(model) &&
-        (is_last || !oct_view_model_can_set_enface(model))) {
-        follow_layers(model, true);
-        return;
-    }
-    follow_layers(model, false);
-    if (oct_view_model_can_set_enface(model))
-        oct_view_enface_wishes_next(&model->enface_wishes);
 }
 
 void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view_spectrum *spectrum)
@@ -463,7 +532,8 @@ const char *oct_view_model_unit(const struct oct_view_model *model)
     return model->contrast.log ? "dB" : "counts\u00b2";
 }
 
-void oct_view_model_next_fit(struct oct_view_model *model)
+/* The next way in which the B-scan lies in its panel, with a word on it. */
+static void oct_view_model_next_fit(struct oct_view_model *model)
 {
     static const char *const names[OCT_N_FITS] = {
         [OCT_FIT_FILL] = "the B-scan fills its panel",
@@ -491,4 +561,279 @@ void oct_view_model_stretch_text(const struct oct_view_model *model, struct oct_
         snprintf(text, n_bytes, "stretched %.1fx along depth", stretch);
     else if (stretch < 1 / 1.05)
         snprintf(text, n_bytes, "stretched %.1fx across", 1 / stretch);
+}
+
+/* ---- what the user asks for ---- */
+
+static void move_slab(struct oct_view_model *model, double shift, double grow)
+{
+    if (oct_view_model_can_set_enface(model))
+        oct_view_enface_wishes_move(&model->enface_wishes, shift, grow);
+}
+
+static bool apply_contrast(struct oct_view_contrast *c, enum oct_view_action action, unsigned times)
+{
+    double step = oct_view_contrast_step(c) * times;
+
+    switch (action) {
+    case OCT_ACTION_AUTO_CONTRAST:
+        oct_view_contrast_set_range(c, c->range == OCT_CONTRAST_AUTO ? OCT_CONTRAST_MANUAL
+                                                                     : OCT_CONTRAST_AUTO);
+        return true;
+    case OCT_ACTION_PUBLISHED_CONTRAST:
+        oct_view_contrast_set_range(c, OCT_CONTRAST_PUBLISHED);
+        return true;
+    case OCT_ACTION_LEVEL_DOWN:
+    case OCT_ACTION_LEVEL_UP:
+        oct_view_contrast_move(c, action == OCT_ACTION_LEVEL_UP ? step : -step, 0);
+        return true;
+    case OCT_ACTION_WINDOW_WIDER:
+    case OCT_ACTION_WINDOW_CLOSER:
+        oct_view_contrast_move(c, 0, action == OCT_ACTION_WINDOW_WIDER ? 2 * step : -2 * step);
+        return true;
+    case OCT_ACTION_LOWER_DOWN:
+    case OCT_ACTION_LOWER_UP:
+        oct_view_contrast_move_lo(c, action == OCT_ACTION_LOWER_UP ? step : -step);
+        return true;
+    case OCT_ACTION_UPPER_DOWN:
+    case OCT_ACTION_UPPER_UP:
+        oct_view_contrast_move_hi(c, action == OCT_ACTION_UPPER_UP ? step : -step);
+        return true;
+    case OCT_ACTION_GAMMA_DOWN:
+    case OCT_ACTION_GAMMA_UP:
+        oct_view_contrast_set_gamma(c, c->gamma * (action == OCT_ACTION_GAMMA_UP ? 1.1 : 1 / 1.1));
+        return true;
+    case OCT_ACTION_PALETTE:
+        c->palette = (enum oct_view_palette)((c->palette + 1) % OCT_N_PALETTES);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool apply_view(struct oct_view_model *model, enum oct_view_action action, unsigned times)
+{
+    struct oct_view_lens *lens = &model->lens;
+    struct oct_view_settings *s = &model->settings;
+
+    switch (action) {
+    case OCT_ACTION_LAYOUT:
+        s->arrangement = (enum oct_view_arrangement)((s->arrangement + 1) % OCT_N_ARRANGEMENTS);
+        return true;
+    case OCT_ACTION_PROJECTION:
+        oct_view_model_next_projection(model);
+        return true;
+    case OCT_ACTION_SLAB_UP:
+    case OCT_ACTION_SLAB_DOWN:
+        move_slab(model, (action == OCT_ACTION_SLAB_DOWN ? 0.01 : -0.01) * times, 0);
+        return true;
+    case OCT_ACTION_SLAB_THINNER:
+    case OCT_ACTION_SLAB_THICKER:
+        move_slab(model, 0, (action == OCT_ACTION_SLAB_THICKER ? 0.005 : -0.005) * times);
+        return true;
+    case OCT_ACTION_ZOOM_IN:
+    case OCT_ACTION_ZOOM_OUT:
+        oct_view_lens_zoom(lens, pow(action == OCT_ACTION_ZOOM_IN ? 1.25 : 0.8, times), lens->x,
+                           lens->y);
+        return true;
+    case OCT_ACTION_ZOOM_RESET:
+        oct_view_lens_init(lens);
+        return true;
+    case OCT_ACTION_PAN_LEFT:
+    case OCT_ACTION_PAN_RIGHT:
+        oct_view_lens_pan(lens, (action == OCT_ACTION_PAN_RIGHT ? 0.1 : -0.1) * times, 0);
+        return true;
+    case OCT_ACTION_PAN_UP:
+    case OCT_ACTION_PAN_DOWN:
+        oct_view_lens_pan(lens, 0, (action == OCT_ACTION_PAN_DOWN ? 0.1 : -0.1) * times);
+        return true;
+    case OCT_ACTION_CURSOR_LEFT:
+    case OCT_ACTION_CURSOR_RIGHT:
+        oct_view_model_point_at(model, model->cursor_line + (action == OCT_ACTION_CURSOR_RIGHT
+                                                                 ? (double)times
+                                                                 : -(double)times));
+        return true;
+    case OCT_ACTION_FIT:
+        oct_view_model_next_fit(model);
+        return true;
+    case OCT_ACTION_DETAILS:
+        s->details = !s->details;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void toggle_guide(struct oct_view_model *model)
+{
+    model->settings.guide = !model->settings.guide;
+    model->guide.pointed &= model->settings.guide;
+    oct_view_model_say(model, "%s",
+                       model->settings.guide ? "the guide: quality, where the retina should lie"
+                                             : "no guide");
+}
+
+static bool apply_overlay(struct oct_view_model *model, enum oct_view_action action)
+{
+    switch (action) {
+    case OCT_ACTION_AVERAGE:
+        oct_view_average_toggle(model);
+        return true;
+    case OCT_ACTION_AVERAGE_OF:
+        oct_view_average_next_number(model);
+        return true;
+    case OCT_ACTION_SHARPEN:
+        oct_view_sharpened_toggle(model);
+        return true;
+    case OCT_ACTION_GUIDE:
+        toggle_guide(model);
+        return true;
+    default:
+        return oct_view_overlay_apply(model, action);
+    }
+}
+
+static void start(struct oct_view_model *model)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+
+    if (d->reachable && strcmp(d->state, "idle") != 0 && strcmp(d->state, "error") != 0)
+        oct_view_model_say(model, "octd receives already");
+    else
+        oct_view_model_wish(model, OCT_WISH_START, "");
+}
+
+static bool apply_patient(struct oct_view_model *model, enum oct_view_action action)
+{
+    switch (action) {
+    case OCT_ACTION_START:
+        start(model);
+        return true;
+    case OCT_ACTION_RECORD:
+        oct_view_patient_record(model);
+        return true;
+    case OCT_ACTION_SAVE_LAST:
+        oct_view_save_last(model);
+        return true;
+    case OCT_ACTION_EYE:
+        oct_view_patient_next_eye(model);
+        return true;
+    case OCT_ACTION_RIGHT_EYE:
+    case OCT_ACTION_LEFT_EYE:
+        oct_view_patient_set_eye(model, action == OCT_ACTION_RIGHT_EYE ? "OD" : "OS");
+        return true;
+    case OCT_ACTION_PSEUDONYM:
+        oct_view_patient_type(model);
+        return true;
+    case OCT_ACTION_NEXT_PATIENT:
+        oct_view_patient_next(model);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void next_light(struct oct_view_model *model)
+{
+    static const int percent[OCT_N_LIGHTS] = {100, 50, 25};
+    struct oct_view_settings *s = &model->settings;
+
+    s->light = (enum oct_view_light)((s->light + 1) % OCT_N_LIGHTS);
+    oct_view_model_say(model, "the window has %d %% of its light", percent[s->light]);
+}
+
+static void toggle_sound(struct oct_view_model *model)
+{
+    model->settings.sound = !model->settings.sound;
+    oct_view_model_say(model, "%s",
+                       model->settings.sound ? "a sound for alarms and recordings" : "no sound");
+}
+
+static void toggle_profile(struct oct_view_model *model)
+{
+    model->settings.operators = !model->settings.operators;
+    model->measuring = false;
+    oct_view_model_say(
+        model, "%s", model->settings.operators ? "operator profile: Ctrl+O leaves it" : "all keys");
+}
+
+static void apply_rest(struct oct_view_model *model, enum oct_view_action action, unsigned times)
+{
+    switch (action) {
+    case OCT_ACTION_VOLUMES:
+        oct_view_model_next_volumes(model);
+        break;
+    case OCT_ACTION_FREEZE:
+        oct_view_model_set_frozen(model, !model->frozen);
+        break;
+    case OCT_ACTION_OLDER:
+    case OCT_ACTION_NEWER:
+        oct_view_model_step_back(model, action == OCT_ACTION_OLDER ? (int)times : -(int)times);
+        break;
+    case OCT_ACTION_MEASURE:
+        model->measuring = !model->measuring;
+        model->held = OCT_HELD_TO;
+        break;
+    case OCT_ACTION_CALIPERS:
+        oct_view_model_add_by_key(model);
+        break;
+    case OCT_ACTION_REMOVE:
+        oct_view_model_remove_held(model);
+        break;
+    case OCT_ACTION_HOLD:
+        oct_view_model_hold_next(model);
+        break;
+    case OCT_ACTION_MARK:
+        oct_view_model_mark_by_key(model);
+        break;
+    case OCT_ACTION_CLEAR:
+        oct_view_calipers_clear(&model->calipers);
+        model->has_mark = false;
+        model->held = OCT_HELD_TO;
+        break;
+    case OCT_ACTION_ACKNOWLEDGE:
+        oct_view_recorded_note(model);
+        break;
+    case OCT_ACTION_LOCK:
+        toggle_profile(model);
+        break;
+    case OCT_ACTION_DIM:
+        next_light(model);
+        break;
+    case OCT_ACTION_SOUND:
+        toggle_sound(model);
+        break;
+    case OCT_ACTION_HELP:
+        model->help = !model->help;
+        break;
+    default:
+        break;
+    }
+}
+
+void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action action, unsigned times)
+{
+    if (model->settings.operators && !oct_view_action_is_operators(action)) {
+        oct_view_model_say(model, "not in the operator profile");
+        return;
+    }
+    if (model->measuring && oct_view_model_move_held(model, action, times))
+        return;
+    if (oct_view_playback_apply(model, action, times))
+        return;
+    if (apply_contrast(&model->contrast, action, times))
+        oct_view_model_adapt(model, 1);
+    else if (!apply_view(model, action, times) && !apply_overlay(model, action) &&
+             !apply_patient(model, action))
+        apply_rest(model, action, times);
+}
+
+void oct_view_model_drag(struct oct_view_model *model, double across, double down)
+{
+    double range = model->contrast.published_hi - model->contrast.published_lo;
+
+    if (across == 0.0 && down == 0.0)
+        return;
+    /* Up widens the window, as the Up key does. */
+    oct_view_contrast_move(&model->contrast, across * range, -down * range);
 }

@@ -173,36 +173,6 @@ void oct_view_model_report(struct oct_view_model *model, const struct oct_view_t
 void oct_view_model_offer_spectrum(struct oct_view_model *model,
                                    struct oct_view_spectrum *spectrum);
 
-/* Copies an image of the topic `enface`, unless the picture is the one that follows layers, and
- * those still come; of the topic `slab`, where it is that one. */
-void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image);
-void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_view_image *image);
-
-/* Takes an image of the topic `cells`, where they are drawn; while frozen, none of other B-scans.
- */
-void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table);
-
-/* Whether there are cells to be drawn: of the shown B-scan, or of now and of the volume that is
- * seen from above. */
-bool oct_view_model_has_cells(const struct oct_view_model *model);
-
-/* Takes an image of the topic `surfaces`, where layers are drawn; while frozen, none of other
- * B-scans. */
-void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_view_image *image);
-
-/* Whether there are layers of the shown picture to be drawn. */
-bool oct_view_model_has_layers(const struct oct_view_model *model);
-
-/* Takes an image of the topic `rolloff`, where it is drawn; while frozen, none of other B-scans. */
-void oct_view_model_offer_rolloff(struct oct_view_model *model, const struct oct_view_image *table);
-
-/* Whether a mirror was measured in the shown picture, to be drawn. */
-bool oct_view_model_has_rolloff(const struct oct_view_model *model);
-
-/* "; ILM to RPE 285.1 um" between two A-lines; "": it is not known. */
-void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
-                                   char *text, size_t n_bytes);
-
 /* Takes the daemon's newest status, and its answer to a wish. */
 void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
                          const struct oct_view_answer *answer);
@@ -285,9 +255,6 @@ struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
 /* Of the values that are shown: "dB", "counts\u00b2", or what a file says that is no recording. */
 const char *oct_view_model_unit(const struct oct_view_model *model);
 
-/* The next way in which the B-scan lies in its panel, with a word on it. */
-void oct_view_model_next_fit(struct oct_view_model *model);
-
 /* How far the two scales of a picture differ that lies there: "stretched 2.1x along depth"; "":
  * they do not by a twentieth, or are not known. */
 void oct_view_model_stretch_text(const struct oct_view_model *model, struct oct_view_rectf place,
@@ -320,34 +287,7 @@ void oct_view_model_show_recorded(struct oct_view_model *model, struct oct_view_
 /* Shows a B-scan, which is no average; the structs are swapped. */
 void oct_view_model_show_bscan(struct oct_view_model *model, struct oct_view_picture *picture);
 
-/* Steps through the kept pictures. */
-void oct_view_model_step_back(struct oct_view_model *model, int by);
-
-/* Moves the automatic contrast to what the shown picture asks for by `pace` of the way. */
-void oct_view_model_adapt(struct oct_view_model *model, double pace);
-
-/* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
-void oct_view_model_next_projection(struct oct_view_model *model);
-
 /* The calipers and the marked point, moved by keys; model.h declares what the mouse does to them.
  * The thread of the model calls. Included by viewer/model alone. */
-
-/* Makes the next of the calipers' ends and the marked point the held one. */
-void oct_view_model_hold_next(struct oct_view_model *model);
-
-/* Adds calipers in the middle of the view and switches measuring on. */
-void oct_view_model_add_by_key(struct oct_view_model *model);
-
-/* Removes the held calipers, or the marked point where it is held. */
-void oct_view_model_remove_held(struct oct_view_model *model);
-
-/* Makes the marked point the held one and switches measuring on. Where there is no marked point,
- * puts it on the profile's A-line, in the middle of the view. */
-void oct_view_model_mark_by_key(struct oct_view_model *model);
-
-/* Moves the held point by whole pixels. Where there are no calipers, puts them into the middle of
- * the view first. False: the action is none of the arrow keys'. */
-bool oct_view_model_move_held(struct oct_view_model *model, enum oct_view_action action,
-                              unsigned times);
 
 #endif

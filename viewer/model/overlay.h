@@ -1,4 +1,12 @@
-/* What octd finds in pictures and octview draws over them or shows in their place. */
+/* What octd finds in pictures and octview draws over them, or shows in their place: what is kept of
+ * each, and the table of all. Each has a file of its own in viewer/overlay.
+ *
+ * Results of single B-scans are drawn over the B-scan that they were found in and over no other.
+ * They come after their pictures. Where they come steadily, the newest picture that has one is
+ * shown, so that it stands still on it; where they do not, the newest picture.
+ *
+ * A struct of results, zeroed, knows nothing. Numbers out of images are hostile: what is kept is in
+ * range. An image that a check refuses changes nothing. One thread, the model's. */
 #ifndef OCT_VIEWER_MODEL_OVERLAY_H
 #define OCT_VIEWER_MODEL_OVERLAY_H
 
@@ -6,14 +14,110 @@
 #include "analysis/rolloff/rolloff.h"
 #include "analysis/surface/live.h"
 #include "viewer/model/action.h"
+#include "viewer/model/layout.h"
 #include "viewer/model/picture.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* The live average of the daemon: which picture it is, and what is said of it. */
+struct oct_draw;
+struct oct_view_archive;
+struct oct_view_model;
 
-#define OCT_VIEW_TOPIC_AVERAGE "average"
+/* ---- the table ---- */
+
+struct oct_view_overlay {
+    const char *topic; /* NULL: octd sends nothing for it */
+    /* Refuses a form that octview has no use for: OCT_E_FORMAT. */
+    enum oct_err (*check)(const struct oct_image_header *header, struct oct_error *err);
+    /* Puts every image into the archive; NULL: the newest is enough. */
+    void (*keep)(struct oct_view_archive *archive, const struct oct_view_image *image);
+    /* Whether the topic is subscribed to now; NULL: always, or while its setting is on. */
+    bool (*wanted)(const struct oct_view_model *model);
+    /* Takes the newest image of the topic; or one that becomes a picture, whose buffers are swapped
+     * through `spare`. */
+    void (*take)(struct oct_view_model *model, const struct oct_view_image *image);
+    void (*take_picture)(struct oct_view_model *model, struct oct_view_image *image,
+                         struct oct_view_picture *spare);
+    /* Draw over the B-scan; and on the en face picture in r, below `line` lines of words: true, if
+     * that adds another one. */
+    void (*draw)(struct oct_draw *draw, const struct oct_view_model *model);
+    bool (*draw_enface)(struct oct_draw *draw, const struct oct_view_model *model,
+                        struct oct_view_rect r, int line);
+    /* Of those that a key switches. Where octd computes it, the key draws it or does not. Where it
+     * does not, the key says so and offers the setting that starts it, which the same key again
+     * asks octd for. */
+    enum oct_view_action action;
+    char key;
+    size_t setting;           /* offset of its bool in struct oct_view_settings */
+    const char *setting_name; /* in the file of settings; NULL: it has none */
+    const char *what, *drawn, *not_drawn;
+};
+
+#define OCT_VIEW_MOST_OVERLAYS 16u
+
+/* In the order of drawing. */
+extern const struct oct_view_overlay *const oct_view_overlays[];
+extern const size_t oct_view_n_overlays;
+extern const struct oct_view_overlay oct_view_overlay_average, oct_view_overlay_sharpened,
+    oct_view_overlay_enface, oct_view_overlay_slab, oct_view_overlay_cones, oct_view_overlay_layers,
+    oct_view_overlay_rolloff, oct_view_overlay_cells;
+
+/* What a key offered last. */
+struct oct_view_offer {
+    enum oct_view_action action;
+    uint64_t until_ns; /* 0: nothing was */
+};
+
+/* Its setting; NULL: it has none. */
+bool *oct_view_overlay_setting(struct oct_view_model *model,
+                               const struct oct_view_overlay *overlay);
+
+/* Does what the key of an overlay does. False: the action is none of theirs. */
+bool oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action action);
+
+/* ---- which picture ---- */
+
+/* Of those that are drawn and come, the first one chooses the picture. */
+enum oct_view_leader { OCT_OVERLAY_LAYERS, OCT_OVERLAY_CELLS, OCT_OVERLAY_ROLLOFF };
+
+/* What chooses the picture; zeroed nothing does. */
+struct oct_view_lead {
+    enum oct_view_leader of;
+    bool is_steady;
+    uint64_t came_ns; /* its newest result whose picture is kept; 0: none */
+};
+
+/* Whether a result of a B-scan is to be taken: of the shown picture alone while that is frozen. */
+bool oct_view_overlay_takes(const struct oct_view_model *model,
+                            const struct oct_image_header *header);
+
+/* Notes that a result came of this B-scan, at that time; shows its picture where they come steadily
+ * and the pictures are B-scans. */
+void oct_view_overlay_lead(struct oct_view_model *model, enum oct_view_leader of,
+                           const struct oct_image_header *header, uint64_t arrival_ns);
+
+/* Whether a picture that has no result is passed over, as one that has will follow. */
+bool oct_view_overlay_leads(const struct oct_view_model *model);
+
+/* Whether a result of this B-scan belongs to the shown picture: it is that B-scan, or an average
+ * that has it in its mean. *lines, *depth: what moved it there, in A-lines and depth pixels. */
+bool oct_view_overlay_belongs(const struct oct_view_model *model, const char *acquisition_id,
+                              uint64_t frame_num, double *lines, double *depth);
+
+/* The same; where no picture is chosen and they follow each other fast, only of a frozen one: drawn
+ * over few of many it would flicker. */
+bool oct_view_overlay_is_drawn(const struct oct_view_model *model, const char *acquisition_id,
+                               uint64_t frame_num);
+
+/* Where that B-scan lies in the window, by where the shown picture does. */
+struct oct_view_rectf oct_view_overlay_place(const struct oct_draw *draw,
+                                             const struct oct_view_model *model,
+                                             const char *acquisition_id, uint64_t frame_num);
+
+/* ---- octd's average ---- */
+
 #define OCT_VIEW_LEAST_AVERAGE 2u
 #define OCT_VIEW_MOST_AVERAGE 32u
 #define OCT_VIEW_AVERAGE_OF 8u /* B-scans that octd is asked to average at first */
@@ -25,9 +129,6 @@ struct oct_view_average {
     uint64_t arrival_ns;              /* 0: the picture is a B-scan, no average */
 };
 
-/* Refuses an image that cannot be shown in place of a B-scan. */
-enum oct_err oct_view_average_check(const struct oct_image_header *header, struct oct_error *err);
-
 /* What the image's header says. */
 void oct_view_average_read(struct oct_view_average *average, const struct oct_view_image *image);
 
@@ -35,8 +136,6 @@ void oct_view_average_read(struct oct_view_average *average, const struct oct_vi
  * reuse. */
 void oct_view_average_take(struct oct_view_average *average, struct oct_view_image *image,
                            struct oct_view_picture *picture);
-
-struct oct_view_model;
 
 /* Whether averages come, so that they stand in place of B-scans. */
 bool oct_view_average_comes(const struct oct_view_model *model);
@@ -58,13 +157,9 @@ bool oct_view_average_left_out(const struct oct_view_average *average);
  * stands out: none comes, or the newest B-scan did not match. */
 bool oct_view_average_text(const struct oct_view_model *model, char *text, size_t n_bytes);
 
-/* The dispersion that octd finds on request: one B-scan before and after, side by side in one
- * picture, and what is said of it.
+/* ---- the sharpest dispersion, which octd finds on request ----
  *
  *     asked (D) -> octd computes -> its picture is shown, frozen -> asked again: live */
-
-#define OCT_VIEW_TOPIC_CALIBRATE "calibrate"
-#define OCT_VIEW_SHARPENED_LINES 4
 
 struct oct_view_sharpened {
     double dispersion[4];             /* a2 to a5 in radians, over the spectrum; NaN: a file */
@@ -79,14 +174,10 @@ struct oct_view_sharpening {
     uint64_t since_ns; /* when it was asked */
 };
 
-/* Refuses an image that is no picture of two halves. */
-enum oct_err oct_view_sharpened_check(const struct oct_image_header *header, struct oct_error *err);
-
 /* Asks octd for it; or, where its picture is shown, goes back to live ones. */
 void oct_view_sharpened_toggle(struct oct_view_model *model);
 
-/* Takes an image of the topic where it is waited for, and shows it, frozen; the buffers are swapped
- * through `spare`. */
+/* Takes an image of the topic where it is waited for, and shows it, frozen. */
 void oct_view_sharpened_offer(struct oct_view_model *model, struct oct_view_image *image,
                               struct oct_view_picture *spare);
 
@@ -98,12 +189,8 @@ void oct_view_sharpened_hear(struct oct_view_model *model);
 bool oct_view_sharpened_text(const struct oct_view_model *model, unsigned i, char *text,
                              size_t n_bytes);
 
-/* The cone spacing of the newest volume, as octd says in the topic `cones`. octd computes it. Pure;
- * one thread at a time. */
+/* ---- the cone spacing of the newest volume ---- */
 
-#define OCT_VIEW_TOPIC_CONES "cones"
-
-/* Zeroed it knows nothing. */
 struct oct_view_cones {
     bool known;    /* a row came */
     bool has_ring; /* the numbers below are there; else they are 0 */
@@ -112,18 +199,13 @@ struct oct_view_cones {
     char acquisition_id[64]; /* of the row, as in the header */
 };
 
-/* What an image of the topic must be: one row (or none) of labelled f32 numbers. OCT_E_FORMAT. */
-enum oct_err oct_view_cones_check(const struct oct_image_header *header, struct oct_error *err);
-
 /* Takes a row: labels spacing_um, cells_per_mm2, strength; unknown ones are ignored. There is a
- * ring where all three are above 0 and can be (a micrometre to a millimetre). An image that the
- * check refuses, or one without rows, changes nothing. */
+ * ring where all three are above 0 and can be (a micrometre to a millimetre). One without rows
+ * changes nothing. */
 void oct_view_cones_set(struct oct_view_cones *cones, const struct oct_view_image *row);
 
-/* The cells that octd follows, as it says in the topic `cells`: where they are and have been. octd
- * finds them. Pure; one thread at a time. */
+/* ---- cells that are followed: where they are and have been ---- */
 
-#define OCT_VIEW_TOPIC_CELLS "cells"
 #define OCT_VIEW_CELLS_MOST 256u
 #define OCT_VIEW_CELLS_TAIL 20u /* positions of a track that are kept, the newest among them */
 
@@ -135,7 +217,6 @@ struct oct_view_track {
     bool is_coasting; /* it was not seen in the newest picture: that is where it is thought */
 };
 
-/* Zeroed it knows nothing. */
 struct oct_view_cells {
     unsigned n; /* of tracks */
     struct oct_view_track tracks[OCT_VIEW_CELLS_MOST];
@@ -150,26 +231,25 @@ struct oct_view_cells {
     char acquisition_id[64]; /* as in the header */
 };
 
-/* What an image of the topic must be: a table of labelled f32 numbers, of OCT_VIEW_CELLS_MOST rows
- * at most. OCT_E_FORMAT. */
-enum oct_err oct_view_cells_check(const struct oct_image_header *header, struct oct_error *err);
-
 /* Takes a table: labels track, x_px, y_px, radius_px, how; numbers width, height, is_bscan, count,
  * median_speed_um_s. Rows with a place outside the picture, or a radius that cannot be, are left
- * out. A track goes on that had a row in the table before. A table that the check refuses changes
- * nothing; one of another acquisition, another picture, or from before the newest begins anew. */
+ * out. A track goes on that had a row in the table before; a table of another acquisition, another
+ * picture, or from before the newest begins anew. */
 void oct_view_cells_set(struct oct_view_cells *cells, const struct oct_view_image *table);
 
 /* Whether what is known is of now: no table for two of the times between them, and two seconds
  * more, is too old. */
 bool oct_view_cells_are_new(const struct oct_view_cells *cells, uint64_t now_ns);
 
-/* The layers that octd finds in B-scans, as it says in the topic `surfaces`: ILM and RPE. Pure; one
- * thread at a time. */
+/* Takes a table where cells are drawn; while frozen, none of other B-scans. */
+void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table);
 
-#define OCT_VIEW_TOPIC_LAYERS "surfaces"
+/* Whether there are cells to be drawn: of the shown B-scan, or of now and of the volume that is
+ * seen from above. */
+bool oct_view_model_has_cells(const struct oct_view_model *model);
 
-/* Zeroed it knows nothing. */
+/* ---- layers: ILM and RPE ---- */
+
 struct oct_view_layers {
     uint32_t n_lines;              /* of the B-scan that they are of; 0: nothing came */
     float *position[OCT_N_LAYERS]; /* [n_lines] depth pixels, 0 in the middle of the first one;
@@ -179,11 +259,8 @@ struct oct_view_layers {
 };
 void oct_view_layers_finish(struct oct_view_layers *layers);
 
-/* What an image of the topic must be: f32 [OCT_SURFACES_N_ROWS][M], M > 0. OCT_E_FORMAT. */
-enum oct_err oct_view_layers_check(const struct oct_image_header *header, struct oct_error *err);
-
-/* Copies the positions; what is no place in a picture is NaN. An image that the check refuses, or
- * one for which there is no memory, changes nothing. */
+/* Copies the positions; what is no place in a picture is NaN. Without memory for them nothing
+ * changes. */
 void oct_view_layers_set(struct oct_view_layers *layers, const struct oct_view_image *image);
 
 /* The mean distance from the ILM to the RPE, in depth pixels, of the A-lines between two places (of
@@ -192,12 +269,17 @@ void oct_view_layers_set(struct oct_view_layers *layers, const struct oct_view_i
 double oct_view_layers_thickness(const struct oct_view_layers *layers, double line_a, double line_b,
                                  double *found);
 
-/* A mirror's axial peak and the roll-off over depth, as octd says in the topic `rolloff`. octd
- * measures both. Pure; one thread at a time. */
+/* As those of cells: takes an image, and whether there are layers of the shown picture. */
+void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_view_image *image);
+bool oct_view_model_has_layers(const struct oct_view_model *model);
 
-#define OCT_VIEW_TOPIC_ROLLOFF "rolloff"
+/* "; ILM to RPE 285.1 um" between two A-lines; "": it is not known. */
+void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
+                                   char *text, size_t n_bytes);
 
-/* Zeroed it knows nothing. Numbers are finite or NaN: not known. */
+/* ---- a mirror's axial peak, and the roll-off over depth ---- */
+
+/* Numbers are finite or NaN: not known. */
 struct oct_view_rolloff {
     enum oct_mirror_state state; /* FOUND: the newest B-scan has a mirror */
     double depth_px, depth_um, peak_db, fwhm_px, fwhm_um, snr_db;
@@ -210,67 +292,24 @@ struct oct_view_rolloff {
     char acquisition_id[64];
 };
 
-/* What an image of the topic must be: a table of labelled f32 numbers, of OCT_ROLLOFF_MOST_POINTS
- * rows at most. OCT_E_FORMAT. */
-enum oct_err oct_view_rolloff_check(const struct oct_image_header *header, struct oct_error *err);
-
-/* Takes a table and its numbers; rows without a depth and a peak are left out. A table that the
- * check refuses changes nothing. */
+/* Takes a table and its numbers; rows without a depth and a peak are left out. */
 void oct_view_rolloff_set(struct oct_view_rolloff *rolloff, const struct oct_view_image *table);
 
 /* dB of the line through the points, at a depth pixel; NaN: there is none. */
 double oct_view_rolloff_line(const struct oct_view_rolloff *rolloff, double depth_px);
 
-/* Results of single B-scans, drawn over pictures: each is drawn over the B-scan that it was found
- * in and over no other. Results come after their pictures. Where they come steadily, the newest
- * picture that has one is shown, so that it stands still on it; where they do not, the newest
- * picture. Pure; one thread, the model's. */
+/* As those of cells: takes a table, and whether a mirror was measured in the shown picture. */
+void oct_view_model_offer_rolloff(struct oct_view_model *model, const struct oct_view_image *table);
+bool oct_view_model_has_rolloff(const struct oct_view_model *model);
 
-struct oct_image_header;
+/* ---- the en face picture ---- */
 
-/* Of those that are drawn and come, the first one chooses the picture. */
-enum oct_view_overlay { OCT_OVERLAY_LAYERS, OCT_OVERLAY_CELLS, OCT_OVERLAY_ROLLOFF };
+/* Copies an image of the topic `enface`, unless the picture is the one that follows layers, and
+ * those still come; of the topic `slab`, where it is that one. */
+void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image);
+void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_view_image *image);
 
-/* What chooses the picture; zeroed nothing does. */
-struct oct_view_lead {
-    enum oct_view_overlay of;
-    bool is_steady;
-    uint64_t came_ns; /* its newest result whose picture is kept; 0: none */
-};
-
-/* Whether a result of a B-scan is to be taken: of the shown picture alone while that is frozen. */
-bool oct_view_overlay_takes(const struct oct_view_model *model,
-                            const struct oct_image_header *header);
-
-/* Notes that a result came of this B-scan, at that time; shows its picture where they come steadily
- * and the pictures are B-scans. */
-void oct_view_overlay_lead(struct oct_view_model *model, enum oct_view_overlay of,
-                           const struct oct_image_header *header, uint64_t arrival_ns);
-
-/* Whether a picture that has no result is passed over, as one that has will follow. */
-bool oct_view_overlay_leads(const struct oct_view_model *model);
-
-/* Whether a result of this B-scan belongs to the shown picture: it is that B-scan, or an average
- * that has it in its mean. *lines, *depth: what moved it there, in A-lines and depth pixels. */
-bool oct_view_overlay_belongs(const struct oct_view_model *model, const char *acquisition_id,
-                              uint64_t frame_num, double *lines, double *depth);
-
-/* The same; where no picture is chosen and they follow each other fast, only of a frozen one: drawn
- * over few of many it would flicker. */
-bool oct_view_overlay_is_drawn(const struct oct_view_model *model, const char *acquisition_id,
-                               uint64_t frame_num);
-
-/* The keys of what octd computes and octview draws: cells, layers, a mirror. Where octd computes
- * it, a key draws it or does not. Where it does not, the key says so and offers the setting that
- * starts it, which the same key again asks octd for. */
-
-/* What was offered last. */
-struct oct_view_offer {
-    enum oct_view_action action;
-    uint64_t until_ns; /* 0: nothing was */
-};
-
-/* False: the action is none of these. */
-bool oct_view_switches_apply(struct oct_view_model *model, enum oct_view_action action);
+/* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
+void oct_view_model_next_projection(struct oct_view_model *model);
 
 #endif

@@ -33,6 +33,11 @@ size_t oct_view_image_bytes(const struct oct_image_header *header);
 enum oct_err oct_view_image_set(struct oct_view_image *image, const struct oct_image_header *header,
                                 const void *values, size_t n_bytes, struct oct_error *err);
 
+/* Whether it is a table of labelled f32 numbers, of so many rows at most; or one row of them, or
+ * none. */
+bool oct_view_image_is_table(const struct oct_image_header *header, uint32_t most_rows);
+bool oct_view_image_is_row(const struct oct_image_header *header);
+
 void oct_view_image_swap(struct oct_view_image *a, struct oct_view_image *b);
 
 /* Frees the values and zeroes the struct. */

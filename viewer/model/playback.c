@@ -214,7 +214,8 @@ void oct_view_playback_set_pseudonym(struct oct_view_model *model, const char *p
     snprintf(r->pseudonym, sizeof(r->pseudonym), "%s", pseudonym);
 }
 
-void oct_view_playback_set_verdict(struct oct_view_model *model, enum oct_view_verdict verdict)
+static void oct_view_playback_set_verdict(struct oct_view_model *model,
+                                          enum oct_view_verdict verdict)
 {
     struct oct_view_relabel *r = relabel(model);
 

@@ -105,7 +105,6 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
 /* Correct the label of the open file, and mark it; a word says what became of it. */
 void oct_view_playback_set_eye(struct oct_view_model *model, const char *eye);
 void oct_view_playback_set_pseudonym(struct oct_view_model *model, const char *pseudonym);
-void oct_view_playback_set_verdict(struct oct_view_model *model, enum oct_view_verdict verdict);
 
 /* Moving to a B-scan, or by some; it then stands there. */
 void oct_view_playback_go(struct oct_view_model *model, double bscan);

@@ -41,6 +41,9 @@ struct oct_view_phrase {
     enum oct_view_tone tone;
 };
 
+void oct_view_phrase_set(struct oct_view_phrase *phrase, enum oct_view_tone tone,
+                         const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* Whether a recording has begun of which nothing is in a file yet. */
 bool oct_view_waits_to_record(const struct oct_view_model *model);
 
@@ -78,9 +81,6 @@ void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phr
 /* "ILM to RPE 285 um" of the layers that are drawn, and their share of the A-lines where some lack
  * them. */
 void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
-
-/* "1:02:03" or "02:03". */
-void oct_view_duration_text(double seconds, char *text, size_t n_bytes);
 
 /* What octd measures of a mirror: "412.3 px: FWHM 6.12 px, 15.31 um, SNR 52.1 dB" (um in air), or
  * why there is none; and, from three points on, "-5.10 dB/mm, -6 dB at 1.18 mm, 12 points".
@@ -121,9 +121,6 @@ struct oct_view_veil {
 
 /* False: the picture is live, or there is none. */
 bool oct_view_show_veil(const struct oct_view_model *model, struct oct_view_veil *veil);
-
-/* "live", "no signal": what snapshots and logs say of the picture. */
-const char *oct_view_show_name(enum oct_view_show show);
 
 /* The numbers at the bottom of the window, each in a field of so many letters, so that none moves
  * when another grows. No SDL. */

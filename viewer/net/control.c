@@ -6,7 +6,6 @@
 #include "pipeline/net/control_client.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/words.h"
-#include "viewer/net/endpoint.h"
 
 #include <cjson/cJSON.h>
 #include <pthread.h>
@@ -54,40 +53,18 @@ static void ask_status(struct oct_view_control *c)
         c->notify(c->notify_context);
 }
 
-/* What a wish sets. */
-static const char *const keys_set[] = {
-    [OCT_WISH_EYE] = "record.eye",
-    [OCT_WISH_PSEUDONYM] = "record.pseudonym",
-    [OCT_WISH_VOLUMES] = "record.volumes",
-    [OCT_WISH_AVERAGE] = "average.bscans",
-    [OCT_WISH_PROJECTION] = "analysis.enface_projection",
-    [OCT_WISH_SLAB_FIRST] = "analysis.enface_slab_first",
-    [OCT_WISH_SLAB_LAST] = "analysis.enface_slab_last",
-};
-
-/* Commands other than `set`. */
-static const struct {
-    const char *cmd, *action;
-} commands[] = {
-    [OCT_WISH_RECORD] = {"record", "start"},    [OCT_WISH_STOP] = {"record", "stop"},
-    [OCT_WISH_SAVE_LAST] = {"record", "last"},  [OCT_WISH_START] = {"start", NULL},
-    [OCT_WISH_CALIBRATE] = {"calibrate", NULL},
-};
-
 /* The request as JSON, malloc'd by cJSON; NULL when out of memory. */
 static char *request_of(enum oct_view_wish wish, const char *text)
 {
+    const struct oct_view_wish_row *row = &oct_view_wish_rows[wish];
     cJSON *o = cJSON_CreateObject();
-    const bool is_command =
-        wish < sizeof(commands) / sizeof(commands[0]) && commands[wish].cmd != NULL;
 
-    cJSON_AddStringToObject(o, "cmd", is_command ? commands[wish].cmd : "set");
-    if (!is_command) {
-        const bool enables = wish == OCT_WISH_ENABLE;
-        cJSON_AddStringToObject(o, "key", enables ? text : keys_set[wish]);
-        cJSON_AddStringToObject(o, "value", enables ? "yes" : text);
-    } else if (commands[wish].action) {
-        cJSON_AddStringToObject(o, "action", commands[wish].action);
+    cJSON_AddStringToObject(o, "cmd", row->cmd ? row->cmd : "set");
+    if (!row->cmd) {
+        cJSON_AddStringToObject(o, "key", row->key ? row->key : text);
+        cJSON_AddStringToObject(o, "value", row->key ? text : "yes");
+    } else if (row->action) {
+        cJSON_AddStringToObject(o, "action", row->action);
     }
     char *json = cJSON_PrintUnformatted(o);
     cJSON_Delete(o);
@@ -193,6 +170,16 @@ static void *run(void *context)
         pthread_mutex_unlock(&c->mutex);
     }
     return NULL;
+}
+
+void oct_view_endpoint_connectable(const char *endpoint, char *text, size_t text_bytes)
+{
+    static const char any[] = "tcp://*:";
+
+    if (strncmp(endpoint, any, strlen(any)) == 0)
+        snprintf(text, text_bytes, "tcp://127.0.0.1:%s", endpoint + strlen(any));
+    else
+        snprintf(text, text_bytes, "%s", endpoint);
 }
 
 /* ---- the caller's side ---- */

@@ -38,4 +38,10 @@ bool oct_view_control_wait(struct oct_view_control *control, uint64_t timeout_ns
 /* Ends the thread at once and frees everything. NULL is fine. */
 void oct_view_control_destroy(struct oct_view_control *control);
 
+#define OCT_VIEW_ADDRESS_BYTES 1200
+
+/* "tcp://" "*" ":PORT" is where a daemon binds; a client finds it on its own machine. Any other
+ * endpoint stays as it is. */
+void oct_view_endpoint_connectable(const char *endpoint, char *text, size_t text_bytes);
+
 #endif

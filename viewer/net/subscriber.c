@@ -6,7 +6,7 @@
 #include "viewer/model/clock.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/overlay.h"
-#include "viewer/net/endpoint.h"
+#include "viewer/net/control.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -35,55 +35,27 @@ enum { PART_TOPIC, PART_HEADER, PART_VALUES, N_PARTS };
 
 /* ---- topics ---- */
 
-enum { BSCAN, SPECTRUM }; /* topics with a take of their own */
+enum { BSCAN, SPECTRUM, QUALITY, N_OWN, MOST_TOPICS = N_OWN + OCT_VIEW_MOST_OVERLAYS };
 enum kind { PICTURES, SPECTRA, IMAGES };
 
-/* The topics that octview subscribes to. A topic's mailbox holds its newest message; messages that
- * must not be lost between two takes go to the archive as they come. */
-static const struct topic {
+/* A topic's mailbox holds its newest message; messages that must not be lost between two takes go
+ * to the archive as they come. */
+struct topic {
     const char *name;
     enum kind kind;
     bool on_demand; /* only while oct_subscriber_want says so */
-    /* Of images. check refuses a form that octview has no use for; NULL: takes any. keep puts the
-     * image into the archive; NULL: the newest in the mailbox is enough. */
+    /* Of images. check refuses a form that octview has no use for. keep puts the image into the
+     * archive; NULL: the newest in the mailbox is enough. */
     enum oct_err (*check)(const struct oct_image_header *header, struct oct_error *err);
     void (*keep)(struct oct_view_archive *archive, const struct oct_view_image *image);
-} topics[] = {
+};
+
+static const struct topic own[N_OWN] = {
     [BSCAN] = {.name = OCT_TOPIC_BSCAN, .kind = PICTURES},
     [SPECTRUM] = {.name = OCT_TOPIC_SPECTRUM, .kind = SPECTRA},
-    {.name = OCT_VIEW_TOPIC_ENFACE, .kind = IMAGES, .check = oct_view_enface_check},
-    {.name = OCT_VIEW_TOPIC_QUALITY,
-     .kind = IMAGES,
-     .check = oct_view_quality_check,
-     .keep = oct_view_archive_add_quality},
-    {.name = OCT_VIEW_TOPIC_AVERAGE,
-     .kind = IMAGES,
-     .check = oct_view_average_check,
-     .keep = oct_view_archive_add_average,
-     .on_demand = true},
-    {.name = OCT_VIEW_TOPIC_CALIBRATE,
-     .kind = IMAGES,
-     .check = oct_view_sharpened_check,
-     .on_demand = true},
-    {.name = OCT_VIEW_TOPIC_CONES, .kind = IMAGES, .check = oct_view_cones_check},
-    {.name = OCT_VIEW_TOPIC_CELLS,
-     .kind = IMAGES,
-     .check = oct_view_cells_check,
-     .on_demand = true},
-    {.name = OCT_VIEW_TOPIC_LAYERS,
-     .kind = IMAGES,
-     .check = oct_view_layers_check,
-     .on_demand = true},
-    {.name = OCT_VIEW_TOPIC_ROLLOFF,
-     .kind = IMAGES,
-     .check = oct_view_rolloff_check,
-     .on_demand = true},
-    {.name = OCT_VIEW_TOPIC_SLAB,
-     .kind = IMAGES,
-     .check = oct_view_enface_check,
-     .on_demand = true},
+    [QUALITY] = {OCT_VIEW_TOPIC_QUALITY, IMAGES, false, oct_view_quality_check,
+                 oct_view_archive_add_quality},
 };
-enum { N_TOPICS = sizeof(topics) / sizeof(topics[0]) };
 
 /* A message, decoded, as its topic's kind says. */
 union letter {
@@ -93,6 +65,7 @@ union letter {
 };
 
 struct mailbox {
+    struct topic topic;
     union letter filling; /* the thread's */
     union letter ready;   /* the newest, where has_ready; the mutex guards both */
     bool has_ready;
@@ -109,7 +82,8 @@ struct oct_subscriber {
     pthread_t thread;
     pthread_mutex_t mutex; /* guards the rest, but for what is filled */
     pthread_cond_t arrived;
-    struct mailbox box[N_TOPICS];
+    struct mailbox box[MOST_TOPICS];
+    size_t n_boxes;
     struct oct_view_archive *archive; /* NULL: none */
     struct oct_subscriber_report report;
 };
@@ -201,9 +175,9 @@ static void keep(struct oct_view_archive *archive, const struct topic *topic,
         topic->keep(archive, &letter->image);
 }
 
-static void deliver(struct oct_subscriber *s, const struct topic *topic)
+static void deliver(struct oct_subscriber *s, struct mailbox *box)
 {
-    struct mailbox *box = &s->box[topic - topics];
+    const struct topic *topic = &box->topic;
 
     pthread_mutex_lock(&s->mutex);
     struct oct_view_archive *archive = s->archive;
@@ -227,11 +201,12 @@ static void deliver(struct oct_subscriber *s, const struct topic *topic)
 
 /* NULL: octview wants no topic of that name. Subscriptions match by prefix, so that messages of
  * topics that begin alike arrive, too. */
-static const struct topic *find_topic(const void *name, size_t n_bytes)
+static struct mailbox *find_box(struct oct_subscriber *s, const void *name, size_t n_bytes)
 {
-    for (size_t i = 0; i < N_TOPICS; i++)
-        if (n_bytes == strlen(topics[i].name) && memcmp(name, topics[i].name, n_bytes) == 0)
-            return &topics[i];
+    for (size_t i = 0; i < s->n_boxes; i++)
+        if (n_bytes == strlen(s->box[i].topic.name) &&
+            memcmp(name, s->box[i].topic.name, n_bytes) == 0)
+            return &s->box[i];
     return NULL;
 }
 
@@ -240,13 +215,13 @@ static enum oct_err take_message(struct oct_subscriber *s, zmq_msg_t parts[N_PAR
 {
     if (n_parts != N_PARTS)
         return oct_fail(err, OCT_E_FORMAT, "message of %u parts, octd's have %d", n_parts, N_PARTS);
-    const struct topic *topic =
-        find_topic(zmq_msg_data(&parts[PART_TOPIC]), zmq_msg_size(&parts[PART_TOPIC]));
-    if (!topic)
+    struct mailbox *box =
+        find_box(s, zmq_msg_data(&parts[PART_TOPIC]), zmq_msg_size(&parts[PART_TOPIC]));
+    if (!box)
         return oct_fail(err, OCT_E_FORMAT, "a topic that octview did not ask for");
-    enum oct_err code = fill(&s->box[topic - topics].filling, topic, parts, err);
+    enum oct_err code = fill(&box->filling, &box->topic, parts, err);
     if (code == OCT_OK)
-        deliver(s, topic);
+        deliver(s, box);
     return code;
 }
 
@@ -301,14 +276,14 @@ static void note_connection(struct oct_subscriber *s)
 /* Only the thread may touch the socket. */
 static void follow_wants(struct oct_subscriber *s)
 {
-    for (size_t i = 0; i < N_TOPICS; i++) {
+    for (size_t i = 0; i < s->n_boxes; i++) {
         struct mailbox *box = &s->box[i];
+        const char *name = box->topic.name;
         pthread_mutex_lock(&s->mutex);
-        bool wanted = box->is_wanted || !topics[i].on_demand;
+        bool wanted = box->is_wanted || !box->topic.on_demand;
         pthread_mutex_unlock(&s->mutex);
         if (wanted != box->is_subscribed)
-            zmq_setsockopt(s->socket, wanted ? ZMQ_SUBSCRIBE : ZMQ_UNSUBSCRIBE, topics[i].name,
-                           strlen(topics[i].name));
+            zmq_setsockopt(s->socket, wanted ? ZMQ_SUBSCRIBE : ZMQ_UNSUBSCRIBE, name, strlen(name));
         box->is_subscribed = wanted;
     }
 }
@@ -343,6 +318,18 @@ static void *run(void *context)
 static void set_int(void *socket, int option, int value)
 {
     zmq_setsockopt(socket, option, &value, sizeof(value));
+}
+
+static void open_boxes(struct oct_subscriber *s)
+{
+    for (size_t i = 0; i < N_OWN; i++)
+        s->box[s->n_boxes++].topic = own[i];
+    for (size_t i = 0; i < oct_view_n_overlays; i++) {
+        const struct oct_view_overlay *o = oct_view_overlays[i];
+        if (o->topic)
+            s->box[s->n_boxes++].topic =
+                (struct topic){o->topic, IMAGES, o->wanted || o->setting_name, o->check, o->keep};
+    }
 }
 
 static enum oct_err open_sockets(struct oct_subscriber *s, const char *endpoint,
@@ -389,9 +376,9 @@ static void finish(struct oct_subscriber *s)
     zmq_ctx_term(s->zmq);
     pthread_cond_destroy(&s->arrived);
     pthread_mutex_destroy(&s->mutex);
-    for (size_t i = 0; i < N_TOPICS; i++) {
-        finish_letter(&s->box[i].filling, topics[i].kind);
-        finish_letter(&s->box[i].ready, topics[i].kind);
+    for (size_t i = 0; i < s->n_boxes; i++) {
+        finish_letter(&s->box[i].filling, s->box[i].topic.kind);
+        finish_letter(&s->box[i].ready, s->box[i].topic.kind);
     }
     free(s);
 }
@@ -410,6 +397,7 @@ enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const cha
         return oct_fail(err, OCT_E_NO_MEMORY, "subscription: out of memory");
     s->notify = notify;
     s->notify_context = context;
+    open_boxes(s);
     pthread_mutex_init(&s->mutex, NULL);
     oct_condition_init(&s->arrived);
     s->zmq = zmq_ctx_new();
@@ -441,11 +429,10 @@ void oct_subscriber_attach(struct oct_subscriber *subscriber, struct oct_view_ar
 
 void oct_subscriber_want(struct oct_subscriber *subscriber, const char *name, bool wanted)
 {
-    const struct topic *topic = find_topic(name, strlen(name));
+    struct mailbox *box = find_box(subscriber, name, strlen(name));
 
-    if (!topic || !topic->on_demand)
+    if (!box || !box->topic.on_demand)
         return;
-    struct mailbox *box = &subscriber->box[topic - topics];
     pthread_mutex_lock(&subscriber->mutex);
     box->is_wanted = wanted;
     box->has_ready = box->has_ready && wanted;
@@ -455,11 +442,10 @@ void oct_subscriber_want(struct oct_subscriber *subscriber, const char *name, bo
 bool oct_subscriber_take_image(struct oct_subscriber *subscriber, const char *name,
                                struct oct_view_image *image)
 {
-    const struct topic *topic = find_topic(name, strlen(name));
+    struct mailbox *box = find_box(subscriber, name, strlen(name));
 
-    if (!topic || topic->kind != IMAGES)
+    if (!box || box->topic.kind != IMAGES)
         return false;
-    struct mailbox *box = &subscriber->box[topic - topics];
     pthread_mutex_lock(&subscriber->mutex);
     bool came = box->has_ready;
     if (came)

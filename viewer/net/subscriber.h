@@ -1,6 +1,6 @@
 /* The subscription: a thread that owns a zmq SUB socket, checks every message and keeps the newest
- * of each topic in a mailbox of its own, never a backlog. The table at the top of subscriber.c says
- * which topics octview wants; another one takes one row there.
+ * of each topic in a mailbox of its own, never a backlog. The topics are B-scans, spectra,
+ * quality and those of the overlays (viewer/model/overlay.h).
  *
  *     create -> { wait | take ... } -> destroy
  *

@@ -1,15 +1,583 @@
-/* The model's side of playback. */
+#define _GNU_SOURCE /* NAME_MAX */
 #include "viewer/play/play.h"
 
 #include "analysis/enface/enface.h"
+#include "formats/paths.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/base/condition.h"
+#include "pipeline/base/folder.h"
 #include "pipeline/base/thread.h"
-#include "viewer/play/box.h"
+#include "pipeline/volume/label.h"
+#include "viewer/model/clock.h"
+#include "viewer/model/model.h"
+#include "viewer/play/recorded.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* What the two sides of playback share, between them the lock: the reader's thread takes what is
+ * wanted and puts what it read into the box; the owner says what the model wants and gives the
+ * model what is in the box. */
+
+/* What the model wants, as of the last turn. */
+struct oct_play_wants {
+    bool file; /* else it is closed */
+    uint64_t number;
+    char path[OCT_VIEW_PATH_BYTES];
+    int by;
+    bool or_before;
+    uint64_t seen;                   /* the newest request of which the model has heard */
+    struct oct_view_relabel relabel; /* that the thread has not begun */
+    uint32_t bscan, slice_line;
+    bool gently; /* octd records: the disk is its own */
+};
+
+/* What was read and not taken. */
+struct oct_play_box {
+    bool opened, refused, labelled, not_labelled, picture_came, slice_came, enface_came;
+    struct oct_view_file file;
+    char why_not[OCT_ERROR_TEXT_BYTES], why_no_label[OCT_ERROR_TEXT_BYTES];
+    char labelled_path[OCT_VIEW_PATH_BYTES];
+    struct oct_volume_label label;
+    struct oct_view_picture picture;
+    uint32_t bscan;
+    bool valid;
+    char why[160];
+    struct oct_view_picture slice; /* of which the thread fills columns */
+    uint32_t slice_of;
+    double slice_share;
+    struct oct_view_enface enface; /* of which it fills rows */
+    bool enface_recorded;
+    double enface_share;
+};
+
+struct oct_play {
+    pthread_mutex_t lock; /* guards all down to `box` */
+    pthread_cond_t asked, answered;
+    bool ending, idle;
+    uint64_t opened_number; /* the request that was opened or refused last */
+    char refusal[OCT_ERROR_TEXT_BYTES];
+    struct oct_play_wants wants;
+    uint64_t n_asked; /* changes of wants */
+    struct oct_play_box box;
+
+    pthread_t thread;
+    void (*notify)(void *context);
+    void *context;
+    const struct oct_config *config; /* borrowed */
+    uint64_t taken_request;          /* the owner's: the model's newest */
+
+    /* The thread's own. */
+    struct oct_play_recorded *recorded; /* NULL: none is open */
+    uint64_t done_number;               /* a request */
+    bool has_bscan;
+    uint32_t done_bscan;
+    struct oct_view_picture picture;
+    struct oct_play_fill slice, enface;
+    bool looked_for_enface; /* in the file */
+    uint32_t slice_line;
+    float *values; /* room for an A-line, or for the means of a B-scan */
+    uint64_t shown_ns;
+};
+
+/* ---- from coarse to fine ---- */
+
+#define COARSEST 64u
+
+void oct_play_fill_begin(struct oct_play_fill *fill, uint32_t n)
+{
+    *fill = (struct oct_play_fill){.n = n, .step = COARSEST};
+}
+
+bool oct_play_fill_next(struct oct_play_fill *fill, uint32_t *item, uint32_t *n_for)
+{
+    if (fill->n_done == fill->n)
+        return false;
+    while (fill->next >= fill->n) {
+        fill->step /= 2;
+        fill->next = fill->step; /* odd multiples: the even ones were given */
+    }
+    *item = fill->next;
+    *n_for = fill->n - fill->next < fill->step ? fill->n - fill->next : fill->step;
+    fill->next += fill->step == COARSEST ? fill->step : 2 * fill->step;
+    fill->n_done++;
+    return true;
+}
+
+double oct_play_fill_share(const struct oct_play_fill *fill)
+{
+    return fill->n > 0 ? (double)fill->n_done / fill->n : 0;
+}
+
+/* ---- the recordings of a folder ---- */
+
+/* What a walk through a folder finds about one name. */
+struct walk {
+    const char *name;           /* the last part of the path */
+    int by;                     /* -1 or 1 */
+    char nearest[NAME_MAX + 1]; /* the nearest before, or after it; "": none */
+    unsigned n_before, n;       /* of the recordings */
+};
+
+static bool is_recording(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return name[0] != '.' && dot && (strcmp(dot, ".h5") == 0 || strcmp(dot, ".hdf5") == 0);
+}
+
+static void look_at(struct walk *w, const char *name)
+{
+    const int order = oct_paths_compare(name, w->name);
+    const int nearer = w->nearest[0] ? oct_paths_compare(name, w->nearest) : -w->by;
+
+    w->n++;
+    w->n_before += order < 0;
+    if (order != 0 && (order > 0) == (w->by > 0) && nearer != 0 && (nearer > 0) != (w->by > 0))
+        snprintf(w->nearest, sizeof(w->nearest), "%s", name);
+}
+
+static enum oct_err walk(struct walk *w, const char *path, struct oct_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = oct_folder_of(path);
+    DIR *entries = folder ? opendir(folder) : NULL;
+    enum oct_err e = OCT_OK;
+
+    w->name = slash ? slash + 1 : path;
+    if (!folder)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    else if (!entries)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read this folder", folder);
+    for (const struct dirent *entry; entries && (entry = readdir(entries));)
+        if (is_recording(entry->d_name))
+            look_at(w, entry->d_name);
+    if (entries)
+        closedir(entries);
+    free(folder);
+    return e;
+}
+
+static bool oct_play_folder_has(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* Whether there is something of that name; PATH.part: a recording that is still being written. */
+static bool oct_play_folder_is_written(const char *path)
+{
+    char part[PATH_MAX];
+    const int n = snprintf(part, sizeof(part), "%s.part", path);
+
+    return n > 0 && n < (int)sizeof(part) && oct_play_folder_has(part);
+}
+
+static enum oct_err oct_play_folder_neighbour(const char *path, int by, char *found,
+                                              size_t found_bytes, struct oct_error *err)
+{
+    struct walk w = {.by = by < 0 ? -1 : 1};
+    const char *slash = strrchr(path, '/');
+    const int folder_bytes = slash ? (int)(slash + 1 - path) : 0;
+    enum oct_err e = walk(&w, path, err);
+
+    if (e)
+        return e;
+    if (!w.nearest[0])
+        return oct_fail(err, OCT_E_STATE, "%s: it is the %s recording of its folder", w.name,
+                        by < 0 ? "first" : "last");
+    if (snprintf(found, found_bytes, "%.*s%s", folder_bytes, path, w.nearest) >= (int)found_bytes)
+        return oct_fail(err, OCT_E_ARG, "%s: the path is too long", w.nearest);
+    return OCT_OK;
+}
+
+/* The how many-th path is among n; both 0 where the folder cannot be read. */
+static void oct_play_folder_place(const char *path, unsigned *place, unsigned *n)
+{
+    struct walk w = {.by = 1};
+    const bool known = walk(&w, path, NULL) == OCT_OK;
+
+    *n = known ? w.n : 0;
+    *place = known ? w.n_before + 1 : 0;
+}
+
+/* ---- the thread: opens recordings, corrects labels, reads what is wanted ---- */
+
+/* The slice and the en face picture are read for so long before wishes are looked at again. */
+#define PORTION_NS (4 * OCT_NS_PER_MS)
+/* They are shown so often while they grow. */
+#define SHOW_NS (100 * OCT_NS_PER_MS)
+
+static void notify(struct oct_play *p)
+{
+    if (p->notify)
+        p->notify(p->context);
+}
+
+/* ---- the file ---- */
+
+static void close_file(struct oct_play *p)
+{
+    oct_play_recorded_close(p->recorded);
+    p->recorded = NULL;
+    oct_view_picture_finish(&p->picture);
+    free(p->values);
+    p->values = NULL;
+    p->has_bscan = false;
+    oct_play_fill_begin(&p->slice, 0);
+    oct_play_fill_begin(&p->enface, 0);
+    pthread_mutex_lock(&p->lock);
+    p->box.picture_came = p->box.slice_came = p->box.enface_came = false;
+    oct_view_picture_finish(&p->box.picture);
+    oct_view_picture_finish(&p->box.slice);
+    oct_view_enface_resize(&p->box.enface, 0, 0);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Which file is meant, and which of its volumes. */
+static enum oct_err find_path(struct oct_play *p, const struct oct_play_wants *wants, char *path,
+                              size_t n_bytes, uint32_t *volume, struct oct_error *err)
+{
+    const struct oct_view_file *open = p->recorded ? oct_play_recorded_file(p->recorded) : NULL;
+
+    snprintf(path, n_bytes, "%s", wants->path);
+    *volume = wants->by > 0 ? 1 : 0;
+    if (wants->by != 0 && open && strcmp(open->path, wants->path) == 0 &&
+        (wants->by > 0 ? open->volume < open->n_volumes : open->volume > 1)) {
+        *volume = wants->by > 0 ? open->volume + 1 : open->volume - 1;
+        return OCT_OK;
+    }
+    if (wants->by != 0)
+        return oct_play_folder_neighbour(wants->path, wants->by, path, n_bytes, err);
+    if (!wants->or_before || oct_play_folder_has(wants->path))
+        return OCT_OK;
+    const bool is_written = oct_play_folder_is_written(wants->path);
+    if (is_written && oct_play_folder_neighbour(wants->path, -1, path, n_bytes, NULL) == OCT_OK)
+        return OCT_OK;
+    if (is_written)
+        return oct_fail(err, OCT_E_STATE, "%s: it is still being written", wants->path);
+    return oct_fail(err, OCT_E_IO, "%s: octd's recording is not to be found on this machine",
+                    wants->path);
+}
+
+static uint32_t slice_columns(const struct oct_view_file *file)
+{
+    uint32_t most = OCT_VIEW_SLICE_MOST_VALUES / file->depth;
+
+    most = most > OCT_VIEW_SLICE_MOST_COLUMNS ? OCT_VIEW_SLICE_MOST_COLUMNS : most;
+    return file->n_bscans < most ? file->n_bscans : most < 1 ? 1 : most;
+}
+
+/* Takes the opened recording over, with room for what will be read of it. False: no memory. */
+static bool take_over(struct oct_play *p, struct oct_play_recorded *recorded)
+{
+    const struct oct_view_file *file = oct_play_recorded_file(recorded);
+    const size_t n = file->depth > file->n_lines ? file->depth : file->n_lines;
+    const uint32_t columns = slice_columns(file);
+    const size_t n_bytes = (size_t)columns * file->depth * sizeof(float);
+    float *slice = malloc(n_bytes);
+
+    close_file(p);
+    p->recorded = recorded;
+    p->values = malloc(n * sizeof(*p->values));
+    pthread_mutex_lock(&p->lock);
+    struct oct_play_box *b = &p->box;
+    b->slice.pixels = slice;
+    b->slice.capacity_bytes = slice ? n_bytes : 0;
+    b->slice.header = (struct oct_picture_header){
+        .sample_type = OCT_SAMPLE_F32, .n_lines = columns, .depth = file->depth};
+    const bool fits =
+        slice && p->values && oct_view_enface_resize(&b->enface, file->n_bscans, file->n_lines);
+    snprintf(b->enface.unit, sizeof(b->enface.unit), "%s", file->log ? "dB" : "counts^2");
+    b->enface_share = b->slice_share = 0;
+    b->enface_recorded = false;
+    pthread_mutex_unlock(&p->lock);
+    return fits;
+}
+
+static enum oct_err open_file(struct oct_play *p, const struct oct_play_wants *wants,
+                              struct oct_error *err)
+{
+    struct oct_play_recorded *recorded = NULL;
+    struct oct_view_file file;
+    char path[OCT_VIEW_PATH_BYTES];
+    uint32_t volume;
+    enum oct_err e = find_path(p, wants, path, sizeof(path), &volume, err);
+
+    if (e == OCT_OK)
+        e = oct_play_recorded_open(&recorded, path, p->config, volume, err);
+    if (e)
+        return e;
+    file = *oct_play_recorded_file(recorded);
+    oct_play_folder_place(path, &file.place, &file.n_files);
+    if (!take_over(p, recorded)) {
+        close_file(p);
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    }
+    oct_play_fill_begin(&p->enface, p->box.enface.n_rows);
+    p->slice_line = UINT32_MAX;
+    p->looked_for_enface = false;
+    pthread_mutex_lock(&p->lock);
+    p->box.file = file;
+    p->box.opened = true;
+    pthread_mutex_unlock(&p->lock);
+    return OCT_OK;
+}
+
+static void serve_file(struct oct_play *p, const struct oct_play_wants *wants)
+{
+    struct oct_error err = {.text = ""};
+
+    p->done_number = wants->number;
+    if (wants->file)
+        open_file(p, wants, &err);
+    else
+        close_file(p);
+    pthread_mutex_lock(&p->lock);
+    p->opened_number = wants->number;
+    snprintf(p->refusal, sizeof(p->refusal), "%s", err.text);
+    p->box.refused = false; /* of a request before, which nobody waits for */
+    p->box.opened &= wants->file;
+    if (err.text[0]) {
+        p->box.refused = true;
+        memcpy(p->box.why_not, err.text, sizeof(p->box.why_not));
+    }
+    pthread_cond_broadcast(&p->answered);
+    pthread_mutex_unlock(&p->lock);
+    notify(p);
+}
+
+/* ---- the label ---- */
+
+/* Whether anything of a label is to be corrected. */
+static bool oct_play_relabels(const struct oct_view_relabel *r)
+{
+    return r->has_eye || r->has_pseudonym || r->has_verdict;
+}
+
+static void serve_label(struct oct_play *p, const struct oct_play_wants *wants)
+{
+    static const enum oct_volume_mark marks[] = {OCT_MARK_NONE, OCT_MARK_KEEP, OCT_MARK_REPEAT};
+    const struct oct_view_relabel *want = &wants->relabel;
+    const struct oct_volume_label_change change = {
+        .eye = want->has_eye ? want->eye : NULL,
+        .pseudonym = want->has_pseudonym ? want->pseudonym : NULL,
+        .mark = want->has_verdict ? &marks[want->verdict] : NULL,
+    };
+    struct oct_volume_label label = {.eye = ""};
+    struct oct_error err = {.text = ""};
+    enum oct_err e = oct_volume_label_write(want->path, &change, &label, &err);
+
+    pthread_mutex_lock(&p->lock);
+    struct oct_play_box *b = &p->box;
+    if (e == OCT_OK) {
+        b->labelled = true;
+        b->label = label;
+        memcpy(b->labelled_path, want->path, sizeof(b->labelled_path));
+    } else {
+        b->not_labelled = true;
+        memcpy(b->why_no_label, err.text, sizeof(b->why_no_label));
+    }
+    pthread_mutex_unlock(&p->lock);
+    notify(p);
+}
+
+/* ---- B-scan, slice, en face ---- */
+
+static void serve_bscan(struct oct_play *p, uint32_t bscan)
+{
+    struct oct_error err = {.text = ""};
+    bool valid = false;
+
+    oct_play_recorded_read(p->recorded, bscan, &p->picture, &valid, &err);
+    p->picture.arrival_ns = oct_view_now_ns();
+    p->has_bscan = true;
+    p->done_bscan = bscan;
+    pthread_mutex_lock(&p->lock);
+    struct oct_play_box *b = &p->box;
+    oct_view_picture_swap(&b->picture, &p->picture);
+    b->picture_came = b->picture.pixels != NULL;
+    b->bscan = bscan;
+    b->valid = valid;
+    snprintf(b->why, sizeof(b->why), "%.150s", err.text);
+    pthread_mutex_unlock(&p->lock);
+    notify(p);
+}
+
+/* Reads a column, and puts it where it stands for others too. */
+static void read_column(struct oct_play *p, uint32_t column, uint32_t n_for)
+{
+    struct oct_play_box *b = &p->box;
+    const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
+    const uint32_t n = p->slice.n;
+    const uint32_t v = (uint32_t)((uint64_t)column * file->n_bscans / n);
+
+    oct_play_recorded_line(p->recorded, v, p->slice_line, p->values, NULL);
+    pthread_mutex_lock(&p->lock);
+    float *slice = b->slice.pixels;
+    for (uint32_t i = 0; i < n_for; i++)
+        memcpy(slice + (size_t)(column + i) * file->depth, p->values, file->depth * sizeof(*slice));
+    b->slice_of = p->slice_line;
+    b->slice_share = oct_play_fill_share(&p->slice);
+    b->slice_came = true;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void read_row(struct oct_play *p, uint32_t row, uint32_t n_for)
+{
+    struct oct_view_enface *e = &p->box.enface;
+    const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
+    const uint32_t v = (uint32_t)((uint64_t)row * file->n_bscans / p->enface.n);
+
+    oct_play_recorded_means(p->recorded, v, p->values, NULL);
+    pthread_mutex_lock(&p->lock);
+    e->serial++;
+    for (uint32_t i = 0; i < n_for; i++) {
+        float *to = e->value + (size_t)(row + i) * e->n_columns;
+        for (uint32_t c = 0; c < e->n_columns; c++)
+            to[c] = p->values[(uint64_t)c * e->n_lines / e->n_columns];
+        e->row_serial[row + i] = e->serial;
+    }
+    p->box.enface_share = oct_play_fill_share(&p->enface);
+    p->box.enface_came = true;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void show_growth(struct oct_play *p, bool whole)
+{
+    const uint64_t now_ns = oct_view_now_ns();
+
+    if (!whole && now_ns - p->shown_ns < SHOW_NS)
+        return;
+    p->shown_ns = now_ns;
+    notify(p);
+}
+
+static void serve_slice(struct oct_play *p)
+{
+    const uint64_t end_ns = oct_view_now_ns() + PORTION_NS;
+    uint32_t column, n_for;
+
+    while (oct_view_now_ns() < end_ns && oct_play_fill_next(&p->slice, &column, &n_for))
+        read_column(p, column, n_for);
+    show_growth(p, p->slice.n_done == p->slice.n);
+}
+
+/* The one that the file holds, before any is computed. */
+static void take_recorded_enface(struct oct_play *p)
+{
+    struct oct_view_enface copy = {.serial = 0};
+    const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
+    const bool holds = oct_view_enface_resize(&copy, file->n_bscans, file->n_lines) &&
+                       oct_play_recorded_enface(p->recorded, &copy);
+
+    if (holds) {
+        struct oct_view_enface *e = &p->box.enface;
+        pthread_mutex_lock(&p->lock);
+        memcpy(e->value, copy.value, (size_t)e->n_rows * e->n_columns * sizeof(*e->value));
+        e->serial++;
+        for (uint32_t row = 0; row < e->n_rows; row++)
+            e->row_serial[row] = e->serial;
+        p->box.enface_share = 1;
+        p->box.enface_recorded = p->box.enface_came = true;
+        p->enface.n_done = p->enface.n;
+        pthread_mutex_unlock(&p->lock);
+    }
+    oct_view_enface_finish(&copy);
+}
+
+static void serve_enface(struct oct_play *p)
+{
+    const uint64_t end_ns = oct_view_now_ns() + PORTION_NS;
+    uint32_t row, n_for;
+
+    if (!p->looked_for_enface) {
+        p->looked_for_enface = true;
+        take_recorded_enface(p);
+    } else
+        while (oct_view_now_ns() < end_ns && oct_play_fill_next(&p->enface, &row, &n_for))
+            read_row(p, row, n_for);
+    show_growth(p, p->enface.n_done == p->enface.n);
+}
+
+/* ---- the thread ---- */
+
+/* Does one thing. False: there is nothing to do. A label comes first: another file that was asked
+ * for later does not make it wait. */
+static bool serve(struct oct_play *p, const struct oct_play_wants *wants)
+{
+    if (oct_play_relabels(&wants->relabel)) {
+        serve_label(p, wants);
+        return true;
+    }
+    if (wants->number != p->done_number) {
+        serve_file(p, wants);
+        return true;
+    }
+    if (!p->recorded || wants->seen != p->done_number)
+        return false;
+    if (!p->has_bscan || wants->bscan != p->done_bscan) {
+        serve_bscan(p, wants->bscan);
+        return true;
+    }
+    if (wants->slice_line != p->slice_line) {
+        p->slice_line = wants->slice_line;
+        oct_play_fill_begin(&p->slice, slice_columns(oct_play_recorded_file(p->recorded)));
+    }
+    if (p->slice.n_done < p->slice.n) {
+        serve_slice(p);
+        return true;
+    }
+    if (p->enface.n_done < p->enface.n && (!wants->gently || !p->looked_for_enface)) {
+        serve_enface(p);
+        return true;
+    }
+    return false;
+}
+
+/* Under the lock. */
+static void take_over_wants(struct oct_play *p, struct oct_play_wants *wants)
+{
+    *wants = p->wants;
+    p->wants.relabel = (struct oct_view_relabel){.has_eye = false};
+}
+
+/* The thread: works until the owner ends it. context: the struct oct_play. */
+static void *oct_play_read(void *context)
+{
+    struct oct_play *p = context;
+    struct oct_play_wants wants;
+
+    pthread_mutex_lock(&p->lock);
+    while (!p->ending) {
+        const uint64_t n_asked = p->n_asked;
+        take_over_wants(p, &wants);
+        p->idle = false;
+        pthread_mutex_unlock(&p->lock);
+        const bool did = serve(p, &wants);
+        pthread_mutex_lock(&p->lock);
+        if (did || n_asked != p->n_asked)
+            continue;
+        p->idle = true;
+        pthread_cond_broadcast(&p->answered);
+        if (!p->ending)
+            pthread_cond_wait(&p->asked, &p->lock);
+    }
+    take_over_wants(p, &wants);
+    pthread_mutex_unlock(&p->lock);
+    if (oct_play_relabels(&wants.relabel))
+        serve_label(p, &wants);
+    close_file(p);
+    return NULL;
+}
+
+/* ---- the model's side ---- */
 
 enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *config,
                              void (*notify_owner)(void *context), void *context,

@@ -48,4 +48,18 @@ const char *oct_play_refusal(const struct oct_play *play);
 /* NULL is fine. */
 void oct_play_destroy(struct oct_play *play);
 
+/* Reading n items from coarse to fine: every 64th, then those between, and so on. Each stands for
+ * those after it until they are read themselves. Pure. */
+
+struct oct_play_fill {
+    uint32_t n, next, step, n_done;
+};
+
+void oct_play_fill_begin(struct oct_play_fill *fill, uint32_t n);
+
+/* The item that comes next, which stands for *n_for items from it on. False: all were given. */
+bool oct_play_fill_next(struct oct_play_fill *fill, uint32_t *item, uint32_t *n_for);
+
+double oct_play_fill_share(const struct oct_play_fill *fill);
+
 #endif

@@ -1,19 +1,272 @@
 #include "viewer/play/recorded.h"
 
 #include "analysis/enface/enface.h"
+#include "config/apply.h"
 #include "config/config.h"
+#include "formats/contents.h"
 #include "formats/recording.h"
+#include "formats/recording_plan.h"
+#include "kernels/recon/tables.h"
+#include "pipeline/flow/running_dc.h"
+#include "pipeline/plan/geometry.h"
 #include "pipeline/volume/array.h"
 #include "pipeline/volume/label.h"
 #include "pipeline/volume/volume.h"
 #include "viewer/model/words.h"
-#include "viewer/play/rebuild.h"
-#include "viewer/play/result.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- pictures of a recording that has spectra alone ----
+ *
+ * One at a time, with the configuration and the calibration that it carries, by the CPU engine.
+ * With pipeline.dc = running each is made with the mean of its own A-lines. */
+
+#define COLLECT_US 1000000u
+/* Beside a daemon that needs the cores. */
+#define N_THREADS 2u
+
+struct oct_play_rebuild {
+    struct oct_config config; /* the effective one */
+    struct oct_recording *recording;
+    struct oct_plan *plan;
+    struct oct_engine *engine;
+    struct oct_display display;
+    struct oct_raw_frame frame; /* its arrays are owned */
+    char wisdom_dir[OCT_CONFIG_STRING_BYTES];
+};
+
+static enum oct_err make_engine(struct oct_play_rebuild *r, struct oct_error *err)
+{
+    struct oct_engine_options options;
+
+    oct_config_engine_options(&r->config, &options, r->wisdom_dir, sizeof(r->wisdom_dir));
+    options.n_threads = N_THREADS;
+    options.simd = "auto"; /* of this CPU: the file says what the CPU that recorded has */
+    oct_config_display(&r->config, &r->display);
+    return oct_engine_cpu.create(&r->engine, r->plan, &options, err);
+}
+
+static enum oct_err prepare(struct oct_play_rebuild *r, const char *path, struct oct_error *err)
+{
+    enum oct_err e = oct_config_set_assignment(&r->config, "output.sample=f32", err);
+
+    if (e == OCT_OK)
+        e = oct_recording_open(&r->recording, path, &r->config, err);
+    if (e == OCT_OK)
+        e = oct_recording_plan(&r->plan, &r->config, r->recording, err);
+    if (e == OCT_OK)
+        e = make_engine(r, err);
+    if (e)
+        return e;
+    const struct oct_geometry *g = &r->plan->geometry;
+    r->frame.spectra = malloc(oct_geometry_spectra_bytes(g));
+    r->frame.line_valid = malloc(g->n_lines);
+    return r->frame.spectra && r->frame.line_valid
+               ? OCT_OK
+               : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+}
+
+static void oct_play_rebuild_close(struct oct_play_rebuild *r)
+{
+    if (!r)
+        return;
+    oct_engine_cpu.destroy(r->engine);
+    oct_plan_destroy(r->plan);
+    oct_recording_close(r->recording);
+    free(r->frame.spectra);
+    free(r->frame.line_valid);
+    free(r);
+}
+
+static enum oct_err oct_play_rebuild_open(struct oct_play_rebuild **rebuild, const char *path,
+                                          const struct oct_config *config,
+                                          struct oct_view_file *file, struct oct_error *err)
+{
+    struct oct_play_rebuild *r = calloc(1, sizeof(*r));
+    struct oct_error why = {.text = ""};
+
+    *rebuild = NULL;
+    if (!r)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->name);
+    if (config)
+        r->config = *config;
+    else
+        oct_config_init(&r->config);
+    if (prepare(r, path, &why)) {
+        oct_play_rebuild_close(r);
+        return oct_fail(
+            err, OCT_E_FORMAT,
+            "%s: it holds spectra alone, and they make no pictures: %s; octview --config "
+            "gives what a recording lacks",
+            file->name, why.text);
+    }
+    const struct oct_config *c = &r->config;
+    const struct oct_input_facts *input = oct_recording_input(r->recording);
+    if (input) {
+        file->n_bscans = file->n_valid = (uint32_t)oct_recording_n_bscans(r->recording);
+        file->n_lines = oct_recording_n_lines(r->recording);
+        file->rate_hz = input->line_rate_hz > 0 ? input->line_rate_hz / file->n_lines : 0;
+        snprintf(file->eye, sizeof(file->eye), "%s", input->eye);
+        snprintf(file->start_time, sizeof(file->start_time), "%s", input->start_time);
+    }
+    const struct oct_spacing spacing = oct_spacing_of_field(
+        r->plan, c->scan.width_um, c->scan.height_um, file->n_bscans, c->scan.refractive_index);
+    file->depth = r->plan->geometry.depth;
+    file->log = c->pipeline.log;
+    file->axial_um = spacing.depth_um;
+    file->lateral_um = isfinite(file->lateral_um) ? file->lateral_um : spacing.line_um;
+    file->slow_um = isfinite(file->slow_um) ? file->slow_um : spacing.bscan_um;
+    *rebuild = r;
+    return OCT_OK;
+}
+
+static enum oct_err oct_play_rebuild_read(struct oct_play_rebuild *r, uint32_t v, float *pixels,
+                                          struct oct_picture_header *header, struct oct_error *err)
+{
+    struct oct_image_frame out = {.pixels = pixels}, *done = NULL;
+    float *dc = NULL;
+    bool valid = false;
+    enum oct_err e = oct_recording_read(r->recording, v, &r->frame, &valid, err);
+
+    if (e == OCT_OK)
+        e = oct_running_dc_alone(&dc, r->plan, &r->frame, err);
+    if (e)
+        return e;
+    const struct oct_engine_job job = {
+        .in = &r->frame, .out = &out, .display = r->display, .dc = dc};
+    e = oct_engine_cpu.submit(r->engine, &job, 1);
+    while (!e && (e = oct_engine_cpu.collect(r->engine, COLLECT_US, &done)) == OCT_E_AGAIN)
+        e = OCT_OK;
+    free(dc);
+    e = e ? e : out.status;
+    header->lo = out.lo;
+    header->hi = out.hi;
+    header->missing_lines = r->frame.info.missing_lines;
+    return e ? oct_fail(err, e, "the engine lost B-scan %u", v + 1) : OCT_OK;
+}
+
+/* ---- datasets of an HDF5 file that is no recording (formats/contents.h) ----
+ *
+ * One of two axes is a picture, one of three a picture for each row of its first axis. A picture
+ * whose last axis is the depth lies as a B-scan does; another one as it is written, row below
+ * row. */
+
+struct oct_play_result {
+    struct oct_volume_array *array;
+    bool is_stack;          /* of three axes */
+    bool has_depth;         /* along the last one */
+    uint32_t rows, columns; /* of a picture, as it lies in the file */
+    float *picture;         /* [rows][columns]; NULL: it lies as it is shown */
+};
+
+static void describe(struct oct_view_file *file, const struct oct_volume_array_entry *shown)
+{
+    snprintf(file->dataset, sizeof(file->dataset), "%.*s", (int)sizeof(file->dataset) - 1,
+             shown->name.text);
+    snprintf(file->unit, sizeof(file->unit), "%.*s", (int)sizeof(file->unit) - 1, shown->unit);
+    oct_view_letters_clean(file->dataset);
+    oct_view_letters_clean(file->unit);
+}
+
+static enum oct_err take_shape(struct oct_play_result *r, struct oct_view_file *file,
+                               const struct oct_volume_array_facts *f, struct oct_error *err)
+{
+    const unsigned last = f->rank - 1;
+
+    if ((f->rank != 2 && f->rank != 3) || f->dims[last] == 0 || f->dims[last - 1] == 0 ||
+        f->dims[0] == 0 || f->dims[0] > UINT32_MAX ||
+        f->dims[last] > OCT_MAX_BSCAN_SAMPLES / f->dims[last - 1])
+        return oct_fail(err, OCT_E_FORMAT, "%s: %s is too large to be shown", file->name,
+                        file->dataset);
+    r->is_stack = f->rank == 3;
+    r->has_depth = strcmp(f->axes[last], "depth") == 0;
+    r->rows = (uint32_t)f->dims[last - 1];
+    r->columns = (uint32_t)f->dims[last];
+    file->n_bscans = file->n_valid = r->is_stack ? (uint32_t)f->dims[0] : 1;
+    file->n_lines = r->has_depth ? r->rows : r->columns;
+    file->depth = r->has_depth ? r->columns : r->rows;
+    file->slow_um = r->is_stack ? f->spacing_um[0] : NAN;
+    file->lateral_um = f->spacing_um[r->has_depth ? last - 1 : last];
+    file->axial_um = f->spacing_um[r->has_depth ? last : last - 1];
+    file->log = strcmp(f->unit, "dB") == 0;
+    if (!r->has_depth)
+        r->picture = malloc((size_t)r->rows * r->columns * sizeof(*r->picture));
+    return r->has_depth || r->picture
+               ? OCT_OK
+               : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->name);
+}
+
+/* Recordings are shown as such or not at all; whole numbers of another program may be spectra, and
+ * what those lack has been told. */
+static bool may_be_shown(const struct oct_contents *c)
+{
+    return c->is_result || (c->kind[0] == '\0' && c->datasets[0].is_float);
+}
+
+static void oct_play_result_close(struct oct_play_result *r)
+{
+    if (!r)
+        return;
+    oct_volume_array_close(r->array);
+    free(r->picture);
+    free(r);
+}
+
+static enum oct_err oct_play_result_open(struct oct_play_result **result, const char *path,
+                                         uint32_t number, struct oct_view_file *file,
+                                         struct oct_error *err)
+{
+    struct oct_contents contents;
+    struct oct_play_result *r = calloc(1, sizeof(*r));
+    enum oct_err e = oct_contents_look(&contents, path, err);
+    const uint32_t i = number > 0 ? number - 1 : 0;
+
+    *result = NULL;
+    if (!e && !r)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->name);
+    if (!e && contents.is_result)
+        snprintf(file->what, sizeof(file->what), "%s", contents.words);
+    if (!e && (contents.n_shown == 0 || !may_be_shown(&contents)))
+        e = oct_fail(err, OCT_E_FORMAT, "%s: %s: it holds no picture to be shown", file->name,
+                     contents.words);
+    if (!e && i >= contents.n_shown)
+        e = oct_fail(err, OCT_E_ARG, "%s: there is no dataset %u", file->name, number);
+    if (!e && r) {
+        describe(file, &contents.datasets[i]);
+        snprintf(file->what, sizeof(file->what), "%s", contents.words);
+        file->volume = i + 1;
+        file->n_volumes = contents.n_shown;
+        e = oct_volume_array_open(&r->array, path, contents.datasets[i].name.text, err);
+    }
+    if (!e && r)
+        e = take_shape(r, file, oct_volume_array_facts(r->array), err);
+    oct_contents_finish(&contents);
+    if (e)
+        oct_play_result_close(r);
+    else
+        *result = r;
+    return e;
+}
+
+static enum oct_err oct_play_result_read(struct oct_play_result *r, uint32_t v, float *pixels,
+                                         struct oct_error *err)
+{
+    float *to = r->picture ? r->picture : pixels;
+    const enum oct_err e = r->is_stack ? oct_volume_array_read_row(r->array, v, to, err)
+                                       : oct_volume_array_read(r->array, to, err);
+
+    if (e || !r->picture)
+        return e;
+    for (uint32_t x = 0; x < r->columns; x++)
+        for (uint32_t y = 0; y < r->rows; y++)
+            pixels[(size_t)x * r->rows + y] = r->picture[(size_t)y * r->columns + x];
+    return OCT_OK;
+}
+
+/* ---- recordings ---- */
 
 /* A-lines of so many bytes are read in one go for their means. */
 #define MOST_BLOCK_BYTES ((size_t)4 << 20)

@@ -1,0 +1,313 @@
+/* octctl export: datasets of recordings in the formats of other tools. */
+#include "pipeline/base/clock.h"
+#include "tools/alloc.h"
+#include "tools/commands.h"
+#include "tools/files/export_source.h"
+#include "tools/interrupt.h"
+#include "tools/outputs.h"
+#include "tools/picture_options.h"
+#include "tools/progress.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_INPUTS 4096
+#define MOST_UM 1e6
+
+struct given {
+    const char *to, *dataset, *slab, *sample, *range, *bscans, *spacing, *eye;
+    bool pseudonym, force, json;
+};
+
+struct job {
+    const char *name;
+    struct given given;
+    struct oct_export_wish wish;
+    struct oct_export_options work;
+    const struct oct_export_format *format;
+    const char *const *inputs;
+    unsigned n;
+    const char *out;
+    struct oct_progress progress;
+    struct oct_export_open **open;     /* [n] */
+    struct oct_export_source *sources; /* [n] */
+};
+
+/* ---- the report ---- */
+
+static const char *const sample_names[] = {
+    [OCT_EXPORT_U8] = "u8", [OCT_EXPORT_U16] = "u16", [OCT_EXPORT_F32] = "f32"};
+
+static void print_one(const struct job *job, unsigned i)
+{
+    const struct oct_export_form *f = &job->sources[i].form;
+    const struct oct_export_counts counts = oct_export_source_counts(job->open[i]);
+    oct_command_put_name(stdout, job->out);
+    printf(": %s as %s, %s", f->name, job->format->name, sample_names[f->sample]);
+    for (unsigned k = 0; k < 3; k++) {
+        printf("%s%u %s", k ? " x " : " ", f->dims[k], f->axes[k]);
+        if (isfinite(f->um[k]))
+            printf(" (%.4g um)", f->um[k]);
+    }
+    if (f->sample == OCT_EXPORT_U8 && isfinite(f->lo))
+        printf(", 0 is %.6g and 255 is %.6g%s%s", f->lo, f->hi, *f->unit ? " " : "", f->unit);
+    else if (*f->unit)
+        printf(", %s", f->unit);
+    printf("\n");
+    if (counts.n_missing)
+        printf("%s: %u of %u %s of %s were never written and are %s\n", job->out, counts.n_missing,
+               counts.n, counts.what, job->inputs[i], f->sample == OCT_EXPORT_F32 ? "NaN" : "0");
+    if (*oct_export_source_scaling(job->open[i]))
+        printf("%s: samples of %s became u16 by %s\n", job->out, job->inputs[i],
+               oct_export_source_scaling(job->open[i]));
+}
+
+static cJSON *describe_one(const struct job *job, unsigned i)
+{
+    const struct oct_export_form *f = &job->sources[i].form;
+    const struct oct_export_counts counts = oct_export_source_counts(job->open[i]);
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "file", job->out);
+    cJSON_AddStringToObject(o, "format", job->format->name);
+    cJSON_AddStringToObject(o, "dataset", f->name);
+    cJSON_AddStringToObject(o, "sample", sample_names[f->sample]);
+    cJSON *dims = cJSON_AddArrayToObject(o, "dims"), *axes = cJSON_AddArrayToObject(o, "axes"),
+          *um = cJSON_AddArrayToObject(o, "spacing_um");
+    for (unsigned k = 0; k < 3; k++) {
+        cJSON_AddItemToArray(dims, cJSON_CreateNumber(f->dims[k]));
+        cJSON_AddItemToArray(axes, cJSON_CreateString(f->axes[k]));
+        cJSON_AddItemToArray(um, isfinite(f->um[k]) ? cJSON_CreateNumber(f->um[k])
+                                                    : cJSON_CreateNull());
+    }
+    cJSON_AddStringToObject(o, "unit", f->unit);
+    oct_command_add_number(o, "lo", f->lo);
+    oct_command_add_number(o, "hi", f->hi);
+    cJSON_AddNumberToObject(o, "missing", counts.n_missing);
+    cJSON_AddStringToObject(o, "scaling", oct_export_source_scaling(job->open[i]));
+    cJSON_AddStringToObject(o, "uid", f->acquisition_uid);
+    return o;
+}
+
+static void report(const struct job *job)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (unsigned i = 0; i < job->n; i++)
+        if (job->given.json)
+            cJSON_AddItemToArray(list, describe_one(job, i));
+        else
+            print_one(job, i);
+    if (job->given.json)
+        oct_command_print_json(list);
+    cJSON_Delete(list);
+}
+
+/* ---- the work ---- */
+
+static enum oct_err check_output(const struct job *job, struct oct_error *err)
+{
+    const struct oct_output_file file = {.path = job->out};
+    const struct oct_input_files read = {job->inputs, job->n, {NULL}};
+    if (oct_export_makes_folder(job->format, job->out))
+        return job->format->may_make_folder(job->out, job->given.force, err);
+    return oct_outputs_check(&file, 1, job->given.force, &read, err);
+}
+
+static enum oct_err write_output(struct job *job, struct oct_error *err)
+{
+    job->open = oct_alloc(job->n, sizeof(struct oct_export_open *));
+    job->sources = oct_alloc(job->n, sizeof(*job->sources));
+    enum oct_err e = check_output(job, err);
+    for (unsigned i = 0; i < job->n && !e; i++)
+        e = oct_export_source_open(&job->open[i], &job->sources[i], job->inputs[i], &job->wish,
+                                   err);
+    if (e)
+        return e;
+    e = job->format->write(job->out, job->sources, job->n, &job->work, err);
+    oct_progress_clear(&job->progress);
+    return e;
+}
+
+static enum oct_err prepare(struct job *job, const struct oct_config *config, struct oct_error *err)
+{
+    if (strcmp(job->out, "-") == 0)
+        return oct_fail(err, OCT_E_ARG, "-: an export is a file, not standard output: name it");
+    enum oct_err e = oct_export_format_find(&job->format, job->out, job->given.to, err);
+    if (e)
+        return e;
+    if (job->n > 1 && !job->format->many)
+        return oct_fail(err, OCT_E_ARG, "%s takes one recording, not %u", job->format->name,
+                        job->n);
+    job->progress = (struct oct_progress){
+        .what = "planes", .started_ns = oct_clock_ns(), .quiet = config->quiet};
+    job->work = (struct oct_export_options){.force = job->given.force,
+                                            .cancel = oct_interrupt_watch(),
+                                            .progress = oct_progress_show,
+                                            .progress_context = &job->progress};
+    job->wish.config = config;
+    job->wish.work = &job->work;
+    job->wish.needs_um = job->format->needs_um;
+    job->wish.u8_only = job->format->u8_only;
+    job->wish.no_f32 = job->format->no_f32;
+    job->wish.with_pseudonym = job->given.pseudonym || job->format->has_pseudonym;
+    return OCT_OK;
+}
+
+/* ---- the command line ---- */
+
+static int read_dataset(const struct given *g, struct oct_export_wish *w, const char *name)
+{
+    static const char *const names[] = {"bscans", "spectra", "enface"};
+    w->dataset = NULL;
+    if (g->dataset) {
+        const char *text = g->dataset + (g->dataset[0] == '/');
+        const int i = oct_option_word(text, names, 3);
+        w->dataset = i < 0 ? text : names[i];
+        if (i < 0 && (strncmp(text, "analysis/", 9) != 0 || !text[9] || strchr(text + 9, '/')))
+            return oct_command_misuse(name,
+                                      "--dataset %s: it is bscans, spectra, enface or "
+                                      "analysis/NAME",
+                                      g->dataset);
+    }
+    if (g->slab && (!w->dataset || strcmp(w->dataset, "enface") != 0))
+        return oct_command_misuse(name, "--slab is of --dataset enface");
+    w->has_slab = g->slab != NULL;
+    if (g->slab && !oct_picture_option_slab(g->slab, &w->slab_first, &w->slab_last))
+        return oct_command_misuse(name, "--slab needs depth pixels, FIRST:LAST, LAST left out");
+    return 0;
+}
+
+static int read_sample(const struct given *g, struct oct_export_wish *w, const char *name)
+{
+    static const char *const names[] = {"u8", "f32"};
+    const int i = oct_option_word(g->sample, names, 2);
+    if (i < 0)
+        return oct_command_misuse(name, "--sample %s: it is u8 or f32", g->sample);
+    w->has_sample = g->sample != NULL;
+    w->sample = i ? OCT_EXPORT_F32 : OCT_EXPORT_U8;
+    return 0;
+}
+
+/* "MIN:MAX". */
+static bool read_range(const char *text, double *lo, double *hi)
+{
+    char first[64];
+    const size_t n = strcspn(text, ":");
+    if (n >= sizeof(first) || text[n] != ':')
+        return false;
+    memcpy(first, text, n);
+    first[n] = '\0';
+    return oct_option_double(first, lo) && oct_option_double(text + n + 1, hi) && *lo < *hi;
+}
+
+/* "B,L,D", each a number above 0, or "-". */
+static bool read_spacing(const char *text, double um[3])
+{
+    for (unsigned i = 0; i < 3; i++) {
+        char part[64];
+        const size_t n = strcspn(text, ",");
+        if (n >= sizeof(part) || (text[n] == ',') != (i < 2))
+            return false;
+        memcpy(part, text, n);
+        part[n] = '\0';
+        if (strcmp(part, "-") != 0 &&
+            (!oct_option_double(part, &um[i]) || !(um[i] > 0) || um[i] > MOST_UM))
+            return false;
+        text += n + 1;
+    }
+    return true;
+}
+
+/* Fills what the words say; .config, .work and what the format asks for come later. Returns the
+ * exit status once it has said on stderr what is wrong. `name`: of the command. */
+static int read_given(const struct given *given, struct oct_export_wish *wish, const char *name)
+{
+    *wish = (struct oct_export_wish){.um = {NAN, NAN, NAN}, .with_pseudonym = given->pseudonym};
+    int status = read_dataset(given, wish, name);
+    status = status ? status : read_sample(given, wish, name);
+    if (status)
+        return status;
+    if (given->eye && strcmp(given->eye, "OD") != 0 && strcmp(given->eye, "OS") != 0)
+        return oct_command_misuse(name, "--eye %s: it is OD or OS", given->eye);
+    wish->eye = given->eye;
+    wish->has_range = given->range != NULL;
+    if (given->range && !read_range(given->range, &wish->lo, &wish->hi))
+        return oct_command_misuse(name, "--range needs two numbers, MIN:MAX, MIN the smaller one");
+    wish->has_bscans = given->bscans != NULL;
+    if (given->bscans &&
+        !oct_picture_option_slab(given->bscans, &wish->first_bscan, &wish->last_bscan))
+        return oct_command_misuse(name, "--bscans needs numbers from 0 on, A:B, B left out");
+    if (given->spacing && !read_spacing(given->spacing, wish->um))
+        return oct_command_misuse(name, "--spacing needs three lengths above 0 um, B,L,D: from "
+                                        "B-scan to B-scan, A-line to A-line, depth pixel to depth "
+                                        "pixel; - is as the file says");
+    return 0;
+}
+
+#define AT(member) .at = offsetof(struct given, member)
+static const struct oct_option options[] = {
+    {"--to", "FORMAT",
+     "ome-tiff, nifti, dicom, npy, mat or png (by the end of OUT: .ome.tif,\n"
+     ".nii.gz, .nii, .dcm, .npy, .mat, .png, or / of a folder of PNG files)",
+     OCT_OPTION_TEXT, AT(to), .words = OCT_WORDS_FORMATS},
+    {"--dataset", "NAME",
+     "bscans, spectra, enface or analysis/NAME (bscans of a volume file,\n"
+     "spectra of any other recording, which has nothing else)",
+     OCT_OPTION_TEXT, AT(dataset), .words = "bscans spectra enface"},
+    {"--slab", "FIRST:LAST",
+     "of enface: the mean of these depth pixels, LAST left out (what\n"
+     "analysis.enface_projection of the recording says)",
+     OCT_OPTION_TEXT, AT(slab)},
+    {"--bscans", "A:B", "these B-scans, from 0, B left out (all)", OCT_OPTION_TEXT, AT(bscans)},
+    {"--sample", "TYPE", "u8 with the same limits everywhere, or f32, dB (as in the file)",
+     OCT_OPTION_TEXT, AT(sample), .words = "u8 f32"},
+    {"--range", "MIN:MAX", "what 0 and 255 of u8 stand for (the limits of all B-scans together)",
+     OCT_OPTION_TEXT, AT(range)},
+    {"--spacing", "B,L,D",
+     "micrometres from B-scan to B-scan, from A-line to A-line and from depth\n"
+     "pixel to depth pixel; -: as the file says",
+     OCT_OPTION_TEXT, AT(spacing)},
+    {"--eye", "E", "OD or OS, of a recording that does not say it", OCT_OPTION_TEXT, AT(eye),
+     .words = "OD OS"},
+    {"--pseudonym", NULL, "say the pseudonym too, in OME-TIFF, MATLAB and PNG; DICOM always does",
+     OCT_OPTION_FLAG, AT(pseudonym)},
+    {"--json", NULL, "print what was written as JSON", OCT_OPTION_FLAG, AT(json)},
+    {"--force", NULL, "replace OUT if it exists, once the new one is whole", OCT_OPTION_FLAG,
+     AT(force)},
+    {NULL},
+};
+
+static int run(struct oct_config *config, int argc, char **argv)
+{
+    struct job job = {.name = argv[0]};
+    struct oct_error err;
+    int status = oct_options_read(&oct_command_export, &job.given, &argc, argv);
+    status = status ? status : read_given(&job.given, &job.wish, argv[0]);
+    if (status)
+        return status;
+    job.inputs = (const char *const *)(argv + 1);
+    job.n = (unsigned)argc - 2;
+    job.out = argv[argc - 1];
+    enum oct_err e = prepare(&job, config, &err);
+    e = e ? e : write_output(&job, &err);
+    if (!e)
+        report(&job);
+    for (unsigned i = 0; job.open && i < job.n; i++)
+        oct_export_source_close(job.open[i]);
+    free(job.open);
+    free(job.sources);
+    return e ? oct_command_fail(job.name, &err) : 0;
+}
+
+const struct oct_command oct_command_export = {
+    .name = "export",
+    .usage = "IN... OUT [OPTIONS]",
+    .help = "writes a recording as OME-TIFF, NIfTI, DICOM, .npy, .mat or PNG",
+    .options = options,
+    .n_least = 2,
+    .n_most = MOST_INPUTS + 1,
+    .too_few = "two files are needed: the recording and the output",
+    .run = run,
+};

@@ -1,0 +1,363 @@
+/* What stands around the pictures: header, alarms, buttons, status line, help; and the light. */
+#include "viewer/draw/canvas.h"
+#include "viewer/model/buttons.h"
+#include "viewer/model/words.h"
+
+#include <string.h>
+
+/* ---- the strip at the top: whether octd records ---- */
+
+/* What a recording waits for stands where the recording will be told, and there is told what became
+ * of the last seconds while none is under way. */
+static void words_of(const struct oct_view_model *model, struct oct_view_phrase *phrase)
+{
+    bool is_good;
+
+    oct_view_patient_question(model, phrase->text, sizeof(phrase->text));
+    phrase->tone = OCT_TONE_WARN;
+    if (phrase->text[0])
+        return;
+    if (!model->daemon.record.active &&
+        oct_view_save_last_text(model, phrase->text, sizeof(phrase->text), &is_good))
+        phrase->tone = is_good                       ? OCT_TONE_GOOD
+                       : model->daemon.last.error[0] ? OCT_TONE_BAD
+                                                     : OCT_TONE_WARN;
+    else
+        oct_view_recording(model, phrase);
+}
+
+void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_rect bar = draw->layout.header, part = draw->layout.recording;
+    struct oct_view_phrase recording = {.text = ""};
+    int margin = draw->layout.margin, lamp = draw->layout.large_px * 3 / 4;
+    bool on = model->daemon.reachable && model->daemon.record.active &&
+              !oct_view_waits_to_record(model); /* red is for what is being recorded */
+
+    words_of(model, &recording);
+    oct_draw_fill(draw, bar, on ? RGB_RECORD : RGB_BAR, 255);
+    uint32_t rgb = on ? 0xffffffu : oct_draw_tone(recording.tone);
+    oct_draw_box(draw, part.x + margin, part.y + (part.h - lamp) / 2, lamp, lamp, rgb);
+    int left = part.x + 2 * margin + lamp, room = part.x + part.w - left - 2 * margin;
+    /* Long words, such as a reason, are smaller before they are cut. */
+    enum oct_text_size size = oct_draw_text_width(draw, OCT_TEXT_LARGE, recording.text) <= room
+                                  ? OCT_TEXT_LARGE
+                                  : OCT_TEXT_NORMAL;
+    oct_draw_text_fit(draw, size, recording.text, sizeof(recording.text), room,
+                      OCT_DRAW_CUT_MIDDLE);
+    oct_draw_text(draw, size, left, part.y + (part.h - oct_draw_line_height(draw, size)) / 2,
+                  recording.text, rgb);
+}
+
+/* ---- bands: alarms, the notice of an empty window, the message ---- */
+
+struct band {
+    struct oct_view_rect r;
+    int y; /* of the next line */
+};
+
+static struct band open_band(struct oct_draw *draw, struct oct_view_rect r, enum oct_view_tone tone)
+{
+    oct_draw_fill(draw, r, RGB_BAR, 255);
+    oct_draw_box(draw, r.x, r.y, draw->layout.margin, r.h, oct_draw_tone(tone));
+    return (struct band){r, r.y + draw->layout.margin / 2};
+}
+
+static void add_line(struct oct_draw *draw, struct band *band, enum oct_text_size size,
+                     struct oct_view_phrase *phrase)
+{
+    int margin = draw->layout.margin, room = band->r.w - 3 * margin;
+
+    /* What does not fit in large letters stands in normal ones, and loses its middle if it must: an
+     * error begins with a path and ends with the reason. */
+    if (oct_draw_text_width(draw, size, phrase->text) > room)
+        size = OCT_TEXT_NORMAL;
+    int w = oct_draw_text_fit(draw, size, phrase->text, sizeof(phrase->text), room,
+                              OCT_DRAW_CUT_MIDDLE);
+    int x = band->r.x + (band->r.w - w) / 2;
+    x = x < band->r.x + 2 * margin ? band->r.x + 2 * margin : x;
+    oct_draw_text(draw, size, x, band->y, phrase->text, oct_draw_tone(phrase->tone));
+    band->y += oct_draw_line_height(draw, size);
+}
+
+static void draw_notice(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    struct oct_view_phrase lines[2];
+    struct oct_view_rect r = draw->layout.bscan;
+    int height = draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_LARGE) +
+                 oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+
+    if (oct_view_notice(model, lines) == 0)
+        return;
+    struct band band = open_band(
+        draw, (struct oct_view_rect){r.x, r.y + (r.h - height) / 2, r.w, height}, lines[0].tone);
+    add_line(draw, &band, OCT_TEXT_LARGE, &lines[0]);
+    add_line(draw, &band, OCT_TEXT_NORMAL, &lines[1]);
+}
+
+#define MOST_ALARMS 2u /* more would take the room of the picture */
+
+static int alarm_height(const struct oct_draw *draw)
+{
+    return draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_LARGE) +
+           oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+}
+
+int oct_draw_banner_height(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+    unsigned n = oct_view_alarms(model, alarms);
+
+    return (int)(n < MOST_ALARMS ? n : MOST_ALARMS) * (alarm_height(draw) + 1);
+}
+
+/* Draws the worst alarms, and says how many there are beside them. */
+void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+    unsigned n = oct_view_alarms(model, alarms);
+    struct oct_view_rect r = draw->layout.banner;
+    int height = alarm_height(draw);
+
+    for (unsigned i = 0; i < n && i < MOST_ALARMS && r.h > 0; i++) {
+        struct oct_view_phrase *remedy = &alarms[i].remedy;
+        size_t used = SDL_strlen(remedy->text);
+        struct band band =
+            open_band(draw, (struct oct_view_rect){r.x, r.y + (int)i * (height + 1), r.w, height},
+                      alarms[i].what.tone);
+        if (i + 1 == MOST_ALARMS && n > MOST_ALARMS)
+            SDL_snprintf(remedy->text + used, sizeof(remedy->text) - used,
+                         "  (and %u more alarm%s)", n - MOST_ALARMS,
+                         n - MOST_ALARMS > 1 ? "s" : "");
+        remedy->tone = OCT_TONE_PLAIN;
+        add_line(draw, &band, OCT_TEXT_LARGE, &alarms[i].what);
+        add_line(draw, &band, OCT_TEXT_NORMAL, remedy);
+    }
+    draw_notice(draw, model);
+}
+
+/* Draws the message over the timeline, which alone can do without its place for a while: no words
+ * stand over a picture. */
+void oct_draw_message(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    struct oct_view_phrase line = {.tone = OCT_TONE_PLAIN};
+    struct oct_view_rect r = draw->layout.timeline;
+    int height = draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+
+    if (!model->message[0])
+        return;
+    SDL_strlcpy(line.text, model->message, sizeof(line.text));
+    struct band band = open_band(
+        draw, (struct oct_view_rect){r.x, r.y + (r.h - height) / 2, r.w, height}, OCT_TONE_GOOD);
+    add_line(draw, &band, OCT_TEXT_NORMAL, &line);
+}
+
+/* ---- buttons ---- */
+
+static int edge_of(const struct oct_draw *draw)
+{
+    return draw->layout.margin / 2 + 1;
+}
+
+/* The size of the letters of some buttons: large where all labels fit so. */
+static enum oct_text_size size_of(struct oct_draw *draw, const struct oct_view_rect *r,
+                                  const struct oct_view_button *b, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (oct_draw_text_width(draw, OCT_TEXT_LARGE, b[i].label) > r[i].w - 2 * edge_of(draw))
+            return OCT_TEXT_NORMAL;
+    return OCT_TEXT_LARGE;
+}
+
+static int middle_of(struct oct_draw *draw, struct oct_view_rect r, enum oct_text_size size)
+{
+    return r.y + (r.h - oct_draw_line_height(draw, size)) / 2;
+}
+
+/* A field shows the end of what is typed; what the first letter will replace is marked. */
+static void draw_field(struct oct_draw *draw, struct oct_view_rect r, struct oct_view_button *b,
+                       const struct oct_view_model *model)
+{
+    const int edge = edge_of(draw), room = r.w - 2 * edge;
+    const bool typing = model->typing, marked = typing && model->patient.selected;
+    const bool is_empty = !typing && !oct_view_patient_pseudonym(model)[0];
+    enum oct_text_size size = oct_draw_text_width(draw, OCT_TEXT_LARGE, b->label) <= room
+                                  ? OCT_TEXT_LARGE
+                                  : OCT_TEXT_NORMAL;
+    int w = oct_draw_text_fit(draw, size, b->label, sizeof(b->label), room,
+                              typing ? OCT_DRAW_CUT_BEGINNING : OCT_DRAW_CUT_END);
+    int x = r.x + edge, y = middle_of(draw, r, size), h = oct_draw_line_height(draw, size);
+
+    oct_draw_fill(draw, r, RGB_AREA, 255);
+    oct_draw_frame_of(draw, r, typing ? RGB_GOOD : RGB_DIM);
+    if (marked)
+        oct_draw_box(draw, x, y, w, h, RGB_GOOD);
+    oct_draw_text(draw, size, x, y, b->label, marked ? RGB_GROUND : is_empty ? RGB_DIM : RGB_PLAIN);
+}
+
+static void draw_button(struct oct_draw *draw, struct oct_view_rect r, struct oct_view_button *b,
+                        enum oct_text_size size)
+{
+    static const uint32_t ground[] = {RGB_BUTTON, RGB_GOOD, RGB_RECORD};
+    static const uint32_t ink[] = {RGB_PLAIN, RGB_GROUND, 0xffffffu};
+    const int room = r.w - 2 * edge_of(draw);
+
+    if (oct_draw_text_width(draw, size, b->label) > room)
+        memcpy(b->label, b->brief, sizeof(b->brief));
+    int w = oct_draw_text_fit(draw, size, b->label, sizeof(b->label), room, OCT_DRAW_CUT_END);
+    oct_draw_fill(draw, r, ground[b->look], 255);
+    oct_draw_text(draw, size, r.x + (r.w - w) / 2, middle_of(draw, r, size), b->label,
+                  ink[b->look]);
+}
+
+void oct_draw_buttons(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS];
+    unsigned n = oct_view_buttons(model, buttons);
+    unsigned n_below = 0;
+
+    while (n_below < n && buttons[n_below].row == OCT_BUTTONS_BELOW)
+        n_below++;
+    enum oct_text_size size = size_of(draw, draw->layout.button, buttons, n_below);
+
+    oct_draw_fill(draw, draw->layout.buttons, RGB_GROUND, 255);
+    for (unsigned i = 0; i < n; i++) {
+        const struct oct_view_rect r = draw->layout.button[i];
+        if (buttons[i].look == OCT_BUTTON_FIELD)
+            draw_field(draw, r, &buttons[i], model);
+        else if (i < n_below)
+            draw_button(draw, r, &buttons[i], size);
+        else /* the eye is large, next patient as it fits */
+            draw_button(draw, r, &buttons[i], size_of(draw, &r, &buttons[i], 1));
+    }
+}
+
+/* ---- the status line and the details ---- */
+
+struct placed {
+    struct oct_view_field field[OCT_VIEW_MOST_FIELDS];
+    int x[OCT_VIEW_MOST_FIELDS], width[OCT_VIEW_MOST_FIELDS];
+    unsigned line[OCT_VIEW_MOST_FIELDS];
+    unsigned n, n_lines;
+};
+
+static void place_details(struct oct_draw *draw, const struct oct_view_model *model, int width,
+                          int text_px, struct placed *details)
+{
+    const int letter = oct_draw_letters_width(draw, 1);
+
+    details->n = oct_view_details(model, details->field);
+    for (unsigned i = 0; i < details->n; i++)
+        details->width[i] = oct_draw_letters_width(draw, details->field[i].n_letters);
+    details->n_lines = oct_view_layout_flow(details->width, details->n, width - text_px, letter,
+                                            details->x, details->line);
+}
+
+int oct_draw_status_height(struct oct_draw *draw, const struct oct_view_model *model, int width,
+                           int text_px)
+{
+    struct placed details = {.n_lines = 0};
+
+    if (model->settings.details)
+        place_details(draw, model, width, text_px, &details);
+    return (int)(details.n_lines + 1) * oct_draw_line_height(draw, OCT_TEXT_NORMAL) + text_px / 3;
+}
+
+static void status_line_draw_field(struct oct_draw *draw, int x, int y, int width,
+                                   struct oct_view_phrase *p)
+{
+    oct_draw_text_fit(draw, OCT_TEXT_NORMAL, p->text, sizeof(p->text), width, OCT_DRAW_CUT_END);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, x, y, p->text, oct_draw_tone(p->tone));
+}
+
+/* The lamp of the state, and the fields after it. One for which there is no room is left out. */
+static void draw_line(struct oct_draw *draw, const struct oct_view_model *model,
+                      struct oct_view_rect r)
+{
+    struct oct_view_field field[OCT_VIEW_MOST_FIELDS];
+    const int text_px = draw->layout.text_px, lamp = text_px * 2 / 3;
+    const unsigned n = oct_view_fields(model, field);
+    int x = r.x + lamp + text_px / 3;
+
+    oct_draw_box(draw, r.x, r.y + (r.h - lamp) / 2, lamp, lamp,
+                 oct_draw_tone(field[0].phrase.tone));
+    for (unsigned i = 0; i < n; i++) {
+        const int width = oct_draw_letters_width(draw, field[i].n_letters);
+        if (x + width > r.x + r.w)
+            continue;
+        status_line_draw_field(draw, x, r.y, width, &field[i].phrase);
+        x += oct_draw_letters_width(draw, field[i].n_letters + 1);
+    }
+}
+
+void oct_draw_status(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_rect bar = draw->layout.status;
+    const int text_px = draw->layout.text_px, margin = draw->layout.margin;
+    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), top = bar.y + text_px / 6;
+    struct placed details = {.n_lines = 0};
+
+    oct_draw_fill(draw, bar, RGB_BAR, 255);
+    if (model->settings.details)
+        place_details(draw, model, bar.w, text_px, &details);
+    for (unsigned i = 0; i < details.n; i++)
+        status_line_draw_field(draw, bar.x + margin + details.x[i],
+                               top + (int)details.line[i] * line, details.width[i],
+                               &details.field[i].phrase);
+    draw_line(draw, model,
+              (struct oct_view_rect){bar.x + margin, top + (int)details.n_lines * line,
+                                     bar.w - 2 * margin, line});
+}
+
+/* ---- the help ---- */
+
+void oct_draw_help(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    const int all_w = draw->layout.status.w, all_h = draw->layout.status.y + draw->layout.status.h;
+    const int room_w = all_w > 2 * margin ? all_w - 2 * margin : 1;
+    const int room_h = all_h > 2 * margin ? all_h - 2 * margin : 1;
+    struct oct_view_help help;
+
+    oct_view_help_arrange(&help, model,
+                          (unsigned)(room_w * 100 / oct_draw_letters_width(draw, 100)),
+                          (unsigned)(room_h / line));
+    const int w = oct_draw_letters_width(draw, help.n_letters), h = (int)help.n_lines * line;
+    const int left = (all_w - w) / 2, top = (all_h - h) / 2;
+    oct_draw_fill(
+        draw, (struct oct_view_rect){left - margin, top - margin, w + 2 * margin, h + 2 * margin},
+        RGB_GROUND, 240);
+    for (unsigned i = 0; i < help.n; i++) {
+        const struct oct_view_help_text *t = &help.text[i];
+        oct_draw_text(draw, OCT_TEXT_NORMAL, left + oct_draw_letters_width(draw, t->column),
+                      top + (int)t->line * line, t->text, t->is_key ? RGB_GOOD : RGB_PLAIN);
+    }
+}
+
+/* ---- less light ---- */
+
+/* Light grows with the 2.2nd power of a colour's number: half the light is 0.73 of the number, a
+ * quarter 0.53, and the share that is taken away is 1 less that, of 255. Words keep their contrast
+ * this way: a colour and its ground are darkened by one factor. */
+static unsigned taken_away(enum oct_view_light light)
+{
+    static const unsigned alpha[OCT_N_LIGHTS] = {
+        [OCT_LIGHT_FULL] = 0, [OCT_LIGHT_HALF] = 69, [OCT_LIGHT_QUARTER] = 119};
+
+    return alpha[light];
+}
+
+void oct_draw_dim(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_rect b = draw->layout.banner;
+    const unsigned alpha = taken_away(model->settings.light);
+    int w, h;
+
+    if (alpha == 0 || SDL_GetRendererOutputSize(draw->renderer, &w, &h) < 0)
+        return;
+    const struct oct_view_rect all = {0, 0, w, h};
+    if (b.h <= 0)
+        oct_draw_fill(draw, all, 0, alpha);
+    else
+        oct_draw_around(draw, all, b, 0, alpha);
+}

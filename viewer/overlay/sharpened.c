@@ -1,0 +1,151 @@
+/* Before and after of the dispersion that octd found: the line between them, and the words. */
+#include "viewer/draw/pen.h"
+#include "viewer/model/clock.h"
+#include "viewer/model/model.h"
+#include "viewer/model/words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENCE_NS (60 * OCT_NS_PER_S)
+
+static enum oct_err check(const struct oct_image_header *header, struct oct_error *err)
+{
+    if (header->rank == 2 && header->dims[0] >= 2 && header->dims[0] % 2 == 0 &&
+        header->n_labels == 0)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_FORMAT, "calibrate: it is no picture of a B-scan before and after");
+}
+
+void oct_view_sharpened_toggle(struct oct_view_model *model)
+{
+    if (model->sharpened.arrival_ns > 0) {
+        oct_view_model_apply(model, OCT_ACTION_FREEZE, 1);
+        return;
+    }
+    if (model->sharpening.waits) {
+        oct_view_model_say(model, "octd still looks for the sharpest dispersion");
+        return;
+    }
+    oct_view_model_wish(model, OCT_WISH_CALIBRATE, "");
+    if (!oct_view_wishes_find(&model->wishes, OCT_WISH_CALIBRATE))
+        return; /* and it is said why */
+    model->sharpening =
+        (struct oct_view_sharpening){true, model->daemon.errand.number, model->now_ns};
+    oct_view_model_say(model, "octd looks for the sharpest dispersion");
+}
+
+/* n_values of a number of the header, NaN where it says none. */
+static void read_numbers(const struct oct_image_header *h, const char *name, unsigned n,
+                         double *values)
+{
+    for (unsigned i = 0; i < n; i++)
+        values[i] = oct_image_header_number(h, name, i);
+}
+
+void oct_view_sharpened_offer(struct oct_view_model *model, struct oct_view_image *image,
+                              struct oct_view_picture *spare)
+{
+    struct oct_view_average not_used;
+    struct oct_view_sharpened s = {.arrival_ns = image->arrival_ns};
+    if (!model->sharpening.waits)
+        return;
+    read_numbers(&image->header, "dispersion", 4, s.dispersion);
+    read_numbers(&image->header, "sharpness", 2, s.sharpness);
+    read_numbers(&image->header, "width_px", 2, s.width_px);
+    oct_view_average_take(&not_used, image, spare);
+    /* Layers and cells belong to other pictures. */
+    memset(spare->header.acquisition_id, 0, sizeof(spare->header.acquisition_id));
+    model->sharpening.waits = false;
+    oct_view_model_hold_up(model, spare);
+    model->sharpened = s;
+}
+
+void oct_view_sharpened_hear(struct oct_view_model *model)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+    const struct oct_view_sharpening *w = &model->sharpening;
+    if (!w->waits)
+        return;
+    if (d->errand.number > w->number && !d->errand.pending && d->errand.why[0])
+        oct_view_model_say(model, "no sharper dispersion: %s", d->errand.why);
+    else if (model->now_ns > w->since_ns && model->now_ns - w->since_ns > PATIENCE_NS)
+        oct_view_model_say(model, "octd has sent no picture of the sharpest dispersion");
+    else
+        return;
+    model->sharpening.waits = false;
+}
+
+/* "; width 7.36 -> 4.61 px", or nothing where it is not known. */
+static void width_text(const struct oct_view_sharpened *s, char *text, size_t n_bytes)
+{
+    const bool is_known = isfinite(s->width_px[0]) && isfinite(s->width_px[1]);
+    if (is_known)
+        snprintf(text, n_bytes, "; width %.2f -> %.2f px", s->width_px[0], s->width_px[1]);
+    else
+        snprintf(text, n_bytes, "%s", "");
+}
+
+bool oct_view_sharpened_text(const struct oct_view_model *model, unsigned i, char *text,
+                             size_t n_bytes)
+{
+    const struct oct_view_sharpened *s = &model->sharpened;
+    const double *a = s->dispersion;
+    char width[64];
+    if (s->arrival_ns == 0)
+        return false;
+    switch (i) {
+    case 0:
+        width_text(s, width, sizeof(width));
+        snprintf(text, n_bytes, "before | after: sharpness %.1f -> %.1f%s", s->sharpness[0],
+                 s->sharpness[1], width);
+        return true;
+    case 1:
+        if (isfinite(a[0]))
+            snprintf(text, n_bytes, "[calibration] dispersion_over = spectrum");
+        else
+            snprintf(text, n_bytes, "the dispersion is a file: octctl calibrate dispersion");
+        return true;
+    case 2:
+        snprintf(text, n_bytes, "dispersion_a2 = %.4f  dispersion_a3 = %.4f", a[0], a[1]);
+        return isfinite(a[0]);
+    case 3:
+        snprintf(text, n_bytes, "dispersion_a4 = %.4f  dispersion_a5 = %.4f", a[2], a[3]);
+        return isfinite(a[0]) && (a[2] != 0 || a[3] != 0);
+    default:
+        return false;
+    }
+}
+
+/* A line between before and after, and the words. */
+static void draw_halves(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_rectf place = oct_draw_place(draw);
+    const struct oct_view_rect seen = oct_draw_picture_rect(draw);
+    const double middle = place.x + place.w / 2;
+    char text[160];
+
+    if (!model->has_picture || model->sharpened.arrival_ns == 0)
+        return;
+    oct_draw_clip(draw, &seen);
+    oct_draw_line(draw, middle, place.y, middle, place.y + place.h, RGB_MARK, 255);
+    oct_draw_clip(draw, NULL);
+    for (unsigned i = 0; oct_view_sharpened_text(model, i, text, sizeof(text)); i++)
+        oct_draw_corner(draw, text, RGB_PLAIN);
+}
+
+static bool wanted(const struct oct_view_model *model)
+{
+    return model->sharpening.waits;
+}
+
+const struct oct_view_overlay oct_view_overlay_sharpened = {
+    .topic = "calibrate",
+    .check = check,
+    .wanted = wanted,
+    .take_picture = oct_view_sharpened_offer,
+    .draw = draw_halves,
+};
