@@ -1,19 +1,18 @@
 # What scripts/gpu-check runs: programs for a machine with a GPU, the CUDA toolkit and a compiler, but
 # none of octd's libraries. Of the rooms that they test they link what needs no library.
-GPU_ROOMS := pipeline/base pipeline/plan pipeline/flow numeric kernels/device kernels/recon analysis/align \
-  analysis/correlate analysis/cells analysis/surface analysis/warp tools/bench test/rig
+GPU_ROOMS := numeric pipeline/base pipeline/plan pipeline/flow kernels/device kernels/recon analysis \
+  analysis/align analysis/correlate analysis/cells analysis/surface analysis/warp tools/bench test/rig
 GPU_PROGRAMS := $(patsubst test/gpu/%.c,$(BUILD)/gpu/%,$(wildcard test/gpu/*.c))
 
 ifneq ($(filter gpu-programs,$(MAKECMDGOALS)),)
 GPU_ARCHIVE := $(BUILD)/liboctgpu.a
-GPU_SRC := analysis/param.c $(filter-out $(CUDA_ABSENT),$(shell test/gpu/without-libraries $(GPU_ROOMS)))
+GPU_SRC := $(filter-out $(CUDA_ABSENT),$(shell test/gpu/without-libraries $(GPU_ROOMS)))
 GPU_OBJ := $(patsubst %,$(BUILD)/%.o,$(CUDA_SRC) $(wildcard test/rig/*.cu test/gpu/*.cu))
 # cmocka is used if it is installed; else a stand-in.
 GPU_CMOCKA := $(wildcard /usr/include/cmocka.h)
 CPPFLAGS += $(if $(GPU_CMOCKA),,-Itest/gpu)
 
-$(GPU_ARCHIVE): $(call obj,$(filter-out %_simd.c,$(GPU_SRC))) \
-  $(foreach set,$(SIMD_SETS),$(patsubst %.c,$(BUILD)/%.$(set).o,$(filter %_simd.c,$(GPU_SRC))))
+$(GPU_ARCHIVE): $(call obj,$(GPU_SRC))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
