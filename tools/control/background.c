@@ -1,6 +1,6 @@
-/* octctl background: the mean spectrum of a few B-scans as a file that calibration.background takes,
- * from a recording or from a running octd: it takes the next B-scans beside its stream, the status
- * says how far it is, and the values come a few thousand at a time. */
+/* octctl background: the mean spectrum of a few B-scans as a file that calibration.background
+ * takes, from a recording or from a running octd: it takes the next B-scans beside its stream, the
+ * status says how far it is, and the values come a few thousand at a time. */
 #include "pipeline/flow/background.h"
 #include "formats/csv.h"
 #include "formats/recording.h"

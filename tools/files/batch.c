@@ -36,7 +36,7 @@
 #define MOST_TASKS 1000u /* of Slurm's own MaxArraySize, 1001 */
 
 enum state {
-    TO_DO,    /* in no task that began */
+    TO_DO,   /* in no task that began */
     QUEUED,  /* its task waits or runs */
     DONE,    /* the output is there, and whole */
     FAILED,  /* octctl recon said why */
