@@ -268,6 +268,7 @@ def interrupted():
     server = zmq.Context.instance().socket(zmq.ROUTER)
     server.bind(at)
     me = threading.get_ident()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell put us behind
 
     def serve():
         first = server.recv_multipart()
