@@ -1,6 +1,6 @@
 /* CUDA devices as plain C sees them: which there are, how to pin host memory for them, and what
  * those who watch a thread on a device are told. CUDA's own headers stay in .cu and .cuh files; a
- * build without CUDA has cuda_device_absent.c in place of cuda_device.cu.
+ * build without CUDA has kernels/cuda_absent.c in place of cuda_device.cu.
  *
  * Any call that asks a device or the driver may block for ever when a device hangs, so nobody may
  * wait for the thread that makes it without a deadline (cuda_worker.h). */

@@ -1,5 +1,5 @@
 /* The device side of the CUDA engine as plain C sees it: what engine_cuda.c asks of a GPU
- * (cuda_recon.cu; cuda_recon_absent.c in a build without CUDA).
+ * (cuda_recon.cu; kernels/cuda_absent.c in a build without CUDA).
  *
  *     create -> { take, begin, poll ..., [ end, poll ... ] } -> destroy
  *
