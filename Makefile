@@ -86,6 +86,11 @@ setup: ## install the Debian packages that building, tests and the demo need
 
 all: $(PROGRAMS) $(CLIENT) $(LIBOCTD) $(BUILD)/push_lines ## build octd, octview, octctl and the libraries
 
+# Sources that are compiled once for each instruction set, by a rule below.
+SIMD_SRC  := $(filter %_simd.c,$(LIB_SRC))
+SIMD_SETS := plain $(if $(filter x86_64,$(shell uname -m)),avx2 avx512)
+SIMD_OBJ  := $(foreach set,$(SIMD_SETS),$(SIMD_SRC:%.c=$(BUILD)/%.$(set).o))
+
 include $(wildcard kernels/*.mk test/gpu/*.mk)
 
 # --- compiling ------------------------------------------------------------------------------
@@ -99,9 +104,6 @@ $(BUILD)/%.o: %.c Makefile
 
 # NAME_simd.c: one source for each instruction set of pipeline/base/simd.h. Comparisons need not trap,
 # sums may be fused.
-SIMD_SRC  := $(filter %_simd.c,$(LIB_SRC))
-SIMD_SETS := plain $(if $(filter x86_64,$(shell uname -m)),avx2 avx512)
-SIMD_OBJ  := $(foreach set,$(SIMD_SETS),$(SIMD_SRC:%.c=$(BUILD)/%.$(set).o))
 SIMD_avx2 := -mavx2 -mfma -mpopcnt
 SIMD_avx512 := $(SIMD_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 $(SIMD_OBJ): EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno -ffp-contract=fast

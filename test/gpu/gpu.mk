@@ -12,7 +12,7 @@ GPU_OBJ := $(patsubst %,$(BUILD)/%.o,$(CUDA_SRC) $(wildcard test/rig/*.cu test/g
 GPU_CMOCKA := $(wildcard /usr/include/cmocka.h)
 CPPFLAGS += $(if $(GPU_CMOCKA),,-Itest/gpu)
 
-$(GPU_ARCHIVE): $(call obj,$(GPU_SRC))
+$(GPU_ARCHIVE): $(call obj,$(filter-out $(SIMD_SRC),$(GPU_SRC))) $(SIMD_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
