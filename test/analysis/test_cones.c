@@ -33,7 +33,7 @@ static struct oct_cones_result find(const struct oct_picture *picture, bool is_d
     return result;
 }
 
-static struct oct_cones_result find_in(const struct oct_mosaic *mosaic)
+static struct oct_cones_result find_in(const struct oct_cone_mosaic *mosaic)
 {
     struct oct_picture picture = oct_mosaic_make(mosaic, false);
     struct oct_cones_result result = find(&picture, false);
@@ -41,14 +41,14 @@ static struct oct_cones_result find_in(const struct oct_mosaic *mosaic)
     return result;
 }
 
-static struct oct_mosaic mosaic_of(double spacing, uint32_t height, uint32_t width)
+static struct oct_cone_mosaic mosaic_of(double spacing, uint32_t height, uint32_t width)
 {
-    return (struct oct_mosaic){.height = height,
-                               .width = width,
-                               .spacing_y = spacing,
-                               .spacing_x = spacing,
-                               .angle = 0.3,
-                               .seed = 1};
+    return (struct oct_cone_mosaic){.height = height,
+                                    .width = width,
+                                    .spacing_y = spacing,
+                                    .spacing_x = spacing,
+                                    .angle = 0.3,
+                                    .seed = 1};
 }
 
 /* ---- spacings that are known ---- */
@@ -59,7 +59,7 @@ static void perfect_lattices_are_measured_within_two_percent(void **state)
     static const double spacings[] = {4.6, 6, 8.1, 11.3, 16, 23, 40};
     for (size_t i = 0; i < sizeof(spacings) / sizeof(spacings[0]); i++) {
         uint32_t side = (uint32_t)fmax(120, spacings[i] * 8);
-        struct oct_mosaic m = mosaic_of(spacings[i], side, side + 10);
+        struct oct_cone_mosaic m = mosaic_of(spacings[i], side, side + 10);
         struct oct_cones_result r = find_in(&m);
         print_message("# %.2f px: %.3f, %.3f\n", spacings[i], r.spacing_px, r.strength);
         assert_true(r.found && fabs(r.spacing_px / spacings[i] - 1) < 0.02);
@@ -74,7 +74,7 @@ static void cones_that_differ_are_measured(void **state)
     enum { N = 24 };
     for (unsigned i = 0; i < N; i++) {
         double spacing = 5 * pow(3, i / (double)N);
-        struct oct_mosaic m = mosaic_of(spacing, 110 + i % 7, 150);
+        struct oct_cone_mosaic m = mosaic_of(spacing, 110 + i % 7, 150);
         m.jitter = 0.05 + 0.07 * (i % 5) / 4;
         m.brightness = 0.3;
         m.shade = i % 3;
@@ -92,7 +92,7 @@ static void cones_that_differ_are_measured(void **state)
 static void light_and_direction_change_nothing(void **state)
 {
     (void)state;
-    struct oct_mosaic m = mosaic_of(9.3, 128, 140);
+    struct oct_cone_mosaic m = mosaic_of(9.3, 128, 140);
     m.jitter = 0.08;
     struct oct_picture p = oct_mosaic_make(&m, false), turned = oct_mosaic_make(&m, false);
     struct oct_cones_result r = find(&p, false);
@@ -119,7 +119,7 @@ static void light_and_direction_change_nothing(void **state)
 static void masked_pixels_do_not_count(void **state)
 {
     (void)state;
-    struct oct_mosaic m = mosaic_of(8.4, 140, 130);
+    struct oct_cone_mosaic m = mosaic_of(8.4, 140, 130);
     m.jitter = 0.06;
     struct oct_picture p = oct_mosaic_make(&m, true);
     struct oct_cones_result before = find(&p, false), after[2];
@@ -225,7 +225,7 @@ static void pairs_of_light_and_dark_have_no_spacing(void **state)
     (void)state;
     static const double spacings[] = {6, 9, 14, 24};
     for (int i = 0; i < 48; i++) {
-        struct oct_mosaic m = mosaic_of(spacings[i % 4], 220, 200);
+        struct oct_cone_mosaic m = mosaic_of(spacings[i % 4], 220, 200);
         m.jitter = 0.04 * (i / 16);
         m.angle = 0.1 * i;
         m.seed = (uint64_t)i;
@@ -322,7 +322,7 @@ static void what_cannot_be_measured_is_refused(void **state)
         assert_null(cones);
         assert_true(strlen(err.text) > 10);
     }
-    struct oct_mosaic m = mosaic_of(8, 100, 100);
+    struct oct_cone_mosaic m = mosaic_of(8, 100, 100);
     struct oct_picture p = oct_mosaic_make(&m, true);
     const struct oct_cones_setup setup = {.height = 100, .width = 100, .masked = true};
     assert_int_equal(oct_cones_create(&cones, &setup, &err), OCT_OK);
@@ -410,7 +410,7 @@ static void whitening_is_what_its_equation_says(void **state)
 static void tiles_tell_where_cones_stand_closer(void **state)
 {
     (void)state;
-    struct oct_mosaic m = mosaic_of(6, 150, 300);
+    struct oct_cone_mosaic m = mosaic_of(6, 150, 300);
     struct oct_picture two[2];
     struct oct_workers *workers;
     struct oct_error err = {.text = ""};
@@ -457,7 +457,7 @@ static void tiles_tell_where_cones_stand_closer(void **state)
 static void the_picture_without_contrast_is_named(void **state)
 {
     (void)state;
-    struct oct_mosaic m = mosaic_of(8, 80, 80);
+    struct oct_cone_mosaic m = mosaic_of(8, 80, 80);
     struct oct_picture three[3];
     struct oct_cones_result r[3];
     struct oct_error err = {.text = ""};
@@ -565,7 +565,7 @@ static void a_volume_has_the_spacing_of_its_slab(void **state)
     (void)state;
     float row[OCT_CONES_N_COLUMNS];
     /* 5 um between cones; B-scans 0.5 um apart, A-lines 0.8 um. */
-    struct oct_mosaic m = mosaic_of(0, V, M);
+    struct oct_cone_mosaic m = mosaic_of(0, V, M);
     m.spacing_y = 5 / 0.5;
     m.spacing_x = 5 / 0.8;
     m.jitter = 0.05;

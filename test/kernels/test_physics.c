@@ -42,8 +42,8 @@ static void reconstruct(const struct oct_calibration *cal, uint16_t *spectra, bo
 }
 
 /* The peak of line 0. */
-static struct oct_peak peak_of(const struct oct_calibration *cal, const double *lambda_nm,
-                               const struct oct_mirror *mirror)
+static struct oct_physics_peak peak_of(const struct oct_calibration *cal, const double *lambda_nm,
+                                       const struct oct_physics_mirror *mirror)
 {
     static _Thread_local uint16_t spectra[M * N];
     static _Thread_local float pixels[M * DEPTH];
@@ -65,8 +65,9 @@ static void check_mirrors(int falling)
     oct_physics_wavelengths(lambda_nm, falling);
     struct oct_calibration cal = {.wavelengths_nm = lambda_nm, .n_wavelengths = N};
     for (int i = 0; i < 5; i++) {
-        struct oct_mirror mirror = {.z_um = depth_um(lambda_nm, pixels[i]), .amplitude = 5000};
-        struct oct_peak peak = peak_of(&cal, lambda_nm, &mirror);
+        struct oct_physics_mirror mirror = {.z_um = depth_um(lambda_nm, pixels[i]),
+                                            .amplitude = 5000};
+        struct oct_physics_peak peak = peak_of(&cal, lambda_nm, &mirror);
         printf("# mirror at %7.2f um: pixel %7.2f, found at %8.3f\n", mirror.z_um, pixels[i],
                peak.at_px);
         assert_true(fabs(peak.at_px - pixels[i]) < 0.5);
@@ -101,15 +102,15 @@ static void the_plan_knows_how_deep_a_pixel_is(void **state)
 }
 
 /* Widths of one mirror: without dispersion, with it, and with it compensated by cal. */
-static void check_compensation(const double *lambda_nm, const struct oct_mirror *dispersed,
+static void check_compensation(const double *lambda_nm, const struct oct_physics_mirror *dispersed,
                                const struct oct_calibration *compensating)
 {
     struct oct_calibration plain = {.wavelengths_nm = compensating->wavelengths_nm,
                                     .n_wavelengths = compensating->n_wavelengths};
-    struct oct_mirror clean = {.z_um = dispersed->z_um, .amplitude = dispersed->amplitude};
-    struct oct_peak best = peak_of(&plain, lambda_nm, &clean);
-    struct oct_peak worst = peak_of(&plain, lambda_nm, dispersed);
-    struct oct_peak compensated = peak_of(compensating, lambda_nm, dispersed);
+    struct oct_physics_mirror clean = {.z_um = dispersed->z_um, .amplitude = dispersed->amplitude};
+    struct oct_physics_peak best = peak_of(&plain, lambda_nm, &clean);
+    struct oct_physics_peak worst = peak_of(&plain, lambda_nm, dispersed);
+    struct oct_physics_peak compensated = peak_of(compensating, lambda_nm, dispersed);
     printf("# width %.3f px without dispersion, %.3f with, %.3f compensated\n", best.width_px,
            worst.width_px, compensated.width_px);
     assert_true(worst.width_px > 1.5 * best.width_px);
@@ -124,7 +125,7 @@ static void coefficients_compensate_dispersion(void **state)
     for (int falling = 0; falling < 2; falling++) {
         double lambda_nm[N];
         oct_physics_wavelengths(lambda_nm, falling);
-        struct oct_mirror mirror = {
+        struct oct_physics_mirror mirror = {
             .z_um = depth_um(lambda_nm, 333.3), .amplitude = 5000, .a2 = 90, .a3 = 40};
         struct oct_calibration cal = {.wavelengths_nm = lambda_nm, .n_wavelengths = N};
         cal.coefficient[2] = mirror.a2;
@@ -141,18 +142,18 @@ static void coefficients_over_the_camera_compensate_dispersion(void **state)
     for (int falling = 0; falling < 2; falling++) {
         double lambda_nm[N];
         oct_physics_wavelengths(lambda_nm, falling);
-        struct oct_mirror mirror = {.z_um = depth_um(lambda_nm, 333.3),
-                                    .amplitude = 5000,
-                                    .a2 = 15,
-                                    .a3 = 3,
-                                    .over_camera = 1};
+        struct oct_physics_mirror mirror = {.z_um = depth_um(lambda_nm, 333.3),
+                                            .amplitude = 5000,
+                                            .a2 = 15,
+                                            .a3 = 3,
+                                            .over_camera = 1};
         struct oct_calibration cal = {.wavelengths_nm = lambda_nm, .n_wavelengths = N};
         cal.coefficient[2] = mirror.a2;
         cal.coefficient[3] = mirror.a3;
-        struct oct_peak grid = peak_of(&cal, lambda_nm, &mirror);
+        struct oct_physics_peak grid = peak_of(&cal, lambda_nm, &mirror);
         cal.dispersion_over = OCT_DISPERSION_OVER_SPECTRUM;
         check_compensation(lambda_nm, &mirror, &cal);
-        struct oct_peak spectrum = peak_of(&cal, lambda_nm, &mirror);
+        struct oct_physics_peak spectrum = peak_of(&cal, lambda_nm, &mirror);
         printf("# width %.3f px over the spectrum, %.3f over the grid\n", spectrum.width_px,
                grid.width_px);
         assert_true(grid.width_px > 1.3 * spectrum.width_px);
@@ -166,7 +167,7 @@ static void a_file_of_phases_compensates_dispersion(void **state)
     double *phase = malloc(2 * P2 * sizeof(double));
     assert_non_null(phase);
     oct_physics_wavelengths(lambda_nm, 0);
-    struct oct_mirror mirror = {
+    struct oct_physics_mirror mirror = {
         .z_um = depth_um(lambda_nm, 333.3), .amplitude = 5000, .a2 = -120, .a3 = 25};
     for (int q = 0; q < P2; q++) {
         double t = 2.0 * q / (P2 - 1) - 1, theta = mirror.a2 * t * t + mirror.a3 * t * t * t;
@@ -210,7 +211,8 @@ static void check_kmap(bool reversed)
     for (int q = 0; q < P2; q++)
         kmap[reversed ? P2 - 1 - q : q] =
             coordinate_of(lambda_nm, k_first + (k_last - k_first) * q / (P2 - 1));
-    struct oct_mirror mirror = {.z_um = depth_um(lambda_nm, 333.3), .amplitude = 5000, .a2 = 30};
+    struct oct_physics_mirror mirror = {
+        .z_um = depth_um(lambda_nm, 333.3), .amplitude = 5000, .a2 = 30};
     oct_physics_spectra(lambda_nm, &mirror, spectra);
     struct oct_calibration map = {.kmap_px = kmap, .n_kmap = P2};
     struct oct_calibration lambda = {.wavelengths_nm = lambda_nm, .n_wavelengths = N};
@@ -249,10 +251,10 @@ static void twice_the_amplitude_is_6_db_more(void **state)
     double lambda_nm[N];
     oct_physics_wavelengths(lambda_nm, 0);
     struct oct_calibration cal = {.wavelengths_nm = lambda_nm, .n_wavelengths = N};
-    struct oct_mirror mirror = {.z_um = depth_um(lambda_nm, 300), .amplitude = 4000};
-    struct oct_peak once = peak_of(&cal, lambda_nm, &mirror);
+    struct oct_physics_mirror mirror = {.z_um = depth_um(lambda_nm, 300), .amplitude = 4000};
+    struct oct_physics_peak once = peak_of(&cal, lambda_nm, &mirror);
     mirror.amplitude = 8000;
-    struct oct_peak twice = peak_of(&cal, lambda_nm, &mirror);
+    struct oct_physics_peak twice = peak_of(&cal, lambda_nm, &mirror);
     double more = 10 * log10(twice.height / once.height);
     printf("# %.4f dB more\n", more);
     assert_true(fabs(more - 6.0206) < 0.01);
@@ -276,7 +278,7 @@ static void the_peak_is_in_camera_counts(void **state)
     oct_physics_k_range(lambda_nm, &k_first, &k_last);
     double expected = 4000 * mean / fabs(k_last - k_first) * P2 / N / 2;
     struct oct_calibration cal = {.wavelengths_nm = lambda_nm, .n_wavelengths = N};
-    struct oct_mirror mirror = {.z_um = depth_um(lambda_nm, 40), .amplitude = 4000};
+    struct oct_physics_mirror mirror = {.z_um = depth_um(lambda_nm, 40), .amplitude = 4000};
     double found = sqrt(peak_of(&cal, lambda_nm, &mirror).height);
     printf("# %.2f counts, expected %.2f\n", found, expected);
     assert_true(fabs(found / expected - 1) < 0.01);

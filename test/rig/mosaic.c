@@ -40,7 +40,7 @@ static void add_blob(struct oct_picture *p, double y, double x, double sd_y, dou
         }
 }
 
-struct oct_picture oct_mosaic_make(const struct oct_mosaic *m, bool masked)
+struct oct_picture oct_mosaic_make(const struct oct_cone_mosaic *m, bool masked)
 {
     struct oct_picture p = open_picture(m->height, m->width, masked, (float)DARK);
     struct dice dice = {m->seed};

@@ -4,7 +4,7 @@
 
 #include "numeric/picture.h"
 
-struct oct_mosaic {
+struct oct_cone_mosaic {
     uint32_t height, width;
     double spacing_y,
         spacing_x; /* of neighbours, pixels: they differ where pixels are not square */
@@ -16,7 +16,7 @@ struct oct_mosaic {
 };
 
 /* 0.2 in the dark, 1.2 in the middle of a cone; the caller finishes the picture. */
-struct oct_picture oct_mosaic_make(const struct oct_mosaic *mosaic, bool masked);
+struct oct_picture oct_mosaic_make(const struct oct_cone_mosaic *mosaic, bool masked);
 
 /* White noise around 10. */
 struct oct_picture oct_mosaic_noise(uint32_t height, uint32_t width, uint64_t seed);

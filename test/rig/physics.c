@@ -33,7 +33,7 @@ double oct_physics_pixel(const double *lambda_nm, double z_um)
     return z_um * 1e3 / pi * fabs(k_last - k_first) * P2 / (P2 - 1);
 }
 
-void oct_physics_spectra(const double *lambda_nm, const struct oct_mirror *mirror,
+void oct_physics_spectra(const double *lambda_nm, const struct oct_physics_mirror *mirror,
                          uint16_t *spectra)
 {
     double k_first, k_last;
@@ -69,7 +69,7 @@ static double falls_below(const float *intensity, size_t n, size_t at, int step,
     return distance + (high - level) / (high - low);
 }
 
-struct oct_peak oct_physics_peak(const float *intensity, size_t n)
+struct oct_physics_peak oct_physics_peak(const float *intensity, size_t n)
 {
     size_t at = 1;
     for (size_t i = 1; i + 1 < n; i++)
@@ -79,7 +79,7 @@ struct oct_peak oct_physics_peak(const float *intensity, size_t n)
            c = log((double)intensity[at + 1]);
     double off = 0.5 * (a - c) / (a - 2 * b + c);
     double height = exp(b - 0.25 * (a - c) * off);
-    return (struct oct_peak){
+    return (struct oct_physics_peak){
         .at_px = (double)at + off,
         .width_px = falls_below(intensity, n, at, 1, height / 2) +
                     falls_below(intensity, n, at, -1, height / 2),

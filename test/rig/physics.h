@@ -27,7 +27,7 @@ void oct_physics_k_range(const double *lambda_nm, double *k_first, double *k_las
  * has d periods over P2 steps of k. */
 double oct_physics_pixel(const double *lambda_nm, double z_um);
 
-struct oct_mirror {
+struct oct_physics_mirror {
     double z_um;
     double amplitude; /* V times the largest counts of S */
     double a2, a3;    /* dispersion, radians */
@@ -35,14 +35,14 @@ struct oct_mirror {
 };
 
 /* Adds the mirror's fringes to a fresh source spectrum: spectra [OCT_PHYSICS_LINES][N]. */
-void oct_physics_spectra(const double *lambda_nm, const struct oct_mirror *mirror,
+void oct_physics_spectra(const double *lambda_nm, const struct oct_physics_mirror *mirror,
                          uint16_t *spectra);
 
 /* Where the largest of n values lies, between pixels (a parabola through the logs of three), and
  * how wide it is at half its height. */
-struct oct_peak {
+struct oct_physics_peak {
     double at_px, width_px, height;
 };
-struct oct_peak oct_physics_peak(const float *intensity, size_t n);
+struct oct_physics_peak oct_physics_peak(const float *intensity, size_t n);
 
 #endif
