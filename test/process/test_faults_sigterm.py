@@ -9,7 +9,7 @@ DRAIN_S = 60 if SLOW else 20
 ROUNDS = 5 if LONG else 1
 LARGE_M = (4 if SLOW else 16) * M
 LARGE = settings(scan=dict(lines=LARGE_M, bscans=V), daemon=dict(drain_s=DRAIN_S),
-                 pipeline=dict(threads=1, ring_bscans=64, simd="plain", interpolation="cubic"))
+                 pipeline=dict(threads=1, ring_bscans=128, simd="plain", interpolation="cubic"))
 LARGE_LINES = np.random.default_rng(2).integers(100, 4000, (LARGE_M, N)).astype("<u2")
 
 
