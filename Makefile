@@ -122,9 +122,8 @@ $(BUILD)/%.cc.o: %.cc Makefile
 	$(Q)$(CXX) $(CPPFLAGS) $(SYSTEM_CFLAGS) $(CXXFLAGS) -MMD -MP -c -o $@ $<
 
 # Tests put functions of their own in the place of libc's, for libraries too.
-$(BUILD)/test/%.o: EXTRA_CFLAGS += -fvisibility=default
-# cmocka gives each case a state, which most have no use for.
-$(BUILD)/test/viewer/%.o: EXTRA_CFLAGS += -Wno-unused-parameter
+# A case takes cmocka's state whether it has any or not.
+$(BUILD)/test/%.o: EXTRA_CFLAGS += -fvisibility=default -Wno-unused-parameter
 
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
 $(BUILD)/analysis/%.o $(BUILD)/numeric/%.o: EXTRA_CFLAGS += -O3

@@ -86,7 +86,6 @@ static void test_same_as_cpu(void **state)
     struct results wanted = {0}, results = {0};
     struct oct_matcher *m;
     struct oct_error err;
-    (void)state;
     compute_on_cpu(&wanted);
     cuda_host_reset(1, MEMORY);
     assert_int_equal(oct_matcher_cuda.create(&m, &setup, &err), OCT_OK);
@@ -105,7 +104,6 @@ static void test_reference_without_contrast(void **state)
     struct oct_match match;
     struct oct_matcher *m;
     struct oct_error err;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     oct_match_scene_make(&scene, HEIGHT, WIDTH, false);
     assert_int_equal(oct_picture_init(&flat, HEIGHT, WIDTH, false, &err), OCT_OK);
@@ -130,7 +128,6 @@ static void test_no_device(void **state)
     const struct oct_matcher_ops *ops;
     struct oct_matcher *m;
     struct oct_error err;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     cuda_host_remove_driver();
     assert_int_equal(oct_matcher_select(&ops, &m, "cuda", &setup, &err), OCT_E_BACKEND);
@@ -191,7 +188,6 @@ static void test_failures(void **state)
 {
     struct course c = {.ops = NULL};
     const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
-    (void)state;
     compute_on_cpu(&c.wanted);
     oct_cuda_course_run(&course, STRIDE); /* the last operations are of the windows */
 }
@@ -200,7 +196,6 @@ static void test_hanging(void **state)
 {
     struct course c = {.ops = NULL};
     const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
-    (void)state;
     compute_on_cpu(&c.wanted);
     oct_cuda_course_hang(&course, CUDA_HOST_WORK_HANGS, 2);
     oct_cuda_course_hang(&course, CUDA_HOST_WORK_HANGS, 14);

@@ -103,7 +103,6 @@ static void drift_and_jumps_are_undone_without_wandering_off(void **state)
     struct oct_volume_shift shifts[N];
     struct oct_volume_choice choice;
 
-    (void)state;
     volume_init(&v, 0.1);
     find(&v, &both_axes, shifts, &choice);
     assert_true(choice.smooth_px < 1 && choice.pair_score > 0.8);
@@ -121,7 +120,6 @@ static void noise_makes_the_search_smooth(void **state)
     struct oct_volume_shift shifts[N];
     struct oct_volume_choice choice;
 
-    (void)state;
     volume_init(&v, 1.5);
     find(&v, &both_axes, shifts, &choice);
     assert_true(choice.smooth_px > 1 && choice.pair_score < 0.4);
@@ -134,7 +132,6 @@ static void a_blink_loses_nothing_of_the_drift(void **state)
     struct volume v;
     struct oct_volume_shift shifts[N];
 
-    (void)state;
     volume_init(&v, 0.1);
     for (unsigned b = 10; b < 17; b++)
         v.kind[b] = b == 12 ? CONSTANT : NOISE;
@@ -154,7 +151,6 @@ static void the_open_part_of_a_half_closed_lid_is_registered(void **state)
     struct volume v;
     struct oct_volume_shift shifts[N];
 
-    (void)state;
     volume_init(&v, 0.1);
     v.kind[7] = HALF_NOISE;
     v.missing = 3;
@@ -172,7 +168,6 @@ static void what_does_not_fit_is_left_out_and_a_new_place_goes_on_from_the_last_
     uint8_t skip[N] = {[4] = 1};
     const struct oct_volume_setup setup = {.lateral = true, .skip = skip, .min_score = 0.5};
 
-    (void)state;
     volume_init(&v, 0.1);
     v.kind[8] = OTHER_SCENE;
     for (unsigned b = 25; b < N; b++)
@@ -199,7 +194,6 @@ static void without_lateral_only_the_depth_is_shifted(void **state)
     struct oct_volume_shift shifts[N];
     const struct oct_volume_setup axial = {.max_dx = 20};
 
-    (void)state;
     volume_init(&v, 0.1);
     memset(v.dy, 0, sizeof(v.dy));
     find(&v, &axial, shifts, NULL);
@@ -215,7 +209,6 @@ static void volumes_that_cannot_be_registered_are_refused(void **state)
     struct oct_volume_shift shifts[N];
     struct oct_error err;
 
-    (void)state;
     volume_init(&v, 0);
     for (unsigned b = 0; b < N; b++)
         v.kind[b] = CONSTANT;
@@ -232,7 +225,6 @@ static void the_background_is_found_on_bins_too(void **state)
     struct oct_error err;
     double most = 0, sum = 0;
 
-    (void)state;
     for (unsigned k = 0; k < 2; k++) {
         assert_int_equal(oct_picture_init(&p[k], 50, 61, true, &err), OCT_OK);
         for (uint32_t i = 0; i < 50 * 61; i++) {

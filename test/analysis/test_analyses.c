@@ -6,7 +6,6 @@
 
 static void names_are_found(void **state)
 {
-    (void)state;
     char text[256];
     assert_null(oct_analysis_find("enfac"));
     assert_null(oct_analysis_find(""));

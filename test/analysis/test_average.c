@@ -147,7 +147,6 @@ static double rms(const struct rig *r, const double *expected, uint32_t margin)
 
 static void decibels_to_a_thousandth(void **state)
 {
-    (void)state;
     enum { N = 4096 };
     float db[N], intensity[N], again[N];
     for (int i = 0; i < N; i++)
@@ -199,7 +198,6 @@ static void check_mean(bool log, enum oct_average_domain domain)
 
 static void the_mean_of_the_last_ones_is_of_intensity_or_of_decibels(void **state)
 {
-    (void)state;
     check_mean(true, OCT_AVERAGE_LINEAR);
     check_mean(true, OCT_AVERAGE_DB);
     check_mean(false, OCT_AVERAGE_LINEAR);
@@ -209,7 +207,6 @@ static void the_mean_of_the_last_ones_is_of_intensity_or_of_decibels(void **stat
 /* A pixel of 200 dB leaves nothing behind when it goes: its place then holds 0 dB. */
 static void bright_pixels_leave_nothing_behind(void **state)
 {
-    (void)state;
     struct oct_average_settings s = usual;
     s.registration = OCT_AVERAGE_AS_THEY_COME;
     struct rig *r = open_rig(&s, true, OCT_SAMPLE_F32, 1);
@@ -228,7 +225,6 @@ static void bright_pixels_leave_nothing_behind(void **state)
 /* Each B-scan is moved onto the first; the shift is found and undone. */
 static void shifted_bscans_lie_on_top_of_each_other(void **state)
 {
-    (void)state;
     static const double shifts[][2] = {{0, 0},    {3, -5},     {-2.5, 4.25}, {7.75, 0.5},
                                        {-6, 9.5}, {0.25, -11}, {1.5, 2},     {-4.25, -0.75}};
     struct rig *r = open_rig(&usual, true, OCT_SAMPLE_F32, 1);
@@ -251,7 +247,6 @@ static void shifted_bscans_lie_on_top_of_each_other(void **state)
 
 static void a_jump_a_blink_and_a_bad_frame_are_left_out(void **state)
 {
-    (void)state;
     struct rig *r = open_rig(&usual, true, OCT_SAMPLE_F32, 1);
     double *before = calloc(N_PX, sizeof(double));
     for (unsigned k = 0; k < 12; k++) {
@@ -279,7 +274,6 @@ static void a_jump_a_blink_and_a_bad_frame_are_left_out(void **state)
 /* Of a line scan whose noise leaves scores of a tenth, and whose light falls to the sides. */
 static void noise_does_not_hide_a_match(void **state)
 {
-    (void)state;
     struct rig *r = open_rig(&usual, true, OCT_SAMPLE_F32, 1);
     double most = 0;
     for (unsigned k = 0; k < 12; k++) {
@@ -303,7 +297,6 @@ static void noise_does_not_hide_a_match(void **state)
 
 static void the_window_begins_anew_where_it_should(void **state)
 {
-    (void)state;
     struct rig *r = open_rig(&usual, true, OCT_SAMPLE_F32, V);
     uint64_t k = 0;
     for (; k < 6; k++) {
@@ -339,7 +332,6 @@ static void the_window_begins_anew_where_it_should(void **state)
 /* Of two first B-scans that do not match the second stays. */
 static void a_window_of_one_is_replaced(void **state)
 {
-    (void)state;
     struct rig *r = open_rig(&usual, true, OCT_SAMPLE_F32, 1);
     for (unsigned k = 0; k < 4; k++) {
         number(r, k, 1);
@@ -355,7 +347,6 @@ static void a_window_of_one_is_replaced(void **state)
 /* Lines that never came have no weight: the mean there is of the others. */
 static void missing_lines_have_no_weight(void **state)
 {
-    (void)state;
     struct rig *r = open_rig(&usual, true, OCT_SAMPLE_F32, 1);
     double *expected = calloc(N_PX, sizeof(double));
     for (unsigned k = 0; k < 4; k++) {
@@ -376,7 +367,6 @@ static void missing_lines_have_no_weight(void **state)
 
 static void repeats_are_averaged_in_blocks(void **state)
 {
-    (void)state;
     struct oct_average_settings s = usual;
     s.repeats = 4;
     struct rig *r = open_rig(&s, true, OCT_SAMPLE_F32, V);
@@ -406,7 +396,6 @@ static void repeats_are_averaged_in_blocks(void **state)
 /* u8 pixels stand for values between the limits of the newest picture. */
 static void pixels_have_the_limits_of_the_picture(void **state)
 {
-    (void)state;
     struct oct_average_settings s = usual;
     s.registration = OCT_AVERAGE_AS_THEY_COME;
     struct rig *r = open_rig(&s, true, OCT_SAMPLE_U8, 1);
@@ -425,7 +414,6 @@ static void pixels_have_the_limits_of_the_picture(void **state)
 
 static void it_rests_until_it_is_configured(void **state)
 {
-    (void)state;
     struct oct_average_settings s = usual;
     struct oct_error err;
     s.bscans = 1;

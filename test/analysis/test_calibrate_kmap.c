@@ -117,7 +117,6 @@ static void assert_truth(const struct scene *x, double map_px, double a2_part)
 /* The synthetic spectrometer's goal is 0.02 px and 1 %; this is what it is found with. */
 static void map_and_dispersion_are_found(void **state)
 {
-    (void)state;
     static const double depths[] = {60, 300, 500, 700, 920};
     struct oct_spectrometer_setup lumpy = oct_spectrometer_standard, falling = lumpy, steep = lumpy;
     lumpy.bump = 0.5;
@@ -145,7 +144,6 @@ static void map_and_dispersion_are_found(void **state)
 
 static void two_depths_are_enough_and_one_takes_no_dispersion(void **state)
 {
-    (void)state;
     static const double depths[] = {300, 500};
     struct oct_spectrometer_setup setup = oct_spectrometer_standard;
     struct scene x;
@@ -167,7 +165,6 @@ static void two_depths_are_enough_and_one_takes_no_dispersion(void **state)
 /* The camera sees cos(-phi) = cos(phi): what tells is that three phases agree in one way alone. */
 static void a_mirror_on_the_other_side_is_known(void **state)
 {
-    (void)state;
     static const double depths[] = {250, -420, 640};
     static const int sides[] = {1, -1, 1};
     struct scene x;
@@ -185,7 +182,6 @@ static void a_mirror_on_the_other_side_is_known(void **state)
 /* What octd computes with the files: places and phases on its grid, widths by the exact sum. */
 static void octd_gets_what_was_found(void **state)
 {
-    (void)state;
     static const double depths[] = {150, 500, 920};
     struct oct_geometry g;
     struct oct_calibration cal;
@@ -255,7 +251,6 @@ static void assert_fault(const struct oct_spectrometer_setup *setup,
 
 static void what_is_no_mirror_is_told_by_name(void **state)
 {
-    (void)state;
     struct oct_spectrometer_setup bright = oct_spectrometer_standard, bump = bright, humps = bright;
     humps.bump = 1;
     bright.gain = 2;
@@ -302,7 +297,6 @@ static void assert_refused(const double *depths, unsigned n, uint32_t which, con
  * at half: 2 sqrt(ln 2) P2 / (2 pi s). */
 static void widths_of_a_source_are_those_of_its_transform(void **state)
 {
-    (void)state;
     enum { N = 512, P2 = 4096 };
     double amplitude[N], im[N], re[N], place[N], first, last, at;
     const double s = 60, expected = sqrt(log(2)) * P2 / (PI * 2 * s);
@@ -326,7 +320,6 @@ static void widths_of_a_source_are_those_of_its_transform(void **state)
 
 static void mirrors_that_do_not_agree_are_told(void **state)
 {
-    (void)state;
     static const double same[] = {300, 301, 303}, aliased[] = {300, 1400, 500, 700};
     assert_refused(same, 3, 3, "same depth");
     assert_refused(aliased, 4, 1, "only if it was aliased");

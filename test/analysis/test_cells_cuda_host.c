@@ -74,7 +74,6 @@ static void test_little_shared_memory(void **state)
     struct results wanted = {0}, results = {0};
     struct oct_cells_engine *engine;
     struct oct_error err;
-    (void)state;
     compute_on_cpu(&wanted);
     cuda_host_reset(1, MEMORY);
     cuda_host_set_shared_limit((size_t)12 << 10);
@@ -90,7 +89,6 @@ static void test_same_bytes(void **state)
 {
     struct results runs[2];
     struct oct_error err;
-    (void)state;
     memset(runs, 0, sizeof(runs));
     for (int i = 0; i < 2; i++) {
         struct oct_cells_engine *engine;
@@ -110,7 +108,6 @@ static void test_times(void **state)
     struct oct_picture scene;
     struct oct_cells_device_times t;
     struct oct_error err = {.text = ""};
-    (void)state;
     cuda_host_reset(1, MEMORY);
     oct_cells_params_octd(&small.params, 1.5);
     oct_cells_scene(&scene, small.height, small.width, 1.5, OCT_CELLS_SCENE_NOISE, 1);
@@ -130,7 +127,6 @@ static void test_no_device(void **state)
     struct oct_cells_engine *engine;
     struct oct_cells_engine_setup other = setup;
     struct oct_error err;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     other.gpus = "3";
     assert_int_equal(oct_cells_engine_select(&ops, &engine, "cuda", &other, &err), OCT_E_CONFIG);
@@ -196,7 +192,6 @@ static void test_failures(void **state)
 {
     struct course c = {.ops = NULL};
     const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
-    (void)state;
     compute_on_cpu(&c.wanted);
     oct_cuda_course_run(&course, STRIDE); /* the last operations are of snakes and the map */
 }
@@ -205,7 +200,6 @@ static void test_hanging(void **state)
 {
     struct course c = {.ops = NULL};
     const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
-    (void)state;
     compute_on_cpu(&c.wanted);
     oct_cuda_course_hang(&course, CUDA_HOST_WORK_HANGS, 3);
     oct_cuda_course_hang(&course, CUDA_HOST_WORK_HANGS, 20);
@@ -218,7 +212,6 @@ static void test_texture(void **state)
     struct cell_film_setup film;
     struct oct_cells_film_setup track = {.um = {NAN, NAN}, .backend = "cuda"};
     struct cell_judge judge;
-    (void)state;
     oct_cells_params_octd(&track.params, 5);
     cell_film_setup_default(&film);
     film.height = 90;

@@ -104,7 +104,6 @@ static void compare_peaks(const struct oct_cell *cells, unsigned n,
 
 static void scores_are_those_of_the_definition(void **state)
 {
-    (void)state;
     for (enum oct_cells_scene scene = 0; scene < OCT_CELLS_N_SCENES; scene++)
         for (unsigned boyer = 0; boyer < 2; boyer++) {
             struct oct_picture picture;
@@ -129,7 +128,6 @@ static void scores_are_those_of_the_definition(void **state)
 /* Other radii: the smallest, one whose circles do not step by whole pixels, a large one. */
 static void all_radii_are_scored(void **state)
 {
-    (void)state;
     static const double radii[] = {1.5, 2.5, 4.3, 40};
     for (unsigned i = 0; i < sizeof(radii) / sizeof(radii[0]); i++) {
         struct oct_picture picture;
@@ -153,7 +151,6 @@ static void all_radii_are_scored(void **state)
 
 static void a_disk_is_where_it_is(void **state)
 {
-    (void)state;
     double worst = 0, worst_radius = 0;
     for (unsigned i = 0; i < 24; i++) {
         struct oct_picture picture;
@@ -191,7 +188,6 @@ static double top(const float *at, size_t step)
 /* The pixel of the peak, then its parabolas. */
 static void simpler_refinements(void **state)
 {
-    (void)state;
     static float score[H * W];
     static uint8_t best[H * W];
     struct oct_picture picture;
@@ -222,7 +218,6 @@ static void simpler_refinements(void **state)
 
 static void threads_change_nothing(void **state)
 {
-    (void)state;
     static float score[3][H * W];
     static uint8_t best[3][H * W];
     struct oct_cell cells[3][MOST];
@@ -255,7 +250,6 @@ static void threads_change_nothing(void **state)
 /* What the CPU chooses and plain C, of the same gradient. */
 static void instruction_sets_agree(void **state)
 {
-    (void)state;
     static const char *const names[] = {"plain", "avx2", "avx512"};
     static float score[3][H * W];
     static uint8_t best[3][H * W];
@@ -292,7 +286,6 @@ static void instruction_sets_agree(void **state)
 /* Two circles on the same pixels. */
 static void the_first_of_equal_circles_is_best(void **state)
 {
-    (void)state;
     static float score[H * W];
     static uint8_t best[H * W];
     struct oct_picture picture;
@@ -315,7 +308,6 @@ static void the_first_of_equal_circles_is_best(void **state)
 /* g = 1 at every sample of one circle: no variance. */
 static void a_score_without_variance_is_a_number(void **state)
 {
-    (void)state;
     enum { SIDE = 101, PLANE = 144 };
     static float values[SIDE * 3 * PLANE];
     static const char *const names[] = {"plain", "avx2", "avx512"};

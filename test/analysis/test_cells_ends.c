@@ -58,7 +58,6 @@ static float score_of(const float *score, const struct oct_cell_end *end, bool i
 
 static void ends_are_scored_and_refined(void **state)
 {
-    (void)state;
     static float score[H * W];
     static uint8_t number[H * W];
     struct oct_picture picture;
@@ -110,7 +109,6 @@ static void ends_are_scored_and_refined(void **state)
 /* Without refinement at the edge a cell is its snake. */
 static void unrefined_ends_are_their_snakes(void **state)
 {
-    (void)state;
     struct oct_picture picture;
     struct oct_cells_params params;
     struct oct_cell cells[MOST];
@@ -137,7 +135,6 @@ static void unrefined_ends_are_their_snakes(void **state)
 
 static void fields_are_kept(void **state)
 {
-    (void)state;
     struct oct_picture picture;
     struct oct_cells_params params;
     struct oct_cell cells[MOST];
@@ -174,7 +171,6 @@ static void fields_are_kept(void **state)
 /* Near masked pixels there is no score. */
 static void masked_ends_have_no_score(void **state)
 {
-    (void)state;
     struct oct_picture scene, picture;
     struct oct_cells_params params;
     struct oct_cell cells[MOST];

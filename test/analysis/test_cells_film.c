@@ -80,7 +80,6 @@ static void judge_row(const struct row *row, unsigned n_films)
 
 static void simulated_films_are_tracked(void **state)
 {
-    (void)state;
     const char *seeds = getenv("OCT_CELLS_SEEDS");
     const unsigned n_seeds = seeds ? (unsigned)strtoul(seeds, NULL, 10) : 1;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -90,7 +89,6 @@ static void simulated_films_are_tracked(void **state)
 /* Blobs of a static texture are no cells: each film by itself. */
 static void a_static_texture_is_no_cell(void **state)
 {
-    (void)state;
     static const struct {
         double cnr, texture, grain, recall;
     } films[] = {{8, 0.1, 5, 0.99},
@@ -140,7 +138,6 @@ static const struct cell_judge_row *find_row(const struct cell_judge *j, unsigne
 /* The same scene in pixels of 1 x 1 um, and of 2 um (rows) x 1 um. */
 static void pixels_that_are_not_square_give_the_same_tracks(void **state)
 {
-    (void)state;
     struct cell_film_setup film;
     struct oct_cells_film_setup setup = octd_setup();
     struct cell_judge square, tall;
@@ -177,7 +174,6 @@ static void pixels_that_are_not_square_give_the_same_tracks(void **state)
 /* Rows are scanned while the cells run along them: by the times of rows their speeds are right. */
 static void speeds_go_by_the_times_of_rows(void **state)
 {
-    (void)state;
     struct cell_film_setup setup;
     struct oct_cells_film_setup track = octd_setup();
     struct cell_judge judge;
@@ -217,7 +213,6 @@ static void speeds_go_by_the_times_of_rows(void **state)
 /* Steps of 28 to 32 px are beyond 2 R, and within 400 um/s. */
 static void a_longest_speed_opens_the_first_gate(void **state)
 {
-    (void)state;
     struct cell_film_setup film;
     struct oct_cells_film_setup setup = octd_setup();
     struct cell_judge judge;
@@ -273,7 +268,6 @@ static struct oct_picture draw_one(double cnr)
 
 static void a_region_is_searched_as_a_picture_of_its_own(void **state)
 {
-    (void)state;
     const struct oct_region roi = {.x = 40, .y = 30, .width = 220, .height = 150};
     struct oct_picture whole = draw_one(4), part;
     struct oct_cells_film_setup setup = octd_setup();
@@ -320,7 +314,6 @@ static void assert_refused(const struct oct_cells_film_setup *setup, const char 
 
 static void what_cannot_be_is_refused(void **state)
 {
-    (void)state;
     struct oct_cells_film_setup good = octd_setup(), s;
     good.backend = "cpu";
     good.height = good.width = 200;
@@ -345,7 +338,6 @@ static void what_cannot_be_is_refused(void **state)
 
 static void two_threads_give_the_same_bytes(void **state)
 {
-    (void)state;
     struct cell_film_setup film;
     struct oct_cells_film_setup setup = octd_setup();
     struct cell_judge one, two;
@@ -374,7 +366,6 @@ static void two_threads_give_the_same_bytes(void **state)
 
 static void resampling_is_bilinear_and_keeps_the_mask(void **state)
 {
-    (void)state;
     float pixels[3][4] = {{0, 1, 2, 3}, {10, 11, 12, 13}, {20, NAN, 22, 23}};
     uint8_t valid[3][4] = {{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 0, 1, 1}};
     const struct oct_picture from = {3, 4, pixels[0], valid[0]};

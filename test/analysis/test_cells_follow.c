@@ -181,7 +181,6 @@ static void say(const struct worst *worst)
 
 static void cells_go_where_the_definition_says(void **state)
 {
-    (void)state;
     struct worst worst = {0};
     compare_cells(10, 27, &worst);
     say(&worst);
@@ -190,7 +189,6 @@ static void cells_go_where_the_definition_says(void **state)
 
 static void small_and_large_cells_do_too(void **state)
 {
-    (void)state;
     struct worst worst = {0};
     compare_cells(2.5, 36, &worst);
     compare_cells(40, 2, &worst);
@@ -200,7 +198,6 @@ static void small_and_large_cells_do_too(void **state)
 /* Starts all over a small picture, on its corners and outside: cut windows of all sizes. */
 static void windows_at_the_border_do_too(void **state)
 {
-    (void)state;
     const struct oct_follow_scene scene = {
         .height = 24, .width = 34, .x = 5, .y = 4, .radius = 4, .contrast = 6, .smooth = 1};
     struct rig r;
@@ -227,7 +224,6 @@ static void windows_at_the_border_do_too(void **state)
 
 static void windows_are_those_of_the_equation(void **state)
 {
-    (void)state;
     const struct oct_cells_params params = {.radius = 10};
     struct oct_cell_window w;
     assert_true(oct_cell_window_find(&params, 480, 640, 100.4, 200.5, &w));
@@ -250,7 +246,6 @@ static void windows_are_those_of_the_equation(void **state)
 /* Where x and both ends are rounded a window has a column more than 8 R + 1. */
 static void no_window_is_larger_than_the_largest(void **state)
 {
-    (void)state;
     uint32_t random = 5;
     for (unsigned i = 0; i < 20000; i++) {
         const struct oct_cells_params params = {
@@ -278,7 +273,6 @@ static bool is_finite(const struct oct_cell_end *end)
  * flat parts, and one of large numbers squares beyond a float. */
 static void flat_pictures_give_numbers(void **state)
 {
-    (void)state;
     const struct oct_follow_scene scene = {
         .height = 60, .width = 100, .x = 50, .y = 30, .radius = 10, .contrast = 4, .smooth = 1};
     struct rig r;
@@ -308,7 +302,6 @@ static void flat_pictures_give_numbers(void **state)
 /* What was followed before, and how far apart the rows lie, does not change a bit. */
 static void each_call_stands_alone(void **state)
 {
-    (void)state;
     const struct oct_follow_scene scene = {
         .height = 60, .width = 100, .x = 50, .y = 30, .radius = 10, .contrast = 4, .smooth = 2};
     enum { STRIDE = 117, MOST = 83 * 43 };
@@ -368,7 +361,6 @@ static uint32_t run_build(const struct oct_mgvf *mgvf, const struct oct_mgvf_gri
 
 static void all_builds_give_the_same_bits(void **state)
 {
-    (void)state;
     static const char *const names[] = {"avx512", "avx2", "auto"};
     float plain[12 * 70], other[12 * 70];
     for (uint32_t columns = 2; columns <= 70; columns++) {
@@ -392,7 +384,6 @@ static void all_builds_give_the_same_bits(void **state)
  * that are summed: as when each is. */
 static void no_sweep_too_many(void **state)
 {
-    (void)state;
     const struct oct_mgvf *mgvf = oct_mgvf_select("auto");
     const struct oct_mgvf_grid grid = {.rows = 21, .columns = 33, .stride = oct_mgvf_stride(33)};
     const size_t n = oct_mgvf_plane_floats(grid.rows, grid.columns);
@@ -438,7 +429,6 @@ static void assert_flow(double vx, double vy, int a, int b, int c, int d)
 /* The neighbours ahead are those with v . e > 0; what is next to 0 lies across. */
 static void neighbours_lie_ahead_or_across(void **state)
 {
-    (void)state;
     assert_flow(1, 1, 1, 1, 1, 0);
     assert_flow(-3, 1, -1, 1, -1, -1);
     assert_flow(1, -3, 1, -1, -1, 1);

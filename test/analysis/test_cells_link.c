@@ -110,7 +110,6 @@ static void link_is(const struct scene *s, int32_t pair[MOST])
 
 static void costs_are_the_least_of_all_pairings(void **state)
 {
-    (void)state;
     uint64_t random = 5;
     for (unsigned i = 0; i < 800; i++) {
         struct scene s = draw(&random, 0);
@@ -125,7 +124,6 @@ static void costs_are_the_least_of_all_pairings(void **state)
 
 static void of_equal_costs_the_first_pairing_is_taken(void **state)
 {
-    (void)state;
     uint64_t random = 6;
     static const double steps[] = {0.5, 1, 2, 4};
     for (unsigned i = 0; i < 1200; i++) {
@@ -145,7 +143,6 @@ static void of_equal_costs_the_first_pairing_is_taken(void **state)
 /* A pair exactly at the gate costs as much as none; lower cells come first. */
 static void a_pair_at_the_gate_is_a_pair(void **state)
 {
-    (void)state;
     struct scene s = {.n_tracks = 1, .n_cells = 1, .tracks = {{0, 0, 5, 1}}, .cells = {{3, 4}}};
     int32_t pair[MOST];
     link_is(&s, pair);
@@ -158,7 +155,6 @@ static void a_pair_at_the_gate_is_a_pair(void **state)
 /* The nearest cell of one track is the only one of another: the sum decides. */
 static void one_track_makes_room_for_another(void **state)
 {
-    (void)state;
     const struct scene s = {.n_tracks = 2,
                             .n_cells = 2,
                             .tracks = {{0, 0, 10, 1}, {-4, 0, 5, 1}},
@@ -171,7 +167,6 @@ static void one_track_makes_room_for_another(void **state)
 
 static void empty_sides_have_no_pairs(void **state)
 {
-    (void)state;
     const struct oct_link_track tracks[2] = {{1, 2, 3, 1}, {4, 5, 6, 1}};
     const struct oct_link_cell cells[2] = {{1, 2}, {4, 5}};
     int32_t pair[2] = {7, 7};
@@ -222,7 +217,6 @@ static double time_crowd(unsigned n, unsigned how, bool *all_paired)
 /* One pair more than are possible, and none more. */
 static void too_many_pairs_are_refused(void **state)
 {
-    (void)state;
     enum { SIDE = 4096 };
     struct oct_link_track *tracks = calloc(SIDE + 1, sizeof *tracks);
     struct oct_link_cell *cells = calloc(SIDE, sizeof *cells);
@@ -246,7 +240,6 @@ static void too_many_pairs_are_refused(void **state)
 
 static void a_crowd_is_paired_in_time(void **state)
 {
-    (void)state;
     static const char *const names[] = {"all near all", "one line, moved", "many neighbours"};
     for (unsigned how = 0; how < 3; how++) {
         bool all_paired;

@@ -201,7 +201,6 @@ static struct rig *open_three(const struct oct_cells_settings *settings)
 
 static void cells_of_volumes_are_followed(void **state)
 {
-    (void)state;
     const struct oct_cells_settings settings = usual(OCT_CELLS_OF_ENFACE);
     struct rig *r = open_three(&settings);
     assert_true(r->form.of_volume);
@@ -244,7 +243,6 @@ static void cells_of_volumes_are_followed(void **state)
  * axis the difference is a third. */
 static void the_speed_is_of_the_rows_times(void **state)
 {
-    (void)state;
     struct oct_cells_settings settings = usual(OCT_CELLS_OF_ENFACE);
     struct rig *r;
     settings.max_speed_um_s = 1000;
@@ -266,7 +264,6 @@ static void the_speed_is_of_the_rows_times(void **state)
 
 static void rows_that_miss_are_masked(void **state)
 {
-    (void)state;
     const struct oct_cells_settings settings = usual(OCT_CELLS_OF_ENFACE);
     struct rig *r = open_three(&settings);
     for (unsigned volume = 0; volume < 4; volume++)
@@ -306,7 +303,6 @@ static void rows_that_miss_are_masked(void **state)
  * the acquisition. */
 static void volumes_that_are_cut_count(void **state)
 {
-    (void)state;
     struct oct_cells_settings settings = usual(OCT_CELLS_OF_ENFACE);
     settings.params.memory = 6;
     struct rig *r = open_three(&settings);
@@ -349,7 +345,6 @@ static void volumes_that_are_cut_count(void **state)
 
 static void cells_of_bscans_are_followed(void **state)
 {
-    (void)state;
     const struct oct_cells_settings settings = usual(OCT_CELLS_OF_BSCAN);
     struct rig *r = open_rig(&settings, DEPTH);
     r->n_cells = 2;
@@ -378,7 +373,6 @@ static void cells_of_bscans_are_followed(void **state)
 
 static void lines_that_miss_are_masked(void **state)
 {
-    (void)state;
     const struct oct_cells_settings settings = usual(OCT_CELLS_OF_BSCAN);
     struct rig *r = open_rig(&settings, DEPTH);
     r->n_cells = 2;
@@ -408,7 +402,6 @@ static void lines_that_miss_are_masked(void **state)
  * numbers that were not given. */
 static void settings_forget_no_more_than_they_must(void **state)
 {
-    (void)state;
     const struct oct_cells_settings settings = usual(OCT_CELLS_OF_ENFACE);
     struct oct_error err = {.text = ""};
     struct rig *r = open_three(&settings);
@@ -450,7 +443,6 @@ static void settings_forget_no_more_than_they_must(void **state)
 /* At rest nothing is asked of the pictures; a check says what would be. */
 static void small_pictures_are_refused_only_where_it_is_enabled(void **state)
 {
-    (void)state;
     struct oct_cells_settings settings = usual(OCT_CELLS_OF_BSCAN);
     struct oct_error err = {.text = ""};
     settings.enabled = false;

@@ -54,7 +54,6 @@ static void refuse(const struct oct_cells_params *params, uint32_t height, uint3
 
 static void what_cannot_be_is_refused(void **state)
 {
-    (void)state;
     struct oct_cells_params good, bad;
     oct_cells_params_octd(&good, 10);
     assert_int_equal(oct_cells_border(&good), 22);
@@ -84,7 +83,6 @@ static void what_cannot_be_is_refused(void **state)
 
 static void circles_are_the_list(void **state)
 {
-    (void)state;
     static const double expected[] = {8, 10, 12, 14, 16, 18, 20};
     struct oct_cells_params params;
     double radius[OCT_CELLS_MOST_CIRCLES];
@@ -106,7 +104,6 @@ static void circles_are_the_list(void **state)
 
 static void the_smallest_picture_has_one_score(void **state)
 {
-    (void)state;
     static float score[45 * 45];
     static uint8_t best[45 * 45];
     struct oct_picture picture;
@@ -140,7 +137,6 @@ static void the_smallest_picture_has_one_score(void **state)
 /* More cells than room: the first ones, and how many there are. */
 static void the_first_cells_are_given(void **state)
 {
-    (void)state;
     struct oct_picture picture;
     struct oct_cells_params params;
     struct oct_cell all[MOST], some[MOST];
@@ -174,7 +170,6 @@ static void nothing_is_found_in(struct oct_cells_engine *engine, const struct oc
 
 static void empty_pictures_have_no_cells(void **state)
 {
-    (void)state;
     for (unsigned boyer = 0; boyer < 2; boyer++) {
         struct oct_picture picture, scene, empty;
         struct oct_cells_params params;
@@ -212,7 +207,6 @@ static void empty_pictures_have_no_cells(void **state)
 /* Scores do not know the scale, down to the smallest floats and up to the largest. */
 static void any_scale_gives_the_same_cells(void **state)
 {
-    (void)state;
     struct oct_picture picture;
     struct oct_cells_params params;
     struct oct_cell first[MOST], again[MOST];
@@ -262,7 +256,6 @@ static void mask_parts(struct oct_picture *picture)
 
 static void cells_keep_away_from_masks(void **state)
 {
-    (void)state;
     struct oct_picture scene, picture;
     struct oct_cells_params params;
     struct oct_cell whole[MOST], cells[MOST], other[MOST];
@@ -321,7 +314,6 @@ static double highest_of(const struct oct_picture *picture, const float *score, 
  * peak, is near one is left out too. */
 static void masks_are_judged_by_peak_and_place(void **state)
 {
-    (void)state;
     static float score[H * W];
     static uint8_t best[H * W];
     struct oct_picture picture;
@@ -365,7 +357,6 @@ static void masks_are_judged_by_peak_and_place(void **state)
 
 static void masked_pixels_are_filled_along_columns(void **state)
 {
-    (void)state;
     enum { SIDE = 16 };
     struct oct_picture picture;
     struct oct_cells_mask mask;
@@ -414,7 +405,6 @@ static unsigned find(const struct oct_cells_params *params, const float *score,
 
 static void plateaus_are_one_peak_or_all(void **state)
 {
-    (void)state;
     static float score[H * W];
     struct oct_cells_params octd, boyer;
     oct_cells_params_octd(&octd, 10);
@@ -447,7 +437,6 @@ static int ascending(const void *a, const void *b)
 
 static void the_median_is_exact(void **state)
 {
-    (void)state;
     enum { M = 37, N = 41 };
     static float values[3 * M * N], all[2 * M * N];
     static uint8_t valid[M * N];
@@ -484,7 +473,6 @@ static void the_median_is_exact(void **state)
 /* What bounds of the median are taken from may lie above it or below all of it. */
 static void a_sample_that_misleads_costs_no_exactness(void **state)
 {
-    (void)state;
     enum { M = 100, N = 200, STEP = 2 * M * N / 8192 + 1 };
     static float values[2 * M * N], all[2 * M * N];
     const struct oct_cells_gradient g = {values, 2 * N, N, M, N};

@@ -12,7 +12,6 @@
 
 static void the_top_of_a_quadratic_is_found(void **state)
 {
-    (void)state;
     for (unsigned round = 0; round < 20; round++) {
         const double x = 0.1 * round - 1, y = 0.4 - 0.05 * round, z = 0.03 * round;
         double step[3];
@@ -30,7 +29,6 @@ static void the_top_of_a_quadratic_is_found(void **state)
 
 static void without_a_top_the_best_point_is_taken(void **state)
 {
-    (void)state;
     double step[3];
     float f[27];
     /* A saddle: rises along z. */
@@ -65,7 +63,6 @@ static const struct oct_cells_slopes slopes = {plane_x, plane_y, SIDE, SIDE, SID
 
 static void gradients_are_bilinear_and_repeat_the_border(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < SIDE * SIDE; i++) {
         plane_x[i] = (float)(i % SIDE) + 100;
         plane_y[i] = (float)((i % SIDE) * (i / SIDE)) / 16;
@@ -93,7 +90,6 @@ static const struct oct_cells_refiner *refiner(void)
 
 static void the_mean_of_a_radial_field_is_its_slope(void **state)
 {
-    (void)state;
     const struct oct_cells_place place = {40.25, 38.5, 7.5}, shifted = {41.25, 37.5, 7.5};
     float f[27];
     for (unsigned i = 0; i < SIDE * SIDE; i++) {
@@ -125,7 +121,6 @@ static double mean_at(double x, double y, double r)
 /* Within the picture, over each of its borders, and beyond it. */
 static void means_of_27_circles_are_those_of_their_samples(void **state)
 {
-    (void)state;
     static const struct oct_cells_place places[7] = {
         {40.3, 37.6, 9.7}, {3.2, 44.9, 8.1},  {76.4, 30.1, 11.3}, {35.7, 2.9, 7.2},
         {29.2, 78.8, 9.9}, {-1.4, 81.6, 5.3}, {-40.2, 130.7, 6.1}};
@@ -178,7 +173,6 @@ static double energy(const struct oct_cells_spline *spline, double x, double y, 
 
 static void a_spline_begins_as_a_circle(void **state)
 {
-    (void)state;
     struct oct_cells_spline spline;
     struct oct_cells_spline_sample s[OCT_CELLS_SPLINE_SAMPLES];
     oct_cells_spline_circle(&spline, 10);
@@ -205,7 +199,6 @@ static void a_spline_begins_as_a_circle(void **state)
 
 static void its_gradient_is_that_of_its_energy(void **state)
 {
-    (void)state;
     struct oct_cells_spline spline, gradient;
     const double scale = 0.25, delta = 3, h = 1e-4;
     double most = 0, off = 0;
@@ -234,7 +227,6 @@ static void its_gradient_is_that_of_its_energy(void **state)
 /* Disks of soft edges in grey levels, beside the pixel at which the snake begins. */
 static void a_spline_goes_to_the_cell(void **state)
 {
-    (void)state;
     for (unsigned is_dark = 0; is_dark < 2; is_dark++) {
         struct oct_cells_place place;
         for (unsigned i = 0; i < SIDE * SIDE; i++) {

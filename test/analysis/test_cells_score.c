@@ -42,7 +42,6 @@ static void assert_counts(const struct lists *l, unsigned matches, unsigned miss
 
 static void the_truth_itself_has_no_fault(void **state)
 {
-    (void)state;
     struct lists l = {0};
     for (unsigned f = 0; f < 10; f++)
         for (unsigned t = 1; t <= 3; t++) {
@@ -57,7 +56,6 @@ static void the_truth_itself_has_no_fault(void **state)
 
 static void faults_are_counted_by_their_kind(void **state)
 {
-    (void)state;
     struct lists l = {0};
     for (unsigned f = 0; f < 10; f++) {
         add_true(&l, f, 1, f, 0);
@@ -78,7 +76,6 @@ static void faults_are_counted_by_their_kind(void **state)
 /* Two cells that pass: pairs of the frame before stay, though the others are nearer. */
 static void pairs_of_the_frame_before_come_first(void **state)
 {
-    (void)state;
     struct lists l = {0};
     add_true(&l, 0, 1, 0, 0);
     add_true(&l, 0, 2, 20, 0);
@@ -100,7 +97,6 @@ static void pairs_of_the_frame_before_come_first(void **state)
 /* A true track that was lost for a while and comes back with another number. */
 static void a_switch_is_counted_after_a_gap(void **state)
 {
-    (void)state;
     struct lists l = {0};
     for (unsigned f = 0; f < 6; f++)
         add_true(&l, f, 1, 0, 0);
@@ -115,7 +111,6 @@ static void a_switch_is_counted_after_a_gap(void **state)
 
 static void the_order_of_the_lists_is_free(void **state)
 {
-    (void)state;
     struct lists l = {0};
     for (unsigned f = 10; f-- > 0;) {
         add_found(&l, f, 2, 50, f);
@@ -129,7 +124,6 @@ static void the_order_of_the_lists_is_free(void **state)
 
 static void nothing_has_no_ratios(void **state)
 {
-    (void)state;
     struct lists l = {0};
     judge(&l);
     assert_true(isnan(l.score.precision) && isnan(l.score.recall) && isnan(l.score.mota) &&
@@ -141,7 +135,6 @@ static void nothing_has_no_ratios(void **state)
 
 static void what_cannot_be_is_refused(void **state)
 {
-    (void)state;
     struct lists l = {0};
     struct oct_error err;
     add_true(&l, 3, 7, 0, 0);

@@ -55,7 +55,6 @@ static struct oct_cone_mosaic mosaic_of(double spacing, uint32_t height, uint32_
 
 static void perfect_lattices_are_measured_within_two_percent(void **state)
 {
-    (void)state;
     static const double spacings[] = {4.6, 6, 8.1, 11.3, 16, 23, 40};
     for (size_t i = 0; i < sizeof(spacings) / sizeof(spacings[0]); i++) {
         uint32_t side = (uint32_t)fmax(120, spacings[i] * 8);
@@ -69,7 +68,6 @@ static void perfect_lattices_are_measured_within_two_percent(void **state)
 
 static void cones_that_differ_are_measured(void **state)
 {
-    (void)state;
     double sum = 0, most = 0;
     enum { N = 24 };
     for (unsigned i = 0; i < N; i++) {
@@ -91,7 +89,6 @@ static void cones_that_differ_are_measured(void **state)
 
 static void light_and_direction_change_nothing(void **state)
 {
-    (void)state;
     struct oct_cone_mosaic m = mosaic_of(9.3, 128, 140);
     m.jitter = 0.08;
     struct oct_picture p = oct_mosaic_make(&m, false), turned = oct_mosaic_make(&m, false);
@@ -118,7 +115,6 @@ static void light_and_direction_change_nothing(void **state)
 
 static void masked_pixels_do_not_count(void **state)
 {
-    (void)state;
     struct oct_cone_mosaic m = mosaic_of(8.4, 140, 130);
     m.jitter = 0.06;
     struct oct_picture p = oct_mosaic_make(&m, true);
@@ -166,7 +162,6 @@ static bool read_eye(const char *number, struct oct_picture *picture)
 /* The figures of ../shared/data/README.md, of rows and columns 200 to 455. */
 static void living_eyes_give_the_known_figures(void **state)
 {
-    (void)state;
     static const struct {
         const char *number;
         double spacing, strength;
@@ -222,7 +217,6 @@ static struct oct_picture split_of(const struct oct_picture *from, double angle,
 
 static void pairs_of_light_and_dark_have_no_spacing(void **state)
 {
-    (void)state;
     static const double spacings[] = {6, 9, 14, 24};
     for (int i = 0; i < 48; i++) {
         struct oct_cone_mosaic m = mosaic_of(spacings[i % 4], 220, 200);
@@ -267,7 +261,6 @@ static void judge_crops(const struct oct_picture *whole, uint32_t side, double r
 
 static void living_eyes_are_not_split(void **state)
 {
-    (void)state;
     static const char *const numbers[] = {"0069", "0070", "0071", "0072", "0075"};
     unsigned n[3] = {0};
     for (size_t i = 0; i < 5; i++) {
@@ -287,7 +280,6 @@ static void living_eyes_are_not_split(void **state)
 
 static void noise_and_random_points_have_no_ring(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
         uint32_t height = 64 + (uint32_t)(seed * 17 % 90), width = 64 + (uint32_t)(seed * 29 % 90);
         struct oct_picture p = seed % 2
@@ -306,7 +298,6 @@ static void noise_and_random_points_have_no_ring(void **state)
 
 static void what_cannot_be_measured_is_refused(void **state)
 {
-    (void)state;
     struct oct_error err = {.text = ""};
     struct oct_cones *cones;
     struct oct_cones_result r;
@@ -382,7 +373,6 @@ static void whiten_directly(const float *u, double sigma, double *e)
 
 static void whitening_is_what_its_equation_says(void **state)
 {
-    (void)state;
     static const double sigmas[] = {0.9, 1.3};
     struct oct_picture p = oct_mosaic_noise(OH, OW, 5);
     struct oct_whitener *w;
@@ -409,7 +399,6 @@ static void whitening_is_what_its_equation_says(void **state)
 
 static void tiles_tell_where_cones_stand_closer(void **state)
 {
-    (void)state;
     struct oct_cone_mosaic m = mosaic_of(6, 150, 300);
     struct oct_picture two[2];
     struct oct_workers *workers;
@@ -456,7 +445,6 @@ static void tiles_tell_where_cones_stand_closer(void **state)
 
 static void the_picture_without_contrast_is_named(void **state)
 {
-    (void)state;
     struct oct_cone_mosaic m = mosaic_of(8, 80, 80);
     struct oct_picture three[3];
     struct oct_cones_result r[3];
@@ -488,7 +476,6 @@ static void the_picture_without_contrast_is_named(void **state)
 
 static void pixels_become_square(void **state)
 {
-    (void)state;
     struct oct_square s;
     oct_square_plan(&s, 20, 90, 7.5, 2);
     assert_int_equal(s.merge_x, 2);
@@ -562,7 +549,6 @@ static void scan(const struct oct_picture *seen, const struct oct_spacing *spaci
 
 static void a_volume_has_the_spacing_of_its_slab(void **state)
 {
-    (void)state;
     float row[OCT_CONES_N_COLUMNS];
     /* 5 um between cones; B-scans 0.5 um apart, A-lines 0.8 um. */
     struct oct_cone_mosaic m = mosaic_of(0, V, M);

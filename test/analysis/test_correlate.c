@@ -78,7 +78,6 @@ static void assert_same(float a, float b, double within)
 
 static void swapped_pictures_mirror_the_shifts(void **state)
 {
-    (void)state;
     FOR_EACH_NORM(norm)
     for (unsigned masked = 0; masked < 2; masked++) {
         struct rig a = two(40, 33, norm, masked), b = two(40, 33, norm, masked);
@@ -97,7 +96,6 @@ static void swapped_pictures_mirror_the_shifts(void **state)
 
 static void transposed_pictures_transpose_the_shifts(void **state)
 {
-    (void)state;
     FOR_EACH_NORM(norm)
     for (unsigned masked = 0; masked < 2; masked++) {
         struct rig a = two(36, 41, norm, masked), b = two(36, 41, norm, masked);
@@ -118,7 +116,6 @@ static void transposed_pictures_transpose_the_shifts(void **state)
 /* Gains and offsets that are powers of two keep the pixels' digits; others round them. */
 static void gain_and_offset_change_nothing(void **state)
 {
-    (void)state;
     const float gain[] = {1024, 0.37f, 1e-18f, 3e12f}, offset[] = {-7, 5000, 0, 1e12f};
     FOR_EACH_NORM(norm)
     for (unsigned i = 0; i < 4; i++) {
@@ -137,7 +134,6 @@ static void gain_and_offset_change_nothing(void **state)
 
 static void a_picture_with_itself_is_one_at_no_shift(void **state)
 {
-    (void)state;
     FOR_EACH_NORM(norm)
     for (unsigned i = 0; i < 4; i++) {
         struct rig r = two(40, 33, norm, i & 1);
@@ -156,7 +152,6 @@ static void a_picture_with_itself_is_one_at_no_shift(void **state)
 /* The content of f lies 4 rows further down and 3 columns further left in g. */
 static void the_maximum_says_how_f_moves_onto_g(void **state)
 {
-    (void)state;
     struct rig r = two(48, 40, OCT_CORRELATION_ZNCC, false);
     for (int y = 0; y < 44; y++)
         for (int x = 3; x < 40; x++)
@@ -180,7 +175,6 @@ static void expect(const struct oct_correlator_setup *setup, const char *text)
 
 static void shifts_beyond_the_pictures_are_refused(void **state)
 {
-    (void)state;
     struct oct_correlator_setup s = {
         .height = 20, .width = 30, .g_height = 20, .g_width = 30, .max_dy = 20, .max_dx = 4};
     expect(&s, "the largest are 19 x 29");
@@ -197,7 +191,6 @@ static void shifts_beyond_the_pictures_are_refused(void **state)
 /* A picture that is refused is named, those before it are done, and the reference stays. */
 static void pictures_without_contrast_are_refused(void **state)
 {
-    (void)state;
     struct rig r = two(20, 30, OCT_CORRELATION_ZNCC, true);
     r.setup.max_dx = 9;
     correlate(&r);
@@ -240,7 +233,6 @@ static void pictures_without_contrast_are_refused(void **state)
 /* With a GPU the CUDA engine computes the same, without one the CPU does. */
 static void select_takes_what_there_is(void **state)
 {
-    (void)state;
     struct rig r = two(30, 30, OCT_CORRELATION_OVERLAP, false);
     const struct oct_correlator_ops *ops;
     struct oct_correlator *c;

@@ -69,7 +69,6 @@ static void test_same_as_cpu(void **state)
     struct oct_correlator *c;
     struct oct_error err;
     float c2d[2 * N_SHIFTS], wanted[2 * N_SHIFTS];
-    (void)state;
     alone.deadline_ms = PATIENCE_MS;
     compute_on_cpu(wanted);
     cuda_host_reset(1, MEMORY);
@@ -88,7 +87,6 @@ static void test_no_device(void **state)
     const struct oct_correlator_ops *ops;
     struct oct_error err;
     char why[200];
-    (void)state;
     cuda_host_reset(1, MEMORY);
     cuda_host_set_cufft(false);
     assert_int_equal(oct_correlator_cuda.create(&c, &setup, &err), OCT_E_BACKEND);
@@ -161,7 +159,6 @@ static void test_failures(void **state)
 {
     struct course c = {.ops = NULL};
     const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
-    (void)state;
     compute_on_cpu(c.wanted);
     oct_cuda_course_run(&course, STRIDE);
 }
@@ -189,7 +186,6 @@ static void check_hanging(enum cuda_host_fault fault, unsigned n)
 
 static void test_hanging(void **state)
 {
-    (void)state;
     check_hanging(CUDA_HOST_WORK_HANGS, 2);  /* of the reference */
     check_hanging(CUDA_HOST_WORK_HANGS, 12); /* of the pictures */
     check_hanging(CUDA_HOST_CALL_BLOCKS, 3);
@@ -201,7 +197,6 @@ static void test_timing(void **state)
 {
     struct oct_correlate_times t;
     struct oct_error err = {.text = ""};
-    (void)state;
     cuda_host_reset(1, MEMORY);
     assert_int_equal(oct_correlate_time_cuda(&setup, 0, &t, &err), OCT_OK);
     assert_true(t.height >= SIDE + RADIUS && t.width >= SIDE + RADIUS && t.width % 2 == 0);

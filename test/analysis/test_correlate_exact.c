@@ -57,7 +57,6 @@ static void compare(const struct oct_picture *f, const struct oct_picture *g, ui
 
 static void sums_are_the_direct_ones_bit_by_bit(void **state)
 {
-    (void)state;
     uint32_t random = 7;
     for (unsigned i = 0; i < 5; i++)
         for (unsigned kind = OCT_ORACLE_U8; kind <= OCT_ORACLE_U16_FLAT; kind++)
@@ -82,7 +81,6 @@ static void sums_are_the_direct_ones_bit_by_bit(void **state)
 /* Large sums, of which f32 and unsplit transforms know only the first digits. */
 static void large_pictures_of_16_bits_are_exact(void **state)
 {
-    (void)state;
     struct oct_picture f, g;
     oct_oracle_picture(&f, 700, 500, OCT_ORACLE_U16, 1);
     oct_oracle_picture(&g, 700, 500, OCT_ORACLE_U16, 2);
@@ -96,7 +94,6 @@ static void large_pictures_of_16_bits_are_exact(void **state)
 
 static void c_is_made_from_the_sums(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 16; i++) {
         struct oct_picture f, g;
         struct oct_exact *x;
@@ -134,7 +131,6 @@ static void c_is_made_from_the_sums(void **state)
 
 static void pixels_that_are_no_integers_are_refused(void **state)
 {
-    (void)state;
     const float bad[] = {0.5f, -1, 65536, NAN, INFINITY};
     struct oct_picture f;
     struct oct_exact *x;

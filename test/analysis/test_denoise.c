@@ -142,7 +142,6 @@ static void drusen_keep_their_shape(void **state)
 {
     /* Without and with outliers. */
     static const double most[3][2] = {{0.17, 0.17}, {0.28, 0.28}, {0.46, 0.47}};
-    (void)state;
     judge_all(OCT_SURFACE_DRUSEN, 20, 6, most);
 }
 
@@ -150,7 +149,6 @@ static void a_pit_and_a_sheet_are_smooth(void **state)
 {
     static const double pit[3][2] = {{0.09, 0.09}, {0.15, 0.16}, {0.26, 0.31}};
     static const double sheet[3][2] = {{0.12, 0.12}, {0.20, 0.21}, {0.34, 0.36}};
-    (void)state;
     judge_all(OCT_SURFACE_PIT, 40, 14, pit);
     judge_all(OCT_SURFACE_SHEET, 8, 48, sheet);
 }
@@ -159,7 +157,6 @@ static void a_pit_and_a_sheet_are_smooth(void **state)
 static void drusen_of_all_sizes_do(void **state)
 {
     static const double shapes[][2] = {{5, 12}, {8, 8}, {20, 10}, {12, 4}};
-    (void)state;
     for (uint32_t i = 0; i < 4; i++)
         for (int with = 0; with < 2; with++) {
             const struct oct_surface_scene scene = {
@@ -175,7 +172,6 @@ static void gaps_stay_and_shifts_are_undone(void **state)
     struct maps *m = open_maps();
     double shift_px[SIDE];
     const struct oct_surface_scene scene = {OCT_SURFACE_PIT, SIDE, SIDE, 20, 20, 0.5, 0, 9};
-    (void)state;
     oct_surface_scene_draw(&scene, m->truth, m->noisy);
     for (int b = 0; b < SIDE; b++)
         shift_px[b] = 15 * sin(b * 1.7);
@@ -199,7 +195,6 @@ static void strength_scales_c2(void **state)
     struct maps *m = open_maps();
     struct oct_denoise_report plain, strong;
     const struct oct_surface_scene scene = {OCT_SURFACE_PIT, SIDE, SIDE, 20, 20, 0.5, 0, 9};
-    (void)state;
     oct_surface_scene_draw(&scene, NULL, m->noisy);
     memcpy(m->found, m->noisy, sizeof(m->found));
     denoise_with(m->found, NULL, 0, &plain);
@@ -213,7 +208,6 @@ static void strength_scales_c2(void **state)
 static void too_few_heights_are_left_alone(void **state)
 {
     struct maps *m = open_maps();
-    (void)state;
     for (int i = 0; i < N; i++)
         m->noisy[i] = i / SIDE < 4 ? (float)(i % 7) : NAN;
     memcpy(m->found, m->noisy, sizeof(m->found));
@@ -228,7 +222,6 @@ static void the_nearest_crossing_counts(void **state)
         {1, -3, -1, 1, 0, -2}, {1, 1, 1, 1, 1, 0.5f}, {-1, -1, 2, 1, -1, -1}};
     static const uint32_t dims[3] = {1, 3, 6};
     float first[3] = {2.5f, 1, NAN}, heights[3];
-    (void)state;
     assert_int_equal(oct_denoise_crossings(phi[0], dims, first, heights), 1);
     assert_true(fabsf(heights[0] - 4) < 1e-6f);
     assert_true(isnan(heights[1]) && isnan(heights[2]));

@@ -101,7 +101,6 @@ static void distances_are_those_to_the_nearest_triangle(void **state)
         double noise, outliers, reach;
     } cases[] = {{0, 0, 6}, {0.5, 0, 6}, {2, 0.05, 6.5}, {5, 0.2, 9}, {1, 0.05, 0.7}};
     float heights[N_B * N_J], *phi = malloc(N * sizeof(*phi));
-    (void)state;
     for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct oct_error err;
         double largest = 0;
@@ -129,7 +128,6 @@ static void instruction_sets_and_threads_give_the_same(void **state)
     float heights[N_B * N_J], *phi[2] = {malloc(N * sizeof(float)), malloc(N * sizeof(float))};
     struct oct_error err;
     struct oct_workers *workers;
-    (void)state;
     draw(heights, 1.5, 0.1, 3);
     assert_int_equal(oct_distance_of_heights(heights, box, 6, NULL, phi[0], &err), OCT_OK);
     assert_int_equal(oct_workers_create(&workers, 2, &err), OCT_OK);
@@ -160,7 +158,6 @@ static void heights_beyond_the_box_and_bad_ones(void **state)
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     float heights[N_B * N_J], *phi = malloc(N * sizeof(*phi));
     struct oct_error err;
-    (void)state;
     for (int sign = -1; sign <= 1; sign += 2) {
         for (unsigned i = 0; i < N_B * N_J; i++)
             heights[i] = (float)sign * 1e9f;

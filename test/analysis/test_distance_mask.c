@@ -53,7 +53,6 @@ static void compare(const uint8_t *mask, const uint32_t dims[3], double reach)
 /* Scattered voxels of a kind, from one alone to half of all. */
 static void it_is_the_distance_to_the_nearest_voxel_of_the_other_kind(void **state)
 {
-    (void)state;
     static const uint32_t sizes[][3] = {{1, 1, 2},   {1, 17, 23}, {17, 1, 23}, {17, 23, 1},
                                         {9, 14, 11}, {20, 3, 8},  {2, 2, 40}};
     uint64_t seed = 3;
@@ -78,7 +77,6 @@ static void it_is_the_distance_to_the_nearest_voxel_of_the_other_kind(void **sta
 /* Two balls with a hole in one: any topology. */
 static void balls_with_holes_have_their_radii(void **state)
 {
-    (void)state;
     const uint32_t dims[3] = {40, 44, 90};
     const uint32_t n = dims[0] * dims[1] * dims[2];
     uint8_t *mask = calloc(n, 1);
@@ -159,7 +157,6 @@ static double rms_of(const float *phi)
 /* Normal noise of one voxel on phi, independent from voxel to voxel, then a binary mask. */
 static void a_noisy_ball_keeps_its_volume(void **state)
 {
-    (void)state;
     static const uint32_t dims[3] = {N, N, N};
     uint64_t seed = 5;
     uint8_t *mask = calloc((size_t)N * N * N, 1);
@@ -189,7 +186,6 @@ static void a_noisy_ball_keeps_its_volume(void **state)
 
 static void threads_change_no_byte(void **state)
 {
-    (void)state;
     const uint32_t dims[3] = {33, 41, 29};
     const uint32_t n = dims[0] * dims[1] * dims[2];
     uint64_t seed = 11;
@@ -212,7 +208,6 @@ static void threads_change_no_byte(void **state)
 
 static void what_has_no_border_is_refused(void **state)
 {
-    (void)state;
     const uint32_t dims[3] = {3, 4, 5}, empty[3] = {3, 0, 5}, long_one[3] = {1, 1, 16384};
     uint8_t mask[60] = {0};
     float phi[60];

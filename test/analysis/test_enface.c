@@ -76,7 +76,6 @@ static void use(struct rig *r, enum oct_projection projection, double first, dou
 
 static void a_value_is_mean_maximum_or_slab(void **state)
 {
-    (void)state;
     struct rig r;
     struct oct_suite_recipe recipe = small;
     double step = 60 / 255.0;
@@ -109,7 +108,6 @@ static void a_value_is_mean_maximum_or_slab(void **state)
 
 static void a_growing_volume_is_given_ten_times_a_second(void **state)
 {
-    (void)state;
     struct rig r;
     struct oct_suite_recipe recipe = small;
     recipe.live = true;
@@ -134,7 +132,6 @@ static void a_growing_volume_is_given_ten_times_a_second(void **state)
 
 static void offline_there_is_one_image_a_volume(void **state)
 {
-    (void)state;
     struct rig r;
     open_rig(&r, small, &mean);
     for (uint64_t i = 0; i < 40; i++) {
@@ -148,7 +145,6 @@ static void offline_there_is_one_image_a_volume(void **state)
 
 static void a_volume_that_ended_early_is_given_before_the_next(void **state)
 {
-    (void)state;
     struct rig r;
     open_rig(&r, small, &mean);
     fill_layer(&r, 30);
@@ -172,7 +168,6 @@ static void a_volume_that_ended_early_is_given_before_the_next(void **state)
 /* Live, its last image may hold all that came and still say that the volume grows. */
 static void the_last_image_of_every_volume_is_whole(void **state)
 {
-    (void)state;
     struct rig r;
     struct oct_suite_recipe recipe = small;
     recipe.live = true;
@@ -201,7 +196,6 @@ static void the_last_image_of_every_volume_is_whole(void **state)
 
 static void a_volume_that_was_given_whole_is_not_given_again(void **state)
 {
-    (void)state;
     struct rig r;
     struct oct_suite_recipe recipe = small;
     recipe.live = true;
@@ -219,7 +213,6 @@ static void a_volume_that_was_given_whole_is_not_given_again(void **state)
 
 static void a_bscan_beyond_its_volume_is_refused(void **state)
 {
-    (void)state;
     struct rig r;
     struct oct_error err;
     open_rig(&r, small, &mean);
@@ -232,7 +225,6 @@ static void a_bscan_beyond_its_volume_is_refused(void **state)
 
 static void a_huge_volume_is_thinned_out(void **state)
 {
-    (void)state;
     struct rig r;
     const struct oct_suite_recipe recipe = {
         .n_lines = 500, .depth = 2, .n_bscans = 100000, .type = OCT_SAMPLE_U8};
@@ -251,7 +243,6 @@ static void a_huge_volume_is_thinned_out(void **state)
 /* Rows are whole: the bound holds although the last one has fewer B-scans. */
 static void a_thinned_volume_is_within_its_bound(void **state)
 {
-    (void)state;
     struct rig r;
     const struct oct_suite_recipe recipe = {
         .n_lines = 60000, .depth = 1, .n_bscans = 139, .type = OCT_SAMPLE_U8};
@@ -267,7 +258,6 @@ static void a_thinned_volume_is_within_its_bound(void **state)
 
 static void it_says_what_it_is(void **state)
 {
-    (void)state;
     struct rig r;
     open_rig(&r, small, &mean);
     const struct oct_image_form *form = &r.result.form;

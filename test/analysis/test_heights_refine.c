@@ -36,7 +36,6 @@ static void refine(const float *found, double noise, double stray_noise, float *
 static void a_plane_loses_its_noise(void **state)
 {
     struct maps *m = draw(0, 20, 1);
-    (void)state;
     refine(m->found, 1, 1, m->refined);
     const double rms = oct_surface_rms(m->refined, m->truth, N);
     printf("# a plane, noise 1: %.3f\n", rms);
@@ -49,7 +48,6 @@ static void a_tip_stays(void **state)
 {
     struct maps *m = draw(20, 2, 0.3);
     float most = 0, tip = 0;
-    (void)state;
     refine(m->found, 0.3, 0.3, m->refined);
     for (int i = 0; i < N; i++) {
         most = fmaxf(most, m->truth[i]);
@@ -67,7 +65,6 @@ static void a_tip_stays(void **state)
 static void strays_are_left_out(void **state)
 {
     struct maps *m = draw(10, 12, 0.5);
-    (void)state;
     memcpy(m->other, m->truth, sizeof(m->truth));
     refine(m->found, 0.5, 0.5, m->other);
     for (int i = 3; i < N; i += 17)
@@ -84,7 +81,6 @@ static void mirrored_heights_give_a_mirrored_surface(void **state)
 {
     struct maps *m = draw(15, 6, 1);
     float *found = calloc(N, sizeof(*found));
-    (void)state;
     assert_non_null(found);
     for (int i = 0; i < N; i++) {
         const int at = (N_B - 1 - i / N_J) * N_J + N_J - 1 - i % N_J;
@@ -105,7 +101,6 @@ static void mirrored_heights_give_a_mirrored_surface(void **state)
 static void little_noise_changes_little(void **state)
 {
     struct maps *m = draw(30, 5, 0.5);
-    (void)state;
     refine(m->found, 0, 0.5, m->refined);
     assert_memory_equal(m->refined, m->truth, sizeof(m->truth));
     memcpy(m->refined, m->found, sizeof(m->found));

@@ -127,7 +127,6 @@ static void compare(const struct oct_levelset_params *params, enum scene scene, 
 static void one_step_of_local_weights_is_that_of_the_definition(void **state)
 {
     struct oct_levelset_params params;
-    (void)state;
     oct_levelset_params_default(&params, OCT_LEVELSET_PROFILE_LOCAL);
     params.steps = 1;
     for (enum scene scene = 0; scene < N_SCENES; scene++)
@@ -137,7 +136,6 @@ static void one_step_of_local_weights_is_that_of_the_definition(void **state)
 static void one_step_of_full_weights_is_that_of_the_definition(void **state)
 {
     struct oct_levelset_params params;
-    (void)state;
     for (enum scene scene = 0; scene < N_SCENES; scene++) {
         oct_levelset_params_default(&params, OCT_LEVELSET_PROFILE_FULL);
         params.steps = 1;
@@ -159,7 +157,6 @@ static void instruction_sets_give_the_same(void **state)
     static const char *const sets[] = {"plain", "avx2", "avx512"};
     float *phi = draw(OUTLIERS), *result[3] = {0};
     double base[3] = {0};
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         struct oct_levelset_setup setup = {.dims = {N_B, N_J, N_D}};
         struct oct_levelset_report counts = {0};
@@ -191,7 +188,6 @@ static void instruction_sets_give_the_same(void **state)
 static void threads_and_repetition_change_no_byte(void **state)
 {
     float *phi = draw(OUTLIERS), *first = malloc(N * sizeof(float));
-    (void)state;
     for (enum oct_levelset_profile p = 0; p <= OCT_LEVELSET_PROFILE_PAPER; p++)
         for (unsigned n = 1; n <= 3; n++) {
             struct oct_error err;
@@ -227,7 +223,6 @@ static void the_smallest_box_and_a_band_at_its_sides_are_fine(void **state)
     struct oct_levelset_report report;
     struct oct_error err;
     float phi[125], result[125];
-    (void)state;
     for (unsigned i = 0; i < 125; i++)
         phi[i] = 0.01f * (float)(i * i % 37);
     for (enum oct_levelset_profile p = 0; p <= OCT_LEVELSET_PROFILE_PAPER; p++) {
@@ -258,7 +253,6 @@ static void the_smallest_box_and_a_band_at_its_sides_are_fine(void **state)
 static void params_are_checked(void **state)
 {
     struct oct_levelset_params p;
-    (void)state;
     REFUSED(weights, (enum oct_levelset_weights)2);
     REFUSED(delta, 0.4);
     REFUSED(delta, NAN);

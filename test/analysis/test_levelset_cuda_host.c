@@ -90,7 +90,6 @@ static struct oct_cuda_course course_of(struct course *c)
 static void test_failures(void **state)
 {
     struct course *c = malloc(sizeof(*c));
-    (void)state;
     assert_non_null(c);
     const struct oct_cuda_course course = course_of(c);
     prepare(c, OCT_LEVELSET_PROFILE_LOCAL);
@@ -105,7 +104,6 @@ static void test_failures(void **state)
 static void test_hanging(void **state)
 {
     struct course *c = malloc(sizeof(*c));
-    (void)state;
     assert_non_null(c);
     const struct oct_cuda_course course = course_of(c);
     prepare(c, OCT_LEVELSET_PROFILE_LOCAL);
@@ -127,7 +125,6 @@ static void test_pieces(void **state)
     float *phi = malloc(bytes), *results[2] = {malloc(bytes), malloc(bytes)};
     struct oct_levelset_report report;
     struct oct_error err = {.text = ""};
-    (void)state;
     assert_true(phi && results[0] && results[1]);
     oct_levelset_params_default(&setup.params, OCT_LEVELSET_PROFILE_LOCAL);
     setup.params.reach = 2;
@@ -160,7 +157,6 @@ static void test_band_too_large(void **state)
     struct course *c = malloc(sizeof(*c));
     struct oct_levelset_engine *engine;
     struct oct_error err = {.text = ""};
-    (void)state;
     assert_non_null(c);
     prepare(c, OCT_LEVELSET_PROFILE_FULL);
     c->setup.params.most = 512;
@@ -185,7 +181,6 @@ static void test_band_too_large_for_auto(void **state)
 {
     struct course *c = malloc(sizeof(*c));
     float *phi = calloc(N, sizeof(*phi)), *wanted = calloc(N, sizeof(*wanted));
-    (void)state;
     assert_true(c && phi && wanted);
     prepare(c, OCT_LEVELSET_PROFILE_FULL);
     c->setup.params.most = 512;
@@ -231,7 +226,6 @@ static void test_no_device(void **state)
     const struct oct_levelset_ops *ops;
     struct oct_levelset_engine *engine;
     struct oct_error err;
-    (void)state;
     oct_levelset_params_default(&setup.params, OCT_LEVELSET_PROFILE_LOCAL);
     cuda_host_reset(1, MEMORY);
     setup.gpus = "3";
@@ -255,7 +249,6 @@ static void test_no_device(void **state)
 static void test_little_shared_memory(void **state)
 {
     struct course *c = malloc(sizeof(*c));
-    (void)state;
     assert_non_null(c);
     prepare(c, OCT_LEVELSET_PROFILE_LOCAL);
     denoise_on(&oct_levelset_cuda, c, c->wanted);

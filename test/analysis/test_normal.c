@@ -82,7 +82,6 @@ static void test_numbers_and_copies(void **state)
 {
     static const uint32_t sides[][2] = {{16, 16}, {17, 19}, {1, 21}, {3, 37}, {64, 100}, {5, 13}};
     static const double levels[][2] = {{0, 1}, {-40, 60}, {60000, 100}, {8e6, 40}, {0, 1e-20}};
-    (void)state;
     for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++)
         for (size_t k = 0; k < sizeof(levels) / sizeof(levels[0]); k++)
             for (unsigned how = 0; how < 4; how++) {
@@ -100,7 +99,6 @@ static void test_masks_of_any_place(void **state)
 {
     struct scene s;
     struct oct_normal normal;
-    (void)state;
     for (size_t hole = 0; hole < 37; hole++) { /* steps of vectors, and what is left over */
         open_scene(&s, 1, 37, 10, 4, false);
         s.picture.valid = malloc(s.n);
@@ -120,7 +118,6 @@ static void test_pixels_that_are_not_finite(void **state)
     static const float wrong[] = {NAN, INFINITY, -INFINITY};
     struct scene s;
     struct oct_normal normal;
-    (void)state;
     for (size_t i = 0; i < 3; i++)
         for (size_t at = 0; at < 37; at += 4)
             for (unsigned how = 0; how < 4; how++) {
@@ -138,7 +135,6 @@ static void test_pictures_without_contrast(void **state)
 {
     struct scene s;
     struct oct_normal normal;
-    (void)state;
     open_scene(&s, 40, 40, 0.1, 0, false); /* 0.1 as a float is no short number */
     oct_normal_take(&normal, &s.picture, false, s.copy);
     assert_true(normal.finite && !normal.usable);

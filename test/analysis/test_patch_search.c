@@ -155,7 +155,6 @@ static void check_band(const struct band *band, unsigned patch, unsigned most, u
 
 static void the_nearest_of_a_noisy_sheet_are_those_of_a_sort(void **state)
 {
-    (void)state;
     static const double amounts[] = {0.5, 2, 6};
     for (unsigned i = 0; i < 3; i++) {
         struct band band;
@@ -170,7 +169,6 @@ static void the_nearest_of_a_noisy_sheet_are_those_of_a_sort(void **state)
 
 static void of_equals_the_first_are_taken(void **state)
 {
-    (void)state;
     struct band band;
     open_band(&band, 30, 30, 16, 0);
     for (uint32_t i = 0; i < 30 * 30 * 16; i++) /* a level surface: whole sheets are alike */
@@ -186,7 +184,6 @@ static void of_equals_the_first_are_taken(void **state)
 
 static void a_small_band_is_kept_whole(void **state)
 {
-    (void)state;
     for (uint32_t n = 1; n < 40; n += 7) {
         struct band band;
         open_band(&band, 5, 5, 12, 1);
@@ -199,7 +196,6 @@ static void a_small_band_is_kept_whole(void **state)
 
 static void threads_change_no_byte(void **state)
 {
-    (void)state;
     struct band band;
     struct oct_workers *workers = NULL;
     uint32_t *one, *several;
@@ -222,7 +218,6 @@ static void threads_change_no_byte(void **state)
 
 static void far_values_are_kept_apart(void **state)
 {
-    (void)state;
     struct band band;
     open_band(&band, 30, 30, 20, 3);
     for (uint32_t i = 0; i < 30 * 30 * 20; i++) /* beyond the band phi may be anything finite */
@@ -234,7 +229,6 @@ static void far_values_are_kept_apart(void **state)
 
 static void what_cannot_be_is_refused(void **state)
 {
-    (void)state;
     const uint32_t dims[3] = {8, 8, 8};
     struct oct_error err = {0};
     struct oct_patch_search_setup setup = {.dims = dims, .n = 4, .patch = 4, .most = 24};

@@ -62,7 +62,6 @@ static bool is_near(double got, double want, double most)
 
 static void places_and_widths_are_those_of_the_source(void **state)
 {
-    (void)state;
     static const struct {
         enum source source;
         unsigned n;
@@ -87,7 +86,6 @@ static void places_and_widths_are_those_of_the_source(void **state)
 
 static void side_lobes_are_those_of_the_source(void **state)
 {
-    (void)state;
     static const struct {
         enum source source;
         double side_db, px_times_n; /* of the first lobe, from the top */
@@ -132,7 +130,6 @@ static void noisy_line(float *line, double depth, double snr_db, unsigned n, uin
 
 static void noise_is_measured_and_costs_no_width(void **state)
 {
-    (void)state;
     static const struct {
         unsigned n;
         double snr_db, floor_share, width_share, depth_px; /* most by which it may be off */
@@ -163,7 +160,6 @@ static void noise_is_measured_and_costs_no_width(void **state)
  * nothing. */
 static void the_half_is_above_the_floor(void **state)
 {
-    (void)state;
     static float line[D];
     const struct oct_peak_search search = {8, 1000000, 15};
     struct oct_peak p;
@@ -178,7 +174,6 @@ static void the_half_is_above_the_floor(void **state)
 
 static void noise_alone_is_no_peak(void **state)
 {
-    (void)state;
     uint64_t seed = 3;
     for (int i = 0; i < 200; i++) {
         static float line[D];
@@ -193,7 +188,6 @@ static void noise_alone_is_no_peak(void **state)
 
 static void a_second_reflector_and_dc_are_no_part_of_the_peak(void **state)
 {
-    (void)state;
     static float line[D];
     struct oct_peak p;
     uint64_t seed = 1;
@@ -215,7 +209,6 @@ static void a_second_reflector_and_dc_are_no_part_of_the_peak(void **state)
 
 static void what_cannot_be_measured_is_said(void **state)
 {
-    (void)state;
     static float line[D];
     static const float wrong[] = {NAN, INFINITY, -1};
     struct oct_peak p;

@@ -13,7 +13,6 @@
 /* By definition: each bin from all shifts. */
 static void bins_are_whole_circles(void **state)
 {
-    (void)state;
     enum { R = 19, SIDE = 2 * R + 1 };
     float c2d[SIDE * SIDE];
     double radius[R + 1], c1d[R + 1];
@@ -53,7 +52,6 @@ static double bessel(double x)
 
 static void a_thin_spectral_ring_has_the_peak_of_theory(void **state)
 {
-    (void)state;
     enum { R = 60, SIDE = 2 * R + 1 };
     static float c2d[SIDE * SIDE];
     double radius[R + 1], c1d[R + 1];
@@ -76,7 +74,6 @@ static void a_thin_spectral_ring_has_the_peak_of_theory(void **state)
 /* Waves of one length in all directions: a network whose ring is known. */
 static void a_network_has_its_ring(void **state)
 {
-    (void)state;
     enum { H = 260, W = 220, R = 70, N_WAVES = 60 };
     const double length = 24;
     struct oct_picture f;
@@ -133,7 +130,6 @@ static void assert_none(struct oct_ring_peak p)
 
 static void profiles_without_a_ring(void **state)
 {
-    (void)state;
     const double falls[] = {1, 0.6, 0.3, 0.1, 0, 0, -0.1};
     const double rises_to_the_end[] = {1, 0.5, 0.1, 0.2, 0.3};
     const double ripples[] = {1, 0.5, 0.1, 0.11, 0.1, 0.115, 0.1, 0.11, 0.1};
@@ -150,7 +146,6 @@ static void profiles_without_a_ring(void **state)
 
 static void ripples_before_the_ring_are_passed(void **state)
 {
-    (void)state;
     const double c1d[] = {1, 0.4, 0.1, 0.11, 0.02, -0.1, -0.2, -0.19, -0.195, 0.1, 0.3, 0.2, NAN};
     const struct oct_ring_peak p = ring_of(c1d, 13);
     assert_true(p.found);
@@ -163,7 +158,6 @@ static void ripples_before_the_ring_are_passed(void **state)
 /* The vertex of a parabola is found exactly, though bins are not evenly spaced. */
 static void the_parabola_knows_the_radii_of_its_bins(void **state)
 {
-    (void)state;
     const double radius[] = {0, 1.2071, 2.1, 3.05, 3.97, 5.02};
     double c1d[6] = {1, 0.3};
     for (unsigned k = 2; k < 6; k++)

@@ -58,7 +58,6 @@ static const float *look_at(struct rig *r, uint64_t number, unsigned layer, bool
 
 static void blinks_and_motion_are_marked(void **state)
 {
-    (void)state;
     struct rig r;
     const float *row = NULL;
     open_rig(&r, false);
@@ -82,7 +81,6 @@ static void blinks_and_motion_are_marked(void **state)
 
 static void another_volume_and_a_gap_are_no_motion(void **state)
 {
-    (void)state;
     struct rig r;
     open_rig(&r, false);
     look_at(&r, V - 1, 30, false);
@@ -95,7 +93,6 @@ static void another_volume_and_a_gap_are_no_motion(void **state)
 /* Sharpness of a picture of two intensities, by hand: share p at a, the rest at b. */
 static void sharpness_is_the_ratio_of_moments(void **state)
 {
-    (void)state;
     struct rig r;
     open_rig(&r, true);
     r.bscan.frame.lo = 0;
@@ -110,7 +107,6 @@ static void sharpness_is_the_ratio_of_moments(void **state)
 
 static void hostile_limits_give_finite_numbers(void **state)
 {
-    (void)state;
     static const double limits[][2] = {{-10, 50},        {-1e308, 1e307}, {1e300, 1e308},
                                        {-1e308, -1e300}, {0, 1e-320},     {-1e308, 1e308}};
     for (int linear = 0; linear < 2; linear++) {

@@ -48,7 +48,6 @@ static double worst_error(enum oct_resampling how, double dy, double dx)
 
 static void pictures_come_to_lie_where_they_belong(void **state)
 {
-    (void)state;
     assert_true(worst_error(OCT_RESAMPLING_LINEAR, 3, -4) < 1e-5); /* whole pixels are exact */
     assert_true(worst_error(OCT_RESAMPLING_NONE, -2, 5) < 1e-5);
     double linear = worst_error(OCT_RESAMPLING_LINEAR, 2.5, -3.5);
@@ -60,7 +59,6 @@ static void pictures_come_to_lie_where_they_belong(void **state)
 
 static void decibels_are_averaged_as_powers_and_masks_are_left_out(void **state)
 {
-    (void)state;
     struct oct_render r;
     struct oct_error err;
     struct oct_picture p;
@@ -87,7 +85,6 @@ static void decibels_are_averaged_as_powers_and_masks_are_left_out(void **state)
 
 static void the_box_holds_all_and_what_is_common(void **state)
 {
-    (void)state;
     struct oct_render_box box = {.is_set = false};
     double dy[H], dx[H];
     fill(dy, 2.5);
@@ -108,7 +105,6 @@ static void the_box_holds_all_and_what_is_common(void **state)
 
 static void the_frame_most_like_the_others_is_the_reference(void **state)
 {
-    (void)state;
     struct oct_waves waves;
     struct oct_picture pictures[5];
     struct oct_error err;
@@ -128,7 +124,6 @@ static void the_frame_most_like_the_others_is_the_reference(void **state)
 
 static void what_all_shifts_share_is_the_references_motion(void **state)
 {
-    (void)state;
     enum { N = 9 };
     static double shifts[N * H];
     double scratch[N], motion[H], undone[H];

@@ -72,7 +72,6 @@ static double rms_error(struct rig *r, double most, double noise, unsigned n)
 
 static void shifts_are_found_to_the_fraction_of_a_pixel(void **state)
 {
-    (void)state;
     static const struct {
         double noise, most_error;
     } rows[] = {{0, 0.01}, {0.5, 0.04}, {1, 0.12}};
@@ -109,7 +108,6 @@ static struct oct_picture transposed(const struct oct_picture *p, bool mirrored)
 
 static void what_must_not_change_a_shift_does_not(void **state)
 {
-    (void)state;
     struct rig r;
     open_rig(&r, 192, 192, 48, 8, false);
     struct oct_picture f = draw(&r, 7.3, -11.6, 0.3), g = draw(&r, 0, 0, 0.3);
@@ -175,7 +173,6 @@ static void best_by_definition(const struct oct_picture *f, const struct oct_pic
 /* Binned and full searches (all but small pictures, small ones), with masks and without. */
 static void the_whole_pixel_and_its_score_are_those_of_the_definition(void **state)
 {
-    (void)state;
     static const uint32_t heights[] = {61, 97, 140}, widths[] = {70, 131, 133};
     for (unsigned i = 0; i < 12; i++) {
         struct rig r;
@@ -211,7 +208,6 @@ static void plans_made_ahead_change_nothing(void **state)
         uint32_t height;
         double noise;
     } rows[] = {{120, 0.3}, {64, 0.3}, {120, 30}};
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         struct rig r, plain;
         struct oct_error err = {.text = ""};
@@ -238,7 +234,6 @@ static void plans_made_ahead_change_nothing(void **state)
 
 static void pictures_without_contrast_have_no_score(void **state)
 {
-    (void)state;
     struct rig r;
     struct oct_error err = {.text = ""};
     struct oct_shift shift;

@@ -144,7 +144,6 @@ static void move_mirror(struct rig *r)
 
 static void width_and_fall_are_recovered(void **state)
 {
-    (void)state;
     static const struct {
         bool linear;
         double noise, tilt_px;
@@ -167,7 +166,6 @@ static void width_and_fall_are_recovered(void **state)
 /* Up and down again through the same places, less well aligned: the largest counts. */
 static void the_largest_peak_of_a_depth_counts(void **state)
 {
-    (void)state;
     struct rig r;
     open_rig(&r, true, &standard);
     for (int pass = 0; pass < 3; pass++)
@@ -226,7 +224,6 @@ static void draw_clipped(struct rig *r, double depth_px)
 
 static void what_is_no_mirror_is_said(void **state)
 {
-    (void)state;
     for (int linear = 0; linear < 2; linear++) {
         struct rig r;
         open_rig(&r, linear, &standard);
@@ -249,7 +246,6 @@ static void what_is_no_mirror_is_said(void **state)
 /* A line that never came is dark; one with a number that is none is left out as well. */
 static void missing_lines_are_left_out(void **state)
 {
-    (void)state;
     for (int linear = 0; linear < 2; linear++) {
         struct rig r;
         open_rig(&r, linear, &standard);
@@ -273,7 +269,6 @@ static void missing_lines_are_left_out(void **state)
 
 static void settings_change_between_bscans(void **state)
 {
-    (void)state;
     struct rig r;
     struct oct_error err = {.text = ""};
     struct oct_rolloff_settings settings = standard;

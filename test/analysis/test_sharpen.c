@@ -167,7 +167,6 @@ static void known_coefficients_come_back(void **state)
         {write_retina, 18, 5, 30, {0.36, 0.4}},
         {write_retina, -31, -3, 100, {0.62, 0.7}},
     };
-    (void)state;
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         struct scene *s = new_scene();
         struct oct_sharpen_result r;
@@ -189,7 +188,6 @@ static void what_has_no_structure_is_refused(void **state)
 {
     struct scene *s = new_scene();
     struct oct_sharpen_result r;
-    (void)state;
     const struct reflectors none = {.n = 0};
     for (uint32_t j = 0; j < M; j++)
         write_line(s, j, &none, 0, 0, 100);
@@ -205,7 +203,6 @@ static void the_end_of_the_range_is_told(void **state)
 {
     struct scene *s = new_scene();
     struct oct_sharpen_result r;
-    (void)state;
     write_plate(s, 25, 0, 30);
     sharpen(s, 0, 20, &r);
     assert_int_equal(r.state, OCT_SHARPEN_AT_BOUND);
@@ -216,7 +213,6 @@ static void saturated_lines_are_left_out(void **state)
 {
     struct scene *s = new_scene();
     struct oct_sharpen_result r;
-    (void)state;
     write_plate(s, 10, 2, 30);
     for (uint32_t j = 0; j < 10; j++)
         s->spectra[7 * j * N + 400] = 40000;
@@ -234,7 +230,6 @@ static void what_is_found_is_what_a_plan_takes(void **state)
     struct oct_sharpen_dispersion d;
     struct oct_sharpen_result r;
     struct oct_calibration cal;
-    (void)state;
     write_plate(s, 20, 4, 30);
     s->cal.coefficient[2] = 30; /* a base that is wrong, over the grid */
     s->cal.coefficient[4] = -3;
@@ -286,7 +281,6 @@ static void a_search_can_be_cancelled(void **state)
     struct oct_sharpen *sharpen_it;
     struct oct_sharpen_result r;
     atomic_bool cancelled = true;
-    (void)state;
     write_plate(s, 10, 2, 30);
     setup.plan = s->plan;
     setup.n_bscans = 1;
@@ -353,7 +347,6 @@ static void the_published_plate_is_as_thin_as_with_its_published_phase(void **st
     static const char *const names[] = {"plate", "pdms", "wood"};
     const size_t n = (size_t)PLATE_LINES * PLATE_SAMPLES;
     uint16_t *spectra = malloc(n * sizeof(*spectra));
-    (void)state;
     for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
         struct oct_sharpen_result alone, published;
         char raw[16];

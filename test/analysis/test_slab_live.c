@@ -119,7 +119,6 @@ static void assert_no_row(const struct rig *r, uint32_t row)
 
 static void a_row_is_the_mean_between_its_layers(void **state)
 {
-    (void)state;
     for (unsigned every = 1; every <= 4; every += 3) {
         const struct oct_surfaces_settings settings = usual(every);
         for (unsigned type = 0; type < 2; type++) {
@@ -141,7 +140,6 @@ static void a_row_is_the_mean_between_its_layers(void **state)
 
 static void what_did_not_come_or_has_no_layer_is_no_number(void **state)
 {
-    (void)state;
     const struct oct_surfaces_settings settings = usual(4);
     struct rig r;
     open_rig(&r, &settings, OCT_SAMPLE_U8, false);
@@ -176,7 +174,6 @@ static void what_did_not_come_or_has_no_layer_is_no_number(void **state)
 
 static void a_volume_that_ends_early_is_given_as_far_as_it_came(void **state)
 {
-    (void)state;
     const struct oct_surfaces_settings settings = usual(1);
     struct rig r;
     open_rig(&r, &settings, OCT_SAMPLE_U8, false);
@@ -202,7 +199,6 @@ static void a_volume_that_ends_early_is_given_as_far_as_it_came(void **state)
 /* The first at once, and no second one before a tenth of a second has passed. */
 static void live_a_growing_volume_comes_ten_times_a_second_at_most(void **state)
 {
-    (void)state;
     const struct oct_surfaces_settings settings = usual(1);
     struct rig r;
     unsigned n_growing = 0, n_whole = 0;
@@ -223,7 +219,6 @@ static void live_a_growing_volume_comes_ten_times_a_second_at_most(void **state)
 
 static void another_slab_begins_the_volume_anew(void **state)
 {
-    (void)state;
     struct oct_surfaces_settings settings = usual(1);
     struct oct_error err;
     struct rig r;

@@ -105,7 +105,6 @@ static double rms_error(struct oct_sequence *q, const struct rig *r, uint64_t n,
 
 static void motion_within_frames_is_found_line_by_line(void **state)
 {
-    (void)state;
     static struct rig r;
     struct oct_sequence q;
     struct oct_sequence_setup setup = usual();
@@ -125,7 +124,6 @@ static void motion_within_frames_is_found_line_by_line(void **state)
 
 static void the_motion_of_the_reference_itself_is_taken_out(void **state)
 {
-    (void)state;
     static struct rig r;
     struct oct_sequence q;
     struct oct_sequence_setup setup = usual();
@@ -148,7 +146,6 @@ static void the_motion_of_the_reference_itself_is_taken_out(void **state)
 
 static void frames_that_do_not_register_are_left_out_with_the_reason(void **state)
 {
-    (void)state;
     static struct rig r;
     struct oct_sequence q;
     struct oct_sequence_setup setup = usual();
@@ -192,7 +189,6 @@ static void frames_that_do_not_register_are_left_out_with_the_reason(void **stat
 static void strips_that_hardly_overlap_are_not_found(void **state)
 {
     static const double shifts[] = {26, -26, 26.5, -26.5};
-    (void)state;
     static struct rig r;
     struct oct_sequence q;
     struct oct_sequence_setup setup = usual();

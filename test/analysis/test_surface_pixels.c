@@ -15,7 +15,6 @@ static struct oct_image_form form_of(enum oct_sample_type type, enum oct_quantit
 
 static void what_is_no_light_is_not_finite(void **state)
 {
-    (void)state;
     float values[M * D] = {1,    NAN,  INFINITY, -INFINITY, 0,        -1, FLT_MAX, 2e-38f,
                            -120, 1e7f, -1e7f,    NAN,       INFINITY, 30, 0,       -90};
     const struct oct_image_frame bscan = {.pixels = values};
@@ -38,7 +37,6 @@ static void what_is_no_light_is_not_finite(void **state)
 /* Steps of the decibels of counts^2, whose zero is its own. */
 static void counts_become_decibels(void **state)
 {
-    (void)state;
     const struct oct_image_form counts = form_of(OCT_SAMPLE_F32, OCT_QUANTITY_INTENSITY);
     float values[M * D] = {1}, light[D];
     const struct oct_image_frame bscan = {.pixels = values};
@@ -54,7 +52,6 @@ static void counts_become_decibels(void **state)
 
 static void a_picture_of_bytes_goes_from_lo_to_hi(void **state)
 {
-    (void)state;
     uint8_t bytes[M * D] = {0, 51, 255};
     const struct oct_image_frame bscan = {.pixels = bytes, .lo = -10, .hi = 41};
     const struct oct_image_form db = form_of(OCT_SAMPLE_U8, OCT_QUANTITY_INTENSITY_DB);
@@ -78,7 +75,6 @@ static void a_picture_of_bytes_goes_from_lo_to_hi(void **state)
 
 static void lines_that_never_came_have_no_light(void **state)
 {
-    (void)state;
     float values[M * D];
     uint8_t bytes[M * D] = {0};
     for (unsigned i = 0; i < M * D; i++)

@@ -141,7 +141,6 @@ static void jumps_are_followed_and_told(void **state)
     struct volume v;
     struct oct_surfaces s;
 
-    (void)state;
     volume_init(&v, true);
     volume_draw(&v);
     for (int align = 0; align < 2; align++) {
@@ -168,7 +167,6 @@ static void blinks_are_not_found_and_what_is_beside_them_is(void **state)
     struct volume v;
     struct oct_surfaces s;
 
-    (void)state;
     volume_init(&v, true);
     for (uint32_t j = 0; j < M; j++) {
         v.ilm[5][j] = v.ilm[6][j] = NAN;
@@ -198,7 +196,6 @@ static void skipped_bscans_are_not_read(void **state)
     struct oct_surfaces s;
     const uint8_t skip[N] = {[3] = 1, [15] = 1};
 
-    (void)state;
     volume_init(&v, false);
     volume_draw(&v);
     find(&v, true, skip, &s);
@@ -240,7 +237,6 @@ static void neighbours_hold_a_layer_that_jumps(void **state)
     const struct oct_traced traced = {{position[0], position[1]}, {quality[0], quality[1]}};
     uint32_t n_off = 0;
 
-    (void)state;
     volume_init(&v, true);
     volume_draw(&v);
     dazzle(&v, 8);
@@ -270,7 +266,6 @@ static void a_real_step_stays(void **state)
     struct volume v;
     struct oct_surfaces s;
 
-    (void)state;
     volume_init(&v, false);
     for (uint32_t b = 8; b < N; b++)
         for (uint32_t j = 0; (b == 8 || b > 10) && j < M; j++) {
@@ -294,7 +289,6 @@ static void a_volume_without_a_retina_has_no_layers(void **state)
     struct volume v;
     struct oct_surfaces s;
 
-    (void)state;
     for (int black = 0; black < 2; black++) {
         volume_init(&v, false);
         for (uint32_t b = 0; b < N; b++)
@@ -319,7 +313,6 @@ static void any_number_of_threads_finds_the_same(void **state)
     struct oct_workers *workers;
     struct oct_error err;
 
-    (void)state;
     volume_init(&v, true);
     volume_draw(&v);
     v.masked = true;
@@ -348,7 +341,6 @@ static void what_cannot_be_is_refused(void **state)
     struct oct_surfaces_setup setup = {.n_lines = M, .depth = D, .backend = "cpu"};
     struct oct_volume_source source = {.context = &v, .n_bscans = 2, .read = read_bscan};
 
-    (void)state;
     volume_init(&v, false);
     volume_draw(&v);
     oct_trace_params_default(&setup.trace);

@@ -120,7 +120,6 @@ static void assert_found(struct rig *r)
 
 static void layers_are_where_they_are_in_pictures_of_every_kind(void **state)
 {
-    (void)state;
     const struct oct_surfaces_settings settings = usual();
     for (unsigned kind = 0; kind < 4; kind++) {
         struct rig r;
@@ -152,7 +151,6 @@ static void layers_are_where_they_are_in_pictures_of_every_kind(void **state)
 
 static void every_nth_bscan_is_traced_and_the_next_for_a_lost_one(void **state)
 {
-    (void)state;
     struct oct_surfaces_settings settings = usual();
     struct oct_error err;
     struct rig r;
@@ -183,7 +181,6 @@ static void every_nth_bscan_is_traced_and_the_next_for_a_lost_one(void **state)
 
 static void lines_that_never_came_have_no_layers(void **state)
 {
-    (void)state;
     const struct oct_surfaces_settings settings = usual();
     for (unsigned type = 0; type < 2; type++) {
         struct rig r;
@@ -208,7 +205,6 @@ static void lines_that_never_came_have_no_layers(void **state)
 static void a_jump_and_a_blink_lose_no_more_than_their_bscan(void **state)
 {
     static const double jumps_px[] = {0, 0, 40, 40, -30, 150, 150, 0};
-    (void)state;
     const struct oct_surfaces_settings settings = usual();
     struct rig r;
     open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true);
@@ -233,7 +229,6 @@ static void a_jump_and_a_blink_lose_no_more_than_their_bscan(void **state)
 
 static void without_spacing_the_thickness_is_in_pixels(void **state)
 {
-    (void)state;
     const struct oct_surfaces_settings settings = usual();
     struct oct_error err = {.text = ""};
     struct rig r;
@@ -285,7 +280,6 @@ static const struct oct_sequence_layers *run_next(struct sequence_rig *r)
 
 static void the_bscan_before_bounds_the_next(void **state)
 {
-    (void)state;
     struct sequence_rig r;
     open_sequence(&r, LAYERS_BSCAN_UM);
     const struct oct_sequence_layers *l = run_next(&r);
@@ -311,7 +305,6 @@ static void the_bscan_before_bounds_the_next(void **state)
 /* A raster comes back to its first B-scan, which lies elsewhere than its last. */
 static void a_new_volume_begins_where_the_one_before_began(void **state)
 {
-    (void)state;
     struct sequence_rig r;
     open_sequence(&r, LAYERS_BSCAN_UM);
     for (unsigned i = 0; i < 2 * V; i++) {
@@ -334,7 +327,6 @@ static void a_new_volume_begins_where_the_one_before_began(void **state)
  * finds it. */
 static void a_course_that_went_wrong_ends(void **state)
 {
-    (void)state;
     struct sequence_rig r;
     unsigned n_faded = 0, n_new = 0;
     open_sequence(&r, LAYERS_BSCAN_UM);
@@ -358,7 +350,6 @@ static void a_course_that_went_wrong_ends(void **state)
 
 static void settings_that_cannot_be_are_named(void **state)
 {
-    (void)state;
     const struct oct_surfaces_settings good = usual();
     struct oct_image_form form = {.dims = {M, D}};
     struct oct_error err = {.text = ""};
@@ -382,7 +373,6 @@ static void settings_that_cannot_be_are_named(void **state)
 
 static void the_configuration_has_the_defaults_of_a_trace(void **state)
 {
-    (void)state;
     struct oct_config config;
     union oct_config_analysis_settings settings;
     const struct oct_surfaces_settings expected = usual(), *s = &settings.surfaces;
@@ -402,7 +392,6 @@ static void the_configuration_has_the_defaults_of_a_trace(void **state)
 
 static void it_rests_until_it_is_enabled(void **state)
 {
-    (void)state;
     struct oct_surfaces_settings settings = usual();
     struct oct_error err;
     struct rig r;

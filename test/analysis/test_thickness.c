@@ -25,7 +25,6 @@ static float *new_map(size_t n)
 
 static void a_map_is_the_distance_in_um(void **state)
 {
-    (void)state;
     const float upper[5] = {10, 20.5f, NAN, 30, 1}, lower[5] = {110, 60, 90, NAN, INFINITY};
     float um[5];
     assert_int_equal(oct_thickness_map(upper, lower, 5, 2.5, um), 2);
@@ -38,7 +37,6 @@ static void a_map_is_the_distance_in_um(void **state)
 
 static void sectors_lie_where_the_study_put_them(void **state)
 {
-    (void)state;
     const struct {
         double right, up;
         enum oct_etdrs_sector sector; /* with nasal to the right */
@@ -95,7 +93,6 @@ static float *sector_map(const struct oct_etdrs_setup *s)
 
 static void each_sector_has_its_own_mean(void **state)
 {
-    (void)state;
     for (unsigned turn = 0; turn < 4; turn++) {
         struct oct_etdrs_setup s = wide;
         struct oct_etdrs e;
@@ -116,7 +113,6 @@ static void each_sector_has_its_own_mean(void **state)
  * centroid of a ring's quarter is at 2 sqrt(2) / (3 pi / 2) ... (R^3 - r^3) / (R^2 - r^2). */
 static void a_slope_has_the_means_of_its_integral(void **state)
 {
-    (void)state;
     float *map = new_map((size_t)WIDE_V * WIDE_M);
     struct oct_etdrs e;
     for (uint32_t b = 0; b < WIDE_V; b++)
@@ -143,7 +139,6 @@ static void a_slope_has_the_means_of_its_integral(void **state)
 
 static void coverage_is_the_known_share_of_the_area(void **state)
 {
-    (void)state;
     float *map = new_map((size_t)WIDE_V * WIDE_M);
     struct oct_etdrs e;
     for (uint32_t b = 0; b < WIDE_V; b++)
@@ -163,7 +158,6 @@ static void coverage_is_the_known_share_of_the_area(void **state)
  * for the area between them. */
 static void small_fields_and_sparse_ones_are_measured(void **state)
 {
-    (void)state;
     float map[30 * 40];
     struct oct_etdrs e;
     for (unsigned i = 0; i < 30 * 40; i++)
@@ -209,7 +203,6 @@ static void fill_pit(float *map, uint32_t v, uint32_t m, const double um[2], con
 
 static void the_pit_is_found(void **state)
 {
-    (void)state;
     static float map[240 * 240];
     uint32_t random = 5;
     double b, j;
@@ -245,7 +238,6 @@ static void the_pit_is_found(void **state)
 
 static void no_pit_is_made_up(void **state)
 {
-    (void)state;
     static float map[240 * 240];
     uint32_t random = 9;
     double b, j;
@@ -271,7 +263,6 @@ static void no_pit_is_made_up(void **state)
 
 static void slabs_are_read_and_written(void **state)
 {
-    (void)state;
     const struct {
         const char *given, *shortest;
         struct oct_slab slab;
@@ -326,7 +317,6 @@ static void slabs_are_read_and_written(void **state)
 
 static void slabs_are_means_of_parts_of_pixels(void **state)
 {
-    (void)state;
     enum { M = 7, D = 8 };
     float pixels[M * D], values[M];
     for (unsigned i = 0; i < M * D; i++)

@@ -161,7 +161,6 @@ static void the_layers_of_a_retina_lie_where_the_truth_says(void **state)
 {
     struct errors errors[3] = {{0}};
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         const struct oct_retina_params params =
             synth_params(SYNTH_N_SAMPLES, SYNTH_N_LINES, SYNTH_N_BSCANS, seed);
@@ -212,7 +211,6 @@ static void speckle_does_not_bend_the_rpe_and_drusen_do(void **state)
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, 12.5);
     double worst = 0, worst_druse = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 6; seed++) {
         double rms, largest;
         wide_field_errors(trace, seed, seed % 2 ? 20 : 10, &rms, &largest);
@@ -258,7 +256,6 @@ static void nothing_is_found_in_noise(void **state)
     float *pixels = malloc((size_t)240 * 512 * sizeof(float));
     float most[OCT_N_LAYERS] = {0};
 
-    (void)state;
     for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
         uint32_t m = sizes[s].n_lines;
         struct oct_trace *trace =
@@ -288,7 +285,6 @@ static void nothing_is_found_in_flat_pictures(void **state)
     float *pixels = malloc((size_t)M * D * sizeof(float));
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
 
-    (void)state;
     for (size_t k = 0; k < 3 * sizeof(values) / sizeof(values[0]); k++) {
         for (size_t i = 0; i < (size_t)M * D; i++)
             pixels[i] = values[k / 3];
@@ -312,7 +308,6 @@ static void half_a_retina_is_half_found(void **state)
 {
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
 
-    (void)state;
     for (int side = 0; side < 2; side++) {
         struct eye e;
         draw(&e, 3, 0);
@@ -336,7 +331,6 @@ static void an_ilm_above_the_picture_is_no_guess(void **state)
 {
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
 
-    (void)state;
     for (double cut = 160; cut < 230; cut += 10) { /* the ILM's lowest place is at 145 */
         struct eye e;
         draw(&e, 5, -cut);
@@ -355,7 +349,6 @@ static void missing_lines_and_pixels_are_left_out(void **state)
     uint8_t valid[M];
     struct eye e;
 
-    (void)state;
     draw(&e, 7, 0);
     memset(valid, 1, sizeof(valid));
     memset(valid + 90, 0, 12);
@@ -379,7 +372,6 @@ static void what_no_brightness_can_be_does_no_harm(void **state)
     static const float wild[] = {1e38F, -1e38F, 3.4e38F, 1e20F, -2e15F, 1e30F, NAN, INFINITY};
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
 
-    (void)state;
     for (size_t kind = 0; kind <= sizeof(wild) / sizeof(wild[0]); kind++) {
         struct eye e;
         draw(&e, 7, 0);
@@ -403,7 +395,6 @@ static void narrow_shadows_are_crossed_and_wide_ones_are_not(void **state)
 {
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
 
-    (void)state;
     for (uint32_t width = 10; width <= 64; width += 18) {
         struct eye e;
         double truth[M];
@@ -429,7 +420,6 @@ static void tilted_retinas_are_followed(void **state)
 {
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
 
-    (void)state;
     for (int side = -1; side <= 1; side += 2) {
         struct eye e;
         draw(&e, 11, 0);
@@ -454,7 +444,6 @@ static void zero_and_unit_of_the_brightness_do_not_matter(void **state)
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM), *other;
     struct eye e;
 
-    (void)state;
     other = open_trace(M, D, DEPTH_UM, LINE_UM);
     draw(&e, 13, 0);
     struct found a = find(trace, M, e.pixels, NULL, NULL);
@@ -486,7 +475,6 @@ static void bounds_hold_the_layers(void **state)
     float least[M], most[M], none[M];
     struct eye e;
 
-    (void)state;
     draw(&e, 15, 0);
     struct found a = find(trace, M, e.pixels, NULL, NULL);
     for (uint32_t j = 0; j < M; j++) { /* half of them about the photoreceptors' band */
@@ -519,7 +507,6 @@ static void what_cannot_be_is_refused(void **state)
     struct oct_error err;
     struct oct_trace_setup right = {.n_lines = 16, .depth = 16}, wrong;
 
-    (void)state;
     oct_trace_params_default(&right.params);
     assert_int_equal(oct_trace_create(&trace, &right, &err), OCT_OK); /* too small for a retina */
     float pixels[256] = {0};

@@ -64,7 +64,6 @@ static void jumps_are_found_to_parts_of_a_voxel(void **state)
     double sum = 0, most = 0;
     unsigned n = 0;
 
-    (void)state;
     set_up(&p);
     assert_int_equal(run(&p, NULL, NULL), OCT_OK);
     for (unsigned b = 0; b < V; b++) {
@@ -94,7 +93,6 @@ static void threads_do_not_change_a_number(void **state)
     struct pair p;
     struct oct_warp_bscan alone[V];
 
-    (void)state;
     set_up(&p);
     assert_int_equal(oct_workers_create(&workers, 3, NULL), OCT_OK);
     assert_int_equal(run(&p, NULL, NULL), OCT_OK);
@@ -109,7 +107,6 @@ static void a_blink_has_no_counterpart_and_lies_between_its_neighbours(void **st
 {
     struct pair p;
 
-    (void)state;
     set_up(&p);
     for (unsigned b = 12; b < 15; b++)
         for (size_t i = 0; i < (size_t)M * D; i++)
@@ -132,7 +129,6 @@ static void what_lies_beyond_the_ends_has_no_counterpart(void **state)
 {
     struct pair p;
 
-    (void)state;
     memset(&p, 0, sizeof(p));
     for (unsigned b = 0; b < V; b++)
         p.motion[1][b][0] = -6;
@@ -152,7 +148,6 @@ static void what_has_nothing_in_common_is_an_error(void **state)
     struct oct_error err;
     uint64_t seed = 1;
 
-    (void)state;
     set_up(&p);
     for (size_t i = 0; i < N; i++) {
         seed = seed * UINT64_C(6364136223846793005) + 1;
@@ -193,7 +188,6 @@ static void aligned_volumes_are_the_moving_one_at_its_shifts(void **state)
     struct pair p;
     float *aligned = malloc(N * sizeof(float)), *u = malloc(3 * N * sizeof(float));
 
-    (void)state;
     assert_true(aligned && u);
     set_up(&p);
     for (unsigned b = 0; b < V; b++)
@@ -219,7 +213,6 @@ static void a_composed_place_is_that_of_the_nearest_bscan(void **state)
     struct oct_warp_bscan bscans[V];
     float *u = malloc(3 * N * sizeof(float)), *before = malloc(3 * N * sizeof(float));
 
-    (void)state;
     assert_true(u && before);
     for (unsigned b = 0; b < V; b++)
         bscans[b] = (struct oct_warp_bscan){.shift = {b, 2.0 * b + 0.5, -0.25 * b}};

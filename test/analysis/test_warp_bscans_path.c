@@ -88,7 +88,6 @@ static void no_path_has_a_larger_sum(void **state)
 {
     unsigned n_jumps = 0, n_dear = 0;
 
-    (void)state;
     for (unsigned seed = 1; seed <= 12; seed++) {
         struct oct_warp_shift path[N_BSCANS];
         struct oct_warp_scores scores = {.n_bscans = N_BSCANS,
@@ -134,7 +133,6 @@ static void a_translation_beyond_the_reach_is_found(void **state)
     float *volume[2];
     unsigned n = 0;
 
-    (void)state;
     for (unsigned b = 0; b < V; b++)
         for (unsigned i = 0; i < 3; i++)
             motion[1][b][i] = i == 2 ? by[i] : -by[i];

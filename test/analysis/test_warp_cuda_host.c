@@ -121,7 +121,6 @@ static void compare_levels(const struct oct_warp_level *cpu, const struct oct_wa
 
 static void test_twins(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < sizeof(pairs) / sizeof(pairs[0]); k++) {
         struct oct_warp_report reports[2];
         struct scene s;
@@ -154,7 +153,6 @@ static void test_memory(void **state)
     const uint64_t n = oct_warp_n_voxels(&setup.grid);
     struct oct_error err = {.text = ""};
     struct oct_warp_engine *engine;
-    (void)state;
     oct_warp_params_default(&setup.params, OCT_WARP_OCTD, setup.grid.dims);
     const uint64_t bytes = oct_warp_cuda.bytes(&setup);
     assert_true(bytes <= 14 * n * sizeof(float));
@@ -182,7 +180,6 @@ static void test_no_device(void **state)
                                    .deadline_ms = PATIENCE_MS};
     struct oct_error err = {.text = ""};
     struct oct_warp_engine *engine;
-    (void)state;
     oct_warp_params_default(&setup.params, OCT_WARP_OCTD, setup.grid.dims);
     setup.gpus = "3";
     assert_int_equal(oct_warp_cuda.create(&engine, &setup, &err), OCT_E_CONFIG);
@@ -211,7 +208,6 @@ static void test_map(void **state)
     struct scene s;
     struct oct_warp_pair made;
     struct oct_error err = {.text = ""};
-    (void)state;
     cuda_host_reset(1, MEMORY);
     scene_make(&s, &pair);
     memmove(s.phantom.fixed + 12 * plane, s.phantom.fixed + 8 * plane, 12 * plane * sizeof(float));

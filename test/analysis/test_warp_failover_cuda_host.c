@@ -111,7 +111,6 @@ static void close_course(void *context)
 static void test_failures(void **state)
 {
     struct course *c = malloc(sizeof(*c));
-    (void)state;
     assert_non_null(c);
     const struct oct_cuda_course course = {c, open_course, use_course, close_course};
     prepare(c);
@@ -124,7 +123,6 @@ static void test_failures(void **state)
 static void test_hanging(void **state)
 {
     struct course *c = malloc(sizeof(*c));
-    (void)state;
     assert_non_null(c);
     const struct oct_cuda_course course = {c, open_course, use_course, close_course};
     prepare(c);
@@ -156,7 +154,6 @@ static void test_no_device(void **state)
     const struct oct_warp_ops *ops;
     struct oct_warp_engine *engine;
     struct oct_error err;
-    (void)state;
     oct_warp_params_default(&setup.params, OCT_WARP_OCTD, setup.grid.dims);
     cuda_host_reset(1, MEMORY);
     setup.gpus = "3";
@@ -189,7 +186,6 @@ static void test_faults_of_callers(void **state)
 {
     struct course *c = malloc(sizeof(*c));
     struct oct_error err = {.text = ""};
-    (void)state;
     assert_non_null(c);
     prepare(c);
     assert_string_equal(open_course(c, PATIENCE_MS), "cuda");

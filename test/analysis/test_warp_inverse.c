@@ -56,7 +56,6 @@ static float *invert(const struct oct_warp_grid *grid, const float *u, struct oc
 static void the_inverse_undoes_the_map(void **state)
 {
     static const uint32_t dims[][3] = {{40, 41, 42}, {4, 5, 6}, {7, 4, 4}, {9, 33, 5}};
-    (void)state;
     for (size_t i = 0; i < sizeof(dims) / sizeof(dims[0]); i++) {
         const struct oct_warp_phantom_setup setup = {
             .dims = {dims[i][0], dims[i][1], dims[i][2]}, .mean_length = i ? 0.3 : 1.5, .seed = 2};
@@ -84,7 +83,6 @@ static void a_known_inverse_is_found(void **state)
     const struct oct_warp_grid grid = grid_of(30, 31, 33);
     const size_t n = oct_warp_n_voxels(&grid);
     float *u = get(3 * n, sizeof(*u));
-    (void)state;
     for (int s = 0; s < 3; s++) {
         const double a = slopes[s], middle[3] = {14.3, 15.7, 16.1};
         for (size_t v = 0; v < n; v++) {
@@ -119,7 +117,6 @@ static void a_translation_is_turned_round(void **state)
     const size_t n = oct_warp_n_voxels(&grid);
     float *u = get(3 * n, sizeof(*u));
     double largest;
-    (void)state;
     for (size_t x = 0; x < 3 * n; x++)
         u[x] = x < n ? 1.25f : x < 2 * n ? -30 : 0.5f;
     float *w = invert(&grid, u, NULL, &largest);
@@ -137,7 +134,6 @@ static void a_fold_ends_and_says_so(void **state)
     const size_t n = oct_warp_n_voxels(&grid);
     float *u = get(3 * n, sizeof(*u));
     double largest;
-    (void)state;
     for (size_t v = 0; v < n; v++)
         u[2 * n + v] = 6 * sinf((float)(v % 40));
     float *w = invert(&grid, u, NULL, &largest);
@@ -158,7 +154,6 @@ static void threads_change_no_byte(void **state)
     struct oct_error err;
     struct oct_warp_likeness likeness[2];
     struct oct_warp_volume_change change[2];
-    (void)state;
     oct_warp_phantom_make(&setup, &pair);
     const size_t n = oct_warp_n_voxels(&pair.grid);
     assert_int_equal(oct_workers_create(&workers, 3, &err), OCT_OK);
@@ -184,7 +179,6 @@ static void landmarks_are_moved(void **state)
 {
     const struct oct_warp_phantom_setup setup = {.dims = {20, 21, 22}, .mean_length = 1, .seed = 4};
     struct oct_warp_phantom pair;
-    (void)state;
     oct_warp_phantom_make(&setup, &pair);
     const size_t n = oct_warp_n_voxels(&pair.grid), at = (3 * 21 + 17) * 22 + 9;
     const float *u = pair.displacement;
@@ -214,7 +208,6 @@ static void likeness_is_known(void **state)
     float a[N], b[N];
     uint8_t mask[N];
     struct oct_warp_likeness l;
-    (void)state;
     for (int i = 0; i < N; i++) {
         a[i] = (float)(i * 37 % 101);
         b[i] = 3 - 0.5f * a[i];
@@ -250,7 +243,6 @@ static void changes_of_volume_are_known(void **state)
     float j[N];
     uint8_t mask[N];
     struct oct_warp_volume_change c;
-    (void)state;
     for (int i = 0; i < N; i++) {
         j[i] = expf(i % 2 ? 0.3f : -0.1f);
         mask[i] = i % 2 != 0;
@@ -279,7 +271,6 @@ static void an_inverse_is_not_slow(void **state)
     struct oct_error err;
     float *u = get(3 * n, sizeof(*u));
     double largest;
-    (void)state;
     for (size_t v = 0; v < n; v++) {
         const float b = (float)(v >> 14), j = (float)(v >> 7 & 127), d = (float)(v & 127);
         u[v] = 3 * sinf(0.05f * j) * cosf(0.06f * d);

@@ -153,7 +153,6 @@ static void torn_tissue_is_put_together_by_its_bscans(void **state)
     struct scene s;
     double seen;
 
-    (void)state;
     open_scene(&s, OCT_WARP_BSCANS, 1, 0);
     assert_int_equal(run(&s), OCT_OK);
     const double error = error_of(&s, &seen);
@@ -180,7 +179,6 @@ static void what_is_bent_alone_is_left_without_bscans(void **state)
 {
     struct scene s[2];
 
-    (void)state;
     open_scene(&s[0], OCT_WARP_NONLINEAR, 0, 3);
     open_scene(&s[1], OCT_WARP_BOTH, 0, 3);
     try_still(&s[1]);
@@ -214,7 +212,6 @@ static void what_is_alike_stays_where_it_is(void **state)
 {
     struct scene s;
 
-    (void)state;
     open_scene(&s, OCT_WARP_BOTH, 0, 0);
     memcpy(s.volume[1], s.volume[0], N * sizeof(float));
     try_still(&s);
@@ -228,7 +225,6 @@ static void what_never_came_draws_nothing(void **state)
 {
     struct scene s;
 
-    (void)state;
     open_scene(&s, OCT_WARP_NONLINEAR, 0, 0);
     memcpy(s.volume[1], s.volume[0], N * sizeof(float));
     for (size_t i = 0; i < N; i++)
@@ -245,7 +241,6 @@ static void what_is_torn_keeps_its_bscans(void **state)
 {
     static const double bends[] = {0, 2};
 
-    (void)state;
     for (unsigned k = 0; k < 2; k++) {
         struct scene s[2];
         for (unsigned i = 0; i < 2; i++) {
@@ -265,7 +260,6 @@ static void what_is_torn_and_bent_needs_both(void **state)
 {
     double error[OCT_WARP_N_MODELS], ncc[OCT_WARP_N_MODELS], seen;
 
-    (void)state;
     for (enum oct_warp_model model = 0; model < OCT_WARP_N_MODELS; model++) {
         struct scene s;
         open_scene(&s, model, 1, 2);
@@ -292,7 +286,6 @@ static void what_is_torn_alone_is_not_bent(void **state)
     struct scene s;
     double seen;
 
-    (void)state;
     open_scene(&s, OCT_WARP_BOTH, 1, 0);
     assert_int_equal(run(&s), OCT_OK);
     assert_true(s.pair.is_rigid && s.pair.report.n_levels == 2);
@@ -305,7 +298,6 @@ static void what_is_torn_alone_is_not_bent(void **state)
 /* The eye of FIXED jumped back: the map shows tissue twice. */
 static void a_map_that_folds_says_so(void **state)
 {
-    (void)state;
     for (enum oct_warp_model model = 0; model < OCT_WARP_N_MODELS; model++)
         for (unsigned bend = 0; bend < 4 && model != OCT_WARP_NONLINEAR; bend += 2) {
             struct scene s;
@@ -326,7 +318,6 @@ static void an_eye_at_rest_needs_no_bscans(void **state)
     struct scene s;
     double seen;
 
-    (void)state;
     open_scene(&s, OCT_WARP_NONLINEAR, 0, 2);
     assert_int_equal(run(&s), OCT_OK);
     const double error = error_of(&s, &seen);
@@ -342,7 +333,6 @@ static void what_is_not_finite_counts_for_nothing(void **state)
 {
     struct scene clean, dirty;
 
-    (void)state;
     open_scene(&clean, OCT_WARP_BOTH, 1, 1);
     open_scene(&dirty, OCT_WARP_BOTH, 1, 1);
     for (size_t i = 0; i < N; i += 1009) {
@@ -376,7 +366,6 @@ static void a_background_of_one_value_leaves_the_rest_its_range(void **state)
     float *volume[2] = {malloc(n * sizeof(float)), malloc(n * sizeof(float))};
     double range[2];
 
-    (void)state;
     assert_true(volume[0] && volume[1]);
     for (unsigned k = 0; k < sizeof(backgrounds) / sizeof(backgrounds[0]); k++) {
         for (unsigned v = 0; v < 2; v++)
@@ -398,7 +387,6 @@ static void threads_do_not_change_a_byte(void **state)
     struct oct_workers *workers;
     struct scene one, three;
 
-    (void)state;
     assert_int_equal(oct_workers_create(&workers, 3, NULL), OCT_OK);
     open_scene(&one, OCT_WARP_BOTH, 1, 1);
     open_scene(&three, OCT_WARP_BOTH, 1, 1);
@@ -430,7 +418,6 @@ static void volumes_that_say_nothing_are_refused(void **state)
     struct scene s;
     uint64_t seed = 1;
 
-    (void)state;
     open_scene(&s, OCT_WARP_BOTH, 1, 0);
     for (size_t i = 0; i < N; i++) {
         seed = seed * UINT64_C(6364136223846793005) + 1;
@@ -460,7 +447,6 @@ static void whoever_follows_can_stop(void **state)
     struct scene s;
     unsigned n = 0;
 
-    (void)state;
     open_scene(&s, OCT_WARP_BOTH, 1, 2);
     s.setup.progress.call = stop;
     s.setup.progress.context = &n;
@@ -478,7 +464,6 @@ static void the_forecast_holds_the_engine_and_the_results(void **state)
     const uint64_t voxel = 60 * 110 * 600 * sizeof(float);
     uint64_t bytes[OCT_WARP_N_MODELS];
 
-    (void)state;
     for (enum oct_warp_model model = 0; model < OCT_WARP_N_MODELS; model++) {
         setup.model = model;
         oct_warp_pair_params_default(&setup.solver.params, OCT_WARP_OCTD, model, dims);
@@ -501,7 +486,6 @@ static void the_forecast_holds_the_scores_of_small_bscans(void **state)
         .backend = "cpu"};
     const uint64_t scores = UINT64_C(3000) * 49 * 37 * 33 * sizeof(float);
 
-    (void)state;
     oct_warp_pair_params_default(&setup.solver.params, OCT_WARP_OCTD, setup.model,
                                  setup.solver.grid.dims);
     assert_true(oct_warp_pair_bytes(&setup) > scores);

@@ -100,7 +100,6 @@ static double slope_of(const struct scene *s, bool lagrangian, double step, doub
 static void the_lagrangian_force_is_the_gradient(void **state)
 {
     static const double lambdas[] = {0, 5e-4, 0.3};
-    (void)state;
     for (int l = 0; l < 3; l++) {
         struct scene s;
         double product;
@@ -122,7 +121,6 @@ static void the_lagrangian_force_is_the_gradient(void **state)
 static void the_eulerian_force_is_the_gradient(void **state)
 {
     static const double lambdas[] = {0, 5e-4, 0.3};
-    (void)state;
     for (int l = 0; l < 3; l++) {
         double off[2], product;
         for (int i = 0; i < 2; i++) {
@@ -146,7 +144,6 @@ static void the_oracle_registers_a_phantom(void **state)
     struct oct_warp_phantom pair;
     struct oct_warp_phantom_error error;
     struct oct_warp_report report;
-    (void)state;
     oct_warp_phantom_make(&setup, &pair);
     assert_true(pair.least_jacobian > 0.3 && pair.longest > pair.mean_length);
     const size_t n = oct_warp_n_voxels(&pair.grid);
@@ -185,7 +182,6 @@ static void instruction_sets_agree(void **state)
     struct oct_warp_phantom pair;
     struct oct_warp_engine *engine;
     struct oct_error err = {.text = ""};
-    (void)state;
     oct_warp_phantom_make(&of, &pair);
     struct oct_warp_setup setup = {.grid = pair.grid};
     oct_warp_params_default(&setup.params, OCT_WARP_OCTD, of.dims);

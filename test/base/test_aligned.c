@@ -8,7 +8,6 @@
 
 static void memory_is_aligned_and_whole_units_may_be_accessed(void **state)
 {
-    (void)state;
     static const size_t alignments[] = {64, 4096};
     for (size_t i = 0; i < 2; i++) {
         unsigned char *memory = oct_aligned_alloc(alignments[i], 13, 5);
@@ -21,7 +20,6 @@ static void memory_is_aligned_and_whole_units_may_be_accessed(void **state)
 
 static void calloc_zeroes_the_rounding_too(void **state)
 {
-    (void)state;
     void *before = oct_aligned_alloc(64, 1, 65);
     assert_non_null(before);
     memset(before, 0x5a, 128);
@@ -35,7 +33,6 @@ static void calloc_zeroes_the_rounding_too(void **state)
 
 static void nothing_is_one_unit(void **state)
 {
-    (void)state;
     void *memory = oct_aligned_calloc(64, 0, 8);
     assert_non_null(memory);
     memset(memory, 1, 64);
@@ -45,7 +42,6 @@ static void nothing_is_one_unit(void **state)
 /* Each product or its rounding wraps to a small number. */
 static void what_exceeds_a_size_is_refused(void **state)
 {
-    (void)state;
     assert_null(oct_aligned_alloc(64, SIZE_MAX / 2 + 2, 2));
     assert_null(oct_aligned_calloc(64, (size_t)1 << 33, (size_t)1 << 33));
     assert_null(oct_aligned_alloc(64, SIZE_MAX - 10, 1));

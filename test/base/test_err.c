@@ -9,7 +9,6 @@
 
 static void messages_keep_text_and_drop_what_steers_a_terminal(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"plain, 1.5 um", "plain, 1.5 um"},
         {"\xce\xbbm \xe2\x82\xac \xf0\x9f\x91\x81", "\xce\xbbm \xe2\x82\xac \xf0\x9f\x91\x81"},
@@ -41,7 +40,6 @@ static void messages_keep_text_and_drop_what_steers_a_terminal(void **state)
 
 static void a_character_cut_by_the_end_of_the_message_is_replaced(void **state)
 {
-    (void)state;
     struct oct_error err;
     char text[OCT_ERROR_TEXT_BYTES + 8];
     memset(text, 'a', sizeof(text));
@@ -54,7 +52,6 @@ static void a_character_cut_by_the_end_of_the_message_is_replaced(void **state)
 
 static void a_full_disk_has_its_own_code(void **state)
 {
-    (void)state;
     struct oct_error err;
     assert_int_equal(oct_fail_errno(&err, OCT_E_IO, ENOSPC, "x.h5"), OCT_E_NO_SPACE);
     assert_int_equal(err.code, OCT_E_NO_SPACE);
@@ -66,7 +63,6 @@ static void a_full_disk_has_its_own_code(void **state)
 
 static void an_error_carries_the_keys_at_fault_until_it_is_filled_again(void **state)
 {
-    (void)state;
     struct oct_error err;
     assert_int_equal(
         oct_fail_key(&err, OCT_E_CONFIG, "scan.lines pipeline.dc", "scan.lines is %d", 1),
@@ -87,7 +83,6 @@ static void an_error_carries_the_keys_at_fault_until_it_is_filled_again(void **s
 
 static void an_error_knows_where_the_value_of_a_key_ends(void **state)
 {
-    (void)state;
     struct oct_error err;
     oct_fail_key(&err, OCT_E_CONFIG, "a.b", "more than c.d (%d", 8);
     assert_int_equal(oct_error_go_on(&err, OCT_E_CONFIG, "c.d", ") or\n%d", 9), OCT_E_CONFIG);

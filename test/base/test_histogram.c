@@ -5,7 +5,6 @@
 
 static void a_percentile_is_the_first_bin_that_reaches_the_share(void **state)
 {
-    (void)state;
     static const uint32_t counts[] = {0, 1, 0, 2, 1, 0}; /* values 1, 3, 3, 4 */
     static const struct {
         double share, bin;
@@ -16,7 +15,6 @@ static void a_percentile_is_the_first_bin_that_reaches_the_share(void **state)
 
 static void an_empty_histogram_has_the_first_bin(void **state)
 {
-    (void)state;
     static const uint32_t counts[4];
     assert_true(oct_histogram_percentile(counts, 4, 0.5) == 0);
     assert_true(oct_histogram_percentile(counts, 4, 1) == 0);
@@ -24,7 +22,6 @@ static void an_empty_histogram_has_the_first_bin(void **state)
 
 static void one_bin_has_every_share(void **state)
 {
-    (void)state;
     static const uint32_t counts[] = {0, 0, 7};
     for (int i = 0; i <= 10; i++)
         assert_true(oct_histogram_percentile(counts, 3, i / 10.0) == 2);
@@ -33,7 +30,6 @@ static void one_bin_has_every_share(void **state)
 /* Four bins of 2^31: the total exceeds 32 bits. */
 static void a_total_beyond_32_bits_is_counted_whole(void **state)
 {
-    (void)state;
     static const uint32_t counts[] = {UINT32_C(1) << 31, UINT32_C(1) << 31, UINT32_C(1) << 31,
                                       UINT32_C(1) << 31};
     assert_true(oct_histogram_percentile(counts, 4, 0.25) == 0);

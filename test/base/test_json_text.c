@@ -26,7 +26,6 @@ static void assert_number_is_as_cjson_prints_it(double value)
 
 static void numbers_are_those_of_cjson(void **state)
 {
-    (void)state;
     static const double some[] = {0,
                                   1,
                                   -1,
@@ -63,7 +62,6 @@ static void numbers_are_those_of_cjson(void **state)
 /* cJSON writes infinity for the largest. */
 static void the_largest_numbers_read_back(void **state)
 {
-    (void)state;
     static const double largest[] = {DBL_MAX, -DBL_MAX};
     for (int i = 0; i < 2; i++) {
         char text[64];
@@ -77,7 +75,6 @@ static void the_largest_numbers_read_back(void **state)
 
 static void strings_are_those_of_cjson(void **state)
 {
-    (void)state;
     char all[256], ours[2048], theirs[2048];
     struct oct_json_text t;
     for (int i = 0; i < 255; i++)
@@ -112,7 +109,6 @@ static const char all_of_it[] =
 
 static void commas_stand_between_members_and_items(void **state)
 {
-    (void)state;
     char text[256];
     struct oct_json_text t;
     oct_json_begin(&t, text, sizeof(text));
@@ -123,7 +119,6 @@ static void commas_stand_between_members_and_items(void **state)
 
 static void what_does_not_fit_is_empty(void **state)
 {
-    (void)state;
     const size_t whole = sizeof(all_of_it);
     for (size_t room = 0; room <= whole; room++) {
         char *text = malloc(whole + 1); /* exact, so that a sanitizer sees a byte beyond */

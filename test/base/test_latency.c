@@ -40,7 +40,6 @@ static void percentiles_are_those_of_a_sorted_array_within_a_32nd(void **state)
 {
     static uint64_t values[MOST];
     struct dice dice = {11};
-    (void)state;
     for (unsigned bits = 1; bits <= 32; bits++) { /* from 0..1 us to 0..71 minutes */
         for (size_t i = 0; i < MOST; i++)
             values[i] = dice_roll(&dice) >> (64 - 1 - dice_below(&dice, bits));
@@ -52,7 +51,6 @@ static void every_number_of_values_has_its_percentiles(void **state)
 {
     static uint64_t values[300];
     struct dice dice = {12};
-    (void)state;
     for (size_t n = 1; n <= 300; n++) {
         for (size_t i = 0; i < n; i++)
             values[i] = dice_below(&dice, 100000);
@@ -62,7 +60,6 @@ static void every_number_of_values_has_its_percentiles(void **state)
 
 static void every_value_alone_is_told_exactly(void **state)
 {
-    (void)state;
     for (uint64_t value = 0; value <= UINT32_MAX; value += 1 + value / 50) {
         uint64_t one = value;
         compare(&one, 1);
@@ -77,7 +74,6 @@ static void every_value_alone_is_told_exactly(void **state)
 static void values_beyond_the_last_bucket_count_and_the_largest_is_kept(void **state)
 {
     struct oct_latency *latency = calloc(1, sizeof(*latency));
-    (void)state;
     assert_non_null(latency);
     oct_latency_add(latency, 5);
     oct_latency_add(latency, UINT64_MAX);
@@ -92,7 +88,6 @@ static void values_beyond_the_last_bucket_count_and_the_largest_is_kept(void **s
 static void empty_and_reset_give_zeros(void **state)
 {
     struct oct_latency *latency = calloc(1, sizeof(*latency));
-    (void)state;
     assert_non_null(latency);
     for (int round = 0; round < 2; round++) {
         struct oct_latency_summary s = oct_latency_summarise(latency);

@@ -106,7 +106,6 @@ static void expect_account(struct swap *s)
 static void a_pipe_that_nobody_reads_holds_up_no_thread_and_lines_are_accounted_for(void **state)
 {
     struct swap s;
-    (void)state;
     begin(&s, true);
     expect_account(&s);
     end(&s);
@@ -116,7 +115,6 @@ static void a_socket_that_nobody_reads_holds_up_no_thread_and_lines_are_accounte
 {
     struct swap s;
     int bytes = 8192;
-    (void)state;
     begin(&s, false);
     setsockopt(s.ends[1], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
     expect_account(&s);
@@ -127,7 +125,6 @@ static void a_line_too_long_is_cut_and_ends_as_one_line(void **state)
 {
     struct swap s;
     char words[3000];
-    (void)state;
     begin(&s, true);
     memset(words, 'w', sizeof(words) - 1);
     words[sizeof(words) - 1] = '\0';

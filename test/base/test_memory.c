@@ -13,7 +13,6 @@
 
 static void it_is_some_and_less_than_the_machine_has(void **state)
 {
-    (void)state;
     const char *limit = NULL;
     double kib = NAN;
     FILE *file = fopen("/proc/meminfo", "r");
@@ -27,7 +26,6 @@ static void it_is_some_and_less_than_the_machine_has(void **state)
 
 static void a_limit_of_data_is_seen(void **state)
 {
-    (void)state;
     struct rlimit before, limit;
     const char *which;
     assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);

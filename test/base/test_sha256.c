@@ -18,7 +18,6 @@ static void sum_of(const void *bytes, size_t n, char hex[65])
 
 static void the_examples_of_the_standard_have_their_sums(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *sum;
     } cases[] = {
@@ -39,7 +38,6 @@ static void the_examples_of_the_standard_have_their_sums(void **state)
 
 static void a_million_letters_have_their_sum(void **state)
 {
-    (void)state;
     char hex[65], *letters = malloc(1000000);
     assert_non_null(letters);
     memset(letters, 'a', 1000000);
@@ -51,7 +49,6 @@ static void a_million_letters_have_their_sum(void **state)
 /* Every length around the ends of blocks, in pieces of every size. */
 static void pieces_have_the_sum_of_the_whole(void **state)
 {
-    (void)state;
     unsigned char bytes[200];
     char whole[65], hex[65];
     for (size_t i = 0; i < sizeof(bytes); i++)

@@ -14,7 +14,6 @@ static const char *const names[OCT_N_SIMD] = {"plain", "avx2", "avx512"};
 
 static void auto_is_the_best_and_those_below_it_are_had(void **state)
 {
-    (void)state;
     const enum oct_simd best = oct_simd_choose("auto");
     assert_true(best < OCT_N_SIMD);
     for (unsigned i = 0; i < OCT_N_SIMD; i++)
@@ -23,7 +22,6 @@ static void auto_is_the_best_and_those_below_it_are_had(void **state)
 
 static void what_is_no_set_is_told(void **state)
 {
-    (void)state;
     assert_int_equal(oct_simd_choose("sse9"), OCT_N_SIMD);
     assert_int_equal(oct_simd_choose(""), OCT_N_SIMD);
 }
@@ -31,7 +29,6 @@ static void what_is_no_set_is_told(void **state)
 /* By what the kernel says of the processor. */
 static void the_processor_has_what_is_chosen(void **state)
 {
-    (void)state;
     static char flags[1 << 14];
     FILE *file = fopen("/proc/cpuinfo", "r");
     assert_non_null(file);

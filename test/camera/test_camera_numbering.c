@@ -36,7 +36,6 @@ static void feed(struct oct_numbering *n, uint64_t first_id, uint64_t first, uin
 static void sixteen_bits_turn_over(void **state)
 {
     struct oct_numbering n;
-    (void)state;
     oct_numbering_init(&n, false);
     feed(&n, 65400, 0, 300); /* over 65535, of which the next is 1 */
     assert_int_equal(n.n_lost, 0);
@@ -53,7 +52,6 @@ static void gaps_add_up(void **state)
 {
     struct oct_numbering n;
     uint64_t f = 0, line = 0;
-    (void)state;
     srand(7);
     oct_numbering_init(&n, false);
     next_is(&n, 1, at(0), OCT_FRAME_NEXT, 0);
@@ -71,7 +69,6 @@ static void gaps_add_up(void **state)
 static void wide_ids_are_recognised(void **state)
 {
     struct oct_numbering n;
-    (void)state;
     oct_numbering_init(&n, false);
     next_is(&n, 65534, at(0), OCT_FRAME_NEXT, 0);
     next_is(&n, 65535, at(1), OCT_FRAME_NEXT, 0);
@@ -88,7 +85,6 @@ static void wide_ids_are_recognised(void **state)
 static void a_camera_that_counts_over_zero(void **state)
 {
     struct oct_numbering n;
-    (void)state;
     oct_numbering_init(&n, false);
     next_is(&n, 65535, at(0), OCT_FRAME_NEXT, 0);
     next_is(&n, 0, at(1), OCT_FRAME_NEXT, 0);
@@ -98,7 +94,6 @@ static void a_camera_that_counts_over_zero(void **state)
 static void whole_turns_are_of_the_clock(void **state)
 {
     struct oct_numbering n;
-    (void)state;
     oct_numbering_init(&n, false);
     feed(&n, 1, 0, 1000);
     next_is(&n, id16(1, 999 + 65535 + 5), at(999 + 65535 + 5), OCT_FRAME_NEXT, 65535 + 4);
@@ -111,7 +106,6 @@ static void whole_turns_are_of_the_clock(void **state)
 static void a_pause_is_no_loss(void **state)
 {
     static const uint64_t pauses[] = {100, 30000, 60000, 66000, 100000, 1000000};
-    (void)state;
     for (unsigned i = 0; i < sizeof(pauses) / sizeof(*pauses); i++) {
         struct oct_numbering n;
         oct_numbering_init(&n, false);
@@ -125,7 +119,6 @@ static void a_pause_is_no_loss(void **state)
 static void late_frames_are_left_out(void **state)
 {
     struct oct_numbering n;
-    (void)state;
     oct_numbering_init(&n, false);
     feed(&n, 1, 0, 200);
     next_is(&n, id16(1, 203), at(203), OCT_FRAME_NEXT, 3);
@@ -141,7 +134,6 @@ static void late_frames_are_left_out(void **state)
 
 static void a_camera_that_counts_anew(void **state)
 {
-    (void)state;
     for (int is_wide = 0; is_wide < 2; is_wide++) {
         struct oct_numbering n;
         oct_numbering_init(&n, is_wide);
@@ -159,7 +151,6 @@ static void a_camera_that_counts_anew(void **state)
 static void a_camera_whose_clock_begins_anew(void **state)
 {
     struct oct_numbering n;
-    (void)state;
     oct_numbering_init(&n, false);
     feed(&n, 1, 0, 1000);
     for (uint64_t f = 0; f < 100; f++)
@@ -173,7 +164,6 @@ static void a_camera_whose_clock_begins_anew(void **state)
 static void long_losses_fit_the_clock(void **state)
 {
     struct oct_numbering n;
-    (void)state;
     oct_numbering_init(&n, false);
     feed(&n, 1, 0, 1000);
     next_is(&n, id16(1, 999 + 50000), at(999 + 50000), OCT_FRAME_NEXT, 49999);
@@ -182,7 +172,6 @@ static void long_losses_fit_the_clock(void **state)
 static void the_period_is_the_clocks(void **state)
 {
     struct oct_numbering n;
-    (void)state;
     oct_numbering_init(&n, false);
     assert_true(oct_numbering_period_ns(&n) == 0);
     feed(&n, 1, 0, 500);

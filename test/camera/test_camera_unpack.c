@@ -26,7 +26,6 @@ static void known_bytes(void **state)
         {MONO12P, 5, {0xbc, 0x3a, 0x12, 0x0e, 0x0f}, {0xabc, 0x123, 0xf0e}},
         {MONO12_PACKED, 5, {0xab, 0x3c, 0x12, 0xf0, 0x0e}, {0xabc, 0x123, 0xf0e}},
     };
-    (void)state;
     for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         const enum oct_pixel_format format = oct_pixel_format_of(cases[i].pfnc);
         uint16_t got[3];
@@ -49,7 +48,6 @@ static void rows_run_on_or_are_padded(void **state)
                                        0x04, 0x50, 0x00, 0x06, 0x00, 0xee, 0xee};
     static const uint16_t wanted[6] = {1, 2, 3, 4, 5, 6};
     uint16_t got[6];
-    (void)state;
     assert_int_equal(oct_pixel_bytes(OCT_PIXEL_MONO12P, 2, 3, 0), sizeof(on));
     assert_int_equal(oct_pixel_bytes(OCT_PIXEL_MONO12P, 2, 3, 2), sizeof(padded));
     oct_pixel_unpack(OCT_PIXEL_MONO12P, on, 0, 2, 3, 0, got);
@@ -64,7 +62,6 @@ static void rows_run_on_or_are_padded(void **state)
 
 static void formats_are_those_of_the_convention(void **state)
 {
-    (void)state;
     assert_int_equal(oct_pixel_format_of(0x01100003), OCT_PIXEL_MONO10);
     assert_int_equal(oct_pixel_format_of(0x01100025), OCT_PIXEL_MONO14);
     assert_int_equal(oct_pixel_format_of(0x02180014), OCT_PIXEL_NONE); /* RGB8 */
@@ -76,7 +73,6 @@ static void formats_are_those_of_the_convention(void **state)
 
 static void sizes_do_not_overflow(void **state)
 {
-    (void)state;
     assert_int_equal(oct_pixel_bytes(OCT_PIXEL_MONO16, UINT32_MAX, UINT32_MAX, 0), 0);
     assert_int_equal(oct_pixel_bytes(OCT_PIXEL_MONO8, UINT32_MAX, UINT32_MAX, UINT32_MAX), 0);
     assert_true(oct_pixel_bytes(OCT_PIXEL_MONO16, 1u << 20, 1u << 20, 0) == (size_t)1 << 41);

@@ -72,7 +72,6 @@ static struct oct_client *connect_to(struct receiver *r, const struct oct_client
 
 static void blocks_arrive_numbered_with_flags_and_check_sum(void **state)
 {
-    (void)state;
     struct receiver r;
     open_receiver(&r, 100);
     struct oct_client *client = connect_to(&r, &(struct oct_client_options){.crc = true});
@@ -140,7 +139,6 @@ static uint16_t *new_lines(uint32_t n_lines)
 
 static void owned_lines_are_released_once_even_when_never_delivered(void **state)
 {
-    (void)state;
     struct receiver nobody = {.endpoint = ""};
     snprintf(nobody.endpoint, sizeof(nobody.endpoint), "ipc:///nowhere/octd-%d", (int)getpid());
     const struct oct_client_options options = {.queue_messages = 3, .wait_ms = 20, .linger_ms = 20};
@@ -168,7 +166,6 @@ static void owned_lines_are_released_once_even_when_never_delivered(void **state
 
 static void a_full_queue_drops_blocks_and_leaves_a_gap(void **state)
 {
-    (void)state;
     struct receiver nobody = {.endpoint = ""};
     snprintf(nobody.endpoint, sizeof(nobody.endpoint), "ipc:///nowhere/octd-%d", (int)getpid());
     const struct oct_client_options options = {
@@ -249,7 +246,6 @@ static void walk_store(uint64_t whole_bytes, uint32_t window, bool loop)
 
 static void lines_come_in_order_whether_held_whole_or_read_ahead(void **state)
 {
-    (void)state;
     const uint32_t windows[] = {1, 4, M, 2 * M + 1, B * M};
     for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
         walk_store(1 << 20, windows[i], true);
@@ -260,7 +256,6 @@ static void lines_come_in_order_whether_held_whole_or_read_ahead(void **state)
 
 static void a_recording_cut_while_being_read_is_an_error(void **state)
 {
-    (void)state;
     char path[512];
     struct oct_error err = {0};
     struct oct_line_store *store;

@@ -12,7 +12,6 @@
 
 static void table_is_sound(void **state)
 {
-    (void)state;
     const char *section = "";
     struct oct_key key, found;
     size_t n = 0;
@@ -43,7 +42,6 @@ static void table_is_sound(void **state)
 
 static void defaults_are_those_of_the_contract(void **state)
 {
-    (void)state;
     struct oct_config c;
     struct oct_error err;
     oct_config_init(&c);
@@ -222,7 +220,6 @@ static const struct value_case value_cases[] = {
 
 static void values_are_checked_by_type_and_range(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(value_cases) / sizeof(value_cases[0]); i++) {
         const struct value_case *v = &value_cases[i];
         struct oct_config config, before;
@@ -250,7 +247,6 @@ static void values_are_checked_by_type_and_range(void **state)
 
 static void long_strings_are_refused_not_cut(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_error err;
     char text[OCT_CONFIG_STRING_BYTES + 8];
@@ -279,7 +275,6 @@ static void long_strings_are_refused_not_cut(void **state)
 
 static void unknown_keys_name_the_nearest(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"camera.sampels", "did you mean camera.samples?"},
         {"camera.lines", "did you mean scan.lines?"},
@@ -317,7 +312,6 @@ static void unknown_keys_name_the_nearest(void **state)
 
 static void assignments_are_split_at_the_first_equals_sign(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_error err = {.text = ""};
     oct_config_init(&config);
@@ -335,7 +329,6 @@ static void assignments_are_split_at_the_first_equals_sign(void **state)
 
 static void when_a_key_may_change_and_what_applies_it(void **state)
 {
-    (void)state;
     static const struct {
         const char *key;
         enum oct_param_when when;
@@ -379,7 +372,6 @@ static void when_a_key_may_change_and_what_applies_it(void **state)
 
 static void keys_that_do_not_go_together_are_refused(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"[calibration]\nwavelengths=/a\nkmap=/b\n", "calibration.kmap"},
         {"[calibration]\ndispersion=/a\ndispersion_a3=1\n", "calibration.dispersion"},

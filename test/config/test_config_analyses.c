@@ -32,7 +32,6 @@ static void a_key_belongs_to_the_analysis_in_its_name(void **state)
         {"cells", "cells.nothing", false},
         {"cells", "cells", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         if (oct_config_analysis_has(cases[i].analysis, cases[i].key) != cases[i].belongs)
             fail_msg("%s of %s", cases[i].key, cases[i].analysis);
@@ -41,7 +40,6 @@ static void a_key_belongs_to_the_analysis_in_its_name(void **state)
 static void enabled_puts_to_rest_and_asks(void **state)
 {
     struct oct_config c;
-    (void)state;
     oct_config_init(&c);
     assert_true(oct_config_analysis_rests(&c, "cells"));
     assert_false(oct_config_analysis_is_asked(&c, "cells"));
@@ -64,7 +62,6 @@ static void enabled_puts_to_rest_and_asks(void **state)
 static void the_average_is_asked_for_by_a_window_or_repeats(void **state)
 {
     struct oct_config c;
-    (void)state;
     oct_config_init(&c);
     assert_false(oct_config_analysis_is_asked(&c, "average"));
     set(&c, "average.bscans", "2");
@@ -77,7 +74,6 @@ static void the_average_is_asked_for_by_a_window_or_repeats(void **state)
 static void record_decides_what_recordings_have(void **state)
 {
     struct oct_config c;
-    (void)state;
     oct_config_init(&c);
     assert_false(oct_config_records(&c, "average"));
     assert_false(oct_config_records(&c, "surfaces"));
@@ -94,7 +90,6 @@ static void settings_are_listed_by_their_keys(void **state)
 {
     struct oct_config c;
     struct oct_config_setting s;
-    (void)state;
     oct_config_init(&c);
     set(&c, "rolloff.min_snr_db", "2.25");
     assert_true(oct_config_analysis_setting(&c, "rolloff", 0, &s));
@@ -119,7 +114,6 @@ static void settings_are_filled_or_zero(void **state)
     union oct_config_analysis_settings s;
     struct oct_error err = {.text = ""};
     struct oct_image_form form = {.rank = 2, .dims = {16, 32}};
-    (void)state;
     oct_config_init(&c);
     c.enface.slab_first = 0.25;
     set(&c, "average.bscans", "7");

@@ -11,7 +11,6 @@
 
 static void geometry_and_display_follow_the_keys(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_geometry g;
     struct oct_display display;
@@ -43,7 +42,6 @@ static void geometry_and_display_follow_the_keys(void **state)
 /* Twice upsampled, nothing real lies beyond P2/4; 0 keeps its meaning. */
 static void the_depth_follows_the_samples(void **state)
 {
-    (void)state;
     static const struct {
         const char *samples, *crop_last;
         uint32_t depth;
@@ -69,7 +67,6 @@ static void the_depth_follows_the_samples(void **state)
 
 static void engine_options_name_the_cache_folder(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_engine_options options;
     char dir[64];
@@ -104,7 +101,6 @@ static void engine_options_name_the_cache_folder(void **state)
 
 static void calibration_files_are_read_into_a_plan(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_calibration cal;
     struct oct_plan *plan;
@@ -129,7 +125,6 @@ static void calibration_files_are_read_into_a_plan(void **state)
 
 static void nufft_is_planned_with_its_accuracy(void **state)
 {
-    (void)state;
     static const struct {
         const char *accuracy_db;
         unsigned n_taps;
@@ -156,7 +151,6 @@ static void nufft_is_planned_with_its_accuracy(void **state)
 
 static void a_window_is_planned_with_its_width_and_source(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_plan *plan;
     struct oct_error err = {.text = ""};
@@ -187,7 +181,6 @@ static void a_window_is_planned_with_its_width_and_source(void **state)
 
 static void depths_that_nufft_cannot_have_name_file_and_line(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"interpolation=nufft\ncrop_last=1025\n",
          "lab.ini:7: [pipeline] crop_last: is 1025: with pipeline.interpolation=nufft it must be "
@@ -215,7 +208,6 @@ static void depths_that_nufft_cannot_have_name_file_and_line(void **state)
 
 static void calibration_faults_name_key_and_file(void **state)
 {
-    (void)state;
     static const struct {
         const char *key, *text, *says;
     } cases[] = {

@@ -14,7 +14,6 @@
 
 static void a_file_is_read_over_what_is_there(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_error err;
     config_accept(&config, "# a comment\n; another\n\n[camera]\nsamples = 1024 ; the new camera\n"
@@ -36,7 +35,6 @@ static void a_file_is_read_over_what_is_there(void **state)
 
 static void byte_order_marks_and_crlf_are_fine(void **state)
 {
-    (void)state;
     struct oct_config config;
     config_accept(&config,
                   "\xef\xbb\xbf[camera]\r\nsamples = 1024\r\n\r\n[record]\r\ndirectory = /a b\r\n");
@@ -48,7 +46,6 @@ static void byte_order_marks_and_crlf_are_fine(void **state)
 
 static void faults_name_file_line_and_key(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"[camera]\n\nsamples = many\n", "lab.ini:3: [camera] samples: 'many'"},
         {"[camera]\nsampels = 832\n",
@@ -81,7 +78,6 @@ static void faults_name_file_line_and_key(void **state)
 
 static void long_lines_are_read_whole_or_refused(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_error err;
     char path[OCT_CONFIG_STRING_BYTES], text[8192];
@@ -106,7 +102,6 @@ static void long_lines_are_read_whole_or_refused(void **state)
 
 static void paths_in_a_file_start_at_its_folder(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_error err;
     char want[4200], ini[4096];
@@ -138,7 +133,6 @@ static void paths_in_a_file_start_at_its_folder(void **state)
 
 static void files_that_cannot_be_read_are_named(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_error err;
     const char *path = config_temp_path("absent.ini");
@@ -172,7 +166,6 @@ static void files_that_cannot_be_read_are_named(void **state)
 
 static void the_effective_text_reads_back_the_same(void **state)
 {
-    (void)state;
     struct oct_config config, again;
     struct oct_error err = {.text = ""};
     char folder[PATH_MAX], want[PATH_MAX + 16];
@@ -200,7 +193,6 @@ static void the_effective_text_reads_back_the_same(void **state)
 /* "auto" follows the samples; in a recording stands what was computed. */
 static void the_effective_text_has_the_depth_that_auto_stands_for(void **state)
 {
-    (void)state;
     static const struct {
         const char *given, *says;
     } cases[] = {
@@ -234,7 +226,6 @@ static char *reference(size_t *n_bytes)
 /* A file that was copied as it is shipped sets nothing: there is one set of defaults. */
 static void the_reference_sets_nothing(void **state)
 {
-    (void)state;
     struct oct_config config, defaults;
     size_t n_bytes;
     char *text = reference(&n_bytes);
@@ -250,7 +241,6 @@ static void the_reference_sets_nothing(void **state)
 
 static void the_reference_uncommented_sets_every_key(void **state)
 {
-    (void)state;
     struct oct_config config, defaults;
     size_t n_bytes, n_keys = 0;
     char *text = reference(&n_bytes);
@@ -272,7 +262,6 @@ static void the_reference_uncommented_sets_every_key(void **state)
 
 static void the_shipped_file_is_the_reference(void **state)
 {
-    (void)state;
     char path[4096];
     const char *top = getenv("OCT_TOP");
     snprintf(path, sizeof(path), "%s/config/octd.ini", top ? top : ".");
@@ -293,7 +282,6 @@ static void the_shipped_file_is_the_reference(void **state)
 
 static void help_has_a_line_for_every_key(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t n_bytes, n_lines = 0;
     FILE *out = open_memstream(&text, &n_bytes);
@@ -356,7 +344,6 @@ static size_t mutate(char *text, size_t n, size_t capacity, uint64_t *random)
 
 static void damaged_files_are_loaded_or_refused_with_a_line(void **state)
 {
-    (void)state;
     size_t n_reference, n_loaded = 0, n_refused = 0;
     char *source = reference(&n_reference);
     uint64_t random = 0x9e3779b97f4a7c15;

@@ -34,7 +34,6 @@ static enum oct_err check(const struct oct_config *config, struct oct_error *err
 
 static void keys_that_do_not_go_together_name_file_and_line(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"[calibration]\nwavelengths=/a\nkmap=/b\n",
          "lab.ini:3: [calibration] kmap: calibration.wavelengths and calibration.kmap are both"},
@@ -70,7 +69,6 @@ static void keys_that_do_not_go_together_name_file_and_line(void **state)
 
 static void the_key_given_last_is_blamed_wherever_it_came_from(void **state)
 {
-    (void)state;
     struct oct_config config, copy;
     struct oct_error err;
     oct_config_init(&config);
@@ -98,7 +96,6 @@ static void the_key_given_last_is_blamed_wherever_it_came_from(void **state)
 
 static void origins_go_along_with_an_overlay_in_their_order(void **state)
 {
-    (void)state;
     struct oct_config config, over;
     struct oct_error err;
     config_accept(&config, "[pipeline]\nmax_db=50\nmin_db=10\n");
@@ -119,7 +116,6 @@ static void origins_go_along_with_an_overlay_in_their_order(void **state)
 
 static void more_files_than_names_are_kept_still_name_the_key(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_error err;
     char name[32];
@@ -142,7 +138,6 @@ static void more_files_than_names_are_kept_still_name_the_key(void **state)
 
 static void long_names_are_cut_at_their_beginning_and_the_fault_is_told(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_error err;
     char name[600], text[700];
@@ -176,7 +171,6 @@ static void load_small(struct oct_config *config, const char *lines)
 
 static void calibration_faults_name_file_line_key_and_path(void **state)
 {
-    (void)state;
     static const struct {
         const char *lines, *table, *says, *reason;
     } cases[] = {
@@ -219,7 +213,6 @@ static void calibration_faults_name_file_line_key_and_path(void **state)
 
 static void a_count_that_a_later_key_spoils_blames_that_key(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_plan *plan;
     struct oct_error err;
@@ -235,7 +228,6 @@ static void a_count_that_a_later_key_spoils_blames_that_key(void **state)
 
 static void a_number_that_nobody_set_is_said_to_be_built_in(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_plan *plan;
     struct oct_error err;
@@ -271,7 +263,6 @@ static void a_number_that_nobody_set_is_said_to_be_built_in(void **state)
 
 static void a_path_with_a_number_sign_gets_a_hint(void **state)
 {
-    (void)state;
     static const char hint[] = "a '#' starts a comment only first in a line";
     struct oct_config config;
     struct oct_plan *plan;
@@ -298,7 +289,6 @@ static void a_path_with_a_number_sign_gets_a_hint(void **state)
 
 static void other_errors_stay_as_they_are(void **state)
 {
-    (void)state;
     struct oct_config config;
     struct oct_error why = {.code = OCT_E_NO_MEMORY, .text = "out of memory for the plan"}, err;
     config_accept(&config, "[pipeline]\nmin_db=1\nmin=2\n");

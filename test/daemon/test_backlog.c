@@ -45,7 +45,6 @@ static unsigned look(struct scene *s, unsigned ms, unsigned n_waiting, unsigned 
 static void a_disk_that_keeps_up_is_not_called_slow(void **state)
 {
     struct scene s = recording();
-    (void)state;
     for (int k = 0; k < 50; k++) {
         look(&s, 200, 0, 0, 0);  /* no lines come */
         look(&s, 200, 99, 1, 0); /* much waits, and moves */
@@ -59,7 +58,6 @@ static void a_disk_that_keeps_up_is_not_called_slow(void **state)
 static void full_memory_and_a_recorder_that_stands_still_are_told_within_a_second(void **state)
 {
     struct scene s = recording();
-    (void)state;
     look(&s, 1000, 10, 1, 0);
     assert_in_range(look(&s, 3000, 1, 0, 0), 100, 1000); /* still, however little waits */
     assert_true(s.backlog.disk_slow);
@@ -75,7 +73,6 @@ static void full_memory_and_a_recorder_that_stands_still_are_told_within_a_secon
 static void it_goes_when_the_disk_is_back_for_a_second_and_not_between_two_stalls(void **state)
 {
     struct scene s = recording();
-    (void)state;
     look(&s, 2000, ROOM, 0, 1);
     for (int k = 0; k < 20; k++) {
         look(&s, 400, ROOM / 2 - 1, 1, 0);
@@ -89,7 +86,6 @@ static void it_goes_when_the_disk_is_back_for_a_second_and_not_between_two_stall
 static void it_ends_with_the_recording_and_what_passes_without_one_is_nobodys_loss(void **state)
 {
     struct scene s = recording();
-    (void)state;
     look(&s, 2000, ROOM, 0, 1);
     s.recorder.active = false;
     assert_int_equal(look(&s, 100, ROOM, 0, 1), 10);
@@ -106,7 +102,6 @@ static void it_ends_with_the_recording_and_what_passes_without_one_is_nobodys_lo
 static void a_daemon_that_was_not_run_for_long_blames_no_disk(void **state)
 {
     struct scene s = recording();
-    (void)state;
     look(&s, 100, 1, 1, 0);
     for (int k = 0; k < 8; k++) {
         s.now_ns += 5000 * MS;
@@ -118,7 +113,6 @@ static void a_daemon_that_was_not_run_for_long_blames_no_disk(void **state)
 static void what_comes_at_once_after_a_pause_blames_no_disk(void **state)
 {
     struct scene s = recording();
-    (void)state;
     look(&s, 1000, 10, 1, 0);
     s.recorder.keeper.n_pauses = 1;
     s.recorder.keeper.pause_ns = 3000 * MS;

@@ -28,7 +28,6 @@ static void what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over(void *
     struct oct_daemon_forecast forecast = {.in_hz = 0};
     struct oct_config config;
     struct fake_watch watch = {.n_wrong = 0};
-    (void)state;
     ops.running = running;
     oct_config_init(&config);
     oct_config_display(&config, &session.engine_display);
@@ -89,7 +88,6 @@ static void the_engine_is_tried_seldom_and_only_while_nothing_comes(void **state
     struct oct_daemon_forecast_idle idle = {0};
     const uint64_t s = 1000000000;
     uint64_t now_ns = 5 * s, n = 0, last_ns = now_ns;
-    (void)state;
     assert_false(oct_daemon_forecast_is_due(&idle, false, now_ns));
     for (; now_ns < 10000 * s; now_ns += s / 100) {
         if (!oct_daemon_forecast_is_due(&idle, true, now_ns))

@@ -96,7 +96,6 @@ static void send_as_in_life(struct stand *s, struct dice *dice, struct oct_lines
 
 static void a_healthy_stream_is_never_blamed(void **state)
 {
-    (void)state;
     static const unsigned rates_hz[] = {1, 3, 10, 50, 400};
     struct stand s;
     for (size_t r = 0; r < sizeof(rates_hz) / sizeof(rates_hz[0]); r++)
@@ -117,7 +116,6 @@ static void a_healthy_stream_is_never_blamed(void **state)
 
 static void a_single_malformed_message_among_right_ones_is_not_told(void **state)
 {
-    (void)state;
     struct stand s;
     open_stand(&s);
     for (unsigned k = 0; k < 100; k++, step(&s)) {
@@ -174,7 +172,6 @@ static void begins_again(struct oct_lines_header *h, unsigned k)
 
 static void wrong_drivers_are_named_at_any_rate_and_forgotten(void **state)
 {
-    (void)state;
     static const struct {
         void (*spoil)(struct oct_lines_header *h, unsigned k);
         const char *words, *cure;
@@ -228,7 +225,6 @@ static void starts_with_each(struct oct_lines_header *h, unsigned k)
 
 static void slow_drivers_are_named_with_their_third_wrong_message(void **state)
 {
-    (void)state;
     static void (*const wrong[])(struct oct_lines_header * h, unsigned k) = {
         same_sequence, counts_lines, same_line, counts_bscans, begins_again, starts_with_each};
     static const unsigned periods_ms[] = {600, 800, 1000, 2000, 5000};
@@ -265,7 +261,6 @@ static void slow_drivers_are_named_with_their_third_wrong_message(void **state)
 
 static void a_slow_driver_that_is_gone_is_forgotten(void **state)
 {
-    (void)state;
     struct stand s;
     open_stand(&s);
     for (unsigned k = 0; k < 5; k++, step(&s)) {
@@ -284,7 +279,6 @@ static void a_slow_driver_that_is_gone_is_forgotten(void **state)
  * messages that say that they end. */
 static void acquisitions_that_follow_each_other_whole_are_healthy(void **state)
 {
-    (void)state;
     static const unsigned rates_hz[] = {1, 10, 400};
     struct stand s;
     for (unsigned kind = 0; kind < 4; kind++)
@@ -313,7 +307,6 @@ static void acquisitions_that_follow_each_other_whole_are_healthy(void **state)
 /* Pieces that are cut off, or begin in their midst, are none of these. */
 static void acquisitions_cut_off_by_the_next_are_told(void **state)
 {
-    (void)state;
     struct stand s;
     for (unsigned kind = 0; kind < 2; kind++) {
         open_stand(&s);
@@ -331,7 +324,6 @@ static void acquisitions_cut_off_by_the_next_are_told(void **state)
 
 static void the_text_says_what_became_of_the_messages(void **state)
 {
-    (void)state;
     static const struct {
         unsigned fault;
         const char *text;
@@ -357,7 +349,6 @@ static void the_text_says_what_became_of_the_messages(void **state)
 
 static void a_second_sender_that_goes_on_is_told_and_leftovers_are_not(void **state)
 {
-    (void)state;
     struct oct_lines_header h = {.epoch = 4, .n_lines = M, .n_samples = N};
     struct stand s;
     for (unsigned goes_on = 0; goes_on < 2; goes_on++) {
@@ -379,7 +370,6 @@ static void a_second_sender_that_goes_on_is_told_and_leftovers_are_not(void **st
 
 static void an_epoch_for_every_message_is_told_whether_it_is_refused_or_taken(void **state)
 {
-    (void)state;
     struct oct_lines_header h = {.epoch = 40, .n_lines = M, .n_samples = N};
     struct stand s;
     for (unsigned refused = 0; refused < 2; refused++) {
@@ -420,7 +410,6 @@ static void fill(uint16_t *line, unsigned n, unsigned kind)
 
 static void samples_of_the_wrong_kind_are_told_apart(void **state)
 {
-    (void)state;
     static const enum oct_sample_fault expected[] = {
         OCT_SAMPLES_FINE,  OCT_SAMPLES_SWAPPED, OCT_SAMPLES_FLOAT, OCT_SAMPLES_ZERO,
         OCT_SAMPLES_STUCK, OCT_SAMPLES_FINE,    OCT_SAMPLES_FINE,  OCT_SAMPLES_FLOAT};
@@ -454,7 +443,6 @@ static void send_samples(struct stand *s, unsigned rate_hz, unsigned kind, unsig
 
 static void a_driver_whose_samples_are_of_another_kind_is_named_and_forgotten(void **state)
 {
-    (void)state;
     static const struct {
         unsigned kind, fault;
         const char *words;

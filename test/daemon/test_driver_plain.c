@@ -10,7 +10,6 @@ static const char *const technical[] = {"_",      "sequence", "epoch",   "ZeroMQ
 
 static void each_fault_has_words_without_technical_ones(void **state)
 {
-    (void)state;
     const struct oct_driver_message m = {.header = {.n_lines = 8, .n_samples = 4}};
     struct oct_config config = {.camera.samples = 1024};
     char text[128];
@@ -28,7 +27,6 @@ static void each_fault_has_words_without_technical_ones(void **state)
 
 static void numbers_say_what_comes_and_what_is_expected(void **state)
 {
-    (void)state;
     struct oct_config config = {.camera.samples = 1024};
     struct oct_driver_message m = {.header = {.n_lines = 10,
                                               .n_samples = 1000,

@@ -140,7 +140,6 @@ static void begin(struct scene *s, struct work *work, unsigned n, uint64_t timeo
 static void it_takes_so_many_b_scans_and_tells_the_result(void **state)
 {
     struct scene s;
-    (void)state;
     open_scene(&s);
     assert_int_equal((int)number_in(&s, "number"), 0);
     begin(&s, new_work(&s), 3, 5000000);
@@ -163,7 +162,6 @@ static void it_takes_so_many_b_scans_and_tells_the_result(void **state)
 static void b_scans_with_missing_lines_do_not_count_and_time_runs_out(void **state)
 {
     struct scene s;
-    (void)state;
     open_scene(&s);
     begin(&s, new_work(&s), 1, 60000);
     while (oct_errand_look(&s.errand)) {
@@ -181,7 +179,6 @@ static void a_second_one_is_refused_and_a_stop_cancels(void **state)
 {
     struct scene s;
     struct oct_error err;
-    (void)state;
     open_scene(&s);
     begin(&s, new_work(&s), 1, 60000000);
     assert_int_equal(oct_errand_begin(&s.errand, &ops, new_work(&s), s.raw, 1, 1, &err),
@@ -198,7 +195,6 @@ static void a_second_one_is_refused_and_a_stop_cancels(void **state)
 static void a_failure_is_told_and_what_computes_ends_with_the_daemon(void **state)
 {
     struct scene s;
-    (void)state;
     open_scene(&s);
     struct work *work = new_work(&s);
     work->fails = true;

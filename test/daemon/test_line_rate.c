@@ -58,7 +58,6 @@ static double hz(const struct stand *s)
 
 static void a_rate_is_taken_once_two_measurements_agree(void **state)
 {
-    (void)state;
     struct stand s;
     for (unsigned clock = 0; clock < 3; clock++) { /* standing, right, in microseconds */
         open_stand(&s);
@@ -74,7 +73,6 @@ static void a_rate_is_taken_once_two_measurements_agree(void **state)
 /* The rate of a sender that is gone holds no longer than it takes to measure the next one. */
 static void another_sender_is_measured_anew_at_once(void **state)
 {
-    (void)state;
     struct stand s;
     for (unsigned clock = 0; clock < 2; clock++) {
         open_stand(&s);
@@ -96,7 +94,6 @@ static void another_sender_is_measured_anew_at_once(void **state)
 /* What a stall let queue up comes at any rate, by octd's clock; a pause is no rate either. */
 static void one_wild_measurement_is_no_rate(void **state)
 {
-    (void)state;
     struct stand s;
     open_stand(&s);
     send_for(&s, 2000, 0, 4 * S);
@@ -114,7 +111,6 @@ static void one_wild_measurement_is_no_rate(void **state)
  * for it. */
 static void what_cannot_be_measured_is_not_known(void **state)
 {
-    (void)state;
     struct stand s;
     open_stand(&s);
     send_for(&s, 15600, 1, 4 * S);
@@ -128,7 +124,6 @@ static void what_cannot_be_measured_is_not_known(void **state)
 
 static void a_configured_rate_stands(void **state)
 {
-    (void)state;
     struct stand s;
     open_stand(&s);
     assert_int_equal(oct_config_set_assignment(&s.config, "scan.line_rate_hz=5000", NULL), OCT_OK);

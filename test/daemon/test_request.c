@@ -34,7 +34,6 @@ static void requests_are_bounded_in_bytes_values_and_depth(void **state)
 {
     static char text[OCT_REQUEST_BYTES * 2];
     size_t n;
-    (void)state;
     /* The longest value of a key, written with escapes. */
     n = repeat(text, sizeof(text), "{\"cmd\":\"set\",\"key\":\"record.pseudonym\",\"value\":\"",
                "\\u00e4", 1023, "\"}");
@@ -59,7 +58,6 @@ static void requests_are_bounded_in_bytes_values_and_depth(void **state)
 
 static void requests_are_utf8_and_hold_no_zero(void **state)
 {
-    (void)state;
     assert_true(is_taken("{\"a\":\"M\xc3\xbcller\"}", 15, ""));
     assert_false(is_taken("{\"a\":\"M\xfcller\"}", 14, "not UTF-8 at byte 7"));
     assert_false(is_taken("{\"a\":\"M\xc3", 8, "not UTF-8 at byte 7")); /* and never past its end */
@@ -131,7 +129,6 @@ static void check_everywhere(const struct stream *s, bool want)
 
 static void messages_are_bounded_in_parts(void **state)
 {
-    (void)state;
     for (unsigned version = 2; version <= 3; version++) {
         struct stream s = greeting(version), one_more;
         add_frame(&s, 4, 41);               /* READY */
@@ -157,7 +154,6 @@ static void messages_are_bounded_in_parts(void **state)
 static void streams_of_another_kind_end(void **state)
 {
     struct stream s = {.n = 0}, long_one = greeting(3);
-    (void)state;
     add(&s, "GET / HTTP/1.1\r\n", 16);
     check_everywhere(&s, false);
     s.n = 0;

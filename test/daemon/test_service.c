@@ -22,7 +22,6 @@
 
 static void with_nothing_to_do_the_ingest_must_look(void **state)
 {
-    (void)state;
     struct oct_service_progress seen = {0};
     struct oct_service_life life = {0};
     assert_true(IS_ALIVE(5, 5, 1, 0, 0));
@@ -34,7 +33,6 @@ static void with_nothing_to_do_the_ingest_must_look(void **state)
 
 static void with_bscans_waiting_they_must_leave_the_engine(void **state)
 {
-    (void)state;
     struct oct_service_progress seen = {0};
     struct oct_service_life life = {0};
     assert_true(IS_ALIVE(5, 5, 1, 3, 0));
@@ -48,7 +46,6 @@ static void with_bscans_waiting_they_must_leave_the_engine(void **state)
 
 static void with_pictures_waiting_the_keeper_must_take_them(void **state)
 {
-    (void)state;
     struct oct_service_progress seen = {0};
     struct oct_service_life life = {0};
     assert_true(IS_ALIVE(5, 5, 1, 0, 3));
@@ -61,7 +58,6 @@ static void with_pictures_waiting_the_keeper_must_take_them(void **state)
 /* Each within the interval, not at one look: a slow engine and a keeper that waits for it. */
 static void they_may_move_one_after_another(void **state)
 {
-    (void)state;
     struct oct_service_progress seen = {0};
     struct oct_service_life life = {0};
     assert_true(IS_ALIVE(5, 5, 1, 3, 1));
@@ -76,7 +72,6 @@ static void they_may_move_one_after_another(void **state)
 /* Who waits for room looks for no lines meanwhile: that the others move is enough. */
 static void the_ingest_may_wait_for_the_others(void **state)
 {
-    (void)state;
     struct oct_service_progress seen = {0};
     struct oct_service_life life = {0};
     assert_true(IS_ALIVE(5, 5, 1, 3, 3));

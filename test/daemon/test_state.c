@@ -11,7 +11,6 @@
 
 static void the_contract_knows_four_words(void **state)
 {
-    (void)state;
     static const char *const wanted[OCT_N_STATES][2] = {
         [OCT_STATE_IDLE] = {"idle", "idle"},
         [OCT_STATE_STARTING] = {"idle", "idle"},
@@ -29,7 +28,6 @@ static void the_contract_knows_four_words(void **state)
 
 static void every_command_is_granted_or_refused_with_what_to_do(void **state)
 {
-    (void)state;
     /* What the refusal must name; NULL: granted. Columns: idle, starting, armed, running,
      * recording, draining, error. */
     static const struct {

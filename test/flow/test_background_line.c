@@ -10,7 +10,6 @@ static const struct oct_geometry geometry = {.n_samples = N, .n_lines = M};
 
 static void the_mean_is_of_the_lines_that_came_and_saturation_is_counted(void **state)
 {
-    (void)state;
     struct oct_background b;
     uint16_t spectra[M * N];
     uint8_t valid[M];
@@ -45,7 +44,6 @@ static void the_mean_is_of_the_lines_that_came_and_saturation_is_counted(void **
 
 static void samples_of_sixteen_bits_saturate_at_their_largest(void **state)
 {
-    (void)state;
     struct oct_background b;
     uint16_t spectra[M * N];
     uint8_t valid[M];
@@ -61,7 +59,6 @@ static void samples_of_sixteen_bits_saturate_at_their_largest(void **state)
 
 static void too_few_lines_are_no_background(void **state)
 {
-    (void)state;
     struct oct_background b = {.n_lines = OCT_BACKGROUND_LEAST_LINES - 1};
     struct oct_error err;
     assert_int_equal(oct_background_check(&b, &err), OCT_E_STATE);

@@ -42,7 +42,6 @@ static void what_keeps_up_warns_of_nothing(void **state)
     struct oct_forecast f;
     char text[512];
     const struct oct_forecast_setup s = usual();
-    (void)state;
     oct_forecast_make(&f, &s);
     assert_float_equal(f.disk_hz, 100000, 0.1);
     assert_float_equal(f.ring_s, 0.3, 1e-9);
@@ -66,7 +65,6 @@ static void what_is_too_slow_is_named_with_the_time_that_is_left(void **state)
     struct oct_forecast f;
     char text[512];
     struct oct_forecast_setup s = usual();
-    (void)state;
     s.wanted_hz = 125000; /* the disk lacks a fifth: 120,000 lines of buffer last 4.8 s */
     oct_forecast_make(&f, &s);
     assert_true(f.slow_disk && !f.slow_engine);
@@ -146,7 +144,6 @@ static void several_measurements_are_one_rate(void **state)
         {4, {16471, 0, 185167, 184000}, {0, 0, 0, 0}, 184000, false, 1}, /* 0 is none */
         {7, {1, 2, 183000, 185000, 184000, 182000, 186000}, {0}, 184000, false, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         bool busy;
         struct oct_forecast_series s = series_of(cases[i].n, cases[i].rate, cases[i].waited);
@@ -160,7 +157,6 @@ static void one_measurement_warns_of_nothing(void **state)
 {
     struct oct_forecast f;
     char text[512];
-    (void)state;
     for (unsigned n = 0; n <= OCT_FORECAST_AGREEING; n++) {
         struct oct_forecast_setup s = usual();
         s.wanted_hz = 250000;
@@ -182,7 +178,6 @@ static void a_busy_machine_is_not_called_slow(void **state)
     static const char words[] = "; the machine was busy while that was measured";
     struct oct_forecast f;
     char text[512];
-    (void)state;
     for (unsigned kind = 0; kind < 4; kind++) {
         struct oct_forecast_setup s = usual();
         s.wanted_hz = kind < 3 ? 250000 : 25000000;
@@ -206,7 +201,6 @@ static void a_rate_that_nobody_said_and_nothing_showed_is_not_warned_of(void **s
     struct oct_forecast f;
     char text[512];
     struct oct_forecast_setup s = usual();
-    (void)state;
     s.wanted_hz = 250000;
     s.rate_known = false;
     oct_forecast_make(&f, &s);
@@ -236,7 +230,6 @@ static void waiting_for_a_processor_is_seen(void **state)
     long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct oct_forecast_load load;
     uint64_t until_ns = oct_clock_ns() + 60000000;
-    (void)state;
     if (access("/proc/self/schedstat", R_OK) || n_cores > N_THREADS / 3)
         skip();
     oct_forecast_load_begin(&load);
@@ -256,7 +249,6 @@ static void what_was_not_measured_or_is_not_recorded_is_not_called_slow(void **s
 {
     struct oct_forecast f;
     struct oct_forecast_setup s = usual();
-    (void)state;
     s.wanted_hz = 1e9;
     s.bscan_bytes = 0;
     s.engine_hz = 0;
@@ -281,7 +273,6 @@ static void the_engine_computes_what_it_will_have_to(void **state)
     struct oct_geometry g;
     struct oct_plan *plan;
     struct fake_watch watch = {.n_wrong = 0};
-    (void)state;
     assert_int_equal(oct_geometry_init(&g, 4, 20, 1, 0, 0, OCT_SAMPLE_U8, NULL), OCT_OK);
     assert_int_equal(oct_plan_create(&plan, &g, &cal, &oct_chain_thesis, NULL), OCT_OK);
     const struct fake_script script = {.plan = plan, .depth = 4, .max_batch = 2, .job_us = 1000};
@@ -301,7 +292,6 @@ static void the_disk_is_measured_and_nothing_stays(void **state)
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     struct oct_forecast_disk disk;
     struct oct_error err;
-    (void)state;
     unsigned before = count_entries(folder);
     assert_int_equal(oct_forecast_disk(folder, 20000, &disk, &err), OCT_OK);
     assert_true(disk.bytes_per_s > 1e5);
@@ -341,7 +331,6 @@ static void the_disk_is_measured_where_every_file_has_a_name(void **state)
 {
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     int status = 0;
-    (void)state;
     unsigned before = count_entries(folder);
     pid_t child = fork();
     assert_true(child >= 0);

@@ -82,7 +82,6 @@ static void a_machine_that_is_busy_for_a_moment_is_not_called_slow(void **state)
 {
     /* Within the first, the second and the third trial: a sixth of all the time. */
     static const uint64_t at_ms[] = {5, 28, 48};
-    (void)state;
     for (unsigned i = 0; i < sizeof(at_ms) / sizeof(at_ms[0]); i++) {
         struct oct_engine e = {.job_ns = MS,
                                .slow_from_ns = now_ns + at_ms[i] * MS,
@@ -101,7 +100,6 @@ static void three_trials_take_no_longer_than_one(void **state)
 {
     /* What is in flight at the end is waited for, once: from 1 ms a B-scan to more than all. */
     static const uint64_t job_ms[] = {1, 2, 5, 10, 20, 50, 100};
-    (void)state;
     for (unsigned i = 0; i < sizeof(job_ms) / sizeof(job_ms[0]); i++) {
         struct oct_engine e = {.job_ns = job_ms[i] * MS};
         uint64_t took_ns;

@@ -29,7 +29,6 @@ static void expect_piece(struct oct_loss_log *log, struct oct_gap asked, uint64_
 
 static void a_range_is_cut_where_the_reason_changes(void **state)
 {
-    (void)state;
     struct oct_loss_log *log = oct_loss_log_create(0);
     assert_non_null(log);
     tell(log, 1, 100, 10, OCT_LOSS_RING_FULL);
@@ -56,7 +55,6 @@ static void a_range_is_cut_where_the_reason_changes(void **state)
 static void ranges_go_on_beyond_the_last_line_number(void **state)
 {
     const uint64_t end = UINT64_MAX; /* and end + 1 is 0 */
-    (void)state;
     struct oct_loss_log *log = oct_loss_log_create(0);
     assert_non_null(log);
     tell(log, 1, end - 99, 20, OCT_LOSS_RING_FULL);
@@ -81,7 +79,6 @@ static void ranges_go_on_beyond_the_last_line_number(void **state)
 static void the_lines_of_a_gap_within_a_range_are_counted(void **state)
 {
     const uint64_t at[] = {0, 1000, UINT64_MAX - 20, UINT64_MAX - 3};
-    (void)state;
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
         for (uint64_t n = 0; n < 8; n++)
             for (uint64_t first = at[i] - 12; first != at[i] + 12; first++)
@@ -96,7 +93,6 @@ static void the_lines_of_a_gap_within_a_range_are_counted(void **state)
 
 static void as_many_ranges_are_kept_as_bscans_may_wait(void **state)
 {
-    (void)state;
     struct oct_loss_log *log = oct_loss_log_create(5000);
     assert_non_null(log);
     for (uint64_t i = 0; i < 5000; i++) {
@@ -114,7 +110,6 @@ static void as_many_ranges_are_kept_as_bscans_may_wait(void **state)
 
 static void what_was_forgotten_is_never_the_source_s(void **state)
 {
-    (void)state;
     struct oct_loss_log *log = oct_loss_log_create(0);
     assert_non_null(log);
     for (uint64_t i = 0; i < 5000; i++)
@@ -137,7 +132,6 @@ static void what_was_forgotten_is_never_the_source_s(void **state)
 
 static void a_full_gap_map_goes_on_counting(void **state)
 {
-    (void)state;
     struct oct_volume_file file = {.path = (char[]){"x"}, .fd = -1, .direct_fd = -1};
     struct oct_volume_gaps gaps;
     const uint64_t columns[OCT_N_GAP_COLUMNS] = {4096, 8192, 12288, 16384};

@@ -10,7 +10,6 @@
 
 static void all_of_the_source_reaches_the_sink_in_order(void **state)
 {
-    (void)state;
     for (uint64_t skip_every = 0; skip_every <= 3; skip_every++) {
         struct rig r;
         open_offline(&r, (struct fake_script){.depth = 4, .max_batch = 3, .job_us = 50});
@@ -27,7 +26,6 @@ static void all_of_the_source_reaches_the_sink_in_order(void **state)
 
 static void a_source_without_bscans_is_fine(void **state)
 {
-    (void)state;
     struct rig r;
     open_offline(&r, (struct fake_script){.depth = 1});
     r.n_source = 0;
@@ -39,7 +37,6 @@ static void a_source_without_bscans_is_fine(void **state)
 static void an_error_of_the_source_ends_the_run(void **state)
 {
     static const uint64_t places[] = {0, 1, ALL / 2, ALL - 1, ALL};
-    (void)state;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         struct rig r;
         char wanted[40];
@@ -57,7 +54,6 @@ static void an_error_of_the_source_ends_the_run(void **state)
 static void an_error_of_the_sink_ends_the_run(void **state)
 {
     static const uint64_t places[] = {0, ALL / 2, ALL - 1};
-    (void)state;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         struct rig r;
         open_offline(&r, (struct fake_script){.job_us = 50});
@@ -74,7 +70,6 @@ static void an_error_of_the_sink_ends_the_run(void **state)
 
 static void the_first_error_wins(void **state)
 {
-    (void)state;
     struct rig r;
     open_offline(&r, (struct fake_script){.depth = 1, .max_batch = 1, .job_us = 100000});
     r.fails_at = 2;
@@ -94,7 +89,6 @@ static void the_first_error_wins(void **state)
 
 static void a_bscan_that_the_engine_loses_is_named_by_its_index(void **state)
 {
-    (void)state;
     struct rig r;
     open_offline(&r, (struct fake_script){.fail_one_in = 7});
     r.skip_every = 2; /* the seventh B-scan has index 13 */
@@ -106,7 +100,6 @@ static void a_bscan_that_the_engine_loses_is_named_by_its_index(void **state)
 
 static void an_engine_that_dies_ends_the_run(void **state)
 {
-    (void)state;
     struct rig r;
     open_offline(&r, (struct fake_script){.dies_at = 9});
     assert_int_equal(run_offline(&r, NULL, 0), OCT_E_BACKEND);
@@ -118,7 +111,6 @@ static void an_engine_that_dies_ends_the_run(void **state)
 static void it_is_cancelled_at_once(void **state)
 {
     static const uint64_t places[] = {0, ALL / 2};
-    (void)state;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         struct rig r;
         open_offline(&r, (struct fake_script){.job_us = 50});
@@ -141,7 +133,6 @@ static void it_is_cancelled_at_once(void **state)
 
 static void progress_is_told_ten_times_a_second_at_most(void **state)
 {
-    (void)state;
     struct rig r;
     open_offline(&r, (struct fake_script){.depth = 1});
     r.pause_us = 10000;

@@ -93,7 +93,6 @@ static enum oct_err run_stages(struct rig *r, struct oct_analysis much)
 static void all_results_reach_the_sink_behind_their_pictures(void **state)
 {
     static const unsigned n_each[] = {0, 1, 20}; /* 20: more than the ring of results holds */
-    (void)state;
     for (size_t i = 0; i < sizeof(n_each) / sizeof(n_each[0]); i++)
         for (uint64_t pause_us = 0; pause_us <= 2000; pause_us += 2000) {
             struct rig r;
@@ -109,7 +108,6 @@ static void all_results_reach_the_sink_behind_their_pictures(void **state)
 
 static void rare_results_wait_for_their_pictures(void **state)
 {
-    (void)state;
     struct rig r;
     open_offline(&r, (struct fake_script){.depth = 1});
     r.sink_pause_us = 1000; /* pictures wait for the sink */
@@ -120,7 +118,6 @@ static void rare_results_wait_for_their_pictures(void **state)
 static void an_error_at_a_result_ends_the_run(void **state)
 {
     static const uint64_t places[] = {0, 10 * ALL, 20 * ALL - 1};
-    (void)state;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         struct rig r;
         open_offline(&r, (struct fake_script){.job_us = 20});
@@ -132,7 +129,6 @@ static void an_error_at_a_result_ends_the_run(void **state)
 
 static void what_else_fails_ends_the_stages_too(void **state)
 {
-    (void)state;
     struct rig r;
     open_offline(&r, (struct fake_script){.job_us = 20});
     r.picture_fails_at = 5;
@@ -149,7 +145,6 @@ static void what_else_fails_ends_the_stages_too(void **state)
 
 static void a_result_of_a_bscan_that_never_came_is_an_error(void **state)
 {
-    (void)state;
     struct rig r;
     open_offline(&r, (struct fake_script){.job_us = 20});
     assert_int_equal(run_stages(&r, (struct oct_analysis){.n_each = 1, .lies = true}), OCT_E_ARG);
@@ -192,7 +187,6 @@ static uint64_t run_and_cancel(struct rig *r, struct oct_analysis *analysis,
 
 static void an_analysis_that_hangs_is_left_to_itself_when_cancelled(void **state)
 {
-    (void)state;
     for (int after_failure = 0; after_failure < 2; after_failure++) {
         atomic_bool gate = false;
         atomic_uint n_freed = 0;
@@ -222,7 +216,6 @@ static void a_slow_analysis_finishes_its_bscan_and_no_other_when_cancelled(void 
     struct oct_stage_counts counts;
     struct oct_stage *stages[2];
     struct rig r;
-    (void)state;
     open_offline(&r, (struct fake_script){.depth = 4});
     assert_true(run_and_cancel(&r, &slow, stages) < UINT64_C(1500000000));
     oct_stage_count(stages[0], &counts);
@@ -237,7 +230,6 @@ static void a_slow_analysis_finishes_its_bscan_and_no_other_when_cancelled(void 
 
 static void too_many_stages_are_refused(void **state)
 {
-    (void)state;
     struct rig r;
     struct oct_analysis nothing[OCT_OFFLINE_MAX_STAGES + 1] = {{0}};
     struct oct_stage *stages[OCT_OFFLINE_MAX_STAGES + 1];

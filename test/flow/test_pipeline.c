@@ -153,7 +153,6 @@ static void every_bscan_comes_out_in_order_whatever_the_engine_takes(void **stat
         {.depth = 6, .max_batch = 6, .job_us = 200},
         {.depth = 40, .max_batch = 17, .job_us = 100},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++)
         for (unsigned ring = 1; ring <= 64; ring *= 64) { /* 1 is raised to what is needed */
             struct rig r;
@@ -181,7 +180,6 @@ static void a_restarted_pipeline_is_a_new_one_with_the_same_engine(void **state)
                                                   {.range = OCT_RANGE_MANUAL, .lo = 5, .hi = 9}};
     struct rig r;
     struct sink sink;
-    (void)state;
     open_rig(&r, (struct fake_script){.depth = 6, .max_batch = 3, .dc = OCT_DC_RUNNING}, 8);
     for (uint64_t run = 0; run < 4; run++) {
         open_sink(&sink, &r, false);
@@ -206,7 +204,6 @@ static void a_pipeline_whose_engine_died_does_not_restart(void **state)
     struct oct_error err = {.text = ""};
     struct rig r;
     struct sink sink;
-    (void)state;
     open_rig(&r, (struct fake_script){.depth = 2, .max_batch = 1, .dies_at = 5}, 8);
     open_sink(&sink, &r, false);
     for (int n = 0; n < 10; n++)
@@ -225,7 +222,6 @@ static void every_job_has_the_line_of_its_running_mean(void **state)
         {.depth = 12, .max_batch = 4, .job_us = 50, .dc = OCT_DC_RUNNING},
         {.depth = 6, .max_batch = 6, .fail_one_in = 7, .dc = OCT_DC_RUNNING},
     };
-    (void)state;
     for (unsigned k = 0; k < sizeof(scripts) / sizeof(scripts[0]); k++) {
         struct rig r;
         struct sink s;
@@ -245,7 +241,6 @@ static void a_lone_bscan_is_not_held_back_for_a_batch(void **state)
 {
     struct rig r;
     struct sink sink;
-    (void)state;
     open_rig(&r, (struct fake_script){.depth = 16, .max_batch = 16}, 32);
     open_sink(&sink, &r, false);
     for (uint64_t n = 1; n <= 5; n++) {
@@ -266,7 +261,6 @@ static void failing_jobs_are_told_in_place_and_counted(void **state)
 {
     struct rig r;
     struct sink sink;
-    (void)state;
     open_rig(&r, (struct fake_script){.depth = 8, .max_batch = 4, .job_us = 50, .fail_one_in = 7},
              16);
     open_sink(&sink, &r, false);
@@ -283,7 +277,6 @@ static void failing_jobs_are_told_in_place_and_counted(void **state)
 
 static void an_engine_that_dies_loses_what_it_has_and_all_after_it_in_order(void **state)
 {
-    (void)state;
     for (uint64_t dies_at = 1; dies_at <= 61; dies_at += 20) {
         struct rig r;
         struct sink sink;
@@ -313,7 +306,6 @@ static void a_guaranteed_reader_that_stalls_holds_all_and_nothing_is_lost(void *
 {
     struct rig r;
     struct sink sink;
-    (void)state;
     open_rig(&r, (struct fake_script){.depth = 4, .max_batch = 4}, 12);
     open_sink(&sink, &r, true);
     int fed = 0;
@@ -344,7 +336,6 @@ static void draining_waits_for_a_stalled_reader_and_then_ends(void **state)
     struct rig r;
     struct sink sink;
     pthread_t thread;
-    (void)state;
     open_rig(&r, (struct fake_script){.depth = 4, .max_batch = 4}, 12);
     open_sink(&sink, &r, true);
     int fed = 0;
@@ -364,7 +355,6 @@ static void a_lossy_reader_that_stalls_with_or_without_a_slot_stops_nobody(void 
 {
     struct rig r;
     struct sink sink;
-    (void)state;
     open_rig(&r, (struct fake_script){.depth = 2, .max_batch = 2}, 8);
     struct oct_ring_reader *lossy = add_reader(r.images, false, 4);
     struct oct_ring_reader *holding = add_reader(r.images, false, 4);
@@ -389,7 +379,6 @@ static void a_change_of_display_reaches_the_next_bscans(void **state)
 {
     struct rig r;
     struct sink sink;
-    (void)state;
     open_rig(&r, (struct fake_script){.depth = 2, .max_batch = 2}, 8);
     open_sink(&sink, &r, false);
     for (int n = 0; n < 20; n++)
@@ -410,7 +399,6 @@ static void a_change_of_display_reaches_the_next_bscans(void **state)
 
 static void a_pipeline_ends_in_every_state(void **state)
 {
-    (void)state;
     for (int round = 0; round < 12; round++) {
         struct rig r;
         open_rig(&r, (struct fake_script){.depth = 4, .max_batch = 2, .job_us = 500}, 16);
@@ -474,7 +462,6 @@ static void values_come_with_exactly_the_next_n_bscans_of_each_asker(void **stat
     } asks[] = {{2, 0, 3},   {3, 1, 5},   {10, 2, 1},   {12, 3, 4}, {14, 3, 6},
                 {22, 15, 9}, {24, 15, 0}, {26, 4, 100}, {30, 4, 2}, {30, 5, 1}};
     enum { N_FED = 50 };
-    (void)state;
     for (unsigned max_batch = 1; max_batch <= 4; max_batch += 3) {
         struct rig r;
         unsigned left[OCT_MAX_ASKERS] = {0};
@@ -507,7 +494,6 @@ static void a_request_in_full_flight_is_met_in_a_row(void **state)
     enum { N_FED = 300, N_ASKED = 7 };
     struct rig r;
     uint64_t first = 0, n_with = 0, asked_at = 0;
-    (void)state;
     open_lender(&r, 4, OCT_SAMPLE_U8, true);
     struct oct_ring_reader *reader = add_reader(r.images, true, 0);
     for (uint64_t fed = 0, id = 0; id < N_FED; id++) {
@@ -532,7 +518,6 @@ static void a_request_in_full_flight_is_met_in_a_row(void **state)
 static void a_pipeline_without_room_lends_no_values(void **state)
 {
     struct rig r;
-    (void)state;
     open_lender(&r, 1, OCT_SAMPLE_U8, false);
     struct oct_ring_reader *reader = add_reader(r.images, true, 0);
     assert_false(oct_pipeline_ask_values(r.pipeline, 0, 10));
@@ -546,7 +531,6 @@ static void a_pipeline_without_room_lends_no_values(void **state)
 
 static void values_of_f32_pictures_are_their_pixels(void **state)
 {
-    (void)state;
     for (int lends = 0; lends < 2; lends++) {
         struct rig r;
         uint64_t slot;
@@ -599,7 +583,6 @@ static void in_every_snapshot_begun_is_at_least_done_and_dropped(void **state)
     struct oct_error err;
     pthread_t thread;
     uint8_t header[OCT_LINES_HEADER_BYTES], payload[M * N] = {0};
-    (void)state;
     open_rig(&r, (struct fake_script){.depth = 2, .max_batch = 2, .job_us = 20, .fail_one_in = 5},
              1);
     struct oct_ring_reader *reader = add_reader(r.images, true, 0); /* never reads: rings fill */

@@ -12,7 +12,6 @@ static void slots_come_in_order_and_a_guaranteed_reader_is_never_overtaken(void 
 {
     struct oct_ring *ring = open_ring(4, 8);
     struct oct_ring_reader *reader = add_reader(ring, true, 0);
-    (void)state;
     ring_expect_nothing(reader, OCT_E_AGAIN);
     for (uint64_t lap = 0; lap < 5; lap++) {
         for (int i = 0; i < 4; i++)
@@ -39,7 +38,6 @@ static void a_full_ring_lets_the_writer_wait_its_time(void **state)
 {
     struct oct_ring *ring = open_ring(3, 8);
     uint64_t slot;
-    (void)state;
     add_reader(ring, true, 0);
     for (int i = 0; i < 3; i++)
         ring_write(ring);
@@ -53,7 +51,6 @@ static void a_lossy_reader_skips_to_the_newest_and_is_charged(void **state)
 {
     struct oct_ring *ring = open_ring(8, 8);
     struct oct_ring_reader *near = add_reader(ring, false, 3), *far = add_reader(ring, false, 100);
-    (void)state;
     for (int i = 0; i < 3; i++)
         ring_write(ring);
     ring_expect_slot(near, 0); /* three behind is not more than three */
@@ -90,7 +87,6 @@ static void what_a_lossy_reader_holds_is_never_overwritten_and_nobody_waits_for_
 {
     struct oct_ring *ring = open_ring(5, 8);
     struct oct_ring_reader *held[4], *other = add_reader(ring, false, 1);
-    (void)state;
     for (unsigned i = 0; i < 4; i++)
         held[i] = add_reader(ring, false, 0);
     for (uint64_t lap = 0; lap < 50; lap++) {
@@ -135,7 +131,6 @@ static void there_are_so_many_readers_and_no_more(void **state)
 {
     struct oct_ring *ring = open_ring(3, 8);
     struct oct_ring_reader *readers[OCT_RING_MOST_READERS];
-    (void)state;
     for (unsigned i = 0; i < OCT_RING_MOST_READERS; i++)
         readers[i] = add_reader(ring, i % 2, 1);
     assert_null(oct_ring_reader_create(ring, false, 1));
@@ -153,7 +148,6 @@ static void there_are_so_many_readers_and_no_more(void **state)
 static void without_readers_the_writer_goes_on_and_the_newest_stays(void **state)
 {
     struct oct_ring *ring = open_ring(3, 8);
-    (void)state;
     for (int i = 0; i < 10; i++)
         ring_write(ring);
     uint64_t slot, newest;
@@ -170,7 +164,6 @@ static void several_acquired_slots_are_published_in_their_order(void **state)
 {
     struct oct_ring *ring = open_ring(3, 8);
     struct oct_ring_reader *reader = add_reader(ring, true, 0);
-    (void)state;
     for (uint64_t lap = 0; lap < 20; lap++) {
         uint64_t slots[3];
         /* The first lap may take all; later the newest slot stays readable. */
@@ -199,7 +192,6 @@ static void what_no_reader_can_get_any_more_is_done(void **state)
     uint64_t held[3][64] = {{0}}, below = 0, slot;
     unsigned n_held[3] = {0}, n_done = 0;
     struct dice dice = {11};
-    (void)state;
     assert_int_equal(oct_ring_done_below(ring), 0);
     for (int step = 0; step < 20000; step++) {
         unsigned who = dice_below(&dice, 3), what = dice_below(&dice, 4);
@@ -233,7 +225,6 @@ static void a_closed_ring_is_read_to_the_end(void **state)
     struct oct_ring *ring = open_ring(4, 8);
     struct oct_ring_reader *sure = add_reader(ring, true, 0), *lossy = add_reader(ring, false, 9);
     uint64_t slot;
-    (void)state;
     ring_write(ring);
     ring_write(ring);
     oct_ring_close(ring);
@@ -258,7 +249,6 @@ static void a_reader_begins_with_what_is_published_next(void **state)
 {
     struct oct_ring *ring = open_ring(4, 8);
     uint64_t slot;
-    (void)state;
     ring_write(ring);
     assert_int_equal(oct_ring_acquire(ring, 0, &slot), OCT_OK); /* being filled: it will see it */
     struct oct_ring_reader *reader = add_reader(ring, true, 0);
@@ -280,7 +270,6 @@ static void a_reader_begins_with_what_is_published_next(void **state)
 static void numbers_beyond_32_bits_find_their_slot(void **state)
 {
     struct oct_ring *ring = open_ring(7, 5000);
-    (void)state;
     for (uint64_t base = UINT32_MAX - 8ull; base < UINT32_MAX + 8ull; base++)
         assert_ptr_equal(oct_ring_payload(ring, base), oct_ring_payload(ring, base % 7));
     for (uint64_t i = 0; i < 7; i++) {
@@ -296,7 +285,6 @@ static void a_reopened_ring_begins_anew(void **state)
     struct oct_ring *ring = open_ring(4, 8);
     struct oct_ring_reader *reader = add_reader(ring, true, 0);
     uint64_t slot;
-    (void)state;
     for (unsigned run = 0; run < 3; run++) {
         for (uint64_t i = 0; i < 6; i++) {
             ring_write(ring);

@@ -53,7 +53,6 @@ static void join(pthread_t thread)
 
 static void wake_publish_and_close_end_the_wait_of_a_reader(void **state)
 {
-    (void)state;
     for (int round = 0; round < 60; round++) {
         struct oct_ring *ring = open_ring(3, 8);
         struct waiter w = {.ring = ring, .reader = add_reader(ring, true, 0)};
@@ -76,7 +75,6 @@ static void wake_publish_and_close_end_the_wait_of_a_reader(void **state)
 /* A thread that waits for one ring hears of another's. */
 static void what_another_ring_publishes_and_its_end_wake_a_reader(void **state)
 {
-    (void)state;
     for (int round = 0; round < 60; round++) {
         struct oct_ring *ring = open_ring(3, 8), *results = open_ring(3, 8);
         struct waiter w = {.ring = ring, .reader = add_reader(ring, true, 0)};
@@ -98,7 +96,6 @@ static void what_another_ring_publishes_and_its_end_wake_a_reader(void **state)
 
 static void a_reader_wakes_the_last_it_was_told_of_as_long_as_both_are_there(void **state)
 {
-    (void)state;
     struct oct_ring *ring = open_ring(4, 8), *results = open_ring(4, 8);
     struct oct_ring_reader *a = add_reader(ring, true, 0), *b = add_reader(ring, true, 0);
     struct oct_ring_reader *lossy = add_reader(results, false, 1);
@@ -141,7 +138,6 @@ static void *publish_all_the_while(void *argument)
 
 static void those_that_wake_and_are_woken_go_while_others_publish(void **state)
 {
-    (void)state;
     struct oct_ring *ring = open_ring(4, 8);
     struct publishing p = {.ring = open_ring(4, 8)};
     pthread_t thread = go(publish_all_the_while, &p);
@@ -161,7 +157,6 @@ static void those_that_wake_and_are_woken_go_while_others_publish(void **state)
 
 static void release_close_and_a_leaving_reader_end_the_wait_of_the_writer(void **state)
 {
-    (void)state;
     for (int round = 0; round < 60; round++) {
         struct oct_ring *ring = open_ring(3, 8);
         struct oct_ring_reader *reader = add_reader(ring, true, 0);
@@ -185,7 +180,6 @@ static void release_close_and_a_leaving_reader_end_the_wait_of_the_writer(void *
 
 static void who_acquires_hears_of_what_another_publishes(void **state)
 {
-    (void)state;
     for (int round = 0; round < 20; round++) {
         struct oct_ring *ring = open_ring(4, 8);
         struct waiter w = {.ring = ring};
@@ -284,7 +278,6 @@ static void go_on(struct oct_ring_reader *pictures, struct oct_ring_reader *resu
 
 static void a_thread_that_is_stopped_anywhere_holds_up_nobody(void **state)
 {
-    (void)state;
     const struct sigaction action = {.sa_handler = stop_here};
     assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
     assert_int_equal(pipe(yielding.let_go), 0);
@@ -453,13 +446,11 @@ static void stress(unsigned n_slots)
 
 static void no_slot_changes_under_anyone_in_the_smallest_ring(void **state)
 {
-    (void)state;
     stress(3);
 }
 
 static void no_slot_changes_under_anyone_in_a_larger_ring(void **state)
 {
-    (void)state;
     stress(16);
 }
 

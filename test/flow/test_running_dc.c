@@ -95,7 +95,6 @@ static void the_line_is_the_mean_over_the_window_of_the_volume(void **state)
     static const struct {
         uint32_t n_bscans, dc_bscans;
     } cases[] = {{40, 2}, {40, 3}, {40, 16}, {40, 4096}, {7, 32}, {1, 32}, {1000, 30}};
-    (void)state;
     for (unsigned c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
         const struct oct_plan plan = plan_of(cases[c].n_bscans, cases[c].dc_bscans);
         struct history *h = make_history(cases[c].n_bscans, 7 + c);
@@ -119,7 +118,6 @@ static void a_volume_has_the_same_lines_wherever_it_begins(void **state)
     struct history *h = make_history(40, 3);
     struct oct_running_dc *whole, *own = NULL;
     float of_whole[2 * N], of_own[2 * N];
-    (void)state;
     assert_int_equal(oct_running_dc_create(&whole, &plan, NULL), OCT_OK);
     for (unsigned k = 0; k < h->n; k++) {
         struct oct_raw_frame frame = frame_at(h, k);
@@ -147,7 +145,6 @@ static void a_number_that_is_not_above_the_last_begins_anew(void **state)
     struct history *h = make_history(40, 11);
     struct oct_running_dc *dc;
     float line[2 * N];
-    (void)state;
     memset(h->line_valid, 1, sizeof(h->line_valid));
     assert_int_equal(oct_running_dc_create(&dc, &plan, NULL), OCT_OK);
     for (unsigned k = 0; k < 6; k++) {
@@ -168,7 +165,6 @@ static void a_number_that_is_not_above_the_last_begins_anew(void **state)
 static void sums_are_exact_in_lines_of_any_length(void **state)
 {
     static const uint32_t lengths[] = {4, 4095, 4096, 4097, 10001};
-    (void)state;
     for (unsigned c = 0; c < 5; c++)
         for (uint32_t n_lines = 1; n_lines <= 11; n_lines += 5) {
             const struct oct_geometry g = {.n_samples = lengths[c], .n_lines = n_lines};
@@ -199,7 +195,6 @@ static void the_mean_of_the_most_light_there_can_be_is_exact(void **state)
     const uint64_t n_lines = UINT64_C(4096) << 16;
     const uint64_t total[4] = {65535 * n_lines, 65535 * n_lines - 1, 0, n_lines / 4};
     float mean[8];
-    (void)state;
     oct_line_mean(mean, total, n_lines, 4);
     assert_true(mean[0] == 65535 && mean[4] == 0);
     assert_true(mean[1] + mean[5] == 65535.0F);

@@ -19,7 +19,6 @@
 
 static void a_header_comes_back_as_it_went(void **state)
 {
-    (void)state;
     const struct oct_spectrum_header sent = {.frame_num = 9007199254740991u,
                                              .line = 512,
                                              .n_samples = 832,
@@ -43,7 +42,6 @@ static void a_header_comes_back_as_it_went(void **state)
 
 static void headers_that_lie_are_refused(void **state)
 {
-    (void)state;
     static const char *const bad[] = {
         "",
         "{",
@@ -152,7 +150,6 @@ static void close_rig(struct rig *rig)
 
 static void the_publisher_sends_the_newest_spectrum_a_few_times_a_second(void **state)
 {
-    (void)state;
     struct rig rig;
     struct oct_spectrum_header header = {0};
     char topic[64], json[OCT_SPECTRUM_HEADER_BYTES];
@@ -221,7 +218,6 @@ int zmq_send(void *socket, const void *bytes, size_t n, int flags)
 
 static void a_publisher_that_is_held_up_holds_up_nobody(void **state)
 {
-    (void)state;
     struct rig rig;
     open_rig(&rig);
     publish_bscan(&rig, 0, 0);

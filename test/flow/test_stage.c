@@ -10,7 +10,6 @@ static void every_bscan_gives_its_result_in_order(void **state)
 {
     static const struct script script = {.push_us = 0};
     struct rig r;
-    (void)state;
     open_stage_rig(&r, &script);
     feed_in_step(&r, 100);
     struct oct_stage_counts c = drain_stage(&r);
@@ -31,7 +30,6 @@ static void fewer_rows_are_no_nonsense(void **state)
 {
     static const struct script script = {.rows = 2};
     struct rig r;
-    (void)state;
     open_stage_rig(&r, &script);
     feed_in_step(&r, 10);
     assert_int_equal(drain_stage(&r).done, 10);
@@ -42,7 +40,6 @@ static void pictures_that_the_engine_lost_are_skipped(void **state)
 {
     static const struct script script = {.push_us = 0};
     struct rig r;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4, .fail_one_in = 4}, false);
     open_stage(&r, &script, (struct oct_stage_setup){.input = OCT_STAGE_PICTURES});
     feed_in_step(&r, 40);
@@ -64,7 +61,6 @@ static void values_come_for_every_bscan_while_it_keeps_up(void **state)
 {
     static const struct script script = {.push_us = 0};
     struct rig r;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, true);
     open_stage(&r, &script, (struct oct_stage_setup){.input = OCT_STAGE_VALUES, .asker = 3});
     feed_in_step(&r, 50);
@@ -80,7 +76,6 @@ static void values_are_not_made_for_one_that_is_late(void **state)
 {
     static const struct script script = {.push_us = 30000};
     struct rig r;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, true);
     open_stage(&r, &script, (struct oct_stage_setup){.input = OCT_STAGE_VALUES});
     feed(&r, 300, 500);
@@ -97,7 +92,6 @@ static void one_that_wants_values_where_none_are_lent_is_refused(void **state)
     static const struct script script = {.push_us = 0};
     struct rig r;
     struct oct_error err;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, false);
     assert_int_equal(
         try_stage(&r, &script, (struct oct_stage_setup){.input = OCT_STAGE_VALUES}, &err),
@@ -114,7 +108,6 @@ static void a_form_that_cannot_be_is_refused(void **state)
     static const struct script script = {.push_us = 0};
     struct rig r;
     struct oct_error err;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, false);
     const struct oct_image_form good = r.form;
     for (int i = 0; i < 9; i++) {
@@ -142,7 +135,6 @@ static void offline_every_bscan_passes(void **state)
 {
     static const struct script script = {.push_us = 3000};
     struct rig r;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, true);
     r.results.pause_us = 5000;
     open_stage(&r, &script,
@@ -161,7 +153,6 @@ static void offline_every_bscan_passes(void **state)
 static void the_first_bscan_behind_create_has_its_values(void **state)
 {
     static const struct script script = {.push_us = 0};
-    (void)state;
     for (unsigned i = 0; i < 100; i++) {
         struct rig r;
         open_pipeline(&r, (struct fake_script){.depth = 4}, true);
@@ -179,7 +170,6 @@ static void a_result_is_counted_before_it_can_be_read(void **state)
 {
     static const struct script script = {.push_us = 0};
     struct rig r;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, false);
     r.results.stage = &r.stage;
     open_stage(&r, &script, (struct oct_stage_setup){.guaranteed = true});
@@ -196,7 +186,6 @@ static void small_results_wait_for_a_reader_that_comes_late(void **state)
     static const struct script script = {.push_us = 0};
     struct rig r;
     uint64_t slot;
-    (void)state;
     open_stage_rig(&r, &script);
     struct oct_ring *ring = oct_stage_results(r.stage).ring;
     struct oct_ring_reader *late = add_reader(ring, false, oct_ring_n_slots(ring) / 2);
@@ -216,7 +205,6 @@ static void results_of_one_are_the_input_of_another(void **state)
 {
     static const struct script script = {.push_us = 0, .rows = 2};
     struct rig r, second;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, true);
     const struct oct_stage_setup setup = {.input = OCT_STAGE_VALUES, .guaranteed = true};
     open_stage(&r, &script, setup);
@@ -239,7 +227,6 @@ static void an_acquisition_is_ended_before_the_next_is_pushed(void **state)
 {
     static const struct script script = {.keeps_until_end = true};
     struct rig r;
-    (void)state;
     open_stage_rig(&r, &script);
     feed_in_step(&r, 3);
     r.acquisition = 1;
@@ -263,7 +250,6 @@ static void settings_reach_it_before_the_next_bscan(void **state)
 {
     static const struct script script = {.push_us = 0}, refusing = {.refuses_settings = true};
     struct rig r;
-    (void)state;
     open_stage_rig(&r, &script);
     feed_in_step(&r, 1);
     oct_stage_configure(r.stage, &(int){41});
@@ -291,7 +277,6 @@ static void an_image_of_a_volume_is_owed_until_it_has_the_newest_bscan(void **st
 {
     static const struct script script = {.of_volume = true, .whole_only = true};
     struct rig r;
-    (void)state;
     open_stage_rig(&r, &script);
     const atomic_uint_fast64_t *dealt = oct_stage_results(r.stage).dealt_below;
     for (unsigned i = 0; i < V - 1; i++) {
@@ -338,7 +323,6 @@ static void a_stage_at_rest_passes_bscans_by_and_forgets_what_it_had(void **stat
 {
     static const struct script script = {.push_us = 0};
     struct rig r;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, true);
     open_stage(&r, &script, (struct oct_stage_setup){.rests = true, .input = OCT_STAGE_VALUES});
     assert_true(count_stage(&r).at_rest);

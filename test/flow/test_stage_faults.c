@@ -13,7 +13,6 @@ static void a_slow_one_skips_and_holds_up_nobody(void **state)
 {
     static const struct script script = {.push_us = 400000};
     struct rig r;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, false);
     open_stage(&r, &script, (struct oct_stage_setup){.give_up_ms = 30000}); /* a busy machine */
     for (unsigned i = 0; i < 100; i++) {
@@ -38,7 +37,6 @@ static void one_that_never_returns_is_left_to_itself(void **state)
 {
     static const struct script script = {.hangs = true};
     struct rig r;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, false);
     open_stage(&r, &script, (struct oct_stage_setup){.give_up_ms = 200});
     feed(&r, 200, 500);
@@ -62,7 +60,6 @@ static void several_that_hang_are_waited_for_together(void **state)
 {
     static const struct script script = {.hangs = true};
     struct rig r, other;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, false);
     memset(&other, 0, sizeof(other));
     other.pipeline = r.pipeline;
@@ -104,7 +101,6 @@ static void wherever_it_hangs_nothing_waits_for_it(void **state)
 {
     static const struct script scripts[] = {
         {.hangs_in = 't'}, {.hangs_in = 'e'}, {.hangs_in = 'r'}, {.hangs_in = 'c'}};
-    (void)state;
     for (unsigned i = 0; i < 40; i++) {
         struct rig r;
         pthread_t opener;
@@ -132,7 +128,6 @@ static void one_that_fails_goes_on_with_the_next(void **state)
 {
     static const struct script script = {.fail_one_in = 3};
     struct rig r;
-    (void)state;
     open_stage_rig(&r, &script);
     feed_in_step(&r, 60);
     struct oct_stage_counts c = drain_stage(&r);
@@ -166,7 +161,6 @@ static void check_nonsense(const struct script *script, const char *text)
 
 static void nonsense_is_never_published(void **state)
 {
-    (void)state;
     check_nonsense(&(struct script){.rows = 6}, "axis 'row' has 6, its form 5");
     check_nonsense(&(struct script){.rows = UINT32_MAX}, "nonsense size");
     check_nonsense(&(struct script){.columns = 2}, "axis 'column' has 2, its form 3");
@@ -183,7 +177,6 @@ static void one_whose_input_hangs_comes_to_its_end(void **state)
 {
     static const struct script hanging = {.hangs = true}, script = {.push_us = 0};
     struct rig r, second;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, false);
     open_stage(&r, &hanging, (struct oct_stage_setup){.give_up_ms = 20});
     open_second(&r, &second, &script, (struct oct_stage_setup){.give_up_ms = 20});
@@ -204,7 +197,6 @@ static void a_volume_that_fails_is_not_waited_for(void **state)
 {
     static const struct script script = {.of_volume = true, .whole_only = true, .fail_one_in = 1};
     struct rig r;
-    (void)state;
     open_stage_rig(&r, &script);
     const atomic_uint_fast64_t *dealt = oct_stage_results(r.stage).dealt_below;
     const uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;
@@ -221,7 +213,6 @@ static void an_image_of_a_block_may_name_any_of_its_bscans(void **state)
 {
     static const struct script script = {.block = 4};
     struct rig r;
-    (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, false);
     r.form.bscans_an_image = 4;
     open_stage(&r, &script, (struct oct_stage_setup){.asker = 0});

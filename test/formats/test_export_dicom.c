@@ -152,7 +152,6 @@ static void check_pixels(const char *path, const struct array *array, unsigned n
 static void pixels_are_those_of_the_source_depth_downwards(void **state)
 {
     struct oct_error err = {.text = ""};
-    (void)state;
     for (int upright = 0; upright < 2; upright++)
         for (unsigned n_value = 1; n_value <= 2; n_value++) {
             struct array array = {.seed = n_value};
@@ -220,7 +219,6 @@ static void apply(const struct oct_export_form *with, struct oct_export_form *fo
 static void what_dicom_cannot_say_is_refused_before_any_work(void **state)
 {
     struct oct_error err;
-    (void)state;
     memset(long_name, 'x', sizeof(long_name) - 1);
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         struct array array = {0};
@@ -241,7 +239,6 @@ static void what_dicom_can_just_say_is_written(void **state)
 {
     struct oct_error err = {.text = ""};
     char greek[2 * 64 + 1] = "";
-    (void)state;
     for (unsigned i = 0; i < 64; i++)
         memcpy(greek + (size_t)2 * i, "\xce\xb1", 3);
     const struct oct_export_form forms[] = {{.dims = {1, M, D}, .um = {NAN, 10, 4}},
@@ -265,7 +262,6 @@ static void any_text_of_a_file_makes_a_file(void **state)
                                         "%s%n",    "\x1b[31m", long_text};
     struct oct_error err = {.text = ""};
     size_t n;
-    (void)state;
     memset(long_text, 'x', sizeof(long_text) - 1);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct array array = {0};
@@ -310,7 +306,6 @@ static void the_same_export_twice_is_the_same_file(void **state)
     struct array array = {.seed = 9};
     struct oct_export_source source = source_of(&array);
     size_t n_a, n_b;
-    (void)state;
     write_named("a.dcm", &source);
     write_named("b.dcm", &source);
     unsigned char *a = bytes_of(film_path("a.dcm"), &n_a), *b = bytes_of(film_path("b.dcm"), &n_b);
@@ -325,7 +320,6 @@ static void every_difference_makes_another_instance_of_one_study(void **state)
 {
     struct array array = {.seed = 9}, other = {.seed = 10};
     struct oct_export_source a = source_of(&array), differ[5];
-    (void)state;
     write_named("a.dcm", &a);
     for (int i = 0; i < 5; i++)
         differ[i] = source_of(&array);
@@ -347,7 +341,6 @@ static void another_recording_is_another_study(void **state)
 {
     struct array array = {.seed = 9};
     struct oct_export_source source = source_of(&array);
-    (void)state;
     write_named("a.dcm", &source);
     source.form.acquisition_uid = "0123456789abcdee";
     write_named("b.dcm", &source);
@@ -374,7 +367,6 @@ static void a_failure_on_the_way_leaves_nothing(void **state)
     struct array broken = {.fails_at = 2}, cancelled = {.cancel = &cancel};
     struct oct_export_source source = source_of(&broken);
     struct oct_error err;
-    (void)state;
     assert_int_equal(oct_export_dicom.write(film_path("x.dcm"), &source, 1, &options, &err),
                      OCT_E_IO);
     assert_string_equal(err.text, "the plane cannot be read");
@@ -394,7 +386,6 @@ static void a_full_disk_leaves_nothing(void **state)
     struct rlimit before, small;
     struct oct_error err;
     size_t n;
-    (void)state;
     write_named("whole.dcm", &source);
     free(bytes_of(film_path("whole.dcm"), &n));
     const rlim_t limits[] = {100, n - 1};
@@ -418,7 +409,6 @@ static void what_is_there_stays_without_force(void **state)
     struct array array = {.seed = 9};
     struct oct_export_source source = source_of(&array);
     struct oct_error err;
-    (void)state;
     write_named("there.dcm", &source);
     array.n_read = 0;
     assert_int_equal(oct_export_dicom.write(film_path("there.dcm"), &source, 1, &options, &err),
@@ -453,7 +443,6 @@ static void a_value_that_is_none_is_refused_with_its_tag(void **state)
         {0x00280008, "IS", "many", "(0028,0008)"},
     };
     struct oct_error err;
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct oct_dicom_set *set = oct_dicom_set_create();
         assert_non_null(set);
@@ -467,7 +456,6 @@ static void a_value_that_is_none_is_refused_with_its_tag(void **state)
 static void items_end_as_they_begin(void **state)
 {
     struct oct_error err;
-    (void)state;
     struct oct_dicom_set *set = oct_dicom_set_create();
     oct_dicom_end(set);
     assert_int_equal(encode(set, &err), OCT_E_STATE);

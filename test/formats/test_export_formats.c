@@ -31,7 +31,6 @@ static void the_name_chooses_the_format(void **state)
         {"a.npy", "tif", NULL},
         {"a.npy", "", NULL},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         const struct oct_export_format *format = &oct_export_npy;
         struct oct_error err = {.code = OCT_OK};
@@ -45,7 +44,6 @@ static void the_name_chooses_the_format(void **state)
 
 static void names_and_suffixes_are_of_one_format_each(void **state)
 {
-    (void)state;
     for (const struct oct_export_format *const *f = oct_export_formats; *f; f++) {
         const struct oct_export_format *found;
         assert_non_null((*f)->meaning);
@@ -63,7 +61,6 @@ static void names_and_suffixes_are_of_one_format_each(void **state)
 
 static void folders_are_made_by_name_or_for_want_of_one(void **state)
 {
-    (void)state;
     assert_true(oct_export_makes_folder(&oct_export_png, "a/"));
     assert_true(oct_export_makes_folder(&oct_export_png, "a"));
     assert_true(oct_export_makes_folder(&oct_export_png, "a.png/"));
@@ -105,7 +102,6 @@ static enum oct_err read_numbered(void *context, uint32_t plane, void *pixels,
 static void depth_points_down(void **state)
 {
     static const uint32_t sides[][2] = {{1, 1}, {1, 70}, {70, 1}, {32, 32}, {33, 65}, {64, 31}};
-    (void)state;
     for (size_t s = 0; s < sizeof(sides) / sizeof(*sides); s++)
         for (int sample = OCT_EXPORT_U8; sample <= OCT_EXPORT_F32; sample++)
             for (int is_upright = 0; is_upright < 2; is_upright++) {

@@ -56,7 +56,6 @@ static void axes_are_those_of_a_fundus(void **state)
         "eye OS; axes PLI by convention, origin unknown; bscans, dB",
         "eye unknown; axes PLI by convention, origin unknown; bscans, dB"};
     const char *path = film_path("eye.nii");
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct export_rig rig;
         export_rig_init(&rig, "bscan line depth", small, known_um, OCT_EXPORT_F32);
@@ -78,7 +77,6 @@ static void directions_go_by_names(void **state)
 {
     const char *path = film_path("order.nii");
     struct export_rig rig;
-    (void)state;
     export_rig_init(&rig, "depth bscan line", small, known_um, OCT_EXPORT_F32);
     write_one(path, &rig.source);
     const struct nifti_1_header h = header_of(path);
@@ -97,7 +95,6 @@ static void what_has_no_direction_has_no_form(void **state)
     const uint32_t slab[3] = {1, 5, 7};
     const char *path = film_path("none.nii");
     struct export_rig rig;
-    (void)state;
     export_rig_init(&rig, "bscan line sample", small, um, OCT_EXPORT_U16);
     write_one(path, &rig.source);
     struct nifti_1_header h = header_of(path);
@@ -127,7 +124,6 @@ static void our_own_reader_reads_it(void **state)
     uint8_t u8[N];
     struct oct_volume_info info;
     struct oct_error err;
-    (void)state;
     export_rig_fill(OCT_EXPORT_U8, 0, N, u8);
     for (int i = 0; i < 4; i++) {
         struct export_rig rig;
@@ -168,7 +164,6 @@ static void unknown_lengths_are_refused(void **state)
                                         "how far depths of bscans"};
     static const double wrong[] = {NAN, 0, -1, INFINITY};
     struct export_rig rig;
-    (void)state;
     for (int axis = 0; axis < 3; axis++)
         for (int i = 0; i < 4; i++) {
             export_rig_init(&rig, "bscan line depth", small, known_um, OCT_EXPORT_F32);
@@ -185,7 +180,6 @@ static void what_fails_leaves_nothing(void **state)
     const struct oct_export_options options = {.force = true, .cancel = &cancel};
     struct export_rig rig;
     struct oct_error err;
-    (void)state;
     export_rig_init(&rig, "bscan line depth", none, known_um, OCT_EXPORT_F32);
     refused(&rig.source, OCT_E_ARG, "holds nothing");
     export_rig_init(&rig, "bscan line depth", small, known_um, OCT_EXPORT_F32);
@@ -205,7 +199,6 @@ static void a_full_disk_is_an_error(void **state)
     struct rlimit before;
     struct stat st;
     struct export_rig rig;
-    (void)state;
     export_rig_init(&rig, "bscan line depth", dims, known_um, OCT_EXPORT_F32);
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);

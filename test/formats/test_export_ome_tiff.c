@@ -60,7 +60,6 @@ static void the_size_is_known_in_advance(void **state)
 {
     static const uint32_t sides[][3] = {{5, 7, 11}, {300, 1, 1}, {1, 1, 4096}, {40, 64, 512}};
     const char *path = film_path("size.ome.tif");
-    (void)state;
     for (unsigned i = 0; i < sizeof(sides) / sizeof(*sides); i++) {
         struct export_rig rig;
         export_rig_init(&rig, "bscan line depth", sides[i], known_um, OCT_EXPORT_F32);
@@ -82,7 +81,6 @@ static void the_limit_is_classic_tiffs(void **state)
 {
     const uint32_t below[3] = {2047, 1024, 2048}, beyond[3] = {2048, 1024, 2048};
     struct export_rig rig;
-    (void)state;
     export_rig_init(&rig, "bscan line depth", below, known_um, OCT_EXPORT_U8);
     assert_true(oct_ome_tiff_most_bytes(&rig.source, 1, 1000) <= OCT_OME_TIFF_MOST_CLASSIC);
     export_rig_init(&rig, "bscan line depth", beyond, known_um, OCT_EXPORT_U8);
@@ -97,7 +95,6 @@ static void the_limit_is_classic_tiffs(void **state)
 static void text_is_ascii_and_well_formed(void **state)
 {
     struct export_rig rig;
-    (void)state;
     export_rig_init(&rig, "bscan line depth", small, known_um, OCT_EXPORT_U8);
     rig.source.form.pseudonym = "A<b>&\"'\x01\xff\xc3\xa4\xef\xbf\xbf\xf0\x9f\x91\x81";
     rig.source.form.name = "analysis/a\"b";
@@ -122,7 +119,6 @@ static void dates_are_dates_or_left_out(void **state)
                                       "2026-01-02T03:04:05Z<",
                                       "02.01.2026 03:04:05 Z"};
     struct export_rig rig;
-    (void)state;
     export_rig_init(&rig, "bscan line depth", small, known_um, OCT_EXPORT_U8);
     for (unsigned i = 0; i < 10; i++) {
         char wanted[80];
@@ -139,7 +135,6 @@ static void lengths_that_are_none_are_left_out(void **state)
 {
     const double wrong[] = {NAN, 0, -1, INFINITY};
     struct export_rig rig;
-    (void)state;
     for (int i = 0; i < 4; i++) {
         const double um[3] = {25, wrong[i], 4.5};
         export_rig_init(&rig, "bscan line depth", small, um, OCT_EXPORT_U8);
@@ -157,7 +152,6 @@ static void missing_planes_are_named(void **state)
                                         {0, 0, 0, 0, 0}, {1, 1, 1, 1, 0}, {0, 0, 1, 0, 0}};
     static const char *const said[6] = {NULL, ">0<", ">1-2,4<", ">0-4<", ">4<", ">0-1,3-4<"};
     struct export_rig rig;
-    (void)state;
     export_rig_init(&rig, "bscan line depth", small, known_um, OCT_EXPORT_U8);
     for (int i = 0; i < 6; i++) {
         char wanted[64];
@@ -186,7 +180,6 @@ static void what_cannot_be_is_refused(void **state)
     const uint32_t none[3] = {0, 7, 11}, flat[3] = {5, 0, 11}, many[3] = {1000001, 1, 1},
                    wide[3] = {1, 1u << 20, 1u << 10};
     struct export_rig rig;
-    (void)state;
     export_rig_init(&rig, "bscan line depth", none, known_um, OCT_EXPORT_U8);
     refused(&rig.source, OCT_E_ARG, "holds nothing");
     export_rig_init(&rig, "bscan line depth", flat, known_um, OCT_EXPORT_U8);
@@ -217,7 +210,6 @@ static void cancelled_leaves_nothing(void **state)
     struct oct_export_options options = {
         .force = true, .cancel = &cancel, .progress = count, .progress_context = calls};
     const char *path = film_path("cancelled.ome.tif");
-    (void)state;
     for (int i = 0; i < 2; i++) {
         export_rig_init(&rigs[i], "bscan line depth", small, known_um, OCT_EXPORT_U16);
         sources[i] = rigs[i].source;
@@ -240,7 +232,6 @@ static void a_full_disk_is_an_error(void **state)
     const char *path = film_path("full.ome.tif");
     struct rlimit before;
     struct export_rig rig;
-    (void)state;
     export_rig_init(&rig, "bscan line depth", dims, known_um, OCT_EXPORT_F32);
     write_all(path, &rig.source, 1, OCT_OME_TIFF_MOST_CLASSIC);
     const uint64_t all = bytes_of(path);

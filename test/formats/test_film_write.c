@@ -95,7 +95,6 @@ static void every_film_is_read_back(void **state)
         {"b.tiff", OCT_FILM_U16}, {"a.npy", OCT_FILM_U8},    {"b.npy", OCT_FILM_U16},
         {"c.npy", OCT_FILM_F32},
     };
-    (void)state;
     for (unsigned i = 0; i < sizeof(films) / sizeof(films[0]); i++) {
         enum oct_film_format format;
         assert_true(oct_film_format_of(films[i].name, &format));
@@ -113,7 +112,6 @@ static void an_avi_says_what_it_is(void **state)
 {
     static unsigned char bytes[1248 + 8 + 48 * H + 8 + 16 + 1];
     const struct oct_film_setup setup = setup_of(OCT_FILM_AVI, OCT_FILM_U8);
-    (void)state;
     write_film(film_path("one.avi"), &setup, 1);
     FILE *file = fopen(film_path("one.avi"), "rb");
     assert_int_equal(fread(bytes, 1, sizeof(bytes), file), sizeof(bytes) - 1);
@@ -148,7 +146,6 @@ static void rates_are_kept(void **state)
 {
     static const double rates[] = {25,  30000.0 / 1001, 29.97, 1.0 / 300,
                                    0.1, 977.5,          1e-6,  123456.75};
-    (void)state;
     for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
         struct oct_film_setup setup = setup_of(OCT_FILM_AVI, OCT_FILM_U8);
         setup.fps = rates[i];
@@ -174,7 +171,6 @@ static void must_refuse(struct oct_film_setup setup, enum oct_err code, const ch
 static void what_does_not_fit_is_refused(void **state)
 {
     struct oct_film_setup setup = setup_of(OCT_FILM_AVI, OCT_FILM_U16);
-    (void)state;
     must_refuse(setup, OCT_E_ARG, "AVI takes 8 bits");
     must_refuse(setup_of(OCT_FILM_TIFF, OCT_FILM_RGB), OCT_E_ARG, "a TIFF stack takes");
     must_refuse(setup_of(OCT_FILM_NPY, OCT_FILM_RGB), OCT_E_ARG, ".npy takes");
@@ -198,7 +194,6 @@ static void an_avi_stops_before_2_gib(void **state)
     struct oct_film_file *film;
     struct oct_error err = {.text = ""};
     struct stat st;
-    (void)state;
     setup.height = 2;
     setup.width = 16384;
     setup.n_pictures = 65485;
@@ -225,7 +220,6 @@ static void films_are_whole_or_not_there(void **state)
     static union pixels pixels;
     struct oct_film_file *film;
     struct oct_error err = {.text = ""};
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         struct oct_film_setup setup = setup_of((enum oct_film_format)i, OCT_FILM_U8);
         setup.force = false;
@@ -247,7 +241,6 @@ static void films_are_whole_or_not_there(void **state)
 static void a_film_that_is_lost_on_the_way_is_said(void **state)
 {
     static union pixels pixels;
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         const struct oct_film_setup setup = setup_of((enum oct_film_format)i, OCT_FILM_U8);
         struct oct_film_file *film;
@@ -297,7 +290,6 @@ static void truncated_stacks_keep_what_was_whole(void **state)
     static unsigned char bytes[1 << 16];
     const struct oct_film_setup setup = setup_of(OCT_FILM_TIFF, OCT_FILM_U16);
     size_t n_whole_at[T + 1] = {0};
-    (void)state;
     write_film(film_path("stack.tif"), &setup, T);
     FILE *file = fopen(film_path("stack.tif"), "rb");
     const size_t n = fread(bytes, 1, sizeof(bytes), file);
@@ -340,7 +332,6 @@ static void directories_before_pixels_promise_nothing(void **state)
     static struct film_bytes file;
     const struct oct_pictures_options keep = {.keeps_whole = true};
     const char *path = film_path("before.tif");
-    (void)state;
     const size_t pixels = make_stack(&file, T);
     film_write(&file, path, file.n);
     check_film(path, OCT_FILM_U16, T);

@@ -136,7 +136,6 @@ static void check_samples(const char *path, const char *const *settings, unsigne
 
 static void every_order_of_axes_gives_the_same_samples(void **state)
 {
-    (void)state;
     static const struct {
         const char *axes, *settings[3];
     } cases[] = {
@@ -160,7 +159,6 @@ static void every_order_of_axes_gives_the_same_samples(void **state)
 
 static void every_type_becomes_u16_by_its_rule(void **state)
 {
-    (void)state;
     static const struct {
         const char *descr;
         double scale, offset; /* of the file */
@@ -194,7 +192,6 @@ static void every_type_becomes_u16_by_its_rule(void **state)
 /* 0 .. 65535 for least .. largest, and nothing else: within half a step of the line between. */
 static void values_of_any_range_fill_that_of_u16(void **state)
 {
-    (void)state;
     static uint16_t spectra[M * N];
     static uint8_t line_valid[M];
     struct oct_raw_frame frame = {.spectra = spectra, .line_valid = line_valid};
@@ -256,7 +253,6 @@ static void refuse(const char *text, const char *const *settings, const char *sa
 
 static void malformed_files_are_refused(void **state)
 {
-    (void)state;
     static const char *const lines[] = {"scan.lines=6", NULL};
     static const char *const samples[] = {"camera.samples=7", NULL};
     static const char *const other[] = {"camera.samples=12", NULL};
@@ -297,7 +293,6 @@ static void malformed_files_are_refused(void **state)
 
 static void damaged_headers_are_refused(void **state)
 {
-    (void)state;
     static struct film_bytes file;
     put_header(&file, "{" U2 "'shape': (5, 7, 11)}");
     film_write(&file, film_path("short.npy"), 9);
@@ -315,7 +310,6 @@ static void damaged_headers_are_refused(void **state)
 
 static void values_that_do_not_fit_are_refused(void **state)
 {
-    (void)state;
     static const char *const twice[] = {"file.scale=30", NULL};
     static const char *const less[] = {"file.scale=1", "file.offset=-2000", NULL};
     static const char *const lonely[] = {"file.offset=5", NULL};

@@ -89,7 +89,6 @@ static void bytes_are_where_the_format_says(void **state)
     static unsigned char h[4096];
     float values[N];
     const char *paths[2] = {film_path("a.nii"), film_path("a.nii.gz")};
-    (void)state;
     fill(values, N);
     for (int i = 0; i < 2; i++) {
         const struct oct_nifti_form known = form_of(known_um), unknown = form_of(unknown_um);
@@ -130,7 +129,6 @@ static void what_is_read_is_what_was_written(void **state)
     static const char *const names[] = {"b.nii", "b.nii.gz"};
     float values[N], again[N];
     struct oct_error err;
-    (void)state;
     fill(values, N);
     for (int i = 0; i < 4; i++) {
         const struct oct_nifti_form form = form_of(i < 2 ? known_um : unknown_um);
@@ -154,7 +152,6 @@ static void places_come_back(void **state)
     const double(*const maps[3])[4] = {turned, flipped, sheared};
     static unsigned char h[4096];
     float values[N];
-    (void)state;
     fill(values, N);
     for (int i = 0; i < 3; i++) {
         struct oct_nifti_form form = form_of(known_um);
@@ -184,7 +181,6 @@ static void long_volumes_are_nifti_2(void **state)
     float *values = malloc(LONG * sizeof(float)), *again = malloc(LONG * sizeof(float));
     const struct oct_nifti_form form = {.dims = {1, LONG, 1}, .um = {25, 10, 4}};
     struct oct_error err;
-    (void)state;
     assert_true(values && again);
     fill(values, LONG);
     write_one(film_path("long.nii"), &form, values);
@@ -237,7 +233,6 @@ static void displacements_are_those_of_itk(void **state)
     static float u[3 * N];
     struct oct_nifti_form form = form_of(known_um);
     struct oct_error err = {.text = ""};
-    (void)state;
     form.to_mm = fixed_map;
     for (unsigned i = 0; i < 3 * N; i++)
         u[i] = (float)u_of(i / N, i % N);
@@ -260,7 +255,6 @@ static void files_are_whole_or_not_there(void **state)
     float values[N];
     const struct oct_nifti_form form = form_of(known_um);
     struct oct_error err;
-    (void)state;
     fill(values, N);
     assert_int_equal(oct_nifti_write(film_path("no/such.nii"), false, &form, values, &err),
                      OCT_E_IO);
@@ -281,7 +275,6 @@ static void a_full_disk_leaves_nothing(void **state)
     const struct oct_nifti_form form = form_of(known_um);
     struct rlimit before, small;
     struct oct_error err;
-    (void)state;
     for (unsigned i = 0; i < 3 * N; i++)
         u[i] = value(i);
     signal(SIGXFSZ, SIG_IGN);

@@ -82,7 +82,6 @@ static void names_are_in_the_order_of_their_numbers(void **state)
                                          "a100000000000000000000",
                                          "ab"};
     enum { N = sizeof(rising) / sizeof(rising[0]) };
-    (void)state;
     for (unsigned i = 0; i < N; i++)
         for (unsigned j = 0; j < N; j++) {
             const int order = oct_paths_compare(rising[i], rising[j]);
@@ -96,7 +95,6 @@ static void folders_give_their_pictures(void **state)
 {
     const char *const args[] = {film_path("folder")};
     char with_slash[300];
-    (void)state;
     static const char *const names[] = {"folder/img1.TIF", "folder/img2.png", "folder/img02.tiff",
                                         "folder/img10.png", NULL};
     /* img02.tiff and img2.png have the same number; what follows it decides. */
@@ -114,7 +112,6 @@ static void patterns_give_what_matches(void **state)
     static const char *const names[] = {
         "folder/img2.png", "folder/img10.png", "folder/img1.TIF", "folder/img2.png",
         "b[1].png",        "absent.png",       "r.h5:/a*",        NULL};
-    (void)state;
     must_give(args, 5, names);
     const char *const folders[] = {film_path("others/*")};
     static const char *const files[] = {"others/a.jpg", "others/b.txt", NULL};
@@ -123,7 +120,6 @@ static void patterns_give_what_matches(void **state)
 
 static void what_gives_nothing_is_refused(void **state)
 {
-    (void)state;
     must_refuse(film_path("others"), OCT_E_ARG, "but a.jpg and 2 more");
     must_refuse(film_path("one"), OCT_E_ARG, "only readme");
     must_refuse(film_path("empty"), OCT_E_ARG, "an empty folder");

@@ -207,7 +207,6 @@ static void png_of_every_kind(void **state)
         {PNG_COLOR_TYPE_PALETTE, 8, PNG_INTERLACE_NONE, 1, false},
         {PNG_COLOR_TYPE_PALETTE, 8, PNG_INTERLACE_NONE, 1, true},
     };
-    (void)state;
     for (unsigned k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         const char *path = path_of("kind.png");
         struct oct_picture picture;
@@ -245,7 +244,6 @@ static void tiff_of_every_kind(void **state)
         {"w", 16, U, PHOTOMETRIC_RGB, COMPRESSION_NONE, 3, PLANARCONFIG_SEPARATE, true, 1},
         {"w", 8, U, PHOTOMETRIC_MINISWHITE, COMPRESSION_NONE, 1, ONE, false, 1},
     };
-    (void)state;
     for (unsigned k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         const struct tiff_kind *kind = &kinds[k];
         struct oct_picture picture;
@@ -284,7 +282,6 @@ static void what_is_no_picture_is_refused(void **state)
 {
     static const struct png_kind grey = {PNG_COLOR_TYPE_GRAY, 8, PNG_INTERLACE_NONE, 1, false};
     static const struct tiff_kind wide = {"w", 16, U, BLACK, COMPRESSION_NONE, 1, ONE, false, 1};
-    (void)state;
     write_png(path_of("a.png"), &grey, 0);
     write_tiff(path_of("a.tif"), &wide);
     cut_file(path_of("a.png"), path_of("cut.png"), 150);
@@ -321,7 +318,6 @@ static void sizes_must_be_one(void **state)
     struct oct_pictures *pictures;
     struct oct_error err;
     uint32_t height, width;
-    (void)state;
     write_png(path_of("a.png"), &grey, 0);
     assert_int_equal(oct_picture_write_png(path_of("b.png"), true, 20, 30, 8, other, &err), OCT_OK);
     const char *paths[] = {path_of("a.png"), path_of("b.png")};
@@ -346,7 +342,6 @@ static void masks_and_scales_apply(void **state)
                                                  .has_invalid = true,
                                                  .invalid = -1,
                                                  .mask_path = path_of("mask.png")};
-    (void)state;
     for (unsigned i = 0; i < N; i++) {
         pixels[i] = i % 10 == 3 ? NAN : i % 10 == 4 ? INFINITY : i % 10 == 5 ? -1.0f : (float)i;
         mask[i] = i % 10 != 6;
@@ -378,7 +373,6 @@ static void results_stream_and_appear_whole(void **state)
     struct oct_volume_array *array;
     struct oct_error err;
     float row[4], got[12];
-    (void)state;
     assert_int_equal(oct_results_create(&results, path, "result", false, &err), OCT_OK);
     const unsigned id = oct_results_dataset(results, "/a/b", OCT_RESULTS_F32, 2, dims, "px");
     for (unsigned v = 0; v < 2; v++) {
@@ -409,7 +403,6 @@ static void tables_have_empty_cells(void **state)
     char text[128] = "";
     struct oct_csv *csv;
     struct oct_error err;
-    (void)state;
     assert_int_equal(oct_csv_create(&csv, path, false, "a,b,c", &err), OCT_OK);
     oct_csv_count(csv, 7);
     oct_csv_number(csv, NAN);
@@ -429,7 +422,6 @@ static void tables_have_empty_cells(void **state)
 static int make_folder(void **state)
 {
     const char *top = getenv("TMPDIR");
-    (void)state;
     snprintf(folder, sizeof(folder), "%s/pictures.XXXXXX", top ? top : "/tmp");
     return mkdtemp(folder) ? 0 : -1;
 }
@@ -437,7 +429,6 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     char command[160];
-    (void)state;
     snprintf(command, sizeof(command), "rm -r '%s'", folder);
     return system(command);
 }

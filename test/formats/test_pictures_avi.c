@@ -188,7 +188,6 @@ static void grey_of_every_kind(void **state)
         {.bits = 32, .sign = 1, .n_frames = 3},
     };
     static struct film_bytes file;
-    (void)state;
     for (unsigned k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         make(&file, &kinds[k]);
         film_write(&file, film_path("kind.avi"), file.n);
@@ -200,7 +199,6 @@ static void what_lies_between_pictures_is_passed_by(void **state)
 {
     static struct film_bytes file;
     struct kind k = usual;
-    (void)state;
     k.with_junk = k.in_recs = true;
     k.sound_streams = 2;
     k.n_more = 4;
@@ -218,7 +216,6 @@ static void a_chunk_of_no_bytes_repeats(void **state)
 {
     static struct film_bytes file;
     struct oct_picture picture;
-    (void)state;
     file.n = 0;
     const size_t riff = film_list_begin(&file, "RIFF", "AVI ");
     put_headers(&file, &usual);
@@ -268,7 +265,6 @@ static void the_rate_is_that_of_the_stream(void **state)
     struct kind k = usual;
     struct oct_pictures *pictures;
     struct oct_error err;
-    (void)state;
     assert_true(fps_of(&k, 0) == 30000.0 / 1001);
     assert_true(fps_of(&k, 12.5) == 12.5);
     k.scale = 0;
@@ -318,7 +314,6 @@ static void truncated_files_keep_what_was_whole(void **state)
     static struct film_bytes file;
     struct kind k = usual;
     const size_t picture = 8 + 20 * H;
-    (void)state;
     k.n_more = 4;
     const size_t first = make(&file, &k) + 12, second = file.n - 4 * picture;
     check_cut(&file, first + picture - 1, 0, 9);
@@ -345,7 +340,6 @@ static void unfinished_files_are_read(void **state)
     static struct film_bytes file;
     static const unsigned char nothing[1000];
     struct kind k = usual;
-    (void)state;
     const size_t movi = make(&file, &k), end = movi + 12 + 5 * (8 + 20 * H);
     film_set_u32(&file, 4, 0);
     film_set_u32(&file, movi + 4, 0);
@@ -370,7 +364,6 @@ static void other_films_are_refused_by_name(void **state)
 {
     static const char *const codecs[] = {"MJPG", "H264", "XVID", "FFV1", "\1\0\0\0"};
     struct kind k = usual;
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         char says[32];
         snprintf(says, sizeof(says), "(codec %s)", codecs[i]);
@@ -403,7 +396,6 @@ static void refuse_changed(size_t at, uint32_t value, const char *says)
 static void damage_is_refused_by_name(void **state)
 {
     static struct film_bytes file;
-    (void)state;
     refuse_changed(4, 19000, "19000 x 21; each side");
     refuse_changed(4, 0x80000000, "each side");
     refuse_changed(8, 0x80000000, "18 x 2147483648");
@@ -432,7 +424,6 @@ static void damage_is_refused_by_name(void **state)
 static void sizes_without_bytes_are_refused(void **state)
 {
     static struct film_bytes file;
-    (void)state;
     file.n = 0;
     const size_t riff = film_list_begin(&file, "RIFF", "AVI ");
     put_headers(&file, &usual);

@@ -91,7 +91,6 @@ static void numbers_of_every_kind(void **state)
                                         "<f4", ">f4", "<f8", ">f8", "<u1"};
     static struct film_bytes file;
     char text[160];
-    (void)state;
     for (unsigned k = 0; k < sizeof(types) / sizeof(types[0]); k++) {
         snprintf(text, sizeof(text),
                  "{'descr': '%s', 'fortran_order': False, 'shape': (%d, %d, "
@@ -112,7 +111,6 @@ static void headers_of_every_style(void **state)
         "{\"descr\" : \"|u1\" ,\n \"shape\": ( 19 , 23 , ), \"fortran_order\":\tFalse}",
     };
     static struct film_bytes file;
-    (void)state;
     for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         put_header(&file, 1, texts[i]);
         put_values(&file, "|u1", H * W);
@@ -138,7 +136,6 @@ static void other_arrays_are_refused_by_name(void **state)
     static const char *const types[] = {"'<c8'", "'<i4'", "'|b1'", "'<f2'", "'|u'", "'<M8[s]'"};
     static struct film_bytes file;
     char text[160], says[64];
-    (void)state;
     refuse("{'descr': '|u1', 'fortran_order': True, 'shape': (19, 23)}", "ascontiguousarray");
     for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         snprintf(text, sizeof(text), "{'descr': %s, " C_ORDER ", 'shape': (19, 23)}", types[i]);
@@ -160,7 +157,6 @@ static void other_arrays_are_refused_by_name(void **state)
 static void damage_is_refused(void **state)
 {
     static struct film_bytes file;
-    (void)state;
     refuse("{'descr': '|u1', " C_ORDER ", 'shape': (18446744073709551617, 16, 16)}", "a shape");
     refuse("{'descr': '|u1', " C_ORDER ", 'shape': (4294967296, 4294967296)}", "each side");
     refuse("{'descr': '<f8', " C_ORDER ", 'shape': (16384, 16384)}", "no picture is whole");
@@ -188,7 +184,6 @@ static void truncated_files_keep_what_was_whole(void **state)
 {
     static struct film_bytes file;
     const struct oct_pictures_options keep = {.keeps_whole = true};
-    (void)state;
     put_header(&file, 1, "{'descr': '<u2', " C_ORDER ", 'shape': (3, 19, 23), }");
     put_values(&file, "<u2", T * H * W);
     film_write(&file, film_path("cut.npy"), file.n - 1);

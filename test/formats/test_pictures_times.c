@@ -103,7 +103,6 @@ static void rows_of_en_face_have_the_times_of_their_bscans(void **state)
 {
     static struct recording a, b;
     struct oct_pictures_times times = {0};
-    (void)state;
     fill(&a, BEGIN_NS);
     fill(&b, BEGIN_NS + UINT64_C(3600000000000)); /* an hour later */
     save(&a, film_path("a.h5"));
@@ -132,7 +131,6 @@ static void lost_rows_lie_between_their_neighbours(void **state)
 {
     static struct recording r;
     struct oct_pictures_times times = {0};
-    (void)state;
     fill(&r, BEGIN_NS);
     for (unsigned v = 0; v < V; v++)
         r.time_ns[v] = BEGIN_NS + v * PERIOD_NS;
@@ -162,7 +160,6 @@ static void lines_of_bscans_follow_the_line_rate(void **state)
     static struct recording r;
     struct oct_pictures_times times = {0};
     const struct oct_pictures_options one = {.what = OCT_PICTURES_BSCAN, .bscan = 6};
-    (void)state;
     fill(&r, BEGIN_NS);
     save(&r, film_path("lines.h5"));
     struct oct_pictures *pictures = film_open(film_path("lines.h5"), NULL);
@@ -201,7 +198,6 @@ static void must_be_unknown(struct oct_pictures *pictures)
 static void clocks_that_cannot_be_are_unknown(void **state)
 {
     static struct recording a, b;
-    (void)state;
     fill(&a, BEGIN_NS);
     fill(&b, BEGIN_NS + 1); /* begins before the first has ended */
     save(&a, film_path("a.h5"));
@@ -262,7 +258,6 @@ static void projections_are_those_of_the_analysis(void **state)
 {
     static struct recording r;
     struct oct_pictures_options o = {.what = OCT_PICTURES_EN_FACE};
-    (void)state;
     for (int is_f32 = 0; is_f32 < 2; is_f32++) {
         fill(&r, BEGIN_NS);
         r.is_f32 = is_f32;
@@ -302,7 +297,6 @@ static void the_live_analysis_gives_the_same(void **state)
     struct oct_analysis *analysis;
     struct oct_picture picture;
     struct oct_error err;
-    (void)state;
     fill(&r, BEGIN_NS);
     save(&r, film_path("live.h5"));
     oct_suite_bscan_open(&bscan, &recipe, OCT_STAGE_PICTURES);
@@ -335,7 +329,6 @@ static void slabs_outside_are_refused(void **state)
     static const double shares[][2] = {{-0.1, 0.5}, {0.5, 0.5}, {0.6, 0.5}, {0.5, 1.01}};
     struct oct_pictures_options o = {.what = OCT_PICTURES_EN_FACE,
                                      .projection = OCT_PICTURES_OVER_SHARES};
-    (void)state;
     fill(&r, BEGIN_NS);
     save(&r, film_path("slab.h5"));
     for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {

@@ -71,7 +71,6 @@ static enum oct_plain_look judge(const void *bytes, size_t n, unsigned bits)
 
 static void spectra_of_every_kind_pass(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(cameras) / sizeof(cameras[0]); i++) {
         const struct camera *c = &cameras[i];
         expose(c, samples);
@@ -85,7 +84,6 @@ static void spectra_of_every_kind_pass(void **state)
 
 static void patterns_of_tests_pass(void **state)
 {
-    (void)state;
     for (int pattern = 0; pattern < 5; pattern++) {
         uint64_t random = 3;
         for (size_t i = 0; i < TOTAL; i++)
@@ -135,7 +133,6 @@ static void assert_lays_are_told(const void *numbers, size_t size, enum oct_plai
 /* The same spectra as floats: counts, whole counts, shares of full scale, or less their mean. */
 static void floats_are_told(void **state)
 {
-    (void)state;
     static float f32[TOTAL];
     static double f64[TOTAL];
     for (size_t k = 0; k < 6; k++) { /* 12 and 16 bit */
@@ -158,7 +155,6 @@ static void floats_are_told(void **state)
 /* Counts in more bits than they need: every second word is empty. */
 static void wide_integers_are_told(void **state)
 {
-    (void)state;
     static int32_t i32[TOTAL];
     static int64_t i64[TOTAL];
     for (size_t k = 0; k < 13; k++) { /* all that are lit */
@@ -177,7 +173,6 @@ static void wide_integers_are_told(void **state)
 
 static void swapped_bytes_are_told(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < 10; k++) {
         if (cameras[k].shift || k == 8) /* k 8: its light stays within one byte */
             continue;
@@ -193,7 +188,6 @@ static void swapped_bytes_are_told(void **state)
 /* The file as octctl reads it: a few windows of it, however large it is. */
 static void a_file_is_judged_by_its_windows(void **state)
 {
-    (void)state;
     char path[] = "/tmp/octd-test-plain-XXXXXX";
     struct oct_error err = {.text = ""};
     const uint64_t first = 10, bytes = 3000001ull * 8;

@@ -108,7 +108,6 @@ static double recorded(bool is_u8, unsigned i)
 static void recordings_are_db_with_what_is_missing(void **state)
 {
     static float values[N];
-    (void)state;
     for (int k = 0; k < 3; k++) { /* u8 of dB, f32 of dB, f32 of counts^2 */
         const bool is_u8 = k == 0;
         make_recording(film_path("r.h5"), is_u8, k == 2 ? "[pipeline]\nlog = no\n" : "");
@@ -134,7 +133,6 @@ static void a_dataset_is_named_or_the_only_one(void **state)
     static double f64[2 * N];
     static const double um[3] = {30, 6, 3};
     static const char *const names[] = {"axis_spacing_um", "element_size_um", "um"};
-    (void)state;
     for (unsigned i = 0; i < N; i++) {
         f32[i] = (float)i;
         f64[i] = u8[i] = (uint8_t)(i + 1);
@@ -176,7 +174,6 @@ static void files_without_volumes_are_refused(void **state)
 {
     static const float f32[N];
     struct oct_results *results = begin(film_path("none.h5"));
-    (void)state;
     add(results, "/flat", OCT_RESULTS_F32, 2, f32);
     end(results);
     refused(film_path("none.h5"), OCT_E_FORMAT, "");
@@ -211,7 +208,6 @@ static void arrays_of_numpy_are_volumes(void **state)
 {
     static float values[N];
     struct oct_error err;
-    (void)state;
     make_npy(film_path("a.npy"), "(4, 6, 9)", N);
     struct oct_volume_info info = loaded(film_path("a.npy"), values);
     for (unsigned i = 0; i < N; i++)

@@ -227,7 +227,6 @@ static void check_values(const char *path, unsigned type, double slope, double i
 
 static void voxels_of_every_kind(void **state)
 {
-    (void)state;
     for (unsigned k = 0; k < 4 * N_TYPES; k++) {
         struct header h = plain(k & 1);
         h.is_big = k & 2;
@@ -245,7 +244,6 @@ static void scales_apply(void **state)
     struct header h = plain(false);
     static const double scales[][4] = {
         {2.5, -7, 2.5, -7}, {-0.5, 0, -0.5, 0}, {0, 9, 1, 0}, {NAN, NAN, 1, 0}, {NAN, 3, 1, 0}};
-    (void)state;
     h.datatype = 4;
     for (unsigned i = 0; i < sizeof(scales) / sizeof(scales[0]); i++) {
         h.slope = scales[i][0];
@@ -264,7 +262,6 @@ static void scales_apply(void **state)
 static void further_axes_of_one_are_no_axes(void **state)
 {
     struct header h = plain(true);
-    (void)state;
     h.dim[0] = 5;
     make(&h);
     film_write(&file, film_path("five.nii"), file.n);
@@ -280,7 +277,6 @@ static void further_axes_of_one_are_no_axes(void **state)
 static void headers_may_leave_the_place_of_voxels_out(void **state)
 {
     struct header h = plain(false);
-    (void)state;
     h.offset = 0;
     make(&h);
     film_write(&file, film_path("zero.nii"), file.n);
@@ -314,7 +310,6 @@ static void places_are_those_of_the_header(void **state)
     const double flipped[3][4] = {{0.004, 0, 0, 1}, {0, 0, 0.025, 2}, {0, 0.01, 0, 3}};
     const double sheared[3][4] = {{0.5, 0.25, 0, -4}, {0, 2, 0, 5}, {0, 0, 3, 6}};
     const double um[3] = {25, 10, 4};
-    (void)state;
     for (int is_2 = 0; is_2 < 2; is_2++) {
         struct header h = plain(is_2);
         check_space(&h, um, spaced);
@@ -342,7 +337,6 @@ static void sizes_that_cannot_be_are_unknown(void **state)
     const double ones[3][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
     const double um[3] = {NAN, NAN, NAN};
     static const double sizes[] = {1e307, 1e-320, 1e-7, 1e7, INFINITY};
-    (void)state;
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct header h = plain(true);
         h.pixdim[1] = h.pixdim[2] = h.pixdim[3] = sizes[i];
@@ -359,7 +353,6 @@ static void units_are_those_of_the_header(void **state)
         double size, um;
     } cases[] = {{1, 4e-6, 4}, {2, 0.004, 4}, {3 | 16, 4, 4}, {0, 0.004, 4}, {0, -0.5, 500},
                  {2, 1, 1000}, {0, 1, NAN},   {0, 0, NAN},    {2, NAN, NAN}};
-    (void)state;
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct header h = plain(i % 2);
         h.units = cases[i].units;
@@ -381,7 +374,6 @@ static void units_are_those_of_the_header(void **state)
 static void what_is_no_volume_is_refused_by_name(void **state)
 {
     static const int others[] = {0, 1, 32, 128, 1536, 1792, 2048, 2304, -5};
-    (void)state;
     for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         struct header h = plain(i % 2);
         h.datatype = others[i];
@@ -408,7 +400,6 @@ static void what_is_no_volume_is_refused_by_name(void **state)
 static void sides_that_cannot_be_are_refused(void **state)
 {
     struct header h = plain(false);
-    (void)state;
     h.dim[0] = 8;
     refuse(&h, "a number of axes");
     h.dim[0] = 0;
@@ -444,7 +435,6 @@ static void refuse_place(const struct header *h)
 static void places_that_cannot_be_are_refused(void **state)
 {
     static const double offsets[] = {-1, 100, 347, 352.5, 1e30, 1e9, NAN, INFINITY, -INFINITY};
-    (void)state;
     for (unsigned i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
         struct header h = plain(false);
         h.offset = offsets[i];
@@ -473,7 +463,6 @@ static void truncated_files_are_refused(void **state)
 {
     static unsigned char bytes[1 << 16];
     static struct film_bytes packed;
-    (void)state;
     for (int is_2 = 0; is_2 < 2; is_2++) {
         const struct header h = plain(is_2);
         make(&h);
@@ -502,7 +491,6 @@ static void a_file_that_changes_meanwhile_is_refused(void **state)
     static float values[N];
     struct oct_error err;
     struct header h = plain(false);
-    (void)state;
     make(&h);
     film_write(&file, film_path("other.nii"), file.n);
     const struct oct_volume_info info = looked(film_path("other.nii"));

@@ -90,7 +90,6 @@ static void it_appears_when_it_is_published(void **state)
 {
     struct oct_whole_folder folder;
     char slashes[512];
-    (void)state;
     snprintf(slashes, sizeof(slashes), "%s//", film_path("new"));
     const int n = count(film_path(NULL));
     begin(&folder, slashes, false);
@@ -108,7 +107,6 @@ static void only_its_like_is_replaced(void **state)
 {
     char path[512];
     const int n = count(film_path(NULL));
-    (void)state;
     snprintf(path, sizeof(path), "%s", film_path("old"));
     make(path, false, "1");
     must_refuse(path, false, OCT_E_IO, "exists already");
@@ -130,7 +128,6 @@ static void only_its_like_is_replaced(void **state)
 
 static void what_is_no_folder_is_refused(void **state)
 {
-    (void)state;
     write_text(film_path("file"), "mine");
     must_refuse(film_path("file"), true, OCT_E_ARG, "is no folder");
     assert_int_equal(symlink("old", film_path("link")), 0);
@@ -147,7 +144,6 @@ static void what_has_appeared_meanwhile_stays(void **state)
     struct oct_whole_folder folder;
     struct oct_error err = {.text = ""};
     const int n = count(film_path(NULL));
-    (void)state;
     begin(&folder, film_path("late"), false);
     put(&folder, "a.png", "1");
     assert_int_equal(mkdir(film_path("late"), 0700), 0);
@@ -172,7 +168,6 @@ static void what_a_link_points_at_stays(void **state)
     char work[512];
     struct oct_whole_folder folder;
     struct oct_error err = {.text = ""};
-    (void)state;
     snprintf(work, sizeof(work), "%s.new.%ld", film_path("linked"), (long)getpid());
     assert_int_equal(mkdir(film_path("theirs"), 0700), 0);
     write_text(film_path("theirs/a.png"), "mine");

@@ -61,7 +61,6 @@ static void test_device_fails(void **state)
     struct oct_rig rig;
     struct oct_slot slots[N], right;
     unsigned n_lost = 0, n_done = 0;
-    (void)state;
     assert_true(oct_scene_create(&scene, &recipe, 1));
     assert_true(oct_rig_open(&rig, &oct_engine_cuda, &options, &scene, OCT_SAMPLE_U8));
     oct_slot_open(&right, &rig);
@@ -112,7 +111,6 @@ static void test_tasks(void **state)
     const struct scale_setup setup = {.factor = 7, .n = N};
     struct oct_cuda_tasks *tasks;
     struct oct_error err;
-    (void)state;
     assert_int_equal(oct_cuda_tasks_create(&tasks, &scale_task_ops, NULL, PATIENCE_MS, &setup,
                                            sizeof(setup), &err),
                      OCT_OK);

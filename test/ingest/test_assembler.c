@@ -362,14 +362,12 @@ static void run_plan(uint64_t seed, uint32_t read_one_in)
 
 static void a_random_stream_gives_exactly_what_the_model_gives(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++)
         run_plan(seed, 1);
 }
 
 static void a_full_ring_drops_whole_bscans_and_counts_them(void **state)
 {
-    (void)state;
     for (uint64_t seed = 101; seed <= 110; seed++)
         run_plan(seed, 5);
 }

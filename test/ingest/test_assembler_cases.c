@@ -35,7 +35,6 @@ static enum oct_bad push(struct assembler_rig *r, uint64_t sequence, uint64_t fi
 static void a_message_of_many_bscans_waits_for_slots_only_once(void **state)
 {
     struct assembler_rig r;
-    (void)state;
     open_assembler(&r, 50000);
     uint64_t begin_ns = oct_clock_ns();
     assert_int_equal(push(&r, 0, 0, (SLOTS + 40) * M, OCT_LINES_STARTS), OCT_BAD_NONE);
@@ -75,7 +74,6 @@ static void a_wait_within_which_the_program_paused_is_no_wait(void **state)
 {
     struct assembler_rig r;
     uint64_t slot;
-    (void)state;
     open_assembler(&r, 20000);
     push(&r, 0, 0, SLOTS * M, OCT_LINES_STARTS);
     assert_int_equal(oct_ring_read(r.reader, 0, &slot), OCT_OK);
@@ -93,7 +91,6 @@ static void line_numbers_that_leap_wildly_are_refused_and_change_nothing(void **
 {
     const uint64_t wild = (uint64_t)1 << 40;
     struct assembler_rig r;
-    (void)state;
     open_assembler(&r, 0);
     assert_int_equal(push(&r, 0, wild, 1, OCT_LINES_STARTS), OCT_BAD_LINES);
     assert_int_equal(push(&r, 0, UINT64_MAX - 1, 1, OCT_LINES_STARTS), OCT_BAD_LINES);
@@ -114,7 +111,6 @@ static void a_camera_joined_at_the_largest_line_numbers_is_counted_right(void **
 {
     const uint64_t last = UINT64_MAX / M * M; /* the last B-scan that begins below 2^64 */
     struct assembler_rig r;
-    (void)state;
     open_assembler(&r, 0);
     assert_int_equal(push(&r, 0, last - M, M, 0), OCT_BAD_NONE);
     assert_int_equal(push(&r, 1, UINT64_MAX, 0, OCT_LINES_ENDS), OCT_BAD_NONE);
@@ -126,7 +122,6 @@ static void a_camera_joined_at_the_largest_line_numbers_is_counted_right(void **
 static void lines_from_before_a_start_in_the_same_epoch_are_late(void **state)
 {
     struct assembler_rig r;
-    (void)state;
     open_assembler(&r, 0);
     push(&r, 10, 0, M, OCT_LINES_STARTS);
     push(&r, 12, 0, M, OCT_LINES_STARTS);
@@ -144,7 +139,6 @@ static void lines_from_before_a_start_in_the_same_epoch_are_late(void **state)
 static void sequence_numbers_half_their_range_apart_are_counted_and_go_on(void **state)
 {
     const uint64_t half = (uint64_t)1 << 63, starts[] = {0, 1, 5, half - 1, half, UINT64_MAX};
-    (void)state;
     for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
         const uint64_t s = starts[i];
         struct assembler_rig r;
@@ -178,7 +172,6 @@ static void one_wrong_line_number_silences_nobody(void **state)
     const uint64_t wrong = ((uint64_t)1 << 32) / M; /* as far as a jump may go */
     struct assembler_rig r;
     uint64_t slot;
-    (void)state;
     open_assembler(&r, 0);
     push(&r, 0, 0, M, OCT_LINES_STARTS);
     push(&r, 1, wrong * M, M, 0);
@@ -209,7 +202,6 @@ static void one_wrong_line_number_silences_nobody(void **state)
 static void late_lines_alone_begin_no_acquisition(void **state)
 {
     struct assembler_rig r;
-    (void)state;
     open_assembler(&r, 0);
     push(&r, 0, 0, M, OCT_LINES_STARTS);
     push(&r, 100, 100 * M, M, 0);
@@ -229,7 +221,6 @@ static void late_lines_alone_begin_no_acquisition(void **state)
 static void an_end_beyond_the_lines_seen_counts_those_between_as_missing(void **state)
 {
     struct assembler_rig r;
-    (void)state;
     open_assembler(&r, 0);
     push(&r, 0, 0, 2, OCT_LINES_STARTS);
     push(&r, 1, 4 * M + 2, 0, OCT_LINES_ENDS);
@@ -254,7 +245,6 @@ static void what_is_lost_between_two_bscans_is_told_with_its_reason(void **state
     struct assembler_rig r;
     struct oct_loss_log *log = oct_loss_log_create(0);
     uint64_t slot;
-    (void)state;
     open_assembler(&r, 0);
     oct_assembler_set_losses(r.assembler, log);
     push(&r, 1, 0, M, OCT_LINES_STARTS);
@@ -284,7 +274,6 @@ static void after_the_gate_was_closed_nothing_from_meanwhile_is_missing(void **s
 {
     struct assembler_rig r;
     uint64_t slot;
-    (void)state;
     open_assembler(&r, 0);
     push(&r, 0, 0, M + 2, OCT_LINES_STARTS);
     oct_assembler_end(r.assembler);
@@ -305,7 +294,6 @@ static void after_the_gate_was_closed_nothing_from_meanwhile_is_missing(void **s
 static void what_a_stop_and_a_start_cut_off_is_told_apart(void **state)
 {
     struct assembler_rig r;
-    (void)state;
     open_assembler(&r, 0);
     push(&r, 0, 7 * M + 3, 1, 0); /* joins a running camera: 3 lines before, 1 lost in the middle */
     push(&r, 1, 7 * M + 4, 1, 0);
@@ -335,7 +323,6 @@ static void malformed_messages_are_counted_by_reason_and_change_nothing(void **s
     uint16_t payload[2 * N] = {7};
     struct oct_lines_header h = block(0, 0, 1, OCT_LINES_STARTS);
     struct assembler_rig r;
-    (void)state;
     open_assembler(&r, 0);
     oct_lines_encode(&h, header);
     assert_int_equal(oct_assembler_take(r.assembler, header, 63, payload, N * 2, 1),

@@ -70,7 +70,6 @@ static void one_message_of_the_sender_before_the_last_silences_nobody(void **sta
     struct sender first = {.epoch = 1001}, second = {.epoch = 1002}, third = {.epoch = 1003};
     struct assembler_rig r;
     uint64_t now = 0;
-    (void)state;
     open_assembler(&r, 0);
     send_many(&r, &first, 20, 10 * MS, &now);
     send_many(&r, &second, 20, 10 * MS, &now);
@@ -89,7 +88,6 @@ static void a_camera_is_back_when_a_second_sender_was_killed(void **state)
     struct sender camera = {.epoch = 7}, second = {.epoch = 8};
     struct assembler_rig r;
     uint64_t now = 0;
-    (void)state;
     open_assembler(&r, 0);
     send_many(&r, &camera, 100, 10 * MS, &now);
     send(&r, &second, OCT_LINES_STARTS, now - 3 * MS);
@@ -128,7 +126,6 @@ static void stall(const unsigned order[3])
 
 static void after_a_stall_with_two_restarts_the_last_sender_is_heard(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 3; i++)
         for (unsigned j = 0; j < 3; j++)
             if (i != j)
@@ -142,7 +139,6 @@ static void of_two_that_go_on_the_one_that_began_last_is_heard(void **state)
     struct sender older = {.epoch = 1}, newer = {.epoch = 2};
     struct assembler_rig r;
     uint64_t now = 0;
-    (void)state;
     open_assembler(&r, 0);
     send_many(&r, &older, 10, 10 * MS, &now);
     for (unsigned i = 0; i < 1000; i++) { /* either pauses at times, not both at once */
@@ -165,7 +161,6 @@ static void two_slow_senders_do_not_take_turns(void **state)
     struct assembler_rig r;
     uint64_t now = 0, next[2], two_in_a_row = 0;
     unsigned last = 1;
-    (void)state;
     open_assembler(&r, 0);
     send_many(&r, &senders[0], 10, 1000 * MS, &now);
     send(&r, &senders[1], 0, now);
@@ -191,7 +186,6 @@ static void two_that_were_refused_do_not_keep_each_other_out(void **state)
     struct sender first = {.epoch = 1}, second = {.epoch = 2}, third = {.epoch = 3};
     struct assembler_rig r;
     uint64_t now = 0;
-    (void)state;
     open_assembler(&r, 0);
     send_many(&r, &first, 1, MS, &now);
     send_many(&r, &second, 1, MS, &now);
@@ -210,7 +204,6 @@ static void who_says_that_it_ends_makes_room_at_once(void **state)
     struct sender camera = {.epoch = 1}, replay = {.epoch = 2};
     struct assembler_rig r;
     uint64_t now = 0;
-    (void)state;
     open_assembler(&r, 0);
     send_many(&r, &camera, 10, MS, &now);
     send(&r, &replay, OCT_LINES_STARTS | OCT_LINES_ENDS, now);
@@ -226,7 +219,6 @@ static void a_sender_that_is_held_up_here_is_not_silent(void **state)
     struct sender camera = {.epoch = 2}, older = {.epoch = 1};
     struct assembler_rig r;
     uint64_t now = 0;
-    (void)state;
     open_assembler(&r, 0);
     send_many(&r, &older, 5, MS, &now);
     for (unsigned i = 0; i < 100; i++) { /* taken a second late, the older one's right behind */
@@ -387,13 +379,11 @@ static void play_all(uint64_t queue_step_ns, uint64_t step_ns)
 static void
 in_every_order_of_a_burst_who_goes_on_is_heard_and_leftovers_change_nothing(void **state)
 {
-    (void)state;
     play_all(1000, 70 * MS);
 }
 
 static void in_every_order_of_slow_messages_too(void **state)
 {
-    (void)state;
     play_all(90 * MS, 500 * MS);
 }
 

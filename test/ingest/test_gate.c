@@ -82,7 +82,6 @@ static void close_rig(struct rig *r)
 static void the_gate_closes_within_two_seconds_though_the_ring_is_full(void **state)
 {
     struct rig r;
-    (void)state;
     open_rig(&r);
     const struct oct_ingest_counts *c = oct_ingest_counts(r.ingest);
     uint64_t begin = oct_clock_ns(), slot;
@@ -108,7 +107,6 @@ static void the_gate_closes_within_two_seconds_though_the_ring_is_full(void **st
 static void the_thread_ends_within_two_seconds_though_the_ring_is_full(void **state)
 {
     struct rig r;
-    (void)state;
     open_rig(&r);
     uint64_t begin = oct_clock_ns();
     oct_ingest_destroy(r.ingest);

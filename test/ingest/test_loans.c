@@ -155,7 +155,6 @@ static void wait_for_words(const struct memory *m, uint64_t word, unsigned n)
 /* Many times round the ring; the reader holds several while others come. */
 static void bscans_are_lent_and_given_back(void **state)
 {
-    (void)state;
     for (int shared = 0; shared < 2; shared++) {
         struct rig r;
         bool borrowed[2];
@@ -176,7 +175,6 @@ static void bscans_are_lent_and_given_back(void **state)
 
 static void without_leave_to_lend_all_lines_are_copied(void **state)
 {
-    (void)state;
     for (int shared = 0; shared < 2; shared++) {
         struct rig r;
         bool borrowed;
@@ -194,7 +192,6 @@ static void without_leave_to_lend_all_lines_are_copied(void **state)
 /* A slot that borrowed is filled by copies when it comes round, and the other way about. */
 static void blocks_that_are_not_one_bscan_are_copied(void **state)
 {
-    (void)state;
     for (int shared = 0; shared < 2; shared++) {
         struct rig r;
         bool borrowed;
@@ -223,7 +220,6 @@ static void a_full_ring_keeps_what_it_borrowed(void **state)
     struct rig r;
     struct memory m;
     bool borrowed;
-    (void)state;
     open_rig(&r, true, true);
     look_into(&m, &r);
     assert_int_equal(m.header.n_slots, RING + QUEUE);
@@ -254,7 +250,6 @@ static void a_slot_that_is_lent_is_not_taken_again(void **state)
     uint32_t kept = 0;
     uint8_t header[OCT_LINES_HEADER_BYTES], descriptor[OCT_SHM_DESCRIPTOR_BYTES];
     char socket_name[OCT_SHM_PATH_BYTES];
-    (void)state;
     open_rig(&r, true, true);
     look_into(&m, &r);
     send_bscan(&r, 0);
@@ -297,7 +292,6 @@ static void a_file_cut_short_under_a_reader_costs_its_lines_alone(void **state)
     struct memory old, now;
     uint64_t slot, until = oct_clock_ns() + 20000000000u;
     bool borrowed;
-    (void)state;
     open_rig(&r, true, true);
     look_into(&old, &r);
     for (uint64_t b = 0; b < 3; b++)
@@ -378,7 +372,6 @@ static unsigned take_one(uint32_t n_lines, uint16_t format, const unsigned char 
 static void lines_that_cannot_be_read_in_place_or_are_few_are_copied(void **state)
 {
     unsigned char *bytes = malloc(2 * LINES + 2);
-    (void)state;
     assert_non_null(bytes);
     for (size_t i = 0; i < 2 * LINES + 2; i++)
         bytes[i] = (unsigned char)(i * 37 + i / 256);

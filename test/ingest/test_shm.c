@@ -127,7 +127,6 @@ static void wait_for(const atomic_uint_fast64_t *count, uint64_t least)
 static void lines_arrive_whole_whatever_the_block(void **state)
 {
     static const uint32_t blocks[] = {1, 33, 100, 157, 158, 250, 315, 1000, 1256, 1257, 3000};
-    (void)state;
     for (size_t b = 0; b < sizeof(blocks) / sizeof(blocks[0]); b++) {
         struct rig r;
         open_rig(&r);
@@ -159,7 +158,6 @@ static void a_borrowed_slot_is_sent_without_a_copy_and_can_be_returned(void **st
 {
     struct rig r;
     uint16_t *lines, *again;
-    (void)state;
     open_rig(&r);
     struct oct_client *client = connect_to(&r, NULL);
     assert_int_equal(oct_client_send_borrowed(client, 1, 0), OCT_CLIENT_REFUSED);
@@ -185,7 +183,6 @@ static void what_finds_no_slot_waits_or_is_dropped_with_a_gap(void **state)
     struct rig r = {.ingest = NULL};
     struct oct_shm_store *store;
     uint16_t line[N] = {0};
-    (void)state;
     name_rig(&r);
     const struct oct_shm_options shm = {
         .name = r.name, .group = "", .n_slots = SLOTS, .n_samples = N, .slot_bytes = 4096};
@@ -218,7 +215,6 @@ static void a_driver_outlives_the_daemon_and_finds_the_next(void **state)
     struct rig r;
     uint16_t *lines = malloc((size_t)M * N * sizeof(uint16_t)), *borrowed;
     struct oct_client_counters c;
-    (void)state;
     assert_non_null(lines);
     open_rig(&r);
     const struct oct_client_options options = {.wait_ms = 20};
@@ -313,7 +309,6 @@ static void descriptors_are_believed_only_where_the_slot_agrees(void **state)
     struct rig r;
     struct intruder x;
     uint8_t d[OCT_SHM_DESCRIPTOR_BYTES + 1] = {0};
-    (void)state;
     open_rig(&r);
     open_intruder(&x, &r);
     struct oct_lines_header h = {
@@ -397,7 +392,6 @@ static void garbage_of_every_kind_is_survived(void **state)
     struct rig r;
     struct intruder x;
     struct dice dice = {1};
-    (void)state;
     open_rig(&r);
     open_intruder(&x, &r);
     for (int i = 0; i < 20000; i++) {
@@ -460,7 +454,6 @@ static void a_file_cut_short_costs_that_file_and_not_the_daemon(void **state)
     struct rig r;
     struct intruder x;
     uint16_t *lines = malloc((size_t)M * N * sizeof(uint16_t));
-    (void)state;
     assert_non_null(lines);
     open_rig(&r);
     open_intruder(&x, &r);
@@ -511,7 +504,6 @@ static void slots_of_a_dead_driver_come_back_and_those_of_a_living_one_stay(void
     struct oct_shm_driver *living, *dead;
     uint32_t slot;
     uint8_t d[OCT_SHM_DESCRIPTOR_BYTES];
-    (void)state;
     open_rig(&r);
     open_intruder(&x, &r);
     assert_int_equal(oct_shm_driver_create(&living, r.name, NULL), OCT_OK);

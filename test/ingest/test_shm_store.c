@@ -32,7 +32,6 @@ static void names_are_one_word_and_no_path(void **state)
     static const char *const good[] = {"a", "lab-1_x.y", "A0"};
     static const char *const bad[] = {"", "a/b", "/a", "..", ".a", "a b", "a\n", "\xc3\xa4"};
     char most[OCT_SHM_NAME_BYTES + 1];
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         assert_null(oct_shm_bad_name(good[i]));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -55,7 +54,6 @@ static void a_stale_file_is_replaced_and_a_served_or_foreign_one_left_alone(void
     struct rig r;
     struct oct_shm_store *store, *second;
     struct oct_error err;
-    (void)state;
     name_rig(&r);
     const struct oct_shm_options shm = {
         .name = r.name, .group = "", .n_slots = SLOTS, .n_samples = N, .slot_bytes = 4096};
@@ -95,7 +93,6 @@ static void slots_whose_messages_wait_are_not_taken_back(void **state)
     struct rig r;
     uint32_t slot;
     uint8_t d[OCT_SHM_DESCRIPTOR_BYTES];
-    (void)state;
     name_rig(&r);
     const struct oct_shm_options shm = {
         .name = r.name, .group = "", .n_slots = 2, .n_samples = N, .slot_bytes = 4096};
@@ -129,7 +126,6 @@ static void what_others_do_to_the_file_is_mended_or_told(void **state)
     struct oct_shm_store *store, *second;
     struct rig r;
     uint64_t now_ns = oct_clock_ns();
-    (void)state;
     name_rig(&r);
     const struct oct_shm_options shm = {
         .name = r.name, .group = "", .n_slots = 2, .n_samples = N, .slot_bytes = 4096};
@@ -176,7 +172,6 @@ static void drivers_see_that_a_store_with_kept_slots_has_gone(void **state)
     struct oct_shm_block block;
     struct rig r;
     uint32_t slot, other;
-    (void)state;
     name_rig(&r);
     const struct oct_shm_options shm = {
         .name = r.name, .group = "", .n_slots = 2, .n_samples = N, .slot_bytes = 4096};
@@ -220,7 +215,6 @@ static void the_rest_of_a_block_beyond_all_slots_is_dropped_and_counted(void **s
     struct oct_shm_store *store;
     struct oct_client_counters c;
     struct rig r;
-    (void)state;
     sigaction(SIGALRM, &wake, NULL);
     for (int patient = 0; patient < 2; patient++) {
         char endpoint[80];

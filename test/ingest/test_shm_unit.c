@@ -120,13 +120,11 @@ static int start_with_own_group(const char *name)
 
 static void lines_come_in_where_chown_is_refused(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(start_alone), FINE);
 }
 
 static void a_group_that_the_memory_has_already_needs_no_chown(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(start_with_own_group), FINE);
 }
 
@@ -159,7 +157,6 @@ static int refuse_member(const char *name)
 
 static void who_cannot_give_the_memory_away_is_told_what_is_in_the_way(void **state)
 {
-    (void)state;
     assert_int_equal(in_child(refuse_stranger), FINE);
     assert_int_equal(in_child(refuse_member), FINE);
 }

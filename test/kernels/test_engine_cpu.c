@@ -11,7 +11,6 @@
 /* The suites pass over what a machine lacks; so something must say that these are never lacking. */
 static void any_machine_runs_plain_and_auto(void **state)
 {
-    (void)state;
     static const struct oct_engine_options options[] = {
         {.simd = "plain"}, {.simd = "auto"}, {.simd = NULL}, {.simd = "plain", .n_threads = 3}};
     const struct oct_scene_recipe recipe = {.name = "any", .n_samples = 100, .n_lines = 2};
@@ -82,7 +81,6 @@ static void avx2_and_avx512_make_the_same_bytes(void **state)
         {.log = true, .range = OCT_RANGE_PERCENTILE, .percentile_lo = 5, .percentile_hi = 99}};
     bool both = true;
 
-    (void)state;
     for (size_t i = 0; i < 4 * N_RECIPES; i++) {
         enum oct_sample_type type = i / N_RECIPES / 2 ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8;
         const struct oct_display *display = &displays[i / N_RECIPES % 2];

@@ -35,7 +35,6 @@ static void test_races(void **state)
         {.range = OCT_RANGE_AUTO},
         {.range = OCT_RANGE_PERCENTILE, .percentile_lo = 5, .percentile_hi = 99},
     };
-    (void)state;
     for (size_t r = 0; r < sizeof(few) / sizeof(few[0]); r++) {
         struct oct_scene scene;
         assert_true(oct_scene_create(&scene, &few[r], 3));

@@ -204,14 +204,12 @@ static void run_length(uint32_t n_lines, const char *simd, enum oct_sample_type 
 
 static void every_length_gives_the_same_bytes_whoever_does_it(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < N_LENGTHS; i++)
         run_length(lengths[i], "auto", OCT_SAMPLE_U8);
 }
 
 static void so_does_it_in_floats_and_with_every_instruction_set(void **state)
 {
-    (void)state;
     static const char *const sets[] = {"plain", "avx2", "avx512"};
     for (unsigned i = 0; i < 3; i++) {
         run_length(9, sets[i], OCT_SAMPLE_F32);
@@ -229,7 +227,6 @@ static void short_bscans_fly_in_numbers_and_long_ones_do_not(void **state)
     } wanted[] = {
         {1, 2, 32, 64},  {10, 2, 24, 64}, {60, 2, 6, 16}, {240, 2, 4, 4},
         {300, 16, 4, 4}, {60, 64, 16, 40}}; /* histograms of 64 KiB: not more than 64 MiB of them */
-    (void)state;
     for (unsigned i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         const struct oct_engine_options options = {.n_threads = wanted[i].n_threads,
                                                    .simd = "auto"};
@@ -251,7 +248,6 @@ static void short_bscans_fly_in_numbers_and_long_ones_do_not(void **state)
 
 static void an_engine_full_of_short_bscans_can_be_destroyed(void **state)
 {
-    (void)state;
     for (unsigned round = 0; round < 60; round++) {
         const struct oct_engine_options options = {.n_threads = 1 + round % 3, .simd = "auto"};
         struct bench b;
@@ -286,7 +282,6 @@ static void *submit_many(void *argument)
 
 static void no_bscan_is_left_lying_while_workers_sleep(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         const struct oct_engine_options options = {.n_threads = 1 + i, .simd = "auto"};
         struct bench b;
@@ -332,7 +327,6 @@ static void the_mean_is_the_same_bits_with_every_instruction_set(void **state)
     static const uint32_t n_lines[] = {0, 1, 2, 3, 7, 10, 60, 239, 240, 4096, 65535, 65536};
     static _Alignas(64) uint32_t sums[N_SUMS];
     uint64_t random = 5;
-    (void)state;
     for (unsigned s = 0; s < 3; s++) {
         const struct oct_stages *stages = oct_stages_select(sets[s]);
         for (unsigned k = 0; stages && k < sizeof(n_lines) / sizeof(n_lines[0]); k++) {

@@ -95,7 +95,6 @@ static enum oct_err open_pair(struct oct_rig *rig, struct fake_script a, struct 
 static int make_all(void **state)
 {
     struct oct_error err;
-    (void)state;
     first_ops = then_ops = fake_engine;
     first_ops.name = "one";
     first_ops.create = create_first;
@@ -113,7 +112,6 @@ static int make_all(void **state)
 
 static int free_all(void **state)
 {
-    (void)state;
     oct_plan_destroy(plan);
     oct_scene_finish(&scene);
     return 0;
@@ -215,7 +213,6 @@ static void test_no_failure(void **state)
     struct oct_rig rig;
     struct load load;
     struct oct_error err;
-    (void)state;
     assert_int_equal(open_pair(&rig, (struct fake_script){.depth = 8, .max_batch = 4},
                                (struct fake_script){.depth = 2, .max_batch = 1}, true, &err),
                      OCT_OK);
@@ -259,7 +256,6 @@ static void check_change(struct fake_script a)
 
 static void test_change(void **state)
 {
-    (void)state;
     for (uint64_t n = 1; n <= 20; n++) {
         check_change((struct fake_script){.dies_at = n});     /* submit says so */
         check_change((struct fake_script){.fail_one_in = n}); /* collect says so */
@@ -273,7 +269,6 @@ static void test_pictures_that_move(void **state)
     struct load load;
     struct oct_error err;
     unsigned n_moved = 0;
-    (void)state;
     assert_int_equal(
         open_pair(&rig,
                   (struct fake_script){.depth = 8, .max_batch = 1, .dies_at = 20, .job_us = 1000},
@@ -298,7 +293,6 @@ static void test_no_second(void **state)
     struct oct_rig rig;
     struct load load;
     struct oct_error err;
-    (void)state;
     assert_int_equal(open_pair(&rig, (struct fake_script){.depth = 8, .max_batch = 1, .dies_at = 5},
                                (struct fake_script){.depth = 8, .max_batch = 1}, false, &err),
                      OCT_OK);
@@ -320,7 +314,6 @@ static void test_no_first(void **state)
     struct oct_engine *engine = (struct oct_engine *)&plan;
     const struct oct_engine_options options = {.n_threads = 1};
     struct oct_error err = {.text = ""};
-    (void)state;
     first = then = (struct side){.starts = false};
     assert_int_equal(pair_ops.create(&engine, plan, &options, &err), OCT_E_NO_MEMORY);
     assert_null(engine);

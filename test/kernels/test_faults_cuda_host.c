@@ -146,7 +146,6 @@ static int make_scene(void **state)
         {.cuda = "fused", .deadline_ms = PATIENCE_MS},
         {.cuda = "plain", .deadline_ms = PATIENCE_MS},
         {.simd = "auto"}};
-    (void)state;
     cuda_host_reset(1, MEMORY);
     if (!oct_scene_create(&scene, &recipe, 5))
         return 1;
@@ -173,7 +172,6 @@ static int make_scene(void **state)
 
 static int free_scene(void **state)
 {
-    (void)state;
     oct_scene_finish(&scene);
     for (int w = 0; w < 3; w++) {
         free(wanted[w]);
@@ -198,7 +196,6 @@ static void check_refusal(const struct oct_scene *of, struct oct_engine_options 
 
 static void test_refusals(void **state)
 {
-    (void)state;
     cuda_host_reset(2, MEMORY);
     check_refusal(&scene, (struct oct_engine_options){.gpus = "2"}, OCT_E_CONFIG, "has 2 GPUs");
     check_refusal(&scene, (struct oct_engine_options){.gpus = "0,0"}, OCT_E_CONFIG, "twice");
@@ -215,7 +212,6 @@ static void test_no_driver(void **state)
     const struct oct_engine_ops *ops;
     struct oct_rig rig = {.ops = NULL};
     char why[256];
-    (void)state;
     cuda_host_reset(1, MEMORY);
     cuda_host_remove_driver();
     check_refusal(&scene, options, OCT_E_BACKEND, "driver version is insufficient");
@@ -244,7 +240,6 @@ static void test_select_gpu(void **state)
     struct oct_engine_options options = {.simd = "auto"};
     struct oct_rig rig = {.ops = NULL};
     char why[256];
-    (void)state;
     for (int b = 0; b < 2; b++) {
         cuda_host_reset(1, MEMORY);
         make_plan(&rig, &scene);
@@ -267,7 +262,6 @@ static void test_select_gpu(void **state)
 
 static void test_little_memory(void **state)
 {
-    (void)state;
     cuda_host_reset(1, (size_t)3 << 20);
     check_refusal(&scene, (struct oct_engine_options){.max_batch = 16}, OCT_E_NO_MEMORY,
                   "MiB free of 3 MiB; lower pipeline.batch");
@@ -278,7 +272,6 @@ static void test_no_cufft(void **state)
     struct oct_rig rig;
     struct oct_error err;
     struct oct_scene four_k;
-    (void)state;
     assert_true(oct_scene_create(&four_k, &long_lines, 1));
     cuda_host_reset(1, MEMORY);
     cuda_host_set_cufft(false);
@@ -297,7 +290,6 @@ static void test_small_blocks(void **state)
 {
     struct oct_rig rig;
     struct load load;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     cuda_host_set_shared_limit(32 << 10);
     check_refusal(&scene, (struct oct_engine_options){.cuda = "fused"}, OCT_E_BACKEND,
@@ -364,7 +356,6 @@ static unsigned count_calls(const struct oct_engine_options *options, unsigned *
 
 static void test_call_fails(void **state)
 {
-    (void)state;
     for (int o = 0; o < 2; o++) {
         unsigned n_operations, n_hit = 0, n_calls = count_calls(&few[o], &n_operations);
         for (unsigned n = 1; n <= n_calls; n += STRIDE)
@@ -375,7 +366,6 @@ static void test_call_fails(void **state)
 
 static void test_work_fails(void **state)
 {
-    (void)state;
     for (int o = 0; o < 2; o++) {
         unsigned n_operations, n_hit = 0;
         count_calls(&few[o], &n_operations);
@@ -387,7 +377,6 @@ static void test_work_fails(void **state)
 
 static void test_failover(void **state)
 {
-    (void)state;
     for (int o = 0; o < 2; o++) {
         unsigned n_operations, n_hit = 0;
         count_calls(&few[o], &n_operations);
@@ -426,7 +415,6 @@ static void check_hang(enum cuda_host_fault fault, unsigned n)
 
 static void test_hangs(void **state)
 {
-    (void)state;
     check_hang(CUDA_HOST_WORK_HANGS, 5);
     check_hang(CUDA_HOST_CALL_BLOCKS, 9);
 }
@@ -435,7 +423,6 @@ static void test_failover_from_hang(void **state)
 {
     struct oct_rig rig;
     struct load load;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     assert_true(oct_rig_open(&rig, &oct_engine_failover, &hanging, &scene, OCT_SAMPLE_U8));
     assert_non_null(strstr(rig.ops->describe(rig.engine), "GPU 0"));
@@ -469,7 +456,6 @@ static void test_failover_from_hang(void **state)
 
 static void test_memory_of_a_hanging_device(void **state)
 {
-    (void)state;
     cuda_host_reset(1, MEMORY);
     unsigned char *memory = oct_cuda_memory.alloc(10000, NULL);
     assert_non_null(memory);
@@ -506,7 +492,6 @@ static void test_smoothing_in_turn(void **state)
     double lo[N_JOBS], hi[N_JOBS];
     struct oct_engine_options options = {
         .gpus = "0,1", .max_batch = 4, .n_streams = 2, .deadline_ms = PATIENCE_MS};
-    (void)state;
     for (int round = 0; round < 12; round++) { /* the first: one after the other */
         cuda_host_reset(2, MEMORY);
         assert_true(oct_rig_open(&rig, &oct_engine_cuda, &options, &scene, OCT_SAMPLE_U8));
@@ -540,7 +525,6 @@ static void test_large_batch(void **state)
 {
     struct oct_rig rig;
     struct oct_engine_options options = {.max_batch = 4096, .n_streams = 1};
-    (void)state;
     cuda_host_reset(1, MEMORY);
     assert_true(oct_rig_open(&rig, &oct_engine_cuda, &options, &scene, OCT_SAMPLE_U8));
     assert_int_equal(rig.ops->max_batch(rig.engine), OCT_CUDA_MAX_BATCH);
@@ -551,7 +535,6 @@ static void test_dealing(void **state)
 {
     struct oct_rig rig;
     struct load load;
-    (void)state;
     cuda_host_reset(3, MEMORY);
     struct oct_engine_options options = {.gpus = "2,0", .max_batch = 4, .deadline_ms = PATIENCE_MS};
     assert_true(oct_rig_open(&rig, &oct_engine_cuda, &options, &scene, OCT_SAMPLE_U8));

@@ -123,7 +123,6 @@ static double db(double intensity, double of)
 static void a_flat_layer_leaves_a_fainter_line_and_the_pattern_goes(void **state)
 {
     struct lab *lab = calloc(1, sizeof(*lab));
-    (void)state;
     assert_non_null(lab);
     setup_lab(lab);
     const struct light none = measure(lab, OCT_DC_NONE), own = measure(lab, OCT_DC_BSCAN),
@@ -150,7 +149,6 @@ static void the_first_bscan_of_a_volume_is_as_with_its_own_mean(void **state)
     static const enum oct_dc of[2] = {OCT_DC_BSCAN, OCT_DC_RUNNING};
     struct lab *lab = calloc(1, sizeof(*lab));
     float *pixels[2];
-    (void)state;
     assert_non_null(lab);
     setup_lab(lab);
     lab->line_valid[3] = lab->line_valid[M - 1] = 0;

@@ -146,7 +146,6 @@ static double half_noise(const struct half *h)
 
 static void test_half_sample(void **state)
 {
-    (void)state;
     for (size_t c = 0; c < sizeof(lengths) / sizeof(lengths[0]); c++) {
         struct half h;
         struct oct_lane_fft fft;
@@ -324,7 +323,6 @@ static void test_to_depth(void **state)
 {
     static const enum oct_interpolation kinds[] = {OCT_INTERPOLATION_LINEAR,
                                                    OCT_INTERPOLATION_CUBIC};
-    (void)state;
     for (size_t c = 0; c < 2 * sizeof(lengths) / sizeof(lengths[0]); c++) {
         struct depth d;
         make_depth(&d, lengths[c / 2], kinds[c % 2]);
@@ -339,7 +337,6 @@ static void test_to_depth(void **state)
 
 static void test_cover(void **state)
 {
-    (void)state;
     assert_true(oct_lanes_cover(2048) && oct_lanes_cover(4096));
     assert_false(oct_lanes_cover(8192) || oct_lanes_cover(1024) || oct_lanes_cover(0));
     assert_null(oct_stages_plain.lanes);

@@ -37,13 +37,11 @@ static struct oct_scene scene;
 
 static int make_scene(void **state)
 {
-    (void)state;
     return oct_scene_create(&scene, &recipe, 5) ? 0 : 1;
 }
 
 static int free_scene(void **state)
 {
-    (void)state;
     oct_scene_finish(&scene);
     return 0;
 }
@@ -155,7 +153,6 @@ static bool run_late(const char *kernels, unsigned n)
 static void test_late_calls(void **state)
 {
     static const char *const kernels[] = {"fused", "plain"};
-    (void)state;
     for (int k = 0; k < 2; k++) {
         unsigned n_given_up = 0;
         for (unsigned n = 1; n <= 12; n += STRIDE)
@@ -171,7 +168,6 @@ static void test_plain_rings(void **state)
     struct oct_ring *ring;
     struct oct_error err;
     bool pinned;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     cuda_host_set_pinning(false);
     assert_int_equal(oct_ring_create(&ring, 3, 4096, &oct_cuda_memory, &pinned, &err), OCT_OK);
@@ -193,7 +189,6 @@ static bool is_mapped(unsigned char *memory)
 static void test_refused_pinning(void **state)
 {
     const size_t bytes = 10000;
-    (void)state;
     for (int pins = 0; pins < 2; pins++) {
         bool pinned = !pins;
         cuda_host_reset(1, MEMORY);
@@ -226,7 +221,6 @@ static void test_pinned_rings(void **state)
 {
     struct oct_ring *ring;
     struct oct_error err;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     assert_int_equal(oct_ring_create(&ring, 3, 4096, &oct_cuda_memory, NULL, &err), OCT_OK);
     unsigned char *memory = oct_ring_payload(ring, 0);
@@ -255,7 +249,6 @@ static void test_slow_calls(void **state)
 {
     struct oct_rig rig;
     struct lent lent;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     open_engine(&rig, "fused", PATIENT_MS);
     lend(&lent, rig.plan);
@@ -299,7 +292,6 @@ static void test_machine_stands_still(void **state)
     struct oct_rig rig;
     struct lent lent;
     pthread_t thread;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     open_engine(&rig, "fused", PATIENT_MS);
     lend(&lent, rig.plan);

@@ -78,7 +78,6 @@ static void a_dark_line_comes_out_as_if_alone(void **state)
 {
     struct bench b;
 
-    (void)state;
     for (int way = 0; way < N_WAYS; way++) {
         open_bench(&b, ways[way]);
         for (int i = 0; i < N_SETS; i++)
@@ -116,7 +115,6 @@ static void lines_of_nothing_come_out_at_the_floor(void **state)
 {
     struct bench b;
 
-    (void)state;
     for (int way = 0; way < N_WAYS; way++) {
         open_bench(&b, ways[way]);
         for (int i = 0; i < N_SETS; i++)

@@ -182,7 +182,6 @@ static void check_grid(const struct scene *s, const struct oct_stages *stages)
 
 static void the_grid_is_the_sum_of_the_tables(void **state)
 {
-    (void)state;
     for (size_t c = 0; c < N_CASES; c++) {
         struct scene s;
         make_scene(&s, c);
@@ -250,7 +249,6 @@ static void check_depth(const struct scene *s, const struct oct_stages *stages)
 
 static void the_depths_are_the_transform_of_the_grid(void **state)
 {
-    (void)state;
     for (size_t c = 0; c < N_CASES; c++) {
         struct scene s;
         make_scene(&s, c);
@@ -266,7 +264,6 @@ static void the_power_takes_the_gain(void **state)
 {
     static const float z[] = {3, 4, 0, 0, -1, 2, 0.5f, 0, 1e10f, 1e10f};
     static const float gain[] = {2, 3, 0.5f, 4, 1}, expected[] = {50, 0, 2.5f, 1, 2e20f};
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         const struct oct_stages *stages = oct_stages_select(sets[i]);
         float value[6] = {0};

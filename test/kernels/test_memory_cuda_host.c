@@ -23,19 +23,16 @@ static struct oct_scene scene;
 
 static int make_scene(void **state)
 {
-    (void)state;
     return oct_scene_create(&scene, &recipe, 5) ? 0 : 1;
 }
 
 static int make_nufft_scene(void **state)
 {
-    (void)state;
     return oct_scene_create(&scene, &nufft_recipe, 5) ? 0 : 1;
 }
 
 static int free_scene(void **state)
 {
-    (void)state;
     oct_scene_finish(&scene);
     return 0;
 }
@@ -75,13 +72,11 @@ static void check_limits(const struct oct_engine_options *options)
 
 static void test_fused(void **state)
 {
-    (void)state;
     check_limits(&fused);
 }
 
 static void test_plain(void **state)
 {
-    (void)state;
     check_limits(&plain);
 }
 
@@ -89,7 +84,6 @@ static void test_message(void **state)
 {
     struct oct_error err;
     size_t in_use;
-    (void)state;
     assert_int_equal(try_engine(&plain, (size_t)1 << 20, &in_use, &err), OCT_E_NO_MEMORY);
     /* 60 lines, 2 streams: 2 * 60 * 2048 * 28 bytes come out of the three transforms */
     assert_non_null(strstr(err.text, "(7 MiB of it for cuFFT itself) for 2 streams of 2 B-scans"));
@@ -102,7 +96,6 @@ static void test_surplus(void **state)
 {
     struct oct_error err;
     size_t needed, in_use;
-    (void)state;
     assert_int_equal(try_engine(&plain, MUCH, &needed, &err), OCT_OK);
     cuda_host_set_cufft_surplus((size_t)1 << 20);
     assert_int_equal(try_engine(&plain, needed + SLACK, &in_use, &err), OCT_E_NO_MEMORY);
@@ -116,7 +109,6 @@ static void test_nufft_message(void **state)
 {
     struct oct_error err;
     size_t in_use;
-    (void)state;
     assert_int_equal(try_engine(&plain, (size_t)1 << 20, &in_use, &err), OCT_E_NO_MEMORY);
     /* 60 lines, 2 streams: 2 * 60 * 2048 * 8 bytes */
     assert_non_null(strstr(err.text, "(2 MiB of it for cuFFT itself) for 2 streams of 2 B-scans"));

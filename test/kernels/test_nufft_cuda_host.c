@@ -82,7 +82,6 @@ static void test_steep(void **state)
               {2048, steep_in_the_middle, 200, 1},
               {2048, steep_at_first, 300, 200},
               {4096, steep_at_first, 300, 200}};
-    (void)state;
     cuda_host_reset(1, MEMORY);
     for (size_t k = 0; k < sizeof(of) / sizeof(of[0]); k++) {
         const struct oct_scene_recipe recipe = {.name = "steeper",
@@ -126,7 +125,6 @@ static void test_failover(void **state)
     static const struct oct_display display = {.range = OCT_RANGE_AUTO};
     struct oct_scene scene;
     struct oct_worst worst = {.accuracy = 0};
-    (void)state;
     assert_true(oct_scene_create(&scene, &recipe, 7));
     for (int v = 0; v < 2; v++) {
         struct oct_rig rig;

@@ -70,7 +70,6 @@ static void percentiles_are_those_of_the_sorted_values(void **state)
 {
     static const char *const sets[] = {"plain", "avx2", "avx512"};
     static const size_t lengths[] = {1, 2, 7, 16, 63, 64, 65, 1000, MOST};
-    (void)state;
     for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]); s++) {
         const struct oct_stages *stages = oct_stages_select(sets[s]);
         for (size_t i = 0; stages && i < sizeof(lengths) / sizeof(lengths[0]); i++)
@@ -103,7 +102,6 @@ static void check_pick(const struct oct_stages *stages, size_t n, int kind)
 static void values_of_a_bin_are_picked_in_their_order(void **state)
 {
     static const char *const sets[] = {"plain", "avx2", "avx512"};
-    (void)state;
     for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]); s++) {
         const struct oct_stages *stages = oct_stages_select(sets[s]);
         for (int kind = 0; stages && kind < 5; kind++) {

@@ -76,19 +76,16 @@ static void check_mirrors(int falling)
 
 static void mirrors_stand_where_they_are_when_wavelengths_rise(void **state)
 {
-    (void)state;
     check_mirrors(0);
 }
 
 static void mirrors_stand_where_they_are_when_wavelengths_fall(void **state)
 {
-    (void)state;
     check_mirrors(1);
 }
 
 static void the_plan_knows_how_deep_a_pixel_is(void **state)
 {
-    (void)state;
     double lambda_nm[N];
     struct oct_error err;
     struct oct_geometry geometry;
@@ -121,7 +118,6 @@ static void check_compensation(const double *lambda_nm, const struct oct_physics
 
 static void coefficients_compensate_dispersion(void **state)
 {
-    (void)state;
     for (int falling = 0; falling < 2; falling++) {
         double lambda_nm[N];
         oct_physics_wavelengths(lambda_nm, falling);
@@ -138,7 +134,6 @@ static void coefficients_compensate_dispersion(void **state)
  * padded line the same numbers are another curve and compensate nothing. */
 static void coefficients_over_the_camera_compensate_dispersion(void **state)
 {
-    (void)state;
     for (int falling = 0; falling < 2; falling++) {
         double lambda_nm[N];
         oct_physics_wavelengths(lambda_nm, falling);
@@ -162,7 +157,6 @@ static void coefficients_over_the_camera_compensate_dispersion(void **state)
 
 static void a_file_of_phases_compensates_dispersion(void **state)
 {
-    (void)state;
     double lambda_nm[N];
     double *phase = malloc(2 * P2 * sizeof(double));
     assert_non_null(phase);
@@ -235,19 +229,16 @@ static void check_kmap(bool reversed)
 
 static void a_k_map_and_its_wavelengths_give_one_picture(void **state)
 {
-    (void)state;
     check_kmap(false);
 }
 
 static void a_k_map_may_be_given_from_either_end(void **state)
 {
-    (void)state;
     check_kmap(true);
 }
 
 static void twice_the_amplitude_is_6_db_more(void **state)
 {
-    (void)state;
     double lambda_nm[N];
     oct_physics_wavelengths(lambda_nm, 0);
     struct oct_calibration cal = {.wavelengths_nm = lambda_nm, .n_wavelengths = N};
@@ -264,7 +255,6 @@ static void twice_the_amplitude_is_6_db_more(void **state)
  * a peak of a * m / 2, less what linear interpolation costs at that depth. */
 static void the_peak_is_in_camera_counts(void **state)
 {
-    (void)state;
     double lambda_nm[N], mean = 0, k[N];
     oct_physics_wavelengths(lambda_nm, 0);
     for (int i = 0; i < N; i++)

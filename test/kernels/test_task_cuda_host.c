@@ -93,7 +93,6 @@ static void test_tasks(void **state)
 {
     struct oct_cuda_tasks *tasks;
     struct oct_error err;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     assert_int_equal(create(&tasks, NULL, PATIENCE_MS, &err), OCT_OK);
     assert_string_equal(oct_cuda_tasks_describe(tasks), "GPU 0: host stand-in 0");
@@ -123,7 +122,6 @@ static void test_choice_of_gpus(void **state)
 {
     struct oct_cuda_tasks *tasks;
     struct oct_error err;
-    (void)state;
     cuda_host_reset(2, MEMORY);
     assert_int_equal(create(&tasks, "1,0", PATIENCE_MS, &err), OCT_OK);
     assert_string_equal(oct_cuda_tasks_describe(tasks), "GPU 1: host stand-in 1");
@@ -155,7 +153,6 @@ static void test_first_that_will_do(void **state)
     struct oct_cuda_choice choice;
     struct oct_error err = {.text = ""};
     unsigned least = 2;
-    (void)state;
     cuda_host_reset(3, MEMORY);
     assert_int_equal(oct_cuda_choose(&choice, "", not_below, &least, &err), OCT_OK);
     assert_int_equal(choice.n_gpus, 1);
@@ -171,7 +168,6 @@ static void test_refused_task(void **state)
 {
     struct oct_cuda_tasks *tasks;
     struct oct_error err;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     assert_int_equal(create(&tasks, NULL, PATIENCE_MS, &err), OCT_OK);
     for (uint32_t seed = 0; seed < 5; seed++) {
@@ -215,7 +211,6 @@ static bool run_with_fault(enum cuda_host_fault fault, unsigned n)
 static void test_failures(void **state)
 {
     unsigned n_hit = 0;
-    (void)state;
     assert_false(run_with_fault(CUDA_HOST_NO_FAULT, 0));
     const unsigned n_calls = cuda_host_n_calls(), n_operations = cuda_host_n_operations();
     for (unsigned n = 1; n <= n_calls; n += STRIDE)
@@ -260,14 +255,12 @@ static bool run_hanging(enum cuda_host_fault fault, unsigned n)
 
 static void test_hanging_work(void **state)
 {
-    (void)state;
     for (unsigned n = 1; n <= 6; n += STRIDE) /* copy, clear, two kernels, copy, mark */
         assert_true(run_hanging(CUDA_HOST_WORK_HANGS, n));
 }
 
 static void test_hanging_calls(void **state)
 {
-    (void)state;
     for (unsigned n = 1; n <= 5; n += STRIDE) { /* copy, clear, copy, mark, query */
         assert_true(run_hanging(CUDA_HOST_CALL_BLOCKS, n));
         assert_true(run_hanging(CUDA_HOST_CALL_LATE, n));
@@ -279,7 +272,6 @@ static void test_next_worker(void **state)
 {
     struct oct_cuda_tasks *hanging, *tasks;
     struct oct_error err;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     assert_int_equal(create(&hanging, NULL, DEADLINE_MS, &err), OCT_OK);
     cuda_host_set_fault(CUDA_HOST_CALL_LATE, 2);
@@ -301,7 +293,6 @@ static void test_slow_calls(void **state)
 {
     struct oct_cuda_tasks *tasks;
     struct oct_error err;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     assert_int_equal(create(&tasks, NULL, 1000, &err), OCT_OK);
     cuda_host_set_pace(300000); /* a task and the end take longer than the deadline */
@@ -343,7 +334,6 @@ static void test_exit(void **state)
 {
     char text[64] = "";
     int ends[2], status = 0;
-    (void)state;
     fflush(NULL);
     assert_int_equal(pipe(ends), 0);
     const pid_t child = fork();

@@ -104,7 +104,6 @@ static void end(struct oct_twin *twin)
 
 static void the_cpu_does_the_same_call_again(void **state)
 {
-    (void)state;
     const enum oct_err faults[] = {OCT_E_BACKEND, OCT_E_NO_MEMORY};
     for (unsigned i = 0; i < 2; i++) {
         struct oct_twin *twin = begin("auto");
@@ -125,7 +124,6 @@ static void the_cpu_does_the_same_call_again(void **state)
 
 static void what_is_no_fault_of_the_gpu_is_said(void **state)
 {
-    (void)state;
     struct oct_twin *twin = begin("cuda");
     struct oct_error err;
     int result;
@@ -148,7 +146,6 @@ static void what_is_no_fault_of_the_gpu_is_said(void **state)
 
 static void where_both_fail_every_call_says_so(void **state)
 {
-    (void)state;
     struct oct_twin *twin = begin("auto");
     struct oct_error err;
     int result;
@@ -181,7 +178,6 @@ static void check_begin(const char *backend, bool has_cuda, enum oct_err fault, 
 
 static void the_cpu_alone(void **state)
 {
-    (void)state;
     const char *no = "the GPU does not begin", *none = "this build has no CUDA";
     check_begin(NULL, true, OCT_OK, OCT_OK, "asked for");
     check_begin("cpu", true, OCT_OK, OCT_OK, "asked for");

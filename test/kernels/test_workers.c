@@ -16,7 +16,6 @@ static void every_piece_is_done_once_and_before_run_returns(void **state)
     static const unsigned threads[] = {1, 2, 3, MOST_TEST_THREADS};
     static const unsigned pieces[] = {0, 1, 2, 3, 8, 100, MOST_PIECES};
     static struct tally tally;
-    (void)state;
     for (size_t t = 0; t < 4; t++) {
         struct oct_workers *pool = open_pool(threads[t]);
         assert_int_equal(oct_workers_n_threads(pool), threads[t]);
@@ -30,7 +29,6 @@ static void every_piece_is_done_once_and_before_run_returns(void **state)
 static void without_a_pool_the_caller_does_all_as_worker_0(void **state)
 {
     static struct tally tally;
-    (void)state;
     assert_int_equal(run_tally(NULL, &tally, 50, 0, 0), 0);
     assert_int_equal(tally.by[0], 50);
     oct_workers_destroy(NULL);
@@ -53,7 +51,6 @@ static void meet(void *context, unsigned piece, unsigned worker)
 
 static void all_workers_but_one_and_the_caller_work_at_once(void **state)
 {
-    (void)state;
     for (unsigned n = 2; n <= MOST_TEST_THREADS; n += 3) {
         struct oct_workers *pool = open_pool(n);
         for (unsigned wanted = 2; wanted <= n; wanted++) {
@@ -70,7 +67,6 @@ static void all_workers_but_one_and_the_caller_work_at_once(void **state)
 static void several_may_call_at_once(void **state)
 {
     static struct caller callers[N_CALLERS];
-    (void)state;
     for (unsigned n = 1; n <= 5; n += 2) {
         struct oct_workers *pool = open_pool(n);
         start_callers(callers, pool, NULL);
@@ -82,7 +78,6 @@ static void several_may_call_at_once(void **state)
 static void a_pool_has_a_worker_for_each_core_unless_told_otherwise(void **state)
 {
     cpu_set_t set;
-    (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
     struct oct_workers *pool = open_pool(0);
     assert_int_equal(oct_workers_n_threads(pool), CPU_COUNT(&set));
@@ -143,7 +138,6 @@ static void sources_take_turns(void **state)
 {
     char log[64] = "";
     atomic_uint n_log = 0;
-    (void)state;
     struct oct_workers *pool = open_pool(1);
     struct pictures a = make_pictures('A', log, &n_log), b = make_pictures('B', log, &n_log);
     oct_workers_add(pool, &a.source);
@@ -197,7 +191,6 @@ static void a_run_leaves_a_worker_to_others(void **state)
 {
     char log[64] = "";
     atomic_uint n_log = 0;
-    (void)state;
     for (unsigned n = 2; n <= 4; n++) {
         struct oct_workers *pool = open_pool(n);
         struct holding holding = {.pool = pool};
@@ -219,7 +212,6 @@ static void a_run_leaves_a_worker_to_others(void **state)
 
 static void a_source_is_not_asked_after_it_was_removed(void **state)
 {
-    (void)state;
     struct oct_workers *pool = open_pool(3);
     for (int round = 0; round < ROUNDS; round++) {
         char log[64];

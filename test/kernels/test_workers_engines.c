@@ -28,7 +28,6 @@ static const struct oct_display displays[N_DISPLAYS] = {
 
 static int make_scenes(void **state)
 {
-    (void)state;
     for (int i = 0; i < N_RECIPES; i++)
         if (!oct_scene_create(&scenes[i], &recipes[i], 7))
             return 1;
@@ -37,7 +36,6 @@ static int make_scenes(void **state)
 
 static int free_scenes(void **state)
 {
-    (void)state;
     for (int i = 0; i < N_RECIPES; i++)
         oct_scene_finish(&scenes[i]);
     return 0;
@@ -129,7 +127,6 @@ static void close_user(struct user *u)
 
 static void engines_on_one_pool_make_the_pictures_they_make_alone(void **state)
 {
-    (void)state;
     for (unsigned n = 1; n <= 5; n += 2) {
         struct oct_workers *pool = open_pool(n);
         struct user users[2 * N_RECIPES];
@@ -148,7 +145,6 @@ static void engines_and_analyses_come_and_go_while_others_work(void **state)
     static struct caller callers[N_CALLERS];
     atomic_bool stop = false;
     struct user users[3];
-    (void)state;
     struct oct_workers *pool = open_pool(3);
     for (unsigned i = 0; i < 3; i++)
         open_user(&users[i], &scenes[i % N_RECIPES], pool);
@@ -170,7 +166,6 @@ static void an_engine_has_as_many_threads_as_the_pool_it_is_lent(void **state)
     struct oct_workers *pool = open_pool(3);
     const struct oct_engine_options options = {.n_threads = 7, .workers = pool};
     struct oct_rig rig;
-    (void)state;
     assert_true(oct_rig_open(&rig, &oct_engine_cpu, &options, &scenes[0], OCT_SAMPLE_U8));
     assert_non_null(strstr(oct_engine_cpu.describe(rig.engine), "3 threads"));
     oct_rig_close(&rig);

@@ -83,7 +83,6 @@ static size_t say(struct link *l, size_t n)
 
 static void a_viewer_that_sends_too_much_is_cut(void **state)
 {
-    (void)state;
     uint64_t before = oct_connections_viewers_cut();
     struct link l = make_link(OCT_CALLERS_VIEWERS), other = make_link(OCT_CALLERS_VIEWERS);
     assert_int_equal(say(&l, OCT_VIEWER_BYTES), OCT_VIEWER_BYTES);
@@ -102,7 +101,6 @@ static void a_camera_and_commands_may_send_what_they_like(void **state)
 {
     static const enum oct_callers callers[] = {OCT_CALLERS_CAMERA, OCT_CALLERS_CONTROL,
                                                OCT_CALLERS_UNKNOWN};
-    (void)state;
     for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++) {
         struct link l = make_link(callers[i]);
         assert_int_equal(say(&l, 4 * OCT_VIEWER_BYTES), 4 * OCT_VIEWER_BYTES);
@@ -113,7 +111,6 @@ static void a_camera_and_commands_may_send_what_they_like(void **state)
 /* ZeroMQ accepts before we have marked its listener. */
 static void a_mark_that_comes_late_counts(void **state)
 {
-    (void)state;
     struct link l = make_link(OCT_CALLERS_UNKNOWN);
     assert_int_equal(say(&l, 100), 100);
     mark(l.listener, OCT_CALLERS_VIEWERS);
@@ -125,7 +122,6 @@ static void a_mark_that_comes_late_counts(void **state)
 /* Heartbeats go on for ever. */
 static void a_little_each_second_is_for_ever(void **state)
 {
-    (void)state;
     struct link l = make_link(OCT_CALLERS_VIEWERS);
     uint64_t now_ns = oct_clock_ns() + UINT64_C(1000000000000);
     assert_false(oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns));
@@ -138,7 +134,6 @@ static void a_little_each_second_is_for_ever(void **state)
 
 static void all_viewers_together_are_bounded(void **state)
 {
-    (void)state;
     uint64_t now_ns = oct_clock_ns() + UINT64_C(100000000000000);
     for (int i = 0; i < OCT_VIEWERS_BYTES / OCT_VIEWER_BYTES; i++) {
         struct link l = make_link(OCT_CALLERS_UNKNOWN); /* by the clock it may be full */
@@ -181,7 +176,6 @@ static void who_listens_and_accepts_nobody_holds_the_name(void **state)
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     struct oct_error err = {.text = ""};
     char endpoint[sizeof(name.sun_path) + 8], bound[256];
-    (void)state;
     snprintf(name.sun_path, sizeof(name.sun_path), "%s/held", getenv("TMPDIR"));
     snprintf(endpoint, sizeof(endpoint), "ipc://%s", name.sun_path);
     int listener = socket(AF_UNIX, SOCK_STREAM, 0), waiting[2];
@@ -208,7 +202,6 @@ static void who_listens_and_accepts_nobody_holds_the_name(void **state)
 static void silence_is_closed_soon(void **state)
 {
     const int types[] = {ZMQ_PULL, ZMQ_ROUTER, ZMQ_XPUB};
-    (void)state;
     void *context = zmq_ctx_new();
     for (int i = 0; i < 3; i++) {
         struct oct_error err;
@@ -236,7 +229,6 @@ static bool note(struct oct_subscriptions *all, int fd, bool begins, unsigned to
 
 static void many_subscriptions_are_cut(void **state)
 {
-    (void)state;
     struct oct_subscriptions *all = oct_subscriptions_create();
     struct link a = make_link(OCT_CALLERS_VIEWERS), b = make_link(OCT_CALLERS_VIEWERS);
     uint64_t before = oct_connections_viewers_cut();
@@ -258,7 +250,6 @@ static void many_subscriptions_are_cut(void **state)
 
 static void long_subscriptions_are_cut(void **state)
 {
-    (void)state;
     static const uint8_t topic[OCT_MOST_TOPIC_BYTES + 1];
     struct oct_subscriptions *all = oct_subscriptions_create();
     struct link a = make_link(OCT_CALLERS_VIEWERS), b = make_link(OCT_CALLERS_VIEWERS);
@@ -276,7 +267,6 @@ static void long_subscriptions_are_cut(void **state)
 /* What is still told of a connection that has gone is charged to nobody. */
 static void who_has_gone_is_charged_to_nobody(void **state)
 {
-    (void)state;
     struct oct_subscriptions *all = oct_subscriptions_create();
     struct link a = make_link(OCT_CALLERS_VIEWERS), b = make_link(OCT_CALLERS_CAMERA);
     uint64_t before = oct_connections_viewers_cut();
@@ -330,7 +320,6 @@ static void a_topic_is_wanted_by_whoever_subscribes_to_how_it_begins(void **stat
     } cases[] = {{"enface", true, false}, {"enfac", true, false},   {"e", true, false},
                  {"", true, true},        {"quality", false, true}, {"enfacex", false, false},
                  {"bscan", false, false}, {"Enface", false, false}, {"nface", false, false}};
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct oct_subscriptions *all = watch_two();
         struct link l = make_link(OCT_CALLERS_VIEWERS);
@@ -350,7 +339,6 @@ static void a_topic_is_wanted_by_whoever_subscribes_to_how_it_begins(void **stat
 
 static void what_is_wanted_ends_with_the_last_that_wants_it(void **state)
 {
-    (void)state;
     struct oct_subscriptions *all = watch_two();
     struct link a = make_link(OCT_CALLERS_VIEWERS), b = make_link(OCT_CALLERS_VIEWERS);
     subscribe(all, a.ours, true, "enface");
@@ -386,7 +374,6 @@ static void what_is_wanted_ends_with_the_last_that_wants_it(void **state)
 /* So that a late message finds nobody under its connection's number, and not the next viewer. */
 static void a_viewers_number_is_not_the_next_ones(void **state)
 {
-    (void)state;
     int last = -1;
     for (int i = 0; i < 20; i++) {
         struct link l = make_link(OCT_CALLERS_VIEWERS);

@@ -246,7 +246,6 @@ static void a_question_is_called_off_from_another_thread(void **state)
 
 static void what_cannot_be_connected_is_refused(void **state)
 {
-    (void)state;
     struct oct_control_client *client;
     struct oct_error err;
     struct oct_control_client_setup setup = {.endpoint = "carrier:pigeon"};

@@ -30,7 +30,6 @@ static bool has_rank(const float *values, size_t n, float value, size_t rank)
 
 static void ranks_are_those_of_the_sorted_values(void **state)
 {
-    (void)state;
     float values[N], sorted[N], selected[N];
     double doubles[N];
     const unsigned different[] = {1, 2, 7, 100000};
@@ -53,7 +52,6 @@ static void ranks_are_those_of_the_sorted_values(void **state)
 
 static void a_median_is_the_middle_or_the_mean_of_both(void **state)
 {
-    (void)state;
     float odd[] = {3, -1, 7}, even[] = {9, 1, 4, 2}, with_infinity[] = {INFINITY, 1, 2};
     double doubles[] = {0.25, 8, 0.5, 0.125};
     assert_true(oct_floats_median(odd, 3) == 3);
@@ -65,7 +63,6 @@ static void a_median_is_the_middle_or_the_mean_of_both(void **state)
 
 static void a_parabola_has_its_top_where_it_is(void **state)
 {
-    (void)state;
     for (double top = -0.45; top <= 0.46; top += 0.05)
         for (double bend = 0.01; bend < 200; bend *= 3) {
             double v[3];
@@ -95,7 +92,6 @@ static void make(struct oct_picture *p, uint32_t height, uint32_t width, double 
 
 static void statistics_are_those_of_long_sums(void **state)
 {
-    (void)state;
     const uint32_t sides[][2] = {{1, 1}, {3, 5}, {16, 16}, {41, 67}};
     for (unsigned s = 0; s < 4; s++)
         for (unsigned masked = 0; masked < 2; masked++)
@@ -132,7 +128,6 @@ static void statistics_are_those_of_long_sums(void **state)
 
 static void what_is_not_finite_is_masked(void **state)
 {
-    (void)state;
     struct oct_picture p;
     make(&p, 4, 4, 0, false);
     assert_int_equal(oct_picture_mask_not_finite(&p, NULL), OCT_OK);
@@ -147,7 +142,6 @@ static void what_is_not_finite_is_masked(void **state)
 
 static void a_copy_is_equal_and_a_transpose_has_its_mask(void **state)
 {
-    (void)state;
     for (unsigned masked = 0; masked < 2; masked++) {
         struct oct_picture p, copy;
         make(&p, 5, 9, 3, masked);

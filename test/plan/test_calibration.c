@@ -67,7 +67,6 @@ static void check_refused(const char *text, unsigned n_columns, unsigned line)
 
 static void tables_of_numbers_are_read(void **state)
 {
-    (void)state;
     static const double one[] = {800, 801.5, -3e-4};
     static const double two[] = {1, 0, 0.5, -0.25};
     check_reads("800\n801.5\n-3e-4\n", 1, one, 3);
@@ -81,7 +80,6 @@ static void tables_of_numbers_are_read(void **state)
 
 static void lines_that_are_no_numbers_are_refused_by_file_and_line(void **state)
 {
-    (void)state;
     check_refused("800\nabc\n", 1, 2);
     check_refused("800\n801nm\n", 1, 2);
     check_refused("# nm\n\n800\n801,5,2\n", 1, 4);
@@ -98,7 +96,6 @@ static void lines_that_are_no_numbers_are_refused_by_file_and_line(void **state)
 
 static void bytes_hidden_in_a_line_are_refused(void **state)
 {
-    (void)state;
     check_refused("800\n801\r802\n803\n", 1, 2);
     check_refused_bytes("800\n801\0 802\n803\n", 17, 1, 2);
     check_refused_bytes("800\n801\0 802", 12, 1, 2);
@@ -106,7 +103,6 @@ static void bytes_hidden_in_a_line_are_refused(void **state)
 
 static void a_file_without_numbers_is_refused(void **state)
 {
-    (void)state;
     check_refused("", 1, 0);
     check_refused("\n\r\n", 1, 0);
     check_refused("# only words\n", 2, 0);
@@ -114,7 +110,6 @@ static void a_file_without_numbers_is_refused(void **state)
 
 static void a_line_that_never_ends_is_refused(void **state)
 {
-    (void)state;
     size_t n = 100000;
     char *text = malloc(n + 1);
     assert_non_null(text);
@@ -130,7 +125,6 @@ static void a_line_that_never_ends_is_refused(void **state)
 
 static void a_huge_file_is_refused_before_it_fills_the_memory(void **state)
 {
-    (void)state;
     size_t n_rows = 20000000;
     char *text = malloc(2 * n_rows);
     assert_non_null(text);
@@ -149,7 +143,6 @@ static void a_huge_file_is_refused_before_it_fills_the_memory(void **state)
 
 static void many_rows_are_read(void **state)
 {
-    (void)state;
     size_t n_rows = 262144; /* the most P2 there can be */
     FILE *file = fopen("test_plan_many.txt", "w");
     assert_non_null(file);
@@ -169,7 +162,6 @@ static void many_rows_are_read(void **state)
 
 static void files_that_cannot_be_read_are_refused_by_name(void **state)
 {
-    (void)state;
     double *values;
     size_t n;
     struct oct_error err;
@@ -188,7 +180,6 @@ static void files_that_cannot_be_read_are_refused_by_name(void **state)
 /* With nobody at its other end a FIFO would hold up whoever opens it, for ever. */
 static void a_fifo_is_refused_at_once(void **state)
 {
-    (void)state;
     double *values;
     size_t n;
     struct oct_error err;

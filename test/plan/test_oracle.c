@@ -57,7 +57,6 @@ static void test_split_is_word(void **state)
         {.n_samples = 4, .crop_last = 200, .coefficient = {[2] = 3, [3] = -2}},
         {.n_samples = MOST_SAMPLES, .crop_last = 3},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(setups) / sizeof(setups[0]); i++) {
         struct oct_oracle_setup setup = setups[i];
         setup.n_lines = LINES;

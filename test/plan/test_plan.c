@@ -107,7 +107,6 @@ static void refuse_geometry(uint32_t n_samples, uint32_t n_lines, uint32_t n_bsc
 
 static void impossible_geometries_are_refused_by_key(void **state)
 {
-    (void)state;
     refuse_geometry(0, 10, 1, 0, 0, "camera.samples");
     refuse_geometry(1, 1, 1, 0, 0, "camera.samples");
     refuse_geometry(3, 10, 1, 0, 0, "camera.samples");
@@ -128,7 +127,6 @@ static void impossible_geometries_are_refused_by_key(void **state)
 
 static void geometry_follows_the_contract(void **state)
 {
-    (void)state;
     static const uint32_t expected[][4] = {/* N, P1, left, D uncropped */
                                            {832, 2048, 608, 2048},
                                            {1023, 2048, 512, 2048},

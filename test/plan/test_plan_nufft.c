@@ -76,7 +76,6 @@ static double worst_of(const struct oct_scene *scene, const struct oct_plan *pla
 
 static void every_recipe_is_the_exact_sum(void **state)
 {
-    (void)state;
     for (size_t r = 0; r < oct_n_engine_recipes_nufft; r++) {
         const struct oct_scene_recipe *recipe = &oct_engine_recipes_nufft[r];
         double accuracy_db =

@@ -93,7 +93,6 @@ static void check(uint32_t n, double first, double span, double bend, bool wraps
 
 static void padded_lines_are_exact(void **state)
 {
-    (void)state;
     check(100, 150, 210, 0, false);
     check(100, 150, 210, 0.3, false);
     check(100, 150, 210, -0.3, false);
@@ -101,7 +100,6 @@ static void padded_lines_are_exact(void **state)
 
 static void lines_that_fill_the_grid_are_exact(void **state)
 {
-    (void)state;
     check(256, 0, P2 - 2, 0, true);
     check(255, 1, P2 - 3, 0.2, true);
     check(256, 0, P2 - 1, -0.2, true);
@@ -110,7 +108,6 @@ static void lines_that_fill_the_grid_are_exact(void **state)
 /* Many samples meet at one end, and few or none at the other. */
 static void steep_axes_are_exact(void **state)
 {
-    (void)state;
     check(100, 20, 400, 0.98, false);
     check(256, 0, P2 - 1, 0.99, true);
     check(4, 100, 300, 0.5, false);
@@ -118,7 +115,6 @@ static void steep_axes_are_exact(void **state)
 
 static void a_better_accuracy_takes_more_taps(void **state)
 {
-    (void)state;
     assert_int_equal(oct_spread_taps(-40), OCT_SPREAD_LEAST_TAPS);
     assert_int_equal(oct_spread_taps(-70), 6);
     assert_int_equal(oct_spread_taps(OCT_STANDARD_ACCURACY_DB), OCT_SPREAD_MOST_TAPS);
@@ -127,7 +123,6 @@ static void a_better_accuracy_takes_more_taps(void **state)
 
 static void numbers_beyond_floats_are_refused(void **state)
 {
-    (void)state;
     const double q[] = {10, 12, 14, 16}, phase[] = {1, 0, 1e300, 0, 1, 0, 1, 0};
     struct oct_spread s;
     assert_int_equal(oct_spread_init(&s, q, phase, 4, P2, 6), OCT_E_CONFIG);

@@ -34,7 +34,6 @@ static void make_source(double *source)
 
 static void known_points(void **state)
 {
-    (void)state;
     static const struct {
         enum oct_window window;
         double at_0, at_half, at_1;
@@ -58,7 +57,6 @@ static void known_points(void **state)
 
 static void none_changes_nothing(void **state)
 {
-    (void)state;
     const struct oct_shaping none = {.window = OCT_WINDOW_NONE};
     double q[N];
     struct oct_shape s;
@@ -70,7 +68,6 @@ static void none_changes_nothing(void **state)
 
 static void the_source_is_smoothed_and_keeps_its_level(void **state)
 {
-    (void)state;
     double flat[N], step[N], smooth[N];
     for (uint32_t i = 0; i < N; i++) {
         flat[i] = 7;
@@ -138,7 +135,6 @@ static struct line shaped(struct oct_shaping shaping, const double *source,
 
 static void a_mirror_keeps_its_amplitude(void **state)
 {
-    (void)state;
     double source[N], smooth[N];
     make_source(source);
     assert_int_equal(oct_source_smooth(source, N, smooth), OCT_OK);
@@ -155,7 +151,6 @@ static void a_mirror_keeps_its_amplitude(void **state)
 /* A lumpy source has side lobes that no window alone takes away: they are the source's own. */
 static void side_lobes_of_a_lumpy_source_fall(void **state)
 {
-    (void)state;
     double source[N];
     make_source(source);
     struct line none = shaped((struct oct_shaping){.window = OCT_WINDOW_NONE}, source, source);
@@ -170,7 +165,6 @@ static void side_lobes_of_a_lumpy_source_fall(void **state)
 /* A source of the same light everywhere shows the window's own lines: Harris's table. */
 static void a_flat_source_shows_the_windows_own_lobes(void **state)
 {
-    (void)state;
     static const struct {
         enum oct_window window;
         double lobe_db, width; /* width in pixels of an unwindowed resolution, P2 / span */
@@ -200,7 +194,6 @@ static void a_flat_source_shows_the_windows_own_lobes(void **state)
 
 static void what_cannot_be_shaped_is_refused(void **state)
 {
-    (void)state;
     const struct oct_shaping flat = {.window = OCT_WINDOW_FLAT};
     const struct oct_shaping hann = {.window = OCT_WINDOW_HANN};
     const double narrow[] = {10, 10.2, 10.4, 10.6}, wide[] = {10, 20, 30, 40};

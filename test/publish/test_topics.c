@@ -85,7 +85,6 @@ int connect(int fd, const void *address, unsigned bytes)
 
 static void every_topic_comes_with_a_header_that_says_what_it_is(void **state)
 {
-    (void)state;
     struct rig rig;
     struct message m;
     struct oct_image_header h;
@@ -127,7 +126,6 @@ static void every_topic_comes_with_a_header_that_says_what_it_is(void **state)
 
 static void what_cannot_be_sent_is_skipped_and_the_next_comes(void **state)
 {
-    (void)state;
     struct rig rig;
     struct message m;
     struct oct_image_header h;
@@ -166,7 +164,6 @@ static void what_cannot_be_sent_is_skipped_and_the_next_comes(void **state)
 
 static void what_nobody_wants_is_read_and_dropped(void **state)
 {
-    (void)state;
     struct rig rig;
     open_topics(&rig);
     void *map = subscribe(&rig, "map");
@@ -192,7 +189,6 @@ static void what_nobody_wants_is_read_and_dropped(void **state)
 
 static void what_is_wanted_follows_the_subscriptions_that_stand(void **state)
 {
-    (void)state;
     struct rig rig;
     open_topics(&rig);
     assert_false(is_wanted(&rig, "rows"));
@@ -231,7 +227,6 @@ static int by_size(const void *a, const void *b)
 /* The median: a busy machine is late now and then. */
 static void a_result_goes_out_at_once_while_no_picture_comes(void **state)
 {
-    (void)state;
     enum { TRIALS = 15 };
     struct rig rig;
     struct message m;
@@ -276,7 +271,6 @@ static void *flood(void *argument)
 /* While a message of the flood is being sent a picture comes: it is the next. */
 static void a_flood_delays_a_picture_by_one_message_at_most(void **state)
 {
-    (void)state;
     struct rig rig;
     struct flood f = {.rig = &rig};
     pthread_t thread;
@@ -311,7 +305,6 @@ static void a_flood_delays_a_picture_by_one_message_at_most(void **state)
 /* Its connection's queue is full, and stays so: everybody else gets everything. */
 static void a_subscriber_that_does_not_read_holds_up_nobody(void **state)
 {
-    (void)state;
     enum { MANY = 150 };
     struct rig rig;
     struct message m;
@@ -344,7 +337,6 @@ static void a_subscriber_that_does_not_read_holds_up_nobody(void **state)
 
 static void a_source_that_ends_early_ends_nobody_else(void **state)
 {
-    (void)state;
     struct rig rig;
     struct message m;
     open_topics(&rig);
@@ -369,7 +361,6 @@ static void a_source_that_ends_early_ends_nobody_else(void **state)
 /* A stage computes on when the pictures have ended. */
 static void results_after_the_last_picture_are_sent(void **state)
 {
-    (void)state;
     struct rig rig;
     struct message m;
     open_topics(&rig);
@@ -396,7 +387,6 @@ static void results_after_the_last_picture_are_sent(void **state)
 
 static void a_publisher_ends_while_a_source_floods(void **state)
 {
-    (void)state;
     for (int round = 0; round < 10; round++) {
         struct rig rig;
         struct flood f = {.rig = &rig};
@@ -434,7 +424,6 @@ static void refuse(struct rig *rig, const struct oct_image_form *form, const cha
 
 static void sources_without_a_name_of_their_own_are_refused(void **state)
 {
-    (void)state;
     static const char *const names[] = {"bscan", "spectrum", "map"};
     static const char *const labels[] = {"a", "a label of more than 31 letters", "c",
                                          "a label of more than 31 letters, really"};

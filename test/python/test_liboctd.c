@@ -77,7 +77,6 @@ static void test_parts(void **state)
     struct octd_recon *recon = make_recon(scene, "u8");
     static uint8_t whole[B][M][D], parts[B][M][D];
     double limits[B][2], again[B][2];
-    (void)state;
     assert_int_equal(octd_recon_begin(recon, 0), OCTD_OK);
     run(recon, scene, 0, B, whole, limits);
     memset(parts, 0xA5, sizeof(parts));
@@ -112,7 +111,6 @@ static void test_running_mean(void **state)
     struct scene *scene = make_scene();
     struct octd_recon *recon = make_recon(scene, "u8");
     static uint8_t whole[B][M][D], parts[B][M][D], own[B][M][D];
-    (void)state;
     assert_int_equal(octd_recon_begin(recon, 0), OCTD_OK);
     run(recon, scene, 0, B, own, NULL);
     set(recon, "pipeline.dc", "running");
@@ -140,7 +138,6 @@ static void test_missing_lines(void **state)
     static float zeroed[B][M][D], masked[B][M][D];
     uint32_t n, m, d, bytes;
     double axial_um;
-    (void)state;
     assert_int_equal(octd_recon_shape(recon, &n, &m, &d, &bytes, &axial_um), OCTD_OK);
     assert_true(n == N && m == M && d == D && bytes == 4 && axial_um > 0.5 && axial_um < 50);
     memset(mask, 1, sizeof(mask));
@@ -183,7 +180,6 @@ static void test_threads(void **state)
 {
     struct scene *scene = make_scene();
     static struct worker workers[3];
-    (void)state;
     for (int i = 0; i < 3; i++) {
         workers[i].scene = scene;
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
@@ -211,7 +207,6 @@ static void test_wrong_order(void **state)
     struct octd_recon *recon = octd_recon_create();
     uint16_t sample = 0;
     uint8_t pixel;
-    (void)state;
     assert_string_equal(octd_recon_error(recon), "");
     assert_string_equal(octd_recon_engine(recon), "");
     assert_string_equal(octd_recon_error(NULL), "out of memory");
@@ -230,7 +225,6 @@ static void test_wrong_arguments(void **state)
     struct octd_recon *recon = make_recon(scene, "f32");
     static float room[B + 1][M][D];
     char text[16];
-    (void)state;
     assert_int_equal(octd_recon_begin(recon, 0), OCTD_OK);
     const uint16_t *spectra = scene->spectra[0][0];
     const size_t one = sizeof(room[0]);
@@ -267,7 +261,6 @@ static void test_wrong_calibration(void **state)
     struct scene *scene = make_scene();
     struct octd_recon *recon = make_recon(scene, "u8");
     const double holes[3] = {1, NAN, 3};
-    (void)state;
     expect(recon, octd_recon_kmap(recon, holes, 3), OCTD_E_CONFIG, "value 1");
     expect(recon, octd_recon_dispersion(recon, NULL, 3), OCTD_E_ARGUMENT, "dispersion");
     expect(recon, octd_recon_background(recon, scene->nm, SIZE_MAX), OCTD_E_ARGUMENT, "values");
@@ -290,7 +283,6 @@ static void test_wrong_calibration(void **state)
 static void test_configuration(void **state)
 {
     struct octd_recon *recon = octd_recon_create(), *again = octd_recon_create();
-    (void)state;
     set(recon, "scan.lines", "77");
     char *text = octd_recon_config(recon), *same = NULL;
     assert_non_null(text);
@@ -316,7 +308,6 @@ static void test_camera(void **state)
         .size = offsetof(struct octd_camera_counters, messages_dropped)};
     uint16_t line[4] = {1, 2, 3, 4}, *room;
     char error[200];
-    (void)state;
     assert_int_equal(
         octd_camera_connect(&camera, "carrier:pigeon", 4, &options, error, sizeof(error)),
         OCTD_E_ARGUMENT);
@@ -384,7 +375,6 @@ static void test_fork(void **state)
     const struct octd_camera_options options = {.size = sizeof(options), .linger_ms = 1};
     struct octd_camera *camera;
     int status = 0;
-    (void)state;
     assert_int_equal(octd_camera_connect(&camera, "ipc:///tmp/nobody", N, &options, NULL, 0),
                      OCTD_OK);
     assert_int_equal(octd_camera_send(camera, scene->spectra[0][0], 1, 0), OCTD_OK);

@@ -60,7 +60,6 @@ static void test_as_cpu(void **state)
 {
     static uint8_t cpu[B][M][D], gpu[B][M][D];
     static double cpu_limits[B][2], gpu_limits[B][2];
-    (void)state;
     cuda_host_reset(1, MEMORY);
     struct octd_recon *recon = make_recon("cpu");
     run(recon, cpu, cpu_limits);
@@ -86,7 +85,6 @@ static void test_device_fails(void **state)
 {
     static uint8_t pictures[B][M][D];
     static double limits[B][2];
-    (void)state;
     cuda_host_reset(1, MEMORY);
     struct octd_recon *recon = make_recon("auto");
     cuda_host_set_fault(CUDA_HOST_WORK_FAILS, 9);
@@ -115,7 +113,6 @@ static void test_device_fails(void **state)
 
 static void test_no_device(void **state)
 {
-    (void)state;
     cuda_host_reset(1, MEMORY);
     cuda_host_remove_driver();
     struct octd_recon *recon = make_recon("auto");

@@ -178,7 +178,6 @@ static void what_comes_at_once_after_a_pause_is_no_slow_disk(void **state)
     struct rig r;
     uint64_t next = 0;
     struct oct_keeper_status s;
-    (void)state;
     open_rig(&r, 0);
     oct_keeper_want(r.keeper, true);
     put(&r, next++); /* it has looked at the clock when this one has come */
@@ -237,7 +236,6 @@ static void a_release_that_a_pause_cut_in_two_is_no_slow_disk(void **state)
     struct release release = {.rig = &r};
     pthread_t thread;
     uint64_t next = 0;
-    (void)state;
     open_rig(&r, 0);
     oct_keeper_want(r.keeper, true);
     put(&r, next++);
@@ -258,7 +256,6 @@ static void a_recorder_that_stalls_loses_bscans_with_a_reason_and_nobody_waits(v
 {
     struct rig r;
     uint64_t numbers[200], passed;
-    (void)state;
     open_rig(&r, 0);
     oct_keeper_want(r.keeper, true);
     for (uint64_t i = 0; i < 100; i++)
@@ -308,7 +305,6 @@ static void memory_is_taken_only_for_what_has_to_wait(void **state)
     const void *places[MOST] = {NULL};
     unsigned n_places = 0;
     uint64_t number = 0, next = 0, passed;
-    (void)state;
     open_rig(&r, 0);
     oct_keeper_want(r.keeper, true);
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -361,7 +357,6 @@ static void a_keeper_that_drains_drops_nothing(void **state)
     struct rig r;
     pthread_t reader;
     struct oct_keeper_status s;
-    (void)state;
     open_rig(&r, 0);
     oct_keeper_want(r.keeper, true);
     oct_keeper_drain(r.keeper);
@@ -379,7 +374,6 @@ static void unwanted_bscans_pass_without_their_pixels(void **state)
     struct rig r;
     const struct oct_kept *kept;
     uint64_t passed;
-    (void)state;
     open_rig(&r, 0);
     put(&r, 7);
     assert_int_equal(oct_keeper_read(r.keeper, TEST_PATIENCE_US, &kept, &passed), OCT_OK);
@@ -409,7 +403,6 @@ static void the_history_is_held_while_new_bscans_come_and_gives_way_to_them(void
     struct oct_keeper_status s;
     struct oct_bscan_info infos[HISTORY];
     uint32_t index;
-    (void)state;
     open_rig(&r, HISTORY);
     for (uint64_t i = 0; i < 50; i++) {
         put(&r, i);
@@ -459,7 +452,6 @@ static void memory_that_is_not_there_is_refused(void **state)
     struct rig r;
     struct oct_error err = {.text = ""};
     struct oct_keeper *keeper;
-    (void)state;
     open_rig(&r, 0);
     const struct oct_plan plan =
         volume_plan(N, 10, V, 2000, OCT_SAMPLE_U8); /* beyond all addresses */
@@ -537,7 +529,6 @@ static void much_memory_is_taken_and_given_back_without_holding_up_other_threads
     enum { MUCH = 40000 };
     struct probe probe;
     uint64_t one_piece_ns = 0, worst_ns = UINT64_MAX;
-    (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip(); /* a sanitizer's own work on each mapping is all that is seen */
 #endif

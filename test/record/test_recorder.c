@@ -15,7 +15,6 @@ static void every_volume_and_every_acquisition_gets_its_file(void **state)
     struct rig r;
     struct oct_recorder_status s;
     char paths[8][256];
-    (void)state;
     open_rig(&r);
     start(&r);
     put(&r, 2, 0, 2 * V + 2);
@@ -46,7 +45,6 @@ static void a_volume_under_way_is_left_alone(void **state)
     struct rig r;
     struct oct_recorder_status s;
     char paths[8][256];
-    (void)state;
     open_rig(&r);
     start(&r);
     put(&r, 1, 0, 2);
@@ -70,7 +68,6 @@ static void stop_takes_what_is_in_the_raw_ring_and_no_more(void **state)
     struct oct_recorder_status s;
     struct oct_error err;
     char paths[8][256];
-    (void)state;
     open_rig(&r);
     start(&r);
     put(&r, 1, 0, 2);
@@ -101,7 +98,6 @@ static void stop_without_anything_recorded_ends_at_once(void **state)
     struct rig r;
     struct oct_recorder_status s;
     char paths[8][256];
-    (void)state;
     open_rig(&r);
     oct_recorder_stop(r.recorder); /* not active: nothing to do */
     for (int round = 0; round < 20; round++) {
@@ -118,7 +114,6 @@ static void the_end_of_the_acquisition_closes_a_partial_file(void **state)
     struct rig r;
     struct oct_recorder_status s;
     char paths[8][256];
-    (void)state;
     open_rig(&r);
     start(&r);
     put(&r, 1, 0, 4);
@@ -140,7 +135,6 @@ static void the_end_of_the_acquisition_closes_a_partial_file(void **state)
 
 static void stop_and_shutdown_at_once_lose_nothing(void **state)
 {
-    (void)state;
     for (int round = 0; round < 10; round++) {
         struct rig r;
         char paths[8][256];
@@ -160,7 +154,6 @@ static void start_is_refused_while_active_and_where_no_file_can_be(void **state)
     struct rig r;
     struct oct_error err;
     char path[300];
-    (void)state;
     open_rig(&r);
     snprintf(path, sizeof(path), "%s/a/b", r.directory);
     assert_int_equal(start_in(&r, path, true, true, &err), OCT_E_IO);
@@ -184,7 +177,6 @@ static void a_picture_that_the_engine_lost_is_unsaved_and_the_rest_is_there(void
 {
     struct rig r;
     struct oct_recorder_status s;
-    (void)state;
     open_rig(&r);
     start(&r);
     for (uint64_t n = 0; n < V; n++) {
@@ -206,7 +198,6 @@ static void spectra_or_pictures_alone_are_recorded_alone(void **state)
     struct oct_recorder_status s;
     struct oct_error err;
     char paths[8][256];
-    (void)state;
     open_rig(&r);
     assert_int_equal(start_in(&r, r.directory, true, false, &err), OCT_OK);
     put(&r, 1, 0, V);
@@ -226,7 +217,6 @@ static void a_folder_that_goes_away_ends_the_recording_and_nothing_else(void **s
 {
     struct rig r;
     struct oct_recorder_status s;
-    (void)state;
     open_rig(&r);
     start(&r);
     put(&r, 1, 0, 2);
@@ -257,7 +247,6 @@ static void a_write_that_fails_ends_the_recording_and_counts_what_is_unsaved(voi
 {
     struct rig r;
     struct oct_recorder_status s;
-    (void)state;
     signal(SIGXFSZ, SIG_IGN);
     open_rig(&r);
     start(&r);
@@ -296,7 +285,6 @@ static void a_recorder_made_while_bscans_flow_pairs_spectra_with_their_pictures(
     struct rig r;
     struct oct_recorder_status s;
     char paths[8][256];
-    (void)state;
     open_rings(&r);
     put(&r, 1, 0, 2);
     for (uint64_t n = 2; n < 5; n++)
@@ -321,7 +309,6 @@ static void start_and_stop_again_and_again_while_bscans_flow(void **state)
     struct rig r;
     struct oct_recorder_status s;
     struct dice dice = {5};
-    (void)state;
     open_rig(&r);
     uint64_t number = 0;
     for (int round = 0; round < 40; round++) {

@@ -131,7 +131,6 @@ static void await_held(void)
 
 static int reset_disk(void **state)
 {
-    (void)state;
     disk.held = disk.fail_sync = disk.fail_write = disk.fail_name = NULL; /* no thread is left */
     return 0;
 }
@@ -204,7 +203,6 @@ static void the_next_file_does_not_wait_for_the_sync_of_the_one_before(void **st
     struct rig r;
     struct oct_recorder_status s;
     char paths[8][256];
-    (void)state;
     open_while_closing(&r, 3);
     s = status_of(&r);
     assert_non_null(strstr(s.file, "_v0001.h5"));
@@ -231,7 +229,6 @@ static void what_the_old_file_gets_safe_counts_at_once_and_for_itself(void **sta
 {
     struct rig r;
     struct oct_recorder_status s;
-    (void)state;
     open_rig(&r);
     start(&r);
     put(&r, 1, 0, 2);
@@ -261,7 +258,6 @@ static void a_third_file_waits_until_the_first_is_closed(void **state)
 {
     struct rig r;
     struct oct_recorder_status s;
-    (void)state;
     open_while_closing(&r, V - 1);
     put(&r, 1, 2 * V - 1, 3 * V);
     sleep_us(100000);
@@ -284,7 +280,6 @@ static void stop_waits_for_the_file_being_closed(void **state)
         struct oct_error err;
         struct ear ear;
         char paths[8][256];
-        (void)state;
         open_while_closing(&r, n);
         listen_to_log(&ear);
         oct_recorder_stop(r.recorder);
@@ -317,7 +312,6 @@ static void the_end_of_the_daemon_waits_for_both_files(void **state)
 {
     struct rig r;
     char paths[8][256];
-    (void)state;
     open_while_closing(&r, 2);
     close_recorder_held_up(&r);
     assert_int_equal(list_files(&r, paths, 8), 2);
@@ -331,7 +325,6 @@ static void no_descriptor_and_no_thread_is_left(void **state)
     static const char fds[] = "/proc/self/fd", threads[] = "/proc/self/task";
     struct rig r;
     struct oct_recorder_status s;
-    (void)state;
     unsigned n_fds = 0;
     open_rings(&r);
     unsigned n_fds_before = count_entries(fds), n_threads_before = count_entries(threads);
@@ -359,7 +352,6 @@ static void a_close_that_fails_ends_the_recording_with_the_old_files_name(void *
     struct oct_recorder_status s;
     struct ear ear;
     char paths[8][256];
-    (void)state;
     open_while_closing(&r, 2);
     listen_to_log(&ear);
     set_disk(&disk.fail_sync, "_v0000");
@@ -395,7 +387,6 @@ static void rows_that_were_synced_before_a_close_that_fails_stay_written(void **
     struct rig r;
     struct oct_recorder_status s;
     char paths[8][256];
-    (void)state;
     open_rig(&r);
     start(&r);
     put(&r, 1, 0, 2);
@@ -420,7 +411,6 @@ static void a_name_taken_meanwhile_costs_the_name_and_no_bscan(void **state)
     struct rig r;
     struct oct_recorder_status s;
     char paths[8][256];
-    (void)state;
     open_while_closing(&r, 1);
     list_files(&r, paths, 8);
     *strstr(paths[0], ".part") = '\0';
@@ -469,7 +459,6 @@ static void expect_two_failures(bool stop)
 
 static void of_two_files_that_fail_both_are_told_the_older_first(void **state)
 {
-    (void)state;
     expect_two_failures(false);
     expect_two_failures(true);
 }
@@ -480,7 +469,6 @@ static void a_file_that_cannot_begin_leaves_the_one_before_whole(void **state)
         struct rig r;
         struct oct_recorder_status s;
         struct ear ear;
-        (void)state;
         reset_disk(NULL);
         open_while_closing(&r, 0);
         listen_to_log(&ear);
@@ -511,7 +499,6 @@ static void a_write_that_fails_waits_for_the_file_being_closed(void **state)
     struct oct_recorder_status s;
     struct ear ear;
     char paths[8][256];
-    (void)state;
     open_while_closing(&r, 1);
     listen_to_log(&ear);
     set_disk(&disk.fail_write, "_v0001");
@@ -533,7 +520,6 @@ static void a_close_that_fails_at_the_end_of_the_daemon_is_told(void **state)
 {
     struct rig r;
     struct ear ear;
-    (void)state;
     open_while_closing(&r, 2);
     set_disk(&disk.fail_sync, "_v0000");
     listen_to_log(&ear);

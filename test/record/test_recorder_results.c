@@ -11,7 +11,6 @@ static void results_on_time_are_in_the_file_of_their_volume(void **state)
 {
     struct scene s;
     char paths[8][256];
-    (void)state;
     open_scene(&s, V, 4096);
     start(&s.rig);
     for (uint64_t v = 0; v < 3; v++) {
@@ -41,7 +40,6 @@ static void results_come_to_an_open_file_while_no_bscan_does(void **state)
 {
     struct scene s;
     struct oct_recorder_status status;
-    (void)state;
     open_scene(&s, V, 4096);
     start(&s.rig);
     put_bscan(&s, 0);
@@ -58,7 +56,6 @@ static void bscans_that_an_analysis_skips_have_no_row_and_hold_up_nothing(void *
     struct scene s;
     struct ear ear;
     char paths[8][256];
-    (void)state;
     open_scene(&s, V, 4096);
     start(&s.rig);
     listen_to_log(&ear);
@@ -82,7 +79,6 @@ static void results_of_closed_files_are_missed_and_others_are_nobodys(void **sta
 {
     struct scene s;
     struct oct_recorder_status status;
-    (void)state;
     open_scene(&s, V, 4096);
     put_all(&s, 0, V); /* not recorded */
     WAIT(&s.rig, status, status.bscans_passed == V);
@@ -109,7 +105,6 @@ static void a_result_waits_for_a_file_that_is_not_open_yet(void **state)
 {
     struct scene s;
     char paths[8][256];
-    (void)state;
     open_scene(&s, V, 4096);
     start(&s.rig);
     for (uint64_t n = 0; n < V; n++) /* faster than the B-scans */
@@ -132,7 +127,6 @@ static void wrong_results_are_refused_and_counted(void **state)
     struct ear ear;
     char paths[8][256];
     uint64_t slot;
-    (void)state;
     open_scene(&s, V, 4096);
     start(&s.rig);
     put_bscan(&s, 0);
@@ -177,7 +171,6 @@ static void a_result_of_a_bscan_that_never_comes_blocks_nothing(void **state)
 {
     struct scene s;
     struct oct_recorder_status status;
-    (void)state;
     open_scene(&s, V, 4096);
     start(&s.rig);
     put_bscan(&s, 0);
@@ -217,7 +210,6 @@ static void volumes_of_one_bscan_at_a_high_rate_are_all_there(void **state)
     struct oct_recorder_status status;
     pthread_t thread;
     static char paths[MANY + 1][256];
-    (void)state;
     open_scene(&s, 1, 4096);
     start(&s.rig);
     s.stage_reader = add_reader(s.rig.images, false, SLOTS / 2);
@@ -253,7 +245,6 @@ static void the_last_seconds_have_no_results(void **state)
     struct oct_volume_reader *reader;
     struct oct_error err;
     unsigned n;
-    (void)state;
     memset(&s, 0, sizeof(s));
     open_scene(&s, V, 4096);
     close_scene(&s);

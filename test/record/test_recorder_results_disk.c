@@ -67,7 +67,6 @@ static void a_recording_needs_room_for_results_too(void **state)
     struct scene s;
     struct oct_error err;
     double found = 0;
-    (void)state;
     open_scene(&s, V, 4096);
     struct oct_record_settings settings = {
         .directory = s.rig.directory, .config_text = "", .eye = "", .pseudonym = ""};
@@ -91,7 +90,6 @@ static void a_recorder_that_lags_behind_its_disk_loses_results_at_most(void **st
     struct scene s;
     struct oct_recorder_status status;
     char paths[16][256];
-    (void)state;
     open_scene(&s, V, 4096);
     start(&s.rig);
     put_all(&s, 0, V);
@@ -124,7 +122,6 @@ static void a_write_of_a_result_that_fails_fails_its_file(void **state)
 {
     struct scene s;
     struct oct_recorder_status status;
-    (void)state;
     open_scene(&s, V, 4096);
     start(&s.rig);
     put_bscan(&s, 0);

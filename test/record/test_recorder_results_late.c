@@ -10,7 +10,6 @@ static void a_file_waits_in_the_background_for_what_is_outstanding(void **state)
     struct scene s;
     struct oct_recorder_status status;
     char paths[8][256];
-    (void)state;
     open_scene_awaiting(&s, V, 4096, PATIENT_MS);
     start(&s.rig);
     put_all(&s, 0, V - 1);
@@ -51,7 +50,6 @@ static void of_many_files_that_wait_the_oldest_is_kept(void **state)
     struct scene s;
     struct oct_recorder_status status;
     char paths[MANY + 1][256];
-    (void)state;
     open_scene_awaiting(&s, V, 4096, PATIENT_MS);
     start(&s.rig);
     for (uint64_t n = 0; n < MANY * V; n++) {
@@ -76,7 +74,6 @@ static void stop_waits_for_the_results_of_the_last_bscan(void **state)
     struct scene s;
     struct oct_recorder_status status;
     char paths[8][256];
-    (void)state;
     open_scene_awaiting(&s, V, 16, PATIENT_MS);
     start(&s.rig);
     put_all(&s, 0, 3);
@@ -103,7 +100,6 @@ static void the_image_of_a_volume_that_was_cut_off_is_not_waited_for(void **stat
 {
     struct scene s;
     struct oct_recorder_status status;
-    (void)state;
     open_scene_awaiting(&s, V, 4096, PATIENT_MS);
     start(&s.rig);
     for (uint64_t n = 0; n < 3; n++) {
@@ -121,7 +117,6 @@ static void the_image_of_a_volume_that_was_cut_off_is_not_waited_for(void **stat
 static void a_whole_image_of_a_volume_is_the_last_one(void **state)
 {
     struct scene s;
-    (void)state;
     open_scene_awaiting(&s, V, 4096, PATIENT_MS);
     start(&s.rig);
     for (uint64_t n = 0; n < V; n++) {
@@ -138,7 +133,6 @@ static void a_stop_within_a_volume_keeps_later_results_of_it_out(void **state)
     struct scene s;
     struct oct_recorder_status status;
     char paths[8][256];
-    (void)state;
     open_scene(&s, V, 4096);
     start(&s.rig);
     put_all(&s, 0, 3);
@@ -170,7 +164,6 @@ static void an_analysis_that_hangs_is_waited_for_once_and_not_again(void **state
     struct oct_recorder_status status;
     char paths[MORE + 3][256];
     uint64_t took_ns[2] = {0, 0};
-    (void)state;
     open_scene_awaiting(&s, V, 4096, 300);
     start(&s.rig);
     listen_to_log(&ear);
@@ -210,7 +203,6 @@ static void a_shutdown_waits_a_thirtieth_as_long(void **state)
     struct scene s;
     struct oct_recorder_status status;
     char paths[8][256];
-    (void)state;
     open_scene_awaiting(&s, V, 4096, 15000);
     start(&s.rig);
     for (uint64_t n = 0; n < 4; n++)
@@ -232,7 +224,6 @@ static void analyses_that_have_ended_are_not_waited_for(void **state)
     struct scene s;
     struct ear ear;
     char paths[8][256];
-    (void)state;
     open_scene(&s, V, 4096);
     start(&s.rig);
     for (uint64_t n = 0; n < 4; n++)

@@ -48,7 +48,6 @@ static void a_recording_of_two_volumes_has_two(void **state)
     struct rig r;
     struct oct_recorder_status s;
     char paths[8][256];
-    (void)state;
     open_rig(&r);
     start_volumes(&r, 2);
     assert_int_equal(status_of(&r).volumes, 2);
@@ -76,7 +75,6 @@ static void a_volume_that_is_not_whole_does_not_count(void **state)
 {
     struct rig r;
     struct oct_recorder_status s;
-    (void)state;
     open_rig(&r);
     start_volumes(&r, 2);
     put(&r, 1, 0, V - 1); /* one is missing */
@@ -95,7 +93,6 @@ static void the_number_may_change_while_it_records(void **state)
 {
     struct rig r;
     struct oct_recorder_status s;
-    (void)state;
     open_rig(&r);
     oct_recorder_set_volumes(r.recorder, 1); /* nothing is recorded: it concerns nobody */
     assert_int_equal(status_of(&r).volumes, 0);
@@ -133,7 +130,6 @@ static void a_piece_ends_it_when_there_are_enough(void **state)
 {
     struct rig r;
     struct oct_recorder_status s;
-    (void)state;
     open_rig(&r);
     start_volumes(&r, 0);
     put(&r, 1, 0, V + 2);
@@ -150,7 +146,6 @@ static void a_stop_comes_first(void **state)
 {
     struct rig r;
     struct oct_recorder_status s;
-    (void)state;
     open_rig(&r);
     start_volumes(&r, 3);
     put(&r, 1, 0, V + 2);
@@ -179,7 +174,6 @@ static void names_have_the_pseudonym_when_they_are_told_to(void **state)
     char path[600], long_text[128];
     struct rig r = {.directory = "/records"};
     struct oct_record_settings s = settings_of(&r, 0);
-    (void)state;
     s.name_has_pseudonym = false;
     s.pseudonym = "P 7/..\xc3\xbc\xe6\x97\xa5-x";
     assert_memory_equal(name_of(&s, path, sizeof(path)), "OS_20", 5);

@@ -229,7 +229,6 @@ static const struct oct_analysis_suite *now;
 
 static void the_same_bscans_give_the_same_results(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_RECIPES; i++) {
         struct run first, second;
         if (!open_run(&first, now, &recipes[i]))
@@ -247,7 +246,6 @@ static void the_same_bscans_give_the_same_results(void **state)
 
 static void after_a_reset_nothing_of_before_is_left(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_RECIPES; i++) {
         struct run r;
         if (!open_run(&r, now, &recipes[i]))
@@ -263,7 +261,6 @@ static void after_a_reset_nothing_of_before_is_left(void **state)
 
 static void bscans_may_be_left_out_and_results_not_taken(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_RECIPES; i++) {
         struct run r;
         if (!open_run(&r, now, &recipes[i]))
@@ -283,7 +280,6 @@ static void bscans_may_be_left_out_and_results_not_taken(void **state)
 
 static void values_that_are_no_numbers_do_no_harm(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_RECIPES; i++) {
         struct run r;
         if (!open_run(&r, now, &recipes[i]))
@@ -300,7 +296,6 @@ static void values_that_are_no_numbers_do_no_harm(void **state)
 
 static void settings_change_between_bscans(void **state)
 {
-    (void)state;
     if (!now->ops->run.configure)
         return;
     struct run r;
@@ -320,7 +315,6 @@ static void settings_change_between_bscans(void **state)
 
 static void wrong_settings_make_no_analysis(void **state)
 {
-    (void)state;
     if (!now->wrong_settings)
         return;
     struct oct_suite_bscan bscan;
@@ -337,7 +331,6 @@ static void wrong_settings_make_no_analysis(void **state)
 
 static void live_it_gives_results_too(void **state)
 {
-    (void)state;
     struct oct_suite_recipe recipe = recipes[0];
     struct run r;
     recipe.live = true;
@@ -349,7 +342,6 @@ static void live_it_gives_results_too(void **state)
 
 static void destroy_takes_nothing_and_what_is_under_way(void **state)
 {
-    (void)state;
     struct run r;
     now->ops->run.destroy(NULL);
     open_run(&r, now, &recipes[0]);

@@ -11,7 +11,6 @@ static char folder[128];
 int film_folder_make(void **state)
 {
     const char *top = getenv("TMPDIR");
-    (void)state;
     snprintf(folder, sizeof(folder), "%s/film.XXXXXX", top ? top : "/tmp");
     return mkdtemp(folder) ? 0 : -1;
 }
@@ -19,7 +18,6 @@ int film_folder_make(void **state)
 int film_folder_remove(void **state)
 {
     char command[160];
-    (void)state;
     snprintf(command, sizeof(command), "rm -r '%s'", folder);
     return system(command);
 }

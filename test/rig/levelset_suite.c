@@ -147,7 +147,6 @@ static void test_local(void **state)
     static const uint32_t dims[3] = {13, 15, 37};
     static const unsigned shapes[][2] = {{5, 4}, {3, 1}, {7, 8}, {3, 5}};
     float *phi = make_box(dims);
-    (void)state;
     oct_levelset_suite_draw(dims, 0.6, 1, phi);
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         struct oct_levelset_setup setup = make_setup(dims, OCT_LEVELSET_PROFILE_LOCAL);
@@ -167,7 +166,6 @@ static void test_full(void **state)
 {
     static const uint32_t dims[3] = {11, 11, 33};
     float *phi = make_box(dims);
-    (void)state;
     oct_levelset_suite_draw(dims, 0.6, 2, phi);
     struct oct_levelset_setup setup = make_setup(dims, OCT_LEVELSET_PROFILE_FULL);
     setup.params.steps = 1;
@@ -192,7 +190,6 @@ static void test_ties(void **state)
 {
     static const uint32_t dims[3] = {17, 16, 12};
     float *phi = make_box(dims);
-    (void)state;
     struct oct_levelset_setup setup = make_setup(dims, OCT_LEVELSET_PROFILE_FULL);
     struct oct_levelset_report report;
     setup.params.c1 = 40;
@@ -263,7 +260,6 @@ static void check_bands(enum oct_levelset_profile profile)
 
 static void test_bands(void **state)
 {
-    (void)state;
     check_bands(OCT_LEVELSET_PROFILE_LOCAL);
     check_bands(OCT_LEVELSET_PROFILE_PAPER);
 }
@@ -273,7 +269,6 @@ static void test_refused(void **state)
     static const uint32_t dims[][3] = {{4, 9, 9}, {9, 9, 16384}, {2048, 2048, 1024}};
     struct oct_levelset_engine *engine;
     struct oct_error err;
-    (void)state;
     for (size_t i = 0; i < sizeof(dims) / sizeof(dims[0]); i++) {
         const struct oct_levelset_setup setup = make_setup(dims[i], OCT_LEVELSET_PROFILE_LOCAL);
         if (i == 2 && setup.params.patch == 5)
@@ -315,7 +310,6 @@ static void check_large(const uint32_t dims[3], enum oct_levelset_profile profil
 static void test_large(void **state)
 {
     static const uint32_t local[3] = {100, 90, 64}, full[3] = {60, 50, 48};
-    (void)state;
     check_large(local, OCT_LEVELSET_PROFILE_LOCAL);
     check_large(full, OCT_LEVELSET_PROFILE_FULL);
 }

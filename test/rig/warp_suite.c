@@ -72,7 +72,6 @@ enum { N_SHAPES = sizeof(shapes) / sizeof(shapes[0]) };
 
 static void test_fields(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_SHAPES; i++) {
         check_fields(shapes[i], 1.5);
         check_fields(shapes[i], 0.3);
@@ -85,7 +84,6 @@ static void test_far(void **state)
     static const uint32_t dims[3] = {6, 7, 21};
     struct bench b;
     struct oct_error err = {.text = ""};
-    (void)state;
     open_bench(&b, dims, 1, 5e-4);
     struct oct_warp_suite_engine e = oct_warp_suite_open(&b.setup);
     float *result = oct_warp_suite_get(b.n, sizeof(*result));
@@ -136,7 +134,6 @@ static void check_force(struct bench *b, enum oct_warp_profile profile)
 static void test_forces(void **state)
 {
     static const double lambdas[] = {5e-4, 0.3};
-    (void)state;
     for (size_t i = 0; i < N_SHAPES; i++)
         for (size_t l = 0; l < 2; l++) {
             struct bench b;
@@ -185,7 +182,6 @@ static void test_gradient(void **state)
 {
     static const uint32_t dims[3] = {14, 17, 20};
     static const double lambdas[] = {0, 5e-4, 0.3}, step = 4e-3;
-    (void)state;
     for (int l = 0; l < 3 && oct_warp_suite_has_paper(); l++) {
         struct bench b;
         open_bench(&b, dims, 1.5, lambdas[l]);
@@ -314,7 +310,6 @@ static const struct course courses[] = {
 
 static void test_steps(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(courses) / sizeof(courses[0]); i++)
         run_course(&courses[i]);
 }

@@ -20,7 +20,6 @@ static void make_pair(struct oct_warp_phantom *pair, uint32_t n_b, uint32_t n_j,
 
 static void test_sides(void **state)
 {
-    (void)state;
     for (uint32_t code = 0; code < 64; code += oct_warp_suite_now()->depth == 0 ? 7 : 3) {
         const uint32_t dims[3] = {4 + code % 4, 4 + code / 4 % 4, 4 + code / 16};
         struct oct_warp_phantom pair;
@@ -56,7 +55,6 @@ static void test_bytes(void **state)
     const unsigned threads[] = {0, 1, 3};
     struct oct_warp_phantom pair;
     struct oct_error err = {.text = ""};
-    (void)state;
     make_pair(&pair, 21, 23, 26, 1);
     const size_t n = oct_warp_n_voxels(&pair.grid);
     float *u[2] = {oct_warp_suite_get(3 * n, sizeof(float)),
@@ -90,7 +88,6 @@ static void test_memory(void **state)
 {
     static const uint32_t sides[][3] = {
         {64, 64, 64}, {128, 128, 128}, {240, 240, 240}, {512, 512, 512}, {40, 300, 500}};
-    (void)state;
     for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++) {
         const struct oct_warp_grid grid =
             oct_warp_suite_grid(sides[i][0], sides[i][1], sides[i][2]);
@@ -135,7 +132,6 @@ static void test_progress(void **state)
     struct oct_warp_phantom pair;
     struct oct_warp_report report;
     struct oct_error err = {.text = ""};
-    (void)state;
     make_pair(&pair, 20, 21, 22, 0.8);
     const size_t n = oct_warp_n_voxels(&pair.grid);
     const struct oct_warp_setup setup = oct_warp_suite_setup(&pair.grid);
@@ -173,7 +169,6 @@ static void test_not_finite(void **state)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     struct oct_warp_phantom pair;
-    (void)state;
     make_pair(&pair, 9, 8, 11, 0.4);
     const size_t n = oct_warp_n_voxels(&pair.grid), places[] = {0, n / 2, n - 1};
     const struct oct_warp_setup setup = oct_warp_suite_setup(&pair.grid);
@@ -209,7 +204,6 @@ static void test_refused(void **state)
 {
     const struct oct_warp_grid grid = oct_warp_suite_grid(16, 17, 18);
     struct oct_warp_suite_engine e;
-    (void)state;
     REFUSED(grid.dims[0], 3);
     REFUSED(grid.dims[1], 0);
     REFUSED(grid.dims[2], 3);

@@ -57,7 +57,6 @@ static void register_phantom(uint32_t side, uint64_t seed, double mean, double p
 
 static void test_accuracy(void **state)
 {
-    (void)state;
     if (is_small()) {
         register_phantom(28, 1, 0.25, 0.55);
         return;
@@ -82,7 +81,6 @@ static void test_levels(void **state)
         {"factor 2 alone", {37, 34, 35}, 1, {2}, {60}, 0.35, 0.75},
         {"factors 4 and 3", {47, 40, 43}, 2, {4, 3}, {60, 60}, 0.7, 1.5},
     };
-    (void)state;
     for (size_t i = 0; i < (is_small() ? 1 : sizeof(cases) / sizeof(cases[0])); i++) {
         const struct oct_warp_phantom_setup phantom = {
             .dims = {cases[i].dims[0], cases[i].dims[1], cases[i].dims[2]},
@@ -109,7 +107,6 @@ static void test_spacing(void **state)
     static const double spacings[][3] = {{1, 1, 1}, {2, 1, 1}, {1, 2.5, 1}, {6, 6, 12}};
     const uint32_t side = is_small() ? 28 : 40;
     struct oct_warp_phantom_error first = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof(spacings) / sizeof(spacings[0]); i++) {
         struct oct_warp_phantom_setup phantom = {
             .mean_length = 1.2 * side / 40, .noise = 0.02, .grain = 2, .seed = 6};
@@ -156,7 +153,6 @@ static void test_null(void **state)
         .seed = 7};
     struct oct_warp_phantom pair;
     double before = INFINITY;
-    (void)state;
     oct_warp_phantom_make(&phantom, &pair);
     float *u = oct_warp_suite_get(3 * oct_warp_n_voxels(&pair.grid), sizeof(*u));
     for (int l = 0; l < 4; l++) {
@@ -206,7 +202,6 @@ static void test_order(void **state)
     const uint32_t side = is_small() ? 28 : 64;
     struct oct_warp_phantom_setup phantom;
     struct oct_warp_phantom pair;
-    (void)state;
     oct_warp_phantom_default(&phantom, side);
     phantom.seed = 2;
     phantom.mean_length *= side / 64.0;
@@ -234,7 +229,6 @@ static void test_folds(void **state)
     /* Of the few, some begin a level with a fold. */
     const unsigned first = is_small() ? 68 : 0, end = is_small() ? 76 : 100;
     double least = INFINITY, longest = 0;
-    (void)state;
     for (unsigned i = first; i < end; i++) {
         const struct oct_warp_phantom_setup phantom = {.dims = {16 + i % 7, 16 + i % 5, 16 + i % 9},
                                                        .mean_length = i % 2 ? 0 : 0.8,
@@ -272,7 +266,6 @@ static void test_masks(void **state)
         .dims = {side, side, side}, .mean_length = 1, .noise = 0.02, .seed = 8};
     struct oct_warp_phantom pair;
     struct oct_warp_phantom_error clean, masked, spoilt;
-    (void)state;
     oct_warp_phantom_make(&phantom, &pair);
     const size_t n = oct_warp_n_voxels(&pair.grid);
     const struct oct_warp_setup setup = oct_warp_suite_setup(&pair.grid);
@@ -331,7 +324,6 @@ static void test_paper(void **state)
         .dims = {side, side, side}, .mean_length = side / 20.0, .noise = 0.01, .seed = 9};
     struct oct_warp_phantom pair;
     struct oct_warp_report report;
-    (void)state;
     if (!oct_warp_suite_has_paper())
         return;
     oct_warp_phantom_make(&phantom, &pair);

@@ -40,7 +40,6 @@ static void test_row(void **state)
     enum { N = sizeof(of) / sizeof(of[0]) };
     struct oct_bench_cuda_row rows[N];
     struct oct_bench_scene scene;
-    (void)state;
     cuda_host_reset(1, MEMORY);
     for (int i = 0; i < N; i++) {
         struct oct_error err = {.text = ""};
@@ -75,7 +74,6 @@ static void test_wrong_pictures(void **state)
     struct oct_bench_cuda_row row;
     struct oct_error err = {.text = ""};
     struct oct_engine_options options = {.cuda = "fused", .max_batch = 1, .n_streams = 1};
-    (void)state;
     cuda_host_reset(1, MEMORY);
     make_scene(&scene, OCT_INTERPOLATION_LINEAR);
     /* after nine at the start and five for the first picture: the chain of the one checked */
@@ -93,7 +91,6 @@ static void test_failure(void **state)
     struct oct_bench_cuda_row row;
     struct oct_engine_options options = {
         .cuda = "fused", .max_batch = 2, .n_streams = 2, .deadline_ms = 60000};
-    (void)state;
     make_scene(&scene, OCT_INTERPOLATION_LINEAR);
     for (unsigned n = 1; n < 160; n += 9) {
         struct oct_error err = {.text = ""};
@@ -113,7 +110,6 @@ static void test_command(void **state)
     struct oct_error err;
     char name[] = "bench", seconds[] = "--seconds", least[] = "0.1", json[] = "--json";
     char *argv[2][5] = {{name, seconds, least, json, NULL}, {name, seconds, least, json, NULL}};
-    (void)state;
 #if defined(__SANITIZE_THREAD__)
     skip(); /* the command's own deadline is that of a GPU, not of threads under a sanitizer */
 #endif

@@ -67,7 +67,6 @@ static int read_words(const char *words, struct values *v, char plain[200])
 
 static void values_are_read_in_either_form_and_the_rest_stays(void **state)
 {
-    (void)state;
     struct values v;
     char plain[200];
     assert_int_equal(read_words("a", &v, plain), 0);
@@ -114,7 +113,6 @@ static void everything_else_is_misuse(void **state)
         "a -l",
         "--textual x a",
     };
-    (void)state;
     struct values v;
     char plain[200];
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
@@ -146,7 +144,6 @@ static void the_manual_has_every_option(void **state)
         &oct_command_start,         &oct_command_stop,
         &oct_command_cones,         &oct_command_register_volumes,
         &oct_command_calibrate_kmap};
-    (void)state;
     char path[PATH_MAX];
     const char *top = getenv("OCT_TOP");
     snprintf(path, sizeof(path), "%s/docs/octctl.1", top ? top : ".");
@@ -165,7 +162,6 @@ static void the_manual_has_every_option(void **state)
 
 static void words_and_lists_of_numbers(void **state)
 {
-    (void)state;
     static const char *const names[] = {"one", "two"};
     double values[3];
     assert_int_equal(oct_option_word(NULL, names, 2), 0);

@@ -102,14 +102,12 @@ static enum oct_err publish_begun(void *context, const char *path, bool force,
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(folder, sizeof(folder), "/tmp/octd-outputs-XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }
 
 static int end(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < N; i++)
         if (unlink(path_of(i)) != 0)
             rmdir(path_of(i));
@@ -127,7 +125,6 @@ static enum oct_err write_all(const struct oct_output_file files[N], bool force,
 
 static void all_are_replaced_when_all_are_whole(void **state)
 {
-    (void)state;
     const struct oct_output_file files[N] = {
         {path_of(0), write_new, NULL}, {NULL, NULL, NULL}, {path_of(2), write_new, NULL}};
     struct oct_error err;
@@ -139,7 +136,6 @@ static void all_are_replaced_when_all_are_whole(void **state)
 
 static void what_was_there_outlives_a_later_file_that_fails(void **state)
 {
-    (void)state;
     const struct oct_output_file files[N] = {{path_of(0), write_new, NULL},
                                              {path_of(1), write_new, NULL},
                                              {path_of(2), write_nothing, NULL}};
@@ -155,7 +151,6 @@ static void what_was_there_outlives_a_later_file_that_fails(void **state)
 
 static void what_was_replaced_comes_back_when_a_name_cannot_be_given(void **state)
 {
-    (void)state;
     const struct oct_output_file files[N] = {
         {path_of(0), write_new, NULL},
         {path_of(1), write_new, NULL},
@@ -171,7 +166,6 @@ static void what_was_replaced_comes_back_when_a_name_cannot_be_given(void **stat
 
 static void a_file_that_appears_meanwhile_stays_without_force(void **state)
 {
-    (void)state;
     const struct oct_output_file files[N] = {
         {path_of(0), write_new, NULL},
         {path_of(1), write_new, NULL},
@@ -186,7 +180,6 @@ static void a_file_that_appears_meanwhile_stays_without_force(void **state)
 
 static void a_file_that_was_begun_before_the_others_appears_with_them(void **state)
 {
-    (void)state;
     struct oct_results *begun;
     struct oct_error err;
     const struct oct_output_file files[N] = {
@@ -210,7 +203,6 @@ static void a_file_that_was_begun_before_the_others_appears_with_them(void **sta
 /* In parts: what is written early appears with the rest, or not at all. */
 static void files_that_are_written_early_appear_with_the_others(void **state)
 {
-    (void)state;
     struct oct_outputs *outputs;
     struct oct_error err;
     struct oct_output_file files[N] = {

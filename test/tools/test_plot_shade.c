@@ -22,7 +22,6 @@ static void assert_all(const float shade[N * N], double expected)
 
 static void planes_have_the_cosine_of_their_normal(void **state)
 {
-    (void)state;
     float heights[N * N], shade[N * N];
     fill_plane(heights, 0, 0);
     oct_plot_shade(heights, N, N, 5, 2, 1, shade);
@@ -46,7 +45,6 @@ static void planes_have_the_cosine_of_their_normal(void **state)
 
 static void gaps_stay_gaps_and_their_sides_are_drawn(void **state)
 {
-    (void)state;
     float heights[N * N], shade[N * N];
     fill_plane(heights, 0.3, 0.2);
     for (int y = 0; y < N; y++) {

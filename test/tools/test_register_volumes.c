@@ -30,7 +30,6 @@ static enum oct_err place(const struct oct_volume_info *fixed, const struct oct_
 
 static void volumes_of_one_grid_stay_as_they_are(void **state)
 {
-    (void)state;
     struct oct_volumes_placing placing;
     struct oct_error err;
     const struct oct_volume_info a = info_of(8, 9, 10, 2), b = info_of(8, 9, 10, 2.001);
@@ -45,7 +44,6 @@ static void volumes_of_one_grid_stay_as_they_are(void **state)
 
 static void what_cannot_be_placed_is_named(void **state)
 {
-    (void)state;
     struct oct_volumes_placing placing;
     struct oct_error err;
     const struct oct_volume_info a = info_of(8, 9, 10, 2), half = info_of(4, 18, 5, 4);
@@ -80,7 +78,6 @@ enum { V = 24, M = 25, D = 26 };
 /* Linear interpolation and a symmetric Gaussian leave a slope what it is, but for the border. */
 static void a_slope_is_resampled_to_the_same_slope(void **state)
 {
-    (void)state;
     static const double um[] = {1, 2, 1.5, 3.7};
     const struct oct_volume_info from = {.dims = {V, M, D}, .um = {2, 2, 2}};
     float values[V * M * D];
@@ -116,7 +113,6 @@ static void a_slope_is_resampled_to_the_same_slope(void **state)
  * voxels, where linear interpolation would do, or on them, where it would show them all. */
 static void a_finer_volume_is_smoothed_first(void **state)
 {
-    (void)state;
     static const uint32_t depths[2] = {32, 31};
     static const double origins[2] = {0.5, 0};
     const struct oct_volume_info to = {.dims = {4, 4, 16}, .um = {1, 1, 2}};
@@ -136,7 +132,6 @@ static void a_finer_volume_is_smoothed_first(void **state)
 
 static void what_is_missing_stays_missing_and_spoils_nothing(void **state)
 {
-    (void)state;
     const struct oct_volume_info from = info_of(4, 4, 8, 1),
                                  to = {.dims = {4, 4, 16}, .um = {1, 1, 0.5}};
     float values[4 * 4 * 8];
@@ -239,7 +234,6 @@ static void finish(struct oct_volumes_run *run, struct taken *taken)
 
 static void pairs_side_by_side_are_as_one_after_another(void **state)
 {
-    (void)state;
     char names[N_MOVING + 1][96];
     const char *paths[N_MOVING + 1];
     struct taken taken[2] = {{.fails_at = N_MOVING}, {.fails_at = N_MOVING}};
@@ -278,14 +272,12 @@ static void pairs_side_by_side_are_as_one_after_another(void **state)
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(folder, sizeof(folder), "/tmp/octd-volumes-XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }
 
 static int end(void **state)
 {
-    (void)state;
     return rmdir(folder);
 }
 

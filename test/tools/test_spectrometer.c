@@ -20,7 +20,6 @@ static void expect_near(double value, double expected, double tolerance)
 static void places_are_those_of_the_contracts_k_grid(void **state)
 {
     struct oct_spectrometer_setup setup = oct_spectrometer_standard;
-    (void)state;
     for (int falling = 0; falling < 2; falling++) {
         struct oct_spectrometer s;
         struct oct_geometry g;
@@ -44,7 +43,6 @@ static void places_are_those_of_the_contracts_k_grid(void **state)
 static void places_follow_the_wave_number(void **state)
 {
     struct oct_spectrometer s;
-    (void)state;
     oct_spectrometer_rig(&s, NULL);
     double step = 2 * PI * (1 / s.wavelengths_nm[N - 1] - 1 / s.wavelengths_nm[0]) /
                   (s.place[N - 1] - s.place[0]);
@@ -63,7 +61,6 @@ static void the_fall_off_is_that_of_pixel_and_spot(void **state)
     struct oct_spectrometer_setup setup = oct_spectrometer_standard;
     struct oct_spectrometer s;
     double counts[N];
-    (void)state;
     setup.a2 = setup.a3 = 0;
     setup.spot_px = 1.3;
     oct_spectrometer_rig(&s, &setup);
@@ -92,7 +89,6 @@ static void the_truth_makes_mirrors_as_wide_as_the_limit(void **state)
 {
     static const double depths[] = {60, 200.25, 450.5, 700.125, 921};
     struct oct_spectrometer_setup setup = oct_spectrometer_standard;
-    (void)state;
     for (int bump = 0; bump < 2; bump++) {
         struct oct_spectrometer s;
         double counts[N], even[N];
@@ -121,7 +117,6 @@ static void the_limit_of_a_gaussian_source_is_known(void **state)
 {
     struct oct_spectrometer_setup setup = oct_spectrometer_standard;
     struct oct_spectrometer s;
-    (void)state;
     setup.source_nm = 20;
     oct_spectrometer_rig(&s, &setup);
     double um = 2 * log(2) / PI * 850 * 850 / 20 / sqrt(2) * 1e-3;
@@ -132,7 +127,6 @@ static void the_limit_of_a_gaussian_source_is_known(void **state)
 static void signal_to_noise_is_as_asked(void **state)
 {
     struct oct_spectrometer_setup setup = oct_spectrometer_standard;
-    (void)state;
     for (double snr_db = 30; snr_db < 70; snr_db += 30) {
         struct oct_spectrometer s;
         double counts[N], noise[16], peak = 0, floor = 0, peak_first;
@@ -162,7 +156,6 @@ static void bscans_repeat_and_saturate_and_have_the_source_as_mean(void **state)
     struct oct_spectrometer s;
     struct oct_error err;
     uint64_t n_clipped;
-    (void)state;
     oct_spectrometer_rig(&s, NULL);
     uint16_t *a = oct_spectrometer_rig_mirror(&s, 300, 16, 5);
     uint16_t *b = oct_spectrometer_rig_mirror(&s, 300, 16, 5);
@@ -198,7 +191,6 @@ static void what_is_no_spectrometer_is_refused(void **state)
     struct oct_spectrometer_setup wrong[5];
     struct oct_spectrometer s;
     struct oct_error err;
-    (void)state;
     for (size_t i = 0; i < 5; i++)
         wrong[i] = oct_spectrometer_standard;
     wrong[0].n_samples = 3;

@@ -30,7 +30,6 @@ static void same_seed_gives_the_same_bytes_and_another_seed_or_volume_others(voi
     uint16_t *first = render(&a, 0, 0, 6, &bytes), *again = render(&a, 0, 0, 6, &bytes);
     uint16_t *other = render(&b, 0, 0, 6, &bytes), *later = render(&a, 1, 0, 6, &bytes);
 
-    (void)state;
     assert_memory_equal(first, again, bytes);
     assert_true(memcmp(first, other, bytes) != 0);
     assert_true(memcmp(first, later, bytes) != 0);
@@ -45,7 +44,6 @@ static void neither_threads_nor_the_order_of_rendering_change_a_byte(void **stat
     struct oct_retina_params one = synth_params(300, 20, 9, 7), five = one;
     size_t bytes, part_bytes;
 
-    (void)state;
     one.n_threads = 1;
     five.n_threads = 5;
     for (unsigned m = 0; m < OCT_N_EYE_MOTIONS; m++) {
@@ -66,7 +64,6 @@ static void fewer_bits_scale_the_samples(void **state)
     size_t bytes;
     uint16_t most = 0;
 
-    (void)state;
     params.bits = 8;
     uint16_t *spectra = render(&params, 0, 0, 2, &bytes);
     for (size_t i = 0; i < bytes / 2; i++)
@@ -79,7 +76,6 @@ static void the_retina_stays_in_the_depth_range_for_any_camera_and_eye(void **st
 {
     static const uint32_t n_samples[] = {256, 832, 1024, 2048, 2049};
 
-    (void)state;
     for (uint64_t i = 0; i < 15; i++) {
         struct oct_retina_params params = synth_params(n_samples[i % 5], 24, 24, i);
         params.width_um = params.height_um = i % 2 ? 600 : 6000;
@@ -107,7 +103,6 @@ static void the_eye_drifts_jumps_and_goes_on_from_volume_to_volume(void **state)
     double last[3] = {0}, longest = 0, sum = 0;
     unsigned n = 0, n_jumps = 0;
 
-    (void)state;
     for (uint32_t v = 0; v < 8; v++) {
         struct oct_retina_truth truth;
         assert_int_equal(oct_retina_truth(retina, v, &truth, NULL), OCT_OK);
@@ -136,7 +131,6 @@ static void impossible_parameters_are_refused_by_the_name_of_their_key(void **st
     struct oct_retina *retina;
     struct oct_error err;
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         bad[i] = synth_params(256, 8, 8, 1);
     bad[0].n_samples = 3;

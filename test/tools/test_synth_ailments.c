@@ -27,7 +27,6 @@ static void truth_of(const struct oct_retina_params *params, uint32_t volume,
 
 static void drusen_lift_the_rpe_off_bruchs_membrane(void **state)
 {
-    (void)state;
     struct oct_retina_params params = field_of(3);
     struct oct_retina_truth without, with;
     double um, most = 0;
@@ -65,7 +64,6 @@ static double light_of(const uint16_t *spectra, uint32_t j)
 
 static void wide_vessels_shade_what_lies_below(void **state)
 {
-    (void)state;
     struct oct_retina_params params = field_of(4);
     struct oct_retina_truth without, with;
     struct oct_retina *clear, *shaded;
@@ -108,7 +106,6 @@ static void wide_vessels_shade_what_lies_below(void **state)
 
 static void blinks_leave_whole_bscans_dark(void **state)
 {
-    (void)state;
     static const enum oct_eye_motion motions[] = {OCT_EYE_BSCANS, OCT_EYE_NONE, OCT_EYE_FIXATION};
     for (unsigned k = 0; k < 3; k++) {
         struct oct_retina_params params = field_of(5);
@@ -149,7 +146,6 @@ static void blinks_leave_whole_bscans_dark(void **state)
 
 static void the_pit_is_where_it_was_asked_for(void **state)
 {
-    (void)state;
     struct oct_retina_params params = field_of(6);
     struct oct_retina_truth truth;
     double um, least = INFINITY;
@@ -173,7 +169,6 @@ static void the_pit_is_where_it_was_asked_for(void **state)
 
 static void what_is_not_modelled_is_refused(void **state)
 {
-    (void)state;
     struct oct_retina_params params = field_of(1);
     struct oct_retina *retina;
     struct oct_error err = {0};

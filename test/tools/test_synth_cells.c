@@ -45,7 +45,6 @@ static void same_seed_same_bytes_whatever_the_threads(void **state)
 {
     struct oct_cell_film_setup one = setup_of(3), five = one, other = setup_of(4);
     const size_t bytes = (size_t)one.height * one.width;
-    (void)state;
     one.cnr = five.cnr = other.cnr = 4;
     five.n_threads = 5;
     uint8_t *a = render(&one, 0, 6), *b = render(&five, 0, 6), *c = render(&other, 0, 6);
@@ -142,7 +141,6 @@ static unsigned compare_film(const struct oct_cell_film_setup *s, double dx, dou
 
 static void cells_lie_where_the_truth_says(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed < 4; seed++) {
         struct oct_cell_film_setup s = setup_of(seed);
         assert_true(compare_film(&s, 1, 1) > 20);
@@ -156,7 +154,6 @@ static void cells_lie_where_the_truth_says(void **state)
 static void of_oblong_pixels_too(void **state)
 {
     struct oct_cell_film_setup s = setup_of(5);
-    (void)state;
     s.um[0] = 1;
     s.um[1] = 2;
     s.width = 200;
@@ -172,7 +169,6 @@ static void of_oblong_pixels_too(void **state)
 static void rows_that_are_scanned_see_cells_at_their_time(void **state)
 {
     struct oct_cell_film_setup s = setup_of(7);
-    (void)state;
     s.scan = 1;
     s.paths.fastest = 8;
     assert_true(compare_film(&s, 1, 1) > 20);
@@ -212,7 +208,6 @@ static void rows_that_are_scanned_see_cells_at_their_time(void **state)
 static void contrast_to_noise_is_what_was_asked_for(void **state)
 {
     static const double wanted[] = {16, 8, 4, 2, 1};
-    (void)state;
     struct oct_cell_film_setup clean = setup_of(9);
     uint8_t *pictures = render(&clean, 0, clean.n_frames);
     uint8_t *background = background_of(&clean, pictures);
@@ -273,7 +268,6 @@ static double distance_of(struct oct_cell_place a, struct oct_cell_place b)
 
 static void separate_cells_keep_three_radii_apart(void **state)
 {
-    (void)state;
     for (unsigned n_cells = 1; n_cells <= 200; n_cells += 7) {
         const struct oct_cell_paths_setup setup = {.n_cells = n_cells,
                                                    .radius = 10,
@@ -306,7 +300,6 @@ static void pairs_that_overtake_touch_and_keep_from_others(void **state)
     const struct oct_cell_paths_setup setup = {
         .n_cells = 13, .radius = 10, .slowest = 2, .fastest = 5, .overtakes = true, .seed = 2};
     const struct oct_cell_paths paths = paths_of(setup);
-    (void)state;
     for (unsigned i = 0; i < setup.n_cells; i++)
         for (unsigned k = 0; k < i; k++) {
             const double nearest = nearest_of(&paths, i, k);
@@ -324,7 +317,6 @@ static void tracks_go_on_and_new_ones_take_the_place_of_those_that_left(void **s
     unsigned last_seen[MOST], n_tracks = 0;
     double last_x[MOST], last_y[MOST];
     struct oct_cell_truth truth[MOST_CELLS];
-    (void)state;
     s.n_frames = 300;
     struct oct_cell_film *film = film_of(&s);
     for (unsigned i = 0; i < MOST; i++)
@@ -357,7 +349,6 @@ static void what_has_no_room_is_refused(void **state)
     struct oct_error err;
     struct oct_cell_film *film;
     struct oct_cell_film_setup few = setup_of(1), flat = few, crowd = few, none = few, wide = few;
-    (void)state;
     flat.height = 64;
     crowd.paths.n_cells = 200;
     none.paths.n_cells = 0;

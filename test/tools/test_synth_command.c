@@ -54,7 +54,6 @@ static void expect_same(const char *a, const char *b, bool same)
 
 static void same_seed_gives_the_same_file(void **state)
 {
-    (void)state;
     assert_int_equal(SYNTH("--seed", "5", "a.h5"), 0);
     assert_int_equal(SYNTH("b.h5", "--seed=5"), 0);
     assert_int_equal(SYNTH("--seed", "6", "c.h5"), 0);
@@ -90,7 +89,6 @@ static void several_volumes_are_files_of_their_own_or_one_raw_file(void **state)
 {
     size_t bytes;
 
-    (void)state;
     assert_int_equal(SYNTH("--volumes", "2", "eye.h5"), 0);
     assert_int_equal(SYNTH("--volumes", "2", "eye.raw"), 0);
     assert_false(exists("eye.h5"));
@@ -153,7 +151,6 @@ static void expect_truth(const char *path, const char *group, uint32_t volume)
 
 static void the_truth_lies_in_the_volume_or_beside_the_raw_file(void **state)
 {
-    (void)state;
     assert_int_equal(SYNTH("t.h5", "--seed", "9", "--volumes", "2"), 0);
     assert_int_equal(SYNTH("t.bin", "--seed", "9", "--volumes", "2"), 0);
     expect_truth("t-001.h5", "/truth", 1);
@@ -168,7 +165,6 @@ static void the_truth_of_every_a_line_is_there_when_the_eye_moves_within_a_bscan
     struct oct_retina_truth truth;
     hid_t file;
 
-    (void)state;
     params.motion = OCT_EYE_UNSTEADY;
     retina = synth_retina(&params);
     assert_int_equal(oct_retina_truth(retina, 0, &truth, NULL), OCT_OK);
@@ -198,7 +194,6 @@ static void the_calibration_folder_and_the_recording_give_the_same_plan(void **s
     struct oct_volume_reader *reader;
     struct oct_error err = {0};
 
-    (void)state;
     assert_int_equal(SYNTH("--calibration", "cal", "x.h5"), 0);
     oct_config_init(config);
     if (oct_config_load(config, "cal/calibration.ini", &err) ||
@@ -227,7 +222,6 @@ static void the_models_depth_scale_is_the_plans(void **state)
 {
     static const uint32_t sizes[] = {200, 832, 1024, 2048, 2049};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct oct_retina_params params = synth_params(sizes[i], 4, 4, 1);
         struct oct_retina *retina = synth_retina(&params);
@@ -249,7 +243,6 @@ static void the_models_depth_scale_is_the_plans(void **state)
 
 static void what_cannot_be_done_is_refused_and_leaves_nothing_behind(void **state)
 {
-    (void)state;
     assert_int_equal(SYNTH("--seed", "1"), 2);
     assert_int_equal(SYNTH("picture.tiff"), 2);
     assert_int_equal(SYNTH(".h5"), 2);
@@ -270,7 +263,6 @@ static void files_are_never_overwritten_but_leftovers_are(void **state)
     size_t bytes;
     FILE *file = fopen("kept.raw", "w"), *left = fopen("new.h5.synth", "w");
 
-    (void)state;
     fputs("mine", file);
     fputs("left by a synth that was killed", left);
     fclose(file);

@@ -83,7 +83,6 @@ static void compare(enum oct_eye_motion motion)
 
 static void cells_are_seen_where_the_truth_says(void **state)
 {
-    (void)state;
     compare(OCT_EYE_NONE);
     compare(OCT_EYE_BSCANS);
 }
@@ -94,7 +93,6 @@ static void cells_move_from_volume_to_volume(void **state)
     struct oct_retina *retina = synth_retina(&params);
     struct oct_retina_truth a, b;
     unsigned n_same = 0;
-    (void)state;
     assert_int_equal(oct_retina_truth(retina, 0, &a, NULL), OCT_OK);
     assert_int_equal(oct_retina_truth(retina, 1, &b, NULL), OCT_OK);
     for (size_t i = 0; i < a.cells.n; i++)
@@ -118,7 +116,6 @@ static void without_cells_there_is_no_truth_of_any(void **state)
     struct oct_retina *retina;
     struct oct_retina_truth truth;
     struct oct_error err = {.text = ""};
-    (void)state;
     params.cells.n_cells = 0;
     retina = synth_retina(&params);
     assert_int_equal(oct_retina_truth(retina, 0, &truth, &err), OCT_OK);

@@ -79,7 +79,6 @@ static void each_depth_is_a_file_with_its_truth(void **state)
     double px, kmap[N], a[2];
     char name[32];
 
-    (void)state;
     assert_int_equal(SYNTH("m.h5", "--mirror", "60,450.5"), 0);
     assert_int_equal(oct_spectrometer_init(&s, &oct_spectrometer_standard, &err), OCT_OK);
     for (unsigned i = 0; i < 2; i++) {
@@ -103,7 +102,6 @@ static void a_recording_is_of_a_spectrometer_that_nobody_has_calibrated(void **s
     struct oct_calibration cal;
     struct oct_error err = {0};
 
-    (void)state;
     assert_int_equal(SYNTH("m.h5", "--mirror", "100"), 0);
     assert_int_equal(oct_volume_open(&reader, "m.h5", &err), OCT_OK);
     assert_int_equal(oct_volume_calibration(reader, &cal, &err), OCT_OK);
@@ -122,7 +120,6 @@ static void the_options_are_those_of_the_spectrometer(void **state)
     struct oct_error err;
     const struct oct_reflector two[] = {{100, 0.3, 0}, {300, 0.3, 0}};
 
-    (void)state;
     setup.a2 = 5;
     setup.a3 = 2;
     setup.bump = 0.5;
@@ -148,7 +145,6 @@ static void plain_samples_are_the_same_with_the_truth_beside_them(void **state)
     uint8_t raw[2 * M * N];
     double px[2];
 
-    (void)state;
     assert_int_equal(SYNTH("m.h5", "--mirror=100+200", "--seed=3"), 0);
     assert_int_equal(SYNTH("m.raw", "--mirror=100+200", "--seed=3", "--calibration=cal"), 0);
     read_samples("m.h5", samples);
@@ -174,7 +170,6 @@ static void plain_samples_are_the_same_with_the_truth_beside_them(void **state)
 
 static void what_cannot_be_done_is_refused_and_leaves_nothing_behind(void **state)
 {
-    (void)state;
     assert_int_equal(SYNTH("m.h5", "--mirror="), 2);
     assert_int_equal(SYNTH("m.h5", "--mirror=100,"), 2);
     assert_int_equal(SYNTH("m.h5", "--mirror=100+"), 2);

@@ -97,7 +97,6 @@ static void motion_is_bounded_and_goes_on_without_a_break(void **state)
     size_t n = (size_t)N * N_VOLUMES;
     double *line_um = malloc(3 * n * sizeof(double)), *blink = malloc(n * sizeof(double));
 
-    (void)state;
     trace(OCT_EYE_FIXATION, 3, line_um, blink);
     struct extent e = extent_of(line_um, n);
     assert_true(e.lateral > 15 && e.lateral <= 100 && e.axial > 5 && e.axial <= 40);
@@ -118,7 +117,6 @@ static void an_unsteady_eye_jumps_and_blinks_for_as_long_as_eyes_do(void **state
     double *line_um = malloc(3 * n * sizeof(double)), *blink = malloc(n * sizeof(double));
     bool *closed = malloc(n * sizeof(bool));
 
-    (void)state;
     trace(OCT_EYE_UNSTEADY, 2, line_um, blink);
     for (size_t i = 0; i < n; i++)
         closed[i] = blink[i] > 0;
@@ -158,7 +156,6 @@ static void tremor_is_a_wave_of_80_hz_below_a_micrometre(void **state)
     double *line_um = malloc(3 * n * sizeof(double)), *blink = malloc(n * sizeof(double));
     double *quiet = NULL;
 
-    (void)state;
     trace(OCT_EYE_FIXATION, 5, line_um, blink);
     for (size_t i = 0; i + 40000 < n && !quiet; i += 5000) { /* a stretch without a saccade */
         struct extent e = extent_of(line_um + 3 * i, 40000);
@@ -176,7 +173,6 @@ static void the_same_seed_moves_the_same_way_and_another_does_not(void **state)
     size_t n = (size_t)N * N_VOLUMES;
     double *a = malloc(4 * n * sizeof(double)), *b = malloc(4 * n * sizeof(double));
 
-    (void)state;
     trace(OCT_EYE_UNSTEADY, 7, a, a + 3 * n);
     trace(OCT_EYE_UNSTEADY, 7, b, b + 3 * n);
     assert_memory_equal(a, b, 4 * n * sizeof(double));
@@ -192,7 +188,6 @@ static void an_eye_at_rest_has_no_motion(void **state)
     struct oct_retina *retina;
     struct oct_retina_truth truth;
 
-    (void)state;
     params.motion = OCT_EYE_NONE;
     retina = synth_retina(&params);
     assert_int_equal(oct_retina_truth(retina, 1, &truth, NULL), OCT_OK);
@@ -309,7 +304,6 @@ static void the_picture_moves_as_the_truth_says(void **state)
     double sum[4] = {0};
     unsigned n = 0;
 
-    (void)state;
     pair_open(&p);
     for (uint32_t j = 0; j < N_LINES; j += 6) {
         const double *m = p.moving->truth.line_um + 3 * ((size_t)N_LINES * p.bscan + j);
@@ -338,7 +332,6 @@ static void a_closed_lid_leaves_noise_alone(void **state)
     double power[2] = {0}, n[2] = {0}, amplitude[N_DEPTH];
     float mean[SYNTH_N_SAMPLES];
 
-    (void)state;
     params.motion = OCT_EYE_UNSTEADY;
     params.seed = 2;
     retina = synth_retina(&params);

@@ -70,7 +70,6 @@ static int sync_when_told(int fd)
 
 static int reset_faults(void **state)
 {
-    (void)state;
     memset(&fault, 0, sizeof(fault));
     return 0;
 }
@@ -113,7 +112,6 @@ static void round_trip(const struct oct_plan *plan, bool spectra, bool bscans, u
 
 static void a_recording_reads_back_exactly_whatever_its_shape(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t n, m, v, d;
     } shapes[] = {
@@ -132,7 +130,6 @@ static void a_recording_reads_back_exactly_whatever_its_shape(void **state)
 
 static void syncs_and_gaps_anywhere_leave_every_other_row_exact(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(101, 9, 150, 33, OCT_SAMPLE_U8);
     for (unsigned sync_every = 0; sync_every < 30; sync_every = sync_every * 3 + 1)
         for (unsigned gap = 1; gap < 80; gap = gap * 4 + 1)
@@ -147,7 +144,6 @@ static void syncs_and_gaps_anywhere_leave_every_other_row_exact(void **state)
 
 static void a_row_may_be_larger_than_the_staging_buffer(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(2047, 2111, 4, 1025, OCT_SAMPLE_F32);
     round_trip(&plan, true, true, 0, 0, 0);
     round_trip(&plan, true, true, 2, 1, 1);
@@ -155,7 +151,6 @@ static void a_row_may_be_larger_than_the_staging_buffer(void **state)
 
 static void spectra_may_run_ahead_of_pictures(void **state)
 {
-    (void)state;
     enum { V = 50, AHEAD = 9 };
     struct oct_plan plan = volume_plan(101, 9, V, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("ahead.h5", &plan, true, true);
@@ -185,7 +180,6 @@ static void spectra_may_run_ahead_of_pictures(void **state)
 
 static void a_failed_picture_leaves_its_row_invalid_and_its_spectra_in_place(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(101, 9, 3, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("failed.h5", &plan, true, true);
     struct volume_bscan b, got;
@@ -220,7 +214,6 @@ static void a_failed_picture_leaves_its_row_invalid_and_its_spectra_in_place(voi
 
 static void the_same_input_gives_the_same_bytes(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(101, 9, 20, 33, OCT_SAMPLE_F32);
     const char *names[2] = {"same1.h5", "same2.h5"};
     unsigned char *data[2];
@@ -249,7 +242,6 @@ static void the_same_input_gives_the_same_bytes(void **state)
 
 static void rows_that_come_twice_late_or_from_nowhere_are_refused(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(101, 9, 10, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("order.h5", &plan, true, true);
     struct volume_bscan b;
@@ -280,7 +272,6 @@ static void rows_that_come_twice_late_or_from_nowhere_are_refused(void **state)
 
 static void an_existing_file_is_never_overwritten(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w, *other;
     struct oct_error err;
@@ -312,7 +303,6 @@ static void an_existing_file_is_never_overwritten(void **state)
 
 static void the_file_has_its_final_name_only_when_closed(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("name.h5", &plan, true, true);
     assert_true(exists("name.h5.part"));
@@ -325,7 +315,6 @@ static void the_file_has_its_final_name_only_when_closed(void **state)
 
 static void a_folder_that_is_not_there_is_named(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w;
     struct oct_error err;
@@ -366,7 +355,6 @@ static void without_direct_io_the_page_cache_serves(void **state)
 
 static void a_row_is_not_valid_before_its_samples_are_synced(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(101, 9, 8, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("unsynced.h5", &plan, true, true);
     struct oct_volume_reader *r;
@@ -392,7 +380,6 @@ static void a_row_is_not_valid_before_its_samples_are_synced(void **state)
 
 static void a_disk_that_fills_later_keeps_what_was_reported(void **state)
 {
-    (void)state;
     enum { V = 200 };
     struct oct_plan plan = volume_plan(832, 24, V, 512, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("filling.h5", &plan, true, true);
@@ -445,7 +432,6 @@ static int try_beyond_limit(const struct oct_plan *plan)
 
 static void a_disk_too_small_is_said_at_creation_and_nothing_is_left(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(832, 24, 400, 512, OCT_SAMPLE_U8);
     pid_t child = fork();
     if (child == 0)
@@ -459,7 +445,6 @@ static void a_disk_too_small_is_said_at_creation_and_nothing_is_left(void **stat
 
 static void a_full_tmpfs_is_said_at_creation_and_nothing_is_left(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(832, 24, 400, 512, OCT_SAMPLE_U8);
     struct oct_plan small = volume_plan(832, 24, 40, 512, OCT_SAMPLE_U8);
     struct oct_volume_writer *w;

@@ -11,7 +11,6 @@
 
 static void texts_come_back_even_very_long_ones(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_volume_about about = volume_about;
     struct oct_volume_writer *w;
@@ -41,7 +40,6 @@ static void texts_come_back_even_very_long_ones(void **state)
 
 static void the_calibration_comes_back_to_the_last_bit(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     double wavelengths[101], background[101], kmap[7], *phase;
     uint32_t n = plan.geometry.upsampled;
@@ -85,7 +83,6 @@ static void the_calibration_comes_back_to_the_last_bit(void **state)
 
 static void dispersion_coefficients_are_stored_as_the_phase_they_give(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_calibration cal;
     struct oct_volume_reader *r;
@@ -110,7 +107,6 @@ static void dispersion_coefficients_are_stored_as_the_phase_they_give(void **sta
 
 static void bytes_written_are_counted_once(void **state)
 {
-    (void)state;
     enum { V = 50 };
     struct oct_plan plan = volume_plan(101, 9, V, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("bytes.h5", &plan, true, true);
@@ -127,7 +123,6 @@ static void bytes_written_are_counted_once(void **state)
 
 static void a_block_pushed_in_parts_and_then_whole_counts_once(void **state)
 {
-    (void)state;
     enum { V = 13 };
     /* Four rows fill a block of the queue and begin the next. */
     struct oct_plan plan = volume_plan(832, 340, V, 1, OCT_SAMPLE_U8);
@@ -146,7 +141,6 @@ static void a_block_pushed_in_parts_and_then_whole_counts_once(void **state)
 
 static void nothing_can_be_added_twice_or_to_nothing(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_error err;
     double value = 4.5;
@@ -166,7 +160,6 @@ static void nothing_can_be_added_twice_or_to_nothing(void **state)
  * that one's lay is another file all the same. */
 static void an_image_is_never_taken_for_the_one_before_it(void **state)
 {
-    (void)state;
     static struct oct_hdf5_image image; /* static: the file that stays open points at it */
     char reason[160] = "";
     oct_hdf5_lock();
@@ -192,7 +185,6 @@ static void an_image_is_never_taken_for_the_one_before_it(void **state)
 
 static void datasets_of_too_many_dimensions_are_refused(void **state)
 {
-    (void)state;
     const uint64_t dims[OCT_HDF5_MOST_RANK + 1] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     struct oct_hdf5_reason reason = {.text = ""};
     struct oct_hdf5_image image;

@@ -305,19 +305,16 @@ static void every_call_fails(int (*work)(void), const char *name)
 
 static void a_recording_survives_any_call_that_fails(void **state)
 {
-    (void)state;
     every_call_fails(record, "record");
 }
 
 static void an_addition_survives_any_call_that_fails(void **state)
 {
-    (void)state;
     every_call_fails(add, "add");
 }
 
 static void a_reader_survives_any_call_that_fails(void **state)
 {
-    (void)state;
     every_call_fails(look, "read");
 }
 

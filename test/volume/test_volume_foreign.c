@@ -72,7 +72,6 @@ static void expect_refused(const char *name, const struct foreign *f, const char
 
 static void packed_and_big_endian_arrays_of_others_are_read(void **state)
 {
-    (void)state;
     uint16_t spectra[3][4][8], got[4][8];
     double pictures[3][4][5];
     float image[4][5];
@@ -130,7 +129,6 @@ static void packed_and_big_endian_arrays_of_others_are_read(void **state)
 
 static void eight_bit_spectra_and_lines_of_zeros_without_a_mask(void **state)
 {
-    (void)state;
     uint8_t spectra[2][3][4] = {{{1, 2, 3, 4}, {0}, {5, 0, 0, 0}}, {{0}, {1}, {1}}};
     uint32_t missing[2] = {1, 0};
     uint16_t got[3][4];
@@ -168,7 +166,6 @@ static void eight_bit_spectra_and_lines_of_zeros_without_a_mask(void **state)
 
 static void attributes_of_any_kind_do_no_harm(void **state)
 {
-    (void)state;
     struct foreign good = {.type = H5T_STD_U16LE, .rank = 3, .dims = {2, 3, 8}};
     hid_t file = new_file("attributes.h5");
     put_foreign(file, "/spectra", &good);
@@ -212,7 +209,6 @@ static void attributes_of_any_kind_do_no_harm(void **state)
 
 static void gap_columns_of_different_lengths_are_refused(void **state)
 {
-    (void)state;
     static const char *const names[] = {"/gaps/acquisition", "/gaps/first_line", "/gaps/n_lines",
                                         "/gaps/reason"};
     const uint32_t values[4] = {1, 1, 1, 1};
@@ -241,7 +237,6 @@ static void gap_columns_of_different_lengths_are_refused(void **state)
 
 static void arrays_of_a_wrong_shape_or_type_are_refused_with_the_reason(void **state)
 {
-    (void)state;
     const hid_t u8 = H5T_STD_U8LE, u16 = H5T_STD_U16LE, f64 = H5T_IEEE_F64LE;
     const hsize_t many = (hsize_t)1 << 40;
     hid_t text = H5Tcopy(H5T_C_S1);
@@ -282,7 +277,6 @@ static void arrays_of_a_wrong_shape_or_type_are_refused_with_the_reason(void **s
 
 static void a_calibration_of_a_wrong_shape_is_refused(void **state)
 {
-    (void)state;
     struct foreign good = {.type = H5T_STD_U16LE, .rank = 3, .dims = {2, 3, 8}};
     struct foreign bad = {.type = H5T_IEEE_F64LE, .rank = 2, .dims = {8, 3}};
     struct foreign fine = {.type = H5T_IEEE_F32BE, .rank = 1, .dims = {8}};
@@ -303,7 +297,6 @@ static void a_calibration_of_a_wrong_shape_is_refused(void **state)
 
 static void what_is_no_recording_is_refused_with_the_reason(void **state)
 {
-    (void)state;
     struct oct_volume_reader *r;
     struct oct_error err;
     assert_int_equal(oct_volume_open(&r, "none.h5", &err), OCT_E_IO);
@@ -386,7 +379,6 @@ static unsigned char *make_recording(size_t *bytes)
 
 static void a_truncated_recording_is_refused_at_any_length(void **state)
 {
-    (void)state;
     size_t bytes;
     struct oct_error err;
     unsigned char *data = make_recording(&bytes);
@@ -419,7 +411,6 @@ static enum oct_err read_flipped(unsigned char *data, size_t bytes, size_t i, un
 
 static void damaged_metadata_never_crashes_the_reader(void **state)
 {
-    (void)state;
     size_t bytes;
     unsigned char *data = make_recording(&bytes);
     unsigned n_refused = 0, n_tried = 0;
@@ -457,7 +448,6 @@ static void look_and_end(const char *path)
 
 static void a_look_that_crashes_or_never_ends_is_survived(void **state)
 {
-    (void)state;
     struct oct_error err;
     assert_int_equal(oct_hdf5_probe("x.h5", look_and_end, &err), OCT_OK);
     assert_int_equal(oct_hdf5_probe("x.h5", look_and_crash, &err), OCT_E_FORMAT);
@@ -488,7 +478,6 @@ static void look_and_wait(const char *path)
 
 static void a_look_ends_when_its_program_is_told_to(void **state)
 {
-    (void)state;
     struct oct_error err;
     sigset_t term;
     sigemptyset(&term);

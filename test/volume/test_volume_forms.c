@@ -31,7 +31,6 @@ static enum oct_err create_with(const struct oct_image_form *const *some, unsign
 
 static void names_that_collide_are_refused_at_the_start(void **state)
 {
-    (void)state;
     struct oct_image_form other = form_enface, line = form_picture, many[OCT_VOLUME_MAX_FORMS + 1];
     const struct oct_image_form *two[2] = {&form_enface, &other}, *all[OCT_VOLUME_MAX_FORMS + 1];
     struct oct_error err;
@@ -58,7 +57,6 @@ static void names_that_collide_are_refused_at_the_start(void **state)
 
 static void the_estimate_is_an_upper_bound_of_the_length(void **state)
 {
-    (void)state;
     const char *long_labels[OCT_IMAGE_MAX_LABELS],
         *text = "a label of a hundred and twenty letters, as nobody should ever write one into a "
                 "table of "

@@ -76,7 +76,6 @@ static void expect_read(const char *path)
 static void external_storage_is_refused_whatever_it_points_at(void **state)
 {
     static const char *const places[] = {"pipe", "/dev/zero", "/dev/tty", "plain.bin", "missing"};
-    (void)state;
     assert_int_equal(mkfifo("pipe", 0600), 0);
     fclose(fopen("plain.bin", "w"));
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
@@ -91,7 +90,6 @@ static void external_storage_is_refused_whatever_it_points_at(void **state)
 
 static void a_table_in_external_storage_is_refused_too(void **state)
 {
-    (void)state;
     const hsize_t rows = V;
     hid_t file = new_file("column.h5"), properties = H5Pcreate(H5P_DATASET_CREATE);
     put_spectra(file, "/spectra", H5P_DEFAULT, true);
@@ -109,7 +107,6 @@ static void a_table_in_external_storage_is_refused_too(void **state)
 static void virtual_datasets_are_refused(void **state)
 {
     static const char *const sources[] = {"pipe", "source.h5", ".", "frames-%b.h5"};
-    (void)state;
     hid_t source = new_file("source.h5");
     put_spectra(source, "/spectra", H5P_DEFAULT, true);
     H5Fclose(source);
@@ -140,7 +137,6 @@ static void virtual_datasets_are_refused(void **state)
 
 static void links_out_of_the_file_are_not_followed(void **state)
 {
-    (void)state;
     static const char *const targets[] = {"pipe", "source.h5", "/dev/zero"};
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
         hid_t file = new_file("linked.h5");
@@ -164,7 +160,6 @@ static void links_out_of_the_file_are_not_followed(void **state)
 
 static void soft_links_that_lead_nowhere_are_refused(void **state)
 {
-    (void)state;
     hid_t file = new_file("soft.h5");
     H5Lcreate_soft("/spectra", file, "/spectra", H5P_DEFAULT, H5P_DEFAULT);
     H5Fclose(file);
@@ -186,7 +181,6 @@ static size_t pass_through(unsigned flags, size_t n_values, const unsigned value
 
 static void a_filter_that_is_not_libhdf5s_own_is_refused_even_if_it_is_there(void **state)
 {
-    (void)state;
     const H5Z_class2_t filter = {H5Z_CLASS_T_VERS, 32000, 1,    1,
                                  "lzf\033[2J",     NULL,  NULL, pass_through};
     const hsize_t chunk[3] = {1, M, N};
@@ -204,7 +198,6 @@ static void a_filter_that_is_not_libhdf5s_own_is_refused_even_if_it_is_there(voi
 
 static void committed_and_wild_types_are_refused(void **state)
 {
-    (void)state;
     hid_t types[5] = {H5Tvlen_create(H5T_STD_U16LE), H5Tcreate(H5T_OPAQUE, 1u << 30),
                       H5Tcreate(H5T_COMPOUND, 1u << 20), H5Tcopy(H5T_STD_U16LE),
                       H5Tenum_create(H5T_STD_U16LE)};
@@ -232,7 +225,6 @@ static void committed_and_wild_types_are_refused(void **state)
 
 static void extents_whose_product_overflows_are_refused(void **state)
 {
-    (void)state;
     static const hsize_t cases[][3] = {
         {UINT64_C(1) << 32, UINT64_C(1) << 32, 8},
         {UINT64_C(1) << 62, 4, 4},
@@ -265,7 +257,6 @@ static void extents_whose_product_overflows_are_refused(void **state)
 
 static void what_is_no_plain_file_is_refused_at_once(void **state)
 {
-    (void)state;
     static const char *const names[] = {"pipe", "/dev/zero", "/dev/null", ".", "/dev/full"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         expect_refused(names[i], "not a file");
@@ -275,7 +266,6 @@ static void what_is_no_plain_file_is_refused_at_once(void **state)
 
 static void packed_checked_linked_and_prefixed_files_are_still_read(void **state)
 {
-    (void)state;
     const hsize_t chunk[3] = {1, 2, 5};
     hid_t file = new_file("good.h5"), properties = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_chunk(properties, 3, chunk);

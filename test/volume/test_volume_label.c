@@ -168,7 +168,6 @@ static void expect_write(const char *path, const char *eye, const char *pseudony
 static void a_new_label_is_read_back_and_all_else_stays(void **state)
 {
     size_t n_before, n_after;
-    (void)state;
     make("plain.h5", true, true);
     unsigned char *before = volume_slurp("plain.h5", &n_before);
     expect_label("plain.h5", "OD", volume_about.pseudonym, OCT_MARK_NONE);
@@ -196,7 +195,6 @@ static void only_what_differs_is_written(void **state)
     const enum oct_volume_mark keep = OCT_MARK_KEEP;
     const struct oct_volume_label_change nothing = {NULL, NULL, NULL}, mark = {.mark = &keep};
     struct stat before, after;
-    (void)state;
     make("same.h5", true, false);
     stat("same.h5", &before);
     assert_int_equal(oct_volume_label_write("same.h5", &nothing, &label, NULL), OCT_OK);
@@ -214,7 +212,6 @@ static void a_label_may_be_changed_often(void **state)
 {
     static const char *const eyes[] = {"", "OD", "OS"};
     char text[OCT_LABEL_PSEUDONYM_BYTES] = "";
-    (void)state;
     make("often.h5", true, true);
     for (unsigned i = 0; i < 60; i++) {
         const enum oct_volume_mark mark = (enum oct_volume_mark)(i % OCT_N_MARKS);
@@ -246,7 +243,6 @@ static bool killed_at(const char *path, int call, bool in_the_middle)
 static void a_kill_leaves_the_old_label_or_the_new_one(void **state)
 {
     int n_old = 0, n_new = 0;
-    (void)state;
     for (int i = 0;; i++) {
         make("killed.h5", true, true);
         const bool was_killed = killed_at("killed.h5", i / 2, i % 2);
@@ -296,7 +292,6 @@ static void a_power_cut_leaves_the_old_label_or_the_new_one(void **state)
 {
     size_t n_before;
     unsigned n_old = 0, n_new = 0;
-    (void)state;
     make("power.h5", true, true);
     unsigned char *before = volume_slurp("power.h5", &n_before);
     unsigned char *image = calloc(n_before + 65536, 1);
@@ -325,7 +320,6 @@ static void a_disk_that_refuses_is_reported(void **state)
 {
     static const int errors[] = {ENOSPC, EIO};
     struct oct_error err;
-    (void)state;
     for (int i = 0; i < 12; i++) {
         struct stat before, after;
         make("refuses.h5", true, true);
@@ -364,7 +358,6 @@ static void expect_refusal(const char *path, enum oct_err code, const char *word
 static void files_that_cannot_be_changed_are_refused(void **state)
 {
     size_t n;
-    (void)state;
     make("open.h5", true, true);
     unlink("open.h5.part");
     unlink("link.h5");
@@ -397,7 +390,6 @@ static void labels_that_cannot_be_are_refused(void **state)
     } bad[] = {{"left", "a"},  {"od", "a"},    {"OD", "a\nb"},
                {"OD", "\xff"}, {"OD", "\xc3"}, {"OD", "\xc2\x85"}};
     char longest[OCT_LABEL_PSEUDONYM_BYTES + 1];
-    (void)state;
     make("labels.h5", false, true);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(
@@ -440,7 +432,6 @@ static void make_foreign(const char *path, bool newest)
 
 static void files_of_others_are_changed_or_refused(void **state)
 {
-    (void)state;
     make_foreign("early.h5", false);
     expect_label("early.h5", "", "", OCT_MARK_NONE);
     expect_write("early.h5", "OS", "P", OCT_MARK_REPEAT);
@@ -467,7 +458,6 @@ static void two_that_write_wait_for_one_another(void **state)
     enum { N_WRITERS = 4, N_TIMES = 15 };
     pid_t children[N_WRITERS];
     int status;
-    (void)state;
     make("both.h5", true, true);
     for (int c = 0; c < N_WRITERS; c++) {
         children[c] = fork();
@@ -496,7 +486,6 @@ static void damaged_files_never_crash_it(void **state)
 {
     size_t n;
     unsigned n_refused = 0;
-    (void)state;
     make("whole.h5", true, true);
     unsigned char *bytes = volume_slurp("whole.h5", &n);
     for (unsigned i = 0; i < 60; i++) {
@@ -520,7 +509,6 @@ static void damaged_files_never_crash_it(void **state)
 static void marks_have_names(void **state)
 {
     enum oct_volume_mark mark;
-    (void)state;
     for (int i = 0; i < OCT_N_MARKS; i++) {
         assert_true(oct_volume_mark_of(oct_volume_mark_name((enum oct_volume_mark)i), &mark));
         assert_int_equal(mark, i);

@@ -137,7 +137,6 @@ static void *send_in_thread(void *argument)
 
 static void blocks_arrive_whole_and_in_order(void **state)
 {
-    (void)state;
     struct scene s;
     struct oct_error err;
     open_scene(&s);
@@ -155,7 +154,6 @@ static void blocks_arrive_whole_and_in_order(void **state)
 
 static void the_next_block_is_filled_while_one_is_written(void **state)
 {
-    (void)state;
     struct scene s;
     struct oct_error err;
     pthread_t thread;
@@ -181,7 +179,6 @@ static void the_next_block_is_filled_while_one_is_written(void **state)
 
 static void after_a_failure_nothing_more_is_written(void **state)
 {
-    (void)state;
     struct scene s;
     struct oct_error err = {0};
     unsigned char *block;
@@ -210,7 +207,6 @@ static void after_a_failure_nothing_more_is_written(void **state)
 
 static void who_waits_for_a_block_hears_of_the_failure(void **state)
 {
-    (void)state;
     struct scene s;
     pthread_t thread;
     void *got;
@@ -231,7 +227,6 @@ static void who_waits_for_a_block_hears_of_the_failure(void **state)
 
 static void what_was_put_is_written_before_the_queue_ends(void **state)
 {
-    (void)state;
     struct scene s;
     unsigned char *lent;
     open_scene(&s);
@@ -279,7 +274,6 @@ static void memory_goes_back_with_its_queue(void **state)
     enum { N_FILES = 60, SMALL = 64 << 10 };
     struct scene s;
     void *kept[N_FILES];
-    (void)state;
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     open_scene(&s);

@@ -216,7 +216,6 @@ static unsigned expect_volume(const char *path, unsigned i)
 
 static void a_file_without_forms_is_what_it_was_before_there_were_any(void **state)
 {
-    (void)state;
     unsigned major, minor, release;
     oct_hdf5_lock();
     H5get_libversion(&major, &minor, &release);
@@ -247,7 +246,6 @@ static void a_file_without_forms_is_what_it_was_before_there_were_any(void **sta
 
 static void results_come_back_late_and_early_ones_too(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("results.h5", &plan);
     must_put(w, TABLE, 0); /* before its B-scan */
@@ -287,7 +285,6 @@ static bool are_all(const char *path, const char *name, int row, bool nan)
 
 static void what_never_came_is_nan_and_not_zero(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("never.h5", &plan);
     for (uint32_t v = 0; v < V; v++)
@@ -319,7 +316,6 @@ static void what_never_came_is_nan_and_not_zero(void **state)
 
 static void an_image_of_a_volume_is_replaced_by_the_newest(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("newest.h5", &plan);
     for (uint32_t v = 0; v < V; v++) {
@@ -343,7 +339,6 @@ static void an_image_of_a_volume_is_replaced_by_the_newest(void **state)
 
 static void a_wrong_result_is_refused_and_changes_nothing(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("wrong.h5", &plan);
     struct oct_error err;
@@ -380,7 +375,6 @@ static void a_wrong_result_is_refused_and_changes_nothing(void **state)
 
 static void a_file_without_the_dataset_takes_no_result(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("none.h5", &plan, true, true);
     struct oct_error err;
@@ -391,7 +385,6 @@ static void a_file_without_the_dataset_takes_no_result(void **state)
 
 static void the_reader_lists_what_is_there(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("list.h5", &plan);
     struct oct_volume_dataset d[OCT_VOLUME_MAX_FORMS];
@@ -472,7 +465,6 @@ static bool crash_at(const struct oct_plan *plan, unsigned call, bool power_cut,
 
 static void what_a_crash_leaves_is_right_after_every_single_call(void **state)
 {
-    (void)state;
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     /* Written by the child. */
     unsigned *safe =

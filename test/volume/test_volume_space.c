@@ -127,7 +127,6 @@ static void a_recording_that_ends_early_gives_its_space_back(void **state)
 {
     uint8_t written[N_BSCANS];
     uint64_t whole_length, length;
-    (void)state;
     if (!can_punch())
         skip();
     memset(written, 1, sizeof(written));
@@ -147,7 +146,6 @@ static void rows_that_never_came_between_others_take_no_space(void **state)
 {
     uint8_t written[N_BSCANS];
     uint64_t length;
-    (void)state;
     if (!can_punch())
         skip();
     memset(written, 0, sizeof(written));
@@ -162,7 +160,6 @@ static void without_holes_the_space_stays_and_the_recording_is_right(void **stat
 {
     uint8_t written[N_BSCANS] = {1, 1, 1};
     uint64_t length;
-    (void)state;
     has_no_holes = true;
     n_punched = 0;
     const uint64_t bytes = bytes_of("solid.h5", written, &length);
@@ -176,7 +173,6 @@ static void a_kill_meanwhile_leaves_every_row_right(void **state)
 {
     uint8_t written[N_BSCANS];
     int n_killed = 0;
-    (void)state;
     memset(written, 0, sizeof(written));
     for (unsigned v = 0; v < 80; v++)
         written[v] = v % 40 < 20;
@@ -269,7 +265,6 @@ static unsigned status_of_child(void (*act)(size_t), size_t extra_bytes)
 static void memory_that_runs_out_ends_a_recording_with_a_line(void **state)
 {
     unsigned n[2] = {0, 0};
-    (void)state;
     for (size_t extra = 0; extra <= (size_t)160 << 20;
          extra += (size_t)(extra < (size_t)40 << 20 ? 1 << 18 : 1 << 23)) {
         n[status_of_child(record_within, extra)]++;

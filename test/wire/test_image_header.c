@@ -68,7 +68,6 @@ static const char map_json[] =
 
 static void headers_are_written_key_by_key(void **state)
 {
-    (void)state;
     float row[3] = {1.5f, NAN, -3};
     char json[OCT_IMAGE_HEADER_BYTES];
     struct oct_image_frame frame = frame_of(&row_form, row);
@@ -84,7 +83,6 @@ static void headers_are_written_key_by_key(void **state)
 /* Values stand in the header only where they are one row. */
 static void tables_of_any_other_length_have_no_values_in_the_header(void **state)
 {
-    (void)state;
     float rows[12] = {0};
     for (uint32_t n = 0; n <= 4; n++) {
         struct oct_image_frame frame = frame_of(&row_form, rows);
@@ -104,7 +102,6 @@ static void tables_of_any_other_length_have_no_values_in_the_header(void **state
 
 static void a_list_of_one_axis_has_a_label_for_each_number(void **state)
 {
-    (void)state;
     struct oct_image_form form = row_form;
     float list[3] = {1, 2, 3};
     form.rank = 1;
@@ -124,7 +121,6 @@ static void a_list_of_one_axis_has_a_label_for_each_number(void **state)
 
 static void headers_are_read_back(void **state)
 {
-    (void)state;
     struct oct_image_header h;
     struct oct_error err = {0};
     const float row[3] = {1.5f, 7, -3};
@@ -163,7 +159,6 @@ static void headers_are_read_back(void **state)
 /* What was published before there were other topics is read as an image too. */
 static void the_header_of_a_picture_is_one_of_an_image(void **state)
 {
-    (void)state;
     static const char json[] =
         "{\"frame_num\":1,\"acquisition_id\":\"a\",\"dtype\":\"uint8\",\"dsize\":6,\"dataset\":"
         "\"bscans\",\"compression\":\"none\",\"shape\":[\"2\",\"3\"],\"time_ns\":5,"
@@ -179,7 +174,6 @@ static void the_header_of_a_picture_is_one_of_an_image(void **state)
 /* Numbers beside the pixels: members of the header, by name. */
 static void numbers_of_a_form_are_members(void **state)
 {
-    (void)state;
     static const struct oct_image_number numbers[] = {{"averaged", 1}, {"shift_px", 2}};
     static const struct oct_image_number taken[] = {{"lo", 1}};
     struct oct_image_form form = map_form;
@@ -224,7 +218,6 @@ static const struct oct_image_objects objects = {
 
 static void rows_of_a_table_are_objects_too(void **state)
 {
-    (void)state;
     static const char said[] =
         ",\"things\":[{\"id\":16777215,\"how\":\"guessed\",\"speed_um_s\":-0.123},"
         "{\"id\":-3,\"how\":\"found\",\"speed_um_s\":null},"
@@ -250,7 +243,6 @@ static void rows_of_a_table_are_objects_too(void **state)
 
 static void objects_that_cannot_be_written_are_refused(void **state)
 {
-    (void)state;
     const char *const bad_keys[] = {"id", "how", "Speed"}, *const bad_words[] = {"a b", NULL};
     struct oct_image_objects wrong = objects;
     struct oct_image_form form = row_form, good;
@@ -282,7 +274,6 @@ static void objects_that_cannot_be_written_are_refused(void **state)
 /* As many as a form may have, each number as long as one can be. */
 static void the_most_objects_fit(void **state)
 {
-    (void)state;
     struct oct_image_form form = row_form;
     struct oct_error err;
     char json[OCT_IMAGE_HEADER_BYTES];
@@ -303,7 +294,6 @@ static void the_most_objects_fit(void **state)
 
 static void the_largest_header_fits(void **state)
 {
-    (void)state;
     static char labels[OCT_IMAGE_MAX_LABELS][OCT_IMAGE_LABEL_BYTES];
     const char *names[OCT_IMAGE_MAX_LABELS];
     float row[OCT_IMAGE_MAX_LABELS];
@@ -336,7 +326,6 @@ static void the_largest_header_fits(void **state)
 
 static void what_cannot_be_written_is_empty(void **state)
 {
-    (void)state;
     static const char *const wrong[] = {"0123456789012345678901234567890x", "two\nlines", "\xff",
                                         "\xc2\x9b"};
     struct oct_image_form form = row_form;
@@ -380,7 +369,6 @@ static void refuse(const char *from, const char *to, const char *says)
 
 static void every_fault_of_what_all_headers_have_is_named(void **state)
 {
-    (void)state;
     refuse("\"frame_num\":12345", "\"frame_num\":-1", "frame_num");
     refuse("\"frame_num\":12345", "\"frame_num\":1e300", "frame_num");
     refuse("\"frame_num\"", "\"frame\"", "frame_num");
@@ -406,7 +394,6 @@ static void every_fault_of_what_all_headers_have_is_named(void **state)
 
 static void every_fault_of_a_shape_is_named(void **state)
 {
-    (void)state;
     static const char *const wrong[] = {
         "[]", "[\"1\",\"1\",\"1\",\"3\"]", "[1,3]", "[\"1\",\"-3\"]", "[\"1\",\" 3\"]",
         "[\"1\",\"\"]", "[\"1\",\"0\"]", "[\"0\",\"0\"]", "\"13\"", "{\"a\":\"1\",\"b\":\"3\"}",
@@ -421,7 +408,6 @@ static void every_fault_of_a_shape_is_named(void **state)
 
 static void every_fault_of_what_only_images_have_is_named(void **state)
 {
-    (void)state;
     refuse("[null,null]", "[null]", "spacing_um");
     refuse("[null,null]", "[null,null,null]", "spacing_um");
     refuse("[null,null]", "[null,0]", "spacing_um");
@@ -444,7 +430,6 @@ static void every_fault_of_what_only_images_have_is_named(void **state)
 /* More columns than there may be labels: none are given. */
 static void labels_are_bounded(void **state)
 {
-    (void)state;
     static char json[OCT_IMAGE_HEADER_BYTES], labels[4096];
     for (unsigned n = 31; n <= 33; n++) {
         struct oct_image_header h;
@@ -468,7 +453,6 @@ static void labels_are_bounded(void **state)
 
 static void a_header_must_agree_with_the_values(void **state)
 {
-    (void)state;
     struct oct_image_header h;
     struct oct_error err = {0};
     assert_int_equal(oct_image_header_decode(&h, row_json, strlen(row_json), 11, &err),
@@ -480,7 +464,6 @@ static void a_header_must_agree_with_the_values(void **state)
 
 static void hostile_json_is_refused(void **state)
 {
-    (void)state;
     struct oct_image_header h;
     struct oct_error err;
     static char deep[OCT_IMAGE_HEADER_BYTES], huge[1 << 20];

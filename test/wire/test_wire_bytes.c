@@ -32,7 +32,6 @@ static const uint8_t golden_bytes[OCT_LINES_HEADER_BYTES] = {
 
 static void header_is_written_byte_for_byte_as_the_contract_says(void **state)
 {
-    (void)state;
     uint8_t bytes[OCT_LINES_HEADER_BYTES];
     memset(bytes, 0xee, sizeof(bytes));
     oct_lines_encode(&golden, bytes);
@@ -41,7 +40,6 @@ static void header_is_written_byte_for_byte_as_the_contract_says(void **state)
 
 static void header_is_read_back_field_by_field(void **state)
 {
-    (void)state;
     struct oct_lines_header h;
     assert_int_equal(oct_lines_decode(&h, golden_bytes, sizeof(golden_bytes)), OCT_BAD_NONE);
     assert_int_equal(h.sequence, golden.sequence);
@@ -66,7 +64,6 @@ static enum oct_bad decode_with(unsigned offset, uint8_t value)
 
 static void every_fault_of_a_header_has_its_reason(void **state)
 {
-    (void)state;
     struct oct_lines_header h;
     assert_int_equal(oct_lines_decode(&h, golden_bytes, 63), OCT_BAD_HEADER_SIZE);
     assert_int_equal(oct_lines_decode(&h, golden_bytes, 0), OCT_BAD_HEADER_SIZE);
@@ -101,7 +98,6 @@ static enum oct_bad decode_lines(uint64_t first_line, uint32_t n_lines, uint16_t
 
 static void no_lines_are_legal_only_with_a_flag(void **state)
 {
-    (void)state;
     assert_int_equal(decode_lines(0, 0, 0), OCT_BAD_LINES);
     assert_int_equal(decode_lines(0, 0, OCT_LINES_ENDS), OCT_BAD_NONE);
     assert_int_equal(decode_lines(0, 0, OCT_LINES_STARTS), OCT_BAD_NONE);
@@ -110,7 +106,6 @@ static void no_lines_are_legal_only_with_a_flag(void **state)
 
 static void line_numbers_must_not_overflow(void **state)
 {
-    (void)state;
     assert_int_equal(decode_lines(UINT64_MAX - 5, 5, 0), OCT_BAD_NONE);
     assert_int_equal(decode_lines(UINT64_MAX - 5, 6, 0), OCT_BAD_LINES);
     assert_int_equal(decode_lines(UINT64_MAX, UINT32_MAX, 0), OCT_BAD_LINES);
@@ -118,7 +113,6 @@ static void line_numbers_must_not_overflow(void **state)
 
 static void payload_bytes_follow_format_without_overflow(void **state)
 {
-    (void)state;
     struct oct_lines_header h = {.n_lines = 240, .n_samples = 832, .format = OCT_LINES_U16};
     assert_int_equal(oct_lines_payload_bytes(&h), 240 * 832 * 2);
     h.format = OCT_LINES_U8;
@@ -131,7 +125,6 @@ static void payload_bytes_follow_format_without_overflow(void **state)
 
 static void every_reason_has_a_name_of_its_own(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < OCT_N_BAD; i++) {
         assert_non_null(oct_bad_names[i]);
         for (unsigned j = 0; j < i; j++)
@@ -146,7 +139,6 @@ static void every_reason_has_a_name_of_its_own(void **state)
 
 static void crc32c_gives_the_published_values(void **state)
 {
-    (void)state;
     /* RFC 3720, B.4, and the check value of the polynomial. */
     uint8_t zeros[32] = {0}, ones[32], rising[32];
     memset(ones, 0xff, sizeof(ones));
@@ -163,7 +155,6 @@ static void crc32c_gives_the_published_values(void **state)
 
 static void crc32c_is_the_same_with_and_without_the_instruction(void **state)
 {
-    (void)state;
     static uint8_t bytes[3 * 3072 + 200];
     uint32_t random = 1;
     for (unsigned i = 0; i < sizeof(bytes); i++)
@@ -206,7 +197,6 @@ static const char picture_json[] =
 
 static void picture_header_is_written_as_the_contract_says(void **state)
 {
-    (void)state;
     char json[OCT_PICTURE_HEADER_BYTES];
     assert_int_equal(oct_picture_encode(&picture, json, sizeof(json)), strlen(picture_json));
     assert_string_equal(json, picture_json);
@@ -218,7 +208,6 @@ static void picture_header_is_written_as_the_contract_says(void **state)
 
 static void picture_header_of_the_largest_values_fits_and_is_exact(void **state)
 {
-    (void)state;
     char json[OCT_PICTURE_HEADER_BYTES];
     struct oct_picture_header h = {.frame_num = UINT64_MAX,
                                    .sample_type = OCT_SAMPLE_F32,
@@ -239,7 +228,6 @@ static void picture_header_of_the_largest_values_fits_and_is_exact(void **state)
 
 static void picture_header_that_does_not_fit_is_empty(void **state)
 {
-    (void)state;
     char json[64] = "x";
     assert_int_equal(oct_picture_encode(&picture, json, sizeof(json)), 0);
     assert_string_equal(json, "");
@@ -260,7 +248,6 @@ static enum oct_err decode(const char *json, size_t image_bytes, struct oct_pict
 
 static void picture_header_is_read_back(void **state)
 {
-    (void)state;
     struct oct_picture_header h;
     struct oct_error err = {0};
     assert_int_equal(decode(picture_json, 15, &h, &err), OCT_OK);
@@ -294,7 +281,6 @@ static void refuse(const char *from, const char *to, const char *says)
 
 static void every_fault_of_a_picture_header_is_named(void **state)
 {
-    (void)state;
     refuse("\"frame_num\":", "\"frame\":", "frame_num");
     refuse("123456789012345", "-1", "frame_num");
     refuse("123456789012345", "1.5", "frame_num");
@@ -329,7 +315,6 @@ static void every_fault_of_a_picture_header_is_named(void **state)
 
 static void picture_header_must_agree_with_the_image(void **state)
 {
-    (void)state;
     struct oct_picture_header h;
     struct oct_error err = {0};
     assert_int_equal(decode(picture_json, 14, &h, &err), OCT_E_FORMAT);
@@ -339,7 +324,6 @@ static void picture_header_must_agree_with_the_image(void **state)
 
 static void hostile_json_is_refused(void **state)
 {
-    (void)state;
     struct oct_picture_header h;
     struct oct_error err;
     char deep[OCT_PICTURE_HEADER_BYTES];
@@ -375,7 +359,6 @@ static void hostile_json_is_refused(void **state)
 
 static void client_refuses_what_makes_no_sense(void **state)
 {
-    (void)state;
     struct oct_client *client;
     char error[128] = "";
     assert_int_equal(oct_client_connect(&client, "tcp://127.0.0.1:9", 0, NULL, error, 128),
