@@ -26,7 +26,7 @@ struct oct_cuda_tasks {
 
 /* ---- the worker's thread ---- */
 
-static enum oct_err make(struct oct_cuda_tasks *tasks, struct oct_error *err)
+static enum oct_err create_worker(struct oct_cuda_tasks *tasks, struct oct_error *err)
 {
     struct oct_cuda_choice choice;
     enum oct_err e = oct_cuda_choose(&choice, tasks->gpus, NULL, NULL, err);
@@ -98,11 +98,11 @@ static void serve(struct oct_cuda_tasks *tasks)
     pthread_mutex_unlock(&crew->lock);
 }
 
-static void run(struct oct_cuda_worker *worker, void *context)
+static void run_task(struct oct_cuda_worker *worker, void *context)
 {
     struct oct_cuda_tasks *tasks = context;
     struct oct_error err;
-    if (make(tasks, &err)) {
+    if (create_worker(tasks, &err)) {
         oct_cuda_crew_refuse(&tasks->crew, &err);
     } else {
         oct_cuda_worker_is_ready(worker);
@@ -152,7 +152,8 @@ enum oct_err oct_cuda_tasks_create(struct oct_cuda_tasks **out, const struct oct
     else if (gpus)
         snprintf(tasks->gpus, sizeof(tasks->gpus), "%s", gpus);
     if (!e)
-        e = oct_cuda_worker_start(&tasks->crew, &tasks->worker, run, tasks, "the CUDA driver", err);
+        e = oct_cuda_worker_start(&tasks->crew, &tasks->worker, run_task, tasks, "the CUDA driver",
+                                  err);
     if (e)
         oct_cuda_tasks_destroy(tasks);
     else

@@ -51,7 +51,7 @@ void oct_cuda_worker_set_busy(struct oct_cuda_worker *worker, bool busy)
 }
 
 /* Gives the crew up if a worker shows no progress for longer than the deadline. Lock held. */
-static void look(struct oct_cuda_crew *crew)
+static void find_late_workers(struct oct_cuda_crew *crew)
 {
     uint64_t passed_ns = since_look(&crew->looked_ns);
     for (struct oct_cuda_worker *w = crew->workers; w; w = w->next) {
@@ -78,7 +78,7 @@ static void wait_a_tick(struct oct_cuda_crew *crew, uint64_t timeout_us)
 void oct_cuda_crew_wait(struct oct_cuda_crew *crew, uint64_t timeout_us)
 {
     wait_a_tick(crew, timeout_us);
-    look(crew);
+    find_late_workers(crew);
 }
 
 /* How long no call of a worker came back from the device and no thread ended. */

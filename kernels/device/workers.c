@@ -110,7 +110,7 @@ void oct_workers_remove(struct oct_workers *pool, struct oct_work_source *source
 }
 
 /* Lock held. NULL: nobody has a piece for this worker. */
-static struct oct_work_source *take(struct oct_workers *pool, unsigned worker)
+static struct oct_work_source *take_source(struct oct_workers *pool, unsigned worker)
 {
     struct oct_work_source *first = pool->sources, *source = first;
     if (!first)
@@ -127,7 +127,7 @@ static struct oct_work_source *take(struct oct_workers *pool, unsigned worker)
 }
 
 /* Lock held, released while others are woken: the source stays until then. */
-static void finish(struct oct_workers *pool, struct oct_work_source *source, unsigned worker)
+static void finish_piece(struct oct_workers *pool, struct oct_work_source *source, unsigned worker)
 {
     bool wakes = false;
     unsigned n = 0;
@@ -152,10 +152,10 @@ static void do_piece(struct oct_workers *pool, struct oct_work_source *source, u
     pthread_mutex_unlock(&pool->lock);
     source->ops->run(source, worker);
     pthread_mutex_lock(&pool->lock);
-    finish(pool, source, worker);
+    finish_piece(pool, source, worker);
 }
 
-static void *work(void *argument)
+static void *run_worker(void *argument)
 {
     const struct worker *worker = argument;
     struct oct_workers *pool = worker->pool;
@@ -164,7 +164,7 @@ static void *work(void *argument)
         oct_thread_yield_to_others();
     pthread_mutex_lock(&pool->lock);
     while (!pool->stopping) {
-        struct oct_work_source *source = take(pool, worker->number);
+        struct oct_work_source *source = take_source(pool, worker->number);
         if (source)
             do_piece(pool, source, worker->number);
         else
@@ -288,7 +288,7 @@ static enum oct_err create(struct oct_workers **out, unsigned n_threads, bool yi
         char what[32];
         snprintf(what, sizeof(what), "worker %u", t);
         enum oct_err e = oct_thread_start(&worker->thread, yields ? "octd-analysis" : "octd-worker",
-                                          work, worker, what, err);
+                                          run_worker, worker, what, err);
         if (e) {
             oct_workers_destroy(pool);
             return e;

@@ -183,7 +183,7 @@ static bool is_behind(const struct oct_engine *engine)
 }
 
 /* Finds the oldest job that has something to do and takes a piece. */
-static bool take(struct oct_work_source *source, unsigned number)
+static bool take_piece(struct oct_work_source *source, unsigned number)
 {
     struct oct_engine *engine = (struct oct_engine *)source;
     struct piece *p = &engine->workers[number].piece;
@@ -283,7 +283,7 @@ static bool is_worth_collecting(const struct oct_engine *engine)
            (engine->n_done >= engine->depth / 8 || engine->n_new < engine->n_threads);
 }
 
-static unsigned finish(struct oct_work_source *source, unsigned number, bool *wakes)
+static unsigned finish_piece(struct oct_work_source *source, unsigned number, bool *wakes)
 {
     struct oct_engine *engine = (struct oct_engine *)source;
     unsigned n = advance(engine, &engine->workers[number].piece);
@@ -291,13 +291,13 @@ static unsigned finish(struct oct_work_source *source, unsigned number, bool *wa
     return n;
 }
 
-static void wake(struct oct_work_source *source)
+static void wake_collector(struct oct_work_source *source)
 {
     pthread_cond_signal(&((struct oct_engine *)source)->finished);
 }
 
 static const struct oct_work_ops work_ops = {
-    .take = take, .run = do_piece, .finish = finish, .wake = wake};
+    .take = take_piece, .run = do_piece, .finish = finish_piece, .wake = wake_collector};
 
 /* ---- the contract's functions ---- */
 

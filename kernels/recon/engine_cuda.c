@@ -268,7 +268,7 @@ static const struct oct_cuda_crew_ops crew_ops = {
 /* ---- a worker ---- */
 
 /* The oldest submission for the worker's GPU that nobody works at. Lock held. */
-static struct submission *take(struct worker *worker, uint64_t *number)
+static struct submission *take_submission(struct worker *worker, uint64_t *number)
 {
     struct oct_engine *engine = worker->engine;
     for (uint64_t s = engine->first; s < engine->last; s++) {
@@ -353,8 +353,8 @@ static enum oct_err process(struct worker *worker, uint64_t number, struct submi
     return e || !show_progress(worker) ? e : wait_for_device(worker, err);
 }
 
-static void finish(struct worker *worker, struct submission *sub, enum oct_err e, const double *lo,
-                   const double *hi, const struct oct_error *err)
+static void finish_submission(struct worker *worker, struct submission *sub, enum oct_err e,
+                              const double *lo, const double *hi, const struct oct_error *err)
 {
     struct oct_engine *engine = worker->engine;
     pthread_mutex_lock(&engine->crew.lock);
@@ -389,7 +389,7 @@ static void serve(struct worker *worker)
     pthread_mutex_lock(&engine->crew.lock);
     while (!is_over(engine)) {
         uint64_t number;
-        struct submission *sub = take(worker, &number);
+        struct submission *sub = take_submission(worker, &number);
         if (!sub) {
             pthread_cond_wait(&engine->crew.work, &engine->crew.lock);
             continue;
@@ -399,7 +399,7 @@ static void serve(struct worker *worker)
         oct_cuda_worker_set_busy(&worker->base, true);
         pthread_mutex_unlock(&engine->crew.lock);
         enum oct_err e = process(worker, number, sub, lo, hi, &err);
-        finish(worker, sub, e, lo, hi, &err);
+        finish_submission(worker, sub, e, lo, hi, &err);
         pthread_mutex_lock(&engine->crew.lock);
     }
     pthread_mutex_unlock(&engine->crew.lock);
@@ -494,7 +494,7 @@ static void run_choice(struct oct_cuda_worker *base, void *context)
         oct_cuda_worker_is_ready(base);
 }
 
-static enum oct_err start(struct oct_engine *engine, struct oct_error *err)
+static enum oct_err start_engine_threads(struct oct_engine *engine, struct oct_error *err)
 {
     enum oct_err e = oct_cuda_worker_start(&engine->crew, &engine->chooser, run_choice, engine,
                                            "the CUDA driver", err);
@@ -539,7 +539,7 @@ static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *
     oct_cuda_crew_init(&engine->crew, &crew_ops, engine, options->deadline_ms);
     e = copy_input(engine, plan, options, err);
     if (!e)
-        e = start(engine, err);
+        e = start_engine_threads(engine, err);
     if (e) {
         cuda_destroy(engine);
         return e;

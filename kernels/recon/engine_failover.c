@@ -48,7 +48,7 @@ struct oct_engine {
     _Atomic(const char *) description; /* one of them; read by any thread */
 };
 
-static void keep(struct oct_engine *engine, const struct oct_engine_job *jobs, unsigned n)
+static void keep_jobs(struct oct_engine *engine, const struct oct_engine_job *jobs, unsigned n)
 {
     for (unsigned k = 0; k < n; k++)
         engine->jobs[engine->last++ % engine->depth] = jobs[k];
@@ -154,7 +154,7 @@ static enum oct_err failover_submit(struct oct_engine *engine, const struct oct_
             }
         }
         if (e == OCT_OK)
-            keep(engine, jobs, n);
+            keep_jobs(engine, jobs, n);
         if (engine->state == ON_THEN)
             feed_then(engine);
     }
@@ -180,8 +180,8 @@ static void wait_for_arrival(struct oct_engine *engine, uint64_t until_ns)
 }
 
 /* One look at the engine in charge, for at most slice_us. Lock held, released while waiting. */
-static enum oct_err look(struct oct_engine *engine, uint64_t slice_us,
-                         struct oct_image_frame **done)
+static enum oct_err collect_slice(struct oct_engine *engine, uint64_t slice_us,
+                                  struct oct_image_frame **done)
 {
     if (engine->state == DRAINING)
         change_engines(engine);
@@ -215,7 +215,7 @@ static enum oct_err failover_collect(struct oct_engine *engine, uint64_t timeout
     enum oct_err e;
     for (;;) {
         uint64_t now = oct_clock_ns(), left_us = until_ns > now ? (until_ns - now) / 1000 : 0;
-        e = look(engine, left_us < SLICE_US ? left_us : SLICE_US, done);
+        e = collect_slice(engine, left_us < SLICE_US ? left_us : SLICE_US, done);
         if (e == OCT_OK || (oct_clock_ns() >= until_ns && engine->state != DRAINING))
             break;
         if (engine->state == ALL_DEAD)

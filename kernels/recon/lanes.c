@@ -24,7 +24,7 @@ static void *alloc_aligned(size_t n, size_t size)
 }
 
 /* exp(-2 pi i k / n), in double; k is reduced first, so that large products lose nothing. */
-static void turn(float *re, float *im, uint64_t k, uint32_t n)
+static void twiddle(float *re, float *im, uint64_t k, uint32_t n)
 {
     double angle = -2 * pi * (double)(k % n) / n;
     *re = (float)cos(angle);
@@ -45,10 +45,10 @@ enum oct_err oct_lane_fft_init(struct oct_lane_fft *fft, uint32_t n)
     for (uint32_t c = 0; c < columns; c++)
         for (uint32_t l = 0; l < OCT_LANES; l++) {
             float *inner = fft->inner + 2 * ((size_t)c * OCT_LANES + l);
-            turn(&inner[0], &inner[1], (uint64_t)l * c, n / 16);
+            twiddle(&inner[0], &inner[1], (uint64_t)l * c, n / 16);
             for (uint32_t k = 0; k < 16; k++) {
                 float *outer = fft->outer + ((size_t)c * 16 + k) * 2 * OCT_LANES + l;
-                turn(&outer[0], &outer[OCT_LANES], (uint64_t)k * (16 * c + l), n);
+                twiddle(&outer[0], &outer[OCT_LANES], (uint64_t)k * (16 * c + l), n);
             }
         }
     return OCT_OK;

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static void fill(struct oct_error *err, enum oct_err code, const char *format, va_list args)
+static void fill_error(struct oct_error *err, enum oct_err code, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
-static void fill(struct oct_error *err, enum oct_err code, const char *format, va_list args)
+static void fill_error(struct oct_error *err, enum oct_err code, const char *format, va_list args)
 {
     vsnprintf(err->text, sizeof(err->text), format, args);
     oct_utf8_make_line(err->text); /* it may contain a file's bytes */
@@ -23,7 +23,7 @@ enum oct_err oct_fail(struct oct_error *err, enum oct_err code, const char *form
     if (err) {
         va_list args;
         va_start(args, format);
-        fill(err, code, format, args);
+        fill_error(err, code, format, args);
         va_end(args);
     }
     return code;
@@ -35,7 +35,7 @@ enum oct_err oct_fail_key(struct oct_error *err, enum oct_err code, const char *
     if (err) {
         va_list args;
         va_start(args, format);
-        fill(err, code, format, args);
+        fill_error(err, code, format, args);
         va_end(args);
     }
     return oct_error_blame(err, code, key);

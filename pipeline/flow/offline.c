@@ -65,8 +65,8 @@ static enum oct_err note_index(struct run *r, uint64_t index, struct oct_error *
 }
 
 /* Fills the slot with the next B-scan that there is, unless the source has ended. */
-static enum oct_err fill(struct run *r, uint64_t slot, uint64_t *index, bool *ended,
-                         struct oct_error *err)
+static enum oct_err fill_slot(struct run *r, uint64_t slot, uint64_t *index, bool *ended,
+                              struct oct_error *err)
 {
     const struct oct_offline_source *source = &r->setup->source;
     const struct oct_pipeline *pipeline = r->setup->pipeline;
@@ -100,7 +100,7 @@ static void *run_source(void *argument)
     while (!ended && !r->failed) {
         if (oct_ring_acquire(raw, POLL_US, &slot))
             continue;
-        enum oct_err e = fill(r, slot, &index, &ended, &err);
+        enum oct_err e = fill_slot(r, slot, &index, &ended, &err);
         if (e)
             fail(r, e, &err);
         else if (!ended)

@@ -135,7 +135,7 @@ static void wait_for_room(struct oct_pipeline *p, unsigned most)
 }
 
 /* Books one finished picture and hands it to the sinks. In order of slots. */
-static void finish(struct oct_pipeline *p, bool ok)
+static void finish_oldest(struct oct_pipeline *p, bool ok)
 {
     pthread_mutex_lock(&p->lock);
     if (ok)
@@ -165,7 +165,7 @@ static void submit(struct oct_pipeline *p, struct oct_engine_job *jobs, unsigned
     wait_for_room(p, 0); /* pictures leave in order: those in flight first */
     for (unsigned k = 0; k < n; k++) {
         jobs[k].out->status = e;
-        finish(p, false);
+        finish_oldest(p, false);
     }
 }
 
@@ -213,7 +213,7 @@ static void *run_collect(void *argument)
         struct oct_image_frame *done;
         if (p->ops->collect(p->engine, POLL_US, &done))
             continue;
-        finish(p, done->status == OCT_OK);
+        finish_oldest(p, done->status == OCT_OK);
         pthread_mutex_lock(&p->lock);
         p->in_flight--;
         pthread_cond_broadcast(&p->room);

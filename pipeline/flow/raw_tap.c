@@ -20,7 +20,7 @@ static enum oct_err too_few(const struct oct_raw_tap *tap, struct oct_error *err
                     tap->n_bscans, s);
 }
 
-static void take(struct oct_raw_tap *tap, const struct oct_raw_frame *frame)
+static void copy_frame(struct oct_raw_tap *tap, const struct oct_raw_frame *frame)
 {
     if (frame->info.missing_lines) {
         atomic_fetch_add(&tap->n_incomplete, 1);
@@ -42,7 +42,7 @@ static enum oct_err take_all(struct oct_raw_tap *tap, struct oct_ring_reader *re
         if (e == OCT_E_CLOSED)
             return oct_fail(err, e, "the stream has ended");
         if (e == OCT_OK) {
-            take(tap, oct_raw_held(reader));
+            copy_frame(tap, oct_raw_held(reader));
             oct_ring_release(reader);
         }
         if (atomic_load(&tap->n_taken) < tap->n_bscans && oct_clock_ns() >= until_ns)

@@ -311,7 +311,7 @@ enum oct_err oct_ring_acquire(struct oct_ring *ring, uint64_t timeout_us, uint64
     return e == OCT_E_AGAIN ? try_acquire(ring, slot) : e;
 }
 
-static void wake(struct bell *bell, unsigned reader)
+static void wake_reader(struct bell *bell, unsigned reader)
 {
     atomic_store(&bell->is_woken[reader], true);
     oct_event_notify(&bell->news);
@@ -325,7 +325,7 @@ static void tell_all(struct oct_ring *ring)
     for (unsigned i = 0; i < n; i++) {
         const struct wake *other = atomic_load(&ring->readers[i].wake);
         if (other)
-            wake(other->bell, other->reader);
+            wake_reader(other->bell, other->reader);
     }
     oct_event_notify(&ring->room);
 }
@@ -535,7 +535,7 @@ void oct_ring_release(struct oct_ring_reader *reader)
 
 void oct_ring_wake(struct oct_ring_reader *reader)
 {
-    wake(reader->ring->bell, reader->number);
+    wake_reader(reader->ring->bell, reader->number);
 }
 
 /* ---- counts ---- */

@@ -337,7 +337,7 @@ static enum oct_err push(struct oct_stage *s, struct oct_error *err)
     return e || is_left(s) ? e : publish_all(s, err);
 }
 
-static void work(struct oct_stage *s)
+static void work_on_images(struct oct_stage *s)
 {
     struct oct_error err;
     uint64_t begun_ns = oct_clock_ns();
@@ -423,7 +423,7 @@ static void handle(struct oct_stage *s, uint64_t slot)
     begin_work(s);
     const bool changed = obey_wish(s);
     if (!is_at_rest(s))
-        work(s);
+        work_on_images(s);
     if (end_work(s) && changed)
         ask_values(s);
     note_dealt(s);
@@ -471,7 +471,7 @@ static void *join_and_let_go(void *argument)
     return NULL;
 }
 
-static void *run(void *argument)
+static void *run_stage(void *argument)
 {
     struct oct_stage *s = argument;
     uint64_t slot;
@@ -550,7 +550,7 @@ static enum oct_err start_thread(struct oct_stage *s, struct oct_error *err)
     note_rest(s);
     ask_values(s); /* a B-scan may be computed before the thread runs */
     atomic_store(&s->n_holders, 2);
-    enum oct_err e = oct_thread_start(&s->thread, name, run, s, what, err);
+    enum oct_err e = oct_thread_start(&s->thread, name, run_stage, s, what, err);
     if (e && s->setup.input == OCT_STAGE_VALUES)
         oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, 0);
     return e;

@@ -65,7 +65,7 @@ struct oct_assembler {
 };
 
 /* Release: a reader that sees a B-scan dropped also sees it begun. */
-static void add(atomic_uint_fast64_t *count, uint64_t n)
+static void add_count(atomic_uint_fast64_t *count, uint64_t n)
 {
     atomic_fetch_add_explicit(count, n, memory_order_release);
 }
@@ -144,7 +144,7 @@ bool oct_assembler_is_open(const struct oct_assembler *a)
 
 void oct_assembler_count_bad(struct oct_assembler *a, enum oct_bad reason)
 {
-    add(&a->counts.messages_bad[reason], 1);
+    add_count(&a->counts.messages_bad[reason], 1);
 }
 
 void oct_assembler_refuse(struct oct_assembler *a, enum oct_bad reason, unsigned n_parts,
@@ -194,10 +194,10 @@ static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_
     a->n_present = 0;
     a->frame = NULL;
     a->now.next_bscan = number;
-    add(&a->counts.bscans_begun, 1);
+    add_count(&a->counts.bscans_begun, 1);
     if (acquire(a, &slot)) {
         a->patience_left_us = 0; /* a message of many B-scans waits once, not for each of them */
-        add(&a->counts.bscans_dropped, 1);
+        add_count(&a->counts.bscans_dropped, 1);
         tell_lost(a, number, number + 1, OCT_LOSS_RING_FULL);
         memset(a->dropped_valid, 0, g->n_lines);
         return;
@@ -253,9 +253,9 @@ static void deliver_bscan(struct oct_assembler *a)
         clear_missing(a);
     a->frame->info.missing_lines = missing;
     a->now.next_delivered = a->now.next_bscan;
-    add(&a->counts.lines_missing, missing);
-    add(&a->counts.lines_cut, n_cut);
-    add(&a->counts.bscans_delivered, 1);
+    add_count(&a->counts.lines_missing, missing);
+    add_count(&a->counts.lines_cut, n_cut);
+    add_count(&a->counts.bscans_delivered, 1);
     oct_ring_publish(a->ring);
     a->frame = NULL;
 }
@@ -301,7 +301,7 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
     atomic_store(&a->counts.epoch, h->epoch);
     atomic_store(&a->counts.over, false);
     atomic_store(&a->counts.next_line, a->now.next_line);
-    add(&a->counts.acquisitions, 1);
+    add_count(&a->counts.acquisitions, 1);
 }
 
 /* Whether the running sender fell silent while others went on sending; called with one more message
@@ -350,7 +350,7 @@ static bool is_new_sequence(struct oct_assembler *a, uint64_t sequence)
         now->seen = ahead < 64 ? now->seen << ahead : 0;
         now->seen |= 1;
         now->last_sequence = sequence;
-        add(&a->counts.messages_missed, ahead - 1);
+        add_count(&a->counts.messages_missed, ahead - 1);
         return true;
     }
     uint64_t age = now->last_sequence - sequence;
@@ -359,7 +359,7 @@ static bool is_new_sequence(struct oct_assembler *a, uint64_t sequence)
     bool fresh = !(now->seen >> age & 1);
     now->seen |= (uint64_t)1 << age;
     if (fresh && is_after(sequence, now->start_sequence))
-        add(&a->counts.messages_reordered, 1);
+        add_count(&a->counts.messages_reordered, 1);
     return fresh;
 }
 
@@ -427,8 +427,8 @@ static void place_lines(struct oct_assembler *a, const struct oct_lines_header *
     else
         placed = copy_lines(a, h, payload, from, count);
     a->n_present += placed;
-    add(&a->counts.lines_duplicate, count - placed);
-    add(a->frame ? &a->counts.lines_received : &a->counts.lines_dropped, placed);
+    add_count(&a->counts.lines_duplicate, count - placed);
+    add_count(a->frame ? &a->counts.lines_received : &a->counts.lines_dropped, placed);
     if (a->frame) {
         a->frame->info.sequence = h->sequence;
         a->frame->info.arrival_ns = arrival_ns;
@@ -455,7 +455,7 @@ static void move_to(struct oct_assembler *a, uint64_t number, const struct oct_l
     if (a->open)
         deliver_bscan(a);
     if (number > a->now.next_bscan) {
-        add(&a->counts.lines_missing, (number - a->now.next_bscan) * a->geometry.n_lines);
+        add_count(&a->counts.lines_missing, (number - a->now.next_bscan) * a->geometry.n_lines);
         note_jump(&a->now, number, h->sequence);
     }
     begin_bscan(a, number, h->time_ns);
@@ -495,7 +495,7 @@ static void take_lines(struct oct_assembler *a, const struct oct_lines_header *h
         if (count > h->n_lines - from)
             count = h->n_lines - from;
         if (number < a->now.next_bscan) {
-            add(&a->counts.lines_late, count);
+            add_count(&a->counts.lines_late, count);
         } else {
             if (!a->open || number != a->now.next_bscan)
                 move_to(a, number, h);
@@ -536,7 +536,7 @@ static void take_end(struct oct_assembler *a, const struct oct_lines_header *h)
     oct_assembler_flush(a, false);
     uint64_t next_bscan = end / n_lines + (end % n_lines != 0);
     if (end / n_lines >= a->now.next_bscan) {
-        add(&a->counts.lines_missing, end - a->now.next_bscan * n_lines);
+        add_count(&a->counts.lines_missing, end - a->now.next_bscan * n_lines);
         if (next_bscan > a->now.next_bscan) /* logged before the end is published: the recorder
                                                then asks */
             tell_lost(a, a->now.next_bscan, next_bscan, OCT_LOSS_SOURCE);
@@ -580,23 +580,24 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
                                                              .epoch = a->now.epoch});
         return bad;
     }
-    add(&a->counts.messages, 1);
+    add_count(&a->counts.messages, 1);
     if (!is_new_sequence(a, h.sequence)) {
         note_taken(a, &h, payload, arrival_ns, true);
-        add(&a->counts.messages_duplicate, 1);
-        add(&a->counts.lines_duplicate, h.n_lines);
+        add_count(&a->counts.messages_duplicate, 1);
+        add_count(&a->counts.lines_duplicate, h.n_lines);
         return OCT_BAD_NONE;
     }
     bool first = h.sequence == a->now.start_sequence;
     if (a->now.from_start && !first && !is_after(h.sequence, a->now.start_sequence)) {
-        add(&a->counts.lines_late, h.n_lines); /* of the acquisition before, in the same epoch */
+        add_count(&a->counts.lines_late,
+                  h.n_lines); /* of the acquisition before, in the same epoch */
         note_taken(a, &h, payload, arrival_ns, true);
         return OCT_BAD_NONE;
     }
     if (is_astray(a, &h)) {
         begin_acquisition(a, &h);
         is_new_sequence(a, h.sequence);
-        add(&a->counts.resynchronised, 1);
+        add_count(&a->counts.resynchronised, 1);
     }
     uint64_t end = h.first_line + h.n_lines;
     note_taken(a, &h, payload, arrival_ns,

@@ -42,8 +42,8 @@ static void count(struct oct_driver_watch *w, unsigned fault)
 
 /* A reader holds the lock while it copies some hundred bytes. A message that finds it taken is not
  * kept, as the next one serves as well; the first of a kind waits, as there may be no second. */
-static void keep(struct oct_driver_watch *w, unsigned fault,
-                 const struct oct_driver_message *message)
+static void keep_fault(struct oct_driver_watch *w, unsigned fault,
+                       const struct oct_driver_message *message)
 {
     bool first = atomic_load_explicit(&w->n[fault], memory_order_relaxed) == 0;
     if (first ? pthread_mutex_lock(&w->lock) == 0 : pthread_mutex_trylock(&w->lock) == 0) {
@@ -78,7 +78,7 @@ void oct_driver_watch_refuse(struct oct_driver_watch *w, enum oct_bad bad,
     if (r->first_bytes >= sizeof(message.start))
         memcpy(message.start, r->first, sizeof(message.start));
     bool starts = bad == OCT_BAD_EPOCH && is_new_epoch(w, message.header.epoch);
-    keep(w, starts ? OCT_DRIVER_STARTS_AGAIN : (unsigned)bad, &message);
+    keep_fault(w, starts ? OCT_DRIVER_STARTS_AGAIN : (unsigned)bad, &message);
 }
 
 /* Judges the numbers of two messages of one epoch. Where messages were lost or overtook each other
@@ -112,7 +112,7 @@ static bool follows_whole(const struct oct_lines_header *before, const struct oc
            (before->first_line + before->n_lines) % take->bscan_lines == 0;
 }
 
-static unsigned judge(struct oct_driver_watch *w, const struct oct_driver_take *take)
+static unsigned judge_take(struct oct_driver_watch *w, const struct oct_driver_take *take)
 {
     const struct oct_lines_header *h = take->header, *before = &w->before;
     unsigned fault = OCT_DRIVER_RIGHT;
@@ -162,7 +162,7 @@ static void look_at(struct oct_driver_watch *w, const struct oct_driver_take *ta
 
 void oct_driver_watch_take(struct oct_driver_watch *w, const struct oct_driver_take *take)
 {
-    unsigned fault = judge(w, take);
+    unsigned fault = judge_take(w, take);
     if (fault == OCT_DRIVER_RIGHT) {
         look_at(w, take);
         fault = take->header->n_lines ? w->samples_fault : OCT_DRIVER_RIGHT;
@@ -171,14 +171,14 @@ void oct_driver_watch_take(struct oct_driver_watch *w, const struct oct_driver_t
         count(w, fault);
     } else {
         bool late = fault == OCT_DRIVER_EPOCH_AGAIN || fault == OCT_DRIVER_LINE_WENT_BACK;
-        keep(w, fault,
-             &(struct oct_driver_message){
-                 .header = *take->header,
-                 .before_sequence = late ? w->back_sequence : w->before.sequence,
-                 .before_line = late ? w->back_line : w->before.first_line,
-                 .before_n_lines = w->before.n_lines,
-                 .epoch = take->header->epoch,
-             });
+        keep_fault(w, fault,
+                   &(struct oct_driver_message){
+                       .header = *take->header,
+                       .before_sequence = late ? w->back_sequence : w->before.sequence,
+                       .before_line = late ? w->back_line : w->before.first_line,
+                       .before_n_lines = w->before.n_lines,
+                       .epoch = take->header->epoch,
+                   });
     }
     w->before = *take->header;
     w->has_before = true;

@@ -315,7 +315,7 @@ static bool take_burst(struct oct_ingest *in)
     return false;
 }
 
-static void *run(void *argument)
+static void *run_ingest(void *argument)
 {
     struct oct_ingest *in = argument;
     zmq_pollitem_t item = {.socket = in->socket, .events = ZMQ_POLLIN};
@@ -384,9 +384,9 @@ static enum oct_err open_shm(struct oct_ingest *in, void *context,
     return e ? e : oct_shm_source_bind(in->shared, context, options->door, &in->socket, err);
 }
 
-static enum oct_err start(struct oct_ingest *in, void *context,
-                          const struct oct_ingest_options *options, const struct oct_geometry *g,
-                          struct oct_error *err)
+static enum oct_err start_thread(struct oct_ingest *in, void *context,
+                                 const struct oct_ingest_options *options,
+                                 const struct oct_geometry *g, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
     if (oct_shm_is_endpoint(options->endpoint))
@@ -400,7 +400,7 @@ static enum oct_err start(struct oct_ingest *in, void *context,
     if (!options->door) /* a door monitors the socket's events itself, and a socket has one
                            monitor */
         in->peers = oct_peers_watch(context, in->socket);
-    return oct_thread_start(&in->thread, "octd-ingest", run, in, "ingest thread", err);
+    return oct_thread_start(&in->thread, "octd-ingest", run_ingest, in, "ingest thread", err);
 }
 
 /* Frees what was made; the thread has ended or was never started. */
@@ -438,7 +438,7 @@ enum oct_err oct_ingest_create(struct oct_ingest **out, void *zmq_context,
             e = create_loans(in, oct_ring_n_slots(raw), err);
     }
     if (e == OCT_OK) {
-        e = start(in, zmq_context, options, geometry, err);
+        e = start_thread(in, zmq_context, options, geometry, err);
     }
     if (e) {
         release(in);

@@ -48,8 +48,8 @@ static void forget(struct oct_peers *p, unsigned i)
     memmove(&p->waiting[i], &p->waiting[i + 1], (p->n_waiting - i) * sizeof(p->waiting[0]));
 }
 
-static void follow(struct oct_peers *p, uint16_t event, uint32_t connection,
-                   struct oct_driver_watch *watch)
+static void follow_event(struct oct_peers *p, uint16_t event, uint32_t connection,
+                         struct oct_driver_watch *watch)
 {
     unsigned i = 0;
     switch (event) {
@@ -93,7 +93,7 @@ void oct_peers_look(struct oct_peers *p, struct oct_driver_watch *watch)
             if (zmq_recv(p->events, NULL, 0, 0) < 0)
                 return;
         if (event)
-            follow(p, event, value, watch);
+            follow_event(p, event, value, watch);
     }
 }
 

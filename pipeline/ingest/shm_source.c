@@ -43,7 +43,7 @@ struct oct_shm_source {
 };
 
 /* err NULL: it was repaired. */
-static void tell(struct oct_shm_source *s, enum harm harm, const struct oct_error *err)
+static void tell_harm(struct oct_shm_source *s, enum harm harm, const struct oct_error *err)
 {
     static const char *const words[N_HARMS] = {
         [HARM_CUT] = "a driver cut the shared memory short; it was made anew",
@@ -105,7 +105,7 @@ static void make_anew(struct oct_shm_source *s, uint64_t now_ns)
         let_go(s, harm);
     if (e == OCT_OK)
         s->store = made;
-    tell(s, harm, e ? &err : NULL);
+    tell_harm(s, harm, e ? &err : NULL);
 }
 
 static void look_at_store(struct oct_shm_source *s, bool drained, uint64_t now_ns)
@@ -114,7 +114,7 @@ static void look_at_store(struct oct_shm_source *s, bool drained, uint64_t now_n
         oct_shm_store_drained(s->store);
     oct_shm_store_reclaim(s->store, now_ns);
     if (s->n_mended_seen != oct_shm_store_mended(s->store))
-        tell(s, HARM_OVERWRITTEN, NULL);
+        tell_harm(s, HARM_OVERWRITTEN, NULL);
     s->n_mended_seen = oct_shm_store_mended(s->store);
     atomic_store_explicit(&s->reclaimed, s->reclaimed_before + oct_shm_store_reclaimed(s->store),
                           memory_order_relaxed);
@@ -166,7 +166,7 @@ static void look_at_socket(struct oct_shm_source *s, uint64_t now_ns)
     if (is_socket_named(s))
         return;
     enum oct_err e = bind_again(s, &err);
-    tell(s, HARM_SOCKET, e ? &err : NULL);
+    tell_harm(s, HARM_SOCKET, e ? &err : NULL);
 }
 
 /* ---- from outside ---- */

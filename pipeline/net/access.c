@@ -146,7 +146,7 @@ static struct news note_refusal(struct oct_access *a, enum oct_refusal why, cons
 }
 
 /* Lock free. */
-static void tell(struct news news, enum oct_refusal why, const char *peer, const char *key)
+static void tell_refusal(struct news news, enum oct_refusal why, const char *peer, const char *key)
 {
     char untold[64] = "";
     if (!news.is_news)
@@ -345,7 +345,7 @@ static void watch_folder(struct oct_access *a)
                               IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
 }
 
-static void *run(void *context)
+static void *answer_requests(void *context)
 {
     struct oct_access *a = context;
     struct pollfd wait[2] = {{.fd = a->stop_fd, .events = POLLIN},
@@ -401,8 +401,8 @@ static enum oct_err reserve(struct oct_access *a, const char *allowed, struct oc
     return e ? e : oct_key_folder_init(&a->before.folder, err);
 }
 
-static enum oct_err start(struct oct_access *a, const char *server_key, const char *allowed,
-                          struct oct_error *err)
+static enum oct_err start_thread(struct oct_access *a, const char *server_key, const char *allowed,
+                                 struct oct_error *err)
 {
     struct oct_error why = {.text = ""};
     enum oct_err e = oct_curve_available(err);
@@ -413,8 +413,8 @@ static enum oct_err start(struct oct_access *a, const char *server_key, const ch
                             why.text);
     if ((e = reserve(a, allowed, err)) || (e = read_keys(a, true, err)))
         return e;
-    e = oct_thread_start(&a->thread, "octd-keys", run, a, "security.allowed: no thread to watch it",
-                         err);
+    e = oct_thread_start(&a->thread, "octd-keys", answer_requests, a,
+                         "security.allowed: no thread to watch it", err);
     return e ? oct_error_blame(err, e, "security.allowed") : OCT_OK;
 }
 
@@ -428,7 +428,7 @@ enum oct_err oct_access_create(struct oct_access **out, const char *server_key, 
     pthread_mutex_init(&a->lock, NULL);
     a->stop_fd = eventfd(0, EFD_CLOEXEC);
     a->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    enum oct_err e = start(a, server_key, allowed, err);
+    enum oct_err e = start_thread(a, server_key, allowed, err);
     if (e) {
         free_all(a);
         return e;
@@ -471,7 +471,7 @@ bool oct_access_greets(struct oct_access *a, const char *text, const char *peer,
     else
         news = note_refusal(a, why, peer, text);
     pthread_mutex_unlock(&a->lock);
-    tell(news, why, peer, text);
+    tell_refusal(news, why, peer, text);
     return allowed;
 }
 
@@ -480,7 +480,7 @@ void oct_access_note_refusal(struct oct_access *a, enum oct_refusal why, const c
     pthread_mutex_lock(&a->lock);
     struct news news = note_refusal(a, why, peer, "");
     pthread_mutex_unlock(&a->lock);
-    tell(news, why, peer, "");
+    tell_refusal(news, why, peer, "");
 }
 
 /* NULL: no memory for as many. */

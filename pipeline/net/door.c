@@ -214,7 +214,7 @@ static void answer(struct oct_door *door)
 
 /* ---- the thread ---- */
 
-static void *run(void *context)
+static void *run_door(void *context)
 {
     struct oct_door *door = context;
     while (!atomic_load(&door->ending)) {
@@ -266,7 +266,7 @@ enum oct_err oct_door_create(struct oct_door **out, void *zmq_context, struct oc
         zmq_bind(door->zap, ZAP_ENDPOINT) != 0)
         e = oct_fail(err, OCT_E_IO, "%s: %s", what, zmq_strerror(errno));
     else
-        e = oct_thread_start(&door->thread, "octd-door", run, door, what, err);
+        e = oct_thread_start(&door->thread, "octd-door", run_door, door, what, err);
     if (e) {
         if (door->zap)
             zmq_close(door->zap);
@@ -281,7 +281,7 @@ enum oct_err oct_door_create(struct oct_door **out, void *zmq_context, struct oc
 }
 
 /* The monitor's other end, handed over to the thread. */
-static bool watch(struct oct_door *door, void *socket)
+static bool watch_socket(struct oct_door *door, void *socket)
 {
     char name[64];
     int none = 0;
@@ -320,7 +320,7 @@ enum oct_err oct_door_guard(struct oct_door *door, void *socket, struct oct_erro
     if (zmq_setsockopt(socket, ZMQ_CURVE_SERVER, &on, sizeof(on)) == 0 &&
         zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, secret, OCT_CURVE_KEY_BYTES) == 0 &&
         zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, ZAP_DOMAIN, strlen(ZAP_DOMAIN)) == 0 &&
-        watch(door, socket))
+        watch_socket(door, socket))
         return OCT_OK;
     return oct_fail(err, OCT_E_IO, "security: cannot guard a socket: %s",
                     zmq_strerror(zmq_errno()));

@@ -138,8 +138,8 @@ static enum verdict judge_unopened(struct oct_key_file *file, int folder, const 
 }
 
 /* Fills all but the name, which is given. folder: path is relative to it. */
-static enum verdict judge(struct oct_key_file *file, int folder, const char *path,
-                          const struct oct_key_file *before, struct oct_error *why)
+static enum verdict judge_key_file(struct oct_key_file *file, int folder, const char *path,
+                                   const struct oct_key_file *before, struct oct_error *why)
 {
     struct stat about;
     file->state = OCT_KEY_FILE_UNREADABLE;
@@ -195,7 +195,7 @@ enum oct_err oct_key_folder_read(struct oct_key_folder *keys, const struct oct_k
         file->state = OCT_KEY_FILE_UNREADABLE;
         file->key[0] = '\0';
         if (path_of(file_path, folder, path, file->name) == 0 &&
-            judge(file, folder < 0 ? AT_FDCWD : folder, file_path, then, &why) == IS_GONE)
+            judge_key_file(file, folder < 0 ? AT_FDCWD : folder, file_path, then, &why) == IS_GONE)
             continue;
         n++;
         keys->n_unreadable += file->state == OCT_KEY_FILE_UNREADABLE;

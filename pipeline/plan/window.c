@@ -76,7 +76,7 @@ static double place_t(const struct oct_shape *s, double q)
 }
 
 /* F at the samples, and A. source: [N] */
-static enum oct_err fill(struct oct_shape *s, const double *source, struct oct_error *err)
+static enum oct_err fill_shape(struct oct_shape *s, const double *source, struct oct_error *err)
 {
     double most = 0, before = 0, after = 0;
     for (uint32_t i = 0; i < s->n_samples; i++)
@@ -127,7 +127,7 @@ enum oct_err oct_shape_init(struct oct_shape *s, const struct oct_shaping *shapi
         source[i] = 1;
     if (background && oct_source_smooth(background, n, source))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the window");
-    return fill(s, source, err);
+    return fill_shape(s, source, err);
 }
 
 void oct_shape_finish(struct oct_shape *s)

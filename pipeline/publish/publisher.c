@@ -70,7 +70,7 @@ struct oct_publisher {
 
 /* ---- packing ---- */
 
-static bool fill(zmq_msg_t *part, const void *bytes, size_t n)
+static bool fill_part(zmq_msg_t *part, const void *bytes, size_t n)
 {
     if (zmq_msg_init_size(part, n) != 0)
         return false;
@@ -83,8 +83,9 @@ static bool fill(zmq_msg_t *part, const void *bytes, size_t n)
 static enum packed fill_all(struct parcel *parcel, const struct topic *topic, const char *json,
                             size_t n_json, const void *values, size_t n_values)
 {
-    bool all = n_json && fill(&parcel->part[0], topic->name, strlen(topic->name)) &&
-               fill(&parcel->part[1], json, n_json) && fill(&parcel->part[2], values, n_values);
+    bool all = n_json && fill_part(&parcel->part[0], topic->name, strlen(topic->name)) &&
+               fill_part(&parcel->part[1], json, n_json) &&
+               fill_part(&parcel->part[2], values, n_values);
     return all ? PACKED : NOT_POSSIBLE;
 }
 
@@ -296,7 +297,7 @@ static void publish_the_rest(struct oct_publisher *pub)
         ;
 }
 
-static void *run(void *argument)
+static void *run_publisher(void *argument)
 {
     struct oct_publisher *pub = argument;
     struct topic *pictures = &pub->topics[0];
@@ -349,8 +350,8 @@ static enum oct_err check_source(const struct oct_publisher *pub, const struct o
 }
 
 /* Adds a topic after the others. most_behind: as for oct_ring_reader_create. */
-static struct topic *add(struct oct_publisher *pub, const char *name, struct oct_ring *ring,
-                         unsigned most_behind, struct oct_error *err)
+static struct topic *add_topic(struct oct_publisher *pub, const char *name, struct oct_ring *ring,
+                               unsigned most_behind, struct oct_error *err)
 {
     struct topic *topic = &pub->topics[pub->n_topics];
     topic->name = name;
@@ -371,7 +372,7 @@ static enum oct_err add_source(struct oct_publisher *pub, const struct oct_image
     if (e)
         return e;
     struct topic *topic =
-        add(pub, source->form->name, source->ring, oct_ring_n_slots(source->ring) / 2, err);
+        add_topic(pub, source->form->name, source->ring, oct_ring_n_slots(source->ring) / 2, err);
     if (!topic)
         return OCT_E_NO_MEMORY;
     topic->form = source->form;
@@ -386,13 +387,13 @@ static enum oct_err add_topics(struct oct_publisher *pub,
                                const struct oct_publisher_options *options, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
-    struct topic *topic =
-        add(pub, OCT_TOPIC_BSCAN, options->images, oct_ring_n_slots(options->images) / 2, err);
+    struct topic *topic = add_topic(pub, OCT_TOPIC_BSCAN, options->images,
+                                    oct_ring_n_slots(options->images) / 2, err);
     if (!topic)
         return OCT_E_NO_MEMORY;
     topic->pack = pack_bscan;
     if (options->raw) {
-        topic = add(pub, OCT_TOPIC_SPECTRUM, options->raw, 1, err);
+        topic = add_topic(pub, OCT_TOPIC_SPECTRUM, options->raw, 1, err);
         if (!topic)
             return OCT_E_NO_MEMORY;
         topic->every_ns = SPECTRUM_EVERY_NS;
@@ -405,8 +406,8 @@ static enum oct_err add_topics(struct oct_publisher *pub,
 
 /* ---- the whole ---- */
 
-static enum oct_err start(struct oct_publisher *pub, const struct oct_publisher_options *options,
-                          struct oct_error *err)
+static enum oct_err start_thread(struct oct_publisher *pub,
+                                 const struct oct_publisher_options *options, struct oct_error *err)
 {
     enum oct_err e = add_topics(pub, options, err);
     if (e)
@@ -420,7 +421,8 @@ static enum oct_err start(struct oct_publisher *pub, const struct oct_publisher_
         return err ? err->code : OCT_E_IO;
     int verboser = 1; /* every subscription and every end of one, not only the first and the last */
     zmq_setsockopt(pub->socket, ZMQ_XPUB_VERBOSER, &verboser, sizeof(verboser));
-    e = oct_thread_start(&pub->thread, "octd-publisher", run, pub, "publisher thread", err);
+    e = oct_thread_start(&pub->thread, "octd-publisher", run_publisher, pub, "publisher thread",
+                         err);
     if (e)
         zmq_close(pub->socket);
     return e;
@@ -450,7 +452,7 @@ enum oct_err oct_publisher_create(struct oct_publisher **out,
     pub->topics = calloc(options->n_sources + 2u, sizeof(*pub->topics));
     pub->subscriptions = oct_subscriptions_create();
     enum oct_err e = pub->topics && pub->subscriptions
-                         ? start(pub, options, err)
+                         ? start_thread(pub, options, err)
                          : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
     if (e) {
         free_all(pub);

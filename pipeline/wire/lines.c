@@ -38,7 +38,7 @@ enum {
     AT_RESERVED = 52,
 };
 
-static void put(uint8_t *bytes, uint64_t value, unsigned n_bytes)
+static void put_number(uint8_t *bytes, uint64_t value, unsigned n_bytes)
 {
     for (unsigned i = 0; i < n_bytes; i++)
         bytes[i] = (uint8_t)(value >> (8 * i));
@@ -56,17 +56,17 @@ void oct_lines_encode(const struct oct_lines_header *header, uint8_t bytes[OCT_L
 {
     memset(bytes, 0, OCT_LINES_HEADER_BYTES);
     memcpy(bytes, magic, sizeof(magic));
-    put(bytes + AT_VERSION, OCT_LINES_VERSION, 2);
-    put(bytes + AT_HEADER_BYTES, OCT_LINES_HEADER_BYTES, 2);
-    put(bytes + AT_SEQUENCE, header->sequence, 8);
-    put(bytes + AT_TIME_NS, header->time_ns, 8);
-    put(bytes + AT_FIRST_LINE, header->first_line, 8);
-    put(bytes + AT_N_LINES, header->n_lines, 4);
-    put(bytes + AT_N_SAMPLES, header->n_samples, 4);
-    put(bytes + AT_FORMAT, header->format, 2);
-    put(bytes + AT_FLAGS, header->flags, 2);
-    put(bytes + AT_EPOCH, header->epoch, 4);
-    put(bytes + AT_CRC32C, header->crc32c, 4);
+    put_number(bytes + AT_VERSION, OCT_LINES_VERSION, 2);
+    put_number(bytes + AT_HEADER_BYTES, OCT_LINES_HEADER_BYTES, 2);
+    put_number(bytes + AT_SEQUENCE, header->sequence, 8);
+    put_number(bytes + AT_TIME_NS, header->time_ns, 8);
+    put_number(bytes + AT_FIRST_LINE, header->first_line, 8);
+    put_number(bytes + AT_N_LINES, header->n_lines, 4);
+    put_number(bytes + AT_N_SAMPLES, header->n_samples, 4);
+    put_number(bytes + AT_FORMAT, header->format, 2);
+    put_number(bytes + AT_FLAGS, header->flags, 2);
+    put_number(bytes + AT_EPOCH, header->epoch, 4);
+    put_number(bytes + AT_CRC32C, header->crc32c, 4);
 }
 
 static enum oct_bad check_header(const struct oct_lines_header *header)
