@@ -251,13 +251,13 @@ static void read_setting(const struct oct_config *config, const struct oct_key *
     }
 }
 
-bool oct_config_analysis_setting(const struct oct_config *config, const char *name, unsigned i,
+bool oct_config_analysis_setting(const struct oct_config *config, const char *name, size_t *at,
                                  struct oct_config_setting *setting)
 {
     struct oct_key key;
-    for (size_t k = 0; oct_key_at(k, &key); k++) {
+    while (oct_key_next(at, &key)) {
         setting->name = setting_name(name, key.section, key.name);
-        if (!setting->name || i-- > 0)
+        if (!setting->name)
             continue;
         read_setting(config, &key, setting);
         return true;

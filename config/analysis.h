@@ -83,9 +83,9 @@ struct oct_config_setting {
     char text[OCT_CONFIG_STRING_BYTES];
 };
 
-/* Key i of those that belong to the analysis, in the order of the key table. False: there are not
- * so many. */
-bool oct_config_analysis_setting(const struct oct_config *config, const char *name, unsigned i,
+/* The next key of those that belong to the analysis, in the order of the key table; *at begins as
+ * 0. False: there are no more. */
+bool oct_config_analysis_setting(const struct oct_config *config, const char *name, size_t *at,
                                  struct oct_config_setting *setting);
 
 /* Distances between B-scans, A-lines and depth pixels (in tissue), NaN where the configuration and

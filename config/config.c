@@ -291,10 +291,10 @@ char *oct_config_text(const struct oct_config *config)
     const char *section = "";
     effective.pipeline.crop_last = oct_config_crop_last(config);
     struct oct_key key;
-    for (size_t i = 0; oct_key_at(i, &key); i++) {
+    for (size_t row = 0; oct_key_next(&row, &key);) {
         char value[OCT_CONFIG_STRING_BYTES];
         if (strcmp(section, key.section))
-            fprintf(out, "%s[%s]\n", i ? "\n" : "", key.section);
+            fprintf(out, "%s[%s]\n", section[0] ? "\n" : "", key.section);
         section = key.section;
         oct_key_format(&key, &effective, value, sizeof(value));
         if (key.param->type == OCT_PARAM_PATH)

@@ -454,10 +454,18 @@ bool oct_key_row(size_t index, struct oct_key *key)
     return false;
 }
 
+bool oct_key_next(size_t *row, struct oct_key *key)
+{
+    while (oct_key_row((*row)++, key))
+        if (!key->param->is_no_key)
+            return true;
+    return false;
+}
+
 bool oct_key_at(size_t i, struct oct_key *key)
 {
-    for (size_t index = 0; oct_key_row(index, key); index++)
-        if (!key->param->is_no_key && i-- == 0)
+    for (size_t row = 0; oct_key_next(&row, key);)
+        if (i-- == 0)
             return true;
     return false;
 }
@@ -465,7 +473,7 @@ bool oct_key_at(size_t i, struct oct_key *key)
 bool oct_key_find(const char *section, const char *name, struct oct_key *key)
 {
     struct oct_key one;
-    for (size_t i = 0; oct_key_at(i, &one); i++)
+    for (size_t row = 0; oct_key_next(&row, &one);)
         if (!strcmp(one.section, section) && !strcmp(one.name, name)) {
             *key = one;
             return true;

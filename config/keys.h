@@ -29,6 +29,9 @@ bool oct_key_row(size_t index, struct oct_key *key);
 /* Key i, from 0; false: there are no more. */
 bool oct_key_at(size_t i, struct oct_key *key);
 
+/* The next key; *row begins as 0. False: there are no more. */
+bool oct_key_next(size_t *row, struct oct_key *key);
+
 /* False: there is no such key. */
 bool oct_key_find(const char *section, const char *name, struct oct_key *key);
 

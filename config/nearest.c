@@ -48,7 +48,7 @@ static bool nearest_key(const char *section, const char *name, struct oct_key *n
 {
     struct oct_key key;
     size_t most = 2 * (tolerance(name) + 1), least = most;
-    for (size_t i = 0; oct_key_at(i, &key); i++) {
+    for (size_t row = 0; oct_key_next(&row, &key);) {
         /* Another section counts as an edit and a half: one slip here is likelier than the right
          * name elsewhere, which is likelier than two slips here. */
         bool elsewhere = strcmp(section, key.section) != 0;

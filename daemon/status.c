@@ -185,7 +185,7 @@ static void add_results(cJSON *object, const struct oct_publisher_topic *topic,
 static void add_settings(cJSON *object, const struct oct_config *config, const char *analysis)
 {
     struct oct_config_setting s;
-    for (unsigned i = 0; oct_config_analysis_setting(config, analysis, i, &s); i++)
+    for (size_t at = 0; oct_config_analysis_setting(config, analysis, &at, &s);)
         switch (s.kind) {
         case OCT_SETTING_NUMBER:
             cJSON_AddNumberToObject(object, s.name, s.number);

@@ -90,22 +90,26 @@ static void settings_are_listed_by_their_keys(void **state)
 {
     struct oct_config c;
     struct oct_config_setting s;
+    size_t at = 0, none = 0, all = 0;
     oct_config_init(&c);
     set(&c, "rolloff.min_snr_db", "2.25");
-    assert_true(oct_config_analysis_setting(&c, "rolloff", 0, &s));
+    assert_true(oct_config_analysis_setting(&c, "rolloff", &at, &s));
     assert_string_equal(s.name, "enabled");
     assert_true(s.kind == OCT_SETTING_FLAG && !s.flag);
-    assert_true(oct_config_analysis_setting(&c, "rolloff", 2, &s));
+    assert_true(oct_config_analysis_setting(&c, "rolloff", &at, &s));
+    assert_true(oct_config_analysis_setting(&c, "rolloff", &at, &s));
     assert_string_equal(s.name, "min_snr_db");
     assert_true(s.kind == OCT_SETTING_NUMBER && s.number == 2.25);
-    assert_false(oct_config_analysis_setting(&c, "rolloff", 4, &s));
-    assert_true(oct_config_analysis_setting(&c, "enface", 0, &s));
+    assert_true(oct_config_analysis_setting(&c, "rolloff", &at, &s));
+    assert_false(oct_config_analysis_setting(&c, "rolloff", &at, &s));
+    at = 0;
+    assert_true(oct_config_analysis_setting(&c, "enface", &at, &s));
     assert_string_equal(s.name, "projection");
     assert_int_equal(s.kind, OCT_SETTING_TEXT);
     assert_string_equal(s.text, "mean");
-    for (unsigned i = 0; oct_config_analysis_setting(&c, "cells", i, &s); i++)
+    while (oct_config_analysis_setting(&c, "cells", &all, &s))
         assert_string_not_equal(s.name, "radii"); /* an option alone */
-    assert_false(oct_config_analysis_setting(&c, "quality", 0, &s));
+    assert_false(oct_config_analysis_setting(&c, "quality", &none, &s));
 }
 
 static void settings_are_filled_or_zero(void **state)
