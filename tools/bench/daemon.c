@@ -126,7 +126,7 @@ static void report_beside(const struct oct_bench_beside_found *found, unsigned n
     row->less_is_better = true;
     row->value = with->reply_p99_us;
     row->limit = without->reply_p99_us;
-    snprintf(row->what, sizeof(row->what), "status p99 beside all, %u busy programs", n_busy);
+    snprintf(row->what, sizeof(row->what), "reply p99 beside all, %u busy programs", n_busy);
     snprintf(row->note, sizeof(row->note),
              "%llu replies, the slowest %.1f ms (without %llu, %.1f); %llu took 100 ms",
              (unsigned long long)with->n_replies, with->reply_most_us * 1e-3,
