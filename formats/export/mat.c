@@ -314,10 +314,7 @@ static enum oct_err write_mat(const char *path, const struct oct_export_source *
     e = make_h5(&m, err);
     oct_hdf5_unlock();
     e = e ? e : fill(&m, sources, options, err);
-    if (!e)
-        return oct_whole_file_publish(&m.file, err);
-    oct_whole_file_discard(&m.file);
-    return e;
+    return oct_whole_file_end(&m.file, e, err);
 }
 
 const struct oct_export_format oct_export_mat = {

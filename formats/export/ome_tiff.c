@@ -165,13 +165,9 @@ enum oct_err oct_ome_tiff_write(const char *path, const struct oct_export_source
     struct tiff_out o = {.sources = sources};
     enum oct_err e = check(path, sources, n, &o.all, err);
     e = e ? e : oct_whole_file_init(&o.file, path, options->force, err);
-    if (e)
-        return e;
-    e = put_all(&o, sources, n, options, most_classic, err);
-    if (!e)
-        return oct_whole_file_publish(&o.file, err);
-    oct_whole_file_discard(&o.file);
-    return e;
+    return e ? e
+             : oct_whole_file_end(&o.file, put_all(&o, sources, n, options, most_classic, err),
+                                  err);
 }
 
 static enum oct_err write_ome_tiff(const char *path, const struct oct_export_source *sources,

@@ -278,10 +278,7 @@ static enum oct_err write_single(const char *path, const struct oct_export_sourc
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     e = e ? e : put_planes(&planes, source, options, err);
     free(planes.picture.text);
-    if (!e)
-        return oct_whole_file_publish(&whole, err);
-    oct_whole_file_discard(&whole);
-    return e;
+    return oct_whole_file_end(&whole, e, err);
 }
 
 static enum oct_err write_png(const char *path, const struct oct_export_source *sources, unsigned n,

@@ -12,6 +12,7 @@
 #define BLOCK_BYTES ((uint64_t)256 << 20) /* of values, where B-scans lie apart */
 #define PLANE_BYTES ((uint64_t)64 << 20)  /* read whole, where a part of each row is wanted */
 #define TILE 32u
+#define MOST_PACKING 2048u /* gzip packs zeros by 1032, and there may be a filter before it */
 
 struct oct_input_array {
     struct oct_input_array_setup setup;
@@ -179,7 +180,7 @@ static enum oct_err read_file(struct oct_input_array *a, uint64_t i, uint64_t n,
 static enum oct_err read_values(struct oct_input_array *a, uint64_t i, uint64_t n, void *values,
                                 struct oct_error *err)
 {
-    return a->setup.read ? a->setup.read(a->setup.context, i, n, values, err)
+    return a->setup.read ? a->setup.read(&a->setup, i, n, values, err)
                          : read_file(a, i, n, values, err);
 }
 
@@ -334,6 +335,32 @@ no_memory:
 fail:
     oct_input_array_destroy(a);
     return e;
+}
+
+enum oct_err oct_input_array_of_file(struct oct_input_array **array,
+                                     const struct oct_input_probe *probe, const uint64_t n[3],
+                                     unsigned sample_bytes, const struct oct_input_wish *wish,
+                                     struct oct_input_facts *facts, struct oct_error *err)
+{
+    const struct oct_input_array_setup setup = {
+        .name = probe->name,
+        .order = {{n[0], n[1], n[2]}, {OCT_INPUT_BSCAN, OCT_INPUT_LINE, OCT_INPUT_SAMPLE}},
+        .kind = {'u', sample_bytes, false},
+        .fd = probe->fd,
+    };
+    const enum oct_err e = oct_input_check(probe->name, n[0], n[1], n[2], err);
+    return e ? e : oct_input_array_create(array, &setup, wish, facts, err);
+}
+
+enum oct_err oct_input_check_stored(const char *name, uint64_t n_bytes, uint64_t stored_bytes,
+                                    struct oct_error *err)
+{
+    if (stored_bytes > 0 && n_bytes / MOST_PACKING <= stored_bytes)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_FORMAT,
+                    "%s: of %" PRIu64 " bytes of spectra the file has %" PRIu64
+                    ": it was never written",
+                    name, n_bytes, stored_bytes);
 }
 
 void oct_input_array_destroy(struct oct_input_array *a)

@@ -1,3 +1,4 @@
+#include "formats/input/array.h"
 #include "formats/input/formats.h"
 #include "pipeline/plan/geometry.h"
 
@@ -98,6 +99,25 @@ const struct oct_input_ops *oct_input_find(const struct oct_input_probe *probe)
         if (formats[i]->is(probe))
             return formats[i];
     return NULL;
+}
+
+enum oct_err oct_input_open(struct oct_input *input, const struct oct_input_ops *ops,
+                            const struct oct_input_probe *probe, const struct oct_input_wish *wish,
+                            struct oct_input_facts *facts, struct oct_calibration *cal,
+                            struct oct_error *err)
+{
+    *input = (struct oct_input){.ops = ops};
+    facts->format = ops->name;
+    return ops->open(input, probe, wish, facts, cal, err);
+}
+
+void oct_input_close(struct oct_input *input)
+{
+    oct_input_array_destroy(input->array);
+    oct_volume_array_close(input->source);
+    if (input->own)
+        input->ops->close(input->own);
+    *input = (struct oct_input){.own = NULL};
 }
 
 void oct_input_facts_init(struct oct_input_facts *facts)

@@ -1,6 +1,7 @@
 #include "formats/input/npy_header.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,4 +145,17 @@ enum oct_err oct_npy_header_read(struct oct_npy_header *h, int fd, const char *n
         e = read_shape(h, name, text, err);
     free(text);
     return e;
+}
+
+void oct_npy_header_make(char header[OCT_NPY_MADE_BYTES], const char *type, uint64_t n,
+                         uint32_t height, uint32_t width)
+{
+    memset(header, ' ', OCT_NPY_MADE_BYTES);
+    memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10); /* 118 bytes follow */
+    const int n_text = snprintf(header + 10, OCT_NPY_MADE_BYTES - 10,
+                                "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRIu64
+                                ", %" PRIu32 ", %" PRIu32 "), }",
+                                type, n, height, width);
+    header[10 + n_text] = ' ';
+    header[OCT_NPY_MADE_BYTES - 1] = '\n';
 }
