@@ -125,8 +125,7 @@ static enum oct_err go_over(struct oct_config *config, struct oct_file_watch *wa
         e = read_option(argc, argv, &i, &option, &value, err);
         if (!e && (option == OPTION_HELP || option == OPTION_VERSION) && *last != OPTION_VERSION)
             *last = option;
-        if (!e)
-            e = apply(config, watch, pass, option, value, err);
+        e = e ? e : apply(config, watch, pass, option, value, err);
     }
     return e;
 }
@@ -268,8 +267,7 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config,
     watch_signals(loop);
     enum oct_err e = oct_daemon_init(&loop->daemon, &loop->uv, config, err);
     loop->daemon.watch = *watch;
-    if (e == OCT_OK)
-        e = oct_control_create(&loop->control, &loop->uv, &loop->daemon, err);
+    e = e ? e : oct_control_create(&loop->control, &loop->uv, &loop->daemon, err);
     if (e == OCT_OK && config->metrics.endpoint[0])
         e = oct_http_create(&loop->http, &loop->uv, &loop->daemon, err);
     if (e) {

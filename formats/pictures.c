@@ -277,17 +277,14 @@ static enum oct_err add_entry(struct table *t, const char *path, struct oct_erro
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     t->n++;
     enum oct_err e = choose_format(&entry->ops, path, err);
-    if (e == OCT_OK)
-        e = oct_picture_file_open(&file, entry->ops, path, &t->options, &facts, err);
+    e = e ? e : oct_picture_file_open(&file, entry->ops, path, &t->options, &facts, err);
     if (e)
         return e;
     oct_picture_file_close(file);
     join_times(t, entry, &facts);
     e = check_least(&t->options, path, &facts, err);
-    if (e == OCT_OK)
-        e = check_whole(t, entry, &facts, err);
-    if (e == OCT_OK)
-        e = select_pictures(&t->options, entry, &facts, err);
+    e = e ? e : check_whole(t, entry, &facts, err);
+    e = e ? e : select_pictures(&t->options, entry, &facts, err);
     t->n_pictures += entry->n;
     return e ? e : check_sizes(t, entry, err);
 }
@@ -546,8 +543,7 @@ enum oct_err oct_pictures_times(struct oct_pictures *pictures, uint64_t frame,
     }
     const struct entry *entry = find(t, frame);
     enum oct_err e = open_entry(p, entry, err);
-    if (e == OCT_OK)
-        e = make_room(times, entry->height, err);
+    e = e ? e : make_room(times, entry->height, err);
     if (e)
         return e;
     times->time_s = times->room;

@@ -272,8 +272,7 @@ static enum oct_err hdf5_file_open(struct oct_picture_file *file,
     }
     tell_times(f, facts);
     tell_volume(f, &facts->volume);
-    if (e == OCT_OK)
-        e = oct_picture_file_check(f->file.path, facts->height, facts->width, err);
+    e = e ? e : oct_picture_file_check(f->file.path, facts->height, facts->width, err);
     return e ? e : make_scratch(f, err);
 }
 

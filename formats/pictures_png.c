@@ -169,12 +169,10 @@ static enum oct_err png_file_read(struct oct_picture_file *file, uint64_t index,
     const uint32_t height = f->height, width = f->width;
     (void)index;
     enum oct_err e = begin(f, err);
-    if (e == OCT_OK)
-        e = read_header(f, err);
+    e = e ? e : read_header(f, err);
     if (e == OCT_OK && (f->height != height || f->width != width))
         e = oct_fail(err, OCT_E_FORMAT, "%s: its size has changed meanwhile", f->file.path);
-    if (e == OCT_OK)
-        e = decode(f, pixels, err);
+    e = e ? e : decode(f, pixels, err);
     if (e == OCT_OK)
         info->bits = 8 * f->n_bytes;
     f->height = height;

@@ -126,8 +126,7 @@ static enum oct_err look_at_store(const struct tiff_file *f, struct store *s, st
         s->photometric = PHOTOMETRIC_MINISBLACK;
     s->planes = planes == PLANARCONFIG_SEPARATE && s->n_samples > 1;
     enum oct_err e = oct_picture_file_check(f->file.path, s->height, s->width, err);
-    if (e == OCT_OK)
-        e = check_samples(f, s, err);
+    e = e ? e : check_samples(f, s, err);
     if (e == OCT_OK && s->photometric == PHOTOMETRIC_YCBCR)
         TIFFSetField(f->tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     if (e == OCT_OK && !TIFFIsCODECConfigured(s->compression))
@@ -407,8 +406,7 @@ static enum oct_err tiff_file_read(struct oct_picture_file *file, uint64_t index
     enum oct_err e = look_at_store(f, &s, err);
     if (e == OCT_OK && (s.height != f->height || s.width != f->width))
         e = refuse(f, "its size has changed meanwhile", err);
-    if (e == OCT_OK)
-        e = read_pixels(f, &s, pixels, err);
+    e = e ? e : read_pixels(f, &s, pixels, err);
     info->bits = s.bits <= 8 ? 8 : s.bits == 16 ? 16 : 32;
     return e;
 }

@@ -76,8 +76,8 @@ static enum oct_err open_samples(struct oct_input_array **array,
     struct oct_geometry geometry;
     enum oct_err e = oct_geometry_init(&geometry, config->camera.samples, config->scan.lines,
                                        config->scan.bscans, 0, 0, OCT_SAMPLE_U8, err);
-    if (!e)
-        e = count_bscans(&setup.order.n[OCT_INPUT_BSCAN], probe, config, m * n * setup.kind.bytes,
+    e = e ? e
+          : count_bscans(&setup.order.n[OCT_INPUT_BSCAN], probe, config, m * n * setup.kind.bytes,
                          err);
     const bool is_u16 = setup.kind.kind == 'u' && setup.kind.bytes == 2 && !setup.kind.big_endian;
     if (!e && config->file.check_samples && is_u16)
@@ -255,8 +255,7 @@ static enum oct_err open_input(struct oct_recording *r, const struct oct_input_o
 {
     struct oct_input_facts *f = &r->said;
     enum oct_err e = oct_input_open(&r->input, ops, probe, wish, f, &r->cal, err);
-    if (!e)
-        e = oct_input_check(r->name, f->n_bscans, f->n_lines, f->n_samples, err);
+    e = e ? e : oct_input_check(r->name, f->n_bscans, f->n_lines, f->n_samples, err);
     if (e ||
         (e = adopt(config, r->name, "camera.samples", &config->camera.samples, f->n_samples,
                    err)) ||
@@ -369,8 +368,7 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
         return oct_fail_key(err, OCT_E_CONFIG, "file.offset",
                             "file.offset says nothing without file.scale (1: values as they are)");
     enum oct_err code = open_descriptor(r, cancel, err);
-    if (!code)
-        code = oct_input_look(&probe, r->path, r->name, r->fd, err);
+    code = code ? code : oct_input_look(&probe, r->path, r->name, r->fd, err);
     const bool is_of_spectra = !code && !is_volume(&probe, &wish);
     if (is_of_spectra)
         code = refuse_result(r, &probe, &wish, err);

@@ -194,8 +194,7 @@ enum oct_err oct_results_amend(struct oct_results **results, const char *path, c
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     r->h5 = H5I_INVALID_HID;
     enum oct_err e = oct_whole_file_init(&r->file, path, true, err);
-    if (!e)
-        e = copy_file(path, r->file.work, err);
+    e = e ? e : copy_file(path, r->file.work, err);
     if (!e) {
         oct_hdf5_lock();
         e = open_copy(r, group, replace, err);
@@ -222,8 +221,7 @@ static void attribute(struct oct_results *r, const char *object, const char *nam
         note_failure(r, name);
     else if (!oct_hdf5_put_attribute(id, name, type, type, n, value, &reason))
         note(r, name, &reason);
-    if (id >= 0)
-        H5Oclose(id);
+    OCT_HDF5_CLOSE(id);
 }
 
 void oct_results_text(struct oct_results *results, const char *object, const char *name,
@@ -242,8 +240,7 @@ void oct_results_text(struct oct_results *results, const char *object, const cha
         attribute(results, object, name, type, 0, &copy);
     else
         note(results, name, &reason);
-    if (type >= 0)
-        H5Tclose(type);
+    OCT_HDF5_CLOSE(type);
     oct_hdf5_unlock();
     free(copy);
 }
@@ -324,8 +321,7 @@ static void put_texts(struct oct_results *r, const char *name, char *const *text
         note_failure(r, name);
     if (id >= 0 && H5Dclose(id) < 0)
         note_failure(r, name);
-    if (type >= 0)
-        H5Tclose(type);
+    OCT_HDF5_CLOSE(type);
 }
 
 void oct_results_texts(struct oct_results *results, const char *name, uint64_t n,
@@ -408,10 +404,7 @@ void oct_results_write_rows(struct oct_results *results, unsigned dataset, uint6
         H5Sselect_hyperslab(to, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
         H5Dwrite(d->id, type_of(d->type), from, to, H5P_DEFAULT, values) < 0)
         note_failure(r, "values");
-    if (from >= 0)
-        H5Sclose(from);
-    if (to >= 0)
-        H5Sclose(to);
+    OCT_HDF5_CLOSE(from, to);
     oct_hdf5_unlock();
 }
 

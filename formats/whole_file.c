@@ -173,8 +173,7 @@ static enum oct_err give_name(const struct oct_whole_file *file, struct oct_erro
 enum oct_err oct_whole_file_publish(struct oct_whole_file *file, struct oct_error *err)
 {
     enum oct_err e = sync_work(file, err);
-    if (e == OCT_OK)
-        e = give_name(file, err);
+    e = e ? e : give_name(file, err);
     if (e) {
         oct_whole_file_discard(file);
         return e;

@@ -506,8 +506,8 @@ static enum oct_err put_planes(struct output *out, const struct picture *p,
                                const struct oct_export_options *options, struct oct_error *err)
 {
     enum oct_err e = put_pixel_header(out, p, err);
-    if (!e)
-        e = oct_export_each_plane(source, true, options, 0, p->form->dims[0], put_plane, out, err);
+    e = e ? e
+          : oct_export_each_plane(source, true, options, 0, p->form->dims[0], put_plane, out, err);
     return !e && p->pixel_bytes % 2 ? oct_whole_file_put(&out->file, "", 1, err) : e;
 }
 

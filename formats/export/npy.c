@@ -24,8 +24,8 @@ static enum oct_err write_npy(const char *path, const struct oct_export_source *
         return e;
     oct_npy_header_make(header, types[form->sample], form->dims[0], form->dims[1], form->dims[2]);
     e = oct_whole_file_put(&file, header, sizeof(header), err);
-    if (!e)
-        e = oct_export_each_plane(sources, false, options, 0, form->dims[0], put_plane, &file, err);
+    e = e ? e
+          : oct_export_each_plane(sources, false, options, 0, form->dims[0], put_plane, &file, err);
     return oct_whole_file_end(&file, e, err);
 }
 

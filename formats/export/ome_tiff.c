@@ -144,8 +144,7 @@ static enum oct_err put_all(struct tiff_out *o, const struct oct_export_source *
 {
     uint64_t done = 0;
     enum oct_err e = oct_ome_xml_make(&o->xml, sources, n, err);
-    if (!e)
-        e = begin(o, oct_ome_tiff_most_bytes(sources, n, strlen(o->xml)) > most_classic, err);
+    e = e ? e : begin(o, oct_ome_tiff_most_bytes(sources, n, strlen(o->xml)) > most_classic, err);
     for (o->source = sources; o->source < sources + n && !e; o->source++) {
         e = oct_export_each_plane(o->source, true, options, done, o->all, put_plane, o, err);
         done += o->source->form.dims[0];

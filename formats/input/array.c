@@ -99,8 +99,8 @@ enum oct_err oct_input_order_find(struct oct_input_order *order, const char *nam
     enum oct_err e = check_wish(name, rank, extents, order->n, wish, err);
     if (!e && rank == 2)
         e = cut_into_bscans(name, order->n, wish, err);
-    if (!e)
-        e = oct_input_check(name, order->n[OCT_INPUT_BSCAN], order->n[OCT_INPUT_LINE],
+    e = e ? e
+          : oct_input_check(name, order->n[OCT_INPUT_BSCAN], order->n[OCT_INPUT_LINE],
                             order->n[OCT_INPUT_SAMPLE], err);
     /* B-scans of an array of A-lines lie as its A-lines do: outside them. */
     const bool samples_outside = rank == 2 && (wish->transpose != OCT_INPUT_AS_IS) != is_reversed;

@@ -41,11 +41,10 @@ static enum oct_err npy_open(struct oct_input *input, const struct oct_input_pro
                      "%s: samples of type %s; save them as integers of 8 to 64 bits, float32 or "
                      "float64",
                      probe->name, h.type);
-    if (!e)
-        e = oct_input_order_find(&setup.order, probe->name, h.n_axes, h.dims, h.is_fortran, wish,
+    e = e ? e
+          : oct_input_order_find(&setup.order, probe->name, h.n_axes, h.dims, h.is_fortran, wish,
                                  err);
-    if (!e)
-        e = check_size(probe, &h, &setup.order, err);
+    e = e ? e : check_size(probe, &h, &setup.order, err);
     if (e)
         return e;
     setup.kind = h.sample;

@@ -137,12 +137,9 @@ enum oct_err oct_npy_header_read(struct oct_npy_header *h, int fd, const char *n
     if (!text)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", name);
     e = read_at(fd, name, h->first_byte - n, text, n, err);
-    if (!e)
-        e = read_type(h, name, text, err);
-    if (!e)
-        e = read_order(h, name, text, err);
-    if (!e)
-        e = read_shape(h, name, text, err);
+    e = e ? e : read_type(h, name, text, err);
+    e = e ? e : read_order(h, name, text, err);
+    e = e ? e : read_shape(h, name, text, err);
     free(text);
     return e;
 }

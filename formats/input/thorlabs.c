@@ -83,8 +83,7 @@ static enum oct_err read_header(struct thorlabs *in, struct oct_error *err)
     if (!xml)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", in->name);
     e = oct_archive_read(in->archive, &entry, 0, xml, entry.n_bytes, err);
-    if (!e)
-        e = oct_thorlabs_header_read(&in->header, in->name, xml, entry.n_bytes, err);
+    e = e ? e : oct_thorlabs_header_read(&in->header, in->name, xml, entry.n_bytes, err);
     free(xml);
     return e;
 }

@@ -86,8 +86,7 @@ enum oct_err oct_volume_create_empty(const char *path, struct oct_error *err)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", path);
     oct_hdf5_image_init(&image, -1, 0);
     enum oct_err e = build_empty(&image, path, err);
-    if (e == OCT_OK)
-        e = oct_hdf5_image_store(&image, fd, path, &n_bytes, err);
+    e = e ? e : oct_hdf5_image_store(&image, fd, path, &n_bytes, err);
     oct_hdf5_image_finish(&image);
     close(fd);
     return e;

@@ -86,14 +86,7 @@ static void read_axes(const struct oct_hdf5_array *array, char axes[OCT_VOLUME_A
         }
         H5Dvlen_reclaim(memory, space, H5P_DEFAULT, texts);
     }
-    if (memory >= 0)
-        H5Tclose(memory);
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (attribute >= 0)
-        H5Aclose(attribute);
+    OCT_HDF5_CLOSE(memory, space, type, attribute);
 }
 
 /* A text attribute as one line; "": there is none that fits. */
@@ -152,8 +145,7 @@ static void find_storage(struct oct_volume_array *a)
         H5Pget_chunk(properties, OCT_HDF5_MAX_RANK, chunk) == (int)f->rank)
         for (unsigned i = 0; i < f->rank; i++)
             f->chunk[i] = chunk[i];
-    if (properties >= 0)
-        H5Pclose(properties);
+    OCT_HDF5_CLOSE(properties);
     f->memory_bytes = memory_bytes(f->is_float, f->value_bytes);
     f->stored_bytes = H5Dget_storage_size(a->array.dataset);
     f->place = is_modest(f) ? oct_hdf5_array_place(&a->array, memory_type(f), a->file_bytes) : 0;
@@ -163,8 +155,7 @@ static enum oct_err open_all(struct oct_volume_array *a, bool probed, struct oct
 {
     struct oct_volume_array_facts *f = &a->facts;
     enum oct_err e = open_file(a, probed, err);
-    if (e == OCT_OK)
-        e = oct_hdf5_array_open(&a->array, a->file, a->path, a->dataset, 0, err);
+    e = e ? e : oct_hdf5_array_open(&a->array, a->file, a->path, a->dataset, 0, err);
     if (e == OCT_OK && a->array.dataset < 0)
         e = oct_fail(err, OCT_E_FORMAT, "%s: has no dataset %s; h5ls -r lists what it has", a->path,
                      a->dataset);

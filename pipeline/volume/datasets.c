@@ -103,12 +103,7 @@ static uint32_t read_block(hid_t dataset)
     if (type < 0 || space < 0 || H5Tget_class(type) != H5T_INTEGER ||
         H5Sget_simple_extent_npoints(space) != 1 || H5Aread(attribute, H5T_NATIVE_UINT32, &n) < 0)
         n = 0;
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (attribute >= 0)
-        H5Aclose(attribute);
+    OCT_HDF5_CLOSE(space, type, attribute);
     return n > 1 ? n : 1;
 }
 
@@ -147,8 +142,7 @@ static enum oct_err read_shape(const struct source *from, struct oct_error *err)
         d->bscans_an_image = read_block(a.dataset);
         d->of_volume = d->bscans_an_image == 1;
     }
-    if (e == OCT_OK)
-        e = check_shape(from, &a, err);
+    e = e ? e : check_shape(from, &a, err);
     if (e == OCT_OK) {
         d->type = a.is_float ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8;
         d->rank = a.rank;
@@ -177,8 +171,7 @@ static enum oct_err read_column(const struct source *from, int column, uint64_t 
                      name, n);
     if (e == OCT_OK && !(values = calloc(n, sizeof(*values))))
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", from->path);
-    if (e == OCT_OK)
-        e = oct_hdf5_array_read(&a, H5T_NATIVE_UINT64, values, err);
+    e = e ? e : oct_hdf5_array_read(&a, H5T_NATIVE_UINT64, values, err);
     for (uint32_t i = 0; values && e == OCT_OK && i < n; i++) {
         *sum += values[i];
         if (values[i] > most)
@@ -196,8 +189,7 @@ static enum oct_err read_one(const struct source *from, struct oct_error *err)
     struct oct_volume_dataset *d = from->dataset;
     uint64_t n_valid = 0, n_rows = 0;
     enum oct_err e = read_shape(from, err);
-    if (e == OCT_OK)
-        e = read_column(from, OCT_RESULT_VALID, 1, &n_valid, err);
+    e = e ? e : read_column(from, OCT_RESULT_VALID, 1, &n_valid, err);
     if (e == OCT_OK)
         e = read_column(from, OCT_RESULT_ROWS, d->dims[d->of_volume ? 0 : 1], &n_rows, err);
     d->n_valid = (uint32_t)n_valid;

@@ -73,10 +73,8 @@ enum oct_err oct_volume_file_draft(struct oct_volume_file *file, const char *pat
     if (!file->path || !file->part || !file->folder)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     enum oct_err e = refuse_existing(file->path, err);
-    if (e == OCT_OK)
-        e = refuse_existing(file->part, err);
-    if (e == OCT_OK)
-        e = open_draft(file, err);
+    e = e ? e : refuse_existing(file->part, err);
+    e = e ? e : open_draft(file, err);
     return e;
 }
 

@@ -24,8 +24,7 @@ bool oct_hdf5_put_axes(int64_t object, unsigned rank, const char *const *names,
         ok = oct_hdf5_put_attribute(object, "DIMENSION_LABELS", text, text, rank, names, reason);
     if (ok && is_dataset && rank == 3)
         ok = oct_hdf5_put_attribute(object, "element_size_um", f64, from, rank, spacing_um, reason);
-    if (text >= 0)
-        H5Tclose(text);
+    OCT_HDF5_CLOSE(text);
     return ok;
 }
 
@@ -61,8 +60,7 @@ static int64_t make_with(hid_t file, const char *name, hsize_t n, hid_t properti
             H5Dcreate2(file, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, properties, H5P_DEFAULT);
     if (dataset < 0)
         note(reason);
-    if (space >= 0)
-        H5Sclose(space);
+    OCT_HDF5_CLOSE(space);
     return dataset;
 }
 

@@ -329,8 +329,7 @@ hid_t oct_hdf5_image_open(struct oct_hdf5_image *image, unsigned flags, uint64_t
                                      : H5Fopen(name_of_all, flags, access);
     if (file < 0)
         oct_hdf5_reason(reason, reason_bytes);
-    if (access >= 0)
-        H5Pclose(access);
+    OCT_HDF5_CLOSE(access);
     return file;
 }
 

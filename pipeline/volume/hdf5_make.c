@@ -16,8 +16,7 @@ int64_t oct_hdf5_make_text_type(struct oct_hdf5_reason *reason)
     if (type >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0)
         return type;
     note(reason);
-    if (type >= 0)
-        H5Tclose(type);
+    OCT_HDF5_CLOSE(type);
     return H5I_INVALID_HID;
 }
 
@@ -32,10 +31,7 @@ bool oct_hdf5_put_attribute(int64_t object, const char *name, int64_t stored, in
     const bool ok = attribute >= 0 && H5Awrite(attribute, from, values) >= 0;
     if (!ok)
         note(reason);
-    if (attribute >= 0)
-        H5Aclose(attribute);
-    if (space >= 0)
-        H5Sclose(space);
+    OCT_HDF5_CLOSE(attribute, space);
     return ok;
 }
 
@@ -44,8 +40,7 @@ bool oct_hdf5_put_text(int64_t object, const char *name, const char *text,
 {
     hid_t type = oct_hdf5_make_text_type(reason);
     const bool ok = type >= 0 && oct_hdf5_put_attribute(object, name, type, type, 0, &text, reason);
-    if (type >= 0)
-        H5Tclose(type);
+    OCT_HDF5_CLOSE(type);
     return ok;
 }
 
@@ -72,11 +67,6 @@ int64_t oct_hdf5_make_dataset(int64_t file, const char *name, int64_t stored, un
         dataset = H5Dcreate2(file, name, stored, space, links, properties, H5P_DEFAULT);
     if (dataset < 0)
         note(reason);
-    if (space >= 0)
-        H5Sclose(space);
-    if (properties >= 0)
-        H5Pclose(properties);
-    if (links >= 0)
-        H5Pclose(links);
+    OCT_HDF5_CLOSE(space, properties, links);
     return dataset;
 }

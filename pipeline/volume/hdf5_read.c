@@ -132,8 +132,7 @@ static enum oct_err check_extent(struct oct_hdf5_array *array, struct oct_error 
         e = refuse_hdf5(array, "cannot read its extents", err);
     for (unsigned i = 0; e == OCT_OK && i < array->rank; i++)
         array->dims[i] = dims[i];
-    if (space >= 0)
-        H5Sclose(space);
+    OCT_HDF5_CLOSE(space);
     return e;
 }
 
@@ -151,23 +150,16 @@ enum oct_err oct_hdf5_array_open(struct oct_hdf5_array *array, hid_t file, const
         return refuse_hdf5(array, "cannot be opened as a dataset", err);
     hid_t properties = H5Dget_create_plist(array->dataset);
     e = check_storage(array, properties, err); /* first: extents may be those of another file */
-    if (e == OCT_OK)
-        e = check_type(array, err);
-    if (e == OCT_OK)
-        e = check_extent(array, err);
-    if (e == OCT_OK)
-        e = check_chunks(array, properties, err);
-    if (properties >= 0)
-        H5Pclose(properties);
+    e = e ? e : check_type(array, err);
+    e = e ? e : check_extent(array, err);
+    e = e ? e : check_chunks(array, properties, err);
+    OCT_HDF5_CLOSE(properties);
     return e;
 }
 
 void oct_hdf5_array_close(struct oct_hdf5_array *array)
 {
-    if (array->type >= 0)
-        H5Tclose(array->type);
-    if (array->dataset >= 0)
-        H5Dclose(array->dataset);
+    OCT_HDF5_CLOSE(array->type, array->dataset);
     array->type = array->dataset = -1;
 }
 
@@ -177,8 +169,7 @@ uint64_t oct_hdf5_array_place(const struct oct_hdf5_array *array, hid_t memory_t
     hid_t properties = H5Dget_create_plist(array->dataset);
     bool plain = properties >= 0 && H5Pget_layout(properties) == H5D_CONTIGUOUS &&
                  H5Pget_external_count(properties) == 0 && H5Tequal(array->type, memory_type) > 0;
-    if (properties >= 0)
-        H5Pclose(properties);
+    OCT_HDF5_CLOSE(properties);
     haddr_t offset = plain ? H5Dget_offset(array->dataset) : HADDR_UNDEF;
     uint64_t bytes = array->value_bytes;
     for (unsigned i = 0; i < array->rank; i++)
@@ -225,10 +216,7 @@ enum oct_err oct_hdf5_array_read_selected(const struct oct_hdf5_array *array, co
         H5Sselect_hyperslab(from, H5S_SELECT_SET, first, NULL, count, NULL) < 0 ||
         H5Dread(array->dataset, memory_type, to, from, H5P_DEFAULT, values) < 0)
         e = refuse_hdf5(array, "cannot be read", err);
-    if (from >= 0)
-        H5Sclose(from);
-    if (to >= 0)
-        H5Sclose(to);
+    OCT_HDF5_CLOSE(from, to);
     return e;
 }
 
@@ -241,8 +229,7 @@ static char *variable_text(hid_t attribute, hid_t type, size_t max_bytes)
         copy = n <= max_bytes ? strndup(text, n) : NULL;
         H5free_memory(text);
     }
-    if (memory >= 0)
-        H5Tclose(memory);
+    OCT_HDF5_CLOSE(memory);
     return copy;
 }
 
@@ -277,12 +264,7 @@ char *oct_hdf5_text(hid_t object, const char *name, size_t max_bytes)
         else
             text = fixed_text(attribute, type, max_bytes);
     }
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (attribute >= 0)
-        H5Aclose(attribute);
+    OCT_HDF5_CLOSE(space, type, attribute);
     if (text)
         oct_utf8_repair(text);
     return text;
@@ -300,12 +282,7 @@ static bool read_floats(hid_t object, const char *name, double *values, unsigned
     if (type >= 0 && space >= 0 && H5Tget_class(type) == H5T_FLOAT &&
         H5Sget_simple_extent_npoints(space) == (hssize_t)n)
         done = H5Aread(attribute, H5T_NATIVE_DOUBLE, values) >= 0;
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (attribute >= 0)
-        H5Aclose(attribute);
+    OCT_HDF5_CLOSE(space, type, attribute);
     return done;
 }
 

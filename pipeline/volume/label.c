@@ -347,8 +347,7 @@ static enum oct_err make_addition(struct job *job, struct oct_error *err)
     a->offset = padded(job->file_bytes); /* not before super.end */
     a->heap_bytes = HEAP_OBJECT_BYTES;   /* its head */
     enum oct_err e = read_header(job, prefix, err);
-    if (e == OCT_OK)
-        e = make_room(job, HEAP_BYTES + HEADER_BYTES, err);
+    e = e ? e : make_room(job, HEAP_BYTES + HEADER_BYTES, err);
     if (e != OCT_OK || !a->bytes)
         return e;
     a->n_bytes = HEAP_BYTES + HEADER_BYTES;
@@ -474,8 +473,7 @@ static enum oct_err move_root(const struct job *job, struct oct_error *err)
 {
     const uint64_t end = job->new.offset + job->new.n_bytes, root = job->new.offset + HEAP_BYTES;
     enum oct_err e = put(job, &end, 8, job->super.end_at, "the old label", err);
-    if (e == OCT_OK)
-        e = put(job, &root, 8, job->super.root_at, "the old label or the new one", err);
+    e = e ? e : put(job, &root, 8, job->super.root_at, "the old label or the new one", err);
     return e;
 }
 
@@ -496,14 +494,10 @@ static enum oct_err put_root_texts(int fd, const char *path, const struct oct_hd
         return oct_fail_errno(err, OCT_E_IO, errno, "%s", path);
     job.file_bytes = (uint64_t)st.st_size;
     enum oct_err e = read_superblock(&job, err);
-    if (e == OCT_OK)
-        e = make_addition(&job, err);
-    if (e == OCT_OK)
-        e = try_out(&job, err);
-    if (e == OCT_OK)
-        e = append(&job, err);
-    if (e == OCT_OK)
-        e = move_root(&job, err);
+    e = e ? e : make_addition(&job, err);
+    e = e ? e : try_out(&job, err);
+    e = e ? e : append(&job, err);
+    e = e ? e : move_root(&job, err);
     free(job.new.bytes);
     return e;
 }
@@ -604,8 +598,7 @@ enum oct_err oct_volume_label_write(const char *path, const struct oct_volume_la
     if (e != OCT_OK)
         return e;
     e = oct_volume_closed_open(&fd, path, true, err);
-    if (e == OCT_OK)
-        e = oct_volume_label_read(path, &now, err);
+    e = e ? e : oct_volume_label_read(path, &now, err);
     const unsigned n = e == OCT_OK ? differences(&now, change, texts) : 0;
     if (n > 0)
         e = put_root_texts(fd, path, texts, n, err);

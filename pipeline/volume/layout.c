@@ -283,8 +283,7 @@ static hid_t make_array(struct builder *b, const char *name, hid_t type, int ran
     hid_t dataset = H5Dcreate2(b->file, name, type, space, H5P_DEFAULT, b->array, H5P_DEFAULT);
     if (dataset < 0)
         note_failure(b);
-    if (space >= 0)
-        H5Sclose(space);
+    OCT_HDF5_CLOSE(space);
     return dataset;
 }
 
@@ -295,12 +294,6 @@ static uint64_t place_of(struct builder *b, hid_t dataset)
     if (offset == HADDR_UNDEF)
         note_failure(b);
     return b->failed ? 0 : (uint64_t)offset;
-}
-
-static void close_array(hid_t dataset)
-{
-    if (dataset >= 0)
-        H5Dclose(dataset);
 }
 
 static void make_group(struct builder *b, const char *name)
@@ -320,7 +313,7 @@ static void put_table(struct builder *b, const char *name, const double *values,
         H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
         note_failure(b);
     put_text(b, dataset, "units", units);
-    close_array(dataset);
+    OCT_HDF5_CLOSE(dataset);
 }
 
 static void put_list(struct builder *b, const char *name, const double *values, size_t n,
@@ -477,7 +470,7 @@ static void build_gaps(struct builder *b, const struct oct_geometry *g,
         layout->gap_column[c] = place_of(b, dataset);
         if (c == OCT_GAP_REASON)
             put_attribute(b, dataset, "names", b->text, OCT_N_LOSSES, oct_loss_names);
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
 }
 
@@ -503,12 +496,12 @@ static void build_frames(struct builder *b, const struct oct_geometry *g,
         layout->column[c] = place_of(b, dataset);
         if (column_units(c, about))
             put_text(b, dataset, "units", column_units(c, about));
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
     if (with_spectra) {
         hid_t dataset = make_array(b, "/frames/line_valid", H5T_STD_U8LE, 2, dims);
         layout->line_valid = place_of(b, dataset);
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
 }
 
@@ -528,7 +521,7 @@ static void build_result_columns(struct builder *b, const struct oct_image_form 
                  result_columns[c].name);
         hid_t dataset = make_array(b, name, type, 1, &n_results);
         layout->column[c] = place_of(b, dataset);
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
     for (unsigned i = 0; i < form->n_numbers; i++) {
         const hsize_t dims[2] = {n_results, form->numbers[i].n_values};
@@ -536,7 +529,7 @@ static void build_result_columns(struct builder *b, const struct oct_image_form 
                  form->numbers[i].name);
         hid_t dataset = make_array(b, name, H5T_IEEE_F64LE, dims[1] > 1 ? 2 : 1, dims);
         layout->number[i] = place_of(b, dataset);
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
 }
 
@@ -578,7 +571,7 @@ static void build_result(struct builder *b, const struct oct_image_form *form, u
     if (n_block > 1)
         put_attribute(b, dataset, "bscans_an_image", H5T_STD_U32LE, 0, &n_block);
     layout->data = place_of(b, dataset);
-    close_array(dataset);
+    OCT_HDF5_CLOSE(dataset);
     if (form->at_root)
         put_at_root(b, name);
 }
@@ -604,7 +597,7 @@ static void put_wavelengths(struct builder *b, hid_t spectra, const struct oct_g
         note_failure(b);
     else
         b->failed = !oct_hdf5_scale_use(spectra, 2, scale, "wavelengths_nm", &b->reason);
-    close_array(scale);
+    OCT_HDF5_CLOSE(scale);
 }
 
 /* Creates small arrays first, so that the metadata lies together at the start of the file. */
@@ -637,7 +630,7 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
             b->failed = !describe_grey(dataset, g->sample_type, about, &b->reason);
         put_attribute(b, dataset, "first_depth_px", H5T_NATIVE_UINT32, 0, &g->crop_first);
         layout->bscans = place_of(b, dataset);
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
     if (with_spectra) {
         hsize_t dims[3] = {g->n_bscans, g->n_lines, g->n_samples};
@@ -648,7 +641,7 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
         put_text(b, dataset, "units", "counts");
         put_wavelengths(b, dataset, g, &plan->calibration);
         layout->spectra = place_of(b, dataset);
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
 }
 
@@ -672,10 +665,7 @@ static void open_builder(struct builder *b, struct oct_hdf5_image *image)
 static void close_builder(struct builder *b)
 {
     oct_hdf5_scales_close(&b->scales);
-    if (b->text >= 0)
-        H5Tclose(b->text);
-    if (b->array >= 0)
-        H5Pclose(b->array);
+    OCT_HDF5_CLOSE(b->text, b->array);
     if (b->file >= 0 && H5Fclose(b->file) < 0)
         note_failure(b);
 }

@@ -52,13 +52,12 @@ static enum oct_err read_calibration(hid_t file, const char *path, struct oct_ca
     *cal = (struct oct_calibration){0};
     enum oct_err e = read_table(file, path, "/calibration/wavelengths_nm", 1, &cal->wavelengths_nm,
                                 &cal->n_wavelengths, err);
-    if (e == OCT_OK)
-        e = read_table(file, path, "/calibration/kmap_px", 1, &cal->kmap_px, &cal->n_kmap, err);
-    if (e == OCT_OK)
-        e = read_table(file, path, "/calibration/dispersion", 2, &cal->dispersion,
+    e = e ? e : read_table(file, path, "/calibration/kmap_px", 1, &cal->kmap_px, &cal->n_kmap, err);
+    e = e ? e
+          : read_table(file, path, "/calibration/dispersion", 2, &cal->dispersion,
                        &cal->n_dispersion, err);
-    if (e == OCT_OK)
-        e = read_table(file, path, "/calibration/background", 1, &cal->background,
+    e = e ? e
+          : read_table(file, path, "/calibration/background", 1, &cal->background,
                        &cal->n_background, err);
     if (e != OCT_OK)
         oct_calibration_finish(cal);
@@ -257,15 +256,12 @@ static enum oct_err open_all(struct oct_volume_reader *r, bool probed, struct oc
 {
     struct oct_volume_facts *f = &r->facts;
     enum oct_err e = open_file(r, probed, err);
-    if (e == OCT_OK)
-        e = open_spectra(r, err);
-    if (e == OCT_OK)
-        e = open_bscans(r, err);
+    e = e ? e : open_spectra(r, err);
+    e = e ? e : open_bscans(r, err);
     if (e == OCT_OK && f->n_bscans == 0)
         e = oct_fail(err, OCT_E_FORMAT, "%s: holds neither /spectra nor /bscans: no recording",
                      r->path);
-    if (e == OCT_OK)
-        e = open_frames(r, err);
+    e = e ? e : open_frames(r, err);
     if (e != OCT_OK)
         return e;
     copy_text(r, "software", f->software, sizeof(f->software));
@@ -510,10 +506,8 @@ enum oct_err oct_volume_read_spectra(struct oct_volume_reader *reader, uint32_t 
 {
     struct oct_volume_reader *r = reader;
     enum oct_err e = check_row(r, &r->spectra, "spectra", v, err);
-    if (e == OCT_OK)
-        e = read_series(r, &r->spectra, v, frame->spectra, err);
-    if (e == OCT_OK)
-        e = read_mask(r, v, frame, err);
+    e = e ? e : read_series(r, &r->spectra, v, frame->spectra, err);
+    e = e ? e : read_mask(r, v, frame, err);
     if (e != OCT_OK)
         return e;
     frame->info.sequence = r->rows.sequence ? r->rows.sequence[v] : 0;
@@ -527,8 +521,7 @@ enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v,
 {
     struct oct_volume_reader *r = reader;
     enum oct_err e = check_row(r, &r->bscans, "B-scans", v, err);
-    if (e == OCT_OK)
-        e = read_series(r, &r->bscans, v, pixels, err);
+    e = e ? e : read_series(r, &r->bscans, v, pixels, err);
     if (e == OCT_OK)
         *valid = !r->rows.valid || r->rows.valid[v];
     return e;
@@ -557,8 +550,7 @@ enum oct_err oct_volume_read_line_valid(struct oct_volume_reader *reader, uint32
     if (!*known)
         return OCT_OK;
     enum oct_err e = check_row(reader, &reader->line_valid, "mask of lines", v, err);
-    if (e == OCT_OK)
-        e = read_series(reader, &reader->line_valid, v, valid, err);
+    e = e ? e : read_series(reader, &reader->line_valid, v, valid, err);
     for (uint32_t j = 0; j < n; j++)
         valid[j] = valid[j] != 0;
     return e;

@@ -99,12 +99,9 @@ static enum oct_err read_gaps(struct oct_volume_rows *rows, const struct source 
     if (H5Lexists(from->file, "/gaps", H5P_DEFAULT) <= 0)
         return OCT_OK;
     enum oct_err e = read_u32(from, "/gaps/acquisition", &n, &acquisition, err);
-    if (e == OCT_OK)
-        e = read_u64(from, "/gaps/first_line", &n, &first_line, err);
-    if (e == OCT_OK)
-        e = read_u64(from, "/gaps/n_lines", &n, &n_lines, err);
-    if (e == OCT_OK)
-        e = read_u8(from, "/gaps/reason", &n, &reason, err);
+    e = e ? e : read_u64(from, "/gaps/first_line", &n, &first_line, err);
+    e = e ? e : read_u64(from, "/gaps/n_lines", &n, &n_lines, err);
+    e = e ? e : read_u8(from, "/gaps/reason", &n, &reason, err);
     if (e == OCT_OK && acquisition && first_line && n_lines && reason)
         e = keep_gaps(rows, from, n, acquisition, first_line, n_lines, reason, err);
     free(acquisition);
@@ -124,12 +121,7 @@ static void read_first_bscan(struct oct_volume_rows *rows, hid_t file)
     if (type >= 0 && space >= 0 && H5Tget_class(type) == H5T_INTEGER &&
         H5Sget_simple_extent_npoints(space) == 1)
         rows->counted = H5Aread(attribute, H5T_NATIVE_UINT64, &rows->first_bscan) >= 0;
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (attribute >= 0)
-        H5Aclose(attribute);
+    OCT_HDF5_CLOSE(space, type, attribute);
 }
 
 enum oct_err oct_volume_rows_read(struct oct_volume_rows *rows, hid_t file, const char *path,
@@ -138,26 +130,16 @@ enum oct_err oct_volume_rows_read(struct oct_volume_rows *rows, hid_t file, cons
     const struct source from = {file, path};
     uint64_t n = n_bscans;
     enum oct_err e = read_u64(&from, "/frames/sequence", &n, &rows->sequence, err);
-    if (e == OCT_OK)
-        e = read_u64(&from, "/frames/time_ns", &n, &rows->time_ns, err);
-    if (e == OCT_OK)
-        e = read_u64(&from, "/frames/number", &n, &rows->number, err);
-    if (e == OCT_OK)
-        e = read_u32(&from, "/frames/missing_lines", &n, &rows->missing_lines, err);
-    if (e == OCT_OK)
-        e = read_u32(&from, "/frames/acquisition", &n, &rows->acquisition, err);
-    if (e == OCT_OK)
-        e = read_u32(&from, "/frames/spectra_crc32c", &n, &rows->spectra_crc32c, err);
-    if (e == OCT_OK)
-        e = read_u32(&from, "/frames/bscans_crc32c", &n, &rows->bscans_crc32c, err);
-    if (e == OCT_OK)
-        e = read_u8(&from, "/frames/valid", &n, &rows->valid, err);
-    if (e == OCT_OK)
-        e = read_f64(&from, "/frames/lo", &n, &rows->lo, err);
-    if (e == OCT_OK)
-        e = read_f64(&from, "/frames/hi", &n, &rows->hi, err);
-    if (e == OCT_OK)
-        e = read_gaps(rows, &from, err);
+    e = e ? e : read_u64(&from, "/frames/time_ns", &n, &rows->time_ns, err);
+    e = e ? e : read_u64(&from, "/frames/number", &n, &rows->number, err);
+    e = e ? e : read_u32(&from, "/frames/missing_lines", &n, &rows->missing_lines, err);
+    e = e ? e : read_u32(&from, "/frames/acquisition", &n, &rows->acquisition, err);
+    e = e ? e : read_u32(&from, "/frames/spectra_crc32c", &n, &rows->spectra_crc32c, err);
+    e = e ? e : read_u32(&from, "/frames/bscans_crc32c", &n, &rows->bscans_crc32c, err);
+    e = e ? e : read_u8(&from, "/frames/valid", &n, &rows->valid, err);
+    e = e ? e : read_f64(&from, "/frames/lo", &n, &rows->lo, err);
+    e = e ? e : read_f64(&from, "/frames/hi", &n, &rows->hi, err);
+    e = e ? e : read_gaps(rows, &from, err);
     if (e == OCT_OK)
         read_first_bscan(rows, file);
     return e;

@@ -65,18 +65,15 @@ static enum oct_err make_file(struct oct_volume_writer *w, const char *path,
     oct_hdf5_image_init(&image, -1, 0);
     enum oct_err e = oct_volume_file_draft(&w->file, path, err);
     /* Reserve the space first: on a full disk nothing else need be done. */
-    if (e == OCT_OK)
-        e = oct_volume_file_reserve(
-            &w->file, oct_volume_layout_estimate(plan, about, with_spectra, with_bscans), err);
-    if (e == OCT_OK)
-        e = oct_volume_layout_build(&image, &w->layout, path, plan, about, with_spectra,
+    e = e ? e
+          : oct_volume_file_reserve(
+                &w->file, oct_volume_layout_estimate(plan, about, with_spectra, with_bscans), err);
+    e = e ? e
+          : oct_volume_layout_build(&image, &w->layout, path, plan, about, with_spectra,
                                     with_bscans, err);
-    if (e == OCT_OK)
-        e = oct_volume_file_reserve(&w->file, w->layout.file_bytes, err);
-    if (e == OCT_OK)
-        e = oct_hdf5_image_store(&image, w->file.fd, path, &w->other_bytes, err);
-    if (e == OCT_OK)
-        e = oct_volume_file_publish(&w->file, err);
+    e = e ? e : oct_volume_file_reserve(&w->file, w->layout.file_bytes, err);
+    e = e ? e : oct_hdf5_image_store(&image, w->file.fd, path, &w->other_bytes, err);
+    e = e ? e : oct_volume_file_publish(&w->file, err);
     oct_hdf5_image_finish(&image);
     return e;
 }
@@ -100,8 +97,8 @@ static enum oct_err make_streams(struct oct_volume_writer *w, const struct oct_v
     if (e == OCT_OK && w->layout.gap_column[0] != 0)
         e = oct_volume_gaps_init(&w->gaps, &w->file, w->layout.gap_column, oct_gap_capacity(g),
                                  err);
-    if (e == OCT_OK)
-        e = oct_volume_results_init(&w->results, &w->file, w->queue, &w->layout, about, g->n_bscans,
+    e = e ? e
+          : oct_volume_results_init(&w->results, &w->file, w->queue, &w->layout, about, g->n_bscans,
                                     err);
     return e;
 }
@@ -144,11 +141,9 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
     if (!w->rows || (with_spectra && (!w->has_spectra || !w->spectra_crc)) ||
         (with_bscans && !w->has_image))
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    if (e == OCT_OK)
-        e = make_file(w, path, plan, about, with_spectra, with_bscans, err);
+    e = e ? e : make_file(w, path, plan, about, with_spectra, with_bscans, err);
     published = e == OCT_OK;
-    if (e == OCT_OK)
-        e = make_streams(w, about, with_spectra, with_bscans, err);
+    e = e ? e : make_streams(w, about, with_spectra, with_bscans, err);
     if (e != OCT_OK) {
         if (published)
             unlink(w->file.part);
@@ -210,22 +205,17 @@ static enum oct_err sync_all(struct oct_volume_writer *w, struct oct_error *err)
     for (unsigned i = 0; i < N_STREAMS && e == OCT_OK; i++)
         if (streams[i]->file)
             e = oct_volume_stream_push(streams[i], err);
-    if (e == OCT_OK)
-        e = oct_volume_gaps_push(&w->gaps, &w->other_bytes, err);
+    e = e ? e : oct_volume_gaps_push(&w->gaps, &w->other_bytes, err);
     for (int c = 0; c < OCT_COLUMN_VALID && e == OCT_OK; c++)
         e = put_column(w, c, err);
-    if (e == OCT_OK)
-        e = oct_volume_results_push(&w->results, &w->other_bytes, err);
-    if (e == OCT_OK)
-        e = oct_volume_file_sync(&w->file, err);
+    e = e ? e : oct_volume_results_push(&w->results, &w->other_bytes, err);
+    e = e ? e : oct_volume_file_sync(&w->file, err);
     if (e != OCT_OK || (w->n_rows == 0 && !oct_volume_results_are_new(&w->results)))
         return e;
 
     e = put_column(w, OCT_COLUMN_VALID, err);
-    if (e == OCT_OK)
-        e = oct_volume_results_push_valid(&w->results, &w->other_bytes, err);
-    if (e == OCT_OK)
-        e = oct_volume_file_sync(&w->file, err);
+    e = e ? e : oct_volume_results_push_valid(&w->results, &w->other_bytes, err);
+    e = e ? e : oct_volume_file_sync(&w->file, err);
     if (e != OCT_OK)
         return e;
     for (unsigned i = 0; i < w->n_rows; i++)
@@ -289,8 +279,7 @@ enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
         return e;
     w->dirty = true;
     e = oct_volume_stream_append(&w->spectra, bscan, frame->spectra, err);
-    if (e == OCT_OK)
-        e = oct_volume_stream_append(&w->line_valid, bscan, frame->line_valid, err);
+    e = e ? e : oct_volume_stream_append(&w->line_valid, bscan, frame->line_valid, err);
     if (e != OCT_OK)
         return w->broken = e;
     w->last_spectra = bscan;
@@ -332,8 +321,7 @@ enum oct_err oct_volume_write_image(struct oct_volume_writer *writer,
     if (w->layout.bscans == 0)
         return oct_fail(err, OCT_E_ARG, "%s: this file holds no B-scans", w->file.part);
     enum oct_err e = check_row(w, "picture", bscan, w->last_row, err);
-    if (e == OCT_OK)
-        e = check_spectra_came(w, bscan, err);
+    e = e ? e : check_spectra_came(w, bscan, err);
     if (e != OCT_OK)
         return e;
     struct row row = row_of(w, &frame->info);
@@ -361,8 +349,7 @@ enum oct_err oct_volume_write_row(struct oct_volume_writer *writer,
         return oct_fail(err, OCT_E_ARG, "%s: rows of this file come with their pictures",
                         w->file.part);
     enum oct_err e = check_row(w, "row", info->bscan, w->last_row, err);
-    if (e == OCT_OK)
-        e = check_spectra_came(w, info->bscan, err);
+    e = e ? e : check_spectra_came(w, info->bscan, err);
     if (e != OCT_OK)
         return e;
     struct row row = row_of(w, info);

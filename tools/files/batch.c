@@ -542,8 +542,7 @@ static enum oct_err look(struct batch *b, struct oct_error *err)
         for (unsigned t = 0; t < oct_json_number(submission, "tasks") && !e; t++) {
             struct share share = {0};
             e = read_share(&share, b, s, t, err);
-            if (!e)
-                e = judge(b, &share, oct_json_text(submission, "job"), t, err);
+            e = e ? e : judge(b, &share, oct_json_text(submission, "job"), t, err);
             free(share.items);
         }
     }
@@ -676,10 +675,8 @@ static enum oct_err submit(struct batch *b, const struct options *given, struct 
     for (unsigned t = 0; t < n_tasks && !e; t++)
         e = write_share(b, s, t, n_tasks, err);
     char *script = OF_BATCH(b, "%u.sbatch", s);
-    if (!e)
-        e = write_script(b, script, s, n_tasks, err);
-    if (!e)
-        e = save(b, err);
+    e = e ? e : write_script(b, script, s, n_tasks, err);
+    e = e ? e : save(b, err);
     if (!e && given->dry_run)
         printf("%s: %u tasks, not submitted\n", script, n_tasks);
     else if (!e && !(e = submit_script(submission, script, err)) && !(e = save(b, err)))
@@ -734,12 +731,9 @@ static int begin(const struct oct_config *config, const struct options *given, i
     struct oct_error err;
     enum oct_err e = oct_recon_names_init(&names, (const char *const *)argv + 1,
                                           (unsigned)(argc - 1), given->list, given->folder, &err);
-    if (!e)
-        e = create(&batch, &names, given, config, &err);
-    if (!e)
-        e = look(&batch, &err);
-    if (!e)
-        e = submit(&batch, given, &err);
+    e = e ? e : create(&batch, &names, given, config, &err);
+    e = e ? e : look(&batch, &err);
+    e = e ? e : submit(&batch, given, &err);
     finish(&batch);
     oct_recon_names_finish(&names);
     return e ? oct_command_fail(argv[0], &err) : 0;
@@ -751,8 +745,7 @@ static int go_on(const struct options *given, const char *name)
     struct oct_error err;
     int status = 0;
     enum oct_err e = load(&batch, given->status ? given->status : given->resume, &err);
-    if (!e)
-        e = look(&batch, &err);
+    e = e ? e : look(&batch, &err);
     if (!e && given->status && !(e = save(&batch, &err)))
         status = tell(&batch, given->json);
     if (!e && given->resume && given->sbatch[0])

@@ -75,8 +75,7 @@ static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error
     struct oct_volume_reader *reader = NULL;
     struct oct_calibration cal = {0};
     enum oct_err code = oct_volume_open(&reader, path, err);
-    if (!code)
-        code = oct_volume_calibration(reader, &cal, err);
+    code = code ? code : oct_volume_calibration(reader, &cal, err);
     if (code)
         goto fail;
     const struct oct_volume_facts *f = oct_volume_facts(reader);

@@ -449,10 +449,8 @@ static enum oct_err run_lanes(struct run *r, struct oct_error *err)
     pthread_mutex_init(&r->lock, NULL);
     oct_condition_init(&r->ended);
     enum oct_err e = open_results(r, err);
-    if (!e)
-        e = oct_workers_create(&r->workers, r->config->pipeline.threads, err);
-    if (!e)
-        e = start_lanes(r, count_jobs(r, oct_workers_n_threads(r->workers)), err);
+    e = e ? e : oct_workers_create(&r->workers, r->config->pipeline.threads, err);
+    e = e ? e : start_lanes(r, count_jobs(r, oct_workers_n_threads(r->workers)), err);
     await_lanes(r); /* those that did start do all */
     if (r->n_lanes > 0)
         e = OCT_OK;
@@ -498,8 +496,7 @@ static int run_many(const struct oct_config *config, const struct options *given
     struct oct_error err;
     enum oct_err e = oct_recon_names_init(&names, (const char *const *)argv + 1,
                                           (unsigned)(argc - 1), given->list, given->folder, &err);
-    if (!e)
-        e = oct_recon_make_folder(given->folder, &err);
+    e = e ? e : oct_recon_make_folder(given->folder, &err);
     const int status = e ? oct_command_fail(argv[0], &err) : run_names(config, given, &names);
     oct_recon_names_finish(&names);
     return status;
