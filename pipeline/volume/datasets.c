@@ -60,7 +60,7 @@ static void column_name(const struct source *from, int column, char name[NAME_BY
     const struct oct_volume_dataset *d = from->dataset;
     bool is_of_frames = !d->of_volume && d->bscans_an_image == 1;
     snprintf(name, NAME_BYTES, "%s/%s%s", is_of_frames ? "/frames" : "/analysis", d->name,
-             oct_volume_result_suffix((enum oct_volume_result_column)column));
+             oct_volume_result_columns[column].name);
 }
 
 /* Whether it is a dataset of results; sets of_volume. */
@@ -94,17 +94,9 @@ static uint32_t n_rows_of(const struct source *from)
 /* The attribute of a dataset whose images are of blocks of B-scans each; 1: it has none. */
 static uint32_t read_block(hid_t dataset)
 {
-    uint32_t n = 0;
-    if (H5Aexists(dataset, "bscans_an_image") <= 0)
-        return 1;
-    hid_t attribute = H5Aopen(dataset, "bscans_an_image", H5P_DEFAULT);
-    hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
-    hid_t space = attribute < 0 ? -1 : H5Aget_space(attribute);
-    if (type < 0 || space < 0 || H5Tget_class(type) != H5T_INTEGER ||
-        H5Sget_simple_extent_npoints(space) != 1 || H5Aread(attribute, H5T_NATIVE_UINT32, &n) < 0)
-        n = 0;
-    OCT_HDF5_CLOSE(space, type, attribute);
-    return n > 1 ? n : 1;
+    uint64_t n;
+    return oct_hdf5_count(dataset, "bscans_an_image", &n) && n > 1 && n <= UINT32_MAX ? (uint32_t)n
+                                                                                      : 1;
 }
 
 static enum oct_err check_shape(const struct source *from, const struct oct_hdf5_array *a,

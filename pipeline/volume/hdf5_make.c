@@ -44,9 +44,9 @@ bool oct_hdf5_put_text(int64_t object, const char *name, const char *text,
     return ok;
 }
 
-int64_t oct_hdf5_make_dataset(int64_t file, const char *name, int64_t stored, unsigned rank,
-                              const uint64_t *dims, const double *fill,
-                              struct oct_hdf5_reason *reason)
+int64_t oct_hdf5_make_dataset_with(int64_t file, const char *name, int64_t stored, unsigned rank,
+                                   const uint64_t *dims, int64_t properties,
+                                   struct oct_hdf5_reason *reason)
 {
     hid_t dataset = H5I_INVALID_HID;
     hsize_t extent[OCT_HDF5_MOST_RANK];
@@ -58,15 +58,25 @@ int64_t oct_hdf5_make_dataset(int64_t file, const char *name, int64_t stored, un
     for (unsigned i = 0; i < rank; i++)
         extent[i] = dims[i];
     hid_t links = H5Pcreate(H5P_LINK_CREATE);
-    hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
     hid_t space = rank ? H5Screate_simple((int)rank, extent, NULL) : H5Screate(H5S_SCALAR);
-    if (links >= 0 && properties >= 0 && space >= 0 &&
-        H5Pset_create_intermediate_group(links, 1) >= 0 &&
-        H5Pset_obj_track_times(properties, 0) >= 0 &&
-        (!fill || H5Pset_fill_value(properties, H5T_NATIVE_DOUBLE, fill) >= 0))
+    if (links >= 0 && space >= 0 && H5Pset_create_intermediate_group(links, 1) >= 0)
         dataset = H5Dcreate2(file, name, stored, space, links, properties, H5P_DEFAULT);
     if (dataset < 0)
         note(reason);
-    OCT_HDF5_CLOSE(space, properties, links);
+    OCT_HDF5_CLOSE(space, links);
+    return dataset;
+}
+
+int64_t oct_hdf5_make_dataset(int64_t file, const char *name, int64_t stored, unsigned rank,
+                              const uint64_t *dims, const double *fill,
+                              struct oct_hdf5_reason *reason)
+{
+    hid_t dataset = H5I_INVALID_HID, properties = H5Pcreate(H5P_DATASET_CREATE);
+    if (properties < 0 || H5Pset_obj_track_times(properties, 0) < 0 ||
+        (fill && H5Pset_fill_value(properties, H5T_NATIVE_DOUBLE, fill) < 0))
+        note(reason);
+    else
+        dataset = oct_hdf5_make_dataset_with(file, name, stored, rank, dims, properties, reason);
+    OCT_HDF5_CLOSE(properties);
     return dataset;
 }

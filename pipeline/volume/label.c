@@ -2,6 +2,7 @@
 #include "pipeline/volume/label.h"
 
 #include "pipeline/base/err.h"
+#include "pipeline/base/file_at.h"
 #include "pipeline/base/utf8.h"
 #include "pipeline/volume/closed.h"
 #include "pipeline/volume/hdf5_image.h"
@@ -113,32 +114,10 @@ static enum oct_err read_fully(const struct job *job, unsigned char *bytes, size
 {
     if (offset > job->file_bytes || n_bytes > job->file_bytes - offset)
         return refuse(job, "its root lies beyond the file's end", err);
-    while (n_bytes > 0) {
-        ssize_t n = TEMP_FAILURE_RETRY(pread(job->fd, bytes, n_bytes, (off_t)offset));
-        if (n <= 0)
-            return oct_fail_errno(err, OCT_E_IO, n < 0 ? errno : EIO, "%s: cannot be read",
-                                  job->path);
-        bytes += n;
-        n_bytes -= (size_t)n;
-        offset += (uint64_t)n;
-    }
-    return OCT_OK;
-}
-
-static enum oct_err write_fully(const struct job *job, const void *from, size_t n_bytes,
-                                uint64_t offset, struct oct_error *err)
-{
-    const unsigned char *bytes = from;
-    while (n_bytes > 0) {
-        ssize_t n = TEMP_FAILURE_RETRY(pwrite(job->fd, bytes, n_bytes, (off_t)offset));
-        if (n <= 0)
-            return oct_fail_errno(err, OCT_E_IO, n < 0 ? errno : EIO, "%s: cannot be written",
-                                  job->path);
-        bytes += n;
-        n_bytes -= (size_t)n;
-        offset += (uint64_t)n;
-    }
-    return OCT_OK;
+    const ssize_t n = oct_file_read_at(job->fd, bytes, n_bytes, offset);
+    return n == (ssize_t)n_bytes ? OCT_OK
+                                 : oct_fail_errno(err, OCT_E_IO, n < 0 ? errno : EIO,
+                                                  "%s: cannot be read", job->path);
 }
 
 /* ---- what the file has ---- */
@@ -448,8 +427,10 @@ static enum oct_err try_out(const struct job *job, struct oct_error *err)
 static enum oct_err put(const struct job *job, const void *bytes, size_t n_bytes, uint64_t offset,
                         const char *otherwise, struct oct_error *err)
 {
-    enum oct_err e = write_fully(job, bytes, n_bytes, offset, err);
-    if (e == OCT_OK && TEMP_FAILURE_RETRY(fdatasync(job->fd)) != 0)
+    enum oct_err e = OCT_OK;
+    if (!oct_file_write_at(job->fd, bytes, n_bytes, offset))
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", job->path);
+    else if (TEMP_FAILURE_RETRY(fdatasync(job->fd)) != 0)
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot sync: it has %s", job->path,
                            otherwise);
     return e;

@@ -216,7 +216,7 @@ static enum oct_err put_column(struct oct_volume_results *results,
         [OCT_RESULT_HI] = r->hi,
         [OCT_RESULT_VALID] = r->valid,
     };
-    size_t bytes = oct_volume_result_column_bytes((enum oct_volume_result_column)column);
+    size_t bytes = oct_volume_result_columns[column].bytes;
     size_t first = r->first_dirty * bytes, n = (r->end_dirty - r->first_dirty) * bytes;
     if (r->layout.column[column] == 0)
         return OCT_OK;

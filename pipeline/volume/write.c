@@ -28,10 +28,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values would need swa
 /* A row of /frames that waits until its samples and pixels are safe. */
 struct row {
     uint32_t bscan;
-    uint8_t valid;
-    uint32_t missing_lines, acquisition, spectra_crc, bscans_crc;
-    uint64_t sequence, time_ns, number;
-    double lo, hi;
+    struct oct_volume_row values;
 };
 
 struct oct_volume_writer {
@@ -156,44 +153,23 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
 
 /* ---- rows of /frames ---- */
 
-static void column_value(const struct row *row, int column, unsigned char *value)
-{
-    const void *from[OCT_N_COLUMNS] = {
-        [OCT_COLUMN_SEQUENCE] = &row->sequence,
-        [OCT_COLUMN_TIME_NS] = &row->time_ns,
-        [OCT_COLUMN_MISSING_LINES] = &row->missing_lines,
-        [OCT_COLUMN_ACQUISITION] = &row->acquisition,
-        [OCT_COLUMN_NUMBER] = &row->number,
-        [OCT_COLUMN_SPECTRA_CRC] = &row->spectra_crc,
-        [OCT_COLUMN_BSCANS_CRC] = &row->bscans_crc,
-        [OCT_COLUMN_LO] = &row->lo,
-        [OCT_COLUMN_HI] = &row->hi,
-        [OCT_COLUMN_VALID] = &row->valid,
-    };
-    memcpy(value, from[column], oct_volume_column_bytes((enum oct_volume_column)column));
-}
-
 /* Writes one column of the waiting rows, a run of neighbours at a time. */
 static enum oct_err put_column(struct oct_volume_writer *w, int column, struct oct_error *err)
 {
-    unsigned char values[MAX_ROWS * sizeof(uint64_t)];
-    size_t bytes = oct_volume_column_bytes((enum oct_volume_column)column);
+    const struct oct_volume_column_form *form = &oct_volume_columns[column];
+    enum oct_err e = OCT_OK;
     if (w->layout.column[column] == 0)
         return OCT_OK;
-    for (unsigned first = 0, end; first < w->n_rows; first = end) {
-        for (end = first; end < w->n_rows; end++) {
+    for (unsigned first = 0, end; first < w->n_rows && !e; first = end) {
+        for (end = first + 1; end < w->n_rows; end++)
             if (w->rows[end].bscan - w->rows[first].bscan != end - first)
                 break;
-            column_value(&w->rows[end], column, values + (end - first) * bytes);
-        }
-        enum oct_err e = oct_volume_file_write(
-            &w->file, values, (end - first) * bytes,
-            w->layout.column[column] + w->rows[first].bscan * bytes, false, err);
-        if (e != OCT_OK)
-            return e;
-        w->other_bytes += (end - first) * bytes;
+        e = oct_volume_file_write_column(
+            &w->file, form, &w->rows[first].values, sizeof(w->rows[0]), end - first,
+            w->layout.column[column] + w->rows[first].bscan * form->bytes, err);
+        w->other_bytes += e ? 0 : (end - first) * form->bytes;
     }
-    return OCT_OK;
+    return e;
 }
 
 /* Writes the data and everything that describes it, syncs, writes `valid`, and syncs again. In this
@@ -219,7 +195,7 @@ static enum oct_err sync_all(struct oct_volume_writer *w, struct oct_error *err)
     if (e != OCT_OK)
         return e;
     for (unsigned i = 0; i < w->n_rows; i++)
-        w->n_written += w->rows[i].valid;
+        w->n_written += w->rows[i].values.valid;
     w->n_rows = 0;
     return OCT_OK;
 }
@@ -290,16 +266,16 @@ enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
 
 static struct row row_of(const struct oct_volume_writer *w, const struct oct_bscan_info *info)
 {
-    return (struct row){
-        .bscan = info->bscan,
-        .valid = 1,
-        .missing_lines = info->missing_lines,
-        .acquisition = info->acquisition,
-        .number = info->number,
-        .spectra_crc = w->spectra_crc ? w->spectra_crc[info->bscan] : 0,
-        .sequence = info->sequence,
-        .time_ns = info->time_ns,
-    };
+    return (struct row){.bscan = info->bscan,
+                        .values = {
+                            .valid = true,
+                            .missing_lines = info->missing_lines,
+                            .acquisition = info->acquisition,
+                            .number = info->number,
+                            .spectra_crc32c = w->spectra_crc ? w->spectra_crc[info->bscan] : 0,
+                            .sequence = info->sequence,
+                            .time_ns = info->time_ns,
+                        }};
 }
 
 static enum oct_err check_spectra_came(const struct oct_volume_writer *w, uint32_t bscan,
@@ -325,11 +301,12 @@ enum oct_err oct_volume_write_image(struct oct_volume_writer *writer,
     if (e != OCT_OK)
         return e;
     struct row row = row_of(w, &frame->info);
-    row.valid = frame->status == OCT_OK;
-    if (row.valid) {
-        row.lo = frame->lo;
-        row.hi = frame->hi;
-        row.bscans_crc = oct_crc32c(frame->pixels, oct_geometry_image_bytes(&w->geometry));
+    row.values.valid = frame->status == OCT_OK;
+    if (row.values.valid) {
+        row.values.lo = frame->lo;
+        row.values.hi = frame->hi;
+        row.values.bscans_crc32c =
+            oct_crc32c(frame->pixels, oct_geometry_image_bytes(&w->geometry));
         w->dirty = true;
         e = oct_volume_stream_append(&w->bscans, bscan, frame->pixels, err);
         if (e != OCT_OK)
