@@ -134,7 +134,8 @@ enum oct_err oct_whole_file_end(struct oct_whole_file *file, enum oct_err e, str
     FILE *stream = file->stream;
     file->stream = NULL;
     errno = 0;
-    if (stream && fclose(stream) != 0 && !e)
+    const bool is_bad = stream && ferror(stream);
+    if (((stream && fclose(stream) != 0) || is_bad) && !e)
         e = cannot_write(file, err);
     if (!e)
         return oct_whole_file_publish(file, err);

@@ -34,7 +34,7 @@ enum oct_err oct_whole_file_may(const char *path, bool force, const char *const 
 enum oct_err oct_whole_file_init(struct oct_whole_file *file, const char *path, bool force,
                                  struct oct_error *err);
 
-/* The same, and opens .work for writing. */
+/* The same, and opens .work for writing: by put, or by stdio, whose errors `end` finds. */
 enum oct_err oct_whole_file_open(struct oct_whole_file *file, const char *path, bool force,
                                  struct oct_error *err);
 enum oct_err oct_whole_file_put(struct oct_whole_file *file, const void *bytes, size_t n,
