@@ -190,7 +190,7 @@ enum oct_err oct_daemon_record_last(struct oct_daemon *d, const char *name, stru
                         "the daemon is in error: see last_error, then send start");
     struct oct_config config = d->config;
     config.scan.line_rate_hz = oct_line_rate_hz(&d->line_rate, &d->config);
-    return oct_session_record_last(d->session, &config, name, err);
+    return oct_session_record(d->session, &config, true, name, err);
 }
 
 static enum oct_err may_take(const struct oct_daemon *d, const char *name, struct oct_error *err)

@@ -50,9 +50,7 @@ struct oct_daemon {
     struct oct_source source;
     struct oct_driver driver;
     struct oct_line_rate line_rate;
-    const char *engine; /* that ran when last looked at, of engine_session */
-    const struct oct_session *engine_session;
-    bool failed_over; /* another engine than that of the start runs */
+    bool failed_over; /* another engine than that of the session's start runs */
     /* The session's recorder and image ring at the last tick: the status of a recording must agree
      * with the state that was entered because of it. */
     struct oct_recorder_status recorder;

@@ -353,25 +353,14 @@ double oct_session_bscan_bytes(const struct oct_session *s, const struct oct_con
 }
 
 enum oct_err oct_session_record(struct oct_session *s, const struct oct_config *config,
-                                struct oct_error *err)
+                                bool last_seconds, const char *name, struct oct_error *err)
 {
     char *text = oct_config_text(config);
     if (!text)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
     const struct oct_record_settings settings = settings_of(config, text);
-    enum oct_err e = oct_recorder_start(s->recorder, &settings, err);
-    free(text);
-    return e;
-}
-
-enum oct_err oct_session_record_last(struct oct_session *s, const struct oct_config *config,
-                                     const char *name, struct oct_error *err)
-{
-    char *text = oct_config_text(config);
-    if (!text)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
-    const struct oct_record_settings settings = settings_of(config, text);
-    enum oct_err e = oct_recorder_save_history(s->recorder, &settings, name, err);
+    enum oct_err e = last_seconds ? oct_recorder_save_history(s->recorder, &settings, name, err)
+                                  : oct_recorder_start(s->recorder, &settings, err);
     free(text);
     return e;
 }
