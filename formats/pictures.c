@@ -3,6 +3,7 @@
 
 #include "formats/picture_file.h"
 #include "formats/recording.h"
+#include "pipeline/base/file_at.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,15 +107,11 @@ enum oct_err oct_picture_file_hold(struct oct_picture_file *file, struct oct_err
 enum oct_err oct_picture_file_read_at(const struct oct_picture_file *file, uint64_t offset,
                                       void *bytes, size_t n, struct oct_error *err)
 {
-    for (size_t done = 0; done < n;) {
-        const ssize_t got = TEMP_FAILURE_RETRY(
-            pread(file->fd, (char *)bytes + done, n - done, (off_t)(offset + done)));
-        if (got < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", file->path);
-        if (got == 0)
-            return oct_fail(err, OCT_E_FORMAT, "%s: truncated or cut meanwhile", file->path);
-        done += (size_t)got;
-    }
+    const ssize_t got = oct_file_read_at(file->fd, bytes, n, offset);
+    if (got < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", file->path);
+    if ((size_t)got < n)
+        return oct_fail(err, OCT_E_FORMAT, "%s: truncated or cut meanwhile", file->path);
     return OCT_OK;
 }
 

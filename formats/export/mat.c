@@ -8,6 +8,7 @@
  * libhdf5 makes the file with room for the array; then the planes go to their place in it. */
 #include "formats/export/export.h"
 #include "formats/whole_file.h"
+#include "pipeline/base/file_at.h"
 #include "pipeline/volume/hdf5_make.h"
 
 #include <errno.h>
@@ -235,19 +236,9 @@ static enum oct_err make_h5(struct mat *m, struct oct_error *err)
 static enum oct_err put_bytes(int fd, const struct mat *m, const void *bytes, uint64_t n,
                               uint64_t offset, struct oct_error *err)
 {
-    const unsigned char *at = bytes;
-    while (n > 0) {
-        const ssize_t done = pwrite(fd, at, n, (off_t)offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return oct_fail_errno(err, OCT_E_IO, done < 0 ? errno : EIO, "%s: cannot be written",
-                                  m->file.path);
-        at += done;
-        offset += (uint64_t)done;
-        n -= (uint64_t)done;
-    }
-    return OCT_OK;
+    return oct_file_write_at(fd, bytes, n, offset)
+               ? OCT_OK
+               : oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", m->file.path);
 }
 
 static enum oct_err put_header(int fd, const struct mat *m, struct oct_error *err)

@@ -1,13 +1,13 @@
 #include "formats/input/array.h"
 
 #include "formats/input/scaling.h"
+#include "pipeline/base/file_at.h"
 #include "pipeline/plan/geometry.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define BLOCK_BYTES ((uint64_t)256 << 20) /* of values, where B-scans lie apart */
 #define PLANE_BYTES ((uint64_t)64 << 20)  /* read whole, where a part of each row is wanted */
@@ -120,20 +120,13 @@ enum oct_err oct_input_order_find(struct oct_input_order *order, const char *nam
 static enum oct_err read_bytes(const struct oct_input_array *a, uint64_t at, void *bytes,
                                uint64_t n_bytes, uint64_t i, struct oct_error *err)
 {
-    for (uint64_t done = 0; done < n_bytes;) {
-        const ssize_t n = pread(a->setup.fd, (char *)bytes + done, n_bytes - done,
-                                (off_t)(a->setup.first_byte + at + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read B-scan %" PRIu64, a->name,
-                                  i);
-        if (n == 0)
-            return oct_fail(err, OCT_E_FORMAT,
-                            "%s: ends within B-scan %" PRIu64 ": it was cut while being read",
-                            a->name, i);
-        done += (uint64_t)n;
-    }
+    const ssize_t n = oct_file_read_at(a->setup.fd, bytes, n_bytes, a->setup.first_byte + at);
+    if (n < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read B-scan %" PRIu64, a->name, i);
+    if ((uint64_t)n < n_bytes)
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: ends within B-scan %" PRIu64 ": it was cut while being read", a->name,
+                        i);
     return OCT_OK;
 }
 

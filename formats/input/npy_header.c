@@ -1,11 +1,12 @@
 #include "formats/input/npy_header.h"
 
+#include "pipeline/base/file_at.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST_HEADER_BYTES 65536u
 
@@ -14,17 +15,11 @@ const unsigned char oct_npy_magic[OCT_NPY_MAGIC_BYTES] = {0x93, 'N', 'U', 'M', '
 static enum oct_err read_at(int fd, const char *name, uint64_t offset, void *bytes, size_t n,
                             struct oct_error *err)
 {
-    for (size_t done = 0; done < n;) {
-        const ssize_t got = pread(fd, (char *)bytes + done, n - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", name);
-        if (got == 0)
-            return oct_fail(err, OCT_E_FORMAT, "%s: truncated .npy file: it ends in its header",
-                            name);
-        done += (size_t)got;
-    }
+    const ssize_t got = oct_file_read_at(fd, bytes, n, offset);
+    if (got < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", name);
+    if ((size_t)got < n)
+        return oct_fail(err, OCT_E_FORMAT, "%s: truncated .npy file: it ends in its header", name);
     return OCT_OK;
 }
 
