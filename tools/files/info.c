@@ -320,37 +320,41 @@ static void print_table(const cJSON *o)
     }
 }
 
-/* "enface [512][300] f32, dB: written" */
+/* "dataset            enface [512][300] f32" */
+static void print_shape(const cJSON *d)
+{
+    const cJSON *extent;
+    printf("%-18s %s ", "dataset", text_of(d, "name"));
+    cJSON_ArrayForEach(extent, cJSON_GetObjectItemCaseSensitive(d, "shape"))
+    {
+        printf("[%.0f]", cJSON_GetNumberValue(extent));
+    }
+    printf(" %s", text_of(d, "sample"));
+}
+
+/* Behind it ", dB: written". */
 static void print_datasets(const cJSON *o)
 {
-    const cJSON *d, *extent;
+    const cJSON *d;
     cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(o, "datasets"))
     {
-        double n_valid = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(d, "valid"));
-        printf("%-18s %s ", "dataset", text_of(d, "name"));
-        cJSON_ArrayForEach(extent, cJSON_GetObjectItemCaseSensitive(d, "shape"))
-        {
-            printf("[%.0f]", cJSON_GetNumberValue(extent));
-        }
-        printf(" %s, %s: ", text_of(d, "sample"), text_of(d, "unit"));
-        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(d, "of_volume")))
+        const double n_valid = oct_json_number(d, "valid");
+        print_shape(d);
+        printf(", %s: ", text_of(d, "unit"));
+        if (oct_json_is_true(d, "of_volume"))
             puts(n_valid > 0 ? "written" : "not written");
         else
             printf("%.0f rows written\n", n_valid);
     }
 }
 
-/* "dataset            /thickness_um [24][64] f32, um; bscan 2.5 um, line 2.5 um" */
+/* Behind it ", um; bscan 2.5 um, line 2.5 um". */
 static void print_entry(const cJSON *d)
 {
-    const cJSON *axis, *extent, *um = cJSON_GetObjectItemCaseSensitive(d, "spacing_um");
+    const cJSON *axis, *um = cJSON_GetObjectItemCaseSensitive(d, "spacing_um");
     const char *unit = text_of(d, "unit"), *between = "; ";
-    printf("%-18s %s ", "dataset", text_of(d, "name"));
-    cJSON_ArrayForEach(extent, cJSON_GetObjectItemCaseSensitive(d, "shape"))
-    {
-        printf("[%.0f]", cJSON_GetNumberValue(extent));
-    }
-    printf(" %s%s%s", text_of(d, "sample"), unit[0] ? ", " : "", unit);
+    print_shape(d);
+    printf("%s%s", unit[0] ? ", " : "", unit);
     um = um->child;
     cJSON_ArrayForEach(axis, cJSON_GetObjectItemCaseSensitive(d, "axes"))
     {
