@@ -111,11 +111,8 @@ void oct_daemon_tick(struct oct_daemon *daemon);
 /* Whether a recording is being written, begun or closed. */
 bool oct_daemon_is_recording(const struct oct_daemon *daemon);
 
-/* The status reply as JSON text, malloc'd by cJSON; NULL when out of memory. */
-char *oct_daemon_status(const struct oct_daemon *daemon);
-
-/* The same as a tree, which the caller deletes. */
-struct cJSON *oct_daemon_status_tree(const struct oct_daemon *daemon);
+/* The status reply, which the caller deletes; NULL when out of memory. */
+struct cJSON *oct_daemon_status(const struct oct_daemon *daemon);
 
 /* Hands changed LIVE keys to what applies them: flags of enum oct_param_applies. What those of the
  * recording and of the daemon apply to reads the configuration when it next needs it. */

@@ -208,7 +208,7 @@ static void write_of_analyses(FILE *out, const struct metric *m, const cJSON *an
     }
 }
 
-/* The text of a status (oct_daemon_status_tree), malloc'd, of *n_bytes; NULL when out of memory.
+/* The text of a status (oct_daemon_status), malloc'd, of *n_bytes; NULL when out of memory.
  * What the status does not know (null) is left out. */
 static char *metrics_text(const cJSON *status, size_t *n_bytes)
 {
@@ -354,7 +354,7 @@ static enum MHD_Result on_request(void *argument, struct MHD_Connection *connect
         return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, only_get);
     if (strcmp(url, "/metrics") != 0)
         return say(connection, MHD_HTTP_NOT_FOUND, not_found);
-    cJSON *status = oct_daemon_status_tree(http->daemon);
+    cJSON *status = oct_daemon_status(http->daemon);
     char *text = status ? metrics_text(status, &n_bytes) : NULL;
     cJSON_Delete(status);
     if (!text)

@@ -424,7 +424,7 @@ static void add_source(cJSON *reply, const struct oct_daemon *d)
     add_seen(source, d);
 }
 
-cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
+cJSON *oct_daemon_status(const struct oct_daemon *d)
 {
     cJSON *reply = cJSON_CreateObject();
     if (!reply)
@@ -448,9 +448,4 @@ cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
     oct_daemon_forecast_describe(reply, d->session ? &d->forecast : &no_forecast, d->session);
     add_security(reply, d);
     return reply;
-}
-
-char *oct_daemon_status(const struct oct_daemon *d)
-{
-    return oct_reply_print(oct_daemon_status_tree(d));
 }
