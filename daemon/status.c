@@ -198,7 +198,8 @@ static void add_settings(cJSON *object, const struct oct_config *config, const c
         }
 }
 
-/* What its newest result says beside its pixels, by name; null: not known, or there is none. */
+/* What its newest result says beside its pixels, by name; NaN, which cJSON writes as null: not known,
+ * or there is none. */
 static void add_numbers(cJSON *object, const struct oct_stage *stage,
                         const struct oct_stage_counts *counts)
 {
@@ -207,15 +208,15 @@ static void add_numbers(cJSON *object, const struct oct_stage *stage,
         return;
     cJSON *numbers = cJSON_AddObjectToObject(object, "numbers");
     const double *value = counts->numbers;
-    for (unsigned i = 0; i < form->n_numbers; value += form->numbers[i++].n_values) {
-        const bool has = counts->results > 0 && !counts->at_rest;
-        cJSON *item = form->numbers[i].n_values > 1 ? cJSON_CreateArray() : NULL;
-        for (unsigned k = 0; item && k < form->numbers[i].n_values; k++)
-            cJSON_AddItemToArray(item, has && isfinite(value[k]) ? cJSON_CreateNumber(value[k])
-                                                                 : cJSON_CreateNull());
-        if (!item)
-            item = has && isfinite(*value) ? cJSON_CreateNumber(*value) : cJSON_CreateNull();
-        cJSON_AddItemToObject(numbers, form->numbers[i].name, item);
+    const bool has = counts->results > 0 && !counts->at_rest;
+    for (unsigned i = 0; i < form->n_numbers; i++) {
+        const struct oct_image_number *number = &form->numbers[i];
+        cJSON *list = number->n_values > 1 ? cJSON_AddArrayToObject(numbers, number->name) : NULL;
+        for (unsigned k = 0; k < number->n_values; k++, value++)
+            if (list)
+                cJSON_AddItemToArray(list, cJSON_CreateNumber(has ? *value : (double)NAN));
+            else
+                cJSON_AddNumberToObject(numbers, number->name, has ? *value : (double)NAN);
     }
 }
 

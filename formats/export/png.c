@@ -9,7 +9,6 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <png.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -17,13 +16,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* What an exported array is, as JSON: for formats that have no place of their own for it. */
-
-static void add_number(cJSON *object, const char *name, double value)
-{
-    cJSON_AddItemToObject(object, name,
-                          isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
-}
+/* What an exported array is, as JSON: for formats that have no place of their own for it. cJSON
+ * writes what is no number as null. */
 
 /* "" is unknown and left out. */
 static void add_text(cJSON *object, const char *name, const char *text)
@@ -43,7 +37,7 @@ static void add_axes(cJSON *object, const struct oct_export_form *f, bool as_pic
         const double step = f->um[order[i]];
         cJSON_AddItemToArray(dims, cJSON_CreateNumber(f->dims[order[i]]));
         cJSON_AddItemToArray(axes, cJSON_CreateString(f->axes[order[i]]));
-        cJSON_AddItemToArray(um, isfinite(step) ? cJSON_CreateNumber(step) : cJSON_CreateNull());
+        cJSON_AddItemToArray(um, cJSON_CreateNumber(step));
     }
 }
 
@@ -70,10 +64,10 @@ static char *describe(const struct oct_export_form *form, bool as_picture)
     add_axes(o, form, as_picture);
     add_text(o, "quantity", form->quantity);
     add_text(o, "unit", form->unit);
-    add_number(o, "lo", form->lo);
-    add_number(o, "hi", form->hi);
-    add_number(o, "plane_s", form->plane_s);
-    add_number(o, "refractive_index", form->refractive_index);
+    cJSON_AddNumberToObject(o, "lo", form->lo);
+    cJSON_AddNumberToObject(o, "hi", form->hi);
+    cJSON_AddNumberToObject(o, "plane_s", form->plane_s);
+    cJSON_AddNumberToObject(o, "refractive_index", form->refractive_index);
     add_text(o, "eye", form->eye);
     add_text(o, "pseudonym", form->pseudonym);
     add_text(o, "start_time", form->start_time);

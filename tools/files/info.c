@@ -48,18 +48,13 @@ static enum oct_err describe_datasets(cJSON *o, struct oct_volume_reader *reader
     return OCT_OK;
 }
 
-static void add_number_or_null(cJSON *list, double value)
-{
-    cJSON_AddItemToArray(list, isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
-}
-
-/* "spacing_um": from B-scan to B-scan, A-line to A-line, depth pixel to depth pixel; null: the file
- * does not say. */
+/* "spacing_um": from B-scan to B-scan, A-line to A-line, depth pixel to depth pixel; NaN, which is
+ * printed as null: the file does not say. */
 static void describe_spacing(cJSON *o, const struct oct_volume_facts *f)
 {
     cJSON *list = cJSON_AddArrayToObject(o, "spacing_um");
     for (unsigned i = 0; i < (f->depth > 0 ? 3 : 2); i++)
-        add_number_or_null(list, f->spacing_um[i]);
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(f->spacing_um[i]));
 }
 
 static void add_text(cJSON *o, const char *key, const char *text)
@@ -132,7 +127,7 @@ static void describe_entry(cJSON *list, const struct oct_volume_array_entry *e, 
     cJSON *um = cJSON_AddArrayToObject(o, "spacing_um");
     for (unsigned i = 0; i < e->rank; i++) {
         cJSON_AddItemToArray(axes, cJSON_CreateString(e->axes[i]));
-        add_number_or_null(um, e->spacing_um[i]);
+        cJSON_AddItemToArray(um, cJSON_CreateNumber(e->spacing_um[i]));
     }
 }
 
@@ -233,7 +228,7 @@ static void print_spacing(const cJSON *list)
     static const char *const of[] = {"B-scans", "A-lines", "depth"};
     for (int i = 0; i < 3 && i < cJSON_GetArraySize(list); i++) {
         const cJSON *item = cJSON_GetArrayItem(list, i);
-        if (cJSON_IsNumber(item))
+        if (isfinite(item->valuedouble))
             printf("%s%.4g um %s", i ? ", " : "", item->valuedouble, of[i]);
         else
             printf("%sunknown %s", i ? ", " : "", of[i]);
@@ -360,7 +355,7 @@ static void print_entry(const cJSON *d)
     {
         if (axis->valuestring[0])
             printf("%s%s", between, axis->valuestring);
-        if (axis->valuestring[0] && cJSON_IsNumber(um))
+        if (axis->valuestring[0] && isfinite(um->valuedouble))
             printf(" %.4g um", um->valuedouble);
         between = axis->valuestring[0] ? ", " : between;
         um = um->next;
