@@ -198,8 +198,8 @@ static void add_settings(cJSON *object, const struct oct_config *config, const c
         }
 }
 
-/* What its newest result says beside its pixels, by name; NaN, which cJSON writes as null: not known,
- * or there is none. */
+/* What its newest result says beside its pixels, by name; null (cJSON's NaN): it is not known, or
+ * there is none. */
 static void add_numbers(cJSON *object, const struct oct_stage *stage,
                         const struct oct_stage_counts *counts)
 {

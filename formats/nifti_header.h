@@ -1,4 +1,4 @@
-/* What the headers of NIfTI-1 and -2 both have, in numbers of other widths. Private to this room. */
+/* What headers of NIfTI-1 and -2 both have, in numbers of other widths. Private to this room. */
 #ifndef OCT_FORMATS_NIFTI_HEADER_H
 #define OCT_FORMATS_NIFTI_HEADER_H
 

@@ -57,8 +57,8 @@ enum oct_err oct_input_array_create(struct oct_input_array **array,
                                     const struct oct_input_wish *wish,
                                     struct oct_input_facts *facts, struct oct_error *err);
 
-/* The same of a file that is nothing but unsigned little-endian samples of 1, 2 or 4 bytes: n are V,
- * M, N, which the caller has compared with probe->size. */
+/* The same of a file that is nothing but unsigned little-endian samples of 1, 2 or 4 bytes: n are
+ * V, M, N, which the caller has compared with probe->size. */
 enum oct_err oct_input_array_of_file(struct oct_input_array **array,
                                      const struct oct_input_probe *probe, const uint64_t n[3],
                                      unsigned sample_bytes, const struct oct_input_wish *wish,

@@ -78,10 +78,10 @@ struct oct_input_ops {
     bool (*is)(const struct oct_input_probe *probe);
 
     /* Opens probe->path; *input comes in empty, and oct_input_close follows on error too.
-     * probe->fd stays open until then. *facts comes in with everything unknown. *cal comes in empty:
-     * filled with what the file brings (k map, background, dispersion, wavelengths, span); the
-     * caller finishes it, on error too. OCT_E_FORMAT: which part of the file is missing or wrong,
-     * and what to do; sizes are checked against the file before anything is allocated. */
+     * probe->fd stays open until then. *facts comes in with everything unknown. *cal comes in
+     * empty: filled with what the file brings (k map, background, dispersion, wavelengths, span);
+     * the caller finishes it, on error too. OCT_E_FORMAT: which part of the file is missing or
+     * wrong, and what to do; sizes are checked against the file before anything is allocated. */
     enum oct_err (*open)(struct oct_input *input, const struct oct_input_probe *probe,
                          const struct oct_input_wish *wish, struct oct_input_facts *facts,
                          struct oct_calibration *cal, struct oct_error *err);

@@ -1,5 +1,5 @@
-/* Bytes of an open file at an offset, all of them: interrupted and partial calls go on. No state; any
- * thread. */
+/* Bytes of an open file at an offset, all of them: interrupted and partial calls go on. No state;
+ * any thread. */
 #ifndef OCT_PIPELINE_BASE_FILE_AT_H
 #define OCT_PIPELINE_BASE_FILE_AT_H
 

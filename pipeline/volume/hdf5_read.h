@@ -14,8 +14,8 @@
 
 #define OCT_HDF5_MAX_RANK 5
 
-/* A file from outside as libhdf5 reads it, in memory (hdf5_image.h). No lock is taken on the file: it
- * may be read while it is written (volume.h). */
+/* A file from outside as libhdf5 reads it, in memory (hdf5_image.h). No lock is taken on the file:
+ * it may be read while it is written (volume.h). */
 struct oct_hdf5_source {
     int fd;
     uint64_t file_bytes;

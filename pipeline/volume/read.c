@@ -270,7 +270,8 @@ static void look_at_series(const struct oct_volume_reader *r, const struct serie
     free(row);
 }
 
-/* In the child of the probe (hdf5_probe.h): makes every libhdf5 call that the parent may make later. */
+/* In the child of the probe (hdf5_probe.h): makes every libhdf5 call that the parent may make
+ * later. */
 static void look(const char *path)
 {
     struct oct_calibration cal;
