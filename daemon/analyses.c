@@ -29,12 +29,13 @@ static enum oct_err add_one(struct oct_daemon_analyses *all, const struct oct_an
     return OCT_OK;
 }
 
-static bool is_named(const struct oct_daemon_analyses *all, const char *name)
+static const struct oct_daemon_analysis *find_named(const struct oct_daemon_analyses *all,
+                                                    const char *name)
 {
     for (unsigned i = 0; i < all->n; i++)
         if (strcmp(all->analysis[i].ops->name, name) == 0)
-            return true;
-    return false;
+            return &all->analysis[i];
+    return NULL;
 }
 
 bool oct_daemon_analyses_have(const struct oct_daemon_analyses *all, const char *name)
@@ -47,12 +48,8 @@ bool oct_daemon_analyses_have(const struct oct_daemon_analyses *all, const char 
 
 const char *oct_daemon_analyses_refusal(const struct oct_daemon_analyses *all, const char *name)
 {
-    for (unsigned i = 0; i < all->n; i++) {
-        const struct oct_daemon_analysis *a = &all->analysis[i];
-        if (!a->stage && strcmp(a->ops->name, name) == 0)
-            return a->refused.text;
-    }
-    return NULL;
+    const struct oct_daemon_analysis *a = find_named(all, name);
+    return a && !a->stage ? a->refused.text : NULL;
 }
 
 enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
@@ -70,7 +67,7 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
     }
     for (unsigned i = 0; i < oct_n_analyses && !e; i++) {
         const char *name = oct_analyses[i]->name;
-        if (oct_config_analysis_is_asked(config, name) && !is_named(all, name))
+        if (oct_config_analysis_is_asked(config, name) && !find_named(all, name))
             e = add_one(all, oct_analyses[i], wants_values, &why);
     }
     return e ? oct_config_blame(config, &why, err) : OCT_OK;

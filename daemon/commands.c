@@ -116,17 +116,17 @@ static enum oct_err add_values(const struct oct_daemon *d, uint32_t first, cJSON
 }
 
 /* busy: the same may be granted in a moment. */
-static char *refusal(const struct oct_error *why)
+static cJSON *refusal(const struct oct_error *why)
 {
     cJSON *reply = cJSON_CreateObject();
     cJSON_AddBoolToObject(reply, "ok", false);
     cJSON_AddStringToObject(reply, "error", why->text);
     if (why->code == OCT_E_AGAIN)
         cJSON_AddBoolToObject(reply, "busy", true);
-    return oct_reply_print(reply);
+    return reply;
 }
 
-static cJSON *done_tree(struct oct_daemon *daemon)
+static cJSON *done(struct oct_daemon *daemon)
 {
     cJSON *reply = cJSON_CreateObject();
     cJSON_AddBoolToObject(reply, "ok", true);
@@ -138,11 +138,6 @@ static cJSON *done_tree(struct oct_daemon *daemon)
     else if (daemon->state == OCT_STATE_RECORDING && daemon->forecast.warning[0])
         cJSON_AddStringToObject(reply, "warning", daemon->forecast.warning);
     return reply;
-}
-
-static char *done(struct oct_daemon *daemon)
-{
-    return oct_reply_print(done_tree(daemon));
 }
 
 /* Asks the recorder itself: the copy of the daemon's last tick may be older. */
@@ -165,7 +160,7 @@ bool oct_control_is_done(const struct oct_daemon *daemon, enum oct_under_way wha
 }
 
 /* The reply with the file's name, or "pending" while it is unknown whether it can be made. */
-static char *last_outcome(struct oct_daemon *daemon)
+static cJSON *last_outcome(struct oct_daemon *daemon)
 {
     struct oct_record_history_status last;
     struct oct_error err;
@@ -175,45 +170,45 @@ static char *last_outcome(struct oct_daemon *daemon)
     }
     if (last.failure.code)
         return refusal(&last.failure);
-    cJSON *reply = done_tree(daemon);
+    cJSON *reply = done(daemon);
     if (last.opening && !cJSON_HasObjectItem(reply, "pending"))
         cJSON_AddBoolToObject(reply, "pending", true);
     if (!last.opening)
         cJSON_AddStringToObject(reply, "file", last.file);
-    return oct_reply_print(reply);
+    return reply;
 }
 
 char *oct_control_outcome(struct oct_daemon *daemon, enum oct_under_way what)
 {
-    if (what == OCT_UNDER_WAY_LAST)
-        return last_outcome(daemon);
-    return oct_daemon_is_settled(daemon) && daemon->outcome.code ? refusal(&daemon->outcome)
-                                                                 : done(daemon);
+    const bool has_failed = oct_daemon_is_settled(daemon) && daemon->outcome.code;
+    return oct_reply_print(what == OCT_UNDER_WAY_LAST ? last_outcome(daemon)
+                           : has_failed               ? refusal(&daemon->outcome)
+                                                      : done(daemon));
 }
 
 /* Begins at once what was granted. */
-static char *granted(struct oct_daemon *daemon)
+static cJSON *granted(struct oct_daemon *daemon)
 {
     oct_daemon_tick(daemon);
     return done(daemon);
 }
 
-static char *status(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *status(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
-    char *text = oct_daemon_status(daemon);
-    if (!text)
+    cJSON *reply = oct_daemon_status(daemon);
+    if (!reply)
         oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the status");
-    return text;
+    return reply;
 }
 
-static char *start(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *start(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
     return oct_daemon_start(daemon, err) ? NULL : granted(daemon);
 }
 
-static char *stop(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *stop(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
     return oct_daemon_stop(daemon, err) ? NULL : granted(daemon);
@@ -252,7 +247,7 @@ static bool whole_number_of(const cJSON *request, const char *key, double most, 
     return false;
 }
 
-static char *record_last(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *record_last(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     const char *name = NULL;
     if (cJSON_GetObjectItemCaseSensitive(request, "name") &&
@@ -277,7 +272,7 @@ static bool volumes_of(const cJSON *request, bool begin, uint32_t *volumes, stru
     return true;
 }
 
-static char *record(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *record(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     const char *action = text_of(request, "action", err);
     if (!action)
@@ -313,7 +308,7 @@ static const char *value_of(const cJSON *request, char *buffer, size_t bytes, st
     return NULL;
 }
 
-static char *set(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *set(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     char buffer[40];
     const char *key = text_of(request, "key", err);
@@ -323,7 +318,7 @@ static char *set(struct oct_daemon *daemon, const cJSON *request, struct oct_err
     return done(daemon);
 }
 
-static char *get(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *get(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     char value[OCT_CONFIG_STRING_BYTES];
     const char *key = text_of(request, "key", err);
@@ -333,11 +328,11 @@ static char *get(struct oct_daemon *daemon, const cJSON *request, struct oct_err
     cJSON_AddBoolToObject(reply, "ok", true);
     cJSON_AddStringToObject(reply, "key", key);
     cJSON_AddStringToObject(reply, "value", value);
-    return oct_reply_print(reply);
+    return reply;
 }
 
-static char *background_values(struct oct_daemon *daemon, const cJSON *request,
-                               struct oct_error *err)
+static cJSON *background_values(struct oct_daemon *daemon, const cJSON *request,
+                                struct oct_error *err)
 {
     double first;
     if (!whole_number_of(request, "first", OCT_MAX_SAMPLES - 1, 0, &first, err))
@@ -345,22 +340,22 @@ static char *background_values(struct oct_daemon *daemon, const cJSON *request,
     cJSON *reply = cJSON_CreateObject();
     cJSON_AddBoolToObject(reply, "ok", true);
     if (add_values(daemon, (uint32_t)first, reply, err) == OCT_OK)
-        return oct_reply_print(reply);
+        return reply;
     cJSON_Delete(reply);
     return NULL;
 }
 
 /* What was granted goes on as the errand of that number; the status tells what became of it. */
-static char *errand_begun(struct oct_daemon *daemon)
+static cJSON *errand_begun(struct oct_daemon *daemon)
 {
-    cJSON *reply = done_tree(daemon);
+    cJSON *reply = done(daemon);
     cJSON_DeleteItemFromObject(reply, "pending");
     cJSON_AddBoolToObject(reply, "pending", true);
     cJSON_AddNumberToObject(reply, "number", (double)daemon->errand.number);
-    return oct_reply_print(reply);
+    return reply;
 }
 
-static char *background(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *background(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     double n_bscans, timeout_s;
     if (cJSON_GetObjectItemCaseSensitive(request, "first"))
@@ -373,13 +368,13 @@ static char *background(struct oct_daemon *daemon, const cJSON *request, struct 
     return errand_begun(daemon);
 }
 
-static char *calibrate(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *calibrate(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
     return oct_daemon_calibrate(daemon, err) ? NULL : errand_begun(daemon);
 }
 
-static char *shut_down(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *shut_down(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
     (void)err;
@@ -389,7 +384,7 @@ static char *shut_down(struct oct_daemon *daemon, const cJSON *request, struct o
 
 static const struct {
     const char *name;
-    char *(*run)(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err);
+    cJSON *(*run)(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err);
     bool takes_time;
 } commands[] = {
     {"status", status, false},
@@ -413,8 +408,8 @@ static enum oct_under_way what_is_under_way(const struct oct_daemon *daemon, con
     return oct_daemon_is_settled(daemon) ? OCT_UNDER_WAY_NOTHING : OCT_UNDER_WAY_CHANGE;
 }
 
-static char *run_command(struct oct_daemon *daemon, const cJSON *request,
-                         enum oct_under_way *under_way, struct oct_error *err)
+static cJSON *run_command(struct oct_daemon *daemon, const cJSON *request,
+                          enum oct_under_way *under_way, struct oct_error *err)
 {
     const char *name = text_of(request, "cmd", err);
     if (!name)
@@ -423,7 +418,7 @@ static char *run_command(struct oct_daemon *daemon, const cJSON *request,
         if (strcmp(commands[i].name, name) == 0) {
             /* The daemon acts on the recorder's status of its last tick. */
             oct_daemon_tick(daemon);
-            char *reply = commands[i].run(daemon, request, err);
+            cJSON *reply = commands[i].run(daemon, request, err);
             if (reply && commands[i].takes_time)
                 *under_way = what_is_under_way(daemon, request);
             return reply;
@@ -454,11 +449,10 @@ char *oct_control_answer(struct oct_daemon *daemon, const char *bytes, size_t n_
                          enum oct_under_way *under_way)
 {
     struct oct_error err = {.text = "the request failed"};
-    char *reply = NULL;
+    cJSON *reply = NULL, *request = parse(bytes, n_bytes, &err);
     *under_way = OCT_UNDER_WAY_NOTHING;
-    cJSON *request = parse(bytes, n_bytes, &err);
     if (request)
         reply = run_command(daemon, request, under_way, &err);
     cJSON_Delete(request);
-    return reply ? reply : refusal(&err);
+    return oct_reply_print(reply ? reply : refusal(&err));
 }

@@ -190,7 +190,7 @@ enum oct_err oct_daemon_record_last(struct oct_daemon *d, const char *name, stru
                         "the daemon is in error: see last_error, then send start");
     struct oct_config config = d->config;
     config.scan.line_rate_hz = oct_line_rate_hz(&d->line_rate, &d->config);
-    return oct_session_record_last(d->session, &config, name, err);
+    return oct_session_record(d->session, &config, true, name, err);
 }
 
 static enum oct_err may_take(const struct oct_daemon *d, const char *name, struct oct_error *err)
@@ -247,26 +247,16 @@ enum oct_err oct_daemon_calibrate(struct oct_daemon *d, struct oct_error *err)
 
 /* ---- live keys ---- */
 
-static void apply_display(struct oct_daemon *d)
-{
-    struct oct_display display;
-    oct_config_display(&d->config, &display);
-    oct_pipeline_set_display(d->session->pipeline, &display);
-}
-
-static void apply_analysis(struct oct_daemon *d)
-{
-    oct_daemon_analyses_configure(&d->session->analyses, &d->config);
-}
-
 void oct_daemon_apply(struct oct_daemon *d, unsigned applies)
 {
+    struct oct_display display;
     if (!d->session)
         return; /* the next session is built from d->config */
+    oct_config_display(&d->config, &display);
     if (applies & OCT_APPLIES_DISPLAY)
-        apply_display(d);
+        oct_pipeline_set_display(d->session->pipeline, &display);
     if (applies & OCT_APPLIES_ANALYSIS)
-        apply_analysis(d);
+        oct_daemon_analyses_configure(&d->session->analyses, &d->config);
     if (applies & OCT_APPLIES_RECORDER) {
         d->record_volumes = d->config.record.volumes;
         oct_recorder_set_volumes(d->session->recorder, d->record_volumes);

@@ -50,9 +50,7 @@ struct oct_daemon {
     struct oct_source source;
     struct oct_driver driver;
     struct oct_line_rate line_rate;
-    const char *engine; /* that ran when last looked at, of engine_session */
-    const struct oct_session *engine_session;
-    bool failed_over; /* another engine than that of the start runs */
+    bool failed_over; /* another engine than that of the session's start runs */
     /* The session's recorder and image ring at the last tick: the status of a recording must agree
      * with the state that was entered because of it. */
     struct oct_recorder_status recorder;
@@ -113,11 +111,8 @@ void oct_daemon_tick(struct oct_daemon *daemon);
 /* Whether a recording is being written, begun or closed. */
 bool oct_daemon_is_recording(const struct oct_daemon *daemon);
 
-/* The status reply as JSON text, malloc'd by cJSON; NULL when out of memory. */
-char *oct_daemon_status(const struct oct_daemon *daemon);
-
-/* The same as a tree, which the caller deletes. */
-struct cJSON *oct_daemon_status_tree(const struct oct_daemon *daemon);
+/* The status reply, which the caller deletes; NULL when out of memory. */
+struct cJSON *oct_daemon_status(const struct oct_daemon *daemon);
 
 /* Hands changed LIVE keys to what applies them: flags of enum oct_param_applies. What those of the
  * recording and of the daemon apply to reads the configuration when it next needs it. */

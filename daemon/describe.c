@@ -16,12 +16,10 @@ char *oct_reply_print(cJSON *reply)
     return text;
 }
 
+/* NaN is written as null. */
 static void add_length(cJSON *object, const char *key, double um)
 {
-    if (isfinite(um) && um > 0)
-        cJSON_AddNumberToObject(object, key, um);
-    else
-        cJSON_AddNullToObject(object, key);
+    cJSON_AddNumberToObject(object, key, isfinite(um) && um > 0 ? um : (double)NAN);
 }
 
 static void add_scan(cJSON *reply, const struct oct_daemon *d, const struct oct_plan *plan)

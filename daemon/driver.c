@@ -334,22 +334,6 @@ static void explain_late(struct oct_driver *d, unsigned fault, const struct oct_
     }
 }
 
-static void explain_kind(struct oct_driver *d, unsigned fault)
-{
-    CURE(d, "send unsigned 16 bit, little-endian (Python: .astype(\"<u2\"))");
-    if (fault == OCT_DRIVER_FLOAT)
-        WHAT(d, "samples are halves of floats, the header says 16 bit");
-    else
-        WHAT(d, "the two bytes of each sample come the wrong way round (big-endian)");
-}
-
-static void explain_connection(struct oct_driver *d)
-{
-    WHAT(d, "what connects to ingest.endpoint is no ZeroMQ PUSH socket");
-    CURE(d, "a driver connects a PUSH socket (not PUB, REQ, plain TCP); viewers connect to "
-            "publish.endpoint");
-}
-
 void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_driver_message *m,
                         const struct oct_config *config)
 {
@@ -388,10 +372,15 @@ void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_d
         break;
     case OCT_DRIVER_BYTE_SWAPPED:
     case OCT_DRIVER_FLOAT:
-        explain_kind(d, fault);
+        WHAT(d, fault == OCT_DRIVER_FLOAT
+                    ? "samples are halves of floats, the header says 16 bit"
+                    : "the two bytes of each sample come the wrong way round (big-endian)");
+        CURE(d, "send unsigned 16 bit, little-endian (Python: .astype(\"<u2\"))");
         break;
     case OCT_DRIVER_NO_PUSH:
-        explain_connection(d);
+        WHAT(d, "what connects to ingest.endpoint is no ZeroMQ PUSH socket");
+        CURE(d, "a driver connects a PUSH socket (not PUB, REQ, plain TCP); viewers connect to "
+                "publish.endpoint");
         break;
     default:
         explain_numbers(d, fault, m);

@@ -12,12 +12,10 @@ static void *run(void *argument)
     enum oct_err e = OCT_OK;
     if (errand->ops->prepare)
         e = errand->ops->prepare(errand->work, &errand->err);
-    if (e == OCT_OK)
-        e = oct_raw_tap_run(&errand->tap, &errand->err);
+    e = e ? e : oct_raw_tap_run(&errand->tap, &errand->err);
     atomic_store(&errand->is_taking, false);
     oct_thread_yield_to_others(); /* not earlier: a driver waits for what a tap reads */
-    if (e == OCT_OK)
-        e = errand->ops->compute(errand->work, &errand->cancelled, &errand->err);
+    e = e ? e : errand->ops->compute(errand->work, &errand->cancelled, &errand->err);
     errand->err.code = e;
     atomic_store(&errand->is_done, true);
     return NULL;

@@ -22,99 +22,87 @@
 
 struct cJSON;
 
-enum kind { COUNTER, GAUGE };
-
 /* A number of the status, or an object of numbers. */
 struct metric {
-    const char *path; /* "record.active" */
-    const char *name, *help;
-    enum kind kind;
+    const char *path;  /* "record.active" */
+    const char *name;  /* that of a counter ends by "_total", others are gauges */
+    const char *help;  /* NULL: that of the row before */
     const char *label; /* of an object's members: its name; else "name=\"value\"", or NULL */
     double scale;      /* 0: as it stands */
 };
 
 /* A number of each object of the status' array "analysis", or an object of numbers there. */
 static const struct metric of_analyses[] = {
-    {"seen", "octd_analysis_seen_total", "B-scans that an analysis dealt with: done + skipped.",
-     COUNTER, NULL, 0},
-    {"done", "octd_analysis_done_total", "Of those, analysed.", COUNTER, NULL, 0},
-    {"skipped", "octd_analysis_skipped_total", "Of those, skipped.", COUNTER, "reason", 0},
-    {"results", "octd_analysis_results_total", "Results that an analysis made.", COUNTER, NULL, 0},
-    {"published", "octd_analysis_published_total", "Of those, sent to subscribers.", COUNTER, NULL,
-     0},
-    {"recorded", "octd_analysis_recorded_total", "Of those, written into files.", COUNTER, NULL, 0},
+    {"seen", "octd_analysis_seen_total",
+     .help = "B-scans that an analysis dealt with: done + skipped."},
+    {"done", "octd_analysis_done_total", .help = "Of those, analysed."},
+    {"skipped", "octd_analysis_skipped_total", .label = "reason", .help = "Of those, skipped."},
+    {"results", "octd_analysis_results_total", .help = "Results that an analysis made."},
+    {"published", "octd_analysis_published_total", .help = "Of those, sent to subscribers."},
+    {"recorded", "octd_analysis_recorded_total", .help = "Of those, written into files."},
     {"not_recorded", "octd_analysis_not_recorded_total",
-     "Of those, too late for their file or passed over.", COUNTER, NULL, 0},
-    {"busy_s", "octd_analysis_busy_seconds", "At work at one B-scan for so long.", GAUGE, NULL, 0},
-    {"failing", "octd_analysis_failing", "Whether its newest B-scan failed.", GAUGE, NULL, 0},
+     .help = "Of those, too late for their file or passed over."},
+    {"busy_s", "octd_analysis_busy_seconds", .help = "At work at one B-scan for so long."},
+    {"failing", "octd_analysis_failing", .help = "Whether its newest B-scan failed."},
 };
 
 /* Rows of one name stand together. */
 static const struct metric metrics[] = {
-    {"uptime_s", "octd_uptime_seconds", "Since the daemon's start.", GAUGE, NULL, 0},
-    {"source.streaming", "octd_source_streaming", "Whether lines come.", GAUGE, NULL, 0},
+    {"uptime_s", "octd_uptime_seconds", .help = "Since the daemon's start."},
+    {"source.streaming", "octd_source_streaming", .help = "Whether lines come."},
     {"source.losses", "octd_source_losses_total",
-     "Times that the sender fell silent in the middle of a volume.", COUNTER, NULL, 0},
-    {"lines_received", "octd_lines_received_total", "A-lines placed into B-scans.", COUNTER, NULL,
-     0},
-    {"lines_missing", "octd_lines_missing_total", "A-lines that never came.", COUNTER, NULL, 0},
+     .help = "Times that the sender fell silent in the middle of a volume."},
+    {"lines_received", "octd_lines_received_total", .help = "A-lines placed into B-scans."},
+    {"lines_missing", "octd_lines_missing_total", .help = "A-lines that never came."},
     {"lines_cut", "octd_lines_cut_total",
-     "Of those, cut off by a stop or a start: no loss of the camera's.", COUNTER, NULL, 0},
-    {"lines_duplicate", "octd_lines_duplicate_total", "A-lines that came again.", COUNTER, NULL, 0},
-    {"lines_late", "octd_lines_late_total", "A-lines whose B-scan was closed.", COUNTER, NULL, 0},
-    {"lines_dropped", "octd_lines_dropped_total", "A-lines whose B-scan found no free slot.",
-     COUNTER, NULL, 0},
-    {"messages_received", "octd_messages_received_total", "Well-formed messages.", COUNTER, NULL,
-     0},
-    {"messages_duplicate", "octd_messages_duplicate_total", "Messages that came again.", COUNTER,
-     NULL, 0},
+     .help = "Of those, cut off by a stop or a start: no loss of the camera's."},
+    {"lines_duplicate", "octd_lines_duplicate_total", .help = "A-lines that came again."},
+    {"lines_late", "octd_lines_late_total", .help = "A-lines whose B-scan was closed."},
+    {"lines_dropped", "octd_lines_dropped_total",
+     .help = "A-lines whose B-scan found no free slot."},
+    {"messages_received", "octd_messages_received_total", .help = "Well-formed messages."},
+    {"messages_duplicate", "octd_messages_duplicate_total", .help = "Messages that came again."},
     {"messages_missed", "octd_messages_missed_total",
-     "Messages that had not come when a later one did.", COUNTER, NULL, 0},
-    {"messages_reordered", "octd_messages_reordered_total", "Of those missed, came after all.",
-     COUNTER, NULL, 0},
-    {"messages_ignored", "octd_messages_ignored_total", "Messages taken while idle.", COUNTER, NULL,
-     0},
-    {"messages_bad", "octd_messages_bad_total", "Malformed messages.", COUNTER, "reason", 0},
-    {"acquisitions", "octd_acquisitions_total", "Acquisitions that began.", COUNTER, NULL, 0},
+     .help = "Messages that had not come when a later one did."},
+    {"messages_reordered", "octd_messages_reordered_total",
+     .help = "Of those missed, came after all."},
+    {"messages_ignored", "octd_messages_ignored_total", .help = "Messages taken while idle."},
+    {"messages_bad", "octd_messages_bad_total", .label = "reason", .help = "Malformed messages."},
+    {"acquisitions", "octd_acquisitions_total", .help = "Acquisitions that began."},
     {"bscans_begun", "octd_bscans_begun_total",
-     "B-scans of which a line came: done + dropped + in flight.", COUNTER, NULL, 0},
-    {"bscans_done", "octd_bscans_done_total", "B-scans reconstructed.", COUNTER, NULL, 0},
-    {"bscans_dropped", "octd_bscans_dropped_total", "B-scans lost.", COUNTER, "reason", 0},
-    {"bscans_in_flight", "octd_bscans_in_flight", "B-scans between the two.", GAUGE, NULL, 0},
-    {"bscans_published", "octd_bscans_published_total", "B-scans sent to viewers.", COUNTER, NULL,
-     0},
+     .help = "B-scans of which a line came: done + dropped + in flight."},
+    {"bscans_done", "octd_bscans_done_total", .help = "B-scans reconstructed."},
+    {"bscans_dropped", "octd_bscans_dropped_total", .label = "reason", .help = "B-scans lost."},
+    {"bscans_in_flight", "octd_bscans_in_flight", .help = "B-scans between the two."},
+    {"bscans_published", "octd_bscans_published_total", .help = "B-scans sent to viewers."},
     {"bscans_not_published", "octd_bscans_not_published_total",
-     "B-scans that the publisher skipped.", COUNTER, NULL, 0},
-    {"record.active", "octd_recording", "Whether a recording is under way.", GAUGE, NULL, 0},
-    {"record.bscans_queued", "octd_recorder_queue_bscans", "B-scans that wait for the recorder.",
-     GAUGE, NULL, 0},
+     .help = "B-scans that the publisher skipped."},
+    {"record.active", "octd_recording", .help = "Whether a recording is under way."},
+    {"record.bscans_queued", "octd_recorder_queue_bscans",
+     .help = "B-scans that wait for the recorder."},
     {"record_total.offered", "octd_record_offered_total",
-     "B-scans that recordings should have: written + dropped + pending.", COUNTER, NULL, 0},
-    {"record_total.written", "octd_record_written_total", "Of those, safe in files.", COUNTER, NULL,
-     0},
-    {"record_total.dropped", "octd_record_dropped_total", "Of those, lost.", COUNTER, "reason", 0},
-    {"record_total.pending", "octd_record_pending", "Of those, not safe yet.", GAUGE, NULL, 0},
-    {"bscans_written", "octd_bscans_written_total", "B-scans safe in files.", COUNTER, NULL, 0},
-    {"bscans_unsaved", "octd_bscans_unsaved_total", "B-scans lost to a failed recording.", COUNTER,
-     NULL, 0},
-    {"volumes_written", "octd_volumes_written_total", "Files closed.", COUNTER, NULL, 0},
-    {"volumes_incomplete", "octd_volumes_incomplete_total", "Of those, not whole.", COUNTER, NULL,
-     0},
-    {"bytes_written", "octd_written_bytes_total", "Bytes safe in files.", COUNTER, NULL, 0},
-    {"disk_bytes_free", "octd_disk_free_bytes", "Where recordings go.", GAUGE, NULL, 0},
-    {"average.averaged", "octd_average_bscans", "B-scans in the live average.", GAUGE, NULL, 0},
-    {"average.score", "octd_average_score", "Correlation of the newest B-scan with it.", GAUGE,
-     NULL, 0},
-    {"average.rejected", "octd_average_rejected_total", "B-scans that it left out as no match.",
-     COUNTER, NULL, 0},
-    {"average.resets", "octd_average_resets_total", "Times that it began anew.", COUNTER, NULL, 0},
+     .help = "B-scans that recordings should have: written + dropped + pending."},
+    {"record_total.written", "octd_record_written_total", .help = "Of those, safe in files."},
+    {"record_total.dropped", "octd_record_dropped_total", .label = "reason",
+     .help = "Of those, lost."},
+    {"record_total.pending", "octd_record_pending", .help = "Of those, not safe yet."},
+    {"bscans_written", "octd_bscans_written_total", .help = "B-scans safe in files."},
+    {"bscans_unsaved", "octd_bscans_unsaved_total", .help = "B-scans lost to a failed recording."},
+    {"volumes_written", "octd_volumes_written_total", .help = "Files closed."},
+    {"volumes_incomplete", "octd_volumes_incomplete_total", .help = "Of those, not whole."},
+    {"bytes_written", "octd_written_bytes_total", .help = "Bytes safe in files."},
+    {"disk_bytes_free", "octd_disk_free_bytes", .help = "Where recordings go."},
+    {"average.averaged", "octd_average_bscans", .help = "B-scans in the live average."},
+    {"average.score", "octd_average_score", .help = "Correlation of the newest B-scan with it."},
+    {"average.rejected", "octd_average_rejected_total",
+     .help = "B-scans that it left out as no match."},
+    {"average.resets", "octd_average_resets_total", .help = "Times that it began anew."},
     {"average.behind", "octd_average_behind_total",
-     "B-scans that it left out because others had come meanwhile.", COUNTER, NULL, 0},
-    {"latency_us.p50", "octd_latency_seconds",
-     "From a B-scan's last line to its publication, in this acquisition.", GAUGE,
-     "quantile=\"0.5\"", 1e-6},
-    {"latency_us.p99", "octd_latency_seconds", NULL, GAUGE, "quantile=\"0.99\"", 1e-6},
-    {"latency_us.max", "octd_latency_seconds", NULL, GAUGE, "quantile=\"1\"", 1e-6},
+     .help = "B-scans that it left out because others had come meanwhile."},
+    {"latency_us.p50", "octd_latency_seconds", .label = "quantile=\"0.5\"", .scale = 1e-6,
+     .help = "From a B-scan's last line to its publication, in this acquisition."},
+    {"latency_us.p99", "octd_latency_seconds", .label = "quantile=\"0.99\"", .scale = 1e-6},
+    {"latency_us.max", "octd_latency_seconds", .label = "quantile=\"1\"", .scale = 1e-6},
 };
 
 /* "a.b" of a tree; NULL: not there. */
@@ -128,10 +116,11 @@ static const cJSON *find(const cJSON *tree, const char *path)
     return find(cJSON_GetObjectItemCaseSensitive(tree, word), dot + 1);
 }
 
-static void write_head(FILE *out, const char *name, const char *help, enum kind kind)
+static void write_head(FILE *out, const char *name, const char *help)
 {
+    const char *word = strrchr(name, '_');
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
-            kind == COUNTER ? "counter" : "gauge");
+            strcmp(word, "_total") == 0 ? "counter" : "gauge");
 }
 
 /* Counts stand in the tree as text, to the last digit. */
@@ -146,21 +135,20 @@ static void write_value(FILE *out, const cJSON *value, double scale)
         fprintf(out, " %.17g\n", scale == 0 ? number : number * scale);
 }
 
-static void write_metric(FILE *out, const struct metric *m, const cJSON *value)
+/* A number, or the numbers of an object. labels: of all of them, NULL: none. */
+static void write_metric(FILE *out, const struct metric *m, const char *labels, const cJSON *value)
 {
     const cJSON *member;
-    if (!value || cJSON_IsNull(value))
-        return;
-    if (m->help)
-        write_head(out, m->name, m->help, m->kind);
+    const char *comma = labels ? "," : "";
+    labels = labels ? labels : "";
     if (!cJSON_IsObject(value)) {
-        fprintf(out, m->label ? "%s{%s}" : "%s", m->name, m->label ? m->label : "");
+        fprintf(out, *labels ? "%s{%s}" : "%s", m->name, labels);
         write_value(out, value, m->scale);
         return;
     }
     cJSON_ArrayForEach(member, value)
     {
-        fprintf(out, "%s{%s=\"%s\"}", m->name, m->label, member->string);
+        fprintf(out, "%s{%s%s%s=\"%s\"}", m->name, labels, comma, m->label, member->string);
         write_value(out, member, m->scale);
     }
 }
@@ -184,17 +172,17 @@ static void write_words(FILE *out, const cJSON *status)
     const char *phase = cJSON_GetStringValue(find(status, "phase"));
     const cJSON *degraded = find(status, "degraded"), *item;
 
-    write_head(out, "octd_build_info", "What runs.", GAUGE);
+    write_head(out, "octd_build_info", "What runs.");
     fputs("octd_build_info{version=\"", out);
     write_escaped(out, cJSON_GetStringValue(find(status, "version")));
     fputs("\",backend=\"", out);
     write_escaped(out, cJSON_GetStringValue(find(status, "backend")));
     fputs("\"} 1\n", out);
-    write_head(out, "octd_state", "1 for the state that the daemon is in.", GAUGE);
+    write_head(out, "octd_state", "1 for the state that the daemon is in.");
     for (int s = 0; s < OCT_N_STATES; s++)
         fprintf(out, "octd_state{state=\"%s\"} %d\n", oct_state_names[s],
                 phase && strcmp(phase, oct_state_names[s]) == 0);
-    write_head(out, "octd_degraded", "1 for what is not as it should be.", GAUGE);
+    write_head(out, "octd_degraded", "1 for what is not as it should be.");
     for (size_t k = 0; k < sizeof(troubles) / sizeof(troubles[0]); k++) {
         bool there = false;
         cJSON_ArrayForEach(item, degraded)
@@ -207,28 +195,20 @@ static void write_words(FILE *out, const cJSON *status)
 
 static void write_of_analyses(FILE *out, const struct metric *m, const cJSON *analyses)
 {
-    const cJSON *analysis, *member;
-    write_head(out, m->name, m->help, m->kind);
+    const cJSON *analysis;
+    char labels[64];
+    write_head(out, m->name, m->help);
     cJSON_ArrayForEach(analysis, analyses)
     {
-        const char *name = cJSON_GetStringValue(find(analysis, "name"));
         const cJSON *value = find(analysis, m->path);
-        if (!value)
-            continue; /* it did not start */
-        if (!cJSON_IsObject(value)) {
-            fprintf(out, "%s{analysis=\"%s\"}", m->name, name);
-            write_value(out, value, m->scale);
-            continue;
-        }
-        cJSON_ArrayForEach(member, value)
-        {
-            fprintf(out, "%s{analysis=\"%s\",%s=\"%s\"}", m->name, name, m->label, member->string);
-            write_value(out, member, m->scale);
-        }
+        snprintf(labels, sizeof(labels), "analysis=\"%s\"",
+                 cJSON_GetStringValue(find(analysis, "name")));
+        if (value) /* else it did not start */
+            write_metric(out, m, labels, value);
     }
 }
 
-/* The text of a status (oct_daemon_status_tree), malloc'd, of *n_bytes; NULL when out of memory.
+/* The text of a status (oct_daemon_status), malloc'd, of *n_bytes; NULL when out of memory.
  * What the status does not know (null) is left out. */
 static char *metrics_text(const cJSON *status, size_t *n_bytes)
 {
@@ -237,8 +217,14 @@ static char *metrics_text(const cJSON *status, size_t *n_bytes)
     if (!out)
         return NULL;
     write_words(out, status);
-    for (size_t k = 0; k < sizeof(metrics) / sizeof(metrics[0]); k++)
-        write_metric(out, &metrics[k], find(status, metrics[k].path));
+    for (size_t k = 0; k < sizeof(metrics) / sizeof(metrics[0]); k++) {
+        const cJSON *value = find(status, metrics[k].path);
+        if (!value || cJSON_IsNull(value))
+            continue;
+        if (metrics[k].help)
+            write_head(out, metrics[k].name, metrics[k].help);
+        write_metric(out, &metrics[k], cJSON_IsObject(value) ? NULL : metrics[k].label, value);
+    }
     const cJSON *analyses = find(status, "analysis");
     for (size_t k = 0;
          cJSON_GetArraySize(analyses) > 0 && k < sizeof(of_analyses) / sizeof(of_analyses[0]); k++)
@@ -368,7 +354,7 @@ static enum MHD_Result on_request(void *argument, struct MHD_Connection *connect
         return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, only_get);
     if (strcmp(url, "/metrics") != 0)
         return say(connection, MHD_HTTP_NOT_FOUND, not_found);
-    cJSON *status = oct_daemon_status_tree(http->daemon);
+    cJSON *status = oct_daemon_status(http->daemon);
     char *text = status ? metrics_text(status, &n_bytes) : NULL;
     cJSON_Delete(status);
     if (!text)

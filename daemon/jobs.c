@@ -46,7 +46,7 @@ static void record(struct oct_job *job)
     if (oct_session_may_record(job->session, &job->config, &job->err))
         return;
     oct_daemon_forecast_measure(&job->forecast, &job->config, job->session);
-    oct_session_record(job->session, &job->config, &job->err);
+    oct_session_record(job->session, &job->config, false, NULL, &job->err);
 }
 
 static void run(uv_work_t *work)

@@ -95,10 +95,10 @@ enum pass { PASS_LOOK, PASS_FILES, PASS_SETS };
 static enum oct_err apply(struct oct_config *config, struct oct_file_watch *watch, enum pass pass,
                           enum option option, const char *value, struct oct_error *err)
 {
-    if (pass == PASS_FILES && option == OPTION_CONFIG)
+    if (pass == PASS_FILES && option == OPTION_CONFIG) {
         oct_file_watch_add(watch, value);
-    if (pass == PASS_FILES && option == OPTION_CONFIG)
         return oct_config_load(config, value, err);
+    }
     if (pass == PASS_SETS && option == OPTION_SET)
         return oct_config_set_assignment(config, value, err);
     if (pass == PASS_SETS && option == OPTION_BACKEND)
@@ -125,8 +125,7 @@ static enum oct_err go_over(struct oct_config *config, struct oct_file_watch *wa
         e = read_option(argc, argv, &i, &option, &value, err);
         if (!e && (option == OPTION_HELP || option == OPTION_VERSION) && *last != OPTION_VERSION)
             *last = option;
-        if (!e)
-            e = apply(config, watch, pass, option, value, err);
+        e = e ? e : apply(config, watch, pass, option, value, err);
     }
     return e;
 }
@@ -146,10 +145,8 @@ static bool read_options(struct oct_config *config, struct oct_file_watch *watch
         print_version();
     else if (ends)
         print_help();
-    if (!e && !ends)
-        e = go_over(config, watch, PASS_FILES, argc, argv, &last, &err);
-    if (!e && !ends)
-        e = go_over(config, watch, PASS_SETS, argc, argv, &last, &err);
+    for (enum pass pass = PASS_FILES; pass <= PASS_SETS && !e && !ends; pass++)
+        e = go_over(config, watch, pass, argc, argv, &last, &err);
     if (!e && !ends)
         e = oct_config_check(config, &err);
     if (e)
@@ -268,8 +265,7 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config,
     watch_signals(loop);
     enum oct_err e = oct_daemon_init(&loop->daemon, &loop->uv, config, err);
     loop->daemon.watch = *watch;
-    if (e == OCT_OK)
-        e = oct_control_create(&loop->control, &loop->uv, &loop->daemon, err);
+    e = e ? e : oct_control_create(&loop->control, &loop->uv, &loop->daemon, err);
     if (e == OCT_OK && config->metrics.endpoint[0])
         e = oct_http_create(&loop->http, &loop->uv, &loop->daemon, err);
     if (e) {
@@ -352,11 +348,7 @@ int main(int argc, char **argv)
     static struct loop loop; /* large; zeroed */
     enum oct_err e = oct_connections_raise(&err);
     e = e ? e : run(&loop, &config, &watch, &err);
-    if (e) {
-        oct_log(OCT_LOG_ERROR, "%s", err.text);
-    } else {
-        oct_log(OCT_LOG_INFO, "octd has ended");
-    }
+    oct_log(e ? OCT_LOG_ERROR : OCT_LOG_INFO, "%s", e ? err.text : "octd has ended");
     /* exit() would wait for libuv's threads. */
     if (loop.disk_hangs)
         _Exit(oct_exit_status(e));

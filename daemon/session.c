@@ -108,12 +108,9 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
 
     enum oct_err e = oct_daemon_analyses_find(&s->analyses, config, &setup.lends_values, err);
-    if (!e)
-        e = oct_config_plan(config, &s->plan, err);
-    if (!e)
-        e = oct_workers_create(&s->workers, config->pipeline.threads, err);
-    if (!e)
-        e = oct_workers_create_yielding(&s->analysts, config->pipeline.threads, err);
+    e = e ? e : oct_config_plan(config, &s->plan, err);
+    e = e ? e : oct_workers_create(&s->workers, config->pipeline.threads, err);
+    e = e ? e : oct_workers_create_yielding(&s->analysts, config->pipeline.threads, err);
     if (e)
         return e;
     setup.plan = s->plan;
@@ -167,8 +164,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
     const unsigned n_sources = list_sources(s, sources);
     const struct oct_geometry *g = &s->plan->geometry;
     enum oct_err e = memory_plan(config, g, &buffer, &history, err);
-    if (e == OCT_OK)
-        e = create_losses(s, (uint64_t)buffer + history, err);
+    e = e ? e : create_losses(s, (uint64_t)buffer + history, err);
     if (e)
         return e;
     const struct oct_ingest_options ingest = {
@@ -237,12 +233,9 @@ enum oct_err oct_session_create(struct oct_session **out, const struct oct_confi
     s->zmq_context = zmq_ctx_new();
     if (!s->zmq_context)
         e = oct_fail(err, OCT_E_NO_MEMORY, "no ZeroMQ context: %s", zmq_strerror(zmq_errno()));
-    if (e == OCT_OK)
-        e = oct_door_create(&s->door, s->zmq_context, keys, err);
-    if (e == OCT_OK)
-        e = create_pipeline(s, config, err);
-    if (e == OCT_OK)
-        e = create_ends(s, config, name, open, err);
+    e = e ? e : oct_door_create(&s->door, s->zmq_context, keys, err);
+    e = e ? e : create_pipeline(s, config, err);
+    e = e ? e : create_ends(s, config, name, open, err);
     if (e) {
         oct_session_destroy(s);
         return e;
@@ -360,25 +353,14 @@ double oct_session_bscan_bytes(const struct oct_session *s, const struct oct_con
 }
 
 enum oct_err oct_session_record(struct oct_session *s, const struct oct_config *config,
-                                struct oct_error *err)
+                                bool last_seconds, const char *name, struct oct_error *err)
 {
     char *text = oct_config_text(config);
     if (!text)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
     const struct oct_record_settings settings = settings_of(config, text);
-    enum oct_err e = oct_recorder_start(s->recorder, &settings, err);
-    free(text);
-    return e;
-}
-
-enum oct_err oct_session_record_last(struct oct_session *s, const struct oct_config *config,
-                                     const char *name, struct oct_error *err)
-{
-    char *text = oct_config_text(config);
-    if (!text)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
-    const struct oct_record_settings settings = settings_of(config, text);
-    enum oct_err e = oct_recorder_save_history(s->recorder, &settings, name, err);
+    enum oct_err e = last_seconds ? oct_recorder_save_history(s->recorder, &settings, name, err)
+                                  : oct_recorder_start(s->recorder, &settings, err);
     free(text);
     return e;
 }

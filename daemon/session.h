@@ -72,12 +72,9 @@ enum oct_err oct_session_may_record(const struct oct_session *session,
  * would be recorded. Any thread. */
 double oct_session_bscan_bytes(const struct oct_session *session, const struct oct_config *config);
 
-/* Starts a recording as config says. Looks at the disk, which may take its time; any thread. */
+/* Starts a recording as config says, which looks at the disk and may take its time (any thread); or
+ * saves the last seconds as file `name` (NULL: one is made) in the record folder. */
 enum oct_err oct_session_record(struct oct_session *session, const struct oct_config *config,
-                                struct oct_error *err);
-
-/* Saves the last seconds as file `name` (NULL: one is made) in the record folder. */
-enum oct_err oct_session_record_last(struct oct_session *session, const struct oct_config *config,
-                                     const char *name, struct oct_error *err);
+                                bool last_seconds, const char *name, struct oct_error *err);
 
 #endif

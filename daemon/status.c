@@ -198,7 +198,8 @@ static void add_settings(cJSON *object, const struct oct_config *config, const c
         }
 }
 
-/* What its newest result says beside its pixels, by name; null: not known, or there is none. */
+/* What its newest result says beside its pixels, by name; null (cJSON's NaN): it is not known, or
+ * there is none. */
 static void add_numbers(cJSON *object, const struct oct_stage *stage,
                         const struct oct_stage_counts *counts)
 {
@@ -207,15 +208,15 @@ static void add_numbers(cJSON *object, const struct oct_stage *stage,
         return;
     cJSON *numbers = cJSON_AddObjectToObject(object, "numbers");
     const double *value = counts->numbers;
-    for (unsigned i = 0; i < form->n_numbers; value += form->numbers[i++].n_values) {
-        const bool has = counts->results > 0 && !counts->at_rest;
-        cJSON *item = form->numbers[i].n_values > 1 ? cJSON_CreateArray() : NULL;
-        for (unsigned k = 0; item && k < form->numbers[i].n_values; k++)
-            cJSON_AddItemToArray(item, has && isfinite(value[k]) ? cJSON_CreateNumber(value[k])
-                                                                 : cJSON_CreateNull());
-        if (!item)
-            item = has && isfinite(*value) ? cJSON_CreateNumber(*value) : cJSON_CreateNull();
-        cJSON_AddItemToObject(numbers, form->numbers[i].name, item);
+    const bool has = counts->results > 0 && !counts->at_rest;
+    for (unsigned i = 0; i < form->n_numbers; i++) {
+        const struct oct_image_number *number = &form->numbers[i];
+        cJSON *list = number->n_values > 1 ? cJSON_AddArrayToObject(numbers, number->name) : NULL;
+        for (unsigned k = 0; k < number->n_values; k++, value++)
+            if (list)
+                cJSON_AddItemToArray(list, cJSON_CreateNumber(has ? *value : (double)NAN));
+            else
+                cJSON_AddNumberToObject(numbers, number->name, has ? *value : (double)NAN);
     }
 }
 
@@ -424,7 +425,7 @@ static void add_source(cJSON *reply, const struct oct_daemon *d)
     add_seen(source, d);
 }
 
-cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
+cJSON *oct_daemon_status(const struct oct_daemon *d)
 {
     cJSON *reply = cJSON_CreateObject();
     if (!reply)
@@ -448,9 +449,4 @@ cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
     oct_daemon_forecast_describe(reply, d->session ? &d->forecast : &no_forecast, d->session);
     add_security(reply, d);
     return reply;
-}
-
-char *oct_daemon_status(const struct oct_daemon *d)
-{
-    return oct_reply_print(oct_daemon_status_tree(d));
 }

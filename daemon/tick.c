@@ -19,7 +19,7 @@ static void after_build(struct oct_daemon *d, struct oct_job *job)
     d->source = (struct oct_source){.streaming = false};
     d->driver.watch = NULL; /* the next session's may have the same address */
     d->line_rate.watch = NULL;
-    d->engine_session = NULL;
+    d->failed_over = false;
     if (job->err.code) {
         d->outcome = job->err;
         oct_daemon_keep_error(d, &job->err);
@@ -156,17 +156,14 @@ static void begin_what_is_due(struct oct_daemon *d)
 static void note_failover(struct oct_daemon *d)
 {
     const char *engine = oct_pipeline_engine_name(d->session->pipeline);
+    const char *before = d->session->engine_name;
     struct oct_error err;
-    if (d->engine_session != d->session)
-        d->failed_over = false;
-    if (d->engine && strcmp(d->engine, engine) != 0 && d->engine_session == d->session) {
-        oct_fail(&err, OCT_E_BACKEND, "the %s engine failed, the %s engine goes on (%s)", d->engine,
-                 engine, oct_pipeline_engine_description(d->session->pipeline));
-        oct_daemon_keep_error(d, &err);
-        d->failed_over = true;
-    }
-    d->engine = engine;
-    d->engine_session = d->session;
+    if (d->failed_over || strcmp(before, engine) == 0)
+        return;
+    d->failed_over = true;
+    oct_fail(&err, OCT_E_BACKEND, "the %s engine failed, the %s engine goes on (%s)", before,
+             engine, oct_pipeline_engine_description(d->session->pipeline));
+    oct_daemon_keep_error(d, &err);
 }
 
 static void note_failures(struct oct_daemon *d)

@@ -11,14 +11,13 @@
 
 struct oct_csv {
     struct oct_whole_file file;
-    FILE *stream;
     bool row_begun;
     int failure; /* errno of the first; 0: none */
 };
 
 static void put(struct oct_csv *c, const char *text)
 {
-    if (c->failure == 0 && fputs(text, c->stream) == EOF)
+    if (c->failure == 0 && fputs(text, c->file.stream) == EOF)
         c->failure = errno ? errno : EIO;
 }
 
@@ -29,11 +28,9 @@ enum oct_err oct_csv_create(struct oct_csv **csv, const char *path, bool force, 
     struct oct_csv *c = calloc(1, sizeof(*c));
     if (!c)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    enum oct_err e = oct_whole_file_init(&c->file, path, force, err);
-    if (e == OCT_OK && !(c->stream = fopen(c->file.work, "wxe")))
-        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", path);
+    const enum oct_err e = oct_whole_file_open(&c->file, path, force, err);
     if (e) {
-        oct_csv_discard(c);
+        free(c);
         return e;
     }
     put(c, header);
@@ -89,17 +86,13 @@ void oct_csv_end_row(struct oct_csv *csv)
 
 enum oct_err oct_csv_publish(struct oct_csv *csv, struct oct_error *err)
 {
-    enum oct_err e;
+    enum oct_err e = OCT_OK;
     if (!csv)
         return OCT_OK;
-    if (fclose(csv->stream) != 0 && csv->failure == 0)
-        csv->failure = errno;
-    csv->stream = NULL;
     if (csv->failure)
         e = oct_fail_errno(err, OCT_E_IO, csv->failure, "%s: cannot be written", csv->file.path);
-    else
-        e = oct_whole_file_publish(&csv->file, err);
-    oct_csv_discard(csv);
+    e = oct_whole_file_end(&csv->file, e, err);
+    free(csv);
     return e;
 }
 
@@ -107,8 +100,6 @@ void oct_csv_discard(struct oct_csv *csv)
 {
     if (!csv)
         return;
-    if (csv->stream)
-        fclose(csv->stream);
     oct_whole_file_discard(&csv->file);
     free(csv);
 }

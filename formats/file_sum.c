@@ -1,12 +1,12 @@
 #include "formats/file_sum.h"
 
 #include "pipeline/base/crc32c.h"
+#include "pipeline/base/file_at.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define BUFFER_BYTES ((size_t)256 << 10) /* stays in the second cache */
 
@@ -33,10 +33,8 @@ enum oct_err oct_file_sum_to(struct oct_file_sum *sum, uint64_t end, struct oct_
     end = end < sum->size ? end : sum->size;
     while (sum->done < end) {
         const uint64_t left = end - sum->done;
-        const ssize_t n = pread(sum->fd, sum->buffer, left < BUFFER_BYTES ? left : BUFFER_BYTES,
-                                (off_t)sum->done);
-        if (n < 0 && errno == EINTR)
-            continue;
+        const ssize_t n = oct_file_read_at(sum->fd, sum->buffer,
+                                           left < BUFFER_BYTES ? left : BUFFER_BYTES, sum->done);
         if (n < 0)
             return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be read", sum->name);
         if (n == 0)

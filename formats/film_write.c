@@ -1,34 +1,36 @@
 #include "formats/film_write.h"
 
+#include "formats/input/npy_header.h"
+#include "formats/tiff_fault.h"
 #include "formats/whole_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <tiffio.h>
 
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "headers and samples are written as they lie in memory"
+#endif
+
 #define MOST_SIDE 16384u
-#define MOST_AVI_BYTES ((uint64_t)2147483647 - 65536)    /* what every program reads */
+#define MOST_AVI_BYTES ((uint64_t)2147483647 - 65536) /* what every program reads */
+#define MOST_AVI_HEADER 1280u
 #define MOST_TIFF_BYTES ((uint64_t)4294967295 - 1048576) /* offsets of 32 bits */
 #define TIFF_PICTURE_BYTES 512u /* at most, of a picture beside its pixels */
-#define NPY_HEADER_BYTES 128u
 
 struct oct_film_file {
-    struct oct_whole_file file;
+    struct oct_whole_file file; /* with a stream for AVI and .npy */
     struct oct_film_setup setup;
-    FILE *stream; /* of AVI and .npy; NULL otherwise, and once it is closed */
     TIFF *tiff;
     bool is_big;            /* TIFF */
     uint64_t n;             /* pictures so far */
     size_t picture_bytes;   /* in the file */
     unsigned char *scratch; /* [picture_bytes]: a picture as AVI and libtiff take it */
-    unsigned char header[1280];
-    size_t header_bytes;
-    char fault[160]; /* libtiff's first error */
+    struct oct_tiff_fault fault;
 };
 
 static size_t bytes_of(enum oct_film_pixel pixel)
@@ -58,54 +60,40 @@ bool oct_film_format_of(const char *path, enum oct_film_format *format)
     return false;
 }
 
-static enum oct_err cannot_write(const struct oct_film_file *f, int errnum, struct oct_error *err)
-{
-    return oct_fail_errno(err, OCT_E_IO, errnum ? errnum : EIO, "%s: cannot be written",
-                          f->file.path);
-}
-
-static enum oct_err write_bytes(struct oct_film_file *f, const void *bytes, size_t n,
-                                struct oct_error *err)
-{
-    errno = 0;
-    return fwrite(bytes, 1, n, f->stream) == n ? OCT_OK : cannot_write(f, errno, err);
-}
-
 /* ---- AVI ----
  *
  * 8 bits from the last row to the first, as every program reads them; red, green and blue from the
  * first to the last, as ffmpeg writes them: OpenCV 5.0 crashes on the other order. */
 
-static void put_u32(struct oct_film_file *f, uint32_t value)
-{
-    for (int i = 0; i < 4; i++)
-        f->header[f->header_bytes++] = (unsigned char)(value >> 8 * i);
-}
+struct avi_chunk {
+    char name[4];
+    uint32_t n_bytes;
+};
 
-static void put_u16(struct oct_film_file *f, uint32_t value)
-{
-    f->header[f->header_bytes++] = (unsigned char)value;
-    f->header[f->header_bytes++] = (unsigned char)(value >> 8);
-}
+struct avi_list {
+    struct avi_chunk chunk;
+    char kind[4];
+};
 
-static void put_name(struct oct_film_file *f, const char *name)
-{
-    memcpy(f->header + f->header_bytes, name, 4);
-    f->header_bytes += 4;
-}
-
-static void put_list(struct oct_film_file *f, const char *list, uint64_t n_bytes, const char *kind)
-{
-    put_name(f, list);
-    put_u32(f, (uint32_t)n_bytes);
-    put_name(f, kind);
-}
-
-static void put_chunk(struct oct_film_file *f, const char *name, uint32_t n_bytes)
-{
-    put_name(f, name);
-    put_u32(f, n_bytes);
-}
+/* All that stands before the palette, or before the list of pictures. */
+struct avi_header {
+    struct avi_list riff, hdrl;
+    struct avi_chunk avih;
+    uint32_t picture_us, bytes_per_s, padding, flags, n_pictures, n_initial, n_streams;
+    uint32_t buffer_bytes, width, height, reserved[4];
+    struct avi_list strl;
+    struct avi_chunk strh;
+    char type[4], handler[4];
+    uint32_t stream_flags, priority, initial, scale, rate, start, length, stream_buffer, quality;
+    uint32_t sample_bytes;
+    uint16_t frame[4]; /* left, top, right, bottom */
+    struct avi_chunk strf;
+    uint32_t format_bytes;
+    int32_t format_width, format_height; /* below 0: from the first row to the last */
+    uint16_t n_planes, bits;
+    uint32_t compression, image_bytes, x_per_m, y_per_m, n_colours, n_important;
+};
+_Static_assert(sizeof(struct avi_header) == 212, "an AVI's header as it lies in a file");
 
 /* The fraction nearest to fps of which both numbers stay below 2^31: its continued fraction. */
 static void find_rate(double fps, uint32_t *rate, uint32_t *scale)
@@ -133,73 +121,56 @@ static void find_rate(double fps, uint32_t *rate, uint32_t *scale)
     }
 }
 
-static void put_stream(struct oct_film_file *f, uint32_t n)
+static uint64_t avi_bytes(const struct oct_film_file *f, uint64_t n)
+{
+    return MOST_AVI_HEADER + n * (f->picture_bytes + sizeof(struct avi_chunk) + 16);
+}
+
+/* The header of a film of n pictures, to where the file is written now. */
+static enum oct_err put_avi_header(struct oct_film_file *f, uint32_t n, struct oct_error *err)
 {
     const struct oct_film_setup *s = &f->setup;
     const bool is_grey = s->pixel == OCT_FILM_U8;
-    uint32_t rate, scale;
-    find_rate(s->fps, &rate, &scale);
-    put_list(f, "LIST", is_grey ? 1140 : 116, "strl");
-    put_chunk(f, "strh", 56);
-    put_name(f, "vids");
-    put_name(f, "DIB ");
-    for (int i = 0; i < 3; i++) /* flags, priority and language, initial frames */
-        put_u32(f, 0);
-    put_u32(f, scale);
-    put_u32(f, rate);
-    put_u32(f, 0); /* start */
-    put_u32(f, n);
-    put_u32(f, (uint32_t)f->picture_bytes);
-    put_u32(f, UINT32_MAX); /* quality: not said */
-    put_u32(f, 0);
-    put_u32(f, 0); /* left, top; right, bottom: 16 bits each */
-    put_u16(f, s->width);
-    put_u16(f, s->height);
-    put_chunk(f, "strf", is_grey ? 1064 : 40);
-    put_u32(f, 40);
-    put_u32(f, s->width);
-    put_u32(f, is_grey ? s->height : 0 - s->height); /* below 0: from the first row to the last */
-    put_u16(f, 1);
-    put_u16(f, is_grey ? 8 : 24);
-    put_u32(f, 0); /* BI_RGB */
-    put_u32(f, (uint32_t)f->picture_bytes);
-    put_u32(f, 0);
-    put_u32(f, 0);
-    put_u32(f, is_grey ? 256 : 0);
-    put_u32(f, 0);
-    for (uint32_t i = 0; is_grey && i < 256; i++)
-        put_u32(f, i * 0x010101);
-}
-
-static uint64_t avi_bytes(const struct oct_film_file *f, uint64_t n)
-{
-    return sizeof(f->header) + n * (f->picture_bytes + 8 + 16);
-}
-
-/* The header of a film of n pictures: f->header. */
-static void make_avi_header(struct oct_film_file *f, uint32_t n)
-{
-    const uint64_t header_bytes = f->setup.pixel == OCT_FILM_U8 ? 1248 : 224;
-    const uint64_t movi_bytes = 4 + n * ((uint64_t)f->picture_bytes + 8);
-    const double us = 1e6 / f->setup.fps, rate = (double)f->picture_bytes * f->setup.fps;
-    f->header_bytes = 0;
-    put_list(f, "RIFF", header_bytes - 12 + movi_bytes + 8 + 16 * (uint64_t)n, "AVI ");
-    put_list(f, "LIST", header_bytes - 32, "hdrl");
-    put_chunk(f, "avih", 56);
-    put_u32(f, us < 4294967295.0 ? (uint32_t)lround(us) : UINT32_MAX);
-    put_u32(f, rate < 4294967295.0 ? (uint32_t)rate : UINT32_MAX);
-    put_u32(f, 0);
-    put_u32(f, 0x10); /* has an index */
-    put_u32(f, n);
-    put_u32(f, 0);
-    put_u32(f, 1); /* streams */
-    put_u32(f, (uint32_t)f->picture_bytes);
-    put_u32(f, f->setup.width);
-    put_u32(f, f->setup.height);
-    for (int i = 0; i < 4; i++)
-        put_u32(f, 0);
-    put_stream(f, n);
-    put_list(f, "LIST", movi_bytes, "movi");
+    const double us = 1e6 / s->fps, rate = (double)f->picture_bytes * s->fps;
+    const uint32_t bytes = (uint32_t)f->picture_bytes, palette_bytes = is_grey ? 1024 : 0;
+    const uint32_t header_bytes = 224 + palette_bytes, movi_bytes = 4 + n * (bytes + 8);
+    uint32_t palette[256];
+    struct avi_header h = {
+        .riff = {{"RIFF", header_bytes - 12 + movi_bytes + 8 + 16 * n}, "AVI "},
+        .hdrl = {{"LIST", header_bytes - 32}, "hdrl"},
+        .avih = {"avih", 56},
+        .picture_us = us < 4294967295.0 ? (uint32_t)lround(us) : UINT32_MAX,
+        .bytes_per_s = rate < 4294967295.0 ? (uint32_t)rate : UINT32_MAX,
+        .flags = 0x10, /* has an index */
+        .n_pictures = n,
+        .n_streams = 1,
+        .buffer_bytes = bytes,
+        .width = s->width,
+        .height = s->height,
+        .strl = {{"LIST", 116 + palette_bytes}, "strl"},
+        .strh = {"strh", 56},
+        .type = "vids",
+        .handler = "DIB ",
+        .length = n,
+        .stream_buffer = bytes,
+        .quality = UINT32_MAX, /* not said */
+        .frame = {0, 0, (uint16_t)s->width, (uint16_t)s->height},
+        .strf = {"strf", 40 + palette_bytes},
+        .format_bytes = 40,
+        .format_width = (int32_t)s->width,
+        .format_height = is_grey ? (int32_t)s->height : -(int32_t)s->height,
+        .n_planes = 1,
+        .bits = is_grey ? 8 : 24,
+        .image_bytes = bytes,
+        .n_colours = is_grey ? 256 : 0,
+    };
+    const struct avi_list movi = {{"LIST", movi_bytes}, "movi"};
+    find_rate(s->fps, &h.rate, &h.scale);
+    for (uint32_t i = 0; i < 256; i++)
+        palette[i] = i * 0x010101;
+    enum oct_err e = oct_whole_file_put(&f->file, &h, sizeof(h), err);
+    e = e ? e : oct_whole_file_put(&f->file, palette, palette_bytes, err);
+    return e ? e : oct_whole_file_put(&f->file, &movi, sizeof(movi), err);
 }
 
 static enum oct_err add_to_avi(struct oct_film_file *f, const unsigned char *pixels,
@@ -207,14 +178,11 @@ static enum oct_err add_to_avi(struct oct_film_file *f, const unsigned char *pix
 {
     const size_t n_channels = bytes_of(f->setup.pixel), width = f->setup.width;
     const size_t stride = f->picture_bytes / f->setup.height;
-    const uint32_t n_bytes = (uint32_t)f->picture_bytes;
-    unsigned char head[8] = "00db";
+    const struct avi_chunk head = {"00db", (uint32_t)f->picture_bytes};
     if (avi_bytes(f, f->n + 1) > MOST_AVI_BYTES)
         return oct_fail(err, OCT_E_ARG,
                         "%s: an AVI of more than 2 GiB; write a TIFF stack, or fewer pictures",
                         f->file.path);
-    for (int i = 0; i < 4; i++)
-        head[4 + i] = (unsigned char)(n_bytes >> 8 * i);
     for (size_t y = 0; y < f->setup.height; y++) {
         const size_t row = n_channels == 1 ? f->setup.height - 1 - y : y;
         const unsigned char *from = pixels + row * width * n_channels;
@@ -224,73 +192,55 @@ static enum oct_err add_to_avi(struct oct_film_file *f, const unsigned char *pix
         for (size_t i = 0; n_channels == 3 && i < 3 * width; i++)
             to[i] = from[i / 3 * 3 + 2 - i % 3];
     }
-    const enum oct_err e = write_bytes(f, head, sizeof(head), err);
-    return e ? e : write_bytes(f, f->scratch, f->picture_bytes, err);
+    const enum oct_err e = oct_whole_file_put(&f->file, &head, sizeof(head), err);
+    return e ? e : oct_whole_file_put(&f->file, f->scratch, f->picture_bytes, err);
 }
 
-static enum oct_err end_avi(struct oct_film_file *f, struct oct_error *err)
+static enum oct_err put_avi_index(struct oct_film_file *f, struct oct_error *err)
 {
-    enum oct_err e;
-    f->header_bytes = 0;
-    put_chunk(f, "idx1", (uint32_t)(16 * f->n));
-    e = write_bytes(f, f->header, f->header_bytes, err);
-    for (uint64_t i = 0; e == OCT_OK && i < f->n; i++) {
-        f->header_bytes = 0;
-        put_name(f, "00db");
-        put_u32(f, 0x10); /* a picture of its own */
-        put_u32(f, (uint32_t)(4 + i * (f->picture_bytes + 8)));
-        put_u32(f, (uint32_t)f->picture_bytes);
-        e = write_bytes(f, f->header, f->header_bytes, err);
+    const struct avi_chunk idx1 = {"idx1", (uint32_t)(16 * f->n)};
+    const uint32_t bytes = (uint32_t)f->picture_bytes;
+    enum oct_err e = oct_whole_file_put(&f->file, &idx1, sizeof(idx1), err);
+    for (uint32_t i = 0; !e && i < f->n; i++) {
+        const struct {
+            char name[4];
+            uint32_t flags, offset, n_bytes;
+        } entry = {"00db", 0x10 /* a picture of its own */, 4 + i * (bytes + 8), bytes};
+        e = oct_whole_file_put(&f->file, &entry, sizeof(entry), err);
     }
-    make_avi_header(f, (uint32_t)f->n);
     return e;
 }
 
 /* ---- numpy ---- */
 
-static void make_npy_header(struct oct_film_file *f)
+static enum oct_err put_npy_header(struct oct_film_file *f, struct oct_error *err)
 {
     static const char *const types[] = {
         [OCT_FILM_U8] = "|u1", [OCT_FILM_U16] = "<u2", [OCT_FILM_F32] = "<f4"};
-    char *text = (char *)f->header;
-    memset(f->header, ' ', NPY_HEADER_BYTES);
-    memcpy(f->header, "\x93NUMPY\x01\x00\x76\x00", 10); /* 118 bytes follow */
-    const int n =
-        snprintf(text + 10, NPY_HEADER_BYTES - 10,
-                 "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRIu64 ", %u, %u), }",
-                 types[f->setup.pixel], f->n, f->setup.height, f->setup.width);
-    text[10 + n] = ' ';
-    text[NPY_HEADER_BYTES - 1] = '\n';
-    f->header_bytes = NPY_HEADER_BYTES;
+    char header[OCT_NPY_MADE_BYTES];
+    oct_npy_header_make(header, types[f->setup.pixel], f->n, f->setup.height, f->setup.width);
+    return oct_whole_file_put(&f->file, header, sizeof(header), err);
 }
 
 /* ---- TIFF ---- */
 
-static int keep_fault(TIFF *tiff, void *context, const char *module, const char *format,
-                      va_list args) __attribute__((format(printf, 4, 0)));
-static int keep_fault(TIFF *tiff, void *context, const char *module, const char *format,
-                      va_list args)
+static enum oct_err cannot_write(const struct oct_film_file *f, int errnum, struct oct_error *err)
 {
-    struct oct_film_file *f = context;
-    (void)tiff;
-    (void)module;
-    if (!f->fault[0])
-        vsnprintf(f->fault, sizeof(f->fault), format, args);
-    return 1;
+    if (errnum)
+        return oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot be written", f->file.path);
+    return oct_fail(err, OCT_E_IO, "%s: cannot be written: %s", f->file.path, f->fault.text);
 }
 
 static enum oct_err open_tiff(struct oct_film_file *f, struct oct_error *err)
 {
-    TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
+    TIFFOpenOptions *options = oct_tiff_fault_options(&f->fault);
     f->is_big = f->setup.n_pictures * (f->picture_bytes + TIFF_PICTURE_BYTES) > MOST_TIFF_BYTES;
     errno = 0;
     if (options) {
-        TIFFOpenOptionsSetErrorHandlerExtR(options, keep_fault, f);
-        TIFFOpenOptionsSetWarningHandlerExtR(options, keep_fault, f);
         f->tiff = TIFFOpenExt(f->file.work, f->is_big ? "w8" : "w", options);
         TIFFOpenOptionsFree(options);
     }
-    return f->tiff ? OCT_OK : cannot_write(f, errno, err);
+    return f->tiff ? OCT_OK : cannot_write(f, errno ? errno : EIO, err);
 }
 
 static enum oct_err add_to_tiff(struct oct_film_file *f, const unsigned char *pixels,
@@ -312,9 +262,7 @@ static enum oct_err add_to_tiff(struct oct_film_file *f, const unsigned char *pi
         TIFFWriteEncodedStrip(f->tiff, 0, f->scratch, (tmsize_t)f->picture_bytes) >= 0 &&
         TIFFWriteDirectory(f->tiff))
         return OCT_OK;
-    if (errno)
-        return cannot_write(f, errno, err);
-    return oct_fail(err, OCT_E_IO, "%s: cannot be written: %s", f->file.path, f->fault);
+    return cannot_write(f, errno, err);
 }
 
 /* ---- any format ---- */
@@ -342,23 +290,18 @@ static enum oct_err check_setup(const char *path, const struct oct_film_setup *s
     return OCT_OK;
 }
 
-static enum oct_err open_file(struct oct_film_file *f, struct oct_error *err)
+static enum oct_err begin_film(struct oct_film_file *f, struct oct_error *err)
 {
     if (f->setup.format == OCT_FILM_TIFF)
         return open_tiff(f, err);
-    if (f->setup.format == OCT_FILM_AVI &&
-        f->setup.n_pictures > (MOST_AVI_BYTES - sizeof(f->header)) / (f->picture_bytes + 24))
+    if (f->setup.format == OCT_FILM_NPY)
+        return put_npy_header(f, err);
+    if (f->setup.n_pictures > (MOST_AVI_BYTES - MOST_AVI_HEADER) / (f->picture_bytes + 24))
         return oct_fail(err, OCT_E_ARG,
                         "%s: %" PRIu64 " pictures of %zu bytes make an AVI of more than 2 GiB; "
                         "write a TIFF stack, or fewer pictures",
                         f->file.path, f->setup.n_pictures, f->picture_bytes);
-    if (!(f->stream = fopen(f->file.work, "wxe")))
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", f->file.path);
-    if (f->setup.format == OCT_FILM_AVI)
-        make_avi_header(f, 0);
-    else
-        make_npy_header(f);
-    return write_bytes(f, f->header, f->header_bytes, err);
+    return put_avi_header(f, 0, err);
 }
 
 enum oct_err oct_film_file_create(struct oct_film_file **film, const char *path,
@@ -376,17 +319,16 @@ enum oct_err oct_film_file_create(struct oct_film_file **film, const char *path,
     if (setup->format == OCT_FILM_AVI)
         stride = (stride + 3) / 4 * 4;
     f->picture_bytes = stride * setup->height;
-    e = oct_whole_file_init(&f->file, path, setup->force, err);
-    if (e == OCT_OK && !(f->scratch = calloc(1, f->picture_bytes)))
+    e = setup->format == OCT_FILM_TIFF ? oct_whole_file_init(&f->file, path, setup->force, err)
+                                       : oct_whole_file_open(&f->file, path, setup->force, err);
+    if (!e && !(f->scratch = calloc(1, f->picture_bytes)))
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    if (e == OCT_OK)
-        e = open_file(f, err);
-    if (e) {
+    e = e ? e : begin_film(f, err);
+    if (e)
         oct_film_file_discard(f);
-        return e;
-    }
-    *film = f;
-    return OCT_OK;
+    else
+        *film = f;
+    return e;
 }
 
 enum oct_err oct_film_file_add(struct oct_film_file *film, const void *pixels,
@@ -398,38 +340,26 @@ enum oct_err oct_film_file_add(struct oct_film_file *film, const void *pixels,
     else if (film->setup.format == OCT_FILM_TIFF)
         e = add_to_tiff(film, pixels, err);
     else
-        e = write_bytes(film, pixels, film->picture_bytes, err);
+        e = oct_whole_file_put(&film->file, pixels, film->picture_bytes, err);
     film->n += e == OCT_OK;
     return e;
 }
 
-/* The header says how many pictures there are, and is written again. */
-static enum oct_err end_stream(struct oct_film_file *f, struct oct_error *err)
+/* The header of a stream says how many pictures there are, and is written again. */
+static enum oct_err end_film(struct oct_film_file *f, struct oct_error *err)
 {
-    enum oct_err e = OCT_OK;
-    if (f->setup.format == OCT_FILM_AVI)
-        e = end_avi(f, err);
-    else
-        make_npy_header(f);
-    if (e == OCT_OK && fseek(f->stream, 0, SEEK_SET) != 0)
-        e = cannot_write(f, errno, err);
-    if (e == OCT_OK)
-        e = write_bytes(f, f->header, f->header_bytes, err);
-    FILE *stream = f->stream;
-    f->stream = NULL;
-    if (fclose(stream) != 0 && e == OCT_OK)
-        e = cannot_write(f, errno, err);
+    if (f->tiff) {
+        f->fault.text[0] = '\0';
+        TIFFClose(f->tiff);
+        f->tiff = NULL;
+        return f->fault.text[0] ? cannot_write(f, 0, err) : OCT_OK;
+    }
+    const bool is_avi = f->setup.format == OCT_FILM_AVI;
+    enum oct_err e = is_avi ? put_avi_index(f, err) : OCT_OK;
+    e = e ? e : oct_whole_file_rewind(&f->file, err);
+    if (!e)
+        e = is_avi ? put_avi_header(f, (uint32_t)f->n, err) : put_npy_header(f, err);
     return e;
-}
-
-static enum oct_err end_tiff(struct oct_film_file *f, struct oct_error *err)
-{
-    f->fault[0] = '\0';
-    TIFFClose(f->tiff);
-    f->tiff = NULL;
-    if (!f->fault[0])
-        return OCT_OK;
-    return oct_fail(err, OCT_E_IO, "%s: cannot be written: %s", f->file.path, f->fault);
 }
 
 enum oct_err oct_film_file_publish(struct oct_film_file *film, struct oct_error *err)
@@ -437,10 +367,8 @@ enum oct_err oct_film_file_publish(struct oct_film_file *film, struct oct_error 
     enum oct_err e = OCT_OK;
     if (film->n == 0)
         e = oct_fail(err, OCT_E_ARG, "%s: a film without pictures", film->file.path);
-    else
-        e = film->tiff ? end_tiff(film, err) : end_stream(film, err);
-    if (e == OCT_OK)
-        e = oct_whole_file_publish(&film->file, err);
+    e = e ? e : end_film(film, err);
+    e = oct_whole_file_end(&film->file, e, err);
     oct_film_file_discard(film);
     return e;
 }
@@ -449,8 +377,6 @@ void oct_film_file_discard(struct oct_film_file *film)
 {
     if (!film)
         return;
-    if (film->stream)
-        fclose(film->stream);
     if (film->tiff)
         TIFFClose(film->tiff);
     oct_whole_file_discard(&film->file);

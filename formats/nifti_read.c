@@ -1,11 +1,11 @@
 #include "formats/nifti_read.h"
 
+#include "formats/nifti_header.h"
 #include "formats/picture_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <nifti2_io.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -112,27 +112,7 @@ static enum oct_err widen(const struct nifti_file *f, const struct nifti_1_heade
                           struct nifti_2_header *out, struct oct_error *err)
 {
     const double offset = (double)in->vox_offset;
-    *out = (struct nifti_2_header){.datatype = in->datatype,
-                                   .scl_slope = (double)in->scl_slope,
-                                   .scl_inter = (double)in->scl_inter,
-                                   .qform_code = in->qform_code,
-                                   .sform_code = in->sform_code,
-                                   .quatern_b = (double)in->quatern_b,
-                                   .quatern_c = (double)in->quatern_c,
-                                   .quatern_d = (double)in->quatern_d,
-                                   .qoffset_x = (double)in->qoffset_x,
-                                   .qoffset_y = (double)in->qoffset_y,
-                                   .qoffset_z = (double)in->qoffset_z,
-                                   .xyzt_units = (unsigned char)in->xyzt_units};
-    for (int i = 0; i < 8; i++) {
-        out->dim[i] = in->dim[i];
-        out->pixdim[i] = (double)in->pixdim[i];
-    }
-    for (int i = 0; i < 4; i++) {
-        out->srow_x[i] = (double)in->srow_x[i];
-        out->srow_y[i] = (double)in->srow_y[i];
-        out->srow_z[i] = (double)in->srow_z[i];
-    }
+    OCT_NIFTI_CONVERT(out, in);
     if (!(offset >= 0 && offset < 0x1p53 && offset == floor(offset)))
         return damaged(f, "no voxels can lie where its vox_offset says", err);
     out->vox_offset = (int64_t)offset;

@@ -1,10 +1,10 @@
 #include "formats/nifti_write.h"
 
+#include "formats/nifti_header.h"
 #include "formats/whole_file.h"
 
 #include <errno.h>
 #include <math.h>
-#include <nifti2_io.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,42 +111,6 @@ static void fill_header(const struct oct_nifti_form *form, bool is_displacement,
     snprintf(h->descrip, sizeof(h->descrip), "%s", form->description ? form->description : "");
 }
 
-static void narrow(const struct nifti_2_header *in, struct nifti_1_header *out)
-{
-    *out = (struct nifti_1_header){.sizeof_hdr = (int)sizeof(*out),
-                                   .regular = 'r',
-                                   .datatype = in->datatype,
-                                   .bitpix = in->bitpix,
-                                   .vox_offset = sizeof(*out) + 4,
-                                   .scl_slope = (float)in->scl_slope,
-                                   .scl_inter = (float)in->scl_inter,
-                                   .dim_info = in->dim_info,
-                                   .slice_code = (char)in->slice_code,
-                                   .slice_end = (short)in->slice_end,
-                                   .slice_duration = (float)in->slice_duration,
-                                   .xyzt_units = (char)in->xyzt_units,
-                                   .intent_code = (short)in->intent_code,
-                                   .qform_code = (short)in->qform_code,
-                                   .sform_code = (short)in->sform_code,
-                                   .quatern_b = (float)in->quatern_b,
-                                   .quatern_c = (float)in->quatern_c,
-                                   .quatern_d = (float)in->quatern_d,
-                                   .qoffset_x = (float)in->qoffset_x,
-                                   .qoffset_y = (float)in->qoffset_y,
-                                   .qoffset_z = (float)in->qoffset_z,
-                                   .magic = "n+1"};
-    for (int i = 0; i < 8; i++) {
-        out->dim[i] = (short)in->dim[i];
-        out->pixdim[i] = (float)in->pixdim[i];
-    }
-    for (int i = 0; i < 4; i++) {
-        out->srow_x[i] = (float)in->srow_x[i];
-        out->srow_y[i] = (float)in->srow_y[i];
-        out->srow_z[i] = (float)in->srow_z[i];
-    }
-    memcpy(out->descrip, in->descrip, sizeof(out->descrip));
-}
-
 /* ---- bytes ---- */
 
 static enum oct_err put(struct oct_nifti_out *o, const void *bytes, size_t n, struct oct_error *err)
@@ -168,16 +132,20 @@ static enum oct_err put_header(struct oct_nifti_out *o, const struct oct_nifti_f
 {
     static const char no_extensions[4];
     struct nifti_2_header wide;
-    struct nifti_1_header narrowed;
+    struct nifti_1_header narrow = {.sizeof_hdr = (int)sizeof(narrow),
+                                    .regular = 'r',
+                                    .vox_offset = sizeof(narrow) + 4,
+                                    .magic = "n+1"};
     fill_header(form, is_displacement, o->to_mm, &wide);
     const uint32_t *dims = form->dims;
     const bool is_1 = dims[0] <= MOST_SIDE_1 && dims[1] <= MOST_SIDE_1 && dims[2] <= MOST_SIDE_1;
     wide.sizeof_hdr = (int)sizeof(wide);
     wide.vox_offset = sizeof(wide) + 4;
     memcpy(wide.magic, "n+2\0\r\n\032\n", sizeof(wide.magic));
-    narrow(&wide, &narrowed);
+    OCT_NIFTI_CONVERT(&narrow, &wide);
+    memcpy(narrow.descrip, wide.descrip, sizeof(narrow.descrip));
     const enum oct_err e =
-        is_1 ? put(o, &narrowed, sizeof(narrowed), err) : put(o, &wide, sizeof(wide), err);
+        is_1 ? put(o, &narrow, sizeof(narrow), err) : put(o, &wide, sizeof(wide), err);
     return e ? e : put(o, no_extensions, sizeof(no_extensions), err);
 }
 
@@ -206,10 +174,7 @@ static enum oct_err end(struct oct_nifti_out *o, enum oct_err e, struct oct_erro
     if (!e && closed != Z_OK)
         e = oct_fail_errno(err, OCT_E_IO, errno ? errno : EIO, "%s: cannot be written",
                            o->file.path);
-    if (!e)
-        return oct_whole_file_publish(&o->file, err);
-    oct_whole_file_discard(&o->file);
-    return e;
+    return oct_whole_file_end(&o->file, e, err);
 }
 
 enum oct_err oct_nifti_begin(struct oct_nifti_out **out, const char *path, bool force,

@@ -28,23 +28,40 @@ struct oct_picture_file_facts {
     struct oct_picture_file_volume volume;
 };
 
+/* An open file: what the struct of each format begins with. */
+struct oct_picture_file {
+    const struct oct_picture_file_ops *ops;
+    char *path; /* as the user named it */
+    int fd;     /* -1: not held (oct_picture_file_hold) */
+    uint64_t file_bytes;
+};
+
 struct oct_picture_file_ops {
-    /* *file is NULL on error. Reads headers alone. The sides are checked before anything of their
-     * size is allocated (oct_picture_file_check). */
-    enum oct_err (*open)(void **file, const char *path, const struct oct_pictures_options *options,
+    size_t bytes; /* of the format's struct, which begins with struct oct_picture_file */
+
+    /* Reads headers alone; the rest of the struct comes in zeroed, and close follows on error too.
+     * The sides are checked before anything of their size is allocated (oct_picture_file_check). */
+    enum oct_err (*open)(struct oct_picture_file *file, const struct oct_pictures_options *options,
                          struct oct_picture_file_facts *facts, struct oct_error *err);
-    void (*close)(void *file); /* NULL is fine */
+    void (*close)(struct oct_picture_file *file); /* what the format keeps */
 
     /* Fills pixels ([height][width]); those that are not valid become NaN. Sets time_ns, um, bits
      * and is_db of *info, which comes in as of a file that says nothing. */
-    enum oct_err (*read)(void *file, uint64_t index, float *pixels, struct oct_pictures_info *info,
-                         struct oct_error *err);
+    enum oct_err (*read)(struct oct_picture_file *file, uint64_t index, float *pixels,
+                         struct oct_pictures_info *info, struct oct_error *err);
 
     /* When the rows of a picture were taken, in seconds since origin_ns: fills times->time_s, which
      * has room for the height, or makes it NULL, and start_s. Called where facts have a clock. */
-    void (*times)(const void *file, uint64_t index, uint64_t origin_ns,
+    void (*times)(const struct oct_picture_file *file, uint64_t index, uint64_t origin_ns,
                   struct oct_pictures_times *times);
 };
+
+/* *file is NULL on error. */
+enum oct_err oct_picture_file_open(struct oct_picture_file **file,
+                                   const struct oct_picture_file_ops *ops, const char *path,
+                                   const struct oct_pictures_options *options,
+                                   struct oct_picture_file_facts *facts, struct oct_error *err);
+void oct_picture_file_close(struct oct_picture_file *file); /* NULL is fine */
 
 extern const struct oct_picture_file_ops oct_picture_file_png, oct_picture_file_tiff,
     oct_picture_file_hdf5, oct_picture_file_avi, oct_picture_file_npy;
@@ -56,9 +73,12 @@ enum oct_err oct_picture_file_check(const char *path, uint64_t height, uint64_t 
 /* Opens for reading. OCT_E_IO: it cannot be, or is no plain file (a folder, a pipe); *fd is -1. */
 enum oct_err oct_picture_file_descriptor(int *fd, const char *path, struct oct_error *err);
 
-/* Reads n bytes from `offset` on. OCT_E_IO; OCT_E_FORMAT: the file ends before. */
-enum oct_err oct_picture_file_read_at(int fd, const char *path, uint64_t offset, void *bytes,
-                                      size_t n, struct oct_error *err);
+/* Opens file->path so, for file->fd, and sets file_bytes. */
+enum oct_err oct_picture_file_hold(struct oct_picture_file *file, struct oct_error *err);
+
+/* Reads n bytes from `offset` of a file that is held. OCT_E_IO; OCT_E_FORMAT: it ends before. */
+enum oct_err oct_picture_file_read_at(const struct oct_picture_file *file, uint64_t offset,
+                                      void *bytes, size_t n, struct oct_error *err);
 
 /* Said of a picture whose channels differ. */
 #define OCT_PICTURE_FILE_COLOUR                                                                    \

@@ -3,6 +3,7 @@
 
 #include "formats/picture_file.h"
 #include "formats/recording.h"
+#include "pipeline/base/file_at.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@ struct oct_pictures {
     struct table *table;
     bool owns_table;
     const struct entry *entry; /* of the open file; NULL: none */
-    void *file;
+    struct oct_picture_file *file;
 };
 
 /* ---- one file ---- */
@@ -93,19 +94,57 @@ enum oct_err oct_picture_file_descriptor(int *fd, const char *path, struct oct_e
                     S_ISDIR(st.st_mode) ? "a folder" : "not a plain file");
 }
 
-enum oct_err oct_picture_file_read_at(int fd, const char *path, uint64_t offset, void *bytes,
-                                      size_t n, struct oct_error *err)
+enum oct_err oct_picture_file_hold(struct oct_picture_file *file, struct oct_error *err)
 {
-    for (size_t done = 0; done < n;) {
-        const ssize_t got =
-            TEMP_FAILURE_RETRY(pread(fd, (char *)bytes + done, n - done, (off_t)(offset + done)));
-        if (got < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", path);
-        if (got == 0)
-            return oct_fail(err, OCT_E_FORMAT, "%s: truncated or cut meanwhile", path);
-        done += (size_t)got;
-    }
+    struct stat st;
+    const enum oct_err e = oct_picture_file_descriptor(&file->fd, file->path, err);
+    if (!e && fstat(file->fd, &st) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", file->path);
+    file->file_bytes = e ? 0 : (uint64_t)st.st_size;
+    return e;
+}
+
+enum oct_err oct_picture_file_read_at(const struct oct_picture_file *file, uint64_t offset,
+                                      void *bytes, size_t n, struct oct_error *err)
+{
+    const ssize_t got = oct_file_read_at(file->fd, bytes, n, offset);
+    if (got < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", file->path);
+    if ((size_t)got < n)
+        return oct_fail(err, OCT_E_FORMAT, "%s: truncated or cut meanwhile", file->path);
     return OCT_OK;
+}
+
+enum oct_err oct_picture_file_open(struct oct_picture_file **file,
+                                   const struct oct_picture_file_ops *ops, const char *path,
+                                   const struct oct_pictures_options *options,
+                                   struct oct_picture_file_facts *facts, struct oct_error *err)
+{
+    struct oct_picture_file *f = calloc(1, ops->bytes);
+    *file = NULL;
+    if (!f || !(f->path = strdup(path))) {
+        free(f);
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    }
+    f->ops = ops;
+    f->fd = -1;
+    const enum oct_err e = ops->open(f, options, facts, err);
+    if (e)
+        oct_picture_file_close(f);
+    else
+        *file = f;
+    return e;
+}
+
+void oct_picture_file_close(struct oct_picture_file *file)
+{
+    if (!file)
+        return;
+    file->ops->close(file);
+    if (file->fd >= 0)
+        close(file->fd);
+    free(file->path);
+    free(file);
 }
 
 static enum oct_err choose_format(const struct oct_picture_file_ops **ops, const char *path,
@@ -228,24 +267,21 @@ static enum oct_err add_entry(struct table *t, const char *path, struct oct_erro
 {
     struct entry *entry = &t->entries[t->n];
     struct oct_picture_file_facts facts;
-    void *file;
+    struct oct_picture_file *file;
 
     *entry = (struct entry){.path = strdup(path), .first = t->n_pictures};
     if (!entry->path)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     t->n++;
     enum oct_err e = choose_format(&entry->ops, path, err);
-    if (e == OCT_OK)
-        e = entry->ops->open(&file, path, &t->options, &facts, err);
+    e = e ? e : oct_picture_file_open(&file, entry->ops, path, &t->options, &facts, err);
     if (e)
         return e;
-    entry->ops->close(file);
+    oct_picture_file_close(file);
     join_times(t, entry, &facts);
     e = check_least(&t->options, path, &facts, err);
-    if (e == OCT_OK)
-        e = check_whole(t, entry, &facts, err);
-    if (e == OCT_OK)
-        e = select_pictures(&t->options, entry, &facts, err);
+    e = e ? e : check_whole(t, entry, &facts, err);
+    e = e ? e : select_pictures(&t->options, entry, &facts, err);
     t->n_pictures += entry->n;
     return e ? e : check_sizes(t, entry, err);
 }
@@ -321,8 +357,8 @@ enum oct_err oct_pictures_share(struct oct_pictures **other, const struct oct_pi
 
 static void close_file(struct oct_pictures *p)
 {
-    if (p->entry)
-        p->entry->ops->close(p->file);
+    oct_picture_file_close(p->file);
+    p->file = NULL;
     p->entry = NULL;
 }
 
@@ -387,7 +423,8 @@ static enum oct_err open_entry(struct oct_pictures *p, const struct entry *entry
     if (p->entry == entry)
         return OCT_OK;
     close_file(p);
-    enum oct_err e = entry->ops->open(&p->file, entry->path, &p->table->options, &facts, err);
+    enum oct_err e =
+        oct_picture_file_open(&p->file, entry->ops, entry->path, &p->table->options, &facts, err);
     if (e)
         return e;
     p->entry = entry;
@@ -503,8 +540,7 @@ enum oct_err oct_pictures_times(struct oct_pictures *pictures, uint64_t frame,
     }
     const struct entry *entry = find(t, frame);
     enum oct_err e = open_entry(p, entry, err);
-    if (e == OCT_OK)
-        e = make_room(times, entry->height, err);
+    e = e ? e : make_room(times, entry->height, err);
     if (e)
         return e;
     times->time_s = times->room;

@@ -10,18 +10,14 @@
  * Rows go from the last to the first unless biHeight < 0, each padded to 4 bytes. A chunk of no
  * bytes is the picture before it once more. Sizes that a file states are never allocated: what is
  * allocated has been seen to lie in the file. */
-#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "formats/picture_file.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define MOST_DEPTH 4u /* of lists in lists: RIFF, movi, rec */
 #define FOURCC(a, b, c, d)                                                                         \
@@ -37,10 +33,7 @@ struct place {
 };
 
 struct avi_file {
-    char *path;
-    int fd;
-    uint64_t file_bytes;
-
+    struct oct_picture_file file;
     /* Of the first stream of pictures. */
     uint32_t stream, n_streams; /* its number, NO_STREAM until it has come; streams so far */
     bool in_stream;             /* the strl that is being read is its own */
@@ -68,24 +61,18 @@ static uint32_t u32_at(const unsigned char *at)
     return u16_at(at) | u16_at(at + 2) << 16;
 }
 
-static void avi_file_close(void *file)
+static void avi_file_close(struct oct_picture_file *file)
 {
-    struct avi_file *f = file;
-    if (!f)
-        return;
-    if (f->fd >= 0)
-        close(f->fd);
+    struct avi_file *f = (struct avi_file *)file;
     free(f->places);
     free(f->bytes);
-    free(f->path);
-    free(f);
 }
 
 /* The caller has seen that the bytes lie in the file. */
 static enum oct_err read_at(const struct avi_file *f, uint64_t offset, void *bytes, size_t n,
                             struct oct_error *err)
 {
-    return oct_picture_file_read_at(f->fd, f->path, offset, bytes, n, err);
+    return oct_picture_file_read_at(&f->file, offset, bytes, n, err);
 }
 
 /* ---- the headers of a stream ---- */
@@ -158,7 +145,7 @@ static enum oct_err refuse_codec(const struct avi_file *f, struct oct_error *err
     return oct_fail(err, OCT_E_FORMAT,
                     "%s: compressed AVI (codec %s); save it uncompressed, 8-bit grey, or as a TIFF "
                     "stack",
-                    f->path, name);
+                    f->file.path, name);
 }
 
 /* entries: [n][4], blue, green, red, unused. Without a palette the bytes are grey levels. */
@@ -195,7 +182,8 @@ static enum oct_err read_strf(struct avi_file *f, uint64_t offset, uint64_t n_by
     if (!f->in_stream || f->has_format)
         return OCT_OK;
     if (n_bytes < sizeof(header))
-        return oct_fail(err, OCT_E_FORMAT, "%s: damaged AVI: no format of its pictures", f->path);
+        return oct_fail(err, OCT_E_FORMAT, "%s: damaged AVI: no format of its pictures",
+                        f->file.path);
     enum oct_err e = read_at(f, offset, header, sizeof(header), err);
     if (e)
         return e;
@@ -204,13 +192,13 @@ static enum oct_err read_strf(struct avi_file *f, uint64_t offset, uint64_t n_by
     f->codec = u32_at(header + 16);
     if (!is_uncompressed(f->codec) && !is_grey_codec(f->codec))
         return refuse_codec(f, err);
-    e = oct_picture_file_check(f->path, (uint64_t)(height < 0 ? -(int64_t)height : height),
+    e = oct_picture_file_check(f->file.path, (uint64_t)(height < 0 ? -(int64_t)height : height),
                                width < 0 ? 0 : (uint64_t)width, err);
     if (e)
         return e;
     if (is_uncompressed(f->codec) && bits != 8 && bits != 24 && bits != 32)
         return oct_fail(err, OCT_E_FORMAT, "%s: an AVI of %u bits a pixel; 8, 24 and 32 are read",
-                        f->path, bits);
+                        f->file.path, bits);
     f->height = (uint32_t)(height < 0 ? -height : height);
     f->width = (uint32_t)width;
     f->pixel_bytes = is_grey_codec(f->codec) ? 1 : bits / 8;
@@ -241,7 +229,7 @@ static enum oct_err check_bytes(const struct avi_file *f, uint64_t n_bytes, stru
     return oct_fail(err, OCT_E_FORMAT,
                     "%s: damaged AVI: picture %" PRIu64 " has %" PRIu64 " bytes; %u x %u pixels of "
                     "%u bits need %" PRIu64,
-                    f->path, f->n, n_bytes, f->width, f->height, 8 * f->pixel_bytes, needed);
+                    f->file.path, f->n, n_bytes, f->width, f->height, 8 * f->pixel_bytes, needed);
 }
 
 static enum oct_err add_picture(struct avi_file *f, uint64_t offset, uint32_t n_bytes,
@@ -250,7 +238,7 @@ static enum oct_err add_picture(struct avi_file *f, uint64_t offset, uint32_t n_
     struct place place = {offset, n_bytes};
     if (!f->has_format)
         return oct_fail(err, OCT_E_FORMAT, "%s: damaged AVI: pictures before their format",
-                        f->path);
+                        f->file.path);
     if (n_bytes == 0)
         place = f->n > 0 ? f->places[f->n - 1] : (struct place){0, 0};
     else {
@@ -263,7 +251,7 @@ static enum oct_err add_picture(struct avi_file *f, uint64_t offset, uint32_t n_
         const uint64_t room = f->room ? 2 * f->room : 256;
         struct place *grown = realloc(f->places, room * sizeof(*grown));
         if (!grown)
-            return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->path);
+            return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->file.path);
         f->places = grown;
         f->room = room;
     }
@@ -345,7 +333,8 @@ static enum oct_err take_chunk(struct avi_file *f, const struct chunk *chunk, ui
     if (of_pictures) {
         if (is_of_stream(chunk->id, f->stream, "pc"))
             return oct_fail(err, OCT_E_FORMAT,
-                            "%s: an AVI whose palette changes; save it as 8-bit grey", f->path);
+                            "%s: an AVI whose palette changes; save it as 8-bit grey",
+                            f->file.path);
         if (!is_of_stream(chunk->id, f->stream, "db") && !is_of_stream(chunk->id, f->stream, "dc"))
             return OCT_OK;
         return chunk->is_cut ? OCT_OK
@@ -402,10 +391,10 @@ static enum oct_err walk(struct avi_file *f, uint32_t list, uint64_t at, uint64_
 static enum oct_err walk_file(struct avi_file *f, struct oct_error *err)
 {
     const uint32_t avi = FOURCC('A', 'V', 'I', ' '), avix = FOURCC('A', 'V', 'I', 'X');
-    for (uint64_t at = 0; at < f->file_bytes;) {
+    for (uint64_t at = 0; at < f->file.file_bytes;) {
         struct chunk chunk;
         bool found;
-        enum oct_err e = look_at_chunk(f, at, f->file_bytes, &chunk, &found, err);
+        enum oct_err e = look_at_chunk(f, at, f->file.file_bytes, &chunk, &found, err);
         if (e)
             return e;
         if (!found || chunk.id != FOURCC('R', 'I', 'F', 'F') ||
@@ -419,44 +408,25 @@ static enum oct_err walk_file(struct avi_file *f, struct oct_error *err)
     }
     if (!f->has_format)
         return oct_fail(err, OCT_E_FORMAT, "%s: damaged or truncated AVI: no stream of pictures",
-                        f->path);
+                        f->file.path);
     return OCT_OK;
 }
 
-static enum oct_err begin(struct avi_file *f, struct oct_error *err)
-{
-    struct stat st;
-    enum oct_err e = oct_picture_file_descriptor(&f->fd, f->path, err);
-    if (e)
-        return e;
-    if (fstat(f->fd, &st) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", f->path);
-    f->file_bytes = (uint64_t)st.st_size;
-    return walk_file(f, err);
-}
-
-static enum oct_err avi_file_open(void **file, const char *path,
+static enum oct_err avi_file_open(struct oct_picture_file *file,
                                   const struct oct_pictures_options *options,
                                   struct oct_picture_file_facts *facts, struct oct_error *err)
 {
+    struct avi_file *f = (struct avi_file *)file;
     (void)options;
-    *file = NULL;
-    struct avi_file *f = calloc(1, sizeof(*f));
-    if (!f || !(f->path = strdup(path))) {
-        free(f);
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    }
-    f->fd = -1;
     f->stream = NO_STREAM;
-    enum oct_err e = begin(f, err);
-    const bool is_cut = f->movi_is_cut || (f->riff_is_cut && f->n_claimed > f->n);
-    if (!e && f->n_bytes == 0)
-        e = oct_fail(err, OCT_E_FORMAT, "%s: %s", path,
-                     is_cut ? "truncated AVI: no picture is whole" : "holds no picture");
-    if (e) {
-        avi_file_close(f);
+    enum oct_err e = oct_picture_file_hold(file, err);
+    e = e ? e : walk_file(f, err);
+    if (e)
         return e;
-    }
+    const bool is_cut = f->movi_is_cut || (f->riff_is_cut && f->n_claimed > f->n);
+    if (f->n_bytes == 0)
+        return oct_fail(err, OCT_E_FORMAT, "%s: %s", file->path,
+                        is_cut ? "truncated AVI: no picture is whole" : "holds no picture");
     *facts = (struct oct_picture_file_facts){
         .n_pictures = f->n,
         .height = f->height,
@@ -467,7 +437,6 @@ static enum oct_err avi_file_open(void **file, const char *path,
         .is_cut = is_cut,
         .n_claimed = f->n_claimed,
     };
-    *file = f;
     return OCT_OK;
 }
 
@@ -481,9 +450,9 @@ static enum oct_err take_grey_row(const struct avi_file *f, const unsigned char 
         if (value == ABSENT)
             return oct_fail(err, OCT_E_FORMAT,
                             "%s: damaged AVI: a pixel that the palette lacks, at x %u, y %u",
-                            f->path, x, y);
+                            f->file.path, x, y);
         if (value == COLOUR)
-            return oct_fail(err, OCT_E_FORMAT, "%s: " OCT_PICTURE_FILE_COLOUR, f->path, x, y);
+            return oct_fail(err, OCT_E_FORMAT, "%s: " OCT_PICTURE_FILE_COLOUR, f->file.path, x, y);
         pixels[x] = value;
     }
     return OCT_OK;
@@ -495,16 +464,16 @@ static enum oct_err take_colour_row(const struct avi_file *f, const unsigned cha
     for (uint32_t x = 0; x < f->width; x++) {
         const unsigned char *pixel = row + (size_t)x * f->pixel_bytes;
         if (pixel[0] != pixel[1] || pixel[0] != pixel[2])
-            return oct_fail(err, OCT_E_FORMAT, "%s: " OCT_PICTURE_FILE_COLOUR, f->path, x, y);
+            return oct_fail(err, OCT_E_FORMAT, "%s: " OCT_PICTURE_FILE_COLOUR, f->file.path, x, y);
         pixels[x] = pixel[0];
     }
     return OCT_OK;
 }
 
-static enum oct_err avi_file_read(void *file, uint64_t index, float *pixels,
+static enum oct_err avi_file_read(struct oct_picture_file *file, uint64_t index, float *pixels,
                                   struct oct_pictures_info *info, struct oct_error *err)
 {
-    struct avi_file *f = file;
+    struct avi_file *f = (struct avi_file *)file;
     const struct place place = f->places[index];
     info->bits = 8;
     for (size_t i = 0; place.n_bytes == 0 && i < (size_t)f->height * f->width; i++)
@@ -512,7 +481,7 @@ static enum oct_err avi_file_read(void *file, uint64_t index, float *pixels,
     if (place.n_bytes == 0)
         return OCT_OK;
     if (!f->bytes && !(f->bytes = malloc(f->n_bytes)))
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->path);
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->file.path);
     enum oct_err e = read_at(f, place.offset, f->bytes, place.n_bytes, err);
     const uint64_t stride = row_bytes(f, is_padded(f, place.n_bytes));
     for (uint32_t y = 0; e == OCT_OK && y < f->height; y++) {
@@ -525,6 +494,7 @@ static enum oct_err avi_file_read(void *file, uint64_t index, float *pixels,
 }
 
 const struct oct_picture_file_ops oct_picture_file_avi = {
+    .bytes = sizeof(struct avi_file),
     .open = avi_file_open,
     .close = avi_file_close,
     .read = avi_file_read,

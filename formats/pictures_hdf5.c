@@ -15,7 +15,7 @@
 #define MOST_NS 9007199254740992.0 /* 2^53, 104 days: integers up to it are exact */
 
 struct hdf5_file {
-    char *path; /* as the user named it, with the dataset */
+    struct oct_picture_file file; /* its path with the dataset */
     struct oct_volume_reader *volume;
     struct oct_volume_array *array;      /* the other is NULL */
     struct oct_pictures_options options; /* mask_path is not used */
@@ -32,19 +32,15 @@ struct hdf5_file {
     uint8_t *came;       /* [row_height] */
 };
 
-static void hdf5_file_close(void *file)
+static void hdf5_file_close(struct oct_picture_file *file)
 {
-    struct hdf5_file *f = file;
-    if (!f)
-        return;
+    struct hdf5_file *f = (struct hdf5_file *)file;
     oct_volume_reader_destroy(f->volume);
     oct_volume_array_close(f->array);
     free(f->row_ns);
     free(f->row);
     free(f->u8);
     free(f->came);
-    free(f->path);
-    free(f);
 }
 
 /* ---- the configuration ---- */
@@ -57,7 +53,7 @@ static void read_config(struct hdf5_file *f)
     if (!config)
         return;
     oct_config_init(config);
-    if (oct_config_load_text(config, text, f->path, NULL) == OCT_OK) {
+    if (oct_config_load_text(config, text, f->file.path, NULL) == OCT_OK) {
         f->is_db = config->pipeline.log;
         f->is_linear = !f->is_db && oct_volume_facts(f->volume)->sample_type == OCT_SAMPLE_F32;
         f->line_rate_hz = config->scan.line_rate_hz;
@@ -134,10 +130,10 @@ static void tell_times(const struct hdf5_file *f, struct oct_picture_file_facts 
     facts->last_ns = clock_at(f, last);
 }
 
-static void hdf5_file_times(const void *file, uint64_t index, uint64_t origin_ns,
+static void hdf5_file_times(const struct oct_picture_file *file, uint64_t index, uint64_t origin_ns,
                             struct oct_pictures_times *times)
 {
-    const struct hdf5_file *f = file;
+    const struct hdf5_file *f = (const struct hdf5_file *)file;
     const double base_ns = f->clock_ns >= origin_ns ? (double)(f->clock_ns - origin_ns)
                                                     : -(double)(origin_ns - f->clock_ns);
     const double start_ns = base_ns + f->row_ns[f->en_face ? 0 : index];
@@ -154,13 +150,13 @@ static void hdf5_file_times(const void *file, uint64_t index, uint64_t origin_ns
 
 static enum oct_err open_volume(struct hdf5_file *f, struct oct_error *err)
 {
-    enum oct_err e = oct_volume_open(&f->volume, f->path, err);
+    enum oct_err e = oct_volume_open(&f->volume, f->file.path, err);
     if (e)
         return e;
     const struct oct_volume_facts *facts = oct_volume_facts(f->volume);
     if (facts->depth == 0)
         return oct_fail(err, OCT_E_FORMAT,
-                        "%s: holds spectra but no pictures; octctl recon makes them", f->path);
+                        "%s: holds spectra but no pictures; octctl recon makes them", f->file.path);
     f->n_rows = facts->n_bscans;
     f->row_height = facts->n_lines;
     f->row_width = facts->depth;
@@ -172,20 +168,20 @@ static enum oct_err open_volume(struct hdf5_file *f, struct oct_error *err)
 static enum oct_err open_array(struct hdf5_file *f, char *colon, struct oct_error *err)
 {
     *colon = '\0';
-    enum oct_err e = oct_volume_array_open(&f->array, f->path, colon + 1, err);
+    enum oct_err e = oct_volume_array_open(&f->array, f->file.path, colon + 1, err);
     *colon = ':';
     if (e)
         return e;
     const struct oct_volume_array_facts *facts = oct_volume_array_facts(f->array);
     if (facts->rank != 2 && facts->rank != 3)
         return oct_fail(err, OCT_E_FORMAT, "%s: has %u axes; a dataset of pictures has 2 or 3",
-                        f->path, facts->rank);
+                        f->file.path, facts->rank);
     const uint64_t *side = facts->dims + facts->rank - 2;
     f->n_rows = facts->rank == 3 ? facts->dims[0] : 1;
     if (f->n_rows == 0 || side[0] == 0 || side[1] == 0)
-        return oct_fail(err, OCT_E_FORMAT, "%s: is empty", f->path);
+        return oct_fail(err, OCT_E_FORMAT, "%s: is empty", f->file.path);
     if (side[0] > OCT_PICTURE_MOST_SIDE || side[1] > OCT_PICTURE_MOST_SIDE)
-        return oct_picture_file_check(f->path, side[0], side[1], err);
+        return oct_picture_file_check(f->file.path, side[0], side[1], err);
     f->row_height = (uint32_t)side[0];
     f->row_width = (uint32_t)side[1];
     f->is_db = strcmp(facts->unit, "dB") == 0;
@@ -195,15 +191,16 @@ static enum oct_err open_array(struct hdf5_file *f, char *colon, struct oct_erro
 static enum oct_err check_slab(const struct hdf5_file *f, struct oct_error *err)
 {
     if (f->array && oct_volume_array_facts(f->array)->rank != 3)
-        return oct_fail(err, OCT_E_ARG, "%s: one picture, of which there is no en face", f->path);
+        return oct_fail(err, OCT_E_ARG, "%s: one picture, of which there is no en face",
+                        f->file.path);
     if (f->options.projection == OCT_PICTURES_OVER_SHARES &&
         (!(f->options.share_first >= 0) || !(f->options.share_last <= 1) ||
          !(f->options.share_first < f->options.share_last)))
         return oct_fail(err, OCT_E_ARG, "%s: no slab %g:%g: shares of the depth go from 0 to 1",
-                        f->path, f->options.share_first, f->options.share_last);
+                        f->file.path, f->options.share_first, f->options.share_last);
     if (f->options.projection == OCT_PICTURES_OVER_PIXELS &&
         (f->slab_first >= f->slab_last || f->slab_last > f->row_width))
-        return oct_fail(err, OCT_E_ARG, "%s: no slab %u:%u: its depth is 0:%u", f->path,
+        return oct_fail(err, OCT_E_ARG, "%s: no slab %u:%u: its depth is 0:%u", f->file.path,
                         f->slab_first, f->slab_last, f->row_width);
     return OCT_OK;
 }
@@ -231,7 +228,7 @@ static enum oct_err make_scratch(struct hdf5_file *f, struct oct_error *err)
     f->row = f->en_face ? malloc(n * sizeof(*f->row)) : NULL;
     f->u8 = is_u8 ? malloc(n) : NULL;
     if (!f->came || (f->en_face && !f->row) || (is_u8 && !f->u8))
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->path);
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->file.path);
     return OCT_OK;
 }
 
@@ -248,10 +245,16 @@ static void tell_volume(const struct hdf5_file *f, struct oct_picture_file_volum
         snprintf(volume->eye, sizeof(volume->eye), "%s", oct_volume_facts(f->volume)->eye);
 }
 
-static enum oct_err open_all(struct hdf5_file *f, struct oct_picture_file_facts *facts,
-                             struct oct_error *err)
+static enum oct_err hdf5_file_open(struct oct_picture_file *file,
+                                   const struct oct_pictures_options *options,
+                                   struct oct_picture_file_facts *facts, struct oct_error *err)
 {
-    char *colon = strstr(f->path, ":/");
+    struct hdf5_file *f = (struct hdf5_file *)file;
+    f->en_face = options->what == OCT_PICTURES_EN_FACE;
+    f->options = *options;
+    f->slab_first = options->slab_first;
+    f->slab_last = options->slab_last;
+    char *colon = strstr(file->path, ":/");
     for (char *next = colon; next; next = strstr(next + 1, ":/"))
         colon = next; /* the last */
     enum oct_err e = colon ? open_array(f, colon, err) : open_volume(f, err);
@@ -262,40 +265,15 @@ static enum oct_err open_all(struct hdf5_file *f, struct oct_picture_file_facts 
     if (f->en_face) {
         e = check_slab(f, err);
         if (e == OCT_OK && f->n_rows > OCT_PICTURE_MOST_SIDE)
-            e = oct_picture_file_check(f->path, f->n_rows, f->row_height, err);
+            e = oct_picture_file_check(f->file.path, f->n_rows, f->row_height, err);
         *facts = (struct oct_picture_file_facts){
             .n_pictures = 1, .height = (uint32_t)f->n_rows, .width = f->row_height};
         choose_depths(f);
     }
     tell_times(f, facts);
     tell_volume(f, &facts->volume);
-    if (e == OCT_OK)
-        e = oct_picture_file_check(f->path, facts->height, facts->width, err);
+    e = e ? e : oct_picture_file_check(f->file.path, facts->height, facts->width, err);
     return e ? e : make_scratch(f, err);
-}
-
-static enum oct_err hdf5_file_open(void **file, const char *path,
-                                   const struct oct_pictures_options *options,
-                                   struct oct_picture_file_facts *facts, struct oct_error *err)
-{
-    *file = NULL;
-    struct hdf5_file *f = calloc(1, sizeof(*f));
-    if (!f || !(f->path = strdup(path))) {
-        free(f);
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    }
-    f->en_face = options->what == OCT_PICTURES_EN_FACE;
-    f->options = *options;
-    f->options.mask_path = NULL;
-    f->slab_first = options->slab_first;
-    f->slab_last = options->slab_last;
-    enum oct_err e = open_all(f, facts, err);
-    if (e) {
-        hdf5_file_close(f);
-        return e;
-    }
-    *file = f;
-    return OCT_OK;
 }
 
 /* ---- pixels ---- */
@@ -405,15 +383,16 @@ static void describe(const struct hdf5_file *f, uint64_t index, struct oct_pictu
     info->um[1] = um[1];
 }
 
-static enum oct_err hdf5_file_read(void *file, uint64_t index, float *pixels,
+static enum oct_err hdf5_file_read(struct oct_picture_file *file, uint64_t index, float *pixels,
                                    struct oct_pictures_info *info, struct oct_error *err)
 {
-    struct hdf5_file *f = file;
+    struct hdf5_file *f = (struct hdf5_file *)file;
     describe(f, index, info);
     return f->en_face ? read_en_face(f, pixels, err) : read_row(f, index, pixels, err);
 }
 
 const struct oct_picture_file_ops oct_picture_file_hdf5 = {
+    .bytes = sizeof(struct hdf5_file),
     .open = hdf5_file_open,
     .close = hdf5_file_close,
     .read = hdf5_file_read,

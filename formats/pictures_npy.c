@@ -1,45 +1,24 @@
 /* Arrays of numpy (npy_header.h): [T][H][W] or [H][W], integers of 8 and 16 bits and floats of 32
  * and 64, of either order of bytes, in C order. What a header states is compared with the size of
  * the file before anything is allocated. */
-#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "formats/input/npy_header.h"
 #include "formats/picture_file.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct npy_file {
-    char *path;
-    int fd;
-    uint64_t file_bytes, first_byte; /* of the samples */
+    struct oct_picture_file file;
+    uint64_t first_byte; /* of the samples */
     struct oct_sample_kind sample;
     uint64_t n; /* whole pictures */
     uint32_t height, width;
     unsigned char *row; /* [width][bytes] */
 };
 
-static void npy_file_close(void *file)
+static void npy_file_close(struct oct_picture_file *file)
 {
-    struct npy_file *f = file;
-    if (!f)
-        return;
-    if (f->fd >= 0)
-        close(f->fd);
-    free(f->row);
-    free(f->path);
-    free(f);
-}
-
-static enum oct_err read_at(const struct npy_file *f, uint64_t offset, void *bytes, size_t n,
-                            struct oct_error *err)
-{
-    return oct_picture_file_read_at(f->fd, f->path, offset, bytes, n, err);
+    free(((struct npy_file *)file)->row);
 }
 
 /* ---- the header ---- */
@@ -51,49 +30,48 @@ static enum oct_err check_header(struct npy_file *f, const struct oct_npy_header
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: samples of type %s; save them as uint8, uint16, int16, float32 or "
                         "float64",
-                        f->path, h->type);
+                        f->file.path, h->type);
     if (h->is_fortran)
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: an array in Fortran order; save numpy.ascontiguousarray(array)",
-                        f->path);
+                        f->file.path);
     if (h->n_axes != 2 && h->n_axes != 3)
         return oct_fail(err, OCT_E_FORMAT,
-                        "%s: has %u axes; pictures have 3, [T][H][W], one picture 2", f->path,
+                        "%s: has %u axes; pictures have 3, [T][H][W], one picture 2", f->file.path,
                         h->n_axes);
     f->sample = h->sample;
     f->first_byte = h->first_byte;
     return OCT_OK;
 }
 
-static enum oct_err begin(struct npy_file *f, struct oct_picture_file_facts *facts,
-                          struct oct_error *err)
+static enum oct_err npy_file_open(struct oct_picture_file *file,
+                                  const struct oct_pictures_options *options,
+                                  struct oct_picture_file_facts *facts, struct oct_error *err)
 {
-    struct stat st;
-    enum oct_err e = oct_picture_file_descriptor(&f->fd, f->path, err);
-    if (e)
-        return e;
-    if (fstat(f->fd, &st) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", f->path);
-    f->file_bytes = (uint64_t)st.st_size;
+    struct npy_file *f = (struct npy_file *)file;
     struct oct_npy_header header;
-    if ((e = oct_npy_header_read(&header, f->fd, f->path, err)) != OCT_OK ||
-        (e = check_header(f, &header, err)) != OCT_OK)
+    (void)options;
+    enum oct_err e = oct_picture_file_hold(file, err);
+    e = e ? e : oct_npy_header_read(&header, file->fd, file->path, err);
+    e = e ? e : check_header(f, &header, err);
+    if (e)
         return e;
     const uint64_t n_claimed = header.n_axes == 3 ? header.dims[0] : 1;
     const uint64_t *sides = header.dims + header.n_axes - 2;
     if (n_claimed == 0 || sides[0] == 0 || sides[1] == 0)
-        return oct_fail(err, OCT_E_FORMAT, "%s: is empty", f->path);
-    if ((e = oct_picture_file_check(f->path, sides[0], sides[1], err)) != OCT_OK)
+        return oct_fail(err, OCT_E_FORMAT, "%s: is empty", file->path);
+    if ((e = oct_picture_file_check(file->path, sides[0], sides[1], err)) != OCT_OK)
         return e;
     f->height = (uint32_t)sides[0];
     f->width = (uint32_t)sides[1];
     const uint64_t picture_bytes = sides[0] * sides[1] * f->sample.bytes;
-    const uint64_t n_whole = (f->file_bytes - f->first_byte) / picture_bytes;
+    const uint64_t n_whole = (file->file_bytes - f->first_byte) / picture_bytes;
     f->n = n_whole < n_claimed ? n_whole : n_claimed;
     if (f->n == 0)
-        return oct_fail(err, OCT_E_FORMAT, "%s: truncated .npy file: no picture is whole", f->path);
+        return oct_fail(err, OCT_E_FORMAT, "%s: truncated .npy file: no picture is whole",
+                        file->path);
     if (!(f->row = malloc((size_t)f->width * f->sample.bytes)))
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->path);
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->path);
     *facts = (struct oct_picture_file_facts){
         .n_pictures = f->n,
         .height = f->height,
@@ -105,38 +83,17 @@ static enum oct_err begin(struct npy_file *f, struct oct_picture_file_facts *fac
     return OCT_OK;
 }
 
-static enum oct_err npy_file_open(void **file, const char *path,
-                                  const struct oct_pictures_options *options,
-                                  struct oct_picture_file_facts *facts, struct oct_error *err)
-{
-    (void)options;
-    *file = NULL;
-    struct npy_file *f = calloc(1, sizeof(*f));
-    if (!f || !(f->path = strdup(path))) {
-        free(f);
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    }
-    f->fd = -1;
-    const enum oct_err e = begin(f, facts, err);
-    if (e) {
-        npy_file_close(f);
-        return e;
-    }
-    *file = f;
-    return OCT_OK;
-}
-
 /* ---- pixels ---- */
 
-static enum oct_err npy_file_read(void *file, uint64_t index, float *pixels,
+static enum oct_err npy_file_read(struct oct_picture_file *file, uint64_t index, float *pixels,
                                   struct oct_pictures_info *info, struct oct_error *err)
 {
-    const struct npy_file *f = file;
+    const struct npy_file *f = (struct npy_file *)file;
     const size_t row_bytes = (size_t)f->width * f->sample.bytes;
     info->bits = f->sample.kind == 'f' ? 32 : 8 * f->sample.bytes;
     for (uint64_t y = 0; y < f->height; y++) {
         const uint64_t offset = f->first_byte + (index * f->height + y) * row_bytes;
-        const enum oct_err e = read_at(f, offset, f->row, row_bytes, err);
+        const enum oct_err e = oct_picture_file_read_at(file, offset, f->row, row_bytes, err);
         if (e)
             return e;
         for (uint32_t x = 0; x < f->width; x++)
@@ -147,6 +104,7 @@ static enum oct_err npy_file_read(void *file, uint64_t index, float *pixels,
 }
 
 const struct oct_picture_file_ops oct_picture_file_npy = {
+    .bytes = sizeof(struct npy_file),
     .open = npy_file_open,
     .close = npy_file_close,
     .read = npy_file_read,

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 struct png_file {
-    char *path;
+    struct oct_picture_file file;
     FILE *stream;
     png_structp png;
     png_infop info;
@@ -43,20 +43,15 @@ static void end_decoding(struct png_file *f)
     f->rows = NULL;
 }
 
-static void png_file_close(void *file)
+static void png_file_close(struct oct_picture_file *file)
 {
-    struct png_file *f = file;
-    if (!f)
-        return;
-    end_decoding(f);
-    free(f->path);
-    free(f);
+    end_decoding((struct png_file *)file);
 }
 
 static enum oct_err begin(struct png_file *f, struct oct_error *err)
 {
     int fd;
-    enum oct_err e = oct_picture_file_descriptor(&fd, f->path, err);
+    enum oct_err e = oct_picture_file_descriptor(&fd, f->file.path, err);
     if (e)
         return e;
     f->stream = fdopen(fd, "rb");
@@ -65,12 +60,13 @@ static enum oct_err begin(struct png_file *f, struct oct_error *err)
     else
         f->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, f, keep_fault, ignore_warning);
     f->info = f->png ? png_create_info_struct(f->png) : NULL;
-    return f->info ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->path);
+    return f->info ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->file.path);
 }
 
 static enum oct_err damaged(const struct png_file *f, struct oct_error *err)
 {
-    return oct_fail(err, OCT_E_FORMAT, "%s: damaged or truncated PNG file: %s", f->path, f->fault);
+    return oct_fail(err, OCT_E_FORMAT, "%s: damaged or truncated PNG file: %s", f->file.path,
+                    f->fault);
 }
 
 /* Reads the header and asks for samples of 8 or 16 bits. No object with a value changes between
@@ -83,7 +79,7 @@ static enum oct_err read_header(struct png_file *f, struct oct_error *err)
     png_set_user_limits(f->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* ours have the last word */
     png_set_keep_unknown_chunks(f->png, PNG_HANDLE_CHUNK_NEVER, NULL, 0);
     png_read_info(f->png, f->info);
-    enum oct_err e = oct_picture_file_check(f->path, png_get_image_height(f->png, f->info),
+    enum oct_err e = oct_picture_file_check(f->file.path, png_get_image_height(f->png, f->info),
                                             png_get_image_width(f->png, f->info), err);
     if (e)
         return e;
@@ -102,29 +98,18 @@ static enum oct_err read_header(struct png_file *f, struct oct_error *err)
     return OCT_OK;
 }
 
-static enum oct_err png_file_open(void **file, const char *path,
+static enum oct_err png_file_open(struct oct_picture_file *file,
                                   const struct oct_pictures_options *options,
                                   struct oct_picture_file_facts *facts, struct oct_error *err)
 {
+    struct png_file *f = (struct png_file *)file;
     (void)options;
-    *file = NULL;
-    struct png_file *f = calloc(1, sizeof(*f));
-    if (!f || !(f->path = strdup(path))) {
-        free(f);
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    }
     enum oct_err e = begin(f, err);
-    if (e == OCT_OK)
-        e = read_header(f, err);
-    if (e != OCT_OK) {
-        png_file_close(f);
-        return e;
-    }
+    e = e ? e : read_header(f, err);
     *facts =
         (struct oct_picture_file_facts){.n_pictures = 1, .height = f->height, .width = f->width};
     end_decoding(f);
-    *file = f;
-    return OCT_OK;
+    return e;
 }
 
 static unsigned sample(const struct png_file *f, const unsigned char *row, size_t i)
@@ -163,7 +148,7 @@ static enum oct_err decode(struct png_file *f, float *pixels, struct oct_error *
     f->n_bytes = png_get_bit_depth(f->png, f->info) / 8u;
     f->rows = calloc(n_passes > 1 ? f->height : 1, row_bytes);
     if (!f->rows)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->path);
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->file.path);
     for (int pass = 1; pass < n_passes; pass++)
         for (uint32_t y = 0; y < f->height; y++)
             png_read_row(f->png, f->rows + y * row_bytes, NULL);
@@ -171,25 +156,23 @@ static enum oct_err decode(struct png_file *f, float *pixels, struct oct_error *
         unsigned char *row = f->rows + (n_passes > 1 ? y * row_bytes : 0);
         png_read_row(f->png, row, NULL);
         if (!take_row(f, row, pixels + (size_t)y * f->width, &x))
-            return oct_fail(err, OCT_E_FORMAT, "%s: " OCT_PICTURE_FILE_COLOUR, f->path, x, y);
+            return oct_fail(err, OCT_E_FORMAT, "%s: " OCT_PICTURE_FILE_COLOUR, f->file.path, x, y);
     }
     png_read_end(f->png, NULL); /* the last checksum */
     return OCT_OK;
 }
 
-static enum oct_err png_file_read(void *file, uint64_t index, float *pixels,
+static enum oct_err png_file_read(struct oct_picture_file *file, uint64_t index, float *pixels,
                                   struct oct_pictures_info *info, struct oct_error *err)
 {
-    struct png_file *f = file;
+    struct png_file *f = (struct png_file *)file;
     const uint32_t height = f->height, width = f->width;
     (void)index;
     enum oct_err e = begin(f, err);
-    if (e == OCT_OK)
-        e = read_header(f, err);
+    e = e ? e : read_header(f, err);
     if (e == OCT_OK && (f->height != height || f->width != width))
-        e = oct_fail(err, OCT_E_FORMAT, "%s: its size has changed meanwhile", f->path);
-    if (e == OCT_OK)
-        e = decode(f, pixels, err);
+        e = oct_fail(err, OCT_E_FORMAT, "%s: its size has changed meanwhile", f->file.path);
+    e = e ? e : decode(f, pixels, err);
     if (e == OCT_OK)
         info->bits = 8 * f->n_bytes;
     f->height = height;
@@ -199,6 +182,7 @@ static enum oct_err png_file_read(void *file, uint64_t index, float *pixels,
 }
 
 const struct oct_picture_file_ops oct_picture_file_png = {
+    .bytes = sizeof(struct png_file),
     .open = png_file_open,
     .close = png_file_close,
     .read = png_file_read,

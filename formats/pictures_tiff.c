@@ -14,12 +14,11 @@
 #define MOST_CHUNK_BYTES ((uint64_t)2 << 30) /* a strip or a tile, as decoded */
 
 struct tiff_file {
-    char *path;
+    struct oct_picture_file file;
     TIFF *tiff;
     uint32_t *directories; /* [n]: those that hold pictures */
     uint32_t n, room;
     uint32_t height, width;
-    uint64_t file_bytes;
     bool is_cut; /* the file ends before its last picture does */
     struct oct_tiff_fault fault;
 };
@@ -35,27 +34,23 @@ struct store {
     uint64_t chunk_bytes, chunk_row_bytes;
 };
 
-static void tiff_file_close(void *file)
+static void tiff_file_close(struct oct_picture_file *file)
 {
-    struct tiff_file *f = file;
-    if (!f)
-        return;
+    struct tiff_file *f = (struct tiff_file *)file;
     if (f->tiff)
         TIFFClose(f->tiff);
     free(f->directories);
-    free(f->path);
-    free(f);
 }
 
 static enum oct_err damaged(const struct tiff_file *f, struct oct_error *err)
 {
-    return oct_fail(err, OCT_E_FORMAT, "%s: damaged or truncated TIFF file%s%s", f->path,
+    return oct_fail(err, OCT_E_FORMAT, "%s: damaged or truncated TIFF file%s%s", f->file.path,
                     f->fault.text[0] ? ": " : "", f->fault.text);
 }
 
 static enum oct_err refuse(const struct tiff_file *f, const char *what, struct oct_error *err)
 {
-    return oct_fail(err, OCT_E_FORMAT, "%s: picture %u: %s", f->path,
+    return oct_fail(err, OCT_E_FORMAT, "%s: picture %u: %s", f->file.path,
                     (unsigned)TIFFCurrentDirectory(f->tiff), what);
 }
 
@@ -81,7 +76,7 @@ static enum oct_err check_samples(const struct tiff_file *f, struct store *s, st
         !(is_integer && s->bits == 1 && s->n_samples == 1))
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: picture %u: samples of %u bits; 8 and 16 bits and floats are read",
-                        f->path, (unsigned)TIFFCurrentDirectory(f->tiff), s->bits);
+                        f->file.path, (unsigned)TIFFCurrentDirectory(f->tiff), s->bits);
     if (s->photometric == PHOTOMETRIC_MINISWHITE && is_float)
         return refuse(f, "floats of which the least is white; invert it", err);
     if (s->is_palette &&
@@ -130,9 +125,8 @@ static enum oct_err look_at_store(const struct tiff_file *f, struct store *s, st
     if (!TIFFGetField(f->tiff, TIFFTAG_PHOTOMETRIC, &s->photometric))
         s->photometric = PHOTOMETRIC_MINISBLACK;
     s->planes = planes == PLANARCONFIG_SEPARATE && s->n_samples > 1;
-    enum oct_err e = oct_picture_file_check(f->path, s->height, s->width, err);
-    if (e == OCT_OK)
-        e = check_samples(f, s, err);
+    enum oct_err e = oct_picture_file_check(f->file.path, s->height, s->width, err);
+    e = e ? e : check_samples(f, s, err);
     if (e == OCT_OK && s->photometric == PHOTOMETRIC_YCBCR)
         TIFFSetField(f->tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     if (e == OCT_OK && !TIFFIsCODECConfigured(s->compression))
@@ -162,7 +156,8 @@ static bool is_whole(const struct tiff_file *f, const struct store *s)
         int fault = 0;
         const uint64_t offset = TIFFGetStrileOffsetWithErr(f->tiff, i, &fault);
         const uint64_t bytes = fault ? 0 : TIFFGetStrileByteCountWithErr(f->tiff, i, &fault);
-        if (fault || offset > f->file_bytes || needed_bytes(s, i, bytes) > f->file_bytes - offset)
+        if (fault || offset > f->file.file_bytes ||
+            needed_bytes(s, i, bytes) > f->file.file_bytes - offset)
             return false;
     }
     return true;
@@ -184,8 +179,8 @@ static enum oct_err add_directory(struct tiff_file *f, struct oct_error *err)
     }
     if (s.height != f->height || s.width != f->width)
         return oct_fail(err, OCT_E_FORMAT,
-                        "%s: picture %u is %u x %u, but its first %u x %u; split the file", f->path,
-                        f->n, s.width, s.height, f->width, f->height);
+                        "%s: picture %u is %u x %u, but its first %u x %u; split the file",
+                        f->file.path, f->n, s.width, s.height, f->width, f->height);
     if (!is_whole(f, &s)) {
         f->is_cut = true;
         return OCT_OK;
@@ -194,7 +189,7 @@ static enum oct_err add_directory(struct tiff_file *f, struct oct_error *err)
         const uint32_t room = f->room ? 2 * f->room : 16;
         uint32_t *grown = realloc(f->directories, room * sizeof(*grown));
         if (!grown)
-            return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->path);
+            return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->file.path);
         f->directories = grown;
         f->room = room;
     }
@@ -222,12 +217,12 @@ static enum oct_err list_directories(struct tiff_file *f, struct oct_error *err)
             return e;
         if (TIFFLastDirectory(f->tiff)) {
             if (f->n == 0)
-                return oct_fail(err, OCT_E_FORMAT, "%s: holds no picture", f->path);
+                return oct_fail(err, OCT_E_FORMAT, "%s: holds no picture", f->file.path);
             if (is_headless_stack(f))
                 return oct_fail(err, OCT_E_FORMAT,
                                 "%s: a stack in a form of ImageJ's own, of which other programs "
                                 "see the first picture alone; save it as an image sequence",
-                                f->path);
+                                f->file.path);
             return OCT_OK;
         }
     } while (TIFFReadDirectory(f->tiff));
@@ -239,14 +234,14 @@ static enum oct_err begin(struct tiff_file *f, struct oct_error *err)
 {
     int fd;
     struct stat st;
-    enum oct_err e = oct_picture_file_descriptor(&fd, f->path, err);
+    enum oct_err e = oct_picture_file_descriptor(&fd, f->file.path, err);
     if (e)
         return e;
-    f->file_bytes = fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+    f->file.file_bytes = fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
     TIFFOpenOptions *options = oct_tiff_fault_options(&f->fault);
     if (options) {
         TIFFOpenOptionsSetMaxSingleMemAlloc(options, (tmsize_t)MOST_CHUNK_BYTES);
-        f->tiff = TIFFFdOpenExt(fd, f->path, "rm", options); /* m: a file that is cut meanwhile
+        f->tiff = TIFFFdOpenExt(fd, f->file.path, "rm", options); /* m: a file that is cut meanwhile
                                                                 must not raise a signal */
         TIFFOpenOptionsFree(options);
     }
@@ -263,30 +258,19 @@ static enum oct_err begin_again(struct tiff_file *f, struct oct_error *err)
     return begin(f, err);
 }
 
-static enum oct_err tiff_file_open(void **file, const char *path,
+static enum oct_err tiff_file_open(struct oct_picture_file *file,
                                    const struct oct_pictures_options *options,
                                    struct oct_picture_file_facts *facts, struct oct_error *err)
 {
+    struct tiff_file *f = (struct tiff_file *)file;
     (void)options;
-    *file = NULL;
-    struct tiff_file *f = calloc(1, sizeof(*f));
-    if (!f || !(f->path = strdup(path))) {
-        free(f);
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    }
     enum oct_err e = begin(f, err);
-    if (e == OCT_OK)
-        e = list_directories(f, err);
-    if (e == OCT_OK && f->is_cut)
+    e = e ? e : list_directories(f, err);
+    if (!e && f->is_cut)
         e = f->n == 0 ? damaged(f, err) : begin_again(f, err);
-    if (e != OCT_OK) {
-        tiff_file_close(f);
-        return e;
-    }
     *facts = (struct oct_picture_file_facts){
         .n_pictures = f->n, .height = f->height, .width = f->width, .is_cut = f->is_cut};
-    *file = f;
-    return OCT_OK;
+    return e;
 }
 
 /* ---- pixels ---- */
@@ -380,7 +364,7 @@ static enum oct_err read_chunk(struct tiff_file *f, const struct store *s, unsig
         uint32_t x;
         float *to = pixels + (size_t)(y0 + y) * s->width + x0;
         if (!take_row(s, chunk + y * s->chunk_row_bytes, plane, w, to, &x))
-            return oct_fail(err, OCT_E_FORMAT, "%s: " OCT_PICTURE_FILE_COLOUR, f->path, x0 + x,
+            return oct_fail(err, OCT_E_FORMAT, "%s: " OCT_PICTURE_FILE_COLOUR, f->file.path, x0 + x,
                             y0 + y);
     }
     return OCT_OK;
@@ -392,7 +376,7 @@ static enum oct_err read_pixels(struct tiff_file *f, const struct store *s, floa
     enum oct_err e = OCT_OK;
     unsigned char *chunk = calloc(1, s->chunk_bytes);
     if (!chunk)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->path);
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->file.path);
     f->fault.text[0] = '\0';
     for (unsigned plane = 0; plane < (s->planes ? s->n_colours : 1u); plane++)
         for (uint32_t y = 0; y < s->height; y += s->chunk_height)
@@ -412,23 +396,23 @@ static bool go_to(struct tiff_file *f, uint32_t directory)
     return TIFFSetDirectory(f->tiff, (tdir_t)directory);
 }
 
-static enum oct_err tiff_file_read(void *file, uint64_t index, float *pixels,
+static enum oct_err tiff_file_read(struct oct_picture_file *file, uint64_t index, float *pixels,
                                    struct oct_pictures_info *info, struct oct_error *err)
 {
-    struct tiff_file *f = file;
+    struct tiff_file *f = (struct tiff_file *)file;
     struct store s;
     if (!go_to(f, f->directories[index]))
         return damaged(f, err);
     enum oct_err e = look_at_store(f, &s, err);
     if (e == OCT_OK && (s.height != f->height || s.width != f->width))
         e = refuse(f, "its size has changed meanwhile", err);
-    if (e == OCT_OK)
-        e = read_pixels(f, &s, pixels, err);
+    e = e ? e : read_pixels(f, &s, pixels, err);
     info->bits = s.bits <= 8 ? 8 : s.bits == 16 ? 16 : 32;
     return e;
 }
 
 const struct oct_picture_file_ops oct_picture_file_tiff = {
+    .bytes = sizeof(struct tiff_file),
     .open = tiff_file_open,
     .close = tiff_file_close,
     .read = tiff_file_read,

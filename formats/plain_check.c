@@ -1,5 +1,6 @@
 #include "formats/plain_check.h"
 
+#include "pipeline/base/file_at.h"
 #include "pipeline/ingest/sample_look.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define WINDOW_BYTES ((uint64_t)OCT_PLAIN_WINDOW_SAMPLES * sizeof(uint16_t))
 #define FEWEST 64u   /* fewer samples prove nothing */
@@ -223,17 +223,8 @@ static enum oct_err read_window(int fd, const char *path, uint64_t at, void *int
                                 struct oct_error *err)
 {
     memset(into, 0, n_bytes);
-    for (size_t done = 0; done < n_bytes;) {
-        ssize_t n = pread(fd, (char *)into + done, n_bytes - done, (off_t)(at + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read at byte %" PRIu64, path,
-                                  at);
-        if (n == 0)
-            break;
-        done += (size_t)n;
-    }
+    if (oct_file_read_at(fd, into, n_bytes, at) < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read at byte %" PRIu64, path, at);
     return OCT_OK;
 }
 

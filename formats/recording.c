@@ -72,13 +72,12 @@ static enum oct_err open_samples(struct oct_input_array **array,
         .kind = kind_of(oct_config_file_sample_names[config->file.sample]),
         .order = {.n = {0, m, n}, .axes = {OCT_INPUT_BSCAN, OCT_INPUT_LINE, OCT_INPUT_SAMPLE}},
     };
-    *array = NULL;
     /* Checks the geometry too, so that nothing below overflows or divides by zero. */
     struct oct_geometry geometry;
     enum oct_err e = oct_geometry_init(&geometry, config->camera.samples, config->scan.lines,
                                        config->scan.bscans, 0, 0, OCT_SAMPLE_U8, err);
-    if (!e)
-        e = count_bscans(&setup.order.n[OCT_INPUT_BSCAN], probe, config, m * n * setup.kind.bytes,
+    e = e ? e
+          : count_bscans(&setup.order.n[OCT_INPUT_BSCAN], probe, config, m * n * setup.kind.bytes,
                          err);
     const bool is_u16 = setup.kind.kind == 'u' && setup.kind.bytes == 2 && !setup.kind.big_endian;
     if (!e && config->file.check_samples && is_u16)
@@ -94,9 +93,7 @@ static enum oct_err open_samples(struct oct_input_array **array,
 struct oct_recording {
     /* Where the B-scans are: one of these. */
     struct oct_volume_reader *volume;
-    struct oct_input_array *plain;
-    const struct oct_input_ops *ops; /* of `input` */
-    struct oct_input *input;
+    struct oct_input input; /* of plain samples its array alone */
     int fd;
     char *name;                            /* as the user named it */
     char *path;                            /* to open; of standard input another one */
@@ -251,15 +248,14 @@ static void adopt_facts(const struct oct_input_facts *f, struct oct_config *c)
         snprintf(c->record.eye, sizeof(c->record.eye), "%s", f->eye);
 }
 
-static enum oct_err open_input(struct oct_recording *r, const struct oct_input_probe *probe,
+static enum oct_err open_input(struct oct_recording *r, const struct oct_input_ops *ops,
+                               const struct oct_input_probe *probe,
                                const struct oct_input_wish *wish, struct oct_config *config,
                                struct oct_error *err)
 {
     struct oct_input_facts *f = &r->said;
-    f->format = r->ops->name;
-    enum oct_err e = r->ops->open(&r->input, probe, wish, f, &r->cal, err);
-    if (!e)
-        e = oct_input_check(r->name, f->n_bscans, f->n_lines, f->n_samples, err);
+    enum oct_err e = oct_input_open(&r->input, ops, probe, wish, f, &r->cal, err);
+    e = e ? e : oct_input_check(r->name, f->n_bscans, f->n_lines, f->n_samples, err);
     if (e ||
         (e = adopt(config, r->name, "camera.samples", &config->camera.samples, f->n_samples,
                    err)) ||
@@ -285,7 +281,7 @@ static enum oct_err open_plain(struct oct_recording *r, const struct oct_input_p
                             "height and bit_depth of its system: give camera.samples, scan.lines "
                             "and file.sample",
                             r->name);
-    const enum oct_err e = open_samples(&r->plain, probe, config, wish, &r->said, err);
+    const enum oct_err e = open_samples(&r->input.array, probe, config, wish, &r->said, err);
     if (!e) {
         r->total = r->said.n_bscans;
         adopt_facts(&r->said, config);
@@ -372,16 +368,16 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
         return oct_fail_key(err, OCT_E_CONFIG, "file.offset",
                             "file.offset says nothing without file.scale (1: values as they are)");
     enum oct_err code = open_descriptor(r, cancel, err);
-    if (!code)
-        code = oct_input_look(&probe, r->path, r->name, r->fd, err);
+    code = code ? code : oct_input_look(&probe, r->path, r->name, r->fd, err);
     const bool is_of_spectra = !code && !is_volume(&probe, &wish);
     if (is_of_spectra)
         code = refuse_result(r, &probe, &wish, err);
     if (!code && !is_of_spectra)
         code = open_volume(r, config, err);
-    else if (!code && (r->ops = oct_input_find(&probe)) != NULL)
-        code = open_input(r, &probe, &wish, config, err);
-    else if (!code)
+    const struct oct_input_ops *ops = !code && is_of_spectra ? oct_input_find(&probe) : NULL;
+    if (ops)
+        code = open_input(r, ops, &probe, &wish, config, err);
+    else if (!code && is_of_spectra)
         code = open_plain(r, &probe, &wish, config, err);
     r->n_samples = config->camera.samples;
     r->n_lines = config->scan.lines;
@@ -431,9 +427,7 @@ void oct_recording_close(struct oct_recording *recording)
     if (!recording)
         return;
     oct_volume_reader_destroy(recording->volume);
-    oct_input_array_destroy(recording->plain);
-    if (recording->input)
-        recording->ops->close(recording->input);
+    oct_input_close(&recording->input);
     oct_calibration_finish(&recording->cal);
     if (recording->fd >= 0)
         close(recording->fd);
@@ -442,20 +436,16 @@ void oct_recording_close(struct oct_recording *recording)
     free(recording);
 }
 
-/* From a file that keeps no mask of lines. */
+/* From a file that keeps neither a clock nor a mask of lines. */
 static enum oct_err read_input(struct oct_recording *r, uint64_t i, struct oct_raw_frame *frame,
                                struct oct_error *err)
 {
-    uint64_t time_ns = 0;
-    const enum oct_err e = r->plain ? oct_input_array_read(r->plain, i, frame->spectra, err)
-                                    : r->ops->read(r->input, i, frame->spectra, &time_ns, err);
     const double lines_before = (double)i * r->n_lines;
     memset(frame->line_valid, 1, r->n_lines);
-    frame->info.time_ns =
-        time_ns ? time_ns : (uint64_t)llround(lines_before * 1e9 / r->line_rate_hz);
+    frame->info.time_ns = (uint64_t)llround(lines_before * 1e9 / r->line_rate_hz);
     frame->info.sequence = i;
     frame->info.missing_lines = 0;
-    return e;
+    return oct_input_array_read(r->input.array, i, frame->spectra, err);
 }
 
 enum oct_err oct_recording_read(struct oct_recording *recording, uint64_t i,

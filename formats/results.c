@@ -17,6 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "values are written as they lie in memory"
+#endif
+
 struct dataset {
     hid_t id;
     enum oct_results_type type;
@@ -33,7 +37,8 @@ struct oct_results {
     struct oct_error failure; /* the first; code OCT_OK: none */
 };
 
-static hid_t type_on_disk(enum oct_results_type type)
+/* Little-endian as this machine is: on the disk and in memory the same. */
+static hid_t type_of(enum oct_results_type type)
 {
     switch (type) {
     case OCT_RESULTS_F64:
@@ -48,24 +53,6 @@ static hid_t type_on_disk(enum oct_results_type type)
         return H5T_STD_I64LE;
     default:
         return H5T_STD_U8LE;
-    }
-}
-
-static hid_t type_in_memory(enum oct_results_type type)
-{
-    switch (type) {
-    case OCT_RESULTS_F64:
-        return H5T_NATIVE_DOUBLE;
-    case OCT_RESULTS_F32:
-        return H5T_NATIVE_FLOAT;
-    case OCT_RESULTS_U64:
-        return H5T_NATIVE_UINT64;
-    case OCT_RESULTS_U32:
-        return H5T_NATIVE_UINT32;
-    case OCT_RESULTS_I64:
-        return H5T_NATIVE_INT64;
-    default:
-        return H5T_NATIVE_UINT8;
     }
 }
 
@@ -207,8 +194,7 @@ enum oct_err oct_results_amend(struct oct_results **results, const char *path, c
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     r->h5 = H5I_INVALID_HID;
     enum oct_err e = oct_whole_file_init(&r->file, path, true, err);
-    if (!e)
-        e = copy_file(path, r->file.work, err);
+    e = e ? e : copy_file(path, r->file.work, err);
     if (!e) {
         oct_hdf5_lock();
         e = open_copy(r, group, replace, err);
@@ -224,8 +210,8 @@ enum oct_err oct_results_amend(struct oct_results **results, const char *path, c
 /* ---- attributes ---- */
 
 /* Under the lock. n 0: a scalar. */
-static void attribute(struct oct_results *r, const char *object, const char *name, hid_t stored,
-                      hid_t type, size_t n, const void *value)
+static void attribute(struct oct_results *r, const char *object, const char *name, hid_t type,
+                      size_t n, const void *value)
 {
     struct oct_hdf5_reason reason;
     if (r->failure.code)
@@ -233,10 +219,9 @@ static void attribute(struct oct_results *r, const char *object, const char *nam
     hid_t id = H5Oopen(r->h5, object ? object : "/", H5P_DEFAULT);
     if (id < 0)
         note_failure(r, name);
-    else if (!oct_hdf5_put_attribute(id, name, stored, type, n, value, &reason))
+    else if (!oct_hdf5_put_attribute(id, name, type, type, n, value, &reason))
         note(r, name, &reason);
-    if (id >= 0)
-        H5Oclose(id);
+    OCT_HDF5_CLOSE(id);
 }
 
 void oct_results_text(struct oct_results *results, const char *object, const char *name,
@@ -252,11 +237,10 @@ void oct_results_text(struct oct_results *results, const char *object, const cha
     oct_hdf5_lock();
     hid_t type = oct_hdf5_make_text_type(&reason);
     if (type >= 0)
-        attribute(results, object, name, type, type, 0, &copy);
+        attribute(results, object, name, type, 0, &copy);
     else
         note(results, name, &reason);
-    if (type >= 0)
-        H5Tclose(type);
+    OCT_HDF5_CLOSE(type);
     oct_hdf5_unlock();
     free(copy);
 }
@@ -264,16 +248,14 @@ void oct_results_text(struct oct_results *results, const char *object, const cha
 void oct_results_number(struct oct_results *results, const char *object, const char *name,
                         double value)
 {
-    oct_hdf5_lock();
-    attribute(results, object, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 0, &value);
-    oct_hdf5_unlock();
+    oct_results_numbers(results, object, name, &value, 0);
 }
 
 void oct_results_numbers(struct oct_results *results, const char *object, const char *name,
                          const double *values, size_t n)
 {
     oct_hdf5_lock();
-    attribute(results, object, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, n, values);
+    attribute(results, object, name, H5T_IEEE_F64LE, n, values);
     oct_hdf5_unlock();
 }
 
@@ -281,7 +263,7 @@ void oct_results_count(struct oct_results *results, const char *object, const ch
                        uint64_t value)
 {
     oct_hdf5_lock();
-    attribute(results, object, name, H5T_STD_U64LE, H5T_NATIVE_UINT64, 0, &value);
+    attribute(results, object, name, H5T_STD_U64LE, 0, &value);
     oct_hdf5_unlock();
 }
 
@@ -294,7 +276,7 @@ static hid_t make_dataset(struct oct_results *r, const char *name, const struct 
     const double not_known = NAN;
     const bool is_float = d->type == OCT_RESULTS_F64 || d->type == OCT_RESULTS_F32;
     struct oct_hdf5_reason reason;
-    hid_t id = oct_hdf5_make_dataset(r->h5, name, type_on_disk(d->type), d->rank, dims,
+    hid_t id = oct_hdf5_make_dataset(r->h5, name, type_of(d->type), d->rank, dims,
                                      is_float ? &not_known : NULL, &reason);
     if (id < 0)
         note(r, name, &reason);
@@ -339,8 +321,7 @@ static void put_texts(struct oct_results *r, const char *name, char *const *text
         note_failure(r, name);
     if (id >= 0 && H5Dclose(id) < 0)
         note_failure(r, name);
-    if (type >= 0)
-        H5Tclose(type);
+    OCT_HDF5_CLOSE(type);
 }
 
 void oct_results_texts(struct oct_results *results, const char *name, uint64_t n,
@@ -421,12 +402,9 @@ void oct_results_write_rows(struct oct_results *results, unsigned dataset, uint6
     hid_t to = H5Dget_space(d->id), from = H5Screate_simple((int)d->rank, count, NULL);
     if (to < 0 || from < 0 ||
         H5Sselect_hyperslab(to, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
-        H5Dwrite(d->id, type_in_memory(d->type), from, to, H5P_DEFAULT, values) < 0)
+        H5Dwrite(d->id, type_of(d->type), from, to, H5P_DEFAULT, values) < 0)
         note_failure(r, "values");
-    if (from >= 0)
-        H5Sclose(from);
-    if (to >= 0)
-        H5Sclose(to);
+    OCT_HDF5_CLOSE(from, to);
     oct_hdf5_unlock();
 }
 
@@ -464,10 +442,7 @@ enum oct_err oct_results_publish(struct oct_results *results, struct oct_error *
         return OCT_OK;
     close_all(r);
     enum oct_err e = oct_results_error(r, err);
-    if (e)
-        oct_whole_file_discard(&r->file);
-    else
-        e = oct_whole_file_publish(&r->file, err);
+    e = oct_whole_file_end(&r->file, e, err);
     free(r);
     return e;
 }

@@ -99,8 +99,7 @@ static enum oct_err name_volume(const char *path, char **name, struct oct_error 
 
 struct stack {
     const char *path; /* as the user named it */
-    const struct oct_picture_file_ops *ops;
-    void *file;
+    struct oct_picture_file *file;
     struct oct_picture_file_facts facts;
 };
 
@@ -124,12 +123,14 @@ static enum oct_err stack_open(struct stack *s, const char *path, enum format fo
 {
     const struct oct_pictures_options options = {.what = OCT_PICTURES_FRAMES};
     char *name = NULL;
-    *s = (struct stack){.path = path,
-                        .ops = format == NPY ? &oct_picture_file_npy : &oct_picture_file_hdf5};
+    *s = (struct stack){.path = path};
     enum oct_err e = OCT_OK;
     if (format == HDF5 && !oct_recording_names_dataset(path))
         e = name_volume(path, &name, err);
-    e = e ? e : s->ops->open(&s->file, name ? name : path, &options, &s->facts, err);
+    if (!e)
+        e = oct_picture_file_open(&s->file,
+                                  format == NPY ? &oct_picture_file_npy : &oct_picture_file_hdf5,
+                                  name ? name : path, &options, &s->facts, err);
     e = e ? e : check_stack(s, err);
     free(name);
     return e;
@@ -157,7 +158,7 @@ static enum oct_err stack_load(const struct stack *s, const struct oct_volume_in
     if (memcmp(now.dims, info->dims, sizeof(now.dims)) != 0)
         return oct_fail(err, OCT_E_FORMAT, "%s: has changed meanwhile", s->path);
     for (uint64_t v = 0; v < s->facts.n_pictures && !e; v++)
-        e = s->ops->read(s->file, v, values + v * n, &unused, err);
+        e = s->file->ops->read(s->file, v, values + v * n, &unused, err);
     return e;
 }
 
@@ -180,7 +181,7 @@ enum oct_err oct_volume_look(const char *path, struct oct_volume_info *info, str
     e = stack_open(&stack, path, format, err);
     if (!e)
         stack_info(&stack, info);
-    stack.ops->close(stack.file);
+    oct_picture_file_close(stack.file);
     return e;
 }
 
@@ -197,6 +198,6 @@ enum oct_err oct_volume_load(const char *path, const struct oct_volume_info *inf
         return oct_nifti_load(path, &nifti, values, err);
     e = stack_open(&stack, path, format, err);
     e = e ? e : stack_load(&stack, info, values, err);
-    stack.ops->close(stack.file);
+    oct_picture_file_close(stack.file);
     return e;
 }

@@ -100,6 +100,49 @@ enum oct_err oct_whole_file_init_of_all(struct oct_whole_file *file, const char 
     return init(file, path, force, "all", err);
 }
 
+static enum oct_err cannot_write(const struct oct_whole_file *file, struct oct_error *err)
+{
+    return oct_fail_errno(err, OCT_E_IO, errno ? errno : EIO, "%s: cannot be written", file->path);
+}
+
+enum oct_err oct_whole_file_open(struct oct_whole_file *file, const char *path, bool force,
+                                 struct oct_error *err)
+{
+    enum oct_err e = oct_whole_file_init(file, path, force, err);
+    if (!e && !(file->stream = fopen(file->work, "wxe"))) {
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", path);
+        finish(file);
+    }
+    return e;
+}
+
+enum oct_err oct_whole_file_put(struct oct_whole_file *file, const void *bytes, size_t n,
+                                struct oct_error *err)
+{
+    errno = 0;
+    return fwrite(bytes, 1, n, file->stream) == n ? OCT_OK : cannot_write(file, err);
+}
+
+enum oct_err oct_whole_file_rewind(struct oct_whole_file *file, struct oct_error *err)
+{
+    errno = 0;
+    return fseek(file->stream, 0, SEEK_SET) == 0 ? OCT_OK : cannot_write(file, err);
+}
+
+enum oct_err oct_whole_file_end(struct oct_whole_file *file, enum oct_err e, struct oct_error *err)
+{
+    FILE *stream = file->stream;
+    file->stream = NULL;
+    errno = 0;
+    const bool is_bad = stream && ferror(stream);
+    if (((stream && fclose(stream) != 0) || is_bad) && !e)
+        e = cannot_write(file, err);
+    if (!e)
+        return oct_whole_file_publish(file, err);
+    oct_whole_file_discard(file);
+    return e;
+}
+
 static enum oct_err sync_work(const struct oct_whole_file *file, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
@@ -131,8 +174,7 @@ static enum oct_err give_name(const struct oct_whole_file *file, struct oct_erro
 enum oct_err oct_whole_file_publish(struct oct_whole_file *file, struct oct_error *err)
 {
     enum oct_err e = sync_work(file, err);
-    if (e == OCT_OK)
-        e = give_name(file, err);
+    e = e ? e : give_name(file, err);
     if (e) {
         oct_whole_file_discard(file);
         return e;
@@ -200,6 +242,8 @@ enum oct_err oct_whole_file_publish_all(struct oct_whole_file *files, unsigned n
 
 void oct_whole_file_discard(struct oct_whole_file *file)
 {
+    if (file->stream)
+        fclose(file->stream);
     if (file->work)
         unlink(file->work);
     finish(file);

@@ -2,6 +2,7 @@
  * synced and renamed. Killed meanwhile, a program leaves that other name (PATH.new.PID) at most.
  *
  *     init -> { write to .work } -> publish or discard
+ *     open -> { put } -> end                                 (the same with a stream of its own)
  *
  * Several are published together or not at all (init_of_all, publish_all); killed meanwhile, a
  * program may leave PATH.all.PID, which is whole, and PATH.old.PID, which had the name before. */
@@ -11,12 +12,15 @@
 #include "pipeline/base/err.h"
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 
 struct oct_whole_file {
-    char *path; /* as the user named it */
-    char *work; /* where to write */
-    char *old;  /* has what had the name, while several are published; else NULL */
-    bool force; /* may replace what has that name */
+    char *path;   /* as the user named it */
+    char *work;   /* where to write */
+    char *old;    /* has what had the name, while several are published; else NULL */
+    bool force;   /* may replace what has that name */
+    FILE *stream; /* of .work, where it was opened; else NULL */
 };
 
 /* Whether a program may make `path`: OCT_E_IO: it exists and there is no force, or there is
@@ -30,7 +34,19 @@ enum oct_err oct_whole_file_may(const char *path, bool force, const char *const 
 enum oct_err oct_whole_file_init(struct oct_whole_file *file, const char *path, bool force,
                                  struct oct_error *err);
 
-/* The same of a file that is published with others: .work is PATH.all.PID, so that what is written
+/* The same, and opens .work for writing: by put, or by stdio, whose errors `end` finds. */
+enum oct_err oct_whole_file_open(struct oct_whole_file *file, const char *path, bool force,
+                                 struct oct_error *err);
+enum oct_err oct_whole_file_put(struct oct_whole_file *file, const void *bytes, size_t n,
+                                struct oct_error *err);
+/* Goes back to the first byte. */
+enum oct_err oct_whole_file_rewind(struct oct_whole_file *file, struct oct_error *err);
+
+/* Closes the stream, if there is one, and publishes; where e is not OCT_OK, discards and returns
+ * e. */
+enum oct_err oct_whole_file_end(struct oct_whole_file *file, enum oct_err e, struct oct_error *err);
+
+/* As init, of a file that is published with others: .work is PATH.all.PID, so that what is written
  * there may itself have been begun as PATH.new.PID. */
 enum oct_err oct_whole_file_init_of_all(struct oct_whole_file *file, const char *path, bool force,
                                         struct oct_error *err);

@@ -12,7 +12,6 @@
 #include "pipeline/base/sha256.h"
 #include "pipeline/base/utf8.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -40,21 +39,16 @@
 /* ---- UIDs ---- */
 
 /* The number of 16 bytes, most significant first, in decimal digits. */
-static void put_decimal(unsigned char number[16], char *digits)
+static void put_decimal(const unsigned char bytes[16], char *digits)
 {
+    __extension__ unsigned __int128 number = 0;
     char backwards[40];
     unsigned n = 0;
-    for (bool is_zero = false; !is_zero;) {
-        unsigned rest = 0;
-        is_zero = true;
-        for (unsigned i = 0; i < 16; i++) {
-            const unsigned part = rest << 8 | number[i];
-            number[i] = (unsigned char)(part / 10);
-            rest = part % 10;
-            is_zero = is_zero && number[i] == 0;
-        }
-        backwards[n++] = (char)('0' + rest);
-    }
+    for (unsigned i = 0; i < 16; i++)
+        number = number << 8 | bytes[i];
+    do
+        backwards[n++] = (char)('0' + (int)(number % 10));
+    while (number /= 10);
     while (n)
         *digits++ = backwards[--n];
     *digits = '\0';
@@ -482,18 +476,9 @@ static enum oct_err make_header(const struct picture *p, const char *instance,
 /* ---- the file ---- */
 
 struct output {
-    FILE *file;
-    const char *path;
+    struct oct_whole_file file;
     struct oct_sha256 sha; /* of the attributes but the instance's UID, and of the pixels */
 };
-
-static enum oct_err put(struct output *out, const void *bytes, size_t n, struct oct_error *err)
-{
-    errno = 0;
-    if (fwrite(bytes, 1, n, out->file) == n)
-        return OCT_OK;
-    return oct_fail_errno(err, OCT_E_IO, errno ? errno : EIO, "%s: cannot be written", out->path);
-}
 
 /* Pixel Data in explicit little-endian order: tag, representation, 0, length. */
 static enum oct_err put_pixel_header(struct output *out, const struct picture *p,
@@ -504,7 +489,7 @@ static enum oct_err put_pixel_header(struct output *out, const struct picture *p
     if (p->form->sample == OCT_EXPORT_U16)
         header[5] = 'W';
     memcpy(header + 8, &length, sizeof(length));
-    return put(out, header, sizeof(header), err);
+    return oct_whole_file_put(&out->file, header, sizeof(header), err);
 }
 
 static enum oct_err put_plane(void *context, uint32_t plane, const void *pixels, size_t n_bytes,
@@ -513,7 +498,7 @@ static enum oct_err put_plane(void *context, uint32_t plane, const void *pixels,
     struct output *out = context;
     (void)plane;
     oct_sha256_add(&out->sha, pixels, n_bytes);
-    return put(out, pixels, n_bytes, err);
+    return oct_whole_file_put(&out->file, pixels, n_bytes, err);
 }
 
 static enum oct_err put_planes(struct output *out, const struct picture *p,
@@ -521,9 +506,9 @@ static enum oct_err put_planes(struct output *out, const struct picture *p,
                                const struct oct_export_options *options, struct oct_error *err)
 {
     enum oct_err e = put_pixel_header(out, p, err);
-    if (!e)
-        e = oct_export_each_plane(source, true, options, 0, p->form->dims[0], put_plane, out, err);
-    return !e && p->pixel_bytes % 2 ? put(out, "", 1, err) : e;
+    e = e ? e
+          : oct_export_each_plane(source, true, options, 0, p->form->dims[0], put_plane, out, err);
+    return !e && p->pixel_bytes % 2 ? oct_whole_file_put(&out->file, "", 1, err) : e;
 }
 
 /* The header leaves its place, the pixels follow, and the instance has its name when they are
@@ -542,7 +527,7 @@ static enum oct_err put_all(struct output *out, const struct picture *p,
     oct_sha256_init(&out->sha);
     add_text(&out->sha, "octd DICOM instance");
     oct_sha256_add(&out->sha, header, n);
-    e = put(out, header, n, err);
+    e = oct_whole_file_put(&out->file, header, n, err);
     e = e ? e : put_planes(out, p, source, options, err);
     free(header);
     header = NULL;
@@ -550,27 +535,10 @@ static enum oct_err put_all(struct output *out, const struct picture *p,
     make_uid(&out->sha, instance);
     e = e ? e : make_header(p, instance, &header, &n, err);
     if (!e && n != n_first)
-        e = oct_fail(err, OCT_E_STATE, "%s: the header has changed its size", out->path);
-    errno = 0;
-    if (!e && fseek(out->file, 0, SEEK_SET) != 0)
-        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", out->path);
-    e = e ? e : put(out, header, n, err);
+        e = oct_fail(err, OCT_E_STATE, "%s: the header has changed its size", out->file.path);
+    e = e ? e : oct_whole_file_rewind(&out->file, err);
+    e = e ? e : oct_whole_file_put(&out->file, header, n, err);
     free(header);
-    return e;
-}
-
-static enum oct_err write_file(struct oct_whole_file *whole, const struct picture *p,
-                               const struct oct_export_source *source,
-                               const struct oct_export_options *options, struct oct_error *err)
-{
-    struct output out = {.path = whole->path};
-    enum oct_err e = OCT_OK;
-    out.file = fopen(whole->work, "wxe");
-    if (!out.file)
-        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", out.path);
-    e = e ? e : put_all(&out, p, source, options, err);
-    if (out.file && fclose(out.file) != 0 && !e)
-        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", out.path);
     return e;
 }
 
@@ -579,17 +547,11 @@ static enum oct_err write_dicom(const char *path, const struct oct_export_source
                                 struct oct_error *err)
 {
     struct picture p = {.form = &sources->form};
-    struct oct_whole_file whole;
+    struct output out;
     (void)n; /* 1: the format takes no more */
     enum oct_err e = check(&p, path, err);
-    e = e ? e : oct_whole_file_init(&whole, path, options->force, err);
-    if (e)
-        return e;
-    e = write_file(&whole, &p, sources, options, err);
-    if (!e)
-        return oct_whole_file_publish(&whole, err);
-    oct_whole_file_discard(&whole);
-    return e;
+    e = e ? e : oct_whole_file_open(&out.file, path, options->force, err);
+    return e ? e : oct_whole_file_end(&out.file, put_all(&out, &p, sources, options, err), err);
 }
 
 const struct oct_export_format oct_export_dicom = {

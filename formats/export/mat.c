@@ -8,6 +8,7 @@
  * libhdf5 makes the file with room for the array; then the planes go to their place in it. */
 #include "formats/export/export.h"
 #include "formats/whole_file.h"
+#include "pipeline/base/file_at.h"
 #include "pipeline/volume/hdf5_make.h"
 
 #include <errno.h>
@@ -52,8 +53,7 @@ static void put_class(struct mat *m, hid_t dataset, const char *name)
         note(m);
     else if (!oct_hdf5_put_attribute(dataset, "MATLAB_class", type, type, 0, name, &m->reason))
         m->failed = true;
-    if (type >= 0)
-        H5Tclose(type);
+    OCT_HDF5_CLOSE(type);
 }
 
 static void put_int(struct mat *m, hid_t dataset, const char *name, int value)
@@ -90,15 +90,9 @@ static hid_t put_row(struct mat *m, const char *name, const char *class_name, hi
     return dataset;
 }
 
-static void close_dataset(hid_t dataset)
-{
-    if (dataset >= 0)
-        H5Dclose(dataset);
-}
-
 static void put_numbers(struct mat *m, const char *name, const double *values, uint64_t n)
 {
-    close_dataset(put_row(m, name, "double", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, n, values));
+    OCT_HDF5_CLOSE(put_row(m, name, "double", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, n, values));
 }
 
 /* A row of characters, u16 each; bytes beyond ASCII become '?'. */
@@ -111,7 +105,7 @@ static void put_text(struct mat *m, const char *name, const char *text)
     const hid_t dataset = put_row(m, name, "char", H5T_STD_U16LE, H5T_NATIVE_UINT16, n, letters);
     if (dataset >= 0)
         put_int(m, dataset, "MATLAB_int_decode", 2);
-    close_dataset(dataset);
+    OCT_HDF5_CLOSE(dataset);
 }
 
 static void put_valid(struct mat *m)
@@ -128,7 +122,7 @@ static void put_valid(struct mat *m)
     const hid_t dataset = put_row(m, "valid", "logical", H5T_STD_U8LE, H5T_NATIVE_UINT8, n, valid);
     if (dataset >= 0)
         put_int(m, dataset, "MATLAB_int_decode", 1);
-    close_dataset(dataset);
+    OCT_HDF5_CLOSE(dataset);
     free(valid);
 }
 
@@ -180,11 +174,8 @@ static void put_array(struct mat *m)
     else
         put_class(m, dataset, classes[f->sample]);
     m->place = place;
-    close_dataset(dataset);
-    if (plist >= 0)
-        H5Pclose(plist);
-    if (space >= 0)
-        H5Sclose(space);
+    OCT_HDF5_CLOSE(dataset);
+    OCT_HDF5_CLOSE(plist, space);
 }
 
 /* ---- the file ---- */
@@ -211,8 +202,7 @@ static hid_t create_h5(const char *path)
     hid_t h5 = H5I_INVALID_HID;
     if (plist >= 0 && H5Pset_userblock(plist, USERBLOCK_BYTES) >= 0)
         h5 = H5Fcreate(path, H5F_ACC_EXCL, plist, H5P_DEFAULT);
-    if (plist >= 0)
-        H5Pclose(plist);
+    OCT_HDF5_CLOSE(plist);
     return h5;
 }
 
@@ -246,19 +236,9 @@ static enum oct_err make_h5(struct mat *m, struct oct_error *err)
 static enum oct_err put_bytes(int fd, const struct mat *m, const void *bytes, uint64_t n,
                               uint64_t offset, struct oct_error *err)
 {
-    const unsigned char *at = bytes;
-    while (n > 0) {
-        const ssize_t done = pwrite(fd, at, n, (off_t)offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return oct_fail_errno(err, OCT_E_IO, done < 0 ? errno : EIO, "%s: cannot be written",
-                                  m->file.path);
-        at += done;
-        offset += (uint64_t)done;
-        n -= (uint64_t)done;
-    }
-    return OCT_OK;
+    return oct_file_write_at(fd, bytes, n, offset)
+               ? OCT_OK
+               : oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", m->file.path);
 }
 
 static enum oct_err put_header(int fd, const struct mat *m, struct oct_error *err)
@@ -294,8 +274,8 @@ static enum oct_err fill(const struct mat *m, const struct oct_export_source *so
     if (!e && ftruncate(fd, (off_t)m->bytes) != 0) /* what was reserved beyond the end */
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", m->file.path);
     struct output out = {m, fd};
-    if (!e)
-        e = oct_export_each_plane(source, false, options, 0, m->form->dims[0], put_plane, &out,
+    e = e ? e
+          : oct_export_each_plane(source, false, options, 0, m->form->dims[0], put_plane, &out,
                                   err);
     if (close(fd) != 0 && !e)
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", m->file.path);
@@ -314,10 +294,7 @@ static enum oct_err write_mat(const char *path, const struct oct_export_source *
     e = make_h5(&m, err);
     oct_hdf5_unlock();
     e = e ? e : fill(&m, sources, options, err);
-    if (!e)
-        return oct_whole_file_publish(&m.file, err);
-    oct_whole_file_discard(&m.file);
-    return e;
+    return oct_whole_file_end(&m.file, e, err);
 }
 
 const struct oct_export_format oct_export_mat = {

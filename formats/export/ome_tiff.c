@@ -144,8 +144,7 @@ static enum oct_err put_all(struct tiff_out *o, const struct oct_export_source *
 {
     uint64_t done = 0;
     enum oct_err e = oct_ome_xml_make(&o->xml, sources, n, err);
-    if (!e)
-        e = begin(o, oct_ome_tiff_most_bytes(sources, n, strlen(o->xml)) > most_classic, err);
+    e = e ? e : begin(o, oct_ome_tiff_most_bytes(sources, n, strlen(o->xml)) > most_classic, err);
     for (o->source = sources; o->source < sources + n && !e; o->source++) {
         e = oct_export_each_plane(o->source, true, options, done, o->all, put_plane, o, err);
         done += o->source->form.dims[0];
@@ -165,13 +164,9 @@ enum oct_err oct_ome_tiff_write(const char *path, const struct oct_export_source
     struct tiff_out o = {.sources = sources};
     enum oct_err e = check(path, sources, n, &o.all, err);
     e = e ? e : oct_whole_file_init(&o.file, path, options->force, err);
-    if (e)
-        return e;
-    e = put_all(&o, sources, n, options, most_classic, err);
-    if (!e)
-        return oct_whole_file_publish(&o.file, err);
-    oct_whole_file_discard(&o.file);
-    return e;
+    return e ? e
+             : oct_whole_file_end(&o.file, put_all(&o, sources, n, options, most_classic, err),
+                                  err);
 }
 
 static enum oct_err write_ome_tiff(const char *path, const struct oct_export_source *sources,

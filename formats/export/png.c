@@ -17,13 +17,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* What an exported array is, as JSON: for formats that have no place of their own for it. */
-
-static void add_number(cJSON *object, const char *name, double value)
-{
-    cJSON_AddItemToObject(object, name,
-                          isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
-}
+/* What an exported array is, as JSON: for formats that have no place of their own for it. cJSON
+ * writes what is no number as null. */
 
 /* "" is unknown and left out. */
 static void add_text(cJSON *object, const char *name, const char *text)
@@ -43,7 +38,7 @@ static void add_axes(cJSON *object, const struct oct_export_form *f, bool as_pic
         const double step = f->um[order[i]];
         cJSON_AddItemToArray(dims, cJSON_CreateNumber(f->dims[order[i]]));
         cJSON_AddItemToArray(axes, cJSON_CreateString(f->axes[order[i]]));
-        cJSON_AddItemToArray(um, isfinite(step) ? cJSON_CreateNumber(step) : cJSON_CreateNull());
+        cJSON_AddItemToArray(um, cJSON_CreateNumber(step));
     }
 }
 
@@ -70,10 +65,10 @@ static char *describe(const struct oct_export_form *form, bool as_picture)
     add_axes(o, form, as_picture);
     add_text(o, "quantity", form->quantity);
     add_text(o, "unit", form->unit);
-    add_number(o, "lo", form->lo);
-    add_number(o, "hi", form->hi);
-    add_number(o, "plane_s", form->plane_s);
-    add_number(o, "refractive_index", form->refractive_index);
+    cJSON_AddNumberToObject(o, "lo", form->lo);
+    cJSON_AddNumberToObject(o, "hi", form->hi);
+    cJSON_AddNumberToObject(o, "plane_s", form->plane_s);
+    cJSON_AddNumberToObject(o, "refractive_index", form->refractive_index);
     add_text(o, "eye", form->eye);
     add_text(o, "pseudonym", form->pseudonym);
     add_text(o, "start_time", form->start_time);
@@ -278,10 +273,7 @@ static enum oct_err write_single(const char *path, const struct oct_export_sourc
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     e = e ? e : put_planes(&planes, source, options, err);
     free(planes.picture.text);
-    if (!e)
-        return oct_whole_file_publish(&whole, err);
-    oct_whole_file_discard(&whole);
-    return e;
+    return oct_whole_file_end(&whole, e, err);
 }
 
 static enum oct_err write_png(const char *path, const struct oct_export_source *sources, unsigned n,

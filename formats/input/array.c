@@ -1,17 +1,18 @@
 #include "formats/input/array.h"
 
 #include "formats/input/scaling.h"
+#include "pipeline/base/file_at.h"
 #include "pipeline/plan/geometry.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define BLOCK_BYTES ((uint64_t)256 << 20) /* of values, where B-scans lie apart */
 #define PLANE_BYTES ((uint64_t)64 << 20)  /* read whole, where a part of each row is wanted */
 #define TILE 32u
+#define MOST_PACKING 2048u /* gzip packs zeros by 1032, and there may be a filter before it */
 
 struct oct_input_array {
     struct oct_input_array_setup setup;
@@ -98,8 +99,8 @@ enum oct_err oct_input_order_find(struct oct_input_order *order, const char *nam
     enum oct_err e = check_wish(name, rank, extents, order->n, wish, err);
     if (!e && rank == 2)
         e = cut_into_bscans(name, order->n, wish, err);
-    if (!e)
-        e = oct_input_check(name, order->n[OCT_INPUT_BSCAN], order->n[OCT_INPUT_LINE],
+    e = e ? e
+          : oct_input_check(name, order->n[OCT_INPUT_BSCAN], order->n[OCT_INPUT_LINE],
                             order->n[OCT_INPUT_SAMPLE], err);
     /* B-scans of an array of A-lines lie as its A-lines do: outside them. */
     const bool samples_outside = rank == 2 && (wish->transpose != OCT_INPUT_AS_IS) != is_reversed;
@@ -119,20 +120,13 @@ enum oct_err oct_input_order_find(struct oct_input_order *order, const char *nam
 static enum oct_err read_bytes(const struct oct_input_array *a, uint64_t at, void *bytes,
                                uint64_t n_bytes, uint64_t i, struct oct_error *err)
 {
-    for (uint64_t done = 0; done < n_bytes;) {
-        const ssize_t n = pread(a->setup.fd, (char *)bytes + done, n_bytes - done,
-                                (off_t)(a->setup.first_byte + at + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read B-scan %" PRIu64, a->name,
-                                  i);
-        if (n == 0)
-            return oct_fail(err, OCT_E_FORMAT,
-                            "%s: ends within B-scan %" PRIu64 ": it was cut while being read",
-                            a->name, i);
-        done += (uint64_t)n;
-    }
+    const ssize_t n = oct_file_read_at(a->setup.fd, bytes, n_bytes, a->setup.first_byte + at);
+    if (n < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read B-scan %" PRIu64, a->name, i);
+    if ((uint64_t)n < n_bytes)
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: ends within B-scan %" PRIu64 ": it was cut while being read", a->name,
+                        i);
     return OCT_OK;
 }
 
@@ -179,7 +173,7 @@ static enum oct_err read_file(struct oct_input_array *a, uint64_t i, uint64_t n,
 static enum oct_err read_values(struct oct_input_array *a, uint64_t i, uint64_t n, void *values,
                                 struct oct_error *err)
 {
-    return a->setup.read ? a->setup.read(a->setup.context, i, n, values, err)
+    return a->setup.read ? a->setup.read(&a->setup, i, n, values, err)
                          : read_file(a, i, n, values, err);
 }
 
@@ -334,6 +328,32 @@ no_memory:
 fail:
     oct_input_array_destroy(a);
     return e;
+}
+
+enum oct_err oct_input_array_of_file(struct oct_input_array **array,
+                                     const struct oct_input_probe *probe, const uint64_t n[3],
+                                     unsigned sample_bytes, const struct oct_input_wish *wish,
+                                     struct oct_input_facts *facts, struct oct_error *err)
+{
+    const struct oct_input_array_setup setup = {
+        .name = probe->name,
+        .order = {{n[0], n[1], n[2]}, {OCT_INPUT_BSCAN, OCT_INPUT_LINE, OCT_INPUT_SAMPLE}},
+        .kind = {'u', sample_bytes, false},
+        .fd = probe->fd,
+    };
+    const enum oct_err e = oct_input_check(probe->name, n[0], n[1], n[2], err);
+    return e ? e : oct_input_array_create(array, &setup, wish, facts, err);
+}
+
+enum oct_err oct_input_check_stored(const char *name, uint64_t n_bytes, uint64_t stored_bytes,
+                                    struct oct_error *err)
+{
+    if (stored_bytes > 0 && n_bytes / MOST_PACKING <= stored_bytes)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_FORMAT,
+                    "%s: of %" PRIu64 " bytes of spectra the file has %" PRIu64
+                    ": it was never written",
+                    name, n_bytes, stored_bytes);
 }
 
 void oct_input_array_destroy(struct oct_input_array *a)

@@ -36,10 +36,16 @@ struct oct_input_array_setup {
      * but for the axis of B-scans, of which it gives i to i + n - 1. */
     int fd;
     uint64_t first_byte;
-    void *context;
-    enum oct_err (*read)(void *context, uint64_t i, uint64_t n, void *values,
-                         struct oct_error *err);
+    void *context;    /* for `read` */
+    uint64_t channel; /* for `read`: which of several */
+    enum oct_err (*read)(const struct oct_input_array_setup *setup, uint64_t i, uint64_t n,
+                         void *values, struct oct_error *err);
 };
+
+/* OCT_E_FORMAT: a dataset of HDF5 that holds stored_bytes claims more values than they can be
+ * packed from. One that was never written is all zeros, however large it claims to be. */
+enum oct_err oct_input_check_stored(const char *name, uint64_t n_bytes, uint64_t stored_bytes,
+                                    struct oct_error *err);
 
 struct oct_input_array;
 
@@ -50,6 +56,13 @@ enum oct_err oct_input_array_create(struct oct_input_array **array,
                                     const struct oct_input_array_setup *setup,
                                     const struct oct_input_wish *wish,
                                     struct oct_input_facts *facts, struct oct_error *err);
+
+/* The same of a file that is nothing but unsigned little-endian samples of 1, 2 or 4 bytes: n are
+ * V, M, N, which the caller has compared with probe->size. */
+enum oct_err oct_input_array_of_file(struct oct_input_array **array,
+                                     const struct oct_input_probe *probe, const uint64_t n[3],
+                                     unsigned sample_bytes, const struct oct_input_wish *wish,
+                                     struct oct_input_facts *facts, struct oct_error *err);
 
 /* B-scan i into spectra ([M][N]). */
 enum oct_err oct_input_array_read(struct oct_input_array *array, uint64_t i, uint16_t *spectra,

@@ -1,4 +1,6 @@
+#include "formats/input/array.h"
 #include "formats/input/formats.h"
+#include "pipeline/base/file_at.h"
 #include "pipeline/plan/geometry.h"
 
 #include <errno.h>
@@ -7,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* Any HDF5 file comes behind all that know their own among those. */
 static const struct oct_input_ops *const formats[] = {
@@ -20,17 +21,10 @@ static const struct oct_input_ops *const formats[] = {
 
 static enum oct_err read_start(struct oct_input_probe *probe, struct oct_error *err)
 {
-    while (probe->n_start < sizeof(probe->start)) {
-        const ssize_t n = pread(probe->fd, probe->start + probe->n_start,
-                                sizeof(probe->start) - probe->n_start, (off_t)probe->n_start);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be read", probe->name);
-        if (n == 0)
-            break;
-        probe->n_start += (size_t)n;
-    }
+    const ssize_t n = oct_file_read_at(probe->fd, probe->start, sizeof(probe->start), 0);
+    if (n < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be read", probe->name);
+    probe->n_start = (size_t)n;
     return OCT_OK;
 }
 
@@ -98,6 +92,25 @@ const struct oct_input_ops *oct_input_find(const struct oct_input_probe *probe)
         if (formats[i]->is(probe))
             return formats[i];
     return NULL;
+}
+
+enum oct_err oct_input_open(struct oct_input *input, const struct oct_input_ops *ops,
+                            const struct oct_input_probe *probe, const struct oct_input_wish *wish,
+                            struct oct_input_facts *facts, struct oct_calibration *cal,
+                            struct oct_error *err)
+{
+    *input = (struct oct_input){.ops = ops};
+    facts->format = ops->name;
+    return ops->open(input, probe, wish, facts, cal, err);
+}
+
+void oct_input_close(struct oct_input *input)
+{
+    oct_input_array_destroy(input->array);
+    oct_volume_array_close(input->source);
+    if (input->own)
+        input->ops->close(input->own);
+    *input = (struct oct_input){.own = NULL};
 }
 
 void oct_input_facts_init(struct oct_input_facts *facts)

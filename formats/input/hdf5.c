@@ -7,16 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define MOST_PACKING 2048u /* gzip packs zeros by 1032, and there may be a filter before it */
-
-struct oct_input {
-    struct oct_volume_array *source;
-    struct oct_input_array *array;
-    struct oct_input_order order;
-};
 
 static bool hdf5_is(const struct oct_input_probe *probe)
 {
@@ -115,12 +106,11 @@ static enum oct_err choose(const struct oct_volume_array_entry **chosen,
 
 /* B-scans i to i + n - 1, as they are stored. Where two axes stand for three, the A-lines of a
  * B-scan lie one after another. */
-static enum oct_err read_bscans(void *context, uint64_t i, uint64_t n, void *values,
-                                struct oct_error *err)
+static enum oct_err read_bscans(const struct oct_input_array_setup *setup, uint64_t i, uint64_t n,
+                                void *values, struct oct_error *err)
 {
-    struct oct_input *in = context;
-    const struct oct_volume_array_facts *f = oct_volume_array_facts(in->source);
-    const struct oct_input_order *o = &in->order;
+    const struct oct_volume_array_facts *f = oct_volume_array_facts(setup->context);
+    const struct oct_input_order *o = &setup->order;
     uint64_t first[OCT_VOLUME_ARRAY_MAX_RANK] = {0}, count[OCT_VOLUME_ARRAY_MAX_RANK] = {0};
     unsigned axis = 0; /* of the file */
     for (unsigned k = 0; k < 3; k++) {
@@ -136,7 +126,7 @@ static enum oct_err read_bscans(void *context, uint64_t i, uint64_t n, void *val
         }
         axis++;
     }
-    return oct_volume_array_read_box(in->source, first, count, values, err);
+    return oct_volume_array_read_box(setup->context, first, count, values, err);
 }
 
 /* B-scans that a chunk has. */
@@ -152,19 +142,6 @@ static uint64_t bscans_of_chunk(const struct oct_volume_array_facts *f,
     return 1;
 }
 
-/* A dataset that was never written is all zeros, however large it claims to be. */
-static enum oct_err check_storage(const char *name, const struct oct_volume_array_facts *f,
-                                  const struct oct_input_order *o, struct oct_error *err)
-{
-    const uint64_t n_bytes = o->n[0] * o->n[1] * o->n[2] * f->value_bytes; /* geometry.h's limits */
-    if (f->stored_bytes == 0 || n_bytes / MOST_PACKING > f->stored_bytes)
-        return oct_fail(err, OCT_E_FORMAT,
-                        "%s: of %" PRIu64 " bytes of spectra the file has %" PRIu64
-                        ": it was never written",
-                        name, n_bytes, f->stored_bytes);
-    return OCT_OK;
-}
-
 static void adopt_spacing(struct oct_input_facts *facts, const struct oct_volume_array_facts *f,
                           const struct oct_input_order *o)
 {
@@ -176,79 +153,45 @@ static void adopt_spacing(struct oct_input_facts *facts, const struct oct_volume
     }
 }
 
-static void hdf5_close(struct oct_input *input)
-{
-    if (!input)
-        return;
-    oct_input_array_destroy(input->array);
-    oct_volume_array_close(input->source);
-    free(input);
-}
-
-static enum oct_err open_array(struct oct_input *in, const struct oct_input_probe *probe,
-                               const struct oct_volume_array_entry *entry,
-                               const struct oct_input_wish *wish, struct oct_input_facts *facts,
-                               struct oct_error *err)
-{
-    enum oct_err e = oct_volume_array_open(&in->source, probe->path, entry->name.text, err);
-    if (e)
-        return e;
-    const struct oct_volume_array_facts *f = oct_volume_array_facts(in->source);
-    char name[160];
-    snprintf(name, sizeof(name), "%.90s: %.64s", probe->name, entry->name.text);
-    if ((e = oct_input_order_find(&in->order, name, f->rank, f->dims, false, wish, err)) ||
-        (e = check_storage(name, f, &in->order, err)))
-        return e;
-    const char kind = f->is_float ? 'f' : f->is_signed ? 'i' : 'u';
-    const struct oct_input_array_setup setup = {
-        .name = name,
-        .order = in->order,
-        .kind = {kind, f->memory_bytes, false},
-        .bscans_at_once = f->place ? 0 : bscans_of_chunk(f, &in->order),
-        .fd = probe->fd,
-        .first_byte = f->place,
-        .context = in,
-        .read = f->place ? NULL : read_bscans,
-    };
-    adopt_spacing(facts, f, &in->order);
-    return oct_input_array_create(&in->array, &setup, wish, facts, err);
-}
-
-static enum oct_err hdf5_open(struct oct_input **input, const struct oct_input_probe *probe,
+static enum oct_err hdf5_open(struct oct_input *input, const struct oct_input_probe *probe,
                               const struct oct_input_wish *wish, struct oct_input_facts *facts,
                               struct oct_calibration *cal, struct oct_error *err)
 {
     (void)cal;
     const struct oct_volume_array_entry *entry;
-    *input = NULL;
+    char name[160];
+    struct oct_input_array_setup setup = {.name = name, .fd = probe->fd};
+    const struct oct_input_order *o = &setup.order;
     if (!probe->arrays)
         return oct_fail(err, OCT_E_FORMAT, "%s: damaged or truncated HDF5 file", probe->name);
     enum oct_err e = choose(&entry, probe, wish, err);
+    e = e ? e : oct_volume_array_open(&input->source, probe->path, entry->name.text, err);
     if (e)
         return e;
-    struct oct_input *in = calloc(1, sizeof(*in));
-    if (!in)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", probe->name);
-    e = open_array(in, probe, entry, wish, facts, err);
-    if (e) {
-        hdf5_close(in);
+    const struct oct_volume_array_facts *f = oct_volume_array_facts(input->source);
+    snprintf(name, sizeof(name), "%.90s: %.64s", probe->name, entry->name.text);
+    e = oct_input_order_find(&setup.order, name, f->rank, f->dims, false, wish, err);
+    if (!e) /* within geometry.h's limits */
+        e = oct_input_check_stored(name, o->n[0] * o->n[1] * o->n[2] * f->value_bytes,
+                                   f->stored_bytes, err);
+    if (e)
         return e;
+    setup.kind = (struct oct_sample_kind){f->is_float    ? 'f'
+                                          : f->is_signed ? 'i'
+                                                         : 'u',
+                                          f->memory_bytes, false};
+    setup.first_byte = f->place;
+    if (!f->place) {
+        setup.bscans_at_once = bscans_of_chunk(f, o);
+        setup.context = input->source;
+        setup.read = read_bscans;
     }
-    *input = in;
-    return OCT_OK;
-}
-
-static enum oct_err hdf5_read(struct oct_input *input, uint64_t i, uint16_t *spectra,
-                              uint64_t *time_ns, struct oct_error *err)
-{
-    *time_ns = 0;
-    return oct_input_array_read(input->array, i, spectra, err);
+    adopt_spacing(facts, f, o);
+    return oct_input_array_create(&input->array, &setup, wish, facts, err);
 }
 
 const struct oct_input_ops oct_input_hdf5 = {
     .name = "HDF5",
     .is = hdf5_is,
     .open = hdf5_open,
-    .read = hdf5_read,
-    .close = hdf5_close,
 };

@@ -1,6 +1,6 @@
 /* Spectra in files of other programs: a table of functions a format, recognised by content.
  *
- *     probe -> find -> open -> { read } -> close
+ *     probe -> find -> open -> { oct_input_array_read } -> close
  *
  * recording.h is what programs use; it asks these for everything that is neither a volume of octd
  * nor plain samples. One thread uses an input at a time. */
@@ -63,26 +63,37 @@ struct oct_input_facts {
     char scaling[96];            /* how samples became u16: "value + 32768"; "": they were u16 */
 };
 
-struct oct_input; /* each format's own */
+struct oct_input_ops;
+
+/* An open file. */
+struct oct_input {
+    const struct oct_input_ops *ops;
+    struct oct_input_array *array;   /* its B-scans (array.h) */
+    struct oct_volume_array *source; /* what they come from in an HDF5 file; else NULL */
+    void *own;                       /* what else its format keeps; NULL: nothing */
+};
 
 struct oct_input_ops {
     const char *name;
     bool (*is)(const struct oct_input_probe *probe);
 
-    /* Opens probe->path. *facts comes in with everything unknown. *cal comes in empty: filled with
-     * what the file brings (k map, background, dispersion, wavelengths, span); the caller finishes
-     * it, on
-     * error too. OCT_E_FORMAT: which part of the file is missing or wrong, and what to do; sizes
-     * are checked against the file before anything is allocated. *input is NULL on error. */
-    enum oct_err (*open)(struct oct_input **input, const struct oct_input_probe *probe,
+    /* Opens probe->path; *input comes in empty, and oct_input_close follows on error too.
+     * probe->fd stays open until then. *facts comes in with everything unknown. *cal comes in
+     * empty: filled with what the file brings (k map, background, dispersion, wavelengths, span);
+     * the caller finishes it, on error too. OCT_E_FORMAT: which part of the file is missing or
+     * wrong, and what to do; sizes are checked against the file before anything is allocated. */
+    enum oct_err (*open)(struct oct_input *input, const struct oct_input_probe *probe,
                          const struct oct_input_wish *wish, struct oct_input_facts *facts,
                          struct oct_calibration *cal, struct oct_error *err);
-
-    /* B-scan i into spectra ([M][N]). *time_ns: the camera's clock, 0: unknown. */
-    enum oct_err (*read)(struct oct_input *input, uint64_t i, uint16_t *spectra, uint64_t *time_ns,
-                         struct oct_error *err);
-    void (*close)(struct oct_input *input); /* NULL is fine */
+    void (*close)(void *own); /* NULL: it keeps nothing of its own */
 };
+
+/* The same by its table; facts->format is its name. */
+enum oct_err oct_input_open(struct oct_input *input, const struct oct_input_ops *ops,
+                            const struct oct_input_probe *probe, const struct oct_input_wish *wish,
+                            struct oct_input_facts *facts, struct oct_calibration *cal,
+                            struct oct_error *err);
+void oct_input_close(struct oct_input *input); /* also of one that nothing was opened of */
 
 /* Looks at an open file, which oct_input_look_end ends, on error too. `path` and `name` are
  * borrowed. OCT_E_IO: a folder, a pipe, or it cannot be read; OCT_E_NO_MEMORY. */

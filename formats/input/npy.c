@@ -5,12 +5,7 @@
 #include "formats/input/npy_header.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-
-struct oct_input {
-    struct oct_input_array *array;
-};
 
 static bool npy_is(const struct oct_input_probe *probe)
 {
@@ -33,60 +28,32 @@ static enum oct_err check_size(const struct oct_input_probe *probe, const struct
     return OCT_OK;
 }
 
-static void npy_close(struct oct_input *input)
-{
-    if (!input)
-        return;
-    oct_input_array_destroy(input->array);
-    free(input);
-}
-
-static enum oct_err npy_open(struct oct_input **input, const struct oct_input_probe *probe,
+static enum oct_err npy_open(struct oct_input *input, const struct oct_input_probe *probe,
                              const struct oct_input_wish *wish, struct oct_input_facts *facts,
                              struct oct_calibration *cal, struct oct_error *err)
 {
     (void)cal;
     struct oct_npy_header h;
     struct oct_input_array_setup setup = {.name = probe->name, .fd = probe->fd};
-    *input = NULL;
     enum oct_err e = oct_npy_header_read(&h, probe->fd, probe->name, err);
     if (!e && h.sample.kind == '\0')
         e = oct_fail(err, OCT_E_FORMAT,
                      "%s: samples of type %s; save them as integers of 8 to 64 bits, float32 or "
                      "float64",
                      probe->name, h.type);
-    if (!e)
-        e = oct_input_order_find(&setup.order, probe->name, h.n_axes, h.dims, h.is_fortran, wish,
+    e = e ? e
+          : oct_input_order_find(&setup.order, probe->name, h.n_axes, h.dims, h.is_fortran, wish,
                                  err);
-    if (!e)
-        e = check_size(probe, &h, &setup.order, err);
+    e = e ? e : check_size(probe, &h, &setup.order, err);
     if (e)
         return e;
     setup.kind = h.sample;
     setup.first_byte = h.first_byte;
-    struct oct_input *in = calloc(1, sizeof(*in));
-    if (!in)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", probe->name);
-    e = oct_input_array_create(&in->array, &setup, wish, facts, err);
-    if (e) {
-        npy_close(in);
-        return e;
-    }
-    *input = in;
-    return OCT_OK;
-}
-
-static enum oct_err npy_read(struct oct_input *input, uint64_t i, uint16_t *spectra,
-                             uint64_t *time_ns, struct oct_error *err)
-{
-    *time_ns = 0;
-    return oct_input_array_read(input->array, i, spectra, err);
+    return oct_input_array_create(&input->array, &setup, wish, facts, err);
 }
 
 const struct oct_input_ops oct_input_npy = {
     .name = "npy",
     .is = npy_is,
     .open = npy_open,
-    .read = npy_read,
-    .close = npy_close,
 };

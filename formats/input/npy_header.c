@@ -1,10 +1,12 @@
 #include "formats/input/npy_header.h"
 
+#include "pipeline/base/file_at.h"
+
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST_HEADER_BYTES 65536u
 
@@ -13,17 +15,11 @@ const unsigned char oct_npy_magic[OCT_NPY_MAGIC_BYTES] = {0x93, 'N', 'U', 'M', '
 static enum oct_err read_at(int fd, const char *name, uint64_t offset, void *bytes, size_t n,
                             struct oct_error *err)
 {
-    for (size_t done = 0; done < n;) {
-        const ssize_t got = pread(fd, (char *)bytes + done, n - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", name);
-        if (got == 0)
-            return oct_fail(err, OCT_E_FORMAT, "%s: truncated .npy file: it ends in its header",
-                            name);
-        done += (size_t)got;
-    }
+    const ssize_t got = oct_file_read_at(fd, bytes, n, offset);
+    if (got < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", name);
+    if ((size_t)got < n)
+        return oct_fail(err, OCT_E_FORMAT, "%s: truncated .npy file: it ends in its header", name);
     return OCT_OK;
 }
 
@@ -136,12 +132,22 @@ enum oct_err oct_npy_header_read(struct oct_npy_header *h, int fd, const char *n
     if (!text)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", name);
     e = read_at(fd, name, h->first_byte - n, text, n, err);
-    if (!e)
-        e = read_type(h, name, text, err);
-    if (!e)
-        e = read_order(h, name, text, err);
-    if (!e)
-        e = read_shape(h, name, text, err);
+    e = e ? e : read_type(h, name, text, err);
+    e = e ? e : read_order(h, name, text, err);
+    e = e ? e : read_shape(h, name, text, err);
     free(text);
     return e;
+}
+
+void oct_npy_header_make(char header[OCT_NPY_MADE_BYTES], const char *type, uint64_t n,
+                         uint32_t height, uint32_t width)
+{
+    memset(header, ' ', OCT_NPY_MADE_BYTES);
+    memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10); /* 118 bytes follow */
+    const int n_text = snprintf(header + 10, OCT_NPY_MADE_BYTES - 10,
+                                "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRIu64
+                                ", %" PRIu32 ", %" PRIu32 "), }",
+                                type, n, height, width);
+    header[10 + n_text] = ' ';
+    header[OCT_NPY_MADE_BYTES - 1] = '\n';
 }

@@ -15,6 +15,7 @@
 
 #define OCT_NPY_MAGIC_BYTES 6u
 #define OCT_NPY_MOST_AXES 8u
+#define OCT_NPY_MADE_BYTES 128u /* a multiple of 64, as the format wants */
 
 extern const unsigned char oct_npy_magic[OCT_NPY_MAGIC_BYTES];
 
@@ -31,5 +32,9 @@ struct oct_npy_header {
  * OCT_E_IO. */
 enum oct_err oct_npy_header_read(struct oct_npy_header *header, int fd, const char *name,
                                  struct oct_error *err);
+
+/* The header of an array [n][height][width] in C order; type: "|u1", "<u2", "<f4". */
+void oct_npy_header_make(char header[OCT_NPY_MADE_BYTES], const char *type, uint64_t n,
+                         uint32_t height, uint32_t width);
 
 #endif

@@ -3,18 +3,14 @@
  * else 4 (octproz/src/recorder.cpp, octalgorithmparameters.cpp updateBufferSizeInBytes); and beside
  * it TIME[_NAME]_meta.txt (octproz_meta.h), which has the geometry where OCTproZ's own virtual
  * system or one with the same keys recorded. Without it, it is a file of plain samples. */
+#include "formats/input/array.h"
 #include "formats/input/beside.h"
 #include "formats/input/formats.h"
-#include "formats/input/framed.h"
 #include "formats/input/octproz_meta.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct oct_input {
-    struct oct_framed *framed;
-};
 
 /* The settings beside the file; false: there are none of OCTproZ. */
 static bool find_settings(const char *path, struct oct_octproz_meta *meta)
@@ -74,68 +70,29 @@ static enum oct_err count_bscans(const struct oct_input_probe *probe,
     return OCT_OK;
 }
 
-static enum oct_err open_samples(struct oct_input *input, const struct oct_input_probe *probe,
-                                 const struct oct_octproz_meta *meta,
-                                 const struct oct_input_wish *wish, struct oct_input_facts *facts,
-                                 struct oct_error *err)
-{
-    const unsigned sample_bytes = meta->bits <= 8 ? 1 : meta->bits <= 16 ? 2 : 4;
-    uint64_t n[3] = {0, meta->n_lines, meta->n_samples};
-    if (meta->bits > 32)
-        return oct_fail(err, OCT_E_FORMAT,
-                        "%s: its _meta.txt says samples of %" PRIu64 " bits, but there are 1 to 32",
-                        probe->name, meta->bits);
-    const enum oct_err e = count_bscans(probe, meta, sample_bytes, n, err);
-    return e ? e : oct_framed_open(&input->framed, probe, n, sample_bytes, wish, facts, err);
-}
-
-static void octproz_close(struct oct_input *input)
-{
-    if (!input)
-        return;
-    oct_framed_close(input->framed);
-    free(input);
-}
-
-static enum oct_err octproz_open(struct oct_input **input, const struct oct_input_probe *probe,
+static enum oct_err octproz_open(struct oct_input *input, const struct oct_input_probe *probe,
                                  const struct oct_input_wish *wish, struct oct_input_facts *facts,
                                  struct oct_calibration *cal, struct oct_error *err)
 {
     struct oct_octproz_meta meta;
-    enum oct_err e;
-    *input = NULL;
-    struct oct_input *made = calloc(1, sizeof(*made));
-    if (!made)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", probe->name);
-    if (!find_meta(probe->path, &meta)) {
-        e = oct_fail(err, OCT_E_FORMAT, "%s: has no settings of OCTproZ beside it (_meta.txt)",
-                     probe->name);
-        goto fail;
-    }
-    if ((e = open_samples(made, probe, &meta, wish, facts, err)) ||
-        (e = oct_octproz_meta_calibration(&meta, facts->n_samples, cal, err)))
-        goto fail;
-    facts->format = oct_input_octproz.name;
-    if (meta.bits <= 16 && !wish->is_scaled)
+    if (!find_meta(probe->path, &meta))
+        return oct_fail(err, OCT_E_FORMAT, "%s: has no settings of OCTproZ beside it (_meta.txt)",
+                        probe->name);
+    if (meta.bits > 32)
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: its _meta.txt says samples of %" PRIu64 " bits, but there are 1 to 32",
+                        probe->name, meta.bits);
+    const unsigned bytes = meta.bits <= 8 ? 1 : meta.bits <= 16 ? 2 : 4;
+    uint64_t n[3] = {0, meta.n_lines, meta.n_samples};
+    enum oct_err e = count_bscans(probe, &meta, bytes, n, err);
+    e = e ? e : oct_input_array_of_file(&input->array, probe, n, bytes, wish, facts, err);
+    if (!e && meta.bits <= 16 && !wish->is_scaled)
         facts->bits = (unsigned)meta.bits;
-    *input = made;
-    return OCT_OK;
-fail:
-    octproz_close(made);
-    return e;
-}
-
-static enum oct_err octproz_read(struct oct_input *input, uint64_t i, uint16_t *spectra,
-                                 uint64_t *time_ns, struct oct_error *err)
-{
-    *time_ns = 0;
-    return oct_framed_read(input->framed, i, spectra, err);
+    return e ? e : oct_octproz_meta_calibration(&meta, facts->n_samples, cal, err);
 }
 
 const struct oct_input_ops oct_input_octproz = {
     .name = "OCTproZ",
     .is = octproz_is,
     .open = octproz_open,
-    .read = octproz_read,
-    .close = octproz_close,
 };

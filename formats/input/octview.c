@@ -1,9 +1,9 @@
 /* Raw recordings of OCTview (octview_meta.h): NAME.bin, NAME_0001.bin, ... of u16 samples, frame
  * after frame, with NAME.json beside them. OCTview writes no k map: a recording of it needs
  * calibration.wavelengths or calibration.kmap. */
+#include "formats/input/array.h"
 #include "formats/input/beside.h"
 #include "formats/input/formats.h"
-#include "formats/input/framed.h"
 #include "formats/input/octview_meta.h"
 
 #include <inttypes.h>
@@ -12,10 +12,6 @@
 #include <string.h>
 
 #define PI 3.14159265358979323846
-
-struct oct_input {
-    struct oct_framed *framed;
-};
 
 /* "_0001" before ".bin": a recording of several files, of which the first has no number. */
 static bool is_numbered(const char *path, size_t n_stem)
@@ -72,53 +68,37 @@ static enum oct_err count_bscans(const struct oct_input_probe *probe,
     return OCT_OK;
 }
 
-static enum oct_err open_samples(struct oct_input *input, const struct oct_input_probe *probe,
-                                 const struct oct_octview_meta *meta,
-                                 const struct oct_input_wish *wish, struct oct_input_facts *facts,
-                                 struct oct_error *err)
+static enum oct_err check_meta(const char *name, const struct oct_octview_meta *meta,
+                               struct oct_error *err)
 {
-    uint64_t n[3] = {0, meta->n_lines, meta->n_samples};
     if (!meta->is_spectra)
         return oct_fail(
             err, OCT_E_FORMAT,
             "%s: holds what OCTview made of its spectra, not spectra, as its .json says "
             "(Data-type, Processed): record with Data type Raw",
-            probe->name);
+            name);
     if (meta->n_lines == 0)
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: its .json lacks Spectrometer-bins, A-lines, B-lines or "
                         "Frame-size-voxels, or they contradict each other; renamed, it is not "
                         "read, and camera.samples and scan.lines count",
-                        probe->name);
-    const enum oct_err e = count_bscans(probe, meta, n, err);
-    return e ? e : oct_framed_open(&input->framed, probe, n, 2, wish, facts, err);
+                        name);
+    return OCT_OK;
 }
 
-static void octview_close(struct oct_input *input)
-{
-    if (!input)
-        return;
-    oct_framed_close(input->framed);
-    free(input);
-}
-
-static enum oct_err octview_open(struct oct_input **input, const struct oct_input_probe *probe,
+static enum oct_err octview_open(struct oct_input *input, const struct oct_input_probe *probe,
                                  const struct oct_input_wish *wish, struct oct_input_facts *facts,
                                  struct oct_calibration *cal, struct oct_error *err)
 {
     struct oct_octview_meta meta;
-    enum oct_err e;
-    *input = NULL;
-    struct oct_input *made = calloc(1, sizeof(*made));
-    if (!made)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", probe->name);
-    if (!find_meta(probe->path, &meta)) {
-        e = oct_fail(err, OCT_E_FORMAT, "%s: has no .json of OCTview beside it", probe->name);
-        goto fail;
-    }
-    if ((e = open_samples(made, probe, &meta, wish, facts, err)) != OCT_OK)
-        goto fail;
-    facts->format = oct_input_octview.name;
+    if (!find_meta(probe->path, &meta))
+        return oct_fail(err, OCT_E_FORMAT, "%s: has no .json of OCTview beside it", probe->name);
+    uint64_t n[3] = {0, meta.n_lines, meta.n_samples};
+    enum oct_err e = check_meta(probe->name, &meta, err);
+    e = e ? e : count_bscans(probe, &meta, n, err);
+    e = e ? e : oct_input_array_of_file(&input->array, probe, n, 2, wish, facts, err);
+    if (e)
+        return e;
     if (!wish->is_scaled)
         facts->bits = 0; /* the camera's are not said */
     facts->line_rate_hz = meta.line_rate_hz;
@@ -130,24 +110,11 @@ static enum oct_err octview_open(struct oct_input **input, const struct oct_inpu
         facts->width_nm = meta.band_nm[1] - meta.band_nm[0];
         cal->span_per_nm = 2 * PI / meta.band_nm[0] - 2 * PI / meta.band_nm[1];
     }
-    *input = made;
     return OCT_OK;
-fail:
-    octview_close(made);
-    return e;
-}
-
-static enum oct_err octview_read(struct oct_input *input, uint64_t i, uint16_t *spectra,
-                                 uint64_t *time_ns, struct oct_error *err)
-{
-    *time_ns = 0;
-    return oct_framed_read(input->framed, i, spectra, err);
 }
 
 const struct oct_input_ops oct_input_octview = {
     .name = "OCTview",
     .is = octview_is,
     .open = octview_open,
-    .read = octview_read,
-    .close = octview_close,
 };

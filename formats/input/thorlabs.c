@@ -40,7 +40,7 @@ struct bscan {
     struct oct_archive_entry entry;
 };
 
-struct oct_input {
+struct thorlabs {
     char *name;
     const char *camera; /* "" or "_Cam1": behind the names of the files */
     struct oct_archive *archive;
@@ -48,8 +48,7 @@ struct oct_input {
     struct bscan *bscans; /* [n_bscans], rising */
     size_t n_bscans;
     struct bscan apodisation; /* a file of nothing else; file NULL: none */
-    struct oct_input_array *array;
-    double n_steps; /* of equal size in k that the samples span */
+    double n_steps;           /* of equal size in k that the samples span */
 };
 
 /* ---- the header ---- */
@@ -65,7 +64,7 @@ static bool thorlabs_is(const struct oct_input_probe *probe)
     return begins_as(probe, "PK\3\4") || begins_as(probe, "PK\5\6");
 }
 
-static enum oct_err read_header(struct oct_input *in, struct oct_error *err)
+static enum oct_err read_header(struct thorlabs *in, struct oct_error *err)
 {
     struct oct_archive_entry entry;
     bool found;
@@ -84,8 +83,7 @@ static enum oct_err read_header(struct oct_input *in, struct oct_error *err)
     if (!xml)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", in->name);
     e = oct_archive_read(in->archive, &entry, 0, xml, entry.n_bytes, err);
-    if (!e)
-        e = oct_thorlabs_header_read(&in->header, in->name, xml, entry.n_bytes, err);
+    e = e ? e : oct_thorlabs_header_read(&in->header, in->name, xml, entry.n_bytes, err);
     free(xml);
     return e;
 }
@@ -93,7 +91,7 @@ static enum oct_err read_header(struct oct_input *in, struct oct_error *err)
 /* ---- B-scans ---- */
 
 /* "Spectral12" and the camera's end: 12. */
-static bool number_of(const struct oct_input *in, const struct oct_thorlabs_file *file,
+static bool number_of(const struct thorlabs *in, const struct oct_thorlabs_file *file,
                       uint64_t *number)
 {
     static const char begin[] = "Spectral";
@@ -106,7 +104,7 @@ static bool number_of(const struct oct_input *in, const struct oct_thorlabs_file
 }
 
 /* Which A-lines are the scan's: those that the header says, else those behind the apodisation. */
-static enum oct_err find_scan(const struct oct_input *in, struct oct_thorlabs_file *file,
+static enum oct_err find_scan(const struct thorlabs *in, struct oct_thorlabs_file *file,
                               struct oct_error *err)
 {
     if (file->has_more)
@@ -127,13 +125,13 @@ static enum oct_err find_scan(const struct oct_input *in, struct oct_thorlabs_fi
     return OCT_OK;
 }
 
-static unsigned sample_bytes(const struct oct_input *in, const struct oct_thorlabs_file *file)
+static unsigned sample_bytes(const struct thorlabs *in, const struct oct_thorlabs_file *file)
 {
     const double bytes = file->bytes > 0 ? (double)file->bytes : in->header.bytes;
     return bytes == 1 || bytes == 2 || bytes == 4 ? (unsigned)bytes : 0;
 }
 
-static enum oct_err look_up(struct oct_input *in, struct bscan *b, struct oct_error *err)
+static enum oct_err look_up(struct thorlabs *in, struct bscan *b, struct oct_error *err)
 {
     const struct oct_thorlabs_file *f = b->file;
     bool found;
@@ -157,7 +155,7 @@ static enum oct_err look_up(struct oct_input *in, struct bscan *b, struct oct_er
     return OCT_OK;
 }
 
-static enum oct_err add(struct oct_input *in, struct oct_thorlabs_file *file, uint64_t number,
+static enum oct_err add(struct thorlabs *in, struct oct_thorlabs_file *file, uint64_t number,
                         struct oct_error *err)
 {
     struct bscan b = {.number = number, .file = file};
@@ -181,7 +179,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static enum oct_err refuse_empty(const struct oct_input *in, struct oct_error *err)
+static enum oct_err refuse_empty(const struct thorlabs *in, struct oct_error *err)
 {
     char picture[40];
     snprintf(picture, sizeof(picture), "Intensity%s", in->camera);
@@ -195,7 +193,7 @@ static enum oct_err refuse_empty(const struct oct_input *in, struct oct_error *e
 }
 
 /* All alike, and none missing. */
-static enum oct_err check_bscans(const struct oct_input *in, struct oct_error *err)
+static enum oct_err check_bscans(const struct thorlabs *in, struct oct_error *err)
 {
     const struct bscan *first = in->bscans;
     for (size_t i = 0; i < in->n_bscans; i++) {
@@ -215,7 +213,7 @@ static enum oct_err check_bscans(const struct oct_input *in, struct oct_error *e
     return OCT_OK;
 }
 
-static enum oct_err find_bscans(struct oct_input *in, struct oct_error *err)
+static enum oct_err find_bscans(struct thorlabs *in, struct oct_error *err)
 {
     struct oct_thorlabs_header *h = &in->header;
     enum oct_err e = OCT_OK;
@@ -235,10 +233,10 @@ static enum oct_err find_bscans(struct oct_input *in, struct oct_error *err)
 }
 
 /* The scan's A-lines of B-scans i .. i + n - 1. */
-static enum oct_err read_bscans(void *context, uint64_t i, uint64_t n, void *values,
-                                struct oct_error *err)
+static enum oct_err read_bscans(const struct oct_input_array_setup *setup, uint64_t i, uint64_t n,
+                                void *values, struct oct_error *err)
 {
-    const struct oct_input *in = context;
+    const struct thorlabs *in = setup->context;
     const struct oct_thorlabs_file *like = in->bscans->file;
     const uint64_t line = like->n_samples * sample_bytes(in, like);
     const uint64_t bytes = (like->scan_end - like->scan_first) * line;
@@ -251,8 +249,9 @@ static enum oct_err read_bscans(void *context, uint64_t i, uint64_t n, void *val
     return e;
 }
 
-static enum oct_err open_array(struct oct_input *in, const struct oct_input_wish *wish,
-                               struct oct_input_facts *facts, struct oct_error *err)
+static enum oct_err open_array(struct thorlabs *in, struct oct_input_array **array,
+                               const struct oct_input_wish *wish, struct oct_input_facts *facts,
+                               struct oct_error *err)
 {
     const struct oct_thorlabs_file *like = in->bscans->file;
     const struct oct_input_array_setup setup = {
@@ -266,14 +265,14 @@ static enum oct_err open_array(struct oct_input *in, const struct oct_input_wish
     };
     const uint64_t *n = setup.order.n;
     const enum oct_err e = oct_input_check(in->name, n[0], n[1], n[2], err);
-    return e ? e : oct_input_array_create(&in->array, &setup, wish, facts, err);
+    return e ? e : oct_input_array_create(array, &setup, wish, facts, err);
 }
 
 /* ---- calibration ---- */
 
 /* data\NAME.data, or that of the second camera: n numbers, malloc'd; *values NULL: there is
  * none. */
-static enum oct_err read_numbers(struct oct_input *in, const char *name, uint64_t n, float **values,
+static enum oct_err read_numbers(struct thorlabs *in, const char *name, uint64_t n, float **values,
                                  struct oct_error *err)
 {
     char with_camera[40];
@@ -316,7 +315,7 @@ static void invert(const float *chirp, uint64_t n, double *kmap)
     }
 }
 
-static enum oct_err read_chirp(struct oct_input *in, uint64_t n, struct oct_calibration *cal,
+static enum oct_err read_chirp(struct thorlabs *in, uint64_t n, struct oct_calibration *cal,
                                struct oct_error *err)
 {
     float *chirp;
@@ -346,7 +345,7 @@ done:
 }
 
 /* The mean over the A-lines of the apodisation of the first file that has them, in counts. */
-static enum oct_err average_apodisation(struct oct_input *in, const struct bscan *b, double *mean,
+static enum oct_err average_apodisation(struct thorlabs *in, const struct bscan *b, double *mean,
                                         struct oct_error *err)
 {
     const struct oct_thorlabs_file *f = b->file;
@@ -372,7 +371,7 @@ static enum oct_err average_apodisation(struct oct_input *in, const struct bscan
 }
 
 /* Electrons of a file of the archive as counts; *done: there was one. */
-static enum oct_err take_electrons(struct oct_input *in, const char *name, uint64_t n,
+static enum oct_err take_electrons(struct thorlabs *in, const char *name, uint64_t n,
                                    double *counts, bool *done, struct oct_error *err)
 {
     float *electrons = NULL;
@@ -387,7 +386,7 @@ static enum oct_err take_electrons(struct oct_input *in, const char *name, uint6
 }
 
 /* The background in counts as the spectra are read, which `scaling` may have moved. */
-static enum oct_err read_background(struct oct_input *in, uint64_t n,
+static enum oct_err read_background(struct thorlabs *in, uint64_t n,
                                     const struct oct_input_wish *wish, struct oct_calibration *cal,
                                     struct oct_error *err)
 {
@@ -437,14 +436,13 @@ static double depth_range_um(const struct oct_thorlabs_header *h, double n_pixel
     return above_0(mm * 1000 * h->refractive_index);
 }
 
-static void tell(const struct oct_input *in, const struct oct_input_wish *wish,
+static void tell(const struct thorlabs *in, const struct oct_input_wish *wish,
                  struct oct_input_facts *facts, struct oct_calibration *cal)
 {
     const struct oct_thorlabs_header *h = &in->header;
     const double range_um = depth_range_um(h, facts->n_samples / 2.0);
     if (isfinite(range_um))
         cal->span_per_nm = in->n_steps * PI / (2000 * range_um);
-    facts->format = oct_input_thorlabs.name;
     if (!wish->is_scaled && !h->is_signed && h->bits >= 1 && h->bits <= 16)
         facts->bits = (unsigned)h->bits;
     facts->line_rate_hz = above_0(h->line_rate_hz);
@@ -464,11 +462,9 @@ static void tell(const struct oct_input *in, const struct oct_input_wish *wish,
 
 /* ---- the table ---- */
 
-static void thorlabs_close(struct oct_input *in)
+static void thorlabs_close(void *own)
 {
-    if (!in)
-        return;
-    oct_input_array_destroy(in->array);
+    struct thorlabs *in = own;
     free(in->bscans);
     oct_thorlabs_header_finish(&in->header);
     oct_archive_close(in->archive);
@@ -476,7 +472,7 @@ static void thorlabs_close(struct oct_input *in)
     free(in);
 }
 
-static enum oct_err choose_camera(struct oct_input *in, const struct oct_input_wish *wish,
+static enum oct_err choose_camera(struct thorlabs *in, const struct oct_input_wish *wish,
                                   struct oct_error *err)
 {
     in->camera = strcmp(wish->dataset, "Cam1") == 0 ? "_Cam1" : "";
@@ -488,43 +484,28 @@ static enum oct_err choose_camera(struct oct_input *in, const struct oct_input_w
     return OCT_OK;
 }
 
-static enum oct_err thorlabs_open(struct oct_input **input, const struct oct_input_probe *probe,
+static enum oct_err thorlabs_open(struct oct_input *input, const struct oct_input_probe *probe,
                                   const struct oct_input_wish *wish, struct oct_input_facts *facts,
                                   struct oct_calibration *cal, struct oct_error *err)
 {
-    enum oct_err e;
-    *input = NULL;
-    struct oct_input *in = calloc(1, sizeof(*in));
-    if (!in || !(in->name = strdup(probe->name))) {
-        e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", probe->name);
-        goto fail;
-    }
-    if ((e = choose_camera(in, wish, err)) ||
-        (e = oct_archive_open(&in->archive, probe->path, in->name, probe->size, err)) ||
-        (e = read_header(in, err)) || (e = find_bscans(in, err)) ||
-        (e = open_array(in, wish, facts, err)) ||
-        (e = read_chirp(in, facts->n_samples, cal, err)) ||
-        (e = read_background(in, facts->n_samples, wish, cal, err)))
-        goto fail;
-    tell(in, wish, facts, cal);
-    *input = in;
-    return OCT_OK;
-fail:
-    thorlabs_close(in);
+    struct thorlabs *in = input->own = calloc(1, sizeof(*in));
+    if (!in || !(in->name = strdup(probe->name)))
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", probe->name);
+    enum oct_err e = choose_camera(in, wish, err);
+    e = e ? e : oct_archive_open(&in->archive, probe->path, in->name, probe->size, err);
+    e = e ? e : read_header(in, err);
+    e = e ? e : find_bscans(in, err);
+    e = e ? e : open_array(in, &input->array, wish, facts, err);
+    e = e ? e : read_chirp(in, facts->n_samples, cal, err);
+    e = e ? e : read_background(in, facts->n_samples, wish, cal, err);
+    if (!e)
+        tell(in, wish, facts, cal);
     return e;
-}
-
-static enum oct_err thorlabs_read(struct oct_input *in, uint64_t i, uint16_t *spectra,
-                                  uint64_t *time_ns, struct oct_error *err)
-{
-    *time_ns = 0;
-    return oct_input_array_read(in->array, i, spectra, err);
 }
 
 const struct oct_input_ops oct_input_thorlabs = {
     .name = "Thorlabs .oct",
     .is = thorlabs_is,
     .open = thorlabs_open,
-    .read = thorlabs_read,
     .close = thorlabs_close,
 };

@@ -16,15 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PACKING 2048u /* gzip packs zeros by 1032, and there may be a filter before it */
-
 enum { VOLUME, BSCAN, LINE, SAMPLE, CHANNEL, N_AXES };
-
-struct oct_input {
-    struct oct_volume_array *source;
-    struct oct_input_array *array;
-    uint64_t channel;
-};
 
 static const struct oct_volume_array_entry *find_data(const struct oct_input_probe *probe)
 {
@@ -38,7 +30,7 @@ static bool vortex_is(const struct oct_input_probe *probe)
 }
 
 /* "", "data", "/data", "data:1" */
-static enum oct_err choose_channel(struct oct_input *in, const char *name, uint64_t n_channels,
+static enum oct_err choose_channel(uint64_t *channel, const char *name, uint64_t n_channels,
                                    const struct oct_input_wish *wish, struct oct_error *err)
 {
     const char *dataset = wish->dataset + (wish->dataset[0] == '/');
@@ -56,28 +48,27 @@ static enum oct_err choose_channel(struct oct_input *in, const char *name, uint6
                         "%s: has %" PRIu64 " channels: which are the spectra? file.dataset=data:0 "
                         "takes the first",
                         name, n_channels);
-    in->channel = colon && colon[1] >= '0' && colon[1] <= '9' ? strtoull(colon + 1, &end, 10) : 0;
-    if (colon && (!end || *end || in->channel >= n_channels))
+    *channel = colon && colon[1] >= '0' && colon[1] <= '9' ? strtoull(colon + 1, &end, 10) : 0;
+    if (colon && (!end || *end || *channel >= n_channels))
         return oct_fail(err, OCT_E_CONFIG, "%s: file.dataset = %s: its channels are 0 to %" PRIu64,
                         name, wish->dataset, n_channels - 1);
     return OCT_OK;
 }
 
 /* B-scans i .. i + n - 1, counted over all volumes: of each volume a box. */
-static enum oct_err read_bscans(void *context, uint64_t i, uint64_t n, void *values,
-                                struct oct_error *err)
+static enum oct_err read_bscans(const struct oct_input_array_setup *setup, uint64_t i, uint64_t n,
+                                void *values, struct oct_error *err)
 {
-    const struct oct_input *in = context;
-    const struct oct_volume_array_facts *f = oct_volume_array_facts(in->source);
+    const struct oct_volume_array_facts *f = oct_volume_array_facts(setup->context);
     const uint64_t bscan_bytes = f->dims[LINE] * f->dims[SAMPLE] * f->memory_bytes;
     enum oct_err e = OCT_OK;
     for (uint64_t done = 0; !e && done < n;) {
         const uint64_t volume = (i + done) / f->dims[BSCAN], first = (i + done) % f->dims[BSCAN];
         const uint64_t left = f->dims[BSCAN] - first, part = n - done < left ? n - done : left;
-        const uint64_t from[N_AXES] = {volume, first, 0, 0, in->channel};
+        const uint64_t from[N_AXES] = {volume, first, 0, 0, setup->channel};
         const uint64_t count[N_AXES] = {1, part, f->dims[LINE], f->dims[SAMPLE], 1};
-        e = oct_volume_array_read_box(in->source, from, count, (char *)values + done * bscan_bytes,
-                                      err);
+        e = oct_volume_array_read_box(setup->context, from, count,
+                                      (char *)values + done * bscan_bytes, err);
         done += part;
     }
     return e;
@@ -97,29 +88,33 @@ static enum oct_err check_extents(const struct oct_input_probe *probe,
     enum oct_err e = oct_input_check(probe->name, *n_bscans, f->dims[LINE], f->dims[SAMPLE], err);
     if (e)
         return e;
-    const uint64_t n_bytes = *n_bscans * f->dims[LINE] * f->dims[SAMPLE] * f->value_bytes;
-    if (f->stored_bytes == 0 || n_bytes / MOST_PACKING > f->stored_bytes)
-        return oct_fail(err, OCT_E_FORMAT,
-                        "%s: of %" PRIu64 " bytes of spectra the file has %" PRIu64
-                        ": it was never written",
-                        probe->name, n_bytes, f->stored_bytes);
-    return OCT_OK;
+    return oct_input_check_stored(probe->name,
+                                  *n_bscans * f->dims[LINE] * f->dims[SAMPLE] * f->value_bytes,
+                                  f->stored_bytes, err);
 }
 
-static enum oct_err open_array(struct oct_input *in, const struct oct_input_probe *probe,
-                               const struct oct_input_wish *wish, struct oct_input_facts *facts,
-                               struct oct_error *err)
+static enum oct_err vortex_open(struct oct_input *input, const struct oct_input_probe *probe,
+                                const struct oct_input_wish *wish, struct oct_input_facts *facts,
+                                struct oct_calibration *cal, struct oct_error *err)
 {
-    const struct oct_volume_array_facts *f = oct_volume_array_facts(in->source);
-    uint64_t n_bscans = 0;
+    (void)cal;
+    uint64_t n_bscans = 0, channel = 0;
+    enum oct_err e = oct_volume_array_open(&input->source, probe->path, "/data", err);
+    if (e)
+        return e;
+    const struct oct_volume_array_facts *f = oct_volume_array_facts(input->source);
+    if (f->rank != N_AXES)
+        return oct_fail(err, OCT_E_FORMAT, "%s: /data has changed while it was opened",
+                        probe->name);
     if (f->is_float || f->value_bytes != 2)
         return oct_fail(
             err, OCT_E_FORMAT,
             "%s: its values of %u bytes are A-scans that vortex processed; spectra have "
             "integers of 2 bytes (HDF5StackUInt16)",
             probe->name, f->value_bytes);
-    enum oct_err e = check_extents(probe, f, &n_bscans, err);
-    if (e || (e = choose_channel(in, probe->name, f->dims[CHANNEL], wish, err)))
+    e = check_extents(probe, f, &n_bscans, err);
+    e = e ? e : choose_channel(&channel, probe->name, f->dims[CHANNEL], wish, err);
+    if (e)
         return e;
     const struct oct_input_array_setup setup = {
         .name = probe->name,
@@ -127,56 +122,15 @@ static enum oct_err open_array(struct oct_input *in, const struct oct_input_prob
                   {OCT_INPUT_BSCAN, OCT_INPUT_LINE, OCT_INPUT_SAMPLE}},
         .kind = {f->is_signed ? 'i' : 'u', f->memory_bytes, false},
         .fd = -1,
-        .context = in,
+        .context = input->source,
+        .channel = channel,
         .read = read_bscans,
     };
-    return oct_input_array_create(&in->array, &setup, wish, facts, err);
-}
-
-static void vortex_close(struct oct_input *in)
-{
-    if (!in)
-        return;
-    oct_input_array_destroy(in->array);
-    oct_volume_array_close(in->source);
-    free(in);
-}
-
-static enum oct_err vortex_open(struct oct_input **input, const struct oct_input_probe *probe,
-                                const struct oct_input_wish *wish, struct oct_input_facts *facts,
-                                struct oct_calibration *cal, struct oct_error *err)
-{
-    enum oct_err e;
-    (void)cal;
-    *input = NULL;
-    struct oct_input *in = calloc(1, sizeof(*in));
-    if (!in)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", probe->name);
-    if ((e = oct_volume_array_open(&in->source, probe->path, "/data", err)) ||
-        (e = oct_volume_array_facts(in->source)->rank == N_AXES
-                 ? open_array(in, probe, wish, facts, err)
-                 : oct_fail(err, OCT_E_FORMAT, "%s: /data has changed while it was opened",
-                            probe->name)))
-        goto fail;
-    facts->format = oct_input_vortex.name;
-    *input = in;
-    return OCT_OK;
-fail:
-    vortex_close(in);
-    return e;
-}
-
-static enum oct_err vortex_read(struct oct_input *in, uint64_t i, uint16_t *spectra,
-                                uint64_t *time_ns, struct oct_error *err)
-{
-    *time_ns = 0;
-    return oct_input_array_read(in->array, i, spectra, err);
+    return oct_input_array_create(&input->array, &setup, wish, facts, err);
 }
 
 const struct oct_input_ops oct_input_vortex = {
     .name = "vortex",
     .is = vortex_is,
     .open = vortex_open,
-    .read = vortex_read,
-    .close = vortex_close,
 };

@@ -69,8 +69,7 @@ static enum oct_err find_place(struct oct_record_history *history, char *path, s
     const struct oct_record_settings *s = &history->settings.settings;
     enum oct_err e = oct_record_settings_check(s, &history->options.plan->geometry, history->n_held,
                                                0, NULL, err);
-    if (e == OCT_OK)
-        e = oct_record_settings_resolve(&history->settings, err);
+    e = e ? e : oct_record_settings_resolve(&history->settings, err);
     if (e)
         return e;
     if (*history->name)
@@ -197,8 +196,7 @@ static enum oct_err write_all(struct oct_record_history *history, struct oct_vol
         e = write_given_up(history, *writer, next, index, err);
         if (!more)
             break;
-        if (e == OCT_OK)
-            e = write_one(history, *writer, kept, index, row, err);
+        e = e ? e : write_one(history, *writer, kept, index, row, err);
         next = index + 1;
         if (e != OCT_OK || oct_clock_ns() - synced_ns < SYNC_INTERVAL_NS)
             continue;
@@ -241,12 +239,10 @@ static void *run(void *argument)
     struct oct_kept kept;
     struct oct_error err;
     enum oct_err e = get_frame(&kept, &history->options.plan->geometry, &err);
-    if (e == OCT_OK)
-        e = write_all(history, &writer, &kept, &err);
+    e = e ? e : write_all(history, &writer, &kept, &err);
     oct_keeper_let_go(history->options.keeper);
     free_frame(&kept);
-    if (e == OCT_OK)
-        e = oct_volume_sync(writer, &err);
+    e = e ? e : oct_volume_sync(writer, &err);
     if (writer)
         book_progress(history, writer);
     bool none = e == OCT_OK && oct_volume_written(writer) == 0;
@@ -321,8 +317,7 @@ enum oct_err oct_record_history_start(struct oct_record_history *history,
                                       struct oct_error *err)
 {
     enum oct_err e = may_start(history, name, err);
-    if (e == OCT_OK)
-        e = prepare(history, from, name, err);
+    e = e ? e : prepare(history, from, name, err);
     if (e)
         return e;
     pthread_mutex_lock(&history->lock);

@@ -348,8 +348,7 @@ enum oct_err oct_keeper_create(struct oct_keeper **out, const struct oct_keeper_
     oct_condition_init(&k->news);
     oct_condition_init(&k->room);
     enum oct_err e = get_memory(k, err);
-    if (e == OCT_OK)
-        e = start_thread(k, err);
+    e = e ? e : start_thread(k, err);
     if (e) {
         keeper_free(k);
         return e;

@@ -593,8 +593,7 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
     rec->shared.order.stop_at = UINT64_MAX;
     oct_recorder_status_init(&rec->shared);
     enum oct_err e = create_parts(rec, err);
-    if (!e)
-        e = oct_thread_start(&rec->thread, "octd-recorder", run, rec, "recorder thread", err);
+    e = e ? e : oct_thread_start(&rec->thread, "octd-recorder", run, rec, "recorder thread", err);
     if (e) {
         /* The keeper's thread ends when the image ring is closed, so it is closed here. */
         oct_record_history_destroy(rec->history);
@@ -652,10 +651,8 @@ enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recor
     struct oct_record_settings_copy settings = {0};
     double free_bytes;
     enum oct_err e = oct_recorder_check(rec, from, &free_bytes, err);
-    if (e == OCT_OK)
-        e = oct_record_settings_copy(&settings, from, err);
-    if (e == OCT_OK)
-        e = oct_record_settings_resolve(&settings, err);
+    e = e ? e : oct_record_settings_copy(&settings, from, err);
+    e = e ? e : oct_record_settings_resolve(&settings, err);
     if (e) {
         oct_record_settings_free(&settings);
         return e;

@@ -1,27 +1,17 @@
-#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "pipeline/volume/array.h"
 
-#include "pipeline/volume/hdf5_image.h"
-#include "pipeline/volume/hdf5_probe.h"
 #include "pipeline/volume/hdf5_read.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define MOST_SOURCE_BYTES (16u << 20)          /* names of very many files */
 #define MOST_PROBED_BYTES ((uint64_t)64 << 20) /* rows that the child process unpacks */
 
 struct oct_volume_array {
     char *path, *dataset;
-    int fd;
-    uint64_t file_bytes;
-    struct oct_hdf5_image image; /* of fd, for libhdf5 */
-    hid_t file;
+    struct oct_hdf5_source source;
     struct oct_hdf5_array array;
     struct oct_volume_array_facts facts;
 };
@@ -29,71 +19,42 @@ struct oct_volume_array {
 static void look(const char *name);
 static void look_at_names(const char *path);
 
-/* The child process is given one name for both: FILE:/DATASET. */
-static enum oct_err probe(const struct oct_volume_array *a, struct oct_error *err)
+/* probed: a child process has read the dataset, or all of them, without crashing, or this is that
+ * child, which is given one name for both: FILE:/DATASET. */
+static enum oct_err open_file(struct oct_volume_array *a, bool probed, struct oct_error *err)
 {
-    if (a->dataset[0] == '\0') /* all of them */
-        return oct_hdf5_probe(a->path, look_at_names, err);
-    size_t n = strlen(a->path) + strlen(a->dataset) + 2;
+    const bool is_list = a->dataset[0] == '\0';
+    const size_t n = strlen(a->path) + strlen(a->dataset) + 2;
     char *name = malloc(n);
     if (!name)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", a->path);
-    snprintf(name, n, "%s:%s", a->path, a->dataset);
-    enum oct_err e = oct_hdf5_probe(name, look, err);
+    snprintf(name, n, "%s%s%s", a->path, is_list ? "" : ":", a->dataset);
+    const enum oct_err e = oct_hdf5_source_open(&a->source, a->path,
+                                                probed    ? NULL
+                                                : is_list ? look_at_names
+                                                          : look,
+                                                name, err);
     free(name);
     return e;
-}
-
-/* probed: a child process has read the dataset without crashing, or this is that child. */
-static enum oct_err open_file(struct oct_volume_array *a, bool probed, struct oct_error *err)
-{
-    struct stat st;
-    char reason[160] = "";
-    /* O_NONBLOCK: opening a named pipe must not block. */
-    a->fd = (int)TEMP_FAILURE_RETRY(open(a->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    if (a->fd < 0 || fstat(a->fd, &st) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", a->path);
-    if (!S_ISREG(st.st_mode))
-        return oct_fail(err, OCT_E_FORMAT, "%s: not a file", a->path);
-    enum oct_err e = probed ? OCT_OK : probe(a, err);
-    if (e != OCT_OK)
-        return e;
-    a->file_bytes = (uint64_t)st.st_size;
-    oct_hdf5_image_init(&a->image, a->fd, a->file_bytes);
-    a->file = oct_hdf5_image_open(&a->image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
-    if (a->file >= 0)
-        return OCT_OK;
-    return oct_fail(err, OCT_E_FORMAT, "%s: not an HDF5 file, damaged or truncated: %s", a->path,
-                    reason);
 }
 
 /* axis_names: as many texts of any length as there are axes. */
 static void read_axes(const struct oct_hdf5_array *array, char axes[OCT_VOLUME_ARRAY_MAX_RANK][16])
 {
     char *texts[OCT_VOLUME_ARRAY_MAX_RANK] = {NULL};
-    if (H5Aexists(array->dataset, "axis_names") <= 0)
-        return;
-    const hid_t attribute = H5Aopen(array->dataset, "axis_names", H5P_DEFAULT);
-    const hid_t type = attribute < 0 ? H5I_INVALID_HID : H5Aget_type(attribute);
-    const hid_t space = attribute < 0 ? H5I_INVALID_HID : H5Aget_space(attribute);
-    const hid_t memory = type < 0 ? H5I_INVALID_HID : H5Tget_native_type(type, H5T_DIR_DEFAULT);
-    if (memory >= 0 && space >= 0 && H5Tis_variable_str(memory) > 0 &&
-        H5Sget_simple_extent_npoints(space) == (hssize_t)array->rank &&
-        H5Aread(attribute, memory, texts) >= 0) {
+    struct oct_hdf5_attribute a;
+    const bool is_there = oct_hdf5_attribute_open(&a, array->dataset, "axis_names");
+    const hid_t memory = is_there ? H5Tget_native_type(a.type, H5T_DIR_DEFAULT) : H5I_INVALID_HID;
+    if (memory >= 0 && H5Tis_variable_str(memory) > 0 && a.n == (hssize_t)array->rank &&
+        H5Aread(a.id, memory, texts) >= 0) {
         for (unsigned i = 0; i < array->rank; i++) {
             snprintf(axes[i], sizeof(axes[i]), "%s", texts[i] ? texts[i] : "");
             oct_hdf5_printable(axes[i]);
         }
-        H5Dvlen_reclaim(memory, space, H5P_DEFAULT, texts);
+        H5Dvlen_reclaim(memory, a.space, H5P_DEFAULT, texts);
     }
-    if (memory >= 0)
-        H5Tclose(memory);
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (attribute >= 0)
-        H5Aclose(attribute);
+    OCT_HDF5_CLOSE(memory);
+    oct_hdf5_attribute_close(&a);
 }
 
 /* A text attribute as one line; "": there is none that fits. */
@@ -152,19 +113,18 @@ static void find_storage(struct oct_volume_array *a)
         H5Pget_chunk(properties, OCT_HDF5_MAX_RANK, chunk) == (int)f->rank)
         for (unsigned i = 0; i < f->rank; i++)
             f->chunk[i] = chunk[i];
-    if (properties >= 0)
-        H5Pclose(properties);
+    OCT_HDF5_CLOSE(properties);
     f->memory_bytes = memory_bytes(f->is_float, f->value_bytes);
     f->stored_bytes = H5Dget_storage_size(a->array.dataset);
-    f->place = is_modest(f) ? oct_hdf5_array_place(&a->array, memory_type(f), a->file_bytes) : 0;
+    f->place =
+        is_modest(f) ? oct_hdf5_array_place(&a->array, memory_type(f), a->source.file_bytes) : 0;
 }
 
 static enum oct_err open_all(struct oct_volume_array *a, bool probed, struct oct_error *err)
 {
     struct oct_volume_array_facts *f = &a->facts;
     enum oct_err e = open_file(a, probed, err);
-    if (e == OCT_OK)
-        e = oct_hdf5_array_open(&a->array, a->file, a->path, a->dataset, 0, err);
+    e = e ? e : oct_hdf5_array_open(&a->array, a->source.file, a->path, a->dataset, 0, err);
     if (e == OCT_OK && a->array.dataset < 0)
         e = oct_fail(err, OCT_E_FORMAT, "%s: has no dataset %s; h5ls -r lists what it has", a->path,
                      a->dataset);
@@ -188,8 +148,6 @@ static struct oct_volume_array *array_new(const char *path, const char *dataset)
     struct oct_volume_array *a = calloc(1, sizeof(*a));
     if (!a)
         return NULL;
-    a->fd = -1;
-    a->file = H5I_INVALID_HID;
     a->array = (struct oct_hdf5_array){.dataset = -1, .type = -1};
     a->path = strdup(path);
     a->dataset = strdup(dataset);
@@ -205,11 +163,7 @@ static struct oct_volume_array *array_new(const char *path, const char *dataset)
 static void array_free(struct oct_volume_array *a)
 {
     oct_hdf5_array_close(&a->array);
-    if (a->file >= 0)
-        H5Fclose(a->file);
-    oct_hdf5_image_finish(&a->image);
-    if (a->fd >= 0)
-        close(a->fd);
+    oct_hdf5_source_close(&a->source);
     free(a->path);
     free(a->dataset);
     free(a);
@@ -325,8 +279,8 @@ static enum oct_err list_names(struct list *list, bool probed, struct oct_error 
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", list->path);
     enum oct_err e = open_file(a, probed, err);
     if (e == OCT_OK && list->root)
-        read_root(a->file, list->root);
-    if (e == OCT_OK && H5Lvisit(a->file, H5_INDEX_NAME, H5_ITER_INC, take_name, list) < 0)
+        read_root(a->source.file, list->root);
+    if (e == OCT_OK && H5Lvisit(a->source.file, H5_INDEX_NAME, H5_ITER_INC, take_name, list) < 0)
         e = oct_fail(err, OCT_E_FORMAT, "%s: damaged HDF5 file: its datasets cannot be listed",
                      list->path);
     array_free(a);

@@ -89,7 +89,6 @@ enum oct_err oct_volume_closed_open(int *fd, const char *path, bool to_change,
     if (!S_ISREG(st.st_mode))
         return oct_fail(err, OCT_E_FORMAT, "%s: not a file", path);
     enum oct_err e = refuse_unfinished(*fd, path, err);
-    if (e == OCT_OK)
-        e = lock_file(*fd, path, to_change, err);
+    e = e ? e : lock_file(*fd, path, to_change, err);
     return e == OCT_OK ? check_name(*fd, path, err) : e;
 }

@@ -60,7 +60,7 @@ static void column_name(const struct source *from, int column, char name[NAME_BY
     const struct oct_volume_dataset *d = from->dataset;
     bool is_of_frames = !d->of_volume && d->bscans_an_image == 1;
     snprintf(name, NAME_BYTES, "%s/%s%s", is_of_frames ? "/frames" : "/analysis", d->name,
-             oct_volume_result_suffix((enum oct_volume_result_column)column));
+             oct_volume_result_columns[column].name);
 }
 
 /* Whether it is a dataset of results; sets of_volume. */
@@ -94,22 +94,9 @@ static uint32_t n_rows_of(const struct source *from)
 /* The attribute of a dataset whose images are of blocks of B-scans each; 1: it has none. */
 static uint32_t read_block(hid_t dataset)
 {
-    uint32_t n = 0;
-    if (H5Aexists(dataset, "bscans_an_image") <= 0)
-        return 1;
-    hid_t attribute = H5Aopen(dataset, "bscans_an_image", H5P_DEFAULT);
-    hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
-    hid_t space = attribute < 0 ? -1 : H5Aget_space(attribute);
-    if (type < 0 || space < 0 || H5Tget_class(type) != H5T_INTEGER ||
-        H5Sget_simple_extent_npoints(space) != 1 || H5Aread(attribute, H5T_NATIVE_UINT32, &n) < 0)
-        n = 0;
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (attribute >= 0)
-        H5Aclose(attribute);
-    return n > 1 ? n : 1;
+    uint64_t n;
+    return oct_hdf5_count(dataset, "bscans_an_image", &n) && n > 1 && n <= UINT32_MAX ? (uint32_t)n
+                                                                                      : 1;
 }
 
 static enum oct_err check_shape(const struct source *from, const struct oct_hdf5_array *a,
@@ -147,8 +134,7 @@ static enum oct_err read_shape(const struct source *from, struct oct_error *err)
         d->bscans_an_image = read_block(a.dataset);
         d->of_volume = d->bscans_an_image == 1;
     }
-    if (e == OCT_OK)
-        e = check_shape(from, &a, err);
+    e = e ? e : check_shape(from, &a, err);
     if (e == OCT_OK) {
         d->type = a.is_float ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8;
         d->rank = a.rank;
@@ -177,8 +163,7 @@ static enum oct_err read_column(const struct source *from, int column, uint64_t 
                      name, n);
     if (e == OCT_OK && !(values = calloc(n, sizeof(*values))))
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", from->path);
-    if (e == OCT_OK)
-        e = oct_hdf5_array_read(&a, H5T_NATIVE_UINT64, values, err);
+    e = e ? e : oct_hdf5_array_read(&a, H5T_NATIVE_UINT64, values, err);
     for (uint32_t i = 0; values && e == OCT_OK && i < n; i++) {
         *sum += values[i];
         if (values[i] > most)
@@ -196,8 +181,7 @@ static enum oct_err read_one(const struct source *from, struct oct_error *err)
     struct oct_volume_dataset *d = from->dataset;
     uint64_t n_valid = 0, n_rows = 0;
     enum oct_err e = read_shape(from, err);
-    if (e == OCT_OK)
-        e = read_column(from, OCT_RESULT_VALID, 1, &n_valid, err);
+    e = e ? e : read_column(from, OCT_RESULT_VALID, 1, &n_valid, err);
     if (e == OCT_OK)
         e = read_column(from, OCT_RESULT_ROWS, d->dims[d->of_volume ? 0 : 1], &n_rows, err);
     d->n_valid = (uint32_t)n_valid;

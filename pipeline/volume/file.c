@@ -73,10 +73,8 @@ enum oct_err oct_volume_file_draft(struct oct_volume_file *file, const char *pat
     if (!file->path || !file->part || !file->folder)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     enum oct_err e = refuse_existing(file->path, err);
-    if (e == OCT_OK)
-        e = refuse_existing(file->part, err);
-    if (e == OCT_OK)
-        e = open_draft(file, err);
+    e = e ? e : refuse_existing(file->part, err);
+    e = e ? e : open_draft(file, err);
     return e;
 }
 
@@ -200,6 +198,25 @@ enum oct_err oct_volume_file_write(struct oct_volume_file *file, const void *dat
         offset += (uint64_t)n;
     }
     return OCT_OK;
+}
+
+enum oct_err oct_volume_file_write_column(struct oct_volume_file *file,
+                                          const struct oct_volume_column_form *column,
+                                          const void *rows, size_t stride, size_t n,
+                                          uint64_t offset, struct oct_error *err)
+{
+    enum { AT_ONCE = 1024 };
+    unsigned char values[AT_ONCE * sizeof(uint64_t)];
+    enum oct_err e = OCT_OK;
+    for (size_t first = 0, some; first < n && !e; first += some) {
+        some = n - first < AT_ONCE ? n - first : AT_ONCE;
+        for (size_t i = 0; i < some; i++)
+            memcpy(values + i * column->bytes,
+                   (const char *)rows + (first + i) * stride + column->at, column->bytes);
+        e = oct_volume_file_write(file, values, some * column->bytes,
+                                  offset + first * column->bytes, false, err);
+    }
+    return e;
 }
 
 enum oct_err oct_volume_file_sync(struct oct_volume_file *file, struct oct_error *err)

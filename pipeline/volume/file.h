@@ -44,6 +44,20 @@ enum oct_err oct_volume_file_publish(struct oct_volume_file *file, struct oct_er
 enum oct_err oct_volume_file_write(struct oct_volume_file *file, const void *data, size_t bytes,
                                    uint64_t offset, bool direct, struct oct_error *err);
 
+/* A column of a table in the file: a value a row, little-endian. */
+struct oct_volume_column_form {
+    const char *name; /* "/frames/sequence" */
+    size_t bytes;     /* of a value: 1, 4, 8 */
+    size_t at;        /* offset of the value in the struct of a row */
+    bool is_float;
+};
+
+/* Writes the column of n rows, whose structs lie `stride` bytes apart, side by side at offset. */
+enum oct_err oct_volume_file_write_column(struct oct_volume_file *file,
+                                          const struct oct_volume_column_form *column,
+                                          const void *rows, size_t stride, size_t n,
+                                          uint64_t offset, struct oct_error *err);
+
 /* fdatasync: covers both descriptors. */
 enum oct_err oct_volume_file_sync(struct oct_volume_file *file, struct oct_error *err);
 

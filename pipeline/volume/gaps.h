@@ -34,8 +34,8 @@ struct oct_volume_gaps {
 /* Rows of the table for volumes of this geometry. */
 uint32_t oct_gap_capacity(const struct oct_geometry *geometry);
 
-/* Bytes of one value of a column. */
-size_t oct_gap_column_bytes(enum oct_gap_column column);
+extern const struct oct_volume_column_form
+    oct_gap_columns[OCT_N_GAP_COLUMNS]; /* of struct oct_gap */
 
 enum oct_err oct_volume_gaps_init(struct oct_volume_gaps *gaps, struct oct_volume_file *file,
                                   const uint64_t column[OCT_N_GAP_COLUMNS], uint32_t capacity,

@@ -24,8 +24,7 @@ bool oct_hdf5_put_axes(int64_t object, unsigned rank, const char *const *names,
         ok = oct_hdf5_put_attribute(object, "DIMENSION_LABELS", text, text, rank, names, reason);
     if (ok && is_dataset && rank == 3)
         ok = oct_hdf5_put_attribute(object, "element_size_um", f64, from, rank, spacing_um, reason);
-    if (text >= 0)
-        H5Tclose(text);
+    OCT_HDF5_CLOSE(text);
     return ok;
 }
 
@@ -51,21 +50,6 @@ static bool fill(hid_t dataset, const char *name, const double *positions_um, co
            oct_hdf5_put_text(dataset, "long_name", long_name, reason);
 }
 
-static int64_t make_with(hid_t file, const char *name, hsize_t n, hid_t properties,
-                         struct oct_hdf5_reason *reason)
-{
-    hid_t dataset = H5I_INVALID_HID;
-    const hid_t space = H5Screate_simple(1, &n, NULL);
-    if (space >= 0)
-        dataset =
-            H5Dcreate2(file, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, properties, H5P_DEFAULT);
-    if (dataset < 0)
-        note(reason);
-    if (space >= 0)
-        H5Sclose(space);
-    return dataset;
-}
-
 bool oct_hdf5_scale_make(struct oct_hdf5_scales *scales, int64_t file, int64_t properties,
                          const char *axis, uint64_t n, const double *positions_um,
                          double spacing_um, const char *long_name, struct oct_hdf5_reason *reason)
@@ -78,9 +62,10 @@ bool oct_hdf5_scale_make(struct oct_hdf5_scales *scales, int64_t file, int64_t p
     *s = (struct oct_hdf5_scale){.n = n, .spacing_um = spacing_um, .dataset = H5I_INVALID_HID};
     snprintf(s->axis, sizeof(s->axis), "%s", axis);
     snprintf(name, sizeof(name), nth > 1 ? "%s_um_%u" : "%s_um", s->axis, nth);
-    s->dataset = properties < 0
-                     ? oct_hdf5_make_dataset(file, name, H5T_IEEE_F64LE, 1, &n, NULL, reason)
-                     : make_with(file, name, n, properties, reason);
+    s->dataset =
+        properties < 0
+            ? oct_hdf5_make_dataset(file, name, H5T_IEEE_F64LE, 1, &n, NULL, reason)
+            : oct_hdf5_make_dataset_with(file, name, H5T_IEEE_F64LE, 1, &n, properties, reason);
     scales->n += s->dataset >= 0;
     return s->dataset >= 0 && fill(s->dataset, name, positions_um, long_name, reason);
 }

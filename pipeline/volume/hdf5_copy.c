@@ -72,10 +72,7 @@ static enum oct_err check_dataset(const struct oct_hdf5_copy *c, const char *nam
         e = refuse(c, name, "its values point at other objects, and those are not copied", err);
     else if (H5Pget_layout(properties) == H5D_VIRTUAL || H5Pget_external_count(properties) != 0)
         e = refuse(c, name, "its values lie in other files: copy them into this one", err);
-    if (properties >= 0)
-        H5Pclose(properties);
-    if (type >= 0)
-        H5Tclose(type);
+    OCT_HDF5_CLOSE(properties, type);
     return e;
 }
 
@@ -86,8 +83,7 @@ static enum oct_err copy_as_it_is(const struct oct_hdf5_copy *c, const char *nam
     const bool ok = flags >= 0 && H5Pset_copy_object(flags, H5O_COPY_WITHOUT_ATTR_FLAG) >= 0 &&
                     H5Ocopy(c->from, name, c->to, name, flags, H5P_DEFAULT) >= 0;
     const enum oct_err e = ok ? OCT_OK : refuse_hdf5(c, name, "cannot be copied", err);
-    if (flags >= 0)
-        H5Pclose(flags);
+    OCT_HDF5_CLOSE(flags);
     return e;
 }
 
@@ -98,8 +94,7 @@ static enum oct_err copy_dataset(struct oct_hdf5_copy *c, const char *name, stru
     if (dataset < 0)
         return refuse_hdf5(c, name, "cannot be opened", err);
     enum oct_err e = check_dataset(c, name, dataset, err);
-    if (!e)
-        e = c->make(c->context, name, dataset, &is_made, err);
+    e = e ? e : c->make(c->context, name, dataset, &is_made, err);
     H5Dclose(dataset);
     return e || is_made ? e : copy_as_it_is(c, name, err);
 }
@@ -246,8 +241,7 @@ static enum oct_err copy_value(const struct attributes *a, const char *name, hid
         e = refuse_hdf5(a->copy, a->object, "an attribute cannot be copied", err);
     if (H5Tdetect_class(type, H5T_VLEN) > 0 || H5Tdetect_class(type, H5T_STRING) > 0)
         H5Dvlen_reclaim(type, space, H5P_DEFAULT, values);
-    if (to >= 0)
-        H5Aclose(to);
+    OCT_HDF5_CLOSE(to);
     free(values);
     return e;
 }
@@ -270,14 +264,7 @@ static herr_t take_attribute(hid_t object, const char *name, const H5A_info_t *i
                       "an attribute points at other objects, and those are not copied", a->err);
     else
         a->e = copy_value(a, name, from, type, space, a->err);
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (stored >= 0)
-        H5Tclose(stored);
-    if (from >= 0)
-        H5Aclose(from);
+    OCT_HDF5_CLOSE(space, type, stored, from);
     return a->e ? -1 : 0;
 }
 
@@ -299,8 +286,7 @@ static herr_t take_scale(hid_t dataset, unsigned axis, hid_t scale, void *contex
         H5Oget_info2(scale, &info, H5O_INFO_BASIC) < 0 ? NULL : find(s->copy, info.addr);
     const hid_t to = object ? H5Dopen2(s->copy->to, object->name, H5P_DEFAULT) : H5I_INVALID_HID;
     const bool ok = to >= 0 && H5DSattach_scale(s->to, to, axis) >= 0;
-    if (to >= 0)
-        H5Dclose(to);
+    OCT_HDF5_CLOSE(to);
     s->failed |= object && !ok;
     return ok ? 0 : -1;
 }
@@ -321,8 +307,7 @@ static enum oct_err attach_scales(const struct oct_hdf5_copy *c, const char *nam
     const hid_t space = H5Dget_space(from);
     const int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
     struct scales s = {.copy = c, .to = to};
-    if (space >= 0)
-        H5Sclose(space);
+    OCT_HDF5_CLOSE(space);
     if (H5Aexists(from, "DIMENSION_LIST") <= 0)
         return OCT_OK;
     /* A list that points at nothing, which a copy by other programs leaves, holds no scale. */
@@ -347,10 +332,7 @@ static enum oct_err copy_attributes_of(const struct oct_hdf5_copy *c,
         a.e = name_scale(c, object->name, from, to, err);
     if (!a.e && H5Aiterate2(from, H5_INDEX_NAME, H5_ITER_INC, NULL, take_attribute, &a) < 0 && !a.e)
         a.e = refuse_hdf5(c, object->name, "its attributes cannot be listed", err);
-    if (to >= 0)
-        H5Oclose(to);
-    if (from >= 0)
-        H5Oclose(from);
+    OCT_HDF5_CLOSE(to, from);
     return a.e;
 }
 
@@ -364,10 +346,7 @@ static enum oct_err copy_scales_of(const struct oct_hdf5_copy *c,
         e = refuse_hdf5(c, object->name, "cannot be opened", err);
     else
         e = attach_scales(c, object->name, from, to, err);
-    if (to >= 0)
-        H5Dclose(to);
-    if (from >= 0)
-        H5Dclose(from);
+    OCT_HDF5_CLOSE(to, from);
     return e;
 }
 

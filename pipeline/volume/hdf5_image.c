@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "pipeline/volume/hdf5_image.h"
 
+#include "pipeline/base/file_at.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,19 +56,13 @@ static size_t find(const struct oct_hdf5_image *image, uint64_t offset)
 static bool read_base(const struct oct_hdf5_image *image, uint64_t offset, unsigned char *bytes,
                       size_t n_bytes)
 {
-    size_t done = 0;
-    while (image->base_fd >= 0 && done < n_bytes && offset + done < image->base_bytes) {
-        uint64_t left = image->base_bytes - offset - done;
-        size_t n = n_bytes - done < left ? n_bytes - done : (size_t)left;
-        ssize_t got =
-            TEMP_FAILURE_RETRY(pread(image->base_fd, bytes + done, n, (off_t)(offset + done)));
-        if (got < 0)
-            return false;
-        if (got == 0) /* the file was truncated meanwhile */
-            break;
-        done += (size_t)got;
-    }
-    memset(bytes + done, 0, n_bytes - done);
+    const uint64_t left = offset < image->base_bytes ? image->base_bytes - offset : 0;
+    const size_t n = n_bytes < left ? n_bytes : (size_t)left;
+    /* Fewer: the file was truncated meanwhile. */
+    const ssize_t got = image->base_fd < 0 ? 0 : oct_file_read_at(image->base_fd, bytes, n, offset);
+    if (got < 0)
+        return false;
+    memset(bytes + got, 0, n_bytes - (size_t)got);
     return true;
 }
 
@@ -114,28 +110,12 @@ static bool put(struct oct_hdf5_image *image, uint64_t offset, const unsigned ch
     return true;
 }
 
-static enum oct_err write_fully(int fd, const unsigned char *bytes, size_t n_bytes, uint64_t offset,
-                                const char *path, struct oct_error *err)
-{
-    while (n_bytes > 0) {
-        ssize_t n = TEMP_FAILURE_RETRY(pwrite(fd, bytes, n_bytes, (off_t)offset));
-        if (n <= 0)
-            return oct_fail_errno(err, OCT_E_IO, n < 0 ? errno : EIO,
-                                  "%s: cannot write %zu bytes of metadata at byte %llu", path,
-                                  n_bytes, (unsigned long long)offset);
-        bytes += n;
-        n_bytes -= (size_t)n;
-        offset += (uint64_t)n;
-    }
-    return OCT_OK;
-}
-
 /* Pages that hold a part of these bytes would hide them, so they get them too. */
 static bool put_through(struct oct_hdf5_image *image, uint64_t offset, const unsigned char *bytes,
                         size_t n_bytes)
 {
     const uint64_t end = offset + n_bytes;
-    if (write_fully(image->raw_fd, bytes, n_bytes, offset, "", NULL) != OCT_OK) {
+    if (!oct_file_write_at(image->raw_fd, bytes, n_bytes, offset)) {
         if (!image->raw_errno)
             image->raw_errno = errno;
         return false;
@@ -329,8 +309,7 @@ hid_t oct_hdf5_image_open(struct oct_hdf5_image *image, unsigned flags, uint64_t
                                      : H5Fopen(name_of_all, flags, access);
     if (file < 0)
         oct_hdf5_reason(reason, reason_bytes);
-    if (access >= 0)
-        H5Pclose(access);
+    OCT_HDF5_CLOSE(access);
     return file;
 }
 
@@ -362,7 +341,10 @@ static enum oct_err write_pages(const struct oct_hdf5_image *image, int fd, cons
         size_t n = (end - first) * PAGE;
         if (n > left)
             n = (size_t)left;
-        e = write_fully(fd, buffer, n, offset, path, err);
+        if (!oct_file_write_at(fd, buffer, n, offset))
+            e = oct_fail_errno(err, OCT_E_IO, errno,
+                               "%s: cannot write %zu bytes of metadata at byte %llu", path, n,
+                               (unsigned long long)offset);
         *n_bytes += n;
     }
     free(buffer);

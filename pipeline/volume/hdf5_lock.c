@@ -37,6 +37,13 @@ void oct_hdf5_unlock(void)
     pthread_mutex_unlock(&hdf5_mutex);
 }
 
+void oct_hdf5_close(const int64_t *objects, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (objects[i] >= 0)
+            H5Idec_ref(objects[i]);
+}
+
 bool oct_hdf5_has_memory(void)
 {
     void *memory =

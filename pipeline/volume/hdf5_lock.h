@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Every call of libhdf5 lies between these two; not recursive. The library keeps its error stack
  * for each thread, so lock also silences the automatic printing of this one. */
@@ -20,6 +21,13 @@ bool oct_hdf5_has_memory(void);
 /* What libhdf5 says was at the root of its last failure in this thread ("" when it says nothing).
  * Call it under the lock, before the next libhdf5 call. Returns text. */
 const char *oct_hdf5_reason(char *text, size_t text_bytes);
+
+/* Closes objects of any kind but files, libhdf5's hid_t, an int64_t; what is below 0 is none. Under
+ * the lock. */
+void oct_hdf5_close(const int64_t *objects, size_t n);
+#define OCT_HDF5_CLOSE(...)                                                                        \
+    oct_hdf5_close((const int64_t[]){__VA_ARGS__},                                                 \
+                   sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 /* Makes text from a file fit for a terminal: control characters and bytes that are no
  * UTF-8 (a character cut at its end too) become '?'. Returns text. */

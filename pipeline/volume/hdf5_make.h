@@ -35,4 +35,9 @@ int64_t oct_hdf5_make_dataset(int64_t file, const char *name, int64_t stored, un
                               const uint64_t *dims, const double *fill,
                               struct oct_hdf5_reason *reason);
 
+/* The same with the creation properties `properties`. */
+int64_t oct_hdf5_make_dataset_with(int64_t file, const char *name, int64_t stored, unsigned rank,
+                                   const uint64_t *dims, int64_t properties,
+                                   struct oct_hdf5_reason *reason);
+
 #endif

@@ -1,13 +1,72 @@
+#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "pipeline/volume/hdf5_read.h"
 
 #include "pipeline/base/utf8.h"
+#include "pipeline/volume/hdf5_probe.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* libhdf5 unpacks a chunk at a time into memory of its own. */
 #define MAX_CHUNK_BYTES ((uint64_t)1 << 30)
+
+/* At the start, or after a block of another program's own: at 512, 1024, 2048, ... */
+static bool has_signature(const struct oct_hdf5_source *s)
+{
+    static const char signature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
+    char start[sizeof(signature)];
+    for (uint64_t at = 0; at < s->file_bytes; at = at ? at * 2 : 512)
+        if (TEMP_FAILURE_RETRY(pread(s->fd, start, sizeof(start), (off_t)at)) ==
+                (ssize_t)sizeof(start) &&
+            memcmp(start, signature, sizeof(start)) == 0)
+            return true;
+    return false;
+}
+
+enum oct_err oct_hdf5_source_open(struct oct_hdf5_source *source, const char *path,
+                                  void (*look)(const char *name), const char *name,
+                                  struct oct_error *err)
+{
+    struct oct_hdf5_source *s = source;
+    struct stat st;
+    char reason[160] = "";
+    s->file = H5I_INVALID_HID;
+    /* O_NONBLOCK: opening a named pipe must not block. */
+    s->fd = (int)TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (s->fd < 0 || fstat(s->fd, &st) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", path);
+    if (!S_ISREG(st.st_mode))
+        return oct_fail(err, OCT_E_FORMAT, "%s: not a file", path);
+    const enum oct_err e = look ? oct_hdf5_probe(name, look, err) : OCT_OK;
+    if (e)
+        return e;
+    s->file_bytes = (uint64_t)st.st_size;
+    oct_hdf5_image_init(&s->image, s->fd, s->file_bytes);
+    s->file = oct_hdf5_image_open(&s->image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
+    if (s->file >= 0)
+        return OCT_OK;
+    if (s->image.failed)
+        return oct_fail(err, OCT_E_IO, "%s: cannot be read: the disk refuses", path);
+    if (!has_signature(s))
+        return oct_fail(err, OCT_E_FORMAT, "%s: not an HDF5 file (%" PRIu64 " bytes)", path,
+                        s->file_bytes);
+    return oct_fail(err, OCT_E_FORMAT, "%s: damaged or truncated HDF5 file: %s", path, reason);
+}
+
+void oct_hdf5_source_close(struct oct_hdf5_source *source)
+{
+    if (source->file > 0)
+        H5Fclose(source->file);
+    oct_hdf5_image_finish(&source->image);
+    if (source->fd > 0)
+        close(source->fd);
+}
 
 static enum oct_err refuse(const struct oct_hdf5_array *array, const char *what,
                            struct oct_error *err)
@@ -132,8 +191,7 @@ static enum oct_err check_extent(struct oct_hdf5_array *array, struct oct_error 
         e = refuse_hdf5(array, "cannot read its extents", err);
     for (unsigned i = 0; e == OCT_OK && i < array->rank; i++)
         array->dims[i] = dims[i];
-    if (space >= 0)
-        H5Sclose(space);
+    OCT_HDF5_CLOSE(space);
     return e;
 }
 
@@ -151,23 +209,16 @@ enum oct_err oct_hdf5_array_open(struct oct_hdf5_array *array, hid_t file, const
         return refuse_hdf5(array, "cannot be opened as a dataset", err);
     hid_t properties = H5Dget_create_plist(array->dataset);
     e = check_storage(array, properties, err); /* first: extents may be those of another file */
-    if (e == OCT_OK)
-        e = check_type(array, err);
-    if (e == OCT_OK)
-        e = check_extent(array, err);
-    if (e == OCT_OK)
-        e = check_chunks(array, properties, err);
-    if (properties >= 0)
-        H5Pclose(properties);
+    e = e ? e : check_type(array, err);
+    e = e ? e : check_extent(array, err);
+    e = e ? e : check_chunks(array, properties, err);
+    OCT_HDF5_CLOSE(properties);
     return e;
 }
 
 void oct_hdf5_array_close(struct oct_hdf5_array *array)
 {
-    if (array->type >= 0)
-        H5Tclose(array->type);
-    if (array->dataset >= 0)
-        H5Dclose(array->dataset);
+    OCT_HDF5_CLOSE(array->type, array->dataset);
     array->type = array->dataset = -1;
 }
 
@@ -177,8 +228,7 @@ uint64_t oct_hdf5_array_place(const struct oct_hdf5_array *array, hid_t memory_t
     hid_t properties = H5Dget_create_plist(array->dataset);
     bool plain = properties >= 0 && H5Pget_layout(properties) == H5D_CONTIGUOUS &&
                  H5Pget_external_count(properties) == 0 && H5Tequal(array->type, memory_type) > 0;
-    if (properties >= 0)
-        H5Pclose(properties);
+    OCT_HDF5_CLOSE(properties);
     haddr_t offset = plain ? H5Dget_offset(array->dataset) : HADDR_UNDEF;
     uint64_t bytes = array->value_bytes;
     for (unsigned i = 0; i < array->rank; i++)
@@ -225,11 +275,35 @@ enum oct_err oct_hdf5_array_read_selected(const struct oct_hdf5_array *array, co
         H5Sselect_hyperslab(from, H5S_SELECT_SET, first, NULL, count, NULL) < 0 ||
         H5Dread(array->dataset, memory_type, to, from, H5P_DEFAULT, values) < 0)
         e = refuse_hdf5(array, "cannot be read", err);
-    if (from >= 0)
-        H5Sclose(from);
-    if (to >= 0)
-        H5Sclose(to);
+    OCT_HDF5_CLOSE(from, to);
     return e;
+}
+
+bool oct_hdf5_attribute_open(struct oct_hdf5_attribute *attribute, hid_t object, const char *name)
+{
+    struct oct_hdf5_attribute *a = attribute;
+    *a = (struct oct_hdf5_attribute){H5I_INVALID_HID, H5I_INVALID_HID, H5I_INVALID_HID, -1};
+    if (H5Aexists(object, name) <= 0 || (a->id = H5Aopen(object, name, H5P_DEFAULT)) < 0)
+        return false;
+    a->type = H5Aget_type(a->id);
+    a->space = H5Aget_space(a->id);
+    a->n = a->space < 0 ? -1 : H5Sget_simple_extent_npoints(a->space);
+    return a->type >= 0 && a->n >= 0;
+}
+
+void oct_hdf5_attribute_close(struct oct_hdf5_attribute *attribute)
+{
+    OCT_HDF5_CLOSE(attribute->space, attribute->type, attribute->id);
+}
+
+bool oct_hdf5_count(hid_t object, const char *name, uint64_t *value)
+{
+    struct oct_hdf5_attribute a;
+    const bool is_read = oct_hdf5_attribute_open(&a, object, name) &&
+                         H5Tget_class(a.type) == H5T_INTEGER && a.n == 1 &&
+                         H5Aread(a.id, H5T_NATIVE_UINT64, value) >= 0;
+    oct_hdf5_attribute_close(&a);
+    return is_read;
 }
 
 static char *variable_text(hid_t attribute, hid_t type, size_t max_bytes)
@@ -241,8 +315,7 @@ static char *variable_text(hid_t attribute, hid_t type, size_t max_bytes)
         copy = n <= max_bytes ? strndup(text, n) : NULL;
         H5free_memory(text);
     }
-    if (memory >= 0)
-        H5Tclose(memory);
+    OCT_HDF5_CLOSE(memory);
     return copy;
 }
 
@@ -264,25 +337,12 @@ static char *fixed_text(hid_t attribute, hid_t type, size_t max_bytes)
 
 char *oct_hdf5_text(hid_t object, const char *name, size_t max_bytes)
 {
+    struct oct_hdf5_attribute a;
     char *text = NULL;
-    if (H5Aexists(object, name) <= 0)
-        return NULL;
-    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
-    hid_t type = attribute < 0 ? H5I_INVALID_HID : H5Aget_type(attribute);
-    hid_t space = attribute < 0 ? H5I_INVALID_HID : H5Aget_space(attribute);
-    if (type >= 0 && space >= 0 && H5Tget_class(type) == H5T_STRING &&
-        H5Sget_simple_extent_npoints(space) == 1) {
-        if (H5Tis_variable_str(type) > 0)
-            text = variable_text(attribute, type, max_bytes);
-        else
-            text = fixed_text(attribute, type, max_bytes);
-    }
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (attribute >= 0)
-        H5Aclose(attribute);
+    if (oct_hdf5_attribute_open(&a, object, name) && H5Tget_class(a.type) == H5T_STRING && a.n == 1)
+        text = H5Tis_variable_str(a.type) > 0 ? variable_text(a.id, a.type, max_bytes)
+                                              : fixed_text(a.id, a.type, max_bytes);
+    oct_hdf5_attribute_close(&a);
     if (text)
         oct_utf8_repair(text);
     return text;
@@ -291,21 +351,11 @@ char *oct_hdf5_text(hid_t object, const char *name, size_t max_bytes)
 /* Whether the attribute is there and has n floats. */
 static bool read_floats(hid_t object, const char *name, double *values, unsigned n)
 {
-    bool done = false;
-    if (H5Aexists(object, name) <= 0)
-        return false;
-    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
-    hid_t type = attribute < 0 ? H5I_INVALID_HID : H5Aget_type(attribute);
-    hid_t space = attribute < 0 ? H5I_INVALID_HID : H5Aget_space(attribute);
-    if (type >= 0 && space >= 0 && H5Tget_class(type) == H5T_FLOAT &&
-        H5Sget_simple_extent_npoints(space) == (hssize_t)n)
-        done = H5Aread(attribute, H5T_NATIVE_DOUBLE, values) >= 0;
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (attribute >= 0)
-        H5Aclose(attribute);
+    struct oct_hdf5_attribute a;
+    const bool done = oct_hdf5_attribute_open(&a, object, name) &&
+                      H5Tget_class(a.type) == H5T_FLOAT && a.n == (hssize_t)n &&
+                      H5Aread(a.id, H5T_NATIVE_DOUBLE, values) >= 0;
+    oct_hdf5_attribute_close(&a);
     return done;
 }
 

@@ -4,6 +4,7 @@
 #define OCT_PIPELINE_VOLUME_HDF5_READ_H
 
 #include "pipeline/base/err.h"
+#include "pipeline/volume/hdf5_image.h"
 #include "pipeline/volume/hdf5_lock.h"
 
 #include <hdf5.h>
@@ -12,6 +13,23 @@
 #include <stdint.h>
 
 #define OCT_HDF5_MAX_RANK 5
+
+/* A file from outside as libhdf5 reads it, in memory (hdf5_image.h). No lock is taken on the file:
+ * it may be read while it is written (volume.h). */
+struct oct_hdf5_source {
+    int fd;
+    uint64_t file_bytes;
+    struct oct_hdf5_image image;
+    hid_t file;
+};
+
+/* look(name) is what a child process does before (hdf5_probe.h); NULL: this is that child. *source
+ * comes in zeroed; oct_hdf5_source_close must follow in any case. OCT_E_IO; OCT_E_FORMAT: no plain
+ * file, not HDF5, damaged. */
+enum oct_err oct_hdf5_source_open(struct oct_hdf5_source *source, const char *path,
+                                  void (*look)(const char *name), const char *name,
+                                  struct oct_error *err);
+void oct_hdf5_source_close(struct oct_hdf5_source *source);
 
 struct oct_hdf5_array {
     const char *path; /* of the file; borrowed, as is name */
@@ -53,6 +71,20 @@ enum oct_err oct_hdf5_array_read_part(const struct oct_hdf5_array *array, uint64
 enum oct_err oct_hdf5_array_read_selected(const struct oct_hdf5_array *array, const hsize_t *first,
                                           const hsize_t *count, hid_t memory_type, void *values,
                                           struct oct_error *err);
+
+/* An attribute; n: its values. */
+struct oct_hdf5_attribute {
+    hid_t id, type, space;
+    hssize_t n;
+};
+
+/* False: the object has none of this name, or it cannot be read. oct_hdf5_attribute_close must
+ * follow in any case. */
+bool oct_hdf5_attribute_open(struct oct_hdf5_attribute *attribute, hid_t object, const char *name);
+void oct_hdf5_attribute_close(struct oct_hdf5_attribute *attribute);
+
+/* Whether the object has an attribute that is one integer: *value is it then. */
+bool oct_hdf5_count(hid_t object, const char *name, uint64_t *value);
 
 /* Returns a string attribute of an object (the file stands for its root group), of fixed or
  * variable length: malloc'd, NUL-terminated; NULL where it is absent, is no string, or is longer

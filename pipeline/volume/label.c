@@ -2,6 +2,7 @@
 #include "pipeline/volume/label.h"
 
 #include "pipeline/base/err.h"
+#include "pipeline/base/file_at.h"
 #include "pipeline/base/utf8.h"
 #include "pipeline/volume/closed.h"
 #include "pipeline/volume/hdf5_image.h"
@@ -113,32 +114,10 @@ static enum oct_err read_fully(const struct job *job, unsigned char *bytes, size
 {
     if (offset > job->file_bytes || n_bytes > job->file_bytes - offset)
         return refuse(job, "its root lies beyond the file's end", err);
-    while (n_bytes > 0) {
-        ssize_t n = TEMP_FAILURE_RETRY(pread(job->fd, bytes, n_bytes, (off_t)offset));
-        if (n <= 0)
-            return oct_fail_errno(err, OCT_E_IO, n < 0 ? errno : EIO, "%s: cannot be read",
-                                  job->path);
-        bytes += n;
-        n_bytes -= (size_t)n;
-        offset += (uint64_t)n;
-    }
-    return OCT_OK;
-}
-
-static enum oct_err write_fully(const struct job *job, const void *from, size_t n_bytes,
-                                uint64_t offset, struct oct_error *err)
-{
-    const unsigned char *bytes = from;
-    while (n_bytes > 0) {
-        ssize_t n = TEMP_FAILURE_RETRY(pwrite(job->fd, bytes, n_bytes, (off_t)offset));
-        if (n <= 0)
-            return oct_fail_errno(err, OCT_E_IO, n < 0 ? errno : EIO, "%s: cannot be written",
-                                  job->path);
-        bytes += n;
-        n_bytes -= (size_t)n;
-        offset += (uint64_t)n;
-    }
-    return OCT_OK;
+    const ssize_t n = oct_file_read_at(job->fd, bytes, n_bytes, offset);
+    return n == (ssize_t)n_bytes ? OCT_OK
+                                 : oct_fail_errno(err, OCT_E_IO, n < 0 ? errno : EIO,
+                                                  "%s: cannot be read", job->path);
 }
 
 /* ---- what the file has ---- */
@@ -347,8 +326,7 @@ static enum oct_err make_addition(struct job *job, struct oct_error *err)
     a->offset = padded(job->file_bytes); /* not before super.end */
     a->heap_bytes = HEAP_OBJECT_BYTES;   /* its head */
     enum oct_err e = read_header(job, prefix, err);
-    if (e == OCT_OK)
-        e = make_room(job, HEAP_BYTES + HEADER_BYTES, err);
+    e = e ? e : make_room(job, HEAP_BYTES + HEADER_BYTES, err);
     if (e != OCT_OK || !a->bytes)
         return e;
     a->n_bytes = HEAP_BYTES + HEADER_BYTES;
@@ -449,8 +427,10 @@ static enum oct_err try_out(const struct job *job, struct oct_error *err)
 static enum oct_err put(const struct job *job, const void *bytes, size_t n_bytes, uint64_t offset,
                         const char *otherwise, struct oct_error *err)
 {
-    enum oct_err e = write_fully(job, bytes, n_bytes, offset, err);
-    if (e == OCT_OK && TEMP_FAILURE_RETRY(fdatasync(job->fd)) != 0)
+    enum oct_err e = OCT_OK;
+    if (!oct_file_write_at(job->fd, bytes, n_bytes, offset))
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", job->path);
+    else if (TEMP_FAILURE_RETRY(fdatasync(job->fd)) != 0)
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot sync: it has %s", job->path,
                            otherwise);
     return e;
@@ -474,8 +454,7 @@ static enum oct_err move_root(const struct job *job, struct oct_error *err)
 {
     const uint64_t end = job->new.offset + job->new.n_bytes, root = job->new.offset + HEAP_BYTES;
     enum oct_err e = put(job, &end, 8, job->super.end_at, "the old label", err);
-    if (e == OCT_OK)
-        e = put(job, &root, 8, job->super.root_at, "the old label or the new one", err);
+    e = e ? e : put(job, &root, 8, job->super.root_at, "the old label or the new one", err);
     return e;
 }
 
@@ -496,14 +475,10 @@ static enum oct_err put_root_texts(int fd, const char *path, const struct oct_hd
         return oct_fail_errno(err, OCT_E_IO, errno, "%s", path);
     job.file_bytes = (uint64_t)st.st_size;
     enum oct_err e = read_superblock(&job, err);
-    if (e == OCT_OK)
-        e = make_addition(&job, err);
-    if (e == OCT_OK)
-        e = try_out(&job, err);
-    if (e == OCT_OK)
-        e = append(&job, err);
-    if (e == OCT_OK)
-        e = move_root(&job, err);
+    e = e ? e : make_addition(&job, err);
+    e = e ? e : try_out(&job, err);
+    e = e ? e : append(&job, err);
+    e = e ? e : move_root(&job, err);
     free(job.new.bytes);
     return e;
 }
@@ -604,8 +579,7 @@ enum oct_err oct_volume_label_write(const char *path, const struct oct_volume_la
     if (e != OCT_OK)
         return e;
     e = oct_volume_closed_open(&fd, path, true, err);
-    if (e == OCT_OK)
-        e = oct_volume_label_read(path, &now, err);
+    e = e ? e : oct_volume_label_read(path, &now, err);
     const unsigned n = e == OCT_OK ? differences(&now, change, texts) : 0;
     if (n > 0)
         e = put_root_texts(fd, path, texts, n, err);

@@ -131,62 +131,33 @@ static void note_failure(struct builder *b)
     b->failed = true;
 }
 
-struct column {
-    const char *name;
-    size_t bytes;
+#define ROW(member) offsetof(struct oct_volume_row, member)
+const struct oct_volume_column_form oct_volume_columns[OCT_N_COLUMNS] = {
+    [OCT_COLUMN_SEQUENCE] = {"/frames/sequence", 8, ROW(sequence), false},
+    [OCT_COLUMN_TIME_NS] = {"/frames/time_ns", 8, ROW(time_ns), false},
+    [OCT_COLUMN_MISSING_LINES] = {"/frames/missing_lines", 4, ROW(missing_lines), false},
+    [OCT_COLUMN_ACQUISITION] = {"/frames/acquisition", 4, ROW(acquisition), false},
+    [OCT_COLUMN_NUMBER] = {"/frames/number", 8, ROW(number), false},
+    [OCT_COLUMN_SPECTRA_CRC] = {"/frames/spectra_crc32c", 4, ROW(spectra_crc32c), false},
+    [OCT_COLUMN_BSCANS_CRC] = {"/frames/bscans_crc32c", 4, ROW(bscans_crc32c), false},
+    [OCT_COLUMN_LO] = {"/frames/lo", 8, ROW(lo), true},
+    [OCT_COLUMN_HI] = {"/frames/hi", 8, ROW(hi), true},
+    [OCT_COLUMN_VALID] = {"/frames/valid", 1, ROW(valid), false},
 };
 
-static const struct column columns[OCT_N_COLUMNS] = {
-    [OCT_COLUMN_SEQUENCE] = {"/frames/sequence", 8},
-    [OCT_COLUMN_TIME_NS] = {"/frames/time_ns", 8},
-    [OCT_COLUMN_MISSING_LINES] = {"/frames/missing_lines", 4},
-    [OCT_COLUMN_ACQUISITION] = {"/frames/acquisition", 4},
-    [OCT_COLUMN_NUMBER] = {"/frames/number", 8},
-    [OCT_COLUMN_SPECTRA_CRC] = {"/frames/spectra_crc32c", 4},
-    [OCT_COLUMN_BSCANS_CRC] = {"/frames/bscans_crc32c", 4},
-    [OCT_COLUMN_LO] = {"/frames/lo", 8},
-    [OCT_COLUMN_HI] = {"/frames/hi", 8},
-    [OCT_COLUMN_VALID] = {"/frames/valid", 1},
+const struct oct_volume_column_form oct_volume_result_columns[OCT_N_RESULT_COLUMNS] = {
+    [OCT_RESULT_ROWS] = {"_rows", 4, 0, false},
+    [OCT_RESULT_LO] = {"_lo", 8, 0, true},
+    [OCT_RESULT_HI] = {"_hi", 8, 0, true},
+    [OCT_RESULT_VALID] = {"_valid", 1, 0, false},
 };
 
-static const struct column result_columns[OCT_N_RESULT_COLUMNS] = {
-    [OCT_RESULT_ROWS] = {"_rows", 4},
-    [OCT_RESULT_LO] = {"_lo", 8},
-    [OCT_RESULT_HI] = {"_hi", 8},
-    [OCT_RESULT_VALID] = {"_valid", 1},
-};
-
-size_t oct_volume_result_column_bytes(enum oct_volume_result_column column)
+static hid_t stored_type(const struct oct_volume_column_form *column)
 {
-    return result_columns[column].bytes;
-}
-
-const char *oct_volume_result_suffix(enum oct_volume_result_column column)
-{
-    return result_columns[column].name;
-}
-
-size_t oct_volume_column_bytes(enum oct_volume_column column)
-{
-    return columns[column].bytes;
-}
-
-static hid_t column_type(enum oct_volume_column column)
-{
-    switch (column) {
-    case OCT_COLUMN_LO:
-    case OCT_COLUMN_HI:
-        return H5T_IEEE_F64LE;
-    case OCT_COLUMN_VALID:
-        return H5T_STD_U8LE;
-    case OCT_COLUMN_MISSING_LINES:
-    case OCT_COLUMN_ACQUISITION:
-    case OCT_COLUMN_SPECTRA_CRC:
-    case OCT_COLUMN_BSCANS_CRC:
-        return H5T_STD_U32LE;
-    default:
-        return H5T_STD_U64LE;
-    }
+    return column->is_float     ? H5T_IEEE_F64LE
+           : column->bytes == 8 ? H5T_STD_U64LE
+           : column->bytes == 4 ? H5T_STD_U32LE
+                                : H5T_STD_U8LE;
 }
 
 static bool has_result_column(const struct oct_image_form *form, int column)
@@ -199,7 +170,7 @@ uint64_t oct_volume_form_bytes(const struct oct_image_form *form, uint32_t n_bsc
     uint64_t a_row =
         oct_image_form_bytes(form) + (uint64_t)oct_image_form_n_values(form) * sizeof(double);
     for (int c = 0; c < OCT_N_RESULT_COLUMNS; c++)
-        a_row += has_result_column(form, c) ? result_columns[c].bytes : 0;
+        a_row += has_result_column(form, c) ? oct_volume_result_columns[c].bytes : 0;
     return oct_image_form_rows(form, n_bscans) * a_row;
 }
 
@@ -215,9 +186,9 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
     const struct oct_calibration *cal = &plan->calibration;
     uint64_t bytes = 1u << 20; /* headers, groups, heaps; a block an object */
     for (int c = 0; c < OCT_N_COLUMNS; c++)
-        bytes += (uint64_t)g->n_bscans * columns[c].bytes;
+        bytes += (uint64_t)g->n_bscans * oct_volume_columns[c].bytes;
     for (int c = 0; c < OCT_N_GAP_COLUMNS; c++)
-        bytes += (uint64_t)oct_gap_capacity(g) * oct_gap_column_bytes((enum oct_gap_column)c);
+        bytes += (uint64_t)oct_gap_capacity(g) * oct_gap_columns[c].bytes;
     if (with_spectra)
         bytes += (uint64_t)g->n_bscans * (oct_geometry_spectra_bytes(g) + g->n_lines);
     if (with_bscans)
@@ -259,32 +230,26 @@ static void put_axes(struct builder *b, hid_t object, unsigned rank, const char 
 
 /* Of a dataset: the scales of its axes too. */
 static void put_dataset_axes(struct builder *b, hid_t dataset, unsigned rank,
-                             const char *const *names, const hsize_t *dims,
+                             const char *const *names, const uint64_t *dims,
                              const double *spacing_um)
 {
-    uint64_t extent[OCT_IMAGE_MAX_RANK + 1];
-    for (unsigned i = 0; i < rank; i++)
-        extent[i] = dims[i];
     put_axes(b, dataset, rank, names, spacing_um);
     if (!b->failed)
-        b->failed = !oct_hdf5_scales_attach(&b->scales, dataset, rank, names, extent, spacing_um,
-                                            &b->reason);
+        b->failed =
+            !oct_hdf5_scales_attach(&b->scales, dataset, rank, names, dims, spacing_um, &b->reason);
 }
 
 /* ---- arrays ---- */
 
 /* Returns the open dataset or a negative number. */
 static hid_t make_array(struct builder *b, const char *name, hid_t type, int rank,
-                        const hsize_t *dims)
+                        const uint64_t *dims)
 {
     if (b->failed)
         return H5I_INVALID_HID;
-    hid_t space = H5Screate_simple(rank, dims, NULL);
-    hid_t dataset = H5Dcreate2(b->file, name, type, space, H5P_DEFAULT, b->array, H5P_DEFAULT);
-    if (dataset < 0)
-        note_failure(b);
-    if (space >= 0)
-        H5Sclose(space);
+    hid_t dataset =
+        oct_hdf5_make_dataset_with(b->file, name, type, (unsigned)rank, dims, b->array, &b->reason);
+    b->failed = dataset < 0;
     return dataset;
 }
 
@@ -297,12 +262,6 @@ static uint64_t place_of(struct builder *b, hid_t dataset)
     return b->failed ? 0 : (uint64_t)offset;
 }
 
-static void close_array(hid_t dataset)
-{
-    if (dataset >= 0)
-        H5Dclose(dataset);
-}
-
 static void make_group(struct builder *b, const char *name)
 {
     if (b->failed)
@@ -313,20 +272,20 @@ static void make_group(struct builder *b, const char *name)
 }
 
 static void put_table(struct builder *b, const char *name, const double *values, int rank,
-                      const hsize_t *dims, const char *units)
+                      const uint64_t *dims, const char *units)
 {
     hid_t dataset = make_array(b, name, H5T_IEEE_F64LE, rank, dims);
     if (!b->failed &&
         H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
         note_failure(b);
     put_text(b, dataset, "units", units);
-    close_array(dataset);
+    OCT_HDF5_CLOSE(dataset);
 }
 
 static void put_list(struct builder *b, const char *name, const double *values, size_t n,
                      const char *units)
 {
-    hsize_t dim = n;
+    uint64_t dim = n;
     if (n > 0)
         put_table(b, name, values, 1, &dim, units);
 }
@@ -335,7 +294,7 @@ static void put_list(struct builder *b, const char *name, const double *values, 
 static void put_coefficients(struct builder *b, const struct oct_plan *plan)
 {
     uint32_t n = plan->geometry.upsampled;
-    hsize_t dims[2] = {n, 2};
+    uint64_t dims[2] = {n, 2};
     double *phase = malloc(2 * sizeof(*phase) * n);
     if (!phase) {
         note_failure(b);
@@ -358,7 +317,7 @@ static void put_calibration(struct builder *b, const struct oct_plan *plan)
     put_list(b, "/calibration/kmap_px", cal->kmap_px, cal->n_kmap, "px");
     put_list(b, "/calibration/background", cal->background, cal->n_background, "counts");
     if (cal->n_dispersion > 0) {
-        hsize_t dims[2] = {cal->n_dispersion, 2};
+        uint64_t dims[2] = {cal->n_dispersion, 2};
         put_table(b, "/calibration/dispersion", cal->dispersion, 2, dims, "1");
     } else {
         put_coefficients(b, plan); /* none: all phases are 1. The array always exists */
@@ -385,7 +344,7 @@ static bool collide(const struct oct_image_form *a, const struct oct_image_form 
             return true;
     }
     for (int c = 0; !is_of_frames(a) && c < OCT_N_RESULT_COLUMNS; c++) {
-        snprintf(name, sizeof(name), "%s%s", a->name, result_columns[c].name);
+        snprintf(name, sizeof(name), "%s%s", a->name, oct_volume_result_columns[c].name);
         if (strcmp(name, b->name) == 0)
             return true;
     }
@@ -396,7 +355,7 @@ static bool has_column_as_number(const struct oct_image_form *form)
 {
     for (unsigned i = 0; i < form->n_numbers; i++)
         for (int c = 0; c < OCT_N_RESULT_COLUMNS; c++)
-            if (strcmp(form->numbers[i].name, result_columns[c].name + 1) == 0)
+            if (strcmp(form->numbers[i].name, oct_volume_result_columns[c].name + 1) == 0)
                 return true;
     return false;
 }
@@ -461,23 +420,15 @@ static bool has_column(int column, bool with_spectra, bool with_bscans)
 static void build_gaps(struct builder *b, const struct oct_geometry *g,
                        struct oct_volume_layout *layout)
 {
-    static const char *const names[OCT_N_GAP_COLUMNS] = {
-        [OCT_GAP_ACQUISITION] = "/gaps/acquisition",
-        [OCT_GAP_FIRST_LINE] = "/gaps/first_line",
-        [OCT_GAP_N_LINES] = "/gaps/n_lines",
-        [OCT_GAP_REASON] = "/gaps/reason",
-    };
-    hsize_t dim = oct_gap_capacity(g);
+    uint64_t dim = oct_gap_capacity(g);
     make_group(b, "/gaps");
     for (int c = 0; c < OCT_N_GAP_COLUMNS; c++) {
-        hid_t type = c == OCT_GAP_REASON        ? H5T_STD_U8LE
-                     : c == OCT_GAP_ACQUISITION ? H5T_STD_U32LE
-                                                : H5T_STD_U64LE;
-        hid_t dataset = make_array(b, names[c], type, 1, &dim);
+        const struct oct_volume_column_form *column = &oct_gap_columns[c];
+        hid_t dataset = make_array(b, column->name, stored_type(column), 1, &dim);
         layout->gap_column[c] = place_of(b, dataset);
         if (c == OCT_GAP_REASON)
             put_attribute(b, dataset, "names", b->text, OCT_N_LOSSES, oct_loss_names);
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
 }
 
@@ -494,49 +445,47 @@ static void build_frames(struct builder *b, const struct oct_geometry *g,
                          const struct oct_volume_about *about, struct oct_volume_layout *layout,
                          bool with_spectra, bool with_bscans)
 {
-    hsize_t dims[2] = {g->n_bscans, g->n_lines};
+    uint64_t dims[2] = {g->n_bscans, g->n_lines};
     make_group(b, "/frames");
     for (int c = 0; c < OCT_N_COLUMNS; c++) {
         if (!has_column(c, with_spectra, with_bscans))
             continue;
-        hid_t dataset = make_array(b, columns[c].name, column_type(c), 1, dims);
+        hid_t dataset =
+            make_array(b, oct_volume_columns[c].name, stored_type(&oct_volume_columns[c]), 1, dims);
         layout->column[c] = place_of(b, dataset);
         if (column_units(c, about))
             put_text(b, dataset, "units", column_units(c, about));
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
     if (with_spectra) {
         hid_t dataset = make_array(b, "/frames/line_valid", H5T_STD_U8LE, 2, dims);
         layout->line_valid = place_of(b, dataset);
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
 }
 
 static void build_result_columns(struct builder *b, const struct oct_image_form *form,
-                                 hsize_t n_results, struct oct_volume_result_layout *layout)
+                                 uint64_t n_results, struct oct_volume_result_layout *layout)
 {
     static const char *const folders[2] = {"/frames", "/analysis"};
     char name[2 * OCT_IMAGE_NAME_BYTES];
     for (int c = 0; c < OCT_N_RESULT_COLUMNS; c++) {
-        bool is_limit = c == OCT_RESULT_LO || c == OCT_RESULT_HI;
         if (!has_result_column(form, c))
             continue;
-        hid_t type = is_limit               ? H5T_IEEE_F64LE
-                     : c == OCT_RESULT_ROWS ? H5T_STD_U32LE
-                                            : H5T_STD_U8LE;
         snprintf(name, sizeof(name), "%s/%s%s", folders[!is_of_frames(form)], form->name,
-                 result_columns[c].name);
-        hid_t dataset = make_array(b, name, type, 1, &n_results);
+                 oct_volume_result_columns[c].name);
+        hid_t dataset =
+            make_array(b, name, stored_type(&oct_volume_result_columns[c]), 1, &n_results);
         layout->column[c] = place_of(b, dataset);
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
     for (unsigned i = 0; i < form->n_numbers; i++) {
-        const hsize_t dims[2] = {n_results, form->numbers[i].n_values};
+        const uint64_t dims[2] = {n_results, form->numbers[i].n_values};
         snprintf(name, sizeof(name), "%s/%s_%s", folders[!is_of_frames(form)], form->name,
                  form->numbers[i].name);
         hid_t dataset = make_array(b, name, H5T_IEEE_F64LE, dims[1] > 1 ? 2 : 1, dims);
         layout->number[i] = place_of(b, dataset);
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
 }
 
@@ -555,7 +504,7 @@ static void build_result(struct builder *b, const struct oct_image_form *form, u
     char name[2 * OCT_IMAGE_NAME_BYTES];
     const uint32_t n_rows = oct_image_form_rows(form, n_bscans);
     const uint32_t n_block = form->bscans_an_image > 1 ? form->bscans_an_image : 1;
-    hsize_t dims[OCT_IMAGE_MAX_RANK + 1] = {n_rows};
+    uint64_t dims[OCT_IMAGE_MAX_RANK + 1] = {n_rows};
     const char *axes[OCT_IMAGE_MAX_RANK + 1] = {"bscan"};
     double spacing_um[OCT_IMAGE_MAX_RANK + 1] = {bscan_um * n_block};
     unsigned first = form->of_volume ? 0 : 1, rank = first + form->rank;
@@ -578,7 +527,7 @@ static void build_result(struct builder *b, const struct oct_image_form *form, u
     if (n_block > 1)
         put_attribute(b, dataset, "bscans_an_image", H5T_STD_U32LE, 0, &n_block);
     layout->data = place_of(b, dataset);
-    close_array(dataset);
+    OCT_HDF5_CLOSE(dataset);
     if (form->at_root)
         put_at_root(b, name);
 }
@@ -604,7 +553,7 @@ static void put_wavelengths(struct builder *b, hid_t spectra, const struct oct_g
         note_failure(b);
     else
         b->failed = !oct_hdf5_scale_use(spectra, 2, scale, "wavelengths_nm", &b->reason);
-    close_array(scale);
+    OCT_HDF5_CLOSE(scale);
 }
 
 /* Creates small arrays first, so that the metadata lies together at the start of the file. */
@@ -629,7 +578,7 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
         build_gaps(b, g, layout);
     build_results(b, about, g->n_bscans, spacing_um[0], layout);
     if (with_bscans) {
-        hsize_t dims[3] = {g->n_bscans, g->n_lines, g->depth};
+        uint64_t dims[3] = {g->n_bscans, g->n_lines, g->depth};
         hid_t type = g->sample_type == OCT_SAMPLE_F32 ? H5T_IEEE_F32LE : H5T_STD_U8LE;
         hid_t dataset = make_array(b, "/bscans", type, 3, dims);
         put_dataset_axes(b, dataset, 3, volume_axes, dims, spacing_um);
@@ -637,10 +586,10 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
             b->failed = !describe_grey(dataset, g->sample_type, about, &b->reason);
         put_attribute(b, dataset, "first_depth_px", H5T_NATIVE_UINT32, 0, &g->crop_first);
         layout->bscans = place_of(b, dataset);
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
     if (with_spectra) {
-        hsize_t dims[3] = {g->n_bscans, g->n_lines, g->n_samples};
+        uint64_t dims[3] = {g->n_bscans, g->n_lines, g->n_samples};
         hid_t dataset = make_array(b, "/spectra", H5T_STD_U16LE, 3, dims);
         spacing_um[2] = NAN;
         put_dataset_axes(b, dataset, 3, spectra_axes, dims, spacing_um);
@@ -648,7 +597,7 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
         put_text(b, dataset, "units", "counts");
         put_wavelengths(b, dataset, g, &plan->calibration);
         layout->spectra = place_of(b, dataset);
-        close_array(dataset);
+        OCT_HDF5_CLOSE(dataset);
     }
 }
 
@@ -672,10 +621,7 @@ static void open_builder(struct builder *b, struct oct_hdf5_image *image)
 static void close_builder(struct builder *b)
 {
     oct_hdf5_scales_close(&b->scales);
-    if (b->text >= 0)
-        H5Tclose(b->text);
-    if (b->array >= 0)
-        H5Pclose(b->array);
+    OCT_HDF5_CLOSE(b->text, b->array);
     if (b->file >= 0 && H5Fclose(b->file) < 0)
         note_failure(b);
 }

@@ -57,11 +57,11 @@ struct oct_volume_layout {
     uint64_t file_bytes;
 };
 
-/* Bytes of one value of a column. */
-size_t oct_volume_column_bytes(enum oct_volume_column column);
-size_t oct_volume_result_column_bytes(enum oct_volume_result_column column);
-/* "_valid": what follows the form's name. */
-const char *oct_volume_result_suffix(enum oct_volume_result_column column);
+extern const struct oct_volume_column_form
+    oct_volume_columns[OCT_N_COLUMNS]; /* of oct_volume_row */
+
+/* name: "_valid", what follows the form's name. No structs: `at` is 0. */
+extern const struct oct_volume_column_form oct_volume_result_columns[OCT_N_RESULT_COLUMNS];
 
 /* An upper bound of the file's length. */
 uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,

@@ -57,8 +57,7 @@ static void add_part(struct sum *s, hid_t type, const unsigned char *at, size_t 
         s->failed = true;
     else
         add_values(s, type, at, n);
-    if (type >= 0)
-        H5Tclose(type);
+    OCT_HDF5_CLOSE(type);
 }
 
 static void add_value(struct sum *s, hid_t type, const unsigned char *at)
@@ -136,12 +135,7 @@ static herr_t take_attribute(hid_t object, const char *name, const H5A_info_t *i
             H5Dvlen_reclaim(type, space, H5P_DEFAULT, values);
     }
     free(values);
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (a >= 0)
-        H5Aclose(a);
+    OCT_HDF5_CLOSE(space, type, a);
     return s->failed ? -1 : 0;
 }
 
@@ -168,8 +162,7 @@ static void add_chunks(struct sum *s, hid_t dataset)
         }
         free(chunk);
     }
-    if (space >= 0)
-        H5Sclose(space);
+    OCT_HDF5_CLOSE(space);
 }
 
 static void add_read(struct sum *s, hid_t dataset, hid_t type, hid_t memory, hid_t space,
@@ -201,8 +194,7 @@ static void add_rows(struct sum *s, hid_t dataset, hid_t type, hid_t space)
                                                                    NULL, dims, NULL) < 0);
         if (!s->failed)
             add_read(s, dataset, type, memory, space, values);
-        if (memory >= 0)
-            H5Sclose(memory);
+        OCT_HDF5_CLOSE(memory);
     }
     free(values);
 }
@@ -219,12 +211,7 @@ static void add_dataset(struct sum *s, hid_t dataset, bool with_values)
         add_chunks(s, dataset);
     else if (is_there)
         add_rows(s, dataset, type, space);
-    if (properties >= 0)
-        H5Pclose(properties);
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
+    OCT_HDF5_CLOSE(properties, space, type);
 }
 
 /* ---- an object ---- */
@@ -237,8 +224,7 @@ static struct sum sum_of(hid_t file, const char *name, bool with_values)
         object < 0 || H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, NULL, take_attribute, &s) < 0;
     if (!s.failed && H5Iget_type(object) == H5I_DATASET)
         add_dataset(&s, object, with_values);
-    if (object >= 0)
-        H5Oclose(object);
+    OCT_HDF5_CLOSE(object);
     return s;
 }
 
@@ -335,14 +321,7 @@ static enum oct_err make_empty(void *context, const char *name, hid_t dataset, b
                                                           H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     H5Dget_storage_size(dataset);
     *is_made = made >= 0;
-    if (made >= 0)
-        H5Dclose(made);
-    if (type >= 0)
-        H5Tclose(type);
-    if (space >= 0)
-        H5Sclose(space);
-    if (stored >= 0)
-        H5Tclose(stored);
+    OCT_HDF5_CLOSE(made, type, space, stored);
     return *is_made ? OCT_OK : oct_fail(err, OCT_E_FORMAT, "%s: damaged", name);
 }
 
@@ -475,8 +454,7 @@ static enum oct_err fill(struct pack *p, struct oct_pack_array *a, struct oct_de
         p->report->packed_bytes += e ? 0 : H5Dget_storage_size(to);
         H5Dclose(to);
     }
-    if (from >= 0)
-        H5Dclose(from);
+    OCT_HDF5_CLOSE(from);
     return e;
 }
 
@@ -509,8 +487,7 @@ static enum oct_err write_copy(struct pack *p, struct oct_error *err)
     p->report->n_arrays = p->n;
     if (!e && p->n > 0)
         e = fill_all(p, err);
-    if (!e)
-        e = oct_hdf5_copy_attributes(&p->copy, err);
+    e = e ? e : oct_hdf5_copy_attributes(&p->copy, err);
     return e;
 }
 
@@ -539,8 +516,7 @@ static enum oct_err verify_arrays(struct pack *p, hid_t file, struct oct_error *
         e = packed < 0
                 ? oct_fail(err, OCT_E_IO, "%s: %s: the copy lacks it", p->out, p->arrays[i].name)
                 : oct_pack_array_verify(&p->arrays[i], packed, &watch, err);
-        if (packed >= 0)
-            H5Dclose(packed);
+        OCT_HDF5_CLOSE(packed);
     }
     p->report->read_packed_s = watch.read_s;
     return e;
@@ -618,8 +594,7 @@ static enum oct_err write_all(struct pack *p, struct oct_error *err)
     const uint64_t began = oct_clock_ns();
     oct_hdf5_lock();
     enum oct_err e = open_files(p, err);
-    if (!e)
-        e = write_copy(p, err);
+    e = e ? e : write_copy(p, err);
     close_files(p);
     oct_hdf5_unlock();
     /* Where the disk failed it does not matter what libhdf5 then said. */
@@ -662,10 +637,8 @@ enum oct_err oct_volume_pack(const char *in, const char *out,
                      .to = H5I_INVALID_HID};
     *report = (struct oct_volume_pack_report){0};
     enum oct_err e = oct_volume_closed_open(&p.in_fd, in, false, err);
-    if (!e)
-        e = oct_volume_open(&p.reader, in, err);
-    if (!e)
-        e = write_all(&p, err);
+    e = e ? e : oct_volume_open(&p.reader, in, err);
+    e = e ? e : write_all(&p, err);
     if (!e && p.n > 0)
         e = verify(&p, err);
     report->file_bytes = p.in_fd >= 0 ? on_disk(p.in_fd) : 0;

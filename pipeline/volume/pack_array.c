@@ -40,8 +40,7 @@ static bool has_values(hid_t dataset, size_t *value_bytes)
     const hid_t type = H5Dget_type(dataset);
     const H5T_class_t class = type < 0 ? H5T_NO_CLASS : H5Tget_class(type);
     *value_bytes = type < 0 ? 0 : H5Tget_size(type);
-    if (type >= 0)
-        H5Tclose(type);
+    OCT_HDF5_CLOSE(type);
     return (class == H5T_INTEGER || class == H5T_FLOAT) && *value_bytes >= 1 && *value_bytes <= 16;
 }
 
@@ -52,8 +51,7 @@ static bool is_packed(hid_t dataset, bool *zeros_are_free)
     const bool packed = properties < 0 || H5Pget_nfilters(properties) != 0 ||
                         H5Pfill_value_defined(properties, &fill) < 0;
     *zeros_are_free = fill != H5D_FILL_VALUE_USER_DEFINED;
-    if (properties >= 0)
-        H5Pclose(properties);
+    OCT_HDF5_CLOSE(properties);
     return packed;
 }
 
@@ -65,8 +63,7 @@ bool oct_pack_array_plan(struct oct_pack_array *array, hid_t dataset)
     const bool is_array = space >= 0 && H5Sget_simple_extent_type(space) == H5S_SIMPLE;
     *a = (struct oct_pack_array){.rank =
                                      is_array ? H5Sget_simple_extent_dims(space, dims, NULL) : -1};
-    if (space >= 0)
-        H5Sclose(space);
+    OCT_HDF5_CLOSE(space);
     if (a->rank < 1 || a->rank > OCT_PACK_MAX_RANK || !has_values(dataset, &a->value_bytes) ||
         is_packed(dataset, &a->zeros_are_free))
         return false;
@@ -95,8 +92,7 @@ static bool copy_fill(hid_t from, hid_t to, hid_t type)
     const hid_t properties = H5Dget_create_plist(from);
     const bool ok = properties >= 0 && H5Pget_fill_value(properties, type, value) >= 0 &&
                     H5Pset_fill_value(to, type, value) >= 0;
-    if (properties >= 0)
-        H5Pclose(properties);
+    OCT_HDF5_CLOSE(properties);
     return ok;
 }
 
@@ -114,14 +110,7 @@ hid_t oct_pack_array_make(const struct oct_pack_array *array, hid_t from, hid_t 
         H5Pset_deflate(properties, level) >= 0 && H5Pset_obj_track_times(properties, 0) >= 0 &&
         (a->zeros_are_free || copy_fill(from, properties, type)))
         dataset = H5Dcreate2(file, a->name, type, space, H5P_DEFAULT, properties, H5P_DEFAULT);
-    if (properties >= 0)
-        H5Pclose(properties);
-    if (type >= 0)
-        H5Tclose(type);
-    if (space >= 0)
-        H5Sclose(space);
-    if (stored >= 0)
-        H5Tclose(stored);
+    OCT_HDF5_CLOSE(properties, type, space, stored);
     return dataset;
 }
 
@@ -160,12 +149,7 @@ static enum oct_err read_rows(const struct oct_pack_array *a, hid_t dataset, hsi
                     H5Sselect_hyperslab(from, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
                     H5Dread(dataset, type, to, from, H5P_DEFAULT, rows) >= 0;
     const enum oct_err e = ok ? OCT_OK : refuse(a, "cannot be read", err);
-    if (to >= 0)
-        H5Sclose(to);
-    if (from >= 0)
-        H5Sclose(from);
-    if (type >= 0)
-        H5Tclose(type);
+    OCT_HDF5_CLOSE(to, from, type);
     watch->read_s += 1e-9 * (double)(oct_clock_ns() - began);
     return e;
 }
@@ -317,8 +301,7 @@ enum oct_err oct_pack_array_fill(struct oct_pack_array *array, hid_t from, hid_t
         e = e ? e : watch->rows(watch->context, a, first, n, err);
     }
     oct_deflate_wait(deflate);
-    if (!e)
-        e = write_batch(a, &w.batch[which ^ 1], to, err);
+    e = e ? e : write_batch(a, &w.batch[which ^ 1], to, err);
     e = e ? e : check_disk(image, err);
     batch_finish(&w.batch[0]);
     batch_finish(&w.batch[1]);

@@ -134,8 +134,7 @@ enum oct_err oct_volume_queue_create(struct oct_volume_queue **queue, struct oct
     pthread_cond_init(&q->put, NULL);
     pthread_cond_init(&q->done, NULL);
     enum oct_err e = get_memory(q, err);
-    if (!e)
-        e = start_thread(q, err);
+    e = e ? e : start_thread(q, err);
     if (e) {
         free_all(q);
         return e;

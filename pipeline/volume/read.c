@@ -1,23 +1,18 @@
-#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
+#include "pipeline/base/file_at.h"
 #include "pipeline/plan/calibration.h"
 #include "pipeline/plan/geometry.h"
 #include "pipeline/volume/datasets.h"
-#include "pipeline/volume/hdf5_image.h"
 #include "pipeline/volume/hdf5_lock.h"
-#include "pipeline/volume/hdf5_probe.h"
 #include "pipeline/volume/hdf5_read.h"
 #include "pipeline/volume/rows.h"
 #include "pipeline/volume/volume.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <hdf5.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* /calibration of a recording. Called under the lock of hdf5_lock.h. Included by the volume files
  * of this room only. */
@@ -52,13 +47,12 @@ static enum oct_err read_calibration(hid_t file, const char *path, struct oct_ca
     *cal = (struct oct_calibration){0};
     enum oct_err e = read_table(file, path, "/calibration/wavelengths_nm", 1, &cal->wavelengths_nm,
                                 &cal->n_wavelengths, err);
-    if (e == OCT_OK)
-        e = read_table(file, path, "/calibration/kmap_px", 1, &cal->kmap_px, &cal->n_kmap, err);
-    if (e == OCT_OK)
-        e = read_table(file, path, "/calibration/dispersion", 2, &cal->dispersion,
+    e = e ? e : read_table(file, path, "/calibration/kmap_px", 1, &cal->kmap_px, &cal->n_kmap, err);
+    e = e ? e
+          : read_table(file, path, "/calibration/dispersion", 2, &cal->dispersion,
                        &cal->n_dispersion, err);
-    if (e == OCT_OK)
-        e = read_table(file, path, "/calibration/background", 1, &cal->background,
+    e = e ? e
+          : read_table(file, path, "/calibration/background", 1, &cal->background,
                        &cal->n_background, err);
     if (e != OCT_OK)
         oct_calibration_finish(cal);
@@ -77,10 +71,7 @@ struct series {
 
 struct oct_volume_reader {
     char *path;
-    int fd;
-    uint64_t file_bytes;
-    struct oct_hdf5_image image; /* of fd, for libhdf5 */
-    hid_t file;
+    struct oct_hdf5_source source;
     struct series spectra, bscans, line_valid;
     struct oct_volume_rows rows;
     char *config_text;
@@ -90,48 +81,6 @@ struct oct_volume_reader {
 /* ---- opening ---- */
 
 static void look(const char *path);
-
-/* At the start, or after a block of another program's own: at 512, 1024, 2048, ... */
-static bool has_signature(const struct oct_volume_reader *r)
-{
-    static const char signature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
-    char start[sizeof(signature)];
-    for (uint64_t at = 0; at < r->file_bytes; at = at ? at * 2 : 512)
-        if (TEMP_FAILURE_RETRY(pread(r->fd, start, sizeof(start), (off_t)at)) ==
-                (ssize_t)sizeof(start) &&
-            memcmp(start, signature, sizeof(start)) == 0)
-            return true;
-    return false;
-}
-
-/* probed: a child process has read the file without crashing, or this is that child. */
-static enum oct_err open_file(struct oct_volume_reader *r, bool probed, struct oct_error *err)
-{
-    struct stat st;
-    /* O_NONBLOCK: opening a named pipe must not block. */
-    r->fd = (int)TEMP_FAILURE_RETRY(open(r->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    if (r->fd < 0 || fstat(r->fd, &st) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", r->path);
-    if (!S_ISREG(st.st_mode))
-        return oct_fail(err, OCT_E_FORMAT, "%s: not a file", r->path);
-    r->file_bytes = (uint64_t)st.st_size;
-    enum oct_err e = probed ? OCT_OK : oct_hdf5_probe(r->path, look, err);
-    if (e != OCT_OK)
-        return e;
-
-    /* No lock is taken on the file: it may be read while it is written (volume.h). */
-    char reason[160] = "";
-    oct_hdf5_image_init(&r->image, r->fd, r->file_bytes);
-    r->file = oct_hdf5_image_open(&r->image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
-    if (r->file >= 0)
-        return OCT_OK;
-    if (r->image.failed)
-        return oct_fail(err, OCT_E_IO, "%s: cannot be read: the disk refuses", r->path);
-    if (!has_signature(r))
-        return oct_fail(err, OCT_E_FORMAT, "%s: not an HDF5 file (%" PRIu64 " bytes)", r->path,
-                        r->file_bytes);
-    return oct_fail(err, OCT_E_FORMAT, "%s: damaged or truncated HDF5 file: %s", r->path, reason);
-}
 
 static enum oct_err refuse_extents(const struct oct_hdf5_array *a, struct oct_error *err)
 {
@@ -158,13 +107,13 @@ static void settle(struct oct_volume_reader *r, struct series *s, hid_t memory_t
     s->row_bytes = H5Tget_size(memory_type);
     for (unsigned i = 1; i < s->array.rank; i++)
         s->row_bytes *= (size_t)s->array.dims[i];
-    s->place = oct_hdf5_array_place(&s->array, memory_type, r->file_bytes);
+    s->place = oct_hdf5_array_place(&s->array, memory_type, r->source.file_bytes);
 }
 
 static enum oct_err open_spectra(struct oct_volume_reader *r, struct oct_error *err)
 {
     struct oct_hdf5_array *a = &r->spectra.array;
-    enum oct_err e = oct_hdf5_array_open(a, r->file, r->path, "/spectra", 3, err);
+    enum oct_err e = oct_hdf5_array_open(a, r->source.file, r->path, "/spectra", 3, err);
     if (e != OCT_OK || a->dataset < 0)
         return e;
     if (a->is_signed || a->value_bytes > 2)
@@ -183,7 +132,7 @@ static enum oct_err open_spectra(struct oct_volume_reader *r, struct oct_error *
 static enum oct_err open_bscans(struct oct_volume_reader *r, struct oct_error *err)
 {
     struct oct_hdf5_array *a = &r->bscans.array;
-    enum oct_err e = oct_hdf5_array_open(a, r->file, r->path, "/bscans", 3, err);
+    enum oct_err e = oct_hdf5_array_open(a, r->source.file, r->path, "/bscans", 3, err);
     if (e != OCT_OK || a->dataset < 0)
         return e;
     bool is_u8 = !a->is_signed && a->value_bytes == 1;
@@ -210,7 +159,7 @@ static enum oct_err open_bscans(struct oct_volume_reader *r, struct oct_error *e
 static enum oct_err open_mask(struct oct_volume_reader *r, struct oct_error *err)
 {
     struct oct_hdf5_array *a = &r->line_valid.array;
-    enum oct_err e = oct_hdf5_array_open(a, r->file, r->path, "/frames/line_valid", 2, err);
+    enum oct_err e = oct_hdf5_array_open(a, r->source.file, r->path, "/frames/line_valid", 2, err);
     if (e != OCT_OK || a->dataset < 0)
         return e;
     if (a->is_float || a->dims[0] != r->facts.n_bscans || a->dims[1] != r->facts.n_lines)
@@ -223,10 +172,10 @@ static enum oct_err open_mask(struct oct_volume_reader *r, struct oct_error *err
 static enum oct_err open_frames(struct oct_volume_reader *r, struct oct_error *err)
 {
     struct oct_volume_facts *f = &r->facts;
-    enum oct_err e = oct_volume_rows_read(&r->rows, r->file, r->path, f->n_bscans, err);
-    f->has_spectra_crc = r->rows.spectra_crc32c != NULL;
-    f->has_bscans_crc = r->rows.bscans_crc32c != NULL;
-    f->has_number = r->rows.number != NULL;
+    enum oct_err e = oct_volume_rows_read(&r->rows, r->source.file, r->path, f->n_bscans, err);
+    f->has_spectra_crc = r->rows.column[OCT_COLUMN_SPECTRA_CRC] != NULL;
+    f->has_bscans_crc = r->rows.column[OCT_COLUMN_BSCANS_CRC] != NULL;
+    f->has_number = r->rows.column[OCT_COLUMN_NUMBER] != NULL;
     f->has_gaps = r->rows.has_gaps;
     f->counted = r->rows.counted;
     f->first_bscan = r->rows.first_bscan;
@@ -235,7 +184,7 @@ static enum oct_err open_frames(struct oct_volume_reader *r, struct oct_error *e
 
 static void copy_text(struct oct_volume_reader *r, const char *name, char *text, size_t text_bytes)
 {
-    char *value = oct_hdf5_text(r->file, name, 4096);
+    char *value = oct_hdf5_text(r->source.file, name, 4096);
     snprintf(text, text_bytes, "%s", value ? value : "");
     oct_hdf5_printable(text); /* it is shown on terminals */
     free(value);
@@ -245,10 +194,9 @@ static void count_rows(struct oct_volume_reader *r)
 {
     struct oct_volume_facts *f = &r->facts;
     for (uint32_t v = 0; v < f->n_bscans; v++) {
-        if (r->rows.valid && !r->rows.valid[v])
-            continue;
-        f->n_valid++;
-        f->missing_lines += r->rows.missing_lines ? r->rows.missing_lines[v] : 0;
+        const struct oct_volume_row row = oct_volume_row(r, v);
+        f->n_valid += row.valid;
+        f->missing_lines += row.valid ? row.missing_lines : 0;
     }
     f->whole = f->n_valid == f->n_bscans;
 }
@@ -256,16 +204,14 @@ static void count_rows(struct oct_volume_reader *r)
 static enum oct_err open_all(struct oct_volume_reader *r, bool probed, struct oct_error *err)
 {
     struct oct_volume_facts *f = &r->facts;
-    enum oct_err e = open_file(r, probed, err);
-    if (e == OCT_OK)
-        e = open_spectra(r, err);
-    if (e == OCT_OK)
-        e = open_bscans(r, err);
+    /* Not probed: a child process reads the file first. */
+    enum oct_err e = oct_hdf5_source_open(&r->source, r->path, probed ? NULL : look, r->path, err);
+    e = e ? e : open_spectra(r, err);
+    e = e ? e : open_bscans(r, err);
     if (e == OCT_OK && f->n_bscans == 0)
         e = oct_fail(err, OCT_E_FORMAT, "%s: holds neither /spectra nor /bscans: no recording",
                      r->path);
-    if (e == OCT_OK)
-        e = open_frames(r, err);
+    e = e ? e : open_frames(r, err);
     if (e != OCT_OK)
         return e;
     copy_text(r, "software", f->software, sizeof(f->software));
@@ -275,8 +221,8 @@ static enum oct_err open_all(struct oct_volume_reader *r, bool probed, struct oc
     copy_text(r, "pseudonym", f->pseudonym, sizeof(f->pseudonym));
     copy_text(r, "mark", f->mark, sizeof(f->mark));
     copy_text(r, "engine", f->engine, sizeof(f->engine));
-    r->config_text = oct_hdf5_text(r->file, "config", MAX_CONFIG_BYTES);
-    hid_t pictures = r->bscans.array.dataset >= 0 ? r->bscans.array.dataset : r->file;
+    r->config_text = oct_hdf5_text(r->source.file, "config", MAX_CONFIG_BYTES);
+    hid_t pictures = r->bscans.array.dataset >= 0 ? r->bscans.array.dataset : r->source.file;
     oct_hdf5_spacing(pictures, f->spacing_um, 3);
     count_rows(r);
     return OCT_OK;
@@ -290,8 +236,6 @@ static struct oct_volume_reader *reader_new(const char *path)
     struct series *all[] = {&r->spectra, &r->bscans, &r->line_valid};
     for (int i = 0; i < 3; i++)
         all[i]->array = (struct oct_hdf5_array){.dataset = -1, .type = -1};
-    r->fd = -1;
-    r->file = H5I_INVALID_HID;
     r->path = strdup(path);
     if (r->path)
         return r;
@@ -305,11 +249,7 @@ static void reader_free(struct oct_volume_reader *r)
     oct_hdf5_array_close(&r->spectra.array);
     oct_hdf5_array_close(&r->bscans.array);
     oct_hdf5_array_close(&r->line_valid.array);
-    if (r->file >= 0)
-        H5Fclose(r->file);
-    oct_hdf5_image_finish(&r->image);
-    if (r->fd >= 0)
-        close(r->fd);
+    oct_hdf5_source_close(&r->source);
     free(r->path);
     oct_volume_rows_finish(&r->rows);
     free(r->config_text);
@@ -330,7 +270,8 @@ static void look_at_series(const struct oct_volume_reader *r, const struct serie
     free(row);
 }
 
-/* In the child of the probe: makes every libhdf5 call that the parent may make later. */
+/* In the child of the probe (hdf5_probe.h): makes every libhdf5 call that the parent may make
+ * later. */
 static void look(const char *path)
 {
     struct oct_calibration cal;
@@ -341,11 +282,11 @@ static void look(const char *path)
         look_at_series(r, &r->spectra);
         look_at_series(r, &r->bscans);
         look_at_series(r, &r->line_valid);
-        if (read_calibration(r->file, r->path, &cal, NULL) == OCT_OK)
+        if (read_calibration(r->source.file, r->path, &cal, NULL) == OCT_OK)
             oct_calibration_finish(&cal);
         struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS];
         unsigned n;
-        oct_volume_datasets_read(r->file, r->path, r->facts.n_bscans, datasets, &n, NULL);
+        oct_volume_datasets_read(r->source.file, r->path, r->facts.n_bscans, datasets, &n, NULL);
     }
     reader_free(r);
 }
@@ -396,23 +337,17 @@ struct part {
 static enum oct_err read_plain(struct oct_volume_reader *r, const struct series *s,
                                struct part part, void *values, struct oct_error *err)
 {
-    const size_t item_bytes = s->row_bytes / (size_t)s->array.dims[1];
+    const size_t item_bytes = s->row_bytes / (size_t)s->array.dims[1], n = part.n * item_bytes;
     const uint32_t v = part.v;
-    unsigned char *next = values;
-    uint64_t offset = s->place + (uint64_t)v * s->row_bytes + (uint64_t)part.first * item_bytes;
-    size_t left = part.n * item_bytes;
-    while (left > 0) {
-        ssize_t n = TEMP_FAILURE_RETRY(pread(r->fd, next, left, (off_t)offset));
-        if (n < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: %s: cannot read B-scan %u", r->path,
-                                  s->array.name, v);
-        if (n == 0)
-            return oct_fail(err, OCT_E_FORMAT, "%s: %s: the file ends within B-scan %u", r->path,
-                            s->array.name, v);
-        next += n;
-        left -= (size_t)n;
-        offset += (uint64_t)n;
-    }
+    const ssize_t got =
+        oct_file_read_at(r->source.fd, values, n,
+                         s->place + (uint64_t)v * s->row_bytes + (uint64_t)part.first * item_bytes);
+    if (got < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: %s: cannot read B-scan %u", r->path,
+                              s->array.name, v);
+    if ((size_t)got < n)
+        return oct_fail(err, OCT_E_FORMAT, "%s: %s: the file ends within B-scan %u", r->path,
+                        s->array.name, v);
     return OCT_OK;
 }
 
@@ -447,21 +382,18 @@ static enum oct_err check_row(const struct oct_volume_reader *r, const struct se
 
 struct oct_volume_row oct_volume_row(const struct oct_volume_reader *reader, uint32_t v)
 {
-    const struct oct_volume_rows *rows = &reader->rows;
+    void *const *column = reader->rows.column;
+    const uint8_t *valid = column[OCT_COLUMN_VALID];
+    struct oct_volume_row row = {.valid = false};
     if (v >= reader->facts.n_bscans)
-        return (struct oct_volume_row){0};
-    return (struct oct_volume_row){
-        .valid = !rows->valid || rows->valid[v],
-        .missing_lines = rows->missing_lines ? rows->missing_lines[v] : 0,
-        .acquisition = rows->acquisition ? rows->acquisition[v] : 0,
-        .spectra_crc32c = rows->spectra_crc32c ? rows->spectra_crc32c[v] : 0,
-        .bscans_crc32c = rows->bscans_crc32c ? rows->bscans_crc32c[v] : 0,
-        .sequence = rows->sequence ? rows->sequence[v] : 0,
-        .time_ns = rows->time_ns ? rows->time_ns[v] : 0,
-        .number = rows->number ? rows->number[v] : 0,
-        .lo = rows->lo && rows->hi ? rows->lo[v] : 0,
-        .hi = rows->lo && rows->hi ? rows->hi[v] : 0,
-    };
+        return row;
+    for (int c = 0; c < OCT_COLUMN_VALID; c++) {
+        const struct oct_volume_column_form *form = &oct_volume_columns[c];
+        if (column[c] && (!form->is_float || (column[OCT_COLUMN_LO] && column[OCT_COLUMN_HI])))
+            memcpy((char *)&row + form->at, (const char *)column[c] + v * form->bytes, form->bytes);
+    }
+    row.valid = !valid || valid[v];
+    return row;
 }
 
 const struct oct_gap *oct_volume_gaps(const struct oct_volume_reader *reader, size_t *n)
@@ -486,7 +418,7 @@ static enum oct_err read_mask(struct oct_volume_reader *r, uint32_t v, struct oc
     const struct oct_volume_facts *f = &r->facts;
     uint8_t *mask = frame->line_valid;
     bool has_mask = r->line_valid.array.dataset >= 0;
-    bool guess = !has_mask && r->rows.missing_lines && r->rows.missing_lines[v] > 0;
+    bool guess = !has_mask && oct_volume_row(r, v).missing_lines > 0;
     memset(mask, 1, f->n_lines);
     if (has_mask) {
         enum oct_err e = read_series(r, &r->line_valid, v, mask, err);
@@ -510,15 +442,14 @@ enum oct_err oct_volume_read_spectra(struct oct_volume_reader *reader, uint32_t 
 {
     struct oct_volume_reader *r = reader;
     enum oct_err e = check_row(r, &r->spectra, "spectra", v, err);
-    if (e == OCT_OK)
-        e = read_series(r, &r->spectra, v, frame->spectra, err);
-    if (e == OCT_OK)
-        e = read_mask(r, v, frame, err);
+    e = e ? e : read_series(r, &r->spectra, v, frame->spectra, err);
+    e = e ? e : read_mask(r, v, frame, err);
     if (e != OCT_OK)
         return e;
-    frame->info.sequence = r->rows.sequence ? r->rows.sequence[v] : 0;
-    frame->info.time_ns = r->rows.time_ns ? r->rows.time_ns[v] : 0;
-    *valid = !r->rows.valid || r->rows.valid[v];
+    const struct oct_volume_row row = oct_volume_row(r, v);
+    frame->info.sequence = row.sequence;
+    frame->info.time_ns = row.time_ns;
+    *valid = row.valid;
     return OCT_OK;
 }
 
@@ -527,10 +458,9 @@ enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v,
 {
     struct oct_volume_reader *r = reader;
     enum oct_err e = check_row(r, &r->bscans, "B-scans", v, err);
+    e = e ? e : read_series(r, &r->bscans, v, pixels, err);
     if (e == OCT_OK)
-        e = read_series(r, &r->bscans, v, pixels, err);
-    if (e == OCT_OK)
-        *valid = !r->rows.valid || r->rows.valid[v];
+        *valid = oct_volume_row(r, v).valid;
     return e;
 }
 
@@ -557,8 +487,7 @@ enum oct_err oct_volume_read_line_valid(struct oct_volume_reader *reader, uint32
     if (!*known)
         return OCT_OK;
     enum oct_err e = check_row(reader, &reader->line_valid, "mask of lines", v, err);
-    if (e == OCT_OK)
-        e = read_series(reader, &reader->line_valid, v, valid, err);
+    e = e ? e : read_series(reader, &reader->line_valid, v, valid, err);
     for (uint32_t j = 0; j < n; j++)
         valid[j] = valid[j] != 0;
     return e;
@@ -568,7 +497,7 @@ enum oct_err oct_volume_calibration(struct oct_volume_reader *reader, struct oct
                                     struct oct_error *err)
 {
     oct_hdf5_lock();
-    enum oct_err e = read_calibration(reader->file, reader->path, cal, err);
+    enum oct_err e = read_calibration(reader->source.file, reader->path, cal, err);
     oct_hdf5_unlock();
     return e;
 }
@@ -578,8 +507,8 @@ enum oct_err oct_volume_datasets(struct oct_volume_reader *reader,
                                  unsigned *n, struct oct_error *err)
 {
     oct_hdf5_lock();
-    enum oct_err e = oct_volume_datasets_read(reader->file, reader->path, reader->facts.n_bscans,
-                                              datasets, n, err);
+    enum oct_err e = oct_volume_datasets_read(reader->source.file, reader->path,
+                                              reader->facts.n_bscans, datasets, n, err);
     oct_hdf5_unlock();
     return e;
 }

@@ -216,7 +216,7 @@ static enum oct_err put_column(struct oct_volume_results *results,
         [OCT_RESULT_HI] = r->hi,
         [OCT_RESULT_VALID] = r->valid,
     };
-    size_t bytes = oct_volume_result_column_bytes((enum oct_volume_result_column)column);
+    size_t bytes = oct_volume_result_columns[column].bytes;
     size_t first = r->first_dirty * bytes, n = (r->end_dirty - r->first_dirty) * bytes;
     if (r->layout.column[column] == 0)
         return OCT_OK;
@@ -279,8 +279,7 @@ enum oct_err oct_volume_results_push(struct oct_volume_results *results, uint64_
     for (unsigned i = 0; i < results->n && e == OCT_OK; i++)
         if (!results->results[i].image)
             e = oct_volume_stream_push(&results->results[i].stream, err);
-    if (e == OCT_OK)
-        e = retract(results, err);
+    e = e ? e : retract(results, err);
     for (unsigned i = 0; i < results->n && e == OCT_OK; i++)
         e = push_one(results, &results->results[i], n_bytes, err);
     return e;
@@ -354,8 +353,7 @@ enum oct_err oct_volume_results_end(struct oct_volume_results *results, uint64_t
         e = blank_rows(results, r, err);
         for (int c = 0; c < OCT_RESULT_VALID && e == OCT_OK; c++)
             e = put_column(results, r, c, n_bytes, err);
-        if (e == OCT_OK)
-            e = put_numbers(results, r, n_bytes, err);
+        e = e ? e : put_numbers(results, r, n_bytes, err);
         r->first_dirty = r->end_dirty = 0;
     }
     return e == OCT_OK ? oct_volume_file_sync(results->file, err) : e;

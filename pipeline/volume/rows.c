@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MOST_GAPS (1u << 16) /* more than octd ever writes */
 #define ANY_LENGTH UINT64_MAX
@@ -13,18 +14,24 @@ struct source {
 
 /* Reads an array of integers, or of any numbers as f64, into malloc'd memory; stays NULL where the
  * file has none. *n is its length: wanted, unless it comes in as ANY_LENGTH. */
-static enum oct_err read_column(const struct source *from, const char *name, hid_t type,
-                                uint64_t *n, void **values, struct oct_error *err)
+static enum oct_err read_column(const struct source *from,
+                                const struct oct_volume_column_form *column, uint64_t *n,
+                                void **values, struct oct_error *err)
 {
+    const char *name = column->name;
+    const hid_t type = column->is_float     ? H5T_NATIVE_DOUBLE
+                       : column->bytes == 8 ? H5T_NATIVE_UINT64
+                       : column->bytes == 4 ? H5T_NATIVE_UINT32
+                                            : H5T_NATIVE_UINT8;
     struct oct_hdf5_array a;
     enum oct_err e = oct_hdf5_array_open(&a, from->file, from->path, name, 1, err);
     if (e == OCT_OK && a.dataset >= 0) {
-        if (a.is_float && type != H5T_NATIVE_DOUBLE)
+        if (a.is_float && !column->is_float)
             e = oct_fail(err, OCT_E_FORMAT, "%s: %s must be integers", from->path, name);
         else if (*n == ANY_LENGTH ? a.dims[0] > MOST_GAPS : a.dims[0] != *n)
             e = oct_fail(err, OCT_E_FORMAT, "%s: %s has %" PRIu64 " rows, %" PRIu64 " expected",
                          from->path, name, a.dims[0], *n == ANY_LENGTH ? MOST_GAPS : *n);
-        else if (!(*values = calloc((size_t)a.dims[0] + 1, H5Tget_size(type))))
+        else if (!(*values = calloc((size_t)a.dims[0] + 1, column->bytes)))
             e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", from->path);
         else
             e = oct_hdf5_array_read(&a, type, *values, err);
@@ -34,58 +41,23 @@ static enum oct_err read_column(const struct source *from, const char *name, hid
     return e;
 }
 
-static enum oct_err read_u64(const struct source *from, const char *name, uint64_t *n,
-                             uint64_t **values, struct oct_error *err)
-{
-    void *read = NULL;
-    enum oct_err e = read_column(from, name, H5T_NATIVE_UINT64, n, &read, err);
-    *values = read;
-    return e;
-}
-
-static enum oct_err read_u32(const struct source *from, const char *name, uint64_t *n,
-                             uint32_t **values, struct oct_error *err)
-{
-    void *read = NULL;
-    enum oct_err e = read_column(from, name, H5T_NATIVE_UINT32, n, &read, err);
-    *values = read;
-    return e;
-}
-
-static enum oct_err read_u8(const struct source *from, const char *name, uint64_t *n,
-                            uint8_t **values, struct oct_error *err)
-{
-    void *read = NULL;
-    enum oct_err e = read_column(from, name, H5T_NATIVE_UINT8, n, &read, err);
-    *values = read;
-    return e;
-}
-
-static enum oct_err read_f64(const struct source *from, const char *name, uint64_t *n,
-                             double **values, struct oct_error *err)
-{
-    void *read = NULL;
-    enum oct_err e = read_column(from, name, H5T_NATIVE_DOUBLE, n, &read, err);
-    *values = read;
-    return e;
-}
-
 /* Takes the table up to its first unused row. */
 static enum oct_err keep_gaps(struct oct_volume_rows *rows, const struct source *from, uint64_t n,
-                              const uint32_t *acquisition, const uint64_t *first_line,
-                              const uint64_t *n_lines, const uint8_t *reason, struct oct_error *err)
+                              void *const columns[OCT_N_GAP_COLUMNS], struct oct_error *err)
 {
+    const uint64_t *n_lines = columns[OCT_GAP_N_LINES];
     rows->gaps = calloc((size_t)n + 1, sizeof(*rows->gaps));
     if (!rows->gaps)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", from->path);
-    for (; rows->n_gaps < n && n_lines[rows->n_gaps] > 0; rows->n_gaps++)
-        rows->gaps[rows->n_gaps] = (struct oct_gap){
-            .acquisition = acquisition[rows->n_gaps],
-            .first_line = first_line[rows->n_gaps],
-            .n_lines = n_lines[rows->n_gaps],
-            .reason = reason[rows->n_gaps] < OCT_N_LOSSES ? (enum oct_loss)reason[rows->n_gaps]
-                                                          : OCT_LOSS_NONE,
-        };
+    for (; rows->n_gaps < n && n_lines[rows->n_gaps] > 0; rows->n_gaps++) {
+        struct oct_gap *gap = &rows->gaps[rows->n_gaps];
+        for (int c = 0; c < OCT_N_GAP_COLUMNS; c++)
+            memcpy((char *)gap + oct_gap_columns[c].at,
+                   (const char *)columns[c] + rows->n_gaps * oct_gap_columns[c].bytes,
+                   oct_gap_columns[c].bytes);
+        if ((unsigned)gap->reason >= OCT_N_LOSSES)
+            gap->reason = OCT_LOSS_NONE;
+    }
     rows->has_gaps = true;
     return OCT_OK;
 }
@@ -93,43 +65,21 @@ static enum oct_err keep_gaps(struct oct_volume_rows *rows, const struct source 
 static enum oct_err read_gaps(struct oct_volume_rows *rows, const struct source *from,
                               struct oct_error *err)
 {
-    uint64_t n = ANY_LENGTH, *first_line = NULL, *n_lines = NULL;
-    uint32_t *acquisition = NULL;
-    uint8_t *reason = NULL;
+    void *columns[OCT_N_GAP_COLUMNS] = {NULL};
+    uint64_t n = ANY_LENGTH;
+    bool is_whole = true;
+    enum oct_err e = OCT_OK;
     if (H5Lexists(from->file, "/gaps", H5P_DEFAULT) <= 0)
         return OCT_OK;
-    enum oct_err e = read_u32(from, "/gaps/acquisition", &n, &acquisition, err);
-    if (e == OCT_OK)
-        e = read_u64(from, "/gaps/first_line", &n, &first_line, err);
-    if (e == OCT_OK)
-        e = read_u64(from, "/gaps/n_lines", &n, &n_lines, err);
-    if (e == OCT_OK)
-        e = read_u8(from, "/gaps/reason", &n, &reason, err);
-    if (e == OCT_OK && acquisition && first_line && n_lines && reason)
-        e = keep_gaps(rows, from, n, acquisition, first_line, n_lines, reason, err);
-    free(acquisition);
-    free(first_line);
-    free(n_lines);
-    free(reason);
+    for (int c = 0; c < OCT_N_GAP_COLUMNS && !e; c++) {
+        e = read_column(from, &oct_gap_columns[c], &n, &columns[c], err);
+        is_whole = is_whole && columns[c];
+    }
+    if (!e && is_whole)
+        e = keep_gaps(rows, from, n, columns, err);
+    for (int c = 0; c < OCT_N_GAP_COLUMNS; c++)
+        free(columns[c]);
     return e;
-}
-
-static void read_first_bscan(struct oct_volume_rows *rows, hid_t file)
-{
-    if (H5Aexists(file, "first_bscan") <= 0)
-        return;
-    hid_t attribute = H5Aopen(file, "first_bscan", H5P_DEFAULT);
-    hid_t type = attribute < 0 ? H5I_INVALID_HID : H5Aget_type(attribute);
-    hid_t space = attribute < 0 ? H5I_INVALID_HID : H5Aget_space(attribute);
-    if (type >= 0 && space >= 0 && H5Tget_class(type) == H5T_INTEGER &&
-        H5Sget_simple_extent_npoints(space) == 1)
-        rows->counted = H5Aread(attribute, H5T_NATIVE_UINT64, &rows->first_bscan) >= 0;
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (attribute >= 0)
-        H5Aclose(attribute);
 }
 
 enum oct_err oct_volume_rows_read(struct oct_volume_rows *rows, hid_t file, const char *path,
@@ -137,44 +87,18 @@ enum oct_err oct_volume_rows_read(struct oct_volume_rows *rows, hid_t file, cons
 {
     const struct source from = {file, path};
     uint64_t n = n_bscans;
-    enum oct_err e = read_u64(&from, "/frames/sequence", &n, &rows->sequence, err);
-    if (e == OCT_OK)
-        e = read_u64(&from, "/frames/time_ns", &n, &rows->time_ns, err);
-    if (e == OCT_OK)
-        e = read_u64(&from, "/frames/number", &n, &rows->number, err);
-    if (e == OCT_OK)
-        e = read_u32(&from, "/frames/missing_lines", &n, &rows->missing_lines, err);
-    if (e == OCT_OK)
-        e = read_u32(&from, "/frames/acquisition", &n, &rows->acquisition, err);
-    if (e == OCT_OK)
-        e = read_u32(&from, "/frames/spectra_crc32c", &n, &rows->spectra_crc32c, err);
-    if (e == OCT_OK)
-        e = read_u32(&from, "/frames/bscans_crc32c", &n, &rows->bscans_crc32c, err);
-    if (e == OCT_OK)
-        e = read_u8(&from, "/frames/valid", &n, &rows->valid, err);
-    if (e == OCT_OK)
-        e = read_f64(&from, "/frames/lo", &n, &rows->lo, err);
-    if (e == OCT_OK)
-        e = read_f64(&from, "/frames/hi", &n, &rows->hi, err);
-    if (e == OCT_OK)
-        e = read_gaps(rows, &from, err);
-    if (e == OCT_OK)
-        read_first_bscan(rows, file);
+    enum oct_err e = OCT_OK;
+    for (int c = 0; c < OCT_N_COLUMNS && !e; c++)
+        e = read_column(&from, &oct_volume_columns[c], &n, &rows->column[c], err);
+    e = e ? e : read_gaps(rows, &from, err);
+    rows->counted = !e && oct_hdf5_count(file, "first_bscan", &rows->first_bscan);
     return e;
 }
 
 void oct_volume_rows_finish(struct oct_volume_rows *rows)
 {
-    free(rows->sequence);
-    free(rows->time_ns);
-    free(rows->number);
-    free(rows->missing_lines);
-    free(rows->acquisition);
-    free(rows->spectra_crc32c);
-    free(rows->bscans_crc32c);
-    free(rows->valid);
-    free(rows->lo);
-    free(rows->hi);
+    for (int c = 0; c < OCT_N_COLUMNS; c++)
+        free(rows->column[c]);
     free(rows->gaps);
     *rows = (struct oct_volume_rows){0};
 }

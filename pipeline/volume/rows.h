@@ -8,17 +8,15 @@
 #include "pipeline/base/err.h"
 #include "pipeline/flow/loss.h"
 #include "pipeline/volume/hdf5_read.h"
+#include "pipeline/volume/layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct oct_volume_rows {
-    uint64_t *sequence, *time_ns, *number; /* [V]; each NULL where the file has none */
-    uint32_t *missing_lines, *acquisition, *spectra_crc32c, *bscans_crc32c;
-    uint8_t *valid;
-    double *lo, *hi;
-    struct oct_gap *gaps; /* [n_gaps] */
+    void *column[OCT_N_COLUMNS]; /* [V] of oct_volume_columns; each NULL where the file has none */
+    struct oct_gap *gaps;        /* [n_gaps] */
     size_t n_gaps;
     bool has_gaps; /* there is a gap map, though it may be empty */
     bool counted;  /* the attribute first_bscan is there */

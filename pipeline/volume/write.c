@@ -28,10 +28,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values would need swa
 /* A row of /frames that waits until its samples and pixels are safe. */
 struct row {
     uint32_t bscan;
-    uint8_t valid;
-    uint32_t missing_lines, acquisition, spectra_crc, bscans_crc;
-    uint64_t sequence, time_ns, number;
-    double lo, hi;
+    struct oct_volume_row values;
 };
 
 struct oct_volume_writer {
@@ -65,18 +62,15 @@ static enum oct_err make_file(struct oct_volume_writer *w, const char *path,
     oct_hdf5_image_init(&image, -1, 0);
     enum oct_err e = oct_volume_file_draft(&w->file, path, err);
     /* Reserve the space first: on a full disk nothing else need be done. */
-    if (e == OCT_OK)
-        e = oct_volume_file_reserve(
-            &w->file, oct_volume_layout_estimate(plan, about, with_spectra, with_bscans), err);
-    if (e == OCT_OK)
-        e = oct_volume_layout_build(&image, &w->layout, path, plan, about, with_spectra,
+    e = e ? e
+          : oct_volume_file_reserve(
+                &w->file, oct_volume_layout_estimate(plan, about, with_spectra, with_bscans), err);
+    e = e ? e
+          : oct_volume_layout_build(&image, &w->layout, path, plan, about, with_spectra,
                                     with_bscans, err);
-    if (e == OCT_OK)
-        e = oct_volume_file_reserve(&w->file, w->layout.file_bytes, err);
-    if (e == OCT_OK)
-        e = oct_hdf5_image_store(&image, w->file.fd, path, &w->other_bytes, err);
-    if (e == OCT_OK)
-        e = oct_volume_file_publish(&w->file, err);
+    e = e ? e : oct_volume_file_reserve(&w->file, w->layout.file_bytes, err);
+    e = e ? e : oct_hdf5_image_store(&image, w->file.fd, path, &w->other_bytes, err);
+    e = e ? e : oct_volume_file_publish(&w->file, err);
     oct_hdf5_image_finish(&image);
     return e;
 }
@@ -100,8 +94,8 @@ static enum oct_err make_streams(struct oct_volume_writer *w, const struct oct_v
     if (e == OCT_OK && w->layout.gap_column[0] != 0)
         e = oct_volume_gaps_init(&w->gaps, &w->file, w->layout.gap_column, oct_gap_capacity(g),
                                  err);
-    if (e == OCT_OK)
-        e = oct_volume_results_init(&w->results, &w->file, w->queue, &w->layout, about, g->n_bscans,
+    e = e ? e
+          : oct_volume_results_init(&w->results, &w->file, w->queue, &w->layout, about, g->n_bscans,
                                     err);
     return e;
 }
@@ -144,11 +138,9 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
     if (!w->rows || (with_spectra && (!w->has_spectra || !w->spectra_crc)) ||
         (with_bscans && !w->has_image))
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    if (e == OCT_OK)
-        e = make_file(w, path, plan, about, with_spectra, with_bscans, err);
+    e = e ? e : make_file(w, path, plan, about, with_spectra, with_bscans, err);
     published = e == OCT_OK;
-    if (e == OCT_OK)
-        e = make_streams(w, about, with_spectra, with_bscans, err);
+    e = e ? e : make_streams(w, about, with_spectra, with_bscans, err);
     if (e != OCT_OK) {
         if (published)
             unlink(w->file.part);
@@ -161,44 +153,23 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
 
 /* ---- rows of /frames ---- */
 
-static void column_value(const struct row *row, int column, unsigned char *value)
-{
-    const void *from[OCT_N_COLUMNS] = {
-        [OCT_COLUMN_SEQUENCE] = &row->sequence,
-        [OCT_COLUMN_TIME_NS] = &row->time_ns,
-        [OCT_COLUMN_MISSING_LINES] = &row->missing_lines,
-        [OCT_COLUMN_ACQUISITION] = &row->acquisition,
-        [OCT_COLUMN_NUMBER] = &row->number,
-        [OCT_COLUMN_SPECTRA_CRC] = &row->spectra_crc,
-        [OCT_COLUMN_BSCANS_CRC] = &row->bscans_crc,
-        [OCT_COLUMN_LO] = &row->lo,
-        [OCT_COLUMN_HI] = &row->hi,
-        [OCT_COLUMN_VALID] = &row->valid,
-    };
-    memcpy(value, from[column], oct_volume_column_bytes((enum oct_volume_column)column));
-}
-
 /* Writes one column of the waiting rows, a run of neighbours at a time. */
 static enum oct_err put_column(struct oct_volume_writer *w, int column, struct oct_error *err)
 {
-    unsigned char values[MAX_ROWS * sizeof(uint64_t)];
-    size_t bytes = oct_volume_column_bytes((enum oct_volume_column)column);
+    const struct oct_volume_column_form *form = &oct_volume_columns[column];
+    enum oct_err e = OCT_OK;
     if (w->layout.column[column] == 0)
         return OCT_OK;
-    for (unsigned first = 0, end; first < w->n_rows; first = end) {
-        for (end = first; end < w->n_rows; end++) {
+    for (unsigned first = 0, end; first < w->n_rows && !e; first = end) {
+        for (end = first + 1; end < w->n_rows; end++)
             if (w->rows[end].bscan - w->rows[first].bscan != end - first)
                 break;
-            column_value(&w->rows[end], column, values + (end - first) * bytes);
-        }
-        enum oct_err e = oct_volume_file_write(
-            &w->file, values, (end - first) * bytes,
-            w->layout.column[column] + w->rows[first].bscan * bytes, false, err);
-        if (e != OCT_OK)
-            return e;
-        w->other_bytes += (end - first) * bytes;
+        e = oct_volume_file_write_column(
+            &w->file, form, &w->rows[first].values, sizeof(w->rows[0]), end - first,
+            w->layout.column[column] + w->rows[first].bscan * form->bytes, err);
+        w->other_bytes += e ? 0 : (end - first) * form->bytes;
     }
-    return OCT_OK;
+    return e;
 }
 
 /* Writes the data and everything that describes it, syncs, writes `valid`, and syncs again. In this
@@ -210,26 +181,21 @@ static enum oct_err sync_all(struct oct_volume_writer *w, struct oct_error *err)
     for (unsigned i = 0; i < N_STREAMS && e == OCT_OK; i++)
         if (streams[i]->file)
             e = oct_volume_stream_push(streams[i], err);
-    if (e == OCT_OK)
-        e = oct_volume_gaps_push(&w->gaps, &w->other_bytes, err);
+    e = e ? e : oct_volume_gaps_push(&w->gaps, &w->other_bytes, err);
     for (int c = 0; c < OCT_COLUMN_VALID && e == OCT_OK; c++)
         e = put_column(w, c, err);
-    if (e == OCT_OK)
-        e = oct_volume_results_push(&w->results, &w->other_bytes, err);
-    if (e == OCT_OK)
-        e = oct_volume_file_sync(&w->file, err);
+    e = e ? e : oct_volume_results_push(&w->results, &w->other_bytes, err);
+    e = e ? e : oct_volume_file_sync(&w->file, err);
     if (e != OCT_OK || (w->n_rows == 0 && !oct_volume_results_are_new(&w->results)))
         return e;
 
     e = put_column(w, OCT_COLUMN_VALID, err);
-    if (e == OCT_OK)
-        e = oct_volume_results_push_valid(&w->results, &w->other_bytes, err);
-    if (e == OCT_OK)
-        e = oct_volume_file_sync(&w->file, err);
+    e = e ? e : oct_volume_results_push_valid(&w->results, &w->other_bytes, err);
+    e = e ? e : oct_volume_file_sync(&w->file, err);
     if (e != OCT_OK)
         return e;
     for (unsigned i = 0; i < w->n_rows; i++)
-        w->n_written += w->rows[i].valid;
+        w->n_written += w->rows[i].values.valid;
     w->n_rows = 0;
     return OCT_OK;
 }
@@ -289,8 +255,7 @@ enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
         return e;
     w->dirty = true;
     e = oct_volume_stream_append(&w->spectra, bscan, frame->spectra, err);
-    if (e == OCT_OK)
-        e = oct_volume_stream_append(&w->line_valid, bscan, frame->line_valid, err);
+    e = e ? e : oct_volume_stream_append(&w->line_valid, bscan, frame->line_valid, err);
     if (e != OCT_OK)
         return w->broken = e;
     w->last_spectra = bscan;
@@ -301,16 +266,16 @@ enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
 
 static struct row row_of(const struct oct_volume_writer *w, const struct oct_bscan_info *info)
 {
-    return (struct row){
-        .bscan = info->bscan,
-        .valid = 1,
-        .missing_lines = info->missing_lines,
-        .acquisition = info->acquisition,
-        .number = info->number,
-        .spectra_crc = w->spectra_crc ? w->spectra_crc[info->bscan] : 0,
-        .sequence = info->sequence,
-        .time_ns = info->time_ns,
-    };
+    return (struct row){.bscan = info->bscan,
+                        .values = {
+                            .valid = true,
+                            .missing_lines = info->missing_lines,
+                            .acquisition = info->acquisition,
+                            .number = info->number,
+                            .spectra_crc32c = w->spectra_crc ? w->spectra_crc[info->bscan] : 0,
+                            .sequence = info->sequence,
+                            .time_ns = info->time_ns,
+                        }};
 }
 
 static enum oct_err check_spectra_came(const struct oct_volume_writer *w, uint32_t bscan,
@@ -332,16 +297,16 @@ enum oct_err oct_volume_write_image(struct oct_volume_writer *writer,
     if (w->layout.bscans == 0)
         return oct_fail(err, OCT_E_ARG, "%s: this file holds no B-scans", w->file.part);
     enum oct_err e = check_row(w, "picture", bscan, w->last_row, err);
-    if (e == OCT_OK)
-        e = check_spectra_came(w, bscan, err);
+    e = e ? e : check_spectra_came(w, bscan, err);
     if (e != OCT_OK)
         return e;
     struct row row = row_of(w, &frame->info);
-    row.valid = frame->status == OCT_OK;
-    if (row.valid) {
-        row.lo = frame->lo;
-        row.hi = frame->hi;
-        row.bscans_crc = oct_crc32c(frame->pixels, oct_geometry_image_bytes(&w->geometry));
+    row.values.valid = frame->status == OCT_OK;
+    if (row.values.valid) {
+        row.values.lo = frame->lo;
+        row.values.hi = frame->hi;
+        row.values.bscans_crc32c =
+            oct_crc32c(frame->pixels, oct_geometry_image_bytes(&w->geometry));
         w->dirty = true;
         e = oct_volume_stream_append(&w->bscans, bscan, frame->pixels, err);
         if (e != OCT_OK)
@@ -361,8 +326,7 @@ enum oct_err oct_volume_write_row(struct oct_volume_writer *writer,
         return oct_fail(err, OCT_E_ARG, "%s: rows of this file come with their pictures",
                         w->file.part);
     enum oct_err e = check_row(w, "row", info->bscan, w->last_row, err);
-    if (e == OCT_OK)
-        e = check_spectra_came(w, info->bscan, err);
+    e = e ? e : check_spectra_came(w, info->bscan, err);
     if (e != OCT_OK)
         return e;
     struct row row = row_of(w, info);

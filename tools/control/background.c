@@ -99,8 +99,7 @@ static enum oct_err read_recording(struct line *line, struct oct_config *config,
         e = oct_fail(err, OCT_E_STATE,
                      "%s has %" PRIu64 " B-scans with A-lines, and --bscans wants %" PRIu64, path,
                      b.n_bscans, options->n_bscans);
-    if (!e)
-        e = oct_background_check(&b, err);
+    e = e ? e : oct_background_check(&b, err);
     if (!e)
         take_line(line, &b);
     oct_background_finish(&b);
@@ -121,8 +120,7 @@ static enum oct_err wait_done(struct oct_control_wait *wait, const struct option
              (unsigned)n_bscans, options->timeout_s);
     enum oct_err e = oct_errand_ask(wait, request, number, err);
     wait->most_s = options->timeout_s + GRACE_S;
-    if (!e)
-        e = oct_errand_wait(wait, *number, &status, &result, err);
+    e = e ? e : oct_errand_wait(wait, *number, &status, &result, err);
     const double n = oct_json_number(result, "samples");
     line->n_bscans = oct_json_number(result, "bscans");
     line->n_lines = oct_json_number(result, "lines");
@@ -174,8 +172,7 @@ static enum oct_err ask_octd(struct line *line, const struct oct_config *config,
         cJSON *answer = NULL;
         snprintf(request, sizeof(request), "{\"cmd\":\"background\",\"first\":%u}", n_have);
         e = oct_control_ask(wait.control, request, &answer, NULL, err);
-        if (!e)
-            e = add_values(answer, number, &n_have, line, err);
+        e = e ? e : add_values(answer, number, &n_have, line, err);
         cJSON_Delete(answer);
     }
     oct_control_close(wait.control);
@@ -262,8 +259,7 @@ static int run(struct oct_config *config, int argc, char **argv)
         return oct_command_fail(argv[0], &err);
     e = recording ? read_recording(&line, config, recording, &given, &err)
                   : ask_octd(&line, config, &given, &err);
-    if (!e)
-        e = write_file(path, given.force, &line, &err);
+    e = e ? e : write_file(path, given.force, &line, &err);
     if (!e) {
         warn_of_saturation(argv[0], &line);
         printf("%s: the mean of %.0f A-lines (%.0f B-scans)\n", path, line.n_lines, line.n_bscans);

@@ -22,30 +22,15 @@
 
 enum { MOST_CHECKS = 40, MOST_FAULTS = 8 };
 
-/* One line of the report. */
-struct check {
-    const char *name;
-    bool ok;
-    char text[320], cure[256]; /* cure: "" if there is nothing to be done */
-};
-
-struct report {
-    struct check checks[MOST_CHECKS];
-    unsigned n;
-};
-
 /* What the statuses so far have shown. */
 struct seen {
-    struct cJSON *first, *last; /* owned */
-    unsigned n_looks;           /* at lines of messages, and what was seen in them: */
+    cJSON *first, *last; /* owned */
+    unsigned n_looks;    /* at lines of messages, and what was seen in them: */
     double sample_min, sample_max;
     unsigned n_samples_like[OCT_N_SAMPLE_FAULTS];
     double look, camera_ns;   /* the newest */
     unsigned n_stood, n_back; /* of the camera's clock */
-    unsigned n_faults;
-    struct {
-        char reason[40], text[320], cure[256];
-    } faults[MOST_FAULTS]; /* one of each reason, as last told */
+    cJSON *faults;            /* by reason, one of each, as last told; owned */
 };
 
 /* ---- reading ---- */
@@ -76,17 +61,13 @@ static double rise(const struct seen *seen, const char *key)
 static void watch_fault(struct seen *seen, const cJSON *fault)
 {
     const char *reason = text_of(fault, "reason");
-    unsigned i = 0;
-    if (!reason[0])
+    const bool is_known = item(seen->faults, reason) != NULL;
+    if (!reason[0] || (!is_known && cJSON_GetArraySize(seen->faults) == MOST_FAULTS))
         return;
-    while (i < seen->n_faults && strcmp(seen->faults[i].reason, reason) != 0)
-        i++;
-    if (i == MOST_FAULTS)
-        return;
-    seen->n_faults += i == seen->n_faults;
-    snprintf(seen->faults[i].reason, sizeof(seen->faults[i].reason), "%s", reason);
-    snprintf(seen->faults[i].text, sizeof(seen->faults[i].text), "%s", text_of(fault, "text"));
-    snprintf(seen->faults[i].cure, sizeof(seen->faults[i].cure), "%s", text_of(fault, "cure"));
+    if (is_known)
+        cJSON_ReplaceItemInObjectCaseSensitive(seen->faults, reason, cJSON_Duplicate(fault, true));
+    else
+        cJSON_AddItemToObject(seen->faults, reason, cJSON_Duplicate(fault, true));
 }
 
 static void watch_look(struct seen *seen, const cJSON *now)
@@ -131,28 +112,32 @@ static void forget(struct seen *seen)
 {
     cJSON_Delete(seen->first);
     cJSON_Delete(seen->last);
-    *seen = (struct seen){.first = NULL};
+    cJSON_Delete(seen->faults);
 }
 
 /* ---- judging ---- */
 
-__attribute__((format(printf, 5, 6))) static void say(struct report *r, const char *name, bool ok,
+/* Adds {"name", "ok", "text", "cure"} to the report; cure: "" where there is nothing to be done. */
+__attribute__((format(printf, 5, 6))) static void say(cJSON *report, const char *name, bool ok,
                                                       const char *cure, const char *format, ...)
 {
-    if (r->n == MOST_CHECKS)
-        return;
-    struct check *check = &r->checks[r->n++];
+    char text[320];
     va_list args;
+    if (cJSON_GetArraySize(report) == MOST_CHECKS)
+        return;
     va_start(args, format);
-    vsnprintf(check->text, sizeof(check->text), format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    snprintf(check->cure, sizeof(check->cure), "%s", cure);
-    check->name = name;
-    check->ok = ok;
+    cJSON *check = cJSON_CreateObject();
+    cJSON_AddStringToObject(check, "name", name);
+    cJSON_AddBoolToObject(check, "ok", ok);
+    cJSON_AddStringToObject(check, "text", text);
+    cJSON_AddStringToObject(check, "cure", cure);
+    cJSON_AddItemToArray(report, check);
 }
 
 /* Returns whether there is a stream that can be judged. */
-static bool judge_daemon(const struct seen *seen, struct report *r)
+static bool judge_daemon(const struct seen *seen, cJSON *r)
 {
     const char *phase = text_of(seen->last, "phase");
     double seconds = rise(seen, "uptime_s"), ignored = rise(seen, "messages_ignored");
@@ -170,20 +155,23 @@ static bool judge_daemon(const struct seen *seen, struct report *r)
     return false;
 }
 
+static double rise_within(const struct seen *seen, const char *object, const char *key)
+{
+    return number(item(seen->last, object), key) - number(item(seen->first, object), key);
+}
+
 static double refused(const struct seen *seen)
 {
-    const cJSON *count, *before = item(seen->first, "messages_bad");
+    const cJSON *count;
     double sum = 0;
     cJSON_ArrayForEach(count, item(seen->last, "messages_bad"))
     {
-        if (count->string)
-            sum += number(item(seen->last, "messages_bad"), count->string) -
-                   number(before, count->string);
+        sum += count->string ? rise_within(seen, "messages_bad", count->string) : 0;
     }
     return sum;
 }
 
-static void judge_messages(const struct seen *seen, struct report *r)
+static void judge_messages(const struct seen *seen, cJSON *r)
 {
     double n = rise(seen, "messages_received"), bad = refused(seen);
     const char *endpoint = text_of(item(seen->last, "endpoints"), "ingest");
@@ -220,32 +208,28 @@ static bool is_said_of_samples(const struct seen *seen, const char *reason)
     return false;
 }
 
-static void judge_faults(const struct seen *seen, struct report *r)
+static void judge_faults(const struct seen *seen, cJSON *r)
 {
-    const cJSON *count, *before = item(seen->first, "messages_bad");
-    for (unsigned i = 0; i < seen->n_faults; i++)
-        if (!is_said_of_samples(seen, seen->faults[i].reason))
-            say(r, "driver", false, seen->faults[i].cure, "%s", seen->faults[i].text);
+    const cJSON *count, *fault;
+    cJSON_ArrayForEach(fault, seen->faults)
+    {
+        if (!is_said_of_samples(seen, fault->string))
+            say(r, "driver", false, text_of(fault, "cure"), "%s", text_of(fault, "text"));
+    }
     cJSON_ArrayForEach(count, item(seen->last, "messages_bad"))
     {
-        double n = count->string ? number(item(seen->last, "messages_bad"), count->string) -
-                                       number(before, count->string)
-                                 : 0;
-        bool told = false;
-        for (unsigned i = 0; i < seen->n_faults; i++)
-            told |= count->string && strcmp(seen->faults[i].reason, count->string) == 0;
-        if (n > 0 && !told)
+        const double n = count->string ? rise_within(seen, "messages_bad", count->string) : 0;
+        if (n > 0 && !item(seen->faults, count->string))
             say(r, "refused", false,
                 "docs/camera-drivers.md has a table of the reasons; octd's log says more if it "
-                "goes "
-                "on",
+                "goes on",
                 "%.0f message%s, reason %.60s", n, n == 1 ? "" : "s", count->string);
     }
     if (refused(seen) == 0)
         say(r, "refused", true, "", "no message");
 }
 
-static void judge_shape(const struct seen *seen, struct report *r)
+static void judge_shape(const struct seen *seen, cJSON *r)
 {
     const cJSON *now = item(item(seen->last, "source"), "seen");
     const cJSON *geometry = item(seen->last, "geometry");
@@ -264,7 +248,7 @@ static void judge_shape(const struct seen *seen, struct report *r)
                                        : "none are sent, which is fine on one machine");
 }
 
-static void judge_rate(const struct seen *seen, struct report *r)
+static void judge_rate(const struct seen *seen, cJSON *r)
 {
     const cJSON *scan = item(seen->last, "scan");
     double set = number(scan, "line_rate_hz"), seconds = rise(seen, "uptime_s");
@@ -284,7 +268,7 @@ static void judge_rate(const struct seen *seen, struct report *r)
         "%.4g a second reconstructed", rise(seen, "bscans_done") / seconds);
 }
 
-static void judge_loss(const struct seen *seen, struct report *r)
+static void judge_loss(const struct seen *seen, cJSON *r)
 {
     double missing = rise(seen, "lines_missing"), received = rise(seen, "lines_received");
     double never = rise(seen, "messages_missed") - rise(seen, "messages_reordered");
@@ -305,12 +289,11 @@ static void judge_loss(const struct seen *seen, struct report *r)
 
 /* Acquisitions that cut another off point to a driver that sets its start flag wrongly. It is fine
  * to make every volume, or every B-scan, an acquisition of its own. */
-static void judge_starts(const struct seen *seen, struct report *r)
+static void judge_starts(const struct seen *seen, cJSON *r)
 {
     double n = rise(seen, "acquisitions"), seconds = rise(seen, "uptime_s");
-    const cJSON *now = item(seen->last, "source"), *before = item(seen->first, "source");
-    double n_cut = number(now, "starts_again") - number(before, "starts_again");
-    double epoch = number(now, "epoch");
+    double n_cut = rise_within(seen, "source", "starts_again");
+    double epoch = number(item(seen->last, "source"), "epoch");
     if (n == 0)
         say(r, "acquisitions", true, "", "one went on throughout (epoch %.0f)", epoch);
     else if (n_cut > 1 + seconds / 2)
@@ -334,7 +317,7 @@ static const char *unit_of(double ratio)
                : "write the time of the first line in nanoseconds";
 }
 
-static void judge_clock(const struct seen *seen, struct report *r)
+static void judge_clock(const struct seen *seen, cJSON *r)
 {
     static const char name[] = "camera's clock";
     static const char cure[] = "write the camera's time of the first line, in nanoseconds, at "
@@ -361,7 +344,7 @@ static const char *const sample_cures[OCT_N_SAMPLE_FAULTS] = {
     [OCT_SAMPLES_SWAPPED] = "samples are little-endian (Python: .astype(\"<u2\"))",
 };
 
-static void judge_samples(const struct seen *seen, struct report *r)
+static void judge_samples(const struct seen *seen, cJSON *r)
 {
     static const char *const words[OCT_N_SAMPLE_FAULTS] = {
         [OCT_SAMPLES_ZERO] = "all zero",
@@ -394,12 +377,11 @@ static void judge_samples(const struct seen *seen, struct report *r)
             most * 8 < limit ? ": is camera.bits the camera's own?" : "");
 }
 
-static void judge_pace(const struct seen *seen, struct report *r)
+static void judge_pace(const struct seen *seen, cJSON *r)
 {
-    const cJSON *now = item(seen->last, "bscans_dropped"), *word;
-    const cJSON *before = item(seen->first, "bscans_dropped");
-    double full = number(now, "ring_full") - number(before, "ring_full");
-    double engine = number(now, "engine") - number(before, "engine");
+    const cJSON *word;
+    double full = rise_within(seen, "bscans_dropped", "ring_full");
+    double engine = rise_within(seen, "bscans_dropped", "engine");
     double skipped = rise(seen, "bscans_not_published");
     if (full + engine + skipped > 0)
         say(r, "octd keeps up", false,
@@ -419,9 +401,8 @@ static void judge_pace(const struct seen *seen, struct report *r)
 }
 
 /* The status may come from any program: missing or absurd values count as 0. */
-static void judge(const struct seen *seen, struct report *r)
+static void judge(const struct seen *seen, cJSON *r)
 {
-    *r = (struct report){.n = 0};
     if (!judge_daemon(seen, r))
         return;
     judge_messages(seen, r);
@@ -437,11 +418,14 @@ static void judge(const struct seen *seen, struct report *r)
     judge_pace(seen, r);
 }
 
-static bool is_well(const struct report *r)
+static bool is_well(const cJSON *report)
 {
-    for (unsigned i = 0; i < r->n; i++)
-        if (!r->checks[i].ok)
+    const cJSON *check;
+    cJSON_ArrayForEach(check, report)
+    {
+        if (!oct_json_is_true(check, "ok"))
             return false;
+    }
     return true;
 }
 
@@ -496,51 +480,40 @@ static enum oct_err watch(struct seen *seen, const struct oct_config *config,
     return code;
 }
 
-static void print_report(const struct report *r)
+static void print_report(const cJSON *report)
 {
-    for (unsigned i = 0; i < r->n; i++) {
-        const struct check *c = &r->checks[i];
-        printf("%-5s  %-16s %s%s%s\n", c->ok ? "ok" : "WRONG", c->name, c->text,
-               c->cure[0] ? ": " : "", c->cure);
+    const cJSON *check;
+    cJSON_ArrayForEach(check, report)
+    {
+        const char *cure = text_of(check, "cure");
+        printf("%-5s  %-16s %s%s%s\n", oct_json_is_true(check, "ok") ? "ok" : "WRONG",
+               text_of(check, "name"), text_of(check, "text"), cure[0] ? ": " : "", cure);
     }
-}
-
-static void print_json(const struct report *r, double seconds)
-{
-    cJSON *all = cJSON_CreateObject();
-    cJSON_AddBoolToObject(all, "ok", is_well(r));
-    cJSON_AddNumberToObject(all, "seconds", seconds);
-    cJSON *checks = cJSON_AddArrayToObject(all, "checks");
-    for (unsigned i = 0; i < r->n; i++) {
-        cJSON *check = cJSON_CreateObject();
-        cJSON_AddStringToObject(check, "name", r->checks[i].name);
-        cJSON_AddBoolToObject(check, "ok", r->checks[i].ok);
-        cJSON_AddStringToObject(check, "text", r->checks[i].text);
-        cJSON_AddStringToObject(check, "cure", r->checks[i].cure);
-        cJSON_AddItemToArray(checks, check);
-    }
-    oct_command_print_json(all);
-    cJSON_Delete(all);
 }
 
 static int run(struct oct_config *config, int argc, char **argv)
 {
     struct call call = {.seconds = 5, .timeout_s = 5};
     struct seen seen = {.first = NULL};
-    struct report report;
     struct oct_error err;
     int status = oct_options_read(&oct_command_doctor, &call, &argc, argv);
     if (status)
         return status;
+    seen.faults = cJSON_CreateObject();
     if (watch(&seen, config, &call, &err)) {
         status = oct_command_fail(argv[0], &err);
     } else {
-        judge(&seen, &report);
+        cJSON *all = cJSON_CreateObject(), *report = cJSON_CreateArray();
+        judge(&seen, report);
+        status = !is_well(report);
+        cJSON_AddBoolToObject(all, "ok", !status);
+        cJSON_AddNumberToObject(all, "seconds", call.seconds);
+        cJSON_AddItemToObject(all, "checks", report);
         if (call.json)
-            print_json(&report, call.seconds);
+            oct_command_print_json(all);
         else
-            print_report(&report);
-        status = !is_well(&report);
+            print_report(report);
+        cJSON_Delete(all);
     }
     forget(&seen);
     return status;

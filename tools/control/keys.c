@@ -48,10 +48,8 @@ static int keygen(struct oct_config *config, int argc, char **argv)
         snprintf(public_path, sizeof(public_path), "%s" PUBLIC_END, name) >= PATH_MAX)
         return oct_command_misuse(argv[0], "the name is too long");
     enum oct_err code = oct_curve_available(&err);
-    if (!code)
-        code = make_pair(public, secret, &err);
-    if (!code)
-        code = oct_curve_write(secret_path, public, secret, &err);
+    code = code ? code : make_pair(public, secret, &err);
+    code = code ? code : oct_curve_write(secret_path, public, secret, &err);
     if (!code && (code = oct_curve_write(public_path, public, NULL, &err)))
         unlink(secret_path); /* do not leave half a pair behind */
     explicit_bzero(secret, sizeof(secret));

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* memfd_create */
 #include "tools/control/status_table.h"
 
 #include "pipeline/base/utf8.h"
@@ -13,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
@@ -21,23 +19,6 @@
 enum { LABEL_COLUMNS = 20, COLUMNS = 80 }; /* the latter where stdout is no terminal */
 
 /* ---- lines no wider than the terminal ---- */
-
-/* Between the two, what is printed to stdout is kept. wrap_end prints it, each line broken to the
- * terminal's columns: behind a comma, else at a blank; a word that is wider stays whole. What
- * follows stands below the value: behind `label` columns, or two more where the line is indented.
- * Control characters become '?'. wrap_begin returns what wrap_end takes; where it cannot keep
- * anything, lines are printed as they come. */
-static int wrap_begin(void)
-{
-    fflush(stdout);
-    const int real = dup(STDOUT_FILENO), memory = real < 0 ? -1 : memfd_create("octctl", 0);
-    const int kept = memory < 0 ? -1 : dup2(memory, STDOUT_FILENO) < 0 ? -1 : real;
-    if (memory >= 0)
-        close(memory);
-    if (kept < 0 && real >= 0)
-        close(real);
-    return kept;
-}
 
 static size_t columns(void)
 {
@@ -73,6 +54,9 @@ static size_t cut_at(const char *text, size_t n)
     return comma > 0 ? comma : blank > 0 ? blank : strcspn(text, " ");
 }
 
+/* Breaks a line to so many columns: behind a comma, else at a blank; a word that is wider stays
+ * whole. What follows stands below the value: behind `label` columns, or two more where the line is
+ * indented. Control characters become '?'. */
 static void print_wrapped(char *line, size_t label, size_t width)
 {
     size_t indent = line[0] == ' ' ? label + 2 : label;
@@ -88,29 +72,6 @@ static void print_wrapped(char *line, size_t label, size_t width)
         n = cut_at(at, width - indent);
         printf("%*s%.*s\n", (int)indent, "", (int)n, at);
     }
-}
-
-static void wrap_end(int kept, unsigned label)
-{
-    if (kept < 0)
-        return;
-    fflush(stdout);
-    const off_t n = lseek(STDOUT_FILENO, 0, SEEK_END);
-    char *text = oct_alloc((size_t)(n > 0 ? n : 0) + 1, 1);
-    const bool is_read = n >= 0 && pread(STDOUT_FILENO, text, (size_t)n, 0) == n;
-    dup2(kept, STDOUT_FILENO);
-    close(kept);
-    if (!is_read)
-        fputs("octctl: what is printed cannot be read back\n", stderr);
-    const size_t width = columns();
-    for (char *line = text, *end; is_read && *line; line = end + 1) {
-        end = strchr(line, '\n');
-        if (!end)
-            break;
-        *end = '\0';
-        print_wrapped(line, label, width);
-    }
-    free(text);
 }
 
 /* ---- values ---- */
@@ -301,11 +262,10 @@ static void print_recording(const cJSON *status)
         puts("no");
         return;
     }
-    if (cJSON_IsTrue(item(record, "waiting_for_volume")))
+    if (cJSON_IsTrue(item(record, "waiting_for_volume"))) {
         printf("waits for the next volume");
-    else
+    } else {
         printf("%s, ", text_of(record, "file"));
-    if (!cJSON_IsTrue(item(record, "waiting_for_volume"))) {
         print_number(count_of(record, "bscans_in_file"));
         printf(" B-scans in it");
     }
@@ -516,7 +476,10 @@ static void print_row(const cJSON *member)
 void oct_status_table_print(const cJSON *status)
 {
     const cJSON *member;
-    const int kept = wrap_begin();
+    FILE *const terminal = stdout;
+    char *text = NULL;
+    size_t n_bytes = 0;
+    stdout = oct_alloc_check(open_memstream(&text, &n_bytes)); /* glibc: a variable as others */
     print_state(status);
     print_recording(status);
     print_lines(status);
@@ -537,5 +500,12 @@ void oct_status_table_print(const cJSON *status)
             print_row(member);
         }
     }
-    wrap_end(kept, LABEL_COLUMNS + 1);
+    fclose(stdout);
+    stdout = terminal;
+    const size_t width = columns();
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        print_wrapped(line, LABEL_COLUMNS + 1, width);
+    }
+    free(text);
 }

@@ -5,7 +5,7 @@
 typedef struct cJSON cJSON;
 
 /* Prints the status reply to stdout, every key of it once below the summary; keys that are not
- * known here come last. Long rows are broken (wrap.h). */
+ * known here come last. Long rows are broken to the terminal's columns. */
 void oct_status_table_print(const cJSON *status);
 
 #endif

@@ -318,8 +318,7 @@ enum oct_err oct_errand_ask(const struct oct_control_wait *wait, const char *req
     cJSON *answer = NULL;
     char *text = NULL;
     enum oct_err e = oct_control_ask_patiently(wait, request, &answer, &text, err);
-    if (!e)
-        e = oct_errand_granted(answer, err);
+    e = e ? e : oct_errand_granted(answer, err);
     if (!e && !((*number = oct_json_number(answer, "number")) > 0))
         e = oct_fail(err, OCT_E_FORMAT, "octd's answer has no number: is it older than octctl?");
     cJSON_Delete(answer);

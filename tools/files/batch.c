@@ -98,30 +98,11 @@ static void finish(struct batch *b)
 /* folder/NAME, printf-like. */
 #define OF_BATCH(b, format, ...) oct_alloc_text("%s/" format, (b)->folder, __VA_ARGS__)
 
-/* Writes a file, whole or not at all. */
-static enum oct_err write_file(const char *path, const char *bytes, size_t n, struct oct_error *err)
+/* Begins a file of the batch, which oct_whole_file_end gives its name; frees `path`. */
+static enum oct_err open_file(struct oct_whole_file *file, char *path, struct oct_error *err)
 {
-    struct oct_whole_file file;
-    enum oct_err e = oct_whole_file_init(&file, path, true, err);
-    if (e)
-        return e;
-    FILE *out = fopen(file.work, "we");
-    const bool is_written = out && fwrite(bytes, 1, n, out) == n;
-    if ((out && fclose(out) != 0) || !is_written) {
-        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", path);
-        oct_whole_file_discard(&file);
-        return e;
-    }
-    return oct_whole_file_publish(&file, err);
-}
-
-/* What was printed to a stream of open_memstream, as a file of the batch. */
-static enum oct_err write_stream(FILE *out, char **text, const size_t *n, const char *path,
-                                 struct oct_error *err)
-{
-    fclose(out);
-    const enum oct_err e = write_file(path, oct_alloc_check(*text), *n, err);
-    free(*text);
+    const enum oct_err e = oct_whole_file_open(file, path, true, err);
+    free(path);
     return e;
 }
 
@@ -143,10 +124,12 @@ static enum oct_err take_lock(struct batch *b, struct oct_error *err)
 static enum oct_err write_config(const struct batch *b, const struct oct_config *config,
                                  struct oct_error *err)
 {
-    char *all = oct_alloc_check(oct_config_text(config)), *path = OF_BATCH(b, "%s", "octd.ini");
+    struct oct_whole_file file;
     char section[64] = "", key[128];
-    size_t n = 0;
-    /* What is kept moves to the front of the same text. */
+    enum oct_err e = open_file(&file, OF_BATCH(b, "%s", "octd.ini"), err);
+    if (e)
+        return e;
+    char *all = oct_alloc_check(oct_config_text(config));
     for (char *line = all, *end; *line; line = end) {
         end = line + strcspn(line, "\n");
         end += *end == '\n';
@@ -155,15 +138,11 @@ static enum oct_err write_config(const struct batch *b, const struct oct_config 
             snprintf(key, sizeof(key), "%s.%.*s", section, (int)strcspn(line, " =\n"), line);
             is_kept = oct_config_is_set(config, key);
         }
-        if (is_kept) {
-            memmove(all + n, line, (size_t)(end - line));
-            n += (size_t)(end - line);
-        }
+        if (is_kept)
+            fwrite(line, 1, (size_t)(end - line), file.stream);
     }
-    const enum oct_err e = write_file(path, all, n, err);
     free(all);
-    free(path);
-    return e;
+    return oct_whole_file_end(&file, OCT_OK, err);
 }
 
 /* ---- the manifest ---- */
@@ -210,11 +189,14 @@ static bool take_manifest(struct batch *b, cJSON *manifest)
 
 static enum oct_err save(const struct batch *b, struct oct_error *err)
 {
-    char *text = cJSON_Print(b->manifest), *path = OF_BATCH(b, "%s", "manifest.json");
-    const enum oct_err e = write_file(path, text, strlen(text), err);
+    struct oct_whole_file file;
+    enum oct_err e = open_file(&file, OF_BATCH(b, "%s", "manifest.json"), err);
+    if (e)
+        return e;
+    char *text = cJSON_Print(b->manifest);
+    fputs(text, file.stream);
     cJSON_free(text);
-    free(path);
-    return e;
+    return oct_whole_file_end(&file, OCT_OK, err);
 }
 
 static enum oct_err set_options(struct batch *b, const char *const *options, struct oct_error *err)
@@ -323,16 +305,7 @@ static enum oct_err load(struct batch *b, const char *out_dir, struct oct_error 
 
 static bool has_slurm(void)
 {
-    const char *path = getenv("PATH");
-    char name[PATH_MAX];
-    for (const char *at = path ? path : ""; *at; at += strspn(at, ":")) {
-        const int n = (int)strcspn(at, ":");
-        if (snprintf(name, sizeof(name), "%.*s/sbatch", n, at) < PATH_MAX &&
-            access(name, X_OK) == 0)
-            return true;
-        at += n;
-    }
-    return false;
+    return system("command -v sbatch >/dev/null 2>&1") == 0; /* NOLINT(cert-env33-c): constant */
 }
 
 /* Within single quotes nothing has a meaning to the shell, but their end. */
@@ -542,8 +515,7 @@ static enum oct_err look(struct batch *b, struct oct_error *err)
         for (unsigned t = 0; t < oct_json_number(submission, "tasks") && !e; t++) {
             struct share share = {0};
             e = read_share(&share, b, s, t, err);
-            if (!e)
-                e = judge(b, &share, oct_json_text(submission, "job"), t, err);
+            e = e ? e : judge(b, &share, oct_json_text(submission, "job"), t, err);
             free(share.items);
         }
     }
@@ -584,20 +556,19 @@ static void remove_left(const char *out)
 static enum oct_err write_share(const struct batch *b, unsigned s, unsigned t, unsigned n_tasks,
                                 struct oct_error *err)
 {
-    char *text = NULL, *path = OF_BATCH(b, "%u-%u.files", s, t);
-    size_t n = 0;
+    struct oct_whole_file file;
     unsigned k = 0;
-    FILE *out = oct_alloc_check(open_memstream(&text, &n));
+    enum oct_err e = open_file(&file, OF_BATCH(b, "%u-%u.files", s, t), err);
+    if (e)
+        return e;
     for (unsigned i = 0; i < b->n; i++) {
         const struct item *item = &b->items[i];
         if (item->state != DONE && item->state != QUEUED && k++ % n_tasks == t) {
-            fwrite(item->in, 1, strlen(item->in) + 1, out);
+            fwrite(item->in, 1, strlen(item->in) + 1, file.stream);
             remove_left(item->out);
         }
     }
-    const enum oct_err e = write_stream(out, &text, &n, path, err);
-    free(path);
-    return e;
+    return oct_whole_file_end(&file, OCT_OK, err);
 }
 
 static const char script_tail[] =
@@ -618,29 +589,31 @@ static const char script_tail[] =
 static enum oct_err write_script(const struct batch *b, const char *path, unsigned s,
                                  unsigned n_tasks, struct oct_error *err)
 {
-    char self[PATH_MAX], *text = NULL;
-    size_t n_bytes = 0;
-    const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    struct oct_whole_file file;
     const cJSON *option;
-    if (n <= 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "/proc/self/exe: cannot be read");
-    self[n] = '\0';
-    FILE *out = oct_alloc_check(open_memstream(&text, &n_bytes));
-    fprintf(out,
+    const enum oct_err e = oct_whole_file_open(&file, path, true, err);
+    if (e)
+        return e;
+    fprintf(file.stream,
             "#!/bin/bash\n"
             "#SBATCH --job-name=octctl-recon\n"
             "#SBATCH --array=0-%u\n"
             "#SBATCH --output=/dev/null\n",
             n_tasks - 1);
     cJSON_ArrayForEach(option, cJSON_GetObjectItemCaseSensitive(b->manifest, "sbatch"))
-        fprintf(out, "#SBATCH \"%s\"\n", cJSON_IsString(option) ? option->valuestring : "");
+        fprintf(file.stream, "#SBATCH \"%s\"\n", cJSON_IsString(option) ? option->valuestring : "");
+    char *self = realpath("/proc/self/exe", NULL);
+    if (!self)
+        return oct_whole_file_end(
+            &file, oct_fail_errno(err, OCT_E_IO, errno, "/proc/self/exe: cannot be read"), err);
     char *octctl = quoted(self), *out_dir = quoted(b->out_dir), *folder = quoted(b->folder);
-    fprintf(out, "octctl=%s\nout_dir=%s\nbatch=%s\nsubmission=%u\n%s", octctl, out_dir, folder, s,
-            script_tail);
+    fprintf(file.stream, "octctl=%s\nout_dir=%s\nbatch=%s\nsubmission=%u\n%s", octctl, out_dir,
+            folder, s, script_tail);
+    free(self);
     free(octctl);
     free(out_dir);
     free(folder);
-    return write_stream(out, &text, &n_bytes, path, err);
+    return oct_whole_file_end(&file, OCT_OK, err);
 }
 
 static unsigned count_tasks(unsigned n_wanted, const struct options *given)
@@ -676,10 +649,8 @@ static enum oct_err submit(struct batch *b, const struct options *given, struct 
     for (unsigned t = 0; t < n_tasks && !e; t++)
         e = write_share(b, s, t, n_tasks, err);
     char *script = OF_BATCH(b, "%u.sbatch", s);
-    if (!e)
-        e = write_script(b, script, s, n_tasks, err);
-    if (!e)
-        e = save(b, err);
+    e = e ? e : write_script(b, script, s, n_tasks, err);
+    e = e ? e : save(b, err);
     if (!e && given->dry_run)
         printf("%s: %u tasks, not submitted\n", script, n_tasks);
     else if (!e && !(e = submit_script(submission, script, err)) && !(e = save(b, err)))
@@ -734,12 +705,9 @@ static int begin(const struct oct_config *config, const struct options *given, i
     struct oct_error err;
     enum oct_err e = oct_recon_names_init(&names, (const char *const *)argv + 1,
                                           (unsigned)(argc - 1), given->list, given->folder, &err);
-    if (!e)
-        e = create(&batch, &names, given, config, &err);
-    if (!e)
-        e = look(&batch, &err);
-    if (!e)
-        e = submit(&batch, given, &err);
+    e = e ? e : create(&batch, &names, given, config, &err);
+    e = e ? e : look(&batch, &err);
+    e = e ? e : submit(&batch, given, &err);
     finish(&batch);
     oct_recon_names_finish(&names);
     return e ? oct_command_fail(argv[0], &err) : 0;
@@ -751,8 +719,7 @@ static int go_on(const struct options *given, const char *name)
     struct oct_error err;
     int status = 0;
     enum oct_err e = load(&batch, given->status ? given->status : given->resume, &err);
-    if (!e)
-        e = look(&batch, &err);
+    e = e ? e : look(&batch, &err);
     if (!e && given->status && !(e = save(&batch, &err)))
         status = tell(&batch, given->json);
     if (!e && given->resume && given->sbatch[0])

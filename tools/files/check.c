@@ -59,85 +59,70 @@ static uint64_t gap_lines(const struct check *c, uint32_t acquisition, uint64_t 
 
 /* ---- a row that counts as written ---- */
 
-static bool crc_is(const void *bytes, size_t n_bytes, uint32_t recorded, const char *what,
-                   char *why, size_t why_bytes)
+static enum oct_err check_crc(const void *bytes, size_t n_bytes, uint32_t recorded,
+                              const char *what, struct oct_error *why)
 {
-    uint32_t crc = oct_crc32c(bytes, n_bytes);
-    if (crc == recorded)
-        return true;
-    snprintf(why, why_bytes, "%s: CRC-32C is 0x%08" PRIx32 ", recorded was 0x%08" PRIx32, what, crc,
-             recorded);
-    return false;
+    const uint32_t crc = oct_crc32c(bytes, n_bytes);
+    return crc == recorded ? OCT_OK
+                           : oct_fail(why, OCT_E_FORMAT,
+                                      "%s: CRC-32C is 0x%08" PRIx32 ", recorded was 0x%08" PRIx32,
+                                      what, crc, recorded);
 }
 
-/* Compares the payload with its check sums. On false, `why` has the difference or what made reading
- * fail. */
-static bool payload_is_right(struct check *c, uint32_t v, const struct oct_volume_row *row,
-                             char *why, size_t why_bytes)
+/* Compares the payload with its check sums. */
+static enum oct_err check_payload(struct check *c, uint32_t v, const struct oct_volume_row *row,
+                                  struct oct_error *why)
 {
     const struct oct_volume_facts *f = c->facts;
-    struct oct_error err;
+    enum oct_err e = OCT_OK;
     bool valid;
     if (f->n_samples > 0) {
-        size_t bytes = (size_t)f->n_lines * f->n_samples * sizeof(uint16_t);
-        if (oct_volume_read_spectra(c->reader, v, &c->frame, &valid, &err) != OCT_OK) {
-            snprintf(why, why_bytes, "%s", err.text);
-            return false;
-        }
-        if (!crc_is(c->frame.spectra, bytes, row->spectra_crc32c, "spectra", why, why_bytes))
-            return false;
-        c->bytes += bytes;
+        const size_t bytes = (size_t)f->n_lines * f->n_samples * sizeof(uint16_t);
+        e = oct_volume_read_spectra(c->reader, v, &c->frame, &valid, why);
+        e = e ? e : check_crc(c->frame.spectra, bytes, row->spectra_crc32c, "spectra", why);
+        c->bytes += e ? 0 : bytes;
     }
-    if (f->depth > 0) {
-        size_t bytes = (size_t)f->n_lines * f->depth * (f->sample_type == OCT_SAMPLE_F32 ? 4 : 1);
-        if (oct_volume_read_image(c->reader, v, c->pixels, &valid, &err) != OCT_OK) {
-            snprintf(why, why_bytes, "%s", err.text);
-            return false;
-        }
-        if (!crc_is(c->pixels, bytes, row->bscans_crc32c, "picture", why, why_bytes))
-            return false;
-        c->bytes += bytes;
+    if (!e && f->depth > 0) {
+        const size_t bytes =
+            (size_t)f->n_lines * f->depth * (f->sample_type == OCT_SAMPLE_F32 ? 4 : 1);
+        e = oct_volume_read_image(c->reader, v, c->pixels, &valid, why);
+        e = e ? e : check_crc(c->pixels, bytes, row->bscans_crc32c, "picture", why);
+        c->bytes += e ? 0 : bytes;
     }
-    return true;
+    return e;
 }
 
 /* Compares the numbers of a row with each other, with the mask and with the gap map. */
-static bool numbers_are_right(const struct check *c, uint32_t v, const struct oct_volume_row *row,
-                              char *why, size_t why_bytes)
+static enum oct_err check_numbers(const struct check *c, uint32_t v,
+                                  const struct oct_volume_row *row, struct oct_error *why)
 {
     const struct oct_volume_facts *f = c->facts;
     enum oct_loss reason;
-    if (f->counted && row->number != f->first_bscan + v) {
-        snprintf(why, why_bytes, "its number is %" PRIu64 ", its place says %" PRIu64, row->number,
-                 f->first_bscan + v);
-        return false;
-    }
-    if (f->n_samples > 0 && c->frame.info.missing_lines != row->missing_lines) {
-        snprintf(why, why_bytes,
-                 "missing_lines is %" PRIu32 ", but %" PRIu32 " lines are marked missing",
-                 row->missing_lines, c->frame.info.missing_lines);
-        return false;
-    }
-    if (!c->exact_gaps)
-        return true;
-    uint64_t lines = gap_lines(c, row->acquisition, row->number * f->n_lines, f->n_lines, &reason);
-    if (lines != row->missing_lines) {
-        snprintf(why, why_bytes,
-                 "missing_lines is %" PRIu32 ", but the gap map has %" PRIu64 " of its lines",
-                 row->missing_lines, lines);
-        return false;
-    }
-    return true;
+    if (f->counted && row->number != f->first_bscan + v)
+        return oct_fail(why, OCT_E_FORMAT, "its number is %" PRIu64 ", its place says %" PRIu64,
+                        row->number, f->first_bscan + v);
+    if (f->n_samples > 0 && c->frame.info.missing_lines != row->missing_lines)
+        return oct_fail(why, OCT_E_FORMAT,
+                        "missing_lines is %" PRIu32 ", but %" PRIu32 " lines are marked missing",
+                        row->missing_lines, c->frame.info.missing_lines);
+    const uint64_t lines = c->exact_gaps ? gap_lines(c, row->acquisition, row->number * f->n_lines,
+                                                     f->n_lines, &reason)
+                                         : row->missing_lines;
+    if (lines != row->missing_lines)
+        return oct_fail(why, OCT_E_FORMAT,
+                        "missing_lines is %" PRIu32 ", but the gap map has %" PRIu64
+                        " of its lines",
+                        row->missing_lines, lines);
+    return OCT_OK;
 }
 
 static void check_written(struct check *c, uint32_t v, const struct oct_volume_row *row)
 {
-    char why[600];
-    if (payload_is_right(c, v, row, why, sizeof(why)) &&
-        numbers_are_right(c, v, row, why, sizeof(why)))
-        c->n_verified++;
+    struct oct_error why;
+    if (check_payload(c, v, row, &why) || check_numbers(c, v, row, &why))
+        note_bad(c, v, why.text);
     else
-        note_bad(c, v, why);
+        c->n_verified++;
 }
 
 /* ---- rows that are not there ---- */

@@ -79,12 +79,11 @@ static cJSON *describe_one(const struct job *job, unsigned i)
     for (unsigned k = 0; k < 3; k++) {
         cJSON_AddItemToArray(dims, cJSON_CreateNumber(f->dims[k]));
         cJSON_AddItemToArray(axes, cJSON_CreateString(f->axes[k]));
-        cJSON_AddItemToArray(um, isfinite(f->um[k]) ? cJSON_CreateNumber(f->um[k])
-                                                    : cJSON_CreateNull());
+        cJSON_AddItemToArray(um, cJSON_CreateNumber(f->um[k])); /* NaN is written as null */
     }
     cJSON_AddStringToObject(o, "unit", f->unit);
-    oct_command_add_number(o, "lo", f->lo);
-    oct_command_add_number(o, "hi", f->hi);
+    cJSON_AddNumberToObject(o, "lo", f->lo);
+    cJSON_AddNumberToObject(o, "hi", f->hi);
     cJSON_AddNumberToObject(o, "missing", counts.n_missing);
     cJSON_AddStringToObject(o, "scaling", oct_export_source_scaling(job->open[i]));
     cJSON_AddStringToObject(o, "uid", f->acquisition_uid);

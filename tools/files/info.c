@@ -48,18 +48,13 @@ static enum oct_err describe_datasets(cJSON *o, struct oct_volume_reader *reader
     return OCT_OK;
 }
 
-static void add_number_or_null(cJSON *list, double value)
-{
-    cJSON_AddItemToArray(list, isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
-}
-
-/* "spacing_um": from B-scan to B-scan, A-line to A-line, depth pixel to depth pixel; null: the file
- * does not say. */
+/* "spacing_um": from B-scan to B-scan, A-line to A-line, depth pixel to depth pixel; NaN, which is
+ * printed as null: the file does not say. */
 static void describe_spacing(cJSON *o, const struct oct_volume_facts *f)
 {
     cJSON *list = cJSON_AddArrayToObject(o, "spacing_um");
     for (unsigned i = 0; i < (f->depth > 0 ? 3 : 2); i++)
-        add_number_or_null(list, f->spacing_um[i]);
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(f->spacing_um[i]));
 }
 
 static void add_text(cJSON *o, const char *key, const char *text)
@@ -75,8 +70,7 @@ static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error
     struct oct_volume_reader *reader = NULL;
     struct oct_calibration cal = {0};
     enum oct_err code = oct_volume_open(&reader, path, err);
-    if (!code)
-        code = oct_volume_calibration(reader, &cal, err);
+    code = code ? code : oct_volume_calibration(reader, &cal, err);
     if (code)
         goto fail;
     const struct oct_volume_facts *f = oct_volume_facts(reader);
@@ -133,7 +127,7 @@ static void describe_entry(cJSON *list, const struct oct_volume_array_entry *e, 
     cJSON *um = cJSON_AddArrayToObject(o, "spacing_um");
     for (unsigned i = 0; i < e->rank; i++) {
         cJSON_AddItemToArray(axes, cJSON_CreateString(e->axes[i]));
-        add_number_or_null(um, e->spacing_um[i]);
+        cJSON_AddItemToArray(um, cJSON_CreateNumber(e->spacing_um[i]));
     }
 }
 
@@ -234,7 +228,7 @@ static void print_spacing(const cJSON *list)
     static const char *const of[] = {"B-scans", "A-lines", "depth"};
     for (int i = 0; i < 3 && i < cJSON_GetArraySize(list); i++) {
         const cJSON *item = cJSON_GetArrayItem(list, i);
-        if (cJSON_IsNumber(item))
+        if (isfinite(item->valuedouble))
             printf("%s%.4g um %s", i ? ", " : "", item->valuedouble, of[i]);
         else
             printf("%sunknown %s", i ? ", " : "", of[i]);
@@ -321,43 +315,47 @@ static void print_table(const cJSON *o)
     }
 }
 
-/* "enface [512][300] f32, dB: written" */
+/* "dataset            enface [512][300] f32" */
+static void print_shape(const cJSON *d)
+{
+    const cJSON *extent;
+    printf("%-18s %s ", "dataset", text_of(d, "name"));
+    cJSON_ArrayForEach(extent, cJSON_GetObjectItemCaseSensitive(d, "shape"))
+    {
+        printf("[%.0f]", cJSON_GetNumberValue(extent));
+    }
+    printf(" %s", text_of(d, "sample"));
+}
+
+/* Behind it ", dB: written". */
 static void print_datasets(const cJSON *o)
 {
-    const cJSON *d, *extent;
+    const cJSON *d;
     cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(o, "datasets"))
     {
-        double n_valid = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(d, "valid"));
-        printf("%-18s %s ", "dataset", text_of(d, "name"));
-        cJSON_ArrayForEach(extent, cJSON_GetObjectItemCaseSensitive(d, "shape"))
-        {
-            printf("[%.0f]", cJSON_GetNumberValue(extent));
-        }
-        printf(" %s, %s: ", text_of(d, "sample"), text_of(d, "unit"));
-        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(d, "of_volume")))
+        const double n_valid = oct_json_number(d, "valid");
+        print_shape(d);
+        printf(", %s: ", text_of(d, "unit"));
+        if (oct_json_is_true(d, "of_volume"))
             puts(n_valid > 0 ? "written" : "not written");
         else
             printf("%.0f rows written\n", n_valid);
     }
 }
 
-/* "dataset            /thickness_um [24][64] f32, um; bscan 2.5 um, line 2.5 um" */
+/* Behind it ", um; bscan 2.5 um, line 2.5 um". */
 static void print_entry(const cJSON *d)
 {
-    const cJSON *axis, *extent, *um = cJSON_GetObjectItemCaseSensitive(d, "spacing_um");
+    const cJSON *axis, *um = cJSON_GetObjectItemCaseSensitive(d, "spacing_um");
     const char *unit = text_of(d, "unit"), *between = "; ";
-    printf("%-18s %s ", "dataset", text_of(d, "name"));
-    cJSON_ArrayForEach(extent, cJSON_GetObjectItemCaseSensitive(d, "shape"))
-    {
-        printf("[%.0f]", cJSON_GetNumberValue(extent));
-    }
-    printf(" %s%s%s", text_of(d, "sample"), unit[0] ? ", " : "", unit);
+    print_shape(d);
+    printf("%s%s", unit[0] ? ", " : "", unit);
     um = um->child;
     cJSON_ArrayForEach(axis, cJSON_GetObjectItemCaseSensitive(d, "axes"))
     {
         if (axis->valuestring[0])
             printf("%s%s", between, axis->valuestring);
-        if (axis->valuestring[0] && cJSON_IsNumber(um))
+        if (axis->valuestring[0] && isfinite(um->valuedouble))
             printf(" %.4g um", um->valuedouble);
         between = axis->valuestring[0] ? ", " : between;
         um = um->next;

@@ -91,8 +91,7 @@ static enum oct_err pack(const char *in, const char *out, const struct oct_confi
                                                 .cancel = oct_interrupt_watch()};
     struct oct_whole_file file;
     enum oct_err e = o->replace ? OCT_OK : oct_whole_file_may(out, o->force, &in, 1, err);
-    if (!e)
-        e = oct_whole_file_init(&file, out, o->force || o->replace, err);
+    e = e ? e : oct_whole_file_init(&file, out, o->force || o->replace, err);
     if (e)
         return e;
     e = oct_volume_pack(in, file.work, &how, report, err);
@@ -119,8 +118,7 @@ static enum oct_err replace(const char *path, const struct oct_config *config,
 {
     int fd;
     enum oct_err e = oct_volume_closed_open(&fd, path, true, err);
-    if (!e)
-        e = pack(path, path, config, o, report, is_kept, err);
+    e = e ? e : pack(path, path, config, o, report, is_kept, err);
     if (fd >= 0)
         close(fd);
     return e;

@@ -201,9 +201,9 @@ struct run {
     unsigned n_lanes;
     int results; /* -1: nobody reads them */
 
-    pthread_mutex_t lock; /* guards what follows, and stderr */
-    pthread_cond_t ended; /* n_at_work has sunk */
-    unsigned next, n_at_work;
+    pthread_mutex_t lock;   /* guards what follows, and stderr */
+    pthread_cond_t ended;   /* n_ended has risen */
+    unsigned next, n_ended; /* lanes that have ended */
     unsigned n_done, n_skipped, n_failed, n_engines;
     uint64_t n_lines; /* A-lines of those done */
     bool was_cancelled;
@@ -341,7 +341,7 @@ static void *run_lane(void *argument)
     while (take_next(r, &i))
         run_next(lane, i);
     pthread_mutex_lock(&r->lock);
-    r->n_at_work--;
+    r->n_ended++;
     if (oct_recon_engine_name(lane->recon)[0])
         snprintf(r->engine, sizeof(r->engine), "%s", oct_recon_engine_name(lane->recon));
     r->n_engines += oct_recon_n_engines(lane->recon);
@@ -380,18 +380,12 @@ static enum oct_err start_lanes(struct run *r, unsigned n, struct oct_error *err
         struct lane *lane = &r->lanes[r->n_lanes];
         lane->run = r;
         lane->recon = oct_recon_create(r->workers);
-        pthread_mutex_lock(&r->lock);
-        r->n_at_work++;
-        pthread_mutex_unlock(&r->lock);
         const enum oct_err e =
             oct_thread_start(&lane->thread, "octd-recon", run_lane, lane, "reconstruction", err);
-        if (!e)
-            continue;
-        oct_recon_destroy(lane->recon);
-        pthread_mutex_lock(&r->lock);
-        r->n_at_work--;
-        pthread_mutex_unlock(&r->lock);
-        return e;
+        if (e) {
+            oct_recon_destroy(lane->recon);
+            return e;
+        }
     }
     return OCT_OK;
 }
@@ -399,7 +393,7 @@ static enum oct_err start_lanes(struct run *r, unsigned n, struct oct_error *err
 static void await_lanes(struct run *r)
 {
     pthread_mutex_lock(&r->lock);
-    while (r->n_at_work > 0) {
+    while (r->n_ended < r->n_lanes) {
         show(r, r->names->n);
         oct_condition_wait_us(&r->ended, &r->lock, LOOK_US);
     }
@@ -449,10 +443,8 @@ static enum oct_err run_lanes(struct run *r, struct oct_error *err)
     pthread_mutex_init(&r->lock, NULL);
     oct_condition_init(&r->ended);
     enum oct_err e = open_results(r, err);
-    if (!e)
-        e = oct_workers_create(&r->workers, r->config->pipeline.threads, err);
-    if (!e)
-        e = start_lanes(r, count_jobs(r, oct_workers_n_threads(r->workers)), err);
+    e = e ? e : oct_workers_create(&r->workers, r->config->pipeline.threads, err);
+    e = e ? e : start_lanes(r, count_jobs(r, oct_workers_n_threads(r->workers)), err);
     await_lanes(r); /* those that did start do all */
     if (r->n_lanes > 0)
         e = OCT_OK;
@@ -498,8 +490,7 @@ static int run_many(const struct oct_config *config, const struct options *given
     struct oct_error err;
     enum oct_err e = oct_recon_names_init(&names, (const char *const *)argv + 1,
                                           (unsigned)(argc - 1), given->list, given->folder, &err);
-    if (!e)
-        e = oct_recon_make_folder(given->folder, &err);
+    e = e ? e : oct_recon_make_folder(given->folder, &err);
     const int status = e ? oct_command_fail(argv[0], &err) : run_names(config, given, &names);
     oct_recon_names_finish(&names);
     return status;

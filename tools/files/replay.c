@@ -390,8 +390,7 @@ static int run(struct oct_config *config, int argc, char **argv)
     struct oct_recording *recording = NULL;
     struct replay replay = {.options = &options};
     enum oct_err code = oct_recording_open(&recording, options.path, config, &err);
-    if (!code)
-        code = replay_recording(&replay, recording, config, &err);
+    code = code ? code : replay_recording(&replay, recording, config, &err);
     /* Close the client first: it may still hold lines of the store. */
     oct_client_close(replay.client);
     oct_line_store_destroy(replay.store);
