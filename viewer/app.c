@@ -1,7 +1,7 @@
 #include "viewer/app.h"
 
+#include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
-#include "viewer/model/clock.h"
 #include "viewer/settings.h"
 
 #include <inttypes.h>
@@ -148,7 +148,7 @@ bool oct_view_app_turn(struct oct_view_app *app)
     struct oct_subscriber_report report;
     struct oct_view_model *model = &app->model;
 
-    oct_view_model_tick(model, oct_view_now_ns());
+    oct_view_model_tick(model, oct_clock_ns());
     bool changed = oct_subscriber_take(app->subscriber, &app->spare, &report);
     if (changed)
         oct_view_model_offer(model, &app->spare);

@@ -1,9 +1,9 @@
 
 #include "formats/whole_file.h"
+#include "pipeline/base/clock.h"
 #include "viewer/app.h"
 #include "viewer/draw/draw.h"
 #include "viewer/draw/png.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/words.h"
 #include "viewer/signals.h"
 
@@ -37,12 +37,11 @@ static enum oct_err receive(const struct oct_view_options *options, struct oct_v
                             struct oct_error *err)
 {
     struct oct_subscriber *subscriber = app->subscriber;
-    const uint64_t end_ns =
-        oct_view_now_ns() + (uint64_t)(options->timeout_s * (double)OCT_NS_PER_S);
+    const uint64_t end_ns = oct_clock_ns() + (uint64_t)(options->timeout_s * (double)OCT_NS_PER_S);
     char why[64];
 
     while (!oct_subscriber_wait(subscriber, options->n_frames, 0)) {
-        uint64_t now_ns = oct_view_now_ns();
+        uint64_t now_ns = oct_clock_ns();
         if (now_ns >= end_ns) {
             snprintf(why, sizeof(why), "%g s are over", options->timeout_s);
             return too_few(options, subscriber, why, err);
@@ -61,8 +60,7 @@ static enum oct_err receive(const struct oct_view_options *options, struct oct_v
 static enum oct_err read_file(const struct oct_view_options *options, struct oct_view_app *app,
                               struct oct_error *err)
 {
-    const uint64_t end_ns =
-        oct_view_now_ns() + (uint64_t)(options->timeout_s * (double)OCT_NS_PER_S);
+    const uint64_t end_ns = oct_clock_ns() + (uint64_t)(options->timeout_s * (double)OCT_NS_PER_S);
     const struct oct_view_playback *playback = &app->model.playback;
 
     do {
@@ -73,7 +71,7 @@ static enum oct_err read_file(const struct oct_view_options *options, struct oct
         if (oct_signals_came())
             return oct_fail(err, OCT_E_AGAIN, "%s: interrupted, no screenshot written",
                             options->file);
-    } while (oct_view_now_ns() < end_ns);
+    } while (oct_clock_ns() < end_ns);
     return playback->active && app->model.has_picture
                ? OCT_OK
                : oct_fail(err, OCT_E_AGAIN, "%s: no B-scan in %g s, no screenshot written",
@@ -132,7 +130,7 @@ enum oct_err oct_view_headless(const struct oct_view_options *options, struct oc
     if (app.control && !options->file)
         oct_view_control_wait(app.control, ANSWER_NS);
     oct_view_app_turn(&app);
-    oct_view_model_tick(&app.model, oct_view_now_ns());
+    oct_view_model_tick(&app.model, oct_clock_ns());
     code = draw_png(options, &app.model, err);
 done:
     oct_view_app_close(&app);

@@ -1,9 +1,9 @@
 
+#include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 #include "viewer/app.h"
 #include "viewer/draw/draw.h"
 #include "viewer/input.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/picture.h"
 #include "viewer/model/words.h"
 #include "viewer/signals.h"
@@ -224,7 +224,7 @@ static enum oct_err draw_window(struct window *w, struct oct_error *err)
     w->input.snapshot = w->input.snapshot_plain = false;
     oct_draw_dim(w->draw, &w->app.model);
     SDL_RenderPresent(w->renderer);
-    oct_view_model_presented(&w->app.model, oct_view_now_ns());
+    oct_view_model_presented(&w->app.model, oct_clock_ns());
     return OCT_OK;
 }
 
@@ -248,7 +248,7 @@ static enum oct_err loop(struct window *w, struct oct_error *err)
 
     w->changed = true;
     while (!w->input.quit && !oct_signals_came()) {
-        uint64_t now_ns = oct_view_now_ns();
+        uint64_t now_ns = oct_clock_ns();
         uint64_t until_ns = w->changed || w->news ? due_ns : idle_ns;
         /* Rounded up: a wait of 0 ms would spin for the rest of a millisecond. */
         int wait_ms =
@@ -256,7 +256,7 @@ static enum oct_err loop(struct window *w, struct oct_error *err)
         int came = wait_ms > 0 ? SDL_WaitEventTimeout(&event, wait_ms) : SDL_PollEvent(&event);
         for (; came; came = SDL_PollEvent(&event))
             on_event(w, &event);
-        now_ns = oct_view_now_ns();
+        now_ns = oct_clock_ns();
         if (now_ns < (w->changed || w->news ? due_ns : idle_ns))
             continue;
         w->news = false;
@@ -374,7 +374,7 @@ static void say_light(struct window *w)
 {
     struct oct_view_model *model = &w->app.model;
 
-    oct_view_model_tick(model, oct_view_now_ns());
+    oct_view_model_tick(model, oct_clock_ns());
     if (model->settings.light != OCT_LIGHT_FULL)
         oct_view_model_say(model, "the window has less than its light: Ctrl+D changes that");
 }

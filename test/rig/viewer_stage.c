@@ -1,8 +1,8 @@
 #include "test/rig/viewer_stage.h"
 
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_scene.h"
-#include "viewer/model/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "test/rig/viewer_wire.h"
 
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
-#include "viewer/model/clock.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>

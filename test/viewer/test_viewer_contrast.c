@@ -1,12 +1,12 @@
 /* The contrast of every text that the window draws, in all its states, against the very pixels that
  * it is drawn on: 4.5 at least (WCAG 2.1, 1.4.3). The linker leads oct_text_draw here
  * (Makefile). */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
 #include "test/rig/viewer_stage.h"
 #include "viewer/draw/canvas.h"
-#include "viewer/model/clock.h"
 
 #include <math.h>
 #include <stdlib.h>

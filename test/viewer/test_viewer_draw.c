@@ -1,4 +1,5 @@
 /* The viewer's drawing, judged by what is in the pixels. */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
@@ -6,7 +7,6 @@
 #include "viewer/draw/draw.h"
 #include "viewer/draw/png.h"
 #include "viewer/input.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/words.h"
 #include "viewer/settings.h"
 

@@ -1,4 +1,5 @@
 /* The guide: where the tissue lies, how good a picture is, and which way to move. */
+#include "pipeline/base/clock.h"
 #include "test/rig/guide_scene.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
@@ -6,7 +7,6 @@
 #include "test/rig/viewer_stage.h"
 #include "viewer/draw/draw.h"
 #include "viewer/input.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/daemon.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"

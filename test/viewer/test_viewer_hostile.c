@@ -2,10 +2,10 @@
  * wrong sizes and damaged bytes go the whole way, decoder, archive, model, drawing, between keys
  * pressed at random. The same dice make the same run. OCT_HOSTILE_ROUNDS makes it longer; make asan
  * runs it under AddressSanitizer and UBSan. */
+#include "pipeline/base/clock.h"
 #include "test/rig/pipeline_help.h"
 #include "test/rig/tap.h"
 #include "viewer/draw/draw.h"
-#include "viewer/model/clock.h"
 
 #include <SDL.h>
 #include <math.h>

@@ -1,4 +1,5 @@
 /* What the viewer makes of pictures, of octd and of keys. No zmq. */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
@@ -6,7 +7,6 @@
 #include "viewer/draw/canvas.h"
 #include "viewer/input.h"
 #include "viewer/model/buttons.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/layout.h"
 #include "viewer/model/measure.h"
 #include "viewer/model/model.h"

@@ -1,10 +1,10 @@
 /* What octd finds in pictures, in the viewer: what is kept of it, which picture it is drawn over,
  * its words and its pixels. */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_scene.h"
 #include "test/rig/viewer_stage.h"
 #include "viewer/draw/draw.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 

@@ -1,9 +1,9 @@
 /* The patient step: eye, pseudonym, next patient, what is asked before a recording, wishes in
  * order, the last seconds, Start. No zmq, no SDL. */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
 #include "viewer/model/buttons.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/words.h"
 
 #include <stdio.h>

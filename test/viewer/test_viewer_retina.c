@@ -1,10 +1,10 @@
 /* The synthetic retina in the viewer's window: layers lie where the truth has them, the calipers
  * read the truth's distances, alarms and recording are seen, at three sizes of the window. */
+#include "pipeline/base/clock.h"
 #include "test/rig/synth_scene.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_scene.h"
 #include "viewer/draw/draw.h"
-#include "viewer/model/clock.h"
 
 #include <SDL.h>
 #include <math.h>

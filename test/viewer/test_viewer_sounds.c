@@ -1,7 +1,7 @@
 /* Sounds: which are due and what they are, as SDL's `disk` device received them; a device that
  * hangs, and none at all. */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/words.h"
 #include "viewer/sound.h"
 
@@ -180,7 +180,7 @@ static struct oct_view_sound *open_sound(const char *driver)
 
 static double now_s(void)
 {
-    return (double)oct_view_now_ns() / 1e9;
+    return (double)oct_clock_ns() / 1e9;
 }
 
 static void wait_ms(long ms)

@@ -1,6 +1,6 @@
 /* Plots: the A-line's profile, the spectrum, the timeline of the quality. */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/canvas.h"
-#include "viewer/model/clock.h"
 
 #include <math.h>
 #include <stdio.h>

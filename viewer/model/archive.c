@@ -1,6 +1,6 @@
 #include "viewer/model/archive.h"
 
-#include "viewer/model/clock.h"
+#include "pipeline/base/clock.h"
 
 #include <math.h>
 #include <pthread.h>

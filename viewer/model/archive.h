@@ -3,8 +3,8 @@
 #ifndef OCT_VIEWER_MODEL_ARCHIVE_H
 #define OCT_VIEWER_MODEL_ARCHIVE_H
 
+#include "pipeline/base/clock.h"
 #include "pipeline/wire/wire.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/overlay.h"
 #include "viewer/model/picture.h"
 

@@ -2,7 +2,7 @@
 #include "viewer/model/daemon.h"
 
 #include "numeric/order.h"
-#include "viewer/model/clock.h"
+#include "pipeline/base/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 

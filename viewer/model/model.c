@@ -1,6 +1,6 @@
 #include "viewer/model/model.h"
 
-#include "viewer/model/clock.h"
+#include "pipeline/base/clock.h"
 #include "viewer/model/daemon.h"
 #include "viewer/model/words.h"
 

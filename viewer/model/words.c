@@ -1,8 +1,8 @@
 #include "viewer/model/words.h"
 
+#include "pipeline/base/clock.h"
 #include "pipeline/base/json_text.h"
 #include "pipeline/base/utf8.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/daemon.h"
 #include "viewer/model/model.h"
 

@@ -4,7 +4,6 @@
 #include "pipeline/base/condition.h"
 #include "pipeline/base/thread.h"
 #include "pipeline/net/control_client.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/words.h"
 
 #include <cjson/cJSON.h>
@@ -45,7 +44,7 @@ static void ask_status(struct oct_view_control *c)
     pthread_mutex_lock(&c->mutex);
     c->daemon.reachable = came && oct_view_daemon_read(&c->daemon, reply, n_bytes, NULL) == OCT_OK;
     if (c->daemon.reachable)
-        c->daemon.answer_ns = oct_view_now_ns();
+        c->daemon.answer_ns = oct_clock_ns();
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mutex);
     free(reply);
@@ -102,15 +101,14 @@ static void fail(struct oct_view_answer *answer, const struct oct_view_daemon *d
  * became of it is in the status. */
 static void follow_wish(struct oct_view_control *c, struct oct_view_answer *answer)
 {
-    uint64_t until_ns = oct_view_now_ns() + DONE_NS;
+    uint64_t until_ns = oct_clock_ns() + DONE_NS;
     bool wait = true;
 
     while (wait) {
         nanosleep(&(struct timespec){.tv_nsec = ASK_PENDING_MS * 1000000L}, NULL);
         ask_status(c);
         pthread_mutex_lock(&c->mutex);
-        wait =
-            !c->ending && c->daemon.reachable && c->daemon.pending && oct_view_now_ns() < until_ns;
+        wait = !c->ending && c->daemon.reachable && c->daemon.pending && oct_clock_ns() < until_ns;
         if (!c->daemon.reachable) {
             answer->ok = false;
             answer->unanswered = true;

@@ -3,7 +3,6 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/base/condition.h"
 #include "pipeline/base/thread.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/overlay.h"
 #include "viewer/net/control.h"
@@ -99,14 +98,14 @@ static enum oct_err fill_picture(struct oct_view_picture *picture, zmq_msg_t par
 
     if (code)
         return code;
-    picture->arrival_ns = oct_view_now_ns();
+    picture->arrival_ns = oct_clock_ns();
     return oct_view_picture_set(picture, &header, zmq_msg_data(&parts[PART_VALUES]), n_bytes, err);
 }
 
 static enum oct_err fill_spectrum(struct oct_view_spectrum *spectrum, zmq_msg_t parts[N_PARTS],
                                   struct oct_error *err)
 {
-    spectrum->arrival_ns = oct_view_now_ns();
+    spectrum->arrival_ns = oct_clock_ns();
     return oct_view_spectrum_set(
         spectrum, zmq_msg_data(&parts[PART_HEADER]), zmq_msg_size(&parts[PART_HEADER]),
         zmq_msg_data(&parts[PART_VALUES]), zmq_msg_size(&parts[PART_VALUES]), err);
@@ -124,7 +123,7 @@ static enum oct_err fill_image(struct oct_view_image *image, const struct topic 
         code = topic->check(&header, err);
     if (code)
         return code;
-    image->arrival_ns = oct_view_now_ns();
+    image->arrival_ns = oct_clock_ns();
     return oct_view_image_set(image, &header, zmq_msg_data(&parts[PART_VALUES]), n_bytes, err);
 }
 

@@ -1,6 +1,6 @@
 /* octd's live average: which picture it is, and what is said of it. */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 

@@ -1,7 +1,7 @@
 /* The cells that octd follows: a circle about each, a tail of where it was, and how many there
  * are. */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 

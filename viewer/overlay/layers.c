@@ -1,6 +1,6 @@
 /* The layers that octd finds, over the B-scan, and how far they lie apart. */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 

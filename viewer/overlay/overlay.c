@@ -1,6 +1,6 @@
 /* Which results are taken, drawn and lead the picture; and the keys that switch them. */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 

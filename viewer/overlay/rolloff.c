@@ -1,6 +1,6 @@
 /* A mirror's axial peak and the roll-off over depth; the profile draws them (draw/plots.c). */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 

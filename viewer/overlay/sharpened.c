@@ -1,6 +1,6 @@
 /* Before and after of the dispersion that octd found: the line between them, and the words. */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 

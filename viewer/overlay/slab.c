@@ -1,7 +1,7 @@
 /* The en face picture that is shown: octd's projection, or the one that follows layers; and the
  * slab on the B-scan. */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 

@@ -8,7 +8,6 @@
 #include "pipeline/base/folder.h"
 #include "pipeline/base/thread.h"
 #include "pipeline/volume/label.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/play/recorded.h"
 
@@ -396,7 +395,7 @@ static void serve_bscan(struct oct_play *p, uint32_t bscan)
     bool valid = false;
 
     oct_play_recorded_read(p->recorded, bscan, &p->picture, &valid, &err);
-    p->picture.arrival_ns = oct_view_now_ns();
+    p->picture.arrival_ns = oct_clock_ns();
     p->has_bscan = true;
     p->done_bscan = bscan;
     pthread_mutex_lock(&p->lock);
@@ -451,7 +450,7 @@ static void read_row(struct oct_play *p, uint32_t row, uint32_t n_for)
 
 static void show_growth(struct oct_play *p, bool whole)
 {
-    const uint64_t now_ns = oct_view_now_ns();
+    const uint64_t now_ns = oct_clock_ns();
 
     if (!whole && now_ns - p->shown_ns < SHOW_NS)
         return;
@@ -461,10 +460,10 @@ static void show_growth(struct oct_play *p, bool whole)
 
 static void serve_slice(struct oct_play *p)
 {
-    const uint64_t end_ns = oct_view_now_ns() + PORTION_NS;
+    const uint64_t end_ns = oct_clock_ns() + PORTION_NS;
     uint32_t column, n_for;
 
-    while (oct_view_now_ns() < end_ns && oct_play_fill_next(&p->slice, &column, &n_for))
+    while (oct_clock_ns() < end_ns && oct_play_fill_next(&p->slice, &column, &n_for))
         read_column(p, column, n_for);
     show_growth(p, p->slice.n_done == p->slice.n);
 }
@@ -494,14 +493,14 @@ static void take_recorded_enface(struct oct_play *p)
 
 static void serve_enface(struct oct_play *p)
 {
-    const uint64_t end_ns = oct_view_now_ns() + PORTION_NS;
+    const uint64_t end_ns = oct_clock_ns() + PORTION_NS;
     uint32_t row, n_for;
 
     if (!p->looked_for_enface) {
         p->looked_for_enface = true;
         take_recorded_enface(p);
     } else
-        while (oct_view_now_ns() < end_ns && oct_play_fill_next(&p->enface, &row, &n_for))
+        while (oct_clock_ns() < end_ns && oct_play_fill_next(&p->enface, &row, &n_for))
             read_row(p, row, n_for);
     show_growth(p, p->enface.n_done == p->enface.n);
 }
