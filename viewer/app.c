@@ -88,10 +88,9 @@ enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_o
     oct_view_model_attach(&app->model, app->archive);
     const struct oct_curve_files keys = {options->config.security.client_key,
                                          options->config.security.server_public};
-    if ((code = oct_subscriber_create(&app->subscriber, options->endpoint, &keys, notify, context,
-                                      err)))
+    if ((code = oct_subscriber_create(&app->subscriber, options->endpoint, &keys, app->archive,
+                                      notify, context, err)))
         return code;
-    oct_subscriber_attach(app->subscriber, app->archive);
     app->model.has_control = options->control[0] != '\0';
     read_machine(&app->model, options->control);
     if (app->model.has_control && (code = oct_view_control_create(&app->control, options->control,
@@ -134,10 +133,7 @@ static bool take_overlays(struct oct_view_app *app)
                             (!setting || *setting) && (!o->wanted || o->wanted(&app->model)));
         if (!oct_subscriber_take_image(app->subscriber, o->topic, &app->spare_image[i]))
             continue;
-        if (o->take)
-            o->take(&app->model, &app->spare_image[i]);
-        else
-            o->take_picture(&app->model, &app->spare_image[i], &app->spare);
+        oct_view_overlay_take(&app->model, o, &app->spare_image[i], &app->spare);
         changed = true;
     }
     return changed;

@@ -37,19 +37,6 @@ bool oct_signals_came(void)
 
 /* ---- priority ---- */
 
-/* With the kernel's autogroups, niceness counts only within a session, and each session has a
- * niceness among the others. A viewer that leads its session (as desktops start programs) sets the
- * session's too. The session of a terminal is not the viewer's, which leaves it as it is. */
-static void step_back_as_session(unsigned nice)
-{
-    FILE *autogroup = getsid(0) == getpid() ? fopen("/proc/self/autogroup", "w") : NULL;
-
-    if (!autogroup)
-        return;
-    fprintf(autogroup, "%u", nice);
-    fclose(autogroup);
-}
-
 void oct_view_step_back(unsigned nice)
 {
     errno = 0;
@@ -58,5 +45,12 @@ void oct_view_step_back(unsigned nice)
     if (nice == 0 || (now == -1 && errno != 0) || now >= (int)nice)
         return;
     setpriority(PRIO_PROCESS, 0, (int)nice);
-    step_back_as_session(nice);
+    /* With the kernel's autogroups, niceness counts only within a session, and each session has a
+     * niceness among the others. A viewer that leads its session (as desktops start programs) sets
+     * the session's too. The session of a terminal is not the viewer's, which leaves it as it is. */
+    FILE *autogroup = getsid(0) == getpid() ? fopen("/proc/self/autogroup", "w") : NULL;
+    if (autogroup) {
+        fprintf(autogroup, "%u", nice);
+        fclose(autogroup);
+    }
 }

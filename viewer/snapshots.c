@@ -153,13 +153,6 @@ bool oct_view_snapshots_take(struct oct_view_snapshots *s, struct oct_view_snaps
     return has_one;
 }
 
-static void log_rest(struct oct_view_snapshots *s)
-{
-    for (; s->n_taken < s->n_written; s->n_taken++)
-        if (job_of(s, s->n_taken)->done.code)
-            oct_log(OCT_LOG_ERROR, "%s", job_of(s, s->n_taken)->done.text);
-}
-
 void oct_view_snapshots_destroy(struct oct_view_snapshots *s, int wait_s)
 {
     struct timespec until = oct_clock_deadline((uint64_t)wait_s * 1000000);
@@ -172,7 +165,9 @@ void oct_view_snapshots_destroy(struct oct_view_snapshots *s, int wait_s)
     pthread_cond_signal(&s->changed);
     while (!s->ended && in_time)
         in_time = oct_condition_wait_until(&s->changed, &s->mutex, &until);
-    log_rest(s);
+    for (; s->n_taken < s->n_written; s->n_taken++)
+        if (job_of(s, s->n_taken)->done.code)
+            oct_log(OCT_LOG_ERROR, "%s", job_of(s, s->n_taken)->done.text);
     bool ended = s->ended;
     if (!ended)
         oct_log(OCT_LOG_ERROR, "%u snapshots were not written within %d s: given up",

@@ -290,15 +290,6 @@ static bool has_display(void)
     return with_x11 || with_wayland || getenv("SDL_VIDEODRIVER");
 }
 
-static void open_cursors(struct window *w)
-{
-    static const SDL_SystemCursor which[OCT_N_POINTERS] = {
-        SDL_SYSTEM_CURSOR_ARROW, SDL_SYSTEM_CURSOR_SIZEWE, SDL_SYSTEM_CURSOR_SIZENS};
-
-    for (int i = 0; i < OCT_N_POINTERS; i++)
-        w->cursor[i] = SDL_CreateSystemCursor(which[i]);
-}
-
 /* Without --size the window takes the screen, less what the desktop keeps for itself. A window
  * manager makes room for the frame by maximizing; where there is none, the size does it. */
 static void create_window(struct window *w, const struct oct_view_options *options,
@@ -316,6 +307,8 @@ static void create_window(struct window *w, const struct oct_view_options *optio
 static enum oct_err open_window(struct window *w, const struct oct_view_options *options,
                                 struct oct_error *err)
 {
+    static const SDL_SystemCursor cursors[OCT_N_POINTERS] = {
+        SDL_SYSTEM_CURSOR_ARROW, SDL_SYSTEM_CURSOR_SIZEWE, SDL_SYSTEM_CURSOR_SIZENS};
     const char *x11 = getenv("DISPLAY");
     char title[256];
 
@@ -344,7 +337,8 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
     w->news_event = SDL_RegisterEvents(1);
     SDL_StopTextInput(); /* keys are commands until a text is asked for */
     oct_view_input_init(&w->input);
-    open_cursors(w);
+    for (int i = 0; i < OCT_N_POINTERS; i++)
+        w->cursor[i] = SDL_CreateSystemCursor(cursors[i]);
     enum oct_err code = oct_draw_create(&w->draw, w->renderer, options->font, err);
     w->text_pt = options->config.view.text_pt;
     w->names_pseudonym = options->config.view.snapshot_has_pseudonym;
@@ -369,19 +363,10 @@ static void close_window(struct window *w, bool ends_sdl)
         SDL_Quit();
 }
 
-/* A window that remembers to be dark says so. */
-static void say_light(struct window *w)
-{
-    struct oct_view_model *model = &w->app.model;
-
-    oct_view_model_tick(model, oct_clock_ns());
-    if (model->settings.light != OCT_LIGHT_FULL)
-        oct_view_model_say(model, "the window has less than its light: Ctrl+D changes that");
-}
-
 enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_error *err)
 {
     struct window w = {0};
+    struct oct_view_model *model = &w.app.model;
     enum oct_err code;
 
     if ((code = open_window(&w, options, err)) ||
@@ -390,7 +375,9 @@ enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_
         (code = oct_view_sound_create(&w.sound, on_news, &w, err)))
         goto done;
     w.sounds_on = w.app.model.settings.sound;
-    say_light(&w);
+    oct_view_model_tick(model, oct_clock_ns());
+    if (model->settings.light != OCT_LIGHT_FULL)
+        oct_view_model_say(model, "the window has less than its light: Ctrl+D changes that");
     if (options->full_screen)
         toggle_full_screen(&w);
     code = loop(&w, err);

@@ -48,7 +48,7 @@ static void hear_picture(struct viewer *v, struct fuzz_input *in)
         oct_view_archive_add(v->archive, &v->picture);
         oct_view_model_offer(&v->model, &v->picture);
     } else {
-        oct_view_tally_add_bad(&v->tally);
+        v->tally.n_bad++;
     }
     oct_view_model_report(&v->model, &v->tally, true);
     free(json);
@@ -116,7 +116,7 @@ static void hear_average(struct viewer *v, size_t n_values)
     const struct oct_view_picture *shown = &v->model.shown;
     double lo, hi;
     const uint64_t serial = v->model.serial;
-    oct_view_model_offer_average(&v->model, &v->image, &v->picture);
+    oct_view_overlay_take(&v->model, &oct_view_overlay_average, &v->image, &v->picture);
     if (v->model.serial == serial)
         return;
     fuzz_must(v->model.average.arrival_ns > 0 && !isinf(v->model.average.score));
@@ -128,7 +128,7 @@ static void hear_average(struct viewer *v, size_t n_values)
 static void take_image(struct viewer *v, enum topic topic, size_t n_values)
 {
     if (topic == ENFACE) {
-        oct_view_model_offer_enface(&v->model, &v->image);
+        oct_view_overlay_take(&v->model, &oct_view_overlay_enface, &v->image, NULL);
         look_at_enface(&v->model.enface);
     } else if (topic == QUALITY) {
         oct_view_archive_add_quality(v->archive, &v->image);

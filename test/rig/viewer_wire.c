@@ -141,11 +141,11 @@ int open_wire(void **state)
     w->context = zmq_ctx_new();
     snprintf(w->endpoint, sizeof(w->endpoint), "ipc://%s/octview-test-%ld", folder, (long)getpid());
     open_publisher(w);
-    assert_int_equal(oct_subscriber_create(&w->subscriber, w->endpoint, NULL, NULL, NULL, NULL),
-                     OCT_OK);
     w->archive = oct_view_archive_create(1 << 20);
     assert_non_null(w->archive);
-    oct_subscriber_attach(w->subscriber, w->archive);
+    assert_int_equal(
+        oct_subscriber_create(&w->subscriber, w->endpoint, NULL, w->archive, NULL, NULL, NULL),
+        OCT_OK);
     meet(w);
     *state = w;
     return 0;

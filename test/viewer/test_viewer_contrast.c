@@ -145,7 +145,7 @@ static void show_enface(struct window *w, float value)
 
     for (uint32_t i = 0; i < 8; i++)
         oct_scene_enface_fill(&image, i, value);
-    oct_view_model_offer_enface(w->model, &image);
+    oct_view_overlay_take(w->model, &oct_view_overlay_enface, &image, NULL);
     oct_view_image_finish(&image);
 }
 
@@ -211,8 +211,8 @@ static void look_at_all(bool white)
     strcpy(w.model->playback.file.name, "a.h5");
     w.model->playback.file.n_bscans = 8;
     look(&w, "playback");
-    w.model->playback.valid = true;
-    w.model->playback.file.verdict = OCT_VERDICT_REPEAT;
+    w.model->playback.read.valid = true;
+    w.model->playback.file.verdict = OCT_MARK_REPEAT;
     look(&w, "playback, repeat");
     oct_viewer_stage_close(w.stage);
 }

@@ -648,29 +648,6 @@ static void hostile_pictures_have_numbers_too(void **state)
 
 /* ---- drawn ---- */
 
-static uint32_t pixel_at(const struct oct_viewer_stage *s, int x, int y)
-{
-    uint32_t pixel;
-    memcpy(&pixel, (const uint8_t *)s->surface->pixels + y * s->surface->pitch + 4 * x, 4);
-    return pixel & 0xffffffu;
-}
-
-static unsigned count_of(const struct oct_viewer_stage *s, struct oct_view_rect r, uint32_t rgb)
-{
-    unsigned n = 0;
-
-    for (int y = r.y; y < r.y + r.h; y++)
-        for (int x = r.x; x < r.x + r.w; x++)
-            n += pixel_at(s, x, y) == rgb;
-    return n;
-}
-
-static void draw(struct oct_viewer_stage *s)
-{
-    assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
-    SDL_RenderFlush(s->renderer);
-}
-
 static void the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue(void **state)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
@@ -687,19 +664,19 @@ static void the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue(void *
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         live_come(&s->model, &cases[i].fault, ns += 10 * S);
-        draw(s);
+        oct_viewer_stage_draw(s);
         const struct oct_view_rect r = oct_draw_layout(s->draw)->guide;
         const struct oct_view_guide *g = &s->model.guide;
         assert_true(r.w > 0 && r.h > 0);
         assert_int_equal(g->move, cases[i].move);
         /* The number is at least a fiftieth of the window high: solid strokes of its colour. */
-        if (count_of(s, r, cases[i].rgb) < 300)
+        if (oct_viewer_stage_count(s, r, cases[i].rgb) < 300)
             fail_msg("case %zu (number %d): %u pixels of the colour", i, g->number,
-                     count_of(s, r, cases[i].rgb));
-        const struct oct_view_rectf place = oct_draw_place(s->draw);
-        struct oct_view_rect p = oct_draw_picture_rect(s->draw);
+                     oct_viewer_stage_count(s, r, cases[i].rgb));
+        const struct oct_view_rectf place = oct_draw_layout(s->draw)->place;
+        struct oct_view_rect p = oct_draw_layout(s->draw)->picture;
         if (cases[i].move == OCT_GUIDE_STAY) {
-            assert_true(count_of(s, p, WARN) == 0);
+            assert_true(oct_viewer_stage_count(s, p, WARN) == 0);
             continue;
         }
         const int top = (int)(place.y + g->measured.sight.top * place.h);
@@ -710,24 +687,25 @@ static void the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue(void *
         const bool closer = cases[i].move == OCT_GUIDE_CLOSER;
         /* The arrow begins with its tip where it points up, with its shaft where down. */
         struct oct_view_rect row = {p.x, closer ? above.y : below.y, p.w, 1};
-        while (count_of(s, row, WARN) == 0)
+        while (oct_viewer_stage_count(s, row, WARN) == 0)
             row.y++;
-        assert_true(count_of(s, row, WARN) < 4 || !closer);
-        assert_true(count_of(s, row, WARN) > 10 || closer);
-        assert_true(count_of(s, closer ? above : below, WARN) > 1000);
-        assert_true(count_of(s, on, WARN) == 0 && count_of(s, closer ? below : above, WARN) == 0);
+        assert_true(oct_viewer_stage_count(s, row, WARN) < 4 || !closer);
+        assert_true(oct_viewer_stage_count(s, row, WARN) > 10 || closer);
+        assert_true(oct_viewer_stage_count(s, closer ? above : below, WARN) > 1000);
+        assert_true(oct_viewer_stage_count(s, on, WARN) == 0 &&
+                    oct_viewer_stage_count(s, closer ? below : above, WARN) == 0);
     }
     /* Frozen, neither lines nor arrow lie over what is looked at. */
     live_come(&s->model, &cases[2].fault, ns += 10 * S);
-    draw(s);
-    const struct oct_view_rect p = oct_draw_picture_rect(s->draw);
+    oct_viewer_stage_draw(s);
+    const struct oct_view_rect p = oct_draw_layout(s->draw)->picture;
     const struct oct_view_rect middle = {p.x + p.w / 2 - 50, p.y + p.h / 8, 100, p.h / 4};
-    assert_true(count_of(s, middle, WARN) > 500);
+    assert_true(oct_viewer_stage_count(s, middle, WARN) > 500);
     oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
     oct_view_model_tick(&s->model, ns);
-    draw(s);
-    assert_true(count_of(s, oct_draw_layout(s->draw)->guide, BAD) > 300);
-    assert_true(count_of(s, middle, WARN) == 0);
+    oct_viewer_stage_draw(s);
+    assert_true(oct_viewer_stage_count(s, oct_draw_layout(s->draw)->guide, BAD) > 300);
+    assert_true(oct_viewer_stage_count(s, middle, WARN) == 0);
     oct_viewer_stage_close(s);
 }
 
@@ -739,21 +717,21 @@ static void the_pointer_opens_the_parts(void **state)
 
     oct_view_input_init(&input);
     live_come(&s->model, &(struct guide_fault){.noise = 80, .shift = 0.3}, 100 * S);
-    draw(s);
+    oct_viewer_stage_draw(s);
     const struct oct_view_rect r = oct_draw_layout(s->draw)->guide;
     const struct oct_view_rect beside = {r.x - 200, r.y + 4, 190, 100};
-    const unsigned before = count_of(s, beside, 0x222a34);
+    const unsigned before = oct_viewer_stage_count(s, beside, 0x222a34);
     event.motion.x = r.x + r.w / 2;
     event.motion.y = r.y + r.h / 2;
     assert_true(oct_view_input_take(&input, &event, &s->model, s->draw, 1));
     assert_true(s->model.guide.pointed);
-    draw(s);
-    assert_true(count_of(s, beside, 0x222a34) > before + 5000);
+    oct_viewer_stage_draw(s);
+    assert_true(oct_viewer_stage_count(s, beside, 0x222a34) > before + 5000);
     event.motion.x = r.x - 300;
     assert_true(oct_view_input_take(&input, &event, &s->model, s->draw, 1));
     assert_false(s->model.guide.pointed);
-    draw(s);
-    assert_true(count_of(s, beside, 0x222a34) == before);
+    oct_viewer_stage_draw(s);
+    assert_true(oct_viewer_stage_count(s, beside, 0x222a34) == before);
     oct_viewer_stage_close(s);
 }
 

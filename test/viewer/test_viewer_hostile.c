@@ -240,7 +240,7 @@ static void receive_image(struct stage *s, bool enface, const char *json, size_t
     s->n_good_images++;
     s->image.arrival_ns = s->now_ns;
     if (enface)
-        oct_view_model_offer_enface(&s->model, &s->image);
+        oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &s->image, NULL);
     else
         oct_view_archive_add_quality(s->archive, &s->image);
 }

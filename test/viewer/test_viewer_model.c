@@ -539,7 +539,7 @@ static void the_status_line_says_state_rate_loss_place_and_contrast(void **state
     picture.header.missing_lines = 17;
     tell(&tally, 0, "a", 10 * S);
     tell(&tally, 6, "a", 10 * S + S / 8);
-    oct_view_tally_add_bad(&tally);
+    tally.n_bad++;
     oct_view_model_offer(&model, &picture);
     oct_view_model_report(&model, &tally, true);
     oct_view_model_tick(&model, 11 * S);
@@ -833,12 +833,6 @@ static void the_last_sets_are_kept_and_the_live_one(void **state)
 
 /* ---- in the window ---- */
 
-static void draw(struct oct_viewer_stage *s)
-{
-    assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
-    SDL_RenderFlush(s->renderer);
-}
-
 /* Pixels of the calipers' colour in a part of the panel, in shares of it. */
 static unsigned blue(const struct oct_viewer_stage *s, double x0, double y0, double x1, double y1)
 {
@@ -886,7 +880,7 @@ static void drags_make_calipers_and_move_their_ends(void **state)
 
     assert_non_null(input);
     oct_view_model_apply(&s->model, OCT_ACTION_MEASURE, 1);
-    draw(s);
+    oct_viewer_stage_draw(s);
     drag(s, input, 0.2, 0.2, 0.2, 0.6);
     drag(s, input, 0.5, 0.2, 0.5, 0.6);
     assert_int_equal(count(s), 2);
@@ -917,22 +911,22 @@ static void several_have_numbers_and_a_table_of_lengths(void **state)
     struct oct_viewer_stage *s = oct_viewer_stage_open();
 
     oct_view_model_add_caliper(&s->model, at(20, 20), at(20, 40));
-    draw(s);
+    oct_viewer_stage_draw(s);
     unsigned one_beside = blue(s, 0.17, 0.38, 0.6, 0.48);
     assert_true(one_beside > 150);                  /* its length stands beside it */
     assert_int_equal(blue(s, 0.65, 0, 1, 0.19), 0); /* and no table */
     oct_view_model_add_caliper(&s->model, at(60, 20), at(60, 30));
-    draw(s);
+    oct_viewer_stage_draw(s);
     assert_true(blue(s, 0.17, 0.38, 0.45, 0.48) < one_beside / 3); /* a number */
     unsigned two = blue(s, 0.65, 0, 1, 0.19);
     assert_true(two > 300);
     oct_view_model_add_caliper(&s->model, at(80, 20), at(80, 30));
-    draw(s);
+    oct_viewer_stage_draw(s);
     unsigned three = blue(s, 0.65, 0, 1, 0.19);
     assert_true(three > two * 5 / 4 && three < two * 2);
     for (int i = 0; i < 9; i++) /* all of it is within the panel */
         oct_view_model_add_caliper(&s->model, at(90, 20), at(90, 30));
-    draw(s);
+    oct_viewer_stage_draw(s);
     assert_true(blue(s, 0.65, 0, 1, 0.4) > 2 * three);
     oct_viewer_stage_close(s);
 }
@@ -1004,7 +998,8 @@ static void play(struct oct_viewer_stage *s, uint32_t bscan)
     struct oct_view_picture picture = oct_scene_layered(30, 4);
 
     picture.header.frame_num = bscan;
-    oct_view_playback_offer(&s->model, &picture, bscan, true, "");
+    oct_view_playback_offer(&s->model, &picture,
+                            &(struct oct_view_read){.bscan = bscan, .valid = true});
     oct_view_picture_finish(&picture);
 }
 
@@ -1262,7 +1257,7 @@ static void en_face_rows_stay_until_they_are_replaced(void **state)
     offer_growing(&enface, 20, 50, "dB");
     assert_true(enface.lo == 10 && enface.hi == 70);
     /* Rows of something else do not stay. */
-    oct_view_enface_forget(&enface);
+    enface.forget = true;
     offer_growing(&enface, 5, 40, "dB");
     assert_true(oct_view_enface_row(&enface, 4)[0] == 40 &&
                 isnan(oct_view_enface_row(&enface, 5)[0]));

@@ -204,13 +204,14 @@ static void it_ends_at_once_also_with_nobody_there(void **state)
     uint64_t start_ns = oct_clock_ns();
 
     assert_int_equal(
-        oct_subscriber_create(&subscriber, "tcp://127.0.0.1:1", NULL, NULL, NULL, NULL), OCT_OK);
+        oct_subscriber_create(&subscriber, "tcp://127.0.0.1:1", NULL, NULL, NULL, NULL, NULL),
+        OCT_OK);
     assert_false(oct_subscriber_wait(subscriber, 1, 50 * OCT_NS_PER_MS));
     assert_false(oct_subscriber_take(subscriber, &picture, &report));
     assert_false(report.connected);
     oct_subscriber_destroy(subscriber);
     assert_true(oct_clock_ns() - start_ns < 2 * OCT_NS_PER_S);
-    assert_int_equal(oct_subscriber_create(&subscriber, "nonsense", NULL, NULL, NULL, &err),
+    assert_int_equal(oct_subscriber_create(&subscriber, "nonsense", NULL, NULL, NULL, NULL, &err),
                      OCT_E_CONFIG);
     assert_null(subscriber);
     assert_non_null(strstr(err.text, "nonsense"));
@@ -238,7 +239,8 @@ static void it_tells_of_news_once_until_they_are_taken(void **state)
 
     oct_subscriber_destroy(w->subscriber);
     assert_int_equal(
-        oct_subscriber_create(&w->subscriber, w->endpoint, NULL, count, &counter, NULL), OCT_OK);
+        oct_subscriber_create(&w->subscriber, w->endpoint, NULL, NULL, count, &counter, NULL),
+        OCT_OK);
     for (uint64_t i = 0; i < TEST_PATIENCE_MS / 10; i++) {
         send_good(w, i);
         if (oct_subscriber_wait(w->subscriber, 5, 10 * OCT_NS_PER_MS))

@@ -80,7 +80,7 @@ static void what_is_typed_replaces_the_pseudonym_of_before(void **state)
     oct_view_model_end_typing(&k.model, true);
     must_do(&k, OCT_WISH_PSEUDONYM, "Q2");
     act(&k, OCT_ACTION_PSEUDONYM); /* an arrow, or End, keeps it */
-    oct_view_model_keep_typed(&k.model);
+    k.model.patient.selected = false;
     oct_view_model_type(&k.model, "\u00e4");
     oct_view_model_end_typing(&k.model, true);
     must_do(&k, OCT_WISH_PSEUDONYM, "Q2\u00e4");
@@ -342,8 +342,7 @@ static void a_stop_from_here_was_not_elsewhere(void **state)
 static void the_last_seconds_are_saved_and_it_is_told(void **state)
 {
     static struct desk k;
-    char text[400];
-    bool good;
+    struct oct_view_phrase phrase;
 
     desk_init(&k, "OD", "P-1");
     act(&k, OCT_ACTION_SAVE_LAST);
@@ -351,33 +350,32 @@ static void the_last_seconds_are_saved_and_it_is_told(void **state)
     k.octd.last.bscans_most = 1000;
     k.octd.last.length_s = 19.8;
     hear(&k, OCT_WISH_NONE, true, "");
-    assert_false(oct_view_save_last_text(&k.model, text, sizeof(text), &good));
+    assert_false(oct_view_save_last_text(&k.model, &phrase));
     act(&k, OCT_ACTION_SAVE_LAST);
     must_ask(&k, OCT_WISH_SAVE_LAST, "");
     k.octd.last.saving = true;
     snprintf(k.octd.last.path, sizeof(k.octd.last.path), "/r/last.h5");
     snprintf(k.octd.last.file, sizeof(k.octd.last.file), "last.h5");
     hear(&k, OCT_WISH_SAVE_LAST, true, "");
-    assert_true(oct_view_save_last_text(&k.model, text, sizeof(text), &good));
-    assert_string_equal(text, "SAVING the last 20 s");
+    assert_true(oct_view_save_last_text(&k.model, &phrase));
+    assert_string_equal(phrase.text, "SAVING the last 20 s");
     k.octd.last.saving = false;
-    k.octd.last.n_files = 1;
     hear(&k, OCT_WISH_NONE, true, "");
-    assert_true(oct_view_save_last_text(&k.model, text, sizeof(text), &good) && good);
-    assert_string_equal(text, "SAVED the last 20 s: last.h5");
+    assert_true(oct_view_save_last_text(&k.model, &phrase) && phrase.tone == OCT_TONE_GOOD);
+    assert_string_equal(phrase.text, "SAVED the last 20 s: last.h5");
     assert_true(k.model.save_last.is_newest);
     act(&k, OCT_ACTION_PLAYBACK);
     assert_string_equal(k.model.playback.request.path, "/r/last.h5");
     act(&k, OCT_ACTION_PLAYBACK);
     oct_view_model_tick(&k.model, 109 * S);
-    assert_false(oct_view_save_last_text(&k.model, text, sizeof(text), &good));
+    assert_false(oct_view_save_last_text(&k.model, &phrase));
     k.octd.last.saving = true; /* a second one, which fails */
     hear(&k, OCT_WISH_NONE, true, "");
     k.octd.last.saving = false;
     snprintf(k.octd.last.error, sizeof(k.octd.last.error), "the disk is full");
     hear(&k, OCT_WISH_NONE, true, "");
-    assert_true(oct_view_save_last_text(&k.model, text, sizeof(text), &good) && !good);
-    assert_string_equal(text, "NOT SAVED: the disk is full");
+    assert_true(oct_view_save_last_text(&k.model, &phrase) && phrase.tone == OCT_TONE_BAD);
+    assert_string_equal(phrase.text, "NOT SAVED: the disk is full");
     k.octd.last.error[0] = '\0'; /* and one beside a recording */
     k.octd.last.n_lost = 3;
     k.octd.last.saving = k.octd.record.active = true;

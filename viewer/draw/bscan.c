@@ -9,19 +9,6 @@
 
 #define LARGE_PX 3.0 /* of the screen */
 
-static bool same_colours(const struct oct_view_contrast *a, const struct oct_view_contrast *b)
-{
-    return a->lo == b->lo && a->hi == b->hi && a->gamma == b->gamma && a->palette == b->palette;
-}
-
-static bool is_drawn(const struct oct_draw_sheet *sheet, const struct oct_view_model *model,
-                     bool dimmed, struct oct_view_rectf place)
-{
-    return sheet->serial == model->serial && sheet->dimmed == dimmed &&
-           same_colours(&sheet->contrast, &model->contrast) && sheet->place.x == place.x &&
-           sheet->place.y == place.y && sheet->place.w == place.w && sheet->place.h == place.h;
-}
-
 /* Fills the sheet: with all of the picture, or (place.w > 0) with the part of it that is seen. */
 static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *model,
                            struct oct_view_rectf place, struct oct_error *err)
@@ -29,19 +16,22 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
     struct oct_draw_sheet *sheet = &draw->bscan;
     const struct oct_picture_header *h = &model->shown.header;
     struct oct_view_upright upright = oct_view_upright_of(h);
-    struct oct_view_rect r = draw->picture_rect;
+    struct oct_view_rect r = draw->layout.picture;
     struct oct_view_veil veil;
     bool all = place.w == 0, dimmed = oct_view_show_veil(model, &veil) && veil.covers;
-    void *pixels;
-    int pitch_bytes;
+    uint32_t *pixels;
+    size_t pitch_px;
     enum oct_err code = oct_draw_sheet_size(draw, sheet, all ? upright.n_columns : (unsigned)r.w,
                                             all ? upright.n_rows : (unsigned)r.h, err);
 
-    if (code || is_drawn(sheet, model, dimmed, place))
+    if (code ||
+        (oct_draw_sheet_has(sheet, model->serial, &model->contrast) && sheet->dimmed == dimmed &&
+         sheet->place.x == place.x && sheet->place.y == place.y && sheet->place.w == place.w &&
+         sheet->place.h == place.h))
         return code;
-    if (SDL_LockTexture(sheet->texture, NULL, &pixels, &pitch_bytes) < 0)
-        return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
-    size_t pitch_px = (size_t)pitch_bytes / sizeof(uint32_t);
+    if ((code =
+             oct_draw_sheet_lock(sheet, model->serial, &model->contrast, &pixels, &pitch_px, err)))
+        return code;
     double lines_px = h->n_lines / place.w, depth_px = h->depth / place.h;
     struct oct_view_part part = {
         r.w, r.h, (r.x - place.x) * lines_px, lines_px, (r.y - place.y) * depth_px, depth_px};
@@ -53,8 +43,6 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
         oct_draw_darken(pixels, sheet->n_columns, sheet->n_rows, pitch_px);
     SDL_UnlockTexture(sheet->texture);
     sheet->dimmed = dimmed;
-    sheet->serial = model->serial;
-    sheet->contrast = model->contrast;
     sheet->place = place;
     return OCT_OK;
 }
@@ -63,25 +51,15 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
  * `start` and are `length` long. */
 static int pixel_at(double edge, double start, double length, unsigned n)
 {
-    double at = floor((edge - start) / length * n);
-    return at < 0 ? 0 : at > n ? (int)n : (int)at;
-}
-
-static struct oct_view_rect seen_of(struct oct_view_rectf place, struct oct_view_rect area)
-{
-    int x0 = (int)fmax(round(place.x), area.x), y0 = (int)fmax(round(place.y), area.y);
-    int x1 = (int)fmin(round(place.x + place.w), area.x + area.w);
-    int y1 = (int)fmin(round(place.y + place.h), area.y + area.h);
-
-    return (struct oct_view_rect){x0, y0, x1 > x0 ? x1 - x0 : 1, y1 > y0 ? y1 - y0 : 1};
+    return (int)fmin(fmax(floor((edge - start) / length * n), 0), n);
 }
 
 /* Only the pixels in view are scaled: whole ones, a little beyond the panel's edges. */
 static void copy_seen(struct oct_draw *draw)
 {
     const struct oct_draw_sheet *sheet = &draw->bscan;
-    struct oct_view_rectf place = draw->place;
-    struct oct_view_rect r = draw->picture_rect;
+    struct oct_view_rectf place = draw->layout.place;
+    struct oct_view_rect r = draw->layout.picture;
     int x0 = pixel_at(r.x, place.x, place.w, sheet->n_columns);
     int y0 = pixel_at(r.y, place.y, place.h, sheet->n_rows);
     int x1 = pixel_at(r.x + r.w, place.x, place.w, sheet->n_columns) + 1;
@@ -107,22 +85,28 @@ enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *
     struct oct_view_rect area = draw->layout.bscan;
     enum oct_err code;
 
-    draw->picture_rect = area;
-    draw->place = (struct oct_view_rectf){area.x, area.y, area.w, area.h};
+    draw->layout.picture = area;
+    draw->layout.place = (struct oct_view_rectf){area.x, area.y, area.w, area.h};
     if (!model->has_picture) {
         oct_draw_fill(draw, area, RGB_AREA, 255);
         return OCT_OK;
     }
-    draw->place = oct_view_model_place(model, area);
-    draw->picture_rect = seen_of(draw->place, area);
+    draw->layout.place = oct_view_model_place(model, area);
+    const struct oct_view_rectf p = draw->layout.place;
+    const int x0 = (int)fmax(round(p.x), area.x), y0 = (int)fmax(round(p.y), area.y);
+    const int x1 = (int)fmin(round(p.x + p.w), area.x + area.w);
+    const int y1 = (int)fmin(round(p.y + p.h), area.y + area.h);
+    draw->layout.picture =
+        (struct oct_view_rect){x0, y0, x1 > x0 ? x1 - x0 : 1, y1 > y0 ? y1 - y0 : 1};
     /* SDL cuts a scaled copy at whole pixels of the picture. Where those are large on the screen
      * they are drawn here, each where it is: what is measured must lie where it is seen. */
-    bool large = model->lens.zoom > 1 && (draw->place.w > LARGE_PX * model->shown.header.n_lines ||
-                                          draw->place.h > LARGE_PX * model->shown.header.depth);
-    struct oct_view_rectf part = large ? draw->place : (struct oct_view_rectf){0, 0, 0, 0};
+    bool large =
+        model->lens.zoom > 1 && (draw->layout.place.w > LARGE_PX * model->shown.header.n_lines ||
+                                 draw->layout.place.h > LARGE_PX * model->shown.header.depth);
+    struct oct_view_rectf part = large ? draw->layout.place : (struct oct_view_rectf){0, 0, 0, 0};
     if ((code = update(draw, model, part, err)))
         return code;
-    struct oct_view_rect r = draw->picture_rect;
+    struct oct_view_rect r = draw->layout.picture;
     oct_draw_around(draw, area, r, RGB_AREA, 255);
     if (large)
         SDL_RenderCopy(draw->renderer, draw->bscan.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
@@ -135,7 +119,7 @@ void oct_draw_stretch(struct oct_draw *draw, const struct oct_view_model *model)
 {
     char text[64];
 
-    oct_view_model_stretch_text(model, draw->place, text, sizeof(text));
+    oct_view_model_stretch_text(model, draw->layout.place, text, sizeof(text));
     if (text[0])
         oct_draw_corner(draw, text, RGB_PLAIN);
 }
@@ -244,23 +228,6 @@ static void draw_words(struct oct_draw *draw, const struct oct_view_veil *veil)
         oct_draw_text(draw, OCT_TEXT_LARGE, x + (width - w_more) / 2, y + h, veil->more, RGB_PLAIN);
 }
 
-static void draw_frame(struct oct_draw *draw, const struct oct_view_veil *veil)
-{
-    const struct oct_view_rect r = draw->layout.bscan;
-    const int edge = draw->veil_px, inner = r.h - 2 * edge;
-    const struct oct_view_rect sides[] = {
-        {r.x, r.y, r.w, edge},
-        {r.x, r.y + r.h - edge, r.w, edge},
-        {r.x, r.y + edge, edge, inner},
-        {r.x + r.w - edge, r.y + edge, edge, inner},
-    };
-
-    for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++) {
-        oct_draw_fill(draw, sides[i], RGB_GROUND, PLATE);
-        oct_draw_hatch(draw, sides[i], edge, 2 * edge, colour_of(veil), 255);
-    }
-}
-
 /* Opaque: blending so many pixels takes a large window longer than drawing the picture. */
 static void hatch(struct oct_draw *draw, struct oct_view_rect r, const struct oct_view_veil *veil)
 {
@@ -277,6 +244,14 @@ static void hatch(struct oct_draw *draw, struct oct_view_rect r, const struct oc
 
 void oct_draw_veil(struct oct_draw *draw, const struct oct_view_model *model)
 {
+    const struct oct_view_rect r = draw->layout.bscan;
+    const int edge = draw->layout.text_px * 2 / 3, inner = r.h - 2 * edge;
+    const struct oct_view_rect sides[4] = {
+        {r.x, r.y, r.w, edge},
+        {r.x, r.y + r.h - edge, r.w, edge},
+        {r.x, r.y + edge, edge, inner},
+        {r.x + r.w - edge, r.y + edge, edge, inner},
+    };
     struct oct_view_veil veil;
 
     draw->veil_px = 0;
@@ -285,8 +260,11 @@ void oct_draw_veil(struct oct_draw *draw, const struct oct_view_model *model)
     if (veil.covers) { /* its pixels are dimmed already */
         hatch(draw, draw->layout.bscan, &veil);
     } else if (draw->layout.bscan.h > 8 * draw->layout.text_px) {
-        draw->veil_px = draw->layout.text_px * 2 / 3;
-        draw_frame(draw, &veil);
+        draw->veil_px = edge;
+        for (size_t i = 0; i < 4; i++) {
+            oct_draw_fill(draw, sides[i], RGB_GROUND, PLATE);
+            oct_draw_hatch(draw, sides[i], edge, 2 * edge, colour_of(&veil), 255);
+        }
         draw_words(draw, &veil);
     }
 }
@@ -320,8 +298,8 @@ static struct spot spot_of(const struct oct_draw *draw, const struct oct_view_mo
                            struct oct_view_point p)
 {
     const struct oct_picture_header *h = &model->shown.header;
-    return (struct spot){draw->place.x + p.line / h->n_lines * draw->place.w,
-                         draw->place.y + p.depth / h->depth * draw->place.h};
+    return (struct spot){draw->layout.place.x + p.line / h->n_lines * draw->layout.place.w,
+                         draw->layout.place.y + p.depth / h->depth * draw->layout.place.h};
 }
 
 /* Draws a label to the right of a place, within the panel, which may be wider than the picture. */
@@ -337,7 +315,7 @@ static void label_beside(struct oct_draw *draw, struct spot at, const char *text
     y = y > last_y ? last_y : y < r.y ? r.y : y;
     oct_draw_clip(draw, &r);
     oct_draw_label(draw, x, y, text, rgb);
-    oct_draw_clip(draw, &draw->picture_rect);
+    oct_draw_clip(draw, &draw->layout.picture);
 }
 
 /* "123.4 um (across 100.0, deep 72.3); ILM to RPE 285.1 um" */
@@ -395,19 +373,7 @@ static void draw_table(struct oct_draw *draw, const struct oct_view_model *model
                        model->measuring && i == set->held ? RGB_PLAIN : RGB_MEASURE);
         y += line;
     }
-    oct_draw_clip(draw, &draw->picture_rect);
-}
-
-static void draw_calipers(struct oct_draw *draw, const struct oct_view_model *model)
-{
-    const struct oct_view_caliper_set *set = &model->calipers.shown;
-    unsigned n = oct_view_calipers_count(&model->calipers);
-
-    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++)
-        if (set->caliper[i].is_set)
-            draw_caliper(draw, model, &set->caliper[i], n > 1 ? i + 1 : 0);
-    if (n > 1)
-        draw_table(draw, model);
+    oct_draw_clip(draw, &draw->layout.picture);
 }
 
 static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
@@ -450,17 +416,24 @@ static void draw_held(struct oct_draw *draw, const struct oct_view_model *model)
 void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_picture_header *h = &model->shown.header;
+    const unsigned n = oct_view_calipers_count(&model->calipers);
 
     if (!model->has_picture)
         return;
-    oct_draw_clip(draw, &draw->picture_rect);
+    oct_draw_clip(draw, &draw->layout.picture);
     if (draw->layout.profile.w > 0) {
-        double x = draw->place.x + (model->cursor_line + 0.5) / h->n_lines * draw->place.w;
-        oct_draw_line(draw, x, draw->place.y, x, draw->place.y + draw->place.h, RGB_GOOD, 120);
+        double x =
+            draw->layout.place.x + (model->cursor_line + 0.5) / h->n_lines * draw->layout.place.w;
+        oct_draw_line(draw, x, draw->layout.place.y, x, draw->layout.place.y + draw->layout.place.h,
+                      RGB_GOOD, 120);
     }
     if (model->has_mark)
         draw_mark(draw, model);
-    draw_calipers(draw, model);
+    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++)
+        if (model->calipers.shown.caliper[i].is_set)
+            draw_caliper(draw, model, &model->calipers.shown.caliper[i], n > 1 ? i + 1 : 0);
+    if (n > 1)
+        draw_table(draw, model);
     if (model->measuring)
         draw_held(draw, model);
     oct_draw_clip(draw, NULL);
@@ -491,7 +464,7 @@ void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *mod
 {
     const struct oct_picture_header *h = &model->shown.header;
     const struct oct_view_scale scale = oct_view_model_scale(model);
-    struct oct_view_rect r = draw->picture_rect;
+    struct oct_view_rect r = draw->layout.picture;
     int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     int x = r.x + 2 * margin, y = r.y + r.h - 2 * margin;
     char text[32];
@@ -499,12 +472,13 @@ void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *mod
     if (!model->has_picture || r.w < 8 * line || r.h < 8 * line)
         return;
     double across =
-        bar_px(h->n_lines * scale.lateral_um, draw->place.w, r.w / 4, text, sizeof(text));
+        bar_px(h->n_lines * scale.lateral_um, draw->layout.place.w, r.w / 4, text, sizeof(text));
     if (across > 0) {
         draw_bar(draw, x, y, x + across, y);
         oct_draw_label(draw, x + (int)across + 2 * margin, y - line * 3 / 4, text, RGB_PLAIN);
     }
-    double deep = bar_px(h->depth * scale.axial_um, draw->place.h, r.h / 4, text, sizeof(text));
+    double deep =
+        bar_px(h->depth * scale.axial_um, draw->layout.place.h, r.h / 4, text, sizeof(text));
     if (deep > 0) {
         draw_bar(draw, x, y - deep, x, y);
         oct_draw_label(draw, x + margin, y - (int)deep, text, RGB_PLAIN);

@@ -226,3 +226,28 @@ enum oct_err oct_draw_sheet_size(struct oct_draw *draw, struct oct_draw_sheet *s
     sheet->serial = 0;
     return OCT_OK;
 }
+
+bool oct_draw_sheet_has(const struct oct_draw_sheet *sheet, uint64_t serial,
+                        const struct oct_view_contrast *contrast)
+{
+    const struct oct_view_contrast *c = &sheet->contrast;
+
+    return sheet->serial == serial && c->lo == contrast->lo && c->hi == contrast->hi &&
+           c->gamma == contrast->gamma && c->palette == contrast->palette;
+}
+
+enum oct_err oct_draw_sheet_lock(struct oct_draw_sheet *sheet, uint64_t serial,
+                                 const struct oct_view_contrast *contrast, uint32_t **pixels,
+                                 size_t *pitch_px, struct oct_error *err)
+{
+    int pitch_bytes;
+    void *locked;
+
+    if (SDL_LockTexture(sheet->texture, NULL, &locked, &pitch_bytes) < 0)
+        return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
+    *pixels = locked;
+    *pitch_px = (size_t)pitch_bytes / sizeof(uint32_t);
+    sheet->serial = serial;
+    sheet->contrast = *contrast;
+    return OCT_OK;
+}

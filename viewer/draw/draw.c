@@ -160,26 +160,6 @@ const struct oct_view_layout *oct_draw_layout(const struct oct_draw *draw)
     return &draw->layout;
 }
 
-struct oct_view_rectf oct_draw_place(const struct oct_draw *draw)
-{
-    return draw->place;
-}
-
-struct oct_view_rect oct_draw_picture_rect(const struct oct_draw *draw)
-{
-    return draw->picture_rect;
-}
-
-struct oct_view_rect oct_draw_enface_rect(const struct oct_draw *draw)
-{
-    return draw->enface_rect;
-}
-
-struct oct_view_rect oct_draw_slice_rect(const struct oct_draw *draw)
-{
-    return draw->slice_rect;
-}
-
 static void forget_sheet(struct oct_draw_sheet *sheet)
 {
     if (sheet->texture)

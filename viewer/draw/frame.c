@@ -9,23 +9,6 @@
 
 /* What a recording waits for stands where the recording will be told, and there is told what became
  * of the last seconds while none is under way. */
-static void words_of(const struct oct_view_model *model, struct oct_view_phrase *phrase)
-{
-    bool is_good;
-
-    oct_view_patient_question(model, phrase->text, sizeof(phrase->text));
-    phrase->tone = OCT_TONE_WARN;
-    if (phrase->text[0])
-        return;
-    if (!model->daemon.record.active &&
-        oct_view_save_last_text(model, phrase->text, sizeof(phrase->text), &is_good))
-        phrase->tone = is_good                       ? OCT_TONE_GOOD
-                       : model->daemon.last.error[0] ? OCT_TONE_BAD
-                                                     : OCT_TONE_WARN;
-    else
-        oct_view_recording(model, phrase);
-}
-
 void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_rect bar = draw->layout.header, part = draw->layout.recording;
@@ -34,7 +17,11 @@ void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
     bool on = model->daemon.reachable && model->daemon.record.active &&
               !oct_view_waits_to_record(model); /* red is for what is being recorded */
 
-    words_of(model, &recording);
+    oct_view_patient_question(model, recording.text, sizeof(recording.text));
+    recording.tone = OCT_TONE_WARN;
+    if (!recording.text[0] &&
+        (model->daemon.record.active || !oct_view_save_last_text(model, &recording)))
+        oct_view_recording(model, &recording);
     oct_draw_fill(draw, bar, on ? RGB_RECORD : RGB_BAR, 255);
     uint32_t rgb = on ? 0xffffffu : oct_draw_tone(recording.tone);
     oct_draw_box(draw, part.x + margin, part.y + (part.h - lamp) / 2, lamp, lamp, rgb);
@@ -55,6 +42,13 @@ struct band {
     struct oct_view_rect r;
     int y; /* of the next line */
 };
+
+/* Of a large line and a normal one. */
+static int band_height(const struct oct_draw *draw)
+{
+    return draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_LARGE) +
+           oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+}
 
 static struct band open_band(struct oct_draw *draw, struct oct_view_rect r, enum oct_view_tone tone)
 {
@@ -84,8 +78,7 @@ static void draw_notice(struct oct_draw *draw, const struct oct_view_model *mode
 {
     struct oct_view_phrase lines[2];
     struct oct_view_rect r = draw->layout.bscan;
-    int height = draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_LARGE) +
-                 oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    int height = band_height(draw);
 
     if (oct_view_notice(model, lines) == 0)
         return;
@@ -97,18 +90,12 @@ static void draw_notice(struct oct_draw *draw, const struct oct_view_model *mode
 
 #define MOST_ALARMS 2u /* more would take the room of the picture */
 
-static int alarm_height(const struct oct_draw *draw)
-{
-    return draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_LARGE) +
-           oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-}
-
 int oct_draw_banner_height(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     unsigned n = oct_view_alarms(model, alarms);
 
-    return (int)(n < MOST_ALARMS ? n : MOST_ALARMS) * (alarm_height(draw) + 1);
+    return (int)(n < MOST_ALARMS ? n : MOST_ALARMS) * (band_height(draw) + 1);
 }
 
 /* Draws the worst alarms, and says how many there are beside them. */
@@ -117,7 +104,7 @@ void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     unsigned n = oct_view_alarms(model, alarms);
     struct oct_view_rect r = draw->layout.banner;
-    int height = alarm_height(draw);
+    int height = band_height(draw);
 
     for (unsigned i = 0; i < n && i < MOST_ALARMS && r.h > 0; i++) {
         struct oct_view_phrase *remedy = &alarms[i].remedy;
@@ -339,18 +326,12 @@ void oct_draw_help(struct oct_draw *draw, const struct oct_view_model *model)
 /* Light grows with the 2.2nd power of a colour's number: half the light is 0.73 of the number, a
  * quarter 0.53, and the share that is taken away is 1 less that, of 255. Words keep their contrast
  * this way: a colour and its ground are darkened by one factor. */
-static unsigned taken_away(enum oct_view_light light)
-{
-    static const unsigned alpha[OCT_N_LIGHTS] = {
-        [OCT_LIGHT_FULL] = 0, [OCT_LIGHT_HALF] = 69, [OCT_LIGHT_QUARTER] = 119};
-
-    return alpha[light];
-}
-
 void oct_draw_dim(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_rect b = draw->layout.banner;
-    const unsigned alpha = taken_away(model->settings.light);
+    static const unsigned taken_away[OCT_N_LIGHTS] = {
+        [OCT_LIGHT_FULL] = 0, [OCT_LIGHT_HALF] = 69, [OCT_LIGHT_QUARTER] = 119};
+    const unsigned alpha = taken_away[model->settings.light];
     int w, h;
 
     if (alpha == 0 || SDL_GetRendererOutputSize(draw->renderer, &w, &h) < 0)

@@ -107,9 +107,9 @@ void oct_draw_guide(struct oct_draw *draw, const struct oct_view_model *model)
 
 static void draw_dashes(struct oct_draw *draw, double share, uint32_t rgb)
 {
-    const struct oct_view_rect r = draw->picture_rect;
+    const struct oct_view_rect r = draw->layout.picture;
     const int dash = draw->layout.text_px, thick = dash / 7 > 1 ? dash / 7 : 1;
-    const int y = (int)lround(draw->place.y + share * draw->place.h) - thick / 2;
+    const int y = (int)lround(draw->layout.place.y + share * draw->layout.place.h) - thick / 2;
 
     for (int x = r.x; x < r.x + r.w; x += 2 * dash)
         oct_draw_fill(draw, (struct oct_view_rect){x, y, dash, thick}, rgb, 170);
@@ -132,11 +132,11 @@ static void draw_move(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_guide *g = &model->guide;
     const bool up = g->move == OCT_GUIDE_CLOSER;
-    const struct oct_view_rect r = draw->picture_rect;
+    const struct oct_view_rect r = draw->layout.picture;
     const int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_LARGE);
     const double from = up ? 0 : g->measured.sight.bottom, to = up ? g->measured.sight.top : 1;
-    const int top = (int)fmax(draw->place.y + from * draw->place.h, r.y);
-    const int bottom = (int)fmin(draw->place.y + to * draw->place.h, r.y + r.h);
+    const int top = (int)fmax(draw->layout.place.y + from * draw->layout.place.h, r.y);
+    const int bottom = (int)fmin(draw->layout.place.y + to * draw->layout.place.h, r.y + r.h);
     char words[OCT_VIEW_GUIDE_TEXT_BYTES];
 
     oct_view_guide_move_text(model, words);
@@ -159,7 +159,7 @@ void oct_draw_guide_lines(struct oct_draw *draw, const struct oct_view_model *mo
 
     if (!oct_view_guide_leads(model))
         return;
-    oct_draw_clip(draw, &draw->picture_rect);
+    oct_draw_clip(draw, &draw->layout.picture);
     draw_dashes(draw, g->upper, rgb);
     draw_dashes(draw, g->lower, rgb);
     if (g->move != OCT_GUIDE_STAY)

@@ -134,7 +134,7 @@ static void draw_rolloff(struct oct_draw *draw, const struct oct_view_model *mod
     for (unsigned i = 0; i < r->n; i++)
         draw_peak(draw, model, plot, (double)r->points[i].depth_px, (double)r->points[i].peak_db,
                   side, RGB_MEASURE);
-    oct_view_overlay_belongs(model, r->acquisition_id, r->frame_num, &lines, &moved);
+    oct_view_overlay_belongs(model, &r->of, &lines, &moved);
     if (r->state == OCT_MIRROR_FOUND)
         draw_peak(draw, model, plot, r->depth_px + moved, r->peak_db, side, RGB_MARK);
 }

@@ -124,11 +124,10 @@ static void add_keys(const char *from, char *keys, size_t n_bytes)
 
     snprintf(row, sizeof(row), "%s", from);
     for (char *key = strtok_r(row, " ", &rest); key; key = strtok_r(NULL, " ", &rest)) {
-        size_t n = strlen(keys);
-        bool said = n > 0 && strncmp(keys, ctrl, strlen(ctrl)) == 0;
+        const size_t n = strlen(keys);
         if (strncmp(key, keypad, strlen(keypad)) == 0)
             continue;
-        if (said && strncmp(key, ctrl, strlen(ctrl)) == 0)
+        if (strncmp(keys, ctrl, strlen(ctrl)) == 0 && strncmp(key, ctrl, strlen(ctrl)) == 0)
             key += strlen(ctrl);
         snprintf(keys + n, n_bytes - n, "%s%s", n ? " " : "", key);
     }

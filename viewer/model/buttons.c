@@ -70,9 +70,9 @@ static bool is_on(const struct oct_view_model *model, enum oct_view_action actio
     case OCT_ACTION_GUIDE:
         return model->settings.guide;
     case OCT_ACTION_KEEP:
-        return model->playback.file.verdict == OCT_VERDICT_KEEP;
+        return model->playback.file.verdict == OCT_MARK_KEEP;
     case OCT_ACTION_REPEAT:
-        return model->playback.file.verdict == OCT_VERDICT_REPEAT;
+        return model->playback.file.verdict == OCT_MARK_REPEAT;
     case OCT_ACTION_AUTO_CONTRAST:
         return model->contrast.range == OCT_CONTRAST_AUTO;
     case OCT_ACTION_MEASURE:

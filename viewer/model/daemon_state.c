@@ -124,23 +124,6 @@ const struct oct_view_analysis *oct_view_daemon_analysis(const struct oct_view_d
     return NULL;
 }
 
-/* A reason of record_account, in an operator's words; as it is, where it has none. */
-static const char *words_of_loss(const char *why)
-{
-    static const struct {
-        const char *why, *words;
-    } known[] = {
-        {"source", "not sent by the camera"}, {"ring_full", "computer too slow"},
-        {"engine", "not reconstructed"},      {"disk_slow", "disk too slow"},
-        {"write_failed", "not written"},      {"paused", "while the recording waited"},
-    };
-
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (strcmp(why, known[i].why) == 0)
-            return known[i].words;
-    return why;
-}
-
 /* Reads how many B-scans a recording was offered that its files lack (docs/recordings.md, the
  * account). */
 static void read_lost(struct oct_view_daemon *d, const cJSON *account)
@@ -158,7 +141,7 @@ static void read_lost(struct oct_view_daemon *d, const cJSON *account)
             continue;
         if (used < n_bytes)
             used += (size_t)snprintf(to + used, n_bytes - used, "%s%.0f %.30s", used ? ", " : "",
-                                     count->valuedouble, words_of_loss(count->string));
+                                     count->valuedouble, oct_view_loss_words(count->string));
         if (count->valuedouble > most)
             snprintf(d->record.lost_why, sizeof(d->record.lost_why), "%s", count->string);
         most = fmax(most, count->valuedouble);
@@ -177,12 +160,10 @@ static void read_record(struct oct_view_daemon *d, const cJSON *reply)
     d->record.elapsed_s = number(record, "elapsed_s", 0);
     d->record.bscans_in_file = number(record, "bscans_in_file", 0);
     d->record.bscans_waiting = number(record, "bscans_waiting", 0);
-    d->record.bytes_per_bscan = number(record, "bytes_per_bscan", 0);
     d->record.volumes_written = number(reply, "volumes_written", 0);
     d->record.volumes_incomplete = number(reply, "volumes_incomplete", 0);
     /* One that runs may have its own. */
     d->record.volumes = number(record, d->record.active ? "volumes" : "volumes_set", NAN);
-    d->record.bytes_written = number(reply, "bytes_written", 0);
     d->record.disk_left_s = number(record, "disk_left_s", NAN);
     read_lost(d, item(reply, "record_account"));
     text(record, "eye", d->record.eye, sizeof(d->record.eye));
@@ -196,12 +177,9 @@ static void read_last(struct oct_view_daemon *d, const cJSON *reply)
     const cJSON *last = item(reply, "record_last");
 
     d->last.bscans_most = number(last, "bscans_most", 0);
-    d->last.bscans = number(last, "bscans", 0);
     d->last.length_s = number(last, "length_s", 0);
     d->last.saving = cJSON_IsTrue(item(last, "saving"));
-    d->last.n_saved = number(last, "bscans_saved", 0);
     d->last.n_lost = number(last, "bscans_lost", 0);
-    d->last.n_files = number(last, "files_saved", 0);
     text(last, "file", d->last.path, sizeof(d->last.path));
     last_part(d->last.path, d->last.file, sizeof(d->last.file));
     text(last, "error", d->last.error, sizeof(d->last.error));
@@ -280,10 +258,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .lines_received = number(reply, "lines_received", 0),
         .lines_missing = number(reply, "lines_missing", 0) - number(reply, "lines_cut", 0),
         .bscans_dropped = sum_of(item(reply, "bscans_dropped")),
-        .bscans_done = number(reply, "bscans_done", 0),
-        .bscans_published = number(reply, "bscans_published", 0),
         .latency_p50_us = number(item(reply, "latency_us"), "p50", 0),
-        .latency_p99_us = number(item(reply, "latency_us"), "p99", 0),
         .axial_um = length_um(scan, "axial_um"),
         .lateral_um = length_um(scan, "lateral_um"),
         .slow_um = length_um(scan, "slow_um"),

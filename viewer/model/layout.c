@@ -19,6 +19,11 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
+static double clamp(double value, double lo, double hi)
+{
+    return value < lo ? lo : value > hi ? hi : value;
+}
+
 int oct_view_layout_text_px(double points, double dpi, int width, int height)
 {
     /* A line of a hundred letters, each about 0.6 of its height wide, and 36 lines. */
@@ -74,39 +79,31 @@ static void place_row(struct oct_view_layout *l, const struct oct_view_contents 
             item[n] = &c->button[i];
             index[n++] = i;
         }
-    if (n == 0)
-        return;
-    share_row(item, n, row.w - gap * (int)(n - 1), width);
+    share_row(item, n, row.w - gap * ((int)n - 1), width);
     for (unsigned i = 0; i < n; i++) {
         l->button[index[i]] = (struct oct_view_rect){x, row.y, larger(1, width[i]), row.h};
         x += width[i] + gap;
     }
 }
 
-static int patients_width(const struct oct_view_contents *c, int gap)
+static void place_header(struct oct_view_layout *l, const struct oct_view_contents *c, int height)
 {
-    int width = 0;
+    const int gap = l->margin / 2, most = (int)(PATIENT_SHARE * c->width);
+    const int inset = larger(1, height / 10);
     bool has_field = false;
+    int width = 0;
 
     for (unsigned i = 0; i < c->n_buttons && i < OCT_VIEW_MOST_BUTTONS; i++)
         if (c->button[i].is_patients) {
             width += c->button[i].width + gap;
             has_field |= c->button[i].is_field;
         }
-    int most = (int)(PATIENT_SHARE * c->width);
-    return width == 0 ? 0 : has_field ? most : smaller(width, most);
-}
-
-static void place_header(struct oct_view_layout *l, const struct oct_view_contents *c, int height)
-{
-    int gap = l->margin / 2, width = patients_width(c, gap);
-
+    width = has_field ? most : smaller(width, most);
     l->header = (struct oct_view_rect){0, 0, c->width, height};
     l->recording = (struct oct_view_rect){0, 0, larger(1, c->width - width), height};
     if (width == 0)
         return;
     l->patient = (struct oct_view_rect){l->recording.w, 0, width, height};
-    int inset = larger(1, height / 10);
     place_row(l, c, true,
               (struct oct_view_rect){l->patient.x, inset, larger(1, width - l->margin),
                                      larger(1, height - 2 * inset)},
@@ -117,7 +114,7 @@ static void place_header(struct oct_view_layout *l, const struct oct_view_conten
 
 static double share_of(double set)
 {
-    return set > 0 ? fmin(fmax(set, OCT_VIEW_LEAST_SHARE), OCT_VIEW_MOST_SHARE) : STANDARD_SHARE;
+    return set > 0 ? clamp(set, OCT_VIEW_LEAST_SHARE, OCT_VIEW_MOST_SHARE) : STANDARD_SHARE;
 }
 
 /* Width of the column with the colour bar and the guide; 0: the panel has no room for it. */
@@ -151,17 +148,14 @@ static bool should_stack(const struct oct_view_layout *l, const struct oct_view_
     return above + seen_area(a.w, h - deep, q) > beside + seen_area(w - across, a.h, q);
 }
 
-/* Part i of n of a strip, along x. */
-static struct oct_view_rect column_at(struct oct_view_rect strip, int gap, int i, int n)
+/* Part i of n of a strip, along x; or along y. */
+static struct oct_view_rect part_of(struct oct_view_rect strip, int gap, int i, int n, bool down)
 {
-    int x0 = (strip.w + gap) * i / n, x1 = (strip.w + gap) * (i + 1) / n;
-    return (struct oct_view_rect){strip.x + x0, strip.y, larger(1, x1 - x0 - gap), strip.h};
-}
+    const int length = (down ? strip.h : strip.w) + gap;
+    const int begin = length * i / n, extent = larger(1, length * (i + 1) / n - begin - gap);
 
-static struct oct_view_rect row_at(struct oct_view_rect strip, int gap, int i, int n)
-{
-    int y0 = (strip.h + gap) * i / n, y1 = (strip.h + gap) * (i + 1) / n;
-    return (struct oct_view_rect){strip.x, strip.y + y0, strip.w, larger(1, y1 - y0 - gap)};
+    return down ? (struct oct_view_rect){strip.x, strip.y + begin, strip.w, extent}
+                : (struct oct_view_rect){strip.x + begin, strip.y, extent, strip.h};
 }
 
 static void place_stacked(struct oct_view_layout *l, const struct oct_view_contents *c)
@@ -173,13 +167,11 @@ static void place_stacked(struct oct_view_layout *l, const struct oct_view_conte
 
     l->bscan = (struct oct_view_rect){a.x, a.y, a.w, top};
     l->divider = (struct oct_view_rect){a.x, a.y + top, a.w, gap};
-    l->enface = column_at(strip, gap, 0, n);
+    l->enface = part_of(strip, gap, 0, n, false);
     if (n == 3)
-        l->profile = column_at(strip, gap, 1, n);
-    if (n > 1 && c->has_slice)
-        l->slice = column_at(strip, gap, n - 1, n);
-    else if (n > 1)
-        l->spectrum = column_at(strip, gap, n - 1, n);
+        l->profile = part_of(strip, gap, 1, n, false);
+    if (n > 1)
+        *(c->has_slice ? &l->slice : &l->spectrum) = part_of(strip, gap, n - 1, n, false);
 }
 
 static void place_beside(struct oct_view_layout *l, const struct oct_view_contents *c)
@@ -198,8 +190,8 @@ static void place_beside(struct oct_view_layout *l, const struct oct_view_conten
         l->profile = (struct oct_view_rect){a.x, below, left, bottom};
         *(c->has_slice ? &l->slice : &l->spectrum) = last;
     } else if (c->has_slice) {
-        l->enface = row_at(right, gap, 0, 2);
-        l->slice = row_at(right, gap, 1, 2);
+        l->enface = part_of(right, gap, 0, 2, true);
+        l->slice = part_of(right, gap, 1, 2, true);
     }
 }
 
@@ -301,11 +293,6 @@ unsigned oct_view_layout_flow(const int *widths, unsigned n, int line_width, int
 }
 
 /* ---- the lens ---- */
-
-static double clamp(double value, double lo, double hi)
-{
-    return value < lo ? lo : value > hi ? hi : value;
-}
 
 /* Keeps the view within the picture's edges. */
 static void keep_inside(struct oct_view_lens *lens)

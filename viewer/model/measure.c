@@ -98,29 +98,25 @@ bool oct_view_calipers_add(struct oct_view_calipers *calipers, struct oct_view_p
 void oct_view_calipers_move(struct oct_view_calipers *calipers, struct oct_view_point from,
                             struct oct_view_point to)
 {
-    struct oct_view_caliper *held = &calipers->shown.caliper[calipers->shown.held];
-
-    if (!held->is_set)
-        oct_view_calipers_add(calipers, from, to);
+    if (oct_view_calipers_held(calipers))
+        calipers->shown.caliper[calipers->shown.held] = (struct oct_view_caliper){true, {from, to}};
     else
-        *held = (struct oct_view_caliper){true, {from, to}};
+        oct_view_calipers_add(calipers, from, to);
 }
 
 bool oct_view_calipers_hold_next(struct oct_view_calipers *calipers)
 {
     struct oct_view_caliper_set *set = &calipers->shown;
 
-    for (unsigned i = set->held + 1; i < OCT_VIEW_MOST_CALIPERS; i++)
+    for (unsigned k = 1; k <= OCT_VIEW_MOST_CALIPERS; k++) {
+        const unsigned i = (set->held + k) % OCT_VIEW_MOST_CALIPERS;
         if (set->caliper[i].is_set) {
+            const bool is_after = i > set->held;
             set->held = i;
-            return true;
+            return is_after;
         }
+    }
     set->held = 0;
-    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++)
-        if (set->caliper[i].is_set) {
-            set->held = i;
-            break;
-        }
     return false;
 }
 
@@ -180,14 +176,11 @@ static void keep(struct oct_view_calipers *calipers)
 {
     struct oct_view_kept_calipers *place = find(calipers, &calipers->of);
 
-    if (oct_view_calipers_count(calipers) == 0) {
-        if (place)
-            place->turn = 0;
-        return;
-    }
-    if (!place)
-        place = make_room(calipers);
-    *place = (struct oct_view_kept_calipers){calipers->of, calipers->shown, ++calipers->turn};
+    if (oct_view_calipers_count(calipers) > 0)
+        *(place ? place : make_room(calipers)) =
+            (struct oct_view_kept_calipers){calipers->of, calipers->shown, ++calipers->turn};
+    else if (place)
+        place->turn = 0;
 }
 
 void oct_view_calipers_show(struct oct_view_calipers *calipers,

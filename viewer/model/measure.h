@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Lengths in a picture: calipers, scale bars, proportions. Pure. */
-
 /* A place in a B-scan: A-lines from its left edge, depth pixels from its top. Pixel i reaches from
  * i to i + 1. */
 struct oct_view_point {

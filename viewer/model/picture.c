@@ -6,6 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool oct_view_make_room(void **buffer, size_t *capacity_bytes, size_t n_bytes)
+{
+    void *grown = n_bytes > *capacity_bytes ? malloc(n_bytes) : NULL;
+
+    if (n_bytes <= *capacity_bytes || !grown)
+        return n_bytes <= *capacity_bytes;
+    free(*buffer);
+    *buffer = grown;
+    *capacity_bytes = n_bytes;
+    return true;
+}
+
 /* ---- images of any topic ---- */
 
 size_t oct_view_image_bytes(const struct oct_image_header *header)
@@ -33,15 +45,9 @@ enum oct_err oct_view_image_set(struct oct_view_image *image, const struct oct_i
                         "%.40s: %zu bytes of values came, its shape says otherwise; check the "
                         "publisher",
                         header->dataset, n_bytes);
-    if (n_bytes > image->capacity_bytes) {
-        void *grown = malloc(n_bytes);
-        if (!grown)
-            return oct_fail(err, OCT_E_NO_MEMORY, "%.40s of %zu bytes: out of memory",
-                            header->dataset, n_bytes);
-        free(image->values);
-        image->values = grown;
-        image->capacity_bytes = n_bytes;
-    }
+    if (!oct_view_make_room(&image->values, &image->capacity_bytes, n_bytes))
+        return oct_fail(err, OCT_E_NO_MEMORY, "%.40s of %zu bytes: out of memory", header->dataset,
+                        n_bytes);
     if (n_bytes > 0)
         memcpy(image->values, values, n_bytes);
     image->header = *header;
@@ -62,13 +68,6 @@ bool oct_view_image_is_row(const struct oct_image_header *header)
     return oct_view_image_is_table(header, 1);
 }
 
-void oct_view_image_swap(struct oct_view_image *a, struct oct_view_image *b)
-{
-    struct oct_view_image kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
 void oct_view_image_finish(struct oct_view_image *image)
 {
     free(image->values);
@@ -79,14 +78,10 @@ void oct_view_image_finish(struct oct_view_image *image)
 
 size_t oct_view_picture_bytes(const struct oct_picture_header *header)
 {
-    size_t pixel_bytes;
+    const size_t pixel_bytes = header->sample_type == OCT_SAMPLE_U8    ? sizeof(uint8_t)
+                               : header->sample_type == OCT_SAMPLE_F32 ? sizeof(float)
+                                                                       : 0;
 
-    if (header->sample_type == OCT_SAMPLE_U8)
-        pixel_bytes = sizeof(uint8_t);
-    else if (header->sample_type == OCT_SAMPLE_F32)
-        pixel_bytes = sizeof(float);
-    else
-        return 0;
     if (header->n_lines == 0 || header->depth == 0 ||
         header->depth > OCT_MAX_BSCAN_SAMPLES / header->n_lines)
         return 0;
@@ -104,16 +99,9 @@ enum oct_err oct_view_picture_set(struct oct_view_picture *picture,
                         "picture of %u x %u pixels: %zu bytes came, %zu are needed; check the "
                         "publisher",
                         header->n_lines, header->depth, n_bytes, wanted_bytes);
-    if (n_bytes > picture->capacity_bytes) {
-        void *grown = malloc(n_bytes);
-        if (!grown)
-            return oct_fail(err, OCT_E_NO_MEMORY,
-                            "picture of %zu bytes: out of memory; publish smaller pictures",
-                            n_bytes);
-        free(picture->pixels);
-        picture->pixels = grown;
-        picture->capacity_bytes = n_bytes;
-    }
+    if (!oct_view_make_room(&picture->pixels, &picture->capacity_bytes, n_bytes))
+        return oct_fail(err, OCT_E_NO_MEMORY,
+                        "picture of %zu bytes: out of memory; publish smaller pictures", n_bytes);
     memcpy(picture->pixels, pixels, n_bytes);
     picture->header = *header;
     return OCT_OK;
@@ -175,11 +163,6 @@ static void count_f32(const struct oct_view_picture *picture, uint32_t step, str
         }
 }
 
-static double percentile(const struct counts *counts, double share)
-{
-    return counts->lo + oct_histogram_percentile(counts->bin, N_BINS, share) * counts->step;
-}
-
 bool oct_view_picture_percentiles(const struct oct_view_picture *picture, double share_lo,
                                   double share_hi, double *lo, double *hi)
 {
@@ -192,8 +175,8 @@ bool oct_view_picture_percentiles(const struct oct_view_picture *picture, double
         count_f32(picture, step, &counts);
     else
         count_u8(picture, step, &counts);
-    *lo = percentile(&counts, share_lo);
-    *hi = percentile(&counts, share_hi);
+    *lo = counts.lo + oct_histogram_percentile(counts.bin, N_BINS, share_lo) * counts.step;
+    *hi = counts.lo + oct_histogram_percentile(counts.bin, N_BINS, share_hi) * counts.step;
     return counts.total > 0;
 }
 
@@ -217,18 +200,14 @@ enum oct_err oct_view_spectrum_set(struct oct_view_spectrum *spectrum, const cha
                                    struct oct_error *err)
 {
     struct oct_spectrum_header header;
+    void *buffer = spectrum->sample;
     enum oct_err code = oct_spectrum_decode(&header, json, json_bytes, n_bytes, err);
 
     if (code)
         return code;
-    if (header.n_samples > spectrum->capacity) {
-        uint16_t *grown = malloc(n_bytes);
-        if (!grown)
-            return oct_fail(err, OCT_E_NO_MEMORY, "spectrum: out of memory");
-        free(spectrum->sample);
-        spectrum->sample = grown;
-        spectrum->capacity = header.n_samples;
-    }
+    if (!oct_view_make_room(&buffer, &spectrum->capacity_bytes, n_bytes))
+        return oct_fail(err, OCT_E_NO_MEMORY, "spectrum: out of memory");
+    spectrum->sample = buffer;
     memcpy(spectrum->sample, samples, n_bytes);
     spectrum->n_samples = header.n_samples;
     spectrum->limit = header.limit;

@@ -36,7 +36,7 @@ void oct_view_playback_open(struct oct_view_model *model, const char *path, int 
     p->plays = false;
 }
 
-void oct_view_playback_toggle(struct oct_view_model *model)
+static void toggle(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
     const struct oct_view_daemon *d = &model->daemon;
@@ -106,30 +106,19 @@ void oct_view_playback_end(struct oct_view_model *model)
     oct_view_model_say(model, "live pictures");
 }
 
-static bool is_another(const struct oct_view_file *a, const struct oct_view_file *b)
-{
-    return strcmp(a->path, b->path) != 0 || a->volume != b->volume || a->n_bscans != b->n_bscans ||
-           a->n_lines != b->n_lines || a->depth != b->depth;
-}
-
-/* A recording that was stopped within a volume ends with a piece; what an operator wants to look at
- * is a whole one. */
-static bool is_piece_behind_volumes(const struct oct_view_model *model,
-                                    const struct oct_view_file *file)
-{
-    return model->playback.request.or_before && model->playback.request.by == 0 &&
-           file->n_valid < file->n_bscans && file->place > 1 && model->recorded.n_whole > 0 &&
-           !model->save_last.is_newest;
-}
-
 void oct_view_playback_opened(struct oct_view_model *model, const struct oct_view_file *file)
 {
     struct oct_view_playback *p = &model->playback;
-    const bool another = !p->active || is_another(&p->file, file);
+    const bool another = !p->active || strcmp(p->file.path, file->path) != 0 ||
+                         p->file.volume != file->volume || p->file.n_bscans != file->n_bscans ||
+                         p->file.n_lines != file->n_lines || p->file.depth != file->depth;
 
     if (!p->opens)
         return; /* live pictures were asked for meanwhile */
-    if (is_piece_behind_volumes(model, file)) {
+    /* A recording that was stopped within a volume ends with a piece; what an operator wants to look
+     * at is a whole one. */
+    if (p->request.or_before && p->request.by == 0 && file->n_valid < file->n_bscans &&
+        file->place > 1 && model->recorded.n_whole > 0 && !model->save_last.is_newest) {
         oct_view_model_say(model, "the last whole volume; %s, the piece behind it, has %u of %u",
                            file->name, file->n_valid, file->n_bscans);
         oct_view_playback_open(model, file->path, -1, false);
@@ -144,12 +133,9 @@ void oct_view_playback_opened(struct oct_view_model *model, const struct oct_vie
         model->has_picture = false; /* what is shown is of the file before */
         oct_view_picture_finish(&p->slice);
         oct_view_enface_finish(&p->enface);
-        p->wanted = p->bscan = 0;
-        p->valid = true; /* until it is read */
-        p->why[0] = '\0';
-        p->missing_lines = 0;
+        p->read = (struct oct_view_read){.valid = true}; /* until it is read */
+        p->wanted = p->missing_lines = 0;
         p->slice_line = file->n_lines / 2;
-        p->slice_share = p->enface_share = 0;
     }
     if (model->contrast.log != file->log) {
         model->contrast.log = file->log;
@@ -165,18 +151,21 @@ void oct_view_playback_refused(struct oct_view_model *model, const char *why)
 }
 
 void oct_view_playback_offer(struct oct_view_model *model, struct oct_view_picture *picture,
-                             uint32_t bscan, bool valid, const char *why)
+                             const struct oct_view_read *read)
 {
     struct oct_view_playback *p = &model->playback;
+    const struct oct_view_contrast before = model->contrast;
 
     if (!p->active)
         return;
-    p->bscan = bscan;
-    p->valid = valid;
+    p->read.bscan = read->bscan;
+    p->read.valid = read->valid;
     p->missing_lines = picture->header.missing_lines;
-    snprintf(p->why, sizeof(p->why), "%s", why);
-    oct_view_letters_clean(p->why);
-    oct_view_model_show_recorded(model, picture, valid && !why[0]);
+    memcpy(p->read.why, read->why, sizeof(p->read.why));
+    oct_view_letters_clean(p->read.why);
+    oct_view_model_show_bscan(model, picture);
+    if (before.range == OCT_CONTRAST_AUTO && (!read->valid || read->why[0]))
+        model->contrast = before; /* it does not follow what is not whole */
 }
 
 /* ---- its label ---- */
@@ -214,23 +203,11 @@ void oct_view_playback_set_pseudonym(struct oct_view_model *model, const char *p
     snprintf(r->pseudonym, sizeof(r->pseudonym), "%s", pseudonym);
 }
 
-static void oct_view_playback_set_verdict(struct oct_view_model *model,
-                                          enum oct_view_verdict verdict)
-{
-    struct oct_view_relabel *r = relabel(model);
-
-    if (!r)
-        return;
-    r->has_verdict = true;
-    r->verdict = verdict;
-}
-
 void oct_view_playback_labelled(struct oct_view_model *model, const char *path, const char *eye,
-                                const char *pseudonym, enum oct_view_verdict verdict)
+                                const char *pseudonym, enum oct_volume_mark verdict)
 {
     static const char *const words[] = {"not marked", "marked: keep", "marked: repeat"};
     struct oct_view_file *file = &model->playback.file;
-
     const char *slash = strrchr(path, '/');
 
     if (strcmp(file->path, path) == 0) {
@@ -241,11 +218,6 @@ void oct_view_playback_labelled(struct oct_view_model *model, const char *path, 
     oct_view_model_say(model, "%s: %s, %s, %s", slash ? slash + 1 : path,
                        eye[0] ? eye : "no eye said", pseudonym[0] ? pseudonym : "no pseudonym",
                        words[verdict]);
-}
-
-void oct_view_playback_not_labelled(struct oct_view_model *model, const char *why)
-{
-    oct_view_model_say(model, "the label stays as it was: %s", why);
 }
 
 /* ---- moving ---- */
@@ -317,22 +289,16 @@ static bool apply_moves(struct oct_view_model *model, enum oct_view_action actio
 
     switch (action) {
     case OCT_ACTION_OLDER:
-        oct_view_playback_step(model, -times);
-        return true;
     case OCT_ACTION_NEWER:
-        oct_view_playback_step(model, times);
+        oct_view_playback_step(model, action == OCT_ACTION_NEWER ? times : -times);
         return true;
     case OCT_ACTION_SLAB_UP:
-        oct_view_playback_step(model, -page);
-        return true;
     case OCT_ACTION_SLAB_DOWN:
-        oct_view_playback_step(model, page);
+        oct_view_playback_step(model, action == OCT_ACTION_SLAB_DOWN ? page : -page);
         return true;
     case OCT_ACTION_SLAB_THINNER:
-        oct_view_playback_go(model, 0);
-        return true;
     case OCT_ACTION_SLAB_THICKER:
-        oct_view_playback_go(model, p->file.n_bscans);
+        oct_view_playback_go(model, action == OCT_ACTION_SLAB_THICKER ? p->file.n_bscans : 0);
         return true;
     case OCT_ACTION_CURSOR_LEFT:
     case OCT_ACTION_CURSOR_RIGHT:
@@ -345,14 +311,6 @@ static bool apply_moves(struct oct_view_model *model, enum oct_view_action actio
     }
 }
 
-/* The same decision again takes it back. */
-static void decide(struct oct_view_model *model, enum oct_view_verdict verdict)
-{
-    const bool again = model->playback.file.verdict == verdict;
-
-    oct_view_playback_set_verdict(model, again ? OCT_VERDICT_NONE : verdict);
-}
-
 static bool is_of_recordings(enum oct_view_action action)
 {
     return action == OCT_ACTION_KEEP || action == OCT_ACTION_REPEAT ||
@@ -363,9 +321,12 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
                              unsigned times)
 {
     struct oct_view_playback *p = &model->playback;
+    const enum oct_volume_mark verdict =
+        action == OCT_ACTION_KEEP ? OCT_MARK_KEEP : OCT_MARK_REPEAT;
+    struct oct_view_relabel *r;
 
     if (action == OCT_ACTION_PLAYBACK) {
-        oct_view_playback_toggle(model);
+        toggle(model);
         return true;
     }
     if (!p->active && is_of_recordings(action))
@@ -383,7 +344,12 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
         return true;
     case OCT_ACTION_KEEP:
     case OCT_ACTION_REPEAT:
-        decide(model, action == OCT_ACTION_KEEP ? OCT_VERDICT_KEEP : OCT_VERDICT_REPEAT);
+        r = relabel(model);
+        if (r) {
+            r->has_verdict = true;
+            /* The same decision again takes it back. */
+            r->verdict = p->file.verdict == verdict ? OCT_MARK_NONE : verdict;
+        }
         return true;
     case OCT_ACTION_PROJECTION:
     case OCT_ACTION_SHARPEN:
@@ -414,14 +380,14 @@ void oct_view_playback_volume_text(const struct oct_view_file *file, char *text,
 void oct_view_playback_text(const struct oct_view_model *model, char *text, size_t n_bytes)
 {
     const struct oct_view_playback *p = &model->playback;
-    int n = snprintf(text, n_bytes, "%s %u of %u", p->file.what[0] ? "picture" : "B-scan",
-                     p->bscan + 1, p->file.n_bscans);
-    size_t used = n > 0 && (size_t)n < n_bytes ? (size_t)n : 0;
+    const char *what = p->file.what[0] ? "picture" : "B-scan";
+    char amiss[200] = "";
 
-    if (p->why[0])
-        snprintf(text + used, n_bytes - used, ": it cannot be read: %s", p->why);
-    else if (!p->valid)
-        snprintf(text + used, n_bytes - used, ": it was not recorded");
+    if (p->read.why[0])
+        snprintf(amiss, sizeof(amiss), ": it cannot be read: %s", p->read.why);
+    else if (!p->read.valid)
+        snprintf(amiss, sizeof(amiss), ": it was not recorded");
     else if (p->missing_lines > 0)
-        snprintf(text + used, n_bytes - used, ", %u of its A-lines are missing", p->missing_lines);
+        snprintf(amiss, sizeof(amiss), ", %u of its A-lines are missing", p->missing_lines);
+    snprintf(text, n_bytes, "%s %u of %u%s", what, p->read.bscan + 1, p->file.n_bscans, amiss);
 }

@@ -89,36 +89,30 @@ static bool read_answer(struct oct_view_answer *answer, const char *text, const 
     return pending;
 }
 
-static void fail(struct oct_view_answer *answer, const struct oct_view_daemon *daemon,
-                 const char *otherwise)
-{
-    answer->ok = false;
-    snprintf(answer->text, sizeof(answer->text), "%s",
-             daemon->last_error[0] ? daemon->last_error : otherwise);
-}
-
 /* octd looks at the disk before a recording begins, and its word comes before that is done: what
  * became of it is in the status. */
 static void follow_wish(struct oct_view_control *c, struct oct_view_answer *answer)
 {
-    uint64_t until_ns = oct_clock_ns() + DONE_NS;
+    const uint64_t until_ns = oct_clock_ns() + DONE_NS;
+    const struct oct_view_daemon *d = &c->daemon;
     bool wait = true;
 
     while (wait) {
         nanosleep(&(struct timespec){.tv_nsec = ASK_PENDING_MS * 1000000L}, NULL);
         ask_status(c);
         pthread_mutex_lock(&c->mutex);
-        wait = !c->ending && c->daemon.reachable && c->daemon.pending && oct_clock_ns() < until_ns;
-        if (!c->daemon.reachable) {
+        wait = !c->ending && d->reachable && d->pending && oct_clock_ns() < until_ns;
+        const char *why = NULL;
+        if (!d->reachable)
+            why = "no answer from octd";
+        else if (!d->pending && answer->wish == OCT_WISH_RECORD && !d->record.active)
+            why = d->last_error[0] ? d->last_error : "it did not begin";
+        else if (!d->pending && answer->wish == OCT_WISH_START && strcmp(d->state, "error") == 0)
+            why = d->last_error[0] ? d->last_error : "it did not start";
+        if (why) {
             answer->ok = false;
-            answer->unanswered = true;
-            snprintf(answer->text, sizeof(answer->text), "no answer from octd");
-        } else if (!c->daemon.pending && answer->wish == OCT_WISH_RECORD &&
-                   !c->daemon.record.active) {
-            fail(answer, &c->daemon, "it did not begin");
-        } else if (!c->daemon.pending && answer->wish == OCT_WISH_START &&
-                   strcmp(c->daemon.state, "error") == 0) {
-            fail(answer, &c->daemon, "it did not start");
+            answer->unanswered = !d->reachable;
+            snprintf(answer->text, sizeof(answer->text), "%s", why);
         }
         pthread_mutex_unlock(&c->mutex);
     }

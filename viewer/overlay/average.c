@@ -1,13 +1,9 @@
 /* octd's live average: which picture it is, and what is said of it. */
 #include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/model.h"
-#include "viewer/model/words.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Without averages for so long, none comes. */
@@ -27,7 +23,6 @@ void oct_view_average_read(struct oct_view_average *average, const struct oct_vi
 
     *average = (struct oct_view_average){
         .averaged = oct_image_header_number(h, "averaged", 0),
-        .rejected = oct_image_header_number(h, "rejected", 0),
         .score = oct_image_header_number(h, "score", 0),
         .shift_lines = oct_image_header_number(h, "shift_px", 0),
         .shift_depth = oct_image_header_number(h, "shift_px", 1),
@@ -35,13 +30,11 @@ void oct_view_average_read(struct oct_view_average *average, const struct oct_vi
     };
 }
 
-void oct_view_average_take(struct oct_view_average *average, struct oct_view_image *image,
-                           struct oct_view_picture *picture)
+void oct_view_image_to_picture(struct oct_view_image *image, struct oct_view_picture *picture)
 {
     const struct oct_image_header *h = &image->header;
     const struct oct_view_picture kept = *picture;
 
-    oct_view_average_read(average, image);
     *picture = (struct oct_view_picture){
         .header = {.frame_num = h->frame_num,
                    .sample_type = h->type,
@@ -63,14 +56,6 @@ void oct_view_average_take(struct oct_view_average *average, struct oct_view_ima
     image->capacity_bytes = kept.capacity_bytes;
 }
 
-/* Blocks of a slow scanner take their time. */
-static double silence_ns(const struct oct_view_model *model)
-{
-    double rate_hz = oct_view_tally_rate_hz(&model->tally);
-    double block_s = rate_hz > 0 ? 2 * model->daemon.average_bscans / rate_hz : 0;
-    return fmin(fmax(block_s, LEAST_SILENCE_S), MOST_SILENCE_S) * (double)OCT_NS_PER_S;
-}
-
 static bool is_off(const struct oct_view_model *model)
 {
     return model->daemon.known && model->daemon.average_bscans <= 1;
@@ -78,10 +63,15 @@ static bool is_off(const struct oct_view_model *model)
 
 bool oct_view_average_comes(const struct oct_view_model *model)
 {
-    uint64_t came_ns = model->average_came_ns;
-    if (came_ns == 0 || is_off(model))
-        return false;
-    return model->now_ns < came_ns || (double)(model->now_ns - came_ns) < silence_ns(model);
+    const uint64_t came_ns = model->average_came_ns;
+    const double rate_hz = oct_view_tally_rate_hz(&model->tally);
+    /* Blocks of a slow scanner take their time. */
+    const double block_s = rate_hz > 0 ? 2 * model->daemon.average_bscans / rate_hz : 0;
+    const double silence_s = fmin(fmax(block_s, LEAST_SILENCE_S), MOST_SILENCE_S);
+
+    return came_ns > 0 && !is_off(model) &&
+           (model->now_ns < came_ns ||
+            (double)(model->now_ns - came_ns) < silence_s * (double)OCT_NS_PER_S);
 }
 
 bool oct_view_average_left_out(const struct oct_view_average *average)
@@ -153,30 +143,22 @@ void oct_view_average_next_number(struct oct_view_model *model)
 
 /* ---- words ---- */
 
-static void none_text(const struct oct_view_model *model, char *text, size_t n_bytes)
-{
-    bool comes =
-        model->asked == OCT_WISH_AVERAGE || oct_view_wishes_find(&model->wishes, OCT_WISH_AVERAGE);
-
-    if (is_off(model) && comes)
-        snprintf(text, n_bytes, "AVERAGE: octd is asked for it");
-    else if (is_off(model))
-        snprintf(text, n_bytes, "AVERAGE: off%s",
-                 model->settings.operators ? "" : " (octctl set average.bscans 16)");
-    else
-        snprintf(text, n_bytes, "AVERAGE: none comes");
-}
-
 bool oct_view_average_text(const struct oct_view_model *model, char *text, size_t n_bytes)
 {
     const struct oct_view_average *a = &model->average;
     const struct oct_view_daemon *d = &model->daemon;
     const bool is_apart = oct_view_average_left_out(a);
+    const bool is_asked =
+        model->asked == OCT_WISH_AVERAGE || oct_view_wishes_find(&model->wishes, OCT_WISH_AVERAGE);
     char of[16] = "", score[32] = "";
 
     if (model->settings.average && !model->frozen && !model->playback.active &&
         !oct_view_average_comes(model)) {
-        none_text(model, text, n_bytes);
+        snprintf(text, n_bytes, "AVERAGE: %s",
+                 !is_off(model)              ? "none comes"
+                 : is_asked                  ? "octd is asked for it"
+                 : model->settings.operators ? "off"
+                                             : "off (octctl set average.bscans 16)");
         return true;
     }
     if (a->arrival_ns == 0) {
@@ -203,6 +185,19 @@ static void draw_average(struct oct_draw *draw, const struct oct_view_model *mod
     oct_draw_corner(draw, text, amiss ? RGB_WARN : RGB_PLAIN);
 }
 
+static void take(struct oct_view_model *model, struct oct_view_image *image,
+                 struct oct_view_picture *spare)
+{
+    struct oct_view_average average;
+
+    if (!model->settings.average)
+        return;
+    oct_view_average_read(&average, image);
+    oct_view_image_to_picture(image, spare);
+    model->average_came_ns = average.arrival_ns;
+    oct_view_model_offer_picture(model, spare, &average);
+}
+
 static bool wanted(const struct oct_view_model *model)
 {
     return model->settings.average;
@@ -213,6 +208,6 @@ const struct oct_view_overlay oct_view_overlay_average = {
     .check = check,
     .keep = oct_view_archive_add_average,
     .wanted = wanted,
-    .take_picture = oct_view_model_offer_average,
+    .take = take,
     .draw = draw_average,
 };

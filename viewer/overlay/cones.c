@@ -1,13 +1,9 @@
 /* The cone spacing, in words on the en face picture. */
-#include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/model.h"
-#include "viewer/model/words.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LEAST_UM 1.0
@@ -96,8 +92,10 @@ static bool draw_enface(struct oct_draw *draw, const struct oct_view_model *mode
     return true;
 }
 
-static void take(struct oct_view_model *model, const struct oct_view_image *image)
+static void take(struct oct_view_model *model, struct oct_view_image *image,
+                 struct oct_view_picture *spare)
 {
+    (void)spare;
     oct_view_cones_set(&model->cones, image);
 }
 
