@@ -23,7 +23,6 @@ static void read_settings(struct oct_view_app *app, const struct oct_view_option
         [OCT_ASK_NEVER] = OCT_ASK_LABEL_NEVER,
     };
     struct oct_error why = {0};
-
     if (options->settings)
         snprintf(app->settings_path, sizeof(app->settings_path), "%s", options->settings);
     else if (!oct_view_settings_path(app->settings_path, sizeof(app->settings_path)))
@@ -41,7 +40,6 @@ static void read_machine(struct oct_view_model *model, const char *control)
     static const char *const here[] = {"127.", "localhost:", "[::1]:", "*:", "0.0.0.0:"};
     char name[256] = "";
     const char *host = control + strlen(tcp), *port = strrchr(control, ':');
-
     if (strncmp(control, tcp, strlen(tcp)) != 0 || port <= host)
         return;
     for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++)
@@ -59,7 +57,6 @@ static enum oct_err open_file(struct oct_view_app *app, const struct oct_view_op
                               struct oct_error *err)
 {
     struct oct_view_playback *playback = &app->model.playback;
-
     oct_view_playback_open(&app->model, options->file, 0, false);
     oct_play_turn(app->play, &app->model);
     if (oct_play_wait_open(app->play, OPEN_NS) && oct_play_refusal(app->play)[0])
@@ -79,7 +76,6 @@ enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_o
 {
     bool log = options->config.pipeline.log;
     enum oct_err code;
-
     oct_view_model_init(&app->model, options->endpoint, log);
     read_settings(app, options);
     app->archive = oct_view_archive_create(HISTORY_BYTES);
@@ -108,7 +104,6 @@ static bool take_control(struct oct_view_app *app)
     char text[OCT_VIEW_LABEL_BYTES];
     uint64_t before_ns = app->model.daemon.answer_ns;
     bool reachable = app->model.daemon.reachable;
-
     if (!app->control)
         return false;
     oct_view_control_take(app->control, &daemon, &answer);
@@ -123,7 +118,6 @@ static bool take_control(struct oct_view_app *app)
 static bool take_overlays(struct oct_view_app *app)
 {
     bool changed = false;
-
     for (size_t i = 0; i < oct_view_n_overlays; i++) {
         const struct oct_view_overlay *o = oct_view_overlays[i];
         if (!o->topic)
@@ -143,7 +137,6 @@ bool oct_view_app_turn(struct oct_view_app *app)
 {
     struct oct_subscriber_report report;
     struct oct_view_model *model = &app->model;
-
     oct_view_model_tick(model, oct_clock_ns());
     bool changed = oct_subscriber_take(app->subscriber, &app->spare, &report);
     if (changed)
@@ -170,7 +163,6 @@ bool oct_view_app_turn(struct oct_view_app *app)
 void oct_view_app_remember(struct oct_view_app *app)
 {
     struct oct_error why;
-
     oct_play_turn(app->play, &app->model); /* a label that was corrected with the last key */
     oct_view_playback_end(&app->model);    /* a file's contrast is not the user's */
     if (app->settings_path[0] && oct_view_settings_save(&app->model, app->settings_path, &why))

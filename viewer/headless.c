@@ -23,7 +23,6 @@ static enum oct_err wait_for_pictures(const struct oct_view_options *options,
     struct oct_view_picture none = {0};
     struct oct_subscriber_report report;
     char why[64] = "interrupted";
-
     while (!interrupted && !is_over) {
         const uint64_t now_ns = oct_clock_ns(), left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
         const uint64_t wait_ns = left_ns < SIGNAL_CHECK_NS ? left_ns : SIGNAL_CHECK_NS;
@@ -61,7 +60,6 @@ static enum oct_err draw_png(const struct oct_view_options *options,
     SDL_Renderer *renderer = NULL;
     struct oct_view_caption caption;
     enum oct_err code;
-
     SDL_Surface *surface = SDL_CreateRGBSurfaceWithFormat(0, options->width, options->height, 32,
                                                           SDL_PIXELFORMAT_ARGB8888);
     if (surface)
@@ -96,7 +94,6 @@ enum oct_err oct_view_headless(const struct oct_view_options *options, struct oc
     struct oct_view_app app = {0};
     const char *const inputs[] = {options->file};
     enum oct_err code;
-
     /* At once: a picture may take its time, and a rename would replace what is no plain file. */
     if ((code = oct_whole_file_may(options->screenshot, true, inputs, 1, err)))
         return code;

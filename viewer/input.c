@@ -13,7 +13,6 @@ static enum oct_view_grip navigate_grip(const struct oct_view_model *model,
 {
     const struct oct_view_layout *l = oct_draw_layout(draw);
     const int px = (int)x, py = (int)y;
-
     return !model->playback.active                     ? OCT_GRIP_NONE
            : oct_view_rect_holds(l->enface_at, px, py) ? OCT_GRIP_ENFACE
            : oct_view_rect_holds(l->slice_at, px, py)  ? OCT_GRIP_SLICE
@@ -28,7 +27,6 @@ static void navigate_to(struct oct_view_model *model, const struct oct_draw *dra
     const struct oct_view_file *file = &model->playback.file;
     const struct oct_view_rect enface = oct_draw_layout(draw)->enface_at;
     const struct oct_view_rect slice = oct_draw_layout(draw)->slice_at;
-
     if (grip == OCT_GRIP_ENFACE) {
         oct_view_playback_go(model, floor((y - enface.y) / enface.h * file->n_bscans));
         oct_view_playback_slice_at(model, floor((x - enface.x) / enface.w * file->n_lines));
@@ -49,7 +47,6 @@ void oct_view_input_init(struct oct_view_input *input)
 {
     static const char ctrl[] = "Ctrl+", shift[] = "Shift+";
     char keys[128], *rest;
-
     memset(input, 0, sizeof(*input));
     for (size_t i = 0; i < oct_view_n_keys; i++) {
         snprintf(keys, sizeof(keys), "%s", oct_view_keys[i].keys);
@@ -72,7 +69,6 @@ static enum oct_view_action find(const struct oct_view_input *input, const SDL_K
                                  bool shift)
 {
     bool ctrl = key->mod & KMOD_CTRL;
-
     for (unsigned i = 0; i < input->n_bindings; i++)
         if (input->binding[i].key == key->sym && input->binding[i].ctrl == ctrl &&
             input->binding[i].shift == shift)
@@ -97,7 +93,6 @@ static void quit(struct oct_view_input *input, struct oct_view_model *model)
 {
     const bool stop_waits = model->asked == OCT_WISH_STOP ||
                             oct_view_wishes_find(&model->wishes, OCT_WISH_STOP) != NULL;
-
     if (!model->help && stop_waits && !input->quit_was_refused) {
         oct_view_model_say(model, "octd has not answered to Stop yet: Q again closes all the same");
         input->quit_was_refused = true;
@@ -111,7 +106,6 @@ static void act(struct oct_view_input *input, struct oct_view_model *model,
                 enum oct_view_action action, unsigned times)
 {
     bool locked = model->settings.operators && !oct_view_action_is_operators(action);
-
     if (action == OCT_ACTION_LEAVE && oct_view_patient_cancel(model))
         return;
     if (locked && action == OCT_ACTION_LEAVE && oct_view_model_is_recording(model)) {
@@ -171,7 +165,6 @@ static void on_key(struct oct_view_input *input, struct oct_view_model *model,
     const SDL_Keysym *key = &event->keysym;
     bool shift = key->mod & KMOD_SHIFT;
     unsigned times = 1;
-
     if (model->typing) {
         on_typing(model, key);
         return;
@@ -198,7 +191,6 @@ static struct oct_view_point point_at(const struct oct_draw *draw,
 {
     struct oct_view_rectf place = oct_draw_layout(draw)->place;
     const struct oct_picture_header *h = &model->shown.header;
-
     return (struct oct_view_point){(x - place.x) / place.w * h->n_lines,
                                    (y - place.y) / place.h * h->depth};
 }
@@ -214,7 +206,6 @@ static bool grab_end(const struct oct_view_input *input, struct oct_view_model *
     double nearest_px = oct_draw_layout(draw)->text_px;
     struct oct_view_point from = {0, 0}, to = {0, 0};
     bool found = false;
-
     for (unsigned i = 0; i < 2 * OCT_VIEW_MOST_CALIPERS; i++) {
         const struct oct_view_caliper *c = &set->caliper[i / 2];
         const struct oct_view_point p = c->end[i % 2];
@@ -238,7 +229,6 @@ static bool is_at_divider(const struct oct_view_layout *l, double x, double y)
 {
     struct oct_view_rect r = l->divider;
     int more = l->margin / 4 + 1;
-
     r.x -= l->is_stacked ? 0 : more;
     r.w += l->is_stacked ? 0 : 2 * more;
     r.y -= l->is_stacked ? more : 0;
@@ -261,7 +251,6 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
     const struct oct_view_point p = point_at(draw, model, input->x, input->y);
     unsigned n = oct_view_buttons(model, buttons);
     int x = (int)input->x, y = (int)input->y;
-
     input->grip = OCT_GRIP_NONE;
     input->x0 = input->x;
     input->y0 = input->y;
@@ -315,7 +304,6 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
     struct oct_view_contrast *c = &model->contrast;
     /* Moving down the bar lowers the value, by the bar's own scale. */
     const double down = -dy / l->colours.h * (c->published_hi - c->published_lo);
-
     if (hypot(input->x - input->x0, input->y - input->y0) > l->text_px / 4.0)
         input->moved = true;
     if (input->grip == OCT_GRIP_NONE)
@@ -362,7 +350,6 @@ static void on_release(struct oct_view_input *input, struct oct_view_model *mode
                        const struct oct_draw *draw)
 {
     struct oct_view_point p = point_at(draw, model, input->x, input->y);
-
     if (input->grip == OCT_GRIP_PICTURE && !input->moved && !model->settings.operators) {
         oct_view_model_mark(model, p);
         oct_view_model_point_at(model, floor(p.line));
@@ -381,7 +368,6 @@ static void on_wheel(struct oct_view_input *input, struct oct_view_model *model,
     const SDL_Keymod mod = SDL_GetModState();
     const bool on_bscan =
         oct_view_rect_holds(oct_draw_layout(draw)->bscan, (int)input->x, (int)input->y);
-
     if (!(mod & KMOD_CTRL) && model->playback.active &&
         (on_bscan || navigate_grip(model, draw, input->x, input->y) != OCT_GRIP_NONE))
         oct_view_playback_step(model, -turns * (mod & KMOD_SHIFT ? FAST_STEPS : 1));
@@ -395,7 +381,6 @@ bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
                          double pixel_ratio)
 {
     bool pointed;
-
     if (draw && model->has_picture)
         oct_view_lens_see(&model->lens, oct_draw_layout(draw)->bscan, oct_draw_layout(draw)->place);
     switch (event->type) {

@@ -14,7 +14,6 @@
 static void print_help(void)
 {
     char keys[128];
-
     puts("octview shows the B-scans that octd publishes, live, and those of its recordings.\n"
          "\n"
          "  octview [--config FILE] [--set KEY=VALUE]... [--connect ENDPOINT] [--size WxH]\n"
@@ -34,7 +33,6 @@ static void print_help(void)
 static void print_version(void)
 {
     char sdl[160];
-
     snprintf(sdl, sizeof(sdl), "SDL %d.%d.%d\nSDL_ttf %d.%d.%d\nlibpng %s\n", SDL_MAJOR_VERSION,
              SDL_MINOR_VERSION, SDL_PATCHLEVEL, SDL_TTF_MAJOR_VERSION, SDL_TTF_MINOR_VERSION,
              SDL_TTF_PATCHLEVEL, PNG_LIBPNG_VER_STRING);
@@ -45,7 +43,6 @@ int main(int argc, char **argv)
 {
     struct oct_view_options options;
     struct oct_error err = {0};
-
     oct_stdio_reserve();
     enum oct_err code = oct_view_options_read(&options, argc, argv, &err);
 

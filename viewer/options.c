@@ -55,7 +55,6 @@ static enum oct_err read_all(struct given *given, int argc, char **argv, struct 
 {
     struct oct_option_shown shown;
     const char *wrong = NULL;
-
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         if (oct_option_read(oct_view_option_table, given, argc, argv, &i, &shown, &wrong)) {
@@ -79,7 +78,6 @@ static enum oct_err read_size(struct oct_view_options *options, const char *text
     char *end = NULL;
     long w = strtol(text, &end, 10), h = 0;
     const char *second = *end == 'x' ? end + 1 : "";
-
     h = strtol(second, &end, 10);
     if (end == second || *end || w < LEAST_WIDTH || w > MOST_SIDE || h < LEAST_HEIGHT ||
         h > MOST_SIDE)
@@ -100,7 +98,6 @@ static void choose_control(struct oct_view_options *options, const struct given 
     const char *port = strrchr(configured, ':');
     const char *end = given->connect ? strrchr(given->connect, ':') : NULL;
     static const char tcp[] = "tcp://";
-
     if (given->control)
         snprintf(options->control, sizeof(options->control), "%s",
                  strcmp(given->control, "none") == 0 ? "" : given->control);
@@ -117,7 +114,6 @@ static enum oct_err apply_config(struct oct_view_options *options, const struct 
                                  struct oct_error *err)
 {
     enum oct_err code;
-
     if (given->config && (code = oct_config_load(&options->config, given->config, err)))
         return code;
     for (const char **set = given->sets; *set; set++)
@@ -135,7 +131,6 @@ static enum oct_err apply_config(struct oct_view_options *options, const struct 
 static enum oct_err check_together(const struct given *given, struct oct_error *err)
 {
     const char *dot = given->screenshot ? strrchr(given->screenshot, '.') : NULL;
-
     if (given->headless && !given->screenshot)
         return oct_fail(err, OCT_E_ARG, "--headless: say where to draw with --screenshot FILE.png");
     if (!given->headless && given->screenshot)
@@ -156,7 +151,6 @@ enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, c
     struct given given = {.sets = calloc((size_t)argc + 1, sizeof(*given.sets))};
     enum oct_err code = given.sets ? read_all(&given, argc, argv, err)
                                    : oct_fail(err, OCT_E_NO_MEMORY, "octview: out of memory");
-
     *options = (struct oct_view_options){
         .task = given.help       ? OCT_TASK_HELP
                 : given.version  ? OCT_TASK_VERSION

@@ -59,7 +59,6 @@ bool oct_view_settings_path(char *path, size_t n_bytes)
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
     int n = -1;
-
     if (config && config[0] == '/')
         n = snprintf(path, n_bytes, "%s/octd/viewer.ini", config);
     else if (home && home[0] == '/')
@@ -80,7 +79,6 @@ static int read_line(void *context, const char *section, const char *key, const 
     struct reading *r = context;
     struct oct_param row;
     char why[256];
-
     (void)section;
     for (size_t i = 0; row_at(i, &row); i++)
         if (strcmp(row.name, key) == 0 &&
@@ -97,7 +95,6 @@ enum oct_err oct_view_settings_load(struct oct_view_model *model, const char *pa
 {
     struct reading reading = {model, path, err, false};
     FILE *file = fopen(path, "r");
-
     if (!file)
         return errno == ENOENT ? OCT_OK
                                : oct_fail_errno(err, OCT_E_IO, errno, "cannot read %s", path);
@@ -116,7 +113,6 @@ static bool write_all(const struct oct_view_model *model, const char *path)
     FILE *file = fopen(path, "w");
     struct oct_param row;
     char text[64];
-
     if (!file)
         return false;
     fprintf(file, "; What octview remembers. It is written anew whenever octview ends.\n[view]\n");
@@ -135,7 +131,6 @@ enum oct_err oct_view_settings_save(const struct oct_view_model *model, const ch
     struct oct_whole_file file;
     char part[PATH_MAX];
     enum oct_err code;
-
     for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/'))
         if (snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path) < (int)sizeof(part))
             mkdir(part, 0700);

@@ -18,7 +18,6 @@ static void fill_set(sigset_t *set)
 void oct_signals_block(void)
 {
     sigset_t set;
-
     fill_set(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
@@ -27,7 +26,6 @@ bool oct_signals_came(void)
 {
     static const struct timespec at_once = {0};
     sigset_t set;
-
     fill_set(&set);
     if (sigtimedwait(&set, NULL, &at_once) < 0)
         return false;

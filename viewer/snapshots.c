@@ -59,7 +59,6 @@ static void write_next(struct oct_view_snapshots *s)
     struct oct_view_snapshot_done done = {0};
     struct oct_error why = {0};
     time_t when = job->when;
-
     job->surface = NULL;
     pthread_mutex_unlock(&s->mutex);
     done.code = oct_png_save_new(surface, &job->caption, s->folder, when, done.text,
@@ -75,7 +74,6 @@ static void write_next(struct oct_view_snapshots *s)
 static void *run(void *context)
 {
     struct oct_view_snapshots *s = context;
-
     pthread_mutex_lock(&s->mutex);
     while (!s->abandoned && !(s->ending && s->n_written == s->n_added)) {
         if (s->n_written == s->n_added) {
@@ -100,7 +98,6 @@ enum oct_err oct_view_snapshots_create(struct oct_view_snapshots **snapshots, co
                                        struct oct_error *err)
 {
     struct oct_view_snapshots *s = calloc(1, sizeof(*s));
-
     *snapshots = NULL;
     if (s)
         s->folder = strdup(folder);
@@ -125,7 +122,6 @@ enum oct_err oct_view_snapshots_add(struct oct_view_snapshots *s, SDL_Surface *s
                                     const struct oct_view_caption *caption, struct oct_error *err)
 {
     enum oct_err code = OCT_OK;
-
     if (!surface)
         return oct_fail(err, OCT_E_NO_MEMORY, "snapshot: out of memory");
     pthread_mutex_lock(&s->mutex);
@@ -157,7 +153,6 @@ void oct_view_snapshots_destroy(struct oct_view_snapshots *s, int wait_s)
 {
     struct timespec until = oct_clock_deadline((uint64_t)wait_s * 1000000);
     bool in_time = true;
-
     if (!s)
         return;
     pthread_mutex_lock(&s->mutex);

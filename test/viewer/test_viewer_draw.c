@@ -30,7 +30,6 @@ static unsigned count_bright(const struct oct_viewer_stage *stage, struct oct_vi
                              unsigned least)
 {
     unsigned n = 0;
-
     for (int y = r.y; y < r.y + r.h; y++)
         for (int x = r.x; x < r.x + r.w; x++) {
             uint32_t p = oct_viewer_stage_pixel(stage, x, y);
@@ -110,7 +109,6 @@ static void a_picture_of_unknown_spacing_fills_its_panel(void **state)
 static void contrast_acts_on_the_drawn_picture(void **state)
 {
     struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[1], NULL);
-
     oct_viewer_stage_show(stage, oct_scene_layered(30, 4));
     oct_viewer_stage_draw(stage);
     struct oct_view_rect r = oct_draw_layout(stage->draw)->picture;
@@ -225,7 +223,6 @@ static void what_the_arrows_move_has_a_frame(void **state)
 static void stage_record(struct oct_viewer_stage *stage, const char *pseudonym)
 {
     struct oct_view_daemon *d = &stage->model.daemon;
-
     stage->model.has_control = true;
     d->known = d->reachable = d->record.active = true;
     d->record.elapsed_s = 75;
@@ -237,7 +234,6 @@ static void stage_record(struct oct_viewer_stage *stage, const char *pseudonym)
 static int end_of_words(const struct oct_viewer_stage *stage, struct oct_view_rect strip)
 {
     int end = strip.x;
-
     for (int x = strip.x; x < strip.x + strip.w; x++)
         for (int y = strip.y; y < strip.y + strip.h; y++)
             end = oct_viewer_stage_pixel(stage, x, y) != 0xb3261e ? x + 1 : end;
@@ -288,7 +284,6 @@ static void a_long_pseudonym_leaves_the_recording_readable(void **state)
 static void words_too_long_for_their_line_end_within_it(void **state)
 {
     struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[0], NULL);
-
     stage_record(stage, "P-0123456789-0123456789-0123456789-0123456789");
     stage->model.daemon.record.active = false;
     stage->model.answer.wish = OCT_WISH_RECORD;
@@ -308,7 +303,6 @@ static void words_too_long_for_their_line_end_within_it(void **state)
 static bool press(struct oct_view_input *input, struct oct_view_model *model, SDL_Keycode key)
 {
     SDL_Event event = {.key = {.type = SDL_KEYDOWN, .keysym = {.sym = key}}};
-
     input->quit = false;
     oct_view_input_take(input, &event, model, NULL, 1);
     return input->quit;
@@ -318,7 +312,6 @@ static void escape_does_not_leave_a_recording(void **state)
 {
     struct oct_view_input input;
     struct oct_view_model model;
-
     oct_view_input_init(&input);
     oct_view_model_init(&model, "x", true);
     assert_true(press(&input, &model, SDLK_ESCAPE));
@@ -352,7 +345,6 @@ static void escape_does_not_leave_a_recording(void **state)
 static void without_a_font_picture_and_lamp_are_drawn(void **state)
 {
     struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[1], "/nonexistent/font.ttf");
-
     oct_viewer_stage_draw(stage);
     struct oct_view_rect r = oct_draw_layout(stage->draw)->picture;
     assert_true(count_bright(stage, bottom_of(stage, r), 200) > 50);
@@ -372,7 +364,6 @@ static void snapshots_are_whole_files_under_new_names(void **state)
     char first[256], second[256], third[256], fixed[256];
     struct oct_error err = {0};
     time_t now = time(NULL);
-
     oct_viewer_stage_draw(stage);
     assert_int_equal(
         oct_png_save_new(stage->surface, &caption, folder, now, first, sizeof(first), NULL),
@@ -412,7 +403,6 @@ static struct oct_view_picture picture_of(uint32_t n_lines, uint32_t depth, cons
 {
     struct oct_picture_header header = oct_scene_header(1, "a");
     struct oct_view_picture picture = {0};
-
     header.n_lines = n_lines;
     header.depth = depth;
     assert_int_equal(oct_view_picture_set(&picture, &header, pixels, (size_t)n_lines * depth, NULL),
@@ -426,7 +416,6 @@ static void show_scan(struct oct_viewer_stage *stage, double mm)
 {
     uint8_t *white = malloc(200 * 400);
     struct oct_view_image enface = oct_scene_enface(200, 200);
-
     assert_non_null(white);
     memset(white, 255, 200 * 400);
     oct_viewer_stage_show(stage, picture_of(200, 400, white));
@@ -444,7 +433,6 @@ static double white_share(const struct oct_viewer_stage *stage)
 {
     const struct oct_view_rect r = oct_draw_layout(stage->draw)->bscan;
     unsigned n = 0;
-
     for (int y = r.y; y < r.y + r.h; y++)
         for (int x = r.x; x < r.x + r.w; x++)
             n += oct_viewer_stage_pixel(stage, x, y) == 0xffffff;
@@ -478,7 +466,6 @@ static void words_say_how_far_the_scales_differ(void **state)
     struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[0], NULL);
     struct oct_view_rectf place = {0, 0, 900, 500};
     char text[64];
-
     show_scan(stage, 6); /* 6 x 2 mm in 900 x 500: 150 and 250 pixels a millimetre */
     oct_view_model_stretch_text(&stage->model, place, text, sizeof(text));
     assert_string_equal(text, "stretched 1.7x along depth");
@@ -509,7 +496,6 @@ static void check_apart(const struct oct_view_layout *l, const struct oct_view_c
         l->recording, l->banner,  l->bscan,    l->guide, l->colours,  l->enface,
         l->profile,   l->divider, l->spectrum, l->slice, l->timeline, l->status};
     size_t n = 12;
-
     for (unsigned i = 0; i < c->n_buttons; i++) {
         struct oct_view_rect row = c->button[i].is_patients ? l->patient : l->buttons;
         all[n++] = l->button[i];
@@ -530,7 +516,6 @@ static void nothing_lies_over_another(void **state)
 {
     static const int windows[][2] = {
         {320, 240}, {640, 480}, {1280, 720}, {1080, 1920}, {3840, 2160}};
-
     for (unsigned i = 0; i < 5 * 3 * 32; i++) {
         const int *size = windows[i / 96];
         struct oct_view_contents c = {.width = size[0],
@@ -593,7 +578,6 @@ static void a_wide_scan_stands_above_its_en_face_picture(void **state)
 static void mouse(struct oct_viewer_stage *stage, uint32_t type, int x, int y, int clicks)
 {
     SDL_Event event = {.type = type};
-
     if (type == SDL_MOUSEMOTION) {
         event.motion.x = x;
         event.motion.y = y;
@@ -613,7 +597,6 @@ static int drag_divider(struct oct_viewer_stage *stage, int by)
     const struct oct_view_layout *l = oct_draw_layout(stage->draw);
     int x = l->divider.x + l->divider.w / 2, y = l->divider.y + l->divider.h / 2;
     int to_x = x + (l->is_stacked ? 0 : by), to_y = y + (l->is_stacked ? by : 0);
-
     mouse(stage, SDL_MOUSEMOTION, x, y, 0);
     assert_int_equal(stage->input.pointer, l->is_stacked ? OCT_POINTER_DOWN : OCT_POINTER_ACROSS);
     mouse(stage, SDL_MOUSEBUTTONDOWN, x, y, 1);
@@ -627,7 +610,6 @@ static void the_divider_is_dragged_and_remembered(void **state)
 {
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     char path[512];
-
     snprintf(path, sizeof(path), "%s/space-%d.ini", folder, (int)getpid());
     for (int stacked = 0; stacked < 2; stacked++) {
         struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[0], NULL),
@@ -678,7 +660,6 @@ static void check_pixels(struct oct_viewer_stage *stage, unsigned n_lines, unsig
     const struct oct_view_rect r = oct_draw_layout(stage->draw)->picture;
     const struct oct_view_rectf place = oct_draw_layout(stage->draw)->place;
     unsigned n_wrong = 0;
-
     assert_true(place.w == n_lines && place.h == depth);
     /* In the middle, where no words stand. */
     for (int y = r.y + r.h / 4; y < r.y + r.h / 2; y++)
@@ -700,7 +681,6 @@ static void space_press(struct oct_viewer_stage *stage, enum oct_view_action act
 static void a_pixel_is_one_of_the_screen(void **state)
 {
     static const unsigned pictures[][2] = {{301, 203}, {1500, 900}}; /* smaller, larger */
-
     for (size_t k = 0; k < 2; k++) {
         const unsigned n_lines = pictures[k][0], depth = pictures[k][1];
         struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[0], NULL);
@@ -733,7 +713,6 @@ static void a_pixel_is_one_of_the_screen(void **state)
 static void busy(struct oct_view_model *model)
 {
     struct oct_view_daemon *d = &model->daemon;
-
     d->bscans_dropped = 12345;
     model->tally.n_bad = 12345;
     model->shown.header.volume = 1234;
@@ -758,7 +737,6 @@ static void numbers_grow_within_their_fields(void **state)
     struct oct_viewer_stage *calm = oct_viewer_stage_open_at(screens[0], NULL),
                             *full = oct_viewer_stage_open_at(screens[0], NULL);
     struct oct_view_field a[2 * OCT_VIEW_MOST_FIELDS], b[2 * OCT_VIEW_MOST_FIELDS];
-
     show_scan(full, 6);
     busy(&full->model);
     unsigned n = oct_view_fields(&calm->model, a), m = oct_view_fields(&full->model, b);
@@ -822,7 +800,6 @@ static void check_help(const struct oct_view_model *model, unsigned n_letters, u
 {
     static struct oct_view_help help;
     static char all[16384];
-
     oct_view_help_arrange(&help, model, n_letters, n_lines);
     assert_true(help.n > 20 && help.n < OCT_VIEW_MOST_HELP);
     assert_true(help.n_letters <= n_letters && help.n_lines <= n_lines);
@@ -847,7 +824,6 @@ static void check_help(const struct oct_view_model *model, unsigned n_letters, u
 static void the_help_is_whole(void **state)
 {
     struct oct_view_model model;
-
     oct_view_model_init(&model, "x", true);
     check_help(&model, 131, 37, true); /* 1280x720 */
     check_help(&model, 197, 55, true);
@@ -889,7 +865,6 @@ static struct scene open_scene(void)
                             .slow_um = NAN,
                             .record = {.disk_left_s = NAN, .volumes = NAN}}};
     struct oct_picture_header header = oct_scene_header(1, "a");
-
     s.model = &s.stage->model;
     for (header.frame_num = 0; header.frame_num <= 50; header.frame_num++)
         oct_view_tally_add(&s.tally, &header, 10 * S + header.frame_num * 20 * MS);
@@ -915,7 +890,6 @@ static void what_the_picture_is_follows_stream_daemon_and_user(void **state)
     struct scene s = open_scene();
     struct oct_view_veil veil;
     struct oct_view_model none;
-
     oct_view_model_init(&none, "x", true);
     assert_int_equal(oct_view_show(&none), OCT_SHOW_WAITING);
     assert_false(oct_view_show_veil(&none, &veil));
@@ -962,7 +936,6 @@ static void what_the_picture_is_follows_stream_daemon_and_user(void **state)
 static void without_control_a_lost_publisher_is_gone_when_pictures_stop(void **state)
 {
     struct scene s = open_scene();
-
     s.model->has_control = s.model->daemon.known = false;
     oct_view_model_report(s.model, &s.tally, false);
     assert_int_equal(oct_view_show(s.model), OCT_SHOW_LIVE); /* a moment's break */
@@ -991,7 +964,6 @@ static uint32_t *drawn(struct oct_viewer_stage *stage)
 {
     const size_t n = (size_t)stage->surface->w * (size_t)stage->surface->h;
     uint32_t *copy = malloc(n * sizeof(*copy));
-
     assert_non_null(copy);
     assert_int_equal(oct_draw_frame(stage->draw, &stage->model, NULL), OCT_OK);
     SDL_RenderFlush(stage->renderer);
@@ -1009,7 +981,6 @@ static unsigned light_of(uint32_t argb)
 static unsigned rows_with(const uint32_t *px, int width, struct oct_view_rect r, uint32_t rgb)
 {
     unsigned n = 0;
-
     for (int y = r.y; y < r.y + r.h; y++)
         for (int x = r.x; x < r.x + r.w; x++)
             if ((px[y * width + x] & 0xffffff) == rgb) {
@@ -1094,7 +1065,6 @@ static double dim_light_of(uint32_t argb)
 {
     static const double weight[] = {0.0722, 0.7152, 0.2126};
     double light = 0;
-
     for (int i = 0; i < 3; i++) {
         double c = (argb >> 8 * i & 255) / 255.0;
         light += weight[i] * (c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4));
@@ -1105,7 +1075,6 @@ static double dim_light_of(uint32_t argb)
 static double mean_light(const struct oct_viewer_stage *s, struct oct_view_rect r)
 {
     double light = 0;
-
     for (int y = r.y; y < r.y + r.h; y++)
         for (int x = r.x; x < r.x + r.w; x++)
             light += dim_light_of(
@@ -1125,7 +1094,6 @@ static void a_half_and_a_quarter_of_the_light_are_left(void **state)
     static const double left[] = {0.5, 0.25, 1};
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     const struct oct_view_rect layer = {400, 300, 100, 40}, window = {0, 0, 1280, 720};
-
     draw(s);
     struct oct_view_rect r = oct_draw_layout(s->draw)->bscan;
     struct oct_view_rect bright = {r.x + r.w / 2, r.y + r.h * 31 / 100, 20, r.h / 50};
@@ -1145,7 +1113,6 @@ static void a_half_and_a_quarter_of_the_light_are_left(void **state)
 static void alarms_keep_their_light(void **state)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
-
     oct_view_model_tick(&s->model, 60 * OCT_NS_PER_S);
     s->model.connected = s->model.daemon.known = s->model.daemon.reachable = true;
     s->model.has_control = true;

@@ -28,7 +28,6 @@ struct scene {
 static void reconstruct(struct scene *scene)
 {
     float mean[SYNTH_N_SAMPLES], line[SYNTH_DEPTH];
-
     scene->pixels = malloc((size_t)SYNTH_N_LINES * SYNTH_DEPTH);
     assert_non_null(scene->pixels);
     synth_bscan_mean(scene->synth, BSCAN, mean);
@@ -60,7 +59,6 @@ static void open_stage(struct scene *scene, const int size[2])
         .lateral_um = scene->synth->facts->width_um / SYNTH_N_LINES,
         .disk_bytes_free = NAN,
     };
-
     scene->stage = oct_viewer_stage_open_at(size, NULL);
     scene->stage->model.settings.guide = false; /* its lines lie over the picture */
     assert_int_equal(oct_view_picture_set(&picture, &header, scene->pixels,
@@ -77,7 +75,6 @@ static double band_on_screen(const struct oct_viewer_stage *stage, uint32_t j, d
     struct oct_view_rectf place = oct_draw_layout(stage->draw)->place;
     int x = (int)(place.x + (j + 0.5) / SYNTH_N_LINES * place.w);
     double per_px = SYNTH_DEPTH / place.h, sum = 0, sum_depth = 0;
-
     for (double d = depth - reach; d <= depth + reach; d += per_px) {
         int y = (int)(place.y + d / per_px);
         double grey = oct_viewer_stage_pixel(stage, x, y) & 255;
@@ -91,7 +88,6 @@ static double band_on_screen(const struct oct_viewer_stage *stage, uint32_t j, d
 static void the_calipers_read_the_truths_distance(void **state)
 {
     struct scene scene = {.synth = *state};
-
     reconstruct(&scene);
     for (size_t k = 0; k < N_SIZES; k++) {
         open_stage(&scene, sizes[k]);
@@ -134,7 +130,6 @@ static void the_calipers_read_the_truths_distance(void **state)
 static void alarms_and_recording_are_seen(void **state)
 {
     struct scene scene = {.synth = *state};
-
     reconstruct(&scene);
     for (size_t k = 0; k < N_SIZES; k++) {
         open_stage(&scene, sizes[k]);
@@ -162,7 +157,6 @@ static void alarms_and_recording_are_seen(void **state)
 static void zoomed_the_panel_shows_the_part_and_nothing_beyond(void **state)
 {
     struct scene scene = {.synth = *state};
-
     reconstruct(&scene);
     for (size_t k = 0; k < N_SIZES; k++) {
         open_stage(&scene, sizes[k]);
@@ -193,7 +187,6 @@ static void en_face_profile_and_spectrum_have_their_panels(void **state)
 {
     struct scene scene = {.synth = *state};
     struct oct_view_image image = oct_scene_enface(60, SYNTH_N_LINES);
-
     reconstruct(&scene);
     open_stage(&scene, sizes[0]);
     for (uint32_t b = 0; b < 30; b++)

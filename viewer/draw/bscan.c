@@ -23,7 +23,6 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
     size_t pitch_px;
     enum oct_err code = oct_draw_sheet_size(draw, sheet, all ? upright.n_columns : (unsigned)r.w,
                                             all ? upright.n_rows : (unsigned)r.h, err);
-
     if (code ||
         (oct_draw_sheet_has(sheet, model->serial, &model->contrast) && sheet->dimmed == dimmed &&
          sheet->place.x == place.x && sheet->place.y == place.y && sheet->place.w == place.w &&
@@ -64,7 +63,6 @@ static void copy_seen(struct oct_draw *draw)
     int y0 = pixel_at(r.y, place.y, place.h, sheet->n_rows);
     int x1 = pixel_at(r.x + r.w, place.x, place.w, sheet->n_columns) + 1;
     int y1 = pixel_at(r.y + r.h, place.y, place.h, sheet->n_rows) + 1;
-
     x1 = x1 > (int)sheet->n_columns ? (int)sheet->n_columns : x1;
     y1 = y1 > (int)sheet->n_rows ? (int)sheet->n_rows : y1;
     double px = place.w / sheet->n_columns, py = place.h / sheet->n_rows;
@@ -84,7 +82,6 @@ enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *
 {
     struct oct_view_rect area = draw->layout.bscan;
     enum oct_err code;
-
     draw->layout.picture = area;
     draw->layout.place = (struct oct_view_rectf){area.x, area.y, area.w, area.h};
     if (!model->has_picture) {
@@ -118,7 +115,6 @@ enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *
 void oct_draw_stretch(struct oct_draw *draw, const struct oct_view_model *model)
 {
     char text[64];
-
     oct_view_model_stretch_text(model, draw->layout.place, text, sizeof(text));
     if (text[0])
         oct_draw_corner(draw, text, RGB_PLAIN);
@@ -133,7 +129,6 @@ void oct_draw_colour_bar(struct oct_draw *draw, const struct oct_view_model *mod
     uint32_t colours[256];
     char text[32];
     int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), text_px = draw->layout.text_px;
-
     if (bar.w == 0 || !model->has_picture)
         return;
     int top = bar.y + line, bottom = bar.y + bar.h - line, x = bar.x + text_px / 2;
@@ -190,7 +185,6 @@ static int fit_words(struct oct_draw *draw, struct oct_view_rect r, const char *
 {
     const int large = draw->layout.large_px;
     const int w_large = oct_draw_text_width(draw, OCT_TEXT_LARGE, words);
-
     if (w_large == 0)
         return 0;
     if ((double)px * w_large > (double)most_px * large)
@@ -212,7 +206,6 @@ static void draw_words(struct oct_draw *draw, const struct oct_view_veil *veil)
     int w_more = oct_draw_text_width(draw, OCT_TEXT_LARGE, veil->more);
     int h = oct_draw_line_height(draw, OCT_TEXT_HUGE);
     int h_more = w_more > 0 ? oct_draw_line_height(draw, OCT_TEXT_LARGE) : 0;
-
     if (w == 0 || h + h_more > r.h)
         return;
     w_more = w_more <= r.w - 2 * edge ? w_more : 0;
@@ -234,7 +227,6 @@ static void hatch(struct oct_draw *draw, struct oct_view_rect r, const struct oc
     const int text = draw->layout.text_px, sparse = (r.w + r.h) / N_STRIPES;
     const int apart = sparse > 3 * text ? sparse : 3 * text;
     uint32_t rgb = 0;
-
     for (int shift = 0; shift < 24; shift += 8) {
         uint32_t ink = colour_of(veil) >> shift & 255, ground = RGB_GROUND >> shift & 255;
         rgb |= (ink * STRIPES + ground * (255 - STRIPES)) / 255 << shift;
@@ -253,7 +245,6 @@ void oct_draw_veil(struct oct_draw *draw, const struct oct_view_model *model)
         {r.x + r.w - edge, r.y + edge, edge, inner},
     };
     struct oct_view_veil veil;
-
     draw->veil_px = 0;
     if (!oct_view_show_veil(model, &veil))
         return;
@@ -273,7 +264,6 @@ void oct_draw_veil_panel(struct oct_draw *draw, const struct oct_view_model *mod
                          struct oct_view_rect r)
 {
     struct oct_view_veil veil;
-
     if (!oct_view_show_veil(model, &veil) || !veil.covers)
         return;
     oct_draw_fill(draw, r, RGB_GROUND, SHADE);
@@ -283,7 +273,6 @@ void oct_draw_veil_panel(struct oct_draw *draw, const struct oct_view_model *mod
 void oct_draw_veil_words(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_veil veil;
-
     if (oct_view_show_veil(model, &veil) && veil.covers)
         draw_words(draw, &veil);
 }
@@ -309,7 +298,6 @@ static void label_beside(struct oct_draw *draw, struct spot at, const char *text
     int margin = draw->layout.margin, w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, text);
     int x = (int)at.x + draw->layout.text_px, y = (int)at.y;
     int last_y = r.y + r.h - oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-
     x = x + w + margin > r.x + r.w ? r.x + r.w - w - margin : x;
     x = x < r.x + margin ? r.x + margin : x;
     y = y > last_y ? last_y : y < r.y ? r.y : y;
@@ -323,7 +311,6 @@ static void caliper_text(const struct oct_view_model *model, const struct oct_vi
                          char *text, size_t n_bytes)
 {
     struct oct_view_point a = caliper->end[0], b = caliper->end[1];
-
     oct_view_distance_text(a, b, oct_view_model_scale(model), text, n_bytes);
     oct_view_model_thickness_text(model, a.line, b.line, text + strlen(text),
                                   n_bytes - strlen(text));
@@ -337,7 +324,6 @@ static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *mod
     struct spot b = spot_of(draw, model, caliper->end[1]);
     double length = hypot(b.x - a.x, b.y - a.y), tick = draw->layout.text_px / 2.0;
     char text[128];
-
     oct_draw_line(draw, a.x, a.y, b.x, b.y, RGB_MEASURE, 255);
     if (length > 0) {
         double nx = -(b.y - a.y) / length * tick, ny = (b.x - a.x) / length * tick;
@@ -360,7 +346,6 @@ static void draw_table(struct oct_draw *draw, const struct oct_view_model *model
     int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
     int y = r.y + 2 * margin + draw->n_corner_lines * line;
     char text[160];
-
     oct_draw_clip(draw, &r);
     for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++) {
         if (!set->caliper[i].is_set)
@@ -382,7 +367,6 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
     double value = oct_view_model_mark_value(model);
     double d = draw->layout.text_px / 2.0, axial_um = oct_view_model_scale(model).axial_um;
     char text[96], depth[40];
-
     oct_draw_line(draw, s.x - d, s.y, s.x + d, s.y, RGB_MARK, 255);
     oct_draw_line(draw, s.x, s.y - d, s.x, s.y + d, RGB_MARK, 255);
     if (isfinite(axial_um))
@@ -401,7 +385,6 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
 static void draw_held(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_point *held = oct_view_model_held_point(model);
-
     if (!held)
         return;
     struct spot s = spot_of(draw, model, *held);
@@ -417,7 +400,6 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_picture_header *h = &model->shown.header;
     const unsigned n = oct_view_calipers_count(&model->calipers);
-
     if (!model->has_picture)
         return;
     oct_draw_clip(draw, &draw->layout.picture);
@@ -445,7 +427,6 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
 static void draw_bar(struct oct_draw *draw, double x0, double y0, double x1, double y1)
 {
     int n = draw->layout.text_px / 10 + 1;
-
     oct_draw_line(draw, x0 + n, y0 + n, x1 + n, y1 + n, RGB_GROUND, 255);
     oct_draw_line(draw, x0, y0, x1, y1, RGB_PLAIN, 255);
 }
@@ -453,7 +434,6 @@ static void draw_bar(struct oct_draw *draw, double x0, double y0, double x1, dou
 static double bar_px(double um_all, double px_all, int room_px, char *text, size_t n_bytes)
 {
     double um = oct_view_scale_bar_um(um_all / px_all * room_px);
-
     if (!(um > 0) || !isfinite(um))
         return 0;
     oct_view_length_text(um, text, n_bytes);
@@ -468,7 +448,6 @@ void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *mod
     int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     int x = r.x + 2 * margin, y = r.y + r.h - 2 * margin;
     char text[32];
-
     if (!model->has_picture || r.w < 8 * line || r.h < 8 * line)
         return;
     double across =

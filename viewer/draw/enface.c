@@ -11,7 +11,6 @@ static void draw_empty(struct oct_draw *draw, const struct oct_view_model *model
 {
     const struct oct_view_rect r = draw->layout.bscan;
     char text[256];
-
     oct_view_playback_text(model, text, sizeof(text));
     const int w = oct_draw_text_fit(draw, OCT_TEXT_LARGE, text, sizeof(text),
                                     r.w - 4 * draw->layout.margin, OCT_DRAW_CUT_END);
@@ -28,7 +27,6 @@ void oct_draw_playback(struct oct_draw *draw, const struct oct_view_model *model
     const struct oct_view_playback *p = &model->playback;
     static const char *const verdicts[] = {"", "  KEEP", "  REPEAT"};
     char text[OCT_VIEW_FILE_BYTES + 96];
-
     if (!p->active)
         return;
     char piece[64] = "", volume[256];
@@ -52,7 +50,6 @@ static struct oct_view_rect track_of(const struct oct_draw *draw)
 {
     const struct oct_view_rect r = draw->layout.timeline;
     const int margin = draw->layout.margin, thick = draw->layout.text_px / 3 + 1;
-
     return (struct oct_view_rect){r.x + 2 * margin, r.y + r.h - thick - margin,
                                   r.w - 4 * margin > 1 ? r.w - 4 * margin : 1, thick};
 }
@@ -64,7 +61,6 @@ static void draw_words(struct oct_draw *draw, const struct oct_view_model *model
     const int margin = draw->layout.margin;
     char text[320], bscan[160], time[64] = "", gaps[48] = "", file[48] = "", slow[32] = "";
     const double own_hz = p->file.rate_hz, hz = oct_view_playback_rate_hz(p);
-
     oct_view_playback_text(model, bscan, sizeof(bscan));
     if (own_hz > 0)
         snprintf(time, sizeof(time), "  %.2f s of %.2f s", p->read.bscan / own_hz,
@@ -92,7 +88,6 @@ void oct_draw_slider(struct oct_draw *draw, const struct oct_view_model *model)
     const int half = draw->layout.text_px / 4 + 1;
     const double last = p->file.n_bscans > 1 ? p->file.n_bscans - 1.0 : 1;
     const int x = track.x + (int)lround(p->wanted / last * (track.w - 1));
-
     oct_draw_fill(draw, draw->layout.timeline, RGB_AREA, 255);
     draw_words(draw, model);
     oct_draw_fill(draw, track, RGB_BUTTON, 255);
@@ -103,7 +98,6 @@ void oct_draw_slider(struct oct_draw *draw, const struct oct_view_model *model)
 double oct_draw_slider_share(const struct oct_draw *draw, double x)
 {
     const struct oct_view_rect track = track_of(draw);
-
     return (x - track.x) / (track.w > 1 ? track.w - 1 : 1);
 }
 
@@ -120,7 +114,6 @@ enum oct_err oct_draw_slice(struct oct_draw *draw, const struct oct_view_model *
     size_t pitch_px;
     char text[64];
     enum oct_err code;
-
     draw->layout.slice_at = (struct oct_view_rect){area.x, area.y, 0, 0};
     if (!p->active || area.w == 0)
         return OCT_OK;
@@ -158,7 +151,6 @@ enum oct_err oct_draw_slice(struct oct_draw *draw, const struct oct_view_model *
 void oct_draw_slice_place(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_playback *p = &model->playback;
-
     if (!p->active || draw->layout.slice.w == 0)
         return;
     const double x =
@@ -179,7 +171,6 @@ static bool take_limits(struct oct_draw *draw, const struct oct_view_enface *e)
     /* A change that nobody sees is not worth drawing all rows for. */
     const bool stays = draw->enface.serial != 0 && fabs(e->lo - draw->enface_lo) < step &&
                        fabs(e->hi - draw->enface_hi) < step;
-
     draw->enface_lo = stays ? draw->enface_lo : e->lo;
     draw->enface_hi = stays ? draw->enface_hi : e->hi;
     return !stays;
@@ -189,7 +180,6 @@ static void colour_row(const struct oct_draw *draw, const float *value, uint32_t
                        const uint32_t colours[256], uint32_t *argb)
 {
     float lo = (float)draw->enface_lo, gain = (float)(255 / (draw->enface_hi - draw->enface_lo));
-
     for (uint32_t c = 0; c < n; c++) {
         float level = (value[c] - lo) * gain;
         /* A row that never came is NaN; it gets the background's colour. */
@@ -206,7 +196,6 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
     const struct oct_view_contrast *c = &model->contrast;
     uint32_t colours[256], argb[OCT_VIEW_ENFACE_MOST];
     enum oct_err code = oct_draw_sheet_size(draw, sheet, e->n_columns, e->n_rows, err);
-
     if (code)
         return code;
     bool all = sheet->serial == 0 || draw->enface_of != e || sheet->contrast.gamma != c->gamma ||
@@ -237,7 +226,6 @@ static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
     int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     int x = r.x + 2 * margin, y = r.y + r.h - 2 * margin;
     char text[32];
-
     if (!(um > 0) || r.w < 8 * line)
         return;
     oct_view_length_text(um, text, sizeof(text));
@@ -253,7 +241,6 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
     const struct oct_view_playback *p = &model->playback;
     struct oct_view_phrase phrase;
     enum oct_err code;
-
     draw->layout.enface_at = (struct oct_view_rect){area.x, area.y, 0, 0};
     if (area.w == 0)
         return OCT_OK;

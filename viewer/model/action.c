@@ -121,7 +121,6 @@ static void add_keys(const char *from, char *keys, size_t n_bytes)
 {
     static const char ctrl[] = "Ctrl+", keypad[] = "Keypad_";
     char row[64], *rest;
-
     snprintf(row, sizeof(row), "%s", from);
     for (char *key = strtok_r(row, " ", &rest); key; key = strtok_r(NULL, " ", &rest)) {
         const size_t n = strlen(keys);

@@ -21,7 +21,6 @@ void oct_view_tally_add(struct oct_view_tally *tally, const struct oct_picture_h
         strncmp(tally->acquisition_id, header->acquisition_id, sizeof(tally->acquisition_id)) == 0;
     const uint64_t gap = goes_on ? header->frame_num - tally->last_frame_num - 1 : 0;
     const uint64_t window_ns = now_ns - tally->window_start_ns;
-
     tally->n_skipped = gap > UINT64_MAX - tally->n_skipped ? UINT64_MAX : tally->n_skipped + gap;
     tally->n_window += tally->n_received > 0;
     if (tally->n_received == 0) {
@@ -77,7 +76,6 @@ void oct_view_quality_add(struct oct_view_quality *q, const struct oct_view_imag
 {
     const uint64_t bin = row->arrival_ns / OCT_VIEW_TIMELINE_BIN_NS;
     struct oct_view_moment *m = &q->moment[bin % OCT_VIEW_TIMELINE];
-
     if (oct_view_quality_check(&row->header, NULL) || oct_view_image_bytes(&row->header) == 0)
         return;
     q->marks = (number(row, "blink", 0) > 0.5 ? OCT_MARK_BLINK : 0u) |
@@ -137,7 +135,6 @@ static const struct oct_view_picture *before(const struct oct_view_history *h, u
 void oct_view_history_add(struct oct_view_history *h, const struct oct_view_picture *picture)
 {
     const struct oct_picture_header *header = &picture->header;
-
     if (header->n_lines != h->n_lines || header->depth != h->depth ||
         header->sample_type != h->sample_type) {
         oct_view_history_finish(h);
@@ -163,7 +160,6 @@ void oct_view_history_add(struct oct_view_history *h, const struct oct_view_pict
 unsigned oct_view_history_count(const struct oct_view_history *h)
 {
     unsigned n = 0;
-
     while (n < h->n && before(h, 0)->arrival_ns - before(h, n)->arrival_ns <= span_ns(h))
         n++;
     return n;
@@ -191,7 +187,6 @@ struct oct_view_archive {
 struct oct_view_archive *oct_view_archive_create(size_t budget_bytes)
 {
     struct oct_view_archive *a = calloc(1, sizeof(*a));
-
     if (!a)
         return NULL;
     pthread_mutex_init(&a->mutex, NULL);
@@ -242,7 +237,6 @@ void oct_view_archive_add_quality(struct oct_view_archive *a, const struct oct_v
 unsigned oct_view_archive_freeze(struct oct_view_archive *a, bool frozen, uint64_t arrival_ns)
 {
     unsigned n = 0;
-
     pthread_mutex_lock(&a->mutex);
     a->frozen = frozen;
     const unsigned n_kept = oct_view_history_count(&a->history);
@@ -279,7 +273,6 @@ bool oct_view_archive_find(struct oct_view_archive *a, const struct oct_view_of 
                            struct oct_view_picture *picture)
 {
     const struct oct_view_picture *found = NULL;
-
     pthread_mutex_lock(&a->mutex);
     const unsigned n = oct_view_history_count(&a->moment);
     for (unsigned i = 0; i < n && !found; i++) {
@@ -297,7 +290,6 @@ bool oct_view_archive_average(struct oct_view_archive *a, const struct oct_view_
                               struct oct_view_average *average)
 {
     bool got = false;
-
     pthread_mutex_lock(&a->mutex);
     for (uint64_t i = 0; i < OCT_VIEW_MOST_AVERAGES && i < a->n_averages && !got; i++) {
         got = a->averages[i].of.frame_num == of->frame_num &&

@@ -36,7 +36,6 @@ const struct oct_view_wish_row oct_view_wish_rows[OCT_N_WISHES] = {
 static bool add_wish(struct oct_view_wishes *w, enum oct_view_wish wish, const char *text)
 {
     bool again = w->n > 0 && w->waiting[w->n - 1].wish == wish;
-
     if (!again && w->n == OCT_VIEW_MOST_WISHES)
         return false;
     w->n += !again;
@@ -67,7 +66,6 @@ const char *oct_view_wishes_find(const struct oct_view_wishes *w, enum oct_view_
 unsigned oct_view_wishes_drop(struct oct_view_wishes *w, enum oct_view_wish wish)
 {
     unsigned n = w->n;
-
     w->n = 0;
     for (unsigned i = 0; i < n; i++)
         if (wish != OCT_WISH_NONE && w->waiting[i].wish != wish)
@@ -83,7 +81,6 @@ unsigned oct_view_wishes_drop(struct oct_view_wishes *w, enum oct_view_wish wish
 static void hear_enface(struct oct_view_enface_wishes *w, const struct oct_view_daemon *daemon)
 {
     const struct oct_view_enface_settings *octds = &daemon->enface;
-
     w->known = daemon->enface_told;
     if (!w->known) {
         w->wants_projection = w->wants_first = w->wants_last = false;
@@ -125,7 +122,6 @@ void oct_view_model_move_slab(struct oct_view_model *model, double shift, double
     const struct oct_view_slab *slab = &w->wanted.slab;
     const double half = fmin(fmax((slab->last - slab->first) / 2 + grow, LEAST_HALF), 0.5);
     const double middle = fmin(fmax((slab->first + slab->last) / 2 + shift, half), 1 - half);
-
     if (!oct_view_model_can_set_enface(model))
         return;
     w->wanted.slab = (struct oct_view_slab){rounded(middle - half), rounded(middle + half)};
@@ -140,7 +136,6 @@ static enum oct_view_wish take_enface_wish(struct oct_view_enface_wishes *w,
 {
     /* A first share beyond octd's last one would be refused: then the last share goes first. */
     bool last_goes_first = w->wanted.slab.first >= w->octds.slab.last;
-
     w->sent = w->wanted;
     if (w->wants_projection) {
         snprintf(text, OCT_VIEW_LABEL_BYTES, "%s", oct_view_projection_keys[w->sent.projection]);
@@ -186,7 +181,6 @@ void oct_view_disk_hear(struct oct_view_disk *disk, const struct oct_view_daemon
                         uint64_t now_ns)
 {
     const double least_s = daemon->record.active ? OCT_VIEW_DISK_LOW_S : OCT_VIEW_DISK_OUT_S;
-
     if (!(daemon->record.disk_left_s < least_s)) {
         *disk = (struct oct_view_disk){0, 0};
         return;
@@ -214,7 +208,6 @@ void oct_view_line_rate_add(struct oct_view_line_rate *r, double acquisitions, d
 {
     const double n = lines - r->lines, seconds = time_s - r->time_s;
     double sorted[OCT_VIEW_LINE_RATES] = {0};
-
     if (!r->runs || acquisitions != r->acquisitions || n < 0 || seconds < 0) {
         memset(r, 0, sizeof(*r));
     } else if (n == 0) {
@@ -248,7 +241,6 @@ static void next_volumes(struct oct_view_model *model)
     const char *waiting = oct_view_wishes_find(&model->wishes, OCT_WISH_VOLUMES);
     const double now = waiting ? strtod(waiting, NULL) : model->daemon.record.volumes;
     char text[16] = "0";
-
     if (model->has_control && model->daemon.known && isnan(now)) {
         oct_view_model_say(model, "this octd does not count volumes: a recording is stopped");
         return;
@@ -263,7 +255,6 @@ void oct_view_volumes_add(const struct oct_view_model *model, bool is_numbered, 
                           size_t n_bytes)
 {
     const double n = model->daemon.record.volumes;
-
     text[0] = '\0';
     if (n > 0 && is_numbered)
         snprintf(text, n_bytes, " of %.0f", n);
@@ -288,7 +279,6 @@ static void end_recorded(struct oct_view_recorded *r, const struct oct_view_daem
 {
     double files = now->record.volumes_written - r->files;
     double pieces = now->record.volumes_incomplete - r->pieces;
-
     r->is_on = false;
     r->ended_ns = now_ns;
     r->end_noted = false;
@@ -315,7 +305,6 @@ static void hear_recorded(struct oct_view_recorded *r, const struct oct_view_dae
     /* One ended and another began between two looks. */
     const bool again = r->is_on && now->record.active && !is_another &&
                        now->record.elapsed_s + 1 < before->record.elapsed_s;
-
     r->stop_was_asked |= r->is_on && asked_stop;
     if (r->is_on && (is_another || !now->record.active))
         end_recorded(r, now, is_another, now_ns);
@@ -340,7 +329,6 @@ bool oct_view_recorded_text(const struct oct_view_model *model, struct oct_view_
     const bool is_amiss = r->n_lost > 0 || r->end == OCT_END_FAILED || r->end == OCT_END_CUT_OFF;
     char saved[64] = "", lost[64] = "";
     size_t used = 0;
-
     if (r->is_on || r->ended_ns == 0 ||
         (is_amiss ? r->end_noted : model->now_ns >= r->ended_ns + SAVED_NS))
         return false;
@@ -376,7 +364,6 @@ struct oct_view_news oct_view_recorded_news(const struct oct_view_model *model)
         .failed = d->record.failed && !r->end_noted,
         .was_cut_off = r->ended_ns > 0 && r->end == OCT_END_CUT_OFF && !r->is_on && !r->end_noted,
     };
-
     news.any = news.n_lost > 0 || news.failed || news.was_cut_off;
     return news;
 }
@@ -387,7 +374,6 @@ void oct_view_recorded_note(struct oct_view_model *model)
     const struct oct_view_news news = oct_view_recorded_news(model);
     struct oct_view_phrase phrase;
     const bool has_end = oct_view_recorded_text(model, &phrase);
-
     if (news.n_lost > 0)
         oct_view_model_say(model, "noted: %.0f B-scan%s of this recording are not recorded",
                            news.n_lost, plural(news.n_lost));
@@ -411,7 +397,6 @@ void oct_view_recorded_note(struct oct_view_model *model)
 static void save_last(struct oct_view_model *model)
 {
     const struct oct_view_daemon *d = &model->daemon;
-
     if (d->reachable && d->last.bscans_most == 0)
         oct_view_model_say(model, "octd keeps no last seconds%s",
                            model->settings.operators ? "" : " (record.last_s)");
@@ -427,7 +412,6 @@ static void tell_last(double length_s, const struct oct_view_daemon *d,
 {
     const double s = round(fmin(length_s, 9999)), lost = d->last.n_lost;
     const enum oct_view_tone tone = lost == 0 ? OCT_TONE_GOOD : OCT_TONE_WARN;
-
     if (d->last.saving)
         oct_view_phrase_set(phrase, d->last.error[0] ? OCT_TONE_BAD : tone,
                             "SAVING the last %.0f s", s);
@@ -447,7 +431,6 @@ static void hear_last(struct oct_view_model *model, const struct oct_view_daemon
     const struct oct_view_daemon *before = &model->daemon;
     struct oct_view_save_last *s = &model->save_last;
     struct oct_view_phrase phrase;
-
     if (!before->known || daemon->answer_ns == before->answer_ns)
         return;
     if (strcmp(before->record.path, daemon->record.path) != 0)
@@ -469,7 +452,6 @@ bool oct_view_save_last_text(const struct oct_view_model *model, struct oct_view
 {
     const struct oct_view_daemon *d = &model->daemon;
     bool tells = d->reachable && (d->last.saving || model->now_ns < model->save_last.until_ns);
-
     if (tells)
         tell_last(model->save_last.length_s, d, phrase);
     return tells;
@@ -495,7 +477,6 @@ const char *oct_view_patient_pseudonym(const struct oct_view_model *model)
 static const char *to_come(const struct oct_view_model *model, enum oct_view_wish wish)
 {
     const char *waiting = oct_view_wishes_find(&model->wishes, wish);
-
     if (!model->playback.active && (waiting || model->asked == wish))
         return waiting ? waiting : model->asked_text;
     return wish == OCT_WISH_EYE ? oct_view_patient_eye(model) : oct_view_patient_pseudonym(model);
@@ -505,7 +486,6 @@ const char *oct_view_patient_lacks(const struct oct_view_model *model)
 {
     const bool has_eye = to_come(model, OCT_WISH_EYE)[0] != '\0';
     const bool has_pseudonym = to_come(model, OCT_WISH_PSEUDONYM)[0] != '\0';
-
     return has_eye && has_pseudonym ? NULL
            : has_eye                ? "a pseudonym"
            : has_pseudonym          ? "an eye"
@@ -520,7 +500,6 @@ static enum oct_view_question question_of(const struct oct_view_model *model)
     const bool asks = p->ask == OCT_ASK_LABEL_ALWAYS ||
                       (p->ask == OCT_ASK_LABEL_OPERATOR && model->settings.operators);
     const bool is_old = p->said_ns == 0 || model->now_ns > p->said_ns + LABEL_AGES_NS;
-
     if (!asks || !model->has_control || !model->daemon.reachable || p->accepted)
         return OCT_ASKS_NOTHING;
     if (oct_view_patient_lacks(model))
@@ -532,7 +511,6 @@ static enum oct_view_question question_of(const struct oct_view_model *model)
 static void record(struct oct_view_model *model)
 {
     struct oct_view_patient *p = &model->patient;
-
     if (model->daemon.record.active) {
         oct_view_model_wish(model, OCT_WISH_STOP, "");
         return;
@@ -558,7 +536,6 @@ static void record(struct oct_view_model *model)
 void oct_view_patient_question(const struct oct_view_model *model, char *text, size_t n_bytes)
 {
     const char *lacks = oct_view_patient_lacks(model);
-
     if (model->patient.asks == OCT_ASKS_NOTHING || model->playback.active)
         snprintf(text, n_bytes, "%s", "");
     else if (lacks)
@@ -577,7 +554,6 @@ static bool may_change(struct oct_view_model *model)
 {
     const bool records =
         !model->playback.active && model->daemon.reachable && model->daemon.record.active;
-
     if (records)
         oct_view_model_say(model, "octd is recording: the label stays. Stop first, or correct it "
                                   "afterwards");
@@ -623,7 +599,6 @@ static void hear_patient(struct oct_view_model *model, const struct oct_view_dae
 {
     const struct oct_view_daemon *before = &model->daemon;
     struct oct_view_patient *p = &model->patient;
-
     if (p->known && (strcmp(before->record.eye, daemon->record.eye) != 0 ||
                      strcmp(before->record.pseudonym, daemon->record.pseudonym) != 0)) {
         p->said_ns = model->now_ns;
@@ -637,7 +612,6 @@ static void hear_patient(struct oct_view_model *model, const struct oct_view_dae
 bool oct_view_patient_cancel(struct oct_view_model *model)
 {
     const bool had = model->typing || model->patient.asks != OCT_ASKS_NOTHING;
-
     if (model->typing)
         oct_view_model_end_typing(model, false);
     else
@@ -676,7 +650,6 @@ static void begin_typing(struct oct_view_model *model)
 void oct_view_model_type(struct oct_view_model *model, const char *text)
 {
     size_t n = model->patient.selected ? 0 : strlen(model->typed);
-
     /* Text that does not fit is left out whole, so that no letter is cut. */
     if (!model->typing || !text[0] || n + strlen(text) >= sizeof(model->typed) ||
         !oct_view_letters_are(text))
@@ -688,7 +661,6 @@ void oct_view_model_type(struct oct_view_model *model, const char *text)
 void oct_view_model_rub_out(struct oct_view_model *model)
 {
     size_t n = model->patient.selected ? 0 : strlen(model->typed);
-
     model->patient.selected = false;
     /* Removes a UTF-8 letter: its following bytes, then its first. */
     while (n > 0 && ((unsigned char)model->typed[n - 1] & 0xc0) == 0x80)
@@ -711,7 +683,6 @@ bool oct_view_daemon_apply(struct oct_view_model *model, enum oct_view_action ac
 {
     const struct oct_view_daemon *d = &model->daemon;
     const char *eye = to_come(model, OCT_WISH_EYE);
-
     switch (action) {
     case OCT_ACTION_START:
         if (d->reachable && strcmp(d->state, "idle") != 0 && strcmp(d->state, "error") != 0)
@@ -779,7 +750,6 @@ static void fail_all(struct oct_view_model *model, enum oct_view_wish asked)
     struct oct_view_wishes *w = &model->wishes;
     char names[256];
     size_t used = (size_t)snprintf(names, sizeof(names), "%s", oct_view_wish_rows[asked].name);
-
     for (unsigned i = 0; i < w->n && used < sizeof(names); i++)
         if (!strstr(names, oct_view_wish_rows[w->waiting[i].wish].name))
             used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
@@ -795,7 +765,6 @@ static void fail_all(struct oct_view_model *model, enum oct_view_wish asked)
 static void say_refused(struct oct_view_model *model, const struct oct_view_answer *answer)
 {
     const char *name = oct_view_wish_rows[answer->wish].name;
-
     if (model->daemon.record.active &&
         (is_of_label(answer->wish) || answer->wish == OCT_WISH_AVERAGE ||
          answer->wish == OCT_WISH_VOLUMES))
@@ -812,7 +781,6 @@ static void say_granted(struct oct_view_model *model, const struct oct_view_answ
 {
     const char *text = answer->text;
     const double n = strtod(text, NULL);
-
     switch (answer->wish) {
     case OCT_WISH_EYE:
     case OCT_WISH_PSEUDONYM:
@@ -844,7 +812,6 @@ static void say_granted(struct oct_view_model *model, const struct oct_view_answ
 static void hear_answer(struct oct_view_model *model, const struct oct_view_answer *answer)
 {
     const enum oct_view_wish wish = answer->wish;
-
     model->asked = OCT_WISH_NONE;
     if (wish >= OCT_WISH_PROJECTION && wish <= OCT_WISH_SLAB_LAST)
         answer_enface(&model->enface_wishes, wish, answer->ok);
@@ -875,7 +842,6 @@ static void hear_status(struct oct_view_model *model, const struct oct_view_daem
                         bool asked_stop)
 {
     const bool first = !model->daemon.known;
-
     watch(&model->missing, daemon->lines_missing, first, model->now_ns);
     watch(&model->dropped, daemon->bscans_dropped, first, model->now_ns);
     oct_view_disk_hear(&model->disk, daemon, model->now_ns);
@@ -894,7 +860,6 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
                          const struct oct_view_answer *answer)
 {
     const struct oct_view_enface_wishes before = model->enface_wishes;
-
     if (daemon->known && daemon->answer_ns != model->daemon.answer_ns)
         hear_status(model, daemon,
                     answer->wish == OCT_WISH_STOP ? answer->ok : model->asked == OCT_WISH_STOP);

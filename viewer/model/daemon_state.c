@@ -18,7 +18,6 @@ static const cJSON *item(const cJSON *object, const char *key)
 static double number(const cJSON *object, const char *key, double otherwise)
 {
     const cJSON *value = item(object, key);
-
     if (!cJSON_IsNumber(value) || !isfinite(value->valuedouble) || value->valuedouble < 0)
         return otherwise;
     return value->valuedouble;
@@ -27,14 +26,12 @@ static double number(const cJSON *object, const char *key, double otherwise)
 static double length_um(const cJSON *scan, const char *key)
 {
     double um = number(scan, key, NAN);
-
     return um >= 1e-6 && um <= 1e6 ? um : NAN;
 }
 
 static void text(const cJSON *object, const char *key, char *to, size_t n_bytes)
 {
     const char *from = cJSON_GetStringValue(item(object, key));
-
     snprintf(to, n_bytes, "%s", from ? from : "");
     oct_view_letters_clean(to);
 }
@@ -42,7 +39,6 @@ static void text(const cJSON *object, const char *key, char *to, size_t n_bytes)
 static void last_part(const char *path, char *to, size_t n_bytes)
 {
     const char *slash = strrchr(path, '/');
-
     snprintf(to, n_bytes, "%.*s", (int)n_bytes - 1, slash ? slash + 1 : path);
     oct_view_letters_clean(to); /* it may be cut within a letter */
 }
@@ -51,7 +47,6 @@ static double sum_of(const cJSON *counts)
 {
     double sum = 0;
     const cJSON *count;
-
     cJSON_ArrayForEach(count, counts)
     {
         if (cJSON_IsNumber(count) && isfinite(count->valuedouble) && count->valuedouble > 0)
@@ -64,7 +59,6 @@ static bool has_word(const cJSON *words, const char *word)
 {
     const cJSON *each;
     bool found = false;
-
     cJSON_ArrayForEach(each, words)
     {
         found |= cJSON_IsString(each) && strcmp(each->valuestring, word) == 0;
@@ -78,7 +72,6 @@ static void read_troubles(struct oct_view_daemon *d, const cJSON *words)
 {
     static const char *const elsewhere[] = {"source", "source_refused", "disk", "recording"};
     const cJSON *each;
-
     cJSON_ArrayForEach(each, words)
     {
         const char *word = cJSON_GetStringValue(each);
@@ -96,7 +89,6 @@ static void read_troubles(struct oct_view_daemon *d, const cJSON *words)
 static void read_analyses(struct oct_view_daemon *d, const cJSON *rows)
 {
     const cJSON *each;
-
     d->analyses_told = cJSON_IsArray(rows);
     cJSON_ArrayForEach(each, rows)
     {
@@ -132,7 +124,6 @@ static void read_lost(struct oct_view_daemon *d, const cJSON *account)
     char *to = d->record.lost_text;
     size_t used = 0, n_bytes = sizeof(d->record.lost_text);
     double most = 0;
-
     d->record.n_lost = sum_of(dropped);
     cJSON_ArrayForEach(count, dropped)
     {
@@ -153,7 +144,6 @@ static void read_lost(struct oct_view_daemon *d, const cJSON *account)
 static void read_record(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *record = item(reply, "record");
-
     d->record.active = cJSON_IsTrue(item(record, "active"));
     d->record.stopping = cJSON_IsTrue(item(record, "stopping"));
     d->record.waiting_for_volume = cJSON_IsTrue(item(record, "waiting_for_volume"));
@@ -175,7 +165,6 @@ static void read_record(struct oct_view_daemon *d, const cJSON *reply)
 static void read_last(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *last = item(reply, "record_last");
-
     d->last.bscans_most = number(last, "bscans_most", 0);
     d->last.length_s = number(last, "length_s", 0);
     d->last.saving = cJSON_IsTrue(item(last, "saving"));
@@ -188,7 +177,6 @@ static void read_last(struct oct_view_daemon *d, const cJSON *reply)
 static void read_driver(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *fault = item(item(reply, "source"), "fault");
-
     if (!has_word(item(reply, "degraded"), "source_refused"))
         return;
     text(fault, "text", d->driver.text, sizeof(d->driver.text));
@@ -207,7 +195,6 @@ static void read_enface(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *each, *row = NULL;
     struct oct_view_enface_settings s = {.projection = OCT_N_PROJECTIONS};
-
     cJSON_ArrayForEach(each, item(reply, "analysis"))
     {
         const char *name = cJSON_GetStringValue(item(each, "name"));
@@ -240,7 +227,6 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *scan = item(reply, "scan"), *pixels = item(reply, "pixels");
     char from[16];
-
     /* A line rate that nobody configured is octd's own measurement of this camera, some seconds
      * old. */
     text(scan, "line_rate_from", from, sizeof(from));
@@ -286,7 +272,6 @@ enum oct_err oct_view_daemon_read(struct oct_view_daemon *daemon, const char *js
 {
     cJSON *reply = n_bytes <= MOST_JSON_BYTES ? cJSON_ParseWithLength(json, n_bytes) : NULL;
     enum oct_err code = OCT_OK;
-
     if (cJSON_IsObject(reply) && cJSON_IsTrue(item(reply, "ok")) &&
         cJSON_IsString(item(reply, "state")))
         read_all(daemon, reply);

@@ -35,7 +35,6 @@ bool oct_view_enface_resize(struct oct_view_enface *e, uint32_t n_bscans, uint32
     uint32_t n_rows = n_bscans < OCT_VIEW_ENFACE_MOST ? n_bscans : OCT_VIEW_ENFACE_MOST;
     uint32_t n_columns = n_lines < OCT_VIEW_ENFACE_MOST ? n_lines : OCT_VIEW_ENFACE_MOST;
     size_t n = (size_t)n_rows * n_columns;
-
     oct_view_enface_finish(e);
     e->serial = serial + 1;
     if (n == 0)
@@ -70,7 +69,6 @@ static uint32_t first_of(uint32_t k, uint32_t kept, uint32_t n)
 static bool thin_columns(const struct oct_view_enface *e, const float *bscan, float *row)
 {
     bool came = false;
-
     for (uint32_t c = 0; c < e->n_columns; c++) {
         float value = bscan[(uint64_t)c * e->n_lines / e->n_columns];
         row[c] = isfinite(value) ? value : NAN;
@@ -96,7 +94,6 @@ static bool thin_row(const struct oct_view_enface *e, const struct oct_view_imag
     uint32_t last = first_of(row + 1, e->n_rows, e->n_bscans) - 1, newest = image->header.bscan;
     bool has_any = newest >= first && newest <= last &&
                    thin_columns(e, values + (size_t)newest * e->n_lines, to);
-
     for (uint32_t b = last + 1; b-- > first && !has_any;)
         has_any = thin_columns(e, values + (size_t)b * e->n_lines, to);
     return has_any;
@@ -110,7 +107,6 @@ void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image 
     float row[OCT_VIEW_ENFACE_MOST];
     double lo = h->lo, hi = h->hi;
     bool changed = false, stays = false;
-
     if (oct_view_enface_check(h, NULL))
         return;
     if ((h->dims[0] != e->n_bscans || h->dims[1] != e->n_lines) &&

@@ -65,7 +65,6 @@ static void add_line(const struct oct_view_picture *picture, const double *table
     const uint32_t depth = picture->header.depth;
     const uint8_t *u8 = (const uint8_t *)picture->pixels + (size_t)line * depth;
     const float *f32 = (const float *)picture->pixels + (size_t)line * depth;
-
     for (uint32_t b = 0; b < n_bins; b++) {
         const uint32_t from = (uint32_t)((uint64_t)b * depth / n_bins);
         const uint32_t to = (uint32_t)((uint64_t)(b + 1) * depth / n_bins);
@@ -85,7 +84,6 @@ static bool fill_cells(const struct oct_view_picture *picture, bool log, struct 
     const bool is_u8 = h->sample_type == OCT_SAMPLE_U8;
     double table[256];
     uint32_t n[GROUPS][MOST_BINS] = {{0}}, least = UINT32_MAX;
-
     if (!picture->pixels || h->n_lines < LEAST || h->depth < LEAST)
         return false;
     for (unsigned i = 0; i < 256; i++) /* what 8-bit pixels mean */
@@ -115,7 +113,6 @@ static void find_noise(struct cells *cells)
     const uint32_t n_bins = cells->n_bins, n_dark = n_bins / 4;
     double row[MOST_BINS] = {0}, sorted[MOST_BINS] = {0}, sum = 0, squares = 0;
     uint32_t n = 0;
-
     for (uint32_t b = 0; b < n_bins; b++) {
         row[b] = 0;
         for (unsigned g = 0; g < GROUPS; g++)
@@ -153,7 +150,6 @@ static struct run find_tissue(const double *above, uint32_t n_bins)
 {
     const uint32_t gap = (uint32_t)ceil(GAP * n_bins);
     struct run best = {.n = 0}, run = {.n = 0};
-
     for (uint32_t b = 0; b < n_bins; b++) {
         if (!(above[b] > 0))
             continue;
@@ -172,7 +168,6 @@ static struct run find_tissue(const double *above, uint32_t n_bins)
 static double place_of(const double *above, const struct run *run, uint32_t n_bins, double share)
 {
     double sum = 0;
-
     for (uint32_t b = run->first; b < run->last; b++) {
         if (above[b] > 0 && sum + above[b] >= share * run->weight)
             return (b + (share * run->weight - sum) / above[b]) / n_bins;
@@ -185,7 +180,6 @@ static double place_of(const double *above, const struct run *run, uint32_t n_bi
 static double bottom_of(const struct cells *cells, const double *mean, struct run run, double over)
 {
     double above[MOST_BINS];
-
     run.weight = 0;
     for (uint32_t b = run.first; b < run.last; b++) {
         above[b] = fmax(0, mean[b] - cells->floor_db - over);
@@ -202,7 +196,6 @@ static struct column look_at(const struct cells *cells, const double *mean)
     const uint32_t n_bins = cells->n_bins, n_bright = n_bins < N_BRIGHT ? n_bins : N_BRIGHT;
     double sorted[MOST_BINS] = {0}, above[MOST_BINS], bright = 0;
     struct column column = {.found = false};
-
     for (uint32_t b = 0; b < n_bins; b++)
         sorted[b] = mean[b] - cells->floor_db;
     oct_doubles_sort(sorted, n_bins);
@@ -227,7 +220,6 @@ bool oct_view_sight_of(const struct oct_view_picture *picture, bool log,
     struct cells cells = {.n_bins = 0};
     double top[GROUPS], bottom[GROUPS];
     unsigned n = 0;
-
     *sight = (struct oct_view_sight){.top = NAN, .bottom = NAN};
     if (!fill_cells(picture, log, &cells))
         return false;
@@ -284,7 +276,6 @@ void oct_view_guide_take_spectrum(struct oct_view_guide *guide,
 {
     const double n = (double)spectrum->n_samples * n_lines;
     uint16_t most = 0;
-
     if (guide->held || n == 0 || spectrum->limit == 0)
         return;
     for (uint32_t i = 0; i < spectrum->n_samples; i++)
@@ -299,7 +290,6 @@ static void find_light(const struct oct_view_guide *guide, uint64_t at_ns,
                        struct oct_view_guide_measures *now)
 {
     uint64_t nearest_ns = NEAR_NS;
-
     for (unsigned i = 0; i < OCT_VIEW_GUIDE_SPECTRA && i < guide->n_light; i++) {
         const uint64_t ns = guide->light[i].arrival_ns;
         const uint64_t apart_ns = ns > at_ns ? ns - at_ns : at_ns - ns;
@@ -317,7 +307,6 @@ static void find_motion(const struct oct_view_quality *quality, uint64_t at_ns,
     const uint64_t last = at_ns / OCT_VIEW_TIMELINE_BIN_NS;
     const uint64_t n_bins = MOTION_NS / OCT_VIEW_TIMELINE_BIN_NS;
     unsigned n = 0, n_blinks = 0, n_jumps = 0;
-
     for (uint64_t bin = last >= n_bins ? last - n_bins + 1 : 0; bin <= last; bin++) {
         const struct oct_view_moment *m = oct_view_quality_moment(quality, bin);
         n += m != NULL;
@@ -337,7 +326,6 @@ static struct oct_view_guide_measures measure(const struct oct_view_model *model
     const uint64_t at_ns = model->shown.arrival_ns;
     struct oct_view_guide_measures now = {
         .saturated = NAN, .used = NAN, .blinks = NAN, .jumps = NAN};
-
     oct_view_sight_of(&model->shown, model->contrast.log, &now.sight);
     if (!is_recorded) {
         find_light(guide, at_ns, &now);
@@ -375,7 +363,6 @@ static void find_place(struct oct_view_guide *g)
 {
     const struct oct_view_sight *s = &g->measured.sight;
     const double band = OCT_VIEW_GUIDE_LOWER - OCT_VIEW_GUIDE_UPPER, thick = s->bottom - s->top;
-
     g->upper = OCT_VIEW_GUIDE_UPPER;
     g->lower = OCT_VIEW_GUIDE_LOWER;
     g->off = NAN;
@@ -394,7 +381,6 @@ static void find_place(struct oct_view_guide *g)
 static void find_parts(struct oct_view_guide *g)
 {
     const struct oct_view_guide_measures *m = &g->measured;
-
     find_place(g);
     g->part[OCT_GUIDE_SIGNAL] =
         share((m->sight.signal_db - NO_SIGNAL_DB) / (FULL_SIGNAL_DB - NO_SIGNAL_DB));
@@ -424,7 +410,6 @@ void oct_view_guide_see(struct oct_view_model *model)
     const bool anew = !g->known || held || g->held || p->arrival_ns < g->arrival_ns ||
                       p->arrival_ns - g->arrival_ns > ANEW_NS ||
                       strcmp(p->header.acquisition_id, g->acquisition_id) != 0;
-
     if (!model->has_picture || (g->known && g->serial == model->serial && g->held == held))
         return;
     if (held && !g->held)
@@ -453,7 +438,6 @@ void oct_view_guide_see(struct oct_view_model *model)
 bool oct_view_guide_leads(const struct oct_view_model *model)
 {
     const enum oct_view_show show = oct_view_show(model);
-
     return model->settings.guide && model->guide.known &&
            (show == OCT_SHOW_LIVE || show == OCT_SHOW_AVERAGED);
 }
@@ -480,7 +464,6 @@ void oct_view_guide_move_text(const struct oct_view_model *model,
     const char *word = g->move == OCT_GUIDE_CLOSER ? "closer" : "away";
     const double mm = fabs(g->off) * model->shown.header.depth *
                       oct_view_model_scale(model).axial_um * EYES_INDEX / 1000;
-
     text[0] = '\0';
     if (g->move != OCT_GUIDE_STAY && mm >= 0.1)
         snprintf(text, OCT_VIEW_GUIDE_TEXT_BYTES, "%s %.1f mm", word, mm);
@@ -496,7 +479,6 @@ const char *oct_view_guide_part_name(enum oct_view_guide_part part)
         [OCT_GUIDE_PLACE] = "place",
         [OCT_GUIDE_MOTION] = "motion",
     };
-
     return names[part];
 }
 
@@ -504,7 +486,6 @@ const char *oct_view_guide_part_name(enum oct_view_guide_part part)
 static const char *remedy_of(const struct oct_view_guide *g, enum oct_view_guide_part part)
 {
     const struct oct_view_guide_measures *m = &g->measured;
-
     if (part == OCT_GUIDE_SIGNAL && m->sight.covered < 0.05)
         return "look for the retina: slowly closer, then away";
     if (g->part[part] >= GOOD_PART)
@@ -533,7 +514,6 @@ void oct_view_guide_part_text(const struct oct_view_model *model, enum oct_view_
     const struct oct_view_guide_measures *m = &g->measured;
     const bool is_known = g->known && !isnan(g->part[part]);
     const size_t n = OCT_VIEW_GUIDE_TEXT_BYTES;
-
     snprintf(remedy, n, "%s", is_known ? remedy_of(g, part) : "");
     if (!is_known)
         snprintf(text, n, "%s", why[part]);

@@ -84,7 +84,6 @@ static void put_caliper(struct oct_view_model *model)
     double half = HALF_CALIPER / model->lens.zoom;
     double top = middle_of_pixel((model->lens.y - half) * h->depth);
     double bottom = middle_of_pixel((model->lens.y + half) * h->depth);
-
     oct_view_model_add_caliper(model, (struct oct_view_point){line, top},
                                (struct oct_view_point){line, bottom});
 }
@@ -92,7 +91,6 @@ static void put_caliper(struct oct_view_model *model)
 const struct oct_view_point *oct_view_model_held_point(const struct oct_view_model *model)
 {
     const struct oct_view_caliper *held = oct_view_calipers_held(&model->calipers);
-
     if (model->held == OCT_HELD_MARK)
         return model->has_mark ? &model->mark : NULL;
     return held ? &held->end[model->held == OCT_HELD_TO] : NULL;
@@ -124,7 +122,6 @@ static bool move_held(struct oct_view_model *model, enum oct_view_action action,
     /* The arrow keys' actions, as steps to the right and down. */
     int right = action == OCT_ACTION_LEVEL_UP ? 1 : action == OCT_ACTION_LEVEL_DOWN ? -1 : 0;
     int down = action == OCT_ACTION_WINDOW_CLOSER ? 1 : action == OCT_ACTION_WINDOW_WIDER ? -1 : 0;
-
     if (right == 0 && down == 0)
         return false;
     if (!can_measure(model))
@@ -187,7 +184,6 @@ void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive
 static void adapt(struct oct_view_model *model, double pace)
 {
     double lo, hi;
-
     if (model->contrast.range == OCT_CONTRAST_AUTO && model->has_picture &&
         oct_view_picture_percentiles(&model->shown, AUTO_BLACK, AUTO_WHITE, &lo, &hi))
         oct_view_contrast_adapt(&model->contrast, lo, hi, pace);
@@ -203,7 +199,6 @@ static void show_calipers(struct oct_view_model *model)
 static void show(struct oct_view_model *model, struct oct_view_picture *picture)
 {
     bool first = !model->has_picture;
-
     oct_view_picture_swap(&model->shown, picture);
     model->has_picture = true;
     show_calipers(model);
@@ -284,7 +279,6 @@ static void step_back(struct oct_view_model *model, int by)
     struct oct_view_picture kept = {0};
     unsigned n = model->archive ? oct_view_archive_count(model->archive) : 0;
     long long back = (long long)model->back + by;
-
     if (!model->frozen || n == 0) {
         oct_view_model_say(model, "%s", model->frozen ? "no B-scans are kept" : "freeze first");
         return;
@@ -311,7 +305,6 @@ void oct_view_model_report(struct oct_view_model *model, const struct oct_view_t
 void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view_spectrum *spectrum)
 {
     struct oct_view_spectrum kept = model->spectrum;
-
     model->spectrum = *spectrum;
     *spectrum = kept;
     oct_view_guide_take_spectrum(&model->guide, &model->spectrum, model->shown.header.n_lines);
@@ -333,7 +326,6 @@ void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns)
 void oct_view_model_presented(struct oct_view_model *model, uint64_t now_ns)
 {
     const uint64_t window_ns = now_ns - model->screen_since_ns;
-
     model->n_screen++;
     if (window_ns >= OCT_NS_PER_S) {
         model->screen_hz =
@@ -351,7 +343,6 @@ void oct_view_model_presented(struct oct_view_model *model, uint64_t now_ns)
 void oct_view_model_say(struct oct_view_model *model, const char *format, ...)
 {
     va_list args;
-
     va_start(args, format);
     vsnprintf(model->message, sizeof(model->message), format, args);
     va_end(args);
@@ -371,7 +362,6 @@ enum oct_view_state oct_view_model_state(const struct oct_view_model *model)
 {
     const double rate_hz = oct_view_tally_rate_hz(&model->tally);
     const double stall_s = rate_hz > 0 ? 4.0 / rate_hz : STALL_LEAST_S;
-
     if (model->tally.n_received == 0)
         return OCT_SIGNAL_WAITING;
     return oct_view_model_silence_s(model) < fmin(fmax(stall_s, STALL_LEAST_S), STALL_MOST_S)
@@ -382,14 +372,12 @@ enum oct_view_state oct_view_model_state(const struct oct_view_model *model)
 bool oct_view_model_knows_proportion(const struct oct_view_model *model)
 {
     const struct oct_view_scale scale = oct_view_model_scale(model);
-
     return oct_view_proportion_known(scale.lateral_um, scale.axial_um);
 }
 
 struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model)
 {
     const struct oct_view_file *file = &model->playback.file;
-
     if (model->playback.active)
         return (struct oct_view_scale){file->lateral_um, file->axial_um};
     return (struct oct_view_scale){model->daemon.lateral_um, model->daemon.axial_um};
@@ -409,7 +397,6 @@ double oct_view_model_proportion(const struct oct_view_model *model)
 {
     const struct oct_picture_header *h = &model->shown.header;
     const struct oct_view_scale scale = oct_view_model_scale(model);
-
     return oct_view_proportion(h->n_lines, scale.lateral_um, h->depth, scale.axial_um);
 }
 
@@ -418,7 +405,6 @@ double oct_view_model_enface_proportion(const struct oct_view_model *model)
     const struct oct_view_enface *e = oct_view_model_enface(model);
     double across_um = oct_view_model_scale(model).lateral_um;
     double slow_um = oct_view_model_slow_um(model);
-
     if (e->n_rows == 0 || !oct_view_proportion_known(across_um, slow_um))
         return NAN;
     return oct_view_proportion(e->n_lines, across_um, e->n_bscans, slow_um);
@@ -429,7 +415,6 @@ struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
 {
     const struct oct_picture_header *h = &model->shown.header;
     struct oct_view_rect fit = panel;
-
     if (model->settings.fit == OCT_FIT_PIXELS)
         return oct_view_lens_place(&model->lens, panel, h->n_lines, h->depth);
     if (model->settings.fit == OCT_FIT_MICROMETRES)
@@ -440,7 +425,6 @@ struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
 const char *oct_view_model_unit(const struct oct_view_model *model)
 {
     const struct oct_view_file *file = &model->playback.file;
-
     if (model->playback.active && file->what[0])
         return file->unit;
     return model->contrast.log ? "dB" : "counts\u00b2";
@@ -450,7 +434,6 @@ void oct_view_model_stretch_text(const struct oct_view_model *model, struct oct_
                                  char *text, size_t n_bytes)
 {
     double stretch = oct_view_model_proportion(model) / (place.w / place.h);
-
     text[0] = '\0';
     if (!model->has_picture || !oct_view_model_knows_proportion(model) || !isfinite(stretch))
         return;
@@ -506,7 +489,6 @@ static bool apply_turn(struct oct_view_model *model, enum oct_view_action action
 {
     const struct turn *t = turns, *end = turns + sizeof(turns) / sizeof(turns[0]);
     int value = 0;
-
     while (t < end && t->action != action)
         t++;
     if (t == end)
@@ -534,7 +516,6 @@ static bool apply_turn(struct oct_view_model *model, enum oct_view_action action
 static bool apply_contrast(struct oct_view_contrast *c, enum oct_view_action action, unsigned times)
 {
     double step = oct_view_contrast_step(c) * times;
-
     switch (action) {
     case OCT_ACTION_AUTO_CONTRAST:
         oct_view_contrast_set_range(c, c->range == OCT_CONTRAST_AUTO ? OCT_CONTRAST_MANUAL
@@ -571,7 +552,6 @@ static bool apply_contrast(struct oct_view_contrast *c, enum oct_view_action act
 static bool apply_view(struct oct_view_model *model, enum oct_view_action action, double times)
 {
     struct oct_view_lens *lens = &model->lens;
-
     switch (action) {
     case OCT_ACTION_PROJECTION:
         oct_view_model_next_projection(model);
@@ -616,7 +596,6 @@ static bool apply_measure(struct oct_view_model *model, enum oct_view_action act
     const struct oct_view_point on_profile = {
         middle_of_pixel(model->cursor_line),
         middle_of_pixel(model->lens.y * model->shown.header.depth)};
-
     switch (action) {
     case OCT_ACTION_CALIPERS:
         if (can_measure(model)) {
@@ -700,7 +679,6 @@ void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action act
 void oct_view_model_drag(struct oct_view_model *model, double across, double down)
 {
     double range = model->contrast.published_hi - model->contrast.published_lo;
-
     /* Up widens the window, as the Up key does. */
     if (across != 0.0 || down != 0.0)
         oct_view_contrast_move(&model->contrast, across * range, -down * range);

@@ -9,7 +9,6 @@
 bool oct_view_make_room(void **buffer, size_t *capacity_bytes, size_t n_bytes)
 {
     void *grown = n_bytes > *capacity_bytes ? malloc(n_bytes) : NULL;
-
     if (n_bytes <= *capacity_bytes || !grown)
         return n_bytes <= *capacity_bytes;
     free(*buffer);
@@ -23,7 +22,6 @@ bool oct_view_make_room(void **buffer, size_t *capacity_bytes, size_t n_bytes)
 size_t oct_view_image_bytes(const struct oct_image_header *header)
 {
     uint64_t n = 1;
-
     if (header->rank < 1 || header->rank > OCT_IMAGE_MAX_RANK ||
         (header->type != OCT_SAMPLE_U8 && header->type != OCT_SAMPLE_F32))
         return SIZE_MAX;
@@ -81,7 +79,6 @@ size_t oct_view_picture_bytes(const struct oct_picture_header *header)
     const size_t pixel_bytes = header->sample_type == OCT_SAMPLE_U8    ? sizeof(uint8_t)
                                : header->sample_type == OCT_SAMPLE_F32 ? sizeof(float)
                                                                        : 0;
-
     if (header->n_lines == 0 || header->depth == 0 ||
         header->depth > OCT_MAX_BSCAN_SAMPLES / header->n_lines)
         return 0;
@@ -93,7 +90,6 @@ enum oct_err oct_view_picture_set(struct oct_view_picture *picture,
                                   size_t n_bytes, struct oct_error *err)
 {
     size_t wanted_bytes = oct_view_picture_bytes(header);
-
     if (wanted_bytes == 0 || wanted_bytes != n_bytes)
         return oct_fail(err, OCT_E_FORMAT,
                         "picture of %u x %u pixels: %zu bytes came, %zu are needed; check the "
@@ -110,7 +106,6 @@ enum oct_err oct_view_picture_set(struct oct_view_picture *picture,
 double oct_view_picture_value(const struct oct_view_picture *picture, uint32_t line, uint32_t depth)
 {
     const struct oct_picture_header *h = &picture->header;
-
     if (!picture->pixels || line >= h->n_lines || depth >= h->depth)
         return NAN;
     size_t i = (size_t)line * h->depth + depth;
@@ -132,7 +127,6 @@ struct counts {
 static void count_u8(const struct oct_view_picture *picture, uint32_t step, struct counts *counts)
 {
     const struct oct_picture_header *h = &picture->header;
-
     counts->lo = h->lo;
     counts->step = (h->hi - h->lo) / 255.0;
     for (uint32_t line = 0; line < h->n_lines; line += step)
@@ -144,7 +138,6 @@ static void count_f32(const struct oct_view_picture *picture, uint32_t step, str
 {
     const struct oct_picture_header *h = &picture->header;
     double least = INFINITY, most = -INFINITY;
-
     for (uint32_t line = 0; line < h->n_lines; line += step)
         for (uint32_t d = 0; d < h->depth; d++) {
             double v = oct_view_picture_value(picture, line, d);
@@ -168,7 +161,6 @@ bool oct_view_picture_percentiles(const struct oct_view_picture *picture, double
 {
     struct counts counts = {0};
     uint32_t step = (picture->header.n_lines + LOOKED_AT - 1) / LOOKED_AT;
-
     if (!picture->pixels || step == 0)
         return false;
     if (picture->header.sample_type == OCT_SAMPLE_F32)
@@ -202,7 +194,6 @@ enum oct_err oct_view_spectrum_set(struct oct_view_spectrum *spectrum, const cha
     struct oct_spectrum_header header;
     void *buffer = spectrum->sample;
     enum oct_err code = oct_spectrum_decode(&header, json, json_bytes, n_bytes, err);
-
     if (code)
         return code;
     if (!oct_view_make_room(&buffer, &spectrum->capacity_bytes, n_bytes))

@@ -27,7 +27,6 @@ void oct_view_playback_finish(struct oct_view_playback *p)
 void oct_view_playback_open(struct oct_view_model *model, const char *path, int by, bool or_before)
 {
     struct oct_view_playback *p = &model->playback;
-
     snprintf(p->request.path, sizeof(p->request.path), "%s", path);
     p->request.by = by;
     p->request.or_before = or_before;
@@ -41,7 +40,6 @@ static void toggle(struct oct_view_model *model)
     struct oct_view_playback *p = &model->playback;
     const struct oct_view_daemon *d = &model->daemon;
     const char *newest = model->save_last.is_newest ? d->last.path : d->record.path;
-
     if (p->active || p->opens)
         oct_view_playback_end(model);
     else if (newest[0] && model->elsewhere[0])
@@ -67,7 +65,6 @@ static void forget_places(struct oct_view_model *model)
 static void begin(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
-
     if (model->frozen)
         oct_view_model_set_frozen(model, false);
     if (model->has_picture) {
@@ -87,7 +84,6 @@ static void begin(struct oct_view_model *model)
 void oct_view_playback_end(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
-
     p->opens = p->plays = false;
     if (!p->active)
         return;
@@ -112,7 +108,6 @@ void oct_view_playback_opened(struct oct_view_model *model, const struct oct_vie
     const bool another = !p->active || strcmp(p->file.path, file->path) != 0 ||
                          p->file.volume != file->volume || p->file.n_bscans != file->n_bscans ||
                          p->file.n_lines != file->n_lines || p->file.depth != file->depth;
-
     if (!p->opens)
         return; /* live pictures were asked for meanwhile */
     /* A recording that was stopped within a volume ends with a piece; what an operator wants to look
@@ -155,7 +150,6 @@ void oct_view_playback_offer(struct oct_view_model *model, struct oct_view_pictu
 {
     struct oct_view_playback *p = &model->playback;
     const struct oct_view_contrast before = model->contrast;
-
     if (!p->active)
         return;
     p->read.bscan = read->bscan;
@@ -174,7 +168,6 @@ void oct_view_playback_offer(struct oct_view_model *model, struct oct_view_pictu
 static struct oct_view_relabel *relabel(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
-
     if (p->file.what[0]) {
         oct_view_model_say(model, "%s is no recording: it has no label", p->file.name);
         return NULL;
@@ -186,7 +179,6 @@ static struct oct_view_relabel *relabel(struct oct_view_model *model)
 void oct_view_playback_set_eye(struct oct_view_model *model, const char *eye)
 {
     struct oct_view_relabel *r = relabel(model);
-
     if (!r)
         return;
     r->has_eye = true;
@@ -196,7 +188,6 @@ void oct_view_playback_set_eye(struct oct_view_model *model, const char *eye)
 void oct_view_playback_set_pseudonym(struct oct_view_model *model, const char *pseudonym)
 {
     struct oct_view_relabel *r = relabel(model);
-
     if (!r)
         return;
     r->has_pseudonym = true;
@@ -209,7 +200,6 @@ void oct_view_playback_labelled(struct oct_view_model *model, const char *path, 
     static const char *const words[] = {"not marked", "marked: keep", "marked: repeat"};
     struct oct_view_file *file = &model->playback.file;
     const char *slash = strrchr(path, '/');
-
     if (strcmp(file->path, path) == 0) {
         snprintf(file->eye, sizeof(file->eye), "%s", eye);
         snprintf(file->pseudonym, sizeof(file->pseudonym), "%s", pseudonym);
@@ -230,7 +220,6 @@ double oct_view_playback_rate_hz(const struct oct_view_playback *p)
 static void move_to(struct oct_view_playback *p, double bscan)
 {
     const double last = p->file.n_bscans > 0 ? p->file.n_bscans - 1.0 : 0;
-
     p->position = bscan > 0 ? fmin(bscan, last) : 0;
     p->wanted = (uint32_t)p->position;
 }
@@ -251,7 +240,6 @@ void oct_view_playback_slice_at(struct oct_view_model *model, double line)
 {
     struct oct_view_playback *p = &model->playback;
     const double last = p->file.n_lines > 0 ? p->file.n_lines - 1.0 : 0;
-
     if (p->active)
         p->slice_line = line > 0 ? (uint32_t)fmin(line, last) : 0;
 }
@@ -260,7 +248,6 @@ void oct_view_playback_tick(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
     const double last = p->file.n_bscans > 0 ? p->file.n_bscans - 1.0 : 0;
-
     if (p->active && p->plays && model->now_ns > p->moved_ns) {
         const double passed_s = (double)(model->now_ns - p->moved_ns) / (double)OCT_NS_PER_S;
         const double on = passed_s * oct_view_playback_rate_hz(p);
@@ -273,7 +260,6 @@ void oct_view_playback_tick(struct oct_view_model *model)
 static void toggle_play(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
-
     p->plays = !p->plays && p->file.n_bscans > 1;
     if (p->plays && p->wanted + 1 >= p->file.n_bscans)
         move_to(p, 0); /* from the end: once more */
@@ -286,7 +272,6 @@ static bool apply_moves(struct oct_view_model *model, enum oct_view_action actio
 {
     struct oct_view_playback *p = &model->playback;
     const double page = fmax(1, round(p->file.n_bscans * PAGE)) * times;
-
     switch (action) {
     case OCT_ACTION_OLDER:
     case OCT_ACTION_NEWER:
@@ -324,7 +309,6 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
     const enum oct_volume_mark verdict =
         action == OCT_ACTION_KEEP ? OCT_MARK_KEEP : OCT_MARK_REPEAT;
     struct oct_view_relabel *r;
-
     if (action == OCT_ACTION_PLAYBACK) {
         toggle(model);
         return true;
@@ -382,7 +366,6 @@ void oct_view_playback_text(const struct oct_view_model *model, char *text, size
     const struct oct_view_playback *p = &model->playback;
     const char *what = p->file.what[0] ? "picture" : "B-scan";
     char amiss[200] = "";
-
     if (p->read.why[0])
         snprintf(amiss, sizeof(amiss), ": it cannot be read: %s", p->read.why);
     else if (!p->read.valid)

@@ -21,7 +21,6 @@ void oct_view_letters_clean(char *text)
 {
     const size_t n = strlen(text);
     size_t last = n; /* where its last letter begins */
-
     while (last > 0 && ((unsigned char)text[last - 1] & 0xc0) == 0x80)
         last--;
     if (last > 0) {
@@ -36,7 +35,6 @@ void oct_view_letters_clean(char *text)
 bool oct_view_letters_are(const char *text)
 {
     char line[OCT_VIEW_TEXT_BYTES];
-
     snprintf(line, sizeof(line), "%s", text);
     oct_utf8_make_line(line);
     return strcmp(line, text) == 0;
@@ -46,7 +44,6 @@ void oct_view_letters_set_locale(void)
 {
     static const char *const names[] = {"C.UTF-8", "C.utf8", "en_US.UTF-8"};
     bool is_utf8 = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-
     for (size_t i = 0; !is_utf8 && i < sizeof(names) / sizeof(names[0]); i++)
         if (setlocale(LC_CTYPE, names[i])) {
             setenv("LC_ALL", names[i], 1);
@@ -81,7 +78,6 @@ static enum oct_view_show show_of_stream(const struct oct_view_model *model)
     const struct oct_view_daemon *d = &model->daemon;
     const enum oct_view_state state = oct_view_model_state(model);
     const bool is_known = model->has_control && d->known;
-
     if (!model->connected && (is_known ? !d->reachable : state == OCT_SIGNAL_STALLED))
         return OCT_SHOW_GONE;
     return of[state];
@@ -105,7 +101,6 @@ enum oct_view_show oct_view_show(const struct oct_view_model *model)
 static double back_s(const struct oct_view_model *model)
 {
     const uint64_t came_ns = model->shown.arrival_ns;
-
     return came_ns < model->frozen_ns ? (double)(model->frozen_ns - came_ns) / (double)OCT_NS_PER_S
                                       : 0;
 }
@@ -114,7 +109,6 @@ bool oct_view_show_veil(const struct oct_view_model *model, struct oct_view_veil
 {
     const struct oct_view_daemon *d = &model->daemon;
     const enum oct_view_show show = oct_view_show(model), stream = show_of_stream(model);
-
     *veil = (struct oct_view_veil){.covers = show == OCT_SHOW_GONE || show == OCT_SHOW_NO_SIGNAL,
                                    .plays = show == OCT_SHOW_PLAYBACK};
     veil->tone = veil->plays ? OCT_TONE_PLAIN : about[show].tone;
@@ -147,7 +141,6 @@ void oct_view_phrase_set(struct oct_view_phrase *phrase, enum oct_view_tone tone
                          const char *format, ...)
 {
     va_list args;
-
     va_start(args, format);
     vsnprintf(phrase->text, sizeof(phrase->text), format, args);
     va_end(args);
@@ -158,7 +151,6 @@ void oct_view_phrase_set(struct oct_view_phrase *phrase, enum oct_view_tone tone
 static void duration_text(double seconds, char text[32])
 {
     unsigned long s = seconds > 0 && seconds < 1e9 ? (unsigned long)seconds : 0;
-
     if (s >= 3600)
         snprintf(text, 32, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
     else
@@ -170,7 +162,6 @@ static void duration_text(double seconds, char text[32])
 bool oct_view_waits_to_record(const struct oct_view_model *model)
 {
     const struct oct_view_daemon *d = &model->daemon;
-
     return d->record.active && d->record.waiting_for_volume &&
            d->record.volumes_written <= model->recorded.files;
 }
@@ -179,7 +170,6 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
 {
     const struct oct_view_daemon *d = &model->daemon;
     char elapsed[32], of[48], noted[48] = "";
-
     oct_view_volumes_add(model, d->record.active, of, sizeof(of));
     duration_text(d->record.elapsed_s, elapsed);
     if (d->record.n_lost > 0 && oct_view_recorded_news(model).n_lost == 0) /* stays in sight */
@@ -220,7 +210,6 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
 static const char *why_no_picture(const struct oct_view_model *model)
 {
     const struct oct_view_daemon *d = &model->daemon;
-
     if (d->reachable && strcmp(d->state, "idle") == 0)
         return model->settings.operators ? "the Start button, or the key Return"
                                          : "the Start button, the key Return, or octctl start";
@@ -235,7 +224,6 @@ static const char *why_no_picture(const struct oct_view_model *model)
 unsigned oct_view_notice(const struct oct_view_model *model, struct oct_view_phrase lines[2])
 {
     const struct oct_view_daemon *d = &model->daemon;
-
     if (model->has_picture || model->playback.active)
         return 0;
     oct_view_phrase_set(&lines[1], OCT_TONE_DIM, "%s",
@@ -254,7 +242,6 @@ unsigned oct_view_notice(const struct oct_view_model *model, struct oct_view_phr
 void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     const struct oct_view_quality *q = &model->quality;
-
     if (q->known)
         oct_view_phrase_set(phrase, OCT_TONE_PLAIN,
                             "SNR %4.1f dB  sharpness %4.1f  blinks %" PRIu64 "  motions %" PRIu64,
@@ -268,7 +255,6 @@ static bool enface_is_late(const struct oct_view_model *model, uint64_t since_ns
 {
     double rate_hz = oct_view_tally_rate_hz(&model->tally);
     double late_s = fmax(ENFACE_LATE_S, rate_hz > 0 ? ENFACE_LATE_BSCANS / rate_hz : 0);
-
     return oct_view_model_state(model) == OCT_SIGNAL_LIVE && model->now_ns > since_ns &&
            (double)(model->now_ns - since_ns) >= late_s * (double)OCT_NS_PER_S;
 }
@@ -283,7 +269,6 @@ void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_ph
                        : w->known                   ? names[w->octds.projection]
                                                     : "en face";
     const uint64_t came_ns = model->enface.arrival_ns;
-
     if (p->active && p->read.enface_recorded)
         oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "en face, as recorded");
     else if (p->active && p->read.enface_share < 1)
@@ -344,7 +329,6 @@ static double line_rate(const struct oct_view_model *model, double *contradicted
                          ? model->line_rate.rate_hz
                          : pictures * model->shown.header.n_lines;
     bool wrong = set_hz > 0 && (rate_hz > 1.05 * set_hz || rate_hz < 0.5 * set_hz);
-
     *contradicted_hz = wrong ? set_hz : 0;
     return pictures > 0 && model->has_picture ? rate_hz : 0;
 }
@@ -356,7 +340,6 @@ static void add_losses(const struct oct_view_model *model, struct oct_view_phras
     const uint64_t n_bad = model->tally.n_bad;
     const bool warns = n_bad > 0 || rose_lately(model, &model->dropped);
     char bad[32] = "";
-
     if (n_bad > 0)
         snprintf(bad, sizeof(bad), "%sbad %" PRIu64, d->reachable ? ", " : "", n_bad);
     if (d->reachable)
@@ -376,7 +359,6 @@ static void add_disk(const struct oct_view_model *model, bool is_brief,
     const enum oct_view_tone tone =
         left_s < OCT_VIEW_DISK_OUT_S ? OCT_TONE_WARN : OCT_TONE_PLAIN; /* not for NaN */
     char text[32];
-
     /* "45 s", "38 min", "5.2 h": how long the disk lasts is no time of the day. */
     if (!(left_s < 3600))
         snprintf(text, sizeof(text), "%.1f h", fmin(left_s / 3600, 9999));
@@ -404,7 +386,6 @@ unsigned oct_view_fields(const struct oct_view_model *model,
     struct list list = {.fields = fields};
     double set_hz, lines_hz = line_rate(model, &set_hz);
     char place[64] = "";
-
     if (show == OCT_SHOW_FROZEN && back_s(model) > 0)
         oct_view_phrase_set(next(&list, 19), OCT_TONE_WARN, "FROZEN %.2f s back", back_s(model));
     else
@@ -440,7 +421,6 @@ static void add_stream(const struct oct_view_model *model, struct list *list)
     const enum oct_view_show stream = show_of_stream(model);
     const bool comes = pictures_hz(model) > 0;
     double set_hz, lines_hz = line_rate(model, &set_hz);
-
     oct_view_phrase_set(next(list, 20), stream == OCT_SHOW_LIVE ? OCT_TONE_PLAIN : OCT_TONE_WARN,
                         "stream %s", about[stream].name);
     if (lines_hz > 0 && set_hz > 0)
@@ -471,7 +451,6 @@ static void add_picture(const struct oct_view_model *model, struct list *list)
     const struct oct_view_scale scale = oct_view_model_scale(model);
     const double across = h->n_lines * scale.lateral_um / 1e3;
     const double deep = h->depth * scale.axial_um / 1e3;
-
     if (model->has_picture)
         oct_view_phrase_set(next(list, 20), OCT_TONE_PLAIN, "%" PRIu32 " x %" PRIu32 " pixels",
                             h->n_lines, h->depth);
@@ -495,7 +474,6 @@ unsigned oct_view_details(const struct oct_view_model *model,
 {
     const struct oct_view_contrast *c = &model->contrast;
     struct list list = {.fields = fields};
-
     add_stream(model, &list);
     add_disk(model, false, next(&list, 27));
     add_picture(model, &list);
@@ -547,7 +525,6 @@ complain(struct alarms *list, enum oct_view_tone tone, struct cure cure, const c
 {
     const bool operators = list->model->settings.operators;
     va_list args;
-
     if (list->n == OCT_VIEW_MAX_ALARMS)
         return;
     struct oct_view_alarm *alarm = &list->alarm[list->n++];
@@ -570,7 +547,6 @@ static void judge_silence(struct alarms *list)
     const struct oct_view_daemon *d = &list->model->daemon;
     const double silence_s = floor(oct_view_model_silence_s(list->model));
     const char *consequence = d->reachable && d->record.active ? ": NOTHING IS RECORDED" : "";
-
     if (!list->model->connected)
         complain(list, OCT_TONE_BAD,
                  cure_of("is the cable in, is octd's computer on? it connects by itself", NULL),
@@ -594,7 +570,6 @@ static void judge_stream(struct alarms *list)
     const struct oct_view_model *model = list->model;
     const struct oct_view_daemon *d = &model->daemon;
     const bool is_deaf = model->has_control && d->known && !d->reachable;
-
     /* Who looks at a recording does not wait for pictures, unless another one is being made. */
     if (model->playback.active && !d->record.active)
         return;
@@ -632,7 +607,6 @@ static void judge_disk(struct alarms *list)
     const struct oct_view_model *model = list->model;
     const double left_s = model->daemon.record.disk_left_s;
     char text[32];
-
     if (!model->daemon.reachable || !oct_view_disk_is_low(&model->disk, model->now_ns))
         return;
     duration_text(left_s, text);
@@ -676,7 +650,6 @@ const char *oct_view_loss_words(const char *why)
 static const char *remedy_of_loss(const struct alarms *list)
 {
     const struct oct_view_daemon *d = &list->model->daemon;
-
     for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
         if (losses[i].cure.labs && strcmp(d->record.lost_why, losses[i].why) == 0)
             return list->model->settings.operators ? losses[i].cure.operators : losses[i].cure.labs;
@@ -692,7 +665,6 @@ static void judge_recording(struct alarms *list)
     const struct oct_view_news news = oct_view_recorded_news(list->model);
     const double n = d->record.n_lost;
     char remedy[OCT_VIEW_TEXT_BYTES];
-
     if (news.was_cut_off)
         complain(list, OCT_TONE_BAD,
                  cure_of("what was recorded until then is kept: look at the last file (F3: noted)",
@@ -719,7 +691,6 @@ static void judge_daemon(struct alarms *list)
         "record less, or to a faster disk: octctl set record.directory FOLDER"};
     const struct oct_view_model *model = list->model;
     const struct oct_view_daemon *d = &model->daemon;
-
     if (!d->reachable)
         return;
     if (strcmp(d->state, "error") == 0)
@@ -740,7 +711,6 @@ static void judge_camera(struct alarms *list)
 {
     const struct oct_view_model *model = list->model;
     const struct oct_view_spectrum *s = &model->spectrum;
-
     if (model->playback.active && !model->daemon.record.active)
         return;
     if (s->n_saturated > 0 && model->now_ns < s->arrival_ns + FRESH_SPECTRUM_NS)
@@ -763,7 +733,6 @@ static void tell_failing(struct alarms *list, struct cure cure)
 {
     const struct oct_view_daemon *d = &list->model->daemon;
     unsigned n = 0;
-
     for (unsigned i = 0; i < d->n_analyses; i++) {
         const struct oct_view_analysis *a = &d->analysis[i];
         if (!a->failing)
@@ -782,7 +751,6 @@ static void tell_late(struct alarms *list, struct cure cure)
     const struct oct_view_daemon *d = &list->model->daemon;
     char who[192] = "";
     size_t used = 0;
-
     for (unsigned i = 0; i < d->n_analyses; i++) {
         const struct oct_view_analysis *a = &d->analysis[i];
         if (!a->late || !(a->late_share >= 0 && a->late_share <= 1) || used >= sizeof(who))
@@ -825,7 +793,6 @@ static void judge_troubles(struct alarms *list)
          tell_late},
     };
     const struct oct_view_daemon *d = &list->model->daemon;
-
     for (unsigned i = 0; i < d->n_troubles && d->reachable; i++) {
         size_t k = 0;
         while (k < sizeof(known) / sizeof(known[0]) && strcmp(known[k].word, d->trouble[i]) != 0)
@@ -845,7 +812,6 @@ unsigned oct_view_alarms(const struct oct_view_model *model,
 {
     const struct oct_view_daemon *d = &model->daemon;
     struct alarms list = {model, alarms, 0};
-
     judge_recording(&list);
     /* Comes before the alarm of the silence that a wrong driver causes, because it says why. */
     if (d->reachable && d->driver.text[0])
@@ -879,7 +845,6 @@ static uint32_t number_of(const char *text, size_t n)
 {
     static const unsigned char first[] = {0xff, 0xff, 0x1f, 0x0f, 0x07};
     uint32_t c = (unsigned char)text[0] & first[n];
-
     for (size_t i = 1; i < n; i++)
         c = c << 6 | ((unsigned char)text[i] & 0x3fu);
     return c;
@@ -901,7 +866,6 @@ static bool is_visible(uint32_t c)
                   {0x180e, 0x180e}, {0x2000, 0x200f}, {0x2028, 0x202f},   {0x205f, 0x206f},
                   {0x3000, 0x3000}, {0xe000, 0xf8ff}, {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},
                   {0xfff0, 0xffff}, {0xfdd0, 0xfdef}, {0xe0000, 0xe0fff}, {0xf0000, 0x10ffff}};
-
     for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
         if (c >= hidden[i].first && c <= hidden[i].last)
             return false;
@@ -911,7 +875,6 @@ static bool is_visible(uint32_t c)
 void oct_view_caption_name_add(char *name, size_t n_bytes, const char *text)
 {
     size_t at = strlen(name), left = strlen(text), n;
-
     if (left == 0 || at + 2 >= n_bytes)
         return;
     name[at++] = '-';
@@ -937,7 +900,6 @@ static void append(char *line, const char *format, ...)
 {
     size_t n = strlen(line);
     va_list args;
-
     va_start(args, format);
     vsnprintf(line + n, OCT_VIEW_CAPTION_LINE_BYTES - n, format, args);
     va_end(args);
@@ -957,7 +919,6 @@ static void make_line(char *line, const struct oct_view_model *model, const char
     const struct oct_view_caliper_set *set = &model->calipers.shown;
     const struct oct_view_file *file = &model->playback.file;
     char text[256];
-
     line[0] = '\0';
     if (!model->has_picture) {
         append(line, "no picture");
@@ -1007,7 +968,6 @@ static void caption_add_picture(struct oct_json_text *t, const struct oct_view_m
     const struct oct_picture_header *h = &model->shown.header;
     const struct oct_view_contrast *c = &model->contrast;
     const struct oct_view_scale scale = oct_view_model_scale(model);
-
     if (model->playback.active) {
         oct_json_member_string(t, "file", model->playback.file.name);
         oct_json_member_u64(t, "bscan", model->playback.read.bscan);
@@ -1045,7 +1005,6 @@ static void add_caliper(struct oct_json_text *t, unsigned number, const struct o
                         struct oct_view_scale scale)
 {
     struct oct_view_point a = c->end[0], b = c->end[1];
-
     oct_json_separate(t);
     oct_json_raw(t, "{");
     oct_json_member_u64(t, "number", number);
@@ -1083,7 +1042,6 @@ void oct_view_caption_make(struct oct_view_caption *caption, const struct oct_vi
                             : file         ? file->pseudonym
                                            : model->daemon.record.pseudonym;
     struct oct_json_text t;
-
     memset(caption, 0, sizeof(*caption));
     oct_view_caption_name_add(caption->name, sizeof(caption->name), eye);
     oct_view_caption_name_add(caption->name, sizeof(caption->name), pseudonym);
@@ -1128,7 +1086,6 @@ struct columns {
 static size_t line_bytes(const char *text, unsigned letters)
 {
     size_t n = strlen(text), end = 0;
-
     if (n <= letters)
         return n;
     for (size_t i = 1; i <= letters; i++)
@@ -1139,7 +1096,6 @@ static size_t line_bytes(const char *text, unsigned letters)
 static unsigned count_lines(const char *text, unsigned letters)
 {
     unsigned n = 0;
-
     for (size_t used; *text; n++, text += used + (text[used] == ' '))
         used = line_bytes(text, letters);
     return n;
@@ -1149,7 +1105,6 @@ static unsigned row_lines(const struct columns *c, unsigned i)
 {
     unsigned keys = count_lines(c->row[i].keys, KEY_LETTERS);
     unsigned meaning = count_lines(c->row[i].meaning, c->letters);
-
     return !c->wraps ? 1 : keys > meaning ? keys : meaning;
 }
 
@@ -1158,7 +1113,6 @@ static void help_add(struct oct_view_help *help, const struct columns *c, const 
                      unsigned letters, bool is_key, unsigned column, unsigned line)
 {
     size_t used;
-
     do {
         if (help->n == OCT_VIEW_MOST_HELP)
             return;
@@ -1181,7 +1135,6 @@ static unsigned lay_out(const struct columns *c, unsigned most, struct oct_view_
 {
     const unsigned width = KEY_LETTERS + GAP_LETTERS + c->letters;
     unsigned line = 0, column = 0, longest = 0;
-
     for (unsigned i = 0; i < c->n_rows; i++) {
         const unsigned n = row_lines(c, i);
         if (line + n > most && column + 1 < c->n_columns) {
@@ -1207,7 +1160,6 @@ static unsigned lay_out(const struct columns *c, unsigned most, struct oct_view_
 static bool try_columns(struct columns *c, unsigned n_columns, unsigned n_letters, unsigned n_lines)
 {
     unsigned all = 0, width = n_letters / n_columns;
-
     c->n_columns = n_columns;
     c->letters = width > KEY_LETTERS + GAP_LETTERS + 8 ? width - KEY_LETTERS - GAP_LETTERS : 8;
     c->letters = c->letters < c->longest ? c->letters : c->longest;
@@ -1238,7 +1190,6 @@ void oct_view_help_arrange(struct oct_view_help *help, const struct oct_view_mod
                            unsigned n_letters, unsigned n_lines)
 {
     struct columns c = {.n_rows = 0};
-
     for (size_t i = 0; i < oct_view_n_keys && c.n_rows < MOST_ROWS; i++) {
         struct row *row = &c.row[c.n_rows];
         if ((model->settings.operators && !oct_view_action_is_operators(oct_view_keys[i].action)) ||

@@ -99,7 +99,6 @@ static enum oct_err fill(union letter *letter, const struct topic *topic, zmq_ms
     struct oct_picture_header picture;
     struct oct_image_header image;
     enum oct_err code;
-
     switch (topic->kind) {
     case PICTURES:
         letter->picture.arrival_ns = now_ns;
@@ -132,7 +131,6 @@ static void finish_letter(union letter *letter, enum kind kind)
 static void deliver(struct oct_subscriber *s, struct mailbox *box)
 {
     const struct topic *topic = &box->topic;
-
     if (s->archive && topic->kind == PICTURES)
         oct_view_archive_add(s->archive, &box->filling.picture);
     else if (s->archive && topic->keep)
@@ -187,7 +185,6 @@ static bool receive(struct oct_subscriber *s)
     unsigned n_parts = 0;
     bool more = true;
     struct oct_error err = {0};
-
     for (unsigned i = 0; i <= N_PARTS; i++)
         zmq_msg_init(&parts[i]);
     while (more) {
@@ -219,7 +216,6 @@ static void note_connection(struct oct_subscriber *s)
     uint16_t event = 0;
     int more = 1;
     size_t more_bytes = sizeof(more);
-
     if (zmq_recv(s->monitor, bytes, sizeof(bytes), 0) < (int)sizeof(event))
         return;
     memcpy(&event, bytes, sizeof(event));
@@ -254,7 +250,6 @@ static void *run(void *context)
         {.socket = s->monitor, .events = ZMQ_POLLIN},
     };
     bool going = true;
-
     while (going) {
         follow_wants(s);
         if (zmq_poll(items, 2, WANTS_MS) < 0) {
@@ -282,7 +277,6 @@ static enum oct_err open_sockets(struct oct_subscriber *s, const char *endpoint,
                                  const struct oct_curve_files *keys, struct oct_error *err)
 {
     int64_t most_bytes = MOST_PART_BYTES;
-
     s->socket = zmq_socket(s->zmq, ZMQ_SUB);
     if (!s->socket)
         goto fail;
@@ -336,7 +330,6 @@ enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const cha
 {
     char address[OCT_VIEW_ADDRESS_BYTES];
     enum oct_err code;
-
     *subscriber = NULL;
     struct oct_subscriber *s = calloc(1, sizeof(*s));
     if (!s)
@@ -377,7 +370,6 @@ fail:
 void oct_subscriber_want(struct oct_subscriber *subscriber, const char *name, bool wanted)
 {
     struct mailbox *box = find_box(subscriber, name, strlen(name));
-
     if (!box || !box->topic.on_demand)
         return;
     pthread_mutex_lock(&subscriber->mutex);
@@ -390,7 +382,6 @@ void oct_subscriber_want(struct oct_subscriber *subscriber, const char *name, bo
 static bool take_letter(struct oct_subscriber *s, struct mailbox *box, void *letter, size_t n_bytes)
 {
     union letter kept;
-
     pthread_mutex_lock(&s->mutex);
     const bool came = box->has_ready;
     if (came) {
@@ -407,7 +398,6 @@ bool oct_subscriber_take_image(struct oct_subscriber *subscriber, const char *na
                                struct oct_view_image *image)
 {
     struct mailbox *box = find_box(subscriber, name, strlen(name));
-
     return box && box->topic.kind == IMAGES && take_letter(subscriber, box, image, sizeof(*image));
 }
 
@@ -421,7 +411,6 @@ bool oct_subscriber_take(struct oct_subscriber *subscriber, struct oct_view_pict
                          struct oct_subscriber_report *report)
 {
     const bool came = take_letter(subscriber, &subscriber->box[BSCAN], picture, sizeof(*picture));
-
     pthread_mutex_lock(&subscriber->mutex);
     *report = subscriber->report;
     pthread_mutex_unlock(&subscriber->mutex);
@@ -433,7 +422,6 @@ bool oct_subscriber_wait(struct oct_subscriber *subscriber, uint64_t n_received,
 {
     struct timespec until = oct_clock_deadline(timeout_ns / 1000);
     bool in_time = true;
-
     pthread_mutex_lock(&subscriber->mutex);
     while (subscriber->report.tally.n_received < n_received && in_time)
         in_time = oct_condition_wait_until(&subscriber->arrived, &subscriber->mutex, &until);

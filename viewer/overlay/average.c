@@ -20,7 +20,6 @@ static enum oct_err check(const struct oct_image_header *header, struct oct_erro
 void oct_view_average_read(struct oct_view_average *average, const struct oct_view_image *image)
 {
     const struct oct_image_header *h = &image->header;
-
     *average = (struct oct_view_average){
         .averaged = oct_image_header_number(h, "averaged", 0),
         .score = oct_image_header_number(h, "score", 0),
@@ -34,7 +33,6 @@ void oct_view_image_to_picture(struct oct_view_image *image, struct oct_view_pic
 {
     const struct oct_image_header *h = &image->header;
     const struct oct_view_picture kept = *picture;
-
     *picture = (struct oct_view_picture){
         .header = {.frame_num = h->frame_num,
                    .sample_type = h->type,
@@ -68,7 +66,6 @@ bool oct_view_average_comes(const struct oct_view_model *model)
     /* Blocks of a slow scanner take their time. */
     const double block_s = rate_hz > 0 ? 2 * model->daemon.average_bscans / rate_hz : 0;
     const double silence_s = fmin(fmax(block_s, LEAST_SILENCE_S), MOST_SILENCE_S);
-
     return came_ns > 0 && !is_off(model) &&
            (model->now_ns < came_ns ||
             (double)(model->now_ns - came_ns) < silence_s * (double)OCT_NS_PER_S);
@@ -84,7 +81,6 @@ bool oct_view_average_left_out(const struct oct_view_average *average)
 unsigned oct_view_average_wished(const struct oct_view_model *model)
 {
     unsigned n = model->settings.average_of;
-
     return n >= OCT_VIEW_LEAST_AVERAGE && n <= OCT_VIEW_MOST_AVERAGE ? n : OCT_VIEW_AVERAGE_OF;
 }
 
@@ -92,7 +88,6 @@ unsigned oct_view_average_wished(const struct oct_view_model *model)
 static bool may_set(struct oct_view_model *model)
 {
     bool records = model->daemon.reachable && model->daemon.record.active;
-
     if (records)
         oct_view_model_say(model, "octd is recording: how many B-scans are averaged can be changed "
                                   "afterwards");
@@ -102,7 +97,6 @@ static bool may_set(struct oct_view_model *model)
 static void set(struct oct_view_model *model, unsigned n)
 {
     char text[16];
-
     snprintf(text, sizeof(text), "%u", n);
     oct_view_model_wish(model, OCT_WISH_AVERAGE, text);
 }
@@ -110,7 +104,6 @@ static void set(struct oct_view_model *model, unsigned n)
 void oct_view_average_toggle(struct oct_view_model *model)
 {
     bool on = model->settings.average = !model->settings.average;
-
     model->average_came_ns = 0;
     oct_view_model_say(model, "%s", on ? "octd's average of B-scans" : "each B-scan");
     if (on && model->has_control && is_off(model) && may_set(model))
@@ -123,7 +116,6 @@ void oct_view_average_next_number(struct oct_view_model *model)
     const unsigned n_numbers = sizeof(numbers) / sizeof(numbers[0]);
     const double now = is_off(model) ? 0 : model->daemon.average_bscans;
     unsigned i = 0;
-
     if (!model->has_control || !may_set(model)) {
         if (!model->has_control)
             oct_view_model_wish(model, OCT_WISH_NONE, "");
@@ -151,7 +143,6 @@ bool oct_view_average_text(const struct oct_view_model *model, char *text, size_
     const bool is_asked =
         model->asked == OCT_WISH_AVERAGE || oct_view_wishes_find(&model->wishes, OCT_WISH_AVERAGE);
     char of[16] = "", score[32] = "";
-
     if (model->settings.average && !model->frozen && !model->playback.active &&
         !oct_view_average_comes(model)) {
         snprintf(text, n_bytes, "AVERAGE: %s",
@@ -178,7 +169,6 @@ bool oct_view_average_text(const struct oct_view_model *model, char *text, size_
 static void draw_average(struct oct_draw *draw, const struct oct_view_model *model)
 {
     char text[64];
-
     if (!model->has_picture || (!model->settings.average && model->average.arrival_ns == 0))
         return;
     bool amiss = oct_view_average_text(model, text, sizeof(text));
@@ -189,7 +179,6 @@ static void take(struct oct_view_model *model, struct oct_view_image *image,
                  struct oct_view_picture *spare)
 {
     struct oct_view_average average;
-
     if (!model->settings.average)
         return;
     oct_view_average_read(&average, image);

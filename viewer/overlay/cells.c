@@ -77,7 +77,6 @@ void oct_view_cells_set(struct oct_view_cells *cells, const struct oct_view_imag
     const struct oct_image_header *h = &table->header;
     const float *row = table->values;
     struct oct_view_cells next = {.n = 0};
-
     if (check(h, NULL))
         return;
     next.count = oct_image_header_number(h, "count", 0);
@@ -124,7 +123,6 @@ static void take(struct oct_view_model *model, struct oct_view_image *image,
 bool oct_view_model_has_cells(const struct oct_view_model *model)
 {
     const struct oct_view_cells *c = &model->cells;
-
     if (!model->settings.cells || !model->has_picture || c->width == 0)
         return false;
     if (c->is_bscan)
@@ -136,7 +134,6 @@ bool oct_view_model_has_cells(const struct oct_view_model *model)
 void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     const struct oct_view_cells *c = &model->cells;
-
     oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s", "");
     if (!oct_view_model_has_cells(model))
         return;
@@ -179,7 +176,6 @@ static void draw_track(struct oct_draw *draw, const struct frame *f, const struc
     const double cx = f->x + ((double)t->x[last] + 0.5) * f->dx;
     const double cy = f->y + ((double)t->y[last] + 0.5) * f->dy;
     const double rx = fmax((double)t->radius * f->rx, 2), ry = fmax((double)t->radius * f->ry, 2);
-
     for (unsigned i = 0; i < last; i++) /* the older, the fainter */
         oct_draw_line(
             draw, f->x + ((double)t->x[i] + 0.5) * f->dx, f->y + ((double)t->y[i] + 0.5) * f->dy,
@@ -208,7 +204,6 @@ static void draw_bscan(struct oct_draw *draw, const struct oct_view_model *model
     const struct oct_view_cells *c = &model->cells;
     const struct oct_picture_header *h = &model->shown.header;
     struct oct_view_phrase phrase;
-
     if (!oct_view_model_has_cells(model) || !c->is_bscan || h->n_lines != c->width ||
         h->depth != c->height)
         return;
@@ -228,7 +223,6 @@ static bool draw_enface(struct oct_draw *draw, const struct oct_view_model *mode
     const struct oct_view_enface *e = &model->enface;
     const bool is_next = e->volume == c->volume + 1;
     struct oct_view_phrase phrase;
-
     if (!oct_view_model_has_cells(model) || c->is_bscan || e->n_lines != c->width ||
         e->n_bscans != c->height || (!is_next && e->volume != c->volume))
         return false;

@@ -27,7 +27,6 @@ void oct_view_layers_set(struct oct_view_layers *layers, const struct oct_view_i
     static const enum oct_surfaces_row rows[OCT_N_LAYERS] = {OCT_SURFACES_ILM, OCT_SURFACES_RPE};
     const struct oct_image_header *h = &image->header;
     const uint32_t n = h->dims[1];
-
     if (check(h, NULL))
         return;
     if (n != layers->n_lines) {
@@ -55,7 +54,6 @@ double oct_view_layers_thickness(const struct oct_view_layers *layers, double li
     const uint32_t last = (uint32_t)fmax(0, fmin(fmax(line_a, line_b), end));
     double sum = 0;
     uint32_t n = 0;
-
     if (found)
         *found = 0;
     if (layers->n_lines == 0)
@@ -85,7 +83,6 @@ void oct_view_model_thickness_text(const struct oct_view_model *model, double li
     const double um = model->daemon.axial_um;
     const struct oct_view_layers *l = &model->layers;
     double px = NAN, lines, depth;
-
     if (oct_view_model_has_layers(model) && l->n_lines == model->shown.header.n_lines &&
         oct_view_overlay_belongs(model, &l->of, &lines, &depth))
         px = oct_view_layers_thickness(l, line_a - lines, line_b - lines, NULL);
@@ -102,7 +99,6 @@ void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_ph
     const double um = model->daemon.axial_um;
     double found, px;
     char share[40] = "";
-
     oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s", "");
     if (!oct_view_model_has_layers(model))
         return;
@@ -125,7 +121,6 @@ static void draw_layer(struct oct_draw *draw, struct oct_view_rectf p, const flo
                        uint32_t n_lines, uint32_t depth, uint32_t rgb)
 {
     const double dx = p.w / n_lines, dy = p.h / depth;
-
     for (uint32_t j = 0; j < n_lines; j++) {
         const uint32_t next = j + 1 < n_lines ? j + 1 : j;
         const double x = p.x + (j + 0.5) * dx, y = p.y + ((double)position[j] + 0.5) * dy;
@@ -145,7 +140,6 @@ static void draw_layers(struct oct_draw *draw, const struct oct_view_model *mode
     const struct oct_picture_header *h = &model->shown.header;
     const struct oct_view_rect seen = oct_draw_layout(draw)->picture;
     struct oct_view_phrase phrase;
-
     if (!oct_view_model_has_layers(model) || h->n_lines != layers->n_lines)
         return;
     const struct oct_view_rectf place = oct_view_overlay_place(draw, model, &layers->of);

@@ -37,7 +37,6 @@ bool *oct_view_overlay_setting(struct oct_view_model *model, const struct oct_vi
 struct oct_view_of oct_view_of_image(const struct oct_image_header *header)
 {
     struct oct_view_of of = {.frame_num = header->frame_num};
-
     memcpy(of.acquisition_id, header->acquisition_id, sizeof(of.acquisition_id));
     return of;
 }
@@ -54,7 +53,6 @@ static bool is_fresh(const struct oct_view_model *model, uint64_t at_ns)
     const double rate_hz = oct_view_tally_rate_hz(&model->tally);
     const double s = rate_hz > 0 ? fmin(1.5 / rate_hz, MOST_STEADY_S) : 0;
     const uint64_t ns = (uint64_t)(s * (double)OCT_NS_PER_S);
-
     return came_ns > 0 && (at_ns < came_ns || at_ns - came_ns <= (ns > STEADY_NS ? ns : STEADY_NS));
 }
 
@@ -65,7 +63,6 @@ static void lead(struct oct_view_model *model, unsigned leads, const struct oct_
     struct oct_view_lead *lead = &model->lead;
     const bool goes_on = is_fresh(model, arrival_ns);
     struct oct_view_picture kept = {0};
-
     if (model->frozen || model->playback.active || !model->archive ||
         (goes_on && leads > lead->of) ||
         (model->settings.average && oct_view_average_comes(model)) ||
@@ -85,7 +82,6 @@ void oct_view_overlay_take(struct oct_view_model *model, const struct oct_view_o
     /* Cells may be those of a volume. */
     const bool is_bscan =
         o->leads > 0 && oct_image_header_number(&image->header, "is_bscan", 0) != 0;
-
     if ((setting && !*setting) || (is_bscan && model->frozen && !is_shown(model, &of)))
         return;
     o->take(model, image, spare);
@@ -107,7 +103,6 @@ bool oct_view_overlay_belongs(const struct oct_view_model *model, const struct o
     /* The shown average may have that B-scan of before its newest one in its mean. */
     const bool is_in_mean =
         of->frame_num < h->frame_num && (double)(h->frame_num - of->frame_num) < average.averaged;
-
     *lines = *depth = 0;
     if (!model->has_picture || model->playback.active ||
         strcmp(of->acquisition_id, h->acquisition_id) != 0)
@@ -129,7 +124,6 @@ bool oct_view_overlay_is_drawn(const struct oct_view_model *model, const struct 
     const bool is_slow =
         oct_view_tally_rate_hz(&model->tally) * (double)STEADY_NS < (double)OCT_NS_PER_S;
     double lines, depth;
-
     return (model->frozen || is_slow || model->average.arrival_ns > 0 ||
             oct_view_overlay_leads(model)) &&
            oct_view_overlay_belongs(model, of, &lines, &depth);
@@ -141,7 +135,6 @@ struct oct_view_rectf oct_view_overlay_place(const struct oct_draw *draw,
 {
     struct oct_view_rectf place = oct_draw_layout(draw)->place;
     double lines, depth;
-
     oct_view_overlay_belongs(model, of, &lines, &depth);
     place.x += lines / model->shown.header.n_lines * place.w;
     place.y += depth / model->shown.header.depth * place.h;
@@ -156,7 +149,6 @@ static void toggle(struct oct_view_model *model, const struct oct_view_overlay *
 {
     bool *on = oct_view_overlay_setting(model, o);
     const char *but = ""; /* what keeps it from showing something now */
-
     *on = !*on;
     if (o->action == OCT_ACTION_ROLLOFF && model->settings.arrangement != OCT_ARRANGEMENT_FOUR)
         but = ": in the profile, which L shows";
@@ -174,7 +166,6 @@ static void offer(struct oct_view_model *model, const struct oct_view_overlay *o
     struct oct_view_offer *offer = &model->offer;
     const bool again = offer->action == o->action && model->now_ns < offer->until_ns;
     char key[OCT_VIEW_LABEL_BYTES];
-
     *offer = (struct oct_view_offer){.action = o->action};
     snprintf(key, sizeof(key), "%s.enabled", o->topic);
     if (!runs) {
@@ -193,7 +184,6 @@ void oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action a
 {
     const struct oct_view_daemon *d = &model->daemon;
     const struct oct_view_overlay *o = NULL;
-
     for (size_t i = 0; i < oct_view_n_overlays; i++)
         if (oct_view_overlays[i]->setting_name && oct_view_overlays[i]->action == action)
             o = oct_view_overlays[i];

@@ -41,7 +41,6 @@ void oct_view_rolloff_set(struct oct_view_rolloff *rolloff, const struct oct_vie
         .minus_6db_um = number(h, "minus_6db_um"),
         .of = oct_view_of_image(h),
     };
-
     if (check(h, NULL))
         return;
     for (uint32_t i = 0; i < h->dims[0]; i++, row += h->dims[1]) {
@@ -95,7 +94,6 @@ unsigned oct_view_rolloff_text(const struct oct_view_model *model, struct oct_vi
 {
     const struct oct_view_rolloff *r = &model->rolloff;
     char um[32] = "", where[64] = "";
-
     if (!oct_view_model_has_rolloff(model))
         return 0;
     if (isfinite(r->fwhm_um))

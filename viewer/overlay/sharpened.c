@@ -39,7 +39,6 @@ static void take(struct oct_view_model *model, struct oct_view_image *image,
 {
     const struct oct_image_header *h = &image->header;
     struct oct_view_sharpened s = {.arrival_ns = image->arrival_ns};
-
     if (!model->sharpening.waits)
         return;
     for (unsigned i = 0; i < 4; i++)
@@ -77,7 +76,6 @@ bool oct_view_sharpened_text(const struct oct_view_model *model, unsigned i, cha
     const struct oct_view_sharpened *s = &model->sharpened;
     const double *a = s->dispersion;
     char width[64] = "";
-
     if (s->arrival_ns == 0)
         return false;
     switch (i) {
@@ -112,7 +110,6 @@ static void draw_halves(struct oct_draw *draw, const struct oct_view_model *mode
     const struct oct_view_rect seen = oct_draw_layout(draw)->picture;
     const double middle = place.x + place.w / 2;
     char text[160];
-
     if (!model->has_picture || model->sharpened.arrival_ns == 0)
         return;
     oct_draw_clip(draw, &seen);

@@ -40,7 +40,6 @@ static void take_slab(struct oct_view_model *model, struct oct_view_image *image
 void oct_view_model_next_projection(struct oct_view_model *model)
 {
     const bool is_last = model->enface_wishes.wanted.projection == OCT_N_PROJECTIONS - 1;
-
     if (!model->enface_follows_layers && slab_comes(model) &&
         (is_last || !oct_view_model_can_set_enface(model))) {
         follow_layers(model, true);
@@ -58,7 +57,6 @@ static void draw_slab(struct oct_draw *draw, const struct oct_view_model *model)
     const double shares[] = {slab->first, slab->last};
     const struct oct_view_rectf p = oct_draw_layout(draw)->place;
     const struct oct_view_rect seen = oct_draw_layout(draw)->picture;
-
     if (!model->has_picture || oct_draw_layout(draw)->enface.w <= 0 || model->playback.active ||
         model->enface_follows_layers || !model->enface_wishes.known ||
         model->enface_wishes.octds.projection != OCT_PROJECTION_SLAB)

@@ -123,7 +123,6 @@ static enum oct_err walk(struct walk *w, const char *path, struct oct_error *err
     char *folder = oct_folder_of(path);
     DIR *entries = folder ? opendir(folder) : NULL;
     enum oct_err e = OCT_OK;
-
     w->name = slash ? slash + 1 : path;
     if (!folder)
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
@@ -154,7 +153,6 @@ static enum oct_err find_neighbour(const char *path, int by, char *found, size_t
     const char *slash = strrchr(path, '/');
     const int folder_bytes = slash ? (int)(slash + 1 - path) : 0;
     enum oct_err e = walk(&w, path, err);
-
     if (e)
         return e;
     if (!w.nearest[0])
@@ -204,7 +202,6 @@ static enum oct_err find_path(struct oct_play *p, const struct oct_view_request 
 {
     const struct oct_view_file *open = p->recorded ? oct_play_recorded_file(p->recorded) : NULL;
     char part[OCT_VIEW_PATH_BYTES + 8];
-
     snprintf(path, n_bytes, "%s", r->path);
     *volume = r->by > 0 ? 1 : 0;
     if (r->by != 0 && open && strcmp(open->path, r->path) == 0 &&
@@ -229,7 +226,6 @@ static enum oct_err find_path(struct oct_play *p, const struct oct_view_request 
 static uint32_t slice_columns(const struct oct_view_file *file)
 {
     uint32_t most = OCT_VIEW_SLICE_MOST_VALUES / file->depth;
-
     most = most > OCT_VIEW_SLICE_MOST_COLUMNS ? OCT_VIEW_SLICE_MOST_COLUMNS : most;
     return file->n_bscans < most ? file->n_bscans : most < 1 ? 1 : most;
 }
@@ -242,7 +238,6 @@ static bool take_over(struct oct_play *p, struct oct_play_recorded *recorded)
     const uint32_t columns = slice_columns(file);
     const size_t n_bytes = (size_t)columns * file->depth * sizeof(float);
     float *slice = malloc(n_bytes);
-
     close_file(p);
     p->recorded = recorded;
     p->values = malloc(n * sizeof(*p->values));
@@ -269,7 +264,6 @@ static enum oct_err open_file(struct oct_play *p, const struct oct_play_wants *w
     char path[OCT_VIEW_PATH_BYTES];
     uint32_t volume;
     enum oct_err e = find_path(p, &wants->request, path, sizeof(path), &volume, err);
-
     if (e == OCT_OK)
         e = oct_play_recorded_open(&recorded, path, p->config, volume, err);
     if (e)
@@ -296,7 +290,6 @@ static enum oct_err open_file(struct oct_play *p, const struct oct_play_wants *w
 static void serve_file(struct oct_play *p, const struct oct_play_wants *wants)
 {
     struct oct_error err = {.text = ""};
-
     p->done_number = wants->request.number;
     if (wants->file)
         open_file(p, wants, &err);
@@ -332,7 +325,6 @@ static void serve_label(struct oct_play *p, const struct oct_play_wants *wants)
     struct oct_volume_label label = {.eye = ""};
     struct oct_error err = {.text = ""};
     enum oct_err e = oct_volume_label_write(want->path, &change, &label, &err);
-
     pthread_mutex_lock(&p->lock);
     struct oct_play_box *b = &p->box;
     if (e) {
@@ -353,7 +345,6 @@ static void serve_bscan(struct oct_play *p, uint32_t bscan)
 {
     struct oct_error err = {.text = ""};
     bool valid = false;
-
     oct_play_recorded_read(p->recorded, bscan, &p->picture, &valid, &err);
     p->picture.arrival_ns = oct_clock_ns();
     p->has_bscan = true;
@@ -376,7 +367,6 @@ static void read_column(struct oct_play *p, uint32_t column, uint32_t n_for)
     const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
     const uint32_t n = p->slice.n;
     const uint32_t v = (uint32_t)((uint64_t)column * file->n_bscans / n);
-
     oct_play_recorded_line(p->recorded, v, p->slice_line, p->values, NULL);
     pthread_mutex_lock(&p->lock);
     float *slice = b->slice.pixels;
@@ -393,7 +383,6 @@ static void read_row(struct oct_play *p, uint32_t row, uint32_t n_for)
     struct oct_view_enface *e = &p->box.enface;
     const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
     const uint32_t v = (uint32_t)((uint64_t)row * file->n_bscans / p->enface.n);
-
     oct_play_recorded_means(p->recorded, v, p->values, NULL);
     pthread_mutex_lock(&p->lock);
     e->serial++;
@@ -414,7 +403,6 @@ static void serve_fill(struct oct_play *p, struct oct_play_fill *fill,
 {
     const uint64_t end_ns = oct_clock_ns() + PORTION_NS;
     uint32_t item, n_for;
-
     while (oct_clock_ns() < end_ns && oct_play_fill_next(fill, &item, &n_for))
         read(p, item, n_for);
     const uint64_t now_ns = oct_clock_ns();
@@ -491,7 +479,6 @@ static void *oct_play_read(void *context)
 {
     struct oct_play *p = context;
     struct oct_play_wants wants;
-
     pthread_mutex_lock(&p->lock);
     while (!p->ending) {
         const uint64_t n_asked = p->n_asked;
@@ -533,7 +520,6 @@ enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *co
                              struct oct_error *err)
 {
     struct oct_play *p = calloc(1, sizeof(*p));
-
     *play = NULL;
     if (!p)
         return oct_fail(err, OCT_E_NO_MEMORY, "playback: out of memory");
@@ -566,7 +552,6 @@ static void wake(struct oct_play *p)
 static bool take_relabel(struct oct_play_wants *w, struct oct_view_relabel *from)
 {
     struct oct_view_relabel *to = &w->relabel;
-
     if (!oct_play_relabels(from) || (oct_play_relabels(to) && strcmp(to->path, from->path) != 0))
         return false;
     memcpy(to->path, from->path, sizeof(to->path));
@@ -589,7 +574,6 @@ static void take_wants(struct oct_play *p, struct oct_view_model *model)
     struct oct_play_wants *w = &p->wants;
     const struct oct_play_wants before = *w;
     const bool file = playback->active || playback->opens;
-
     if (playback->opens && playback->request.number != p->taken_request) {
         p->taken_request = playback->request.number;
         w->request = playback->request;
@@ -612,7 +596,6 @@ static bool give_file(struct oct_play *p, struct oct_view_model *model)
 {
     struct oct_play_box *b = &p->box;
     const bool opened = b->opened, refused = b->refused;
-
     if (p->opened_number != p->wants.request.number || (!opened && !refused))
         return false;
     b->opened = b->refused = false;
@@ -631,7 +614,6 @@ static bool give_label(struct oct_play *p, struct oct_view_model *model)
 {
     struct oct_play_box *b = &p->box;
     const bool came = b->labelled || b->not_labelled;
-
     if (b->labelled)
         oct_view_playback_labelled(model, b->labelled_path, b->label.eye, b->label.pseudonym,
                                    b->label.mark);
@@ -646,7 +628,6 @@ static void copy_enface(const struct oct_view_enface *from, struct oct_view_enfa
 {
     const bool anew = to->n_bscans != from->n_bscans || to->n_lines != from->n_lines;
     const size_t n = from->n_columns;
-
     if (anew && !oct_view_enface_resize(to, from->n_bscans, from->n_lines))
         return;
     for (uint32_t row = 0; row < from->n_rows; row++) {
@@ -666,7 +647,6 @@ static bool give_pictures(struct oct_play *p, struct oct_view_model *model)
     struct oct_view_playback *playback = &model->playback;
     struct oct_play_box *b = &p->box;
     const bool came = b->picture_came || b->slice_came || b->enface_came;
-
     if (!playback->active || p->wants.seen != p->opened_number)
         return false;
     if (b->picture_came)
@@ -704,7 +684,6 @@ static bool wait_for(struct oct_play *p, bool idle, uint64_t timeout_ns)
 {
     const struct timespec end = oct_clock_deadline(timeout_ns / 1000);
     bool in_time = true, came;
-
     pthread_mutex_lock(&p->lock);
     while (!(came = idle ? p->idle : p->opened_number == p->wants.request.number) && in_time)
         in_time = oct_condition_wait_until(&p->answered, &p->lock, &end);

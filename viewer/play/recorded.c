@@ -42,7 +42,6 @@ static enum oct_err prepare(struct oct_play_rebuild *r, const char *path, struct
 {
     struct oct_engine_options options;
     enum oct_err e = oct_config_set_assignment(&r->config, "output.sample=f32", err);
-
     if (e == OCT_OK)
         e = oct_recording_open(&r->recording, path, &r->config, err);
     if (e == OCT_OK)
@@ -81,7 +80,6 @@ static enum oct_err open_rebuild(struct oct_play_rebuild **rebuild, const char *
 {
     struct oct_play_rebuild *r = calloc(1, sizeof(*r));
     struct oct_error why = {.text = ""};
-
     *rebuild = NULL;
     if (!r)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->name);
@@ -123,7 +121,6 @@ static enum oct_err read_rebuild(struct oct_play_rebuild *r, uint32_t v, float *
     float *dc = NULL;
     bool valid = false;
     enum oct_err e = oct_recording_read(r->recording, v, &r->frame, &valid, err);
-
     if (e == OCT_OK)
         e = oct_running_dc_alone(&dc, r->plan, &r->frame, err);
     if (e)
@@ -159,7 +156,6 @@ static enum oct_err take_shape(struct oct_play_result *r, struct oct_view_file *
                                const struct oct_volume_array_facts *f, struct oct_error *err)
 {
     const unsigned last = f->rank - 1;
-
     if ((f->rank != 2 && f->rank != 3) || f->dims[last] == 0 || f->dims[last - 1] == 0 ||
         f->dims[0] == 0 || f->dims[0] > UINT32_MAX ||
         f->dims[last] > OCT_MAX_BSCAN_SAMPLES / f->dims[last - 1])
@@ -199,7 +195,6 @@ static enum oct_err open_dataset(struct oct_play_result **result, const char *pa
     struct oct_play_result *r = calloc(1, sizeof(*r));
     enum oct_err e = oct_contents_look(&contents, path, err);
     const uint32_t i = number > 0 ? number - 1 : 0;
-
     *result = NULL;
     if (!e && !r)
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->name);
@@ -241,7 +236,6 @@ static enum oct_err read_dataset(struct oct_play_result *r, uint32_t v, float *p
     float *to = r->picture ? r->picture : pixels;
     const enum oct_err e = r->is_stack ? oct_volume_array_read_row(r->array, v, to, err)
                                        : oct_volume_array_read(r->array, to, err);
-
     if (e || !r->picture)
         return e;
     for (uint32_t x = 0; x < r->columns; x++)
@@ -290,7 +284,6 @@ static struct part find_part(const struct oct_volume_reader *reader, uint32_t n_
     struct part found = {.n = 0}, part = {.n = 0};
     struct oct_volume_row before = {.valid = false};
     bool has_whole = false;
-
     file->n_volumes = 0;
     for (uint32_t v = 0; v <= n_rows; v++) {
         const struct oct_volume_row row =
@@ -319,7 +312,6 @@ static struct part find_part(const struct oct_volume_reader *reader, uint32_t n_
 static double measured_rate_hz(const struct oct_volume_reader *reader, uint32_t first, uint32_t n)
 {
     uint32_t last = first + n - 1;
-
     if (n == 0) /* a volume that is no longer there */
         return NAN;
     while (first < last && !oct_volume_row(reader, first).valid)
@@ -337,7 +329,6 @@ static uint32_t read_config(struct oct_view_file *file, const char *text)
 {
     struct oct_config *config = text ? malloc(sizeof(*config)) : NULL;
     uint32_t bscans = 0;
-
     if (!config)
         return 0;
     oct_config_init(config);
@@ -355,7 +346,6 @@ static void read_facts(struct oct_play_recorded *r, uint32_t volume)
 {
     const struct oct_volume_facts *facts = oct_volume_facts(r->reader);
     struct oct_view_file *file = &r->file;
-
     struct part part = {.n = facts->n_bscans, .n_valid = (uint32_t)facts->n_valid};
 
     file->n_lines = facts->n_lines;
@@ -386,7 +376,6 @@ static enum oct_err open_volume(struct oct_play_recorded *r, const char *path,
                                 struct oct_error *err)
 {
     const enum oct_err e = oct_volume_open(&r->reader, path, err);
-
     if (e)
         return e;
     read_facts(r, volume);
@@ -405,7 +394,6 @@ static enum oct_err open_result(struct oct_play_recorded *r, const char *path, u
 {
     struct oct_error why = {.text = ""};
     enum oct_err e;
-
     oct_volume_reader_destroy(r->reader);
     r->reader = NULL;
     e = open_dataset(&r->result, path, number, &r->file, &why);
@@ -421,7 +409,6 @@ enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const c
     struct oct_play_recorded *r = calloc(1, sizeof(*r));
     const char *slash = strrchr(path, '/');
     enum oct_err e;
-
     *recorded = NULL;
     if (!r)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
@@ -509,7 +496,6 @@ static void fill_header(const struct oct_play_recorded *r, uint32_t v,
                         struct oct_picture_header *header)
 {
     const struct oct_volume_row row = row_of(r, v);
-
     *header = (struct oct_picture_header){
         .frame_num = row.number,
         .acquisition_id = "playback",
@@ -538,7 +524,6 @@ enum oct_err oct_play_recorded_read(struct oct_play_recorded *r, uint32_t v,
                            (r->type == OCT_SAMPLE_U8 ? sizeof(uint8_t) : sizeof(float));
     struct oct_picture_header *h = &picture->header;
     enum oct_err e = OCT_OK;
-
     *valid = false;
     if (v >= r->file.n_bscans)
         return oct_fail(err, OCT_E_ARG, "%s: there is no B-scan %u", r->file.name, v + 1);
@@ -576,7 +561,6 @@ static void to_values(const struct oct_play_recorded *r, uint32_t v, const unsig
                       float *values, size_t n)
 {
     struct oct_picture_header header;
-
     if (r->type == OCT_SAMPLE_F32) {
         memcpy(values, pixels, n * sizeof(*values));
         return;
@@ -614,7 +598,6 @@ enum oct_err oct_play_recorded_line(struct oct_play_recorded *r, uint32_t v, uin
                                     float *depths, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
-
     fill_nan(depths, r->file.depth);
     if (v >= r->file.n_bscans || line >= r->file.n_lines)
         return oct_fail(err, OCT_E_ARG, "%s: there is no A-line %u of B-scan %u", r->file.name,
@@ -634,7 +617,6 @@ enum oct_err oct_play_recorded_means(struct oct_play_recorded *r, uint32_t v, fl
     const size_t many = MOST_BLOCK_BYTES / line_bytes(r);
     const uint32_t block = many < 1 ? 1 : many > n_lines ? n_lines : (uint32_t)many;
     enum oct_err e = OCT_OK;
-
     fill_nan(means, n_lines);
     if (v >= r->file.n_bscans)
         return oct_fail(err, OCT_E_ARG, "%s: there is no B-scan %u", r->file.name, v + 1);
@@ -662,7 +644,6 @@ static bool holds_enface(struct oct_play_recorded *r)
     struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS];
     unsigned n = 0;
     bool holds = false;
-
     if (!r->reader || r->file.n_volumes > 1 || oct_volume_datasets(r->reader, datasets, &n, NULL))
         return false;
     for (unsigned i = 0; i < n; i++)
@@ -679,7 +660,6 @@ bool oct_play_recorded_enface(struct oct_play_recorded *r, struct oct_view_enfac
     bool done = row && e->n_rows > 0 && holds_enface(r) &&
                 oct_volume_array_open(&array, r->file.path, "/analysis/enface", NULL) == OCT_OK;
     const struct oct_volume_array_facts *f = done ? oct_volume_array_facts(array) : NULL;
-
     /* The file may be another by now than the one that was looked at. */
     done = done && f->rank == 2 && f->dims[0] > 0 && f->dims[0] <= r->file.n_bscans &&
            f->dims[1] == r->file.n_lines;
