@@ -360,7 +360,7 @@ static void on_release(struct oct_view_input *input, struct oct_view_model *mode
     input->grip = OCT_GRIP_NONE;
 }
 
-/* In playback it scrolls through the B-scans; with Ctrl over the B-scan it zooms, as it does live. */
+/* In playback it scrolls through the B-scans; with Ctrl over the B-scan it zooms, as live. */
 static void on_wheel(struct oct_view_input *input, struct oct_view_model *model,
                      const struct oct_draw *draw, double turns)
 {

@@ -45,7 +45,7 @@ void oct_view_step_back(unsigned nice)
     setpriority(PRIO_PROCESS, 0, (int)nice);
     /* With the kernel's autogroups, niceness counts only within a session, and each session has a
      * niceness among the others. A viewer that leads its session (as desktops start programs) sets
-     * the session's too. The session of a terminal is not the viewer's, which leaves it as it is. */
+     * the session's too; that of a terminal is not the viewer's. */
     FILE *autogroup = getsid(0) == getpid() ? fopen("/proc/self/autogroup", "w") : NULL;
     if (autogroup) {
         fprintf(autogroup, "%u", nice);

@@ -613,7 +613,7 @@ static bool apply_measure(struct oct_view_model *model, enum oct_view_action act
     case OCT_ACTION_HOLD:
         hold_next(model);
         return true;
-    case OCT_ACTION_MARK: /* on the profile's A-line, in the middle of the view, where there is none */
+    case OCT_ACTION_MARK: /* where there is none, in the middle of the profile's A-line */
         if (can_measure(model)) {
             if (!model->has_mark)
                 oct_view_model_mark(model, on_profile);

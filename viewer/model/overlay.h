@@ -36,8 +36,8 @@ struct oct_view_overlay {
     void (*keep)(struct oct_view_archive *archive, const struct oct_view_image *image);
     /* Whether the topic is subscribed to now; NULL: always, or while its setting is on. */
     bool (*wanted)(const struct oct_view_model *model);
-    /* Takes the newest image of the topic, while its setting is on. One that becomes a picture swaps
-     * buffers through `spare`. */
+    /* Takes the newest image of the topic, while its setting is on. One that becomes a picture
+     * swaps buffers through `spare`. */
     void (*take)(struct oct_view_model *model, struct oct_view_image *image,
                  struct oct_view_picture *spare);
     /* Results of single B-scans: of those that are drawn and come, the lowest chooses the picture;

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Makes a buffer hold n_bytes; what is in it may be lost. False: there is no memory, and it is as it
- * was. */
+/* Makes a buffer hold n_bytes; what is in it may be lost. False: there is no memory, and it is as
+ * it was. */
 bool oct_view_make_room(void **buffer, size_t *capacity_bytes, size_t n_bytes);
 
 /* One received image of any topic but `bscan` and `spectrum`: header and values, in a buffer that

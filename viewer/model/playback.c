@@ -110,8 +110,8 @@ void oct_view_playback_opened(struct oct_view_model *model, const struct oct_vie
                          p->file.n_lines != file->n_lines || p->file.depth != file->depth;
     if (!p->opens)
         return; /* live pictures were asked for meanwhile */
-    /* A recording that was stopped within a volume ends with a piece; what an operator wants to look
-     * at is a whole one. */
+    /* A recording that was stopped within a volume ends with a piece; an operator wants to look at
+     * a whole one. */
     if (p->request.or_before && p->request.by == 0 && file->n_valid < file->n_bscans &&
         file->place > 1 && model->recorded.n_whole > 0 && !model->save_last.is_newest) {
         oct_view_model_say(model, "the last whole volume; %s, the piece behind it, has %u of %u",

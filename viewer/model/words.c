@@ -1128,8 +1128,8 @@ static void help_add(struct oct_view_help *help, const struct columns *c, const 
     } while (c->wraps && *text);
 }
 
-/* Puts the rows into columns, of which none but the last may have more than `most` lines, and, where
- * there is a help, into its n_lines. Returns the lines of the longest column. */
+/* Puts the rows into columns, of which none but the last may have more than `most` lines; and,
+ * where there is a help, into its n_lines. Returns the lines of the longest column. */
 static unsigned lay_out(const struct columns *c, unsigned most, struct oct_view_help *help,
                         unsigned n_lines)
 {

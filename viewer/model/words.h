@@ -19,8 +19,8 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
 /* What stands in the middle of a window without a picture: two lines; 0 when there is one. */
 unsigned oct_view_notice(const struct oct_view_model *model, struct oct_view_phrase lines[2]);
 
-/* A reason why B-scans are not recorded (record_account), in an operator's words; as it is, where it
- * has none. */
+/* A reason why B-scans are not recorded (record_account), in an operator's words; as it is, where
+ * it has none. */
 const char *oct_view_loss_words(const char *why);
 
 /* What is wrong, and what to do about it; both lines have the alarm's tone. */

@@ -28,9 +28,9 @@ struct oct_subscriber_report {
 
 /* Connects (which succeeds with nobody there yet) and starts the thread. keys: NULL or of a daemon
  * that asks for them; read here. archive: NULL, or where the thread puts every picture and what the
- * topics keep (borrowed; it outlives the subscriber). The thread calls `notify` (NULL: none) when a message becomes
- * ready in a mailbox that was empty; it must not block. OCT_E_CONFIG: ZeroMQ does not understand
- * the endpoint. */
+ * topics keep (borrowed; it outlives the subscriber). The thread calls `notify` (NULL: none) when a
+ * message becomes ready in a mailbox that was empty; it must not block. OCT_E_CONFIG: ZeroMQ does
+ * not understand the endpoint. */
 enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const char *endpoint,
                                    const struct oct_curve_files *keys,
                                    struct oct_view_archive *archive, void (*notify)(void *context),
