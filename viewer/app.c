@@ -81,7 +81,7 @@ enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_o
     app->archive = oct_view_archive_create(HISTORY_BYTES);
     if (!app->archive)
         return oct_fail(err, OCT_E_NO_MEMORY, "octview: out of memory");
-    oct_view_model_attach(&app->model, app->archive);
+    app->model.archive = app->archive;
     const struct oct_curve_files keys = {options->config.security.client_key,
                                          options->config.security.server_public};
     if ((code = oct_subscriber_create(&app->subscriber, options->endpoint, &keys, app->archive,

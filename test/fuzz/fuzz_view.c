@@ -234,7 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     v.archive = oct_view_archive_create(1 << 20);
     fuzz_must(v.archive != NULL);
     oct_view_model_init(&v.model, "tcp://127.0.0.1:5702", true);
-    oct_view_model_attach(&v.model, v.archive);
+    v.model.archive = v.archive;
     for (int i = 0; in.left > 0 && i < MOST_MESSAGES; i++) {
         v.now_ns += 20000000;
         oct_view_model_tick(&v.model, v.now_ns);

@@ -137,7 +137,7 @@ static void stage_open(struct stage *s)
     s->archive = oct_view_archive_create(1 << 20);
     assert_non_null(s->archive);
     oct_view_model_init(&s->model, "x", true);
-    oct_view_model_attach(&s->model, s->archive);
+    s->model.archive = s->archive;
     s->now_ns = OCT_NS_PER_S;
 }
 

@@ -244,7 +244,7 @@ static void frozen_it_steps_through_what_was_kept(void **state)
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     struct oct_view_model model;
     oct_view_model_init(&model, "x", true);
-    oct_view_model_attach(&model, archive);
+    model.archive = archive;
     for (uint64_t i = 0; i < 40; i++) {
         struct oct_view_picture next = oct_scene_layered(10, 1);
         next.header.frame_num = i;
@@ -931,7 +931,7 @@ static void a_frozen_picture_keeps_its_calipers(void **state)
     struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
     struct oct_view_picture next = oct_scene_layered(30, 4);
     assert_non_null(archive);
-    oct_view_model_attach(&s->model, archive);
+    s->model.archive = archive;
     for (uint64_t i = 0; i < 3; i++) {
         next.header.frame_num = 100 + i;
         next.arrival_ns = s->model.now_ns + i * OCT_NS_PER_S;

@@ -286,7 +286,7 @@ static void the_shown_picture_is_the_newest_that_has_layers(void **state)
     const uint64_t ms = S / 1000;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
-    oct_view_model_attach(&s->model, archive);
+    s->model.archive = archive;
     /* One in four of 100 a second, 20 ms late; every one, 30 ms late: lines stand still. */
     struct seen seen = run(s, (struct stream){10 * ms, 20 * ms, 4}, 1, 200);
     assert_true(seen.n_with > 180 && seen.n_changes == 1 && seen.newest >= 200 - 6);
@@ -310,7 +310,7 @@ static void a_slow_scan_shows_the_layers_of_each_picture(void **state)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
-    oct_view_model_attach(&s->model, archive);
+    s->model.archive = archive;
     struct seen seen = run(s, (struct stream){S / 2, 0, 1}, 1, 20);
     assert_true(seen.n_with == 20 && seen.newest == 20);
     oct_view_archive_destroy(archive);
@@ -324,7 +324,7 @@ static void frozen_back_begins_at_the_shown_picture(void **state)
     const uint64_t ms = S / 1000;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(64u << 20);
-    oct_view_model_attach(&s->model, archive);
+    s->model.archive = archive;
     run(s, (struct stream){10 * ms, 50 * ms, 1}, 1, 100);
     assert_int_equal(s->model.shown.header.frame_num, 95);
     oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
@@ -346,7 +346,7 @@ static void layers_of_an_older_bscan_of_the_mean_lie_where_it_was_moved(void **s
     struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
     const uint64_t frames[] = {90, 95, 96, 97, 100};
     double lines, depth;
-    oct_view_model_attach(&s->model, archive);
+    s->model.archive = archive;
     for (unsigned i = 0; i < 5; i++) {
         struct oct_view_image image = {.header = {.acquisition_id = "a", .n_numbers = 3}};
         image.header.frame_num = frames[i];

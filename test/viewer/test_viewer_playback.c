@@ -635,7 +635,7 @@ static void the_label_is_corrected_and_marked(void **state)
     struct scene *s = scene_open();
     open_path(s, "label.h5", 0);
     oct_view_model_apply(&s->model, OCT_ACTION_REPEAT, 1);
-    oct_view_playback_set_eye(&s->model, "OS");
+    oct_view_playback_relabel(&s->model, &(struct oct_volume_label_change){.eye = "OS"});
     settle(s);
     assert_int_equal(s->model.playback.file.verdict, OCT_MARK_REPEAT);
     assert_string_equal(s->model.playback.file.eye, "OS");
@@ -685,7 +685,9 @@ static void a_mark_goes_to_the_file_that_was_shown(void **state)
     open_path(s, "marked/1.h5", 0);
     oct_view_model_apply(&s->model, OCT_ACTION_KEEP, 1);
     oct_play_turn(s->play, &s->model);
-    oct_view_playback_set_eye(&s->model, "OS"); /* before the thread is through, or after that */
+    oct_view_playback_relabel(&s->model,
+                              &(struct oct_volume_label_change){
+                                  .eye = "OS"}); /* before the thread is through, or after that */
     oct_play_turn(s->play, &s->model);
     scene_close(s);
     struct oct_volume_label label;

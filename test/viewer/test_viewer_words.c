@@ -335,7 +335,7 @@ static void the_quality_in_numbers_is_octds(void **state)
     struct oct_view_phrase p;
     assert_non_null(archive);
     oct_view_model_init(&model, "x", true);
-    oct_view_model_attach(&model, archive);
+    model.archive = archive;
     oct_view_model_report(&model, &tally, true);
     oct_view_quality_text(&model, &p);
     assert_string_equal(p.text, "SNR ---  sharpness ---");

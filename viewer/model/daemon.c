@@ -570,10 +570,11 @@ static void wish_label(struct oct_view_model *model, enum oct_view_wish wish, co
 
 static void set_label(struct oct_view_model *model, enum oct_view_wish wish, const char *text)
 {
-    if (model->playback.active && wish == OCT_WISH_EYE)
-        oct_view_playback_set_eye(model, text);
-    else if (model->playback.active)
-        oct_view_playback_set_pseudonym(model, text);
+    const struct oct_volume_label_change change = {.eye = wish == OCT_WISH_EYE ? text : NULL,
+                                                   .pseudonym =
+                                                       wish == OCT_WISH_PSEUDONYM ? text : NULL};
+    if (model->playback.active)
+        oct_view_playback_relabel(model, &change);
     else if (may_change(model))
         wish_label(model, wish, text);
 }

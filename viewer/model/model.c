@@ -175,11 +175,6 @@ void oct_view_model_finish(struct oct_view_model *model)
     model->has_picture = model->newest_waits = false;
 }
 
-void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive *archive)
-{
-    model->archive = archive;
-}
-
 /* Moves the automatic contrast to what the shown picture asks for by `pace` of the way. */
 static void adapt(struct oct_view_model *model, double pace)
 {

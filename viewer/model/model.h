@@ -77,7 +77,7 @@ struct oct_view_model {
     struct oct_view_settings settings;
 
     /* The stream. */
-    struct oct_view_archive *archive; /* borrowed; NULL: nothing is kept */
+    struct oct_view_archive *archive; /* the owner's, who sets it; NULL: nothing is kept */
     struct oct_view_picture shown;    /* meaningful when has_picture; owned */
     bool has_picture;
     uint64_t serial;                /* changes whenever another picture is shown */
@@ -148,9 +148,6 @@ void oct_view_model_init(struct oct_view_model *model, const char *endpoint, boo
 
 /* Frees the pictures. */
 void oct_view_model_finish(struct oct_view_model *model);
-
-/* Gives it the archive. */
-void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive *archive);
 
 /* Takes a picture newer than all before. The structs are swapped, so that *picture then has a
  * buffer to reuse. While frozen, the picture waits and the shown one stays; while averages or

@@ -164,34 +164,26 @@ void oct_view_playback_offer(struct oct_view_model *model, struct oct_view_pictu
 
 /* ---- its label ---- */
 
-/* Requests that the reader has not taken yet are joined. NULL: the file has no label. */
-static struct oct_view_relabel *relabel(struct oct_view_model *model)
+/* Requests that the reader has not taken yet are joined. */
+void oct_view_playback_relabel(struct oct_view_model *model,
+                               const struct oct_volume_label_change *change)
 {
     struct oct_view_playback *p = &model->playback;
+    struct oct_view_relabel *r = &p->relabel;
     if (p->file.what[0]) {
         oct_view_model_say(model, "%s is no recording: it has no label", p->file.name);
-        return NULL;
+        return;
     }
-    memcpy(p->relabel.path, p->file.path, sizeof(p->relabel.path));
-    return &p->relabel;
-}
-
-void oct_view_playback_set_eye(struct oct_view_model *model, const char *eye)
-{
-    struct oct_view_relabel *r = relabel(model);
-    if (!r)
-        return;
-    r->has_eye = true;
-    snprintf(r->eye, sizeof(r->eye), "%s", eye);
-}
-
-void oct_view_playback_set_pseudonym(struct oct_view_model *model, const char *pseudonym)
-{
-    struct oct_view_relabel *r = relabel(model);
-    if (!r)
-        return;
-    r->has_pseudonym = true;
-    snprintf(r->pseudonym, sizeof(r->pseudonym), "%s", pseudonym);
+    memcpy(r->path, p->file.path, sizeof(r->path));
+    r->has_eye |= change->eye != NULL;
+    r->has_pseudonym |= change->pseudonym != NULL;
+    r->has_verdict |= change->mark != NULL;
+    if (change->eye)
+        snprintf(r->eye, sizeof(r->eye), "%s", change->eye);
+    if (change->pseudonym)
+        snprintf(r->pseudonym, sizeof(r->pseudonym), "%s", change->pseudonym);
+    if (change->mark)
+        r->verdict = *change->mark;
 }
 
 void oct_view_playback_labelled(struct oct_view_model *model, const char *path, const char *eye,
@@ -306,9 +298,7 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
                              unsigned times)
 {
     struct oct_view_playback *p = &model->playback;
-    const enum oct_volume_mark verdict =
-        action == OCT_ACTION_KEEP ? OCT_MARK_KEEP : OCT_MARK_REPEAT;
-    struct oct_view_relabel *r;
+    enum oct_volume_mark verdict = action == OCT_ACTION_KEEP ? OCT_MARK_KEEP : OCT_MARK_REPEAT;
     if (action == OCT_ACTION_PLAYBACK) {
         toggle(model);
         return true;
@@ -328,12 +318,8 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
         return true;
     case OCT_ACTION_KEEP:
     case OCT_ACTION_REPEAT:
-        r = relabel(model);
-        if (r) {
-            r->has_verdict = true;
-            /* The same decision again takes it back. */
-            r->verdict = p->file.verdict == verdict ? OCT_MARK_NONE : verdict;
-        }
+        verdict = p->file.verdict == verdict ? OCT_MARK_NONE : verdict; /* again: taken back */
+        oct_view_playback_relabel(model, &(struct oct_volume_label_change){.mark = &verdict});
         return true;
     case OCT_ACTION_PROJECTION:
     case OCT_ACTION_SHARPEN:

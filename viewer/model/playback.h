@@ -103,9 +103,9 @@ void oct_view_playback_end(struct oct_view_model *model);
 bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action action,
                              unsigned times);
 
-/* Correct the label of the open file, and mark it; a word says what became of it. */
-void oct_view_playback_set_eye(struct oct_view_model *model, const char *eye);
-void oct_view_playback_set_pseudonym(struct oct_view_model *model, const char *pseudonym);
+/* Corrects the label of the open file, or marks it; a word says what became of it. */
+void oct_view_playback_relabel(struct oct_view_model *model,
+                               const struct oct_volume_label_change *change);
 
 /* Moving to a B-scan, or by some; it then stands there. */
 void oct_view_playback_go(struct oct_view_model *model, double bscan);

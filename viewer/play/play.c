@@ -54,7 +54,6 @@ struct oct_play {
     pthread_cond_t asked, answered;
     bool ending, idle;
     uint64_t opened_number; /* the request that was opened or refused last */
-    struct oct_error refusal;
     struct oct_play_wants wants;
     uint64_t n_asked; /* changes of wants */
     struct oct_play_box box;
@@ -297,7 +296,6 @@ static void serve_file(struct oct_play *p, const struct oct_play_wants *wants)
         close_file(p);
     pthread_mutex_lock(&p->lock);
     p->opened_number = wants->request.number;
-    p->refusal = err;
     p->box.refused = err.text[0]; /* that of a request before is nobody's */
     p->box.opened &= wants->file;
     p->box.why_not = err;
@@ -703,7 +701,7 @@ bool oct_play_wait_idle(struct oct_play *p, uint64_t timeout_ns)
 
 const char *oct_play_refusal(const struct oct_play *p)
 {
-    return p->refusal.text;
+    return p->box.why_not.text;
 }
 
 void oct_play_destroy(struct oct_play *p)
