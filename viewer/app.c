@@ -127,7 +127,7 @@ static bool take_overlays(struct oct_view_app *app)
                             (!setting || *setting) && (!o->wanted || o->wanted(&app->model)));
         if (!oct_subscriber_take_image(app->subscriber, o->topic, &app->spare_image[i]))
             continue;
-        oct_view_overlay_take(&app->model, o, &app->spare_image[i], &app->spare);
+        oct_view_overlay_take(&app->model, o, &app->spare_image[i]);
         changed = true;
     }
     return changed;
@@ -138,9 +138,9 @@ bool oct_view_app_turn(struct oct_view_app *app)
     struct oct_subscriber_report report;
     struct oct_view_model *model = &app->model;
     oct_view_model_tick(model, oct_clock_ns());
-    bool changed = oct_subscriber_take(app->subscriber, &app->spare, &report);
+    bool changed = oct_subscriber_take(app->subscriber, &model->spare, &report);
     if (changed)
-        oct_view_model_offer(model, &app->spare);
+        oct_view_model_offer(model, &model->spare);
     if (oct_subscriber_take_spectrum(app->subscriber, &app->spare_spectrum)) {
         oct_view_model_offer_spectrum(model, &app->spare_spectrum);
         changed = true;
@@ -174,7 +174,6 @@ void oct_view_app_close(struct oct_view_app *app)
     oct_play_destroy(app->play);
     oct_subscriber_destroy(app->subscriber);
     oct_view_control_destroy(app->control);
-    oct_view_picture_finish(&app->spare);
     oct_view_spectrum_finish(&app->spare_spectrum);
     for (size_t i = 0; i < OCT_VIEW_MOST_OVERLAYS; i++)
         oct_view_image_finish(&app->spare_image[i]);

@@ -116,7 +116,7 @@ static void hear_average(struct viewer *v, size_t n_values)
     const struct oct_view_picture *shown = &v->model.shown;
     double lo, hi;
     const uint64_t serial = v->model.serial;
-    oct_view_overlay_take(&v->model, &oct_view_overlay_average, &v->image, &v->picture);
+    oct_view_overlay_take(&v->model, &oct_view_overlay_average, &v->image);
     if (v->model.serial == serial)
         return;
     fuzz_must(v->model.average.arrival_ns > 0 && !isinf(v->model.average.score));
@@ -128,7 +128,7 @@ static void hear_average(struct viewer *v, size_t n_values)
 static void take_image(struct viewer *v, enum topic topic, size_t n_values)
 {
     if (topic == ENFACE) {
-        oct_view_overlay_take(&v->model, &oct_view_overlay_enface, &v->image, NULL);
+        oct_view_overlay_take(&v->model, &oct_view_overlay_enface, &v->image);
         look_at_enface(&v->model.enface);
     } else if (topic == QUALITY) {
         oct_view_archive_add_quality(v->archive, &v->image);

@@ -139,7 +139,7 @@ static void show_enface(struct window *w, float value)
     struct oct_view_image image = oct_scene_enface(8, 120);
     for (uint32_t i = 0; i < 8; i++)
         oct_scene_enface_fill(&image, i, value);
-    oct_view_overlay_take(w->model, &oct_view_overlay_enface, &image, NULL);
+    oct_view_overlay_take(w->model, &oct_view_overlay_enface, &image);
     oct_view_image_finish(&image);
 }
 

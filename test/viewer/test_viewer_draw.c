@@ -422,7 +422,7 @@ static void show_scan(struct oct_viewer_stage *stage, double mm)
     free(white);
     for (uint32_t i = 0; i < 200; i++)
         oct_scene_enface_fill(&enface, i, 10);
-    oct_view_overlay_take(&stage->model, &oct_view_overlay_enface, &enface, NULL);
+    oct_view_overlay_take(&stage->model, &oct_view_overlay_enface, &enface);
     oct_view_image_finish(&enface);
     stage->model.daemon.lateral_um = stage->model.daemon.slow_um = mm * 1000 / 200;
     stage->model.daemon.axial_um = DEPTH_MM * 1000 / 400;

@@ -235,7 +235,7 @@ static void receive_image(struct stage *s, bool enface, const char *json, size_t
     s->n_good_images++;
     s->image.arrival_ns = s->now_ns;
     if (enface)
-        oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &s->image, NULL);
+        oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &s->image);
     else
         oct_view_archive_add_quality(s->archive, &s->image);
 }

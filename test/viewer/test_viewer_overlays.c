@@ -100,7 +100,7 @@ static void what_is_no_place_is_not_found(void **state)
 
 static void offer_late(struct oct_viewer_stage *s, struct oct_view_image image)
 {
-    oct_view_overlay_take(&s->model, &oct_view_overlay_layers, &image, NULL);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_layers, &image);
     oct_view_image_finish(&image);
 }
 
@@ -437,8 +437,8 @@ static void offer_both(struct oct_viewer_stage *s, uint64_t seconds, bool slab)
     struct oct_view_image image = enface_of(10, seconds), by_layers = enface_of(20, seconds);
     oct_view_model_tick(&s->model, seconds * S);
     if (slab)
-        oct_view_overlay_take(&s->model, &oct_view_overlay_slab, &by_layers, NULL);
-    oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &image, NULL);
+        oct_view_overlay_take(&s->model, &oct_view_overlay_slab, &by_layers);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &image);
     oct_view_image_finish(&image);
     oct_view_image_finish(&by_layers);
 }
@@ -610,7 +610,7 @@ static void cells_offer_late(struct oct_viewer_stage *s, const struct cell *rows
                              bool is_bscan, uint64_t frame)
 {
     struct oct_view_image image = table_of(rows, n, is_bscan, frame);
-    oct_view_overlay_take(&s->model, &oct_view_overlay_cells, &image, NULL);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_cells, &image);
     oct_view_image_finish(&image);
 }
 
@@ -697,7 +697,7 @@ static void cells_of_volumes_are_on_the_en_face_picture(void **state)
     struct oct_view_image enface = oct_scene_enface(H, W);
     const struct cell at_first = {1, 20, 70, 6, 0}, then = {1, 90, 70, 6, 0};
     oct_scene_enface_fill(&enface, 5, 20);
-    oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &enface, NULL);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &enface);
     cells_offer(s, &at_first, 1, false, 1);
     assert_int_equal(find_box(s, 0).n, 0); /* there is no such panel */
     s->model.settings.arrangement = OCT_ARRANGEMENT_TWO;
@@ -778,7 +778,7 @@ static void cells_of_a_volume_lie_on_its_own_rows(void **state)
     s->model.settings.arrangement = OCT_ARRANGEMENT_TWO;
     for (uint32_t row = 0; row < H; row++)
         oct_scene_enface_fill(&enface, row, 20);
-    oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &enface, NULL);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &enface);
     cells_offer(s, rows, 2, false, 1);
     find_box(s, 0);
     const struct oct_view_rect *area = &oct_draw_layout(s->draw)->enface;
@@ -789,7 +789,7 @@ static void cells_of_a_volume_lie_on_its_own_rows(void **state)
     for (unsigned i = 0; i < 3; i++) { /* of the next volume */
         enface.header.volume = 1;
         enface.header.bscan = newest[i];
-        oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &enface, NULL);
+        oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &enface);
         const struct box b = find_box(s, words);
         assert_true(i == 0   ? b.n == both.n
                     : i == 1 ? b.n > 20 && b.y0 > both.y0 + area->h / 4
@@ -889,7 +889,7 @@ static void hostile_tables_leave_nothing(void **state)
 
 static void rolloff_offer(struct oct_viewer_stage *s, struct oct_view_image table)
 {
-    oct_view_overlay_take(&s->model, &oct_view_overlay_rolloff, &table, NULL);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_rolloff, &table);
     oct_view_image_finish(&table);
 }
 
@@ -908,13 +908,13 @@ static void words_say_width_and_rolloff(void **state)
     static const char *const unknown[] = {"fwhm_um", "fwhm_tissue_um", "db_per_mm", "minus_6db_um"};
     for (int i = 0; i < 4; i++)
         put(&table, unknown[i], NAN);
-    oct_view_overlay_take(&s->model, &oct_view_overlay_rolloff, &table, NULL);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_rolloff, &table);
     assert_int_equal(oct_view_rolloff_text(&s->model, lines), 2);
     assert_string_equal(lines[0].text, "70.2 px: FWHM 6.12 px, SNR 51.3 dB");
     assert_string_equal(lines[1].text, "-20.00 dB/100 px, -6 dB at 30 px, 4 points");
     put(&table, "state", OCT_MIRROR_HARMONIC);
     put(&table, "db_per_100px", NAN);
-    oct_view_overlay_take(&s->model, &oct_view_overlay_rolloff, &table, NULL);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_rolloff, &table);
     assert_int_equal(oct_view_rolloff_text(&s->model, lines), 1);
     assert_non_null(strstr(lines[0].text, "no mirror: "));
     assert_non_null(strstr(lines[0].text, "saturated"));
@@ -1014,7 +1014,7 @@ static void peaks_beyond_the_limits_have_room(void **state)
     for (int i = 0; i < 4; i++)
         ((float *)table.values)[2 * i + 1] += 60;
     put(&table, "peak_db", 116);
-    oct_view_overlay_take(&s->model, &oct_view_overlay_rolloff, &table, NULL);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_rolloff, &table);
     for (int log = 0; log < 2; log++) {
         s->model.contrast.log = log;
         rolloff_draw(s);
@@ -1060,7 +1060,7 @@ static void send_average(struct averages *a, uint64_t frame_num, double averaged
     assert_int_equal(oct_view_overlay_average.check(&h, NULL), OCT_OK);
     assert_int_equal(oct_view_image_set(&a->image, &h, six, sizeof(six), NULL), OCT_OK);
     a->image.arrival_ns = a->model.now_ns;
-    oct_view_overlay_take(&a->model, &oct_view_overlay_average, &a->image, &a->picture);
+    oct_view_overlay_take(&a->model, &oct_view_overlay_average, &a->image);
 }
 
 /* What stands in the corner, and whether it stands out. */
@@ -1193,7 +1193,7 @@ static void send_result(struct scene *s, double a4)
     assert_int_equal(oct_view_overlay_sharpened.check(&h, NULL), OCT_OK);
     assert_int_equal(oct_view_image_set(&s->image, &h, pixels, sizeof(pixels), NULL), OCT_OK);
     s->image.arrival_ns = s->model.now_ns;
-    oct_view_overlay_take(&s->model, &oct_view_overlay_sharpened, &s->image, &s->picture);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_sharpened, &s->image);
 }
 
 static void open_scene(struct scene *s)

@@ -191,7 +191,7 @@ static void en_face_profile_and_spectrum_have_their_panels(void **state)
     open_stage(&scene, sizes[0]);
     for (uint32_t b = 0; b < 30; b++)
         oct_scene_enface_fill(&image, b, (float)(20 + b));
-    oct_view_overlay_take(&scene.stage->model, &oct_view_overlay_enface, &image, NULL);
+    oct_view_overlay_take(&scene.stage->model, &oct_view_overlay_enface, &image);
     scene.stage->model.settings.arrangement = OCT_ARRANGEMENT_FOUR;
     scene.stage->model.spectrum.n_samples = 100;
     scene.stage->model.spectrum.limit = 1000;
@@ -218,12 +218,12 @@ static void en_face_profile_and_spectrum_have_their_panels(void **state)
     assert_in_range(grey, 0x54, 0x56);
     /* Another row comes, and is drawn. */
     oct_scene_enface_fill(&image, 59, 70);
-    oct_view_overlay_take(&scene.stage->model, &oct_view_overlay_enface, &image, NULL);
+    oct_view_overlay_take(&scene.stage->model, &oct_view_overlay_enface, &image);
     oct_viewer_stage_draw(scene.stage);
     assert_true(oct_viewer_stage_count(scene.stage, e, 0xffffff) > (unsigned)e.w / 4);
     /* Other limits change all of them. */
     image.header.lo = 30;
-    oct_view_overlay_take(&scene.stage->model, &oct_view_overlay_enface, &image, NULL);
+    oct_view_overlay_take(&scene.stage->model, &oct_view_overlay_enface, &image);
     oct_viewer_stage_draw(scene.stage);
     assert_int_equal(oct_viewer_stage_pixel(scene.stage, e.x + e.w / 2, line), 0x000000);
     oct_view_image_finish(&image);

@@ -304,7 +304,7 @@ static void the_en_face_panel_says_what_it_shows_or_why_nothing(void **state)
     oct_view_model_hear(&model, &d, &(struct oct_view_answer){0});
     expect_title(&model, OCT_TONE_DIM, "no en face from this octd");
     image.arrival_ns = 14 * S;
-    oct_view_overlay_take(&model, &oct_view_overlay_enface, &image, NULL);
+    oct_view_overlay_take(&model, &oct_view_overlay_enface, &image);
     expect_title(&model, OCT_TONE_PLAIN, "en face");
     d.has_enface = d.enface_told = true;
     d.enface = (struct oct_view_enface_settings){OCT_PROJECTION_MAX, {0.4, 0.6}};
@@ -317,7 +317,7 @@ static void the_en_face_panel_says_what_it_shows_or_why_nothing(void **state)
     go_live(&model, &tally, 26 * S);
     expect_title(&model, OCT_TONE_WARN, "en face, maximum: none came for 12 s");
     image.arrival_ns = 26 * S;
-    oct_view_overlay_take(&model, &oct_view_overlay_enface, &image, NULL);
+    oct_view_overlay_take(&model, &oct_view_overlay_enface, &image);
     expect_title(&model, OCT_TONE_PLAIN, "en face, maximum");
     oct_view_model_tick(&model, 60 * S); /* when nothing comes, the banner says so */
     expect_title(&model, OCT_TONE_PLAIN, "en face, maximum");

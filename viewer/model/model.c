@@ -168,6 +168,7 @@ void oct_view_model_finish(struct oct_view_model *model)
 {
     oct_view_picture_finish(&model->shown);
     oct_view_picture_finish(&model->newest);
+    oct_view_picture_finish(&model->spare);
     oct_view_enface_finish(&model->enface);
     oct_view_layers_finish(&model->layers);
     oct_view_spectrum_finish(&model->spectrum);

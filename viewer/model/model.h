@@ -80,6 +80,7 @@ struct oct_view_model {
     struct oct_view_archive *archive; /* the owner's, who sets it; NULL: nothing is kept */
     struct oct_view_picture shown;    /* meaningful when has_picture; owned */
     bool has_picture;
+    struct oct_view_picture spare;  /* a buffer for the next one; owned */
     uint64_t serial;                /* changes whenever another picture is shown */
     struct oct_view_picture newest; /* came while frozen, when newest_waits; owned */
     bool newest_waits;

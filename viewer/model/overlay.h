@@ -37,9 +37,8 @@ struct oct_view_overlay {
     /* Whether the topic is subscribed to now; NULL: always, or while its setting is on. */
     bool (*wanted)(const struct oct_view_model *model);
     /* Takes the newest image of the topic, while its setting is on. One that becomes a picture
-     * swaps buffers through `spare`. */
-    void (*take)(struct oct_view_model *model, struct oct_view_image *image,
-                 struct oct_view_picture *spare);
+     * swaps buffers through the model's spare one. */
+    void (*take)(struct oct_view_model *model, struct oct_view_image *image);
     /* Results of single B-scans: of those that are drawn and come, the lowest chooses the picture;
      * 0: none does. */
     unsigned leads;
@@ -74,7 +73,7 @@ bool *oct_view_overlay_setting(struct oct_view_model *model,
 /* Takes an image of its topic, while frozen of the shown picture alone; where results come steadily
  * and pictures are B-scans, shows its picture. */
 void oct_view_overlay_take(struct oct_view_model *model, const struct oct_view_overlay *overlay,
-                           struct oct_view_image *image, struct oct_view_picture *spare);
+                           struct oct_view_image *image);
 
 /* Does what the key of an overlay does. */
 void oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action action);

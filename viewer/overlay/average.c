@@ -175,16 +175,15 @@ static void draw_average(struct oct_draw *draw, const struct oct_view_model *mod
     oct_draw_corner(draw, text, amiss ? RGB_WARN : RGB_PLAIN);
 }
 
-static void take(struct oct_view_model *model, struct oct_view_image *image,
-                 struct oct_view_picture *spare)
+static void take(struct oct_view_model *model, struct oct_view_image *image)
 {
     struct oct_view_average average;
     if (!model->settings.average)
         return;
     oct_view_average_read(&average, image);
-    oct_view_image_to_picture(image, spare);
+    oct_view_image_to_picture(image, &model->spare);
     model->average_came_ns = average.arrival_ns;
-    oct_view_model_offer_picture(model, spare, &average);
+    oct_view_model_offer_picture(model, &model->spare, &average);
 }
 
 static bool wanted(const struct oct_view_model *model)

@@ -113,10 +113,8 @@ bool oct_view_cells_are_new(const struct oct_view_cells *cells, uint64_t now_ns)
 
 /* ---- of the shown picture ---- */
 
-static void take(struct oct_view_model *model, struct oct_view_image *image,
-                 struct oct_view_picture *spare)
+static void take(struct oct_view_model *model, struct oct_view_image *image)
 {
-    (void)spare;
     oct_view_cells_set(&model->cells, image);
 }
 

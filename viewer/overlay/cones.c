@@ -88,10 +88,8 @@ static bool draw_enface(struct oct_draw *draw, const struct oct_view_model *mode
     return true;
 }
 
-static void take(struct oct_view_model *model, struct oct_view_image *image,
-                 struct oct_view_picture *spare)
+static void take(struct oct_view_model *model, struct oct_view_image *image)
 {
-    (void)spare;
     oct_view_cones_set(&model->cones, image);
 }
 

@@ -151,10 +151,8 @@ static void draw_layers(struct oct_draw *draw, const struct oct_view_model *mode
     oct_draw_corner(draw, phrase.text, RGB_ILM);
 }
 
-static void take(struct oct_view_model *model, struct oct_view_image *image,
-                 struct oct_view_picture *spare)
+static void take(struct oct_view_model *model, struct oct_view_image *image)
 {
-    (void)spare;
     oct_view_layers_set(&model->layers, image);
 }
 

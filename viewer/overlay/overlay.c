@@ -75,7 +75,7 @@ static void lead(struct oct_view_model *model, unsigned leads, const struct oct_
 }
 
 void oct_view_overlay_take(struct oct_view_model *model, const struct oct_view_overlay *o,
-                           struct oct_view_image *image, struct oct_view_picture *spare)
+                           struct oct_view_image *image)
 {
     const struct oct_view_of of = oct_view_of_image(&image->header);
     const bool *setting = oct_view_overlay_setting(model, o);
@@ -84,7 +84,7 @@ void oct_view_overlay_take(struct oct_view_model *model, const struct oct_view_o
         o->leads > 0 && oct_image_header_number(&image->header, "is_bscan", 0) != 0;
     if ((setting && !*setting) || (is_bscan && model->frozen && !is_shown(model, &of)))
         return;
-    o->take(model, image, spare);
+    o->take(model, image);
     if (is_bscan)
         lead(model, o->leads, &of, image->arrival_ns);
 }

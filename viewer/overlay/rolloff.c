@@ -68,10 +68,8 @@ double oct_view_rolloff_line(const struct oct_view_rolloff *rolloff, double dept
 
 /* ---- of the shown picture ---- */
 
-static void take(struct oct_view_model *model, struct oct_view_image *image,
-                 struct oct_view_picture *spare)
+static void take(struct oct_view_model *model, struct oct_view_image *image)
 {
-    (void)spare;
     oct_view_rolloff_set(&model->rolloff, image);
 }
 

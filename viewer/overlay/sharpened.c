@@ -34,8 +34,7 @@ void oct_view_sharpened_toggle(struct oct_view_model *model)
     oct_view_model_say(model, "octd looks for the sharpest dispersion");
 }
 
-static void take(struct oct_view_model *model, struct oct_view_image *image,
-                 struct oct_view_picture *spare)
+static void take(struct oct_view_model *model, struct oct_view_image *image)
 {
     const struct oct_image_header *h = &image->header;
     struct oct_view_sharpened s = {.arrival_ns = image->arrival_ns};
@@ -47,11 +46,11 @@ static void take(struct oct_view_model *model, struct oct_view_image *image,
         s.sharpness[i] = oct_image_header_number(h, "sharpness", i);
         s.width_px[i] = oct_image_header_number(h, "width_px", i);
     }
-    oct_view_image_to_picture(image, spare);
+    oct_view_image_to_picture(image, &model->spare);
     /* Layers and cells belong to other pictures. */
-    memset(spare->header.acquisition_id, 0, sizeof(spare->header.acquisition_id));
+    memset(model->spare.header.acquisition_id, 0, sizeof(model->spare.header.acquisition_id));
     model->sharpening.waits = false;
-    oct_view_model_hold_up(model, spare);
+    oct_view_model_hold_up(model, &model->spare);
     model->sharpened = s;
 }
 

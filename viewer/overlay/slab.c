@@ -18,20 +18,16 @@ static void follow_layers(struct oct_view_model *model, bool follows)
     model->enface_follows_layers = follows;
 }
 
-static void take_enface(struct oct_view_model *model, struct oct_view_image *image,
-                        struct oct_view_picture *spare)
+static void take_enface(struct oct_view_model *model, struct oct_view_image *image)
 {
-    (void)spare;
     if (model->enface_follows_layers && slab_comes(model))
         return;
     follow_layers(model, false);
     oct_view_enface_set(&model->enface, image);
 }
 
-static void take_slab(struct oct_view_model *model, struct oct_view_image *image,
-                      struct oct_view_picture *spare)
+static void take_slab(struct oct_view_model *model, struct oct_view_image *image)
 {
-    (void)spare;
     model->slab_came_ns = image->arrival_ns;
     if (model->enface_follows_layers)
         oct_view_enface_set(&model->enface, image);
