@@ -4,17 +4,12 @@
 #include "tools/commands.h"
 
 #include <cjson/cJSON.h>
-#include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-#define HELP_COLUMN 21 /* where the meaning of an option begins */
 
 int oct_command_fail(const char *name, const struct oct_error *err)
 {
@@ -57,191 +52,6 @@ const struct oct_command *oct_command_part(const struct oct_command *command, co
     return NULL;
 }
 
-bool oct_option_u64(const char *text, uint64_t *value)
-{
-    if (!text || text[0] < '0' || text[0] > '9')
-        return false;
-    char *end;
-    errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
-    *value = number;
-    return errno == 0 && *end == '\0';
-}
-
-bool oct_option_double(const char *text, double *value)
-{
-    if (!text || text[0] == '\0' || text[0] == ' ')
-        return false;
-    char *end;
-    *value = strtod(text, &end);
-    return *end == '\0' && isfinite(*value);
-}
-
-unsigned oct_option_doubles(const char *text, double *values, unsigned most)
-{
-    for (unsigned n = 0; n < most;) {
-        char part[64];
-        const size_t bytes = strcspn(text, ",");
-        if (bytes >= sizeof(part))
-            return 0;
-        memcpy(part, text, bytes);
-        part[bytes] = '\0';
-        if (!oct_option_double(part, &values[n++]))
-            return 0;
-        if (text[bytes] == '\0')
-            return n;
-        text += bytes + 1;
-    }
-    return 0;
-}
-
-int oct_option_word(const char *word, const char *const *names, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++)
-        if (!word || strcasecmp(word, names[i]) == 0)
-            return (int)i;
-    return -1;
-}
-
-/* ---- the table ---- */
-
-static void append(const char **list, const char *text)
-{
-    while (*list)
-        list++;
-    *list = text;
-}
-
-/* A row as an option. "--radius PIXELS", "--polarity WORD", "--record" (of yes or no). */
-static void show_param(const struct oct_param *param, struct oct_option_shown *shown)
-{
-    struct oct_option *o = &shown->option;
-    char *end = shown->argument;
-    shown->param = param;
-    snprintf(shown->name, sizeof(shown->name), "--%s", param->option ? param->option : param->name);
-    for (char *c = shown->name; *c; c++)
-        *c = *c == '_' ? '-' : *c;
-    snprintf(shown->argument, sizeof(shown->argument), "%s",
-             param->type == OCT_PARAM_WORD             ? "WORD"
-             : param->type == OCT_PARAM_FORM           ? "VALUE"
-             : param->unit && strlen(param->unit) <= 6 ? param->unit
-                                                       : "N");
-    for (; *end && *end != ' '; end++)
-        *end = (char)(*end == '/' ? '_' : toupper((unsigned char)*end));
-    *end = '\0';
-    oct_param_format_range(param, shown->needs, sizeof(shown->needs));
-    snprintf(shown->meaning, sizeof(shown->meaning), "%s\n%s; default %s", param->meaning,
-             shown->needs, param->standard[0] ? param->standard : "none");
-    shown->words[0] = '\0';
-    for (unsigned i = 0; param->type == OCT_PARAM_WORD && param->words[i]; i++)
-        snprintf(shown->words + strlen(shown->words), sizeof(shown->words) - strlen(shown->words),
-                 "%s%s", i ? " " : "", param->words[i]);
-    o->name = shown->name;
-    o->kind = OCT_OPTION_TEXT;
-    o->argument = shown->argument;
-    o->meaning = shown->meaning;
-    o->needs = shown->needs;
-    o->words = shown->words[0] ? shown->words : OCT_WORDS_NONE;
-}
-
-bool oct_option_at(const struct oct_option *o, unsigned i, struct oct_option_shown *shown)
-{
-    for (; o && (o->name || o->params); o++) {
-        *shown = (struct oct_option_shown){.option = *o};
-        if (!o->params && i-- == 0)
-            return true;
-        for (unsigned row = 0; o->params && row < o->params->n; row++) {
-            if (!o->params->rows[row].is_option || i-- > 0)
-                continue;
-            show_param(&o->params->rows[row], shown);
-            shown->option.at = o->at + offsetof(struct oct_param_texts, text[row]);
-            return true;
-        }
-    }
-    return false;
-}
-
-const char *oct_param_text(const struct oct_params *params, const struct oct_param_texts *given,
-                           const char *name)
-{
-    for (unsigned row = 0; row < params->n; row++)
-        if (strcmp(params->rows[row].name, name) == 0)
-            return given->text[row];
-    return NULL;
-}
-
-void oct_param_texts_store(const struct oct_params *params, const struct oct_param_texts *given,
-                           void *settings)
-{
-    char why[256];
-    for (unsigned row = 0; row < params->n; row++)
-        if (given->text[row])
-            oct_param_parse(&params->rows[row], settings, given->text[row], why, sizeof(why));
-}
-
-/* `text` is NULL where the value was left out. */
-static bool read_value(const struct oct_option_shown *shown, void *value, const char *text)
-{
-    const struct oct_option *o = &shown->option;
-    double number = 0;
-    uint64_t count = 0;
-    bool good = text != NULL;
-
-    if (good && shown->param && !oct_param_allows(shown->param, text))
-        return false;
-    if (o->kind == OCT_OPTION_TEXT && good)
-        *(const char **)value = text;
-    if (o->kind == OCT_OPTION_LIST && good)
-        append(*(const char ***)value, text);
-    if (o->kind == OCT_OPTION_COUNT && (good = oct_option_u64(text, &count)))
-        number = (double)(*(uint64_t *)value = count);
-    if (o->kind == OCT_OPTION_NUMBER && (good = oct_option_double(text, &number)))
-        *(double *)value = number;
-    return good && (o->most <= 0 || (number >= o->least && number <= o->most));
-}
-
-/* Whether argv[*i] begins as the option does; then *text is its value, or NULL if there is none. */
-static bool find_value(const struct oct_option *o, int argc, char **argv, int *i, const char **text)
-{
-    const char *word = argv[*i];
-    size_t n_name = strlen(o->name), n_brief = o->brief ? strlen(o->brief) : 0;
-
-    if (strncmp(word, o->name, n_name) == 0 && word[n_name] == '=') {
-        *text = word + n_name + 1;
-        return true;
-    }
-    if (o->brief && strncmp(word, o->brief, n_brief) == 0 && word[n_brief]) {
-        *text = word + n_brief;
-        return true;
-    }
-    if (strcmp(word, o->name) != 0 && (!o->brief || strcmp(word, o->brief) != 0))
-        return false;
-    *text = *i + 1 < argc ? argv[++*i] : NULL;
-    return true;
-}
-
-bool oct_option_read(const struct oct_option *table, void *values, int argc, char **argv, int *i,
-                     struct oct_option_shown *shown, const char **wrong)
-{
-    for (unsigned k = 0; oct_option_at(table, k, shown); k++) {
-        const struct oct_option *o = &shown->option;
-        void *value = (char *)values + o->at;
-        const char *word = argv[*i], *text;
-        if (o->kind == OCT_OPTION_FLAG &&
-            (strcmp(word, o->name) == 0 || (o->brief && strcmp(word, o->brief) == 0))) {
-            *(bool *)value = true;
-            return true;
-        }
-        if (o->kind == OCT_OPTION_FLAG || o->kind == OCT_OPTION_ARGUMENT ||
-            !find_value(o, argc, argv, i, &text))
-            continue;
-        if (!read_value(shown, value, text))
-            *wrong = o->brief && strncmp(word, "--", 2) != 0 ? o->brief : o->name;
-        return true;
-    }
-    return false;
-}
-
 int oct_options_read(const struct oct_command *command, void *values, int *argc, char **argv)
 {
     struct oct_option_shown shown;
@@ -270,27 +80,6 @@ int oct_options_read(const struct oct_command *command, void *values, int *argc,
     argv[n_plain + 1] = NULL;
     *argc = n_plain + 1;
     return 0;
-}
-
-static void print_option(const struct oct_option *o)
-{
-    const char *line = o->meaning, *end;
-    int width = printf("  %s%s%s%s%s", o->brief ? o->brief : "", o->brief ? ", " : "", o->name,
-                       o->argument ? " " : "", o->argument ? o->argument : "");
-    while ((end = strchr(line, '\n'))) {
-        printf("%*s%.*s\n", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "", (int)(end - line),
-               line);
-        line = end + 1;
-        width = 0;
-    }
-    printf("%*s%s\n", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "", line);
-}
-
-void oct_options_print(const struct oct_option *options)
-{
-    struct oct_option_shown shown;
-    for (unsigned i = 0; oct_option_at(options, i, &shown); i++)
-        print_option(&shown.option);
 }
 
 /* ---- JSON and printing ---- */

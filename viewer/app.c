@@ -1,7 +1,7 @@
 #include "viewer/app.h"
 
+#include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
-#include "viewer/model/clock.h"
 #include "viewer/settings.h"
 
 #include <inttypes.h>
@@ -23,7 +23,6 @@ static void read_settings(struct oct_view_app *app, const struct oct_view_option
         [OCT_ASK_NEVER] = OCT_ASK_LABEL_NEVER,
     };
     struct oct_error why = {0};
-
     if (options->settings)
         snprintf(app->settings_path, sizeof(app->settings_path), "%s", options->settings);
     else if (!oct_view_settings_path(app->settings_path, sizeof(app->settings_path)))
@@ -41,7 +40,6 @@ static void read_machine(struct oct_view_model *model, const char *control)
     static const char *const here[] = {"127.", "localhost:", "[::1]:", "*:", "0.0.0.0:"};
     char name[256] = "";
     const char *host = control + strlen(tcp), *port = strrchr(control, ':');
-
     if (strncmp(control, tcp, strlen(tcp)) != 0 || port <= host)
         return;
     for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++)
@@ -59,7 +57,6 @@ static enum oct_err open_file(struct oct_view_app *app, const struct oct_view_op
                               struct oct_error *err)
 {
     struct oct_view_playback *playback = &app->model.playback;
-
     oct_view_playback_open(&app->model, options->file, 0, false);
     oct_play_turn(app->play, &app->model);
     if (oct_play_wait_open(app->play, OPEN_NS) && oct_play_refusal(app->play)[0])
@@ -79,19 +76,17 @@ enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_o
 {
     bool log = options->config.pipeline.log;
     enum oct_err code;
-
     oct_view_model_init(&app->model, options->endpoint, log);
     read_settings(app, options);
     app->archive = oct_view_archive_create(HISTORY_BYTES);
     if (!app->archive)
         return oct_fail(err, OCT_E_NO_MEMORY, "octview: out of memory");
-    oct_view_model_attach(&app->model, app->archive);
+    app->model.archive = app->archive;
     const struct oct_curve_files keys = {options->config.security.client_key,
                                          options->config.security.server_public};
-    if ((code = oct_subscriber_create(&app->subscriber, options->endpoint, &keys, notify, context,
-                                      err)))
+    if ((code = oct_subscriber_create(&app->subscriber, options->endpoint, &keys, app->archive,
+                                      notify, context, err)))
         return code;
-    oct_subscriber_attach(app->subscriber, app->archive);
     app->model.has_control = options->control[0] != '\0';
     read_machine(&app->model, options->control);
     if (app->model.has_control && (code = oct_view_control_create(&app->control, options->control,
@@ -109,7 +104,6 @@ static bool take_control(struct oct_view_app *app)
     char text[OCT_VIEW_LABEL_BYTES];
     uint64_t before_ns = app->model.daemon.answer_ns;
     bool reachable = app->model.daemon.reachable;
-
     if (!app->control)
         return false;
     oct_view_control_take(app->control, &daemon, &answer);
@@ -124,7 +118,6 @@ static bool take_control(struct oct_view_app *app)
 static bool take_overlays(struct oct_view_app *app)
 {
     bool changed = false;
-
     for (size_t i = 0; i < oct_view_n_overlays; i++) {
         const struct oct_view_overlay *o = oct_view_overlays[i];
         if (!o->topic)
@@ -134,10 +127,7 @@ static bool take_overlays(struct oct_view_app *app)
                             (!setting || *setting) && (!o->wanted || o->wanted(&app->model)));
         if (!oct_subscriber_take_image(app->subscriber, o->topic, &app->spare_image[i]))
             continue;
-        if (o->take)
-            o->take(&app->model, &app->spare_image[i]);
-        else
-            o->take_picture(&app->model, &app->spare_image[i], &app->spare);
+        oct_view_overlay_take(&app->model, o, &app->spare_image[i]);
         changed = true;
     }
     return changed;
@@ -147,11 +137,10 @@ bool oct_view_app_turn(struct oct_view_app *app)
 {
     struct oct_subscriber_report report;
     struct oct_view_model *model = &app->model;
-
-    oct_view_model_tick(model, oct_view_now_ns());
-    bool changed = oct_subscriber_take(app->subscriber, &app->spare, &report);
+    oct_view_model_tick(model, oct_clock_ns());
+    bool changed = oct_subscriber_take(app->subscriber, &model->spare, &report);
     if (changed)
-        oct_view_model_offer(model, &app->spare);
+        oct_view_model_offer(model, &model->spare);
     if (oct_subscriber_take_spectrum(app->subscriber, &app->spare_spectrum)) {
         oct_view_model_offer_spectrum(model, &app->spare_spectrum);
         changed = true;
@@ -174,7 +163,6 @@ bool oct_view_app_turn(struct oct_view_app *app)
 void oct_view_app_remember(struct oct_view_app *app)
 {
     struct oct_error why;
-
     oct_play_turn(app->play, &app->model); /* a label that was corrected with the last key */
     oct_view_playback_end(&app->model);    /* a file's contrast is not the user's */
     if (app->settings_path[0] && oct_view_settings_save(&app->model, app->settings_path, &why))
@@ -186,7 +174,6 @@ void oct_view_app_close(struct oct_view_app *app)
     oct_play_destroy(app->play);
     oct_subscriber_destroy(app->subscriber);
     oct_view_control_destroy(app->control);
-    oct_view_picture_finish(&app->spare);
     oct_view_spectrum_finish(&app->spare_spectrum);
     for (size_t i = 0; i < OCT_VIEW_MOST_OVERLAYS; i++)
         oct_view_image_finish(&app->spare_image[i]);

@@ -13,10 +13,9 @@ struct oct_view_app {
     struct oct_view_model model;
     struct oct_view_archive *archive;
     struct oct_subscriber *subscriber;
-    struct oct_view_control *control; /* NULL: no endpoint for it */
-    struct oct_play *play;            /* of recordings */
-    struct oct_view_picture spare;    /* swapped with the subscriber and the model */
-    struct oct_view_spectrum spare_spectrum;
+    struct oct_view_control *control;        /* NULL: no endpoint for it */
+    struct oct_play *play;                   /* of recordings */
+    struct oct_view_spectrum spare_spectrum; /* swapped with the subscriber and the model */
     struct oct_view_image spare_image[OCT_VIEW_MOST_OVERLAYS]; /* of each overlay */
     char settings_path[4096];                                  /* "": nothing is remembered */
     bool bad_told;

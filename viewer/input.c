@@ -8,59 +8,34 @@
 
 /* ---- playback by the mouse ---- */
 
-static enum oct_view_grip oct_view_navigate_grip(const struct oct_view_model *model,
-                                                 const struct oct_draw *draw, double x, double y)
+static enum oct_view_grip navigate_grip(const struct oct_view_model *model,
+                                        const struct oct_draw *draw, double x, double y)
 {
+    const struct oct_view_layout *l = oct_draw_layout(draw);
     const int px = (int)x, py = (int)y;
-
-    if (!model->playback.active)
-        return OCT_GRIP_NONE;
-    if (oct_view_rect_holds(oct_draw_enface_rect(draw), px, py))
-        return OCT_GRIP_ENFACE;
-    if (oct_view_rect_holds(oct_draw_slice_rect(draw), px, py))
-        return OCT_GRIP_SLICE;
-    if (oct_view_rect_holds(oct_draw_layout(draw)->timeline, px, py))
-        return OCT_GRIP_SLIDER;
-    return OCT_GRIP_NONE;
+    return !model->playback.active                     ? OCT_GRIP_NONE
+           : oct_view_rect_holds(l->enface_at, px, py) ? OCT_GRIP_ENFACE
+           : oct_view_rect_holds(l->slice_at, px, py)  ? OCT_GRIP_SLICE
+           : oct_view_rect_holds(l->timeline, px, py)  ? OCT_GRIP_SLIDER
+                                                       : OCT_GRIP_NONE;
 }
 
 /* Moves to what such a grip says at this place. */
-static void oct_view_navigate_to(struct oct_view_model *model, const struct oct_draw *draw,
-                                 enum oct_view_grip grip, double x, double y)
+static void navigate_to(struct oct_view_model *model, const struct oct_draw *draw,
+                        enum oct_view_grip grip, double x, double y)
 {
     const struct oct_view_file *file = &model->playback.file;
-    const struct oct_view_rect enface = oct_draw_enface_rect(draw);
-    const struct oct_view_rect slice = oct_draw_slice_rect(draw);
-
-    switch (grip) {
-    case OCT_GRIP_ENFACE:
+    const struct oct_view_rect enface = oct_draw_layout(draw)->enface_at;
+    const struct oct_view_rect slice = oct_draw_layout(draw)->slice_at;
+    if (grip == OCT_GRIP_ENFACE) {
         oct_view_playback_go(model, floor((y - enface.y) / enface.h * file->n_bscans));
         oct_view_playback_slice_at(model, floor((x - enface.x) / enface.w * file->n_lines));
         oct_view_model_point_at(model, model->playback.slice_line);
-        break;
-    case OCT_GRIP_SLICE:
+    } else if (grip == OCT_GRIP_SLICE) {
         oct_view_playback_go(model, floor((x - slice.x) / slice.w * file->n_bscans));
-        break;
-    case OCT_GRIP_SLIDER:
+    } else {
         oct_view_playback_go(model, round(oct_draw_slider_share(draw, x) * (file->n_bscans - 1.0)));
-        break;
-    default:
-        break;
     }
-}
-
-/* The wheel over the B-scan or one of those scrolls through the B-scans; with Ctrl over the B-scan
- * it zooms, as it does live. False: it is no such turn. */
-static bool oct_view_navigate_wheel(struct oct_view_model *model, const struct oct_draw *draw,
-                                    double x, double y, double turns, double each)
-{
-    const bool on_bscan = oct_view_rect_holds(oct_draw_layout(draw)->bscan, (int)x, (int)y);
-
-    if (!model->playback.active ||
-        (!on_bscan && oct_view_navigate_grip(model, draw, x, y) == OCT_GRIP_NONE))
-        return false;
-    oct_view_playback_step(model, -turns * each);
-    return true;
 }
 
 #define FAST_STEPS 5
@@ -68,41 +43,25 @@ static bool oct_view_navigate_wheel(struct oct_view_model *model, const struct o
 
 /* ---- keys ---- */
 
-static bool starts(const char **text, const char *with)
-{
-    size_t n = strlen(with);
-
-    /* "Ctrl+" alone is no prefix of a key. */
-    if (strncmp(*text, with, n) != 0 || (*text)[n] == '\0')
-        return false;
-    *text += n;
-    return true;
-}
-
-static void bind_key(struct oct_view_input *input, const char *name, enum oct_view_action action)
-{
-    struct oct_view_binding b = {.action = action};
-    char plain[32];
-
-    b.ctrl = starts(&name, "Ctrl+");
-    b.shift = starts(&name, "Shift+");
-    snprintf(plain, sizeof(plain), "%s", name);
-    for (char *c = plain; *c; c++)
-        *c = *c == '_' ? ' ' : *c; /* "Keypad_+" */
-    b.key = SDL_GetKeyFromName(plain);
-    if (b.key != SDLK_UNKNOWN && input->n_bindings < OCT_VIEW_MOST_BINDINGS)
-        input->binding[input->n_bindings++] = b;
-}
-
 void oct_view_input_init(struct oct_view_input *input)
 {
+    static const char ctrl[] = "Ctrl+", shift[] = "Shift+";
     char keys[128], *rest;
-
     memset(input, 0, sizeof(*input));
     for (size_t i = 0; i < oct_view_n_keys; i++) {
         snprintf(keys, sizeof(keys), "%s", oct_view_keys[i].keys);
-        for (char *key = strtok_r(keys, " ", &rest); key; key = strtok_r(NULL, " ", &rest))
-            bind_key(input, key, oct_view_keys[i].action);
+        for (char *key = strtok_r(keys, " ", &rest); key; key = strtok_r(NULL, " ", &rest)) {
+            struct oct_view_binding b = {.action = oct_view_keys[i].action};
+            b.ctrl = strncmp(key, ctrl, strlen(ctrl)) == 0;
+            key += b.ctrl ? strlen(ctrl) : 0;
+            b.shift = strncmp(key, shift, strlen(shift)) == 0;
+            key += b.shift ? strlen(shift) : 0;
+            for (char *c = key; *c; c++)
+                *c = *c == '_' ? ' ' : *c; /* "Keypad_+" */
+            b.key = SDL_GetKeyFromName(key);
+            if (b.key != SDLK_UNKNOWN && input->n_bindings < OCT_VIEW_MOST_BINDINGS)
+                input->binding[input->n_bindings++] = b;
+        }
     }
 }
 
@@ -110,7 +69,6 @@ static enum oct_view_action find(const struct oct_view_input *input, const SDL_K
                                  bool shift)
 {
     bool ctrl = key->mod & KMOD_CTRL;
-
     for (unsigned i = 0; i < input->n_bindings; i++)
         if (input->binding[i].key == key->sym && input->binding[i].ctrl == ctrl &&
             input->binding[i].shift == shift)
@@ -135,7 +93,6 @@ static void quit(struct oct_view_input *input, struct oct_view_model *model)
 {
     const bool stop_waits = model->asked == OCT_WISH_STOP ||
                             oct_view_wishes_find(&model->wishes, OCT_WISH_STOP) != NULL;
-
     if (!model->help && stop_waits && !input->quit_was_refused) {
         oct_view_model_say(model, "octd has not answered to Stop yet: Q again closes all the same");
         input->quit_was_refused = true;
@@ -149,7 +106,6 @@ static void act(struct oct_view_input *input, struct oct_view_model *model,
                 enum oct_view_action action, unsigned times)
 {
     bool locked = model->settings.operators && !oct_view_action_is_operators(action);
-
     if (action == OCT_ACTION_LEAVE && oct_view_patient_cancel(model))
         return;
     if (locked && action == OCT_ACTION_LEAVE && oct_view_model_is_recording(model)) {
@@ -196,7 +152,7 @@ static void on_typing(struct oct_view_model *model, const SDL_Keysym *key)
     case SDLK_RIGHT:
     case SDLK_HOME:
     case SDLK_END:
-        oct_view_model_keep_typed(model);
+        model->patient.selected = false;
         break;
     default:
         break;
@@ -209,7 +165,6 @@ static void on_key(struct oct_view_input *input, struct oct_view_model *model,
     const SDL_Keysym *key = &event->keysym;
     bool shift = key->mod & KMOD_SHIFT;
     unsigned times = 1;
-
     if (model->typing) {
         on_typing(model, key);
         return;
@@ -234,22 +189,10 @@ static void on_key(struct oct_view_input *input, struct oct_view_model *model,
 static struct oct_view_point point_at(const struct oct_draw *draw,
                                       const struct oct_view_model *model, double x, double y)
 {
-    struct oct_view_rectf place = oct_draw_place(draw);
+    struct oct_view_rectf place = oct_draw_layout(draw)->place;
     const struct oct_picture_header *h = &model->shown.header;
-
     return (struct oct_view_point){(x - place.x) / place.w * h->n_lines,
                                    (y - place.y) / place.h * h->depth};
-}
-
-/* Pixels between the pointer and a place of the picture. */
-static double distance_px(const struct oct_view_input *input, const struct oct_view_model *model,
-                          const struct oct_draw *draw, struct oct_view_point p)
-{
-    struct oct_view_rectf place = oct_draw_place(draw);
-    const struct oct_picture_header *h = &model->shown.header;
-
-    return hypot(place.x + p.line / h->n_lines * place.w - input->x,
-                 place.y + p.depth / h->depth * place.h - input->y);
 }
 
 /* A drag that begins near an end of calipers holds them and moves that end, the nearest; the other
@@ -258,14 +201,17 @@ static bool grab_end(const struct oct_view_input *input, struct oct_view_model *
                      const struct oct_draw *draw)
 {
     struct oct_view_caliper_set *set = &model->calipers.shown;
+    const struct oct_view_rectf place = oct_draw_layout(draw)->place;
+    const struct oct_picture_header *h = &model->shown.header;
     double nearest_px = oct_draw_layout(draw)->text_px;
     struct oct_view_point from = {0, 0}, to = {0, 0};
     bool found = false;
-
     for (unsigned i = 0; i < 2 * OCT_VIEW_MOST_CALIPERS; i++) {
         const struct oct_view_caliper *c = &set->caliper[i / 2];
-        double px = c->is_set ? distance_px(input, model, draw, c->end[i % 2]) : INFINITY;
-        if (px > nearest_px)
+        const struct oct_view_point p = c->end[i % 2];
+        const double px = hypot(place.x + p.line / h->n_lines * place.w - input->x,
+                                place.y + p.depth / h->depth * place.h - input->y);
+        if (!c->is_set || px > nearest_px)
             continue;
         nearest_px = px;
         from = c->end[1 - i % 2];
@@ -278,22 +224,11 @@ static bool grab_end(const struct oct_view_input *input, struct oct_view_model *
     return found;
 }
 
-static void start_caliper(struct oct_view_input *input, struct oct_view_model *model,
-                          const struct oct_draw *draw)
-{
-    struct oct_view_point p = point_at(draw, model, input->x, input->y);
-
-    input->grip_is_new = !grab_end(input, model, draw);
-    if (!input->grip_is_new || oct_view_model_add_caliper(model, p, p))
-        input->grip = OCT_GRIP_CALIPER;
-}
-
 /* A hand takes the divider a little beside it, too. */
 static bool is_at_divider(const struct oct_view_layout *l, double x, double y)
 {
     struct oct_view_rect r = l->divider;
     int more = l->margin / 4 + 1;
-
     r.x -= l->is_stacked ? 0 : more;
     r.w += l->is_stacked ? 0 : 2 * more;
     r.y -= l->is_stacked ? more : 0;
@@ -304,8 +239,7 @@ static bool is_at_divider(const struct oct_view_layout *l, double x, double y)
 /* share 0: the standard one. */
 static void set_divider(struct oct_view_model *model, const struct oct_view_layout *l, double share)
 {
-    struct oct_view_divider *divider = &model->settings.divider;
-    *(l->is_stacked ? &divider->stacked : &divider->beside) = share;
+    *(l->is_stacked ? &model->settings.divider.stacked : &model->settings.divider.beside) = share;
 }
 
 static void on_press(struct oct_view_input *input, struct oct_view_model *model,
@@ -314,9 +248,9 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
     const int button = event->button;
     const struct oct_view_layout *l = oct_draw_layout(draw);
     struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS];
+    const struct oct_view_point p = point_at(draw, model, input->x, input->y);
     unsigned n = oct_view_buttons(model, buttons);
     int x = (int)input->x, y = (int)input->y;
-
     input->grip = OCT_GRIP_NONE;
     input->x0 = input->x;
     input->y0 = input->y;
@@ -335,7 +269,7 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
             set_divider(model, l, 0);
         return;
     }
-    if (button == SDL_BUTTON_LEFT && oct_view_recorded_has_news(model) &&
+    if (button == SDL_BUTTON_LEFT && oct_view_recorded_news(model).any &&
         oct_view_rect_holds(l->banner, x, y)) {
         act(input, model, OCT_ACTION_ACKNOWLEDGE, 1);
         return;
@@ -343,49 +277,33 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
     if (!model->has_picture)
         return;
     if (button == SDL_BUTTON_LEFT)
-        input->grip = oct_view_navigate_grip(model, draw, input->x, input->y);
+        input->grip = navigate_grip(model, draw, input->x, input->y);
     if (input->grip != OCT_GRIP_NONE)
-        oct_view_navigate_to(model, draw, input->grip, input->x, input->y);
+        navigate_to(model, draw, input->grip, input->x, input->y);
     else if (button != SDL_BUTTON_LEFT)
         input->grip = oct_view_rect_holds(l->bscan, x, y) && !model->settings.operators
                           ? OCT_GRIP_PAN
                           : OCT_GRIP_NONE;
     else if (oct_view_rect_holds(l->colours, x, y))
         input->grip = y < l->colours.y + l->colours.h / 2 ? OCT_GRIP_HI : OCT_GRIP_LO;
-    else if (oct_view_rect_holds(l->bscan, x, y) && model->measuring)
-        start_caliper(input, model, draw);
-    else if (oct_view_rect_holds(l->bscan, x, y))
+    else if (oct_view_rect_holds(l->bscan, x, y) && !model->measuring)
         input->grip = OCT_GRIP_PICTURE;
-}
-
-/* The other end stays. The calipers may have been taken away by a key meanwhile. */
-static void move_caliper(struct oct_view_model *model, struct oct_view_point p)
-{
-    const struct oct_view_caliper *held = oct_view_calipers_held(&model->calipers);
-
-    if (held)
-        oct_view_model_set_caliper(model, held->end[0], p);
-}
-
-/* Moving down the bar lowers the value, by the bar's own scale. */
-static void drag_limit(struct oct_view_input *input, struct oct_view_model *model,
-                       const struct oct_draw *draw, double dy)
-{
-    struct oct_view_contrast *c = &model->contrast;
-    double by = -dy / oct_draw_layout(draw)->colours.h * (c->published_hi - c->published_lo);
-
-    if (input->grip == OCT_GRIP_HI)
-        oct_view_contrast_move_hi(c, by);
-    else
-        oct_view_contrast_move_lo(c, by);
+    else if (oct_view_rect_holds(l->bscan, x, y)) {
+        input->grip_is_new = !grab_end(input, model, draw);
+        if (!input->grip_is_new || oct_view_model_add_caliper(model, p, p))
+            input->grip = OCT_GRIP_CALIPER;
+    }
 }
 
 static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
                     const struct oct_draw *draw, double dx, double dy)
 {
     const struct oct_view_layout *l = oct_draw_layout(draw);
-    struct oct_view_point p = point_at(draw, model, input->x, input->y);
-
+    const struct oct_view_point p = point_at(draw, model, input->x, input->y);
+    const struct oct_view_caliper *held = oct_view_calipers_held(&model->calipers);
+    struct oct_view_contrast *c = &model->contrast;
+    /* Moving down the bar lowers the value, by the bar's own scale. */
+    const double down = -dy / l->colours.h * (c->published_hi - c->published_lo);
     if (hypot(input->x - input->x0, input->y - input->y0) > l->text_px / 4.0)
         input->moved = true;
     if (input->grip == OCT_GRIP_NONE)
@@ -397,12 +315,15 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
         if (input->moved)
             oct_view_model_drag(model, dx / l->area.w, dy / l->area.h);
         return input->moved;
-    case OCT_GRIP_CALIPER:
-        move_caliper(model, p);
+    case OCT_GRIP_CALIPER: /* a key may have taken them away meanwhile */
+        if (held)
+            oct_view_model_set_caliper(model, held->end[0], p);
         return true;
     case OCT_GRIP_LO:
+        oct_view_contrast_move_lo(c, down);
+        return true;
     case OCT_GRIP_HI:
-        drag_limit(input, model, draw, dy);
+        oct_view_contrast_move_hi(c, down);
         return true;
     case OCT_GRIP_DIVIDER:
         if (input->moved)
@@ -414,7 +335,7 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
     case OCT_GRIP_ENFACE:
     case OCT_GRIP_SLICE:
     case OCT_GRIP_SLIDER:
-        oct_view_navigate_to(model, draw, input->grip, input->x, input->y);
+        navigate_to(model, draw, input->grip, input->x, input->y);
         return true;
     case OCT_GRIP_NONE:
         break;
@@ -425,22 +346,10 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
     return model->settings.arrangement == OCT_ARRANGEMENT_FOUR;
 }
 
-/* Whether the pointer came onto the guide, or left it. */
-static bool on_guide(const struct oct_view_input *input, struct oct_view_model *model,
-                     const struct oct_draw *draw)
-{
-    const bool before = model->guide.pointed;
-
-    model->guide.pointed =
-        oct_view_rect_holds(oct_draw_layout(draw)->guide, (int)input->x, (int)input->y);
-    return model->guide.pointed != before;
-}
-
 static void on_release(struct oct_view_input *input, struct oct_view_model *model,
                        const struct oct_draw *draw)
 {
     struct oct_view_point p = point_at(draw, model, input->x, input->y);
-
     if (input->grip == OCT_GRIP_PICTURE && !input->moved && !model->settings.operators) {
         oct_view_model_mark(model, p);
         oct_view_model_point_at(model, floor(p.line));
@@ -451,28 +360,29 @@ static void on_release(struct oct_view_input *input, struct oct_view_model *mode
     input->grip = OCT_GRIP_NONE;
 }
 
+/* In playback it scrolls through the B-scans; with Ctrl over the B-scan it zooms, as live. */
 static void on_wheel(struct oct_view_input *input, struct oct_view_model *model,
                      const struct oct_draw *draw, double turns)
 {
-    struct oct_view_rectf place = oct_draw_place(draw);
+    const struct oct_view_rectf place = oct_draw_layout(draw)->place;
     const SDL_Keymod mod = SDL_GetModState();
-    const double each = mod & KMOD_SHIFT ? FAST_STEPS : 1;
-
-    if (!(mod & KMOD_CTRL) && oct_view_navigate_wheel(model, draw, input->x, input->y, turns, each))
-        return;
-    if (!model->has_picture || model->settings.operators ||
-        !oct_view_rect_holds(oct_draw_layout(draw)->bscan, (int)input->x, (int)input->y))
-        return;
-    oct_view_lens_zoom(&model->lens, pow(WHEEL_ZOOM, turns), (input->x - place.x) / place.w,
-                       (input->y - place.y) / place.h);
+    const bool on_bscan =
+        oct_view_rect_holds(oct_draw_layout(draw)->bscan, (int)input->x, (int)input->y);
+    if (!(mod & KMOD_CTRL) && model->playback.active &&
+        (on_bscan || navigate_grip(model, draw, input->x, input->y) != OCT_GRIP_NONE))
+        oct_view_playback_step(model, -turns * (mod & KMOD_SHIFT ? FAST_STEPS : 1));
+    else if (model->has_picture && !model->settings.operators && on_bscan)
+        oct_view_lens_zoom(&model->lens, pow(WHEEL_ZOOM, turns), (input->x - place.x) / place.w,
+                           (input->y - place.y) / place.h);
 }
 
 bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
                          struct oct_view_model *model, const struct oct_draw *draw,
                          double pixel_ratio)
 {
+    bool pointed;
     if (draw && model->has_picture)
-        oct_view_lens_see(&model->lens, oct_draw_layout(draw)->bscan, oct_draw_place(draw));
+        oct_view_lens_see(&model->lens, oct_draw_layout(draw)->bscan, oct_draw_layout(draw)->place);
     switch (event->type) {
     case SDL_QUIT:
         input->quit = true;
@@ -494,7 +404,10 @@ bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
     case SDL_MOUSEMOTION:
         input->x = event->motion.x * pixel_ratio;
         input->y = event->motion.y * pixel_ratio;
-        return (int)on_guide(input, model, draw) |
+        pointed = model->guide.pointed;
+        model->guide.pointed =
+            oct_view_rect_holds(oct_draw_layout(draw)->guide, (int)input->x, (int)input->y);
+        return (int)(model->guide.pointed != pointed) |
                (int)on_move(input, model, draw, event->motion.xrel * pixel_ratio,
                             event->motion.yrel * pixel_ratio);
     case SDL_WINDOWEVENT:

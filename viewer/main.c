@@ -11,36 +11,18 @@
 #include <png.h>
 #include <stdio.h>
 
-static const char usage[] =
-    "octview shows the B-scans that octd publishes, live, and those of its recordings.\n"
-    "\n"
-    "  octview [--config FILE] [--set SECTION.KEY=VALUE]... [--connect ENDPOINT] [--size WxH]\n"
-    "  octview FILE.h5 ...      shows a recording; no octd is needed\n"
-    "  octview --headless --frames N --screenshot FILE.png [--timeout SECONDS] ...\n"
-    "\n"
-    "  --config FILE            read this configuration\n"
-    "  --set SECTION.KEY=VALUE  set one key, over the file; may be repeated\n"
-    "  --connect ENDPOINT       where pictures come from, instead of publish.endpoint\n"
-    "  --control ENDPOINT       where commands go, instead of control.endpoint; none: nowhere\n"
-    "  --operator               start with the operator profile (recording and contrast only)\n"
-    "  --settings FILE          remembered settings, instead of the user's; none: none\n"
-    "  --size WxH               size of the window in pixels (the screen; headless 1280x720)\n"
-    "  --full-screen            start in full screen\n"
-    "  --font FILE              a fixed-width font, instead of the one found\n"
-    "  --headless               no display: receive, draw once, write a PNG\n"
-    "  --frames N               headless: pictures to receive first (1); of FILE.h5: the B-scan\n"
-    "  --screenshot FILE.png    headless: where the picture of the window goes\n"
-    "  --timeout SECONDS        headless: how long to wait for them (30)\n"
-    "  --help, --version\n"
-    "\n"
-    "Exit status: 0 done, 1 it failed while working, 2 it was called or configured wrongly.\n";
-
 static void print_help(void)
 {
     char keys[128];
-
-    fputs(usage, stdout);
-    puts("\nIn the window:");
+    puts("octview shows the B-scans that octd publishes, live, and those of its recordings.\n"
+         "\n"
+         "  octview [--config FILE] [--set KEY=VALUE]... [--connect ENDPOINT] [--size WxH]\n"
+         "  octview FILE.h5 ...      shows a recording; no octd is needed\n"
+         "  octview --headless --frames N --screenshot FILE.png [--timeout SECONDS] ...\n");
+    oct_options_print(oct_view_option_table);
+    puts(
+        "\nExit status: 0 done, 1 it failed while working, 2 it was called or configured wrongly.\n"
+        "\nIn the window:");
     for (size_t i = 0; i < oct_view_n_keys; i++)
         if (oct_view_key_help(i, keys, sizeof(keys)))
             printf("  %-24s %s\n", keys, oct_view_keys[i].meaning);
@@ -51,7 +33,6 @@ static void print_help(void)
 static void print_version(void)
 {
     char sdl[160];
-
     snprintf(sdl, sizeof(sdl), "SDL %d.%d.%d\nSDL_ttf %d.%d.%d\nlibpng %s\n", SDL_MAJOR_VERSION,
              SDL_MINOR_VERSION, SDL_PATCHLEVEL, SDL_TTF_MAJOR_VERSION, SDL_TTF_MINOR_VERSION,
              SDL_TTF_PATCHLEVEL, PNG_LIBPNG_VER_STRING);
@@ -62,29 +43,18 @@ int main(int argc, char **argv)
 {
     struct oct_view_options options;
     struct oct_error err = {0};
-
     oct_stdio_reserve();
     enum oct_err code = oct_view_options_read(&options, argc, argv, &err);
 
-    if (code == OCT_OK) {
-        switch (options.task) {
-        case OCT_TASK_HELP:
-            print_help();
-            break;
-        case OCT_TASK_VERSION:
-            print_version();
-            break;
-        case OCT_TASK_HEADLESS:
-            oct_signals_block();
-            oct_view_step_back(options.config.view.nice);
-            code = oct_view_headless(&options, &err);
-            break;
-        case OCT_TASK_WINDOW:
-            oct_signals_block();
-            oct_view_step_back(options.config.view.nice);
-            code = oct_view_window(&options, &err);
-            break;
-        }
+    if (code == OCT_OK && options.task == OCT_TASK_HELP) {
+        print_help();
+    } else if (code == OCT_OK && options.task == OCT_TASK_VERSION) {
+        print_version();
+    } else if (code == OCT_OK) {
+        oct_signals_block();
+        oct_view_step_back(options.config.view.nice);
+        code = options.task == OCT_TASK_HEADLESS ? oct_view_headless(&options, &err)
+                                                 : oct_view_window(&options, &err);
     }
     if (code)
         oct_log(OCT_LOG_ERROR, "%s", err.text);

@@ -1,8 +1,5 @@
-#define _GNU_SOURCE /* getopt_long */
 #include "viewer/options.h"
 
-#include <errno.h>
-#include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,40 +9,66 @@
 #define LEAST_WIDTH 320
 #define LEAST_HEIGHT 240
 #define MOST_SIDE 8192
-#define MOST_FRAMES 1000000000ul
-#define MOST_TIMEOUT_S 86400.0
 
-/* What the first pass over argv finds: the options, and what is beside them. */
-struct found {
-    struct oct_view_options *options;
-    const char *config_path, *connect, *control, *frames, *timeout, *size, *settings;
-    bool headless, help, version;
+/* What the command line says; 0 and NULL: nothing. */
+struct given {
+    const char **sets; /* owned */
+    const char *config, *connect, *control, *settings, *size, *font, *screenshot, *file;
+    uint64_t frames;
+    double timeout_s;
+    bool operators, full_screen, headless, help, version;
 };
 
-static enum oct_err read_frames(struct oct_view_options *options, const char *text,
-                                struct oct_error *err)
+#define OPTION(shown, value, kind_of, member, means)                                               \
+    .name = shown, .argument = value, .kind = OCT_OPTION_##kind_of,                                \
+    .at = offsetof(struct given, member), .meaning = means
+const struct oct_option oct_view_option_table[] = {
+    {OPTION("--config", "FILE", TEXT, config, "read this configuration")},
+    {OPTION("--set", "KEY=VALUE", LIST, sets,
+            "set one key (SECTION.KEY), over the file; may be repeated")},
+    {OPTION("--connect", "ENDPOINT", TEXT, connect,
+            "where pictures come from, instead of publish.endpoint")},
+    {OPTION("--control", "ENDPOINT", TEXT, control,
+            "where commands go, instead of control.endpoint; none: nowhere")},
+    {OPTION("--operator", NULL, FLAG, operators,
+            "start with the operator profile (recording and contrast only)")},
+    {OPTION("--settings", "FILE", TEXT, settings,
+            "remembered settings, instead of the user's; none: none")},
+    {OPTION("--size", "WxH", TEXT, size,
+            "size of the window in pixels (the screen; headless 1280x720)")},
+    {OPTION("--full-screen", NULL, FLAG, full_screen, "start in full screen")},
+    {OPTION("--font", "FILE", TEXT, font, "a fixed-width font, instead of the one found")},
+    {OPTION("--headless", NULL, FLAG, headless, "no display: receive, draw once, write a PNG")},
+    {OPTION("--frames", "N", COUNT, frames,
+            "headless: pictures to receive first (1); of FILE.h5: the B-scan"),
+     .least = 1, .most = 1e9, .needs = "a whole number from 1 to 1000000000"},
+    {OPTION("--screenshot", "FILE", TEXT, screenshot,
+            "headless: where the picture of the window goes, a PNG")},
+    {OPTION("--timeout", "SECONDS", NUMBER, timeout_s, "headless: how long to wait for them (30)"),
+     .least = OCT_OPTION_ABOVE_0, .most = 86400, .needs = "seconds, more than 0 and at most 86400"},
+    {OPTION("--help", NULL, FLAG, help, "this text")},
+    {OPTION("--version", NULL, FLAG, version, "which octview this is, and with what")},
+    {.name = NULL},
+};
+
+static enum oct_err read_all(struct given *given, int argc, char **argv, struct oct_error *err)
 {
-    char *end;
-
-    errno = 0;
-    unsigned long n = strtoul(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || errno || n < 1 || n > MOST_FRAMES)
-        return oct_fail(err, OCT_E_ARG, "--frames %s: give a whole number from 1 to %lu", text,
-                        MOST_FRAMES);
-    options->n_frames = n;
-    return OCT_OK;
-}
-
-static enum oct_err read_timeout(struct oct_view_options *options, const char *text,
-                                 struct oct_error *err)
-{
-    char *end;
-    double value = strtod(text, &end);
-
-    if (end == text || *end || !(value > 0) || value > MOST_TIMEOUT_S)
-        return oct_fail(err, OCT_E_ARG, "--timeout %s: give seconds, more than 0 and at most %.0f",
-                        text, MOST_TIMEOUT_S);
-    options->timeout_s = value;
+    struct oct_option_shown shown;
+    const char *wrong = NULL;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (oct_option_read(oct_view_option_table, given, argc, argv, &i, &shown, &wrong)) {
+            if (wrong)
+                return oct_fail(err, OCT_E_ARG, "%s: %s needs %s; see --help", argv[i], wrong,
+                                shown.option.needs ? shown.option.needs : "a value");
+        } else if (word[0] == '-') {
+            return oct_fail(err, OCT_E_ARG, "%s: no such option; see --help", word);
+        } else if (given->file) {
+            return oct_fail(err, OCT_E_ARG, "%s: octview shows one recording; see --help", word);
+        } else {
+            given->file = word;
+        }
+    }
     return OCT_OK;
 }
 
@@ -55,7 +78,6 @@ static enum oct_err read_size(struct oct_view_options *options, const char *text
     char *end = NULL;
     long w = strtol(text, &end, 10), h = 0;
     const char *second = *end == 'x' ? end + 1 : "";
-
     h = strtol(second, &end, 10);
     if (end == second || *end || w < LEAST_WIDTH || w > MOST_SIDE || h < LEAST_HEIGHT ||
         h > MOST_SIDE)
@@ -67,168 +89,90 @@ static enum oct_err read_size(struct oct_view_options *options, const char *text
     return OCT_OK;
 }
 
-/* TEXT and FLAG are written to their place; SET is applied after the file. */
-enum kind { TEXT, FLAG, SET };
-
-static const struct row {
-    const char *name;
-    enum kind kind;
-    bool is_beside; /* in struct found; else in the options */
-    size_t at;
-    enum oct_err (*read)(struct oct_view_options *options, const char *text,
-                         struct oct_error *err); /* NULL: the text is taken as it is */
-} rows[] = {
-#define OPTION(member) false, offsetof(struct oct_view_options, member)
-#define BESIDE(member) true, offsetof(struct found, member)
-    {"config", TEXT, BESIDE(config_path), NULL},
-    {"set", SET, false, 0, NULL},
-    {"connect", TEXT, BESIDE(connect), NULL},
-    {"headless", FLAG, BESIDE(headless), NULL},
-    {"frames", TEXT, BESIDE(frames), read_frames},
-    {"screenshot", TEXT, OPTION(screenshot), NULL},
-    {"timeout", TEXT, BESIDE(timeout), read_timeout},
-    {"size", TEXT, BESIDE(size), read_size},
-    {"font", TEXT, OPTION(font), NULL},
-    {"full-screen", FLAG, OPTION(full_screen), NULL},
-    {"control", TEXT, BESIDE(control), NULL},
-    {"settings", TEXT, BESIDE(settings), NULL},
-    {"operator", FLAG, OPTION(operators), NULL},
-    {"help", FLAG, BESIDE(help), NULL},
-    {"version", FLAG, BESIDE(version), NULL},
-};
-enum { N_ROWS = sizeof(rows) / sizeof(rows[0]), FIRST = 256 };
-
-/* The next option of argv, FIRST and its row's index, as getopt_long returns it. */
-static int next_option(int argc, char **argv)
-{
-    struct option all[N_ROWS + 1] = {{0}};
-
-    for (int i = 0; i < N_ROWS; i++)
-        all[i] = (struct option){
-            rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument, NULL, FIRST + i};
-    return getopt_long(argc, argv, ":", all, NULL);
-}
-
-static enum oct_err take(struct found *found, int option, char **argv, struct oct_error *err)
-{
-    if (option == ':')
-        return oct_fail(err, OCT_E_ARG, "%s: a value is missing; see --help", argv[optind - 1]);
-    /* A short option may stand amid others, so that optind has not moved past it yet. */
-    if (option < FIRST && optopt > 0 && optopt < FIRST)
-        return oct_fail(err, OCT_E_ARG, "-%c: no such option; see --help", optopt);
-    if (option < FIRST)
-        return oct_fail(err, OCT_E_ARG, "%s: no such option; see --help", argv[optind - 1]);
-    const struct row *row = &rows[option - FIRST];
-    char *at = (row->is_beside ? (char *)found : (char *)found->options) + row->at;
-    if (row->kind == TEXT)
-        *(const char **)at = optarg;
-    else if (row->kind == FLAG)
-        *(bool *)at = true;
-    return row->read ? row->read(found->options, optarg, err) : OCT_OK;
-}
-
 /* Finds where commands go. A viewer of another daemon's pictures must not make this machine's
  * daemon record: the host is then that of the pictures. Where that host cannot be told, there is no
  * control. */
-static void choose_control(struct oct_view_options *options, const struct found *found)
+static void choose_control(struct oct_view_options *options, const struct given *given)
 {
     const char *configured = options->config.control.endpoint;
     const char *port = strrchr(configured, ':');
-    const char *end = found->connect ? strrchr(found->connect, ':') : NULL;
+    const char *end = given->connect ? strrchr(given->connect, ':') : NULL;
     static const char tcp[] = "tcp://";
-
-    if (found->control)
+    if (given->control)
         snprintf(options->control, sizeof(options->control), "%s",
-                 strcmp(found->control, "none") == 0 ? "" : found->control);
-    else if (!found->connect || oct_config_is_set(&options->config, "control.endpoint"))
+                 strcmp(given->control, "none") == 0 ? "" : given->control);
+    else if (!given->connect || oct_config_is_set(&options->config, "control.endpoint"))
         snprintf(options->control, sizeof(options->control), "%s", configured);
-    else if (strncmp(found->connect, tcp, strlen(tcp)) == 0 && end > found->connect + strlen(tcp) &&
+    else if (strncmp(given->connect, tcp, strlen(tcp)) == 0 && end > given->connect + strlen(tcp) &&
              strncmp(configured, tcp, strlen(tcp)) == 0 && port)
-        snprintf(options->control, sizeof(options->control), "%.*s%s", (int)(end - found->connect),
-                 found->connect, port);
+        snprintf(options->control, sizeof(options->control), "%.*s%s", (int)(end - given->connect),
+                 given->connect, port);
 }
 
 /* --set wins over the file wherever it stands, so the file is read first. */
-static enum oct_err apply_config(struct oct_view_options *options, const struct found *found,
-                                 int argc, char **argv, struct oct_error *err)
+static enum oct_err apply_config(struct oct_view_options *options, const struct given *given,
+                                 struct oct_error *err)
 {
     enum oct_err code;
-    int option;
-
-    if (found->config_path && (code = oct_config_load(&options->config, found->config_path, err)))
+    if (given->config && (code = oct_config_load(&options->config, given->config, err)))
         return code;
-    optind = 0; /* glibc: start anew */
-    while ((option = next_option(argc, argv)) != -1)
-        if (rows[option - FIRST].kind == SET &&
-            (code = oct_config_set_assignment(&options->config, optarg, err)))
+    for (const char **set = given->sets; *set; set++)
+        if ((code = oct_config_set_assignment(&options->config, *set, err)))
             return code;
     if ((code = oct_config_check(&options->config, err)))
         return code;
-    options->endpoint = found->connect ? found->connect : options->config.publish.endpoint;
+    options->endpoint = given->connect ? given->connect : options->config.publish.endpoint;
     if (options->endpoint[0] == '\0')
         return oct_fail(err, OCT_E_CONFIG, "publish.endpoint is empty: name one with --connect");
-    choose_control(options, found);
+    choose_control(options, given);
     return OCT_OK;
 }
 
-/* Programs choose a decoder by the name, so only the name of a PNG is accepted. */
-static bool names_a_png(const char *path)
+static enum oct_err check_together(const struct given *given, struct oct_error *err)
 {
-    const char *dot = strrchr(path, '.');
-
-    return dot && strcasecmp(dot, ".png") == 0;
-}
-
-static enum oct_err check_together(struct oct_view_options *options, const struct found *found,
-                                   struct oct_error *err)
-{
-    if (found->headless && !options->screenshot)
+    const char *dot = given->screenshot ? strrchr(given->screenshot, '.') : NULL;
+    if (given->headless && !given->screenshot)
         return oct_fail(err, OCT_E_ARG, "--headless: say where to draw with --screenshot FILE.png");
-    if (!found->headless && options->screenshot)
+    if (!given->headless && given->screenshot)
         return oct_fail(err, OCT_E_ARG, "--screenshot: needs --headless (in a window press S)");
-    if (options->screenshot && !names_a_png(options->screenshot))
+    /* Programs choose a decoder by the name, so only the name of a PNG is accepted. */
+    if (given->screenshot && (!dot || strcasecmp(dot, ".png") != 0))
         return oct_fail(err, OCT_E_ARG, "--screenshot %s: only PNG is written; end it in .png",
-                        options->screenshot);
-    if (!found->headless && (found->frames || found->timeout))
+                        given->screenshot);
+    if (!given->headless && (given->frames || given->timeout_s > 0))
         return oct_fail(err, OCT_E_ARG, "--%s: needs --headless",
-                        found->frames ? "frames" : "timeout");
-    if (found->headless)
-        options->task = OCT_TASK_HEADLESS;
+                        given->frames ? "frames" : "timeout");
     return OCT_OK;
 }
 
 enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, char **argv,
                                    struct oct_error *err)
 {
-    struct found found = {.options = options};
-    enum oct_err code;
-    int option;
-
-    memset(options, 0, sizeof(*options));
-    options->task = OCT_TASK_WINDOW;
-    options->n_frames = 1;
-    options->timeout_s = 30;
-    options->width = 1280;
-    options->height = 720;
+    struct given given = {.sets = calloc((size_t)argc + 1, sizeof(*given.sets))};
+    enum oct_err code = given.sets ? read_all(&given, argc, argv, err)
+                                   : oct_fail(err, OCT_E_NO_MEMORY, "octview: out of memory");
+    *options = (struct oct_view_options){
+        .task = given.help       ? OCT_TASK_HELP
+                : given.version  ? OCT_TASK_VERSION
+                : given.headless ? OCT_TASK_HEADLESS
+                                 : OCT_TASK_WINDOW,
+        .settings = given.settings && strcmp(given.settings, "none") == 0 ? "" : given.settings,
+        .operators = given.operators,
+        .file = given.file,
+        .screenshot = given.screenshot,
+        .font = given.font,
+        .n_frames = given.frames ? given.frames : 1,
+        .timeout_s = given.timeout_s > 0 ? given.timeout_s : 30,
+        .width = 1280,
+        .height = 720,
+        .has_size = given.size != NULL,
+        .full_screen = given.full_screen,
+    };
     oct_config_init(&options->config);
-    optind = 0;
-    opterr = 0;
-    while ((option = next_option(argc, argv)) != -1)
-        if ((code = take(&found, option, argv, err)))
-            return code;
-    if (found.help || found.version) {
-        options->task = found.help ? OCT_TASK_HELP : OCT_TASK_VERSION;
-        return OCT_OK;
-    }
-    options->has_size = found.size != NULL;
-    if (found.settings)
-        options->settings = strcmp(found.settings, "none") == 0 ? "" : found.settings;
-    if (optind < argc)
-        options->file = argv[optind++];
-    if (optind < argc)
-        return oct_fail(err, OCT_E_ARG, "%s: octview shows one recording; see --help",
-                        argv[optind]);
-    if ((code = check_together(options, &found, err)))
-        return code;
-    return apply_config(options, &found, argc, argv, err);
+    if (!code && given.size)
+        code = read_size(options, given.size, err);
+    if (!code && !given.help && !given.version && !(code = check_together(&given, err)))
+        code = apply_config(options, &given, err);
+    free(given.sets);
+    return code;
 }

@@ -3,6 +3,7 @@
 #define OCT_VIEWER_OPTIONS_H
 
 #include "config/config.h"
+#include "config/options.h"
 #include "pipeline/base/err.h"
 
 #include <stdbool.h>
@@ -27,6 +28,8 @@ struct oct_view_options {
     bool has_size;          /* else the window is as large as the screen lets it be */
     bool full_screen;
 };
+
+extern const struct oct_option oct_view_option_table[]; /* for the help */
 
 /* Reads the command line and the configuration. OCT_E_CONFIG or OCT_E_ARG say what is wrong. */
 enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, char **argv,

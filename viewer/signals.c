@@ -18,7 +18,6 @@ static void fill_set(sigset_t *set)
 void oct_signals_block(void)
 {
     sigset_t set;
-
     fill_set(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
@@ -27,7 +26,6 @@ bool oct_signals_came(void)
 {
     static const struct timespec at_once = {0};
     sigset_t set;
-
     fill_set(&set);
     if (sigtimedwait(&set, NULL, &at_once) < 0)
         return false;
@@ -37,19 +35,6 @@ bool oct_signals_came(void)
 
 /* ---- priority ---- */
 
-/* With the kernel's autogroups, niceness counts only within a session, and each session has a
- * niceness among the others. A viewer that leads its session (as desktops start programs) sets the
- * session's too. The session of a terminal is not the viewer's, which leaves it as it is. */
-static void step_back_as_session(unsigned nice)
-{
-    FILE *autogroup = getsid(0) == getpid() ? fopen("/proc/self/autogroup", "w") : NULL;
-
-    if (!autogroup)
-        return;
-    fprintf(autogroup, "%u", nice);
-    fclose(autogroup);
-}
-
 void oct_view_step_back(unsigned nice)
 {
     errno = 0;
@@ -58,5 +43,12 @@ void oct_view_step_back(unsigned nice)
     if (nice == 0 || (now == -1 && errno != 0) || now >= (int)nice)
         return;
     setpriority(PRIO_PROCESS, 0, (int)nice);
-    step_back_as_session(nice);
+    /* With the kernel's autogroups, niceness counts only within a session, and each session has a
+     * niceness among the others. A viewer that leads its session (as desktops start programs) sets
+     * the session's too; that of a terminal is not the viewer's. */
+    FILE *autogroup = getsid(0) == getpid() ? fopen("/proc/self/autogroup", "w") : NULL;
+    if (autogroup) {
+        fprintf(autogroup, "%u", nice);
+        fclose(autogroup);
+    }
 }

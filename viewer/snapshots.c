@@ -59,7 +59,6 @@ static void write_next(struct oct_view_snapshots *s)
     struct oct_view_snapshot_done done = {0};
     struct oct_error why = {0};
     time_t when = job->when;
-
     job->surface = NULL;
     pthread_mutex_unlock(&s->mutex);
     done.code = oct_png_save_new(surface, &job->caption, s->folder, when, done.text,
@@ -75,7 +74,6 @@ static void write_next(struct oct_view_snapshots *s)
 static void *run(void *context)
 {
     struct oct_view_snapshots *s = context;
-
     pthread_mutex_lock(&s->mutex);
     while (!s->abandoned && !(s->ending && s->n_written == s->n_added)) {
         if (s->n_written == s->n_added) {
@@ -100,7 +98,6 @@ enum oct_err oct_view_snapshots_create(struct oct_view_snapshots **snapshots, co
                                        struct oct_error *err)
 {
     struct oct_view_snapshots *s = calloc(1, sizeof(*s));
-
     *snapshots = NULL;
     if (s)
         s->folder = strdup(folder);
@@ -125,7 +122,6 @@ enum oct_err oct_view_snapshots_add(struct oct_view_snapshots *s, SDL_Surface *s
                                     const struct oct_view_caption *caption, struct oct_error *err)
 {
     enum oct_err code = OCT_OK;
-
     if (!surface)
         return oct_fail(err, OCT_E_NO_MEMORY, "snapshot: out of memory");
     pthread_mutex_lock(&s->mutex);
@@ -153,18 +149,10 @@ bool oct_view_snapshots_take(struct oct_view_snapshots *s, struct oct_view_snaps
     return has_one;
 }
 
-static void log_rest(struct oct_view_snapshots *s)
-{
-    for (; s->n_taken < s->n_written; s->n_taken++)
-        if (job_of(s, s->n_taken)->done.code)
-            oct_log(OCT_LOG_ERROR, "%s", job_of(s, s->n_taken)->done.text);
-}
-
 void oct_view_snapshots_destroy(struct oct_view_snapshots *s, int wait_s)
 {
     struct timespec until = oct_clock_deadline((uint64_t)wait_s * 1000000);
     bool in_time = true;
-
     if (!s)
         return;
     pthread_mutex_lock(&s->mutex);
@@ -172,7 +160,9 @@ void oct_view_snapshots_destroy(struct oct_view_snapshots *s, int wait_s)
     pthread_cond_signal(&s->changed);
     while (!s->ended && in_time)
         in_time = oct_condition_wait_until(&s->changed, &s->mutex, &until);
-    log_rest(s);
+    for (; s->n_taken < s->n_written; s->n_taken++)
+        if (job_of(s, s->n_taken)->done.code)
+            oct_log(OCT_LOG_ERROR, "%s", job_of(s, s->n_taken)->done.text);
     bool ended = s->ended;
     if (!ended)
         oct_log(OCT_LOG_ERROR, "%u snapshots were not written within %d s: given up",

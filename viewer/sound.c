@@ -46,7 +46,6 @@ static SDL_AudioDeviceID open_device(void)
                                   .channels = 1,
                                   .samples = BUFFER_SAMPLES};
     SDL_AudioSpec given;
-
     if (!SDL_WasInit(SDL_INIT_AUDIO) && SDL_InitSubSystem(SDL_INIT_AUDIO) < 0)
         return 0;
     return SDL_OpenAudioDevice(NULL, 0, &wanted, &given, 0);
@@ -58,7 +57,6 @@ static bool wait_until_taken(struct oct_view_sound *s, SDL_AudioDeviceID device)
 {
     double all_s = (double)SDL_GetQueuedAudioSize(device) / sizeof(int16_t) / OCT_VIEW_SOUND_HZ;
     const uint64_t until_ns = oct_clock_ns() + (uint64_t)((all_s + LATE_S) * 1e9);
-
     while (!s->ending && SDL_GetQueuedAudioSize(device) > 0) {
         if (oct_clock_ns() > until_ns)
             return false;
@@ -73,7 +71,6 @@ static enum oct_err play(struct oct_view_sound *s, unsigned set, struct oct_erro
     static const enum oct_view_sound_of all[] = {OCT_SOUND_RECORD_ENDS, OCT_SOUND_RECORD_BEGINS,
                                                  OCT_SOUND_ALARM};
     SDL_AudioDeviceID device = open_device();
-
     if (device == 0)
         return oct_fail(why, OCT_E_IO, "no sound: %s; Ctrl+S does without", SDL_GetError());
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -93,7 +90,6 @@ static void *run(void *context)
 {
     struct oct_view_sound *s = context;
     struct oct_error why = {0};
-
     pthread_mutex_lock(&s->mutex);
     while (!s->ending) {
         if (s->wanted == 0) {
@@ -130,7 +126,6 @@ enum oct_err oct_view_sound_create(struct oct_view_sound **sound, void (*notify)
                                    void *context, struct oct_error *err)
 {
     struct oct_view_sound *s = *sound = calloc(1, sizeof(*s));
-
     if (!s)
         return oct_fail(err, OCT_E_NO_MEMORY, "sound: out of memory");
     s->notify = notify;
@@ -169,7 +164,6 @@ bool oct_view_sound_destroy(struct oct_view_sound *s, int wait_ms)
 {
     struct timespec until = oct_clock_deadline((uint64_t)wait_ms * 1000);
     bool in_time = true;
-
     if (!s)
         return true;
     pthread_mutex_lock(&s->mutex);

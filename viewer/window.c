@@ -1,9 +1,9 @@
 
+#include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 #include "viewer/app.h"
 #include "viewer/draw/draw.h"
 #include "viewer/input.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/picture.h"
 #include "viewer/model/words.h"
 #include "viewer/signals.h"
@@ -52,7 +52,6 @@ static void toggle_full_screen(struct window *w)
 {
     bool full = SDL_GetWindowFlags(w->window) & SDL_WINDOW_FULLSCREEN_DESKTOP;
     SDL_Rect *own = &w->windowed, screen;
-
     if (!full) {
         SDL_GetWindowPosition(w->window, &own->x, &own->y);
         SDL_GetWindowSize(w->window, &own->w, &own->h);
@@ -75,7 +74,6 @@ static void set_text(struct window *w)
     float diagonal = 0, across = 0, down = 0;
     SDL_Rect screen = {0, 0, 0, 0};
     int display = SDL_GetWindowDisplayIndex(w->window);
-
     if (display >= 0)
         SDL_GetDisplayBounds(display, &screen);
     if (display < 0 || SDL_GetDisplayDPI(display, &diagonal, &across, &down) < 0 ||
@@ -88,7 +86,6 @@ static void set_text(struct window *w)
 static double pixel_ratio(const struct window *w)
 {
     int width, height, pixels, rows;
-
     SDL_GetWindowSize(w->window, &width, &height);
     if (SDL_GetRendererOutputSize(w->renderer, &pixels, &rows) < 0 || width <= 0)
         return 1;
@@ -98,7 +95,6 @@ static double pixel_ratio(const struct window *w)
 static void on_event(struct window *w, const SDL_Event *event)
 {
     struct oct_view_model *model = &w->app.model;
-
     if (event->type == w->news_event) {
         w->news = true; /* taken once, when a frame is due: the newest of each topic */
         return;
@@ -128,7 +124,6 @@ static void on_news(void *context)
 {
     const struct window *w = context;
     SDL_Event event = {.type = w->news_event};
-
     SDL_PushEvent(&event);
 }
 
@@ -140,7 +135,6 @@ static SDL_Surface *plain_picture(const struct oct_view_model *model)
     struct oct_view_upright up = oct_view_upright_of(&model->shown.header);
     SDL_Surface *surface = SDL_CreateRGBSurfaceWithFormat(0, (int)up.n_columns, (int)up.n_rows, 32,
                                                           SDL_PIXELFORMAT_ARGB8888);
-
     if (surface)
         oct_view_convert(&model->shown, &model->contrast, surface->pixels,
                          (size_t)surface->pitch / sizeof(uint32_t));
@@ -150,7 +144,6 @@ static SDL_Surface *plain_picture(const struct oct_view_model *model)
 static SDL_Surface *whole_window(struct window *w)
 {
     int width, height;
-
     SDL_GetRendererOutputSize(w->renderer, &width, &height);
     SDL_Surface *surface =
         SDL_CreateRGBSurfaceWithFormat(0, width, height, 32, SDL_PIXELFORMAT_ARGB8888);
@@ -167,7 +160,6 @@ static void save(struct window *w, bool plain)
     struct oct_view_model *model = &w->app.model;
     struct oct_view_caption caption;
     struct oct_error why = {0};
-
     if (plain && !model->has_picture) {
         oct_view_model_say(model, "there is no picture to save yet");
         return;
@@ -184,7 +176,6 @@ static void save(struct window *w, bool plain)
 static void take_snapshots(struct window *w)
 {
     struct oct_view_snapshot_done done;
-
     while (oct_view_snapshots_take(w->snapshots, &done)) {
         oct_view_model_say(&w->app.model, "%s%s", done.code ? "" : "saved ", done.text);
         if (done.code)
@@ -199,7 +190,6 @@ static void play_sounds(struct window *w)
     struct oct_view_model *model = &w->app.model;
     unsigned due = oct_view_sounds_due(&w->sounds, model);
     struct oct_error why;
-
     if (model->settings.sound && !w->sounds_on)
         due |= OCT_SOUND_RECORD_BEGINS;
     w->sounds_on = model->settings.sound;
@@ -215,7 +205,6 @@ static void play_sounds(struct window *w)
 static enum oct_err draw_window(struct window *w, struct oct_error *err)
 {
     enum oct_err code = oct_draw_frame(w->draw, &w->app.model, err);
-
     if (code)
         return code;
     /* The pixels can be read after drawing and before presenting. */
@@ -224,7 +213,7 @@ static enum oct_err draw_window(struct window *w, struct oct_error *err)
     w->input.snapshot = w->input.snapshot_plain = false;
     oct_draw_dim(w->draw, &w->app.model);
     SDL_RenderPresent(w->renderer);
-    oct_view_model_presented(&w->app.model, oct_view_now_ns());
+    oct_view_model_presented(&w->app.model, oct_clock_ns());
     return OCT_OK;
 }
 
@@ -233,7 +222,6 @@ static uint64_t idle_of(const struct oct_view_model *model)
 {
     const struct oct_view_playback *p = &model->playback;
     const double half_s = 0.5 / oct_view_playback_rate_hz(p);
-
     if (!p->active || !p->plays || half_s * (double)OCT_NS_PER_S > (double)IDLE_NS)
         return IDLE_NS;
     const uint64_t half_ns = (uint64_t)(half_s * (double)OCT_NS_PER_S);
@@ -245,10 +233,9 @@ static enum oct_err loop(struct window *w, struct oct_error *err)
     uint64_t due_ns = 0, idle_ns = 0; /* the next frame is drawn not before, and not after */
     enum oct_err code = OCT_OK;
     SDL_Event event;
-
     w->changed = true;
     while (!w->input.quit && !oct_signals_came()) {
-        uint64_t now_ns = oct_view_now_ns();
+        uint64_t now_ns = oct_clock_ns();
         uint64_t until_ns = w->changed || w->news ? due_ns : idle_ns;
         /* Rounded up: a wait of 0 ms would spin for the rest of a millisecond. */
         int wait_ms =
@@ -256,7 +243,7 @@ static enum oct_err loop(struct window *w, struct oct_error *err)
         int came = wait_ms > 0 ? SDL_WaitEventTimeout(&event, wait_ms) : SDL_PollEvent(&event);
         for (; came; came = SDL_PollEvent(&event))
             on_event(w, &event);
-        now_ns = oct_view_now_ns();
+        now_ns = oct_clock_ns();
         if (now_ns < (w->changed || w->news ? due_ns : idle_ns))
             continue;
         w->news = false;
@@ -283,20 +270,10 @@ static bool has_display(void)
 {
     const char *x11 = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY");
     bool with_x11 = x11 && x11[0], with_wayland = wayland && wayland[0];
-
     SDL_SetHintWithPriority(SDL_HINT_VIDEODRIVER,
                             with_x11 ? with_wayland ? "x11,wayland" : "x11" : "wayland",
                             SDL_HINT_DEFAULT);
     return with_x11 || with_wayland || getenv("SDL_VIDEODRIVER");
-}
-
-static void open_cursors(struct window *w)
-{
-    static const SDL_SystemCursor which[OCT_N_POINTERS] = {
-        SDL_SYSTEM_CURSOR_ARROW, SDL_SYSTEM_CURSOR_SIZEWE, SDL_SYSTEM_CURSOR_SIZENS};
-
-    for (int i = 0; i < OCT_N_POINTERS; i++)
-        w->cursor[i] = SDL_CreateSystemCursor(which[i]);
 }
 
 /* Without --size the window takes the screen, less what the desktop keeps for itself. A window
@@ -307,7 +284,6 @@ static void create_window(struct window *w, const struct oct_view_options *optio
     uint32_t flags = SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI;
     SDL_Rect r = {SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, options->width,
                   options->height};
-
     if (!options->has_size && SDL_GetDisplayUsableBounds(0, &r) == 0)
         flags |= SDL_WINDOW_MAXIMIZED;
     w->window = SDL_CreateWindow(title, r.x, r.y, r.w, r.h, flags);
@@ -316,9 +292,10 @@ static void create_window(struct window *w, const struct oct_view_options *optio
 static enum oct_err open_window(struct window *w, const struct oct_view_options *options,
                                 struct oct_error *err)
 {
+    static const SDL_SystemCursor cursors[OCT_N_POINTERS] = {
+        SDL_SYSTEM_CURSOR_ARROW, SDL_SYSTEM_CURSOR_SIZEWE, SDL_SYSTEM_CURSOR_SIZENS};
     const char *x11 = getenv("DISPLAY");
     char title[256];
-
     oct_view_letters_set_locale();
     SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1");
     SDL_SetHint(SDL_HINT_VIDEO_X11_NET_WM_BYPASS_COMPOSITOR, "0");
@@ -344,7 +321,8 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
     w->news_event = SDL_RegisterEvents(1);
     SDL_StopTextInput(); /* keys are commands until a text is asked for */
     oct_view_input_init(&w->input);
-    open_cursors(w);
+    for (int i = 0; i < OCT_N_POINTERS; i++)
+        w->cursor[i] = SDL_CreateSystemCursor(cursors[i]);
     enum oct_err code = oct_draw_create(&w->draw, w->renderer, options->font, err);
     w->text_pt = options->config.view.text_pt;
     w->names_pseudonym = options->config.view.snapshot_has_pseudonym;
@@ -369,28 +347,20 @@ static void close_window(struct window *w, bool ends_sdl)
         SDL_Quit();
 }
 
-/* A window that remembers to be dark says so. */
-static void say_light(struct window *w)
-{
-    struct oct_view_model *model = &w->app.model;
-
-    oct_view_model_tick(model, oct_view_now_ns());
-    if (model->settings.light != OCT_LIGHT_FULL)
-        oct_view_model_say(model, "the window has less than its light: Ctrl+D changes that");
-}
-
 enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_error *err)
 {
     struct window w = {0};
+    struct oct_view_model *model = &w.app.model;
     enum oct_err code;
-
     if ((code = open_window(&w, options, err)) ||
         (code = oct_view_app_open(&w.app, options, on_news, &w, err)) ||
         (code = oct_view_snapshots_create(&w.snapshots, ".", on_news, &w, err)) ||
         (code = oct_view_sound_create(&w.sound, on_news, &w, err)))
         goto done;
     w.sounds_on = w.app.model.settings.sound;
-    say_light(&w);
+    oct_view_model_tick(model, oct_clock_ns());
+    if (model->settings.light != OCT_LIGHT_FULL)
+        oct_view_model_say(model, "the window has less than its light: Ctrl+D changes that");
     if (options->full_screen)
         toggle_full_screen(&w);
     code = loop(&w, err);

@@ -5,6 +5,9 @@
 #include <stdint.h>
 #include <time.h>
 
+#define OCT_NS_PER_MS UINT64_C(1000000)
+#define OCT_NS_PER_S UINT64_C(1000000000)
+
 /* CLOCK_MONOTONIC in nanoseconds: for durations; it never steps. */
 static inline uint64_t oct_clock_ns(void)
 {

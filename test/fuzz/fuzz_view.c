@@ -48,7 +48,7 @@ static void hear_picture(struct viewer *v, struct fuzz_input *in)
         oct_view_archive_add(v->archive, &v->picture);
         oct_view_model_offer(&v->model, &v->picture);
     } else {
-        oct_view_tally_add_bad(&v->tally);
+        v->tally.n_bad++;
     }
     oct_view_model_report(&v->model, &v->tally, true);
     free(json);
@@ -116,7 +116,7 @@ static void hear_average(struct viewer *v, size_t n_values)
     const struct oct_view_picture *shown = &v->model.shown;
     double lo, hi;
     const uint64_t serial = v->model.serial;
-    oct_view_model_offer_average(&v->model, &v->image, &v->picture);
+    oct_view_overlay_take(&v->model, &oct_view_overlay_average, &v->image);
     if (v->model.serial == serial)
         return;
     fuzz_must(v->model.average.arrival_ns > 0 && !isinf(v->model.average.score));
@@ -128,7 +128,7 @@ static void hear_average(struct viewer *v, size_t n_values)
 static void take_image(struct viewer *v, enum topic topic, size_t n_values)
 {
     if (topic == ENFACE) {
-        oct_view_model_offer_enface(&v->model, &v->image);
+        oct_view_overlay_take(&v->model, &oct_view_overlay_enface, &v->image);
         look_at_enface(&v->model.enface);
     } else if (topic == QUALITY) {
         oct_view_archive_add_quality(v->archive, &v->image);
@@ -234,7 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     v.archive = oct_view_archive_create(1 << 20);
     fuzz_must(v.archive != NULL);
     oct_view_model_init(&v.model, "tcp://127.0.0.1:5702", true);
-    oct_view_model_attach(&v.model, v.archive);
+    v.model.archive = v.archive;
     for (int i = 0; in.left > 0 && i < MOST_MESSAGES; i++) {
         v.now_ns += 20000000;
         oct_view_model_tick(&v.model, v.now_ns);

@@ -20,7 +20,6 @@ static void brighten(struct synth_scene *s, double gain, struct guide_scene *sce
 {
     const size_t n = (size_t)SYNTH_N_LINES * SYNTH_N_SAMPLES;
     size_t n_saturated = 0;
-
     for (size_t i = 0; i < n; i++) {
         const double v = floor(s->spectra[i] * gain + 0.5);
         s->spectra[i] = (uint16_t)fmin(v, s->facts->full_scale);
@@ -33,7 +32,6 @@ static void brighten(struct synth_scene *s, double gain, struct guide_scene *sce
 static double surface_at(const struct synth_scene *s, enum oct_surface which, double share)
 {
     double depth[SYNTH_N_LINES];
-
     for (uint32_t j = 0; j < SYNTH_N_LINES; j++)
         depth[j] = synth_surface(s, which, 0, j);
     oct_doubles_sort(depth, SYNTH_N_LINES);
@@ -45,7 +43,6 @@ static double noise_of(const struct guide_scene *scene)
 {
     const uint32_t n = scene->n_filled / 10;
     float *part = malloc((size_t)scene->n_lines * n * sizeof(*part));
-
     assert_non_null(part);
     for (uint32_t j = 0; j < scene->n_lines; j++)
         memcpy(part + (size_t)j * n, scene->intensity + (size_t)j * scene->n_filled,
@@ -63,7 +60,6 @@ struct guide_scene *guide_scene_open(double gain)
     struct synth_scene *s = synth_scene_open(&params, SYNTH_FIRST_BSCAN, 1);
     struct guide_scene *scene = calloc(1, sizeof(*scene));
     float mean[SYNTH_N_SAMPLES];
-
     assert_non_null(scene);
     scene->n_lines = SYNTH_N_LINES / STEP;
     scene->depth = DEPTH;
@@ -103,7 +99,6 @@ static double with_noise(double intensity, double noise, uint64_t *random)
 {
     const double r = sqrt(-noise * log(uniform(random))), phase = TURN * uniform(random);
     const double re = sqrt(intensity) + r * cos(phase), im = r * sin(phase);
-
     return re * re + im * im;
 }
 
@@ -115,7 +110,6 @@ static double pixel_of(const struct guide_scene *scene, const struct guide_fault
         j < f->dark * scene->n_lines || from < 0 || from > (double)scene->n_filled - 1;
     const unsigned n = f->averaged > 1 ? f->averaged : 1;
     double sum = 0;
-
     for (unsigned i = 0; i < n; i++) {
         const double own =
             is_noise ? 0 : (double)scene->intensity[(size_t)j * scene->n_filled + (size_t)from];
@@ -138,7 +132,6 @@ struct oct_view_picture guide_scene_picture(const struct guide_scene *scene,
     uint64_t random = 12345 + fault->seed;
     struct oct_view_picture picture = {0};
     float *pixels = malloc(n * sizeof(*pixels));
-
     assert_non_null(pixels);
     for (size_t i = 0; i < n; i++) {
         const double v = pixel_of(scene, fault, (uint32_t)(i / scene->depth),
@@ -158,7 +151,6 @@ struct oct_view_picture guide_scene_in_bytes(const struct oct_view_picture *pict
     const size_t n = (size_t)header.n_lines * header.depth;
     struct oct_view_picture bytes = {0};
     uint8_t *pixels = malloc(n);
-
     assert_non_null(pixels);
     header.sample_type = OCT_SAMPLE_U8;
     header.lo = lo;

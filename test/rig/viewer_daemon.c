@@ -26,7 +26,6 @@ void oct_scene_hear(struct oct_view_model *model, const struct oct_view_daemon *
                     enum oct_view_wish wish, bool ok, const char *text)
 {
     struct oct_view_answer answer = {.wish = wish, .ok = ok};
-
     snprintf(answer.text, sizeof(answer.text), "%s", text);
     oct_view_model_hear(model, daemon, &answer);
 }

@@ -27,7 +27,6 @@ struct oct_view_picture oct_scene_layered(unsigned layer, unsigned thick)
     struct oct_picture_header header = oct_scene_header(1, "a");
     struct oct_view_picture picture = {0};
     uint8_t *pixels = calloc(header.n_lines, header.depth);
-
     assert_non_null(pixels);
     for (unsigned line = 0; line < header.n_lines; line++)
         for (unsigned d = 0; d < header.depth; d++)
@@ -54,7 +53,6 @@ struct oct_view_image oct_scene_enface(uint32_t n_bscans, uint32_t n_lines)
     struct oct_view_image image = {0};
     size_t n = (size_t)n_bscans * n_lines;
     float *values = malloc(n * sizeof(*values) + 1);
-
     assert_non_null(values);
     for (size_t i = 0; i < n; i++)
         values[i] = NAN;
@@ -68,7 +66,6 @@ void oct_scene_enface_fill(struct oct_view_image *image, uint32_t bscan, float v
 {
     uint32_t n_lines = image->header.dims[1];
     float *values = image->values;
-
     for (uint32_t i = 0; i < n_lines; i++)
         values[(size_t)bscan * n_lines + i] = value;
     image->header.bscan = bscan;
@@ -88,7 +85,6 @@ struct oct_view_image oct_scene_quality(void)
                                       .n_labels = N};
     struct oct_view_image row = {0};
     const float zeros[N] = {0};
-
     for (unsigned i = 0; i < N; i++)
         snprintf(header.labels[i], sizeof(header.labels[i]), "%s", labels[i]);
     assert_int_equal(oct_view_image_set(&row, &header, zeros, sizeof(zeros), NULL), OCT_OK);

@@ -1,7 +1,7 @@
 #include "test/rig/viewer_wire.h"
 
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
-#include "viewer/model/clock.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -21,7 +21,6 @@ char *header_json(uint64_t frame_num, const char *dtype, const char *m, const ch
 {
     const char *shape[] = {m, d};
     cJSON *o = cJSON_CreateObject();
-
     cJSON_AddNumberToObject(o, "frame_num", (double)frame_num);
     cJSON_AddStringToObject(o, "acquisition_id", "test");
     cJSON_AddStringToObject(o, "dtype", dtype);
@@ -59,7 +58,6 @@ void send_good(struct wire *w, uint64_t frame_num)
 {
     uint8_t image[M * D];
     char *json = header_json(frame_num, "uint8", "6", "8", M * D);
-
     memset(image, (int)(frame_num & 255), sizeof(image));
     send_three(w, "bscan", json, strlen(json), image, sizeof(image));
     w->n_sent++;
@@ -70,7 +68,6 @@ void send_image(struct wire *w, const char *topic, uint64_t number, const char *
                 const char *shape, const char *more, const void *values, size_t n_bytes)
 {
     char json[1024];
-
     snprintf(json, sizeof(json), WIRE_IMAGE_JSON, (unsigned long long)number, dtype, n_bytes, topic,
              shape, "10", more);
     send_three(w, topic, json, strlen(json), values, n_bytes);
@@ -97,7 +94,6 @@ static void meet(struct wire *w)
 {
     struct oct_view_image row = {0};
     bool met = false;
-
     for (int i = 0;
          i < TEST_PATIENCE_MS / 10 && !oct_subscriber_wait(w->subscriber, 1, 10 * OCT_NS_PER_MS);
          i++)
@@ -125,7 +121,6 @@ static void meet(struct wire *w)
 void open_publisher(struct wire *w)
 {
     int linger = 0, queue = 0;
-
     w->publisher = zmq_socket(w->context, ZMQ_PUB);
     zmq_setsockopt(w->publisher, ZMQ_LINGER, &linger, sizeof(linger));
     zmq_setsockopt(w->publisher, ZMQ_SNDHWM, &queue, sizeof(queue));
@@ -136,16 +131,15 @@ int open_wire(void **state)
 {
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     struct wire *w = calloc(1, sizeof(*w));
-
     assert_non_null(w);
     w->context = zmq_ctx_new();
     snprintf(w->endpoint, sizeof(w->endpoint), "ipc://%s/octview-test-%ld", folder, (long)getpid());
     open_publisher(w);
-    assert_int_equal(oct_subscriber_create(&w->subscriber, w->endpoint, NULL, NULL, NULL, NULL),
-                     OCT_OK);
     w->archive = oct_view_archive_create(1 << 20);
     assert_non_null(w->archive);
-    oct_subscriber_attach(w->subscriber, w->archive);
+    assert_int_equal(
+        oct_subscriber_create(&w->subscriber, w->endpoint, NULL, w->archive, NULL, NULL, NULL),
+        OCT_OK);
     meet(w);
     *state = w;
     return 0;
@@ -154,7 +148,6 @@ int open_wire(void **state)
 int close_wire(void **state)
 {
     struct wire *w = *state;
-
     oct_subscriber_destroy(w->subscriber);
     oct_view_picture_finish(&w->picture);
     oct_view_archive_destroy(w->archive);

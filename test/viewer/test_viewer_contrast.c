@@ -1,12 +1,12 @@
 /* The contrast of every text that the window draws, in all its states, against the very pixels that
  * it is drawn on: 4.5 at least (WCAG 2.1, 1.4.3). The linker leads oct_text_draw here
  * (Makefile). */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
 #include "test/rig/viewer_stage.h"
 #include "viewer/draw/canvas.h"
-#include "viewer/model/clock.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +27,6 @@ static struct {
 static double linear(unsigned level)
 {
     double c = level / 255.0;
-
     return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
 }
 
@@ -40,7 +39,6 @@ static double luminance(uint32_t rgb)
 static double contrast(uint32_t a, uint32_t b)
 {
     double la = luminance(a), lb = luminance(b);
-
     return (fmax(la, lb) + 0.05) / (fmin(la, lb) + 0.05);
 }
 
@@ -51,7 +49,6 @@ static double faint_share(SDL_Rect r, uint32_t ink)
     size_t n_faint = 0;
     uint32_t last = 0;
     bool last_is_faint = contrast(ink, last) < LEAST_CONTRAST;
-
     SDL_GetRendererOutputSize(looks.renderer, &width, &height);
     if (!SDL_IntersectRect(&r, &(SDL_Rect){0, 0, width, height}, &r))
         return 0;
@@ -81,7 +78,6 @@ int __wrap_oct_text_draw(struct oct_text *text, enum oct_text_size size, int x, 
 {
     SDL_Rect r = {x, y, oct_text_width(text, size, string), oct_text_line_height(text, size)};
     double share = r.w > 0 ? faint_share(r, rgb) : 0;
-
     looks.n_texts += r.w > 0;
     if (share > MOST_STRAYS) {
         looks.n_faint++;
@@ -114,7 +110,6 @@ static struct window open_window(bool white)
     struct oct_picture_header h = oct_scene_header(1, "a");
     size_t n = (size_t)h.n_lines * h.depth;
     uint8_t *pixels = malloc(n);
-
     assert_non_null(pixels);
     memset(pixels, white ? 255 : 0, n);
     w.model = &w.stage->model;
@@ -142,10 +137,9 @@ static void look(struct window *w, const char *scene)
 static void show_enface(struct window *w, float value)
 {
     struct oct_view_image image = oct_scene_enface(8, 120);
-
     for (uint32_t i = 0; i < 8; i++)
         oct_scene_enface_fill(&image, i, value);
-    oct_view_model_offer_enface(w->model, &image);
+    oct_view_overlay_take(w->model, &oct_view_overlay_enface, &image);
     oct_view_image_finish(&image);
 }
 
@@ -165,7 +159,6 @@ static void do_each(struct window *w, const enum oct_view_action *actions, size_
 static void look_at_all(bool white)
 {
     struct window w = open_window(white);
-
     show_enface(&w, white ? 70 : 10);
     look(&w, "recording, alarms");
     DO(&w, "layouts", OCT_ACTION_LAYOUT, OCT_ACTION_LAYOUT, OCT_ACTION_DETAILS, OCT_ACTION_GUIDE);
@@ -211,8 +204,8 @@ static void look_at_all(bool white)
     strcpy(w.model->playback.file.name, "a.h5");
     w.model->playback.file.n_bscans = 8;
     look(&w, "playback");
-    w.model->playback.valid = true;
-    w.model->playback.file.verdict = OCT_VERDICT_REPEAT;
+    w.model->playback.read.valid = true;
+    w.model->playback.file.verdict = OCT_MARK_REPEAT;
     look(&w, "playback, repeat");
     oct_viewer_stage_close(w.stage);
 }

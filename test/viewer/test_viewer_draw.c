@@ -1,4 +1,5 @@
 /* The viewer's drawing, judged by what is in the pixels. */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
@@ -6,7 +7,6 @@
 #include "viewer/draw/draw.h"
 #include "viewer/draw/png.h"
 #include "viewer/input.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/words.h"
 #include "viewer/settings.h"
 
@@ -22,73 +22,17 @@
 
 #define S OCT_NS_PER_S
 
-struct stage {
-    SDL_Surface *surface;
-    SDL_Renderer *renderer;
-    struct oct_draw *draw;
-    struct oct_view_model model;
-};
-
 static const int sizes[][2] = {{640, 480}, {1280, 720}, {3840, 2160}};
 #define N_SIZES (sizeof(sizes) / sizeof(sizes[0])) /* of screens, too */
 
-static struct stage stage_open(const int size[2], const char *font)
-{
-    struct stage stage = {0};
-
-    stage.surface =
-        SDL_CreateRGBSurfaceWithFormat(0, size[0], size[1], 32, SDL_PIXELFORMAT_ARGB8888);
-    assert_non_null(stage.surface);
-    stage.renderer = SDL_CreateSoftwareRenderer(stage.surface);
-    assert_non_null(stage.renderer);
-    assert_int_equal(oct_draw_create(&stage.draw, stage.renderer, font, NULL), OCT_OK);
-    oct_view_model_init(&stage.model, "tcp://127.0.0.1:5702", true);
-    oct_view_model_tick(&stage.model, 5 * S);
-    return stage;
-}
-
-static void stage_show(struct stage *stage, struct oct_view_picture picture)
-{
-    struct oct_view_tally tally = {0};
-
-    oct_view_tally_add(&tally, &picture.header, 5 * S);
-    oct_view_model_offer(&stage->model, &picture);
-    oct_view_model_report(&stage->model, &tally, true);
-    oct_view_picture_finish(&picture);
-}
-
-static void stage_draw(struct stage *stage)
-{
-    assert_int_equal(oct_draw_frame(stage->draw, &stage->model, NULL), OCT_OK);
-    SDL_RenderFlush(stage->renderer);
-}
-
-static void stage_close(struct stage *stage)
-{
-    oct_draw_destroy(stage->draw);
-    SDL_DestroyRenderer(stage->renderer);
-    SDL_FreeSurface(stage->surface);
-    oct_view_model_finish(&stage->model);
-}
-
-static uint32_t pixel_at(const struct stage *stage, int x, int y)
-{
-    const uint8_t *row = (const uint8_t *)stage->surface->pixels + y * stage->surface->pitch;
-    uint32_t pixel;
-
-    assert_true(x >= 0 && x < stage->surface->w && y >= 0 && y < stage->surface->h);
-    memcpy(&pixel, row + 4 * x, sizeof(pixel));
-    return pixel & 0xffffffu;
-}
-
 /* Pixels of the rectangle whose brightest channel is at least `least`. */
-static unsigned count_bright(const struct stage *stage, struct oct_view_rect r, unsigned least)
+static unsigned count_bright(const struct oct_viewer_stage *stage, struct oct_view_rect r,
+                             unsigned least)
 {
     unsigned n = 0;
-
     for (int y = r.y; y < r.y + r.h; y++)
         for (int x = r.x; x < r.x + r.w; x++) {
-            uint32_t p = pixel_at(stage, x, y);
+            uint32_t p = oct_viewer_stage_pixel(stage, x, y);
             n += (p >> 16) >= least || (p >> 8 & 255) >= least || (p & 255) >= least;
         }
     return n;
@@ -97,18 +41,18 @@ static unsigned count_bright(const struct stage *stage, struct oct_view_rect r, 
 static void a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left(void **state)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
-        struct stage stage = stage_open(sizes[k], NULL);
-        stage_show(&stage, oct_scene_layered(30, 4));
-        stage.model.settings.fit = OCT_FIT_MICROMETRES;
-        stage_draw(&stage);
-        struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
+        struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[k], NULL);
+        oct_viewer_stage_show(stage, oct_scene_layered(30, 4));
+        stage->model.settings.fit = OCT_FIT_MICROMETRES;
+        oct_viewer_stage_draw(stage);
+        struct oct_view_rect r = oct_draw_layout(stage->draw)->picture;
         assert_true(abs(r.w * 100 - r.h * 120) <= 120); /* 120 x 100: proportions kept */
         assert_true(r.h > sizes[k][1] / 2);
         for (int part = 1; part < 8; part++) {
             int x = r.x + r.w / 8 * part, brightest = 0;
             double sum = 0, sum_y = 0;
             for (int y = r.y; y < r.y + r.h; y++) {
-                int grey = (int)(pixel_at(&stage, x, y) & 255);
+                int grey = (int)(oct_viewer_stage_pixel(stage, x, y) & 255);
                 brightest = grey > brightest ? grey : brightest;
                 sum += grey > 128;
                 sum_y += grey > 128 ? y + 0.5 : 0;
@@ -119,17 +63,17 @@ static void a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left(void **st
             assert_true(fabs(sum - 0.04 * r.h) < 2.5);
         }
         int y = r.y + r.h * 3 / 4;
-        assert_int_equal(pixel_at(&stage, r.x, y) & 255, 200);
-        assert_int_equal(pixel_at(&stage, r.x + r.w - 1, y) & 255, 10);
-        assert_int_equal(pixel_at(&stage, r.x + r.w / 2, y) & 255, 10);
-        stage_close(&stage);
+        assert_int_equal(oct_viewer_stage_pixel(stage, r.x, y) & 255, 200);
+        assert_int_equal(oct_viewer_stage_pixel(stage, r.x + r.w - 1, y) & 255, 10);
+        assert_int_equal(oct_viewer_stage_pixel(stage, r.x + r.w / 2, y) & 255, 10);
+        oct_viewer_stage_close(stage);
     }
 }
 
-static struct oct_view_rect drawn_rect(struct stage *stage)
+static struct oct_view_rect drawn_rect(struct oct_viewer_stage *stage)
 {
-    stage_draw(stage);
-    return oct_draw_picture_rect(stage->draw);
+    oct_viewer_stage_draw(stage);
+    return oct_draw_layout(stage->draw)->picture;
 }
 
 static bool same_rect(struct oct_view_rect a, struct oct_view_rect b)
@@ -141,49 +85,48 @@ static bool same_rect(struct oct_view_rect a, struct oct_view_rect b)
 static void a_picture_of_unknown_spacing_fills_its_panel(void **state)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
-        struct stage stage = stage_open(sizes[k], NULL);
-        stage_show(&stage, oct_scene_layered(30, 4));
-        struct oct_view_rect all = drawn_rect(&stage);
-        assert_true(same_rect(all, oct_draw_layout(stage.draw)->bscan));
+        struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[k], NULL);
+        oct_viewer_stage_show(stage, oct_scene_layered(30, 4));
+        struct oct_view_rect all = drawn_rect(stage);
+        assert_true(same_rect(all, oct_draw_layout(stage->draw)->bscan));
         assert_true((double)all.w * all.h > 0.5 * sizes[k][0] * sizes[k][1]);
-        stage.model.daemon.axial_um = 2.5; /* one of both is not enough */
-        assert_true(same_rect(all, drawn_rect(&stage)));
-        oct_view_model_apply(&stage.model, OCT_ACTION_FIT, 1); /* square pixels */
-        struct oct_view_rect square = drawn_rect(&stage);
+        stage->model.daemon.axial_um = 2.5; /* one of both is not enough */
+        assert_true(same_rect(all, drawn_rect(stage)));
+        oct_view_model_apply(&stage->model, OCT_ACTION_FIT, 1); /* square pixels */
+        struct oct_view_rect square = drawn_rect(stage);
         assert_true(abs(square.w * 100 - square.h * 120) <= 120);
-        stage.model.daemon.lateral_um = 5; /* 600 um across, 250 deep: as it is in the eye */
-        struct oct_view_rect known = drawn_rect(&stage);
+        stage->model.daemon.lateral_um = 5; /* 600 um across, 250 deep: as it is in the eye */
+        struct oct_view_rect known = drawn_rect(stage);
         assert_true(abs(known.w * 250 - known.h * 600) <= 600);
-        stage.model.daemon.lateral_um = NAN;
-        assert_true(same_rect(square, drawn_rect(&stage)));
-        stage.model.settings.fit = OCT_FIT_FILL;
-        assert_true(same_rect(all, drawn_rect(&stage)));
-        stage_close(&stage);
+        stage->model.daemon.lateral_um = NAN;
+        assert_true(same_rect(square, drawn_rect(stage)));
+        stage->model.settings.fit = OCT_FIT_FILL;
+        assert_true(same_rect(all, drawn_rect(stage)));
+        oct_viewer_stage_close(stage);
     }
 }
 
 static void contrast_acts_on_the_drawn_picture(void **state)
 {
-    struct stage stage = stage_open(sizes[1], NULL);
-
-    stage_show(&stage, oct_scene_layered(30, 4));
-    stage_draw(&stage);
-    struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
+    struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[1], NULL);
+    oct_viewer_stage_show(stage, oct_scene_layered(30, 4));
+    oct_viewer_stage_draw(stage);
+    struct oct_view_rect r = oct_draw_layout(stage->draw)->picture;
     int x = r.x + r.w / 2, y = r.y + r.h * 3 / 4;
-    assert_int_equal(pixel_at(&stage, x, y) & 255, 10); /* 12.35 dB in 10 .. 70 */
-    oct_view_model_apply(&stage.model, OCT_ACTION_LEVEL_DOWN, 20);
-    stage_draw(&stage);
-    assert_int_equal(pixel_at(&stage, x, y) & 255, 95); /* 12.35 dB in -10 .. 50 */
-    oct_view_model_drag(&stage.model, 20.0 / 60.0, 30.0 / 60.0);
-    stage_draw(&stage);
-    assert_int_equal(pixel_at(&stage, x, y) & 255, 0); /* in 25 .. 55 */
-    oct_view_model_apply(&stage.model, OCT_ACTION_PUBLISHED_CONTRAST, 1);
-    stage_draw(&stage);
-    assert_int_equal(pixel_at(&stage, x, y) & 255, 10);
-    stage_close(&stage);
+    assert_int_equal(oct_viewer_stage_pixel(stage, x, y) & 255, 10); /* 12.35 dB in 10 .. 70 */
+    oct_view_model_apply(&stage->model, OCT_ACTION_LEVEL_DOWN, 20);
+    oct_viewer_stage_draw(stage);
+    assert_int_equal(oct_viewer_stage_pixel(stage, x, y) & 255, 95); /* 12.35 dB in -10 .. 50 */
+    oct_view_model_drag(&stage->model, 20.0 / 60.0, 30.0 / 60.0);
+    oct_viewer_stage_draw(stage);
+    assert_int_equal(oct_viewer_stage_pixel(stage, x, y) & 255, 0); /* in 25 .. 55 */
+    oct_view_model_apply(&stage->model, OCT_ACTION_PUBLISHED_CONTRAST, 1);
+    oct_viewer_stage_draw(stage);
+    assert_int_equal(oct_viewer_stage_pixel(stage, x, y) & 255, 10);
+    oct_viewer_stage_close(stage);
 }
 
-static struct oct_view_rect bottom_of(const struct stage *stage, struct oct_view_rect r)
+static struct oct_view_rect bottom_of(const struct oct_viewer_stage *stage, struct oct_view_rect r)
 {
     int top = r.y + r.h + 1;
     return (struct oct_view_rect){0, top, stage->surface->w, stage->surface->h - top};
@@ -192,37 +135,37 @@ static struct oct_view_rect bottom_of(const struct stage *stage, struct oct_view
 static void words_are_drawn_at_every_size(void **state)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
-        struct stage stage = stage_open(sizes[k], NULL);
+        struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[k], NULL);
         int text_px = oct_view_layout_text_px(12, 96, sizes[k][0], sizes[k][1]);
-        stage_draw(&stage); /* waiting: no picture yet */
-        struct oct_view_rect area = oct_draw_picture_rect(stage.draw);
-        assert_true(count_bright(&stage, area, 200) > (unsigned)(text_px * text_px));
-        assert_true(count_bright(&stage, (struct oct_view_rect){0, 0, sizes[k][0], sizes[k][1]},
+        oct_viewer_stage_draw(stage); /* waiting: no picture yet */
+        struct oct_view_rect area = oct_draw_layout(stage->draw)->picture;
+        assert_true(count_bright(stage, area, 200) > (unsigned)(text_px * text_px));
+        assert_true(count_bright(stage, (struct oct_view_rect){0, 0, sizes[k][0], sizes[k][1]},
                                  10) == (unsigned)(sizes[k][0] * sizes[k][1]));
-        stage_show(&stage, oct_scene_layered(30, 4));
-        stage_draw(&stage);
-        struct oct_view_rect bar = bottom_of(&stage, oct_draw_picture_rect(stage.draw));
-        assert_true(count_bright(&stage, bar, 150) > (unsigned)(3 * text_px * text_px));
+        oct_viewer_stage_show(stage, oct_scene_layered(30, 4));
+        oct_viewer_stage_draw(stage);
+        struct oct_view_rect bar = bottom_of(stage, oct_draw_layout(stage->draw)->picture);
+        assert_true(count_bright(stage, bar, 150) > (unsigned)(3 * text_px * text_px));
         /* A message stands below the picture and does not move it. */
-        struct oct_view_rect calm = oct_draw_picture_rect(stage.draw);
-        struct oct_view_rect foot = oct_draw_layout(stage.draw)->timeline;
-        unsigned quiet = count_bright(&stage, foot, 150);
-        oct_view_model_say(&stage.model, "saved %s", "somewhere-with-a-long-name.png");
-        stage_draw(&stage);
-        assert_true(count_bright(&stage, foot, 150) > quiet + (unsigned)(text_px * text_px));
-        struct oct_view_rect now = oct_draw_picture_rect(stage.draw);
+        struct oct_view_rect calm = oct_draw_layout(stage->draw)->picture;
+        struct oct_view_rect foot = oct_draw_layout(stage->draw)->timeline;
+        unsigned quiet = count_bright(stage, foot, 150);
+        oct_view_model_say(&stage->model, "saved %s", "somewhere-with-a-long-name.png");
+        oct_viewer_stage_draw(stage);
+        assert_true(count_bright(stage, foot, 150) > quiet + (unsigned)(text_px * text_px));
+        struct oct_view_rect now = oct_draw_layout(stage->draw)->picture;
         assert_memory_equal(&now, &calm, sizeof(now));
         /* The notice of a silence, then the help overlay, cover part of the picture with words. */
-        uint32_t left_top = pixel_at(&stage, area.x + area.w / 2, area.y + 2);
-        oct_view_model_tick(&stage.model, 60 * S);
-        stage_draw(&stage);
-        assert_true(pixel_at(&stage, area.x + area.w / 2, area.y + 2) != left_top);
-        struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
-        unsigned before = count_bright(&stage, r, 100);
-        oct_view_model_apply(&stage.model, OCT_ACTION_HELP, 1);
-        stage_draw(&stage);
-        assert_true(count_bright(&stage, r, 100) != before);
-        stage_close(&stage);
+        uint32_t left_top = oct_viewer_stage_pixel(stage, area.x + area.w / 2, area.y + 2);
+        oct_view_model_tick(&stage->model, 60 * S);
+        oct_viewer_stage_draw(stage);
+        assert_true(oct_viewer_stage_pixel(stage, area.x + area.w / 2, area.y + 2) != left_top);
+        struct oct_view_rect r = oct_draw_layout(stage->draw)->picture;
+        unsigned before = count_bright(stage, r, 100);
+        oct_view_model_apply(&stage->model, OCT_ACTION_HELP, 1);
+        oct_viewer_stage_draw(stage);
+        assert_true(count_bright(stage, r, 100) != before);
+        oct_viewer_stage_close(stage);
     }
 }
 
@@ -233,63 +176,53 @@ static void nothing_of_the_frame_before_stays(void **state)
         OCT_ACTION_LAYOUT,  OCT_ACTION_LAYOUT, OCT_ACTION_HELP,       OCT_ACTION_HELP,
         OCT_ACTION_ZOOM_IN, OCT_ACTION_LAYOUT, OCT_ACTION_ZOOM_RESET, OCT_ACTION_FIT};
     for (size_t k = 0; k < N_SIZES; k++) {
-        struct stage used = stage_open(sizes[k], NULL);
-        stage_show(&used, oct_scene_layered(30, 4));
-        size_t n_bytes = (size_t)used.surface->pitch * (size_t)sizes[k][1];
+        struct oct_viewer_stage *used = oct_viewer_stage_open_at(sizes[k], NULL);
+        oct_viewer_stage_show(used, oct_scene_layered(30, 4));
+        size_t n_bytes = (size_t)used->surface->pitch * (size_t)sizes[k][1];
         void *over_white = malloc(n_bytes);
         assert_non_null(over_white);
         for (size_t i = 0; i < sizeof(then) / sizeof(then[0]); i++) {
-            oct_view_model_apply(&used.model, then[i], 1);
-            memset(used.surface->pixels, 0xff, n_bytes);
-            stage_draw(&used);
-            memcpy(over_white, used.surface->pixels, n_bytes);
-            memset(used.surface->pixels, 0, n_bytes);
-            stage_draw(&used);
-            assert_memory_equal(over_white, used.surface->pixels, n_bytes);
+            oct_view_model_apply(&used->model, then[i], 1);
+            memset(used->surface->pixels, 0xff, n_bytes);
+            oct_viewer_stage_draw(used);
+            memcpy(over_white, used->surface->pixels, n_bytes);
+            memset(used->surface->pixels, 0, n_bytes);
+            oct_viewer_stage_draw(used);
+            assert_memory_equal(over_white, used->surface->pixels, n_bytes);
         }
         free(over_white);
-        stage_close(&used);
+        oct_viewer_stage_close(used);
     }
-}
-
-static unsigned count_colour(const struct stage *stage, struct oct_view_rect r, uint32_t rgb)
-{
-    unsigned n = 0;
-
-    for (int y = r.y; y < r.y + r.h; y++)
-        for (int x = r.x; x < r.x + r.w; x++)
-            n += pixel_at(stage, x, y) == rgb;
-    return n;
 }
 
 static void what_the_arrows_move_has_a_frame(void **state)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
-        struct stage stage = stage_open(sizes[k], NULL);
+        struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[k], NULL);
         int text_px = oct_view_layout_text_px(12, 96, sizes[k][0], sizes[k][1]);
-        stage_show(&stage, oct_scene_layered(30, 4));
-        oct_view_model_apply(&stage.model, OCT_ACTION_MARK, 1);
-        oct_view_model_apply(&stage.model, OCT_ACTION_LEVEL_DOWN, 30); /* A-line 30.5 of 120 */
-        oct_view_model_apply(&stage.model, OCT_ACTION_WINDOW_CLOSER, 10);
-        stage_draw(&stage);
-        struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
+        oct_viewer_stage_show(stage, oct_scene_layered(30, 4));
+        oct_view_model_apply(&stage->model, OCT_ACTION_MARK, 1);
+        oct_view_model_apply(&stage->model, OCT_ACTION_LEVEL_DOWN, 30); /* A-line 30.5 of 120 */
+        oct_view_model_apply(&stage->model, OCT_ACTION_WINDOW_CLOSER, 10);
+        oct_viewer_stage_draw(stage);
+        struct oct_view_rect r = oct_draw_layout(stage->draw)->picture;
         int x = r.x + (int)(30.5 / 120 * r.w), y = r.y + (int)(60.5 / 100 * r.h);
         /* The left side of the frame, below the label; the mark's own cross in its middle. */
         struct oct_view_rect side = {x - text_px, y - text_px / 4, text_px / 2, text_px / 2};
-        assert_true(count_colour(&stage, side, 0xd8dee6) >= (unsigned)text_px / 2);
-        assert_true(count_colour(&stage, (struct oct_view_rect){x - 2, y - 2, 5, 5}, 0xffe14d) > 4);
-        oct_view_model_apply(&stage.model, OCT_ACTION_MEASURE, 1); /* contrast again: no frame */
-        stage_draw(&stage);
-        assert_int_equal(count_colour(&stage, side, 0xd8dee6), 0);
-        stage_close(&stage);
+        assert_true(oct_viewer_stage_count(stage, side, 0xd8dee6) >= (unsigned)text_px / 2);
+        assert_true(oct_viewer_stage_count(stage, (struct oct_view_rect){x - 2, y - 2, 5, 5},
+                                           0xffe14d) > 4);
+        oct_view_model_apply(&stage->model, OCT_ACTION_MEASURE, 1); /* contrast again: no frame */
+        oct_viewer_stage_draw(stage);
+        assert_int_equal(oct_viewer_stage_count(stage, side, 0xd8dee6), 0);
+        oct_viewer_stage_close(stage);
     }
 }
 
 /* Recording for 75 s, as octd says it. */
-static void stage_record(struct stage *stage, const char *pseudonym)
+static void stage_record(struct oct_viewer_stage *stage, const char *pseudonym)
 {
     struct oct_view_daemon *d = &stage->model.daemon;
-
     stage->model.has_control = true;
     d->known = d->reachable = d->record.active = true;
     d->record.elapsed_s = 75;
@@ -298,13 +231,12 @@ static void stage_record(struct stage *stage, const char *pseudonym)
 }
 
 /* The column behind the last one of a strip that has something on the red of a recording. */
-static int end_of_words(const struct stage *stage, struct oct_view_rect strip)
+static int end_of_words(const struct oct_viewer_stage *stage, struct oct_view_rect strip)
 {
     int end = strip.x;
-
     for (int x = strip.x; x < strip.x + strip.w; x++)
         for (int y = strip.y; y < strip.y + strip.h; y++)
-            end = pixel_at(stage, x, y) != 0xb3261e ? x + 1 : end;
+            end = oct_viewer_stage_pixel(stage, x, y) != 0xb3261e ? x + 1 : end;
     return end;
 }
 
@@ -319,60 +251,58 @@ static void a_long_pseudonym_leaves_the_recording_readable(void **state)
     };
     for (size_t k = 0; k < N_SIZES * 3; k++) {
         const int *size = sizes[k / 3];
-        struct stage stage = stage_open(size, NULL);
-        stage_record(&stage, "");
-        stage_draw(&stage);
-        struct oct_view_rect part = oct_draw_layout(stage.draw)->recording;
-        struct oct_view_rect patient = oct_draw_layout(stage.draw)->patient;
-        int margin = oct_draw_layout(stage.draw)->margin, end = end_of_words(&stage, part);
-        assert_true(end > 20 * oct_draw_layout(stage.draw)->text_px && end < part.x + part.w);
+        struct oct_viewer_stage *stage = oct_viewer_stage_open_at(size, NULL);
+        stage_record(stage, "");
+        oct_viewer_stage_draw(stage);
+        struct oct_view_rect part = oct_draw_layout(stage->draw)->recording;
+        struct oct_view_rect patient = oct_draw_layout(stage->draw)->patient;
+        int margin = oct_draw_layout(stage->draw)->margin, end = end_of_words(stage, part);
+        assert_true(end > 20 * oct_draw_layout(stage->draw)->text_px && end < part.x + part.w);
         size_t n_row = (size_t)part.w * sizeof(uint32_t);
         uint8_t *alone = malloc(n_row * (size_t)part.h);
         assert_non_null(alone);
-        const uint8_t *pixels = stage.surface->pixels;
+        const uint8_t *pixels = stage->surface->pixels;
         for (int y = 0; y < part.h; y++)
-            memcpy(alone + n_row * (size_t)y, pixels + y * stage.surface->pitch, n_row);
-        stage_record(&stage, names[k % 3]);
+            memcpy(alone + n_row * (size_t)y, pixels + y * stage->surface->pitch, n_row);
+        stage_record(stage, names[k % 3]);
         for (int typing = 0; typing < 3; typing++) {
-            stage.model.typing = typing > 0;
-            stage.model.patient.selected = typing > 1;
-            snprintf(stage.model.typed, sizeof(stage.model.typed), "%s", names[k % 3]);
-            stage_draw(&stage);
+            stage->model.typing = typing > 0;
+            stage->model.patient.selected = typing > 1;
+            snprintf(stage->model.typed, sizeof(stage->model.typed), "%s", names[k % 3]);
+            oct_viewer_stage_draw(stage);
             for (int y = 0; y < part.h; y++)
-                assert_memory_equal(alone + n_row * (size_t)y, pixels + y * stage.surface->pitch,
+                assert_memory_equal(alone + n_row * (size_t)y, pixels + y * stage->surface->pitch,
                                     n_row);
-            assert_true(end_of_words(&stage, patient) <= size[0] - margin);
-            assert_true(count_bright(&stage, patient, 0xd0) > 20); /* some of it is there */
+            assert_true(end_of_words(stage, patient) <= size[0] - margin);
+            assert_true(count_bright(stage, patient, 0xd0) > 20); /* some of it is there */
         }
         free(alone);
-        stage_close(&stage);
+        oct_viewer_stage_close(stage);
     }
 }
 
 static void words_too_long_for_their_line_end_within_it(void **state)
 {
-    struct stage stage = stage_open(sizes[0], NULL);
-
-    stage_record(&stage, "P-0123456789-0123456789-0123456789-0123456789");
-    stage.model.daemon.record.active = false;
-    stage.model.answer.wish = OCT_WISH_RECORD;
-    memset(stage.model.answer.text, 'W', sizeof(stage.model.answer.text) - 1);
-    stage.model.daemon.record.failed = true;
-    memset(stage.model.daemon.last_error, 'W', sizeof(stage.model.daemon.last_error) - 1);
-    stage_draw(&stage);
-    const struct oct_view_layout *l = oct_draw_layout(stage.draw);
+    struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[0], NULL);
+    stage_record(stage, "P-0123456789-0123456789-0123456789-0123456789");
+    stage->model.daemon.record.active = false;
+    stage->model.answer.wish = OCT_WISH_RECORD;
+    memset(stage->model.answer.text, 'W', sizeof(stage->model.answer.text) - 1);
+    stage->model.daemon.record.failed = true;
+    memset(stage->model.daemon.last_error, 'W', sizeof(stage->model.daemon.last_error) - 1);
+    oct_viewer_stage_draw(stage);
+    const struct oct_view_layout *l = oct_draw_layout(stage->draw);
     struct oct_view_rect right = {l->header.w - l->margin, 0, l->margin, l->header.h};
-    assert_int_equal(count_colour(&stage, right, 0x222a34), (unsigned)(right.w * right.h));
+    assert_int_equal(oct_viewer_stage_count(stage, right, 0x222a34), (unsigned)(right.w * right.h));
     right = (struct oct_view_rect){l->area.x + l->area.w, l->area.y, 640 - l->area.x - l->area.w,
                                    l->area.h};
-    assert_int_equal(count_colour(&stage, right, 0x12161c), (unsigned)(right.w * right.h));
-    stage_close(&stage);
+    assert_int_equal(oct_viewer_stage_count(stage, right, 0x12161c), (unsigned)(right.w * right.h));
+    oct_viewer_stage_close(stage);
 }
 
 static bool press(struct oct_view_input *input, struct oct_view_model *model, SDL_Keycode key)
 {
     SDL_Event event = {.key = {.type = SDL_KEYDOWN, .keysym = {.sym = key}}};
-
     input->quit = false;
     oct_view_input_take(input, &event, model, NULL, 1);
     return input->quit;
@@ -382,7 +312,6 @@ static void escape_does_not_leave_a_recording(void **state)
 {
     struct oct_view_input input;
     struct oct_view_model model;
-
     oct_view_input_init(&input);
     oct_view_model_init(&model, "x", true);
     assert_true(press(&input, &model, SDLK_ESCAPE));
@@ -415,33 +344,32 @@ static void escape_does_not_leave_a_recording(void **state)
 
 static void without_a_font_picture_and_lamp_are_drawn(void **state)
 {
-    struct stage stage = stage_open(sizes[1], "/nonexistent/font.ttf");
-
-    stage_draw(&stage);
-    struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
-    assert_true(count_bright(&stage, bottom_of(&stage, r), 200) > 50);
-    stage_show(&stage, oct_scene_layered(30, 4));
-    oct_view_model_apply(&stage.model, OCT_ACTION_HELP, 1);
-    stage_draw(&stage);
-    r = oct_draw_picture_rect(stage.draw);
-    assert_int_equal(pixel_at(&stage, r.x + r.w / 2, r.y + r.h * 32 / 100) & 255, 255);
-    stage_close(&stage);
+    struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[1], "/nonexistent/font.ttf");
+    oct_viewer_stage_draw(stage);
+    struct oct_view_rect r = oct_draw_layout(stage->draw)->picture;
+    assert_true(count_bright(stage, bottom_of(stage, r), 200) > 50);
+    oct_viewer_stage_show(stage, oct_scene_layered(30, 4));
+    oct_view_model_apply(&stage->model, OCT_ACTION_HELP, 1);
+    oct_viewer_stage_draw(stage);
+    r = oct_draw_layout(stage->draw)->picture;
+    assert_int_equal(oct_viewer_stage_pixel(stage, r.x + r.w / 2, r.y + r.h * 32 / 100) & 255, 255);
+    oct_viewer_stage_close(stage);
 }
 
 static void snapshots_are_whole_files_under_new_names(void **state)
 {
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     static const struct oct_view_caption caption;
-    struct stage stage = stage_open(sizes[0], NULL);
+    struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[0], NULL);
     char first[256], second[256], third[256], fixed[256];
     struct oct_error err = {0};
     time_t now = time(NULL);
-
-    stage_draw(&stage);
+    oct_viewer_stage_draw(stage);
     assert_int_equal(
-        oct_png_save_new(stage.surface, &caption, folder, now, first, sizeof(first), NULL), OCT_OK);
+        oct_png_save_new(stage->surface, &caption, folder, now, first, sizeof(first), NULL),
+        OCT_OK);
     assert_int_equal(
-        oct_png_save_new(stage.surface, &caption, folder, now, second, sizeof(second), NULL),
+        oct_png_save_new(stage->surface, &caption, folder, now, second, sizeof(second), NULL),
         OCT_OK);
     assert_string_not_equal(first, second);
     SDL_Surface *back = IMG_Load(first);
@@ -449,17 +377,17 @@ static void snapshots_are_whole_files_under_new_names(void **state)
     assert_true(back->w == sizes[0][0] && back->h == sizes[0][1]);
     SDL_FreeSurface(back);
     snprintf(fixed, sizeof(fixed), "%s/fixed.png", folder);
-    assert_int_equal(oct_png_save(stage.surface, &caption, fixed, NULL), OCT_OK);
-    assert_int_equal(oct_png_save(stage.surface, &caption, fixed, NULL), OCT_OK);
-    assert_int_equal(oct_png_save(stage.surface, &caption, "/nonexistent/a.png", &err), OCT_E_IO);
+    assert_int_equal(oct_png_save(stage->surface, &caption, fixed, NULL), OCT_OK);
+    assert_int_equal(oct_png_save(stage->surface, &caption, fixed, NULL), OCT_OK);
+    assert_int_equal(oct_png_save(stage->surface, &caption, "/nonexistent/a.png", &err), OCT_E_IO);
     assert_non_null(strstr(err.text, "/nonexistent/a.png"));
     assert_int_equal(
-        oct_png_save_new(stage.surface, &caption, "/nonexistent", now, third, sizeof(third), &err),
+        oct_png_save_new(stage->surface, &caption, "/nonexistent", now, third, sizeof(third), &err),
         OCT_E_IO);
     remove(first);
     remove(fixed);
     remove(second);
-    stage_close(&stage);
+    oct_viewer_stage_close(stage);
 }
 
 /* ---- the room: how much the B-scan has, that nothing overlaps, the divider, fields, help ---- */
@@ -470,20 +398,11 @@ static const int screens[][2] = {{1280, 720}, {1920, 1080}, {3840, 2160}};
 static const double scans_mm[] = {1.3, 6};
 #define N_SCANS (sizeof(scans_mm) / sizeof(scans_mm[0]))
 
-struct space_stage {
-    SDL_Surface *surface;
-    SDL_Renderer *renderer;
-    struct oct_draw *draw;
-    struct oct_view_model model;
-    struct oct_view_input input;
-};
-
 /* A B-scan of so many A-lines and pixels. */
 static struct oct_view_picture picture_of(uint32_t n_lines, uint32_t depth, const uint8_t *pixels)
 {
     struct oct_picture_header header = oct_scene_header(1, "a");
     struct oct_view_picture picture = {0};
-
     header.n_lines = n_lines;
     header.depth = depth;
     assert_int_equal(oct_view_picture_set(&picture, &header, pixels, (size_t)n_lines * depth, NULL),
@@ -491,100 +410,46 @@ static struct oct_view_picture picture_of(uint32_t n_lines, uint32_t depth, cons
     return picture;
 }
 
-static void show(struct space_stage *stage, uint32_t n_lines, uint32_t depth, const uint8_t *pixels)
-{
-    struct oct_view_picture picture = picture_of(n_lines, depth, pixels);
-    struct oct_view_tally tally = {0};
-
-    oct_view_tally_add(&tally, &picture.header, 5 * OCT_NS_PER_S);
-    oct_view_model_offer(&stage->model, &picture);
-    oct_view_model_report(&stage->model, &tally, true);
-    oct_view_picture_finish(&picture);
-}
-
-static struct space_stage *space_stage_open(const int size[2])
-{
-    struct space_stage *stage = calloc(1, sizeof(*stage));
-
-    assert_non_null(stage);
-    stage->surface =
-        SDL_CreateRGBSurfaceWithFormat(0, size[0], size[1], 32, SDL_PIXELFORMAT_ARGB8888);
-    stage->renderer = SDL_CreateSoftwareRenderer(stage->surface);
-    assert_true(stage->surface && stage->renderer);
-    assert_int_equal(oct_draw_create(&stage->draw, stage->renderer, NULL, NULL), OCT_OK);
-    oct_view_model_init(&stage->model, "tcp://127.0.0.1:5702", true);
-    oct_view_model_tick(&stage->model, 5 * OCT_NS_PER_S);
-    oct_view_input_init(&stage->input);
-    return stage;
-}
-
-static void space_stage_close(struct space_stage *stage)
-{
-    oct_draw_destroy(stage->draw);
-    SDL_DestroyRenderer(stage->renderer);
-    SDL_FreeSurface(stage->surface);
-    oct_view_model_finish(&stage->model);
-    free(stage);
-}
-
-static const struct oct_view_layout *space_stage_draw(struct space_stage *stage)
-{
-    assert_int_equal(oct_draw_frame(stage->draw, &stage->model, NULL), OCT_OK);
-    SDL_RenderFlush(stage->renderer);
-    return oct_draw_layout(stage->draw);
-}
-
-static uint32_t space_pixel_at(const struct space_stage *stage, int x, int y)
-{
-    uint32_t pixel;
-
-    assert_true(x >= 0 && x < stage->surface->w && y >= 0 && y < stage->surface->h);
-    memcpy(&pixel, (const uint8_t *)stage->surface->pixels + y * stage->surface->pitch + 4 * x,
-           sizeof(pixel));
-    return pixel & 0xffffffu;
-}
-
 /* A white B-scan of 200 A-lines and 400 pixels, square, of so many millimetres; a black en face
  * picture of 200 B-scans. */
-static void show_scan(struct space_stage *stage, double mm)
+static void show_scan(struct oct_viewer_stage *stage, double mm)
 {
     uint8_t *white = malloc(200 * 400);
     struct oct_view_image enface = oct_scene_enface(200, 200);
-
     assert_non_null(white);
     memset(white, 255, 200 * 400);
-    show(stage, 200, 400, white);
+    oct_viewer_stage_show(stage, picture_of(200, 400, white));
     free(white);
     for (uint32_t i = 0; i < 200; i++)
         oct_scene_enface_fill(&enface, i, 10);
-    oct_view_model_offer_enface(&stage->model, &enface);
+    oct_view_overlay_take(&stage->model, &oct_view_overlay_enface, &enface);
     oct_view_image_finish(&enface);
     stage->model.daemon.lateral_um = stage->model.daemon.slow_um = mm * 1000 / 200;
     stage->model.daemon.axial_um = DEPTH_MM * 1000 / 400;
 }
 
 /* How much of the window is the B-scan's white. */
-static double white_share(const struct space_stage *stage)
+static double white_share(const struct oct_viewer_stage *stage)
 {
     const struct oct_view_rect r = oct_draw_layout(stage->draw)->bscan;
     unsigned n = 0;
-
     for (int y = r.y; y < r.y + r.h; y++)
         for (int x = r.x; x < r.x + r.w; x++)
-            n += space_pixel_at(stage, x, y) == 0xffffff;
+            n += oct_viewer_stage_pixel(stage, x, y) == 0xffffff;
     return (double)n / stage->surface->w / stage->surface->h;
 }
 
 static void the_picture_has_most_of_the_window(void **state)
 {
     for (size_t k = 0; k < 2 * N_SIZES * N_SCANS; k++) {
-        struct space_stage *stage = space_stage_open(screens[k / N_SCANS % N_SIZES]);
+        struct oct_viewer_stage *stage =
+            oct_viewer_stage_open_at(screens[k / N_SCANS % N_SIZES], NULL);
         const double dpi = k < N_SIZES * N_SCANS ? 96 : 400; /* usual letters, the largest */
         show_scan(stage, scans_mm[k % N_SCANS]);
         oct_draw_set_text(stage->draw, 12, dpi);
         for (int two = 0; two < 2; two++) {
             stage->model.settings.arrangement = two ? OCT_ARRANGEMENT_TWO : OCT_ARRANGEMENT_ALONE;
-            const struct oct_view_layout *l = space_stage_draw(stage);
+            const struct oct_view_layout *l = oct_viewer_stage_draw(stage);
             double share = white_share(stage);
             print_message("%dx%d, %.0f dpi, %.1f mm, %s: %.1f %%\n", stage->surface->w,
                           stage->surface->h, dpi, scans_mm[k % N_SCANS],
@@ -592,16 +457,15 @@ static void the_picture_has_most_of_the_window(void **state)
             assert_true(share >= (two ? 0.40 : 0.60));
             assert_int_equal(l->enface.w > 0, two);
         }
-        space_stage_close(stage);
+        oct_viewer_stage_close(stage);
     }
 }
 
 static void words_say_how_far_the_scales_differ(void **state)
 {
-    struct space_stage *stage = space_stage_open(screens[0]);
+    struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[0], NULL);
     struct oct_view_rectf place = {0, 0, 900, 500};
     char text[64];
-
     show_scan(stage, 6); /* 6 x 2 mm in 900 x 500: 150 and 250 pixels a millimetre */
     oct_view_model_stretch_text(&stage->model, place, text, sizeof(text));
     assert_string_equal(text, "stretched 1.7x along depth");
@@ -615,7 +479,7 @@ static void words_say_how_far_the_scales_differ(void **state)
     place.w = 900;
     oct_view_model_stretch_text(&stage->model, place, text, sizeof(text));
     assert_string_equal(text, "");
-    space_stage_close(stage);
+    oct_viewer_stage_close(stage);
 }
 
 /* ---- the layout ---- */
@@ -632,7 +496,6 @@ static void check_apart(const struct oct_view_layout *l, const struct oct_view_c
         l->recording, l->banner,  l->bscan,    l->guide, l->colours,  l->enface,
         l->profile,   l->divider, l->spectrum, l->slice, l->timeline, l->status};
     size_t n = 12;
-
     for (unsigned i = 0; i < c->n_buttons; i++) {
         struct oct_view_rect row = c->button[i].is_patients ? l->patient : l->buttons;
         all[n++] = l->button[i];
@@ -653,7 +516,6 @@ static void nothing_lies_over_another(void **state)
 {
     static const int windows[][2] = {
         {320, 240}, {640, 480}, {1280, 720}, {1080, 1920}, {3840, 2160}};
-
     for (unsigned i = 0; i < 5 * 3 * 32; i++) {
         const int *size = windows[i / 96];
         struct oct_view_contents c = {.width = size[0],
@@ -683,13 +545,14 @@ static void nothing_lies_over_another(void **state)
     }
 }
 
-static bool stacks(struct space_stage *stage, double fast_mm, double slow_mm, enum oct_view_fit fit)
+static bool stacks(struct oct_viewer_stage *stage, double fast_mm, double slow_mm,
+                   enum oct_view_fit fit)
 {
     stage->model.settings.arrangement = OCT_ARRANGEMENT_TWO;
     stage->model.settings.fit = fit;
     stage->model.daemon.lateral_um = fast_mm * 1000 / 200;
     stage->model.daemon.slow_um = slow_mm * 1000 / 200;
-    const struct oct_view_layout *l = space_stage_draw(stage);
+    const struct oct_view_layout *l = oct_viewer_stage_draw(stage);
     assert_int_equal(l->is_stacked, l->enface.y > l->bscan.y);
     return l->is_stacked;
 }
@@ -697,7 +560,7 @@ static bool stacks(struct space_stage *stage, double fast_mm, double slow_mm, en
 static void a_wide_scan_stands_above_its_en_face_picture(void **state)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
-        struct space_stage *stage = space_stage_open(screens[k]);
+        struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[k], NULL);
         show_scan(stage, 6);
         assert_true(stacks(stage, 6, 1, OCT_FIT_FILL)); /* both are wide */
         assert_true(stacks(stage, 12, 3, OCT_FIT_FILL));
@@ -706,16 +569,15 @@ static void a_wide_scan_stands_above_its_en_face_picture(void **state)
         assert_false(stacks(stage, 1.3, 1.3, OCT_FIT_FILL));
         assert_false(stacks(stage, 1.3, 1.3, OCT_FIT_MICROMETRES));
         assert_false(stacks(stage, NAN, NAN, OCT_FIT_FILL));
-        space_stage_close(stage);
+        oct_viewer_stage_close(stage);
     }
 }
 
 /* ---- the divider ---- */
 
-static void mouse(struct space_stage *stage, uint32_t type, int x, int y, int clicks)
+static void mouse(struct oct_viewer_stage *stage, uint32_t type, int x, int y, int clicks)
 {
     SDL_Event event = {.type = type};
-
     if (type == SDL_MOUSEMOTION) {
         event.motion.x = x;
         event.motion.y = y;
@@ -726,16 +588,15 @@ static void mouse(struct space_stage *stage, uint32_t type, int x, int y, int cl
         event.button.clicks = (uint8_t)clicks;
     }
     oct_view_input_take(&stage->input, &event, &stage->model, stage->draw, 1);
-    space_stage_draw(stage);
+    oct_viewer_stage_draw(stage);
 }
 
 /* Drags the divider by pixels, and returns where its middle is then. */
-static int drag_divider(struct space_stage *stage, int by)
+static int drag_divider(struct oct_viewer_stage *stage, int by)
 {
     const struct oct_view_layout *l = oct_draw_layout(stage->draw);
     int x = l->divider.x + l->divider.w / 2, y = l->divider.y + l->divider.h / 2;
     int to_x = x + (l->is_stacked ? 0 : by), to_y = y + (l->is_stacked ? by : 0);
-
     mouse(stage, SDL_MOUSEMOTION, x, y, 0);
     assert_int_equal(stage->input.pointer, l->is_stacked ? OCT_POINTER_DOWN : OCT_POINTER_ACROSS);
     mouse(stage, SDL_MOUSEBUTTONDOWN, x, y, 1);
@@ -749,11 +610,10 @@ static void the_divider_is_dragged_and_remembered(void **state)
 {
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     char path[512];
-
     snprintf(path, sizeof(path), "%s/space-%d.ini", folder, (int)getpid());
     for (int stacked = 0; stacked < 2; stacked++) {
-        struct space_stage *stage = space_stage_open(screens[0]),
-                           *next = space_stage_open(screens[0]);
+        struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[0], NULL),
+                                *next = oct_viewer_stage_open_at(screens[0], NULL);
         const double slow_mm = stacked ? 1 : 6;
         show_scan(stage, 6);
         show_scan(next, 6);
@@ -781,8 +641,8 @@ static void the_divider_is_dragged_and_remembered(void **state)
         mouse(stage, SDL_MOUSEBUTTONDOWN, l->divider.x + l->divider.w / 2,
               l->divider.y + l->divider.h / 2, 2);
         assert_memory_equal(&l->divider, &first, sizeof(first));
-        space_stage_close(stage);
-        space_stage_close(next);
+        oct_viewer_stage_close(stage);
+        oct_viewer_stage_close(next);
     }
     remove(path);
 }
@@ -795,57 +655,56 @@ static uint8_t pattern(unsigned line, unsigned depth)
     return (uint8_t)(37 * line + 91 * depth);
 }
 
-static void check_pixels(struct space_stage *stage, unsigned n_lines, unsigned depth)
+static void check_pixels(struct oct_viewer_stage *stage, unsigned n_lines, unsigned depth)
 {
-    const struct oct_view_rect r = oct_draw_picture_rect(stage->draw);
-    const struct oct_view_rectf place = oct_draw_place(stage->draw);
+    const struct oct_view_rect r = oct_draw_layout(stage->draw)->picture;
+    const struct oct_view_rectf place = oct_draw_layout(stage->draw)->place;
     unsigned n_wrong = 0;
-
     assert_true(place.w == n_lines && place.h == depth);
     /* In the middle, where no words stand. */
     for (int y = r.y + r.h / 4; y < r.y + r.h / 2; y++)
         for (int x = r.x + r.w / 4; x < r.x + r.w * 3 / 4; x++)
-            n_wrong += (space_pixel_at(stage, x, y) & 255) !=
+            n_wrong += (oct_viewer_stage_pixel(stage, x, y) & 255) !=
                        pattern((unsigned)(x - (int)place.x), (unsigned)(y - (int)place.y));
     assert_int_equal(n_wrong, 0);
 }
 
-static void space_press(struct space_stage *stage, enum oct_view_action action, unsigned times)
+static void space_press(struct oct_viewer_stage *stage, enum oct_view_action action, unsigned times)
 {
     /* As a key does it: the lens knows what the last frame showed. */
     oct_view_lens_see(&stage->model.lens, oct_draw_layout(stage->draw)->bscan,
-                      oct_draw_place(stage->draw));
+                      oct_draw_layout(stage->draw)->place);
     oct_view_model_apply(&stage->model, action, times);
-    space_stage_draw(stage);
+    oct_viewer_stage_draw(stage);
 }
 
 static void a_pixel_is_one_of_the_screen(void **state)
 {
     static const unsigned pictures[][2] = {{301, 203}, {1500, 900}}; /* smaller, larger */
-
     for (size_t k = 0; k < 2; k++) {
         const unsigned n_lines = pictures[k][0], depth = pictures[k][1];
-        struct space_stage *stage = space_stage_open(screens[0]);
+        struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[0], NULL);
         uint8_t *pixels = malloc((size_t)n_lines * depth);
         assert_non_null(pixels);
         for (unsigned i = 0; i < n_lines * depth; i++)
             pixels[i] = pattern(i / depth, i % depth);
-        show(stage, n_lines, depth, pixels);
+        oct_viewer_stage_show(stage, picture_of(n_lines, depth, pixels));
         free(pixels);
         stage->model.settings.fit = OCT_FIT_PIXELS;
-        const struct oct_view_layout *l = space_stage_draw(stage);
+        const struct oct_view_layout *l = oct_viewer_stage_draw(stage);
         check_pixels(stage, n_lines, depth);
         if (k == 1) { /* it is moved to its edges, and back at once */
             space_press(stage, OCT_ACTION_PAN_RIGHT, 50);
             check_pixels(stage, n_lines, depth);
-            double right = oct_draw_place(stage->draw).x;
+            double right = oct_draw_layout(stage->draw)->place.x;
             assert_true(right + n_lines == l->bscan.x + l->bscan.w);
             space_press(stage, OCT_ACTION_PAN_LEFT, 1);
-            assert_true(fabs(oct_draw_place(stage->draw).x - right - 0.1 * l->bscan.w) <= 1);
+            assert_true(fabs(oct_draw_layout(stage->draw)->place.x - right - 0.1 * l->bscan.w) <=
+                        1);
             space_press(stage, OCT_ACTION_PAN_DOWN, 50);
-            assert_true(oct_draw_place(stage->draw).y + depth == l->bscan.y + l->bscan.h);
+            assert_true(oct_draw_layout(stage->draw)->place.y + depth == l->bscan.y + l->bscan.h);
         }
-        space_stage_close(stage);
+        oct_viewer_stage_close(stage);
     }
 }
 
@@ -854,7 +713,6 @@ static void a_pixel_is_one_of_the_screen(void **state)
 static void busy(struct oct_view_model *model)
 {
     struct oct_view_daemon *d = &model->daemon;
-
     d->bscans_dropped = 12345;
     model->tally.n_bad = 12345;
     model->shown.header.volume = 1234;
@@ -876,9 +734,9 @@ static void busy(struct oct_view_model *model)
 
 static void numbers_grow_within_their_fields(void **state)
 {
-    struct space_stage *calm = space_stage_open(screens[0]), *full = space_stage_open(screens[0]);
+    struct oct_viewer_stage *calm = oct_viewer_stage_open_at(screens[0], NULL),
+                            *full = oct_viewer_stage_open_at(screens[0], NULL);
     struct oct_view_field a[2 * OCT_VIEW_MOST_FIELDS], b[2 * OCT_VIEW_MOST_FIELDS];
-
     show_scan(full, 6);
     busy(&full->model);
     unsigned n = oct_view_fields(&calm->model, a), m = oct_view_fields(&full->model, b);
@@ -891,18 +749,18 @@ static void numbers_grow_within_their_fields(void **state)
         if (strlen(b[i].phrase.text) > b[i].n_letters)
             fail_msg("\"%s\" has no room in %u letters", b[i].phrase.text, b[i].n_letters);
     }
-    space_stage_close(calm);
-    space_stage_close(full);
+    oct_viewer_stage_close(calm);
+    oct_viewer_stage_close(full);
 }
 
 /* All of the line fits at each size, and the disk stands where it stood when losses grow. */
 static void a_number_that_grows_moves_no_other(void **state)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
-        struct space_stage *stage = space_stage_open(screens[k]);
+        struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[k], NULL);
         show_scan(stage, 6);
         stage->model.daemon.known = stage->model.daemon.reachable = true;
-        const struct oct_view_layout *l = space_stage_draw(stage);
+        const struct oct_view_layout *l = oct_viewer_stage_draw(stage);
         const struct oct_view_rect line = l->status, area = l->area;
         size_t n_bytes = (size_t)line.h * (size_t)stage->surface->pitch;
         const uint8_t *at =
@@ -911,7 +769,7 @@ static void a_number_that_grows_moves_no_other(void **state)
         assert_non_null(before);
         memcpy(before, at, n_bytes);
         stage->model.daemon.bscans_dropped = 123456;
-        space_stage_draw(stage);
+        oct_viewer_stage_draw(stage);
         int first = line.w, last = 0;
         for (int x = 0; x < line.w; x++)
             for (int y = 0; y < line.h; y++)
@@ -925,7 +783,7 @@ static void a_number_that_grows_moves_no_other(void **state)
         assert_memory_equal(&line, &l->status, sizeof(line));
         assert_memory_equal(&area, &l->area, sizeof(area));
         free(before);
-        space_stage_close(stage);
+        oct_viewer_stage_close(stage);
     }
 }
 
@@ -942,7 +800,6 @@ static void check_help(const struct oct_view_model *model, unsigned n_letters, u
 {
     static struct oct_view_help help;
     static char all[16384];
-
     oct_view_help_arrange(&help, model, n_letters, n_lines);
     assert_true(help.n > 20 && help.n < OCT_VIEW_MOST_HELP);
     assert_true(help.n_letters <= n_letters && help.n_lines <= n_lines);
@@ -967,7 +824,6 @@ static void check_help(const struct oct_view_model *model, unsigned n_letters, u
 static void the_help_is_whole(void **state)
 {
     struct oct_view_model model;
-
     oct_view_model_init(&model, "x", true);
     check_help(&model, 131, 37, true); /* 1280x720 */
     check_help(&model, 197, 55, true);
@@ -1009,7 +865,6 @@ static struct scene open_scene(void)
                             .slow_um = NAN,
                             .record = {.disk_left_s = NAN, .volumes = NAN}}};
     struct oct_picture_header header = oct_scene_header(1, "a");
-
     s.model = &s.stage->model;
     for (header.frame_num = 0; header.frame_num <= 50; header.frame_num++)
         oct_view_tally_add(&s.tally, &header, 10 * S + header.frame_num * 20 * MS);
@@ -1035,7 +890,6 @@ static void what_the_picture_is_follows_stream_daemon_and_user(void **state)
     struct scene s = open_scene();
     struct oct_view_veil veil;
     struct oct_view_model none;
-
     oct_view_model_init(&none, "x", true);
     assert_int_equal(oct_view_show(&none), OCT_SHOW_WAITING);
     assert_false(oct_view_show_veil(&none, &veil));
@@ -1082,7 +936,6 @@ static void what_the_picture_is_follows_stream_daemon_and_user(void **state)
 static void without_control_a_lost_publisher_is_gone_when_pictures_stop(void **state)
 {
     struct scene s = open_scene();
-
     s.model->has_control = s.model->daemon.known = false;
     oct_view_model_report(s.model, &s.tally, false);
     assert_int_equal(oct_view_show(s.model), OCT_SHOW_LIVE); /* a moment's break */
@@ -1111,7 +964,6 @@ static uint32_t *drawn(struct oct_viewer_stage *stage)
 {
     const size_t n = (size_t)stage->surface->w * (size_t)stage->surface->h;
     uint32_t *copy = malloc(n * sizeof(*copy));
-
     assert_non_null(copy);
     assert_int_equal(oct_draw_frame(stage->draw, &stage->model, NULL), OCT_OK);
     SDL_RenderFlush(stage->renderer);
@@ -1129,7 +981,6 @@ static unsigned light_of(uint32_t argb)
 static unsigned rows_with(const uint32_t *px, int width, struct oct_view_rect r, uint32_t rgb)
 {
     unsigned n = 0;
-
     for (int y = r.y; y < r.y + r.h; y++)
         for (int x = r.x; x < r.x + r.w; x++)
             if ((px[y * width + x] & 0xffffff) == rgb) {
@@ -1214,7 +1065,6 @@ static double dim_light_of(uint32_t argb)
 {
     static const double weight[] = {0.0722, 0.7152, 0.2126};
     double light = 0;
-
     for (int i = 0; i < 3; i++) {
         double c = (argb >> 8 * i & 255) / 255.0;
         light += weight[i] * (c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4));
@@ -1225,7 +1075,6 @@ static double dim_light_of(uint32_t argb)
 static double mean_light(const struct oct_viewer_stage *s, struct oct_view_rect r)
 {
     double light = 0;
-
     for (int y = r.y; y < r.y + r.h; y++)
         for (int x = r.x; x < r.x + r.w; x++)
             light += dim_light_of(
@@ -1245,7 +1094,6 @@ static void a_half_and_a_quarter_of_the_light_are_left(void **state)
     static const double left[] = {0.5, 0.25, 1};
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     const struct oct_view_rect layer = {400, 300, 100, 40}, window = {0, 0, 1280, 720};
-
     draw(s);
     struct oct_view_rect r = oct_draw_layout(s->draw)->bscan;
     struct oct_view_rect bright = {r.x + r.w / 2, r.y + r.h * 31 / 100, 20, r.h / 50};
@@ -1265,7 +1113,6 @@ static void a_half_and_a_quarter_of_the_light_are_left(void **state)
 static void alarms_keep_their_light(void **state)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
-
     oct_view_model_tick(&s->model, 60 * OCT_NS_PER_S);
     s->model.connected = s->model.daemon.known = s->model.daemon.reachable = true;
     s->model.has_control = true;

@@ -1,4 +1,5 @@
 /* The guide: where the tissue lies, how good a picture is, and which way to move. */
+#include "pipeline/base/clock.h"
 #include "test/rig/guide_scene.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
@@ -6,7 +7,6 @@
 #include "test/rig/viewer_stage.h"
 #include "viewer/draw/draw.h"
 #include "viewer/input.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/daemon.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
@@ -34,7 +34,6 @@ static void begin(struct oct_view_model *model)
 static void come(struct oct_view_model *model, struct oct_view_picture *picture, uint64_t ns)
 {
     struct oct_view_tally tally = model->tally;
-
     picture->arrival_ns = ns;
     picture->header.frame_num = tally.n_received;
     oct_view_tally_add(&tally, &picture->header, ns);
@@ -48,7 +47,6 @@ static void show_for(struct oct_view_model *model, const struct oct_view_picture
                      uint64_t from_ns, unsigned n, uint64_t every_ns)
 {
     struct oct_view_picture copy = {0};
-
     for (unsigned i = 0; i < n; i++) {
         assert_int_equal(oct_view_picture_set(&copy, &picture->header, picture->pixels,
                                               oct_view_picture_bytes(&picture->header), NULL),
@@ -63,7 +61,6 @@ static struct oct_view_guide guide_of(const struct guide_scene *of, const struct
     struct oct_view_model *model = calloc(1, sizeof(*model));
     struct oct_view_picture picture = guide_scene_picture(of, fault);
     struct oct_view_guide guide;
-
     assert_non_null(model);
     begin(model);
     model->contrast.log = !fault->linear;
@@ -78,7 +75,6 @@ static struct oct_view_guide guide_of(const struct guide_scene *of, const struct
 static void the_retina_is_where_the_truth_has_it(void **state)
 {
     static const double shifts[] = {-0.1, 0, 0.1, 0.3};
-
     for (size_t i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
         const struct oct_view_guide g =
             guide_of(scene, &(struct guide_fault){.shift = shifts[i], .noise = 1});
@@ -96,7 +92,6 @@ static void the_retina_is_where_the_truth_has_it(void **state)
 static void noise_lowers_it(void **state)
 {
     double before = 10.5, first = 0, last = 0;
-
     for (unsigned i = 0; i <= 12; i++) {
         const double noise = i ? pow(10, (3.0 * i - 3) / 10) : 0;
         const struct oct_view_guide g = guide_of(scene, &(struct guide_fault){.noise = noise});
@@ -112,7 +107,6 @@ static void noise_lowers_it(void **state)
 static void dark_lines_lower_it(void **state)
 {
     double before = 10.5;
-
     for (double dark = 0; dark < 0.95; dark += 0.125) {
         const struct oct_view_guide g =
             guide_of(scene, &(struct guide_fault){.noise = 20, .dark = dark});
@@ -126,7 +120,6 @@ static void dark_lines_lower_it(void **state)
 static void a_shift_lowers_it_and_says_which_way(void **state)
 {
     double before = 10.5;
-
     for (double shift = 0.05; shift < 0.85; shift += 0.05) { /* the retina goes out below */
         const struct oct_view_guide g =
             guide_of(scene, &(struct guide_fault){.noise = 1, .shift = shift});
@@ -158,7 +151,6 @@ static void the_move_is_said_in_millimetres(void **state)
     struct oct_view_picture picture =
         guide_scene_picture(scene, &(struct guide_fault){.noise = 1, .shift = 0.3});
     char text[OCT_VIEW_GUIDE_TEXT_BYTES], wanted[64];
-
     assert_non_null(model);
     begin(model);
     come(model, &picture, 100 * S);
@@ -187,7 +179,6 @@ static void tell_light(struct oct_view_model *model, double saturated, uint64_t 
     uint16_t samples[100] = {2000, 3000};
     char json[512];
     struct oct_error err = {0};
-
     snprintf(json, sizeof(json), header, saturated * 100 * scene->n_lines);
     if (oct_view_spectrum_set(&spectrum, json, strlen(json), samples, sizeof(samples), &err))
         fail_msg("%s", err.text);
@@ -199,7 +190,6 @@ static void tell_light(struct oct_view_model *model, double saturated, uint64_t 
 static void tell_quality(struct oct_view_model *model, uint64_t ns, bool blink, bool motion)
 {
     struct oct_view_image row = oct_scene_quality();
-
     row.arrival_ns = ns;
     oct_scene_quality_put(&row, "blink", blink);
     oct_scene_quality_put(&row, "motion", motion);
@@ -213,7 +203,6 @@ static void a_saturated_camera_lowers_it(void **state)
 {
     static const double gains[] = {1, 1.5, 1.6, 1.65, 1.7, 1.8, 2.2};
     double before = 10.5, saturated = -1;
-
     for (size_t i = 0; i < sizeof(gains) / sizeof(gains[0]); i++) {
         struct guide_scene *bright = guide_scene_open(gains[i]);
         struct oct_view_model *model = calloc(1, sizeof(*model));
@@ -245,7 +234,6 @@ static void motion_lowers_it(void **state)
 {
     struct oct_view_picture picture = guide_scene_picture(scene, &(struct guide_fault){.noise = 1});
     double before = 10.5;
-
     for (unsigned n_jumps = 0; n_jumps <= 8; n_jumps++) {
         struct oct_view_model *model = calloc(1, sizeof(*model));
         assert_non_null(model);
@@ -272,7 +260,6 @@ static void nothing_but_the_picture_raises_it(void **state)
     const double index = guide_of(scene, &poor).index;
     struct oct_view_model *model = calloc(1, sizeof(*model));
     struct oct_view_picture picture = guide_scene_picture(scene, &poor);
-
     assert_non_null(model);
     assert_true(index > 1 && index < 6);
     /* Averages look better, and are of the same light. */
@@ -321,7 +308,6 @@ static void what_is_no_tissue_has_no_points(void **state)
                                               .hi = 60};
     uint8_t *pixels = calloc(LINES, DEPTH);
     unsigned random = 1;
-
     assert_non_null(pixels);
     for (unsigned kind = 0; kind < KINDS; kind++) {
         struct oct_view_picture picture = {0};
@@ -349,7 +335,6 @@ static void bright_bands_apart_from_the_tissue_do_not_move_it(void **state)
     static const uint32_t bands[][2] = {{0, 30}, {900, 930}};
     const struct guide_fault fault = {.noise = 1, .shift = 0.1};
     const struct oct_view_guide plain = guide_of(scene, &fault);
-
     for (size_t i = 0; i < sizeof(bands) / sizeof(bands[0]); i++) {
         struct oct_view_picture picture = guide_scene_picture(scene, &fault);
         struct oct_view_sight sight;
@@ -372,7 +357,6 @@ static void a_choroid_that_is_cut_off_is_no_fault_of_the_retina(void **state)
     struct oct_view_picture picture = guide_scene_picture(scene, &(struct guide_fault){.noise = 1});
     struct oct_view_sight sight;
     float *pixels = picture.pixels;
-
     for (uint32_t j = 0; j < scene->n_lines; j++)
         memmove(pixels + (size_t)j * depth, pixels + (size_t)j * scene->depth,
                 depth * sizeof(*pixels));
@@ -409,7 +393,6 @@ static void live_come(struct oct_view_model *model, const struct guide_fault *fa
 {
     struct oct_view_picture picture = guide_scene_picture(scene, fault);
     struct oct_view_tally tally = model->tally;
-
     picture.arrival_ns = ns;
     picture.header.frame_num = tally.n_received;
     oct_view_tally_add(&tally, &picture.header, ns);
@@ -422,7 +405,6 @@ static void live_come(struct oct_view_model *model, const struct guide_fault *fa
 static struct oct_view_model *live_begin(void)
 {
     struct oct_view_model *model = calloc(1, sizeof(*model));
-
     assert_non_null(model);
     oct_view_model_init(model, "x", true);
     model->daemon.axial_um = scene->axial_um;
@@ -439,7 +421,6 @@ static void end(struct oct_view_model *model)
 static void live_tell_quality(struct oct_view_model *model, uint64_t ns, bool motion)
 {
     struct oct_view_image row = oct_scene_quality();
-
     row.arrival_ns = ns;
     oct_scene_quality_put(&row, "motion", motion);
     oct_view_quality_add(&model->quality, &row);
@@ -454,7 +435,6 @@ static void live_tell_light(struct oct_view_model *model, uint64_t n_saturated, 
                                          .limit = 4095,
                                          .n_saturated = n_saturated,
                                          .arrival_ns = ns};
-
     oct_view_model_offer_spectrum(model, &spectrum);
     model->spectrum = (struct oct_view_spectrum){.n_samples = 0};
 }
@@ -464,7 +444,6 @@ static void a_change_takes_a_second(void **state)
     struct oct_view_model *model = live_begin();
     const struct guide_fault good = {.noise = 1}, poor = {.noise = 100};
     uint64_t ns = 100 * S;
-
     live_come(model, &good, ns);
     const double first = model->guide.index;
     for (unsigned i = 0; i < 10; i++)
@@ -493,7 +472,6 @@ static void the_number_does_not_flicker(void **state)
     double least = 10, most = 0;
     uint64_t ns = 100 * S;
     unsigned n_changes = 0, n_crossed = 0;
-
     for (unsigned i = 0; i < 200; i++) {
         const int before = model->guide.number;
         const bool above = model->guide.index > 4.5;
@@ -518,7 +496,6 @@ static void what_is_not_known_does_not_count(void **state)
     struct oct_view_model *model = live_begin();
     char text[OCT_VIEW_GUIDE_TEXT_BYTES], remedy[OCT_VIEW_GUIDE_TEXT_BYTES];
     const struct guide_fault fault = {.noise = 60};
-
     live_come(model, &fault, 100 * S);
     const double alone = model->guide.index;
     assert_true(isnan(model->guide.part[OCT_GUIDE_LIGHT]));
@@ -563,7 +540,6 @@ static void a_frozen_picture_has_its_own(void **state)
 {
     struct oct_view_model *model = live_begin();
     const struct guide_fault good = {.noise = 1}, poor = {.noise = 150, .shift = 0.3};
-
     live_come(model, &good, 100 * S);
     live_tell_light(model, scene->n_lines / 2, 100 * S);
     live_tell_quality(model, 100 * S, true);
@@ -595,7 +571,6 @@ static void a_frozen_picture_has_its_own(void **state)
 static void without_a_stream_there_is_no_number(void **state)
 {
     struct oct_view_model *model = live_begin();
-
     assert_false(oct_view_guide_has_number(model) || oct_view_guide_leads(model));
     live_come(model, &(struct guide_fault){.noise = 1}, 100 * S);
     assert_true(oct_view_guide_has_number(model) && oct_view_guide_leads(model));
@@ -613,7 +588,6 @@ static void hostile_pictures_have_numbers_too(void **state)
     static const float wild[] = {NAN, INFINITY, -INFINITY, 3e38F, -3e38F, 1e-40F, 0, -1};
     static const uint32_t sizes[][2] = {{1, 1}, {15, 400}, {16, 16}, {17, 40}, {200, 130}};
     float *pixels = malloc(200 * 130 * sizeof(*pixels));
-
     assert_non_null(pixels);
     for (unsigned k = 0; k < 400; k++) {
         const uint32_t *size = sizes[k % 5];
@@ -648,29 +622,6 @@ static void hostile_pictures_have_numbers_too(void **state)
 
 /* ---- drawn ---- */
 
-static uint32_t pixel_at(const struct oct_viewer_stage *s, int x, int y)
-{
-    uint32_t pixel;
-    memcpy(&pixel, (const uint8_t *)s->surface->pixels + y * s->surface->pitch + 4 * x, 4);
-    return pixel & 0xffffffu;
-}
-
-static unsigned count_of(const struct oct_viewer_stage *s, struct oct_view_rect r, uint32_t rgb)
-{
-    unsigned n = 0;
-
-    for (int y = r.y; y < r.y + r.h; y++)
-        for (int x = r.x; x < r.x + r.w; x++)
-            n += pixel_at(s, x, y) == rgb;
-    return n;
-}
-
-static void draw(struct oct_viewer_stage *s)
-{
-    assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
-    SDL_RenderFlush(s->renderer);
-}
-
 static void the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue(void **state)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
@@ -684,22 +635,21 @@ static void the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue(void *
                  {{.noise = 5, .shift = -0.11}, BAD, OCT_GUIDE_AWAY},
                  {{.dark = 1}, BAD, OCT_GUIDE_STAY}};
     uint64_t ns = 100 * S;
-
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         live_come(&s->model, &cases[i].fault, ns += 10 * S);
-        draw(s);
+        oct_viewer_stage_draw(s);
         const struct oct_view_rect r = oct_draw_layout(s->draw)->guide;
         const struct oct_view_guide *g = &s->model.guide;
         assert_true(r.w > 0 && r.h > 0);
         assert_int_equal(g->move, cases[i].move);
         /* The number is at least a fiftieth of the window high: solid strokes of its colour. */
-        if (count_of(s, r, cases[i].rgb) < 300)
+        if (oct_viewer_stage_count(s, r, cases[i].rgb) < 300)
             fail_msg("case %zu (number %d): %u pixels of the colour", i, g->number,
-                     count_of(s, r, cases[i].rgb));
-        const struct oct_view_rectf place = oct_draw_place(s->draw);
-        struct oct_view_rect p = oct_draw_picture_rect(s->draw);
+                     oct_viewer_stage_count(s, r, cases[i].rgb));
+        const struct oct_view_rectf place = oct_draw_layout(s->draw)->place;
+        struct oct_view_rect p = oct_draw_layout(s->draw)->picture;
         if (cases[i].move == OCT_GUIDE_STAY) {
-            assert_true(count_of(s, p, WARN) == 0);
+            assert_true(oct_viewer_stage_count(s, p, WARN) == 0);
             continue;
         }
         const int top = (int)(place.y + g->measured.sight.top * place.h);
@@ -710,24 +660,25 @@ static void the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue(void *
         const bool closer = cases[i].move == OCT_GUIDE_CLOSER;
         /* The arrow begins with its tip where it points up, with its shaft where down. */
         struct oct_view_rect row = {p.x, closer ? above.y : below.y, p.w, 1};
-        while (count_of(s, row, WARN) == 0)
+        while (oct_viewer_stage_count(s, row, WARN) == 0)
             row.y++;
-        assert_true(count_of(s, row, WARN) < 4 || !closer);
-        assert_true(count_of(s, row, WARN) > 10 || closer);
-        assert_true(count_of(s, closer ? above : below, WARN) > 1000);
-        assert_true(count_of(s, on, WARN) == 0 && count_of(s, closer ? below : above, WARN) == 0);
+        assert_true(oct_viewer_stage_count(s, row, WARN) < 4 || !closer);
+        assert_true(oct_viewer_stage_count(s, row, WARN) > 10 || closer);
+        assert_true(oct_viewer_stage_count(s, closer ? above : below, WARN) > 1000);
+        assert_true(oct_viewer_stage_count(s, on, WARN) == 0 &&
+                    oct_viewer_stage_count(s, closer ? below : above, WARN) == 0);
     }
     /* Frozen, neither lines nor arrow lie over what is looked at. */
     live_come(&s->model, &cases[2].fault, ns += 10 * S);
-    draw(s);
-    const struct oct_view_rect p = oct_draw_picture_rect(s->draw);
+    oct_viewer_stage_draw(s);
+    const struct oct_view_rect p = oct_draw_layout(s->draw)->picture;
     const struct oct_view_rect middle = {p.x + p.w / 2 - 50, p.y + p.h / 8, 100, p.h / 4};
-    assert_true(count_of(s, middle, WARN) > 500);
+    assert_true(oct_viewer_stage_count(s, middle, WARN) > 500);
     oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
     oct_view_model_tick(&s->model, ns);
-    draw(s);
-    assert_true(count_of(s, oct_draw_layout(s->draw)->guide, BAD) > 300);
-    assert_true(count_of(s, middle, WARN) == 0);
+    oct_viewer_stage_draw(s);
+    assert_true(oct_viewer_stage_count(s, oct_draw_layout(s->draw)->guide, BAD) > 300);
+    assert_true(oct_viewer_stage_count(s, middle, WARN) == 0);
     oct_viewer_stage_close(s);
 }
 
@@ -736,24 +687,23 @@ static void the_pointer_opens_the_parts(void **state)
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_input input;
     SDL_Event event = {.type = SDL_MOUSEMOTION};
-
     oct_view_input_init(&input);
     live_come(&s->model, &(struct guide_fault){.noise = 80, .shift = 0.3}, 100 * S);
-    draw(s);
+    oct_viewer_stage_draw(s);
     const struct oct_view_rect r = oct_draw_layout(s->draw)->guide;
     const struct oct_view_rect beside = {r.x - 200, r.y + 4, 190, 100};
-    const unsigned before = count_of(s, beside, 0x222a34);
+    const unsigned before = oct_viewer_stage_count(s, beside, 0x222a34);
     event.motion.x = r.x + r.w / 2;
     event.motion.y = r.y + r.h / 2;
     assert_true(oct_view_input_take(&input, &event, &s->model, s->draw, 1));
     assert_true(s->model.guide.pointed);
-    draw(s);
-    assert_true(count_of(s, beside, 0x222a34) > before + 5000);
+    oct_viewer_stage_draw(s);
+    assert_true(oct_viewer_stage_count(s, beside, 0x222a34) > before + 5000);
     event.motion.x = r.x - 300;
     assert_true(oct_view_input_take(&input, &event, &s->model, s->draw, 1));
     assert_false(s->model.guide.pointed);
-    draw(s);
-    assert_true(count_of(s, beside, 0x222a34) == before);
+    oct_viewer_stage_draw(s);
+    assert_true(oct_viewer_stage_count(s, beside, 0x222a34) == before);
     oct_viewer_stage_close(s);
 }
 
@@ -767,7 +717,6 @@ static void volumes_are_stepped_through_and_shown(void **state)
     struct oct_view_daemon daemon = {.known = true, .reachable = true, .answer_ns = 1};
     struct oct_view_phrase phrase;
     char text[OCT_VIEW_LABEL_BYTES];
-
     for (size_t i = 0; i < sizeof(now) / sizeof(now[0]); i++) {
         daemon.record.volumes = now[i];
         daemon.answer_ns++;

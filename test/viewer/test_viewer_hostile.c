@@ -2,10 +2,10 @@
  * wrong sizes and damaged bytes go the whole way, decoder, archive, model, drawing, between keys
  * pressed at random. The same dice make the same run. OCT_HOSTILE_ROUNDS makes it longer; make asan
  * runs it under AddressSanitizer and UBSan. */
+#include "pipeline/base/clock.h"
 #include "test/rig/pipeline_help.h"
 #include "test/rig/tap.h"
 #include "viewer/draw/draw.h"
-#include "viewer/model/clock.h"
 
 #include <SDL.h>
 #include <math.h>
@@ -80,7 +80,6 @@ static size_t make_header(struct dice *dice, uint64_t frame_num, char *json, siz
     const char *m = PICK(dice, extents), *d = PICK(dice, extents);
     bool f32 = dice_below(dice, 3) == 0, shape_lies = dice_below(dice, 12) == 0;
     char frame[32];
-
     *image_bytes = (size_t)atoi(m) * (size_t)atoi(d) * (f32 ? 4 : 1);
     m = shape_lies ? PICK(dice, bad_extents) : m;
     snprintf(frame, sizeof(frame), "%llu", (unsigned long long)frame_num);
@@ -106,7 +105,6 @@ static size_t make_header(struct dice *dice, uint64_t frame_num, char *json, siz
 static void *make_bytes(struct dice *dice, size_t n)
 {
     uint8_t *bytes = malloc(n ? n : 1);
-
     assert_non_null(bytes);
     for (size_t i = 0; i < n; i += sizeof(uint64_t)) {
         uint64_t roll = dice_roll(dice);
@@ -139,7 +137,7 @@ static void stage_open(struct stage *s)
     s->archive = oct_view_archive_create(1 << 20);
     assert_non_null(s->archive);
     oct_view_model_init(&s->model, "x", true);
-    oct_view_model_attach(&s->model, s->archive);
+    s->model.archive = s->archive;
     s->now_ns = OCT_NS_PER_S;
 }
 
@@ -159,7 +157,6 @@ static void receive(struct stage *s, const char *json, size_t n, const void *ima
 {
     struct oct_picture_header header;
     struct oct_error err = {0};
-
     if (oct_picture_decode(&header, json, n, n_bytes, &err) ||
         oct_view_picture_set(&s->picture, &header, image, n_bytes, &err)) {
         assert_true(err.text[0] != '\0');
@@ -192,7 +189,6 @@ static size_t make_image_header(struct dice *dice, bool enface, char *json, size
     const char *v = enface ? PICK(dice, rows) : now_and_then(dice, 8, "1", PICK(dice, rows));
     bool u8 = dice_below(dice, 12) == 0, row = !enface && dice_below(dice, 2);
     char shape[64], words[512] = "";
-
     *value_bytes = (size_t)atoi(v) * (size_t)atoi(m) * (u8 ? 1 : 4);
     if (row) { /* of one axis */
         *value_bytes = u8 ? 10 : 40;
@@ -229,7 +225,6 @@ static void receive_image(struct stage *s, bool enface, const char *json, size_t
 {
     struct oct_image_header header;
     struct oct_error err = {0};
-
     if (oct_image_header_decode(&header, json, n, n_bytes, &err) ||
         (enface ? oct_view_enface_check : oct_view_quality_check)(&header, &err) ||
         oct_view_image_set(&s->image, &header, values, n_bytes, &err)) {
@@ -240,7 +235,7 @@ static void receive_image(struct stage *s, bool enface, const char *json, size_t
     s->n_good_images++;
     s->image.arrival_ns = s->now_ns;
     if (enface)
-        oct_view_model_offer_enface(&s->model, &s->image);
+        oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &s->image);
     else
         oct_view_archive_add_quality(s->archive, &s->image);
 }
@@ -258,7 +253,6 @@ static void tell_settings(struct stage *s, struct dice *dice)
                      "\"projection\":\"%s\",\"slab_first\":%s,\"slab_last\":%s}]}",
                      now_and_then(dice, 5, "enface", "x"), PICK(dice, projections),
                      PICK(dice, shares), PICK(dice, shares));
-
     assert_int_equal(oct_view_daemon_read(&d, json, (size_t)n, NULL), OCT_OK);
     d.reachable = true;
     d.answer_ns = s->now_ns;
@@ -278,7 +272,6 @@ static void press(struct stage *s, struct dice *dice)
     enum oct_view_action action = (enum oct_view_action)(1 + dice_below(dice, OCT_N_ACTIONS - 1));
     struct oct_view_point a = {dice_below(dice, 400) - 50.0, dice_below(dice, 400) - 50.0};
     struct oct_view_point b = {1e300, -1e300};
-
     oct_view_model_apply(&s->model, action, 1 + dice_below(dice, 5));
     if (s->model.settings.operators)
         oct_view_model_apply(&s->model, OCT_ACTION_LOCK, 1);
@@ -292,7 +285,6 @@ static void press(struct stage *s, struct dice *dice)
 static void look(struct stage *s)
 {
     const struct oct_view_contrast *c = &s->model.contrast;
-
     oct_view_model_tick(&s->model, s->now_ns);
     oct_view_model_report(&s->model, &s->tally, true);
     assert_true(isfinite(c->lo) && isfinite(c->hi) && c->lo < c->hi);
@@ -315,7 +307,6 @@ static unsigned rounds(void)
 {
     const char *text = getenv("OCT_HOSTILE_ROUNDS");
     int n = text ? atoi(text) : 0;
-
     return n > 0 ? (unsigned)n : 3000;
 }
 
@@ -324,7 +315,6 @@ static void hostile_pictures_go_the_whole_way(void **state)
     struct dice dice = {17};
     struct stage s;
     char json[MOST_JSON];
-
     stage_open(&s);
     for (unsigned i = 0; i < rounds(); i++) {
         size_t n_bytes, n = make_header(&dice, i, json, &n_bytes);
@@ -361,7 +351,6 @@ static void hostile_images_go_the_whole_way(void **state)
     struct dice dice = {29};
     struct stage s;
     char json[MOST_JSON];
-
     stage_open(&s);
     s.model.settings.arrangement = OCT_ARRANGEMENT_FOUR;
     for (unsigned i = 0; i < rounds(); i++) {
@@ -394,7 +383,6 @@ static void hostile_spectra_are_read_or_refused(void **state)
     struct oct_view_spectrum spectrum = {0};
     char json[MOST_JSON];
     unsigned n_good = 0;
-
     for (unsigned i = 0; i < rounds(); i++) {
         const char *shape = PICK(&dice, shapes);
         int n = snprintf(json, sizeof(json),

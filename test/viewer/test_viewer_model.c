@@ -1,4 +1,5 @@
 /* What the viewer makes of pictures, of octd and of keys. No zmq. */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
@@ -6,7 +7,6 @@
 #include "viewer/draw/canvas.h"
 #include "viewer/input.h"
 #include "viewer/model/buttons.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/layout.h"
 #include "viewer/model/measure.h"
 #include "viewer/model/model.h"
@@ -31,7 +31,6 @@ static void every_action_has_a_key_and_no_key_has_two(void **state)
 {
     bool bound[OCT_N_ACTIONS] = {false};
     char keys[4096] = " ", help[128], word[64], *rest;
-
     for (size_t i = 0; i < oct_view_n_keys; i++) {
         bound[oct_view_keys[i].action] = true;
         char row[64];
@@ -55,7 +54,6 @@ static void every_action_has_a_key_and_no_key_has_two(void **state)
 static void the_operator_profile_leaves_recording_and_contrast(void **state)
 {
     struct oct_view_model model;
-
     oct_view_model_init(&model, "x", true);
     model.has_control = true;
     oct_view_model_apply(&model, OCT_ACTION_LOCK, 1);
@@ -86,7 +84,6 @@ static double lightness(uint32_t argb)
 {
     static const double weight[] = {0.2126, 0.7152, 0.0722};
     double y = 0;
-
     for (int i = 0; i < 3; i++) {
         double v = (argb >> (16 - 8 * i) & 255) / 255.0;
         y += weight[i] * (v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4));
@@ -108,7 +105,6 @@ static void gamma_bends_the_middle_and_leaves_the_ends(void **state)
 {
     struct oct_view_contrast c;
     uint32_t argb[256];
-
     oct_view_contrast_init(&c, true);
     oct_view_contrast_set_gamma(&c, 2);
     oct_view_contrast_colours(&c, argb);
@@ -124,7 +120,6 @@ static void gamma_bends_the_middle_and_leaves_the_ends(void **state)
 static void limits_move_alone_and_never_cross(void **state)
 {
     struct oct_view_contrast c;
-
     oct_view_contrast_init(&c, true);
     oct_view_contrast_publish(&c, 10, 70);
     oct_view_contrast_move_lo(&c, 5);
@@ -142,7 +137,6 @@ static void automatic_contrast_finds_the_percentiles(void **state)
 {
     struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(10, 1);
-
     /* 1 of 100 depths is at 255 (70 dB), the rest at 10 (12.35 dB). */
     oct_view_model_init(&model, "x", true);
     oct_view_model_offer(&model, &picture);
@@ -163,7 +157,6 @@ static void zooming_keeps_the_place_under_the_pointer(void **state)
 {
     struct oct_view_lens lens;
     const struct oct_view_rect area = {10, 20, 400, 300};
-
     oct_view_lens_init(&lens);
     struct oct_view_rectf before = oct_view_lens_place(&lens, area, 400, 300);
     assert_true(before.x == 10 && before.w == 400 && before.h == 300);
@@ -188,7 +181,6 @@ static void lengths_are_micrometres_where_spacings_are_known(void **state)
     const struct oct_view_scale full = {2.5, 1.25}, deep = {NAN, 1.25}, none = {NAN, NAN};
     const struct oct_view_point a = {10, 20}, b = {40, 100}, below = {10, 100};
     char text[96];
-
     assert_true(fabs(oct_view_distance_um(a, b, full) - hypot(75, 100)) < 1e-9);
     assert_true(isnan(oct_view_distance_um(a, b, deep)));
     assert_true(oct_view_distance_um(a, below, deep) == 100);
@@ -213,7 +205,6 @@ static void ten_seconds_are_kept_in_bounded_memory(void **state)
 {
     struct oct_view_history history = {.budget_bytes = 50 * 120 * 100}; /* 50 pictures */
     struct oct_view_picture picture = oct_scene_layered(10, 1);
-
     for (uint64_t i = 0; i < 3000; i++) { /* 30 s of 100 a second */
         picture.header.frame_num = i;
         picture.arrival_ns = S + i * 10 * MS;
@@ -252,9 +243,8 @@ static void frozen_it_steps_through_what_was_kept(void **state)
     struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     struct oct_view_model model;
-
     oct_view_model_init(&model, "x", true);
-    oct_view_model_attach(&model, archive);
+    model.archive = archive;
     for (uint64_t i = 0; i < 40; i++) {
         struct oct_view_picture next = oct_scene_layered(10, 1);
         next.header.frame_num = i;
@@ -288,7 +278,6 @@ static void calipers_are_put_and_moved_by_key(void **state)
     struct oct_view_model model;
     const struct oct_view_point *ends = model.calipers.shown.caliper[0].end;
     struct oct_view_picture picture = oct_scene_layered(30, 4); /* 120 A-lines of 100 pixels */
-
     oct_view_model_init(&model, "x", true);
     oct_view_model_apply(&model, OCT_ACTION_MEASURE, 1);
     oct_view_model_apply(&model, OCT_ACTION_LEVEL_UP, 1);
@@ -328,7 +317,6 @@ static void a_point_is_marked_and_moved_by_key(void **state)
 {
     struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(30, 4);
-
     oct_view_model_init(&model, "x", true);
     oct_view_model_apply(&model, OCT_ACTION_MARK, 1);
     assert_false(model.has_mark || model.measuring);
@@ -373,7 +361,6 @@ static void a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one(voi
 {
     struct oct_view_line_rate r = {0};
     double lines = 5000, t = 100;
-
     oct_view_line_rate_add(&r, 1, lines, t, 240);
     go_on(&r, &lines, &t, 20000, 3);
     assert_true(r.rate_hz == 20000 && r.usual_hz == 0 && !r.fell);
@@ -415,7 +402,6 @@ static void tell(struct oct_view_tally *tally, uint64_t frame_num, const char *a
 static void skipped_are_the_gaps_within_an_acquisition(void **state)
 {
     struct oct_view_tally tally = {0};
-
     tell(&tally, 100, "a", 1 * S); /* joining late is no loss */
     tell(&tally, 101, "a", 2 * S);
     assert_int_equal(tally.n_skipped, 0);
@@ -438,7 +424,6 @@ static void skipped_are_the_gaps_within_an_acquisition(void **state)
 static void the_rate_is_what_arrives_a_second(void **state)
 {
     struct oct_view_tally tally = {0};
-
     assert_true(oct_view_tally_rate_hz(&tally) == 0);
     tell(&tally, 0, "a", 1 * S);
     assert_true(oct_view_tally_rate_hz(&tally) == 0);
@@ -458,7 +443,6 @@ static void freezing_keeps_the_picture_while_counting_goes_on(void **state)
 {
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
-
     oct_view_model_init(&model, "tcp://somewhere:1", true);
     for (uint64_t i = 0; i < 4; i++) {
         struct oct_view_picture picture = oct_scene_layered(10, 1);
@@ -486,7 +470,6 @@ static void silence_turns_live_into_stalled_and_back(void **state)
     struct oct_view_tally tally = {0};
     struct oct_view_phrase lines[2];
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
-
     oct_view_model_init(&model, "tcp://somewhere:1", true);
     oct_view_model_tick(&model, 100 * S);
     assert_int_equal(oct_view_model_state(&model), OCT_SIGNAL_WAITING);
@@ -519,7 +502,6 @@ static bool says(const struct oct_view_model *model, const char *words)
 {
     struct oct_view_field fields[2 * OCT_VIEW_MOST_FIELDS];
     unsigned n = oct_view_fields(model, fields);
-
     n += oct_view_details(model, fields + n);
     for (unsigned i = 0; i < n; i++)
         if (strstr(fields[i].phrase.text, words))
@@ -532,14 +514,13 @@ static void the_status_line_says_state_rate_loss_place_and_contrast(void **state
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
     struct oct_view_picture picture = oct_scene_layered(10, 1);
-
     oct_view_model_init(&model, "tcp://somewhere:1", true);
     assert_true(says(&model, "WAITING"));
     picture.header.volume = 3;
     picture.header.missing_lines = 17;
     tell(&tally, 0, "a", 10 * S);
     tell(&tally, 6, "a", 10 * S + S / 8);
-    oct_view_tally_add_bad(&tally);
+    tally.n_bad++;
     oct_view_model_offer(&model, &picture);
     oct_view_model_report(&model, &tally, true);
     oct_view_model_tick(&model, 11 * S);
@@ -566,7 +547,6 @@ static void contrast_maps_pixels_through_the_published_limits(void **state)
 {
     struct oct_view_contrast contrast;
     uint32_t table[256];
-
     oct_view_contrast_init(&contrast, true);
     oct_view_contrast_publish(&contrast, 20.0, 71.0); /* 0.2 dB a step */
     oct_view_contrast_table(&contrast, table);
@@ -594,7 +574,6 @@ static void contrast_stays_a_range_whatever_is_published_or_pressed(void **state
     static const double odd[][2] = {{5, 5},     {9, 1},          {NAN, 1},     {1, NAN},
                                     {1e300, 0}, {-1e300, 1e300}, {0, INFINITY}};
     struct oct_view_contrast contrast;
-
     for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
         oct_view_contrast_init(&contrast, true);
         oct_view_contrast_publish(&contrast, odd[i][0], odd[i][1]);
@@ -613,7 +592,6 @@ static void contrast_stays_a_range_whatever_is_published_or_pressed(void **state
 static void conversion_turns_the_picture_upright(void **state)
 {
     const unsigned sizes[][2] = {{1, 1}, {3, 5}, {17, 65}, {240, 1024}, {5000, 7}};
-
     for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
         const unsigned m = sizes[k][0], depth = sizes[k][1];
         struct oct_picture_header header = oct_scene_header(0, "a");
@@ -665,7 +643,6 @@ static void a_picture_whose_size_is_wrong_is_refused(void **state)
     struct oct_picture_header header = oct_scene_header(9, "a");
     struct oct_error err = {0};
     uint8_t pixel = 0;
-
     assert_int_equal(oct_view_picture_set(&picture, &header, &pixel, 1, &err), OCT_E_FORMAT);
     assert_non_null(strstr(err.text, "120 x 100"));
     assert_int_equal(picture.header.frame_num, 1);
@@ -685,7 +662,6 @@ static void layout_keeps_proportions_and_breaks_lines_between_phrases(void **sta
     const int widths[] = {30, 30, 50, 200, 10};
     int x[5];
     unsigned line[5];
-
     assert_true(r.x == 110 && r.y == 20 && r.w == 200 && r.h == 100);
     r = oct_view_layout_fit(area, 8.0, false);
     assert_true(r.x == 10 && r.y == 45 && r.w == 400 && r.h == 50);
@@ -721,7 +697,6 @@ static unsigned count(const struct oct_viewer_stage *s)
 static void a_number_is_the_lowest_free_one(void **state)
 {
     struct oct_view_calipers *c = calloc(1, sizeof(*c));
-
     assert_non_null(c);
     for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++) {
         assert_true(oct_view_calipers_add(c, at(i, 0), at(i, 9)));
@@ -765,7 +740,6 @@ static double first_of(const struct oct_view_calipers *c)
 static void those_of_a_standing_picture_are_its_own(void **state)
 {
     struct oct_view_calipers *c = calloc(1, sizeof(*c));
-
     assert_non_null(c);
     show(c, 1, false, "a");
     oct_view_calipers_add(c, at(10, 0), at(10, 9));
@@ -796,7 +770,6 @@ static void a_picture_of_another_size_has_others(void **state)
 {
     struct oct_view_calipers *c = calloc(1, sizeof(*c));
     struct oct_picture_header wide = picture(2, 500);
-
     assert_non_null(c);
     show(c, 1, false, "a");
     oct_view_calipers_add(c, at(10, 0), at(10, 9));
@@ -811,7 +784,6 @@ static void the_last_sets_are_kept_and_the_live_one(void **state)
 {
     struct oct_view_calipers *c = calloc(1, sizeof(*c));
     const uint64_t n = OCT_VIEW_KEPT_CALIPERS + 10;
-
     assert_non_null(c);
     show(c, 0, false, "a");
     oct_view_calipers_add(c, at(99, 0), at(99, 9));
@@ -833,18 +805,11 @@ static void the_last_sets_are_kept_and_the_live_one(void **state)
 
 /* ---- in the window ---- */
 
-static void draw(struct oct_viewer_stage *s)
-{
-    assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
-    SDL_RenderFlush(s->renderer);
-}
-
 /* Pixels of the calipers' colour in a part of the panel, in shares of it. */
 static unsigned blue(const struct oct_viewer_stage *s, double x0, double y0, double x1, double y1)
 {
     struct oct_view_rect r = oct_draw_layout(s->draw)->bscan;
     unsigned n = 0;
-
     for (int y = r.y + (int)(y0 * r.h); y < r.y + (int)(y1 * r.h); y++)
         for (int x = r.x + (int)(x0 * r.w); x < r.x + (int)(x1 * r.w); x++)
             n += (((uint32_t *)((uint8_t *)s->surface->pixels + y * s->surface->pitch))[x] &
@@ -857,7 +822,6 @@ static void mouse(struct oct_viewer_stage *s, struct oct_view_input *input, uint
 {
     struct oct_view_rect r = oct_draw_layout(s->draw)->bscan;
     SDL_Event event = {.type = type};
-
     if (type == SDL_MOUSEMOTION) {
         event.motion.x = r.x + (int)(x * r.w);
         event.motion.y = r.y + (int)(y * r.h);
@@ -883,10 +847,9 @@ static void drags_make_calipers_and_move_their_ends(void **state)
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_input *input = calloc(1, sizeof(*input));
     const struct oct_view_caliper *c = s->model.calipers.shown.caliper;
-
     assert_non_null(input);
     oct_view_model_apply(&s->model, OCT_ACTION_MEASURE, 1);
-    draw(s);
+    oct_viewer_stage_draw(s);
     drag(s, input, 0.2, 0.2, 0.2, 0.6);
     drag(s, input, 0.5, 0.2, 0.5, 0.6);
     assert_int_equal(count(s), 2);
@@ -915,24 +878,23 @@ static void drags_make_calipers_and_move_their_ends(void **state)
 static void several_have_numbers_and_a_table_of_lengths(void **state)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
-
     oct_view_model_add_caliper(&s->model, at(20, 20), at(20, 40));
-    draw(s);
+    oct_viewer_stage_draw(s);
     unsigned one_beside = blue(s, 0.17, 0.38, 0.6, 0.48);
     assert_true(one_beside > 150);                  /* its length stands beside it */
     assert_int_equal(blue(s, 0.65, 0, 1, 0.19), 0); /* and no table */
     oct_view_model_add_caliper(&s->model, at(60, 20), at(60, 30));
-    draw(s);
+    oct_viewer_stage_draw(s);
     assert_true(blue(s, 0.17, 0.38, 0.45, 0.48) < one_beside / 3); /* a number */
     unsigned two = blue(s, 0.65, 0, 1, 0.19);
     assert_true(two > 300);
     oct_view_model_add_caliper(&s->model, at(80, 20), at(80, 30));
-    draw(s);
+    oct_viewer_stage_draw(s);
     unsigned three = blue(s, 0.65, 0, 1, 0.19);
     assert_true(three > two * 5 / 4 && three < two * 2);
     for (int i = 0; i < 9; i++) /* all of it is within the panel */
         oct_view_model_add_caliper(&s->model, at(90, 20), at(90, 30));
-    draw(s);
+    oct_viewer_stage_draw(s);
     assert_true(blue(s, 0.65, 0, 1, 0.4) > 2 * three);
     oct_viewer_stage_close(s);
 }
@@ -941,7 +903,6 @@ static void keys_add_hold_and_remove(void **state)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     const struct oct_view_caliper *c = s->model.calipers.shown.caliper;
-
     oct_view_model_apply(&s->model, OCT_ACTION_CALIPERS, 1);
     oct_view_model_apply(&s->model, OCT_ACTION_CALIPERS, 1);
     assert_true(count(s) == 2 && s->model.measuring && c[0].end[0].line < c[1].end[0].line);
@@ -969,9 +930,8 @@ static void a_frozen_picture_keeps_its_calipers(void **state)
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
     struct oct_view_picture next = oct_scene_layered(30, 4);
-
     assert_non_null(archive);
-    oct_view_model_attach(&s->model, archive);
+    s->model.archive = archive;
     for (uint64_t i = 0; i < 3; i++) {
         next.header.frame_num = 100 + i;
         next.arrival_ns = s->model.now_ns + i * OCT_NS_PER_S;
@@ -1002,16 +962,15 @@ static void a_frozen_picture_keeps_its_calipers(void **state)
 static void play(struct oct_viewer_stage *s, uint32_t bscan)
 {
     struct oct_view_picture picture = oct_scene_layered(30, 4);
-
     picture.header.frame_num = bscan;
-    oct_view_playback_offer(&s->model, &picture, bscan, true, "");
+    oct_view_playback_offer(&s->model, &picture,
+                            &(struct oct_view_read){.bscan = bscan, .valid = true});
     oct_view_picture_finish(&picture);
 }
 
 static void open_file(struct oct_viewer_stage *s, const char *name)
 {
     struct oct_view_file *file = calloc(1, sizeof(*file));
-
     assert_non_null(file);
     snprintf(file->path, sizeof(file->path), "/data/%s", name);
     snprintf(file->name, sizeof(file->name), "%s", name);
@@ -1028,7 +987,6 @@ static void open_file(struct oct_viewer_stage *s, const char *name)
 static void a_recordings_bscans_keep_theirs(void **state)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
-
     oct_view_model_add_caliper(&s->model, at(10, 20), at(10, 40)); /* live */
     open_file(s, "a.h5");
     play(s, 0);
@@ -1056,7 +1014,6 @@ static void blinks_and_motion_stand_on_the_timeline(void **state)
 {
     struct oct_view_quality *q = calloc(1, sizeof(*q));
     struct oct_view_image row = oct_scene_quality();
-
     assert_non_null(q);
     for (uint64_t i = 0; i < 100; i++) { /* one in each bin of 20 ms */
         bool motion = i == 50, blink = i >= 70 && i < 75;
@@ -1098,7 +1055,6 @@ static void a_moment_shows_the_worst_of_its_rows(void **state)
     } rows[] = {{30, 0, 0}, {12, 1, 0}, {NAN, 0, 1}, {40, 0, 0}};
     struct oct_view_quality *q = calloc(1, sizeof(*q));
     struct oct_view_image row = oct_scene_quality();
-
     assert_non_null(q);
     row.arrival_ns = 10 * S;
     oct_scene_quality_put(&row, "snr_db", NAN); /* none of it has one yet */
@@ -1130,7 +1086,6 @@ static void the_quality_of_hostile_rows_is_finite(void **state)
     static const double wild[] = {NAN, INFINITY, -INFINITY, 3e38, -3e38, 1e-40, -1};
     struct oct_view_quality *q = calloc(1, sizeof(*q));
     struct oct_view_image row = oct_scene_quality();
-
     assert_non_null(q);
     for (unsigned k = 0; k < 700; k++) {
         float *value = row.values;
@@ -1186,7 +1141,6 @@ static void hear(struct oct_view_model *model, enum oct_projection projection, d
                  double last)
 {
     struct oct_view_daemon d = model->daemon;
-
     d.known = d.reachable = d.has_enface = d.enface_told = true;
     d.enface = (struct oct_view_enface_settings){projection, {first, last}};
     d.answer_ns++;
@@ -1197,7 +1151,6 @@ static void en_face_is_octds_picture_row_by_row(void **state)
 {
     struct oct_view_enface enface = {0};
     struct oct_view_image image = oct_scene_enface(20, 120);
-
     oct_scene_enface_fill(&image, 7, 33);
     ((float *)image.values)[7 * 120 + 60] = 44;
     image.arrival_ns = 5 * S;
@@ -1237,7 +1190,6 @@ static void en_face_is_octds_picture_row_by_row(void **state)
 static void offer_growing(struct oct_view_enface *enface, uint32_t n, float value, const char *unit)
 {
     struct oct_view_image image = oct_scene_enface(20, 4);
-
     for (uint32_t b = 0; b < n; b++)
         oct_scene_enface_fill(&image, b, value);
     snprintf(image.header.unit, sizeof(image.header.unit), "%s", unit);
@@ -1248,7 +1200,6 @@ static void offer_growing(struct oct_view_enface *enface, uint32_t n, float valu
 static void en_face_rows_stay_until_they_are_replaced(void **state)
 {
     struct oct_view_enface enface = {0};
-
     offer_growing(&enface, 20, 60, "dB");
     assert_true(enface.lo == 10 && enface.hi == 70);
     uint64_t before = enface.serial;
@@ -1262,7 +1213,7 @@ static void en_face_rows_stay_until_they_are_replaced(void **state)
     offer_growing(&enface, 20, 50, "dB");
     assert_true(enface.lo == 10 && enface.hi == 70);
     /* Rows of something else do not stay. */
-    oct_view_enface_forget(&enface);
+    enface.forget = true;
     offer_growing(&enface, 5, 40, "dB");
     assert_true(oct_view_enface_row(&enface, 4)[0] == 40 &&
                 isnan(oct_view_enface_row(&enface, 5)[0]));
@@ -1278,7 +1229,6 @@ static void en_face_rows_stay_until_they_are_replaced(void **state)
 static void a_changed_projection_empties_rows_of_the_one_before(void **state)
 {
     struct oct_view_model model;
-
     oct_view_model_init(&model, "x", true);
     hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
     offer_growing(&model.enface, 20, 60, "dB");
@@ -1297,7 +1247,6 @@ static void en_face_of_many_rows_and_columns_is_thinned_out(void **state)
     const uint32_t V = 5000, M = 4100;
     struct oct_view_enface enface = {0};
     struct oct_view_image image = oct_scene_enface(V, M);
-
     for (uint32_t b = 0; b <= 4000; b++)
         oct_scene_enface_fill(&image, b, (float)b);
     ((float *)image.values)[4001 * M] = INFINITY; /* no value either: it did not come */
@@ -1339,7 +1288,6 @@ static void en_face_of_hostile_numbers_stays_a_picture(void **state)
     struct oct_view_enface enface = {0};
     struct oct_view_image image = oct_scene_enface(3, 4);
     struct oct_error err = {0};
-
     for (unsigned k = 0; k < 64; k++) {
         image.header.lo = limits[k % 8];
         image.header.hi = limits[k / 8];
@@ -1372,7 +1320,6 @@ static void an_image_whose_size_is_wrong_is_refused(void **state)
     struct oct_image_header header = image.header;
     struct oct_error err = {0};
     const float values[64] = {7};
-
     assert_int_equal(oct_view_image_bytes(&header), 48);
     assert_int_equal(oct_view_image_set(&image, &header, values, 47, &err), OCT_E_FORMAT);
     assert_non_null(strstr(err.text, "analysis/enface"));
@@ -1402,7 +1349,6 @@ static void an_image_whose_size_is_wrong_is_refused(void **state)
 static void answer(struct oct_view_model *model, enum oct_view_wish wish, bool ok, const char *text)
 {
     const struct oct_view_daemon d = model->daemon;
-
     oct_scene_hear(model, &d, wish, ok, text);
 }
 
@@ -1410,7 +1356,6 @@ static void answer(struct oct_view_model *model, enum oct_view_wish wish, bool o
 static void expect_set(struct oct_view_model *model, enum oct_view_wish wish, const char *value)
 {
     char text[OCT_VIEW_LABEL_BYTES] = "";
-
     assert_int_equal(oct_view_model_take_wish(model, text), wish);
     assert_string_equal(text, value);
     assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_NONE);
@@ -1427,7 +1372,6 @@ static void en_face_keys_are_sent_to_octd_one_at_a_time(void **state)
 {
     struct oct_view_model model;
     const struct oct_view_enface_wishes *w = &model.enface_wishes;
-
     oct_view_model_init(&model, "x", true);
     hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
     expect_nothing(&model); /* what octd has is shown, nothing is sent on connecting */
@@ -1473,7 +1417,6 @@ static void a_held_key_moves_the_slab_and_the_newest_place_is_sent(void **state)
 {
     struct oct_view_model model;
     char text[OCT_VIEW_LABEL_BYTES];
-
     oct_view_model_init(&model, "x", true);
     hear(&model, OCT_PROJECTION_SLAB, 0.4, 0.6);
     oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
@@ -1512,7 +1455,6 @@ static void what_octd_refuses_is_wanted_no_more(void **state)
 {
     struct oct_view_model model;
     char text[OCT_VIEW_LABEL_BYTES];
-
     oct_view_model_init(&model, "x", true);
     hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
     oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
@@ -1587,7 +1529,6 @@ static void row_of(const struct oct_view_model *m, enum oct_view_button_row row,
     struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
     unsigned n = oct_view_buttons(m, b);
     size_t used = 0;
-
     text[0] = '\0';
     for (unsigned i = 0; i < n; i++)
         if (b[i].row == row)
@@ -1623,7 +1564,6 @@ static void every_state_has_its_buttons(void **state)
         "Cancel | Record without a label | Help",
     };
     char text[512];
-
     for (unsigned k = 0; k < 2 * N_STATES; k++) {
         static struct oct_view_model m;
         oct_view_model_init(&m, "x", true);
@@ -1640,7 +1580,6 @@ static void what_nobody_can_use_has_no_button(void **state)
 {
     static struct oct_view_model m;
     char text[512];
-
     oct_view_model_init(&m, "x", true);
     row_of(&m, OCT_BUTTONS_PATIENT, text, sizeof(text));
     assert_string_equal(text, ""); /* without a control endpoint there is no patient */
@@ -1663,7 +1602,6 @@ static void what_nobody_can_use_has_no_button(void **state)
 static void the_profile_allows_its_own_buttons(void **state)
 {
     struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
-
     for (unsigned k = 0; k < N_STATES; k++) {
         static struct oct_view_model m;
         oct_view_model_init(&m, "x", true);
@@ -1680,7 +1618,6 @@ static void the_profile_allows_its_own_buttons(void **state)
 static void the_row_is_readable_at_1280_pixels(void **state)
 {
     struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
-
     for (unsigned k = 0; k < 2 * N_STATES; k++) {
         struct oct_viewer_stage *s = oct_viewer_stage_open();
         enter(&s->model, k % N_STATES, k >= N_STATES);
@@ -1709,7 +1646,6 @@ static struct oct_view_rect click(struct oct_viewer_stage *s, struct oct_view_in
     struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
     unsigned n = oct_view_buttons(&s->model, b), i = 0;
     SDL_Event event = {.button = {.type = SDL_MOUSEBUTTONDOWN, .button = SDL_BUTTON_LEFT}};
-
     assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
     while (i < n && b[i].action != action)
         i++;
@@ -1726,7 +1662,6 @@ static void clicks_do_what_the_buttons_say(void **state)
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_model *m = &s->model;
     struct oct_view_input input;
-
     oct_view_input_init(&input);
     enter(m, OCT_SITUATION_LIVE, true);
     click(s, &input, OCT_ACTION_RIGHT_EYE);
@@ -1765,7 +1700,6 @@ static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
     char path[512];
     struct oct_view_model a, b;
     struct oct_error err = {0};
-
     snprintf(path, sizeof(path), "%s/new-%ld/folder/viewer.ini", folder, (long)getpid());
     oct_view_model_init(&a, "x", true);
     oct_view_model_init(&b, "x", true);

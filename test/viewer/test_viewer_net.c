@@ -1,7 +1,7 @@
 /* The viewer on the network: its subscription, and what it asks octd. */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_wire.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/enface.h"
 #include "viewer/net/control.h"
 
@@ -20,7 +20,6 @@
 static void the_newest_picture_wins(void **state)
 {
     struct wire *w = *state;
-
     for (uint64_t i = 1; i <= 200; i++)
         send_good(w, i);
     assert_true(oct_subscriber_wait(w->subscriber, w->n_sent, TEST_PATIENCE_NS));
@@ -45,7 +44,6 @@ static void send_shape(struct wire *w, const char *dtype, const char *m, const c
 {
     char *json = header_json(1, dtype, m, d, (double)image_bytes);
     uint8_t *image = calloc(1, image_bytes + 1);
-
     assert_non_null(image);
     send_three(w, "bscan", json, strlen(json), image, image_bytes);
     free(image);
@@ -60,7 +58,6 @@ static void hostile_messages_are_counted_and_survived(void **state)
     };
     const size_t big = 10u << 20;
     uint64_t n_bad = 0;
-
     for (size_t i = 0; i < sizeof(bad_json) / sizeof(bad_json[0]); i++, n_bad++)
         send_three(w, "bscan", bad_json[i], strlen(bad_json[i]), "x", 1);
     send_shape(w, "uint8", "6", "8", 47);
@@ -115,7 +112,6 @@ static void wild_pictures_are_survived(void **state)
     static const char *const numbers[] = {"0", "7", "4294967295", "1048575"};
     uint64_t n_before = w->report.tally.n_received + w->report.tally.n_bad, n_sent = 0;
     float image[M * D];
-
     for (unsigned i = 0; i < M * D; i++)
         image[i] = i % 5 == 0   ? NAN
                    : i % 5 == 1 ? INFINITY
@@ -153,7 +149,6 @@ static void spectra_arrive_and_hostile_ones_are_counted(void **state)
                                "[\"4\"],\"limit\":4095,\"saturated\":2}";
     const uint16_t samples[] = {1, 2, 4095, 4095};
     char *huge = malloc(10u << 20);
-
     assert_non_null(huge);
     memset(huge, '{', 10u << 20);
     send_three(w, "spectrum", good, strlen(good), samples, 7);
@@ -176,7 +171,6 @@ static void spectra_arrive_and_hostile_ones_are_counted(void **state)
 static void it_connects_again_by_itself(void **state)
 {
     struct wire *w = *state;
-
     zmq_close(w->publisher);
     for (int i = 0; i < TEST_PATIENCE_MS / 10 && w->report.connected; i++) {
         take_picture(w);
@@ -201,16 +195,16 @@ static void it_ends_at_once_also_with_nobody_there(void **state)
     struct oct_subscriber_report report;
     struct oct_view_picture picture = {0};
     struct oct_error err = {0};
-    uint64_t start_ns = oct_view_now_ns();
-
+    uint64_t start_ns = oct_clock_ns();
     assert_int_equal(
-        oct_subscriber_create(&subscriber, "tcp://127.0.0.1:1", NULL, NULL, NULL, NULL), OCT_OK);
+        oct_subscriber_create(&subscriber, "tcp://127.0.0.1:1", NULL, NULL, NULL, NULL, NULL),
+        OCT_OK);
     assert_false(oct_subscriber_wait(subscriber, 1, 50 * OCT_NS_PER_MS));
     assert_false(oct_subscriber_take(subscriber, &picture, &report));
     assert_false(report.connected);
     oct_subscriber_destroy(subscriber);
-    assert_true(oct_view_now_ns() - start_ns < 2 * OCT_NS_PER_S);
-    assert_int_equal(oct_subscriber_create(&subscriber, "nonsense", NULL, NULL, NULL, &err),
+    assert_true(oct_clock_ns() - start_ns < 2 * OCT_NS_PER_S);
+    assert_int_equal(oct_subscriber_create(&subscriber, "nonsense", NULL, NULL, NULL, NULL, &err),
                      OCT_E_CONFIG);
     assert_null(subscriber);
     assert_non_null(strstr(err.text, "nonsense"));
@@ -225,7 +219,6 @@ struct counter {
 static void count(void *context)
 {
     struct counter *counter = context;
-
     pthread_mutex_lock(&counter->mutex);
     counter->n++;
     pthread_mutex_unlock(&counter->mutex);
@@ -235,10 +228,10 @@ static void it_tells_of_news_once_until_they_are_taken(void **state)
 {
     struct wire *w = *state;
     struct counter counter = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-
     oct_subscriber_destroy(w->subscriber);
     assert_int_equal(
-        oct_subscriber_create(&w->subscriber, w->endpoint, NULL, count, &counter, NULL), OCT_OK);
+        oct_subscriber_create(&w->subscriber, w->endpoint, NULL, NULL, count, &counter, NULL),
+        OCT_OK);
     for (uint64_t i = 0; i < TEST_PATIENCE_MS / 10; i++) {
         send_good(w, i);
         if (oct_subscriber_wait(w->subscriber, 5, 10 * OCT_NS_PER_MS))
@@ -257,7 +250,6 @@ static void it_tells_of_news_once_until_they_are_taken(void **state)
 static void send_enface(struct wire *w, uint64_t number)
 {
     float values[12];
-
     for (int i = 0; i < 12; i++)
         values[i] = (float)number;
     send_image(w, "enface", number, "float", "\"3\",\"4\"", ",\"unit\":\"dB\",\"whole\":false",
@@ -286,7 +278,6 @@ static void every_topic_has_its_own_newest_image(void **state)
         "{\"frame_num\":5,\"line\":3,\"dtype\":\"uint16\",\"shape\":"
         "[\"1\"],\"limit\":4095,\"saturated\":2}";
     const uint16_t sample = 7;
-
     assert_false(oct_subscriber_take_image(w->subscriber, "enface", &enface));
     for (uint64_t i = 1; i <= 100; i++) {
         send_good(w, i);
@@ -337,7 +328,6 @@ static void a_flood_of_images_loses_no_row_of_the_quality(void **state)
     struct oct_view_quality *quality = calloc(1, sizeof(*quality));
     struct oct_view_image image = {0};
     unsigned n_marked = 0;
-
     assert_non_null(quality);
     for (uint64_t i = 1; i <= 5000; i++) {
         send_quality(w, i, i == 2500);
@@ -398,7 +388,6 @@ static void hostile_images_are_counted_and_survived(void **state)
     const uint8_t bytes[64] = {0};
     struct oct_view_image image = {0};
     uint64_t n_bad = 0;
-
     for (size_t i = 0; i < sizeof(bad_json) / sizeof(bad_json[0]); i++, n_bad += 2) {
         send_three(w, "enface", bad_json[i], strlen(bad_json[i]), bytes, 48);
         send_three(w, "quality", bad_json[i], strlen(bad_json[i]), bytes, 12);
@@ -446,7 +435,6 @@ static void a_large_image_and_wild_numbers_are_taken(void **state)
     struct oct_view_quality *quality = calloc(1, sizeof(*quality));
     uint32_t *values = malloc(n_bytes);
     char json[1024];
-
     assert_true(values && quality);
     for (size_t i = 0; i < n_bytes / 4; i++) /* floats of all kinds, NaN and infinity among them */
         values[i] = (uint32_t)i * 2654435761u;
@@ -512,7 +500,6 @@ static void *serve(void *context)
 {
     struct server *s = context;
     bool ending = false;
-
     while (!ending) {
         zmq_msg_t parts[3];
         int n = 0;
@@ -535,7 +522,6 @@ static void *serve(void *context)
 static void start_server(struct server *s)
 {
     int wait_ms = 50, linger = 0;
-
     s->socket = zmq_socket(s->context, ZMQ_ROUTER);
     zmq_setsockopt(s->socket, ZMQ_RCVTIMEO, &wait_ms, sizeof(wait_ms));
     zmq_setsockopt(s->socket, ZMQ_LINGER, &linger, sizeof(linger));
@@ -557,7 +543,6 @@ static int open_server(void **state)
 {
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     struct server *s = calloc(1, sizeof(*s));
-
     assert_non_null(s);
     s->context = zmq_ctx_new();
     pthread_mutex_init(&s->mutex, NULL);
@@ -573,7 +558,6 @@ static int open_server(void **state)
 static int close_server(void **state)
 {
     struct server *s = *state;
-
     stop_server(s);
     zmq_ctx_term(s->context);
     pthread_mutex_destroy(&s->mutex);
@@ -597,7 +581,6 @@ static struct oct_view_answer wait_answer(struct oct_view_control *c)
 {
     struct oct_view_daemon daemon;
     struct oct_view_answer reply = {0};
-
     for (int i = 0; i < TEST_PATIENCE_MS / 10 && reply.wish == OCT_WISH_NONE; i++) {
         oct_view_control_take(c, &daemon, &reply);
         pause_ms(10);
@@ -609,7 +592,6 @@ static bool wait_reachable(struct oct_view_control *c, bool reachable)
 {
     struct oct_view_daemon daemon = {.reachable = !reachable};
     struct oct_view_answer reply;
-
     for (int i = 0; i < TEST_PATIENCE_MS / 10 && daemon.reachable != reachable; i++) {
         oct_view_control_take(c, &daemon, &reply);
         pause_ms(10);
@@ -622,7 +604,6 @@ static void a_wish_is_sent_once_and_its_answer_comes_back(void **state)
     struct server *s = *state;
     struct oct_view_control *c;
     struct oct_view_answer reply;
-
     assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
     assert_true(oct_view_control_wait(c, TEST_PATIENCE_NS));
     assert_true(oct_view_control_ask(c, OCT_WISH_RECORD, ""));
@@ -658,7 +639,6 @@ static void every_wish_sets_its_own_key(void **state)
         {OCT_WISH_SLAB_LAST, "0.6100",
          "{\"cmd\":\"set\",\"key\":\"analysis.enface_slab_last\",\"value\":\"0.6100\"}"},
     };
-
     assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
     assert_true(oct_view_control_wait(c, TEST_PATIENCE_NS));
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -685,7 +665,6 @@ static void a_recording_is_answered_when_it_has_begun_or_failed(void **state)
     static const char granted[] = "{\"ok\":true,\"pending\":true}";
     static const char *const after[2] = {AFTER("false", "true", ""),
                                          AFTER("false", "false", "the folder is full")};
-
     assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
     for (int failed = 0; failed < 2; failed++) {
         say(s, AFTER("true", "false", ""), 0, granted, 1);
@@ -710,7 +689,6 @@ static void a_silent_server_is_told_and_found_again(void **state)
 {
     struct server *s = *state;
     struct oct_view_control *c;
-
     assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
     assert_true(wait_reachable(c, true));
     say(s, NULL, 0, NULL, 1);
@@ -728,9 +706,9 @@ static void a_silent_server_is_told_and_found_again(void **state)
     /* It ends at once, also while it waits for an answer. */
     say(s, NULL, 0, NULL, 1);
     pause_ms(700);
-    uint64_t start_ns = oct_view_now_ns();
+    uint64_t start_ns = oct_clock_ns();
     oct_view_control_destroy(c);
-    assert_true(oct_view_now_ns() - start_ns < OCT_NS_PER_S); /* of the two that it would wait */
+    assert_true(oct_clock_ns() - start_ns < OCT_NS_PER_S); /* of the two that it would wait */
 }
 
 static void hostile_answers_are_survived(void **state)
@@ -746,7 +724,6 @@ static void hostile_answers_are_survived(void **state)
                                       "\xff\xfe\x01",
                                       "{\"ok\":true}",
                                       "{\"ok\":true,\"state\":{\"a\":[]}}"};
-
     assert_non_null(huge);
     memset(huge, '[', big);
     assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
@@ -772,7 +749,6 @@ static void an_endpoint_that_is_none_is_refused(void **state)
 {
     struct oct_view_control *c;
     struct oct_error err = {0};
-
     assert_int_equal(oct_view_control_create(&c, "nonsense", NULL, NULL, NULL, &err), OCT_E_CONFIG);
     assert_non_null(strstr(err.text, "nonsense"));
     assert_null(c);

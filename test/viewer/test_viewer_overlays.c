@@ -1,10 +1,10 @@
 /* What octd finds in pictures, in the viewer: what is kept of it, which picture it is drawn over,
  * its words and its pixels. */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_scene.h"
 #include "test/rig/viewer_stage.h"
 #include "viewer/draw/draw.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 
@@ -84,13 +84,13 @@ static void what_is_no_place_is_not_found(void **state)
     image.header.type = OCT_SAMPLE_U8;
     assert_int_equal(oct_view_overlay_layers.check(&image.header, NULL), OCT_E_FORMAT);
     oct_view_layers_set(&layers, &image);
-    assert_true(layers.n_lines == W && layers.frame_num == 1);
+    assert_true(layers.n_lines == W && layers.of.frame_num == 1);
     image.header.type = OCT_SAMPLE_F32;
     image.header.frame_num = 2;
     image.header.dims[1] = W / 2; /* another scan */
     image.arrival_ns = 12 * S;
     oct_view_layers_set(&layers, &image);
-    assert_true(layers.n_lines == W / 2 && layers.frame_num == 2 && layers.position[1][0] == 20);
+    assert_true(layers.n_lines == W / 2 && layers.of.frame_num == 2 && layers.position[1][0] == 20);
     oct_view_image_finish(&image);
     oct_view_layers_finish(&layers);
     oct_view_layers_finish(&layers);
@@ -100,7 +100,7 @@ static void what_is_no_place_is_not_found(void **state)
 
 static void offer_late(struct oct_viewer_stage *s, struct oct_view_image image)
 {
-    oct_view_model_offer_layers(&s->model, &image);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_layers, &image);
     oct_view_image_finish(&image);
 }
 
@@ -118,11 +118,8 @@ static double row_of(struct oct_viewer_stage *s, uint32_t rgb, double x, int top
     double sum = 0;
     int n = 0;
     for (int y = top; y < s->surface->h; y++) {
-        uint32_t pixel;
+        const uint32_t pixel = oct_viewer_stage_pixel(s, (int)lround(x), y);
         int off = 0;
-        memcpy(&pixel,
-               (const uint8_t *)s->surface->pixels + y * s->surface->pitch + 4 * (int)lround(x),
-               sizeof(pixel));
         for (int shift = 0; shift < 24; shift += 8)
             off = SDL_max(off, abs((int)(pixel >> shift & 255) - (int)(rgb >> shift & 255)));
         if (off < 40) {
@@ -133,19 +130,13 @@ static double row_of(struct oct_viewer_stage *s, uint32_t rgb, double x, int top
     return n ? sum / n : NAN;
 }
 
-static void draw(struct oct_viewer_stage *s)
-{
-    assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
-    SDL_RenderFlush(s->renderer);
-}
-
 static void lines_lie_on_the_layers(void **state)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     const int top = 150; /* below the words in the corner */
     offer(s, level(40, 80, 60, 90, 1));
-    draw(s);
-    struct oct_view_rectf p = oct_draw_place(s->draw);
+    oct_viewer_stage_draw(s);
+    struct oct_view_rectf p = oct_draw_layout(s->draw)->place;
     const double left = p.x + 30.5 / W * p.w, gap = p.x + 75.5 / W * p.w;
     assert_true(fabs(row_of(s, ILM, left, top) - (p.y + 40.5 / H * p.h)) < 3);
     assert_true(fabs(row_of(s, RPE, left, top) - (p.y + 80.5 / H * p.h)) < 3);
@@ -153,20 +144,20 @@ static void lines_lie_on_the_layers(void **state)
     assert_true(fabs(row_of(s, RPE, gap, top) - (p.y + 80.5 / H * p.h)) < 3);
 
     oct_view_lens_zoom(&s->model.lens, 2, 0.5, 0.6); /* a zoomed picture takes them along */
-    draw(s);
-    p = oct_draw_place(s->draw);
+    oct_viewer_stage_draw(s);
+    p = oct_draw_layout(s->draw)->place;
     assert_true(fabs(row_of(s, ILM, p.x + 50.5 / W * p.w, top) - (p.y + 40.5 / H * p.h)) < 3);
     oct_view_lens_init(&s->model.lens);
 
     oct_view_model_apply(&s->model, OCT_ACTION_LAYERS, 1);
-    draw(s);
+    oct_viewer_stage_draw(s);
     assert_true(isnan(row_of(s, ILM, left, 0)) && isnan(row_of(s, RPE, left, 0)));
     oct_view_model_apply(&s->model, OCT_ACTION_LAYERS, 1);
     offer(s, level(20, 80, 0, 0, 2));
-    draw(s);
+    oct_viewer_stage_draw(s);
     assert_true(row_of(s, RPE, left, top) > 0);
     s->model.shown.header.frame_num = 3; /* octd says no more of them */
-    draw(s);
+    oct_viewer_stage_draw(s);
     assert_true(isnan(row_of(s, RPE, left, 0)));
     oct_viewer_stage_close(s);
 }
@@ -196,7 +187,7 @@ static void the_thickness_stands_under_the_calipers_and_in_the_corner(void **sta
     offer(s, level(20, 80, 0, W, 3));
     oct_view_layers_text(&s->model, &p);
     assert_string_equal(p.text, "layers: none found");
-    snprintf(s->model.layers.acquisition_id, sizeof(s->model.layers.acquisition_id), "b");
+    snprintf(s->model.layers.of.acquisition_id, sizeof(s->model.layers.of.acquisition_id), "b");
     oct_view_layers_text(&s->model, &p);
     assert_string_equal(p.text, "");
     oct_viewer_stage_close(s);
@@ -279,7 +270,7 @@ static struct seen run(struct oct_viewer_stage *s, struct stream t, unsigned fir
         const bool has = oct_view_model_has_layers(&s->model);
         const uint64_t shown = s->model.shown.header.frame_num;
         assert_true(!has ||
-                    (s->model.layers.frame_num == shown &&
+                    (s->model.layers.of.frame_num == shown &&
                      s->model.layers.position[OCT_LAYER_RPE][5] == 20 + (float)(shown % 70)));
         seen.n++;
         seen.n_with += has;
@@ -295,7 +286,7 @@ static void the_shown_picture_is_the_newest_that_has_layers(void **state)
     const uint64_t ms = S / 1000;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
-    oct_view_model_attach(&s->model, archive);
+    s->model.archive = archive;
     /* One in four of 100 a second, 20 ms late; every one, 30 ms late: lines stand still. */
     struct seen seen = run(s, (struct stream){10 * ms, 20 * ms, 4}, 1, 200);
     assert_true(seen.n_with > 180 && seen.n_changes == 1 && seen.newest >= 200 - 6);
@@ -319,7 +310,7 @@ static void a_slow_scan_shows_the_layers_of_each_picture(void **state)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
-    oct_view_model_attach(&s->model, archive);
+    s->model.archive = archive;
     struct seen seen = run(s, (struct stream){S / 2, 0, 1}, 1, 20);
     assert_true(seen.n_with == 20 && seen.newest == 20);
     oct_view_archive_destroy(archive);
@@ -333,7 +324,7 @@ static void frozen_back_begins_at_the_shown_picture(void **state)
     const uint64_t ms = S / 1000;
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(64u << 20);
-    oct_view_model_attach(&s->model, archive);
+    s->model.archive = archive;
     run(s, (struct stream){10 * ms, 50 * ms, 1}, 1, 100);
     assert_int_equal(s->model.shown.header.frame_num, 95);
     oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
@@ -355,7 +346,7 @@ static void layers_of_an_older_bscan_of_the_mean_lie_where_it_was_moved(void **s
     struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
     const uint64_t frames[] = {90, 95, 96, 97, 100};
     double lines, depth;
-    oct_view_model_attach(&s->model, archive);
+    s->model.archive = archive;
     for (unsigned i = 0; i < 5; i++) {
         struct oct_view_image image = {.header = {.acquisition_id = "a", .n_numbers = 3}};
         image.header.frame_num = frames[i];
@@ -372,9 +363,12 @@ static void layers_of_an_older_bscan_of_the_mean_lie_where_it_was_moved(void **s
     s->model.shown.header.frame_num = 100;
     for (uint64_t f = 88; f < 103; f++) {
         const bool in_it = f == 95 || f == 97 || f == 100;
-        assert_int_equal(oct_view_overlay_belongs(&s->model, "a", f, &lines, &depth), in_it);
+        assert_int_equal(
+            oct_view_overlay_belongs(&s->model, &(struct oct_view_of){f, "a"}, &lines, &depth),
+            in_it);
         assert_true(!in_it || (lines == (double)f - 90 && depth == -3));
-        assert_false(oct_view_overlay_belongs(&s->model, "b", f, &lines, &depth));
+        assert_false(
+            oct_view_overlay_belongs(&s->model, &(struct oct_view_of){f, "b"}, &lines, &depth));
     }
     oct_view_archive_destroy(archive);
     s->model.archive = NULL;
@@ -393,8 +387,8 @@ static void an_average_takes_the_layers_to_where_it_lies(void **state)
     offer(s, image_of(ilm, rpe, 1));
     s->model.average = (struct oct_view_average){
         .score = 0.8, .shift_lines = 12, .shift_depth = -20, .arrival_ns = 11 * S};
-    draw(s);
-    const struct oct_view_rectf p = oct_draw_place(s->draw);
+    oct_viewer_stage_draw(s);
+    const struct oct_view_rectf p = oct_draw_layout(s->draw)->place;
     assert_true(fabs(row_of(s, ILM, p.x + 30.5 / W * p.w, 150) - (p.y + 30.5 / H * p.h)) < 3);
     assert_true(fabs(row_of(s, RPE, p.x + 70.5 / W * p.w, 150) - (p.y + 60.5 / H * p.h)) < 3);
     assert_true(isnan(row_of(s, ILM, p.x + 8.5 / W * p.w, 150))); /* the first ones moved away */
@@ -405,7 +399,7 @@ static void an_average_takes_the_layers_to_where_it_lies(void **state)
 
     s->model.average.shift_lines = 0;
     s->model.average.shift_depth = 1e300;
-    draw(s);
+    oct_viewer_stage_draw(s);
     assert_true(fabs(row_of(s, ILM, p.x + 30.5 / W * p.w, 150) - (p.y + 50.5 / H * p.h)) < 3);
     s->model.average.shift_lines = NAN; /* the newest B-scan was left out */
     assert_false(oct_view_model_has_layers(&s->model));
@@ -417,10 +411,10 @@ static void places_below_the_picture_are_not_drawn(void **state)
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     offer(s, level(40, 999999, 0, 0, 1));
     oct_view_lens_zoom(&s->model.lens, 1e9, 0.5, 0.4);
-    draw(s);
+    oct_viewer_stage_draw(s);
     oct_view_lens_init(&s->model.lens);
-    draw(s);
-    const struct oct_view_rectf p = oct_draw_place(s->draw);
+    oct_viewer_stage_draw(s);
+    const struct oct_view_rectf p = oct_draw_layout(s->draw)->place;
     assert_true(isnan(row_of(s, RPE, p.x + 30.5 / W * p.w, 150)));
     assert_true(row_of(s, ILM, p.x + 30.5 / W * p.w, 150) > 0);
     oct_viewer_stage_close(s);
@@ -443,8 +437,8 @@ static void offer_both(struct oct_viewer_stage *s, uint64_t seconds, bool slab)
     struct oct_view_image image = enface_of(10, seconds), by_layers = enface_of(20, seconds);
     oct_view_model_tick(&s->model, seconds * S);
     if (slab)
-        oct_view_model_offer_slab(&s->model, &by_layers);
-    oct_view_model_offer_enface(&s->model, &image);
+        oct_view_overlay_take(&s->model, &oct_view_overlay_slab, &by_layers);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &image);
     oct_view_image_finish(&image);
     oct_view_image_finish(&by_layers);
 }
@@ -483,18 +477,18 @@ static void bounds_in_depth_are_drawn_for_their_own_picture(void **state)
     w->known = true;
     w->octds.projection = w->wanted.projection = OCT_PROJECTION_SLAB;
     w->octds.slab = (struct oct_view_slab){.first = 0.6, .last = 0.8};
-    draw(s);
-    const struct oct_view_rectf p = oct_draw_place(s->draw);
+    oct_viewer_stage_draw(s);
+    const struct oct_view_rectf p = oct_draw_layout(s->draw)->place;
     uint32_t with, without;
     const size_t at =
         (size_t)floor(p.y + 0.6 * p.h) * (size_t)s->surface->pitch + 4 * (size_t)(p.x + 0.1 * p.w);
     memcpy(&with, (const uint8_t *)s->surface->pixels + at, sizeof(with));
     s->model.enface_follows_layers = true;
-    draw(s);
+    oct_viewer_stage_draw(s);
     memcpy(&without, (const uint8_t *)s->surface->pixels + at, sizeof(without));
     assert_int_not_equal(with, without);
     s->model.enface_follows_layers = false;
-    draw(s);
+    oct_viewer_stage_draw(s);
     memcpy(&without, (const uint8_t *)s->surface->pixels + at, sizeof(without));
     assert_int_equal(with, without);
     oct_viewer_stage_close(s);
@@ -616,7 +610,7 @@ static void cells_offer_late(struct oct_viewer_stage *s, const struct cell *rows
                              bool is_bscan, uint64_t frame)
 {
     struct oct_view_image image = table_of(rows, n, is_bscan, frame);
-    oct_view_model_offer_cells(&s->model, &image);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_cells, &image);
     oct_view_image_finish(&image);
 }
 
@@ -639,14 +633,10 @@ struct box {
 static struct box find_box(struct oct_viewer_stage *s, int top)
 {
     struct box b = {INT32_MAX, INT32_MAX, -1, -1, 0};
-    assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
-    SDL_RenderFlush(s->renderer);
+    oct_viewer_stage_draw(s);
     for (int y = top; y < s->surface->h; y++)
         for (int x = 0; x < s->surface->w; x++) {
-            uint32_t pixel;
-            memcpy(&pixel, (const uint8_t *)s->surface->pixels + y * s->surface->pitch + 4 * x,
-                   sizeof(pixel));
-            if ((pixel & 0xffffffu) != CELL)
+            if (oct_viewer_stage_pixel(s, x, y) != CELL)
                 continue;
             b.x0 = x < b.x0 ? x : b.x0;
             b.x1 = x > b.x1 ? x : b.x1;
@@ -664,14 +654,14 @@ static void circles_lie_about_their_cells(void **state)
     cells_offer(s, &cell, 1, true, 1);
     const int top = 200;
     struct box b = find_box(s, top);
-    struct oct_view_rectf p = oct_draw_place(s->draw);
+    struct oct_view_rectf p = oct_draw_layout(s->draw)->place;
     const double cx = p.x + 60.5 / W * p.w, cy = p.y + 59.5 / H * p.h;
     assert_true(b.n > 50);
     assert_true(fabs((b.x0 + b.x1) / 2.0 - cx) < 3 && fabs((b.y0 + b.y1) / 2.0 - cy) < 3);
     assert_true(fabs(b.x1 - b.x0 - 16 * p.w / W) < 6 && fabs(b.y1 - b.y0 - 16 * p.h / H) < 6);
     oct_view_lens_zoom(&s->model.lens, 2, 0.5, 0.6); /* a zoomed picture takes them along */
     struct box zoomed = find_box(s, top);
-    p = oct_draw_place(s->draw);
+    p = oct_draw_layout(s->draw)->place;
     assert_true(fabs((zoomed.x0 + zoomed.x1) / 2.0 - (p.x + 60.5 / W * p.w)) < 3);
     assert_true(fabs(zoomed.x1 - zoomed.x0 - 2.0 * (b.x1 - b.x0)) < 8);
     oct_view_lens_init(&s->model.lens);
@@ -680,7 +670,7 @@ static void circles_lie_about_their_cells(void **state)
     s->model.daemon.axial_um = 1;
     s->model.settings.fit = OCT_FIT_FILL;
     b = find_box(s, top);
-    p = oct_draw_place(s->draw);
+    p = oct_draw_layout(s->draw)->place;
     assert_true(fabs(b.x1 - b.x0 - 8 * p.w / W) < 6 && fabs(b.y1 - b.y0 - 16 * p.h / H) < 6);
     oct_view_model_apply(&s->model, OCT_ACTION_CELLS, 1);
     assert_int_equal(find_box(s, 0).n, 0);
@@ -692,7 +682,7 @@ static void circles_lie_about_their_cells(void **state)
     s->model.average = (struct oct_view_average){
         .score = 1, .shift_lines = 6, .shift_depth = -12, .arrival_ns = 11 * S};
     struct box moved = find_box(s, top); /* an average takes them along */
-    p = oct_draw_place(s->draw);
+    p = oct_draw_layout(s->draw)->place;
     assert_true(fabs((moved.x0 + moved.x1) / 2.0 - (p.x + 66.5 / W * p.w)) < 3);
     assert_true(fabs((moved.y0 + moved.y1) / 2.0 - (p.y + 47.5 / H * p.h)) < 3);
     s->model.average.arrival_ns = 0;
@@ -707,7 +697,7 @@ static void cells_of_volumes_are_on_the_en_face_picture(void **state)
     struct oct_view_image enface = oct_scene_enface(H, W);
     const struct cell at_first = {1, 20, 70, 6, 0}, then = {1, 90, 70, 6, 0};
     oct_scene_enface_fill(&enface, 5, 20);
-    oct_view_model_offer_enface(&s->model, &enface);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &enface);
     cells_offer(s, &at_first, 1, false, 1);
     assert_int_equal(find_box(s, 0).n, 0); /* there is no such panel */
     s->model.settings.arrangement = OCT_ARRANGEMENT_TWO;
@@ -750,7 +740,7 @@ static void the_corner_says_how_many_and_how_fast(void **state)
     s->model.cells.median_um_s = 0.00867;
     oct_view_cells_text(&s->model, &p);
     assert_string_equal(p.text, "cells 300, median 0.00867 um/s");
-    snprintf(s->model.cells.acquisition_id, sizeof(s->model.cells.acquisition_id), "b");
+    snprintf(s->model.cells.of.acquisition_id, sizeof(s->model.cells.of.acquisition_id), "b");
     oct_view_cells_text(&s->model, &p);
     assert_string_equal(p.text, "");
     oct_viewer_stage_close(s);
@@ -788,7 +778,7 @@ static void cells_of_a_volume_lie_on_its_own_rows(void **state)
     s->model.settings.arrangement = OCT_ARRANGEMENT_TWO;
     for (uint32_t row = 0; row < H; row++)
         oct_scene_enface_fill(&enface, row, 20);
-    oct_view_model_offer_enface(&s->model, &enface);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &enface);
     cells_offer(s, rows, 2, false, 1);
     find_box(s, 0);
     const struct oct_view_rect *area = &oct_draw_layout(s->draw)->enface;
@@ -799,7 +789,7 @@ static void cells_of_a_volume_lie_on_its_own_rows(void **state)
     for (unsigned i = 0; i < 3; i++) { /* of the next volume */
         enface.header.volume = 1;
         enface.header.bscan = newest[i];
-        oct_view_model_offer_enface(&s->model, &enface);
+        oct_view_overlay_take(&s->model, &oct_view_overlay_enface, &enface);
         const struct box b = find_box(s, words);
         assert_true(i == 0   ? b.n == both.n
                     : i == 1 ? b.n > 20 && b.y0 > both.y0 + area->h / 4
@@ -879,7 +869,7 @@ static void hostile_tables_leave_nothing(void **state)
     table.header.frame_num = 20;
     assert_int_equal(oct_view_overlay_rolloff.check(&table.header, NULL), OCT_E_FORMAT);
     oct_view_rolloff_set(&r, &table);
-    assert_true(r.n == 4 && r.frame_num == 1);
+    assert_true(r.n == 4 && r.of.frame_num == 1);
 
     table.header.type = OCT_SAMPLE_F32;
     values[0] = -1;
@@ -899,7 +889,7 @@ static void hostile_tables_leave_nothing(void **state)
 
 static void rolloff_offer(struct oct_viewer_stage *s, struct oct_view_image table)
 {
-    oct_view_model_offer_rolloff(&s->model, &table);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_rolloff, &table);
     oct_view_image_finish(&table);
 }
 
@@ -918,20 +908,20 @@ static void words_say_width_and_rolloff(void **state)
     static const char *const unknown[] = {"fwhm_um", "fwhm_tissue_um", "db_per_mm", "minus_6db_um"};
     for (int i = 0; i < 4; i++)
         put(&table, unknown[i], NAN);
-    oct_view_model_offer_rolloff(&s->model, &table);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_rolloff, &table);
     assert_int_equal(oct_view_rolloff_text(&s->model, lines), 2);
     assert_string_equal(lines[0].text, "70.2 px: FWHM 6.12 px, SNR 51.3 dB");
     assert_string_equal(lines[1].text, "-20.00 dB/100 px, -6 dB at 30 px, 4 points");
     put(&table, "state", OCT_MIRROR_HARMONIC);
     put(&table, "db_per_100px", NAN);
-    oct_view_model_offer_rolloff(&s->model, &table);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_rolloff, &table);
     assert_int_equal(oct_view_rolloff_text(&s->model, lines), 1);
     assert_non_null(strstr(lines[0].text, "no mirror: "));
     assert_non_null(strstr(lines[0].text, "saturated"));
     oct_view_image_finish(&table);
 
     /* Not of another acquisition, not over another picture, and not where nobody wants it. */
-    snprintf(s->model.rolloff.acquisition_id, sizeof(s->model.rolloff.acquisition_id), "b");
+    snprintf(s->model.rolloff.of.acquisition_id, sizeof(s->model.rolloff.of.acquisition_id), "b");
     assert_int_equal(oct_view_rolloff_text(&s->model, lines), 0);
     rolloff_offer(s, rolloff_table_of(11 * S));
     s->model.shown.header.frame_num++;
@@ -952,14 +942,6 @@ static void words_say_width_and_rolloff(void **state)
 
 /* ---- drawn ---- */
 
-static bool has_colour(const struct oct_viewer_stage *s, int x, int y, uint32_t rgb)
-{
-    uint32_t pixel;
-    memcpy(&pixel, (const uint8_t *)s->surface->pixels + y * s->surface->pitch + 4 * x,
-           sizeof(pixel));
-    return (pixel & 0xffffff) == rgb;
-}
-
 /* How many pixels of a colour the panel has in columns first .. last, and their mean row. */
 static unsigned count(const struct oct_viewer_stage *s, int first, int last, uint32_t rgb,
                       double *row)
@@ -969,7 +951,7 @@ static unsigned count(const struct oct_viewer_stage *s, int first, int last, uin
     double sum = 0;
     for (int y = panel.y; y < panel.y + panel.h; y++)
         for (int x = first; x <= last; x++)
-            if (has_colour(s, x, y, rgb)) {
+            if (oct_viewer_stage_pixel(s, x, y) == rgb) {
                 n++;
                 sum += y;
             }
@@ -1032,7 +1014,7 @@ static void peaks_beyond_the_limits_have_room(void **state)
     for (int i = 0; i < 4; i++)
         ((float *)table.values)[2 * i + 1] += 60;
     put(&table, "peak_db", 116);
-    oct_view_model_offer_rolloff(&s->model, &table);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_rolloff, &table);
     for (int log = 0; log < 2; log++) {
         s->model.contrast.log = log;
         rolloff_draw(s);
@@ -1078,7 +1060,7 @@ static void send_average(struct averages *a, uint64_t frame_num, double averaged
     assert_int_equal(oct_view_overlay_average.check(&h, NULL), OCT_OK);
     assert_int_equal(oct_view_image_set(&a->image, &h, six, sizeof(six), NULL), OCT_OK);
     a->image.arrival_ns = a->model.now_ns;
-    oct_view_model_offer_average(&a->model, &a->image, &a->picture);
+    oct_view_overlay_take(&a->model, &oct_view_overlay_average, &a->image);
 }
 
 /* What stands in the corner, and whether it stands out. */
@@ -1211,7 +1193,7 @@ static void send_result(struct scene *s, double a4)
     assert_int_equal(oct_view_overlay_sharpened.check(&h, NULL), OCT_OK);
     assert_int_equal(oct_view_image_set(&s->image, &h, pixels, sizeof(pixels), NULL), OCT_OK);
     s->image.arrival_ns = s->model.now_ns;
-    oct_view_sharpened_offer(&s->model, &s->image, &s->picture);
+    oct_view_overlay_take(&s->model, &oct_view_overlay_sharpened, &s->image);
 }
 
 static void open_scene(struct scene *s)

@@ -1,9 +1,9 @@
 /* The patient step: eye, pseudonym, next patient, what is asked before a recording, wishes in
  * order, the last seconds, Start. No zmq, no SDL. */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
 #include "viewer/model/buttons.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/words.h"
 
 #include <stdio.h>
@@ -43,7 +43,6 @@ static void act(struct desk *k, enum oct_view_action action)
 static void must_ask(struct desk *k, enum oct_view_wish wish, const char *text)
 {
     char asked[OCT_VIEW_LABEL_BYTES] = "";
-
     assert_int_equal(oct_view_model_take_wish(&k->model, asked), wish);
     if (wish != OCT_WISH_NONE)
         assert_string_equal(asked, text);
@@ -70,7 +69,6 @@ static void finish(struct desk *k)
 static void what_is_typed_replaces_the_pseudonym_of_before(void **state)
 {
     static struct desk k;
-
     desk_init(&k, "OD", "P-1");
     act(&k, OCT_ACTION_PSEUDONYM);
     assert_true(k.model.typing && k.model.patient.selected);
@@ -80,7 +78,7 @@ static void what_is_typed_replaces_the_pseudonym_of_before(void **state)
     oct_view_model_end_typing(&k.model, true);
     must_do(&k, OCT_WISH_PSEUDONYM, "Q2");
     act(&k, OCT_ACTION_PSEUDONYM); /* an arrow, or End, keeps it */
-    oct_view_model_keep_typed(&k.model);
+    k.model.patient.selected = false;
     oct_view_model_type(&k.model, "\u00e4");
     oct_view_model_end_typing(&k.model, true);
     must_do(&k, OCT_WISH_PSEUDONYM, "Q2\u00e4");
@@ -105,7 +103,6 @@ static void what_is_typed_replaces_the_pseudonym_of_before(void **state)
 static void wishes_wait_for_one_another_in_order(void **state)
 {
     static struct desk k;
-
     desk_init(&k, "OD", "P-1");
     act(&k, OCT_ACTION_NEXT_PATIENT);
     must_ask(&k, OCT_WISH_EYE, "");
@@ -131,7 +128,6 @@ static void an_octd_that_does_not_answer_fails_all_with_one_line(void **state)
     const struct oct_view_answer none = {
         .wish = OCT_WISH_EYE, .unanswered = true, .text = "no answer from octd"};
     struct oct_view_phrase p;
-
     desk_init(&k, "OD", "P-1");
     act(&k, OCT_ACTION_NEXT_PATIENT);
     act(&k, OCT_ACTION_RECORD);
@@ -154,7 +150,6 @@ static void nothing_is_recorded_under_a_label_that_was_refused(void **state)
 {
     static struct desk k;
     struct oct_view_phrase p;
-
     desk_init(&k, "OD", "P-1");
     act(&k, OCT_ACTION_LEFT_EYE);
     act(&k, OCT_ACTION_RECORD);
@@ -172,7 +167,6 @@ static void while_octd_records_the_label_stays_in_an_operators_words(void **stat
     static const enum oct_view_action changes[] = {OCT_ACTION_EYE, OCT_ACTION_RIGHT_EYE,
                                                    OCT_ACTION_PSEUDONYM, OCT_ACTION_NEXT_PATIENT};
     static struct desk k;
-
     desk_init(&k, "OS", "P-1");
     k.octd.record.active = true;
     hear(&k, OCT_WISH_NONE, true, "");
@@ -197,7 +191,6 @@ static void a_recording_without_a_label_asks_once(void **state)
 {
     static struct desk k;
     char text[128];
-
     desk_init(&k, "", "");
     act(&k, OCT_ACTION_RECORD); /* the lab profile asks nothing */
     must_do(&k, OCT_WISH_RECORD, "");
@@ -255,7 +248,6 @@ static void a_label_that_nobody_said_lately_asks_once(void **state)
 {
     static struct desk k;
     char text[128];
-
     desk_init(&k, "OD", "P-1");
     k.model.settings.operators = true;
     act(&k, OCT_ACTION_RECORD); /* it was there before this window */
@@ -286,7 +278,6 @@ static void in_playback_the_label_is_the_files(void **state)
 {
     static struct desk k;
     struct oct_view_playback *p = &k.model.playback;
-
     desk_init(&k, "OD", "P-1");
     p->active = true;
     snprintf(p->file.name, sizeof(p->file.name), "a.h5");
@@ -323,7 +314,6 @@ static void a_stop_from_here_was_not_elsewhere(void **state)
 {
     static struct desk k;
     struct oct_view_phrase p;
-
     desk_init(&k, "OD", "P-1");
     k.octd.record.active = true;
     hear(&k, OCT_WISH_NONE, true, "");
@@ -342,42 +332,39 @@ static void a_stop_from_here_was_not_elsewhere(void **state)
 static void the_last_seconds_are_saved_and_it_is_told(void **state)
 {
     static struct desk k;
-    char text[400];
-    bool good;
-
+    struct oct_view_phrase phrase;
     desk_init(&k, "OD", "P-1");
     act(&k, OCT_ACTION_SAVE_LAST);
     assert_string_equal(k.model.message, "octd keeps no last seconds (record.last_s)");
     k.octd.last.bscans_most = 1000;
     k.octd.last.length_s = 19.8;
     hear(&k, OCT_WISH_NONE, true, "");
-    assert_false(oct_view_save_last_text(&k.model, text, sizeof(text), &good));
+    assert_false(oct_view_save_last_text(&k.model, &phrase));
     act(&k, OCT_ACTION_SAVE_LAST);
     must_ask(&k, OCT_WISH_SAVE_LAST, "");
     k.octd.last.saving = true;
     snprintf(k.octd.last.path, sizeof(k.octd.last.path), "/r/last.h5");
     snprintf(k.octd.last.file, sizeof(k.octd.last.file), "last.h5");
     hear(&k, OCT_WISH_SAVE_LAST, true, "");
-    assert_true(oct_view_save_last_text(&k.model, text, sizeof(text), &good));
-    assert_string_equal(text, "SAVING the last 20 s");
+    assert_true(oct_view_save_last_text(&k.model, &phrase));
+    assert_string_equal(phrase.text, "SAVING the last 20 s");
     k.octd.last.saving = false;
-    k.octd.last.n_files = 1;
     hear(&k, OCT_WISH_NONE, true, "");
-    assert_true(oct_view_save_last_text(&k.model, text, sizeof(text), &good) && good);
-    assert_string_equal(text, "SAVED the last 20 s: last.h5");
+    assert_true(oct_view_save_last_text(&k.model, &phrase) && phrase.tone == OCT_TONE_GOOD);
+    assert_string_equal(phrase.text, "SAVED the last 20 s: last.h5");
     assert_true(k.model.save_last.is_newest);
     act(&k, OCT_ACTION_PLAYBACK);
     assert_string_equal(k.model.playback.request.path, "/r/last.h5");
     act(&k, OCT_ACTION_PLAYBACK);
     oct_view_model_tick(&k.model, 109 * S);
-    assert_false(oct_view_save_last_text(&k.model, text, sizeof(text), &good));
+    assert_false(oct_view_save_last_text(&k.model, &phrase));
     k.octd.last.saving = true; /* a second one, which fails */
     hear(&k, OCT_WISH_NONE, true, "");
     k.octd.last.saving = false;
     snprintf(k.octd.last.error, sizeof(k.octd.last.error), "the disk is full");
     hear(&k, OCT_WISH_NONE, true, "");
-    assert_true(oct_view_save_last_text(&k.model, text, sizeof(text), &good) && !good);
-    assert_string_equal(text, "NOT SAVED: the disk is full");
+    assert_true(oct_view_save_last_text(&k.model, &phrase) && phrase.tone == OCT_TONE_BAD);
+    assert_string_equal(phrase.text, "NOT SAVED: the disk is full");
     k.octd.last.error[0] = '\0'; /* and one beside a recording */
     k.octd.last.n_lost = 3;
     k.octd.last.saving = k.octd.record.active = true;
@@ -391,7 +378,6 @@ static void the_last_seconds_are_saved_and_it_is_told(void **state)
 static void start_starts_an_idle_octd(void **state)
 {
     static struct desk k;
-
     desk_init(&k, "OD", "P-1");
     act(&k, OCT_ACTION_START);
     assert_string_equal(k.model.message, "octd receives already");
@@ -413,7 +399,6 @@ static void octd_is_asked_for_an_average_where_it_makes_none(void **state)
 {
     static struct desk k;
     char text[64];
-
     desk_init(&k, "OD", "P-1");
     k.octd.average_bscans = 1;
     hear(&k, OCT_WISH_NONE, true, "");

@@ -2,11 +2,11 @@
  * it. */
 #include "config/config.h"
 #include "formats/results.h"
+#include "pipeline/base/clock.h"
 #include "pipeline/volume/label.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_scene.h"
 #include "test/rig/volume_cases.h"
-#include "viewer/model/clock.h"
 #include "viewer/play/play.h"
 
 #include <hdf5.h>
@@ -129,7 +129,7 @@ static void begin(struct oct_view_model *m)
     struct oct_view_picture picture = oct_scene_layered(40, 5);
     oct_view_playback_open(m, "/data/a.h5", 0, false);
     oct_view_playback_opened(m, &file);
-    oct_view_playback_offer(m, &picture, 0, true, "");
+    oct_view_playback_offer(m, &picture, &(struct oct_view_read){.bscan = 0, .valid = true});
     oct_view_picture_finish(&picture);
 }
 
@@ -142,7 +142,7 @@ static void another_file_is_not_shown_with_the_pictures_of_the_one_before(void *
     oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
     begin(&m);
     oct_view_playback_go(&m, 90);
-    oct_view_playback_offer(&m, &picture, 90, false, "");
+    oct_view_playback_offer(&m, &picture, &(struct oct_view_read){.bscan = 90, .valid = false});
     oct_view_playback_text(&m, text, sizeof(text));
     assert_string_equal(text, "B-scan 91 of 100: it was not recorded");
     oct_view_playback_open(&m, "/data/a.h5", 1, false);
@@ -153,7 +153,7 @@ static void another_file_is_not_shown_with_the_pictures_of_the_one_before(void *
     assert_false(m.has_picture);
     oct_view_playback_text(&m, text, sizeof(text));
     assert_string_equal(text, "B-scan 1 of 20");
-    oct_view_playback_offer(&m, &picture, 0, true, "");
+    oct_view_playback_offer(&m, &picture, &(struct oct_view_read){.bscan = 0, .valid = true});
     assert_true(m.has_picture);
     oct_view_picture_finish(&picture);
     oct_view_model_finish(&m);
@@ -168,12 +168,12 @@ static void a_piece_gives_way_to_the_whole_volume_before_it(void **state)
     snprintf(m.daemon.record.path, sizeof(m.daemon.record.path), "%s", piece.path);
     piece.n_valid = 13;
     piece.place = piece.n_files = 2;
-    oct_view_playback_toggle(&m);
+    oct_view_model_apply(&m, OCT_ACTION_PLAYBACK, 1);
     oct_view_playback_opened(&m, &piece); /* no whole volume was recorded: it is all there is */
     assert_true(m.playback.active);
     oct_view_playback_end(&m);
     m.recorded.n_whole = 2;
-    oct_view_playback_toggle(&m);
+    oct_view_model_apply(&m, OCT_ACTION_PLAYBACK, 1);
     oct_view_playback_opened(&m, &piece);
     assert_false(m.playback.active);
     assert_int_equal(m.playback.request.by, -1);
@@ -316,8 +316,8 @@ static void expect_bscan(struct scene *s, const struct oct_plan *plan, uint32_t 
     settle(s);
     volume_bscan_init(&want, &plan->geometry);
     volume_bscan_make(&want, &plan->geometry, v);
-    assert_int_equal(s->model.playback.bscan, v);
-    assert_true(s->model.playback.valid);
+    assert_int_equal(s->model.playback.read.bscan, v);
+    assert_true(s->model.playback.read.valid);
     assert_memory_equal(s->model.shown.pixels, want.image.pixels, want.pixel_bytes);
     assert_true(s->model.shown.header.lo == want.image.lo);
     assert_true(s->model.shown.header.hi == want.image.hi);
@@ -330,8 +330,8 @@ static void expect_cuts(struct scene *s, uint32_t without)
     const struct oct_view_playback *p = &s->model.playback;
     const float *slice = p->slice.pixels;
     assert_int_equal(p->slice.header.n_lines, N_BSCANS);
-    assert_int_equal(p->slice_of, p->slice_line);
-    assert_true(p->slice_share == 1 && p->enface_share == 1);
+    assert_int_equal(p->read.slice_of, p->slice_line);
+    assert_true(p->read.slice_share == 1 && p->read.enface_share == 1);
     for (uint32_t v = 0; v < N_BSCANS; v++) {
         oct_view_playback_go(&s->model, v);
         settle(s);
@@ -386,7 +386,7 @@ static void a_bscan_that_was_not_recorded_is_empty_and_says_so(void **state)
     const double lo = s->model.contrast.lo;
     oct_view_playback_go(&s->model, 3);
     settle(s);
-    assert_false(s->model.playback.valid);
+    assert_false(s->model.playback.read.valid);
     assert_true(isnan(oct_view_picture_value(&s->model.shown, 1, 1)));
     assert_true(s->model.contrast.lo == lo);
     oct_view_playback_text(&s->model, text, sizeof(text));
@@ -421,7 +421,7 @@ static void the_folders_recordings_follow_one_another(void **state)
     assert_non_null(strstr(s->model.message, "last recording"));
     oct_view_playback_step(&s->model, 2); /* and can still be scrolled */
     settle(s);
-    assert_int_equal(p->bscan, 2);
+    assert_int_equal(p->read.bscan, 2);
     oct_view_model_apply(&s->model, OCT_ACTION_FILE_BEFORE, 1);
     settle(s);
     oct_view_model_apply(&s->model, OCT_ACTION_FILE_BEFORE, 1);
@@ -622,7 +622,7 @@ static void what_can_no_longer_be_read_is_said(void **state)
     assert_int_equal(truncate("torn.h5", 4096), 0);
     oct_view_playback_go(&s->model, 8);
     settle(s);
-    assert_non_null(strstr(s->model.playback.why, "ends within"));
+    assert_non_null(strstr(s->model.playback.read.why, "ends within"));
     assert_true(isnan(oct_view_picture_value(&s->model.shown, 0, 0)));
     scene_close(s);
     unlink("torn.h5");
@@ -635,9 +635,9 @@ static void the_label_is_corrected_and_marked(void **state)
     struct scene *s = scene_open();
     open_path(s, "label.h5", 0);
     oct_view_model_apply(&s->model, OCT_ACTION_REPEAT, 1);
-    oct_view_playback_set_eye(&s->model, "OS");
+    oct_view_playback_relabel(&s->model, &(struct oct_volume_label_change){.eye = "OS"});
     settle(s);
-    assert_int_equal(s->model.playback.file.verdict, OCT_VERDICT_REPEAT);
+    assert_int_equal(s->model.playback.file.verdict, OCT_MARK_REPEAT);
     assert_string_equal(s->model.playback.file.eye, "OS");
     assert_int_equal(oct_volume_label_read("label.h5", &label, NULL), OCT_OK);
     assert_int_equal(label.mark, OCT_MARK_REPEAT);
@@ -674,7 +674,7 @@ static void a_mark_goes_to_the_file_that_was_shown(void **state)
     oct_view_model_apply(&s->model, OCT_ACTION_FILE_AFTER, 1);
     settle(s);
     assert_string_equal(s->model.playback.file.name, "2.h5");
-    assert_int_equal(s->model.playback.file.verdict, OCT_VERDICT_NONE);
+    assert_int_equal(s->model.playback.file.verdict, OCT_MARK_NONE);
     assert_int_equal(mark_of("marked/1.h5"), OCT_MARK_REPEAT);
     assert_int_equal(mark_of("marked/2.h5"), OCT_MARK_NONE);
     oct_view_model_apply(&s->model, OCT_ACTION_KEEP, 1);
@@ -685,7 +685,9 @@ static void a_mark_goes_to_the_file_that_was_shown(void **state)
     open_path(s, "marked/1.h5", 0);
     oct_view_model_apply(&s->model, OCT_ACTION_KEEP, 1);
     oct_play_turn(s->play, &s->model);
-    oct_view_playback_set_eye(&s->model, "OS"); /* before the thread is through, or after that */
+    oct_view_playback_relabel(&s->model,
+                              &(struct oct_volume_label_change){
+                                  .eye = "OS"}); /* before the thread is through, or after that */
     oct_play_turn(s->play, &s->model);
     scene_close(s);
     struct oct_volume_label label;
@@ -737,23 +739,23 @@ static void a_file_of_20_gb_opens_at_once_and_scrolls_in_flat_memory(void **stat
     make_sparse("large.h5", 20000, 1000, 1000); /* 20 GB */
     struct scene *s = scene_open();
     struct oct_view_model *m = &s->model;
-    const uint64_t begin_ns = oct_view_now_ns();
+    const uint64_t begin_ns = oct_clock_ns();
     oct_view_playback_open(m, "large.h5", 0, false);
-    while (!m->has_picture && oct_view_now_ns() - begin_ns < PATIENCE_NS) {
+    while (!m->has_picture && oct_clock_ns() - begin_ns < PATIENCE_NS) {
         oct_play_turn(s->play, m);
         nap();
     }
-    const double first_ms = (double)(oct_view_now_ns() - begin_ns) / 1e6;
+    const double first_ms = (double)(oct_clock_ns() - begin_ns) / 1e6;
     assert_true(m->has_picture);
     double least = INFINITY, most = 0;
     for (uint32_t i = 0; i < 400; i++) { /* here and there, 400 of 20,000 */
         const uint32_t v = i * 7919u % 20000u;
         oct_view_playback_go(m, v);
-        while (m->playback.bscan != v && oct_view_now_ns() - begin_ns < 3 * PATIENCE_NS) {
+        while (m->playback.read.bscan != v && oct_clock_ns() - begin_ns < 3 * PATIENCE_NS) {
             oct_play_turn(s->play, m);
             nap();
         }
-        assert_int_equal(m->playback.bscan, v);
+        assert_int_equal(m->playback.read.bscan, v);
         if (i < 40)
             continue; /* all buffers are there by then */
         least = fmin(least, resident_mb());

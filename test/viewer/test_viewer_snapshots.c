@@ -30,7 +30,6 @@ static unsigned count_files(bool remove_all)
     char path[8192];
     unsigned n = 0;
     DIR *dir = opendir(folder);
-
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
         if (entry->d_name[0] == '.')
             continue;
@@ -58,7 +57,6 @@ static SDL_Surface *noise(int width, int height)
     SDL_Surface *surface =
         SDL_CreateRGBSurfaceWithFormat(0, width, height, 32, SDL_PIXELFORMAT_ARGB8888);
     uint32_t dice = 1;
-
     assert_non_null(surface);
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++) {
@@ -71,7 +69,6 @@ static SDL_Surface *noise(int width, int height)
 static double cpu_s(clockid_t clock)
 {
     struct timespec t;
-
     clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
@@ -79,7 +76,6 @@ static double cpu_s(clockid_t clock)
 static struct oct_view_snapshot_done wait_for(struct oct_view_snapshots *s)
 {
     struct oct_view_snapshot_done done = {.code = OCT_E_AGAIN};
-
     for (int i = 0; i < TEST_PATIENCE_MS / 5 && !oct_view_snapshots_take(s, &done); i++)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     return done;
@@ -92,7 +88,6 @@ static void a_file_has_its_name_only_when_it_is_whole(void **state)
     SDL_Surface *surface = noise(300, 200);
     unsigned n_named = 0, n_made = 0;
     int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-
     assert_true(watch >= 0 && inotify_add_watch(watch, folder, IN_CREATE | IN_MOVED_TO) >= 0);
     time_t now = time(NULL);
     for (int i = 0; i < 3; i++)
@@ -118,7 +113,6 @@ static void the_caller_does_not_compress(void **state)
 {
     struct oct_view_snapshots *s;
     struct oct_error err = {0};
-
     assert_int_equal(oct_view_snapshots_create(&s, folder, NULL, NULL, &err), OCT_OK);
     SDL_Surface *surface = noise(1920, 1080);
     double process_s = cpu_s(CLOCK_PROCESS_CPUTIME_ID), own_s = cpu_s(CLOCK_THREAD_CPUTIME_ID);
@@ -139,7 +133,6 @@ static void an_end_waits_for_what_was_asked_for(void **state)
     struct oct_view_snapshots *s;
     struct oct_error err = {0};
     unsigned before = count_files(false);
-
     assert_int_equal(oct_view_snapshots_create(&s, folder, NULL, NULL, &err), OCT_OK);
     for (int i = 0; i < OCT_VIEW_MOST_SNAPSHOTS; i++)
         assert_int_equal(oct_view_snapshots_add(s, noise(200, 100), &caption, &err), OCT_OK);
@@ -154,7 +147,6 @@ static void a_failure_is_told(void **state)
 {
     struct oct_view_snapshots *s;
     struct oct_error err = {0};
-
     assert_int_equal(oct_view_snapshots_create(&s, "/nonexistent", NULL, NULL, &err), OCT_OK);
     assert_int_equal(oct_view_snapshots_add(s, NULL, &caption, &err), OCT_E_NO_MEMORY);
     assert_int_equal(oct_view_snapshots_add(s, noise(20, 10), &caption, &err), OCT_OK);

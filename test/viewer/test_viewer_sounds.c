@@ -1,7 +1,7 @@
 /* Sounds: which are due and what they are, as SDL's `disk` device received them; a device that
  * hangs, and none at all. */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/words.h"
 #include "viewer/sound.h"
 
@@ -37,7 +37,6 @@ static int remove_place(void **state)
 static struct oct_view_model *live_model(void)
 {
     struct oct_view_model *model = calloc(1, sizeof(*model));
-
     assert_non_null(model);
     oct_view_model_init(model, "x", true);
     oct_view_model_tick(model, 100 * OCT_NS_PER_S);
@@ -51,7 +50,6 @@ static void a_recording_begins_and_ends(void **state)
 {
     struct oct_view_model *m = live_model();
     struct oct_view_sounds s = {.is_told = false};
-
     m->daemon.record.active = true;
     assert_int_equal(oct_view_sounds_due(&s, m), 0); /* it was recording when octview came */
     m->daemon.record.active = false;
@@ -71,7 +69,6 @@ static void an_alarm_sounds_once(void **state)
 {
     struct oct_view_model *m = live_model();
     struct oct_view_sounds s = {.is_told = false};
-
     assert_int_equal(oct_view_sounds_due(&s, m), 0);
     snprintf(m->daemon.state, sizeof(m->daemon.state), "error");
     assert_int_equal(oct_view_sounds_due(&s, m), OCT_SOUND_ALARM);
@@ -99,7 +96,6 @@ static void an_alarm_sounds_once(void **state)
 static double share_of(const int16_t *x, size_t n, double hz)
 {
     double w = 2 * 3.14159265358979 * hz / OCT_VIEW_SOUND_HZ, re = 0, im = 0, all = 0;
-
     for (size_t i = 0; i < n; i++) {
         re += x[i] * cos(w * (double)i);
         im += x[i] * sin(w * (double)i);
@@ -114,7 +110,6 @@ static void tones_of(const int16_t *x, size_t n, char text[16])
     static const double pitch[] = {660, 880, 1320};
     const size_t quiet = OCT_VIEW_SOUND_HZ / 50; /* a gap: 20 ms of silence */
     size_t n_tones = 0;
-
     for (size_t at = 0, end; at < n; at = end + 1) {
         size_t last = at, silent = 0;
         for (end = at; end < n && (x[at] == 0 ? end == at : silent < quiet); end++) {
@@ -144,7 +139,6 @@ static void sounds_are_told_apart(void **state)
     } cases[] = {
         {OCT_SOUND_RECORD_BEGINS, "ab"}, {OCT_SOUND_RECORD_ENDS, "ba"}, {OCT_SOUND_ALARM, "ccc"}};
     char text[16];
-
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         size_t n = oct_view_sound_make(cases[i].sound, x);
         int loudest = 0;
@@ -172,7 +166,6 @@ static void note(void *context)
 static struct oct_view_sound *open_sound(const char *driver)
 {
     struct oct_view_sound *sound;
-
     setenv("SDL_AUDIODRIVER", driver, 1);
     assert_int_equal(oct_view_sound_create(&sound, note, NULL, NULL), OCT_OK);
     return sound;
@@ -180,7 +173,7 @@ static struct oct_view_sound *open_sound(const char *driver)
 
 static double now_s(void)
 {
-    return (double)oct_view_now_ns() / 1e9;
+    return (double)oct_clock_ns() / 1e9;
 }
 
 static void wait_ms(long ms)
@@ -194,7 +187,6 @@ static void wait_for_tones(const char *tones)
     const size_t most = 4 * OCT_VIEW_MOST_SOUND_SAMPLES;
     int16_t *x = malloc(most * sizeof(*x));
     char text[16] = "";
-
     assert_non_null(x);
     for (int i = 0; i < TEST_PATIENCE_MS / 50 && strcmp(text, tones) != 0; i++) {
         wait_ms(50);
@@ -211,7 +203,6 @@ static void a_device_hears_what_was_played(void **state)
 {
     struct oct_view_sound *s = open_sound("disk");
     struct oct_error why;
-
     oct_view_sound_play(s, 0);
     double before_s = now_s();
     oct_view_sound_play(s, OCT_SOUND_ALARM | OCT_SOUND_RECORD_ENDS);
@@ -226,7 +217,6 @@ static void a_device_hears_what_was_played(void **state)
 static void an_end_cuts_what_sounds(void **state)
 {
     struct oct_view_sound *s = open_sound("disk");
-
     oct_view_sound_play(s, 7);
     wait_ms(100);
     assert_true(oct_view_sound_destroy(s, TEST_PATIENCE_MS));
@@ -238,7 +228,6 @@ static void without_a_device_it_says_so_once(void **state)
 {
     struct oct_view_sound *s = open_sound("nonesuch");
     struct oct_error why = {0};
-
     __atomic_store_n(&n_notes, 0, __ATOMIC_SEQ_CST);
     for (int k = 0; k < 3; k++) {
         oct_view_sound_play(s, OCT_SOUND_ALARM);
@@ -260,7 +249,6 @@ static unsigned count_threads(void)
 {
     DIR *dir = opendir("/proc/self/task");
     unsigned n = 0;
-
     assert_non_null(dir);
     while (readdir(dir))
         n++;
@@ -273,7 +261,6 @@ static void a_device_that_hangs_holds_nobody_up(void **state)
 {
     char pipe_path[4200], bytes[65536];
     unsigned n_threads = count_threads();
-
     snprintf(pipe_path, sizeof(pipe_path), "%s.pipe", heard);
     assert_int_equal(mkfifo(pipe_path, 0600), 0);
     setenv("SDL_DISKAUDIOFILE", pipe_path, 1);

@@ -1,8 +1,8 @@
 /* What the window says, and of what. No zmq, no SDL. */
+#include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 
@@ -40,7 +40,6 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
         "\"line_rate_hz\":1e999},\"geometry\":{\"bscans\":1e30},\"record\":{\"file\":5,"
         "\"elapsed_s\":-1,\"eye\":\"a very long eye indeed\"}}"};
     struct oct_view_daemon d = {0};
-
     assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
                      OCT_OK);
     assert_true(d.known && d.record.active && d.log && d.pixels_told);
@@ -95,7 +94,6 @@ static void en_face_settings_are_read_whole_or_not_at_all(void **state)
         {"\"enface\"", false, false},
     };
     char text[512];
-
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct oct_view_daemon d = {0};
         int n = snprintf(text, sizeof(text), "{\"ok\":true,\"state\":\"running\",\"analysis\":%s}",
@@ -110,7 +108,6 @@ static void mutated_statuses_are_survived(void **state)
 {
     size_t n = strlen(oct_scene_status), n_read = 0;
     uint32_t dice = 1;
-
     for (unsigned round = 0; round < 20000; round++) {
         char *text = malloc(n); /* exactly as long: reading beyond it shows under ASan */
         assert_non_null(text);
@@ -136,7 +133,6 @@ static void what_the_header_says_is_the_daemons_word(void **state)
     struct oct_view_daemon d = {0};
     struct oct_view_phrase p;
     char text[OCT_VIEW_LABEL_BYTES];
-
     oct_view_model_init(&model, "x", true);
     oct_view_model_tick(&model, 10 * S);
     oct_view_recording(&model, &p);
@@ -198,7 +194,6 @@ static void eye_and_pseudonym_go_to_the_daemon(void **state)
     struct oct_view_model model;
     struct oct_view_daemon d = {.known = true, .reachable = true};
     char text[OCT_VIEW_LABEL_BYTES];
-
     oct_view_model_init(&model, "x", true);
     oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
     oct_view_model_apply(&model, OCT_ACTION_EYE, 1);
@@ -271,7 +266,6 @@ static void expect_title(const struct oct_view_model *model, enum oct_view_tone 
                          const char *text)
 {
     struct oct_view_phrase p;
-
     oct_view_enface_text(model, &p);
     assert_string_equal(p.text, text);
     assert_int_equal(p.tone, tone);
@@ -281,7 +275,6 @@ static void expect_title(const struct oct_view_model *model, enum oct_view_tone 
 static void go_live(struct oct_view_model *model, struct oct_view_tally *tally, uint64_t until_ns)
 {
     struct oct_picture_header header = oct_scene_header(tally->last_frame_num + 1, "a");
-
     for (uint64_t now_ns = model->now_ns; now_ns <= until_ns; now_ns += 100 * MS) {
         oct_view_tally_add(tally, &header, now_ns);
         header.frame_num++;
@@ -297,7 +290,6 @@ static void the_en_face_panel_says_what_it_shows_or_why_nothing(void **state)
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     struct oct_view_image image = oct_scene_enface(4, 6);
     struct oct_view_daemon d = {.known = true, .reachable = true, .answer_ns = 1};
-
     oct_view_model_init(&model, "x", true);
     oct_view_model_tick(&model, 10 * S);
     expect_title(&model, OCT_TONE_DIM, "en face");
@@ -312,7 +304,7 @@ static void the_en_face_panel_says_what_it_shows_or_why_nothing(void **state)
     oct_view_model_hear(&model, &d, &(struct oct_view_answer){0});
     expect_title(&model, OCT_TONE_DIM, "no en face from this octd");
     image.arrival_ns = 14 * S;
-    oct_view_model_offer_enface(&model, &image);
+    oct_view_overlay_take(&model, &oct_view_overlay_enface, &image);
     expect_title(&model, OCT_TONE_PLAIN, "en face");
     d.has_enface = d.enface_told = true;
     d.enface = (struct oct_view_enface_settings){OCT_PROJECTION_MAX, {0.4, 0.6}};
@@ -325,7 +317,7 @@ static void the_en_face_panel_says_what_it_shows_or_why_nothing(void **state)
     go_live(&model, &tally, 26 * S);
     expect_title(&model, OCT_TONE_WARN, "en face, maximum: none came for 12 s");
     image.arrival_ns = 26 * S;
-    oct_view_model_offer_enface(&model, &image);
+    oct_view_overlay_take(&model, &oct_view_overlay_enface, &image);
     expect_title(&model, OCT_TONE_PLAIN, "en face, maximum");
     oct_view_model_tick(&model, 60 * S); /* when nothing comes, the banner says so */
     expect_title(&model, OCT_TONE_PLAIN, "en face, maximum");
@@ -341,10 +333,9 @@ static void the_quality_in_numbers_is_octds(void **state)
     struct oct_view_tally tally = {0};
     struct oct_view_model model;
     struct oct_view_phrase p;
-
     assert_non_null(archive);
     oct_view_model_init(&model, "x", true);
-    oct_view_model_attach(&model, archive);
+    model.archive = archive;
     oct_view_model_report(&model, &tally, true);
     oct_view_quality_text(&model, &p);
     assert_string_equal(p.text, "SNR ---  sharpness ---");
@@ -375,7 +366,6 @@ static struct oct_view_image cone_row(double um, double per_mm2, double strength
                                       .n_labels = 5};
     const float values[] = {8, (float)um, 3, (float)per_mm2, (float)strength};
     struct oct_view_image row = {0};
-
     for (unsigned i = 0; i < 5; i++)
         snprintf(header.labels[i], sizeof(header.labels[i]), "%s", labels[i]);
     assert_int_equal(oct_view_image_set(&row, &header, values, sizeof(values), NULL), OCT_OK);
@@ -387,7 +377,6 @@ static void expect_cones(struct oct_view_model *model, double um, double per_mm2
 {
     struct oct_view_image row = cone_row(um, per_mm2, strength);
     struct oct_view_phrase p;
-
     oct_view_cones_set(&model->cones, &row);
     oct_view_cones_text(model, &p);
     assert_string_equal(p.text, text);
@@ -399,7 +388,6 @@ static void the_cone_spacing_is_octds_where_the_scale_is_known(void **state)
     struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     struct oct_view_phrase p;
-
     oct_view_model_init(&model, "x", true);
     oct_view_model_offer(&model, &picture);
     snprintf(model.shown.header.acquisition_id, sizeof(model.shown.header.acquisition_id), "a");
@@ -430,7 +418,6 @@ static void a_row_of_cones_that_is_none_changes_nothing(void **state)
 {
     struct oct_view_cones cones = {.known = false};
     struct oct_view_image row = cone_row(4, 70000, 0.1);
-
     row.header.n_labels = 4;
     assert_int_equal(oct_view_overlay_cones.check(&row.header, NULL), OCT_E_FORMAT);
     oct_view_cones_set(&cones, &row);
@@ -465,7 +452,6 @@ static void a_key_offers_the_setting_that_it_needs(void **state)
     char text[OCT_VIEW_LABEL_BYTES];
     struct oct_view_model m;
     struct oct_view_daemon d = {.reachable = true, .answer_ns = 1};
-
     oct_view_model_init(&m, "x", true);
     oct_view_model_tick(&m, 1000 * OCT_NS_PER_S);
     assert_int_equal(oct_view_daemon_read(&d, rest, strlen(rest), NULL), OCT_OK);
@@ -527,7 +513,6 @@ static const struct oct_view_alarm *find(const struct oct_view_model *model, con
 {
     static struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     unsigned n = oct_view_alarms(model, alarms);
-
     for (unsigned i = 0; i < n; i++)
         if (strstr(alarms[i].what.text, words)) {
             assert_true(strlen(alarms[i].remedy.text) > 5);
@@ -552,7 +537,6 @@ static void a_wrong_driver_is_named_in_plain_words(void **state)
     struct oct_picture_header header = oct_scene_header(1, "a");
     struct oct_view_model model;
     struct oct_view_daemon d = {0};
-
     oct_view_model_init(&model, "x", true);
     assert_int_equal(oct_view_daemon_read(&d, wrong, strlen(wrong), NULL), OCT_OK);
     d.reachable = true;
@@ -587,7 +571,6 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
     struct oct_view_tally tally = {0};
     struct oct_view_daemon d = {0};
     struct oct_view_picture picture = oct_scene_layered(10, 1);
-
     oct_view_model_init(&model, "x", true);
     assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
                      OCT_OK);
@@ -651,7 +634,6 @@ static void a_loss_is_told_by_the_recordings_own_account_and_ends_with_it(void *
     struct oct_view_daemon d = {0};
     const struct oct_view_alarm *alarm;
     struct oct_view_phrase p;
-
     oct_view_model_init(&model, "x", true);
     assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
                      OCT_OK);
@@ -695,7 +677,6 @@ static bool says(const struct oct_view_model *model, const char *words, enum oct
 {
     struct oct_view_field fields[OCT_VIEW_MOST_FIELDS];
     unsigned n = oct_view_details(model, fields);
-
     for (unsigned i = 0; i < n; i++)
         if (strstr(fields[i].phrase.text, words))
             return fields[i].phrase.tone == tone;
@@ -709,7 +690,6 @@ static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
     struct oct_view_tally tally = {0};
     struct oct_view_daemon d = {0};
     struct oct_view_picture picture = oct_scene_layered(10, 1);
-
     oct_view_model_init(&model, "x", true);
     assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
                      OCT_OK);
@@ -761,7 +741,6 @@ static void no_burst_of_the_camera_is_a_full_disk(void **state)
     static const uint64_t late_ms[] = {0, 6000, 12000}; /* two answers in twelve seconds */
     struct oct_view_disk disk = {0, 0};
     struct oct_view_daemon d = {.record = {.active = true}};
-
     for (unsigned burst = 0; burst < 20; burst++) {
         const uint64_t begin_ns = (uint64_t)(burst + 1) * 60 * S;
         d.record.disk_left_s = 100;
@@ -788,7 +767,6 @@ static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
     struct oct_view_tally tally = {0};
     struct oct_view_daemon d = {0};
     struct oct_view_picture picture = oct_scene_layered(10, 1);
-
     oct_view_model_init(&model, "x", true);
     assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
                      OCT_OK);
@@ -855,7 +833,6 @@ static void every_word_of_degraded_is_told(void **state)
 {
     struct oct_view_model model;
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
-
     oct_view_model_init(&model, "x", true);
     oct_view_model_tick(&model, 11 * S);
     hear_degraded(&model, "", ROW("cells", "0", "null", "false"));
@@ -947,7 +924,6 @@ static void stop(struct scene *s, double files, double pieces, enum oct_view_wis
 static const char *header(const struct scene *s)
 {
     static struct oct_view_phrase p;
-
     oct_view_recording(&s->model, &p);
     return p.text;
 }
@@ -956,7 +932,6 @@ static bool alarms(const struct scene *s, const char *words)
 {
     struct oct_view_alarm list[OCT_VIEW_MAX_ALARMS];
     unsigned n = oct_view_alarms(&s->model, list);
-
     for (unsigned i = 0; i < n; i++)
         if (strstr(list[i].what.text, words))
             return true;
@@ -966,7 +941,6 @@ static bool alarms(const struct scene *s, const char *words)
 static void volumes_and_pieces_are_told_apart_whoever_stopped(void **state)
 {
     struct scene s;
-
     open_scene(&s);
     hear(&s, OCT_WISH_NONE);
     go_on(&s, 0, 0, 1);
@@ -994,7 +968,6 @@ static void volumes_and_pieces_are_told_apart_whoever_stopped(void **state)
 static void none_is_missed_between_two_looks(void **state)
 {
     struct scene s;
-
     open_scene(&s);
     hear(&s, OCT_WISH_NONE);
     s.d.record.volumes = 1;
@@ -1013,7 +986,6 @@ static void none_is_missed_between_two_looks(void **state)
 static void one_that_ran_before_octview_is_counted_from_there(void **state)
 {
     struct scene s;
-
     open_scene(&s);
     go_on(&s, 0, 0, 100);
     go_on(&s, 1, 0, 105);
@@ -1025,7 +997,6 @@ static void one_that_ran_before_octview_is_counted_from_there(void **state)
 static void what_is_not_recorded_stays_until_its_end_or_until_noted(void **state)
 {
     struct scene s;
-
     open_scene(&s);
     hear(&s, OCT_WISH_NONE);
     go_on(&s, 0, 0, 1);
@@ -1064,7 +1035,6 @@ static void what_is_not_recorded_stays_until_its_end_or_until_noted(void **state
 static void a_failure_stays_until_noted_or_until_the_next_begins(void **state)
 {
     struct scene s;
-
     open_scene(&s);
     hear(&s, OCT_WISH_NONE);
     go_on(&s, 0, 0, 1);
@@ -1090,7 +1060,6 @@ static void a_failure_stays_until_noted_or_until_the_next_begins(void **state)
 static void octd_may_go_and_come_back_while_it_records(void **state)
 {
     struct scene s;
-
     open_scene(&s);
     hear(&s, OCT_WISH_NONE);
     go_on(&s, 1, 0, 10);
@@ -1132,7 +1101,6 @@ static struct caption_scene *caption_open_scene(void)
 {
     struct caption_scene *s = calloc(1, sizeof(*s));
     struct oct_view_picture picture = oct_scene_layered(30, 4); /* 120 A-lines of 100 pixels */
-
     assert_non_null(s);
     oct_view_model_init(&s->model, "x", true);
     picture.header.volume = 3;
@@ -1189,7 +1157,6 @@ static void a_name_is_safe_as_a_part_of_a_path(void **state)
         {"\xed\xa0\x80", "x-___"}, /* a surrogate */
     };
     char name[OCT_VIEW_NAME_WORDS_BYTES];
-
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         snprintf(name, sizeof(name), "x");
         oct_view_caption_name_add(name, sizeof(name), cases[i].text);
@@ -1208,7 +1175,6 @@ static void a_name_is_safe_as_a_part_of_a_path(void **state)
 static void a_name_is_cut_between_letters(void **state)
 {
     char name[10] = "x";
-
     oct_view_caption_name_add(name, sizeof(name), "abcdef\u00fc\u00fc");
     assert_string_equal(name, "x-abcdef"); /* the next letter has two bytes */
     oct_view_caption_name_add(name, sizeof(name), "g");
@@ -1218,7 +1184,6 @@ static void a_name_is_cut_between_letters(void **state)
 static void the_pseudonym_is_where_it_was_asked_for(void **state)
 {
     struct caption_scene *s = caption_open_scene();
-
     oct_view_caption_make(&s->caption, &s->model, false, "window");
     assert_string_equal(s->caption.name, "-OD");
     assert_null(strstr(s->caption.json, "P/7"));
@@ -1240,7 +1205,6 @@ static void it_says_what_is_shown(void **state)
 {
     struct caption_scene *s = caption_open_scene();
     cJSON *json, *item;
-
     s->model.daemon.lateral_um = 5;
     s->model.daemon.axial_um = 2;
     oct_view_model_set_caliper(&s->model, (struct oct_view_point){10, 20},
@@ -1283,7 +1247,6 @@ static void it_says_what_is_shown(void **state)
 static void there_need_be_no_picture(void **state)
 {
     struct caption_scene *s = calloc(1, sizeof(*s));
-
     assert_non_null(s);
     oct_view_model_init(&s->model, "x", true);
     oct_view_caption_make(&s->caption, &s->model, true, "window");
@@ -1298,9 +1261,8 @@ static void playback_speaks_of_its_file(void **state)
 {
     struct caption_scene *s = caption_open_scene();
     struct oct_view_file *file = &s->model.playback.file;
-
     s->model.playback.active = true;
-    s->model.playback.bscan = 12;
+    s->model.playback.read.bscan = 12;
     file->n_bscans = 40;
     file->axial_um = 3;
     file->lateral_um = file->slow_um = NAN;
@@ -1325,7 +1287,6 @@ static void the_longest_fits(void **state)
 {
     struct caption_scene *s = caption_open_scene();
     struct oct_picture_header *h = &s->model.shown.header;
-
     memset(h->acquisition_id, 1, sizeof(h->acquisition_id) - 1); /* six letters each in JSON */
     memset(s->model.daemon.record.pseudonym, 1, OCT_VIEW_LABEL_BYTES - 1);
     s->model.daemon.lateral_um = s->model.daemon.axial_um = s->model.daemon.slow_um = 1 / 3.0;

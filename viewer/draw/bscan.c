@@ -9,19 +9,6 @@
 
 #define LARGE_PX 3.0 /* of the screen */
 
-static bool same_colours(const struct oct_view_contrast *a, const struct oct_view_contrast *b)
-{
-    return a->lo == b->lo && a->hi == b->hi && a->gamma == b->gamma && a->palette == b->palette;
-}
-
-static bool is_drawn(const struct oct_draw_sheet *sheet, const struct oct_view_model *model,
-                     bool dimmed, struct oct_view_rectf place)
-{
-    return sheet->serial == model->serial && sheet->dimmed == dimmed &&
-           same_colours(&sheet->contrast, &model->contrast) && sheet->place.x == place.x &&
-           sheet->place.y == place.y && sheet->place.w == place.w && sheet->place.h == place.h;
-}
-
 /* Fills the sheet: with all of the picture, or (place.w > 0) with the part of it that is seen. */
 static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *model,
                            struct oct_view_rectf place, struct oct_error *err)
@@ -29,19 +16,21 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
     struct oct_draw_sheet *sheet = &draw->bscan;
     const struct oct_picture_header *h = &model->shown.header;
     struct oct_view_upright upright = oct_view_upright_of(h);
-    struct oct_view_rect r = draw->picture_rect;
+    struct oct_view_rect r = draw->layout.picture;
     struct oct_view_veil veil;
     bool all = place.w == 0, dimmed = oct_view_show_veil(model, &veil) && veil.covers;
-    void *pixels;
-    int pitch_bytes;
+    uint32_t *pixels;
+    size_t pitch_px;
     enum oct_err code = oct_draw_sheet_size(draw, sheet, all ? upright.n_columns : (unsigned)r.w,
                                             all ? upright.n_rows : (unsigned)r.h, err);
-
-    if (code || is_drawn(sheet, model, dimmed, place))
+    if (code ||
+        (oct_draw_sheet_has(sheet, model->serial, &model->contrast) && sheet->dimmed == dimmed &&
+         sheet->place.x == place.x && sheet->place.y == place.y && sheet->place.w == place.w &&
+         sheet->place.h == place.h))
         return code;
-    if (SDL_LockTexture(sheet->texture, NULL, &pixels, &pitch_bytes) < 0)
-        return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
-    size_t pitch_px = (size_t)pitch_bytes / sizeof(uint32_t);
+    if ((code =
+             oct_draw_sheet_lock(sheet, model->serial, &model->contrast, &pixels, &pitch_px, err)))
+        return code;
     double lines_px = h->n_lines / place.w, depth_px = h->depth / place.h;
     struct oct_view_part part = {
         r.w, r.h, (r.x - place.x) * lines_px, lines_px, (r.y - place.y) * depth_px, depth_px};
@@ -53,8 +42,6 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
         oct_draw_darken(pixels, sheet->n_columns, sheet->n_rows, pitch_px);
     SDL_UnlockTexture(sheet->texture);
     sheet->dimmed = dimmed;
-    sheet->serial = model->serial;
-    sheet->contrast = model->contrast;
     sheet->place = place;
     return OCT_OK;
 }
@@ -63,30 +50,19 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
  * `start` and are `length` long. */
 static int pixel_at(double edge, double start, double length, unsigned n)
 {
-    double at = floor((edge - start) / length * n);
-    return at < 0 ? 0 : at > n ? (int)n : (int)at;
-}
-
-static struct oct_view_rect seen_of(struct oct_view_rectf place, struct oct_view_rect area)
-{
-    int x0 = (int)fmax(round(place.x), area.x), y0 = (int)fmax(round(place.y), area.y);
-    int x1 = (int)fmin(round(place.x + place.w), area.x + area.w);
-    int y1 = (int)fmin(round(place.y + place.h), area.y + area.h);
-
-    return (struct oct_view_rect){x0, y0, x1 > x0 ? x1 - x0 : 1, y1 > y0 ? y1 - y0 : 1};
+    return (int)fmin(fmax(floor((edge - start) / length * n), 0), n);
 }
 
 /* Only the pixels in view are scaled: whole ones, a little beyond the panel's edges. */
 static void copy_seen(struct oct_draw *draw)
 {
     const struct oct_draw_sheet *sheet = &draw->bscan;
-    struct oct_view_rectf place = draw->place;
-    struct oct_view_rect r = draw->picture_rect;
+    struct oct_view_rectf place = draw->layout.place;
+    struct oct_view_rect r = draw->layout.picture;
     int x0 = pixel_at(r.x, place.x, place.w, sheet->n_columns);
     int y0 = pixel_at(r.y, place.y, place.h, sheet->n_rows);
     int x1 = pixel_at(r.x + r.w, place.x, place.w, sheet->n_columns) + 1;
     int y1 = pixel_at(r.y + r.h, place.y, place.h, sheet->n_rows) + 1;
-
     x1 = x1 > (int)sheet->n_columns ? (int)sheet->n_columns : x1;
     y1 = y1 > (int)sheet->n_rows ? (int)sheet->n_rows : y1;
     double px = place.w / sheet->n_columns, py = place.h / sheet->n_rows;
@@ -106,23 +82,28 @@ enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *
 {
     struct oct_view_rect area = draw->layout.bscan;
     enum oct_err code;
-
-    draw->picture_rect = area;
-    draw->place = (struct oct_view_rectf){area.x, area.y, area.w, area.h};
+    draw->layout.picture = area;
+    draw->layout.place = (struct oct_view_rectf){area.x, area.y, area.w, area.h};
     if (!model->has_picture) {
         oct_draw_fill(draw, area, RGB_AREA, 255);
         return OCT_OK;
     }
-    draw->place = oct_view_model_place(model, area);
-    draw->picture_rect = seen_of(draw->place, area);
+    draw->layout.place = oct_view_model_place(model, area);
+    const struct oct_view_rectf p = draw->layout.place;
+    const int x0 = (int)fmax(round(p.x), area.x), y0 = (int)fmax(round(p.y), area.y);
+    const int x1 = (int)fmin(round(p.x + p.w), area.x + area.w);
+    const int y1 = (int)fmin(round(p.y + p.h), area.y + area.h);
+    draw->layout.picture =
+        (struct oct_view_rect){x0, y0, x1 > x0 ? x1 - x0 : 1, y1 > y0 ? y1 - y0 : 1};
     /* SDL cuts a scaled copy at whole pixels of the picture. Where those are large on the screen
      * they are drawn here, each where it is: what is measured must lie where it is seen. */
-    bool large = model->lens.zoom > 1 && (draw->place.w > LARGE_PX * model->shown.header.n_lines ||
-                                          draw->place.h > LARGE_PX * model->shown.header.depth);
-    struct oct_view_rectf part = large ? draw->place : (struct oct_view_rectf){0, 0, 0, 0};
+    bool large =
+        model->lens.zoom > 1 && (draw->layout.place.w > LARGE_PX * model->shown.header.n_lines ||
+                                 draw->layout.place.h > LARGE_PX * model->shown.header.depth);
+    struct oct_view_rectf part = large ? draw->layout.place : (struct oct_view_rectf){0, 0, 0, 0};
     if ((code = update(draw, model, part, err)))
         return code;
-    struct oct_view_rect r = draw->picture_rect;
+    struct oct_view_rect r = draw->layout.picture;
     oct_draw_around(draw, area, r, RGB_AREA, 255);
     if (large)
         SDL_RenderCopy(draw->renderer, draw->bscan.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
@@ -134,8 +115,7 @@ enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *
 void oct_draw_stretch(struct oct_draw *draw, const struct oct_view_model *model)
 {
     char text[64];
-
-    oct_view_model_stretch_text(model, draw->place, text, sizeof(text));
+    oct_view_model_stretch_text(model, draw->layout.place, text, sizeof(text));
     if (text[0])
         oct_draw_corner(draw, text, RGB_PLAIN);
 }
@@ -149,7 +129,6 @@ void oct_draw_colour_bar(struct oct_draw *draw, const struct oct_view_model *mod
     uint32_t colours[256];
     char text[32];
     int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), text_px = draw->layout.text_px;
-
     if (bar.w == 0 || !model->has_picture)
         return;
     int top = bar.y + line, bottom = bar.y + bar.h - line, x = bar.x + text_px / 2;
@@ -206,7 +185,6 @@ static int fit_words(struct oct_draw *draw, struct oct_view_rect r, const char *
 {
     const int large = draw->layout.large_px;
     const int w_large = oct_draw_text_width(draw, OCT_TEXT_LARGE, words);
-
     if (w_large == 0)
         return 0;
     if ((double)px * w_large > (double)most_px * large)
@@ -228,7 +206,6 @@ static void draw_words(struct oct_draw *draw, const struct oct_view_veil *veil)
     int w_more = oct_draw_text_width(draw, OCT_TEXT_LARGE, veil->more);
     int h = oct_draw_line_height(draw, OCT_TEXT_HUGE);
     int h_more = w_more > 0 ? oct_draw_line_height(draw, OCT_TEXT_LARGE) : 0;
-
     if (w == 0 || h + h_more > r.h)
         return;
     w_more = w_more <= r.w - 2 * edge ? w_more : 0;
@@ -244,30 +221,12 @@ static void draw_words(struct oct_draw *draw, const struct oct_view_veil *veil)
         oct_draw_text(draw, OCT_TEXT_LARGE, x + (width - w_more) / 2, y + h, veil->more, RGB_PLAIN);
 }
 
-static void draw_frame(struct oct_draw *draw, const struct oct_view_veil *veil)
-{
-    const struct oct_view_rect r = draw->layout.bscan;
-    const int edge = draw->veil_px, inner = r.h - 2 * edge;
-    const struct oct_view_rect sides[] = {
-        {r.x, r.y, r.w, edge},
-        {r.x, r.y + r.h - edge, r.w, edge},
-        {r.x, r.y + edge, edge, inner},
-        {r.x + r.w - edge, r.y + edge, edge, inner},
-    };
-
-    for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++) {
-        oct_draw_fill(draw, sides[i], RGB_GROUND, PLATE);
-        oct_draw_hatch(draw, sides[i], edge, 2 * edge, colour_of(veil), 255);
-    }
-}
-
 /* Opaque: blending so many pixels takes a large window longer than drawing the picture. */
 static void hatch(struct oct_draw *draw, struct oct_view_rect r, const struct oct_view_veil *veil)
 {
     const int text = draw->layout.text_px, sparse = (r.w + r.h) / N_STRIPES;
     const int apart = sparse > 3 * text ? sparse : 3 * text;
     uint32_t rgb = 0;
-
     for (int shift = 0; shift < 24; shift += 8) {
         uint32_t ink = colour_of(veil) >> shift & 255, ground = RGB_GROUND >> shift & 255;
         rgb |= (ink * STRIPES + ground * (255 - STRIPES)) / 255 << shift;
@@ -277,16 +236,26 @@ static void hatch(struct oct_draw *draw, struct oct_view_rect r, const struct oc
 
 void oct_draw_veil(struct oct_draw *draw, const struct oct_view_model *model)
 {
+    const struct oct_view_rect r = draw->layout.bscan;
+    const int edge = draw->layout.text_px * 2 / 3, inner = r.h - 2 * edge;
+    const struct oct_view_rect sides[4] = {
+        {r.x, r.y, r.w, edge},
+        {r.x, r.y + r.h - edge, r.w, edge},
+        {r.x, r.y + edge, edge, inner},
+        {r.x + r.w - edge, r.y + edge, edge, inner},
+    };
     struct oct_view_veil veil;
-
     draw->veil_px = 0;
     if (!oct_view_show_veil(model, &veil))
         return;
     if (veil.covers) { /* its pixels are dimmed already */
         hatch(draw, draw->layout.bscan, &veil);
     } else if (draw->layout.bscan.h > 8 * draw->layout.text_px) {
-        draw->veil_px = draw->layout.text_px * 2 / 3;
-        draw_frame(draw, &veil);
+        draw->veil_px = edge;
+        for (size_t i = 0; i < 4; i++) {
+            oct_draw_fill(draw, sides[i], RGB_GROUND, PLATE);
+            oct_draw_hatch(draw, sides[i], edge, 2 * edge, colour_of(&veil), 255);
+        }
         draw_words(draw, &veil);
     }
 }
@@ -295,7 +264,6 @@ void oct_draw_veil_panel(struct oct_draw *draw, const struct oct_view_model *mod
                          struct oct_view_rect r)
 {
     struct oct_view_veil veil;
-
     if (!oct_view_show_veil(model, &veil) || !veil.covers)
         return;
     oct_draw_fill(draw, r, RGB_GROUND, SHADE);
@@ -305,7 +273,6 @@ void oct_draw_veil_panel(struct oct_draw *draw, const struct oct_view_model *mod
 void oct_draw_veil_words(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_veil veil;
-
     if (oct_view_show_veil(model, &veil) && veil.covers)
         draw_words(draw, &veil);
 }
@@ -320,8 +287,8 @@ static struct spot spot_of(const struct oct_draw *draw, const struct oct_view_mo
                            struct oct_view_point p)
 {
     const struct oct_picture_header *h = &model->shown.header;
-    return (struct spot){draw->place.x + p.line / h->n_lines * draw->place.w,
-                         draw->place.y + p.depth / h->depth * draw->place.h};
+    return (struct spot){draw->layout.place.x + p.line / h->n_lines * draw->layout.place.w,
+                         draw->layout.place.y + p.depth / h->depth * draw->layout.place.h};
 }
 
 /* Draws a label to the right of a place, within the panel, which may be wider than the picture. */
@@ -331,13 +298,12 @@ static void label_beside(struct oct_draw *draw, struct spot at, const char *text
     int margin = draw->layout.margin, w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, text);
     int x = (int)at.x + draw->layout.text_px, y = (int)at.y;
     int last_y = r.y + r.h - oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-
     x = x + w + margin > r.x + r.w ? r.x + r.w - w - margin : x;
     x = x < r.x + margin ? r.x + margin : x;
     y = y > last_y ? last_y : y < r.y ? r.y : y;
     oct_draw_clip(draw, &r);
     oct_draw_label(draw, x, y, text, rgb);
-    oct_draw_clip(draw, &draw->picture_rect);
+    oct_draw_clip(draw, &draw->layout.picture);
 }
 
 /* "123.4 um (across 100.0, deep 72.3); ILM to RPE 285.1 um" */
@@ -345,7 +311,6 @@ static void caliper_text(const struct oct_view_model *model, const struct oct_vi
                          char *text, size_t n_bytes)
 {
     struct oct_view_point a = caliper->end[0], b = caliper->end[1];
-
     oct_view_distance_text(a, b, oct_view_model_scale(model), text, n_bytes);
     oct_view_model_thickness_text(model, a.line, b.line, text + strlen(text),
                                   n_bytes - strlen(text));
@@ -359,7 +324,6 @@ static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *mod
     struct spot b = spot_of(draw, model, caliper->end[1]);
     double length = hypot(b.x - a.x, b.y - a.y), tick = draw->layout.text_px / 2.0;
     char text[128];
-
     oct_draw_line(draw, a.x, a.y, b.x, b.y, RGB_MEASURE, 255);
     if (length > 0) {
         double nx = -(b.y - a.y) / length * tick, ny = (b.x - a.x) / length * tick;
@@ -382,7 +346,6 @@ static void draw_table(struct oct_draw *draw, const struct oct_view_model *model
     int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
     int y = r.y + 2 * margin + draw->n_corner_lines * line;
     char text[160];
-
     oct_draw_clip(draw, &r);
     for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++) {
         if (!set->caliper[i].is_set)
@@ -395,19 +358,7 @@ static void draw_table(struct oct_draw *draw, const struct oct_view_model *model
                        model->measuring && i == set->held ? RGB_PLAIN : RGB_MEASURE);
         y += line;
     }
-    oct_draw_clip(draw, &draw->picture_rect);
-}
-
-static void draw_calipers(struct oct_draw *draw, const struct oct_view_model *model)
-{
-    const struct oct_view_caliper_set *set = &model->calipers.shown;
-    unsigned n = oct_view_calipers_count(&model->calipers);
-
-    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++)
-        if (set->caliper[i].is_set)
-            draw_caliper(draw, model, &set->caliper[i], n > 1 ? i + 1 : 0);
-    if (n > 1)
-        draw_table(draw, model);
+    oct_draw_clip(draw, &draw->layout.picture);
 }
 
 static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
@@ -416,7 +367,6 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
     double value = oct_view_model_mark_value(model);
     double d = draw->layout.text_px / 2.0, axial_um = oct_view_model_scale(model).axial_um;
     char text[96], depth[40];
-
     oct_draw_line(draw, s.x - d, s.y, s.x + d, s.y, RGB_MARK, 255);
     oct_draw_line(draw, s.x, s.y - d, s.x, s.y + d, RGB_MARK, 255);
     if (isfinite(axial_um))
@@ -435,7 +385,6 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
 static void draw_held(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_point *held = oct_view_model_held_point(model);
-
     if (!held)
         return;
     struct spot s = spot_of(draw, model, *held);
@@ -450,17 +399,23 @@ static void draw_held(struct oct_draw *draw, const struct oct_view_model *model)
 void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_picture_header *h = &model->shown.header;
-
+    const unsigned n = oct_view_calipers_count(&model->calipers);
     if (!model->has_picture)
         return;
-    oct_draw_clip(draw, &draw->picture_rect);
+    oct_draw_clip(draw, &draw->layout.picture);
     if (draw->layout.profile.w > 0) {
-        double x = draw->place.x + (model->cursor_line + 0.5) / h->n_lines * draw->place.w;
-        oct_draw_line(draw, x, draw->place.y, x, draw->place.y + draw->place.h, RGB_GOOD, 120);
+        double x =
+            draw->layout.place.x + (model->cursor_line + 0.5) / h->n_lines * draw->layout.place.w;
+        oct_draw_line(draw, x, draw->layout.place.y, x, draw->layout.place.y + draw->layout.place.h,
+                      RGB_GOOD, 120);
     }
     if (model->has_mark)
         draw_mark(draw, model);
-    draw_calipers(draw, model);
+    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++)
+        if (model->calipers.shown.caliper[i].is_set)
+            draw_caliper(draw, model, &model->calipers.shown.caliper[i], n > 1 ? i + 1 : 0);
+    if (n > 1)
+        draw_table(draw, model);
     if (model->measuring)
         draw_held(draw, model);
     oct_draw_clip(draw, NULL);
@@ -472,7 +427,6 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
 static void draw_bar(struct oct_draw *draw, double x0, double y0, double x1, double y1)
 {
     int n = draw->layout.text_px / 10 + 1;
-
     oct_draw_line(draw, x0 + n, y0 + n, x1 + n, y1 + n, RGB_GROUND, 255);
     oct_draw_line(draw, x0, y0, x1, y1, RGB_PLAIN, 255);
 }
@@ -480,7 +434,6 @@ static void draw_bar(struct oct_draw *draw, double x0, double y0, double x1, dou
 static double bar_px(double um_all, double px_all, int room_px, char *text, size_t n_bytes)
 {
     double um = oct_view_scale_bar_um(um_all / px_all * room_px);
-
     if (!(um > 0) || !isfinite(um))
         return 0;
     oct_view_length_text(um, text, n_bytes);
@@ -491,20 +444,20 @@ void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *mod
 {
     const struct oct_picture_header *h = &model->shown.header;
     const struct oct_view_scale scale = oct_view_model_scale(model);
-    struct oct_view_rect r = draw->picture_rect;
+    struct oct_view_rect r = draw->layout.picture;
     int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     int x = r.x + 2 * margin, y = r.y + r.h - 2 * margin;
     char text[32];
-
     if (!model->has_picture || r.w < 8 * line || r.h < 8 * line)
         return;
     double across =
-        bar_px(h->n_lines * scale.lateral_um, draw->place.w, r.w / 4, text, sizeof(text));
+        bar_px(h->n_lines * scale.lateral_um, draw->layout.place.w, r.w / 4, text, sizeof(text));
     if (across > 0) {
         draw_bar(draw, x, y, x + across, y);
         oct_draw_label(draw, x + (int)across + 2 * margin, y - line * 3 / 4, text, RGB_PLAIN);
     }
-    double deep = bar_px(h->depth * scale.axial_um, draw->place.h, r.h / 4, text, sizeof(text));
+    double deep =
+        bar_px(h->depth * scale.axial_um, draw->layout.place.h, r.h / 4, text, sizeof(text));
     if (deep > 0) {
         draw_bar(draw, x, y - deep, x, y);
         oct_draw_label(draw, x + margin, y - (int)deep, text, RGB_PLAIN);

@@ -41,7 +41,6 @@ void oct_draw_around(struct oct_draw *draw, struct oct_view_rect outer, struct o
         {outer.x, inner.y, inner.x - outer.x, inner.h},
         {right, inner.y, outer.x + outer.w - right, inner.h},
     };
-
     for (size_t i = 0; i < sizeof(bands) / sizeof(bands[0]); i++)
         if (bands[i].w > 0 && bands[i].h > 0)
             oct_draw_fill(draw, bands[i], rgb, alpha);
@@ -53,7 +52,6 @@ void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, doubl
 {
     int n = draw->layout.text_px / 10 + 1;
     bool steep = fabs(y1 - y0) > fabs(x1 - x0);
-
     set_colour(draw, rgb, alpha);
     for (int i = 0; i < n; i++) {
         int d = i - n / 2;
@@ -101,7 +99,6 @@ int oct_draw_letters_width(struct oct_draw *draw, unsigned n)
 static size_t bytes_of_letters(const char *text, size_t n)
 {
     size_t at = 0;
-
     for (; n > 0 && text[at]; n--)
         for (at++; ((unsigned char)text[at] & 0xc0) == 0x80;)
             at++;
@@ -114,7 +111,6 @@ static void cut(const char *all, size_t n_letters, size_t n_kept, enum oct_draw_
     size_t n_first = where == OCT_DRAW_CUT_END      ? n_kept
                      : where == OCT_DRAW_CUT_MIDDLE ? n_kept / 2
                                                     : 0;
-
     SDL_snprintf(text, n_bytes, "%.*s\u2026%s", (int)bytes_of_letters(all, n_first), all,
                  all + bytes_of_letters(all, n_letters - (n_kept - n_first)));
 }
@@ -125,7 +121,6 @@ int oct_draw_text_fit(struct oct_draw *draw, enum oct_text_size size, char *text
     char all[OCT_VIEW_TEXT_BYTES + 8];
     int w = oct_draw_text_width(draw, size, text);
     size_t n_letters = 0, least = 0;
-
     if (w <= most_px)
         return w;
     SDL_strlcpy(all, text, sizeof(all));
@@ -167,7 +162,6 @@ void oct_draw_darken(uint32_t *argb, unsigned n_columns, unsigned n_rows, size_t
 void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uint32_t rgb)
 {
     int margin = draw->layout.margin / 2, w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, string);
-
     if (w == 0)
         return;
     oct_draw_fill(draw,
@@ -190,7 +184,6 @@ void oct_draw_corner(struct oct_draw *draw, const char *string, uint32_t rgb)
 {
     const struct oct_view_rect r = draw->layout.bscan;
     const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-
     oct_draw_clip(draw, &r);
     oct_draw_label(draw, r.x + draw->layout.margin + draw->veil_px,
                    r.y + draw->layout.margin + draw->veil_px + draw->n_corner_lines++ * line,
@@ -224,5 +217,28 @@ enum oct_err oct_draw_sheet_size(struct oct_draw *draw, struct oct_draw_sheet *s
     sheet->n_columns = n_columns;
     sheet->n_rows = n_rows;
     sheet->serial = 0;
+    return OCT_OK;
+}
+
+bool oct_draw_sheet_has(const struct oct_draw_sheet *sheet, uint64_t serial,
+                        const struct oct_view_contrast *contrast)
+{
+    const struct oct_view_contrast *c = &sheet->contrast;
+    return sheet->serial == serial && c->lo == contrast->lo && c->hi == contrast->hi &&
+           c->gamma == contrast->gamma && c->palette == contrast->palette;
+}
+
+enum oct_err oct_draw_sheet_lock(struct oct_draw_sheet *sheet, uint64_t serial,
+                                 const struct oct_view_contrast *contrast, uint32_t **pixels,
+                                 size_t *pitch_px, struct oct_error *err)
+{
+    int pitch_bytes;
+    void *locked;
+    if (SDL_LockTexture(sheet->texture, NULL, &locked, &pitch_bytes) < 0)
+        return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
+    *pixels = locked;
+    *pitch_px = (size_t)pitch_bytes / sizeof(uint32_t);
+    sheet->serial = serial;
+    sheet->contrast = *contrast;
     return OCT_OK;
 }

@@ -26,10 +26,7 @@ struct oct_draw {
     struct oct_view_layout layout;
     struct oct_draw_sheet bscan, enface, slice;
     const struct oct_view_enface *enface_of; /* what its sheet holds: octd's, or a recording's */
-    struct oct_view_rect enface_rect, slice_rect; /* where they are drawn; w 0: nowhere */
-    struct oct_view_rectf place;                  /* of the whole B-scan */
-    struct oct_view_rect picture_rect;            /* of what is seen of it */
-    double enface_lo, enface_hi;                  /* as drawn */
+    double enface_lo, enface_hi;             /* as drawn */
     int n_corner_lines; /* of words in the corner of the B-scan, of this frame */
     int veil_px;        /* thickness of the frame in the panel; 0: there is none */
 };
@@ -39,6 +36,13 @@ void oct_draw_darken(uint32_t *argb, unsigned n_columns, unsigned n_rows, size_t
 /* Makes the sheet's texture anew if its size is another. */
 enum oct_err oct_draw_sheet_size(struct oct_draw *draw, struct oct_draw_sheet *sheet,
                                  unsigned n_columns, unsigned n_rows, struct oct_error *err);
+/* Whether it holds that picture in those colours. lock: notes that it will, and gives the pixels to
+ * be written until SDL_UnlockTexture. */
+bool oct_draw_sheet_has(const struct oct_draw_sheet *sheet, uint64_t serial,
+                        const struct oct_view_contrast *contrast);
+enum oct_err oct_draw_sheet_lock(struct oct_draw_sheet *sheet, uint64_t serial,
+                                 const struct oct_view_contrast *contrast, uint32_t **pixels,
+                                 size_t *pitch_px, struct oct_error *err);
 
 /* ---- text: letters are drawn once at their exact size, and kept as textures while used ---- */
 

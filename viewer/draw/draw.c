@@ -14,7 +14,6 @@ static uint32_t sheet_format(SDL_Renderer *renderer)
 {
     SDL_Window *window = SDL_RenderGetWindow(renderer);
     SDL_RendererInfo info;
-
     if (window && SDL_GetRendererInfo(renderer, &info) == 0 && info.flags & SDL_RENDERER_SOFTWARE &&
         SDL_GetWindowPixelFormat(window) == SDL_PIXELFORMAT_RGB888)
         return SDL_PIXELFORMAT_RGB888;
@@ -25,7 +24,6 @@ enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *render
                              const char *font, struct oct_error *err)
 {
     struct oct_error no_font;
-
     *draw = SDL_calloc(1, sizeof(**draw));
     if (!*draw)
         return oct_fail(err, OCT_E_NO_MEMORY, "drawing: out of memory");
@@ -52,7 +50,6 @@ static void measure_buttons(struct oct_draw *draw, const struct oct_view_model *
                             struct oct_view_contents *contents)
 {
     struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS];
-
     contents->n_buttons = oct_view_buttons(model, buttons);
     for (unsigned i = 0; i < contents->n_buttons; i++) {
         const struct oct_view_button *b = &buttons[i];
@@ -79,7 +76,6 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
                                          .fills = settings->fit == OCT_FIT_FILL,
                                          .has_slice = model->playback.active,
                                          .divider = settings->divider};
-
     if (model->has_picture && oct_view_model_knows_proportion(model))
         contents.proportion = oct_view_model_proportion(model);
     if (draw->text)
@@ -100,7 +96,6 @@ static void draw_divider(struct oct_draw *draw)
 {
     const struct oct_view_rect r = draw->layout.divider;
     const int length = 3 * draw->layout.text_px, thick = draw->layout.margin / 3 + 1;
-
     if (r.w == 0)
         return;
     struct oct_view_rect handle = {r.x + (r.w - thick) / 2, r.y + (r.h - length) / 2, thick,
@@ -116,7 +111,6 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
 {
     int width, height;
     enum oct_err code;
-
     if (SDL_GetRendererOutputSize(draw->renderer, &width, &height) < 0)
         return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
     arrange(draw, model, width, height);
@@ -158,26 +152,6 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
 const struct oct_view_layout *oct_draw_layout(const struct oct_draw *draw)
 {
     return &draw->layout;
-}
-
-struct oct_view_rectf oct_draw_place(const struct oct_draw *draw)
-{
-    return draw->place;
-}
-
-struct oct_view_rect oct_draw_picture_rect(const struct oct_draw *draw)
-{
-    return draw->picture_rect;
-}
-
-struct oct_view_rect oct_draw_enface_rect(const struct oct_draw *draw)
-{
-    return draw->enface_rect;
-}
-
-struct oct_view_rect oct_draw_slice_rect(const struct oct_draw *draw)
-{
-    return draw->slice_rect;
 }
 
 static void forget_sheet(struct oct_draw_sheet *sheet)

@@ -29,18 +29,9 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
  * picture of the window is taken before. */
 void oct_draw_dim(struct oct_draw *draw, const struct oct_view_model *model);
 
-/* Where the last oct_draw_frame put things. */
+/* Where the last oct_draw_frame put things; and the share of playback's slider at x: 0 its first
+ * B-scan, 1 its last. */
 const struct oct_view_layout *oct_draw_layout(const struct oct_draw *draw);
-
-/* Where it put the whole B-scan, of which the panel shows a part when it is zoomed; and the part of
- * the panel that shows it (the whole panel when there is no picture). */
-struct oct_view_rectf oct_draw_place(const struct oct_draw *draw);
-struct oct_view_rect oct_draw_picture_rect(const struct oct_draw *draw);
-
-/* Where it put the en face picture, and playback's slice; w 0: they are not shown. The share of the
- * slider at x: 0 its first B-scan, 1 its last. */
-struct oct_view_rect oct_draw_enface_rect(const struct oct_draw *draw);
-struct oct_view_rect oct_draw_slice_rect(const struct oct_draw *draw);
 double oct_draw_slider_share(const struct oct_draw *draw, double x);
 
 /* Call it when the renderer lost its textures: the next frame makes all of them anew. */

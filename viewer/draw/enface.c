@@ -4,16 +4,13 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- playback ---- */
-
-/* ---- words on the B-scan ---- */
+/* ---- playback: words on the B-scan ---- */
 
 /* In the middle of the picture, in large letters: it is empty, and why. */
 static void draw_empty(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_rect r = draw->layout.bscan;
     char text[256];
-
     oct_view_playback_text(model, text, sizeof(text));
     const int w = oct_draw_text_fit(draw, OCT_TEXT_LARGE, text, sizeof(text),
                                     r.w - 4 * draw->layout.margin, OCT_DRAW_CUT_END);
@@ -30,7 +27,6 @@ void oct_draw_playback(struct oct_draw *draw, const struct oct_view_model *model
     const struct oct_view_playback *p = &model->playback;
     static const char *const verdicts[] = {"", "  KEEP", "  REPEAT"};
     char text[OCT_VIEW_FILE_BYTES + 96];
-
     if (!p->active)
         return;
     char piece[64] = "", volume[256];
@@ -40,10 +36,10 @@ void oct_draw_playback(struct oct_draw *draw, const struct oct_view_model *model
                  p->file.n_bscans);
     snprintf(text, sizeof(text), "PLAYBACK  %s%s%s", p->file.name, piece,
              verdicts[p->file.verdict]);
-    oct_draw_corner(draw, text, p->file.verdict == OCT_VERDICT_REPEAT ? RGB_WARN : RGB_PLAIN);
+    oct_draw_corner(draw, text, p->file.verdict == OCT_MARK_REPEAT ? RGB_WARN : RGB_PLAIN);
     if (volume[0])
         oct_draw_corner(draw, volume, RGB_PLAIN);
-    if (model->has_picture && (!p->valid || p->why[0]))
+    if (model->has_picture && (!p->read.valid || p->read.why[0]))
         draw_empty(draw, model);
 }
 
@@ -54,7 +50,6 @@ static struct oct_view_rect track_of(const struct oct_draw *draw)
 {
     const struct oct_view_rect r = draw->layout.timeline;
     const int margin = draw->layout.margin, thick = draw->layout.text_px / 3 + 1;
-
     return (struct oct_view_rect){r.x + 2 * margin, r.y + r.h - thick - margin,
                                   r.w - 4 * margin > 1 ? r.w - 4 * margin : 1, thick};
 }
@@ -66,10 +61,9 @@ static void draw_words(struct oct_draw *draw, const struct oct_view_model *model
     const int margin = draw->layout.margin;
     char text[320], bscan[160], time[64] = "", gaps[48] = "", file[48] = "", slow[32] = "";
     const double own_hz = p->file.rate_hz, hz = oct_view_playback_rate_hz(p);
-
     oct_view_playback_text(model, bscan, sizeof(bscan));
     if (own_hz > 0)
-        snprintf(time, sizeof(time), "  %.2f s of %.2f s", p->bscan / own_hz,
+        snprintf(time, sizeof(time), "  %.2f s of %.2f s", p->read.bscan / own_hz,
                  p->file.n_bscans / own_hz);
     if (own_hz > 1.05 * hz)
         snprintf(slow, sizeof(slow), " %.3gx slower", own_hz / hz);
@@ -83,7 +77,7 @@ static void draw_words(struct oct_draw *draw, const struct oct_view_model *model
     oct_draw_text_fit(draw, OCT_TEXT_NORMAL, text, sizeof(text), r.w - w_file - 6 * margin,
                       OCT_DRAW_CUT_END);
     oct_draw_text(draw, OCT_TEXT_NORMAL, r.x + 2 * margin, r.y, text,
-                  p->valid && !p->why[0] ? RGB_PLAIN : RGB_WARN);
+                  p->read.valid && !p->read.why[0] ? RGB_PLAIN : RGB_WARN);
     oct_draw_text(draw, OCT_TEXT_NORMAL, r.x + r.w - w_file - 2 * margin, r.y, file, RGB_DIM);
 }
 
@@ -94,7 +88,6 @@ void oct_draw_slider(struct oct_draw *draw, const struct oct_view_model *model)
     const int half = draw->layout.text_px / 4 + 1;
     const double last = p->file.n_bscans > 1 ? p->file.n_bscans - 1.0 : 1;
     const int x = track.x + (int)lround(p->wanted / last * (track.w - 1));
-
     oct_draw_fill(draw, draw->layout.timeline, RGB_AREA, 255);
     draw_words(draw, model);
     oct_draw_fill(draw, track, RGB_BUTTON, 255);
@@ -105,35 +98,10 @@ void oct_draw_slider(struct oct_draw *draw, const struct oct_view_model *model)
 double oct_draw_slider_share(const struct oct_draw *draw, double x)
 {
     const struct oct_view_rect track = track_of(draw);
-
     return (x - track.x) / (track.w > 1 ? track.w - 1 : 1);
 }
 
 /* ---- the slice ---- */
-
-static enum oct_err update_slice(struct oct_draw *draw, const struct oct_view_model *model,
-                                 struct oct_error *err)
-{
-    const struct oct_view_playback *p = &model->playback;
-    const struct oct_view_contrast *c = &model->contrast;
-    struct oct_draw_sheet *sheet = &draw->slice;
-    const struct oct_view_upright up = oct_view_upright_of(&p->slice.header);
-    void *pixels;
-    int pitch_bytes;
-    enum oct_err code = oct_draw_sheet_size(draw, sheet, up.n_columns, up.n_rows, err);
-
-    if (code || (sheet->serial == p->slice_serial && sheet->contrast.lo == c->lo &&
-                 sheet->contrast.hi == c->hi && sheet->contrast.gamma == c->gamma &&
-                 sheet->contrast.palette == c->palette))
-        return code;
-    if (SDL_LockTexture(sheet->texture, NULL, &pixels, &pitch_bytes) < 0)
-        return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
-    oct_view_convert(&p->slice, c, pixels, (size_t)pitch_bytes / sizeof(uint32_t));
-    SDL_UnlockTexture(sheet->texture);
-    sheet->serial = p->slice_serial;
-    sheet->contrast = *c;
-    return OCT_OK;
-}
 
 enum oct_err oct_draw_slice(struct oct_draw *draw, const struct oct_view_model *model,
                             struct oct_error *err)
@@ -141,28 +109,38 @@ enum oct_err oct_draw_slice(struct oct_draw *draw, const struct oct_view_model *
     const struct oct_view_playback *p = &model->playback;
     const struct oct_view_rect area = draw->layout.slice;
     const struct oct_view_scale scale = oct_view_model_scale(model);
+    struct oct_draw_sheet *sheet = &draw->slice;
+    uint32_t *pixels;
+    size_t pitch_px;
     char text[64];
     enum oct_err code;
-
-    draw->slice_rect = (struct oct_view_rect){area.x, area.y, 0, 0};
+    draw->layout.slice_at = (struct oct_view_rect){area.x, area.y, 0, 0};
     if (!p->active || area.w == 0)
         return OCT_OK;
     oct_draw_fill(draw, area, RGB_AREA, 255);
     snprintf(text, sizeof(text), "slice at A-line %u", p->slice_line + 1);
     if (p->slice.pixels) {
-        if ((code = update_slice(draw, model, err)))
+        const struct oct_view_upright up = oct_view_upright_of(&p->slice.header);
+        if ((code = oct_draw_sheet_size(draw, sheet, up.n_columns, up.n_rows, err)))
             return code;
+        if (!oct_draw_sheet_has(sheet, p->slice_serial, &model->contrast)) {
+            if ((code = oct_draw_sheet_lock(sheet, p->slice_serial, &model->contrast, &pixels,
+                                            &pitch_px, err)))
+                return code;
+            oct_view_convert(&p->slice, &model->contrast, pixels, pitch_px);
+            SDL_UnlockTexture(sheet->texture);
+        }
         const double proportion = oct_view_proportion(
             p->file.n_bscans, model->playback.file.slow_um, p->file.depth, scale.axial_um);
         const struct oct_view_rect r =
             oct_view_layout_fit(area, proportion, model->settings.fit == OCT_FIT_FILL);
-        draw->slice_rect = r;
-        SDL_RenderCopy(draw->renderer, draw->slice.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
+        draw->layout.slice_at = r;
+        SDL_RenderCopy(draw->renderer, sheet->texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
         const double x = r.x + (p->wanted + 0.5) / p->file.n_bscans * r.w;
         oct_draw_line(draw, x, r.y, x, r.y + r.h - 1, RGB_GOOD, 200);
-        if (p->slice_share < 1)
+        if (p->read.slice_share < 1)
             snprintf(text, sizeof(text), "slice at A-line %u: %.0f %% read", p->slice_line + 1,
-                     100 * p->slice_share);
+                     100 * p->read.slice_share);
     }
     oct_draw_label(draw, area.x + draw->layout.margin, area.y, text, RGB_PLAIN);
     return OCT_OK;
@@ -170,26 +148,16 @@ enum oct_err oct_draw_slice(struct oct_draw *draw, const struct oct_view_model *
 
 /* ---- on the en face picture, and on the B-scan ---- */
 
-static void oct_draw_crosshair(struct oct_draw *draw, const struct oct_view_model *model,
-                               struct oct_view_rect r)
-{
-    const struct oct_view_playback *p = &model->playback;
-    const double y = r.y + (p->wanted + 0.5) / p->file.n_bscans * r.h;
-    const double x = r.x + (p->slice_line + 0.5) / p->file.n_lines * r.w;
-
-    oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 220);
-    oct_draw_line(draw, x, r.y, x, r.y + r.h - 1, RGB_GOOD, 120);
-}
-
 void oct_draw_slice_place(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_playback *p = &model->playback;
-
     if (!p->active || draw->layout.slice.w == 0)
         return;
-    const double x = draw->place.x + (p->slice_line + 0.5) / p->file.n_lines * draw->place.w;
-    oct_draw_clip(draw, &draw->picture_rect);
-    oct_draw_line(draw, x, draw->place.y, x, draw->place.y + draw->place.h, RGB_GOOD, 70);
+    const double x =
+        draw->layout.place.x + (p->slice_line + 0.5) / p->file.n_lines * draw->layout.place.w;
+    oct_draw_clip(draw, &draw->layout.picture);
+    oct_draw_line(draw, x, draw->layout.place.y, x, draw->layout.place.y + draw->layout.place.h,
+                  RGB_GOOD, 70);
     oct_draw_clip(draw, NULL);
 }
 
@@ -199,22 +167,19 @@ void oct_draw_slice_place(struct oct_draw *draw, const struct oct_view_model *mo
  * they changed, and all rows are to be drawn. */
 static bool take_limits(struct oct_draw *draw, const struct oct_view_enface *e)
 {
-    double step = (e->hi - e->lo) / 100;
-
+    const double step = (e->hi - e->lo) / 100;
     /* A change that nobody sees is not worth drawing all rows for. */
-    if (draw->enface.serial != 0 && fabs(e->lo - draw->enface_lo) < step &&
-        fabs(e->hi - draw->enface_hi) < step)
-        return false;
-    draw->enface_lo = e->lo;
-    draw->enface_hi = e->hi;
-    return true;
+    const bool stays = draw->enface.serial != 0 && fabs(e->lo - draw->enface_lo) < step &&
+                       fabs(e->hi - draw->enface_hi) < step;
+    draw->enface_lo = stays ? draw->enface_lo : e->lo;
+    draw->enface_hi = stays ? draw->enface_hi : e->hi;
+    return !stays;
 }
 
 static void colour_row(const struct oct_draw *draw, const float *value, uint32_t n,
                        const uint32_t colours[256], uint32_t *argb)
 {
     float lo = (float)draw->enface_lo, gain = (float)(255 / (draw->enface_hi - draw->enface_lo));
-
     for (uint32_t c = 0; c < n; c++) {
         float level = (value[c] - lo) * gain;
         /* A row that never came is NaN; it gets the background's colour. */
@@ -231,7 +196,6 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
     const struct oct_view_contrast *c = &model->contrast;
     uint32_t colours[256], argb[OCT_VIEW_ENFACE_MOST];
     enum oct_err code = oct_draw_sheet_size(draw, sheet, e->n_columns, e->n_rows, err);
-
     if (code)
         return code;
     bool all = sheet->serial == 0 || draw->enface_of != e || sheet->contrast.gamma != c->gamma ||
@@ -253,18 +217,6 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
     return OCT_OK;
 }
 
-/* Draws a line across where the scan is, and an arrow at each side. */
-static void draw_position(struct oct_draw *draw, const struct oct_view_model *model,
-                          struct oct_view_rect r)
-{
-    double y = r.y + (model->enface.newest_row + 0.5) * r.h / model->enface.n_rows;
-    int size = draw->layout.text_px / 3;
-
-    oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 160);
-    oct_draw_box(draw, r.x - size, (int)y - size / 2, size, size, RGB_GOOD);
-    oct_draw_box(draw, r.x + r.w, (int)y - size / 2, size, size, RGB_GOOD);
-}
-
 static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
                      struct oct_view_rect r)
 {
@@ -274,7 +226,6 @@ static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
     int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     int x = r.x + 2 * margin, y = r.y + r.h - 2 * margin;
     char text[32];
-
     if (!(um > 0) || r.w < 8 * line)
         return;
     oct_view_length_text(um, text, sizeof(text));
@@ -287,10 +238,10 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
 {
     struct oct_view_rect area = draw->layout.enface;
     const struct oct_view_enface *e = oct_view_model_enface(model);
+    const struct oct_view_playback *p = &model->playback;
     struct oct_view_phrase phrase;
     enum oct_err code;
-
-    draw->enface_rect = (struct oct_view_rect){area.x, area.y, 0, 0};
+    draw->layout.enface_at = (struct oct_view_rect){area.x, area.y, 0, 0};
     if (area.w == 0)
         return OCT_OK;
     oct_draw_fill(draw, area, RGB_AREA, 255);
@@ -312,11 +263,18 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
             : oct_view_layout_fit(inner, (double)e->n_lines / e->n_bscans, false);
     SDL_RenderCopy(draw->renderer, draw->enface.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
     oct_draw_veil_panel(draw, model, r);
-    draw->enface_rect = r;
-    if (model->playback.active)
-        oct_draw_crosshair(draw, model, r);
-    else
-        draw_position(draw, model, r);
+    draw->layout.enface_at = r;
+    if (p->active) { /* the B-scan and the slice */
+        const double y = r.y + (p->wanted + 0.5) / p->file.n_bscans * r.h;
+        const double x = r.x + (p->slice_line + 0.5) / p->file.n_lines * r.w;
+        oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 220);
+        oct_draw_line(draw, x, r.y, x, r.y + r.h - 1, RGB_GOOD, 120);
+    } else { /* where the scan is, with an arrow at each side */
+        const double y = r.y + (e->newest_row + 0.5) * r.h / e->n_rows;
+        oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 160);
+        oct_draw_box(draw, r.x - size, (int)y - size / 2, size, size, RGB_GOOD);
+        oct_draw_box(draw, r.x + r.w, (int)y - size / 2, size, size, RGB_GOOD);
+    }
     draw_bar(draw, model, r);
     oct_draw_label(draw, r.x + draw->layout.margin, r.y, phrase.text, oct_draw_tone(phrase.tone));
     for (size_t i = 0, line = 1; i < oct_view_n_overlays; i++)

@@ -9,23 +9,6 @@
 
 /* What a recording waits for stands where the recording will be told, and there is told what became
  * of the last seconds while none is under way. */
-static void words_of(const struct oct_view_model *model, struct oct_view_phrase *phrase)
-{
-    bool is_good;
-
-    oct_view_patient_question(model, phrase->text, sizeof(phrase->text));
-    phrase->tone = OCT_TONE_WARN;
-    if (phrase->text[0])
-        return;
-    if (!model->daemon.record.active &&
-        oct_view_save_last_text(model, phrase->text, sizeof(phrase->text), &is_good))
-        phrase->tone = is_good                       ? OCT_TONE_GOOD
-                       : model->daemon.last.error[0] ? OCT_TONE_BAD
-                                                     : OCT_TONE_WARN;
-    else
-        oct_view_recording(model, phrase);
-}
-
 void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_rect bar = draw->layout.header, part = draw->layout.recording;
@@ -33,8 +16,11 @@ void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
     int margin = draw->layout.margin, lamp = draw->layout.large_px * 3 / 4;
     bool on = model->daemon.reachable && model->daemon.record.active &&
               !oct_view_waits_to_record(model); /* red is for what is being recorded */
-
-    words_of(model, &recording);
+    oct_view_patient_question(model, recording.text, sizeof(recording.text));
+    recording.tone = OCT_TONE_WARN;
+    if (!recording.text[0] &&
+        (model->daemon.record.active || !oct_view_save_last_text(model, &recording)))
+        oct_view_recording(model, &recording);
     oct_draw_fill(draw, bar, on ? RGB_RECORD : RGB_BAR, 255);
     uint32_t rgb = on ? 0xffffffu : oct_draw_tone(recording.tone);
     oct_draw_box(draw, part.x + margin, part.y + (part.h - lamp) / 2, lamp, lamp, rgb);
@@ -56,6 +42,13 @@ struct band {
     int y; /* of the next line */
 };
 
+/* Of a large line and a normal one. */
+static int band_height(const struct oct_draw *draw)
+{
+    return draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_LARGE) +
+           oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+}
+
 static struct band open_band(struct oct_draw *draw, struct oct_view_rect r, enum oct_view_tone tone)
 {
     oct_draw_fill(draw, r, RGB_BAR, 255);
@@ -67,7 +60,6 @@ static void add_line(struct oct_draw *draw, struct band *band, enum oct_text_siz
                      struct oct_view_phrase *phrase)
 {
     int margin = draw->layout.margin, room = band->r.w - 3 * margin;
-
     /* What does not fit in large letters stands in normal ones, and loses its middle if it must: an
      * error begins with a path and ends with the reason. */
     if (oct_draw_text_width(draw, size, phrase->text) > room)
@@ -84,9 +76,7 @@ static void draw_notice(struct oct_draw *draw, const struct oct_view_model *mode
 {
     struct oct_view_phrase lines[2];
     struct oct_view_rect r = draw->layout.bscan;
-    int height = draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_LARGE) +
-                 oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-
+    int height = band_height(draw);
     if (oct_view_notice(model, lines) == 0)
         return;
     struct band band = open_band(
@@ -97,18 +87,11 @@ static void draw_notice(struct oct_draw *draw, const struct oct_view_model *mode
 
 #define MOST_ALARMS 2u /* more would take the room of the picture */
 
-static int alarm_height(const struct oct_draw *draw)
-{
-    return draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_LARGE) +
-           oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-}
-
 int oct_draw_banner_height(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     unsigned n = oct_view_alarms(model, alarms);
-
-    return (int)(n < MOST_ALARMS ? n : MOST_ALARMS) * (alarm_height(draw) + 1);
+    return (int)(n < MOST_ALARMS ? n : MOST_ALARMS) * (band_height(draw) + 1);
 }
 
 /* Draws the worst alarms, and says how many there are beside them. */
@@ -117,8 +100,7 @@ void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     unsigned n = oct_view_alarms(model, alarms);
     struct oct_view_rect r = draw->layout.banner;
-    int height = alarm_height(draw);
-
+    int height = band_height(draw);
     for (unsigned i = 0; i < n && i < MOST_ALARMS && r.h > 0; i++) {
         struct oct_view_phrase *remedy = &alarms[i].remedy;
         size_t used = SDL_strlen(remedy->text);
@@ -143,7 +125,6 @@ void oct_draw_message(struct oct_draw *draw, const struct oct_view_model *model)
     struct oct_view_phrase line = {.tone = OCT_TONE_PLAIN};
     struct oct_view_rect r = draw->layout.timeline;
     int height = draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-
     if (!model->message[0])
         return;
     SDL_strlcpy(line.text, model->message, sizeof(line.text));
@@ -187,7 +168,6 @@ static void draw_field(struct oct_draw *draw, struct oct_view_rect r, struct oct
     int w = oct_draw_text_fit(draw, size, b->label, sizeof(b->label), room,
                               typing ? OCT_DRAW_CUT_BEGINNING : OCT_DRAW_CUT_END);
     int x = r.x + edge, y = middle_of(draw, r, size), h = oct_draw_line_height(draw, size);
-
     oct_draw_fill(draw, r, RGB_AREA, 255);
     oct_draw_frame_of(draw, r, typing ? RGB_GOOD : RGB_DIM);
     if (marked)
@@ -201,7 +181,6 @@ static void draw_button(struct oct_draw *draw, struct oct_view_rect r, struct oc
     static const uint32_t ground[] = {RGB_BUTTON, RGB_GOOD, RGB_RECORD};
     static const uint32_t ink[] = {RGB_PLAIN, RGB_GROUND, 0xffffffu};
     const int room = r.w - 2 * edge_of(draw);
-
     if (oct_draw_text_width(draw, size, b->label) > room)
         memcpy(b->label, b->brief, sizeof(b->brief));
     int w = oct_draw_text_fit(draw, size, b->label, sizeof(b->label), room, OCT_DRAW_CUT_END);
@@ -215,7 +194,6 @@ void oct_draw_buttons(struct oct_draw *draw, const struct oct_view_model *model)
     struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS];
     unsigned n = oct_view_buttons(model, buttons);
     unsigned n_below = 0;
-
     while (n_below < n && buttons[n_below].row == OCT_BUTTONS_BELOW)
         n_below++;
     enum oct_text_size size = size_of(draw, draw->layout.button, buttons, n_below);
@@ -245,7 +223,6 @@ static void place_details(struct oct_draw *draw, const struct oct_view_model *mo
                           int text_px, struct placed *details)
 {
     const int letter = oct_draw_letters_width(draw, 1);
-
     details->n = oct_view_details(model, details->field);
     for (unsigned i = 0; i < details->n; i++)
         details->width[i] = oct_draw_letters_width(draw, details->field[i].n_letters);
@@ -257,7 +234,6 @@ int oct_draw_status_height(struct oct_draw *draw, const struct oct_view_model *m
                            int text_px)
 {
     struct placed details = {.n_lines = 0};
-
     if (model->settings.details)
         place_details(draw, model, width, text_px, &details);
     return (int)(details.n_lines + 1) * oct_draw_line_height(draw, OCT_TEXT_NORMAL) + text_px / 3;
@@ -278,7 +254,6 @@ static void draw_line(struct oct_draw *draw, const struct oct_view_model *model,
     const int text_px = draw->layout.text_px, lamp = text_px * 2 / 3;
     const unsigned n = oct_view_fields(model, field);
     int x = r.x + lamp + text_px / 3;
-
     oct_draw_box(draw, r.x, r.y + (r.h - lamp) / 2, lamp, lamp,
                  oct_draw_tone(field[0].phrase.tone));
     for (unsigned i = 0; i < n; i++) {
@@ -296,7 +271,6 @@ void oct_draw_status(struct oct_draw *draw, const struct oct_view_model *model)
     const int text_px = draw->layout.text_px, margin = draw->layout.margin;
     const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), top = bar.y + text_px / 6;
     struct placed details = {.n_lines = 0};
-
     oct_draw_fill(draw, bar, RGB_BAR, 255);
     if (model->settings.details)
         place_details(draw, model, bar.w, text_px, &details);
@@ -318,7 +292,6 @@ void oct_draw_help(struct oct_draw *draw, const struct oct_view_model *model)
     const int room_w = all_w > 2 * margin ? all_w - 2 * margin : 1;
     const int room_h = all_h > 2 * margin ? all_h - 2 * margin : 1;
     struct oct_view_help help;
-
     oct_view_help_arrange(&help, model,
                           (unsigned)(room_w * 100 / oct_draw_letters_width(draw, 100)),
                           (unsigned)(room_h / line));
@@ -339,20 +312,13 @@ void oct_draw_help(struct oct_draw *draw, const struct oct_view_model *model)
 /* Light grows with the 2.2nd power of a colour's number: half the light is 0.73 of the number, a
  * quarter 0.53, and the share that is taken away is 1 less that, of 255. Words keep their contrast
  * this way: a colour and its ground are darkened by one factor. */
-static unsigned taken_away(enum oct_view_light light)
-{
-    static const unsigned alpha[OCT_N_LIGHTS] = {
-        [OCT_LIGHT_FULL] = 0, [OCT_LIGHT_HALF] = 69, [OCT_LIGHT_QUARTER] = 119};
-
-    return alpha[light];
-}
-
 void oct_draw_dim(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_rect b = draw->layout.banner;
-    const unsigned alpha = taken_away(model->settings.light);
+    static const unsigned taken_away[OCT_N_LIGHTS] = {
+        [OCT_LIGHT_FULL] = 0, [OCT_LIGHT_HALF] = 69, [OCT_LIGHT_QUARTER] = 119};
+    const unsigned alpha = taken_away[model->settings.light];
     int w, h;
-
     if (alpha == 0 || SDL_GetRendererOutputSize(draw->renderer, &w, &h) < 0)
         return;
     const struct oct_view_rect all = {0, 0, w, h};

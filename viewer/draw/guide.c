@@ -28,7 +28,6 @@ static void draw_digit(struct oct_draw *draw, struct oct_view_rect r, unsigned s
         {r.x, middle, thick, half},   {r.x, r.y, thick, half},
         {r.x, middle, r.w, thick},
     };
-
     for (unsigned i = 0; i < 7; i++)
         if (segments >> i & 1u)
             oct_draw_fill(draw, at[i], rgb, 255);
@@ -40,7 +39,6 @@ static void draw_number(struct oct_draw *draw, struct oct_view_rect r, int numbe
     static const unsigned digits[10] = {0x3f, 0x06, 0x5b, 0x4f, 0x66, 0x6d, 0x7d, 0x07, 0x7f, 0x6f};
     const int width = r.h * 5 / 9, gap = width / 3, one = width / 4 > 1 ? width / 4 : 1;
     struct oct_view_rect at = {r.x + (r.w - width) / 2, r.y, width, r.h};
-
     if (number >= 10) {
         at.x += (one + gap) / 2;
         oct_draw_box(draw, at.x - gap - one, r.y, one, r.h, rgb);
@@ -56,7 +54,6 @@ static int number_height(const struct oct_draw *draw)
 int oct_draw_guide_height(const struct oct_draw *draw, const struct oct_view_model *model)
 {
     const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-
     return model->settings.guide && model->has_picture
                ? 2 * line + number_height(draw) + 3 * draw->layout.margin
                : 0;
@@ -67,7 +64,6 @@ static const char *word_of(const struct oct_view_model *model)
 {
     const struct oct_view_guide *g = &model->guide;
     enum oct_view_guide_part worst = OCT_GUIDE_SIGNAL;
-
     for (unsigned i = 0; i < OCT_GUIDE_N_PARTS; i++) /* a NaN is not less */
         if (g->part[i] < g->part[worst])
             worst = (enum oct_view_guide_part)i;
@@ -88,7 +84,6 @@ void oct_draw_guide(struct oct_draw *draw, const struct oct_view_model *model)
     const uint32_t rgb = has_number ? oct_draw_tone(tone_of(model->guide.number)) : RGB_DIM;
     struct oct_view_rect r = draw->layout.guide;
     char words[64];
-
     if (!model->settings.guide || !model->has_picture)
         return;
     if (r.w == 0) { /* a window without the room for it */
@@ -107,10 +102,9 @@ void oct_draw_guide(struct oct_draw *draw, const struct oct_view_model *model)
 
 static void draw_dashes(struct oct_draw *draw, double share, uint32_t rgb)
 {
-    const struct oct_view_rect r = draw->picture_rect;
+    const struct oct_view_rect r = draw->layout.picture;
     const int dash = draw->layout.text_px, thick = dash / 7 > 1 ? dash / 7 : 1;
-    const int y = (int)lround(draw->place.y + share * draw->place.h) - thick / 2;
-
+    const int y = (int)lround(draw->layout.place.y + share * draw->layout.place.h) - thick / 2;
     for (int x = r.x; x < r.x + r.w; x += 2 * dash)
         oct_draw_fill(draw, (struct oct_view_rect){x, y, dash, thick}, rgb, 170);
 }
@@ -119,7 +113,6 @@ static void draw_dashes(struct oct_draw *draw, double share, uint32_t rgb)
 static void draw_arrow(struct oct_draw *draw, struct oct_view_rect r, bool up, uint32_t rgb)
 {
     const int head = r.h / 2;
-
     for (int i = 0; i < r.h; i++) {
         const int w = i < head ? r.w * (i + 1) / head : r.w * 2 / 5;
         oct_draw_box(draw, r.x + (r.w - w) / 2, up ? r.y + i : r.y + r.h - 1 - i, w, 1, rgb);
@@ -132,13 +125,12 @@ static void draw_move(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_guide *g = &model->guide;
     const bool up = g->move == OCT_GUIDE_CLOSER;
-    const struct oct_view_rect r = draw->picture_rect;
+    const struct oct_view_rect r = draw->layout.picture;
     const int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_LARGE);
     const double from = up ? 0 : g->measured.sight.bottom, to = up ? g->measured.sight.top : 1;
-    const int top = (int)fmax(draw->place.y + from * draw->place.h, r.y);
-    const int bottom = (int)fmin(draw->place.y + to * draw->place.h, r.y + r.h);
+    const int top = (int)fmax(draw->layout.place.y + from * draw->layout.place.h, r.y);
+    const int bottom = (int)fmin(draw->layout.place.y + to * draw->layout.place.h, r.y + r.h);
     char words[OCT_VIEW_GUIDE_TEXT_BYTES];
-
     oct_view_guide_move_text(model, words);
     const int room = bottom - top - line - 3 * margin;
     const int h = room < 6 * draw->layout.text_px ? room : 6 * draw->layout.text_px;
@@ -156,10 +148,9 @@ void oct_draw_guide_lines(struct oct_draw *draw, const struct oct_view_model *mo
 {
     const struct oct_view_guide *g = &model->guide;
     const uint32_t rgb = g->move == OCT_GUIDE_STAY ? RGB_GOOD : RGB_WARN;
-
     if (!oct_view_guide_leads(model))
         return;
-    oct_draw_clip(draw, &draw->picture_rect);
+    oct_draw_clip(draw, &draw->layout.picture);
     draw_dashes(draw, g->upper, rgb);
     draw_dashes(draw, g->lower, rgb);
     if (g->move != OCT_GUIDE_STAY)
@@ -180,7 +171,6 @@ static unsigned list_parts(const struct oct_view_model *model,
     const struct oct_view_guide *g = &model->guide;
     char text[OCT_VIEW_GUIDE_TEXT_BYTES], remedy[OCT_VIEW_GUIDE_TEXT_BYTES];
     unsigned n = 0;
-
     snprintf(lines[n].text, sizeof(lines[n].text), "quality %d of 10: 10 x its parts", g->number);
     lines[n++].rgb = RGB_PLAIN;
     for (unsigned i = 0; i < OCT_GUIDE_N_PARTS; i++) {
@@ -206,7 +196,6 @@ void oct_draw_guide_tip(struct oct_draw *draw, const struct oct_view_model *mode
     const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
     struct tip_line lines[2 * OCT_GUIDE_N_PARTS + 1];
     int width = 0;
-
     if (!model->guide.pointed || draw->layout.guide.w == 0 || !oct_view_guide_has_number(model))
         return;
     const unsigned n = list_parts(model, lines);

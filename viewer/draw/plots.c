@@ -1,6 +1,6 @@
 /* Plots: the A-line's profile, the spectrum, the timeline of the quality. */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/canvas.h"
-#include "viewer/model/clock.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,6 @@ struct plot {
 static double height_of(const struct plot *plot, double value)
 {
     double share = (value - plot->lo) / (plot->hi - plot->lo);
-
     share = share > 0 ? share < 1 ? share : 1 : 0; /* NaN too */
     return plot->r.y + plot->r.h - 1 - share * (plot->r.h - 1);
 }
@@ -27,7 +26,6 @@ static struct plot open_plot(struct oct_draw *draw, struct oct_view_rect area, c
     struct plot plot = {{area.x + left, area.y + line, area.w - left - margin, area.h - 2 * line},
                         lo,
                         hi > lo ? hi : lo + 1};
-
     oct_draw_fill(draw, area, RGB_AREA, 255);
     oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + left, area.y, title, RGB_DIM);
     plot.r.w = plot.r.w > 1 ? plot.r.w : 1;
@@ -41,7 +39,6 @@ static void label_heights(struct oct_draw *draw, const struct plot *plot)
     double step = oct_view_scale_bar_um((plot->hi - plot->lo) / 3);
     int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     char text[32];
-
     for (double v = ceil(plot->lo / step) * step; step > 0 && v <= plot->hi; v += step) {
         double y = height_of(plot, v);
         oct_draw_box(draw, plot->r.x, (int)y, plot->r.w, 1, RGB_BUTTON);
@@ -60,7 +57,6 @@ static void draw_curve(struct oct_draw *draw, const struct plot *plot, uint32_t 
 {
     double last = NAN;
     int thick = draw->layout.text_px / 20 + 1;
-
     for (int x = 0; x < plot->r.w; x++) {
         uint32_t from = (uint32_t)((uint64_t)n * (uint64_t)x / (uint64_t)plot->r.w);
         uint32_t to = (uint32_t)((uint64_t)n * (uint64_t)(x + 1) / (uint64_t)plot->r.w);
@@ -123,7 +119,6 @@ static void draw_rolloff(struct oct_draw *draw, const struct oct_view_model *mod
     const uint32_t depth = model->shown.header.depth;
     const int side = draw->layout.text_px / 3 + 1;
     double before = NAN, lines, moved;
-
     for (int x = 0; x < plot->r.w && isfinite(r->db_per_100px); x++) {
         const double px = (x + 0.5) / plot->r.w * depth - 0.5;
         const double y = height_of(plot, peak_value(model, oct_view_rolloff_line(r, px)));
@@ -134,7 +129,7 @@ static void draw_rolloff(struct oct_draw *draw, const struct oct_view_model *mod
     for (unsigned i = 0; i < r->n; i++)
         draw_peak(draw, model, plot, (double)r->points[i].depth_px, (double)r->points[i].peak_db,
                   side, RGB_MEASURE);
-    oct_view_overlay_belongs(model, r->acquisition_id, r->frame_num, &lines, &moved);
+    oct_view_overlay_belongs(model, &r->of, &lines, &moved);
     if (r->state == OCT_MIRROR_FOUND)
         draw_peak(draw, model, plot, r->depth_px + moved, r->peak_db, side, RGB_MARK);
 }
@@ -169,7 +164,6 @@ void oct_draw_profile(struct oct_draw *draw, const struct oct_view_model *model)
     const struct oct_picture_header *h = &model->shown.header;
     double lo = model->contrast.published_lo, hi = model->contrast.published_hi;
     char title[96], text[96];
-
     if (area.w == 0)
         return;
     snprintf(title, sizeof(title), "A-line %.0f, %s", model->cursor_line,
@@ -213,7 +207,6 @@ void oct_draw_spectrum(struct oct_draw *draw, const struct oct_view_model *model
     struct oct_view_rect area = draw->layout.spectrum;
     const struct oct_view_spectrum *s = &model->spectrum;
     char text[96];
-
     if (area.w == 0)
         return;
     struct plot plot = open_plot(draw, area, "spectrum, counts", 0, s->limit * 1.05);
@@ -248,7 +241,6 @@ static void draw_moments(struct oct_draw *draw, const struct oct_view_model *mod
     uint64_t now = model->now_ns / OCT_VIEW_TIMELINE_BIN_NS;
     struct oct_view_rect r = snr->r;
     int thick = draw->layout.text_px / 10 + 1;
-
     for (unsigned i = 0; i < OCT_VIEW_TIMELINE; i++) {
         const struct oct_view_moment *m =
             now >= i ? oct_view_quality_moment(&model->quality, now - i) : NULL;
@@ -269,7 +261,6 @@ void oct_draw_timeline(struct oct_draw *draw, const struct oct_view_model *model
     const struct oct_view_quality *q = &model->quality;
     struct oct_view_phrase phrase;
     int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-
     oct_view_quality_text(model, &phrase);
     oct_draw_fill(draw, area, RGB_AREA, 255);
     int y = area.y + (area.h - line) / 2;

@@ -57,7 +57,6 @@ static void make_notes(struct encoding *e, const struct oct_view_caption *captio
     static char software[] = "Software", created[] = "Creation Time", line[] = "Description",
                 json[] = "octview";
     struct tm local;
-
     localtime_r(&when, &local);
     strftime(e->created, sizeof(e->created), "%Y-%m-%dT%H:%M:%S%z", &local);
     add_note(&e->notes[0], software, "octview " OCT_VERSION);
@@ -91,7 +90,6 @@ static enum oct_err write_png(SDL_Surface *surface, const struct oct_view_captio
                               time_t when, FILE *file, const char *path, struct oct_error *err)
 {
     struct encoding e = {.fault = "out of memory"};
-
     if (surface->format->format != SDL_PIXELFORMAT_ARGB8888)
         return oct_fail(err, OCT_E_ARG, "cannot write %s: its pixels are not ARGB8888", path);
     make_notes(&e, caption, when);
@@ -116,7 +114,6 @@ static FILE *open_beside(const char *path, char *name, size_t name_bytes)
 {
     static atomic_uint n_files;
     int fd = -1;
-
     errno = EEXIST;
     while (fd < 0 && errno == EEXIST) {
         if (snprintf(name, name_bytes, "%s.%ld-%u.part", path, (long)getpid(), n_files++) >=
@@ -141,7 +138,6 @@ static enum oct_err write_beside(SDL_Surface *surface, const struct oct_view_cap
                                  struct oct_error *err)
 {
     FILE *file = open_beside(path, name, name_bytes);
-
     if (!file) {
         name[0] = '\0';
         return oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
@@ -160,7 +156,6 @@ enum oct_err oct_png_save(SDL_Surface *surface, const struct oct_view_caption *c
                           const char *path, struct oct_error *err)
 {
     char name[4096];
-
     enum oct_err code = write_beside(surface, caption, time(NULL), path, name, sizeof(name), err);
     if (code == OCT_OK && rename(name, path) != 0) {
         code = oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
@@ -196,7 +191,6 @@ enum oct_err oct_png_save_new(SDL_Surface *surface, const struct oct_view_captio
     char stamp[32], name[4096];
     struct tm local;
     int renamed = -1;
-
     localtime_r(&when, &local);
     strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
     if (snprintf(path, path_bytes, "%s/octview-%s-999%s.png", folder, stamp, caption->name) >=

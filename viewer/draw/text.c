@@ -50,7 +50,6 @@ static TTF_Font *open_usual_font(int size_px)
 {
     const char *home = getenv("HOME");
     char path[1024];
-
     for (size_t i = 0; i < sizeof(font_paths) / sizeof(font_paths[0]); i++) {
         if (font_paths[i][0] == '~')
             snprintf(path, sizeof(path), "%s%s", home ? home : "", font_paths[i] + 1);
@@ -114,7 +113,6 @@ void oct_text_set_size(struct oct_text *text, int normal_px, int large_px)
 {
     const bool normal = set_size(text, OCT_TEXT_NORMAL, normal_px);
     const bool large = set_size(text, OCT_TEXT_LARGE, large_px);
-
     if (normal || large)
         oct_text_forget(text);
 }
@@ -134,7 +132,6 @@ static void render(struct oct_text *text, struct entry *e, enum oct_text_size si
                    const char *string, uint32_t rgb)
 {
     SDL_Color color = {(Uint8)(rgb >> 16), (Uint8)(rgb >> 8), (Uint8)rgb, 255};
-
     if (e->texture)
         SDL_DestroyTexture(e->texture);
     e->texture = NULL;
@@ -154,7 +151,6 @@ static void render(struct oct_text *text, struct entry *e, enum oct_text_size si
 static unsigned set_of(const char *string, enum oct_text_size size, uint32_t rgb)
 {
     uint32_t hash = 2166136261u ^ rgb ^ (uint32_t)size;
-
     for (; *string; string++)
         hash = (hash ^ (uint8_t)*string) * 16777619u;
     return (hash ^ hash >> 16) % N_SETS;
@@ -164,7 +160,6 @@ static struct entry *find(struct oct_text *text, enum oct_text_size size, const 
                           uint32_t rgb)
 {
     struct entry *set = text->entry[set_of(string, size, rgb)], *oldest = set;
-
     for (unsigned i = 0; i < N_WAYS; i++) {
         if (set[i].texture && set[i].size == size && set[i].rgb == rgb &&
             strcmp(set[i].string, string) == 0)
@@ -179,7 +174,6 @@ static struct entry *find(struct oct_text *text, enum oct_text_size size, const 
 int oct_text_width(struct oct_text *text, enum oct_text_size size, const char *string)
 {
     int w = 0;
-
     return TTF_SizeUTF8(text->font[size], string, &w, NULL) == 0 ? w : 0;
 }
 

@@ -121,14 +121,12 @@ static void add_keys(const char *from, char *keys, size_t n_bytes)
 {
     static const char ctrl[] = "Ctrl+", keypad[] = "Keypad_";
     char row[64], *rest;
-
     snprintf(row, sizeof(row), "%s", from);
     for (char *key = strtok_r(row, " ", &rest); key; key = strtok_r(NULL, " ", &rest)) {
-        size_t n = strlen(keys);
-        bool said = n > 0 && strncmp(keys, ctrl, strlen(ctrl)) == 0;
+        const size_t n = strlen(keys);
         if (strncmp(key, keypad, strlen(keypad)) == 0)
             continue;
-        if (said && strncmp(key, ctrl, strlen(ctrl)) == 0)
+        if (strncmp(keys, ctrl, strlen(ctrl)) == 0 && strncmp(key, ctrl, strlen(ctrl)) == 0)
             key += strlen(ctrl);
         snprintf(keys + n, n_bytes - n, "%s%s", n ? " " : "", key);
     }

@@ -1,6 +1,6 @@
 #include "viewer/model/archive.h"
 
-#include "viewer/model/clock.h"
+#include "pipeline/base/clock.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -13,46 +13,27 @@
 /* Long enough for a steady figure, short enough to follow a change of the scan. */
 #define RATE_WINDOW_NS (OCT_NS_PER_S / 2)
 
-static void count_gap(struct oct_view_tally *tally, const struct oct_picture_header *header)
-{
-    if (tally->n_received == 0 ||
-        strncmp(tally->acquisition_id, header->acquisition_id, sizeof(tally->acquisition_id)) != 0)
-        return;
-    if (header->frame_num <= tally->last_frame_num)
-        return;
-    uint64_t gap = header->frame_num - tally->last_frame_num - 1;
-    tally->n_skipped = gap > UINT64_MAX - tally->n_skipped ? UINT64_MAX : tally->n_skipped + gap;
-}
-
-static void measure_rate(struct oct_view_tally *tally, uint64_t now_ns)
-{
-    if (tally->n_received == 0) {
-        tally->window_start_ns = now_ns;
-        return;
-    }
-    tally->n_window++;
-    uint64_t window_ns = now_ns - tally->window_start_ns;
-    if (window_ns < RATE_WINDOW_NS)
-        return;
-    tally->rate_hz = (double)tally->n_window * (double)OCT_NS_PER_S / (double)window_ns;
-    tally->window_start_ns = now_ns;
-    tally->n_window = 0;
-}
-
 void oct_view_tally_add(struct oct_view_tally *tally, const struct oct_picture_header *header,
                         uint64_t now_ns)
 {
-    count_gap(tally, header);
-    measure_rate(tally, now_ns);
+    const bool goes_on =
+        tally->n_received > 0 && header->frame_num > tally->last_frame_num &&
+        strncmp(tally->acquisition_id, header->acquisition_id, sizeof(tally->acquisition_id)) == 0;
+    const uint64_t gap = goes_on ? header->frame_num - tally->last_frame_num - 1 : 0;
+    const uint64_t window_ns = now_ns - tally->window_start_ns;
+    tally->n_skipped = gap > UINT64_MAX - tally->n_skipped ? UINT64_MAX : tally->n_skipped + gap;
+    tally->n_window += tally->n_received > 0;
+    if (tally->n_received == 0) {
+        tally->window_start_ns = now_ns;
+    } else if (window_ns >= RATE_WINDOW_NS) {
+        tally->rate_hz = (double)tally->n_window * (double)OCT_NS_PER_S / (double)window_ns;
+        tally->window_start_ns = now_ns;
+        tally->n_window = 0;
+    }
     tally->n_received++;
     tally->last_frame_num = header->frame_num;
     tally->last_arrival_ns = now_ns;
     memcpy(tally->acquisition_id, header->acquisition_id, sizeof(tally->acquisition_id));
-}
-
-void oct_view_tally_add_bad(struct oct_view_tally *tally)
-{
-    tally->n_bad++;
 }
 
 double oct_view_tally_rate_hz(const struct oct_view_tally *tally)
@@ -71,28 +52,16 @@ double oct_view_tally_rate_hz(const struct oct_view_tally *tally)
 /* A hostile number may be anything; what is kept is finite, and so are differences of it. */
 #define MOST 1e9
 
-static double clamp(double value)
-{
-    return value < -MOST ? -MOST : value > MOST ? MOST : value;
-}
-
 static double number(const struct oct_view_image *row, const char *label, double otherwise)
 {
     double value = oct_image_header_value(&row->header, row->values, label);
-    return isfinite(value) ? clamp(value) : otherwise;
+    return isfinite(value) ? fmin(fmax(value, -MOST), MOST) : otherwise;
 }
 
 static uint64_t count(const struct oct_view_image *row, const char *label, uint64_t otherwise)
 {
     double value = number(row, label, -1);
     return value >= 0 ? (uint64_t)value : otherwise;
-}
-
-static unsigned marks_of(const struct oct_view_image *row)
-{
-    return (number(row, "blink", 0) > 0.5 ? OCT_MARK_BLINK : 0u) |
-           (number(row, "motion", 0) > 0.5 ? OCT_MARK_MOTION : 0u) |
-           (number(row, "missing", 0) > 0.5 ? OCT_MARK_MISSING : 0u);
 }
 
 enum oct_err oct_view_quality_check(const struct oct_image_header *header, struct oct_error *err)
@@ -103,29 +72,26 @@ enum oct_err oct_view_quality_check(const struct oct_image_header *header, struc
     return OCT_OK;
 }
 
-static void note(struct oct_view_quality *q, uint64_t bin, const struct oct_view_image *row)
+void oct_view_quality_add(struct oct_view_quality *q, const struct oct_view_image *row)
 {
+    const uint64_t bin = row->arrival_ns / OCT_VIEW_TIMELINE_BIN_NS;
     struct oct_view_moment *m = &q->moment[bin % OCT_VIEW_TIMELINE];
-
+    if (oct_view_quality_check(&row->header, NULL) || oct_view_image_bytes(&row->header) == 0)
+        return;
+    q->marks = (number(row, "blink", 0) > 0.5 ? OCT_MARK_BLINK : 0u) |
+               (number(row, "motion", 0) > 0.5 ? OCT_MARK_MOTION : 0u) |
+               (number(row, "missing", 0) > 0.5 ? OCT_MARK_MISSING : 0u);
+    q->snr_db = number(row, "snr_smooth_db", q->snr_db);
+    q->sharpness = number(row, "sharpness_smooth", q->sharpness);
+    q->level_db = number(row, "level_db", q->level_db);
+    q->n_blinks = count(row, "blinks", q->n_blinks);
+    q->n_motions = count(row, "motions", q->n_motions);
     if (!q->known || m->bin != bin)
         *m = (struct oct_view_moment){bin, NAN, NAN, 0};
     /* fminf ignores a NaN beside a number. */
     m->snr_db = fminf(m->snr_db, (float)number(row, "snr_db", NAN));
     m->sharpness = fminf(m->sharpness, (float)number(row, "sharpness", NAN));
     m->marks |= q->marks;
-}
-
-void oct_view_quality_add(struct oct_view_quality *q, const struct oct_view_image *row)
-{
-    if (oct_view_quality_check(&row->header, NULL) || oct_view_image_bytes(&row->header) == 0)
-        return;
-    q->marks = marks_of(row);
-    q->snr_db = number(row, "snr_smooth_db", q->snr_db);
-    q->sharpness = number(row, "sharpness_smooth", q->sharpness);
-    q->level_db = number(row, "level_db", q->level_db);
-    q->n_blinks = count(row, "blinks", q->n_blinks);
-    q->n_motions = count(row, "motions", q->n_motions);
-    note(q, row->arrival_ns / OCT_VIEW_TIMELINE_BIN_NS, row);
     q->known = true;
 }
 
@@ -137,6 +103,16 @@ const struct oct_view_moment *oct_view_quality_moment(const struct oct_view_qual
 }
 
 /* ---- the history ---- */
+
+/* False: there is none, or no memory. */
+static bool copy(const struct oct_view_picture *from, struct oct_view_picture *to)
+{
+    if (!from || oct_view_picture_set(to, &from->header, from->pixels,
+                                      oct_view_picture_bytes(&from->header), NULL))
+        return false;
+    to->arrival_ns = from->arrival_ns;
+    return true;
+}
 
 void oct_view_history_finish(struct oct_view_history *h)
 {
@@ -151,19 +127,6 @@ static uint64_t span_ns(const struct oct_view_history *h)
     return h->span_ns ? h->span_ns : OCT_VIEW_HISTORY_NS;
 }
 
-static void start_anew(struct oct_view_history *h, const struct oct_picture_header *header)
-{
-    oct_view_history_finish(h);
-    size_t n = h->budget_bytes / oct_view_picture_bytes(header);
-    h->n_slots = n > OCT_VIEW_HISTORY_MOST ? OCT_VIEW_HISTORY_MOST : (unsigned)n;
-    h->picture = calloc(h->n_slots ? h->n_slots : 1, sizeof(*h->picture));
-    if (!h->picture)
-        h->n_slots = 0;
-    h->n_lines = header->n_lines;
-    h->depth = header->depth;
-    h->sample_type = header->sample_type;
-}
-
 static const struct oct_view_picture *before(const struct oct_view_history *h, unsigned i)
 {
     return &h->picture[(h->next + h->n_slots - 1 - i) % h->n_slots];
@@ -172,36 +135,34 @@ static const struct oct_view_picture *before(const struct oct_view_history *h, u
 void oct_view_history_add(struct oct_view_history *h, const struct oct_view_picture *picture)
 {
     const struct oct_picture_header *header = &picture->header;
-
     if (header->n_lines != h->n_lines || header->depth != h->depth ||
-        header->sample_type != h->sample_type)
-        start_anew(h, header);
+        header->sample_type != h->sample_type) {
+        oct_view_history_finish(h);
+        const size_t n = h->budget_bytes / oct_view_picture_bytes(header);
+        h->n_slots = n > OCT_VIEW_HISTORY_MOST ? OCT_VIEW_HISTORY_MOST : (unsigned)n;
+        h->picture = calloc(h->n_slots ? h->n_slots : 1, sizeof(*h->picture));
+        h->n_slots = h->picture ? h->n_slots : 0;
+        h->n_lines = header->n_lines;
+        h->depth = header->depth;
+        h->sample_type = header->sample_type;
+    }
     if (h->n_slots == 0)
         return;
     uint64_t apart_ns = span_ns(h) / h->n_slots;
     if (h->n > 0 && picture->arrival_ns - before(h, 0)->arrival_ns < apart_ns)
         return;
-    struct oct_view_picture *slot = &h->picture[h->next];
-    if (oct_view_picture_set(slot, header, picture->pixels, oct_view_picture_bytes(header), NULL))
+    if (!copy(picture, &h->picture[h->next]))
         return;
-    slot->arrival_ns = picture->arrival_ns;
     h->next = (h->next + 1) % h->n_slots;
     h->n += h->n < h->n_slots;
 }
 
 unsigned oct_view_history_count(const struct oct_view_history *h)
 {
-    /* Arrivals only rise: all pictures behind the first that is too old are too old. */
-    unsigned low = 0, high = h->n;
-
-    while (low < high) {
-        unsigned middle = low + (high - low) / 2;
-        if (before(h, 0)->arrival_ns - before(h, middle)->arrival_ns <= span_ns(h))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    unsigned n = 0;
+    while (n < h->n && before(h, 0)->arrival_ns - before(h, n)->arrival_ns <= span_ns(h))
+        n++;
+    return n;
 }
 
 const struct oct_view_picture *oct_view_history_at(const struct oct_view_history *h, unsigned i)
@@ -216,18 +177,16 @@ struct oct_view_archive {
     struct oct_view_history history, moment;
     struct oct_view_quality quality;
     struct {
-        uint64_t frame_num;
+        struct oct_view_of of;
         struct oct_view_average average;
     } averages[OCT_VIEW_MOST_AVERAGES]; /* a ring */
     uint64_t n_averages;
-    char averages_of[64]; /* their acquisition */
     bool frozen;
 };
 
 struct oct_view_archive *oct_view_archive_create(size_t budget_bytes)
 {
     struct oct_view_archive *a = calloc(1, sizeof(*a));
-
     if (!a)
         return NULL;
     pthread_mutex_init(&a->mutex, NULL);
@@ -259,15 +218,10 @@ void oct_view_archive_add(struct oct_view_archive *a, const struct oct_view_pict
 
 void oct_view_archive_add_average(struct oct_view_archive *a, const struct oct_view_image *image)
 {
-    const struct oct_image_header *h = &image->header;
-
     pthread_mutex_lock(&a->mutex);
-    if (strcmp(a->averages_of, h->acquisition_id) != 0)
-        a->n_averages = 0;
-    snprintf(a->averages_of, sizeof(a->averages_of), "%s", h->acquisition_id);
     if (!a->frozen) {
         const uint64_t at = a->n_averages++ % OCT_VIEW_MOST_AVERAGES;
-        a->averages[at].frame_num = h->frame_num;
+        a->averages[at].of = oct_view_of_image(&image->header);
         oct_view_average_read(&a->averages[at].average, image);
     }
     pthread_mutex_unlock(&a->mutex);
@@ -280,11 +234,16 @@ void oct_view_archive_add_quality(struct oct_view_archive *a, const struct oct_v
     pthread_mutex_unlock(&a->mutex);
 }
 
-void oct_view_archive_freeze(struct oct_view_archive *a, bool frozen)
+unsigned oct_view_archive_freeze(struct oct_view_archive *a, bool frozen, uint64_t arrival_ns)
 {
+    unsigned n = 0;
     pthread_mutex_lock(&a->mutex);
     a->frozen = frozen;
+    const unsigned n_kept = oct_view_history_count(&a->history);
+    while (n < n_kept && before(&a->history, n)->arrival_ns > arrival_ns)
+        n++;
     pthread_mutex_unlock(&a->mutex);
+    return n;
 }
 
 void oct_view_archive_copy_quality(struct oct_view_archive *a, struct oct_view_quality *quality)
@@ -302,17 +261,6 @@ unsigned oct_view_archive_count(struct oct_view_archive *a)
     return n;
 }
 
-/* Under the mutex. */
-static bool copy(const struct oct_view_picture *kept, struct oct_view_picture *picture)
-{
-    const bool got =
-        kept && oct_view_picture_set(picture, &kept->header, kept->pixels,
-                                     oct_view_picture_bytes(&kept->header), NULL) == OCT_OK;
-    if (got)
-        picture->arrival_ns = kept->arrival_ns;
-    return got;
-}
-
 bool oct_view_archive_get(struct oct_view_archive *a, unsigned i, struct oct_view_picture *picture)
 {
     pthread_mutex_lock(&a->mutex);
@@ -321,29 +269,16 @@ bool oct_view_archive_get(struct oct_view_archive *a, unsigned i, struct oct_vie
     return got;
 }
 
-unsigned oct_view_archive_since(struct oct_view_archive *a, uint64_t arrival_ns)
-{
-    unsigned n = 0;
-
-    pthread_mutex_lock(&a->mutex);
-    const unsigned n_kept = oct_view_history_count(&a->history);
-    while (n < n_kept && oct_view_history_at(&a->history, n)->arrival_ns > arrival_ns)
-        n++;
-    pthread_mutex_unlock(&a->mutex);
-    return n;
-}
-
-bool oct_view_archive_find(struct oct_view_archive *a, const char *acquisition_id,
-                           uint64_t frame_num, struct oct_view_picture *picture)
+bool oct_view_archive_find(struct oct_view_archive *a, const struct oct_view_of *of,
+                           struct oct_view_picture *picture)
 {
     const struct oct_view_picture *found = NULL;
-
     pthread_mutex_lock(&a->mutex);
     const unsigned n = oct_view_history_count(&a->moment);
     for (unsigned i = 0; i < n && !found; i++) {
-        const struct oct_view_picture *kept = oct_view_history_at(&a->moment, i);
-        if (kept->header.frame_num == frame_num &&
-            strcmp(kept->header.acquisition_id, acquisition_id) == 0)
+        const struct oct_view_picture *kept = before(&a->moment, i);
+        if (kept->header.frame_num == of->frame_num &&
+            strcmp(kept->header.acquisition_id, of->acquisition_id) == 0)
             found = kept;
     }
     const bool got = copy(found, picture);
@@ -351,17 +286,14 @@ bool oct_view_archive_find(struct oct_view_archive *a, const char *acquisition_i
     return got;
 }
 
-bool oct_view_archive_average(struct oct_view_archive *a, const char *acquisition_id,
-                              uint64_t frame_num, struct oct_view_average *average)
+bool oct_view_archive_average(struct oct_view_archive *a, const struct oct_view_of *of,
+                              struct oct_view_average *average)
 {
     bool got = false;
-
     pthread_mutex_lock(&a->mutex);
-    const bool is_of = strcmp(a->averages_of, acquisition_id) == 0;
-    const uint64_t n =
-        a->n_averages < OCT_VIEW_MOST_AVERAGES ? a->n_averages : OCT_VIEW_MOST_AVERAGES;
-    for (uint64_t i = 0; i < n && is_of && !got; i++) {
-        got = a->averages[i].frame_num == frame_num;
+    for (uint64_t i = 0; i < OCT_VIEW_MOST_AVERAGES && i < a->n_averages && !got; i++) {
+        got = a->averages[i].of.frame_num == of->frame_num &&
+              strcmp(a->averages[i].of.acquisition_id, of->acquisition_id) == 0;
         if (got)
             *average = a->averages[i].average;
     }

@@ -1,18 +1,16 @@
 /* What is counted and kept of every message, also of those that are never drawn: the tally, the
- * quality, the pictures of the last seconds. */
+ * quality, the pictures of the last seconds. Pure, but for the archive, which has a lock. */
 #ifndef OCT_VIEWER_MODEL_ARCHIVE_H
 #define OCT_VIEWER_MODEL_ARCHIVE_H
 
+#include "pipeline/base/clock.h"
 #include "pipeline/wire/wire.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/overlay.h"
-#include "viewer/model/picture.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Counts pictures received and skipped, and their rate, from the headers of all pictures, also of
- * those that were never drawn. Pure: the caller passes the time. */
+/* ---- pictures received and skipped, and their rate, from the headers of all ---- */
 
 /* A zeroed struct has counted nothing. Members are read freely and written by the functions. */
 struct oct_view_tally {
@@ -33,15 +31,10 @@ struct oct_view_tally {
 void oct_view_tally_add(struct oct_view_tally *tally, const struct oct_picture_header *header,
                         uint64_t now_ns);
 
-/* Counts one message that was refused. */
-void oct_view_tally_add_bad(struct oct_view_tally *tally);
-
 /* Pictures a second; 0 while nothing can be said (fewer than two pictures). */
 double oct_view_tally_rate_hz(const struct oct_view_tally *tally);
 
-/* How good the pictures are, as octd says in the topic `quality`: the smoothed numbers of the
- * newest B-scan, and a timeline of the last seconds with the marks of blinks, motion and missing
- * A-lines. octd computes all of it. Pure; one thread at a time. */
+/* ---- how good the pictures are, as octd says in the topic `quality` ---- */
 
 #define OCT_VIEW_TOPIC_QUALITY "quality"
 
@@ -82,9 +75,9 @@ void oct_view_quality_add(struct oct_view_quality *quality, const struct oct_vie
 const struct oct_view_moment *oct_view_quality_moment(const struct oct_view_quality *quality,
                                                       uint64_t bin);
 
-/* The B-scans of the last ten seconds, or of another span, in a bounded amount of memory. Where all
- * of them would take more, some are left out evenly, so that the span is still covered. Pure; one
- * thread at a time. */
+/* ---- the B-scans of the last seconds, in a bounded amount of memory ----
+ *
+ * Where all of them would take more, some are left out evenly, so that the span is covered. */
 
 #define OCT_VIEW_HISTORY_NS (10 * OCT_NS_PER_S)
 #define OCT_VIEW_HISTORY_MOST 4096u /* pictures */
@@ -113,10 +106,11 @@ const struct oct_view_picture *oct_view_history_at(const struct oct_view_history
 
 void oct_view_history_finish(struct oct_view_history *history);
 
-/* What the viewer keeps of every message, also of those that are never drawn: the pictures of the
- * last ten seconds, those of the last moment that results may still come of, what was said of the
- * last averages, and the timeline of the quality. The subscriber's thread fills it, the window's
- * reads it. */
+/* ---- the archive ----
+ *
+ * The pictures of the last ten seconds, those of the last moment that results may still come of,
+ * what was said of the last averages, and the quality. The subscriber's thread fills it, the
+ * window's reads it. */
 
 #define OCT_VIEW_MOMENT_NS (OCT_NS_PER_S / 2)
 #define OCT_VIEW_MOST_AVERAGES 256u
@@ -144,8 +138,10 @@ void oct_view_archive_add_average(struct oct_view_archive *archive,
 
 /* Any thread calls the functions below. */
 
-/* While frozen, the archive keeps pictures and averages as they are. */
-void oct_view_archive_freeze(struct oct_view_archive *archive, bool frozen);
+/* While frozen, the archive keeps pictures and averages as they are. Returns how many of the
+ * pictures came after that time. */
+unsigned oct_view_archive_freeze(struct oct_view_archive *archive, bool frozen,
+                                 uint64_t arrival_ns);
 
 void oct_view_archive_copy_quality(struct oct_view_archive *archive,
                                    struct oct_view_quality *quality);
@@ -156,14 +152,11 @@ unsigned oct_view_archive_count(struct oct_view_archive *archive);
 bool oct_view_archive_get(struct oct_view_archive *archive, unsigned i,
                           struct oct_view_picture *picture);
 
-/* How many of them came after that time. */
-unsigned oct_view_archive_since(struct oct_view_archive *archive, uint64_t arrival_ns);
-
 /* Copies that B-scan, of the last OCT_VIEW_MOMENT_NS; what was said of the average whose newest
  * B-scan it is, of the last OCT_VIEW_MOST_AVERAGES. False: it is not kept. */
-bool oct_view_archive_find(struct oct_view_archive *archive, const char *acquisition_id,
-                           uint64_t frame_num, struct oct_view_picture *picture);
-bool oct_view_archive_average(struct oct_view_archive *archive, const char *acquisition_id,
-                              uint64_t frame_num, struct oct_view_average *average);
+bool oct_view_archive_find(struct oct_view_archive *archive, const struct oct_view_of *of,
+                           struct oct_view_picture *picture);
+bool oct_view_archive_average(struct oct_view_archive *archive, const struct oct_view_of *of,
+                              struct oct_view_average *average);
 
 #endif

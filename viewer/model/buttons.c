@@ -46,7 +46,6 @@ static const struct row {
 enum oct_view_situation oct_view_situation(const struct oct_view_model *model)
 {
     const struct oct_view_daemon *d = &model->daemon;
-
     if (model->playback.active)
         return OCT_SITUATION_PLAYBACK;
     if (model->patient.asks != OCT_ASKS_NOTHING)
@@ -70,9 +69,9 @@ static bool is_on(const struct oct_view_model *model, enum oct_view_action actio
     case OCT_ACTION_GUIDE:
         return model->settings.guide;
     case OCT_ACTION_KEEP:
-        return model->playback.file.verdict == OCT_VERDICT_KEEP;
+        return model->playback.file.verdict == OCT_MARK_KEEP;
     case OCT_ACTION_REPEAT:
-        return model->playback.file.verdict == OCT_VERDICT_REPEAT;
+        return model->playback.file.verdict == OCT_MARK_REPEAT;
     case OCT_ACTION_AUTO_CONTRAST:
         return model->contrast.range == OCT_CONTRAST_AUTO;
     case OCT_ACTION_MEASURE:
@@ -107,7 +106,6 @@ static void words_of(struct oct_view_button *b, const struct oct_view_model *mod
 {
     const struct oct_view_daemon *d = &model->daemon;
     const char *lacks = oct_view_patient_lacks(model);
-
     if (b->action == OCT_ACTION_RECORD && oct_view_situation(model) == OCT_SITUATION_ASKING) {
         if (lacks)
             snprintf(b->label, sizeof(b->label), "Record without %s", lacks);
@@ -134,7 +132,6 @@ static struct oct_view_button button_of(const struct oct_view_model *model, cons
 {
     const char *brief = row->brief ? row->brief : row->label;
     struct oct_view_button b = {.action = row->action, .row = OCT_BUTTONS_BELOW};
-
     b.look = row->action == OCT_ACTION_RECORD ? OCT_BUTTON_RECORD
              : is_on(model, row->action)      ? OCT_BUTTON_ON
                                               : OCT_BUTTON_PLAIN;
@@ -148,7 +145,6 @@ static unsigned add_below(const struct oct_view_model *model, struct oct_view_bu
 {
     unsigned n = 0, in = 1u << oct_view_situation(model);
     enum profile other = model->settings.operators ? LAB : OPERATOR;
-
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && n < OCT_VIEW_MOST_BUTTONS; i++)
         if (rows[i].in & in && rows[i].profile != other && is_of_use(model, rows[i].action))
             buttons[n++] = button_of(model, &rows[i]);
@@ -165,7 +161,6 @@ static unsigned add_patient(const struct oct_view_model *model, struct oct_view_
         {.action = OCT_ACTION_NEXT_PATIENT, .label = "Next patient", .brief = "Next"},
     };
     unsigned n = sizeof(row) / sizeof(row[0]);
-
     snprintf(row[2].label, sizeof(row[2].label), "%s", pseudonym[0] ? pseudonym : "no pseudonym");
     if (model->typing)
         snprintf(row[2].label, sizeof(row[2].label), "%s%s", model->typed,
@@ -183,7 +178,6 @@ unsigned oct_view_buttons(const struct oct_view_model *model,
                           struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS])
 {
     unsigned n = add_below(model, buttons);
-
     if ((model->has_control || model->playback.active) && n + 4 <= OCT_VIEW_MOST_BUTTONS)
         n += add_patient(model, buttons + n);
     return n;

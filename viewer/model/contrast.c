@@ -48,7 +48,6 @@ const char *const oct_view_palette_names[] = {"grey", "inverted", "colour", 0};
 uint32_t oct_view_palette_argb(enum oct_view_palette palette, uint8_t level)
 {
     uint32_t grey = palette == OCT_PALETTE_INVERTED ? 255u - level : level;
-
     if (palette == OCT_PALETTE_UNIFORM)
         return UINT32_C(0xff000000) | uniform[level];
     return UINT32_C(0xff000000) | grey * UINT32_C(0x010101);
@@ -108,7 +107,6 @@ void oct_view_contrast_move(struct oct_view_contrast *contrast, double level, do
     double middle = clamp((contrast->lo + contrast->hi) / 2.0 + level, -LIMIT, LIMIT);
     double least = fmax(narrowest(contrast), 1e-9 * fabs(middle));
     double wide = clamp(contrast->hi - contrast->lo + width, least, LIMIT);
-
     contrast->range = OCT_CONTRAST_MANUAL;
     contrast->lo = middle - wide / 2.0;
     contrast->hi = middle + wide / 2.0;
@@ -117,7 +115,6 @@ void oct_view_contrast_move(struct oct_view_contrast *contrast, double level, do
 void oct_view_contrast_move_lo(struct oct_view_contrast *contrast, double by)
 {
     double least = fmax(narrowest(contrast), 1e-9 * fabs(contrast->hi));
-
     contrast->range = OCT_CONTRAST_MANUAL;
     contrast->lo = clamp(contrast->lo + by, contrast->hi - LIMIT, contrast->hi - least);
 }
@@ -125,7 +122,6 @@ void oct_view_contrast_move_lo(struct oct_view_contrast *contrast, double by)
 void oct_view_contrast_move_hi(struct oct_view_contrast *contrast, double by)
 {
     double least = fmax(narrowest(contrast), 1e-9 * fabs(contrast->lo));
-
     contrast->range = OCT_CONTRAST_MANUAL;
     contrast->hi = clamp(contrast->hi + by, contrast->lo + least, contrast->lo + LIMIT);
 }
@@ -149,7 +145,6 @@ void oct_view_contrast_set_gamma(struct oct_view_contrast *contrast, double gamm
 uint8_t oct_view_contrast_level(const struct oct_view_contrast *contrast, double value)
 {
     double level = (value - contrast->lo) / (contrast->hi - contrast->lo) * 255.0;
-
     if (!(level > 0.0)) /* NaN too */
         return 0;
     return level >= 255.0 ? 255 : (uint8_t)lround(level);
@@ -167,7 +162,6 @@ void oct_view_contrast_table(const struct oct_view_contrast *contrast, uint32_t 
 {
     double range = contrast->published_hi - contrast->published_lo;
     uint32_t colours[256];
-
     oct_view_contrast_colours(contrast, colours);
     for (unsigned i = 0; i < 256; i++)
         argb[i] =
@@ -210,7 +204,6 @@ static void tile_u8(const struct job *job, unsigned row0, unsigned row1, unsigne
 {
     const uint8_t *pixels = job->picture->pixels;
     const size_t line = (size_t)job->picture->header.depth * job->upright.column_step;
-
     for (unsigned row = row0; row < row1; row++) {
         const uint8_t *from = pixels + column0 * line + (size_t)row * job->upright.row_step;
         uint32_t *to = job->argb + row * job->pitch_px + column0;
@@ -224,7 +217,6 @@ static void tile_f32(const struct job *job, unsigned row0, unsigned row1, unsign
 {
     const float *pixels = job->picture->pixels;
     const size_t line = (size_t)job->picture->header.depth * job->upright.column_step;
-
     for (unsigned row = row0; row < row1; row++) {
         const float *from = pixels + column0 * line + (size_t)row * job->upright.row_step;
         uint32_t *to = job->argb + row * job->pitch_px + column0;
@@ -250,7 +242,6 @@ static struct job start_job(const struct oct_view_picture *picture,
         .f32_lo = (float)contrast->lo,
         .f32_gain = (float)(255.0 / (contrast->hi - contrast->lo)),
     };
-
     if (picture->header.sample_type == OCT_SAMPLE_F32)
         oct_view_contrast_colours(contrast, job.table);
     else
@@ -262,7 +253,6 @@ void oct_view_convert(const struct oct_view_picture *picture,
                       const struct oct_view_contrast *contrast, uint32_t *argb, size_t pitch_px)
 {
     struct job job = start_job(picture, contrast);
-
     job.argb = argb;
     job.pitch_px = pitch_px;
     for (unsigned row = 0; row < job.upright.n_rows; row += TILE_ROWS) {
@@ -296,7 +286,6 @@ void oct_view_convert_part(const struct oct_view_picture *picture,
 {
     const struct oct_picture_header *h = &picture->header;
     struct job job = start_job(picture, contrast);
-
     for (int y = 0; y < part->height; y++) {
         unsigned d = nearest(part->depth0 + (y + 0.5) * part->depth_px, h->depth);
         uint32_t *to = argb + (size_t)y * pitch_px, colour = 0;

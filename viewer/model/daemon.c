@@ -2,7 +2,7 @@
 #include "viewer/model/daemon.h"
 
 #include "numeric/order.h"
-#include "viewer/model/clock.h"
+#include "pipeline/base/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 
@@ -33,11 +33,9 @@ const struct oct_view_wish_row oct_view_wish_rows[OCT_N_WISHES] = {
 
 /* Adds a wish. Of two of a kind, one after the other, the later one counts, so that an impatient
  * user fills no queue. False: too many wait; nothing is added. */
-static bool oct_view_wishes_add(struct oct_view_wishes *w, enum oct_view_wish wish,
-                                const char *text)
+static bool add_wish(struct oct_view_wishes *w, enum oct_view_wish wish, const char *text)
 {
     bool again = w->n > 0 && w->waiting[w->n - 1].wish == wish;
-
     if (!again && w->n == OCT_VIEW_MOST_WISHES)
         return false;
     w->n += !again;
@@ -46,7 +44,8 @@ static bool oct_view_wishes_add(struct oct_view_wishes *w, enum oct_view_wish wi
     return true;
 }
 
-enum oct_view_wish oct_view_wishes_take(struct oct_view_wishes *w, char text[OCT_VIEW_LABEL_BYTES])
+/* Removes the oldest and returns it; NONE: there is none. */
+static enum oct_view_wish take_oldest(struct oct_view_wishes *w, char text[OCT_VIEW_LABEL_BYTES])
 {
     if (w->n == 0)
         return OCT_WISH_NONE;
@@ -67,7 +66,6 @@ const char *oct_view_wishes_find(const struct oct_view_wishes *w, enum oct_view_
 unsigned oct_view_wishes_drop(struct oct_view_wishes *w, enum oct_view_wish wish)
 {
     unsigned n = w->n;
-
     w->n = 0;
     for (unsigned i = 0; i < n; i++)
         if (wish != OCT_WISH_NONE && w->waiting[i].wish != wish)
@@ -79,12 +77,12 @@ unsigned oct_view_wishes_drop(struct oct_view_wishes *w, enum oct_view_wish wish
 
 #define LEAST_HALF 0.005
 
-/* octd says what it has; NULL: it says nothing of an en face picture. */
-static void oct_view_enface_wishes_hear(struct oct_view_enface_wishes *w,
-                                        const struct oct_view_enface_settings *octds)
+/* octd says what it has, or (enface_told false) nothing of an en face picture. */
+static void hear_enface(struct oct_view_enface_wishes *w, const struct oct_view_daemon *daemon)
 {
-    w->known = octds != NULL;
-    if (!octds) {
+    const struct oct_view_enface_settings *octds = &daemon->enface;
+    w->known = daemon->enface_told;
+    if (!w->known) {
         w->wants_projection = w->wants_first = w->wants_last = false;
         return;
     }
@@ -118,65 +116,57 @@ static double rounded(double share)
     return round(share * 1e4) / 1e4;
 }
 
-void oct_view_enface_wishes_move(struct oct_view_enface_wishes *w, double shift, double grow)
+void oct_view_model_move_slab(struct oct_view_model *model, double shift, double grow)
 {
+    struct oct_view_enface_wishes *w = &model->enface_wishes;
     const struct oct_view_slab *slab = &w->wanted.slab;
-    double middle = (slab->first + slab->last) / 2 + shift;
-    double half = (slab->last - slab->first) / 2 + grow;
-
-    half = half < LEAST_HALF ? LEAST_HALF : half > 0.5 ? 0.5 : half;
-    middle = middle < half ? half : middle > 1 - half ? 1 - half : middle;
+    const double half = fmin(fmax((slab->last - slab->first) / 2 + grow, LEAST_HALF), 0.5);
+    const double middle = fmin(fmax((slab->first + slab->last) / 2 + shift, half), 1 - half);
+    if (!oct_view_model_can_set_enface(model))
+        return;
     w->wanted.slab = (struct oct_view_slab){rounded(middle - half), rounded(middle + half)};
     w->wants_first = w->wants_last = true;
     want_projection(w, OCT_PROJECTION_SLAB);
 }
 
-enum oct_view_wish oct_view_enface_wishes_take(struct oct_view_enface_wishes *w, char *text,
-                                               size_t n_bytes)
+/* The next setting to send, its value as text; NONE: nothing is wanted. The slab never comes to lie
+ * upside down in between. It stays wanted until it is answered. */
+static enum oct_view_wish take_enface_wish(struct oct_view_enface_wishes *w,
+                                           char text[OCT_VIEW_LABEL_BYTES])
 {
     /* A first share beyond octd's last one would be refused: then the last share goes first. */
     bool last_goes_first = w->wanted.slab.first >= w->octds.slab.last;
-
     w->sent = w->wanted;
     if (w->wants_projection) {
-        snprintf(text, n_bytes, "%s", oct_view_projection_keys[w->sent.projection]);
+        snprintf(text, OCT_VIEW_LABEL_BYTES, "%s", oct_view_projection_keys[w->sent.projection]);
         return OCT_WISH_PROJECTION;
     }
     if (w->wants_first && !(w->wants_last && last_goes_first)) {
-        snprintf(text, n_bytes, "%.4f", w->sent.slab.first);
+        snprintf(text, OCT_VIEW_LABEL_BYTES, "%.4f", w->sent.slab.first);
         return OCT_WISH_SLAB_FIRST;
     }
     if (w->wants_last) {
-        snprintf(text, n_bytes, "%.4f", w->sent.slab.last);
+        snprintf(text, OCT_VIEW_LABEL_BYTES, "%.4f", w->sent.slab.last);
         return OCT_WISH_SLAB_LAST;
     }
     return OCT_WISH_NONE;
 }
 
 /* octd has it now, or refused it: then nothing is wanted any more. */
-static void oct_view_enface_wishes_answer(struct oct_view_enface_wishes *w, enum oct_view_wish wish,
-                                          bool ok)
+static void answer_enface(struct oct_view_enface_wishes *w, enum oct_view_wish wish, bool ok)
 {
     if (!ok) {
         w->wants_projection = w->wants_first = w->wants_last = false;
         w->wanted = w->octds;
-        return;
-    }
-    switch (wish) {
-    case OCT_WISH_PROJECTION:
+    } else if (wish == OCT_WISH_PROJECTION) {
         w->octds.projection = w->sent.projection;
         w->wants_projection = w->wanted.projection != w->sent.projection;
-        break;
-    case OCT_WISH_SLAB_FIRST:
+    } else if (wish == OCT_WISH_SLAB_FIRST) {
         w->octds.slab.first = w->sent.slab.first;
         w->wants_first = w->wanted.slab.first != w->sent.slab.first;
-        break;
-    case OCT_WISH_SLAB_LAST:
+    } else {
         w->octds.slab.last = w->sent.slab.last;
         w->wants_last = w->wanted.slab.last != w->sent.slab.last;
-        break;
-    default:
-        break;
     }
 }
 
@@ -191,7 +181,6 @@ void oct_view_disk_hear(struct oct_view_disk *disk, const struct oct_view_daemon
                         uint64_t now_ns)
 {
     const double least_s = daemon->record.active ? OCT_VIEW_DISK_LOW_S : OCT_VIEW_DISK_OUT_S;
-
     if (!(daemon->record.disk_left_s < least_s)) {
         *disk = (struct oct_view_disk){0, 0};
         return;
@@ -214,97 +203,62 @@ bool oct_view_disk_is_low(const struct oct_view_disk *disk, uint64_t now_ns)
 #define LOW 0.8
 #define LOW_IN_A_ROW 2u /* one alone may hold a short pause */
 
-static double median(const double *values, unsigned n)
+void oct_view_line_rate_add(struct oct_view_line_rate *r, double acquisitions, double lines,
+                            double time_s, double lines_a_bscan)
 {
+    const double n = lines - r->lines, seconds = time_s - r->time_s;
     double sorted[OCT_VIEW_LINE_RATES] = {0};
-
-    memcpy(sorted, values, n * sizeof(*values));
-    oct_doubles_sort(sorted, n);
-    return sorted[n / 2];
-}
-
-static void finish(struct oct_view_line_rate *r, double rate_hz)
-{
-    r->rate_hz = rate_hz;
-    r->n_low = r->usual_hz > 0 && rate_hz < LOW * r->usual_hz ? r->n_low + 1 : 0;
-    r->fell = r->n_low >= LOW_IN_A_ROW;
-    r->recent_hz[r->n_recent++ % OCT_VIEW_LINE_RATES] = rate_hz;
-    unsigned n = r->n_recent < OCT_VIEW_LINE_RATES ? r->n_recent : OCT_VIEW_LINE_RATES;
-    r->usual_hz = n >= ENOUGH ? median(r->recent_hz, n) : 0;
-}
-
-static void begin(struct oct_view_line_rate *r, double acquisitions, double lines, double time_s)
-{
+    if (!r->runs || acquisitions != r->acquisitions || n < 0 || seconds < 0) {
+        memset(r, 0, sizeof(*r));
+    } else if (n == 0) {
+        r->n_low = 0;
+        r->fell = false;
+    } else if (seconds < LEAST_S || (n < LEAST_BSCANS * lines_a_bscan && seconds < MOST_S)) {
+        return;
+    } else {
+        r->rate_hz = n / seconds;
+        r->n_low = r->usual_hz > 0 && r->rate_hz < LOW * r->usual_hz ? r->n_low + 1 : 0;
+        r->fell = r->n_low >= LOW_IN_A_ROW;
+        r->recent_hz[r->n_recent++ % OCT_VIEW_LINE_RATES] = r->rate_hz;
+        const unsigned n_known =
+            r->n_recent < OCT_VIEW_LINE_RATES ? r->n_recent : OCT_VIEW_LINE_RATES;
+        memcpy(sorted, r->recent_hz, sizeof(sorted));
+        oct_doubles_sort(sorted, n_known);
+        r->usual_hz = n_known >= ENOUGH ? sorted[n_known / 2] : 0;
+    }
     r->runs = true;
     r->acquisitions = acquisitions;
     r->lines = lines;
     r->time_s = time_s;
 }
 
-void oct_view_line_rate_add(struct oct_view_line_rate *rate, double acquisitions, double lines,
-                            double time_s, double lines_a_bscan)
-{
-    double n = lines - rate->lines, seconds = time_s - rate->time_s;
-
-    if (!rate->runs || acquisitions != rate->acquisitions || n < 0 || seconds < 0) {
-        memset(rate, 0, sizeof(*rate));
-        begin(rate, acquisitions, lines, time_s);
-        return;
-    }
-    if (n == 0) {
-        rate->n_low = 0;
-        rate->fell = false;
-        begin(rate, acquisitions, lines, time_s);
-        return;
-    }
-    if (seconds < LEAST_S || (n < LEAST_BSCANS * lines_a_bscan && seconds < MOST_S))
-        return;
-    finish(rate, n / seconds);
-    begin(rate, acquisitions, lines, time_s);
-}
-
 /* ---- volumes of a recording ---- */
 
-void oct_view_model_next_volumes(struct oct_view_model *model)
+/* Wishes the next of: until it is stopped, 1, 2, 4, 8 volumes. */
+static void next_volumes(struct oct_view_model *model)
 {
-    static const int steps[] = {0, 1, 2, 4, 8};
+    static const int steps[] = {8, 4, 2, 1, 0};
     const char *waiting = oct_view_wishes_find(&model->wishes, OCT_WISH_VOLUMES);
     const double now = waiting ? strtod(waiting, NULL) : model->daemon.record.volumes;
-    char text[16];
-    int next = 0;
-
+    char text[16] = "0";
     if (model->has_control && model->daemon.known && isnan(now)) {
         oct_view_model_say(model, "this octd does not count volumes: a recording is stopped");
         return;
     }
-    for (size_t i = sizeof(steps) / sizeof(steps[0]); i-- > 0;)
-        next = steps[i] > now ? steps[i] : next;
-    snprintf(text, sizeof(text), "%d", next);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+        if (steps[i] > now)
+            snprintf(text, sizeof(text), "%d", steps[i]);
     oct_view_model_wish(model, OCT_WISH_VOLUMES, text);
-}
-
-/* "4 volumes", "1 volume", "volumes until it is stopped" of a wish's or an answer's text. */
-static void oct_view_volumes_text(const char *number, char *text, size_t n_bytes)
-{
-    const double n = strtod(number, NULL);
-
-    if (n > 0)
-        snprintf(text, n_bytes, "%.0f volume%s", n, n > 1 ? "s" : "");
-    else
-        snprintf(text, n_bytes, "volumes until it is stopped");
 }
 
 void oct_view_volumes_add(const struct oct_view_model *model, bool is_numbered, char *text,
                           size_t n_bytes)
 {
     const double n = model->daemon.record.volumes;
-
     text[0] = '\0';
-    if (!(n > 0))
-        return;
-    if (is_numbered)
+    if (n > 0 && is_numbered)
         snprintf(text, n_bytes, " of %.0f", n);
-    else
+    else if (n > 0)
         snprintf(text, n_bytes, "  (%.0f volume%s each)", n, n > 1 ? "s" : "");
 }
 
@@ -313,19 +267,18 @@ void oct_view_volumes_add(const struct oct_view_model *model, bool is_numbered, 
 /* How long a recording that is whole is called saved. */
 #define SAVED_NS (30 * OCT_NS_PER_S)
 
-static void recorded_begin(struct oct_view_recorded *r, const struct oct_view_daemon *counts)
+static void begin_recorded(struct oct_view_recorded *r, const struct oct_view_daemon *counts)
 {
     *r = (struct oct_view_recorded){.is_on = true,
                                     .files = counts->record.volumes_written,
                                     .pieces = counts->record.volumes_incomplete};
 }
 
-static void end(struct oct_view_recorded *r, const struct oct_view_daemon *now, bool is_another,
-                uint64_t now_ns)
+static void end_recorded(struct oct_view_recorded *r, const struct oct_view_daemon *now,
+                         bool is_another, uint64_t now_ns)
 {
     double files = now->record.volumes_written - r->files;
     double pieces = now->record.volumes_incomplete - r->pieces;
-
     r->is_on = false;
     r->ended_ns = now_ns;
     r->end_noted = false;
@@ -342,10 +295,8 @@ static void end(struct oct_view_recorded *r, const struct oct_view_daemon *now, 
 
 /* A status came, `before` is the one before it (known false: none). asked_stop: it answers this
  * window's wish to stop. */
-static void oct_view_recorded_hear(struct oct_view_recorded *r,
-                                   const struct oct_view_daemon *before,
-                                   const struct oct_view_daemon *now, bool asked_stop,
-                                   uint64_t now_ns)
+static void hear_recorded(struct oct_view_recorded *r, const struct oct_view_daemon *before,
+                          const struct oct_view_daemon *now, bool asked_stop, uint64_t now_ns)
 {
     const bool is_another = before->known && now->pid != before->pid;
     /* Counts fall when octd makes its pipeline anew. */
@@ -354,51 +305,40 @@ static void oct_view_recorded_hear(struct oct_view_recorded *r,
     /* One ended and another began between two looks. */
     const bool again = r->is_on && now->record.active && !is_another &&
                        now->record.elapsed_s + 1 < before->record.elapsed_s;
-
     r->stop_was_asked |= r->is_on && asked_stop;
     if (r->is_on && (is_another || !now->record.active))
-        end(r, now, is_another, now_ns);
+        end_recorded(r, now, is_another, now_ns);
     if (now->record.active && (!r->is_on || again)) {
-        recorded_begin(r, goes_on && !again ? before : now);
+        begin_recorded(r, goes_on && !again ? before : now);
     } else if (!now->record.active && goes_on && !before->record.active &&
                now->record.volumes_written > before->record.volumes_written) {
-        recorded_begin(r, before); /* it was shorter than the time between two looks */
+        begin_recorded(r, before); /* it was shorter than the time between two looks */
         r->stop_was_asked = asked_stop;
-        end(r, now, false, now_ns);
+        end_recorded(r, now, false, now_ns);
     }
 }
-
-/* ---- words ---- */
 
 static const char *plural(double n)
 {
     return n == 1 ? "" : "s";
 }
 
-/* "3 volumes and 1 piece" */
-static void saved_text(const struct oct_view_recorded *r, char *text, size_t n_bytes)
-{
-    size_t used = 0;
-
-    text[0] = '\0';
-    if (r->n_whole > 0)
-        used = (size_t)snprintf(text, n_bytes, "%.0f volume%s", r->n_whole, plural(r->n_whole));
-    if (r->n_pieces > 0 && used < n_bytes)
-        snprintf(text + used, n_bytes - used, "%s%.0f piece%s%s", used ? " and " : "", r->n_pieces,
-                 plural(r->n_pieces), used ? "" : " of a volume");
-}
-
 bool oct_view_recorded_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     const struct oct_view_recorded *r = &model->recorded;
     const bool is_amiss = r->n_lost > 0 || r->end == OCT_END_FAILED || r->end == OCT_END_CUT_OFF;
-    char saved[64], lost[64] = "";
-
+    char saved[64] = "", lost[64] = "";
+    size_t used = 0;
     if (r->is_on || r->ended_ns == 0 ||
         (is_amiss ? r->end_noted : model->now_ns >= r->ended_ns + SAVED_NS))
         return false;
     phrase->tone = is_amiss || r->n_pieces > 0 || r->n_whole == 0 ? OCT_TONE_WARN : OCT_TONE_GOOD;
-    saved_text(r, saved, sizeof(saved));
+    if (r->n_whole > 0)
+        used =
+            (size_t)snprintf(saved, sizeof(saved), "%.0f volume%s", r->n_whole, plural(r->n_whole));
+    if (r->n_pieces > 0 && used < sizeof(saved)) /* "3 volumes and 1 piece" */
+        snprintf(saved + used, sizeof(saved) - used, "%s%.0f piece%s%s", used ? " and " : "",
+                 r->n_pieces, plural(r->n_pieces), used ? "" : " of a volume");
     if (r->n_lost > 0)
         snprintf(lost, sizeof(lost), ", %.0f B-scan%s NOT RECORDED", r->n_lost, plural(r->n_lost));
     const char *how = r->end == OCT_END_ELSEWHERE && r->is_counted &&
@@ -415,50 +355,36 @@ bool oct_view_recorded_text(const struct oct_view_model *model, struct oct_view_
     return true;
 }
 
-double oct_view_recorded_lost(const struct oct_view_model *model)
-{
-    const struct oct_view_daemon *d = &model->daemon;
-
-    return d->record.active && d->record.n_lost > model->recorded.n_noted ? d->record.n_lost : 0;
-}
-
-bool oct_view_recorded_failed(const struct oct_view_model *model)
-{
-    return model->daemon.record.failed && !model->recorded.end_noted;
-}
-
-bool oct_view_recorded_was_cut_off(const struct oct_view_model *model)
+struct oct_view_news oct_view_recorded_news(const struct oct_view_model *model)
 {
     const struct oct_view_recorded *r = &model->recorded;
-
-    return r->ended_ns > 0 && r->end == OCT_END_CUT_OFF && !r->is_on && !r->end_noted;
-}
-
-bool oct_view_recorded_has_news(const struct oct_view_model *model)
-{
-    return oct_view_recorded_lost(model) > 0 || oct_view_recorded_failed(model) ||
-           oct_view_recorded_was_cut_off(model);
+    const struct oct_view_daemon *d = &model->daemon;
+    struct oct_view_news news = {
+        .n_lost = d->record.active && d->record.n_lost > r->n_noted ? d->record.n_lost : 0,
+        .failed = d->record.failed && !r->end_noted,
+        .was_cut_off = r->ended_ns > 0 && r->end == OCT_END_CUT_OFF && !r->is_on && !r->end_noted,
+    };
+    news.any = news.n_lost > 0 || news.failed || news.was_cut_off;
+    return news;
 }
 
 void oct_view_recorded_note(struct oct_view_model *model)
 {
     struct oct_view_recorded *r = &model->recorded;
-    double lost = oct_view_recorded_lost(model);
+    const struct oct_view_news news = oct_view_recorded_news(model);
     struct oct_view_phrase phrase;
     const bool has_end = oct_view_recorded_text(model, &phrase);
-    const bool failed = oct_view_recorded_failed(model);
-
-    if (lost > 0)
-        oct_view_model_say(model, "noted: %.0f B-scan%s of this recording are not recorded", lost,
-                           plural(lost));
-    else if (failed || oct_view_recorded_was_cut_off(model))
+    if (news.n_lost > 0)
+        oct_view_model_say(model, "noted: %.0f B-scan%s of this recording are not recorded",
+                           news.n_lost, plural(news.n_lost));
+    else if (news.any)
         oct_view_model_say(model, "noted: the recording ended before its time");
     else if (has_end)
         oct_view_model_say(model, "noted: %s", phrase.text);
     else
         oct_view_model_say(model, "there is nothing to take note of");
-    r->n_noted = lost > 0 ? lost : r->n_noted;
-    r->end_noted |= failed || has_end;
+    r->n_noted = news.n_lost > 0 ? news.n_lost : r->n_noted;
+    r->end_noted |= news.failed || has_end;
     if (has_end)
         r->ended_ns = 0;
 }
@@ -467,10 +393,10 @@ void oct_view_recorded_note(struct oct_view_model *model)
 
 #define TOLD_NS (8 * OCT_NS_PER_S)
 
-void oct_view_save_last(struct oct_view_model *model)
+/* Asks octd for them, or says why not. */
+static void save_last(struct oct_view_model *model)
 {
     const struct oct_view_daemon *d = &model->daemon;
-
     if (d->reachable && d->last.bscans_most == 0)
         oct_view_model_say(model, "octd keeps no last seconds%s",
                            model->settings.operators ? "" : " (record.last_s)");
@@ -480,57 +406,54 @@ void oct_view_save_last(struct oct_view_model *model)
         oct_view_model_wish(model, OCT_WISH_SAVE_LAST, "");
 }
 
-static bool words(double length_s, const struct oct_view_daemon *d, char *text, size_t n_bytes)
+/* What became of them; no failure is GOOD, where nothing is missing. */
+static void tell_last(double length_s, const struct oct_view_daemon *d,
+                      struct oct_view_phrase *phrase)
 {
     const double s = round(fmin(length_s, 9999)), lost = d->last.n_lost;
-
+    const enum oct_view_tone tone = lost == 0 ? OCT_TONE_GOOD : OCT_TONE_WARN;
     if (d->last.saving)
-        snprintf(text, n_bytes, "SAVING the last %.0f s", s);
+        oct_view_phrase_set(phrase, d->last.error[0] ? OCT_TONE_BAD : tone,
+                            "SAVING the last %.0f s", s);
     else if (d->last.error[0])
-        snprintf(text, n_bytes, "NOT SAVED: %s", d->last.error);
+        oct_view_phrase_set(phrase, OCT_TONE_BAD, "NOT SAVED: %s", d->last.error);
     else if (lost > 0)
-        snprintf(text, n_bytes, "SAVED the last %.0f s, %.0f B-scan%s missing: %s", s, lost,
-                 lost > 1 ? "s" : "", d->last.file);
+        oct_view_phrase_set(phrase, tone, "SAVED the last %.0f s, %.0f B-scan%s missing: %s", s,
+                            lost, lost > 1 ? "s" : "", d->last.file);
     else
-        snprintf(text, n_bytes, "SAVED the last %.0f s: %s", s, d->last.file);
-    return !d->last.error[0] && lost == 0;
+        oct_view_phrase_set(phrase, tone, "SAVED the last %.0f s: %s", s, d->last.file);
 }
 
 /* octd's newest status, before it replaces model->daemon: what became of it is told, whoever asked
  * for it. */
-static void oct_view_save_last_hear(struct oct_view_model *model,
-                                    const struct oct_view_daemon *daemon)
+static void hear_last(struct oct_view_model *model, const struct oct_view_daemon *daemon)
 {
     const struct oct_view_daemon *before = &model->daemon;
     struct oct_view_save_last *s = &model->save_last;
-    char text[384];
-
+    struct oct_view_phrase phrase;
     if (!before->known || daemon->answer_ns == before->answer_ns)
         return;
     if (strcmp(before->record.path, daemon->record.path) != 0)
         s->is_newest = false;
     const bool another = strcmp(before->last.path, daemon->last.path) != 0;
-    const bool ended = !daemon->last.saving && (another || before->last.saving);
     if (another || (daemon->last.saving && !before->last.saving))
         s->length_s = before->last.length_s;
-    if (!ended)
+    if (daemon->last.saving || (!another && !before->last.saving))
         return;
     s->until_ns = model->now_ns + TOLD_NS;
     s->is_newest = daemon->last.path[0] && !daemon->last.error[0];
     if (daemon->record.active) { /* the header tells of that */
-        words(s->length_s, daemon, text, sizeof(text));
-        oct_view_model_say(model, "%s", text);
+        tell_last(s->length_s, daemon, &phrase);
+        oct_view_model_say(model, "%s", phrase.text);
     }
 }
 
-bool oct_view_save_last_text(const struct oct_view_model *model, char *text, size_t n_bytes,
-                             bool *is_good)
+bool oct_view_save_last_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     const struct oct_view_daemon *d = &model->daemon;
     bool tells = d->reachable && (d->last.saving || model->now_ns < model->save_last.until_ns);
-
     if (tells)
-        *is_good = words(model->save_last.length_s, d, text, n_bytes);
+        tell_last(model->save_last.length_s, d, phrase);
     return tells;
 }
 
@@ -549,21 +472,20 @@ const char *oct_view_patient_pseudonym(const struct oct_view_model *model)
     return model->playback.active ? model->playback.file.pseudonym : model->daemon.record.pseudonym;
 }
 
-/* What octd will have when it has done what was asked. */
-static const char *to_come(const struct oct_view_model *model, enum oct_view_wish wish,
-                           const char *now)
+/* The eye or the pseudonym that octd will have when it has done what was asked; in playback the
+ * file's. */
+static const char *to_come(const struct oct_view_model *model, enum oct_view_wish wish)
 {
     const char *waiting = oct_view_wishes_find(&model->wishes, wish);
-
-    return waiting ? waiting : model->asked == wish ? model->asked_text : now;
+    if (!model->playback.active && (waiting || model->asked == wish))
+        return waiting ? waiting : model->asked_text;
+    return wish == OCT_WISH_EYE ? oct_view_patient_eye(model) : oct_view_patient_pseudonym(model);
 }
 
 const char *oct_view_patient_lacks(const struct oct_view_model *model)
 {
-    const struct oct_view_daemon *d = &model->daemon;
-    bool has_eye = to_come(model, OCT_WISH_EYE, d->record.eye)[0] != '\0';
-    bool has_pseudonym = to_come(model, OCT_WISH_PSEUDONYM, d->record.pseudonym)[0] != '\0';
-
+    const bool has_eye = to_come(model, OCT_WISH_EYE)[0] != '\0';
+    const bool has_pseudonym = to_come(model, OCT_WISH_PSEUDONYM)[0] != '\0';
     return has_eye && has_pseudonym ? NULL
            : has_eye                ? "a pseudonym"
            : has_pseudonym          ? "an eye"
@@ -572,31 +494,34 @@ const char *oct_view_patient_lacks(const struct oct_view_model *model)
 
 /* ---- recording ---- */
 
-static bool is_old(const struct oct_view_model *model)
-{
-    const struct oct_view_patient *p = &model->patient;
-
-    return p->said_ns == 0 || model->now_ns > p->said_ns + LABEL_AGES_NS;
-}
-
 static enum oct_view_question question_of(const struct oct_view_model *model)
 {
     const struct oct_view_patient *p = &model->patient;
-    bool asks = p->ask == OCT_ASK_LABEL_ALWAYS ||
-                (p->ask == OCT_ASK_LABEL_OPERATOR && model->settings.operators);
-
+    const bool asks = p->ask == OCT_ASK_LABEL_ALWAYS ||
+                      (p->ask == OCT_ASK_LABEL_OPERATOR && model->settings.operators);
+    const bool is_old = p->said_ns == 0 || model->now_ns > p->said_ns + LABEL_AGES_NS;
     if (!asks || !model->has_control || !model->daemon.reachable || p->accepted)
         return OCT_ASKS_NOTHING;
     if (oct_view_patient_lacks(model))
         return OCT_ASKS_LABEL;
-    return is_old(model) ? OCT_ASKS_SAME : OCT_ASKS_NOTHING;
+    return is_old ? OCT_ASKS_SAME : OCT_ASKS_NOTHING;
 }
 
-static void patient_begin(struct oct_view_model *model)
+/* Starts a recording, or asks first; ends it. */
+static void record(struct oct_view_model *model)
 {
     struct oct_view_patient *p = &model->patient;
-    enum oct_view_question question = question_of(model);
-
+    if (model->daemon.record.active) {
+        oct_view_model_wish(model, OCT_WISH_STOP, "");
+        return;
+    }
+    if (oct_view_model_is_recording(model))
+        return; /* asked for already: a second press of an impatient user is no stop */
+    if (model->playback.active) {
+        oct_view_model_say(model, "this is a recording: back to live pictures (V), then record");
+        return;
+    }
+    const enum oct_view_question question = question_of(model);
     if (question != OCT_ASKS_NOTHING && p->asks == OCT_ASKS_NOTHING) {
         p->asks = question;
         return;
@@ -608,22 +533,9 @@ static void patient_begin(struct oct_view_model *model)
     oct_view_model_wish(model, OCT_WISH_RECORD, "");
 }
 
-void oct_view_patient_record(struct oct_view_model *model)
-{
-    if (model->daemon.record.active)
-        oct_view_model_wish(model, OCT_WISH_STOP, "");
-    else if (oct_view_model_is_recording(model))
-        return; /* asked for already: a second press of an impatient user is no stop */
-    else if (model->playback.active)
-        oct_view_model_say(model, "this is a recording: back to live pictures (V), then record");
-    else
-        patient_begin(model);
-}
-
 void oct_view_patient_question(const struct oct_view_model *model, char *text, size_t n_bytes)
 {
     const char *lacks = oct_view_patient_lacks(model);
-
     if (model->patient.asks == OCT_ASKS_NOTHING || model->playback.active)
         snprintf(text, n_bytes, "%s", "");
     else if (lacks)
@@ -637,11 +549,11 @@ void oct_view_patient_question(const struct oct_view_model *model, char *text, s
 
 /* ---- the label ---- */
 
+/* In playback it is the file's that changes. */
 static bool may_change(struct oct_view_model *model)
 {
-    bool records =
+    const bool records =
         !model->playback.active && model->daemon.reachable && model->daemon.record.active;
-
     if (records)
         oct_view_model_say(model, "octd is recording: the label stays. Stop first, or correct it "
                                   "afterwards");
@@ -650,34 +562,25 @@ static bool may_change(struct oct_view_model *model)
 
 static void wish_label(struct oct_view_model *model, enum oct_view_wish wish, const char *text)
 {
-    const char *now =
-        wish == OCT_WISH_EYE ? model->daemon.record.eye : model->daemon.record.pseudonym;
-
-    if (model->has_control && model->daemon.reachable &&
-        strcmp(to_come(model, wish, now), text) == 0)
+    if (model->has_control && model->daemon.reachable && strcmp(to_come(model, wish), text) == 0)
         return;
     model->patient.accepted = false;
     oct_view_model_wish(model, wish, text);
 }
 
-void oct_view_patient_set_eye(struct oct_view_model *model, const char *eye)
+static void set_label(struct oct_view_model *model, enum oct_view_wish wish, const char *text)
 {
+    const struct oct_volume_label_change change = {.eye = wish == OCT_WISH_EYE ? text : NULL,
+                                                   .pseudonym =
+                                                       wish == OCT_WISH_PSEUDONYM ? text : NULL};
     if (model->playback.active)
-        oct_view_playback_set_eye(model, eye);
+        oct_view_playback_relabel(model, &change);
     else if (may_change(model))
-        wish_label(model, OCT_WISH_EYE, eye);
+        wish_label(model, wish, text);
 }
 
-void oct_view_patient_next_eye(struct oct_view_model *model)
-{
-    const char *eye = oct_view_patient_eye(model);
-
-    if (!model->playback.active)
-        eye = to_come(model, OCT_WISH_EYE, eye);
-    oct_view_patient_set_eye(model, !eye[0] ? "OD" : strcmp(eye, "OD") == 0 ? "OS" : "");
-}
-
-void oct_view_patient_next(struct oct_view_model *model)
+/* Live pictures without eye and pseudonym. */
+static void next_patient(struct oct_view_model *model)
 {
     if (!may_change(model))
         return;
@@ -693,12 +596,10 @@ void oct_view_patient_next(struct oct_view_model *model)
 }
 
 /* octd's newest status, before it replaces model->daemon. */
-static void oct_view_patient_hear(struct oct_view_model *model,
-                                  const struct oct_view_daemon *daemon)
+static void hear_patient(struct oct_view_model *model, const struct oct_view_daemon *daemon)
 {
     const struct oct_view_daemon *before = &model->daemon;
     struct oct_view_patient *p = &model->patient;
-
     if (p->known && (strcmp(before->record.eye, daemon->record.eye) != 0 ||
                      strcmp(before->record.pseudonym, daemon->record.pseudonym) != 0)) {
         p->said_ns = model->now_ns;
@@ -711,8 +612,7 @@ static void oct_view_patient_hear(struct oct_view_model *model,
 
 bool oct_view_patient_cancel(struct oct_view_model *model)
 {
-    bool had = model->typing || model->patient.asks != OCT_ASKS_NOTHING;
-
+    const bool had = model->typing || model->patient.asks != OCT_ASKS_NOTHING;
     if (model->typing)
         oct_view_model_end_typing(model, false);
     else
@@ -728,21 +628,20 @@ static const char *file_of(const struct oct_view_model *model)
     return model->playback.active ? model->playback.file.name : "";
 }
 
-void oct_view_patient_type(struct oct_view_model *model)
+/* Begins to type the pseudonym. */
+static void begin_typing(struct oct_view_model *model)
 {
     if (!model->playback.active && !model->has_control) {
         oct_view_model_wish(model, OCT_WISH_NONE, "");
         return;
     }
-    if (!model->playback.active && !may_change(model))
+    if (!may_change(model))
         return;
     if (model->typing) { /* a second click keeps what is there */
         model->patient.selected = false;
         return;
     }
-    const char *now = oct_view_patient_pseudonym(model);
-    if (!model->playback.active)
-        now = to_come(model, OCT_WISH_PSEUDONYM, now);
+    const char *now = to_come(model, OCT_WISH_PSEUDONYM);
     model->typing = true;
     snprintf(model->patient.file, sizeof(model->patient.file), "%s", file_of(model));
     model->patient.selected = now[0] != '\0';
@@ -752,7 +651,6 @@ void oct_view_patient_type(struct oct_view_model *model)
 void oct_view_model_type(struct oct_view_model *model, const char *text)
 {
     size_t n = model->patient.selected ? 0 : strlen(model->typed);
-
     /* Text that does not fit is left out whole, so that no letter is cut. */
     if (!model->typing || !text[0] || n + strlen(text) >= sizeof(model->typed) ||
         !oct_view_letters_are(text))
@@ -761,15 +659,9 @@ void oct_view_model_type(struct oct_view_model *model, const char *text)
     snprintf(model->typed + n, sizeof(model->typed) - n, "%s", text);
 }
 
-void oct_view_model_keep_typed(struct oct_view_model *model)
-{
-    model->patient.selected = false;
-}
-
 void oct_view_model_rub_out(struct oct_view_model *model)
 {
     size_t n = model->patient.selected ? 0 : strlen(model->typed);
-
     model->patient.selected = false;
     /* Removes a UTF-8 letter: its following bytes, then its first. */
     while (n > 0 && ((unsigned char)model->typed[n - 1] & 0xc0) == 0x80)
@@ -780,14 +672,49 @@ void oct_view_model_rub_out(struct oct_view_model *model)
 void oct_view_model_end_typing(struct oct_view_model *model, bool keep)
 {
     model->typing = model->patient.selected = false;
-    if (!keep)
-        return;
-    if (strcmp(model->patient.file, file_of(model)) != 0) {
+    if (keep && strcmp(model->patient.file, file_of(model)) != 0)
         oct_view_model_say(model, "not taken over: it was typed for another recording");
-    } else if (model->playback.active) {
-        oct_view_playback_set_pseudonym(model, model->typed);
-    } else if (may_change(model)) {
-        wish_label(model, OCT_WISH_PSEUDONYM, model->typed);
+    else if (keep)
+        set_label(model, OCT_WISH_PSEUDONYM, model->typed);
+}
+
+/* ---- what the user asks for ---- */
+
+bool oct_view_daemon_apply(struct oct_view_model *model, enum oct_view_action action)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+    const char *eye = to_come(model, OCT_WISH_EYE);
+    switch (action) {
+    case OCT_ACTION_START:
+        if (d->reachable && strcmp(d->state, "idle") != 0 && strcmp(d->state, "error") != 0)
+            oct_view_model_say(model, "octd receives already");
+        else
+            oct_view_model_wish(model, OCT_WISH_START, "");
+        return true;
+    case OCT_ACTION_RECORD:
+        record(model);
+        return true;
+    case OCT_ACTION_VOLUMES:
+        next_volumes(model);
+        return true;
+    case OCT_ACTION_SAVE_LAST:
+        save_last(model);
+        return true;
+    case OCT_ACTION_EYE:
+        set_label(model, OCT_WISH_EYE, !eye[0] ? "OD" : strcmp(eye, "OD") == 0 ? "OS" : "");
+        return true;
+    case OCT_ACTION_RIGHT_EYE:
+    case OCT_ACTION_LEFT_EYE:
+        set_label(model, OCT_WISH_EYE, action == OCT_ACTION_RIGHT_EYE ? "OD" : "OS");
+        return true;
+    case OCT_ACTION_PSEUDONYM:
+        begin_typing(model);
+        return true;
+    case OCT_ACTION_NEXT_PATIENT:
+        next_patient(model);
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -795,22 +722,10 @@ void oct_view_model_end_typing(struct oct_view_model *model, bool keep)
 
 #define ANSWER_NS (8 * OCT_NS_PER_S)
 
-static void watch(struct oct_view_watch *w, double count, bool first, uint64_t now_ns)
-{
-    if (!first && count > w->count)
-        w->rose_ns = now_ns;
-    w->count = count; /* less: the daemon started anew */
-}
-
 bool oct_view_model_is_recording(const struct oct_view_model *model)
 {
     return model->daemon.record.active || model->asked == OCT_WISH_RECORD ||
            oct_view_wishes_find(&model->wishes, OCT_WISH_RECORD);
-}
-
-static bool is_of_enface(enum oct_view_wish wish)
-{
-    return wish == OCT_WISH_PROJECTION || wish == OCT_WISH_SLAB_FIRST || wish == OCT_WISH_SLAB_LAST;
 }
 
 static bool is_of_recording(enum oct_view_wish wish)
@@ -830,21 +745,12 @@ static void answer_recording(struct oct_view_model *model, const struct oct_view
     model->answer_until_ns = model->now_ns + ANSWER_NS;
 }
 
-static void not_recorded(struct oct_view_model *model, const char *why)
-{
-    struct oct_view_answer answer = {.wish = OCT_WISH_RECORD};
-
-    snprintf(answer.text, sizeof(answer.text), "%s", why);
-    answer_recording(model, &answer);
-}
-
 /* octd does not answer: whatever waits would come too late, and fails with what was asked. */
 static void fail_all(struct oct_view_model *model, enum oct_view_wish asked)
 {
     struct oct_view_wishes *w = &model->wishes;
     char names[256];
     size_t used = (size_t)snprintf(names, sizeof(names), "%s", oct_view_wish_rows[asked].name);
-
     for (unsigned i = 0; i < w->n && used < sizeof(names); i++)
         if (!strstr(names, oct_view_wish_rows[w->waiting[i].wish].name))
             used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
@@ -852,14 +758,14 @@ static void fail_all(struct oct_view_model *model, enum oct_view_wish asked)
     if (names[0])
         oct_view_model_say(model, "octd does not answer: %s may not be as wished", names);
     if (oct_view_wishes_find(w, OCT_WISH_RECORD))
-        not_recorded(model, "no answer from octd");
+        answer_recording(model, &(struct oct_view_answer){.wish = OCT_WISH_RECORD,
+                                                          .text = "no answer from octd"});
     oct_view_wishes_drop(w, OCT_WISH_NONE);
 }
 
 static void say_refused(struct oct_view_model *model, const struct oct_view_answer *answer)
 {
     const char *name = oct_view_wish_rows[answer->wish].name;
-
     if (model->daemon.record.active &&
         (is_of_label(answer->wish) || answer->wish == OCT_WISH_AVERAGE ||
          answer->wish == OCT_WISH_VOLUMES))
@@ -868,27 +774,30 @@ static void say_refused(struct oct_view_model *model, const struct oct_view_answ
         oct_view_model_say(model, "octd refused%s%s: %s", name[0] ? " " : "", name, answer->text);
     /* A recording with the label of before is of the wrong patient. */
     if (is_of_label(answer->wish) && oct_view_wishes_drop(&model->wishes, OCT_WISH_RECORD) > 0)
-        not_recorded(model, "octd did not take the label");
+        answer_recording(model, &(struct oct_view_answer){.wish = OCT_WISH_RECORD,
+                                                          .text = "octd did not take the label"});
 }
 
 static void say_granted(struct oct_view_model *model, const struct oct_view_answer *answer)
 {
     const char *text = answer->text;
-    char volumes[64];
-
+    const double n = strtod(text, NULL);
     switch (answer->wish) {
     case OCT_WISH_EYE:
-        oct_view_model_say(model, "octd confirms: eye %s", text[0] ? text : "not said");
-        break;
     case OCT_WISH_PSEUDONYM:
-        oct_view_model_say(model, "octd confirms: pseudonym %s", text[0] ? text : "not said");
+        oct_view_model_say(model, "octd confirms: %s %s",
+                           answer->wish == OCT_WISH_EYE ? "eye" : "pseudonym",
+                           text[0] ? text : "not said");
         break;
     case OCT_WISH_AVERAGE:
         oct_view_model_say(model, "octd averages the last %s B-scans", text);
         break;
     case OCT_WISH_VOLUMES:
-        oct_view_volumes_text(text, volumes, sizeof(volumes));
-        oct_view_model_say(model, "octd confirms: a recording has %s", volumes);
+        if (n > 0)
+            oct_view_model_say(model, "octd confirms: a recording has %.0f volume%s", n,
+                               n > 1 ? "s" : "");
+        else
+            oct_view_model_say(model, "octd confirms: a recording has volumes until it is stopped");
         break;
     case OCT_WISH_START:
         oct_view_model_say(model, "octd receives from now on");
@@ -903,52 +812,62 @@ static void say_granted(struct oct_view_model *model, const struct oct_view_answ
 
 static void hear_answer(struct oct_view_model *model, const struct oct_view_answer *answer)
 {
+    const enum oct_view_wish wish = answer->wish;
     model->asked = OCT_WISH_NONE;
-    if (is_of_enface(answer->wish))
-        oct_view_enface_wishes_answer(&model->enface_wishes, answer->wish, answer->ok);
-    model->sharpening.waits &= answer->ok || answer->wish != OCT_WISH_CALIBRATE;
-    if (is_of_recording(answer->wish))
+    if (wish >= OCT_WISH_PROJECTION && wish <= OCT_WISH_SLAB_LAST)
+        answer_enface(&model->enface_wishes, wish, answer->ok);
+    model->sharpening.waits &= answer->ok || wish != OCT_WISH_CALIBRATE;
+    if (is_of_recording(wish))
         answer_recording(model, answer);
-    if (answer->wish == OCT_WISH_STOP && answer->ok) /* the status follows */
+    if (wish == OCT_WISH_STOP && answer->ok) /* the status follows */
         model->recorded.stop_was_asked |= model->recorded.is_on;
-    else if (answer->wish == OCT_WISH_STOP)
+    else if (wish == OCT_WISH_STOP)
         model->recorded.stop_was_asked = false;
     if (answer->unanswered)
-        fail_all(model, answer->wish);
+        fail_all(model, wish);
     else if (answer->ok)
         say_granted(model, answer);
-    else if (!is_of_recording(answer->wish))
+    else if (!is_of_recording(wish))
         say_refused(model, answer);
+}
+
+static void watch(struct oct_view_watch *w, double count, bool first, uint64_t now_ns)
+{
+    if (!first && count > w->count)
+        w->rose_ns = now_ns;
+    w->count = count; /* less: the daemon started anew */
+}
+
+/* A status that was not heard yet, before it replaces model->daemon. */
+static void hear_status(struct oct_view_model *model, const struct oct_view_daemon *daemon,
+                        bool asked_stop)
+{
+    const bool first = !model->daemon.known;
+    watch(&model->missing, daemon->lines_missing, first, model->now_ns);
+    watch(&model->dropped, daemon->bscans_dropped, first, model->now_ns);
+    oct_view_disk_hear(&model->disk, daemon, model->now_ns);
+    oct_view_line_rate_add(&model->line_rate, daemon->acquisitions,
+                           daemon->lines_received + daemon->lines_missing, daemon->uptime_s,
+                           daemon->lines);
+    hear_recorded(&model->recorded, &model->daemon, daemon, asked_stop, model->now_ns);
+    if (daemon->pixels_told && model->playback.active)
+        model->playback.live_contrast.log = daemon->log;
+    else if (daemon->pixels_told)
+        model->contrast.log = daemon->log;
+    hear_enface(&model->enface_wishes, daemon);
 }
 
 void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
                          const struct oct_view_answer *answer)
 {
-    bool first = !model->daemon.known;
     const struct oct_view_enface_wishes before = model->enface_wishes;
-
-    if (daemon->known && daemon->answer_ns != model->daemon.answer_ns) {
-        watch(&model->missing, daemon->lines_missing, first, model->now_ns);
-        watch(&model->dropped, daemon->bscans_dropped, first, model->now_ns);
-        oct_view_disk_hear(&model->disk, daemon, model->now_ns);
-        oct_view_line_rate_add(&model->line_rate, daemon->acquisitions,
-                               daemon->lines_received + daemon->lines_missing, daemon->uptime_s,
-                               daemon->lines);
-        oct_view_recorded_hear(
-            &model->recorded, &model->daemon, daemon,
-            (answer->wish == OCT_WISH_STOP ? answer->ok : model->asked == OCT_WISH_STOP),
-            model->now_ns);
-        struct oct_view_contrast *contrast =
-            model->playback.active ? &model->playback.live_contrast : &model->contrast;
-        if (daemon->pixels_told)
-            contrast->log = daemon->log;
-        oct_view_enface_wishes_hear(&model->enface_wishes,
-                                    daemon->enface_told ? &daemon->enface : NULL);
-    }
+    if (daemon->known && daemon->answer_ns != model->daemon.answer_ns)
+        hear_status(model, daemon,
+                    answer->wish == OCT_WISH_STOP ? answer->ok : model->asked == OCT_WISH_STOP);
     model->has_control = true;
     if (daemon->known) {
-        oct_view_patient_hear(model, daemon);
-        oct_view_save_last_hear(model, daemon);
+        hear_patient(model, daemon);
+        hear_last(model, daemon);
         model->daemon = *daemon;
     } else {
         model->daemon.reachable = false;
@@ -958,19 +877,17 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
     oct_view_sharpened_hear(model);
     if (before.known && model->enface_wishes.known &&
         before.octds.projection != model->enface_wishes.octds.projection)
-        oct_view_enface_forget(&model->enface);
+        model->enface.forget = true;
 }
 
 void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, const char *text)
 {
-    if (!model->has_control) {
+    if (!model->has_control)
         oct_view_model_say(model, "%s",
                            model->settings.operators
                                ? "this window shows pictures only: call for help"
                                : "no control endpoint: start octview with --control ENDPOINT");
-        return;
-    }
-    if (!oct_view_wishes_add(&model->wishes, wish, text))
+    else if (!add_wish(&model->wishes, wish, text))
         oct_view_model_say(model, "octd has not answered yet");
 }
 
@@ -980,10 +897,9 @@ enum oct_view_wish oct_view_model_take_wish(struct oct_view_model *model,
     if (model->asked != OCT_WISH_NONE)
         return OCT_WISH_NONE;
     /* While a slab's key is held, some answer is always to come: other wishes go first. */
-    model->asked = oct_view_wishes_take(&model->wishes, text);
+    model->asked = take_oldest(&model->wishes, text);
     if (model->asked == OCT_WISH_NONE)
-        model->asked =
-            oct_view_enface_wishes_take(&model->enface_wishes, text, OCT_VIEW_LABEL_BYTES);
+        model->asked = take_enface_wish(&model->enface_wishes, text);
     if (model->asked != OCT_WISH_NONE)
         memcpy(model->asked_text, text, OCT_VIEW_LABEL_BYTES);
     return model->asked;

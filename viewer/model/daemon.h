@@ -3,13 +3,17 @@
 #define OCT_VIEWER_MODEL_DAEMON_H
 
 #include "pipeline/base/err.h"
+#include "viewer/model/action.h"
 #include "viewer/model/enface.h"
+#include "viewer/model/phrase.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the operator wants of the daemon, and what it answered. */
+#define OCT_VIEW_LABEL_BYTES 128
+
+/* ---- what the operator wants of the daemon, and what it answered ---- */
 
 enum oct_view_wish {
     OCT_WISH_NONE,
@@ -65,20 +69,16 @@ struct oct_view_enface_wishes {
     struct oct_view_enface_settings sent; /* wanted, when the last wish was taken */
 };
 
-/* The operator wants the next projection; the slab moved and made thicker (shares of the depth),
- * which is wanted as the projection then. octd's settings must be known. */
-void oct_view_enface_wishes_next(struct oct_view_enface_wishes *w);
-void oct_view_enface_wishes_move(struct oct_view_enface_wishes *w, double shift, double grow);
+struct oct_view_model;
 
-/* The next setting to send, its value as text; NONE: nothing is wanted. The slab never comes to lie
- * upside down in between. It stays wanted until it is answered. */
-enum oct_view_wish oct_view_enface_wishes_take(struct oct_view_enface_wishes *w, char *text,
-                                               size_t n_bytes);
+/* The operator wants the next projection, which must be known; the slab moved and made thicker
+ * (shares of the depth), which is wanted as the projection then, or it is said why not. */
+void oct_view_enface_wishes_next(struct oct_view_enface_wishes *w);
+void oct_view_model_move_slab(struct oct_view_model *model, double shift, double grow);
 
 /* What the daemon last said about itself, from the bytes of a status reply. Everything in there is
  * outside bytes: what is missing, of the wrong kind or out of range is unknown (0, NaN, ""). */
 
-#define OCT_VIEW_LABEL_BYTES 128
 #define OCT_VIEW_MOST_TROUBLES 8u
 #define OCT_VIEW_MOST_ANALYSES 16u
 
@@ -111,8 +111,7 @@ struct oct_view_daemon {
     double uptime_s, acquisitions;
     double lines_received, lines_missing; /* since octd's start, as those below; without
                                              those that the operator's stop and start cut off */
-    double bscans_dropped, bscans_done, bscans_published;
-    double latency_p50_us, latency_p99_us;
+    double bscans_dropped, latency_p50_us;
     double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
     double set_line_rate_hz;              /* as configured; 0: nobody did, or not known */
     double lines;                         /* of a B-scan; 0: not known */
@@ -131,8 +130,7 @@ struct oct_view_daemon {
     struct {
         bool active, stopping, waiting_for_volume;
         bool failed; /* the last recording failed */
-        double elapsed_s, bscans_in_file, bscans_waiting, bytes_per_bscan;
-        double volumes_written, volumes_incomplete, bytes_written;
+        double elapsed_s, bscans_in_file, bscans_waiting, volumes_written, volumes_incomplete;
         double volumes;     /* after which octd ends one; 0: it does not; NaN: not told */
         double disk_left_s; /* how long the disk lasts, as octd says; NaN: not known */
         /* How many B-scans of this recording, or the last one, are not in its files; the reason of
@@ -144,13 +142,13 @@ struct oct_view_daemon {
         char file[256];  /* the last part of it */
         char eye[8], pseudonym[OCT_VIEW_LABEL_BYTES];
     } record;
-    struct {                        /* the seconds that octd keeps in memory (record last) */
-        double bscans_most, bscans; /* as many at most, now; 0: it keeps none */
-        double length_s;            /* how long those of now lasted */
+    struct {                /* the seconds that octd keeps in memory (record last) */
+        double bscans_most; /* B-scans, at most; 0: it keeps none */
+        double length_s;    /* how long those of now lasted */
         bool saving;
-        double n_saved, n_lost, n_files; /* B-scans in the file, missing from it; files so far */
-        char path[1024], file[256];      /* its name, and the last part of it; "": none yet */
-        char error[256];                 /* of the last one; "": none */
+        double n_lost;              /* B-scans missing from the file */
+        char path[1024], file[256]; /* its name, and the last part of it; "": none yet */
+        char error[256];            /* of the last one; "": none */
     } last;
 };
 
@@ -176,10 +174,6 @@ struct oct_view_wishes {
         char text[OCT_VIEW_LABEL_BYTES];
     } waiting[OCT_VIEW_MOST_WISHES]; /* the oldest first */
 };
-
-/* Removes the oldest and returns it; NONE: there is none. */
-enum oct_view_wish oct_view_wishes_take(struct oct_view_wishes *wishes,
-                                        char text[OCT_VIEW_LABEL_BYTES]);
 
 /* The text of the newest of a kind; NULL: none waits. */
 const char *oct_view_wishes_find(const struct oct_view_wishes *wishes, enum oct_view_wish wish);
@@ -258,24 +252,18 @@ struct oct_view_recorded {
     bool end_noted; /* the user took note of how it ended */
 };
 
-struct oct_view_model;
-struct oct_view_phrase;
-
 /* "SAVED 3 volumes and 1 piece, the last NAME" of the last recording, for a while; where something
  * of it is missing, until the user takes note or another one begins. False: nothing is to be
  * said. */
 bool oct_view_recorded_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
-/* B-scans of the running recording that are not recorded, if the user did not take note of as many
- * yet; 0: none, or none runs. */
-double oct_view_recorded_lost(const struct oct_view_model *model);
-
-/* Whether a recording failed or was cut off, and the user has not taken note of that yet. */
-bool oct_view_recorded_failed(const struct oct_view_model *model);
-bool oct_view_recorded_was_cut_off(const struct oct_view_model *model);
-
-/* Whether there is something of these to take note of. */
-bool oct_view_recorded_has_news(const struct oct_view_model *model);
+/* What of a recording the user has not taken note of yet. */
+struct oct_view_news {
+    double n_lost;            /* B-scans of the running one that are not recorded; 0: none */
+    bool failed, was_cut_off; /* it did, or was */
+    bool any;                 /* any of these */
+};
+struct oct_view_news oct_view_recorded_news(const struct oct_view_model *model);
 
 /* The user takes note of what is not recorded, and says so in the message line. */
 void oct_view_recorded_note(struct oct_view_model *model);
@@ -289,19 +277,11 @@ struct oct_view_save_last {
     bool is_newest;    /* the file is newer than octd's last recording */
 };
 
-/* Asks octd for it, or says why not. */
-void oct_view_save_last(struct oct_view_model *model);
-
 /* "SAVED the last 20 s: FILE", or why not, or that it is under way; false: there is nothing to
- * tell. *is_good: it is no failure, and nothing is missing. */
-bool oct_view_save_last_text(const struct oct_view_model *model, char *text, size_t n_bytes,
-                             bool *is_good);
+ * tell. The tone is GOOD where it is no failure and nothing is missing. */
+bool oct_view_save_last_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
-/* How many volumes a recording has before octd ends it: octd's setting record.volumes, which the
- * window steps through and shows. */
-
-/* Wishes the next of: until it is stopped, 1, 2, 4, 8 volumes. Says why where octd cannot. */
-void oct_view_model_next_volumes(struct oct_view_model *model);
+/* How many volumes a recording has before octd ends it (record.volumes). */
 
 /* Of octd's setting, to be put behind other words: " of 4" where a volume's number stands before
  * them, else "  (4 volumes each)"; "" where a recording lasts until it is stopped. */
@@ -347,25 +327,12 @@ const char *oct_view_patient_pseudonym(const struct oct_view_model *model);
  * of it; NULL: nothing. */
 const char *oct_view_patient_lacks(const struct oct_view_model *model);
 
-/* ---- what the user does ---- */
-
-/* Starts a recording, or asks first; ends it. */
-void oct_view_patient_record(struct oct_view_model *model);
-
-/* Sets the eye: "", "OD", "OS"; or the next of them. */
-void oct_view_patient_set_eye(struct oct_view_model *model, const char *eye);
-void oct_view_patient_next_eye(struct oct_view_model *model);
-
-/* Begins to type the pseudonym. */
-void oct_view_patient_type(struct oct_view_model *model);
-
-/* Live pictures without eye and pseudonym. */
-void oct_view_patient_next(struct oct_view_model *model);
+/* Does what the user asks of octd: to start, a recording, its volumes, the last seconds, the label.
+ * False: the action is none of these. */
+bool oct_view_daemon_apply(struct oct_view_model *model, enum oct_view_action action);
 
 /* Takes the question away, or the typing. False: there was neither. */
 bool oct_view_patient_cancel(struct oct_view_model *model);
-
-/* ---- what octd says ---- */
 
 /* The question in a line; "": none. */
 void oct_view_patient_question(const struct oct_view_model *model, char *text, size_t n_bytes);

@@ -18,7 +18,6 @@ static const cJSON *item(const cJSON *object, const char *key)
 static double number(const cJSON *object, const char *key, double otherwise)
 {
     const cJSON *value = item(object, key);
-
     if (!cJSON_IsNumber(value) || !isfinite(value->valuedouble) || value->valuedouble < 0)
         return otherwise;
     return value->valuedouble;
@@ -27,14 +26,12 @@ static double number(const cJSON *object, const char *key, double otherwise)
 static double length_um(const cJSON *scan, const char *key)
 {
     double um = number(scan, key, NAN);
-
     return um >= 1e-6 && um <= 1e6 ? um : NAN;
 }
 
 static void text(const cJSON *object, const char *key, char *to, size_t n_bytes)
 {
     const char *from = cJSON_GetStringValue(item(object, key));
-
     snprintf(to, n_bytes, "%s", from ? from : "");
     oct_view_letters_clean(to);
 }
@@ -42,7 +39,6 @@ static void text(const cJSON *object, const char *key, char *to, size_t n_bytes)
 static void last_part(const char *path, char *to, size_t n_bytes)
 {
     const char *slash = strrchr(path, '/');
-
     snprintf(to, n_bytes, "%.*s", (int)n_bytes - 1, slash ? slash + 1 : path);
     oct_view_letters_clean(to); /* it may be cut within a letter */
 }
@@ -51,7 +47,6 @@ static double sum_of(const cJSON *counts)
 {
     double sum = 0;
     const cJSON *count;
-
     cJSON_ArrayForEach(count, counts)
     {
         if (cJSON_IsNumber(count) && isfinite(count->valuedouble) && count->valuedouble > 0)
@@ -64,7 +59,6 @@ static bool has_word(const cJSON *words, const char *word)
 {
     const cJSON *each;
     bool found = false;
-
     cJSON_ArrayForEach(each, words)
     {
         found |= cJSON_IsString(each) && strcmp(each->valuestring, word) == 0;
@@ -78,7 +72,6 @@ static void read_troubles(struct oct_view_daemon *d, const cJSON *words)
 {
     static const char *const elsewhere[] = {"source", "source_refused", "disk", "recording"};
     const cJSON *each;
-
     cJSON_ArrayForEach(each, words)
     {
         const char *word = cJSON_GetStringValue(each);
@@ -96,7 +89,6 @@ static void read_troubles(struct oct_view_daemon *d, const cJSON *words)
 static void read_analyses(struct oct_view_daemon *d, const cJSON *rows)
 {
     const cJSON *each;
-
     d->analyses_told = cJSON_IsArray(rows);
     cJSON_ArrayForEach(each, rows)
     {
@@ -124,23 +116,6 @@ const struct oct_view_analysis *oct_view_daemon_analysis(const struct oct_view_d
     return NULL;
 }
 
-/* A reason of record_account, in an operator's words; as it is, where it has none. */
-static const char *words_of_loss(const char *why)
-{
-    static const struct {
-        const char *why, *words;
-    } known[] = {
-        {"source", "not sent by the camera"}, {"ring_full", "computer too slow"},
-        {"engine", "not reconstructed"},      {"disk_slow", "disk too slow"},
-        {"write_failed", "not written"},      {"paused", "while the recording waited"},
-    };
-
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (strcmp(why, known[i].why) == 0)
-            return known[i].words;
-    return why;
-}
-
 /* Reads how many B-scans a recording was offered that its files lack (docs/recordings.md, the
  * account). */
 static void read_lost(struct oct_view_daemon *d, const cJSON *account)
@@ -149,7 +124,6 @@ static void read_lost(struct oct_view_daemon *d, const cJSON *account)
     char *to = d->record.lost_text;
     size_t used = 0, n_bytes = sizeof(d->record.lost_text);
     double most = 0;
-
     d->record.n_lost = sum_of(dropped);
     cJSON_ArrayForEach(count, dropped)
     {
@@ -158,7 +132,7 @@ static void read_lost(struct oct_view_daemon *d, const cJSON *account)
             continue;
         if (used < n_bytes)
             used += (size_t)snprintf(to + used, n_bytes - used, "%s%.0f %.30s", used ? ", " : "",
-                                     count->valuedouble, words_of_loss(count->string));
+                                     count->valuedouble, oct_view_loss_words(count->string));
         if (count->valuedouble > most)
             snprintf(d->record.lost_why, sizeof(d->record.lost_why), "%s", count->string);
         most = fmax(most, count->valuedouble);
@@ -170,19 +144,16 @@ static void read_lost(struct oct_view_daemon *d, const cJSON *account)
 static void read_record(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *record = item(reply, "record");
-
     d->record.active = cJSON_IsTrue(item(record, "active"));
     d->record.stopping = cJSON_IsTrue(item(record, "stopping"));
     d->record.waiting_for_volume = cJSON_IsTrue(item(record, "waiting_for_volume"));
     d->record.elapsed_s = number(record, "elapsed_s", 0);
     d->record.bscans_in_file = number(record, "bscans_in_file", 0);
     d->record.bscans_waiting = number(record, "bscans_waiting", 0);
-    d->record.bytes_per_bscan = number(record, "bytes_per_bscan", 0);
     d->record.volumes_written = number(reply, "volumes_written", 0);
     d->record.volumes_incomplete = number(reply, "volumes_incomplete", 0);
     /* One that runs may have its own. */
     d->record.volumes = number(record, d->record.active ? "volumes" : "volumes_set", NAN);
-    d->record.bytes_written = number(reply, "bytes_written", 0);
     d->record.disk_left_s = number(record, "disk_left_s", NAN);
     read_lost(d, item(reply, "record_account"));
     text(record, "eye", d->record.eye, sizeof(d->record.eye));
@@ -194,14 +165,10 @@ static void read_record(struct oct_view_daemon *d, const cJSON *reply)
 static void read_last(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *last = item(reply, "record_last");
-
     d->last.bscans_most = number(last, "bscans_most", 0);
-    d->last.bscans = number(last, "bscans", 0);
     d->last.length_s = number(last, "length_s", 0);
     d->last.saving = cJSON_IsTrue(item(last, "saving"));
-    d->last.n_saved = number(last, "bscans_saved", 0);
     d->last.n_lost = number(last, "bscans_lost", 0);
-    d->last.n_files = number(last, "files_saved", 0);
     text(last, "file", d->last.path, sizeof(d->last.path));
     last_part(d->last.path, d->last.file, sizeof(d->last.file));
     text(last, "error", d->last.error, sizeof(d->last.error));
@@ -210,7 +177,6 @@ static void read_last(struct oct_view_daemon *d, const cJSON *reply)
 static void read_driver(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *fault = item(item(reply, "source"), "fault");
-
     if (!has_word(item(reply, "degraded"), "source_refused"))
         return;
     text(fault, "text", d->driver.text, sizeof(d->driver.text));
@@ -229,7 +195,6 @@ static void read_enface(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *each, *row = NULL;
     struct oct_view_enface_settings s = {.projection = OCT_N_PROJECTIONS};
-
     cJSON_ArrayForEach(each, item(reply, "analysis"))
     {
         const char *name = cJSON_GetStringValue(item(each, "name"));
@@ -262,7 +227,6 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *scan = item(reply, "scan"), *pixels = item(reply, "pixels");
     char from[16];
-
     /* A line rate that nobody configured is octd's own measurement of this camera, some seconds
      * old. */
     text(scan, "line_rate_from", from, sizeof(from));
@@ -280,10 +244,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .lines_received = number(reply, "lines_received", 0),
         .lines_missing = number(reply, "lines_missing", 0) - number(reply, "lines_cut", 0),
         .bscans_dropped = sum_of(item(reply, "bscans_dropped")),
-        .bscans_done = number(reply, "bscans_done", 0),
-        .bscans_published = number(reply, "bscans_published", 0),
         .latency_p50_us = number(item(reply, "latency_us"), "p50", 0),
-        .latency_p99_us = number(item(reply, "latency_us"), "p99", 0),
         .axial_um = length_um(scan, "axial_um"),
         .lateral_um = length_um(scan, "lateral_um"),
         .slow_um = length_um(scan, "slow_um"),
@@ -311,7 +272,6 @@ enum oct_err oct_view_daemon_read(struct oct_view_daemon *daemon, const char *js
 {
     cJSON *reply = n_bytes <= MOST_JSON_BYTES ? cJSON_ParseWithLength(json, n_bytes) : NULL;
     enum oct_err code = OCT_OK;
-
     if (cJSON_IsObject(reply) && cJSON_IsTrue(item(reply, "ok")) &&
         cJSON_IsString(item(reply, "state")))
         read_all(daemon, reply);

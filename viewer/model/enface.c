@@ -29,18 +29,12 @@ const float *oct_view_enface_row(const struct oct_view_enface *e, uint32_t row)
     return e->value + (size_t)row * e->n_columns;
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 bool oct_view_enface_resize(struct oct_view_enface *e, uint32_t n_bscans, uint32_t n_lines)
 {
     uint64_t serial = e->serial;
-    uint32_t n_rows = smaller(n_bscans, OCT_VIEW_ENFACE_MOST);
-    uint32_t n_columns = smaller(n_lines, OCT_VIEW_ENFACE_MOST);
+    uint32_t n_rows = n_bscans < OCT_VIEW_ENFACE_MOST ? n_bscans : OCT_VIEW_ENFACE_MOST;
+    uint32_t n_columns = n_lines < OCT_VIEW_ENFACE_MOST ? n_lines : OCT_VIEW_ENFACE_MOST;
     size_t n = (size_t)n_rows * n_columns;
-
     oct_view_enface_finish(e);
     e->serial = serial + 1;
     if (n == 0)
@@ -71,12 +65,16 @@ static uint32_t first_of(uint32_t k, uint32_t kept, uint32_t n)
     return (uint32_t)(((uint64_t)k * n + kept - 1) / kept);
 }
 
-static void thin_columns(const struct oct_view_enface *e, const float *bscan, float *row)
+/* A row of the thinned picture. Returns whether anything came of it. */
+static bool thin_columns(const struct oct_view_enface *e, const float *bscan, float *row)
 {
+    bool came = false;
     for (uint32_t c = 0; c < e->n_columns; c++) {
         float value = bscan[(uint64_t)c * e->n_lines / e->n_columns];
         row[c] = isfinite(value) ? value : NAN;
+        came |= !isnan(row[c]);
     }
+    return came;
 }
 
 static bool came(const float *row, uint32_t n)
@@ -88,35 +86,20 @@ static bool came(const float *row, uint32_t n)
 }
 
 /* Of the B-scans that fall on a row: the newest one of the scan, else the last one that came. */
-static void thin_row(const struct oct_view_enface *e, const struct oct_view_image *image,
+static bool thin_row(const struct oct_view_enface *e, const struct oct_view_image *image,
                      uint32_t row, float *to)
 {
     const float *values = image->values;
     uint32_t first = first_of(row, e->n_rows, e->n_bscans);
     uint32_t last = first_of(row + 1, e->n_rows, e->n_bscans) - 1, newest = image->header.bscan;
-
-    if (newest >= first && newest <= last) {
-        thin_columns(e, values + (size_t)newest * e->n_lines, to);
-        if (came(to, e->n_columns))
-            return;
-    }
-    for (uint32_t b = last;; b--) {
-        thin_columns(e, values + (size_t)b * e->n_lines, to);
-        if (b == first || came(to, e->n_columns))
-            return;
-    }
+    bool has_any = newest >= first && newest <= last &&
+                   thin_columns(e, values + (size_t)newest * e->n_lines, to);
+    for (uint32_t b = last + 1; b-- > first && !has_any;)
+        has_any = thin_columns(e, values + (size_t)b * e->n_lines, to);
+    return has_any;
 }
 
 /* ---- the newest image ---- */
-
-static void set_limits(struct oct_view_enface *e, double lo, double hi)
-{
-    lo = isfinite(lo) ? fmin(fmax(lo, -LIMIT), LIMIT) : 0;
-    hi = isfinite(hi) ? fmin(fmax(hi, -LIMIT), LIMIT) : lo;
-    double least = fmax(1e-9, 1e-6 * fabs(lo)); /* drawing subtracts lo in f32 */
-    e->lo = lo;
-    e->hi = hi - lo < least ? lo + least : hi;
-}
 
 void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image *image)
 {
@@ -124,7 +107,6 @@ void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image 
     float row[OCT_VIEW_ENFACE_MOST];
     double lo = h->lo, hi = h->hi;
     bool changed = false, stays = false;
-
     if (oct_view_enface_check(h, NULL))
         return;
     if ((h->dims[0] != e->n_bscans || h->dims[1] != e->n_lines) &&
@@ -134,8 +116,7 @@ void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image 
     memcpy(e->unit, h->unit, sizeof(e->unit));
     for (uint32_t r = 0; r < e->n_rows; r++) {
         float *kept = e->value + (size_t)r * e->n_columns;
-        thin_row(e, image, r, row);
-        if (!e->forget && !came(row, e->n_columns)) {
+        if (!thin_row(e, image, r, row) && !e->forget) {
             stays |= came(kept, e->n_columns);
             continue;
         }
@@ -153,12 +134,10 @@ void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image 
             (uint32_t)((h->bscan < n_bscans ? h->bscan : n_bscans - 1) * e->n_rows / n_bscans);
     if (stays) /* octd's are of fewer rows, and would jump with every volume */
         oct_enface_limits(e->value, (size_t)e->n_rows * e->n_columns, &lo, &hi);
-    set_limits(e, lo, hi);
+    e->lo = isfinite(lo) ? fmin(fmax(lo, -LIMIT), LIMIT) : 0;
+    hi = isfinite(hi) ? fmin(fmax(hi, -LIMIT), LIMIT) : e->lo;
+    const double least = fmax(1e-9, 1e-6 * fabs(e->lo)); /* drawing subtracts lo in f32 */
+    e->hi = hi - e->lo < least ? e->lo + least : hi;
     e->forget = false;
     e->arrival_ns = image->arrival_ns;
-}
-
-void oct_view_enface_forget(struct oct_view_enface *e)
-{
-    e->forget = true;
 }

@@ -38,8 +38,8 @@ struct oct_view_enface {
     double lo, hi;              /* black and white; finite, lo < hi. octd's, and while rows of the
                                    volume before stay, the same percentiles of what is kept */
     char unit[OCT_IMAGE_UNIT_BYTES]; /* of the values */
-    bool forget;                     /* rows that the next image lacks do not stay */
-    uint64_t arrival_ns;             /* of the newest image; 0: none came */
+    bool forget; /* rows that the next image lacks do not stay: they are of another projection */
+    uint64_t arrival_ns; /* of the newest image; 0: none came */
 };
 
 /* What an image of the topic must be: [V][M] f32, M > 0. OCT_E_FORMAT. */
@@ -49,10 +49,6 @@ enum oct_err oct_view_enface_check(const struct oct_image_header *header, struct
  * came stay as they are. An image that the check refuses, or one for which there is no memory,
  * changes nothing; one without rows empties it. */
 void oct_view_enface_set(struct oct_view_enface *enface, const struct oct_view_image *image);
-
-/* What octd computes from now on is something else, another projection for instance: rows that the
- * next image lacks are emptied. */
-void oct_view_enface_forget(struct oct_view_enface *enface);
 
 /* Makes room for an image of so many B-scans and A-lines, in which nothing came (0: none). What was
  * there is lost; the serial rises. False: there is no memory for it, and it is empty. */

@@ -1,11 +1,9 @@
 #include "viewer/model/guide.h"
 
 #include "numeric/order.h"
-#include "viewer/model/clock.h"
+#include "pipeline/base/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
-
-#include "numeric/order.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -58,19 +56,7 @@ static double intensity_of(double value, bool log)
     return fmin(most, fmax(0, value));
 }
 
-static double decibels(double intensity)
-{
-    return 10 * log10(fmax(intensity, 1e-30));
-}
-
 /* ---- from pixels to cells ---- */
-
-/* What 8-bit pixels mean. */
-static void fill_table(const struct oct_picture_header *h, bool log, double table[256])
-{
-    for (unsigned i = 0; i < 256; i++)
-        table[i] = intensity_of(h->lo + i / 255.0 * (h->hi - h->lo), log);
-}
 
 /* Adds an A-line to the sums of its group. Of floats, those that are no number are left out. */
 static void add_line(const struct oct_view_picture *picture, const double *table, bool log,
@@ -79,7 +65,6 @@ static void add_line(const struct oct_view_picture *picture, const double *table
     const uint32_t depth = picture->header.depth;
     const uint8_t *u8 = (const uint8_t *)picture->pixels + (size_t)line * depth;
     const float *f32 = (const float *)picture->pixels + (size_t)line * depth;
-
     for (uint32_t b = 0; b < n_bins; b++) {
         const uint32_t from = (uint32_t)((uint64_t)b * depth / n_bins);
         const uint32_t to = (uint32_t)((uint64_t)(b + 1) * depth / n_bins);
@@ -99,11 +84,10 @@ static bool fill_cells(const struct oct_view_picture *picture, bool log, struct 
     const bool is_u8 = h->sample_type == OCT_SAMPLE_U8;
     double table[256];
     uint32_t n[GROUPS][MOST_BINS] = {{0}}, least = UINT32_MAX;
-
     if (!picture->pixels || h->n_lines < LEAST || h->depth < LEAST)
         return false;
-    if (is_u8)
-        fill_table(h, log, table);
+    for (unsigned i = 0; i < 256; i++) /* what 8-bit pixels mean */
+        table[i] = intensity_of(h->lo + i / 255.0 * (h->hi - h->lo), log);
     cells->n_bins = h->depth < MOST_BINS ? h->depth : MOST_BINS;
     for (uint32_t i = 0; i < n_lines; i++) {
         const uint32_t line = (uint32_t)((2 * (uint64_t)i + 1) * h->n_lines / (2 * n_lines));
@@ -115,7 +99,7 @@ static bool fill_cells(const struct oct_view_picture *picture, bool log, struct 
         for (uint32_t b = 0; b < cells->n_bins; b++) {
             if (n[g][b] == 0)
                 return false;
-            cells->mean[g][b] = decibels(cells->mean[g][b] / n[g][b]);
+            cells->mean[g][b] = 10 * log10(fmax(cells->mean[g][b] / n[g][b], 1e-30));
             least = n[g][b] < least ? n[g][b] : least;
         }
     cells->most_sigma_db = PIXEL_SIGMA_DB / sqrt(least);
@@ -129,7 +113,6 @@ static void find_noise(struct cells *cells)
     const uint32_t n_bins = cells->n_bins, n_dark = n_bins / 4;
     double row[MOST_BINS] = {0}, sorted[MOST_BINS] = {0}, sum = 0, squares = 0;
     uint32_t n = 0;
-
     for (uint32_t b = 0; b < n_bins; b++) {
         row[b] = 0;
         for (unsigned g = 0; g < GROUPS; g++)
@@ -167,7 +150,6 @@ static struct run find_tissue(const double *above, uint32_t n_bins)
 {
     const uint32_t gap = (uint32_t)ceil(GAP * n_bins);
     struct run best = {.n = 0}, run = {.n = 0};
-
     for (uint32_t b = 0; b < n_bins; b++) {
         if (!(above[b] > 0))
             continue;
@@ -186,7 +168,6 @@ static struct run find_tissue(const double *above, uint32_t n_bins)
 static double place_of(const double *above, const struct run *run, uint32_t n_bins, double share)
 {
     double sum = 0;
-
     for (uint32_t b = run->first; b < run->last; b++) {
         if (above[b] > 0 && sum + above[b] >= share * run->weight)
             return (b + (share * run->weight - sum) / above[b]) / n_bins;
@@ -199,7 +180,6 @@ static double place_of(const double *above, const struct run *run, uint32_t n_bi
 static double bottom_of(const struct cells *cells, const double *mean, struct run run, double over)
 {
     double above[MOST_BINS];
-
     run.weight = 0;
     for (uint32_t b = run.first; b < run.last; b++) {
         above[b] = fmax(0, mean[b] - cells->floor_db - over);
@@ -216,7 +196,6 @@ static struct column look_at(const struct cells *cells, const double *mean)
     const uint32_t n_bins = cells->n_bins, n_bright = n_bins < N_BRIGHT ? n_bins : N_BRIGHT;
     double sorted[MOST_BINS] = {0}, above[MOST_BINS], bright = 0;
     struct column column = {.found = false};
-
     for (uint32_t b = 0; b < n_bins; b++)
         sorted[b] = mean[b] - cells->floor_db;
     oct_doubles_sort(sorted, n_bins);
@@ -241,7 +220,6 @@ bool oct_view_sight_of(const struct oct_view_picture *picture, bool log,
     struct cells cells = {.n_bins = 0};
     double top[GROUPS], bottom[GROUPS];
     unsigned n = 0;
-
     *sight = (struct oct_view_sight){.top = NAN, .bottom = NAN};
     if (!fill_cells(picture, log, &cells))
         return false;
@@ -298,7 +276,6 @@ void oct_view_guide_take_spectrum(struct oct_view_guide *guide,
 {
     const double n = (double)spectrum->n_samples * n_lines;
     uint16_t most = 0;
-
     if (guide->held || n == 0 || spectrum->limit == 0)
         return;
     for (uint32_t i = 0; i < spectrum->n_samples; i++)
@@ -313,7 +290,6 @@ static void find_light(const struct oct_view_guide *guide, uint64_t at_ns,
                        struct oct_view_guide_measures *now)
 {
     uint64_t nearest_ns = NEAR_NS;
-
     for (unsigned i = 0; i < OCT_VIEW_GUIDE_SPECTRA && i < guide->n_light; i++) {
         const uint64_t ns = guide->light[i].arrival_ns;
         const uint64_t apart_ns = ns > at_ns ? ns - at_ns : at_ns - ns;
@@ -331,7 +307,6 @@ static void find_motion(const struct oct_view_quality *quality, uint64_t at_ns,
     const uint64_t last = at_ns / OCT_VIEW_TIMELINE_BIN_NS;
     const uint64_t n_bins = MOTION_NS / OCT_VIEW_TIMELINE_BIN_NS;
     unsigned n = 0, n_blinks = 0, n_jumps = 0;
-
     for (uint64_t bin = last >= n_bins ? last - n_bins + 1 : 0; bin <= last; bin++) {
         const struct oct_view_moment *m = oct_view_quality_moment(quality, bin);
         n += m != NULL;
@@ -344,19 +319,18 @@ static void find_motion(const struct oct_view_quality *quality, uint64_t at_ns,
     now->jumps = n_jumps;
 }
 
-static struct oct_view_guide_measures measure(const struct oct_view_model *model,
-                                              enum oct_view_show show)
+/* Of a picture in playback the rest is not known: it is of what comes now. */
+static struct oct_view_guide_measures measure(const struct oct_view_model *model, bool is_recorded)
 {
     const struct oct_view_guide *guide = &model->guide;
     const uint64_t at_ns = model->shown.arrival_ns;
     struct oct_view_guide_measures now = {
         .saturated = NAN, .used = NAN, .blinks = NAN, .jumps = NAN};
-
     oct_view_sight_of(&model->shown, model->contrast.log, &now.sight);
-    if (show == OCT_SHOW_PLAYBACK) /* the rest is of what comes now */
-        return now;
-    find_light(guide, at_ns, &now);
-    find_motion(guide->held ? &guide->quality : &model->quality, at_ns, &now);
+    if (!is_recorded) {
+        find_light(guide, at_ns, &now);
+        find_motion(guide->held ? &guide->quality : &model->quality, at_ns, &now);
+    }
     return now;
 }
 
@@ -389,7 +363,6 @@ static void find_place(struct oct_view_guide *g)
 {
     const struct oct_view_sight *s = &g->measured.sight;
     const double band = OCT_VIEW_GUIDE_LOWER - OCT_VIEW_GUIDE_UPPER, thick = s->bottom - s->top;
-
     g->upper = OCT_VIEW_GUIDE_UPPER;
     g->lower = OCT_VIEW_GUIDE_LOWER;
     g->off = NAN;
@@ -408,7 +381,6 @@ static void find_place(struct oct_view_guide *g)
 static void find_parts(struct oct_view_guide *g)
 {
     const struct oct_view_guide_measures *m = &g->measured;
-
     find_place(g);
     g->part[OCT_GUIDE_SIGNAL] =
         share((m->sight.signal_db - NO_SIGNAL_DB) / (FULL_SIGNAL_DB - NO_SIGNAL_DB));
@@ -421,16 +393,6 @@ static void find_parts(struct oct_view_guide *g)
         g->index *= isnan(g->part[i]) ? 1 : g->part[i];
 }
 
-static void find_move(struct oct_view_guide *g, bool anew)
-{
-    const double least = !anew && g->move != OCT_GUIDE_STAY ? TO_STAY : TO_MOVE;
-
-    if (!(fabs(g->off) > least) || g->measured.sight.covered < COVERED_TO_MOVE)
-        g->move = OCT_GUIDE_STAY;
-    else
-        g->move = g->off > 0 ? OCT_GUIDE_CLOSER : OCT_GUIDE_AWAY;
-}
-
 /* ---- when ---- */
 
 static bool is_held(enum oct_view_show show)
@@ -438,37 +400,33 @@ static bool is_held(enum oct_view_show show)
     return show == OCT_SHOW_FROZEN || show == OCT_SHOW_PLAYBACK;
 }
 
-/* Whether the picture has no past to be smoothed with. */
-static bool begins(const struct oct_view_model *model, bool held)
-{
-    const struct oct_view_guide *g = &model->guide;
-    const struct oct_view_picture *p = &model->shown;
-
-    return !g->known || held || g->held || p->arrival_ns < g->arrival_ns ||
-           p->arrival_ns - g->arrival_ns > ANEW_NS ||
-           strcmp(p->header.acquisition_id, g->acquisition_id) != 0;
-}
-
 void oct_view_guide_see(struct oct_view_model *model)
 {
     struct oct_view_guide *g = &model->guide;
     const struct oct_view_picture *p = &model->shown;
     const enum oct_view_show show = oct_view_show(model);
-    const bool held = is_held(show), anew = begins(model, held);
-
+    const bool held = is_held(show);
+    /* Whether the picture has no past to be smoothed with. */
+    const bool anew = !g->known || held || g->held || p->arrival_ns < g->arrival_ns ||
+                      p->arrival_ns - g->arrival_ns > ANEW_NS ||
+                      strcmp(p->header.acquisition_id, g->acquisition_id) != 0;
     if (!model->has_picture || (g->known && g->serial == model->serial && g->held == held))
         return;
     if (held && !g->held)
         g->quality = model->quality;
     g->held = held;
-    const struct oct_view_guide_measures now = measure(model, show);
+    const struct oct_view_guide_measures now = measure(model, show == OCT_SHOW_PLAYBACK);
     const double dt_s = anew ? 0 : (double)(p->arrival_ns - g->arrival_ns) / (double)OCT_NS_PER_S;
     if (anew)
         g->measured = now;
     else
         smooth(&g->measured, &now, 1 - exp(-dt_s / SMOOTH_S));
     find_parts(g);
-    find_move(g, anew);
+    const double least = !anew && g->move != OCT_GUIDE_STAY ? TO_STAY : TO_MOVE;
+    g->move = !(fabs(g->off) > least) || g->measured.sight.covered < COVERED_TO_MOVE
+                  ? OCT_GUIDE_STAY
+              : g->off > 0 ? OCT_GUIDE_CLOSER
+                           : OCT_GUIDE_AWAY;
     if (anew || fabs(g->index - g->number) > TO_CHANGE)
         g->number = (int)lround(g->index);
     g->known = true;
@@ -480,7 +438,6 @@ void oct_view_guide_see(struct oct_view_model *model)
 bool oct_view_guide_leads(const struct oct_view_model *model)
 {
     const enum oct_view_show show = oct_view_show(model);
-
     return model->settings.guide && model->guide.known &&
            (show == OCT_SHOW_LIVE || show == OCT_SHOW_AVERAGED);
 }
@@ -500,84 +457,18 @@ bool oct_view_guide_has_number(const struct oct_view_model *model)
 #define GOOD_PART 0.7 /* less asks for something */
 #define LITTLE_LIGHT 0.25
 
-static const char *move_word(enum oct_view_guide_move move)
-{
-    return move == OCT_GUIDE_CLOSER ? "closer" : "away";
-}
-
 void oct_view_guide_move_text(const struct oct_view_model *model,
                               char text[OCT_VIEW_GUIDE_TEXT_BYTES])
 {
     const struct oct_view_guide *g = &model->guide;
+    const char *word = g->move == OCT_GUIDE_CLOSER ? "closer" : "away";
     const double mm = fabs(g->off) * model->shown.header.depth *
                       oct_view_model_scale(model).axial_um * EYES_INDEX / 1000;
-
     text[0] = '\0';
-    if (g->move == OCT_GUIDE_STAY)
-        return;
-    if (mm >= 0.1)
-        snprintf(text, OCT_VIEW_GUIDE_TEXT_BYTES, "%s %.1f mm", move_word(g->move), mm);
-    else
-        snprintf(text, OCT_VIEW_GUIDE_TEXT_BYTES, "%s%s", isfinite(mm) ? "a little " : "",
-                 move_word(g->move));
-}
-
-static void signal_text(const struct oct_view_guide *g, char *text, char *remedy)
-{
-    const struct oct_view_guide_measures *m = &g->measured;
-    const char *what = "";
-
-    snprintf(text, OCT_VIEW_GUIDE_TEXT_BYTES, "%.0f dB above the noise", m->sight.signal_db);
-    if (m->sight.covered < 0.05)
-        snprintf(text, OCT_VIEW_GUIDE_TEXT_BYTES, "no tissue is seen");
-    if (m->sight.covered < 0.05)
-        what = "look for the retina: slowly closer, then away";
-    else if (g->part[OCT_GUIDE_SIGNAL] >= GOOD_PART)
-        what = "";
-    else if (m->used < LITTLE_LIGHT)
-        what = "more light: the camera's range is hardly used";
-    else if (m->sight.covered < 0.8)
-        what = "centre the pupil: part of the picture is dark";
-    else
-        what = "focus, centre the pupil, clean the lens";
-    snprintf(remedy, OCT_VIEW_GUIDE_TEXT_BYTES, "%s", what);
-}
-
-static void light_text(const struct oct_view_guide *g, char *text, char *remedy)
-{
-    const double percent = 100 * g->measured.saturated;
-
-    if (percent > 0)
-        snprintf(text, OCT_VIEW_GUIDE_TEXT_BYTES, "%.2g %% of the camera's samples at its limit",
-                 percent);
-    else
-        snprintf(text, OCT_VIEW_GUIDE_TEXT_BYTES, "no sample at the camera's limit");
-    snprintf(remedy, OCT_VIEW_GUIDE_TEXT_BYTES, "%s",
-             g->part[OCT_GUIDE_LIGHT] < GOOD_PART
-                 ? "less light on the reference arm, or a shorter exposure"
-                 : "");
-}
-
-static void place_text(const struct oct_view_model *model, char *text, char *remedy)
-{
-    const struct oct_view_guide *g = &model->guide;
-
-    snprintf(text, OCT_VIEW_GUIDE_TEXT_BYTES, "tissue from %.0f to %.0f %% of the depth",
-             100 * g->measured.sight.top, 100 * g->measured.sight.bottom);
-    oct_view_guide_move_text(model, remedy);
-}
-
-static void motion_text(const struct oct_view_guide *g, char *text, char *remedy)
-{
-    const struct oct_view_guide_measures *m = &g->measured;
-    const char *what = "";
-
-    snprintf(text, OCT_VIEW_GUIDE_TEXT_BYTES, "%.0f jump%s in a second, blinks %.0f %% of it",
-             m->jumps, lround(m->jumps) == 1 ? "" : "s", 100 * m->blinks);
-    if (g->part[OCT_GUIDE_MOTION] < GOOD_PART)
-        what = m->blinks > 1 - pow(GOOD_PART, m->jumps) ? "let the patient blink, then keep open"
-                                                        : "let the patient look at the target";
-    snprintf(remedy, OCT_VIEW_GUIDE_TEXT_BYTES, "%s", what);
+    if (g->move != OCT_GUIDE_STAY && mm >= 0.1)
+        snprintf(text, OCT_VIEW_GUIDE_TEXT_BYTES, "%s %.1f mm", word, mm);
+    else if (g->move != OCT_GUIDE_STAY)
+        snprintf(text, OCT_VIEW_GUIDE_TEXT_BYTES, "%s%s", isfinite(mm) ? "a little " : "", word);
 }
 
 const char *oct_view_guide_part_name(enum oct_view_guide_part part)
@@ -588,8 +479,25 @@ const char *oct_view_guide_part_name(enum oct_view_guide_part part)
         [OCT_GUIDE_PLACE] = "place",
         [OCT_GUIDE_MOTION] = "motion",
     };
-
     return names[part];
+}
+
+/* What to do about a part of less than GOOD_PART; "": nothing. */
+static const char *remedy_of(const struct oct_view_guide *g, enum oct_view_guide_part part)
+{
+    const struct oct_view_guide_measures *m = &g->measured;
+    if (part == OCT_GUIDE_SIGNAL && m->sight.covered < 0.05)
+        return "look for the retina: slowly closer, then away";
+    if (g->part[part] >= GOOD_PART)
+        return "";
+    if (part == OCT_GUIDE_SIGNAL)
+        return m->used < LITTLE_LIGHT   ? "more light: the camera's range is hardly used"
+               : m->sight.covered < 0.8 ? "centre the pupil: part of the picture is dark"
+                                        : "focus, centre the pupil, clean the lens";
+    if (part == OCT_GUIDE_LIGHT)
+        return "less light on the reference arm, or a shorter exposure";
+    return m->blinks > 1 - pow(GOOD_PART, m->jumps) ? "let the patient blink, then keep open"
+                                                    : "let the patient look at the target";
 }
 
 void oct_view_guide_part_text(const struct oct_view_model *model, enum oct_view_guide_part part,
@@ -603,17 +511,26 @@ void oct_view_guide_part_text(const struct oct_view_model *model, enum oct_view_
         [OCT_GUIDE_MOTION] = "not known: octd says nothing of this moment",
     };
     const struct oct_view_guide *g = &model->guide;
-
-    remedy[0] = '\0';
-    snprintf(text, OCT_VIEW_GUIDE_TEXT_BYTES, "%s", why[part]);
-    if (!g->known || isnan(g->part[part]))
-        return;
-    if (part == OCT_GUIDE_SIGNAL)
-        signal_text(g, text, remedy);
+    const struct oct_view_guide_measures *m = &g->measured;
+    const bool is_known = g->known && !isnan(g->part[part]);
+    const size_t n = OCT_VIEW_GUIDE_TEXT_BYTES;
+    snprintf(remedy, n, "%s", is_known ? remedy_of(g, part) : "");
+    if (!is_known)
+        snprintf(text, n, "%s", why[part]);
+    else if (part == OCT_GUIDE_SIGNAL && m->sight.covered < 0.05)
+        snprintf(text, n, "no tissue is seen");
+    else if (part == OCT_GUIDE_SIGNAL)
+        snprintf(text, n, "%.0f dB above the noise", m->sight.signal_db);
+    else if (part == OCT_GUIDE_LIGHT && m->saturated > 0)
+        snprintf(text, n, "%.2g %% of the camera's samples at its limit", 100 * m->saturated);
     else if (part == OCT_GUIDE_LIGHT)
-        light_text(g, text, remedy);
-    else if (part == OCT_GUIDE_PLACE)
-        place_text(model, text, remedy);
+        snprintf(text, n, "no sample at the camera's limit");
+    else if (part == OCT_GUIDE_MOTION)
+        snprintf(text, n, "%.0f jump%s in a second, blinks %.0f %% of it", m->jumps,
+                 lround(m->jumps) == 1 ? "" : "s", 100 * m->blinks);
     else
-        motion_text(g, text, remedy);
+        snprintf(text, n, "tissue from %.0f to %.0f %% of the depth", 100 * m->sight.top,
+                 100 * m->sight.bottom);
+    if (is_known && part == OCT_GUIDE_PLACE)
+        oct_view_guide_move_text(model, remedy);
 }

@@ -37,7 +37,7 @@ bool oct_view_sight_of(const struct oct_view_picture *picture, bool log,
  *
  * Four parts, each a factor of 0 to 1:
  *
- *   signal      (signal_db - 2) / 20                       the tissue over the noise (sight.h)
+ *   signal      (signal_db - 2) / 20                       the tissue over the noise
  *   light       1 - sqrt(saturated / 0.02)              share of the samples at the camera's limit
  *   place       1 between the lines that are drawn, 0 beyond 85 % of the way to the edge
  *   motion      (1 - blinks) * 0.7^jumps                   of the second before the picture

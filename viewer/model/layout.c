@@ -19,12 +19,16 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
+static double clamp(double value, double lo, double hi)
+{
+    return value < lo ? lo : value > hi ? hi : value;
+}
+
 int oct_view_layout_text_px(double points, double dpi, int width, int height)
 {
     /* A line of a hundred letters, each about 0.6 of its height wide, and 36 lines. */
     int most = smaller(height / 36, width / 68);
     double wanted = points * dpi / POINTS_PER_INCH;
-
     return larger(12, wanted < most ? (int)lround(wanted) : most);
 }
 
@@ -43,7 +47,6 @@ static void share_row(const struct oct_view_button_room *const *item, unsigned n
 {
     int needed = 0, most = 0;
     bool has_field = false;
-
     for (unsigned i = 0; i < n; i++) {
         needed += item[i]->width;
         most = larger(most, item[i]->width);
@@ -68,45 +71,35 @@ static void place_row(struct oct_view_layout *l, const struct oct_view_contents 
     const struct oct_view_button_room *item[OCT_VIEW_MOST_BUTTONS];
     unsigned index[OCT_VIEW_MOST_BUTTONS], n = 0;
     int width[OCT_VIEW_MOST_BUTTONS], x = row.x;
-
     for (unsigned i = 0; i < c->n_buttons && i < OCT_VIEW_MOST_BUTTONS; i++)
         if (c->button[i].is_patients == patients) {
             item[n] = &c->button[i];
             index[n++] = i;
         }
-    if (n == 0)
-        return;
-    share_row(item, n, row.w - gap * (int)(n - 1), width);
+    share_row(item, n, row.w - gap * ((int)n - 1), width);
     for (unsigned i = 0; i < n; i++) {
         l->button[index[i]] = (struct oct_view_rect){x, row.y, larger(1, width[i]), row.h};
         x += width[i] + gap;
     }
 }
 
-static int patients_width(const struct oct_view_contents *c, int gap)
+static void place_header(struct oct_view_layout *l, const struct oct_view_contents *c, int height)
 {
-    int width = 0;
+    const int gap = l->margin / 2, most = (int)(PATIENT_SHARE * c->width);
+    const int inset = larger(1, height / 10);
     bool has_field = false;
-
+    int width = 0;
     for (unsigned i = 0; i < c->n_buttons && i < OCT_VIEW_MOST_BUTTONS; i++)
         if (c->button[i].is_patients) {
             width += c->button[i].width + gap;
             has_field |= c->button[i].is_field;
         }
-    int most = (int)(PATIENT_SHARE * c->width);
-    return width == 0 ? 0 : has_field ? most : smaller(width, most);
-}
-
-static void place_header(struct oct_view_layout *l, const struct oct_view_contents *c, int height)
-{
-    int gap = l->margin / 2, width = patients_width(c, gap);
-
+    width = has_field ? most : smaller(width, most);
     l->header = (struct oct_view_rect){0, 0, c->width, height};
     l->recording = (struct oct_view_rect){0, 0, larger(1, c->width - width), height};
     if (width == 0)
         return;
     l->patient = (struct oct_view_rect){l->recording.w, 0, width, height};
-    int inset = larger(1, height / 10);
     place_row(l, c, true,
               (struct oct_view_rect){l->patient.x, inset, larger(1, width - l->margin),
                                      larger(1, height - 2 * inset)},
@@ -117,7 +110,7 @@ static void place_header(struct oct_view_layout *l, const struct oct_view_conten
 
 static double share_of(double set)
 {
-    return set > 0 ? fmin(fmax(set, OCT_VIEW_LEAST_SHARE), OCT_VIEW_MOST_SHARE) : STANDARD_SHARE;
+    return set > 0 ? clamp(set, OCT_VIEW_LEAST_SHARE, OCT_VIEW_MOST_SHARE) : STANDARD_SHARE;
 }
 
 /* Width of the column with the colour bar and the guide; 0: the panel has no room for it. */
@@ -141,7 +134,6 @@ static bool should_stack(const struct oct_view_layout *l, const struct oct_view_
     const double w = a.w - l->margin, h = a.h - l->margin, p = c->proportion;
     const double q = c->enface_proportion > 0 ? c->enface_proportion : 1;
     double across = STANDARD_SHARE * w, deep = STANDARD_SHARE * h;
-
     if (!(p > 0) || !isfinite(p) || !isfinite(q) || w < 8 || h < 8)
         return false;
     double beside_w = across - column_of(l, (int)across, a.h),
@@ -151,17 +143,13 @@ static bool should_stack(const struct oct_view_layout *l, const struct oct_view_
     return above + seen_area(a.w, h - deep, q) > beside + seen_area(w - across, a.h, q);
 }
 
-/* Part i of n of a strip, along x. */
-static struct oct_view_rect column_at(struct oct_view_rect strip, int gap, int i, int n)
+/* Part i of n of a strip, along x; or along y. */
+static struct oct_view_rect part_of(struct oct_view_rect strip, int gap, int i, int n, bool down)
 {
-    int x0 = (strip.w + gap) * i / n, x1 = (strip.w + gap) * (i + 1) / n;
-    return (struct oct_view_rect){strip.x + x0, strip.y, larger(1, x1 - x0 - gap), strip.h};
-}
-
-static struct oct_view_rect row_at(struct oct_view_rect strip, int gap, int i, int n)
-{
-    int y0 = (strip.h + gap) * i / n, y1 = (strip.h + gap) * (i + 1) / n;
-    return (struct oct_view_rect){strip.x, strip.y + y0, strip.w, larger(1, y1 - y0 - gap)};
+    const int length = (down ? strip.h : strip.w) + gap;
+    const int begin = length * i / n, extent = larger(1, length * (i + 1) / n - begin - gap);
+    return down ? (struct oct_view_rect){strip.x, strip.y + begin, strip.w, extent}
+                : (struct oct_view_rect){strip.x + begin, strip.y, extent, strip.h};
 }
 
 static void place_stacked(struct oct_view_layout *l, const struct oct_view_contents *c)
@@ -170,16 +158,13 @@ static void place_stacked(struct oct_view_layout *l, const struct oct_view_conte
     const int gap = l->margin, top = larger(1, (int)(share_of(c->divider.stacked) * (a.h - gap)));
     const struct oct_view_rect strip = {a.x, a.y + top + gap, a.w, larger(1, a.h - top - gap)};
     const int n = c->n_panels >= 4 ? 3 : c->has_slice ? 2 : 1;
-
     l->bscan = (struct oct_view_rect){a.x, a.y, a.w, top};
     l->divider = (struct oct_view_rect){a.x, a.y + top, a.w, gap};
-    l->enface = column_at(strip, gap, 0, n);
+    l->enface = part_of(strip, gap, 0, n, false);
     if (n == 3)
-        l->profile = column_at(strip, gap, 1, n);
-    if (n > 1 && c->has_slice)
-        l->slice = column_at(strip, gap, n - 1, n);
-    else if (n > 1)
-        l->spectrum = column_at(strip, gap, n - 1, n);
+        l->profile = part_of(strip, gap, 1, n, false);
+    if (n > 1)
+        *(c->has_slice ? &l->slice : &l->spectrum) = part_of(strip, gap, n - 1, n, false);
 }
 
 static void place_beside(struct oct_view_layout *l, const struct oct_view_contents *c)
@@ -190,7 +175,6 @@ static void place_beside(struct oct_view_layout *l, const struct oct_view_conten
     const int bottom = larger(1, a.h - top - gap), below = a.y + top + gap;
     const struct oct_view_rect right = {a.x + left + gap, a.y, larger(1, a.w - left - gap), top};
     const struct oct_view_rect last = {right.x, below, right.w, bottom};
-
     l->bscan = (struct oct_view_rect){a.x, a.y, left, top};
     l->divider = (struct oct_view_rect){a.x + left, a.y, gap, a.h};
     l->enface = right;
@@ -198,8 +182,8 @@ static void place_beside(struct oct_view_layout *l, const struct oct_view_conten
         l->profile = (struct oct_view_rect){a.x, below, left, bottom};
         *(c->has_slice ? &l->slice : &l->spectrum) = last;
     } else if (c->has_slice) {
-        l->enface = row_at(right, gap, 0, 2);
-        l->slice = row_at(right, gap, 1, 2);
+        l->enface = part_of(right, gap, 0, 2, true);
+        l->slice = part_of(right, gap, 1, 2, true);
     }
 }
 
@@ -230,14 +214,12 @@ double oct_view_layout_share_at(const struct oct_view_layout *layout, double x, 
     const double gap = layout->margin;
     double share =
         layout->is_stacked ? (y - a.y - gap / 2) / (a.h - gap) : (x - a.x - gap / 2) / (a.w - gap);
-
     return share >= OCT_VIEW_LEAST_SHARE ? fmin(share, OCT_VIEW_MOST_SHARE) : OCT_VIEW_LEAST_SHARE;
 }
 
 void oct_view_layout_window(struct oct_view_layout *layout, const struct oct_view_contents *c)
 {
     int text = c->text_px, width = c->width;
-
     *layout = (struct oct_view_layout){.text_px = text, .large_px = text * 3 / 2};
     int edge = layout->margin = larger(2, text / 2);
     int status = larger(1, smaller(c->status_height, c->height - 1));
@@ -270,7 +252,6 @@ bool oct_view_rect_holds(struct oct_view_rect r, int x, int y)
 struct oct_view_rect oct_view_layout_fit(struct oct_view_rect area, double proportion, bool stretch)
 {
     struct oct_view_rect fit = area;
-
     if (stretch || !(proportion > 0))
         return area;
     if (proportion * area.h > area.w)
@@ -287,7 +268,6 @@ unsigned oct_view_layout_flow(const int *widths, unsigned n, int line_width, int
 {
     unsigned current = 0;
     int next_x = 0;
-
     for (unsigned i = 0; i < n; i++) {
         if (next_x > 0 && next_x + widths[i] > line_width) {
             current++;
@@ -302,16 +282,10 @@ unsigned oct_view_layout_flow(const int *widths, unsigned n, int line_width, int
 
 /* ---- the lens ---- */
 
-static double clamp(double value, double lo, double hi)
-{
-    return value < lo ? lo : value > hi ? hi : value;
-}
-
 /* Keeps the view within the picture's edges. */
 static void keep_inside(struct oct_view_lens *lens)
 {
     double half_x = 0.5 * lens->seen_x / lens->zoom, half_y = 0.5 * lens->seen_y / lens->zoom;
-
     lens->x = clamp(lens->x, half_x, 1 - half_x);
     lens->y = clamp(lens->y, half_y, 1 - half_y);
 }
@@ -324,7 +298,6 @@ void oct_view_lens_init(struct oct_view_lens *lens)
 static double along(int start, int extent, double length, double share)
 {
     double middle = start + extent / 2.0;
-
     if (length <= extent)
         return middle - length / 2;
     return clamp(middle - share * length, start + extent - length, start);
@@ -334,7 +307,6 @@ struct oct_view_rectf oct_view_lens_place(const struct oct_view_lens *lens,
                                           struct oct_view_rect area, double width, double height)
 {
     struct oct_view_rectf r = {0, 0, width * lens->zoom, height * lens->zoom};
-
     r.x = along(area.x, area.w, r.w, lens->x);
     r.y = along(area.y, area.h, r.h, lens->y);
     if (lens->zoom == 1) {
@@ -355,7 +327,6 @@ void oct_view_lens_see(struct oct_view_lens *lens, struct oct_view_rect area,
 void oct_view_lens_zoom(struct oct_view_lens *lens, double factor, double x, double y)
 {
     double zoom = clamp(lens->zoom * factor, 1, OCT_VIEW_MOST_ZOOM);
-
     lens->x = x + (lens->x - x) * lens->zoom / zoom;
     lens->y = y + (lens->y - y) * lens->zoom / zoom;
     lens->zoom = zoom;

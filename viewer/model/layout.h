@@ -6,11 +6,12 @@
 
 #include <stdbool.h>
 
-/* Where things stand in the window: rectangles in pixels from sizes alone. No SDL, no
- * model: another arrangement of panels is another function here. */
-
 struct oct_view_rect {
     int x, y, w, h;
+};
+
+struct oct_view_rectf {
+    double x, y, w, h;
 };
 
 /* Height in pixels of letters of so many points (1/72 inch) on a monitor of so many dots an inch.
@@ -76,6 +77,12 @@ struct oct_view_layout {
     struct oct_view_rect button[OCT_VIEW_MOST_BUTTONS]; /* both rows */
     struct oct_view_rect buttons;                       /* the row below, full width */
     struct oct_view_rect status;                        /* full width, at the bottom */
+
+    /* Set by drawing: the whole B-scan, of which its panel shows a part when it is zoomed, and the
+     * part of the panel that shows it (all of it without a picture); en face picture and slice as
+     * they lie in their panels (w 0: they are not shown). */
+    struct oct_view_rectf place;
+    struct oct_view_rect picture, enface_at, slice_at;
 };
 
 /* Computes the layout. The en face picture stands at the right of the B-scan, or below it where
@@ -99,8 +106,7 @@ struct oct_view_rect oct_view_layout_fit(struct oct_view_rect area, double propo
 unsigned oct_view_layout_flow(const int *widths, unsigned n, int line_width, int gap, int *x,
                               unsigned *line);
 
-/* Zoom and pan: where a picture lies in an area of the window, and back from the window into the
- * picture. Pure. */
+/* ---- zoom and pan ---- */
 
 #define OCT_VIEW_MOST_ZOOM 32.0
 
@@ -108,10 +114,6 @@ unsigned oct_view_layout_flow(const int *widths, unsigned n, int line_width, int
 struct oct_view_lens {
     double zoom, x, y;     /* zoom >= 1 */
     double seen_x, seen_y; /* shares of the picture that the area shows at zoom 1; 1: all of it */
-};
-
-struct oct_view_rectf {
-    double x, y, w, h;
 };
 
 void oct_view_lens_init(struct oct_view_lens *lens);

@@ -9,14 +9,12 @@
 bool oct_view_proportion_known(double across_um, double down_um)
 {
     double ratio = across_um / down_um;
-
     return isfinite(ratio) && ratio > 0;
 }
 
 double oct_view_proportion(uint32_t n_across, double across_um, uint32_t n_down, double down_um)
 {
     double pixels = n_down ? (double)n_across / n_down : 1;
-
     return oct_view_proportion_known(across_um, down_um) ? pixels * (across_um / down_um) : pixels;
 }
 
@@ -27,7 +25,6 @@ double oct_view_distance_um(struct oct_view_point a, struct oct_view_point b,
     /* A length straight down needs no lateral spacing, and the other way round. */
     double across = lines == 0 ? 0 : lines * scale.lateral_um;
     double deep = depth == 0 ? 0 : depth * scale.axial_um;
-
     return hypot(across, deep);
 }
 
@@ -36,7 +33,6 @@ void oct_view_distance_text(struct oct_view_point a, struct oct_view_point b,
 {
     double um = oct_view_distance_um(a, b, scale);
     double lines = fabs(b.line - a.line), depth = fabs(b.depth - a.depth);
-
     if (isfinite(um))
         snprintf(text, n_bytes, "%.1f \u00b5m (across %.1f, deep %.1f)", um,
                  lines == 0 ? 0 : lines * scale.lateral_um,
@@ -69,7 +65,6 @@ void oct_view_length_text(double um, char *text, size_t n_bytes)
 unsigned oct_view_calipers_count(const struct oct_view_calipers *calipers)
 {
     unsigned n = 0;
-
     for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++)
         n += calipers->shown.caliper[i].is_set;
     return n;
@@ -85,7 +80,6 @@ bool oct_view_calipers_add(struct oct_view_calipers *calipers, struct oct_view_p
                            struct oct_view_point to)
 {
     struct oct_view_caliper_set *set = &calipers->shown;
-
     for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++)
         if (!set->caliper[i].is_set) {
             set->caliper[i] = (struct oct_view_caliper){true, {from, to}};
@@ -98,29 +92,24 @@ bool oct_view_calipers_add(struct oct_view_calipers *calipers, struct oct_view_p
 void oct_view_calipers_move(struct oct_view_calipers *calipers, struct oct_view_point from,
                             struct oct_view_point to)
 {
-    struct oct_view_caliper *held = &calipers->shown.caliper[calipers->shown.held];
-
-    if (!held->is_set)
-        oct_view_calipers_add(calipers, from, to);
+    if (oct_view_calipers_held(calipers))
+        calipers->shown.caliper[calipers->shown.held] = (struct oct_view_caliper){true, {from, to}};
     else
-        *held = (struct oct_view_caliper){true, {from, to}};
+        oct_view_calipers_add(calipers, from, to);
 }
 
 bool oct_view_calipers_hold_next(struct oct_view_calipers *calipers)
 {
     struct oct_view_caliper_set *set = &calipers->shown;
-
-    for (unsigned i = set->held + 1; i < OCT_VIEW_MOST_CALIPERS; i++)
+    for (unsigned k = 1; k <= OCT_VIEW_MOST_CALIPERS; k++) {
+        const unsigned i = (set->held + k) % OCT_VIEW_MOST_CALIPERS;
         if (set->caliper[i].is_set) {
+            const bool is_after = i > set->held;
             set->held = i;
-            return true;
+            return is_after;
         }
+    }
     set->held = 0;
-    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++)
-        if (set->caliper[i].is_set) {
-            set->held = i;
-            break;
-        }
     return false;
 }
 
@@ -165,7 +154,6 @@ static struct oct_view_kept_calipers *find(struct oct_view_calipers *calipers,
 static struct oct_view_kept_calipers *make_room(struct oct_view_calipers *calipers)
 {
     struct oct_view_kept_calipers *oldest = NULL;
-
     for (unsigned i = 0; i < OCT_VIEW_KEPT_CALIPERS; i++) {
         struct oct_view_kept_calipers *k = &calipers->kept[i];
         if (k->turn == 0)
@@ -179,15 +167,11 @@ static struct oct_view_kept_calipers *make_room(struct oct_view_calipers *calipe
 static void keep(struct oct_view_calipers *calipers)
 {
     struct oct_view_kept_calipers *place = find(calipers, &calipers->of);
-
-    if (oct_view_calipers_count(calipers) == 0) {
-        if (place)
-            place->turn = 0;
-        return;
-    }
-    if (!place)
-        place = make_room(calipers);
-    *place = (struct oct_view_kept_calipers){calipers->of, calipers->shown, ++calipers->turn};
+    if (oct_view_calipers_count(calipers) > 0)
+        *(place ? place : make_room(calipers)) =
+            (struct oct_view_kept_calipers){calipers->of, calipers->shown, ++calipers->turn};
+    else if (place)
+        place->turn = 0;
 }
 
 void oct_view_calipers_show(struct oct_view_calipers *calipers,
@@ -198,7 +182,6 @@ void oct_view_calipers_show(struct oct_view_calipers *calipers,
                                       .frame_num = picture->frame_num,
                                       .n_lines = picture->n_lines,
                                       .depth = picture->depth};
-
     snprintf(of.source, sizeof(of.source), "%s", source);
     if (!share_a_set(&calipers->of, &of)) {
         bool freezes = stands && !calipers->of.stands && is_same_picture(&calipers->of, &of);

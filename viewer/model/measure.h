@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Lengths in a picture: calipers, scale bars, proportions. Pure. */
-
 /* A place in a B-scan: A-lines from its left edge, depth pixels from its top. Pixel i reaches from
  * i to i + 1. */
 struct oct_view_point {
@@ -70,7 +68,7 @@ struct oct_view_calipers_of {
     uint32_t n_lines, depth;
 };
 
-/* Anyone reads `shown` and its functions; the rest is calipers.c's. A zeroed struct has none. */
+/* Anyone reads `shown` and its functions; the rest is measure.c's. A zeroed struct has none. */
 struct oct_view_calipers {
     struct oct_view_caliper_set shown;
     struct oct_view_calipers_of of;

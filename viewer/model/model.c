@@ -1,6 +1,6 @@
 #include "viewer/model/model.h"
 
-#include "viewer/model/clock.h"
+#include "pipeline/base/clock.h"
 #include "viewer/model/daemon.h"
 #include "viewer/model/words.h"
 
@@ -16,11 +16,9 @@
 
 static struct oct_view_point inside(const struct oct_view_model *model, struct oct_view_point p)
 {
-    double lines = model->shown.header.n_lines, depth = model->shown.header.depth;
-
-    p.line = p.line < 0 ? 0 : p.line > lines ? lines : p.line;
-    p.depth = p.depth < 0 ? 0 : p.depth > depth ? depth : p.depth;
-    return p;
+    const struct oct_picture_header *h = &model->shown.header;
+    return (struct oct_view_point){fmin(fmax(p.line, 0), h->n_lines),
+                                   fmin(fmax(p.depth, 0), h->depth)};
 }
 
 void oct_view_model_mark(struct oct_view_model *model, struct oct_view_point point)
@@ -61,11 +59,8 @@ bool oct_view_model_add_caliper(struct oct_view_model *model, struct oct_view_po
 void oct_view_model_point_at(struct oct_view_model *model, double line)
 {
     double last = model->has_picture ? model->shown.header.n_lines - 1.0 : 0;
-
-    model->cursor_line = line < 0 ? 0 : line > last ? last : line;
+    model->cursor_line = fmin(fmax(line, 0), last);
 }
-
-/* ---- by key ---- */
 
 /* Returns the middle of the pixel, so that one step reaches the next pixel's middle. */
 static double middle_of_pixel(double at)
@@ -89,92 +84,44 @@ static void put_caliper(struct oct_view_model *model)
     double half = HALF_CALIPER / model->lens.zoom;
     double top = middle_of_pixel((model->lens.y - half) * h->depth);
     double bottom = middle_of_pixel((model->lens.y + half) * h->depth);
-
     oct_view_model_add_caliper(model, (struct oct_view_point){line, top},
                                (struct oct_view_point){line, bottom});
-}
-
-/* Adds calipers in the middle of the view and switches measuring on. */
-static void oct_view_model_add_by_key(struct oct_view_model *model)
-{
-    if (!can_measure(model))
-        return;
-    model->measuring = true;
-    put_caliper(model);
-}
-
-/* Removes the held calipers, or the marked point where it is held. */
-static void oct_view_model_remove_held(struct oct_view_model *model)
-{
-    if (model->held == OCT_HELD_MARK) {
-        model->has_mark = false;
-        model->held = OCT_HELD_TO;
-    } else {
-        oct_view_calipers_remove(&model->calipers);
-    }
 }
 
 const struct oct_view_point *oct_view_model_held_point(const struct oct_view_model *model)
 {
     const struct oct_view_caliper *held = oct_view_calipers_held(&model->calipers);
-
-    switch (model->held) {
-    case OCT_HELD_MARK:
+    if (model->held == OCT_HELD_MARK)
         return model->has_mark ? &model->mark : NULL;
-    case OCT_HELD_FROM:
-        return held ? &held->end[0] : NULL;
-    default:
-        return held ? &held->end[1] : NULL;
-    }
+    return held ? &held->end[model->held == OCT_HELD_TO] : NULL;
 }
 
-/* Makes the next of the calipers' ends and the marked point the held one. */
-static void oct_view_model_hold_next(struct oct_view_model *model)
+/* Makes the next of the calipers' ends and the marked point the held one: both ends of each pair in
+ * turn, then the marked point. */
+static void hold_next(struct oct_view_model *model)
 {
-    if (!model->measuring) {
+    if (!model->measuring)
         oct_view_model_say(model, "M first: Tab changes what the arrows move while measuring");
+    else if (!can_measure(model))
         return;
-    }
-    if (!can_measure(model))
-        return;
-    if (oct_view_calipers_count(&model->calipers) == 0) {
+    else if (oct_view_calipers_count(&model->calipers) == 0)
         put_caliper(model);
-        return;
-    }
-    /* Both ends of each pair in turn, then the marked point. */
-    if (model->held == OCT_HELD_TO)
+    else if (model->held == OCT_HELD_TO)
         model->held = OCT_HELD_FROM;
-    else if (model->held == OCT_HELD_MARK)
-        model->held = OCT_HELD_TO;
+    else if (model->held == OCT_HELD_FROM && !oct_view_calipers_hold_next(&model->calipers) &&
+             model->has_mark)
+        model->held = OCT_HELD_MARK;
     else
-        model->held = oct_view_calipers_hold_next(&model->calipers) || !model->has_mark
-                          ? OCT_HELD_TO
-                          : OCT_HELD_MARK;
-}
-
-/* Makes the marked point the held one and switches measuring on. Where there is no marked point,
- * puts it on the profile's A-line, in the middle of the view. */
-static void oct_view_model_mark_by_key(struct oct_view_model *model)
-{
-    if (!can_measure(model))
-        return;
-    if (!model->has_mark)
-        oct_view_model_mark(model, (struct oct_view_point){
-                                       middle_of_pixel(model->cursor_line),
-                                       middle_of_pixel(model->lens.y * model->shown.header.depth)});
-    model->measuring = true;
-    model->held = OCT_HELD_MARK;
+        model->held = OCT_HELD_TO;
 }
 
 /* Moves the held point by whole pixels. Where there are no calipers, puts them into the middle of
  * the view first. False: the action is none of the arrow keys'. */
-static bool oct_view_model_move_held(struct oct_view_model *model, enum oct_view_action action,
-                                     unsigned times)
+static bool move_held(struct oct_view_model *model, enum oct_view_action action, unsigned times)
 {
     /* The arrow keys' actions, as steps to the right and down. */
     int right = action == OCT_ACTION_LEVEL_UP ? 1 : action == OCT_ACTION_LEVEL_DOWN ? -1 : 0;
     int down = action == OCT_ACTION_WINDOW_CLOSER ? 1 : action == OCT_ACTION_WINDOW_WIDER ? -1 : 0;
-
     if (right == 0 && down == 0)
         return false;
     if (!can_measure(model))
@@ -221,6 +168,7 @@ void oct_view_model_finish(struct oct_view_model *model)
 {
     oct_view_picture_finish(&model->shown);
     oct_view_picture_finish(&model->newest);
+    oct_view_picture_finish(&model->spare);
     oct_view_enface_finish(&model->enface);
     oct_view_layers_finish(&model->layers);
     oct_view_spectrum_finish(&model->spectrum);
@@ -228,37 +176,25 @@ void oct_view_model_finish(struct oct_view_model *model)
     model->has_picture = model->newest_waits = false;
 }
 
-void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive *archive)
-{
-    model->archive = archive;
-}
-
-/* ---- pictures ---- */
-
 /* Moves the automatic contrast to what the shown picture asks for by `pace` of the way. */
-static void oct_view_model_adapt(struct oct_view_model *model, double pace)
+static void adapt(struct oct_view_model *model, double pace)
 {
     double lo, hi;
-
     if (model->contrast.range == OCT_CONTRAST_AUTO && model->has_picture &&
         oct_view_picture_percentiles(&model->shown, AUTO_BLACK, AUTO_WHITE, &lo, &hi))
         oct_view_contrast_adapt(&model->contrast, lo, hi, pace);
 }
 
-/* Those of the shown picture. */
 static void show_calipers(struct oct_view_model *model)
 {
-    const bool recorded = model->playback.active;
-
-    oct_view_calipers_show(&model->calipers, &model->shown.header, model->frozen || recorded,
-                           recorded ? model->playback.file.name
-                                    : model->shown.header.acquisition_id);
+    const struct oct_view_playback *p = &model->playback;
+    oct_view_calipers_show(&model->calipers, &model->shown.header, model->frozen || p->active,
+                           p->active ? p->file.name : model->shown.header.acquisition_id);
 }
 
 static void show(struct oct_view_model *model, struct oct_view_picture *picture)
 {
     bool first = !model->has_picture;
-
     oct_view_picture_swap(&model->shown, picture);
     model->has_picture = true;
     show_calipers(model);
@@ -266,15 +202,14 @@ static void show(struct oct_view_model *model, struct oct_view_picture *picture)
     model->first_picture_ns = first ? model->now_ns : model->first_picture_ns;
     model->serial++;
     oct_view_contrast_publish(&model->contrast, model->shown.header.lo, model->shown.header.hi);
-    oct_view_model_adapt(model, first ? 1 : AUTO_PACE);
+    adapt(model, first ? 1 : AUTO_PACE);
     if (model->cursor_line < 0 || model->cursor_line >= model->shown.header.n_lines)
         model->cursor_line = model->shown.header.n_lines / 2;
     oct_view_guide_see(model);
 }
 
-/* average: what is said of the picture, zeroed if it is a B-scan. */
-static void offer(struct oct_view_model *model, struct oct_view_picture *picture,
-                  const struct oct_view_average *average)
+void oct_view_model_offer_picture(struct oct_view_model *model, struct oct_view_picture *picture,
+                                  const struct oct_view_average *average)
 {
     if ((model->frozen && model->has_picture) || model->playback.active) {
         oct_view_picture_swap(&model->newest, picture);
@@ -291,18 +226,7 @@ void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture 
     static const struct oct_view_average none;
     const bool averages = model->settings.average && oct_view_average_comes(model);
     if (!averages && !oct_view_overlay_leads(model))
-        offer(model, picture, &none);
-}
-
-void oct_view_model_offer_average(struct oct_view_model *model, struct oct_view_image *image,
-                                  struct oct_view_picture *spare)
-{
-    struct oct_view_average average;
-    if (!model->settings.average)
-        return;
-    oct_view_average_take(&average, image, spare);
-    model->average_came_ns = average.arrival_ns;
-    offer(model, spare, &average);
+        oct_view_model_offer_picture(model, picture, &none);
 }
 
 void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen)
@@ -310,14 +234,12 @@ void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen)
     model->frozen = frozen;
     model->back = 0;
     model->frozen_ns = model->shown.arrival_ns;
-    if (model->archive) {
-        oct_view_archive_freeze(model->archive, frozen);
-        model->back = oct_view_archive_since(model->archive, model->frozen_ns);
-    }
-    if (!frozen)
+    if (model->archive)
+        model->back = oct_view_archive_freeze(model->archive, frozen, model->frozen_ns);
+    if (!frozen) {
         model->sharpened.arrival_ns = 0; /* the next D asks anew */
-    if (!frozen)
         oct_view_model_show_newest(model);
+    }
     if (model->has_picture)
         show_calipers(model);
 }
@@ -337,17 +259,6 @@ void oct_view_model_show_bscan(struct oct_view_model *model, struct oct_view_pic
     model->average = (struct oct_view_average){.arrival_ns = 0};
 }
 
-void oct_view_model_show_recorded(struct oct_view_model *model, struct oct_view_picture *picture,
-                                  bool whole)
-{
-    const bool follows = model->contrast.range == OCT_CONTRAST_AUTO && !whole;
-    const struct oct_view_contrast before = model->contrast;
-
-    oct_view_model_show_bscan(model, picture);
-    if (follows)
-        model->contrast = before;
-}
-
 void oct_view_model_hold_up(struct oct_view_model *model, struct oct_view_picture *picture)
 {
     if (model->playback.active)
@@ -359,12 +270,11 @@ void oct_view_model_hold_up(struct oct_view_model *model, struct oct_view_pictur
 }
 
 /* Steps through the kept pictures. */
-static void oct_view_model_step_back(struct oct_view_model *model, int by)
+static void step_back(struct oct_view_model *model, int by)
 {
     struct oct_view_picture kept = {0};
     unsigned n = model->archive ? oct_view_archive_count(model->archive) : 0;
     long long back = (long long)model->back + by;
-
     if (!model->frozen || n == 0) {
         oct_view_model_say(model, "%s", model->frozen ? "no B-scans are kept" : "freeze first");
         return;
@@ -391,7 +301,6 @@ void oct_view_model_report(struct oct_view_model *model, const struct oct_view_t
 void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view_spectrum *spectrum)
 {
     struct oct_view_spectrum kept = model->spectrum;
-
     model->spectrum = *spectrum;
     *spectrum = kept;
     oct_view_guide_take_spectrum(&model->guide, &model->spectrum, model->shown.header.n_lines);
@@ -410,33 +319,26 @@ void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns)
     oct_view_playback_tick(model);
 }
 
-static void count_frame(struct oct_view_model *model, uint64_t now_ns)
-{
-    uint64_t window_ns = now_ns - model->screen_since_ns;
-
-    model->n_screen++;
-    if (window_ns < OCT_NS_PER_S)
-        return;
-    model->screen_hz =
-        model->screen_since_ns ? (double)model->n_screen * 1e9 / (double)window_ns : 0;
-    model->screen_since_ns = now_ns;
-    model->n_screen = 0;
-}
-
 void oct_view_model_presented(struct oct_view_model *model, uint64_t now_ns)
 {
-    count_frame(model, now_ns);
+    const uint64_t window_ns = now_ns - model->screen_since_ns;
+    model->n_screen++;
+    if (window_ns >= OCT_NS_PER_S) {
+        model->screen_hz =
+            model->screen_since_ns ? (double)model->n_screen * 1e9 / (double)window_ns : 0;
+        model->screen_since_ns = now_ns;
+        model->n_screen = 0;
+    }
     if (!model->has_picture || model->frozen || model->playback.active ||
         now_ns < model->shown.arrival_ns)
         return;
-    double ms = (double)(now_ns - model->shown.arrival_ns) / 1e6;
+    const double ms = (double)(now_ns - model->shown.arrival_ns) / 1e6;
     model->screen_ms += (ms - model->screen_ms) * (model->screen_ms > 0 ? 0.05 : 1);
 }
 
 void oct_view_model_say(struct oct_view_model *model, const char *format, ...)
 {
     va_list args;
-
     va_start(args, format);
     vsnprintf(model->message, sizeof(model->message), format, args);
     va_end(args);
@@ -454,28 +356,24 @@ double oct_view_model_silence_s(const struct oct_view_model *model)
 
 enum oct_view_state oct_view_model_state(const struct oct_view_model *model)
 {
+    const double rate_hz = oct_view_tally_rate_hz(&model->tally);
+    const double stall_s = rate_hz > 0 ? 4.0 / rate_hz : STALL_LEAST_S;
     if (model->tally.n_received == 0)
         return OCT_SIGNAL_WAITING;
-    double rate_hz = oct_view_tally_rate_hz(&model->tally);
-    double stall_s = rate_hz > 0 ? 4.0 / rate_hz : STALL_LEAST_S;
-    if (stall_s < STALL_LEAST_S)
-        stall_s = STALL_LEAST_S;
-    if (stall_s > STALL_MOST_S)
-        stall_s = STALL_MOST_S;
-    return oct_view_model_silence_s(model) < stall_s ? OCT_SIGNAL_LIVE : OCT_SIGNAL_STALLED;
+    return oct_view_model_silence_s(model) < fmin(fmax(stall_s, STALL_LEAST_S), STALL_MOST_S)
+               ? OCT_SIGNAL_LIVE
+               : OCT_SIGNAL_STALLED;
 }
 
 bool oct_view_model_knows_proportion(const struct oct_view_model *model)
 {
     const struct oct_view_scale scale = oct_view_model_scale(model);
-
     return oct_view_proportion_known(scale.lateral_um, scale.axial_um);
 }
 
 struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model)
 {
     const struct oct_view_file *file = &model->playback.file;
-
     if (model->playback.active)
         return (struct oct_view_scale){file->lateral_um, file->axial_um};
     return (struct oct_view_scale){model->daemon.lateral_um, model->daemon.axial_um};
@@ -495,7 +393,6 @@ double oct_view_model_proportion(const struct oct_view_model *model)
 {
     const struct oct_picture_header *h = &model->shown.header;
     const struct oct_view_scale scale = oct_view_model_scale(model);
-
     return oct_view_proportion(h->n_lines, scale.lateral_um, h->depth, scale.axial_um);
 }
 
@@ -504,7 +401,6 @@ double oct_view_model_enface_proportion(const struct oct_view_model *model)
     const struct oct_view_enface *e = oct_view_model_enface(model);
     double across_um = oct_view_model_scale(model).lateral_um;
     double slow_um = oct_view_model_slow_um(model);
-
     if (e->n_rows == 0 || !oct_view_proportion_known(across_um, slow_um))
         return NAN;
     return oct_view_proportion(e->n_lines, across_um, e->n_bscans, slow_um);
@@ -515,7 +411,6 @@ struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
 {
     const struct oct_picture_header *h = &model->shown.header;
     struct oct_view_rect fit = panel;
-
     if (model->settings.fit == OCT_FIT_PIXELS)
         return oct_view_lens_place(&model->lens, panel, h->n_lines, h->depth);
     if (model->settings.fit == OCT_FIT_MICROMETRES)
@@ -526,34 +421,15 @@ struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
 const char *oct_view_model_unit(const struct oct_view_model *model)
 {
     const struct oct_view_file *file = &model->playback.file;
-
     if (model->playback.active && file->what[0])
         return file->unit;
     return model->contrast.log ? "dB" : "counts\u00b2";
-}
-
-/* The next way in which the B-scan lies in its panel, with a word on it. */
-static void oct_view_model_next_fit(struct oct_view_model *model)
-{
-    static const char *const names[OCT_N_FITS] = {
-        [OCT_FIT_FILL] = "the B-scan fills its panel",
-        [OCT_FIT_MICROMETRES] = "1:1 micrometres: the proportions of the tissue",
-        [OCT_FIT_PIXELS] = "1:1 pixels: one of the B-scan is one of the screen",
-    };
-    enum oct_view_fit *fit = &model->settings.fit;
-
-    *fit = (enum oct_view_fit)((*fit + 1) % OCT_N_FITS);
-    oct_view_model_say(model, "%s",
-                       *fit == OCT_FIT_MICROMETRES && !oct_view_model_knows_proportion(model)
-                           ? "square pixels: octd does not know the scale in micrometres"
-                           : names[*fit]);
 }
 
 void oct_view_model_stretch_text(const struct oct_view_model *model, struct oct_view_rectf place,
                                  char *text, size_t n_bytes)
 {
     double stretch = oct_view_model_proportion(model) / (place.w / place.h);
-
     text[0] = '\0';
     if (!model->has_picture || !oct_view_model_knows_proportion(model) || !isfinite(stretch))
         return;
@@ -565,16 +441,77 @@ void oct_view_model_stretch_text(const struct oct_view_model *model, struct oct_
 
 /* ---- what the user asks for ---- */
 
-static void move_slab(struct oct_view_model *model, double shift, double grow)
+/* What a key switches on and off, or to the next of three; with a word on it (NULL: none). */
+static const struct turn {
+    enum oct_view_action action;
+    bool is_enum; /* of three values, else a bool */
+    size_t at;    /* in the model */
+    const char *words[3];
+} turns[] = {
+#define AT(member) offsetof(struct oct_view_model, member)
+    {OCT_ACTION_PALETTE, true, AT(contrast.palette), {NULL}},
+    {OCT_ACTION_LAYOUT, true, AT(settings.arrangement), {NULL}},
+    {OCT_ACTION_FIT,
+     true,
+     AT(settings.fit),
+     {"the B-scan fills its panel", "1:1 micrometres: the proportions of the tissue",
+      "1:1 pixels: one of the B-scan is one of the screen"}},
+    {OCT_ACTION_DIM,
+     true,
+     AT(settings.light),
+     {"the window has 100 % of its light", "the window has 50 % of its light",
+      "the window has 25 % of its light"}},
+    {OCT_ACTION_SOUND,
+     false,
+     AT(settings.sound),
+     {"no sound", "a sound for alarms and recordings"}},
+    {OCT_ACTION_GUIDE,
+     false,
+     AT(settings.guide),
+     {"no guide", "the guide: quality, where the retina should lie"}},
+    {OCT_ACTION_LOCK,
+     false,
+     AT(settings.operators),
+     {"all keys", "operator profile: Ctrl+O leaves it"}},
+    {OCT_ACTION_DETAILS, false, AT(settings.details), {NULL}},
+    {OCT_ACTION_MEASURE, false, AT(measuring), {NULL}},
+    {OCT_ACTION_HELP, false, AT(help), {NULL}},
+};
+_Static_assert((int)OCT_N_PALETTES == 3 && (int)OCT_N_ARRANGEMENTS == 3 && (int)OCT_N_FITS == 3 &&
+                   (int)OCT_N_LIGHTS == 3,
+               "a turn has three values");
+
+static bool apply_turn(struct oct_view_model *model, enum oct_view_action action)
 {
-    if (oct_view_model_can_set_enface(model))
-        oct_view_enface_wishes_move(&model->enface_wishes, shift, grow);
+    const struct turn *t = turns, *end = turns + sizeof(turns) / sizeof(turns[0]);
+    int value = 0;
+    while (t < end && t->action != action)
+        t++;
+    if (t == end)
+        return false;
+    void *at = (char *)model + t->at;
+    if (t->is_enum) { /* enums are ints */
+        memcpy(&value, at, sizeof(value));
+        value = (value + 1) % 3;
+        memcpy(at, &value, sizeof(value));
+    } else {
+        value = *(bool *)at = !*(bool *)at;
+    }
+    const char *words = t->words[value];
+    if (action == OCT_ACTION_FIT && value == OCT_FIT_MICROMETRES &&
+        !oct_view_model_knows_proportion(model))
+        words = "square pixels: octd does not know the scale in micrometres";
+    if (words)
+        oct_view_model_say(model, "%s", words);
+    model->guide.pointed &= model->settings.guide;
+    model->measuring &= action != OCT_ACTION_LOCK;
+    model->held = action == OCT_ACTION_MEASURE ? OCT_HELD_TO : model->held;
+    return true;
 }
 
 static bool apply_contrast(struct oct_view_contrast *c, enum oct_view_action action, unsigned times)
 {
     double step = oct_view_contrast_step(c) * times;
-
     switch (action) {
     case OCT_ACTION_AUTO_CONTRAST:
         oct_view_contrast_set_range(c, c->range == OCT_CONTRAST_AUTO ? OCT_CONTRAST_MANUAL
@@ -603,33 +540,26 @@ static bool apply_contrast(struct oct_view_contrast *c, enum oct_view_action act
     case OCT_ACTION_GAMMA_UP:
         oct_view_contrast_set_gamma(c, c->gamma * (action == OCT_ACTION_GAMMA_UP ? 1.1 : 1 / 1.1));
         return true;
-    case OCT_ACTION_PALETTE:
-        c->palette = (enum oct_view_palette)((c->palette + 1) % OCT_N_PALETTES);
-        return true;
     default:
         return false;
     }
 }
 
-static bool apply_view(struct oct_view_model *model, enum oct_view_action action, unsigned times)
+static bool apply_view(struct oct_view_model *model, enum oct_view_action action, double times)
 {
     struct oct_view_lens *lens = &model->lens;
-    struct oct_view_settings *s = &model->settings;
-
     switch (action) {
-    case OCT_ACTION_LAYOUT:
-        s->arrangement = (enum oct_view_arrangement)((s->arrangement + 1) % OCT_N_ARRANGEMENTS);
-        return true;
     case OCT_ACTION_PROJECTION:
         oct_view_model_next_projection(model);
         return true;
     case OCT_ACTION_SLAB_UP:
     case OCT_ACTION_SLAB_DOWN:
-        move_slab(model, (action == OCT_ACTION_SLAB_DOWN ? 0.01 : -0.01) * times, 0);
+        oct_view_model_move_slab(model, (action == OCT_ACTION_SLAB_DOWN ? 0.01 : -0.01) * times, 0);
         return true;
     case OCT_ACTION_SLAB_THINNER:
     case OCT_ACTION_SLAB_THICKER:
-        move_slab(model, 0, (action == OCT_ACTION_SLAB_THICKER ? 0.005 : -0.005) * times);
+        oct_view_model_move_slab(model, 0,
+                                 (action == OCT_ACTION_SLAB_THICKER ? 0.005 : -0.005) * times);
         return true;
     case OCT_ACTION_ZOOM_IN:
     case OCT_ACTION_ZOOM_OUT:
@@ -649,165 +579,78 @@ static bool apply_view(struct oct_view_model *model, enum oct_view_action action
         return true;
     case OCT_ACTION_CURSOR_LEFT:
     case OCT_ACTION_CURSOR_RIGHT:
-        oct_view_model_point_at(model, model->cursor_line + (action == OCT_ACTION_CURSOR_RIGHT
-                                                                 ? (double)times
-                                                                 : -(double)times));
-        return true;
-    case OCT_ACTION_FIT:
-        oct_view_model_next_fit(model);
-        return true;
-    case OCT_ACTION_DETAILS:
-        s->details = !s->details;
+        oct_view_model_point_at(model, model->cursor_line +
+                                           (action == OCT_ACTION_CURSOR_RIGHT ? times : -times));
         return true;
     default:
         return false;
     }
 }
 
-static void toggle_guide(struct oct_view_model *model)
+static bool apply_measure(struct oct_view_model *model, enum oct_view_action action)
 {
-    model->settings.guide = !model->settings.guide;
-    model->guide.pointed &= model->settings.guide;
-    oct_view_model_say(model, "%s",
-                       model->settings.guide ? "the guide: quality, where the retina should lie"
-                                             : "no guide");
-}
-
-static bool apply_overlay(struct oct_view_model *model, enum oct_view_action action)
-{
+    const struct oct_view_point on_profile = {
+        middle_of_pixel(model->cursor_line),
+        middle_of_pixel(model->lens.y * model->shown.header.depth)};
     switch (action) {
-    case OCT_ACTION_AVERAGE:
-        oct_view_average_toggle(model);
+    case OCT_ACTION_CALIPERS:
+        if (can_measure(model)) {
+            model->measuring = true;
+            put_caliper(model);
+        }
         return true;
-    case OCT_ACTION_AVERAGE_OF:
-        oct_view_average_next_number(model);
+    case OCT_ACTION_REMOVE:
+        if (model->held == OCT_HELD_MARK)
+            model->has_mark = false;
+        else
+            oct_view_calipers_remove(&model->calipers);
+        model->held = model->held == OCT_HELD_MARK ? OCT_HELD_TO : model->held;
         return true;
-    case OCT_ACTION_SHARPEN:
-        oct_view_sharpened_toggle(model);
+    case OCT_ACTION_HOLD:
+        hold_next(model);
         return true;
-    case OCT_ACTION_GUIDE:
-        toggle_guide(model);
+    case OCT_ACTION_MARK: /* where there is none, in the middle of the profile's A-line */
+        if (can_measure(model)) {
+            if (!model->has_mark)
+                oct_view_model_mark(model, on_profile);
+            model->measuring = true;
+            model->held = OCT_HELD_MARK;
+        }
         return true;
-    default:
-        return oct_view_overlay_apply(model, action);
-    }
-}
-
-static void start(struct oct_view_model *model)
-{
-    const struct oct_view_daemon *d = &model->daemon;
-
-    if (d->reachable && strcmp(d->state, "idle") != 0 && strcmp(d->state, "error") != 0)
-        oct_view_model_say(model, "octd receives already");
-    else
-        oct_view_model_wish(model, OCT_WISH_START, "");
-}
-
-static bool apply_patient(struct oct_view_model *model, enum oct_view_action action)
-{
-    switch (action) {
-    case OCT_ACTION_START:
-        start(model);
-        return true;
-    case OCT_ACTION_RECORD:
-        oct_view_patient_record(model);
-        return true;
-    case OCT_ACTION_SAVE_LAST:
-        oct_view_save_last(model);
-        return true;
-    case OCT_ACTION_EYE:
-        oct_view_patient_next_eye(model);
-        return true;
-    case OCT_ACTION_RIGHT_EYE:
-    case OCT_ACTION_LEFT_EYE:
-        oct_view_patient_set_eye(model, action == OCT_ACTION_RIGHT_EYE ? "OD" : "OS");
-        return true;
-    case OCT_ACTION_PSEUDONYM:
-        oct_view_patient_type(model);
-        return true;
-    case OCT_ACTION_NEXT_PATIENT:
-        oct_view_patient_next(model);
+    case OCT_ACTION_CLEAR:
+        oct_view_calipers_clear(&model->calipers);
+        model->has_mark = false;
+        model->held = OCT_HELD_TO;
         return true;
     default:
         return false;
     }
-}
-
-static void next_light(struct oct_view_model *model)
-{
-    static const int percent[OCT_N_LIGHTS] = {100, 50, 25};
-    struct oct_view_settings *s = &model->settings;
-
-    s->light = (enum oct_view_light)((s->light + 1) % OCT_N_LIGHTS);
-    oct_view_model_say(model, "the window has %d %% of its light", percent[s->light]);
-}
-
-static void toggle_sound(struct oct_view_model *model)
-{
-    model->settings.sound = !model->settings.sound;
-    oct_view_model_say(model, "%s",
-                       model->settings.sound ? "a sound for alarms and recordings" : "no sound");
-}
-
-static void toggle_profile(struct oct_view_model *model)
-{
-    model->settings.operators = !model->settings.operators;
-    model->measuring = false;
-    oct_view_model_say(
-        model, "%s", model->settings.operators ? "operator profile: Ctrl+O leaves it" : "all keys");
 }
 
 static void apply_rest(struct oct_view_model *model, enum oct_view_action action, unsigned times)
 {
     switch (action) {
-    case OCT_ACTION_VOLUMES:
-        oct_view_model_next_volumes(model);
+    case OCT_ACTION_AVERAGE:
+        oct_view_average_toggle(model);
+        break;
+    case OCT_ACTION_AVERAGE_OF:
+        oct_view_average_next_number(model);
+        break;
+    case OCT_ACTION_SHARPEN:
+        oct_view_sharpened_toggle(model);
         break;
     case OCT_ACTION_FREEZE:
         oct_view_model_set_frozen(model, !model->frozen);
         break;
     case OCT_ACTION_OLDER:
     case OCT_ACTION_NEWER:
-        oct_view_model_step_back(model, action == OCT_ACTION_OLDER ? (int)times : -(int)times);
-        break;
-    case OCT_ACTION_MEASURE:
-        model->measuring = !model->measuring;
-        model->held = OCT_HELD_TO;
-        break;
-    case OCT_ACTION_CALIPERS:
-        oct_view_model_add_by_key(model);
-        break;
-    case OCT_ACTION_REMOVE:
-        oct_view_model_remove_held(model);
-        break;
-    case OCT_ACTION_HOLD:
-        oct_view_model_hold_next(model);
-        break;
-    case OCT_ACTION_MARK:
-        oct_view_model_mark_by_key(model);
-        break;
-    case OCT_ACTION_CLEAR:
-        oct_view_calipers_clear(&model->calipers);
-        model->has_mark = false;
-        model->held = OCT_HELD_TO;
+        step_back(model, action == OCT_ACTION_OLDER ? (int)times : -(int)times);
         break;
     case OCT_ACTION_ACKNOWLEDGE:
         oct_view_recorded_note(model);
         break;
-    case OCT_ACTION_LOCK:
-        toggle_profile(model);
-        break;
-    case OCT_ACTION_DIM:
-        next_light(model);
-        break;
-    case OCT_ACTION_SOUND:
-        toggle_sound(model);
-        break;
-    case OCT_ACTION_HELP:
-        model->help = !model->help;
-        break;
     default:
-        break;
+        oct_view_overlay_apply(model, action);
     }
 }
 
@@ -817,23 +660,22 @@ void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action act
         oct_view_model_say(model, "not in the operator profile");
         return;
     }
-    if (model->measuring && oct_view_model_move_held(model, action, times))
+    if (model->measuring && move_held(model, action, times))
         return;
     if (oct_view_playback_apply(model, action, times))
         return;
-    if (apply_contrast(&model->contrast, action, times))
-        oct_view_model_adapt(model, 1);
-    else if (!apply_view(model, action, times) && !apply_overlay(model, action) &&
-             !apply_patient(model, action))
+    if (!apply_contrast(&model->contrast, action, times) && !apply_turn(model, action) &&
+        !apply_view(model, action, times) && !apply_measure(model, action) &&
+        !oct_view_daemon_apply(model, action))
         apply_rest(model, action, times);
+    if (action >= OCT_ACTION_AUTO_CONTRAST && action <= OCT_ACTION_PALETTE)
+        adapt(model, 1);
 }
 
 void oct_view_model_drag(struct oct_view_model *model, double across, double down)
 {
     double range = model->contrast.published_hi - model->contrast.published_lo;
-
-    if (across == 0.0 && down == 0.0)
-        return;
     /* Up widens the window, as the Up key does. */
-    oct_view_contrast_move(&model->contrast, across * range, -down * range);
+    if (across != 0.0 || down != 0.0)
+        oct_view_contrast_move(&model->contrast, across * range, -down * range);
 }

@@ -77,9 +77,10 @@ struct oct_view_model {
     struct oct_view_settings settings;
 
     /* The stream. */
-    struct oct_view_archive *archive; /* borrowed; NULL: nothing is kept */
+    struct oct_view_archive *archive; /* the owner's, who sets it; NULL: nothing is kept */
     struct oct_view_picture shown;    /* meaningful when has_picture; owned */
     bool has_picture;
+    struct oct_view_picture spare;  /* a buffer for the next one; owned */
     uint64_t serial;                /* changes whenever another picture is shown */
     struct oct_view_picture newest; /* came while frozen, when newest_waits; owned */
     bool newest_waits;
@@ -131,7 +132,7 @@ struct oct_view_model {
     struct oct_view_calipers calipers; /* of the shown picture */
     bool has_mark;
     struct oct_view_point mark;
-    enum oct_view_held held; /* the point that the arrows move; see model_points.c */
+    enum oct_view_held held; /* the point that the arrows move */
     bool typing;             /* the pseudonym */
     char typed[OCT_VIEW_LABEL_BYTES];
     struct oct_view_patient patient;
@@ -149,18 +150,14 @@ void oct_view_model_init(struct oct_view_model *model, const char *endpoint, boo
 /* Frees the pictures. */
 void oct_view_model_finish(struct oct_view_model *model);
 
-/* Gives it the archive. */
-void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive *archive);
-
 /* Takes a picture newer than all before. The structs are swapped, so that *picture then has a
  * buffer to reuse. While frozen, the picture waits and the shown one stays; while averages or
  * results of other pictures choose what is shown (overlay.h), it is passed over. */
 void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture);
 
-/* Takes an image of the topic `average`, where it is shown; the buffers are swapped through
- * `spare`. */
-void oct_view_model_offer_average(struct oct_view_model *model, struct oct_view_image *image,
-                                  struct oct_view_picture *spare);
+/* Takes a picture all the same; average: what is said of it, zeroed if it is a B-scan. */
+void oct_view_model_offer_picture(struct oct_view_model *model, struct oct_view_picture *picture,
+                                  const struct oct_view_average *average);
 
 /* Shows this picture and freezes it; the structs are swapped. What had frozen another ends. */
 void oct_view_model_hold_up(struct oct_view_model *model, struct oct_view_picture *picture);
@@ -217,10 +214,9 @@ const struct oct_view_point *oct_view_model_held_point(const struct oct_view_mod
 /* The A-line of the profile. */
 void oct_view_model_point_at(struct oct_view_model *model, double line);
 
-/* While typing (patient.c): adds text, which at first replaces what stands there; keeps what stands
- * there; removes the last letter, at first all; ends typing, and wishes the text or drops it. */
+/* While typing: adds text, which at first replaces what stands there; removes the last letter, at
+ * first all; ends typing, and wishes the text or drops it. */
 void oct_view_model_type(struct oct_view_model *model, const char *text);
-void oct_view_model_keep_typed(struct oct_view_model *model);
 void oct_view_model_rub_out(struct oct_view_model *model);
 void oct_view_model_end_typing(struct oct_view_model *model, bool keep);
 
@@ -263,8 +259,7 @@ void oct_view_model_stretch_text(const struct oct_view_model *model, struct oct_
 /* The en face picture that belongs to the shown one: octd's, or in playback the file's. */
 const struct oct_view_enface *oct_view_model_enface(const struct oct_view_model *model);
 
-/* What the model wishes of octd for the operator: recording, en face settings, the eye. The thread
- * of the model calls. Included by viewer/model alone. */
+/* ---- of viewer/model and viewer/overlay alone ---- */
 
 /* Makes a wish, or says why that cannot be. */
 void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, const char *text);
@@ -272,22 +267,13 @@ void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, 
 /* Whether octd's en face settings can be changed; if not, says why. */
 bool oct_view_model_can_set_enface(struct oct_view_model *model);
 
-/* What the model's actions do with pictures (model.c). Included by viewer/model alone. */
-
 /* Freezes, or goes on with the newest picture. */
 void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen);
 
 /* Shows the newest picture if one waits. */
 void oct_view_model_show_newest(struct oct_view_model *model);
 
-/* Shows a picture of a recording; the structs are swapped. whole: the contrast may follow it. */
-void oct_view_model_show_recorded(struct oct_view_model *model, struct oct_view_picture *picture,
-                                  bool whole);
-
 /* Shows a B-scan, which is no average; the structs are swapped. */
 void oct_view_model_show_bscan(struct oct_view_model *model, struct oct_view_picture *picture);
-
-/* The calipers and the marked point, moved by keys; model.h declares what the mouse does to them.
- * The thread of the model calls. Included by viewer/model alone. */
 
 #endif

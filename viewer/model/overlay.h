@@ -15,6 +15,7 @@
 #include "analysis/surface/live.h"
 #include "viewer/model/action.h"
 #include "viewer/model/layout.h"
+#include "viewer/model/phrase.h"
 #include "viewer/model/picture.h"
 
 #include <stdbool.h>
@@ -35,11 +36,12 @@ struct oct_view_overlay {
     void (*keep)(struct oct_view_archive *archive, const struct oct_view_image *image);
     /* Whether the topic is subscribed to now; NULL: always, or while its setting is on. */
     bool (*wanted)(const struct oct_view_model *model);
-    /* Takes the newest image of the topic; or one that becomes a picture, whose buffers are swapped
-     * through `spare`. */
-    void (*take)(struct oct_view_model *model, const struct oct_view_image *image);
-    void (*take_picture)(struct oct_view_model *model, struct oct_view_image *image,
-                         struct oct_view_picture *spare);
+    /* Takes the newest image of the topic, while its setting is on. One that becomes a picture
+     * swaps buffers through the model's spare one. */
+    void (*take)(struct oct_view_model *model, struct oct_view_image *image);
+    /* Results of single B-scans: of those that are drawn and come, the lowest chooses the picture;
+     * 0: none does. */
+    unsigned leads;
     /* Draw over the B-scan; and on the en face picture in r, below `line` lines of words: true, if
      * that adds another one. */
     void (*draw)(struct oct_draw *draw, const struct oct_view_model *model);
@@ -64,57 +66,56 @@ extern const struct oct_view_overlay oct_view_overlay_average, oct_view_overlay_
     oct_view_overlay_enface, oct_view_overlay_slab, oct_view_overlay_cones, oct_view_overlay_layers,
     oct_view_overlay_rolloff, oct_view_overlay_cells;
 
+/* Its setting; NULL: it has none. */
+bool *oct_view_overlay_setting(struct oct_view_model *model,
+                               const struct oct_view_overlay *overlay);
+
+/* Takes an image of its topic, while frozen of the shown picture alone; where results come steadily
+ * and pictures are B-scans, shows its picture. */
+void oct_view_overlay_take(struct oct_view_model *model, const struct oct_view_overlay *overlay,
+                           struct oct_view_image *image);
+
+/* Does what the key of an overlay does. */
+void oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action action);
+
 /* What a key offered last. */
 struct oct_view_offer {
     enum oct_view_action action;
     uint64_t until_ns; /* 0: nothing was */
 };
 
-/* Its setting; NULL: it has none. */
-bool *oct_view_overlay_setting(struct oct_view_model *model,
-                               const struct oct_view_overlay *overlay);
-
-/* Does what the key of an overlay does. False: the action is none of theirs. */
-bool oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action action);
-
 /* ---- which picture ---- */
-
-/* Of those that are drawn and come, the first one chooses the picture. */
-enum oct_view_leader { OCT_OVERLAY_LAYERS, OCT_OVERLAY_CELLS, OCT_OVERLAY_ROLLOFF };
 
 /* What chooses the picture; zeroed nothing does. */
 struct oct_view_lead {
-    enum oct_view_leader of;
+    unsigned of; /* `leads` of the overlay */
     bool is_steady;
     uint64_t came_ns; /* its newest result whose picture is kept; 0: none */
 };
 
-/* Whether a result of a B-scan is to be taken: of the shown picture alone while that is frozen. */
-bool oct_view_overlay_takes(const struct oct_view_model *model,
-                            const struct oct_image_header *header);
-
-/* Notes that a result came of this B-scan, at that time; shows its picture where they come steadily
- * and the pictures are B-scans. */
-void oct_view_overlay_lead(struct oct_view_model *model, enum oct_view_leader of,
-                           const struct oct_image_header *header, uint64_t arrival_ns);
+/* Of which B-scan a result is. */
+struct oct_view_of {
+    uint64_t frame_num;
+    char acquisition_id[64];
+};
+struct oct_view_of oct_view_of_image(const struct oct_image_header *header);
 
 /* Whether a picture that has no result is passed over, as one that has will follow. */
 bool oct_view_overlay_leads(const struct oct_view_model *model);
 
 /* Whether a result of this B-scan belongs to the shown picture: it is that B-scan, or an average
  * that has it in its mean. *lines, *depth: what moved it there, in A-lines and depth pixels. */
-bool oct_view_overlay_belongs(const struct oct_view_model *model, const char *acquisition_id,
-                              uint64_t frame_num, double *lines, double *depth);
+bool oct_view_overlay_belongs(const struct oct_view_model *model, const struct oct_view_of *of,
+                              double *lines, double *depth);
 
 /* The same; where no picture is chosen and they follow each other fast, only of a frozen one: drawn
  * over few of many it would flicker. */
-bool oct_view_overlay_is_drawn(const struct oct_view_model *model, const char *acquisition_id,
-                               uint64_t frame_num);
+bool oct_view_overlay_is_drawn(const struct oct_view_model *model, const struct oct_view_of *of);
 
 /* Where that B-scan lies in the window, by where the shown picture does. */
 struct oct_view_rectf oct_view_overlay_place(const struct oct_draw *draw,
                                              const struct oct_view_model *model,
-                                             const char *acquisition_id, uint64_t frame_num);
+                                             const struct oct_view_of *of);
 
 /* ---- octd's average ---- */
 
@@ -124,9 +125,9 @@ struct oct_view_rectf oct_view_overlay_place(const struct oct_draw *draw,
 
 /* What is said of one average. */
 struct oct_view_average {
-    double averaged, rejected, score; /* NaN: not told */
-    double shift_lines, shift_depth;  /* px that moved the newest B-scan onto it; NaN: not told */
-    uint64_t arrival_ns;              /* 0: the picture is a B-scan, no average */
+    double averaged, score;          /* NaN: not told */
+    double shift_lines, shift_depth; /* px that moved the newest B-scan onto it; NaN: not told */
+    uint64_t arrival_ns;             /* 0: the picture is a B-scan, no average */
 };
 
 /* What the image's header says. */
@@ -134,8 +135,7 @@ void oct_view_average_read(struct oct_view_average *average, const struct oct_vi
 
 /* Makes a picture of a checked image; the buffers are swapped, so that the image then has one to
  * reuse. */
-void oct_view_average_take(struct oct_view_average *average, struct oct_view_image *image,
-                           struct oct_view_picture *picture);
+void oct_view_image_to_picture(struct oct_view_image *image, struct oct_view_picture *picture);
 
 /* Whether averages come, so that they stand in place of B-scans. */
 bool oct_view_average_comes(const struct oct_view_model *model);
@@ -177,10 +177,6 @@ struct oct_view_sharpening {
 /* Asks octd for it; or, where its picture is shown, goes back to live ones. */
 void oct_view_sharpened_toggle(struct oct_view_model *model);
 
-/* Takes an image of the topic where it is waited for, and shows it, frozen. */
-void oct_view_sharpened_offer(struct oct_view_model *model, struct oct_view_image *image,
-                              struct oct_view_picture *spare);
-
 /* With the daemon's newest status: ends the wait where octd says that it failed, or is silent. */
 void oct_view_sharpened_hear(struct oct_view_model *model);
 
@@ -204,6 +200,11 @@ struct oct_view_cones {
  * changes nothing. */
 void oct_view_cones_set(struct oct_view_cones *cones, const struct oct_view_image *row);
 
+/* "cones 4.2 um 65,000/mm2 (0.14)", and how many volumes ago where others were scanned since; "no
+ * ring" where octd found none; empty where octd says nothing of cones, its row is of another
+ * acquisition than the picture, or the scale is not known. */
+void oct_view_cones_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
+
 /* ---- cells that are followed: where they are and have been ---- */
 
 #define OCT_VIEW_CELLS_MOST 256u
@@ -220,15 +221,14 @@ struct oct_view_track {
 struct oct_view_cells {
     unsigned n; /* of tracks */
     struct oct_view_track tracks[OCT_VIEW_CELLS_MOST];
-    double count;            /* as octd says: those beyond the table too */
-    double median_um_s;      /* NaN: not known */
-    uint32_t width, height;  /* of the picture that positions are of; 0: nothing came */
-    bool is_bscan;           /* it is a B-scan, else the volume from above */
-    uint64_t frame_num;      /* of the newest B-scan in it */
-    uint64_t volume;         /* of that B-scan */
-    uint64_t arrival_ns;     /* of the newest table; 0: none came */
-    uint64_t interval_ns;    /* between that and the one before; 0: there was none */
-    char acquisition_id[64]; /* as in the header */
+    double count;           /* as octd says: those beyond the table too */
+    double median_um_s;     /* NaN: not known */
+    uint32_t width, height; /* of the picture that positions are of; 0: nothing came */
+    bool is_bscan;          /* it is a B-scan, else the volume from above */
+    struct oct_view_of of;  /* the newest B-scan in it */
+    uint64_t volume;        /* of that B-scan */
+    uint64_t arrival_ns;    /* of the newest table; 0: none came */
+    uint64_t interval_ns;   /* between that and the one before; 0: there was none */
 };
 
 /* Takes a table: labels track, x_px, y_px, radius_px, how; numbers width, height, is_bscan, count,
@@ -241,12 +241,12 @@ void oct_view_cells_set(struct oct_view_cells *cells, const struct oct_view_imag
  * more, is too old. */
 bool oct_view_cells_are_new(const struct oct_view_cells *cells, uint64_t now_ns);
 
-/* Takes a table where cells are drawn; while frozen, none of other B-scans. */
-void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table);
-
 /* Whether there are cells to be drawn: of the shown B-scan, or of now and of the volume that is
  * seen from above. */
 bool oct_view_model_has_cells(const struct oct_view_model *model);
+
+/* "cells 12, median 340 um/s" of the cells that are drawn; empty: there are none. */
+void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
 /* ---- layers: ILM and RPE ---- */
 
@@ -254,8 +254,7 @@ struct oct_view_layers {
     uint32_t n_lines;              /* of the B-scan that they are of; 0: nothing came */
     float *position[OCT_N_LAYERS]; /* [n_lines] depth pixels, 0 in the middle of the first one;
                                          NaN: not found; one block, owned */
-    uint64_t frame_num;            /* of that B-scan */
-    char acquisition_id[64];
+    struct oct_view_of of;
 };
 void oct_view_layers_finish(struct oct_view_layers *layers);
 
@@ -269,9 +268,12 @@ void oct_view_layers_set(struct oct_view_layers *layers, const struct oct_view_i
 double oct_view_layers_thickness(const struct oct_view_layers *layers, double line_a, double line_b,
                                  double *found);
 
-/* As those of cells: takes an image, and whether there are layers of the shown picture. */
-void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_view_image *image);
+/* Whether there are layers of the shown picture. */
 bool oct_view_model_has_layers(const struct oct_view_model *model);
+
+/* "ILM to RPE 285 um" of the layers that are drawn, and their share of the A-lines where some lack
+ * them. */
+void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
 /* "; ILM to RPE 285.1 um" between two A-lines; "": it is not known. */
 void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
@@ -288,8 +290,7 @@ struct oct_view_rolloff {
     struct {
         float depth_px, peak_db;
     } points[OCT_ROLLOFF_MOST_POINTS];
-    uint64_t frame_num; /* the newest B-scan */
-    char acquisition_id[64];
+    struct oct_view_of of; /* the newest B-scan */
 };
 
 /* Takes a table and its numbers; rows without a depth and a peak are left out. */
@@ -298,16 +299,15 @@ void oct_view_rolloff_set(struct oct_view_rolloff *rolloff, const struct oct_vie
 /* dB of the line through the points, at a depth pixel; NaN: there is none. */
 double oct_view_rolloff_line(const struct oct_view_rolloff *rolloff, double depth_px);
 
-/* As those of cells: takes a table, and whether a mirror was measured in the shown picture. */
-void oct_view_model_offer_rolloff(struct oct_view_model *model, const struct oct_view_image *table);
+/* Whether a mirror was measured in the shown picture. */
 bool oct_view_model_has_rolloff(const struct oct_view_model *model);
 
-/* ---- the en face picture ---- */
+/* What octd measures of a mirror: "412.3 px: FWHM 6.12 px, 15.31 um, SNR 52.1 dB" (um in air), or
+ * why there is none; and, from three points on, "-5.10 dB/mm, -6 dB at 1.18 mm, 12 points".
+ * Returns how many lines; 0: nothing is measured now. */
+unsigned oct_view_rolloff_text(const struct oct_view_model *model, struct oct_view_phrase lines[2]);
 
-/* Copies an image of the topic `enface`, unless the picture is the one that follows layers, and
- * those still come; of the topic `slab`, where it is that one. */
-void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image);
-void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_view_image *image);
+/* ---- the en face picture ---- */
 
 /* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
 void oct_view_model_next_projection(struct oct_view_model *model);

@@ -6,12 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool oct_view_make_room(void **buffer, size_t *capacity_bytes, size_t n_bytes)
+{
+    void *grown = n_bytes > *capacity_bytes ? malloc(n_bytes) : NULL;
+    if (n_bytes <= *capacity_bytes || !grown)
+        return n_bytes <= *capacity_bytes;
+    free(*buffer);
+    *buffer = grown;
+    *capacity_bytes = n_bytes;
+    return true;
+}
+
 /* ---- images of any topic ---- */
 
 size_t oct_view_image_bytes(const struct oct_image_header *header)
 {
     uint64_t n = 1;
-
     if (header->rank < 1 || header->rank > OCT_IMAGE_MAX_RANK ||
         (header->type != OCT_SAMPLE_U8 && header->type != OCT_SAMPLE_F32))
         return SIZE_MAX;
@@ -33,15 +43,9 @@ enum oct_err oct_view_image_set(struct oct_view_image *image, const struct oct_i
                         "%.40s: %zu bytes of values came, its shape says otherwise; check the "
                         "publisher",
                         header->dataset, n_bytes);
-    if (n_bytes > image->capacity_bytes) {
-        void *grown = malloc(n_bytes);
-        if (!grown)
-            return oct_fail(err, OCT_E_NO_MEMORY, "%.40s of %zu bytes: out of memory",
-                            header->dataset, n_bytes);
-        free(image->values);
-        image->values = grown;
-        image->capacity_bytes = n_bytes;
-    }
+    if (!oct_view_make_room(&image->values, &image->capacity_bytes, n_bytes))
+        return oct_fail(err, OCT_E_NO_MEMORY, "%.40s of %zu bytes: out of memory", header->dataset,
+                        n_bytes);
     if (n_bytes > 0)
         memcpy(image->values, values, n_bytes);
     image->header = *header;
@@ -62,13 +66,6 @@ bool oct_view_image_is_row(const struct oct_image_header *header)
     return oct_view_image_is_table(header, 1);
 }
 
-void oct_view_image_swap(struct oct_view_image *a, struct oct_view_image *b)
-{
-    struct oct_view_image kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
 void oct_view_image_finish(struct oct_view_image *image)
 {
     free(image->values);
@@ -79,14 +76,9 @@ void oct_view_image_finish(struct oct_view_image *image)
 
 size_t oct_view_picture_bytes(const struct oct_picture_header *header)
 {
-    size_t pixel_bytes;
-
-    if (header->sample_type == OCT_SAMPLE_U8)
-        pixel_bytes = sizeof(uint8_t);
-    else if (header->sample_type == OCT_SAMPLE_F32)
-        pixel_bytes = sizeof(float);
-    else
-        return 0;
+    const size_t pixel_bytes = header->sample_type == OCT_SAMPLE_U8    ? sizeof(uint8_t)
+                               : header->sample_type == OCT_SAMPLE_F32 ? sizeof(float)
+                                                                       : 0;
     if (header->n_lines == 0 || header->depth == 0 ||
         header->depth > OCT_MAX_BSCAN_SAMPLES / header->n_lines)
         return 0;
@@ -98,22 +90,14 @@ enum oct_err oct_view_picture_set(struct oct_view_picture *picture,
                                   size_t n_bytes, struct oct_error *err)
 {
     size_t wanted_bytes = oct_view_picture_bytes(header);
-
     if (wanted_bytes == 0 || wanted_bytes != n_bytes)
         return oct_fail(err, OCT_E_FORMAT,
                         "picture of %u x %u pixels: %zu bytes came, %zu are needed; check the "
                         "publisher",
                         header->n_lines, header->depth, n_bytes, wanted_bytes);
-    if (n_bytes > picture->capacity_bytes) {
-        void *grown = malloc(n_bytes);
-        if (!grown)
-            return oct_fail(err, OCT_E_NO_MEMORY,
-                            "picture of %zu bytes: out of memory; publish smaller pictures",
-                            n_bytes);
-        free(picture->pixels);
-        picture->pixels = grown;
-        picture->capacity_bytes = n_bytes;
-    }
+    if (!oct_view_make_room(&picture->pixels, &picture->capacity_bytes, n_bytes))
+        return oct_fail(err, OCT_E_NO_MEMORY,
+                        "picture of %zu bytes: out of memory; publish smaller pictures", n_bytes);
     memcpy(picture->pixels, pixels, n_bytes);
     picture->header = *header;
     return OCT_OK;
@@ -122,7 +106,6 @@ enum oct_err oct_view_picture_set(struct oct_view_picture *picture,
 double oct_view_picture_value(const struct oct_view_picture *picture, uint32_t line, uint32_t depth)
 {
     const struct oct_picture_header *h = &picture->header;
-
     if (!picture->pixels || line >= h->n_lines || depth >= h->depth)
         return NAN;
     size_t i = (size_t)line * h->depth + depth;
@@ -144,7 +127,6 @@ struct counts {
 static void count_u8(const struct oct_view_picture *picture, uint32_t step, struct counts *counts)
 {
     const struct oct_picture_header *h = &picture->header;
-
     counts->lo = h->lo;
     counts->step = (h->hi - h->lo) / 255.0;
     for (uint32_t line = 0; line < h->n_lines; line += step)
@@ -156,7 +138,6 @@ static void count_f32(const struct oct_view_picture *picture, uint32_t step, str
 {
     const struct oct_picture_header *h = &picture->header;
     double least = INFINITY, most = -INFINITY;
-
     for (uint32_t line = 0; line < h->n_lines; line += step)
         for (uint32_t d = 0; d < h->depth; d++) {
             double v = oct_view_picture_value(picture, line, d);
@@ -175,25 +156,19 @@ static void count_f32(const struct oct_view_picture *picture, uint32_t step, str
         }
 }
 
-static double percentile(const struct counts *counts, double share)
-{
-    return counts->lo + oct_histogram_percentile(counts->bin, N_BINS, share) * counts->step;
-}
-
 bool oct_view_picture_percentiles(const struct oct_view_picture *picture, double share_lo,
                                   double share_hi, double *lo, double *hi)
 {
     struct counts counts = {0};
     uint32_t step = (picture->header.n_lines + LOOKED_AT - 1) / LOOKED_AT;
-
     if (!picture->pixels || step == 0)
         return false;
     if (picture->header.sample_type == OCT_SAMPLE_F32)
         count_f32(picture, step, &counts);
     else
         count_u8(picture, step, &counts);
-    *lo = percentile(&counts, share_lo);
-    *hi = percentile(&counts, share_hi);
+    *lo = counts.lo + oct_histogram_percentile(counts.bin, N_BINS, share_lo) * counts.step;
+    *hi = counts.lo + oct_histogram_percentile(counts.bin, N_BINS, share_hi) * counts.step;
     return counts.total > 0;
 }
 
@@ -217,18 +192,13 @@ enum oct_err oct_view_spectrum_set(struct oct_view_spectrum *spectrum, const cha
                                    struct oct_error *err)
 {
     struct oct_spectrum_header header;
+    void *buffer = spectrum->sample;
     enum oct_err code = oct_spectrum_decode(&header, json, json_bytes, n_bytes, err);
-
     if (code)
         return code;
-    if (header.n_samples > spectrum->capacity) {
-        uint16_t *grown = malloc(n_bytes);
-        if (!grown)
-            return oct_fail(err, OCT_E_NO_MEMORY, "spectrum: out of memory");
-        free(spectrum->sample);
-        spectrum->sample = grown;
-        spectrum->capacity = header.n_samples;
-    }
+    if (!oct_view_make_room(&buffer, &spectrum->capacity_bytes, n_bytes))
+        return oct_fail(err, OCT_E_NO_MEMORY, "spectrum: out of memory");
+    spectrum->sample = buffer;
     memcpy(spectrum->sample, samples, n_bytes);
     spectrum->n_samples = header.n_samples;
     spectrum->limit = header.limit;

@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Makes a buffer hold n_bytes; what is in it may be lost. False: there is no memory, and it is as
+ * it was. */
+bool oct_view_make_room(void **buffer, size_t *capacity_bytes, size_t n_bytes);
+
 /* One received image of any topic but `bscan` and `spectrum`: header and values, in a buffer that
  * grows and is reused. Images move between subscriber, app and model by swapping whole structs. A
  * zeroed struct is none. */
@@ -37,8 +41,6 @@ enum oct_err oct_view_image_set(struct oct_view_image *image, const struct oct_i
  * none. */
 bool oct_view_image_is_table(const struct oct_image_header *header, uint32_t most_rows);
 bool oct_view_image_is_row(const struct oct_image_header *header);
-
-void oct_view_image_swap(struct oct_view_image *a, struct oct_view_image *b);
 
 /* Frees the values and zeroes the struct. */
 void oct_view_image_finish(struct oct_view_image *image);
@@ -84,7 +86,8 @@ void oct_view_picture_finish(struct oct_view_picture *picture);
 /* A zeroed struct is none. */
 struct oct_view_spectrum {
     uint16_t *sample; /* [n_samples]; owned */
-    uint32_t n_samples, capacity;
+    size_t capacity_bytes;
+    uint32_t n_samples;
     uint32_t limit;       /* the largest sample a camera of these bits gives */
     uint64_t n_saturated; /* samples of the whole B-scan that reached it */
     uint64_t frame_num;

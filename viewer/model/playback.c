@@ -1,6 +1,6 @@
 #include "viewer/model/playback.h"
 
-#include "viewer/model/clock.h"
+#include "pipeline/base/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 
@@ -27,7 +27,6 @@ void oct_view_playback_finish(struct oct_view_playback *p)
 void oct_view_playback_open(struct oct_view_model *model, const char *path, int by, bool or_before)
 {
     struct oct_view_playback *p = &model->playback;
-
     snprintf(p->request.path, sizeof(p->request.path), "%s", path);
     p->request.by = by;
     p->request.or_before = or_before;
@@ -36,12 +35,11 @@ void oct_view_playback_open(struct oct_view_model *model, const char *path, int 
     p->plays = false;
 }
 
-void oct_view_playback_toggle(struct oct_view_model *model)
+static void toggle(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
     const struct oct_view_daemon *d = &model->daemon;
     const char *newest = model->save_last.is_newest ? d->last.path : d->record.path;
-
     if (p->active || p->opens)
         oct_view_playback_end(model);
     else if (newest[0] && model->elsewhere[0])
@@ -67,7 +65,6 @@ static void forget_places(struct oct_view_model *model)
 static void begin(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
-
     if (model->frozen)
         oct_view_model_set_frozen(model, false);
     if (model->has_picture) {
@@ -87,7 +84,6 @@ static void begin(struct oct_view_model *model)
 void oct_view_playback_end(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
-
     p->opens = p->plays = false;
     if (!p->active)
         return;
@@ -106,30 +102,18 @@ void oct_view_playback_end(struct oct_view_model *model)
     oct_view_model_say(model, "live pictures");
 }
 
-static bool is_another(const struct oct_view_file *a, const struct oct_view_file *b)
-{
-    return strcmp(a->path, b->path) != 0 || a->volume != b->volume || a->n_bscans != b->n_bscans ||
-           a->n_lines != b->n_lines || a->depth != b->depth;
-}
-
-/* A recording that was stopped within a volume ends with a piece; what an operator wants to look at
- * is a whole one. */
-static bool is_piece_behind_volumes(const struct oct_view_model *model,
-                                    const struct oct_view_file *file)
-{
-    return model->playback.request.or_before && model->playback.request.by == 0 &&
-           file->n_valid < file->n_bscans && file->place > 1 && model->recorded.n_whole > 0 &&
-           !model->save_last.is_newest;
-}
-
 void oct_view_playback_opened(struct oct_view_model *model, const struct oct_view_file *file)
 {
     struct oct_view_playback *p = &model->playback;
-    const bool another = !p->active || is_another(&p->file, file);
-
+    const bool another = !p->active || strcmp(p->file.path, file->path) != 0 ||
+                         p->file.volume != file->volume || p->file.n_bscans != file->n_bscans ||
+                         p->file.n_lines != file->n_lines || p->file.depth != file->depth;
     if (!p->opens)
         return; /* live pictures were asked for meanwhile */
-    if (is_piece_behind_volumes(model, file)) {
+    /* A recording that was stopped within a volume ends with a piece; an operator wants to look at
+     * a whole one. */
+    if (p->request.or_before && p->request.by == 0 && file->n_valid < file->n_bscans &&
+        file->place > 1 && model->recorded.n_whole > 0 && !model->save_last.is_newest) {
         oct_view_model_say(model, "the last whole volume; %s, the piece behind it, has %u of %u",
                            file->name, file->n_valid, file->n_bscans);
         oct_view_playback_open(model, file->path, -1, false);
@@ -144,12 +128,9 @@ void oct_view_playback_opened(struct oct_view_model *model, const struct oct_vie
         model->has_picture = false; /* what is shown is of the file before */
         oct_view_picture_finish(&p->slice);
         oct_view_enface_finish(&p->enface);
-        p->wanted = p->bscan = 0;
-        p->valid = true; /* until it is read */
-        p->why[0] = '\0';
-        p->missing_lines = 0;
+        p->read = (struct oct_view_read){.valid = true}; /* until it is read */
+        p->wanted = p->missing_lines = 0;
         p->slice_line = file->n_lines / 2;
-        p->slice_share = p->enface_share = 0;
     }
     if (model->contrast.log != file->log) {
         model->contrast.log = file->log;
@@ -165,74 +146,52 @@ void oct_view_playback_refused(struct oct_view_model *model, const char *why)
 }
 
 void oct_view_playback_offer(struct oct_view_model *model, struct oct_view_picture *picture,
-                             uint32_t bscan, bool valid, const char *why)
+                             const struct oct_view_read *read)
 {
     struct oct_view_playback *p = &model->playback;
-
+    const struct oct_view_contrast before = model->contrast;
     if (!p->active)
         return;
-    p->bscan = bscan;
-    p->valid = valid;
+    p->read.bscan = read->bscan;
+    p->read.valid = read->valid;
     p->missing_lines = picture->header.missing_lines;
-    snprintf(p->why, sizeof(p->why), "%s", why);
-    oct_view_letters_clean(p->why);
-    oct_view_model_show_recorded(model, picture, valid && !why[0]);
+    memcpy(p->read.why, read->why, sizeof(p->read.why));
+    oct_view_letters_clean(p->read.why);
+    oct_view_model_show_bscan(model, picture);
+    if (before.range == OCT_CONTRAST_AUTO && (!read->valid || read->why[0]))
+        model->contrast = before; /* it does not follow what is not whole */
 }
 
 /* ---- its label ---- */
 
-/* Requests that the reader has not taken yet are joined. NULL: the file has no label. */
-static struct oct_view_relabel *relabel(struct oct_view_model *model)
+/* Requests that the reader has not taken yet are joined. */
+void oct_view_playback_relabel(struct oct_view_model *model,
+                               const struct oct_volume_label_change *change)
 {
     struct oct_view_playback *p = &model->playback;
-
+    struct oct_view_relabel *r = &p->relabel;
     if (p->file.what[0]) {
         oct_view_model_say(model, "%s is no recording: it has no label", p->file.name);
-        return NULL;
+        return;
     }
-    memcpy(p->relabel.path, p->file.path, sizeof(p->relabel.path));
-    return &p->relabel;
-}
-
-void oct_view_playback_set_eye(struct oct_view_model *model, const char *eye)
-{
-    struct oct_view_relabel *r = relabel(model);
-
-    if (!r)
-        return;
-    r->has_eye = true;
-    snprintf(r->eye, sizeof(r->eye), "%s", eye);
-}
-
-void oct_view_playback_set_pseudonym(struct oct_view_model *model, const char *pseudonym)
-{
-    struct oct_view_relabel *r = relabel(model);
-
-    if (!r)
-        return;
-    r->has_pseudonym = true;
-    snprintf(r->pseudonym, sizeof(r->pseudonym), "%s", pseudonym);
-}
-
-static void oct_view_playback_set_verdict(struct oct_view_model *model,
-                                          enum oct_view_verdict verdict)
-{
-    struct oct_view_relabel *r = relabel(model);
-
-    if (!r)
-        return;
-    r->has_verdict = true;
-    r->verdict = verdict;
+    memcpy(r->path, p->file.path, sizeof(r->path));
+    r->has_eye |= change->eye != NULL;
+    r->has_pseudonym |= change->pseudonym != NULL;
+    r->has_verdict |= change->mark != NULL;
+    if (change->eye)
+        snprintf(r->eye, sizeof(r->eye), "%s", change->eye);
+    if (change->pseudonym)
+        snprintf(r->pseudonym, sizeof(r->pseudonym), "%s", change->pseudonym);
+    if (change->mark)
+        r->verdict = *change->mark;
 }
 
 void oct_view_playback_labelled(struct oct_view_model *model, const char *path, const char *eye,
-                                const char *pseudonym, enum oct_view_verdict verdict)
+                                const char *pseudonym, enum oct_volume_mark verdict)
 {
     static const char *const words[] = {"not marked", "marked: keep", "marked: repeat"};
     struct oct_view_file *file = &model->playback.file;
-
     const char *slash = strrchr(path, '/');
-
     if (strcmp(file->path, path) == 0) {
         snprintf(file->eye, sizeof(file->eye), "%s", eye);
         snprintf(file->pseudonym, sizeof(file->pseudonym), "%s", pseudonym);
@@ -241,11 +200,6 @@ void oct_view_playback_labelled(struct oct_view_model *model, const char *path, 
     oct_view_model_say(model, "%s: %s, %s, %s", slash ? slash + 1 : path,
                        eye[0] ? eye : "no eye said", pseudonym[0] ? pseudonym : "no pseudonym",
                        words[verdict]);
-}
-
-void oct_view_playback_not_labelled(struct oct_view_model *model, const char *why)
-{
-    oct_view_model_say(model, "the label stays as it was: %s", why);
 }
 
 /* ---- moving ---- */
@@ -258,7 +212,6 @@ double oct_view_playback_rate_hz(const struct oct_view_playback *p)
 static void move_to(struct oct_view_playback *p, double bscan)
 {
     const double last = p->file.n_bscans > 0 ? p->file.n_bscans - 1.0 : 0;
-
     p->position = bscan > 0 ? fmin(bscan, last) : 0;
     p->wanted = (uint32_t)p->position;
 }
@@ -279,7 +232,6 @@ void oct_view_playback_slice_at(struct oct_view_model *model, double line)
 {
     struct oct_view_playback *p = &model->playback;
     const double last = p->file.n_lines > 0 ? p->file.n_lines - 1.0 : 0;
-
     if (p->active)
         p->slice_line = line > 0 ? (uint32_t)fmin(line, last) : 0;
 }
@@ -288,7 +240,6 @@ void oct_view_playback_tick(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
     const double last = p->file.n_bscans > 0 ? p->file.n_bscans - 1.0 : 0;
-
     if (p->active && p->plays && model->now_ns > p->moved_ns) {
         const double passed_s = (double)(model->now_ns - p->moved_ns) / (double)OCT_NS_PER_S;
         const double on = passed_s * oct_view_playback_rate_hz(p);
@@ -301,7 +252,6 @@ void oct_view_playback_tick(struct oct_view_model *model)
 static void toggle_play(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
-
     p->plays = !p->plays && p->file.n_bscans > 1;
     if (p->plays && p->wanted + 1 >= p->file.n_bscans)
         move_to(p, 0); /* from the end: once more */
@@ -314,25 +264,18 @@ static bool apply_moves(struct oct_view_model *model, enum oct_view_action actio
 {
     struct oct_view_playback *p = &model->playback;
     const double page = fmax(1, round(p->file.n_bscans * PAGE)) * times;
-
     switch (action) {
     case OCT_ACTION_OLDER:
-        oct_view_playback_step(model, -times);
-        return true;
     case OCT_ACTION_NEWER:
-        oct_view_playback_step(model, times);
+        oct_view_playback_step(model, action == OCT_ACTION_NEWER ? times : -times);
         return true;
     case OCT_ACTION_SLAB_UP:
-        oct_view_playback_step(model, -page);
-        return true;
     case OCT_ACTION_SLAB_DOWN:
-        oct_view_playback_step(model, page);
+        oct_view_playback_step(model, action == OCT_ACTION_SLAB_DOWN ? page : -page);
         return true;
     case OCT_ACTION_SLAB_THINNER:
-        oct_view_playback_go(model, 0);
-        return true;
     case OCT_ACTION_SLAB_THICKER:
-        oct_view_playback_go(model, p->file.n_bscans);
+        oct_view_playback_go(model, action == OCT_ACTION_SLAB_THICKER ? p->file.n_bscans : 0);
         return true;
     case OCT_ACTION_CURSOR_LEFT:
     case OCT_ACTION_CURSOR_RIGHT:
@@ -345,14 +288,6 @@ static bool apply_moves(struct oct_view_model *model, enum oct_view_action actio
     }
 }
 
-/* The same decision again takes it back. */
-static void decide(struct oct_view_model *model, enum oct_view_verdict verdict)
-{
-    const bool again = model->playback.file.verdict == verdict;
-
-    oct_view_playback_set_verdict(model, again ? OCT_VERDICT_NONE : verdict);
-}
-
 static bool is_of_recordings(enum oct_view_action action)
 {
     return action == OCT_ACTION_KEEP || action == OCT_ACTION_REPEAT ||
@@ -363,9 +298,9 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
                              unsigned times)
 {
     struct oct_view_playback *p = &model->playback;
-
+    enum oct_volume_mark verdict = action == OCT_ACTION_KEEP ? OCT_MARK_KEEP : OCT_MARK_REPEAT;
     if (action == OCT_ACTION_PLAYBACK) {
-        oct_view_playback_toggle(model);
+        toggle(model);
         return true;
     }
     if (!p->active && is_of_recordings(action))
@@ -383,7 +318,8 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
         return true;
     case OCT_ACTION_KEEP:
     case OCT_ACTION_REPEAT:
-        decide(model, action == OCT_ACTION_KEEP ? OCT_VERDICT_KEEP : OCT_VERDICT_REPEAT);
+        verdict = p->file.verdict == verdict ? OCT_MARK_NONE : verdict; /* again: taken back */
+        oct_view_playback_relabel(model, &(struct oct_volume_label_change){.mark = &verdict});
         return true;
     case OCT_ACTION_PROJECTION:
     case OCT_ACTION_SHARPEN:
@@ -414,14 +350,13 @@ void oct_view_playback_volume_text(const struct oct_view_file *file, char *text,
 void oct_view_playback_text(const struct oct_view_model *model, char *text, size_t n_bytes)
 {
     const struct oct_view_playback *p = &model->playback;
-    int n = snprintf(text, n_bytes, "%s %u of %u", p->file.what[0] ? "picture" : "B-scan",
-                     p->bscan + 1, p->file.n_bscans);
-    size_t used = n > 0 && (size_t)n < n_bytes ? (size_t)n : 0;
-
-    if (p->why[0])
-        snprintf(text + used, n_bytes - used, ": it cannot be read: %s", p->why);
-    else if (!p->valid)
-        snprintf(text + used, n_bytes - used, ": it was not recorded");
+    const char *what = p->file.what[0] ? "picture" : "B-scan";
+    char amiss[200] = "";
+    if (p->read.why[0])
+        snprintf(amiss, sizeof(amiss), ": it cannot be read: %s", p->read.why);
+    else if (!p->read.valid)
+        snprintf(amiss, sizeof(amiss), ": it was not recorded");
     else if (p->missing_lines > 0)
-        snprintf(text + used, n_bytes - used, ", %u of its A-lines are missing", p->missing_lines);
+        snprintf(amiss, sizeof(amiss), ", %u of its A-lines are missing", p->missing_lines);
+    snprintf(text, n_bytes, "%s %u of %u%s", what, p->read.bscan + 1, p->file.n_bscans, amiss);
 }

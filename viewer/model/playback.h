@@ -4,6 +4,7 @@
 #ifndef OCT_VIEWER_MODEL_PLAYBACK_H
 #define OCT_VIEWER_MODEL_PLAYBACK_H
 
+#include "pipeline/volume/label.h"
 #include "viewer/model/action.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/measure.h"
@@ -15,9 +16,6 @@
 #define OCT_VIEW_PATH_BYTES 4096
 #define OCT_VIEW_FILE_BYTES 256 /* of the last part of a path */
 
-/* What an operator decided; it stands in the file. */
-enum oct_view_verdict { OCT_VERDICT_NONE, OCT_VERDICT_KEEP, OCT_VERDICT_REPEAT };
-
 /* What a recording says of itself. */
 struct oct_view_file {
     char path[OCT_VIEW_PATH_BYTES], name[OCT_VIEW_FILE_BYTES];
@@ -28,13 +26,12 @@ struct oct_view_file {
     char dataset[64], unit[16]; /* then: what is shown of it, and its unit, "": not known */
     /* The how many-th of its volumes this is, or of its datasets, from 1; a recording has one. */
     uint32_t volume, n_volumes;
-    bool log;        /* values are dB, else counts^2 */
-    bool of_spectra; /* it has no pictures: they are reconstructed one by one */
+    bool log;                             /* values are dB, else counts^2 */
     double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
     double rate_hz;                       /* B-scans a second; 0: not known */
-    char eye[8], pseudonym[128], start_time[40];
-    enum oct_view_verdict verdict;
-    unsigned place, n_files; /* the how many-th it is of the folder's recordings, from 1 */
+    char eye[8], pseudonym[128];
+    enum oct_volume_mark verdict; /* what an operator decided; it stands in the file */
+    unsigned place, n_files;      /* the how many-th it is of the folder's recordings, from 1 */
 };
 
 /* What is to be corrected in a file; zeroed: nothing. */
@@ -42,7 +39,29 @@ struct oct_view_relabel {
     char path[OCT_VIEW_PATH_BYTES];           /* the one that was open when it was asked for */
     bool has_eye, has_pseudonym, has_verdict; /* else it stays as the file has it */
     char eye[8], pseudonym[128];
-    enum oct_view_verdict verdict;
+    enum oct_volume_mark verdict;
+};
+
+/* A file that is to be opened: `number` changes with every request. */
+struct oct_view_request {
+    uint64_t number;
+    char path[OCT_VIEW_PATH_BYTES];
+    int by;         /* not 0: not that path but its neighbour among the folder's recordings */
+    bool or_before; /* it is being written: the one before it */
+};
+
+/* What was read of a file. */
+struct oct_view_read {
+    uint32_t bscan; /* of the picture, from 0 */
+    bool valid;     /* it was recorded; else it is empty */
+    char why[160];  /* it cannot be read: why; "": it can */
+
+    /* The slice: a column is a B-scan, or stands for some that follow one another. */
+    uint32_t slice_of;  /* the A-line that it is of */
+    double slice_share; /* how much of it was read */
+
+    bool enface_recorded; /* the file has one, else it is the mean of each A-line */
+    double enface_share;  /* how much of it was read */
 };
 
 /* Zeroed there is none. */
@@ -51,32 +70,18 @@ struct oct_view_playback {
     bool opens;                /* a file was asked for, and neither came nor was refused yet */
     bool plays;                /* else it stands at one B-scan */
     struct oct_view_file file; /* while active; afterwards of the last one */
-    uint32_t bscan;            /* the one that is shown, from 0 */
-    uint32_t wanted;           /* the one that shall be */
+    struct oct_view_read read; /* what is shown */
+    uint32_t wanted;           /* the B-scan that shall be */
     double position;           /* while it plays: `wanted`, with its fraction */
     uint64_t moved_ns;         /* when position was set */
-    bool valid;                /* the shown one was recorded; else it is empty */
-    char why[160];             /* the shown one cannot be read: why; "": it can */
     uint32_t missing_lines;    /* of the shown one */
     uint32_t slice_line;       /* the A-line of the slice across the B-scans */
 
-    /* The slice: a column is a B-scan, or stands for some that follow one another. */
     struct oct_view_picture slice; /* [columns][depth] f32; owned */
-    uint32_t slice_of;             /* the A-line that it is of */
-    double slice_share;            /* how much of it was read */
     uint64_t slice_serial;         /* changes whenever it does */
-
     struct oct_view_enface enface; /* of the file; owned, and filled by its reader's owner */
-    bool enface_recorded;          /* the file has one, else it is the mean of each A-line */
-    double enface_share;           /* how much of it was read */
 
-    /* What the reader is to open: `number` changes with every request. */
-    struct {
-        uint64_t number;
-        char path[OCT_VIEW_PATH_BYTES];
-        int by;         /* not 0: not that path but its neighbour among the folder's recordings */
-        bool or_before; /* it is being written: the one before it */
-    } request;
+    struct oct_view_request request; /* what the reader is to open */
     struct oct_view_relabel relabel;
     bool was_alone; /* the layout of live pictures, which has no navigator */
     struct oct_view_contrast live_contrast; /* while active: of the live pictures */
@@ -91,10 +96,6 @@ void oct_view_playback_finish(struct oct_view_playback *playback);
  * last seconds the newest whole volume is shown. */
 void oct_view_playback_open(struct oct_view_model *model, const char *path, int by, bool or_before);
 
-/* The action PLAYBACK: the recording that octd made last, or else the one that was open before;
- * live pictures again. Where there is none it says so. */
-void oct_view_playback_toggle(struct oct_view_model *model);
-
 /* Live pictures again. */
 void oct_view_playback_end(struct oct_view_model *model);
 
@@ -102,9 +103,9 @@ void oct_view_playback_end(struct oct_view_model *model);
 bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action action,
                              unsigned times);
 
-/* Correct the label of the open file, and mark it; a word says what became of it. */
-void oct_view_playback_set_eye(struct oct_view_model *model, const char *eye);
-void oct_view_playback_set_pseudonym(struct oct_view_model *model, const char *pseudonym);
+/* Corrects the label of the open file, or marks it; a word says what became of it. */
+void oct_view_playback_relabel(struct oct_view_model *model,
+                               const struct oct_volume_label_change *change);
 
 /* Moving to a B-scan, or by some; it then stands there. */
 void oct_view_playback_go(struct oct_view_model *model, double bscan);
@@ -125,15 +126,13 @@ void oct_view_playback_tick(struct oct_view_model *model);
 void oct_view_playback_opened(struct oct_view_model *model, const struct oct_view_file *file);
 void oct_view_playback_refused(struct oct_view_model *model, const char *why);
 
-/* The file of that path, which need not be the open one any more, has this label now; or still has
- * its old one, and why. */
+/* The file of that path, which need not be the open one any more, has this label now. */
 void oct_view_playback_labelled(struct oct_view_model *model, const char *path, const char *eye,
-                                const char *pseudonym, enum oct_view_verdict verdict);
-void oct_view_playback_not_labelled(struct oct_view_model *model, const char *why);
+                                const char *pseudonym, enum oct_volume_mark verdict);
 
-/* A B-scan of it; the pictures are swapped. valid: it was recorded; why: it cannot be read (""). */
+/* A B-scan of it, of which `read` says bscan, valid, why; the pictures are swapped. */
 void oct_view_playback_offer(struct oct_view_model *model, struct oct_view_picture *picture,
-                             uint32_t bscan, bool valid, const char *why);
+                             const struct oct_view_read *read);
 
 /* ---- words ---- */
 

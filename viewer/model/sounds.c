@@ -1,6 +1,6 @@
 #include "viewer/model/words.h"
 
-#include "viewer/model/clock.h"
+#include "pipeline/base/clock.h"
 
 #include <math.h>
 
@@ -16,7 +16,6 @@
 static uint32_t words_of(const char *text)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
-
     for (; *text; text++)
         if (!(*text >= '0' && *text <= '9') && *text != '.' && *text != ',')
             hash = (hash ^ (unsigned char)*text) * 16777619u;
@@ -28,7 +27,6 @@ static bool is_new(struct oct_view_sounds *sounds, uint32_t words, uint64_t now_
 {
     const size_t n = sizeof(sounds->alarm) / sizeof(sounds->alarm[0]);
     size_t place = 0;
-
     for (size_t i = 0; i < n; i++) {
         if (sounds->alarm[i].words == words) {
             place = i;
@@ -50,7 +48,6 @@ unsigned oct_view_sounds_due(struct oct_view_sounds *sounds, const struct oct_vi
     const struct oct_view_daemon *d = &model->daemon;
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     unsigned n = oct_view_alarms(model, alarms), due = 0;
-
     for (unsigned i = 0; i < n; i++)
         if (alarms[i].what.tone == OCT_TONE_BAD &&
             is_new(sounds, words_of(alarms[i].what.text), model->now_ns))
@@ -80,7 +77,6 @@ static size_t add_silence(int16_t *samples, size_t n, double s)
 static size_t add_tone(int16_t *samples, size_t n, struct tone tone)
 {
     size_t length = (size_t)(tone.s * OCT_VIEW_SOUND_HZ);
-
     for (size_t i = 0; i < length && n < OCT_VIEW_MOST_SOUND_SAMPLES; i++) {
         double t = (double)i / OCT_VIEW_SOUND_HZ, to_edge = fmin(t, tone.s - t) / EDGE_S;
         double loud = to_edge < 1 ? 0.5 - 0.5 * cos(PI * to_edge) : 1;
@@ -99,7 +95,6 @@ size_t oct_view_sound_make(enum oct_view_sound_of sound,
                               : sound == OCT_SOUND_RECORD_BEGINS ? begins
                                                                  : ends;
     size_t n = add_silence(samples, 0, GAP_S);
-
     for (; tone->hz > 0; tone++) {
         n = add_tone(samples, n, *tone);
         n = add_silence(samples, n, GAP_S);

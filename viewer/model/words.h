@@ -8,41 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Text from octd, from the keyboard and on the screen is UTF-8, whatever the user's locale is. */
-
-/* Replaces control characters and bytes that are no UTF-8 by '?', and removes a letter that the end
- * of the text cuts. */
-void oct_view_letters_clean(char *text);
-
-/* Whether the text is UTF-8 without control characters. */
-bool oct_view_letters_are(const char *text);
-
-/* Sets LC_ALL to a UTF-8 locale where the user's is none, for the libraries that ask the
- * environment (X11's input methods, tables of composed letters): in another locale, an é composed
- * of two keys is lost. Called before other threads start. */
-void oct_view_letters_set_locale(void);
-
-/* The words of the window: what the header, the centre of an empty window and the
- * banner say about a model. No SDL. */
-
-enum oct_view_tone {
-    OCT_TONE_PLAIN,
-    OCT_TONE_DIM, /* unimportant */
-    OCT_TONE_GOOD,
-    OCT_TONE_WARN, /* worth a look */
-    OCT_TONE_BAD,
-};
-
-#define OCT_VIEW_TEXT_BYTES 384
 #define OCT_VIEW_MAX_ALARMS 20
-
-struct oct_view_phrase {
-    char text[OCT_VIEW_TEXT_BYTES];
-    enum oct_view_tone tone;
-};
-
-void oct_view_phrase_set(struct oct_view_phrase *phrase, enum oct_view_tone tone,
-                         const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Whether a recording has begun of which nothing is in a file yet. */
 bool oct_view_waits_to_record(const struct oct_view_model *model);
@@ -52,6 +18,10 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
 
 /* What stands in the middle of a window without a picture: two lines; 0 when there is one. */
 unsigned oct_view_notice(const struct oct_view_model *model, struct oct_view_phrase lines[2]);
+
+/* A reason why B-scans are not recorded (record_account), in an operator's words; as it is, where
+ * it has none. */
+const char *oct_view_loss_words(const char *why);
 
 /* What is wrong, and what to do about it; both lines have the alarm's tone. */
 struct oct_view_alarm {
@@ -69,24 +39,6 @@ void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_p
  * stand in its place. */
 void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
-/* "cones 4.2 um 65,000/mm2 (0.14)", and how many volumes ago where others were scanned since; "no
- * ring" where octd found none; empty where octd says nothing of cones, its row is of another
- * acquisition than the picture, or the scale is not known. */
-void oct_view_cones_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
-
-/* "cells 12, median 340 um/s" of the cells that are drawn; empty: there are none of now, they are
- * not drawn, or they are of another acquisition than the picture. */
-void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
-
-/* "ILM to RPE 285 um" of the layers that are drawn, and their share of the A-lines where some lack
- * them. */
-void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
-
-/* What octd measures of a mirror: "412.3 px: FWHM 6.12 px, 15.31 um, SNR 52.1 dB" (um in air), or
- * why there is none; and, from three points on, "-5.10 dB/mm, -6 dB at 1.18 mm, 12 points".
- * Returns how many lines; 0: nothing is measured now. */
-unsigned oct_view_rolloff_text(const struct oct_view_model *model, struct oct_view_phrase lines[2]);
-
 /* What the picture is: live, held, or the last of a stream that ended. Whoever draws the picture or
  * speaks of it asks here, so that all parts of the window say the same. Pure. */
 
@@ -103,11 +55,6 @@ enum oct_view_show {
 
 /* What the picture is now. */
 enum oct_view_show oct_view_show(const struct oct_view_model *model);
-
-/* What became of the stream, whatever the picture is: WAITING, LIVE, NO_SIGNAL or GONE. GONE: its
- * publisher does not answer, nor does its control endpoint, or there is none and pictures
- * stopped. */
-enum oct_view_show oct_view_show_of_stream(const struct oct_view_model *model);
 
 /* What lies over a picture that is not live, so that nobody takes it for one from two metres. */
 struct oct_view_veil {

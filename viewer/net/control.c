@@ -4,7 +4,6 @@
 #include "pipeline/base/condition.h"
 #include "pipeline/base/thread.h"
 #include "pipeline/net/control_client.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/words.h"
 
 #include <cjson/cJSON.h>
@@ -39,13 +38,12 @@ static void ask_status(struct oct_view_control *c)
 {
     char *reply;
     size_t n_bytes;
-
     bool came = oct_control_client_ask(c->client, "{\"cmd\":\"status\"}", ANSWER_MS, &reply,
                                        &n_bytes, NULL) == OCT_OK;
     pthread_mutex_lock(&c->mutex);
     c->daemon.reachable = came && oct_view_daemon_read(&c->daemon, reply, n_bytes, NULL) == OCT_OK;
     if (c->daemon.reachable)
-        c->daemon.answer_ns = oct_view_now_ns();
+        c->daemon.answer_ns = oct_clock_ns();
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mutex);
     free(reply);
@@ -58,7 +56,6 @@ static char *request_of(enum oct_view_wish wish, const char *text)
 {
     const struct oct_view_wish_row *row = &oct_view_wish_rows[wish];
     cJSON *o = cJSON_CreateObject();
-
     cJSON_AddStringToObject(o, "cmd", row->cmd ? row->cmd : "set");
     if (!row->cmd) {
         cJSON_AddStringToObject(o, "key", row->key ? row->key : text);
@@ -77,7 +74,6 @@ static bool read_answer(struct oct_view_answer *answer, const char *text, const 
 {
     cJSON *o = cJSON_ParseWithLength(reply, n_bytes);
     const char *error = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "error"));
-
     answer->unanswered = false;
     answer->ok = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "ok"));
     snprintf(answer->text, sizeof(answer->text), "%s",
@@ -90,37 +86,29 @@ static bool read_answer(struct oct_view_answer *answer, const char *text, const 
     return pending;
 }
 
-static void fail(struct oct_view_answer *answer, const struct oct_view_daemon *daemon,
-                 const char *otherwise)
-{
-    answer->ok = false;
-    snprintf(answer->text, sizeof(answer->text), "%s",
-             daemon->last_error[0] ? daemon->last_error : otherwise);
-}
-
 /* octd looks at the disk before a recording begins, and its word comes before that is done: what
  * became of it is in the status. */
 static void follow_wish(struct oct_view_control *c, struct oct_view_answer *answer)
 {
-    uint64_t until_ns = oct_view_now_ns() + DONE_NS;
+    const uint64_t until_ns = oct_clock_ns() + DONE_NS;
+    const struct oct_view_daemon *d = &c->daemon;
     bool wait = true;
-
     while (wait) {
         nanosleep(&(struct timespec){.tv_nsec = ASK_PENDING_MS * 1000000L}, NULL);
         ask_status(c);
         pthread_mutex_lock(&c->mutex);
-        wait =
-            !c->ending && c->daemon.reachable && c->daemon.pending && oct_view_now_ns() < until_ns;
-        if (!c->daemon.reachable) {
+        wait = !c->ending && d->reachable && d->pending && oct_clock_ns() < until_ns;
+        const char *why = NULL;
+        if (!d->reachable)
+            why = "no answer from octd";
+        else if (!d->pending && answer->wish == OCT_WISH_RECORD && !d->record.active)
+            why = d->last_error[0] ? d->last_error : "it did not begin";
+        else if (!d->pending && answer->wish == OCT_WISH_START && strcmp(d->state, "error") == 0)
+            why = d->last_error[0] ? d->last_error : "it did not start";
+        if (why) {
             answer->ok = false;
-            answer->unanswered = true;
-            snprintf(answer->text, sizeof(answer->text), "no answer from octd");
-        } else if (!c->daemon.pending && answer->wish == OCT_WISH_RECORD &&
-                   !c->daemon.record.active) {
-            fail(answer, &c->daemon, "it did not begin");
-        } else if (!c->daemon.pending && answer->wish == OCT_WISH_START &&
-                   strcmp(c->daemon.state, "error") == 0) {
-            fail(answer, &c->daemon, "it did not start");
+            answer->unanswered = !d->reachable;
+            snprintf(answer->text, sizeof(answer->text), "%s", why);
         }
         pthread_mutex_unlock(&c->mutex);
     }
@@ -132,7 +120,6 @@ static void send_wish(struct oct_view_control *c, enum oct_view_wish wish, const
     char *reply = NULL, *request = request_of(wish, text);
     size_t n_bytes;
     bool pending = false;
-
     if (request &&
         oct_control_client_ask(c->client, request, ANSWER_MS, &reply, &n_bytes, NULL) == OCT_OK)
         pending = read_answer(&answer, text, reply, n_bytes);
@@ -154,7 +141,6 @@ static void *run(void *context)
     enum oct_view_wish wish = OCT_WISH_NONE;
     char text[sizeof(c->wish_text)] = "";
     bool ending = false;
-
     while (!ending) {
         if (wish != OCT_WISH_NONE)
             send_wish(c, wish, text);
@@ -175,7 +161,6 @@ static void *run(void *context)
 void oct_view_endpoint_connectable(const char *endpoint, char *text, size_t text_bytes)
 {
     static const char any[] = "tcp://*:";
-
     if (strncmp(endpoint, any, strlen(any)) == 0)
         snprintf(text, text_bytes, "tcp://127.0.0.1:%s", endpoint + strlen(any));
     else
@@ -203,7 +188,6 @@ enum oct_err oct_view_control_create(struct oct_view_control **control, const ch
         .keys = keys ? *keys : (struct oct_curve_files){NULL, NULL},
         .prefers_ipv6 = true,
     };
-
     *control = NULL;
     struct oct_view_control *c = calloc(1, sizeof(*c));
     if (!c)
@@ -251,7 +235,6 @@ bool oct_view_control_wait(struct oct_view_control *c, uint64_t timeout_ns)
 {
     struct timespec until = oct_clock_deadline(timeout_ns / 1000);
     bool in_time = true;
-
     pthread_mutex_lock(&c->mutex);
     while (!c->daemon.known && in_time)
         in_time = oct_condition_wait_until(&c->changed, &c->mutex, &until);

@@ -3,7 +3,6 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/base/condition.h"
 #include "pipeline/base/thread.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/overlay.h"
 #include "viewer/net/control.h"
@@ -79,110 +78,63 @@ struct oct_subscriber {
     void *monitor; /* the thread's too */
     void (*notify)(void *context);
     void *notify_context;
+    struct oct_view_archive *archive; /* NULL: none */
     pthread_t thread;
     pthread_mutex_t mutex; /* guards the rest, but for what is filled */
     pthread_cond_t arrived;
     struct mailbox box[MOST_TOPICS];
     size_t n_boxes;
-    struct oct_view_archive *archive; /* NULL: none */
     struct oct_subscriber_report report;
 };
 
-/* The fill functions check and copy untrusted parts. After an error the letter is filled again. */
-static enum oct_err fill_picture(struct oct_view_picture *picture, zmq_msg_t parts[N_PARTS],
-                                 struct oct_error *err)
-{
-    struct oct_picture_header header;
-    size_t n_bytes = zmq_msg_size(&parts[PART_VALUES]);
-    enum oct_err code = oct_picture_decode(&header, zmq_msg_data(&parts[PART_HEADER]),
-                                           zmq_msg_size(&parts[PART_HEADER]), n_bytes, err);
-
-    if (code)
-        return code;
-    picture->arrival_ns = oct_view_now_ns();
-    return oct_view_picture_set(picture, &header, zmq_msg_data(&parts[PART_VALUES]), n_bytes, err);
-}
-
-static enum oct_err fill_spectrum(struct oct_view_spectrum *spectrum, zmq_msg_t parts[N_PARTS],
-                                  struct oct_error *err)
-{
-    spectrum->arrival_ns = oct_view_now_ns();
-    return oct_view_spectrum_set(
-        spectrum, zmq_msg_data(&parts[PART_HEADER]), zmq_msg_size(&parts[PART_HEADER]),
-        zmq_msg_data(&parts[PART_VALUES]), zmq_msg_size(&parts[PART_VALUES]), err);
-}
-
-static enum oct_err fill_image(struct oct_view_image *image, const struct topic *topic,
-                               zmq_msg_t parts[N_PARTS], struct oct_error *err)
-{
-    struct oct_image_header header;
-    size_t n_bytes = zmq_msg_size(&parts[PART_VALUES]);
-    enum oct_err code = oct_image_header_decode(&header, zmq_msg_data(&parts[PART_HEADER]),
-                                                zmq_msg_size(&parts[PART_HEADER]), n_bytes, err);
-
-    if (code == OCT_OK && topic->check)
-        code = topic->check(&header, err);
-    if (code)
-        return code;
-    image->arrival_ns = oct_view_now_ns();
-    return oct_view_image_set(image, &header, zmq_msg_data(&parts[PART_VALUES]), n_bytes, err);
-}
-
+/* Checks and copies untrusted parts. After an error the letter is filled again. */
 static enum oct_err fill(union letter *letter, const struct topic *topic, zmq_msg_t parts[N_PARTS],
                          struct oct_error *err)
 {
+    const char *json = zmq_msg_data(&parts[PART_HEADER]);
+    const size_t json_bytes = zmq_msg_size(&parts[PART_HEADER]);
+    const void *values = zmq_msg_data(&parts[PART_VALUES]);
+    const size_t n_bytes = zmq_msg_size(&parts[PART_VALUES]);
+    const uint64_t now_ns = oct_clock_ns();
+    struct oct_picture_header picture;
+    struct oct_image_header image;
+    enum oct_err code;
     switch (topic->kind) {
     case PICTURES:
-        return fill_picture(&letter->picture, parts, err);
+        letter->picture.arrival_ns = now_ns;
+        code = oct_picture_decode(&picture, json, json_bytes, n_bytes, err);
+        return code ? code : oct_view_picture_set(&letter->picture, &picture, values, n_bytes, err);
     case SPECTRA:
-        return fill_spectrum(&letter->spectrum, parts, err);
+        letter->spectrum.arrival_ns = now_ns;
+        return oct_view_spectrum_set(&letter->spectrum, json, json_bytes, values, n_bytes, err);
     default:
-        return fill_image(&letter->image, topic, parts, err);
+        letter->image.arrival_ns = now_ns;
+        code = oct_image_header_decode(&image, json, json_bytes, n_bytes, err);
+        code = code || !topic->check ? code : topic->check(&image, err);
+        return code ? code : oct_view_image_set(&letter->image, &image, values, n_bytes, err);
     }
 }
 
 static void finish_letter(union letter *letter, enum kind kind)
 {
-    switch (kind) {
-    case PICTURES:
+    if (kind == PICTURES)
         oct_view_picture_finish(&letter->picture);
-        break;
-    case SPECTRA:
+    else if (kind == SPECTRA)
         oct_view_spectrum_finish(&letter->spectrum);
-        break;
-    default:
+    else
         oct_view_image_finish(&letter->image);
-    }
 }
 
 /* ---- the thread ---- */
 
-static void refuse(struct oct_subscriber *s, const struct oct_error *why)
-{
-    pthread_mutex_lock(&s->mutex);
-    oct_view_tally_add_bad(&s->report.tally);
-    s->report.last_bad = *why;
-    pthread_mutex_unlock(&s->mutex);
-}
-
-/* Puts into the archive what must not be lost. */
-static void keep(struct oct_view_archive *archive, const struct topic *topic,
-                 const union letter *letter)
-{
-    if (archive && topic->kind == PICTURES)
-        oct_view_archive_add(archive, &letter->picture);
-    else if (archive && topic->keep)
-        topic->keep(archive, &letter->image);
-}
-
+/* Puts into the archive what must not be lost, and the letter into its box. */
 static void deliver(struct oct_subscriber *s, struct mailbox *box)
 {
     const struct topic *topic = &box->topic;
-
-    pthread_mutex_lock(&s->mutex);
-    struct oct_view_archive *archive = s->archive;
-    pthread_mutex_unlock(&s->mutex);
-    keep(archive, topic, &box->filling);
+    if (s->archive && topic->kind == PICTURES)
+        oct_view_archive_add(s->archive, &box->filling.picture);
+    else if (s->archive && topic->keep)
+        topic->keep(s->archive, &box->filling.image);
     pthread_mutex_lock(&s->mutex);
     if (topic->kind == PICTURES) {
         const struct oct_view_picture *picture = &box->filling.picture;
@@ -233,7 +185,6 @@ static bool receive(struct oct_subscriber *s)
     unsigned n_parts = 0;
     bool more = true;
     struct oct_error err = {0};
-
     for (unsigned i = 0; i <= N_PARTS; i++)
         zmq_msg_init(&parts[i]);
     while (more) {
@@ -247,8 +198,12 @@ static bool receive(struct oct_subscriber *s)
             n_parts++;
         more = zmq_msg_more(part);
     }
-    if (!more && take_message(s, parts, n_parts, &err))
-        refuse(s, &err);
+    if (!more && take_message(s, parts, n_parts, &err)) {
+        pthread_mutex_lock(&s->mutex);
+        s->report.tally.n_bad++;
+        s->report.last_bad = err;
+        pthread_mutex_unlock(&s->mutex);
+    }
     for (unsigned i = 0; i <= N_PARTS; i++)
         zmq_msg_close(&parts[i]);
     return !more;
@@ -261,7 +216,6 @@ static void note_connection(struct oct_subscriber *s)
     uint16_t event = 0;
     int more = 1;
     size_t more_bytes = sizeof(more);
-
     if (zmq_recv(s->monitor, bytes, sizeof(bytes), 0) < (int)sizeof(event))
         return;
     memcpy(&event, bytes, sizeof(event));
@@ -296,7 +250,6 @@ static void *run(void *context)
         {.socket = s->monitor, .events = ZMQ_POLLIN},
     };
     bool going = true;
-
     while (going) {
         follow_wants(s);
         if (zmq_poll(items, 2, WANTS_MS) < 0) {
@@ -320,23 +273,10 @@ static void set_int(void *socket, int option, int value)
     zmq_setsockopt(socket, option, &value, sizeof(value));
 }
 
-static void open_boxes(struct oct_subscriber *s)
-{
-    for (size_t i = 0; i < N_OWN; i++)
-        s->box[s->n_boxes++].topic = own[i];
-    for (size_t i = 0; i < oct_view_n_overlays; i++) {
-        const struct oct_view_overlay *o = oct_view_overlays[i];
-        if (o->topic)
-            s->box[s->n_boxes++].topic =
-                (struct topic){o->topic, IMAGES, o->wanted || o->setting_name, o->check, o->keep};
-    }
-}
-
 static enum oct_err open_sockets(struct oct_subscriber *s, const char *endpoint,
                                  const struct oct_curve_files *keys, struct oct_error *err)
 {
     int64_t most_bytes = MOST_PART_BYTES;
-
     s->socket = zmq_socket(s->zmq, ZMQ_SUB);
     if (!s->socket)
         goto fail;
@@ -385,19 +325,26 @@ static void finish(struct oct_subscriber *s)
 
 enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const char *endpoint,
                                    const struct oct_curve_files *keys,
-                                   void (*notify)(void *context), void *context,
-                                   struct oct_error *err)
+                                   struct oct_view_archive *archive, void (*notify)(void *context),
+                                   void *context, struct oct_error *err)
 {
     char address[OCT_VIEW_ADDRESS_BYTES];
     enum oct_err code;
-
     *subscriber = NULL;
     struct oct_subscriber *s = calloc(1, sizeof(*s));
     if (!s)
         return oct_fail(err, OCT_E_NO_MEMORY, "subscription: out of memory");
     s->notify = notify;
     s->notify_context = context;
-    open_boxes(s);
+    s->archive = archive;
+    for (size_t i = 0; i < N_OWN; i++)
+        s->box[s->n_boxes++].topic = own[i];
+    for (size_t i = 0; i < oct_view_n_overlays; i++) {
+        const struct oct_view_overlay *o = oct_view_overlays[i];
+        if (o->topic)
+            s->box[s->n_boxes++].topic =
+                (struct topic){o->topic, IMAGES, o->wanted || o->setting_name, o->check, o->keep};
+    }
     pthread_mutex_init(&s->mutex, NULL);
     oct_condition_init(&s->arrived);
     s->zmq = zmq_ctx_new();
@@ -420,17 +367,9 @@ fail:
     return code;
 }
 
-void oct_subscriber_attach(struct oct_subscriber *subscriber, struct oct_view_archive *archive)
-{
-    pthread_mutex_lock(&subscriber->mutex);
-    subscriber->archive = archive;
-    pthread_mutex_unlock(&subscriber->mutex);
-}
-
 void oct_subscriber_want(struct oct_subscriber *subscriber, const char *name, bool wanted)
 {
     struct mailbox *box = find_box(subscriber, name, strlen(name));
-
     if (!box || !box->topic.on_demand)
         return;
     pthread_mutex_lock(&subscriber->mutex);
@@ -439,50 +378,41 @@ void oct_subscriber_want(struct oct_subscriber *subscriber, const char *name, bo
     pthread_mutex_unlock(&subscriber->mutex);
 }
 
+/* Swaps the newest letter of so many bytes. */
+static bool take_letter(struct oct_subscriber *s, struct mailbox *box, void *letter, size_t n_bytes)
+{
+    union letter kept;
+    pthread_mutex_lock(&s->mutex);
+    const bool came = box->has_ready;
+    if (came) {
+        memcpy(&kept, letter, n_bytes);
+        memcpy(letter, &box->ready, n_bytes);
+        memcpy(&box->ready, &kept, n_bytes);
+    }
+    box->has_ready = false;
+    pthread_mutex_unlock(&s->mutex);
+    return came;
+}
+
 bool oct_subscriber_take_image(struct oct_subscriber *subscriber, const char *name,
                                struct oct_view_image *image)
 {
     struct mailbox *box = find_box(subscriber, name, strlen(name));
-
-    if (!box || box->topic.kind != IMAGES)
-        return false;
-    pthread_mutex_lock(&subscriber->mutex);
-    bool came = box->has_ready;
-    if (came)
-        oct_view_image_swap(&box->ready.image, image);
-    box->has_ready = false;
-    pthread_mutex_unlock(&subscriber->mutex);
-    return came;
+    return box && box->topic.kind == IMAGES && take_letter(subscriber, box, image, sizeof(*image));
 }
 
 bool oct_subscriber_take_spectrum(struct oct_subscriber *subscriber,
                                   struct oct_view_spectrum *spectrum)
 {
-    struct mailbox *box = &subscriber->box[SPECTRUM];
-
-    pthread_mutex_lock(&subscriber->mutex);
-    bool came = box->has_ready;
-    if (came) {
-        struct oct_view_spectrum kept = *spectrum;
-        *spectrum = box->ready.spectrum;
-        box->ready.spectrum = kept;
-    }
-    box->has_ready = false;
-    pthread_mutex_unlock(&subscriber->mutex);
-    return came;
+    return take_letter(subscriber, &subscriber->box[SPECTRUM], spectrum, sizeof(*spectrum));
 }
 
 bool oct_subscriber_take(struct oct_subscriber *subscriber, struct oct_view_picture *picture,
                          struct oct_subscriber_report *report)
 {
-    struct mailbox *box = &subscriber->box[BSCAN];
-
+    const bool came = take_letter(subscriber, &subscriber->box[BSCAN], picture, sizeof(*picture));
     pthread_mutex_lock(&subscriber->mutex);
     *report = subscriber->report;
-    bool came = box->has_ready;
-    if (came)
-        oct_view_picture_swap(&box->ready.picture, picture);
-    box->has_ready = false;
     pthread_mutex_unlock(&subscriber->mutex);
     return came;
 }
@@ -492,7 +422,6 @@ bool oct_subscriber_wait(struct oct_subscriber *subscriber, uint64_t n_received,
 {
     struct timespec until = oct_clock_deadline(timeout_ns / 1000);
     bool in_time = true;
-
     pthread_mutex_lock(&subscriber->mutex);
     while (subscriber->report.tally.n_received < n_received && in_time)
         in_time = oct_condition_wait_until(&subscriber->arrived, &subscriber->mutex, &until);

@@ -27,17 +27,14 @@ struct oct_subscriber_report {
 };
 
 /* Connects (which succeeds with nobody there yet) and starts the thread. keys: NULL or of a daemon
- * that asks for them; read here. The thread calls `notify` (NULL: none) when a message becomes
- * ready in a mailbox that was empty; it must not block. OCT_E_CONFIG: ZeroMQ does not understand
- * the endpoint. */
+ * that asks for them; read here. archive: NULL, or where the thread puts every picture and what the
+ * topics keep (borrowed; it outlives the subscriber). The thread calls `notify` (NULL: none) when a
+ * message becomes ready in a mailbox that was empty; it must not block. OCT_E_CONFIG: ZeroMQ does
+ * not understand the endpoint. */
 enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const char *endpoint,
                                    const struct oct_curve_files *keys,
-                                   void (*notify)(void *context), void *context,
-                                   struct oct_error *err);
-
-/* From now on the subscriber's thread also puts every picture and every row of the quality into the
- * archive (borrowed; it outlives the subscriber). */
-void oct_subscriber_attach(struct oct_subscriber *subscriber, struct oct_view_archive *archive);
+                                   struct oct_view_archive *archive, void (*notify)(void *context),
+                                   void *context, struct oct_error *err);
 
 /* Subscribes to a topic that is subscribed to on demand alone, or ends that, within a tenth of a
  * second. Cheap to call again. */

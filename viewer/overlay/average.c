@@ -1,13 +1,9 @@
 /* octd's live average: which picture it is, and what is said of it. */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
-#include "viewer/model/model.h"
-#include "viewer/model/words.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Without averages for so long, none comes. */
@@ -24,10 +20,8 @@ static enum oct_err check(const struct oct_image_header *header, struct oct_erro
 void oct_view_average_read(struct oct_view_average *average, const struct oct_view_image *image)
 {
     const struct oct_image_header *h = &image->header;
-
     *average = (struct oct_view_average){
         .averaged = oct_image_header_number(h, "averaged", 0),
-        .rejected = oct_image_header_number(h, "rejected", 0),
         .score = oct_image_header_number(h, "score", 0),
         .shift_lines = oct_image_header_number(h, "shift_px", 0),
         .shift_depth = oct_image_header_number(h, "shift_px", 1),
@@ -35,13 +29,10 @@ void oct_view_average_read(struct oct_view_average *average, const struct oct_vi
     };
 }
 
-void oct_view_average_take(struct oct_view_average *average, struct oct_view_image *image,
-                           struct oct_view_picture *picture)
+void oct_view_image_to_picture(struct oct_view_image *image, struct oct_view_picture *picture)
 {
     const struct oct_image_header *h = &image->header;
     const struct oct_view_picture kept = *picture;
-
-    oct_view_average_read(average, image);
     *picture = (struct oct_view_picture){
         .header = {.frame_num = h->frame_num,
                    .sample_type = h->type,
@@ -63,14 +54,6 @@ void oct_view_average_take(struct oct_view_average *average, struct oct_view_ima
     image->capacity_bytes = kept.capacity_bytes;
 }
 
-/* Blocks of a slow scanner take their time. */
-static double silence_ns(const struct oct_view_model *model)
-{
-    double rate_hz = oct_view_tally_rate_hz(&model->tally);
-    double block_s = rate_hz > 0 ? 2 * model->daemon.average_bscans / rate_hz : 0;
-    return fmin(fmax(block_s, LEAST_SILENCE_S), MOST_SILENCE_S) * (double)OCT_NS_PER_S;
-}
-
 static bool is_off(const struct oct_view_model *model)
 {
     return model->daemon.known && model->daemon.average_bscans <= 1;
@@ -78,10 +61,14 @@ static bool is_off(const struct oct_view_model *model)
 
 bool oct_view_average_comes(const struct oct_view_model *model)
 {
-    uint64_t came_ns = model->average_came_ns;
-    if (came_ns == 0 || is_off(model))
-        return false;
-    return model->now_ns < came_ns || (double)(model->now_ns - came_ns) < silence_ns(model);
+    const uint64_t came_ns = model->average_came_ns;
+    const double rate_hz = oct_view_tally_rate_hz(&model->tally);
+    /* Blocks of a slow scanner take their time. */
+    const double block_s = rate_hz > 0 ? 2 * model->daemon.average_bscans / rate_hz : 0;
+    const double silence_s = fmin(fmax(block_s, LEAST_SILENCE_S), MOST_SILENCE_S);
+    return came_ns > 0 && !is_off(model) &&
+           (model->now_ns < came_ns ||
+            (double)(model->now_ns - came_ns) < silence_s * (double)OCT_NS_PER_S);
 }
 
 bool oct_view_average_left_out(const struct oct_view_average *average)
@@ -94,7 +81,6 @@ bool oct_view_average_left_out(const struct oct_view_average *average)
 unsigned oct_view_average_wished(const struct oct_view_model *model)
 {
     unsigned n = model->settings.average_of;
-
     return n >= OCT_VIEW_LEAST_AVERAGE && n <= OCT_VIEW_MOST_AVERAGE ? n : OCT_VIEW_AVERAGE_OF;
 }
 
@@ -102,7 +88,6 @@ unsigned oct_view_average_wished(const struct oct_view_model *model)
 static bool may_set(struct oct_view_model *model)
 {
     bool records = model->daemon.reachable && model->daemon.record.active;
-
     if (records)
         oct_view_model_say(model, "octd is recording: how many B-scans are averaged can be changed "
                                   "afterwards");
@@ -112,7 +97,6 @@ static bool may_set(struct oct_view_model *model)
 static void set(struct oct_view_model *model, unsigned n)
 {
     char text[16];
-
     snprintf(text, sizeof(text), "%u", n);
     oct_view_model_wish(model, OCT_WISH_AVERAGE, text);
 }
@@ -120,7 +104,6 @@ static void set(struct oct_view_model *model, unsigned n)
 void oct_view_average_toggle(struct oct_view_model *model)
 {
     bool on = model->settings.average = !model->settings.average;
-
     model->average_came_ns = 0;
     oct_view_model_say(model, "%s", on ? "octd's average of B-scans" : "each B-scan");
     if (on && model->has_control && is_off(model) && may_set(model))
@@ -133,7 +116,6 @@ void oct_view_average_next_number(struct oct_view_model *model)
     const unsigned n_numbers = sizeof(numbers) / sizeof(numbers[0]);
     const double now = is_off(model) ? 0 : model->daemon.average_bscans;
     unsigned i = 0;
-
     if (!model->has_control || !may_set(model)) {
         if (!model->has_control)
             oct_view_model_wish(model, OCT_WISH_NONE, "");
@@ -153,30 +135,21 @@ void oct_view_average_next_number(struct oct_view_model *model)
 
 /* ---- words ---- */
 
-static void none_text(const struct oct_view_model *model, char *text, size_t n_bytes)
-{
-    bool comes =
-        model->asked == OCT_WISH_AVERAGE || oct_view_wishes_find(&model->wishes, OCT_WISH_AVERAGE);
-
-    if (is_off(model) && comes)
-        snprintf(text, n_bytes, "AVERAGE: octd is asked for it");
-    else if (is_off(model))
-        snprintf(text, n_bytes, "AVERAGE: off%s",
-                 model->settings.operators ? "" : " (octctl set average.bscans 16)");
-    else
-        snprintf(text, n_bytes, "AVERAGE: none comes");
-}
-
 bool oct_view_average_text(const struct oct_view_model *model, char *text, size_t n_bytes)
 {
     const struct oct_view_average *a = &model->average;
     const struct oct_view_daemon *d = &model->daemon;
     const bool is_apart = oct_view_average_left_out(a);
+    const bool is_asked =
+        model->asked == OCT_WISH_AVERAGE || oct_view_wishes_find(&model->wishes, OCT_WISH_AVERAGE);
     char of[16] = "", score[32] = "";
-
     if (model->settings.average && !model->frozen && !model->playback.active &&
         !oct_view_average_comes(model)) {
-        none_text(model, text, n_bytes);
+        snprintf(text, n_bytes, "AVERAGE: %s",
+                 !is_off(model)              ? "none comes"
+                 : is_asked                  ? "octd is asked for it"
+                 : model->settings.operators ? "off"
+                                             : "off (octctl set average.bscans 16)");
         return true;
     }
     if (a->arrival_ns == 0) {
@@ -196,11 +169,21 @@ bool oct_view_average_text(const struct oct_view_model *model, char *text, size_
 static void draw_average(struct oct_draw *draw, const struct oct_view_model *model)
 {
     char text[64];
-
     if (!model->has_picture || (!model->settings.average && model->average.arrival_ns == 0))
         return;
     bool amiss = oct_view_average_text(model, text, sizeof(text));
     oct_draw_corner(draw, text, amiss ? RGB_WARN : RGB_PLAIN);
+}
+
+static void take(struct oct_view_model *model, struct oct_view_image *image)
+{
+    struct oct_view_average average;
+    if (!model->settings.average)
+        return;
+    oct_view_average_read(&average, image);
+    oct_view_image_to_picture(image, &model->spare);
+    model->average_came_ns = average.arrival_ns;
+    oct_view_model_offer_picture(model, &model->spare, &average);
 }
 
 static bool wanted(const struct oct_view_model *model)
@@ -213,6 +196,6 @@ const struct oct_view_overlay oct_view_overlay_average = {
     .check = check,
     .keep = oct_view_archive_add_average,
     .wanted = wanted,
-    .take_picture = oct_view_model_offer_average,
+    .take = take,
     .draw = draw_average,
 };

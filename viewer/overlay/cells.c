@@ -1,14 +1,10 @@
 /* The cells that octd follows: a circle about each, a tail of where it was, and how many there
  * are. */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
-#include "viewer/model/model.h"
-#include "viewer/model/words.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MOST_TRACK 16777215.0 /* whole numbers of a float */
@@ -76,18 +72,11 @@ static uint32_t side_of(const struct oct_image_header *h, const char *name)
     return side >= 1 && side <= MOST_SIDE ? (uint32_t)side : 0;
 }
 
-static bool is_another(const struct oct_view_cells *a, const struct oct_view_cells *b)
-{
-    return strcmp(a->acquisition_id, b->acquisition_id) != 0 || a->width != b->width ||
-           a->height != b->height || a->is_bscan != b->is_bscan || b->frame_num < a->frame_num;
-}
-
 void oct_view_cells_set(struct oct_view_cells *cells, const struct oct_view_image *table)
 {
     const struct oct_image_header *h = &table->header;
     const float *row = table->values;
     struct oct_view_cells next = {.n = 0};
-
     if (check(h, NULL))
         return;
     next.count = oct_image_header_number(h, "count", 0);
@@ -95,11 +84,12 @@ void oct_view_cells_set(struct oct_view_cells *cells, const struct oct_view_imag
     next.width = side_of(h, "width");
     next.height = side_of(h, "height");
     next.is_bscan = oct_image_header_number(h, "is_bscan", 0) > 0;
-    next.frame_num = h->frame_num;
+    next.of = oct_view_of_image(h);
     next.volume = h->volume;
     next.arrival_ns = table->arrival_ns;
-    snprintf(next.acquisition_id, sizeof(next.acquisition_id), "%s", h->acquisition_id);
-    const bool anew = is_another(cells, &next);
+    const bool anew = strcmp(cells->of.acquisition_id, next.of.acquisition_id) != 0 ||
+                      cells->width != next.width || cells->height != next.height ||
+                      cells->is_bscan != next.is_bscan || next.of.frame_num < cells->of.frame_num;
     if (!anew && cells->arrival_ns && next.arrival_ns > cells->arrival_ns)
         next.interval_ns = next.arrival_ns - cells->arrival_ns;
     for (uint32_t i = 0; i < h->dims[0]; i++, row += h->dims[1]) {
@@ -123,34 +113,25 @@ bool oct_view_cells_are_new(const struct oct_view_cells *cells, uint64_t now_ns)
 
 /* ---- of the shown picture ---- */
 
-void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table)
+static void take(struct oct_view_model *model, struct oct_view_image *image)
 {
-    const struct oct_image_header *h = &table->header;
-    const bool is_bscan = oct_image_header_number(h, "is_bscan", 0) > 0;
-
-    if (!model->settings.cells || (is_bscan && !oct_view_overlay_takes(model, h)))
-        return;
-    oct_view_cells_set(&model->cells, table);
-    if (is_bscan)
-        oct_view_overlay_lead(model, OCT_OVERLAY_CELLS, h, table->arrival_ns);
+    oct_view_cells_set(&model->cells, image);
 }
 
 bool oct_view_model_has_cells(const struct oct_view_model *model)
 {
     const struct oct_view_cells *c = &model->cells;
-
     if (!model->settings.cells || !model->has_picture || c->width == 0)
         return false;
     if (c->is_bscan)
-        return oct_view_overlay_is_drawn(model, c->acquisition_id, c->frame_num);
-    return strcmp(c->acquisition_id, model->shown.header.acquisition_id) == 0 &&
+        return oct_view_overlay_is_drawn(model, &c->of);
+    return strcmp(c->of.acquisition_id, model->shown.header.acquisition_id) == 0 &&
            oct_view_cells_are_new(c, model->now_ns);
 }
 
 void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     const struct oct_view_cells *c = &model->cells;
-
     oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s", "");
     if (!oct_view_model_has_cells(model))
         return;
@@ -193,7 +174,6 @@ static void draw_track(struct oct_draw *draw, const struct frame *f, const struc
     const double cx = f->x + ((double)t->x[last] + 0.5) * f->dx;
     const double cy = f->y + ((double)t->y[last] + 0.5) * f->dy;
     const double rx = fmax((double)t->radius * f->rx, 2), ry = fmax((double)t->radius * f->ry, 2);
-
     for (unsigned i = 0; i < last; i++) /* the older, the fainter */
         oct_draw_line(
             draw, f->x + ((double)t->x[i] + 0.5) * f->dx, f->y + ((double)t->y[i] + 0.5) * f->dy,
@@ -217,29 +197,18 @@ static void draw_all(struct oct_draw *draw, const struct oct_view_cells *cells, 
     oct_draw_clip(draw, NULL);
 }
 
-/* The last row of the volume from above that is of a newer volume than the cells: -1 is none of
- * them. False: no row is of theirs. */
-static bool first_row(const struct oct_view_cells *c, const struct oct_view_enface *e, double *y)
-{
-    const bool is_next = e->volume == c->volume + 1;
-
-    *y = is_next ? (e->newest_row + 1.0) * e->n_bscans / e->n_rows - 1 : -1;
-    return is_next || e->volume == c->volume;
-}
-
 static void draw_bscan(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_cells *c = &model->cells;
     const struct oct_picture_header *h = &model->shown.header;
     struct oct_view_phrase phrase;
-
     if (!oct_view_model_has_cells(model) || !c->is_bscan || h->n_lines != c->width ||
         h->depth != c->height)
         return;
     draw_all(draw, c,
-             frame_of(c, oct_view_overlay_place(draw, model, c->acquisition_id, c->frame_num),
-                      model->daemon.lateral_um, model->daemon.axial_um),
-             oct_draw_picture_rect(draw), -1);
+             frame_of(c, oct_view_overlay_place(draw, model, &c->of), model->daemon.lateral_um,
+                      model->daemon.axial_um),
+             oct_draw_layout(draw)->picture, -1);
     oct_view_cells_text(model, &phrase);
     oct_draw_corner(draw, phrase.text, RGB_CELL);
 }
@@ -249,12 +218,14 @@ static bool draw_enface(struct oct_draw *draw, const struct oct_view_model *mode
 {
     const struct oct_view_cells *c = &model->cells;
     const struct oct_view_rectf place = {r.x, r.y, r.w, r.h};
+    const struct oct_view_enface *e = &model->enface;
+    const bool is_next = e->volume == c->volume + 1;
     struct oct_view_phrase phrase;
-    double y;
-
-    if (!oct_view_model_has_cells(model) || c->is_bscan || model->enface.n_lines != c->width ||
-        model->enface.n_bscans != c->height || !first_row(c, &model->enface, &y))
+    if (!oct_view_model_has_cells(model) || c->is_bscan || e->n_lines != c->width ||
+        e->n_bscans != c->height || (!is_next && e->volume != c->volume))
         return false;
+    /* The last row that is of a newer volume than the cells: -1 is none of them. */
+    const double y = is_next ? (e->newest_row + 1.0) * e->n_bscans / e->n_rows - 1 : -1;
     draw_all(draw, c, frame_of(c, place, model->daemon.lateral_um, model->daemon.slow_um), r, y);
     oct_view_cells_text(model, &phrase);
     oct_draw_clip(draw, &r);
@@ -266,7 +237,8 @@ static bool draw_enface(struct oct_draw *draw, const struct oct_view_model *mode
 const struct oct_view_overlay oct_view_overlay_cells = {
     .topic = "cells",
     .check = check,
-    .take = oct_view_model_offer_cells,
+    .take = take,
+    .leads = 2,
     .draw = draw_bscan,
     .draw_enface = draw_enface,
     .action = OCT_ACTION_CELLS,

@@ -1,13 +1,9 @@
 /* The cone spacing, in words on the en face picture. */
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
-#include "viewer/model/model.h"
-#include "viewer/model/words.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LEAST_UM 1.0
@@ -26,7 +22,6 @@ static enum oct_err check(const struct oct_image_header *header, struct oct_erro
 void oct_view_cones_set(struct oct_view_cones *cones, const struct oct_view_image *row)
 {
     const struct oct_image_header *h = &row->header;
-
     if (check(h, NULL) || oct_view_image_bytes(h) == 0)
         return;
     double um = oct_image_header_value(h, row->values, "spacing_um");
@@ -51,7 +46,6 @@ static void density_text(double per_mm2, char *text, size_t n_bytes)
 {
     double step = per_mm2 >= 1 ? pow(10, floor(log10(per_mm2)) - 2) : 1;
     uint64_t n = (uint64_t)(round(per_mm2 / fmax(step, 1)) * fmax(step, 1));
-
     if (n >= 1000000)
         snprintf(text, n_bytes, "%" PRIu64 ",%03" PRIu64 ",%03" PRIu64, n / 1000000,
                  n / 1000 % 1000, n % 1000);
@@ -67,7 +61,6 @@ void oct_view_cones_text(const struct oct_view_model *model, struct oct_view_phr
     const uint64_t volume = model->enface.volume; /* while it is scanned, the one before is meant */
     bool has_scale = model->daemon.lateral_um > 0 && model->daemon.slow_um > 0;
     char density[32], ago[40] = "";
-
     oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s", "");
     if (!c->known || !has_scale || !model->has_picture ||
         strcmp(c->acquisition_id, model->shown.header.acquisition_id) != 0)
@@ -88,7 +81,6 @@ static bool draw_enface(struct oct_draw *draw, const struct oct_view_model *mode
                         struct oct_view_rect r, int line)
 {
     struct oct_view_phrase phrase;
-
     oct_view_cones_text(model, &phrase);
     if (!phrase.text[0] || r.h <= 6 * oct_draw_line_height(draw, OCT_TEXT_NORMAL))
         return false;
@@ -96,7 +88,7 @@ static bool draw_enface(struct oct_draw *draw, const struct oct_view_model *mode
     return true;
 }
 
-static void take(struct oct_view_model *model, const struct oct_view_image *image)
+static void take(struct oct_view_model *model, struct oct_view_image *image)
 {
     oct_view_cones_set(&model->cones, image);
 }

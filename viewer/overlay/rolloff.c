@@ -1,14 +1,8 @@
 /* A mirror's axial peak and the roll-off over depth; the profile draws them (draw/plots.c). */
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
-#include "viewer/model/model.h"
-#include "viewer/model/words.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MOST 1e9 /* hostile numbers: differences of what is kept are finite */
 
@@ -27,33 +21,28 @@ static double number(const struct oct_image_header *h, const char *name)
     return fabs(value) <= MOST ? value : NAN;
 }
 
-static void read_numbers(struct oct_view_rolloff *r, const struct oct_image_header *h)
-{
-    const double state = number(h, "state");
-    r->state =
-        state >= 0 && state < OCT_MIRROR_N_STATES ? (enum oct_mirror_state)state : OCT_MIRROR_WEAK;
-    r->depth_px = number(h, "depth_px");
-    r->depth_um = number(h, "depth_um");
-    r->peak_db = number(h, "peak_db");
-    r->fwhm_px = number(h, "fwhm_px");
-    r->fwhm_um = number(h, "fwhm_um");
-    r->snr_db = number(h, "snr_db");
-    r->db_per_mm = number(h, "db_per_mm");
-    r->db_per_100px = number(h, "db_per_100px");
-    r->minus_6db_px = number(h, "minus_6db_px");
-    r->minus_6db_um = number(h, "minus_6db_um");
-}
-
 void oct_view_rolloff_set(struct oct_view_rolloff *rolloff, const struct oct_view_image *table)
 {
     const struct oct_image_header *h = &table->header;
+    const double state = number(h, "state");
     const float *row = table->values;
-    struct oct_view_rolloff next = {.frame_num = h->frame_num};
-
+    struct oct_view_rolloff next = {
+        .state = state >= 0 && state < OCT_MIRROR_N_STATES ? (enum oct_mirror_state)state
+                                                           : OCT_MIRROR_WEAK,
+        .depth_px = number(h, "depth_px"),
+        .depth_um = number(h, "depth_um"),
+        .peak_db = number(h, "peak_db"),
+        .fwhm_px = number(h, "fwhm_px"),
+        .fwhm_um = number(h, "fwhm_um"),
+        .snr_db = number(h, "snr_db"),
+        .db_per_mm = number(h, "db_per_mm"),
+        .db_per_100px = number(h, "db_per_100px"),
+        .minus_6db_px = number(h, "minus_6db_px"),
+        .minus_6db_um = number(h, "minus_6db_um"),
+        .of = oct_view_of_image(h),
+    };
     if (check(h, NULL))
         return;
-    read_numbers(&next, h);
-    snprintf(next.acquisition_id, sizeof(next.acquisition_id), "%s", h->acquisition_id);
     for (uint32_t i = 0; i < h->dims[0]; i++, row += h->dims[1]) {
         const double depth_px = oct_image_header_value(h, row, "depth_px");
         const double peak_db = oct_image_header_value(h, row, "peak_db");
@@ -79,19 +68,14 @@ double oct_view_rolloff_line(const struct oct_view_rolloff *rolloff, double dept
 
 /* ---- of the shown picture ---- */
 
-void oct_view_model_offer_rolloff(struct oct_view_model *model, const struct oct_view_image *table)
+static void take(struct oct_view_model *model, struct oct_view_image *image)
 {
-    if (!model->settings.rolloff || !oct_view_overlay_takes(model, &table->header))
-        return;
-    oct_view_rolloff_set(&model->rolloff, table);
-    oct_view_overlay_lead(model, OCT_OVERLAY_ROLLOFF, &table->header, table->arrival_ns);
+    oct_view_rolloff_set(&model->rolloff, image);
 }
 
 bool oct_view_model_has_rolloff(const struct oct_view_model *model)
 {
-    const struct oct_view_rolloff *r = &model->rolloff;
-    return model->settings.rolloff &&
-           oct_view_overlay_is_drawn(model, r->acquisition_id, r->frame_num);
+    return model->settings.rolloff && oct_view_overlay_is_drawn(model, &model->rolloff.of);
 }
 
 /* ---- words ---- */
@@ -104,40 +88,28 @@ static const char *const why_no_mirror[OCT_MIRROR_N_STATES] = {
     [OCT_MIRROR_MISSING] = "A-lines are missing",
 };
 
-static void tell_peak(const struct oct_view_rolloff *r, struct oct_view_phrase *line)
+unsigned oct_view_rolloff_text(const struct oct_view_model *model, struct oct_view_phrase lines[2])
 {
+    const struct oct_view_rolloff *r = &model->rolloff;
+    char um[32] = "", where[64] = "";
+    if (!oct_view_model_has_rolloff(model))
+        return 0;
+    if (isfinite(r->fwhm_um))
+        snprintf(um, sizeof(um), " %.2f \u00b5m,", r->fwhm_um);
     if (r->state != OCT_MIRROR_FOUND)
-        oct_view_phrase_set(line, OCT_TONE_DIM, "no mirror: %s", why_no_mirror[r->state]);
-    else if (isfinite(r->fwhm_um))
-        oct_view_phrase_set(line, OCT_TONE_PLAIN,
-                            "%.1f px: FWHM %.2f px, %.2f \u00b5m, SNR %.1f dB", r->depth_px,
-                            r->fwhm_px, r->fwhm_um, r->snr_db);
+        oct_view_phrase_set(&lines[0], OCT_TONE_DIM, "no mirror: %s", why_no_mirror[r->state]);
     else
-        oct_view_phrase_set(line, OCT_TONE_PLAIN, "%.1f px: FWHM %.2f px, SNR %.1f dB", r->depth_px,
-                            r->fwhm_px, r->snr_db);
-}
-
-static void tell_rolloff(const struct oct_view_rolloff *r, struct oct_view_phrase *line)
-{
-    char where[64] = "";
+        oct_view_phrase_set(&lines[0], OCT_TONE_PLAIN, "%.1f px: FWHM %.2f px,%s SNR %.1f dB",
+                            r->depth_px, r->fwhm_px, um, r->snr_db);
+    if (!isfinite(r->db_per_100px))
+        return 1;
     if (isfinite(r->db_per_mm) && isfinite(r->minus_6db_um))
         snprintf(where, sizeof(where), ", -6 dB at %.2f mm", r->minus_6db_um / 1000);
     else if (isfinite(r->minus_6db_px))
         snprintf(where, sizeof(where), ", -6 dB at %.0f px", r->minus_6db_px);
-    oct_view_phrase_set(line, OCT_TONE_PLAIN, "%.2f dB/%s%s, %u points",
+    oct_view_phrase_set(&lines[1], OCT_TONE_PLAIN, "%.2f dB/%s%s, %u points",
                         isfinite(r->db_per_mm) ? r->db_per_mm : r->db_per_100px,
                         isfinite(r->db_per_mm) ? "mm" : "100 px", where, r->n);
-}
-
-unsigned oct_view_rolloff_text(const struct oct_view_model *model, struct oct_view_phrase lines[2])
-{
-    const struct oct_view_rolloff *r = &model->rolloff;
-    if (!oct_view_model_has_rolloff(model))
-        return 0;
-    tell_peak(r, &lines[0]);
-    if (!isfinite(r->db_per_100px))
-        return 1;
-    tell_rolloff(r, &lines[1]);
     return 2;
 }
 
@@ -150,7 +122,8 @@ const struct oct_view_overlay oct_view_overlay_rolloff = {
     .topic = "rolloff",
     .check = check,
     .wanted = wanted,
-    .take = oct_view_model_offer_rolloff,
+    .take = take,
+    .leads = 3,
     .action = OCT_ACTION_ROLLOFF,
     .key = 'Z',
     .setting = offsetof(struct oct_view_settings, rolloff),

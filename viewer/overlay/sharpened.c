@@ -1,13 +1,9 @@
 /* Before and after of the dispersion that octd found: the line between them, and the words. */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
-#include "viewer/model/model.h"
-#include "viewer/model/words.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PATIENCE_NS (60 * OCT_NS_PER_S)
@@ -38,29 +34,23 @@ void oct_view_sharpened_toggle(struct oct_view_model *model)
     oct_view_model_say(model, "octd looks for the sharpest dispersion");
 }
 
-/* n_values of a number of the header, NaN where it says none. */
-static void read_numbers(const struct oct_image_header *h, const char *name, unsigned n,
-                         double *values)
+static void take(struct oct_view_model *model, struct oct_view_image *image)
 {
-    for (unsigned i = 0; i < n; i++)
-        values[i] = oct_image_header_number(h, name, i);
-}
-
-void oct_view_sharpened_offer(struct oct_view_model *model, struct oct_view_image *image,
-                              struct oct_view_picture *spare)
-{
-    struct oct_view_average not_used;
+    const struct oct_image_header *h = &image->header;
     struct oct_view_sharpened s = {.arrival_ns = image->arrival_ns};
     if (!model->sharpening.waits)
         return;
-    read_numbers(&image->header, "dispersion", 4, s.dispersion);
-    read_numbers(&image->header, "sharpness", 2, s.sharpness);
-    read_numbers(&image->header, "width_px", 2, s.width_px);
-    oct_view_average_take(&not_used, image, spare);
+    for (unsigned i = 0; i < 4; i++)
+        s.dispersion[i] = oct_image_header_number(h, "dispersion", i);
+    for (unsigned i = 0; i < 2; i++) {
+        s.sharpness[i] = oct_image_header_number(h, "sharpness", i);
+        s.width_px[i] = oct_image_header_number(h, "width_px", i);
+    }
+    oct_view_image_to_picture(image, &model->spare);
     /* Layers and cells belong to other pictures. */
-    memset(spare->header.acquisition_id, 0, sizeof(spare->header.acquisition_id));
+    memset(model->spare.header.acquisition_id, 0, sizeof(model->spare.header.acquisition_id));
     model->sharpening.waits = false;
-    oct_view_model_hold_up(model, spare);
+    oct_view_model_hold_up(model, &model->spare);
     model->sharpened = s;
 }
 
@@ -79,27 +69,19 @@ void oct_view_sharpened_hear(struct oct_view_model *model)
     model->sharpening.waits = false;
 }
 
-/* "; width 7.36 -> 4.61 px", or nothing where it is not known. */
-static void width_text(const struct oct_view_sharpened *s, char *text, size_t n_bytes)
-{
-    const bool is_known = isfinite(s->width_px[0]) && isfinite(s->width_px[1]);
-    if (is_known)
-        snprintf(text, n_bytes, "; width %.2f -> %.2f px", s->width_px[0], s->width_px[1]);
-    else
-        snprintf(text, n_bytes, "%s", "");
-}
-
 bool oct_view_sharpened_text(const struct oct_view_model *model, unsigned i, char *text,
                              size_t n_bytes)
 {
     const struct oct_view_sharpened *s = &model->sharpened;
     const double *a = s->dispersion;
-    char width[64];
+    char width[64] = "";
     if (s->arrival_ns == 0)
         return false;
     switch (i) {
     case 0:
-        width_text(s, width, sizeof(width));
+        if (isfinite(s->width_px[0]) && isfinite(s->width_px[1]))
+            snprintf(width, sizeof(width), "; width %.2f -> %.2f px", s->width_px[0],
+                     s->width_px[1]);
         snprintf(text, n_bytes, "before | after: sharpness %.1f -> %.1f%s", s->sharpness[0],
                  s->sharpness[1], width);
         return true;
@@ -123,11 +105,10 @@ bool oct_view_sharpened_text(const struct oct_view_model *model, unsigned i, cha
 /* A line between before and after, and the words. */
 static void draw_halves(struct oct_draw *draw, const struct oct_view_model *model)
 {
-    const struct oct_view_rectf place = oct_draw_place(draw);
-    const struct oct_view_rect seen = oct_draw_picture_rect(draw);
+    const struct oct_view_rectf place = oct_draw_layout(draw)->place;
+    const struct oct_view_rect seen = oct_draw_layout(draw)->picture;
     const double middle = place.x + place.w / 2;
     char text[160];
-
     if (!model->has_picture || model->sharpened.arrival_ns == 0)
         return;
     oct_draw_clip(draw, &seen);
@@ -146,6 +127,6 @@ const struct oct_view_overlay oct_view_overlay_sharpened = {
     .topic = "calibrate",
     .check = check,
     .wanted = wanted,
-    .take_picture = oct_view_sharpened_offer,
+    .take = take,
     .draw = draw_halves,
 };

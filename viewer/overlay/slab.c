@@ -1,15 +1,7 @@
 /* The en face picture that is shown: octd's projection, or the one that follows layers; and the
  * slab on the B-scan. */
+#include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
-#include "viewer/model/clock.h"
-#include "viewer/model/model.h"
-#include "viewer/model/words.h"
-
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* No image of the topic `slab` for this long: octd makes none any more. */
 #define SLAB_LATE_NS (5 * OCT_NS_PER_S)
@@ -22,12 +14,11 @@ static bool slab_comes(const struct oct_view_model *model)
 
 static void follow_layers(struct oct_view_model *model, bool follows)
 {
-    if (model->enface_follows_layers != follows)
-        oct_view_enface_forget(&model->enface);
+    model->enface.forget |= model->enface_follows_layers != follows;
     model->enface_follows_layers = follows;
 }
 
-void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image)
+static void take_enface(struct oct_view_model *model, struct oct_view_image *image)
 {
     if (model->enface_follows_layers && slab_comes(model))
         return;
@@ -35,18 +26,16 @@ void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_
     oct_view_enface_set(&model->enface, image);
 }
 
-void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_view_image *image)
+static void take_slab(struct oct_view_model *model, struct oct_view_image *image)
 {
     model->slab_came_ns = image->arrival_ns;
     if (model->enface_follows_layers)
         oct_view_enface_set(&model->enface, image);
 }
 
-/* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
 void oct_view_model_next_projection(struct oct_view_model *model)
 {
     const bool is_last = model->enface_wishes.wanted.projection == OCT_N_PROJECTIONS - 1;
-
     if (!model->enface_follows_layers && slab_comes(model) &&
         (is_last || !oct_view_model_can_set_enface(model))) {
         follow_layers(model, true);
@@ -62,9 +51,8 @@ static void draw_slab(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_slab *slab = &model->enface_wishes.octds.slab;
     const double shares[] = {slab->first, slab->last};
-    const struct oct_view_rectf p = oct_draw_place(draw);
-    const struct oct_view_rect seen = oct_draw_picture_rect(draw);
-
+    const struct oct_view_rectf p = oct_draw_layout(draw)->place;
+    const struct oct_view_rect seen = oct_draw_layout(draw)->picture;
     if (!model->has_picture || oct_draw_layout(draw)->enface.w <= 0 || model->playback.active ||
         model->enface_follows_layers || !model->enface_wishes.known ||
         model->enface_wishes.octds.projection != OCT_PROJECTION_SLAB)
@@ -83,9 +71,7 @@ static bool wanted(const struct oct_view_model *model)
 
 const struct oct_view_overlay oct_view_overlay_enface = {.topic = OCT_VIEW_TOPIC_ENFACE,
                                                          .check = oct_view_enface_check,
-                                                         .take = oct_view_model_offer_enface,
+                                                         .take = take_enface,
                                                          .draw = draw_slab};
-const struct oct_view_overlay oct_view_overlay_slab = {.topic = "slab",
-                                                       .check = oct_view_enface_check,
-                                                       .wanted = wanted,
-                                                       .take = oct_view_model_offer_slab};
+const struct oct_view_overlay oct_view_overlay_slab = {
+    .topic = "slab", .check = oct_view_enface_check, .wanted = wanted, .take = take_slab};

@@ -8,7 +8,6 @@
 #include "pipeline/base/folder.h"
 #include "pipeline/base/thread.h"
 #include "pipeline/volume/label.h"
-#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
 #include "viewer/play/recorded.h"
 
@@ -29,11 +28,8 @@
 
 /* What the model wants, as of the last turn. */
 struct oct_play_wants {
-    bool file; /* else it is closed */
-    uint64_t number;
-    char path[OCT_VIEW_PATH_BYTES];
-    int by;
-    bool or_before;
+    bool file;                       /* else it is closed */
+    struct oct_view_request request; /* its number is the play's own */
     uint64_t seen;                   /* the newest request of which the model has heard */
     struct oct_view_relabel relabel; /* that the thread has not begun */
     uint32_t bscan, slice_line;
@@ -44,19 +40,13 @@ struct oct_play_wants {
 struct oct_play_box {
     bool opened, refused, labelled, not_labelled, picture_came, slice_came, enface_came;
     struct oct_view_file file;
-    char why_not[OCT_ERROR_TEXT_BYTES], why_no_label[OCT_ERROR_TEXT_BYTES];
+    struct oct_error why_not, why_no_label;
     char labelled_path[OCT_VIEW_PATH_BYTES];
     struct oct_volume_label label;
     struct oct_view_picture picture;
-    uint32_t bscan;
-    bool valid;
-    char why[160];
     struct oct_view_picture slice; /* of which the thread fills columns */
-    uint32_t slice_of;
-    double slice_share;
     struct oct_view_enface enface; /* of which it fills rows */
-    bool enface_recorded;
-    double enface_share;
+    struct oct_view_read read;
 };
 
 struct oct_play {
@@ -64,7 +54,6 @@ struct oct_play {
     pthread_cond_t asked, answered;
     bool ending, idle;
     uint64_t opened_number; /* the request that was opened or refused last */
-    char refusal[OCT_ERROR_TEXT_BYTES];
     struct oct_play_wants wants;
     uint64_t n_asked; /* changes of wants */
     struct oct_play_box box;
@@ -127,66 +116,42 @@ struct walk {
     unsigned n_before, n;       /* of the recordings */
 };
 
-static bool is_recording(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-    return name[0] != '.' && dot && (strcmp(dot, ".h5") == 0 || strcmp(dot, ".hdf5") == 0);
-}
-
-static void look_at(struct walk *w, const char *name)
-{
-    const int order = oct_paths_compare(name, w->name);
-    const int nearer = w->nearest[0] ? oct_paths_compare(name, w->nearest) : -w->by;
-
-    w->n++;
-    w->n_before += order < 0;
-    if (order != 0 && (order > 0) == (w->by > 0) && nearer != 0 && (nearer > 0) != (w->by > 0))
-        snprintf(w->nearest, sizeof(w->nearest), "%s", name);
-}
-
 static enum oct_err walk(struct walk *w, const char *path, struct oct_error *err)
 {
     const char *slash = strrchr(path, '/');
     char *folder = oct_folder_of(path);
     DIR *entries = folder ? opendir(folder) : NULL;
     enum oct_err e = OCT_OK;
-
     w->name = slash ? slash + 1 : path;
     if (!folder)
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     else if (!entries)
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read this folder", folder);
-    for (const struct dirent *entry; entries && (entry = readdir(entries));)
-        if (is_recording(entry->d_name))
-            look_at(w, entry->d_name);
+    for (const struct dirent *entry; entries && (entry = readdir(entries));) {
+        const char *name = entry->d_name, *dot = strrchr(name, '.');
+        if (name[0] == '.' || !dot || (strcmp(dot, ".h5") != 0 && strcmp(dot, ".hdf5") != 0))
+            continue;
+        const int order = oct_paths_compare(name, w->name);
+        const int nearer = w->nearest[0] ? oct_paths_compare(name, w->nearest) : -w->by;
+        w->n++;
+        w->n_before += order < 0;
+        if (order != 0 && (order > 0) == (w->by > 0) && nearer != 0 && (nearer > 0) != (w->by > 0))
+            snprintf(w->nearest, sizeof(w->nearest), "%s", name);
+    }
     if (entries)
         closedir(entries);
     free(folder);
     return e;
 }
 
-static bool oct_play_folder_has(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-/* Whether there is something of that name; PATH.part: a recording that is still being written. */
-static bool oct_play_folder_is_written(const char *path)
-{
-    char part[PATH_MAX];
-    const int n = snprintf(part, sizeof(part), "%s.part", path);
-
-    return n > 0 && n < (int)sizeof(part) && oct_play_folder_has(part);
-}
-
-static enum oct_err oct_play_folder_neighbour(const char *path, int by, char *found,
-                                              size_t found_bytes, struct oct_error *err)
+/* The recording of its folder before or after a path. */
+static enum oct_err find_neighbour(const char *path, int by, char *found, size_t found_bytes,
+                                   struct oct_error *err)
 {
     struct walk w = {.by = by < 0 ? -1 : 1};
     const char *slash = strrchr(path, '/');
     const int folder_bytes = slash ? (int)(slash + 1 - path) : 0;
     enum oct_err e = walk(&w, path, err);
-
     if (e)
         return e;
     if (!w.nearest[0])
@@ -195,16 +160,6 @@ static enum oct_err oct_play_folder_neighbour(const char *path, int by, char *fo
     if (snprintf(found, found_bytes, "%.*s%s", folder_bytes, path, w.nearest) >= (int)found_bytes)
         return oct_fail(err, OCT_E_ARG, "%s: the path is too long", w.nearest);
     return OCT_OK;
-}
-
-/* The how many-th path is among n; both 0 where the folder cannot be read. */
-static void oct_play_folder_place(const char *path, unsigned *place, unsigned *n)
-{
-    struct walk w = {.by = 1};
-    const bool known = walk(&w, path, NULL) == OCT_OK;
-
-    *n = known ? w.n : 0;
-    *place = known ? w.n_before + 1 : 0;
 }
 
 /* ---- the thread: opens recordings, corrects labels, reads what is wanted ---- */
@@ -241,35 +196,35 @@ static void close_file(struct oct_play *p)
 }
 
 /* Which file is meant, and which of its volumes. */
-static enum oct_err find_path(struct oct_play *p, const struct oct_play_wants *wants, char *path,
+static enum oct_err find_path(struct oct_play *p, const struct oct_view_request *r, char *path,
                               size_t n_bytes, uint32_t *volume, struct oct_error *err)
 {
     const struct oct_view_file *open = p->recorded ? oct_play_recorded_file(p->recorded) : NULL;
-
-    snprintf(path, n_bytes, "%s", wants->path);
-    *volume = wants->by > 0 ? 1 : 0;
-    if (wants->by != 0 && open && strcmp(open->path, wants->path) == 0 &&
-        (wants->by > 0 ? open->volume < open->n_volumes : open->volume > 1)) {
-        *volume = wants->by > 0 ? open->volume + 1 : open->volume - 1;
+    char part[OCT_VIEW_PATH_BYTES + 8];
+    snprintf(path, n_bytes, "%s", r->path);
+    *volume = r->by > 0 ? 1 : 0;
+    if (r->by != 0 && open && strcmp(open->path, r->path) == 0 &&
+        (r->by > 0 ? open->volume < open->n_volumes : open->volume > 1)) {
+        *volume = r->by > 0 ? open->volume + 1 : open->volume - 1;
         return OCT_OK;
     }
-    if (wants->by != 0)
-        return oct_play_folder_neighbour(wants->path, wants->by, path, n_bytes, err);
-    if (!wants->or_before || oct_play_folder_has(wants->path))
+    if (r->by != 0)
+        return find_neighbour(r->path, r->by, path, n_bytes, err);
+    if (!r->or_before || access(r->path, F_OK) == 0)
         return OCT_OK;
-    const bool is_written = oct_play_folder_is_written(wants->path);
-    if (is_written && oct_play_folder_neighbour(wants->path, -1, path, n_bytes, NULL) == OCT_OK)
+    snprintf(part, sizeof(part), "%s.part", r->path); /* of one that is still being written */
+    const bool is_written = access(part, F_OK) == 0;
+    if (is_written && find_neighbour(r->path, -1, path, n_bytes, NULL) == OCT_OK)
         return OCT_OK;
     if (is_written)
-        return oct_fail(err, OCT_E_STATE, "%s: it is still being written", wants->path);
+        return oct_fail(err, OCT_E_STATE, "%s: it is still being written", r->path);
     return oct_fail(err, OCT_E_IO, "%s: octd's recording is not to be found on this machine",
-                    wants->path);
+                    r->path);
 }
 
 static uint32_t slice_columns(const struct oct_view_file *file)
 {
     uint32_t most = OCT_VIEW_SLICE_MOST_VALUES / file->depth;
-
     most = most > OCT_VIEW_SLICE_MOST_COLUMNS ? OCT_VIEW_SLICE_MOST_COLUMNS : most;
     return file->n_bscans < most ? file->n_bscans : most < 1 ? 1 : most;
 }
@@ -282,7 +237,6 @@ static bool take_over(struct oct_play *p, struct oct_play_recorded *recorded)
     const uint32_t columns = slice_columns(file);
     const size_t n_bytes = (size_t)columns * file->depth * sizeof(float);
     float *slice = malloc(n_bytes);
-
     close_file(p);
     p->recorded = recorded;
     p->values = malloc(n * sizeof(*p->values));
@@ -295,8 +249,7 @@ static bool take_over(struct oct_play *p, struct oct_play_recorded *recorded)
     const bool fits =
         slice && p->values && oct_view_enface_resize(&b->enface, file->n_bscans, file->n_lines);
     snprintf(b->enface.unit, sizeof(b->enface.unit), "%s", file->log ? "dB" : "counts^2");
-    b->enface_share = b->slice_share = 0;
-    b->enface_recorded = false;
+    b->read = (struct oct_view_read){.bscan = 0};
     pthread_mutex_unlock(&p->lock);
     return fits;
 }
@@ -306,16 +259,19 @@ static enum oct_err open_file(struct oct_play *p, const struct oct_play_wants *w
 {
     struct oct_play_recorded *recorded = NULL;
     struct oct_view_file file;
+    struct walk folder = {.by = 1};
     char path[OCT_VIEW_PATH_BYTES];
     uint32_t volume;
-    enum oct_err e = find_path(p, wants, path, sizeof(path), &volume, err);
-
+    enum oct_err e = find_path(p, &wants->request, path, sizeof(path), &volume, err);
     if (e == OCT_OK)
         e = oct_play_recorded_open(&recorded, path, p->config, volume, err);
     if (e)
         return e;
     file = *oct_play_recorded_file(recorded);
-    oct_play_folder_place(path, &file.place, &file.n_files);
+    if (walk(&folder, path, NULL) == OCT_OK) {
+        file.n_files = folder.n;
+        file.place = folder.n_before + 1;
+    }
     if (!take_over(p, recorded)) {
         close_file(p);
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
@@ -333,21 +289,16 @@ static enum oct_err open_file(struct oct_play *p, const struct oct_play_wants *w
 static void serve_file(struct oct_play *p, const struct oct_play_wants *wants)
 {
     struct oct_error err = {.text = ""};
-
-    p->done_number = wants->number;
+    p->done_number = wants->request.number;
     if (wants->file)
         open_file(p, wants, &err);
     else
         close_file(p);
     pthread_mutex_lock(&p->lock);
-    p->opened_number = wants->number;
-    snprintf(p->refusal, sizeof(p->refusal), "%s", err.text);
-    p->box.refused = false; /* of a request before, which nobody waits for */
+    p->opened_number = wants->request.number;
+    p->box.refused = err.text[0]; /* that of a request before is nobody's */
     p->box.opened &= wants->file;
-    if (err.text[0]) {
-        p->box.refused = true;
-        memcpy(p->box.why_not, err.text, sizeof(p->box.why_not));
-    }
+    p->box.why_not = err;
     pthread_cond_broadcast(&p->answered);
     pthread_mutex_unlock(&p->lock);
     notify(p);
@@ -363,26 +314,24 @@ static bool oct_play_relabels(const struct oct_view_relabel *r)
 
 static void serve_label(struct oct_play *p, const struct oct_play_wants *wants)
 {
-    static const enum oct_volume_mark marks[] = {OCT_MARK_NONE, OCT_MARK_KEEP, OCT_MARK_REPEAT};
     const struct oct_view_relabel *want = &wants->relabel;
     const struct oct_volume_label_change change = {
         .eye = want->has_eye ? want->eye : NULL,
         .pseudonym = want->has_pseudonym ? want->pseudonym : NULL,
-        .mark = want->has_verdict ? &marks[want->verdict] : NULL,
+        .mark = want->has_verdict ? &want->verdict : NULL,
     };
     struct oct_volume_label label = {.eye = ""};
     struct oct_error err = {.text = ""};
     enum oct_err e = oct_volume_label_write(want->path, &change, &label, &err);
-
     pthread_mutex_lock(&p->lock);
     struct oct_play_box *b = &p->box;
-    if (e == OCT_OK) {
+    if (e) {
+        b->not_labelled = true;
+        b->why_no_label = err;
+    } else {
         b->labelled = true;
         b->label = label;
         memcpy(b->labelled_path, want->path, sizeof(b->labelled_path));
-    } else {
-        b->not_labelled = true;
-        memcpy(b->why_no_label, err.text, sizeof(b->why_no_label));
     }
     pthread_mutex_unlock(&p->lock);
     notify(p);
@@ -394,18 +343,17 @@ static void serve_bscan(struct oct_play *p, uint32_t bscan)
 {
     struct oct_error err = {.text = ""};
     bool valid = false;
-
     oct_play_recorded_read(p->recorded, bscan, &p->picture, &valid, &err);
-    p->picture.arrival_ns = oct_view_now_ns();
+    p->picture.arrival_ns = oct_clock_ns();
     p->has_bscan = true;
     p->done_bscan = bscan;
     pthread_mutex_lock(&p->lock);
     struct oct_play_box *b = &p->box;
     oct_view_picture_swap(&b->picture, &p->picture);
     b->picture_came = b->picture.pixels != NULL;
-    b->bscan = bscan;
-    b->valid = valid;
-    snprintf(b->why, sizeof(b->why), "%.150s", err.text);
+    b->read.bscan = bscan;
+    b->read.valid = valid;
+    snprintf(b->read.why, sizeof(b->read.why), "%.150s", err.text);
     pthread_mutex_unlock(&p->lock);
     notify(p);
 }
@@ -417,14 +365,13 @@ static void read_column(struct oct_play *p, uint32_t column, uint32_t n_for)
     const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
     const uint32_t n = p->slice.n;
     const uint32_t v = (uint32_t)((uint64_t)column * file->n_bscans / n);
-
     oct_play_recorded_line(p->recorded, v, p->slice_line, p->values, NULL);
     pthread_mutex_lock(&p->lock);
     float *slice = b->slice.pixels;
     for (uint32_t i = 0; i < n_for; i++)
         memcpy(slice + (size_t)(column + i) * file->depth, p->values, file->depth * sizeof(*slice));
-    b->slice_of = p->slice_line;
-    b->slice_share = oct_play_fill_share(&p->slice);
+    b->read.slice_of = p->slice_line;
+    b->read.slice_share = oct_play_fill_share(&p->slice);
     b->slice_came = true;
     pthread_mutex_unlock(&p->lock);
 }
@@ -434,7 +381,6 @@ static void read_row(struct oct_play *p, uint32_t row, uint32_t n_for)
     struct oct_view_enface *e = &p->box.enface;
     const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
     const uint32_t v = (uint32_t)((uint64_t)row * file->n_bscans / p->enface.n);
-
     oct_play_recorded_means(p->recorded, v, p->values, NULL);
     pthread_mutex_lock(&p->lock);
     e->serial++;
@@ -444,29 +390,24 @@ static void read_row(struct oct_play *p, uint32_t row, uint32_t n_for)
             to[c] = p->values[(uint64_t)c * e->n_lines / e->n_columns];
         e->row_serial[row + i] = e->serial;
     }
-    p->box.enface_share = oct_play_fill_share(&p->enface);
+    p->box.read.enface_share = oct_play_fill_share(&p->enface);
     p->box.enface_came = true;
     pthread_mutex_unlock(&p->lock);
 }
 
-static void show_growth(struct oct_play *p, bool whole)
+/* Reads columns or rows for a while, from coarse to fine. */
+static void serve_fill(struct oct_play *p, struct oct_play_fill *fill,
+                       void (*read)(struct oct_play *p, uint32_t item, uint32_t n_for))
 {
-    const uint64_t now_ns = oct_view_now_ns();
-
-    if (!whole && now_ns - p->shown_ns < SHOW_NS)
-        return;
-    p->shown_ns = now_ns;
-    notify(p);
-}
-
-static void serve_slice(struct oct_play *p)
-{
-    const uint64_t end_ns = oct_view_now_ns() + PORTION_NS;
-    uint32_t column, n_for;
-
-    while (oct_view_now_ns() < end_ns && oct_play_fill_next(&p->slice, &column, &n_for))
-        read_column(p, column, n_for);
-    show_growth(p, p->slice.n_done == p->slice.n);
+    const uint64_t end_ns = oct_clock_ns() + PORTION_NS;
+    uint32_t item, n_for;
+    while (oct_clock_ns() < end_ns && oct_play_fill_next(fill, &item, &n_for))
+        read(p, item, n_for);
+    const uint64_t now_ns = oct_clock_ns();
+    if (fill->n_done == fill->n || now_ns - p->shown_ns >= SHOW_NS) {
+        p->shown_ns = now_ns;
+        notify(p);
+    }
 }
 
 /* The one that the file holds, before any is computed. */
@@ -474,6 +415,7 @@ static void take_recorded_enface(struct oct_play *p)
 {
     struct oct_view_enface copy = {.serial = 0};
     const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
+    p->looked_for_enface = true;
     const bool holds = oct_view_enface_resize(&copy, file->n_bscans, file->n_lines) &&
                        oct_play_recorded_enface(p->recorded, &copy);
 
@@ -484,26 +426,13 @@ static void take_recorded_enface(struct oct_play *p)
         e->serial++;
         for (uint32_t row = 0; row < e->n_rows; row++)
             e->row_serial[row] = e->serial;
-        p->box.enface_share = 1;
-        p->box.enface_recorded = p->box.enface_came = true;
+        p->box.read.enface_share = 1;
+        p->box.read.enface_recorded = p->box.enface_came = true;
         p->enface.n_done = p->enface.n;
         pthread_mutex_unlock(&p->lock);
     }
     oct_view_enface_finish(&copy);
-}
-
-static void serve_enface(struct oct_play *p)
-{
-    const uint64_t end_ns = oct_view_now_ns() + PORTION_NS;
-    uint32_t row, n_for;
-
-    if (!p->looked_for_enface) {
-        p->looked_for_enface = true;
-        take_recorded_enface(p);
-    } else
-        while (oct_view_now_ns() < end_ns && oct_play_fill_next(&p->enface, &row, &n_for))
-            read_row(p, row, n_for);
-    show_growth(p, p->enface.n_done == p->enface.n);
+    notify(p);
 }
 
 /* ---- the thread ---- */
@@ -516,7 +445,7 @@ static bool serve(struct oct_play *p, const struct oct_play_wants *wants)
         serve_label(p, wants);
         return true;
     }
-    if (wants->number != p->done_number) {
+    if (wants->request.number != p->done_number) {
         serve_file(p, wants);
         return true;
     }
@@ -531,21 +460,16 @@ static bool serve(struct oct_play *p, const struct oct_play_wants *wants)
         oct_play_fill_begin(&p->slice, slice_columns(oct_play_recorded_file(p->recorded)));
     }
     if (p->slice.n_done < p->slice.n) {
-        serve_slice(p);
+        serve_fill(p, &p->slice, read_column);
         return true;
     }
-    if (p->enface.n_done < p->enface.n && (!wants->gently || !p->looked_for_enface)) {
-        serve_enface(p);
-        return true;
-    }
-    return false;
-}
-
-/* Under the lock. */
-static void take_over_wants(struct oct_play *p, struct oct_play_wants *wants)
-{
-    *wants = p->wants;
-    p->wants.relabel = (struct oct_view_relabel){.has_eye = false};
+    if (p->enface.n_done == p->enface.n || (wants->gently && p->looked_for_enface))
+        return false;
+    if (p->looked_for_enface)
+        serve_fill(p, &p->enface, read_row);
+    else
+        take_recorded_enface(p);
+    return true;
 }
 
 /* The thread: works until the owner ends it. context: the struct oct_play. */
@@ -553,11 +477,12 @@ static void *oct_play_read(void *context)
 {
     struct oct_play *p = context;
     struct oct_play_wants wants;
-
     pthread_mutex_lock(&p->lock);
     while (!p->ending) {
         const uint64_t n_asked = p->n_asked;
-        take_over_wants(p, &wants);
+        wants = p->wants;
+        p->wants.relabel.has_eye = p->wants.relabel.has_pseudonym = p->wants.relabel.has_verdict =
+            false;
         p->idle = false;
         pthread_mutex_unlock(&p->lock);
         const bool did = serve(p, &wants);
@@ -569,7 +494,7 @@ static void *oct_play_read(void *context)
         if (!p->ending)
             pthread_cond_wait(&p->asked, &p->lock);
     }
-    take_over_wants(p, &wants);
+    wants = p->wants;
     pthread_mutex_unlock(&p->lock);
     if (oct_play_relabels(&wants.relabel))
         serve_label(p, &wants);
@@ -579,12 +504,20 @@ static void *oct_play_read(void *context)
 
 /* ---- the model's side ---- */
 
+static void finish(struct oct_play *p)
+{
+    oct_view_enface_finish(&p->box.enface);
+    pthread_cond_destroy(&p->asked);
+    pthread_cond_destroy(&p->answered);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
 enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *config,
                              void (*notify_owner)(void *context), void *context,
                              struct oct_error *err)
 {
     struct oct_play *p = calloc(1, sizeof(*p));
-
     *play = NULL;
     if (!p)
         return oct_fail(err, OCT_E_NO_MEMORY, "playback: out of memory");
@@ -597,22 +530,11 @@ enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *co
     oct_condition_init(&p->answered);
     enum oct_err e =
         oct_thread_start(&p->thread, "octview-play", oct_play_read, p, "playback", err);
-    if (e == OCT_OK) {
+    if (e)
+        finish(p);
+    else
         *play = p;
-        return OCT_OK;
-    }
-    pthread_cond_destroy(&p->asked);
-    pthread_cond_destroy(&p->answered);
-    pthread_mutex_destroy(&p->lock);
-    free(p);
     return e;
-}
-
-/* Whether the thread has something new to look at. Under the lock. */
-static bool is_news(const struct oct_play_wants *a, const struct oct_play_wants *b)
-{
-    return a->number != b->number || a->bscan != b->bscan || a->slice_line != b->slice_line ||
-           a->gently != b->gently;
 }
 
 /* Under the lock. */
@@ -628,7 +550,6 @@ static void wake(struct oct_play *p)
 static bool take_relabel(struct oct_play_wants *w, struct oct_view_relabel *from)
 {
     struct oct_view_relabel *to = &w->relabel;
-
     if (!oct_play_relabels(from) || (oct_play_relabels(to) && strcmp(to->path, from->path) != 0))
         return false;
     memcpy(to->path, from->path, sizeof(to->path));
@@ -651,23 +572,21 @@ static void take_wants(struct oct_play *p, struct oct_view_model *model)
     struct oct_play_wants *w = &p->wants;
     const struct oct_play_wants before = *w;
     const bool file = playback->active || playback->opens;
-
-    if (w->file && !file)
-        w->number++;
-    w->file = file;
     if (playback->opens && playback->request.number != p->taken_request) {
         p->taken_request = playback->request.number;
-        w->number++;
-        snprintf(w->path, sizeof(w->path), "%s", playback->request.path);
-        w->by = playback->request.by;
-        w->or_before = playback->request.or_before;
+        w->request = playback->request;
+        w->request.number = before.request.number + 1;
+    } else if (w->file && !file) {
+        w->request.number++;
     }
+    w->file = file;
     w->bscan = playback->wanted;
     w->slice_line = playback->slice_line;
     w->gently = model->daemon.reachable && model->daemon.record.active;
-    if (!take_relabel(w, &playback->relabel) && !is_news(&before, w))
-        return;
-    wake(p);
+    if (take_relabel(w, &playback->relabel) || before.request.number != w->request.number ||
+        before.bscan != w->bscan || before.slice_line != w->slice_line ||
+        before.gently != w->gently)
+        wake(p);
 }
 
 /* What came of the newest request for a file. Under the lock. */
@@ -675,44 +594,31 @@ static bool give_file(struct oct_play *p, struct oct_view_model *model)
 {
     struct oct_play_box *b = &p->box;
     const bool opened = b->opened, refused = b->refused;
-
-    if (p->opened_number != p->wants.number || (!opened && !refused))
+    if (p->opened_number != p->wants.request.number || (!opened && !refused))
         return false;
     b->opened = b->refused = false;
     if (opened)
         oct_view_playback_opened(model, &b->file);
     if (refused && !opened)
-        oct_view_playback_refused(model, b->why_not);
+        oct_view_playback_refused(model, b->why_not.text);
     else if (refused) /* the one that was asked for before that stays open */
-        oct_view_model_say(model, "%s", b->why_not);
-    p->wants.seen = p->wants.number;
+        oct_view_model_say(model, "%s", b->why_not.text);
+    p->wants.seen = p->wants.request.number;
     wake(p); /* B-scan and A-line may be those of the file before */
     return true;
 }
 
 static bool give_label(struct oct_play *p, struct oct_view_model *model)
 {
-    static const enum oct_view_verdict verdicts[OCT_N_MARKS] = {
-        [OCT_MARK_KEEP] = OCT_VERDICT_KEEP, [OCT_MARK_REPEAT] = OCT_VERDICT_REPEAT};
     struct oct_play_box *b = &p->box;
     const bool came = b->labelled || b->not_labelled;
-
     if (b->labelled)
         oct_view_playback_labelled(model, b->labelled_path, b->label.eye, b->label.pseudonym,
-                                   verdicts[b->label.mark]);
+                                   b->label.mark);
     if (b->not_labelled)
-        oct_view_playback_not_labelled(model, b->why_no_label);
+        oct_view_model_say(model, "the label stays as it was: %s", b->why_no_label.text);
     b->labelled = b->not_labelled = false;
     return came;
-}
-
-static void copy_slice(const struct oct_view_picture *from, struct oct_view_picture *to)
-{
-    const uint64_t arrival_ns = to->arrival_ns;
-
-    if (oct_view_picture_set(to, &from->header, from->pixels, oct_view_picture_bytes(&from->header),
-                             NULL) == OCT_OK)
-        to->arrival_ns = arrival_ns;
 }
 
 /* Copies rows that changed since the last time. */
@@ -720,7 +626,6 @@ static void copy_enface(const struct oct_view_enface *from, struct oct_view_enfa
 {
     const bool anew = to->n_bscans != from->n_bscans || to->n_lines != from->n_lines;
     const size_t n = from->n_columns;
-
     if (anew && !oct_view_enface_resize(to, from->n_bscans, from->n_lines))
         return;
     for (uint32_t row = 0; row < from->n_rows; row++) {
@@ -740,21 +645,21 @@ static bool give_pictures(struct oct_play *p, struct oct_view_model *model)
     struct oct_view_playback *playback = &model->playback;
     struct oct_play_box *b = &p->box;
     const bool came = b->picture_came || b->slice_came || b->enface_came;
-
     if (!playback->active || p->wants.seen != p->opened_number)
         return false;
     if (b->picture_came)
-        oct_view_playback_offer(model, &b->picture, b->bscan, b->valid, b->why);
+        oct_view_playback_offer(model, &b->picture, &b->read);
     if (b->slice_came) {
-        copy_slice(&b->slice, &playback->slice);
-        playback->slice_of = b->slice_of;
-        playback->slice_share = b->slice_share;
+        oct_view_picture_set(&playback->slice, &b->slice.header, b->slice.pixels,
+                             oct_view_picture_bytes(&b->slice.header), NULL);
+        playback->read.slice_of = b->read.slice_of;
+        playback->read.slice_share = b->read.slice_share;
         playback->slice_serial++;
     }
     if (b->enface_came) {
         copy_enface(&b->enface, &playback->enface);
-        playback->enface_share = b->enface_share;
-        playback->enface_recorded = b->enface_recorded;
+        playback->read.enface_share = b->read.enface_share;
+        playback->read.enface_recorded = b->read.enface_recorded;
     }
     b->picture_came = b->slice_came = b->enface_came = false;
     return came;
@@ -772,35 +677,31 @@ bool oct_play_turn(struct oct_play *p, struct oct_view_model *model)
     return changed;
 }
 
-bool oct_play_wait_open(struct oct_play *p, uint64_t timeout_ns)
+/* Waits for the answer to the newest request, or (idle) until all that is wanted is read too. */
+static bool wait_for(struct oct_play *p, bool idle, uint64_t timeout_ns)
 {
     const struct timespec end = oct_clock_deadline(timeout_ns / 1000);
-    bool in_time = true;
-
+    bool in_time = true, came;
     pthread_mutex_lock(&p->lock);
-    while (p->opened_number != p->wants.number && in_time)
+    while (!(came = idle ? p->idle : p->opened_number == p->wants.request.number) && in_time)
         in_time = oct_condition_wait_until(&p->answered, &p->lock, &end);
-    const bool open = p->opened_number == p->wants.number;
     pthread_mutex_unlock(&p->lock);
-    return open;
+    return came;
+}
+
+bool oct_play_wait_open(struct oct_play *p, uint64_t timeout_ns)
+{
+    return wait_for(p, false, timeout_ns);
 }
 
 bool oct_play_wait_idle(struct oct_play *p, uint64_t timeout_ns)
 {
-    const struct timespec end = oct_clock_deadline(timeout_ns / 1000);
-    bool in_time = true;
-
-    pthread_mutex_lock(&p->lock);
-    while (!p->idle && in_time)
-        in_time = oct_condition_wait_until(&p->answered, &p->lock, &end);
-    const bool idle = p->idle;
-    pthread_mutex_unlock(&p->lock);
-    return idle;
+    return wait_for(p, true, timeout_ns);
 }
 
 const char *oct_play_refusal(const struct oct_play *p)
 {
-    return p->refusal;
+    return p->box.why_not.text;
 }
 
 void oct_play_destroy(struct oct_play *p)
@@ -812,9 +713,5 @@ void oct_play_destroy(struct oct_play *p)
     pthread_cond_signal(&p->asked);
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);
-    oct_view_enface_finish(&p->box.enface);
-    pthread_cond_destroy(&p->asked);
-    pthread_cond_destroy(&p->answered);
-    pthread_mutex_destroy(&p->lock);
-    free(p);
+    finish(p);
 }

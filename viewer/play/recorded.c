@@ -38,28 +38,21 @@ struct oct_play_rebuild {
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
 };
 
-static enum oct_err make_engine(struct oct_play_rebuild *r, struct oct_error *err)
-{
-    struct oct_engine_options options;
-
-    oct_config_engine_options(&r->config, &options, r->wisdom_dir, sizeof(r->wisdom_dir));
-    options.n_threads = N_THREADS;
-    options.simd = "auto"; /* of this CPU: the file says what the CPU that recorded has */
-    oct_config_display(&r->config, &r->display);
-    return oct_engine_cpu.create(&r->engine, r->plan, &options, err);
-}
-
 static enum oct_err prepare(struct oct_play_rebuild *r, const char *path, struct oct_error *err)
 {
+    struct oct_engine_options options;
     enum oct_err e = oct_config_set_assignment(&r->config, "output.sample=f32", err);
-
     if (e == OCT_OK)
         e = oct_recording_open(&r->recording, path, &r->config, err);
     if (e == OCT_OK)
         e = oct_recording_plan(&r->plan, &r->config, r->recording, err);
-    if (e == OCT_OK)
-        e = make_engine(r, err);
     if (e)
+        return e;
+    oct_config_engine_options(&r->config, &options, r->wisdom_dir, sizeof(r->wisdom_dir));
+    options.n_threads = N_THREADS;
+    options.simd = "auto"; /* of this CPU: the file says what the CPU that recorded has */
+    oct_config_display(&r->config, &r->display);
+    if ((e = oct_engine_cpu.create(&r->engine, r->plan, &options, err)))
         return e;
     const struct oct_geometry *g = &r->plan->geometry;
     r->frame.spectra = malloc(oct_geometry_spectra_bytes(g));
@@ -69,7 +62,7 @@ static enum oct_err prepare(struct oct_play_rebuild *r, const char *path, struct
                : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
 }
 
-static void oct_play_rebuild_close(struct oct_play_rebuild *r)
+static void close_rebuild(struct oct_play_rebuild *r)
 {
     if (!r)
         return;
@@ -81,13 +74,12 @@ static void oct_play_rebuild_close(struct oct_play_rebuild *r)
     free(r);
 }
 
-static enum oct_err oct_play_rebuild_open(struct oct_play_rebuild **rebuild, const char *path,
-                                          const struct oct_config *config,
-                                          struct oct_view_file *file, struct oct_error *err)
+static enum oct_err open_rebuild(struct oct_play_rebuild **rebuild, const char *path,
+                                 const struct oct_config *config, struct oct_view_file *file,
+                                 struct oct_error *err)
 {
     struct oct_play_rebuild *r = calloc(1, sizeof(*r));
     struct oct_error why = {.text = ""};
-
     *rebuild = NULL;
     if (!r)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->name);
@@ -96,7 +88,7 @@ static enum oct_err oct_play_rebuild_open(struct oct_play_rebuild **rebuild, con
     else
         oct_config_init(&r->config);
     if (prepare(r, path, &why)) {
-        oct_play_rebuild_close(r);
+        close_rebuild(r);
         return oct_fail(
             err, OCT_E_FORMAT,
             "%s: it holds spectra alone, and they make no pictures: %s; octview --config "
@@ -110,7 +102,6 @@ static enum oct_err oct_play_rebuild_open(struct oct_play_rebuild **rebuild, con
         file->n_lines = oct_recording_n_lines(r->recording);
         file->rate_hz = input->line_rate_hz > 0 ? input->line_rate_hz / file->n_lines : 0;
         snprintf(file->eye, sizeof(file->eye), "%s", input->eye);
-        snprintf(file->start_time, sizeof(file->start_time), "%s", input->start_time);
     }
     const struct oct_spacing spacing = oct_spacing_of_field(
         r->plan, c->scan.width_um, c->scan.height_um, file->n_bscans, c->scan.refractive_index);
@@ -123,14 +114,13 @@ static enum oct_err oct_play_rebuild_open(struct oct_play_rebuild **rebuild, con
     return OCT_OK;
 }
 
-static enum oct_err oct_play_rebuild_read(struct oct_play_rebuild *r, uint32_t v, float *pixels,
-                                          struct oct_picture_header *header, struct oct_error *err)
+static enum oct_err read_rebuild(struct oct_play_rebuild *r, uint32_t v, float *pixels,
+                                 struct oct_picture_header *header, struct oct_error *err)
 {
     struct oct_image_frame out = {.pixels = pixels}, *done = NULL;
     float *dc = NULL;
     bool valid = false;
     enum oct_err e = oct_recording_read(r->recording, v, &r->frame, &valid, err);
-
     if (e == OCT_OK)
         e = oct_running_dc_alone(&dc, r->plan, &r->frame, err);
     if (e)
@@ -162,20 +152,10 @@ struct oct_play_result {
     float *picture;         /* [rows][columns]; NULL: it lies as it is shown */
 };
 
-static void describe(struct oct_view_file *file, const struct oct_volume_array_entry *shown)
-{
-    snprintf(file->dataset, sizeof(file->dataset), "%.*s", (int)sizeof(file->dataset) - 1,
-             shown->name.text);
-    snprintf(file->unit, sizeof(file->unit), "%.*s", (int)sizeof(file->unit) - 1, shown->unit);
-    oct_view_letters_clean(file->dataset);
-    oct_view_letters_clean(file->unit);
-}
-
 static enum oct_err take_shape(struct oct_play_result *r, struct oct_view_file *file,
                                const struct oct_volume_array_facts *f, struct oct_error *err)
 {
     const unsigned last = f->rank - 1;
-
     if ((f->rank != 2 && f->rank != 3) || f->dims[last] == 0 || f->dims[last - 1] == 0 ||
         f->dims[0] == 0 || f->dims[0] > UINT32_MAX ||
         f->dims[last] > OCT_MAX_BSCAN_SAMPLES / f->dims[last - 1])
@@ -199,14 +179,7 @@ static enum oct_err take_shape(struct oct_play_result *r, struct oct_view_file *
                : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->name);
 }
 
-/* Recordings are shown as such or not at all; whole numbers of another program may be spectra, and
- * what those lack has been told. */
-static bool may_be_shown(const struct oct_contents *c)
-{
-    return c->is_result || (c->kind[0] == '\0' && c->datasets[0].is_float);
-}
-
-static void oct_play_result_close(struct oct_play_result *r)
+static void close_result(struct oct_play_result *r)
 {
     if (!r)
         return;
@@ -215,27 +188,33 @@ static void oct_play_result_close(struct oct_play_result *r)
     free(r);
 }
 
-static enum oct_err oct_play_result_open(struct oct_play_result **result, const char *path,
-                                         uint32_t number, struct oct_view_file *file,
-                                         struct oct_error *err)
+static enum oct_err open_dataset(struct oct_play_result **result, const char *path, uint32_t number,
+                                 struct oct_view_file *file, struct oct_error *err)
 {
     struct oct_contents contents;
     struct oct_play_result *r = calloc(1, sizeof(*r));
     enum oct_err e = oct_contents_look(&contents, path, err);
     const uint32_t i = number > 0 ? number - 1 : 0;
-
     *result = NULL;
     if (!e && !r)
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->name);
     if (!e && contents.is_result)
         snprintf(file->what, sizeof(file->what), "%s", contents.words);
-    if (!e && (contents.n_shown == 0 || !may_be_shown(&contents)))
+    /* Recordings are shown as such or not at all; whole numbers of another program may be spectra,
+     * and what those lack has been told. */
+    if (!e && (contents.n_shown == 0 ||
+               !(contents.is_result || (!contents.kind[0] && contents.datasets[0].is_float))))
         e = oct_fail(err, OCT_E_FORMAT, "%s: %s: it holds no picture to be shown", file->name,
                      contents.words);
     if (!e && i >= contents.n_shown)
         e = oct_fail(err, OCT_E_ARG, "%s: there is no dataset %u", file->name, number);
     if (!e && r) {
-        describe(file, &contents.datasets[i]);
+        const struct oct_volume_array_entry *shown = &contents.datasets[i];
+        snprintf(file->dataset, sizeof(file->dataset), "%.*s", (int)sizeof(file->dataset) - 1,
+                 shown->name.text);
+        snprintf(file->unit, sizeof(file->unit), "%.*s", (int)sizeof(file->unit) - 1, shown->unit);
+        oct_view_letters_clean(file->dataset);
+        oct_view_letters_clean(file->unit);
         snprintf(file->what, sizeof(file->what), "%s", contents.words);
         file->volume = i + 1;
         file->n_volumes = contents.n_shown;
@@ -245,19 +224,18 @@ static enum oct_err oct_play_result_open(struct oct_play_result **result, const 
         e = take_shape(r, file, oct_volume_array_facts(r->array), err);
     oct_contents_finish(&contents);
     if (e)
-        oct_play_result_close(r);
+        close_result(r);
     else
         *result = r;
     return e;
 }
 
-static enum oct_err oct_play_result_read(struct oct_play_result *r, uint32_t v, float *pixels,
-                                         struct oct_error *err)
+static enum oct_err read_dataset(struct oct_play_result *r, uint32_t v, float *pixels,
+                                 struct oct_error *err)
 {
     float *to = r->picture ? r->picture : pixels;
     const enum oct_err e = r->is_stack ? oct_volume_array_read_row(r->array, v, to, err)
                                        : oct_volume_array_read(r->array, to, err);
-
     if (e || !r->picture)
         return e;
     for (uint32_t x = 0; x < r->columns; x++)
@@ -281,8 +259,8 @@ struct oct_play_recorded {
     struct oct_play_rebuild *rebuild; /* of a file without pictures; else NULL */
     uint32_t first;                   /* row of the volume's first B-scan */
     enum oct_sample_type type;
-    double lo, hi;        /* of pictures whose limits the file does not say; both 0: unknown */
-    unsigned char *block; /* room for A-lines to be looked at */
+    double lo, hi; /* of pictures whose limits the file does not say; both 0: unknown */
+    void *block;   /* room for A-lines to be looked at */
     size_t block_bytes;
     struct oct_view_picture
         whole;         /* a B-scan to be looked at, where A-lines cannot be read alone */
@@ -298,11 +276,6 @@ struct part {
     bool whole;
 };
 
-static bool is_better(const struct part *part, uint32_t number, uint32_t wanted, bool has_whole)
-{
-    return wanted > 0 ? number == wanted : part->whole || !has_whole;
-}
-
 /* Finds the wanted one of a file of `record last`, where the B-scans of a volume are
  * bscans_a_volume, and counts them. Rows that were not written belong to those before them. */
 static struct part find_part(const struct oct_volume_reader *reader, uint32_t n_rows,
@@ -311,7 +284,6 @@ static struct part find_part(const struct oct_volume_reader *reader, uint32_t n_
     struct part found = {.n = 0}, part = {.n = 0};
     struct oct_volume_row before = {.valid = false};
     bool has_whole = false;
-
     file->n_volumes = 0;
     for (uint32_t v = 0; v <= n_rows; v++) {
         const struct oct_volume_row row =
@@ -321,7 +293,8 @@ static struct part find_part(const struct oct_volume_reader *reader, uint32_t n_
                              row.number / bscans_a_volume != before.number / bscans_a_volume);
         if (begins || v == n_rows) {
             part.whole = part.n_valid == bscans_a_volume;
-            if (is_better(&part, ++file->n_volumes, wanted, has_whole)) {
+            file->n_volumes++;
+            if (wanted > 0 ? file->n_volumes == wanted : part.whole || !has_whole) {
                 found = part;
                 file->volume = file->n_volumes;
             }
@@ -339,7 +312,6 @@ static struct part find_part(const struct oct_volume_reader *reader, uint32_t n_
 static double measured_rate_hz(const struct oct_volume_reader *reader, uint32_t first, uint32_t n)
 {
     uint32_t last = first + n - 1;
-
     if (n == 0) /* a volume that is no longer there */
         return NAN;
     while (first < last && !oct_volume_row(reader, first).valid)
@@ -357,7 +329,6 @@ static uint32_t read_config(struct oct_view_file *file, const char *text)
 {
     struct oct_config *config = text ? malloc(sizeof(*config)) : NULL;
     uint32_t bscans = 0;
-
     if (!config)
         return 0;
     oct_config_init(config);
@@ -371,31 +342,19 @@ static uint32_t read_config(struct oct_view_file *file, const char *text)
     return bscans;
 }
 
-static void read_name(struct oct_view_file *file, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    snprintf(file->path, sizeof(file->path), "%s", path);
-    snprintf(file->name, sizeof(file->name), "%.255s", slash ? slash + 1 : path);
-    oct_view_letters_clean(file->name);
-}
-
 static void read_facts(struct oct_play_recorded *r, uint32_t volume)
 {
     const struct oct_volume_facts *facts = oct_volume_facts(r->reader);
     struct oct_view_file *file = &r->file;
-
     struct part part = {.n = facts->n_bscans, .n_valid = (uint32_t)facts->n_valid};
 
     file->n_lines = facts->n_lines;
     file->depth = facts->depth;
-    file->of_spectra = facts->depth == 0;
     file->slow_um = facts->spacing_um[0];
     file->lateral_um = facts->spacing_um[1];
-    file->axial_um = file->of_spectra ? NAN : facts->spacing_um[2];
+    file->axial_um = facts->depth == 0 ? NAN : facts->spacing_um[2];
     snprintf(file->eye, sizeof(file->eye), "%s", facts->eye);
     snprintf(file->pseudonym, sizeof(file->pseudonym), "%s", facts->pseudonym);
-    snprintf(file->start_time, sizeof(file->start_time), "%s", facts->start_time);
     const uint32_t bscans = read_config(file, oct_volume_config_text(r->reader));
     file->is_last = !facts->counted && facts->has_gaps && facts->has_number;
     if (file->is_last && bscans > 1)
@@ -408,11 +367,7 @@ static void read_facts(struct oct_play_recorded *r, uint32_t volume)
         file->rate_hz = measured_hz;
     if (!(file->rate_hz >= LEAST_RATE_HZ && file->rate_hz <= MOST_RATE_HZ))
         file->rate_hz = 0;
-    enum oct_volume_mark mark;
-    if (oct_volume_mark_of(facts->mark, &mark))
-        file->verdict = mark == OCT_MARK_KEEP     ? OCT_VERDICT_KEEP
-                        : mark == OCT_MARK_REPEAT ? OCT_VERDICT_REPEAT
-                                                  : OCT_VERDICT_NONE;
+    oct_volume_mark_of(facts->mark, &file->verdict); /* an unknown one is none */
     r->type = facts->sample_type;
 }
 
@@ -421,25 +376,15 @@ static enum oct_err open_volume(struct oct_play_recorded *r, const char *path,
                                 struct oct_error *err)
 {
     const enum oct_err e = oct_volume_open(&r->reader, path, err);
-
     if (e)
         return e;
     read_facts(r, volume);
     if (r->file.n_bscans == 0)
         return oct_fail(err, OCT_E_ARG, "%s: there is no volume %u", r->file.name, volume);
-    if (!r->file.of_spectra)
+    if (r->file.depth > 0)
         return OCT_OK;
-    return oct_play_rebuild_open(&r->rebuild, path,
-                                 oct_volume_config_text(r->reader) ? NULL : config, &r->file, err);
-}
-
-/* A file of another program has spectra alone, and no label. */
-static enum oct_err open_other(struct oct_play_recorded *r, const char *path,
-                               const struct oct_config *config, struct oct_error *err)
-{
-    r->file.of_spectra = true;
-    r->file.slow_um = r->file.lateral_um = r->file.axial_um = NAN;
-    return oct_play_rebuild_open(&r->rebuild, path, config, &r->file, err);
+    return open_rebuild(&r->rebuild, path, oct_volume_config_text(r->reader) ? NULL : config,
+                        &r->file, err);
 }
 
 /* What is no recording may hold pictures all the same; where it does not, it is told what it is if
@@ -449,11 +394,9 @@ static enum oct_err open_result(struct oct_play_recorded *r, const char *path, u
 {
     struct oct_error why = {.text = ""};
     enum oct_err e;
-
     oct_volume_reader_destroy(r->reader);
     r->reader = NULL;
-    r->file.of_spectra = false;
-    e = oct_play_result_open(&r->result, path, number, &r->file, &why);
+    e = open_dataset(&r->result, path, number, &r->file, &why);
     if (err && (!e || r->file.what[0]))
         *err = why; /* "": it is open after all */
     return e && !r->file.what[0] ? OCT_E_FORMAT : e;
@@ -464,24 +407,30 @@ enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const c
                                     struct oct_error *err)
 {
     struct oct_play_recorded *r = calloc(1, sizeof(*r));
+    const char *slash = strrchr(path, '/');
     enum oct_err e;
-
     *recorded = NULL;
     if (!r)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     r->file.log = config->pipeline.log;
     r->file.volume = r->file.n_volumes = 1;
-    read_name(&r->file, path);
+    snprintf(r->file.path, sizeof(r->file.path), "%s", path);
+    snprintf(r->file.name, sizeof(r->file.name), "%.255s", slash ? slash + 1 : path);
+    oct_view_letters_clean(r->file.name);
     /* What cannot be opened is told as a volume. */
-    e = oct_recording_is_other(path, config) ? open_other(r, path, config, err)
-                                             : open_volume(r, path, config, volume, err);
+    if (oct_recording_is_other(path, config)) { /* it has spectra alone, and no label */
+        r->file.slow_um = r->file.lateral_um = r->file.axial_um = NAN;
+        e = open_rebuild(&r->rebuild, path, config, &r->file, err);
+    } else {
+        e = open_volume(r, path, config, volume, err);
+    }
     if (e == OCT_E_FORMAT && oct_recording_is_volume(path))
         e = open_result(r, path, volume, err);
     if (e) {
         oct_play_recorded_close(r);
         return e;
     }
-    if (r->file.of_spectra || r->result)
+    if (r->rebuild || r->result)
         r->type = OCT_SAMPLE_F32;
     *recorded = r;
     return OCT_OK;
@@ -491,8 +440,8 @@ void oct_play_recorded_close(struct oct_play_recorded *r)
 {
     if (!r)
         return;
-    oct_play_rebuild_close(r->rebuild);
-    oct_play_result_close(r->result);
+    close_rebuild(r->rebuild);
+    close_result(r->result);
     oct_volume_reader_destroy(r->reader);
     oct_view_picture_finish(&r->whole);
     free(r->block);
@@ -506,13 +455,10 @@ const struct oct_view_file *oct_play_recorded_file(const struct oct_play_recorde
 
 /* ---- B-scans ---- */
 
-static void fill_empty(struct oct_view_picture *picture, size_t n_bytes)
+static void fill_nan(float *values, size_t n)
 {
-    if (picture->header.sample_type == OCT_SAMPLE_U8)
-        memset(picture->pixels, 0, n_bytes);
-    else
-        for (size_t i = 0; i < n_bytes / sizeof(float); i++)
-            ((float *)picture->pixels)[i] = NAN;
+    for (size_t i = 0; i < n; i++)
+        values[i] = NAN;
 }
 
 /* All B-scans of a file of another program are there. */
@@ -550,7 +496,6 @@ static void fill_header(const struct oct_play_recorded *r, uint32_t v,
                         struct oct_picture_header *header)
 {
     const struct oct_volume_row row = row_of(r, v);
-
     *header = (struct oct_picture_header){
         .frame_num = row.number,
         .acquisition_id = "playback",
@@ -571,59 +516,41 @@ static void fill_header(const struct oct_play_recorded *r, uint32_t v,
     header->hi = is_u8 ? 255 : r->hi;
 }
 
-/* The first picture that has any gives the limits of all that the file says none of. */
-static void find_limits(struct oct_play_recorded *r, struct oct_view_picture *picture)
-{
-    struct oct_picture_header *h = &picture->header;
-
-    if (h->lo < h->hi ||
-        !oct_view_picture_percentiles(picture, r->result ? 0.01 : 0.2, 0.998, &r->lo, &r->hi))
-        return;
-    h->lo = r->lo;
-    h->hi = r->hi;
-}
-
-static enum oct_err make_room(struct oct_view_picture *picture, const char *path, size_t n_bytes,
-                              struct oct_error *err)
-{
-    if (n_bytes <= picture->capacity_bytes)
-        return OCT_OK;
-    void *grown = malloc(n_bytes);
-    if (!grown)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for a B-scan of %zu bytes", path,
-                        n_bytes);
-    free(picture->pixels);
-    picture->pixels = grown;
-    picture->capacity_bytes = n_bytes;
-    return OCT_OK;
-}
-
 enum oct_err oct_play_recorded_read(struct oct_play_recorded *r, uint32_t v,
                                     struct oct_view_picture *picture, bool *valid,
                                     struct oct_error *err)
 {
     const size_t n_bytes = (size_t)r->file.n_lines * r->file.depth *
                            (r->type == OCT_SAMPLE_U8 ? sizeof(uint8_t) : sizeof(float));
-    enum oct_err e;
-
+    struct oct_picture_header *h = &picture->header;
+    enum oct_err e = OCT_OK;
     *valid = false;
     if (v >= r->file.n_bscans)
         return oct_fail(err, OCT_E_ARG, "%s: there is no B-scan %u", r->file.name, v + 1);
-    if ((e = make_room(picture, r->file.name, n_bytes, err)))
-        return e;
+    if (!oct_view_make_room(&picture->pixels, &picture->capacity_bytes, n_bytes))
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for a B-scan of %zu bytes",
+                        r->file.name, n_bytes);
     fill_header(r, v, &picture->header);
     *valid = row_of(r, v).valid;
     bool whole = *valid;
     if (*valid && r->rebuild)
-        e = oct_play_rebuild_read(r->rebuild, r->first + v, picture->pixels, &picture->header, err);
+        e = read_rebuild(r->rebuild, r->first + v, picture->pixels, &picture->header, err);
     else if (*valid && r->result)
-        e = oct_play_result_read(r->result, v, picture->pixels, err);
+        e = read_dataset(r->result, v, picture->pixels, err);
     else if (*valid)
         e = oct_volume_read_image(r->reader, r->first + v, picture->pixels, &whole, err);
-    if (!*valid || e)
-        fill_empty(picture, n_bytes);
+    /* The first picture that has any gives the limits of all that the file says none of. */
+    if (*valid && !e && !(h->lo < h->hi) &&
+        oct_view_picture_percentiles(picture, r->result ? 0.01 : 0.2, 0.998, &r->lo, &r->hi)) {
+        h->lo = r->lo;
+        h->hi = r->hi;
+    }
+    if (*valid && !e)
+        return OCT_OK;
+    if (r->type == OCT_SAMPLE_U8)
+        memset(picture->pixels, 0, n_bytes);
     else
-        find_limits(r, picture);
+        fill_nan(picture->pixels, n_bytes / sizeof(float));
     return e;
 }
 
@@ -634,7 +561,6 @@ static void to_values(const struct oct_play_recorded *r, uint32_t v, const unsig
                       float *values, size_t n)
 {
     struct oct_picture_header header;
-
     if (r->type == OCT_SAMPLE_F32) {
         memcpy(values, pixels, n * sizeof(*values));
         return;
@@ -643,18 +569,6 @@ static void to_values(const struct oct_play_recorded *r, uint32_t v, const unsig
     const float lo = (float)header.lo, step = (float)((header.hi - header.lo) / 255);
     for (size_t i = 0; i < n; i++)
         values[i] = lo + (float)pixels[i] * step;
-}
-
-static enum oct_err need_block(struct oct_play_recorded *r, size_t n_bytes, struct oct_error *err)
-{
-    if (n_bytes <= r->block_bytes)
-        return OCT_OK;
-    free(r->block);
-    r->block = malloc(n_bytes);
-    r->block_bytes = r->block ? n_bytes : 0;
-    if (!r->block)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", r->file.name);
-    return OCT_OK;
 }
 
 static size_t line_bytes(const struct oct_play_recorded *r)
@@ -667,9 +581,9 @@ static const unsigned char *lines_of(struct oct_play_recorded *r, uint32_t v, ui
                                      uint32_t n, enum oct_err *e, struct oct_error *err)
 {
     if (!r->rebuild && !r->result) {
-        *e = need_block(r, n * line_bytes(r), err);
-        if (*e == OCT_OK)
-            *e = oct_volume_read_image_lines(r->reader, r->first + v, first, n, r->block, err);
+        *e = oct_view_make_room(&r->block, &r->block_bytes, n * line_bytes(r))
+                 ? oct_volume_read_image_lines(r->reader, r->first + v, first, n, r->block, err)
+                 : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", r->file.name);
         return *e ? NULL : r->block;
     }
     *e = OCT_OK;
@@ -680,17 +594,10 @@ static const unsigned char *lines_of(struct oct_play_recorded *r, uint32_t v, ui
     return *e ? NULL : (const unsigned char *)r->whole.pixels + first * line_bytes(r);
 }
 
-static void fill_nan(float *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        values[i] = NAN;
-}
-
 enum oct_err oct_play_recorded_line(struct oct_play_recorded *r, uint32_t v, uint32_t line,
                                     float *depths, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
-
     fill_nan(depths, r->file.depth);
     if (v >= r->file.n_bscans || line >= r->file.n_lines)
         return oct_fail(err, OCT_E_ARG, "%s: there is no A-line %u of B-scan %u", r->file.name,
@@ -710,7 +617,6 @@ enum oct_err oct_play_recorded_means(struct oct_play_recorded *r, uint32_t v, fl
     const size_t many = MOST_BLOCK_BYTES / line_bytes(r);
     const uint32_t block = many < 1 ? 1 : many > n_lines ? n_lines : (uint32_t)many;
     enum oct_err e = OCT_OK;
-
     fill_nan(means, n_lines);
     if (v >= r->file.n_bscans)
         return oct_fail(err, OCT_E_ARG, "%s: there is no B-scan %u", r->file.name, v + 1);
@@ -738,7 +644,6 @@ static bool holds_enface(struct oct_play_recorded *r)
     struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS];
     unsigned n = 0;
     bool holds = false;
-
     if (!r->reader || r->file.n_volumes > 1 || oct_volume_datasets(r->reader, datasets, &n, NULL))
         return false;
     for (unsigned i = 0; i < n; i++)
@@ -755,7 +660,6 @@ bool oct_play_recorded_enface(struct oct_play_recorded *r, struct oct_view_enfac
     bool done = row && e->n_rows > 0 && holds_enface(r) &&
                 oct_volume_array_open(&array, r->file.path, "/analysis/enface", NULL) == OCT_OK;
     const struct oct_volume_array_facts *f = done ? oct_volume_array_facts(array) : NULL;
-
     /* The file may be another by now than the one that was looked at. */
     done = done && f->rank == 2 && f->dims[0] > 0 && f->dims[0] <= r->file.n_bscans &&
            f->dims[1] == r->file.n_lines;

@@ -2,8 +2,7 @@
  * Nothing is read ahead and nothing is kept, so that a recording of any size opens at once and
  * takes the memory of a few B-scans. Its bytes are checked by pipeline/volume.
  *
- * A recording without pictures is reconstructed B-scan by B-scan, with what it says of itself
- * (rebuild.h).
+ * A recording without pictures is reconstructed B-scan by B-scan, with what it says of itself.
  *
  * One thread uses a recording at a time. Each function may take as long as the disk does. */
 #ifndef OCT_VIEWER_PLAY_RECORDED_H
