@@ -2,18 +2,15 @@
 #include "synth/retina.h"
 
 #include "kernels/device/fftw_planner.h"
-#include "pipeline/base/thread.h"
+#include "kernels/device/workers.h"
 #include "pipeline/plan/geometry.h"
 #include "synth/model.h"
 
 #include <fftw3.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define MAX_THREADS 64
 #define CONE_BEAM_MAX_UM 8.0    /* coarser beams see no cones */
 #define CONE_AREA_MAX_UM2 1.0e7 /* beyond it the mosaic takes longer than the volume */
 
@@ -22,6 +19,15 @@ struct track {
     double *bscan_um; /* [V][3] */
     double *line_um;  /* [V][M][3] or NULL */
     double *blink;    /* [V][M] or NULL */
+};
+
+/* What one thread needs to make A-lines. */
+struct bench {
+    struct oct_scatter scatter;
+    fftwf_complex *field; /* [OCT_K_GRID] */
+    float amplitude[OCT_N_CELLS], mirror[OCT_N_CELLS], shadow[OCT_N_CELLS];
+    float re[OCT_N_CELLS], im[OCT_N_CELLS];
+    double time; /* of the A-line, in volumes */
 };
 
 struct oct_retina {
@@ -37,25 +43,17 @@ struct oct_retina {
     double beam_um, bscan_s;
     struct track track; /* of volume `traced` */
     uint64_t traced;
+    struct oct_workers *workers; /* NULL: one thread */
+    struct bench *benches;       /* [n_benches] a worker each, the caller too */
+    unsigned n_benches;
     fftwf_plan fft; /* in place, OCT_K_GRID; made with FFTW_ESTIMATE: the same code every run */
-};
-
-/* What one thread needs to make A-lines. */
-struct bench {
-    struct oct_scatter scatter;
-    fftwf_complex *field; /* [OCT_K_GRID] */
-    float amplitude[OCT_N_CELLS], mirror[OCT_N_CELLS], shadow[OCT_N_CELLS];
-    float re[OCT_N_CELLS], im[OCT_N_CELLS];
-    double time; /* of the A-line, in volumes */
 };
 
 struct job {
     const struct oct_retina *retina;
-    uint32_t volume, first, n;
+    uint32_t volume, first;
     uint16_t *spectra;
-    atomic_uint next;
     atomic_uint_fast64_t n_saturated;
-    atomic_int failure;
 };
 
 const char *const oct_eye_motion_names[OCT_N_EYE_MOTIONS] = {
@@ -240,40 +238,54 @@ static enum oct_err build(struct oct_retina *r, struct oct_error *err)
     return e;
 }
 
+/* Threads, what each needs, and the transform. */
+static enum oct_err hire(struct oct_retina *r, struct oct_error *err)
+{
+    const unsigned n = r->params.n_threads;
+    enum oct_err e = n == 1 ? OCT_OK : oct_workers_create(&r->workers, n ? n - 1 : 0, err);
+    if (e)
+        return e;
+    r->n_benches = r->workers ? oct_workers_n_threads(r->workers) + 1 : 1;
+    r->benches = calloc(r->n_benches, sizeof(*r->benches));
+    if (!r->benches)
+        return oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the threads' work");
+    for (unsigned i = 0; i < r->n_benches && !e; i++) {
+        r->benches[i].field = fftwf_alloc_complex(OCT_K_GRID);
+        e = r->benches[i].field
+                ? oct_scatter_init(&r->benches[i].scatter,
+                                   moves_by_lines(&r->params) ? 0 : r->facts.width_um, r->beam_um,
+                                   err)
+                : oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the threads' work");
+    }
+    if (e)
+        return e;
+    fftwf_complex *field = r->benches[0].field;
+    oct_fftw_planner_lock();
+    r->fft = fftwf_plan_dft_1d(OCT_K_GRID, field, field, FFTW_FORWARD, FFTW_ESTIMATE);
+    oct_fftw_planner_unlock();
+    return r->fft ? OCT_OK
+                  : oct_fail(err, OCT_E_NO_MEMORY, "synth: FFTW made no plan of %d", OCT_K_GRID);
+}
+
 enum oct_err oct_retina_create(struct oct_retina **retina, const struct oct_retina_params *params,
                                struct oct_error *err)
 {
-    struct oct_retina *r = NULL;
-    fftwf_complex *field = NULL;
     enum oct_err e = check(params, err);
     *retina = NULL;
     if (e)
         return e;
-    r = calloc(1, sizeof(*r));
-    field = fftwf_alloc_complex(OCT_K_GRID);
-    if (!r || !field) {
-        e = oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the retina");
-        goto fail;
-    }
+    struct oct_retina *r = calloc(1, sizeof(*r));
+    if (!r)
+        return oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the retina");
     r->params = *params;
     r->traced = UINT64_MAX;
     e = track_init(&r->track, params, moves_by_lines(params), err);
     e = e ? e : build(r, err);
+    e = e ? e : hire(r, err);
     if (e)
-        goto fail;
-    oct_fftw_planner_lock();
-    r->fft = fftwf_plan_dft_1d(OCT_K_GRID, field, field, FFTW_FORWARD, FFTW_ESTIMATE);
-    oct_fftw_planner_unlock();
-    if (!r->fft) {
-        e = oct_fail(err, OCT_E_NO_MEMORY, "synth: FFTW made no plan of %d", OCT_K_GRID);
-        goto fail;
-    }
-    fftwf_free(field);
-    *retina = r;
-    return OCT_OK;
-fail:
-    fftwf_free(field);
-    oct_retina_destroy(r);
+        oct_retina_destroy(r);
+    else
+        *retina = r;
     return e;
 }
 
@@ -281,6 +293,12 @@ void oct_retina_destroy(struct oct_retina *retina)
 {
     if (!retina)
         return;
+    oct_workers_destroy(retina->workers);
+    for (unsigned i = 0; i < retina->n_benches && retina->benches; i++) {
+        fftwf_free(retina->benches[i].field);
+        oct_scatter_finish(&retina->benches[i].scatter);
+    }
+    free(retina->benches);
     oct_fftw_planner_lock();
     if (retina->fft)
         fftwf_destroy_plan(retina->fft);
@@ -386,9 +404,11 @@ static uint32_t render_line(const struct oct_retina *r, struct bench *bench, dou
     return oct_camera_expose(&r->camera, (const float *)bench->field, centre, noise, samples);
 }
 
-static void render_bscan(struct job *job, struct bench *bench, uint32_t b)
+static void render_bscan(void *context, unsigned b, unsigned worker)
 {
+    struct job *job = context;
     const struct oct_retina *r = job->retina;
+    struct bench *bench = &r->benches[worker];
     const struct track *track = &r->track;
     uint32_t n_lines = r->params.n_lines, n_samples = r->params.n_samples, at = job->first + b;
     uint64_t row = (uint64_t)job->volume * r->params.n_bscans + at, n_clipped = 0;
@@ -407,64 +427,20 @@ static void render_bscan(struct job *job, struct bench *bench, uint32_t b)
     atomic_fetch_add(&job->n_saturated, n_clipped);
 }
 
-static void *work(void *arg)
-{
-    struct job *job = arg;
-    struct bench *bench = calloc(1, sizeof(*bench));
-    enum oct_err e = OCT_E_NO_MEMORY;
-    if (bench) {
-        bench->field = fftwf_alloc_complex(OCT_K_GRID);
-        if (bench->field)
-            e = oct_scatter_init(&bench->scatter,
-                                 moves_by_lines(&job->retina->params) ? 0
-                                                                      : job->retina->facts.width_um,
-                                 job->retina->beam_um, NULL);
-    }
-    for (uint32_t b; !e && (b = atomic_fetch_add(&job->next, 1)) < job->n;)
-        render_bscan(job, bench, b);
-    if (e)
-        atomic_store(&job->failure, (int)e);
-    if (bench) {
-        fftwf_free(bench->field);
-        oct_scatter_finish(&bench->scatter);
-        free(bench);
-    }
-    return NULL;
-}
-
-static unsigned thread_count(const struct oct_retina_params *params, uint32_t n_bscans)
-{
-    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned n = params->n_threads ? params->n_threads : n_cores > 0 ? (unsigned)n_cores : 1;
-    n = n > MAX_THREADS ? MAX_THREADS : n;
-    return n > n_bscans ? n_bscans : n;
-}
-
 enum oct_err oct_retina_render(struct oct_retina *retina, uint32_t volume, uint32_t first,
                                uint32_t n_bscans, uint16_t *spectra, uint64_t *n_saturated,
                                struct oct_error *err)
 {
-    struct job job = {
-        .retina = retina, .volume = volume, .first = first, .n = n_bscans, .spectra = spectra};
-    unsigned n_threads = thread_count(&retina->params, n_bscans), n_started = 0;
-    pthread_t threads[MAX_THREADS];
+    struct job job = {.retina = retina, .volume = volume, .first = first, .spectra = spectra};
     if (first > retina->params.n_bscans || n_bscans > retina->params.n_bscans - first)
         return oct_fail(err, OCT_E_ARG, "synth: B-scans %u .. %u of %u", first, first + n_bscans,
                         retina->params.n_bscans);
     if (retina->traced != volume)
         track_volume(retina, volume, &retina->track);
     retina->traced = volume;
-    while (n_started + 1 < n_threads &&
-           !oct_thread_start(&threads[n_started], NULL, work, &job, "synth", NULL))
-        n_started++;
-    work(&job); /* this thread works too, so a refused thread costs only time */
-    while (n_started)
-        pthread_join(threads[--n_started], NULL);
+    oct_workers_run(retina->workers, n_bscans, render_bscan, &job);
     if (n_saturated)
         *n_saturated = atomic_load(&job.n_saturated);
-    if (atomic_load(&job.failure))
-        return oct_fail(err, (enum oct_err)atomic_load(&job.failure),
-                        "synth: no memory for a thread's work");
     return OCT_OK;
 }
 
