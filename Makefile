@@ -129,7 +129,7 @@ $(BUILD)/test/%.o: EXTRA_CFLAGS += -fvisibility=default -Wno-unused-parameter
 $(BUILD)/analysis/%.o $(BUILD)/numeric/%.o: EXTRA_CFLAGS += -O3
 $(addprefix $(BUILD)/pipeline/flow/,background.o line_sums.o running_dc.o): EXTRA_CFLAGS += -O3
 # Selections by comparison become vector code only where comparisons need not trap.
-$(addprefix $(BUILD)/,analysis/average/pixels.o numeric/picture.o): \
+$(addprefix $(BUILD)/,analysis/average/average.o numeric/picture.o): \
   EXTRA_CFLAGS += -O3 -fno-trapping-math
 # One source for three instruction sets, which give the same numbers: nothing is fused.
 $(BUILD)/analysis/cells/mgvf_plain.o: EXTRA_CFLAGS += -ffp-contract=off

@@ -2,97 +2,187 @@
 
 #include "formats/whole_file.h"
 
+#include <cairo-pdf.h>
+#include <cairo-svg.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #define FONT "DejaVu Sans"
 #define HALO_PX 3.0
-#define NOTHING 0xd8d8d8      /* of NaN */
-#define NOTHING_BLUE 0xa9c8ec /* that no grey is taken for */
-#define INK 0x222222
-#define BAR_LETTERS 15.0
+#define RIM_PX 2.2
+#define BAR_PX 18.0 /* of colours */
+#define TURN 6.283185307179586
+#define TINT_GREEN 0.95 /* of a tinted grey, beside its red */
+#define TINT_BLUE 0.8
 
-enum oct_err oct_canvas_init(struct oct_canvas *canvas, int width, int height,
-                             struct oct_error *err)
+/* ---- the page ---- */
+
+struct oct_canvas oct_canvas(void)
 {
-    canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
-    canvas->cairo = cairo_create(canvas->surface);
-    if (cairo_status(canvas->cairo) != CAIRO_STATUS_SUCCESS) {
-        oct_canvas_finish(canvas);
-        return oct_fail(err, OCT_E_NO_MEMORY, "no canvas of %d x %d pixels", width, height);
-    }
-    oct_canvas_colour(canvas, 0xffffff);
-    cairo_paint(canvas->cairo);
-    return OCT_OK;
+    struct oct_canvas c = {.surface =
+                               cairo_recording_surface_create(CAIRO_CONTENT_COLOR_ALPHA, NULL)};
+    c.cairo = cairo_create(c.surface);
+    cairo_set_line_join(c.cairo, CAIRO_LINE_JOIN_ROUND);
+    return c;
 }
 
-void oct_canvas_finish(struct oct_canvas *canvas)
+static void finish_canvas(struct oct_canvas *canvas)
 {
-    if (canvas->cairo)
-        cairo_destroy(canvas->cairo);
-    if (canvas->surface)
-        cairo_surface_destroy(canvas->surface);
-    *canvas = (struct oct_canvas){0};
+    cairo_destroy(canvas->cairo);
+    cairo_surface_destroy(canvas->surface);
 }
 
-enum oct_err oct_canvas_write(const struct oct_canvas *canvas, const char *path, bool force,
-                              struct oct_error *err)
+/* What was drawn, onto a surface. */
+static cairo_status_t replay(const struct oct_canvas *canvas, cairo_surface_t *to)
+{
+    const cairo_status_t drawn = cairo_status(canvas->cairo);
+    cairo_t *c = cairo_create(to);
+    cairo_set_source_rgb(c, 1, 1, 1);
+    cairo_paint(c);
+    cairo_set_source_surface(c, canvas->surface, 0, 0);
+    cairo_paint(c);
+    const cairo_status_t status = cairo_status(c);
+    cairo_destroy(c);
+    return drawn ? drawn : status;
+}
+
+/* A path may be the name of a file that is published with others (formats/whole_file.h). */
+static bool ends_in(const char *path, const char *ending)
+{
+    const size_t n = strlen(ending);
+    const char *end = strstr(path, ".all.");
+    end = end ? end : path + strlen(path);
+    return (size_t)(end - path) > n && strncmp(end - n, ending, n) == 0;
+}
+
+static cairo_status_t write_surface(const struct oct_canvas *canvas, double width, double height,
+                                    const char *path, const char *work)
+{
+    const bool is_svg = ends_in(path, ".svg"), is_pdf = ends_in(path, ".pdf");
+    cairo_surface_t *to =
+        is_svg   ? cairo_svg_surface_create(work, width, height)
+        : is_pdf ? cairo_pdf_surface_create(work, width, height)
+                 : cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)height);
+    cairo_status_t status = replay(canvas, to);
+    if (!status && !is_svg && !is_pdf)
+        status = cairo_surface_write_to_png(to, work);
+    cairo_surface_finish(to);
+    status = status ? status : cairo_surface_status(to);
+    cairo_surface_destroy(to);
+    return status;
+}
+
+static enum oct_err failed(const char *path, cairo_status_t status, struct oct_error *err)
+{
+    return oct_fail(err, status == CAIRO_STATUS_NO_MEMORY ? OCT_E_NO_MEMORY : OCT_E_IO,
+                    "%s: cannot be written: %s", path, cairo_status_to_string(status));
+}
+
+enum oct_err oct_canvas_write(struct oct_canvas *canvas, double width, double height,
+                              const char *path, bool force, struct oct_error *err)
 {
     struct oct_whole_file file;
     enum oct_err e = oct_whole_file_init(&file, path, force, err);
-    if (e)
-        return e;
-    cairo_status_t status = cairo_status(canvas->cairo);
-    if (status == CAIRO_STATUS_SUCCESS)
-        status = cairo_surface_write_to_png(canvas->surface, file.work);
-    if (status == CAIRO_STATUS_SUCCESS)
-        return oct_whole_file_publish(&file, err);
-    e = oct_fail(err, OCT_E_IO, "%s: cannot be written: %s", path, cairo_status_to_string(status));
-    oct_whole_file_discard(&file);
+    if (!e) {
+        const cairo_status_t status =
+            write_surface(canvas, ceil(width), ceil(height), path, file.work);
+        e = status ? failed(path, status, err) : oct_whole_file_publish(&file, err);
+        if (status)
+            oct_whole_file_discard(&file);
+    }
+    finish_canvas(canvas);
     return e;
 }
 
-void oct_canvas_colour(struct oct_canvas *canvas, unsigned rgb)
+enum oct_err oct_canvas_read(struct oct_canvas *canvas, uint32_t width, uint32_t height,
+                             uint8_t *rgb, struct oct_error *err)
 {
-    cairo_set_source_rgb(canvas->cairo, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0,
-                         (rgb & 255) / 255.0);
+    cairo_surface_t *to = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)height);
+    const cairo_status_t status = replay(canvas, to);
+    cairo_surface_flush(to);
+    const unsigned char *bytes = cairo_image_surface_get_data(to);
+    const size_t stride = (size_t)cairo_image_surface_get_stride(to);
+    for (size_t i = 0; i < (size_t)height * width && !status; i++) {
+        uint32_t pixel;
+        memcpy(&pixel, bytes + i / width * stride + 4 * (i % width), sizeof(pixel));
+        for (unsigned k = 0; k < 3; k++)
+            rgb[3 * i + k] = (uint8_t)(pixel >> (16 - 8 * k));
+    }
+    cairo_surface_destroy(to);
+    finish_canvas(canvas);
+    return status ? failed("picture", status, err) : OCT_OK;
 }
 
-/* ---- letters ---- */
+/* ---- lines and letters ---- */
 
-static void choose_font(struct oct_canvas *canvas, double size, bool bold)
+void oct_canvas_colour(struct oct_canvas *canvas, unsigned rgb, double alpha)
 {
-    cairo_select_font_face(canvas->cairo, FONT, CAIRO_FONT_SLANT_NORMAL,
-                           bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
-    cairo_set_font_size(canvas->cairo, size);
+    cairo_set_source_rgba(canvas->cairo, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0,
+                          (rgb & 255) / 255.0, alpha);
 }
 
-double oct_canvas_text_width(struct oct_canvas *canvas, double size, bool bold, const char *text)
+void oct_canvas_line(struct oct_canvas *canvas, double x0, double y0, double x1, double y1)
+{
+    cairo_move_to(canvas->cairo, x0, y0);
+    cairo_line_to(canvas->cairo, x1, y1);
+    cairo_stroke(canvas->cairo);
+}
+
+void oct_canvas_fill(struct oct_canvas *canvas, double x, double y, double width, double height)
+{
+    cairo_rectangle(canvas->cairo, x, y, width, height);
+    cairo_fill(canvas->cairo);
+}
+
+void oct_canvas_dot(struct oct_canvas *canvas, double x, double y, double radius)
+{
+    cairo_new_sub_path(canvas->cairo);
+    cairo_arc(canvas->cairo, x, y, radius, 0, TURN);
+    cairo_fill(canvas->cairo);
+}
+
+void oct_canvas_dash(struct oct_canvas *canvas, bool dashed, double on, double off)
+{
+    const double dashes[2] = {on, off};
+    cairo_set_dash(canvas->cairo, dashes, dashed ? 2 : 0, 0);
+}
+
+double oct_canvas_text_width(struct oct_canvas *canvas, double size, unsigned style,
+                             const char *text)
 {
     cairo_text_extents_t extents;
-    choose_font(canvas, size, bold);
-    cairo_text_extents(canvas->cairo, text, &extents);
+    cairo_select_font_face(canvas->cairo, FONT, CAIRO_FONT_SLANT_NORMAL,
+                           style & OCT_TEXT_BOLD ? CAIRO_FONT_WEIGHT_BOLD
+                                                 : CAIRO_FONT_WEIGHT_NORMAL);
+    cairo_set_font_size(canvas->cairo, size);
+    cairo_text_extents(canvas->cairo, text ? text : "", &extents);
     return extents.x_advance;
 }
 
-void oct_canvas_text(struct oct_canvas *canvas, double x, double y, double size, bool bold,
-                     enum oct_canvas_align align, bool haloed, const char *text)
+void oct_canvas_text(struct oct_canvas *canvas, double x, double y, double size, unsigned style,
+                     const char *text)
 {
     cairo_t *c = canvas->cairo;
     cairo_font_extents_t font;
-    const double width = oct_canvas_text_width(canvas, size, bold, text);
+    if (!text)
+        return;
+    const double width = oct_canvas_text_width(canvas, size, style, text);
     cairo_font_extents(c, &font);
-    if (align != OCT_CANVAS_LEFT)
-        x -= align == OCT_CANVAS_MIDDLE ? width / 2 : width;
-    cairo_move_to(c, x, y + (font.ascent - font.descent) / 2);
-    if (haloed) {
+    cairo_save(c);
+    cairo_translate(c, x, y);
+    if (style & OCT_TEXT_UPWARD)
+        cairo_rotate(c, -TURN / 4);
+    cairo_move_to(c,
+                  style & OCT_TEXT_MIDDLE  ? -width / 2
+                  : style & OCT_TEXT_RIGHT ? -width
+                                           : 0,
+                  (font.ascent - font.descent) / 2);
+    if (style & OCT_TEXT_HALOED) {
         cairo_text_path(c, text);
         cairo_save(c);
         cairo_set_source_rgba(c, 1, 1, 1, 0.85);
         cairo_set_line_width(c, HALO_PX);
-        cairo_set_line_join(c, CAIRO_LINE_JOIN_ROUND);
         cairo_stroke_preserve(c);
         cairo_restore(c);
         cairo_fill(c);
@@ -100,6 +190,7 @@ void oct_canvas_text(struct oct_canvas *canvas, double x, double y, double size,
         cairo_show_text(c, text);
     }
     cairo_new_path(c);
+    cairo_restore(c);
 }
 
 /* ---- colours ---- */
@@ -111,94 +202,75 @@ unsigned oct_canvas_series_colour(unsigned i)
     return colours[i % (sizeof(colours) / sizeof(colours[0]))];
 }
 
-unsigned oct_canvas_map_colour(double fraction)
+unsigned oct_canvas_shade(enum oct_colours colours, double fraction)
 {
-    static const uint8_t knots[][3] = {{68, 1, 84},    {71, 44, 122},  {59, 81, 139},
-                                       {44, 113, 142}, {33, 144, 141}, {39, 173, 129},
-                                       {92, 200, 99},  {170, 220, 50}, {253, 231, 37}};
-    const unsigned n = sizeof(knots) / sizeof(knots[0]) - 1;
+    static const struct knot {
+        double at, rgb[3];
+    } all_knots[][9] = {[OCT_COLOURS_GREY] = {{0, {0, 0, 0}}, {1, {255, 255, 255}}},
+                        [OCT_COLOURS_MAP] = {{0, {68, 1, 84}},
+                                             {0.125, {71, 44, 122}},
+                                             {0.25, {59, 81, 139}},
+                                             {0.375, {44, 113, 142}},
+                                             {0.5, {33, 144, 141}},
+                                             {0.625, {39, 173, 129}},
+                                             {0.75, {92, 200, 99}},
+                                             {0.875, {170, 220, 50}},
+                                             {1, {253, 231, 37}}},
+                        [OCT_COLOURS_DIVERGING] = {{0, {5, 48, 97}},
+                                                   {0.2, {67, 147, 195}},
+                                                   {0.5, {247, 247, 247}},
+                                                   {0.8, {214, 96, 77}},
+                                                   {1, {103, 0, 31}}}};
+    const struct knot *k = all_knots[colours];
     unsigned rgb = 0;
-    fraction = fraction > 0 ? fraction < 1 ? fraction : 1 : 0;
-    const unsigned k = fraction < 1 ? (unsigned)(fraction * n) : n - 1;
-    const double part = fraction * n - k;
+    fraction = fmin(1, fmax(0, fraction));
+    while (k[1].at < fraction)
+        k++;
+    const double part = (fraction - k[0].at) / (k[1].at - k[0].at);
     for (int i = 0; i < 3; i++)
-        rgb = rgb << 8 | (unsigned)lround(knots[k][i] + part * (knots[k + 1][i] - knots[k][i]));
+        rgb = rgb << 8 | (unsigned)lround(k[0].rgb[i] + part * (k[1].rgb[i] - k[0].rgb[i]));
     return rgb;
 }
 
-unsigned oct_canvas_diverging_colour(double fraction)
-{
-    static const int ends[2][3] = {{5, 48, 97}, {103, 0, 31}};
-    const double far = fabs(2 * fmin(1, fmax(0, fraction)) - 1); /* from white */
-    const int *end = ends[fraction > 0.5];
-    const double pale = far < 0.6 ? far / 0.6 : 1, dark = far > 0.6 ? (far - 0.6) / 0.4 : 0;
-    static const int middle[2][3] = {{67, 147, 195}, {214, 96, 77}};
-    unsigned rgb = 0;
-    for (int i = 0; i < 3; i++) {
-        const double half = middle[fraction > 0.5][i];
-        const double value = far < 0.6 ? 247 + pale * (half - 247) : half + dark * (end[i] - half);
-        rgb = rgb << 8 | (unsigned)lround(value);
-    }
-    return rgb;
-}
-
-/* ---- values ---- */
-
-#define TINT_GREEN 0.95 /* of a tinted grey, beside its red */
-#define TINT_BLUE 0.8
-
-static unsigned grey_of(double fraction, bool tinted)
-{
-    const double red = 255 * fmin(1, fmax(0, fraction));
-    const unsigned green = (unsigned)lround(tinted ? TINT_GREEN * red : red);
-    const unsigned blue = (unsigned)lround(tinted ? TINT_BLUE * red : red);
-    return (unsigned)lround(red) << 16 | green << 8 | blue;
-}
+/* ---- values in a box ---- */
 
 static unsigned colour_of(const struct oct_canvas_values *v, size_t at)
 {
-    const float value = v->values[at];
-    if (!isfinite(value))
-        return v->blue_nothing ? NOTHING_BLUE : NOTHING;
-    const double fraction = ((double)value - v->lo) / (v->hi - v->lo);
-    if (v->diverging)
-        return oct_canvas_diverging_colour(fraction);
-    if (v->in_colour)
-        return oct_canvas_map_colour(fraction);
-    return grey_of(fraction, v->tinted && v->tinted[at]);
+    const double value = (double)v->values[at];
+    if (!isfinite(value) || (v->valid && !v->valid[at]))
+        return v->nothing;
+    const double fraction = (value - v->lo) / (v->hi - v->lo);
+    if (!v->tinted || !v->tinted[at])
+        return oct_canvas_shade(v->colours, fraction);
+    const double red = 255 * fmin(1, fmax(0, fraction));
+    return (unsigned)lround(red) << 16 | (unsigned)lround(TINT_GREEN * red) << 8 |
+           (unsigned)lround(TINT_BLUE * red);
 }
 
-static void fill_image(cairo_surface_t *image, const struct oct_canvas_values *v)
+void oct_view_clip(struct oct_canvas *canvas, const struct oct_view *view)
 {
-    unsigned char *bytes = cairo_image_surface_get_data(image);
-    const size_t stride = (size_t)cairo_image_surface_get_stride(image);
-    for (uint32_t y = 0; y < v->n_y; y++)
-        for (uint32_t x = 0; x < v->n_x; x++) {
-            const uint32_t rgb = colour_of(v, (size_t)y * v->n_x + x);
-            memcpy(bytes + y * stride + 4 * (size_t)x, &rgb, sizeof(rgb));
-        }
-    cairo_surface_mark_dirty(image);
+    cairo_save(canvas->cairo);
+    cairo_rectangle(canvas->cairo, view->x, view->y, view->width, view->height);
+    cairo_clip(canvas->cairo);
 }
 
-enum oct_err oct_canvas_draw_values(struct oct_canvas *canvas,
-                                    const struct oct_canvas_values *values, struct oct_error *err)
+void oct_canvas_values(struct oct_canvas *canvas, const struct oct_view *view,
+                       const struct oct_canvas_values *v)
 {
-    const struct oct_canvas_values *v = values;
     cairo_t *c = canvas->cairo;
-    const double scale_x = v->width / v->n_x, scale_y = v->height / v->n_y;
+    const double scale_x = view->width / v->n_x, scale_y = view->height / v->n_y;
     const bool is_enlarged = scale_x >= 1 && scale_y >= 1;
     cairo_surface_t *image =
         cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)v->n_x, (int)v->n_y);
-    if (cairo_surface_status(image) != CAIRO_STATUS_SUCCESS) {
-        cairo_surface_destroy(image);
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot of %u x %u", v->n_x,
-                        v->n_y);
+    unsigned char *bytes = cairo_image_surface_get_data(image); /* NULL: no memory */
+    const size_t stride = (size_t)cairo_image_surface_get_stride(image);
+    for (size_t i = 0; bytes && i < (size_t)v->n_y * v->n_x; i++) {
+        const uint32_t rgb = colour_of(v, i);
+        memcpy(bytes + i / v->n_x * stride + 4 * (i % v->n_x), &rgb, sizeof(rgb));
     }
-    fill_image(image, v);
-    cairo_save(c);
-    cairo_rectangle(c, v->x, v->y, v->width, v->height);
-    cairo_clip(c);
-    cairo_translate(c, v->x, v->y);
+    cairo_surface_mark_dirty(image);
+    oct_view_clip(canvas, view);
+    cairo_translate(c, view->x, view->y);
     cairo_scale(c, scale_x, scale_y);
     cairo_set_source_surface(c, image, 0, 0);
     cairo_pattern_set_filter(cairo_get_source(c),
@@ -207,86 +279,73 @@ enum oct_err oct_canvas_draw_values(struct oct_canvas *canvas,
     cairo_paint(c);
     cairo_restore(c);
     cairo_surface_destroy(image);
-    return OCT_OK;
 }
 
-void oct_canvas_length_text(double um, char text[48])
+static void trace_path(cairo_t *c, const struct oct_view *view, const struct oct_plot_path *path)
 {
-    snprintf(text, 48, "%g %s", um >= 1000 ? um / 1000 : um, um >= 1000 ? "mm" : "\302\265m");
+    bool is_down = false;
+    for (size_t i = 0; i < path->n; i++) {
+        const double x = view->x + view->per_x * (path->x[i] - view->left);
+        const double y = view->y + view->per_y * (path->y[i] - view->top);
+        const bool is_known = isfinite(x) && isfinite(y);
+        if (is_known && !is_down)
+            cairo_move_to(c, x - 0.5, y); /* a single point shows as a dot */
+        if (is_known)
+            cairo_line_to(c, x, y);
+        is_down = is_known;
+    }
 }
 
-void oct_canvas_scale_bar(struct oct_canvas *canvas, double x, double y, double width,
-                          double height, double um_px)
+void oct_canvas_paths(struct oct_canvas *canvas, const struct oct_view *view,
+                      const struct oct_plot_path *paths, size_t n, double px, bool rimmed)
 {
-    double first, um;
+    oct_view_clip(canvas, view);
+    for (int pass = rimmed ? 0 : 1; pass < 2; pass++)
+        for (size_t i = 0; i < n; i++) {
+            trace_path(canvas->cairo, view, &paths[i]);
+            oct_canvas_colour(canvas, pass ? paths[i].rgb : 0xffffff, pass ? 1 : 0.7);
+            cairo_set_line_width(canvas->cairo, pass ? px : px + RIM_PX);
+            cairo_stroke(canvas->cairo);
+        }
+    cairo_restore(canvas->cairo);
+}
+
+double oct_round_step(double about)
+{
+    const double power = pow(10, floor(log10(about))), digit = about / power;
+    return power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
+}
+
+void oct_canvas_scale_bar(struct oct_canvas *canvas, double right, double y, double width,
+                          double um_px, bool on_page)
+{
+    const double um = oct_round_step(width * um_px / 5), left = right - um / um_px;
     char text[48];
-    oct_canvas_ticks(0, width * um_px, 5, &first, &um);
-    const double length = um / um_px;
-    const double left = x + width - length - 16, top = y + height - 20;
-    cairo_set_source_rgba(canvas->cairo, 1, 1, 1, 0.85);
-    cairo_rectangle(canvas->cairo, left - 2, top - 2, length + 4, 9);
-    cairo_fill(canvas->cairo);
-    oct_canvas_colour(canvas, INK);
-    cairo_rectangle(canvas->cairo, left, top, length, 5);
-    cairo_fill(canvas->cairo);
-    oct_canvas_length_text(um, text);
-    oct_canvas_text(canvas, left + length / 2, top - 14, BAR_LETTERS, true, OCT_CANVAS_MIDDLE, true,
-                    text);
+    snprintf(text, sizeof(text), "%g %s", um >= 1000 ? um / 1000 : um,
+             um >= 1000 ? "mm" : "\302\265m");
+    oct_canvas_colour(canvas, 0xffffff, 0.85);
+    if (!on_page)
+        oct_canvas_fill(canvas, left - 2, y - 4.5, right - left + 4, 9);
+    oct_canvas_colour(canvas, OCT_INK, 1);
+    oct_canvas_fill(canvas, left, y - 2.5, right - left, 5);
+    if (on_page)
+        oct_canvas_text(canvas, left - 10, y, OCT_LETTERS, OCT_TEXT_BOLD | OCT_TEXT_RIGHT, text);
+    else
+        oct_canvas_text(canvas, (left + right) / 2, y - 16.5, OCT_LETTERS,
+                        OCT_TEXT_BOLD | OCT_TEXT_MIDDLE | OCT_TEXT_HALOED, text);
 }
 
 void oct_canvas_colour_bar(struct oct_canvas *canvas, double x, double y, double height, double lo,
-                           double hi, bool diverging, const char *label)
+                           double hi, enum oct_colours colours, const char *label)
 {
-    const double bar = 18;
-    cairo_t *c = canvas->cairo;
-    double first, step;
-    char text[32];
-    cairo_set_antialias(c, CAIRO_ANTIALIAS_NONE);
+    const struct oct_axis axis = {lo, hi, y + height, y, 6};
+    cairo_set_antialias(canvas->cairo, CAIRO_ANTIALIAS_NONE);
     for (double row = 0; row < height; row++) {
-        const double fraction = 1 - row / height;
-        oct_canvas_colour(canvas, diverging ? oct_canvas_diverging_colour(fraction)
-                                            : oct_canvas_map_colour(fraction));
-        cairo_rectangle(c, x, y + row, bar, 1);
-        cairo_fill(c);
+        oct_canvas_colour(canvas, oct_canvas_shade(colours, 1 - row / height), 1);
+        oct_canvas_fill(canvas, x, y + row, BAR_PX, 1);
     }
-    cairo_set_antialias(c, CAIRO_ANTIALIAS_DEFAULT);
-    oct_canvas_colour(canvas, INK);
-    oct_canvas_ticks(lo, hi, 6, &first, &step);
-    cairo_set_line_width(c, 1);
-    for (double v = first; v <= hi + 1e-9 * step; v += step) {
-        const double at = y + height * (hi - v) / (hi - lo);
-        cairo_move_to(c, x + bar, at);
-        cairo_line_to(c, x + bar + 5, at);
-        cairo_stroke(c);
-        oct_canvas_tick_text(v, step, text);
-        oct_canvas_text(canvas, x + bar + 9, at, BAR_LETTERS, false, OCT_CANVAS_LEFT, false, text);
-    }
-    if (!label)
-        return;
-    cairo_save(c);
-    cairo_translate(c, x + bar + 84, y + height / 2);
-    cairo_rotate(c, -1.5707963267948966);
-    oct_canvas_text(canvas, 0, 0, BAR_LETTERS, false, OCT_CANVAS_MIDDLE, false, label);
-    cairo_restore(c);
-}
-
-/* ---- ticks ---- */
-
-void oct_canvas_ticks(double least, double most, unsigned n, double *first, double *step)
-{
-    const double raw = (most - least) / n, power = pow(10, floor(log10(raw)));
-    const double digit = raw / power;
-    *step = power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
-    *first = ceil(least / *step - 1e-9) * *step;
-}
-
-void oct_canvas_tick_text(double value, double step, char text[32])
-{
-    const int digits = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
-    if (fabs(value) < step * 1e-6)
-        value = 0;
-    if (fabs(value) >= 1e6 || digits > 5)
-        snprintf(text, 32, "%.4g", value);
-    else
-        snprintf(text, 32, "%.*f", digits, value);
+    cairo_set_antialias(canvas->cairo, CAIRO_ANTIALIAS_DEFAULT);
+    oct_axis_draw(canvas, &axis, false, x + BAR_PX, 5, NAN);
+    oct_canvas_text(canvas, x + BAR_PX + 84, y + height / 2, OCT_LETTERS,
+                    OCT_TEXT_MIDDLE | OCT_TEXT_UPWARD, label);
 }

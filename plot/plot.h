@@ -1,5 +1,6 @@
-/* Plots as PNG files, drawn by cairo: lines over axes, and pictures with a scale bar and a map over
- * them. White ground, for papers and pages. Whole or not at all (formats/whole_file.h).
+/* Figures as files, drawn by cairo: lines over axes, and pictures with a scale bar and a map over
+ * them. White ground, for papers and pages. A name that ends in .svg or .pdf makes such a file, any
+ * other a PNG. Whole or not at all (formats/whole_file.h).
  *
  * Errors: OCT_E_IO, OCT_E_NO_SPACE, OCT_E_NO_MEMORY, those of oct_whole_file_init. Any thread. */
 #ifndef OCT_PLOT_PLOT_H

@@ -17,7 +17,6 @@ float oct_noise2(uint64_t seed, int64_t plane, double x, double y)
     double b = oct_uniform(oct_hash(s, OCT_STREAM_TEXTURE, i + 1, j));
     double c = oct_uniform(oct_hash(s, OCT_STREAM_TEXTURE, i, j + 1));
     double d = oct_uniform(oct_hash(s, OCT_STREAM_TEXTURE, i + 1, j + 1));
-
     u = u * u * (3.0 - 2.0 * u);
     v = v * v * (3.0 - 2.0 * v);
     return (float)(2.0 * ((1 - v) * ((1 - u) * a + u * b) + v * ((1 - u) * c + u * d)) - 1.0);
@@ -42,7 +41,6 @@ static void add_drusen(struct oct_eye *eye, unsigned n, double width_um, double 
 static double lifted(const struct oct_eye *eye, double x_um, double y_um)
 {
     double most = 0;
-
     for (unsigned i = 0; i < eye->n_drusen; i++) {
         const struct oct_druse *d = &eye->drusen[i];
         double r = hypot(x_um - d->x_um, y_um - d->y_um) / (2.0 * d->radius_um);
@@ -57,7 +55,6 @@ void oct_eye_init(struct oct_eye *eye, const struct oct_retina_params *params, d
                   double height_um)
 {
     double u[5];
-
     for (int i = 0; i < 5; i++)
         u[i] = 2.0 * oct_uniform(oct_hash(params->seed, OCT_STREAM_EYE, i, 0)) - 1.0;
     eye->seed = params->seed;
@@ -81,7 +78,6 @@ void oct_eye_init(struct oct_eye *eye, const struct oct_retina_params *params, d
 static double regained(const struct oct_eye *eye, double e_um, double scale)
 {
     double u = e_um / (scale * eye->pit_um);
-
     return 1.0 - exp(-u * u);
 }
 
@@ -90,7 +86,6 @@ static double regained(const struct oct_eye *eye, double e_um, double scale)
 static void lift(struct oct_tissue *tissue, double lift_um)
 {
     double *s = tissue->surface_um;
-
     for (int i = OCT_SURFACE_ILM; i <= OCT_SURFACE_OPL_ONL; i++)
         s[i] += 0.8 * lift_um;
     s[OCT_SURFACE_BRUCH] += lift_um;
@@ -107,7 +102,6 @@ void oct_tissue_at(const struct oct_eye *eye, double x_um, double y_um, struct o
     double nasal = e > 1.0 ? dx / e : 0.0, n = eye->index, g = eye->rim_gain;
     double cx = x_um - eye->centre_um[0], cy = y_um - eye->centre_um[1];
     double wave[4], *s = tissue->surface_um;
-
     for (int i = 0; i < 4; i++)
         wave[i] = 1.0 + 0.05 * oct_noise2(eye->seed, i, x_um / 130.0, y_um / 130.0);
     double nfl = (3.0 + (19.0 + 11.0 * nasal) * regained(eye, e, 1.75)) * wave[0];
@@ -118,7 +112,6 @@ void oct_tissue_at(const struct oct_eye *eye, double x_um, double y_um, struct o
     double inner = 24.0 + 6.0 * (1.0 - regained(eye, e, 1.0));
     double outer = 23.0 + 15.0 * (1.0 - regained(eye, e, 0.9));
     double choroid = 170.0 + 15.0 * oct_noise2(eye->seed, 5, x_um / 260.0, y_um / 260.0);
-
     s[OCT_SURFACE_RPE] = 0;
     s[OCT_SURFACE_COST] = -15.0 * n;
     s[OCT_SURFACE_ISOS] = s[OCT_SURFACE_COST] - outer * n;
@@ -150,7 +143,6 @@ static void lay(float *cells, double from_um, double to_um, float a, float b)
     double from = from_um / OCT_CELL_UM + OCT_CELL_RPE, to = to_um / OCT_CELL_UM + OCT_CELL_RPE;
     double first = fmax(floor(from), 0.0), end = fmin(ceil(to), OCT_N_CELLS);
     float slope = to > from ? (b - a) / (float)(to - from) : 0.0f;
-
     for (int i = (int)first; i < (int)end; i++) {
         float cover = (float)(fmin(to, i + 1.0) - fmax(from, i));
         cells[i] += cover * (a + slope * ((float)i + 0.5f - (float)from));
@@ -163,7 +155,6 @@ static void lay_band(float *cells, double centre_um, double sigma_um, float a)
     double centre = centre_um / OCT_CELL_UM + OCT_CELL_RPE - 0.5, sigma = sigma_um / OCT_CELL_UM;
     int first = (int)fmax(ceil(centre - 3.0 * sigma), 0.0);
     int last = (int)fmin(floor(centre + 3.0 * sigma), OCT_N_CELLS - 1.0);
-
     for (int i = first; i <= last; i++) {
         float d = (float)((i - centre) / sigma);
         cells[i] += a * expf(-0.5f * d * d);
@@ -178,7 +169,6 @@ static void lay_choroid(const struct oct_eye *eye, const struct oct_tissue *tiss
     double bottom = tissue->surface_um[OCT_SURFACE_CHOROID_SCLERA], layer_um = 34.0;
     int n_layers = (int)((bottom - top) / layer_um) + 1;
     float lumen = oct_noise2(eye->seed, 100, x_um / 22.0, y_um / 22.0);
-
     lay(cells, top, top + 10.0, field_of_db(-2.0), field_of_db(-5.0));
     for (int l = 0; l < n_layers; l++) {
         double size = 30.0 + 13.0 * l;
@@ -210,7 +200,6 @@ void oct_tissue_profile(const struct oct_eye *eye, const struct oct_tissue *tiss
     double henle = s[OCT_SURFACE_OPL_ONL] + 0.3 * (s[OCT_SURFACE_ELM] - s[OCT_SURFACE_OPL_ONL]);
     float glint = 0.9f + 0.35f * oct_noise2(eye->seed, 7, x_um / 70.0, y_um / 70.0);
     float nfl = (float)tissue->nfl_gain * field_of_db(-4.0);
-
     memset(amplitude, 0, OCT_N_CELLS * sizeof(*amplitude));
     memset(mirror, 0, OCT_N_CELLS * sizeof(*mirror));
     lay_band(mirror, s[OCT_SURFACE_ILM], 1.5, glint * field_of_db(3.0));

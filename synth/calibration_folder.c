@@ -29,7 +29,6 @@ static void print_column(FILE *file, const double *values, uint32_t n)
 static void print_wavelengths(FILE *file, const void *of)
 {
     const struct retina *retina = of;
-
     print_column(file, retina->facts->wavelengths_nm, retina->params->n_samples);
 }
 
@@ -38,7 +37,6 @@ static void print_ini(FILE *file, const void *of)
     const struct retina *retina = of;
     const struct oct_retina_params *params = retina->params;
     const struct oct_retina_facts *facts = retina->facts;
-
     fprintf(file, "; The camera and the scan of a synthetic retina, seed %" PRIu64 ".\n",
             params->seed);
     fprintf(file, "[camera]\nsamples=%u\nbits=%u\n\n", params->n_samples, params->bits);
@@ -54,21 +52,18 @@ static void print_ini(FILE *file, const void *of)
 static void print_spectrometer_wavelengths(FILE *file, const void *of)
 {
     const struct oct_spectrometer *s = of;
-
     print_column(file, s->wavelengths_nm, s->setup.n_samples);
 }
 
 static void print_kmap(FILE *file, const void *of)
 {
     const struct oct_spectrometer *s = of;
-
     print_column(file, s->kmap_px, s->setup.n_samples);
 }
 
 static void print_spectrometer_ini(FILE *file, const void *of)
 {
     const struct oct_spectrometer *s = of;
-
     fprintf(file,
             "; A synthetic spectrometer: %.6g um of optical path a depth pixel. " WAVELENGTHS
             "\n; gives the same steps in k, but another depth scale.\n",
@@ -83,7 +78,6 @@ static enum oct_err write_text(const char *folder, const char *name, print_fn *p
 {
     char path[PATH_MAX];
     struct oct_whole_file whole;
-
     if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= PATH_MAX)
         return oct_fail(err, OCT_E_CONFIG, "%s: name too long", folder);
     enum oct_err e = oct_whole_file_init(&whole, path, true, err);
@@ -115,23 +109,17 @@ enum oct_err oct_calibration_folder_write(const char *folder,
                                           struct oct_error *err)
 {
     const struct retina retina = {params, facts};
-    enum oct_err status = make_folder(folder, err);
-
-    if (!status)
-        status = write_text(folder, WAVELENGTHS, print_wavelengths, &retina, err);
-    return status ? status : write_text(folder, OCT_CALIBRATION_INI, print_ini, &retina, err);
+    enum oct_err e = make_folder(folder, err);
+    e = e ? e : write_text(folder, WAVELENGTHS, print_wavelengths, &retina, err);
+    return e ? e : write_text(folder, OCT_CALIBRATION_INI, print_ini, &retina, err);
 }
 
 enum oct_err oct_calibration_folder_write_spectrometer(const char *folder,
                                                        const struct oct_spectrometer *s,
                                                        struct oct_error *err)
 {
-    enum oct_err status = make_folder(folder, err);
-
-    if (!status)
-        status = write_text(folder, WAVELENGTHS, print_spectrometer_wavelengths, s, err);
-    if (!status)
-        status = write_text(folder, KMAP, print_kmap, s, err);
-    return status ? status
-                  : write_text(folder, OCT_CALIBRATION_INI, print_spectrometer_ini, s, err);
+    enum oct_err e = make_folder(folder, err);
+    e = e ? e : write_text(folder, WAVELENGTHS, print_spectrometer_wavelengths, s, err);
+    e = e ? e : write_text(folder, KMAP, print_kmap, s, err);
+    return e ? e : write_text(folder, OCT_CALIBRATION_INI, print_spectrometer_ini, s, err);
 }

@@ -20,23 +20,22 @@ static double source_at(double nm, double stretch)
 {
     double a = (nm - (centre_nm - 9.0 * stretch)) / (34.0 * stretch);
     double b = (nm - (centre_nm + 9.5 * stretch)) / (32.0 * stretch);
-
     return (0.93 * exp(-2.7726 * a * a) + exp(-2.7726 * b * b)) / 1.64;
 }
 
 static enum oct_err allocate(struct oct_camera *camera, size_t n, struct oct_error *err)
 {
-    camera->wavelengths_nm = calloc(n, sizeof(double));
-    camera->kappa = calloc(n, sizeof(float));
-    camera->theta = calloc(n, sizeof(float));
-    camera->tap = calloc(n, sizeof(uint32_t));
-    camera->weight = calloc(4 * n, sizeof(float));
-    camera->offset = calloc(n, sizeof(float));
-    camera->dc = calloc(n, sizeof(float));
-    camera->fringe = calloc(n, sizeof(float));
-    if (!camera->wavelengths_nm || !camera->kappa || !camera->theta || !camera->tap ||
-        !camera->weight || !camera->offset || !camera->dc || !camera->fringe)
+    double *all = calloc(n, sizeof(double) + 9 * sizeof(float) + sizeof(uint32_t));
+    if (!all)
         return oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for a camera of %zu samples", n);
+    camera->wavelengths_nm = all; /* owns all */
+    camera->kappa = (float *)(all + n);
+    camera->theta = camera->kappa + n;
+    camera->weight = camera->theta + n;
+    camera->offset = camera->weight + 4 * n;
+    camera->dc = camera->offset + n;
+    camera->fringe = camera->dc + n;
+    camera->tap = (uint32_t *)(void *)(camera->fringe + n);
     return OCT_OK;
 }
 
@@ -45,7 +44,6 @@ static double wavelength_at(const struct oct_camera *camera, double c)
 {
     const double *w = camera->wavelengths_nm;
     double i = fmin(fmax(floor(c), 0.0), (double)camera->n_samples - 2.0);
-
     return w[(size_t)i] + (c - i) * (w[(size_t)i + 1] - w[(size_t)i]);
 }
 
@@ -58,7 +56,6 @@ static void set_axis(struct oct_camera *camera)
     double last =
         2e3 * OCT_PI / wavelength_at(camera, (upsampled - 1.0) * padded / upsampled - left);
     double span = last - first; /* negative: wavelengths rise */
-
     camera->axial_um = OCT_PI * (upsampled - 1.0) / (fabs(span) * upsampled);
     camera->depth_max_um = camera->axial_um * upsampled / 4.0;
     camera->k_centre = 2e3 * OCT_PI / centre_nm;
@@ -81,7 +78,6 @@ static void set_taps(struct oct_camera *camera)
         double at = camera->kappa[i] * OCT_K_GRID * OCT_CELL_UM / (2.0 * OCT_PI);
         double f = at - floor(at);
         float *w = camera->weight + 4 * (size_t)i;
-
         camera->tap[i] = (uint32_t)((int64_t)floor(at) - 1 + OCT_K_GRID) % OCT_K_GRID;
         w[0] = (float)(-f * (f - 1) * (f - 2) / 6);
         w[1] = (float)((f + 1) * (f - 1) * (f - 2) / 2);
@@ -95,7 +91,6 @@ static void set_taps(struct oct_camera *camera)
 static void set_counts(struct oct_camera *camera, uint64_t seed, double stretch)
 {
     double phase = 2.0 * OCT_PI * oct_uniform(oct_hash(seed, OCT_STREAM_CAMERA, -1, 0));
-
     for (uint32_t i = 0; i < camera->n_samples; i++) {
         double gain = 1.0 + 0.006 * oct_normal(oct_hash(seed, OCT_STREAM_CAMERA, i, 0)) +
                       (i % 2 ? 0.004 : -0.004);
@@ -113,10 +108,9 @@ enum oct_err oct_camera_init(struct oct_camera *camera, uint64_t seed, uint32_t 
                              unsigned bits, struct oct_error *err)
 {
     double stretch = fmin(1.0, n_samples / full_span_samples);
-    enum oct_err status = allocate(camera, n_samples, err);
-
-    if (status)
-        return status;
+    enum oct_err e = allocate(camera, n_samples, err);
+    if (e)
+        return e;
     camera->n_samples = n_samples;
     camera->full_scale = (float)((1u << bits) - 1u);
     camera->scale = (camera->full_scale + 1.0f) / 4096.0f;
@@ -134,20 +128,12 @@ enum oct_err oct_camera_init(struct oct_camera *camera, uint64_t seed, uint32_t 
 void oct_camera_finish(struct oct_camera *camera)
 {
     free(camera->wavelengths_nm);
-    free(camera->kappa);
-    free(camera->theta);
-    free(camera->tap);
-    free(camera->weight);
-    free(camera->offset);
-    free(camera->dc);
-    free(camera->fringe);
 }
 
 /* Finite pixels and spectrometer resolution: -6 dB at the end of the depth range. */
 float oct_camera_rolloff(const struct oct_camera *camera, double depth_um)
 {
     double u = depth_um / camera->depth_max_um;
-
     return (float)exp(-0.69 * u * u);
 }
 
@@ -157,7 +143,6 @@ static inline float noise_at(uint64_t seed, uint32_t i)
     uint64_t h = oct_mix64(seed + UINT64_C(0x9e3779b97f4a7c15) * i);
     uint32_t sum =
         (uint32_t)((h & 0xffff) + ((h >> 16) & 0xffff) + ((h >> 32) & 0xffff) + (h >> 48));
-
     return ((float)sum - 131070.0f) * (1.7320508f / 65536.0f);
 }
 
@@ -169,7 +154,6 @@ uint32_t oct_camera_expose(const struct oct_camera *camera, const float *spectru
     float power = 1.0f + source_noise * (float)oct_normal(oct_mix64(noise_seed));
     float read = read_counts * camera->scale, shot = camera->scale / electrons_per_count;
     uint32_t n_clipped = 0;
-
     for (uint32_t i = 0; i < camera->n_samples; i++) {
         const float *w = camera->weight + 4 * (size_t)i;
         float re = 0, im = 0;
@@ -185,7 +169,6 @@ uint32_t oct_camera_expose(const struct oct_camera *camera, const float *spectru
         float light = camera->dc[i] * power + camera->fringe[i] * fringe;
         float sigma = sqrtf(read * read + shot * fmaxf(light, 0.0f));
         float counts = camera->offset[i] + light + sigma * noise_at(noise_seed, i) + 0.5f;
-
         n_clipped += counts < 0.0f || counts >= camera->full_scale + 1.0f;
         samples[i] = (uint16_t)fminf(fmaxf(counts, 0.0f), camera->full_scale);
     }

@@ -22,7 +22,6 @@ struct mosaic {
 static double spacing_at(const struct mosaic *m, double x, double y)
 {
     double e = hypot(x - m->fovea_x, y - m->fovea_y);
-
     return fmin(foveal_spacing_um + spacing_slope * e, spacing_max_um);
 }
 
@@ -30,7 +29,6 @@ static size_t bin_of(const struct mosaic *m, double x, double y)
 {
     double bx = fmin(fmax(x / BIN_UM, 0.0), m->n_x - 1.0);
     double by = fmin(fmax(y / BIN_UM, 0.0), m->n_y - 1.0);
-
     return (size_t)by * m->n_x + (size_t)bx;
 }
 
@@ -40,7 +38,6 @@ static bool push_from_neighbours(const struct mosaic *m, double x, double y, dou
 {
     uint32_t bx = (uint32_t)(bin_of(m, x, y) % m->n_x), by = (uint32_t)(bin_of(m, x, y) / m->n_x);
     bool touched = false;
-
     push[0] = push[1] = 0;
     for (uint32_t j = by ? by - 1 : 0; j <= by + 1 && j < m->n_y; j++)
         for (uint32_t i = bx ? bx - 1 : 0; i <= bx + 1 && i < m->n_x; i++)
@@ -59,7 +56,6 @@ static bool push_from_neighbours(const struct mosaic *m, double x, double y, dou
 static void insert(struct mosaic *m, size_t c)
 {
     size_t bin = bin_of(m, m->x[c], m->y[c]);
-
     m->next[c] = m->head[bin];
     m->head[bin] = (int32_t)c;
 }
@@ -70,14 +66,12 @@ static void throw_discs(struct mosaic *m, uint64_t seed)
 {
     double densest = 1.155 / (foveal_spacing_um * foveal_spacing_um);
     uint64_t n_throws = (uint64_t)(m->width * m->height * densest * 14.0);
-
     for (uint64_t i = 0; i < n_throws && m->n < m->n_max; i++) {
         uint64_t h = oct_hash(seed, OCT_STREAM_CONES, (int64_t)i, 0);
         double x = m->width * (double)(uint32_t)h * 0x1p-32;
         double y = m->height * (double)(uint32_t)(h >> 32) * 0x1p-32;
         double spacing = spacing_at(m, x, y), push[2];
         double share = foveal_spacing_um * foveal_spacing_um / (spacing * spacing);
-
         if (oct_uniform(oct_mix64(h + 1)) >= share ||
             push_from_neighbours(m, x, y, 0.76 * spacing, push))
             continue;
@@ -113,7 +107,6 @@ static struct oct_cone dress(uint64_t seed, size_t c, double x_um, double y_um, 
 {
     uint64_t h[8];
     struct oct_cone cone;
-
     for (int i = 0; i < 8; i++)
         h[i] = oct_hash(seed, OCT_STREAM_CONES, (int64_t)c, 1 + i);
     double isos = exp(0.22 * oct_normal(h[0])), cost = exp(0.35 * oct_normal(h[1]));
@@ -135,7 +128,6 @@ static struct oct_cone dress(uint64_t seed, size_t c, double x_um, double y_um, 
 static enum oct_err keep(struct oct_retina_cones *cones, const struct mosaic *m, uint64_t seed)
 {
     size_t n_bins = (size_t)m->n_x * m->n_y, n = 0;
-
     cones->cone = calloc(m->n + 1, sizeof(*cones->cone));
     cones->bin_start = calloc(n_bins + 1, sizeof(*cones->bin_start));
     if (!cones->cone || !cones->bin_start)
@@ -160,9 +152,8 @@ enum oct_err oct_cones_init(struct oct_retina_cones *cones, uint64_t seed, const
                        .height = height_um + 2 * OCT_MARGIN_UM,
                        .fovea_x = fovea_um[0] + OCT_MARGIN_UM,
                        .fovea_y = fovea_um[1] + OCT_MARGIN_UM};
-    enum oct_err status = OCT_E_NO_MEMORY;
+    enum oct_err e = OCT_E_NO_MEMORY;
     double *move = NULL;
-
     m.n_x = (uint32_t)(m.width / BIN_UM) + 1;
     m.n_y = (uint32_t)(m.height / BIN_UM) + 1;
     m.n_max = (size_t)(m.width * m.height * 1.2 / (foveal_spacing_um * foveal_spacing_um)) + 16;
@@ -178,7 +169,7 @@ enum oct_err oct_cones_init(struct oct_retina_cones *cones, uint64_t seed, const
         memset(m.head, 0xff, (size_t)m.n_x * m.n_y * sizeof(*m.head));
         throw_discs(&m, seed);
         relax(&m, move);
-        status = keep(cones, &m, seed);
+        e = keep(cones, &m, seed);
     }
     free(m.x);
     free(m.y);
@@ -186,7 +177,7 @@ enum oct_err oct_cones_init(struct oct_retina_cones *cones, uint64_t seed, const
     free(m.next);
     free(m.head);
     free(move);
-    return status ? oct_fail(err, status, "synth: no memory for the cones of the field") : OCT_OK;
+    return e ? oct_fail(err, e, "synth: no memory for the cones of the field") : OCT_OK;
 }
 
 void oct_cones_finish(struct oct_retina_cones *cones)
@@ -202,7 +193,6 @@ void oct_cones_view(const struct oct_retina_cones *cones, double x_um, double y_
     float x = (float)x_um, y = (float)y_um, reach2 = 6.25f * sigma * sigma;
     int64_t bx = (int64_t)floor((x_um - cones->x0_um) / BIN_UM);
     int64_t by = (int64_t)floor((y_um - cones->y0_um) / BIN_UM);
-
     memset(view, 0, sizeof(*view));
     for (int64_t j = by > 0 ? by - 1 : 0; j <= by + 1 && j < cones->n_y; j++) {
         for (int64_t i = bx > 0 ? bx - 1 : 0; i <= bx + 1 && i < cones->n_x; i++) {

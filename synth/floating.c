@@ -8,7 +8,6 @@
 float oct_floating_at(const struct oct_cell_paths *paths, double x_um, double y_um, double time)
 {
     double most = 0;
-
     for (unsigned i = 0; i < paths->setup.n_cells; i++) {
         const struct oct_cell_place cell = oct_cell_paths_at(paths, i, time);
         const double distance = hypot(cell.x - x_um, cell.y - y_um);
@@ -24,7 +23,6 @@ static bool find_place(const struct oct_floating_view *v, unsigned cell,
 {
     const struct oct_cell_paths_setup *s = &v->paths->setup;
     double b = v->n_bscans / 2.0, j = v->n_lines / 2.0;
-
     for (unsigned n = 0; n < ROUNDS; n++) {
         const double at = fmin(fmax(b, 0), v->n_bscans - 1.0);
         const double *motion = v->bscan_um + 3 * (size_t)lround(at);
@@ -42,7 +40,6 @@ enum oct_err oct_floating_truth(const struct oct_floating_view *v, struct oct_re
 {
     const size_t most = v->paths->setup.n_cells;
     double *values = calloc(most, 7 * sizeof(double));
-
     if (!values)
         return oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the truth of cells");
     *cells = (struct oct_retina_cells){.track = values,

@@ -31,7 +31,6 @@ static void begin_saccade(struct eye_state *eye, uint64_t seed, uint64_t step)
     double away_y = eye->position[1] + eye->offset[1];
     double angle = atan2(-away_y, -away_x) + 0.9 * draw(seed, step, 12);
     double length = 12.0 + 38.0 * u * u + 0.5 * hypot(away_x, away_y);
-
     eye->left_s = saccade_s;
     for (int i = 0; i < 2; i++)
         eye->from[i] = eye->offset[i];
@@ -43,7 +42,6 @@ static void step_lateral(struct eye_state *eye, uint64_t seed, uint64_t step, do
 {
     double keep = exp(-dt / velocity_s), pull = exp(-dt / pull_s);
     double chance = 1.0 - exp(-saccade_hz * dt);
-
     for (int i = 0; i < 2; i++) {
         eye->velocity[i] =
             keep * eye->velocity[i] + drift_um_s * sqrt(1.0 - keep * keep) * draw(seed, step, i);
@@ -76,12 +74,10 @@ void oct_motion_trace(uint64_t seed, double bscan_s, uint64_t first, uint32_t n,
     double heart = 2.0 * OCT_PI * oct_uniform(oct_hash(seed, OCT_STREAM_MOTION, -1, 0));
     double breath = 2.0 * OCT_PI * oct_uniform(oct_hash(seed, OCT_STREAM_MOTION, -1, 1));
     double keep = exp(-bscan_s / axial_s);
-
     memset(&eye, 0, sizeof(eye));
     for (uint64_t step = 0; step < first + n; step++) {
         double t = (double)step * bscan_s;
         double pulse = 2.0 * OCT_PI * heart_hz * t + heart;
-
         if (step > 0)
             step_lateral(&eye, seed, step, bscan_s);
         eye.axial = keep * eye.axial + axial_um * sqrt(1.0 - keep * keep) * draw(seed, step, 2);

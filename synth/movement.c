@@ -63,7 +63,6 @@ struct eye {
 static double uniform(const struct eye *eye, int64_t n, int64_t what, const double bounds[2])
 {
     double u = oct_uniform(oct_hash(eye->seed, OCT_STREAM_MOTION, n, what));
-
     return bounds[0] + (bounds[1] - bounds[0]) * u;
 }
 
@@ -87,7 +86,6 @@ static void schedule(const struct eye *eye, struct event *event, double t, int64
 static void drift(struct eye *eye)
 {
     double keep = exp(-eye->step_s / velocity_s), pull = exp(-eye->step_s / pull_s);
-
     for (int i = 0; i < 3; i++) {
         double um_s = i < 2 ? eye->movement->drift_um_s : eye->movement->drift_z_um_s;
         eye->velocity[i] = keep * eye->velocity[i] +
@@ -102,7 +100,6 @@ static void begin_saccade(struct eye *eye)
     int64_t n = eye->saccade.n;
     double angle = atan2(-eye->now[1], -eye->now[0]) + 0.6 * normal(eye, n, DRAW_SACCADE + 2);
     double length = uniform(eye, n, DRAW_SACCADE + 3, eye->movement->saccade_um);
-
     eye->jump[0] = length * cos(angle);
     eye->jump[1] = length * sin(angle);
     eye->jump[2] = eye->movement->saccade_z_um * normal(eye, n, DRAW_SACCADE + 4);
@@ -115,7 +112,6 @@ static void step(struct eye *eye)
 {
     double t = (double)++eye->step * eye->step_s;
     const struct movement *m = eye->movement;
-
     memcpy(eye->now, eye->next, sizeof(eye->now));
     if (eye->jumps && t >= eye->saccade.end_s) {
         for (int i = 0; i < 3; i++)
@@ -135,7 +131,6 @@ static void step(struct eye *eye)
 static void begin(struct eye *eye, uint64_t seed, enum oct_eye_motion motion, double line_s)
 {
     const struct movement *m = &movements[motion];
-
     memset(eye, 0, sizeof(*eye));
     eye->movement = m;
     eye->seed = seed;
@@ -159,7 +154,6 @@ static double tremor(const struct eye *eye, int axis, double t)
 {
     static const double hz[3] = {73, 80, 91};
     double sum = 0;
-
     for (int k = 0; k < 3; k++)
         sum += sin(2.0 * OCT_PI * hz[k] * t + eye->phase[3 * axis + k]);
     return eye->movement->tremor_um * sum;
@@ -171,7 +165,6 @@ static void look(const struct eye *eye, double t, double xyz_um[3])
     double part = t / eye->step_s - (double)eye->step, done = 0;
     double pulse = 2.0 * OCT_PI * heart_hz * t + eye->phase[6];
     double breath = 2.0 * OCT_PI * breath_hz * t + eye->phase[7];
-
     if (eye->jumps) {
         double p = (t - eye->saccade.begin_s) / (eye->saccade.end_s - eye->saccade.begin_s);
         p = fmin(p, 1.0);
@@ -189,7 +182,6 @@ void oct_movement_trace(uint64_t seed, enum oct_eye_motion motion, double line_s
                         uint64_t first_line, size_t n_lines, double *xyz_um, double *blink)
 {
     struct eye eye;
-
     begin(&eye, seed, motion, line_s);
     for (size_t j = 0; j < n_lines; j++) {
         double t = (double)(first_line + j) * line_s;

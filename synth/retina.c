@@ -2,18 +2,15 @@
 #include "synth/retina.h"
 
 #include "kernels/device/fftw_planner.h"
-#include "pipeline/base/thread.h"
+#include "kernels/device/workers.h"
 #include "pipeline/plan/geometry.h"
 #include "synth/model.h"
 
 #include <fftw3.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define MAX_THREADS 64
 #define CONE_BEAM_MAX_UM 8.0    /* coarser beams see no cones */
 #define CONE_AREA_MAX_UM2 1.0e7 /* beyond it the mosaic takes longer than the volume */
 
@@ -22,6 +19,15 @@ struct track {
     double *bscan_um; /* [V][3] */
     double *line_um;  /* [V][M][3] or NULL */
     double *blink;    /* [V][M] or NULL */
+};
+
+/* What one thread needs to make A-lines. */
+struct bench {
+    struct oct_scatter scatter;
+    fftwf_complex *field; /* [OCT_K_GRID] */
+    float amplitude[OCT_N_CELLS], mirror[OCT_N_CELLS], shadow[OCT_N_CELLS];
+    float re[OCT_N_CELLS], im[OCT_N_CELLS];
+    double time; /* of the A-line, in volumes */
 };
 
 struct oct_retina {
@@ -37,25 +43,17 @@ struct oct_retina {
     double beam_um, bscan_s;
     struct track track; /* of volume `traced` */
     uint64_t traced;
+    struct oct_workers *workers; /* NULL: one thread */
+    struct bench *benches;       /* [n_benches] a worker each, the caller too */
+    unsigned n_benches;
     fftwf_plan fft; /* in place, OCT_K_GRID; made with FFTW_ESTIMATE: the same code every run */
-};
-
-/* What one thread needs to make A-lines. */
-struct bench {
-    struct oct_scatter scatter;
-    fftwf_complex *field; /* [OCT_K_GRID] */
-    float amplitude[OCT_N_CELLS], mirror[OCT_N_CELLS], shadow[OCT_N_CELLS];
-    float re[OCT_N_CELLS], im[OCT_N_CELLS];
-    double time; /* of the A-line, in volumes */
 };
 
 struct job {
     const struct oct_retina *retina;
-    uint32_t volume, first, n;
+    uint32_t volume, first;
     uint16_t *spectra;
-    atomic_uint next;
     atomic_uint_fast64_t n_saturated;
-    atomic_int status;
 };
 
 const char *const oct_eye_motion_names[OCT_N_EYE_MOTIONS] = {
@@ -118,7 +116,6 @@ static enum oct_err track_init(struct track *track, const struct oct_retina_para
                                bool by_lines, struct oct_error *err)
 {
     size_t n = (size_t)p->n_bscans * p->n_lines;
-
     *track = (struct track){0};
     if (n == 0)
         return oct_fail(err, OCT_E_ARG, "synth: a volume without A-lines");
@@ -167,7 +164,6 @@ static void track_volume(const struct oct_retina *r, uint32_t volume, const stru
 {
     const struct oct_retina_params *p = &r->params;
     uint64_t first = (uint64_t)volume * p->n_bscans;
-
     if (track->line_um && moves_by_lines(p)) {
         oct_movement_trace(p->seed, p->motion, 1.0 / p->line_rate_hz, first * p->n_lines,
                            (size_t)p->n_bscans * p->n_lines, track->line_um, track->blink);
@@ -209,26 +205,23 @@ static enum oct_err build(struct oct_retina *r, struct oct_error *err)
     const struct oct_retina_params *p = &r->params;
     double width = field_um(p->width_um, p->n_lines), height = field_um(p->height_um, p->n_bscans);
     unsigned bits = p->bits && p->bits < 12 ? p->bits : 12;
-    enum oct_err status;
-
+    enum oct_err e;
     r->beam_um = fmax(3.3, 1.4 * width / p->n_lines);
     r->bscan_s = p->n_lines / p->line_rate_hz;
     oct_eye_init(&r->eye, p, width, height);
-    status = oct_camera_init(&r->camera, p->seed, p->n_samples, bits, err);
-    if (!status)
-        status = oct_vessels_init(&r->vessels, p->seed, r->eye.fovea_um, width, height, err);
-    if (!status)
+    e = oct_camera_init(&r->camera, p->seed, p->n_samples, bits, err);
+    e = e ? e : oct_vessels_init(&r->vessels, p->seed, r->eye.fovea_um, width, height, err);
+    if (!e)
         oct_vessels_add_wide(&r->vessels, p->seed, p->n_shadows, width);
     r->has_cones = r->beam_um <= CONE_BEAM_MAX_UM && width * height <= CONE_AREA_MAX_UM2;
-    if (!status && r->has_cones)
-        status = oct_cones_init(&r->cones, p->seed, r->eye.fovea_um, width, height, err);
-    if (!status)
-        status = list_cones(r, err);
-    if (!status && p->cells.n_cells) {
+    if (!e && r->has_cones)
+        e = oct_cones_init(&r->cones, p->seed, r->eye.fovea_um, width, height, err);
+    e = e ? e : list_cones(r, err);
+    if (!e && p->cells.n_cells) {
         struct oct_cell_paths_setup cells = p->cells;
         cells.width = width;
         cells.height = height;
-        status = oct_cell_paths_init(&r->floating, &cells, err);
+        e = oct_cell_paths_init(&r->floating, &cells, err);
     }
     r->facts = (struct oct_retina_facts){
         .wavelengths_nm = r->camera.wavelengths_nm,
@@ -242,51 +235,70 @@ static enum oct_err build(struct oct_retina *r, struct oct_error *err)
         .cones = r->cone_table,
         .full_scale = (double)r->camera.full_scale,
     };
-    return status;
+    return e;
+}
+
+/* Threads, what each needs, and the transform. */
+static enum oct_err hire(struct oct_retina *r, struct oct_error *err)
+{
+    const unsigned n = r->params.n_threads;
+    enum oct_err e = n == 1 ? OCT_OK : oct_workers_create(&r->workers, n ? n - 1 : 0, err);
+    if (e)
+        return e;
+    r->n_benches = r->workers ? oct_workers_n_threads(r->workers) + 1 : 1;
+    r->benches = calloc(r->n_benches, sizeof(*r->benches));
+    if (!r->benches)
+        return oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the threads' work");
+    for (unsigned i = 0; i < r->n_benches && !e; i++) {
+        r->benches[i].field = fftwf_alloc_complex(OCT_K_GRID);
+        e = r->benches[i].field
+                ? oct_scatter_init(&r->benches[i].scatter,
+                                   moves_by_lines(&r->params) ? 0 : r->facts.width_um, r->beam_um,
+                                   err)
+                : oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the threads' work");
+    }
+    if (e)
+        return e;
+    fftwf_complex *field = r->benches[0].field;
+    oct_fftw_planner_lock();
+    r->fft = fftwf_plan_dft_1d(OCT_K_GRID, field, field, FFTW_FORWARD, FFTW_ESTIMATE);
+    oct_fftw_planner_unlock();
+    return r->fft ? OCT_OK
+                  : oct_fail(err, OCT_E_NO_MEMORY, "synth: FFTW made no plan of %d", OCT_K_GRID);
 }
 
 enum oct_err oct_retina_create(struct oct_retina **retina, const struct oct_retina_params *params,
                                struct oct_error *err)
 {
-    struct oct_retina *r = NULL;
-    fftwf_complex *field = NULL;
-    enum oct_err status = check(params, err);
-
+    enum oct_err e = check(params, err);
     *retina = NULL;
-    if (status)
-        return status;
-    r = calloc(1, sizeof(*r));
-    field = fftwf_alloc_complex(OCT_K_GRID);
-    if (!r || !field) {
-        status = oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the retina");
-        goto fail;
-    }
+    if (e)
+        return e;
+    struct oct_retina *r = calloc(1, sizeof(*r));
+    if (!r)
+        return oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the retina");
     r->params = *params;
     r->traced = UINT64_MAX;
-    status = track_init(&r->track, params, moves_by_lines(params), err);
-    status = status ? status : build(r, err);
-    if (status)
-        goto fail;
-    oct_fftw_planner_lock();
-    r->fft = fftwf_plan_dft_1d(OCT_K_GRID, field, field, FFTW_FORWARD, FFTW_ESTIMATE);
-    oct_fftw_planner_unlock();
-    if (!r->fft) {
-        status = oct_fail(err, OCT_E_NO_MEMORY, "synth: FFTW made no plan of %d", OCT_K_GRID);
-        goto fail;
-    }
-    fftwf_free(field);
-    *retina = r;
-    return OCT_OK;
-fail:
-    fftwf_free(field);
-    oct_retina_destroy(r);
-    return status;
+    e = track_init(&r->track, params, moves_by_lines(params), err);
+    e = e ? e : build(r, err);
+    e = e ? e : hire(r, err);
+    if (e)
+        oct_retina_destroy(r);
+    else
+        *retina = r;
+    return e;
 }
 
 void oct_retina_destroy(struct oct_retina *retina)
 {
     if (!retina)
         return;
+    oct_workers_destroy(retina->workers);
+    for (unsigned i = 0; i < retina->n_benches && retina->benches; i++) {
+        fftwf_free(retina->benches[i].field);
+        oct_scatter_finish(&retina->benches[i].scatter);
+    }
+    free(retina->benches);
     oct_fftw_planner_lock();
     if (retina->fft)
         fftwf_destroy_plan(retina->fft);
@@ -309,7 +321,6 @@ static void add_reflector(struct bench *bench, double centre_um, float re, float
 {
     double centre = centre_um / OCT_CELL_UM + OCT_CELL_RPE - 0.5, sigma = 1.8 / OCT_CELL_UM;
     int middle = (int)floor(centre);
-
     for (int i = middle - 3; i <= middle + 4; i++) {
         if (i < 0 || i >= OCT_N_CELLS)
             continue;
@@ -325,7 +336,6 @@ static void add_floating(const struct oct_retina *r, struct bench *bench, double
 {
     static const float gain = 2.0f;
     float share = gain * oct_floating_at(&r->floating, x, y, bench->time);
-
     if (share > 0) {
         add_reflector(bench, tissue->surface_um[OCT_SURFACE_ILM] - 15, share, 0);
         add_reflector(bench, tissue->surface_um[OCT_SURFACE_ILM] - 9, 0, share);
@@ -338,7 +348,6 @@ static void fill_profile(const struct oct_retina *r, struct bench *bench, double
 {
     static const float isos_gain = 2.8f, cost_gain = 2.2f;
     double vessel = r->eye.index * oct_vessels_at(&r->vessels, x, y);
-
     oct_tissue_profile(&r->eye, tissue, x, y, bench->amplitude, bench->mirror);
     for (int i = 0; i < OCT_N_CELLS; i++)
         bench->shadow[i] = 1.0f;
@@ -368,7 +377,6 @@ static void transform(const struct oct_retina *r, struct bench *bench, double ce
     /* The fall-off is nearly linear over the retina's depth. */
     float near = oct_camera_rolloff(&r->camera, centre_um - OCT_CELL_CENTRE * OCT_CELL_UM);
     float far = oct_camera_rolloff(&r->camera, centre_um + OCT_CELL_CENTRE * OCT_CELL_UM);
-
     memset(bench->field, 0, OCT_K_GRID * sizeof(*bench->field));
     for (int i = 0; i < OCT_N_CELLS; i++) {
         size_t at = (size_t)(i - OCT_CELL_CENTRE + OCT_K_GRID) % OCT_K_GRID;
@@ -384,7 +392,6 @@ static uint32_t render_line(const struct oct_retina *r, struct bench *bench, dou
                             double z_um, bool closed, uint64_t noise, uint16_t *samples)
 {
     struct oct_tissue tissue;
-
     oct_tissue_at(&r->eye, x, y, &tissue);
     /* The centre of a cell is half a cell below its index. */
     double centre = tissue.rpe_um + z_um + (OCT_CELL_CENTRE + 0.5 - OCT_CELL_RPE) * OCT_CELL_UM;
@@ -397,20 +404,20 @@ static uint32_t render_line(const struct oct_retina *r, struct bench *bench, dou
     return oct_camera_expose(&r->camera, (const float *)bench->field, centre, noise, samples);
 }
 
-static void render_bscan(struct job *job, struct bench *bench, uint32_t b)
+static void render_bscan(void *context, unsigned b, unsigned worker)
 {
+    struct job *job = context;
     const struct oct_retina *r = job->retina;
+    struct bench *bench = &r->benches[worker];
     const struct track *track = &r->track;
     uint32_t n_lines = r->params.n_lines, n_samples = r->params.n_samples, at = job->first + b;
     uint64_t row = (uint64_t)job->volume * r->params.n_bscans + at, n_clipped = 0;
-
     for (uint32_t j = 0; j < n_lines; j++) {
         const double *motion = motion_at(track, n_lines, at, j);
         double x = j * r->facts.width_um / n_lines + motion[0];
         double y = at * r->facts.height_um / r->params.n_bscans + motion[1];
         uint64_t noise = oct_hash(r->params.seed, OCT_STREAM_NOISE, (int64_t)row, j);
         bool closed = track->blink && track->blink[(size_t)at * n_lines + j] > 0;
-
         bench->time = job->volume + (at + (double)j / n_lines) / r->params.n_bscans;
         if (j == 0 || track->line_um) /* the scatterers of a B-scan at rest serve all its A-lines */
             oct_scatter_load(&bench->scatter, r->params.seed, track->line_um ? x : motion[0], y);
@@ -420,67 +427,20 @@ static void render_bscan(struct job *job, struct bench *bench, uint32_t b)
     atomic_fetch_add(&job->n_saturated, n_clipped);
 }
 
-static void *work(void *arg)
-{
-    struct job *job = arg;
-    struct bench *bench = calloc(1, sizeof(*bench));
-    enum oct_err status = OCT_E_NO_MEMORY;
-
-    if (bench) {
-        bench->field = fftwf_alloc_complex(OCT_K_GRID);
-        if (bench->field)
-            status = oct_scatter_init(
-                &bench->scatter,
-                moves_by_lines(&job->retina->params) ? 0 : job->retina->facts.width_um,
-                job->retina->beam_um, NULL);
-    }
-    for (uint32_t b; !status && (b = atomic_fetch_add(&job->next, 1)) < job->n;)
-        render_bscan(job, bench, b);
-    if (status)
-        atomic_store(&job->status, (int)status);
-    if (bench) {
-        fftwf_free(bench->field);
-        oct_scatter_finish(&bench->scatter);
-        free(bench);
-    }
-    return NULL;
-}
-
-static unsigned thread_count(const struct oct_retina_params *params, uint32_t n_bscans)
-{
-    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned n = params->n_threads ? params->n_threads : n_cores > 0 ? (unsigned)n_cores : 1;
-
-    n = n > MAX_THREADS ? MAX_THREADS : n;
-    return n > n_bscans ? n_bscans : n;
-}
-
 enum oct_err oct_retina_render(struct oct_retina *retina, uint32_t volume, uint32_t first,
                                uint32_t n_bscans, uint16_t *spectra, uint64_t *n_saturated,
                                struct oct_error *err)
 {
-    struct job job = {
-        .retina = retina, .volume = volume, .first = first, .n = n_bscans, .spectra = spectra};
-    unsigned n_threads = thread_count(&retina->params, n_bscans), n_started = 0;
-    pthread_t threads[MAX_THREADS];
-
+    struct job job = {.retina = retina, .volume = volume, .first = first, .spectra = spectra};
     if (first > retina->params.n_bscans || n_bscans > retina->params.n_bscans - first)
         return oct_fail(err, OCT_E_ARG, "synth: B-scans %u .. %u of %u", first, first + n_bscans,
                         retina->params.n_bscans);
     if (retina->traced != volume)
         track_volume(retina, volume, &retina->track);
     retina->traced = volume;
-    while (n_started + 1 < n_threads &&
-           !oct_thread_start(&threads[n_started], NULL, work, &job, "synth", NULL))
-        n_started++;
-    work(&job); /* this thread works too, so a refused thread costs only time */
-    while (n_started)
-        pthread_join(threads[--n_started], NULL);
+    oct_workers_run(retina->workers, n_bscans, render_bscan, &job);
     if (n_saturated)
         *n_saturated = atomic_load(&job.n_saturated);
-    if (atomic_load(&job.status))
-        return oct_fail(err, (enum oct_err)atomic_load(&job.status),
-                        "synth: no memory for a thread's work");
     return OCT_OK;
 }
 
@@ -488,7 +448,6 @@ enum oct_err oct_retina_render(struct oct_retina *retina, uint32_t volume, uint3
 static void fill_line_px(const struct oct_retina *r, struct oct_retina_truth *truth)
 {
     size_t n = (size_t)r->params.n_lines * r->params.n_bscans;
-
     for (size_t i = 0; i < n; i++) {
         truth->line_px[2 * i] = truth->line_um[3 * i] * r->params.n_lines / r->facts.width_um;
         truth->line_px[2 * i + 1] = -truth->line_um[3 * i + 2] / r->camera.axial_um;
@@ -504,11 +463,10 @@ static enum oct_err add_cells(const struct oct_retina *r, uint32_t volume,
                                            .n_lines = r->params.n_lines,
                                            .volume_s = r->bscan_s * r->params.n_bscans,
                                            .bscan_um = truth->motion_um};
-    enum oct_err status = oct_floating_truth(&view, &truth->cells, err);
-
-    if (status)
+    enum oct_err e = oct_floating_truth(&view, &truth->cells, err);
+    if (e)
         oct_retina_truth_finish(truth);
-    return status;
+    return e;
 }
 
 enum oct_err oct_retina_truth(const struct oct_retina *r, uint32_t volume,
@@ -517,11 +475,10 @@ enum oct_err oct_retina_truth(const struct oct_retina *r, uint32_t volume,
     size_t n_lines = r->params.n_lines, n_bscans = r->params.n_bscans, n = n_lines * n_bscans;
     bool by_lines = r->params.motion != OCT_EYE_BSCANS;
     struct track track;
-    enum oct_err status = track_init(&track, &r->params, by_lines, err);
-
+    enum oct_err e = track_init(&track, &r->params, by_lines, err);
     memset(truth, 0, sizeof(*truth));
-    if (status)
-        return status;
+    if (e)
+        return e;
     *truth = (struct oct_retina_truth){
         .motion_um = track.bscan_um,
         .line_um = track.line_um,
@@ -542,7 +499,6 @@ enum oct_err oct_retina_truth(const struct oct_retina *r, uint32_t volume,
         double x = (double)(i % n_lines) * r->facts.width_um / (double)n_lines + motion[0];
         double y = (double)(i / n_lines) * r->facts.height_um / (double)n_bscans + motion[1];
         struct oct_tissue tissue;
-
         oct_tissue_at(&r->eye, x, y, &tissue);
         for (size_t s = 0; s < OCT_N_SURFACES; s++)
             truth->surface_px[s * n + i] =

@@ -36,7 +36,6 @@ static int64_t beam_weights(const struct oct_scatter *scatter, double u, float w
     double sigma = scatter->beam_um / 1.665 / scatter->grid_um;
     double w[N_TAPS], energy = 0;
     int64_t first = (int64_t)floor(u) - (N_TAPS / 2 - 1);
-
     for (int t = 0; t < N_TAPS; t++) {
         double d = ((double)(first + t) - u) / sigma;
         w[t] = exp(-0.5 * d * d);
@@ -52,7 +51,6 @@ static int64_t beam_weights(const struct oct_scatter *scatter, double u, float w
 static void add_column(uint32_t base, float weight, float *restrict re, float *restrict im)
 {
     float scale = weight * 1.7320508f / 32768.0f; /* to unit variance */
-
     for (uint32_t i = 0; i < OCT_N_CELLS; i++) {
         uint32_t x = base + i * 0x9e3779b9u;
         x ^= x >> 16;
@@ -69,7 +67,6 @@ void oct_scatter_load(struct oct_scatter *scatter, uint64_t seed, double x_um, d
 {
     float weight[N_TAPS];
     int64_t row = beam_weights(scatter, y_um / scatter->grid_um, weight);
-
     scatter->first_column = (int64_t)floor(x_um / scatter->grid_um) - N_TAPS / 2;
     for (size_t i = 0; i < scatter->n_columns * OCT_N_CELLS; i++)
         scatter->re[i] = scatter->im[i] = 0;
@@ -89,7 +86,6 @@ void oct_scatter_at(const struct oct_scatter *scatter, double x_um, float *restr
     int64_t column = beam_weights(scatter, x_um / scatter->grid_um, w) - scatter->first_column;
     const float *a = scatter->re + (size_t)column * OCT_N_CELLS;
     const float *b = scatter->im + (size_t)column * OCT_N_CELLS;
-
     for (size_t i = 0; i < OCT_N_CELLS; i++) {
         re[i] = w[0] * a[i] + w[1] * a[i + OCT_N_CELLS] + w[2] * a[i + 2 * OCT_N_CELLS] +
                 w[3] * a[i + 3 * OCT_N_CELLS];

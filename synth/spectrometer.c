@@ -33,7 +33,6 @@ const struct oct_spectrometer_setup oct_spectrometer_standard = {
 static double wavelength_at(const struct oct_spectrometer_setup *setup, double c)
 {
     double u = 2 * c / (setup->n_samples - 1.0) - 1;
-
     return setup->centre_nm +
            0.5 * setup->span_nm * u * (1 + u * (setup->quadratic + u * setup->cubic));
 }
@@ -47,7 +46,6 @@ static double wave_number_at(const struct oct_spectrometer_setup *setup, double 
 static enum oct_err check(const struct oct_spectrometer_setup *p, struct oct_error *err)
 {
     double reach = fabs(p->span_nm) / 2 * (1 + fabs(p->quadratic) + fabs(p->cubic));
-
     if (p->n_samples < 64 || !oct_geometry_padded(p->n_samples))
         return oct_fail(err, OCT_E_ARG, "camera.samples: a spectrometer has 64 to %u, not %u",
                         OCT_MAX_SAMPLES, p->n_samples);
@@ -69,7 +67,6 @@ static double coordinate_of(const struct oct_spectrometer_setup *setup, double k
 {
     double lo = 0, hi = setup->n_samples - 1.0;
     double sign = wave_number_at(setup, hi) > wave_number_at(setup, lo) ? 1 : -1;
-
     for (int i = 0; i < 60; i++) {
         double middle = (lo + hi) / 2;
         if (sign * (wave_number_at(setup, middle) - k) < 0)
@@ -88,7 +85,6 @@ static void set_axis(struct oct_spectrometer *s)
     uint32_t n = p->n_samples;
     double last = n - 1.0, k0 = wave_number_at(p, 0), k1 = wave_number_at(p, last);
     double left = floor((s->upsampled / 2.0 - n) / 2);
-
     for (uint32_t i = 0; i < n; i++) {
         s->wavelengths_nm[i] = wavelength_at(p, i);
         s->kmap_px[i] = coordinate_of(p, k0 + (k1 - k0) * i / last);
@@ -113,7 +109,6 @@ static void set_source(struct oct_spectrometer *s)
     const struct oct_spectrometer_setup *p = &s->setup;
     double k_centre = 2 * OCT_PI / p->centre_nm, width = k_centre * p->source_nm / p->centre_nm;
     double peak = 0;
-
     for (uint32_t i = 0; i < p->n_samples; i++) {
         double x = (2 * OCT_PI / s->wavelengths_nm[i] - k_centre) / width;
         double b = (x - bump_at) / bump_width;
@@ -129,7 +124,6 @@ static void set_source(struct oct_spectrometer *s)
 static void set_noise(struct oct_spectrometer *s)
 {
     double signal = 0, noise = 0, peak = source_share * s->full_scale;
-
     for (uint32_t i = 0; i < s->setup.n_samples; i++) {
         signal += s->slope[i] * OCT_SPECTROMETER_SHARE * s->source[i] / 2;
         noise += s->slope[i] * s->slope[i] * (1 + shot_over_read * s->source[i] / peak);
@@ -141,7 +135,6 @@ static void set_noise(struct oct_spectrometer *s)
 static double intensity_at(const struct oct_spectrometer *s, double d)
 {
     double re = 0, im = 0;
-
     for (uint32_t i = 0; i < s->setup.n_samples; i++) {
         double angle = 2 * OCT_PI * d * s->place[i] / s->upsampled, w = s->source[i] * s->slope[i];
         re += w * cos(angle);
@@ -153,7 +146,6 @@ static double intensity_at(const struct oct_spectrometer *s, double d)
 static void set_limit(struct oct_spectrometer *s)
 {
     double half = intensity_at(s, 0) / 2, lo = 0, hi = 0;
-
     while (intensity_at(s, hi) > half)
         lo = hi, hi += 0.25;
     for (int i = 0; i < 40; i++) {
@@ -170,11 +162,10 @@ enum oct_err oct_spectrometer_init(struct oct_spectrometer *s,
                                    const struct oct_spectrometer_setup *setup,
                                    struct oct_error *err)
 {
-    enum oct_err status = check(setup, err);
-
+    enum oct_err e = check(setup, err);
     *s = (struct oct_spectrometer){.setup = *setup};
-    if (status)
-        return status;
+    if (e)
+        return e;
     size_t n = setup->n_samples;
     double *rows = calloc(5 * n, sizeof(double));
     if (!rows)
@@ -204,7 +195,6 @@ void oct_spectrometer_finish(struct oct_spectrometer *s)
 static double falloff(double f, double spot_px)
 {
     double x = OCT_PI * f, g = x * spot_px;
-
     return (x > 1e-9 ? sin(x) / x : 1) * exp(-g * g / (4 * LN2));
 }
 
@@ -213,7 +203,6 @@ void oct_spectrometer_light(const struct oct_spectrometer *s,
 {
     const struct oct_spectrometer_setup *p = &s->setup;
     double turn = 2 * OCT_PI / s->upsampled, t_slope = 2 / (s->upsampled - 1.0);
-
     for (uint32_t i = 0; i < p->n_samples; i++) {
         double t = t_slope * s->place[i] - 1;
         double theta = t * t * (p->a2 + t * p->a3);
@@ -234,7 +223,6 @@ void oct_spectrometer_expose(const struct oct_spectrometer *s,
                              int64_t line, double *counts)
 {
     double peak = source_share * s->full_scale;
-
     oct_spectrometer_light(s, reflectors, n, counts);
     for (uint32_t i = 0; i < s->setup.n_samples; i++) {
         double shot = shot_over_read * s->setup.gain * s->source[i] / peak;
@@ -247,7 +235,6 @@ uint32_t oct_spectrometer_digitise(const struct oct_spectrometer *s, const doubl
                                    uint16_t *samples)
 {
     uint32_t n_clipped = 0;
-
     for (uint32_t i = 0; i < s->setup.n_samples; i++) {
         double whole = floor(counts[i] + 0.5);
         n_clipped += whole < 0 || whole > s->full_scale;
@@ -263,7 +250,6 @@ enum oct_err oct_spectrometer_bscan(const struct oct_spectrometer *s,
 {
     struct oct_reflector now[MOST_REFLECTORS];
     double *counts;
-
     *n_clipped = 0;
     if (n > MOST_REFLECTORS)
         return oct_fail(err, OCT_E_ARG, "synth: %u reflectors, at most %u", n, MOST_REFLECTORS);

@@ -16,8 +16,7 @@ static enum oct_err add_cones(const char *path, const struct oct_retina_facts *f
     const size_t dims[2] = {facts->n_cones, 2};
     double *pairs = calloc(facts->n_cones, 4 * sizeof(double));
     double *offsets = pairs ? pairs + 2 * facts->n_cones : NULL;
-    enum oct_err status;
-
+    enum oct_err e;
     if (!pairs)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for the list of cones", path);
     for (size_t i = 0; i < facts->n_cones; i++)
@@ -25,11 +24,10 @@ static enum oct_err add_cones(const char *path, const struct oct_retina_facts *f
             pairs[2 * i + k] = facts->cones[4 * i + k];
             offsets[2 * i + k] = facts->cones[4 * i + 2 + k];
         }
-    status = oct_volume_add_f64(path, "/truth/cones/position_um", pairs, 2, dims, "um", err);
-    if (!status)
-        status = oct_volume_add_f64(path, "/truth/cones/offset_px", offsets, 2, dims, "px", err);
+    e = oct_volume_add_f64(path, "/truth/cones/position_um", pairs, 2, dims, "um", err);
+    e = e ? e : oct_volume_add_f64(path, "/truth/cones/offset_px", offsets, 2, dims, "px", err);
     free(pairs);
-    return status;
+    return e;
 }
 
 /* A dataset to be added. */
@@ -43,12 +41,11 @@ struct list {
 static enum oct_err add_lists(const char *path, const struct list *lists, size_t n,
                               struct oct_error *err)
 {
-    enum oct_err status = OCT_OK;
-
-    for (size_t i = 0; !status && i < n; i++)
-        status = oct_volume_add_f64(path, lists[i].name, lists[i].values, lists[i].rank,
-                                    &lists[i].n, lists[i].units, err);
-    return status;
+    enum oct_err e = OCT_OK;
+    for (size_t i = 0; !e && i < n; i++)
+        e = oct_volume_add_f64(path, lists[i].name, lists[i].values, lists[i].rank, &lists[i].n,
+                               lists[i].units, err);
+    return e;
 }
 
 enum oct_err oct_truth_file_add_facts(const char *path, const struct oct_retina_facts *facts,
@@ -63,9 +60,8 @@ enum oct_err oct_truth_file_add_facts(const char *path, const struct oct_retina_
         {"/truth/field_um", "um", field, 1, 2},
         {"/truth/fovea_um", "um", facts->fovea_um, 1, 2},
     };
-    enum oct_err status = add_lists(path, lists, sizeof(lists) / sizeof(lists[0]), err);
-
-    return !status && facts->n_cones ? add_cones(path, facts, err) : status;
+    enum oct_err e = add_lists(path, lists, sizeof(lists) / sizeof(lists[0]), err);
+    return !e && facts->n_cones ? add_cones(path, facts, err) : e;
 }
 
 /* What is known of each A-line: its motion, and whether the lid was closed. */
@@ -82,18 +78,17 @@ static enum oct_err add_lines(const char *path, const char *group,
         {"line_shift_px", "px", truth->line_px, 2},
         {"blink", "1 or 0", truth->blink, 0},
     };
-    enum oct_err status = OCT_OK;
-
-    for (size_t i = 0; !status && i < sizeof(lists) / sizeof(lists[0]); i++) {
+    enum oct_err e = OCT_OK;
+    for (size_t i = 0; !e && i < sizeof(lists) / sizeof(lists[0]); i++) {
         const size_t shape[3] = {dims[0], dims[1], lists[i].n_last};
         char name[128];
         if (!lists[i].values)
             continue;
         snprintf(name, sizeof(name), "%s/%s", group, lists[i].name);
-        status = oct_volume_add_f64(path, name, lists[i].values, lists[i].n_last ? 3 : 2, shape,
-                                    lists[i].units, err);
+        e = oct_volume_add_f64(path, name, lists[i].values, lists[i].n_last ? 3 : 2, shape,
+                               lists[i].units, err);
     }
-    return status;
+    return e;
 }
 
 static enum oct_err add_cells(const char *path, const char *group,
@@ -109,15 +104,14 @@ static enum oct_err add_cells(const char *path, const char *group,
         {"time_s", "s", cells->time_s, 1},
     };
     const size_t dims[2] = {cells->n, 2};
-    enum oct_err status = OCT_OK;
-
-    for (size_t i = 0; !status && i < sizeof(lists) / sizeof(lists[0]); i++) {
+    enum oct_err e = OCT_OK;
+    for (size_t i = 0; !e && i < sizeof(lists) / sizeof(lists[0]); i++) {
         char name[128];
         snprintf(name, sizeof(name), "%s/cells/%s", group, lists[i].name);
-        status = oct_volume_add_f64(path, name, lists[i].values, lists[i].rank, dims,
-                                    lists[i].units, err);
+        e = oct_volume_add_f64(path, name, lists[i].values, lists[i].rank, dims, lists[i].units,
+                               err);
     }
-    return status;
+    return e;
 }
 
 enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
@@ -126,21 +120,19 @@ enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
 {
     const size_t motion_dims[2] = {n_bscans, 3}, dims[2] = {n_bscans, n_lines};
     char name[128];
-    enum oct_err status;
-
+    enum oct_err e;
     snprintf(name, sizeof(name), "%s/motion_um", group);
-    status = oct_volume_add_f64(path, name, truth->motion_um, 2, motion_dims, "um", err);
-    if (!status)
-        status = add_lines(path, group, truth, dims, err);
-    for (size_t s = 0; !status && s < OCT_N_SURFACES; s++) {
+    e = oct_volume_add_f64(path, name, truth->motion_um, 2, motion_dims, "um", err);
+    e = e ? e : add_lines(path, group, truth, dims, err);
+    for (size_t s = 0; !e && s < OCT_N_SURFACES; s++) {
         const double *surface = truth->surface_px + s * n_bscans * n_lines;
         snprintf(name, sizeof(name), "%s/surfaces_px/%s", group, oct_surface_names[s]);
-        status = oct_volume_add_f64(path, name, surface, 2, dims, "px", err);
+        e = oct_volume_add_f64(path, name, surface, 2, dims, "px", err);
     }
-    if (!status && truth->cells.n > 0)
-        status = add_cells(path, group, &truth->cells, err);
+    if (!e && truth->cells.n > 0)
+        e = add_cells(path, group, &truth->cells, err);
     snprintf(name, sizeof(name), "%s/vessel_um", group);
-    return status ? status : oct_volume_add_f64(path, name, truth->vessel_um, 2, dims, "um", err);
+    return e ? e : oct_volume_add_f64(path, name, truth->vessel_um, 2, dims, "um", err);
 }
 
 static enum oct_err add_reflectors(const char *path, const struct oct_spectrometer *s,
@@ -149,8 +141,7 @@ static enum oct_err add_reflectors(const char *path, const struct oct_spectromet
 {
     double *px = calloc(n, 3 * sizeof(double)), *um = px ? px + n : NULL,
            *share = um ? um + n : NULL;
-    enum oct_err status;
-
+    enum oct_err e;
     if (!px)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for the truth", path);
     for (unsigned r = 0; r < n; r++) {
@@ -163,9 +154,9 @@ static enum oct_err add_reflectors(const char *path, const struct oct_spectromet
         {"/truth/mirror/depth_um", "um", um, 1, n},
         {"/truth/mirror/share", "1", share, 1, n},
     };
-    status = add_lists(path, lists, sizeof(lists) / sizeof(lists[0]), err);
+    e = add_lists(path, lists, sizeof(lists) / sizeof(lists[0]), err);
     free(px);
-    return status;
+    return e;
 }
 
 enum oct_err oct_truth_file_add_spectrometer(const char *path, const struct oct_spectrometer *s,
@@ -184,7 +175,6 @@ enum oct_err oct_truth_file_add_spectrometer(const char *path, const struct oct_
         {"/truth/limit_px", "px", &s->limit_px, 0, 1},
         {"/truth/read_counts", "counts", &s->read_counts, 0, 1},
     };
-    enum oct_err status = add_lists(path, lists, sizeof(lists) / sizeof(lists[0]), err);
-
-    return !status && n > 0 ? add_reflectors(path, s, reflectors, n, err) : status;
+    enum oct_err e = add_lists(path, lists, sizeof(lists) / sizeof(lists[0]), err);
+    return !e && n > 0 ? add_reflectors(path, s, reflectors, n, err) : e;
 }

@@ -22,7 +22,6 @@ static void stamp(struct oct_vessels *map, double x, double y, double radius)
     double r = radius / map->cell_um;
     int64_t x_first = (int64_t)fmax(0.0, ceil(cx - r)), y_first = (int64_t)fmax(0.0, ceil(cy - r));
     double x_last = fmin(map->n_x - 1.0, cx + r), y_last = fmin(map->n_y - 1.0, cy + r);
-
     for (int64_t j = y_first; (double)j <= y_last; j++)
         for (int64_t i = x_first; (double)i <= x_last; i++) {
             double dx = (double)i - cx, dy = (double)j - cy, h2 = r * r - dx * dx - dy * dy;
@@ -36,12 +35,10 @@ static void stamp(struct oct_vessels *map, double x, double y, double radius)
 static void walk(struct oct_vessels *map, const double fovea_um[2], struct walker w)
 {
     double turn = 0, end = avascular_um * (1.0 + 0.6 * oct_uniform(oct_mix64(w.seed + 7)));
-
     for (uint64_t i = 0; i < MAX_STEPS && w.radius > 3.0; i++) {
         uint64_t h = oct_hash(w.seed, OCT_STREAM_VESSELS, (int64_t)i, w.generation);
         double dx = fovea_um[0] - w.x, dy = fovea_um[1] - w.y, e = hypot(dx, dy);
         double off = remainder(atan2(dy, dx) - w.angle, 2.0 * OCT_PI);
-
         if (e < end || e > 12000.0)
             return;
         turn = 0.92 * turn + 0.009 * oct_normal(h);
@@ -68,7 +65,6 @@ static void pass_by(struct oct_vessels *map, const double fovea_um[2], uint64_t 
 {
     double distance = 285.0 + 50.0 * oct_uniform(oct_mix64(seed));
     double phase = 6.0 * oct_uniform(oct_mix64(seed + 1));
-
     for (double x = map->x0_um; x < map->x0_um + map->n_x * map->cell_um; x += step_um) {
         double u = x - fovea_um[0];
         double y = fovea_um[1] + side * (distance - 0.00022 * (u - 250.0) * (u - 250.0) +
@@ -82,7 +78,6 @@ enum oct_err oct_vessels_init(struct oct_vessels *vessels, uint64_t seed, const 
 {
     double w = width_um + 2 * OCT_MARGIN_UM, h = height_um + 2 * OCT_MARGIN_UM;
     double start = hypot(w, h) + 100.0;
-
     vessels->x0_um = vessels->y0_um = -OCT_MARGIN_UM;
     vessels->cell_um = fmax(2.0, fmax(w, h) / 4000.0);
     vessels->n_x = (uint32_t)(w / vessels->cell_um) + 2;
@@ -129,7 +124,6 @@ double oct_vessels_at(const struct oct_vessels *map, double x_um, double y_um)
     double cy = fmin(fmax((y_um - map->y0_um) / map->cell_um, 0.0), map->n_y - 1.001);
     double fx = cx - floor(cx), fy = cy - floor(cy);
     const float *p = map->half_um + (size_t)cy * map->n_x + (size_t)cx;
-
     return (1 - fy) * ((1 - fx) * p[0] + fx * p[1]) +
            fy * ((1 - fx) * p[map->n_x] + fx * p[map->n_x + 1]);
 }
@@ -143,7 +137,6 @@ void oct_vessel_apply(const struct oct_tissue *tissue, double half_um, float *am
     int last = (int)ceil((centre + half_um) / OCT_CELL_UM) + OCT_CELL_RPE;
     /* Blood scatters forward: little light comes back from below a vessel, but some always does. */
     float below = (float)(0.12 + 0.88 * exp(-half_um / 11.0));
-
     for (int i = 0; i < OCT_N_CELLS; i++) {
         double p = (i - first + 0.5) / (last - first + 1.0);
         shadow[i] = p < 0 ? 1.0f : p > 1 ? below : 1.0f + (below - 1.0f) * (float)p;

@@ -1,5 +1,5 @@
-/* octctl bench: what this machine does. Every figure stands beside a limit taken in the same run,
- * and the output is checked before anything is timed. */
+/* octctl bench: what this machine does. Every figure stands beside a limit taken in the same run;
+ * pictures are checked before they are timed. */
 #include "tools/bench/engine.h"
 #include "tools/bench/part.h"
 #include "tools/commands.h"

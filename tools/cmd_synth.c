@@ -146,7 +146,6 @@ static enum oct_err volume_name(const struct synth_options *o, uint32_t volume, 
 {
     const char *dot = strrchr(o->out, '.');
     int n;
-
     if (o->n_volumes == 1)
         return oct_synth_join(path, o->out, "", err);
     n = snprintf(path, PATH_MAX, "%.*s-%03u%s", (int)(dot - o->out), o->out, volume, dot);
@@ -159,31 +158,29 @@ static enum oct_err render_volume(struct synth *s, uint32_t volume, sink_fn *sin
                                   struct oct_error *err)
 {
     size_t bscan_samples = (size_t)s->geometry.n_lines * s->geometry.n_samples;
-    enum oct_err status = OCT_OK;
-
-    for (uint32_t first = 0; !status && first < s->geometry.n_bscans; first += s->chunk) {
+    enum oct_err e = OCT_OK;
+    for (uint32_t first = 0; !e && first < s->geometry.n_bscans; first += s->chunk) {
         uint32_t left = s->geometry.n_bscans - first, n = left < s->chunk ? left : s->chunk;
         uint64_t n_saturated = 0;
-        status = oct_retina_render(s->retina, volume, first, n, s->spectra, &n_saturated, err);
+        e = oct_retina_render(s->retina, volume, first, n, s->spectra, &n_saturated, err);
         s->n_saturated += n_saturated;
-        for (uint32_t b = 0; !status && b < n; b++)
-            status = sink(arg, s, volume, first + b, s->spectra + b * bscan_samples, err);
+        for (uint32_t b = 0; !e && b < n; b++)
+            e = sink(arg, s, volume, first + b, s->spectra + b * bscan_samples, err);
     }
-    return status;
+    return e;
 }
 
 static enum oct_err add_truth(const struct synth *s, uint32_t volume, const char *path,
                               const char *group, struct oct_error *err)
 {
     struct oct_retina_truth truth;
-    enum oct_err status = oct_retina_truth(s->retina, volume, &truth, err);
-
-    if (status)
-        return status;
-    status = oct_truth_file_add_volume(path, group, &truth, s->geometry.n_bscans,
-                                       s->geometry.n_lines, err);
+    enum oct_err e = oct_retina_truth(s->retina, volume, &truth, err);
+    if (e)
+        return e;
+    e = oct_truth_file_add_volume(path, group, &truth, s->geometry.n_bscans, s->geometry.n_lines,
+                                  err);
     oct_retina_truth_finish(&truth);
-    return status;
+    return e;
 }
 
 static double bscan_seconds(const struct synth *s)
@@ -208,9 +205,8 @@ static enum oct_err put_in_volume(void *arg, struct synth *s, uint32_t volume, u
         .spectra = spectra,
         .line_valid = s->line_valid,
     };
-    enum oct_err status = oct_volume_write_spectra(writer, &frame, err);
-
-    return status ? status : oct_volume_write_row(writer, &frame.info, err);
+    enum oct_err e = oct_volume_write_spectra(writer, &frame, err);
+    return e ? e : oct_volume_write_row(writer, &frame.info, err);
 }
 
 static void start_time(const struct synth *s, uint32_t volume, char *text, size_t bytes)
@@ -220,7 +216,6 @@ static void start_time(const struct synth *s, uint32_t volume, char *text, size_
     unsigned ms = (unsigned)((seconds - (double)(int64_t)seconds) * 1e3);
     char date[32] = "";
     struct tm utc;
-
     if (gmtime_r(&whole, &utc))
         strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &utc);
     snprintf(text, bytes, "%s.%03uZ", date, ms);
@@ -243,56 +238,50 @@ static enum oct_err write_volume(struct synth *s, uint32_t volume, const char *t
         .refractive_index = s->config->scan.refractive_index,
     };
     struct oct_volume_writer *writer = NULL;
-    enum oct_err status, closed;
-
+    enum oct_err e, closed;
     start_time(s, volume, start, sizeof(start));
     snprintf(engine, sizeof(engine), "synthetic retina, seed %" PRIu64 ", volume %u%s%s",
              s->options->seed, volume, motion ? ", motion " : "",
              motion ? oct_eye_motion_names[motion] : "");
-    status = oct_volume_create(&writer, temporary, s->plan, &about, true, false, err);
-    if (status)
-        return status;
-    status = render_volume(s, volume, put_in_volume, writer, err);
-    closed = oct_volume_close(writer, status ? NULL : err);
-    status = status ? status : closed;
-    if (!status)
-        status = oct_truth_file_add_facts(temporary, facts, s->geometry.n_samples, err);
-    return status ? status : add_truth(s, volume, temporary, "/truth", err);
+    e = oct_volume_create(&writer, temporary, s->plan, &about, true, false, err);
+    if (e)
+        return e;
+    e = render_volume(s, volume, put_in_volume, writer, err);
+    closed = oct_volume_close(writer, e ? NULL : err);
+    e = e ? e : closed;
+    e = e ? e : oct_truth_file_add_facts(temporary, facts, s->geometry.n_samples, err);
+    return e ? e : add_truth(s, volume, temporary, "/truth", err);
 }
 
 static enum oct_err make_volume(struct synth *s, uint32_t volume, struct oct_error *err)
 {
     char path[PATH_MAX], temporary[PATH_MAX];
-    enum oct_err status = volume_name(s->options, volume, path, err);
-
-    if (!status)
-        status = oct_synth_claim(path, temporary, err);
-    if (status)
-        return status;
-    status = write_volume(s, volume, temporary, err);
-    if (!status)
-        status = oct_synth_publish(temporary, path, err);
-    if (status)
+    enum oct_err e = volume_name(s->options, volume, path, err);
+    e = e ? e : oct_synth_claim(path, temporary, err);
+    if (e)
+        return e;
+    e = write_volume(s, volume, temporary, err);
+    e = e ? e : oct_synth_publish(temporary, path, err);
+    if (e)
         oct_synth_discard(temporary);
     else
         printf("%s: 1 volume, %u x %u x %u samples, with /truth\n", path, s->geometry.n_bscans,
                s->geometry.n_lines, s->geometry.n_samples);
-    return status;
+    return e;
 }
 
 static enum oct_err make_volumes(struct synth *s, struct oct_error *err)
 {
     char path[PATH_MAX], temporary[PATH_MAX];
-    enum oct_err status = OCT_OK;
-
+    enum oct_err e = OCT_OK;
     /* Check all names before the work begins. */
-    for (uint32_t v = 0; !status && v < s->options->n_volumes; v++) {
-        status = volume_name(s->options, v, path, err);
-        status = status ? status : oct_synth_claim(path, temporary, err);
+    for (uint32_t v = 0; !e && v < s->options->n_volumes; v++) {
+        e = volume_name(s->options, v, path, err);
+        e = e ? e : oct_synth_claim(path, temporary, err);
     }
-    for (uint32_t v = 0; !status && v < s->options->n_volumes; v++)
-        status = make_volume(s, v, err);
-    return status;
+    for (uint32_t v = 0; !e && v < s->options->n_volumes; v++)
+        e = make_volume(s, v, err);
+    return e;
 }
 
 /* ---- .raw, .bin ---- */
@@ -307,7 +296,6 @@ static enum oct_err put_in_raw(void *arg, struct synth *s, uint32_t volume, uint
 {
     const struct raw_sink *sink = arg;
     size_t n = (size_t)s->geometry.n_lines * s->geometry.n_samples;
-
     (void)volume;
     (void)b;
     return oct_synth_samples_write(sink->fd, sink->path, spectra, n, err);
@@ -317,47 +305,40 @@ static enum oct_err write_raw(struct synth *s, const char *samples, const char *
                               struct oct_error *err)
 {
     struct raw_sink sink = {.path = samples};
-    enum oct_err status = oct_synth_samples_open(&sink.fd, samples, err);
-
-    if (status)
-        return status;
-    status = oct_truth_file_create(truth, err);
-    if (!status)
-        status = oct_truth_file_add_facts(truth, oct_retina_facts(s->retina), s->geometry.n_samples,
-                                          err);
-    for (uint32_t v = 0; !status && v < s->options->n_volumes; v++) {
+    enum oct_err e = oct_synth_samples_open(&sink.fd, samples, err);
+    if (e)
+        return e;
+    e = oct_truth_file_create(truth, err);
+    e = e ? e
+          : oct_truth_file_add_facts(truth, oct_retina_facts(s->retina), s->geometry.n_samples,
+                                     err);
+    for (uint32_t v = 0; !e && v < s->options->n_volumes; v++) {
         char group[40];
         snprintf(group, sizeof(group), "/truth/volume-%03u", v);
-        status = render_volume(s, v, put_in_raw, &sink, err);
-        if (!status)
-            status = add_truth(s, v, truth, group, err);
+        e = render_volume(s, v, put_in_raw, &sink, err);
+        e = e ? e : add_truth(s, v, truth, group, err);
     }
-    if (close(sink.fd) && !status)
-        status = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", samples);
-    return status;
+    if (close(sink.fd) && !e)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", samples);
+    return e;
 }
 
 static enum oct_err make_raw(struct synth *s, struct oct_error *err)
 {
     char truth[PATH_MAX], samples_temporary[PATH_MAX], truth_temporary[PATH_MAX];
     const char *out = s->options->out;
-    enum oct_err status = oct_synth_join(truth, out, ".truth.h5", err);
-
-    if (!status)
-        status = oct_synth_claim(out, samples_temporary, err);
-    if (!status)
-        status = oct_synth_claim(truth, truth_temporary, err);
-    if (status)
-        return status;
-    status = write_raw(s, samples_temporary, truth_temporary, err);
-    if (!status)
-        status = oct_synth_publish(truth_temporary, truth, err);
-    if (!status)
-        status = oct_synth_publish(samples_temporary, out, err);
-    if (status) {
+    enum oct_err e = oct_synth_join(truth, out, ".truth.h5", err);
+    e = e ? e : oct_synth_claim(out, samples_temporary, err);
+    e = e ? e : oct_synth_claim(truth, truth_temporary, err);
+    if (e)
+        return e;
+    e = write_raw(s, samples_temporary, truth_temporary, err);
+    e = e ? e : oct_synth_publish(truth_temporary, truth, err);
+    e = e ? e : oct_synth_publish(samples_temporary, out, err);
+    if (e) {
         oct_synth_discard(samples_temporary);
         oct_synth_discard(truth_temporary);
-        return status;
+        return e;
     }
     printf("%s: %" PRIu64 " volume%s, %u x %u x %u samples each\n%s: the truth\n", out,
            s->options->n_volumes, s->options->n_volumes == 1 ? "" : "s", s->geometry.n_bscans,
@@ -371,13 +352,12 @@ static enum oct_err make_raw(struct synth *s, struct oct_error *err)
 static enum oct_err make_calibration(const struct synth *s, struct oct_error *err)
 {
     const char *folder = s->options->calibration;
-    enum oct_err status =
+    enum oct_err e =
         oct_calibration_folder_write(folder, &s->params, oct_retina_facts(s->retina), err);
-
-    if (!status)
+    if (!e)
         printf("%s/%s: the configuration that fits, beside it the wavelengths\n", folder,
                OCT_CALIBRATION_INI);
-    return status;
+    return e;
 }
 
 static enum oct_err make_plan(struct synth *s, struct oct_error *err)
@@ -387,26 +367,24 @@ static enum oct_err make_plan(struct synth *s, struct oct_error *err)
         .n_wavelengths = s->geometry.n_samples,
         .coefficient = {[2] = facts->dispersion_a2, [3] = facts->dispersion_a3},
     };
-    enum oct_err status;
-
+    enum oct_err e;
     cal.wavelengths_nm = calloc(s->geometry.n_samples, sizeof(double));
     if (!cal.wavelengths_nm)
         return oct_fail(err, OCT_E_NO_MEMORY, "no memory for the calibration");
     memcpy(cal.wavelengths_nm, facts->wavelengths_nm, s->geometry.n_samples * sizeof(double));
     /* Without subtraction of a mean line, a scan of a single line works too. */
     const struct oct_chain chain = {.dc = OCT_DC_NONE};
-    status = oct_plan_create(&s->plan, &s->geometry, &cal, &chain, err);
+    e = oct_plan_create(&s->plan, &s->geometry, &cal, &chain, err);
     oct_calibration_finish(&cal);
-    return status;
+    return e;
 }
 
 static enum oct_err prepare(struct synth *s, struct oct_config *config, struct oct_error *err)
 {
     size_t bscan_bytes;
-    enum oct_err status = oct_config_geometry(config, &s->geometry, err);
-
-    if (status)
-        return status;
+    enum oct_err e = oct_config_geometry(config, &s->geometry, err);
+    if (e)
+        return e;
     config->camera.bits = config->camera.bits < 12 ? config->camera.bits : 12;
     s->params = (struct oct_retina_params){
         .n_samples = s->geometry.n_samples,
@@ -428,9 +406,9 @@ static enum oct_err prepare(struct synth *s, struct oct_config *config, struct o
         .cells = s->options->paths,
     };
     s->params.cells.n_frames = (double)s->options->n_volumes;
-    status = oct_retina_create(&s->retina, &s->params, err);
-    if (status)
-        return status;
+    e = oct_retina_create(&s->retina, &s->params, err);
+    if (e)
+        return e;
     config->scan.width_um = oct_retina_facts(s->retina)->width_um;
     config->scan.height_um = oct_retina_facts(s->retina)->height_um;
     /* As a lab's own recording would: it is reconstructed with what it carries. */
@@ -454,41 +432,18 @@ static enum oct_err prepare(struct synth *s, struct oct_config *config, struct o
 static bool has_suffix(const char *name, const char *suffix)
 {
     size_t n = strlen(name), m = strlen(suffix);
-
     return n > m && name[n - m - 1] != '/' && strcmp(name + n - m, suffix) == 0;
 }
 
-static bool read_motion(const char *name, enum oct_eye_motion *motion)
-{
-    for (unsigned i = 0; i < OCT_N_EYE_MOTIONS; i++)
-        if (strcmp(name, oct_eye_motion_names[i]) == 0) {
-            *motion = (enum oct_eye_motion)i;
-            return true;
-        }
-    return false;
-}
-
-static bool read_fovea(const char *text, double at[2])
-{
-    char *end;
-
-    at[0] = strtod(text, &end);
-    if (end == text || *end != ',')
-        return false;
-    const char *second = end + 1;
-    at[1] = strtod(second, &end);
-    return end != second && *end == '\0' && at[0] >= 0 && at[0] <= 1 && at[1] >= 0 && at[1] <= 1;
-}
-
-/* Returns 0, or the exit status when the command line is wrong. */
+/* Returns 0, or the exit e when the command line is wrong. */
 static int read_options(struct synth_options *o, int argc, char **argv)
 {
     *o = (struct synth_options){.seed = 1, .n_volumes = 1};
     oct_synth_cells_init(&o->cells);
     oct_synth_mirror_init(&o->mirror);
-    int status = oct_options_read(&oct_command_synth, o, &argc, argv);
-    if (status)
-        return status;
+    const int misuse = oct_options_read(&oct_command_synth, o, &argc, argv);
+    if (misuse)
+        return misuse;
     o->out = argv[1];
     o->is_film = oct_synth_cells_is_film(o->out);
     if (o->is_film && (o->calibration || o->motion_name || o->n_volumes > 1))
@@ -497,13 +452,19 @@ static int read_options(struct synth_options *o, int argc, char **argv)
     if (o->is_film && (o->fovea || o->n_drusen || o->n_shadows || o->n_blinks))
         return oct_command_misuse(argv[0],
                                   "--fovea, --drusen, --shadows and --blinks are of recordings");
-    if (o->fovea && !read_fovea(o->fovea, o->fovea_at))
+    const double *at = o->fovea_at;
+    if (o->fovea && (oct_option_doubles(o->fovea, o->fovea_at, 2) != 2 ||
+                     !(at[0] >= 0 && at[0] <= 1 && at[1] >= 0 && at[1] <= 1)))
         return oct_command_misuse(argv[0], "--fovea: %s: needs X,Y, each from 0 to 1", o->fovea);
     if (o->calibration && !o->calibration[0])
         return oct_command_misuse(argv[0], "--calibration needs a folder");
-    if (o->motion_name && !read_motion(o->motion_name, &o->motion))
+    const int motion =
+        o->motion_name ? oct_option_word(o->motion_name, oct_eye_motion_names, OCT_N_EYE_MOTIONS)
+                       : 0;
+    if (motion < 0)
         return oct_command_misuse(argv[0], "--motion: %s: needs none, bscans, fixation or unsteady",
                                   o->motion_name);
+    o->motion = (enum oct_eye_motion)motion;
     if (oct_synth_mirror_is_asked(&o->mirror) &&
         (o->is_film || o->motion_name || o->fovea || o->n_volumes > 1 || o->n_drusen ||
          o->n_shadows || o->n_blinks || o->cells.n_cells))
@@ -524,9 +485,8 @@ static int run(struct oct_config *config, int argc, char **argv)
     struct synth_options options;
     struct synth s = {.options = &options, .config = config};
     struct oct_error err = {0};
-    enum oct_err status;
+    enum oct_err e;
     int misuse = read_options(&options, argc, argv);
-
     if (misuse)
         return misuse;
     if (oct_synth_mirror_is_asked(&options.mirror))
@@ -535,19 +495,18 @@ static int run(struct oct_config *config, int argc, char **argv)
     if (options.is_film)
         return oct_synth_cells_film(&options.cells, options.out, options.seed,
                                     config->pipeline.threads);
-    status = prepare(&s, config, &err);
-    if (!status && options.calibration)
-        status = make_calibration(&s, &err);
-    if (!status)
-        status = options.raw ? make_raw(&s, &err) : make_volumes(&s, &err);
-    if (!status && s.n_saturated)
+    e = prepare(&s, config, &err);
+    if (!e && options.calibration)
+        e = make_calibration(&s, &err);
+    e = e ? e : options.raw ? make_raw(&s, &err) : make_volumes(&s, &err);
+    if (!e && s.n_saturated)
         printf("%" PRIu64 " samples are saturated\n", s.n_saturated);
     free(s.spectra);
     free(s.line_valid);
     free(s.config_text);
     oct_plan_destroy(s.plan);
     oct_retina_destroy(s.retina);
-    if (!status)
+    if (!e)
         return 0;
     return oct_command_fail(argv[0], &err);
 }

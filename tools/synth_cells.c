@@ -165,8 +165,7 @@ static enum oct_err open_files(struct making *m, struct oct_error *err)
                                    .n_pictures = s->n_frames};
     oct_film_format_of(m->out, &setup.format);
     enum oct_err e = oct_film_file_create(&m->file, m->out, &setup, err);
-    if (!e)
-        e = oct_csv_create(&m->csv, m->truth_path, false, TRUTH_HEADER, err);
+    e = e ? e : oct_csv_create(&m->csv, m->truth_path, false, TRUTH_HEADER, err);
     m->pictures = malloc((size_t)AT_ONCE * s->height * s->width);
     m->truth = calloc(s->paths.n_cells, sizeof(*m->truth));
     if (!e && (!m->pictures || !m->truth))
@@ -227,14 +226,10 @@ static enum oct_err publish(struct making *m, struct oct_error *err)
 static enum oct_err make_film(struct making *m, const char *truth, struct oct_error *err)
 {
     enum oct_err e = name_truth(m, truth, err);
-    if (!e)
-        e = oct_cell_film_create(&m->film, m->setup, err);
-    if (!e)
-        e = open_files(m, err);
-    if (!e)
-        e = write_pictures(m, err);
-    if (!e)
-        e = publish(m, err);
+    e = e ? e : oct_cell_film_create(&m->film, m->setup, err);
+    e = e ? e : open_files(m, err);
+    e = e ? e : write_pictures(m, err);
+    e = e ? e : publish(m, err);
     oct_cell_film_destroy(m->film);
     oct_film_file_discard(m->file);
     oct_csv_discard(m->csv);

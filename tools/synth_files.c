@@ -9,14 +9,12 @@ enum oct_err oct_synth_join(char path[PATH_MAX], const char *stem, const char *s
                             struct oct_error *err)
 {
     int n = snprintf(path, PATH_MAX, "%s%s", stem, suffix);
-
     return n >= 0 && n < PATH_MAX ? OCT_OK : oct_fail(err, OCT_E_CONFIG, "%s: name too long", stem);
 }
 
 enum oct_err oct_synth_claim(const char *path, char temporary[PATH_MAX], struct oct_error *err)
 {
     char part[PATH_MAX];
-
     if (access(path, F_OK) == 0)
         return oct_fail(err, OCT_E_IO, "%s: exists already; remove it or choose another name",
                         path);
@@ -38,7 +36,6 @@ enum oct_err oct_synth_publish(const char *temporary, const char *path, struct o
 void oct_synth_discard(const char *temporary)
 {
     char part[PATH_MAX];
-
     unlink(temporary);
     if (!oct_synth_join(part, temporary, ".part", NULL))
         unlink(part);
@@ -57,7 +54,6 @@ enum oct_err oct_synth_samples_write(int fd, const char *path, uint16_t *samples
 {
     size_t left = 2 * n;
     uint8_t *bytes = (uint8_t *)samples;
-
     for (size_t i = 0; i < n; i++) {
         uint16_t sample = samples[i];
         bytes[2 * i] = (uint8_t)(sample & 0xff);

@@ -60,7 +60,6 @@ bool oct_synth_mirror_is_asked(const struct oct_synth_mirror *mirror)
 static const char *read_scene(const char *text, double most_px, struct scene *scene)
 {
     static const char none[] = "none";
-
     scene->n = 0;
     if (strncmp(text, none, sizeof(none) - 1) == 0)
         return text + sizeof(none) - 1;
@@ -96,7 +95,6 @@ static int read_options(struct work *w, struct oct_spectrometer_setup *setup)
 {
     const struct oct_synth_mirror *o = w->options;
     double dispersion[2], most_px = 2.0 * oct_geometry_padded(setup->n_samples);
-
     if (!o->mirrors)
         return oct_command_misuse("synth", "--dispersion, --snr, --source-bump, --gain and --turns "
                                            "are of --mirror");
@@ -138,18 +136,15 @@ static enum oct_err prepare(struct work *w, const struct oct_spectrometer_setup 
     const struct oct_calibration cal = {.kmap_px = even, .n_kmap = 2};
     /* A single A-line has no mean that could be subtracted. */
     const struct oct_chain chain = {.dc = OCT_DC_NONE};
-    enum oct_err status;
-
+    enum oct_err e;
     w->config->scan.bscans = 1;
     w->config->camera.bits = setup->bits;
     forget_calibration(w->config);
-    status = oct_config_geometry(w->config, &w->geometry, err);
-    if (!status)
-        status = oct_spectrometer_init(&w->spectrometer, setup, err);
-    if (!status)
-        status = oct_plan_create(&w->plan, &w->geometry, &cal, &chain, err);
-    if (status)
-        return status;
+    e = oct_config_geometry(w->config, &w->geometry, err);
+    e = e ? e : oct_spectrometer_init(&w->spectrometer, setup, err);
+    e = e ? e : oct_plan_create(&w->plan, &w->geometry, &cal, &chain, err);
+    if (e)
+        return e;
     w->samples = malloc(oct_geometry_spectra_bytes(&w->geometry));
     w->line_valid = malloc(w->geometry.n_lines);
     w->config_text = oct_config_text(w->config);
@@ -165,7 +160,6 @@ static enum oct_err file_name(const struct work *w, unsigned i, char path[PATH_M
 {
     const char *dot = strrchr(w->out, '.');
     int n;
-
     if (w->n_files == 1)
         return oct_synth_join(path, w->out, "", err);
     n = snprintf(path, PATH_MAX, "%.*s-%0*u%s", (int)(dot - w->out), w->out, w->n_files > 9 ? 2 : 1,
@@ -179,14 +173,13 @@ static enum oct_err write_samples(struct work *w, const char *path, struct oct_e
 {
     size_t n = (size_t)w->geometry.n_lines * w->geometry.n_samples;
     int fd;
-    enum oct_err status = oct_synth_samples_open(&fd, path, err);
-
-    if (status)
-        return status;
-    status = oct_synth_samples_write(fd, path, w->samples, n, err);
-    if (close(fd) && !status)
-        status = oct_fail(err, OCT_E_IO, "%s: cannot be written", path);
-    return status;
+    enum oct_err e = oct_synth_samples_open(&fd, path, err);
+    if (e)
+        return e;
+    e = oct_synth_samples_write(fd, path, w->samples, n, err);
+    if (close(fd) && !e)
+        e = oct_fail(err, OCT_E_IO, "%s: cannot be written", path);
+    return e;
 }
 
 static enum oct_err write_volume(struct work *w, const char *path, struct oct_error *err)
@@ -202,33 +195,30 @@ static enum oct_err write_volume(struct work *w, const char *path, struct oct_er
     };
     const struct oct_raw_frame frame = {.spectra = w->samples, .line_valid = w->line_valid};
     struct oct_volume_writer *writer = NULL;
-    enum oct_err status, closed;
-
+    enum oct_err e, closed;
     snprintf(engine, sizeof(engine), "synthetic spectrometer, seed %" PRIu64, w->seed);
-    status = oct_volume_create(&writer, path, w->plan, &about, true, false, err);
-    if (status)
-        return status;
-    status = oct_volume_write_spectra(writer, &frame, err);
-    if (!status)
-        status = oct_volume_write_row(writer, &frame.info, err);
-    closed = oct_volume_close(writer, status ? NULL : err);
-    return status ? status : closed;
+    e = oct_volume_create(&writer, path, w->plan, &about, true, false, err);
+    if (e)
+        return e;
+    e = oct_volume_write_spectra(writer, &frame, err);
+    e = e ? e : oct_volume_write_row(writer, &frame.info, err);
+    closed = oct_volume_close(writer, e ? NULL : err);
+    return e ? e : closed;
 }
 
 /* truth: the temporary file itself, or another one. */
 static enum oct_err write_file(struct work *w, const struct scene *scene, const char *temporary,
                                const char *truth, struct oct_error *err)
 {
-    enum oct_err status;
-
+    enum oct_err e;
     if (w->raw) {
-        status = write_samples(w, temporary, err);
-        status = status ? status : oct_truth_file_create(truth, err);
+        e = write_samples(w, temporary, err);
+        e = e ? e : oct_truth_file_create(truth, err);
     } else {
-        status = write_volume(w, temporary, err);
+        e = write_volume(w, temporary, err);
     }
-    if (status)
-        return status;
+    if (e)
+        return e;
     return oct_truth_file_add_spectrometer(truth, &w->spectrometer, scene->reflectors, scene->n,
                                            err);
 }
@@ -254,15 +244,13 @@ struct names {
 static enum oct_err claim_names(const struct work *w, unsigned i, struct names *names,
                                 struct oct_error *err)
 {
-    enum oct_err status = file_name(w, i, names->path, err);
-
-    if (!status)
-        status = oct_synth_claim(names->path, names->temporary, err);
-    if (!status && w->raw)
-        status = oct_synth_join(names->truth, names->path, ".truth.h5", err);
-    if (!status && w->raw)
-        status = oct_synth_claim(names->truth, names->truth_temporary, err);
-    return status;
+    enum oct_err e = file_name(w, i, names->path, err);
+    e = e ? e : oct_synth_claim(names->path, names->temporary, err);
+    if (!e && w->raw)
+        e = oct_synth_join(names->truth, names->path, ".truth.h5", err);
+    if (!e && w->raw)
+        e = oct_synth_claim(names->truth, names->truth_temporary, err);
+    return e;
 }
 
 static enum oct_err make_file(struct work *w, unsigned i, struct names *names,
@@ -271,53 +259,50 @@ static enum oct_err make_file(struct work *w, unsigned i, struct names *names,
     const struct scene *scene = &w->scenes[i];
     double turns = isnan(w->options->turns) ? 1 : w->options->turns;
     uint64_t n_clipped;
-    enum oct_err status = claim_names(w, i, names, err);
-
-    if (!status)
-        status = oct_spectrometer_bscan(&w->spectrometer, scene->reflectors, scene->n, turns,
-                                        w->geometry.n_lines, oct_mix64(w->seed + i), w->samples,
-                                        &n_clipped, err);
-    if (status)
-        return status;
-    status = write_file(w, scene, names->temporary,
-                        w->raw ? names->truth_temporary : names->temporary, err);
-    if (!status && w->raw)
-        status = oct_synth_publish(names->truth_temporary, names->truth, err);
-    if (!status)
-        status = oct_synth_publish(names->temporary, names->path, err);
-    if (!status) {
+    enum oct_err e = claim_names(w, i, names, err);
+    e = e ? e
+          : oct_spectrometer_bscan(&w->spectrometer, scene->reflectors, scene->n, turns,
+                                   w->geometry.n_lines, oct_mix64(w->seed + i), w->samples,
+                                   &n_clipped, err);
+    if (e)
+        return e;
+    e = write_file(w, scene, names->temporary, w->raw ? names->truth_temporary : names->temporary,
+                   err);
+    if (!e && w->raw)
+        e = oct_synth_publish(names->truth_temporary, names->truth, err);
+    e = e ? e : oct_synth_publish(names->temporary, names->path, err);
+    if (!e) {
         say(w, scene, names->path, n_clipped);
         return OCT_OK;
     }
     oct_synth_discard(names->temporary);
     if (w->raw)
         oct_synth_discard(names->truth_temporary);
-    return status;
+    return e;
 }
 
 static enum oct_err make_files(struct work *w, const char *calibration, struct oct_error *err)
 {
     struct names *names = malloc(sizeof(*names));
-    enum oct_err status = OCT_OK;
-
+    enum oct_err e = OCT_OK;
     if (!names)
         return oct_fail(err, OCT_E_NO_MEMORY, "no memory for names");
     /* Check all names before the work begins. */
-    for (unsigned i = 0; !status && i < w->n_files; i++)
-        status = claim_names(w, i, names, err);
-    if (!status && calibration) {
-        status = oct_calibration_folder_write_spectrometer(calibration, &w->spectrometer, err);
-        if (!status)
+    for (unsigned i = 0; !e && i < w->n_files; i++)
+        e = claim_names(w, i, names, err);
+    if (!e && calibration) {
+        e = oct_calibration_folder_write_spectrometer(calibration, &w->spectrometer, err);
+        if (!e)
             printf("%s/%s: the true configuration, beside it k map and wavelengths\n", calibration,
                    OCT_CALIBRATION_INI);
     }
-    for (unsigned i = 0; !status && i < w->n_files; i++)
-        status = make_file(w, i, names, err);
-    if (!status)
+    for (unsigned i = 0; !e && i < w->n_files; i++)
+        e = make_file(w, i, names, err);
+    if (!e)
         printf("the source allows a width of %.4g px, %.4g um\n", w->spectrometer.limit_px,
                w->spectrometer.limit_px * w->spectrometer.axial_um);
     free(names);
-    return status;
+    return e;
 }
 
 int oct_synth_mirror_make(const struct oct_synth_mirror *mirror, struct oct_config *config,
@@ -326,9 +311,8 @@ int oct_synth_mirror_make(const struct oct_synth_mirror *mirror, struct oct_conf
     struct oct_spectrometer_setup setup = oct_spectrometer_standard;
     struct work *w = calloc(1, sizeof(*w));
     struct oct_error err = {0};
-    enum oct_err status = OCT_OK;
+    enum oct_err e = OCT_OK;
     int misuse;
-
     if (!w) {
         oct_fail(&err, OCT_E_NO_MEMORY, "no memory");
         return oct_command_fail("synth", &err);
@@ -338,9 +322,9 @@ int oct_synth_mirror_make(const struct oct_synth_mirror *mirror, struct oct_conf
     setup.bits = config->camera.bits < 12 ? config->camera.bits : 12;
     misuse = read_options(w, &setup);
     if (!misuse)
-        status = prepare(w, &setup, &err);
-    if (!misuse && !status)
-        status = make_files(w, calibration, &err);
+        e = prepare(w, &setup, &err);
+    if (!misuse && !e)
+        e = make_files(w, calibration, &err);
     oct_spectrometer_finish(&w->spectrometer);
     oct_plan_destroy(w->plan);
     free(w->samples);
@@ -349,5 +333,5 @@ int oct_synth_mirror_make(const struct oct_synth_mirror *mirror, struct oct_conf
     free(w);
     if (misuse)
         return misuse;
-    return status ? oct_command_fail("synth", &err) : 0;
+    return e ? oct_command_fail("synth", &err) : 0;
 }

@@ -2,7 +2,6 @@
 
 #include "analysis/align/prepare.h"
 #include "analysis/align/rigid.h"
-#include "analysis/average/pixels.h"
 #include "numeric/picture.h"
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/wide.h"
@@ -20,10 +19,18 @@
 #define SAME_PLACE 0.7
 #define CACHE_LINE 64u
 #define SHARE_OF_MEMORY 0.25
-#define N_ANEW 64u /* B-scans within which all sums are made anew */
-#define SMOOTH_PX 1.5
+#define N_ANEW 64u    /* B-scans within which all sums are made anew */
+#define SMOOTH_PX 1.5 /* for fractions of a pixel */
 #define MOST_BIN 4u
 #define MOST_PIXELS 40000u /* more say little more of a shift, and take longer */
+
+#define DB_PER_OCTAVE 3.010299956639812f
+#define LEAST_DB (-120.0f)
+#define MOST_DB 240.0f
+/* Adding it rounds a float of less than 2^22 to an integer, which its low bits then hold. */
+#define ROUNDER 12582912.0f
+#define LEAST_INTENSITY 1e-12f /* counts^2: the floor of reconstruction */
+#define MOST_INTENSITY 1e24f
 
 static const struct oct_image_number numbers[] = {
     {"averaged", 1}, {"rejected", 1}, {"resets", 1}, {"score", 1}, {"shift_px", 2},
@@ -120,6 +127,166 @@ struct oct_analysis {
     struct oct_error *err;
 };
 
+/* ---- loops over pixels ----
+ * Written so that gcc makes vector code of them. Decibels: 10 * log10(intensity), intensity in
+ * counts^2 between LEAST_INTENSITY and MOST_INTENSITY; what is beyond is cut off, what is no number
+ * counts as the least. To 0.001 dB. Pointers of one call do not overlap unless they are equal. */
+
+union bits {
+    float value;
+    int32_t bits;
+};
+
+static inline int32_t bits_of(float x)
+{
+    return (union bits){.value = x}.bits;
+}
+
+static inline float float_of(int32_t bits)
+{
+    return (union bits){.bits = bits}.value;
+}
+
+/* NaN: least. */
+static inline float bound(float x, float least, float most)
+{
+    x = x > least ? x : least;
+    return x < most ? x : most;
+}
+
+/* 2^x for |x| < 126: 2^i times the Taylor series of 2^f, |f| <= 1/2, to 2e-6. */
+static inline float exp2_of(float x)
+{
+    const float rounded = x + ROUNDER, f = (x - (rounded - ROUNDER)) * 0.6931471806f;
+    const float power =
+        1 + f * (1 + f * (0.5f + f * (1 / 6.0f + f * (1 / 24.0f + f * (1 / 120.0f)))));
+    return float_of(bits_of(power) + (bits_of(rounded) - bits_of(ROUNDER)) * (1 << 23));
+}
+
+/* log2 of a normal number: its exponent and 2 atanh(s) / ln 2, s = (m - 1) / (m + 1), of its
+ * mantissa m in [sqrt(1/2), sqrt(2)), to 1e-6. */
+static inline float log2_of(float x)
+{
+    const int32_t bits = bits_of(x), exponent = (bits - bits_of(0.70710678f)) >> 23;
+    const float m = float_of(bits - exponent * (1 << 23));
+    const float s = (m - 1) / (m + 1), s2 = s * s;
+    const float series = s * (1 + s2 * (1 / 3.0f + s2 * (1 / 5.0f + s2 * (1 / 7.0f))));
+    return (float)exponent + series * 2.8853900818f;
+}
+
+OCT_WIDE static void from_db(float *restrict intensity, const float *restrict db, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        intensity[i] = exp2_of(bound(db[i], LEAST_DB, MOST_DB) * (1 / DB_PER_OCTAVE));
+}
+
+/* NaN stays NaN: a pixel without weight. */
+OCT_WIDE static void to_db(float *restrict db, const float *restrict intensity, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float x = intensity[i];
+        const float y = log2_of(bound(x, LEAST_INTENSITY, MOST_INTENSITY)) * DB_PER_OCTAVE;
+        db[i] = x == x ? y : x;
+    }
+}
+
+OCT_WIDE static void bound_all(float *restrict to, const float *restrict value, size_t n,
+                               float least, float most)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = bound(value[i], least, most);
+}
+
+/* Whether any of them is above a limit. */
+OCT_WIDE static bool any_above(const float *value, size_t n, float limit)
+{
+    int any = 0;
+    for (size_t i = 0; i < n; i++)
+        any |= value[i] > limit;
+    return any;
+}
+
+/* to = a * x + b * y */
+OCT_WIDE static void blend(float *restrict to, const float *x, float a, const float *y, float b,
+                           size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = a * x[i] + b * y[i];
+}
+
+/* sum += value */
+OCT_WIDE static void add_values(double *restrict sum, const float *restrict value, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] += (double)value[i];
+}
+
+/* sum += new - old; old = new */
+OCT_WIDE static void replace_values(double *restrict sum, const float *restrict new_value,
+                                    float *restrict old_value, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        sum[i] += (double)new_value[i] - (double)old_value[i];
+        old_value[i] = new_value[i];
+    }
+}
+
+/* weight += new_part * new_weight - old_part * old_weight */
+OCT_WIDE static void weigh_pixels(float *restrict weight, const float *new_weight, float new_part,
+                                  const float *old_weight, float old_part, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        weight[i] += new_part * new_weight[i] - old_part * old_weight[i];
+}
+
+/* mean = sum / weight; NaN where there is no weight */
+OCT_WIDE static void mean_of(float *restrict mean, const double *restrict sum,
+                             const float *restrict weight, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        mean[i] = weight[i] > 0 ? (float)sum[i] / weight[i] : NAN;
+}
+
+static void bin_by(float *restrict bins, const float *restrict value, size_t n_bins, unsigned bin)
+{
+    for (size_t i = 0; i < n_bins; i++)
+        for (unsigned k = 0; k < bin; k++)
+            bins[i] += value[i * bin + k];
+}
+
+/* bins[i] += the sum of `bin` neighbouring values. Known lengths are what gcc unrolls. */
+static void add_bins(float *bins, const float *value, size_t n_bins, unsigned bin)
+{
+    if (bin == 4)
+        bin_by(bins, value, n_bins, 4);
+    else if (bin == 2)
+        bin_by(bins, value, n_bins, 2);
+    else
+        bin_by(bins, value, n_bins, bin);
+}
+
+/* round((value - lo) / (hi - lo) * 255), 0..255; NaN: 0 */
+OCT_WIDE static void to_u8(uint8_t *restrict pixel, const float *restrict value, size_t n, float lo,
+                           float hi)
+{
+    const float scale = hi > lo || hi < lo ? 255 / (hi - lo) : 0;
+    for (size_t i = 0; i < n; i++)
+        pixel[i] = (uint8_t)(int32_t)(bound((value[i] - lo) * scale, 0, 255) + 0.5f);
+}
+
+/* From decibels or intensity to decibels or intensity, bounded. */
+static void convert(float *to, bool to_is_db, const float *from, bool from_is_db, size_t n)
+{
+    if (from_is_db && to_is_db)
+        bound_all(to, from, n, LEAST_DB, MOST_DB);
+    else if (from_is_db)
+        from_db(to, from, n);
+    else if (to_is_db)
+        to_db(to, from, n);
+    else
+        bound_all(to, from, n, LEAST_INTENSITY, MOST_INTENSITY);
+}
+
 /* ---- the window ----
  * The mean of its B-scans: each is kept as it was added, shifted and weighted, so that it can be
  * taken out again exactly.
@@ -212,13 +379,12 @@ static float move_line(const struct window *w, const float *values, const uint8_
     const float *first = values + (here > 0 ? at : at + 1) * (int64_t)n;
     const float *second = values + (next > 0 ? at + 1 : at) * (int64_t)n;
     if (depths.first == 0 && !(depths.next > 0)) { /* not moved in depth */
-        oct_pixels_blend(to, first, here, second, next, n);
+        blend(to, first, here, second, next, n);
         return here + next;
     }
     float *middle = w->scratch + 2 * n; /* margins of two lines before and behind it */
-    oct_pixels_blend(middle, first, here, second, next, n);
-    oct_pixels_blend(to, middle + depths.first, depths.here, middle + depths.first + 1, depths.next,
-                     n);
+    blend(middle, first, here, second, next, n);
+    blend(to, middle + depths.first, depths.here, middle + depths.first + 1, depths.next, n);
     return here + next;
 }
 
@@ -230,7 +396,7 @@ static void sum_anew(struct window *w)
         const size_t at = (size_t)w->next_sum * w->depth;
         memset(w->sum + at, 0, w->depth * sizeof(*w->sum));
         for (uint32_t k = 0; k < w->n; k++)
-            oct_pixels_add(w->sum + at, w->frames + k * pixels_of(w) + at, w->depth);
+            add_values(w->sum + at, w->frames + k * pixels_of(w) + at, w->depth);
         w->next_sum = (w->next_sum + 1) % w->n_lines;
     }
 }
@@ -251,26 +417,19 @@ static void add_to_window(struct window *w, const float *values, const uint8_t *
         const size_t at = (size_t)j * w->depth;
         float part = move_line(w, values, line_valid, j, lines, depths, moved);
         if (is_full) {
-            oct_pixels_replace(w->sum + at, moved, frame + at, w->depth);
+            replace_values(w->sum + at, moved, frame + at, w->depth);
         } else {
-            oct_pixels_add(w->sum + at, moved, w->depth);
+            add_values(w->sum + at, moved, w->depth);
             memcpy(frame + at, moved, w->depth * sizeof(*frame));
         }
-        oct_pixels_weigh(w->weight + at, new_weights, part, depth_weights,
-                         is_full ? line_weights[j] : 0, w->depth);
+        weigh_pixels(w->weight + at, new_weights, part, depth_weights,
+                     is_full ? line_weights[j] : 0, w->depth);
         line_weights[j] = part;
     }
     memcpy(depth_weights, new_weights, w->depth * sizeof(*depth_weights));
     w->n += w->n < w->n_most;
     w->next = (w->next + 1) % w->n_most;
     sum_anew(w);
-}
-
-/* The mean of one A-line; NaN where nothing lies. */
-static void mean_of_line(const struct window *w, uint32_t line, float *mean)
-{
-    const size_t at = (size_t)line * w->depth;
-    oct_pixels_mean(mean, w->sum + at, w->weight + at, w->depth);
 }
 
 /* ---- the picture that is registered ----
@@ -331,7 +490,7 @@ static void add_to_prepare(struct prepare *p, uint32_t line, const float *intens
     const uint32_t y = line / p->bin_lines;
     if (y >= p->picture.height)
         return;
-    oct_pixels_bin(row_of(p, y), intensity, p->picture.width, p->bin_depth);
+    add_bins(row_of(p, y), intensity, p->picture.width, p->bin_depth);
     p->n_added[y]++;
 }
 
@@ -362,16 +521,10 @@ static void mend_rows(struct prepare *p)
             row_of(p, y)[x] = mean[x] / (float)n;
 }
 
-/* Bins by which the picture is to be smoothed for fractions of one: 1.5 px. */
-static double smoothing_of(const struct prepare *p)
-{
-    return SMOOTH_PX / (p->bin_lines > p->bin_depth ? p->bin_lines : p->bin_depth);
-}
-
 static enum oct_err end_prepare(struct prepare *p, struct oct_error *err)
 {
     const size_t n = (size_t)p->picture.height * p->picture.width;
-    oct_pixels_to_db(p->scratch, p->picture.pixels, n);
+    to_db(p->scratch, p->picture.pixels, n);
     memcpy(p->picture.pixels, p->scratch, n * sizeof(*p->scratch));
     mend_rows(p);
     const enum oct_err e = oct_align_prepare(&p->picture, err);
@@ -388,19 +541,10 @@ static bool has_blocks(const struct oct_analysis *a)
     return a->settings.repeats > 1;
 }
 
-static bool averages(const struct oct_average_settings *s)
-{
-    return s->bscans > 1 || s->repeats > 1;
-}
-
+/* 1: there is nothing to average. */
 static uint32_t n_of_window(const struct oct_average_settings *s)
 {
     return s->repeats > 1 ? s->repeats : s->bscans;
-}
-
-static size_t n_pixels(const struct oct_analysis *a)
-{
-    return (size_t)a->input.dims[0] * a->input.dims[1];
 }
 
 static bool is_db(const struct oct_analysis *a)
@@ -422,20 +566,6 @@ static void reset_window(struct oct_analysis *a)
 
 /* ---- a B-scan comes in ---- */
 
-/* To the domain, bounded. */
-static void to_domain(const struct oct_analysis *a, float *to, const float *from, uint32_t depth)
-{
-    const bool in_db = a->settings.domain == OCT_AVERAGE_DB;
-    if (is_db(a) && !in_db)
-        oct_pixels_from_db(to, from, depth);
-    else if (!is_db(a) && in_db)
-        oct_pixels_to_db(to, from, depth);
-    else if (in_db)
-        oct_pixels_bound(to, from, depth, -120, 240);
-    else
-        oct_pixels_bound(to, from, depth, OCT_PIXELS_LEAST, OCT_PIXELS_MOST);
-}
-
 /* A line without any light never came: zeros have none. Adds the intensity to the picture that is
  * registered. */
 static void bring_in_line(struct oct_analysis *a, uint32_t j)
@@ -444,13 +574,13 @@ static void bring_in_line(struct oct_analysis *a, uint32_t j)
     const uint32_t depth = a->input.dims[1];
     float *to = a->values + (size_t)j * depth;
     const float *intensity = to;
-    to_domain(a, to, a->bscan->values + (size_t)j * depth, depth);
+    convert(to, in_db, a->bscan->values + (size_t)j * depth, is_db(a), depth);
     if (in_db && a->rigid) {
-        oct_pixels_from_db(a->line, to, depth);
+        convert(a->line, false, to, in_db, depth);
         intensity = a->line;
     }
     const float least = in_db ? -119.99f : 1.002e-12f;
-    a->line_valid[j] = a->bscan->info.missing_lines == 0 || oct_pixels_any_above(to, depth, least);
+    a->line_valid[j] = a->bscan->info.missing_lines == 0 || any_above(to, depth, least);
     if (a->rigid && a->line_valid[j])
         add_to_prepare(&a->prepare, j, intensity);
 }
@@ -511,14 +641,6 @@ static bool reject(struct oct_analysis *a)
     return true;
 }
 
-static void add(struct oct_analysis *a)
-{
-    if (a->window.n == 0)
-        a->shift = (struct shift){.lines = 0};
-    add_to_window(&a->window, a->values, a->line_valid, a->shift);
-    a->n_in_a_row = 0;
-}
-
 /* ---- the image ---- */
 
 static void write_line(struct oct_analysis *a, uint32_t line, const float *mean)
@@ -527,17 +649,14 @@ static void write_line(struct oct_analysis *a, uint32_t line, const float *mean)
     const size_t at = (size_t)line * depth;
     const bool in_db = a->settings.domain == OCT_AVERAGE_DB;
     float *shown = a->line + depth;
-    if (is_db(a) && !in_db)
-        oct_pixels_to_db(shown, mean, depth);
-    else if (!is_db(a) && in_db)
-        oct_pixels_from_db(shown, mean, depth);
+    if (is_db(a) != in_db)
+        convert(shown, is_db(a), mean, in_db, depth);
     else
-        memcpy(shown, mean, depth * sizeof(*shown));
+        memcpy(shown, mean, depth * sizeof(*shown)); /* NaN as it is */
     if (a->form.type == OCT_SAMPLE_F32)
         memcpy((float *)a->now.pixels + at, shown, depth * sizeof(*shown));
     else
-        oct_pixels_to_u8((uint8_t *)a->now.pixels + at, shown, depth, (float)a->now.lo,
-                         (float)a->now.hi);
+        to_u8((uint8_t *)a->now.pixels + at, shown, depth, (float)a->now.lo, (float)a->now.hi);
 }
 
 /* A line that no B-scan of the window has is NaN. */
@@ -545,12 +664,9 @@ static void add_to_reference(struct oct_analysis *a, uint32_t line, const float 
 {
     const uint32_t depth = a->input.dims[1];
     float *intensity = a->line + depth;
-    if (!oct_pixels_any_above(mean, depth, -1000))
+    if (!any_above(mean, depth, -1000))
         return;
-    if (a->settings.domain == OCT_AVERAGE_DB)
-        oct_pixels_from_db(intensity, mean, depth);
-    else
-        oct_pixels_bound(intensity, mean, depth, OCT_PIXELS_LEAST, OCT_PIXELS_MOST);
+    convert(intensity, false, mean, a->settings.domain == OCT_AVERAGE_DB, depth);
     add_to_prepare(&a->prepare, line, intensity);
 }
 
@@ -558,11 +674,13 @@ static void add_to_reference(struct oct_analysis *a, uint32_t line, const float 
  * none. */
 static enum oct_err make_image(struct oct_analysis *a)
 {
+    const uint32_t depth = a->input.dims[1];
     float *mean = a->line;
     if (a->rigid)
         begin_prepare(&a->prepare);
     for (uint32_t j = 0; j < a->input.dims[0]; j++) {
-        mean_of_line(&a->window, j, mean);
+        const size_t at = (size_t)j * depth;
+        mean_of(mean, a->window.sum + at, a->window.weight + at, depth);
         write_line(a, j, mean);
         if (a->rigid)
             add_to_reference(a, j, mean);
@@ -610,13 +728,6 @@ static void leave_block(struct oct_analysis *a)
 
 /* ---- the contract's functions ---- */
 
-/* Nothing moved it. */
-static enum oct_err leave_out(struct oct_analysis *a)
-{
-    a->shift = (struct shift){NAN, NAN};
-    return OCT_OK;
-}
-
 /* What became of a B-scan that was brought in. */
 static enum oct_err judge(struct oct_analysis *a, const struct oct_image_frame *bscan,
                           bool is_flyback)
@@ -625,19 +736,22 @@ static enum oct_err judge(struct oct_analysis *a, const struct oct_image_frame *
     enum oct_err e = compare(a, &match);
     if (e)
         return e;
-    if (bscan->info.missing_lines > a->input.dims[0] / MISSING_SHARE) {
-        a->n_rejected++;
-        return leave_out(a);
-    }
+    const bool is_torn = bscan->info.missing_lines > a->input.dims[0] / MISSING_SHARE;
     const bool is_new_place =
         is_flyback &&
         (match == DIFFERS || (match == MATCHES && a->score < SAME_PLACE * a->score_before));
-    if (is_new_place)
+    a->n_rejected += is_torn;
+    if (!is_torn && is_new_place)
         reset_window(a);
-    else if (match == DIFFERS && !reject(a))
-        return leave_out(a);
+    if (is_torn || (!is_new_place && match == DIFFERS && !reject(a))) {
+        a->shift = (struct shift){NAN, NAN}; /* left out: nothing moved it */
+        return OCT_OK;
+    }
     a->score_before = match == MATCHES && !is_new_place ? a->score : NAN;
-    add(a);
+    if (a->window.n == 0)
+        a->shift = (struct shift){.lines = 0};
+    add_to_window(&a->window, a->values, a->line_valid, a->shift);
+    a->n_in_a_row = 0;
     a->now.lo = bscan->lo;
     a->now.hi = bscan->hi;
     return make_image(a);
@@ -725,39 +839,26 @@ static enum oct_err check_settings(const struct oct_average_settings *s, struct 
                     OCT_AVERAGE_MOST_BSCANS);
 }
 
-static enum oct_err check_window(uint32_t n_lines, uint32_t depth, uint32_t n_most,
-                                 struct oct_error *err)
-{
-    double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    double bytes = (double)n_lines * depth * (4.0 * n_most + 16);
-    if (bytes <= SHARE_OF_MEMORY * there)
-        return OCT_OK;
-    return oct_fail(err, OCT_E_CONFIG,
-                    "average: %u B-scans of %u x %u take %.1f GB, more than a quarter of this "
-                    "machine's memory: lower average.bscans",
-                    n_most, n_lines, depth, bytes * 1e-9);
-}
-
-static enum oct_err check_prepare(uint32_t n_lines, uint32_t depth, struct oct_error *err)
-{
-    if (n_lines >= OCT_PICTURE_LEAST_SIDE && depth >= OCT_PICTURE_LEAST_SIDE)
-        return OCT_OK;
-    return oct_fail(err, OCT_E_CONFIG,
-                    "average: a B-scan of %u x %u is too small to be registered (%u at least): "
-                    "set average.register to none",
-                    n_lines, depth, OCT_PICTURE_LEAST_SIDE);
-}
-
 enum oct_err oct_average_check(const struct oct_average_settings *settings, uint32_t n_lines,
                                uint32_t depth, struct oct_error *err)
 {
+    const uint32_t n_most = n_of_window(settings), least = OCT_PICTURE_LEAST_SIDE;
+    const double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    const double bytes = (double)n_lines * depth * (4.0 * n_most + 16);
     enum oct_err e = check_settings(settings, err);
-    if (e || !averages(settings))
+    if (e || n_most < 2)
         return e;
-    if ((e = check_window(n_lines, depth, n_of_window(settings), err)))
-        return e;
-    return settings->registration == OCT_AVERAGE_RIGID ? check_prepare(n_lines, depth, err)
-                                                       : OCT_OK;
+    if (!(bytes <= SHARE_OF_MEMORY * there))
+        return oct_fail(err, OCT_E_CONFIG,
+                        "average: %u B-scans of %u x %u take %.1f GB, more than a quarter of this "
+                        "machine's memory: lower average.bscans",
+                        n_most, n_lines, depth, bytes * 1e-9);
+    if (settings->registration == OCT_AVERAGE_RIGID && (n_lines < least || depth < least))
+        return oct_fail(err, OCT_E_CONFIG,
+                        "average: a B-scan of %u x %u is too small to be registered (%u at least): "
+                        "set average.register to none",
+                        n_lines, depth, least);
+    return OCT_OK;
 }
 
 /* What depends on settings. */
@@ -791,7 +892,9 @@ static enum oct_err make_rigid(struct oct_analysis *a, struct oct_error *err)
         .max_dy = bins_of(a->settings.max_shift_px, a->prepare.bin_lines, picture->height),
         .max_dx = bins_of(a->settings.max_shift_px, a->prepare.bin_depth, picture->width),
         .min_overlap = LEAST_OVERLAP,
-        .smooth_px = smoothing_of(&a->prepare),
+        .smooth_px =
+            SMOOTH_PX / (a->prepare.bin_lines > a->prepare.bin_depth ? a->prepare.bin_lines
+                                                                     : a->prepare.bin_depth),
         .backend = "cpu",
         .plans_ahead = true,
     };
@@ -803,14 +906,14 @@ static enum oct_err make_parts(struct oct_analysis *a, struct oct_error *err)
     const uint32_t n_lines = a->input.dims[0], depth = a->input.dims[1];
     const size_t bytes = oct_image_form_bytes(&a->form);
     enum oct_err e = oct_average_check(&a->settings, n_lines, depth, err);
-    if (e || !averages(&a->settings))
+    if (e || n_of_window(&a->settings) < 2)
         return e;
     e = init_window(&a->window, n_lines, depth, n_of_window(&a->settings), err);
     if (!e && a->settings.registration == OCT_AVERAGE_RIGID)
         e = make_rigid(a, err);
     if (e)
         return e;
-    a->values = oct_aligned_alloc(64, n_pixels(a), sizeof(*a->values));
+    a->values = oct_aligned_alloc(64, (size_t)n_lines * depth, sizeof(*a->values));
     a->line_valid = malloc(n_lines);
     a->line = oct_aligned_alloc(64, 2 * (size_t)depth, sizeof(*a->line));
     a->now.pixels = malloc(bytes);

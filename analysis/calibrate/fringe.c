@@ -3,6 +3,7 @@
 #include "kernels/device/fftw_planner.h"
 #include "numeric/order.h"
 
+#include <complex.h> /* before fftw3.h: its complex is the language's */
 #include <fftw3.h>
 #include <math.h>
 #include <stdbool.h>
@@ -31,18 +32,15 @@ struct finder {
     struct oct_fringe *fringe;
     const uint16_t *lines;
     const double *background;
-    uint32_t n_lines, n, p, n_bins;
-    double a_cycle; /* bins */
-    fftw_plan forward, backward;
-    double *line;       /* [P] */
-    fftw_complex *bins; /* [P/2 + 1] */
-    fftw_complex *full; /* [P] */
-    double *power;      /* [P/2 + 1] what the fringe is looked for in */
-    double *raw;        /* [P/2 + 1] */
-    double *scratch;    /* [P/2 + 1] */
-    double *sum;        /* [P/2 + 1][2] */
-    double *last;       /* [P/2 + 1][2] the average before */
-    double floor, peak; /* of `power` */
+    uint32_t n_lines, n, p, n_bins, dc_least; /* dc_least: bin of DC_CYCLES */
+    double a_cycle;                           /* bins */
+    fftw_plan forward, backward;              /* line to bins, full to full */
+    double *line;                             /* [P] */
+    double complex *bins, *full;              /* [P/2 + 1], [P] */
+    double complex *sum, *last;               /* [P/2 + 1] the average, and the one before */
+    double *power;                            /* [P/2 + 1] what the fringe is looked for in */
+    double *raw, *scratch;                    /* [P/2 + 1] */
+    double floor, peak;                       /* of `power` */
     uint32_t peak_bin, dc_bin;
     bool varies_slowly;             /* as a fringe at depth zero does */
     uint32_t main_first, main_last; /* bins of the fringe's own interval */
@@ -59,21 +57,14 @@ void oct_fringe_finish(struct oct_fringe *f)
 
 static bool fringe_alloc(struct oct_fringe *f, uint32_t n_samples, uint32_t n_lines)
 {
-    const size_t n = n_samples;
+    double **const arrays[] = {&f->source,   &f->mean,   &f->re,      &f->im,        &f->phase,
+                               &f->envelope, &f->weight, &f->average, &f->background};
+    const size_t n = n_samples, n_arrays = sizeof(arrays) / sizeof(*arrays);
+    double *all = calloc(n_arrays * n, sizeof(*all));
     *f = (struct oct_fringe){.n_samples = n_samples, .n_lines = n_lines};
-    double *all = calloc(9 * n, sizeof(*all));
-    if (!all)
-        return false;
-    f->source = all;
-    f->mean = all + n;
-    f->re = all + 2 * n;
-    f->im = all + 3 * n;
-    f->phase = all + 4 * n;
-    f->envelope = all + 5 * n;
-    f->weight = all + 6 * n;
-    f->average = all + 7 * n;
-    f->background = all + 8 * n;
-    return true;
+    for (size_t i = 0; i < n_arrays && all; i++)
+        *arrays[i] = all + i * n;
+    return all;
 }
 
 static bool finder_alloc(struct finder *s)
@@ -83,16 +74,17 @@ static bool finder_alloc(struct finder *s)
         s->p *= 2;
     s->n_bins = s->p / 2 + 1;
     s->a_cycle = (double)s->p / s->n;
+    s->dc_least = (uint32_t)(DC_CYCLES * s->a_cycle);
     s->line = fftw_alloc_real(s->p);
-    s->bins = fftw_alloc_complex(s->n_bins);
     s->full = fftw_alloc_complex(s->p);
-    s->power = calloc(7 * (size_t)s->n_bins, sizeof(double));
+    s->bins = fftw_alloc_complex(3 * (size_t)s->n_bins);
+    s->power = calloc(3 * (size_t)s->n_bins, sizeof(double));
     if (!s->line || !s->bins || !s->full || !s->power)
         return false;
+    s->sum = s->bins + s->n_bins;
+    s->last = s->sum + s->n_bins;
     s->raw = s->power + s->n_bins;
     s->scratch = s->raw + s->n_bins;
-    s->sum = s->scratch + s->n_bins;
-    s->last = s->sum + 2 * (size_t)s->n_bins;
     oct_fftw_planner_lock();
     s->forward = fftw_plan_dft_r2c_1d((int)s->p, s->line, s->bins, FFTW_ESTIMATE);
     s->backward = fftw_plan_dft_1d((int)s->p, s->full, s->full, FFTW_BACKWARD, FFTW_ESTIMATE);
@@ -107,34 +99,34 @@ static void finder_finish(struct finder *s)
     fftw_destroy_plan(s->backward);
     oct_fftw_planner_unlock();
     fftw_free(s->line);
-    fftw_free(s->bins);
     fftw_free(s->full);
-    free(s->power);
+    fftw_free(s->bins); /* owns sum and last */
+    free(s->power);     /* owns raw and scratch */
 }
 
 /* ---- saturation ---- */
 
-static uint32_t largest(const uint16_t *samples, size_t n)
+static enum oct_err fringe_fault(struct finder *s, enum oct_fringe_fault which)
 {
-    uint32_t most = 0;
-    for (size_t i = 0; i < n; i++)
-        most = samples[i] > most ? samples[i] : most;
-    return most;
+    s->fringe->fault = which;
+    return OCT_E_FORMAT;
 }
 
 static enum oct_err check_saturation(struct finder *s, unsigned bits, struct oct_error *err)
 {
     const size_t n = (size_t)s->n_lines * s->n;
-    const uint32_t most = largest(s->lines, n), full = (1u << bits) - 1;
+    const uint32_t full = (1u << bits) - 1;
+    uint32_t most = 0;
     size_t n_full = 0;
+    for (size_t i = 0; i < n; i++)
+        most = s->lines[i] > most ? s->lines[i] : most;
     if (most < full && (most < LEAST_FULL_SCALE || (most & (most + 1)) != 0))
         return OCT_OK;
     for (size_t i = 0; i < n; i++)
         n_full += s->lines[i] == most;
     if ((double)n_full < MOST_SATURATED * (double)n)
         return OCT_OK;
-    s->fringe->fault = OCT_FRINGE_SATURATED;
-    return oct_fail(err, OCT_E_FORMAT,
+    return oct_fail(err, fringe_fault(s, OCT_FRINGE_SATURATED),
                     "saturated: %.2g %% of its samples are at %u counts; take it again with less "
                     "light or a shorter exposure",
                     100 * (double)n_full / (double)n, most);
@@ -153,13 +145,13 @@ static double hann(uint32_t i, uint32_t n)
     return 0.5 - 0.5 * cos(2 * PI * (i + 0.5) / n);
 }
 
-static double norm2(const double z[2])
+static double norm2(double complex z)
 {
-    return z[0] * z[0] + z[1] * z[1];
+    return creal(z) * creal(z) + cimag(z) * cimag(z);
 }
 
 /* The spectrum of one line under Hann's window, its mean taken off. */
-static void windowed(struct finder *s, uint32_t line)
+static void transform_windowed(struct finder *s, uint32_t line)
 {
     double mean = 0, weight = 0;
     memset(s->line, 0, s->p * sizeof(double));
@@ -189,52 +181,49 @@ static void smooth_bins(struct finder *s, double *power)
 /* The lower quartile from the source's bins on: a fringe fills less than three quarters. */
 static double floor_of(struct finder *s, const double *power)
 {
-    const uint32_t from = (uint32_t)(DC_CYCLES * s->a_cycle), n = s->n_bins - from;
-    memcpy(s->scratch, power + from, n * sizeof(double));
+    const uint32_t n = s->n_bins - s->dc_least;
+    memcpy(s->scratch, power + s->dc_least, n * sizeof(double));
     oct_doubles_sort(s->scratch, n);
     return fmax(s->scratch[n / 4], 1e-30);
 }
 
+static uint32_t largest_bin(const double *power, uint32_t from, uint32_t end)
+{
+    uint32_t at = from;
+    for (uint32_t b = from; b < end; b++)
+        if (power[b] > power[at])
+            at = b;
+    return at;
+}
+
 /* Where the source's own spectrum ends: the minimum after which power rises fourfold, or where it
- * has sunk into the floor. */
+ * has sunk into the floor. The lines' means are gone: from the source's highest bin on. */
 static uint32_t end_of_dc(const struct finder *s, const double *power, double floor)
 {
-    const uint32_t dc = (uint32_t)(DC_CYCLES * s->a_cycle);
-    uint32_t least = 0; /* the lines' means are gone: from the source's highest bin on */
-    for (uint32_t b = 1; b < dc; b++)
-        least = power[b] > power[least] ? b : least;
+    uint32_t least = largest_bin(power, 0, s->dc_least);
     for (uint32_t b = least + 1; b < s->n_bins; b++) {
         if (power[b] < power[least])
             least = b;
         if (power[b] > 4 * power[least] || power[least] <= 2 * floor)
             break;
     }
-    return least > dc ? least : dc;
-}
-
-static uint32_t largest_bin(const struct finder *s, const double *power, uint32_t from)
-{
-    uint32_t at = from;
-    for (uint32_t b = from; b < s->n_bins; b++)
-        if (power[b] > power[at])
-            at = b;
-    return at;
+    return least > s->dc_least ? least : s->dc_least;
 }
 
 /* Power of the lines, and of what varies from line to line. */
 static void measure_power(struct finder *s)
 {
     const double n = s->n_lines;
+    memset(s->sum, 0, s->n_bins * sizeof(*s->sum));
     for (uint32_t j = 0; j < s->n_lines; j++) {
-        windowed(s, j);
+        transform_windowed(s, j);
         for (uint32_t b = 0; b < s->n_bins; b++) {
             s->raw[b] += norm2(s->bins[b]) / n;
-            s->sum[2 * b] += s->bins[b][0] / n;
-            s->sum[2 * b + 1] += s->bins[b][1] / n;
+            s->sum[b] += s->bins[b] / n;
         }
     }
     for (uint32_t b = 0; b < s->n_bins; b++)
-        s->power[b] = n > 1 ? fmax(0, s->raw[b] - norm2(&s->sum[2 * (size_t)b])) * n / (n - 1) : 0;
+        s->power[b] = n > 1 ? fmax(0, s->raw[b] - norm2(s->sum[b])) * n / (n - 1) : 0;
     smooth_bins(s, s->raw);
     smooth_bins(s, s->power);
 }
@@ -242,29 +231,28 @@ static void measure_power(struct finder *s)
 /* Whether what varies does so slowly over the camera. */
 static bool is_slow(struct finder *s)
 {
-    const uint32_t dc = (uint32_t)(DC_CYCLES * s->a_cycle);
     double varying = 0, all = 0;
-    for (uint32_t b = 0; b < dc; b++) {
+    for (uint32_t b = 0; b < s->dc_least; b++) {
         varying += s->power[b];
         all += s->raw[b];
     }
-    return varying > SLOW_SHARE * all && varying > 20 * floor_of(s, s->power) * dc;
+    return varying > SLOW_SHARE * all && varying > 20 * floor_of(s, s->power) * s->dc_least;
 }
 
 /* Decides which of the two the fringe is looked for in. */
 static void choose_power(struct finder *s)
 {
     s->varies_slowly = is_slow(s);
-    const double floor = floor_of(s, s->raw);
-    const uint32_t dc = end_of_dc(s, s->raw, floor), at = largest_bin(s, s->raw, dc);
-    s->dc_bin = (uint32_t)(DC_CYCLES * s->a_cycle);
+    const uint32_t dc = end_of_dc(s, s->raw, floor_of(s, s->raw));
+    const double raw_peak = s->raw[largest_bin(s->raw, dc, s->n_bins)];
+    s->dc_bin = s->dc_least;
     if (s->n_lines < 4 ||
-        s->power[largest_bin(s, s->power, s->dc_bin)] < VARYING_SHARE * s->raw[at]) {
+        s->power[largest_bin(s->power, s->dc_bin, s->n_bins)] < VARYING_SHARE * raw_peak) {
         memcpy(s->power, s->raw, s->n_bins * sizeof(double));
         s->dc_bin = dc;
     }
     s->floor = floor_of(s, s->power);
-    s->peak_bin = largest_bin(s, s->power, s->dc_bin);
+    s->peak_bin = largest_bin(s->power, s->dc_bin, s->n_bins);
     s->peak = s->power[s->peak_bin];
     s->fringe->contrast_db = 10 * log10(s->peak / s->floor);
 }
@@ -302,12 +290,10 @@ static struct part part_about(const struct finder *s, uint32_t at)
 /* |the first line, of this part of the spectrum alone|, over the camera: [N]. */
 static void part_envelope(struct finder *s, const struct part *part, double *envelope)
 {
-    windowed(s, 0);
-    memset(s->full, 0, s->p * sizeof(fftw_complex));
-    for (uint32_t b = part->first; b <= part->last; b++) {
-        s->full[b][0] = s->bins[b][0];
-        s->full[b][1] = s->bins[b][1];
-    }
+    transform_windowed(s, 0);
+    memset(s->full, 0, s->p * sizeof(*s->full));
+    memcpy(s->full + part->first, s->bins + part->first,
+           (part->last + 1 - part->first) * sizeof(*s->full));
     fftw_execute(s->backward);
     for (uint32_t i = 0; i < s->n; i++)
         envelope[i] = sqrt(norm2(s->full[i]));
@@ -341,6 +327,11 @@ static uint32_t end_of_flank(const struct finder *s, uint32_t b, int step)
     return least;
 }
 
+static bool is_harmonic(const struct finder *s, uint32_t b, unsigned h)
+{
+    return b >= 0.95 * h * s->main_first && b <= 1.05 * h * s->main_last;
+}
+
 /* The largest power outside the fringe's own interval with its flanks, and its harmonics; n_bins:
  * there is none. */
 static uint32_t second_bin(const struct finder *s)
@@ -348,22 +339,11 @@ static uint32_t second_bin(const struct finder *s)
     const uint32_t first = end_of_flank(s, s->main_first, -1),
                    last = end_of_flank(s, s->main_last, 1);
     uint32_t at = s->n_bins;
-    for (uint32_t b = s->dc_bin + 1; b < s->n_bins; b++) {
-        bool is_harmonic = false;
-        for (unsigned h = 2; h <= 3; h++)
-            is_harmonic =
-                is_harmonic || (b >= 0.95 * h * s->main_first && b <= 1.05 * h * s->main_last);
-        if ((b < first || b > last) && !is_harmonic &&
+    for (uint32_t b = s->dc_bin + 1; b < s->n_bins; b++)
+        if ((b < first || b > last) && !is_harmonic(s, b, 2) && !is_harmonic(s, b, 3) &&
             (at == s->n_bins || s->power[b] > s->power[at]))
             at = b;
-    }
     return at;
-}
-
-static enum oct_err fault(struct finder *s, enum oct_fringe_fault which)
-{
-    s->fringe->fault = which;
-    return OCT_E_FORMAT;
 }
 
 static enum oct_err check_second(struct finder *s, struct oct_error *err)
@@ -376,14 +356,14 @@ static enum oct_err check_second(struct finder *s, struct oct_error *err)
     const double db = 10 * log10(other.power / main.power);
     if (!apart || db < OCT_FRINGE_SECOND_DB || !stand_together(s, &main, &other))
         return OCT_OK;
-    return oct_fail(err, fault(s, OCT_FRINGE_TWO),
+    return oct_fail(err, fringe_fault(s, OCT_FRINGE_TWO),
                     "two fringes: of %.0f and %.0f cycles over the camera, %.1f dB between them; "
                     "block the second reflector",
                     s->peak_bin / s->a_cycle, second / s->a_cycle, fabs(db));
 }
 
 /* What the spectrum's shape says against the recording. */
-static enum oct_err judge(struct finder *s, struct oct_error *err)
+static enum oct_err check_spectrum(struct finder *s, struct oct_error *err)
 {
     struct oct_fringe *f = s->fringe;
     interval(s, s->peak_bin, fmax(MAIN_SHARE * s->peak, 2 * s->floor), &s->main_first,
@@ -391,22 +371,22 @@ static enum oct_err judge(struct finder *s, struct oct_error *err)
     f->cycles = 0.5 * (s->main_first + s->main_last) / s->a_cycle;
     if (f->contrast_db < OCT_FRINGE_LEAST_CONTRAST_DB && !s->varies_slowly)
         return oct_fail(
-            err, fault(s, OCT_FRINGE_NONE),
+            err, fringe_fault(s, OCT_FRINGE_NONE),
             "no fringe: nothing is %.0f dB above the noise of its spectrum (the most is "
             "%.1f dB); is the mirror in place, and neither at zero delay nor too "
             "deep?",
             OCT_FRINGE_LEAST_CONTRAST_DB, f->contrast_db);
     if (f->contrast_db < OCT_FRINGE_LEAST_CONTRAST_DB || f->cycles < OCT_FRINGE_LEAST_CYCLES ||
         s->peak_bin <= s->dc_bin + 1)
-        return oct_fail(err, fault(s, OCT_FRINGE_SLOW),
+        return oct_fail(err, fringe_fault(s, OCT_FRINGE_SLOW),
                         "depth zero: its fringe has less than the %.0f cycles over the camera that "
                         "tell it from the source; move the mirror away from zero delay",
                         OCT_FRINGE_LEAST_CYCLES);
     const uint32_t tail = (uint32_t)((1 - NYQUIST_PART) * s->n_bins);
-    const double at_end = s->power[largest_bin(s, s->power, tail)];
+    const double at_end = s->power[largest_bin(s->power, tail, s->n_bins)];
     if (at_end > fmax(NYQUIST_SHARE * s->peak, 10 * s->floor))
         return oct_fail(
-            err, fault(s, OCT_FRINGE_ALIASED),
+            err, fringe_fault(s, OCT_FRINGE_ALIASED),
             "fringe beyond Nyquist: it has more than half a cycle a sample in a part of "
             "the camera; move the mirror closer to zero delay");
     return check_second(s, err);
@@ -422,22 +402,15 @@ static void choose_band(struct finder *s)
     s->band_last = last + more < s->n_bins - 1 ? last + more : s->n_bins - 2;
 }
 
-/* ---- smoothing ---- */
+/* ---- average ---- */
 
 /* out[i] = sum_j g(i - j) in[j] / sum_j g(i - j), j over the n values there are, g of standard
- * deviation sigma; not in place. sigma below 0.3: a copy. */
-static enum oct_err smooth(const double *in, double *out, uint32_t n, double sigma,
-                           struct oct_error *err)
+ * deviation sigma; not in place. sigma below 0.3: a copy. g: room for n + 1. */
+static void smooth_line(const double *in, double *out, uint32_t n, double sigma, double *g)
 {
-    if (!(sigma >= LEAST_SIGMA)) {
-        memcpy(out, in, n * sizeof(*out));
-        return OCT_OK;
-    }
-    const uint32_t half = (uint32_t)fmin(n, ceil(REACH * sigma));
-    double *g = malloc((half + 1) * sizeof(*g));
-    if (!g)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a smooth line of %u values", n);
-    for (uint32_t d = 0; d <= half; d++)
+    const uint32_t half = sigma >= LEAST_SIGMA ? (uint32_t)fmin(n, ceil(REACH * sigma)) : 0;
+    g[0] = 1;
+    for (uint32_t d = 1; d <= half; d++)
         g[d] = exp(-0.5 * (d / sigma) * (d / sigma));
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t from = i > half ? i - half : 0, to = i + half < n ? i + half : n - 1;
@@ -449,27 +422,22 @@ static enum oct_err smooth(const double *in, double *out, uint32_t n, double sig
         }
         out[i] = sum / all;
     }
-    free(g);
-    return OCT_OK;
 }
 
-/* ---- average ---- */
-
 /* The mean line, and the source: the mean line without what is as quick as the fringe. */
-static enum oct_err find_source(struct finder *s, struct oct_error *err)
+static void find_source(struct finder *s)
 {
     struct oct_fringe *f = s->fringe;
     const double slowest = s->main_first / (double)s->p; /* cycles a sample */
     for (uint32_t j = 0; j < s->n_lines; j++)
         for (uint32_t i = 0; i < s->n; i++)
             f->mean[i] += sample(s, j, i) / s->n_lines;
-    const enum oct_err e = smooth(f->mean, f->source, s->n, 3 / (2 * PI * slowest), err);
+    smooth_line(f->mean, f->source, s->n, 3 / (2 * PI * slowest), s->line);
     for (uint32_t i = 0; i < s->n; i++)
         f->background[i] = f->source[i] + (s->background ? s->background[i] : 0);
-    return e;
 }
 
-static void spectrum_of(struct finder *s, uint32_t line)
+static void transform_line(struct finder *s, uint32_t line)
 {
     memset(s->line, 0, s->p * sizeof(double));
     for (uint32_t i = 0; i < s->n; i++)
@@ -477,43 +445,37 @@ static void spectrum_of(struct finder *s, uint32_t line)
     fftw_execute(s->forward);
 }
 
-/* The average over all lines, each turned so that it agrees with the one before. *share: of the
- * band's power, what the average holds. */
-static void average(struct finder *s, double *share)
+/* The average over all lines, each turned so that it agrees with the one before. Returns what the
+ * average holds of the band's power. */
+static double average_turned(struct finder *s)
 {
     double all = 0, kept = 0;
-    memcpy(s->last, s->sum, 2 * (size_t)s->n_bins * sizeof(double));
-    memset(s->sum, 0, 2 * (size_t)s->n_bins * sizeof(double));
+    memcpy(s->last, s->sum, s->n_bins * sizeof(*s->sum));
+    memset(s->sum, 0, s->n_bins * sizeof(*s->sum));
     for (uint32_t j = 0; j < s->n_lines; j++) {
-        double re = 0, im = 0;
-        spectrum_of(s, j);
+        double complex product = 0;
+        transform_line(s, j);
         for (uint32_t b = s->band_first; b <= s->band_last; b++) {
-            const double *x = s->bins[b], *r = &s->last[2 * (size_t)b];
-            re += x[0] * r[0] + x[1] * r[1];
-            im += x[1] * r[0] - x[0] * r[1];
-            all += norm2(x);
+            product += s->bins[b] * conj(s->last[b]);
+            all += norm2(s->bins[b]);
         }
-        const double size = hypot(re, im);
-        const double c = size > 0 ? re / size : 1, d = size > 0 ? im / size : 0;
-        for (uint32_t b = 0; b < s->n_bins; b++) {
-            s->sum[2 * (size_t)b] += (s->bins[b][0] * c + s->bins[b][1] * d) / s->n_lines;
-            s->sum[2 * (size_t)b + 1] += (s->bins[b][1] * c - s->bins[b][0] * d) / s->n_lines;
-        }
+        const double size = cabs(product);
+        const double complex turn = size > 0 ? product / size : 1;
+        for (uint32_t b = 0; b < s->n_bins; b++)
+            s->sum[b] += s->bins[b] * conj(turn) / s->n_lines;
     }
     for (uint32_t b = s->band_first; b <= s->band_last; b++)
-        kept += norm2(&s->sum[2 * (size_t)b]) * s->n_lines;
-    *share = all > 0 ? kept / all : 0;
+        kept += norm2(s->sum[b]) * s->n_lines;
+    return all > 0 ? kept / all : 0;
 }
 
 /* The first reference is the first line, then twice the average. */
 static void average_lines(struct finder *s)
 {
-    double share = 0;
-    spectrum_of(s, 0);
-    memcpy(s->sum, s->bins, s->n_bins * sizeof(fftw_complex));
-    average(s, &share);
-    average(s, &share);
-    s->fringe->coherence = fmin(1, share);
+    transform_line(s, 0);
+    memcpy(s->sum, s->bins, s->n_bins * sizeof(*s->sum));
+    average_turned(s);
+    s->fringe->coherence = fmin(1, average_turned(s));
 }
 
 /* 1 within the band, falling to 0 over its outer eighths. */
@@ -524,57 +486,55 @@ static double taper(const struct finder *s, uint32_t b)
     return inside >= edge ? 1 : 0.5 - 0.5 * cos(PI * inside / edge);
 }
 
-/* The average as a line, and noise by the median power of its bins outside of the
- * band. */
-static void average_line(struct finder *s)
+/* The average as a line, and noise by the median power of its bins outside of the band. */
+static void find_average(struct finder *s)
 {
     struct oct_fringe *f = s->fringe;
     uint32_t n = 0;
+    memset(s->full, 0, s->p * sizeof(*s->full));
     for (uint32_t b = 0; b < s->n_bins; b++) {
         const double once = b == 0 || b + 1 == s->n_bins ? 1 : 2;
-        s->full[b][0] = once * s->sum[2 * (size_t)b] / s->p;
-        s->full[b][1] = once * s->sum[2 * (size_t)b + 1] / s->p;
+        s->full[b] = once * s->sum[b] / s->p;
         if (b >= s->dc_bin && (b < s->band_first || b > s->band_last))
-            s->scratch[n++] = norm2(&s->sum[2 * (size_t)b]);
+            s->scratch[n++] = norm2(s->sum[b]);
     }
-    memset(s->full + s->n_bins, 0, (s->p - s->n_bins) * sizeof(fftw_complex));
     fftw_execute(s->backward);
     for (uint32_t i = 0; i < s->n; i++)
-        f->average[i] = s->full[i][0];
+        f->average[i] = creal(s->full[i]);
     oct_doubles_sort(s->scratch, n);
     /* The median of an exponential variable is ln 2 of its mean. */
     f->noise_counts = n > 0 ? sqrt(s->scratch[n / 2] / log(2) / s->n) : 0;
 }
 
-static void analytic(struct finder *s)
+static void find_analytic(struct finder *s)
 {
-    struct oct_fringe *f = s->fringe;
-    memset(s->full, 0, s->p * sizeof(fftw_complex));
-    for (uint32_t b = s->band_first; b <= s->band_last; b++) {
-        const double t = 2 * taper(s, b) / s->p;
-        s->full[b][0] = t * s->sum[2 * (size_t)b];
-        s->full[b][1] = t * s->sum[2 * (size_t)b + 1];
-    }
+    memset(s->full, 0, s->p * sizeof(*s->full));
+    for (uint32_t b = s->band_first; b <= s->band_last; b++)
+        s->full[b] = 2 * taper(s, b) / s->p * s->sum[b];
     fftw_execute(s->backward);
     for (uint32_t i = 0; i < s->n; i++) {
-        f->re[i] = s->full[i][0];
-        f->im[i] = s->full[i][1];
+        s->fringe->re[i] = creal(s->full[i]);
+        s->fringe->im[i] = cimag(s->full[i]);
     }
 }
 
 /* ---- phase ---- */
 
-/* Samples that count: bright enough, and above the noise. */
-static void weigh(struct oct_fringe *f, double noise2)
+static uint32_t brightest_sample(const struct oct_fringe *f)
 {
-    double most = 0, sum = 0;
     uint32_t peak = 0;
     for (uint32_t i = 0; i < f->n_samples; i++)
-        if (f->envelope[i] > most) {
-            most = f->envelope[i];
-            peak = i;
-        }
+        peak = f->envelope[i] > f->envelope[peak] ? i : peak;
+    return peak;
+}
+
+/* Samples that count: bright enough, and above the noise. */
+static void weigh_samples(struct oct_fringe *f, double noise2)
+{
+    const uint32_t peak = brightest_sample(f);
+    const double most = f->envelope[peak];
     const double least = fmax(DARK_SHARE * most * most, noise2 / NOISE_SHARE);
+    double sum = 0;
     f->first = f->last = peak;
     for (uint32_t i = 0; i < f->n_samples; i++) {
         const double power = f->envelope[i] * f->envelope[i];
@@ -592,20 +552,13 @@ static void weigh(struct oct_fringe *f, double noise2)
 /* The phase of (re, im), unwrapped from the brightest sample to both sides, plus the model. */
 static void unwrap(struct oct_fringe *f, const double *re, const double *im, const double *model)
 {
-    uint32_t peak = 0;
-    for (uint32_t i = 0; i < f->n_samples; i++)
-        peak = f->envelope[i] > f->envelope[peak] ? i : peak;
-    double before = atan2(im[peak], re[peak]);
-    f->phase[peak] = before;
-    for (uint32_t i = peak + 1; i < f->n_samples; i++) {
-        const double now = atan2(im[i], re[i]);
-        f->phase[i] = before = now - 2 * PI * round((now - before) / (2 * PI));
-    }
-    before = f->phase[peak];
-    for (uint32_t i = peak; i-- > 0;) {
-        const double now = atan2(im[i], re[i]);
-        f->phase[i] = before = now - 2 * PI * round((now - before) / (2 * PI));
-    }
+    const int64_t peak = brightest_sample(f), n = f->n_samples;
+    f->phase[peak] = atan2(im[peak], re[peak]);
+    for (int step = -1; step <= 1; step += 2)
+        for (int64_t i = peak + step; i >= 0 && i < n; i += step) {
+            const double now = atan2(im[i], re[i]), before = f->phase[i - step];
+            f->phase[i] = now - 2 * PI * round((now - before) / (2 * PI));
+        }
     for (uint32_t i = 0; i < f->n_samples; i++)
         f->phase[i] += model[i];
 }
@@ -617,50 +570,49 @@ struct signal {
     double phase_px, envelope_px; /* the Gaussians that smooth it */
 };
 
-/* Phase, envelope and weight by a model. */
-static enum oct_err take_phase(struct oct_fringe *f, const struct signal *from, const double *model,
-                               struct oct_error *err)
+#define WORK_ARRAYS 6 /* of N + 1 samples, for take_phase() and those who call it */
+
+static double *work_alloc(const struct oct_fringe *f, struct oct_error *err)
+{
+    double *work = malloc(WORK_ARRAYS * ((size_t)f->n_samples + 1) * sizeof(*work));
+    if (!work)
+        oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", f->n_samples);
+    return work;
+}
+
+/* Phase, envelope and weight by a model. Uses five arrays of work. */
+static void take_phase(struct oct_fringe *f, const struct signal *from, const double *model,
+                       double *work)
 {
     const uint32_t n = f->n_samples;
-    double *re = calloc(4 * (size_t)n, sizeof(*re));
-    if (!re)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", n);
-    double *im = re + n, *smooth_re = im + n, *smooth_im = smooth_re + n;
+    double *re = work, *im = re + n, *smooth_re = im + n, *smooth_im = smooth_re + n;
+    double *g = smooth_im + n;
     for (uint32_t i = 0; i < n; i++) {
         const double c = from->factor * cos(model[i]), s = from->factor * sin(model[i]);
         const double imaginary = from->im ? from->im[i] : 0;
         re[i] = from->re[i] * c + imaginary * s;
         im[i] = imaginary * c - from->re[i] * s;
     }
-    enum oct_err e = smooth(re, smooth_re, n, from->envelope_px, err);
-    e = e ? e : smooth(im, smooth_im, n, from->envelope_px, err);
-    for (uint32_t i = 0; i < n && !e; i++)
+    smooth_line(re, smooth_re, n, from->envelope_px, g);
+    smooth_line(im, smooth_im, n, from->envelope_px, g);
+    for (uint32_t i = 0; i < n; i++)
         f->envelope[i] = hypot(smooth_re[i], smooth_im[i]);
-    e = e ? e : smooth(re, smooth_re, n, from->phase_px, err);
-    e = e ? e : smooth(im, smooth_im, n, from->phase_px, err);
-    if (!e) {
-        const double noise = f->noise_counts;
-        weigh(f, 4 * noise * noise / fmax(1, 2 * sqrt(PI) * from->phase_px));
-        unwrap(f, smooth_re, smooth_im, model);
-    }
-    free(re);
-    return e;
+    smooth_line(re, smooth_re, n, from->phase_px, g);
+    smooth_line(im, smooth_im, n, from->phase_px, g);
+    weigh_samples(f,
+                  4 * f->noise_counts * f->noise_counts / fmax(1, 2 * sqrt(PI) * from->phase_px));
+    unwrap(f, smooth_re, smooth_im, model);
 }
 
 /* Takes off the average what is left of it, without the fringe, when it is smoothed. */
-static enum oct_err take_off_source(struct oct_fringe *f, struct oct_error *err)
+static void take_off_source(struct oct_fringe *f, double *work)
 {
     const uint32_t n = f->n_samples;
-    double *rest = calloc(2 * (size_t)n, sizeof(*rest));
-    if (!rest)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", n);
     for (uint32_t i = 0; i < n; i++)
-        rest[i] = f->average[i] - f->envelope[i] * cos(f->phase[i]);
-    enum oct_err e = smooth(rest, rest + n, n, 3 * n / (2 * PI * f->cycles), err);
-    for (uint32_t i = 0; i < n && !e; i++)
-        f->average[i] -= rest[n + i];
-    free(rest);
-    return e;
+        work[i] = f->average[i] - f->envelope[i] * cos(f->phase[i]);
+    smooth_line(work, work + n, n, 3 * n / (2 * PI * f->cycles), work + 2 * (size_t)n);
+    for (uint32_t i = 0; i < n; i++)
+        f->average[i] -= work[n + i];
 }
 
 /* What the source leaves lies as far below the fringe as that has cycles, the negative frequencies
@@ -674,51 +626,56 @@ enum oct_err oct_fringe_refine(struct oct_fringe *f, const double *model, struct
         .factor = 2,
         .phase_px = fmin(n / 30, fmax(n / 100, a_turn / fmin(f->cycles, from_negative))),
         .envelope_px = fmin(n / 60, fmax(n / 300, a_turn / from_negative))};
-    const enum oct_err e = take_phase(f, &signal, model, err);
-    return e ? e : take_off_source(f, err);
+    double *work = work_alloc(f, err);
+    if (!work)
+        return OCT_E_NO_MEMORY;
+    take_phase(f, &signal, model, work);
+    take_off_source(f, work);
+    free(work);
+    return OCT_OK;
 }
 
-/* Phase, envelope and weight from re and im, by a first model: a straight line through the band's
- * middle, so that no step between samples comes near half a turn. middle, width: of the band, in
- * cycles a sample. */
-static enum oct_err first_phase(struct oct_fringe *f, double middle, double width,
-                                struct oct_error *err)
+/* Phase, envelope and weight from re and im, by a first model: a straight line through the main
+ * interval's middle, so that no step between samples comes near half a turn. */
+static enum oct_err find_phase(struct finder *s, struct oct_error *err)
 {
-    double *model = calloc(f->n_samples, sizeof(*model));
-    if (!model)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples",
-                        f->n_samples);
-    for (uint32_t i = 0; i < f->n_samples; i++)
-        model[i] = 2 * PI * middle * i;
+    struct oct_fringe *f = s->fringe;
+    const double middle = (s->main_first + s->main_last) / 2.0 / s->p; /* cycles a sample */
+    const double width = (s->main_last - s->main_first) / (double)s->p;
     const double px = 0.5 / (2 * PI * fmax(width, 1e-3));
     const struct signal signal = {
         .re = f->re, .im = f->im, .factor = 1, .phase_px = px, .envelope_px = px};
-    enum oct_err e = take_phase(f, &signal, model, err);
-    free(model);
-    return e;
+    double *work = work_alloc(f, err);
+    if (!work)
+        return OCT_E_NO_MEMORY;
+    double *model = work + (WORK_ARRAYS - 1) * ((size_t)s->n + 1);
+    for (uint32_t i = 0; i < s->n; i++)
+        model[i] = 2 * PI * middle * i;
+    take_phase(f, &signal, model, work);
+    free(work);
+    return OCT_OK;
 }
 
 /* ---- all of it ---- */
 
-static enum oct_err find(struct finder *s, unsigned bits, struct oct_error *err)
+static enum oct_err find_fringe(struct finder *s, unsigned bits, struct oct_error *err)
 {
+    if (!fringe_alloc(s->fringe, s->n, s->n_lines) || !finder_alloc(s))
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", s->n);
     enum oct_err e = check_saturation(s, bits, err);
     if (e)
         return e;
     measure_power(s);
     choose_power(s);
-    e = judge(s, err);
+    e = check_spectrum(s, err);
     if (e)
         return e;
     choose_band(s);
-    e = find_source(s, err);
-    if (e)
-        return e;
+    find_source(s);
     average_lines(s);
-    average_line(s);
-    analytic(s);
-    return first_phase(s->fringe, (s->main_first + s->main_last) / 2.0 / s->p,
-                       (s->main_last - s->main_first) / (double)s->p, err);
+    find_average(s);
+    find_analytic(s);
+    return find_phase(s, err);
 }
 
 enum oct_err oct_fringe_find(struct oct_fringe *fringe, const uint16_t *lines, uint32_t n_lines,
@@ -734,11 +691,7 @@ enum oct_err oct_fringe_find(struct oct_fringe *fringe, const uint16_t *lines, u
     if (n_samples < OCT_FRINGE_LEAST_SAMPLES || n_lines < 1)
         return oct_fail(err, OCT_E_ARG, "%u lines of %u samples: a fringe needs a line of %u",
                         n_lines, n_samples, OCT_FRINGE_LEAST_SAMPLES);
-    const bool has_room = fringe_alloc(fringe, n_samples, n_lines) && finder_alloc(&s);
-    const enum oct_err e =
-        has_room
-            ? find(&s, bits, err)
-            : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", n_samples);
+    const enum oct_err e = find_fringe(&s, bits, err);
     finder_finish(&s);
     return e;
 }

@@ -42,9 +42,10 @@ struct fit {
 
 struct work {
     struct oct_kmap *kmap;
+    const struct oct_kmap_setup *setup;
     const struct oct_fringe *fringes;
     uint32_t n;
-    struct sums *sums; /* [n] */
+    struct sums sums[OCT_KMAP_MOST_MIRRORS]; /* [n] */
 };
 
 /* ---- polynomials ---- */
@@ -93,24 +94,9 @@ static void sum_mirror(const struct work *w, uint32_t m, bool aliased, struct su
 
 /* ---- least squares ---- */
 
-/* matrix = L L^T, L in its lower half. */
-static bool decompose(double *matrix, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++)
-        for (unsigned j = 0; j <= i; j++) {
-            double sum = matrix[i * n + j];
-            for (unsigned k = 0; k < j; k++)
-                sum -= matrix[i * n + k] * matrix[j * n + k];
-            if (i == j && !(sum > LEAST_PIVOT))
-                return false;
-            matrix[i * n + j] = i == j ? sqrt(sum) : sum / matrix[j * n + j];
-        }
-    return true;
-}
-
-/* Solves matrix x = right, symmetric and positive definite, [n][n], n <= 2 MOST, by Cholesky's
- * decomposition after scaling its diagonal to 1. x takes the place of right, matrix is overwritten.
- * False: it is singular, as far as doubles tell. */
+/* Solves matrix x = right, symmetric and positive definite, [n][n], n <= 2 MOST, by elimination
+ * after scaling its diagonal to 1. x takes the place of right, matrix is overwritten. False: it is
+ * singular, as far as doubles tell. */
 static bool solve(double *matrix, double *right, unsigned n)
 {
     double scale[2 * MOST];
@@ -124,16 +110,19 @@ static bool solve(double *matrix, double *right, unsigned n)
         for (unsigned j = 0; j < n; j++)
             matrix[i * n + j] *= scale[i] * scale[j];
     }
-    if (!decompose(matrix, n))
-        return false;
     for (unsigned i = 0; i < n; i++) {
-        for (unsigned k = 0; k < i; k++)
-            right[i] -= matrix[i * n + k] * right[k];
-        right[i] /= matrix[i * n + i];
+        if (!(matrix[i * n + i] > LEAST_PIVOT))
+            return false;
+        for (unsigned k = i + 1; k < n; k++) {
+            const double factor = matrix[k * n + i] / matrix[i * n + i];
+            right[k] -= factor * right[i];
+            for (unsigned j = i; j < n; j++)
+                matrix[k * n + j] -= factor * matrix[i * n + j];
+        }
     }
     for (unsigned i = n; i-- > 0;) {
         for (unsigned k = i + 1; k < n; k++)
-            right[i] -= matrix[k * n + i] * right[k];
+            right[i] -= matrix[i * n + k] * right[k];
         right[i] /= matrix[i * n + i];
     }
     for (unsigned i = 0; i < n; i++)
@@ -240,11 +229,11 @@ static void fit_order(const struct work *w, unsigned order, const int *side, str
     }
 }
 
-static void choose_order(const struct work *w, unsigned order, const int *side, struct fit *fit)
+static void choose_order(const struct work *w, const int *side, struct fit *fit)
 {
     struct fit best;
-    if (order > 0) {
-        fit_order(w, order, side, fit);
+    if (w->setup->order > 0) {
+        fit_order(w, w->setup->order, side, fit);
         return;
     }
     fit_order(w, CHOSEN_MOST, side, &best);
@@ -258,31 +247,30 @@ static void choose_order(const struct work *w, unsigned order, const int *side, 
 
 /* ---- sides of zero delay ---- */
 
-static void try_sides(const struct work *w, const struct oct_kmap_setup *setup, const int *side,
-                      struct fit *best)
+static void try_sides(const struct work *w, const int *side, struct fit *best)
 {
     struct fit fit;
-    choose_order(w, setup->order, side, &fit);
+    choose_order(w, side, &fit);
     if (fit.rms < SIDE_GAIN * best->rms)
         *best = fit;
 }
 
 /* All ways for few mirrors; of many each by itself, as long as that helps. */
-static void find_sides(const struct work *w, const struct oct_kmap_setup *setup, struct fit *best)
+static void find_sides(const struct work *w, struct fit *best)
 {
     int side[OCT_KMAP_MOST_MIRRORS];
     if (w->n <= SIDES_TRIED) {
         for (uint32_t way = 1; way < 1u << (w->n - 1); way++) {
             for (uint32_t m = 0; m < w->n; m++)
                 side[m] = way >> m & 1 ? -1 : 1;
-            try_sides(w, setup, side, best);
+            try_sides(w, side, best);
         }
         return;
     }
     for (uint32_t m = 0; m < w->n; m++) {
         memcpy(side, best->side, sizeof(side));
         side[m] = -side[m];
-        try_sides(w, setup, side, best);
+        try_sides(w, side, best);
     }
 }
 
@@ -300,24 +288,24 @@ static void turn_sides(const struct work *w, struct fit *fit)
         fit->theta[a] = -fit->theta[a];
 }
 
-static void fit_all(const struct work *w, const struct oct_kmap_setup *setup, struct fit *fit)
+static void fit_all(struct work *w, struct fit *fit)
 {
-    int side[OCT_KMAP_MOST_MIRRORS];
+    int side[OCT_KMAP_MOST_MIRRORS] = {0};
     for (uint32_t m = 0; m < w->n; m++) {
-        side[m] = setup->sides ? setup->sides[m] : 1;
+        side[m] = w->setup->sides ? w->setup->sides[m] : 1;
         sum_mirror(w, m, false, &w->sums[m]);
     }
-    choose_order(w, setup->order, side, fit);
-    if (!setup->sides && w->n > 2 && fit->rms > LEAST_DOUBT)
-        find_sides(w, setup, fit);
-    if (!setup->sides)
-        turn_sides(w, fit);
+    choose_order(w, side, fit);
+    if (w->setup->sides)
+        return;
+    if (w->n > 2 && fit->rms > LEAST_DOUBT)
+        find_sides(w, fit);
+    turn_sides(w, fit);
 }
 
 /* ---- what the fit says against the mirrors ---- */
 
-static enum oct_err check_spread(const struct work *w, const struct fit *fit, uint32_t *which,
-                                 struct oct_error *err)
+static enum oct_err check_spread(const struct work *w, const struct fit *fit, struct oct_error *err)
 {
     double least = INFINITY, most = -INFINITY, deepest = 0;
     for (uint32_t m = 0; m < w->n; m++) {
@@ -326,7 +314,6 @@ static enum oct_err check_spread(const struct work *w, const struct fit *fit, ui
         most = fmax(most, slope);
         deepest = fmax(deepest, fabs(slope));
     }
-    *which = w->n;
     if (w->n < 2 || most - least > OCT_KMAP_LEAST_SPREAD * deepest)
         return OCT_OK;
     return oct_fail(err, OCT_E_FORMAT,
@@ -336,56 +323,45 @@ static enum oct_err check_spread(const struct work *w, const struct fit *fit, ui
 }
 
 /* Whether the fit becomes right with mirror m's phase as if it lay beyond Nyquist. */
-static bool is_aliased(const struct work *w, const struct oct_kmap_setup *setup,
-                       const struct fit *fit, uint32_t m)
+static bool is_aliased(struct work *w, const struct fit *fit, uint32_t m)
 {
     const struct sums kept = w->sums[m];
     struct fit other;
     sum_mirror(w, m, true, &w->sums[m]);
-    choose_order(w, setup->order, fit->side, &other);
+    choose_order(w, fit->side, &other);
     w->sums[m] = kept;
     return other.rms < OUTSIDER_GAIN * fit->rms;
 }
 
 /* Whether the others agree without mirror m. */
-static bool is_outsider(const struct work *w, const struct oct_kmap_setup *setup,
-                        const struct fit *fit, uint32_t m)
+static bool is_outsider(const struct work *w, const struct fit *fit, uint32_t m)
 {
-    struct sums others[OCT_KMAP_MOST_MIRRORS];
-    int side[OCT_KMAP_MOST_MIRRORS];
-    struct work without = *w;
-    struct fit other;
-    without.n = 0;
-    for (uint32_t i = 0; i < w->n; i++)
-        if (i != m) {
-            others[without.n] = w->sums[i];
-            side[without.n++] = fit->side[i];
-        }
-    without.sums = others;
-    choose_order(&without, setup->order, side, &other);
+    struct work others = *w;
+    struct fit without = *fit, other;
+    others.n--;
+    for (uint32_t i = m; i < others.n; i++) {
+        others.sums[i] = w->sums[i + 1];
+        without.side[i] = fit->side[i + 1];
+    }
+    choose_order(&others, without.side, &other);
     return other.rms < OUTSIDER_GAIN * fit->rms;
 }
 
-static enum oct_err check_members(const struct work *w, const struct oct_kmap_setup *setup,
-                                  const struct fit *fit, uint32_t *which, struct oct_error *err)
+static enum oct_err check_members(struct work *w, const struct fit *fit, uint32_t *which,
+                                  struct oct_error *err)
 {
-    *which = w->n;
     if (fit->rms < OUTSIDER_RAD || w->n < 3)
         return OCT_OK;
-    for (uint32_t m = 0; m < w->n; m++)
-        if (is_aliased(w, setup, fit, m)) {
-            *which = m;
+    for (*which = 0; *which < w->n; ++*which)
+        if (is_aliased(w, fit, *which))
             return oct_fail(err, OCT_E_FORMAT,
                             "fringe beyond Nyquist all over the camera: its phase agrees with the "
                             "others' only if it was aliased; move the mirror closer to zero delay");
-        }
-    for (uint32_t m = 0; m < w->n && w->n > 3; m++)
-        if (is_outsider(w, setup, fit, m)) {
-            *which = m;
+    for (*which = w->n > 3 ? 0 : w->n; *which < w->n; ++*which)
+        if (is_outsider(w, fit, *which))
             return oct_fail(err, OCT_E_FORMAT,
                             "its phase does not follow the others', which agree without it; leave "
                             "it out (another spectrometer or sample, two fringes, beyond Nyquist)");
-        }
     return OCT_OK;
 }
 
@@ -396,23 +372,25 @@ static double cubic_at(const double cubic[4], double u)
     return cubic[0] + u * (cubic[1] + u * (cubic[2] + u * cubic[3]));
 }
 
-/* kappa beyond the light: as steep as its cubic, at least a fifth as steep as it is on average. */
+/* kappa from one sample to the next by its cubic, at least a fifth of the mean step. */
+static double kappa_step(const double *cubic, uint32_t n, uint32_t i, double mean)
+{
+    const double step =
+        cubic ? cubic_at(cubic, (i + 1.0) / n) - cubic_at(cubic, (double)i / n) : mean;
+    return fmax(step, 0.2 * mean);
+}
+
+/* kappa beyond the light: as steep as its cubic. */
 static void continue_kappa(struct oct_kmap *kmap)
 {
     const uint32_t n = kmap->n_samples, first = kmap->first, last = kmap->last;
     const double mean = (kmap->k[last] - kmap->k[first]) / (last - first);
-    double cubic[MOST_COEFFICIENTS];
-    const bool has_cubic = fit_polynomial(kmap, false, 4, cubic);
-    for (uint32_t i = first; i-- > 0;) {
-        const double step =
-            has_cubic ? cubic_at(cubic, (i + 1.0) / n) - cubic_at(cubic, (double)i / n) : mean;
-        kmap->k[i] = kmap->k[i + 1] - fmax(step, 0.2 * mean);
-    }
-    for (uint32_t i = last + 1; i < n; i++) {
-        const double step =
-            has_cubic ? cubic_at(cubic, (double)i / n) - cubic_at(cubic, (i - 1.0) / n) : mean;
-        kmap->k[i] = kmap->k[i - 1] + fmax(step, 0.2 * mean);
-    }
+    double fitted[MOST_COEFFICIENTS];
+    const double *cubic = fit_polynomial(kmap, false, 4, fitted) ? fitted : NULL;
+    for (uint32_t i = first; i-- > 0;)
+        kmap->k[i] = kmap->k[i + 1] - kappa_step(cubic, n, i, mean);
+    for (uint32_t i = last; i + 1 < n; i++)
+        kmap->k[i + 1] = kmap->k[i] + kappa_step(cubic, n, i, mean);
 }
 
 /* rad per 1 of kappa: theta's slope at the first and at the last sample with light. */
@@ -431,12 +409,11 @@ static void continue_theta(struct oct_kmap *kmap)
     double slope[2];
     end_slopes(kmap, slope);
     for (uint32_t i = 0; i < kmap->n_samples; i++)
-        if (i < kmap->first)
+        if (i < kmap->first || i > kmap->last) {
+            const uint32_t end = i < kmap->first ? kmap->first : kmap->last;
             kmap->theta[i] =
-                kmap->theta[kmap->first] + slope[0] * (kmap->k[i] - kmap->k[kmap->first]);
-        else if (i > kmap->last)
-            kmap->theta[i] =
-                kmap->theta[kmap->last] + slope[1] * (kmap->k[i] - kmap->k[kmap->last]);
+                kmap->theta[end] + slope[end == kmap->last] * (kmap->k[i] - kmap->k[end]);
+        }
 }
 
 /* Moves what of theta is constant or linear in k over the light into alpha. *linear: per kappa. */
@@ -514,49 +491,31 @@ static void find_light(struct work *w)
     }
 }
 
-static enum oct_err fit_once(struct work *w, const struct oct_kmap_setup *setup, uint32_t *which,
-                             struct oct_error *err)
+static enum oct_err fit_once(struct work *w, uint32_t *which, struct oct_error *err)
 {
     struct fit fit;
     find_light(w);
-    *which = w->n;
     if (w->kmap->last < w->kmap->first + 4 * MOST)
         return oct_fail(err, OCT_E_FORMAT, "light on %u camera samples only",
                         w->kmap->last + 1 - w->kmap->first);
-    fit_all(w, setup, &fit);
-    enum oct_err e = check_spread(w, &fit, which, err);
-    e = e ? e : check_members(w, setup, &fit, which, err);
+    fit_all(w, &fit);
+    enum oct_err e = check_spread(w, &fit, err);
+    e = e ? e : check_members(w, &fit, which, err);
     return e ? e : evaluate(w, &fit, err);
 }
 
-static enum oct_err refine(struct oct_kmap *kmap, struct oct_fringe *fringes, struct oct_error *err)
+static enum oct_err find_kmap(struct work *w, struct oct_fringe *fringes, uint32_t *which,
+                              struct oct_error *err)
 {
-    double *model = calloc(kmap->n_samples, sizeof(*model));
-    enum oct_err e = OCT_OK;
-    if (!model)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a k map of %u samples",
-                        kmap->n_samples);
-    for (uint32_t m = 0; m < kmap->n_mirrors && !e; m++) {
-        oct_kmap_model(kmap, m, model);
-        e = oct_fringe_refine(&fringes[m], model, err);
+    enum oct_err e = fit_once(w, which, err);
+    for (unsigned i = 0; i < REFINEMENTS && !e; i++) {
+        for (uint32_t m = 0; m < w->n && !e; m++) {
+            oct_kmap_model(w->kmap, m, w->kmap->weight); /* found anew by the next fit */
+            e = oct_fringe_refine(&fringes[m], w->kmap->weight, err);
+        }
+        e = e ? e : fit_once(w, which, err);
     }
-    free(model);
     return e;
-}
-
-static enum oct_err kmap_alloc(struct oct_kmap *kmap, uint32_t n_samples, uint32_t n,
-                               struct oct_error *err)
-{
-    *kmap = (struct oct_kmap){.n_samples = n_samples,
-                              .n_mirrors = n,
-                              .has_theta = n > 1,
-                              .k = calloc(3 * (size_t)n_samples, sizeof(double)),
-                              .mirrors = calloc(n, sizeof(*kmap->mirrors))};
-    if (!kmap->k || !kmap->mirrors)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a k map of %u samples", n_samples);
-    kmap->theta = kmap->k + n_samples;
-    kmap->weight = kmap->theta + n_samples;
-    return OCT_OK;
 }
 
 enum oct_err oct_kmap_find(struct oct_kmap *kmap, struct oct_fringe *fringes, uint32_t n,
@@ -568,18 +527,18 @@ enum oct_err oct_kmap_find(struct oct_kmap *kmap, struct oct_fringe *fringes, ui
     if (n < 1 || n > OCT_KMAP_MOST_MIRRORS || setup->order > MOST)
         return oct_fail(err, OCT_E_ARG, "%u mirrors, order %u: 1 to %u, at most %u", n,
                         setup->order, OCT_KMAP_MOST_MIRRORS, MOST);
-    struct sums *sums = calloc(n, sizeof(*sums));
-    if (!sums)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u mirrors", n);
-    struct work w = {.kmap = kmap, .fringes = fringes, .n = n, .sums = sums};
-    enum oct_err e = kmap_alloc(kmap, fringes[0].n_samples, n, err);
-    e = e ? e : fit_once(&w, setup, which, err);
-    for (unsigned i = 0; i < REFINEMENTS && !e; i++) {
-        e = refine(kmap, fringes, err);
-        e = e ? e : fit_once(&w, setup, which, err);
-    }
-    free(sums);
-    return e;
+    const uint32_t n_samples = fringes[0].n_samples;
+    struct work w = {.kmap = kmap, .setup = setup, .fringes = fringes, .n = n};
+    *kmap = (struct oct_kmap){.n_samples = n_samples,
+                              .n_mirrors = n,
+                              .has_theta = n > 1,
+                              .k = calloc(3 * (size_t)n_samples, sizeof(double)),
+                              .mirrors = calloc(n, sizeof(*kmap->mirrors))};
+    if (!kmap->k || !kmap->mirrors)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a k map of %u samples", n_samples);
+    kmap->theta = kmap->k + n_samples;
+    kmap->weight = kmap->theta + n_samples;
+    return find_kmap(&w, fringes, which, err);
 }
 
 void oct_kmap_finish(struct oct_kmap *kmap)

@@ -30,6 +30,8 @@ struct lines {
     float (*signal)[2];    /* [most][n_depth] */
     float *x;              /* [N + n_wrap] */
     double *mean;          /* [N] */
+    double *width;         /* [2][most] of the brightest layer of each line, before and after */
+    float *intensity;      /* [n_depth] */
     fftwf_complex *grid, *depth, *turned, *phase;
     fftwf_plan spread, back, forward;
 };
@@ -71,20 +73,28 @@ static enum oct_err make_plan(struct oct_plan **plan, const struct oct_plan *fro
     return oct_plan_create(plan, &g, &from->calibration, &chain, err);
 }
 
+/* Where on the k grid the camera's first and last sample lie. */
+static enum oct_err find_ends(const struct oct_plan *plan, double end[2], struct oct_error *err)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    struct oct_k_grid grid;
+    enum oct_err e = oct_k_grid_init(&grid, g, &plan->calibration, err);
+    if (e == OCT_OK) {
+        end[0] = oct_k_grid_place(&grid, 2 * g->left);
+        end[1] = oct_k_grid_place(&grid, 2 * (g->left + g->n_samples - 1));
+    }
+    oct_k_grid_finish(&grid);
+    return e;
+}
+
 /* The spread grid begins at step 2 * origin of the k grid (spread.h): so do the points over k. */
 static enum oct_err place_points(struct lines *l, struct oct_error *err)
 {
-    const struct oct_geometry *g = &l->plan->geometry;
-    struct oct_k_grid grid;
-    enum oct_err e = oct_k_grid_init(&grid, g, &l->plan->calibration, err);
-    if (e == OCT_OK) {
-        const double first = oct_k_grid_place(&grid, 2 * g->left);
-        const double last = oct_k_grid_place(&grid, 2 * (g->left + g->n_samples - 1));
-        const double begin = 2 * ceil(first / 2 - l->plan->spread.n_taps / 2.0);
-        for (uint32_t j = 0; j < l->n_depth; j++)
-            l->t[j] = 2 * (begin + 4.0 * j - first) / (last - first) - 1;
-    }
-    oct_k_grid_finish(&grid);
+    double end[2] = {0, 1};
+    const enum oct_err e = find_ends(l->plan, end, err);
+    const double begin = 2 * ceil(end[0] / 2 - l->plan->spread.n_taps / 2.0);
+    for (uint32_t j = 0; j < l->n_depth; j++)
+        l->t[j] = 2 * (begin + 4.0 * j - end[0]) / (end[1] - end[0]) - 1;
     return e;
 }
 
@@ -95,11 +105,14 @@ static bool alloc(struct lines *l)
     l->signal = oct_aligned_alloc(64, (size_t)l->most * d, sizeof(*l->signal));
     l->x = calloc((size_t)n + l->plan->spread.n_wrap, sizeof(*l->x));
     l->mean = calloc(n, sizeof(*l->mean));
+    l->width = calloc(2 * (size_t)l->most + 1, sizeof(*l->width));
+    l->intensity = calloc(d, sizeof(*l->intensity));
     l->grid = oct_aligned_calloc(64, l->plan->spread.n_grid, sizeof(*l->grid));
     l->depth = oct_aligned_calloc(64, d, sizeof(*l->depth));
     l->turned = oct_aligned_calloc(64, d, sizeof(*l->turned));
     l->phase = oct_aligned_calloc(64, d, sizeof(*l->phase));
-    return l->t && l->signal && l->x && l->mean && l->grid && l->depth && l->turned && l->phase;
+    return l->t && l->signal && l->x && l->mean && l->width && l->intensity && l->grid &&
+           l->depth && l->turned && l->phase;
 }
 
 static bool plan_transforms(struct lines *l)
@@ -143,6 +156,8 @@ static void finish_lines(struct lines *l)
     free(l->signal);
     free(l->x);
     free(l->mean);
+    free(l->width);
+    free(l->intensity);
     free(l->grid);
     free(l->depth);
     free(l->turned);
@@ -151,26 +166,17 @@ static void finish_lines(struct lines *l)
     *l = (struct lines){0};
 }
 
-static bool came(const uint8_t *line_valid, uint32_t line)
-{
-    return !line_valid || line_valid[line];
-}
-
 /* The DC line: the recorded one, none, or the mean over the lines that came. */
 static void find_dc(struct lines *l, const uint16_t *spectra, const uint8_t *line_valid)
 {
     const uint32_t n = l->plan->geometry.n_samples, m = l->plan->geometry.n_lines;
     uint32_t n_came = 0;
-    memset(l->mean, 0, n * sizeof(*l->mean));
-    if (l->plan->chain.dc == OCT_DC_NONE)
+    for (uint32_t i = 0; i < n; i++)
+        l->mean[i] = l->plan->chain.dc == OCT_DC_FILE ? (double)l->plan->background[i] : 0;
+    if (l->plan->chain.dc == OCT_DC_NONE || l->plan->chain.dc == OCT_DC_FILE)
         return;
-    if (l->plan->chain.dc == OCT_DC_FILE) {
-        for (uint32_t i = 0; i < n; i++)
-            l->mean[i] = l->plan->background[i];
-        return;
-    }
     for (uint32_t j = 0; j < m; j++) {
-        if (!came(line_valid, j))
+        if (line_valid && !line_valid[j])
             continue;
         n_came++;
         for (uint32_t i = 0; i < n; i++)
@@ -230,7 +236,7 @@ static uint32_t add_lines(struct lines *l, const uint16_t *spectra, const uint8_
     for (uint32_t k = 0; k < n_keep && l->n < l->most; k++) {
         const uint32_t j = (uint32_t)((uint64_t)k * m / n_keep);
         const uint16_t *line = spectra + (size_t)j * n;
-        if (!came(line_valid, j))
+        if (line_valid && !line_valid[j])
             continue;
         if (is_saturated(line, n, limit))
             n_out++;
@@ -561,44 +567,34 @@ static void line_intensity(struct oct_sharpen *s, uint32_t line, float *intensit
 }
 
 /* Widths of the brightest layer of each line, NaN where it has none. */
-static void measure_widths(struct oct_sharpen *s, const double b[2], float *line, double *width)
+static void measure_widths(struct oct_sharpen *s, const double b[2], double *width)
 {
-    const uint32_t first = s->lines.first, depth = s->lines.last;
-    turn_lines(&s->lines, b);
-    for (uint32_t k = 0; k < s->lines.n; k++) {
+    struct lines *l = &s->lines;
+    turn_lines(l, b);
+    for (uint32_t k = 0; k < l->n; k++) {
         struct oct_peak peak;
-        line_intensity(s, k, line);
-        width[k] = oct_peak_find(&peak, line + first, depth - first, NULL) == OCT_PEAK_FOUND
+        line_intensity(s, k, l->intensity);
+        width[k] = oct_peak_find(&peak, l->intensity + l->first, l->last - l->first, NULL) ==
+                           OCT_PEAK_FOUND
                        ? peak.fwhm_px
                        : NAN;
     }
 }
 
-static enum oct_err find_widths(struct oct_sharpen *s, struct oct_sharpen_result *r,
-                                struct oct_error *err)
+static void find_widths(struct oct_sharpen *s, struct oct_sharpen_result *r)
 {
     const double none[2] = {0, 0};
-    const uint32_t n = s->lines.n;
-    double *before = calloc(2 * (size_t)n, sizeof(*before)), *after = before ? before + n : NULL;
-    float *line = malloc(s->lines.n_depth * sizeof(*line));
-    uint32_t n_both = 0;
-    if (before && line) {
-        measure_widths(s, none, line, before);
-        measure_widths(s, r->remaining, line, after);
-        for (uint32_t k = 0; k < n; k++) {
-            if (isnan(before[k]) || isnan(after[k]))
-                continue;
-            before[n_both] = before[k];
-            after[n_both++] = after[k];
-        }
-        r->n_widths = n_both;
-        r->width_before_px = oct_doubles_median(before, n_both);
-        r->width_after_px = oct_doubles_median(after, n_both);
+    double *before = s->lines.width, *after = before + s->lines.most;
+    measure_widths(s, none, before);
+    measure_widths(s, r->remaining, after);
+    for (uint32_t k = 0; k < s->lines.n; k++) {
+        if (isnan(before[k]) || isnan(after[k]))
+            continue;
+        before[r->n_widths] = before[k];
+        after[r->n_widths++] = after[k];
     }
-    const bool has_memory = before && line;
-    free(before);
-    free(line);
-    return has_memory ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for widths");
+    r->width_before_px = oct_doubles_median(before, r->n_widths);
+    r->width_after_px = oct_doubles_median(after, r->n_widths);
 }
 
 static enum oct_sharpen_state judge(const struct oct_sharpen *s, const struct oct_sharpen_result *r)
@@ -632,11 +628,11 @@ enum oct_err oct_sharpen_run(struct oct_sharpen *s, const atomic_bool *cancelled
     find_error(s, best.b, r->error);
     if (s->setup.with_curves)
         draw_curves(s, r);
-    enum oct_err e = find_widths(s, r, err);
+    find_widths(s, r);
     if (is_cancelled(s))
         return oct_fail(err, OCT_E_STATE, "cancelled");
     r->state = judge(s, r);
-    return e;
+    return OCT_OK;
 }
 
 const struct oct_plan *oct_sharpen_plan(const struct oct_sharpen *s)
@@ -674,20 +670,6 @@ static void add_in(double *to, const double *a, double scale, double shift)
             binomial = binomial * (m - k) / (k + 1);
         }
     }
-}
-
-/* Where on the k grid the camera's first and last sample lie. */
-static enum oct_err find_ends(const struct oct_plan *plan, double end[2], struct oct_error *err)
-{
-    const struct oct_geometry *g = &plan->geometry;
-    struct oct_k_grid grid;
-    enum oct_err e = oct_k_grid_init(&grid, g, &plan->calibration, err);
-    if (e == OCT_OK) {
-        end[0] = oct_k_grid_place(&grid, 2 * g->left);
-        end[1] = oct_k_grid_place(&grid, 2 * (g->left + g->n_samples - 1));
-    }
-    oct_k_grid_finish(&grid);
-    return e;
 }
 
 static enum oct_err combine_table(const struct oct_plan *plan, const double end[2],

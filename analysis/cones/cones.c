@@ -393,8 +393,7 @@ enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *p
     *result = oct_cones_none;
     cones->n_profile = 0;
     enum oct_err e = take_picture(cones, picture, err);
-    if (!e)
-        e = climb(cones, &best, result, err);
+    e = e ? e : climb(cones, &best, result, err);
     if (e || !best.found)
         return e;
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {

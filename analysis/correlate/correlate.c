@@ -131,10 +131,8 @@ static enum oct_err start(struct oct_correlator *c, struct oct_error *err)
     c->f = (struct oct_side){.height = s->height, .width = s->width, .keep_mean = keep_mean};
     c->g = (struct oct_side){.height = s->g_height, .width = s->g_width, .keep_mean = keep_mean};
     enum oct_err e = oct_fft2_create(&c->fft, &shape, err);
-    if (!e)
-        e = oct_side_init(&c->f, s->g_height, s->max_dy, boxes_of(s), err);
-    if (!e)
-        e = oct_side_init(&c->g, s->height, s->max_dy, boxes_of(s), err);
+    e = e ? e : oct_side_init(&c->f, s->g_height, s->max_dy, boxes_of(s), err);
+    e = e ? e : oct_side_init(&c->g, s->height, s->max_dy, boxes_of(s), err);
     if (!e && (!allocate(c) || (s->masked && !allocate_spectra(c, &c->f))))
         e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for shifts to %u x %u", s->max_dy,
                      s->max_dx);
@@ -278,6 +276,7 @@ static double count_at(const struct oct_correlator *c, size_t i, uint32_t x, dou
     return c->masked ? round(product_sum(c, MASKS, i, x, n)) : n;
 }
 
+/* zncc of pictures with masks; rectangle: pixels that meet. */
 static float zncc_at(const struct oct_correlator *c, size_t i, uint32_t x, double rectangle,
                      double least_n)
 {
@@ -296,6 +295,30 @@ static float zncc_at(const struct oct_correlator *c, size_t i, uint32_t x, doubl
                    sqrt(f_variance * g_variance));
 }
 
+/* eq1 and overlap. */
+static float product_at(const struct oct_correlator *c, size_t i, uint32_t x, double rectangle,
+                        double divisor)
+{
+    const bool overlap = c->setup.norm == OCT_CORRELATION_OVERLAP;
+    const double n = overlap ? count_at(c, i, x, rectangle) : 1;
+    return n < 1 ? NAN : (float)(product_sum(c, VALUES, i, x, rectangle) / (n * divisor));
+}
+
+/* A shift at a time: where there are masks or levels. */
+static void finish_shifts(struct oct_correlator *c,
+                          float (*value_at)(const struct oct_correlator *c, size_t i, uint32_t x,
+                                            double rectangle, double by),
+                          double by, float *c2d)
+{
+    for (size_t i = 0; i < c->n_shifts; i += c->width) {
+        const uint32_t n_rows = set_rows(c, (int64_t)(i / c->width) - c->setup.max_dy);
+        for (uint32_t x = 0; x < c->width; x++) {
+            const double n = (double)n_rows * (c->f_columns[x].end - c->f_columns[x].first);
+            c2d[i + x] = value_at(c, i + x, x, n, by);
+        }
+    }
+}
+
 /* The largest N of the window. */
 static double most_count(struct oct_correlator *c)
 {
@@ -303,30 +326,13 @@ static double most_count(struct oct_correlator *c)
     if (!c->masked) /* at shift 0, which every window has */
         return fmin(c->f.height, c->other->height) * fmin(c->f.width, c->other->width);
     for (size_t i = 0; i < c->n_shifts; i += c->width) {
-        const int64_t dy = (int64_t)(i / c->width) - c->setup.max_dy;
-        const struct oct_box_overlap rows = oct_box_overlap_at(c->f.height, c->other->height, dy);
-        if (c->masked)
-            set_rows(c, dy);
-        for (uint32_t x = 0; x < c->width; x++) {
-            const double n =
-                (double)(rows.end - rows.first) * (c->f_columns[x].end - c->f_columns[x].first);
-            const double count = count_at(c, i + x, x, n);
-            most = count > most ? count : most;
-        }
-    }
-    return most;
-}
-
-static void finish_masked_zncc(struct oct_correlator *c, float *c2d)
-{
-    const double least_n = c->setup.min_overlap * most_count(c);
-    for (size_t i = 0; i < c->n_shifts; i += c->width) {
         const uint32_t n_rows = set_rows(c, (int64_t)(i / c->width) - c->setup.max_dy);
         for (uint32_t x = 0; x < c->width; x++) {
             const double n = (double)n_rows * (c->f_columns[x].end - c->f_columns[x].first);
-            c2d[i + x] = zncc_at(c, i + x, x, n, least_n);
+            most = fmax(most, count_at(c, i + x, x, n));
         }
     }
+    return most;
 }
 
 /* Without masks: the sums over the columns that meet at each dx. */
@@ -404,28 +410,13 @@ static void scale_products(struct oct_correlator *c, double divisor, float *c2d)
     }
 }
 
-/* eq1 and overlap, a shift at a time. */
-static void finish_products(struct oct_correlator *c, double divisor, float *c2d)
-{
-    const bool overlap = c->setup.norm == OCT_CORRELATION_OVERLAP;
-    for (size_t i = 0; i < c->n_shifts; i += c->width) {
-        const uint32_t n_rows = set_rows(c, (int64_t)(i / c->width) - c->setup.max_dy);
-        for (uint32_t x = 0; x < c->width; x++) {
-            const double rectangle = (double)n_rows * (c->f_columns[x].end - c->f_columns[x].first);
-            const double n = overlap ? count_at(c, i + x, x, rectangle) : 1;
-            const double p = product_sum(c, VALUES, i + x, x, rectangle);
-            c2d[i + x] = n < 1 ? NAN : (float)(p / (n * divisor));
-        }
-    }
-}
-
 static void finish_product(struct oct_correlator *c, float *c2d)
 {
     double divisor = sqrt(c->f.squares) * sqrt(c->other->squares);
     if (c->setup.norm == OCT_CORRELATION_OVERLAP)
         divisor /= sqrt((double)c->f.n_valid) * sqrt((double)c->other->n_valid);
     if (c->masked || c->setup.keep_mean)
-        finish_products(c, divisor, c2d);
+        finish_shifts(c, product_at, divisor, c2d);
     else
         scale_products(c, divisor, c2d);
 }
@@ -445,7 +436,7 @@ static enum oct_err run_one(struct oct_correlator *c, const struct oct_picture *
     else
         correlate_plain(c);
     if (c->setup.norm == OCT_CORRELATION_ZNCC && c->masked)
-        finish_masked_zncc(c, c2d);
+        finish_shifts(c, zncc_at, c->setup.min_overlap * most_count(c), c2d);
     else if (c->setup.norm == OCT_CORRELATION_ZNCC)
         finish_zncc(c, c2d);
     else

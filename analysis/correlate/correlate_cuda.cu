@@ -93,8 +93,7 @@ static enum oct_err begin(void *argument, struct oct_error *err)
         return e ? e : oct_correlation_queue_g(correlation, err);
     }
     enum oct_err e = oct_correlation_upload(correlation, c->n, err);
-    if (!e)
-        e = oct_correlation_queue(correlation, true, err);
+    e = e ? e : oct_correlation_queue(correlation, true, err);
     return e ? e
              : oct_cuda_stream_download(
                    correlation->stream, c->h_c2d, correlation->d_c2d,

@@ -308,8 +308,8 @@ static inline enum oct_err oct_correlation_queue(struct oct_correlation *c, bool
         oct_correlation_queue_boxes(c, s.n);
     if (c->d_most)
         e = oct_cuda_stream_clear(c->stream, c->d_most, s.n * sizeof(uint32_t), err);
-    if (!e)
-        e = oct_transforms_r2c(&c->transforms, c->forward, c->stream, c->d_planes, c->d_spectra,
+    e = e ? e
+          : oct_transforms_r2c(&c->transforms, c->forward, c->stream, c->d_planes, c->d_spectra,
                                err);
     if (e)
         return e;
@@ -379,14 +379,14 @@ static inline enum oct_err oct_correlation_plan(struct oct_correlation *c, struc
     c->forward = 0;
     c->inverse = 1;
     c->forward_g = 2;
-    if (!e)
-        e = oct_transforms_plan(&c->transforms, CUFFT_R2C, height, width, c->planes.n_planes * s.n,
+    e = e ? e
+          : oct_transforms_plan(&c->transforms, CUFFT_R2C, height, width, c->planes.n_planes * s.n,
                                 c->stream, err);
-    if (!e)
-        e = oct_transforms_plan(&c->transforms, CUFFT_C2R, height, width, c->n_products * s.n,
+    e = e ? e
+          : oct_transforms_plan(&c->transforms, CUFFT_C2R, height, width, c->n_products * s.n,
                                 c->stream, err);
-    if (!e)
-        e = oct_transforms_plan(&c->transforms, CUFFT_R2C, height, width, c->planes.n_planes,
+    e = e ? e
+          : oct_transforms_plan(&c->transforms, CUFFT_R2C, height, width, c->planes.n_planes,
                                 c->stream, err);
     return e;
 }
@@ -422,8 +422,7 @@ static inline enum oct_err oct_correlation_make(struct oct_correlation *c,
     c->stream = stream;
     c->n_products = !shape->masked ? 1 : shape->norm == OCT_CORRELATION_ZNCC ? 6 : 2;
     enum oct_err e = oct_correlation_alloc(c, err);
-    if (!e)
-        e = oct_correlation_clear(c, err);
+    e = e ? e : oct_correlation_clear(c, err);
     return e ? e : oct_correlation_plan(c, err);
 }
 
@@ -457,8 +456,7 @@ oct_correlation_make_context(void **out, struct oct_cuda_stream *stream,
     if (!c)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a correlation on a GPU");
     enum oct_err e = oct_correlation_make(&c->correlation, &shape, stream, err);
-    if (!e)
-        e = complete(c, setup, err);
+    e = e ? e : complete(c, setup, err);
     oct_cuda_stream_drain(stream);
     if (e) {
         oct_correlation_unmake<CONTEXT>(c);

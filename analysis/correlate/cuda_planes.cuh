@@ -84,8 +84,8 @@ static inline enum oct_err oct_planes_upload(struct oct_planes *p,
 {
     const size_t bytes = n * (size_t)padding->height * padding->width * sizeof(float);
     enum oct_err e = oct_cuda_stream_upload(p->stream, p->d_pictures, p->h_pictures, bytes, err);
-    if (!e)
-        e = oct_cuda_stream_upload(p->stream, p->d_normals, p->h_normals, n * sizeof(*p->h_normals),
+    e = e ? e
+          : oct_cuda_stream_upload(p->stream, p->d_normals, p->h_normals, n * sizeof(*p->h_normals),
                                    err);
     if (!e)
         OCT_LAUNCH((oct_planes_kernel),

@@ -4,6 +4,7 @@
 #include "kernels/device/fftw_planner.h"
 #include "pipeline/base/aligned.h"
 
+#include <complex.h> /* before fftw3.h: its complex is the language's */
 #include <fftw3.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,17 +20,18 @@ struct field {
     int64_t level; /* their rounded mean */
     double squares;
     struct oct_boxes boxes;
-    double *strip; /* [width + 1] */
-    fftw_complex *spectrum[2];
+    double *strip;               /* [width + 1] */
+    double complex *spectrum[2]; /* [n_bins] */
 };
 
 struct oct_exact {
     struct oct_correlator_setup setup;
     uint32_t py, px;
     size_t width, n_shifts; /* of a window */
+    size_t n_bins;          /* py (px / 2 + 1) */
     struct field f, g;
     double *plane;                /* [py][px] */
-    fftw_complex *product;        /* [py][px / 2 + 1] */
+    double complex *product;      /* [n_bins] */
     fftw_plan forward, inverse;   /* plane to product, product to plane */
     int64_t *n, *f_sums, *g_sums; /* [n_shifts] */
 };
@@ -41,35 +43,34 @@ static void finish_field(struct field *field)
     free(field->values);
     oct_boxes_finish(&field->boxes);
     free(field->strip);
-    free(field->spectrum[0]);
-    free(field->spectrum[1]);
+    free(field->spectrum[0]); /* owns both */
 }
 
 static bool init_field(struct oct_exact *x, struct field *field, uint32_t height, uint32_t width,
                        uint32_t g_height)
 {
-    const size_t n_bins = (size_t)x->py * (x->px / 2 + 1);
     field->height = height;
     field->width = width;
     field->values = oct_aligned_alloc(64, (size_t)height * width, sizeof(float));
     field->strip = oct_aligned_alloc(64, (size_t)width + 1, sizeof(double));
-    for (unsigned part = 0; part < 2; part++)
-        field->spectrum[part] = oct_aligned_alloc(64, n_bins, sizeof(fftw_complex));
-    return oct_boxes_init(&field->boxes, height, width, g_height, x->setup.max_dy) &&
-           field->values && field->strip && field->spectrum[0] && field->spectrum[1];
+    field->spectrum[0] = oct_aligned_alloc(64, 2 * x->n_bins, sizeof(double complex));
+    if (!oct_boxes_init(&field->boxes, height, width, g_height, x->setup.max_dy) ||
+        !field->values || !field->strip || !field->spectrum[0])
+        return false;
+    field->spectrum[1] = field->spectrum[0] + x->n_bins;
+    return true;
 }
 
 static bool allocate(struct oct_exact *x)
 {
     const struct oct_correlator_setup *s = &x->setup;
-    const uint32_t height = s->height > s->g_height ? s->height : s->g_height;
-    const uint32_t width = s->width > s->g_width ? s->width : s->g_width;
-    x->py = oct_fft2_size(height + s->max_dy);
-    x->px = oct_fft2_size(width + s->max_dx);
+    x->py = oct_fft2_size((s->height > s->g_height ? s->height : s->g_height) + s->max_dy);
+    x->px = oct_fft2_size((s->width > s->g_width ? s->width : s->g_width) + s->max_dx);
+    x->n_bins = (size_t)x->py * (x->px / 2 + 1);
     x->width = 2 * (size_t)s->max_dx + 1;
     x->n_shifts = (2 * (size_t)s->max_dy + 1) * x->width;
     x->plane = oct_aligned_calloc(64, (size_t)x->py * x->px, sizeof(double));
-    x->product = oct_aligned_alloc(64, (size_t)x->py * (x->px / 2 + 1), sizeof(fftw_complex));
+    x->product = oct_aligned_alloc(64, x->n_bins, sizeof(double complex));
     x->n = malloc(3 * x->n_shifts * sizeof(*x->n));
     if (!init_field(x, &x->f, s->height, s->width, s->g_height) ||
         !init_field(x, &x->g, s->g_height, s->g_width, s->height) || !x->plane || !x->product ||
@@ -121,22 +122,22 @@ void oct_exact_destroy(struct oct_exact *x)
     free(x);
 }
 
-/* ---- fields ---- */
+/* ---- sums of products ---- */
 
 static enum oct_err check_picture(const struct field *field, const struct oct_picture *p,
-                                  struct oct_error *err)
+                                  struct oct_picture_statistics *look, struct oct_error *err)
 {
     if (p->height != field->height || p->width != field->width)
         return oct_fail(err, OCT_E_FORMAT, "the picture has %u x %u pixels, not %u x %u", p->height,
                         p->width, field->height, field->width);
     for (size_t i = 0; i < (size_t)p->height * p->width; i++) {
         const double v = (double)p->pixels[i];
-        if ((!p->valid || p->valid[i]) && !(v >= 0 && v <= MOST_PIXEL && v == floor(v)))
+        if (oct_picture_is_valid(p, i) && !(v >= 0 && v <= MOST_PIXEL && v == floor(v)))
             return oct_fail(err, OCT_E_FORMAT,
                             "exact sums need integers from 0 to 65535: pixel %u of row %u is %g",
                             (unsigned)(i % p->width), (unsigned)(i / p->width), v);
     }
-    return OCT_OK;
+    return oct_side_check(p, look, err);
 }
 
 /* The pixels, 0 where they are masked; or the mask itself. */
@@ -145,8 +146,7 @@ static void set_field(struct field *field, const struct oct_picture *p, bool mas
     const size_t n = (size_t)field->height * field->width;
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
-        const bool valid = !p->valid || p->valid[i];
-        field->values[i] = !valid ? 0 : mask ? 1 : p->pixels[i];
+        field->values[i] = !oct_picture_is_valid(p, i) ? 0 : mask ? 1 : p->pixels[i];
         sum += (double)field->values[i];
     }
     field->level = llround(sum / (double)n);
@@ -160,55 +160,48 @@ static void set_field(struct field *field, const struct oct_picture *p, bool mas
 }
 
 /* The whole values (part 0 of 1), or their low (part 0) or high bytes (part 1). */
-static double part_of(double value, unsigned part, unsigned n_parts)
+static void transform_part(struct oct_exact *x, struct field *field, unsigned part,
+                           unsigned n_parts)
 {
-    const double high = n_parts == 2 ? floor((value + BYTE / 2) / BYTE) : 0;
-    return part == 1 ? high : value - BYTE * high;
+    memset(x->plane, 0, (size_t)x->py * x->px * sizeof(double));
+    for (uint32_t y = 0; y < field->height; y++)
+        for (uint32_t i = 0; i < field->width; i++) {
+            const double value = (double)field->values[(size_t)y * field->width + i];
+            const double high = n_parts == 2 ? floor((value + BYTE / 2) / BYTE) : 0;
+            x->plane[(size_t)y * x->px + i] = part == 1 ? high : value - BYTE * high;
+        }
+    fftw_execute_dft_r2c(x->forward, x->plane, field->spectrum[part]);
 }
 
-static void transform(struct oct_exact *x, struct field *field, unsigned n_parts)
+/* How far from an integer a sum may be. Of two parts it is below 0.4 for the largest pictures: both
+ * have an RMS of 128 at most, as pixels are at most 32768 RMS from their mean. */
+static double error_bound(const struct oct_exact *x)
 {
-    for (unsigned part = 0; part < n_parts; part++) {
-        memset(x->plane, 0, (size_t)x->py * x->px * sizeof(double));
-        for (uint32_t y = 0; y < field->height; y++)
-            for (uint32_t i = 0; i < field->width; i++)
-                x->plane[(size_t)y * x->px + i] =
-                    part_of((double)field->values[(size_t)y * field->width + i], part, n_parts);
-        fftw_execute_dft_r2c(x->forward, x->plane, field->spectrum[part]);
-    }
+    return 6 * 0x1p-52 * log2((double)x->py * x->px) * sqrt(x->f.squares) * sqrt(x->g.squares);
 }
 
-/* How far from an integer a sum may be, of fields with these sums of squares. Of two parts it is
- * below 0.4 for the largest pictures: both have an RMS of 128 at most, as pixels are at most 32768
- * RMS from their mean. */
-static double error_bound(const struct oct_exact *x, double f_squares, double g_squares)
+/* Adds the products of the fields less their levels. */
+static void add_products(struct oct_exact *x, int64_t *sums)
 {
-    return 6 * 0x1p-52 * log2((double)x->py * x->px) * sqrt(f_squares) * sqrt(g_squares);
-}
-
-/* ---- one product of two fields ---- */
-
-static void add_product(const struct oct_exact *x, fftw_complex *f, fftw_complex *g)
-{
-    const size_t n_bins = (size_t)x->py * (x->px / 2 + 1);
-    for (size_t i = 0; i < n_bins; i++) {
-        x->product[i][0] += f[i][0] * g[i][0] + f[i][1] * g[i][1];
-        x->product[i][1] += f[i][0] * g[i][1] - f[i][1] * g[i][0];
-    }
-}
-
-/* Adds factor times what x->product transforms to, and clears it for the next. */
-static void add_sums(struct oct_exact *x, int64_t factor, int64_t *sums)
-{
+    const unsigned n_parts = error_bound(x) < 0.25 ? 1 : 2;
     const double scale = 1 / ((double)x->py * x->px);
-    const uint32_t max_dy = x->setup.max_dy, max_dx = x->setup.max_dx;
-    fftw_execute(x->inverse);
-    for (size_t i = 0; i < x->n_shifts; i++) {
-        const size_t y = (i / x->width + x->py - max_dy) % x->py;
-        const size_t at = (i % x->width + x->px - max_dx) % x->px;
-        sums[i] += factor * llround(x->plane[y * x->px + at] * scale);
+    int64_t factor = 1;
+    for (unsigned part = 0; part < n_parts; part++) {
+        transform_part(x, &x->f, part, n_parts);
+        transform_part(x, &x->g, part, n_parts);
     }
-    memset(x->product, 0, (size_t)x->py * (x->px / 2 + 1) * sizeof(*x->product));
+    for (unsigned power = 0; power + 1 < 2 * n_parts; power++, factor *= (int64_t)BYTE) {
+        memset(x->product, 0, x->n_bins * sizeof(*x->product));
+        for (unsigned a = power / n_parts; a < n_parts && a <= power; a++)
+            for (size_t i = 0; i < x->n_bins; i++)
+                x->product[i] += conj(x->f.spectrum[a][i]) * x->g.spectrum[power - a][i];
+        fftw_execute(x->inverse);
+        for (size_t i = 0; i < x->n_shifts; i++) {
+            const size_t y = (i / x->width + x->py - x->setup.max_dy) % x->py;
+            const size_t at = (i % x->width + x->px - x->setup.max_dx) % x->px;
+            sums[i] += factor * llround(x->plane[y * x->px + at] * scale);
+        }
+    }
 }
 
 static void add_levels(const struct oct_exact *x, int64_t *sums)
@@ -238,22 +231,8 @@ static void multiply(struct oct_exact *x, const struct oct_picture *f, bool f_ma
     set_field(&x->f, f, f_mask);
     set_field(&x->g, g, g_mask);
     memset(sums, 0, x->n_shifts * sizeof(*sums));
-    if (x->f.squares > 0 && x->g.squares > 0) {
-        const unsigned n_parts = error_bound(x, x->f.squares, x->g.squares) < 0.25 ? 1 : 2;
-        fftw_complex **a = x->f.spectrum, **b = x->g.spectrum;
-        transform(x, &x->f, n_parts);
-        transform(x, &x->g, n_parts);
-        memset(x->product, 0, (size_t)x->py * (x->px / 2 + 1) * sizeof(*x->product));
-        add_product(x, a[0], b[0]);
-        add_sums(x, 1, sums);
-        if (n_parts == 2) {
-            add_product(x, a[0], b[1]);
-            add_product(x, a[1], b[0]);
-            add_sums(x, 256, sums);
-            add_product(x, a[1], b[1]);
-            add_sums(x, 65536, sums);
-        }
-    }
+    if (x->f.squares > 0 && x->g.squares > 0)
+        add_products(x, sums);
     add_levels(x, sums);
 }
 
@@ -267,10 +246,8 @@ enum oct_err oct_exact_correlation(struct oct_exact *x, const struct oct_picture
 {
     struct oct_picture_statistics f_is, g_is;
     const bool overlap = x->setup.norm == OCT_CORRELATION_OVERLAP, keep = x->setup.keep_mean;
-    enum oct_err e = check_picture(&x->f, f, err);
-    e = e ? e : check_picture(&x->g, g, err);
-    e = e ? e : oct_side_check(f, &f_is, err);
-    e = e ? e : oct_side_check(g, &g_is, err);
+    enum oct_err e = check_picture(&x->f, f, &f_is, err);
+    e = e ? e : check_picture(&x->g, g, &g_is, err);
     if (e)
         return e;
     multiply(x, f, false, g, false, sums);

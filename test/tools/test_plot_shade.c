@@ -1,8 +1,12 @@
-/* Lambert's shading against planes, whose normal is known. */
+/* Lambert's shading against planes, whose normal is known; the files of figures. */
 #include "plot/plot.h"
 #include "test/rig/tap.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { N = 9 };
 
@@ -63,11 +67,38 @@ static void gaps_stay_gaps_and_their_sides_are_drawn(void **state)
     }
 }
 
+/* By the ending of the name, also of one that is published with others. */
+static void files_are_of_the_kind_that_their_names_say(void **state)
+{
+    static const struct {
+        const char *name, *begins;
+    } cases[] = {{"a.png", "\x89PNG"},  {"a.svg", "<?xml"},        {"a.pdf", "%PDF"},
+                 {"a.name", "\x89PNG"}, {"b.svg.all.77", "<?xml"}, {"svg", "\x89PNG"}};
+    static const double x[3] = {0, 1, 2}, y[3] = {1, NAN, 4};
+    const struct oct_plot_series series = {x, y, 3, "three", OCT_PLOT_POINTS};
+    const struct oct_plot_lines plot = {.title = "t", .series = &series, .n_series = 1};
+    char folder[] = "/tmp/octd-plot-XXXXXX", path[64], begins[6] = "";
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oct_error err;
+        snprintf(path, sizeof(path), "%s/%s", folder, cases[i].name);
+        assert_int_equal(oct_plot_write_lines(path, false, &plot, &err), OCT_OK);
+        FILE *file = fopen(path, "rb");
+        assert_non_null(file);
+        assert_int_equal(fread(begins, 1, 5, file), 5);
+        assert_memory_equal(begins, cases[i].begins, strlen(cases[i].begins));
+        fclose(file);
+        unlink(path);
+    }
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planes_have_the_cosine_of_their_normal),
         cmocka_unit_test(gaps_stay_gaps_and_their_sides_are_drawn),
+        cmocka_unit_test(files_are_of_the_kind_that_their_names_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,40 +110,6 @@ static void *ask_again_and_again(void *argument)
     return NULL;
 }
 
-struct message {
-    bool is_picture;
-    double number;
-    uint64_t sent_ns;
-};
-
-/* Takes a message of the topic bscan or of the analysis. */
-static enum oct_err take(struct oct_bench_rig *r, struct message *message, struct oct_error *err)
-{
-    int patience_ms = OCT_BENCH_PATIENCE_MS, more = 1;
-    size_t more_bytes = sizeof(more);
-    zmq_setsockopt(r->pictures, ZMQ_RCVTIMEO, &patience_ms, sizeof(patience_ms));
-    for (int n = 0; more; n++) {
-        zmq_msg_t part;
-        zmq_msg_init(&part);
-        if (zmq_msg_recv(&part, r->pictures, 0) < 0) {
-            zmq_msg_close(&part);
-            return oct_fail(err, OCT_E_IO, "octd has sent no picture");
-        }
-        if (n == 0)
-            message->is_picture =
-                zmq_msg_size(&part) == 5 && memcmp(zmq_msg_data(&part), "bscan", 5) == 0;
-        if (n == 1) {
-            cJSON *header = cJSON_ParseWithLength(zmq_msg_data(&part), zmq_msg_size(&part));
-            message->number = oct_bench_number(header, NULL, "frame_num");
-            message->sent_ns = (uint64_t)fmax(0, oct_bench_number(header, NULL, "time_ns"));
-            cJSON_Delete(header);
-        }
-        zmq_msg_close(&part);
-        zmq_getsockopt(r->pictures, ZMQ_RCVMORE, &more, &more_bytes);
-    }
-    return OCT_OK;
-}
-
 static void note_result(struct oct_bench_beside_way *found, double lag)
 {
     found->n_results++;
@@ -161,8 +127,8 @@ static enum oct_err watch(struct oct_bench_rig *r, double seconds, struct way *w
     uint64_t now_ns = 0;
     enum oct_err e = OCT_OK;
     while (!e && now_ns < end) {
-        struct message message = {.number = -1};
-        e = take(r, &message, err);
+        struct oct_bench_message message = {.number = -1};
+        e = oct_bench_message_take(r, &message, err);
         now_ns = oct_clock_ns();
         if (e || now_ns < begin)
             continue;
@@ -206,53 +172,36 @@ static enum oct_err watch_round(struct oct_bench_rig *r, double seconds, struct 
     return e;
 }
 
-static enum oct_err set(const struct oct_bench_rig *r, const char *key, const char *value,
-                        struct oct_error *err)
+static bool is_idle(const cJSON *status, double than)
 {
-    char request[128];
-    snprintf(request, sizeof(request), "{\"cmd\":\"set\",\"key\":\"%s\",\"value\":\"%s\"}", key,
-             value);
-    cJSON *reply = oct_bench_rig_ask(r, request);
-    bool granted = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"));
-    cJSON_Delete(reply);
-    return granted ? OCT_OK : oct_fail(err, OCT_E_IO, "octd does not take %s = %s", key, value);
-}
-
-static enum oct_err command(const struct oct_bench_rig *r, const char *request,
-                            struct oct_error *err)
-{
-    cJSON *reply = oct_bench_rig_ask(r, request);
-    bool granted = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"));
-    cJSON_Delete(reply);
-    return granted ? OCT_OK : oct_fail(err, OCT_E_IO, "octd does not do %s", request);
+    (void)than;
+    return oct_bench_phase_is(status, "idle");
 }
 
 /* And waits until the stream has ended. */
 static enum oct_err stop(const struct oct_bench_rig *r, struct oct_error *err)
 {
-    const struct timespec pause = {.tv_nsec = 20000000};
-    const uint64_t until_ns = oct_clock_ns() + OCT_BENCH_PATIENCE_MS * UINT64_C(1000000);
-    enum oct_err e = command(r, "{\"cmd\":\"stop\"}", err);
-    for (bool is_idle = false; !e && !is_idle; nanosleep(&pause, NULL)) {
-        cJSON *status = oct_bench_rig_status(r);
-        const char *phase = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(status, "phase"));
-        is_idle = phase && strcmp(phase, "idle") == 0;
-        cJSON_Delete(status);
-        if (!is_idle && oct_clock_ns() > until_ns)
-            e = oct_fail(err, OCT_E_IO, "octd does not stop");
-    }
-    return e;
+    bool came;
+    const enum oct_err e = oct_bench_rig_command(r, "{\"cmd\":\"stop\"}", err);
+    if (e)
+        return e;
+    cJSON_Delete(oct_bench_rig_until(r, is_idle, 0, &came));
+    return came ? OCT_OK : oct_fail(err, OCT_E_IO, "octd does not stop");
 }
 
 /* Which of the values: 0 or 1. */
 static enum oct_err change(const struct oct_bench_rig *r, const struct oct_bench_beside *beside,
                            int which, struct oct_error *err)
 {
+    char request[160];
     enum oct_err e = beside->restarts ? stop(r, err) : OCT_OK;
-    for (const struct oct_bench_setting *s = beside->settings; s->key && !e; s++)
-        e = set(r, s->key, s->values[which], err);
+    for (const struct oct_bench_setting *s = beside->settings; s->key && !e; s++) {
+        snprintf(request, sizeof(request), "{\"cmd\":\"set\",\"key\":\"%s\",\"value\":\"%s\"}",
+                 s->key, s->values[which]);
+        e = oct_bench_rig_command(r, request, err);
+    }
     if (!e && beside->restarts)
-        e = command(r, "{\"cmd\":\"start\"}", err);
+        e = oct_bench_rig_command(r, "{\"cmd\":\"start\"}", err);
     return e || !beside->restarts ? e : oct_bench_rig_await(r, err);
 }
 
@@ -312,16 +261,13 @@ static enum oct_err measure(struct oct_bench_rig *r, const struct oct_bench_besi
             !alloc_delays(&ways[k].replies, 1e9 / ASK_EVERY_NS, seconds))
             e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the delays");
     let_busy_go(busy);
-    if (!e)
-        e = oct_bench_camera_start(r, err);
+    e = e ? e : oct_bench_camera_start(r, err);
     for (unsigned round = 0; round < N_ROUNDS && !e; round++)
         for (int k = 0; k < 2 && !e; k++) {
             e = change(r, beside, k, err);
-            if (!e)
-                e = watch_round(r, seconds, &ways[k], round, err);
+            e = e ? e : watch_round(r, seconds, &ways[k], round, err);
         }
-    if (!e)
-        e = conclude(r, ways, found, err);
+    e = e ? e : conclude(r, ways, found, err);
     oct_bench_camera_end(r);
     for (int k = 0; k < 2; k++) {
         free(ways[k].pictures.us);
@@ -348,12 +294,8 @@ enum oct_err oct_bench_beside(const struct oct_config *config,
     if (priority == 0 || oct_threads_ask_realtime(priority, NULL))
         oct_threads_ask_short_slices();
     e = oct_bench_rig_open(&r, config, beside->rate_hz, err);
-    if (!e)
-        e = oct_bench_rig_start(&r, err);
-    if (!e)
-        e = oct_bench_rig_await(&r, err);
-    if (!e)
-        e = measure(&r, beside, &busy, seconds, found, err);
+    e = e ? e : oct_bench_rig_run(&r, err);
+    e = e ? e : measure(&r, beside, &busy, seconds, found, err);
     end_busy(&busy);
     oct_bench_rig_close(&r, e != OCT_OK);
     return e;

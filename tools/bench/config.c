@@ -12,7 +12,6 @@ static enum oct_err make_plan(struct oct_bench_scene *scene, const struct oct_co
     struct oct_geometry geometry;
     struct oct_calibration cal = {0};
     struct oct_chain chain;
-
     if (depth) {
         c.pipeline.crop_first = 0;
         c.pipeline.crop_last = depth;
@@ -23,8 +22,7 @@ static enum oct_err make_plan(struct oct_bench_scene *scene, const struct oct_co
     if (!cal.n_wavelengths && !cal.n_kmap)
         e = oct_bench_calibration(&cal, geometry.n_samples);
     oct_config_chain(&c, &chain);
-    if (!e)
-        e = oct_plan_create(&scene->plan, &geometry, &cal, &chain, err);
+    e = e ? e : oct_plan_create(&scene->plan, &geometry, &cal, &chain, err);
     oct_calibration_finish(&cal);
     return e;
 }
@@ -34,8 +32,7 @@ enum oct_err oct_bench_scene_init(struct oct_bench_scene *scene, const struct oc
 {
     *scene = (struct oct_bench_scene){0};
     enum oct_err e = make_plan(scene, config, depth, err);
-    if (!e)
-        e = oct_bench_scene_fill(scene, err);
+    e = e ? e : oct_bench_scene_fill(scene, err);
     oct_config_display(config, &scene->display);
     if (e)
         oct_bench_scene_finish(scene);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPEATS 5 /* the best is taken: noise only makes times longer */
+#define REPEATS OCT_BENCH_REPEATS
 #define COLLECT_US 1000000u
 #define WITHIN_BYTES ((size_t)256 << 20) /* no cache holds it */
 #define WITHIN_ROUNDS 4
@@ -61,9 +61,10 @@ static enum oct_err submit(struct runner *r, uint64_t number, unsigned n, struct
 }
 
 /* Seconds for n batches with the engine kept full. */
-static enum oct_err run_full(struct runner *r, uint64_t n_batches, double *seconds,
+static enum oct_err run_full(void *context, uint64_t n_batches, double *seconds,
                              struct oct_error *err)
 {
+    struct runner *r = context;
     uint64_t begin = oct_clock_ns(), n = n_batches * r->batch, submitted = 0;
     struct oct_image_frame *done;
     enum oct_err e = OCT_OK;
@@ -72,8 +73,7 @@ static enum oct_err run_full(struct runner *r, uint64_t n_batches, double *secon
             e = submit(r, submitted, r->batch, err);
             submitted += r->batch;
         }
-        if (!e)
-            e = collect(r, &done, err);
+        e = e ? e : collect(r, &done, err);
     }
     *seconds = (double)(oct_clock_ns() - begin) * 1e-9;
     return e;
@@ -124,14 +124,8 @@ static enum oct_err verify(struct runner *r, struct oct_bench_scene *scene, doub
 static enum oct_err measure_rate(struct runner *r, double seconds, double *lines_per_s,
                                  struct oct_error *err)
 {
-    double took, best = 1e30;
-    enum oct_err e = run_full(r, 4, &took, err);
-    uint64_t n = (uint64_t)(4 * seconds / REPEATS / (took > 1e-6 ? took : 1e-6)) + 2;
-    for (int i = 0; i < REPEATS && !e; i++) {
-        e = run_full(r, n, &took, err);
-        best = took < best ? took : best;
-    }
-    *lines_per_s = (double)(n * r->batch) * r->geometry->n_lines / best;
+    const enum oct_err e = oct_bench_fastest(run_full, r, 4, seconds, lines_per_s, err);
+    *lines_per_s *= (double)r->batch * r->geometry->n_lines;
     return e;
 }
 
@@ -149,8 +143,7 @@ static enum oct_err measure_copies(const struct runner *r, unsigned device, doub
     for (int i = 0; i < REPEATS && !e; i++) {
         e = oct_cuda_time_copies(device, up, down, n, &took, err);
         best = took < best ? took : best;
-        if (!e)
-            e = oct_cuda_time_device_copy(device, WITHIN_BYTES, WITHIN_ROUNDS, &within, err);
+        e = e ? e : oct_cuda_time_device_copy(device, WITHIN_BYTES, WITHIN_ROUNDS, &within, err);
         row->device_bytes_per_s = fmax(row->device_bytes_per_s, within);
     }
     row->copy_lines_per_s = (double)n * r->batch * r->geometry->n_lines / best;
@@ -181,8 +174,7 @@ static enum oct_err run_batch(struct runner *r, struct oct_cuda_recon *recon, do
         jobs[k] = job_of(r, k);
     oct_cuda_recon_take(recon, jobs, r->batch);
     enum oct_err e = oct_cuda_recon_begin(recon, &needs_end, err);
-    if (!e)
-        e = wait_for(recon, err);
+    e = e ? e : wait_for(recon, err);
     return e ? e : oct_cuda_recon_stages(recon, seconds, err);
 }
 
@@ -238,8 +230,7 @@ static enum oct_err measure_kernels(struct runner *r, const struct oct_plan *pla
         if (!e)
             e = run_batch(r, streams[i], stages, err); /* brings the spectra */
     }
-    if (!e)
-        e = run_kernels(streams, n, 1, &took, err);
+    e = e ? e : run_kernels(streams, n, 1, &took, err);
     const unsigned n_batches = e ? 1 : (unsigned)(seconds / REPEATS / took) + 1;
     for (int i = 0; i < REPEATS && !e; i++) {
         e = run_kernels(streams, n, n_batches, &took, err);
@@ -326,18 +317,13 @@ enum oct_err oct_bench_cuda(struct oct_bench_scene *scene, const struct oct_engi
         e = verify(&r, scene, &row->error, err);
         r.display.range = range;
     }
-    if (!e)
-        e = measure_rate(&r, seconds / 2, &row->lines_per_s, err);
-    if (!e)
-        e = single_latency(&r, &row->latency_us, err);
+    e = e ? e : measure_rate(&r, seconds / 2, &row->lines_per_s, err);
+    e = e ? e : single_latency(&r, &row->latency_us, err);
     r.display.range =
         OCT_RANGE_MANUAL; /* only this range has stages that follow without the host */
-    if (!e)
-        e = measure_stages(&r, scene->plan, device, row, err);
-    if (!e)
-        e = measure_kernels(&r, scene->plan, device, seconds / 8, row, err);
-    if (!e)
-        e = measure_copies(&r, device, seconds / 4, row, err);
+    e = e ? e : measure_stages(&r, scene->plan, device, row, err);
+    e = e ? e : measure_kernels(&r, scene->plan, device, seconds / 8, row, err);
+    e = e ? e : measure_copies(&r, device, seconds / 4, row, err);
     runner_finish(&r);
     return e;
 }

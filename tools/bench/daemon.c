@@ -54,19 +54,9 @@ static enum oct_err watch(struct oct_bench_rig *r, double seconds, struct delays
     return e;
 }
 
-/* Called after the camera has ended. Returns octd's status when octd has done all n_due B-scans, or
- * the last one after 50 tries. */
-static cJSON *await_status(const struct oct_bench_rig *r, double n_due)
+static bool has_done(const cJSON *status, double n_due)
 {
-    const struct timespec pause = {.tv_nsec = 20000000};
-    cJSON *status = NULL;
-    for (int i = 0; i < 50; i++, nanosleep(&pause, NULL)) {
-        cJSON_Delete(status);
-        status = oct_bench_rig_status(r);
-        if (!status || oct_bench_number(status, NULL, "bscans_done") >= n_due)
-            break;
-    }
-    return status;
+    return oct_bench_number(status, NULL, "bscans_done") >= n_due;
 }
 
 /* Adds a row of octd's own latency and a row of the subscriber's. */
@@ -76,7 +66,8 @@ static enum oct_err report_latency(struct oct_bench_rig *r, const struct delays 
 {
     double n_lines = r->scene.plan->geometry.n_lines;
     double n_due = (double)(uint64_t)(r->camera_s * r->rate_hz / n_lines);
-    cJSON *status = await_status(r, n_due);
+    bool all_done;
+    cJSON *status = oct_bench_rig_until(r, has_done, ENOUGH * n_due, &all_done);
     double n_done = oct_bench_number(status, NULL, "bscans_done");
     double own_us = oct_bench_number(status, "latency_us", "p50");
     bool enough = n_done >= ENOUGH * n_due;
@@ -177,17 +168,11 @@ enum oct_err oct_bench_latency(const struct oct_config *config,
         return e;
     oct_bench_depth_text(config, depth, sizeof(depth));
     e = oct_bench_rig_open(&r, config, LATENCY_RATE_HZ, err);
-    if (!e)
-        e = oct_bench_rig_start(&r, err);
-    if (!e)
-        e = oct_bench_rig_await(&r, err);
-    if (!e)
-        e = oct_bench_camera_start(&r, err);
-    if (!e)
-        e = watch(&r, options->seconds + 1, &d, err);
+    e = e ? e : oct_bench_rig_run(&r, err);
+    e = e ? e : oct_bench_camera_start(&r, err);
+    e = e ? e : watch(&r, options->seconds + 1, &d, err);
     oct_bench_camera_end(&r);
-    if (!e)
-        e = report_latency(&r, &d, alone_us, depth, rows, err);
+    e = e ? e : report_latency(&r, &d, alone_us, depth, rows, err);
     free(d.us);
     oct_bench_rig_close(&r, e != OCT_OK);
     return e;
@@ -200,10 +185,8 @@ static enum oct_err time_start(struct oct_bench_rig *r, double *seconds, struct 
     oct_bench_pictures_close(r);
     enum oct_err e = oct_bench_pictures_open(r, err);
     uint64_t begin = oct_clock_ns();
-    if (!e)
-        e = oct_bench_rig_start(r, err);
-    if (!e)
-        e = oct_bench_picture_take(r, NULL, err);
+    e = e ? e : oct_bench_rig_start(r, err);
+    e = e ? e : oct_bench_picture_take(r, NULL, err);
     *seconds = (double)(oct_clock_ns() - begin) * 1e-9;
     oct_bench_rig_end(r);
     return e;
@@ -242,12 +225,9 @@ static enum oct_err measure_start(const struct oct_config *config, struct oct_be
     enum oct_err e = oct_bench_rig_open(&r, config, 50000, err);
     if (!e)
         e = oct_bench_camera_start(&r, err); /* it runs already when octd starts */
-    if (!e)
-        e = time_start(&r, &first, err);
-    if (!e)
-        e = time_start(&r, &second, err);
-    if (!e)
-        e = time_plans(&r, &plans, err);
+    e = e ? e : time_start(&r, &first, err);
+    e = e ? e : time_start(&r, &second, err);
+    e = e ? e : time_plans(&r, &plans, err);
     if (!e) {
         struct oct_bench_row *row = oct_bench_add(
             rows, "start", plans > 0 ? "FFTW plans, with wisdom" : "no plan is made", "s", 0);

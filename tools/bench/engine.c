@@ -8,8 +8,6 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
-#define REPEATS OCT_BENCH_REPEATS
-
 struct row {
     uint32_t samples, lines, depth;
     unsigned threads;
@@ -28,29 +26,42 @@ static const char *interpolation_name(enum oct_interpolation interpolation)
                                                       : "linear";
 }
 
+static enum oct_err time_engine(void *runner, uint64_t n, double *took, struct oct_error *err)
+{
+    (void)err;
+    *took = oct_bench_runner_seconds(runner, n);
+    return OCT_OK;
+}
+
 static enum oct_err measure_engine(struct row *row, struct oct_bench_scene *scene,
                                    const char *backend, const struct oct_engine_options *options,
                                    double seconds, char *why, size_t why_bytes,
                                    struct oct_error *err)
 {
     struct oct_bench_runner r;
+    double bscans_per_s;
     enum oct_err e = oct_bench_runner_open(&r, scene, backend, options, why, why_bytes, err);
     if (e)
         return e;
     e = oct_bench_runner_verify(&r, &row->error, err);
+    e = e ? e : oct_bench_fastest(time_engine, &r, 8, seconds, &bscans_per_s, err);
     if (!e) {
-        uint64_t n = 8;
-        double took = oct_bench_runner_seconds(&r, n), best = 1e30;
-        n = (uint64_t)(8 * seconds / REPEATS / took) + 8;
-        for (int i = 0; i < REPEATS; i++) {
-            took = oct_bench_runner_seconds(&r, n);
-            best = took < best ? took : best;
-        }
-        row->lines_per_s = (double)n * scene->plan->geometry.n_lines / best;
+        row->lines_per_s = bscans_per_s * scene->plan->geometry.n_lines;
         row->latency_us = oct_bench_runner_latency_us(&r);
     }
     oct_bench_runner_close(&r);
     return e;
+}
+
+/* n: lines for each thread. */
+static enum oct_err time_transforms(void *transforms, uint64_t n, double *took,
+                                    struct oct_error *err)
+{
+    const struct oct_bench_transforms *t = transforms;
+    (void)err;
+    n *= t->n_threads;
+    *took = oct_bench_transforms_seconds(t, &n);
+    return OCT_OK;
 }
 
 static enum oct_err measure_limit(struct row *row, const struct oct_plan *plan,
@@ -61,16 +72,11 @@ static enum oct_err measure_limit(struct row *row, const struct oct_plan *plan,
     enum oct_err e = oct_bench_transforms_open(&t, plan, options->wisdom_dir, row->threads, err);
     if (e)
         return e;
-    uint64_t n = 2000;
-    double took = oct_bench_transforms_seconds(&t, &n), best = 1e30;
-    n = (uint64_t)((double)n * seconds / REPEATS / took) + 100;
-    for (int i = 0; i < REPEATS; i++) {
-        took = oct_bench_transforms_seconds(&t, &n);
-        best = took < best ? took : best;
-    }
-    row->fft_per_s = (double)n / best;
+    e = oct_bench_fastest(time_transforms, &t, 2000 / t.n_threads + 1, seconds, &row->fft_per_s,
+                          err);
+    row->fft_per_s *= t.n_threads;
     oct_bench_transforms_close(&t);
-    return OCT_OK;
+    return e;
 }
 
 /* ---- the report ---- */
@@ -125,7 +131,6 @@ static enum oct_err measure(const struct oct_config *config, const struct shape 
     struct oct_engine_options options;
     struct oct_bench_scene scene;
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
-
     if (shape->samples && !oct_config_is_set(config, "camera.samples"))
         c.camera.samples = shape->samples;
     enum oct_err e = oct_bench_scene_init(&scene, &c, shape->depth, err);
@@ -160,7 +165,6 @@ enum oct_err oct_bench_engine_table(const struct oct_config *config, double seco
     bool one_range = oct_config_is_set(config, "pipeline.range");
     size_t n = oct_config_is_set(config, "camera.samples") ? N_THESIS : N_SHAPES;
     cJSON *rows = cJSON_AddArrayToObject(report, "engine");
-
     for (size_t i = 0; i < n; i++) {
         struct shape shape = shapes[i];
         struct row row;
@@ -173,8 +177,8 @@ enum oct_err oct_bench_engine_table(const struct oct_config *config, double seco
         if (i == 0 && !json)
             printf("%s\nu16 in, %s out; best of %d\n%7s %6s %6s %8s %-13s %-10s %12s %14s %8s %11s "
                    "%7s\n",
-                   why, config->output.sample == OCT_SAMPLE_F32 ? "f32" : "u8", REPEATS, "samples",
-                   "lines", "depth", "threads", "interpolation", "range", "A-lines/s",
+                   why, config->output.sample == OCT_SAMPLE_F32 ? "f32" : "u8", OCT_BENCH_REPEATS,
+                   "samples", "lines", "depth", "threads", "interpolation", "range", "A-lines/s",
                    "bare FFTs/s", "x FFTs", "1 B-scan us", "off by");
         if (!json)
             print_row(&row);

@@ -49,7 +49,6 @@ static enum oct_err measure_cuda(const struct oct_config *config, const struct g
     struct oct_bench_scene scene;
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
     struct oct_config c = *config;
-
     c.output.sample = OCT_SAMPLE_U8;
     c.pipeline.interpolation = shape->interpolation;
     enum oct_err e = oct_bench_scene_init(&scene, &c, shape->depth, err);
@@ -78,7 +77,6 @@ enum oct_err oct_bench_gpu_table(const struct oct_config *config, double seconds
     struct oct_bench_cuda_row rows[N_SHAPES];
     cJSON *list = cJSON_AddArrayToObject(report, "cuda");
     enum oct_err e = OCT_OK;
-
     for (size_t i = 0; i < N_SHAPES && !e; i++) {
         e = measure_cuda(config, &shapes[i], seconds, &rows[i], err);
         if (e)

@@ -27,7 +27,6 @@ static enum oct_err open_way(struct way *w, const struct oct_config *config,
     struct oct_engine_options options;
     char wisdom_dir[OCT_CONFIG_STRING_BYTES], why[256];
     double off;
-
     *w = (struct way){.best = 1e30, .best_fft = 1e30};
     c.pipeline.interpolation = interpolation;
     enum oct_err e = oct_bench_scene_init(&w->scene, &c, depth, err);
@@ -38,8 +37,7 @@ static enum oct_err open_way(struct way *w, const struct oct_config *config,
     e = oct_bench_runner_open(&w->runner, &w->scene, oct_config_backend_names[c.pipeline.backend],
                               &options, why, sizeof(why), err);
     w->has_runner = !e;
-    if (!e)
-        e = oct_bench_runner_verify(&w->runner, &off, err);
+    e = e ? e : oct_bench_runner_verify(&w->runner, &off, err);
     if (!e) {
         unsigned n_threads = options.n_threads ? options.n_threads : oct_bench_n_cores();
         e = oct_bench_transforms_open(&w->transforms, w->scene.plan, options.wisdom_dir, n_threads,
@@ -90,7 +88,6 @@ static void fill_row(struct oct_bench_row *row, const struct way *linear, const 
     const struct oct_geometry *g = &nufft->scene.plan->geometry;
     double of_nufft = fft_lines_per_s(nufft) / lines_per_s(nufft);
     double of_linear = fft_lines_per_s(linear) / lines_per_s(linear);
-
     row->value = lines_per_s(nufft);
     row->limit = lines_per_s(linear);
     snprintf(row->what, sizeof(row->what), "%u x %u, D = %u, %s", g->n_samples, g->n_lines,
@@ -135,7 +132,6 @@ enum oct_err oct_bench_nufft(const struct oct_config *config,
                   {4096, 2048, OCT_RANGE_MANUAL}};
     bool one_camera = oct_config_is_set(config, "camera.samples");
     enum oct_err e = OCT_OK;
-
     for (size_t i = 0; i < (one_camera ? 2 : sizeof(shapes) / sizeof(shapes[0])) && !e; i++) {
         struct oct_config c = *config;
         if (!one_camera)

@@ -1,18 +1,17 @@
-/* The parts of octd beside the engine, each timed beside a limit taken in the same run. A part
- * checks what it made before it times it. */
+/* The parts of octd beside the engine, each timed beside a limit taken in the same run. That they
+ * are right is what the tests prove; here nothing may be lost on the way. */
 #ifndef OCT_TOOLS_BENCH_PART_H
 #define OCT_TOOLS_BENCH_PART_H
 
 #include "config/config.h"
 #include "pipeline/base/err.h"
+#include "tools/bench/scene.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct cJSON;
-
-#define OCT_BENCH_REPEATS 5 /* the best is taken: noise only makes times longer */
 
 /* One figure. The goal is compared with value / limit, `ratio`. */
 struct oct_bench_row {

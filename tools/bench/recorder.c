@@ -6,7 +6,6 @@
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/flow/slots.h"
-#include "pipeline/volume/volume.h"
 #include "tools/bench/part.h"
 #include "tools/bench/scene.h"
 
@@ -84,8 +83,7 @@ static enum oct_err open_rig(struct rig *r, const struct oct_config *config,
                             NULL, err);
     const struct oct_recorder_options recorder = {
         .plan = r->scene.plan, .raw = r->raw, .images = r->images, .engine = "bench"};
-    if (!e)
-        e = oct_recorder_create(&r->recorder, &recorder, err);
+    e = e ? e : oct_recorder_create(&r->recorder, &recorder, err);
     if (!e)
         oct_recorder_drain(r->recorder); /* the feeder waits for the disk: no B-scan is lost */
     return e;
@@ -151,31 +149,6 @@ static enum oct_err record(struct rig *r, uint64_t n, uint64_t *fed, double *sec
     return e;
 }
 
-/* The last file must hold what the rings held, to the last sample. */
-static enum oct_err verify(struct rig *r, struct oct_error *err)
-{
-    const struct oct_geometry *g = &r->scene.plan->geometry;
-    struct oct_recorder_status status;
-    struct oct_volume_reader *reader;
-    bool right = true, valid;
-    oct_recorder_get_status(r->recorder, &status);
-    enum oct_err e = oct_volume_open(&reader, status.file, err);
-    uint8_t *mask = malloc(g->n_lines);
-    struct oct_raw_frame frame = {.line_valid = mask,
-                                  .spectra = malloc(oct_geometry_spectra_bytes(g))};
-    uint64_t n_slots = oct_ring_n_slots(r->raw); /* a slot keeps the samples of its first turn */
-    for (uint32_t v = 0; v < g->n_bscans && right && !e; v++) {
-        e = oct_volume_read_spectra(reader, v, &frame, &valid, err);
-        right = !e && valid &&
-                memcmp(frame.spectra, r->scene.in[v % n_slots % OCT_BENCH_FRAMES].spectra,
-                       oct_geometry_spectra_bytes(g)) == 0;
-    }
-    oct_volume_reader_destroy(reader);
-    free(frame.spectra);
-    free(mask);
-    return e || right ? e : oct_fail(err, OCT_E_FORMAT, "the file holds other spectra");
-}
-
 static enum oct_err write_directly(struct rig *r, double bytes, double *seconds,
                                    struct oct_error *err)
 {
@@ -215,8 +188,6 @@ enum oct_err oct_bench_recorder(const struct oct_config *config,
         double bscan = (double)oct_geometry_spectra_bytes(g);
         n = ((uint64_t)(options->recorder_bytes / bscan / g->n_bscans) + 1) * g->n_bscans;
         e = record(&r, g->n_bscans, &fed, &took, err);
-        if (!e)
-            e = verify(&r, err);
         oct_bench_empty_folder(r.folder);
         /* Measures the limit before and after: the disks of virtual machines change their speed. */
         double bytes = (double)n * bscan;

@@ -127,26 +127,9 @@ enum oct_err oct_bench_rig_configure(const struct oct_bench_rig *r, const struct
     return ok ? OCT_OK : oct_fail(err, OCT_E_IO, "%s: cannot be written", path);
 }
 
-/* Returns our environment, changed so that octd keeps its wisdom in the rig's folder: NAME=value
- * strings, the last NULL. Only the array is the caller's to free; `cache` is borrowed. */
-static char **make_environment(char *cache)
-{
-    static const char name[] = "XDG_CACHE_HOME=";
-    size_t n = 0, kept = 0;
-    while (environ[n])
-        n++;
-    char **all = calloc(n + 2, sizeof(*all));
-    for (size_t i = 0; i < n && all; i++)
-        if (strncmp(environ[i], name, sizeof(name) - 1) != 0)
-            all[kept++] = environ[i];
-    if (all)
-        all[kept] = cache;
-    return all;
-}
-
 enum oct_err oct_bench_rig_start(struct oct_bench_rig *r, struct oct_error *err)
 {
-    char self[1024], config[128], log[128], cache[128];
+    char self[1024], config[128], log[128];
     posix_spawn_file_actions_t actions;
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 8);
     char *slash = n > 0 ? memrchr(self, '/', (size_t)n) : NULL;
@@ -155,17 +138,12 @@ enum oct_err oct_bench_rig_start(struct oct_bench_rig *r, struct oct_error *err)
     memcpy(slash + 1, "octd", 5);
     snprintf(config, sizeof(config), "%s/octd.ini", r->folder);
     snprintf(log, sizeof(log), "%s/log", r->folder);
-    snprintf(cache, sizeof(cache), "XDG_CACHE_HOME=%s", r->folder);
-    char **environment = make_environment(cache);
-    if (!environment)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for octd's environment");
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC,
                                      0600);
     char *const argv[] = {self, "--config", config, NULL};
-    int status = posix_spawn(&r->octd, self, &actions, NULL, argv, environment);
+    int status = posix_spawn(&r->octd, self, &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
-    free(environment);
     return status ? oct_fail_errno(err, OCT_E_IO, status, "%s", self) : OCT_OK;
 }
 
@@ -272,33 +250,32 @@ enum oct_err oct_bench_rig_open(struct oct_bench_rig *r, const struct oct_config
         r->folder[0] = '\0';
         return oct_fail_errno(err, OCT_E_IO, errno, "/tmp: no folder");
     }
+    /* octd keeps its wisdom in the rig's folder; this program has no use for the variable. */
+    setenv("XDG_CACHE_HOME", r->folder, 1);
     if (oct_shm_is_endpoint(config->ingest.endpoint))
         snprintf(r->ingest, sizeof(r->ingest), OCT_SHM_SCHEME "bench-rig-%d", (int)getpid());
     else
         snprintf(r->ingest, sizeof(r->ingest), "ipc://%s/in", r->folder);
     enum oct_err e = oct_bench_scene_init(&r->scene, config, 0, err);
-    if (!e)
-        e = oct_bench_rig_configure(r, config, err);
+    e = e ? e : oct_bench_rig_configure(r, config, err);
     if (e)
         return e;
     r->context = zmq_ctx_new();
     return oct_bench_pictures_open(r, err);
 }
 
-/* The camera's clock in a picture's header; 0: there is none. */
-static uint64_t read_sent_ns(zmq_msg_t *header)
+static void read_header(zmq_msg_t *header, struct oct_bench_message *message)
 {
     cJSON *object = cJSON_ParseWithLength(zmq_msg_data(header), zmq_msg_size(header));
-    double sent_ns = oct_bench_number(object, NULL, "time_ns");
+    const double sent_ns = oct_bench_number(object, NULL, "time_ns");
+    message->number = oct_bench_number(object, NULL, "frame_num");
+    message->sent_ns = sent_ns > 0 ? (uint64_t)sent_ns : 0;
     cJSON_Delete(object);
-    return sent_ns > 0 ? (uint64_t)sent_ns : 0;
 }
 
-enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
+enum oct_err oct_bench_message_take(struct oct_bench_rig *r, struct oct_bench_message *message,
                                     struct oct_error *err)
 {
-    const struct oct_geometry *g = &r->scene.plan->geometry;
-    size_t bytes = 0;
     int more = 1;
     size_t more_bytes = sizeof(more);
     for (int n = 0; more; n++) {
@@ -308,15 +285,30 @@ enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
             zmq_msg_close(&part);
             return oct_fail(err, OCT_E_IO, "octd has sent no picture");
         }
-        if (n == 1 && sent_ns)
-            *sent_ns = read_sent_ns(&part);
-        bytes = zmq_msg_size(&part);
+        message->bytes = zmq_msg_size(&part);
+        if (n == 0)
+            message->is_picture =
+                message->bytes == 5 && memcmp(zmq_msg_data(&part), "bscan", 5) == 0;
+        if (n == 1)
+            read_header(&part, message);
         zmq_msg_close(&part);
         zmq_getsockopt(r->pictures, ZMQ_RCVMORE, &more, &more_bytes);
     }
-    return bytes == oct_geometry_image_bytes(g)
+    return OCT_OK;
+}
+
+enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
+                                    struct oct_error *err)
+{
+    struct oct_bench_message message = {.bytes = 0};
+    const enum oct_err e = oct_bench_message_take(r, &message, err);
+    if (e)
+        return e;
+    if (sent_ns)
+        *sent_ns = message.sent_ns;
+    return message.bytes == oct_geometry_image_bytes(&r->scene.plan->geometry)
                ? OCT_OK
-               : oct_fail(err, OCT_E_FORMAT, "a picture has %zu bytes", bytes);
+               : oct_fail(err, OCT_E_FORMAT, "a picture has %zu bytes", message.bytes);
 }
 
 static cJSON *ask(const struct oct_bench_rig *r, const char *request, unsigned timeout_ms)
@@ -358,22 +350,57 @@ double oct_bench_number(const cJSON *status, const char *group, const char *key)
     return cJSON_IsNumber(number) ? number->valuedouble : -1;
 }
 
-enum oct_err oct_bench_rig_await(const struct oct_bench_rig *r, struct oct_error *err)
+bool oct_bench_phase_is(const cJSON *status, const char *phase)
+{
+    const char *is = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(status, "phase"));
+    return is && strcmp(is, phase) == 0;
+}
+
+cJSON *oct_bench_rig_until(const struct oct_bench_rig *r,
+                           bool (*is_wanted)(const cJSON *status, double than), double than,
+                           bool *came)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
-    uint64_t until = oct_clock_ns() + OCT_BENCH_PATIENCE_MS * UINT64_C(1000000);
+    const uint64_t until = oct_clock_ns() + OCT_BENCH_PATIENCE_MS * UINT64_C(1000000);
+    cJSON *status = NULL;
     for (;; nanosleep(&pause, NULL)) {
-        cJSON *status = oct_bench_rig_status(r);
-        const char *phase = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(status, "phase"));
-        bool answers = phase != NULL;
-        bool ready = answers && (strcmp(phase, "armed") == 0 || strcmp(phase, "running") == 0);
-        bool failed = answers && strcmp(phase, "error") == 0;
         cJSON_Delete(status);
-        if (ready)
-            return OCT_OK;
-        if (!answers)
-            return oct_fail(err, OCT_E_IO, "octd does not answer");
-        if (failed || oct_clock_ns() > until)
-            return oct_fail(err, OCT_E_IO, "octd does not take lines");
+        status = oct_bench_rig_status(r);
+        *came = status && is_wanted(status, than);
+        if (!status || *came || oct_clock_ns() > until)
+            return status;
     }
+}
+
+static bool takes_lines_or_failed(const cJSON *status, double than)
+{
+    (void)than;
+    return oct_bench_phase_is(status, "armed") || oct_bench_phase_is(status, "running") ||
+           oct_bench_phase_is(status, "error");
+}
+
+enum oct_err oct_bench_rig_await(const struct oct_bench_rig *r, struct oct_error *err)
+{
+    bool came;
+    cJSON *status = oct_bench_rig_until(r, takes_lines_or_failed, 0, &came);
+    const bool answers = status != NULL, failed = oct_bench_phase_is(status, "error");
+    cJSON_Delete(status);
+    if (!answers)
+        return oct_fail(err, OCT_E_IO, "octd does not answer");
+    return came && !failed ? OCT_OK : oct_fail(err, OCT_E_IO, "octd does not take lines");
+}
+
+enum oct_err oct_bench_rig_run(struct oct_bench_rig *r, struct oct_error *err)
+{
+    const enum oct_err e = oct_bench_rig_start(r, err);
+    return e ? e : oct_bench_rig_await(r, err);
+}
+
+enum oct_err oct_bench_rig_command(const struct oct_bench_rig *r, const char *request,
+                                   struct oct_error *err)
+{
+    cJSON *reply = oct_bench_rig_ask(r, request);
+    const bool granted = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"));
+    cJSON_Delete(reply);
+    return granted ? OCT_OK : oct_fail(err, OCT_E_IO, "octd does not do %s", request);
 }

@@ -55,8 +55,17 @@ void oct_bench_camera_end(struct oct_bench_rig *r);
 enum oct_err oct_bench_pictures_open(struct oct_bench_rig *r, struct oct_error *err);
 void oct_bench_pictures_close(struct oct_bench_rig *r);
 
-/* Waits for a picture and checks that it has the size of the geometry's. *sent_ns (may be NULL):
- * when its lines were sent; 0: the picture does not say. */
+/* What came: of the topic bscan, or of an analysis. */
+struct oct_bench_message {
+    bool is_picture;
+    double number;    /* of its B-scan; -1: it does not say */
+    uint64_t sent_ns; /* when its lines were sent; 0: it does not say */
+    size_t bytes;     /* of its last part */
+};
+enum oct_err oct_bench_message_take(struct oct_bench_rig *r, struct oct_bench_message *message,
+                                    struct oct_error *err);
+
+/* Waits for a picture and checks that it has the size of the geometry's. *sent_ns may be NULL. */
 enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
                                     struct oct_error *err);
 
@@ -71,8 +80,22 @@ cJSON *oct_bench_rig_status(const struct oct_bench_rig *r);
 /* A number of a status reply; "group" may be NULL; -1: the reply has none. */
 double oct_bench_number(const cJSON *status, const char *group, const char *key);
 
-/* Returns when octd takes lines. While octd plans or initialises a GPU, lines would wait in queues,
- * arrive in a burst and make the percentiles longer than octd is. */
+bool oct_bench_phase_is(const cJSON *status, const char *phase);
+
+/* Asks for the status again and again until it is as wanted, or until that has lasted longer than
+ * OCT_BENCH_PATIENCE_MS: the last one that came, for cJSON_Delete, and whether it is. */
+cJSON *oct_bench_rig_until(const struct oct_bench_rig *r,
+                           bool (*is_wanted)(const cJSON *status, double than), double than,
+                           bool *came);
+
+/* Starts octd and returns when it takes lines; the second only waits. While octd plans or starts
+ * a GPU, lines would wait in queues, arrive in a burst and make the percentiles longer than octd
+ * is. */
+enum oct_err oct_bench_rig_run(struct oct_bench_rig *r, struct oct_error *err);
 enum oct_err oct_bench_rig_await(const struct oct_bench_rig *r, struct oct_error *err);
+
+/* Sends the control request; OCT_E_IO: octd does not grant it. */
+enum oct_err oct_bench_rig_command(const struct oct_bench_rig *r, const char *request,
+                                   struct oct_error *err);
 
 #endif

@@ -23,8 +23,8 @@ enum oct_err oct_bench_runner_open(struct oct_bench_runner *runner, struct oct_b
 void oct_bench_runner_close(struct oct_bench_runner *runner);
 
 /* Checks a picture of the 60 dB below its maximum and one of the range that is timed against double
- * precision, and the limits of the latter against those that the B-scan's own values demand.
- * OCT_E_BACKEND when they are wrong; *error in grey levels. */
+ * precision; that limits are right is what the tests say. OCT_E_BACKEND when they are wrong; *error
+ * in grey levels. */
 enum oct_err oct_bench_runner_verify(struct oct_bench_runner *runner, double *error,
                                      struct oct_error *err);
 

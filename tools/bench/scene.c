@@ -47,7 +47,6 @@ static enum oct_err make_frame(struct oct_bench_scene *scene, unsigned f)
 {
     const struct oct_geometry *g = &scene->plan->geometry;
     struct oct_raw_frame *in = &scene->in[f];
-
     in->spectra = malloc(oct_geometry_spectra_bytes(g));
     in->line_valid = malloc(g->n_lines);
     scene->out[f].pixels = malloc(oct_geometry_image_bytes(g));
@@ -103,12 +102,13 @@ static void upsample(const struct oct_geometry *g, const double *x, double *u)
 }
 
 /* Dispersion, window and 1/N at place q, between two entries of the plan's table. */
-static void phase_at(const struct oct_plan *plan, double q, double phase[2])
+static double complex phase_at(const struct oct_plan *plan, double q)
 {
-    uint32_t last = plan->geometry.upsampled - 2, low = q < last ? (uint32_t)q : last;
-    double part = q - low;
-    phase[0] = (1 - part) * (double)plan->phase_re[low] + part * (double)plan->phase_re[low + 1];
-    phase[1] = (1 - part) * (double)plan->phase_im[low] + part * (double)plan->phase_im[low + 1];
+    const uint32_t last = plan->geometry.upsampled - 2, low = q < last ? (uint32_t)q : last;
+    const double part = q - low;
+    const float *re = plan->phase_re + low, *im = plan->phase_im + low;
+    return (1 - part) * ((double)re[0] + I * (double)im[0]) +
+           part * ((double)re[1] + I * (double)im[1]);
 }
 
 /* nufft: where the camera's samples lie on the P2 steps. */
@@ -134,11 +134,10 @@ static void reconstruct_exactly(const struct oct_plan *plan, const double *x, do
         abort();
     for (uint32_t i = 0; i < n; i++) {
         uint32_t low = i > 0 ? i - 1 : 0, high = i + 1 < n ? i + 1 : n - 1;
-        double w = x[i] * (q[high] - q[low]) / (high - low), phase[2];
-        phase_at(plan, q[i], phase);
+        const double w = x[i] * (q[high] - q[low]) / (high - low);
         const double turn = -2 * PI * q[i] / g->upsampled;
         const double complex step = cexp(I * turn);
-        double complex z = w * (phase[0] + I * phase[1]) * cexp(I * (turn * g->crop_first));
+        double complex z = w * phase_at(plan, q[i]) * cexp(I * (turn * g->crop_first));
         for (uint32_t d = 0; d < g->depth; d++, z *= step)
             sum[d] += z;
     }
@@ -152,31 +151,27 @@ static void reconstruct_exactly(const struct oct_plan *plan, const double *x, do
 static void reconstruct(const struct oct_plan *plan, const double *x, double *intensity)
 {
     const struct oct_geometry *g = &plan->geometry;
-    uint32_t n = g->upsampled;
-    double *u = malloc(5 * (size_t)n * sizeof(double));
-    if (!u)
+    const uint32_t n = g->upsampled;
+    double *u = malloc(n * sizeof(double));
+    double complex *z = malloc(2 * (size_t)n * sizeof(*z)), *turn = z + n;
+    if (!u || !z)
         abort();
-    double *re = u + n, *im = re + n, *c = im + n, *s = c + n;
     upsample(g, x, u);
     for (uint32_t q = 0; q < n; q++) {
         double sum = 0;
         for (unsigned t = 0; t < plan->n_taps; t++)
             sum += (double)plan->weight[(size_t)t * n + q] * u[plan->tap_first[q] + t];
-        re[q] = sum * (double)plan->phase_re[q];
-        im[q] = sum * (double)plan->phase_im[q];
-        c[q] = cos(2 * PI * q / n);
-        s[q] = -sin(2 * PI * q / n);
+        z[q] = sum * ((double)plan->phase_re[q] + I * (double)plan->phase_im[q]);
+        turn[q] = cexp(-2 * PI * I * q / n);
     }
     for (uint32_t d = 0; d < g->depth; d++) {
-        double a = 0, b = 0;
-        for (uint32_t q = 0; q < n; q++) {
-            uint32_t k = (g->crop_first + d) * q & (n - 1);
-            a += re[q] * c[k] - im[q] * s[k];
-            b += re[q] * s[k] + im[q] * c[k];
-        }
-        intensity[d] = a * a + b * b;
+        double complex sum = 0;
+        for (uint32_t q = 0; q < n; q++)
+            sum += z[q] * turn[(g->crop_first + d) * q & (n - 1)];
+        intensity[d] = creal(sum) * creal(sum) + cimag(sum) * cimag(sum);
     }
     free(u);
+    free(z);
 }
 
 static void subtract_dc(const struct oct_bench_scene *scene, unsigned f, uint32_t j, double *x)
@@ -230,7 +225,6 @@ double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f)
     const struct oct_geometry *g = &plan->geometry;
     const uint32_t lines[3] = {0, g->n_lines / 2, g->n_lines - 1};
     double *x = malloc((g->n_samples + g->depth) * sizeof(double)), worst = 0;
-
     if (!x)
         return INFINITY;
     double *intensity = x + g->n_samples;
@@ -262,55 +256,22 @@ double oct_bench_median(double *values, size_t n)
     return values[n / 2];
 }
 
-/* ---- the limits of a display range ---- */
+enum oct_err oct_bench_fastest(oct_bench_timed *timed, void *context, uint64_t first,
+                               double seconds, double *per_s, struct oct_error *err)
+{
+    double took = 1, best = 1e30;
+    enum oct_err e = timed(context, first, &took, err);
+    const double each = seconds / OCT_BENCH_REPEATS;
+    const uint64_t n = (uint64_t)((double)first * each / fmax(took, 1e-6)) + first;
+    for (int i = 0; i < OCT_BENCH_REPEATS && !e; i++) {
+        e = timed(context, n, &took, err);
+        best = fmin(best, took);
+    }
+    *per_s = (double)n / best;
+    return e;
+}
 
 const char *oct_bench_range_name(enum oct_range range)
 {
     return range == OCT_RANGE_AUTO ? "auto" : range == OCT_RANGE_MANUAL ? "manual" : "percentile";
-}
-
-/* The value at a rank among the grey levels of a picture. */
-static double level_at(const struct oct_image_frame *out, const size_t counts[256], double rank)
-{
-    size_t seen = 0;
-    int level = 0;
-    while (level < 255 && (double)(seen + counts[level]) <= rank)
-        seen += counts[level++];
-    return out->lo + (out->hi - out->lo) * level / 255;
-}
-
-bool oct_bench_scene_limits(const struct oct_bench_scene *scene, unsigned f,
-                            const struct oct_display *wanted, double *lo, double *hi)
-{
-    const struct oct_geometry *g = &scene->plan->geometry;
-    const struct oct_image_frame *out = &scene->out[f];
-    size_t n = (size_t)g->n_lines * g->depth, counts[256] = {0};
-    bool percentile = wanted->range == OCT_RANGE_PERCENTILE;
-    double ranks[2] = {0, (double)(n - 1)};
-
-    *lo = wanted->lo;
-    *hi = wanted->hi;
-    if (wanted->range == OCT_RANGE_MANUAL)
-        return true;
-    if (percentile) {
-        ranks[0] = wanted->percentile_lo / 100 * (double)(n - 1);
-        ranks[1] = wanted->percentile_hi / 100 * (double)(n - 1);
-    }
-    if (g->sample_type == OCT_SAMPLE_U8) {
-        const uint8_t *pixels = out->pixels;
-        for (size_t i = 0; i < n; i++)
-            counts[pixels[i]]++;
-        *lo = level_at(out, counts, ranks[0]);
-        *hi = level_at(out, counts, ranks[1]);
-        return true;
-    }
-    float *sorted = malloc(n * sizeof(*sorted));
-    if (!sorted)
-        return false;
-    memcpy(sorted, out->pixels, n * sizeof(*sorted));
-    oct_floats_sort(sorted, n);
-    *lo = (double)sorted[(size_t)ranks[0]];
-    *hi = (double)sorted[(size_t)ranks[1]];
-    free(sorted);
-    return true;
 }

@@ -35,11 +35,18 @@ void oct_bench_scene_finish(struct oct_bench_scene *scene);
  * in grey levels (u8) or dB (f32, where the intensity is above the maximum - 80 dB). */
 double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f);
 
-/* Limits that `wanted` demands of the values behind out[f], a picture made with auto: manual's own,
- * else from the picture itself, so that they are right within half a grey level of it (f32:
- * exactly). Not smoothed. False: no memory. */
-bool oct_bench_scene_limits(const struct oct_bench_scene *scene, unsigned f,
-                            const struct oct_display *wanted, double *lo, double *hi);
+/* ---- the timing loop ---- */
+
+#define OCT_BENCH_REPEATS 5 /* the best is taken: noise only makes times longer */
+
+/* Does n of something; *took in seconds. */
+typedef enum oct_err oct_bench_timed(void *context, uint64_t n, double *took,
+                                     struct oct_error *err);
+
+/* How many of it a second, at best: `first` of it, then OCT_BENCH_REPEATS times as many as take
+ * about `seconds` together. */
+enum oct_err oct_bench_fastest(oct_bench_timed *timed, void *context, uint64_t first,
+                               double seconds, double *per_s, struct oct_error *err);
 
 /* The middle one of n; sorts them. 0: there are none. */
 double oct_bench_median(double *values, size_t n);

@@ -25,12 +25,9 @@ static enum oct_err measure_parts(const struct oct_config *config,
     if (!parts)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
     enum oct_err e = oct_bench_engine(config, 0, 0, options->seconds, &engine_hz, &bscan_us, err);
-    if (!e)
-        e = oct_bench_ingest(config, options, parts, err);
-    if (!e)
-        e = oct_bench_recorder(config, options, parts, err);
-    if (!e)
-        e = oct_config_geometry(config, &g, err);
+    e = e ? e : oct_bench_ingest(config, options, parts, err);
+    e = e ? e : oct_bench_recorder(config, options, parts, err);
+    e = e ? e : oct_config_geometry(config, &g, err);
     if (!e) {
         double in = (double)oct_geometry_spectra_bytes(&g) / g.n_lines;
         double out = (double)oct_geometry_image_bytes(&g) / g.n_lines;
@@ -48,39 +45,27 @@ static enum oct_err measure_parts(const struct oct_config *config,
     return e;
 }
 
-/* Returns whether the granted recording has begun: the reply may come earlier, and the volume that
- * runs by then is not recorded. */
-static bool is_recording(const struct oct_bench_rig *r)
+static bool record_is(const cJSON *status, double active)
 {
-    cJSON *status = oct_bench_rig_status(r);
     const cJSON *record = cJSON_GetObjectItemCaseSensitive(status, "record");
-    bool active = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(record, "active"));
-    cJSON_Delete(status);
-    return active;
+    const cJSON *is = cJSON_GetObjectItemCaseSensitive(record, "active");
+    return active > 0 ? cJSON_IsTrue(is) : cJSON_IsFalse(is);
 }
 
-/* Asks again as long as a daemon that has only just started refuses. */
+/* Asks again as long as a daemon that has only just started refuses. Returns when the recording has
+ * begun: the reply may come earlier, and the volume that runs by then is not recorded. */
 static enum oct_err start_recording(const struct oct_bench_rig *r, struct oct_error *err)
 {
+    static const char request[] = "{\"cmd\":\"record\",\"action\":\"start\"}";
     const struct timespec pause = {.tv_nsec = 20000000};
-    uint64_t until = oct_clock_ns() + OCT_BENCH_PATIENCE_MS * UINT64_C(1000000);
-    for (;; nanosleep(&pause, NULL)) {
-        cJSON *reply = oct_bench_rig_ask(r, "{\"cmd\":\"record\",\"action\":\"start\"}");
-        bool granted = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"));
-        const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(reply, "error"));
-        bool late = !granted && oct_clock_ns() > until;
-        if (late)
-            oct_fail(err, OCT_E_IO, "octd does not record: %s", why ? why : "no answer");
-        cJSON_Delete(reply);
-        if (late)
-            return OCT_E_IO;
-        if (granted)
-            break;
-    }
-    for (; !is_recording(r); nanosleep(&pause, NULL))
+    const uint64_t until = oct_clock_ns() + OCT_BENCH_PATIENCE_MS * UINT64_C(1000000);
+    bool came;
+    for (; oct_bench_rig_command(r, request, err); nanosleep(&pause, NULL))
         if (oct_clock_ns() > until)
-            return oct_fail(err, OCT_E_IO, "octd granted a recording and does not begin it");
-    return OCT_OK;
+            return OCT_E_IO;
+    cJSON_Delete(oct_bench_rig_until(r, record_is, 1, &came));
+    return came ? OCT_OK
+                : oct_fail(err, OCT_E_IO, "octd granted a recording and does not begin it");
 }
 
 /* Records what the camera sends in so many seconds, before a viewer, until all is on the disk:
@@ -88,8 +73,7 @@ static enum oct_err start_recording(const struct oct_bench_rig *r, struct oct_er
 static enum oct_err run_everything(struct oct_bench_rig *r, double seconds, double *hz,
                                    struct oct_error *err)
 {
-    const struct timespec pause = {.tv_nsec = 5000000};
-    cJSON *status = NULL;
+    bool ended = false;
     enum oct_err e = start_recording(r, err);
     if (e)
         return e;
@@ -99,16 +83,9 @@ static enum oct_err run_everything(struct oct_bench_rig *r, double seconds, doub
         e = oct_bench_picture_take(r, NULL, err);
     oct_bench_camera_end(r);
     cJSON_Delete(oct_bench_rig_ask(r, "{\"cmd\":\"record\",\"action\":\"stop\"}"));
-    for (until = oct_clock_ns() + OCT_BENCH_PATIENCE_MS * UINT64_C(1000000); !e;
-         nanosleep(&pause, NULL)) {
-        cJSON_Delete(status);
-        status = oct_bench_rig_status(r);
-        const cJSON *record = cJSON_GetObjectItemCaseSensitive(status, "record");
-        if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(record, "active")))
-            break;
-        if (oct_clock_ns() > until)
-            e = oct_fail(err, OCT_E_IO, "octd does not end its recording");
-    }
+    cJSON *status = oct_bench_rig_until(r, record_is, 0, &ended);
+    if (!e && !ended)
+        e = oct_fail(err, OCT_E_IO, "octd does not end its recording");
     double took = (double)(oct_clock_ns() - begin) * 1e-9;
     double lines = oct_bench_number(status, NULL, "lines_received");
     double done = oct_bench_number(status, NULL, "bscans_done");
@@ -137,12 +114,8 @@ static enum oct_err try_rate(const struct oct_config *config,
         memcpy(r.records, records, sizeof(records));
         e = oct_bench_rig_configure(&r, config, err);
     }
-    if (!e)
-        e = oct_bench_rig_start(&r, err);
-    if (!e)
-        e = oct_bench_rig_await(&r, err);
-    if (!e)
-        e = run_everything(&r, seconds > LEAST_SECONDS ? seconds : LEAST_SECONDS, hz, err);
+    e = e ? e : oct_bench_rig_run(&r, err);
+    e = e ? e : run_everything(&r, seconds > LEAST_SECONDS ? seconds : LEAST_SECONDS, hz, err);
     oct_bench_rig_close(&r, e != OCT_OK);
     return e;
 }
