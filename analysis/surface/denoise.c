@@ -14,19 +14,13 @@ struct job {
     size_t n;     /* A-lines */
     float *first; /* [n] aligned, without gaps and stray heights */
     float *known; /* [n] aligned; NaN: not found; then the crossings */
+    float *spare; /* [n] */
     float *phi;   /* [dims] */
     double top;   /* of the box, px */
     double voxel; /* its depth, px */
     uint32_t dims[3];
     struct oct_denoise_report report;
 };
-
-static void finish(struct job *job)
-{
-    free(job->first);
-    free(job->known);
-    free(job->phi);
-}
 
 /* ---- where phi changes its sign ---- */
 
@@ -66,10 +60,11 @@ static enum oct_err align(struct job *job, const float *positions, const double 
                           struct oct_error *err)
 {
     const uint32_t n_lines = job->setup->n_lines;
-    job->first = calloc(job->n + 1, sizeof(*job->first));
-    job->known = calloc(job->n + 1, sizeof(*job->known));
-    if (!job->first || !job->known)
+    job->first = calloc(3 * job->n + 1, sizeof(*job->first));
+    if (!job->first)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu heights", job->n);
+    job->known = job->first + job->n;
+    job->spare = job->known + job->n;
     for (size_t i = 0; i < job->n; i++) {
         const double height = (double)positions[i] + shift_of(shift_px, i / n_lines);
         job->known[i] = job->first[i] = isfinite(height) ? (float)height : NAN;
@@ -77,25 +72,27 @@ static enum oct_err align(struct job *job, const float *positions, const double 
     return OCT_OK;
 }
 
+/* How many of n rows of n_values, `step` and `apart` floats apart, have a height. */
+static uint32_t count_rows(const float *heights, uint32_t n, size_t step, uint32_t n_values,
+                           size_t apart)
+{
+    uint32_t n_rows = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bool any = false;
+        for (uint32_t k = 0; k < n_values; k++)
+            any |= isfinite(heights[i * step + k * apart]);
+        n_rows += any;
+    }
+    return n_rows;
+}
+
 /* Enough B-scans, and enough A-lines of them, for a patch. */
 static bool suffices(const struct job *job)
 {
     const uint32_t n_b = job->setup->n_bscans, n_j = job->setup->n_lines;
     const unsigned patch = job->setup->params.patch;
-    uint32_t bscans = 0, lines = 0;
-    for (uint32_t b = 0; b < n_b; b++) {
-        bool any = false;
-        for (uint32_t j = 0; j < n_j; j++)
-            any |= isfinite(job->known[(size_t)b * n_j + j]);
-        bscans += any;
-    }
-    for (uint32_t j = 0; j < n_j; j++) {
-        bool any = false;
-        for (uint32_t b = 0; b < n_b; b++)
-            any |= isfinite(job->known[(size_t)b * n_j + j]);
-        lines += any;
-    }
-    return bscans >= patch && lines >= patch;
+    return count_rows(job->known, n_b, n_j, n_j, 1) >= patch &&
+           count_rows(job->known, n_j, 1, n_b, n_j) >= patch;
 }
 
 /* The box ends where neither the band nor a patch of it reaches; phi is exact as far. */
@@ -160,22 +157,16 @@ static enum oct_err compute(struct job *job, struct oct_error *err)
 static enum oct_err tame(struct job *job, struct oct_error *err)
 {
     const uint32_t n_b = job->setup->n_bscans, n_j = job->setup->n_lines;
-    float *tamed = malloc((job->n + 1) * sizeof(*tamed));
-    enum oct_err e = OCT_OK;
-    if (!tamed)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu heights", job->n);
     job->report.noise_px = oct_heights_noise(job->known, n_b, n_j);
-    memcpy(tamed, job->first, job->n * sizeof(*tamed));
-    e = oct_heights_tame(tamed, n_b, n_j, job->report.noise_px, err);
-    if (e == OCT_OK) {
-        for (size_t i = 0; i < job->n; i++)
-            if (isnan(job->known[i]))
-                tamed[i] = NAN;
-        job->report.noise_px = oct_heights_noise(tamed, n_b, n_j);
-        e = oct_heights_tame(job->first, n_b, n_j, job->report.noise_px, err);
-    }
-    free(tamed);
-    return e;
+    memcpy(job->spare, job->first, job->n * sizeof(*job->spare));
+    const enum oct_err e = oct_heights_tame(job->spare, n_b, n_j, job->report.noise_px, err);
+    if (e != OCT_OK)
+        return e;
+    for (size_t i = 0; i < job->n; i++)
+        if (isnan(job->known[i]))
+            job->spare[i] = NAN;
+    job->report.noise_px = oct_heights_noise(job->spare, n_b, n_j);
+    return oct_heights_tame(job->first, n_b, n_j, job->report.noise_px, err);
 }
 
 /* Of the crossings, from the heights as they came. */
@@ -184,25 +175,21 @@ static enum oct_err refine(struct job *job, const float *positions, const double
 {
     const uint32_t n_b = job->setup->n_bscans, n_j = job->setup->n_lines;
     const double noise = job->report.noise_px, strength = job->setup->strength;
-    float *refined = malloc((job->n + 1) * sizeof(*refined));
-    if (!refined)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu heights", job->n);
     for (size_t i = 0; i < job->n; i++)
         job->first[i] = (float)((double)positions[i] + shift_of(shift_px, i / n_j));
-    memcpy(refined, job->known, job->n * sizeof(*refined));
-    enum oct_err e = oct_heights_fill(refined, n_b, n_j, err);
-    if (e == OCT_OK && isfinite(refined[0]) && noise > 0)
+    memcpy(job->spare, job->known, job->n * sizeof(*job->spare));
+    enum oct_err e = oct_heights_fill(job->spare, n_b, n_j, err);
+    if (e == OCT_OK && isfinite(job->spare[0]) && noise > 0)
         e = oct_heights_refine(job->first, n_b, n_j, strength > 0 ? strength : noise, noise,
-                               refined, err);
+                               job->spare, err);
     for (size_t i = 0; i < job->n && e == OCT_OK; i++)
         if (isfinite(job->known[i]))
-            job->known[i] = refined[i];
-    free(refined);
+            job->known[i] = job->spare[i];
     return e;
 }
 
-static enum oct_err run(struct job *job, const double *shift_px, float *positions,
-                        struct oct_error *err)
+static enum oct_err denoise(struct job *job, const double *shift_px, float *positions,
+                            struct oct_error *err)
 {
     const uint32_t n_b = job->setup->n_bscans, n_j = job->setup->n_lines;
     enum oct_err e = oct_heights_fill(job->first, n_b, n_j, err);
@@ -236,9 +223,10 @@ enum oct_err oct_denoise_heights(const struct oct_denoise_setup *setup, float *p
         return oct_fail(err, OCT_E_ARG, "strength is %g voxels; give 0 or more", setup->strength);
     e = align(&job, positions, shift_px, err);
     if (e == OCT_OK && suffices(&job))
-        e = run(&job, shift_px, positions, err);
+        e = denoise(&job, shift_px, positions, err);
     if (e == OCT_OK && report)
         *report = job.report;
-    finish(&job);
+    free(job.first);
+    free(job.phi);
     return e;
 }

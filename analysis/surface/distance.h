@@ -22,12 +22,12 @@ enum oct_err oct_distance_of_heights(const float *heights, const uint32_t dims[3
                                      struct oct_error *err);
 
 /* Of a volume of 0 and others (tissue): the Euclidean distance to the nearest voxel of the other
- * kind, less the half voxel to the border between them (Felzenszwalb and Huttenlocher 2012);
- * limited to reach. OCT_E_ARG: only one kind is there. */
+ * kind, less the half voxel to the border between them; limited to reach, with which time grows.
+ * OCT_E_ARG: only one kind is there. */
 enum oct_err oct_distance_of_mask(const uint8_t *mask, const uint32_t dims[3], double reach,
                                   struct oct_workers *workers, float *phi, struct oct_error *err);
 
-/* A B-scan of voxels at a time, for three instruction sets. For distance_heights*.c and tests. */
+/* A B-scan of voxels at a time, for three instruction sets. For distance*.c and tests. */
 struct oct_distance_map {
     const float *heights; /* of A-line (b, j) at b * row + j; `far` more on all sides */
     ptrdiff_t row, far;   /* far: reach, rounded up */

@@ -1,43 +1,16 @@
-/* What computes the weights of a band on the CPU: LOCAL or FULL, behind one table for
- * levelset.c. Not for others.
- *
- *     create -> { load -> [base] -> { sums -> move } ... -> result } ... -> destroy
- *
- * All weights are of the phi that was loaded, all sums of what the last move left. */
+/* The band of the CPU's engine, and its LOCAL weights by tiles (levelset_local.c). For levelset.c
+ * and tests. */
 #ifndef OCT_ANALYSIS_SURFACE_LEVELSET_BAND_H
 #define OCT_ANALYSIS_SURFACE_LEVELSET_BAND_H
 
 #include "analysis/surface/levelset.h"
 
-struct oct_levelset_band;
-
-struct oct_levelset_band_ops {
-    /* params are checked, dims at least n. */
-    enum oct_err (*create)(struct oct_levelset_band **band, const struct oct_levelset_setup *setup,
-                           struct oct_error *err);
-
-    /* Finite phi, which must stay until result. counts->n_band is set. OCT_E_NO_MEMORY: says how
-     * many bytes the band would take. */
-    enum oct_err (*load)(struct oct_levelset_band *band, const float *phi,
-                         struct oct_levelset_report *counts, struct oct_error *err);
-
-    /* The median of the rank-th smallest D; 0 without a voxel that has one. */
-    double (*base)(struct oct_levelset_band *band);
-
-    /* S = sum w (phi_y - phi_x) and W = sum w of each voxel. Returns the largest W. Sets
-     * counts->n_patches. */
-    double (*sums)(struct oct_levelset_band *band, double c2, struct oct_levelset_report *counts);
-
-    /* phi += S / (1 + W) with dt 0, dt S else. */
-    void (*move)(struct oct_levelset_band *band, double dt);
-
-    /* The moved phi into result, which holds the loaded one. */
-    void (*result)(const struct oct_levelset_band *band, float *result);
-
-    void (*destroy)(struct oct_levelset_band *band); /* NULL is fine */
+struct oct_levelset_band {
+    uint32_t n;
+    uint32_t *voxels;    /* [n] raster indices */
+    float *now;          /* [n] phi, as moved */
+    float *sum, *weight; /* [n] sum w (phi_y - phi_x), sum w */
 };
-
-extern const struct oct_levelset_band_ops oct_levelset_local, oct_levelset_full;
 
 /* |phi| <= delta, both f32. */
 static inline bool oct_levelset_in_band(float phi, float delta)
@@ -45,7 +18,27 @@ static inline bool oct_levelset_in_band(float phi, float delta)
     return phi <= delta && phi >= -delta;
 }
 
-/* Of n numbers, which are put in another order; n 0: 0. */
-double oct_levelset_median(float *values, uint64_t n);
+struct oct_levelset_tiles;
+
+/* params are checked, dims at least n. OCT_E_NO_MEMORY: says how many bytes it would take. */
+enum oct_err oct_levelset_tiles_create(struct oct_levelset_tiles **tiles,
+                                       const struct oct_levelset_setup *setup,
+                                       struct oct_error *err);
+void oct_levelset_tiles_destroy(struct oct_levelset_tiles *tiles); /* NULL is fine */
+
+/* Fills voxels and now of a band of n voxels, a tile after the other. All weights are of this phi,
+ * which is copied. OCT_E_NO_MEMORY. */
+enum oct_err oct_levelset_tiles_load(struct oct_levelset_tiles *tiles, const float *phi,
+                                     const struct oct_levelset_band *band, struct oct_error *err);
+
+/* rank > 0: sum becomes the rank-th smallest D of each voxel, NaN where it has fewer; rank 0: sum
+ * and weight. Returns the number of pairs in the band. */
+uint64_t oct_levelset_tiles_pass(struct oct_levelset_tiles *tiles,
+                                 const struct oct_levelset_band *band, unsigned rank, double c2);
+
+/* For tests: an engine of oct_levelset_cpu with LOCAL weights computes by this instruction set, not
+ * the best. False: the CPU lacks it. */
+bool oct_levelset_cpu_use(struct oct_levelset_engine *engine, const char *simd);
+bool oct_levelset_tiles_use(struct oct_levelset_tiles *tiles, const char *simd);
 
 #endif

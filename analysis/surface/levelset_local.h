@@ -14,7 +14,6 @@
 #include "pipeline/base/simd.h"
 
 #include <stddef.h>
-#include <stdint.h>
 
 enum {
     OCT_LEVELSET_LANES = 16,
@@ -33,6 +32,8 @@ struct oct_levelset_segment {
 
 struct oct_levelset_tile {
     uint32_t first, n; /* segments */
+    uint32_t voxel;    /* the band's first in it */
+    uint64_t n_pairs;  /* of the last pass */
     /* The box of all lanes of the segments, ends not included. */
     int32_t least[3], end[3];
 };
@@ -40,39 +41,48 @@ struct oct_levelset_tile {
 /* Voxels with borders: (b, j, d) is at b * plane + j * row + d; what lies up to 2 reach + n beyond
  * the box, along d by another 2 vectors, may be read. */
 struct oct_levelset_grid {
-    const float *phi; /* as loaded; beyond the box the nearest voxel of it */
-    float *now;       /* as moved; OCT_LEVELSET_NOT_IN_BAND elsewhere */
+    float *phi; /* as loaded; beyond the box the nearest voxel of it */
+    float *now; /* as moved; OCT_LEVELSET_NOT_IN_BAND elsewhere */
     ptrdiff_t plane, row;
     int32_t patch, reach;
 };
 
-/* Of one tile. */
-struct oct_levelset_work {
-    const struct oct_levelset_grid *grid;
-    const struct oct_levelset_tile *tile;
-    const struct oct_levelset_segment *segments; /* [tile->n] */
-    const int8_t (*offsets)[3];                  /* one of each two that are opposite */
+#define OCT_LEVELSET_MOST_OFFSETS ((17 * 17 * 17 - 1) / 2)
+
+struct oct_levelset_tiles {
+    struct oct_levelset_setup setup;
+    const struct oct_levelset_passes *passes;
+    struct oct_levelset_grid grid; /* of memory: phi, now, each [n_b][n_j][row] with borders */
+    int32_t border;
+    int8_t offsets[OCT_LEVELSET_MOST_OFFSETS][3]; /* one of each two that are opposite */
     uint32_t n_offsets;
-    double c1, c2;    /* of `sums` */
-    unsigned rank;    /* of `ranks` */
-    float *scratch;   /* [oct_levelset_scratch_floats], at a cache line */
-    float *smallest;  /* [tile->n][rank][16], of `ranks` */
-    float *sums;      /* [tile->n][2][16]: sum w (phi_y - phi_x), sum w */
-    uint64_t n_pairs; /* x and y, both in the band; set */
+    float *memory,
+        *scratch; /* scratch: of each thread n_scratch floats of a tile's sums of squares,
+                                then its sums or smallest D */
+    size_t n_scratch, n_thread;
+
+    /* Of the band. */
+    struct oct_levelset_segment *segments; /* [n_segments], by tiles */
+    struct oct_levelset_tile *tiles;       /* [n_tiles] */
+    uint32_t n_segments, n_tiles, n_voxels;
+
+    /* Of a load or a pass. */
+    const float *source;
+    const struct oct_levelset_band *band;
+    unsigned rank;
+    double c2;
 };
 
-size_t oct_levelset_scratch_floats(int32_t patch, int32_t reach);
-
+/* Passes over a tile; scratch at a cache line. Return the pairs x and y, both in the band. */
 struct oct_levelset_passes {
-    /* The rank smallest D of each voxel, ascending; INFINITY where there are fewer. */
-    void (*ranks)(struct oct_levelset_work *work);
-    void (*sums)(struct oct_levelset_work *work);
+    /* smallest: [tile->n][rank][16], D of each voxel, ascending; INFINITY: there are fewer. */
+    uint64_t (*ranks)(const struct oct_levelset_tiles *t, const struct oct_levelset_tile *tile,
+                      float *scratch, float *smallest);
+    /* sums: [tile->n][2][16]: sum w (phi_y - phi_x), sum w. */
+    uint64_t (*sums)(const struct oct_levelset_tiles *t, const struct oct_levelset_tile *tile,
+                     float *scratch, float *sums);
 };
 
 OCT_SIMD_TABLES(struct oct_levelset_passes, oct_levelset_passes);
-
-/* For tests: a band of oct_levelset_local (levelset_band.h) computes by this set, not the best.
- * False: the CPU lacks it. */
-bool oct_levelset_local_use(struct oct_levelset_band *band, const char *simd);
 
 #endif

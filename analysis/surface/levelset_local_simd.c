@@ -1,8 +1,36 @@
 /* The passes over a tile, for the instruction set that the file is compiled for. */
+#include "analysis/surface/lanes.h"
 #include "analysis/surface/levelset_local.h"
-#include "analysis/surface/levelset_vector.h"
 
 #include <math.h>
+
+/* 2^x of x <= 0 to 2e-7 of it; x below -126: as of -126. */
+INLINE vec power_of_two(vec x)
+{
+    x = larger(x, all(-126));
+#if defined(__AVX512F__)
+    const vec whole = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#else
+    const vec shifted = x + all(12582912.0f); /* 1.5 2^23: its last bits hold the whole number */
+    const vec whole = shifted - all(12582912.0f);
+#endif
+    const vec r = x - whole;
+    vec p = all(1.5403530e-4f);
+    p = p * r + all(1.3333558e-3f);
+    p = p * r + all(9.6181291e-3f);
+    p = p * r + all(5.5504109e-2f);
+    p = p * r + all(2.4022651e-1f);
+    p = p * r + all(6.9314718e-1f);
+    p = p * r + all(1);
+#if defined(__AVX512F__)
+    return _mm512_scalef_ps(p, whole);
+#elif defined(__AVX2__)
+    const __m256i up = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), up));
+#else
+    return (vec)((lanes)p + (lanes)((uint32_t __attribute__((vector_size(16))))shifted << 23));
+#endif
+}
 
 /* The voxels z that D(z, z + o) is made for. */
 struct region {
@@ -10,11 +38,11 @@ struct region {
     size_t row, plane; /* floats of the sums: an A-line, a B-scan */
 };
 
-static struct region region_of(const struct oct_levelset_work *work, const int8_t o[3], int32_t n)
+static struct region region_of(const struct oct_levelset_tile *tile, const int8_t o[3], int32_t n)
 {
     struct region r;
     for (unsigned i = 0; i < 3; i++) {
-        const int32_t least = work->tile->least[i], end = work->tile->end[i];
+        const int32_t least = tile->least[i], end = tile->end[i];
         r.least[i] = o[i] > 0 ? least - o[i] : least;
         r.n[i] = (o[i] < 0 ? end - o[i] : end) - r.least[i];
     }
@@ -74,20 +102,18 @@ INLINE void sum_along_j(float *values, const struct region *r, int n)
 }
 
 /* scratch[b][j][d]: sums over b and j; d begins half a patch before the region. */
-INLINE void sum_squares(const struct oct_levelset_work *work, const struct region *r,
-                        const int8_t o[3], int n)
+INLINE void sum_squares(const struct oct_levelset_grid *g, const struct region *r,
+                        const int8_t o[3], int n, float *scratch)
 {
-    const struct oct_levelset_grid *g = work->grid;
     const ptrdiff_t to_y = o[0] * g->plane + o[1] * g->row + o[2];
     const float *x = g->phi + (r->least[0] - n / 2) * g->plane + (r->least[1] - n / 2) * g->row +
                      (r->least[2] - n / 2);
     for (int32_t j = 0; j < r->n[1] + n - 1; j++)
         for (size_t d = 0; d < r->row; d += WIDTH)
-            sum_along_b(work->scratch + (size_t)j * r->row + d, x + j * g->row + d, to_y, g->plane,
-                        r, n);
+            sum_along_b(scratch + (size_t)j * r->row + d, x + j * g->row + d, to_y, g->plane, r, n);
     for (int32_t b = 0; b < r->n[0]; b++)
         for (size_t d = 0; d < r->row; d += WIDTH)
-            sum_along_j(work->scratch + (size_t)b * r->plane + d, r, n);
+            sum_along_j(scratch + (size_t)b * r->plane + d, r, n);
 }
 
 /* D of a register of voxels. */
@@ -106,13 +132,13 @@ struct place {
     const float *now_ahead, *now_back; /* x + o, x - o */
 };
 
-INLINE struct place place_of(const struct oct_levelset_work *work, const struct region *r,
-                             const struct oct_levelset_segment *s, const int8_t o[3])
+INLINE struct place place_of(const struct oct_levelset_grid *g, const struct region *r,
+                             const struct oct_levelset_segment *s, const int8_t o[3],
+                             const float *scratch)
 {
-    const struct oct_levelset_grid *g = work->grid;
     const ptrdiff_t plane = (ptrdiff_t)r->plane, row = (ptrdiff_t)r->row;
-    const float *sums = work->scratch + (s->b - r->least[0]) * plane + (s->j - r->least[1]) * row +
-                        (s->d - r->least[2]);
+    const float *sums =
+        scratch + (s->b - r->least[0]) * plane + (s->j - r->least[1]) * row + (s->d - r->least[2]);
     const float *now = g->now + s->b * g->plane + s->j * g->row + s->d;
     const ptrdiff_t to_y = o[0] * g->plane + o[1] * g->row + o[2];
     return (struct place){sums, sums - (o[0] * plane + o[1] * row + o[2]), now + to_y, now - to_y};
@@ -145,46 +171,6 @@ INLINE unsigned keep(float *smallest, unsigned rank, const float *sums, const fl
     return count(present, mask);
 }
 
-INLINE uint64_t keep_of_offset(const struct oct_levelset_work *work, const int8_t o[3], int n)
-{
-    const struct region r = region_of(work, o, n);
-    uint64_t n_pairs = 0;
-    sum_squares(work, &r, o, n);
-    for (uint32_t i = 0; i < work->tile->n; i++) {
-        const struct oct_levelset_segment *s = work->segments + i;
-        const struct place place = place_of(work, &r, s, o);
-        float *smallest = work->smallest + (size_t)i * work->rank * OCT_LEVELSET_LANES;
-        UNROLL
-        for (unsigned part = 0; part < PARTS; part++) {
-            const unsigned at = part * WIDTH, mask = (unsigned)s->mask >> at & ((1u << WIDTH) - 1);
-            n_pairs +=
-                keep(smallest + at, work->rank, place.ahead + at, place.now_ahead + at, mask, n);
-            n_pairs +=
-                keep(smallest + at, work->rank, place.back + at, place.now_back + at, mask, n);
-        }
-    }
-    return n_pairs;
-}
-
-static void ranks(struct oct_levelset_work *work)
-{
-    const size_t n = (size_t)work->tile->n * work->rank * OCT_LEVELSET_LANES;
-    work->n_pairs = 0;
-    for (size_t i = 0; i < n; i++)
-        work->smallest[i] = INFINITY;
-    for (uint32_t i = 0; i < work->n_offsets; i++)
-        switch (work->grid->patch) {
-        case 3:
-            work->n_pairs += keep_of_offset(work, work->offsets[i], 3);
-            break;
-        case 5:
-            work->n_pairs += keep_of_offset(work, work->offsets[i], 5);
-            break;
-        default:
-            work->n_pairs += keep_of_offset(work, work->offsets[i], 7);
-        }
-}
-
 /* ---- sums of weights ---- */
 
 /* w = 2^-(scale D + far). */
@@ -208,59 +194,74 @@ INLINE lanes add(struct sums *s, vec x, const float *sums, const float *now_at,
     return present;
 }
 
-INLINE uint64_t add_of_offset(const struct oct_levelset_work *work, const int8_t o[3],
-                              const struct weight *weight, int n)
+/* ---- passes ---- */
+
+/* Both y = x + o and y = x - o of all voxels of the tile. weight NULL: `found` are the smallest D,
+ * else sums. */
+INLINE uint64_t pass_offset(const struct oct_levelset_tiles *t,
+                            const struct oct_levelset_tile *tile, const int8_t o[3],
+                            const struct weight *weight, int n, float *scratch, float *found)
 {
-    const struct region r = region_of(work, o, n);
+    const struct oct_levelset_grid *g = &t->grid;
+    const struct region r = region_of(tile, o, n);
+    const unsigned n_found = (weight ? 2 : t->rank) * OCT_LEVELSET_LANES;
     uint64_t n_pairs = 0;
-    sum_squares(work, &r, o, n);
-    for (uint32_t i = 0; i < work->tile->n; i++) {
-        const struct oct_levelset_segment *s = work->segments + i;
-        const struct place place = place_of(work, &r, s, o);
-        const float *now =
-            work->grid->now + s->b * work->grid->plane + s->j * work->grid->row + s->d;
-        float *to = work->sums + (size_t)i * 2 * OCT_LEVELSET_LANES;
+    sum_squares(g, &r, o, n, scratch);
+    for (uint32_t i = 0; i < tile->n; i++) {
+        const struct oct_levelset_segment *s = t->segments + tile->first + i;
+        const struct place p = place_of(g, &r, s, o, scratch);
+        const float *now = g->now + s->b * g->plane + s->j * g->row + s->d;
         UNROLL
         for (unsigned part = 0; part < PARTS; part++) {
             const unsigned at = part * WIDTH, mask = (unsigned)s->mask >> at & ((1u << WIDTH) - 1);
+            float *to = found + (size_t)i * n_found + at;
+            if (!weight) {
+                n_pairs += keep(to, t->rank, p.ahead + at, p.now_ahead + at, mask, n);
+                n_pairs += keep(to, t->rank, p.back + at, p.now_back + at, mask, n);
+                continue;
+            }
             const vec x = load(now + at);
-            struct sums total = {load(to + at), load(to + OCT_LEVELSET_LANES + at)};
-            const lanes ahead = add(&total, x, place.ahead + at, place.now_ahead + at, weight, n);
-            const lanes back = add(&total, x, place.back + at, place.now_back + at, weight, n);
-            n_pairs += count(ahead, mask) + count(back, mask);
-            store(to + at, total.differences);
-            store(to + OCT_LEVELSET_LANES + at, total.weights);
+            struct sums total = {load(to), load(to + OCT_LEVELSET_LANES)};
+            n_pairs += count(add(&total, x, p.ahead + at, p.now_ahead + at, weight, n), mask);
+            n_pairs += count(add(&total, x, p.back + at, p.now_back + at, weight, n), mask);
+            store(to, total.differences);
+            store(to + OCT_LEVELSET_LANES, total.weights);
         }
     }
     return n_pairs;
 }
 
-static struct weight weight_of(const struct oct_levelset_work *work, const int8_t o[3])
+static uint64_t ranks(const struct oct_levelset_tiles *t, const struct oct_levelset_tile *tile,
+                      float *scratch, float *smallest)
 {
-    const double log2_e = 1.4426950408889634, scale = log2_e / work->c2;
-    const double square = o[0] * o[0] + o[1] * o[1] + o[2] * o[2];
-    return (struct weight){.scale = scale < 1e30 ? (float)scale : 1e30f,
-                           .far = (float)fmin(log2_e * square / work->c1, 1e30)};
+    uint64_t n_pairs = 0;
+    for (size_t i = 0; i < (size_t)tile->n * t->rank * OCT_LEVELSET_LANES; i++)
+        smallest[i] = INFINITY;
+    for (uint32_t i = 0; i < t->n_offsets; i++) {
+        const int8_t *o = t->offsets[i];
+        n_pairs += t->grid.patch == 3   ? pass_offset(t, tile, o, NULL, 3, scratch, smallest)
+                   : t->grid.patch == 5 ? pass_offset(t, tile, o, NULL, 5, scratch, smallest)
+                                        : pass_offset(t, tile, o, NULL, 7, scratch, smallest);
+    }
+    return n_pairs;
 }
 
-static void sums(struct oct_levelset_work *work)
+static uint64_t sums(const struct oct_levelset_tiles *t, const struct oct_levelset_tile *tile,
+                     float *scratch, float *to)
 {
-    work->n_pairs = 0;
-    memset(work->sums, 0, (size_t)work->tile->n * 2 * OCT_LEVELSET_LANES * sizeof(*work->sums));
-    for (uint32_t i = 0; i < work->n_offsets; i++) {
-        const int8_t *o = work->offsets[i];
-        const struct weight weight = weight_of(work, o);
-        switch (work->grid->patch) {
-        case 3:
-            work->n_pairs += add_of_offset(work, o, &weight, 3);
-            break;
-        case 5:
-            work->n_pairs += add_of_offset(work, o, &weight, 5);
-            break;
-        default:
-            work->n_pairs += add_of_offset(work, o, &weight, 7);
-        }
+    const double log2_e = 1.4426950408889634, scale = log2_e / t->c2;
+    uint64_t n_pairs = 0;
+    memset(to, 0, (size_t)tile->n * 2 * OCT_LEVELSET_LANES * sizeof(*to));
+    for (uint32_t i = 0; i < t->n_offsets; i++) {
+        const int8_t *o = t->offsets[i];
+        const double square = o[0] * o[0] + o[1] * o[1] + o[2] * o[2];
+        const struct weight w = {.scale = scale < 1e30 ? (float)scale : 1e30f,
+                                 .far = (float)fmin(log2_e * square / t->setup.params.c1, 1e30)};
+        n_pairs += t->grid.patch == 3   ? pass_offset(t, tile, o, &w, 3, scratch, to)
+                   : t->grid.patch == 5 ? pass_offset(t, tile, o, &w, 5, scratch, to)
+                                        : pass_offset(t, tile, o, &w, 7, scratch, to);
     }
+    return n_pairs;
 }
 
 const struct oct_levelset_passes OCT_SIMD_TABLE(oct_levelset_passes) = {ranks, sums};

@@ -19,17 +19,14 @@
  * outwards: the boxes of both blocks, then HEAD and then all coordinates rule out most patches, and
  * D of the rest is computed. */
 
-#define LANES 16u   /* patches of a block */
-#define HEAD 8u     /* coordinates */
+#define LANES OCT_PATCH_LANES
+#define HEAD OCT_PATCH_HEAD
 #define PIECE 1024u /* patches that are gathered as one piece */
 #define MOST_N 7
 #define PI 3.14159265358979323846
 #define MOST_COLUMNS (MOST_N * MOST_N)
 
-/* Registers of AVX2, which gcc splits where there is none: it spills those that are wider. */
-typedef float eight __attribute__((vector_size(32), may_alias));
-typedef int32_t eight_flags __attribute__((vector_size(32)));
-typedef int8_t eight_bytes __attribute__((vector_size(8)));
+/* Registers of AVX2, which gcc splits where there is none. */
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double four_doubles __attribute__((vector_size(32)));
 
@@ -42,6 +39,8 @@ struct kept {
 struct scratch {
     struct kept *heaps; /* [LANES][most], the last in (distance, number) at 0 */
     float reach[LANES]; /* what is above it is ruled out */
+    float farthest;     /* the largest of those */
+    float *boxes;       /* [n_blocks] squared distances from the block's box */
 };
 
 struct key {
@@ -61,10 +60,11 @@ struct search {
     struct key *keys;                         /* [n], their numbers in the tree's order */
     float *patches;                           /* [n][stride], in this order */
     float *coordinates;                       /* [n_blocks][n_columns][LANES] */
-    float *low, *high;                        /* [n_blocks][HEAD] */
+    float *low, *high;                        /* [HEAD][n_blocks] */
     /* Coordinates are rounded: the root of what they rule out by exceeds that of D by no more than
      * margin, but for a factor of sqrt(ROUNDING). */
     double margin;
+    const struct oct_patch_bounds *bounds;
     unsigned n_threads;
     struct scratch *scratch; /* [n_threads] */
 };
@@ -188,7 +188,8 @@ static void fill_block(void *context, unsigned block, unsigned worker)
         gather(s->setup, s->keys[i].number, patch);
         project(s, patch, s->n_columns, to + i % LANES, LANES);
         for (unsigned c = 0; c < HEAD; c++) {
-            float *low = s->low + block * HEAD + c, *high = s->high + block * HEAD + c;
+            float *low = s->low + c * s->n_blocks + block;
+            float *high = s->high + c * s->n_blocks + block;
             const float x = to[c * LANES + i % LANES];
             *low = i % LANES ? fminf(*low, x) : x;
             *high = i % LANES ? fmaxf(*high, x) : x;
@@ -247,55 +248,20 @@ OCT_WIDE static double distance_of(const float *a, const float *b, size_t n)
     return sum[0] + sum[1] + sum[2] + sum[3];
 }
 
-static inline __attribute__((always_inline)) bool is_any_near(eight sum[2], const float *x,
-                                                              const float *y, unsigned from,
-                                                              unsigned to, float reach,
-                                                              uint64_t near[2])
-{
-    for (unsigned c = from; c < to; c++)
-#pragma GCC unroll 2
-        for (unsigned h = 0; h < 2; h++) {
-            const eight d = *(const eight *)(y + c * LANES + 8 * h) - x[c * LANES];
-            sum[h] += d * d;
-        }
-#pragma GCC unroll 2
-    for (unsigned h = 0; h < 2; h++) {
-        const eight_flags is = ~(sum[h] > reach);
-        const eight_bytes bytes = __builtin_convertvector(is, eight_bytes);
-        memcpy(&near[h], &bytes, sizeof(bytes));
-    }
-    return near[0] | near[1];
-}
-
-/* For each patch of block x those of block y that are not ruled out: a byte of near[] that is not
- * 0. Returns the patches that have any, as bits. */
-OCT_WIDE static unsigned compare(const float *x, const float *y, unsigned n_columns, float bound,
-                                 const float *reach, uint64_t near[LANES][2])
-{
-    unsigned any = 0;
-    for (unsigned i = 0; i < LANES; i++) {
-        eight sum[2] = {{0}};
-        if (!(bound > reach[i]) && is_any_near(sum, x + i, y, 0, HEAD, reach[i], near[i]) &&
-            is_any_near(sum, x + i, y, HEAD, n_columns, reach[i], near[i]))
-            any |= 1u << i;
-    }
-    return any;
-}
-
 static void meet_block(const struct search *s, struct scratch *scratch, uint32_t own,
-                       uint32_t block, float bound)
+                       uint32_t block)
 {
     const unsigned most = s->setup->most;
-    uint64_t near[LANES][2];
     const size_t step = (size_t)s->n_columns * LANES;
-    unsigned any = compare(s->coordinates + own * step, s->coordinates + block * step, s->n_columns,
-                           bound, scratch->reach, near);
-    for (; any; any &= any - 1) {
-        const unsigned i = (unsigned)__builtin_ctz(any);
+    uint16_t near[LANES];
+    s->bounds->compare(s->coordinates + own * step, s->coordinates + block * step, s->n_columns,
+                       scratch->reach, near);
+    for (unsigned i = 0; i < LANES; i++) {
         const float *patch = s->patches + (size_t)(own * LANES + i) * s->stride;
         struct kept *heap = scratch->heaps + (size_t)i * most;
-        for (uint32_t lane = 0, at = block * LANES; lane < LANES && at < s->n; lane++, at++) {
-            if (!((const uint8_t *)near[i])[lane] || at == own * LANES + i)
+        for (unsigned bits = near[i]; bits; bits &= bits - 1) {
+            const uint32_t at = block * LANES + (unsigned)__builtin_ctz(bits);
+            if (at >= s->n || at == own * LANES + i)
                 continue;
             const struct kept other = {distance_of(patch, s->patches + at * s->stride, s->stride),
                                        s->keys[at].number};
@@ -306,31 +272,9 @@ static void meet_block(const struct search *s, struct scratch *scratch, uint32_t
             scratch->reach[i] = (float)(root * root * ROUNDING);
         }
     }
-}
-
-/* The squared distance of two boxes. */
-static float bound_of(const struct search *s, uint32_t a, uint32_t b)
-{
-    const float *low = s->low + a * HEAD, *high = s->high + a * HEAD;
-    const float *other_low = s->low + b * HEAD, *other_high = s->high + b * HEAD;
-    float bound = 0;
-    for (unsigned c = 0; c < HEAD; c++) {
-        const float below = low[c] - other_high[c], above = other_low[c] - high[c];
-        const float gap = below > above ? below : above;
-        bound += gap > 0 ? gap * gap : 0;
-    }
-    return bound;
-}
-
-static void meet_if_near(const struct search *s, struct scratch *scratch, uint32_t own,
-                         uint32_t block)
-{
-    const float bound = bound_of(s, own, block);
-    float farthest = 0;
+    scratch->farthest = -1;
     for (unsigned i = 0; i < LANES; i++)
-        farthest = scratch->reach[i] > farthest ? scratch->reach[i] : farthest;
-    if (!(bound > farthest))
-        meet_block(s, scratch, own, block, bound);
+        scratch->farthest = fmaxf(scratch->farthest, scratch->reach[i]);
 }
 
 static int by_distance(const void *a, const void *b)
@@ -348,12 +292,13 @@ static void search_block(void *context, unsigned block, unsigned worker)
         scratch->heaps[i] = (struct kept){INFINITY, UINT32_MAX};
     for (unsigned i = 0; i < LANES; i++)
         scratch->reach[i] = block * LANES + i < s->n ? INFINITY : -1;
-    meet_if_near(s, scratch, block, block);
+    s->bounds->boxes(s->low, s->high, s->n_blocks, block, scratch->boxes);
+    meet_block(s, scratch, block, block);
     for (uint32_t away = 1; away < s->n_blocks; away++) {
-        if (away <= block)
-            meet_if_near(s, scratch, block, block - away);
-        if (away < s->n_blocks - block)
-            meet_if_near(s, scratch, block, block + away);
+        if (away <= block && !(scratch->boxes[block - away] > scratch->farthest))
+            meet_block(s, scratch, block, block - away);
+        if (away < s->n_blocks - block && !(scratch->boxes[block + away] > scratch->farthest))
+            meet_block(s, scratch, block, block + away);
     }
     for (uint32_t i = 0; i < LANES && block * LANES + i < s->n; i++) {
         struct kept *kept = scratch->heaps + (size_t)i * most;
@@ -386,7 +331,8 @@ static enum oct_err allocate(struct search *s, struct oct_error *err)
     s->scratch = calloc(s->n_threads, sizeof(*s->scratch));
     for (unsigned i = 0; s->scratch && i < s->n_threads; i++) {
         s->scratch[i].heaps = calloc((size_t)LANES * s->setup->most, sizeof(struct kept));
-        is_there = is_there && s->scratch[i].heaps;
+        s->scratch[i].boxes = calloc(s->n_blocks, sizeof(float));
+        is_there = is_there && s->scratch[i].heaps && s->scratch[i].boxes;
     }
     if (is_there && s->heads && s->keys && s->patches && s->coordinates && s->low && s->high &&
         s->scratch)
@@ -397,8 +343,10 @@ static enum oct_err allocate(struct search *s, struct oct_error *err)
 
 static void finish(struct search *s)
 {
-    for (unsigned i = 0; s->scratch && i < s->n_threads; i++)
+    for (unsigned i = 0; s->scratch && i < s->n_threads; i++) {
         free(s->scratch[i].heaps);
+        free(s->scratch[i].boxes);
+    }
     free(s->scratch);
     free(s->heads);
     free(s->keys);
@@ -411,6 +359,8 @@ static void finish(struct search *s)
 enum oct_err oct_patch_search(const struct oct_patch_search_setup *setup, uint32_t *number,
                               float *distance, uint64_t *n_patches, struct oct_error *err)
 {
+    static const struct oct_patch_bounds *const sets[OCT_N_SIMD + 1] = {
+        OCT_SIMD_ALL(oct_patch_bounds)};
     const unsigned n = setup->patch;
     if (n != 3 && n != 5 && n != 7)
         return oct_fail(err, OCT_E_ARG, "patches of %u voxels: 3, 5 or 7", n);
@@ -429,6 +379,7 @@ enum oct_err oct_patch_search(const struct oct_patch_search_setup *setup, uint32
         .n_blocks = (setup->n + LANES - 1) / LANES,
         .n_columns = n * n,
         .stride = ((size_t)n * n * n + 15) / 16 * 16,
+        .bounds = sets[oct_simd_choose("auto")],
         .n_threads = setup->workers ? oct_workers_n_threads(setup->workers) + 1 : 1,
     };
     if (setup->n > OCT_PATCH_SEARCH_MOST_VOXELS)

@@ -9,6 +9,7 @@
 #define OCT_ANALYSIS_SURFACE_PATCH_SEARCH_H
 
 #include "pipeline/base/err.h"
+#include "pipeline/base/simd.h"
 
 #include <stdint.h>
 
@@ -34,5 +35,20 @@ struct oct_patch_search_setup {
  * thread. */
 enum oct_err oct_patch_search(const struct oct_patch_search_setup *setup, uint32_t *number,
                               float *distance, uint64_t *n_patches, struct oct_error *err);
+
+/* For patch_search*.c: blocks of 16 patches, [n_columns][16] coordinates each. */
+#define OCT_PATCH_LANES 16u
+#define OCT_PATCH_HEAD 8u /* coordinates of boxes */
+
+struct oct_patch_bounds {
+    /* The squared distances of n boxes from the one of number `own`; low, high: [HEAD][n]. */
+    void (*boxes)(const float *low, const float *high, uint32_t n, uint32_t own, float *distance);
+    /* near[i], bit k: the squared distance of patch k of y from patch i of x does not exceed
+     * reach[i], or is no number. */
+    void (*compare)(const float *x, const float *y, unsigned n_columns, const float *reach,
+                    uint16_t near[OCT_PATCH_LANES]);
+};
+
+OCT_SIMD_TABLES(struct oct_patch_bounds, oct_patch_bounds);
 
 #endif

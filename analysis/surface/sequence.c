@@ -1,6 +1,7 @@
 #include "analysis/surface/sequence.h"
 
 #include "analysis/surface/pixels.h"
+#include "analysis/surface/trace_parts.h"
 #include "pipeline/base/aligned.h"
 
 #include <math.h>
@@ -34,9 +35,10 @@ struct kept {
     bool any;
 };
 
-struct traced {
+/* A way to trace a B-scan, and what it gave. */
+struct way {
     struct oct_traced layers;
-    uint32_t n_found;
+    struct oct_sequence_layers found; /* of it */
 };
 
 struct oct_layer_sequence {
@@ -45,32 +47,31 @@ struct oct_layer_sequence {
     double bscan_um, line_um, depth_um; /* as taken where they are not known */
     struct oct_trace *trace;
 
-    struct oct_surface_pixels shown;
     float *memory, *pixels;
     uint8_t *line_valid;
     double *prefix;                   /* [depth + 1] sums of a line's pixels above a depth */
     double *sums;                     /* [2 most_shift + 1] of the contrast by shift, */
     uint32_t *counts;                 /* and of how many A-lines */
     uint32_t most_shift, side, reach; /* px; A-lines to each side */
-    struct traced ways[2];            /* with bounds and without */
-    struct oct_trace_bounds bounds;
+    struct way ways[2];               /* with bounds and without */
     float *least[OCT_N_LAYERS], *most[OCT_N_LAYERS];
     struct kept kept[N_KEPT];
     unsigned n_since_check;
     struct oct_bscan_info newest; /* run last */
     bool any;
     uint32_t n_came; /* A-lines of it */
-    struct oct_sequence_layers found;
 };
 
 /* ---- the picture ---- */
 
-static void bring_in(struct oct_layer_sequence *s)
+static void bring_in(struct oct_layer_sequence *s, const struct oct_image_frame *bscan)
 {
+    struct oct_surface_pixels shown;
+    oct_surface_pixels_begin(&shown, &s->input, bscan);
     s->n_came = 0;
     for (uint32_t j = 0; j < s->n_lines; j++) {
-        oct_surface_pixels_brightness(&s->shown, j, s->pixels + (size_t)j * s->depth);
-        s->line_valid[j] = oct_surface_pixels_came(&s->shown, j);
+        oct_surface_pixels_brightness(&shown, j, s->pixels + (size_t)j * s->depth);
+        s->line_valid[j] = oct_surface_pixels_came(&shown, j);
         s->n_came += s->line_valid[j];
     }
 }
@@ -216,16 +217,27 @@ static bool set_bounds(struct oct_layer_sequence *s, const struct kept *kept,
 
 /* ---- with bounds and without ---- */
 
-static void trace(struct oct_layer_sequence *s, struct traced *way,
-                  const struct oct_trace_bounds *bounds)
+static struct way *trace(struct oct_layer_sequence *s, bool bounded, unsigned n_traces)
 {
-    way->n_found = oct_trace_run(s->trace, s->pixels, s->n_came < s->n_lines ? s->line_valid : NULL,
-                                 bounds, &way->layers);
-    s->found.n_traces++;
+    const struct oct_trace_bounds bounds = {.least = {s->least[0], s->least[1]},
+                                            .most = {s->most[0], s->most[1]}};
+    struct way *way = &s->ways[bounded ? 0 : 1];
+    const float *ilm = way->layers.position[OCT_LAYER_ILM];
+    const float *rpe = way->layers.position[OCT_LAYER_RPE];
+    const uint8_t *line_valid = s->n_came < s->n_lines ? s->line_valid : NULL;
+    double sum = 0;
+    way->found.bounded = bounded;
+    way->found.n_traces = n_traces;
+    way->found.n_found =
+        oct_trace_run(s->trace, s->pixels, line_valid, bounded ? &bounds : NULL, &way->layers);
+    for (uint32_t j = 0; j < s->n_lines; j++)
+        sum += isnan(rpe[j] - ilm[j]) ? 0 : (double)rpe[j] - (double)ilm[j];
+    way->found.thickness_px = way->found.n_found ? sum / way->found.n_found : NAN;
+    return way;
 }
 
 /* Of both layers, over the A-lines that have them. */
-static double strength_of(const struct oct_layer_sequence *s, const struct traced *way)
+static double strength_of(const struct oct_layer_sequence *s, const struct way *way)
 {
     const struct oct_traced *l = &way->layers;
     double sum = 0;
@@ -236,36 +248,34 @@ static double strength_of(const struct oct_layer_sequence *s, const struct trace
 }
 
 /* Whether the bounds have lost what the B-scan before had. */
-static bool lost_layers(const struct oct_layer_sequence *s, const struct traced *way,
+static bool lost_layers(const struct oct_layer_sequence *s, const struct way *way,
                         const struct kept *kept)
 {
-    return (double)way->n_found * kept->n_lines < LEAST_FOUND * (double)kept->n_found * s->n_came;
+    return (double)way->found.n_found * kept->n_lines <
+           LEAST_FOUND * (double)kept->n_found * s->n_came;
 }
 
 /* The way that holds. */
-static const struct traced *trace_bscan(struct oct_layer_sequence *s,
-                                        const struct oct_bscan_info *info)
+static const struct way *trace_bscan(struct oct_layer_sequence *s,
+                                     const struct oct_bscan_info *info)
 {
-    struct traced *bounded = &s->ways[0], *free_of = &s->ways[1];
     const struct kept *kept = find_kept(s, info);
-    s->found.n_traces = 0;
-    s->found.bounded = kept && set_bounds(s, kept, info);
-    if (!s->found.bounded) {
+    if (!kept || !set_bounds(s, kept, info)) {
         s->n_since_check = 0;
-        trace(s, free_of, NULL);
-        return free_of;
+        return trace(s, false, 1);
     }
-    trace(s, bounded, &s->bounds);
+    struct way *bounded = trace(s, true, 1);
     const bool is_check = ++s->n_since_check >= OCT_SEQUENCE_CHECK;
     if (!is_check && !lost_layers(s, bounded, kept))
         return bounded;
-    trace(s, free_of, NULL);
-    s->found.bounded = is_check ? strength_of(s, bounded) >= strength_of(s, free_of)
-                                : bounded->n_found >= free_of->n_found;
+    struct way *free_of = trace(s, false, 2);
+    bounded->found.n_traces = 2;
+    const bool holds = is_check ? strength_of(s, bounded) >= strength_of(s, free_of)
+                                : bounded->found.n_found >= free_of->found.n_found;
     s->n_since_check = 0;
-    if (is_check && !s->found.bounded)
+    if (is_check && !holds)
         s->kept[FIRST].any = false; /* it may be where the course went wrong */
-    return s->found.bounded ? bounded : free_of;
+    return holds ? bounded : free_of;
 }
 
 /* ---- what is kept for the next ---- */
@@ -280,10 +290,10 @@ static void copy_kept(const struct oct_layer_sequence *s, struct kept *to, const
 }
 
 static void keep(struct oct_layer_sequence *s, const struct oct_bscan_info *info,
-                 const struct traced *way)
+                 const struct way *way)
 {
     struct kept *newest = &s->kept[NEWEST];
-    if (way->n_found == 0 || way->n_found < s->n_lines / LEAST_SHARE)
+    if (way->found.n_found == 0 || way->found.n_found < s->n_lines / LEAST_SHARE)
         return;
     for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++) {
         float *position = newest->course[layer];
@@ -292,7 +302,7 @@ static void keep(struct oct_layer_sequence *s, const struct oct_bscan_info *info
     }
     newest->volume = info->volume;
     newest->bscan = info->bscan;
-    newest->n_found = way->n_found;
+    newest->n_found = way->found.n_found;
     newest->n_lines = s->n_came;
     newest->contrast = find_course(s, newest->course, 0).contrast;
     newest->any = true;
@@ -300,37 +310,15 @@ static void keep(struct oct_layer_sequence *s, const struct oct_bscan_info *info
         copy_kept(s, &s->kept[FIRST], newest);
 }
 
-static double thickness_px(const struct oct_layer_sequence *s, const struct oct_traced *layers)
-{
-    double sum = 0;
-    uint32_t n = 0;
-    for (uint32_t j = 0; j < s->n_lines; j++) {
-        const double d =
-            (double)layers->position[OCT_LAYER_RPE][j] - (double)layers->position[OCT_LAYER_ILM][j];
-        sum += isnan(d) ? 0 : d;
-        n += isnan(d) ? 0 : 1;
-    }
-    return n ? sum / n : NAN;
-}
-
 const struct oct_sequence_layers *oct_layer_sequence_run(struct oct_layer_sequence *s,
                                                          const struct oct_image_frame *bscan)
 {
-    const struct oct_bscan_info *info = &bscan->info;
-    oct_surface_pixels_begin(&s->shown, &s->input, bscan);
-    bring_in(s);
-    const struct traced *way = trace_bscan(s, info);
-    keep(s, info, way);
-    for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++) {
-        s->found.position[layer] = way->layers.position[layer];
-        s->found.quality[layer] = way->layers.quality[layer];
-    }
-    s->found.n_found = way->n_found;
-    s->found.thickness_px = thickness_px(s, &way->layers);
-    s->shown.bscan = NULL;
-    s->newest = *info;
+    bring_in(s, bscan);
+    const struct way *way = trace_bscan(s, &bscan->info);
+    keep(s, &bscan->info, way);
+    s->newest = bscan->info;
     s->any = true;
-    return &s->found;
+    return &way->found;
 }
 
 bool oct_layer_sequence_has_turn(const struct oct_layer_sequence *s,
@@ -353,12 +341,6 @@ static double or_else(double um, double otherwise)
     return um > 0 && isfinite(um) ? um : otherwise;
 }
 
-static uint32_t pixels_of(double um, double pixel_um, uint32_t least, uint32_t most)
-{
-    const double n = round(um / pixel_um);
-    return n < least ? least : n > most ? most : (uint32_t)n;
-}
-
 static enum oct_err open_trace(struct oct_layer_sequence *s,
                                const struct oct_layer_sequence_setup *setup, struct oct_error *err)
 {
@@ -373,36 +355,31 @@ static enum oct_err open_trace(struct oct_layer_sequence *s,
     return e == OCT_E_ARG ? OCT_E_CONFIG : e; /* the configuration's fault here */
 }
 
-static float *next_rows(float **at, uint32_t n_lines)
-{
-    float *row = *at;
-    *at += n_lines;
-    return row;
-}
-
 static enum oct_err take_memory(struct oct_layer_sequence *s, struct oct_error *err)
 {
     /* Positions and qualities of both ways, the limits, and the courses. */
     const size_t n_rows = OCT_N_LAYERS * (2 * 2 + 2 + N_KEPT);
-    const size_t n_shifts = 2 * (size_t)s->most_shift + 1;
-    s->memory = malloc(n_rows * s->n_lines * sizeof(*s->memory));
-    s->pixels = oct_aligned_alloc(64, (size_t)s->n_lines * s->depth, sizeof(*s->pixels));
-    s->line_valid = malloc(s->n_lines);
+    const size_t n_shifts = 2 * (size_t)s->most_shift + 1, m = s->n_lines;
+    s->memory = malloc(n_rows * m * sizeof(*s->memory));
+    s->pixels = oct_aligned_alloc(64, m * s->depth, sizeof(*s->pixels));
+    s->line_valid = malloc(m);
     s->prefix = malloc(((size_t)s->depth + 1) * sizeof(*s->prefix));
     s->sums = malloc(n_shifts * sizeof(*s->sums));
     s->counts = malloc(n_shifts * sizeof(*s->counts));
     if (!s->memory || !s->pixels || !s->line_valid || !s->prefix || !s->sums || !s->counts)
         return oct_fail(err, OCT_E_NO_MEMORY, "surfaces: out of memory");
-    float *at = s->memory;
+    float *row = s->memory;
     for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++) {
-        for (unsigned i = 0; i < 2; i++) {
-            s->ways[i].layers.position[layer] = next_rows(&at, s->n_lines);
-            s->ways[i].layers.quality[layer] = next_rows(&at, s->n_lines);
+        for (unsigned i = 0; i < 2; i++, row += 2 * m) {
+            struct way *way = &s->ways[i];
+            way->found.position[layer] = way->layers.position[layer] = row;
+            way->found.quality[layer] = way->layers.quality[layer] = row + m;
         }
-        for (unsigned i = 0; i < N_KEPT; i++)
-            s->kept[i].course[layer] = next_rows(&at, s->n_lines);
-        s->bounds.least[layer] = s->least[layer] = next_rows(&at, s->n_lines);
-        s->bounds.most[layer] = s->most[layer] = next_rows(&at, s->n_lines);
+        for (unsigned i = 0; i < N_KEPT; i++, row += m)
+            s->kept[i].course[layer] = row;
+        s->least[layer] = row;
+        s->most[layer] = row + m;
+        row += 2 * m;
     }
     return OCT_OK;
 }
@@ -435,9 +412,9 @@ enum oct_err oct_layer_sequence_create(struct oct_layer_sequence **sequence,
     s->bscan_um = or_else(setup->spacing.bscan_um, OCT_SEQUENCE_BSCAN_UM);
     s->line_um = or_else(setup->spacing.line_um, OCT_TRACE_LINE_UM);
     s->depth_um = or_else(setup->spacing.depth_um, OCT_TRACE_DEPTH_UM);
-    s->side = pixels_of(SIDE_UM, s->depth_um, 2, s->depth / 4);
-    s->reach = pixels_of(REACH_UM, s->line_um, 1, s->n_lines);
-    s->most_shift = pixels_of(OCT_SEQUENCE_MOST_SHIFT_UM, s->depth_um, 1, s->depth);
+    s->side = oct_trace_rounded(SIDE_UM / s->depth_um, 2, s->depth / 4);
+    s->reach = oct_trace_rounded(REACH_UM / s->line_um, 1, s->n_lines);
+    s->most_shift = oct_trace_rounded(OCT_SEQUENCE_MOST_SHIFT_UM / s->depth_um, 1, s->depth);
     enum oct_err e = open_trace(s, setup, err);
     if (!e)
         e = take_memory(s, err);

@@ -220,12 +220,6 @@ static bool is_pit(const struct relief *r, int64_t y, int64_t x)
     return true;
 }
 
-/* The lowest place between three values at -1, 0 and 1, of which the middle one is the lowest. */
-static double lowest_between(double before, double here, double after)
-{
-    return oct_parabola_top(-before, -here, -after);
-}
-
 static bool find_pit(const struct relief *r, double *cell_y, double *cell_x)
 {
     double lowest = INFINITY;
@@ -236,9 +230,9 @@ static bool find_pit(const struct relief *r, double *cell_y, double *cell_x)
                 continue;
             lowest = here;
             *cell_y =
-                (double)y + lowest_between(value_at(r, y - 1, x), here, value_at(r, y + 1, x));
+                (double)y + oct_parabola_top(-value_at(r, y - 1, x), -here, -value_at(r, y + 1, x));
             *cell_x =
-                (double)x + lowest_between(value_at(r, y, x - 1), here, value_at(r, y, x + 1));
+                (double)x + oct_parabola_top(-value_at(r, y, x - 1), -here, -value_at(r, y, x + 1));
         }
     return isfinite(lowest);
 }

@@ -3,7 +3,6 @@
 #include "analysis/surface/trace_parts.h"
 #include "numeric/order.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,11 +85,6 @@ static enum oct_err check_setup(struct oct_trace_setup *setup, struct oct_error 
     return OCT_OK;
 }
 
-static uint32_t rounded(double x, uint32_t least, uint32_t most)
-{
-    return x > most ? most : x < least ? (least < most ? least : most) : (uint32_t)lround(x);
-}
-
 /* A slope costs the same whatever the pixels are. The RPE, which is level, pays RPE_STIFFER where
  * A-lines are close, and no less where they are not. */
 static void plan_prices(struct oct_trace *trace, double row_um)
@@ -100,9 +94,9 @@ static void plan_prices(struct oct_trace *trace, double row_um)
     double row = p->price * row_um / OCT_TRACE_DEPTH_UM * OCT_TRACE_UNIT;
     double share = OCT_TRACE_LINE_UM / (p->line_um * g->lines);
 
-    g->price[OCT_LAYER_ILM] = (int16_t)rounded(row * share, 0, 2 * OCT_TRACE_UNIT);
-    g->price[OCT_LAYER_RPE] =
-        (int16_t)rounded(row * RPE_STIFFER * fmax(share, RPE_SHARE), 0, 2 * OCT_TRACE_UNIT);
+    g->price[OCT_LAYER_ILM] = (int16_t)oct_trace_rounded(row * share, 0, 2 * OCT_TRACE_UNIT);
+    g->price[OCT_LAYER_RPE] = (int16_t)oct_trace_rounded(row * RPE_STIFFER * fmax(share, RPE_SHARE),
+                                                         0, 2 * OCT_TRACE_UNIT);
 }
 
 static void plan_grid(struct oct_trace *trace)
@@ -112,31 +106,33 @@ static void plan_grid(struct oct_trace *trace)
     struct oct_trace_grid *g = &trace->grid;
     uint32_t most_depth = s->depth / LEAST_SIDE;
 
-    g->depth = rounded(CELL_UM / p->depth_um, (s->depth + MOST_ROWS - 1) / MOST_ROWS,
-                       most_depth > 1 ? most_depth : 1);
-    g->lines =
-        rounded(CELL_UM / p->line_um, (s->n_lines + MOST_COLUMNS - 1) / MOST_COLUMNS, MOST_LINES);
+    g->depth = oct_trace_rounded(CELL_UM / p->depth_um, (s->depth + MOST_ROWS - 1) / MOST_ROWS,
+                                 most_depth > 1 ? most_depth : 1);
+    g->lines = oct_trace_rounded(CELL_UM / p->line_um,
+                                 (s->n_lines + MOST_COLUMNS - 1) / MOST_COLUMNS, MOST_LINES);
     g->n_rows = g->depth > 0 ? s->depth / g->depth : 0;
     g->n_columns = (s->n_lines + g->lines - 1) / g->lines;
     double row_um = g->depth * p->depth_um;
-    g->least = rounded(p->least_um / row_um, 1, g->n_rows + 1);
-    g->most = rounded(p->most_um / row_um, g->least, g->n_rows > g->least ? g->n_rows : g->least);
-    g->step = rounded(ceil(p->max_slope * p->line_um * g->lines / row_um), 1, OCT_TRACE_MOST_STEP);
+    g->least = oct_trace_rounded(p->least_um / row_um, 1, g->n_rows + 1);
+    g->most = oct_trace_rounded(p->most_um / row_um, g->least,
+                                g->n_rows > g->least ? g->n_rows : g->least);
+    g->step = oct_trace_rounded(ceil(p->max_slope * p->line_um * g->lines / row_um), 1,
+                                OCT_TRACE_MOST_STEP);
     plan_prices(trace, row_um);
-    g->near = rounded(20 / row_um, 2, g->n_rows);
-    g->below = rounded(40 / row_um, 2, g->n_rows);
-    g->far = rounded(120 / row_um, 3, g->n_rows);
-    g->band = rounded(16 / row_um, 1, g->n_rows);
-    g->inner = rounded(80 / row_um, 1, g->n_rows);
-    g->complex = rounded(60 / row_um, 2, g->n_rows);
-    g->deep = rounded(250 / row_um, 2, g->n_rows);
-    g->beyond = rounded(80 / row_um, 2, g->n_rows);
-    g->skip =
-        rounded(ceil(fmax(SKIP_UM / p->depth_um, SKIP_PX) / g->depth), 1, (g->n_rows + 7) / 8);
-    g->outer = rounded(130 / row_um, 2, g->n_rows);
+    g->near = oct_trace_rounded(20 / row_um, 2, g->n_rows);
+    g->below = oct_trace_rounded(40 / row_um, 2, g->n_rows);
+    g->far = oct_trace_rounded(120 / row_um, 3, g->n_rows);
+    g->band = oct_trace_rounded(16 / row_um, 1, g->n_rows);
+    g->inner = oct_trace_rounded(80 / row_um, 1, g->n_rows);
+    g->complex = oct_trace_rounded(60 / row_um, 2, g->n_rows);
+    g->deep = oct_trace_rounded(250 / row_um, 2, g->n_rows);
+    g->beyond = oct_trace_rounded(80 / row_um, 2, g->n_rows);
+    g->skip = oct_trace_rounded(ceil(fmax(SKIP_UM / p->depth_um, SKIP_PX) / g->depth), 1,
+                                (g->n_rows + 7) / 8);
+    g->outer = oct_trace_rounded(130 / row_um, 2, g->n_rows);
     trace->n_tops = g->least <= g->n_rows ? g->n_rows - g->least + 1 : 1;
     trace->n_gaps = g->most - g->least + 1;
-    trace->n_states =
+    trace->n_nodes =
         ((size_t)trace->n_tops + 2 * OCT_TRACE_GUARD) * (trace->n_gaps + 2 * OCT_TRACE_GUARD);
 }
 
@@ -168,40 +164,44 @@ void *oct_trace_array(struct oct_trace *trace, size_t n, size_t bytes)
 static void allocate(struct oct_trace *t)
 {
     const struct oct_trace_grid *g = &t->grid;
-    size_t m = t->setup.n_lines, width = 2 * (size_t)t->half + 1;
+    const size_t m = t->setup.n_lines, width = 2 * (size_t)t->half + 1,
+                 blocks = m * (g->n_rows + 1);
+    const struct {
+        float **to;
+        size_t n;
+    } floats[] = {{&t->clean, m * t->setup.depth},
+                  {&t->blocks, m * g->n_rows},
+                  {&t->cells, (size_t)g->n_columns * g->n_rows},
+                  {&t->sorted, blocks},
+                  {&t->beside, blocks},
+                  {&t->sums, g->n_rows + 1},
+                  {&t->others, g->n_rows + 1},
+                  {&t->profile, t->n_profile},
+                  {&t->line, m},
+                  {&t->line2, m},
+                  {&t->taps, t->reach},
+                  {&t->window, width + 1 + 2 * (size_t)t->reach},
+                  {&t->scores, m * width},
+                  {&t->leads, m * width}};
 
-    t->clean = oct_trace_array(t, m * t->setup.depth, sizeof(float));
-    t->blocks = oct_trace_array(t, m * g->n_rows, sizeof(float));
-    t->cells = oct_trace_array(t, (size_t)g->n_columns * g->n_rows, sizeof(float));
-    t->sorted = oct_trace_array(t, m * (g->n_rows + 1), sizeof(float));
-    t->beside = oct_trace_array(t, m * (g->n_rows + 1), sizeof(float));
-    t->others = oct_trace_array(t, g->n_rows + 1, sizeof(float));
-    t->sums = oct_trace_array(t, g->n_rows + 1, sizeof(float));
+    for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++)
+        *floats[i].to = oct_trace_array(t, floats[i].n, sizeof(float));
     t->costs =
         oct_trace_array(t, 2 * (size_t)g->n_columns * (g->n_rows + 1 + g->most), sizeof(int16_t));
-    t->states = oct_trace_array(t, (size_t)g->n_columns * t->n_states, sizeof(int16_t));
+    t->totals = oct_trace_array(t, (size_t)g->n_columns * t->n_nodes, sizeof(int16_t));
     for (int i = 0; i < 2; i++) {
-        t->scratch[i] = oct_trace_array(t, t->n_states, sizeof(int16_t));
-        t->slopes[i] = oct_trace_array(t, m * width, sizeof(float));
-        t->levels[i] = oct_trace_array(t, m * width, sizeof(float));
+        t->scratch[i] = oct_trace_array(t, t->n_nodes, sizeof(int16_t));
+        t->edges[i] = oct_trace_array(t, 2 * m * width, sizeof(float));
+        t->borders[i] = oct_trace_array(t, g->n_columns, sizeof(struct oct_trace_range));
         t->pair[i] = oct_trace_array(t, g->n_columns, sizeof(uint32_t));
         t->line_taps[i] = oct_trace_array(t, (size_t)t->line_reach[i] + 1, sizeof(float));
         t->path[i] = oct_trace_array(t, m, sizeof(float));
     }
-    t->profile = oct_trace_array(t, t->n_profile, sizeof(float));
-    t->line = oct_trace_array(t, m, sizeof(float));
-    t->line2 = oct_trace_array(t, m, sizeof(float));
-    t->taps = oct_trace_array(t, t->reach, sizeof(float));
-    t->window = oct_trace_array(t, width + 1 + 2 * (size_t)t->reach, sizeof(float));
-    t->scores = oct_trace_array(t, m * width, sizeof(float));
-    t->totals = oct_trace_array(t, m * width, sizeof(float));
 }
 
 enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_setup *setup,
                               struct oct_error *err)
 {
-    static const struct oct_trace_states *const sets[OCT_N_SIMD + 1] = {
-        OCT_SIMD_ALL(oct_trace_states)};
     struct oct_trace_setup checked = *setup;
 
     *out = NULL;
@@ -212,7 +212,6 @@ enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_set
     if (!trace)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of a B-scan");
     trace->setup = checked;
-    trace->vectors = sets[oct_simd_choose("auto")];
     const struct oct_trace_params *p = &trace->setup.params;
     double sigma = fmax(p->smooth_depth_um / p->depth_um, 0.7);
     const double line_sigma[OCT_N_LAYERS] = {
@@ -220,13 +219,14 @@ enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_set
         [OCT_LAYER_RPE] = fmax(RPE_SMOOTHER * p->smooth_line_um / p->line_um, RPE_LINES),
     };
     plan_grid(trace);
-    trace->reach = rounded(ceil(3 * sigma), 2, setup->depth / 4);
+    trace->reach = oct_trace_rounded(ceil(3 * sigma), 2, setup->depth / 4);
     for (int layer = 0; layer < OCT_N_LAYERS; layer++)
-        trace->line_reach[layer] = rounded(ceil(2.5 * line_sigma[layer]), 0, setup->n_lines);
-    trace->n_profile = 2 * rounded(ceil(FLANK_UM / p->depth_um), 2, setup->depth) + 3;
-    trace->wide = rounded(40 / p->line_um, 5, setup->n_lines / 5);
-    trace->narrow = rounded(8 / p->line_um, 1, setup->n_lines / 8);
-    trace->half = rounded(ceil(1.5 * trace->grid.depth + sigma), 4, setup->depth);
+        trace->line_reach[layer] =
+            oct_trace_rounded(ceil(2.5 * line_sigma[layer]), 0, setup->n_lines);
+    trace->n_profile = 2 * oct_trace_rounded(ceil(FLANK_UM / p->depth_um), 2, setup->depth) + 3;
+    trace->wide = oct_trace_rounded(40 / p->line_um, 5, setup->n_lines / 5);
+    trace->narrow = oct_trace_rounded(8 / p->line_um, 1, setup->n_lines / 8);
+    trace->half = oct_trace_rounded(ceil(1.5 * trace->grid.depth + sigma), 4, setup->depth);
     allocate(trace);
     oct_trace_match_init(trace);
     if (trace->lacks_memory) {
@@ -355,7 +355,7 @@ uint32_t oct_trace_run(struct oct_trace *trace, const float *pixels, const uint8
 
     trace->pixels = pixels;
     trace->line_valid = line_valid;
-    if (trace->grid.least > trace->grid.n_rows || !oct_trace_grid_fill(trace))
+    if (trace->grid.least > trace->grid.n_rows || !oct_trace_fill_cells(trace))
         return nothing(trace, result);
     oct_trace_pair(trace, bounds);
     oct_trace_refine(trace, bounds);

@@ -9,7 +9,6 @@
  */
 #include "analysis/surface/trace_parts.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +16,8 @@
 #define LEAST_NOISE 0.02F /* of the B-scan's contrast: less than this is no noise, but black */
 #define QUANTILE 0.7      /* of |noise|, and where it lies, in standard deviations */
 #define QUANTILE_SIGMA 1.036F
-#define DARK 0.3F /* of the contrast: the vitreous is darker, */
-#define DARKER                                                                                     \
-    0.4F /* and than this share of the tissue below, where the outer nuclear layer is not */
+#define DARK 0.3F   /* of the contrast: the vitreous is darker, */
+#define DARKER 0.4F /* and than this share of the tissue below: the outer nuclear layer is not */
 #define LEAST_STEP 0.2F /* of the contrast: the ILM is more, the outer limiting membrane less */
 #define VEILED 0.6F /* a band above that is so bright, relative to that below, is a layer itself */
 

@@ -8,12 +8,10 @@
  * these form stretches of their own, with a narrow Gaussian, and do not count beside them. */
 #include "analysis/surface/trace_parts.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ABOVE_UM                                                                                   \
-    24.0 /* of the profile, from the steepest place on: the RPE's band and the cones' */
+#define ABOVE_UM 24.0 /* of the profile, from the steepest place on: the bands of RPE and cones */
 #define BELOW_UM 14.0 /* the choriocapillaris */
 #define SHIFT_UM 7.0  /* moved by this at most, each time */
 #define LEVEL_UM 85.0 /* sigma of the Gaussian along the lines, */
@@ -34,13 +32,6 @@
 
 /* ---- life ---- */
 
-static uint32_t pixels(double um, double pixel_um, uint32_t least, uint32_t most)
-{
-    double n = ceil(um / pixel_um);
-
-    return n < least ? least : n > most ? most : (uint32_t)n;
-}
-
 void oct_trace_match_init(struct oct_trace *trace)
 {
     const struct oct_trace_params *p = &trace->setup.params;
@@ -49,28 +40,26 @@ void oct_trace_match_init(struct oct_trace *trace)
     const double lines[OCT_TRACE_N_BENDS] = {LEVEL_LINES, BENT_LINES};
     size_t m = trace->setup.n_lines;
 
-    f->above = pixels(ABOVE_UM, p->depth_um, 3, 96);
-    f->shift = pixels(SHIFT_UM, p->depth_um, 2, 24);
+    f->above = oct_trace_rounded(ceil(ABOVE_UM / p->depth_um), 3, 96);
+    f->shift = oct_trace_rounded(ceil(SHIFT_UM / p->depth_um), 2, 24);
     f->n_shifts = 2 * f->shift + 1;
-    f->n_profile = f->above + pixels(BELOW_UM, p->depth_um, 2, 48) + 1;
+    f->n_profile = f->above + oct_trace_rounded(ceil(BELOW_UM / p->depth_um), 2, 48) + 1;
     f->n_window = f->n_profile + 2 * f->shift;
     f->windows = oct_trace_array(trace, m * f->n_window, sizeof(float));
     f->mean = oct_trace_array(trace, f->n_window, sizeof(float));
     f->filters = oct_trace_array(trace, (size_t)f->n_profile * f->n_shifts, sizeof(float));
     f->fits = oct_trace_array(trace, m * f->n_shifts, sizeof(float));
     f->sums = oct_trace_array(trace, f->n_shifts, sizeof(float));
-    for (int i = 0; i < OCT_TRACE_N_MOMENTS; i++)
-        f->moments[i] = oct_trace_array(trace, m, sizeof(float));
-    for (int i = 0; i < 2; i++)
-        f->fit[i] = oct_trace_array(trace, m, sizeof(float));
+    f->moments = oct_trace_array(trace, OCT_TRACE_N_MOMENTS * m, sizeof(float));
     f->before = oct_trace_array(trace, m, sizeof(float));
     f->bends = oct_trace_array(trace, m, sizeof(float));
-    for (int bent = 0; bent < OCT_TRACE_N_BENDS; bent++) {
-        double sigma = fmin(fmax(um[bent] / p->line_um, lines[bent]), MOST_SIGMA);
-        f->reach[bent] = pixels(2.5 * sigma, 1, 1, trace->setup.n_lines - 1);
-        f->weights[bent] = oct_trace_array(trace, (size_t)f->reach[bent] + 1, sizeof(float));
-        for (uint32_t k = 0; f->weights[bent] && k <= f->reach[bent]; k++)
-            f->weights[bent][k] = (float)exp(-(double)k * k / (2 * sigma * sigma));
+    for (int i = 0; i < 2; i++) {
+        double sigma = fmin(fmax(um[i] / p->line_um, lines[i]), MOST_SIGMA);
+        f->fit[i] = oct_trace_array(trace, m, sizeof(float));
+        f->reach[i] = oct_trace_rounded(ceil(2.5 * sigma), 1, trace->setup.n_lines - 1);
+        f->weights[i] = oct_trace_array(trace, (size_t)f->reach[i] + 1, sizeof(float));
+        for (uint32_t k = 0; f->weights[i] && k <= f->reach[i]; k++)
+            f->weights[i][k] = (float)exp(-(double)k * k / (2 * sigma * sigma));
     }
 }
 
@@ -80,21 +69,16 @@ void oct_trace_match_init(struct oct_trace *trace)
 static void cut_windows(struct oct_trace *trace, const float *curve)
 {
     const struct oct_trace_match *f = &trace->match;
-    const int depth = (int)trace->setup.depth, n = (int)f->n_window;
+    const int n = (int)f->n_window;
 
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
-        const float *line = trace->pixels + (size_t)j * trace->setup.depth;
         float start = curve[j] - (float)(f->above + f->shift), floored = floorf(start);
         float share = start - floored, *to = f->windows + (size_t)j * f->n_window;
-        int first = (int)floored;
-        bool inside = first >= 0 && first + n < depth;
-        for (int k = 0; inside && k < n; k++)
-            to[k] = line[first + k] - trace->dark + share * (line[first + k + 1] - line[first + k]);
-        for (int k = 0; !inside && k < n; k++) {
-            int d = first + k, next = d + 1;
-            float a = line[d < 0 ? 0 : d >= depth ? depth - 1 : d];
-            float b = line[next < 0 ? 0 : next >= depth ? depth - 1 : next];
-            to[k] = a - trace->dark + share * (b - a);
+        float here = oct_trace_pixel(trace, j, (int)floored);
+        for (int k = 0; k < n; k++) {
+            float next = oct_trace_pixel(trace, j, (int)floored + k + 1);
+            to[k] = here - trace->dark + share * (next - here);
+            here = next;
         }
     }
 }
@@ -174,40 +158,36 @@ static void fill_fit(struct oct_trace *trace, const float *curve, float *fit)
 static void add_moments(struct oct_trace *trace, int bent, const float *path)
 {
     const struct oct_trace_match *f = &trace->match;
-    int m = (int)trace->setup.n_lines, reach = (int)f->reach[bent];
-    float *const *to = f->moments;
+    const int m = (int)trace->setup.n_lines, reach = (int)f->reach[bent];
     const float level = path[m / 2];
 
-    for (int i = 0; i < OCT_TRACE_N_MOMENTS; i++)
-        memset(to[i], 0, (size_t)m * sizeof(float));
+    memset(f->moments, 0, OCT_TRACE_N_MOMENTS * (size_t)m * sizeof(float));
     for (int k = -reach; k <= reach; k++) {
-        const float w = f->weights[bent][abs(k)], x = (float)k / (float)reach, wx = w * x;
-        const float wxx = wx * x, wx3 = wxx * x, wx4 = wx3 * x;
-        const float *restrict bends = f->bends + k, *restrict from = path + k;
-        float *restrict n = to[0], *restrict s1 = to[1], *restrict s2 = to[2];
-        float *restrict s3 = to[3], *restrict s4 = to[4];
-        float *restrict y0 = to[5], *restrict y1 = to[6], *restrict y2 = to[7];
-        for (int j = k < 0 ? -k : 0; j < (k < 0 ? m : m - k); j++) {
-            float here = bent ? bends[j] : 1 - bends[j], z = here * (from[j] - level);
-            n[j] += w * here;
-            s1[j] += wx * here;
-            s2[j] += wxx * here;
-            s3[j] += wx3 * here;
-            s4[j] += wx4 * here;
-            y0[j] += w * z;
-            y1[j] += wx * z;
-            y2[j] += wxx * z;
+        const float x = (float)k / (float)reach;
+        float weight = f->weights[bent][abs(k)];
+        for (int power = 0; power < 5; power++, weight *= x) {
+            float *restrict of_x = f->moments + (size_t)power * (size_t)m;
+            float *restrict of_y = of_x + 5 * (size_t)m;
+            for (int j = k < 0 ? -k : 0; j < (k < 0 ? m : m - k); j++) {
+                const float here = bent ? f->bends[j + k] : 1 - f->bends[j + k];
+                of_x[j] += weight * here;
+                if (power < 3)
+                    of_y[j] += weight * (here * (path[j + k] - level));
+            }
         }
     }
 }
 
 /* The parabola's height at x = 0, a line's where a parabola is not determined or not wanted; false:
  * neither is. */
-static bool fit_at(float *const *moments, uint32_t j, bool line, double *height)
+static bool fit_at(const struct oct_trace *trace, uint32_t j, bool line, double *height)
 {
-    double n = (double)moments[0][j], x = (double)moments[1][j], xx = (double)moments[2][j];
-    double x3 = (double)moments[3][j], x4 = (double)moments[4][j], y = (double)moments[5][j];
-    double xy = (double)moments[6][j], xxy = (double)moments[7][j];
+    double of[OCT_TRACE_N_MOMENTS];
+
+    for (unsigned i = 0; i < OCT_TRACE_N_MOMENTS; i++)
+        of[i] = (double)trace->match.moments[(size_t)i * trace->setup.n_lines + j];
+    double n = of[0], x = of[1], xx = of[2], x3 = of[3], x4 = of[4];
+    double y = of[5], xy = of[6], xxy = of[7];
     double a = xx * x4 - x3 * x3, b = x * x4 - xx * x3, c = x * x3 - xx * xx;
     double det = n * a - x * b + xx * c, line_det = n * xx - x * x;
 
@@ -230,7 +210,7 @@ static void straighten(struct oct_trace *trace, const float *path, float *to)
         add_moments(trace, bent, path);
         for (uint32_t j = 0; j < trace->setup.n_lines; j++)
             if ((f->bends[j] > 0) == (bent > 0))
-                to[j] = fit_at(f->moments, j, bent, &height) ? level + (float)height : path[j];
+                to[j] = fit_at(trace, j, bent, &height) ? level + (float)height : path[j];
     }
 }
 
@@ -245,8 +225,7 @@ static float summit(const float *sums, uint32_t n)
         s--;
     if (s == 0 || s + 1 == n)
         return (float)s;
-    float curve = sums[s - 1] - 2 * sums[s] + sums[s + 1];
-    return (float)s + (curve < 0 ? 0.5F * (sums[s - 1] - sums[s + 1]) / curve : 0);
+    return (float)s + oct_trace_top(sums[s - 1], sums[s], sums[s + 1]);
 }
 
 /* From `base` to where the A-lines about each one fit best. */
@@ -275,7 +254,8 @@ static bool is_bent(const struct oct_trace *trace, const float *path, int line, 
 {
     const struct oct_trace_match *f = &trace->match;
     const struct oct_trace_params *p = &trace->setup.params;
-    int m = (int)trace->setup.n_lines, seen = (int)pixels(SEEN_UM, p->line_um, SEEN_LINES, 64);
+    int m = (int)trace->setup.n_lines;
+    int seen = (int)oct_trace_rounded(ceil(SEEN_UM / p->line_um), SEEN_LINES, 64);
     float better = 0, apart = 0, n = 0;
 
     for (int i = line > seen ? line - seen : 0; i <= line + seen && i < m; i++) {
@@ -318,7 +298,8 @@ static bool mark_bends(struct oct_trace *trace, float *path)
 {
     const struct oct_trace_match *f = &trace->match;
     int m = (int)trace->setup.n_lines;
-    int most = (int)pixels(WIDER_UM, trace->setup.params.line_um, WIDER_LINES, 64);
+    double wider = ceil(WIDER_UM / trace->setup.params.line_um);
+    int most = (int)oct_trace_rounded(wider, WIDER_LINES, 64);
     float sum = 0;
 
     cut_windows(trace, path);

@@ -21,12 +21,12 @@
 
 /* Memory of one thread. */
 struct scratch {
-    struct oct_trace *first, *second;                      /* without bounds, between them */
-    float *memory;                                         /* of the rest: */
-    float *least[OCT_N_LAYERS], *most[OCT_N_LAYERS];       /* [M] */
-    float *position[OCT_N_LAYERS], *quality[OCT_N_LAYERS]; /* [M] */
-    float *values;                                         /* [N_LAYERS][M] for medians */
-    uint8_t *line_valid;                                   /* [M] */
+    struct oct_trace *trace;
+    float *memory;                                   /* of the rest: */
+    float *least[OCT_N_LAYERS], *most[OCT_N_LAYERS]; /* [M] */
+    struct oct_traced found;                         /* between bounds */
+    float *values;                                   /* [N_LAYERS][M] for medians */
+    uint8_t *line_valid;                             /* [M] */
 };
 
 struct finder {
@@ -84,9 +84,7 @@ static enum oct_err scratch_init(struct scratch *scratch, const struct oct_surfa
         .n_lines = setup->n_lines, .depth = setup->depth, .params = setup->trace};
     size_t m = setup->n_lines;
 
-    enum oct_err e = oct_trace_create(&scratch->first, &trace, err);
-    trace.params.min_quality *= BOUNDED_QUALITY;
-    e = e ? e : oct_trace_create(&scratch->second, &trace, err);
+    enum oct_err e = oct_trace_create(&scratch->trace, &trace, err);
     if (e)
         return e;
     scratch->memory = malloc(5 * OCT_N_LAYERS * m * sizeof(float));
@@ -98,8 +96,8 @@ static enum oct_err scratch_init(struct scratch *scratch, const struct oct_surfa
         float *rows = scratch->memory + (size_t)(OCT_N_LAYERS + 4 * layer) * m;
         scratch->least[layer] = rows;
         scratch->most[layer] = rows + m;
-        scratch->position[layer] = rows + 2 * m;
-        scratch->quality[layer] = rows + 3 * m;
+        scratch->found.position[layer] = rows + 2 * m;
+        scratch->found.quality[layer] = rows + 3 * m;
     }
     return OCT_OK;
 }
@@ -126,8 +124,7 @@ static enum oct_err finder_init(struct finder *f, struct oct_error *err)
 static void finder_finish(struct finder *f)
 {
     for (uint32_t i = 0; f->scratch && i < f->n_workers; i++) {
-        oct_trace_destroy(f->scratch[i].first);
-        oct_trace_destroy(f->scratch[i].second);
+        oct_trace_destroy(f->scratch[i].trace);
         free(f->scratch[i].memory);
         free(f->scratch[i].line_valid);
     }
@@ -260,43 +257,38 @@ static void merge_stretch(const struct oct_surfaces_setup *setup, struct oct_sur
 
     for (uint32_t j = first; j < last; j++) {
         n_old += isnan(s->position[layer][at + j]) ? 0 : 1;
-        n_new += isnan(scratch->position[layer][j]) ? 0 : 1;
+        n_new += isnan(scratch->found.position[layer][j]) ? 0 : 1;
         old += isnan(s->position[layer][at + j]) ? 0 : (double)s->quality[layer][at + j];
-        new += isnan(scratch->position[layer][j]) ? 0 : (double)scratch->quality[layer][j];
+        new +=
+            isnan(scratch->found.position[layer][j]) ? 0 : (double)scratch->found.quality[layer][j];
     }
     double enough = n_old ? fmin((double)AS_SURE * old / n_old, (double)trusted(setup, layer)) : 0;
     if (!n_new || new / n_new < enough)
         return;
     for (uint32_t j = first; j < last; j++)
-        if (!isnan(scratch->position[layer][j])) {
-            s->position[layer][at + j] = scratch->position[layer][j];
-            s->quality[layer][at + j] = scratch->quality[layer][j];
+        if (!isnan(scratch->found.position[layer][j])) {
+            s->position[layer][at + j] = scratch->found.position[layer][j];
+            s->quality[layer][at + j] = scratch->found.quality[layer][j];
         }
 }
 
 static void merge(const struct oct_surfaces_setup *setup, struct oct_surfaces *surfaces, uint32_t b,
                   const struct scratch *scratch)
 {
-    uint32_t m = surfaces->n_lines;
-    size_t at = (size_t)b * m;
-    float same = (float)fmax(SAME_UM / setup->trace.depth_um, 1);
+    const uint32_t m = surfaces->n_lines;
+    const size_t at = (size_t)b * m;
+    const float same = (float)fmax(SAME_UM / setup->trace.depth_um, 1);
 
-    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
-        uint32_t first = 0;
-        bool differs = false;
-        for (uint32_t j = 0; j <= m; j++) {
-            bool now = false;
-            if (j < m) {
-                float a = surfaces->position[layer][at + j], c = scratch->position[layer][j];
-                now = isnan(a) != isnan(c) || fabsf(a - c) > same;
-            }
-            if (differs && !now)
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+        for (uint32_t j = 0, first = 0; j <= m; j++) {
+            float old = j < m ? surfaces->position[layer][at + j] : NAN;
+            float new = j < m ? scratch->found.position[layer][j] : NAN;
+            if (isnan(old) != isnan(new) || fabsf(old - new) > same)
+                continue;
+            if (first < j)
                 merge_stretch(setup, surfaces, layer, at, first, j, scratch);
-            if (now && !differs)
-                first = j;
-            differs = now;
+            first = j + 1;
         }
-    }
 }
 
 /* ---- B-scans ---- */
@@ -327,55 +319,42 @@ static void trace_first(void *context, unsigned piece, unsigned worker)
 {
     struct finder *f = context;
     struct scratch *scratch = &f->scratch[worker];
-    uint32_t b = f->first + piece;
-    size_t at = (size_t)b * f->setup->n_lines;
+    struct oct_picture *picture = &f->pictures[piece];
     struct oct_traced traced;
 
-    if (is_skipped(f, b))
+    if (is_skipped(f, f->first + piece))
         return;
     for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+        size_t at = (size_t)(f->first + piece) * f->setup->n_lines;
         traced.position[layer] = f->surfaces->position[layer] + at;
         traced.quality[layer] = f->surfaces->quality[layer] + at;
     }
-    struct oct_picture *picture = &f->pictures[piece];
-    const uint8_t *valid = valid_lines(picture, scratch->line_valid);
-    oct_trace_run(scratch->first, picture->pixels, valid, NULL, &traced);
+    oct_trace_run(scratch->trace, picture->pixels, valid_lines(picture, scratch->line_valid), NULL,
+                  &traced);
 }
 
 /* A blink shows no layers, or shows them by itself. */
 static void trace_second(void *context, unsigned piece, unsigned worker)
 {
     struct finder *f = context;
-    struct scratch *scratch = &f->scratch[worker];
-    uint32_t b = f->first + piece;
-    struct oct_trace_bounds bounds;
-    struct oct_traced traced;
+    struct scratch *s = &f->scratch[worker];
+    struct oct_picture *picture = &f->pictures[piece];
+    const uint32_t b = f->first + piece;
+    const struct oct_trace_bounds bounds = {.least = {s->least[0], s->least[1]},
+                                            .most = {s->most[0], s->most[1]}};
 
     if (is_skipped(f, b) || f->before->fate[b] == OCT_VOLUME_BLANK ||
-        !find_bounds(f->setup, f->before, b, scratch))
+        !find_bounds(f->setup, f->before, b, s))
         return;
-    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
-        bounds.least[layer] = scratch->least[layer];
-        bounds.most[layer] = scratch->most[layer];
-        traced.position[layer] = scratch->position[layer];
-        traced.quality[layer] = scratch->quality[layer];
-    }
-    struct oct_picture *picture = &f->pictures[piece];
-    const uint8_t *valid = valid_lines(picture, scratch->line_valid);
-    oct_trace_run(scratch->second, picture->pixels, valid, &bounds, &traced);
-    merge(f->setup, f->surfaces, b, scratch);
+    oct_trace_run(s->trace, picture->pixels, valid_lines(picture, s->line_valid), &bounds,
+                  &s->found);
+    merge(f->setup, f->surfaces, b, s);
 }
 
-static void count(struct finder *f, uint64_t n)
-{
-    f->done += n;
-    if (f->source->progress)
-        f->source->progress(f->source->context, f->done, f->all);
-}
-
-static enum oct_err read_picture(struct finder *f, uint32_t b, struct oct_picture *picture,
+static enum oct_err read_picture(void *context, uint32_t b, struct oct_picture *picture,
                                  struct oct_error *err)
 {
+    struct finder *f = context;
     enum oct_err e = f->source->read(f->source->context, b, picture, err);
 
     if (!e && (picture->height != f->setup->n_lines || picture->width != f->setup->depth))
@@ -403,18 +382,14 @@ static enum oct_err pass(struct finder *f,
                 return e;
         }
         oct_workers_run(f->setup->workers, n_pieces, run, f);
-        count(f, n_pieces);
+        f->done += n_pieces;
+        if (f->source->progress)
+            f->source->progress(f->source->context, f->done, f->all);
     }
     return OCT_OK;
 }
 
 /* ---- the volume ---- */
-
-static enum oct_err read_aligned(void *context, uint32_t b, struct oct_picture *picture,
-                                 struct oct_error *err)
-{
-    return read_picture(context, b, picture, err);
-}
 
 static void show_aligned(void *context, uint64_t done, uint64_t all)
 {
@@ -429,7 +404,7 @@ static enum oct_err align(struct finder *f, struct oct_error *err)
 {
     struct oct_surfaces *s = f->surfaces;
     const struct oct_volume_source source = {
-        .context = f, .n_bscans = s->n_bscans, .read = read_aligned, .progress = show_aligned};
+        .context = f, .n_bscans = s->n_bscans, .read = read_picture, .progress = show_aligned};
     const struct oct_volume_setup setup = {.height = f->setup->n_lines,
                                            .width = f->setup->depth,
                                            .skip = f->setup->skip,
@@ -465,6 +440,8 @@ static enum oct_err second_pass(struct finder *f, struct oct_error *err)
         before.quality[layer] = memcpy(copy.quality[layer], before.quality[layer], bytes);
     }
     f->before = &before;
+    for (uint32_t i = 0; i < f->n_workers; i++)
+        f->scratch[i].trace->setup.params.min_quality *= BOUNDED_QUALITY;
     e = pass(f, trace_second, err);
     f->before = NULL;
     oct_surfaces_finish(&copy);

@@ -1,8 +1,10 @@
 /* Layers live (analysis/surface/live.h): B-scans whose layers are known, as pictures of every kind,
- * with jumps, blinks and missing A-lines. */
+ * with jumps, blinks and missing A-lines; the slab between them, one row a B-scan, of volumes that
+ * grow, end early and come live. */
 #include "analysis/surface/live.h"
 #include "analysis/surface/sequence.h"
 #include "config/analysis.h"
+#include "pipeline/base/clock.h"
 #include "test/rig/analysis_suite.h"
 #include "test/rig/layers_scene.h"
 #include "test/rig/tap.h"
@@ -38,11 +40,12 @@ struct rig {
     struct oct_analysis *analysis;
     struct oct_image_form form;
     struct oct_suite_result result;
+    float expected[V][M]; /* of the slab, by the places that are known */
 };
 
 static void open_rig(struct rig *r, const struct oct_analysis_ops *ops,
                      const struct oct_surfaces_settings *settings, enum oct_sample_type type,
-                     bool is_db)
+                     bool is_db, bool live)
 {
     struct oct_error err = {.text = ""};
     *r = (struct rig){.ops = ops};
@@ -51,7 +54,7 @@ static void open_rig(struct rig *r, const struct oct_analysis_ops *ops,
         .input = &r->scene.form,
         .n_bscans = V,
         .spacing = {LAYERS_BSCAN_UM, LAYERS_LINE_UM, LAYERS_DEPTH_UM},
-        .live = true,
+        .live = live,
         .settings = settings};
     if (ops->create(&r->analysis, &setup, &r->form, &err))
         fail_msg("%s", err.text);
@@ -80,7 +83,7 @@ static bool take(struct rig *r)
     return oct_suite_take(r->ops, r->analysis, &r->scene.bscan.info, &r->result) == OCT_OK;
 }
 
-static const float *row_of(const struct rig *r, enum oct_surfaces_row row)
+static const float *row_of(const struct rig *r, uint32_t row)
 {
     return (const float *)r->result.memory + (size_t)row * M;
 }
@@ -98,7 +101,7 @@ static unsigned count_right(const struct rig *r, double most_px)
     return n;
 }
 
-static unsigned count_known(const struct rig *r, enum oct_surfaces_row row)
+static unsigned count_known(const struct rig *r, uint32_t row)
 {
     unsigned n = 0;
     for (uint32_t j = 0; j < M; j++)
@@ -124,7 +127,7 @@ static void layers_are_where_they_are_in_pictures_of_every_kind(void **state)
     for (unsigned kind = 0; kind < 4; kind++) {
         struct rig r;
         open_rig(&r, &oct_surfaces_analysis_cpu, &settings,
-                 kind % 2 ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8, kind < 2);
+                 kind % 2 ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8, kind < 2, true);
         for (unsigned i = 0; i < V; i++) {
             push(&r);
             assert_found(&r);
@@ -155,7 +158,7 @@ static void every_nth_bscan_is_traced_and_the_next_for_a_lost_one(void **state)
     struct oct_error err;
     struct rig r;
     settings.every = 4;
-    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true);
+    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true, true);
     for (unsigned i = 0; i < 2 * V; i++) {
         if (i == 4 || i == 5) { /* do not come */
             r.scene.n++;
@@ -185,7 +188,7 @@ static void lines_that_never_came_have_no_layers(void **state)
     for (unsigned type = 0; type < 2; type++) {
         struct rig r;
         open_rig(&r, &oct_surfaces_analysis_cpu, &settings, type ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8,
-                 true);
+                 true, true);
         r.scene.missing_first = 30;
         r.scene.n_missing = 40;
         for (unsigned i = 0; i < 3; i++) {
@@ -207,7 +210,7 @@ static void a_jump_and_a_blink_lose_no_more_than_their_bscan(void **state)
     static const double jumps_px[] = {0, 0, 40, 40, -30, 150, 150, 0};
     const struct oct_surfaces_settings settings = usual();
     struct rig r;
-    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true);
+    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true, true);
     for (unsigned i = 0; i < sizeof(jumps_px) / sizeof(jumps_px[0]); i++) {
         r.scene.shift_px = jumps_px[i];
         push(&r);
@@ -232,7 +235,7 @@ static void without_spacing_the_thickness_is_in_pixels(void **state)
     const struct oct_surfaces_settings settings = usual();
     struct oct_error err = {.text = ""};
     struct rig r;
-    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true);
+    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true, true);
     r.ops->run.destroy(r.analysis);
     const struct oct_analysis_setup setup = {
         .input = &r.scene.form, .n_bscans = V, .spacing = {NAN, NAN, NAN}, .settings = &settings};
@@ -396,7 +399,7 @@ static void it_rests_until_it_is_enabled(void **state)
     struct oct_error err;
     struct rig r;
     settings.enabled = false;
-    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true);
+    open_rig(&r, &oct_surfaces_analysis_cpu, &settings, OCT_SAMPLE_U8, true, true);
     assert_true(r.ops->run.is_at_rest(r.analysis));
     push(&r);
     assert_false(take(&r));
@@ -406,6 +409,196 @@ static void it_rests_until_it_is_enabled(void **state)
     push(&r);
     assert_found(&r);
     settings.enabled = false;
+    assert_int_equal(r.ops->run.configure(r.analysis, &settings, &err), OCT_OK);
+    assert_true(r.ops->run.is_at_rest(r.analysis));
+    close_rig(&r);
+}
+
+/* ---- slab ---- */
+
+static struct oct_surfaces_settings usual_slab(unsigned every)
+{
+    struct oct_surfaces_settings settings = usual();
+    settings.enabled = false;
+    settings.every = every;
+    settings.slab = (struct oct_slab){{OCT_LAYER_RPE, -60}, {OCT_LAYER_RPE, 0}, false};
+    return settings;
+}
+
+/* What an A-line's mean is, by the layers that are known. */
+static float expect(const struct rig *r, const struct oct_slab *slab, uint32_t line)
+{
+    const struct layers_scene *s = &r->scene;
+    const float at[OCT_N_LAYERS] = {[OCT_LAYER_ILM] = (float)layers_scene_ilm(s, line),
+                                    [OCT_LAYER_RPE] = (float)layers_scene_rpe(s, line)};
+    const float *const position[OCT_N_LAYERS] = {&at[0], &at[1]};
+    const bool is_u8 = s->form.type == OCT_SAMPLE_U8;
+    float pixels[D], mean;
+    for (uint32_t d = 0; d < D; d++) {
+        const size_t i = (size_t)line * D + d;
+        pixels[d] = is_u8 ? (float)(LAYERS_LO +
+                                    ((const uint8_t *)s->pixels)[i] * (LAYERS_HI - LAYERS_LO) / 255)
+                          : ((const float *)s->pixels)[i];
+    }
+    oct_slab_project(slab, pixels, 1, D, LAYERS_DEPTH_UM, position, &mean);
+    return mean;
+}
+
+static void push_slab(struct rig *r, const struct oct_slab *slab)
+{
+    push(r);
+    for (uint32_t j = 0; j < M; j++)
+        r->expected[r->scene.bscan.info.bscan][j] = expect(r, slab, j);
+}
+
+/* Layers lie within a pixel or two of where they are: means differ by what that makes. */
+static void assert_row(const struct rig *r, uint32_t row)
+{
+    double sum = 0;
+    unsigned n = 0;
+    for (uint32_t j = 0; j < M; j++) {
+        const double off = fabs((double)row_of(r, row)[j] - (double)r->expected[row][j]);
+        sum += isnan(off) ? 0 : off;
+        n += isnan(off) ? 0 : 1;
+    }
+    if (n < M * 95 / 100 || sum / n > 0.5)
+        fail_msg("row %u: %u known, off by %.3f dB in the mean", row, n, sum / n);
+}
+
+static void assert_no_row(const struct rig *r, uint32_t row)
+{
+    for (uint32_t j = 0; j < M; j++)
+        assert_true(isnan(row_of(r, row)[j]));
+}
+
+static void a_row_is_the_mean_between_its_layers(void **state)
+{
+    for (unsigned every = 1; every <= 4; every += 3) {
+        const struct oct_surfaces_settings settings = usual_slab(every);
+        for (unsigned type = 0; type < 2; type++) {
+            struct rig r;
+            open_rig(&r, &oct_slab_analysis_cpu, &settings, type ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8,
+                     true, false);
+            for (unsigned i = 0; i < V; i++) {
+                assert_false(take(&r));
+                push_slab(&r, &settings.slab);
+            }
+            assert_true(take(&r) && r.result.frame.whole);
+            assert_true(r.result.frame.lo < r.result.frame.hi);
+            for (unsigned i = 0; i < V; i++)
+                assert_row(&r, i);
+            assert_false(take(&r));
+            close_rig(&r);
+        }
+    }
+}
+
+static void what_did_not_come_or_has_no_layer_is_no_number(void **state)
+{
+    const struct oct_surfaces_settings settings = usual_slab(4);
+    struct rig r;
+    open_rig(&r, &oct_slab_analysis_cpu, &settings, OCT_SAMPLE_U8, true, false);
+    for (unsigned i = 0; i < V; i++) {
+        r.scene.is_blink = i == 8;
+        r.scene.missing_first = 20;
+        r.scene.n_missing = i == 1 ? 10 : 0;
+        if (i == 4) {
+            r.scene.n++;
+            continue;
+        }
+        push_slab(&r, &settings.slab);
+    }
+    assert_true(take(&r));
+    for (unsigned i = 0; i < V; i++) {
+        if (i == 4)
+            assert_no_row(&r, i);
+        else if (i == 1)
+            for (uint32_t j = 20; j < 30; j++)
+                assert_true(isnan(row_of(&r, i)[j]));
+        else if (i < 8)
+            assert_row(&r, i); /* 5 to 7 by the layers of 5 */
+    }
+    for (unsigned i = 8; i < V; i++) { /* by those of the blink, which has none */
+        unsigned n = 0;
+        for (uint32_t j = 0; j < M; j++)
+            n += isnan(row_of(&r, i)[j]) ? 0 : 1;
+        assert_in_range(n, 0, M / 20);
+    }
+    close_rig(&r);
+}
+
+static void a_volume_that_ends_early_is_given_as_far_as_it_came(void **state)
+{
+    const struct oct_surfaces_settings settings = usual_slab(1);
+    struct rig r;
+    open_rig(&r, &oct_slab_analysis_cpu, &settings, OCT_SAMPLE_U8, true, false);
+    for (unsigned i = 0; i < 5; i++)
+        push_slab(&r, &settings.slab);
+    r.scene.n = V; /* another one begins */
+    const uint64_t newest = r.scene.bscan.info.number;
+    push_slab(&r, &settings.slab);
+    assert_true(take(&r) && r.result.frame.whole);
+    assert_int_equal(r.result.frame.info.number, newest);
+    assert_int_equal(r.result.frame.info.volume, 0);
+    assert_row(&r, 4);
+    assert_no_row(&r, 5);
+    assert_false(take(&r));
+    r.ops->run.end(r.analysis);
+    assert_true(take(&r));
+    assert_int_equal(r.result.frame.info.volume, 1);
+    assert_row(&r, 0);
+    assert_no_row(&r, 1);
+    close_rig(&r);
+}
+
+/* The first at once, and no second one before a tenth of a second has passed. */
+static void live_a_growing_volume_comes_ten_times_a_second_at_most(void **state)
+{
+    const struct oct_surfaces_settings settings = usual_slab(1);
+    struct rig r;
+    unsigned n_growing = 0, n_whole = 0;
+    open_rig(&r, &oct_slab_analysis_cpu, &settings, OCT_SAMPLE_U8, true, true);
+    const uint64_t begun_ns = oct_clock_ns();
+    for (unsigned i = 0; i < 4 * V; i++) {
+        push_slab(&r, &settings.slab);
+        while (take(&r)) {
+            n_whole += r.result.frame.whole ? 1 : 0;
+            n_growing += r.result.frame.whole ? 0 : 1;
+        }
+    }
+    assert_int_equal(n_whole, 4);
+    assert_in_range(n_growing, 1, 1 + (oct_clock_ns() - begun_ns) / 100000000);
+    assert_true(n_growing < 4 * V - 4 || oct_clock_ns() - begun_ns > 1000000000);
+    close_rig(&r);
+}
+
+static void another_slab_begins_the_volume_anew(void **state)
+{
+    struct oct_surfaces_settings settings = usual_slab(1);
+    struct oct_error err;
+    struct rig r;
+    open_rig(&r, &oct_slab_analysis_cpu, &settings, OCT_SAMPLE_F32, true, false);
+    for (unsigned i = 0; i < 3; i++)
+        push_slab(&r, &settings.slab);
+    settings.every = 2; /* changes nothing of what was found */
+    assert_int_equal(r.ops->run.configure(r.analysis, &settings, &err), OCT_OK);
+    for (unsigned i = 3; i < V; i++)
+        push_slab(&r, &settings.slab);
+    assert_true(take(&r));
+    assert_row(&r, 0);
+    assert_row(&r, V - 1);
+    for (unsigned i = 0; i < 3; i++)
+        push_slab(&r, &settings.slab);
+    settings.slab = (struct oct_slab){
+        .first = {OCT_LAYER_ILM, 10}, .last = {OCT_LAYER_ILM, 60}, .is_none = false};
+    assert_int_equal(r.ops->run.configure(r.analysis, &settings, &err), OCT_OK);
+    for (unsigned i = 3; i < V; i++)
+        push_slab(&r, &settings.slab);
+    assert_true(take(&r));
+    assert_no_row(&r, 2);
+    assert_row(&r, 3);
+    settings.slab.is_none = true;
+    assert_false(r.ops->run.is_at_rest(r.analysis));
     assert_int_equal(r.ops->run.configure(r.analysis, &settings, &err), OCT_OK);
     assert_true(r.ops->run.is_at_rest(r.analysis));
     close_rig(&r);
@@ -425,13 +618,24 @@ int main(void)
         cmocka_unit_test(settings_that_cannot_be_are_named),
         cmocka_unit_test(the_configuration_has_the_defaults_of_a_trace),
         cmocka_unit_test(it_rests_until_it_is_enabled),
+        cmocka_unit_test(a_row_is_the_mean_between_its_layers),
+        cmocka_unit_test(what_did_not_come_or_has_no_layer_is_no_number),
+        cmocka_unit_test(a_volume_that_ends_early_is_given_as_far_as_it_came),
+        cmocka_unit_test(live_a_growing_volume_comes_ten_times_a_second_at_most),
+        cmocka_unit_test(another_slab_begins_the_volume_anew),
     };
     struct oct_surfaces_settings settings = usual(), wrong = usual();
+    struct oct_surfaces_settings slab = usual_slab(2), wrong_slab = usual_slab(2);
     wrong.every = 0;
+    wrong_slab.most_um = wrong_slab.least_um / 2;
     const struct oct_analysis_suite suite = {.ops = &oct_surfaces_analysis_cpu,
                                              .settings = &settings,
                                              .wrong_settings = &wrong,
                                              .refuses_small = true};
-    int failures = oct_analysis_suite_run(&suite);
+    const struct oct_analysis_suite slab_suite = {.ops = &oct_slab_analysis_cpu,
+                                                  .settings = &slab,
+                                                  .wrong_settings = &wrong_slab,
+                                                  .refuses_small = true};
+    int failures = oct_analysis_suite_run(&suite) + oct_analysis_suite_run(&slab_suite);
     return failures + cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,12 +126,14 @@ static void check_oracle(const struct oct_levelset_setup *setup, const float *ph
                      p->weights == OCT_LEVELSET_LOCAL ? o->n_pairs : o->n_band * (o->n_band - 1));
 }
 
-static void compare(const struct oct_levelset_setup *setup, const float *phi)
+void oct_levelset_suite_check(const struct oct_levelset_ops *engine_ops,
+                              const struct oct_levelset_setup *setup, const float *phi)
 {
     const uint32_t *dims = setup->dims;
     struct oct_levelset_oracle oracle = {
         .phi = phi, .dims = {dims[0], dims[1], dims[2]}, .params = setup->params};
     struct oct_levelset_report report;
+    ops = engine_ops;
     struct oct_levelset_engine *engine = open_engine(setup);
     float *result = make_box(dims);
     oct_levelset_oracle_run(&oracle);
@@ -153,11 +155,11 @@ static void test_local(void **state)
         setup.params.patch = shapes[i][0];
         setup.params.reach = shapes[i][1];
         setup.params.rank = shapes[i][1] == 1 ? 5 : 24;
-        compare(&setup, phi);
+        oct_levelset_suite_check(ops, &setup, phi);
         setup.params.common_step = true;
         setup.params.c2 = i == 1 ? 3 : 0;
         setup.params.delta = i == 2 ? 4.1 : 2.5;
-        compare(&setup, phi);
+        oct_levelset_suite_check(ops, &setup, phi);
     }
     free(phi);
 }
@@ -169,18 +171,18 @@ static void test_full(void **state)
     oct_levelset_suite_draw(dims, 0.6, 2, phi);
     struct oct_levelset_setup setup = make_setup(dims, OCT_LEVELSET_PROFILE_FULL);
     setup.params.steps = 1;
-    compare(&setup, phi);
+    oct_levelset_suite_check(ops, &setup, phi);
     setup.params.common_step = true;
     setup.params.patch = 3;
     setup.params.c1 = 30;
     setup.params.most = 24;
     setup.params.rank = 60; /* beyond those that weigh */
-    compare(&setup, phi);
+    oct_levelset_suite_check(ops, &setup, phi);
     setup.params.patch = 7;
     setup.params.most = 512;
-    compare(&setup, phi);
+    oct_levelset_suite_check(ops, &setup, phi);
     setup.params.c2 = 40;
-    compare(&setup, phi);
+    oct_levelset_suite_check(ops, &setup, phi);
     free(phi);
 }
 

@@ -10,6 +10,10 @@
  * engine. */
 int oct_levelset_suite_run(const struct oct_levelset_ops *ops, unsigned deadline_ms, bool large);
 
+/* Fails the test that runs where an engine made by setup is off the definition. */
+void oct_levelset_suite_check(const struct oct_levelset_ops *ops,
+                              const struct oct_levelset_setup *setup, const float *phi);
+
 /* A noisy sheet that leaves the box at its sides, at its top and at its bottom. phi [dims]. */
 void oct_levelset_suite_draw(const uint32_t dims[3], double noise, uint32_t seed, float *phi);
 

@@ -1,5 +1,5 @@
 #include "analysis/surface/distance.h"
-#include "analysis/surface/levelset_vector.h"
+#include "pipeline/base/vector.h"
 
 #include <math.h>
 
