@@ -56,12 +56,9 @@ static enum oct_err run(struct bench *b, const struct oct_cells_engine_setup *se
     if (e)
         return e;
     memcpy(d->h_picture, picture->pixels, d->n * sizeof(float));
-    d->has_map = true;
     b->n = std::min(b->n, d->most_starts);
-    for (unsigned i = 0; i < b->n; i++) {
-        struct oct_cell_window window;
-        d->h_starts[i] = oct_cells_start_of(setup, &starts[i], &window);
-    }
+    for (unsigned i = 0; i < b->n; i++)
+        d->h_snakes[i] = oct_cells_snake_of(setup, &starts[i]);
     return time_steps(b, times, err);
 }
 
