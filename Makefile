@@ -139,14 +139,9 @@ $(BUILD)/analysis/correlate/correlate.o: EXTRA_CFLAGS += -fno-trapping-math -fno
 # Bounds and distances of patches, whose sums may be fused.
 $(BUILD)/analysis/surface/patch_search.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno -ffp-contract=fast
 
-# The passes of the registration of two volumes, for three instruction sets. J and intensities are
-# finite, and nothing depends on the sign of zero.
-WARP := $(addprefix $(BUILD)/analysis/warp/passes_,plain.o avx2.o avx512.o)
-$(WARP): EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno -fno-signed-zeros -ffinite-math-only \
-  -fassociative-math -ffp-contract=fast
-$(BUILD)/analysis/warp/passes_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma
-$(BUILD)/analysis/warp/passes_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -mavx512dq \
-  -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
+# The passes of the registration of two volumes: J and intensities are finite, and nothing depends on
+# the sign of zero.
+$(filter $(BUILD)/analysis/warp/%,$(SIMD_OBJ)): EXTRA_CFLAGS += -fno-signed-zeros -ffinite-math-only -fassociative-math
 
 # A triad is bound by memory alone when it is vector code.
 $(BUILD)/test/bench/limits.o: EXTRA_CFLAGS += -O3

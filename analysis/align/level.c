@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Below this part of the squared mean a variance is rounding. */
 #define LEAST_CONTRAST 1e-13
@@ -80,31 +81,37 @@ void oct_level_set(struct oct_level *level, const struct oct_picture *picture)
         to[i] = (from[i] - mean) * scale;
 }
 
-static void bin_masked(const struct oct_level *level, struct oct_picture *binned)
+static void bin_masked(const struct oct_picture *picture, struct oct_picture *binned)
 {
-    size_t width = level->width;
     for (uint32_t y = 0; y < binned->height; y++)
         for (uint32_t x = 0; x < binned->width; x++) {
-            size_t at = (size_t)2 * y * width + 2 * (size_t)x, to = (size_t)y * binned->width + x;
-            const float *v = level->planes[OCT_PLANE_VALUES] + at;
-            const float *m = level->planes[OCT_PLANE_VALID] + at;
-            float n = m[0] + m[1] + m[width] + m[width + 1];
-            binned->valid[to] = n >= 2.0F;
-            binned->pixels[to] = n >= 2.0F ? (v[0] + v[1] + v[width] + v[width + 1]) / n : 0.0F;
+            const size_t at = (size_t)2 * y * picture->width + (size_t)2 * x;
+            const size_t four[4] = {at, at + 1, at + picture->width, at + picture->width + 1};
+            float sum = 0, n = 0;
+            for (unsigned i = 0; i < 4; i++)
+                if (picture->valid[four[i]]) {
+                    sum += picture->pixels[four[i]];
+                    n++;
+                }
+            const size_t to = (size_t)y * binned->width + x;
+            binned->valid[to] = n >= 2;
+            binned->pixels[to] = n >= 2 ? sum / n : 0;
         }
 }
 
-void oct_level_bin(const struct oct_level *level, struct oct_picture *binned)
+void oct_picture_bin(const struct oct_picture *picture, struct oct_picture *binned)
 {
-    if (level->planes[OCT_PLANE_VALID]) {
-        bin_masked(level, binned);
+    if (picture->valid) {
+        bin_masked(picture, binned);
         return;
     }
     for (uint32_t y = 0; y < binned->height; y++) {
-        const float *a = level->planes[OCT_PLANE_VALUES] + (size_t)2 * y * level->width;
-        const float *b = a + level->width;
+        const float *a = picture->pixels + (size_t)2 * y * picture->width;
+        const float *b = a + picture->width;
         float *restrict to = binned->pixels + (size_t)y * binned->width;
         for (uint32_t x = 0; x < binned->width; x++)
             to[x] = 0.25F * (a[2 * x] + a[2 * x + 1] + b[2 * x] + b[2 * x + 1]);
     }
+    if (binned->valid)
+        memset(binned->valid, 1, (size_t)binned->height * binned->width);
 }

@@ -25,9 +25,9 @@ void oct_level_finish(struct oct_level *level); /* of an empty one too */
 /* The picture has the level's size; a level without room for masks takes none. */
 void oct_level_set(struct oct_level *level, const struct oct_picture *picture);
 
-/* The mean of 2 x 2 pixels each, of size height / 2 x width / 2, as a picture; `binned` has that
- * size already, and a mask if the level has room for one: at least two of the four are valid. */
-void oct_level_bin(const struct oct_level *level, struct oct_picture *binned);
+/* The mean of the valid ones of 2 x 2 pixels each; valid where two of them are. `binned` has half the
+ * sides already, and a mask where the picture has one. */
+void oct_picture_bin(const struct oct_picture *picture, struct oct_picture *binned);
 
 /* ---- the sums over an overlap that ZNCC needs beside the products, and ZNCC from them ----
  *
@@ -88,5 +88,11 @@ float oct_zncc_sums_score_at(struct oct_zncc_sums *overlap, int32_t dy, int32_t 
 /* The scores at (dy - 1 .. dy + 1, dx - 1 .. dx + 1), in one pass over both pictures. */
 void oct_zncc_sums_score_around(struct oct_zncc_sums *overlap, int32_t dy, int32_t dx,
                                 float around[3][3]);
+
+/* Climbs from (match->dy, match->dx), within max_dy and max_dx of 0, until no neighbour is higher
+ * or after most_steps. Fills score and around. */
+struct oct_match;
+void oct_zncc_sums_climb(struct oct_zncc_sums *overlap, struct oct_match *match, uint32_t max_dy,
+                         uint32_t max_dx, unsigned most_steps);
 
 #endif

@@ -19,26 +19,6 @@ bool oct_match_is_inside(const struct oct_match *match, uint32_t max_dy, uint32_
     return true;
 }
 
-bool oct_match_step(struct oct_match *match)
-{
-    float(*const a)[3] = match->around, moved[3][3];
-    int best = 4;
-    for (int i = 0; i < 9; i++)
-        if (!isnan(a[i / 3][i % 3]) && !(a[best / 3][best % 3] >= a[i / 3][i % 3]))
-            best = i;
-    if (best == 4)
-        return false;
-    for (int i = 0; i < 9; i++) {
-        const int y = i / 3 + best / 3 - 1, x = i % 3 + best % 3 - 1;
-        moved[i / 3][i % 3] = y >= 0 && y < 3 && x >= 0 && x < 3 ? a[y][x] : NAN;
-    }
-    memcpy(a, moved, sizeof(moved));
-    match->dy += best / 3 - 1;
-    match->dx += best % 3 - 1;
-    match->score = a[1][1];
-    return true;
-}
-
 float oct_match_significance(float *samples, float peak)
 {
     size_t n = 0;

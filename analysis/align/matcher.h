@@ -32,10 +32,6 @@ struct oct_match {
  * sought along that axis. */
 bool oct_match_is_inside(const struct oct_match *match, uint32_t max_dy, uint32_t max_dx);
 
-/* Goes to the highest neighbour of a match, with what is known around it, NaN elsewhere; false:
- * none is higher. */
-bool oct_match_step(struct oct_match *match);
-
 /* ---- how far a score stands out ----
  *
  * A score by chance has the standard deviation 1 / sqrt(N) of its overlap N, but for how alike

@@ -39,10 +39,11 @@ struct whole {
     struct oct_matcher_setup setup;
     struct search full, binned;
     bool bins;
-    struct oct_picture picture, g_picture; /* binned; only with `bins` */
+    struct oct_picture picture; /* binned; only with `bins` */
     struct oct_zncc_sums overlap;
     float *samples; /* [OCT_MATCH_SAMPLES] */
     const struct oct_level *reference;
+    const struct oct_picture *g; /* the same */
 };
 
 /* ---- whole pictures ---- */
@@ -99,8 +100,6 @@ static enum oct_err open_binned(struct whole *whole, struct oct_error *err)
     enum oct_err e = open_search(&whole->binned, err);
     if (!e)
         e = oct_picture_init(&whole->picture, s->height, s->width, s->masked, err);
-    if (!e)
-        e = oct_picture_init(&whole->g_picture, s->height, s->width, s->masked, err);
     return e;
 }
 
@@ -130,62 +129,40 @@ static void close_whole(struct whole *whole)
     close_search(&whole->full);
     close_search(&whole->binned);
     oct_picture_finish(&whole->picture);
-    oct_picture_finish(&whole->g_picture);
     oct_zncc_sums_finish(&whole->overlap);
     free(whole->samples);
 }
 
 /* ---- correlation ---- */
 
-/* A level as a picture. With masks the valid bytes are needed: `valid`, or NULL. */
-static enum oct_err picture_of(const struct oct_level *level, struct oct_picture *picture,
-                               struct oct_error *err)
-{
-    size_t n = (size_t)level->height * level->width;
-    *picture =
-        (struct oct_picture){level->height, level->width, level->planes[OCT_PLANE_VALUES], NULL};
-    if (!level->is_masked)
-        return OCT_OK;
-    picture->valid = malloc(n);
-    if (!picture->valid)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a mask");
-    for (size_t i = 0; i < n; i++)
-        picture->valid[i] = level->planes[OCT_PLANE_VALID][i] != 0.0F;
-    return OCT_OK;
-}
-
 /* The reference of the full search is only set once the full search is wanted. */
 static enum oct_err ready_full(struct whole *whole, struct oct_error *err)
 {
-    struct oct_picture picture = {0};
     enum oct_err e = open_search(&whole->full, err);
     if (e || whole->full.has_reference)
         return e;
-    e = picture_of(whole->reference, &picture, err);
-    if (!e)
-        e = oct_correlator_cpu.set_reference(whole->full.correlator, &picture, err);
+    e = oct_correlator_cpu.set_reference(whole->full.correlator, whole->g, err);
     whole->full.has_reference = !e;
-    free(picture.valid);
     return e;
 }
 
 static enum oct_err set_whole_reference(struct whole *whole, const struct oct_level *reference,
-                                        struct oct_error *err)
+                                        const struct oct_picture *g, struct oct_error *err)
 {
     whole->reference = reference;
+    whole->g = g;
     oct_zncc_sums_forget(&whole->overlap);
     whole->full.has_reference = whole->binned.has_reference = false;
     if (!whole->bins)
         return ready_full(whole, err);
-    oct_level_bin(reference, &whole->g_picture);
+    oct_picture_bin(g, &whole->picture);
     /* A pattern of single pixels has no contrast once binned: the full search is left. */
-    if (oct_picture_has_contrast(&whole->g_picture)) {
-        enum oct_err e =
-            oct_correlator_cpu.set_reference(whole->binned.correlator, &whole->g_picture, err);
-        whole->binned.has_reference = !e;
-        return e;
-    }
-    return OCT_OK;
+    if (!oct_picture_has_contrast(&whole->picture))
+        return OCT_OK;
+    const enum oct_err e =
+        oct_correlator_cpu.set_reference(whole->binned.correlator, &whole->picture, err);
+    whole->binned.has_reference = !e;
+    return e;
 }
 
 static enum oct_err correlate(struct search *search, const struct oct_picture *picture,
@@ -203,169 +180,121 @@ static struct oct_match no_match(void)
     return match;
 }
 
-static bool is_sought(const struct search *search, int64_t dy, int64_t dx)
+/* ---- scores of a resolution ---- */
+
+struct maximum {
+    int32_t dy, dx; /* pixels of that resolution */
+    float score;
+};
+
+/* NaN: it is not defined, or beyond the window. */
+static float score_of(const struct search *search, int32_t dy, int32_t dx)
 {
-    return llabs(dy) <= search->sought_dy && llabs(dx) <= search->sought_dx;
+    const int32_t max_dy = (int32_t)search->setup.max_dy, max_dx = (int32_t)search->setup.max_dx;
+    if (abs(dy) > max_dy || abs(dx) > max_dx)
+        return NAN;
+    return search->c2d[(size_t)(dy + max_dy) * (2 * (size_t)max_dx + 1) + (size_t)(dx + max_dx)];
 }
 
-/* Of a score at (dy, dx) of a resolution, in its pixels. */
-static float significance_of(const struct whole *whole, const struct search *search, float score,
-                             int32_t dy, int32_t dx)
+static float significance_of(const struct whole *whole, const struct search *search,
+                             const struct maximum *m)
 {
     const struct oct_correlator_setup *s = &search->setup;
     const size_t width = (size_t)2 * s->max_dx + 1, n = width * ((size_t)2 * s->max_dy + 1);
     for (uint32_t k = 0; k < OCT_MATCH_SAMPLES; k++) {
         const size_t at = oct_match_sample(k, n);
-        const int32_t at_dy = (int32_t)(at / width) - (int32_t)s->max_dy;
-        const int32_t at_dx = (int32_t)(at % width) - (int32_t)s->max_dx;
+        const int32_t dy = (int32_t)(at / width) - (int32_t)s->max_dy;
+        const int32_t dx = (int32_t)(at % width) - (int32_t)s->max_dx;
         whole->samples[k] =
-            oct_match_value(search->c2d[at], oct_match_part(at_dy, at_dx, s->height, s->width));
+            oct_match_value(search->c2d[at], oct_match_part(dy, dx, s->height, s->width));
     }
     return oct_match_significance(
-        whole->samples, oct_match_value(score, oct_match_part(dy, dx, s->height, s->width)));
+        whole->samples,
+        oct_match_value(m->score, oct_match_part(m->dy, m->dx, s->height, s->width)));
 }
 
-static enum oct_err find_full(struct whole *whole, const struct oct_level *moving,
+/* Of the shifts that are sought, the first of equals. Score NaN: none is defined. */
+static struct maximum largest_of(const struct search *search)
+{
+    struct maximum best = {0, 0, NAN};
+    for (int32_t dy = -search->sought_dy; dy <= search->sought_dy; dy++)
+        for (int32_t dx = -search->sought_dx; dx <= search->sought_dx; dx++) {
+            const float score = score_of(search, dy, dx);
+            if (score > best.score || (isnan(best.score) && !isnan(score)))
+                best = (struct maximum){dy, dx, score};
+        }
+    return best;
+}
+
+static enum oct_err find_full(struct whole *whole, const struct oct_picture *moving,
                               struct oct_match *match, struct oct_error *err)
 {
-    struct oct_picture picture = {0};
     enum oct_err e = ready_full(whole, err);
     if (!e)
-        e = picture_of(moving, &picture, err);
-    if (!e)
-        e = correlate(&whole->full, &picture, err);
-    free(picture.valid);
+        e = correlate(&whole->full, moving, err);
     if (e)
         return e;
-    const struct oct_correlator_setup *s = &whole->full.setup;
-    size_t width = (size_t)2 * s->max_dx + 1, n = width * ((size_t)2 * s->max_dy + 1);
-    for (size_t i = 0; i < n; i++) {
-        const int32_t dy = (int32_t)(i / width) - (int32_t)s->max_dy;
-        const int32_t dx = (int32_t)(i % width) - (int32_t)s->max_dx;
-        if (is_sought(&whole->full, dy, dx) && !isnan(whole->full.c2d[i]) &&
-            !(match->score >= whole->full.c2d[i])) {
-            match->score = whole->full.c2d[i];
-            match->dy = dy;
-            match->dx = dx;
-        }
-    }
-    if (!isnan(match->score))
-        match->significance =
-            significance_of(whole, &whole->full, match->score, match->dy, match->dx);
+    const struct maximum best = largest_of(&whole->full);
+    match->dy = best.dy;
+    match->dx = best.dx;
+    match->score = best.score;
+    if (!isnan(best.score))
+        match->significance = significance_of(whole, &whole->full, &best);
     return OCT_OK;
 }
 
 /* ---- binned maxima, and how each is climbed ---- */
 
-struct maximum {
-    int32_t dy, dx; /* binned pixels */
-    float score;
-};
-
-static bool is_maximum(const float *c2d, int64_t y, int64_t x, int64_t height, int64_t width)
+static bool is_maximum(const struct search *search, const struct maximum *m)
 {
-    float here = c2d[y * width + x];
-    for (int64_t v = y > 0 ? y - 1 : 0; v <= y + 1 && v < height; v++)
-        for (int64_t u = x > 0 ? x - 1 : 0; u <= x + 1 && u < width; u++)
-            if (c2d[v * width + u] > here)
-                return false;
+    for (int32_t i = 0; i < 9; i++)
+        if (score_of(search, m->dy + i / 3 - 1, m->dx + i % 3 - 1) > m->score)
+            return false;
     return true;
-}
-
-/* Of the shifts that are sought. */
-static float largest_of(const struct search *search)
-{
-    const int32_t max_dy = (int32_t)search->setup.max_dy, max_dx = (int32_t)search->setup.max_dx;
-    float best = -2.0F;
-    for (int32_t dy = -search->sought_dy; dy <= search->sought_dy; dy++) {
-        const float *row =
-            search->c2d + (size_t)(dy + max_dy) * (2 * (size_t)max_dx + 1) + (size_t)max_dx;
-        for (int32_t dx = -search->sought_dx; dx <= search->sought_dx; dx++)
-            best = row[dx] > best ? row[dx] : best; /* NaN is never larger */
-    }
-    return best;
 }
 
 /* Returns how many there are; MOST_MAXIMA + 1: too many. */
 static unsigned list_maxima(const struct search *search, struct maximum *maxima)
 {
-    const struct oct_correlator_setup *s = &search->setup;
-    int64_t width = 2 * (int64_t)s->max_dx + 1, height = 2 * (int64_t)s->max_dy + 1;
-    float best = largest_of(search);
-    float least = best * (1.0F - MARGIN);
+    const float best = largest_of(search).score, least = best * (1.0F - MARGIN);
     unsigned n = 0;
-    if (best < LEAST_BINNED_SCORE)
+    if (!(best >= LEAST_BINNED_SCORE))
         return MOST_MAXIMA + 1;
-    for (int64_t y = 0; y < height; y++)
-        for (int64_t x = 0; x < width; x++) {
-            float score = search->c2d[y * width + x];
-            if (!(score >= least) || !is_sought(search, y - s->max_dy, x - s->max_dx) ||
-                !is_maximum(search->c2d, y, x, height, width))
+    for (int32_t dy = -search->sought_dy; dy <= search->sought_dy; dy++)
+        for (int32_t dx = -search->sought_dx; dx <= search->sought_dx; dx++) {
+            const struct maximum m = {dy, dx, score_of(search, dy, dx)};
+            if (!(m.score >= least) || !is_maximum(search, &m))
                 continue;
             if (n == MOST_MAXIMA)
                 return MOST_MAXIMA + 1;
-            maxima[n++] =
-                (struct maximum){(int32_t)(y - s->max_dy), (int32_t)(x - s->max_dx), score};
+            maxima[n++] = m;
         }
     return n;
-}
-
-static bool is_searched(const struct whole *whole, int32_t dy, int32_t dx)
-{
-    return (uint32_t)abs(dy) <= whole->setup.max_dy && (uint32_t)abs(dx) <= whole->setup.max_dx;
-}
-
-static void score_around(struct whole *whole, int32_t dy, int32_t dx, float around[3][3])
-{
-    oct_zncc_sums_score_around(&whole->overlap, dy, dx, around);
-    for (int32_t i = 0; i < 9; i++)
-        if (!is_searched(whole, dy + i / 3 - 1, dx + i % 3 - 1))
-            around[i / 3][i % 3] = NAN;
-}
-
-/* Climbs from *match to where no neighbour is higher. `around` holds the scores there. */
-static void climb(struct whole *whole, struct oct_match *match)
-{
-    score_around(whole, match->dy, match->dx, match->around);
-    match->score = match->around[1][1];
-    for (unsigned step = 0; step < 8; step++) {
-        for (int32_t i = 0; i < 9; i++) {
-            float *score = &match->around[i / 3][i % 3];
-            const int32_t dy = match->dy + i / 3 - 1, dx = match->dx + i % 3 - 1;
-            if (isnan(*score) && is_searched(whole, dy, dx))
-                *score = oct_zncc_sums_score_at(&whole->overlap, dy, dx);
-        }
-        if (!oct_match_step(match))
-            return;
-    }
 }
 
 /* The whole pixel nearest to the top of a binned maximum: rarely more than one step away from the
  * maximum at full resolution. */
 static struct oct_match start_of(const struct search *search, const struct maximum *maximum)
 {
-    const int32_t max_dy = (int32_t)search->setup.max_dy, max_dx = (int32_t)search->setup.max_dx;
     struct oct_match binned = no_match(), start = no_match();
     double y = 0, x = 0;
-    for (int32_t i = 0; i < 9; i++) {
-        const int32_t v = maximum->dy + i / 3 - 1, u = maximum->dx + i % 3 - 1;
-        if (abs(v) <= max_dy && abs(u) <= max_dx)
-            binned.around[i / 3][i % 3] = search->c2d[(v + max_dy) * (2 * max_dx + 1) + u + max_dx];
-    }
+    for (int32_t i = 0; i < 9; i++)
+        binned.around[i / 3][i % 3] =
+            score_of(search, maximum->dy + i / 3 - 1, maximum->dx + i % 3 - 1);
     oct_subpixel_parabola(&binned, &y, &x);
     start.dy = (int32_t)lround(2 * (maximum->dy + fmax(-1, fmin(1, y))));
     start.dx = (int32_t)lround(2 * (maximum->dx + fmax(-1, fmin(1, x))));
     return start;
 }
 
-static enum oct_err find_binned(struct whole *whole, const struct oct_level *moving,
+static enum oct_err find_binned(struct whole *whole, const struct oct_picture *moving,
                                 struct oct_match *match, bool *found, struct oct_error *err)
 {
     struct maximum maxima[MOST_MAXIMA], *best = NULL;
     *found = false;
-    oct_level_bin(moving, &whole->picture);
     if (!whole->binned.has_reference)
         return OCT_OK;
+    oct_picture_bin(moving, &whole->picture);
     enum oct_err e = correlate(&whole->binned, &whole->picture, err);
     if (e) /* OCT_E_ARG: a pattern of single pixels has no contrast once binned */
         return e == OCT_E_ARG ? OCT_OK : e;
@@ -374,21 +303,21 @@ static enum oct_err find_binned(struct whole *whole, const struct oct_level *mov
         return OCT_OK;
     for (unsigned i = 0; i < n; i++) {
         struct oct_match one = start_of(&whole->binned, &maxima[i]);
-        climb(whole, &one);
+        oct_zncc_sums_climb(&whole->overlap, &one, whole->setup.max_dy, whole->setup.max_dx, 8);
         if (isnan(match->score) || one.score > match->score) {
             *match = one;
             best = &maxima[i];
         }
     }
     if (best && !isnan(match->score))
-        match->significance =
-            significance_of(whole, &whole->binned, best->score, best->dy, best->dx);
+        match->significance = significance_of(whole, &whole->binned, best);
     *found = !isnan(match->score);
     return OCT_OK;
 }
 
 static enum oct_err find_whole(struct whole *whole, const struct oct_level *moving,
-                               struct oct_match *match, struct oct_error *err)
+                               const struct oct_picture *picture, struct oct_match *match,
+                               struct oct_error *err)
 {
     bool found = false;
     enum oct_err e = OCT_OK;
@@ -398,11 +327,12 @@ static enum oct_err find_whole(struct whole *whole, const struct oct_level *movi
     oct_zncc_sums_begin(&whole->overlap, moving, whole->reference, 0, moving->height,
                         whole->setup.min_overlap);
     if (whole->bins)
-        e = find_binned(whole, moving, match, &found, err);
+        e = find_binned(whole, picture, match, &found, err);
     if (!e && !found) {
-        e = find_full(whole, moving, match, err);
+        e = find_full(whole, picture, match, err);
         if (!e && !isnan(match->score))
-            climb(whole, match);
+            oct_zncc_sums_climb(&whole->overlap, match, whole->setup.max_dy, whole->setup.max_dx,
+                                8);
     }
     return e;
 }
@@ -412,7 +342,6 @@ static enum oct_err find_whole(struct whole *whole, const struct oct_level *movi
 /* What a worker needs for itself. */
 struct worker {
     struct whole whole;
-    struct oct_zncc_sums overlap;
     float *scratch;  /* of rows; NULL without windows */
     float *products; /* [6][2 max_radius + 1], sums at one dy */
     float *scores;   /* [2 max_radius + 1][2 max_radius + 1] */
@@ -431,9 +360,10 @@ struct oct_matcher {
     struct worker *workers; /* [n_workers] */
     struct loaded *loaded;  /* [n_batch] */
     struct loaded reference;
+    struct oct_picture reference_copy;
     struct oct_row_plan *rows;              /* NULL without windows */
     unsigned n;                             /* pictures loaded */
-    const struct oct_picture *pictures;     /* while load runs */
+    const struct oct_picture *pictures;     /* [n] */
     const struct oct_match_window *windows; /* while look runs */
     struct oct_match *matches;              /* while find or look runs */
 };
@@ -445,9 +375,7 @@ static uint32_t side_of(const struct oct_matcher_setup *setup)
 
 static enum oct_err init_worker(struct oct_matcher *m, struct worker *worker, struct oct_error *err)
 {
-    enum oct_err e = open_whole(&worker->whole, &m->setup, err);
-    if (!e)
-        e = oct_zncc_sums_init(&worker->overlap, m->setup.width, err);
+    const enum oct_err e = open_whole(&worker->whole, &m->setup, err);
     if (e || !m->rows)
         return e;
     size_t side = side_of(&m->setup);
@@ -462,7 +390,6 @@ static enum oct_err init_worker(struct oct_matcher *m, struct worker *worker, st
 static void finish_worker(struct worker *worker)
 {
     close_whole(&worker->whole);
-    oct_zncc_sums_finish(&worker->overlap);
     free(worker->scratch);
     free(worker->products);
     free(worker->scores);
@@ -492,6 +419,7 @@ static void destroy(struct oct_matcher *m)
     for (unsigned i = 0; m->loaded && i < m->setup.n_batch; i++)
         finish_loaded(&m->loaded[i]);
     finish_loaded(&m->reference);
+    oct_picture_finish(&m->reference_copy);
     oct_row_plan_destroy(m->rows);
     free(m->workers);
     free(m->loaded);
@@ -566,8 +494,8 @@ static void set_worker_reference(void *context, unsigned piece, unsigned worker)
 {
     struct oct_matcher *m = context;
     struct worker *w = &m->workers[worker];
-    oct_zncc_sums_forget(&m->workers[piece].overlap);
-    enum oct_err e = set_whole_reference(&m->workers[piece].whole, &m->reference.level, &w->err);
+    enum oct_err e = set_whole_reference(&m->workers[piece].whole, &m->reference.level,
+                                         &m->reference_copy, &w->err);
     w->code = e ? e : w->code;
 }
 
@@ -577,7 +505,9 @@ static enum oct_err set_reference(struct oct_matcher *m, const struct oct_pictur
     set_loaded(m, &m->reference, reference, m->workers[0].scratch);
     if (!m->reference.level.has_contrast)
         return oct_fail(err, OCT_E_ARG, "the reference has no contrast");
-    return run(m, m->n_workers, set_worker_reference, err);
+    oct_picture_finish(&m->reference_copy);
+    const enum oct_err e = oct_picture_copy(&m->reference_copy, reference, err);
+    return e ? e : run(m, m->n_workers, set_worker_reference, err);
 }
 
 static void load_one(void *context, unsigned piece, unsigned worker)
@@ -598,7 +528,8 @@ static void find_one(void *context, unsigned piece, unsigned worker)
 {
     struct oct_matcher *m = context;
     struct worker *w = &m->workers[worker];
-    enum oct_err e = find_whole(&w->whole, &m->loaded[piece].level, &m->matches[piece], &w->err);
+    enum oct_err e = find_whole(&w->whole, &m->loaded[piece].level, &m->pictures[piece],
+                                &m->matches[piece], &w->err);
     w->code = e ? e : w->code;
 }
 
@@ -621,12 +552,13 @@ static void score_row(const struct oct_matcher *m, struct worker *w, const struc
     };
     uint32_t side = 2 * window->radius + 1;
     int32_t dx0 = window->dx - (int32_t)window->radius;
-    oct_zncc_sums_move(&w->overlap, dy);
-    unsigned n_pairs = oct_zncc_sums_is_masked(&w->overlap) ? 6 : 1;
-    bool meets = w->overlap.end > w->overlap.first;
+    struct oct_zncc_sums *overlap = &w->whole.overlap;
+    oct_zncc_sums_move(overlap, dy);
+    unsigned n_pairs = oct_zncc_sums_is_masked(overlap) ? 6 : 1;
+    bool meets = overlap->end > overlap->first;
     for (unsigned i = 0; i < n_pairs && meets; i++)
         oct_row_products(m->rows, &f->spectra, pairs[i][0], &m->reference.spectra, pairs[i][1],
-                         w->overlap.first, w->overlap.end, dy, dx0, side, w->scratch,
+                         overlap->first, overlap->end, dy, dx0, side, w->scratch,
                          w->products + (size_t)i * side);
     for (uint32_t i = 0; i < side; i++) {
         struct oct_products p = {.values = (double)w->products[i]};
@@ -637,7 +569,7 @@ static void score_row(const struct oct_matcher *m, struct worker *w, const struc
             p.f_f = (double)w->products[4 * side + i];
             p.g_g = (double)w->products[5 * side + i];
         }
-        scores[i] = oct_zncc_sums_score(&w->overlap, dx0 + (int32_t)i, &p);
+        scores[i] = oct_zncc_sums_score(overlap, dx0 + (int32_t)i, &p);
     }
 }
 
@@ -670,8 +602,8 @@ static void look_one(void *context, unsigned piece, unsigned worker)
     const struct loaded *f = &m->loaded[window->picture];
     size_t side = 2 * (size_t)window->radius + 1;
     if (f->level.has_contrast) {
-        oct_zncc_sums_begin(&w->overlap, &f->level, &m->reference.level, window->y0, window->n_rows,
-                            m->setup.min_window_overlap);
+        oct_zncc_sums_begin(&w->whole.overlap, &f->level, &m->reference.level, window->y0,
+                            window->n_rows, m->setup.min_window_overlap);
         for (size_t i = 0; i < side; i++)
             score_row(m, w, f, window, window->dy - (int32_t)window->radius + (int32_t)i,
                       w->scores + i * side);

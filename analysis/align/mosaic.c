@@ -26,14 +26,6 @@ struct pyramid {
     struct oct_picture levels[MOST_LEVELS];
 };
 
-/* The second picture lies at (dy, dx) of the first: second(p) shows what first(p + d) shows. */
-struct overlap {
-    double dy, dx;       /* px */
-    double score;        /* ZNCC at the whole pixel; NaN: none was found */
-    double significance; /* of the binned pictures: oct_match_significance; -1 at the border of what
-                            may overlap, where the true maximum may lie beyond */
-};
-
 struct candidate {
     int32_t dy, dx;
     double score;
@@ -51,26 +43,6 @@ struct overlaps {
 
 /* ---- resolutions ---- */
 
-/* The mean of the valid ones of 2 x 2 pixels; valid where there are two of them. */
-static void bin(const struct oct_picture *from, struct oct_picture *to)
-{
-    for (uint32_t y = 0; y < to->height; y++)
-        for (uint32_t x = 0; x < to->width; x++) {
-            size_t at = (size_t)2 * y * from->width + (size_t)2 * x, n = 0;
-            const size_t four[4] = {at, at + 1, at + from->width, at + from->width + 1};
-            float sum = 0;
-            for (int i = 0; i < 4; i++)
-                if (oct_picture_is_valid(from, four[i])) {
-                    sum += from->pixels[four[i]];
-                    n++;
-                }
-            at = (size_t)y * to->width + x;
-            to->pixels[at] = n ? sum / (float)n : 0.0F;
-            if (to->valid)
-                to->valid[at] = n >= 2;
-        }
-}
-
 static enum oct_err make_pyramid(const struct overlaps *f, struct pyramid *pyramid,
                                  const struct oct_picture *picture, struct oct_error *err)
 {
@@ -82,7 +54,7 @@ static enum oct_err make_pyramid(const struct overlaps *f, struct pyramid *pyram
         e = oct_picture_init(&pyramid->levels[l], finer->height / 2, finer->width / 2,
                              finer->valid != NULL, err);
         if (!e)
-            bin(finer, &pyramid->levels[l]);
+            oct_picture_bin(finer, &pyramid->levels[l]);
     }
     return e;
 }
@@ -239,15 +211,24 @@ static double least_pixels(const struct oct_picture *a, const struct oct_picture
     return part * (n_a < n_b ? n_a : n_b);
 }
 
-/* Whether shift (y, x) of the coarse correlation is the highest within APART of it. */
-static bool is_highest(const struct overlaps *f, int64_t y, int64_t x)
+/* Of the coarse correlation; NaN: not defined, or beyond all shifts. */
+static float score_of(const struct overlaps *f, int32_t dy, int32_t dx)
 {
-    int64_t height = 2 * (int64_t)f->how.max_dy + 1, width = 2 * (int64_t)f->how.max_dx + 1;
-    float here = f->c2d[y * width + x];
+    const int32_t max_dy = (int32_t)f->how.max_dy, max_dx = (int32_t)f->how.max_dx;
 
-    for (int64_t v = y > APART ? y - APART : 0; v <= y + APART && v < height; v++)
-        for (int64_t u = x > APART ? x - APART : 0; u <= x + APART && u < width; u++)
-            if (f->c2d[v * width + u] > here) /* false of NaN */
+    if (abs(dy) > max_dy || abs(dx) > max_dx)
+        return NAN;
+    return f->c2d[(size_t)(dy + max_dy) * (2 * (size_t)max_dx + 1) + (size_t)(dx + max_dx)];
+}
+
+/* Whether the score of a shift is the highest within APART of it. */
+static bool is_highest(const struct overlaps *f, int32_t dy, int32_t dx)
+{
+    const float here = score_of(f, dy, dx);
+
+    for (int32_t v = -APART; v <= APART; v++)
+        for (int32_t u = -APART; u <= APART; u++)
+            if (score_of(f, dy + v, dx + u) > here) /* false of NaN */
                 return false;
     return true;
 }
@@ -275,12 +256,9 @@ static double significance_of(const struct overlaps *f, unsigned second, const s
 {
     const int32_t max_dy = (int32_t)f->how.max_dy, max_dx = (int32_t)f->how.max_dx;
     const size_t width = 2 * (size_t)max_dx + 1, n = width * (2 * (size_t)max_dy + 1);
-    for (int32_t i = 0; i < 9; i++) {
-        const int32_t y = c->dy + i / 3 - 1 + max_dy, x = c->dx + i % 3 - 1 + max_dx;
-        if (y < 0 || x < 0 || y > 2 * max_dy || x > 2 * max_dx ||
-            isnan(f->c2d[(size_t)y * width + (size_t)x]))
+    for (int32_t i = 0; i < 9; i++)
+        if (isnan(score_of(f, c->dy + i / 3 - 1, c->dx + i % 3 - 1)))
             return -1;
-    }
     for (uint32_t k = 0; k < OCT_MATCH_SAMPLES; k++) {
         const size_t at = oct_match_sample(k, n);
         f->samples[k] =
@@ -294,19 +272,15 @@ static double significance_of(const struct overlaps *f, unsigned second, const s
 /* The highest maxima of the coarse correlation, the highest first. */
 static unsigned list_maxima(const struct overlaps *f, struct candidate list[MOST_MAXIMA])
 {
-    int64_t height = 2 * (int64_t)f->how.max_dy + 1, width = 2 * (int64_t)f->how.max_dx + 1;
+    const int32_t max_dy = (int32_t)f->how.max_dy, max_dx = (int32_t)f->how.max_dx;
     unsigned n = 0, kept = 0;
 
-    if (!f->c2d)
-        return 0;
-    for (int64_t y = 0; y < height; y++)
-        for (int64_t x = 0; x < width; x++) {
-            double score = (double)f->c2d[y * width + x];
-            bool may = score > 0 && (n < MOST_MAXIMA || score > list[n - 1].score);
-            if (may && is_highest(f, y, x))
-                put_in(list, &n,
-                       (struct candidate){(int32_t)(y - f->how.max_dy),
-                                          (int32_t)(x - f->how.max_dx), score});
+    for (int32_t dy = -max_dy; dy <= max_dy; dy++)
+        for (int32_t dx = -max_dx; dx <= max_dx; dx++) {
+            const double score = (double)score_of(f, dy, dx);
+            const bool may = score > 0 && (n < MOST_MAXIMA || score > list[n - 1].score);
+            if (may && is_highest(f, dy, dx))
+                put_in(list, &n, (struct candidate){dy, dx, score});
         }
     while (kept < n && list[kept].score >= LEAST_PART * list[0].score)
         kept++;
@@ -353,11 +327,11 @@ static enum oct_err cut(const struct oct_picture *a, const struct oct_picture *b
     return e;
 }
 
-/* Adds the fraction of a pixel to an overlap of a and b that is right to the pixel. */
+/* Adds the fraction of a pixel to an edge of a and b that is right to the pixel. */
 static enum oct_err refine(const struct oct_picture *a, const struct oct_picture *b,
-                           struct overlap *overlap, struct oct_error *err)
+                           struct oct_mosaic_edge *edge, struct oct_error *err)
 {
-    int32_t dy = (int32_t)lround(overlap->dy), dx = (int32_t)lround(overlap->dx);
+    int32_t dy = (int32_t)lround(edge->dy), dx = (int32_t)lround(edge->dx);
     struct oct_picture parts[2] = {{0}};
     struct oct_level levels[2] = {{0}};
     struct oct_subpixel *subpixel = NULL;
@@ -374,8 +348,8 @@ static enum oct_err refine(const struct oct_picture *a, const struct oct_picture
         e = oct_subpixel_create(&subpixel, parts[0].height, parts[0].width, true, err);
     if (!e && levels[0].has_contrast && levels[1].has_contrast) {
         oct_subpixel_find(subpixel, &levels[1], &levels[0], 0, 0, 0, &y, &x);
-        overlap->dy += y;
-        overlap->dx += x;
+        edge->dy += y;
+        edge->dx += x;
     }
     oct_subpixel_destroy(subpixel);
     for (int i = 0; i < 2; i++) {
@@ -385,16 +359,17 @@ static enum oct_err refine(const struct oct_picture *a, const struct oct_picture
     return e;
 }
 
-/* The best whole-pixel shift of picture `second` on the first. */
-static enum oct_err find_overlap(struct overlaps *f, unsigned second, struct overlap *overlap,
+/* The best whole-pixel shift of an edge's second picture on the first. Its significance is that of
+ * the binned pictures, -1 at the border of what may overlap, where the true maximum may lie beyond;
+ * it stays where none was found. */
+static enum oct_err find_overlap(struct overlaps *f, struct oct_mosaic_edge *edge,
                                  struct oct_error *err)
 {
-    const struct pyramid *a = &f->pyramids[f->first], *b = &f->pyramids[second];
+    const struct pyramid *a = &f->pyramids[f->first], *b = &f->pyramids[edge->b];
     struct candidate list[MOST_MAXIMA] = {{0}};
     unsigned which, best = 0;
-    enum oct_err e = oct_correlator_cpu.run(f->coarse, &f->padded[second], 1, f->c2d, &which, err);
+    enum oct_err e = oct_correlator_cpu.run(f->coarse, &f->padded[edge->b], 1, f->c2d, &which, err);
 
-    *overlap = (struct overlap){.score = NAN, .significance = NAN};
     if (e)
         return e;
     unsigned n = list_maxima(f, list);
@@ -406,15 +381,15 @@ static enum oct_err find_overlap(struct overlaps *f, unsigned second, struct ove
             /* The level above may have counted a little more of an overlap at the limit. */
             c = improve(&a->levels[l], &b->levels[l], c, 0.9 * f->how.min_overlap);
         }
-        if (!(c.score <= overlap->score) && !isnan(c.score)) {
-            overlap->dy = c.dy;
-            overlap->dx = c.dx;
-            overlap->score = c.score;
+        if (!(c.score <= edge->score) && !isnan(c.score)) {
+            edge->dy = c.dy;
+            edge->dx = c.dx;
+            edge->score = c.score;
             best = i;
         }
     }
-    if (!isnan(overlap->score))
-        overlap->significance = significance_of(f, second, &list[best]);
+    if (!isnan(edge->score))
+        edge->significance = significance_of(f, edge->b, &list[best]);
     return OCT_OK;
 }
 
@@ -436,18 +411,12 @@ static enum oct_err find_edges(struct oct_mosaic *m, const struct oct_picture *p
         for (unsigned b = a + 1; !e && b < m->n; b++, k++) {
             if (progress && !progress(arg, k, m->n_edges))
                 return oct_fail(err, OCT_E_AGAIN, "cancelled");
-            struct overlap found = {.score = NAN, .significance = NAN};
+            struct oct_mosaic_edge *edge = &m->edges[k];
+            *edge = (struct oct_mosaic_edge){.a = a, .b = b, .score = NAN, .significance = NAN};
             if (!is_blank && oct_picture_has_contrast(&pictures[b]))
-                e = find_overlap(overlaps, b, &found, err);
-            if (found.significance >= OCT_MATCH_LEAST_SIGNIFICANCE)
-                found.score = score_at(&pictures[a], &pictures[b], found.dy, found.dx);
-            if (!e)
-                m->edges[k] = (struct oct_mosaic_edge){.a = a,
-                                                       .b = b,
-                                                       .dy = found.dy,
-                                                       .dx = found.dx,
-                                                       .score = found.score,
-                                                       .significance = found.significance};
+                e = find_overlap(overlaps, edge, err);
+            if (edge->significance >= OCT_MATCH_LEAST_SIGNIFICANCE)
+                edge->score = score_at(&pictures[a], &pictures[b], edge->dy, edge->dx);
         }
         if (e)
             return e;
@@ -507,12 +476,9 @@ static enum oct_err grow(struct oct_mosaic *m, const struct oct_picture *picture
         }
         if (!best)
             return OCT_OK;
-        struct overlap fine = {.dy = best->dy, .dx = best->dx};
-        enum oct_err e = refine(&pictures[best->a], &pictures[best->b], &fine, err);
+        enum oct_err e = refine(&pictures[best->a], &pictures[best->b], best, err);
         if (e)
             return e;
-        best->dy = fine.dy;
-        best->dx = fine.dx;
         unsigned from = placed[best->a] ? best->a : best->b,
                  to = from == best->a ? best->b : best->a;
         double sign = from == best->a ? 1 : -1;

@@ -11,34 +11,20 @@
 #define LEAST_SIDE 16u    /* of binned pictures */
 #define LEAST_BETTER 1e-5 /* of two that are alike by turns the first is taken */
 
-/* Halves a picture's sides. */
-static enum oct_err halve(const struct oct_picture *picture, struct oct_picture *half,
-                          struct oct_error *err)
-{
-    struct oct_level level;
-    enum oct_err e = oct_level_init(&level, picture->height, picture->width, true, err);
-    if (e)
-        return e;
-    oct_level_set(&level, picture);
-    e = oct_picture_init(half, picture->height / 2, picture->width / 2, true, err);
-    if (!e && level.has_contrast)
-        oct_level_bin(&level, half);
-    for (size_t i = 0; !e && !level.has_contrast && i < (size_t)half->height * half->width; i++)
-        half->pixels[i] = 0;
-    oct_level_finish(&level);
-    return e;
-}
-
+/* Halves a picture's sides, twice where that leaves enough. */
 static enum oct_err bin(const struct oct_picture *picture, struct oct_picture *binned,
                         struct oct_error *err)
 {
-    struct oct_picture half = {0};
-    enum oct_err e = halve(picture, &half, err);
-    if (e || half.height < 2 * LEAST_SIDE || half.width < 2 * LEAST_SIDE) {
-        *binned = half;
+    enum oct_err e = oct_picture_init(binned, picture->height / 2, picture->width / 2, true, err);
+    if (e)
         return e;
-    }
-    e = halve(&half, binned, err);
+    oct_picture_bin(picture, binned);
+    if (binned->height < 2 * LEAST_SIDE || binned->width < 2 * LEAST_SIDE)
+        return OCT_OK;
+    struct oct_picture half = *binned;
+    e = oct_picture_init(binned, half.height / 2, half.width / 2, true, err);
+    if (!e)
+        oct_picture_bin(&half, binned);
     oct_picture_finish(&half);
     return e;
 }

@@ -9,6 +9,16 @@
 /* A pixel of which less is covered is not. */
 #define LEAST_WEIGHT 1e-3
 
+static int32_t least_of(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+static int32_t most_of(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
 void oct_render_grow(struct oct_render_box *box, uint32_t height, uint32_t width, const double *dy,
                      const double *dx)
 {
@@ -19,28 +29,18 @@ void oct_render_grow(struct oct_render_box *box, uint32_t height, uint32_t width
         x0 = fmin(x0, dx[y]);
         x1 = fmax(x1, dx[y]);
     }
-    struct oct_render_box b = {
-        .y0 = (int32_t)floor(y0),
-        .y1 = (int32_t)ceil(y1),
-        .x0 = (int32_t)floor(x0),
-        .x1 = (int32_t)ceil(x1) + (int32_t)width - 1,
-        .is_set = true,
-        .common_y0 = (int32_t)ceil(y0),
-        .common_y1 = (int32_t)floor(y1),
-        .common_x0 = (int32_t)ceil(x1),
-        .common_x1 = (int32_t)floor(x0) + (int32_t)width - 1,
-    };
-    if (box->is_set) {
-        b.y0 = b.y0 < box->y0 ? b.y0 : box->y0;
-        b.y1 = b.y1 > box->y1 ? b.y1 : box->y1;
-        b.x0 = b.x0 < box->x0 ? b.x0 : box->x0;
-        b.x1 = b.x1 > box->x1 ? b.x1 : box->x1;
-        b.common_y0 = b.common_y0 > box->common_y0 ? b.common_y0 : box->common_y0;
-        b.common_y1 = b.common_y1 < box->common_y1 ? b.common_y1 : box->common_y1;
-        b.common_x0 = b.common_x0 > box->common_x0 ? b.common_x0 : box->common_x0;
-        b.common_x1 = b.common_x1 < box->common_x1 ? b.common_x1 : box->common_x1;
-    }
-    *box = b;
+    const int32_t last = (int32_t)width - 1;
+    if (!box->is_set)
+        *box = (struct oct_render_box){INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN, true,
+                                       INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX};
+    box->y0 = least_of(box->y0, (int32_t)floor(y0));
+    box->y1 = most_of(box->y1, (int32_t)ceil(y1));
+    box->x0 = least_of(box->x0, (int32_t)floor(x0));
+    box->x1 = most_of(box->x1, (int32_t)ceil(x1) + last);
+    box->common_y0 = most_of(box->common_y0, (int32_t)ceil(y0));
+    box->common_y1 = least_of(box->common_y1, (int32_t)floor(y1));
+    box->common_x0 = most_of(box->common_x0, (int32_t)ceil(x1));
+    box->common_x1 = least_of(box->common_x1, (int32_t)floor(x0) + last);
 }
 
 void oct_render_finish(struct oct_render *r)

@@ -126,25 +126,19 @@ static enum oct_err cut(const struct oct_sequence *q, const struct oct_picture *
         if (from->valid)
             memcpy(to->valid + put, from->valid + at, roi[2]);
     }
-    return e ? e : oct_align_prepare(to, err);
+    e = e ? e : oct_align_prepare(to, err);
+    if (e)
+        oct_picture_finish(to);
+    return e;
 }
 
 static enum oct_err read_cut(const struct oct_sequence *q, uint64_t frame,
                              struct oct_picture *picture, struct oct_error *err)
 {
     struct oct_picture whole = {0};
-    const uint32_t *roi = q->setup.roi;
     enum oct_err e = q->source.read(q->source.context, frame, &whole, err);
-    if (e)
-        return e;
-    if (roi[2] == whole.width && roi[3] == whole.height) {
-        *picture = whole;
-        e = oct_align_prepare(picture, err);
-        if (e)
-            oct_picture_finish(picture);
-        return e;
-    }
-    e = cut(q, &whole, picture, err);
+    if (!e)
+        e = cut(q, &whole, picture, err);
     oct_picture_finish(&whole);
     return e;
 }
@@ -499,7 +493,7 @@ bool oct_sequence_lines(struct oct_sequence *q, uint64_t frame, double *dy, doub
 
 /* ---- the average ---- */
 
-static enum oct_err start_canvas(struct oct_sequence *q, bool common, struct oct_error *err)
+static enum oct_err start_canvas(struct oct_sequence *q, struct oct_error *err)
 {
     struct oct_render_box box = {.is_set = false};
     const struct oct_sequence_setup *s = &q->setup;
@@ -507,7 +501,7 @@ static enum oct_err start_canvas(struct oct_sequence *q, bool common, struct oct
         if (oct_sequence_lines(q, i, q->dy, q->dx))
             oct_render_grow(&box, s->height, s->width, q->dy, q->dx);
     oct_render_finish(&q->render);
-    if (common)
+    if (s->common)
         return oct_render_init(&q->render, box.common_y0, box.common_y1, box.common_x0,
                                box.common_x1, s->interpolation, s->as_power, err);
     return oct_render_init(&q->render, box.y0, box.y1, box.x0, box.x1, s->interpolation,
@@ -560,7 +554,7 @@ enum oct_err oct_sequence_render(struct oct_sequence *q,
                                  void *context, struct oct_error *err)
 {
     struct moved moved = {.take = take, .context = context};
-    enum oct_err e = start_canvas(q, q->setup.common, err);
+    enum oct_err e = start_canvas(q, err);
     if (!e && take)
         e = init_moved(q, &moved, err);
     for (uint64_t i = 0; i < q->source.n_frames && !e; i++) {
@@ -576,30 +570,22 @@ enum oct_err oct_sequence_render(struct oct_sequence *q,
 static enum oct_err average_as_reference(struct oct_sequence *q, struct oct_picture *reference,
                                          struct oct_error *err)
 {
-    struct oct_picture average = {0}, frame = {0};
-    struct oct_render *r = &q->render;
-    enum oct_err e = start_canvas(q, false, err);
+    const struct oct_sequence_setup *s = &q->setup;
+    struct oct_picture frame = {0};
     struct moved none = {.take = NULL};
+    oct_render_finish(&q->render);
+    enum oct_err e = oct_render_init(&q->render, 0, (int32_t)s->height - 1, 0,
+                                     (int32_t)s->width - 1, s->interpolation, s->as_power, err);
     for (uint64_t i = 0; i < q->source.n_frames && !e; i++)
         e = render_frame(q, i, &none, err);
     if (!e)
-        e = oct_picture_init(&average, r->height, r->width, false, err);
-    if (!e)
-        e = oct_picture_init(&frame, q->setup.height, q->setup.width, false, err);
+        e = oct_picture_init(&frame, s->height, s->width, false, err);
     if (!e) {
-        oct_render_average(r, average.pixels, NULL);
-        for (uint32_t y = 0; y < frame.height; y++)
-            for (uint32_t x = 0; x < frame.width; x++) {
-                int64_t v = (int64_t)y + r->origin_y, u = (int64_t)x + r->origin_x;
-                bool is_inside = v >= 0 && u >= 0 && v < r->height && u < r->width;
-                frame.pixels[(size_t)y * frame.width + x] =
-                    is_inside ? average.pixels[(size_t)v * r->width + (size_t)u] : NAN;
-            }
+        oct_render_average(&q->render, frame.pixels, NULL);
         e = oct_picture_mask_not_finite(&frame, err);
     }
     if (!e)
         e = cut(q, &frame, reference, err);
-    oct_picture_finish(&average);
     oct_picture_finish(&frame);
     return e;
 }

@@ -24,7 +24,6 @@ struct oct_strips {
     uint32_t n_strips;
     const struct oct_matcher_ops *ops;
     struct oct_matcher *matcher;
-    struct oct_match *wholes;         /* [n_batch] */
     struct track *tracks;             /* [n_batch] */
     struct oct_match_window *windows; /* [n_batch][n_strips] */
     struct oct_match *matches;        /* likewise */
@@ -40,13 +39,12 @@ uint32_t oct_strips_count(uint32_t height, uint32_t rows, uint32_t step)
 static bool allocate(struct oct_strips *s)
 {
     size_t n = s->setup.n_batch, all = n * s->n_strips;
-    s->wholes = calloc(n, sizeof(*s->wholes));
     s->tracks = calloc(n, sizeof(*s->tracks));
     s->windows = calloc(all, sizeof(*s->windows));
     s->matches = calloc(all, sizeof(*s->matches));
     s->sought = calloc(all, sizeof(*s->sought));
     s->scores = calloc(all, sizeof(*s->scores));
-    return s->wholes && s->tracks && s->windows && s->matches && s->sought && s->scores;
+    return s->tracks && s->windows && s->matches && s->sought && s->scores;
 }
 
 static enum oct_err init(struct oct_strips *s, struct oct_error *err)
@@ -103,7 +101,6 @@ void oct_strips_destroy(struct oct_strips *s)
         return;
     if (s->matcher)
         s->ops->destroy(s->matcher);
-    free(s->wholes);
     free(s->tracks);
     free(s->windows);
     free(s->matches);
@@ -303,9 +300,9 @@ enum oct_err oct_strips_find(struct oct_strips *s, const struct oct_picture *pic
 {
     enum oct_err e = s->ops->load(s->matcher, pictures, n, err);
     if (!e)
-        e = s->ops->find(s->matcher, s->wholes, err);
+        e = s->ops->find(s->matcher, s->matches, err);
     for (unsigned i = 0; i < n && !e; i++) {
-        const struct oct_match *w = &s->wholes[i];
+        const struct oct_match *w = &s->matches[i];
         s->tracks[i] = (struct track){*w, chance_of(s, w), w->dy, w->dx, w->dy, w->dx};
     }
     for (size_t i = 0; i < (size_t)n * s->n_strips; i++)

@@ -65,25 +65,24 @@ const char *oct_volume_fate_text(enum oct_volume_fate fate)
 static enum oct_err read_masked(struct follower *f, uint32_t b, struct oct_picture *picture,
                                 struct oct_error *err)
 {
-    struct oct_picture read = {0};
-    enum oct_err e = f->source->read(f->source->context, b, &read, err);
-
+    const size_t n = (size_t)f->setup->height * f->setup->width;
     *picture = (struct oct_picture){0};
-    if (!e && (read.height != f->setup->height || read.width != f->setup->width))
-        e = oct_fail(err, OCT_E_ARG, "B-scan %u: %u x %u pixels, not %u x %u", b, read.height,
-                     read.width, f->setup->height, f->setup->width);
-    if (!e)
-        e = oct_picture_init(picture, read.height, read.width, true, err);
-    if (!e) {
-        size_t n = (size_t)read.height * read.width;
-        memcpy(picture->pixels, read.pixels, n * sizeof(float));
-        if (read.valid)
-            memcpy(picture->valid, read.valid, n);
-        for (size_t i = 0; i < n; i++)
-            if (!picture->valid[i])
-                picture->pixels[i] = 0;
+    enum oct_err e = f->source->read(f->source->context, b, picture, err);
+    if (!e && (picture->height != f->setup->height || picture->width != f->setup->width))
+        e = oct_fail(err, OCT_E_ARG, "B-scan %u: %u x %u pixels, not %u x %u", b, picture->height,
+                     picture->width, f->setup->height, f->setup->width);
+    if (!e && !picture->valid) {
+        picture->valid = malloc(n);
+        if (picture->valid)
+            memset(picture->valid, 1, n);
+        else
+            e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a mask");
     }
-    oct_picture_finish(&read);
+    for (size_t i = 0; i < n && !e; i++)
+        if (!picture->valid[i])
+            picture->pixels[i] = 0;
+    if (e)
+        oct_picture_finish(picture);
     return e;
 }
 

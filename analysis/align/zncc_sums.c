@@ -1,6 +1,7 @@
 /* ZNCC of a window of one picture with another: its sums, and products at single shifts. */
 #include "analysis/align/level.h"
 
+#include "analysis/align/matcher.h"
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/wide.h"
 
@@ -284,5 +285,48 @@ void oct_zncc_sums_score_around(struct oct_zncc_sums *o, int32_t dy, int32_t dx,
             around[v][u] = one_by_one ? oct_zncc_sums_score_at(o, dy + v - 1, dx + u - 1)
                                       : oct_zncc_sums_score(o, dx + u - 1, &p);
         }
+    }
+}
+
+/* ---- the climb ---- */
+
+/* Goes to the highest neighbour, with what is known around it, NaN elsewhere; false: none is
+ * higher. */
+static bool step_up(struct oct_match *match)
+{
+    float(*const a)[3] = match->around, moved[3][3];
+    int best = 4;
+    for (int i = 0; i < 9; i++)
+        if (!isnan(a[i / 3][i % 3]) && !(a[best / 3][best % 3] >= a[i / 3][i % 3]))
+            best = i;
+    if (best == 4)
+        return false;
+    for (int i = 0; i < 9; i++) {
+        const int y = i / 3 + best / 3 - 1, x = i % 3 + best % 3 - 1;
+        moved[i / 3][i % 3] = y >= 0 && y < 3 && x >= 0 && x < 3 ? a[y][x] : NAN;
+    }
+    memcpy(a, moved, sizeof(moved));
+    match->dy += best / 3 - 1;
+    match->dx += best % 3 - 1;
+    match->score = a[1][1];
+    return true;
+}
+
+void oct_zncc_sums_climb(struct oct_zncc_sums *o, struct oct_match *match, uint32_t max_dy,
+                         uint32_t max_dx, unsigned most_steps)
+{
+    oct_zncc_sums_score_around(o, match->dy, match->dx, match->around);
+    for (unsigned step = 0;; step++) {
+        for (int32_t i = 0; i < 9; i++) {
+            float *score = &match->around[i / 3][i % 3];
+            const int32_t dy = match->dy + i / 3 - 1, dx = match->dx + i % 3 - 1;
+            if ((uint32_t)abs(dy) > max_dy || (uint32_t)abs(dx) > max_dx)
+                *score = NAN;
+            else if (isnan(*score))
+                *score = oct_zncc_sums_score_at(o, dy, dx);
+        }
+        match->score = match->around[1][1];
+        if (step == most_steps || !step_up(match))
+            return;
     }
 }

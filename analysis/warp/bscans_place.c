@@ -1,10 +1,9 @@
-/* The translation of two volumes: ZNCC over all shifts at once, by transforms of small copies. */
-#include "analysis/warp/bscans_parts.h"
-#include "kernels/device/fftw_planner.h"
-#include "kernels/device/workers.h"
-#include "pipeline/base/aligned.h"
+/* The translation of two volumes: ZNCC over all shifts at once, by transforms of small copies. A
+ * copy is a picture whose rows are the A-lines of all B-scans, with as many rows of its mean behind
+ * each B-scan as A-lines may be shifted: so a shift of rows is one of B-scans and A-lines. */
+#include "analysis/correlate/correlate.h"
+#include "analysis/warp/bscans.h"
 
-#include <fftw3.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,248 +13,119 @@
 /* Shifts beyond this part of a side leave too little to be sure of. */
 #define MOST_SHIFT 0.75
 
-struct binned {
-    uint32_t bin[3], n[3]; /* voxels of a bin; bins a side */
-    int padded[3];
-    size_t n_padded, n_spectrum;
-    /* [padded[0]][padded[1]][padded[2] + 2]: values less their mean, then their spectrum; fixed,
-     * moving. */
-    float *grid[2];
-    /* [n[0] + 1][n[1] + 1][n[2] + 1] sums of the values and of their squares before a corner. */
-    double *sum[2], *square[2];
-};
-
-static void finish(struct binned *b)
-{
-    for (unsigned v = 0; v < 2; v++) {
-        free(b->grid[v]);
-        free(b->sum[v]);
-        free(b->square[v]);
-    }
-}
-
-static bool init(struct binned *b, const uint32_t dims[3])
-{
-    memset(b, 0, sizeof(*b));
-    for (unsigned i = 0; i < 3; i++) {
-        b->bin[i] = (dims[i] + MOST_SIDE - 1) / MOST_SIDE;
-        b->n[i] = dims[i] / b->bin[i];
-        b->padded[i] = 1;
-        while ((uint32_t)b->padded[i] < 2 * b->n[i])
-            b->padded[i] *= 2;
-    }
-    size_t rows = (size_t)b->padded[0] * (size_t)b->padded[1];
-    size_t corners = (size_t)(b->n[0] + 1) * (b->n[1] + 1) * (b->n[2] + 1);
-    b->n_padded = rows * (size_t)(b->padded[2] + 2);
-    b->n_spectrum = rows * (size_t)(b->padded[2] / 2 + 1);
-    for (unsigned v = 0; v < 2; v++) {
-        b->grid[v] = oct_aligned_calloc(64, b->n_padded, sizeof(float));
-        b->sum[v] = calloc(corners, sizeof(double));
-        b->square[v] = calloc(corners, sizeof(double));
-    }
-    return b->grid[0] && b->grid[1] && b->sum[0] && b->sum[1] && b->square[0] && b->square[1];
-}
-
-/* ---- small copies ---- */
-
-struct binning {
-    struct binned *b;
-    const float *volume[2];
+struct small {
     const uint32_t *dims;
+    uint32_t bin[3], n[3]; /* voxels of a bin; bins a side */
+    int32_t most[3];       /* bins of shift */
+    uint32_t pitch;        /* rows from a B-scan to the next */
+    struct oct_picture picture[2];
+    float *c2d; /* [2 max_dy + 1][2 most[2] + 1] */
 };
 
-static double bin_mean(const struct binned *b, const float *volume, const uint32_t dims[3],
-                       uint32_t i, uint32_t j, uint32_t k)
+static struct small shape_of(const uint32_t dims[3])
+{
+    struct small s = {.dims = dims};
+    for (unsigned i = 0; i < 3; i++) {
+        s.bin[i] = (dims[i] + MOST_SIDE - 1) / MOST_SIDE;
+        s.n[i] = dims[i] / s.bin[i];
+        s.most[i] = (int32_t)(MOST_SHIFT * s.n[i]);
+    }
+    s.pitch = s.n[1] + (uint32_t)s.most[1];
+    return s;
+}
+
+static double bin_mean(const struct small *s, const float *volume, const uint32_t x[3])
 {
     double sum = 0;
-
-    for (uint32_t z = i * b->bin[0]; z < (i + 1) * b->bin[0]; z++)
-        for (uint32_t y = j * b->bin[1]; y < (j + 1) * b->bin[1]; y++) {
-            const float *row = volume + ((size_t)z * dims[1] + y) * dims[2] + k * b->bin[2];
-            for (uint32_t x = 0; x < b->bin[2]; x++)
-                sum += (double)row[x];
+    for (uint32_t b = x[0] * s->bin[0]; b < (x[0] + 1) * s->bin[0]; b++)
+        for (uint32_t j = x[1] * s->bin[1]; j < (x[1] + 1) * s->bin[1]; j++) {
+            const float *row =
+                volume + ((size_t)b * s->dims[1] + j) * s->dims[2] + x[2] * s->bin[2];
+            for (uint32_t d = 0; d < s->bin[2]; d++)
+                sum += (double)row[d];
         }
-    return sum / ((double)b->bin[0] * b->bin[1] * b->bin[2]);
+    return sum / ((double)s->bin[0] * s->bin[1] * s->bin[2]);
 }
 
-static float *row_of(const struct binned *b, unsigned v, uint32_t i, uint32_t j)
+static enum oct_err make_picture(const struct small *s, const float *volume,
+                                 struct oct_picture *picture, struct oct_error *err)
 {
-    return b->grid[v] + ((size_t)i * (size_t)b->padded[1] + j) * (size_t)(b->padded[2] + 2);
-}
-
-static void bin_slice(void *context, unsigned piece, unsigned worker)
-{
-    const struct binning *binning = context;
-    struct binned *b = binning->b;
-    const unsigned v = piece / b->n[0], i = piece % b->n[0];
-
-    (void)worker;
-    for (uint32_t j = 0; j < b->n[1]; j++) {
-        float *row = row_of(b, v, i, j);
-        for (uint32_t k = 0; k < b->n[2]; k++)
-            row[k] = (float)bin_mean(b, binning->volume[v], binning->dims, i, j, k);
-    }
-}
-
-static size_t corner(const struct binned *b, uint32_t i, uint32_t j, uint32_t k)
-{
-    return ((size_t)i * (b->n[1] + 1) + j) * (b->n[2] + 1) + k;
-}
-
-/* Mean 0, variance 1. */
-static void standardise(struct binned *b, unsigned v)
-{
-    const double n = (double)b->n[0] * b->n[1] * b->n[2];
-    double sum = 0, squares = 0;
-
-    for (uint32_t i = 0; i < b->n[0]; i++)
-        for (uint32_t j = 0; j < b->n[1]; j++)
-            for (uint32_t k = 0; k < b->n[2]; k++)
-                sum += (double)row_of(b, v, i, j)[k];
-    for (uint32_t i = 0; i < b->n[0]; i++)
-        for (uint32_t j = 0; j < b->n[1]; j++)
-            for (uint32_t k = 0; k < b->n[2]; k++) {
-                const double x = (double)row_of(b, v, i, j)[k] - sum / n;
-                squares += x * x;
-            }
-    const double scale = squares > 0 ? sqrt(n / squares) : 0;
-    for (uint32_t i = 0; i < b->n[0]; i++)
-        for (uint32_t j = 0; j < b->n[1]; j++)
-            for (uint32_t k = 0; k < b->n[2]; k++)
-                row_of(b, v, i, j)[k] = (float)(((double)row_of(b, v, i, j)[k] - sum / n) * scale);
-}
-
-static void integrate(struct binned *b, unsigned v)
-{
-    for (uint32_t i = 0; i < b->n[0]; i++)
-        for (uint32_t j = 0; j < b->n[1]; j++) {
-            const float *row = row_of(b, v, i, j);
-            double line = 0, squares = 0;
-            for (uint32_t k = 0; k < b->n[2]; k++) {
-                line += (double)row[k];
-                squares += (double)row[k] * (double)row[k];
-                const size_t at = corner(b, i + 1, j + 1, k + 1), up = corner(b, i, j + 1, k + 1),
-                             left = corner(b, i + 1, j, k + 1), both = corner(b, i, j, k + 1);
-                b->sum[v][at] = line + b->sum[v][up] + b->sum[v][left] - b->sum[v][both];
-                b->square[v][at] =
-                    squares + b->square[v][up] + b->square[v][left] - b->square[v][both];
-            }
+    const uint32_t height = (s->n[0] - 1) * s->pitch + s->n[1], width = s->n[2];
+    const enum oct_err e = oct_picture_init(picture, height, width, false, err);
+    double sum = 0;
+    if (e)
+        return e;
+    for (uint32_t y = 0; y < height; y++)
+        for (uint32_t d = 0; d < width && y % s->pitch < s->n[1]; d++) {
+            const double mean = bin_mean(s, volume, (uint32_t[3]){y / s->pitch, y % s->pitch, d});
+            picture->pixels[(size_t)y * width + d] = (float)mean;
+            sum += mean;
         }
+    for (uint32_t y = 0; y < height; y++)
+        for (uint32_t d = 0; d < width && y % s->pitch >= s->n[1]; d++)
+            picture->pixels[(size_t)y * width + d] =
+                (float)(sum / ((double)s->n[0] * s->n[1] * s->n[2]));
+    return OCT_OK;
 }
 
-/* ---- the best shift ---- */
-
-/* Grids become spectra, and the first of them the products P(d) = sum over p of f(p) g(p + d), not
- * scaled, at d modulo the padded sides. */
-static bool correlate(struct binned *b)
+static enum oct_err correlate(struct small *s, struct oct_correlator_setup *setup,
+                              struct oct_error *err)
 {
-    fftwf_complex *spectrum[2] = {(fftwf_complex *)b->grid[0], (fftwf_complex *)b->grid[1]};
-
-    oct_fftw_planner_lock();
-    fftwf_plan forward = fftwf_plan_dft_r2c_3d(b->padded[0], b->padded[1], b->padded[2], b->grid[0],
-                                               spectrum[0], FFTW_ESTIMATE);
-    fftwf_plan inverse = fftwf_plan_dft_c2r_3d(b->padded[0], b->padded[1], b->padded[2],
-                                               spectrum[0], b->grid[0], FFTW_ESTIMATE);
-    oct_fftw_planner_unlock();
-    if (forward && inverse) {
-        fftwf_execute_dft_r2c(forward, b->grid[0], spectrum[0]);
-        fftwf_execute_dft_r2c(forward, b->grid[1], spectrum[1]);
-        for (size_t i = 0; i < b->n_spectrum; i++) {
-            const float *f = spectrum[0][i], *g = spectrum[1][i];
-            const float re = f[0] * g[0] + f[1] * g[1], im = f[0] * g[1] - f[1] * g[0];
-            spectrum[0][i][0] = re;
-            spectrum[0][i][1] = im;
-        }
-        fftwf_execute_dft_c2r(inverse, spectrum[0], b->grid[0]);
-    }
-    oct_fftw_planner_lock();
-    fftwf_destroy_plan(forward);
-    fftwf_destroy_plan(inverse);
-    oct_fftw_planner_unlock();
-    return forward && inverse;
+    struct oct_correlator *correlator = NULL;
+    unsigned which;
+    setup->height = setup->g_height = s->picture[0].height;
+    setup->width = setup->g_width = s->picture[0].width;
+    setup->max_dy = (uint32_t)s->most[0] * s->pitch + (uint32_t)s->most[1];
+    setup->max_dx = (uint32_t)s->most[2];
+    s->c2d =
+        malloc((2 * (size_t)setup->max_dy + 1) * (2 * (size_t)setup->max_dx + 1) * sizeof(*s->c2d));
+    enum oct_err e = oct_correlator_cpu.create(&correlator, setup, err);
+    if (!e && !s->c2d)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the translation of two volumes");
+    e = e ? e : oct_correlator_cpu.set_reference(correlator, &s->picture[1], err);
+    e = e ? e : oct_correlator_cpu.run(correlator, &s->picture[0], 1, s->c2d, &which, err);
+    oct_correlator_cpu.destroy(correlator);
+    return e;
 }
 
-/* Sum over the box first .. end - 1 of an integral volume. */
-static double box(const struct binned *b, const double *sums, const uint32_t first[3],
-                  const uint32_t end[3])
+static void find_best(const struct small *s, const struct oct_correlator_setup *setup,
+                      struct oct_warp_shift *place)
 {
-    double total = 0;
-
-    for (unsigned c = 0; c < 8; c++) {
-        size_t at = corner(b, c & 4 ? end[0] : first[0], c & 2 ? end[1] : first[1],
-                           c & 1 ? end[2] : first[2]);
-        total += (__builtin_popcount(c) & 1 ? 1 : -1) * sums[at];
-    }
-    return total;
-}
-
-/* ZNCC times the root of the part that overlaps; -1: one of them is constant there. */
-static double value_at(const struct binned *b, const int32_t d[3])
-{
-    uint32_t first[2][3], end[2][3];
-    double n = 1, all = 1, s[2], v[2];
-    size_t at = 0;
-
-    for (unsigned i = 0; i < 3; i++) {
-        const uint32_t side = b->n[i], by = (uint32_t)abs(d[i]), length = side - by;
-        first[0][i] = d[i] < 0 ? by : 0;
-        first[1][i] = d[i] < 0 ? 0 : by;
-        for (unsigned g = 0; g < 2; g++)
-            end[g][i] = first[g][i] + length;
-        n *= length;
-        all *= side;
-        const size_t padded = (size_t)b->padded[i];
-        at = at * (i == 2 ? padded + 2 : padded) + (d[i] < 0 ? padded - by : by);
-    }
-    for (unsigned g = 0; g < 2; g++) {
-        s[g] = box(b, b->sum[g], first[g], end[g]);
-        v[g] = box(b, b->square[g], first[g], end[g]) - s[g] * s[g] / n;
-        if (!(v[g] > 1e-6 * n))
-            return -1;
-    }
-    const double scale = (double)b->padded[0] * b->padded[1] * b->padded[2];
-    return ((double)b->grid[0][at] / scale - s[0] * s[1] / n) / sqrt(v[0] * v[1]) * sqrt(n / all);
-}
-
-static void find(const struct binned *b, struct oct_warp_shift *place)
-{
-    int32_t most[3], d[3];
+    const int32_t *most = s->most;
     double best = -2;
-
-    for (unsigned i = 0; i < 3; i++)
-        most[i] = (int32_t)(MOST_SHIFT * b->n[i]);
-    for (d[0] = -most[0]; d[0] <= most[0]; d[0]++)
-        for (d[1] = -most[1]; d[1] <= most[1]; d[1]++)
-            for (d[2] = -most[2]; d[2] <= most[2]; d[2]++) {
-                const double value = value_at(b, d);
-                if (value > best) {
+    for (int32_t b = -most[0]; b <= most[0]; b++)
+        for (int32_t j = -most[1]; j <= most[1]; j++)
+            for (int32_t d = -most[2]; d <= most[2]; d++) {
+                const int32_t dy = b * (int32_t)s->pitch + j + (int32_t)setup->max_dy;
+                const float score =
+                    s->c2d[(size_t)dy * (2 * (size_t)most[2] + 1) + (size_t)(d + most[2])];
+                /* The rows of the mean count as if they overlapped: of ZNCC the score has the part
+                 * of the A-lines that do. */
+                const double part = (1 - fabs((double)b) / s->n[0]) /
+                                    (1 - fabs((double)j) / s->n[1]) *
+                                    (1 - fabs((double)d) / s->n[2]);
+                const double value = (double)score * sqrt(part);
+                if (value > best) { /* NaN is not */
                     best = value;
-                    for (unsigned i = 0; i < 3; i++)
-                        place->at[i] = d[i] * (int32_t)b->bin[i];
+                    *place = (struct oct_warp_shift){
+                        {b * (int32_t)s->bin[0], j * (int32_t)s->bin[1], d * (int32_t)s->bin[2]}};
                 }
             }
 }
 
 enum oct_err oct_warp_bscans_place(const uint32_t dims[3], const float *fixed, const float *moving,
-                                   struct oct_workers *workers, struct oct_warp_shift *place,
-                                   struct oct_error *err)
+                                   struct oct_warp_shift *place, struct oct_error *err)
 {
-    struct binned b;
-    struct binning binning = {.b = &b, .volume = {fixed, moving}, .dims = dims};
-    bool ok = init(&b, dims);
-
-    *place = (struct oct_warp_shift){0};
-    if (ok) {
-        oct_workers_run(workers, 2 * b.n[0], bin_slice, &binning);
-        for (unsigned v = 0; v < 2; v++) {
-            standardise(&b, v);
-            integrate(&b, v);
-        }
-        ok = correlate(&b);
-    }
-    if (ok)
-        find(&b, place);
-    finish(&b);
-    return ok ? OCT_OK
-              : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the translation of two volumes");
+    struct oct_correlator_setup setup = {.norm = OCT_CORRELATION_ZNCC, .n_batch = 1};
+    struct small s = shape_of(dims);
+    *place = (struct oct_warp_shift){{0}};
+    enum oct_err e = make_picture(&s, fixed, &s.picture[0], err);
+    e = e ? e : make_picture(&s, moving, &s.picture[1], err);
+    e = e ? e : correlate(&s, &setup, err);
+    if (!e)
+        find_best(&s, &setup, place);
+    oct_picture_finish(&s.picture[0]);
+    oct_picture_finish(&s.picture[1]);
+    free(s.c2d);
+    return e == OCT_E_ARG ? OCT_OK : e; /* nothing is left of the contrast: no translation */
 }

@@ -1,19 +1,18 @@
 /* ZNCC of B-scans with B-scans over a window of shifts, by transforms: one of each B-scan, and one
  * back for each pair. */
-#include "analysis/correlate/fft2.h"
-#include "analysis/warp/bscans_parts.h"
+#include "analysis/correlate/side.h"
+#include "analysis/warp/bscans.h"
 #include "kernels/device/workers.h"
 #include "numeric/order.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Sides from which on B-scans are binned by two: less noise, and a quarter of the work. */
 #define LEAST_BINNED_SIDE 64u
 
-/* Of a B-scan of mean 0 and variance 1, and a shift of the window: over what overlaps when it is
- * the fixed one. The moving one's are those of the opposite shift. */
+/* Of a B-scan less its mean, and a shift of the window: over what overlaps when it is the fixed
+ * one. The moving one's are those of the opposite shift. */
 struct sums {
     double sum, square, n;
 };
@@ -21,11 +20,12 @@ struct sums {
 /* A worker's own. */
 struct slot {
     struct oct_fft2 *fft;
-    float *bscan;       /* [height][width] */
-    double *corners[2]; /* [height + 1][width + 1] sums of values and squares before a corner */
-    float *spectrum;    /* of a fixed B-scan */
-    struct sums *sums;  /* [n_window] of it */
-    float *window;      /* [n_window] */
+    struct oct_side side;
+    struct oct_picture bscan; /* binned */
+    float *row;               /* [width] */
+    float *spectrum;          /* of a fixed B-scan */
+    struct sums *sums;        /* [n_window] of it */
+    float *window;            /* [n_window] */
 };
 
 struct scoring {
@@ -47,7 +47,6 @@ struct scoring {
 static void bin_bscan(const struct scoring *s, const float *bscan, float *binned)
 {
     const uint32_t bin = s->scores->bin, depth = s->dims[2];
-
     for (uint32_t y = 0; y < s->height; y++)
         for (uint32_t x = 0; x < s->width; x++) {
             const float *at = bscan + (size_t)y * bin * depth + (size_t)x * bin;
@@ -58,97 +57,48 @@ static void bin_bscan(const struct scoring *s, const float *bscan, float *binned
         }
 }
 
-/* false: it is blank. */
-static bool standardise(float *values, size_t n)
+static void sum_windows(const struct scoring *s, const struct oct_field fields[OCT_N_FIELDS],
+                        struct sums *sums)
 {
-    double sum = 0, squares = 0;
-
-    for (size_t i = 0; i < n; i++)
-        sum += (double)values[i];
-    const double mean = sum / (double)n;
-    for (size_t i = 0; i < n; i++)
-        squares += ((double)values[i] - mean) * ((double)values[i] - mean);
-    const double sd = sqrt(squares / (double)n);
-    if (!(sd > 1e-6 * fabs(mean)))
-        return false;
-    for (size_t i = 0; i < n; i++)
-        values[i] = (float)(((double)values[i] - mean) / sd);
-    return true;
-}
-
-static void integrate(const struct scoring *s, const struct slot *slot)
-{
-    const size_t stride = (size_t)s->width + 1;
-
-    for (uint32_t y = 0; y < s->height; y++) {
-        double sum = 0, square = 0;
-        for (uint32_t x = 0; x < s->width; x++) {
-            const double value = (double)slot->bscan[(size_t)y * s->width + x];
-            const size_t at = (y + 1) * stride + x + 1;
-            sum += value;
-            square += value * value;
-            slot->corners[0][at] = slot->corners[0][at - stride] + sum;
-            slot->corners[1][at] = slot->corners[1][at - stride] + square;
+    const struct oct_field *values = fields + OCT_FIELD_VALUES;
+    const struct oct_field *squares = fields + OCT_FIELD_SQUARES;
+    for (int64_t dy = -(int64_t)s->max_dy; dy <= (int64_t)s->max_dy; dy++) {
+        const struct oct_box_overlap rows = oct_box_overlap_at(s->height, s->height, dy);
+        oct_boxes_strip(&values->boxes, rows, values->strip);
+        oct_boxes_strip(&squares->boxes, rows, squares->strip);
+        for (int64_t dx = -(int64_t)s->max_dx; dx <= (int64_t)s->max_dx; dx++) {
+            const struct oct_box_overlap x = oct_box_overlap_at(s->width, s->width, dx);
+            const double n = (double)(rows.end - rows.first) * (x.end - x.first);
+            *sums++ = (struct sums){.sum = values->strip[x.end] - values->strip[x.first],
+                                    .square = squares->strip[x.end] - squares->strip[x.first] +
+                                              n * (double)squares->level,
+                                    .n = n};
         }
     }
 }
 
-static void sum_windows(const struct scoring *s, const struct slot *slot, struct sums *sums)
-{
-    const size_t stride = (size_t)s->width + 1;
-
-    integrate(s, slot);
-    for (int32_t dy = -(int32_t)s->max_dy; dy <= (int32_t)s->max_dy; dy++)
-        for (int32_t dx = -(int32_t)s->max_dx; dx <= (int32_t)s->max_dx; dx++) {
-            const size_t y0 = dy < 0 ? (size_t)-dy : 0, x0 = dx < 0 ? (size_t)-dx : 0;
-            const size_t n_y = s->height - (size_t)abs(dy), n_x = s->width - (size_t)abs(dx);
-            const size_t a = y0 * stride + x0, b = (y0 + n_y) * stride + x0;
-            const double *c[2] = {slot->corners[0], slot->corners[1]};
-            *sums++ = (struct sums){.sum = c[0][b + n_x] - c[0][b] - c[0][a + n_x] + c[0][a],
-                                    .square = c[1][b + n_x] - c[1][b] - c[1][a + n_x] + c[1][a],
-                                    .n = (double)(n_y * n_x)};
-        }
-}
-
-struct rows {
-    const float *values;
-    uint32_t width;
-};
-
-static void fill_row(void *context, uint32_t y, float *row)
-{
-    const struct rows *rows = context;
-    memcpy(row, rows->values + (size_t)y * rows->width, rows->width * sizeof(float));
-}
-
 /* Spectrum and sums of a B-scan; false: it is blank. */
-static bool take(const struct scoring *s, const struct slot *slot, const float *bscan,
-                 float *spectrum, struct sums *sums)
+static bool transform_bscan(const struct scoring *s, struct slot *slot, const float *bscan,
+                            float *spectrum, struct sums *sums)
 {
-    struct rows rows = {slot->bscan, s->width};
-    const struct oct_fft2_rows picture = {s->height, s->width, fill_row, &rows};
-
-    bin_bscan(s, bscan, slot->bscan);
-    if (!standardise(slot->bscan, (size_t)s->height * s->width))
+    struct oct_field_rows rows = {&slot->side, OCT_FIELD_VALUES, slot->row};
+    bin_bscan(s, bscan, slot->bscan.pixels);
+    if (oct_side_look(&slot->side, &slot->bscan, NULL))
         return false;
-    oct_fft2_forward(slot->fft, &picture, spectrum);
-    sum_windows(s, slot, sums);
+    const struct oct_fft2_rows in = oct_side_rows(&rows);
+    oct_fft2_forward(slot->fft, &in, spectrum);
+    sum_windows(s, slot->side.field, sums);
     return true;
 }
 
 /* ---- pairs ---- */
 
-static size_t pixels_of(const uint32_t dims[3])
-{
-    return (size_t)dims[1] * dims[2];
-}
-
-static void take_moving(void *context, unsigned piece, unsigned worker)
+static void transform_moving(void *context, unsigned piece, unsigned worker)
 {
     const struct scoring *s = context;
-
-    if (!take(s, &s->slots[worker], s->moving + piece * pixels_of(s->dims), s->spectra[piece],
-              s->sums + piece * s->n_window)) {
+    const float *bscan = s->moving + piece * (size_t)s->dims[1] * s->dims[2];
+    if (!transform_bscan(s, &s->slots[worker], bscan, s->spectra[piece],
+                         s->sums + piece * s->n_window)) {
         free(s->spectra[piece]);
         s->spectra[piece] = NULL;
     }
@@ -184,10 +134,10 @@ static void score_bscan(void *context, unsigned piece, unsigned worker)
 {
     const struct scoring *s = context;
     struct oct_warp_scores *to = s->scores;
-    const struct slot *slot = &s->slots[worker];
+    struct slot *slot = &s->slots[worker];
     const size_t n_shifts = to->n[1] * to->n[2];
-    const bool is_blank =
-        !take(s, slot, s->fixed + piece * pixels_of(s->dims), slot->spectrum, slot->sums);
+    const float *bscan = s->fixed + piece * (size_t)s->dims[1] * s->dims[2];
+    const bool is_blank = !transform_bscan(s, slot, bscan, slot->spectrum, slot->sums);
 
     for (size_t i = 0; i < to->n[0]; i++) {
         const int64_t m = (int64_t)piece + to->centre.at[0] + (int64_t)i - to->reach[0];
@@ -204,35 +154,33 @@ static void score_bscan(void *context, unsigned piece, unsigned worker)
     }
 }
 
-/* The median of what is not NaN; 0: there is nothing. The values change places. */
-static float median(float *values, size_t n)
+/* The upper median of what is not NaN; 0: there is nothing. The values change places. */
+static float median_of(float *values, size_t n)
 {
     size_t n_left = 0;
-
     for (size_t i = 0; i < n; i++)
         if (!isnan(values[i]))
             values[n_left++] = values[i];
     return n_left ? oct_floats_select(values, n_left, n_left / 2) : 0;
 }
 
-/* ---- all ---- */
+/* ---- life ---- */
 
-static bool open_slot(const struct scoring *s, struct slot *slot, struct oct_error *err)
+static bool open_slot(const struct scoring *s, struct slot *slot)
 {
     const struct oct_fft2_setup setup = {
         .height = s->height, .width = s->width, .max_dy = s->max_dy, .max_dx = s->max_dx};
-    const size_t n_corners = ((size_t)s->height + 1) * ((size_t)s->width + 1);
-
-    if (oct_fft2_create(&slot->fft, &setup, err))
+    slot->side = (struct oct_side){.height = s->height, .width = s->width};
+    if (oct_fft2_create(&slot->fft, &setup, NULL) ||
+        oct_side_init(&slot->side, s->height, s->max_dy,
+                      1U << OCT_FIELD_VALUES | 1U << OCT_FIELD_SQUARES, NULL) ||
+        oct_picture_init(&slot->bscan, s->height, s->width, false, NULL))
         return false;
-    slot->bscan = malloc((size_t)s->height * s->width * sizeof(float));
-    slot->corners[0] = calloc(n_corners, sizeof(double));
-    slot->corners[1] = calloc(n_corners, sizeof(double));
+    slot->row = malloc(s->width * sizeof(float));
     slot->spectrum = oct_fft2_spectrum(slot->fft);
     slot->sums = malloc(s->n_window * sizeof(*slot->sums));
     slot->window = malloc(s->n_window * sizeof(float));
-    return slot->bscan && slot->corners[0] && slot->corners[1] && slot->spectrum && slot->sums &&
-           slot->window;
+    return slot->row && slot->spectrum && slot->sums && slot->window;
 }
 
 static void close_scoring(struct scoring *s)
@@ -240,9 +188,9 @@ static void close_scoring(struct scoring *s)
     for (unsigned i = 0; s->slots && i < s->n_slots; i++) {
         struct slot *slot = &s->slots[i];
         oct_fft2_destroy(slot->fft);
-        free(slot->bscan);
-        free(slot->corners[0]);
-        free(slot->corners[1]);
+        oct_side_finish(&slot->side);
+        oct_picture_finish(&slot->bscan);
+        free(slot->row);
         free(slot->spectrum);
         free(slot->sums);
         free(slot->window);
@@ -255,30 +203,25 @@ static void close_scoring(struct scoring *s)
     free(s->largest);
 }
 
-static bool open_scoring(struct scoring *s, struct oct_error *err)
+static bool open_scoring(struct scoring *s)
 {
-    const struct oct_warp_scores *to = s->scores;
-    const uint32_t n = s->dims[0];
+    struct oct_warp_scores *to = s->scores;
+    const size_t n = s->dims[0];
 
+    to->score = malloc(n * to->n[0] * to->n[1] * to->n[2] * sizeof(float));
     s->slots = calloc(s->n_slots, sizeof(*s->slots));
     s->spectra = calloc(n, sizeof(*s->spectra));
     s->sums = malloc(n * s->n_window * sizeof(*s->sums));
     s->largest = malloc(n * to->n[0] * sizeof(float));
-    if (!s->slots || !s->spectra || !s->sums || !s->largest)
-        return false;
-    for (unsigned i = 0; i < s->n_slots; i++)
-        if (!open_slot(s, &s->slots[i], err))
-            return false;
-    for (uint32_t b = 0; b < n; b++)
-        if (!(s->spectra[b] = oct_fft2_spectrum(s->slots[0].fft)))
-            return false;
-    return true;
+    bool fits = to->score && s->slots && s->spectra && s->sums && s->largest;
+    for (unsigned i = 0; i < s->n_slots && fits; i++)
+        fits = open_slot(s, &s->slots[i]);
+    for (uint32_t b = 0; b < n && fits; b++)
+        fits = (s->spectra[b] = oct_fft2_spectrum(s->slots[0].fft));
+    return fits;
 }
 
-static uint32_t bin_of(const uint32_t dims[3])
-{
-    return dims[1] >= LEAST_BINNED_SIDE && dims[2] >= LEAST_BINNED_SIDE ? 2 : 1;
-}
+/* ---- all ---- */
 
 /* The largest shift of a window. */
 static uint32_t farthest(uint32_t side)
@@ -287,17 +230,23 @@ static uint32_t farthest(uint32_t side)
 }
 
 /* Shifts of binned pixels around the centre, and the window around 0 that holds them. */
-static void lay_out(struct scoring *s, const uint32_t reach[3], const struct oct_warp_shift *place)
+static void lay_out(struct scoring *s, const uint32_t dims[3], const uint32_t reach[3],
+                    const struct oct_warp_shift *place)
 {
     struct oct_warp_scores *to = s->scores;
-    const uint32_t side[3] = {s->dims[0], s->height, s->width};
+    const uint32_t bin = dims[1] >= LEAST_BINNED_SIDE && dims[2] >= LEAST_BINNED_SIDE ? 2 : 1;
+    const uint32_t side[3] = {dims[0], dims[1] / bin, dims[2] / bin};
 
+    *to = (struct oct_warp_scores){.n_bscans = dims[0], .bin = bin};
+    s->dims = dims;
+    s->height = side[1];
+    s->width = side[2];
     to->reach[0] = reach[0] < side[0] ? reach[0] : side[0] - 1;
     to->centre.at[0] = place->at[0];
     for (unsigned i = 1; i < 3; i++) {
         const int32_t most = (int32_t)farthest(side[i]);
-        int32_t far = (int32_t)((reach[i] + to->bin - 1) / to->bin);
-        int32_t centre = place->at[i] / (int32_t)to->bin;
+        int32_t far = (int32_t)((reach[i] + bin - 1) / bin);
+        int32_t centre = place->at[i] / (int32_t)bin;
         far = far < most ? far : most;
         centre = centre > most - far ? most - far : centre;
         to->centre.at[i] = centre < far - most ? far - most : centre;
@@ -315,40 +264,33 @@ enum oct_err oct_warp_scores_make(struct oct_warp_scores *scores, const uint32_t
                                   const float *fixed, const float *moving,
                                   struct oct_workers *workers, struct oct_error *err)
 {
-    const uint32_t bin = bin_of(dims);
     struct scoring s = {.scores = scores,
-                        .dims = dims,
                         .fixed = fixed,
                         .moving = moving,
-                        .height = dims[1] / bin,
-                        .width = dims[2] / bin,
                         .n_slots = workers ? oct_workers_n_threads(workers) + 1 : 1};
 
-    *scores = (struct oct_warp_scores){.n_bscans = dims[0], .bin = bin};
-    lay_out(&s, reach, place);
-    scores->score = malloc(dims[0] * scores->n[0] * scores->n[1] * scores->n[2] * sizeof(float));
-    if (!scores->score || !open_scoring(&s, err)) {
-        close_scoring(&s);
+    lay_out(&s, dims, reach, place);
+    const bool fits = open_scoring(&s);
+    if (fits) {
+        oct_workers_run(workers, dims[0], transform_moving, &s);
+        oct_workers_run(workers, dims[0], score_bscan, &s);
+        scores->unlike = median_of(s.largest, dims[0] * scores->n[0]);
+    } else {
         free(scores->score);
         scores->score = NULL;
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the correlation of B-scans");
     }
-    oct_workers_run(workers, dims[0], take_moving, &s);
-    oct_workers_run(workers, dims[0], score_bscan, &s);
-    scores->unlike = median(s.largest, dims[0] * scores->n[0]);
     close_scoring(&s);
-    return OCT_OK;
+    return fits ? OCT_OK
+                : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the correlation of B-scans");
 }
 
 uint64_t oct_warp_scores_bytes(const uint32_t dims[3], const uint32_t reach[3], unsigned n_threads)
 {
     const struct oct_warp_shift place = {{0}}; /* of which the numbers of shifts do not depend */
-    const uint32_t bin = bin_of(dims);
-    struct oct_warp_scores scores = {.bin = bin};
-    struct scoring s = {
-        .scores = &scores, .dims = dims, .height = dims[1] / bin, .width = dims[2] / bin};
+    struct oct_warp_scores scores;
+    struct scoring s = {.scores = &scores};
 
-    lay_out(&s, reach, &place);
+    lay_out(&s, dims, reach, &place);
     const uint64_t dy = farthest(s.height), dx = farthest(s.width);
     const uint64_t n_window = (2 * dy + 1) * (2 * dx + 1);
     const uint64_t height = oct_fft2_size(s.height + (uint32_t)dy),

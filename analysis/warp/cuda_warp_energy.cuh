@@ -13,13 +13,15 @@ extern "C" {
 #include <cstddef>
 #include <cstdint>
 
+namespace oct_warp
+{
 #define OCT_WARP_THREADS 256u
 #define OCT_WARP_LANES 32u /* neighbours along the depth that a warp reads at once */
 #define OCT_WARP_ROWS (OCT_WARP_THREADS / OCT_WARP_LANES)
 
 /* A level's volumes: side[] is V, M, D; units[i] is the length of a voxel along axis i in units of
  * the finest spacing. */
-struct oct_warp_box {
+struct box {
     uint32_t side[3];
     uint32_t step[3]; /* from a voxel to the next along each axis */
     size_t n; /* voxels, at most 2^31: places in one volume have 32 bits, which saves half of
@@ -28,29 +30,28 @@ struct oct_warp_box {
 };
 
 /* In the box, or the nearest voxel of it. */
-static __device__ inline uint32_t oct_warp_inside(int32_t i, uint32_t side)
+static __device__ inline uint32_t inside(int32_t i, uint32_t side)
 {
     const int32_t last = (int32_t)side - 1;
     return (uint32_t)(i < 0 ? 0 : i < last ? i : last);
 }
 
-struct oct_warp_place {
+struct place {
     uint32_t x[3], at; /* at: in a volume */
 };
 
-static __host__ __device__ inline uint32_t oct_warp_groups(uint64_t n, uint32_t each)
+static __host__ __device__ inline uint32_t groups(uint64_t n, uint32_t each)
 {
     return (uint32_t)((n + each - 1) / each);
 }
 
-static __device__ inline uint32_t oct_warp_at(const struct oct_warp_box &box, uint32_t b,
-                                              uint32_t j, uint32_t d)
+static __device__ inline uint32_t index_of(const struct box &box, uint32_t b, uint32_t j,
+                                           uint32_t d)
 {
     return b * box.step[0] + j * box.step[1] + d;
 }
 
-static __device__ inline struct oct_warp_place oct_warp_place_of(const struct oct_warp_box &box,
-                                                                 size_t i)
+static __device__ inline struct place place_of(const struct box &box, size_t i)
 {
     const uint32_t at = (uint32_t)i, line = at / box.side[2], b = line / box.side[1];
     return {{b, line - b * box.side[1], at - line * box.side[2]}, at};
@@ -58,31 +59,31 @@ static __device__ inline struct oct_warp_place oct_warp_place_of(const struct oc
 
 /* ---- derivatives: central differences, one-sided in the border layer ---- */
 
-struct oct_warp_slope {
+struct slope {
     uint32_t low, high; /* the difference of the values there, */
     float by;           /* times this */
 };
 
-static __device__ inline struct oct_warp_slope
-oct_warp_slope_of(const struct oct_warp_box &box, const struct oct_warp_place &p, int axis)
+static __device__ inline struct slope slope_of(const struct box &box, const struct place &p,
+                                               int axis)
 {
     const bool first = p.x[axis] == 0, last = p.x[axis] + 1 == box.side[axis];
     return {first ? p.at : p.at - box.step[axis], last ? p.at : p.at + box.step[axis],
             first || last ? 1.0f : 0.5f};
 }
 
-static __device__ inline float oct_warp_along(const float *volume, const struct oct_warp_slope &s)
+static __device__ inline float along(const float *volume, const struct slope &s)
 {
     return s.by * (volume[s.high] - volume[s.low]);
 }
 
 /* du[i][k] = du_i / dx_k, voxels by voxels. */
-struct oct_warp_matrix {
+struct matrix {
     float of[3][3];
 };
 
 /* det(I - Du) */
-static __device__ inline float oct_warp_volume_of(const struct oct_warp_matrix &du)
+static __device__ inline float volume_of(const struct matrix &du)
 {
     const float a = 1 - du.of[0][0], b = -du.of[0][1], c = -du.of[0][2];
     const float d = -du.of[1][0], e = 1 - du.of[1][1], f = -du.of[1][2];
@@ -94,7 +95,7 @@ static __device__ inline float oct_warp_volume_of(const struct oct_warp_matrix &
 
 /* Where x - u lies along one axis: `part` of the way from voxel i to the next; i + 1 exists. The
  * whole voxels of u are split off first, so that large volumes lose no digits. */
-static __device__ inline uint32_t oct_warp_between(uint32_t x, float u, uint32_t side, float *part)
+static __device__ inline uint32_t between(uint32_t x, float u, uint32_t side, float *part)
 {
     const float most = 268435456.0f;
     const float whole = floorf(fminf(fmaxf(-u, -most), most));
@@ -103,45 +104,45 @@ static __device__ inline uint32_t oct_warp_between(uint32_t x, float u, uint32_t
     return i < 0 ? 0u : min((uint32_t)i, side - 2);
 }
 
-struct oct_warp_cell {
+struct cell {
     uint32_t at; /* its first corner */
     float part[3];
 };
 
-static __device__ inline struct oct_warp_cell
-oct_warp_cell_of(const struct oct_warp_box &box, const uint32_t x[3], float u0, float u1, float u2)
+static __device__ inline struct cell cell_of(const struct box &box, const uint32_t x[3], float u0,
+                                             float u1, float u2)
 {
-    struct oct_warp_cell cell;
-    const uint32_t b = oct_warp_between(x[0], u0, box.side[0], &cell.part[0]);
-    const uint32_t j = oct_warp_between(x[1], u1, box.side[1], &cell.part[1]);
-    const uint32_t d = oct_warp_between(x[2], u2, box.side[2], &cell.part[2]);
-    cell.at = oct_warp_at(box, b, j, d);
+    struct cell cell;
+    const uint32_t b = between(x[0], u0, box.side[0], &cell.part[0]);
+    const uint32_t j = between(x[1], u1, box.side[1], &cell.part[1]);
+    const uint32_t d = between(x[2], u2, box.side[2], &cell.part[2]);
+    cell.at = index_of(box, b, j, d);
     return cell;
 }
 
-static __device__ inline float oct_warp_mix(float a, float b, float part)
+static __device__ inline float mix(float a, float b, float part)
 {
     return fmaf(part, b - a, a);
 }
 
 /* Trilinear. */
-static __device__ inline float oct_warp_sample(const float *volume, const struct oct_warp_box &box,
-                                               const struct oct_warp_cell &cell)
+static __device__ inline float sample(const float *volume, const struct box &box,
+                                      const struct cell &cell)
 {
     float along_d[4];
     for (int i = 0; i < 4; i++) {
         const float *corner =
             volume + (cell.at + (i / 2 ? box.step[0] : 0) + (i % 2 ? box.step[1] : 0));
-        along_d[i] = oct_warp_mix(corner[0], corner[1], cell.part[2]);
+        along_d[i] = mix(corner[0], corner[1], cell.part[2]);
     }
-    return oct_warp_mix(oct_warp_mix(along_d[0], along_d[1], cell.part[1]),
-                        oct_warp_mix(along_d[2], along_d[3], cell.part[1]), cell.part[0]);
+    return mix(mix(along_d[0], along_d[1], cell.part[1]), mix(along_d[2], along_d[3], cell.part[1]),
+               cell.part[0]);
 }
 
 /* ---- sums ---- */
 
 /* Of one block; of all, in the blocks' order. */
-struct oct_warp_sums {
+struct sums {
     double ssd, change; /* sum (T(h) - R)^2, sum (J - 1) log J */
     float least;        /* J */
     float longest;      /* of all alone: |v| of the last step, before it was cut */
@@ -149,8 +150,7 @@ struct oct_warp_sums {
     uint32_t padding;
 };
 
-static __device__ inline void oct_warp_sums_add(struct oct_warp_sums *to,
-                                                const struct oct_warp_sums &more)
+static __device__ inline void sums_add(struct sums *to, const struct sums &more)
 {
     to->ssd += more.ssd;
     to->change += more.change;
@@ -158,25 +158,31 @@ static __device__ inline void oct_warp_sums_add(struct oct_warp_sums *to,
     to->n_bad += more.n_bad;
 }
 
-static __device__ inline struct oct_warp_sums oct_warp_sums_none()
+static __device__ inline struct sums sums_none()
 {
     return {0, 0, INFINITY, 0, 0, 0};
 }
 
-/* The sums of a block's threads, in thread 0. All OCT_WARP_THREADS call it, once. */
-static __device__ inline struct oct_warp_sums oct_warp_sums_of_block(struct oct_warp_sums own)
+/* What a block's threads have, added up in a fixed order, in thread 0. All OCT_WARP_THREADS call it,
+ * once. */
+template <class T, class ADD> static __device__ inline T reduce_block(T own, ADD add)
 {
-    __shared__ struct oct_warp_sums sums[OCT_WARP_THREADS];
+    __shared__ T all[OCT_WARP_THREADS];
     const uint32_t t = threadIdx.x;
-    sums[t] = own;
+    all[t] = own;
     __syncthreads();
     for (uint32_t i = t + OCT_WARP_LANES; t < OCT_WARP_LANES && i < OCT_WARP_THREADS;
          i += OCT_WARP_LANES)
-        oct_warp_sums_add(&sums[t], sums[i]);
+        add(&all[t], all[i]);
     __syncthreads();
     for (uint32_t i = 1; t == 0 && i < OCT_WARP_LANES; i++)
-        oct_warp_sums_add(&sums[0], sums[i]);
-    return sums[t];
+        add(&all[0], all[i]);
+    return all[t];
+}
+
+static __device__ inline struct sums sums_of_block(const struct sums &own)
+{
+    return reduce_block(own, [](struct sums *to, const struct sums &more) { sums_add(to, more); });
 }
 
 /* ---- the course of a level ----
@@ -188,7 +194,7 @@ static __device__ inline struct oct_warp_sums oct_warp_sums_of_block(struct oct_
 
 #define OCT_WARP_BATCH 16u /* steps queued at once, at most */
 
-struct oct_warp_course {
+struct course {
     double energy, fallen[OCT_WARP_FALL_STEPS]; /* E: now, and of the newest steps */
     float least;                                /* min J */
     uint32_t number;                            /* of steps taken */
@@ -197,28 +203,27 @@ struct oct_warp_course {
 };
 
 /* Of one energy. */
-struct oct_warp_result {
-    struct oct_warp_sums sums;
+struct result {
+    struct sums sums;
     double energy;
     uint32_t is_there; /* 0: the course was over before */
     uint32_t padding;
 };
 
 /* Whether kernels of a course do anything; NULL: there is none, and they do. */
-static __device__ inline bool oct_warp_is_over(const struct oct_warp_course *course)
+static __device__ inline bool has_ended(const struct course *course)
 {
     return course && course->is_over;
 }
 
-static __global__ void oct_warp_course_kernel(struct oct_warp_course from,
-                                              struct oct_warp_course *course)
+static __global__ void course_kernel(struct course from, struct course *course)
 {
     if (threadIdx.x == 0)
         *course = from;
 }
 
 /* A trial of this energy is taken, or the course is over. */
-static __device__ inline void oct_warp_decide(struct oct_warp_course *c, double energy, float least)
+static __device__ inline void decide_trial(struct course *c, double energy, float least)
 {
     const bool folds = (double)least < OCT_WARP_LEAST_JACOBIAN && least < c->least;
     if (!(energy <= c->energy) || folds) {
@@ -233,25 +238,23 @@ static __device__ inline void oct_warp_decide(struct oct_warp_course *c, double 
 }
 
 /* parts [n]: of blocks. One block. Of a course the longest is 0 again, for the next step. */
-static __global__ void oct_warp_total_kernel(const struct oct_warp_sums *parts, uint32_t n,
-                                             float *longest, double lambda,
-                                             struct oct_warp_course *course,
-                                             struct oct_warp_result *result)
+static __global__ void total_kernel(const struct sums *parts, uint32_t n, float *longest,
+                                    double lambda, struct course *course, struct result *result)
 {
-    struct oct_warp_sums own = oct_warp_sums_none();
-    const bool is_over = oct_warp_is_over(course);
+    struct sums own = sums_none();
+    const bool is_over = has_ended(course);
     const uint32_t end = is_over ? 0 : n;
 #pragma unroll 4
     for (uint32_t i = threadIdx.x; i < end; i += OCT_WARP_THREADS)
-        oct_warp_sums_add(&own, parts[i]);
-    own = oct_warp_sums_of_block(own);
+        sums_add(&own, parts[i]);
+    own = sums_of_block(own);
     if (threadIdx.x > 0)
         return;
     own.longest = *longest;
     *result = {own, own.ssd / 2 + lambda * own.change, !is_over, 0};
     if (course && !is_over) {
         *longest = 0;
-        oct_warp_decide(course, result->energy, own.least);
+        decide_trial(course, result->energy, own.least);
     }
 }
 
@@ -264,25 +267,24 @@ static __global__ void oct_warp_total_kernel(const struct oct_warp_sums *parts, 
 #define OCT_WARP_MARCH 16u /* B-scans of a block */
 
 /* Blocks of the energy; each leaves its sums. */
-static inline uint64_t oct_warp_energy_blocks(const struct oct_warp_box &box)
+static inline uint64_t energy_blocks(const struct box &box)
 {
-    return (uint64_t)oct_warp_groups(box.side[2], OCT_WARP_LANES) *
-           oct_warp_groups(box.side[1], OCT_WARP_ROWS) *
-           oct_warp_groups(box.side[0], OCT_WARP_MARCH);
+    return (uint64_t)groups(box.side[2], OCT_WARP_LANES) * groups(box.side[1], OCT_WARP_ROWS) *
+           groups(box.side[0], OCT_WARP_MARCH);
 }
 
 /* Of this thread: A-line and depth; the B-scans from b to end. */
-struct oct_warp_march {
+struct march {
     uint32_t j, d, b, end;
     bool is_in; /* the box */
 };
 
-static __device__ inline struct oct_warp_march oct_warp_march_of(const struct oct_warp_box &box)
+static __device__ inline struct march march_of(const struct box &box)
 {
-    const uint32_t n_d = oct_warp_groups(box.side[2], OCT_WARP_LANES);
-    const uint32_t n_j = oct_warp_groups(box.side[1], OCT_WARP_ROWS);
+    const uint32_t n_d = groups(box.side[2], OCT_WARP_LANES);
+    const uint32_t n_j = groups(box.side[1], OCT_WARP_ROWS);
     const uint32_t plane = blockIdx.x / n_d;
-    struct oct_warp_march m;
+    struct march m;
     m.d = blockIdx.x % n_d * OCT_WARP_LANES + threadIdx.x % OCT_WARP_LANES;
     m.j = plane % n_j * OCT_WARP_ROWS + threadIdx.x / OCT_WARP_LANES;
     m.b = plane / n_j * OCT_WARP_MARCH;
@@ -292,31 +294,29 @@ static __device__ inline struct oct_warp_march oct_warp_march_of(const struct oc
 }
 
 /* u at a voxel and at its neighbours along the B-scans. */
-struct oct_warp_three {
+struct three {
     float before[3], here[3], after[3];
 };
 
 /* Du; the neighbours along the A-lines and the depth are read. */
-static __device__ inline struct oct_warp_matrix
-oct_warp_matrix_of(const float *u, const struct oct_warp_box &box, const struct oct_warp_place &p,
-                   const struct oct_warp_three &three)
+static __device__ inline struct matrix matrix_of(const float *u, const struct box &box,
+                                                 const struct place &p, const struct three &three)
 {
-    const struct oct_warp_slope along_j = oct_warp_slope_of(box, p, 1);
-    const struct oct_warp_slope along_d = oct_warp_slope_of(box, p, 2);
+    const struct slope along_j = slope_of(box, p, 1);
+    const struct slope along_d = slope_of(box, p, 2);
     const float by = p.x[0] == 0 || p.x[0] + 1 == box.side[0] ? 1.0f : 0.5f;
-    struct oct_warp_matrix du;
+    struct matrix du;
     for (int i = 0; i < 3; i++) {
         du.of[i][0] = by * (three.after[i] - three.before[i]);
-        du.of[i][1] = oct_warp_along(u + i * box.n, along_j);
-        du.of[i][2] = oct_warp_along(u + i * box.n, along_d);
+        du.of[i][1] = along(u + i * box.n, along_j);
+        du.of[i][2] = along(u + i * box.n, along_d);
     }
     return du;
 }
 
 /* To the next B-scan; p is there already. */
-static __device__ inline void oct_warp_three_go_on(struct oct_warp_three *three, const float *u,
-                                                   const struct oct_warp_box &box,
-                                                   const struct oct_warp_place &p)
+static __device__ inline void three_go_on(struct three *three, const float *u,
+                                          const struct box &box, const struct place &p)
 {
     for (int i = 0; i < 3; i++) {
         three->before[i] = three->here[i];
@@ -326,12 +326,11 @@ static __device__ inline void oct_warp_three_go_on(struct oct_warp_three *three,
     }
 }
 
-/* As if the last call of oct_warp_three_go_on had been for the B-scan before p. */
-static __device__ inline struct oct_warp_three oct_warp_three_before(const float *u,
-                                                                     const struct oct_warp_box &box,
-                                                                     const struct oct_warp_place &p)
+/* As if the last call of three_go_on had been for the B-scan before p. */
+static __device__ inline struct three three_before(const float *u, const struct box &box,
+                                                   const struct place &p)
 {
-    struct oct_warp_three three = {};
+    struct three three = {};
     for (int i = 0; i < 3; i++) {
         three.after[i] = u[i * box.n + p.at];
         three.here[i] = p.x[0] > 0 ? u[i * box.n + p.at - box.step[0]] : three.after[i];
@@ -340,69 +339,45 @@ static __device__ inline struct oct_warp_three oct_warp_three_before(const float
 }
 
 /* What is added of a voxel; values beyond folds are those of J = 1e-6, and the step is refused. */
-static __device__ inline float oct_warp_log_volume(float j)
+static __device__ inline float log_volume(float j)
 {
     return logf(fmaxf(j, 1e-6f));
 }
 
-/* fixed: NaN where it is not compared. warped: T(h); change: J + log J; sums: [blocks]. */
+/* fixed: NaN where it is not compared. warped: T(h); change: J + log J; volume: J, NULL: not
+ * wanted; sums: [blocks]. */
 static __global__ void __launch_bounds__(OCT_WARP_THREADS)
-    oct_warp_energy_kernel(struct oct_warp_box box, const float *u, const float *moving,
-                           const float *fixed, float *warped, float *change,
-                           struct oct_warp_sums *sums, const struct oct_warp_course *course)
+    energy_kernel(struct box box, const float *u, const float *moving, const float *fixed,
+                  float *warped, float *change, float *volume, struct sums *sums,
+                  const struct course *course)
 {
-    if (oct_warp_is_over(course))
+    if (has_ended(course))
         return;
-    const struct oct_warp_march m = oct_warp_march_of(box);
-    struct oct_warp_sums own = oct_warp_sums_none();
+    const struct march m = march_of(box);
+    struct sums own = sums_none();
     if (m.is_in) {
-        struct oct_warp_place p = {{m.b, m.j, m.d}, oct_warp_at(box, m.b, m.j, m.d)};
-        struct oct_warp_three three = oct_warp_three_before(u, box, p);
+        struct place p = {{m.b, m.j, m.d}, index_of(box, m.b, m.j, m.d)};
+        struct three three = three_before(u, box, p);
         for (; p.x[0] < m.end; p.x[0]++, p.at += box.step[0]) {
-            oct_warp_three_go_on(&three, u, box, p);
-            const float j = oct_warp_volume_of(oct_warp_matrix_of(u, box, p, three));
-            const struct oct_warp_cell cell =
-                oct_warp_cell_of(box, p.x, three.here[0], three.here[1], three.here[2]);
-            const float there = oct_warp_sample(moving, box, cell), r = fixed[p.at];
-            const float log_j = oct_warp_log_volume(j), off = r == r ? there - r : 0.0f;
+            three_go_on(&three, u, box, p);
+            const float j = volume_of(matrix_of(u, box, p, three));
+            const struct cell cell = cell_of(box, p.x, three.here[0], three.here[1], three.here[2]);
+            const float there = sample(moving, box, cell), r = fixed[p.at];
+            const float log_j = log_volume(j), off = r == r ? there - r : 0.0f;
             warped[p.at] = there;
             change[p.at] = j + log_j;
+            if (volume)
+                volume[p.at] = j;
             own.ssd += (double)(off * off);
             own.change += (double)((j - 1) * log_j);
             own.least = fminf(own.least, j);
         }
     }
-    own = oct_warp_sums_of_block(own);
+    own = sums_of_block(own);
     if (threadIdx.x == 0)
         sums[blockIdx.x] = own;
 }
 
-/* J alone. */
-static __global__ void __launch_bounds__(OCT_WARP_THREADS)
-    oct_warp_volume_kernel(struct oct_warp_box box, const float *u, float *volume)
-{
-    const struct oct_warp_march m = oct_warp_march_of(box);
-    if (!m.is_in)
-        return;
-    struct oct_warp_place p = {{m.b, m.j, m.d}, oct_warp_at(box, m.b, m.j, m.d)};
-    struct oct_warp_three three = oct_warp_three_before(u, box, p);
-    for (; p.x[0] < m.end; p.x[0]++, p.at += box.step[0]) {
-        oct_warp_three_go_on(&three, u, box, p);
-        volume[p.at] = oct_warp_volume_of(oct_warp_matrix_of(u, box, p, three));
-    }
-}
-
-/* T(h) alone. */
-static __global__ void __launch_bounds__(OCT_WARP_THREADS)
-    oct_warp_warp_kernel(struct oct_warp_box box, const float *u, const float *moving,
-                         float *warped)
-{
-    const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
-    if (i >= box.n)
-        return;
-    const struct oct_warp_place p = oct_warp_place_of(box, i);
-    warped[i] = oct_warp_sample(moving, box,
-                                oct_warp_cell_of(box, p.x, u[i], u[box.n + i], u[2 * box.n + i]));
-}
+} // namespace oct_warp
 
 #endif

@@ -4,20 +4,22 @@
 
 #include "analysis/warp/cuda_warp_energy.cuh"
 
+namespace oct_warp
+{
 /* Along one axis of a volume [outer][side][inner]: voxel i of the level is the sum of n_taps voxels
  * from factor i + first on, constant beyond the border. */
-struct oct_warp_shrinking {
+struct shrinking {
     uint32_t outer, inner, side, level_side, factor, n_taps;
     int32_t first;
 };
 
 /* One of `volume` and `mask`, or the volume where the mask is 1. */
-struct oct_warp_source {
+struct source {
     const float *volume;
     const uint8_t *mask;
 };
 
-static __device__ inline float oct_warp_value(const struct oct_warp_source &from, size_t at)
+static __device__ inline float value(const struct source &from, size_t at)
 {
     if (!from.mask)
         return from.volume[at];
@@ -25,8 +27,7 @@ static __device__ inline float oct_warp_value(const struct oct_warp_source &from
 }
 
 static __global__ void __launch_bounds__(OCT_WARP_THREADS)
-    oct_warp_shrink_kernel(struct oct_warp_shrinking s, const float *taps,
-                           struct oct_warp_source from, float *to)
+    shrink_kernel(struct shrinking s, const float *taps, struct source from, float *to)
 {
     const uint32_t i = blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
     if (i >= s.outer * s.level_side * s.inner)
@@ -36,15 +37,15 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
     const uint32_t at = outer * s.side * s.inner + (i - line * s.inner);
     float sum = 0;
     for (uint32_t t = 0; t < s.n_taps; t++) {
-        const uint32_t there = at + oct_warp_inside(first + (int32_t)t, s.side) * s.inner;
-        sum = fmaf(taps[t], oct_warp_value(from, there), sum);
+        const uint32_t there = at + inside(first + (int32_t)t, s.side) * s.inner;
+        sum = fmaf(taps[t], value(from, there), sum);
     }
     to[i] = sum;
 }
 
 /* With a mask: sums over weights; NaN where too little weight is left. */
 static __global__ void __launch_bounds__(OCT_WARP_THREADS)
-    oct_warp_divide_kernel(const float *sums, const float *weights, size_t n, float *level)
+    divide_kernel(const float *sums, const float *weights, size_t n, float *level)
 {
     const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
     if (i < n)
@@ -53,7 +54,7 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
 
 /* Of the finest volume, which is taken as it is: NaN where the mask is 0. */
 static __global__ void __launch_bounds__(OCT_WARP_THREADS)
-    oct_warp_hide_kernel(const uint8_t *mask, size_t n, float *volume)
+    hide_kernel(const uint8_t *mask, size_t n, float *volume)
 {
     const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
     if (i < n && mask[i] == 0)
@@ -62,14 +63,13 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
 
 /* Finite or not, in the blocks' sums. */
 static __global__ void __launch_bounds__(OCT_WARP_THREADS)
-    oct_warp_check_kernel(const float *volume, size_t n, uint32_t n_blocks,
-                          struct oct_warp_sums *sums)
+    check_kernel(const float *volume, size_t n, uint32_t n_blocks, struct sums *sums)
 {
-    struct oct_warp_sums own = oct_warp_sums_none();
+    struct sums own = sums_none();
     for (size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x; i < n;
          i += (size_t)n_blocks * OCT_WARP_THREADS)
         own.n_bad += !(fabsf(volume[i]) < INFINITY);
-    own = oct_warp_sums_of_block(own);
+    own = sums_of_block(own);
     if (threadIdx.x == 0)
         sums[blockIdx.x] = own;
 }
@@ -77,8 +77,8 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
 /* ---- displacements ---- */
 
 /* Where a voxel of the finer level lies between two of the coarser one. */
-static __device__ inline uint32_t oct_warp_spread_at(uint32_t i, uint32_t from, uint32_t to,
-                                                     uint32_t side, float *part)
+static __device__ inline uint32_t spread_at(uint32_t i, uint32_t from, uint32_t to, uint32_t side,
+                                            float *part)
 {
     const double at = ((double)to * i + (to - 1) / 2.0 - (from - 1) / 2.0) / from;
     const double inside = fmax(0.0, fmin(at, side - 1.0));
@@ -89,31 +89,31 @@ static __device__ inline uint32_t oct_warp_spread_at(uint32_t i, uint32_t from, 
 
 /* From the level of factor `from`, coarse [3][coarse_box], to that of factor `to`. */
 static __global__ void __launch_bounds__(OCT_WARP_THREADS)
-    oct_warp_spread_kernel(struct oct_warp_box coarse_box, uint32_t from, struct oct_warp_box box,
-                           uint32_t to, const float *coarse, float *fine)
+    spread_kernel(struct box coarse_box, uint32_t from, struct box box, uint32_t to,
+                  const float *coarse, float *fine)
 {
     const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
     if (i >= box.n)
         return;
-    const struct oct_warp_place p = oct_warp_place_of(box, i);
-    struct oct_warp_cell cell;
+    const struct place p = place_of(box, i);
+    struct cell cell;
     uint32_t low[3];
     for (int k = 0; k < 3; k++)
-        low[k] = oct_warp_spread_at(p.x[k], from, to, coarse_box.side[k], &cell.part[k]);
-    cell.at = oct_warp_at(coarse_box, low[0], low[1], low[2]);
+        low[k] = spread_at(p.x[k], from, to, coarse_box.side[k], &cell.part[k]);
+    cell.at = index_of(coarse_box, low[0], low[1], low[2]);
     const float ratio = (float)from / (float)to;
     for (int k = 0; k < 3; k++)
-        fine[k * box.n + i] = ratio * oct_warp_sample(coarse + k * coarse_box.n, coarse_box, cell);
+        fine[k * box.n + i] = ratio * sample(coarse + k * coarse_box.n, coarse_box, cell);
 }
 
 /* (1 2 1) / 4 along each axis, the border's beyond the border; fields are [3][box]. */
 static __global__ void __launch_bounds__(OCT_WARP_THREADS)
-    oct_warp_soften_kernel(struct oct_warp_box box, const float *u, float *soft)
+    soften_kernel(struct box box, const float *u, float *soft)
 {
     const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
     if (i >= box.n)
         return;
-    const struct oct_warp_place p = oct_warp_place_of(box, i);
+    const struct place p = place_of(box, i);
     float sums[3] = {0, 0, 0};
     for (int k = 0; k < 27; k++) {
         const int shift[3] = {k / 9 - 1, k / 3 % 3 - 1, k % 3 - 1};
@@ -125,10 +125,12 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
             weight *= shift[a] == 0 ? 0.5F : 0.25F;
         }
         for (int c = 0; c < 3; c++)
-            sums[c] += weight * u[c * box.n + oct_warp_at(box, x[0], x[1], x[2])];
+            sums[c] += weight * u[c * box.n + index_of(box, x[0], x[1], x[2])];
     }
     for (int c = 0; c < 3; c++)
         soft[c * box.n + i] = sums[c];
 }
+
+} // namespace oct_warp
 
 #endif

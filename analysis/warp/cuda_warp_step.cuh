@@ -7,13 +7,15 @@
 
 #include "analysis/warp/cuda_warp_energy.cuh"
 
+namespace oct_warp
+{
 #define OCT_WARP_OWN 8u                                   /* sums of a thread */
 #define OCT_WARP_REACH 96                                 /* radius, at most */
 #define OCT_WARP_TAPS (2 * OCT_WARP_REACH + OCT_WARP_OWN) /* and their neighbours in memory */
 #define OCT_WARP_SPREAD(i) ((i) + (i) / OCT_WARP_OWN)     /* eight-fold steps in different banks */
 
 /* Along one axis: taps[0 .. 2 radius]; 4 divides the radius. */
-struct oct_warp_taps {
+struct taps {
     const float *taps;
     uint32_t radius;
 };
@@ -21,8 +23,8 @@ struct oct_warp_taps {
 /* sums[k]: of taps[t] times value k + t of the line, t = 0 .. 2 radius; line(t, i) is value t + i,
  * and 8 divides t. Of the first eight values and of the last, half of the products are needed. */
 template <class LINE>
-static __device__ inline void oct_warp_smooth(const float *taps, uint32_t radius, LINE line,
-                                              float sums[OCT_WARP_OWN])
+static __device__ inline void smooth(const float *taps, uint32_t radius, LINE line,
+                                     float sums[OCT_WARP_OWN])
 {
     const uint32_t last = 2 * radius;
     float near[OCT_WARP_OWN]; /* the newest taps, by number % 8 */
@@ -64,26 +66,24 @@ static __device__ inline void oct_warp_smooth(const float *taps, uint32_t radius
 
 #define OCT_WARP_AT_ONCE 11u /* loads of a thread that are under way: all, with a radius of 12 */
 
-struct oct_warp_tile {
+struct tile {
     uint32_t n_tiles, radius;
     uint32_t n_loaded; /* at least OCT_WARP_TILE + 2 radius; as many loads for each thread */
 };
 
-static inline struct oct_warp_tile oct_warp_tile_of(uint32_t side, uint32_t radius)
+static inline struct tile tile_of(uint32_t side, uint32_t radius)
 {
     const uint32_t each = OCT_WARP_AT_ONCE * OCT_WARP_ROWS;
-    return {oct_warp_groups(side, OCT_WARP_TILE), radius,
-            each * oct_warp_groups(OCT_WARP_TILE + 2 * radius, each)};
+    return {groups(side, OCT_WARP_TILE), radius, each * groups(OCT_WARP_TILE + 2 * radius, each)};
 }
 
 /* Shared memory of such a block; the taps first. */
-static inline size_t oct_warp_tile_bytes(const struct oct_warp_tile &tile)
+static inline size_t tile_bytes(const struct tile &tile)
 {
     return (OCT_WARP_TAPS + (size_t)tile.n_loaded * OCT_WARP_LANES) * sizeof(float);
 }
 
-static __device__ inline void oct_warp_load_taps(const struct oct_warp_taps &g, uint32_t n_threads,
-                                                 float *taps)
+static __device__ inline void load_taps(const struct taps &g, uint32_t n_threads, float *taps)
 {
     for (uint32_t i = threadIdx.x; i <= 2 * g.radius; i += n_threads)
         taps[i] = g.taps[i];
@@ -91,9 +91,8 @@ static __device__ inline void oct_warp_load_taps(const struct oct_warp_taps &g, 
 
 /* line: the axis' voxel 0 at this thread's depth; first: of the tile's own voxels. Some loads are
  * under way at once, whatever the branches around them. */
-static __device__ inline void oct_warp_load_tile(const float *line, uint32_t step, uint32_t side,
-                                                 const struct oct_warp_tile &t, uint32_t first,
-                                                 float *tile)
+static __device__ inline void load_tile(const float *line, uint32_t step, uint32_t side,
+                                        const struct tile &t, uint32_t first, float *tile)
 {
     const int32_t begin = (int32_t)first - (int32_t)t.radius;
     float *to = tile + threadIdx.x;
@@ -102,70 +101,63 @@ static __device__ inline void oct_warp_load_tile(const float *line, uint32_t ste
         float values[OCT_WARP_AT_ONCE];
 #pragma unroll
         for (uint32_t k = 0; k < OCT_WARP_AT_ONCE; k++)
-            values[k] =
-                line[oct_warp_inside(begin + (int32_t)(i + k * OCT_WARP_ROWS), side) * step];
+            values[k] = line[inside(begin + (int32_t)(i + k * OCT_WARP_ROWS), side) * step];
 #pragma unroll
         for (uint32_t k = 0; k < OCT_WARP_AT_ONCE; k++)
             to[k * OCT_WARP_THREADS] = values[k];
     }
 }
 
-static __device__ inline void oct_warp_smooth_tile(const float *taps, const struct oct_warp_tile &t,
-                                                   const float *tile, float sums[OCT_WARP_OWN])
+static __device__ inline void smooth_tile(const float *taps, const struct tile &t,
+                                          const float *tile, float sums[OCT_WARP_OWN])
 {
     const uint32_t lane = threadIdx.x % OCT_WARP_LANES;
     const float *own = tile + threadIdx.x / OCT_WARP_LANES * OCT_WARP_OWN * OCT_WARP_LANES + lane;
-    oct_warp_smooth(
+    smooth(
         taps, t.radius, [own](uint32_t at, uint32_t i) { return own[(at + i) * OCT_WARP_LANES]; },
         sums);
 }
 
 /* Blocks of one volume, along `axis` (0 or 1). */
-static inline uint64_t oct_warp_tile_blocks(const struct oct_warp_box &box, int axis,
-                                            const struct oct_warp_tile &tile)
+static inline uint64_t tile_blocks(const struct box &box, int axis, const struct tile &tile)
 {
-    return (uint64_t)oct_warp_groups(box.side[2], OCT_WARP_LANES) * box.side[1 - axis] *
-           tile.n_tiles;
+    return (uint64_t)groups(box.side[2], OCT_WARP_LANES) * box.side[1 - axis] * tile.n_tiles;
 }
 
-/* Along AXIS, 0 or 1, of volumes from `from` on to those from `to` on; the blocks are those of one
- * volume after those of another. */
-template <int AXIS>
+/* Along the A-lines of three volumes; the blocks are those of one volume after those of another,
+ * tiles of one B-scan follow one another. */
 static __global__ void __launch_bounds__(OCT_WARP_THREADS)
-    oct_warp_gauss_kernel(struct oct_warp_box box, struct oct_warp_tile t, struct oct_warp_taps g,
-                          const float *from, float *to, const struct oct_warp_course *course)
+    gauss_kernel(struct box box, struct tile t, struct taps g, const float *from, float *to,
+                 const struct course *course)
 {
     OCT_SHARED(float, shared);
-    if (oct_warp_is_over(course))
+    if (has_ended(course))
         return;
     float *taps = shared, *tile = shared + OCT_WARP_TAPS;
-    const uint32_t n_d = oct_warp_groups(box.side[2], OCT_WARP_LANES), n_l = box.side[1 - AXIS];
+    const uint32_t n_d = groups(box.side[2], OCT_WARP_LANES), n_b = box.side[0];
     const uint32_t d = blockIdx.x % n_d * OCT_WARP_LANES + threadIdx.x % OCT_WARP_LANES;
-    const uint32_t rest = blockIdx.x / n_d;
-    /* Along the A-lines tiles of one B-scan follow one another, else A-lines of one tile. */
-    const uint32_t tile_of = AXIS == 1 ? rest % t.n_tiles : rest / n_l % t.n_tiles;
-    const uint32_t across = AXIS == 1 ? rest / t.n_tiles % n_l : rest % n_l;
-    const uint32_t volume = rest / t.n_tiles / n_l, first = tile_of * OCT_WARP_TILE;
-    const size_t line = volume * box.n + across * box.step[1 - AXIS] + min(d, box.side[2] - 1);
+    const uint32_t rest = blockIdx.x / n_d, first = rest % t.n_tiles * OCT_WARP_TILE;
+    const uint32_t b = rest / t.n_tiles % n_b, volume = rest / t.n_tiles / n_b;
+    const size_t line = volume * box.n + b * box.step[0] + min(d, box.side[2] - 1);
     float sums[OCT_WARP_OWN];
-    oct_warp_load_taps(g, OCT_WARP_THREADS, taps);
-    oct_warp_load_tile(from + line, box.step[AXIS], box.side[AXIS], t, first, tile);
+    load_taps(g, OCT_WARP_THREADS, taps);
+    load_tile(from + line, box.step[1], box.side[1], t, first, tile);
     __syncthreads();
-    oct_warp_smooth_tile(taps, t, tile, sums);
+    smooth_tile(taps, t, tile, sums);
     const uint32_t own = first + threadIdx.x / OCT_WARP_LANES * OCT_WARP_OWN;
     if (d >= box.side[2])
         return;
 #pragma unroll
     for (uint32_t k = 0; k < OCT_WARP_OWN; k++)
-        if (own + k < box.side[AXIS])
-            to[line + (own + k) * box.step[AXIS]] = sums[k];
+        if (own + k < box.side[1])
+            to[line + (own + k) * box.step[1]] = sums[k];
 }
 
 /* ---- the last axis with the step ---- */
 
 /* v, in units of the finest spacing, times `scale` is the step; and times most / longest, where
  * that is below 1. */
-struct oct_warp_stride {
+struct stride {
     float scale, most;
     float *longest; /* |v|; 0 before */
     bool is_known;  /* else it is found out, and scale alone counts */
@@ -173,11 +165,10 @@ struct oct_warp_stride {
 
 /* u'(x) = v(x) + u(x - v(x)) for |v_i| <= 1: the cell is on one side of the voxel or on the
  * other. */
-static __device__ inline void oct_warp_compose_near(const struct oct_warp_box &box,
-                                                    const struct oct_warp_place &p, const float *v,
-                                                    const float *u, float *moved)
+static __device__ inline void compose_near(const struct box &box, const struct place &p,
+                                           const float *v, const float *u, float *moved)
 {
-    struct oct_warp_cell cell = {p.at, {}};
+    struct cell cell = {p.at, {}};
 #pragma unroll
     for (int i = 0; i < 3; i++) {
         const bool below = p.x[i] + 1 == box.side[i] || (v[i] > 0 && p.x[i] > 0);
@@ -186,51 +177,34 @@ static __device__ inline void oct_warp_compose_near(const struct oct_warp_box &b
     }
 #pragma unroll
     for (int i = 0; i < 3; i++)
-        moved[i * box.n + p.at] = v[i] + oct_warp_sample(u + i * box.n, box, cell);
-}
-
-/* The largest of a block's threads, in thread 0. All OCT_WARP_THREADS call it, once. */
-static __device__ inline float oct_warp_largest_of_block(float own)
-{
-    __shared__ float all[OCT_WARP_THREADS];
-    const uint32_t t = threadIdx.x;
-    all[t] = own;
-    __syncthreads();
-    for (uint32_t i = t + OCT_WARP_LANES; t < OCT_WARP_LANES && i < OCT_WARP_THREADS;
-         i += OCT_WARP_LANES)
-        all[t] = fmaxf(all[t], all[i]);
-    __syncthreads();
-    for (uint32_t i = 1; t == 0 && i < OCT_WARP_LANES; i++)
-        all[0] = fmaxf(all[0], all[i]);
-    return all[t];
+        moved[i * box.n + p.at] = v[i] + sample(u + i * box.n, box, cell);
 }
 
 /* v: smoothed along depth and A-lines; here along the B-scans, and u' of it. Where the longest is
  * known, nothing is done if that leaves the step as it is. The largest of all is the same in any
  * order. */
 static __global__ void __launch_bounds__(OCT_WARP_THREADS, 4)
-    oct_warp_step_kernel(struct oct_warp_box box, struct oct_warp_tile t, struct oct_warp_taps g,
-                         struct oct_warp_stride stride, const float *v, const float *u,
-                         float *moved, const struct oct_warp_course *course)
+    step_kernel(struct box box, struct tile t, struct taps g, struct stride stride, const float *v,
+                const float *u, float *moved, const struct course *course)
 {
     OCT_SHARED(float, shared);
-    if (oct_warp_is_over(course) || (stride.is_known && !(*stride.longest > stride.most)))
+    if (has_ended(course) || (stride.is_known && !(*stride.longest > stride.most)))
         return;
     const float scale = stride.scale * (stride.is_known ? stride.most / *stride.longest : 1.0f);
     float *taps = shared, *tile = shared + OCT_WARP_TAPS;
-    const uint32_t n_d = oct_warp_groups(box.side[2], OCT_WARP_LANES);
+    const uint32_t n_d = groups(box.side[2], OCT_WARP_LANES);
     const uint32_t d = blockIdx.x % n_d * OCT_WARP_LANES + threadIdx.x % OCT_WARP_LANES;
     const uint32_t rest = blockIdx.x / n_d, j = rest % box.side[1];
     const uint32_t first = rest / box.side[1] * OCT_WARP_TILE;
     const uint32_t line = j * box.step[1] + min(d, box.side[2] - 1);
     float sums[3][OCT_WARP_OWN];
-    oct_warp_load_taps(g, OCT_WARP_THREADS, taps);
+    load_taps(g, OCT_WARP_THREADS, taps);
 #pragma unroll
     for (int i = 0; i < 3; i++) {
         __syncthreads();
-        oct_warp_load_tile(v + i * box.n + line, box.step[0], box.side[0], t, first, tile);
+        load_tile(v + i * box.n + line, box.step[0], box.side[0], t, first, tile);
         __syncthreads();
-        oct_warp_smooth_tile(taps, t, tile, sums[i]);
+        smooth_tile(taps, t, tile, sums[i]);
     }
     const uint32_t own = first + threadIdx.x / OCT_WARP_LANES * OCT_WARP_OWN;
     float longest = 0;
@@ -238,7 +212,7 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS, 4)
     for (uint32_t k = 0; k < OCT_WARP_OWN; k++) {
         if (d >= box.side[2] || own + k >= box.side[0])
             break;
-        const struct oct_warp_place p = {{own + k, j, d}, line + (own + k) * box.step[0]};
+        const struct place p = {{own + k, j, d}, line + (own + k) * box.step[0]};
         float length2 = 0, here[3];
 #pragma unroll
         for (int i = 0; i < 3; i++) {
@@ -246,11 +220,11 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS, 4)
             here[i] = scale * box.per[i] * sums[i][k];
         }
         longest = fmaxf(longest, length2);
-        oct_warp_compose_near(box, p, here, u, moved);
+        compose_near(box, p, here, u, moved);
     }
     if (stride.is_known)
         return;
-    longest = sqrtf(oct_warp_largest_of_block(longest));
+    longest = sqrtf(reduce_block(longest, [](float *to, float more) { *to = fmaxf(*to, more); }));
     if (threadIdx.x == 0)
         atomicMax((uint32_t *)stride.longest, (uint32_t)__float_as_int(longest));
 }
@@ -262,93 +236,21 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS, 4)
 #define OCT_WARP_FORCE_SPAN (OCT_WARP_FORCE_THREADS / OCT_WARP_FORCE_LINES * OCT_WARP_OWN)
 
 /* What the force is of; fixed: NaN where it is not compared. */
-struct oct_warp_fields {
+struct fields {
     const float *warped, *change, *fixed; /* T(h), J + log J, R */
     float lambda, kappa;
 };
 
-/* f, and what it is divided by, in units of the finest spacing. */
-static __device__ inline float oct_warp_force_at(const struct oct_warp_box &box,
-                                                 const struct oct_warp_fields &of,
-                                                 const struct oct_warp_place &p, float force[3])
-{
-    const float r = of.fixed[p.at];
-    const float off = r == r ? of.warped[p.at] - r : 0.0f;
-    float steep = 0;
-    for (int i = 0; i < 3; i++) {
-        const struct oct_warp_slope slope = oct_warp_slope_of(box, p, i);
-        const float by = box.per[i];
-        const float of_warped = by * oct_warp_along(of.warped, slope);
-        const float of_change = by * oct_warp_along(of.change, slope);
-        force[i] = off * of_warped - of.lambda * of_change;
-        steep = fmaf(of_warped, of_warped, steep);
-    }
-    return steep + of.kappa * off * off + 2 * of.lambda + 1e-4f;
-}
-
-/* Undivided, for each voxel, per voxel. */
-static __global__ void __launch_bounds__(OCT_WARP_THREADS)
-    oct_warp_force_kernel(struct oct_warp_box box, struct oct_warp_fields of, float *force)
-{
-    const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
-    if (i >= box.n)
-        return;
-    float here[3];
-    oct_warp_force_at(box, of, oct_warp_place_of(box, i), here);
-    for (int k = 0; k < 3; k++)
-        force[k * box.n + i] = here[k] * box.units[k];
-}
-
-/* ---- divided and smoothed along the depth ---- */
-
-/* A block's part of the depth; 8 divides it. */
-struct oct_warp_span {
-    uint32_t own, n_spans, pitch; /* pitch: of a line in shared memory */
-};
-
-static inline struct oct_warp_span oct_warp_span_of(uint32_t side, uint32_t radius)
-{
-    struct oct_warp_span span;
-    const uint32_t n = oct_warp_groups(side, OCT_WARP_FORCE_SPAN);
-    span.own = oct_warp_groups(oct_warp_groups(side, n), OCT_WARP_OWN) * OCT_WARP_OWN;
-    span.n_spans = oct_warp_groups(side, span.own);
-    span.pitch = OCT_WARP_SPREAD(span.own + 2 * radius) + 1;
-    return span;
-}
-
-static inline size_t oct_warp_span_bytes(const struct oct_warp_span &span)
-{
-    return (OCT_WARP_TAPS + (size_t)3 * OCT_WARP_FORCE_LINES * span.pitch) * sizeof(float);
-}
-
-static inline uint64_t oct_warp_span_blocks(const struct oct_warp_box &box,
-                                            const struct oct_warp_span &span)
-{
-    return (uint64_t)oct_warp_groups(box.side[1], OCT_WARP_FORCE_LINES) * box.side[0] *
-           span.n_spans;
-}
-
-/* Of a block: B-scan, first A-line, first depth. */
-static __device__ inline struct oct_warp_place oct_warp_span_place(const struct oct_warp_box &box,
-                                                                   const struct oct_warp_span &span)
-{
-    const uint32_t n_j = oct_warp_groups(box.side[1], OCT_WARP_FORCE_LINES);
-    const uint32_t rest = blockIdx.x / span.n_spans;
-    return {{rest / n_j, rest % n_j * OCT_WARP_FORCE_LINES, blockIdx.x % span.n_spans * span.own},
-            0};
-}
-
 /* A line, its neighbours in the other two axes, and by what their differences are multiplied. */
-struct oct_warp_line {
+struct line {
     uint32_t at, low[2], high[2]; /* first voxels */
     float by[2];
 };
 
-static __device__ inline struct oct_warp_line oct_warp_line_of(const struct oct_warp_box &box,
-                                                               const uint32_t x[2])
+static __device__ inline struct line line_of(const struct box &box, const uint32_t x[2])
 {
-    struct oct_warp_line line;
-    line.at = oct_warp_at(box, x[0], x[1], 0);
+    struct line line;
+    line.at = index_of(box, x[0], x[1], 0);
     for (int i = 0; i < 2; i++) {
         const bool first = x[i] == 0, last = x[i] + 1 == box.side[i];
         line.low[i] = line.at - (first ? 0 : box.step[i]);
@@ -358,19 +260,16 @@ static __device__ inline struct oct_warp_line oct_warp_line_of(const struct oct_
     return line;
 }
 
-/* The quotient at depth d of a line: as oct_warp_force_at has it, with what is the same in the
- * whole line computed before. */
-static __device__ inline void oct_warp_quotient(const struct oct_warp_box &box,
-                                                const struct oct_warp_fields &of,
-                                                const struct oct_warp_line &line, uint32_t d,
-                                                float quotient[3])
+/* f at depth d of a line, and what it is divided by, in units of the finest spacing. */
+static __device__ inline float force_at(const struct box &box, const struct fields &of,
+                                        const struct line &line, uint32_t d, float force[3])
 {
     const uint32_t low = d > 0 ? d - 1 : 0, high = min(d + 1, box.side[2] - 1);
     const float r = of.fixed[line.at + d], by = (high - low == 2 ? 0.5f : 1.0f) * box.per[2];
     const float off = r == r ? of.warped[line.at + d] - r : 0.0f;
     const uint32_t lows[3] = {line.low[0] + d, line.low[1] + d, line.at + low};
     const uint32_t highs[3] = {line.high[0] + d, line.high[1] + d, line.at + high};
-    float force[3], under = fmaf(of.kappa * off, off, 2 * of.lambda + 1e-4f);
+    float under = fmaf(of.kappa * off, off, 2 * of.lambda + 1e-4f);
 #pragma unroll
     for (int i = 0; i < 3; i++) {
         const float each = i < 2 ? line.by[i] : by;
@@ -379,39 +278,83 @@ static __device__ inline void oct_warp_quotient(const struct oct_warp_box &box,
         force[i] = off * of_warped - of.lambda * of_change;
         under = fmaf(of_warped, of_warped, under);
     }
-    const float over = __fdividef(OCT_WARP_GAIN, under);
-#pragma unroll
-    for (int i = 0; i < 3; i++)
-        quotient[i] = over * force[i];
+    return under;
+}
+
+/* Undivided, for each voxel, per voxel. */
+static __global__ void __launch_bounds__(OCT_WARP_THREADS)
+    force_kernel(struct box box, struct fields of, float *force)
+{
+    const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
+    if (i >= box.n)
+        return;
+    const struct place p = place_of(box, i);
+    float here[3];
+    force_at(box, of, line_of(box, p.x), p.x[2], here);
+    for (int k = 0; k < 3; k++)
+        force[k * box.n + i] = here[k] * box.units[k];
+}
+
+/* ---- divided and smoothed along the depth ---- */
+
+/* A block's part of the depth; 8 divides it. */
+struct span {
+    uint32_t own, n_spans, pitch; /* pitch: of a line in shared memory */
+};
+
+static inline struct span span_of(uint32_t side, uint32_t radius)
+{
+    struct span span;
+    const uint32_t n = groups(side, OCT_WARP_FORCE_SPAN);
+    span.own = groups(groups(side, n), OCT_WARP_OWN) * OCT_WARP_OWN;
+    span.n_spans = groups(side, span.own);
+    span.pitch = OCT_WARP_SPREAD(span.own + 2 * radius) + 1;
+    return span;
+}
+
+static inline size_t span_bytes(const struct span &span)
+{
+    return (OCT_WARP_TAPS + (size_t)3 * OCT_WARP_FORCE_LINES * span.pitch) * sizeof(float);
+}
+
+static inline uint64_t span_blocks(const struct box &box, const struct span &span)
+{
+    return (uint64_t)groups(box.side[1], OCT_WARP_FORCE_LINES) * box.side[0] * span.n_spans;
+}
+
+/* Of a block: B-scan, first A-line, first depth. */
+static __device__ inline struct place span_place(const struct box &box, const struct span &span)
+{
+    const uint32_t n_j = groups(box.side[1], OCT_WARP_FORCE_LINES);
+    const uint32_t rest = blockIdx.x / span.n_spans;
+    return {{rest / n_j, rest % n_j * OCT_WARP_FORCE_LINES, blockIdx.x % span.n_spans * span.own},
+            0};
 }
 
 /* The quotients of a block's lines and of `radius` depths more at both ends; a warp for a line. */
-static __device__ inline void oct_warp_load_spans(const struct oct_warp_box &box,
-                                                  const struct oct_warp_fields &of,
-                                                  const struct oct_warp_span &span,
-                                                  const struct oct_warp_place &first,
-                                                  uint32_t radius, float *lines)
+static __device__ inline void load_spans(const struct box &box, const struct fields &of,
+                                         const struct span &span, const struct place &first,
+                                         uint32_t radius, float *lines)
 {
     const uint32_t n = span.own + 2 * radius, own = threadIdx.x / OCT_WARP_LANES;
     const int32_t begin = (int32_t)first.x[2] - (int32_t)radius;
     const uint32_t x[2] = {first.x[0], min(first.x[1] + own, box.side[1] - 1)};
-    const struct oct_warp_line line = oct_warp_line_of(box, x);
+    const struct line line = line_of(box, x);
     const uint32_t lane = threadIdx.x % OCT_WARP_LANES, apart = OCT_WARP_FORCE_LINES * span.pitch;
     float *to = lines + own * span.pitch + OCT_WARP_SPREAD(lane);
     for (uint32_t i = lane; i < n; i += OCT_WARP_LANES, to += OCT_WARP_SPREAD(OCT_WARP_LANES)) {
-        float quotient[3];
-        oct_warp_quotient(box, of, line, oct_warp_inside(begin + (int32_t)i, box.side[2]),
-                          quotient);
+        const uint32_t d = inside(begin + (int32_t)i, box.side[2]);
+        float force[3];
+        const float over = __fdividef(OCT_WARP_GAIN, force_at(box, of, line, d, force));
 #pragma unroll
         for (uint32_t k = 0; k < 3; k++)
-            to[k * apart] = quotient[k];
+            to[k * apart] = over * force[k];
     }
 }
 
 /* The sums take the place of the first `own` values of their lines. */
-static __device__ inline void oct_warp_smooth_spans(const struct oct_warp_span &span,
-                                                    const float *taps, uint32_t radius,
-                                                    float *lines)
+static __device__ inline void smooth_spans(const struct span &span, const float *taps,
+                                           uint32_t radius, float *lines)
 {
     const uint32_t n_groups = span.own / OCT_WARP_OWN, line = threadIdx.x / n_groups;
     const uint32_t first = threadIdx.x % n_groups * OCT_WARP_OWN;
@@ -420,7 +363,7 @@ static __device__ inline void oct_warp_smooth_spans(const struct oct_warp_span &
         float *values = lines + (k * OCT_WARP_FORCE_LINES + line) * span.pitch;
         float sums[OCT_WARP_OWN];
         if (has_own)
-            oct_warp_smooth(
+            smooth(
                 taps, radius,
                 [values, first](uint32_t t, uint32_t i) {
                     return values[OCT_WARP_SPREAD(first + t) + i];
@@ -437,19 +380,18 @@ static __device__ inline void oct_warp_smooth_spans(const struct oct_warp_span &
 }
 
 static __global__ void __launch_bounds__(OCT_WARP_FORCE_THREADS)
-    oct_warp_drive_kernel(struct oct_warp_box box, struct oct_warp_fields of,
-                          struct oct_warp_span span, struct oct_warp_taps g, float *v,
-                          const struct oct_warp_course *course)
+    drive_kernel(struct box box, struct fields of, struct span span, struct taps g, float *v,
+                 const struct course *course)
 {
     OCT_SHARED(float, shared);
-    if (oct_warp_is_over(course))
+    if (has_ended(course))
         return;
     float *taps = shared, *lines = shared + OCT_WARP_TAPS;
-    const struct oct_warp_place first = oct_warp_span_place(box, span);
-    oct_warp_load_taps(g, OCT_WARP_FORCE_THREADS, taps);
-    oct_warp_load_spans(box, of, span, first, g.radius, lines);
+    const struct place first = span_place(box, span);
+    load_taps(g, OCT_WARP_FORCE_THREADS, taps);
+    load_spans(box, of, span, first, g.radius, lines);
     __syncthreads();
-    oct_warp_smooth_spans(span, taps, g.radius, lines);
+    smooth_spans(span, taps, g.radius, lines);
     const uint32_t line = threadIdx.x / OCT_WARP_LANES, j = first.x[1] + line;
     if (j >= box.side[1])
         return;
@@ -457,10 +399,12 @@ static __global__ void __launch_bounds__(OCT_WARP_FORCE_THREADS)
     for (uint32_t k = 0; k < 3; k++) {
         const float *from =
             lines + (k * OCT_WARP_FORCE_LINES + line) * span.pitch + OCT_WARP_SPREAD(lane);
-        float *to = v + k * box.n + oct_warp_at(box, first.x[0], j, first.x[2]);
+        float *to = v + k * box.n + index_of(box, first.x[0], j, first.x[2]);
         for (uint32_t d = lane; d < n; d += OCT_WARP_LANES, from += OCT_WARP_SPREAD(OCT_WARP_LANES))
             to[d] = *from;
     }
 }
+
+} // namespace oct_warp
 
 #endif

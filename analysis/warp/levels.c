@@ -1,6 +1,8 @@
 #include "analysis/warp/levels.h"
 
+#include "analysis/warp/sample.h"
 #include "kernels/device/workers.h"
+#include "pipeline/base/wide.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,15 +13,9 @@ static size_t clamped(int64_t i, uint32_t n)
     return i < 0 ? 0 : i >= n ? n - 1 : (size_t)i;
 }
 
-unsigned oct_warp_level_taps(unsigned factor, uint32_t i, float *taps, int64_t *first)
+unsigned oct_warp_level_taps(unsigned factor, float *taps, int64_t *first)
 {
-    const double centre = (double)factor * i + (factor - 1) / 2.0, sigma = 0.5 * factor;
-    const double reach = 1.5 * factor + 0.5;
-    if (factor == 1) {
-        *first = i;
-        taps[0] = 1;
-        return 1;
-    }
+    const double centre = (factor - 1) / 2.0, sigma = 0.5 * factor, reach = 1.5 * factor + 0.5;
     *first = (int64_t)ceil(centre - reach);
     const unsigned n = (unsigned)((int64_t)floor(centre + reach) - *first) + 1;
     double sum = 0;
@@ -30,32 +26,113 @@ unsigned oct_warp_level_taps(unsigned factor, uint32_t i, float *taps, int64_t *
     return n;
 }
 
-unsigned oct_warp_gauss_taps(double sigma, float taps[OCT_WARP_MOST_RADIUS + 1])
+/* ---- Gaussians ---- */
+
+struct oct_warp_gauss oct_warp_gauss_make(const double sigma[3])
 {
-    const unsigned radius = (unsigned)fmin(ceil(3 * sigma), OCT_WARP_MOST_RADIUS);
-    double sum = 1;
-    for (unsigned k = 1; k <= radius; k++)
-        sum += 2 * exp(-0.5 * pow(k / sigma, 2));
-    for (unsigned k = 0; k <= radius; k++)
-        taps[k] = (float)(exp(-0.5 * pow(k / sigma, 2)) / sum);
-    return radius;
+    struct oct_warp_gauss g;
+    for (unsigned i = 0; i < 3; i++) {
+        g.radius[i] = (unsigned)fmin(ceil(3 * sigma[i]), OCT_WARP_MOST_RADIUS);
+        double sum = 1;
+        for (unsigned k = 1; k <= g.radius[i]; k++)
+            sum += 2 * exp(-0.5 * pow(k / sigma[i], 2));
+        g.taps[i][0] = (float)(1 / sum);
+        for (unsigned k = 1; k <= g.radius[i]; k++)
+            g.taps[i][k] = (float)(exp(-0.5 * pow(k / sigma[i], 2)) / sum);
+    }
+    return g;
 }
 
-void oct_warp_units(const struct oct_warp_grid *grid, double sigma, double sigma_voxels[3],
-                    double per_unit2[3])
+struct oct_warp_gauss oct_warp_gauss_of(const struct oct_warp_grid *grid, double sigma)
 {
     const double *s = grid->spacing, least = fmin(s[0], fmin(s[1], s[2]));
-    for (unsigned i = 0; i < 3; i++) {
-        sigma_voxels[i] = sigma * least / s[i];
-        per_unit2[i] = (least / s[i]) * (least / s[i]);
+    return oct_warp_gauss_make(
+        (double[3]){sigma * least / s[0], sigma * least / s[1], sigma * least / s[2]});
+}
+
+OCT_WIDE static void add_two(const float *low, const float *high, float tap, size_t n, float *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] += tap * (low[i] + high[i]);
+}
+
+static void scale_row(const float *from, float tap, size_t n, float *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = tap * from[i];
+}
+
+/* n rows of `width` floats, `stride` apart, across the rows; copy: [n][width]. */
+static void smooth_across(const struct oct_warp_gauss *g, unsigned axis, uint32_t n, size_t stride,
+                          size_t width, float *rows, float *copy)
+{
+    for (uint32_t i = 0; i < n; i++)
+        memcpy(copy + i * width, rows + i * stride, width * sizeof(*copy));
+    for (uint32_t i = 0; i < n; i++) {
+        scale_row(copy + i * width, g->taps[axis][0], width, rows + i * stride);
+        for (int64_t k = 1; k <= g->radius[axis]; k++)
+            add_two(copy + clamped(i - k, n) * width, copy + clamped(i + k, n) * width,
+                    g->taps[axis][k], width, rows + i * stride);
     }
+}
+
+void oct_warp_smooth_plane(const struct oct_warp_gauss *g, const uint32_t dims[3], float *plane,
+                           float *scratch)
+{
+    const size_t n = dims[2], radius = g->radius[2];
+    float *middle = scratch + radius;
+    for (uint32_t j = 0; j < dims[1]; j++) {
+        float *row = plane + j * n;
+        memcpy(middle, row, n * sizeof(*row));
+        for (size_t k = 1; k <= radius; k++) {
+            *(middle - k) = row[0];
+            middle[n - 1 + k] = row[n - 1];
+        }
+        scale_row(middle, g->taps[2][0], n, row);
+        for (size_t k = 1; k <= radius; k++)
+            add_two(middle - k, middle + k, g->taps[2][k], n, row);
+    }
+    smooth_across(g, 1, dims[1], n, n, plane, scratch);
+}
+
+struct smoothing {
+    const struct oct_warp_gauss *gauss;
+    const uint32_t *dims;
+    float *field, *scratch;
+    size_t n_scratch;
+};
+
+static void smooth_one_plane(void *context, unsigned piece, unsigned worker)
+{
+    const struct smoothing *s = context;
+    oct_warp_smooth_plane(s->gauss, s->dims, s->field + piece * (size_t)s->dims[1] * s->dims[2],
+                          s->scratch + worker * s->n_scratch);
+}
+
+static void smooth_bscans(void *context, unsigned piece, unsigned worker)
+{
+    const struct smoothing *s = context;
+    const size_t row = s->dims[2], plane = row * s->dims[1];
+    const size_t c = piece / s->dims[1], j = piece % s->dims[1];
+    smooth_across(s->gauss, 0, s->dims[0], plane, row, s->field + c * plane * s->dims[0] + j * row,
+                  s->scratch + worker * s->n_scratch);
+}
+
+void oct_warp_smooth(const struct oct_warp_gauss *g, const uint32_t dims[3],
+                     struct oct_workers *workers, float *field, float *scratch, size_t n_scratch)
+{
+    struct smoothing s = {g, dims, field, scratch, n_scratch};
+    oct_workers_run(workers, 3 * dims[0], smooth_one_plane, &s);
+    oct_workers_run(workers, 3 * dims[1], smooth_bscans, &s);
 }
 
 /* ---- volumes ---- */
 
-struct smoothing {
+struct shrinking {
     uint32_t dims[3], level_dims[3];
-    unsigned factor;
+    unsigned factor, n_taps;
+    float taps[OCT_WARP_LEVEL_TAPS(OCT_WARP_MOST_FACTOR)];
+    int64_t first; /* voxel of voxel 0 of the level */
     const float *volume;
     const uint8_t *mask;
     float *level;
@@ -64,83 +141,75 @@ struct smoothing {
     size_t n_scratch;
 };
 
-/* Sums along the B-scans and the A-lines, of one row of the level: sums [D], weights [D] or
- * NULL. */
-static void sum_rows(const struct smoothing *s, uint32_t b, uint32_t j, float *sums, float *weights)
+static size_t place_of(const struct shrinking *s, uint32_t i, unsigned tap, unsigned axis)
 {
-    const size_t n = s->dims[2];
-    float taps[2][OCT_WARP_LEVEL_TAPS(64)];
-    int64_t first[2];
-    const unsigned n_b = oct_warp_level_taps(s->factor, b, taps[0], first);
-    const unsigned n_j = oct_warp_level_taps(s->factor, j, taps[1], first + 1);
-    memset(sums, 0, n * sizeof(*sums));
-    if (weights)
-        memset(weights, 0, n * sizeof(*weights));
-    for (unsigned k = 0; k < n_b; k++)
-        for (unsigned i = 0; i < n_j; i++) {
-            const size_t at = (clamped(first[0] + k, s->dims[0]) * s->dims[1] +
-                               clamped(first[1] + i, s->dims[1])) *
-                              n;
-            const float w = taps[0][k] * taps[1][i], *from = s->volume + at;
-            for (size_t d = 0; !weights && d < n; d++)
-                sums[d] += w * from[d];
-            for (size_t d = 0; weights && d < n; d++) {
-                const float part = s->mask[at + d] ? w : 0;
-                sums[d] += part * from[d];
-                weights[d] += part;
-            }
-        }
+    return clamped(s->first + (int64_t)i * s->factor + tap, s->dims[axis]);
 }
 
-static void sum_depths(const struct smoothing *s, size_t at, const float *sums,
-                       const float *weights)
+/* Adds n values, those that the mask leaves; values NULL: 1. */
+static void add_values(const float *values, const uint8_t *mask, float tap, size_t n, float *sums)
 {
-    float taps[OCT_WARP_LEVEL_TAPS(64)];
-    int64_t first;
-    const unsigned n = oct_warp_level_taps(s->factor, 0, taps, &first);
-    for (uint32_t d = 0; d < s->level_dims[2]; d++) {
-        float sum = 0, weight = 0;
-        for (unsigned k = 0; k < n; k++) {
-            const size_t i = clamped(first + (int64_t)d * s->factor + k, s->dims[2]);
-            sum += taps[k] * sums[i];
-            weight += weights ? taps[k] * weights[i] : 0;
-        }
-        s->level[at + d] = !weights ? sum : weight > 0 ? sum / weight : 0;
-        if (weights)
-            s->level_mask[at + d] = weight >= OCT_WARP_LEAST_WEIGHT;
+    for (size_t i = 0; !mask && i < n; i++)
+        sums[i] += tap * values[i];
+    for (size_t i = 0; mask && i < n; i++)
+        sums[i] += mask[i] ? tap * (values ? values[i] : 1) : 0;
+}
+
+/* Plane b of the level, axis after axis; values NULL: of the mask alone. */
+static void sum_plane(const struct shrinking *s, uint32_t b, const float *values, float *plane,
+                      float *to)
+{
+    const size_t row = s->dims[2], n = row * s->dims[1];
+    float *sums = plane + n;
+    memset(plane, 0, n * sizeof(*plane));
+    for (unsigned t = 0; t < s->n_taps; t++) {
+        const size_t at = place_of(s, b, t, 0) * n;
+        add_values(values ? values + at : NULL, s->mask ? s->mask + at : NULL, s->taps[t], n,
+                   plane);
     }
-}
-
-static void smooth_plane(void *context, unsigned piece, unsigned worker)
-{
-    const struct smoothing *s = context;
-    float *sums = s->scratch + worker * s->n_scratch;
-    float *weights = s->mask ? sums + s->dims[2] : NULL;
     for (uint32_t j = 0; j < s->level_dims[1]; j++) {
-        sum_rows(s, piece, j, sums, weights);
-        sum_depths(s, ((size_t)piece * s->level_dims[1] + j) * s->level_dims[2], sums, weights);
+        memset(sums, 0, row * sizeof(*sums));
+        for (unsigned t = 0; t < s->n_taps; t++)
+            add_values(plane + place_of(s, j, t, 1) * row, NULL, s->taps[t], row, sums);
+        for (uint32_t d = 0; d < s->level_dims[2]; d++) {
+            float sum = 0;
+            for (unsigned t = 0; t < s->n_taps; t++)
+                sum += s->taps[t] * sums[place_of(s, d, t, 2)];
+            *to++ = sum;
+        }
     }
 }
 
-enum oct_err oct_warp_level_volume(const uint32_t dims[3], unsigned factor, const float *volume,
-                                   const uint8_t *mask, struct oct_workers *workers, float *level,
-                                   uint8_t *level_mask, struct oct_error *err)
+static void shrink_plane(void *context, unsigned b, unsigned worker)
 {
-    const size_t n_workers = workers ? oct_workers_n_threads(workers) + 1 : 1;
-    struct smoothing s = {.factor = factor,
+    const struct shrinking *s = context;
+    const size_t n = (size_t)s->level_dims[1] * s->level_dims[2];
+    float *weights = s->scratch + worker * s->n_scratch, *level = s->level + b * n;
+    sum_plane(s, b, s->volume, weights + n, level);
+    if (!s->mask)
+        return;
+    sum_plane(s, b, NULL, weights + n, weights);
+    for (size_t i = 0; i < n; i++) {
+        level[i] = weights[i] > 0 ? level[i] / weights[i] : 0;
+        s->level_mask[b * n + i] = weights[i] >= OCT_WARP_LEAST_WEIGHT;
+    }
+}
+
+void oct_warp_level_volume(const uint32_t dims[3], unsigned factor, const float *volume,
+                           const uint8_t *mask, struct oct_workers *workers, float *scratch,
+                           size_t n_scratch, float *level, uint8_t *level_mask)
+{
+    struct shrinking s = {.dims = {dims[0], dims[1], dims[2]},
+                          .factor = factor,
                           .volume = volume,
                           .mask = mask,
                           .level = level,
                           .level_mask = level_mask,
-                          .n_scratch = 2 * (size_t)dims[2] + 16};
-    memcpy(s.dims, dims, sizeof(s.dims));
+                          .scratch = scratch,
+                          .n_scratch = n_scratch};
     oct_warp_level_dims(dims, factor, s.level_dims);
-    s.scratch = malloc(n_workers * s.n_scratch * sizeof(*s.scratch));
-    if (!s.scratch)
-        return oct_fail(err, OCT_E_NO_MEMORY, "warp: out of memory for rows of %u voxels", dims[2]);
-    oct_workers_run(workers, s.level_dims[0], smooth_plane, &s);
-    free(s.scratch);
-    return OCT_OK;
+    s.n_taps = oct_warp_level_taps(factor, s.taps, &s.first);
+    oct_workers_run(workers, s.level_dims[0], shrink_plane, &s);
 }
 
 /* ---- displacements ---- */
@@ -152,52 +221,22 @@ struct spreading {
     float *fine;
 };
 
-/* Where voxel i of the finer level lies between two of the coarser one. */
-struct between {
-    size_t low, high;
-    float part; /* of high */
-};
-
-static struct between between(const struct spreading *s, uint32_t i, unsigned axis)
-{
-    const double at = (s->to * i + (s->to - 1) / 2.0 - (s->from - 1) / 2.0) / s->from;
-    const double inside = fmax(0, fmin(at, s->from_dims[axis] - 1.0));
-    const size_t low = (size_t)inside;
-    return (struct between){low, clamped((int64_t)low + 1, s->from_dims[axis]),
-                            (float)(inside - (double)low)};
-}
-
-static void spread_row(const struct spreading *s, const float *from, const struct between *b,
-                       const struct between *j, float *to)
-{
-    const size_t row = s->from_dims[2], plane = row * s->from_dims[1];
-    const float *rows[4] = {
-        from + b->low * plane + j->low * row, from + b->low * plane + j->high * row,
-        from + b->high * plane + j->low * row, from + b->high * plane + j->high * row};
-    const float ratio = (float)s->from / (float)s->to;
-    for (uint32_t i = 0; i < s->to_dims[2]; i++) {
-        const struct between d = between(s, i, 2);
-        float at[4];
-        for (unsigned k = 0; k < 4; k++)
-            at[k] = rows[k][d.low] + d.part * (rows[k][d.high] - rows[k][d.low]);
-        const float low = at[0] + j->part * (at[1] - at[0]);
-        const float high = at[2] + j->part * (at[3] - at[2]);
-        to[i] = ratio * (low + b->part * (high - low));
-    }
-}
-
-static void spread_plane(void *context, unsigned piece, unsigned worker)
+static void spread_plane(void *context, unsigned b, unsigned worker)
 {
     const struct spreading *s = context;
-    const struct between b = between(s, piece, 0);
     const size_t n_from = (size_t)s->from_dims[0] * s->from_dims[1] * s->from_dims[2];
-    const size_t row = s->to_dims[2], plane = row * s->to_dims[1], n_to = plane * s->to_dims[0];
+    const size_t plane = (size_t)s->to_dims[1] * s->to_dims[2], n_to = plane * s->to_dims[0];
+    const double ratio = (double)s->from / s->to;
     (void)worker;
-    for (uint32_t i = 0; i < s->to_dims[1]; i++) {
-        const struct between j = between(s, i, 1);
+    for (size_t i = 0; i < plane; i++) {
+        const size_t x[3] = {b, i / s->to_dims[2], i % s->to_dims[2]};
+        double at[3];
+        for (unsigned k = 0; k < 3; k++)
+            at[k] = ((double)(s->to * x[k]) + (s->to - 1) / 2.0 - (s->from - 1) / 2.0) / s->from;
+        const struct oct_warp_cell cell = oct_warp_cell_of(s->from_dims, at);
         for (size_t c = 0; c < 3; c++)
-            spread_row(s, s->coarse + c * n_from, &b, &j,
-                       s->fine + c * n_to + piece * plane + i * row);
+            s->fine[c * n_to + b * plane + i] =
+                (float)(ratio * oct_warp_sample(s->coarse + c * n_from, &cell));
     }
 }
 
@@ -208,42 +247,6 @@ void oct_warp_level_displacement(const uint32_t dims[3], unsigned from, unsigned
     oct_warp_level_dims(dims, from, s.from_dims);
     oct_warp_level_dims(dims, to, s.to_dims);
     oct_workers_run(workers, s.to_dims[0], spread_plane, &s);
-}
-
-/* ---- softer displacements ---- */
-
-struct softening {
-    const uint32_t *dims;
-    const float *u;
-    float *soft;
-};
-
-static void soften_plane(void *context, unsigned b, unsigned worker)
-{
-    static const float weights[3] = {0.25F, 0.5F, 0.25F};
-    const struct softening *s = context;
-    const size_t row = s->dims[2], plane = row * s->dims[1], n = plane * s->dims[0];
-    (void)worker;
-    for (size_t c = 0; c < 3; c++)
-        for (uint32_t j = 0; j < s->dims[1]; j++)
-            for (uint32_t d = 0; d < s->dims[2]; d++) {
-                float sum = 0;
-                for (int k = 0; k < 27; k++) {
-                    const size_t kb = clamped((int64_t)b + k / 9 - 1, s->dims[0]);
-                    const size_t kj = clamped((int64_t)j + k / 3 % 3 - 1, s->dims[1]);
-                    const size_t kd = clamped((int64_t)d + k % 3 - 1, s->dims[2]);
-                    sum += weights[k / 9] * weights[k / 3 % 3] * weights[k % 3] *
-                           s->u[c * n + kb * plane + kj * row + kd];
-                }
-                s->soft[c * n + b * plane + j * row + d] = sum;
-            }
-}
-
-void oct_warp_soften(const uint32_t dims[3], const float *u, struct oct_workers *workers,
-                     float *soft)
-{
-    struct softening s = {dims, u, soft};
-    oct_workers_run(workers, dims[0], soften_plane, &s);
 }
 
 /* ---- the steps of a level ---- */

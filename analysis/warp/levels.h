@@ -27,34 +27,44 @@ static inline void oct_warp_level_dims(const uint32_t dims[3], unsigned factor, 
         level[i] = dims[i] / factor;
 }
 
-/* The weights of the voxels first .. first + n - 1 for the centre of voxel i of a level; n at most
- * OCT_WARP_LEVEL_TAPS(factor). first may be negative, and first + n beyond the side. */
+/* For the centre of voxel i of a level of a factor of 2 or more, the weights of the voxels factor i
+ * + first and those behind it; returns how many, at most OCT_WARP_LEVEL_TAPS(factor). first is
+ * negative, and the last may lie beyond the side. */
+#define OCT_WARP_MOST_FACTOR 64u
 #define OCT_WARP_LEVEL_TAPS(factor) (3u * (factor) + 2u)
-unsigned oct_warp_level_taps(unsigned factor, uint32_t i, float *taps, int64_t *first);
+unsigned oct_warp_level_taps(unsigned factor, float *taps, int64_t *first);
 
-/* G of the steps: taps[k] of the voxels at distance k, 0 .. radius, of a Gaussian of sigma voxels
- * along one axis, cut at radius = ceil(3 sigma); taps[0] + 2 sum taps[k] = 1. Returns the radius,
- * at most OCT_WARP_MOST_RADIUS. The field is constant beyond the border. */
+/* A Gaussian of sigma voxels along each axis, cut at radius = ceil(3 sigma): taps[k] of the voxels
+ * at distance k, 0 .. radius, taps[0] + 2 sum taps[k] = 1. Fields are constant beyond the border. */
 #define OCT_WARP_MOST_RADIUS 96u
-unsigned oct_warp_gauss_taps(double sigma, float taps[OCT_WARP_MOST_RADIUS + 1]);
+struct oct_warp_gauss {
+    unsigned radius[3];
+    float taps[3][OCT_WARP_MOST_RADIUS + 1];
+};
+struct oct_warp_gauss oct_warp_gauss_make(const double sigma[3]);
+/* G of the steps: sigma in units of the finest spacing. */
+struct oct_warp_gauss oct_warp_gauss_of(const struct oct_warp_grid *grid, double sigma);
 
-/* sigma of G in voxels, and 1 / (s_i / least s)^2, of each axis. */
-void oct_warp_units(const struct oct_warp_grid *grid, double sigma, double sigma_voxels[3],
-                    double per_unit2[3]);
+/* A B-scan along A-lines and depth, in place; scratch: [M * D + 2 OCT_WARP_MOST_RADIUS]. */
+void oct_warp_smooth_plane(const struct oct_warp_gauss *g, const uint32_t dims[3], float *plane,
+                           float *scratch);
+/* A field [3][V][M][D] along all axes, in place; scratch: [workers][n_scratch], each
+ * OCT_WARP_SMOOTH_SCRATCH or more. */
+#define OCT_WARP_SMOOTH_SCRATCH(dims)                                                              \
+    ((size_t)((dims)[0] > (dims)[1] ? (dims)[0] : (dims)[1]) * (dims)[2] +                         \
+     2 * (size_t)OCT_WARP_MOST_RADIUS)
+void oct_warp_smooth(const struct oct_warp_gauss *g, const uint32_t dims[3],
+                     struct oct_workers *workers, float *field, float *scratch, size_t n_scratch);
 
 /* volume [V][M][D], mask the same or NULL -> level [V/k][M/k][D/k], level_mask the same, needed
- * with a mask alone. OCT_E_NO_MEMORY. */
-enum oct_err oct_warp_level_volume(const uint32_t dims[3], unsigned factor, const float *volume,
-                                   const uint8_t *mask, struct oct_workers *workers, float *level,
-                                   uint8_t *level_mask, struct oct_error *err);
+ * with a mask alone; factor 2 or more. scratch: [workers][n_scratch], each 2 M D or more. */
+void oct_warp_level_volume(const uint32_t dims[3], unsigned factor, const float *volume,
+                           const uint8_t *mask, struct oct_workers *workers, float *scratch,
+                           size_t n_scratch, float *level, uint8_t *level_mask);
 
 /* coarse [3][of level `from`] -> fine [3][of level `to`], to < from; dims of the volume. */
 void oct_warp_level_displacement(const uint32_t dims[3], unsigned from, unsigned to,
                                  const float *coarse, struct oct_workers *workers, float *fine);
-
-/* The displacement u [3][V][M][D] with (1 2 1) / 4 of each axis, the border's beyond the border. */
-void oct_warp_soften(const uint32_t dims[3], const float *u, struct oct_workers *workers,
-                     float *soft);
 
 /* ---- the steps of a level ----
  *

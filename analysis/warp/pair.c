@@ -86,26 +86,32 @@ static enum oct_err scale(struct work *w, unsigned v, const float *from, struct 
     return OCT_OK;
 }
 
-static void compare(const struct work *w, const uint8_t *mask, struct oct_warp_likeness *likeness)
+/* Of the voxels that are seen. */
+static void compare_scaled(const struct work *w, struct oct_warp_likeness *likeness)
 {
-    oct_warp_compare(w->scaled[0], w->scaled[1], mask, w->n, w->workers, likeness);
+    oct_warp_compare(w->scaled[0], w->scaled[1], w->seen, w->n, w->workers, likeness);
+}
+
+static enum oct_err scale_both(struct work *w, struct oct_error *err)
+{
+    const enum oct_err e = scale(w, 0, w->raw[0], err);
+    return e ? e : scale(w, 1, w->raw[1], err);
 }
 
 /* The two volumes from 0 to 1, what of them is compared, and their likeness before. */
-static enum oct_err begin(struct work *w, struct oct_error *err)
+static enum oct_err begin_work(struct work *w, struct oct_error *err)
 {
     enum oct_err e = oct_warp_range(w->raw[0], w->raw[1], w->n, w->pair->range, err);
-    for (unsigned v = 0; v < 2; v++)
-        e = e ? e : scale(w, v, w->raw[v], err);
+    e = e ? e : scale_both(w, err);
     w->compared = malloc(w->n);
-    if (e || !w->compared)
+    w->seen = malloc(w->n);
+    if (e || !w->compared || !w->seen)
         return e ? e : no_memory(w, err);
-    for (size_t i = 0; i < w->n; i++)
-        w->compared[i] =
-            isfinite(w->raw[0][i]) && isfinite(w->raw[1][i]) && (!w->mask || w->mask[i]);
-    compare(w, w->compared, &w->pair->before);
-    for (size_t i = 0; i < w->n; i++)
+    for (size_t i = 0; i < w->n; i++) {
         w->compared[i] = isfinite(w->raw[0][i]) && (!w->mask || w->mask[i]);
+        w->seen[i] = w->compared[i] && isfinite(w->raw[1][i]);
+    }
+    compare_scaled(w, &w->pair->before);
     return OCT_OK;
 }
 
@@ -130,15 +136,9 @@ static enum oct_err align_bscans(struct work *w, struct oct_error *err)
 
 /* ---- what has a place ---- */
 
-struct looking {
-    const struct work *w;
-    const float *displacement; /* [3][V][M][D] */
-};
-
-static void look(void *context, unsigned b, unsigned worker)
+static void find_seen_bscan(void *context, unsigned b, unsigned worker)
 {
-    const struct looking *l = context;
-    const struct work *w = l->w;
+    const struct work *w = context;
     const uint32_t *dims = w->dims;
     const size_t n_bscan = (size_t)dims[1] * dims[2];
     const bool blind = w->pair->bscans && isnan(w->pair->bscans[b].score);
@@ -149,7 +149,7 @@ static void look(void *context, unsigned b, unsigned worker)
         bool inside = w->compared[at] && !blind;
         size_t place = 0;
         for (unsigned i = 0; i < 3 && inside; i++) {
-            const double y = (double)x[i] - (double)l->displacement[i * w->n + at];
+            const double y = (double)x[i] - (double)w->pair->displacement[i * w->n + at];
             inside = y >= 0 && y <= dims[i] - 1.0;
             place = inside ? place * dims[i] + (size_t)(y + 0.5) : 0;
         }
@@ -160,12 +160,9 @@ static void look(void *context, unsigned b, unsigned worker)
 /* Fills seen; the displacement is that of the whole map. OCT_E_ARG: too little is. */
 static enum oct_err find_seen(struct work *w, struct oct_error *err)
 {
-    struct looking looking = {w, w->pair->displacement};
     size_t n_seen = 0, n_compared = 0;
 
-    if (!w->seen && !(w->seen = malloc(w->n)))
-        return no_memory(w, err);
-    oct_workers_run(w->workers, w->dims[0], look, &looking);
+    oct_workers_run(w->workers, w->dims[0], find_seen_bscan, w);
     for (size_t i = 0; i < w->n; i++) {
         n_seen += w->seen[i];
         n_compared += w->compared[i];
@@ -175,36 +172,33 @@ static enum oct_err find_seen(struct work *w, struct oct_error *err)
 
 /* ---- the parts of a model ---- */
 
-/* The moving volume without what is not finite; *copy, to be freed, where that needed one. */
-static const float *finite_moving(const struct work *w, float **copy)
+/* A copy of the moving volume with the range's lower end in place of what is not finite; NULL: out
+ * of memory. */
+static float *finite_moving(const struct work *w)
 {
-    size_t i = 0;
+    float *copy = malloc(w->n * sizeof(float));
 
-    *copy = NULL;
-    while (i < w->n && isfinite(w->raw[1][i]))
-        i++;
-    if (i == w->n)
-        return w->raw[1];
-    *copy = malloc(w->n * sizeof(float));
-    for (i = 0; *copy && i < w->n; i++)
-        (*copy)[i] = isfinite(w->raw[1][i]) ? w->raw[1][i] : (float)w->pair->range[0];
-    return *copy;
+    for (size_t i = 0; copy && i < w->n; i++)
+        copy[i] = isfinite(w->raw[1][i]) ? w->raw[1][i] : (float)w->pair->range[0];
+    return copy;
 }
 
-static enum oct_err rigid_only(struct work *w, struct oct_error *err)
+/* The moving volume by the B-scans alone. */
+static enum oct_err warp_rigid(struct work *w, float **warped, struct oct_error *err)
 {
-    struct oct_warp_pair *pair = w->pair;
-    float *copy;
+    float *moving = finite_moving(w);
 
-    const float *moving = finite_moving(w, &copy);
-    pair->warped = malloc(w->n * sizeof(float));
-    if (moving && pair->warped)
-        oct_warp_bscans_align(pair->bscans, w->dims, moving, w->workers, pair->warped);
-    free(copy);
-    if (!moving || !pair->warped)
-        return no_memory(w, err);
-    snprintf(pair->running, sizeof(pair->running), "cpu");
-    return OCT_OK;
+    *warped = malloc(w->n * sizeof(float));
+    if (moving && *warped)
+        oct_warp_bscans_align(w->pair->bscans, w->dims, moving, w->workers, *warped);
+    const bool fits = moving && *warped;
+    free(moving);
+    return fits ? OCT_OK : no_memory(w, err);
+}
+
+static const struct oct_warp_progress *progress_of(const struct work *w)
+{
+    return w->setup->progress.call ? &w->setup->progress : NULL;
 }
 
 /* The displacement, then of the whole map its J and the warped volume. */
@@ -212,25 +206,22 @@ static enum oct_err solve(struct work *w, const struct oct_warp_ops *ops,
                           struct oct_warp_engine *engine, struct oct_error *err)
 {
     struct oct_warp_pair *pair = w->pair;
-    const struct oct_warp_progress *progress = w->setup->progress.call ? &w->setup->progress : NULL;
-    float *copy = NULL;
 
     enum oct_err e = ops->solve(engine, w->scaled[0], w->scaled[1], w->seen, pair->displacement,
-                                &pair->report, progress, err);
+                                &pair->report, progress_of(w), err);
     drop(&w->scaled[0]);
     drop(&w->scaled[1]);
-    if (!e && !(pair->jacobian = malloc(w->n * sizeof(float))))
-        e = no_memory(w, err);
-    if (!e && pair->bscans)
+    if (e)
+        return e;
+    if (pair->bscans)
         oct_warp_bscans_compose(pair->bscans, w->dims, w->workers, pair->displacement);
+    pair->jacobian = malloc(w->n * sizeof(float));
+    pair->warped = malloc(w->n * sizeof(float));
+    float *moving = finite_moving(w);
+    e = pair->jacobian && pair->warped && moving ? OCT_OK : no_memory(w, err);
     e = e ? e : ops->jacobian(engine, pair->displacement, pair->jacobian, err);
-    if (!e) {
-        pair->warped = malloc(w->n * sizeof(float));
-        const float *moving = pair->warped ? finite_moving(w, &copy) : NULL;
-        e = moving ? ops->warp(engine, moving, pair->displacement, pair->warped, err)
-                   : no_memory(w, err);
-    }
-    free(copy);
+    e = e ? e : ops->warp(engine, moving, pair->displacement, pair->warped, err);
+    free(moving);
     snprintf(pair->running, sizeof(pair->running), "%s",
              ops->running ? ops->running(engine) : ops->name);
     return e;
@@ -259,14 +250,14 @@ static enum oct_err nonlinear(struct work *w, struct oct_error *err)
     return e;
 }
 
-static enum oct_err finish(struct work *w, struct oct_error *err)
+static enum oct_err finish_map(struct work *w, struct oct_error *err)
 {
     enum oct_err e = find_seen(w, err);
     if (!e && !w->scaled[0])
         e = scale(w, 0, w->raw[0], err);
     e = e ? e : scale(w, 1, w->pair->warped, err);
     if (!e)
-        compare(w, w->seen, &w->pair->after);
+        compare_scaled(w, &w->pair->after);
     return e;
 }
 
@@ -276,7 +267,7 @@ static void leave_what_fits(struct work *w, double ssd)
     struct oct_warp_likeness as_is;
 
     oct_warp_scale(w->raw[1], w->n, w->pair->range, w->workers, w->scaled[1]);
-    compare(w, w->seen, &as_is);
+    compare_scaled(w, &as_is);
     for (uint32_t b = 0; b < w->dims[0] && as_is.ssd <= ssd; b++)
         memset(w->pair->bscans[b].shift, 0, sizeof(w->pair->bscans[b].shift));
 }
@@ -285,33 +276,27 @@ static void leave_what_fits(struct work *w, double ssd)
 static enum oct_err keep_what_gains(struct work *w, struct oct_error *err)
 {
     struct oct_warp_pair *pair = w->pair;
-    struct oct_warp_likeness rigid;
-    float *solved = pair->warped;
+    struct oct_warp_likeness of_rigid;
+    float *rigid;
 
     leave_what_fits(w, pair->after.ssd);
-    pair->warped = NULL;
-    char running[sizeof(pair->running)];
-    memcpy(running, pair->running, sizeof(running));
-    enum oct_err e = rigid_only(w, err);
-    memcpy(pair->running, running, sizeof(running));
-    if (e) {
-        free(solved);
+    enum oct_err e = warp_rigid(w, &rigid, err);
+    if (!e) {
+        oct_warp_scale(rigid, w->n, pair->range, w->workers, w->scaled[1]);
+        compare_scaled(w, &of_rigid);
+        pair->is_rigid = !(pair->after.ssd < (1 - LEAST_GAIN) * of_rigid.ssd);
+    }
+    if (e || !pair->is_rigid) {
+        free(rigid);
         return e;
     }
-    oct_warp_scale(pair->warped, w->n, pair->range, w->workers, w->scaled[1]);
-    compare(w, w->seen, &rigid);
-    if (pair->after.ssd < (1 - LEAST_GAIN) * rigid.ssd) {
-        free(pair->warped);
-        pair->warped = solved;
-        return OCT_OK;
-    }
-    free(solved);
-    pair->is_rigid = true;
+    free(pair->warped);
+    pair->warped = rigid;
     oct_warp_bscans_displacement(pair->bscans, w->dims, pair->displacement);
     oct_warp_bscans_jacobian(pair->bscans, w->dims, pair->jacobian);
     e = find_seen(w, err);
     if (!e)
-        compare(w, w->seen, &pair->after);
+        compare_scaled(w, &pair->after);
     return e;
 }
 
@@ -334,7 +319,6 @@ static unsigned factor_of_trial(const struct oct_warp_params *a, const struct oc
  * compares; infinite: there is nothing to compare with. The displacement is overwritten. */
 static enum oct_err try_still(struct work *w, double *ssd, struct oct_error *err)
 {
-    const struct oct_warp_progress *progress = w->setup->progress.call ? &w->setup->progress : NULL;
     const struct oct_warp_ops *ops;
     struct oct_warp_engine *engine = NULL;
     struct oct_warp_setup coarse = w->solver;
@@ -353,7 +337,7 @@ static enum oct_err try_still(struct work *w, double *ssd, struct oct_error *err
     if (e)
         return e;
     e = ops->solve(engine, w->scaled[0], w->scaled[1], w->seen, w->pair->displacement, &report,
-                   progress, err);
+                   progress_of(w), err);
     ops->destroy(engine);
     if (!e)
         *ssd = report.level[report.n_levels - 1].ssd;
@@ -383,15 +367,14 @@ static enum oct_err solve_anew(struct work *w, struct oct_warp_bscan *bscans, st
     w->solver.params = bscans ? w->setup->solver.params : w->setup->still;
     drop(&pair->jacobian);
     drop(&pair->warped);
-    enum oct_err e = scale(w, 0, w->raw[0], err);
-    e = e ? e : scale(w, 1, w->raw[1], err);
+    enum oct_err e = scale_both(w, err);
     if (bscans)
         oct_warp_bscans_displacement(bscans, w->dims, pair->displacement);
     else
         memset(pair->displacement, 0, 3 * w->n * sizeof(float));
     e = e ? e : find_seen(w, err);
     e = e ? e : nonlinear(w, err);
-    return e ? e : finish(w, err);
+    return e ? e : finish_map(w, err);
 }
 
 /* Of the solver with B-scans, which is there, and alone: what leaves less at a voxel. */
@@ -424,7 +407,7 @@ static enum oct_err both(struct work *w, struct oct_error *err)
         free(w->pair->bscans);
         return solve_anew(w, NULL, err);
     }
-    e = e ? e : finish(w, err);
+    e = e ? e : finish_map(w, err);
     e = e ? e : keep_what_gains(w, err);
     return e || w->pair->is_rigid || part > MOST_TO_COMPARE ? e : compare_both(w, err);
 }
@@ -444,27 +427,25 @@ static enum oct_err look_at_map(struct work *w, struct oct_error *err)
     return OCT_OK;
 }
 
-static enum oct_err run(struct work *w, struct oct_error *err)
+static enum oct_err register_pair(struct work *w, struct oct_error *err)
 {
     const enum oct_warp_model model = w->setup->model;
     struct oct_warp_pair *pair = w->pair;
 
-    enum oct_err e = begin(w, err);
+    enum oct_err e = begin_work(w, err);
     if (!e && model != OCT_WARP_NONLINEAR)
         e = align_bscans(w, err);
-    if (e)
-        return e;
-    pair->displacement = calloc(3 * w->n, sizeof(float));
-    if (!pair->displacement)
-        return no_memory(w, err);
-    if (pair->bscans)
+    if (!e && !(pair->displacement = calloc(3 * w->n, sizeof(float))))
+        e = no_memory(w, err);
+    if (!e && pair->bscans)
         oct_warp_bscans_displacement(pair->bscans, w->dims, pair->displacement);
-    e = find_seen(w, err);
+    e = e ? e : find_seen(w, err);
     if (!e && model == OCT_WARP_BOTH)
         e = both(w, err);
     else if (!e) {
-        e = model == OCT_WARP_BSCANS ? rigid_only(w, err) : nonlinear(w, err);
-        e = e ? e : finish(w, err);
+        snprintf(pair->running, sizeof(pair->running), "cpu");
+        e = model == OCT_WARP_BSCANS ? warp_rigid(w, &pair->warped, err) : nonlinear(w, err);
+        e = e ? e : finish_map(w, err);
     }
     return e ? e : look_at_map(w, err);
 }
@@ -488,7 +469,7 @@ enum oct_err oct_warp_pair_register(const struct oct_warp_pair_setup *setup, con
     if (!e && setup->model == OCT_WARP_BOTH && setup->still.n_levels > 0)
         e = oct_warp_params_check(&setup->still, &setup->solver.grid, err);
     if (!e)
-        e = run(&w, err);
+        e = register_pair(&w, err);
     drop(&w.scaled[0]);
     drop(&w.scaled[1]);
     free(w.compared);

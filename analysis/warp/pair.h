@@ -87,7 +87,7 @@ void oct_warp_scale(const float *from, size_t n, const double range[2], struct o
 
 /* In place of what is not finite in `from`, [V][M][D], `to` gets what is beside it: of the A-line
  * before it, or behind it; of the B-scan where a depth is nowhere finite in it. Without such a hole
- * an edge appears there, which draws the field. Where nothing is finite at a depth, `to` stays. */
+ * an edge appears there, which draws the field. Where nothing is finite at a depth: 0. */
 void oct_warp_fill(const float *from, const uint32_t dims[3], float *to);
 
 #endif

@@ -1,13 +1,11 @@
 /* Intensities of two volumes on one scale. */
 #include "analysis/warp/pair.h"
-
 #include "kernels/device/workers.h"
 #include "pipeline/base/histogram.h"
 #include "pipeline/base/wide.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,44 +16,30 @@
 
 /* ---- the range ---- */
 
-/* false: nothing is finite. */
-static bool extremes(const float *values, size_t n, float *least, float *most)
-{
-    float lo = INFINITY, hi = -INFINITY;
-
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(values[i])) {
-            lo = fminf(lo, values[i]);
-            hi = fmaxf(hi, values[i]);
-        }
-    *least = lo;
-    *most = hi;
-    return lo <= hi;
-}
-
-/* Counts what is within the range; what is beyond counts in the bins at its ends. within: the least
- * and the greatest value that the range holds, widened here. */
-static void count(const float *values, size_t n, const double range[2], uint32_t *counts,
-                  double within[2])
+/* Widens `within` to the values within the range, and counts them; what is beyond counts in the
+ * bins at its ends. counts NULL: not counted. */
+static void count_values(const float *values, size_t n, const double range[2], uint32_t *counts,
+                         double within[2])
 {
     const double scale = N_BINS / (range[1] - range[0]);
 
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(values[i])) {
-            const double value = (double)values[i];
-            const double bin = fmax(0, fmin((value - range[0]) * scale, N_BINS - 1.0));
-            counts[(uint32_t)bin]++;
-            if (value >= range[0] && value <= range[1]) {
-                within[0] = fmin(within[0], value);
-                within[1] = fmax(within[1], value);
-            }
+    for (size_t i = 0; i < n; i++) {
+        const double value = (double)values[i];
+        if (!isfinite(values[i]))
+            continue;
+        if (counts)
+            counts[(uint32_t)fmax(0, fmin((value - range[0]) * scale, N_BINS - 1.0))]++;
+        if (value >= range[0] && value <= range[1]) {
+            within[0] = fmin(within[0], value);
+            within[1] = fmax(within[1], value);
         }
+    }
 }
 
-/* The range between the percentiles of both volumes; false: they are one value. */
-static bool narrow(const float *const volume[2], size_t n, uint32_t *counts, double range[2])
+/* The range between the percentiles of both volumes; it stays where they are one value. */
+static void narrow_range(const float *const volume[2], size_t n, uint32_t *counts, double range[2])
 {
-    double before;
+    double now[2] = {range[0], range[1]}, before;
 
     /* Values far beyond the others leave these one bin, which the next pass divides, with one more
      * on either side for what was rounded. */
@@ -63,17 +47,17 @@ static bool narrow(const float *const volume[2], size_t n, uint32_t *counts, dou
         double within[2] = {INFINITY, -INFINITY};
         memset(counts, 0, N_BINS * sizeof(*counts));
         for (unsigned v = 0; v < 2; v++)
-            count(volume[v], n, range, counts, within);
+            count_values(volume[v], n, now, counts, within);
         if (!(within[0] < within[1]))
-            return false;
+            return;
         const double lo = oct_histogram_percentile(counts, N_BINS, LEAST_SHARE) - 1,
                      hi = oct_histogram_percentile(counts, N_BINS, 1 - LEAST_SHARE) + 2,
-                     bin = (range[1] - range[0]) / N_BINS, base = range[0];
-        before = range[1] - range[0];
-        range[0] = base + lo * bin;
-        range[1] = base + hi * bin;
-    } while (range[1] - range[0] < before / COARSE);
-    return true;
+                     bin = (now[1] - now[0]) / N_BINS, base = now[0];
+        before = now[1] - now[0];
+        now[0] = base + lo * bin;
+        now[1] = base + hi * bin;
+    } while (now[1] - now[0] < before / COARSE);
+    memcpy(range, now, sizeof(now));
 }
 
 enum oct_err oct_warp_range(const float *fixed, const float *moving, size_t n, double range[2],
@@ -81,22 +65,23 @@ enum oct_err oct_warp_range(const float *fixed, const float *moving, size_t n, d
 {
     const float *const volume[2] = {fixed, moving};
     static const char *const name[2] = {"fixed", "moving"};
-    float least[2], most[2];
+    const double all[2] = {-INFINITY, INFINITY};
 
+    range[0] = INFINITY;
+    range[1] = -INFINITY;
     for (unsigned v = 0; v < 2; v++) {
-        if (!extremes(volume[v], n, &least[v], &most[v]))
-            return oct_fail(err, OCT_E_ARG, "the %s volume has nothing finite", name[v]);
-        if (!(least[v] < most[v]))
-            return oct_fail(err, OCT_E_ARG, "the %s volume is constant", name[v]);
+        double within[2] = {INFINITY, -INFINITY};
+        count_values(volume[v], n, all, NULL, within);
+        if (!(within[0] < within[1]))
+            return oct_fail(err, OCT_E_ARG, "the %s volume %s", name[v],
+                            within[0] <= within[1] ? "is constant" : "has nothing finite");
+        range[0] = fmin(range[0], within[0]);
+        range[1] = fmax(range[1], within[1]);
     }
     uint32_t *counts = malloc(N_BINS * sizeof(*counts));
     if (!counts)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a histogram");
-    const double all[2] = {fmin((double)least[0], (double)least[1]),
-                           fmax((double)most[0], (double)most[1])};
-    memcpy(range, all, sizeof(all));
-    if (!narrow(volume, n, counts, range))
-        memcpy(range, all, sizeof(all));
+    narrow_range(volume, n, counts, range);
     free(counts);
     return OCT_OK;
 }
@@ -142,56 +127,34 @@ void oct_warp_scale(const float *from, size_t n, const double range[2], struct o
 
 /* ---- what is not finite ---- */
 
-/* One row of values, `step` apart: what is not there is as the nearest before it, else behind it.
- * Returns whether anything is there. */
-static bool fill_row(const float *from, size_t step, uint32_t n, float *to)
+/* n values, `step` apart: what is NaN becomes the nearest before it, else behind it. */
+static void fill_line(float *line, size_t step, uint32_t n)
 {
     uint32_t first = 0;
 
-    while (first < n && !isfinite(from[first * step]))
+    while (first < n && isnan(line[first * step]))
         first++;
-    if (first == n)
-        return false;
-    for (uint32_t i = 0; i < first; i++)
-        to[i * step] = to[first * step];
-    for (uint32_t i = first + 1; i < n; i++)
-        if (!isfinite(from[i * step]))
-            to[i * step] = to[(i - 1) * step];
-    return true;
-}
-
-/* The same depth of B-scan b as that of B-scan `like`. */
-static void copy_depth(const uint32_t dims[3], uint32_t like, uint32_t b, size_t d, float *to)
-{
-    const size_t row = dims[2], plane = row * dims[1];
-
-    for (size_t j = 0; j < dims[1]; j++)
-        to[b * plane + j * row + d] = to[like * plane + j * row + d];
-}
-
-static void fill_depth(const float *from, const uint32_t dims[3], size_t d, float *to)
-{
-    const size_t plane = (size_t)dims[2] * dims[1];
-    uint32_t last = UINT32_MAX; /* B-scan with something at this depth */
-
-    for (uint32_t b = 0; b < dims[0]; b++) {
-        if (fill_row(from + b * plane + d, dims[2], dims[1], to + b * plane + d)) {
-            for (uint32_t before = 0; last == UINT32_MAX && before < b; before++)
-                copy_depth(dims, b, before, d, to);
-            last = b;
-        } else if (last != UINT32_MAX) {
-            copy_depth(dims, last, b, d, to);
-        }
-    }
+    for (uint32_t i = 0; i < n && first < n; i++)
+        if (isnan(line[i * step]))
+            line[i * step] = line[(i < first ? first : i - 1) * step];
 }
 
 void oct_warp_fill(const float *from, const uint32_t dims[3], float *to)
 {
-    const size_t n = (size_t)dims[0] * dims[1] * dims[2];
-    size_t i = 0;
+    const size_t row = dims[2], plane = row * dims[1], n = plane * dims[0];
+    size_t n_holes = 0;
 
-    while (i < n && isfinite(from[i]))
-        i++;
-    for (size_t d = 0; i < n && d < dims[2]; d++)
-        fill_depth(from, dims, d, to);
+    for (size_t i = 0; i < n; i++)
+        n_holes += isfinite(from[i]) ? 0 : 1;
+    if (n_holes == 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        to[i] = isfinite(from[i]) ? to[i] : NAN;
+    for (size_t i = 0; i < n; i++)
+        if (i / row % dims[1] == 0)
+            fill_line(to + i, row, dims[1]);
+    for (size_t i = 0; i < plane; i++)
+        fill_line(to + i, plane, dims[0]);
+    for (size_t i = 0; i < n; i++)
+        to[i] = isnan(to[i]) ? 0 : to[i];
 }

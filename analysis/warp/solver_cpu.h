@@ -1,17 +1,15 @@
 /* The CPU engine. Its passes over a level are what an iteration does with each voxel. One source,
- * passes_body.h, for three instruction sets. Their numbers differ by rounding alone.
+ * passes_simd.c, for three instruction sets. Their numbers differ by rounding alone.
  *
  *     evaluate: u, T, R -> E and its parts a plane, and v = G along depth and A-lines of the raw
- *               velocity; planes b_first .. b_end - 1, with one more on either side computed anew
- *     step:     v, u -> G along the B-scans, u' = s v + u(x - s v); A-lines j_first .. j_end - 1
- *
- * Both are called for disjoint parts of a level by several threads. */
+ *               velocity; of a piece of planes, with one more on either side computed anew
+ *     step:     v, u -> G along the B-scans, u' = s v + u(x - s v); of n_lines A-lines
+ */
 #ifndef OCT_ANALYSIS_WARP_SOLVER_CPU_H
 #define OCT_ANALYSIS_WARP_SOLVER_CPU_H
 
 #include "analysis/warp/levels.h"
-
-#define OCT_WARP_ALIGNMENT 64
+#include "pipeline/base/simd.h"
 
 /* Of one plane. */
 struct oct_warp_plane_sums {
@@ -25,29 +23,31 @@ struct oct_warp_pass {
     const float *fixed, *moving;
     const uint8_t *mask; /* NULL: all are compared */
     const float *u;
-    float *v;    /* evaluate writes it, step reads it */
-    float *next; /* u' */
+    float *v;           /* evaluate writes it, step reads it */
+    float *next;        /* u', T(h) or J */
+    const float *total; /* OCT_WARP_PAPER: the displacement of the template */
     float lambda, kappa;
     float per_unit2[3]; /* voxels per unit of each axis, squared */
-    unsigned radius[3];
-    float taps[3][OCT_WARP_MOST_RADIUS + 1];
+    struct oct_warp_gauss gauss;
     float scale;                      /* s */
     struct oct_warp_plane_sums *sums; /* [V] */
+    float *largest; /* [pieces] |v| before it is scaled, in units of the finest spacing */
+    float *scratch; /* [workers][n_scratch] */
+    size_t n_scratch;
+    unsigned n_pieces; /* of evaluate and force */
+    uint32_t n_lines;  /* A-lines of a piece of step */
 };
 
+/* Pieces for oct_workers_run, whose context is the struct oct_warp_pass. Of warp, T(h), and of
+ * jacobian a piece is a plane; force is the Eulerian one as it is, to v. */
 struct oct_warp_passes {
-    const char *name;
-    void (*evaluate)(const struct oct_warp_pass *pass, uint32_t b_first, uint32_t b_end,
-                     float *scratch);
-    /* Returns the largest |v| before it is scaled, in units of the finest spacing. */
-    float (*step)(const struct oct_warp_pass *pass, uint32_t j_first, uint32_t j_end,
-                  float *scratch);
-    /* Rows of a plane: T(h), J, and the Eulerian force, which needs planes on either side. */
-    void (*warp)(const struct oct_warp_pass *pass, uint32_t b, float *scratch, float *warped);
-    void (*jacobian)(const struct oct_warp_pass *pass, uint32_t b, float *scratch, float *jacobian);
-    void (*force)(const struct oct_warp_pass *pass, uint32_t b_first, uint32_t b_end,
-                  float *scratch);
+    void (*evaluate)(void *pass, unsigned piece, unsigned worker);
+    void (*step)(void *pass, unsigned piece, unsigned worker);
+    void (*warp)(void *pass, unsigned piece, unsigned worker);
+    void (*jacobian)(void *pass, unsigned piece, unsigned worker);
+    void (*force)(void *pass, unsigned piece, unsigned worker);
 };
+OCT_SIMD_TABLES(struct oct_warp_passes, oct_warp_passes);
 
 #define OCT_WARP_TOGETHER 4u /* B-scans of a step that are smoothed at once */
 #define OCT_WARP_PAD 16u     /* floats before and behind a row in scratch */
@@ -67,51 +67,10 @@ static inline size_t oct_warp_pitch(uint32_t n_d)
     return (n_d + 15u) / 16 * 16 + 2 * (size_t)OCT_WARP_PAD;
 }
 
-extern const struct oct_warp_passes oct_warp_passes_plain, oct_warp_passes_avx2,
-    oct_warp_passes_avx512;
-
 /* "auto", "plain", "avx2" or "avx512"; NULL: this machine has no such thing. */
 const struct oct_warp_passes *oct_warp_passes_select(const char *name);
 
-/* ---- the engine, for its parts and its test ---- */
-
-struct oct_warp_engine {
-    struct oct_warp_setup setup;
-    const struct oct_warp_passes *passes;
-    size_t n_workers;
-    float *scratch; /* [n_workers][n_scratch] */
-    size_t n_scratch;
-    float *fixed, *moving; /* of a level of factor 2 or more */
-    uint8_t *mask;
-    float *u, *v; /* [3]: the other displacement beside the caller's, and velocities */
-    struct oct_warp_plane_sums *sums; /* [V] */
-    float *largest;                   /* [pieces of a step] */
-    float *warped, *total; /* OCT_WARP_PAPER: the template, and [3] its displacement of the level's
-                              moving volume */
-
-    /* Of a run. */
-    struct oct_warp_pass pass;
-    float *current, *trial;
-    double bytes;
-};
-
-/* Computes with these passes. */
+/* Computes with these passes: for the test. */
 void oct_warp_cpu_use(struct oct_warp_engine *engine, const struct oct_warp_passes *passes);
-
-/* T(h) of pass->u into pass->next. */
-void oct_warp_cpu_warp(struct oct_warp_engine *engine);
-
-/* Adds the planes' sums in their order. */
-struct oct_warp_energy oct_warp_cpu_energy(const struct oct_warp_engine *engine);
-
-void oct_warp_cpu_accept(void *engine);
-
-/* OCT_WARP_PAPER: the Lagrangian force of pass->u, as it is, to pass->v, and sums. */
-void oct_warp_cpu_lagrangian(struct oct_warp_engine *engine);
-/* Before and after the steps of a level: engine->current becomes total and starts anew at 0; and is
- * the composition of both. */
-void oct_warp_cpu_begin_regridding(struct oct_warp_engine *engine);
-void oct_warp_cpu_gather(struct oct_warp_engine *engine);
-extern const struct oct_warp_descent_ops oct_warp_cpu_paper;
 
 #endif

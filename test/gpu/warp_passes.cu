@@ -5,26 +5,28 @@
 
 #include <cstdio>
 
+using namespace oct_warp;
+
 struct pass {
     const char *name;
     double floats; /* a voxel, read and written */
 };
 
 /* Volumes of zeros: what is moved does not depend on them, and the displacement is 0. */
-static enum oct_err clear(struct oct_warp_device *d, struct oct_error *err)
+static enum oct_err clear(struct device *d, struct oct_error *err)
 {
-    size_t bytes[OCT_WARP_ROOMS];
     struct oct_warp_setup setup = {};
     setup.grid = d->grid;
     setup.params = d->params;
-    oct_warp_room_bytes(&setup, bytes);
     enum oct_err e = OCT_OK;
-    for (int i = OCT_WARP_FIXED; i <= OCT_WARP_CHANGE && !e; i++)
-        e = oct_cuda_stream_clear(d->stream, d->d_rooms[i], bytes[i], err);
+    each_room(d, &setup, [&e, d, err](auto *&room, size_t n) {
+        if ((void *)room != d->d_tables)
+            e = e ? e : oct_cuda_stream_clear(d->stream, room, n * sizeof(*room), err);
+    });
     return e;
 }
 
-static enum oct_err time_passes(struct oct_warp_device *d, double copy, struct oct_error *err)
+static enum oct_err time_passes(struct device *d, double copy, struct oct_error *err)
 {
     static const struct pass passes[] = {{"energy", 7},
                                          {"force, quotient, depth", 6},
@@ -39,15 +41,15 @@ static enum oct_err time_passes(struct oct_warp_device *d, double copy, struct o
         const auto step = [d, i]() {
             float *scratch[2] = {d->v, d->v + d->box.n};
             if (i == 0)
-                oct_warp_queue_sums(d, d->u, NULL, 0);
+                queue_sums(d, d->u, NULL, 0);
             else if (i == 1)
-                oct_warp_queue_drive(d, d->trial, NULL);
+                queue_drive(d, d->trial, NULL);
             else if (i == 2)
-                oct_warp_queue_gauss(d, 1, 3, d->trial, d->v, NULL);
+                queue_gauss(d, d->trial, d->v, NULL);
             else if (i == 3)
-                oct_warp_queue_step(d, 1, d->u, d->trial, NULL);
+                queue_step(d, 1, d->u, d->trial, NULL);
             else
-                oct_warp_queue_shrink(d, {d->fixed, NULL}, 5, -2, scratch, d->moving);
+                queue_shrink(d, {d->fixed, NULL}, 5, -2, scratch, d->moving);
             return OCT_OK;
         };
         e = oct_cuda_clock_time(&clock, step, &us, err);
@@ -65,10 +67,10 @@ extern "C" enum oct_err oct_gpu_warp_passes(const struct oct_warp_setup *setup, 
 {
     struct oct_cuda_signs signs = {};
     struct oct_cuda_stream stream = {};
-    struct oct_warp_device device = {};
+    struct device device = {};
     device.stream = &stream;
     enum oct_err e = oct_cuda_stream_open(&stream, 0, &signs, err);
-    e = e ? e : oct_warp_make(&device, setup, err);
+    e = e ? e : make(&device, setup, err);
     e = e ? e : time_passes(&device, copy, err);
     oct_cuda_stream_drain(&stream);
     oct_cuda_stream_close(&stream);

@@ -1,5 +1,4 @@
-/* The passes over a level. Included by passes_plain.c, passes_avx2.c and passes_avx512.c, which are
- * compiled for their instruction set and name the table (OCT_PASSES_TABLE, OCT_PASSES_NAME).
+/* The passes over a level, for three instruction sets.
  *
  * Rows in scratch have room for a whole register before them and behind them: what is one voxel
  * beyond a row is there, such that a central difference is one-sided at its ends, or such that the
@@ -63,38 +62,6 @@ INLINE vec counted(void)
     return load(table);
 }
 
-/* from[at] and from[at + 1] of each lane. */
-INLINE void gather_pairs(const float *from, ints at, vec *low, vec *high)
-{
-#if defined(__AVX512F__)
-    const __m256i first = _mm512_castsi512_si256((__m512i)at);
-    const __m256i second = _mm512_extracti64x4_epi64((__m512i)at, 1);
-    const __m512 a = _mm512_castpd_ps(_mm512_i32gather_pd(first, (const void *)from, 4));
-    const __m512 b = _mm512_castpd_ps(_mm512_i32gather_pd(second, (const void *)from, 4));
-    const __m512i even =
-        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    *low = _mm512_permutex2var_ps(a, even, b);
-    *high = _mm512_permutex2var_ps(a, _mm512_add_epi32(even, _mm512_set1_epi32(1)), b);
-#elif defined(__AVX2__)
-    const __m128i first = _mm256_castsi256_si128((__m256i)at);
-    const __m128i second = _mm256_extracti128_si256((__m256i)at, 1);
-    const __m256 a = _mm256_castpd_ps(_mm256_i32gather_pd((const void *)from, first, 4));
-    const __m256 b = _mm256_castpd_ps(_mm256_i32gather_pd((const void *)from, second, 4));
-    *low = _mm256_castpd_ps(
-        _mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)), 0xd8));
-    *high = _mm256_castpd_ps(
-        _mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd)), 0xd8));
-#else
-    float first[WIDTH], second[WIDTH];
-    for (unsigned i = 0; i < WIDTH; i++) {
-        first[i] = from[at[i]];
-        second[i] = from[at[i] + 1];
-    }
-    *low = load(first);
-    *high = load(second);
-#endif
-}
-
 /* log x of normal x > 0, to an ulp or two: x = 2^e (1 + r), r of -0.29 to 0.41 (after Cephes). */
 INLINE vec log_of(vec x)
 {
@@ -156,30 +123,21 @@ INLINE void extend(float *row, size_t n)
     row[n] = 2 * row[n - 1] - row[n - 2];
 }
 
-/* The same row of the next B-scan is asked for, which no processor foresees. */
-INLINE void copy_row_ahead(const float *from, size_t n, size_t plane, float *to)
+/* With `ahead` what lies so far behind is asked for: the same row of the next B-scan, which no
+ * processor foresees. */
+INLINE void copy_row(const float *from, size_t n, size_t ahead, float *to)
 {
     for (size_t d = 0; d < n; d += WIDTH) {
-        __builtin_prefetch(from + plane + d);
+        if (ahead > 0)
+            __builtin_prefetch(from + ahead + d);
         store(to + d, load_part(from + d, n - d));
     }
-}
-
-INLINE void copy_row(const float *from, size_t n, float *to)
-{
-    for (size_t d = 0; d < n; d += WIDTH)
-        store(to + d, load_part(from + d, n - d));
 }
 
 INLINE void store_row(const float *from, size_t n, float *to)
 {
     for (size_t d = 0; d < n; d += WIDTH)
         store_part(to + d, load(from + d), n - d);
-}
-
-INLINE vec along_depth(const float *at)
-{
-    return all(0.5F) * (load(at + 1) - load(at - 1));
 }
 
 /* Where a register of places lies along an axis of n voxels. */
@@ -215,28 +173,49 @@ INLINE vec mix_corners(const vec corners[8], const vec part[3])
     return mix(mix(along_d[0], along_d[1], part[1]), mix(along_d[2], along_d[3], part[1]), part[0]);
 }
 
-INLINE vec sample_far(const float *moving, size_t row, size_t plane, const struct cells *c)
+#if !defined(__AVX512F__)
+/* from[at] and from[at + 1] of each lane. */
+INLINE void gather_pairs(const float *from, ints at, vec *low, vec *high)
+{
+#if defined(__AVX2__)
+    const __m128i first = _mm256_castsi256_si128((__m256i)at);
+    const __m128i second = _mm256_extracti128_si256((__m256i)at, 1);
+    const __m256 a = _mm256_castpd_ps(_mm256_i32gather_pd((const void *)from, first, 4));
+    const __m256 b = _mm256_castpd_ps(_mm256_i32gather_pd((const void *)from, second, 4));
+    *low = _mm256_castpd_ps(
+        _mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)), 0xd8));
+    *high = _mm256_castpd_ps(
+        _mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd)), 0xd8));
+#else
+    float first[WIDTH], second[WIDTH];
+    for (unsigned i = 0; i < WIDTH; i++) {
+        first[i] = from[at[i]];
+        second[i] = from[at[i] + 1];
+    }
+    *low = load(first);
+    *high = load(second);
+#endif
+}
+
+INLINE vec sample_cells(const float *moving, size_t row, size_t plane, size_t n,
+                        const struct cells *c)
 {
     vec corners[8];
+    (void)n;
     for (unsigned i = 0; i < 4; i++)
         gather_pairs(moving + i / 2 * plane + i % 2 * row, c->at, corners + 2 * i,
                      corners + 2 * i + 1);
     return mix_corners(corners, c->part);
 }
-
-#if defined(__AVX512F__)
+#else
 /* Neighbours of a smooth field lie near each other: two registers of each of the four rows hold all
- * corners of most lanes, as often as it takes. n: voxels of the volume, at least near_room. */
-INLINE size_t near_room(size_t row, size_t plane)
-{
-    return 2 * WIDTH + row + plane;
-}
-
-INLINE vec sample_near(const float *moving, size_t row, size_t plane, size_t n,
-                       const struct cells *c)
+ * corners of most lanes, as often as it takes. n: voxels of the volume; with sides of four or more
+ * there are that many to read. */
+INLINE vec sample_cells(const float *moving, size_t row, size_t plane, size_t n,
+                        const struct cells *c)
 {
     const __m512i at = (__m512i)c->at, last = _mm512_set1_epi32(2 * WIDTH - 2);
-    const int32_t most = (int32_t)(n - near_room(row, plane));
+    const int32_t most = (int32_t)(n - 2 * WIDTH - row - plane);
     int32_t lane[WIDTH];
     vec sum = all(0);
     _mm512_storeu_si512(lane, at);
@@ -268,37 +247,59 @@ INLINE vec sample(const struct oct_warp_pass *p, vec x, vec y, vec z)
     const size_t row = p->dims[2], plane = row * p->dims[1];
     const struct cells c = {b.low * (int32_t)plane + j.low * (int32_t)row + d.low,
                             {b.part, j.part, d.part}};
-#if defined(__AVX512F__)
-    if (oct_warp_n_of(p) >= near_room(row, plane))
-        return sample_near(p->moving, row, plane, oct_warp_n_of(p), &c);
-#endif
-    return sample_far(p->moving, row, plane, &c);
+    return sample_cells(p->moving, row, plane, oct_warp_n_of(p), &c);
+}
+
+/* Rows around row j of plane b of a field, `pitch` apart, and 1 over the distances. */
+struct around {
+    const float *b_low, *b_high, *j_low, *j_high, *here; /* here: in scratch, extended */
+    vec per_b, per_j;
+};
+
+/* planes: those of b - 1, b and b + 1, the nearest where there is none. */
+INLINE struct around around(const struct oct_warp_pass *p, const float *const planes[3],
+                            size_t pitch, uint32_t b, uint32_t j)
+{
+    const struct pair pb = pair_of(b, p->dims[0]), pj = pair_of(j, p->dims[1]);
+    return (struct around){planes[0] + j * pitch,
+                           planes[2] + j * pitch,
+                           planes[1] + pj.low * pitch,
+                           planes[1] + pj.high * pitch,
+                           planes[1] + j * pitch,
+                           all(pb.per),
+                           all(pj.per)};
+}
+
+/* left: values that there are in the rows beside it, from d on. */
+INLINE void gradient(const struct around *a, size_t d, size_t left, vec of[3])
+{
+    of[0] = a->per_b * (load_part(a->b_high + d, left) - load_part(a->b_low + d, left));
+    of[1] = a->per_j * (load_part(a->j_high + d, left) - load_part(a->j_low + d, left));
+    of[2] = all(0.5F) * (load(a->here + d + 1) - load(a->here + d - 1));
 }
 
 /* ---- a row of T(h) and J ---- */
 
-/* The rows of u around a row: [component]. */
+/* u around a row, of each component. */
 struct rows {
-    const float *b_low[3], *b_high[3], *j_low[3], *j_high[3], *here[3];
-    float *row[3]; /* here, in scratch, extended */
-    vec per_b, per_j;
+    struct around u[3];
 };
 
 INLINE struct rows rows_of(const struct oct_warp_pass *p, uint32_t b, uint32_t j, float *scratch)
 {
-    const struct pair pb = pair_of(b, p->dims[0]), pj = pair_of(j, p->dims[1]);
-    const size_t n_d = p->dims[2], pitch = oct_warp_pitch(p->dims[2]);
-    struct rows r = {.per_b = all(pb.per), .per_j = all(pj.per)};
+    const struct pair pb = pair_of(b, p->dims[0]);
+    const size_t n_d = p->dims[2];
+    struct rows r;
     for (size_t c = 0; c < 3; c++) {
         const float *u = p->u + c * oct_warp_n_of(p);
-        r.b_low[c] = u + oct_warp_row_of(p, pb.low, j);
-        r.b_high[c] = u + oct_warp_row_of(p, pb.high, j);
-        r.j_low[c] = u + oct_warp_row_of(p, b, pj.low);
-        r.j_high[c] = u + oct_warp_row_of(p, b, pj.high);
-        r.here[c] = u + oct_warp_row_of(p, b, j);
-        r.row[c] = scratch + c * pitch + PAD;
-        copy_row(r.here[c], n_d, r.row[c]);
-        extend(r.row[c], n_d);
+        const float *const planes[3] = {u + oct_warp_row_of(p, pb.low, 0),
+                                        u + oct_warp_row_of(p, b, 0),
+                                        u + oct_warp_row_of(p, pb.high, 0)};
+        float *row = scratch + c * oct_warp_pitch(p->dims[2]) + PAD;
+        r.u[c] = around(p, planes, n_d, b, j);
+        copy_row(r.u[c].here, n_d, 0, row);
+        extend(row, n_d);
+        r.u[c].here = row;
     }
     return r;
 }
@@ -306,26 +307,20 @@ INLINE struct rows rows_of(const struct oct_warp_pass *p, uint32_t b, uint32_t j
 /* J of a register. */
 INLINE vec jacobian_of(const struct rows *r, size_t d, size_t left)
 {
-    vec along_b[3], along_j[3], along_d[3];
-    for (int c = 0; c < 3; c++) {
-        along_b[c] =
-            r->per_b * (load_part(r->b_high[c] + d, left) - load_part(r->b_low[c] + d, left));
-        along_j[c] =
-            r->per_j * (load_part(r->j_high[c] + d, left) - load_part(r->j_low[c] + d, left));
-        along_d[c] = along_depth(r->row[c] + d);
-    }
-    const vec a = all(1) - along_b[0], e = all(1) - along_j[1], i = all(1) - along_d[2];
+    vec du[3][3]; /* [component][axis] */
+    for (int c = 0; c < 3; c++)
+        gradient(&r->u[c], d, left, du[c]);
+    const vec a = all(1) - du[0][0], e = all(1) - du[1][1], i = all(1) - du[2][2];
     /* The six others turned about: products of two keep their signs, of three turn. */
-    return a * (e * i - along_d[1] * along_j[2]) -
-           along_j[0] * (along_b[1] * i + along_d[1] * along_b[2]) -
-           along_d[0] * (along_b[1] * along_j[2] + e * along_b[2]);
+    return a * (e * i - du[1][2] * du[2][1]) - du[0][1] * (du[1][0] * i + du[1][2] * du[2][0]) -
+           du[0][2] * (du[1][0] * du[2][1] + e * du[2][0]);
 }
 
 INLINE vec warped_of(const struct oct_warp_pass *p, const struct rows *r, uint32_t b, uint32_t j,
                      size_t d)
 {
-    return sample(p, all((float)b) - load(r->row[0] + d), all((float)j) - load(r->row[1] + d),
-                  all((float)d) + counted() - load(r->row[2] + d));
+    return sample(p, all((float)b) - load(r->u[0].here + d), all((float)j) - load(r->u[1].here + d),
+                  all((float)d) + counted() - load(r->u[2].here + d));
 }
 
 /* T(h) - R of a register, 0 where it is not compared. */
@@ -396,31 +391,14 @@ static void make_plane(const struct oct_warp_pass *p, const struct ring *ring, u
         make_row(p, b, j, ring->rows, warped + j * ring->pitch, change + j * ring->pitch, sums);
 }
 
-/* Rows around row j of plane b in a ring of planes. */
-struct around {
-    const float *b_low, *b_high, *j_low, *j_high, *here;
-    vec per_b, per_j;
-};
-
-INLINE struct around around(const struct oct_warp_pass *p, const struct ring *ring,
-                            const float *planes, uint32_t b, uint32_t j)
+INLINE struct around around_in(const struct oct_warp_pass *p, const struct ring *ring,
+                               const float *planes, uint32_t b, uint32_t j)
 {
-    const struct pair pb = pair_of(b, p->dims[0]), pj = pair_of(j, p->dims[1]);
-    const float *here = planes + b % 3 * ring->plane + PAD;
-    return (struct around){planes + pb.low % 3 * ring->plane + PAD + j * ring->pitch,
-                           planes + pb.high % 3 * ring->plane + PAD + j * ring->pitch,
-                           here + pj.low * ring->pitch,
-                           here + pj.high * ring->pitch,
-                           here + j * ring->pitch,
-                           all(pb.per),
-                           all(pj.per)};
-}
-
-INLINE void gradient(const struct around *a, size_t d, vec of[3])
-{
-    of[0] = a->per_b * (load(a->b_high + d) - load(a->b_low + d));
-    of[1] = a->per_j * (load(a->j_high + d) - load(a->j_low + d));
-    of[2] = along_depth(a->here + d);
+    const struct pair pb = pair_of(b, p->dims[0]);
+    const float *const of_b[3] = {planes + pb.low % 3 * ring->plane + PAD,
+                                  planes + b % 3 * ring->plane + PAD,
+                                  planes + pb.high % 3 * ring->plane + PAD};
+    return around(p, of_b, ring->pitch, b, j);
 }
 
 /* f of a row, with `divided` the raw velocity in voxels; to: three rows, `stride` apart, of which
@@ -428,15 +406,15 @@ INLINE void gradient(const struct around *a, size_t d, vec of[3])
 INLINE void force_row(const struct oct_warp_pass *p, const struct ring *ring, uint32_t b,
                       uint32_t j, bool divided, float *to, size_t stride, size_t room)
 {
-    const struct around w = around(p, ring, ring->warped, b, j);
-    const struct around c = around(p, ring, ring->change, b, j);
+    const struct around w = around_in(p, ring, ring->warped, b, j);
+    const struct around c = around_in(p, ring, ring->change, b, j);
     const size_t n_d = p->dims[2], at = oct_warp_row_of(p, b, j);
     const vec lambda = all(p->lambda), kappa = all(p->kappa), rest = all(2 * p->lambda + 1e-4F);
     for (size_t d = 0; d < n_d; d += WIDTH) {
         const vec r = residual_of(p, at + d, n_d - d, load(w.here + d));
         vec slope[3], bend[3], norm = kappa * r * r + rest;
-        gradient(&w, d, slope);
-        gradient(&c, d, bend);
+        gradient(&w, d, WIDTH, slope);
+        gradient(&c, d, WIDTH, bend);
         for (int i = 0; i < 3; i++)
             norm += all(p->per_unit2[i]) * slope[i] * slope[i];
         const vec per = all(OCT_WARP_GAIN) / norm;
@@ -484,7 +462,7 @@ INLINE void gauss_row(const float *base, const size_t *offsets, const float *tap
  * radius are set here. */
 INLINE void gauss_depth(const struct oct_warp_pass *p, float *row, float *to)
 {
-    const size_t n_d = p->dims[2], radius = p->radius[2];
+    const size_t n_d = p->dims[2], radius = p->gauss.radius[2];
     const float first = row[0], last = row[n_d - 1];
     size_t offsets[2 * OCT_WARP_MOST_RADIUS + 1];
     for (size_t k = 0; k <= 2 * radius; k++)
@@ -493,7 +471,7 @@ INLINE void gauss_depth(const struct oct_warp_pass *p, float *row, float *to)
         row[-1 - (ptrdiff_t)k] = first;
         row[n_d + k] = last;
     }
-    gauss_row(row - radius, offsets, p->taps[2], p->radius[2], n_d, to);
+    gauss_row(row - radius, offsets, p->gauss.taps[2], p->gauss.radius[2], n_d, to);
 }
 
 /* Where the rows i - radius .. i + radius of n rows lie, `stride` apart and constant beyond. */
@@ -507,7 +485,7 @@ INLINE void offsets_around(uint32_t i, uint32_t n, size_t stride, uint32_t radiu
 
 static void velocity_plane(const struct oct_warp_pass *p, const struct ring *ring, uint32_t b)
 {
-    const uint32_t n_j = p->dims[1], radius = p->radius[1];
+    const uint32_t n_j = p->dims[1], radius = p->gauss.radius[1];
     const size_t n_d = p->dims[2], padded = ring->pitch + 2 * (size_t)OCT_WARP_MOST_RADIUS;
     float *raw = ring->rows + OCT_WARP_MOST_RADIUS + PAD;
     size_t offsets[2 * OCT_WARP_MOST_RADIUS + 1];
@@ -519,7 +497,8 @@ static void velocity_plane(const struct oct_warp_pass *p, const struct ring *rin
     for (uint32_t j = 0; j < n_j; j++) {
         offsets_around(j, n_j, ring->pitch, radius, offsets);
         for (size_t c = 0; c < 3; c++) {
-            gauss_row(ring->velocity + c * ring->plane, offsets, p->taps[1], radius, n_d, raw);
+            gauss_row(ring->velocity + c * ring->plane, offsets, p->gauss.taps[1], radius, n_d,
+                      raw);
             store_row(raw, n_d, p->v + c * oct_warp_n_of(p) + oct_warp_row_of(p, b, j));
         }
     }
@@ -533,17 +512,20 @@ static void force_plane(const struct oct_warp_pass *p, const struct ring *ring, 
                   p->dims[2]);
 }
 
-INLINE void go_through(const struct oct_warp_pass *p, uint32_t b_first, uint32_t b_end,
-                       float *scratch, bool smoothed)
+/* Planes i n / n_pieces .. (i + 1) n / n_pieces - 1 of piece i. */
+INLINE void go_through(const struct oct_warp_pass *p, unsigned piece, unsigned worker,
+                       bool smoothed)
 {
-    const struct ring ring = ring_of(p, scratch);
+    const uint32_t n = p->dims[0], first = (uint32_t)((uint64_t)n * piece / p->n_pieces);
+    const uint32_t end = (uint32_t)((uint64_t)n * (piece + 1) / p->n_pieces);
+    const struct ring ring = ring_of(p, p->scratch + worker * p->n_scratch);
     struct oct_warp_plane_sums beyond;
-    if (b_first > 0)
-        make_plane(p, &ring, b_first - 1, &beyond);
-    make_plane(p, &ring, b_first, p->sums + b_first);
-    for (uint32_t b = b_first; b < b_end; b++) {
-        if (b + 1 < p->dims[0])
-            make_plane(p, &ring, b + 1, b + 1 < b_end ? p->sums + b + 1 : &beyond);
+    if (first > 0)
+        make_plane(p, &ring, first - 1, &beyond);
+    make_plane(p, &ring, first, p->sums + first);
+    for (uint32_t b = first; b < end; b++) {
+        if (b + 1 < n)
+            make_plane(p, &ring, b + 1, b + 1 < end ? p->sums + b + 1 : &beyond);
         if (smoothed)
             velocity_plane(p, &ring, b);
         else
@@ -551,15 +533,14 @@ INLINE void go_through(const struct oct_warp_pass *p, uint32_t b_first, uint32_t
     }
 }
 
-static void evaluate(const struct oct_warp_pass *p, uint32_t b_first, uint32_t b_end,
-                     float *scratch)
+static void evaluate(void *pass, unsigned piece, unsigned worker)
 {
-    go_through(p, b_first, b_end, scratch, true);
+    go_through(pass, piece, worker, true);
 }
 
-static void force(const struct oct_warp_pass *p, uint32_t b_first, uint32_t b_end, float *scratch)
+static void force(void *pass, unsigned piece, unsigned worker)
 {
-    go_through(p, b_first, b_end, scratch, false);
+    go_through(pass, piece, worker, false);
 }
 
 /* ---- steps ---- */
@@ -593,8 +574,8 @@ static void load_strip(const struct oct_warp_pass *p, const struct strip *s, uin
         const uint32_t inside = j == 0 ? 0 : j - 1 < p->dims[1] ? j - 1 : p->dims[1] - 1;
         for (size_t c = 0; c < 3; c++) {
             float *row = s->rows + ((b % U_SLOTS * s->n_j + i) * 3 + c) * s->pitch + PAD;
-            copy_row_ahead(p->u + c * oct_warp_n_of(p) + oct_warp_row_of(p, b, inside), n_d,
-                           n_d * p->dims[1], row);
+            copy_row(p->u + c * oct_warp_n_of(p) + oct_warp_row_of(p, b, inside), n_d,
+                     n_d * p->dims[1], row);
             row[-1] = row[0];
             row[n_d] = row[n_d - 1];
         }
@@ -606,8 +587,8 @@ static void load_velocity(const struct oct_warp_pass *p, const struct strip *s, 
     float *row = s->velocity + b % s->n_slots * (s->n_j - 2) * 3 * s->pitch;
     for (uint32_t i = 0; i + 2 < s->n_j; i++)
         for (size_t c = 0; c < 3; c++, row += s->pitch)
-            copy_row_ahead(p->v + c * oct_warp_n_of(p) + oct_warp_row_of(p, b, s->j_first + i),
-                           p->dims[2], (size_t)p->dims[2] * p->dims[1], row);
+            copy_row(p->v + c * oct_warp_n_of(p) + oct_warp_row_of(p, b, s->j_first + i),
+                     p->dims[2], (size_t)p->dims[2] * p->dims[1], row);
 }
 
 /* Shares of the voxels below, at and above a place that is moved by -v, |v| <= 1. */
@@ -698,8 +679,8 @@ static vec step_rows(const struct oct_warp_pass *p, const struct strip *s, uint3
     vec largest = all(0);
     for (size_t c = 0; c < 3; c++)
         for (size_t d = 0; d < p->dims[2]; d += 2 * WIDTH)
-            gauss_together(s, s->velocity + ((j - s->j_first) * 3 + c) * s->pitch + d, p->radius[0],
-                           s->smooth + c * s->pitch + d);
+            gauss_together(s, s->velocity + ((j - s->j_first) * 3 + c) * s->pitch + d,
+                           p->gauss.radius[0], s->smooth + c * s->pitch + d);
     for (uint32_t i = 0; i < TOGETHER && b + i < p->dims[0]; i++)
         largest = larger(largest, step_row(p, s, b + i, j, s->smooth + i * 3 * s->pitch));
     return largest;
@@ -708,21 +689,24 @@ static vec step_rows(const struct oct_warp_pass *p, const struct strip *s, uint3
 static struct strip strip_of(const struct oct_warp_pass *p, uint32_t j_first, uint32_t j_end,
                              float *scratch)
 {
-    const uint32_t n_j = j_end - j_first + 2, radius = p->radius[0];
+    const uint32_t n_j = j_end - j_first + 2, radius = p->gauss.radius[0];
     const size_t pitch = oct_warp_pitch(p->dims[2]);
     struct strip s = {.rows = scratch, .j_first = j_first, .n_j = n_j, .pitch = pitch};
     s.smooth = scratch + 3 * U_SLOTS * (size_t)n_j * pitch;
     s.velocity = s.smooth + 3 * TOGETHER * pitch;
     s.n_slots = 2 * radius + TOGETHER;
     for (uint32_t k = 0; k <= 2 * radius; k++)
-        s.taps[TOGETHER - 1 + k] = p->taps[0][k < radius ? radius - k : k - radius];
+        s.taps[TOGETHER - 1 + k] = p->gauss.taps[0][k < radius ? radius - k : k - radius];
     return s;
 }
 
-static float step(const struct oct_warp_pass *p, uint32_t j_first, uint32_t j_end, float *scratch)
+static void step(void *pass, unsigned piece, unsigned worker)
 {
-    struct strip strip = strip_of(p, j_first, j_end, scratch);
-    const uint32_t n_b = p->dims[0], radius = p->radius[0];
+    const struct oct_warp_pass *p = pass;
+    const uint32_t j_first = piece * p->n_lines,
+                   j_end = j_first + p->n_lines < p->dims[1] ? j_first + p->n_lines : p->dims[1];
+    struct strip strip = strip_of(p, j_first, j_end, p->scratch + worker * p->n_scratch);
+    const uint32_t n_b = p->dims[0], radius = p->gauss.radius[0];
     const size_t stride = (strip.n_j - 2) * 3 * strip.pitch;
     uint32_t n_u = 0, n_v = 0; /* loaded */
     vec largest = all(0);
@@ -738,34 +722,33 @@ static float step(const struct oct_warp_pass *p, uint32_t j_first, uint32_t j_en
         for (uint32_t j = j_first; j < j_end; j++)
             largest = larger(largest, step_rows(p, &strip, b, j));
     }
-    return __builtin_sqrtf(-least_of(-largest));
+    p->largest[piece] = __builtin_sqrtf(-least_of(-largest));
 }
 
 /* ---- alone ---- */
 
-static void warp(const struct oct_warp_pass *p, uint32_t b, float *scratch, float *warped)
+INLINE void fill_plane(const struct oct_warp_pass *p, unsigned b, unsigned worker, bool warps)
 {
     const size_t n_d = p->dims[2];
     for (uint32_t j = 0; j < p->dims[1]; j++) {
-        const struct rows rows = rows_of(p, b, j, scratch);
+        const struct rows rows = rows_of(p, b, j, p->scratch + worker * p->n_scratch);
+        float *to = p->next + oct_warp_row_of(p, b, j);
         for (size_t d = 0; d < n_d; d += WIDTH)
-            store_part(warped + j * n_d + d, warped_of(p, &rows, b, j, d), n_d - d);
+            store_part(to + d,
+                       warps ? warped_of(p, &rows, b, j, d) : jacobian_of(&rows, d, n_d - d),
+                       n_d - d);
     }
 }
 
-static void jacobian(const struct oct_warp_pass *p, uint32_t b, float *scratch, float *jacobians)
+static void warp(void *pass, unsigned b, unsigned worker)
 {
-    const size_t n_d = p->dims[2];
-    for (uint32_t j = 0; j < p->dims[1]; j++) {
-        const struct rows rows = rows_of(p, b, j, scratch);
-        for (size_t d = 0; d < n_d; d += WIDTH)
-            store_part(jacobians + j * n_d + d, jacobian_of(&rows, d, n_d - d), n_d - d);
-    }
+    fill_plane(pass, b, worker, true);
 }
 
-const struct oct_warp_passes OCT_PASSES_TABLE = {.name = OCT_PASSES_NAME,
-                                                 .evaluate = evaluate,
-                                                 .step = step,
-                                                 .warp = warp,
-                                                 .jacobian = jacobian,
-                                                 .force = force};
+static void jacobian(void *pass, unsigned b, unsigned worker)
+{
+    fill_plane(pass, b, worker, false);
+}
+
+const struct oct_warp_passes OCT_SIMD_TABLE(oct_warp_passes) = {
+    .evaluate = evaluate, .step = step, .warp = warp, .jacobian = jacobian, .force = force};
