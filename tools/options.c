@@ -133,7 +133,14 @@ double oct_command_shown(double value, unsigned decimals)
 void oct_command_print_left_out(uint64_t n, const char *(*why)(const void *context, uint64_t i),
                                 const void *context)
 {
-    const char *before = "; left out: ", *reason, *next;
+    oct_command_print_runs("; left out: ", n, why, context);
+}
+
+void oct_command_print_runs(const char *before, uint64_t n,
+                            const char *(*why)(const void *context, uint64_t i),
+                            const void *context)
+{
+    const char *reason, *next;
     for (uint64_t i = 0; i < n; i++) {
         if (!(reason = why(context, i)))
             continue;
@@ -153,13 +160,20 @@ void oct_command_add_left_out(cJSON *object, uint64_t n,
                               const char *(*why)(const void *context, uint64_t i),
                               const void *context)
 {
+    oct_command_add_reasons(object, "frame", n, why, context);
+}
+
+void oct_command_add_reasons(cJSON *object, const char *what, uint64_t n,
+                             const char *(*why)(const void *context, uint64_t i),
+                             const void *context)
+{
     cJSON *left = cJSON_AddArrayToObject(object, "left_out");
     for (uint64_t i = 0; i < n; i++) {
         const char *reason = why(context, i);
         if (!reason)
             continue;
         cJSON *one = cJSON_CreateObject();
-        cJSON_AddNumberToObject(one, "frame", (double)i);
+        cJSON_AddNumberToObject(one, what, (double)i);
         cJSON_AddStringToObject(one, "reason", reason);
         cJSON_AddItemToArray(left, one);
     }

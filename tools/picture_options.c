@@ -1,6 +1,8 @@
 #include "tools/picture_options.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +43,13 @@ bool oct_picture_option_slab(const char *text, uint32_t *first, uint32_t *last)
 {
     return read_depth(text, ':', first, &text) && read_depth(text, '\0', last, &text) &&
            *first < *last;
+}
+
+bool oct_picture_option_pair(const char *text, double *first, double *second)
+{
+    char end, sign;
+    return sscanf(text, "%lf%c%lf%c", first, &sign, second, &end) == 3 && sign == ':' &&
+           isfinite(*first) && isfinite(*second);
 }
 
 bool oct_picture_option_has_out(int argc, char **argv)

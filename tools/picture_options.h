@@ -12,6 +12,9 @@ bool oct_picture_option_um(const char *text, double um[2]);
 /* --en-face "A:B": depths with A < B. */
 bool oct_picture_option_slab(const char *text, uint32_t *first, uint32_t *last);
 
+/* "A:B": two finite numbers. */
+bool oct_picture_option_pair(const char *text, double *first, double *second);
+
 /* Whether the last argument is an output: it is named *.h5 or *.hdf5, and an input stands before
  * it. argv[0] is the command's name. */
 bool oct_picture_option_has_out(int argc, char **argv);

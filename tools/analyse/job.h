@@ -3,7 +3,11 @@
  *     options -> read -> inputs expanded -> list of outputs, checked -> workers -> work
  *             -> outputs written, all or none -> warn -> lines or JSON
  *
- * A command is a struct that begins with a struct oct_job, and a table of functions. SIGINT and
+ * An error that begins with the command's own name loses it: messages say it already. Otherwise
+ * statuses are those of oct_command_fail_at_work.
+ *
+ * A command is a struct that begins with a struct oct_job, and a table of functions. Memory that it
+ * points at need not be freed: the struct lives as long as the program. SIGINT and
  * SIGTERM raise *cancel, which `work` looks at between pictures and gives to engines. One thread
  * calls all of it. */
 #ifndef OCT_TOOLS_ANALYSE_JOB_H
@@ -40,6 +44,8 @@ struct oct_job_options {
 struct oct_job {
     /* From the command line. */
     const char *name; /* of the command, for messages */
+    unsigned n_words; /* of the command line, at most: room for an option that is a list */
+    const struct oct_job_ops *ops; /* `read` may choose others, of the same struct */
     const struct oct_config *config;
     struct oct_paths paths;
     const char *const *inputs; /* [n_inputs] files, patterns and folders expanded */
@@ -66,6 +72,7 @@ struct oct_job_ops {
     size_t values;        /* where in it the values of the options are */
     size_t options;       /* where in it its struct oct_job_options is */
     bool may_lack_out;    /* the last argument is an output only if it is named *.h5 */
+    bool strict_names;    /* names that cannot be are mistakes of the command line: status 2 */
     const char *progress; /* what is counted: "pictures" */
 
     void (*init)(void *job); /* defaults of options that are not 0; NULL: none */
@@ -79,25 +86,28 @@ struct oct_job_ops {
     /* Does the work; the files are written after it. */
     enum oct_err (*work)(void *job, struct oct_error *err);
 
+    /* Writes what is no file of the list, once those are there; NULL: nothing. */
+    enum oct_err (*write_more)(void *job, struct oct_error *err);
+
     /* What should be known, in lines on stderr; NULL: nothing. */
     void (*warn)(const void *job);
 
     void (*print)(const void *job);                    /* lines on stdout */
     void (*json)(const void *job, struct cJSON *tree); /* --json; NULL: it has none */
-    void (*finish)(void *job);                         /* frees what is the command's own */
+    void (*finish)(void *job); /* closes what is not memory alone; NULL: there is nothing */
 };
 
 /* Runs it; returns the exit status. For struct oct_command's run. */
 int oct_job_run(const struct oct_job_ops *ops, struct oct_config *config, int argc, char **argv);
 
 /* A file to write; path NULL: it was not asked for. */
-void oct_job_add(struct oct_job *job, const char *path,
-                 enum oct_err (*write)(void *context, const char *path, bool force,
-                                       struct oct_error *err),
-                 void *context);
+void oct_job_add(struct oct_job *job, const char *path, oct_output_writer *write, void *context);
 
 /* "FILE-WHAT.END" beside "FILE.END" (".png"; of another name at its end), to be freed. */
 char *oct_job_beside(const char *path, const char *end, const char *what);
+
+/* The last part of a path, for the title of a plot. */
+const char *oct_job_base(const char *path);
 
 /* OCT_E_STATE once a signal has come; else OCT_OK. */
 enum oct_err oct_job_go_on(const struct oct_job *job, struct oct_error *err);
