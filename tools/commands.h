@@ -51,6 +51,10 @@ const struct oct_command *oct_command_find(const char *name);
 /* The part of the command that is named by `word` ("kmap", "--kmap"), NULL: none. */
 const struct oct_command *oct_command_part(const struct oct_command *command, const char *word);
 
+/* Whether the command, or a part, reads this option of oct_command_table: one that does nothing for
+ * it is in no help. */
+bool oct_command_reads(const struct oct_command *command, const char *option);
+
 /* Prints "octctl NAME: text" for err on stderr; returns its exit status. */
 int oct_command_fail(const char *name, const struct oct_error *err);
 
@@ -78,6 +82,11 @@ double oct_command_shown(double value, unsigned decimals);
  * for; NULL: none. Prints nothing where there is none. */
 void oct_command_print_left_out(uint64_t n, const char *(*why)(const void *context, uint64_t i),
                                 const void *context);
+
+/* The same with another beginning. */
+void oct_command_print_runs(const char *before, uint64_t n,
+                            const char *(*why)(const void *context, uint64_t i),
+                            const void *context);
 
 /* The same as an array "left_out" of {"frame", "reason"}. */
 void oct_command_add_left_out(struct cJSON *object, uint64_t n,

@@ -6,7 +6,7 @@
 #include "pipeline/volume/volume.h"
 #include "tools/alloc.h"
 
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -131,6 +131,26 @@ enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, 
     struct oct_outputs *outputs;
     const enum oct_err e = oct_outputs_begin(&outputs, files, n, force, err);
     return e || !outputs ? e : oct_outputs_publish(outputs, err);
+}
+
+enum oct_err oct_outputs_print(const char *path, void (*put)(const void *context, FILE *file),
+                               const void *context, struct oct_error *err)
+{
+    FILE *file = fopen(path, "wxe");
+    bool is_whole = file != NULL;
+    if (file) {
+        errno = 0;
+        put(context, file);
+        is_whole = fflush(file) == 0 && !ferror(file);
+    }
+    int error = errno; /* of the open, or of the first write that failed; fclose may set another */
+    if (file && fclose(file) != 0 && is_whole) {
+        error = errno;
+        is_whole = false;
+    }
+    return is_whole
+               ? OCT_OK
+               : oct_fail_errno(err, OCT_E_IO, error ? error : EIO, "%s: cannot be written", path);
 }
 
 void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs)

@@ -6,15 +6,20 @@
 #include "pipeline/base/err.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 struct oct_results;
+
+/* A writer of a whole file, or of nothing. */
+typedef enum oct_err oct_output_writer(void *context, const char *path, bool force,
+                                       struct oct_error *err);
 
 struct oct_output_file {
     const char *path; /* NULL: not asked for */
 
     /* Makes the whole file at `path`, or nothing: not at the path above but at a name beside it,
      * which nothing has and which messages show as the path above. */
-    enum oct_err (*write)(void *context, const char *path, bool force, struct oct_error *err);
+    oct_output_writer *write;
     void *context;
 };
 
@@ -48,6 +53,10 @@ enum oct_err oct_outputs_begin(struct oct_outputs **outputs, const struct oct_ou
 enum oct_err oct_outputs_write_one(struct oct_outputs *outputs, unsigned i, struct oct_error *err);
 enum oct_err oct_outputs_publish(struct oct_outputs *outputs, struct oct_error *err);
 void oct_outputs_discard(struct oct_outputs *outputs); /* NULL is fine */
+
+/* For `write` above: a file of text, which `put` writes. */
+enum oct_err oct_outputs_print(const char *path, void (*put)(const void *context, FILE *file),
+                               const void *context, struct oct_error *err);
 
 /* The attribute source: all inputs, a line each. */
 void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs);

@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void oct_job_add(struct oct_job *job, const char *path,
-                 enum oct_err (*write)(void *context, const char *path, bool force,
-                                       struct oct_error *err),
-                 void *context)
+void oct_job_add(struct oct_job *job, const char *path, oct_output_writer *write, void *context)
 {
     job->files = oct_alloc_more(job->files, job->n_files + 1, sizeof(*job->files));
     job->files[job->n_files++] = (struct oct_output_file){path, write, context};
@@ -35,7 +32,8 @@ enum oct_err oct_job_go_on(const struct oct_job *job, struct oct_error *err)
 /* IN... [OUT] */
 static void divide_names(const struct oct_job_ops *ops, struct oct_job *job, int argc, char **argv)
 {
-    const bool has_out = ops->may_lack_out ? oct_picture_option_has_out(argc, argv) : argc > 2;
+    const bool has_out =
+        ops->may_lack_out ? oct_picture_option_has_out(argc, argv) : argc > 2 && !ops->has_no_out;
     job->inputs = (const char *const *)(argv + 1);
     job->n_inputs = (unsigned)(argc - (has_out ? 2 : 1));
     job->out = has_out ? argv[argc - 1] : NULL;
@@ -59,26 +57,36 @@ static enum oct_err check_outputs(const struct oct_job *job, bool force, struct 
 static enum oct_err do_work(const struct oct_job_ops *ops, struct oct_job *job, bool force,
                             struct oct_error *err)
 {
-    job->cancel = oct_interrupt_watch(); /* before there is anything to clean up */
-    enum oct_err e = expand_inputs(job, err);
+    static const volatile sig_atomic_t never;
+    /* Before there is anything to clean up. */
+    job->cancel = ops->may_be_killed ? &never : oct_interrupt_watch();
+    enum oct_err e = ops->takes_names ? OCT_OK : expand_inputs(job, err);
     if (!e)
         e = ops->list(job, err);
     if (!e)
         e = check_outputs(job, force, err);
     if (!e)
         e = oct_workers_create(&job->workers, 0, err);
+    if (!e)
+        e = oct_outputs_begin(&job->outputs, job->files, job->n_files, force, err);
     job->progress.what = ops->progress;
     job->progress.started_ns = oct_clock_ns();
     if (!e)
         e = ops->work(job, err);
     job->seconds = oct_progress_seconds(&job->progress);
-    return e ? e : oct_outputs_write(job->files, job->n_files, force, err);
+    if (e || job->leaves_files)
+        return e;
+    struct oct_outputs *outputs = job->outputs;
+    job->outputs = NULL;
+    return oct_outputs_publish(outputs, err);
 }
 
 static int show_results(const struct oct_job_ops *ops, const struct oct_job *job, bool as_json)
 {
     if (ops->warn)
         ops->warn(job);
+    if (job->says_nothing)
+        return job->status;
     if (!as_json) {
         ops->print(job);
         return job->status;
@@ -113,6 +121,7 @@ int oct_job_run(const struct oct_job_ops *ops, struct oct_config *config, int ar
         status = oct_command_fail_at_work(job->name, &err);
     else if (!status)
         status = show_results(ops, job, options->json);
+    oct_outputs_discard(job->outputs);
     ops->finish(job);
     oct_workers_destroy(job->workers);
     oct_paths_finish(&job->paths);

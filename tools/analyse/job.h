@@ -55,6 +55,9 @@ struct oct_job {
     /* For `work`. */
     struct oct_workers *workers;
     const volatile sig_atomic_t *cancel; /* not 0: a signal has come */
+    struct oct_outputs *outputs;         /* of `files`: work may write some (outputs.h) */
+    bool leaves_files;                   /* work has found nothing to write */
+    bool says_nothing;                   /* work has said what there is to say */
     struct oct_progress progress;
     double seconds; /* that `work` took */
     int status;     /* of the command, where it is not to be 0 though files were written */
@@ -66,6 +69,9 @@ struct oct_job_ops {
     size_t values;        /* where in it the values of the options are */
     size_t options;       /* where in it its struct oct_job_options is */
     bool may_lack_out;    /* the last argument is an output only if it is named *.h5 */
+    bool has_no_out;      /* all arguments are inputs */
+    bool takes_names;     /* inputs are files: no folders, no patterns */
+    bool may_be_killed;   /* signals end it: it does not look at *cancel */
     const char *progress; /* what is counted: "pictures" */
 
     void (*init)(void *job); /* defaults of options that are not 0; NULL: none */
@@ -76,7 +82,7 @@ struct oct_job_ops {
     /* Calls oct_job_add for each file, and sets job->reads. */
     enum oct_err (*list)(void *job, struct oct_error *err);
 
-    /* Does the work; the files are written after it. */
+    /* Does the work; the files that it has not written are written after it. */
     enum oct_err (*work)(void *job, struct oct_error *err);
 
     /* What should be known, in lines on stderr; NULL: nothing. */
@@ -91,10 +97,7 @@ struct oct_job_ops {
 int oct_job_run(const struct oct_job_ops *ops, struct oct_config *config, int argc, char **argv);
 
 /* A file to write; path NULL: it was not asked for. */
-void oct_job_add(struct oct_job *job, const char *path,
-                 enum oct_err (*write)(void *context, const char *path, bool force,
-                                       struct oct_error *err),
-                 void *context);
+void oct_job_add(struct oct_job *job, const char *path, oct_output_writer *write, void *context);
 
 /* "FILE-WHAT.END" beside "FILE.END" (".png"; of another name at its end), to be freed. */
 char *oct_job_beside(const char *path, const char *end, const char *what);
