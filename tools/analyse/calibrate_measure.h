@@ -15,9 +15,11 @@ extern const char *const oct_measure_window_names[OCT_MEASURE_WINDOWS];
 
 /* One reconstruction. */
 struct oct_measure_peak {
-    bool is_there;            /* this chain was computed */
-    struct oct_mirror mirror; /* depths from zero delay on */
-    double *line;             /* [depth] counts^2, the mean over the A-lines; owned */
+    bool is_there;                                        /* this chain was computed */
+    const char *window;                                   /* NULL: as configured */
+    struct oct_mirror mirror;                             /* depths from zero delay on */
+    double depth_um, fwhm_um, of_limit, amplitude_counts; /* NaN: not known */
+    double *line; /* [depth] counts^2, the mean over the A-lines; owned */
 };
 
 struct oct_measure {
@@ -29,7 +31,8 @@ struct oct_measure {
     bool has_background; /* the configuration's; else the recording's own source is what `flat`
                             divides by */
     double axial_um;     /* optical path of a depth pixel in air; NaN: unknown */
-    double limit_px;     /* width that the fringe's own spectrum allows (source.h), no window */
+    double limit_px, limit_um; /* width that the fringe's own spectrum allows (source.h), no
+                                  window */
     const char *interpolation;
     struct oct_measure_peak configured;
     struct oct_measure_peak windows[OCT_MEASURE_WINDOWS];

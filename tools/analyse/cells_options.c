@@ -75,30 +75,20 @@ static int read_words(struct oct_cells_given *g, const char *name)
 
 static int read_slab(struct oct_cells_given *g, const char *name)
 {
-    double shares[2];
     if (g->is_bscan && (g->projection || g->slab))
         return oct_command_misuse(name, "--projection and --slab are of --source enface");
     if (g->projection && g->which_projection == OCT_PICTURES_OVER_SHARES && !g->slab)
         return oct_command_misuse(name, "--projection slab needs --slab A:B");
     if (g->slab && g->projection && strcmp(g->projection, "slab") != 0)
         return oct_command_misuse(name, "--slab is of --projection slab");
-    if (!g->slab)
-        return 0;
-    if (!read_numbers(g->slab, ':', shares, 2) || !(shares[0] >= 0) || !(shares[1] > shares[0]) ||
-        !(shares[1] <= 1))
-        return oct_command_misuse(name, "--slab needs two shares of the depth, A:B, from 0 to 1, A "
-                                        "below B");
-    g->share_first = shares[0];
-    g->share_last = shares[1];
-    return 0;
+    return oct_picture_slab_of_cells(name, g->slab, &g->depths);
 }
 
 static int read_places(const struct oct_cells_given *g, const char *name, struct oct_cells_run *run)
 {
     double v[4];
-    if (g->pixel_um && !oct_picture_option_um(g->pixel_um, run->um))
-        return oct_command_misuse(name, "--pixel-um needs micrometres of a pixel above 0, X or "
-                                        "X,Y");
+    if (oct_picture_pixel_um(name, g->pixel_um, 2, run->um))
+        return 2;
     run->um_is_given = g->pixel_um != NULL;
     if (g->kymograph && !g->along)
         return oct_command_misuse(name, "--kymograph needs a line, --along X0,Y0,X1,Y1");
@@ -134,8 +124,8 @@ static int read_settings(struct oct_cells_given *g, const struct oct_config *con
     g->source_is_given = oct_param_text(&oct_cells_params, &g->own, "source") != NULL;
     g->is_bscan = s.source == OCT_CELLS_OF_BSCAN;
     g->which_projection = projections[config->enface.projection - OCT_PROJECTION_MEAN];
-    g->share_first = config->enface.slab_first;
-    g->share_last = config->enface.slab_last;
+    g->depths = (struct oct_depths){{config->enface.slab_first, OCT_DEPTH_SHARE},
+                                    {config->enface.slab_last, OCT_DEPTH_SHARE}};
     return 0;
 }
 
@@ -191,8 +181,7 @@ void oct_cells_given_pictures(const struct oct_cells_given *given, bool of_recor
     *options = (struct oct_pictures_options){
         .what = of_recordings && !g->is_bscan ? OCT_PICTURES_EN_FACE : OCT_PICTURES_FRAMES,
         .projection = g->which_projection,
-        .share_first = g->share_first,
-        .share_last = g->share_last,
+        .slab = g->depths,
         .fps = isnan(g->fps) ? 0 : g->fps,
         .any_side = true, /* the film says what size the radius needs */
         .keeps_whole = true};
@@ -244,8 +233,10 @@ void oct_cells_given_text(const struct oct_cells_given *given, const struct oct_
         add(&t, "pixel_um = %.9g,%.9g\n", run->um[1], run->um[0]);
     if (!isnan(g->fps))
         add(&t, "fps = %.9g\n", g->fps);
-    if (g->which_projection == OCT_PICTURES_OVER_SHARES)
-        add(&t, "slab = %g:%g\n", g->share_first, g->share_last);
+    if (g->slab)
+        add(&t, "slab = %s\n", g->slab);
+    else if (g->which_projection == OCT_PICTURES_OVER_SHARES)
+        add(&t, "slab = %g:%g\n", g->depths.first.at, g->depths.last.at);
     else if (g->projection || g->which_projection == OCT_PICTURES_HIGHEST)
         add(&t, "projection = %s\n", projection_names[g->which_projection == OCT_PICTURES_HIGHEST]);
     if (g->source_is_given || g->is_bscan)
@@ -288,8 +279,7 @@ const struct oct_option oct_cells_options[] = {
      .at = offsetof(struct oct_cells_given, search)},
     WORDS("--projection", "HOW", "of en face: mean (default), max or slab of the depth",
           "mean, max or slab", "mean max slab", projection),
-    TEXT("--slab", "A:B", "the mean from share A to share B of the depth, as 0.3:0.5",
-         "two shares, A:B", slab),
+    TEXT("--slab", "A:B", "the mean from A to B of the depth, as 30%:50%", NULL, slab),
     TEXT("--pixel-um", "X[,Y]", "micrometres of a pixel, instead of what the file says",
          "micrometres, X or X,Y", pixel_um),
     NUMBER("--fps", "F", "pictures a second, instead of what the file says", 1e-9, 1e9,

@@ -25,7 +25,7 @@ struct oct_cells_given {
     /* What oct_cells_given_read makes of them. */
     bool source_is_given, is_bscan;
     enum oct_pictures_projection which_projection;
-    double share_first, share_last;
+    struct oct_depths depths; /* of --projection slab */
     enum oct_cells_format which_format;
     const char *overlay_folder, *overlay_film; /* one of them */
 };

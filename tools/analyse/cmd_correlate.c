@@ -21,7 +21,7 @@
 
 struct given {
     uint64_t bscan, max_shift; /* UINT64_MAX: not given */
-    const char *en_face, *with, *mean, *norm, *mask, *um, *csv, *png, *fit;
+    const char *slab, *with, *mean, *norm, *mask, *pixel_um, *csv, *png, *fit;
     double invalid, flatten; /* NaN, 0: not given */
     bool frames, exact, c2d, json, force;
 };
@@ -63,18 +63,15 @@ static int find_name(const char *const *names, const char *word)
 static int read_what(struct job *job, const char *name)
 {
     const struct given *g = &job->given;
-    if (g->frames + (g->bscan != UINT64_MAX) + (g->en_face != NULL) > 1)
-        return oct_command_misuse(name, "--bscan, --en-face and --frames exclude one another");
+    if (g->frames + (g->bscan != UINT64_MAX) + (g->slab != NULL) > 1)
+        return oct_command_misuse(name, "--bscan and --slab exclude one another");
     if (g->bscan != UINT64_MAX) {
         job->options.what = OCT_PICTURES_BSCAN;
         job->options.bscan = g->bscan;
     }
-    if (g->en_face) {
+    if (g->slab)
         job->options.what = OCT_PICTURES_EN_FACE;
-        if (!oct_picture_option_slab(g->en_face, &job->options.slab_first, &job->options.slab_last))
-            return oct_command_misuse(name, "--en-face needs two depths, A:B, A below B");
-    }
-    return 0;
+    return oct_picture_slab(name, g->slab, &job->options.slab);
 }
 
 static int read_given(struct job *job, const char *name)
@@ -91,8 +88,8 @@ static int read_given(struct job *job, const char *name)
         return oct_command_misuse(name, "--exact sums integers: neither zncc nor --flatten");
     if (g->fit && strcmp(g->fit, "linear") != 0)
         return oct_command_misuse(name, "--fit needs linear");
-    if (g->um && !oct_picture_option_um(g->um, job->options.um))
-        return oct_command_misuse(name, "--um needs micrometres of a pixel, DX or DX,DY");
+    if (oct_picture_pixel_um(name, g->pixel_um, 2, job->options.um))
+        return 2;
     if (g->c2d && !job->out)
         return oct_command_misuse(name, "--c2d needs an output, OUT.h5");
     job->options.has_invalid = !isnan(g->invalid);
@@ -298,9 +295,11 @@ static enum oct_err correlate(struct job *job, struct oct_error *err)
 static const struct oct_option options[] = {
     {"--bscan", "N", "B-scan N of each recording, from 0", OCT_OPTION_COUNT,
      .at = offsetof(struct given, bscan), .needs = "a whole number"},
-    {"--en-face", "A:B", "the mean over the depths A to B - 1 of each recording", OCT_OPTION_TEXT,
-     .at = offsetof(struct given, en_face), .needs = "two depths, A:B"},
-    {"--frames", NULL, "every picture, of recordings every B-scan (default)", OCT_OPTION_FLAG,
+    {"--slab", "A:B", "the mean over the depths A to B of each recording", OCT_OPTION_TEXT,
+     .at = offsetof(struct given, slab), .was = "--en-face"},
+    {.was = "--frames",
+     .meaning = "every picture is taken anyway",
+     .kind = OCT_OPTION_FLAG,
      .at = offsetof(struct given, frames)},
     {"--with", "OTHER", "correlate with the picture OTHER, or with as many pictures",
      OCT_OPTION_TEXT, .at = offsetof(struct given, with), .words = OCT_WORDS_FILES},
@@ -326,8 +325,8 @@ static const struct oct_option options[] = {
      .at = offsetof(struct given, c2d)},
     {"--fit", "linear", "fit a line to R_max over time, or over the pictures", OCT_OPTION_TEXT,
      .at = offsetof(struct given, fit), .needs = "linear", .words = "linear"},
-    {"--um", "DX[,DY]", "micrometres of a pixel, instead of what the file says", OCT_OPTION_TEXT,
-     .at = offsetof(struct given, um), .needs = "micrometres, DX or DX,DY"},
+    {"--pixel-um", "X[,Y]", "micrometres of a pixel, instead of what the file says",
+     OCT_OPTION_TEXT, .at = offsetof(struct given, pixel_um), .was = "--um"},
     {"--csv", "FILE", "a row a picture", OCT_OPTION_TEXT, .at = offsetof(struct given, csv),
      .needs = "a file"},
     {"--png", "FILE", "a plot: C1D, or of several pictures R_max", OCT_OPTION_TEXT,

@@ -1,13 +1,12 @@
 #include "tools/analyse/surfaces_options.h"
 
 #include "tools/commands.h"
+#include "tools/picture_options.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#define MOST_UM 1e6
 
 const char *const oct_surfaces_denoise_names[] = {[OCT_LEVELSET_PROFILE_LOCAL] = "local",
                                                   [OCT_LEVELSET_PROFILE_FULL] = "full",
@@ -59,21 +58,12 @@ static int read_denoise(struct oct_surfaces_given *g, const char *name)
     return 0;
 }
 
-/* DEPTH[,LINE[,BSCAN]], as um[2], um[1], um[0]. */
 static int read_spacing(struct oct_surfaces_given *g, const char *name)
 {
     static const char *const ways[] = {"right", "down"};
-    double um[3];
     const int way = oct_option_word(g->depth, ways, 2);
-    const unsigned n = g->pixel_um ? oct_option_doubles(g->pixel_um, um, 3) : 0;
-    for (unsigned i = 0; i < n; i++) {
-        if (!(um[i] > 0) || um[i] > MOST_UM)
-            return oct_command_misuse(name, "--pixel-um needs micrometres above 0, "
-                                            "DEPTH[,LINE[,BSCAN]]");
-        g->um[2 - i] = um[i];
-    }
-    if (g->pixel_um && n == 0)
-        return oct_command_misuse(name, "--pixel-um needs micrometres, DEPTH[,LINE[,BSCAN]]");
+    if (oct_picture_pixel_um(name, g->pixel_um, 3, g->um))
+        return 2;
     if (way < 0)
         return oct_command_misuse(name, "--depth needs down or right");
     g->depth_is_given = g->depth != NULL;
@@ -83,17 +73,20 @@ static int read_spacing(struct oct_surfaces_given *g, const char *name)
 
 static int read_grid(struct oct_surfaces_given *g, const char *name)
 {
-    static const char *const eyes[] = {"", "od", "os"}, *const ends[] = {"first", "last"};
-    const int eye = oct_option_word(g->eye, eyes, 3), end = oct_option_word(g->superior, ends, 2);
+    static const char *const ends[] = {"first", "last"};
+    const char *eye = "";
+    const int end = oct_option_word(g->superior, ends, 2);
     const bool wants_grid = g->fovea || g->eye || g->superior;
-    if (eye < 0 || (g->eye && eye == 0))
-        return oct_command_misuse(name, "--eye needs od (right) or os (left)");
+    if (oct_picture_eye(name, g->eye, false, &eye))
+        return 2;
     if (end < 0)
         return oct_command_misuse(name, "--superior needs first or last, the superior B-scan");
     if (wants_grid && !oct_surfaces_given_both(g))
         return oct_command_misuse(name, "--fovea, --eye and --superior are of the thickness, which "
                                         "needs both layers");
-    g->which_eye = (enum oct_surfaces_eye)eye;
+    g->which_eye = !*eye                    ? OCT_SURFACES_EYE_UNKNOWN
+                   : strcmp(eye, "OD") == 0 ? OCT_SURFACES_EYE_OD
+                                            : OCT_SURFACES_EYE_OS;
     g->superior_is_last = end == 1;
     g->has_fovea = g->fovea != NULL;
     if (g->fovea && oct_option_doubles(g->fovea, g->fovea_px, 2) != 2)
@@ -206,8 +199,8 @@ const struct oct_option oct_surfaces_options[] = {
      OCT_OPTION_LIST, AT(slabs)},
     {"--fovea", "B,J", "B-scan and A-line of the fovea (where the pit is)", OCT_OPTION_TEXT,
      AT(fovea)},
-    {"--eye", "WHICH", "od or os (what the recording says)", OCT_OPTION_TEXT, AT(eye),
-     .words = "od os"},
+    {"--eye", "OD|OS", "right or left (what the recording says)", OCT_OPTION_TEXT, AT(eye),
+     .words = "OD OS"},
     {"--superior", "WHICH", "the B-scan that is superior: first (default) or last", OCT_OPTION_TEXT,
      AT(superior), .words = "first last"},
     {"--mask", "FILE", "in place of IN: a volume of 0 and others, or of signed distances",

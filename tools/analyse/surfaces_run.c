@@ -4,7 +4,7 @@
 #include "formats/volumes.h"
 #include "numeric/picture.h"
 #include "pipeline/base/clock.h"
-#include "tools/analyse/register.h"
+#include "tools/picture_options.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -187,7 +187,7 @@ enum oct_err oct_surfaces_run_begin(struct oct_surfaces_run *run, struct oct_err
     e = e ? e : look_at_file(run, err);
     e = e ? e : look_at_first(run, err);
     e = e ? e : check_given(run, err);
-    e = e ? e : oct_register_read_skip(run->given->skip, run->n_bscans, &run->skip, err);
+    e = e ? e : oct_picture_skip(run->given->skip, run->n_bscans, &run->skip, err);
     if (run->given->which_eye != OCT_SURFACES_EYE_UNKNOWN)
         run->eye = run->given->which_eye;
     return e;
