@@ -68,7 +68,7 @@ def same(new_name, old, new, *command):
 @case
 def old_spellings():
     """each does what the new one does, and says which it is"""
-    a, b = volume("a.h5"), volume("b.h5", 4)
+    a = volume("a.h5")
     out, force = path("out.h5"), ("--json", "--force")
     size = "--pixel-um", ("--um", "2,3"), ("--pixel-um", "2,3")
     slab = "--slab", ("--en-face", "10:20"), ("--slab", "10:20")
@@ -80,7 +80,7 @@ def old_spellings():
     same(*size, "register", a, out, *force)
     same("--roi 2,2,30,30", ("--roi", "2:2:30:30"), ("--roi", "2,2,30,30"), "register", a, out, *force)
     same(*slab, "register", a, a, out, "--as", "mosaic", *force)
-    same("--pixel-um", ("--um", "5,10,20"), ("--pixel-um", "5,10,20"), "register-volumes", a, b, out,
+    same("--pixel-um", ("--um", "5,10,20"), ("--pixel-um", "5,10,20"), "register-volumes", a, a, out,
          "--model", "bscans", *force)
     same("--slab 25%:50%", ("--slab", "0.25:0.5"), ("--slab", "25%:50%"), "cells", a, a, path("o.csv"),
          "--detect-only", "--radius", "2", "--force")
