@@ -109,6 +109,10 @@ static void print_value(FILE *file, const struct placeholder *p, const void *dat
     const char form = p->format[0] ? p->format[strlen(p->format) - 1] : '\0';
     if (form == '?' || form == '!')
         return;
+    if (!oct_result_is_known(f, data)) {
+        fputc('-', file);
+        return;
+    }
     if (f->type == OCT_RESULT_TEXT || f->type == OCT_RESULT_WORD) {
         fputs(oct_result_text(f, data), file);
         return;

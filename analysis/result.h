@@ -76,6 +76,12 @@ struct oct_result_rows {
     const void *context;
 };
 
+/* Rows of an array of the struct. */
+#define OCT_RESULT_ROWS(its_fields, array, count)                                                  \
+    {                                                                                              \
+        .fields = &(its_fields), .n = (count), .row_bytes = sizeof(*(array)), .context = (array)   \
+    }
+
 /* Whether the value is known. */
 bool oct_result_is_known(const struct oct_result_field *field, const void *data);
 
@@ -89,7 +95,7 @@ const struct oct_result_field *oct_result_find(const struct oct_result_fields *f
                                                const char *name);
 
 /* Prints a sentence with values in it:
- *     {frames}      a count, a text or a word
+ *     {frames}      a count, a text or a word; "-": not known
  *     {ncc:.4f}     a number, as printf's %.4f or %.4g shows it, but never "-0.00"
  *     {100*share:.3g}  a multiple of it
  *     {tracks:s}    "s" unless it is 1

@@ -32,7 +32,7 @@ struct oct_daemon {
     uv_loop_t *loop;
     enum oct_state state;
     struct oct_session *session; /* NULL: none stands, or a job has it */
-    struct oct_job job;
+    struct oct_daemon_job job;
     struct oct_errand errand; /* what is computed beside the stream */
     struct oct_disk disk;
     struct oct_daemon_forecast forecast;

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 /* Destroys the running session only after the new configuration has produced a plan. */
-static void build(struct oct_job *job)
+static void build(struct oct_daemon_job *job)
 {
     struct oct_plan *plan;
     if (oct_config_plan(&job->config, &plan, &job->err)) {
@@ -24,7 +24,7 @@ static void build(struct oct_job *job)
 
 static void *run_measure(void *argument)
 {
-    struct oct_job *job = argument;
+    struct oct_daemon_job *job = argument;
     oct_session_measure(job->session, &job->config, &job->rates);
     return NULL;
 }
@@ -32,7 +32,7 @@ static void *run_measure(void *argument)
 /* Measures in a thread of its own: memory that an engine has freed stays in the heap of the thread
  * that made it, and libuv may use each of its four threads in turn; a thread that ends passes its
  * heap on to the next. */
-static void measure(struct oct_job *job)
+static void measure(struct oct_daemon_job *job)
 {
     pthread_t thread;
     if (oct_thread_start(&thread, NULL, run_measure, job, "measuring", NULL) == OCT_OK)
@@ -41,7 +41,7 @@ static void measure(struct oct_job *job)
 
 /* Checks first, so that a refusal comes at once, not after the disk was measured; and measures
  * before the recording starts to write. */
-static void record(struct oct_job *job)
+static void record(struct oct_daemon_job *job)
 {
     if (oct_session_may_record(job->session, &job->config, &job->err))
         return;
@@ -51,7 +51,7 @@ static void record(struct oct_job *job)
 
 static void run(uv_work_t *work)
 {
-    struct oct_job *job = work->data;
+    struct oct_daemon_job *job = work->data;
     switch (job->kind) {
     case OCT_JOB_BUILD:
         build(job);
@@ -75,12 +75,12 @@ static void run(uv_work_t *work)
 
 static void after(uv_work_t *work, int status)
 {
-    struct oct_job *job = work->data;
+    struct oct_daemon_job *job = work->data;
     (void)status; /* never cancelled */
     job->done(job);
 }
 
-void oct_job_begin(struct oct_job *job, uv_loop_t *loop)
+void oct_job_begin(struct oct_daemon_job *job, uv_loop_t *loop)
 {
     job->work.data = job;
     job->begun_ns = oct_clock_ns();

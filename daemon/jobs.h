@@ -26,7 +26,7 @@ enum oct_job_kind {
     OCT_JOB_END
 };
 
-struct oct_job {
+struct oct_daemon_job {
     uv_work_t work;
     enum oct_job_kind kind; /* NONE: no job runs */
     uint64_t begun_ns;      /* by oct_job_begin */
@@ -39,10 +39,10 @@ struct oct_job {
     struct oct_forecast_series rates;    /* TRY: out */
     bool refused;         /* BUILD: the new configuration was refused; session is the old one */
     struct oct_error err; /* code OCT_OK: done */
-    void (*done)(struct oct_job *job); /* main thread; kind is still set */
+    void (*done)(struct oct_daemon_job *job); /* main thread; kind is still set */
 };
 
 /* The caller has set job->kind and the members that it needs. */
-void oct_job_begin(struct oct_job *job, uv_loop_t *loop);
+void oct_job_begin(struct oct_daemon_job *job, uv_loop_t *loop);
 
 #endif

@@ -49,7 +49,7 @@ static struct oct_service_progress look_at(const struct oct_session *s, bool dra
 }
 
 /* Whether a build hangs: it reads a file from a server that is gone, say, or waits for a driver. */
-static bool build_hangs(struct oct_service *s, const struct oct_job *job, uint64_t now_ns)
+static bool build_hangs(struct oct_service *s, const struct oct_daemon_job *job, uint64_t now_ns)
 {
     bool hangs = job->kind == OCT_JOB_BUILD &&
                  now_ns - job->begun_ns > OCT_SERVICE_BUILD_S * UINT64_C(1000000000);

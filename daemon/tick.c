@@ -13,7 +13,7 @@
 
 /* ---- jobs ---- */
 
-static void after_build(struct oct_daemon *d, struct oct_job *job)
+static void after_build(struct oct_daemon *d, struct oct_daemon_job *job)
 {
     d->session = job->session;
     d->source = (struct oct_source){.streaming = false};
@@ -37,7 +37,7 @@ static void after_build(struct oct_daemon *d, struct oct_job *job)
         oct_daemon_happens(d, OCT_EVENT_BUILT_SHUT);
 }
 
-static void after_record(struct oct_daemon *d, const struct oct_job *job)
+static void after_record(struct oct_daemon *d, const struct oct_daemon_job *job)
 {
     bool cancelled = d->record_cancelled;
     d->record_cancelled = false;
@@ -54,13 +54,13 @@ static void after_record(struct oct_daemon *d, const struct oct_job *job)
         oct_recorder_stop(d->session->recorder);
 }
 
-static void after_try(struct oct_daemon *d, const struct oct_job *job)
+static void after_try(struct oct_daemon *d, const struct oct_daemon_job *job)
 {
     oct_forecast_series_add(&d->session->engine_rates, job->rates.rate[0], job->rates.waited[0]);
     oct_daemon_forecast_measured(&d->forecast, &d->config, d->session);
 }
 
-static void on_job_done(struct oct_job *job)
+static void on_job_done(struct oct_daemon_job *job)
 {
     struct oct_daemon *d = (struct oct_daemon *)((char *)job - offsetof(struct oct_daemon, job));
     enum oct_job_kind kind = job->kind;
@@ -88,7 +88,7 @@ static void on_job_done(struct oct_job *job)
 
 static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
 {
-    struct oct_job *job = &d->job;
+    struct oct_daemon_job *job = &d->job;
 
     job->kind = kind;
     job->done = on_job_done;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define LEAST_ROOM 64u
+
 void *oct_alloc_check(void *memory)
 {
     if (memory)
@@ -22,6 +24,14 @@ void *oct_alloc(size_t n, size_t bytes)
 void *oct_alloc_more(void *array, size_t n, size_t bytes)
 {
     return oct_alloc_check(reallocarray(array, n, bytes));
+}
+
+void *oct_alloc_room(void *array, size_t *room, size_t n, size_t bytes)
+{
+    if (n <= *room && array)
+        return array;
+    *room = n + n / 2 + LEAST_ROOM;
+    return oct_alloc_more(array, *room, bytes);
 }
 
 char *oct_alloc_text(const char *format, ...)

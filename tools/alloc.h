@@ -12,6 +12,10 @@ void *oct_alloc(size_t n, size_t bytes);
 /* The same array with room for n elements; what is new is not set. */
 void *oct_alloc_more(void *array, size_t n, size_t bytes);
 
+/* The same array with room for n elements at least, grown by halves; *room: how many it has room
+ * for. */
+void *oct_alloc_room(void *array, size_t *room, size_t n, size_t bytes);
+
 /* A text, printf-like. */
 char *oct_alloc_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

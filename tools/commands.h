@@ -88,7 +88,10 @@ void oct_command_print_runs(const char *before, uint64_t n,
                             const char *(*why)(const void *context, uint64_t i),
                             const void *context);
 
-/* The same as an array "left_out" of {"frame", "reason"}. */
+/* The same as an array "left_out" of {"frame", "reason"}, or of {WHAT, "reason"}. */
+void oct_command_add_reasons(struct cJSON *object, const char *what, uint64_t n,
+                             const char *(*why)(const void *context, uint64_t i),
+                             const void *context);
 void oct_command_add_left_out(struct cJSON *object, uint64_t n,
                               const char *(*why)(const void *context, uint64_t i),
                               const void *context);

@@ -373,6 +373,12 @@ double oct_command_shown(double value, unsigned decimals)
     return value > -half && value < half ? 0 : value;
 }
 
+void oct_command_print_left_out(uint64_t n, const char *(*why)(const void *context, uint64_t i),
+                                const void *context)
+{
+    oct_command_print_runs("; left out: ", n, why, context);
+}
+
 void oct_command_print_runs(const char *before, uint64_t n,
                             const char *(*why)(const void *context, uint64_t i),
                             const void *context)
@@ -393,15 +399,16 @@ void oct_command_print_runs(const char *before, uint64_t n,
     }
 }
 
-void oct_command_print_left_out(uint64_t n, const char *(*why)(const void *context, uint64_t i),
-                                const void *context)
-{
-    oct_command_print_runs("; left out: ", n, why, context);
-}
-
 void oct_command_add_left_out(cJSON *object, uint64_t n,
                               const char *(*why)(const void *context, uint64_t i),
                               const void *context)
+{
+    oct_command_add_reasons(object, "frame", n, why, context);
+}
+
+void oct_command_add_reasons(cJSON *object, const char *what, uint64_t n,
+                             const char *(*why)(const void *context, uint64_t i),
+                             const void *context)
 {
     cJSON *left = cJSON_AddArrayToObject(object, "left_out");
     for (uint64_t i = 0; i < n; i++) {
@@ -409,7 +416,7 @@ void oct_command_add_left_out(cJSON *object, uint64_t n,
         if (!reason)
             continue;
         cJSON *one = cJSON_CreateObject();
-        cJSON_AddNumberToObject(one, "frame", (double)i);
+        cJSON_AddNumberToObject(one, what, (double)i);
         cJSON_AddStringToObject(one, "reason", reason);
         cJSON_AddItemToArray(left, one);
     }

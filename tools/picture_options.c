@@ -4,6 +4,7 @@
 #include "tools/commands.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +171,13 @@ enum oct_err oct_picture_skip(const char *text, uint64_t n, uint8_t **skip, stru
         at = *end ? end + 1 : end;
     }
     return OCT_OK;
+}
+
+bool oct_picture_option_pair(const char *text, double *first, double *second)
+{
+    char end, sign;
+    return sscanf(text, "%lf%c%lf%c", first, &sign, second, &end) == 3 && sign == ':' &&
+           isfinite(*first) && isfinite(*second);
 }
 
 /* ---- outputs ---- */

@@ -39,6 +39,9 @@ int oct_picture_eye(const char *command, const char *text, bool may_be_none, con
  * where nothing is given. OCT_E_CONFIG: it is no such list; OCT_E_ARG: there are not so many. */
 enum oct_err oct_picture_skip(const char *text, uint64_t n, uint8_t **skip, struct oct_error *err);
 
+/* "A:B": two finite numbers. */
+bool oct_picture_option_pair(const char *text, double *first, double *second);
+
 /* Whether the last argument is an output: it is named *.h5 or *.hdf5, and an input stands before
  * it. argv[0] is the command's name. */
 bool oct_picture_option_has_out(int argc, char **argv);

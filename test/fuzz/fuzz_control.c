@@ -34,7 +34,7 @@ void oct_log(enum oct_log_level level, const char *format, ...)
 }
 
 /* Nothing begins; finish_job below says how it ended. */
-void oct_job_begin(struct oct_job *job, uv_loop_t *its_loop)
+void oct_job_begin(struct oct_daemon_job *job, uv_loop_t *its_loop)
 {
     (void)job;
     (void)its_loop;
@@ -42,7 +42,7 @@ void oct_job_begin(struct oct_job *job, uv_loop_t *its_loop)
 
 static void finish_job(struct oct_daemon *d, bool well)
 {
-    struct oct_job *job = &d->job;
+    struct oct_daemon_job *job = &d->job;
     if (job->kind == OCT_JOB_NONE)
         return;
     job->err = (struct oct_error){.code = OCT_OK};

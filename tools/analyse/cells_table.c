@@ -1,6 +1,7 @@
 #include "tools/analyse/cells_table.h"
 
 #include "formats/csv_read.h"
+#include "tools/alloc.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -109,42 +110,28 @@ static enum oct_err read_row(const struct source *s, const char *const *cells, u
     return e;
 }
 
-static enum oct_err make_room(struct oct_cells_table *table, struct source *s, size_t room,
-                              struct oct_error *err)
-{
-    void *cells = realloc(table->cells, room * sizeof(*table->cells));
-    if (cells)
-        table->cells = cells;
-    void *places = realloc(s->places, room * sizeof(*s->places));
-    if (places)
-        s->places = places;
-    if (!cells || !places)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for %zu rows", s->path, room);
-    return OCT_OK;
-}
-
 static enum oct_err read_rows(struct oct_cells_table *table, struct source *s,
                               struct oct_error *err)
 {
     const char *const *cells;
     unsigned n;
-    size_t room = 0;
+    size_t room = 0, places_room = 0;
     enum oct_err e;
+    table->cells = oct_alloc_room(NULL, &room, 0, sizeof(*table->cells));
+    s->places = oct_alloc_room(NULL, &places_room, 0, sizeof(*s->places));
     while (!(e = oct_csv_next(s->reader, &cells, &n, err)) && n > 0) {
         if (table->n == OCT_CELLS_TABLE_MOST)
             return oct_csv_refuse(s->reader, err, "more than %u rows", OCT_CELLS_TABLE_MOST);
-        if (table->n == room) {
-            room = room ? 2 * room : 1024;
-            if ((e = make_room(table, s, room, err)))
-                return e;
-        }
+        table->cells = oct_alloc_room(table->cells, &room, table->n + 1, sizeof(*table->cells));
         struct oct_score_cell *cell = &table->cells[table->n];
         if ((e = read_row(s, cells, n, cell, err)))
             return e;
         table->n++;
-        if (cell->track > 0)
-            s->places[s->n_places++] =
-                (struct place){cell->frame, cell->track, oct_csv_line(s->reader)};
+        if (cell->track == 0)
+            continue;
+        s->places = oct_alloc_room(s->places, &places_room, s->n_places + 1, sizeof(*s->places));
+        s->places[s->n_places++] =
+            (struct place){cell->frame, cell->track, oct_csv_line(s->reader)};
     }
     return e;
 }
@@ -162,8 +149,7 @@ static int compare_places(const void *a, const void *b)
 /* A track is in one place of a frame. */
 static enum oct_err check_tracks(const struct source *s, struct oct_error *err)
 {
-    if (s->n_places > 0)
-        qsort(s->places, s->n_places, sizeof(*s->places), compare_places);
+    qsort(s->places, s->n_places, sizeof(*s->places), compare_places);
     for (size_t i = 1; i < s->n_places; i++) {
         const struct place *p = &s->places[i];
         if (p->frame == p[-1].frame && p->track == p[-1].track)

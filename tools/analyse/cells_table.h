@@ -17,7 +17,7 @@ struct oct_cells_table {
 };
 
 /* *table is empty on error, and finished by the caller otherwise. OCT_E_FORMAT: no such table, with
- * file and line. OCT_E_IO, OCT_E_NO_MEMORY. */
+ * file and line. OCT_E_IO. */
 enum oct_err oct_cells_table_read(struct oct_cells_table *table, const char *path,
                                   struct oct_error *err);
 void oct_cells_table_finish(struct oct_cells_table *table);

@@ -1,194 +1,165 @@
 /* TrackMate's XML, as its TmXmlReader reads it ("Load a TrackMate file" of Fiji): all spots by
  * frame, tracks as edges between spots, and the settings that it asks for. Positions in um and s
  * where both are known, else in px and frames. The spots' QUALITY is |S|, 0 of coasted cells. */
-#include "tools/analyse/cells_report.h"
-
-#include "formats/whole_file.h"
 #include "pipeline/base/utf8.h"
+#include "tools/analyse/cells.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct xml {
-    FILE *stream;
-    const struct oct_cells_report *report;
-    bool has_um, has_time;
-    double frame_s; /* of a frame, in the mean */
+    FILE *file;
+    const struct oct_cells_job *c;
+    const struct oct_cells_rows *rows;
+    bool has_time;
+    double dx, dy, um; /* of a pixel of the picture, and of the searched one; or 1 */
+    double frame_s;    /* of a frame, in the mean; or 1 */
 };
 
-static void put_text(FILE *stream, const char *text)
+static void put_text(FILE *file, const char *text)
 {
     for (; *text; text++)
-        switch (*text) {
-        case '&':
-            fputs("&amp;", stream);
-            break;
-        case '<':
-            fputs("&lt;", stream);
-            break;
-        case '"':
-            fputs("&quot;", stream);
-            break;
-        default: /* control characters are not XML */
-            fputc((unsigned char)*text < ' ' ? '?' : *text, stream);
-        }
+        if (*text == '&')
+            fputs("&amp;", file);
+        else if (*text == '<')
+            fputs("&lt;", file);
+        else if (*text == '"')
+            fputs("&quot;", file);
+        else /* control characters are not XML */
+            fputc((unsigned char)*text < ' ' ? '?' : *text, file);
 }
 
 /* ---- what is declared ---- */
 
-static void declare(const struct xml *x, const char *kind, const char *const (*features)[4])
+static const struct {
+    const char *kind, *feature, *name, *dimension, *is_int;
+} declared[] = {
+    {"SpotFeatures", "QUALITY", "Quality", "QUALITY", "false"},
+    {"SpotFeatures", "POSITION_X", "X", "POSITION", "false"},
+    {"SpotFeatures", "POSITION_Y", "Y", "POSITION", "false"},
+    {"SpotFeatures", "POSITION_Z", "Z", "POSITION", "false"},
+    {"SpotFeatures", "POSITION_T", "T", "TIME", "false"},
+    {"SpotFeatures", "FRAME", "Frame", "NONE", "true"},
+    {"SpotFeatures", "RADIUS", "Radius", "LENGTH", "false"},
+    {"SpotFeatures", "VISIBILITY", "Visibility", "NONE", "true"},
+    {"EdgeFeatures", "SPOT_SOURCE_ID", "Source spot ID", "NONE", "true"},
+    {"EdgeFeatures", "SPOT_TARGET_ID", "Target spot ID", "NONE", "true"},
+    {"EdgeFeatures", "LINK_COST", "Edge cost", "COST", "false"},
+    {"TrackFeatures", "TRACK_INDEX", "Track index", "NONE", "true"},
+    {"TrackFeatures", "TRACK_ID", "Track ID", "NONE", "true"},
+    {"TrackFeatures", "NUMBER_SPOTS", "Number of spots", "NONE", "true"},
+};
+#define N_DECLARED (sizeof(declared) / sizeof(declared[0]))
+
+static void put_declarations(FILE *file)
 {
-    fprintf(x->stream, "      <%s>\n", kind);
-    for (; (*features)[0]; features++)
-        fprintf(x->stream,
+    fputs("    <FeatureDeclarations>\n", file);
+    for (size_t i = 0; i < N_DECLARED; i++) {
+        const char *kind = declared[i].kind;
+        if (i == 0 || strcmp(kind, declared[i - 1].kind) != 0)
+            fprintf(file, "      <%s>\n", kind);
+        fprintf(file,
                 "        <Feature feature=\"%s\" name=\"%s\" shortname=\"%s\" dimension=\"%s\" "
                 "isint=\"%s\" />\n",
-                (*features)[0], (*features)[1], (*features)[1], (*features)[2], (*features)[3]);
-    fprintf(x->stream, "      </%s>\n", kind);
-}
-
-static void put_declarations(const struct xml *x)
-{
-    static const char *const spots[][4] = {{"QUALITY", "Quality", "QUALITY", "false"},
-                                           {"POSITION_X", "X", "POSITION", "false"},
-                                           {"POSITION_Y", "Y", "POSITION", "false"},
-                                           {"POSITION_Z", "Z", "POSITION", "false"},
-                                           {"POSITION_T", "T", "TIME", "false"},
-                                           {"FRAME", "Frame", "NONE", "true"},
-                                           {"RADIUS", "Radius", "LENGTH", "false"},
-                                           {"VISIBILITY", "Visibility", "NONE", "true"},
-                                           {NULL}};
-    static const char *const edges[][4] = {{"SPOT_SOURCE_ID", "Source spot ID", "NONE", "true"},
-                                           {"SPOT_TARGET_ID", "Target spot ID", "NONE", "true"},
-                                           {"LINK_COST", "Edge cost", "COST", "false"},
-                                           {NULL}};
-    static const char *const tracks[][4] = {{"TRACK_INDEX", "Track index", "NONE", "true"},
-                                            {"TRACK_ID", "Track ID", "NONE", "true"},
-                                            {"NUMBER_SPOTS", "Number of spots", "NONE", "true"},
-                                            {NULL}};
-    fputs("    <FeatureDeclarations>\n", x->stream);
-    declare(x, "SpotFeatures", spots);
-    declare(x, "EdgeFeatures", edges);
-    declare(x, "TrackFeatures", tracks);
-    fputs("    </FeatureDeclarations>\n", x->stream);
+                declared[i].feature, declared[i].name, declared[i].name, declared[i].dimension,
+                declared[i].is_int);
+        if (i + 1 == N_DECLARED || strcmp(kind, declared[i + 1].kind) != 0)
+            fprintf(file, "      </%s>\n", kind);
+    }
+    fputs("    </FeatureDeclarations>\n", file);
 }
 
 /* ---- spots and tracks ---- */
 
-static void put_spot(const struct xml *x, size_t i)
-{
-    const struct oct_cells_run *run = x->report->run;
-    const struct oct_cells_row *r = &run->rows.rows[i];
-    const double dx = x->has_um ? run->um[1] : 1, dy = x->has_um ? run->um[0] : 1;
-    const double score = isnan(r->score) ? 0 : fabs((double)r->score);
-    fprintf(x->stream,
-            "        <Spot ID=\"%zu\" name=\"ID%zu\" QUALITY=\"%.6g\" POSITION_X=\"%.9g\" "
-            "POSITION_Y=\"%.9g\" POSITION_Z=\"0\" POSITION_T=\"%.9g\" FRAME=\"%" PRIu64
-            "\" RADIUS=\"%.9g\" VISIBILITY=\"1\" />\n",
-            i, i, score, r->x_px * dx, r->y_px * dy, x->has_time ? r->time_s : (double)r->frame,
-            r->frame, r->radius_px * (x->has_um ? run->grid.um : 1));
-}
-
 static void put_spots(const struct xml *x)
 {
-    const struct oct_cells_rows *rows = &x->report->run->rows;
-    fprintf(x->stream, "    <AllSpots nspots=\"%zu\">\n", rows->n);
+    const struct oct_cells_rows *rows = x->rows;
+    fprintf(x->file, "    <AllSpots nspots=\"%zu\">\n", rows->n);
     for (size_t i = 0; i < rows->n; i++) {
-        const uint64_t frame = rows->rows[i].frame;
-        if (i == 0 || rows->rows[i - 1].frame != frame)
-            fprintf(x->stream, "      <SpotsInFrame frame=\"%" PRIu64 "\">\n", frame);
-        put_spot(x, i);
-        if (i + 1 == rows->n || rows->rows[i + 1].frame != frame)
-            fputs("      </SpotsInFrame>\n", x->stream);
+        const struct oct_cells_row *r = &rows->rows[i];
+        const struct oct_cells_found *f = &r->found;
+        if (i == 0 || r[-1].frame != r->frame)
+            fprintf(x->file, "      <SpotsInFrame frame=\"%" PRIu64 "\">\n", r->frame);
+        fprintf(x->file,
+                "        <Spot ID=\"%zu\" name=\"ID%zu\" QUALITY=\"%.6g\" POSITION_X=\"%.9g\" "
+                "POSITION_Y=\"%.9g\" POSITION_Z=\"0\" POSITION_T=\"%.9g\" FRAME=\"%" PRIu64
+                "\" RADIUS=\"%.9g\" VISIBILITY=\"1\" />\n",
+                i, i, isnan(f->score) ? 0 : fabs(f->score), f->x_px * x->dx, f->y_px * x->dy,
+                x->has_time ? f->time_s : (double)r->frame, r->frame, f->radius_px * x->um);
+        if (i + 1 == rows->n || r[1].frame != r->frame)
+            fputs("      </SpotsInFrame>\n", x->file);
     }
-    fputs("    </AllSpots>\n", x->stream);
+    fputs("    </AllSpots>\n", x->file);
 }
 
-/* The row behind the last one of the track that begins at order[first]. */
-static size_t end_of(const struct oct_cells_rows *rows, const size_t *order, size_t first)
+static void put_track(const struct xml *x, size_t first, size_t end, size_t index)
 {
-    size_t end = first + 1;
-    while (end < rows->n && rows->rows[order[end]].track == rows->rows[order[first]].track)
-        end++;
-    return end;
+    const struct oct_cells_rows *rows = x->rows;
+    const uint64_t track = rows->by_track[first]->found.track;
+    fprintf(x->file,
+            "      <Track name=\"Track_%" PRIu64 "\" TRACK_ID=\"%" PRIu64
+            "\" TRACK_INDEX=\"%zu\" NUMBER_SPOTS=\"%zu\">\n",
+            track, track, index, end - first);
+    for (size_t i = first; i + 1 < end; i++)
+        fprintf(x->file,
+                "        <Edge SPOT_SOURCE_ID=\"%td\" SPOT_TARGET_ID=\"%td\" LINK_COST=\"0\" />\n",
+                rows->by_track[i] - rows->rows, rows->by_track[i + 1] - rows->rows);
+    fputs("      </Track>\n", x->file);
 }
 
-/* A track of one spot has no edge, and none of TrackMate's. */
-static bool is_track(const struct oct_cells_rows *rows, const size_t *order, size_t first,
-                     size_t end)
+/* Of all tracks the edges, or their numbers alone. A track of one spot has no edge, and is none of
+ * TrackMate's. */
+static void put_tracks(const struct xml *x, bool with_edges)
 {
-    return rows->rows[order[first]].track > 0 && end - first > 1;
-}
-
-static void put_tracks(const struct xml *x, const size_t *order)
-{
-    const struct oct_cells_rows *rows = &x->report->run->rows;
+    const struct oct_cells_rows *rows = x->rows;
     size_t index = 0, end;
-    fputs("    <AllTracks>\n", x->stream);
     for (size_t i = 0; i < rows->n; i = end) {
-        const uint64_t track = rows->rows[order[i]].track;
-        end = end_of(rows, order, i);
-        if (!is_track(rows, order, i, end))
+        const uint64_t track = rows->by_track[i]->found.track;
+        end = i + 1;
+        while (end < rows->n && rows->by_track[end]->found.track == track)
+            end++;
+        if (track == 0 || end - i == 1)
             continue;
-        fprintf(x->stream,
-                "      <Track name=\"Track_%" PRIu64 "\" TRACK_ID=\"%" PRIu64
-                "\" TRACK_INDEX=\"%zu\" NUMBER_SPOTS=\"%zu\">\n",
-                track, track, index++, end - i);
-        for (size_t k = i; k + 1 < end; k++)
-            fprintf(x->stream,
-                    "        <Edge SPOT_SOURCE_ID=\"%zu\" SPOT_TARGET_ID=\"%zu\" LINK_COST=\"0\" "
-                    "/>\n",
-                    order[k], order[k + 1]);
-        fputs("      </Track>\n", x->stream);
+        if (with_edges)
+            put_track(x, i, end, index++);
+        else
+            fprintf(x->file, "      <TrackID TRACK_ID=\"%" PRIu64 "\" />\n", track);
     }
-    fputs("    </AllTracks>\n    <FilteredTracks>\n", x->stream);
-    for (size_t i = 0; i < rows->n; i = end) {
-        end = end_of(rows, order, i);
-        if (is_track(rows, order, i, end))
-            fprintf(x->stream, "      <TrackID TRACK_ID=\"%" PRIu64 "\" />\n",
-                    rows->rows[order[i]].track);
-    }
-    fputs("    </FilteredTracks>\n", x->stream);
 }
 
 /* ---- settings ---- */
 
 static void put_image(const struct xml *x)
 {
-    const struct oct_cells_run *run = x->report->run;
+    const struct oct_cells_job *c = x->c;
     char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s", x->report->inputs[0]);
+    snprintf(path, sizeof(path), "%s", c->job.inputs[0]);
     oct_utf8_repair(path);
     char *slash = strrchr(path, '/');
-    fputs("    <ImageData filename=\"", x->stream);
-    put_text(x->stream, slash ? slash + 1 : path);
-    fputs("\" folder=\"", x->stream);
+    fputs("    <ImageData filename=\"", x->file);
+    put_text(x->file, slash ? slash + 1 : path);
+    fputs("\" folder=\"", x->file);
     if (slash)
         slash[1] = '\0';
-    put_text(x->stream, slash ? path : "");
-    fprintf(x->stream,
+    put_text(x->file, slash ? path : "");
+    fprintf(x->file,
             "\" width=\"%u\" height=\"%u\" nslices=\"1\" nframes=\"%" PRIu64
             "\" pixelwidth=\"%.9g\" pixelheight=\"%.9g\" voxeldepth=\"1\" timeinterval=\"%.9g\" "
             "/>\n",
-            run->width, run->height, run->n, x->has_um ? run->um[1] : 1, x->has_um ? run->um[0] : 1,
-            x->has_time ? x->frame_s : 1);
-    fprintf(x->stream,
+            c->width, c->height, c->n, x->dx, x->dy, x->frame_s);
+    fprintf(x->file,
             "    <BasicSettings xstart=\"0\" xend=\"%u\" ystart=\"0\" yend=\"%u\" zstart=\"0\" "
             "zend=\"0\" tstart=\"0\" tend=\"%" PRIu64 "\" detectionchannel=\"1\" />\n",
-            run->width - 1, run->height - 1, run->n - 1);
+            c->width - 1, c->height - 1, c->n - 1);
 }
 
 static void put_settings(const struct xml *x)
 {
-    const struct oct_cells_run *run = x->report->run;
-    fputs("  <Settings>\n", x->stream);
+    fputs("  <Settings>\n", x->file);
     put_image(x);
-    fprintf(x->stream,
+    fprintf(x->file,
             "    <DetectorSettings DETECTOR_NAME=\"MANUAL_DETECTOR\" RADIUS=\"%.9g\" />\n"
             "    <InitialSpotFilter feature=\"QUALITY\" value=\"0.0\" isabove=\"true\" />\n"
             "    <SpotFilterCollection />\n"
@@ -200,61 +171,42 @@ static void put_settings(const struct xml *x)
             "      <TrackAnalyzers />\n"
             "    </AnalyzerCollection>\n"
             "  </Settings>\n",
-            run->params.radius * (x->has_um ? run->grid.um : 1));
+            x->c->params->radius * x->um);
 }
 
-static void put_all(const struct xml *x, const size_t *order)
+static void put_all(const void *job, FILE *file)
 {
-    fprintf(x->stream,
+    const struct oct_cells_job *c = job;
+    const bool has_um = oct_cells_has_um(c), has_time = !isnan(c->first_s);
+    const struct xml x = {
+        .file = file,
+        .c = c,
+        .rows = &c->rows,
+        .has_time = has_time,
+        .dx = has_um ? c->um[1] : 1,
+        .dy = has_um ? c->um[0] : 1,
+        .um = has_um ? c->grid.um : 1,
+        .frame_s = has_time && c->n > 1 ? (c->last_s - c->first_s) / (double)(c->n - 1) : 1};
+    fprintf(file,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<TrackMate version=\"7.11.1\">\n"
             "  <Log>octctl cells, octd " OCT_VERSION "</Log>\n"
             "  <Model spatialunits=\"%s\" timeunits=\"%s\">\n",
-            x->has_um ? "micron" : "pixel", x->has_time ? "sec" : "frame");
-    put_declarations(x);
-    put_spots(x);
-    put_tracks(x, order);
-    fputs("  </Model>\n", x->stream);
-    put_settings(x);
-    fputs("  <GUIState state=\"ConfigureViews\" />\n  <DisplaySettings />\n</TrackMate>\n",
-          x->stream);
+            has_um ? "micron" : "pixel", has_time ? "sec" : "frame");
+    put_declarations(file);
+    put_spots(&x);
+    fputs("    <AllTracks>\n", file);
+    put_tracks(&x, true);
+    fputs("    </AllTracks>\n    <FilteredTracks>\n", file);
+    put_tracks(&x, false);
+    fputs("    </FilteredTracks>\n  </Model>\n", file);
+    put_settings(&x);
+    fputs("  <GUIState state=\"ConfigureViews\" />\n  <DisplaySettings />\n</TrackMate>\n", file);
 }
 
-enum oct_err oct_cells_report_trackmate(void *context, const char *path, bool force,
-                                        struct oct_error *err)
+enum oct_err oct_cells_write_trackmate(void *job, const char *path, bool force,
+                                       struct oct_error *err)
 {
-    const struct oct_cells_report *report = context;
-    const struct oct_cells_run *run = report->run;
-    struct oct_whole_file file;
-    size_t *order = oct_cells_rows_by_track(&run->rows);
-    if (!order)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    enum oct_err e = oct_whole_file_init(&file, path, force, err);
-    if (e) {
-        free(order);
-        return e;
-    }
-    struct xml x = {.report = report,
-                    .has_um = oct_cells_run_has_um(run),
-                    .has_time = !isnan(run->first_s),
-                    .frame_s =
-                        run->n > 1 ? (run->last_s - run->first_s) / (double)(run->n - 1) : 1};
-    x.stream = fopen(file.work, "wxe");
-    bool ok = x.stream != NULL;
-    if (ok) {
-        errno = 0;
-        put_all(&x, order);
-        ok = fflush(x.stream) == 0 && !ferror(x.stream);
-    }
-    int error = errno; /* of the open, or of the first write that failed; fclose may set another */
-    if (x.stream && fclose(x.stream) != 0 && ok) {
-        error = errno;
-        ok = false;
-    }
-    free(order);
-    if (ok)
-        return oct_whole_file_publish(&file, err);
-    e = oct_fail_errno(err, OCT_E_IO, error ? error : EIO, "%s: cannot be written", path);
-    oct_whole_file_discard(&file);
-    return e;
+    (void)force;
+    return oct_outputs_print(path, put_all, job, err);
 }

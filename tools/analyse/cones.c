@@ -112,14 +112,6 @@ struct cones {
     uint32_t n_profile;
 };
 
-/* "A:B" */
-static bool read_pair(const char *text, double *first, double *second)
-{
-    char end, sign;
-    return sscanf(text, "%lf%c%lf%c", first, &sign, second, &end) == 3 && sign == ':' &&
-           isfinite(*first) && isfinite(*second);
-}
-
 static void init_cones(void *job)
 {
     ((struct cones *)job)->given.invalid = NAN;
@@ -143,8 +135,9 @@ static int read_options(void *job)
                            : oct_picture_pixel_um(name, g->pixel_um, 2, o->um);
     if (status)
         return status;
-    if (g->spacing && (!read_pair(g->spacing, &c->finder.least_px, &c->finder.most_px) ||
-                       !(c->finder.least_px >= 2) || !(c->finder.most_px > c->finder.least_px)))
+    if (g->spacing &&
+        (!oct_picture_option_pair(g->spacing, &c->finder.least_px, &c->finder.most_px) ||
+         !(c->finder.least_px >= 2) || !(c->finder.most_px > c->finder.least_px)))
         return oct_command_misuse(name, "--spacing needs two lengths in pixels, MIN:MAX, 2 at "
                                         "least and MIN below MAX");
     if (g->step > 0 && g->tile == 0)
@@ -353,15 +346,10 @@ static enum oct_err measure_pictures(void *job, struct oct_error *err)
 
 /* ---- files ---- */
 
-static struct oct_result_rows all_rows(const struct cones *c)
-{
-    return (struct oct_result_rows){
-        .fields = &cone_fields, .n = c->n_rows, .row_bytes = sizeof(*c->rows), .context = c->rows};
-}
-
 static enum oct_err write_csv(void *job, const char *path, bool force, struct oct_error *err)
 {
-    const struct oct_result_rows rows = all_rows(job);
+    const struct cones *c = job;
+    const struct oct_result_rows rows = OCT_RESULT_ROWS(cone_fields, c->rows, c->n_rows);
     return oct_result_csv(path, force, &rows, err);
 }
 
@@ -426,12 +414,6 @@ static enum oct_err write_h5(void *job, const char *path, bool force, struct oct
     return oct_results_publish(r, err);
 }
 
-static const char *name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static enum oct_err plot_profile(const struct cones *c, const char *path, bool force,
                                  struct oct_error *err)
 {
@@ -446,7 +428,7 @@ static enum oct_err plot_profile(const struct cones *c, const char *path, bool f
                  r->spacing_um);
     const struct oct_plot_series series = {.x = c->radius, .y = c->c1d, .n = c->n_profile};
     const struct oct_plot_mark mark = {r->ring_px, r->strength, text};
-    const struct oct_plot_lines plot = {.title = name_of(f->path),
+    const struct oct_plot_lines plot = {.title = oct_job_base(f->path),
                                         .x_label = "R (px)",
                                         .y_label = "C1D of the whitened picture",
                                         .series = &series,
@@ -481,7 +463,7 @@ static enum oct_err plot_map(const struct cones *c, const char *path, bool force
                                      .step_y = c->step,
                                      .step_x = c->step,
                                      .label = has_um ? "cells/mm\302\262" : "spacing (px)"};
-    const struct oct_plot_picture plot = {.title = name_of(f->path),
+    const struct oct_plot_picture plot = {.title = oct_job_base(f->path),
                                           .pixels = c->shown.pixels,
                                           .height = c->shown.height,
                                           .width = c->shown.width,
@@ -575,7 +557,7 @@ static void print_all(const void *job)
 static void fill_json(const void *job, cJSON *tree)
 {
     const struct cones *c = job;
-    const struct oct_result_rows rows = all_rows(c);
+    const struct oct_result_rows rows = OCT_RESULT_ROWS(cone_fields, c->rows, c->n_rows);
     cJSON_AddStringToObject(tree, "file", c->job.inputs[0]);
     cJSON_AddNumberToObject(tree, "pictures", (double)c->n);
     cJSON_AddNumberToObject(tree, "tile_px", c->tile);
@@ -588,15 +570,8 @@ static void fill_json(const void *job, cJSON *tree)
 static void finish_cones(void *job)
 {
     struct cones *c = job;
-    for (uint64_t i = 0; c->frames && i < c->n; i++)
-        free(c->frames[i].left_out);
     drop_batch(c);
     oct_pictures_close(c->pictures);
-    oct_picture_finish(&c->shown);
-    free(c->frames);
-    free(c->rows);
-    free(c->radius);
-    free(c->c1d);
 }
 
 #define AT(member) .at = offsetof(struct cone_options, member)

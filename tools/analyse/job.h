@@ -3,7 +3,11 @@
  *     options -> read -> inputs expanded -> list of outputs, checked -> workers -> work
  *             -> outputs written, all or none -> warn -> lines or JSON
  *
- * A command is a struct that begins with a struct oct_job, and a table of functions. SIGINT and
+ * An error that begins with the command's own name loses it: messages say it already. Otherwise
+ * statuses are those of oct_command_fail_at_work.
+ *
+ * A command is a struct that begins with a struct oct_job, and a table of functions. Memory that it
+ * points at need not be freed: the struct lives as long as the program. SIGINT and
  * SIGTERM raise *cancel, which `work` looks at between pictures and gives to engines. One thread
  * calls all of it. */
 #ifndef OCT_TOOLS_ANALYSE_JOB_H
@@ -40,6 +44,8 @@ struct oct_job_options {
 struct oct_job {
     /* From the command line. */
     const char *name; /* of the command, for messages */
+    unsigned n_words; /* of the command line, at most: room for an option that is a list */
+    const struct oct_job_ops *ops; /* `read` may choose others, of the same struct */
     const struct oct_config *config;
     struct oct_paths paths;
     const char *const *inputs; /* [n_inputs] files, patterns and folders expanded */
@@ -55,12 +61,12 @@ struct oct_job {
     /* For `work`. */
     struct oct_workers *workers;
     const volatile sig_atomic_t *cancel; /* not 0: a signal has come */
-    struct oct_outputs *outputs;         /* of `files`: work may write some (outputs.h) */
-    bool leaves_files;                   /* work has found nothing to write */
-    bool says_nothing;                   /* work has said what there is to say */
     struct oct_progress progress;
-    double seconds; /* that `work` took */
-    int status;     /* of the command, where it is not to be 0 though files were written */
+    struct oct_outputs *outputs; /* of `files`: work may write some (outputs.h) */
+    bool leaves_files;           /* work has found nothing to write */
+    bool says_nothing;           /* work has said what there is to say */
+    double seconds;              /* that `work` took */
+    int status; /* of the command, where it is not to be 0 though files were written */
 };
 
 struct oct_job_ops {
@@ -72,6 +78,7 @@ struct oct_job_ops {
     bool has_no_out;      /* all arguments are inputs */
     bool takes_names;     /* inputs are files: no folders, no patterns */
     bool may_be_killed;   /* signals end it: it does not look at *cancel */
+    bool strict_names;    /* names that cannot be are mistakes of the command line: status 2 */
     const char *progress; /* what is counted: "pictures" */
 
     void (*init)(void *job); /* defaults of options that are not 0; NULL: none */
@@ -85,12 +92,15 @@ struct oct_job_ops {
     /* Does the work; the files that it has not written are written after it. */
     enum oct_err (*work)(void *job, struct oct_error *err);
 
+    /* Writes what is no file of the list, once those are there; NULL: nothing. */
+    enum oct_err (*write_more)(void *job, struct oct_error *err);
+
     /* What should be known, in lines on stderr; NULL: nothing. */
     void (*warn)(const void *job);
 
     void (*print)(const void *job);                    /* lines on stdout */
     void (*json)(const void *job, struct cJSON *tree); /* --json; NULL: it has none */
-    void (*finish)(void *job);                         /* frees what is the command's own */
+    void (*finish)(void *job); /* closes what is not memory alone; NULL: there is nothing */
 };
 
 /* Runs it; returns the exit status. For struct oct_command's run. */
@@ -101,6 +111,9 @@ void oct_job_add(struct oct_job *job, const char *path, oct_output_writer *write
 
 /* "FILE-WHAT.END" beside "FILE.END" (".png"; of another name at its end), to be freed. */
 char *oct_job_beside(const char *path, const char *end, const char *what);
+
+/* The last part of a path, for the title of a plot. */
+const char *oct_job_base(const char *path);
 
 /* OCT_E_STATE once a signal has come; else OCT_OK. */
 enum oct_err oct_job_go_on(const struct oct_job *job, struct oct_error *err);

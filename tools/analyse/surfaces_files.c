@@ -1,49 +1,181 @@
-#include "tools/analyse/surfaces_files.h"
-
+/* What octctl surfaces writes and prints of layers: OUT.h5, --csv, the summary. */
 #include "formats/csv.h"
+#include "formats/result_files.h"
 #include "formats/results.h"
-#include "tools/outputs.h"
+#include "tools/alloc.h"
+#include "tools/analyse/surfaces.h"
+#include "tools/commands.h"
 
+#include <cjson/cJSON.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *oct_surfaces_eye_name(enum oct_surfaces_eye eye)
+/* ---- what is found ---- */
+
+#define S struct oct_surfaces_job
+static const struct oct_result_field volume_rows[] = {
+    {OCT_RESULT("bscans", S, n_bscans), .not_in = OCT_RESULT_H5},
+    {OCT_RESULT("lines", S, n_lines), .not_in = OCT_RESULT_H5},
+    {OCT_RESULT("depth", S, depth), .not_in = OCT_RESULT_H5},
+    {OCT_RESULT("pixel_um.bscan", S, um[0]), .not_in = OCT_RESULT_H5},
+    {OCT_RESULT("pixel_um.line", S, um[1]), .not_in = OCT_RESULT_H5},
+    {OCT_RESULT("pixel_um.depth", S, um[2]), .not_in = OCT_RESULT_H5},
+    {OCT_RESULT("denoise", S, denoise_name)},
+    {OCT_RESULT("seconds", S, job.seconds), .not_in = OCT_RESULT_H5},
+    {OCT_RESULT("out", S, job.out), .not_in = OCT_RESULT_H5},
+    {OCT_RESULT_LIST("axis_spacing_um", S, um), .not_in = OCT_RESULT_JSON},
+    {OCT_RESULT("layers", S, layer_names), .not_in = OCT_RESULT_JSON},
+    {OCT_RESULT("align", S, is_aligned), .not_in = OCT_RESULT_JSON},
+    {OCT_RESULT("eye", S, eye_name), .not_in = OCT_RESULT_JSON},
+    {OCT_RESULT("skip", S, given.skip), .not_in = OCT_RESULT_JSON},
+    {OCT_RESULT("strength_px", S, choice.strength), .not_in = OCT_RESULT_JSON, .is_optional = true},
+    {OCT_RESULT("backend", S, running), .not_in = OCT_RESULT_JSON},
+};
+#undef S
+static const struct oct_result_fields volume_fields = OCT_RESULT_FIELDS(volume_rows);
+
+#define L struct oct_surfaces_layer
+static const struct oct_result_field layer_rows[] = {
+    {OCT_RESULT("label", L, label), .not_in = OCT_RESULT_JSON},
+    {OCT_RESULT("found", L, share)},
+};
+static const struct oct_result_fields layer_fields = OCT_RESULT_FIELDS(layer_rows);
+
+/* Of a layer that was denoised. */
+static const struct oct_result_field denoised_rows[] = {
+    {OCT_RESULT("noise_px", L, denoised.noise_px)},
+    {OCT_RESULT("lost", L, denoised.n_lost), .h5 = "n_lost"},
+    {OCT_RESULT("band", L, denoised.levelset.n_band), .not_in = OCT_RESULT_H5},
+    {OCT_RESULT("c2", L, denoised.levelset.c2)},
+    {OCT_RESULT("backend", L, denoised.running), .not_in = OCT_RESULT_H5},
+};
+#undef L
+static const struct oct_result_fields denoised_fields = OCT_RESULT_FIELDS(denoised_rows);
+
+#define T struct oct_surfaces_thickness
+static const struct oct_result_field thickness_rows[] = {
+    {OCT_RESULT("mean", T, mean)},
+    {OCT_RESULT("p1", T, p1)},
+    {OCT_RESULT("p99", T, p99)},
+    {OCT_RESULT("known", T, known)},
+    {OCT_RESULT("unit", T, unit), .not_in = OCT_RESULT_JSON},
+};
+#undef T
+static const struct oct_result_fields thickness_fields = OCT_RESULT_FIELDS(thickness_rows);
+
+#define G struct oct_surfaces_grid
+static const struct oct_result_field grid_rows[] = {
+    {OCT_RESULT_LIST("fovea_px", G, fovea_px)},
+    {OCT_RESULT("fovea", G, fovea)},
+    {OCT_RESULT("eye", G, eye), .not_in = OCT_RESULT_H5},
+    {OCT_RESULT("superior", G, superior)},
+    {OCT_RESULT("nasal", G, nasal), .not_in = OCT_RESULT_JSON},
+};
+#undef G
+static const struct oct_result_fields grid_fields = OCT_RESULT_FIELDS(grid_rows);
+
+struct sector {
+    double mean_um, covered;
+};
+static const struct oct_result_field sector_rows[] = {
+    {OCT_RESULT("mean_um", struct sector, mean_um), .unit = "um"},
+    {OCT_RESULT("covered", struct sector, covered)},
+};
+static const struct oct_result_fields sector_fields = OCT_RESULT_FIELDS(sector_rows);
+
+static void fill_sector(const void *job, uint64_t i, void *sector)
 {
-    static const char *const names[] = {"", "OD", "OS"};
-    return names[eye];
+    const struct oct_etdrs *etdrs = &((const struct oct_surfaces_job *)job)->grid.etdrs;
+    *(struct sector *)sector = (struct sector){etdrs->mean_um[i], etdrs->covered[i]};
 }
 
-/* ---- settings ---- */
+/* ---- OUT.h5 ---- */
 
-void oct_surfaces_write_levelset(struct oct_results *results,
-                                 const struct oct_levelset_params *params)
+static unsigned write_map(struct oct_results *f, const struct oct_surfaces_job *s, const char *name,
+                          const char *unit, const float *values)
 {
-    const bool is_full = params->weights == OCT_LEVELSET_FULL;
-    oct_results_text(results, NULL, "weights", is_full ? "full" : "local");
-    oct_results_text(results, NULL, "step", params->common_step ? "common" : "own");
-    oct_results_number(results, NULL, "delta_px", params->delta);
-    oct_results_count(results, NULL, "patch_px", params->patch);
-    if (is_full)
-        oct_results_count(results, NULL, "most", params->most);
-    else
-        oct_results_count(results, NULL, "reach_px", params->reach);
-    oct_results_number(results, NULL, "c1", params->c1);
-    oct_results_number(results, NULL, "beta", params->beta);
-    oct_results_count(results, NULL, "rank", params->rank);
-    oct_results_count(results, NULL, "steps", params->steps);
+    static const char *const axes[2] = {"bscan", "line"};
+    const uint64_t dims[2] = {s->n_bscans, s->n_lines};
+    const unsigned dataset = oct_results_dataset(f, name, OCT_RESULTS_F32, 2, dims, unit);
+    oct_results_text(f, name, "axes", "B-scan, A-line");
+    oct_results_axes(f, dataset, axes, s->um);
+    if (values)
+        oct_results_write(f, dataset, values);
+    return dataset;
 }
 
-double oct_surfaces_reach(const struct oct_levelset_params *params)
+/* Below the layer that stands first, of itself 0. */
+static void write_um(struct oct_results *f, const struct oct_surfaces_job *s, unsigned layer)
 {
-    return ceil(params->delta + params->patch / 2 * sqrt(3)) + 1;
+    const float *first = s->surfaces.position[s->first], *own = s->surfaces.position[layer];
+    const size_t m = s->n_lines;
+    float *row = oct_alloc(m, sizeof(*row));
+    char name[64];
+    snprintf(name, sizeof(name), "/surfaces/%s_um", oct_layer_names[layer]);
+    const unsigned dataset = write_map(f, s, name, "um", NULL);
+    for (uint64_t b = 0; b < s->n_bscans; b++) {
+        oct_thickness_map(first + b * m, own + b * m, m, s->um[2], row);
+        oct_results_write_rows(f, dataset, b, 1, row);
+    }
+    free(row);
 }
 
-static void write_trace(struct oct_results *f)
+static void write_layer(struct oct_results *f, const struct oct_surfaces_job *s, unsigned k)
+{
+    static const char *const borders[OCT_N_LAYERS] = {
+        "the centre of its thin reflex, where the rise of brightness ends",
+        "its outer side, Bruch's membrane, where the fall of brightness ends"};
+    char name[64];
+    snprintf(name, sizeof(name), "/surfaces/%s", oct_layer_names[k]);
+    write_map(f, s, name, "px", s->surfaces.position[k]);
+    oct_results_text(f, name, "border", borders[k]);
+    oct_results_text(f, name, "origin",
+                     "depth pixels of the B-scan as read, 0 in the middle of the first");
+    if (s->layer[k].denoised.running)
+        oct_result_attributes(f, name, &denoised_fields, &s->layer[k]);
+    if (!isnan(s->um[2]))
+        write_um(f, s, k);
+    snprintf(name, sizeof(name), "/quality/%s", oct_layer_names[k]);
+    write_map(f, s, name, NULL, s->surfaces.quality[k]);
+}
+
+static void write_grid(struct oct_results *f, const struct oct_surfaces_job *s)
+{
+    const struct oct_result_rows sectors = {.fields = &sector_fields,
+                                            .n = OCT_ETDRS_N_SECTORS,
+                                            .row_bytes = sizeof(struct sector),
+                                            .fill = fill_sector,
+                                            .context = s};
+    char names[OCT_ETDRS_N_SECTORS * 24] = "";
+    for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++)
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
+                 oct_etdrs_names[i]);
+    oct_result_datasets(f, "/etdrs", &sectors);
+    oct_results_text(f, "/etdrs", "sectors", names);
+    oct_result_attributes(f, "/etdrs", &grid_fields, &s->grid);
+}
+
+static void write_frames(struct oct_results *f, const struct oct_surfaces_job *s)
+{
+    const uint64_t n = s->n_bscans;
+    const unsigned shift = oct_results_dataset(f, "/frames/shift_px", OCT_RESULTS_F64, 1, &n, "px");
+    const unsigned fate = oct_results_dataset(f, "/frames/fate", OCT_RESULTS_U8, 1, &n, NULL);
+    oct_results_text(f, "/frames/shift_px", "sign", "position + shift is aligned");
+    oct_results_text(f, "/frames/fate", "meaning",
+                     "0 used, 1 blank, 2 no fit, 3 new place, 4 skipped");
+    oct_results_write(f, shift, s->surfaces.shift_px);
+    for (uint64_t b = 0; b < n; b++)
+        oct_results_write_rows(f, fate, b, 1, &(uint8_t){(uint8_t)s->surfaces.fate[b]});
+}
+
+static void write_settings(struct oct_results *f, const struct oct_surfaces_job *s)
 {
     struct oct_trace_params p;
     oct_trace_params_default(&p);
+    oct_outputs_source(f, s->job.inputs, s->job.n_inputs);
+    oct_results_text(f, NULL, "axes", "B-scan, A-line");
+    oct_result_attributes(f, NULL, &volume_fields, s);
     oct_results_number(f, NULL, "smooth_depth_um", p.smooth_depth_um);
     oct_results_number(f, NULL, "smooth_line_um", p.smooth_line_um);
     oct_results_number(f, NULL, "least_um", p.least_um);
@@ -52,190 +184,147 @@ static void write_trace(struct oct_results *f)
     oct_results_number(f, NULL, "price", p.price);
     oct_results_number(f, NULL, "gap_um", p.gap_um);
     oct_results_number(f, NULL, "min_quality", p.min_quality);
+    if (s->is_denoised)
+        oct_surfaces_write_params(f, &s->params);
 }
 
-static void write_settings(struct oct_results *f, const struct oct_surfaces_run *run)
+enum oct_err oct_surfaces_write_h5(void *job, const char *path, bool force, struct oct_error *err)
 {
-    const struct oct_surfaces_given *g = run->given;
-    oct_outputs_source(f, run->inputs, run->n_inputs);
-    oct_results_text(f, NULL, "axes", "B-scan, A-line");
-    oct_results_numbers(f, NULL, "axis_spacing_um", run->um, 3);
-    oct_results_text(f, NULL, "layers",
-                     oct_surfaces_given_both(g)    ? "ilm, rpe"
-                     : g->has_layer[OCT_LAYER_ILM] ? "ilm"
-                                                   : "rpe");
-    oct_results_text(f, NULL, "align", g->no_align ? "no" : "yes");
-    oct_results_text(f, NULL, "denoise",
-                     g->is_denoised ? oct_surfaces_denoise_names[g->levelset] : "none");
-    oct_results_text(f, NULL, "eye", oct_surfaces_eye_name(run->eye));
-    if (g->skip)
-        oct_results_text(f, NULL, "skip", g->skip);
-    write_trace(f);
-    if (!g->is_denoised)
-        return;
-    oct_surfaces_write_levelset(f, &run->params);
-    if (!isnan(g->strength))
-        oct_results_number(f, NULL, "strength_px", g->strength);
-    const char *running = run->denoised[oct_surfaces_run_first(run)].running;
-    if (running)
-        oct_results_text(f, NULL, "backend", running);
-}
-
-/* ---- OUT.h5 ---- */
-
-static unsigned write_map(struct oct_results *f, const struct oct_surfaces_run *run,
-                          const char *name, const char *unit, const float *values)
-{
-    static const char *const axes[2] = {"bscan", "line"};
-    const uint64_t dims[2] = {run->n_bscans, run->n_lines};
-    const unsigned dataset = oct_results_dataset(f, name, OCT_RESULTS_F32, 2, dims, unit);
-    oct_results_text(f, name, "axes", "B-scan, A-line");
-    oct_results_axes(f, dataset, axes, run->um);
-    if (values)
-        oct_results_write(f, dataset, values);
-    return dataset;
-}
-
-/* Below the layer that stands first, of itself 0. */
-static void write_um(struct oct_results *f, const struct oct_surfaces_run *run, unsigned layer)
-{
-    const float *first = run->surfaces.position[oct_surfaces_run_first(run)];
-    const float *own = run->surfaces.position[layer];
-    const size_t m = run->n_lines;
-    float *row = malloc(m * sizeof(*row));
-    char name[64];
-    snprintf(name, sizeof(name), "/surfaces/%s_um", oct_layer_names[layer]);
-    const unsigned dataset = write_map(f, run, name, "um", NULL);
-    for (uint64_t b = 0; row && b < run->n_bscans; b++) {
-        oct_thickness_map(first + b * m, own + b * m, m, run->um[2], row);
-        oct_results_write_rows(f, dataset, b, 1, row);
-    }
-    free(row);
-}
-
-static void write_layers(struct oct_results *f, const struct oct_surfaces_run *run)
-{
-    static const char *const borders[OCT_N_LAYERS] = {
-        "the centre of its thin reflex, where the rise of brightness ends",
-        "its outer side, Bruch's membrane, where the fall of brightness ends"};
-    for (unsigned i = 0; i < OCT_N_LAYERS; i++) {
-        char name[64];
-        if (!run->given->has_layer[i])
-            continue;
-        snprintf(name, sizeof(name), "/surfaces/%s", oct_layer_names[i]);
-        write_map(f, run, name, "px", run->surfaces.position[i]);
-        oct_results_text(f, name, "border", borders[i]);
-        oct_results_text(f, name, "origin",
-                         "depth pixels of the B-scan as read, 0 in the middle of the first");
-        if (run->denoised[i].running) {
-            oct_results_number(f, name, "noise_px", run->denoised[i].noise_px);
-            oct_results_number(f, name, "c2", run->denoised[i].levelset.c2);
-            oct_results_count(f, name, "n_lost", run->denoised[i].n_lost);
-        }
-        if (!isnan(run->um[2]))
-            write_um(f, run, i);
-        snprintf(name, sizeof(name), "/quality/%s", oct_layer_names[i]);
-        write_map(f, run, name, NULL, run->surfaces.quality[i]);
-    }
-}
-
-static void write_grid(struct oct_results *f, const struct oct_surfaces_run *run)
-{
-    const uint64_t n = OCT_ETDRS_N_SECTORS;
-    const bool has_eye = run->eye != OCT_SURFACES_EYE_UNKNOWN;
-    char names[256] = "";
-    for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++)
-        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
-                 oct_etdrs_names[i]);
-    const unsigned mean = oct_results_dataset(f, "/etdrs/mean_um", OCT_RESULTS_F64, 1, &n, "um");
-    const unsigned covered = oct_results_dataset(f, "/etdrs/covered", OCT_RESULTS_F64, 1, &n, NULL);
-    oct_results_write(f, mean, run->etdrs.mean_um);
-    oct_results_write(f, covered, run->etdrs.covered);
-    oct_results_text(f, "/etdrs", "sectors", names);
-    oct_results_numbers(f, "/etdrs", "fovea_px", run->fovea_px, 2);
-    oct_results_text(f, "/etdrs", "fovea", run->given->has_fovea ? "given" : "found");
-    oct_results_text(f, "/etdrs", "superior", run->given->superior_is_last ? "last" : "first");
-    oct_results_text(f, "/etdrs", "nasal",
-                     !has_eye                          ? "unknown; stands for larger A-lines"
-                     : run->eye == OCT_SURFACES_EYE_OD ? "larger A-lines"
-                                                       : "smaller A-lines");
-}
-
-static void write_frames(struct oct_results *f, const struct oct_surfaces_run *run)
-{
-    const uint64_t n = run->n_bscans;
-    const unsigned shift = oct_results_dataset(f, "/frames/shift_px", OCT_RESULTS_F64, 1, &n, "px");
-    const unsigned fate = oct_results_dataset(f, "/frames/fate", OCT_RESULTS_U8, 1, &n, NULL);
-    oct_results_text(f, "/frames/shift_px", "sign", "position + shift is aligned");
-    oct_results_text(f, "/frames/fate", "meaning",
-                     "0 used, 1 blank, 2 no fit, 3 new place, 4 skipped");
-    oct_results_write(f, shift, run->surfaces.shift_px);
-    for (uint64_t b = 0; b < n; b++) {
-        const uint8_t number = (uint8_t)run->surfaces.fate[b];
-        oct_results_write_rows(f, fate, b, 1, &number);
-    }
-}
-
-static void write_slabs(struct oct_results *f, const struct oct_surfaces_run *run)
-{
-    for (unsigned i = 0; i < run->given->n_slabs; i++) {
-        char text[64], name[80];
-        oct_slab_text(&run->given->slab[i], text, sizeof(text));
-        snprintf(name, sizeof(name), "/slabs/%s", text);
-        write_map(f, run, name, run->is_db ? "dB" : NULL, run->slab[i]);
-    }
-}
-
-enum oct_err oct_surfaces_report_h5(void *report, const char *path, bool force,
-                                    struct oct_error *err)
-{
-    const struct oct_surfaces_run *run = ((const struct oct_surfaces_report *)report)->run;
+    const struct oct_surfaces_job *s = job;
     struct oct_results *f;
     const enum oct_err e = oct_results_create(&f, path, "layers", force, err);
     if (e)
         return e;
-    write_layers(f, run);
-    if (run->thickness)
-        write_map(f, run, isnan(run->um[2]) ? "/thickness_px" : "/thickness_um",
-                  isnan(run->um[2]) ? "px" : "um", run->thickness);
-    if (run->has_etdrs)
-        write_grid(f, run);
-    write_frames(f, run);
-    write_slabs(f, run);
-    write_settings(f, run);
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++)
+        if (s->layer[k].is_asked)
+            write_layer(f, s, k);
+    if (s->thickness.map)
+        write_map(f, s, isnan(s->um[2]) ? "/thickness_px" : "/thickness_um", s->thickness.unit,
+                  s->thickness.map);
+    if (s->grid.is_measured)
+        write_grid(f, s);
+    write_frames(f, s);
+    for (unsigned i = 0; i < s->n_slabs; i++) {
+        char name[80];
+        snprintf(name, sizeof(name), "/slabs/%s", s->slab[i].name);
+        write_map(f, s, name, s->is_db ? "dB" : NULL, s->slab[i].values);
+    }
+    write_settings(f, s);
     return oct_results_publish(f, err);
 }
 
 /* ---- --csv ---- */
 
-static void write_row(struct oct_csv *csv, const struct oct_surfaces_run *run, uint32_t b,
-                      uint32_t j)
+static void write_line(struct oct_csv *csv, const struct oct_surfaces_job *s, size_t i)
 {
-    const size_t at = (size_t)b * run->n_lines + j;
+    const size_t b = i / s->n_lines, j = i % s->n_lines;
+    const bool has_um = s->thickness.map && !isnan(s->um[2]);
     oct_csv_count(csv, b);
     oct_csv_count(csv, j);
-    oct_csv_number(csv, j * run->um[1]);
-    oct_csv_number(csv, b * run->um[0]);
-    for (unsigned i = 0; i < OCT_N_LAYERS; i++)
-        oct_csv_number(csv, run->given->has_layer[i] ? (double)run->surfaces.position[i][at] : NAN);
-    oct_csv_number(csv, run->thickness && !isnan(run->um[2]) ? (double)run->thickness[at] : NAN);
-    for (unsigned i = 0; i < OCT_N_LAYERS; i++)
-        oct_csv_number(csv, run->given->has_layer[i] ? (double)run->surfaces.quality[i][at] : NAN);
+    oct_csv_number(csv, (double)j * s->um[1]);
+    oct_csv_number(csv, (double)b * s->um[0]);
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++)
+        oct_csv_number(csv, s->layer[k].is_asked ? (double)s->surfaces.position[k][i] : NAN);
+    oct_csv_number(csv, has_um ? (double)s->thickness.map[i] : NAN);
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++)
+        oct_csv_number(csv, s->layer[k].is_asked ? (double)s->surfaces.quality[k][i] : NAN);
     oct_csv_end_row(csv);
 }
 
-enum oct_err oct_surfaces_report_csv(void *report, const char *path, bool force,
-                                     struct oct_error *err)
+enum oct_err oct_surfaces_write_csv(void *job, const char *path, bool force, struct oct_error *err)
 {
-    const struct oct_surfaces_run *run = ((const struct oct_surfaces_report *)report)->run;
+    const struct oct_surfaces_job *s = job;
+    const size_t n = (size_t)s->n_bscans * s->n_lines;
     struct oct_csv *csv;
     const enum oct_err e = oct_csv_create(
         &csv, path, force,
         "bscan,line,x_um,y_um,ilm_px,rpe_px,thickness_um,ilm_quality,rpe_quality", err);
-    if (e)
-        return e;
-    for (uint32_t b = 0; b < run->n_bscans; b++)
-        for (uint32_t j = 0; j < run->n_lines; j++)
-            write_row(csv, run, b, j);
-    return oct_csv_publish(csv, err);
+    for (size_t i = 0; i < n && !e; i++)
+        write_line(csv, s, i);
+    return e ? e : oct_csv_publish(csv, err);
+}
+
+/* ---- in lines ---- */
+
+/* Of the B-scans' fates those that need a word. */
+static const char *why_left_out(const void *job, uint64_t b)
+{
+    const enum oct_volume_fate fate = ((const struct oct_surfaces_job *)job)->surfaces.fate[b];
+    return fate == OCT_VOLUME_USED || fate == OCT_VOLUME_NEW ? NULL : oct_volume_fate_text(fate);
+}
+
+/* A line a ring. */
+static void print_grid(const struct oct_surfaces_job *s)
+{
+    const struct oct_etdrs *etdrs = &s->grid.etdrs;
+    printf("ETDRS, um (in brackets: less than half of the sector), about B-scan %.1f, A-line "
+           "%.1f:",
+           s->grid.fovea_px[0], s->grid.fovea_px[1]);
+    for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++) {
+        const bool begins = i == OCT_ETDRS_INNER_SUPERIOR || i == OCT_ETDRS_OUTER_SUPERIOR;
+        printf("%s %s ", begins ? "\n " : i ? "," : "", oct_etdrs_names[i]);
+        if (isnan(etdrs->mean_um[i]))
+            printf("-");
+        else
+            printf(etdrs->covered[i] >= 0.5 ? "%.0f" : "(%.0f)", etdrs->mean_um[i]);
+    }
+    printf("\n");
+}
+
+void oct_surfaces_print(const void *job)
+{
+    const struct oct_surfaces_job *s = job;
+    oct_result_print(stdout, "{out}: {bscans} B-scans of {lines} A-lines", &volume_fields, s);
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++) {
+        const struct oct_surfaces_layer *layer = &s->layer[k];
+        if (!layer->is_asked)
+            continue;
+        oct_result_print(stdout, ", {label} in {100*found:.1f} %", &layer_fields, layer);
+        if (layer->denoised.running && layer->n_known > 0)
+            oct_result_print(stdout, " (noise {noise_px:.2f} px)", &denoised_fields, layer);
+    }
+    oct_command_print_runs("; not registered: ", s->n_bscans, why_left_out, s);
+    printf(", %.1f s\n", s->job.seconds);
+    if (s->thickness.n_known > 0)
+        oct_result_print(stdout,
+                         "thickness: {mean:.1f} {unit} in the mean, {p1:.1f} to {p99:.1f} in 98 % "
+                         "of {100*known:.1f} % that are known\n",
+                         &thickness_fields, &s->thickness);
+    if (s->grid.is_measured)
+        print_grid(s);
+}
+
+/* ---- as JSON ---- */
+
+static void add_grid(cJSON *tree, const struct oct_surfaces_job *s)
+{
+    cJSON *grid = cJSON_AddObjectToObject(tree, "etdrs");
+    oct_result_json(grid, &grid_fields, &s->grid);
+    for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++) {
+        struct sector sector;
+        fill_sector(s, i, &sector);
+        oct_result_json(cJSON_AddObjectToObject(grid, oct_etdrs_names[i]), &sector_fields, &sector);
+    }
+}
+
+void oct_surfaces_json(const void *job, cJSON *tree)
+{
+    const struct oct_surfaces_job *s = job;
+    oct_result_json(tree, &volume_fields, s);
+    cJSON *layers = cJSON_AddObjectToObject(tree, "layers");
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++) {
+        if (!s->layer[k].is_asked)
+            continue;
+        cJSON *layer = cJSON_AddObjectToObject(layers, oct_layer_names[k]);
+        oct_result_json(layer, &layer_fields, &s->layer[k]);
+        if (s->layer[k].denoised.running)
+            oct_result_json(layer, &denoised_fields, &s->layer[k]);
+    }
+    if (s->thickness.map)
+        oct_result_json(
+            cJSON_AddObjectToObject(tree, isnan(s->um[2]) ? "thickness_px" : "thickness_um"),
+            &thickness_fields, &s->thickness);
+    if (s->grid.is_measured)
+        add_grid(tree, s);
+    oct_command_add_reasons(tree, "bscan", s->n_bscans, why_left_out, s);
 }

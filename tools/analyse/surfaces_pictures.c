@@ -1,9 +1,10 @@
-#include "tools/analyse/surfaces_pictures.h"
-
+/* The pictures of octctl surfaces: thickness with the ETDRS grid, B-scans with their layers, the
+ * layers in relief, slabs. */
 #include "plot/plot.h"
+#include "tools/alloc.h"
+#include "tools/analyse/surfaces.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,11 +14,9 @@
 #define MAP_PX 620.0 /* the shorter side of a map */
 #define MICRO "\302\265m"
 
-static const char *const layer_labels[OCT_N_LAYERS] = {"ILM", "RPE"};
-
-static enum oct_err no_memory(struct oct_error *err)
+static size_t n_places(const struct oct_surfaces_job *s)
 {
-    return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot");
+    return (size_t)s->n_bscans * s->n_lines;
 }
 
 /* ---- the ETDRS grid ---- */
@@ -26,7 +25,7 @@ static enum oct_err no_memory(struct oct_error *err)
 #define N_SPOKES 4u
 static const double radii_um[N_CIRCLES] = {500, 1500, 3000};
 
-struct grid {
+struct drawn_grid {
     double x[N_CIRCLES][N_ARC + 1], y[N_CIRCLES][N_ARC + 1];
     double spoke_x[N_SPOKES][2], spoke_y[N_SPOKES][2];
     struct oct_plot_path paths[N_CIRCLES + N_SPOKES];
@@ -35,9 +34,9 @@ struct grid {
     unsigned n_texts;
 };
 
-static void draw_lines(struct grid *g, const struct oct_surfaces_run *run)
+static void draw_lines(struct drawn_grid *g, const struct oct_surfaces_job *s)
 {
-    const double *at = run->fovea_px, um_y = run->um[0], um_x = run->um[1];
+    const double *at = s->grid.fovea_px, um_y = s->um[0], um_x = s->um[1];
     for (unsigned k = 0; k < N_CIRCLES; k++) {
         for (unsigned i = 0; i <= N_ARC; i++) {
             g->x[k][i] = at[1] + radii_um[k] * cos(2 * PI * i / N_ARC) / um_x;
@@ -56,36 +55,36 @@ static void draw_lines(struct grid *g, const struct oct_surfaces_run *run)
 }
 
 /* The sector that an A-line lies in. */
-static enum oct_etdrs_sector sector_of(const struct oct_surfaces_run *run, uint32_t b, uint32_t j)
+static enum oct_etdrs_sector sector_of(const struct oct_surfaces_job *s, uint32_t b, uint32_t j)
 {
-    const double down = (b - run->fovea_px[0]) * run->um[0] / 1000;
-    const double right = (j - run->fovea_px[1]) * run->um[1] / 1000;
-    return oct_etdrs_sector_at(right, run->given->superior_is_last ? down : -down,
-                               run->eye != OCT_SURFACES_EYE_OS);
+    const double down = (b - s->grid.fovea_px[0]) * s->um[0] / 1000;
+    const double right = (j - s->grid.fovea_px[1]) * s->um[1] / 1000;
+    return oct_etdrs_sector_at(right, s->choice.superior == 1 ? down : -down,
+                               s->eye != OCT_SURFACES_EYE_OS);
 }
 
 /* A number stands in the middle of what is known of its sector, if that is large enough for it. */
-static void write_numbers(struct grid *g, const struct oct_surfaces_run *run)
+static void write_numbers(struct drawn_grid *g, const struct oct_surfaces_job *s)
 {
     double y[OCT_ETDRS_N_SECTORS] = {0}, x[OCT_ETDRS_N_SECTORS] = {0};
     double n[OCT_ETDRS_N_SECTORS] = {0};
-    const double field_um = fmin(run->n_bscans * run->um[0], run->n_lines * run->um[1]);
+    const double field_um = fmin(s->n_bscans * s->um[0], s->n_lines * s->um[1]);
     const double word_um2 = 60 * 30 * (field_um / MAP_PX) * (field_um / MAP_PX);
-    for (uint32_t b = 0; b < run->n_bscans; b++)
-        for (uint32_t j = 0; j < run->n_lines; j++) {
-            const enum oct_etdrs_sector i = sector_of(run, b, j);
-            if (i == OCT_ETDRS_N_SECTORS || !isfinite(run->thickness[(size_t)b * run->n_lines + j]))
+    for (uint32_t b = 0; b < s->n_bscans; b++)
+        for (uint32_t j = 0; j < s->n_lines; j++) {
+            const enum oct_etdrs_sector i = sector_of(s, b, j);
+            if (i == OCT_ETDRS_N_SECTORS || !isfinite(s->thickness.map[(size_t)b * s->n_lines + j]))
                 continue;
             y[i] += b;
             x[i] += j;
             n[i]++;
         }
     for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++) {
-        const bool is_half = run->etdrs.covered[i] >= 0.5;
-        if (n[i] * run->um[0] * run->um[1] < word_um2)
+        const bool is_half = s->grid.etdrs.covered[i] >= 0.5;
+        if (n[i] * s->um[0] * s->um[1] < word_um2)
             continue;
         snprintf(g->words[i], sizeof(g->words[i]), is_half ? "%.0f" : "(%.0f)",
-                 run->etdrs.mean_um[i]);
+                 s->grid.etdrs.mean_um[i]);
         g->texts[g->n_texts++] =
             (struct oct_plot_text){y[i] / n[i] + 0.5, x[i] / n[i] + 0.5, g->words[i]};
     }
@@ -94,134 +93,112 @@ static void write_numbers(struct grid *g, const struct oct_surfaces_run *run)
 /* ---- maps ---- */
 
 /* Where superior and nasal are, as far as that is known. */
-static void set_compass(struct oct_plot_picture *plot, const struct oct_surfaces_run *run)
+static void set_compass(struct oct_plot_picture *plot, const struct oct_surfaces_job *s)
 {
-    const bool is_down = run->given->superior_is_last;
+    const bool is_down = s->choice.superior == 1;
     plot->compass[0] = is_down ? "I" : "S";
     plot->compass[2] = is_down ? "S" : "I";
-    if (run->eye == OCT_SURFACES_EYE_UNKNOWN)
+    if (s->eye == OCT_SURFACES_EYE_UNKNOWN)
         return;
-    plot->compass[1] = run->eye == OCT_SURFACES_EYE_OD ? "N" : "T";
-    plot->compass[3] = run->eye == OCT_SURFACES_EYE_OD ? "T" : "N";
+    plot->compass[1] = s->eye == OCT_SURFACES_EYE_OD ? "N" : "T";
+    plot->compass[3] = s->eye == OCT_SURFACES_EYE_OD ? "T" : "N";
 }
 
-static void set_limits(struct oct_plot_picture *plot, const double limits[2])
+/* A picture of values, a pixel an A-line. */
+static struct oct_plot_picture plot_of(const struct oct_surfaces_job *s, const char *title,
+                                       const float *values)
 {
+    return (struct oct_plot_picture){
+        .title = title,
+        .pixels = values,
+        .height = s->n_bscans,
+        .width = s->n_lines,
+        .um_dx = s->um[0] > 0 ? s->um[1] : 0, /* without both the bar would be of one axis */
+        .um_dy = s->um[0],
+        .least_px = MAP_PX};
+}
+
+/* In colour; `part` of the values lie beyond each end of the scale. */
+static enum oct_err write_colours(const struct oct_surfaces_job *s, struct oct_plot_picture *plot,
+                                  double part, const char *path, bool force, struct oct_error *err)
+{
+    const double shares[2] = {part, 1 - part};
+    double limits[2] = {NAN, NAN};
+    const enum oct_err e = oct_plot_shares(plot->pixels, n_places(s), shares, 2, limits, err);
+    plot->in_colour = true;
     plot->lo = isnan(limits[0]) ? 0 : limits[0];
     plot->hi = isnan(limits[1]) ? 1 : limits[1];
     if (!(plot->hi - plot->lo >= 1)) {
         plot->lo -= 0.5;
         plot->hi += 0.5;
     }
+    return e ? e : oct_plot_write_picture(path, force, plot, err);
 }
 
-static void set_volume(struct oct_plot_picture *plot, const struct oct_surfaces_run *run)
-{
-    plot->height = run->n_bscans;
-    plot->width = run->n_lines;
-    plot->um_dx = run->um[0] > 0 ? run->um[1] : 0; /* without both the bar would be of one axis */
-    plot->um_dy = run->um[0];
-    plot->least_px = MAP_PX;
-}
-
-static enum oct_err draw_thickness(const struct oct_surfaces_run *run, const char *path, bool force,
+static enum oct_err draw_thickness(const struct oct_surfaces_job *s, const char *path, bool force,
                                    struct oct_error *err)
 {
-    static const double shares[2] = {0.002, 0.998}; /* a pit is small */
-    struct grid *grid = calloc(1, sizeof(*grid));
-    char title[96], footer[192];
-    double limits[2] = {NAN, NAN};
-    if (!grid)
-        return no_memory(err);
-    enum oct_err e = oct_plot_shares(run->thickness, (size_t)run->n_bscans * run->n_lines, shares,
-                                     2, limits, err);
+    struct drawn_grid *grid = oct_alloc(1, sizeof(*grid));
+    char title[96];
     snprintf(title, sizeof(title), "Retinal thickness, ILM to RPE%s",
-             run->eye == OCT_SURFACES_EYE_OD   ? ", right eye (OD)"
-             : run->eye == OCT_SURFACES_EYE_OS ? ", left eye (OS)"
-                                               : "");
-    struct oct_plot_picture plot = {.title = title,
-                                    .pixels = run->thickness,
-                                    .in_colour = true,
-                                    .value_label = isnan(run->um[2]) ? "thickness (px)"
-                                                                     : "thickness (" MICRO ")"};
-    set_volume(&plot, run);
-    set_limits(&plot, limits);
-    if (run->has_etdrs) {
-        draw_lines(grid, run);
-        write_numbers(grid, run);
+             s->eye == OCT_SURFACES_EYE_OD   ? ", right eye (OD)"
+             : s->eye == OCT_SURFACES_EYE_OS ? ", left eye (OS)"
+                                             : "");
+    struct oct_plot_picture plot = plot_of(s, title, s->thickness.map);
+    plot.value_label = isnan(s->um[2]) ? "thickness (px)" : "thickness (" MICRO ")";
+    if (s->grid.is_measured) {
+        draw_lines(grid, s);
+        write_numbers(grid, s);
         plot.paths = grid->paths;
         plot.n_paths = N_CIRCLES + N_SPOKES;
         plot.texts = grid->texts;
         plot.n_texts = grid->n_texts;
-        set_compass(&plot, run);
-        snprintf(footer, sizeof(footer),
-                 "ETDRS grid, 1, 3 and 6 mm, means in " MICRO
-                 " (in brackets: less than half of the "
-                 "sector is known)");
-        plot.footer = footer;
+        set_compass(&plot, s);
+        plot.footer = "ETDRS grid, 1, 3 and 6 mm, means in " MICRO
+                      " (in brackets: less than half of the sector is known)";
     }
-    e = e ? e : oct_plot_write_picture(path, force, &plot, err);
+    const enum oct_err e = write_colours(s, &plot, 0.002, path, force, err); /* a pit is small */
     free(grid);
     return e;
 }
 
 /* px, or um where known, downward; as aligned. */
-static enum oct_err heights_of(const struct oct_surfaces_run *run, const float *positions,
-                               double sign, float **heights, struct oct_error *err)
+static float *heights_of(const struct oct_surfaces_job *s, const float *positions, double scale)
 {
-    const size_t m = run->n_lines, n = run->n_bscans * m;
-    const double um = sign * (isnan(run->um[2]) ? 1 : run->um[2]);
-    *heights = calloc(n + 1, sizeof(float));
-    if (!*heights)
-        return no_memory(err);
-    for (size_t b = 0; b < run->n_bscans; b++)
-        for (size_t i = b * m; i < (b + 1) * m; i++)
-            (*heights)[i] = (float)(((double)positions[i] + run->surfaces.shift_px[b]) * um);
-    return OCT_OK;
+    const size_t m = s->n_lines, n = n_places(s);
+    float *heights = oct_alloc(n, sizeof(*heights));
+    for (size_t i = 0; i < n; i++)
+        heights[i] = (float)(((double)positions[i] + s->surfaces.shift_px[i / m]) * scale);
+    return heights;
 }
 
-static enum oct_err draw_depth(const struct oct_surfaces_run *run, const char *path, bool force,
+static enum oct_err draw_depth(const struct oct_surfaces_job *s, const char *path, bool force,
                                struct oct_error *err)
 {
-    static const double shares[2] = {0.01, 0.99};
-    const enum oct_layer layer = oct_surfaces_run_first(run);
-    float *heights = NULL;
+    const bool has_um = !isnan(s->um[2]);
+    float *heights = heights_of(s, s->surfaces.position[s->first], has_um ? s->um[2] : 1);
     char title[64];
-    double limits[2] = {NAN, NAN};
-    enum oct_err e = heights_of(run, run->surfaces.position[layer], 1, &heights, err);
-    e = e ? e
-          : oct_plot_shares(heights, (size_t)run->n_bscans * run->n_lines, shares, 2, limits, err);
-    snprintf(title, sizeof(title), "Depth of the %s%s", layer_labels[layer],
-             run->given->no_align ? "" : ", B-scans aligned");
-    struct oct_plot_picture plot = {.title = title,
-                                    .pixels = heights,
-                                    .in_colour = true,
-                                    .value_label =
-                                        isnan(run->um[2]) ? "depth (px)" : "depth (" MICRO ")"};
-    set_volume(&plot, run);
-    set_limits(&plot, limits);
-    e = e ? e : oct_plot_write_picture(path, force, &plot, err);
+    snprintf(title, sizeof(title), "Depth of the %s%s", s->layer[s->first].label,
+             s->is_aligned ? ", B-scans aligned" : "");
+    struct oct_plot_picture plot = plot_of(s, title, heights);
+    plot.value_label = has_um ? "depth (" MICRO ")" : "depth (px)";
+    const enum oct_err e = write_colours(s, &plot, 0.01, path, force, err);
     free(heights);
     return e;
 }
 
-enum oct_err oct_surfaces_draw_map(void *report, const char *path, bool force,
-                                   struct oct_error *err)
+enum oct_err oct_surfaces_draw_map(void *job, const char *path, bool force, struct oct_error *err)
 {
-    const struct oct_surfaces_run *run = ((const struct oct_surfaces_report *)report)->run;
-    return run->thickness ? draw_thickness(run, path, force, err)
-                          : draw_depth(run, path, force, err);
+    const struct oct_surfaces_job *s = job;
+    return s->thickness.map ? draw_thickness(s, path, force, err) : draw_depth(s, path, force, err);
 }
 
-enum oct_err oct_surfaces_draw_slab(void *report, const char *path, bool force,
-                                    struct oct_error *err)
+enum oct_err oct_surfaces_draw_slab(void *slab, const char *path, bool force, struct oct_error *err)
 {
-    const struct oct_surfaces_report *r = report;
-    char text[64], title[96];
-    oct_slab_text(&r->run->given->slab[r->which_slab], text, sizeof(text));
-    snprintf(title, sizeof(title), "En face, %s (" MICRO ")", text);
-    struct oct_plot_picture plot = {.title = title, .pixels = r->run->slab[r->which_slab]};
-    set_volume(&plot, r->run);
+    const struct oct_surfaces_slab *of = slab;
+    char title[96];
+    snprintf(title, sizeof(title), "En face, %s (" MICRO ")", of->name);
+    const struct oct_plot_picture plot = plot_of(of->s, title, of->values);
     return oct_plot_write_picture(path, force, &plot, err);
 }
 
@@ -232,17 +209,15 @@ enum oct_err oct_surfaces_draw_slab(void *report, const char *path, bool force,
 #define SLOPE 0.5
 #define MOST_GAIN 50.0
 
-static enum oct_err choose_gain(const struct oct_surfaces_run *run, const float *heights,
+static enum oct_err choose_gain(const struct oct_surfaces_job *s, const float *heights,
                                 const double um[2], double *gain, struct oct_error *err)
 {
     static const double share = 0.9;
-    const size_t m = run->n_lines;
-    float *slopes = calloc((size_t)run->n_bscans * m + 1, sizeof(*slopes));
+    const size_t m = s->n_lines;
+    float *slopes = oct_alloc(n_places(s), sizeof(*slopes));
     size_t n = 0;
     double steep = NAN;
-    if (!slopes)
-        return no_memory(err);
-    for (size_t b = 0; b + 1 < run->n_bscans; b++)
+    for (size_t b = 0; b + 1 < s->n_bscans; b++)
         for (size_t j = 0; j + 1 < m; j++) {
             const float *at = heights + b * m + j;
             slopes[n++] =
@@ -261,66 +236,226 @@ struct relief {
     unsigned n;
 };
 
-static enum oct_err shade_layer(struct relief *relief, const struct oct_surfaces_run *run,
+/* The denoised one says how steep both are drawn. */
+static enum oct_err shade_layer(struct relief *relief, const struct oct_surfaces_job *s,
                                 unsigned layer, struct oct_error *err)
 {
-    const bool has_um = oct_surfaces_run_has_um(run), is_denoised = run->given->is_denoised;
-    const double um[2] = {has_um ? run->um[0] : 1, has_um ? run->um[1] : 1};
-    const float *const positions[2] = {run->found[layer], run->surfaces.position[layer]};
+    const bool has_um = oct_surfaces_has_um(s), has_bar = s->um[0] > 0 && s->um[1] > 0;
+    const double um[2] = {has_um ? s->um[0] : 1, has_um ? s->um[1] : 1};
+    const float *const positions[2] = {s->layer[layer].found, s->surfaces.position[layer]};
     double gain = 1;
     enum oct_err e = OCT_OK;
-    for (int k = 1; k >= 0 && !e; k--) { /* the denoised one says how steep both are drawn */
-        const unsigned i = relief->n + (is_denoised ? (unsigned)k : 0);
-        float *heights = NULL;
-        if (k == 0 && !is_denoised)
-            continue;
-        e = heights_of(run, positions[k], has_um ? -1 : -1 / (isnan(run->um[2]) ? 1 : run->um[2]),
-                       &heights, err);
-        if (!e && k == 1)
-            e = choose_gain(run, heights, um, &gain, err);
-        if (!e && !(relief->shades[i] = malloc((size_t)run->n_bscans * run->n_lines * 4)))
-            e = no_memory(err);
-        if (!e)
-            oct_plot_shade(heights, run->n_bscans, run->n_lines, um[0], um[1], gain,
-                           relief->shades[i]);
+    for (unsigned k = 2; k-- > (s->is_denoised ? 0 : 1) && !e;) {
+        const unsigned i = relief->n + (s->is_denoised ? k : 0);
+        char *title = relief->titles[i];
+        float *heights = heights_of(s, positions[k], !has_um || isnan(s->um[2]) ? -1 : -s->um[2]);
+        if (k == 1)
+            e = choose_gain(s, heights, um, &gain, err);
+        relief->shades[i] = oct_alloc(n_places(s), sizeof(float));
+        oct_plot_shade(heights, s->n_bscans, s->n_lines, um[0], um[1], gain, relief->shades[i]);
         free(heights);
-        snprintf(relief->titles[i], sizeof(relief->titles[i]), "%s, %s", layer_labels[layer],
-                 k == 0 || !is_denoised ? "as found" : "denoised");
+        snprintf(title, sizeof(relief->titles[i]), "%s, %s", s->layer[layer].label,
+                 k == 0 || !s->is_denoised ? "as found" : "denoised");
         if (gain > 1)
-            snprintf(relief->titles[i] + strlen(relief->titles[i]), 32, ", heights x %.0f", gain);
-        relief->tiles[i] =
-            (struct oct_plot_tile){.title = relief->titles[i],
-                                   .pixels = relief->shades[i],
-                                   .height = run->n_bscans,
-                                   .width = run->n_lines,
-                                   .um_dx = run->um[0] > 0 && run->um[1] > 0 ? run->um[1] : 0,
-                                   .um_dy = run->um[0] > 0 && run->um[1] > 0 ? run->um[0] : 0,
-                                   .hi = 1};
+            snprintf(title + strlen(title), 32, ", heights x %.0f", gain);
+        relief->tiles[i] = (struct oct_plot_tile){.title = title,
+                                                  .pixels = relief->shades[i],
+                                                  .height = s->n_bscans,
+                                                  .width = s->n_lines,
+                                                  .um_dx = has_bar ? s->um[1] : 0,
+                                                  .um_dy = has_bar ? s->um[0] : 0,
+                                                  .hi = 1};
     }
-    relief->n += is_denoised ? 2 : 1;
+    relief->n += s->is_denoised ? 2 : 1;
     return e;
 }
 
-enum oct_err oct_surfaces_draw_relief(void *report, const char *path, bool force,
+enum oct_err oct_surfaces_draw_relief(void *job, const char *path, bool force,
                                       struct oct_error *err)
 {
-    const struct oct_surfaces_run *run = ((const struct oct_surfaces_report *)report)->run;
+    const struct oct_surfaces_job *s = job;
     struct relief relief = {.n = 0};
     enum oct_err e = OCT_OK;
-    for (unsigned i = 0; i < OCT_N_LAYERS && !e; i++)
-        if (run->given->has_layer[i])
-            e = shade_layer(&relief, run, i, err);
+    for (unsigned k = 0; k < OCT_N_LAYERS && !e; k++)
+        if (s->layer[k].is_asked)
+            e = shade_layer(&relief, s, k, err);
     const struct oct_plot_sheet plot = {
-        .title = run->given->no_align
-                     ? "Layers in relief, lit from the upper left"
-                     : "Layers in relief, B-scans aligned, lit from the upper left",
+        .title = s->is_aligned ? "Layers in relief, B-scans aligned, lit from the upper left"
+                               : "Layers in relief, lit from the upper left",
         .footer = "Pale blue: not found",
         .tiles = relief.tiles,
         .n_tiles = relief.n,
-        .n_columns = run->given->is_denoised ? 2 : 0,
+        .n_columns = s->is_denoised ? 2 : 0,
         .fitted = true};
-    e = e ? e : oct_plot_write_sheet(path, force, &plot, err);
+    if (!e)
+        e = oct_plot_write_sheet(path, force, &plot, err);
     for (unsigned i = 0; i < 2 * OCT_N_LAYERS; i++)
         free(relief.shades[i]);
+    return e;
+}
+
+/* ---- B-scans ---- */
+
+#define N_SHOWN 5u
+#define ABOVE_UM 120.0 /* what is shown above the first layer and below the last */
+#define BELOW_UM 220.0
+#define ABOVE_PX 50.0
+#define BELOW_PX 90.0
+
+static const unsigned layer_rgb[OCT_N_LAYERS] = {0x35c4ff, 0xffa01e};
+
+struct shown {
+    struct oct_surfaces_job *s;
+    uint32_t bscan[N_SHOWN];
+    unsigned n;
+    uint32_t first, depth; /* of the depths that are shown */
+    float *pixels;         /* [n][depth][M] */
+    double *line;          /* [M]: 0, 1, ... */
+    double *place;         /* [n][layers][M] from `first` on */
+    char titles[N_SHOWN][64];
+    struct oct_plot_path paths[N_SHOWN][OCT_N_LAYERS];
+    struct oct_plot_tile tiles[N_SHOWN];
+};
+
+/* The first, the last and those between them. */
+static void choose_bscans(struct shown *p)
+{
+    for (unsigned i = 0; i < N_SHOWN; i++) {
+        const uint32_t b = (uint32_t)llround((p->s->n_bscans - 1.0) * i / (double)(N_SHOWN - 1));
+        if (p->n == 0 || p->bscan[p->n - 1] != b)
+            p->bscan[p->n++] = b;
+    }
+}
+
+/* Where the layers lie in B-scan i, NaN: nowhere. */
+static double position_of(const struct shown *p, unsigned i, unsigned k, uint32_t j)
+{
+    const struct oct_surfaces_job *s = p->s;
+    return s->layer[k].is_asked
+               ? (double)s->surfaces.position[k][(size_t)p->bscan[i] * s->n_lines + j]
+               : NAN;
+}
+
+/* The depths about the layers; all where there is none. */
+static void crop_depths(struct shown *p)
+{
+    const struct oct_surfaces_job *s = p->s;
+    const double um = s->um[2];
+    double least = INFINITY, most = -INFINITY;
+    for (unsigned i = 0; i < p->n; i++)
+        for (unsigned k = 0; k < OCT_N_LAYERS; k++)
+            for (uint32_t j = 0; j < s->n_lines; j++) {
+                least = fmin(least, position_of(p, i, k, j));
+                most = fmax(most, position_of(p, i, k, j));
+            }
+    p->depth = s->depth;
+    if (!(least <= most))
+        return;
+    least -= isnan(um) ? ABOVE_PX : ABOVE_UM / um;
+    most += isnan(um) ? BELOW_PX : BELOW_UM / um;
+    /* Where pixels are large, a layer that is placed beyond an end has no room about it. */
+    p->first = (uint32_t)fmin(fmax(least, 0), s->depth - 1.0);
+    p->depth = (uint32_t)fmin(fmax(most, p->first), s->depth - 1.0) + 1 - p->first;
+}
+
+/* B-scan i with its title and its layers, turned as it is shown: depth downward. */
+static enum oct_err lay_bscan(struct shown *p, unsigned i, struct oct_error *err)
+{
+    struct oct_surfaces_job *s = p->s;
+    const size_t m = s->n_lines;
+    const uint32_t b = p->bscan[i];
+    const double y_um = b * s->um[0];
+    const enum oct_volume_fate fate = s->surfaces.fate[b];
+    float *pixels = p->pixels + i * p->depth * m;
+    char *title = p->titles[i];
+    struct oct_picture picture;
+    const enum oct_err e = oct_surfaces_read(s, b, &picture, err);
+    if (e)
+        return e;
+    for (size_t j = 0; j < m; j++)
+        for (size_t d = 0; d < p->depth; d++) {
+            const size_t at = j * s->depth + p->first + d;
+            pixels[d * m + j] = oct_picture_is_valid(&picture, at) ? picture.pixels[at] : NAN;
+        }
+    oct_picture_finish(&picture);
+    int n = snprintf(title, sizeof(p->titles[i]), "B-scan %u", b);
+    if (!isnan(y_um))
+        n += snprintf(title + n, sizeof(p->titles[i]) - (size_t)n, ", y = %.0f " MICRO, y_um);
+    if (fate != OCT_VOLUME_USED && oct_volume_fate_text(fate)[0])
+        snprintf(title + n, sizeof(p->titles[i]) - (size_t)n, " (%s)", oct_volume_fate_text(fate));
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++) {
+        double *place = p->place + (i * OCT_N_LAYERS + k) * m;
+        for (uint32_t j = 0; j < m; j++)
+            place[j] = position_of(p, i, k, j) - p->first;
+        p->paths[i][k] = (struct oct_plot_path){p->line, place, m, layer_rgb[k]};
+    }
+    return OCT_OK;
+}
+
+static enum oct_err write_bscans(struct shown *p, const char *path, bool force,
+                                 struct oct_error *err)
+{
+    static const double shares[2] = {0.02, 0.998};
+    const struct oct_surfaces_job *s = p->s;
+    const size_t n = (size_t)p->depth * s->n_lines;
+    const bool has_um = s->um[1] > 0 && s->um[2] > 0;
+    struct oct_plot_legend legends[OCT_N_LAYERS];
+    unsigned n_legends = 0;
+    char footer[128];
+    double limits[2] = {NAN, NAN};
+    const enum oct_err e = oct_plot_shares(p->pixels, p->n * n, shares, 2, limits, err);
+    if (e)
+        return e;
+    if (!(limits[1] > limits[0])) {
+        limits[0] = isnan(limits[0]) ? 0 : limits[0];
+        limits[1] = limits[0] + 1;
+    }
+    for (unsigned i = 0; i < p->n; i++)
+        p->tiles[i] = (struct oct_plot_tile){.title = p->titles[i],
+                                             .pixels = p->pixels + i * n,
+                                             .height = p->depth,
+                                             .width = s->n_lines,
+                                             .um_dx = has_um ? s->um[1] : 0,
+                                             .um_dy = has_um ? s->um[2] : 0,
+                                             .lo = limits[0],
+                                             .hi = limits[1],
+                                             .paths = p->paths[i],
+                                             .n_paths = OCT_N_LAYERS};
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++)
+        if (s->layer[k].is_asked)
+            legends[n_legends++] = (struct oct_plot_legend){s->layer[k].label, layer_rgb[k]};
+    snprintf(footer, sizeof(footer), "Depth pixels %u to %u of 0 to %u%s", p->first,
+             p->first + p->depth - 1, s->depth - 1,
+             has_um ? ", depth and width at one scale" : ", a pixel a pixel");
+    const struct oct_plot_sheet plot = {.title = "Layers in B-scans",
+                                        .footer = footer,
+                                        .tiles = p->tiles,
+                                        .n_tiles = p->n,
+                                        .fitted = true,
+                                        .legends = legends,
+                                        .n_legends = n_legends};
+    return oct_plot_write_sheet(path, force, &plot, err);
+}
+
+enum oct_err oct_surfaces_draw_bscans(void *job, const char *path, bool force,
+                                      struct oct_error *err)
+{
+    struct shown p = {.s = job};
+    const size_t m = p.s->n_lines;
+    enum oct_err e = OCT_OK;
+    choose_bscans(&p);
+    crop_depths(&p);
+    p.pixels = oct_alloc(p.n * p.depth * m, sizeof(float));
+    p.line = oct_alloc(m, sizeof(double));
+    p.place = oct_alloc(p.n * OCT_N_LAYERS * m, sizeof(double));
+    for (size_t j = 0; j < m; j++)
+        p.line[j] = (double)j;
+    for (unsigned i = 0; i < p.n && !e; i++)
+        e = lay_bscan(&p, i, err);
+    if (!e)
+        e = write_bscans(&p, path, force, err);
+    free(p.pixels);
+    free(p.line);
+    free(p.place);
     return e;
 }

@@ -1,0 +1,151 @@
+/* octctl surfaces: layers of the retina, their thickness, and slabs that follow them; with --mask
+ * the boundary of a volume in their place. Writers are those of a struct oct_output_file, of a
+ * struct oct_surfaces_job. One thread. */
+#ifndef OCT_TOOLS_ANALYSE_SURFACES_H
+#define OCT_TOOLS_ANALYSE_SURFACES_H
+
+#include "analysis/surface/denoise.h"
+#include "analysis/surface/slab.h"
+#include "analysis/surface/thickness.h"
+#include "analysis/surface/volume.h"
+#include "formats/pictures.h"
+#include "tools/analyse/job.h"
+#include "tools/options.h"
+
+#define OCT_SURFACES_MOST_SLABS 16u
+
+enum oct_surfaces_eye { OCT_SURFACES_EYE_UNKNOWN, OCT_SURFACES_EYE_OD, OCT_SURFACES_EYE_OS };
+enum oct_surfaces_denoise { OCT_SURFACES_LOCAL, OCT_SURFACES_FULL, OCT_SURFACES_NONE };
+
+/* Options of a parameter table. */
+struct oct_surfaces_choice {
+    int layers; /* 0: the ILM alone, 1: the RPE alone */
+    enum oct_surfaces_denoise denoise;
+    int profile, depth, superior; /* 1: paper, down, last */
+    enum oct_surfaces_eye eye;
+    double strength; /* NaN: not given */
+    uint32_t steps;
+};
+
+struct oct_surfaces_options {
+    struct oct_param_texts choice;
+    const char *pixel_um, *skip, *eye, *fovea, *mask, *phi, *csv, *png; /* NULL: not given */
+    const char **slabs;                                                 /* ends with NULL */
+    bool align, no_align;
+    struct oct_job_options job;
+};
+
+struct oct_surfaces_layer {
+    const char *label; /* "ILM" */
+    bool is_asked;
+    float *found;     /* [V][M] as it was found; position has it denoised */
+    uint64_t n_known; /* A-lines that have it, denoised */
+    double share;     /* of all A-lines */
+    struct oct_denoise_report denoised;
+};
+
+struct oct_surfaces_slab {
+    struct oct_surfaces_job *s;
+    struct oct_slab slab;
+    const char *given;
+    char name[64]; /* in its shortest form */
+    float *values; /* [V][M] */
+    char *png;     /* its picture beside --png; NULL: none */
+};
+
+struct oct_surfaces_thickness {
+    float *map;       /* [V][M]; NULL: one layer alone */
+    const char *unit; /* "px" where the depth of a pixel is unknown */
+    uint64_t n_known;
+    double mean, p1, p99, known; /* NaN: none is known; a share of all A-lines */
+};
+
+/* The ETDRS grid. */
+struct oct_surfaces_grid {
+    bool is_measured, has_fovea;
+    double fovea_px[2];                         /* B-scan, A-line */
+    const char *fovea, *eye, *superior, *nasal; /* words of what it stands on */
+    struct oct_etdrs etdrs;
+};
+
+/* --mask */
+struct oct_surfaces_mask {
+    uint32_t dims[3];
+    bool is_distance;     /* given as signed distances */
+    float *before, *phi;  /* [dims] px */
+    uint64_t n_before, n; /* voxels of the tissue, before and after */
+    const char *given_as, *running;
+    struct oct_levelset_report report;
+};
+
+struct oct_surfaces_job {
+    struct oct_job job;
+    struct oct_surfaces_options given;
+
+    /* What the options mean. */
+    struct oct_surfaces_choice choice;
+    bool is_aligned, is_denoised, has_both;
+    double um_given[3]; /* B-scan, A-line, depth; 0: not given */
+    const char *denoise_name, *layer_names;
+    enum oct_layer first;              /* that stands first, for --phi and NAME_um */
+    struct oct_levelset_params params; /* of the denoising */
+    struct oct_surfaces_layer layer[OCT_N_LAYERS];
+    struct oct_surfaces_slab slab[OCT_SURFACES_MOST_SLABS];
+    unsigned n_slabs;
+    char *png_bscans, *png_relief; /* beside --png */
+
+    /* The volume. */
+    struct oct_pictures *pictures;
+    uint32_t n_bscans, n_lines, depth; /* V, M, D */
+    double um[3];                      /* B-scan, A-line, depth pixel of tissue; NaN: unknown */
+    enum oct_surfaces_eye eye;
+    const char *eye_name;
+    bool is_turned; /* pictures are [D][M] */
+    bool is_db;     /* what is read */
+    bool is_linear; /* values are counts^2 */
+    uint8_t *skip;  /* [V] */
+
+    /* What was found. */
+    struct oct_surfaces surfaces;
+    const char *running; /* what denoised the first layer; NULL: nothing */
+    struct oct_surfaces_thickness thickness;
+    struct oct_surfaces_grid grid;
+    struct oct_surfaces_mask mask;
+};
+
+/* um of all three axes are known. */
+bool oct_surfaces_has_um(const struct oct_surfaces_job *s);
+
+/* B-scan b as [A-line][depth]; the caller finishes it. OCT_E_STATE: a signal came. */
+enum oct_err oct_surfaces_read(struct oct_surfaces_job *s, uint32_t b, struct oct_picture *picture,
+                               struct oct_error *err);
+
+/* ---- surfaces_files.c ---- */
+
+oct_output_writer oct_surfaces_write_h5;
+oct_output_writer oct_surfaces_write_csv;
+void oct_surfaces_print(const void *job);
+void oct_surfaces_json(const void *job, struct cJSON *tree);
+
+/* ---- surfaces_levelset.c ---- */
+
+/* The level set of the first layer as it was found, and what the steps of levelset.h make of it. */
+oct_output_writer oct_surfaces_write_phi;
+
+/* The parameters of the level set as attributes of the file. */
+struct oct_results;
+void oct_surfaces_write_params(struct oct_results *results,
+                               const struct oct_levelset_params *params);
+
+extern const struct oct_job_ops oct_surfaces_mask_job; /* --mask */
+
+/* ---- surfaces_pictures.c ---- */
+
+/* The thickness, of one layer its depth; five B-scans spread over the volume; each layer as found
+ * and as denoised; a slab (of a struct oct_surfaces_slab). */
+oct_output_writer oct_surfaces_draw_map;
+oct_output_writer oct_surfaces_draw_bscans;
+oct_output_writer oct_surfaces_draw_relief;
+oct_output_writer oct_surfaces_draw_slab;
+
+#endif
