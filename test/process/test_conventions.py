@@ -43,7 +43,7 @@ def mirror():
 def said_of(text):
     """Without what differs from run to run."""
     if not text.startswith("{") and not text.startswith("["):
-        return text.rsplit(";", 1)[0]
+        return text.split("\ntook")[0]
 
     def bare(value):
         if isinstance(value, dict):

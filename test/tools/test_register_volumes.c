@@ -225,7 +225,12 @@ static enum oct_err run_lanes(struct rig *rig, const char *const *paths, unsigne
 static void finish(struct rig *rig)
 {
     oct_workers_destroy(rig->v.job.workers);
-    oct_volumes_finish(&rig->v);
+    for (unsigned i = 0; i < N_MOVING; i++)
+        free(rig->v.pairs[i].points);
+    free(rig->v.pairs);
+    free(rig->v.shares);
+    free(rig->v.average);
+    free(rig->v.fixed);
     for (unsigned i = 0; i < N_MOVING; i++)
         free(rig->displacement[i]);
 }

@@ -382,9 +382,6 @@ static void finish_dispersion(void *job)
     oct_sharpen_destroy(d->sharpen);
     oct_plan_destroy(d->plan);
     cJSON_Delete(d->status);
-    free(d->whole.table);
-    free(d->table);
-    free(d->curve);
 }
 
 #define AT(member) .at = offsetof(struct oct_dispersion_given, member)

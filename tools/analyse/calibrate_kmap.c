@@ -21,12 +21,6 @@
 #define LITTLE_COHERENCE 0.7
 #define MUCH_WIDER 1.05 /* than the limit */
 
-const char *oct_kmap_file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* ---- what is found ---- */
 
 #define J struct oct_kmap_job
@@ -153,7 +147,7 @@ static void put_ini(const void *job, FILE *file)
     fprintf(file, "; made by octctl calibrate kmap from");
     for (uint32_t m = 0; m < k->n; m++) {
         putc(' ', file);
-        oct_command_put_name(file, oct_kmap_file_name(k->job.inputs[m]));
+        oct_command_put_name(file, oct_job_base(k->job.inputs[m]));
     }
     fprintf(file, "\n[camera]\nsamples = %u\n\n[calibration]\nkmap = kmap.txt\n",
             k->geometry.n_samples);
@@ -227,10 +221,8 @@ static enum oct_err list_files(void *job, struct oct_error *err)
                  {"dispersion.txt", write_phase}};
     struct oct_kmap_job *k = job;
     const char *folder = k->job.out;
-    for (unsigned i = 0; i < (k->n > 1 ? 4 : 3); i++) { /* one mirror has no dispersion */
-        k->names[i] = oct_alloc_text("%s/%s", folder, files[i].name);
-        oct_job_add(&k->job, k->names[i], files[i].write, k);
-    }
+    for (unsigned i = 0; i < (k->n > 1 ? 4 : 3); i++) /* one mirror has no dispersion */
+        oct_job_add(&k->job, oct_alloc_text("%s/%s", folder, files[i].name), files[i].write, k);
     oct_kmap_list_pictures(k, k->given.pictures ? k->given.pictures : folder);
     for (unsigned i = 0; i < k->n_pictures; i++)
         oct_job_add(&k->job, k->pictures[i].path, oct_kmap_draw, &k->pictures[i]);
@@ -267,7 +259,7 @@ static void print_mirrors(const struct oct_kmap_job *k)
         print_px_um(f->before_fwhm_px, f->before_fwhm_um);
         print_px_um(f->peak.fwhm_px, f->fwhm_um);
         print_px_um(f->limit_px, f->limit_um);
-        printf("  %.4f  %s\n", f->ratio, oct_kmap_file_name(f->path));
+        printf("  %.4f  %s\n", f->ratio, oct_job_base(f->path));
     }
 }
 
@@ -327,7 +319,7 @@ static void warn_of_all(const void *job)
     warn_of_positions(k);
     for (uint32_t m = 0; m < k->n; m++) {
         const struct oct_kmap_file *f = &k->files[m];
-        const char *name = oct_kmap_file_name(f->path);
+        const char *name = oct_job_base(f->path);
         if (f->side < 0)
             fprintf(stderr,
                     "octctl %s: mirror %u (%s) lies on the other side of zero delay; its width is "
@@ -356,12 +348,6 @@ static void finish_kmap(void *job)
     for (unsigned i = 2; i-- > 0;)
         if (k->made[i])
             rmdir(k->made[i]); /* which fails if there is something in it */
-    oct_kmap_finish_run(k);
-    for (unsigned i = 0; i < 4; i++)
-        free(k->names[i]);
-    for (unsigned i = 0; i < k->n_pictures; i++)
-        free(k->pictures[i].path);
-    free(k->pictures);
 }
 
 #define AT(member) .at = offsetof(struct oct_kmap_given, member)

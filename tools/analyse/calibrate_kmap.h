@@ -75,16 +75,11 @@ struct oct_kmap_job {
 };
 
 /* OCT_E_FORMAT, OCT_E_ARG: begin with "mirror 3 (FILE): " where one file is at fault. Other errors:
- * those of opening a recording, of the configuration and of the engine. finish is right after a
- * failure too. */
+ * those of opening a recording, of the configuration and of the engine. */
 enum oct_err oct_kmap_run(struct oct_kmap_job *job, struct oct_error *err);
-void oct_kmap_finish_run(struct oct_kmap_job *job);
 
 /* Fills job->pictures, with paths in the folder. */
 void oct_kmap_list_pictures(struct oct_kmap_job *job, const char *folder);
 oct_output_writer oct_kmap_draw;
-
-/* The last part of a path. */
-const char *oct_kmap_file_name(const char *path);
 
 #endif

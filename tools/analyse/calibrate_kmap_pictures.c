@@ -223,7 +223,7 @@ enum oct_err oct_kmap_draw(void *picture, const char *path, bool force, struct o
     sheet_init(&s, figure->n ? figure->n : p->job->geometry.n_samples, p->mirror);
     figure->fill(&s, p->job);
     snprintf(title, sizeof(title), "mirror %u: %.80s", p->mirror + 1,
-             oct_kmap_file_name(p->job->job.inputs[p->mirror]));
+             oct_job_base(p->job->job.inputs[p->mirror]));
     const struct oct_plot_lines plot = {.title = figure->title ? figure->title : title,
                                         .x_label = figure->x_label,
                                         .y_label = figure->y_label,

@@ -509,18 +509,3 @@ enum oct_err oct_kmap_run(struct oct_kmap_job *job, struct oct_error *err)
     derive_numbers(run);
     return OCT_OK;
 }
-
-void oct_kmap_finish_run(struct oct_kmap_job *job)
-{
-    for (uint32_t m = 0; job->files && m < job->n; m++) {
-        free(job->files[m].lines);
-        free(job->files[m].before); /* owns after */
-        oct_fringe_finish(&job->fringes[m]);
-    }
-    free(job->files);
-    free(job->fringes);
-    free(job->place);
-    oct_kmap_finish(&job->kmap);
-    oct_calibration_finish(&job->cal);
-    oct_calibration_finish(&job->before_cal);
-}

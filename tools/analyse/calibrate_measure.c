@@ -370,12 +370,3 @@ enum oct_err oct_measure_init(struct oct_measure *measure, const char *path,
     free(w);
     return e;
 }
-
-void oct_measure_finish(struct oct_measure *measure)
-{
-    free(measure->why);
-    free(measure->configured.line);
-    for (unsigned i = 0; i < OCT_MEASURE_WINDOWS; i++)
-        free(measure->windows[i].line);
-    memset(measure, 0, sizeof(*measure));
-}

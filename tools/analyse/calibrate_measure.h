@@ -41,10 +41,9 @@ struct oct_measure {
 /* Reads the first whole B-scan of the recording, with the configuration and calibration that
  * recon would take, and reconstructs it by the CPU engine. A recording that is no good mirror is no
  * error: measure->why says it. Errors: those of opening a recording, of the plan and of the engine.
- * finish is right after a failure too. axial_um: where the calibration has no wavelengths; NaN. */
+ * axial_um: where the calibration has no wavelengths; NaN. */
 enum oct_err oct_measure_init(struct oct_measure *measure, const char *path,
                               const struct oct_config *config, double axial_um,
                               struct oct_error *err);
-void oct_measure_finish(struct oct_measure *measure);
 
 #endif

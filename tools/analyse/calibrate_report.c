@@ -38,12 +38,6 @@ static bool is_found(const struct oct_measure *m)
     return !m->why && m->configured.is_there && m->configured.mirror.state == OCT_MIRROR_FOUND;
 }
 
-static const char *name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* ---- what is found ---- */
 
 #define P struct oct_measure_peak
@@ -306,8 +300,9 @@ static enum oct_err draw_peaks(void *context, const char *path, bool force, stru
             continue;
         const uint32_t first = OCT_PEAK_FIRST_PX, n_line = m->depth - first;
         set_series(x + at, y + at, m->configured.line, first, n_line, 0, top_db);
-        marks[n] = (struct oct_plot_mark){m->configured.mirror.depth_px,
-                                          m->configured.mirror.peak_db - top_db, name_of(m->path)};
+        marks[n] =
+            (struct oct_plot_mark){m->configured.mirror.depth_px,
+                                   m->configured.mirror.peak_db - top_db, oct_job_base(m->path)};
         series[n++] = (struct oct_plot_series){x + at, y + at, n_line, NULL, OCT_PLOT_LINE};
         at += n_line;
     }
@@ -372,7 +367,7 @@ static enum oct_err draw_windows(void *context, const char *path, bool force, st
                                                oct_measure_window_names[w], OCT_PLOT_LINE};
     }
     if (m)
-        snprintf(title, sizeof(title), "Windows, %.60s at %.1f px", name_of(m->path),
+        snprintf(title, sizeof(title), "Windows, %.60s at %.1f px", oct_job_base(m->path),
                  m->configured.mirror.depth_px);
     const struct oct_plot_lines plot = {
         .title = title,
@@ -395,14 +390,6 @@ static enum oct_err list_files(void *job, struct oct_error *err)
     oct_job_add(&r->job, r->given.picture, draw_peaks, r);
     oct_job_add(&r->job, r->given.windows, draw_windows, r);
     return OCT_OK;
-}
-
-static void finish_report(void *job)
-{
-    struct report *r = job;
-    for (unsigned i = 0; i < r->n; i++)
-        oct_measure_finish(&r->files[i]);
-    free(r->files);
 }
 
 #define AT(member) .at = offsetof(struct report_options, member)
@@ -436,7 +423,6 @@ static const struct oct_job_ops report_job = {
     .warn = blame,
     .print = print_all,
     .json = fill_json,
-    .finish = finish_report,
 };
 
 static int run_report(struct oct_config *config, int argc, char **argv)

@@ -383,8 +383,7 @@ static enum oct_err list_files(void *job, struct oct_error *err)
     if (r->mode == &oct_register_volume || !g->shifts_only)
         oct_job_add(&r->job, g->png, r->mode->draw, r);
     if (r->mode->draw_motion)
-        oct_job_add(&r->job, r->motion_path = oct_job_beside(g->png, ".png", "motion"),
-                    r->mode->draw_motion, r);
+        oct_job_add(&r->job, oct_job_beside(g->png, ".png", "motion"), r->mode->draw_motion, r);
     return OCT_OK;
 }
 
@@ -437,15 +436,8 @@ static void fill_json(const void *job, cJSON *tree)
 static void finish_register(void *job)
 {
     struct oct_register *r = job;
-    if (r->own)
-        r->mode->finish(r);
     oct_results_discard(r->h5);
     oct_pictures_close(r->pictures);
-    free(r->motion_path);
-    free(r->time_ns);
-    free(r->is_read);
-    free(r->skip);
-    free(r->own);
 }
 
 /* ---- the command ---- */

@@ -52,7 +52,6 @@ struct oct_register {
     uint8_t *is_read;  /* [n]; time_ns of the others is unknown */
     uint8_t *skip;     /* [n]; NULL: none */
 
-    char *motion_path;      /* beside --png */
     struct oct_results *h5; /* OUT.h5; NULL: there is none */
     void *own;              /* of the mode, of mode->bytes, zero at first */
 };
@@ -71,7 +70,6 @@ struct oct_register_mode {
 
     void (*print)(const struct oct_register *r); /* behind "OUT.h5: " */
     void (*json)(const struct oct_register *r, struct cJSON *tree);
-    void (*finish)(struct oct_register *r); /* of own that is not filled, too */
 };
 
 extern const struct oct_register_mode oct_register_frames, oct_register_bscans, oct_register_volume,

@@ -447,24 +447,11 @@ static void fill_json(const struct oct_register *r, cJSON *tree)
     oct_command_add_left_out(tree, r->n, why_left_out, &f->sequence);
 }
 
-static void finish_frames(struct oct_register *r)
-{
-    struct frames *f = r->own;
-    oct_sequence_finish(&f->sequence);
-    oct_picture_finish(&f->reference);
-    free(f->given);
-    free(f->average);
-    free(f->weight);
-    free(f->dy);
-    free(f->dx);
-}
-
 #define OF_FRAMES(worker)                                                                          \
     {                                                                                              \
         .kind = "frames", .counted = "frames", .bytes = sizeof(struct frames), .work = worker,     \
         .write_h5 = write_h5, .write_csv = write_csv, .draw = draw_average,                        \
-        .draw_motion = draw_motion, .print = print_frames, .json = fill_json,                      \
-        .finish = finish_frames                                                                    \
+        .draw_motion = draw_motion, .print = print_frames, .json = fill_json                       \
     }
 const struct oct_register_mode oct_register_frames = OF_FRAMES(register_frames);
 const struct oct_register_mode oct_register_bscans = OF_FRAMES(register_bscans);

@@ -244,17 +244,6 @@ static void fill_json(const struct oct_register *r, cJSON *tree)
     oct_result_json_rows(tree, "pictures", &rows);
 }
 
-static void finish_mosaic(struct oct_register *r)
-{
-    struct mosaic *m = r->own;
-    oct_mosaic_finish(&m->mosaic);
-    oct_picture_finish(&m->canvas);
-    for (uint64_t i = 0; m->pictures && i < r->n; i++)
-        oct_picture_finish(&m->pictures[i]);
-    free(m->pictures);
-    free(m->weight);
-}
-
 const struct oct_register_mode oct_register_mosaic = {.kind = "mosaic",
                                                       .counted = "pairs",
                                                       .bytes = sizeof(struct mosaic),
@@ -263,5 +252,4 @@ const struct oct_register_mode oct_register_mosaic = {.kind = "mosaic",
                                                       .write_csv = write_csv,
                                                       .draw = draw_mosaic,
                                                       .print = print_mosaic,
-                                                      .json = fill_json,
-                                                      .finish = finish_mosaic};
+                                                      .json = fill_json};

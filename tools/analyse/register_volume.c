@@ -353,17 +353,6 @@ static void fill_json(const struct oct_register *r, cJSON *tree)
     oct_command_add_left_out(tree, r->n, why_left_out, v);
 }
 
-static void finish_volume(struct oct_register *r)
-{
-    struct volume *v = r->own;
-    oct_render_finish(&v->render);
-    free(v->shifts);
-    free(v->moved);
-    free(v->section);
-    free(v->dy);
-    free(v->dx);
-}
-
 const struct oct_register_mode oct_register_volume = {.kind = "volume",
                                                       .counted = "B-scans",
                                                       .bytes = sizeof(struct volume),
@@ -373,5 +362,4 @@ const struct oct_register_mode oct_register_volume = {.kind = "volume",
                                                       .draw = draw_section,
                                                       .draw_motion = draw_motion,
                                                       .print = print_volume,
-                                                      .json = fill_json,
-                                                      .finish = finish_volume};
+                                                      .json = fill_json};

@@ -203,13 +203,6 @@ enum oct_err oct_volumes_params(const struct oct_volumes *volumes,
 
 /* ---- files ---- */
 
-static void add_named(struct oct_volumes *v, char *name, oct_output_writer *write)
-{
-    v->names = oct_alloc_more(v->names, v->n_names + 1, sizeof(*v->names));
-    v->names[v->n_names++] = name;
-    oct_job_add(&v->job, name, write, v);
-}
-
 /* STEM-WHAT.END, or STEM-NUMBER-WHAT.END of several pairs. */
 static void add_of_pair(struct oct_volumes *v, unsigned pair)
 {
@@ -231,10 +224,10 @@ static void add_of_pair(struct oct_volumes *v, unsigned pair)
             continue;
         char *what = v->n_moving > 1 ? oct_alloc_text("%u-%s", pair + 1, all[i].what)
                                      : oct_alloc_text("%s", all[i].what);
-        add_named(v,
-                  is_png ? oct_job_beside(stem, ".png", what)
-                         : oct_alloc_text("%s-%s.nii", stem, what),
-                  all[i].write);
+        oct_job_add(&v->job,
+                    is_png ? oct_job_beside(stem, ".png", what)
+                           : oct_alloc_text("%s-%s.nii", stem, what),
+                    all[i].write, v);
         free(what);
     }
 }
@@ -249,7 +242,8 @@ static enum oct_err list_files(void *job, struct oct_error *err)
     oct_job_add(&v->job, v->job.out, oct_volumes_write_h5, v);
     oct_job_add(&v->job, g->points_out, oct_volumes_write_points, v);
     if (g->nifti && (g->average || g->group))
-        add_named(v, oct_alloc_text("%s-average.nii", g->nifti), oct_volumes_nifti_average);
+        oct_job_add(&v->job, oct_alloc_text("%s-average.nii", g->nifti), oct_volumes_nifti_average,
+                    v);
     v->n_common = v->job.n_files;
     for (unsigned i = 0; i < v->n_moving; i++)
         add_of_pair(v, i);
@@ -409,10 +403,6 @@ static void finish_volumes(void *job)
 {
     struct oct_volumes *v = job;
     oct_results_discard(v->h5);
-    oct_volumes_finish(v);
-    for (unsigned i = 0; i < v->n_names; i++)
-        free(v->names[i]);
-    free(v->names);
 }
 
 #define AT(member) .at = offsetof(struct oct_volumes_given, member)

@@ -81,8 +81,6 @@ struct oct_volumes {
     /* Files: OUT.h5, --points-out, the average, then as many of each pair. */
     struct oct_results *h5; /* while pairs are written to it */
     unsigned n_common, n_of_pair;
-    char **names; /* [n_names] of those that are named here */
-    unsigned n_names;
 
     /* Filled by begin. */
     struct oct_volume_info fixed_info;
@@ -127,8 +125,6 @@ enum oct_err oct_volumes_begin(struct oct_volumes *volumes, struct oct_error *er
 
 /* All pairs. OCT_E_STATE: a signal came. */
 enum oct_err oct_volumes_run(struct oct_volumes *volumes, struct oct_error *err);
-
-void oct_volumes_finish(struct oct_volumes *volumes); /* of one that begin has not seen too */
 
 /* ---- register_volumes_files.c: the context of writers is a struct oct_volumes ---- */
 

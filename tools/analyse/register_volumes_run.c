@@ -189,20 +189,6 @@ enum oct_err oct_volumes_begin(struct oct_volumes *volumes, struct oct_error *er
     return check_memory(v, err);
 }
 
-void oct_volumes_finish(struct oct_volumes *volumes)
-{
-    struct oct_volumes *v = volumes;
-    for (unsigned i = 0; v->pairs && i < v->n_moving; i++)
-        free(v->pairs[i].points);
-    free(v->pairs);
-    free(v->points);
-    free(v->shares);
-    if (v->average != v->fixed)
-        free(v->average);
-    free(v->fixed);
-    free(v->mask);
-}
-
 /* ---- loading ---- */
 
 /* *values: the caller frees it, after an error too. Counts^2 become dB. */
