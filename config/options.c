@@ -99,7 +99,7 @@ static void show_param(const struct oct_param *param, struct oct_option_shown *s
 
 bool oct_option_at(const struct oct_option *o, unsigned i, struct oct_option_shown *shown)
 {
-    for (; o && (o->name || o->params); o++) {
+    for (; o && (o->name || o->params || o->was); o++) {
         *shown = (struct oct_option_shown){.option = *o};
         if (!o->params && i-- == 0)
             return true;
@@ -140,6 +140,10 @@ static bool read_value(const struct oct_option_shown *shown, void *value, const 
     uint64_t count = 0;
     bool good = text != NULL;
 
+    if (o->kind == OCT_OPTION_FLAG) {
+        *(bool *)value = true;
+        return true;
+    }
     if (good && shown->param && !oct_param_allows(shown->param, text))
         return false;
     if (o->kind == OCT_OPTION_TEXT && good)
@@ -153,45 +157,61 @@ static bool read_value(const struct oct_option_shown *shown, void *value, const 
     return good && (o->most <= 0 || (number >= o->least && number <= o->most));
 }
 
-/* Whether argv[*i] begins as the option does; then *text is its value, or NULL if there is none. */
-static bool find_value(const struct oct_option *o, int argc, char **argv, int *i, const char **text)
+static bool is_word(const char *word, const char *name)
 {
-    const char *word = argv[*i];
-    size_t n_name = strlen(o->name), n_brief = o->brief ? strlen(o->brief) : 0;
+    return name && strcmp(word, name) == 0;
+}
 
-    if (strncmp(word, o->name, n_name) == 0 && word[n_name] == '=') {
+/* Whether argv[*i] is the option, or begins as it does; then *text is its value, NULL if there is
+ * none. name, brief: how it is spelled; NULL: not so. */
+static bool find_value(const struct oct_option *o, const char *name, const char *brief, int argc,
+                       char **argv, int *i, char **text)
+{
+    char *word = argv[*i];
+    const size_t n_name = name ? strlen(name) : 0, n_brief = brief ? strlen(brief) : 0;
+    const bool is_flag = o->kind == OCT_OPTION_FLAG;
+
+    if (name && !is_flag && strncmp(word, name, n_name) == 0 && word[n_name] == '=') {
         *text = word + n_name + 1;
         return true;
     }
-    if (o->brief && strncmp(word, o->brief, n_brief) == 0 && word[n_brief]) {
+    if (brief && !is_flag && strncmp(word, brief, n_brief) == 0 && word[n_brief]) {
         *text = word + n_brief;
         return true;
     }
-    if (strcmp(word, o->name) != 0 && (!o->brief || strcmp(word, o->brief) != 0))
+    if (!is_word(word, name) && !is_word(word, brief))
         return false;
-    *text = *i + 1 < argc ? argv[++*i] : NULL;
+    *text = !is_flag && *i + 1 < argc ? argv[++*i] : NULL;
+    return true;
+}
+
+/* Whether argv[*i] is this option, which it reads. */
+static bool read_option(struct oct_option_shown *shown, void *value, int argc, char **argv, int *i,
+                        const char **wrong)
+{
+    const struct oct_option *o = &shown->option;
+    const char *word = argv[*i];
+    char *text;
+    if (o->kind == OCT_OPTION_ARGUMENT)
+        return false;
+    if (!find_value(o, o->name, o->brief, argc, argv, i, &text)) {
+        shown->is_old = find_value(o, o->was, NULL, argc, argv, i, &text);
+        if (!shown->is_old)
+            return false;
+    }
+    const bool is_bad = shown->is_old && text && o->from_was && !o->from_was(text);
+    const bool is_brief = o->brief && strncmp(word, "--", 2) != 0;
+    if (is_bad || !read_value(shown, value, text))
+        *wrong = shown->is_old ? o->was : is_brief ? o->brief : o->name;
     return true;
 }
 
 bool oct_option_read(const struct oct_option *table, void *values, int argc, char **argv, int *i,
                      struct oct_option_shown *shown, const char **wrong)
 {
-    for (unsigned k = 0; oct_option_at(table, k, shown); k++) {
-        const struct oct_option *o = &shown->option;
-        void *value = (char *)values + o->at;
-        const char *word = argv[*i], *text;
-        if (o->kind == OCT_OPTION_FLAG &&
-            (strcmp(word, o->name) == 0 || (o->brief && strcmp(word, o->brief) == 0))) {
-            *(bool *)value = true;
+    for (unsigned k = 0; oct_option_at(table, k, shown); k++)
+        if (read_option(shown, (char *)values + shown->option.at, argc, argv, i, wrong))
             return true;
-        }
-        if (o->kind == OCT_OPTION_FLAG || o->kind == OCT_OPTION_ARGUMENT ||
-            !find_value(o, argc, argv, i, &text))
-            continue;
-        if (!read_value(shown, value, text))
-            *wrong = o->brief && strncmp(word, "--", 2) != 0 ? o->brief : o->name;
-        return true;
-    }
     return false;
 }
 
@@ -213,5 +233,6 @@ void oct_options_print(const struct oct_option *options)
 {
     struct oct_option_shown shown;
     for (unsigned i = 0; oct_option_at(options, i, &shown); i++)
-        print_option(&shown.option);
+        if (shown.option.name)
+            print_option(&shown.option);
 }

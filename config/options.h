@@ -26,7 +26,7 @@ enum oct_option_kind {
 };
 
 struct oct_option {
-    const char *name;     /* "--rate"; NULL ends a table */
+    const char *name;     /* "--rate"; NULL, and no `params` and no `was`: the table's end */
     const char *argument; /* "R", for the help; NULL: none */
     const char *meaning;  /* for the help; lines end with '\n', but for the last */
     enum oct_option_kind kind;
@@ -37,6 +37,12 @@ struct oct_option {
     const char *words;  /* for completion: the values that it takes, with spaces between, or one of
                            the names below; NULL: files if `argument` begins with FILE, else none */
     const struct oct_params *params; /* PARAMS */
+
+    /* An old spelling, which is read too and says on stderr what is written now; no help and no
+     * completion shows it. Of a row without a name: `meaning` says what is done instead. */
+    const char *was;
+    /* Turns its value, in place, into one of today's; NULL: it is one. False: it is none. */
+    bool (*from_was)(char *text);
 };
 
 /* What was given for the rows of a parameter table, into argv, each as its row allows; NULL: it was
@@ -58,6 +64,7 @@ void oct_param_texts_store(const struct oct_params *params, const struct oct_par
 struct oct_option_shown {
     struct oct_option option; /* `name` and the like point at what follows, or at the table's */
     const struct oct_param *param; /* its row; NULL: it is none */
+    bool is_old;                   /* oct_option_read: by its old spelling */
     char name[48], argument[24], meaning[512], needs[128], words[128];
 };
 

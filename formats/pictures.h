@@ -10,6 +10,7 @@
 #ifndef OCT_FORMATS_PICTURES_H
 #define OCT_FORMATS_PICTURES_H
 
+#include "analysis/enface/depths.h"
 #include "numeric/picture.h"
 
 #include <stdbool.h>
@@ -24,19 +25,18 @@ enum oct_pictures_what {
 /* What an A-line of an en face picture becomes. Pixels that are not finite are left out, but for
  * OCT_PICTURES_OVER_PIXELS. */
 enum oct_pictures_projection {
-    OCT_PICTURES_OVER_PIXELS, /* the mean over slab_first <= depth < slab_last */
+    OCT_PICTURES_OVER_PIXELS, /* the mean over the slab */
     OCT_PICTURES_OVER_ALL,    /* the mean over the whole depth */
     OCT_PICTURES_HIGHEST,     /* the maximum over the whole depth */
-    OCT_PICTURES_OVER_SHARES, /* the mean over share_first..share_last, as oct_enface_slab */
+    OCT_PICTURES_OVER_SHARES, /* the same of what is finite, as octd's own en face */
 };
 
 struct oct_pictures_options {
     enum oct_pictures_what what;
     uint64_t bscan;
     enum oct_pictures_projection projection; /* of en face pictures */
-    uint32_t slab_first, slab_last;
-    double share_first, share_last; /* of the depth, 0 <= first < last <= 1 */
-    double um[2];                   /* given by the user, dy and dx; 0: what the file says */
+    struct oct_depths slab;
+    double um[2];     /* given by the user, dy and dx; 0: what the file says */
     double fps;       /* given by the user; 0: what the file says, or the camera's clock */
     bool has_invalid; /* pixels equal to `invalid` are masked */
     double invalid;

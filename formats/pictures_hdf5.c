@@ -188,36 +188,21 @@ static enum oct_err open_array(struct hdf5_file *f, char *colon, struct oct_erro
     return OCT_OK;
 }
 
-static enum oct_err check_slab(const struct hdf5_file *f, struct oct_error *err)
+/* The depths of the projection. */
+static enum oct_err choose_depths(struct hdf5_file *f, struct oct_error *err)
 {
     if (f->array && oct_volume_array_facts(f->array)->rank != 3)
         return oct_fail(err, OCT_E_ARG, "%s: one picture, of which there is no en face",
                         f->file.path);
-    if (f->options.projection == OCT_PICTURES_OVER_SHARES &&
-        (!(f->options.share_first >= 0) || !(f->options.share_last <= 1) ||
-         !(f->options.share_first < f->options.share_last)))
-        return oct_fail(err, OCT_E_ARG, "%s: no slab %g:%g: shares of the depth go from 0 to 1",
-                        f->file.path, f->options.share_first, f->options.share_last);
-    if (f->options.projection == OCT_PICTURES_OVER_PIXELS &&
-        (f->slab_first >= f->slab_last || f->slab_last > f->row_width))
-        return oct_fail(err, OCT_E_ARG, "%s: no slab %u:%u: its depth is 0:%u", f->file.path,
-                        f->slab_first, f->slab_last, f->row_width);
-    return OCT_OK;
-}
-
-/* The depths of the projection. */
-static void choose_depths(struct hdf5_file *f)
-{
-    uint32_t n;
-    if (f->options.projection == OCT_PICTURES_OVER_PIXELS)
-        return;
     f->slab_first = 0;
     f->slab_last = f->row_width;
-    if (f->options.projection != OCT_PICTURES_OVER_SHARES)
-        return;
-    oct_enface_slab(f->options.share_first, f->options.share_last, f->row_width, &f->slab_first,
-                    &n);
-    f->slab_last = f->slab_first + n;
+    if (f->options.projection != OCT_PICTURES_OVER_PIXELS &&
+        f->options.projection != OCT_PICTURES_OVER_SHARES)
+        return OCT_OK;
+    const double um = f->array ? oct_volume_array_facts(f->array)->spacing_um[2]
+                               : oct_volume_facts(f->volume)->spacing_um[2];
+    return oct_depths_find(&f->options.slab, f->file.path, f->row_width, um, &f->slab_first,
+                           &f->slab_last, err);
 }
 
 static enum oct_err make_scratch(struct hdf5_file *f, struct oct_error *err)
@@ -252,8 +237,6 @@ static enum oct_err hdf5_file_open(struct oct_picture_file *file,
     struct hdf5_file *f = (struct hdf5_file *)file;
     f->en_face = options->what == OCT_PICTURES_EN_FACE;
     f->options = *options;
-    f->slab_first = options->slab_first;
-    f->slab_last = options->slab_last;
     char *colon = strstr(file->path, ":/");
     for (char *next = colon; next; next = strstr(next + 1, ":/"))
         colon = next; /* the last */
@@ -263,12 +246,11 @@ static enum oct_err hdf5_file_open(struct oct_picture_file *file,
     *facts = (struct oct_picture_file_facts){
         .n_pictures = f->n_rows, .height = f->row_height, .width = f->row_width};
     if (f->en_face) {
-        e = check_slab(f, err);
+        e = choose_depths(f, err);
         if (e == OCT_OK && f->n_rows > OCT_PICTURE_MOST_SIDE)
             e = oct_picture_file_check(f->file.path, f->n_rows, f->row_height, err);
         *facts = (struct oct_picture_file_facts){
             .n_pictures = 1, .height = (uint32_t)f->n_rows, .width = f->row_height};
-        choose_depths(f);
     }
     tell_times(f, facts);
     tell_volume(f, &facts->volume);

@@ -83,7 +83,7 @@ static const struct oct_option options_table[] = {
      .needs = "degrees"},
     {"--truth", "FILE.csv", "of a film: where its truth goes (OUT.truth.csv)", OCT_OPTION_TEXT,
      .at = offsetof(struct synth_options, cells.truth), .needs = "a file"},
-    {"--frames", "N", "of a film (60)", OCT_OPTION_COUNT,
+    {"--n-frames", "N", "pictures of a film (60)", OCT_OPTION_COUNT, .was = "--frames",
      .at = offsetof(struct synth_options, cells.n_frames), .least = 1, .most = 1000000,
      .needs = "a number from 1 to 1000000"},
     {"--size", "WxH", "of a film (640x480)", OCT_OPTION_TEXT,

@@ -51,6 +51,10 @@ const struct oct_command *oct_command_find(const char *name);
 /* The part of the command that is named by `word` ("kmap", "--kmap"), NULL: none. */
 const struct oct_command *oct_command_part(const struct oct_command *command, const char *word);
 
+/* Whether the command, or a part, reads this option of oct_command_table: one that does nothing for
+ * it is in no help. */
+bool oct_command_reads(const struct oct_command *command, const char *option);
+
 /* Prints "octctl NAME: text" for err on stderr; returns its exit status. */
 int oct_command_fail(const char *name, const struct oct_error *err);
 

@@ -103,7 +103,7 @@ static bool find_option(const struct oct_option *options, const char *word, size
 {
     for (unsigned i = 0; oct_option_at(options, i, shown); i++) {
         const struct oct_option *o = &shown->option;
-        if ((strlen(o->name) == n && strncmp(o->name, word, n) == 0) ||
+        if ((o->name && strlen(o->name) == n && strncmp(o->name, word, n) == 0) ||
             (o->brief && strlen(o->brief) == n && strncmp(o->brief, word, n) == 0))
             return true;
     }
@@ -176,12 +176,15 @@ static void put_word(const char *word, const char *end, const char *meaning)
     printf("%s%s%s%.*s\n", word, end, *meaning ? ":" : "", (int)strcspn(meaning, "\n"), meaning);
 }
 
-static void put_options(const struct oct_option *options, const struct oct_option *but)
+/* but: not those that the command has itself, or does not read; NULL: all. */
+static void put_options(const struct oct_option *options, const struct oct_command *but)
 {
     struct oct_option_shown shown, other;
     for (unsigned i = 0; oct_option_at(options, i, &shown); i++) {
         const struct oct_option *o = &shown.option;
-        if (strncmp(o->name, "--", 2) == 0 && !find_option(but, o->name, strlen(o->name), &other))
+        if (o->name && strncmp(o->name, "--", 2) == 0 &&
+            !(but && (find_option(but->options, o->name, strlen(o->name), &other) ||
+                      !oct_command_reads(but, o->name))))
             put_word(o->name, "", o->meaning);
     }
 }
@@ -230,12 +233,15 @@ static void answer(const struct line *line, const char *kind, const char *key, c
     printf("%s %.*s\n", oct_option_word(kind, said, 3) < 0 ? "@words" : kind, (int)n_head, head);
     if (strcmp(kind, "@commands") == 0) {
         put_commands(oct_command_table.commands);
-        put_word("help", "", "what octctl or a command takes");
+        if (line->command == &help)
+            put_word("conventions", "", "what options mean in all commands");
+        else
+            put_word("help", "", "what octctl or a command takes");
     } else if (strcmp(kind, "@parts") == 0) {
         put_commands(line->command->parts);
     } else if (strcmp(kind, "@options") == 0) {
         put_options(line->command->options, NULL);
-        put_options(line->globals, line->command->options);
+        put_options(line->globals, line->command);
     } else if (strcmp(kind, OCT_WORDS_KEYS) == 0) {
         put_keys("", NULL);
     } else if (strcmp(kind, OCT_WORDS_SETTINGS) == 0) {

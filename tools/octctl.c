@@ -97,12 +97,42 @@ static void print_help(void)
     printf("usage: octctl [OPTIONS] COMMAND [ARGUMENTS]\n\ncommands:\n");
     for (size_t i = 0; i < N_COMMANDS; i++)
         printf("  %-16s %-22s %s\n", commands[i]->name, commands[i]->usage, commands[i]->help);
-    printf("  %-16s %-22s %s\n", "help", "[COMMAND]", "this text, or that of a command");
+    printf("  %-16s %-22s %s\n", "help", "[COMMAND|conventions]",
+           "this text, that of a command, or what options mean in all");
     printf("\noptions, before or after the command:\n");
     oct_options_print(global_options);
     printf("\nkeys of the configuration:\n");
     oct_config_write_help(stdout);
 }
+
+static const char conventions[] =
+    "What options mean, in all commands. Numbers count from 0.\n"
+    "\n"
+    "size    --pixel-um X[,Y]       of pictures, micrometres from one sample to the next\n"
+    "        --pixel-um D[,L[,B]]   of volumes: depth pixel, A-line, B-scan; -: as the file says\n"
+    "part    --roi X,Y,W,H          of a picture, in pixels from the upper left one, 0,0\n"
+    "        --slab A:B             of the depth, from A to just before B, each a depth pixel "
+    "(120),\n"
+    "                               micrometres (40um), a share (30%), or, of surfaces, a border\n"
+    "                               and micrometres (ilm+10)\n"
+    "choice  --bscans A:B           B-scans from A to just before B; so are --lines A:B\n"
+    "        --skip N,N-M           frames that are left out, M too\n"
+    "        --mask FILE            a picture of which 0 is left out\n"
+    "        --invalid VALUE        pixels of this value are left out\n"
+    "count   --n-frames N           pictures; so are --bscans N, --lines N, --volumes N\n"
+    "eye     --eye OD|OS            right or left, in any case\n"
+    "input   IN...                  files, folders and patterns in quotes, or FILE.h5:/DATASET\n"
+    "output  OUT                    the last argument; --out-dir D for those of many inputs\n"
+    "        --csv, --png, ...      files beside it; all are made or none\n"
+    "        --force                replace those that exist, once the new ones are whole\n"
+    "        --json, --quiet        the result as JSON; no progress and no report\n"
+    "\n"
+    "Read for a release, with a line that says what is written now:\n"
+    "        --um, --axial-um, --spacing B,L,D                --pixel-um, the fastest axis first\n"
+    "        --en-face A:B, cells --slab 0.3:0.5              --slab A:B, --slab 30%:50%\n"
+    "        --roi X:Y:W:H                                    --roi X,Y,W,H\n"
+    "        --frames N (of correlate: every picture)         --n-frames N (nothing)\n"
+    "        calibrate dispersion --out FILE.ini              the last argument, OUT.ini\n";
 
 /* Whether the command that is named already has this option, or a part of it: then it is no global
  * one. */
@@ -110,17 +140,43 @@ static bool is_own(const struct oct_command *command, const char *word)
 {
     struct oct_option_shown shown;
     for (unsigned i = 0; command && oct_option_at(command->options, i, &shown); i++) {
-        const char *name = shown.option.name;
-        const size_t n = strlen(name);
-        if (strncmp(name, "--", 2) == 0 && strncmp(word, name, n) == 0 &&
-            (word[n] == '\0' || word[n] == '='))
-            return true;
+        const char *const names[] = {shown.option.name, shown.option.was};
+        for (unsigned k = 0; k < 2; k++) {
+            const size_t n = names[k] ? strlen(names[k]) : 0;
+            if (n > 2 && strncmp(names[k], "--", 2) == 0 && strncmp(word, names[k], n) == 0 &&
+                (word[n] == '\0' || word[n] == '='))
+                return true;
+        }
     }
     for (const struct oct_command *const *part = command ? command->parts : NULL; part && *part;
          part++)
         if (is_own(*part, word))
             return true;
     return false;
+}
+
+/* Whether `word` stands among the words. */
+static bool has_word(const char *words, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)); at += n)
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+bool oct_command_reads(const struct oct_command *command, const char *option)
+{
+    static const char spectra[] = "recon analyse batch replay info export background calibrate";
+    static const char engines[] =
+        "recon analyse batch correlate cells register register-volumes surfaces bench";
+    const char *words = strcmp(option, "--backend") == 0 ? engines
+                        : strcmp(option, "--dataset") == 0 || strcmp(option, "--transpose") == 0
+                            ? spectra
+                            : NULL;
+    char name[40];
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(command->name, " "), command->name);
+    return !words || has_word(words, name);
 }
 
 static void print_command_help(const struct oct_command *command)
@@ -134,7 +190,7 @@ static void print_command_help(const struct oct_command *command)
     printf("\noptions:\n");
     oct_options_print(command->options);
     for (const struct oct_option *o = global_options; o->name; o++)
-        if (!is_own(command, o->name))
+        if (!is_own(command, o->name) && oct_command_reads(command, o->name))
             oct_options_print((const struct oct_option[]){*o, {NULL}});
 }
 
@@ -158,16 +214,6 @@ static enum oct_err sort_arguments(struct call *call, int argc, char **argv, str
         }
     }
     return OCT_OK;
-}
-
-/* Whether `word` stands among the words. */
-static bool has_word(const char *words, const char *word)
-{
-    const size_t n = strlen(word);
-    for (const char *at = words; (at = strstr(at, word)); at += n)
-        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
-            return true;
-    return false;
 }
 
 /* --set of a key of an analysis that the command does not read: it would change nothing. Files may
@@ -263,6 +309,10 @@ static int run(struct oct_config *config, struct call *call, int argc, char **ar
     }
     if (!words[0]) {
         print_help();
+        return 0;
+    }
+    if (call->help && strcmp(words[0], "conventions") == 0) {
+        fputs(conventions, stdout);
         return 0;
     }
     const struct oct_command *command = oct_command_find(words[0]);

@@ -1,16 +1,43 @@
-/* Values of options that commands on pictures share. */
+/* Values of options that commands share: one grammar, read in one place (octctl help conventions).
+ * `text` NULL: the option was not given, and nothing is stored. Those that return int return 0, or
+ * the exit status once they have said what is wrong on stderr. `command`: its name. */
 #ifndef OCT_TOOLS_PICTURE_OPTIONS_H
 #define OCT_TOOLS_PICTURE_OPTIONS_H
+
+#include "analysis/enface/depths.h"
+#include "analysis/param.h"
+#include "pipeline/base/err.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* --um "DX" or "DX,DY" as dy, dx: above 0, nothing behind. False: it is neither; um is not to be
- * used then. */
-bool oct_picture_option_um(const char *text, double um[2]);
+/* --pixel-um: micrometres from one sample to the next, the fastest axis first: X[,Y] of pictures,
+ * D[,L[,B]] of volumes, of which "-" is as it is. um: [n_axes], the fastest axis last; axes that
+ * are not given stay as they are, but Y, which is X. */
+int oct_picture_pixel_um(const char *command, const char *text, unsigned n_axes, double *um);
 
-/* --en-face "A:B": depths with A < B. */
-bool oct_picture_option_slab(const char *text, uint32_t *first, uint32_t *last);
+/* For struct oct_option's from_was: turns "B,L,D" into "D,L,B", in place. */
+bool oct_picture_axes_reverse(char *text);
+
+/* --slab. */
+int oct_picture_slab(const char *command, const char *text, struct oct_depths *slab);
+
+/* The same of cells, whose plain numbers up to 1 were shares. */
+int oct_picture_slab_of_cells(const char *command, const char *text, struct oct_depths *slab);
+
+/* --bscans, --lines: "A:B", whole numbers with A < B. */
+int oct_picture_span(const char *command, const char *option, const char *text, uint32_t *first,
+                     uint32_t *last);
+
+/* --roi X,Y,W,H. */
+int oct_picture_roi(const char *command, const char *text, struct oct_region *roi);
+
+/* --eye, whatever its case: *eye becomes "OD" or "OS", or "" of "none" if that is allowed. */
+int oct_picture_eye(const char *command, const char *text, bool may_be_none, const char **eye);
+
+/* --skip "3,7-9" of n pictures, from 0: *skip becomes [n], 1: left out; the caller frees it; NULL
+ * where nothing is given. OCT_E_CONFIG: it is no such list; OCT_E_ARG: there are not so many. */
+enum oct_err oct_picture_skip(const char *text, uint64_t n, uint8_t **skip, struct oct_error *err);
 
 /* "A:B": two finite numbers. */
 bool oct_picture_option_pair(const char *text, double *first, double *second);

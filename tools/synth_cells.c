@@ -5,6 +5,7 @@
 #include "formats/whole_file.h"
 #include "synth/cells.h"
 #include "tools/commands.h"
+#include "tools/picture_options.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -55,7 +56,7 @@ static int check_fit(const struct oct_synth_cells *c, const char *out)
         const char *name;
         bool is_given, of_films;
     } all[] = {
-        {"--frames", c->n_frames > 0, true},
+        {"--n-frames", c->n_frames > 0, true},
         {"--size", c->size, true},
         {"--truth", c->truth, true},
         {"--pixel-um", c->pixel_um, true},
@@ -110,10 +111,10 @@ static int read_film(const struct oct_synth_cells *c, const char *out, uint64_t 
                     floor(height) != height || fmax(width, height) > OCT_CELL_FILM_MOST_SIDE))
         return oct_command_misuse(NAME, "--size: %s: needs WIDTHxHEIGHT, of 1 to %u pixels each",
                                   c->size, OCT_CELL_FILM_MOST_SIDE);
-    if (c->pixel_um && (!read_two(c->pixel_um, ',', true, &film->um[1], &film->um[0]) ||
-                        fmax(film->um[0] / film->um[1], film->um[1] / film->um[0]) > 8))
-        return oct_command_misuse(NAME, "--pixel-um: %s: needs X or X,Y, at most 1 to 8",
-                                  c->pixel_um);
+    if (oct_picture_pixel_um(NAME, c->pixel_um, 2, film->um))
+        return 2;
+    if (c->pixel_um && fmax(film->um[0] / film->um[1], film->um[1] / film->um[0]) > 8)
+        return oct_command_misuse(NAME, "--pixel-um %s: X and Y are at most 1 to 8", c->pixel_um);
     film->width = (uint32_t)width;
     film->height = (uint32_t)height;
     film->n_frames = c->n_frames ? (uint32_t)c->n_frames : 60;

@@ -107,7 +107,7 @@ static enum oct_err measure(struct picture *p, const char *path, struct oct_erro
     p->mm[2] = um[1] / 1e3;
     if (!(p->mm[1] > 0 && p->mm[1] < MOST_MM && p->mm[2] > 0 && p->mm[2] < MOST_MM) ||
         (form->dims[0] > 1 && !(p->mm[0] >= 0 && p->mm[0] < MOST_MM)))
-        return oct_fail(err, OCT_E_ARG, "%s: DICOM needs the spacing of %s in um: --spacing", path,
+        return oct_fail(err, OCT_E_ARG, "%s: DICOM needs the spacing of %s in um: --pixel-um", path,
                         form->name);
     if (p->height > MOST_SIDE || p->width > MOST_SIDE || form->dims[0] > MOST_FRAMES)
         return oct_fail(err, OCT_E_ARG,

@@ -80,7 +80,7 @@ static enum oct_err lay_out(const char *path, const struct oct_export_form *form
         l->mm[i] = l->has_length[i] ? um / 1e3 : 1;
         if (!l->has_length[i] && !may_lack_length(form, axis))
             return oct_fail(err, OCT_E_ARG,
-                            "%s: how far %ss of %s lie apart is not known; give --spacing", path,
+                            "%s: how far %ss of %s lie apart is not known; give --pixel-um", path,
                             form->axes[axis], form->name);
         if (!l->has_length[i] && form->dims[axis] > 1)
             l->is_placed = false;

@@ -169,7 +169,7 @@ static void unknown_lengths_are_refused(void **state)
             export_rig_init(&rig, "bscan line depth", small, known_um, OCT_EXPORT_F32);
             rig.source.form.um[axis] = wrong[i];
             refused(&rig.source, OCT_E_ARG, says[axis]);
-            refused(&rig.source, OCT_E_ARG, "--spacing");
+            refused(&rig.source, OCT_E_ARG, "--pixel-um");
         }
 }
 

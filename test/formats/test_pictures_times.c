@@ -271,11 +271,9 @@ static void projections_are_those_of_the_analysis(void **state)
         o.projection = OCT_PICTURES_HIGHEST;
         check_projection(&r, &o, 0, D);
         o.projection = OCT_PICTURES_OVER_SHARES; /* floor(0.25 * 30), ceil(0.52 * 30) */
-        o.share_first = 0.25;
-        o.share_last = 0.52;
+        o.slab = (struct oct_depths){{0.25, OCT_DEPTH_SHARE}, {0.52, OCT_DEPTH_SHARE}};
         check_projection(&r, &o, 7, 16);
-        o.share_first = 0.999;
-        o.share_last = 1;
+        o.slab = (struct oct_depths){{0.999, OCT_DEPTH_SHARE}, {1, OCT_DEPTH_SHARE}};
         check_projection(&r, &o, D - 1, D);
     }
 }
@@ -287,10 +285,10 @@ static void the_live_analysis_gives_the_same(void **state)
     const struct oct_suite_recipe recipe = {
         .n_lines = M, .depth = D, .n_bscans = V, .type = OCT_SAMPLE_U8};
     const struct oct_enface_settings settings = {OCT_PROJECTION_SLAB, 0.31, 0.74};
-    const struct oct_pictures_options options = {.what = OCT_PICTURES_EN_FACE,
-                                                 .projection = OCT_PICTURES_OVER_SHARES,
-                                                 .share_first = 0.31,
-                                                 .share_last = 0.74};
+    const struct oct_pictures_options options = {
+        .what = OCT_PICTURES_EN_FACE,
+        .projection = OCT_PICTURES_OVER_SHARES,
+        .slab = {{0.31, OCT_DEPTH_SHARE}, {0.74, OCT_DEPTH_SHARE}}};
     struct oct_suite_bscan bscan;
     struct oct_suite_result result;
     struct oct_image_form form;
@@ -332,13 +330,14 @@ static void slabs_outside_are_refused(void **state)
     fill(&r, BEGIN_NS);
     save(&r, film_path("slab.h5"));
     for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
-        o.share_first = shares[i][0];
-        o.share_last = shares[i][1];
+        o.slab =
+            (struct oct_depths){{shares[i][0], OCT_DEPTH_SHARE}, {shares[i][1], OCT_DEPTH_SHARE}};
         film_refused(film_path("slab.h5"), &o, OCT_E_ARG, "shares of the depth go from 0 to 1");
     }
-    o.share_first = (double)NAN;
+    o.slab.first.at = (double)NAN;
     film_refused(film_path("slab.h5"), &o, OCT_E_ARG, "shares of the depth");
-    const struct oct_pictures_options depths = {.what = OCT_PICTURES_EN_FACE, .slab_last = D + 1};
+    const struct oct_pictures_options depths = {.what = OCT_PICTURES_EN_FACE,
+                                                .slab.last.at = D + 1};
     film_refused(film_path("slab.h5"), &depths, OCT_E_ARG, "no slab 0:31: its depth is 0:30");
 }
 

@@ -112,15 +112,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct oct_pictures_options keep = {.keeps_whole = true};
     read_pictures(path, &keep);
     if (size > 4 && data[0] == 0x89 && data[1] == 'H') {
-        const struct oct_pictures_options slab = {
-            .what = OCT_PICTURES_EN_FACE, .slab_first = 1, .slab_last = 3};
+        const struct oct_pictures_options slab = {.what = OCT_PICTURES_EN_FACE,
+                                                  .slab = {{.at = 1}, {.at = 3}}};
         snprintf(dataset, sizeof(dataset), "%s:/a", path);
         read_pictures(dataset, &frames);
         read_pictures(path, &slab);
-        const struct oct_pictures_options shares = {.what = OCT_PICTURES_EN_FACE,
-                                                    .projection = OCT_PICTURES_OVER_SHARES,
-                                                    .share_first = 0.3,
-                                                    .share_last = 0.5};
+        const struct oct_pictures_options shares = {
+            .what = OCT_PICTURES_EN_FACE,
+            .projection = OCT_PICTURES_OVER_SHARES,
+            .slab = {{0.3, OCT_DEPTH_SHARE}, {0.5, OCT_DEPTH_SHARE}}};
         read_pictures(path, &shares);
     }
     return 0;

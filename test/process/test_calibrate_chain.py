@@ -102,8 +102,8 @@ def layers_give_the_dispersion():
     layers = mirrors("layers", ["200+260+430+600"])
     kmap = ["--set", f"calibration.kmap={path('layers-cal')}/kmap.txt"]
     found = path("layers.ini")
-    ok("calibrate", "dispersion", *layers, *kmap, "--set", "calibration.dispersion_a2=0", "--out",
-       found, "--force")
+    ok("calibrate", "dispersion", *layers, found, *kmap, "--set", "calibration.dispersion_a2=0",
+       "--force")
     got, true = coefficients(found), true_over_spectrum(layers[0])
     assert abs(got[0] / true[0] - 1) < 0.01 and abs(got[1] - true[1]) < 0.1, (got, true)
     mirror = mirrors("plain", [350])

@@ -42,7 +42,7 @@ def a_retina_gives_its_dispersion_back():
     """a synthetic retina gives its dispersion back, and what is written is a configuration"""
     path, _ = retina()
     out, png = path.replace(".h5", ".ini"), path.replace(".h5", ".png")
-    text, _ = ok("calibrate", "dispersion", path, *WRONG, "--json", "--out", out, "--png", png)
+    text, _ = ok("calibrate", "dispersion", path, *WRONG, out, "--json", "--png", png)
     judge(json.loads(text))
     for name in (png, png.replace(".png", "-curve.png")):
         assert open(name, "rb").read(8) == b"\x89PNG\r\n\x1a\n"
@@ -50,7 +50,7 @@ def a_retina_gives_its_dispersion_back():
     near(again["a2"], 0, 0.15, "what remains of a2")
     near(again["a3"], 0, 0.3, "what remains of a3")
     before = open(out).read()
-    status, _, err = run("octctl", "calibrate", "dispersion", path, "--out", out)
+    status, _, err = run("octctl", "calibrate", "dispersion", path, out)
     assert status == 1 and "exists already" in err and open(out).read() == before, err
 
 
@@ -62,7 +62,7 @@ def noise_and_nonsense_are_refused():
     rng = np.random.default_rng(5)
     rng.normal(3000, 100, (60, 832)).astype("<u2").tofile(path)
     keys = settings(scan=dict(lines=60, bscans=1), calibration=dict(wavelengths=retina()[1]))
-    status, text, err = run("octctl", "calibrate", "dispersion", path, *keys, "--out", out)
+    status, text, err = run("octctl", "calibrate", "dispersion", path, out, *keys)
     assert status == 1 and err.count("\n") == 1 and "nothing to sharpen" in err and not text, err
     assert not os.path.exists(out)
     status, text, _ = run("octctl", "calibrate", "dispersion", path, *keys, "--json")
@@ -103,7 +103,7 @@ def a_running_octd_finds_it_too():
         topic = daemon.subscriber("calibrate")
         with playing(daemon, path):
             out = path.replace(".h5", "-live.ini")
-            status, text, err = ask_live(daemon, "--json", "--out", out)
+            status, text, err = ask_live(daemon, out, "--json")
             assert status == 0, err
             judge(json.loads(text))
             assert "dispersion_over = spectrum" in open(out).read()

@@ -26,7 +26,7 @@ def amplitude(file):
 @case
 def with_the_true_calibration_mirrors_are_as_the_truth_says():
     """the true calibration: depth to 0.02 px, amplitude to 1 %, limit to 0.5 %, width to 2 % of it"""
-    said, err = report(*lumpy(), *true_calibration("lumpy"), *NUFFT, "--axial-um", "1.595")
+    said, err = report(*lumpy(), *true_calibration("lumpy"), *NUFFT, "--pixel-um", "1.595")
     assert err == "" and len(said["files"]) == 3
     for number, (file, got) in enumerate(zip(lumpy(), said["files"]), 1):
         peak, limit = got["configured"], truth(file, "limit_px")
@@ -163,7 +163,7 @@ def mistakes_are_told():
     file = lumpy()[0]
     for status, words, arguments in (
             (2, "no recording", []),
-            (2, "--axial-um", [file, "--axial-um", "0"]),
+            (2, "--pixel-um", [file, "--pixel-um", "0"]),
             (1, "mirror 2: ", [file, path("absent.h5")]),
             (2, "is an input itself", [file, "--picture", file]),
     ):

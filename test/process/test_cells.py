@@ -285,7 +285,7 @@ def recordings_from_above_and_from_the_side():
         places = [(30 + 3 * i, 40.0), (90.0, 30 + 3 * i)]
         names.append(recording(f"v{i}.h5", disks(80, 130, places, seed=i), 10 ** 9 * (1 + i)))
     out = path("enface.csv")
-    cells(*names, out, "--radius", R, "--slab", "0.25:0.5")
+    cells(*names, out, "--radius", R, "--slab", "25%:50%")
     rows = rows_of(out)
     assert len(rows) == 8, rows
     row_s = 130 * 20e-6
@@ -365,8 +365,8 @@ def what_cannot_be_asked_for_is_said_in_one_line():
                         ((good, path("taken.csv")), "exists already"), ((good, good), "the last name"),
                         ((good, out, "--radius-um", 8), "um"), ((good, out, "--max-speed", 8, "--pixel-um", 1), "--fps"),
                         ((good, out, "--along", "0,0,500,0"), "--along"), ((good, out, "--kymograph", out + ".png"), "--along"),
-                        ((good, out, "--slab", "0.1:0.5"), "recordings"), ((good, out, "--mask", path("one.png")), "60 x 60"),
-                        ((volume, out, "--slab", "0.5:0.1"), "--slab"), ((volume, good, out), "one kind"),
+                        ((good, out, "--slab", "10%:50%"), "recordings"), ((good, out, "--mask", path("one.png")), "60 x 60"),
+                        ((volume, out, "--slab", "50%:10%"), "--slab"), ((volume, good, out), "one kind"),
                         ((good, out, "--profile", "seed"), "--profile"), ((good, out, "--detect-every", 0), "--detect-every"),
                         ((good, out, "--into", volume, "--tracks", volume), ""), ((good, out, "--into", path("no.h5")), "no.h5")):
         text, err = cells(*words, status=2)

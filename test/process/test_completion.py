@@ -66,18 +66,21 @@ def offered(shell, *lines):
 
 
 def commands():
-    """NAME (or "calibrate PART"): {option: its argument in --help}, less the global ones."""
+    """NAME (or "calibrate PART"): {option: its argument in --help}, less the global ones; the global ones
+    of all; NAME: those that it reads."""
     text = ok("--help")[0]
     common = options(text.split("\noptions", 1)[1].split("\nkeys of")[0])
-    found = {}
+    found, read = {}, {}
     for name in re.findall(r"^  ([a-z][a-z-]*) ", text.split("\noptions")[0], re.M):
         if name == "help":
             continue
         said = ok(name, "--help")[0]
         for part, its in re.findall(r"^octctl (calibrate [a-z]+) .*\n((?:  .*\n)*)", said, re.M):
             found[part] = options(its)
-        found[name] = options(said.split("\noptions:\n")[1].split("  -c, --config")[0])
-    return found, common
+        its, rest = said.split("\noptions:\n")[1].split("  -c, --config")
+        found[name] = options(its)
+        read[name] = {"--config", *options(rest)}
+    return found, common, read
 
 
 def options(text):
@@ -86,7 +89,7 @@ def options(text):
         r"^  (?:-[a-z], )?(--[a-z0-9-]*)(?: ([^ ]+))?(?:  | [A-Za-z]|$)", text, re.M)}
 
 
-FOUND, COMMON = commands()
+FOUND, COMMON, READ = commands()
 
 
 @case
@@ -97,9 +100,11 @@ def commands_and_options():
     for shell in "bash", "zsh":
         top, after_help, after_flag, *each = offered(shell, *lines)
         names = {name for name in FOUND if " " not in name} | {"help"}
-        assert set(top) == set(after_help) == set(after_flag) == names, set(top) ^ names
+        assert set(top) == set(after_flag) == names, set(top) ^ names
+        assert set(after_help) == names - {"help"} | {"conventions"}, after_help
         for name, said in zip(FOUND, each):
-            want = set(FOUND[name]) | set(COMMON)
+            want = set(FOUND[name]) | READ[name.split()[0]]
+            assert READ[name.split()[0]] <= set(COMMON), name
             assert set(said) == want and len(said) == len(want), (shell, name, set(said) ^ want)
 
 

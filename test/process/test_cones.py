@@ -68,14 +68,14 @@ def many_pictures_of_different_sizes():
 
 @case
 def the_scale_makes_micrometres():
-    """--um gives um, rows and cells/mm2; a picture squeezed to half its height is the same cones"""
+    """--pixel-um gives um, rows and cells/mm2; a picture squeezed to half its height is the same cones"""
     where = folder("cones")
     values = lattice(11, 240, 200)
     whole = picture(where, "whole.png", values)
     half = picture(where, "half.png", (values[::2] + values[1::2]) / 2)
     found = []
     for path, um in ((whole, "0.5"), (half, "0.5,1")):
-        status, text, err = run("octctl", "cones", path, "--um", um, "--json")
+        status, text, err = run("octctl", "cones", path, "--pixel-um", um, "--json")
         assert status == 0, err
         row, = json.loads(text)["spacings"]
         assert abs(row["spacing_um"] / 5.5 - 1) < 0.02, row
@@ -94,7 +94,7 @@ def tiles_make_a_map():
     path, table = picture(where, "two.png", two), os.path.join(where, "map.csv")
     results, plot = os.path.join(where, "map.h5"), os.path.join(where, "map-plot.png")
     status, text, err = run("octctl", "cones", path, results, "--tile", 80, "--step", 40, "--csv",
-                            table, "--png", plot, "--um", 0.5)
+                            table, "--png", plot, "--pixel-um", 0.5)
     assert status == 0 and "21 tiles" in text, (text, err)
     with h5py.File(results) as file:
         spacing = file["cones/spacing_px"][:]
@@ -121,7 +121,7 @@ def what_cannot_be_measured_is_said_in_one_line():
                                 ([small], 1, "80 x 9"), ([good, "--tile", 200], 1, "200 px"),
                                 ([good, "--spacing", "5:90"], 1, "5 to 90"),
                                 ([good, "--spacing", "9"], 2, "--spacing"), ([good, "--step", 9], 2, "--tile"),
-                                ([good, "--um", "0"], 2, "--um"), ([empty], 1, "an empty folder"),
+                                ([good, "--pixel-um", "0"], 2, "--pixel-um"), ([empty], 1, "an empty folder"),
                                 ([good, "--csv", good, "--force"], 2, "input")):
         got, text, err = run("octctl", "cones", *words)
         assert got == status and says in err and err.count("\n") == 1 and not text, (words, got, err)

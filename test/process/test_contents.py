@@ -146,7 +146,7 @@ def all_names_of_very_many_files_are_read_back():
     for i in range(400):
         names.append(f"{i:03d}-" + "n" * 200 + ".npy")
         np.save(names[-1], film[0, :64, :64])
-    ok("cones", *names, "many.h5", "--um", "0.5")
+    ok("cones", *names, "many.h5", "--pixel-um", "0.5")
     assert json.loads(ok("info", "many.h5", "--json")[0])["source"] == names
     with h5py.File("many.h5") as file:  # without tiles there are no pixels of a map
         assert np.isnan(file["cones/spacing_px"].attrs["axis_spacing_um"]).all()

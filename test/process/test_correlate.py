@@ -236,7 +236,7 @@ def rings():
     """C1D, its radii and R_max follow from C as defined; with a scale they are micrometres too"""
     pixels = (smooth((150, 200), 17, 5) > 0).astype("u1") * 255
     file, csv, png = save("ring.png", pixels), path("ring.csv"), path("ring_plot.png")
-    got = correlate(file, "--max-shift", 60, "--um", "0.5", "--csv", csv, "--png", png)
+    got = correlate(file, "--max-shift", 60, "--pixel-um", "0.5", "--csv", csv, "--png", png)
     c1d, radius, shifts = average(got["correlation/c2d"][0].astype(float), 60)
     assert np.abs(got["correlation/c1d"][0] - c1d).max() < 1e-12
     assert np.abs(got["correlation/radius_px"] - radius).max() < 1e-12
@@ -285,7 +285,7 @@ def what_is_blank_is_left_out_and_named():
 def no_scale_no_um():
     """without a scale, or with one that differs along the axes, cells of um are empty"""
     file, csv = path("ring.png"), path("empty.csv")
-    for more in (), ("--um", "0.5,1.5"):
+    for more in (), ("--pixel-um", "0.5,1.5"):
         status, _, errors = run("octctl", "correlate", file, "--csv", csv, "--force", *more)
         assert status == 0, errors
         cells = open(csv).read().splitlines()[1].split(",")
@@ -395,7 +395,7 @@ def recordings():
     assert np.array_equal(got["frames/time_ns"], times)
     assert np.array_equal(got["attributes"]["um_px"], spacing[1:])
     en_face = db[:, :, 20:30].astype(float).mean(2).astype("f4")
-    got = correlate(volume, "--en-face", "20:30")
+    got = correlate(volume, "--slab", "20:30")
     want, ratio = direct(en_face, en_face, 8, "overlap", came, came)
     assert_close(got["correlation/c2d"][0], want, ratio, "overlap")
     assert np.array_equal(got["attributes"]["um_px"], spacing[:2])
@@ -458,7 +458,7 @@ def bad_pictures():
             ((empty,), "an empty folder"), ((path("absent*.png"),), "no file matches"),
             ((path("absent.png"),), "absent.png"),
             ((path("line.h5") + ":/line",), "1 axes"), ((path("line.h5") + ":/x",), "no dataset /x"),
-            ((good, "--en-face", "1:2"), "recordings"), ((good, "--bscan", 1), "no picture 1"),
+            ((good, "--slab", "1:2"), "recordings"), ((good, "--bscan", 1), "no picture 1"),
             ((save("f.tif", pictures()["f32.tif"]), "--exact"), "integer"),
             ((good, save("g.tif", np.full((37, 52), 0.5, "f4")), good, "--exact"), "frame 1: exact sums")):
         refused(1, *words, *outputs, says=says)
@@ -490,8 +490,8 @@ def bad_calls():
     good = path("good.png")
     for words in ((), (good, "--norm", "best"), (good, "--mean", "local"), (good, "--c2d"),
                   (good, "--exact", "--norm", "zncc"), (good, "--exact", "--flatten", "5"),
-                  (good, "--um", "0"), (good, "--um", "1,2,3"), (good, "--fit", "cubic"),
-                  (good, "--bscan", "0", "--frames"), (good, "--en-face", "5:5"),
+                  (good, "--pixel-um", "0"), (good, "--pixel-um", "1,2,3"), (good, "--fit", "cubic"),
+                  (good, "--bscan", "0", "--slab", "0:1"), (good, "--slab", "5:5"),
                   (good, "--max-shift", "0"), (good, "--max-shift", "1.5"), (good, "--flatten", "0"),
                   (good, "--frobnicate")):
         refused(2, *words)

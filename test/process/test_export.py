@@ -104,7 +104,7 @@ def ranges():
     equal(some, u8[1:4])
     assert said["missing"] == 1 and said["dims"] == [3, 13, 37]
     assert said["axes"] == ["bscan", "line", "depth"] and said["spacing_um"] == [12.5, 5.25, 3.5]
-    out, _ = ok("export", at("own.h5"), at("said.npy"), "--range=-5:20.5", "--spacing=10,-,2")
+    out, _ = ok("export", at("own.h5"), at("said.npy"), "--range=-5:20.5", "--pixel-um=2,-,10")
     assert out == (f"{at('said.npy')}: bscans as npy, u8 7 bscan (10 um) x 13 line (5.25 um) x 37 "
                    f"depth (2 um), 0 is -5 and 255 is 20.5 dB\n{at('said.npy')}: 2 of 7 B-scans of "
                    f"{at('own.h5')} were never written and are 0\n"), out
@@ -187,7 +187,7 @@ def from_above():
     values = face[:, :5].astype(float)
     assert near(said, np.nanmin(values), np.nanmax(values)), said
     equal(u8, common_u8(values, np.nanmin(values), np.nanmax(values)))
-    refused(2, "has depths 0:37", at("own.h5"), at("x.npy"), "--dataset=enface", "--slab=4:38")
+    refused(2, "its depth is 0:37", at("own.h5"), at("x.npy"), "--dataset=enface", "--slab=4:38")
     refused(2, "--slab is of --dataset enface", at("own.h5"), at("x.npy"), "--slab=4:38")
 
 
@@ -342,16 +342,16 @@ def matlab_files():
 
 @case
 def lengths():
-    """a length that a format writes and nobody knows stops it and names --spacing: never a 1"""
+    """a length that a format writes and nobody knows stops it and names --pixel-um: never a 1"""
     nan = np.nan
     for axis, words in enumerate(("B-scan to B-scan", "A-line to A-line", "depth pixel to depth")):
         um = [12.5, 5.25, 3.5]
         um[axis] = nan
         u8_recording(at("um.h5"), um=um)
-        given = "--spacing=" + ",".join("7.5" if i == axis else "-" for i in range(3))
+        given = "--pixel-um=" + ",".join("7.5" if i == axis else "-" for i in (2, 1, 0))
         for out in ("um.ome.tif", "um.nii.gz", "um.dcm"):
             refused(2, f"the length from {words}", at("um.h5"), at(out))
-            assert "--spacing B,L,D" in run("octctl", "export", at("um.h5"), at(out))[2]
+            assert "--pixel-um D,L,B" in run("octctl", "export", at("um.h5"), at(out))[2]
             said, _ = exported(at("um.h5"), out, given)
             assert said["spacing_um"] == [7.5 if i == axis else u for i, u in enumerate(um)], said
             os.remove(at(out))
@@ -368,11 +368,11 @@ def lengths():
         refused(2, "2 B-scans lie at each place", at("places.h5"), at("twice.nii"), twice, *more)
     said, _ = exported(at("places.h5"), "twice.npy", twice)
     assert said["spacing_um"] == [None, 5.25, 3.5], said
-    said, _ = exported(at("places.h5"), "twice.nii", twice, "--spacing=7,-,-")
+    said, _ = exported(at("places.h5"), "twice.nii", twice, "--pixel-um=-,-,7")
     assert said["spacing_um"][0] == 7, said
-    said, _ = exported(at("um.h5"), "face.nii", "--dataset=enface", "--spacing=3,-,-")
+    said, _ = exported(at("um.h5"), "face.nii", "--dataset=enface", "--pixel-um=-,-,3")
     assert said["spacing_um"] == [None, 3, 5.25]
-    said, _ = exported(at("um.h5"), "one.nii", "--bscans=3:4", "--spacing=-,-,2")
+    said, _ = exported(at("um.h5"), "one.nii", "--bscans=3:4", "--pixel-um=2,-,-")
     assert said["spacing_um"] == [None, 5.25, 2]
 
 
@@ -438,9 +438,9 @@ def wrong_words():
             ("--bscans needs", [own, at("x.npy"), "--bscans=-1:3"]),
             ("has B-scans 0:7", [own, at("x.npy"), "--bscans=3:8"]),
             ("--spacing needs", [own, at("x.npy"), "--spacing=3"]),
-            ("--spacing needs", [own, at("x.npy"), "--spacing=3,4,0"]),
-            ("--spacing needs", [own, at("x.npy"), "--spacing=3,4,5,6"]),
-            ("--spacing needs", [own, at("x.npy"), "--spacing=3,,5"]),
+            ("--pixel-um needs", [own, at("x.npy"), "--pixel-um=0,4,3"]),
+            ("--pixel-um needs", [own, at("x.npy"), "--pixel-um=3,4,5,6"]),
+            ("--pixel-um needs", [own, at("x.npy"), "--pixel-um=3,,5"]),
             ("--slab needs", [own, at("x.npy"), "--dataset=enface", "--slab=7:7"]),
             ("leave --sample out", [at("raw.h5"), at("x.npy"), "--dataset=spectra", "--sample=u8"]),
             ("is an input itself", [own, own, "--to=npy", "--force"]),

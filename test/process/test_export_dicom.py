@@ -193,14 +193,14 @@ def what_is_not_known():
     """stops before anything is written: the eye, spacing; a label's eye stands"""
     source = recording("none.h5", "none", "", "--set", "scan.height_um=0")
     out = at("never.dcm")
-    refused_by("export", 2, "--spacing", source, out, "--eye", "OD")
-    refused_by("export", 2, "--eye", source, out, "--spacing", "20,-,-")
-    refused_by("export", 2, "--eye", source, out, "--spacing", "20,-,-", "--eye", "right")
-    refused_by("export", 2, "reconstruct", at("in.h5"), out, "--dataset", "spectra", "--spacing",
-               "20,-,-", "--eye", "OD")
+    refused_by("export", 2, "--pixel-um", source, out, "--eye", "OD")
+    refused_by("export", 2, "--eye", source, out, "--pixel-um", "-,-,20")
+    refused_by("export", 2, "--eye", source, out, "--pixel-um", "-,-,20", "--eye", "right")
+    refused_by("export", 2, "reconstruct", at("in.h5"), out, "--dataset", "spectra", "--pixel-um",
+               "-,-,20", "--eye", "OD")
     refused_by("export", 2, "label", recording("a.h5"), out, "--eye", "OS")
     assert not [name for name in os.listdir(WORK) if name.startswith("never")]
-    _, d = exported(source, "--spacing", "20,11,3.5", "--eye", "OS")
+    _, d = exported(source, "--pixel-um", "3.5,11,20", "--eye", "OS")
     measures = d.SharedFunctionalGroupsSequence[0].PixelMeasuresSequence[0]
     assert d.ImageLaterality == "L" and near(measures.PixelSpacing, [3.5e-3, 11e-3])
     assert near(measures.SpacingBetweenSlices, 20e-3)

@@ -110,9 +110,9 @@ def by_octctl():
         assert nibabel.aff2axcodes(image.affine) == ("P", "L", "I")
         assert image.header["descrip"].item().startswith(f"eye {eye or 'unknown'}; ".encode())
     recording_of("OD", at("in.h5"), um=(np.nan, 5.25, 3.5))
-    refused_by("export", 2, "--spacing", at("in.h5"), at("none.nii"))
+    refused_by("export", 2, "--pixel-um", at("in.h5"), at("none.nii"))
     assert not os.path.exists(at("none.nii"))
-    ok("export", at("in.h5"), at("some.nii"), "--spacing", "20,-,-")
+    ok("export", at("in.h5"), at("some.nii"), "--pixel-um", "-,-,20")
     assert np.allclose(zooms(nibabel.load(at("some.nii"))), (0.0035, 0.00525, 0.02))
 
 

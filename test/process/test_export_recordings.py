@@ -13,7 +13,7 @@ from recordingrig import u8_recording
 WORK = clean(f"export-recordings{os.getpid()}")
 S = fringes()
 GEOMETRY = ("--set", f"camera.samples={N}", "--set", f"scan.lines={M}")
-LENGTHS = "--spacing=20,10,-"
+LENGTHS = "--pixel-um=-,10,20"
 OCTVIEW = {"Created": "20/07/2022 14:01:02", "OCTview version": "1.0.0", "Data-type": "UINT16",
            "Processed": "False", "Number-of-frames": "1", "Frame-size-voxels": M * V * N,
            "Spectrometer-bins": N, "A-lines": M, "A-line-repeat": 1, "B-lines": V,
@@ -169,7 +169,7 @@ def parts_and_volumes():
     assert array(source, *GEOMETRY, *height)[0]["spacing_um"][0] == 50 / (2 * V)
     volumes = array(source, *GEOMETRY, *height, "--set", f"scan.bscans={V}")[0]
     assert volumes["spacing_um"][0] == 50 / V and volumes["dims"] == [2 * V, M, N]
-    out, _ = ok("export", source, at("said.npy"), *GEOMETRY, "--spacing=5,-,-")
+    out, _ = ok("export", source, at("said.npy"), *GEOMETRY, "--pixel-um=-,-,5")
     assert out == (f"{at('said.npy')}: spectra as npy, u16 {2 * V} bscan (5 um) x {M} line x {N} "
                    "sample, counts\n"), out
     refused(2, f"has B-scans 0:{2 * V}", source, at("x.npy"), *GEOMETRY, "--bscans=9:11")
@@ -230,7 +230,7 @@ def when_it_was_recorded():
         _, made = exported(path, "when.mat", *told)
         assert matlab(made, "start_time") == when, matlab(made, "start_time")
         assert matlab(made, "start_time_source") == "file_modified"
-        _, made = exported(path, "when.ome.tif", *told, "--spacing=20,10," + ("-" if told else "2"))
+        _, made = exported(path, "when.ome.tif", *told, "--pixel-um=" + ("-" if told else "2") + ",10,20")
         with tifffile.TiffFile(made) as tiff:
             assert f"<AcquisitionDate>{when}<" in tiff.ome_metadata
             assert '<M K="start_time_source">file_modified<' in tiff.ome_metadata
@@ -295,7 +295,7 @@ def what_they_do_not_hold():
         if not um[0]:
             refused(2, "the length from B-scan to B-scan is unknown", source, at("x.nii"), *how)
             refused(2, "the length from A-line to A-line is unknown", source, at("x.ome.tif"), *how,
-                    "--spacing=5,-,-")
+                    "--pixel-um=-,-,5")
         refused(2, "spectra are no pictures of an eye", source, at("x.dcm"), *how, LENGTHS)
         refused(2, "leave --sample out", source, at("x.npy"), *how, "--sample=f32")
         refused(2, "--slab is of --dataset enface", source, at("x.npy"), *how, "--slab=1:2")

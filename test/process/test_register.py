@@ -69,7 +69,7 @@ def rows(name):
 def rigid():
     """rigid: shifts, average, weights and why; the sign is that of moving onto the reference"""
     out = register(*frames(), path("rigid.h5"), "--reference", "0", "--csv", path("rigid.csv"),
-                   "--png", path("rigid.png"), "--um", "2,3", "--json")
+                   "--png", path("rigid.png"), "--pixel-um", "2,3", "--json")
     said = json.loads(out)
     assert said["used"] == N and said["reference"] == 0 and said["left_out"] == [], said
     with h5py.File(path("rigid.h5")) as f:
@@ -272,10 +272,10 @@ def nonsense():
             (names + ["--strip", "1"], 2, "--strip"),
             (names + ["--strip", "200:8", "--model", "strips"], 1, "200"),
             (names + ["--search", "500"], 1, "at most"),
-            (names + ["--roi", "0:0:500:500"], 1, "region"),
+            (names + ["--roi", "0,0,500,500"], 1, "region"),
             (names + ["--model", "elastic"], 2, "--model"),
             (names + ["--as", "what"], 2, "--as"),
-            (names + ["--um", "0"], 2, "--um"),
+            (names + ["--pixel-um", "0"], 2, "--pixel-um"),
             (names + ["--shifts", path("bad.csv")], 1, "bad.csv:3"),
             (names + ["--csv", out], 2, "two outputs"),
             (names + ["--mask", mask, "--csv", mask, "--force"], 2, "is an input itself"),

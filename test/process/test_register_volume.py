@@ -183,8 +183,8 @@ def refusals():
                                           "strips", status=2)
     assert "takes no --passes" in register(volume("none"), path("x.h5"), "--as", "volume",
                                            "--passes", "2", status=2)
-    assert "takes no --en-face" in register(volume("none"), path("x.h5"), "--as", "volume",
-                                            "--en-face", "3:9", status=2)
+    assert "takes no --slab" in register(volume("none"), path("x.h5"), "--as", "volume",
+                                            "--slab", "3:9", status=2)
     with h5py.File(path("one.h5"), "w") as f:
         f["/bscans"] = np.zeros((1, 64, 64), "f4")
     with h5py.File(path("flat.h5"), "w") as f:

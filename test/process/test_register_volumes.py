@@ -87,7 +87,7 @@ def settings_reach_the_solver():
     mask = np.zeros(DIMS, "u1")
     mask[:, :, :18] = 1
     np.save(path("mask.npy"), mask)
-    said, err = register(fixed, moving, path("s.h5"), *SMOOTH, "--um", "2,4,8", "--sigma", "5", "--levels",
+    said, err = register(fixed, moving, path("s.h5"), *SMOOTH, "--pixel-um", "2,4,8", "--sigma", "5", "--levels",
                          "2,1", "--iterations", "3,2", "--lambda", "0.01", "--mask",
                          path("mask.npy"), "--json")
     values, attrs = read("s.h5")
@@ -261,7 +261,7 @@ def other_grids_and_landmarks():
 def nifti_files_say_the_same():
     """--nifti: the volumes of OUT.h5, which come back as input with their spacing"""
     fixed, moving = pair()
-    register(fixed, moving, path("n.h5"), *SMOOTH, "--um", "2,4,8", "--nifti", path("n"), "--average")
+    register(fixed, moving, path("n.h5"), *SMOOTH, "--pixel-um", "2,4,8", "--nifti", path("n"), "--average")
     values, _ = read("n.h5")
     for name in "warped", "jacobian", "average":
         found, pixdim = read_nifti(f"n-{name}.nii")
@@ -375,12 +375,12 @@ def options_that_do_nothing_are_refused():
     for words, arguments in [
             ("--model", ["--model", "rigid"]), ("--profile", ["--profile", "mine"]),
             ("--lambda", ["--lambda", "-1"]), ("--sigma", ["--sigma", "0"]),
-            ("0.5 to 32 voxels", ["--sigma", "40"]), ("1 to 64 um", ["--sigma", "70", "--um", "2,2,2"]),
+            ("0.5 to 32 voxels", ["--sigma", "40"]), ("1 to 64 um", ["--sigma", "70", "--pixel-um", "2,2,2"]),
             ("--levels", ["--levels", "0"]), ("--levels", ["--levels", "5"]),
             ("fall", ["--levels", "1,2"]), ("factor 8", ["--levels", "8,1"]),
             ("--iterations", ["--iterations", "0"]), ("levels", ["--iterations", "1,2,3,4"]),
             ("--reach", ["--reach", "1,2"]), ("--jump-price", ["--jump-price", "0"]),
-            ("--um", ["--um", "0"]), ("--um", ["--um", "1,2,3,4"]),
+            ("--pixel-um", ["--pixel-um", "0"]), ("--pixel-um", ["--pixel-um", "1,2,3,4"]),
             ("--lambda", ["--model", "bscans", "--lambda", "1"]),
             ("--mask", ["--model", "bscans", "--mask", moving]),
             ("--reach", [*SMOOTH, "--reach", "1,2,3"]),

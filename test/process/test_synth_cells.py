@@ -7,7 +7,7 @@ from octtest import *
 from PIL import Image
 
 HEADER = "track,frame,time_s,x_px,y_px,x_um,y_um,radius_px"
-SMALL = ["--cells", "6", "--frames", "18", "--size", "200x150"]
+SMALL = ["--cells", "6", "--n-frames", "18", "--size", "200x150"]
 count = 0
 
 

@@ -45,7 +45,7 @@ def marks(name, spectra):
     with Daemon(*scan) as daemon:
         common = [*daemon.common, *scan]
         shot = subprocess.Popen(
-            [program("octctl"), "snapshot", f"{HERE}/{name}.png", "--frames", "90", "--timeout",
+            [program("octctl"), "snapshot", f"{HERE}/{name}.png", "--n-frames", "90", "--timeout",
              str(2 * PATIENCE_S), "--settings", "none", "--size", "1280x720", *common],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:

@@ -414,7 +414,7 @@ def snapshot_command():
         f.write("[view]\nlayout = two\n")
     for _ in range(5):  # a busy machine brings no whole volume within these pictures
         done = subprocess.run([program("octctl"), "snapshot", HERE + "/two.png", *clinic.common,
-                               "--size", f"{W}x{H}", "--settings", HERE + "/two.ini", "--frames",
+                               "--size", f"{W}x{H}", "--settings", HERE + "/two.ini", "--n-frames",
                                "90"], env=env, timeout=PATIENCE_S, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True)
         assert done.returncode == 0 and done.stderr == "", done.stderr

@@ -6,14 +6,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct values {
     bool flag, other;
-    const char *text;
+    const char *text, *now;
     double number;
     uint64_t count;
     const char **list;
 };
+
+static bool turn(char *text)
+{
+    const char first = text[0];
+    text[0] = text[1];
+    text[1] = first;
+    return first != 'x';
+}
 
 static const struct oct_option options[] = {
     {"--flag", NULL, "", OCT_OPTION_FLAG, .at = offsetof(struct values, flag), .brief = "-f"},
@@ -24,6 +33,12 @@ static const struct oct_option options[] = {
     {"--count", "N", "", OCT_OPTION_COUNT, .at = offsetof(struct values, count), .least = 2,
      .most = 5, .needs = "a count"},
     {"--list", "L", "", OCT_OPTION_LIST, .at = offsetof(struct values, list), .brief = "-l"},
+    {"--new", "N", "", OCT_OPTION_TEXT, .at = offsetof(struct values, now), .was = "--old",
+     .from_was = turn},
+    {.was = "--gone",
+     .meaning = "leave it out",
+     .kind = OCT_OPTION_FLAG,
+     .at = offsetof(struct values, other)},
     {"--help-alone", NULL, "", OCT_OPTION_ARGUMENT, .at = 0},
     {NULL},
 };
@@ -88,6 +103,38 @@ static void values_are_read_in_either_form_and_the_rest_stays(void **state)
     assert_null(v.list[4]);
 }
 
+/* An old spelling is read, turned into a value of today, and told; the text is in argv. */
+static void old_spellings_are_read_and_told(void **state)
+{
+    static const struct {
+        const char *words, *value, *said;
+    } cases[] = {
+        {"a --new 12", "12", ""},
+        {"a --old 12", "21", "octctl test: --old is now --new N\n"},
+        {"a --old=12", "21", "octctl test: --old is now --new N\n"},
+        {"--gone a", NULL, "octctl test: --gone is no more: leave it out\n"},
+    };
+    struct values v;
+    char plain[200], said[200];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        FILE *file = tmpfile();
+        const int before = dup(STDERR_FILENO);
+        assert_true(file && before >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+        const int status = read_words(cases[i].words, &v, plain);
+        dup2(before, STDERR_FILENO);
+        close(before);
+        rewind(file);
+        said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
+        fclose(file);
+        assert_int_equal(status, 0);
+        assert_string_equal(plain, "a");
+        assert_string_equal(said, cases[i].said);
+        assert_true(v.other == (cases[i].value == NULL));
+        if (cases[i].value)
+            assert_string_equal(v.now, cases[i].value);
+    }
+}
+
 static void everything_else_is_misuse(void **state)
 {
     static const char *const wrong[] = {
@@ -112,6 +159,9 @@ static void everything_else_is_misuse(void **state)
         "a --list",
         "a -l",
         "--textual x a",
+        "a --old",
+        "--old xy a",
+        "--gone=1 a",
     };
     struct values v;
     char plain[200];
@@ -132,18 +182,33 @@ static bool manual_has(const char *manual, const char *name)
 
 static void the_manual_has_every_option(void **state)
 {
-    static const struct oct_command *const commands[] = {
-        &oct_command_recon,         &oct_command_synth,
-        &oct_command_replay,        &oct_command_info,
-        &oct_command_check,         &oct_command_status,
-        &oct_command_doctor,        &oct_command_record,
-        &oct_command_snapshot,      &oct_command_background,
-        &oct_command_keygen,        &oct_command_allow,
-        &oct_command_bench,         &oct_command_set,
-        &oct_command_get,           &oct_command_shutdown,
-        &oct_command_start,         &oct_command_stop,
-        &oct_command_cones,         &oct_command_register_volumes,
-        &oct_command_calibrate_kmap};
+    static const struct oct_command *const commands[] = {&oct_command_recon,
+                                                         &oct_command_synth,
+                                                         &oct_command_replay,
+                                                         &oct_command_info,
+                                                         &oct_command_check,
+                                                         &oct_command_status,
+                                                         &oct_command_doctor,
+                                                         &oct_command_record,
+                                                         &oct_command_snapshot,
+                                                         &oct_command_background,
+                                                         &oct_command_keygen,
+                                                         &oct_command_allow,
+                                                         &oct_command_bench,
+                                                         &oct_command_set,
+                                                         &oct_command_get,
+                                                         &oct_command_shutdown,
+                                                         &oct_command_start,
+                                                         &oct_command_stop,
+                                                         &oct_command_cones,
+                                                         &oct_command_register_volumes,
+                                                         &oct_command_calibrate_kmap,
+                                                         &oct_command_register,
+                                                         &oct_command_correlate,
+                                                         &oct_command_surfaces,
+                                                         &oct_command_export,
+                                                         &oct_command_calibrate_dispersion,
+                                                         &oct_command_calibrate_report};
     char path[PATH_MAX];
     const char *top = getenv("OCT_TOP");
     snprintf(path, sizeof(path), "%s/docs/octctl.1", top ? top : ".");
@@ -153,9 +218,11 @@ static void the_manual_has_every_option(void **state)
     assert_non_null(manual);
     assert_true(fread(manual, 1, (1 << 20) - 1, file) > 1000);
     fclose(file);
+    struct oct_option_shown shown;
+    const struct oct_option *o = &shown.option;
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-        for (const struct oct_option *o = commands[i]->options; o && o->name; o++)
-            if (o->kind != OCT_OPTION_ARGUMENT && !manual_has(manual, o->name))
+        for (unsigned k = 0; oct_option_at(commands[i]->options, k, &shown); k++)
+            if (o->name && o->kind != OCT_OPTION_ARGUMENT && !manual_has(manual, o->name))
                 fail_msg("docs/octctl.1 lacks %s of octctl %s", o->name, commands[i]->name);
     free(manual);
 }
@@ -179,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_read_in_either_form_and_the_rest_stays),
+        cmocka_unit_test(old_spellings_are_read_and_told),
         cmocka_unit_test(everything_else_is_misuse),
         cmocka_unit_test(words_and_lists_of_numbers),
         cmocka_unit_test(the_manual_has_every_option),

@@ -2,7 +2,7 @@
  * registration itself. */
 #include "kernels/device/workers.h"
 #include "test/rig/tap.h"
-#include "tools/analyse/register_volumes_run.h"
+#include "tools/analyse/register_volumes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -68,8 +68,7 @@ static float *resample(const float *values, const struct oct_volume_info *from,
     assert_non_null(made);
     memcpy(made, values, n_of(from->dims) * sizeof(*made));
     assert_int_equal(place(to, from, placing, &err), OCT_OK);
-    assert_int_equal(oct_volumes_resample(&made, from->dims, to->dims, placing, NULL, &err),
-                     OCT_OK);
+    oct_volumes_resample(&made, from->dims, to->dims, placing, NULL);
     return made;
 }
 
@@ -156,7 +155,8 @@ static void what_is_missing_stays_missing_and_spoils_nothing(void **state)
 
 enum { N_MOVING = 5, SIDE = 20 };
 
-struct taken {
+struct rig {
+    struct oct_volumes v; /* what `take` gets */
     unsigned n;
     float *displacement[N_MOVING];
     unsigned fails_at;
@@ -188,57 +188,58 @@ static void write_volume(unsigned number, char path[96])
     assert_int_equal(fclose(file), 0);
 }
 
-static enum oct_err take(void *context, unsigned i, const struct oct_volumes_result *result,
-                         struct oct_error *err)
+static enum oct_err take(struct oct_volumes *volumes, struct oct_error *err)
 {
-    struct taken *taken = context;
+    struct rig *rig = (struct rig *)volumes;
+    const unsigned i = rig->v.hand.i;
     const size_t bytes = 3 * SIDE * SIDE * SIDE * sizeof(float);
-    assert_int_equal(i, taken->n++);
-    assert_non_null(taken->displacement[i] = malloc(bytes));
-    memcpy(taken->displacement[i], result->pair->displacement, bytes);
-    return i == taken->fails_at ? oct_fail(err, OCT_E_NO_SPACE, "full") : OCT_OK;
+    assert_int_equal(i, rig->n++);
+    assert_non_null(rig->displacement[i] = malloc(bytes));
+    memcpy(rig->displacement[i], rig->v.hand.made->displacement, bytes);
+    return i == rig->fails_at ? oct_fail(err, OCT_E_NO_SPACE, "full") : OCT_OK;
 }
 
-static enum oct_err run_lanes(struct oct_volumes_run *run, struct oct_volumes_given *given,
-                              const char *const *paths, unsigned n_lanes, struct taken *taken,
-                              struct oct_error *err)
+static enum oct_err run_lanes(struct rig *rig, const char *const *paths, unsigned n_lanes,
+                              unsigned fails_at, struct oct_error *err)
 {
     static const volatile sig_atomic_t never;
-    *given = OCT_VOLUMES_GIVEN_NONE;
-    given->model = OCT_WARP_NONLINEAR;
-    given->average = true;
-    given->n_iterations = 1;
-    given->iteration[0] = 5;
-    *run = (struct oct_volumes_run){.given = given,
-                                    .fixed_path = paths[0],
-                                    .moving = paths + 1,
-                                    .n_moving = N_MOVING,
-                                    .backend = "cpu",
-                                    .cancel = &never,
-                                    .n_lanes = n_lanes,
-                                    .take = take,
-                                    .context = taken};
-    assert_int_equal(oct_workers_create(&run->workers, 2, err), OCT_OK);
-    const enum oct_err e = oct_volumes_run_begin(run, err);
-    return e ? e : oct_volumes_run_all(run, err);
+    *rig = (struct rig){.fails_at = fails_at};
+    rig->v.job.inputs = paths;
+    rig->v.job.backend = "cpu";
+    rig->v.job.cancel = &never;
+    rig->v.given.average = true;
+    rig->v.settings = (struct oct_volumes_settings){.model = OCT_WARP_NONLINEAR,
+                                                    .lambda = NAN,
+                                                    .sigma = NAN,
+                                                    .jump_price = NAN,
+                                                    .n_iterations = 1,
+                                                    .iteration = {5}};
+    rig->v.n_moving = N_MOVING;
+    rig->v.n_lanes = n_lanes;
+    rig->v.take = take;
+    assert_int_equal(oct_workers_create(&rig->v.job.workers, 2, err), OCT_OK);
+    const enum oct_err e = oct_volumes_begin(&rig->v, err);
+    return e ? e : oct_volumes_run(&rig->v, err);
 }
 
-static void finish(struct oct_volumes_run *run, struct taken *taken)
+static void finish(struct rig *rig)
 {
-    oct_workers_destroy(run->workers);
-    oct_volumes_run_finish(run);
+    oct_workers_destroy(rig->v.job.workers);
     for (unsigned i = 0; i < N_MOVING; i++)
-        free(taken->displacement[i]);
-    *taken = (struct taken){.fails_at = N_MOVING};
+        free(rig->v.pairs[i].points);
+    free(rig->v.pairs);
+    free(rig->v.shares);
+    free(rig->v.average);
+    free(rig->v.fixed);
+    for (unsigned i = 0; i < N_MOVING; i++)
+        free(rig->displacement[i]);
 }
 
 static void pairs_side_by_side_are_as_one_after_another(void **state)
 {
     char names[N_MOVING + 1][96];
     const char *paths[N_MOVING + 1];
-    struct taken taken[2] = {{.fails_at = N_MOVING}, {.fails_at = N_MOVING}};
-    struct oct_volumes_given given[2];
-    struct oct_volumes_run run[2];
+    struct rig rigs[2];
     struct oct_error err;
     const size_t bytes = SIDE * SIDE * SIDE * sizeof(float);
     for (unsigned i = 0; i <= N_MOVING; i++) {
@@ -246,25 +247,23 @@ static void pairs_side_by_side_are_as_one_after_another(void **state)
         paths[i] = names[i];
     }
     for (unsigned k = 0; k < 2; k++) {
-        assert_int_equal(run_lanes(&run[k], &given[k], paths, 1 + 2 * k, &taken[k], &err), OCT_OK);
-        assert_int_equal(taken[k].n, N_MOVING);
-        assert_int_equal(run[k].n_averaged, N_MOVING + 1);
+        assert_int_equal(run_lanes(&rigs[k], paths, 1 + 2 * k, N_MOVING, &err), OCT_OK);
+        assert_int_equal(rigs[k].n, N_MOVING);
+        assert_int_equal(rigs[k].v.n_averaged, N_MOVING + 1);
     }
-    assert_true(run[1].need_bytes > run[0].need_bytes);
-    assert_memory_equal(run[0].average, run[1].average, bytes);
+    assert_true(rigs[1].v.need_bytes > rigs[0].v.need_bytes);
+    assert_memory_equal(rigs[0].v.average, rigs[1].v.average, bytes);
     for (unsigned i = 0; i < N_MOVING; i++) {
-        assert_memory_equal(taken[0].displacement[i], taken[1].displacement[i], 3 * bytes);
-        assert_true(run[1].pairs[i].after.ssd < run[1].pairs[i].before.ssd);
+        assert_memory_equal(rigs[0].displacement[i], rigs[1].displacement[i], 3 * bytes);
+        assert_true(rigs[1].v.pairs[i].after.ssd < rigs[1].v.pairs[i].before.ssd);
     }
-    finish(&run[0], &taken[0]);
-    finish(&run[1], &taken[1]);
+    finish(&rigs[0]);
+    finish(&rigs[1]);
     for (unsigned lanes = 1; lanes <= 3; lanes++) { /* the first failure ends all */
-        taken[0].fails_at = 1;
-        assert_int_equal(run_lanes(&run[0], &given[0], paths, lanes, &taken[0], &err),
-                         OCT_E_NO_SPACE);
-        assert_int_equal(taken[0].n, 2);
+        assert_int_equal(run_lanes(&rigs[0], paths, lanes, 1, &err), OCT_E_NO_SPACE);
+        assert_int_equal(rigs[0].n, 2);
         assert_string_equal(err.text, "full");
-        finish(&run[0], &taken[0]);
+        finish(&rigs[0]);
     }
     for (unsigned i = 0; i <= N_MOVING; i++)
         unlink(names[i]);

@@ -1,9 +1,11 @@
-#include "tools/analyse/calibrate_kmap_run.h"
+/* The work of octctl calibrate kmap. */
+#include "tools/analyse/calibrate_kmap.h"
 
 #include "analysis/calibrate/source.h"
 #include "config/apply.h"
 #include "formats/recording.h"
 #include "pipeline/plan/grid.h"
+#include "tools/alloc.h"
 #include "tools/analyse/one_bscan.h"
 
 #include <math.h>
@@ -20,22 +22,17 @@
 #define LEAST_BEAT_PX 5.0
 #define MOST_BEAT_PX 60.0
 
-static enum oct_err no_memory(struct oct_error *err)
-{
-    return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-}
-
 /* err as it is, with the mirror's number and file before it. */
-static enum oct_err of_mirror(const struct oct_kmap_run *run, uint32_t m, enum oct_err e,
+static enum oct_err of_mirror(const struct oct_kmap_job *run, uint32_t m, enum oct_err e,
                               const struct oct_error *why, struct oct_error *err)
 {
-    return oct_fail(err, e, "mirror %u (%s): %s", m + 1, run->paths[m], why->text);
+    return oct_fail(err, e, "mirror %u (%s): %s", m + 1, run->job.inputs[m], why->text);
 }
 
 /* Before each mirror: whoever interrupts wants no files. */
-static enum oct_err check_cancel(const struct oct_kmap_run *run, uint32_t m, struct oct_error *err)
+static enum oct_err check_cancel(const struct oct_kmap_job *run, uint32_t m, struct oct_error *err)
 {
-    return run->cancel && *run->cancel
+    return *run->job.cancel
                ? oct_fail(err, OCT_E_STATE, "interrupted at mirror %u of %u", m + 1, run->n)
                : OCT_OK;
 }
@@ -74,11 +71,9 @@ static enum oct_err take_lines(struct reader *r, struct oct_kmap_file *file, str
     const size_t fit = MOST_LINES_BYTES / (r->n * sizeof(uint16_t));
     enum oct_err e = OCT_OK;
     r->room = fit < MOST_LINES ? (uint32_t)fit : MOST_LINES;
-    file->lines = malloc((size_t)r->room * r->n * sizeof(uint16_t));
-    r->frame.spectra = malloc((size_t)r->m * r->n * sizeof(uint16_t));
-    r->frame.line_valid = malloc(r->m);
-    if (!file->lines || !r->frame.spectra || !r->frame.line_valid)
-        return no_memory(err);
+    file->lines = oct_alloc((size_t)r->room * r->n, sizeof(uint16_t));
+    r->frame.spectra = oct_alloc((size_t)r->m * r->n, sizeof(uint16_t));
+    r->frame.line_valid = oct_alloc(r->m, 1);
     for (uint32_t i = 0; i < n_taken && !e; i++)
         e = take_bscan(r, file, r->n_bscans * i / n_taken, (r->room + n_taken - 1) / n_taken, err);
     if (!e && file->n_lines == 0)
@@ -86,7 +81,7 @@ static enum oct_err take_lines(struct reader *r, struct oct_kmap_file *file, str
     return e;
 }
 
-static enum oct_err check_lines(const struct oct_kmap_run *run, struct reader *r,
+static enum oct_err check_lines(const struct oct_kmap_job *run, struct reader *r,
                                 struct oct_error *err)
 {
     r->m = oct_recording_n_lines(r->recording);
@@ -101,7 +96,7 @@ static enum oct_err check_lines(const struct oct_kmap_run *run, struct reader *r
 }
 
 /* The calibration that the recording was made with, if it is the first and there is no other. */
-static enum oct_err take_calibration(struct oct_kmap_run *run, struct reader *r,
+static enum oct_err take_calibration(struct oct_kmap_job *run, struct reader *r,
                                      struct oct_error *err)
 {
     struct oct_calibration recorded = {0};
@@ -118,13 +113,13 @@ static enum oct_err take_calibration(struct oct_kmap_run *run, struct reader *r,
     return e;
 }
 
-static enum oct_err read_file(struct oct_kmap_run *run, uint32_t m, struct oct_error *err)
+static enum oct_err read_file(struct oct_kmap_job *run, uint32_t m, struct oct_error *err)
 {
-    struct oct_config config = *run->config;
+    struct oct_config config = *run->job.config;
     struct reader r = {0};
     struct oct_kmap_file *file = &run->files[m];
-    file->path = run->paths[m];
-    file->position_um = run->positions_um ? run->positions_um[m] : NAN;
+    file->path = run->job.inputs[m];
+    file->position_um = run->has_positions ? run->positions_um[m] : NAN;
     file->off_um = NAN;
     struct oct_error why = {.text = ""};
     enum oct_err e = oct_recording_open(&r.recording, file->path, &config, &why);
@@ -148,20 +143,20 @@ static enum oct_err read_file(struct oct_kmap_run *run, uint32_t m, struct oct_e
     return e ? of_mirror(run, m, e, &why, err) : OCT_OK;
 }
 
-static enum oct_err find_fringe(struct oct_kmap_run *run, uint32_t m, const double *background,
+static enum oct_err find_fringe(struct oct_kmap_job *run, uint32_t m, const double *background,
                                 struct oct_error *err)
 {
     struct oct_kmap_file *file = &run->files[m];
     struct oct_error why = {.text = ""};
     const enum oct_err e =
         oct_fringe_find(&run->fringes[m], file->lines, file->n_lines, run->geometry.n_samples,
-                        background, run->config->camera.bits, &why);
+                        background, run->job.config->camera.bits, &why);
     return e ? of_mirror(run, m, e, &why, err) : OCT_OK;
 }
 
-static enum oct_err read_files(struct oct_kmap_run *run, struct oct_error *err)
+static enum oct_err read_files(struct oct_kmap_job *run, struct oct_error *err)
 {
-    enum oct_err e = oct_config_calibration(run->config, &run->before_cal, err);
+    enum oct_err e = oct_config_calibration(run->job.config, &run->before_cal, err);
     double *background = run->before_cal.background;
     const size_t n_background = run->before_cal.n_background;
     run->before_text = "the configuration's calibration";
@@ -183,7 +178,7 @@ static enum oct_err read_files(struct oct_kmap_run *run, struct oct_error *err)
 
 /* Two fringes close together make one band, and beat: the transform of its envelope has a lobe at
  * their distance that the same source in other recordings has not. */
-static double beat_px(const struct oct_kmap_run *run, const double *place, uint32_t m)
+static double beat_px(const struct oct_kmap_job *run, const double *place, uint32_t m)
 {
     const uint32_t n = run->geometry.n_samples, p2 = run->geometry.upsampled;
     for (double d = LEAST_BEAT_PX; d < MOST_BEAT_PX; d += 0.25) {
@@ -198,14 +193,12 @@ static double beat_px(const struct oct_kmap_run *run, const double *place, uint3
     return NAN;
 }
 
-static enum oct_err check_beats(const struct oct_kmap_run *run, struct oct_error *err)
+static enum oct_err check_beats(const struct oct_kmap_job *run, struct oct_error *err)
 {
     const uint32_t n = run->geometry.n_samples;
     struct oct_error why = {.text = ""};
     enum oct_err e = OCT_OK;
-    double *place = calloc(n, sizeof(*place)); /* as if samples were even in k */
-    if (!place)
-        return no_memory(err);
+    double *place = oct_alloc(n, sizeof(*place)); /* as if samples were even in k */
     for (uint32_t i = 0; i < n; i++)
         place[i] = 2.0 * i;
     for (uint32_t m = 0; m < run->n && run->n > 1; m++) {
@@ -239,7 +232,7 @@ static void mean_over_lines(const struct oct_geometry *g, const float *values, f
 }
 
 /* The mean of |B|^2 over mirror m's lines: the source is taken off as a recorded background. */
-static enum oct_err reconstruct(const struct oct_kmap_run *run, uint32_t m,
+static enum oct_err reconstruct(const struct oct_kmap_job *run, uint32_t m,
                                 const struct oct_calibration *by, float *mean,
                                 struct oct_error *err)
 {
@@ -255,15 +248,11 @@ static enum oct_err reconstruct(const struct oct_kmap_run *run, uint32_t m,
     e = e ? e : oct_plan_create(&plan, &g, &cal, &chain, err);
     if (e)
         return e;
-    float *values = calloc((size_t)g.n_lines * g.depth, sizeof(*values));
-    uint8_t *line_valid = malloc(g.n_lines);
-    if (values && line_valid) {
-        memset(line_valid, 1, g.n_lines);
-        e = oct_one_bscan(plan, run->config, file->lines, line_valid, values, err);
-        mean_over_lines(&g, values, mean);
-    } else {
-        e = no_memory(err);
-    }
+    float *values = oct_alloc((size_t)g.n_lines * g.depth, sizeof(*values));
+    uint8_t *line_valid = oct_alloc(g.n_lines, 1);
+    memset(line_valid, 1, g.n_lines);
+    e = oct_one_bscan(plan, run->job.config, file->lines, line_valid, values, err);
+    mean_over_lines(&g, values, mean);
     free(line_valid);
     free(values);
     oct_plan_destroy(plan);
@@ -275,10 +264,7 @@ static enum oct_err reconstruct(const struct oct_kmap_run *run, uint32_t m,
 static void outer_half(struct oct_kmap_file *file, uint32_t depth)
 {
     double first, last;
-    double *values = calloc(depth, sizeof(*values));
-    file->before_fwhm_px = file->before_px = NAN;
-    if (!values)
-        return;
+    double *values = oct_alloc(depth, sizeof(*values));
     for (uint32_t d = OCT_PEAK_FIRST_PX; d < depth; d++)
         values[d] = (double)file->before[d];
     oct_source_half(values, depth, &first, &last);
@@ -288,7 +274,7 @@ static void outer_half(struct oct_kmap_file *file, uint32_t depth)
 }
 
 /* Whether the source of every mirror explains so high a lobe so far off. */
-static bool is_explained(const struct oct_kmap_run *run, const struct oct_peak *peak)
+static bool is_explained(const struct oct_kmap_job *run, const struct oct_peak *peak)
 {
     const double off = peak->side_lobe_px - peak->depth_px;
     double least = INFINITY;
@@ -300,15 +286,12 @@ static bool is_explained(const struct oct_kmap_run *run, const struct oct_peak *
 
 /* Depth pixels are too coarse for a line that fills its padding: the sum of contract section 6 over
  * the fringe's coherent average, between pixels. */
-static enum oct_err measure_between(struct oct_kmap_run *run, uint32_t m, struct oct_error *err)
+static void measure_between(struct oct_kmap_job *run, uint32_t m)
 {
     const uint32_t n = run->geometry.n_samples;
     const struct oct_fringe *f = &run->fringes[m];
     struct oct_peak *peak = &run->files[m].peak;
-    double *re = calloc(2 * (size_t)n, sizeof(*re)), at;
-    if (!re)
-        return no_memory(err);
-    double *im = re + n;
+    double *re = oct_alloc(2 * (size_t)n, sizeof(*re)), *im = re + n, at;
     for (uint32_t i = 0; i < n; i++) {
         re[i] = f->average[i] * cos(run->kmap.theta[i]);
         im[i] = -run->kmap.mirrors[m].side * f->average[i] * sin(run->kmap.theta[i]);
@@ -317,10 +300,9 @@ static enum oct_err measure_between(struct oct_kmap_run *run, uint32_t m, struct
         oct_source_peak_px(re, im, run->place, n, run->geometry.upsampled, peak->depth_px, &at);
     peak->depth_px = at;
     free(re);
-    return OCT_OK;
 }
 
-static enum oct_err measure(struct oct_kmap_run *run, uint32_t m, struct oct_error *err)
+static enum oct_err measure(struct oct_kmap_job *run, uint32_t m, struct oct_error *err)
 {
     struct oct_kmap_file *file = &run->files[m];
     const struct oct_peak_search search = {OCT_PEAK_FIRST_PX, file->n_lines, OCT_PEAK_MIN_SNR_DB};
@@ -338,12 +320,12 @@ static enum oct_err measure(struct oct_kmap_run *run, uint32_t m, struct oct_err
     file->limit_px = oct_source_limit_px(run->fringes[m].envelope, run->place,
                                          run->geometry.n_samples, run->geometry.upsampled);
     outer_half(file, depth);
-    return run->geometry.n_samples > MOST_FILLED * run->geometry.padded
-               ? measure_between(run, m, err)
-               : OCT_OK;
+    if (run->geometry.n_samples > MOST_FILLED * run->geometry.padded)
+        measure_between(run, m);
+    return OCT_OK;
 }
 
-static enum oct_err reconstruct_all(struct oct_kmap_run *run, struct oct_error *err)
+static enum oct_err reconstruct_all(struct oct_kmap_job *run, struct oct_error *err)
 {
     const uint32_t depth = run->geometry.depth;
     struct oct_calibration other = {0}; /* theta turned around */
@@ -353,11 +335,7 @@ static enum oct_err reconstruct_all(struct oct_kmap_run *run, struct oct_error *
         struct oct_kmap_file *file = &run->files[m];
         if ((e = check_cancel(run, m, err)))
             break;
-        file->before = calloc(2 * (size_t)depth, sizeof(float));
-        if (!file->before) {
-            e = no_memory(err);
-            break;
-        }
+        file->before = oct_alloc(2 * (size_t)depth, sizeof(float));
         file->after = file->before + depth;
         e = reconstruct(run, m, &run->before_cal, file->before, &why);
         e = e ? e
@@ -393,13 +371,11 @@ static double curvature_px(const struct oct_kmap *kmap)
     return most;
 }
 
-static enum oct_err find_places(struct oct_kmap_run *run, struct oct_error *err)
+static enum oct_err find_places(struct oct_kmap_job *run, struct oct_error *err)
 {
     const struct oct_geometry *g = &run->geometry;
     struct oct_k_grid grid = {0};
-    run->place = calloc(g->n_samples, sizeof(double));
-    if (!run->place)
-        return no_memory(err);
+    run->place = oct_alloc(g->n_samples, sizeof(double));
     enum oct_err e = oct_k_grid_init(&grid, g, &run->cal, err);
     for (uint32_t i = 0; i < g->n_samples && !e; i++)
         run->place[i] = oct_k_grid_place(&grid, 2 * (g->left + i));
@@ -409,7 +385,7 @@ static enum oct_err find_places(struct oct_kmap_run *run, struct oct_error *err)
 
 /* Optical path a depth pixel by the wavelengths of the calibration before, if it has any: the slope
  * of k over the places found. */
-static enum oct_err scale_by_wavelengths(struct oct_kmap_run *run, struct oct_error *err)
+static enum oct_err scale_by_wavelengths(struct oct_kmap_job *run, struct oct_error *err)
 {
     const struct oct_geometry *g = &run->geometry;
     struct oct_k_grid grid = {0};
@@ -435,10 +411,10 @@ static enum oct_err scale_by_wavelengths(struct oct_kmap_run *run, struct oct_er
 
 /* By positions: the straight line of position over depth, on either side of zero delay. What they
  * do not say well enough leaves the scale as it is. */
-static void scale_by_positions(struct oct_kmap_run *run)
+static void scale_by_positions(struct oct_kmap_job *run)
 {
     double mean_d = 0, mean_p = 0, dd = 0, dp = 0, square = 0;
-    if (!run->positions_um || run->n < 2)
+    if (!run->has_positions || run->n < 2)
         return;
     for (unsigned pass = 0; pass < 2; pass++)
         for (uint32_t m = 0; m < run->n; m++) {
@@ -465,9 +441,28 @@ static void scale_by_positions(struct oct_kmap_run *run)
     run->axial_text = "by the positions";
 }
 
+/* What is said of each mirror beside what was measured. */
+static void derive_numbers(struct oct_kmap_job *run)
+{
+    const double um = run->axial_um;
+    for (uint32_t m = 0; m < run->n; m++) {
+        struct oct_kmap_file *f = &run->files[m];
+        f->cycles = run->fringes[m].cycles;
+        f->contrast_db = run->fringes[m].contrast_db;
+        f->coherence = run->fringes[m].coherence;
+        f->residual_rad = run->kmap.mirrors[m].rms_rad;
+        f->side = run->kmap.mirrors[m].side;
+        f->ratio = f->peak.fwhm_px / f->limit_px;
+        f->fwhm_um = f->peak.fwhm_px * um;
+        f->limit_um = f->limit_px * um;
+        /* Depths before and after are those of one place, on two scales. */
+        f->before_fwhm_um = f->before_fwhm_px * um * f->peak.depth_px / f->before_px;
+    }
+}
+
 /* ---- all of it ---- */
 
-static enum oct_err find_map(struct oct_kmap_run *run, struct oct_error *err)
+static enum oct_err find_map(struct oct_kmap_job *run, struct oct_error *err)
 {
     struct oct_error why = {.text = ""};
     uint32_t which = run->n;
@@ -483,53 +478,34 @@ static enum oct_err find_map(struct oct_kmap_run *run, struct oct_error *err)
 }
 
 /* Without any calibration before: samples are taken to be even in k. */
-static enum oct_err even_before(struct oct_kmap_run *run, struct oct_error *err)
+static void even_before(struct oct_kmap_job *run)
 {
     if (run->before_cal.n_wavelengths + run->before_cal.n_kmap > 0)
-        return OCT_OK;
+        return;
     oct_calibration_finish(&run->before_cal);
-    run->before_cal.kmap_px = calloc(2, sizeof(double));
-    if (!run->before_cal.kmap_px)
-        return no_memory(err);
+    run->before_cal.kmap_px = oct_alloc(2, sizeof(double));
     run->before_cal.n_kmap = 2;
     run->before_cal.kmap_px[1] = run->geometry.n_samples - 1;
     run->before_text = "no calibration (samples even in k)";
-    return OCT_OK;
 }
 
-enum oct_err oct_kmap_run(struct oct_kmap_run *run, struct oct_error *err)
+enum oct_err oct_kmap_run(struct oct_kmap_job *job, struct oct_error *err)
 {
+    struct oct_kmap_job *run = job;
     run->axial_um = run->axial_rms_um = run->axial_error = NAN;
-    run->files = calloc(run->n, sizeof(*run->files));
-    run->fringes = calloc(run->n, sizeof(*run->fringes));
-    if (!run->files || !run->fringes)
-        return no_memory(err);
+    run->files = oct_alloc(run->n, sizeof(*run->files));
+    run->fringes = oct_alloc(run->n, sizeof(*run->fringes));
     enum oct_err e = read_files(run, err);
-    e = e ? e : even_before(run, err);
+    if (!e)
+        even_before(run);
     e = e ? e : check_beats(run, err);
     e = e ? e : find_map(run, err);
     e = e ? e : scale_by_wavelengths(run, err);
     e = e ? e : reconstruct_all(run, err);
     e = e ? e : check_cancel(run, run->n - 1, err);
-    if (!e)
-        scale_by_positions(run);
-    return e;
-}
-
-void oct_kmap_run_finish(struct oct_kmap_run *run)
-{
-    for (uint32_t m = 0; m < run->n; m++) {
-        if (run->files) {
-            free(run->files[m].lines);
-            free(run->files[m].before); /* owns after */
-        }
-        if (run->fringes)
-            oct_fringe_finish(&run->fringes[m]);
-    }
-    free(run->files);
-    free(run->fringes);
-    free(run->place);
-    oct_kmap_finish(&run->kmap);
-    oct_calibration_finish(&run->cal);
-    oct_calibration_finish(&run->before_cal);
+    if (e)
+        return e;
+    scale_by_positions(run);
+    derive_numbers(run);
+    return OCT_OK;
 }

@@ -6,6 +6,7 @@
 #include "config/apply.h"
 #include "formats/recording_plan.h"
 #include "pipeline/plan/grid.h"
+#include "tools/alloc.h"
 #include "tools/analyse/one_bscan.h"
 
 #include <math.h>
@@ -59,10 +60,8 @@ static enum oct_err read_lines(struct work *w, struct oct_recording *recording,
     struct oct_raw_frame frame = {0};
     bool valid;
 
-    w->lines = malloc((size_t)m * n * sizeof(*w->lines));
-    w->line_valid = malloc(m);
-    if (!w->lines || !w->line_valid)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for a B-scan", w->m->path);
+    w->lines = oct_alloc((size_t)m * n, sizeof(*w->lines));
+    w->line_valid = oct_alloc(m, 1);
     frame.spectra = w->lines;
     frame.line_valid = w->line_valid;
     for (uint64_t b = 0; b < oct_recording_n_bscans(recording); b++) {
@@ -129,13 +128,11 @@ static enum oct_err make_plan(struct work *w, struct oct_recording *recording,
         w->m->axial_um = w->plan->axial_um;
     w->m->interpolation = interpolation_names[w->plan->chain.interpolation];
     w->fine = fineness(&g);
-    w->picture = malloc((size_t)g.n_lines * g.depth * sizeof(*w->picture));
-    w->values = malloc((size_t)g.n_lines * g.depth * w->fine * sizeof(*w->values));
-    w->sums = malloc((size_t)g.depth * w->fine * sizeof(*w->sums));
-    w->line = malloc((size_t)g.depth * w->fine * sizeof(*w->line));
-    w->phase = malloc((size_t)g.upsampled * 2 * sizeof(*w->phase));
-    if (!w->picture || !w->values || !w->sums || !w->line || !w->phase)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for a picture", w->m->path);
+    w->picture = oct_alloc((size_t)g.n_lines * g.depth, sizeof(*w->picture));
+    w->values = oct_alloc((size_t)g.n_lines * g.depth * w->fine, sizeof(*w->values));
+    w->sums = oct_alloc((size_t)g.depth * w->fine, sizeof(*w->sums));
+    w->line = oct_alloc((size_t)g.depth * w->fine, sizeof(*w->line));
+    w->phase = oct_alloc((size_t)g.upsampled * 2, sizeof(*w->phase));
     return OCT_OK;
 }
 
@@ -176,13 +173,12 @@ static enum oct_err find_fringe(struct work *w, struct oct_error *err)
     enum oct_err e = oct_fringe_find(&w->fringe, w->lines, w->m->n_lines, w->m->n_samples, NULL,
                                      w->config.camera.bits, &why);
 
-    if (e == OCT_E_FORMAT) {
-        w->m->why = strdup(why.text);
-        return w->m->why ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory", w->m->path);
-    }
-    if (e)
+    if (e == OCT_E_FORMAT)
+        w->m->why = oct_alloc_text("%s", why.text);
+    else if (e)
         return oct_fail(err, e, "%s: %s", w->m->path, why.text);
-    w->m->is_at_rest = is_at_rest(&w->fringe);
+    else
+        w->m->is_at_rest = is_at_rest(&w->fringe);
     return OCT_OK;
 }
 
@@ -197,8 +193,7 @@ static void scale_depths(struct oct_mirror *mirror, double fine)
     mirror->tilt_px /= fine;
 }
 
-static enum oct_err measure_values(struct work *w, struct oct_measure_peak *peak,
-                                   struct oct_error *err)
+static void measure_values(struct work *w, struct oct_measure_peak *peak)
 {
     const uint32_t depth = w->m->depth, all = depth * w->fine, n = w->m->n_lines;
     const struct oct_mirror_setup setup = {
@@ -208,16 +203,13 @@ static enum oct_err measure_values(struct work *w, struct oct_measure_peak *peak
         .min_snr_db = OCT_PEAK_MIN_SNR_DB,
     };
 
-    peak->line = calloc(depth, sizeof(*peak->line));
-    if (!peak->line)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for an A-line", w->m->path);
+    peak->line = oct_alloc(depth, sizeof(*peak->line));
     oct_mirror_measure(&peak->mirror, &setup, w->values, w->sums, w->line);
     scale_depths(&peak->mirror, w->fine);
     for (uint32_t j = 0; j < n; j++)
         for (uint32_t d = 0; d < depth; d++)
             peak->line[d] += (double)w->values[(size_t)j * all + (size_t)d * w->fine] / n;
     peak->is_there = true;
-    return OCT_OK;
 }
 
 /* The plan's own dispersion, times what moves all depths by `shift_px` towards 0. */
@@ -271,7 +263,6 @@ static enum oct_err measure_chain(struct work *w, const struct oct_shaping *shap
 {
     struct oct_chain chain = w->plan->chain;
     struct oct_calibration cal = w->plan->calibration; /* borrows all but the background */
-    enum oct_err e;
 
     if (shaping)
         chain.shaping = *shaping;
@@ -283,8 +274,10 @@ static enum oct_err measure_chain(struct work *w, const struct oct_shaping *shap
         cal.background = w->fringe.source;
         cal.n_background = w->m->n_samples;
     }
-    e = reconstruct_fine(w, &cal, &chain, err);
-    return e ? e : measure_values(w, peak, err);
+    const enum oct_err e = reconstruct_fine(w, &cal, &chain, err);
+    if (!e)
+        measure_values(w, peak);
+    return e;
 }
 
 static enum oct_err measure_all(struct work *w, struct oct_error *err)
@@ -294,6 +287,7 @@ static enum oct_err measure_all(struct work *w, struct oct_error *err)
     for (unsigned i = 0; !e && i < OCT_MEASURE_WINDOWS; i++) {
         struct oct_shaping shaping = window_shapings[i];
         shaping.width = w->plan->chain.shaping.width;
+        w->m->windows[i].window = oct_measure_window_names[i];
         e = measure_chain(w, &shaping, &w->m->windows[i], err);
     }
     return e;
@@ -320,13 +314,9 @@ static enum oct_err find_limit(struct work *w, struct oct_error *err)
     const struct oct_geometry *g = &w->plan->geometry;
     const struct oct_mirror *mirror = &w->m->configured.mirror;
     struct oct_k_grid grid;
-    double *place = calloc(2 * (size_t)g->n_samples, sizeof(*place));
-    double *phase = place ? place + g->n_samples : NULL;
-    enum oct_err e;
-
-    if (!place)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory", w->m->path);
-    e = oct_k_grid_init(&grid, g, &w->plan->calibration, err);
+    double *place = oct_alloc(2 * (size_t)g->n_samples, sizeof(*place));
+    double *phase = place + g->n_samples;
+    enum oct_err e = oct_k_grid_init(&grid, g, &w->plan->calibration, err);
     for (uint32_t i = 0; !e && i < g->n_samples; i++) {
         place[i] = oct_k_grid_place(&grid, 2 * (g->left + i));
         phase[i] = phase_at(w->plan, mirror->depth_px, place[i]);
@@ -340,25 +330,34 @@ static enum oct_err find_limit(struct work *w, struct oct_error *err)
     return e;
 }
 
+static void derive_numbers(const struct oct_measure *m, struct oct_measure_peak *peak)
+{
+    peak->depth_um = peak->mirror.depth_px * m->axial_um;
+    peak->fwhm_um = peak->mirror.fwhm_px * m->axial_um;
+    peak->of_limit = peak->mirror.fwhm_px / m->limit_px;
+    peak->amplitude_counts = pow(10, peak->mirror.peak_db / 20);
+}
+
 enum oct_err oct_measure_init(struct oct_measure *measure, const char *path,
                               const struct oct_config *config, double axial_um,
                               struct oct_error *err)
 {
-    struct work *w = calloc(1, sizeof(*w));
-    enum oct_err e;
+    struct work *w = oct_alloc(1, sizeof(*w));
 
     *measure = (struct oct_measure){.path = path, .axial_um = axial_um, .limit_px = NAN};
-    if (!w)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory", path);
     w->m = measure;
     w->config = *config;
-    e = read_recording(w, err);
+    enum oct_err e = read_recording(w, err);
     if (!e)
         e = find_fringe(w, err);
     if (!e && !measure->why)
         e = measure_all(w, err);
     if (!e && !measure->why)
         e = find_limit(w, err);
+    measure->limit_um = measure->limit_px * measure->axial_um;
+    derive_numbers(measure, &measure->configured);
+    for (unsigned i = 0; i < OCT_MEASURE_WINDOWS; i++)
+        derive_numbers(measure, &measure->windows[i]);
     oct_fringe_finish(&w->fringe);
     oct_plan_destroy(w->plan);
     free(w->lines);
@@ -370,13 +369,4 @@ enum oct_err oct_measure_init(struct oct_measure *measure, const char *path,
     free(w->phase);
     free(w);
     return e;
-}
-
-void oct_measure_finish(struct oct_measure *measure)
-{
-    free(measure->why);
-    free(measure->configured.line);
-    for (unsigned i = 0; i < OCT_MEASURE_WINDOWS; i++)
-        free(measure->windows[i].line);
-    memset(measure, 0, sizeof(*measure));
 }

@@ -15,9 +15,11 @@ extern const char *const oct_measure_window_names[OCT_MEASURE_WINDOWS];
 
 /* One reconstruction. */
 struct oct_measure_peak {
-    bool is_there;            /* this chain was computed */
-    struct oct_mirror mirror; /* depths from zero delay on */
-    double *line;             /* [depth] counts^2, the mean over the A-lines; owned */
+    bool is_there;                                        /* this chain was computed */
+    const char *window;                                   /* NULL: as configured */
+    struct oct_mirror mirror;                             /* depths from zero delay on */
+    double depth_um, fwhm_um, of_limit, amplitude_counts; /* NaN: not known */
+    double *line; /* [depth] counts^2, the mean over the A-lines; owned */
 };
 
 struct oct_measure {
@@ -29,7 +31,8 @@ struct oct_measure {
     bool has_background; /* the configuration's; else the recording's own source is what `flat`
                             divides by */
     double axial_um;     /* optical path of a depth pixel in air; NaN: unknown */
-    double limit_px;     /* width that the fringe's own spectrum allows (source.h), no window */
+    double limit_px, limit_um; /* width that the fringe's own spectrum allows (source.h), no
+                                  window */
     const char *interpolation;
     struct oct_measure_peak configured;
     struct oct_measure_peak windows[OCT_MEASURE_WINDOWS];
@@ -38,10 +41,9 @@ struct oct_measure {
 /* Reads the first whole B-scan of the recording, with the configuration and calibration that
  * recon would take, and reconstructs it by the CPU engine. A recording that is no good mirror is no
  * error: measure->why says it. Errors: those of opening a recording, of the plan and of the engine.
- * finish is right after a failure too. axial_um: where the calibration has no wavelengths; NaN. */
+ * axial_um: where the calibration has no wavelengths; NaN. */
 enum oct_err oct_measure_init(struct oct_measure *measure, const char *path,
                               const struct oct_config *config, double axial_um,
                               struct oct_error *err);
-void oct_measure_finish(struct oct_measure *measure);
 
 #endif

@@ -64,20 +64,15 @@ static int read_slab(struct oct_cells_job *c)
         return oct_command_misuse(c->job.name, "--slab is of --projection slab");
     if (has_name || g->slab)
         o->projection = g->slab ? OCT_PICTURES_OVER_SHARES : projections[c->choice.projection];
-    if (g->slab && (!oct_picture_option_pair(g->slab, &o->share_first, &o->share_last) ||
-                    !(o->share_first >= 0 && o->share_last > o->share_first && o->share_last <= 1)))
-        return oct_command_misuse(c->job.name, "--slab needs two shares of the depth, A:B, from 0 "
-                                               "to 1, A below B");
-    return 0;
+    return oct_picture_slab_of_cells(c->job.name, g->slab, &o->slab);
 }
 
 static int read_places(struct oct_cells_job *c)
 {
     const struct oct_cells_options *g = &c->given;
     double v[4];
-    if (g->pixel_um && !oct_picture_option_um(g->pixel_um, c->um))
-        return oct_command_misuse(c->job.name, "--pixel-um needs micrometres of a pixel above 0, X "
-                                               "or X,Y");
+    if (oct_picture_pixel_um(c->job.name, g->pixel_um, 2, c->um))
+        return 2;
     if (g->kymograph && !g->along)
         return oct_command_misuse(c->job.name, "--kymograph needs a line, --along X0,Y0,X1,Y1");
     if (g->along && oct_option_doubles(g->along, v, 4) != 4)
@@ -113,8 +108,8 @@ static int read_settings(struct oct_cells_job *c)
     c->is_bscan = s.source == OCT_CELLS_OF_BSCAN;
     c->options = (struct oct_pictures_options){
         .projection = projections[config->enface.projection - OCT_PROJECTION_MEAN],
-        .share_first = config->enface.slab_first,
-        .share_last = config->enface.slab_last,
+        .slab = {{config->enface.slab_first, OCT_DEPTH_SHARE},
+                 {config->enface.slab_last, OCT_DEPTH_SHARE}},
         .fps = isnan(g->fps) ? 0 : g->fps,
         .any_side = true, /* the film says what size the radius needs */
         .keeps_whole = true};
@@ -198,8 +193,10 @@ static char *config_text(const struct oct_cells_job *c)
         fprintf(t, "pixel_um = %.9g,%.9g\n", c->um[1], c->um[0]);
     if (o->fps > 0)
         fprintf(t, "fps = %.9g\n", o->fps);
-    if (o->projection == OCT_PICTURES_OVER_SHARES)
-        fprintf(t, "slab = %g:%g\n", o->share_first, o->share_last);
+    if (c->given.slab)
+        fprintf(t, "slab = %s\n", c->given.slab);
+    else if (o->projection == OCT_PICTURES_OVER_SHARES)
+        fprintf(t, "slab = %g:%g\n", o->slab.first.at, o->slab.last.at);
     else if (c->projection_is_given || o->projection == OCT_PICTURES_HIGHEST)
         fprintf(t, "projection = %s\n", projection_names[o->projection == OCT_PICTURES_HIGHEST]);
     if (c->source_is_given || c->is_bscan)
@@ -537,8 +534,8 @@ static const struct oct_option options[] = {
     {.kind = OCT_OPTION_PARAMS, .params = &oct_cells_params, AT(own)},
     {.kind = OCT_OPTION_PARAMS, .params = &oct_cells_search_params, AT(search)},
     {.kind = OCT_OPTION_PARAMS, .params = &choices, AT(choice)},
-    {"--slab", "A:B", "the mean from share A to share B of the depth, as 0.3:0.5", OCT_OPTION_TEXT,
-     AT(slab), .needs = "two shares, A:B"},
+    {"--slab", "A:B", "the mean from A to B of the depth, as 30%:50%", OCT_OPTION_TEXT, AT(slab),
+     .needs = "two shares, A:B"},
     {"--pixel-um", "X[,Y]", "micrometres of a pixel, instead of what the file says",
      OCT_OPTION_TEXT, AT(pixel_um), .needs = "micrometres, X or X,Y"},
     {"--fps", "F", "pictures a second, instead of what the file says", OCT_OPTION_NUMBER, AT(fps),

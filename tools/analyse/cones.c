@@ -70,7 +70,7 @@ static const char none_sentence[] =
 /* ---- the command ---- */
 
 struct cone_options {
-    const char *en_face, *spacing, *mask, *um, *csv, *png;
+    const char *slab, *spacing, *mask, *pixel_um, *csv, *png;
     uint64_t tile, step;
     double invalid; /* NaN: not given */
     bool is_db;
@@ -129,13 +129,12 @@ static int read_options(void *job)
     o->invalid = g->invalid;
     c->tile = (uint32_t)g->tile;
     c->step = (uint32_t)(g->step > 0 ? g->step : (g->tile + 1) / 2);
-    if (g->en_face) {
-        o->what = OCT_PICTURES_EN_FACE;
-        if (!oct_picture_option_slab(g->en_face, &o->slab_first, &o->slab_last))
-            return oct_command_misuse(name, "--en-face needs two depths, A:B, A below B");
-    }
-    if (g->um && !oct_picture_option_um(g->um, o->um))
-        return oct_command_misuse(name, "--um needs micrometres of a pixel, DX or DX,DY");
+    o->what = g->slab ? OCT_PICTURES_EN_FACE : OCT_PICTURES_FRAMES;
+    const int status = oct_picture_slab(name, g->slab, &o->slab)
+                           ? 2
+                           : oct_picture_pixel_um(name, g->pixel_um, 2, o->um);
+    if (status)
+        return status;
     if (g->spacing &&
         (!oct_picture_option_pair(g->spacing, &c->finder.least_px, &c->finder.most_px) ||
          !(c->finder.least_px >= 2) || !(c->finder.most_px > c->finder.least_px)))
@@ -146,13 +145,13 @@ static int read_options(void *job)
     return 0;
 }
 
-/* Without --en-face files of B-scans are refused: there is no looking at them from above. */
+/* Without --slab files of B-scans are refused: there is no looking at them from above. */
 static enum oct_err check_inputs(const struct cones *c, struct oct_error *err)
 {
-    for (unsigned i = 0; i < c->job.n_inputs && !c->given.en_face; i++)
+    for (unsigned i = 0; i < c->job.n_inputs && !c->given.slab; i++)
         if (!strstr(c->job.inputs[i], ".h5:/") && oct_recording_is_volume(c->job.inputs[i]))
             return oct_fail(err, OCT_E_ARG,
-                            "%s: holds B-scans; --en-face A:B says from which depths to look",
+                            "%s: holds B-scans; --slab A:B says from which depths to look",
                             c->job.inputs[i]);
     return OCT_OK;
 }
@@ -577,8 +576,8 @@ static void finish_cones(void *job)
 
 #define AT(member) .at = offsetof(struct cone_options, member)
 static const struct oct_option options[] = {
-    {"--en-face", "A:B", "of recordings: the mean over the depths A to B - 1, around IS/OS",
-     OCT_OPTION_TEXT, AT(en_face), .needs = "two depths, A:B"},
+    {"--slab", "A:B", "of recordings: the mean over the depths A to B, around IS/OS",
+     OCT_OPTION_TEXT, AT(slab), .was = "--en-face"},
     {"--tile", "PX", "a density map of tiles of PX x PX pixels", OCT_OPTION_COUNT, AT(tile),
      .least = 16, .most = OCT_PICTURE_MOST_SIDE, .needs = "16 to 16384 pixels"},
     {"--step", "PX", "from a tile to the next (half a tile)", OCT_OPTION_COUNT, AT(step),
@@ -590,8 +589,8 @@ static const struct oct_option options[] = {
      .needs = "a file"},
     {"--invalid", "VALUE", "leave out pixels of this value", OCT_OPTION_NUMBER, AT(invalid),
      .needs = "a number"},
-    {"--um", "DX[,DY]", "micrometres of a pixel, instead of what the file says", OCT_OPTION_TEXT,
-     AT(um), .needs = "micrometres, DX or DX,DY"},
+    {"--pixel-um", "X[,Y]", "micrometres of a pixel, instead of what the file says",
+     OCT_OPTION_TEXT, AT(pixel_um), .was = "--um"},
     {"--csv", "FILE", "a row a picture, or a tile", OCT_OPTION_TEXT, AT(csv), .needs = "a file"},
     {"--png", "FILE", "a plot of the first picture: C1D, or with --tile the map", OCT_OPTION_TEXT,
      AT(png), .needs = "a file"},

@@ -124,22 +124,19 @@ static int read_options(void *job)
         return oct_command_misuse(name, "--mean none has no meaning with zncc");
     if (g->exact && (c->choice.norm == OCT_CORRELATION_ZNCC || g->flatten > 0))
         return oct_command_misuse(name, "--exact sums integers: neither zncc nor --flatten");
-    if (g->um && !oct_picture_option_um(g->um, o->um))
-        return oct_command_misuse(name, "--um needs micrometres of a pixel, DX or DX,DY");
+    if (oct_picture_pixel_um(name, g->pixel_um, 2, o->um))
+        return 2;
     if (g->c2d && !c->job.out)
         return oct_command_misuse(name, "--c2d needs an output, OUT.h5");
-    if (g->frames + (g->bscan != UINT64_MAX) + (g->en_face != NULL) > 1)
-        return oct_command_misuse(name, "--bscan, --en-face and --frames exclude one another");
+    if (g->frames + (g->bscan != UINT64_MAX) + (g->slab != NULL) > 1)
+        return oct_command_misuse(name, "--bscan and --slab exclude one another");
     if (g->bscan != UINT64_MAX) {
         o->what = OCT_PICTURES_BSCAN;
         o->bscan = g->bscan;
     }
-    if (g->en_face) {
+    if (g->slab)
         o->what = OCT_PICTURES_EN_FACE;
-        if (!oct_picture_option_slab(g->en_face, &o->slab_first, &o->slab_last))
-            return oct_command_misuse(name, "--en-face needs two depths, A:B, A below B");
-    }
-    return 0;
+    return oct_picture_slab(name, g->slab, &o->slab);
 }
 
 /* ---- the work ---- */
@@ -517,9 +514,11 @@ static void finish_correlate(void *job)
 static const struct oct_option options[] = {
     {"--bscan", "N", "B-scan N of each recording, from 0", OCT_OPTION_COUNT, AT(bscan),
      .needs = "a whole number"},
-    {"--en-face", "A:B", "the mean over the depths A to B - 1 of each recording", OCT_OPTION_TEXT,
-     AT(en_face), .needs = "two depths, A:B"},
-    {"--frames", NULL, "every picture, of recordings every B-scan (default)", OCT_OPTION_FLAG,
+    {"--slab", "A:B", "the mean over the depths A to B of each recording", OCT_OPTION_TEXT,
+     AT(slab), .was = "--en-face"},
+    {.was = "--frames",
+     .meaning = "every picture is taken anyway",
+     .kind = OCT_OPTION_FLAG,
      AT(frames)},
     {"--with", "OTHER", "correlate with the picture OTHER, or with as many pictures",
      OCT_OPTION_TEXT, AT(with), .words = OCT_WORDS_FILES},
@@ -535,8 +534,8 @@ static const struct oct_option options[] = {
     {"--exact", NULL, "integer sums, equal to the direct sum in every bit", OCT_OPTION_FLAG,
      AT(exact)},
     {"--c2d", NULL, "write C of every shift to OUT.h5", OCT_OPTION_FLAG, AT(c2d)},
-    {"--um", "DX[,DY]", "micrometres of a pixel, instead of what the file says", OCT_OPTION_TEXT,
-     AT(um), .needs = "micrometres, DX or DX,DY"},
+    {"--pixel-um", "X[,Y]", "micrometres of a pixel, instead of what the file says",
+     OCT_OPTION_TEXT, AT(pixel_um), .was = "--um"},
     {"--csv", "FILE", "a row a picture", OCT_OPTION_TEXT, AT(csv), .needs = "a file"},
     {"--png", "FILE", "a plot: C1D, or of several pictures R_max", OCT_OPTION_TEXT, AT(png),
      .needs = "a file"},

@@ -38,7 +38,8 @@ enum oct_err oct_job_go_on(const struct oct_job *job, struct oct_error *err)
 /* IN... [OUT] */
 static void divide_names(const struct oct_job_ops *ops, struct oct_job *job, int argc, char **argv)
 {
-    const bool has_out = ops->may_lack_out ? oct_picture_option_has_out(argc, argv) : argc > 2;
+    const bool has_out =
+        ops->may_lack_out ? oct_picture_option_has_out(argc, argv) : argc > 2 && !ops->has_no_out;
     job->inputs = (const char *const *)(argv + 1);
     job->n_inputs = (unsigned)(argc - (has_out ? 2 : 1));
     job->out = has_out ? argv[argc - 1] : NULL;
@@ -46,7 +47,7 @@ static void divide_names(const struct oct_job_ops *ops, struct oct_job *job, int
 
 static enum oct_err expand_inputs(struct oct_job *job, struct oct_error *err)
 {
-    if (job->n_inputs == 0)
+    if (job->n_inputs == 0 || job->ops->takes_names)
         return OCT_OK;
     const enum oct_err e = oct_paths_expand(&job->paths, job->inputs, job->n_inputs, err);
     job->inputs = (const char *const *)job->paths.path;
@@ -80,18 +81,25 @@ static enum oct_err find_names(struct oct_job *job, bool force, struct oct_error
 
 static enum oct_err do_work(struct oct_job *job, bool force, struct oct_error *err)
 {
+    static const volatile sig_atomic_t never;
     const struct oct_job_ops *ops = job->ops;
-    job->cancel = oct_interrupt_watch(); /* before there is anything to clean up */
+    /* Before there is anything to clean up. */
+    job->cancel = ops->may_be_killed ? &never : oct_interrupt_watch();
     enum oct_err e = find_names(job, force, err);
     if (!e)
         e = oct_workers_create(&job->workers, 0, err);
+    if (!e)
+        e = oct_outputs_begin(&job->outputs, job->files, job->n_files, force, err);
     job->progress.what = ops->progress;
     job->progress.started_ns = oct_clock_ns();
     if (!e)
         e = ops->work(job, err);
     job->seconds = oct_progress_seconds(&job->progress);
-    if (!e)
-        e = oct_outputs_write(job->files, job->n_files, force, err);
+    if (e || job->leaves_files)
+        return e;
+    struct oct_outputs *outputs = job->outputs;
+    job->outputs = NULL;
+    e = oct_outputs_publish(outputs, err);
     return e || !ops->write_more ? e : ops->write_more(job, err);
 }
 
@@ -107,6 +115,8 @@ static int show_results(const struct oct_job *job, bool as_json)
 {
     if (job->ops->warn)
         job->ops->warn(job);
+    if (job->says_nothing)
+        return job->status;
     if (!as_json) {
         job->ops->print(job);
         return job->status;
@@ -144,6 +154,7 @@ int oct_job_run(const struct oct_job_ops *ops, struct oct_config *config, int ar
         status = show_error(job, &err);
     else if (!status)
         status = show_results(job, options->json);
+    oct_outputs_discard(job->outputs);
     if (ops->finish)
         ops->finish(job);
     oct_workers_destroy(job->workers);

@@ -62,8 +62,11 @@ struct oct_job {
     struct oct_workers *workers;
     const volatile sig_atomic_t *cancel; /* not 0: a signal has come */
     struct oct_progress progress;
-    double seconds; /* that `work` took */
-    int status;     /* of the command, where it is not to be 0 though files were written */
+    struct oct_outputs *outputs; /* of `files`: work may write some (outputs.h) */
+    bool leaves_files;           /* work has found nothing to write */
+    bool says_nothing;           /* work has said what there is to say */
+    double seconds;              /* that `work` took */
+    int status; /* of the command, where it is not to be 0 though files were written */
 };
 
 struct oct_job_ops {
@@ -72,6 +75,9 @@ struct oct_job_ops {
     size_t values;        /* where in it the values of the options are */
     size_t options;       /* where in it its struct oct_job_options is */
     bool may_lack_out;    /* the last argument is an output only if it is named *.h5 */
+    bool has_no_out;      /* all arguments are inputs */
+    bool takes_names;     /* inputs are files: no folders, no patterns */
+    bool may_be_killed;   /* signals end it: it does not look at *cancel */
     bool strict_names;    /* names that cannot be are mistakes of the command line: status 2 */
     const char *progress; /* what is counted: "pictures" */
 
@@ -83,7 +89,7 @@ struct oct_job_ops {
     /* Calls oct_job_add for each file, and sets job->reads. */
     enum oct_err (*list)(void *job, struct oct_error *err);
 
-    /* Does the work; the files are written after it. */
+    /* Does the work; the files that it has not written are written after it. */
     enum oct_err (*work)(void *job, struct oct_error *err);
 
     /* Writes what is no file of the list, once those are there; NULL: nothing. */

@@ -1,95 +1,115 @@
-/* octctl register: what its modes (--as frames, ...) share. A mode is a row in the table of
- * cmd_register.c and a file of its own. */
+/* octctl register: frames onto one another, and their average. Its modes (--as frames, ...) are
+ * rows of a table and a file each; what they share is in register.c. */
 #ifndef OCT_TOOLS_REGISTER_H
 #define OCT_TOOLS_REGISTER_H
 
 #include "analysis/align/sequence.h"
-#include "config/config.h"
 #include "formats/pictures.h"
+#include "tools/analyse/job.h"
+#include "tools/options.h"
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The options as given; NULL and 0 where not. */
-struct oct_register_options {
-    const char *as, *model, *reference, *strip, *roi, *mask, *skip, *shifts, *crop, *domain;
-    const char *interpolation, *um, *en_face, *csv, *png;
-    double invalid, min_score;
-    uint64_t search, far, passes;
-    bool shifts_only, stack, lateral, json, force;
+struct cJSON;
+struct oct_csv;
+struct oct_plot_series;
+struct oct_register_mode;
+struct oct_results;
+
+/* As given; NULL, NaN and false where not. */
+struct oct_register_given {
+    struct oct_param_texts own; /* of the rows of oct_register_settings */
+    const char *reference, *strip, *roi, *mask, *skip, *shifts, *pixel_um, *slab, *csv, *png;
+    double invalid;
+    bool shifts_only, stack, lateral;
+    struct oct_job_options job;
 };
 
-/* A command line that is understood. */
+struct oct_register_settings {
+    int as, model, crop, domain, interpolation;
+    uint32_t search, far, passes; /* search 0: a third of the side; of strips OCT_STRIP_SEARCH */
+    double min_score;
+};
+
 struct oct_register {
-    struct oct_register_options options;
-    const struct oct_config *config;
-    const char *const *inputs; /* [n_inputs] */
-    unsigned n_inputs;
-    const char *out; /* NULL: --shifts-only without a file */
-    struct oct_pictures_options pictures;
+    struct oct_job job;
+    struct oct_register_given given;
+    struct oct_register_settings settings;
+    const struct oct_register_mode *mode;
+    struct oct_pictures_options options;
     struct oct_sequence_setup setup; /* all that needs no frame: model .. as_power, backend */
     bool is_linear;                  /* --domain linear: dB is averaged as powers */
     const char *reference_path;      /* --reference FILE; NULL: none */
 
-    const volatile sig_atomic_t *cancel; /* not 0: SIGINT or SIGTERM has come */
-};
+    /* What is registered: filled by oct_register_open. */
+    struct oct_pictures *pictures;
+    uint64_t n;
+    uint32_t height, width; /* of the first */
+    double um[2];           /* NaN: unknown */
+    bool is_db;
+    uint64_t *time_ns; /* [n] */
+    uint8_t *is_read;  /* [n]; time_ns of the others is unknown */
+    uint8_t *skip;     /* [n]; NULL: none */
 
-/* What an option is for: a mode, and of frames a model. */
-enum oct_register_use {
-    OCT_REGISTER_FRAMES = 1, /* and --as bscans */
-    OCT_REGISTER_VOLUME = 2,
-    OCT_REGISTER_MOSAIC = 4,
+    struct oct_results *h5; /* OUT.h5; NULL: there is none */
+    void *own;              /* of the mode, of mode->bytes, zero at first */
 };
 
 struct oct_register_mode {
-    const char *name; /* of --as */
-    enum oct_register_use use;
-    /* Prints the summary and writes the files. */
-    enum oct_err (*run)(const struct oct_register *r, struct oct_error *err);
+    const char *kind;    /* of OUT.h5 */
+    const char *counted; /* by the progress: "frames" */
+    size_t bytes;        /* of register->own */
+
+    /* Registers; what streams into OUT.h5 is written already. */
+    enum oct_err (*work)(struct oct_register *r, struct oct_error *err);
+    void (*write_h5)(struct oct_register *r);
+
+    /* Files; the context is the struct oct_register. draw_motion NULL: there is none. */
+    oct_output_writer *write_csv, *draw, *draw_motion;
+
+    void (*print)(const struct oct_register *r); /* behind "OUT.h5: " */
+    void (*json)(const struct oct_register *r, struct cJSON *tree);
 };
 
 extern const struct oct_register_mode oct_register_frames, oct_register_bscans, oct_register_volume,
     oct_register_mosaic;
 
-/* Reads the options' texts into r->pictures and r->setup. OCT_E_CONFIG: which option is wrong, and
- * what it needs. */
-enum oct_err oct_register_understand(struct oct_register *r, struct oct_error *err);
+/* Opens the pictures, and looks at the first one for what holds of all. */
+enum oct_err oct_register_open(struct oct_register *r, struct oct_error *err);
 
-/* Of a command line that is understood: whether the mode and the model take every option that is
- * given. OCT_E_CONFIG: which one they do not. */
-enum oct_err oct_register_check_options(const struct oct_register *r,
-                                        const struct oct_register_mode *mode,
-                                        struct oct_error *err);
+/* As oct_pictures_read; time_ns and is_read say when. OCT_E_STATE: interrupted. */
+enum oct_err oct_register_read(struct oct_register *r, uint64_t i, struct oct_picture *picture,
+                               struct oct_error *err);
 
-/* As oct_pictures_read. OCT_E_STATE: interrupted. */
-enum oct_err oct_register_read(const struct oct_register *r, struct oct_pictures *pictures,
-                               uint64_t frame, struct oct_picture *picture,
-                               struct oct_pictures_info *info, struct oct_error *err);
+/* --shifts, a table as --csv writes it: columns frame, line, dy_px, dx_px are used, others may be
+ * there. A frame with one row has that shift on every line, else lines between are interpolated;
+ * frames without rows are not ok. *shifts: [n][height], freed by the caller. */
+enum oct_err oct_register_read_shifts(const struct oct_register *r, struct oct_strip **shifts,
+                                      struct oct_error *err);
 
-/* --skip "3,7-9" as a list for n frames; NULL text: NULL list. The caller frees *skip. */
-enum oct_err oct_register_read_skip(const char *text, uint64_t n_frames, uint8_t **skip,
-                                    struct oct_error *err);
+/* For sources: the context is the struct oct_register. */
+void oct_register_show(void *r, uint64_t done, uint64_t all);
 
-/* Given shifts, from a table as --csv writes it: columns frame, line, dy_px, dx_px are used, others
- * may be there. A frame with one row has that shift on every line, else lines between are
- * interpolated; frames without rows are not ok. *shifts: [n_frames][height], freed by the
- * caller. */
-enum oct_err oct_register_read_shifts(const char *path, uint64_t n_frames, uint32_t height,
-                                      struct oct_strip **shifts, struct oct_error *err);
+/* --csv, as --shifts reads it: a row of a line that is moved so. */
+#define OCT_REGISTER_CSV "frame,line,time_s,dy_px,dx_px,dy_um,dx_um,score,file"
+void oct_register_put_row(const struct oct_register *r, struct oct_csv *csv, uint64_t frame,
+                          uint32_t line, double dy, double dx, double score);
 
-/* What is known of the frames. */
-struct oct_register_frames_info {
-    uint64_t n_frames;
-    uint64_t *time_ns; /* [n_frames] */
-    uint8_t *is_read;  /* [n_frames]; time_ns of the others is unknown */
-    double um[2];      /* NaN: unknown */
-    bool is_db;
-    const struct oct_pictures *pictures;
+/* Begins OUT.h5, if there is to be one. */
+enum oct_err oct_register_create_h5(struct oct_register *r, struct oct_error *err);
+
+enum oct_err oct_register_draw_motion(const char *path, bool force, const char *x_label,
+                                      const struct oct_plot_series *series, unsigned n_series,
+                                      struct oct_error *err);
+
+/* Shifts from the least to the most, px. */
+struct oct_register_range {
+    double dy[2], dx[2];
 };
+void oct_register_range_grow(struct oct_register_range *range, double dy, double dx);
 
-/* The files and the summary of a registered sequence. */
-enum oct_err oct_register_write(const struct oct_register *r, struct oct_sequence *sequence,
-                                const struct oct_register_frames_info *info, struct oct_error *err);
+/* The median of n scores, which are sorted; NaN: there is none. */
+double oct_register_median(double *scores, size_t n);
 
 #endif

@@ -1,14 +1,12 @@
 /* register --as mosaic: pictures that overlap, into one. */
 #include "analysis/align/matcher.h"
 #include "analysis/align/mosaic.h"
-#include "formats/csv.h"
+#include "formats/result_files.h"
 #include "formats/results.h"
 #include "plot/plot.h"
+#include "tools/alloc.h"
 #include "tools/analyse/register.h"
-#include "tools/analyse/register_files.h"
 #include "tools/commands.h"
-#include "tools/outputs.h"
-#include "tools/progress.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -17,271 +15,241 @@
 
 #define MOST_PICTURES 1000u
 
-struct job {
-    const struct oct_register *r;
-    unsigned n;
+/* A picture, and where it lies. */
+struct place_row {
+    uint32_t picture, component, with;
+    double y_px, x_px, y_um, x_um;
+    double neighbour; /* as `with`; NaN: the first of its component */
+    double score;
+    const char *file, *reason;
+};
+
+#define R struct place_row
+#define NOT_H5 .not_in = OCT_RESULT_H5
+static const struct oct_result_field place_fields[] = {
+    {OCT_RESULT("picture", R, picture), .not_in = OCT_RESULT_H5 | OCT_RESULT_JSON},
+    {OCT_RESULT("file", R, file), NOT_H5},
+    {OCT_RESULT("component", R, component)},
+    {OCT_RESULT("y_px", R, y_px), NOT_H5},
+    {OCT_RESULT("x_px", R, x_px), NOT_H5},
+    {OCT_RESULT("y_um", R, y_um), .not_in = OCT_RESULT_H5 | OCT_RESULT_JSON},
+    {OCT_RESULT("x_um", R, x_um), .not_in = OCT_RESULT_H5 | OCT_RESULT_JSON},
+    {OCT_RESULT("with", R, neighbour), NOT_H5, .is_optional = true},
+    {OCT_RESULT("with", R, with), .not_in = OCT_RESULT_CSV | OCT_RESULT_JSON},
+    {OCT_RESULT("score", R, score), .is_optional = true},
+    {OCT_RESULT("reason", R, reason), .not_in = OCT_RESULT_H5 | OCT_RESULT_CSV,
+     .is_optional = true},
+};
+#undef NOT_H5
+#undef R
+static const struct oct_result_fields all_place_fields = OCT_RESULT_FIELDS(place_fields);
+
+/* What is said of all. */
+struct summary {
+    uint64_t pictures;
+    uint32_t placed, components;
+    uint32_t height, width; /* 0: nothing was blended */
+    double weakest;         /* edge that the mosaic hangs on */
+};
+
+#define S struct summary
+static const struct oct_result_field summary_fields[] = {
+    {OCT_RESULT("n", S, pictures), .not_in = OCT_RESULT_JSON},
+    {OCT_RESULT("placed", S, placed)},
+    {OCT_RESULT("components", S, components)},
+    {OCT_RESULT("weakest_score", S, weakest)},
+    {OCT_RESULT("height", S, height), .is_optional = true, .zero_is_none = true},
+    {OCT_RESULT("width", S, width), .is_optional = true, .zero_is_none = true},
+};
+#undef S
+static const struct oct_result_fields all_summary_fields = OCT_RESULT_FIELDS(summary_fields);
+
+struct mosaic {
     struct oct_picture *pictures; /* [n] */
-    const char **paths;           /* [n], of the files; valid while `source` is open */
-    struct oct_pictures *source;
-    double um[2];
     struct oct_mosaic mosaic;
     struct oct_picture canvas;
     float *weight;
     double origin[2];
-    struct oct_results *results;
-    struct oct_progress progress;
+    struct summary summary;
 };
 
-/* All pictures are kept: each is needed for every pair. */
-static enum oct_err read_pictures(struct job *job, struct oct_error *err)
-{
-    const struct oct_register *r = job->r;
-    struct oct_pictures_options options = r->pictures;
-    enum oct_err e;
+/* ---- the work ---- */
 
-    options.allow_sizes = true;
-    e = oct_pictures_open(&job->source, r->inputs, r->n_inputs, &options, err);
-    uint64_t n = e ? 0 : oct_pictures_count(job->source);
-    if (!e && (n < 2 || n > MOST_PICTURES))
-        e = oct_fail(err, OCT_E_ARG, "%llu pictures: a mosaic is of 2 to %u", (unsigned long long)n,
-                     MOST_PICTURES);
+/* All pictures are kept: each is needed for every pair. */
+static enum oct_err read_pictures(struct oct_register *r, struct oct_error *err)
+{
+    struct mosaic *m = r->own;
+    r->options.allow_sizes = true;
+    enum oct_err e = oct_register_open(r, err);
+    if (!e && (r->n < 2 || r->n > MOST_PICTURES))
+        e = oct_fail(err, OCT_E_ARG, "%llu pictures: a mosaic is of 2 to %u",
+                     (unsigned long long)r->n, MOST_PICTURES);
     if (e)
         return e;
-    job->n = (unsigned)n;
-    job->pictures = calloc(n, sizeof(*job->pictures));
-    job->paths = calloc(n, sizeof(*job->paths));
-    if (!job->pictures || !job->paths)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u pictures", job->n);
-    for (unsigned i = 0; !e && i < job->n; i++) {
-        struct oct_pictures_info info;
-        e = oct_register_read(r, job->source, i, &job->pictures[i], &info, err);
-        job->paths[i] = e ? NULL : info.path;
-        if (!e && i == 0) {
-            job->um[0] = info.um[0];
-            job->um[1] = info.um[1];
-        }
-    }
+    m->pictures = oct_alloc(r->n, sizeof(*m->pictures));
+    for (uint64_t i = 0; !e && i < r->n; i++)
+        e = oct_register_read(r, i, &m->pictures[i], err);
     return e;
 }
 
-static bool show(void *arg, unsigned done, unsigned of)
+static bool show(void *context, unsigned done, unsigned of)
 {
-    struct job *job = arg;
+    struct oct_register *r = context;
+    oct_register_show(r, done, of);
+    return !*r->job.cancel;
+}
 
-    oct_progress_show(&job->progress, done, of);
-    return !*job->r->cancel;
+static enum oct_err register_mosaic(struct oct_register *r, struct oct_error *err)
+{
+    struct mosaic *m = r->own;
+    const struct oct_mosaic_setup setup = {.min_score = r->setup.min_score};
+    enum oct_err e = read_pictures(r, err);
+    if (e)
+        return e;
+    e = oct_mosaic_find(&m->mosaic, m->pictures, (unsigned)r->n, &setup, show, r, err);
+    if (e && *r->job.cancel)
+        return oct_job_go_on(&r->job, err);
+    if (!e && m->mosaic.n_placed < 2)
+        e = oct_fail(err, OCT_E_ARG, "no two of the %u pictures overlap", (unsigned)r->n);
+    if (!e && !r->given.shifts_only)
+        e = oct_mosaic_blend(&m->mosaic, m->pictures, &m->canvas, &m->weight, &m->origin[0],
+                             &m->origin[1], err);
+    if (e)
+        return e;
+    m->summary = (struct summary){.pictures = r->n,
+                                  .placed = m->mosaic.n_placed,
+                                  .components = m->mosaic.n_components,
+                                  .height = m->canvas.height,
+                                  .width = m->canvas.width,
+                                  .weakest = NAN};
+    for (uint64_t i = 0; i < r->n; i++)
+        if (m->mosaic.places[i].component == 0) /* fmin leaves NaN out */
+            m->summary.weakest = fmin(m->summary.weakest, m->mosaic.places[i].score);
+    return oct_register_create_h5(r, err);
 }
 
 /* ---- files ---- */
 
-static void write_average(struct job *job)
+static void fill_place(const void *context, uint64_t i, void *row)
 {
-    static const char *const axes[2] = {"row", "column"};
-    struct oct_results *f = job->results;
-    const uint64_t dims[2] = {job->canvas.height, job->canvas.width};
-    unsigned average = oct_results_dataset(f, "/average", OCT_RESULTS_F32, 2, dims, NULL);
-    unsigned weight = oct_results_dataset(f, "/weight", OCT_RESULTS_F32, 2, dims, NULL);
-
-    oct_results_write(f, average, job->canvas.pixels);
-    oct_results_write(f, weight, job->weight);
-    oct_results_numbers(f, "/average", "origin_px", job->origin, 2);
-    oct_results_axes(f, average, axes, job->um);
-    oct_results_axes(f, weight, axes, job->um);
-    oct_results_count(f, NULL, "n_averaged", job->mosaic.n_placed);
+    const struct oct_register *r = context;
+    const struct mosaic *m = r->own;
+    const struct oct_mosaic_place *p = &m->mosaic.places[i];
+    *(struct place_row *)row = (struct place_row){
+        .picture = (uint32_t)i,
+        .component = p->component,
+        .with = p->with,
+        .y_px = p->y,
+        .x_px = p->x,
+        .y_um = p->y * r->um[0],
+        .x_um = p->x * r->um[1],
+        .neighbour = p->is_first ? (double)NAN : (double)p->with,
+        .score = p->score,
+        .file = oct_pictures_path(r->pictures, i),
+        .reason = oct_picture_has_contrast(&m->pictures[i]) ? NULL : "no contrast"};
 }
 
-static void write_results(struct job *job)
+static struct oct_result_rows all_places(const struct oct_register *r)
 {
-    struct oct_results *f = job->results;
-    const uint64_t n = job->n, pairs[2] = {n, 2};
-    unsigned place =
-        oct_results_dataset(f, "/pictures/position_px", OCT_RESULTS_F64, 2, pairs, "px");
-    unsigned part = oct_results_dataset(f, "/pictures/component", OCT_RESULTS_U32, 1, &n, NULL);
-    unsigned score = oct_results_dataset(f, "/pictures/score", OCT_RESULTS_F64, 1, &n, NULL);
-    unsigned with = oct_results_dataset(f, "/pictures/with", OCT_RESULTS_U32, 1, &n, NULL);
+    return (struct oct_result_rows){.fields = &all_place_fields,
+                                    .n = r->n,
+                                    .row_bytes = sizeof(struct place_row),
+                                    .fill = fill_place,
+                                    .context = r};
+}
 
-    if (!job->r->options.shifts_only)
-        write_average(job);
+static void write_average(struct oct_register *r)
+{
+    static const char *const axes[2] = {"row", "column"};
+    struct mosaic *m = r->own;
+    const uint64_t dims[2] = {m->canvas.height, m->canvas.width};
+    const unsigned average = oct_results_dataset(r->h5, "/average", OCT_RESULTS_F32, 2, dims, NULL);
+    const unsigned weight = oct_results_dataset(r->h5, "/weight", OCT_RESULTS_F32, 2, dims, NULL);
+    oct_results_write(r->h5, average, m->canvas.pixels);
+    oct_results_write(r->h5, weight, m->weight);
+    oct_results_numbers(r->h5, "/average", "origin_px", m->origin, 2);
+    oct_results_axes(r->h5, average, axes, r->um);
+    oct_results_axes(r->h5, weight, axes, r->um);
+    oct_results_count(r->h5, NULL, "n_averaged", m->mosaic.n_placed);
+}
+
+static void write_h5(struct oct_register *r)
+{
+    const struct mosaic *m = r->own;
+    const struct oct_result_rows rows = all_places(r);
+    const uint64_t pairs[2] = {r->n, 2};
+    const unsigned place =
+        oct_results_dataset(r->h5, "/pictures/position_px", OCT_RESULTS_F64, 2, pairs, "px");
     oct_results_text(
-        f, "/pictures/position_px", "meaning",
+        r->h5, "/pictures/position_px", "meaning",
         "row and column of pixel (0, 0), from that of the first picture of the component");
-    for (unsigned i = 0; i < job->n; i++) {
-        const struct oct_mosaic_place *p = &job->mosaic.places[i];
-        const double pair[2] = {p->y, p->x};
-        const uint32_t component = p->component, neighbour = p->with;
-        oct_results_write_rows(f, place, i, 1, pair);
-        oct_results_write_rows(f, part, i, 1, &component);
-        oct_results_write_rows(f, score, i, 1, &p->score);
-        oct_results_write_rows(f, with, i, 1, &neighbour);
-    }
-    oct_register_write_settings(f, job->r);
-    oct_register_write_paths(f, "/pictures/files", n, job->source);
-    oct_results_text(f, NULL, "model", "mosaic");
-    oct_results_numbers(f, NULL, "um_px", job->um, 2);
+    for (uint64_t i = 0; i < r->n; i++)
+        oct_results_write_rows(r->h5, place, i, 1,
+                               (const double[2]){m->mosaic.places[i].y, m->mosaic.places[i].x});
+    oct_result_datasets(r->h5, "/pictures", &rows);
+    if (!r->given.shifts_only)
+        write_average(r);
+    oct_results_text(r->h5, NULL, "model", "mosaic");
 }
 
 static enum oct_err write_csv(void *context, const char *path, bool force, struct oct_error *err)
 {
-    const struct job *job = context;
-    struct oct_csv *csv;
-    enum oct_err e = oct_csv_create(&csv, path, force,
-                                    "picture,file,component,y_px,x_px,y_um,x_um,with,score", err);
-
-    if (e)
-        return e;
-    for (unsigned i = 0; i < job->n; i++) {
-        const struct oct_mosaic_place *p = &job->mosaic.places[i];
-        oct_csv_count(csv, i);
-        oct_csv_text(csv, job->paths[i]);
-        oct_csv_count(csv, p->component);
-        oct_csv_number(csv, p->y);
-        oct_csv_number(csv, p->x);
-        oct_csv_number(csv, p->y * job->um[0]);
-        oct_csv_number(csv, p->x * job->um[1]);
-        oct_csv_number(csv, p->is_first ? (double)NAN : (double)p->with);
-        oct_csv_number(csv, p->score);
-        oct_csv_end_row(csv);
-    }
-    return oct_csv_publish(csv, err);
+    const struct oct_result_rows rows = all_places(context);
+    return oct_result_csv(path, force, &rows, err);
 }
 
-static enum oct_err write_png(void *context, const char *path, bool force, struct oct_error *err)
+static enum oct_err draw_mosaic(void *context, const char *path, bool force, struct oct_error *err)
 {
-    const struct job *job = context;
+    const struct oct_register *r = context;
+    const struct mosaic *m = r->own;
     char footer[80];
     const struct oct_plot_picture plot = {.footer = footer,
-                                          .pixels = job->canvas.pixels,
-                                          .height = job->canvas.height,
-                                          .width = job->canvas.width,
-                                          .um_dx = job->um[1]};
-
-    snprintf(footer, sizeof(footer), "mosaic of %u pictures", job->mosaic.n_placed);
+                                          .pixels = m->canvas.pixels,
+                                          .height = m->canvas.height,
+                                          .width = m->canvas.width,
+                                          .um_dx = r->um[1]};
+    snprintf(footer, sizeof(footer), "mosaic of %u pictures", m->mosaic.n_placed);
     return oct_plot_write_picture(path, force, &plot, err);
 }
 
-/* ---- the summary ---- */
+/* ---- what is said ---- */
 
-/* The weakest edge that the mosaic hangs on. */
-static double weakest(const struct job *job)
+static void print_mosaic(const struct oct_register *r)
 {
-    double least = NAN;
-
-    for (unsigned i = 0; i < job->n; i++)
-        if (job->mosaic.places[i].component == 0)
-            least = fmin(least, job->mosaic.places[i].score); /* fmin leaves NaN out */
-    return least;
-}
-
-static enum oct_err print_json(void *context, struct oct_error *err)
-{
-    const struct job *job = context;
-    cJSON *o = cJSON_CreateObject();
-    cJSON *list = cJSON_AddArrayToObject(o, "pictures");
-
-    cJSON_AddNumberToObject(o, "placed", job->mosaic.n_placed);
-    cJSON_AddNumberToObject(o, "components", job->mosaic.n_components);
-    cJSON_AddNumberToObject(o, "weakest_score", weakest(job));
-    if (!job->r->options.shifts_only) {
-        cJSON_AddNumberToObject(o, "height", job->canvas.height);
-        cJSON_AddNumberToObject(o, "width", job->canvas.width);
-    }
-    for (unsigned i = 0; i < job->n; i++) {
-        const struct oct_mosaic_place *p = &job->mosaic.places[i];
-        cJSON *one = cJSON_CreateObject();
-        cJSON_AddStringToObject(one, "file", job->paths[i]);
-        cJSON_AddNumberToObject(one, "component", p->component);
-        cJSON_AddNumberToObject(one, "y_px", p->y);
-        cJSON_AddNumberToObject(one, "x_px", p->x);
-        if (!oct_picture_has_contrast(&job->pictures[i]))
-            cJSON_AddStringToObject(one, "reason", "no contrast");
-        if (!p->is_first) {
-            cJSON_AddNumberToObject(one, "with", p->with);
-            cJSON_AddNumberToObject(one, "score", p->score);
-        }
-        cJSON_AddItemToArray(list, one);
-    }
-    if (job->r->out)
-        cJSON_AddStringToObject(o, "out", job->r->out);
-    bool printed = oct_command_print_json(o);
-    cJSON_Delete(o);
-    return printed ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-}
-
-static void print_summary(void *context)
-{
-    const struct job *job = context;
+    const struct mosaic *m = r->own;
     const char *before = "; left out, no overlap: ";
-
-    printf("%s%s%u of %u pictures", job->r->out ? job->r->out : "", job->r->out ? ": " : "",
-           job->mosaic.n_placed, job->n);
-    if (!job->r->options.shifts_only)
-        printf(" in %u x %u px", job->canvas.width, job->canvas.height);
-    printf(", weakest overlap %.3f", oct_command_shown(weakest(job), 3));
-    for (unsigned i = 0; i < job->n; i++) {
-        const struct oct_mosaic_place *p = &job->mosaic.places[i];
-        if (p->component == 0)
+    oct_result_print(stdout,
+                     "{placed} of {n} pictures[ in {width} x {height} px], weakest overlap "
+                     "{weakest_score:.3f}",
+                     &all_summary_fields, &m->summary);
+    for (uint64_t i = 0; i < r->n; i++) {
+        struct place_row p;
+        fill_place(r, i, &p);
+        if (p.component == 0)
             continue;
-        printf("%s%s", before, job->paths[i]);
-        if (!oct_picture_has_contrast(&job->pictures[i]))
-            printf(" (no contrast)");
-        else if (!p->is_first)
-            printf(" (with %s)", job->paths[p->with]);
+        printf("%s%s", before, p.file);
+        if (p.reason)
+            printf(" (%s)", p.reason);
+        else if (!isnan(p.neighbour))
+            printf(" (with %s)", oct_pictures_path(r->pictures, p.with));
         before = ", ";
     }
-    printf("\n");
 }
 
-/* ---- all of it ---- */
-
-static enum oct_err find(struct job *job, struct oct_error *err)
+static void fill_json(const struct oct_register *r, cJSON *tree)
 {
-    const struct oct_mosaic_setup setup = {
-        .min_score = isnan(job->r->options.min_score) ? 0 : job->r->options.min_score};
-    enum oct_err e = oct_mosaic_find(&job->mosaic, job->pictures, job->n, &setup, show, job, err);
-
-    if (e && *job->r->cancel)
-        return oct_fail(err, OCT_E_STATE, "interrupted; nothing was written");
-
-    if (!e && job->mosaic.n_placed < 2)
-        e = oct_fail(err, OCT_E_ARG, "no two of the %u pictures overlap", job->n);
-    return e || job->r->options.shifts_only
-               ? e
-               : oct_mosaic_blend(&job->mosaic, job->pictures, &job->canvas, &job->weight,
-                                  &job->origin[0], &job->origin[1], err);
+    const struct mosaic *m = r->own;
+    const struct oct_result_rows rows = all_places(r);
+    oct_result_json(tree, &all_summary_fields, &m->summary);
+    oct_result_json_rows(tree, "pictures", &rows);
 }
 
-static enum oct_err write_all(struct job *job, struct oct_error *err)
-{
-    enum oct_err e = OCT_OK;
-
-    if (job->r->out)
-        e = oct_results_create(&job->results, job->r->out, "mosaic", job->r->options.force, err);
-    if (!e && job->results)
-        write_results(job);
-    const struct oct_register_writers writers = {write_csv,  write_png,     NULL,
-                                                 print_json, print_summary, job};
-    return e ? e : oct_register_publish(job->r, &job->results, &writers, err);
-}
-
-static enum oct_err run(const struct oct_register *r, struct oct_error *err)
-{
-    struct job job = {.r = r, .progress = {.what = "pairs", .quiet = r->config->quiet}};
-    enum oct_err e = oct_register_check_files(r, false, err);
-
-    e = e ? e : read_pictures(&job, err);
-    e = e ? e : find(&job, err);
-    e = e ? e : write_all(&job, err);
-    oct_results_discard(job.results);
-    oct_mosaic_finish(&job.mosaic);
-    oct_picture_finish(&job.canvas);
-    for (unsigned i = 0; job.pictures && i < job.n; i++)
-        oct_picture_finish(&job.pictures[i]);
-    oct_pictures_close(job.source);
-    free(job.pictures);
-    free(job.paths);
-    free(job.weight);
-    return e;
-}
-
-const struct oct_register_mode oct_register_mosaic = {
-    .name = "mosaic", .use = OCT_REGISTER_MOSAIC, .run = run};
+const struct oct_register_mode oct_register_mosaic = {.kind = "mosaic",
+                                                      .counted = "pairs",
+                                                      .bytes = sizeof(struct mosaic),
+                                                      .work = register_mosaic,
+                                                      .write_h5 = write_h5,
+                                                      .write_csv = write_csv,
+                                                      .draw = draw_mosaic,
+                                                      .print = print_mosaic,
+                                                      .json = fill_json};

@@ -1,6 +1,7 @@
 #include "tools/analyse/register_volumes_grid.h"
 
 #include "kernels/device/workers.h"
+#include "tools/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -50,9 +51,10 @@ enum oct_err oct_volumes_place(const char *fixed_path, const struct oct_volume_i
 {
     const bool has_um = oct_volumes_knows_um(fixed->um);
     if (has_um != oct_volumes_knows_um(moving->um))
-        return oct_fail(err, OCT_E_CONFIG,
-                        "the spacing of %s is not known, that of %s is; --um gives it for both",
-                        has_um ? moving_path : fixed_path, has_um ? fixed_path : moving_path);
+        return oct_fail(
+            err, OCT_E_CONFIG,
+            "the spacing of %s is not known, that of %s is; --pixel-um gives it for both",
+            has_um ? moving_path : fixed_path, has_um ? fixed_path : moving_path);
     const enum oct_err e = check_sides(fixed_path, fixed, moving_path, moving, has_um, err);
     if (e)
         return e;
@@ -148,28 +150,19 @@ static void resample_rows(void *context, unsigned piece, unsigned worker)
     }
 }
 
-static enum oct_err resample_axis(struct axis *a, double scale, double origin,
-                                  struct oct_workers *workers, struct oct_error *err)
+static void resample_axis(struct axis *a, double scale, double origin, struct oct_workers *workers)
 {
     const unsigned n_pieces = 256;
-    struct taps *taps = calloc(a->n_to, sizeof(*taps));
-    double *weights = calloc(a->n_from, sizeof(*weights));
-    a->to = malloc(a->outer * a->n_to * a->inner * sizeof(float));
+    struct taps *taps = oct_alloc(a->n_to, sizeof(*taps));
+    double *weights = oct_alloc(a->n_from, sizeof(*weights));
+    a->to = oct_alloc(a->outer * a->n_to * a->inner, sizeof(float));
     a->rows_a_piece = (a->outer * a->n_to + n_pieces - 1) / n_pieces;
     a->taps = taps;
-    if (taps && weights && a->to) {
-        for (uint32_t i = 0; i < a->n_to; i++)
-            make_taps(&taps[i], weights, a->n_from, origin + scale * i, scale);
-        oct_workers_run(workers, n_pieces, resample_rows, a);
-    }
-    const bool is_done = taps && weights && a->to;
-    if (!is_done) {
-        free(a->to);
-        a->to = NULL;
-    }
+    for (uint32_t i = 0; i < a->n_to; i++)
+        make_taps(&taps[i], weights, a->n_from, origin + scale * i, scale);
+    oct_workers_run(workers, n_pieces, resample_rows, a);
     free(taps);
     free(weights);
-    return is_done ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a volume");
 }
 
 /* ---- the volume ---- */
@@ -191,22 +184,19 @@ uint64_t oct_volumes_resample_bytes(const uint32_t from[3], const uint32_t to[3]
     return most * sizeof(float);
 }
 
-enum oct_err oct_volumes_resample(float **values, const uint32_t from[3], const uint32_t to[3],
-                                  const struct oct_volumes_placing *placing,
-                                  struct oct_workers *workers, struct oct_error *err)
+void oct_volumes_resample(float **values, const uint32_t from[3], const uint32_t to[3],
+                          const struct oct_volumes_placing *placing, struct oct_workers *workers)
 {
     uint32_t dims[3] = {from[0], from[1], from[2]};
-    enum oct_err e = OCT_OK;
-    for (unsigned i = 0; i < 3 && !e; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         struct axis a = {.from = *values, .outer = 1, .inner = 1, .n_from = dims[i], .n_to = to[i]};
         for (unsigned k = 0; k < i; k++)
             a.outer *= dims[k];
         for (unsigned k = i + 1; k < 3; k++)
             a.inner *= dims[k];
-        e = resample_axis(&a, placing->scale[i], placing->origin[i], workers, err);
+        resample_axis(&a, placing->scale[i], placing->origin[i], workers);
         free(*values);
         *values = a.to;
         dims[i] = to[i];
     }
-    return e;
 }

@@ -29,9 +29,8 @@ uint64_t oct_volumes_resample_bytes(const uint32_t from[3], const uint32_t to[3]
 /* *values: [from], malloc'd; becomes [to], malloc'd. Linear between voxels, constant beyond the
  * border; along an axis where the moving volume is finer, a Gaussian of
  * 0.5 sqrt(scale^2 - 1) of its voxels goes before. What is not finite has no part; NaN where most
- * of what a voxel takes is not. On error *values is freed and NULL. */
-enum oct_err oct_volumes_resample(float **values, const uint32_t from[3], const uint32_t to[3],
-                                  const struct oct_volumes_placing *placing,
-                                  struct oct_workers *workers, struct oct_error *err);
+ * of what a voxel takes is not. */
+void oct_volumes_resample(float **values, const uint32_t from[3], const uint32_t to[3],
+                          const struct oct_volumes_placing *placing, struct oct_workers *workers);
 
 #endif

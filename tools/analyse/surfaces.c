@@ -5,8 +5,8 @@
 #include "formats/volumes.h"
 #include "plot/plot.h"
 #include "tools/alloc.h"
-#include "tools/analyse/register.h"
 #include "tools/commands.h"
+#include "tools/picture_options.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,6 @@
 #include <strings.h>
 
 #define MOST_ARGUMENTS 1000000
-#define MOST_UM 1e6
 #define MOST_DB 1e6F
 #define MOST_COUNTS 1e20F /* of counts^2, and of what does not say what it is */
 
@@ -22,7 +21,6 @@ static const char *const layers_names[] = {"ilm", "rpe", "ilm,rpe", "rpe,ilm", N
 static const char *const denoise_names[] = {"local", "full", "none", NULL};
 static const char *const profile_names[] = {"octd", "paper", NULL};
 static const char *const depth_names[] = {"right", "down", NULL};
-static const char *const eye_names[] = {"od", "os", NULL};
 static const char *const superior_names[] = {"first", "last", NULL};
 
 #define C struct oct_surfaces_choice
@@ -41,8 +39,6 @@ static const struct oct_param choice_rows[] = {
     {OCT_PARAM_CHOICE("depth", C, depth, depth_names), .is_option = true, .standard = "",
      .meaning = "Where the depth runs in pictures, instead of down in PNG, TIFF and AVI and right "
                 "in HDF5 and .npy."},
-    {OCT_PARAM_CHOICE("eye", C, eye, eye_names), .is_option = true, .first = OCT_SURFACES_EYE_OD,
-     .standard = "", .meaning = "Right (od) or left, instead of what the recording says."},
     {OCT_PARAM_CHOICE("superior", C, superior, superior_names), .is_option = true,
      .standard = "first", .meaning = "The B-scan that is superior."},
 };
@@ -89,26 +85,20 @@ static int read_denoise(struct oct_surfaces_job *s)
     return 0;
 }
 
-/* DEPTH[,LINE[,BSCAN]], as um[2], um[1], um[0]. */
 static int read_spacing(struct oct_surfaces_job *s)
 {
-    double um[3];
-    const char *text = s->given.pixel_um;
-    const unsigned n = text ? oct_option_doubles(text, um, 3) : 0;
-    bool is_good = !text || n > 0;
-    for (unsigned i = 0; i < n; i++) {
-        is_good = is_good && um[i] > 0 && um[i] <= MOST_UM;
-        s->um_given[2 - i] = um[i];
-    }
-    return is_good ? 0
-                   : oct_command_misuse(s->job.name, "--pixel-um needs micrometres above 0, "
-                                                     "DEPTH[,LINE[,BSCAN]]");
+    return oct_picture_pixel_um(s->job.name, s->given.pixel_um, 3, s->um_given);
 }
 
 static int read_grid(struct oct_surfaces_job *s)
 {
-    const char *fovea = s->given.fovea;
-    if ((fovea || is_given(s, "eye") || is_given(s, "superior")) && !s->has_both)
+    const char *fovea = s->given.fovea, *eye = "";
+    if (oct_picture_eye(s->job.name, s->given.eye, false, &eye))
+        return 2;
+    s->choice.eye = strcmp(eye, "OD") == 0   ? OCT_SURFACES_EYE_OD
+                    : strcmp(eye, "OS") == 0 ? OCT_SURFACES_EYE_OS
+                                             : OCT_SURFACES_EYE_UNKNOWN;
+    if ((fovea || s->given.eye || is_given(s, "superior")) && !s->has_both)
         return oct_command_misuse(s->job.name, "--fovea, --eye and --superior are of the "
                                                "thickness, which needs both layers");
     if (fovea && oct_option_doubles(fovea, s->grid.fovea_px, 2) != 2)
@@ -161,7 +151,7 @@ static int check_useless_options(struct oct_surfaces_job *s)
         {"--depth", is_given(s, "depth"), OF_MASK},
         {"--skip", g->skip, OF_MASK},
         {"--fovea", g->fovea, OF_MASK},
-        {"--eye", is_given(s, "eye"), OF_MASK},
+        {"--eye", s->given.eye, OF_MASK},
         {"--superior", is_given(s, "superior"), OF_MASK},
         {"--slab", *g->slabs, OF_MASK},
         {"--csv", g->csv, OF_MASK},
@@ -349,7 +339,7 @@ static enum oct_err open_volume(struct oct_surfaces_job *s, struct oct_error *er
     if (!e)
         e = check_given(s, err);
     if (!e)
-        e = oct_register_read_skip(s->given.skip, s->n_bscans, &s->skip, err);
+        e = oct_picture_skip(s->given.skip, s->n_bscans, &s->skip, err);
     s->eye_name = names[s->eye];
     return e;
 }
@@ -635,6 +625,8 @@ static const struct oct_option options[] = {
      OCT_OPTION_TEXT, AT(pixel_um)},
     {"--slab", "A:B", "en face, from one depth to another, as ilm+10:ilm+40 (um); repeatable",
      OCT_OPTION_LIST, AT(slabs)},
+    {"--eye", "OD|OS", "right or left, instead of what the recording says", OCT_OPTION_TEXT,
+     AT(eye), .words = "OD OS"},
     {"--fovea", "B,J", "B-scan and A-line of the fovea (where the pit is)", OCT_OPTION_TEXT,
      AT(fovea)},
     {"--mask", "FILE", "in place of IN: a volume of 0 and others, or of signed distances",

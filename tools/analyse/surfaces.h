@@ -29,8 +29,8 @@ struct oct_surfaces_choice {
 
 struct oct_surfaces_options {
     struct oct_param_texts choice;
-    const char *pixel_um, *skip, *fovea, *mask, *phi, *csv, *png; /* NULL: not given */
-    const char **slabs;                                           /* ends with NULL */
+    const char *pixel_um, *skip, *eye, *fovea, *mask, *phi, *csv, *png; /* NULL: not given */
+    const char **slabs;                                                 /* ends with NULL */
     bool align, no_align;
     struct oct_job_options job;
 };

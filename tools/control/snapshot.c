@@ -19,12 +19,13 @@ struct snapshot {
     int n_words;
 };
 
-/* They are passed to octview as they are, which has the same options and checks them. */
+/* They are passed to octview, which has the same options, or has them as they were, and checks
+ * them. */
 static const struct oct_option options[] = {
     {"--size", "WxH", "of the window in pixels (1280x720)", OCT_OPTION_TEXT,
      .at = offsetof(struct snapshot, size)},
-    {"--frames", "N", "pictures to receive first (1)", OCT_OPTION_TEXT,
-     .at = offsetof(struct snapshot, frames)},
+    {"--n-frames", "N", "pictures to receive first (1)", OCT_OPTION_TEXT,
+     .at = offsetof(struct snapshot, frames), .was = "--frames"},
     {"--timeout", "S", "wait at most S seconds for them (30)", OCT_OPTION_TEXT,
      .at = offsetof(struct snapshot, timeout)},
     {"--font", "FILE", "a fixed-width font", OCT_OPTION_TEXT,
@@ -47,7 +48,7 @@ static void add_options(struct snapshot *s)
     for (const struct oct_option *o = options; o->name; o++) {
         const char *value = *(const char **)(void *)((char *)s + o->at);
         if (value)
-            add(s, o->name, value);
+            add(s, o->was ? o->was : o->name, value);
     }
 }
 

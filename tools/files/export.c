@@ -15,10 +15,9 @@
 #include <string.h>
 
 #define MOST_INPUTS 4096
-#define MOST_UM 1e6
 
 struct given {
-    const char *to, *dataset, *slab, *sample, *range, *bscans, *spacing, *eye;
+    const char *to, *dataset, *slab, *sample, *range, *bscans, *pixel_um, *eye;
     bool pseudonym, force, json;
 };
 
@@ -173,9 +172,7 @@ static int read_dataset(const struct given *g, struct oct_export_wish *w, const 
     if (g->slab && (!w->dataset || strcmp(w->dataset, "enface") != 0))
         return oct_command_misuse(name, "--slab is of --dataset enface");
     w->has_slab = g->slab != NULL;
-    if (g->slab && !oct_picture_option_slab(g->slab, &w->slab_first, &w->slab_last))
-        return oct_command_misuse(name, "--slab needs depth pixels, FIRST:LAST, LAST left out");
-    return 0;
+    return oct_picture_slab(name, g->slab, &w->slab);
 }
 
 static int read_sample(const struct given *g, struct oct_export_wish *w, const char *name)
@@ -201,24 +198,6 @@ static bool read_range(const char *text, double *lo, double *hi)
     return oct_option_double(first, lo) && oct_option_double(text + n + 1, hi) && *lo < *hi;
 }
 
-/* "B,L,D", each a number above 0, or "-". */
-static bool read_spacing(const char *text, double um[3])
-{
-    for (unsigned i = 0; i < 3; i++) {
-        char part[64];
-        const size_t n = strcspn(text, ",");
-        if (n >= sizeof(part) || (text[n] == ',') != (i < 2))
-            return false;
-        memcpy(part, text, n);
-        part[n] = '\0';
-        if (strcmp(part, "-") != 0 &&
-            (!oct_option_double(part, &um[i]) || !(um[i] > 0) || um[i] > MOST_UM))
-            return false;
-        text += n + 1;
-    }
-    return true;
-}
-
 /* Fills what the words say; .config, .work and what the format asks for come later. Returns the
  * exit status once it has said on stderr what is wrong. `name`: of the command. */
 static int read_given(const struct given *given, struct oct_export_wish *wish, const char *name)
@@ -228,21 +207,15 @@ static int read_given(const struct given *given, struct oct_export_wish *wish, c
     status = status ? status : read_sample(given, wish, name);
     if (status)
         return status;
-    if (given->eye && strcmp(given->eye, "OD") != 0 && strcmp(given->eye, "OS") != 0)
-        return oct_command_misuse(name, "--eye %s: it is OD or OS", given->eye);
-    wish->eye = given->eye;
     wish->has_range = given->range != NULL;
     if (given->range && !read_range(given->range, &wish->lo, &wish->hi))
         return oct_command_misuse(name, "--range needs two numbers, MIN:MAX, MIN the smaller one");
     wish->has_bscans = given->bscans != NULL;
-    if (given->bscans &&
-        !oct_picture_option_slab(given->bscans, &wish->first_bscan, &wish->last_bscan))
-        return oct_command_misuse(name, "--bscans needs numbers from 0 on, A:B, B left out");
-    if (given->spacing && !read_spacing(given->spacing, wish->um))
-        return oct_command_misuse(name, "--spacing needs three lengths above 0 um, B,L,D: from "
-                                        "B-scan to B-scan, A-line to A-line, depth pixel to depth "
-                                        "pixel; - is as the file says");
-    return 0;
+    status = oct_picture_eye(name, given->eye, false, &wish->eye);
+    status = status ? status
+                    : oct_picture_span(name, "--bscans", given->bscans, &wish->first_bscan,
+                                       &wish->last_bscan);
+    return status ? status : oct_picture_pixel_um(name, given->pixel_um, 3, wish->um);
 }
 
 #define AT(member) .at = offsetof(struct given, member)
@@ -255,8 +228,8 @@ static const struct oct_option options[] = {
      "bscans, spectra, enface or analysis/NAME (bscans of a volume file,\n"
      "spectra of any other recording, which has nothing else)",
      OCT_OPTION_TEXT, AT(dataset), .words = "bscans spectra enface"},
-    {"--slab", "FIRST:LAST",
-     "of enface: the mean of these depth pixels, LAST left out (what\n"
+    {"--slab", "A:B",
+     "of enface: the mean over the depths A to B (what\n"
      "analysis.enface_projection of the recording says)",
      OCT_OPTION_TEXT, AT(slab)},
     {"--bscans", "A:B", "these B-scans, from 0, B left out (all)", OCT_OPTION_TEXT, AT(bscans)},
@@ -264,11 +237,12 @@ static const struct oct_option options[] = {
      OCT_OPTION_TEXT, AT(sample), .words = "u8 f32"},
     {"--range", "MIN:MAX", "what 0 and 255 of u8 stand for (the limits of all B-scans together)",
      OCT_OPTION_TEXT, AT(range)},
-    {"--spacing", "B,L,D",
-     "micrometres from B-scan to B-scan, from A-line to A-line and from depth\n"
-     "pixel to depth pixel; -: as the file says",
-     OCT_OPTION_TEXT, AT(spacing)},
-    {"--eye", "E", "OD or OS, of a recording that does not say it", OCT_OPTION_TEXT, AT(eye),
+    {"--pixel-um", "D[,L[,B]]",
+     "micrometres from depth pixel to depth pixel, from A-line to A-line and\n"
+     "from B-scan to B-scan; -: as the file says",
+     OCT_OPTION_TEXT, AT(pixel_um), .needs = "lengths in um", .was = "--spacing",
+     .from_was = oct_picture_axes_reverse},
+    {"--eye", "OD|OS", "of a recording that does not say it", OCT_OPTION_TEXT, AT(eye),
      .words = "OD OS"},
     {"--pseudonym", NULL, "say the pseudonym too, in OME-TIFF, MATLAB and PNG; DICOM always does",
      OCT_OPTION_FLAG, AT(pseudonym)},

@@ -14,17 +14,20 @@ struct slab {
 
 /* The slab that was asked for, else what the configuration says of analysis.enface_*. */
 static enum oct_err choose_slab(struct slab *slab, const struct oct_export_input *in,
-                                const struct oct_export_wish *wish, struct oct_error *err)
+                                const struct oct_export_wish *wish, double depth_um,
+                                struct oct_error *err)
 {
     const struct oct_config *c = in->config;
     const uint32_t depth = in->facts->depth;
     *slab = (struct slab){.n = depth};
     if (wish->has_slab) {
-        if (wish->slab_last > depth)
-            return oct_fail(err, OCT_E_ARG, "%s: has depths 0:%u; --slab %u:%u asks for others",
-                            in->path, depth, wish->slab_first, wish->slab_last);
-        *slab = (struct slab){.first = wish->slab_first, .n = wish->slab_last - wish->slab_first};
-    } else if (c->enface.projection == OCT_PROJECTION_SLAB) {
+        uint32_t last = 0;
+        const enum oct_err e =
+            oct_depths_find(&wish->slab, in->path, depth, depth_um, &slab->first, &last, err);
+        slab->n = last - slab->first;
+        return e;
+    }
+    if (c->enface.projection == OCT_PROJECTION_SLAB) {
         oct_enface_slab(c->enface.slab_first, c->enface.slab_last, depth, &slab->first, &slab->n);
     } else {
         slab->is_max = c->enface.projection == OCT_PROJECTION_MAX;
@@ -68,11 +71,10 @@ static enum oct_err read_held(void *context, uint32_t plane, void *pixels, struc
 }
 
 static enum oct_err fill(struct oct_export_values *values, const struct oct_export_source *bscans,
-                         const struct slab *slab, const struct oct_export_wish *wish,
-                         struct oct_error *err)
+                         const struct slab *slab, double depth_um,
+                         const struct oct_export_wish *wish, struct oct_error *err)
 {
     const struct oct_export_form *b = &bscans->form;
-    const double depth_um = isnan(wish->um[2]) ? b->um[2] : wish->um[2];
     *values = (struct oct_export_values){
         .what = "B-scans",
         .context = values,
@@ -108,8 +110,9 @@ enum oct_err oct_export_values_enface(struct oct_export_values *values, struct o
     enum oct_err e = oct_export_source_open(&open, &bscans, in->path, &all, err);
     if (e)
         return e;
-    e = choose_slab(&slab, in, wish, err);
-    e = e ? e : fill(values, &bscans, &slab, wish, err);
+    const double depth_um = isnan(wish->um[2]) ? bscans.form.um[2] : wish->um[2];
+    e = choose_slab(&slab, in, wish, depth_um, err);
+    e = e ? e : fill(values, &bscans, &slab, depth_um, wish, err);
     oct_export_source_close(open);
     return e;
 }

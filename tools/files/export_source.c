@@ -241,12 +241,12 @@ static enum oct_err refuse_unknown(const struct oct_export_open *o,
     if (k == 0 && has_places(o, wish))
         return oct_fail(err, OCT_E_ARG,
                         "%s: %u B-scans lie at each place (scan.repeats), so no length leads from "
-                        "B-scan to B-scan, and this format writes one: give it, --spacing B,-,- "
+                        "B-scan to B-scan, and this format writes one: give it, --pixel-um -,-,B "
                         "(um), or take the average of each place, --dataset analysis/average",
                         o->in.path, o->in.config->scan.repeats);
     return oct_fail(err, OCT_E_ARG,
                     "%s: the length from %s is unknown, and this format writes lengths: give it, "
-                    "--spacing B,L,D (um; - is as the file says)",
+                    "--pixel-um D,L,B (um; - is as the file says)",
                     o->in.path, lengths[k].words);
 }
 

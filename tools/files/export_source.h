@@ -9,6 +9,7 @@
 #ifndef OCT_TOOLS_EXPORT_SOURCE_H
 #define OCT_TOOLS_EXPORT_SOURCE_H
 
+#include "analysis/enface/depths.h"
 #include "config/config.h"
 #include "formats/export/export.h"
 
@@ -27,10 +28,10 @@ struct oct_export_wish {
     bool has_bscans;
     uint32_t first_bscan, last_bscan; /* from 0; the last one is left out */
     bool has_slab;
-    uint32_t slab_first, slab_last; /* depth pixels of the file, likewise */
-    double um[3];                   /* of B-scans, A-lines, depth pixels; NaN: as the file says */
-    bool needs_um;                  /* of the format: lengths must be known */
-    const char *eye;                /* "OD" or "OS", of recordings that do not say it; NULL */
+    struct oct_depths slab;
+    double um[3];    /* of B-scans, A-lines, depth pixels; NaN: as the file says */
+    bool needs_um;   /* of the format: lengths must be known */
+    const char *eye; /* "OD" or "OS", of recordings that do not say it; NULL */
     bool with_pseudonym;
     const struct oct_config *config;       /* defaults and what the user gave over them */
     const struct oct_export_options *work; /* cancel and progress of passes over the file */
@@ -40,7 +41,7 @@ struct oct_export_open; /* what stands behind a source */
 
 /* Opens path ("-": standard input) and fills *source; form.plane_valid and all texts live until the
  * close. *open is NULL on error. OCT_E_ARG: the file has no such dataset, B-scans or depths, a
- * spacing is missing (names --spacing), or it says another eye than the wish; OCT_E_CLOSED:
+ * spacing is missing (names --pixel-um), or it says another eye than the wish; OCT_E_CLOSED:
  * cancelled in a pass over the file. */
 enum oct_err oct_export_source_open(struct oct_export_open **open, struct oct_export_source *source,
                                     const char *path, const struct oct_export_wish *wish,

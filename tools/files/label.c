@@ -1,6 +1,7 @@
 /* label: shows and corrects whose eye recordings are of, and marks them. */
 #include "pipeline/volume/label.h"
 #include "tools/commands.h"
+#include "tools/picture_options.h"
 
 #include <cjson/cJSON.h>
 #include <limits.h>
@@ -13,7 +14,7 @@ struct label_options {
 };
 
 static const struct oct_option options[] = {
-    {"--eye", "E", "OD (right), OS (left) or none", OCT_OPTION_TEXT,
+    {"--eye", "OD|OS", "right or left, or none", OCT_OPTION_TEXT,
      .at = offsetof(struct label_options, eye), .words = "OD OS none"},
     {"--pseudonym", "TEXT", "who, never a patient's name; --pseudonym= empties it", OCT_OPTION_TEXT,
      .at = offsetof(struct label_options, pseudonym)},
@@ -28,14 +29,9 @@ static const struct oct_option options[] = {
 static int read_change(const struct label_options *o, struct oct_volume_label_change *change,
                        enum oct_volume_mark *mark)
 {
-    static const char *const eyes[] = {"OD", "OS", "none"};
     *change = (struct oct_volume_label_change){.pseudonym = o->pseudonym};
-    if (o->eye) {
-        const int i = oct_option_word(o->eye, eyes, 3);
-        if (i < 0)
-            return oct_command_misuse("label", "--eye %s: it is OD, OS or none", o->eye);
-        change->eye = i == 2 ? "" : eyes[i];
-    }
+    if (oct_picture_eye("label", o->eye, true, &change->eye))
+        return 2;
     if (!o->mark)
         return 0;
     if (!*o->mark || !oct_volume_mark_of(o->mark, mark))

@@ -1,0 +1,163 @@
+#!/usr/bin/python3
+"""One grammar in all commands of octctl: what the page says, the ends of a slab, and old spellings, which
+do the same as the new ones and say so in one line."""
+import json
+import os
+
+import h5py
+import numpy as np
+
+from octtest import case, folder, main, ok, run
+
+HERE = folder("conventions")
+V, M, D = 24, 40, 50
+UM = 20.0, 10.0, 5.0  # from B-scan to B-scan, A-line to A-line, depth pixel to depth pixel
+
+
+def path(name):
+    return os.path.join(HERE, name)
+
+
+def volume(name, seed=3, um=UM):
+    """A smooth texture as an HDF5 file of B-scans that says its spacing."""
+    if not os.path.exists(path(name)):
+        f = np.fft.fftn(np.random.default_rng(seed).normal(size=(V, M, D)))
+        for axis, n in enumerate((V, M, D)):
+            f *= np.exp(-8 * np.fft.fftfreq(n).reshape([-1 if i == axis else 1 for i in range(3)]) ** 2)
+        values = np.fft.ifftn(f).real
+        with h5py.File(path(name), "w") as file:
+            data = file.create_dataset("bscans", data=np.float32(40 + 8 * values / values.std()))
+            if um:
+                data.attrs["axis_spacing_um"] = um
+    return path(name)
+
+
+def mirror():
+    name = path("mirror.h5")
+    if not os.path.exists(name):
+        ok("synth", name, "--mirror", "300", "--set", "scan.lines=32", "--set", "scan.bscans=1",
+           "--calibration", path("cal"))
+    return [name, "--config", path("cal/calibration.ini")]
+
+
+def said_of(text):
+    """Without what differs from run to run."""
+    if not text.startswith("{") and not text.startswith("["):
+        return text.split("\ntook")[0]
+
+    def bare(value):
+        if isinstance(value, dict):
+            return {k: bare(v) for k, v in value.items() if k not in ("seconds", "peak_bytes")}
+        if isinstance(value, float):
+            return round(value, 5)  # sums of threads
+        return [bare(v) for v in value] if isinstance(value, list) else value
+    return bare(json.loads(text))
+
+
+def same(new_name, old, new, *command):
+    """Both do the same; the old one says so, in its own line before all others."""
+    got = run("octctl", *command, *new)
+    before = run("octctl", *command, *old)
+    assert got[0] == before[0] == 0, (command, got, before)
+    assert said_of(got[1]) == said_of(before[1]), (command, got[1], before[1])
+    first, _, rest = before[2].partition("\n")
+    assert first.startswith("octctl ") and old[0] in first and new_name in first, before[2]
+    assert rest == got[2], (command, got[2], before[2])
+
+
+@case
+def old_spellings():
+    """each does what the new one does, and says which it is"""
+    a = volume("a.h5")
+    out, force = path("out.h5"), ("--json", "--force")
+    size = "--pixel-um", ("--um", "2,3"), ("--pixel-um", "2,3")
+    slab = "--slab", ("--en-face", "10:20"), ("--slab", "10:20")
+    same(*size, "correlate", a, "--json")
+    same(*slab, "correlate", a, "--json")
+    same("--frames is no more", ("--frames",), (), "correlate", a, "--json")
+    same(*size, "cones", a, *slab[2], "--json")
+    same(*slab, "cones", a, "--json")
+    same(*size, "register", a, out, *force)
+    same("--roi 2,2,30,30", ("--roi", "2:2:30:30"), ("--roi", "2,2,30,30"), "register", a, out, *force)
+    same(*slab, "register", a, a, out, "--as", "mosaic", *force)
+    same("--pixel-um", ("--um", "5,10,20"), ("--pixel-um", "5,10,20"), "register-volumes", a, a, out,
+         "--model", "bscans", *force)
+    same("--slab 25%:50%", ("--slab", "0.25:0.5"), ("--slab", "25%:50%"), "cells", a, a, path("o.csv"),
+         "--detect-only", "--radius", "2", "--force")
+    same("--pixel-um", ("--spacing", "3,4,7"), ("--pixel-um", "7,4,3"), "export", a, path("o.npy"), *force)
+    same("--pixel-um", ("--spacing=3,-,-",), ("--pixel-um=-,-,3",), "export", a, path("o.npy"), *force)
+    same("--pixel-um", ("--axial-um", "1.5"), ("--pixel-um", "1.5"), "calibrate", "report", *mirror(),
+         "--json")
+    same("--n-frames", ("--frames", "5"), ("--n-frames", "5"), "synth", path("film.npy"), "--cells", "3",
+         "--size", "90x80")
+    status, _, err = run("octctl", "snapshot", path("o.png"), "--frames", "none")
+    assert status == 2 and err.startswith("octctl snapshot: --frames is now --n-frames N\n"), err
+
+
+@case
+def old_outputs():
+    """calibrate dispersion --out is the last argument now"""
+    ok("synth", path("eye.h5"), "--set", "scan.lines=64", "--set", "scan.bscans=1", "--calibration",
+       path("eye"))
+    config = "--config", path("eye/calibration.ini"), "--force"
+    new, _ = ok("calibrate", "dispersion", path("eye.h5"), path("new.ini"), *config)
+    status, old, err = run("octctl", "calibrate", "dispersion", path("eye.h5"), "--out", path("old.ini"),
+                           *config)
+    assert status == 0 and err.count("\n") == 1 and "OUT.ini" in err, err
+    assert old.replace("old.ini", "new.ini") == new
+    assert open(path("old.ini")).read() == open(path("new.ini")).read()
+
+
+@case
+def ends_of_a_slab():
+    """depth pixels, micrometres and shares, each end its own; micrometres need a size"""
+    a, unknown = volume("a.h5"), volume("unknown.h5", um=None)
+    want = said_of(ok("correlate", a, "--slab", "10:20", "--json")[0])
+    for text in ("50um:100um", "20%:40%", "10:40%", "50um:20", "20.5%:99um"):
+        assert said_of(ok("correlate", a, "--slab", text, "--json")[0]) == want, text
+    face = said_of(ok("export", a, path("face.npy"), "--dataset", "enface", "--slab", "10:20", "--json",
+                      "--force")[0])
+    pixels = np.load(path("face.npy"))
+    assert face == said_of(ok("export", a, path("face.npy"), "--dataset", "enface", "--slab", "20%:100um",
+                              "--json", "--force")[0])
+    assert (np.load(path("face.npy")) == pixels).all()
+    for command in (("correlate", unknown), ("cones", unknown)):
+        status, _, err = run("octctl", *command, "--slab", "50um:100um")
+        assert status == 1 and "not known" in err and err.count("\n") == 1, err
+    for text in ("10", "10:", "20:10", "10:10", "1.5:9", "50%:20%", "10px:20", "-5:9", "0x1:9", "nan:1",
+                 "10:120%", "ilm:rpe"):
+        status, _, err = run("octctl", "correlate", a, f"--slab={text}")
+        assert status == 2 and "--slab needs" in err and err.count("\n") == 1, (text, err)
+    for text in ("10:51", "10:300um"):
+        status, _, err = run("octctl", "correlate", a, "--slab", text)
+        assert status == 1 and "its depth is 0:50" in err, (text, err)
+
+
+@case
+def eyes():
+    """--eye takes either case in all commands that have it"""
+    a = volume("a.h5")
+    for eye in ("OD", "od", "Od"):
+        ok("export", a, path("eye.nii"), "--eye", eye, "--force")
+        ok("surfaces", a, path("eye_s.h5"), "--eye", eye, "--no-align", "--force", "--denoise", "none")
+    for command in (("export", a, path("eye.nii")), ("surfaces", a, path("x.h5")), ("label", a)):
+        status, _, err = run("octctl", *command, "--eye", "left")
+        assert status == 2 and "--eye left: it is OD" in err and err.count("\n") == 1, err
+
+
+@case
+def the_page():
+    """help conventions is a page; helps and completion show no old spelling"""
+    page, _ = ok("help", "conventions")
+    assert page.count("\n") < 40 and "--pixel-um X[,Y]" in page and "--slab A:B" in page, page
+    assert max(map(len, page.splitlines())) <= 100
+    old = "--um ", "--en-face", "--axial-um", "--spacing B", "--frames ", "--out FILE"
+    for name in ("correlate", "cones", "cells", "register", "register-volumes", "surfaces", "export",
+                 "synth", "snapshot", "calibrate"):
+        text = ok("help", name)[0]
+        assert not [word for word in old if word in text], (name, text)
+        listed = ok("completion", "--list", "--", "octctl", name, "--")[0].splitlines()
+        assert not {"--um", "--en-face", "--frames"} & {line.split(":")[0] for line in listed}, name
+
+
+main()
