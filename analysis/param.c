@@ -49,11 +49,11 @@ static bool parse_bool(const char *text, bool *value)
     return false;
 }
 
-/* Index of text, whatever its case, in a NULL-terminated list, or -1. */
+/* Index of text in a NULL-terminated list, or -1. */
 static int index_of(const char *const *words, const char *text)
 {
     for (int i = 0; words[i]; i++)
-        if (!strcasecmp(words[i], text))
+        if (!strcmp(words[i], text))
             return i;
     return -1;
 }
@@ -103,10 +103,9 @@ static bool parse_text(const struct oct_param *param, const char *text, char *va
         snprintf(why, why_bytes, "'%.*s' %s", SHOWN_BYTES, text, bad);
         return false;
     }
-    const int index = param->words ? index_of(param->words, text) : 0;
-    if (index < 0)
+    if (param->words && index_of(param->words, text) < 0)
         return false;
-    memcpy(value, param->words ? param->words[index] : text, length + 1);
+    memcpy(value, text, length + 1);
     return true;
 }
 

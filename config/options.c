@@ -132,6 +132,15 @@ void oct_param_texts_store(const struct oct_params *params, const struct oct_par
             oct_param_parse(&params->rows[row], settings, given->text[row], why, sizeof(why));
 }
 
+/* The word of a parameter that is meant, whatever its case; else the text. */
+static const char *find_word(const struct oct_param *param, const char *text)
+{
+    for (const char *const *word = param ? param->words : NULL; word && *word; word++)
+        if (strcasecmp(*word, text) == 0)
+            return *word;
+    return text;
+}
+
 /* `text` is NULL where the value was left out. */
 static bool read_value(const struct oct_option_shown *shown, void *value, const char *text)
 {
@@ -144,6 +153,8 @@ static bool read_value(const struct oct_option_shown *shown, void *value, const 
         *(bool *)value = true;
         return true;
     }
+    if (good)
+        text = find_word(shown->param, text);
     if (good && shown->param && !oct_param_allows(shown->param, text))
         return false;
     if (o->kind == OCT_OPTION_TEXT && good)
