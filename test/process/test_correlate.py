@@ -387,7 +387,10 @@ def recordings():
         came[3, 10:14] = 0
         f["frames/line_valid"] = came
     db = (lo[:, None, None] + u8 * (hi - lo)[:, None, None] / 255).astype("f4")
-    got = correlate(volume, "--max-shift", 12)
+    csv = path("clock.csv")
+    got = correlate(volume, "--max-shift", 12, "--csv", csv)
+    seconds = np.genfromtxt(csv, delimiter=",", names=True, usecols=(0, 1))["time_s"]
+    assert np.allclose(seconds, (times - times[0]) * 1e-9, rtol=1e-8) and seconds[-1] > 0
     valid = np.broadcast_to(came[:, :, None], db.shape)
     for v in 0, 3, 23:
         want, ratio = direct(db[v], db[v], 12, "overlap", valid[v], valid[v])
