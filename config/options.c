@@ -8,8 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define HELP_COLUMN 21 /* where the meaning of an option begins */
-
 bool oct_option_u64(const char *text, uint64_t *value)
 {
     if (!text || text[0] < '0' || text[0] > '9')
@@ -226,24 +224,23 @@ bool oct_option_read(const struct oct_option *table, void *values, int argc, cha
     return false;
 }
 
-static void print_option(const struct oct_option *o)
+static void print_option(const struct oct_option *o, int column)
 {
     const char *line = o->meaning, *end;
     int width = printf("  %s%s%s%s%s", o->brief ? o->brief : "", o->brief ? ", " : "", o->name,
                        o->argument ? " " : "", o->argument ? o->argument : "");
     while ((end = strchr(line, '\n'))) {
-        printf("%*s%.*s\n", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "", (int)(end - line),
-               line);
+        printf("%*s%.*s\n", width < column ? column - width : 1, "", (int)(end - line), line);
         line = end + 1;
         width = 0;
     }
-    printf("%*s%s\n", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "", line);
+    printf("%*s%s\n", width < column ? column - width : 1, "", line);
 }
 
-void oct_options_print(const struct oct_option *options)
+void oct_options_print(const struct oct_option *options, int column)
 {
     struct oct_option_shown shown;
     for (unsigned i = 0; oct_option_at(options, i, &shown); i++)
         if (shown.option.name)
-            print_option(&shown.option);
+            print_option(&shown.option, column);
 }

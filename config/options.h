@@ -80,8 +80,8 @@ bool oct_option_at(const struct oct_option *table, unsigned i, struct oct_option
 
 #define OCT_OPTION_ABOVE_0 2.3e-308 /* as `least`: the smallest number above */
 
-/* Prints a line (or several) for each. */
-void oct_options_print(const struct oct_option *options);
+/* Prints a line (or several) for each; the meanings begin in that column. */
+void oct_options_print(const struct oct_option *options, int column);
 
 /* Whether argv[*i] is an option of the table; *shown is it then. Its value is read; *i is then the
  * last word that belongs to it. *wrong becomes the option as it was written if its value is missing

@@ -51,6 +51,7 @@ static const struct oct_command *const commands[] = {
     &oct_command_bench,      &oct_command_completion,
     &command_reference,      NULL,
 };
+#define HELP_COLUMN 21
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]) - 1)
 
 /* The command line, sorted. The arrays hold argc + 1 pointers each. */
@@ -100,7 +101,7 @@ static void print_help(void)
     printf("  %-16s %-22s %s\n", "help", "[COMMAND|conventions]",
            "this text, that of a command, or what options mean in all");
     printf("\noptions, before or after the command:\n");
-    oct_options_print(global_options);
+    oct_options_print(global_options, HELP_COLUMN);
     printf("\nkeys of the configuration:\n");
     oct_config_write_help(stdout);
 }
@@ -185,13 +186,13 @@ static void print_command_help(const struct oct_command *command)
            command->usage, command->help);
     for (const struct oct_command *const *part = command->parts; part && *part; part++) {
         printf("\noctctl %s %s\n  %s\n", (*part)->name, (*part)->usage, (*part)->help);
-        oct_options_print((*part)->options);
+        oct_options_print((*part)->options, HELP_COLUMN);
     }
     printf("\noptions:\n");
-    oct_options_print(command->options);
+    oct_options_print(command->options, HELP_COLUMN);
     for (const struct oct_option *o = global_options; o->name; o++)
         if (!is_own(command, o->name) && oct_command_reads(command, o->name))
-            oct_options_print((const struct oct_option[]){*o, {NULL}});
+            oct_options_print((const struct oct_option[]){*o, {NULL}}, HELP_COLUMN);
 }
 
 static enum oct_err sort_arguments(struct call *call, int argc, char **argv, struct oct_error *err)

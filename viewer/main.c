@@ -14,12 +14,13 @@
 static void print_help(void)
 {
     char keys[128];
-    puts("octview shows the B-scans that octd publishes, live, and those of its recordings.\n"
-         "\n"
-         "  octview [--config FILE] [--set KEY=VALUE]... [--connect ENDPOINT] [--size WxH]\n"
-         "  octview FILE.h5 ...      shows a recording; no octd is needed\n"
-         "  octview --headless --frames N --screenshot FILE.png [--timeout SECONDS] ...\n");
-    oct_options_print(oct_view_option_table);
+    puts(
+        "octview shows the B-scans that octd publishes, live, and those of its recordings.\n"
+        "\n"
+        "  octview [--config FILE] [--set SECTION.KEY=VALUE]... [--connect ENDPOINT] [--size WxH]\n"
+        "  octview FILE.h5 ...      shows a recording; no octd is needed\n"
+        "  octview --headless --frames N --screenshot FILE.png [--timeout SECONDS] ...\n");
+    oct_options_print(oct_view_option_table, 27);
     puts(
         "\nExit status: 0 done, 1 it failed while working, 2 it was called or configured wrongly.\n"
         "\nIn the window:");

@@ -24,8 +24,8 @@ struct given {
     .at = offsetof(struct given, member), .meaning = means
 const struct oct_option oct_view_option_table[] = {
     {OPTION("--config", "FILE", TEXT, config, "read this configuration")},
-    {OPTION("--set", "KEY=VALUE", LIST, sets,
-            "set one key (SECTION.KEY), over the file; may be repeated")},
+    {OPTION("--set", "SECTION.KEY=VALUE", LIST, sets,
+            "set one key, over the file; may be repeated")},
     {OPTION("--connect", "ENDPOINT", TEXT, connect,
             "where pictures come from, instead of publish.endpoint")},
     {OPTION("--control", "ENDPOINT", TEXT, control,
@@ -42,8 +42,8 @@ const struct oct_option oct_view_option_table[] = {
     {OPTION("--frames", "N", COUNT, frames,
             "headless: pictures to receive first (1); of FILE.h5: the B-scan"),
      .least = 1, .most = 1e9, .needs = "a whole number from 1 to 1000000000"},
-    {OPTION("--screenshot", "FILE", TEXT, screenshot,
-            "headless: where the picture of the window goes, a PNG")},
+    {OPTION("--screenshot", "FILE.png", TEXT, screenshot,
+            "headless: where the picture of the window goes")},
     {OPTION("--timeout", "SECONDS", NUMBER, timeout_s, "headless: how long to wait for them (30)"),
      .least = OCT_OPTION_ABOVE_0, .most = 86400, .needs = "seconds, more than 0 and at most 86400"},
     {OPTION("--help", NULL, FLAG, help, "this text")},
@@ -55,13 +55,17 @@ static enum oct_err read_all(struct given *given, int argc, char **argv, struct 
 {
     struct oct_option_shown shown;
     const char *wrong = NULL;
+    bool ended = false; /* by "--" */
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
-        if (oct_option_read(oct_view_option_table, given, argc, argv, &i, &shown, &wrong)) {
+        if (!ended && strcmp(word, "--") == 0) {
+            ended = true;
+        } else if (!ended &&
+                   oct_option_read(oct_view_option_table, given, argc, argv, &i, &shown, &wrong)) {
             if (wrong)
                 return oct_fail(err, OCT_E_ARG, "%s: %s needs %s; see --help", argv[i], wrong,
                                 shown.option.needs ? shown.option.needs : "a value");
-        } else if (word[0] == '-') {
+        } else if (!ended && word[0] == '-') {
             return oct_fail(err, OCT_E_ARG, "%s: no such option; see --help", word);
         } else if (given->file) {
             return oct_fail(err, OCT_E_ARG, "%s: octview shows one recording; see --help", word);
