@@ -243,8 +243,10 @@ static enum oct_err layers_create(struct oct_analysis **out, bool is_slab,
     a->depth_um = um > 0 && isfinite(um) ? um : NAN;
     a->n_bscans = setup->n_bscans;
     a->is_live = setup->live;
-    a->row_step = oct_enface_row_step(a->n_bscans, a->input.dims[0]);
-    a->n_rows = (a->n_bscans + a->row_step - 1) / a->row_step;
+    if (is_slab) {
+        a->row_step = oct_enface_row_step(a->n_bscans, a->input.dims[0]);
+        a->n_rows = (a->n_bscans + a->row_step - 1) / a->row_step;
+    }
     enum oct_err e = oct_surfaces_live_check(&a->settings, &a->input, err);
     e = e ? e : make_parts(a, &a->settings, err);
     if (e)
