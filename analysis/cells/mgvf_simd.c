@@ -1,11 +1,13 @@
-/* The sweep itself. Included by mgvf_plain.c, mgvf_avx2.c and mgvf_avx512.c, which are compiled for
- * their instruction set and name the table (OCT_MGVF_TABLE, OCT_MGVF_NAME).
- *
- * Registers of columns go down the window row by row, so that each row is loaded once. Against the
- * flow rows and columns are taken backwards: v then points to the right and down, and few kinds of
- * flow are left, each with its own code. */
-#include "analysis/cells/mgvf.h"
-#include "analysis/cells/mgvf_vector.h"
+/* One sweep of the field. Registers of columns go down the window row by row, so that each row is
+ * loaded once. Against the flow rows and columns are taken backwards: v then points to the right
+ * and down, and few kinds of flow are left, each with its own code. */
+#include "analysis/cells/follow.h"
+#include "pipeline/base/vector.h"
+
+INLINE vec magnitude(vec v)
+{
+    return larger(v, all(0) - v);
+}
 
 /* Where a sweep goes: `right` 1 or -1, `down` a row or a row back. Signs as of struct
  * oct_mgvf_flow, of the window as it is taken. */
@@ -45,9 +47,9 @@ INLINE vec update(struct three up, struct three at, struct three down, vec edge,
     return w + (spread - edge * all(0.2F) * ((w - edge) + spread));
 }
 
-/* The signs and `sums` are constants at each place of call. */
+/* The signs are constants at each place of call. */
 INLINE double sweep_along(float *to, const float *from, const float *edge,
-                          const struct oct_mgvf_grid *grid, struct course course, bool sums)
+                          const struct oct_mgvf_grid *grid, struct course course)
 {
     const size_t last = course.down < 0 ? (grid->rows - 1) * grid->stride : 0;
     double total = 0;
@@ -60,14 +62,13 @@ INLINE double sweep_along(float *to, const float *from, const float *edge,
             const struct three down = load_three(from + at + course.down, course.right);
             const vec next = update(up, here, down, load(edge + at), course.sign);
             store(to + at, next);
-            if (sums)
-                sum += magnitude(next - here.middle);
+            sum += magnitude(next - here.middle);
             up = here;
             here = down;
         }
         float each[WIDTH];
         store(each, sum);
-        for (uint32_t j = 0; sums && j < WIDTH && x + j < grid->columns; j++)
+        for (uint32_t j = 0; j < WIDTH && x + j < grid->columns; j++)
             total += (double)each[j];
     }
     oct_mgvf_set_border(to, grid);
@@ -76,32 +77,31 @@ INLINE double sweep_along(float *to, const float *from, const float *edge,
 
 INLINE double sweep_kind(float *to, const float *from, const float *edge,
                          const struct oct_mgvf_grid *grid, const struct course *course, int a,
-                         int b, int c, int d, bool sums)
+                         int b, int c, int d)
 {
     const struct course along = {course->right, course->down, {a, b, c, d}};
-    return sums ? sweep_along(to, from, edge, grid, along, true)
-                : sweep_along(to, from, edge, grid, along, false);
+    return sweep_along(to, from, edge, grid, along);
 }
 
 /* As of a flow to the right and down, which has no other signs. */
 static double sweep(float *to, const float *from, const float *edge,
-                    const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow, bool sums)
+                    const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow)
 {
     const bool back = flow->sign[0] < 0, up = flow->sign[1] < 0;
     const ptrdiff_t row = (ptrdiff_t)grid->stride;
     const struct course course = {.right = back ? -1 : 1, .down = up ? -row : row};
     const int apart = (back ? -1 : 1) * flow->sign[back == up ? 3 : 2];
     if (flow->sign[0] == 0 && flow->sign[1] == 0)
-        return sweep_kind(to, from, edge, grid, &course, 0, 0, 0, 0, sums);
+        return sweep_kind(to, from, edge, grid, &course, 0, 0, 0, 0);
     if (flow->sign[1] == 0)
-        return sweep_kind(to, from, edge, grid, &course, 1, 0, 1, 1, sums);
+        return sweep_kind(to, from, edge, grid, &course, 1, 0, 1, 1);
     if (flow->sign[0] == 0)
-        return sweep_kind(to, from, edge, grid, &course, 0, 1, 1, -1, sums);
+        return sweep_kind(to, from, edge, grid, &course, 0, 1, 1, -1);
     if (apart > 0)
-        return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, 1, sums);
+        return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, 1);
     if (apart < 0)
-        return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, -1, sums);
-    return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, 0, sums);
+        return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, -1);
+    return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, 0);
 }
 
-const struct oct_mgvf OCT_MGVF_TABLE = {.name = OCT_MGVF_NAME, .sweep = sweep};
+const struct oct_mgvf OCT_SIMD_TABLE(oct_mgvf) = {sweep};
