@@ -489,12 +489,15 @@ static __device__ inline void find_cell(const struct oct_cells_shape &s, const f
     for (unsigned i = 0; i < OCT_CELLS_SNAXELS; i++)
         radius += end->radii[i] / OCT_CELLS_SNAXELS;
     end->cell = {end->x, end->y, radius, 0, (int32_t)lround(end->x), (int32_t)lround(end->y)};
-    for (int i = 0; end->defined && i < 9; i++) { /* the 3 x 3 that may lie so near */
+    if (!end->defined)
+        return;
+#pragma unroll
+    for (int i = 0; i < 9; i++) { /* the 3 x 3 that may lie so near */
         const double u = ceil(end->x - 1) + i % 3, v = ceil(end->y - 1) + i / 3;
         const double du = u - end->x, dv = v - end->y;
-        if (!(u >= border && v >= border && u < right && v < bottom && du * du + dv * dv <= 1))
-            continue; /* NaN is nowhere */
-        const float value = score[(size_t)v * s.width + (size_t)u];
+        const bool is_near = u >= border && v >= border && u < right && v < bottom &&
+                             du * du + dv * dv <= 1; /* NaN is not */
+        const float value = is_near ? score[(size_t)v * s.width + (size_t)u] : 0;
         if (!(is_dark ? value > 0 : value < 0) || !(fabsf(value) > fabsf(end->cell.score)))
             continue;
         end->cell.score = value;
@@ -555,9 +558,9 @@ static __global__ void __launch_bounds__(OCT_CELLS_FOLLOW_THREADS, 1)
         end.defined = defined;
         end.x = snake.start.x;
         end.y = snake.start.y;
-        memcpy(end.radii, snake.start.radii, sizeof(end.radii));
+        for (unsigned i = 0; !defined && i < OCT_CELLS_SNAXELS; i++)
+            end.radii[i] = snake.start.radii[i];
     }
-    __syncthreads();
     if (defined) {
         float *first = SHARED ? shared : scratch + (size_t)blockIdx.x * 3 * step;
         const float *window = planes.pixels + (size_t)at.v1 * s.width + (size_t)at.u1;

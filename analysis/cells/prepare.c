@@ -34,11 +34,11 @@ void oct_cells_mask_finish(struct oct_cells_mask *mask)
 }
 
 /* The bits of floats without sign order them as integers. */
-static uint32_t to_bits(float x)
+static int32_t to_bits(float x)
 {
-    uint32_t bits;
+    int32_t bits;
     memcpy(&bits, &x, sizeof(bits));
-    return bits & 0x7fffffff;
+    return bits & INT32_MAX;
 }
 
 /* What lies within reach of the masked pixels first .. last of row y. */
@@ -57,7 +57,7 @@ static void mark_near(struct oct_cells_mask *mask, int64_t y, int64_t first, int
 void oct_cells_mask_set(struct oct_cells_mask *mask, const struct oct_picture *picture)
 {
     const size_t width = mask->width, n = mask->height * width;
-    uint32_t most = 0;
+    int32_t most = 0;
     for (size_t i = 0; i < n; i++)
         most = to_bits(picture->pixels[i]) > most ? to_bits(picture->pixels[i]) : most;
     mask->any = mask->is_empty = false;
@@ -148,7 +148,7 @@ void oct_cells_mask_fill(const struct oct_cells_mask *mask, float *pixels, size_
 #define LEAST_SAMPLED 512u
 
 struct sift {
-    uint32_t low, span; /* bits of the bounds */
+    int32_t low, high; /* bits of the bounds */
     size_t n_valid, n_below, n_within;
     float *within;
 };
@@ -160,12 +160,12 @@ static inline void sift_some(struct sift *s, const float *values, uint32_t n)
     uint32_t n_below = 0, n_within = 0;
     for (uint32_t i = 0; i < n; i++) {
         n_below += to_bits(values[i]) < s->low;
-        n_within += to_bits(values[i]) - s->low <= s->span;
+        n_within += to_bits(values[i]) >= s->low && to_bits(values[i]) <= s->high;
     }
     s->n_below += n_below;
     for (uint32_t i = 0; n_within > 0 && i < n; i++) {
         s->within[s->n_within] = fabsf(values[i]);
-        s->n_within += to_bits(values[i]) - s->low <= s->span;
+        s->n_within += (to_bits(values[i]) >= s->low) & (to_bits(values[i]) <= s->high);
     }
 }
 
@@ -183,7 +183,7 @@ static struct sift sift_all(const struct oct_cells_slopes *g, const uint8_t *val
 {
     const size_t width = (size_t)g->width, height = (size_t)g->height;
     float *row = values + 2 * height * width;
-    struct sift s = {.low = to_bits(low), .span = to_bits(high) - to_bits(low), .within = values};
+    struct sift s = {.low = to_bits(low), .high = to_bits(high), .within = values};
     for (size_t i = 0; i < 2 * height; i++) {
         const float *all = (i % 2 ? g->gy : g->gx) + i / 2 * g->row;
         uint32_t n = valid ? 0 : (uint32_t)width;
