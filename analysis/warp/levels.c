@@ -221,22 +221,30 @@ struct spreading {
     float *fine;
 };
 
+/* Voxel i of the finer level in the coarser one. */
+static double place_in(const struct spreading *s, uint32_t i)
+{
+    return (s->to * i + (s->to - 1) / 2.0 - (s->from - 1) / 2.0) / s->from;
+}
+
 static void spread_plane(void *context, unsigned b, unsigned worker)
 {
     const struct spreading *s = context;
-    const size_t n_from = (size_t)s->from_dims[0] * s->from_dims[1] * s->from_dims[2];
-    const size_t plane = (size_t)s->to_dims[1] * s->to_dims[2], n_to = plane * s->to_dims[0];
+    const uint32_t *from = s->from_dims, *to = s->to_dims;
+    const size_t n_from = (size_t)from[0] * from[1] * from[2], n_to = (size_t)to[0] * to[1] * to[2];
     const double ratio = (double)s->from / s->to;
     (void)worker;
-    for (size_t i = 0; i < plane; i++) {
-        const size_t x[3] = {b, i / s->to_dims[2], i % s->to_dims[2]};
-        double at[3];
-        for (unsigned k = 0; k < 3; k++)
-            at[k] = ((double)(s->to * x[k]) + (s->to - 1) / 2.0 - (s->from - 1) / 2.0) / s->from;
-        const struct oct_warp_cell cell = oct_warp_cell_of(s->from_dims, at);
-        for (size_t c = 0; c < 3; c++)
-            s->fine[c * n_to + b * plane + i] =
-                (float)(ratio * oct_warp_sample(s->coarse + c * n_from, &cell));
+    for (uint32_t j = 0; j < to[1]; j++) {
+        struct oct_warp_cell cell =
+            oct_warp_cell_of(from, (double[3]){place_in(s, b), place_in(s, j), 0});
+        float *fine = s->fine + ((size_t)b * to[1] + j) * to[2];
+        const size_t row = cell.at;
+        for (uint32_t d = 0; d < to[2]; d++) {
+            cell.at = row + oct_warp_between(place_in(s, d), from[2], &cell.part[2]);
+            for (size_t c = 0; c < 3; c++)
+                fine[c * n_to + d] =
+                    (float)(ratio * oct_warp_sample(s->coarse + c * n_from, &cell));
+        }
     }
 }
 

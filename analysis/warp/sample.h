@@ -12,15 +12,20 @@ struct oct_warp_cell {
     double part[3];        /* of the higher voxel along each axis */
 };
 
+/* Along one axis of n voxels: the lower voxel. */
+static inline uint32_t oct_warp_between(double x, uint32_t n, double *part)
+{
+    const double last = n - 1.0, inside = x > 0 ? (x < last ? x : last) : 0;
+    const uint32_t low = inside < last ? (uint32_t)inside : n - 2;
+    *part = inside - low;
+    return low;
+}
+
 static inline struct oct_warp_cell oct_warp_cell_of(const uint32_t dims[3], const double x[3])
 {
     struct oct_warp_cell cell = {.plane = (size_t)dims[1] * dims[2], .row = dims[2]};
-    for (unsigned i = 0; i < 3; i++) {
-        const double last = dims[i] - 1.0, inside = x[i] > 0 ? (x[i] < last ? x[i] : last) : 0;
-        const uint32_t low = inside < last ? (uint32_t)inside : dims[i] - 2;
-        cell.at = cell.at * dims[i] + low;
-        cell.part[i] = inside - low;
-    }
+    for (unsigned i = 0; i < 3; i++)
+        cell.at = cell.at * dims[i] + oct_warp_between(x[i], dims[i], &cell.part[i]);
     return cell;
 }
 
