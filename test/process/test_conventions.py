@@ -61,7 +61,7 @@ def same(new_name, old, new, *command):
     assert got[0] == before[0] == 0, (command, got, before)
     assert said_of(got[1]) == said_of(before[1]), (command, got[1], before[1])
     first, _, rest = before[2].partition("\n")
-    assert first.startswith("octctl ") and old[0] in first and new_name in first, before[2]
+    assert first.startswith("octctl ") and old[0].split("=")[0] in first and new_name in first, before[2]
     assert rest == got[2], (command, got[2], before[2])
 
 
