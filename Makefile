@@ -131,20 +131,11 @@ $(addprefix $(BUILD)/pipeline/flow/,background.o line_sums.o running_dc.o): EXTR
 # Selections by comparison become vector code only where comparisons need not trap.
 $(addprefix $(BUILD)/,analysis/average/pixels.o numeric/picture.o): \
   EXTRA_CFLAGS += -O3 -fno-trapping-math
-# One source for three instruction sets, which give the same numbers: nothing is fused.
-$(BUILD)/analysis/cells/mgvf_plain.o: EXTRA_CFLAGS += -ffp-contract=off
-$(BUILD)/analysis/cells/mgvf_avx2.o: EXTRA_CFLAGS += -ffp-contract=off -mavx2
-$(BUILD)/analysis/cells/mgvf_avx512.o: EXTRA_CFLAGS += -ffp-contract=off -mavx2 -mavx512f -mavx512dq \
-  -mprefer-vector-width=512
+# Sweeps of the field give the same numbers on all instruction sets: nothing is fused.
+$(SIMD_SETS:%=$(BUILD)/analysis/cells/mgvf_simd.%.o): EXTRA_CFLAGS += -ffp-contract=off
 # A square root of less than 0 need not set errno.
 $(BUILD)/analysis/cells/follow.o: EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
 $(BUILD)/analysis/correlate/correlate.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno
-# The same scores of circles for three instruction sets.
-GICOV := $(addprefix $(BUILD)/analysis/cells/gicov_,plain.o avx2.o avx512.o)
-$(GICOV): EXTRA_CFLAGS += -O3 -fno-trapping-math -fno-math-errno -ffp-contract=fast
-$(BUILD)/analysis/cells/gicov_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma
-$(BUILD)/analysis/cells/gicov_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
-  -mavx2 -mfma -mprefer-vector-width=512
 # Bounds and distances of patches, whose sums may be fused.
 $(BUILD)/analysis/surface/patch_search.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno -ffp-contract=fast
 

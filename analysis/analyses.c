@@ -1,7 +1,7 @@
 #include "analysis/analyses.h"
 
 #include "analysis/average/average.h"
-#include "analysis/cells/live.h"
+#include "analysis/cells/cells.h"
 #include "analysis/cones/live.h"
 #include "analysis/enface/enface.h"
 #include "analysis/quality/quality.h"

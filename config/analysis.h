@@ -15,7 +15,7 @@
 
 #include "analysis/analyses.h"
 #include "analysis/average/average.h"
-#include "analysis/cells/live.h"
+#include "analysis/cells/cells.h"
 #include "analysis/enface/enface.h"
 #include "analysis/rolloff/rolloff.h"
 #include "analysis/surface/live.h"

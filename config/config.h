@@ -9,7 +9,7 @@
 #define OCT_CONFIG_CONFIG_H
 
 #include "analysis/average/average.h"
-#include "analysis/cells/live.h"
+#include "analysis/cells/cells.h"
 #include "analysis/enface/enface.h"
 #include "analysis/param.h"
 #include "analysis/rolloff/rolloff.h"

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <vector>
 
 #define OCT_CELLS_ROOM 512u /* cells that are refined, or followed, at once */
@@ -21,13 +22,7 @@
 /* What comes back of a search in one copy. */
 struct oct_cells_list {
     struct oct_cells_facts facts;
-    struct oct_cells_d_found found[OCT_CELLS_ROOM];
-};
-
-/* Circles as kernels read them, of one pitch. */
-struct oct_cells_circle_table {
-    struct oct_cells_circle_groups *d_circles;
-    float4 *d_table;
+    struct oct_cell found[OCT_CELLS_ROOM];
 };
 
 struct oct_cells_device {
@@ -35,27 +30,27 @@ struct oct_cells_device {
     struct oct_cells_shape shape;
     bool is_tiled, is_window_shared; /* what fits into shared memory */
     bool keeps_fields, is_masked;    /* is_masked: of the picture */
-    bool has_map;
     unsigned n_taps, most_starts;
     size_t n, most; /* pixels of a picture, of a window */
     size_t plane;   /* floats of a plane of a window */
     float *h_picture;
     uint8_t *h_valid, *h_near;
     struct oct_cells_list *h_list;
-    struct oct_cells_snake_start *h_starts;
-    struct oct_cells_snake_end *h_ends;
+    struct oct_cells_snake *h_snakes;
+    struct oct_cell_end *h_ends;
     float *h_fields;   /* [most_starts][most], with keeps_fields */
     float *h_gradient; /* [2][n], with REFINE_SPLINE */
     struct oct_cells_shape *d_shape;
     struct oct_cells_planes planes;
     struct oct_cells_extent *d_extents;
-    uint32_t *d_bins, *d_n_row, *d_peaks;
+    uint32_t *d_bins, *d_peaks;
     float *d_taps, *d_scratch, *d_fields;
     struct oct_cells_offset *d_disk;
-    struct oct_cells_circle_table tiled, whole; /* tiled: with is_tiled */
+    struct oct_cells_circle_groups *d_circles; /* of a tile's pitch, or of the width */
+    float4 *d_table;
     struct oct_cells_list *d_list;
-    struct oct_cells_snake_start *d_starts;
-    struct oct_cells_snake_end *d_ends;
+    struct oct_cells_snake *d_snakes;
+    struct oct_cell_end *d_ends;
 };
 
 /* Cells that are followed at once, of windows of that many pixels. */
@@ -75,16 +70,12 @@ static inline float4 oct_cells_pack(const struct oct_cells_group &group)
     return make_float4(group.a, group.b, bits, group.w);
 }
 
-static inline void oct_cells_list_circles(const struct oct_cells_circles &circles, uint32_t pitch,
+static inline void oct_cells_list_circles(const struct oct_cells_gicov &gicov,
                                           std::vector<struct oct_cells_circle_groups> *rows,
                                           std::vector<float4> *table)
 {
-    struct oct_cells_gradient gradient = {};
-    std::vector<struct oct_cells_gicov> gicov(1);
-    gradient.row = pitch;
-    oct_cells_gicov_init(&gicov[0], &circles, &gradient);
-    for (unsigned k = 0; k < gicov[0].n; k++) {
-        const struct oct_cells_gicov_circle &c = gicov[0].circle[k];
+    for (unsigned k = 0; k < gicov.n; k++) {
+        const struct oct_cells_gicov_circle &c = gicov.circle[k];
         const unsigned n = c.n_single + c.n_joint;
         const uint32_t n_single = c.n_single / OCT_CELLS_SINGLE * OCT_CELLS_SINGLE;
         const uint32_t n_joint =
@@ -100,63 +91,6 @@ static inline void oct_cells_list_circles(const struct oct_cells_circles &circle
         table->resize(rows->back().first + OCT_CELLS_SCOUTS + n_single + 2 * n_joint,
                       make_float4(0, 0, 0, 0));
     }
-}
-
-/* As gicov.c: within round(spacing R), the nearest first. */
-static inline std::vector<struct oct_cells_offset> oct_cells_disk(const struct oct_cells_params &p)
-{
-    const int32_t r = (int32_t)lround(p.spacing * p.radius);
-    std::vector<struct oct_cells_offset> disk;
-    const auto square = [](const struct oct_cells_offset &o) {
-        return (int64_t)o.dx * o.dx + (int64_t)o.dy * o.dy;
-    };
-    for (int32_t dy = -r; dy <= r; dy++)
-        for (int32_t dx = -r; dx <= r; dx++)
-            if ((int64_t)dx * dx + (int64_t)dy * dy <= (int64_t)r * r && (dx != 0 || dy != 0))
-                disk.push_back({dx, dy});
-    std::stable_sort(disk.begin(), disk.end(),
-                     [&](const struct oct_cells_offset &a, const struct oct_cells_offset &b) {
-                         return square(a) < square(b);
-                     });
-    if (disk.empty())
-        disk.push_back({0, 0});
-    return disk;
-}
-
-/* As prepare.c: exp(-t^2 / 2 sigma^2) up to 4 sigma, of sum 1. */
-static inline std::vector<float> oct_cells_taps(double sigma)
-{
-    const unsigned n = (unsigned)(4 * sigma + 0.5);
-    std::vector<float> taps(1 + n);
-    double sum = 1;
-    for (unsigned t = 1; t <= n; t++)
-        sum += 2 * exp(-0.5 * t * t / (sigma * sigma));
-    taps[0] = (float)(1 / sum);
-    for (unsigned t = 1; t <= n; t++)
-        taps[t] = (float)(exp(-0.5 * t * t / (sigma * sigma)) / sum);
-    return taps;
-}
-
-static inline struct oct_cells_shape oct_cells_shape_of(const struct oct_cells_engine_setup *setup,
-                                                        const struct oct_cells_circles *circles)
-{
-    const struct oct_cells_params &p = setup->params;
-    struct oct_cells_shape s = {};
-    s.height = setup->height;
-    s.width = setup->width;
-    s.border = circles->border;
-    s.n_circles = circles->n;
-    s.polarity = p.polarity;
-    s.refine = p.refine;
-    s.threshold = p.threshold;
-    s.floor = p.floor;
-    s.radius = p.radius;
-    s.stop = p.stop;
-    oct_snake_angles_init(&s.angles);
-    oct_cells_refiner_init(&s.refiner, &p, circles);
-    for (unsigned k = 0; k < circles->n; k++)
-        s.circle_radius[k] = circles->circle[k].radius;
-    return s;
 }
 
 /* ---- life ---- */
@@ -187,15 +121,6 @@ struct oct_cells_maker {
               : oct_cuda_stream_upload(on, *d_memory, from.data(), from.size() * sizeof(T), err);
         oct_cuda_stream_drain(on);
     }
-    void put_circles(struct oct_cells_circle_table *to, const struct oct_cells_circles &circles,
-                     uint32_t pitch)
-    {
-        std::vector<struct oct_cells_circle_groups> rows;
-        std::vector<float4> table;
-        oct_cells_list_circles(circles, pitch, &rows, &table);
-        put(&to->d_circles, rows);
-        put(&to->d_table, table);
-    }
 };
 
 /* Allows a kernel `bytes` of shared memory. *fits false: it cannot have them. */
@@ -214,39 +139,33 @@ static inline enum oct_err oct_cells_allow(struct oct_cells_device *d, const voi
     return OCT_OK;
 }
 
-static inline void oct_cells_take_planes(struct oct_cells_device *d, struct oct_cells_maker *m)
+/* The bins begin empty; of the list, the ends and the fields parts come back that no kernel has
+ * written. */
+static inline void oct_cells_take_memory(struct oct_cells_device *d, struct oct_cells_maker *m)
 {
     struct oct_cells_planes *p = &d->planes;
+    m->pin(&d->h_picture, d->n);
+    m->pin(&d->h_valid, d->n);
+    m->pin(&d->h_near, d->n);
+    m->pin(&d->h_list, 1);
+    m->pin(&d->h_snakes, d->most_starts);
+    m->pin(&d->h_ends, d->most_starts);
     for (float **plane : {&p->raw, &p->along, &p->pixels, &p->score})
         m->take(plane, d->n);
     m->take(&p->gx, 2 * d->n);
     p->gy = p->gx + d->n;
     for (uint8_t **plane : {&p->best, &p->valid, &p->near})
         m->take(plane, d->n);
-}
-
-/* The bins begin empty; of the list, the ends and the fields parts come back that no kernel has
- * written. */
-static inline void oct_cells_take_memory(struct oct_cells_device *d, struct oct_cells_maker *m)
-{
-    m->pin(&d->h_picture, d->n);
-    m->pin(&d->h_valid, d->n);
-    m->pin(&d->h_near, d->n);
-    m->pin(&d->h_list, 1);
-    m->pin(&d->h_starts, d->most_starts);
-    m->pin(&d->h_ends, d->most_starts);
-    oct_cells_take_planes(d, m);
     m->take(&d->d_extents, OCT_CELLS_EXTENTS);
     m->take(&d->d_bins, OCT_CELLS_BINS);
-    m->take(&d->d_n_row, d->shape.height);
     m->take(&d->d_peaks, d->n);
     m->take(&d->d_list, 1);
-    m->take(&d->d_starts, d->most_starts);
+    m->take(&d->d_snakes, d->most_starts);
     m->take(&d->d_ends, d->most_starts);
     m->clear(d->d_bins, OCT_CELLS_BINS);
     m->clear(d->d_list, 1);
     m->clear(d->d_ends, d->most_starts);
-    if (d->shape.refine == OCT_CELLS_REFINE_SPLINE)
+    if (d->shape.params.refine == OCT_CELLS_REFINE_SPLINE)
         m->pin(&d->h_gradient, 2 * d->n);
     if (!d->is_window_shared)
         m->take(&d->d_scratch, d->most_starts * 3 * d->plane);
@@ -262,36 +181,70 @@ static inline dim3 oct_cells_rows(const struct oct_cells_device *d)
     return dim3(oct_cells_blocks(d->shape.width, OCT_CELLS_THREADS), d->shape.height);
 }
 
-/* d: zeroed but for its stream. */
-static inline enum oct_err oct_cells_make(struct oct_cells_device *d,
-                                          const struct oct_cells_engine_setup *setup,
-                                          struct oct_error *err)
+/* All that needs no memory of the device's. */
+static inline void oct_cells_set_sizes(struct oct_cells_device *d,
+                                       const struct oct_cells_engine_setup *setup)
 {
     const struct oct_cells_params &p = setup->params;
-    std::vector<struct oct_cells_circles> circles(1);
-    oct_cells_circles_init(&circles[0], &p);
-    const std::vector<float> taps = oct_cells_taps(p.smooth * p.radius);
-    const std::vector<struct oct_cells_offset> disk = oct_cells_disk(p);
-    d->shape = oct_cells_shape_of(setup, &circles[0]);
-    d->shape.n_disk = (unsigned)disk.size();
-    d->n_taps = (unsigned)taps.size() - 1;
+    d->shape.height = setup->height;
+    d->shape.width = setup->width;
+    d->shape.border = oct_cells_border(&p);
+    d->shape.n_circles = oct_cells_circles(&p, d->shape.circle_radius);
+    d->shape.params = p;
+    oct_snake_angles_init(&d->shape.angles);
+    oct_cells_refiner_init(&d->shape.refiner, &p);
     d->n = (size_t)setup->height * setup->width;
     d->most = std::min((size_t)oct_cell_window_most(&p), d->n);
     d->most_starts = oct_cells_most_starts(d->most);
     d->plane = std::max(d->most, (size_t)OCT_CELLS_RUN_PLANE);
     d->keeps_fields = setup->keeps_fields;
+}
+
+/* The tables of circles, of a tile's pitch or of the width. */
+static inline void oct_cells_put_circles(struct oct_cells_device *d, struct oct_cells_maker *m)
+{
+    std::vector<struct oct_cells_gicov> gicov(1);
+    std::vector<struct oct_cells_circle_groups> rows;
+    std::vector<float4> table;
+    oct_cells_gicov_init(&gicov[0], &d->shape.params,
+                         d->is_tiled ? tile_pitch(d->shape) : d->shape.width, 0);
+    oct_cells_list_circles(gicov[0], &rows, &table);
+    m->put(&d->d_circles, rows);
+    m->put(&d->d_table, table);
+}
+
+static inline void oct_cells_put_disk(struct oct_cells_device *d, struct oct_cells_maker *m)
+{
+    size_t n;
+    struct oct_cells_offset *disk = oct_cells_disk(&d->shape.params, &n);
+    if (!disk)
+        throw std::bad_alloc();
+    std::vector<struct oct_cells_offset> offsets(disk, disk + n);
+    free(disk);
+    offsets.resize(std::max(n, (size_t)1)); /* memory of nothing cannot be had */
+    d->shape.n_disk = (unsigned)n;
+    m->put(&d->d_disk, offsets);
+}
+
+/* d: zeroed but for its stream. */
+static inline enum oct_err oct_cells_make(struct oct_cells_device *d,
+                                          const struct oct_cells_engine_setup *setup,
+                                          struct oct_error *err)
+{
+    const double sigma = setup->params.smooth * setup->params.radius;
+    std::vector<float> taps(1 + oct_cells_most_taps(sigma));
     struct oct_cells_maker m = {d->stream, err, OCT_OK};
+    oct_cells_set_sizes(d, setup);
+    d->n_taps = oct_cells_taps(sigma, taps.data());
     m.e = oct_cells_allow(d, (const void *)score_kernel<true>, tile_bytes(d->shape), &d->is_tiled,
                           err);
     m.e = m.e ? m.e
               : oct_cells_allow(d, (const void *)follow_kernel<true>, 3 * d->plane * sizeof(float),
                                 &d->is_window_shared, err);
     m.put(&d->d_taps, taps);
-    m.put(&d->d_disk, disk);
+    oct_cells_put_disk(d, &m);
     m.put(&d->d_shape, std::vector<struct oct_cells_shape>(1, d->shape));
-    m.put_circles(&d->whole, circles[0], d->shape.width);
-    if (d->is_tiled)
-        m.put_circles(&d->tiled, circles[0], tile_pitch(d->shape));
+    oct_cells_put_circles(d, &m);
     oct_cells_take_memory(d, &m);
     if (!m.e)
         OCT_LAUNCH((no_score_kernel), dim3(oct_cells_blocks(d->n, OCT_CELLS_THREADS)),
@@ -319,7 +272,7 @@ static inline void oct_cells_queue_floor(struct oct_cells_device *d)
     const uint8_t *valid = d->is_masked ? p.valid : NULL;
     const dim3 grid(OCT_CELLS_MEDIAN_BLOCKS), block(OCT_CELLS_THREADS);
     struct oct_cells_facts *facts = &d->d_list->facts;
-    if (!(d->shape.floor > 0))
+    if (!(d->shape.params.floor > 0))
         return;
     for (int pass = 0; pass < OCT_CELLS_MEDIAN_PASSES; pass++) {
         OCT_LAUNCH((count_kernel), grid, block, 0, d->stream->stream, p.gx, p.gy, valid,
@@ -328,7 +281,6 @@ static inline void oct_cells_queue_floor(struct oct_cells_device *d)
     }
     OCT_LAUNCH((least_kernel), grid, block, 0, d->stream->stream, p.gx, p.gy, valid, (uint32_t)d->n,
                facts);
-    OCT_LAUNCH((floor_kernel), dim3(1), dim3(1), 0, d->stream->stream, d->shape.floor, facts);
 }
 
 /* The picture smoothed, its gradient and its floor. */
@@ -360,12 +312,9 @@ static inline void oct_cells_queue_scores(struct oct_cells_device *d)
                     oct_cells_blocks(s.height - 2 * s.border, OCT_CELLS_TILE_ROWS));
     const dim3 block(OCT_CELLS_SCORE_THREADS);
     const struct oct_cells_facts *facts = &d->d_list->facts;
-    if (d->is_tiled)
-        OCT_LAUNCH((score_kernel<true>), grid, block, tile_bytes(s), d->stream->stream, s,
-                   d->tiled.d_circles, d->tiled.d_table, facts, d->planes);
-    else
-        OCT_LAUNCH((score_kernel<false>), grid, block, 0, d->stream->stream, s, d->whole.d_circles,
-                   d->whole.d_table, facts, d->planes);
+    OCT_LAUNCH((d->is_tiled ? score_kernel<true> : score_kernel<false>), grid, block,
+               d->is_tiled ? tile_bytes(s) : 0, d->stream->stream, s, d->d_circles, d->d_table,
+               facts, d->planes);
 }
 
 static inline void oct_cells_queue_peaks(struct oct_cells_device *d)
@@ -375,40 +324,31 @@ static inline void oct_cells_queue_peaks(struct oct_cells_device *d)
     const uint8_t *near = d->is_masked ? d->planes.near : NULL;
     struct oct_cells_facts *facts = &d->d_list->facts;
     OCT_LAUNCH((peaks_kernel), grid, block, 0, d->stream->stream, s, d->planes.score, near,
-               d->d_disk, facts, d->d_peaks, d->d_n_row);
+               d->d_disk, facts, d->d_peaks);
 }
 
-/* Peaks first .. first + OCT_CELLS_ROOM - 1, as far as there are such, to h_list. */
+/* Peaks first .. first + OCT_CELLS_ROOM - 1, as far as there are such, in any order, to h_list. */
 static inline enum oct_err oct_cells_queue_refine(struct oct_cells_device *d, uint32_t first,
                                                   struct oct_error *err)
 {
     OCT_LAUNCH((refine_kernel), dim3(OCT_CELLS_ROOM), dim3(OCT_CELLS_REFINE_THREADS), 0,
-               d->stream->stream, d->d_shape, d->planes, d->d_n_row, d->d_peaks, first,
-               &d->d_list->facts, &d->d_list->found[0]);
+               d->stream->stream, d->d_shape, d->planes, d->d_peaks, first, &d->d_list->facts,
+               &d->d_list->found[0]);
     return oct_cuda_stream_download(d->stream, d->h_list, d->d_list, sizeof(*d->d_list), err);
 }
 
-/* n of h_starts, to d_ends. */
+/* n of h_snakes, to d_ends. */
 static inline enum oct_err oct_cells_queue_snakes(struct oct_cells_device *d, unsigned n,
                                                   struct oct_error *err)
 {
-    const struct oct_cells_scorer_tables tables = {d->has_map, d->whole.d_circles,
-                                                   d->whole.d_table};
-    const dim3 grid(n), block(OCT_CELLS_FOLLOW_THREADS);
-    const cudaStream_t on = d->stream->stream;
+    const size_t shared = d->is_window_shared ? 3 * d->plane * sizeof(float) : 0;
     enum oct_err e =
-        oct_cuda_stream_upload(d->stream, d->d_starts, d->h_starts, n * sizeof(*d->h_starts), err);
-    if (e)
-        return e;
-    if (d->is_window_shared)
-        OCT_LAUNCH((follow_kernel<true>), grid, block, 3 * d->plane * sizeof(float), on, d->d_shape,
-                   d->planes, tables, &d->d_list->facts, d->d_starts, d->d_scratch, d->plane,
-                   d->most, d->d_fields, d->d_ends);
-    else
-        OCT_LAUNCH((follow_kernel<false>), grid, block, 0, on, d->d_shape, d->planes, tables,
-                   &d->d_list->facts, d->d_starts, d->d_scratch, d->plane, d->most, d->d_fields,
-                   d->d_ends);
-    return OCT_OK;
+        oct_cuda_stream_upload(d->stream, d->d_snakes, d->h_snakes, n * sizeof(*d->h_snakes), err);
+    if (!e)
+        OCT_LAUNCH((d->is_window_shared ? follow_kernel<true> : follow_kernel<false>), dim3(n),
+                   dim3(OCT_CELLS_FOLLOW_THREADS), shared, d->stream->stream, d->d_shape, d->planes,
+                   d->d_snakes, d->d_scratch, d->plane, d->most, d->d_fields, d->d_ends);
+    return e;
 }
 
 /* The same, to h_ends and h_fields. */

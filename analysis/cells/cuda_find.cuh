@@ -1,32 +1,23 @@
 /* Cells of a picture on the device: smoothed, its gradient and noise floor, scores of circles,
- * peaks, and these to fractions of a pixel. gicov.h, prepare.h and refine.h have the
- * mathematics. */
+ * peaks, and these to fractions of a pixel. find.h has the mathematics. */
 #ifndef OCT_ANALYSIS_CELLS_CUDA_FIND_CUH
 #define OCT_ANALYSIS_CELLS_CUDA_FIND_CUH
 
 #include "kernels/device/cuda_launch.cuh"
 extern "C" {
-#include "analysis/cells/engine.h"
+#include "analysis/cells/find.h"
 #include "analysis/cells/follow.h"
-#include "analysis/cells/gicov.h"
-#include "analysis/cells/mgvf.h"
-#include "analysis/cells/refine.h"
 }
 
 #include <cfloat>
 #include <cmath>
 
 #define OCT_CELLS_THREADS 256u
-#define OCT_CELLS_NO_CIRCLE 255u
 #define OCT_CELLS_SINGLE 8u /* groups of a portion */
 #define OCT_CELLS_JOINT 4u
 #define OCT_CELLS_ALL_LANES 0xffffffffu
 
-struct oct_cells_offset {
-    int32_t dx, dy;
-};
-
-/* A circle's part of the table of groups (gicov.h): scouts, single groups, joint groups. A group is
+/* A circle's part of the table of groups (find.h): scouts, single groups, joint groups. A group is
  * a float4, {a, b, offset, w}, a joint one two of them, the second {c}; the offset is an integer in
  * the bits of a float. There are whole portions of single and of joint groups: what is left of the
  * single ones is among the joint ones, which are filled up with groups that add nothing. */
@@ -40,9 +31,7 @@ struct oct_cells_circle_groups {
 struct oct_cells_shape {
     uint32_t height, width, border;
     unsigned n_circles, n_disk;
-    enum oct_cells_polarity polarity;
-    enum oct_cells_refine refine;
-    double threshold, floor, radius, stop;
+    struct oct_cells_params params;
     struct oct_snake_angles angles;
     struct oct_cells_refiner refiner;
     double circle_radius[OCT_CELLS_MOST_CIRCLES];
@@ -50,17 +39,9 @@ struct oct_cells_shape {
 
 /* Found by kernels of one picture for those after them. */
 struct oct_cells_facts {
-    double level, scale; /* prepare.h */
-    float v0;
-    bool is_flat;
+    double level, scale;                  /* find.h */
     uint32_t found, rank, n_equal, least; /* the median */
     uint32_t n_peaks, highest;            /* the bits of the largest |S| sought */
-};
-
-struct oct_cells_d_found {
-    struct oct_cells_place place;
-    float score;
-    uint32_t pixel; /* y width + x */
 };
 
 /* The picture last taken, on the device; rows `width` apart. */
@@ -142,7 +123,7 @@ static __global__ void extent_kernel(const float *raw, const uint8_t *valid, uin
         extents[blockIdx.x] = shared[0];
 }
 
-/* Level and scale (prepare.c), and nothing found yet; one block. */
+/* Level and scale, and nothing found yet; one block. */
 static __global__ void level_kernel(const struct oct_cells_extent *extents,
                                     struct oct_cells_facts *facts)
 {
@@ -154,10 +135,10 @@ static __global__ void level_kernel(const struct oct_cells_extent *extents,
         return;
     const struct oct_cells_extent all = shared[0];
     struct oct_cells_facts found = {};
+    found.level = (double)all.least;
     found.scale = 1;
     found.least = UINT32_MAX;
-    found.is_flat = all.n == 0 || all.least == all.most;
-    if (!found.is_flat) {
+    if (all.n > 0 && all.least != all.most) {
         int exponent;
         frexp((double)all.most - (double)all.least, &exponent);
         const double unit = ldexp(1.0, exponent - 9);
@@ -180,8 +161,7 @@ static __global__ void along_kernel(const float *raw, const struct oct_cells_fac
     for (uint32_t i = threadIdx.x; i < OCT_CELLS_THREADS + 2 * n_taps; i += OCT_CELLS_THREADS) {
         int x = first + (int)i;
         x = x < 0 ? 0 : x < (int)width ? x : (int)width - 1;
-        const double value = ((double)raw[row + (size_t)x] - level) * scale;
-        segment[i] = facts->is_flat ? 0 : (float)value;
+        segment[i] = (float)(((double)raw[row + (size_t)x] - level) * scale);
     }
     __syncthreads();
     const uint32_t x = blockIdx.x * OCT_CELLS_THREADS + threadIdx.x;
@@ -231,7 +211,6 @@ static __global__ void gradient_kernel(const float *pixels, uint32_t height, uin
 #define OCT_CELLS_BINS 2048u
 #define OCT_CELLS_MEDIAN_BLOCKS 132u
 #define OCT_CELLS_MEDIAN_PASSES 3
-#define OCT_CELLS_MEDIAN_TO_SIGMA 1.4826
 
 /* Bits first .. first + n - 1 of the 31 that order floats without sign. */
 struct oct_cells_digit {
@@ -334,22 +313,19 @@ static __global__ void least_kernel(const float *gx, const float *gy, const uint
         atomicMin(&facts->least, least);
 }
 
-/* v0; one thread. */
-static __global__ void floor_kernel(double floor, struct oct_cells_facts *facts)
+/* v0 of the median found; 0 of a picture of which none was sought. */
+static __device__ inline float floor_of(double floor, const struct oct_cells_facts *facts)
 {
     const double middle = (double)oct_cells_value(facts->found);
-    double median = middle;
-    if (facts->n_equal == 0)
-        median = 0;
-    else if (facts->rank + 1 >= facts->n_equal)
-        median = (middle + (double)oct_cells_value(facts->least)) / 2;
-    const double sigma = OCT_CELLS_MEDIAN_TO_SIGMA * median;
-    facts->v0 = (float)(floor * sigma * floor * sigma);
+    const bool is_other = facts->rank + 1 >= facts->n_equal;
+    const double next = is_other ? (double)oct_cells_value(facts->least) : middle;
+    const double sigma = OCT_CELLS_MEDIAN_TO_SIGMA * ((middle + next) / 2);
+    return facts->n_equal == 0 ? 0 : (float)(floor * sigma * floor * sigma);
 }
 
 /* ---- scores ----
  *
- * Scores of circles at all pixels: gicov.h has the sums. A block scores a tile of pixels, each
+ * Scores of circles at all pixels: find.h has the sums. A block scores a tile of pixels, each
  * thread several at once, from gradients in shared memory; of circles that are too large for it
  * from memory. */
 
@@ -519,7 +495,7 @@ static __global__ void __launch_bounds__(OCT_CELLS_SCORE_THREADS, 3)
     const uint32_t y0 = s.border + blockIdx.y * OCT_CELLS_TILE_ROWS;
     const uint32_t row = threadIdx.x / 32, x = x0 + threadIdx.x % 32, y = y0 + row;
     const uint32_t x_end = s.width - s.border, reach = oct_cells_reach(s);
-    const float v0 = facts->v0;
+    const float v0 = floor_of(s.params.floor, facts);
     struct oct_cells_best best[OCT_CELLS_PER_THREAD];
 #pragma unroll
     for (unsigned i = 0; i < OCT_CELLS_PER_THREAD; i++)
@@ -585,55 +561,41 @@ static __device__ inline bool is_largest(const struct oct_cells_shape &s, const 
     return largest;
 }
 
-/* A block a row of those between the borders; its warps find the peaks, a part of the row each,
- * then they are listed in order. near: NULL, none is. n_row [height] and peaks [height][width]: of
- * the rows between. */
+/* A block a row of those between the borders, whose warps list peaks in any order. near: NULL, none
+ * is. peaks: room for all pixels. */
 static __global__ void peaks_kernel(const struct oct_cells_shape s, const float *score,
                                     const uint8_t *near, const struct oct_cells_offset *disk,
-                                    struct oct_cells_facts *facts, uint32_t *peaks, uint32_t *n_row)
+                                    struct oct_cells_facts *facts, uint32_t *peaks)
 {
-    __shared__ uint32_t found[OCT_CELLS_THREADS / 32], highest;
-    const uint32_t y = s.border + blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    __shared__ uint32_t highest;
+    const uint32_t y = s.border + blockIdx.x, lane = threadIdx.x % 32;
     const unsigned n_nearest = min(OCT_CELLS_NEAREST, s.n_disk);
-    uint32_t own_highest = 0, n = 0; /* n: of the row, the same in all threads */
+    uint32_t own_highest = 0;
     if (threadIdx.x == 0)
         highest = 0;
+    __syncthreads();
     for (uint32_t x0 = s.border; x0 < s.width - s.border; x0 += OCT_CELLS_THREADS) {
         const uint32_t x = x0 + threadIdx.x;
         const size_t at = (size_t)y * s.width + x;
         const float value = x < s.width - s.border ? score[at] : 0;
-        const bool sought = value != 0 && is_sought(s.polarity, value) && !(near && near[at]);
+        const bool sought =
+            value != 0 && is_sought(s.params.polarity, value) && !(near && near[at]);
         own_highest = sought ? max(own_highest, oct_cells_bits(value)) : own_highest;
-        const bool may_be = sought && (double)fabsf(value) > s.threshold &&
+        const bool may_be = sought && (double)fabsf(value) > s.params.threshold &&
                             is_largest(s, score, disk, 0, n_nearest, 1, (int)x, (int)y);
-        uint32_t left = __ballot_sync(OCT_CELLS_ALL_LANES, may_be), peak = 0;
-        while (left) { /* one after another, by the whole warp */
-            const uint32_t one = (uint32_t)__ffs((int)left) - 1;
-            const bool largest = is_largest(s, score, disk, n_nearest + lane, s.n_disk, 32,
-                                            (int)(x - lane + one), (int)y);
-            left &= left - 1;
-            if (__ballot_sync(OCT_CELLS_ALL_LANES, largest) == OCT_CELLS_ALL_LANES)
-                peak |= 1u << one;
+        uint32_t left = __ballot_sync(OCT_CELLS_ALL_LANES, may_be);
+        for (; left; left &= left - 1) { /* one after another, by the whole warp */
+            const uint32_t one = x - lane + (uint32_t)__ffs((int)left) - 1;
+            const bool largest =
+                is_largest(s, score, disk, n_nearest + lane, s.n_disk, 32, (int)one, (int)y);
+            if (__ballot_sync(OCT_CELLS_ALL_LANES, largest) == OCT_CELLS_ALL_LANES && lane == 0)
+                peaks[atomicAdd(&facts->n_peaks, 1u)] = y * s.width + one;
         }
-        if (lane == 0)
-            found[warp] = peak;
-        __syncthreads();
-        for (uint32_t k = 0; k < OCT_CELLS_THREADS / 32; k++) {
-            const uint32_t bits = found[k];
-            if (k == warp && (bits >> lane & 1))
-                peaks[(size_t)blockIdx.x * s.width + n +
-                      (uint32_t)__popc(bits & ((1u << lane) - 1))] = (uint32_t)at;
-            n += (uint32_t)__popc(bits);
-        }
-        __syncthreads();
     }
     if (own_highest)
         atomicMax(&highest, own_highest);
     __syncthreads();
-    if (threadIdx.x != 0)
-        return;
-    n_row[blockIdx.x] = n;
-    if (highest)
+    if (threadIdx.x == 0 && highest)
         atomicMax(&facts->highest, highest);
 }
 
@@ -706,70 +668,31 @@ static __device__ inline void refine_edge_by_block(const struct oct_cells_shape 
     __syncthreads();
 }
 
-/* The pixel of peak i, in raster order: n_row [n_rows] are those of each row, whose pixels stand in
- * the row's part of peaks [n_rows][width]. *n: how many there are. False: not so many. By all
- * threads of a block. */
-static __device__ inline bool find_peak(const uint32_t *n_row, uint32_t n_rows,
-                                        const uint32_t *peaks, uint32_t width, uint32_t i,
-                                        uint32_t *pixel, uint32_t *n)
-{
-    enum { WARPS = OCT_CELLS_REFINE_THREADS / 32 };
-    __shared__ uint32_t sums[WARPS], found;
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    uint32_t before = 0; /* peaks of the rows before these */
-    for (uint32_t first = 0; first < n_rows; first += OCT_CELLS_REFINE_THREADS) {
-        const uint32_t row = first + threadIdx.x, own = row < n_rows ? n_row[row] : 0;
-        uint32_t end = own;
-        for (int d = 1; d < 32; d *= 2) {
-            const uint32_t other = __shfl_sync(OCT_CELLS_ALL_LANES, end, (int)lane - d);
-            end += (int)lane >= d ? other : 0;
-        }
-        if (lane == 31)
-            sums[warp] = end;
-        __syncthreads();
-        end += before;
-        for (unsigned k = 0; k < WARPS; k++) {
-            end += k < warp ? sums[k] : 0;
-            before += sums[k];
-        }
-        if (i >= end - own && i < end)
-            found = peaks[(size_t)row * width + (i - (end - own))];
-        __syncthreads();
-    }
-    *pixel = i < before ? found : 0;
-    *n = before;
-    return i < before;
-}
-
 /* Peaks first, first + 1, ... to found[0], found[1], ...; a block each. What B-splines refine stays
  * at the pixel. */
 static __global__ void __launch_bounds__(OCT_CELLS_REFINE_THREADS)
     refine_kernel(const struct oct_cells_shape *shape, struct oct_cells_planes planes,
-                  const uint32_t *n_row, const uint32_t *peaks, uint32_t first,
-                  struct oct_cells_facts *facts, struct oct_cells_d_found *found)
+                  const uint32_t *peaks, uint32_t first, const struct oct_cells_facts *facts,
+                  struct oct_cell *found)
 {
     __shared__ struct oct_cells_place place;
     const struct oct_cells_shape &s = *shape;
-    uint32_t pixel, n;
-    const bool is_one =
-        find_peak(n_row, s.height - 2 * s.border, peaks, s.width, first + blockIdx.x, &pixel, &n);
-    if (blockIdx.x == 0 && threadIdx.x == 0)
-        facts->n_peaks = n;
-    if (!is_one)
+    if (first + blockIdx.x >= facts->n_peaks)
         return;
-    const uint32_t x = pixel % s.width, y = pixel / s.width;
+    const uint32_t pixel = peaks[first + blockIdx.x], x = pixel % s.width, y = pixel / s.width;
     if (threadIdx.x == 0) {
         place = {(double)x, (double)y, s.circle_radius[planes.best[pixel]]};
-        if (s.refine == OCT_CELLS_REFINE_PEAK) {
+        if (s.params.refine == OCT_CELLS_REFINE_PEAK) {
             place.x += oct_cells_vertex_at(planes.score + pixel, 1);
             place.y += oct_cells_vertex_at(planes.score + pixel, s.width);
         }
     }
     __syncthreads();
-    if (s.refine == OCT_CELLS_REFINE_EDGE)
+    if (s.params.refine == OCT_CELLS_REFINE_EDGE)
         refine_edge_by_block<OCT_CELLS_REFINE_THREADS>(s, planes, &place);
     if (threadIdx.x == 0)
-        found[blockIdx.x] = {place, planes.score[pixel], pixel};
+        found[blockIdx.x] = {place.x,    place.y,   place.radius, planes.score[pixel],
+                             (int32_t)x, (int32_t)y};
 }
 
 #endif

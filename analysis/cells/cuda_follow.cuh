@@ -9,66 +9,53 @@
 
 /* ---- the field ----
  *
- * The MGVF field of one window by all threads of a block: follow.h has the equation. Three planes
- * of the window in shared memory or, of large windows, in the device's; below are the
- * sweeps of windows of which each thread keeps its pixels in registers. */
+ * The MGVF field of one window by all threads of a block: follow.h has the equation. Rows and
+ * columns are stored backwards where cells go that way, so that few kinds of flow are left, each
+ * with its own code. A window of some 1500 to 3500 px, as of a radius of 7 to 10 px: each thread
+ * keeps its pixels, OCT_CELLS_RUN rows of a column, in registers, and two planes in shared memory
+ * hold what its neighbours read. Else three planes, in shared memory or, of large windows, in the
+ * device's. */
 
 #define OCT_CELLS_FOLLOW_THREADS 512u
 #define OCT_CELLS_FOLLOW_WARPS (OCT_CELLS_FOLLOW_THREADS / 32)
-#define OCT_CELLS_RUN_MOST 16u /* rows that a thread computes one after another */
+#define OCT_CELLS_RUN 7u
+#define OCT_CELLS_PITCH 103u /* of 81 columns threads of two runs then read different banks */
+#define OCT_CELLS_RUN_PLANE (OCT_CELLS_PITCH * 42u)
 
-/* Where cells go: +1, -1 or 0, v . e of the neighbours e = (1, 0), (0, 1), (1, 1), (1, -1). */
-struct oct_cells_flow {
-    int8_t sign[4];
-};
-
-/* What a thread needs of a pair of opposite neighbours: the bounds of the difference ahead (that
- * behind has them negated and swapped), and a weight. */
-struct oct_cells_pair {
-    float least, most, weight;
-};
-
-static __device__ inline struct oct_cells_pair pair_of(int sign)
-{
-    const float infinity = __int_as_float(0x7f800000);
-    struct oct_cells_pair pair = {sign > 0 ? 0 : -infinity, sign < 0 ? 0 : infinity, 1};
-    if (sign == 0)
-        pair.weight = 0.5f;
-    return pair;
-}
-
-/* plus: the difference to the neighbour at e, minus: at -e. */
-static __device__ inline float add_pair(const struct oct_cells_pair &pair, float plus, float minus)
-{
-    const float a = fminf(fmaxf(plus, pair.least), pair.most);
-    const float b = fminf(fmaxf(minus, -pair.most), -pair.least);
-    return (a + b) * pair.weight;
-}
-
-/* Where the pixels of a window lie in a plane: (x, y) at first + x step_x + y step_y. Rows and
- * columns may be stored backwards. */
+/* Where the pixels of a window lie in a plane: (x, y) at first + x step_x + y step_y; (u, v) as
+ * they are stored, at u + v pitch. */
 struct oct_cells_layout {
-    uint32_t rows, columns;
+    uint32_t rows, columns, pitch;
     int first, step_x, step_y;
 };
+
+static __device__ inline struct oct_cells_layout
+layout_of(uint32_t rows, uint32_t columns, uint32_t pitch, const struct oct_mgvf_flow &flow)
+{
+    struct oct_cells_layout layout = {rows, columns, pitch, 0, 1, (int)pitch};
+    if (flow.sign[0] < 0) {
+        layout.first += (int)columns - 1;
+        layout.step_x = -1;
+    }
+    if (flow.sign[1] < 0) {
+        layout.first += (int)((rows - 1) * pitch);
+        layout.step_y = -(int)pitch;
+    }
+    return layout;
+}
 
 static __device__ inline int place_of(const struct oct_cells_layout &layout, uint32_t x, uint32_t y)
 {
     return layout.first + (int)x * layout.step_x + (int)y * layout.step_y;
 }
 
-/* Rows one after another. */
-static __device__ inline struct oct_cells_layout plain_layout(uint32_t rows, uint32_t columns)
+/* |gradient|^2 of the pixel of the window that is stored at (u, v). */
+static __device__ inline double square_at(const float *pixels, uint32_t stride,
+                                          const struct oct_cells_layout &l, uint32_t u, uint32_t v)
 {
-    return {rows, columns, 0, 1, (int)columns};
-}
-
-/* |gradient|^2 of pixel (x, y) of the window. */
-static __device__ inline double square_at(const float *pixels, uint32_t stride, uint32_t rows,
-                                          uint32_t columns, uint32_t x, uint32_t y)
-{
-    const uint32_t left = x > 0 ? x - 1 : 0, right = x + 1 < columns ? x + 1 : x;
-    const uint32_t above = y > 0 ? y - 1 : 0, below = y + 1 < rows ? y + 1 : y;
+    const uint32_t x = l.step_x < 0 ? l.columns - 1 - u : u, y = l.step_y < 0 ? l.rows - 1 - v : v;
+    const uint32_t left = x > 0 ? x - 1 : 0, right = x + 1 < l.columns ? x + 1 : x;
+    const uint32_t above = y > 0 ? y - 1 : 0, below = y + 1 < l.rows ? y + 1 : y;
     const float *row = pixels + (size_t)y * stride;
     const double gx = ((double)row[right] - (double)row[left]) * (right - left == 2 ? 0.5 : 1);
     const double gy =
@@ -77,33 +64,27 @@ static __device__ inline double square_at(const float *pixels, uint32_t stride, 
     return gx * gx + gy * gy;
 }
 
-/* The least and the largest of all threads' values, to all. */
-static __device__ inline void find_range(double *least, double *most)
-{
-    __shared__ double shared_least[OCT_CELLS_FOLLOW_WARPS], shared_most[OCT_CELLS_FOLLOW_WARPS];
-    for (int lanes = 16; lanes > 0; lanes /= 2) {
-        *least = fmin(*least, __shfl_xor_sync(OCT_CELLS_ALL_LANES, *least, lanes));
-        *most = fmax(*most, __shfl_xor_sync(OCT_CELLS_ALL_LANES, *most, lanes));
-    }
-    if (threadIdx.x % 32 == 0) {
-        shared_least[threadIdx.x / 32] = *least;
-        shared_most[threadIdx.x / 32] = *most;
-    }
-    __syncthreads();
-    for (unsigned i = 0; i < OCT_CELLS_FOLLOW_WARPS; i++) {
-        *least = fmin(*least, shared_least[i]);
-        *most = fmax(*most, shared_most[i]);
-    }
-}
-
 struct oct_cells_edge_scale {
     double least, scale;
 };
 
-/* Of the squares of all threads; by all of them. */
+/* Of the least and the largest square of each thread; by all of them. */
 static __device__ inline struct oct_cells_edge_scale edge_scale_of(double least, double most)
 {
-    find_range(&least, &most);
+    __shared__ double shared_least[OCT_CELLS_FOLLOW_WARPS], shared_most[OCT_CELLS_FOLLOW_WARPS];
+    for (int lanes = 16; lanes > 0; lanes /= 2) {
+        least = fmin(least, __shfl_xor_sync(OCT_CELLS_ALL_LANES, least, lanes));
+        most = fmax(most, __shfl_xor_sync(OCT_CELLS_ALL_LANES, most, lanes));
+    }
+    if (threadIdx.x % 32 == 0) {
+        shared_least[threadIdx.x / 32] = least;
+        shared_most[threadIdx.x / 32] = most;
+    }
+    __syncthreads();
+    for (unsigned i = 0; i < OCT_CELLS_FOLLOW_WARPS; i++) {
+        least = fmin(least, shared_least[i]);
+        most = fmax(most, shared_most[i]);
+    }
     least = sqrt(least);
     return {least, 1 / (sqrt(most) - least + 2.220446049250313e-16)}; /* 2^-52 */
 }
@@ -113,23 +94,14 @@ static __device__ inline float edge_of(const struct oct_cells_edge_scale &scale,
     return (float)((sqrt(square) - scale.least) * scale.scale);
 }
 
-/* The edge map, 0 to 1, to two planes. */
-static __device__ inline void find_edges(const float *pixels, uint32_t stride, uint32_t rows,
-                                         uint32_t columns, float *edge, float *w)
+/* A pair of opposite neighbours of v . e > 0, < 0 or 0, by their differences. */
+template <int SIGN> static __device__ inline float pair_sum(float plus, float minus)
 {
-    const uint32_t n = rows * columns;
-    double least = INFINITY, most = 0;
-    for (uint32_t i = threadIdx.x; i < n; i += OCT_CELLS_FOLLOW_THREADS) {
-        const double square = square_at(pixels, stride, rows, columns, i % columns, i / columns);
-        least = fmin(least, square);
-        most = fmax(most, square);
-    }
-    const struct oct_cells_edge_scale scale = edge_scale_of(least, most);
-    for (uint32_t i = threadIdx.x; i < n; i += OCT_CELLS_FOLLOW_THREADS) {
-        const double square = square_at(pixels, stride, rows, columns, i % columns, i / columns);
-        edge[i] = w[i] = edge_of(scale, square);
-    }
-    __syncthreads();
+    if (SIGN > 0)
+        return fmaxf(plus, 0) + fminf(minus, 0);
+    if (SIGN < 0)
+        return fminf(plus, 0) + fmaxf(minus, 0);
+    return (plus + minus) * 0.5f;
 }
 
 /* Three pixels of a row about a column. */
@@ -137,82 +109,228 @@ struct oct_cells_three {
     float left, middle, right;
 };
 
-/* Rows y0 .. y1 - 1 of column x; the sum of |change|. What was loaded for a row serves three. */
-static __device__ inline float oct_cells_sweep_run(float *to, const float *from, const float *edge,
-                                                   const struct oct_cells_pair *pair, uint32_t rows,
-                                                   uint32_t columns, uint32_t x, uint32_t y0,
-                                                   uint32_t y1)
+/* By how much an iteration changes the middle one; f: its edge. */
+template <int A, int B, int C, int D>
+static __device__ inline float change_of(const struct oct_cells_three &up,
+                                         const struct oct_cells_three &at,
+                                         const struct oct_cells_three &down, float f)
 {
-    const uint32_t left = x > 0 ? x - 1 : 0, right = x + 1 < columns ? x + 1 : x;
-    const auto load = [&](uint32_t y) {
-        const float *row = from + (size_t)y * columns;
-        return oct_cells_three{row[left], row[x], row[right]};
-    };
-    struct oct_cells_three up = load(y0 > 0 ? y0 - 1 : 0), own = load(y0);
-    float sum = 0;
-    for (uint32_t y = y0; y < y1; y++) {
-        const struct oct_cells_three down = load(y + 1 < rows ? y + 1 : y);
-        const float w = own.middle, f = edge[(size_t)y * columns + x];
-        const float a = add_pair(pair[0], own.right - w, own.left - w);
-        const float b = add_pair(pair[1], down.middle - w, up.middle - w);
-        const float c = add_pair(pair[2], down.right - w, up.left - w);
-        const float d = add_pair(pair[3], up.right - w, down.left - w);
-        const float spread = ((a + b) + (c + d)) * 0.1f;
-        const float change = spread - f * 0.2f * ((w - f) + spread);
-        to[(size_t)y * columns + x] = w + change;
-        sum += fabsf(change);
-        up = own;
-        own = down;
-    }
-    return sum;
+    const float w = at.middle;
+    const float a = pair_sum<A>(at.right - w, at.left - w);
+    const float b = pair_sum<B>(down.middle - w, up.middle - w);
+    const float c = pair_sum<C>(down.right - w, up.left - w);
+    const float d = pair_sum<D>(up.right - w, down.left - w);
+    const float spread = ((a + b) + (c + d)) * 0.1f;
+    return spread - f * 0.2f * ((w - f) + spread);
 }
 
-/* Rows of a run: so few that each thread has one, where it can be. */
-static __device__ inline uint32_t run_rows(uint32_t rows, uint32_t columns)
+/* Sweeps of that kind of flow, as it is stored; what they return. */
+template <class S>
+static __device__ inline unsigned sweep_by_flow(const struct oct_mgvf_flow &flow, S &sweeps)
 {
-    uint32_t n = 1;
-    while (n < OCT_CELLS_RUN_MOST && (rows + n - 1) / n * columns > OCT_CELLS_FOLLOW_THREADS)
-        n++;
-    return n;
+    const bool back = flow.sign[0] < 0, up = flow.sign[1] < 0;
+    const int apart = (back ? -1 : 1) * flow.sign[back == up ? 3 : 2];
+    if (flow.sign[0] == 0 && flow.sign[1] == 0)
+        return sweeps.template run<0, 0, 0, 0>();
+    if (flow.sign[1] == 0)
+        return sweeps.template run<1, 0, 1, 1>();
+    if (flow.sign[0] == 0)
+        return sweeps.template run<0, 1, 1, -1>();
+    if (apart > 0)
+        return sweeps.template run<1, 1, 1, 1>();
+    if (apart < 0)
+        return sweeps.template run<1, 1, 1, -1>();
+    return sweeps.template run<1, 1, 1, 0>();
 }
 
-/* Iterates from w until it rests; returns the plane with the result, which is w or `other`. All
- * threads' sums are added in the same order in every thread. */
-static __device__ inline float *find_field(float *w, float *other, const float *edge, uint32_t rows,
-                                           uint32_t columns, const struct oct_cells_flow &flow,
-                                           uint32_t *n_iterations)
-{
-    __shared__ float sums[2][OCT_CELLS_FOLLOW_WARPS]; /* of this iteration, and the one before */
-    const double least = OCT_MGVF_LEAST_CHANGE * ((double)rows * columns);
-    const uint32_t run = run_rows(rows, columns);
-    const uint32_t n_runs = (rows + run - 1) / run * columns;
-    struct oct_cells_pair pair[4];
-    float *from = w, *to = other;
-    double change;
-    uint32_t n = 0;
-    for (int i = 0; i < 4; i++)
-        pair[i] = pair_of(flow.sign[i]);
-    do {
-        float own = 0;
-        for (uint32_t i = threadIdx.x; i < n_runs; i += OCT_CELLS_FOLLOW_THREADS) {
-            const uint32_t y = i / columns * run;
-            own += oct_cells_sweep_run(to, from, edge, pair, rows, columns, i % columns, y,
-                                       min(y + run, rows));
+/* From planes[0] to planes[1] and back, the edge map behind them, of `step` floats each. */
+struct oct_cells_sweeps {
+    struct oct_cells_layout layout;
+    float *first;
+    size_t step;
+    uint32_t n_iterations;
+
+    /* The edge map, 0 to 1, to the first and the third plane. */
+    __device__ void find_edges(const float *pixels, uint32_t stride)
+    {
+        const uint32_t columns = layout.columns, n = layout.rows * columns;
+        double least = INFINITY, most = 0;
+        for (uint32_t i = threadIdx.x; i < n; i += OCT_CELLS_FOLLOW_THREADS) {
+            const double square = square_at(pixels, stride, layout, i % columns, i / columns);
+            least = fmin(least, square);
+            most = fmax(most, square);
         }
-        own = warp_sum(own);
-        if (threadIdx.x % 32 == 0)
-            sums[n % 2][threadIdx.x / 32] = own;
+        const struct oct_cells_edge_scale scale = edge_scale_of(least, most);
+        for (uint32_t i = threadIdx.x; i < n; i += OCT_CELLS_FOLLOW_THREADS)
+            first[i] = first[2 * step + i] =
+                edge_of(scale, square_at(pixels, stride, layout, i % columns, i / columns));
         __syncthreads();
-        change = 0;
-        for (unsigned i = 0; i < OCT_CELLS_FOLLOW_WARPS; i++)
-            change += (double)sums[n % 2][i];
-        float *swap = from;
-        from = to;
-        to = swap;
-    } while (++n < OCT_MGVF_MOST_ITERATIONS && change > least);
-    *n_iterations = n;
-    return from;
+    }
+
+    template <int A, int B, int C, int D>
+    __device__ float sweep(float *to, const float *from, uint32_t i) const
+    {
+        const uint32_t columns = layout.columns, u = i % columns, v = i / columns;
+        const uint32_t left = u > 0 ? u - 1 : 0, right = u + 1 < columns ? u + 1 : u;
+        const auto load = [&](uint32_t row) {
+            const float *p = from + (size_t)row * columns;
+            return oct_cells_three{p[left], p[u], p[right]};
+        };
+        const struct oct_cells_three at = load(v);
+        const float change =
+            change_of<A, B, C, D>(load(v > 0 ? v - 1 : 0), at,
+                                  load(v + 1 < layout.rows ? v + 1 : v), first[2 * step + i]);
+        to[i] = at.middle + change;
+        return fabsf(change);
+    }
+
+    /* Iterates until it rests; returns the number of the plane with the result. All threads' sums
+     * are added in the same order in every thread. */
+    template <int A, int B, int C, int D> __device__ unsigned run()
+    {
+        __shared__ float sums[2][OCT_CELLS_FOLLOW_WARPS]; /* of this iteration and the one before */
+        const uint32_t n_pixels = layout.rows * layout.columns;
+        const double least = OCT_MGVF_LEAST_CHANGE * (double)n_pixels;
+        for (uint32_t n = 1;; n++) {
+            float *to = first + n % 2 * step;
+            const float *from = first + (n + 1) % 2 * step;
+            float own = 0;
+            double change = 0;
+            for (uint32_t i = threadIdx.x; i < n_pixels; i += OCT_CELLS_FOLLOW_THREADS)
+                own += sweep<A, B, C, D>(to, from, i);
+            own = warp_sum(own);
+            if (threadIdx.x % 32 == 0)
+                sums[n % 2][threadIdx.x / 32] = own;
+            __syncthreads();
+            for (unsigned i = 0; i < OCT_CELLS_FOLLOW_WARPS; i++)
+                change += (double)sums[n % 2][i];
+            n_iterations = n;
+            if (n == OCT_MGVF_MOST_ITERATIONS || !(change > least))
+                return n % 2;
+        }
+    }
+};
+
+/* ---- the field in registers ---- */
+
+/* Of fewer than some three pixels a thread the sweeps above are faster. */
+static __device__ inline bool has_runs(uint32_t rows, uint32_t columns)
+{
+    return rows >= OCT_CELLS_RUN && rows * columns > 3 * OCT_CELLS_FOLLOW_THREADS &&
+           columns <= OCT_CELLS_PITCH && rows * OCT_CELLS_PITCH <= OCT_CELLS_RUN_PLANE &&
+           (rows + OCT_CELLS_RUN - 1) / OCT_CELLS_RUN * columns <= OCT_CELLS_FOLLOW_THREADS;
 }
+
+/* What a thread has of a window: rows v .. v + OCT_CELLS_RUN - 1 of column u, as they are stored,
+ * of which it counts those from `skips` on. The last run ends with the last row. */
+struct oct_cells_runs {
+    struct oct_cells_layout layout; /* of OCT_CELLS_PITCH */
+    float *first;                   /* of two planes of OCT_CELLS_RUN_PLANE */
+    uint32_t u, v, skips, n_iterations;
+    int ahead, behind; /* the neighbours of a row */
+    int above, below;  /* of the first and the last row */
+    float edge[OCT_CELLS_RUN];
+
+    __device__ void set_run()
+    {
+        const uint32_t rows = layout.rows, columns = layout.columns;
+        const uint32_t row = threadIdx.x / columns * OCT_CELLS_RUN;
+        u = threadIdx.x % columns;
+        v = row < rows ? min(row, rows - OCT_CELLS_RUN) : 0;
+        skips = row < rows ? row - v : OCT_CELLS_RUN; /* all: the thread has none */
+        ahead = u + 1 < columns ? 1 : 0;
+        behind = u > 0 ? -1 : 0;
+        above = v > 0 ? -(int)OCT_CELLS_PITCH : 0;
+        below = v + OCT_CELLS_RUN < rows ? (int)OCT_CELLS_PITCH : 0;
+    }
+
+    /* The edge map to the threads and to the first plane. */
+    __device__ void find_edges(const float *pixels, uint32_t stride)
+    {
+        double square[OCT_CELLS_RUN], least = INFINITY, most = 0;
+#pragma unroll
+        for (uint32_t j = 0; j < OCT_CELLS_RUN; j++) {
+            square[j] = square_at(pixels, stride, layout, u, v + j);
+            least = fmin(least, square[j]);
+            most = fmax(most, square[j]);
+        }
+        const struct oct_cells_edge_scale scale = edge_scale_of(least, most);
+#pragma unroll
+        for (uint32_t j = 0; j < OCT_CELLS_RUN; j++) {
+            edge[j] = edge_of(scale, square[j]);
+            if (j >= skips)
+                first[(v + j) * OCT_CELLS_PITCH + u] = edge[j];
+        }
+        __syncthreads();
+    }
+
+    /* What becomes of a run; the sum of |change| of what it counts. */
+    template <int A, int B, int C, int D>
+    __device__ float sweep(const float *plane, float *next) const
+    {
+        const float *own = plane + v * OCT_CELLS_PITCH + u;
+        const float *to_right = own + ahead, *to_left = own + behind;
+        struct oct_cells_three up = {to_left[above], own[above], to_right[above]};
+        struct oct_cells_three at = {to_left[0], own[0], to_right[0]};
+        float sum = 0;
+#pragma unroll
+        for (uint32_t j = 0; j < OCT_CELLS_RUN; j++) {
+            const int row = j + 1 < OCT_CELLS_RUN ? (int)((j + 1) * OCT_CELLS_PITCH)
+                                                  : (int)(j * OCT_CELLS_PITCH) + below;
+            const struct oct_cells_three down = {to_left[row], own[row], to_right[row]};
+            const float change = change_of<A, B, C, D>(up, at, down, edge[j]);
+            next[j] = at.middle + change;
+            sum += j >= skips ? fabsf(change) : 0;
+            up = at;
+            at = down;
+        }
+        return sum;
+    }
+
+    /* The sums of all warps. */
+    static __device__ float total_of(const float4 *sums)
+    {
+        float4 total = sums[0];
+#pragma unroll
+        for (unsigned i = 1; i < OCT_CELLS_FOLLOW_WARPS / 4; i++) {
+            total.x += sums[i].x;
+            total.y += sums[i].y;
+            total.z += sums[i].z;
+            total.w += sums[i].w;
+        }
+        return (total.x + total.y) + (total.z + total.w);
+    }
+
+    /* As of oct_cells_sweeps. The sum of sweep n is added up while sweeps n + 1 and n + 2 are
+     * computed, so that nobody waits for it; when it says that n was the last, that one's plane is
+     * still whole. */
+    template <int A, int B, int C, int D> __device__ unsigned run()
+    {
+        __shared__ float4 sums[2][OCT_CELLS_FOLLOW_WARPS / 4];
+        const float least =
+            (float)(OCT_MGVF_LEAST_CHANGE * ((double)layout.rows * (double)layout.columns));
+        float before = 0;
+        for (uint32_t n = 1;; n++) {
+            float next[OCT_CELLS_RUN];
+            const float own = sweep<A, B, C, D>(first + (n + 1) % 2 * OCT_CELLS_RUN_PLANE, next);
+            if (n > 2 && (!(total_of(sums[n % 2]) > least) || n - 2 == OCT_MGVF_MOST_ITERATIONS)) {
+                n_iterations = n - 2;
+                __syncthreads();
+                return n % 2;
+            }
+            float *to = first + n % 2 * OCT_CELLS_RUN_PLANE + v * OCT_CELLS_PITCH + u;
+#pragma unroll
+            for (uint32_t j = 0; j < OCT_CELLS_RUN; j++)
+                if (j >= skips)
+                    to[j * OCT_CELLS_PITCH] = next[j];
+            before = warp_sum(before);
+            if (threadIdx.x % 32 == 0)
+                reinterpret_cast<float *>(sums[(n + 1) % 2])[threadIdx.x / 32] = before;
+            before = own;
+            __syncthreads();
+        }
+    }
+};
 
 /* The direction of w's gradient, of length 1 or 0, to two planes of its layout. */
 static __device__ inline void find_directions(const float *w, const struct oct_cells_layout &layout,
@@ -237,246 +355,26 @@ static __device__ inline void find_directions(const float *w, const struct oct_c
     __syncthreads();
 }
 
-/* ---- the field in registers ----
- *
- * The MGVF field of a window of some 1500 to 3500 px, as of a radius of 7 to 10 px: each thread
- * keeps its pixels, OCT_CELLS_RUN rows of a column, in registers, and two planes in shared memory
- * hold what its neighbours read. Rows and columns are stored backwards where cells go that way, so
- * that few kinds of flow are left, each with its own code; sums are those above. */
-
-#define OCT_CELLS_RUN 7u
-#define OCT_CELLS_PITCH 103u /* of 81 columns threads of two runs then read different banks */
-#define OCT_CELLS_RUN_PLANE (OCT_CELLS_PITCH * 42u)
-
-/* What a thread has of a window: rows v .. v + OCT_CELLS_RUN - 1 of column u, as they are stored,
- * of which it counts those from `skips` on. The last run ends with the last row. */
-struct oct_cells_sweep_run {
-    uint32_t u, v, skips;
-    int ahead, behind; /* the neighbours of a row */
-    int above, below;  /* of the first and the last row */
-    float edge[OCT_CELLS_RUN];
-};
-
-/* By the signs of v . e of rows and columns as they are stored; v is never against them. */
-enum oct_cells_flow_kind {
-    OCT_CELLS_NO_FLOW,
-    OCT_CELLS_ALONG_X,
-    OCT_CELLS_ALONG_Y,
-    OCT_CELLS_DIAGONAL,
-    OCT_CELLS_MORE_X,
-    OCT_CELLS_MORE_Y
-};
-
-/* Of a flow of oct_mgvf_flow_init. */
-static __device__ inline enum oct_cells_flow_kind flow_kind_of(const struct oct_cells_flow &flow)
-{
-    const bool back_x = flow.sign[0] < 0, back_y = flow.sign[1] < 0;
-    const int apart = back_x != back_y ? flow.sign[2] : flow.sign[3];
-    const int more_x = back_x ? -apart : apart;
-    if (flow.sign[0] == 0 && flow.sign[1] == 0)
-        return OCT_CELLS_NO_FLOW;
-    if (flow.sign[1] == 0)
-        return OCT_CELLS_ALONG_X;
-    if (flow.sign[0] == 0)
-        return OCT_CELLS_ALONG_Y;
-    return more_x > 0 ? OCT_CELLS_MORE_X : more_x < 0 ? OCT_CELLS_MORE_Y : OCT_CELLS_DIAGONAL;
-}
-
-/* Of fewer than some three pixels a thread the sweeps above are faster. */
-static __device__ inline bool has_runs(uint32_t rows, uint32_t columns)
-{
-    return rows >= OCT_CELLS_RUN && rows * columns > 3 * OCT_CELLS_FOLLOW_THREADS &&
-           columns <= OCT_CELLS_PITCH && rows * OCT_CELLS_PITCH <= OCT_CELLS_RUN_PLANE &&
-           (rows + OCT_CELLS_RUN - 1) / OCT_CELLS_RUN * columns <= OCT_CELLS_FOLLOW_THREADS;
-}
-
-static __device__ inline void set_run(struct oct_cells_sweep_run *run, uint32_t rows,
-                                      uint32_t columns)
-{
-    const uint32_t first = threadIdx.x / columns * OCT_CELLS_RUN;
-    run->u = threadIdx.x % columns;
-    run->v = first < rows ? min(first, rows - OCT_CELLS_RUN) : 0;
-    run->skips = first < rows ? first - run->v : OCT_CELLS_RUN; /* all: the thread has none */
-    run->ahead = run->u + 1 < columns ? 1 : 0;
-    run->behind = run->u > 0 ? -1 : 0;
-    run->above = run->v > 0 ? -(int)OCT_CELLS_PITCH : 0;
-    run->below = run->v + OCT_CELLS_RUN < rows ? (int)OCT_CELLS_PITCH : 0;
-}
-
-/* Backwards in x, in y: against the flow. */
-static __device__ inline struct oct_cells_layout run_layout(uint32_t rows, uint32_t columns,
-                                                            const struct oct_cells_flow &flow)
-{
-    const int pitch = (int)OCT_CELLS_PITCH;
-    struct oct_cells_layout layout = {rows, columns, 0, 1, pitch};
-    if (flow.sign[0] < 0) {
-        layout.first += (int)columns - 1;
-        layout.step_x = -1;
-    }
-    if (flow.sign[1] < 0) {
-        layout.first += ((int)rows - 1) * pitch;
-        layout.step_y = -pitch;
-    }
-    return layout;
-}
-
-/* The edge map to the threads and to w. */
-static __device__ inline void find_run_edges(struct oct_cells_sweep_run *run, const float *pixels,
-                                             uint32_t stride, const struct oct_cells_layout &layout,
-                                             float *w)
-{
-    const uint32_t rows = layout.rows, columns = layout.columns;
-    const uint32_t x = layout.step_x < 0 ? columns - 1 - run->u : run->u;
-    double square[OCT_CELLS_RUN], least = INFINITY, most = 0;
-#pragma unroll
-    for (uint32_t j = 0; j < OCT_CELLS_RUN; j++) {
-        const uint32_t v = run->v + j, y = layout.step_y < 0 ? rows - 1 - v : v;
-        square[j] = square_at(pixels, stride, rows, columns, x, y);
-        least = fmin(least, square[j]);
-        most = fmax(most, square[j]);
-    }
-    const struct oct_cells_edge_scale scale = edge_scale_of(least, most);
-#pragma unroll
-    for (uint32_t j = 0; j < OCT_CELLS_RUN; j++) {
-        run->edge[j] = edge_of(scale, square[j]);
-        if (j >= run->skips)
-            w[(run->v + j) * OCT_CELLS_PITCH + run->u] = run->edge[j];
-    }
-    __syncthreads();
-}
-
-/* A pair of opposite neighbours of v . e > 0, < 0 or 0. */
-template <int SIGN> static __device__ inline float pair_sum(float plus, float minus)
-{
-    if (SIGN > 0)
-        return fmaxf(plus, 0) + fminf(minus, 0);
-    if (SIGN < 0)
-        return fminf(plus, 0) + fmaxf(minus, 0);
-    return (plus + minus) * 0.5f;
-}
-
-/* What becomes of a run; the sum of |change| of what it counts. */
-template <int A, int B, int C, int D>
-static __device__ inline float oct_cells_sweep(const struct oct_cells_sweep_run &run,
-                                               const float *plane, float *next)
-{
-    const float *own = plane + run.v * OCT_CELLS_PITCH + run.u;
-    const float *ahead = own + run.ahead, *behind = own + run.behind;
-    struct oct_cells_three up = {behind[run.above], own[run.above], ahead[run.above]};
-    struct oct_cells_three at = {behind[0], own[0], ahead[0]};
-    float sum = 0;
-#pragma unroll
-    for (uint32_t j = 0; j < OCT_CELLS_RUN; j++) {
-        const int below = j + 1 < OCT_CELLS_RUN ? (int)((j + 1) * OCT_CELLS_PITCH)
-                                                : (int)(j * OCT_CELLS_PITCH) + run.below;
-        const struct oct_cells_three down = {behind[below], own[below], ahead[below]};
-        const float w = at.middle, f = run.edge[j];
-        const float a = pair_sum<A>(at.right - w, at.left - w);
-        const float b = pair_sum<B>(down.middle - w, up.middle - w);
-        const float c = pair_sum<C>(down.right - w, up.left - w);
-        const float d = pair_sum<D>(up.right - w, down.left - w);
-        const float spread = ((a + b) + (c + d)) * 0.1f;
-        const float change = spread - f * 0.2f * ((w - f) + spread);
-        next[j] = w + change;
-        sum += j >= run.skips ? fabsf(change) : 0;
-        up = at;
-        at = down;
-    }
-    return sum;
-}
-
-/* The sums of all warps. */
-static __device__ inline float oct_cells_total(const float4 *sums)
-{
-    float4 total = sums[0];
-#pragma unroll
-    for (unsigned i = 1; i < OCT_CELLS_FOLLOW_WARPS / 4; i++) {
-        total.x += sums[i].x;
-        total.y += sums[i].y;
-        total.z += sums[i].z;
-        total.w += sums[i].w;
-    }
-    return (total.x + total.y) + (total.z + total.w);
-}
-
-/* Iterates from the first of two planes until it rests; returns the number of the plane with the
- * result. The sum of sweep n is added up while sweeps n + 1 and n + 2 are computed, so that nobody
- * waits for it; when it says that n was the last, that one's plane is still whole. */
-template <int A, int B, int C, int D>
-static __device__ inline unsigned sweep_runs(const struct oct_cells_sweep_run &run,
-                                             const struct oct_cells_layout &layout, float *first,
-                                             uint32_t *n_iterations)
-{
-    __shared__ float4 sums[2][OCT_CELLS_FOLLOW_WARPS / 4];
-    const float least =
-        (float)(OCT_MGVF_LEAST_CHANGE * ((double)layout.rows * (double)layout.columns));
-    float before = 0;
-    for (uint32_t n = 1;; n++) {
-        float next[OCT_CELLS_RUN];
-        const float own =
-            oct_cells_sweep<A, B, C, D>(run, first + (n + 1) % 2 * OCT_CELLS_RUN_PLANE, next);
-        if (n > 2 &&
-            (!(oct_cells_total(sums[n % 2]) > least) || n - 2 == OCT_MGVF_MOST_ITERATIONS)) {
-            *n_iterations = n - 2;
-            __syncthreads();
-            return n % 2;
-        }
-        float *to = first + n % 2 * OCT_CELLS_RUN_PLANE + run.v * OCT_CELLS_PITCH + run.u;
-#pragma unroll
-        for (uint32_t j = 0; j < OCT_CELLS_RUN; j++)
-            if (j >= run.skips)
-                to[j * OCT_CELLS_PITCH] = next[j];
-        before = warp_sum(before);
-        if (threadIdx.x % 32 == 0)
-            reinterpret_cast<float *>(sums[(n + 1) % 2])[threadIdx.x / 32] = before;
-        before = own;
-        __syncthreads();
-    }
-}
-
-/* The same of a flow of that kind. */
-static __device__ inline unsigned find_run_field(const struct oct_cells_sweep_run &run,
-                                                 const struct oct_cells_layout &layout,
-                                                 enum oct_cells_flow_kind kind, float *first,
-                                                 uint32_t *n_iterations)
-{
-    switch (kind) {
-    case OCT_CELLS_ALONG_X:
-        return sweep_runs<1, 0, 1, 1>(run, layout, first, n_iterations);
-    case OCT_CELLS_ALONG_Y:
-        return sweep_runs<0, 1, 1, -1>(run, layout, first, n_iterations);
-    case OCT_CELLS_MORE_X:
-        return sweep_runs<1, 1, 1, 1>(run, layout, first, n_iterations);
-    case OCT_CELLS_MORE_Y:
-        return sweep_runs<1, 1, 1, -1>(run, layout, first, n_iterations);
-    case OCT_CELLS_DIAGONAL:
-        return sweep_runs<1, 1, 1, 0>(run, layout, first, n_iterations);
-    default:
-        return sweep_runs<0, 0, 0, 0>(run, layout, first, n_iterations);
-    }
-}
-
 /* ---- snakes ---- */
 
-#define OCT_CELLS_NEAR_END 9u /* pixels that may lie within 1 px of a point: 3 x 3 */
-
-struct oct_cells_snake_start {
-    uint32_t x0, y0, columns, rows; /* the window; no columns: there is none */
-    double x, y, mean_y;            /* in the window */
-    double radii[OCT_CELLS_SNAXELS];
-    struct oct_cells_flow flow;
-    bool is_dark;
+/* What the device is told of a snake to start. */
+struct oct_cells_snake {
+    struct oct_cell_start start;
+    struct oct_cell_window window; /* without pixels: too small for a snake, which stays */
+    struct oct_mgvf_flow flow;
 };
 
-struct oct_cells_snake_end {
-    double x, y; /* in the picture */
-    double radii[OCT_CELLS_SNAXELS];
-    struct oct_cells_place place;
-    float score; /* 0: none */
-    int32_t peak_x, peak_y;
-    uint32_t n_field, n_snake;
-    bool left;
-};
+static inline struct oct_cells_snake oct_cells_snake_of(const struct oct_cells_engine_setup *setup,
+                                                        const struct oct_cell_start *start)
+{
+    struct oct_cells_snake snake = {};
+    snake.start = *start;
+    if (!oct_cell_window_find(&setup->params, setup->height, setup->width, start->x, start->y,
+                              &snake.window))
+        snake.window = {0, -1, 0, -1};
+    oct_mgvf_flow_init(&snake.flow, start->vx, start->vy);
+    return snake;
+}
 
 struct oct_cells_snake_field {
     const float *w, *ux, *uy;
@@ -521,32 +419,24 @@ static __device__ inline void sum_lanes(struct oct_cells_snake_sums *sums)
     }
 }
 
-static __device__ inline void end_snake(const struct oct_cells_snake_start *start, double x,
-                                        double y, uint32_t n, bool left,
-                                        struct oct_cells_snake_end *end)
-{
-    end->x = x + start->x0;
-    end->y = y + start->y0;
-    end->n_snake = n;
-    end->left = left;
-}
-
-/* oct_snake_run by one warp, a lane a snaxel; the lanes behind add nothing. By how much an
+/* run_snake of follow.c by one warp, a lane a snaxel; the lanes behind add nothing. By how much an
  * iteration moved the radii is summed with the samples of the next one: one round of sums an
  * iteration. */
 static __device__ inline void run_snake(const struct oct_cells_shape &s,
                                         const struct oct_cells_snake_field &field,
-                                        const struct oct_cells_snake_start *start,
-                                        struct oct_cells_snake_end *end)
+                                        const struct oct_cells_snake &snake,
+                                        struct oct_cell_end *end)
 {
+    const struct oct_cell_start &start = snake.start;
     const bool is_snaxel = threadIdx.x < OCT_CELLS_SNAXELS;
     const unsigned i = is_snaxel ? threadIdx.x : 0;
     const int next = i + 1 < OCT_CELLS_SNAXELS ? (int)i + 1 : 0;
     const double cosine = s.angles.cosine[i], sine = s.angles.sine[i];
     const float own_cosine = (float)cosine, own_sine = (float)sine, nothing = nanf("");
-    const double mean_y = start->mean_y, radius = s.radius, stop = s.stop;
+    const double radius = s.params.radius, stop = s.params.stop;
     const double x_most = (double)field.layout.columns - 1, y_most = (double)field.layout.rows - 1;
-    double cx = start->x, cy = start->y, r = start->radii[i];
+    double cx = start.x - snake.window.u1, cy = start.y - snake.window.v1, r = start.radii[i];
+    const double mean_y = cy + start.mean_dy;
     double centre_moved = INFINITY;
     float own_moved = 0;
     uint32_t n = 0;
@@ -578,85 +468,41 @@ static __device__ inline void run_snake(const struct oct_cells_shape &s,
     }
     if (is_snaxel)
         end->radii[i] = r;
-    if (threadIdx.x == 0)
-        end_snake(start, cx, cy, n, left, end);
+    if (threadIdx.x == 0) {
+        end->x = cx + snake.window.u1;
+        end->y = cy + snake.window.v1;
+        end->n_snake = n;
+        end->left = left;
+    }
 }
 
 /* ---- the end of a snake ---- */
 
-/* For scores where no map was made. */
-struct oct_cells_scorer_tables {
-    bool has_map;
-    const struct oct_cells_circle_groups *circles;
-    const float4 *table; /* of the width */
-};
-
-struct oct_cells_near_end {
-    float score[OCT_CELLS_NEAR_END]; /* 0: not defined, or farther than 1 px */
-    struct oct_cells_best best[OCT_CELLS_NEAR_END * OCT_CELLS_MOST_CIRCLES];
-};
-
-/* Pixel i of the 3 x 3 about (x, y); false: it has no score, or lies too far. */
-static __device__ inline bool near_pixel(const struct oct_cells_shape &s, double x, double y,
-                                         unsigned i, int *px, int *py)
+/* The cell at a snake's end, not refined: with the score of the polarity that has the largest |S|
+ * among pixels within 1 px; one thread. */
+static __device__ inline void find_cell(const struct oct_cells_shape &s, const float *score,
+                                        bool is_dark, struct oct_cell_end *end)
 {
-    const double u = ceil(x - 1) + i % 3, v = ceil(y - 1) + i / 3;
-    const bool defined = u >= s.border && v >= s.border && u < (double)s.width - s.border &&
-                         v < (double)s.height - s.border; /* NaN is not */
-    *px = defined ? (int)u : 0;
-    *py = defined ? (int)v : 0;
-    return defined && (u - x) * (u - x) + (v - y) * (v - y) <= 1;
-}
-
-static __device__ inline void score_near(const struct oct_cells_shape &s,
-                                         const struct oct_cells_planes &planes,
-                                         const struct oct_cells_scorer_tables &tables, float v0,
-                                         double x, double y, struct oct_cells_near_end *near)
-{
-    const unsigned n = tables.has_map ? 0 : OCT_CELLS_NEAR_END * s.n_circles;
-    int px, py;
-    for (unsigned j = threadIdx.x; j < n; j += OCT_CELLS_FOLLOW_THREADS) {
-        const unsigned k = j / OCT_CELLS_NEAR_END;
-        near->best[j] = {0, 0, 1, 0};
-        if (!near_pixel(s, x, y, j % OCT_CELLS_NEAR_END, &px, &py))
+    const double border = s.border, right = (double)s.width - border;
+    const double bottom = (double)s.height - border;
+    double radius = 0;
+    for (unsigned i = 0; i < OCT_CELLS_SNAXELS; i++)
+        radius += end->radii[i] / OCT_CELLS_SNAXELS;
+    end->cell = {end->x, end->y, radius, 0, (int32_t)lround(end->x), (int32_t)lround(end->y)};
+    if (!end->defined)
+        return;
+#pragma unroll
+    for (int i = 0; i < 9; i++) { /* the 3 x 3 that may lie so near */
+        const double u = ceil(end->x - 1) + i % 3, v = ceil(end->y - 1) + i / 3;
+        const double du = u - end->x, dv = v - end->y;
+        const bool is_near = u >= border && v >= border && u < right && v < bottom &&
+                             du * du + dv * dv <= 1; /* NaN is not */
+        const float value = is_near ? score[(size_t)v * s.width + (size_t)u] : 0;
+        if (!(is_dark ? value > 0 : value < 0) || !(fabsf(value) > fabsf(end->cell.score)))
             continue;
-        const struct oct_cells_whole whole = {planes.gx, planes.gy};
-        score_circle<1>(&near->best[j], whole.at(py * (int)s.width + px), tables.circles[k],
-                        tables.table, k, v0);
-    }
-    __syncthreads();
-    struct oct_cells_best best = {0, 0, 1, 0};
-    if (threadIdx.x < OCT_CELLS_NEAR_END) {
-        for (unsigned j = threadIdx.x; j < n; j += OCT_CELLS_NEAR_END)
-            if (near->best[j].ratio > best.ratio)
-                best = near->best[j];
-    }
-    __syncthreads();
-    if (threadIdx.x < OCT_CELLS_NEAR_END) {
-        const bool is_near = near_pixel(s, x, y, threadIdx.x, &px, &py);
-        const float score =
-            tables.has_map ? planes.score[(size_t)py * s.width + (size_t)px] : score_of(best);
-        near->score[threadIdx.x] = is_near ? score : 0;
-    }
-    __syncthreads();
-}
-
-/* The score of the polarity with the largest |S| among pixels within 1 px; one thread. */
-static __device__ inline void choose_near(const struct oct_cells_shape &s,
-                                          const struct oct_cells_near_end *near, bool is_dark,
-                                          struct oct_cells_snake_end *end)
-{
-    end->score = 0;
-    end->peak_x = end->peak_y = 0;
-    for (unsigned i = 0; i < OCT_CELLS_NEAR_END; i++) {
-        const float score = near->score[i];
-        int px, py;
-        if (!(is_dark ? score > 0 : score < 0) || !(fabsf(score) > fabsf(end->score)))
-            continue;
-        near_pixel(s, end->x, end->y, i, &px, &py);
-        end->score = score;
-        end->peak_x = px;
-        end->peak_y = py;
+        end->cell.score = value;
+        end->cell.peak_x = (int32_t)u;
+        end->cell.peak_y = (int32_t)v;
     }
 }
 
@@ -665,28 +511,30 @@ static __device__ inline void choose_near(const struct oct_cells_shape &s,
 /* The field of a window and its directions in three planes of the window, `step` floats apart; its
  * iterations. */
 static __device__ inline struct oct_cells_snake_field
-find_snake_field(const float *window, uint32_t stride, const struct oct_cells_snake_start &start,
-                 float *first, size_t step, uint32_t *n_iterations)
+find_field(const float *window, uint32_t stride, const struct oct_mgvf_flow &flow, uint32_t rows,
+           uint32_t columns, float *first, size_t step, uint32_t *n_iterations)
 {
-    const uint32_t rows = start.rows, columns = start.columns;
-    float *second = first + step, *third = second + step, *w;
-    struct oct_cells_layout layout = plain_layout(rows, columns);
-    const enum oct_cells_flow_kind kind = flow_kind_of(start.flow);
+    float *planes[2] = {first, first + step}, *third = first + 2 * step;
+    struct oct_cells_layout layout;
+    unsigned last;
     if (step >= OCT_CELLS_RUN_PLANE && has_runs(rows, columns)) {
-        struct oct_cells_sweep_run run;
-        second = first + OCT_CELLS_RUN_PLANE;
-        set_run(&run, rows, columns);
-        layout = run_layout(rows, columns, start.flow);
-        find_run_edges(&run, window, stride, layout, first);
-        const unsigned last = find_run_field(run, layout, kind, first, n_iterations);
-        w = last == 0 ? first : second;
+        struct oct_cells_runs runs;
+        planes[1] = first + OCT_CELLS_RUN_PLANE;
+        layout = runs.layout = layout_of(rows, columns, OCT_CELLS_PITCH, flow);
+        runs.first = first;
+        runs.set_run();
+        runs.find_edges(window, stride);
+        last = sweep_by_flow(flow, runs);
+        *n_iterations = runs.n_iterations;
     } else {
-        find_edges(window, stride, rows, columns, third, first);
-        w = find_field(first, second, third, rows, columns, start.flow, n_iterations);
+        layout = layout_of(rows, columns, columns, flow);
+        struct oct_cells_sweeps sweeps = {layout, first, step, 0};
+        sweeps.find_edges(window, stride);
+        last = sweep_by_flow(flow, sweeps);
+        *n_iterations = sweeps.n_iterations;
     }
-    float *ux = w == first ? second : first;
-    find_directions(w, layout, ux, third);
-    return {w, ux, third, layout};
+    find_directions(planes[last], layout, planes[1 - last], third);
+    return {planes[last], planes[1 - last], third, layout};
 }
 
 /* SHARED: the three planes of a window, `step` floats apart, lie in shared memory, else in
@@ -694,74 +542,53 @@ find_snake_field(const float *window, uint32_t stride, const struct oct_cells_sn
 template <bool SHARED>
 static __global__ void __launch_bounds__(OCT_CELLS_FOLLOW_THREADS, 1)
     follow_kernel(const struct oct_cells_shape *shape, struct oct_cells_planes planes,
-                  struct oct_cells_scorer_tables tables, const struct oct_cells_facts *facts,
-                  const struct oct_cells_snake_start *starts, float *scratch, size_t step,
-                  size_t most, float *fields, struct oct_cells_snake_end *ends)
+                  const struct oct_cells_snake *snakes, float *scratch, size_t step, size_t most,
+                  float *fields, struct oct_cell_end *ends)
 {
     OCT_SHARED(float, shared);
-    __shared__ struct oct_cells_snake_end end;
-    __shared__ struct oct_cells_near_end near;
+    __shared__ struct oct_cell_end end;
     __shared__ struct oct_cells_place place;
     const struct oct_cells_shape &s = *shape;
-    const struct oct_cells_snake_start *start = &starts[blockIdx.x];
-    const uint32_t columns = start->columns, n = start->rows * columns;
-    if (columns == 0)
-        return;
-    float *first = SHARED ? shared : scratch + (size_t)blockIdx.x * 3 * step;
-    const float *window = planes.pixels + (size_t)start->y0 * s.width + start->x0;
-    uint32_t n_field;
-    const struct oct_cells_snake_field field =
-        find_snake_field(window, s.width, *start, first, step, &n_field);
-    if (fields)
-        for (uint32_t i = threadIdx.x; i < n; i += OCT_CELLS_FOLLOW_THREADS)
+    const struct oct_cells_snake &snake = snakes[blockIdx.x];
+    const struct oct_cell_window &at = snake.window;
+    const uint32_t columns = (uint32_t)(at.u2 - at.u1 + 1), rows = (uint32_t)(at.v2 - at.v1 + 1);
+    const bool defined = columns > 0;
+    if (threadIdx.x == 0) {
+        end = {};
+        end.defined = defined;
+        end.x = snake.start.x;
+        end.y = snake.start.y;
+        for (unsigned i = 0; !defined && i < OCT_CELLS_SNAXELS; i++)
+            end.radii[i] = snake.start.radii[i];
+    }
+    if (defined) {
+        float *first = SHARED ? shared : scratch + (size_t)blockIdx.x * 3 * step;
+        const float *window = planes.pixels + (size_t)at.v1 * s.width + (size_t)at.u1;
+        uint32_t n_field;
+        const struct oct_cells_snake_field field =
+            find_field(window, s.width, snake.flow, rows, columns, first, step, &n_field);
+        for (uint32_t i = threadIdx.x; fields && i < rows * columns; i += OCT_CELLS_FOLLOW_THREADS)
             fields[blockIdx.x * most + i] =
                 field.w[place_of(field.layout, i % columns, i / columns)];
-    if (threadIdx.x < 32)
-        run_snake(s, field, start, &end);
-    __syncthreads();
-    score_near(s, planes, tables, facts->v0, end.x, end.y, &near);
+        if (threadIdx.x < 32)
+            run_snake(s, field, snake, &end);
+        __syncthreads();
+        if (threadIdx.x == 0)
+            end.n_field = n_field;
+    }
     if (threadIdx.x == 0) {
-        double radius = 0;
-        for (unsigned i = 0; i < OCT_CELLS_SNAXELS; i++)
-            radius += end.radii[i] / OCT_CELLS_SNAXELS;
-        place = {end.x, end.y, radius};
-        end.n_field = n_field;
-        choose_near(s, &near, start->is_dark, &end);
+        find_cell(s, planes.score, snake.start.is_dark, &end);
+        place = {end.cell.x, end.cell.y, end.cell.radius};
     }
     __syncthreads();
-    if (s.refine == OCT_CELLS_REFINE_EDGE)
+    if (defined && s.params.refine == OCT_CELLS_REFINE_EDGE)
         refine_edge_by_block<OCT_CELLS_FOLLOW_THREADS>(s, planes, &place);
     if (threadIdx.x == 0) {
-        end.place = place;
+        end.cell.x = place.x;
+        end.cell.y = place.y;
+        end.cell.radius = place.radius;
         ends[blockIdx.x] = end;
     }
-}
-
-/* What the device is told of a snake to start. *window: where the snake is; without pixels, and no
- * columns, where it is too small for one. */
-static inline struct oct_cells_snake_start
-oct_cells_start_of(const struct oct_cells_engine_setup *setup, const struct oct_cell_start *start,
-                   struct oct_cell_window *window)
-{
-    struct oct_cells_snake_start to = {};
-    struct oct_mgvf_flow flow;
-    if (!oct_cell_window_find(&setup->params, setup->height, setup->width, start->x, start->y,
-                              window)) {
-        *window = {0, -1, 0, -1};
-        return to;
-    }
-    to.x0 = (uint32_t)window->u1;
-    to.y0 = (uint32_t)window->v1;
-    to.columns = (uint32_t)(window->u2 - window->u1 + 1);
-    to.rows = (uint32_t)(window->v2 - window->v1 + 1);
-    to.x = start->x - window->u1;
-    to.y = start->y - window->v1;
-    to.mean_y = to.y + start->mean_dy;
-    memcpy(to.radii, start->radii, sizeof(to.radii));
-    oct_mgvf_flow_init(&flow, start->vx, start->vy);
-    memcpy(to.flow.sign, flow.sign, sizeof(to.flow.sign));
-    to.is_dark = start->is_dark;
-    return to;
 }
 
 #endif

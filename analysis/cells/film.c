@@ -1,5 +1,5 @@
-#include "analysis/cells/film.h"
-
+#include "analysis/cells/cells.h"
+#include "analysis/cells/track.h"
 #include "kernels/device/workers.h"
 
 #include <math.h>
@@ -9,6 +9,15 @@
 #define ROWS 16u         /* of a piece of resampling */
 #define MOST_RATIO 8.0   /* of the spacings of a picture */
 #define EQUAL_RATIO 1.02 /* of spacings that count as equal */
+#define MOST_YS 10u      /* Ey of follow.h */
+/* [R] Of cells that are nearer than that, one is seen at most, or each at a wrong place. */
+#define MERGED 1.5
+/* [R] a frame: tracks that separate by less do not pass each other. */
+#define PASSING 0.1
+/* A cell that is followed is paler than one that is found. */
+#define SHARE_OF_THRESHOLD 0.7
+
+const char *const oct_cells_how_names[OCT_CELLS_N_HOWS + 1] = {"detected", "snake", "coasted"};
 
 /* ---- square pixels ---- */
 
@@ -68,46 +77,85 @@ void oct_cells_resample_row(const struct oct_cells_resample *plan, const struct 
         const struct between h = find_between(x * plan->dx, plan->from_width, 1);
         const size_t i = origin + v.first + h.first, j = i + v.step;
         const size_t k = (size_t)y * plan->width + x;
-        const bool is_valid = !from->valid || (from->valid[i] && from->valid[i + h.step] &&
-                                               from->valid[j] && from->valid[j + h.step]);
-        to->pixels[k] = 0;
-        if (is_valid)
-            to->pixels[k] = mix(mix(from->pixels[i], from->pixels[i + h.step], h.weight),
-                                mix(from->pixels[j], from->pixels[j + h.step], h.weight), v.weight);
+        const float *p = from->pixels;
+        const bool is_valid =
+            oct_picture_is_valid(from, i) && oct_picture_is_valid(from, i + h.step) &&
+            oct_picture_is_valid(from, j) && oct_picture_is_valid(from, j + h.step);
+        to->pixels[k] = is_valid ? mix(mix(p[i], p[i + h.step], h.weight),
+                                       mix(p[j], p[j + h.step], h.weight), v.weight)
+                                 : 0;
         if (to->valid)
             to->valid[k] = is_valid;
     }
 }
 
-/* When a track was last seen. */
-struct moment {
-    uint64_t track;
-    double time_s;
+/* ---- life ---- */
+
+/* One track: what is known of its cell's motion. */
+struct track {
+    struct oct_cells_found seen;   /* px: now, seen or coasted */
+    uint32_t misses, left_out;     /* since it was detected */
+    uint32_t frames;               /* since it was last seen, */
+    double seen_x, seen_y, seen_s; /* there and then */
+    bool has_velocity, is_dark;
+    double vx, vy;                   /* px a frame */
+    double radii[OCT_CELLS_SNAXELS]; /* the next snake starts with */
+
+    /* Without predicts: where it starts, and the y of the last snakes, newest at n_ys - 1. */
+    double snake_x, snake_y;
+    double ys[MOST_YS];
+    unsigned n_ys;
+
+    /* Of the picture that is being looked at. */
+    double predicted_x, predicted_y, gate;
+    bool has_left;
+    bool is_merged;    /* its detected cell is another track's as well */
+    bool is_hidden;    /* it has none, as it passes that other one */
+    int32_t pair, end; /* its detected cell, its snake among the ends; -1: none */
 };
 
+/* A picture's steps up to the last that can fail only fill what belongs to the picture; then the
+ * tracks take it over. So a picture that failed leaves the tracks as they were. */
 struct oct_cells_film {
     struct oct_cells_film_setup setup;
     struct oct_cells_params params; /* px of the searched picture */
     struct oct_cells_resample plan;
-    double um; /* of a searched pixel; NaN: unknown */
+    double um;       /* of a searched pixel; NaN: unknown */
+    double max_step; /* px a frame; 0: 2 R */
     bool copies;
     struct oct_picture copy;        /* the searched picture, where it is not the caller's */
     const struct oct_picture *from; /* while it is resampled */
 
     const struct oct_cells_engine_ops *ops;
     struct oct_cells_engine *engine;
-    struct oct_cells_tracker *tracker;
     double highest;
     double start_s; /* of the last picture whose start is known; NaN: none */
     double n_since; /* frames since */
 
-    struct oct_cells_found *found;
-    struct moment *moments; /* of tracks alive, in order of number */
-    unsigned n_moments;
-    size_t n_most; /* room in found and moments */
-};
+    uint64_t n_born;
+    uint32_t since_search; /* frames; 0: none was searched yet */
+    uint32_t left_out;     /* pictures since the last that was taken over */
 
-/* ---- setup ---- */
+    struct track *tracks; /* alive, in order of number */
+    unsigned n_tracks;
+    size_t room; /* of tracks, starts, ends, links, pair, followed and seen */
+    struct oct_cells_found *seen;
+
+    /* Of the newest picture. */
+    bool is_searched;
+    uint32_t frames; /* since the picture before; of the first: 1 */
+    struct oct_cell *cells;
+    unsigned n_cells;
+    struct oct_cell_start *starts;
+    struct oct_cell_end *ends;
+    uint64_t *followed; /* tracks of the starts */
+    unsigned n_followed;
+    struct oct_link_track *links;
+    int32_t *pair;
+    bool *is_paired; /* [OCT_CELLS_MOST] cells */
+    struct oct_crowd crowd;
+    const struct oct_cells_times *times;
+};
 
 static bool is_known(const double um[2])
 {
@@ -137,31 +185,23 @@ static enum oct_err check_units(const struct oct_cells_film_setup *s, struct oct
     return OCT_OK;
 }
 
-static enum oct_err check_roi(const struct oct_cells_film_setup *s, struct oct_error *err)
+static enum oct_err plan_film(struct oct_cells_film *f, struct oct_error *err)
 {
-    const struct oct_region *roi = &s->roi;
-    if (roi->width == 0 && roi->height == 0 && roi->x == 0 && roi->y == 0)
-        return OCT_OK;
-    if (roi->width == 0 || roi->height == 0 || roi->x >= s->width || roi->y >= s->height ||
-        roi->width > s->width - roi->x || roi->height > s->height - roi->y)
+    const struct oct_cells_film_setup *s = &f->setup;
+    const struct oct_region none = {0, 0, s->width, s->height};
+    const bool has_roi = s->roi.width || s->roi.height || s->roi.x || s->roi.y;
+    const struct oct_region *roi = has_roi ? &s->roi : &none;
+    const enum oct_err e = check_units(s, err);
+    if (e)
+        return e;
+    if (has_roi &&
+        (roi->width == 0 || roi->height == 0 || roi->x >= s->width || roi->y >= s->height ||
+         roi->width > s->width - roi->x || roi->height > s->height - roi->y))
         return oct_fail(err, OCT_E_ARG,
                         "cells: the region of interest %u,%u,%u,%u does not lie within the picture "
                         "of %u x %u px",
                         roi->x, roi->y, roi->width, roi->height, s->width, s->height);
-    return OCT_OK;
-}
-
-static enum oct_err plan_film(struct oct_cells_film *f, struct oct_error *err)
-{
-    const struct oct_cells_film_setup *s = &f->setup;
-    enum oct_err e = check_units(s, err);
-    if (!e)
-        e = check_roi(s, err);
-    if (e)
-        return e;
-    const bool has_roi = s->roi.width > 0;
-    oct_cells_resample_plan(&f->plan, s->roi.x, s->roi.y, has_roi ? s->roi.height : s->height,
-                            has_roi ? s->roi.width : s->width, s->um);
+    oct_cells_resample_plan(&f->plan, roi->x, roi->y, roi->height, roi->width, s->um);
     f->um = is_known(s->um) ? fmin(s->um[0], s->um[1]) : NAN;
     f->params = s->params;
     if (s->radius_um > 0)
@@ -170,33 +210,33 @@ static enum oct_err plan_film(struct oct_cells_film *f, struct oct_error *err)
     return oct_cells_params_check(&f->params, f->plan.height, f->plan.width, err);
 }
 
-static enum oct_err open_engine(struct oct_cells_film *f, struct oct_error *err)
-{
-    const struct oct_cells_engine_setup setup = {.height = f->plan.height,
-                                                 .width = f->plan.width,
-                                                 .params = f->params,
-                                                 .keeps_fields = f->setup.keeps_fields,
-                                                 .workers = f->setup.workers,
-                                                 .gpus = f->setup.gpus,
-                                                 .deadline_ms = f->setup.deadline_ms};
-    return oct_cells_engine_select(&f->ops, &f->engine, f->setup.backend, &setup, err);
-}
-
-static enum oct_err open_tracker(struct oct_cells_film *f, struct oct_error *err)
-{
-    const struct oct_cells_tracker_setup setup = {.height = f->plan.height,
-                                                  .width = f->plan.width,
-                                                  .params = f->params,
-                                                  .detect_only = f->setup.detect_only,
-                                                  .ops = f->ops,
-                                                  .engine = f->engine};
-    return oct_cells_tracker_create(&f->tracker, &setup, err);
-}
-
 enum oct_err oct_cells_film_check(const struct oct_cells_film_setup *setup, struct oct_error *err)
 {
     struct oct_cells_film f = {.setup = *setup};
     return plan_film(&f, err);
+}
+
+static enum oct_err open_film(struct oct_cells_film *f, struct oct_error *err)
+{
+    const enum oct_err e = plan_film(f, err);
+    if (e)
+        return e;
+    const struct oct_cells_film_setup *s = &f->setup;
+    const struct oct_cells_engine_setup setup = {.height = f->plan.height,
+                                                 .width = f->plan.width,
+                                                 .params = f->params,
+                                                 .keeps_fields = s->keeps_fields,
+                                                 .workers = s->workers,
+                                                 .gpus = s->gpus,
+                                                 .deadline_ms = s->deadline_ms};
+    f->max_step = f->params.max_step;
+    f->cells = malloc(OCT_CELLS_MOST * sizeof *f->cells);
+    f->is_paired = malloc(OCT_CELLS_MOST * sizeof *f->is_paired);
+    if (!f->cells || !f->is_paired)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a film of cells");
+    f->ops = s->ops;
+    f->engine = s->engine;
+    return f->ops ? OCT_OK : oct_cells_engine_select(&f->ops, &f->engine, s->backend, &setup, err);
 }
 
 enum oct_err oct_cells_film_create(struct oct_cells_film **film,
@@ -208,11 +248,7 @@ enum oct_err oct_cells_film_create(struct oct_cells_film **film,
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a film of cells");
     f->setup = *setup;
     f->start_s = NAN;
-    enum oct_err e = plan_film(f, err);
-    if (!e)
-        e = open_engine(f, err);
-    if (!e)
-        e = open_tracker(f, err);
+    const enum oct_err e = open_film(f, err);
     if (e)
         oct_cells_film_destroy(f);
     else
@@ -224,29 +260,35 @@ void oct_cells_film_destroy(struct oct_cells_film *f)
 {
     if (!f)
         return;
-    oct_cells_tracker_destroy(f->tracker);
-    if (f->engine)
+    if (f->engine && !f->setup.ops)
         f->ops->destroy(f->engine);
     oct_picture_finish(&f->copy);
-    free(f->found);
-    free(f->moments);
+    oct_crowd_finish(&f->crowd);
+    free(f->tracks);
+    free(f->seen);
+    free(f->cells);
+    free(f->starts);
+    free(f->ends);
+    free(f->followed);
+    free(f->links);
+    free(f->pair);
+    free(f->is_paired);
     free(f);
 }
 
-/* ---- the searched picture ---- */
+/* ---- a picture ---- */
 
 static void resample_rows(void *context, unsigned piece, unsigned worker)
 {
     struct oct_cells_film *f = context;
     (void)worker;
-    for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < f->plan.height; y++) {
+    for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < f->plan.height; y++)
         oct_cells_resample_row(&f->plan, f->from, &f->copy, y);
-    }
 }
 
 /* *searched: the picture itself, or the part of it that is searched, with square pixels. */
-static enum oct_err prepare(struct oct_cells_film *f, const struct oct_picture *picture,
-                            const struct oct_picture **searched, struct oct_error *err)
+static enum oct_err take_picture(struct oct_cells_film *f, const struct oct_picture *picture,
+                                 const struct oct_picture **searched, struct oct_error *err)
 {
     *searched = picture;
     if (picture->height != f->setup.height || picture->width != f->setup.width)
@@ -264,102 +306,431 @@ static enum oct_err prepare(struct oct_cells_film *f, const struct oct_picture *
     }
     f->from = picture;
     oct_workers_run(f->setup.workers, (f->plan.height + ROWS - 1) / ROWS, resample_rows, f);
-    f->from = NULL;
     *searched = &f->copy;
     return OCT_OK;
 }
 
-/* ---- times and steps ---- */
-
-static double time_of(const struct oct_cells_film *f, const struct oct_cells_times *times,
-                      double x_px, double y_px)
-{
-    if (!times || !times->time_s)
-        return times ? times->start_s : NAN;
-    const uint32_t n = times->of_columns ? f->setup.width : f->setup.height;
-    const double at = fmin(fmax(times->of_columns ? x_px : y_px, 0), n - 1);
-    const uint32_t first = (uint32_t)at;
-    const double a = times->time_s[first], weight = at - first;
-    return weight > 0 ? a + (times->time_s[first + 1] - a) * weight : a;
-}
-
 /* The longest step in px a frame, by the time that a frame takes. */
-static void set_max_step(struct oct_cells_film *f, const struct oct_cells_times *times,
-                         unsigned skipped)
+static void set_max_step(struct oct_cells_film *f, double start_s, unsigned skipped)
 {
-    const double start_s = times ? times->start_s : NAN;
     f->n_since += 1 + (double)skipped;
     const double frame_s = (start_s - f->start_s) / f->n_since;
-    if (f->setup.max_speed_um_s > 0)
-        oct_cells_tracker_set_max_step(f->tracker, frame_s > 0
-                                                       ? f->setup.max_speed_um_s * frame_s / f->um
-                                                       : f->params.max_step);
+    f->max_step = f->setup.max_speed_um_s > 0 && frame_s > 0
+                      ? f->setup.max_speed_um_s * frame_s / f->um
+                      : f->params.max_step;
     if (!isnan(start_s)) {
         f->start_s = start_s;
         f->n_since = 0;
     }
 }
 
-/* ---- what was found ---- */
-
-/* Moments are in order of track number, and so are cells: each is sought from the one before, and
- * those that are read already are overwritten. */
-static double last_time_of(const struct oct_cells_film *f, uint64_t track, unsigned *from)
+/* x, y: of the searched picture. */
+static double time_of(const struct oct_cells_film *f, double x, double y)
 {
-    while (*from < f->n_moments && f->moments[*from].track < track)
-        ++*from;
-    const bool is_found = *from < f->n_moments && f->moments[*from].track == track;
-    return is_found ? f->moments[*from].time_s : NAN;
+    const struct oct_cells_times *times = f->times;
+    if (!times || !times->time_s)
+        return times ? times->start_s : NAN;
+    const uint32_t n = times->of_columns ? f->setup.width : f->setup.height;
+    const double px = times->of_columns ? f->plan.x0 + x * f->plan.dx : f->plan.y0 + y * f->plan.dy;
+    const double at = fmin(fmax(px, 0), n - 1);
+    const uint32_t first = (uint32_t)at;
+    const double a = times->time_s[first], weight = at - first;
+    return weight > 0 ? a + (times->time_s[first + 1] - a) * weight : a;
 }
 
-static double speed_of(const struct oct_cells_film *f, const struct oct_cells_seen *seen,
-                       double seconds)
+/* ---- steps 1 and 2: predictions, pairs ---- */
+
+/* Where the cell will be, and how far from there it is looked for. A gate wider than the picture
+ * pairs no more, and of a far wider one the shares that distances are of it would be lost to
+ * rounding. */
+static void predict(const struct oct_cells_film *f, struct track *track)
 {
-    const double dx_um = (seen->x - seen->last_x) * f->plan.dx * f->setup.um[1];
-    const double dy_um = (seen->y - seen->last_y) * f->plan.dy * f->setup.um[0];
-    return seen->before > 0 && seconds > 0 ? hypot(dx_um, dy_um) / seconds : NAN;
+    const struct oct_cells_params *params = &f->params;
+    const double border = oct_cells_border(params);
+    const double step = f->max_step > 0 ? f->max_step : 2 * params->radius;
+    track->predicted_x = track->seen.x_px + track->vx * f->frames;
+    track->predicted_y = track->seen.y_px + track->vy * f->frames;
+    track->gate = track->has_velocity
+                      ? params->radius * sqrt(track->misses + track->left_out + (double)f->frames)
+                      : step * f->frames;
+    track->gate = fmin(track->gate, hypot(f->plan.width, f->plan.height));
+    const double px = floor(track->predicted_x + 0.5), py = floor(track->predicted_y + 0.5);
+    const bool is_searchable =
+        px >= border && px < f->plan.width - border && py >= border && py < f->plan.height - border;
+    track->has_left = params->predicts && !is_searchable;
+    track->is_merged = track->is_hidden = false;
+    track->pair = track->end = -1;
 }
 
-static void convert(struct oct_cells_film *f, const struct oct_cells_times *times,
-                    const struct oct_cells_seen *seen, unsigned n)
+/* `seen` has a cell, `missing` has none, and the cell may be both of them. */
+static void merge(const struct oct_cells_film *f, struct track *seen, struct track *missing)
 {
-    unsigned from = 0;
-    for (unsigned i = 0; i < n; i++) {
-        const struct oct_cells_seen *s = &seen[i];
-        const double x = f->plan.x0 + s->x * f->plan.dx, y = f->plan.y0 + s->y * f->plan.dy;
-        const double time_s = time_of(f, times, x, y), last_s = last_time_of(f, s->track, &from);
-        f->found[i] =
-            (struct oct_cells_found){.track = s->track,
-                                     .n_seen = s->n_seen,
-                                     .time_s = time_s,
-                                     .x_px = x,
-                                     .y_px = y,
-                                     .x_um = is_known(f->setup.um) ? x * f->setup.um[1] : NAN,
-                                     .y_um = is_known(f->setup.um) ? y * f->setup.um[0] : NAN,
-                                     .radius_px = s->radius,
-                                     .radius_um = s->radius * f->um,
-                                     .score = (double)s->score,
-                                     .speed_um_s = speed_of(f, s, time_s - last_s),
-                                     .how = s->how};
-        const bool is_seen = s->how != OCT_CELLS_COASTED;
-        f->moments[i] = (struct moment){s->track, is_seen ? time_s : last_s};
+    const double radius = f->params.radius;
+    const struct oct_cell *cell = &f->cells[seen->pair];
+    const double own = hypot(cell->x - seen->predicted_x, cell->y - seen->predicted_y);
+    const double other = hypot(cell->x - missing->predicted_x, cell->y - missing->predicted_y);
+    const double apart =
+        hypot(seen->predicted_x - missing->predicted_x, seen->predicted_y - missing->predicted_y);
+    if (other >= MERGED * radius || own >= apart)
+        return;
+    seen->is_merged = true;
+    if (hypot(seen->vx - missing->vx, seen->vy - missing->vy) > PASSING * radius)
+        missing->is_hidden = true;
+}
+
+static void find_merged(struct oct_cells_film *f)
+{
+    for (unsigned i = 0; i < f->n_tracks && f->n_cells > 0; i++) {
+        struct track *missing = &f->tracks[i];
+        if (missing->has_left || missing->pair >= 0 || !missing->has_velocity)
+            continue;
+        for (unsigned k = 0; k < f->n_tracks; k++)
+            if (f->tracks[k].pair >= 0 && f->tracks[k].has_velocity)
+                merge(f, &f->tracks[k], missing);
     }
-    f->n_moments = f->setup.detect_only ? 0 : n;
 }
 
-static enum oct_err make_room(struct oct_cells_film *f, unsigned n_seen, struct oct_error *err)
+/* Predicts every track and pairs those that have not left with the picture's cells. Distances count
+ * as shares of the gate: else a track that is missing, whose gate is wide, would gain more by a
+ * cell than the track that has been seen there all the time. */
+static enum oct_err pair_tracks(struct oct_cells_film *f, struct oct_error *err)
 {
-    const size_t n = n_seen + n_seen / 2 + 16;
-    if (n_seen <= f->n_most)
-        return OCT_OK;
-    struct oct_cells_found *found = realloc(f->found, n * sizeof *found);
-    f->found = found ? found : f->found;
-    struct moment *moments = realloc(f->moments, n * sizeof *moments);
-    f->moments = moments ? moments : f->moments;
-    if (!found || !moments)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu cells", n);
-    f->n_most = n;
+    unsigned n = 0;
+    for (unsigned c = 0; c < f->n_cells; c++)
+        f->is_paired[c] = false;
+    for (unsigned i = 0; i < f->n_tracks; i++) {
+        struct track *track = &f->tracks[i];
+        predict(f, track);
+        const double share = f->params.radius / track->gate;
+        if (!track->has_left)
+            f->links[n++] = (struct oct_link_track){track->predicted_x, track->predicted_y,
+                                                    track->gate, share * share};
+    }
+    if (!f->params.predicts)
+        return OCT_OK; /* its tracks have no pairs */
+    const enum oct_err e = oct_cells_link(f->links, n, f->cells, f->n_cells, f->pair, err);
+    if (e)
+        return e;
+    n = 0;
+    for (unsigned i = 0; i < f->n_tracks; i++) {
+        if (f->tracks[i].has_left)
+            continue;
+        const int32_t cell = f->tracks[i].pair = f->pair[n++];
+        if (cell >= 0)
+            f->is_paired[cell] = true;
+    }
+    find_merged(f);
     return OCT_OK;
+}
+
+/* ---- step 3: snakes ---- */
+
+/* Of cos and sin of whole quarters, 0 is meant by 1e-16: the field asks for the sign. */
+static double snapped(double v)
+{
+    return fabs(v) < 1e-9 ? 0 : v;
+}
+
+static struct oct_cell_start start_of(const struct oct_cells_film *f, const struct track *track)
+{
+    const struct oct_cells_params *params = &f->params;
+    struct oct_cell_start start = {.x = track->snake_x, .y = track->snake_y, .vx = 1, .vy = 1};
+    start.is_dark =
+        params->polarity == OCT_CELLS_BOTH ? track->is_dark : params->polarity == OCT_CELLS_DARK;
+    memcpy(start.radii, track->radii, sizeof start.radii);
+    if (!params->predicts) {
+        double sum = 0;
+        for (unsigned i = 0; i < track->n_ys; i++)
+            sum += track->ys[i];
+        start.mean_dy = sum / track->n_ys - track->snake_y;
+        return start;
+    }
+    const double angle = params->flow_deg * (3.14159265358979323846 / 180);
+    start.x = track->predicted_x;
+    start.y = track->predicted_y;
+    start.vx = !isnan(params->flow_deg) ? snapped(cos(angle)) : (track->vx > 0) - (track->vx < 0);
+    start.vy = !isnan(params->flow_deg) ? snapped(sin(angle)) : 0;
+    return start;
+}
+
+/* Whether a snake counts, given the other cells of the picture. */
+static bool counts(const struct oct_cells_film *f, const struct track *track,
+                   const struct oct_cell_end *end)
+{
+    const double dx = end->cell.x - track->predicted_x, dy = end->cell.y - track->predicted_y;
+    const double least = SHARE_OF_THRESHOLD * f->params.threshold;
+    if (!f->params.predicts || !end->defined)
+        return end->defined;
+    return !end->left && dx * dx + dy * dy <= track->gate * track->gate &&
+           fabs((double)end->cell.score) >= least &&
+           !oct_crowd_is_near(&f->crowd, end->cell.x, end->cell.y);
+}
+
+/* Snakes of the tracks that need one: fills their ends, -1 where there is none or it does not
+ * count. */
+static enum oct_err follow_tracks(struct oct_cells_film *f, struct oct_error *err)
+{
+    for (unsigned i = 0; i < f->n_tracks; i++) {
+        struct track *track = &f->tracks[i];
+        if (track->pair >= 0 || track->has_left)
+            continue;
+        track->end = (int32_t)f->n_followed;
+        f->starts[f->n_followed] = start_of(f, track);
+        f->followed[f->n_followed++] = track->seen.track;
+    }
+    if (f->n_followed == 0)
+        return OCT_OK;
+    enum oct_err e = f->ops->follow(f->engine, f->starts, f->n_followed, f->ends, err);
+    if (!e)
+        e = oct_crowd_reset(&f->crowd, f->params.radius, (size_t)f->n_cells + f->n_tracks, err);
+    if (e)
+        return e;
+    for (unsigned c = 0; c < f->n_cells; c++)
+        oct_crowd_add(&f->crowd, f->cells[c].x, f->cells[c].y);
+    for (unsigned i = 0; i < f->n_tracks; i++) {
+        struct track *track = &f->tracks[i];
+        if (track->end < 0)
+            continue;
+        const struct oct_cell_end *end = &f->ends[track->end];
+        if (counts(f, track, end))
+            oct_crowd_add(&f->crowd, end->cell.x, end->cell.y);
+        else
+            track->end = -1;
+    }
+    return OCT_OK;
+}
+
+/* ---- steps 4 and 5: the tracks take over the picture ---- */
+
+static void set_radii(struct track *track, double radius)
+{
+    for (unsigned i = 0; i < OCT_CELLS_SNAXELS; i++)
+        track->radii[i] = radius;
+}
+
+/* Where a track is from now on. */
+static void place(const struct oct_cells_film *f, struct track *track, double x, double y)
+{
+    track->seen.x_px = x;
+    track->seen.y_px = y;
+    track->seen.time_s = time_of(f, x, y);
+}
+
+static void see(const struct oct_cells_film *f, struct track *track, const struct oct_cell *cell,
+                enum oct_cells_how how)
+{
+    struct oct_cells_found *seen = &track->seen;
+    place(f, track, cell->x, cell->y);
+    track->frames = 0;
+    track->seen_x = cell->x;
+    track->seen_y = cell->y;
+    track->seen_s = seen->time_s;
+    seen->radius_px = cell->radius;
+    seen->score = (double)cell->score;
+    seen->how = how;
+    seen->n_seen++;
+    if (seen->before == 0)
+        return;
+    const double dx = (cell->x - seen->last_x) / seen->before;
+    const double dy = (cell->y - seen->last_y) / seen->before;
+    track->vx = track->has_velocity ? (track->vx + dx) / 2 : dx;
+    track->vy = track->has_velocity ? (track->vy + dy) / 2 : dy;
+    track->has_velocity = true;
+}
+
+static void take_detection(const struct oct_cells_film *f, struct track *track,
+                           const struct oct_cell *cell)
+{
+    see(f, track, cell, OCT_CELLS_DETECTED);
+    set_radii(track, cell->radius);
+    track->is_dark = cell->score > 0;
+    track->misses = track->left_out = 0;
+}
+
+static void take_snake(const struct oct_cells_film *f, struct track *track,
+                       const struct oct_cell_end *end)
+{
+    see(f, track, &end->cell, OCT_CELLS_SNAKE);
+    track->snake_x = end->x;
+    track->snake_y = end->y;
+    if (track->n_ys == MOST_YS)
+        memmove(track->ys, track->ys + 1, --track->n_ys * sizeof *track->ys);
+    track->ys[track->n_ys++] = end->y;
+    memcpy(track->radii, end->radii, sizeof track->radii);
+}
+
+static void coast(const struct oct_cells_film *f, struct track *track)
+{
+    place(f, track, track->predicted_x, track->predicted_y);
+    track->seen.score = NAN;
+    track->seen.how = OCT_CELLS_COASTED;
+}
+
+/* What the picture said of one track; true: it goes on. */
+static bool update(const struct oct_cells_film *f, struct track *track)
+{
+    const struct oct_cells_params *params = &f->params;
+    if (track->has_left || (!params->predicts && track->end < 0))
+        return false;
+    /* Where the cell was last seen is from now on where it was before. */
+    track->frames += f->frames;
+    track->seen.before = track->frames;
+    track->seen.last_x = track->seen_x;
+    track->seen.last_y = track->seen_y;
+    track->seen.last_s = track->seen_s;
+    if (track->pair >= 0 && !track->is_merged) {
+        take_detection(f, track, &f->cells[track->pair]);
+        return true;
+    }
+    track->left_out += f->frames - 1;
+    if (track->end >= 0)
+        take_snake(f, track, &f->ends[track->end]);
+    else
+        coast(f, track);
+    const bool is_miss = !track->is_merged && (track->end < 0 ? !track->is_hidden : f->is_searched);
+    return !(params->predicts && is_miss && ++track->misses > params->memory);
+}
+
+static struct track track_from(const struct oct_cells_film *f, const struct oct_cell *cell)
+{
+    struct track track = {.seen = {.last_s = NAN},
+                          .snake_x = cell->x,
+                          .snake_y = cell->y,
+                          .ys = {cell->y},
+                          .n_ys = 1};
+    take_detection(f, &track, cell);
+    if (!f->params.predicts)
+        set_radii(&track, f->params.radius);
+    return track;
+}
+
+static void begin_tracks(struct oct_cells_film *f)
+{
+    for (unsigned i = 0; i < f->n_tracks; i++)
+        oct_crowd_add(&f->crowd, f->tracks[i].seen.x_px, f->tracks[i].seen.y_px);
+    for (unsigned c = 0; c < f->n_cells; c++) {
+        const struct oct_cell *cell = &f->cells[c];
+        if (f->is_paired[c] || oct_crowd_is_near(&f->crowd, cell->x, cell->y))
+            continue;
+        f->tracks[f->n_tracks] = track_from(f, cell);
+        f->tracks[f->n_tracks++].seen.track = ++f->n_born;
+        oct_crowd_add(&f->crowd, cell->x, cell->y);
+    }
+}
+
+/* Those that ended are left out, and new ones begin. */
+static enum oct_err take_over(struct oct_cells_film *f, struct oct_error *err)
+{
+    const enum oct_err e =
+        oct_crowd_reset(&f->crowd, f->params.radius, (size_t)f->n_cells + f->n_tracks, err);
+    if (e)
+        return e;
+    unsigned n = 0;
+    for (unsigned i = 0; i < f->n_tracks; i++)
+        if (update(f, &f->tracks[i]))
+            f->tracks[n++] = f->tracks[i];
+    f->n_tracks = n;
+    begin_tracks(f);
+    for (unsigned i = 0; i < f->n_tracks; i++)
+        f->seen[i] = f->tracks[i].seen;
+    return OCT_OK;
+}
+
+/* ---- a picture ---- */
+
+/* The array with room for n elements; without memory as it was, and *is_whole false. */
+static void *grown(void *array, size_t n, size_t size, bool *is_whole)
+{
+    void *larger = realloc(array, n * size);
+    *is_whole = *is_whole && larger;
+    return larger ? larger : array;
+}
+
+/* Room for the tracks and one more for each cell. */
+static enum oct_err make_room(struct oct_cells_film *f, struct oct_error *err)
+{
+    const size_t needed = (size_t)f->n_tracks + f->n_cells, n = needed + needed / 2 + 16;
+    bool is_whole = true;
+    if (needed <= f->room)
+        return OCT_OK;
+    f->tracks = grown(f->tracks, n, sizeof *f->tracks, &is_whole);
+    f->seen = grown(f->seen, n, sizeof *f->seen, &is_whole);
+    f->starts = grown(f->starts, n, sizeof *f->starts, &is_whole);
+    f->ends = grown(f->ends, n, sizeof *f->ends, &is_whole);
+    f->followed = grown(f->followed, n, sizeof *f->followed, &is_whole);
+    f->links = grown(f->links, n, sizeof *f->links, &is_whole);
+    f->pair = grown(f->pair, n, sizeof *f->pair, &is_whole);
+    if (!is_whole)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu tracks", n);
+    f->room = n;
+    return OCT_OK;
+}
+
+static enum oct_err find_cells(struct oct_cells_film *f, const struct oct_picture *picture,
+                               struct oct_error *err)
+{
+    const unsigned most = f->is_searched ? OCT_CELLS_MOST : 0;
+    unsigned n = 0;
+    enum oct_err e = f->ops->look(f->engine, picture, f->cells, most, &n, err);
+    f->n_cells = n < most ? n : most;
+    if (!e)
+        e = oct_cells_above_texture(&f->params, picture, &f->crowd, f->cells, &f->n_cells, err);
+    return e ? e : make_room(f, err);
+}
+
+static enum oct_err track_cells(struct oct_cells_film *f, struct oct_error *err)
+{
+    if (!f->setup.detect_only) {
+        enum oct_err e = pair_tracks(f, err);
+        if (!e)
+            e = follow_tracks(f, err);
+        return e ? e : take_over(f, err);
+    }
+    for (unsigned c = 0; c < f->n_cells; c++) {
+        f->seen[c] = track_from(f, &f->cells[c]).seen;
+        f->seen[c].n_seen = 0;
+    }
+    return OCT_OK;
+}
+
+static uint32_t sum_of(uint32_t a, uint32_t b)
+{
+    return a > UINT32_MAX - b ? UINT32_MAX : a + b;
+}
+
+/* All of a picture that is searched. */
+static enum oct_err track_picture(struct oct_cells_film *f, const struct oct_picture *picture,
+                                  unsigned skipped, struct oct_error *err)
+{
+    f->frames = sum_of(sum_of(f->left_out, skipped), 1);
+    f->is_searched = f->setup.detect_only || f->since_search == 0 ||
+                     sum_of(f->since_search, f->frames) > f->params.detect_every;
+    f->n_followed = 0;
+    enum oct_err e = find_cells(f, picture, err);
+    if (!e)
+        e = track_cells(f, err);
+    if (e) {
+        f->left_out = f->frames;
+        return e;
+    }
+    f->left_out = 0;
+    f->since_search = f->is_searched ? 1 : sum_of(f->since_search, f->frames);
+    return OCT_OK;
+}
+
+/* In place, from the searched picture's pixels. */
+static void convert(const struct oct_cells_film *f, struct oct_cells_found *found)
+{
+    const double *um = f->setup.um, x = found->x_px, y = found->y_px;
+    const double dx_um = (x - found->last_x) * f->plan.dx * um[1];
+    const double dy_um = (y - found->last_y) * f->plan.dy * um[0];
+    const double seconds = found->time_s - found->last_s;
+    found->x_px = f->plan.x0 + x * f->plan.dx;
+    found->y_px = f->plan.y0 + y * f->plan.dy;
+    found->x_um = is_known(um) ? found->x_px * um[1] : NAN;
+    found->y_um = is_known(um) ? found->y_px * um[0] : NAN;
+    found->radius_um = found->radius_px * f->um;
+    found->speed_um_s = found->before > 0 && seconds > 0 ? hypot(dx_um, dy_um) / seconds : NAN;
 }
 
 enum oct_err oct_cells_film_push(struct oct_cells_film *f, const struct oct_picture *picture,
@@ -367,35 +738,30 @@ enum oct_err oct_cells_film_push(struct oct_cells_film *f, const struct oct_pict
                                  const struct oct_cells_found **found, unsigned *n,
                                  struct oct_error *err)
 {
-    const struct oct_cells_seen *seen;
     const struct oct_picture *searched;
-    unsigned n_seen = 0;
     *found = NULL;
     *n = 0;
-    enum oct_err e = prepare(f, picture, &searched, err);
+    enum oct_err e = take_picture(f, picture, &searched, err);
     if (e)
         return e;
-    set_max_step(f, times, skipped);
-    e = oct_cells_tracker_push(f->tracker, searched, skipped, &seen, &n_seen, err);
+    f->times = times;
+    set_max_step(f, times ? times->start_s : NAN, skipped);
+    e = track_picture(f, searched, skipped, err);
     if (e)
         return e;
-    e = make_room(f, n_seen, err);
-    if (e) {
-        f->n_moments = 0; /* the tracks have gone on: their last times are not known */
-        return e;
-    }
-    if (oct_cells_tracker_detected(f->tracker))
+    if (f->is_searched && f->ops->highest)
         f->highest = fmax(f->highest, f->ops->highest(f->engine));
-    convert(f, times, seen, n_seen);
-    *found = f->found;
-    *n = n_seen;
+    *n = f->setup.detect_only ? f->n_cells : f->n_tracks;
+    for (unsigned i = 0; i < *n; i++)
+        convert(f, &f->seen[i]);
+    *found = f->seen;
     return OCT_OK;
 }
 
 void oct_cells_film_reset(struct oct_cells_film *f)
 {
-    oct_cells_tracker_reset(f->tracker);
-    f->n_moments = 0;
+    f->n_tracks = f->n_followed = 0;
+    f->since_search = f->left_out = 0;
     f->start_s = NAN;
     f->n_since = 0;
     f->highest = 0;
@@ -427,27 +793,23 @@ const struct oct_cells_params *oct_cells_film_params(const struct oct_cells_film
 enum oct_err oct_cells_film_map(struct oct_cells_film *f, float *score, uint8_t *best,
                                 bool *searched, struct oct_error *err)
 {
-    *searched = oct_cells_tracker_detected(f->tracker);
+    *searched = f->is_searched;
     return *searched ? f->ops->map(f->engine, score, best, err) : OCT_OK;
 }
 
 unsigned oct_cells_film_n_fields(const struct oct_cells_film *f)
 {
-    unsigned n;
-    oct_cells_tracker_followed(f->tracker, &n);
-    return n;
+    return f->n_followed;
 }
 
 enum oct_err oct_cells_film_field(struct oct_cells_film *f, unsigned i, uint64_t *track,
                                   struct oct_cell_window *window, uint32_t *iterations,
                                   float *field, struct oct_error *err)
 {
-    unsigned n;
-    const uint64_t *followed = oct_cells_tracker_followed(f->tracker, &n);
-    if (i >= n)
-        return oct_fail(err, OCT_E_ARG, "cells: field %u of %u", i, n);
-    *track = followed[i];
-    *iterations = oct_cells_tracker_ends(f->tracker)[i].n_field;
+    if (i >= f->n_followed)
+        return oct_fail(err, OCT_E_ARG, "cells: field %u of %u", i, f->n_followed);
+    *track = f->followed[i];
+    *iterations = f->ends[i].n_field;
     return f->ops->field(f->engine, i, window, field, err);
 }
 

@@ -1,7 +1,7 @@
-/* MGVF and snake of one cell on the CPU, and the reference for the CUDA twin.
+/* MGVF and snake of one cell on the CPU, and what the CUDA twin shares of them.
  *
- * MGVF (Boyer 2009, spec 1.5 of its method): edge map f = |gradient| of the window alone, one-sided
- * at its border, f = (f - min) / (max - min + 2^-52). From w = f, Jacobi:
+ * MGVF (Boyer 2009): edge map f = |gradient| of the window alone, one-sided at its border,
+ * f = (f - min) / (max - min + 2^-52). From w = f, Jacobi:
  *   w' = w + (mu / lambda) sum over the 8 neighbours e of H((w_e - w)(vx ex + vy ey)) (w_e - w)
  *   w  = w' - (1 / lambda) f (w' - f)
  * mu 0.5, lambda 5, borders repeated, until the mean |change| is at most 1e-5, 500 iterations at
@@ -23,9 +23,12 @@
 #define OCT_ANALYSIS_CELLS_FOLLOW_H
 
 #include "analysis/cells/engine.h"
+#include "pipeline/base/simd.h"
 
-/* What one iteration of a snake computes from sums and samples: the same lines for both engines.
- * Plain numbers in and out; also device code. */
+#include <stddef.h>
+
+/* ---- one iteration of a snake: of C and of CUDA ---- */
+
 #ifdef __CUDACC__
 #define OCT_SNAKE_FUNCTION static __host__ __device__ inline
 #else
@@ -33,7 +36,6 @@
 #endif
 
 #define OCT_SNAKE_MOST_ITERATIONS 1000u
-
 #define OCT_SNAKE_STEP 0.2  /* of x, y and the radii */
 #define OCT_SNAKE_SIZE 0.04 /* the step times 0.2, the weight of the radius R */
 #define OCT_SNAKE_PATH 0.01 /* the step times 0.05, the weight of the height Ey */
@@ -65,6 +67,80 @@ struct oct_snake_angles {
 };
 void oct_snake_angles_init(struct oct_snake_angles *angles);
 
+/* ---- the field ----
+ *
+ * All instruction sets give the same bits: nothing is fused, and the sums are taken in the same
+ * order. Of the eight neighbours the largest or the smaller of each and w are summed, and eight
+ * times w is taken off: max(d, 0) = max(w_e, w) - w. What rounds the sum enters w with a weight of
+ * 0.1.
+ *
+ * Planes are f32 with a border of one pixel that repeats the outermost ones: pixel (x, y) at
+ * plane[y * stride + x] for -1 <= x <= columns, -1 <= y <= rows. The left border lies behind the
+ * end of the row before. One thread uses a plane at a time. */
+
+#define OCT_MGVF_BLOCK 16u /* columns that are computed together */
+#define OCT_MGVF_MOST_ITERATIONS 500u
+#define OCT_MGVF_LEAST_CHANGE 1e-5
+#define OCT_MGVF_LEAST_DOT 1e-9
+#define OCT_MGVF_N_PLANES 3
+
+/* Where cells go: the signs of v . e of e = (1, 0), (0, 1), (1, 1), (1, -1). 0: the pair e, -e lies
+ * across and adds half of both differences. */
+struct oct_mgvf_flow {
+    int8_t sign[4];
+};
+
+/* Components of v and v . e below OCT_MGVF_LEAST_DOT count as 0, and so does NaN. */
+void oct_mgvf_flow_init(struct oct_mgvf_flow *flow, double vx, double vy);
+
+struct oct_mgvf_grid {
+    uint32_t rows, columns; /* at least 1 */
+    size_t stride;          /* oct_mgvf_stride(columns) */
+};
+
+static inline size_t oct_mgvf_stride(uint32_t columns)
+{
+    return ((size_t)columns + 2 + OCT_MGVF_BLOCK - 1) / OCT_MGVF_BLOCK * OCT_MGVF_BLOCK;
+}
+
+/* Floats of a plane's memory, aligned to 64 bytes; its pixel (0, 0) is at oct_mgvf_first. */
+static inline size_t oct_mgvf_plane_floats(uint32_t rows, uint32_t columns)
+{
+    return ((size_t)rows + 2) * oct_mgvf_stride(columns) + 2 * (size_t)OCT_MGVF_BLOCK;
+}
+
+static inline size_t oct_mgvf_first(const struct oct_mgvf_grid *grid)
+{
+    return OCT_MGVF_BLOCK + grid->stride;
+}
+
+/* Repeats the outermost pixels. */
+void oct_mgvf_set_border(float *plane, const struct oct_mgvf_grid *grid);
+
+/* to = one iteration from `from` with the edge map (its border is not read), borders included; with
+ * `sums` the sum of |change|, else 0. Columns behind the right border hold any finite numbers. */
+struct oct_mgvf {
+    double (*sweep)(float *to, const float *from, const float *edge,
+                    const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow, bool sums);
+};
+OCT_SIMD_TABLES(struct oct_mgvf, oct_mgvf);
+
+/* By the name of an instruction set (simd.h); NULL: this CPU cannot run that. */
+const struct oct_mgvf *oct_mgvf_select(const char *name);
+
+/* Iterates from w = edge until it rests. Of the planes, all finite, the one with the result is
+ * returned. *n: iterations. The change is summed in every eighth sweep, and in each once it is near
+ * the bound; where it is below it at once, those since the last sum are repeated one by one. So the
+ * first sweep that is small enough ends it, if the mean change does not fall from more than 1.1
+ * times the bound below it and rise above it again within eight sweeps: but for the repeated border
+ * each pixel gives what another takes, and the sum of |change| does not rise. A film whose cells
+ * are followed took 10 % less by it than with a sum and two planes in each sweep. */
+const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[OCT_MGVF_N_PLANES],
+                          const float *edge, const struct oct_mgvf_grid *grid,
+                          const struct oct_mgvf_flow *flow, uint32_t *n);
+
+/* ---- a cell ---- */
+
 /* Room for one window; each thread has its own. */
 struct oct_cells_follower;
 
@@ -78,8 +154,9 @@ void oct_cells_follower_destroy(struct oct_cells_follower *follower); /* NULL is
 void oct_cells_follow(struct oct_cells_follower *follower, const float *pixels, size_t stride,
                       const struct oct_cell_start *start, struct oct_cell_end *end);
 
-/* The field of the call before, rows one after another; its window. NULL: it was not defined. */
-const float *oct_cells_follow_field(const struct oct_cells_follower *follower,
-                                    struct oct_cell_window *window);
+/* The field of the call before, rows one after another, and its window, which has no pixels where
+ * it was not defined. */
+void oct_cells_follow_field(const struct oct_cells_follower *follower,
+                            struct oct_cell_window *window, float *field);
 
 #endif

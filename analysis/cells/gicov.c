@@ -1,61 +1,46 @@
-#include "analysis/cells/gicov.h"
+#include "analysis/cells/find.h"
 
-#include "kernels/device/workers.h"
-#include "pipeline/base/aligned.h"
-#include "pipeline/base/simd.h"
-
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int32_t to_pixel(double offset, bool truncated)
-{
-    return (int32_t)(truncated ? trunc(offset) : round(offset));
-}
+/* ---- circles ---- */
 
-void oct_cells_circles_init(struct oct_cells_circles *circles,
-                            const struct oct_cells_params *params)
-{
-    static const double pi = 3.14159265358979323846;
-    double radius[OCT_CELLS_MOST_CIRCLES];
-    *circles = (struct oct_cells_circles){
-        .n = oct_cells_circles(params, radius),
-        .border = oct_cells_border(params),
-    };
-    for (unsigned i = 0; i < OCT_CELLS_SAMPLES; i++) {
-        const double t = 2 * pi * i / OCT_CELLS_SAMPLES;
-        circles->cosine[i] = cos(t);
-        circles->sine[i] = sin(t);
-    }
-    for (unsigned k = 0; k < circles->n; k++) {
-        struct oct_cells_circle *circle = &circles->circle[k];
-        circle->radius = radius[k];
-        for (unsigned i = 0; i < OCT_CELLS_SAMPLES; i++) {
-            circle->dx[i] = to_pixel(radius[k] * circles->cosine[i], params->truncated);
-            circle->dy[i] = to_pixel(radius[k] * circles->sine[i], params->truncated);
-        }
-    }
-}
+struct sample {
+    double cosine, sine;
+    int32_t dx, dy;
+    bool is_taken;
+};
 
-/* The sums over samples that fall onto one pixel. */
+/* What samples that fall onto one pixel make together. */
 struct together {
+    unsigned n;
     double x, y;                /* of e: their direction, times `length` */
     double length;              /* |sum e| */
     double along, across, skew; /* sums of squares in that direction, across, and of products */
 };
 
-static struct together join(const struct oct_cells_circles *circles, const unsigned *samples,
-                            unsigned n)
+static bool are_same(const struct sample *a, const struct sample *b)
+{
+    return a->dx == b->dx && a->dy == b->dy;
+}
+
+/* The samples from i on at the place of sample i. */
+static struct together join(const struct sample *samples, unsigned i)
 {
     struct together t = {0};
-    for (unsigned i = 0; i < n; i++) {
-        t.x += circles->cosine[samples[i]];
-        t.y += circles->sine[samples[i]];
+    for (unsigned j = i; j < OCT_CELLS_SAMPLES; j++) {
+        if (!are_same(&samples[i], &samples[j]))
+            continue;
+        t.n++;
+        t.x += samples[j].cosine;
+        t.y += samples[j].sine;
     }
     t.length = hypot(t.x, t.y);
-    for (unsigned i = 0; i < n && t.length > 0; i++) {
-        const double c = circles->cosine[samples[i]], s = circles->sine[samples[i]];
+    for (unsigned j = i; j < OCT_CELLS_SAMPLES && t.length > 0; j++) {
+        const double c = samples[j].cosine, s = samples[j].sine;
         const double u = (c * t.x + s * t.y) / t.length, v = (s * t.x - c * t.y) / t.length;
+        if (!are_same(&samples[i], &samples[j]))
+            continue;
         t.along += u * u;
         t.across += v * v;
         t.skew += u * v;
@@ -75,273 +60,176 @@ static struct oct_cells_group group_of(const struct together *t, ptrdiff_t offse
     };
 }
 
-/* Samples at the place of sample i, from i on. */
-static unsigned same_pixel(const struct oct_cells_circle *circle, unsigned i, unsigned *samples)
-{
-    unsigned n = 0;
-    for (unsigned j = i; j < OCT_CELLS_SAMPLES; j++)
-        if (circle->dx[j] == circle->dx[i] && circle->dy[j] == circle->dy[i])
-            samples[n++] = j;
-    return n;
-}
-
-static void init_circle(struct oct_cells_gicov_circle *out, const struct oct_cells_circles *circles,
-                        const struct oct_cells_circle *circle, size_t row)
+static void init_circle(struct oct_cells_gicov_circle *out, struct sample *samples, size_t row)
 {
     struct oct_cells_group joint[OCT_CELLS_SAMPLES];
-    bool done[OCT_CELLS_SAMPLES] = {false};
     double excess = 0;
     for (unsigned i = 0; i < OCT_CELLS_SAMPLES; i++) {
-        unsigned samples[OCT_CELLS_SAMPLES];
-        if (done[i])
-            continue;
-        const unsigned n = same_pixel(circle, i, samples);
-        const ptrdiff_t offset = circle->dy[i] * (ptrdiff_t)row + circle->dx[i];
-        const struct together t = join(circles, samples, n);
+        const ptrdiff_t offset = samples[i].dy * (ptrdiff_t)row + samples[i].dx;
+        const struct together t = join(samples, i);
         /* Angles that are not symmetric about their mean cannot be joined this way. */
-        const bool joins = n > 1 && t.along - t.across > 0.1 && fabs(t.skew) < 1e-9;
-        for (unsigned j = 0; j < n; j++) {
-            const struct oct_cells_group single = {offset, (float)circles->cosine[samples[j]],
-                                                   (float)circles->sine[samples[j]], 1, 0};
-            done[samples[j]] = true;
-            if (!joins)
-                out->group[out->n_single++] = single;
-        }
+        const bool joins = t.n > 1 && t.along - t.across > 0.1 && fabs(t.skew) < 1e-9;
+        if (samples[i].is_taken)
+            continue;
         if (joins) {
             joint[out->n_joint++] = group_of(&t, offset);
-            excess += n - t.length * t.length / (t.along - t.across);
+            excess += t.n - t.length * t.length / (t.along - t.across);
+        }
+        for (unsigned j = i; j < OCT_CELLS_SAMPLES; j++) {
+            if (!are_same(&samples[i], &samples[j]))
+                continue;
+            samples[j].is_taken = true;
+            if (!joins)
+                out->group[out->n_single++] = (struct oct_cells_group){
+                    offset, (float)samples[j].cosine, (float)samples[j].sine, 1, 0};
         }
     }
     out->excess = (float)excess;
     memcpy(out->group + out->n_single, joint, out->n_joint * sizeof(*joint));
     for (unsigned i = 0; i < OCT_CELLS_SCOUTS; i++) {
-        const unsigned s = i * OCT_CELLS_SAMPLES / OCT_CELLS_SCOUTS;
+        const struct sample *s = &samples[i * OCT_CELLS_SAMPLES / OCT_CELLS_SCOUTS];
         out->scout[i] = (struct oct_cells_group){
-            .offset = circle->dy[s] * (ptrdiff_t)row + circle->dx[s],
-            .a = (float)(circles->cosine[s] / OCT_CELLS_SCOUTS),
-            .b = (float)(circles->sine[s] / OCT_CELLS_SCOUTS),
+            .offset = s->dy * (ptrdiff_t)row + s->dx,
+            .a = (float)(s->cosine / OCT_CELLS_SCOUTS),
+            .b = (float)(s->sine / OCT_CELLS_SCOUTS),
         };
     }
 }
 
-void oct_cells_gicov_init(struct oct_cells_gicov *gicov, const struct oct_cells_circles *circles,
-                          const struct oct_cells_gradient *gradient)
+static int32_t to_pixel(double offset, bool truncated)
 {
-    *gicov = (struct oct_cells_gicov){
-        .n = circles->n,
-        .border = circles->border,
-        .row = gradient->row,
-        .plane = gradient->plane,
-    };
-    for (unsigned k = 0; k < circles->n; k++)
-        init_circle(&gicov->circle[k], circles, &circles->circle[k], gradient->row);
+    return (int32_t)(truncated ? trunc(offset) : round(offset));
+}
+
+void oct_cells_gicov_init(struct oct_cells_gicov *gicov, const struct oct_cells_params *params,
+                          size_t row, size_t plane)
+{
+    *gicov = (struct oct_cells_gicov){.row = row, .plane = plane};
+    gicov->n = oct_cells_circles(params, gicov->radius);
+    for (unsigned k = 0; k < gicov->n; k++) {
+        struct sample samples[OCT_CELLS_SAMPLES];
+        for (unsigned i = 0; i < OCT_CELLS_SAMPLES; i++) {
+            const double t = 2 * 3.14159265358979323846 * i / OCT_CELLS_SAMPLES;
+            const double dx = gicov->radius[k] * cos(t), dy = gicov->radius[k] * sin(t);
+            samples[i] = (struct sample){cos(t), sin(t), to_pixel(dx, params->truncated),
+                                         to_pixel(dy, params->truncated), false};
+        }
+        init_circle(&gicov->circle[k], samples, row);
+    }
 }
 
 const struct oct_cells_scorer *oct_cells_scorer_select(const char *name)
 {
     static const struct oct_cells_scorer *const sets[OCT_N_SIMD + 1] = {
-        [OCT_SIMD_PLAIN] = &oct_cells_scorer_plain,
-#if defined(__x86_64__)
-        [OCT_SIMD_AVX2] = &oct_cells_scorer_avx2,
-        [OCT_SIMD_AVX512] = &oct_cells_scorer_avx512,
-#endif
-    };
+        OCT_SIMD_ALL(oct_cells_scorer)};
     return sets[oct_simd_choose(name)];
 }
 
-#define ROWS 16u /* of a piece */
-
-struct offset {
-    int32_t dx, dy;
-};
-
-struct oct_cells_peaks {
-    uint32_t height, width, border;
-    struct oct_workers *workers;
-    double threshold, merged; /* px; below 0: none are merged */
-    enum oct_cells_polarity polarity;
-    struct offset
-        *disk; /* [n_disk], the nearest first, so that most pixels see a larger one soon */
-    size_t n_disk;
-    int32_t disk_radius;
-    uint8_t *is_peak;   /* [height][width] */
-    float *row_highest; /* [height] */
-    struct oct_cells_peak *found;
-    size_t n, room;
-    const float *score;
-    const uint8_t *near;
-};
-
-/* ---- life ---- */
+/* ---- peaks ---- */
 
 static int nearer(const void *a, const void *b)
 {
-    const struct offset *p = a, *q = b;
+    const struct oct_cells_offset *p = a, *q = b;
     const int64_t d = (int64_t)p->dx * p->dx + (int64_t)p->dy * p->dy -
                       ((int64_t)q->dx * q->dx + (int64_t)q->dy * q->dy);
     return d < 0 ? -1 : d > 0;
 }
 
-static bool init_disk(struct oct_cells_peaks *p)
+struct oct_cells_offset *oct_cells_disk(const struct oct_cells_params *params, size_t *n)
 {
-    const int64_t r = p->disk_radius;
+    const int64_t r = lround(params->spacing * params->radius);
     const size_t side = 2 * (size_t)r + 1;
-    p->disk = malloc(side * side * sizeof(*p->disk));
-    if (!p->disk)
-        return false;
-    for (int64_t dy = -r; dy <= r; dy++)
+    struct oct_cells_offset *disk = malloc(side * side * sizeof(*disk));
+    *n = 0;
+    for (int64_t dy = -r; disk && dy <= r; dy++)
         for (int64_t dx = -r; dx <= r; dx++)
             if (dx * dx + dy * dy <= r * r && (dx != 0 || dy != 0))
-                p->disk[p->n_disk++] = (struct offset){(int32_t)dx, (int32_t)dy};
-    qsort(p->disk, p->n_disk, sizeof(*p->disk), nearer);
-    return true;
+                disk[(*n)++] = (struct oct_cells_offset){(int32_t)dx, (int32_t)dy};
+    if (disk)
+        qsort(disk, *n, sizeof(*disk), nearer);
+    return disk;
 }
 
-enum oct_err oct_cells_peaks_create(struct oct_cells_peaks **peaks,
-                                    const struct oct_cells_params *params, uint32_t height,
-                                    uint32_t width, struct oct_workers *workers,
-                                    struct oct_error *err)
+bool oct_cells_peaks_init(struct oct_cells_peaks *peaks, const struct oct_cells_params *params,
+                          uint32_t height, uint32_t width)
 {
-    struct oct_cells_peaks *p = calloc(1, sizeof(*p));
-    *peaks = p;
-    if (!p)
-        goto fail;
-    *p = (struct oct_cells_peaks){
-        .height = height,
-        .width = width,
-        .border = oct_cells_border(params),
-        .workers = workers,
-        .threshold = params->threshold,
-        .merged = params->merges ? OCT_CELLS_MERGED * params->radius : -1,
-        .polarity = params->polarity,
-        .disk_radius = (int32_t)lround(params->spacing * params->radius),
-        .is_peak = oct_aligned_calloc(64, height, width),
-        .row_highest = calloc(height, sizeof(float)),
-    };
-    if (init_disk(p) && p->is_peak && p->row_highest)
-        return OCT_OK;
-fail:
-    oct_cells_peaks_destroy(p);
-    *peaks = NULL;
-    return oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory for peaks in %u x %u px", width,
-                    height);
+    *peaks = (struct oct_cells_peaks){.params = *params, .height = height, .width = width};
+    peaks->disk = oct_cells_disk(params, &peaks->n_disk);
+    return peaks->disk;
 }
 
-void oct_cells_peaks_destroy(struct oct_cells_peaks *p)
+void oct_cells_peaks_finish(struct oct_cells_peaks *peaks)
 {
-    if (!p)
-        return;
-    free(p->disk);
-    free(p->is_peak);
-    free(p->row_highest);
-    free(p->found);
-    free(p);
+    free(peaks->disk);
+    free(peaks->cells);
 }
 
-/* ---- peaks of a row ---- */
-
-static bool is_sought(const struct oct_cells_peaks *p, float s)
+static bool is_sought(enum oct_cells_polarity polarity, float s)
 {
-    return p->polarity == OCT_CELLS_BOTH || (p->polarity == OCT_CELLS_DARK ? s > 0 : s < 0);
+    return polarity == OCT_CELLS_BOTH || (polarity == OCT_CELLS_DARK ? s > 0 : s < 0);
 }
 
-static bool is_largest(const struct oct_cells_peaks *p, uint32_t x, uint32_t y)
+static bool is_largest(const struct oct_cells_peaks *p, const float *score, int64_t x, int64_t y)
 {
-    const float *at = p->score + (size_t)y * p->width + x;
-    const float s = fabsf(*at);
-    const uint32_t r = (uint32_t)p->disk_radius;
-    const bool inside = x >= r && y >= r && x + r < p->width && y + r < p->height;
+    const int64_t width = p->width, height = p->height;
+    const float own = fabsf(score[y * width + x]);
     for (size_t i = 0; i < p->n_disk; i++) {
-        const int64_t dx = p->disk[i].dx, dy = p->disk[i].dy;
-        if (!inside && (x + dx < 0 || y + dy < 0 || x + dx >= p->width || y + dy >= p->height))
-            continue;
-        if (fabsf(at[dy * p->width + dx]) > s)
+        const int64_t u = x + p->disk[i].dx, v = y + p->disk[i].dy;
+        if (u >= 0 && v >= 0 && u < width && v < height && fabsf(score[v * width + u]) > own)
             return false;
     }
     return true;
 }
 
-static void search_row(struct oct_cells_peaks *p, uint32_t y)
+bool oct_cells_is_merged(const struct oct_cells_params *params, const struct oct_cell *before,
+                         size_t n, int32_t x, int32_t y)
 {
-    const float *score = p->score + (size_t)y * p->width;
-    const uint8_t *near = p->near ? p->near + (size_t)y * p->width : NULL;
-    uint8_t *is_peak = p->is_peak + (size_t)y * p->width;
-    float highest = 0;
-    memset(is_peak, 0, p->width);
-    for (uint32_t x = p->border; x + p->border < p->width; x++) {
-        const float s = fabsf(score[x]);
-        if (s <= highest && !((double)s > p->threshold))
-            continue;
-        if (!is_sought(p, score[x]) || (near && near[x]))
-            continue;
-        highest = s > highest ? s : highest;
-        if ((double)s > p->threshold && is_largest(p, x, y))
-            is_peak[x] = 1;
-    }
-    p->row_highest[y] = highest;
-}
-
-static void search_rows(void *context, unsigned piece, unsigned worker)
-{
-    struct oct_cells_peaks *p = context;
-    (void)worker;
-    const uint32_t first = p->border + piece * ROWS, end = p->height - p->border;
-    for (uint32_t y = first; y < first + ROWS && y < end; y++) {
-        search_row(p, y);
-    }
-}
-
-/* ---- the list ---- */
-
-/* Whether a peak that stays lies within `merged` of (x, y). */
-static bool is_merged(const struct oct_cells_peaks *p, uint32_t x, uint32_t y)
-{
-    for (size_t i = p->n; i-- > 0;) {
-        const double dx = (double)x - p->found[i].x, dy = (double)y - p->found[i].y;
-        if (dy > p->merged)
+    const double reach = OCT_CELLS_MERGED * params->radius;
+    while (params->merges && n-- > 0) {
+        const double dx = x - before[n].peak_x, dy = y - before[n].peak_y;
+        if (dy > reach)
             return false;
-        if (dx * dx + dy * dy <= p->merged * p->merged)
+        if (dx * dx + dy * dy <= reach * reach)
             return true;
     }
     return false;
 }
 
-static enum oct_err keep(struct oct_cells_peaks *p, uint32_t x, uint32_t y, struct oct_error *err)
+static enum oct_err keep_peak(struct oct_cells_peaks *p, float score, uint32_t x, uint32_t y,
+                              struct oct_error *err)
 {
-    if (p->merged >= 0 && is_merged(p, x, y))
+    if (oct_cells_is_merged(&p->params, p->cells, p->n, (int32_t)x, (int32_t)y))
         return OCT_OK;
     if (p->n == p->room) {
-        const size_t room = p->room ? 2 * p->room : 256;
-        struct oct_cells_peak *found = realloc(p->found, room * sizeof(*found));
-        if (!found)
-            return oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory for %zu peaks", room);
-        p->found = found;
+        const unsigned room = p->room ? 2 * p->room : 256;
+        struct oct_cell *cells = realloc(p->cells, room * sizeof(*cells));
+        if (!cells)
+            return oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory for %u peaks", room);
+        p->cells = cells;
         p->room = room;
     }
-    p->found[p->n++] = (struct oct_cells_peak){x, y};
+    p->cells[p->n++] =
+        (struct oct_cell){.score = score, .peak_x = (int32_t)x, .peak_y = (int32_t)y};
     return OCT_OK;
 }
 
 enum oct_err oct_cells_peaks_find(struct oct_cells_peaks *p, const float *score,
-                                  const uint8_t *near, const struct oct_cells_peak **found,
-                                  unsigned *n, double *highest, struct oct_error *err)
+                                  const uint8_t *near, struct oct_error *err)
 {
-    const uint32_t end = p->height - p->border;
-    p->score = score;
-    p->near = near;
+    const uint32_t border = oct_cells_border(&p->params), right = p->width - border;
+    enum oct_err e = OCT_OK;
     p->n = 0;
-    *highest = 0;
-    oct_workers_run(p->workers, (end - p->border + ROWS - 1) / ROWS, search_rows, p);
-    for (uint32_t y = p->border; y < end; y++) {
-        const uint8_t *row = p->is_peak + (size_t)y * p->width, *after = row + p->width;
-        for (const uint8_t *at = row; (at = memchr(at, 1, (size_t)(after - at))); at++) {
-            const enum oct_err e = keep(p, (uint32_t)(at - row), y, err);
-            if (e)
-                return e;
+    p->highest = 0;
+    for (uint32_t y = border; y + border < p->height; y++)
+        for (uint32_t x = border; x < right && !e; x++) {
+            const size_t at = (size_t)y * p->width + x;
+            const double s = fabs((double)score[at]);
+            if ((s <= p->highest && !(s > p->params.threshold)) ||
+                !is_sought(p->params.polarity, score[at]) || (near && near[at]))
+                continue;
+            p->highest = fmax(p->highest, s);
+            if (s > p->params.threshold && is_largest(p, score, x, y))
+                e = keep_peak(p, score[at], x, y, err);
         }
-        *highest = fmax(*highest, (double)p->row_highest[y]);
-    }
-    *found = p->found;
-    *n = (unsigned)p->n;
-    return OCT_OK;
+    return e;
 }

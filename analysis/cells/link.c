@@ -1,11 +1,105 @@
-#include "analysis/cells/link.h"
+#include "analysis/cells/track.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NONE (-1)
+
+/* ---- places ---- */
+
+enum oct_err oct_crowd_reset(struct oct_crowd *crowd, double distance, size_t n_most,
+                             struct oct_error *err)
+{
+    if (!crowd->table || n_most > crowd->n_most) {
+        size_t n_table = 64;
+        while (n_table < 2 * n_most)
+            n_table *= 2;
+        oct_crowd_finish(crowd);
+        crowd->places = malloc(n_table / 2 * sizeof *crowd->places);
+        crowd->table = malloc(n_table * sizeof *crowd->table);
+        crowd->n_table = n_table;
+        crowd->n_most = n_table / 2;
+    }
+    if (!crowd->places || !crowd->table) {
+        oct_crowd_finish(crowd);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu cells", n_most);
+    }
+    crowd->distance = distance;
+    crowd->n = 0;
+    memset(crowd->table, -1, crowd->n_table * sizeof *crowd->table);
+    return OCT_OK;
+}
+
+void oct_crowd_finish(struct oct_crowd *crowd)
+{
+    free(crowd->places);
+    free(crowd->table);
+    *crowd = (struct oct_crowd){0};
+}
+
+/* Places beyond any picture share a square. */
+static int64_t square_of(const struct oct_crowd *crowd, double at)
+{
+    return (int64_t)fmax(fmin(floor(at / crowd->distance), 1e15), -1e15);
+}
+
+static size_t entry_of(const struct oct_crowd *crowd, int64_t ix, int64_t iy)
+{
+    uint64_t hash = (uint64_t)ix * 0x9e3779b97f4a7c15u ^ (uint64_t)iy * 0xc2b2ae3d27d4eb4fu;
+    hash ^= hash >> 32;
+    return (size_t)hash & (crowd->n_table - 1);
+}
+
+void oct_crowd_add(struct oct_crowd *crowd, double x, double y)
+{
+    const size_t entry = entry_of(crowd, square_of(crowd, x), square_of(crowd, y));
+    crowd->places[crowd->n] = (struct oct_crowd_place){x, y, crowd->table[entry]};
+    crowd->table[entry] = (int32_t)crowd->n++;
+}
+
+int32_t oct_crowd_next(const struct oct_crowd *crowd, double x, double y,
+                       struct oct_crowd_walk *walk)
+{
+    const int64_t left = square_of(crowd, x) - 1, top = square_of(crowd, y) - 1;
+    for (;;) {
+        while (walk->next > 0) { /* of an entry, some are of other squares */
+            const int32_t i = walk->next - 1, k = walk->square - 1;
+            const struct oct_crowd_place *place = &crowd->places[i];
+            walk->next = place->next + 1;
+            if (square_of(crowd, place->x) == left + k % 3 &&
+                square_of(crowd, place->y) == top + k / 3)
+                return i;
+        }
+        if (walk->square == 9)
+            return NONE;
+        const int32_t k = walk->square++;
+        walk->next = crowd->table[entry_of(crowd, left + k % 3, top + k / 3)] + 1;
+    }
+}
+
+static double squared(double dx, double dy)
+{
+    return dx * dx + dy * dy;
+}
+
+bool oct_crowd_is_near(const struct oct_crowd *crowd, double x, double y)
+{
+    struct oct_crowd_walk walk = {0};
+    int32_t i;
+    while ((i = oct_crowd_next(crowd, x, y, &walk)) >= 0)
+        if (squared(crowd->places[i].x - x, crowd->places[i].y - y) <=
+            crowd->distance * crowd->distance)
+            return true;
+    return false;
+}
+
+/* ---- pairs ----
+ *
+ * Columns are what tracks can have: cells, and behind them a "none" of each track, at the cost of
+ * its gate. */
+
+#define NOBODY ((int32_t)l->n_tracks) /* owns the columns that no track has */
 
 /* A cell on the front of a search, at a distance from its start. */
 struct front {
@@ -14,34 +108,27 @@ struct front {
 };
 
 /* What the innermost loop reads, side by side. dual: cost - dual of the track - dual of the cell
- * is at least 0, and 0 for pairs; 0 for cells without a track. */
+ * is at least 0, and 0 for pairs; 0 for cells without a track, and for every "none". */
 struct node {
     double x, y, dual;
     double distance; /* of the search; INFINITY: not reached */
 };
 
-/* "None" of track t is column n_cells + t, whose dual is 0 always. */
 struct linker {
     const struct oct_link_track *tracks;
     unsigned n_tracks, n_cells;
     struct node *nodes; /* [n_cells] */
     double *duals;      /* [n_tracks] */
     size_t *first;      /* [n_tracks + 1] */
-    size_t n_pairs;     /* that are possible, as far as they are counted */
-    int32_t
-        *near; /* cells within the gate of track t: near[first[t] .. first[t + 1] - 1], rising */
-    int32_t *pair;    /* [n_tracks] */
-    int32_t *owner;   /* [n_cells]: its track, or NONE */
-    int32_t *from;    /* [n_cells + n_tracks]: the track from which a column was reached */
+    int32_t *near;      /* cells within the gate of track t: near[first[t] .. first[t + 1] - 1] */
+    size_t n_near;
+    int32_t *held;    /* [n_tracks]: its column */
+    int32_t *owner;   /* [n_cells + n_tracks]: whose it is */
+    int32_t *from;    /* [n_cells + n_tracks]: the owner from which a column was reached */
     int32_t *reached; /* [n_cells + n_tracks]: what to clear afterwards */
     struct front *heap;
     size_t n_reached, n_heap;
 };
-
-static double squared(double dx, double dy)
-{
-    return dx * dx + dy * dy;
-}
 
 static double cost_of(const struct linker *l, int32_t track, int32_t cell)
 {
@@ -65,78 +152,11 @@ static double slack_of_none(const struct linker *l, int32_t track)
     return fmax(cost_of_none(l, track) - l->duals[track], 0);
 }
 
-/* ---- who is near whom ---- */
-
-struct place {
-    double along;
-    int32_t track;
-};
-
-static int compare_places(const void *a, const void *b)
+static void give(struct linker *l, int32_t column, int32_t owner)
 {
-    const struct place *p = a, *q = b;
-    if (p->along != q->along)
-        return p->along < q->along ? -1 : 1;
-    return (p->track > q->track) - (p->track < q->track);
-}
-
-/* Tracks sorted along the longer side of the box about them. */
-static struct place *sort_tracks(const struct linker *l, bool *along_y)
-{
-    struct place *places = malloc(l->n_tracks * sizeof *places);
-    if (!places)
-        return NULL;
-    double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
-    for (unsigned t = 0; t < l->n_tracks; t++) {
-        const double at[2] = {l->tracks[t].x, l->tracks[t].y};
-        for (unsigned k = 0; k < 2; k++) {
-            low[k] = fmin(low[k], at[k]);
-            high[k] = fmax(high[k], at[k]);
-        }
-    }
-    *along_y = high[1] - low[1] > high[0] - low[0];
-    for (unsigned t = 0; t < l->n_tracks; t++)
-        places[t] = (struct place){*along_y ? l->tracks[t].y : l->tracks[t].x, (int32_t)t};
-    qsort(places, l->n_tracks, sizeof *places, compare_places);
-    return places;
-}
-
-/* The first place that does not lie before `least`. */
-static unsigned find_place(const struct place *places, unsigned n, double least)
-{
-    unsigned low = 0;
-    while (n) {
-        const unsigned half = n / 2;
-        if (places[low + half].along < least) {
-            low += half + 1;
-            n -= half + 1;
-        } else {
-            n = half;
-        }
-    }
-    return low;
-}
-
-/* near NULL: counts possible pairs into first[t + 1] until they are too many. Else writes them,
- * cell by cell, and moves first[t] to the end of its list. */
-static void visit_pairs(struct linker *l, const struct place *places, bool along_y, double widest,
-                        int32_t *near)
-{
-    for (unsigned c = 0; c < l->n_cells && l->n_pairs <= OCT_CELLS_MOST_PAIRS; c++) {
-        const double at = along_y ? l->nodes[c].y : l->nodes[c].x;
-        for (unsigned i = find_place(places, l->n_tracks, at - widest);
-             i < l->n_tracks && places[i].along <= at + widest; i++) {
-            const int32_t t = places[i].track;
-            if (cost_of(l, t, (int32_t)c) > cost_of_none(l, t))
-                continue;
-            if (near) {
-                near[l->first[t]++] = (int32_t)c;
-            } else {
-                l->first[t + 1]++;
-                l->n_pairs++;
-            }
-        }
-    }
+    l->owner[column] = owner;
+    if (owner != NOBODY)
+        l->held[owner] = column;
 }
 
 static enum oct_err no_memory(const struct linker *l, struct oct_error *err)
@@ -145,40 +165,50 @@ static enum oct_err no_memory(const struct linker *l, struct oct_error *err)
                     l->n_tracks, l->n_cells);
 }
 
-static enum oct_err list_pairs(struct linker *l, const struct place *places, bool along_y,
-                               struct oct_error *err)
+/* ---- who is near whom ---- */
+
+static enum oct_err list_near(struct linker *l, const struct oct_crowd *cells, int32_t track,
+                              struct oct_error *err)
 {
-    double widest = 0;
-    for (unsigned t = 0; t < l->n_tracks; t++)
-        widest = fmax(widest, l->tracks[t].gate);
-    widest *= 1 + 1e-9; /* the distance along an axis is rounded otherwise than the square */
-    visit_pairs(l, places, along_y, widest, NULL);
-    if (l->n_pairs > OCT_CELLS_MOST_PAIRS)
-        return oct_fail(err, OCT_E_ARG,
-                        "cells: %u tracks and %u cells make more than %u pairs within the largest "
-                        "speed: lower it, or raise the threshold",
-                        l->n_tracks, l->n_cells, OCT_CELLS_MOST_PAIRS);
-    for (unsigned t = 0; t < l->n_tracks; t++)
-        l->first[t + 1] += l->first[t];
-    l->near = calloc(l->n_pairs + 1, sizeof *l->near);
-    l->heap = malloc((l->n_pairs + 1) * sizeof *l->heap);
-    if (!l->near || !l->heap)
-        return no_memory(l, err);
-    visit_pairs(l, places, along_y, widest, l->near);
-    memmove(l->first + 1, l->first, l->n_tracks * sizeof *l->first);
-    l->first[0] = 0;
+    struct oct_crowd_walk walk = {0};
+    const struct oct_link_track *t = &l->tracks[track];
+    int32_t c;
+    l->first[track] = l->n_near;
+    while ((c = oct_crowd_next(cells, t->x, t->y, &walk)) >= 0) {
+        if (cost_of(l, track, c) > cost_of_none(l, track))
+            continue;
+        if (l->n_near == OCT_CELLS_MOST_PAIRS)
+            return oct_fail(err, OCT_E_ARG,
+                            "cells: %u tracks and %u cells make more than %u pairs within the "
+                            "largest speed: lower it, or raise the threshold",
+                            l->n_tracks, l->n_cells, OCT_CELLS_MOST_PAIRS);
+        if ((l->n_near & (l->n_near + 1)) == 0) { /* doubled at 0, 1, 3, 7 .. */
+            int32_t *larger = realloc(l->near, 2 * (l->n_near + 1) * sizeof *larger);
+            if (!larger)
+                return no_memory(l, err);
+            l->near = larger;
+        }
+        l->near[l->n_near++] = c;
+    }
+    l->first[track + 1] = l->n_near;
     return OCT_OK;
 }
 
-static enum oct_err find_pairs(struct linker *l, struct oct_error *err)
+static enum oct_err find_near(struct linker *l, struct oct_error *err)
 {
-    bool along_y;
-    struct place *places = sort_tracks(l, &along_y);
-    if (!places)
-        return no_memory(l, err);
-    const enum oct_err e = list_pairs(l, places, along_y, err);
-    free(places);
-    return e;
+    struct oct_crowd cells = {0};
+    double widest = 0;
+    for (unsigned t = 0; t < l->n_tracks; t++)
+        widest = fmax(widest, l->tracks[t].gate);
+    widest *= 1 + 1e-9; /* a place in squares is rounded otherwise than a distance */
+    enum oct_err e = oct_crowd_reset(&cells, widest, l->n_cells, err);
+    for (unsigned c = 0; !e && c < l->n_cells; c++)
+        oct_crowd_add(&cells, l->nodes[c].x, l->nodes[c].y);
+    for (unsigned t = 0; !e && t < l->n_tracks; t++)
+        e = list_near(l, &cells, (int32_t)t, err);
+    oct_crowd_finish(&cells);
+    l->heap = malloc((l->n_near + 1) * sizeof *l->heap);
+    return e || l->heap ? e : no_memory(l, err);
 }
 
 /* ---- the front: a heap; of equal distances the lower cell comes first ---- */
@@ -214,10 +244,10 @@ static struct front pop(struct linker *l)
 
 /* ---- one more track is paired ---- */
 
-/* The nearest end of a path so far: a cell without a track, or NONE: `track` gets no cell. */
+/* The nearest end of a path so far: a column of nobody's, reached by `track`. */
 struct end {
     double distance;
-    int32_t cell, track;
+    int32_t column, track;
 };
 
 static void reach(struct linker *l, int32_t track, double so_far, struct end *end)
@@ -235,30 +265,14 @@ static void reach(struct linker *l, int32_t track, double so_far, struct end *en
             l->reached[l->n_reached++] = cell;
         node->distance = distance;
         l->from[cell] = track;
-        if (l->owner[cell] == NONE)
+        if (l->owner[cell] == NOBODY)
             *end = (struct end){distance, cell, track};
         else
             push(l, (struct front){distance, cell});
     }
     const double none = so_far + slack_of_none(l, track);
     if (none < end->distance)
-        *end = (struct end){none, NONE, track};
-}
-
-/* Hands cells on along the path that leads from `start` to the end. */
-static void hand_on(struct linker *l, int32_t start, struct end end)
-{
-    int32_t cell = end.cell, track = end.track;
-    for (;;) {
-        const int32_t given_up = l->pair[track];
-        l->pair[track] = cell;
-        if (cell != NONE)
-            l->owner[cell] = track;
-        if (track == start)
-            return;
-        cell = given_up;
-        track = l->from[cell];
-    }
+        *end = (struct end){none, (int32_t)l->n_cells + track, track};
 }
 
 static void pair_track(struct linker *l, int32_t start)
@@ -277,44 +291,28 @@ static void pair_track(struct linker *l, int32_t start)
         struct node *node = &l->nodes[l->reached[i]];
         const int32_t owner = l->owner[l->reached[i]];
         const double nearer = end.distance - node->distance;
-        if (nearer > 0 && owner != NONE) {
+        if (nearer > 0 && owner != NOBODY) {
             node->dual -= nearer;
             l->duals[owner] += nearer;
         }
         node->distance = INFINITY;
     }
     l->n_reached = 0;
-    hand_on(l, start, end);
+    /* Columns are handed on along the path that leads from `start` to the end. */
+    for (int32_t column = end.column, track = end.track;; track = l->from[column]) {
+        const int32_t given_up = l->held[track];
+        give(l, column, track);
+        if (track == start)
+            return;
+        column = given_up;
+    }
 }
 
 /* ---- among equal costs ----
  *
- * Pairings of least cost consist of pairs without slack, and the cells that they leave have dual 0
- * (complementary slackness). Any two of them differ by cycles in which tracks hand on columns; all
- * columns that no track has belong to one owner more, NOBODY, who may take any column of dual 0. */
-
-struct exchange {
-    int32_t start, old, wanted; /* the track, its column, the cell that it shall have */
-    int32_t by_nobody;          /* the column through which NOBODY was reached, or NONE */
-};
-
-static int32_t nobody(const struct linker *l)
-{
-    return (int32_t)l->n_tracks;
-}
-
-static int32_t column_of(const struct linker *l, int32_t track)
-{
-    return l->pair[track] == NONE ? (int32_t)l->n_cells + track : l->pair[track];
-}
-
-static int32_t owner_of(const struct linker *l, int32_t column)
-{
-    const int32_t n_cells = (int32_t)l->n_cells;
-    if (column < n_cells)
-        return l->owner[column] == NONE ? nobody(l) : l->owner[column];
-    return l->pair[column - n_cells] == NONE ? column - n_cells : nobody(l);
-}
+ * Pairings of least cost consist of pairs without slack, and the columns that they leave have dual
+ * 0 (complementary slackness). Any two of them differ by cycles in which owners hand on columns;
+ * NOBODY may take any column of dual 0. */
 
 static void visit(struct linker *l, int32_t column, int32_t from)
 {
@@ -324,59 +322,59 @@ static void visit(struct linker *l, int32_t column, int32_t from)
     l->reached[l->n_reached++] = column;
 }
 
-/* The columns that an owner may take instead of the one through which it was reached. */
-static void visit_next(struct linker *l, struct exchange *x, int32_t column)
+/* What an owner may take instead of a column. Tracks up to `start` keep what they have. */
+static void visit_all(struct linker *l, int32_t owner, int32_t start)
 {
-    const int32_t owner = owner_of(l, column), n_cells = (int32_t)l->n_cells;
-    if (owner < nobody(l)) {
-        if (owner <= x->start)
-            return; /* earlier tracks keep what they have */
+    const int32_t n_cells = (int32_t)l->n_cells;
+    if (owner != NOBODY) {
         for (size_t i = l->first[owner]; i < l->first[owner + 1]; i++)
             if (slack_of(l, owner, l->near[i]) == 0)
                 visit(l, l->near[i], owner);
         if (slack_of_none(l, owner) == 0)
             visit(l, n_cells + owner, owner);
-    } else if (x->by_nobody == NONE) {
-        x->by_nobody = column;
-        for (int32_t c = 0; c < n_cells; c++)
-            if (l->nodes[c].dual == 0)
-                visit(l, c, owner);
-        for (int32_t t = x->start; t < nobody(l); t++)
-            if (l->pair[t] == NONE)
-                visit(l, n_cells + t, owner);
+        return;
     }
-}
-
-/* Hands on the columns of the cycle that the search closed. */
-static void make_exchange(struct linker *l, const struct exchange *x)
-{
-    int32_t column = x->old, owner;
-    do {
-        owner = l->from[column];
-        const int32_t given_up = owner == nobody(l) ? x->by_nobody : column_of(l, owner);
-        const bool is_cell = column < (int32_t)l->n_cells;
-        if (owner < nobody(l))
-            l->pair[owner] = is_cell ? column : NONE;
-        if (is_cell)
-            l->owner[column] = owner < nobody(l) ? owner : NONE;
-        column = given_up;
-    } while (owner != x->start);
+    for (int32_t c = 0; c < n_cells; c++)
+        if (l->nodes[c].dual == 0)
+            visit(l, c, owner);
+    for (int32_t t = start; t < NOBODY; t++)
+        visit(l, n_cells + t, owner);
 }
 
 /* Whether `start` got the cell `wanted`, at no cost. */
 static bool try_exchange(struct linker *l, int32_t start, int32_t wanted)
 {
-    struct exchange x = {start, column_of(l, start), wanted, NONE};
+    const int32_t old = l->held[start];
+    int32_t by_nobody = NONE; /* the column through which NOBODY was reached */
     l->n_reached = 0;
     visit(l, wanted, start);
-    for (size_t i = 0; i < l->n_reached && l->from[x.old] == NONE; i++)
-        visit_next(l, &x, l->reached[i]);
-    const bool found = l->from[x.old] != NONE;
-    if (found)
-        make_exchange(l, &x);
+    for (size_t i = 0; i < l->n_reached && l->from[old] == NONE; i++) {
+        const int32_t owner = l->owner[l->reached[i]];
+        if (owner == NOBODY ? by_nobody != NONE : owner <= start)
+            continue;
+        by_nobody = owner == NOBODY ? l->reached[i] : by_nobody;
+        visit_all(l, owner, start);
+    }
+    const bool found = l->from[old] != NONE;
+    for (int32_t column = old, owner = NONE; found && owner != start;) {
+        owner = l->from[column];
+        const int32_t given_up = owner == NOBODY ? by_nobody : l->held[owner];
+        give(l, column, owner);
+        column = given_up;
+    }
     for (size_t i = 0; i < l->n_reached; i++)
         l->from[l->reached[i]] = NONE;
     return found;
+}
+
+/* The lowest cell above `cell`, and below what the track has, that it could have at no cost. */
+static int32_t next_wanted(const struct linker *l, int32_t track, int32_t cell)
+{
+    int32_t next = l->held[track];
+    for (size_t i = l->first[track]; i < l->first[track + 1]; i++)
+        if (l->near[i] > cell && l->near[i] < next && slack_of(l, track, l->near[i]) == 0)
+            next = l->near[i];
+    return next;
 }
 
 /* The first of the pairings of least cost. */
@@ -384,50 +382,40 @@ static void settle_ties(struct linker *l)
 {
     for (size_t c = 0; c < (size_t)l->n_cells + l->n_tracks; c++)
         l->from[c] = NONE;
-    for (int32_t t = 0; t < (int32_t)l->n_tracks; t++) {
-        const int32_t had = column_of(l, t);
-        for (size_t i = l->first[t]; i < l->first[t + 1] && l->near[i] < had; i++)
-            if (slack_of(l, t, l->near[i]) == 0 && try_exchange(l, t, l->near[i]))
-                break;
+    for (int32_t t = 0; t < NOBODY; t++) {
+        const int32_t had = l->held[t];
+        int32_t wanted = next_wanted(l, t, NONE);
+        while (wanted != had && !try_exchange(l, t, wanted))
+            wanted = next_wanted(l, t, wanted);
     }
 }
 
-static enum oct_err open_linker(struct linker *l, const struct oct_link_cell *cells,
+/* ---- all of it ---- */
+
+static enum oct_err open_linker(struct linker *l, const struct oct_cell *cells,
                                 struct oct_error *err)
 {
     const size_t n_tracks = l->n_tracks, n_cells = l->n_cells, n_columns = n_tracks + n_cells;
     l->nodes = malloc(n_cells * sizeof *l->nodes);
     l->duals = calloc(n_tracks, sizeof *l->duals);
     l->first = calloc(n_tracks + 1, sizeof *l->first);
-    l->owner = malloc(n_cells * sizeof *l->owner);
+    l->owner = malloc(n_columns * sizeof *l->owner);
     l->from = calloc(n_columns, sizeof *l->from);
     l->reached = malloc(n_columns * sizeof *l->reached);
     if (!l->nodes || !l->duals || !l->first || !l->owner || !l->from || !l->reached)
         return no_memory(l, err);
-    for (size_t c = 0; c < n_cells; c++) {
+    for (size_t c = 0; c < n_cells; c++)
         l->nodes[c] = (struct node){cells[c].x, cells[c].y, 0, INFINITY};
-        l->owner[c] = NONE;
-    }
-    return find_pairs(l, err);
-}
-
-static void close_linker(struct linker *l)
-{
-    free(l->nodes);
-    free(l->duals);
-    free(l->first);
-    free(l->near);
-    free(l->owner);
-    free(l->from);
-    free(l->reached);
-    free(l->heap);
+    for (size_t c = 0; c < n_columns; c++)
+        l->owner[c] = NOBODY;
+    return find_near(l, err);
 }
 
 enum oct_err oct_cells_link(const struct oct_link_track *tracks, unsigned n_tracks,
-                            const struct oct_link_cell *cells, unsigned n_cells, int32_t *pair,
+                            const struct oct_cell *cells, unsigned n_cells, int32_t *pair,
                             struct oct_error *err)
 {
-    struct linker l = {.tracks = tracks, .n_tracks = n_tracks, .n_cells = n_cells, .pair = pair};
+    struct linker l = {.tracks = tracks, .n_tracks = n_tracks, .n_cells = n_cells, .held = pair};
     for (unsigned t = 0; t < n_tracks; t++)
         pair[t] = NONE;
     if (n_tracks == 0 || n_cells == 0)
@@ -437,6 +425,15 @@ enum oct_err oct_cells_link(const struct oct_link_track *tracks, unsigned n_trac
         pair_track(&l, (int32_t)t);
     if (!e)
         settle_ties(&l);
-    close_linker(&l);
+    for (unsigned t = 0; t < n_tracks; t++)
+        pair[t] = pair[t] < (int32_t)n_cells ? pair[t] : NONE;
+    free(l.nodes);
+    free(l.duals);
+    free(l.first);
+    free(l.near);
+    free(l.owner);
+    free(l.from);
+    free(l.reached);
+    free(l.heap);
     return e;
 }

@@ -1,6 +1,4 @@
-#include "analysis/cells/params.h"
-
-#include "numeric/picture.h"
+#include "analysis/cells/engine.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +40,7 @@ static void format_circles(const void *value, char *text, size_t text_bytes)
 static const struct oct_param_form circles_form = {parse_circles, format_circles};
 
 #define P struct oct_cells_params
-static const struct oct_param param_rows[] = {
+static const struct oct_param search_rows[] = {
     {OCT_PARAM("radius_px", P, radius), OCT_PARAM_LIVE, .is_option = true, .option = "radius",
      .least = OCT_CELLS_LEAST_RADIUS, .most = OCT_CELLS_MOST_RADIUS, .standard = "10",
      .unit = "pixels", .meaning = "Radius R of the cells, in pixels of the finer axis."},
@@ -81,7 +79,7 @@ static const struct oct_param param_rows[] = {
      .meaning = "Where cells go, 0: along x, 90: along y; none: as each went before."},
 };
 #undef P
-const struct oct_params oct_cells_search_params = OCT_PARAMS(param_rows);
+const struct oct_params oct_cells_search_params = OCT_PARAMS(search_rows);
 
 void oct_cells_params_octd(struct oct_cells_params *params, double radius)
 {
@@ -132,9 +130,17 @@ uint32_t oct_cells_border(const struct oct_cells_params *params)
     return border < 2 * OCT_PICTURE_MOST_SIDE ? (uint32_t)border : 2 * OCT_PICTURE_MOST_SIDE;
 }
 
-static enum oct_err check_circles(const struct oct_cells_params *p, struct oct_error *err)
+enum oct_err oct_cells_params_check(const struct oct_cells_params *params, uint32_t height,
+                                    uint32_t width, struct oct_error *err)
 {
+    const struct oct_cells_params *p = params;
     double radius[OCT_CELLS_MOST_CIRCLES] = {0};
+    if (oct_params_check(&oct_cells_search_params, p, "cells", err))
+        return err->code = OCT_E_ARG;
+    if (!(p->stop >= 0 && p->max_step >= 0 && isfinite(p->max_step)))
+        return oct_fail(err, OCT_E_ARG,
+                        "cells: a stop of %g px, a step of %g px: must be 0 or more", p->stop,
+                        p->max_step);
     if (oct_cells_circles(p, radius) == 0)
         return oct_fail(err, OCT_E_ARG,
                         "cells: circles %g to %g R in steps of %g R: must ascend from above 0, 1 "
@@ -144,27 +150,12 @@ static enum oct_err check_circles(const struct oct_cells_params *p, struct oct_e
         return oct_fail(err, OCT_E_ARG,
                         "cells: the smallest circle has a radius of %g px: must have 1 px at least",
                         radius[0]);
-    return OCT_OK;
-}
-
-enum oct_err oct_cells_params_check(const struct oct_cells_params *params, uint32_t height,
-                                    uint32_t width, struct oct_error *err)
-{
-    if (oct_params_check(&oct_cells_search_params, params, "cells", err))
-        return err->code = OCT_E_ARG;
-    if (!(params->stop >= 0 && params->max_step >= 0 && isfinite(params->max_step)))
-        return oct_fail(err, OCT_E_ARG,
-                        "cells: a stop of %g px, a step of %g px: must be 0 or more", params->stop,
-                        params->max_step);
-    const enum oct_err e = check_circles(params, err);
-    if (e)
-        return e;
-    const uint32_t least = 2 * oct_cells_border(params) + 1;
+    const uint32_t least = 2 * oct_cells_border(p) + 1;
     if (height < least || width < least)
         return oct_fail(err, OCT_E_ARG,
                         "cells: a picture of %u x %u px is too small for a radius of %g px: needs "
                         "%u x %u px",
-                        width, height, params->radius, least, least);
+                        width, height, p->radius, least, least);
     if (height > OCT_PICTURE_MOST_SIDE || width > OCT_PICTURE_MOST_SIDE)
         return oct_fail(err, OCT_E_ARG, "cells: a picture of %u x %u px: %u a side at most", width,
                         height, OCT_PICTURE_MOST_SIDE);

@@ -1,5 +1,4 @@
-#include "analysis/cells/refine.h"
-
+#include "analysis/cells/find.h"
 #include "pipeline/base/wide.h"
 
 #include <string.h>
@@ -19,14 +18,15 @@ struct along {
 };
 
 void oct_cells_refiner_init(struct oct_cells_refiner *refiner,
-                            const struct oct_cells_params *params,
-                            const struct oct_cells_circles *circles)
+                            const struct oct_cells_params *params)
 {
+    double radius[OCT_CELLS_MOST_CIRCLES];
+    const unsigned n = oct_cells_circles(params, radius);
     *refiner = (struct oct_cells_refiner){
         .radius = params->radius,
         .smooth = params->smooth * params->radius,
-        .least = 0.75 * circles->circle[0].radius,
-        .most = 1.25 * circles->circle[circles->n - 1].radius,
+        .least = 0.75 * radius[0],
+        .most = 1.25 * radius[n - 1],
     };
     for (unsigned i = 0; i < OCT_CELLS_EDGE_SAMPLES; i++) {
         const double t = 2 * pi * i / OCT_CELLS_EDGE_SAMPLES;
@@ -127,14 +127,6 @@ void oct_cells_refine_edge(const struct oct_cells_refiner *refiner,
     place->radius = oct_cells_edge_radius(place->radius, refiner->smooth);
 }
 
-void oct_cells_refine_peak(const float *score, size_t width, uint32_t x, uint32_t y,
-                           struct oct_cells_place *place)
-{
-    const float *at = score + y * width + x;
-    place->x = x + oct_cells_vertex_at(at, 1);
-    place->y = y + oct_cells_vertex_at(at, width);
-}
-
 /* ---- B-splines ---- */
 
 #define N OCT_CELLS_CONTROL_POINTS
@@ -144,30 +136,24 @@ void oct_cells_refine_peak(const float *score, size_t width, uint32_t x, uint32_
 #define STEP 0.02
 #define DELTA 0.3 /* [R] */
 
-/* Weights of the four control points of a segment at s. */
-static void weights_at(double s, double a[4])
+/* Weights of the four control points of a segment at sample k, and of the derivative. */
+struct weights {
+    double a[4], b[4];
+};
+
+static struct weights weights_at(int k)
 {
-    const double q = 1 - s;
-    a[0] = q * q * q / 6;
-    a[1] = (3 * s * s * s - 6 * s * s + 4) / 6;
-    a[2] = (-3 * s * s * s + 3 * s * s + 3 * s + 1) / 6;
-    a[3] = s * s * s / 6;
+    const double s = (double)(k % A_SEGMENT) / A_SEGMENT, q = 1 - s;
+    return (struct weights){.a = {q * q * q / 6, (3 * s * s * s - 6 * s * s + 4) / 6,
+                                  (-3 * s * s * s + 3 * s * s + 3 * s + 1) / 6, s * s * s / 6},
+                            .b = {-3 * q * q / 6, (9 * s * s - 12 * s) / 6,
+                                  (-9 * s * s + 6 * s + 3) / 6, 3 * s * s / 6}};
 }
 
-/* And of the derivative. */
-static void slopes_at(double s, double b[4])
+/* Control point n of the four of sample k. */
+static int control(int k, int n)
 {
-    const double q = 1 - s;
-    b[0] = -3 * q * q / 6;
-    b[1] = (9 * s * s - 12 * s) / 6;
-    b[2] = (-9 * s * s + 6 * s + 3) / 6;
-    b[3] = 3 * s * s / 6;
-}
-
-/* Control point `of` of the four of segment i. */
-static int control(int i, int of)
-{
-    return (i + of + N - 1) % N;
+    return (k / A_SEGMENT + n + N - 1) % N;
 }
 
 void oct_cells_spline_circle(struct oct_cells_spline *spline, double radius)
@@ -176,12 +162,12 @@ void oct_cells_spline_circle(struct oct_cells_spline *spline, double radius)
      * complex number z. */
     double re = 0, im = 0, squares = 0;
     for (int j = 0; j < A_SEGMENT; j++) {
-        double a[4], l_re = 0, l_im = 0;
+        double l_re = 0, l_im = 0;
         const double t = 2 * pi * j / SAMPLES;
-        weights_at((double)j / A_SEGMENT, a);
+        const struct weights w = weights_at(j);
         for (int n = 0; n < 4; n++) {
-            l_re += a[n] * cos(2 * pi * (n - 1) / N);
-            l_im += a[n] * sin(2 * pi * (n - 1) / N);
+            l_re += w.a[n] * cos(2 * pi * (n - 1) / N);
+            l_im += w.a[n] * sin(2 * pi * (n - 1) / N);
         }
         re += l_re * cos(t) + l_im * sin(t);
         im += l_re * sin(t) - l_im * cos(t);
@@ -199,38 +185,35 @@ void oct_cells_spline_samples(const struct oct_cells_spline *spline,
 {
     for (int k = 0; k < SAMPLES; k++) {
         struct oct_cells_spline_sample *p = &samples[k];
-        double a[4], b[4];
-        weights_at((double)(k % A_SEGMENT) / A_SEGMENT, a);
-        slopes_at((double)(k % A_SEGMENT) / A_SEGMENT, b);
+        const struct weights w = weights_at(k);
         *p = (struct oct_cells_spline_sample){0, 0, 0, 0};
         for (int n = 0; n < 4; n++) {
-            const int c = control(k / A_SEGMENT, n);
-            p->x += a[n] * spline->x[c];
-            p->y += a[n] * spline->y[c];
-            p->dx += b[n] * spline->x[c];
-            p->dy += b[n] * spline->y[c];
+            const int c = control(k, n);
+            p->x += w.a[n] * spline->x[c];
+            p->y += w.a[n] * spline->y[c];
+            p->dx += w.b[n] * spline->x[c];
+            p->dy += w.b[n] * spline->y[c];
         }
     }
 }
 
-/* Adds what one sample contributes: outer, inner: the gradients delta outside and inside. */
+/* Adds what sample k contributes: outer, inner: the gradients delta outside and inside. */
 static void add_sample(struct oct_cells_spline *gradient, const struct oct_cells_spline_sample *p,
-                       const double outer[2], const double inner[2], double delta, int k)
+                       struct oct_cells_slope outer, struct oct_cells_slope inner, double delta,
+                       double scale, int k)
 {
-    double a[4], b[4];
+    const struct weights w = weights_at(k);
     const double length = sqrt(p->dx * p->dx + p->dy * p->dy), cube = length * length * length;
-    weights_at((double)(k % A_SEGMENT) / A_SEGMENT, a);
-    slopes_at((double)(k % A_SEGMENT) / A_SEGMENT, b);
+    const double ox = (double)outer.x / scale, oy = (double)outer.y / scale;
+    const double ix = (double)inner.x / scale, iy = (double)inner.y / scale;
     for (int n = 0; n < 4; n++) {
         /* d(delta n)/dC: of a control point's x (first) and y. */
-        const double skew = delta * p->dx * p->dy * b[n] / cube;
-        const double of_x = delta * (b[n] / length - p->dx * p->dx * b[n] / cube);
-        const double of_y = delta * (b[n] / length - p->dy * p->dy * b[n] / cube);
-        const int c = control(k / A_SEGMENT, n);
-        gradient->x[c] +=
-            outer[0] * (a[n] - skew) - outer[1] * of_x - inner[0] * (a[n] + skew) - inner[1] * of_x;
-        gradient->y[c] +=
-            outer[0] * of_y + outer[1] * (a[n] + skew) + inner[0] * of_y - inner[1] * (a[n] - skew);
+        const double a = w.a[n], b = w.b[n], skew = delta * p->dx * p->dy * b / cube;
+        const double of_x = delta * (b / length - p->dx * p->dx * b / cube);
+        const double of_y = delta * (b / length - p->dy * p->dy * b / cube);
+        const int c = control(k, n);
+        gradient->x[c] += ox * (a - skew) - oy * of_x - ix * (a + skew) - iy * of_x;
+        gradient->y[c] += ox * of_y + oy * (a + skew) + ix * of_y - iy * (a - skew);
     }
 }
 
@@ -247,13 +230,10 @@ void oct_cells_spline_gradient(const struct oct_cells_spline *spline,
         if (!(length > 0))
             continue;
         const double nx = delta * p->dy / length, ny = -delta * p->dx / length;
-        const struct oct_cells_slope o =
-            oct_cells_slope_at(slopes, x, y, (float)(p->x + nx), (float)(p->y + ny));
-        const struct oct_cells_slope i =
-            oct_cells_slope_at(slopes, x, y, (float)(p->x - nx), (float)(p->y - ny));
-        const double outer[2] = {(double)o.x / scale, (double)o.y / scale};
-        const double inner[2] = {(double)i.x / scale, (double)i.y / scale};
-        add_sample(gradient, p, outer, inner, delta, k);
+        add_sample(gradient, p,
+                   oct_cells_slope_at(slopes, x, y, (float)(p->x + nx), (float)(p->y + ny)),
+                   oct_cells_slope_at(slopes, x, y, (float)(p->x - nx), (float)(p->y - ny)), delta,
+                   scale, k);
     }
 }
 

@@ -1,53 +1,46 @@
 #include "analysis/cells/score.h"
 
-#include "analysis/cells/link.h"
+#include "analysis/cells/track.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Which found track a true track was last paired with. */
+/* Which found track a true track was last paired with; 0: none. */
 struct tie {
     uint64_t track, found;
-    bool is_tied;
 };
 
+/* A frame's cells are first .. end - 1 of each list, in order of track. */
 struct judge {
     struct oct_score_cell *truth, *found;
-    size_t n_true, n_found;
+    size_t n_true, n_found, first_true, end_true, first_found, end_found;
     double distance;
     struct tie *ties; /* one a true track, in order of number */
     size_t n_ties;
     bool *is_true_paired, *is_found_paired; /* [n_true], [n_found] */
     struct oct_link_track *links;           /* what is left of a frame */
-    struct oct_link_cell *link_cells;
+    struct oct_cell *link_cells;
     size_t *true_of, *found_of;
     int32_t *pair;
     double squares;
     struct oct_cells_score *score;
 };
 
-/* The cells of one frame. */
-struct scene {
-    size_t first_true, end_true, first_found, end_found;
-};
-
-static int compare_numbers(uint64_t a, uint64_t b)
+static int compare_tracks(const void *a, const void *b)
 {
-    return (a > b) - (a < b);
+    const struct oct_score_cell *p = a, *q = b;
+    return (p->track > q->track) - (p->track < q->track);
 }
 
 static int compare_cells(const void *a, const void *b)
 {
     const struct oct_score_cell *p = a, *q = b;
-    int order = compare_numbers(p->frame, q->frame);
-    if (order == 0)
-        order = compare_numbers(p->track, q->track);
-    if (order == 0 && p->y != q->y)
-        order = p->y < q->y ? -1 : 1;
-    if (order == 0 && p->x != q->x)
-        order = p->x < q->x ? -1 : 1;
-    return order;
+    if (p->frame != q->frame)
+        return p->frame < q->frame ? -1 : 1;
+    if (p->track != q->track)
+        return p->track < q->track ? -1 : 1;
+    return p->y != q->y ? p->y < q->y ? -1 : 1 : (p->x > q->x) - (p->x < q->x);
 }
 
 static enum oct_err sort_cells(struct oct_score_cell *cells, size_t n, const char *what,
@@ -67,15 +60,15 @@ static enum oct_err sort_cells(struct oct_score_cell *cells, size_t n, const cha
 
 static int compare_ties(const void *a, const void *b)
 {
-    return compare_numbers(((const struct tie *)a)->track, ((const struct tie *)b)->track);
+    const struct tie *p = a, *q = b;
+    return (p->track > q->track) - (p->track < q->track);
 }
 
 static void list_ties(struct judge *j)
 {
     for (size_t i = 0; i < j->n_true; i++)
         j->ties[i] = (struct tie){.track = j->truth[i].track};
-    if (j->n_true > 0)
-        qsort(j->ties, j->n_true, sizeof *j->ties, compare_ties);
+    qsort(j->ties, j->n_true, sizeof *j->ties, compare_ties);
     for (size_t i = 0; i < j->n_true; i++)
         if (j->n_ties == 0 || j->ties[j->n_ties - 1].track != j->ties[i].track)
             j->ties[j->n_ties++] = j->ties[i];
@@ -104,27 +97,20 @@ static void match(struct judge *j, size_t t, size_t f)
     if (track == 0 || found == 0)
         return;
     struct tie *tie = tie_of(j, track);
-    j->score->n_switches += tie->is_tied && tie->found != found;
-    *tie = (struct tie){track, found, true};
+    j->score->n_switches += tie->found != 0 && tie->found != found;
+    tie->found = found;
 }
 
-static int compare_tracks(const void *a, const void *b)
+static void keep_pairs(struct judge *j)
 {
-    return compare_numbers(((const struct oct_score_cell *)a)->track,
-                           ((const struct oct_score_cell *)b)->track);
-}
-
-static void keep_pairs(struct judge *j, const struct scene *s)
-{
-    for (size_t t = s->first_true; t < s->end_true; t++) {
-        const struct tie *tie = j->truth[t].track ? tie_of(j, j->truth[t].track) : NULL;
-        if (!tie || !tie->is_tied)
-            continue;
-        /* Found cells of a frame are in order of track. */
+    for (size_t t = j->first_true; t < j->end_true; t++) {
+        const struct tie *tie = tie_of(j, j->truth[t].track);
         const struct oct_score_cell key = {.track = tie->found};
         const struct oct_score_cell *cell =
-            bsearch(&key, j->found + s->first_found, s->end_found - s->first_found, sizeof *cell,
-                    compare_tracks);
+            tie->track == 0 || tie->found == 0
+                ? NULL
+                : bsearch(&key, j->found + j->first_found, j->end_found - j->first_found,
+                          sizeof *cell, compare_tracks);
         const size_t f = cell ? (size_t)(cell - j->found) : 0;
         if (cell && !j->is_found_paired[f] &&
             squared_distance(j, t, f) <= j->distance * j->distance)
@@ -132,17 +118,17 @@ static void keep_pairs(struct judge *j, const struct scene *s)
     }
 }
 
-static enum oct_err pair_others(struct judge *j, const struct scene *s, struct oct_error *err)
+static enum oct_err pair_others(struct judge *j, struct oct_error *err)
 {
     unsigned n = 0, m = 0;
-    for (size_t t = s->first_true; t < s->end_true; t++)
+    for (size_t t = j->first_true; t < j->end_true; t++)
         if (!j->is_true_paired[t]) {
             j->links[n] = (struct oct_link_track){j->truth[t].x, j->truth[t].y, j->distance, 1};
             j->true_of[n++] = t;
         }
-    for (size_t f = s->first_found; f < s->end_found; f++)
+    for (size_t f = j->first_found; f < j->end_found; f++)
         if (!j->is_found_paired[f]) {
-            j->link_cells[m] = (struct oct_link_cell){j->found[f].x, j->found[f].y};
+            j->link_cells[m] = (struct oct_cell){.x = j->found[f].x, .y = j->found[f].y};
             j->found_of[m++] = f;
         }
     const enum oct_err e = oct_cells_link(j->links, n, j->link_cells, m, j->pair, err);
@@ -154,55 +140,26 @@ static enum oct_err pair_others(struct judge *j, const struct scene *s, struct o
 
 static enum oct_err judge_frames(struct judge *j, struct oct_error *err)
 {
-    struct scene s = {0};
-    while (s.end_true < j->n_true || s.end_found < j->n_found) {
+    enum oct_err e = OCT_OK;
+    while (!e && (j->end_true < j->n_true || j->end_found < j->n_found)) {
         uint64_t frame = UINT64_MAX;
-        s.first_true = s.end_true;
-        s.first_found = s.end_found;
-        if (s.first_true < j->n_true)
-            frame = j->truth[s.first_true].frame;
-        if (s.first_found < j->n_found && j->found[s.first_found].frame < frame)
-            frame = j->found[s.first_found].frame;
-        while (s.end_true < j->n_true && j->truth[s.end_true].frame == frame)
-            s.end_true++;
-        while (s.end_found < j->n_found && j->found[s.end_found].frame == frame)
-            s.end_found++;
-        keep_pairs(j, &s);
-        const enum oct_err e = pair_others(j, &s, err);
-        if (e)
-            return e;
+        j->first_true = j->end_true;
+        j->first_found = j->end_found;
+        if (j->first_true < j->n_true)
+            frame = j->truth[j->first_true].frame;
+        if (j->first_found < j->n_found && j->found[j->first_found].frame < frame)
+            frame = j->found[j->first_found].frame;
+        while (j->end_true < j->n_true && j->truth[j->end_true].frame == frame)
+            j->end_true++;
+        while (j->end_found < j->n_found && j->found[j->end_found].frame == frame)
+            j->end_found++;
+        keep_pairs(j);
+        e = pair_others(j, err);
     }
-    return OCT_OK;
+    return e;
 }
 
 /* ---- all frames ---- */
-
-static bool open_judge(struct judge *j)
-{
-    const size_t n = j->n_true + 1, m = j->n_found + 1;
-    j->ties = malloc(n * sizeof *j->ties);
-    j->is_true_paired = calloc(n, sizeof *j->is_true_paired);
-    j->is_found_paired = calloc(m, sizeof *j->is_found_paired);
-    j->links = malloc(n * sizeof *j->links);
-    j->link_cells = malloc(m * sizeof *j->link_cells);
-    j->true_of = malloc(n * sizeof *j->true_of);
-    j->found_of = malloc(m * sizeof *j->found_of);
-    j->pair = malloc(n * sizeof *j->pair);
-    return j->ties && j->is_true_paired && j->is_found_paired && j->links && j->link_cells &&
-           j->true_of && j->found_of && j->pair;
-}
-
-static void close_judge(struct judge *j)
-{
-    free(j->ties);
-    free(j->is_true_paired);
-    free(j->is_found_paired);
-    free(j->links);
-    free(j->link_cells);
-    free(j->true_of);
-    free(j->found_of);
-    free(j->pair);
-}
 
 static double ratio(double a, uint64_t b)
 {
@@ -238,7 +195,17 @@ enum oct_err oct_cells_score(struct oct_score_cell *truth, size_t n_true,
     enum oct_err e = sort_cells(truth, n_true, "the truth", err);
     if (!e)
         e = sort_cells(found, n_found, "the tracks found", err);
-    if (!e && !open_judge(&j))
+    const size_t n = n_true + 1, m = n_found + 1;
+    j.ties = malloc(n * sizeof *j.ties);
+    j.is_true_paired = calloc(n, sizeof *j.is_true_paired);
+    j.is_found_paired = calloc(m, sizeof *j.is_found_paired);
+    j.links = malloc(n * sizeof *j.links);
+    j.link_cells = malloc(m * sizeof *j.link_cells);
+    j.true_of = malloc(n * sizeof *j.true_of);
+    j.found_of = malloc(m * sizeof *j.found_of);
+    j.pair = malloc(n * sizeof *j.pair);
+    if (!e && !(j.ties && j.is_true_paired && j.is_found_paired && j.links && j.link_cells &&
+                j.true_of && j.found_of && j.pair))
         e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory to compare %zu cells with %zu", n_found,
                      n_true);
     if (!e) {
@@ -247,6 +214,13 @@ enum oct_err oct_cells_score(struct oct_score_cell *truth, size_t n_true,
     }
     if (!e)
         sum_up(&j, score);
-    close_judge(&j);
+    free(j.ties);
+    free(j.is_true_paired);
+    free(j.is_found_paired);
+    free(j.links);
+    free(j.link_cells);
+    free(j.true_of);
+    free(j.found_of);
+    free(j.pair);
     return e;
 }

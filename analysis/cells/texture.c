@@ -1,5 +1,5 @@
-#include "analysis/cells/texture.h"
-
+#include "analysis/cells/find.h"
+#include "analysis/cells/track.h"
 #include "numeric/order.h"
 
 #include <math.h>
@@ -16,7 +16,6 @@
 #define WEAK_SHARE 0.5  /* of the contrast of clear cells */
 #define LEAST_CLEAR 3u
 #define TWO_PI 6.283185307179586
-#define MEDIAN_TO_SIGMA 1.4826
 
 struct looker {
     const struct oct_picture *picture;
@@ -29,11 +28,6 @@ static double median_of(struct looker *l)
 {
     oct_floats_sort(l->values, l->n);
     return l->n > 0 ? (double)l->values[l->n / 2] : 0;
-}
-
-static bool is_valid(const struct oct_picture *p, size_t at)
-{
-    return !p->valid || p->valid[at];
 }
 
 /* The mean over the circles on one side of the edge; NaN where a quarter of them is missing. */
@@ -50,7 +44,7 @@ static double mean_beside(const struct looker *l, double x, double y, double rad
         if (!(px >= 0 && py >= 0 && px < p->width && py < p->height))
             continue;
         const size_t at = (size_t)py * p->width + (size_t)px;
-        if (!is_valid(p, at))
+        if (!oct_picture_is_valid(p, at))
             continue;
         sum += (double)p->pixels[at];
         n++;
@@ -83,10 +77,10 @@ static double noise_of(struct looker *l)
     l->n = 0;
     for (size_t i = 0; i < n && l->n < MOST_VALUES; i += step) {
         const size_t at = i / (p->width - 1) * p->width + i % (p->width - 1);
-        if (is_valid(p, at) && is_valid(p, at + 1))
+        if (oct_picture_is_valid(p, at) && oct_picture_is_valid(p, at + 1))
             l->values[l->n++] = fabsf(p->pixels[at + 1] - p->pixels[at]);
     }
-    return MEDIAN_TO_SIGMA * median_of(l) / sqrt(2);
+    return OCT_CELLS_MEDIAN_TO_SIGMA * median_of(l) / sqrt(2);
 }
 
 /* t; 0: there are too few places. */
@@ -109,7 +103,7 @@ static double texture_of(struct looker *l, const struct oct_cells_params *params
         }
     if (l->n < LEAST_PLACES)
         return 0;
-    const double all = MEDIAN_TO_SIGMA * median_of(l);
+    const double all = OCT_CELLS_MEDIAN_TO_SIGMA * median_of(l);
     return sqrt(fmax(all * all - noise * noise * noise_share(l, R), 0));
 }
 

@@ -1,6 +1,5 @@
 /* The CPU engine's detection against the oracle. */
-#include "analysis/cells/engine.h"
-#include "analysis/cells/prepare.h"
+#include "analysis/cells/find.h"
 #include "kernels/device/workers.h"
 #include "test/rig/cells_oracle.h"
 #include "test/rig/tap.h"
@@ -255,31 +254,28 @@ static void instruction_sets_agree(void **state)
     static uint8_t best[3][H * W];
     struct oct_picture picture;
     struct oct_cells_params params;
-    struct oct_cells_preparation *preparation;
-    struct oct_cells_circles circles;
+    struct oct_cells_prepared prepared;
     static struct oct_cells_gicov gicov;
     oct_cells_scene(&picture, H, W, 10, OCT_CELLS_SCENE_SLOPE, 4);
     oct_cells_params_octd(&params, 10);
-    assert_int_equal(oct_cells_preparation_create(&preparation, &params, H, W, NULL, NULL), OCT_OK);
-    assert_int_equal(oct_cells_prepare(preparation, &picture, NULL), OCT_OK);
-    const struct oct_cells_prepared *prepared = oct_cells_prepared_of(preparation);
-    oct_cells_circles_init(&circles, &params);
-    oct_cells_gicov_init(&gicov, &circles, &prepared->gradient);
+    assert_true(oct_cells_prepared_init(&prepared, &params, H, W, NULL));
+    oct_cells_prepare(&prepared, &picture);
+    const struct oct_cells_slopes *g = &prepared.slopes;
+    oct_cells_gicov_init(&gicov, &params, g->row, (size_t)(g->gy - g->gx));
     for (unsigned i = 0; i < 3; i++) {
         const struct oct_cells_scorer *scorer = oct_cells_scorer_select(names[i]);
-        const struct oct_cells_part part = {22,           W - 22, 22,       H - 22,
-                                            prepared->v0, W,      score[i], best[i]};
+        const struct oct_cells_part part = {22,          W - 22, 22,       H - 22,
+                                            prepared.v0, W,      score[i], best[i]};
         if (!scorer)
             continue;
-        assert_string_equal(scorer->name, names[i]);
-        scorer->run(&gicov, &prepared->gradient, &part);
+        scorer->run(&gicov, g->gx, &part);
         for (size_t p = 0; p < H * W; p++)
             assert_true(fabs((double)score[i][p] - (double)score[0][p]) < 2e-5 ||
                         fabsf(score[0][p]) > 10);
     }
     assert_non_null(oct_cells_scorer_select("auto"));
     assert_null(oct_cells_scorer_select("neon"));
-    oct_cells_preparation_destroy(preparation);
+    oct_cells_prepared_finish(&prepared);
     oct_picture_finish(&picture);
 }
 
@@ -311,29 +307,27 @@ static void a_score_without_variance_is_a_number(void **state)
     enum { SIDE = 101, PLANE = 144 };
     static float values[SIDE * 3 * PLANE];
     static const char *const names[] = {"plain", "avx2", "avx512"};
-    struct oct_cells_gradient g = {values, 3 * PLANE, PLANE, SIDE, SIDE};
     struct oct_cells_params params;
-    struct oct_cells_circles circles;
     static struct oct_cells_gicov gicov;
     float score;
     uint8_t best;
     const struct oct_cells_part part = {50, 51, 50, 51, 0, 1, &score, &best};
     oct_cells_params_octd(&params, 40);
     params.first = params.last = 1;
-    oct_cells_circles_init(&circles, &params);
-    oct_cells_gicov_init(&gicov, &circles, &g);
+    oct_cells_gicov_init(&gicov, &params, 3 * PLANE, PLANE);
     for (unsigned i = 0; i < OCT_CELLS_SAMPLES; i++) {
-        const int x = 50 + circles.circle[0].dx[i], y = 50 + circles.circle[0].dy[i];
+        const double t = 2 * 3.14159265358979323846 * i / OCT_CELLS_SAMPLES;
+        const long x = 50 + lround(40 * cos(t)), y = 50 + lround(40 * sin(t));
         float *gx = values + y * 3 * PLANE + x;
-        gx[0] = (float)circles.cosine[i];
-        gx[PLANE] = (float)circles.sine[i];
+        gx[0] = (float)cos(t);
+        gx[PLANE] = (float)sin(t);
         gx[2 * PLANE] = 1;
     }
     for (unsigned i = 0; i < 3; i++) {
         const struct oct_cells_scorer *scorer = oct_cells_scorer_select(names[i]);
         if (!scorer)
             continue;
-        scorer->run(&gicov, &g, &part);
+        scorer->run(&gicov, values, &part);
         assert_true(score > 1e5f && score < 1.01e6f);
         assert_int_equal(best, 0);
     }

@@ -1,6 +1,6 @@
 /* Films from picture to track: simulated ones against their truth, units, times and parts of
  * pictures. OCT_CELLS_SEEDS=n runs n times as many films a row. */
-#include "analysis/cells/film.h"
+#include "analysis/cells/cells.h"
 #include "kernels/device/workers.h"
 #include "test/rig/cell_judge.h"
 #include "test/rig/tap.h"

@@ -1,7 +1,6 @@
 /* Cells followed by MGVF and snake, against the definition in double precision with the whole
  * arctangent; and windows. */
 #include "analysis/cells/follow.h"
-#include "analysis/cells/mgvf.h"
 #include "test/rig/cells_follow_oracle.h"
 #include "test/rig/correlate_oracle.h"
 #include "test/rig/tap.h"
@@ -98,8 +97,9 @@ static void compare_snakes(const struct oct_cell_end *end, const struct oct_foll
 static void compare_fields(struct rig *r, const struct oct_follow_oracle *o, struct worst *worst)
 {
     struct oct_cell_window window;
-    const float *field = oct_cells_follow_field(r->follower, &window);
+    float *field = malloc(oct_cell_window_most(&r->params) * sizeof(*field));
     assert_non_null(field);
+    oct_cells_follow_field(r->follower, &window, field);
     assert_true(window.u1 == o->u1 && window.u2 == o->u2);
     assert_true(window.v1 == o->v1 && window.v2 == o->v2);
     const int n = (o->u2 - o->u1 + 1) * (o->v2 - o->v1 + 1);
@@ -110,6 +110,7 @@ static void compare_fields(struct rig *r, const struct oct_follow_oracle *o, str
         if (!(off <= 1e-6))
             fail_msg("field off by %g at %d of %d", off, i, n);
     }
+    free(field);
 }
 
 /* Fields of numbers of iterations that differ by one are compared at the engine's. */
@@ -305,17 +306,16 @@ static void each_call_stands_alone(void **state)
     const struct oct_follow_scene scene = {
         .height = 60, .width = 100, .x = 50, .y = 30, .radius = 10, .contrast = 4, .smooth = 2};
     enum { STRIDE = 117, MOST = 83 * 43 };
-    static float wide[60 * STRIDE], field[MOST];
+    static float wide[60 * STRIDE], field[MOST], other_field[MOST];
     struct rig r;
     struct oct_cell_window window, again;
     open_rig(&r, &scene, 10, 0.01);
     const struct oct_cell_start start = start_at(52, 31, 1, 0, 10), other = start_at(3, 9, 0, 1, 8);
     const struct oct_cell_end first = follow(&r, &start);
-    const float *found = oct_cells_follow_field(r.follower, &window);
+    oct_cells_follow_field(r.follower, &window, field);
     const int n = (window.u2 - window.u1 + 1) * (window.v2 - window.v1 + 1);
     const size_t bytes = (size_t)n * sizeof(float);
     assert_in_range(n, 2, MOST);
-    memcpy(field, found, bytes);
     assert_true(follow(&r, &other).defined);
     for (size_t y = 0; y < 60; y++)
         memcpy(wide + y * STRIDE, r.pixels + y * 100, 100 * sizeof(float));
@@ -323,11 +323,13 @@ static void each_call_stands_alone(void **state)
     memset(&second, 0x55, sizeof(second));
     oct_cells_follow(r.follower, wide, STRIDE, &start, &second);
     assert_memory_equal(&second, &first, sizeof(first));
-    assert_memory_equal(oct_cells_follow_field(r.follower, &again), field, bytes);
+    oct_cells_follow_field(r.follower, &again, other_field);
+    assert_memory_equal(other_field, field, bytes);
     assert_memory_equal(&again, &window, sizeof(window));
     const struct oct_cell_start outside = start_at(-60, 9, 0, 1, 8);
     assert_false(follow(&r, &outside).defined);
-    assert_null(oct_cells_follow_field(r.follower, &again));
+    oct_cells_follow_field(r.follower, &again, other_field);
+    assert_int_equal(oct_cell_window_pixels(&again), 0);
     close_rig(&r);
 }
 

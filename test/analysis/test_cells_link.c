@@ -1,6 +1,6 @@
 /* Pairing: against every pairing there is, in small random cases with and without ties; crowds in
  * time; and what lies at the rims. */
-#include "analysis/cells/link.h"
+#include "analysis/cells/track.h"
 #include "test/rig/engine_scene.h"
 #include "test/rig/tap.h"
 
@@ -19,7 +19,7 @@
 
 struct scene {
     struct oct_link_track tracks[MOST];
-    struct oct_link_cell cells[MOST];
+    struct oct_cell cells[MOST];
     unsigned n_tracks, n_cells;
 };
 
@@ -32,7 +32,7 @@ struct search {
     uint32_t taken;
 };
 
-static double squared_distance(const struct oct_link_track *t, const struct oct_link_cell *c)
+static double squared_distance(const struct oct_link_track *t, const struct oct_cell *c)
 {
     return t->weight * ((t->x - c->x) * (t->x - c->x) + (t->y - c->y) * (t->y - c->y));
 }
@@ -96,7 +96,7 @@ static struct scene draw(uint64_t *random, double step)
         if (i < MOST)
             s.tracks[i] = (struct oct_link_track){at[0], at[1], at[2], weight};
         else if (i < 2 * MOST)
-            s.cells[i - MOST] = (struct oct_link_cell){at[0], at[1]};
+            s.cells[i - MOST] = (struct oct_cell){.x = at[0], .y = at[1]};
     }
     return s;
 }
@@ -143,7 +143,8 @@ static void of_equal_costs_the_first_pairing_is_taken(void **state)
 /* A pair exactly at the gate costs as much as none; lower cells come first. */
 static void a_pair_at_the_gate_is_a_pair(void **state)
 {
-    struct scene s = {.n_tracks = 1, .n_cells = 1, .tracks = {{0, 0, 5, 1}}, .cells = {{3, 4}}};
+    struct scene s = {
+        .n_tracks = 1, .n_cells = 1, .tracks = {{0, 0, 5, 1}}, .cells = {{.x = 3, .y = 4}}};
     int32_t pair[MOST];
     link_is(&s, pair);
     assert_int_equal(pair[0], 0);
@@ -158,7 +159,7 @@ static void one_track_makes_room_for_another(void **state)
     const struct scene s = {.n_tracks = 2,
                             .n_cells = 2,
                             .tracks = {{0, 0, 10, 1}, {-4, 0, 5, 1}},
-                            .cells = {{-1, 0}, {4, 0}}};
+                            .cells = {{.x = -1}, {.x = 4}}};
     int32_t pair[MOST];
     link_is(&s, pair);
     assert_int_equal(pair[0], 1);
@@ -168,7 +169,7 @@ static void one_track_makes_room_for_another(void **state)
 static void empty_sides_have_no_pairs(void **state)
 {
     const struct oct_link_track tracks[2] = {{1, 2, 3, 1}, {4, 5, 6, 1}};
-    const struct oct_link_cell cells[2] = {{1, 2}, {4, 5}};
+    const struct oct_cell cells[2] = {{.x = 1, .y = 2}, {.x = 4, .y = 5}};
     int32_t pair[2] = {7, 7};
     assert_int_equal(oct_cells_link(tracks, 0, cells, 2, pair, NULL), OCT_OK);
     assert_int_equal(pair[0], 7);
@@ -190,7 +191,7 @@ static double now_ms(void)
 static double time_crowd(unsigned n, unsigned how, bool *all_paired)
 {
     struct oct_link_track *tracks = calloc(n, sizeof *tracks);
-    struct oct_link_cell *cells = calloc(n, sizeof *cells);
+    struct oct_cell *cells = calloc(n, sizeof *cells);
     int32_t *pair = calloc(n, sizeof *pair);
     uint64_t random = 9 + how;
     const double gate = how == 2 ? 30 : 1e4, side = how == 2 ? 4 * sqrt(n) : 1000;
@@ -219,13 +220,13 @@ static void too_many_pairs_are_refused(void **state)
 {
     enum { SIDE = 4096 };
     struct oct_link_track *tracks = calloc(SIDE + 1, sizeof *tracks);
-    struct oct_link_cell *cells = calloc(SIDE, sizeof *cells);
+    struct oct_cell *cells = calloc(SIDE, sizeof *cells);
     int32_t *pair = calloc(SIDE + 1, sizeof *pair);
     struct oct_error err = {.text = ""};
     for (unsigned i = 0; i <= SIDE; i++)
         tracks[i] = (struct oct_link_track){.x = i, .gate = i < SIDE ? 1e4 : 0.5, .weight = 1};
     for (unsigned i = 0; i < SIDE; i++)
-        cells[i] = (struct oct_link_cell){i, 0};
+        cells[i] = (struct oct_cell){.x = i};
     assert_int_equal(oct_cells_link(tracks, SIDE + 1, cells, SIDE, pair, &err), OCT_OK);
     for (int i = 0; i <= SIDE; i++)
         assert_int_equal(pair[i], i < SIDE ? i : -1);

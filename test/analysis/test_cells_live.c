@@ -1,6 +1,6 @@
-/* Cells live (analysis/cells/live.h): disks that move over volumes and B-scans, of which place and
+/* Cells live (analysis/cells/cells.h): disks that move over volumes and B-scans, of which place and
  * speed are known. */
-#include "analysis/cells/live.h"
+#include "analysis/cells/cells.h"
 #include "test/rig/analysis_suite.h"
 #include "test/rig/pipeline_help.h"
 

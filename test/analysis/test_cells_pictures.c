@@ -1,7 +1,5 @@
 /* Detection in pictures that are small, flat, saturated or masked, and its settings. */
-#include "analysis/cells/engine.h"
-#include "analysis/cells/prepare.h"
-#include "kernels/device/workers.h"
+#include "analysis/cells/find.h"
 #include "test/rig/cells_oracle.h"
 #include "test/rig/tap.h"
 
@@ -368,9 +366,9 @@ static void masked_pixels_are_filled_along_columns(void **state)
         picture.valid[i] = !(y >= 4 && y < 9) && !(x == 3 && y < 12) && x != 7 && x != 8;
         pixels[i] = picture.valid[i] ? (float)i : NAN;
     }
-    oct_cells_mask_init(&mask, SIDE, SIDE, 1.5);
-    assert_int_equal(oct_cells_mask_set(&mask, &picture, NULL), OCT_OK);
-    assert_true(mask.any);
+    assert_true(oct_cells_mask_init(&mask, SIDE, SIDE, 1.5));
+    oct_cells_mask_set(&mask, &picture);
+    assert_true(mask.any && !mask.is_empty);
     oct_cells_mask_fill(&mask, pixels, SIDE);
     for (unsigned y = 0; y < SIDE; y++)
         for (unsigned x = 0; x < SIDE; x++) {
@@ -388,19 +386,19 @@ static void masked_pixels_are_filled_along_columns(void **state)
 
 /* ---- peaks and the floor ---- */
 
+/* expected: their pixels, x and y. */
 static unsigned find(const struct oct_cells_params *params, const float *score,
-                     const struct oct_cells_peak *expected)
+                     const int32_t (*expected)[2])
 {
-    struct oct_cells_peaks *peaks;
-    const struct oct_cells_peak *found;
-    unsigned n;
-    double highest;
-    assert_int_equal(oct_cells_peaks_create(&peaks, params, H, W, NULL, NULL), OCT_OK);
-    assert_int_equal(oct_cells_peaks_find(peaks, score, NULL, &found, &n, &highest, NULL), OCT_OK);
-    if (expected)
-        assert_memory_equal(found, expected, n * sizeof(*found));
-    oct_cells_peaks_destroy(peaks);
-    return n;
+    struct oct_cells_peaks peaks;
+    assert_true(oct_cells_peaks_init(&peaks, params, H, W));
+    assert_int_equal(oct_cells_peaks_find(&peaks, score, NULL, NULL), OCT_OK);
+    for (unsigned i = 0; expected && i < peaks.n; i++) {
+        assert_int_equal(peaks.cells[i].peak_x, expected[i][0]);
+        assert_int_equal(peaks.cells[i].peak_y, expected[i][1]);
+    }
+    oct_cells_peaks_finish(&peaks);
+    return peaks.n;
 }
 
 static void plateaus_are_one_peak_or_all(void **state)
@@ -417,7 +415,7 @@ static void plateaus_are_one_peak_or_all(void **state)
     score[100 * W + 150] = -1.8f; /* not above the threshold, which is no float: 1.79999995 */
     score[22 * W + 22] = -3;      /* the first and the last pixel with a score */
     score[(H - 23) * W + W - 23] = -3;
-    const struct oct_cells_peak expected[] = {{22, 22}, {80, 100}, {W - 23, H - 23}};
+    const int32_t expected[][2] = {{22, 22}, {80, 100}, {W - 23, H - 23}};
     assert_int_equal(find(&octd, score, expected), 3);
     assert_int_equal(find(&boyer, score, NULL), 9 + 3);
     octd.polarity = OCT_CELLS_DARK;
@@ -438,12 +436,10 @@ static int ascending(const void *a, const void *b)
 static void the_median_is_exact(void **state)
 {
     enum { M = 37, N = 41 };
-    static float values[3 * M * N], all[2 * M * N];
+    static float values[3 * M * N], all[2 * M * N], scratch[2 * M * N + N];
     static uint8_t valid[M * N];
-    struct oct_workers *workers;
     uint32_t random = 77;
-    const struct oct_cells_gradient g = {values, 3 * N, N, M, N};
-    assert_int_equal(oct_workers_create(&workers, 3, NULL), OCT_OK);
+    const struct oct_cells_slopes g = {values, values + N, 3 * N, M, N};
     for (unsigned round = 0; round < 12; round++) {
         size_t n = 0;
         for (unsigned i = 0; i < M * N; i++) {
@@ -459,34 +455,27 @@ static void the_median_is_exact(void **state)
                 all[n++] = fabsf(values[at + c * N]);
         }
         qsort(all, n, sizeof(float), ascending);
-        struct oct_cells_median *median = oct_cells_median_create(M, N, round % 4 ? workers : NULL);
-        assert_non_null(median);
         const double expected = ((double)all[n / 2 - 1] + (double)all[n / 2]) / 2;
-        assert_true(oct_cells_median_run(median, &g, round % 2 ? valid : NULL) == expected);
+        assert_true(oct_cells_median(&g, round % 2 ? valid : NULL, scratch) == expected);
         memset(valid, 0, sizeof(valid));
-        assert_true(oct_cells_median_run(median, &g, valid) == 0);
-        oct_cells_median_destroy(median);
+        assert_true(oct_cells_median(&g, valid, scratch) == 0);
     }
-    oct_workers_destroy(workers);
 }
 
 /* What bounds of the median are taken from may lie above it or below all of it. */
 static void a_sample_that_misleads_costs_no_exactness(void **state)
 {
     enum { M = 100, N = 200, STEP = 2 * M * N / 8192 + 1 };
-    static float values[2 * M * N], all[2 * M * N];
-    const struct oct_cells_gradient g = {values, 2 * N, N, M, N};
-    struct oct_cells_median *median = oct_cells_median_create(M, N, NULL);
-    assert_non_null(median);
+    static float values[2 * M * N], all[2 * M * N], scratch[2 * M * N + N];
+    const struct oct_cells_slopes g = {values, values + N, 2 * N, M, N};
     for (unsigned k = 0; k < 2; k++) {
         for (unsigned i = 0; i < 2 * M * N; i++)
             all[i] = values[i] =
                 (float)(i * 7919 % 9973) + (i % STEP == 0 ? k ? 1e6f : 1e-3f : 1e3f);
         qsort(all, 2 * M * N, sizeof(float), ascending);
-        assert_true(oct_cells_median_run(median, &g, NULL) ==
+        assert_true(oct_cells_median(&g, NULL, scratch) ==
                     ((double)all[M * N - 1] + (double)all[M * N]) / 2);
     }
-    oct_cells_median_destroy(median);
 }
 
 int main(void)

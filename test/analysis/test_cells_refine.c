@@ -1,5 +1,5 @@
 /* The parts of refinement: the quadratic of 27 values, bilinear gradients, the B-spline snake. */
-#include "analysis/cells/refine.h"
+#include "analysis/cells/find.h"
 #include "test/rig/tap.h"
 
 #include <math.h>
@@ -82,9 +82,7 @@ static const struct oct_cells_refiner *refiner(void)
 {
     static struct oct_cells_refiner refiner;
     const struct oct_cells_params params = {.radius = 10, .first = 1, .last = 1, .step = 1};
-    struct oct_cells_circles circles;
-    oct_cells_circles_init(&circles, &params);
-    oct_cells_refiner_init(&refiner, &params, &circles);
+    oct_cells_refiner_init(&refiner, &params);
     return &refiner;
 }
 

@@ -1,5 +1,5 @@
 /* Linking alone: an engine that finds what a script says, and tracks that must come of it. */
-#include "analysis/cells/tracker.h"
+#include "analysis/cells/cells.h"
 #include "test/rig/cells_script.h"
 #include "test/rig/tap.h"
 
@@ -12,25 +12,33 @@
 
 struct rig {
     struct oct_cells_engine engine;
-    struct oct_cells_tracker *tracker;
+    struct oct_cells_film *film;
     struct oct_cells_params params;
     struct cells_script_picture *picture; /* the next one */
-    const struct oct_cells_seen *seen;
+    const struct oct_cells_found *seen;
     unsigned n_seen;
     bool detect_only;
 };
 
-static void open_tracker(struct rig *r)
+static void open_film(struct rig *r)
 {
     struct oct_error err = {.text = ""};
-    const struct oct_cells_tracker_setup setup = {.height = HEIGHT,
-                                                  .width = WIDTH,
-                                                  .params = r->params,
-                                                  .detect_only = r->detect_only,
-                                                  .ops = &cells_script_ops,
-                                                  .engine = &r->engine};
-    if (oct_cells_tracker_create(&r->tracker, &setup, &err))
+    const struct oct_cells_film_setup setup = {.height = HEIGHT,
+                                               .width = WIDTH,
+                                               .um = {NAN, NAN},
+                                               .params = r->params,
+                                               .detect_only = r->detect_only,
+                                               .ops = &cells_script_ops,
+                                               .engine = &r->engine};
+    if (oct_cells_film_create(&r->film, &setup, &err))
         fail_msg("%s", err.text);
+}
+
+/* The next push opens another. */
+static void close_film(struct rig *r)
+{
+    oct_cells_film_destroy(r->film);
+    r->film = NULL;
 }
 
 static int set_up(void **state)
@@ -48,7 +56,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct rig *r = *state;
-    oct_cells_tracker_destroy(r->tracker);
+    close_film(r);
     return 0;
 }
 
@@ -68,10 +76,10 @@ static void show_pale(struct rig *r, double x, double y, float score)
 static enum oct_err push_skipping(struct rig *r, unsigned skipped)
 {
     const struct oct_picture picture = {.height = HEIGHT, .width = WIDTH};
-    if (!r->tracker)
-        open_tracker(r);
+    if (!r->film)
+        open_film(r);
     const enum oct_err e =
-        oct_cells_tracker_push(r->tracker, &picture, skipped, &r->seen, &r->n_seen, NULL);
+        oct_cells_film_push(r->film, &picture, NULL, skipped, &r->seen, &r->n_seen, NULL);
     memset(r->picture, 0, sizeof *r->picture);
     return e;
 }
@@ -85,10 +93,10 @@ static void assert_seen(const struct rig *r, unsigned i, uint64_t track, double 
                         enum oct_cells_how how)
 {
     assert_true(i < r->n_seen);
-    const struct oct_cells_seen *s = &r->seen[i];
-    if (s->track != track || fabs(s->x - x) > 1e-9 || fabs(s->y - y) > 1e-9 || s->how != how)
-        fail_msg("track %d at (%g, %g) %s instead of %d at (%g, %g) %s", (int)s->track, s->x, s->y,
-                 oct_cells_how_names[s->how], (int)track, x, y, oct_cells_how_names[how]);
+    const struct oct_cells_found *s = &r->seen[i];
+    if (s->track != track || fabs(s->x_px - x) > 1e-9 || fabs(s->y_px - y) > 1e-9 || s->how != how)
+        fail_msg("track %d at (%g, %g) %s instead of %d at (%g, %g) %s", (int)s->track, s->x_px,
+                 s->y_px, oct_cells_how_names[s->how], (int)track, x, y, oct_cells_how_names[how]);
     assert_true(how == OCT_CELLS_COASTED ? isnan(s->score) : isfinite(s->score));
 }
 
@@ -113,7 +121,7 @@ static void tracks_are_numbered_by_birth(void **state)
     assert_int_equal(r->seen[0].n_seen, 2);
     assert_int_equal(r->seen[0].before, 1);
     assert_true(r->seen[0].last_x == 300 && r->seen[0].last_y == 100);
-    oct_cells_tracker_reset(r->tracker);
+    oct_cells_film_reset(r->film);
     show(r, 306, 102);
     push(r);
     assert_int_equal(r->n_seen, 1);
@@ -176,8 +184,8 @@ static void a_longest_step_replaces_the_first_gate(void **state)
     push(r);
     assert_int_equal(r->n_seen, 1);
     assert_seen(r, 0, 1, 245, 100, OCT_CELLS_DETECTED);
-    oct_cells_tracker_reset(r->tracker);
-    oct_cells_tracker_set_max_step(r->tracker, 20);
+    close_film(r);
+    r->params.max_step = 20;
     show(r, 200, 100);
     push(r);
     show(r, 245, 100);
@@ -190,11 +198,8 @@ static void the_nearest_cell_counts_whatever_the_largest_step(void **state)
 {
     struct rig *r = *state;
     for (unsigned round = 0; round < 3; round++) {
-        const uint64_t first = 2 * round + 1;
-        if (round == 0)
-            r->params.max_step = 1e12;
-        else
-            oct_cells_tracker_set_max_step(r->tracker, round == 1 ? 1e300 : 0);
+        static const double steps[] = {1e12, 1e300, 0};
+        r->params.max_step = steps[round];
         show(r, 200, 100);
         show(r, 300, 100);
         push(r);
@@ -202,9 +207,9 @@ static void the_nearest_cell_counts_whatever_the_largest_step(void **state)
         show(r, 210, 101);
         assert_int_equal(push_skipping(r, round == 2 ? UINT32_MAX : 0), OCT_OK);
         assert_int_equal(r->n_seen, 2);
-        assert_seen(r, 0, first, 210, 101, OCT_CELLS_DETECTED);
-        assert_seen(r, 1, first + 1, 310, 99, OCT_CELLS_DETECTED);
-        oct_cells_tracker_reset(r->tracker);
+        assert_seen(r, 0, 1, 210, 101, OCT_CELLS_DETECTED);
+        assert_seen(r, 1, 2, 310, 99, OCT_CELLS_DETECTED);
+        close_film(r);
     }
 }
 
@@ -212,8 +217,7 @@ static void a_track_stands_so_many_misses_and_ends_with_the_next(void **state)
 {
     struct rig *r = *state;
     for (unsigned n_missing = 0; n_missing <= 4; n_missing++) {
-        oct_cells_tracker_destroy(r->tracker);
-        r->tracker = NULL;
+        close_film(r);
         show(r, 200, 100);
         push(r);
         for (unsigned i = 0; i < n_missing; i++) {
@@ -225,8 +229,7 @@ static void a_track_stands_so_many_misses_and_ends_with_the_next(void **state)
         assert_seen(r, 0, n_missing <= 3 ? 1 : 2, 200, 100, OCT_CELLS_DETECTED);
     }
     r->params.memory = 0;
-    oct_cells_tracker_destroy(r->tracker);
-    r->tracker = NULL;
+    close_film(r);
     show(r, 200, 100);
     push(r);
     push(r);
@@ -279,12 +282,9 @@ static void a_snake_finds_what_was_not_detected(void **state)
     assert_true(start->vx == -1 && start->vy == 0 && start->mean_dy == 0 && !start->is_dark);
     assert_true(start->radii[0] == R && start->radii[19] == R);
     assert_seen(r, 0, 1, 193, 101, OCT_CELLS_SNAKE);
-    assert_true(r->seen[0].radius == R + 1);
+    assert_true(r->seen[0].radius_px == R + 1);
     assert_int_equal(r->seen[0].n_seen, 3);
-    unsigned n;
-    const uint64_t *followed = oct_cells_tracker_followed(r->tracker, &n);
-    assert_int_equal(n, 1);
-    assert_int_equal(followed[0], 1);
+    assert_int_equal(oct_cells_film_n_fields(r->film), 1);
     show_pale(r, 189.5, 101, -1.3F); /* v = ((-4, 0) + (-3, 1)) / 2 */
     push(r);
     assert_true(start->x == 189.5 && start->y == 101.5);
@@ -301,8 +301,7 @@ static void a_snake_that_does_not_count_is_refused(void **state)
 {
     struct rig *r = *state;
     for (unsigned how = 0; how < 6; how++) {
-        oct_cells_tracker_destroy(r->tracker);
-        r->tracker = NULL;
+        close_film(r);
         show(r, 200, 100);
         show(r, 300, 300);
         push(r);
@@ -427,7 +426,7 @@ static void between_searches_snakes_follow(void **state)
         show(r, 100 + 4.0 * frame, 100);
         show_pale(r, 100 + 4.0 * frame, 100, -3);
         push(r);
-        assert_int_equal(oct_cells_tracker_detected(r->tracker), frame % 10 == 0);
+        assert_int_equal(r->engine.n_searches, frame / 10 + 1);
         assert_int_equal(r->n_seen, 1);
         assert_seen(r, 0, 1, 100 + 4.0 * frame, 100,
                     frame % 10 ? OCT_CELLS_SNAKE : OCT_CELLS_DETECTED);
@@ -528,7 +527,7 @@ static void detection_alone_lists_cells(void **state)
         push(r);
         assert_int_equal(r->n_seen, 2);
         assert_seen(r, 0, 0, 300, 100, OCT_CELLS_DETECTED);
-        assert_true(oct_cells_tracker_detected(r->tracker));
+        assert_int_equal(r->engine.n_searches, i + 1);
     }
     assert_int_equal(r->engine.n_follows, 0);
 }

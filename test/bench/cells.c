@@ -1,10 +1,9 @@
 /* Cells in pictures of 640 x 480: scores of circles and sweeps of the field on one core by CPU
  * time, beside a stream of multiply-adds of the same instruction set; frames a second of about 48
  * cells, detected and linked, on all cores; detection beside scikit-image's of the same picture. */
-#include "analysis/cells/gicov.h"
-#include "analysis/cells/mgvf.h"
-#include "analysis/cells/prepare.h"
-#include "analysis/cells/tracker.h"
+#include "analysis/cells/cells.h"
+#include "analysis/cells/find.h"
+#include "analysis/cells/follow.h"
 #include "kernels/device/workers.h"
 #include "pipeline/base/aligned.h"
 #include "test/bench/bench.h"
@@ -22,6 +21,8 @@ enum { HEIGHT = 480, WIDTH = 640, N_FRAMES = 20 };
 #define FIELD_ROWS 41
 #define FIELD_COLUMNS 81
 #define FIELD_ROUNDS 50u /* sweeps between two looks at the clock */
+
+static const char *const simd_names[] = {"plain", "avx2", "avx512", NULL};
 
 struct bench {
     struct oct_picture frames[N_FRAMES];
@@ -61,7 +62,7 @@ static enum oct_err make_film(struct bench *b, struct oct_error *err)
 struct scoring {
     const struct oct_cells_scorer *scorer;
     struct oct_cells_gicov gicov;
-    const struct oct_cells_prepared *prepared;
+    struct oct_cells_prepared prepared;
     struct oct_cells_part part;
 };
 
@@ -69,7 +70,7 @@ static enum oct_err run_scoring(void *context, struct oct_error *err)
 {
     struct scoring *s = context;
     (void)err;
-    s->scorer->run(&s->gicov, &s->prepared->gradient, &s->part);
+    s->scorer->run(&s->gicov, s->prepared.slopes.gx, &s->part);
     return OCT_OK;
 }
 
@@ -82,12 +83,15 @@ static enum oct_err time_scoring(struct bench *b, struct scoring *s, unsigned n_
     const double samples = (double)(part->x1 - part->x0) * (part->y1 - part->y0) * n_circles *
                            OCT_CELLS_SAMPLES / turn.thread_s;
     const double limits[2] = {
-        bench_multiply_adds(s->scorer->name, b->seconds / 4) / SAMPLE_OPERATIONS, 8e9};
+        bench_multiply_adds(simd_names[oct_simd_choose("auto")], b->seconds / 4) /
+            SAMPLE_OPERATIONS,
+        8e9};
     for (unsigned i = 0; i < 2 && !e; i++) {
         struct oct_bench_row *row =
             bench_add(b->rows, "cells", i == 0 ? "multiply-adds / 4" : "8 G samples a second",
                       "Gsample/s", samples * 1e-9, limits[i] * 1e-9, i == 0 ? 0 : 1);
-        snprintf(row->what, sizeof(row->what), "GICOV, 640 x 480, %s, 1 core", s->scorer->name);
+        snprintf(row->what, sizeof(row->what), "GICOV, 640 x 480, %s, 1 core",
+                 simd_names[oct_simd_choose("auto")]);
         if (i == 0)
             snprintf(row->note, sizeof(row->note), "%.2f ms of CPU time", turn.thread_s * 1e3);
     }
@@ -97,33 +101,32 @@ static enum oct_err time_scoring(struct bench *b, struct scoring *s, unsigned n_
 static enum oct_err bench_scores(struct bench *b, struct oct_error *err)
 {
     struct oct_cells_params params;
-    struct oct_cells_preparation *preparation = NULL;
-    struct oct_cells_circles circles;
     struct scoring *s = calloc(1, sizeof(*s));
     float *score = malloc((size_t)HEIGHT * WIDTH * sizeof(float));
     uint8_t *best = malloc((size_t)HEIGHT * WIDTH);
     oct_cells_params_octd(&params, R);
-    enum oct_err e = s && score && best ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "no memory");
-    if (!e)
-        e = oct_cells_preparation_create(&preparation, &params, HEIGHT, WIDTH, NULL, err);
-    if (!e)
-        e = oct_cells_prepare(preparation, &b->frames[0], err);
+    enum oct_err e =
+        s && score && best && oct_cells_prepared_init(&s->prepared, &params, HEIGHT, WIDTH, NULL)
+            ? OCT_OK
+            : oct_fail(err, OCT_E_NO_MEMORY, "no memory");
     if (!e) {
-        oct_cells_circles_init(&circles, &params);
+        const struct oct_cells_slopes *g = &s->prepared.slopes;
+        oct_cells_prepare(&s->prepared, &b->frames[0]);
+        const uint32_t border = oct_cells_border(&params);
         s->scorer = oct_cells_scorer_select("auto");
-        s->prepared = oct_cells_prepared_of(preparation);
-        oct_cells_gicov_init(&s->gicov, &circles, &s->prepared->gradient);
+        oct_cells_gicov_init(&s->gicov, &params, g->row, (size_t)(g->gy - g->gx));
         s->part = (struct oct_cells_part){.stride = WIDTH,
                                           .score = score,
                                           .best = best,
-                                          .x0 = circles.border,
-                                          .y0 = circles.border,
-                                          .x1 = WIDTH - circles.border,
-                                          .y1 = HEIGHT - circles.border,
-                                          .v0 = s->prepared->v0};
-        e = time_scoring(b, s, circles.n, err);
+                                          .x0 = border,
+                                          .y0 = border,
+                                          .x1 = WIDTH - border,
+                                          .y1 = HEIGHT - border,
+                                          .v0 = s->prepared.v0};
+        e = time_scoring(b, s, s->gicov.n, err);
     }
-    oct_cells_preparation_destroy(preparation);
+    if (s)
+        oct_cells_prepared_finish(&s->prepared);
     free(s);
     free(score);
     free(best);
@@ -172,8 +175,11 @@ static enum oct_err bench_field(struct bench *b, struct oct_error *err)
     struct oct_bench_row *row =
         bench_add(b->rows, "cells", "multiply-adds / 23", "Gpixel/s",
                   (double)FIELD_ROUNDS * FIELD_ROWS * FIELD_COLUMNS / turn.thread_s * 1e-9,
-                  bench_multiply_adds(s.mgvf->name, b->seconds / 4) / PIXEL_OPERATIONS * 1e-9, 0);
-    snprintf(row->what, sizeof(row->what), "MGVF, 81 x 41, %s, 1 core", s.mgvf->name);
+                  bench_multiply_adds(simd_names[oct_simd_choose("auto")], b->seconds / 4) /
+                      PIXEL_OPERATIONS * 1e-9,
+                  0);
+    snprintf(row->what, sizeof(row->what), "MGVF, 81 x 41, %s, 1 core",
+             simd_names[oct_simd_choose("auto")]);
     return e;
 }
 
@@ -181,7 +187,7 @@ static enum oct_err bench_field(struct bench *b, struct oct_error *err)
 
 struct playing {
     const struct bench *bench;
-    struct oct_cells_tracker *tracker;
+    struct oct_cells_film *film;
     unsigned next;
     double n_seen; /* cells, summed over frames */
 };
@@ -190,15 +196,14 @@ struct playing {
 static enum oct_err play(void *context, struct oct_error *err)
 {
     struct playing *p = context;
-    const struct oct_cells_seen *seen;
+    const struct oct_cells_found *found;
     enum oct_err e = OCT_OK;
     p->n_seen = 0;
     for (unsigned i = 0; i < 2 * N_FRAMES && !e; i++, p->next++) {
         const unsigned t = p->next % (2 * N_FRAMES);
         unsigned n = 0;
-        e = oct_cells_tracker_push(p->tracker,
-                                   &p->bench->frames[t < N_FRAMES ? t : 2 * N_FRAMES - 1 - t], 0,
-                                   &seen, &n, err);
+        e = oct_cells_film_push(p->film, &p->bench->frames[t < N_FRAMES ? t : 2 * N_FRAMES - 1 - t],
+                                NULL, 0, &found, &n, err);
         p->n_seen += n;
     }
     return e;
@@ -212,18 +217,14 @@ static enum oct_err bench_film(struct bench *b, unsigned detect_every, double go
     struct playing p = {.bench = b};
     struct bench_turn turn = {.run = play, .context = &p};
     enum oct_err e = bench_workers(&workers, err);
-    struct oct_cells_engine_setup setup = {
-        .height = HEIGHT, .width = WIDTH, .workers = workers, .gpus = ""};
+    struct oct_cells_film_setup setup = {
+        .height = HEIGHT, .width = WIDTH, .um = {NAN, NAN}, .backend = "cpu", .workers = workers};
     oct_cells_params_octd(&setup.params, R);
     setup.params.detect_every = detect_every;
-    struct oct_cells_tracker_setup tracker = {
-        .height = HEIGHT, .width = WIDTH, .params = setup.params, .ops = &oct_cells_cpu_engine};
-    e = e ? e : tracker.ops->create(&tracker.engine, &setup, err);
-    e = e ? e : oct_cells_tracker_create(&p.tracker, &tracker, err);
+    e = e ? e : oct_cells_film_create(&p.film, &setup, err);
     e = e ? e : play(&p, err); /* the first round begins the tracks */
     e = e ? e : bench_turns(&turn, 1, 2, b->seconds, err);
-    oct_cells_tracker_destroy(p.tracker);
-    tracker.ops->destroy(tracker.engine);
+    oct_cells_film_destroy(p.film);
     oct_workers_destroy(workers);
     if (e)
         return e;

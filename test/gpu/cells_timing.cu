@@ -26,9 +26,12 @@ static enum oct_err time_steps(struct bench *b, struct oct_cells_device_times *t
         oct_cells_queue_scores(d);
         return OCT_OK;
     };
-    const auto peaks = [&] {
-        oct_cells_queue_peaks(d);
-        return oct_cells_queue_refine(d, 0, err);
+    const auto peaks = [&] { /* which are counted from 0 in each picture */
+                             enum oct_err e =
+                                 oct_cuda_stream_clear(d->stream, &d->d_list->facts.n_peaks,
+                                                       sizeof(d->d_list->facts.n_peaks), err);
+                             oct_cells_queue_peaks(d);
+                             return e ? e : oct_cells_queue_refine(d, 0, err);
     };
     const auto snakes = [&] { return oct_cells_queue_snakes(d, b->n, err); };
     const auto frame = [&] {
@@ -56,12 +59,9 @@ static enum oct_err run(struct bench *b, const struct oct_cells_engine_setup *se
     if (e)
         return e;
     memcpy(d->h_picture, picture->pixels, d->n * sizeof(float));
-    d->has_map = true;
     b->n = std::min(b->n, d->most_starts);
-    for (unsigned i = 0; i < b->n; i++) {
-        struct oct_cell_window window;
-        d->h_starts[i] = oct_cells_start_of(setup, &starts[i], &window);
-    }
+    for (unsigned i = 0; i < b->n; i++)
+        d->h_snakes[i] = oct_cells_snake_of(setup, &starts[i]);
     return time_steps(b, times, err);
 }
 

@@ -2,7 +2,7 @@
 #ifndef OCT_TEST_RIG_CELL_JUDGE_H
 #define OCT_TEST_RIG_CELL_JUDGE_H
 
-#include "analysis/cells/film.h"
+#include "analysis/cells/cells.h"
 #include "test/rig/cell_film.h"
 
 /* A cell that was found, with its frame. */

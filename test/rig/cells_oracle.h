@@ -3,7 +3,7 @@
 #ifndef OCT_TEST_RIG_CELLS_ORACLE_H
 #define OCT_TEST_RIG_CELLS_ORACLE_H
 
-#include "analysis/cells/params.h"
+#include "analysis/cells/engine.h"
 #include "numeric/picture.h"
 
 struct oct_cells_oracle {

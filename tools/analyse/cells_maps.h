@@ -11,7 +11,7 @@
 #ifndef OCT_TOOLS_CELLS_MAPS_H
 #define OCT_TOOLS_CELLS_MAPS_H
 
-#include "analysis/cells/film.h"
+#include "analysis/cells/cells.h"
 
 #include <stdbool.h>
 

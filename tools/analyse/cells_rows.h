@@ -4,7 +4,7 @@
 #ifndef OCT_TOOLS_CELLS_ROWS_H
 #define OCT_TOOLS_CELLS_ROWS_H
 
-#include "analysis/cells/film.h"
+#include "analysis/cells/cells.h"
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
 #ifndef OCT_TOOLS_CELLS_RUN_H
 #define OCT_TOOLS_CELLS_RUN_H
 
-#include "analysis/cells/film.h"
+#include "analysis/cells/cells.h"
 #include "formats/pictures.h"
 #include "tools/analyse/cells_maps.h"
 #include "tools/analyse/cells_rows.h"

@@ -1,44 +1,19 @@
-/* The scores of a block of 2 x 2 registers of pixels at once, for the instruction set that the file
- * is compiled for: included with OCT_SCORER_TABLE, OCT_SCORER_NAME and WIDTH, floats a register. */
-#include "analysis/cells/gicov.h"
+/* The scores of a block of 2 x 2 registers of pixels at once. */
+#include "analysis/cells/find.h"
+#include "pipeline/base/vector.h"
 
-#include <math.h>
-#include <string.h>
-
-#define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 32")
 #define BLOCK 4 /* registers: two of a row, in two rows */
 #define COLUMNS (2 * WIDTH)
 #define PORTION 32
-
-typedef float vec __attribute__((vector_size(4 * WIDTH), may_alias));
-typedef int32_t bits __attribute__((vector_size(4 * WIDTH), may_alias));
 
 struct sums {
     vec g[BLOCK], squares[BLOCK];
 };
 
 struct best {
-    vec ratio[BLOCK], m[BLOCK], v[BLOCK];
-    bits k[BLOCK];
+    vec ratio[BLOCK], m[BLOCK], v[BLOCK], k[BLOCK];
 };
-
-INLINE vec load(const float *from)
-{
-    vec v;
-    memcpy(&v, from, sizeof(v));
-    return v;
-}
-
-INLINE vec all(float x)
-{
-    return x - (vec){0};
-}
-
-INLINE vec choose(bits mask, vec yes, vec no)
-{
-    return (vec)((mask & (bits)yes) | (~mask & (bits)no));
-}
 
 INLINE const float *pixel(const float *at, size_t row, unsigned i)
 {
@@ -49,7 +24,7 @@ INLINE void clear(struct sums *s)
 {
     UNROLL
     for (unsigned i = 0; i < BLOCK; i++)
-        s->g[i] = s->squares[i] = (vec){0};
+        s->g[i] = s->squares[i] = all(0);
 }
 
 INLINE void add_single(struct sums *s, const vec *pivot, const float *at,
@@ -79,22 +54,13 @@ INLINE void add_joint(struct sums *s, const vec *pivot, const float *at,
     }
 }
 
-INLINE void add_up(struct sums *total, const struct sums *s)
-{
-    UNROLL
-    for (unsigned i = 0; i < BLOCK; i++) {
-        total->g[i] += s->g[i];
-        total->squares[i] += s->squares[i];
-    }
-}
-
 /* The mean of a few samples: sums are taken of g less this. */
 INLINE void find_pivot(vec pivot[BLOCK], const float *at, const struct oct_cells_gicov *gicov,
                        const struct oct_cells_gicov_circle *circle)
 {
     UNROLL
     for (unsigned i = 0; i < BLOCK; i++)
-        pivot[i] = (vec){0};
+        pivot[i] = all(0);
     for (unsigned n = 0; n < OCT_CELLS_SCOUTS; n++) {
         const struct oct_cells_group *scout = &circle->scout[n];
         const vec a = all(scout->a), b = all(scout->b);
@@ -107,26 +73,34 @@ INLINE void find_pivot(vec pivot[BLOCK], const float *at, const struct oct_cells
     }
 }
 
+/* Adds groups up to `end`, in portions. */
+INLINE void add_groups(struct sums *total, const vec *pivot, const struct oct_cells_gicov *gicov,
+                       const struct oct_cells_group *group, unsigned n, bool joint, const float *at)
+{
+    const struct oct_cells_group *end = group + n;
+    while (group < end) {
+        const struct oct_cells_group *until = end - group > PORTION ? group + PORTION : end;
+        struct sums s;
+        clear(&s);
+        for (; group < until; group++)
+            if (joint)
+                add_joint(&s, pivot, at, gicov, group);
+            else
+                add_single(&s, pivot, at, gicov, group);
+        UNROLL
+        for (unsigned i = 0; i < BLOCK; i++) {
+            total->g[i] += s.g[i];
+            total->squares[i] += s.squares[i];
+        }
+    }
+}
+
 static void sum_circle(struct sums *total, const vec *pivot, const struct oct_cells_gicov *gicov,
                        const struct oct_cells_gicov_circle *circle, const float *at)
 {
-    struct sums s;
-    const struct oct_cells_group *group = circle->group, *end = group + circle->n_single;
     clear(total);
-    while (group < end) {
-        const struct oct_cells_group *until = end - group > PORTION ? group + PORTION : end;
-        clear(&s);
-        for (; group < until; group++)
-            add_single(&s, pivot, at, gicov, group);
-        add_up(total, &s);
-    }
-    for (end += circle->n_joint; group < end;) {
-        const struct oct_cells_group *until = end - group > PORTION ? group + PORTION : end;
-        clear(&s);
-        for (; group < until; group++)
-            add_joint(&s, pivot, at, gicov, group);
-        add_up(total, &s);
-    }
+    add_groups(total, pivot, gicov, circle->group, circle->n_single, false, at);
+    add_groups(total, pivot, gicov, circle->group + circle->n_single, circle->n_joint, true, at);
 }
 
 INLINE void compare(struct best *best, const struct sums *s, const vec *pivot, float excess,
@@ -137,28 +111,25 @@ INLINE void compare(struct best *best, const struct sums *s, const vec *pivot, f
     for (unsigned i = 0; i < BLOCK; i++) {
         const vec p = pivot[i], rest = s->g[i] - excess * p, d = rest * (1 / n), m = p + d;
         vec v = (s->squares[i] + excess * (p * p) - rest * d) * (1 / (n - 1));
-        v = choose(v > 0, v, (vec){0}) + v0;
-        const vec least = m * m * 1e-12f;
-        v = choose(v > least, v, least);
+        v = larger(larger(v, all(0)) + v0, m * m * 1e-12f);
         const vec ratio = m * m / v; /* 0 / 0 is larger than nothing */
-        const bits wins = ratio > best->ratio[i];
+        const lanes wins = below(best->ratio[i], ratio);
         best->ratio[i] = choose(wins, ratio, best->ratio[i]);
         best->m[i] = choose(wins, m, best->m[i]);
         best->v[i] = choose(wins, v, best->v[i]);
-        best->k[i] = (wins & (int32_t)k) | (~wins & best->k[i]);
+        best->k[i] = choose(wins, all((float)k), best->k[i]);
     }
 }
 
 /* score[2][COLUMNS], number[2][COLUMNS] of the pixels from `at` on. */
 static void score_block(const struct oct_cells_gicov *gicov, const float *at, float v0,
-                        float *score, int32_t *number)
+                        float *score, float *number)
 {
     struct best best;
     float v[BLOCK * WIDTH];
     for (unsigned i = 0; i < BLOCK; i++) {
-        best.ratio[i] = best.m[i] = (vec){0};
+        best.ratio[i] = best.m[i] = best.k[i] = all(0);
         best.v[i] = all(1);
-        best.k[i] = (bits){0};
     }
     for (unsigned k = 0; k < gicov->n; k++) {
         const struct oct_cells_gicov_circle *circle = &gicov->circle[k];
@@ -170,23 +141,23 @@ static void score_block(const struct oct_cells_gicov *gicov, const float *at, fl
     }
     UNROLL
     for (unsigned i = 0; i < BLOCK; i++) {
-        memcpy(score + (size_t)i * WIDTH, &best.m[i], sizeof(vec));
-        memcpy(v + (size_t)i * WIDTH, &best.v[i], sizeof(vec));
-        memcpy(number + (size_t)i * WIDTH, &best.k[i], sizeof(vec));
+        store(score + (size_t)i * WIDTH, best.m[i]);
+        store(v + (size_t)i * WIDTH, best.v[i]);
+        store(number + (size_t)i * WIDTH, best.k[i]);
     }
     for (unsigned i = 0; i < BLOCK * WIDTH; i++)
         score[i] /= sqrtf(v[i]);
 }
 
-static void run(const struct oct_cells_gicov *gicov, const struct oct_cells_gradient *gradient,
-                const struct oct_cells_part *part)
+static void score_part(const struct oct_cells_gicov *gicov, const float *gx,
+                       const struct oct_cells_part *part)
 {
     float score[2 * COLUMNS];
-    int32_t number[2 * COLUMNS];
+    float number[2 * COLUMNS];
     for (uint32_t x = part->x0; x < part->x1; x += COLUMNS) {
         const uint32_t n = part->x1 - x < COLUMNS ? part->x1 - x : COLUMNS;
         for (uint32_t y = part->y0; y < part->y1; y += 2) {
-            score_block(gicov, gradient->values + y * gradient->row + x, part->v0, score, number);
+            score_block(gicov, gx + y * gicov->row + x, part->v0, score, number);
             for (unsigned r = 0; r < 2 && y + r < part->y1; r++) {
                 const size_t to = (y + r - part->y0) * part->stride + (x - part->x0);
                 memcpy(part->score + to, score + (size_t)r * COLUMNS, n * sizeof(*score));
@@ -197,4 +168,4 @@ static void run(const struct oct_cells_gicov *gicov, const struct oct_cells_grad
     }
 }
 
-const struct oct_cells_scorer OCT_SCORER_TABLE = {.name = OCT_SCORER_NAME, .run = run};
+const struct oct_cells_scorer OCT_SIMD_TABLE(oct_cells_scorer) = {score_part};

@@ -1,11 +1,13 @@
-/* The sweep itself. Included by mgvf_plain.c, mgvf_avx2.c and mgvf_avx512.c, which are compiled for
- * their instruction set and name the table (OCT_MGVF_TABLE, OCT_MGVF_NAME).
- *
- * Registers of columns go down the window row by row, so that each row is loaded once. Against the
- * flow rows and columns are taken backwards: v then points to the right and down, and few kinds of
- * flow are left, each with its own code. */
-#include "analysis/cells/mgvf.h"
-#include "analysis/cells/mgvf_vector.h"
+/* One sweep of the field. Registers of columns go down the window row by row, so that each row is
+ * loaded once. Against the flow rows and columns are taken backwards: v then points to the right
+ * and down, and few kinds of flow are left, each with its own code. */
+#include "analysis/cells/follow.h"
+#include "pipeline/base/vector.h"
+
+INLINE vec magnitude(vec v)
+{
+    return larger(v, all(0) - v);
+}
 
 /* Where a sweep goes: `right` 1 or -1, `down` a row or a row back. Signs as of struct
  * oct_mgvf_flow, of the window as it is taken. */
@@ -104,4 +106,4 @@ static double sweep(float *to, const float *from, const float *edge,
     return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, 0, sums);
 }
 
-const struct oct_mgvf OCT_MGVF_TABLE = {.name = OCT_MGVF_NAME, .sweep = sweep};
+const struct oct_mgvf OCT_SIMD_TABLE(oct_mgvf) = {sweep};

@@ -1,5 +1,4 @@
-#include "analysis/cells/live.h"
-
+#include "analysis/cells/cells.h"
 #include "kernels/device/workers.h"
 #include "numeric/order.h"
 
@@ -10,7 +9,6 @@
 
 #define MOST_WAITING 2u /* a volume that was left, and the one that is whole at once */
 #define MOST_TRACK UINT64_C(16777215) /* a float holds it, and all below */
-
 #define NS 1e-9
 #define LINES_AT_ONCE 16u    /* a cache line of a row of the turned picture */
 #define NO_LIGHT_DB -119.99f /* a line that never came has -120 dB */
@@ -36,7 +34,7 @@ static const struct oct_image_objects objects = {.name = "cells", .keys = keys, 
 static const char *const source_names[] = {"enface", "bscan", NULL};
 
 #define S struct oct_cells_settings
-static const struct oct_param param_rows[] = {
+static const struct oct_param live_rows[] = {
     {OCT_PARAM("enabled", S, enabled), OCT_PARAM_LIVE, .standard = "no",
      .meaning = "Cells are sought in what comes."},
     {OCT_PARAM_CHOICE("source", S, source, source_names), .when = OCT_CONFIG_IDLE,
@@ -55,7 +53,7 @@ static const struct oct_param param_rows[] = {
      .meaning = "Recordings have the cells too: /analysis/cells."},
 };
 #undef S
-const struct oct_params oct_cells_params = OCT_PARAMS(param_rows);
+const struct oct_params oct_cells_params = OCT_PARAMS(live_rows);
 
 /* ---- the picture under way ----
  *
@@ -63,14 +61,10 @@ const struct oct_params oct_cells_params = OCT_PARAMS(param_rows);
  * another volume comes, or at the end. bscan: each B-scan, [D][M]. */
 
 struct gather {
-    enum oct_cells_source source;
-    struct oct_image_form input;
-    uint32_t n_bscans;
-    double line_rate_hz;
-    struct oct_picture picture; /* with room for a mask */
-    double *time_s;             /* of each row, or column; NaN: it did not come */
-    atomic_bool any_masked;
-    struct oct_workers *workers;
+    const struct oct_analysis_setup *setup;
+    bool of_bscans;
+    struct oct_picture picture;          /* with a mask */
+    double *time_s;                      /* of each row, or column; NaN: it did not come */
     const struct oct_image_frame *bscan; /* while its lines are taken */
 
     uint64_t base_ns; /* of times */
@@ -82,14 +76,7 @@ struct gather {
     struct oct_analysis *enface;
     struct oct_image_form volume;
     uint32_t row_step;
-    uint8_t *row_valid; /* [height] it came, with all its lines */
-};
-
-struct gathered {
-    struct oct_picture picture; /* borrowed until the next push */
-    struct oct_cells_times times;
-    struct oct_bscan_info info; /* of the B-scan, or of the newest one of the volume */
-    uint64_t number;            /* of the picture in the acquisition: of the volume, the B-scan */
+    bool *is_row; /* [height] it came, with all its lines */
 };
 
 /* The size of pictures and their pixels, {dy, dx}, in um. */
@@ -98,15 +85,11 @@ static void gather_size(enum oct_cells_source source, const struct oct_image_for
                         double um[2])
 {
     const uint32_t step = oct_enface_row_step(n_bscans, input->dims[0]);
+    const bool of_bscan = source == OCT_CELLS_OF_BSCAN;
     *width = input->dims[0];
+    *height = of_bscan ? input->dims[1] : (n_bscans + step - 1) / step;
+    um[0] = of_bscan ? input->spacing_um[1] : bscan_um * step;
     um[1] = input->spacing_um[0];
-    if (source == OCT_CELLS_OF_BSCAN) {
-        *height = input->dims[1];
-        um[0] = input->spacing_um[1];
-    } else {
-        *height = (n_bscans + step - 1) / step;
-        um[0] = bscan_um * step;
-    }
     for (int i = 0; i < 2; i++)
         um[i] = um[i] > 0 && isfinite(um[i]) ? um[i] : NAN;
 }
@@ -116,24 +99,26 @@ static void gather_finish(struct gather *g)
     oct_enface_cpu.run.destroy(g->enface);
     oct_picture_finish(&g->picture);
     free(g->time_s);
-    free(g->row_valid);
+    free(g->is_row);
 }
 
-static void begin(struct gather *g)
+/* Another volume, or B-scan. */
+static void gather_begin(struct gather *g)
 {
     g->any = g->is_whole = false;
-    if (g->source != OCT_CELLS_OF_ENFACE)
+    if (g->of_bscans)
         return;
     oct_enface_cpu.run.reset(g->enface);
-    memset(g->row_valid, 0, g->picture.height);
-    for (uint32_t i = 0; i < g->picture.height; i++)
-        g->time_s[i] = NAN;
+    for (uint32_t y = 0; y < g->picture.height; y++) {
+        g->is_row[y] = false;
+        g->time_s[y] = NAN;
+    }
 }
 
 static void gather_reset(struct gather *g)
 {
     g->has_base = false;
-    begin(g);
+    gather_begin(g);
 }
 
 static enum oct_err gather_open(struct gather *g, const struct oct_analysis_setup *setup,
@@ -141,23 +126,20 @@ static enum oct_err gather_open(struct gather *g, const struct oct_analysis_setu
 {
     uint32_t height, width;
     double um[2];
-    g->source = settings->source;
-    g->input = *setup->input;
-    g->n_bscans = setup->n_bscans;
-    g->line_rate_hz = setup->line_rate_hz;
-    g->workers = setup->workers;
-    g->row_step = oct_enface_row_step(g->n_bscans, g->input.dims[0]);
-    gather_size(g->source, &g->input, g->n_bscans, NAN, &height, &width, um);
+    gather_size(settings->source, setup->input, setup->n_bscans, NAN, &height, &width, um);
+    *g = (struct gather){.setup = setup,
+                         .of_bscans = settings->source == OCT_CELLS_OF_BSCAN,
+                         .row_step = oct_enface_row_step(setup->n_bscans, setup->input->dims[0]),
+                         .time_s = malloc((height > width ? height : width) * sizeof(double)),
+                         .is_row = malloc(height * sizeof(bool))};
     enum oct_err e = oct_picture_init(&g->picture, height, width, true, err);
-    if (!e && g->source == OCT_CELLS_OF_ENFACE) {
+    if (!e && !g->of_bscans) {
         struct oct_analysis_setup of_enface = *setup;
         of_enface.settings = &settings->enface;
         of_enface.live = false; /* gives whole volumes alone */
         e = oct_enface_cpu.create(&g->enface, &of_enface, &g->volume, err);
     }
-    g->time_s = malloc((height > width ? height : width) * sizeof(*g->time_s));
-    g->row_valid = malloc(height);
-    if (!e && (!g->time_s || !g->row_valid))
+    if (!e && (!g->time_s || !g->is_row))
         e = oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory");
     if (!e)
         gather_reset(g);
@@ -196,86 +178,54 @@ static void fill_times(double *time_s, uint32_t n)
     }
 }
 
-/* ---- a B-scan ---- */
-
-static bool has_light(const struct gather *g, const void *pixels, uint32_t line)
+static inline float pixel_of(const struct gather *g, size_t at)
 {
-    const uint32_t depth = g->input.dims[1];
-    const uint8_t *u8 = (const uint8_t *)pixels + (size_t)line * depth;
-    const float *f32 = (const float *)pixels + (size_t)line * depth;
-    const float least = g->input.quantity == OCT_QUANTITY_INTENSITY_DB ? NO_LIGHT_DB : 0;
-    const bool is_u8 = g->input.type == OCT_SAMPLE_U8;
-    for (uint32_t d = 0; d < depth; d++)
-        if (is_u8 ? u8[d] > 0 : f32[d] > least)
+    return g->setup->input->type == OCT_SAMPLE_U8 ? ((const uint8_t *)g->bscan->pixels)[at]
+                                                  : ((const float *)g->bscan->pixels)[at];
+}
+
+static bool has_light(const struct gather *g, uint32_t line)
+{
+    const bool is_db = g->setup->input->type != OCT_SAMPLE_U8 &&
+                       g->setup->input->quantity == OCT_QUANTITY_INTENSITY_DB;
+    const float least = is_db ? NO_LIGHT_DB : 0;
+    const size_t depth = g->picture.height;
+    for (size_t d = 0; d < depth; d++)
+        if (pixel_of(g, line * depth + d) > least)
             return true;
     return false;
 }
 
-/* Row d of the lines first .. first + n - 1; false: some pixel of it is masked. */
-static bool turn_row(struct gather *g, uint32_t d, uint32_t first, uint32_t n,
-                     const bool lit[LINES_AT_ONCE])
-{
-    const size_t depth = g->picture.height, to = (size_t)d * g->picture.width + first;
-    float *pixels = g->picture.pixels + to;
-    uint8_t *valid = g->picture.valid + to;
-    bool all = true;
-    if (g->input.type == OCT_SAMPLE_U8) {
-        const uint8_t *from = (const uint8_t *)g->bscan->pixels + first * depth + d;
-        for (uint32_t j = 0; j < n; j++)
-            pixels[j] = from[j * depth];
-    } else {
-        const float *from = (const float *)g->bscan->pixels + first * depth + d;
-        for (uint32_t j = 0; j < n; j++)
-            pixels[j] = from[j * depth];
-    }
-    for (uint32_t j = 0; j < n; j++) {
-        valid[j] = lit[j] && isfinite(pixels[j]);
-        all &= valid[j] != 0;
-    }
-    return all;
-}
-
+/* Some lines of a B-scan become columns. */
 static void take_lines(void *context, unsigned piece, unsigned worker)
 {
     struct gather *g = context;
     (void)worker;
     const uint32_t first = piece * LINES_AT_ONCE, left = g->picture.width - first;
     const uint32_t n = left < LINES_AT_ONCE ? left : LINES_AT_ONCE;
-    bool lit[LINES_AT_ONCE], all = true;
+    const size_t depth = g->picture.height;
+    bool is_lit[LINES_AT_ONCE];
     for (uint32_t j = 0; j < n; j++)
-        lit[j] = g->bscan->info.missing_lines == 0 || has_light(g, g->bscan->pixels, first + j);
-    for (uint32_t d = 0; d < g->picture.height; d++) {
-        all &= turn_row(g, d, first, n, lit);
-    }
-    if (!all)
-        atomic_store(&g->any_masked, true);
+        is_lit[j] = g->bscan->info.missing_lines == 0 || has_light(g, first + j);
+    for (size_t d = 0; d < depth; d++)
+        for (uint32_t j = 0; j < n; j++) {
+            const size_t to = d * g->picture.width + first + j;
+            const float pixel = pixel_of(g, (first + j) * depth + d);
+            g->picture.pixels[to] = pixel;
+            g->picture.valid[to] = is_lit[j] && isfinite(pixel);
+        }
 }
 
 static void take_bscan(struct gather *g, const struct oct_image_frame *bscan)
 {
     const double start_s = seconds_of(g, bscan->info.time_ns);
+    const double line_rate_hz = g->setup->line_rate_hz;
     const uint32_t width = g->picture.width;
-    atomic_store(&g->any_masked, false);
     g->bscan = bscan;
-    oct_workers_run(g->workers, (width + LINES_AT_ONCE - 1) / LINES_AT_ONCE, take_lines, g);
-    g->bscan = NULL;
+    oct_workers_run(g->setup->workers, (width + LINES_AT_ONCE - 1) / LINES_AT_ONCE, take_lines, g);
     for (uint32_t j = 0; j < width; j++)
-        g->time_s[j] = start_s + (g->line_rate_hz > 0 ? j / g->line_rate_hz : 0);
+        g->time_s[j] = start_s + (line_rate_hz > 0 ? j / line_rate_hz : 0);
     g->is_whole = true;
-}
-
-/* ---- a volume ---- */
-
-static bool mask_not_finite(struct gather *g)
-{
-    const size_t n = (size_t)g->picture.height * g->picture.width;
-    bool any = false;
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(g->picture.pixels[i])) {
-            g->picture.valid[i] = 0;
-            any = true;
-        }
-    return any;
 }
 
 static enum oct_err take_row(struct gather *g, const struct oct_image_frame *bscan,
@@ -285,10 +235,9 @@ static enum oct_err take_row(struct gather *g, const struct oct_image_frame *bsc
     enum oct_err e = oct_enface_cpu.run.push(g->enface, bscan, err);
     if (e)
         return e;
-    const uint32_t row = info->bscan / g->row_step;
-    g->time_s[row] = seconds_of(g, info->time_ns);
-    g->row_valid[row] = info->missing_lines == 0;
-    g->is_whole = info->bscan + 1 == g->n_bscans;
+    g->time_s[info->bscan / g->row_step] = seconds_of(g, info->time_ns);
+    g->is_row[info->bscan / g->row_step] = info->missing_lines == 0;
+    g->is_whole = info->bscan + 1 == g->setup->n_bscans;
     return OCT_OK;
 }
 
@@ -303,58 +252,25 @@ static enum oct_err take_volume(struct gather *g, struct oct_error *err)
     enum oct_err e = oct_enface_cpu.run.take(g->enface, &result, err);
     if (e)
         return e == OCT_E_AGAIN ? oct_fail(err, OCT_E_STATE, "cells: a volume without rows") : e;
-    bool any_masked = false;
-    for (uint32_t y = 0; y < p->height; y++) {
-        memset(p->valid + (size_t)y * p->width, g->row_valid[y], p->width);
-        any_masked = any_masked || !g->row_valid[y];
-    }
-    any_masked = mask_not_finite(g) || any_masked;
-    atomic_store(&g->any_masked, any_masked);
+    for (size_t i = 0; i < (size_t)p->height * p->width; i++)
+        p->valid[i] = g->is_row[i / p->width] && isfinite(p->pixels[i]);
     fill_times(g->time_s, p->height);
     return OCT_OK;
-}
-
-static bool gather_has_left(const struct gather *g, const struct oct_bscan_info *next)
-{
-    return g->source == OCT_CELLS_OF_ENFACE && g->any && next->volume != g->newest.volume;
 }
 
 static enum oct_err gather_push(struct gather *g, const struct oct_image_frame *bscan,
                                 struct oct_error *err)
 {
+    enum oct_err e = OCT_OK;
     if (!g->any)
-        begin(g);
-    if (g->source == OCT_CELLS_OF_BSCAN) {
+        gather_begin(g);
+    if (g->of_bscans)
         take_bscan(g, bscan);
-    } else {
-        enum oct_err e = take_row(g, bscan, err);
-        if (e)
-            return e;
-    }
-    g->any = true;
-    g->newest = bscan->info;
-    return OCT_OK;
-}
-
-static enum oct_err gather_picture(struct gather *g, struct gathered *gathered,
-                                   struct oct_error *err)
-{
-    const bool of_bscan = g->source == OCT_CELLS_OF_BSCAN;
-    enum oct_err e = of_bscan ? OCT_OK : take_volume(g, err);
-    g->any = false;
-    if (e)
-        return e;
-    *gathered = (struct gathered){
-        .picture = g->picture,
-        .times = {.time_s = g->time_s, .of_columns = of_bscan, .start_s = g->time_s[0]},
-        .info = g->newest,
-        .number = of_bscan ? g->newest.number : g->newest.volume,
-    };
-    if (of_bscan && !(g->line_rate_hz > 0))
-        gathered->times.time_s = NULL;
-    if (!atomic_load(&g->any_masked))
-        gathered->picture.valid = NULL;
-    return OCT_OK;
+    else
+        e = take_row(g, bscan, err);
+    g->any = g->any || !e;
+    g->newest = e ? g->newest : bscan->info;
+    return e;
 }
 
 /* ---- the analysis ---- */
@@ -370,8 +286,7 @@ struct table {
 struct parts {
     struct gather gather;
     struct oct_cells_film *film;
-    float *speeds;         /* [OCT_CELLS_MOST] */
-    struct table *waiting; /* [MOST_WAITING] to be taken, in order */
+    float *speeds; /* [OCT_CELLS_MOST] */
 };
 
 struct oct_analysis {
@@ -381,21 +296,19 @@ struct oct_analysis {
     struct oct_cells_settings settings;
     uint32_t height, width;
     double um[2];
-
     struct parts parts;
+    struct table waiting[MOST_WAITING]; /* to be taken, in order */
     unsigned n_waiting;
 
     bool ended;      /* the acquisition: what is under way becomes a picture */
     bool any;        /* a picture was searched since the last reset */
-    uint64_t newest; /* its number */
+    uint64_t newest; /* its number: of the volume, the B-scan */
     uint64_t n_done; /* pictures */
     /* The film's numbers of tracks go on over a reset, and begin anew with another film; given are
      * those plus first_track, modulo 2^64. */
     uint64_t first_track, last_of_film;
     _Atomic(const char *) running;
 };
-
-/* ---- a picture is searched ---- */
 
 static void write_row(const struct oct_analysis *a, const struct oct_cells_found *f, float *row)
 {
@@ -433,38 +346,40 @@ static void write_table(struct oct_analysis *a, const struct oct_cells_found *fo
     table->numbers[OCT_CELLS_IS_BSCAN] = a->settings.source == OCT_CELLS_OF_BSCAN;
 }
 
-/* Room for another table; the oldest goes where nobody took it. */
-static struct table *next_table(struct oct_analysis *a)
+static void drop_oldest(struct oct_analysis *a)
 {
-    if (a->n_waiting == MOST_WAITING)
-        memmove(a->parts.waiting, a->parts.waiting + 1, --a->n_waiting * sizeof(*a->parts.waiting));
-    return &a->parts.waiting[a->n_waiting];
-}
-
-static unsigned count_skipped(const struct oct_analysis *a, uint64_t number)
-{
-    const uint64_t n = a->any && number > a->newest ? number - a->newest - 1 : 0;
-    return n < UINT32_MAX ? (unsigned)n : UINT32_MAX;
+    memmove(a->waiting, a->waiting + 1, --a->n_waiting * sizeof(*a->waiting));
 }
 
 static enum oct_err search(struct oct_analysis *a, struct oct_error *err)
 {
-    struct gathered g;
+    struct gather *g = &a->parts.gather;
+    const uint64_t number = g->of_bscans ? g->newest.number : g->newest.volume;
+    const uint64_t skipped = a->any && number > a->newest ? number - a->newest - 1 : 0;
     const struct oct_cells_found *found;
     unsigned n;
-    enum oct_err e = gather_picture(&a->parts.gather, &g, err);
+    enum oct_err e = g->of_bscans ? OCT_OK : take_volume(g, err);
+    struct oct_picture picture = g->picture;
+    struct oct_cells_times times = {
+        .time_s = g->time_s, .of_columns = g->of_bscans, .start_s = g->time_s[0]};
+    g->any = false;
+    if (g->of_bscans && !(a->setup.line_rate_hz > 0))
+        times.time_s = NULL;
+    if (!memchr(picture.valid, 0, (size_t)picture.height * picture.width))
+        picture.valid = NULL;
     if (!e)
-        e = oct_cells_film_push(a->parts.film, &g.picture, &g.times, count_skipped(a, g.number),
-                                &found, &n, err);
+        e = oct_cells_film_push(a->parts.film, &picture, &times,
+                                skipped < UINT32_MAX ? (unsigned)skipped : UINT32_MAX, &found, &n,
+                                err);
     atomic_store(&a->running, oct_cells_film_running(a->parts.film));
     if (e)
         return e;
     a->any = true;
-    a->newest = g.number;
-    struct table *table = next_table(a);
-    write_table(a, found, n, table);
-    table->info = g.info;
-    a->n_waiting++;
+    a->newest = number;
+    if (a->n_waiting == MOST_WAITING) /* nobody took it */
+        drop_oldest(a);
+    a->waiting[a->n_waiting].info = g->newest;
+    write_table(a, found, n, &a->waiting[a->n_waiting++]);
     return OCT_OK;
 }
 
@@ -477,11 +392,12 @@ static enum oct_err cells_push(struct oct_analysis *a, const struct oct_image_fr
     if (!a->parts.film)
         return OCT_OK;
     a->ended = false;
-    if (gather_has_left(&a->parts.gather, &bscan->info))
-        e = search(a, err);
-    const enum oct_err pushed = gather_push(&a->parts.gather, bscan, e ? NULL : err);
+    struct gather *g = &a->parts.gather;
+    if (!g->of_bscans && g->any && bscan->info.volume != g->newest.volume)
+        e = search(a, err); /* of the volume that was left */
+    const enum oct_err pushed = gather_push(g, bscan, e ? NULL : err);
     e = e ? e : pushed;
-    return !e && a->parts.gather.any && a->parts.gather.is_whole ? search(a, err) : e;
+    return !e && g->any && g->is_whole ? search(a, err) : e;
 }
 
 static enum oct_err cells_take(struct oct_analysis *a, struct oct_image_frame *result,
@@ -494,12 +410,12 @@ static enum oct_err cells_take(struct oct_analysis *a, struct oct_image_frame *r
     }
     if (a->n_waiting == 0)
         return OCT_E_AGAIN;
-    const struct table *table = &a->parts.waiting[0];
+    const struct table *table = &a->waiting[0];
     memcpy(result->pixels, table->rows, table->n * sizeof(table->rows[0]));
     memcpy(result->numbers, table->numbers, sizeof(table->numbers));
     result->dims[0] = table->n;
     result->info = table->info;
-    memmove(a->parts.waiting, a->parts.waiting + 1, --a->n_waiting * sizeof(*a->parts.waiting));
+    drop_oldest(a);
     return OCT_OK;
 }
 
@@ -594,7 +510,6 @@ static void finish_parts(struct parts *parts)
     gather_finish(&parts->gather);
     oct_cells_film_destroy(parts->film);
     free(parts->speeds);
-    free(parts->waiting);
     *parts = (struct parts){.film = NULL};
 }
 
@@ -611,9 +526,7 @@ static enum oct_err open_parts(const struct oct_analysis *a, struct parts *parts
     if (e)
         return e;
     parts->speeds = malloc(OCT_CELLS_MOST * sizeof(*parts->speeds));
-    parts->waiting = calloc(MOST_WAITING, sizeof(*parts->waiting));
-    return parts->speeds && parts->waiting ? OCT_OK
-                                           : oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory");
+    return parts->speeds ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory");
 }
 
 /* Replaces the parts where new ones can be made. */

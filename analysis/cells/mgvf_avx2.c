@@ -1,7 +1,0 @@
-#if defined(__x86_64__)
-#define OCT_MGVF_TABLE oct_mgvf_avx2
-#define OCT_MGVF_NAME "avx2"
-#include "analysis/cells/mgvf_body.h"
-#else
-typedef int oct_mgvf_needs_x86; /* a translation unit may not be empty */
-#endif
