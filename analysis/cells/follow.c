@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define N OCT_CELLS_SNAXELS
+#define SUMMED_EVERY 8u
+#define NEAR 1.1 /* times the bound: from there on each sweep is summed */
 
 /* ---- windows ---- */
 
@@ -82,20 +84,45 @@ void oct_mgvf_set_border(float *plane, const struct oct_mgvf_grid *grid)
     memcpy(last + grid->stride - 1, last - 1, bytes);
 }
 
-const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[2], const float *edge,
-                          const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow,
-                          uint32_t *n)
+/* The one that is neither. */
+static float *third_of(float *const planes[OCT_MGVF_N_PLANES], const float *a, const float *b)
+{
+    for (unsigned i = 0; i + 1 < OCT_MGVF_N_PLANES; i++)
+        if (planes[i] != a && planes[i] != b)
+            return planes[i];
+    return planes[OCT_MGVF_N_PLANES - 1];
+}
+
+const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[OCT_MGVF_N_PLANES],
+                          const float *edge, const struct oct_mgvf_grid *grid,
+                          const struct oct_mgvf_flow *flow, uint32_t *n)
 {
     const double least = OCT_MGVF_LEAST_CHANGE * ((double)grid->rows * grid->columns);
+    float *from = planes[0], *kept = from; /* kept: of the sweep before those not summed */
+    uint32_t n_kept = 0;
+    bool is_near = false;
     for (size_t y = 0; y < grid->rows; y++)
-        memcpy(planes[0] + y * grid->stride, edge + y * grid->stride,
-               grid->columns * sizeof(*edge));
-    oct_mgvf_set_border(planes[0], grid);
+        memcpy(from + y * grid->stride, edge + y * grid->stride, grid->columns * sizeof(*edge));
+    oct_mgvf_set_border(from, grid);
     for (*n = 1;; ++*n) {
-        float *from = planes[(*n + 1) % 2], *to = planes[*n % 2];
-        const double change = mgvf->sweep(to, from, edge, grid, flow);
-        if (!(change > least) || *n == OCT_MGVF_MOST_ITERATIONS)
+        float *to = third_of(planes, from, kept);
+        const bool sums = is_near || *n - n_kept == SUMMED_EVERY || *n == OCT_MGVF_MOST_ITERATIONS;
+        const double change = mgvf->sweep(to, from, edge, grid, flow, sums);
+        from = to;
+        if (!sums)
+            continue;
+        const bool rests = !(change > least);
+        if (rests ? *n - n_kept == 1 : *n == OCT_MGVF_MOST_ITERATIONS)
             return to;
+        if (rests) {
+            from = kept;
+            *n = n_kept;
+            is_near = true;
+        } else {
+            kept = to;
+            n_kept = *n;
+            is_near = is_near || change <= NEAR * least;
+        }
     }
 }
 
@@ -111,9 +138,9 @@ struct oct_cells_follower {
     uint32_t height, width;
     const struct oct_mgvf *mgvf;
     struct oct_snake_angles angles;
-    float *planes[2], *edge; /* from their first float */
-    double *gx, *gy;         /* of a row */
-    struct pixel *pixels;    /* [grid.rows][grid.columns] */
+    float *planes[OCT_MGVF_N_PLANES], *edge; /* from their first float */
+    double *gx, *gy;                         /* of a row */
+    struct pixel *pixels;                    /* [grid.rows][grid.columns] */
     /* Of the last call. */
     struct oct_cell_window window;
     struct oct_mgvf_grid grid;
@@ -136,6 +163,7 @@ enum oct_err oct_cells_follower_create(struct oct_cells_follower **follower,
         .width = width,
         .mgvf = oct_mgvf_select("auto"),
         .planes = {oct_aligned_calloc(64, n_plane, sizeof(float)),
+                   oct_aligned_calloc(64, n_plane, sizeof(float)),
                    oct_aligned_calloc(64, n_plane, sizeof(float))},
         .edge = oct_aligned_calloc(64, n_plane, sizeof(float)),
         .gx = oct_aligned_calloc(64, columns, sizeof(double)),
@@ -143,7 +171,7 @@ enum oct_err oct_cells_follower_create(struct oct_cells_follower **follower,
         .pixels = oct_aligned_calloc(64, (size_t)rows * columns, sizeof(struct pixel)),
     };
     oct_snake_angles_init(&f->angles);
-    if (f->planes[0] && f->planes[1] && f->edge && f->gx && f->gy && f->pixels)
+    if (f->planes[0] && f->planes[1] && f->planes[2] && f->edge && f->gx && f->gy && f->pixels)
         return OCT_OK;
 fail:
     oct_cells_follower_destroy(f);
@@ -158,6 +186,7 @@ void oct_cells_follower_destroy(struct oct_cells_follower *f)
         return;
     free(f->planes[0]);
     free(f->planes[1]);
+    free(f->planes[2]);
     free(f->edge);
     free(f->gx);
     free(f->gy);
@@ -233,7 +262,8 @@ static uint32_t find_field(struct oct_cells_follower *f, const float *pixels, si
     f->grid.columns = (uint32_t)(at->u2 - at->u1 + 1);
     f->grid.stride = oct_mgvf_stride(f->grid.columns);
     const size_t first = oct_mgvf_first(&f->grid);
-    float *const planes[2] = {f->planes[0] + first, f->planes[1] + first};
+    float *const planes[OCT_MGVF_N_PLANES] = {f->planes[0] + first, f->planes[1] + first,
+                                              f->planes[2] + first};
     struct oct_mgvf_flow flow;
     uint32_t n;
     oct_mgvf_flow_init(&flow, start->vx, start->vy);

@@ -82,6 +82,7 @@ void oct_snake_angles_init(struct oct_snake_angles *angles);
 #define OCT_MGVF_MOST_ITERATIONS 500u
 #define OCT_MGVF_LEAST_CHANGE 1e-5
 #define OCT_MGVF_LEAST_DOT 1e-9
+#define OCT_MGVF_N_PLANES 3
 
 /* Where cells go: the signs of v . e of e = (1, 0), (0, 1), (1, 1), (1, -1). 0: the pair e, -e lies
  * across and adds half of both differences. */
@@ -116,22 +117,27 @@ static inline size_t oct_mgvf_first(const struct oct_mgvf_grid *grid)
 /* Repeats the outermost pixels. */
 void oct_mgvf_set_border(float *plane, const struct oct_mgvf_grid *grid);
 
-/* to = one iteration from `from` with the edge map (its border is not read), borders included; the
- * sum of |change|. Columns behind the right border hold any finite numbers. */
+/* to = one iteration from `from` with the edge map (its border is not read), borders included; with
+ * `sums` the sum of |change|, else 0. Columns behind the right border hold any finite numbers. */
 struct oct_mgvf {
     double (*sweep)(float *to, const float *from, const float *edge,
-                    const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow);
+                    const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow, bool sums);
 };
 OCT_SIMD_TABLES(struct oct_mgvf, oct_mgvf);
 
 /* By the name of an instruction set (simd.h); NULL: this CPU cannot run that. */
 const struct oct_mgvf *oct_mgvf_select(const char *name);
 
-/* Iterates from w = edge until it rests. Of the two planes, all finite, the one with the result is
- * returned. *n: iterations. */
-const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[2], const float *edge,
-                          const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow,
-                          uint32_t *n);
+/* Iterates from w = edge until it rests. Of the planes, all finite, the one with the result is
+ * returned. *n: iterations. The change is summed in every eighth sweep, and in each once it is near
+ * the bound; where it is below it at once, those since the last sum are repeated one by one. So the
+ * first sweep that is small enough ends it, if the mean change does not fall from more than 1.1
+ * times the bound below it and rise above it again within eight sweeps: but for the repeated border
+ * each pixel gives what another takes, and the sum of |change| does not rise. A film whose cells
+ * are followed took 10 % less by it than with a sum and two planes in each sweep. */
+const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[OCT_MGVF_N_PLANES],
+                          const float *edge, const struct oct_mgvf_grid *grid,
+                          const struct oct_mgvf_flow *flow, uint32_t *n);
 
 /* ---- a cell ---- */
 

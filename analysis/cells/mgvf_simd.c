@@ -47,9 +47,9 @@ INLINE vec update(struct three up, struct three at, struct three down, vec edge,
     return w + (spread - edge * all(0.2F) * ((w - edge) + spread));
 }
 
-/* The signs are constants at each place of call. */
+/* The signs and `sums` are constants at each place of call. */
 INLINE double sweep_along(float *to, const float *from, const float *edge,
-                          const struct oct_mgvf_grid *grid, struct course course)
+                          const struct oct_mgvf_grid *grid, struct course course, bool sums)
 {
     const size_t last = course.down < 0 ? (grid->rows - 1) * grid->stride : 0;
     double total = 0;
@@ -62,13 +62,14 @@ INLINE double sweep_along(float *to, const float *from, const float *edge,
             const struct three down = load_three(from + at + course.down, course.right);
             const vec next = update(up, here, down, load(edge + at), course.sign);
             store(to + at, next);
-            sum += magnitude(next - here.middle);
+            if (sums)
+                sum += magnitude(next - here.middle);
             up = here;
             here = down;
         }
         float each[WIDTH];
         store(each, sum);
-        for (uint32_t j = 0; j < WIDTH && x + j < grid->columns; j++)
+        for (uint32_t j = 0; sums && j < WIDTH && x + j < grid->columns; j++)
             total += (double)each[j];
     }
     oct_mgvf_set_border(to, grid);
@@ -77,31 +78,32 @@ INLINE double sweep_along(float *to, const float *from, const float *edge,
 
 INLINE double sweep_kind(float *to, const float *from, const float *edge,
                          const struct oct_mgvf_grid *grid, const struct course *course, int a,
-                         int b, int c, int d)
+                         int b, int c, int d, bool sums)
 {
     const struct course along = {course->right, course->down, {a, b, c, d}};
-    return sweep_along(to, from, edge, grid, along);
+    return sums ? sweep_along(to, from, edge, grid, along, true)
+                : sweep_along(to, from, edge, grid, along, false);
 }
 
 /* As of a flow to the right and down, which has no other signs. */
 static double sweep(float *to, const float *from, const float *edge,
-                    const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow)
+                    const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow, bool sums)
 {
     const bool back = flow->sign[0] < 0, up = flow->sign[1] < 0;
     const ptrdiff_t row = (ptrdiff_t)grid->stride;
     const struct course course = {.right = back ? -1 : 1, .down = up ? -row : row};
     const int apart = (back ? -1 : 1) * flow->sign[back == up ? 3 : 2];
     if (flow->sign[0] == 0 && flow->sign[1] == 0)
-        return sweep_kind(to, from, edge, grid, &course, 0, 0, 0, 0);
+        return sweep_kind(to, from, edge, grid, &course, 0, 0, 0, 0, sums);
     if (flow->sign[1] == 0)
-        return sweep_kind(to, from, edge, grid, &course, 1, 0, 1, 1);
+        return sweep_kind(to, from, edge, grid, &course, 1, 0, 1, 1, sums);
     if (flow->sign[0] == 0)
-        return sweep_kind(to, from, edge, grid, &course, 0, 1, 1, -1);
+        return sweep_kind(to, from, edge, grid, &course, 0, 1, 1, -1, sums);
     if (apart > 0)
-        return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, 1);
+        return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, 1, sums);
     if (apart < 0)
-        return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, -1);
-    return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, 0);
+        return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, -1, sums);
+    return sweep_kind(to, from, edge, grid, &course, 1, 1, 1, 0, sums);
 }
 
 const struct oct_mgvf OCT_SIMD_TABLE(oct_mgvf) = {sweep};
