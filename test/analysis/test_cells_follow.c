@@ -346,10 +346,10 @@ static uint32_t run_build(const struct oct_mgvf *mgvf, const struct oct_mgvf_gri
                           const double *v, float *result)
 {
     const size_t n = oct_mgvf_plane_floats(grid->rows, grid->columns);
-    float *all = calloc(3 * n, sizeof(*all));
+    float *all = calloc((1 + OCT_MGVF_N_PLANES) * n, sizeof(*all));
     assert_non_null(all);
     float *first = all + oct_mgvf_first(grid);
-    float *const planes[2] = {first + n, first + 2 * n};
+    float *const planes[OCT_MGVF_N_PLANES] = {first + n, first + 2 * n, first + 3 * n};
     struct oct_mgvf_flow flow;
     uint32_t random = grid->columns, n_iterations;
     oct_mgvf_flow_init(&flow, v[0], v[1]);
@@ -380,6 +380,42 @@ static void all_builds_give_the_same_bits(void **state)
         }
     }
     assert_null(oct_mgvf_select("sse9"));
+}
+
+/* The first sweep whose mean change is small enough ends a field, wherever it lies between those
+ * that are summed: as when each is. */
+static void no_sweep_too_many(void **state)
+{
+    const struct oct_mgvf *mgvf = oct_mgvf_select("auto");
+    const struct oct_mgvf_grid grid = {.rows = 21, .columns = 33, .stride = oct_mgvf_stride(33)};
+    const size_t n = oct_mgvf_plane_floats(grid.rows, grid.columns);
+    const double least = OCT_MGVF_LEAST_CHANGE * 21 * 33;
+    float *all = calloc(3 * n, sizeof(*all)), *edge = all + oct_mgvf_first(&grid);
+    float result[21 * 33];
+    unsigned n_left[8] = {0}, n_kinds = 0;
+    assert_non_null(all);
+    for (unsigned i = 0; i < N_DIRECTIONS; i++) {
+        float *from = edge + n, *to = edge + 2 * n;
+        struct oct_mgvf_flow flow;
+        uint32_t random = grid.columns, wanted = 0;
+        double change;
+        oct_mgvf_flow_init(&flow, directions[i % N_DIRECTIONS][0], directions[i % N_DIRECTIONS][1]);
+        fill_plane(edge, &grid, &random);
+        memcpy(from, edge, grid.rows * grid.stride * sizeof(*from));
+        oct_mgvf_set_border(from, &grid);
+        do {
+            change = mgvf->sweep(to, from, edge, &grid, &flow, true);
+            float *swap = from;
+            from = to;
+            to = swap;
+        } while (++wanted < OCT_MGVF_MOST_ITERATIONS && change > least);
+        assert_int_equal(run_build(mgvf, &grid, directions[i % N_DIRECTIONS], result), wanted);
+        for (size_t y = 0; y < grid.rows; y++)
+            assert_memory_equal(result + y * 33, from + y * grid.stride, 33 * sizeof(*from));
+        n_kinds += n_left[wanted % 8]++ == 0;
+    }
+    free(all);
+    assert_true(n_kinds >= 3);
 }
 
 static void assert_flow(double vx, double vy, int a, int b, int c, int d)
@@ -418,6 +454,7 @@ int main(void)
         cmocka_unit_test(flat_pictures_give_numbers),
         cmocka_unit_test(each_call_stands_alone),
         cmocka_unit_test(all_builds_give_the_same_bits),
+        cmocka_unit_test(no_sweep_too_many),
         cmocka_unit_test(neighbours_lie_ahead_or_across),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

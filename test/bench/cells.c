@@ -148,7 +148,7 @@ static enum oct_err run_sweeps(void *context, struct oct_error *err)
     (void)err;
     for (unsigned k = 0; k < FIELD_ROUNDS; k++)
         s->mgvf->sweep(k % 2 ? s->from : s->to, k % 2 ? s->to : s->from, s->edge, &s->grid,
-                       &s->flow);
+                       &s->flow, k % 8 == 0);
     return OCT_OK;
 }
 
