@@ -177,7 +177,8 @@ bool oct_command_reads(const struct oct_command *command, const char *option)
                             : NULL;
     char name[40];
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(command->name, " "), command->name);
-    return !words || has_word(words, name);
+    return !words || name[0] == '\0' ||
+           has_word(words, name); /* a command that is not known: any */
 }
 
 static void print_command_help(const struct oct_command *command)
