@@ -25,8 +25,8 @@ void oct_level_finish(struct oct_level *level); /* of an empty one too */
 /* The picture has the level's size; a level without room for masks takes none. */
 void oct_level_set(struct oct_level *level, const struct oct_picture *picture);
 
-/* The mean of the valid ones of 2 x 2 pixels each; valid where two of them are. `binned` has half the
- * sides already, and a mask where the picture has one. */
+/* The mean of the valid ones of 2 x 2 pixels each; valid where two of them are. `binned` has half
+ * the sides already, and a mask where the picture has one. */
 void oct_picture_bin(const struct oct_picture *picture, struct oct_picture *binned);
 
 /* ---- the sums over an overlap that ZNCC needs beside the products, and ZNCC from them ----

@@ -163,8 +163,8 @@ static __device__ inline struct sums sums_none()
     return {0, 0, INFINITY, 0, 0, 0};
 }
 
-/* What a block's threads have, added up in a fixed order, in thread 0. All OCT_WARP_THREADS call it,
- * once. */
+/* What a block's threads have, added up in a fixed order, in thread 0. All OCT_WARP_THREADS call
+ * it, once. */
 template <class T, class ADD> static __device__ inline T reduce_block(T own, ADD add)
 {
     __shared__ T all[OCT_WARP_THREADS];

@@ -35,7 +35,8 @@ static inline void oct_warp_level_dims(const uint32_t dims[3], unsigned factor, 
 unsigned oct_warp_level_taps(unsigned factor, float *taps, int64_t *first);
 
 /* A Gaussian of sigma voxels along each axis, cut at radius = ceil(3 sigma): taps[k] of the voxels
- * at distance k, 0 .. radius, taps[0] + 2 sum taps[k] = 1. Fields are constant beyond the border. */
+ * at distance k, 0 .. radius, taps[0] + 2 sum taps[k] = 1. Fields are constant beyond the
+ * border. */
 #define OCT_WARP_MOST_RADIUS 96u
 struct oct_warp_gauss {
     unsigned radius[3];
