@@ -142,7 +142,8 @@ def eyes():
     a = volume("a.h5")
     for eye in ("OD", "od", "Od"):
         ok("export", a, path("eye.nii"), "--eye", eye, "--force")
-        ok("surfaces", a, path("eye_s.h5"), "--eye", eye, "--no-align", "--force", "--denoise", "none")
+        ok("surfaces", a, path("eye_s.h5"), "--eye", eye, "--no-align", "--force", "--denoise",
+           "none" if eye == "OD" else "None")  # as words of parameters
     for command in (("export", a, path("eye.nii")), ("surfaces", a, path("x.h5")), ("label", a)):
         status, _, err = run("octctl", *command, "--eye", "left")
         assert status == 2 and "--eye left: it is OD" in err and err.count("\n") == 1, err
