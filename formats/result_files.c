@@ -133,7 +133,7 @@ static void write_column(struct oct_results *results, unsigned dataset,
 void oct_result_datasets(struct oct_results *results, const char *group,
                          const struct oct_result_rows *rows)
 {
-    unsigned datasets[MOST_FIELDS];
+    unsigned datasets[MOST_FIELDS] = {0};
     const struct oct_result_field *f = rows->fields->fields;
     const unsigned n_fields = rows->fields->n < MOST_FIELDS ? rows->fields->n : MOST_FIELDS;
     char *part = rows->fill ? malloc(ROWS_A_WRITE * rows->row_bytes) : NULL;

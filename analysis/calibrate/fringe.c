@@ -55,7 +55,7 @@ void oct_fringe_finish(struct oct_fringe *f)
     *f = (struct oct_fringe){.n_samples = 0};
 }
 
-static bool fringe_alloc(struct oct_fringe *f, uint32_t n_samples, uint32_t n_lines)
+static bool fringe_has_memory(struct oct_fringe *f, uint32_t n_samples, uint32_t n_lines)
 {
     double **const arrays[] = {&f->source,   &f->mean,   &f->re,      &f->im,        &f->phase,
                                &f->envelope, &f->weight, &f->average, &f->background};
@@ -660,7 +660,7 @@ static enum oct_err find_phase(struct finder *s, struct oct_error *err)
 
 static enum oct_err find_fringe(struct finder *s, unsigned bits, struct oct_error *err)
 {
-    if (!fringe_alloc(s->fringe, s->n, s->n_lines) || !finder_alloc(s))
+    if (!fringe_has_memory(s->fringe, s->n, s->n_lines) || !finder_alloc(s))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", s->n);
     enum oct_err e = check_saturation(s, bits, err);
     if (e)

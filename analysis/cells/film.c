@@ -642,8 +642,10 @@ static enum oct_err take_over(struct oct_cells_film *f, struct oct_error *err)
 static void *grown(void *array, size_t n, size_t size, bool *is_whole)
 {
     void *larger = realloc(array, n * size);
-    *is_whole = *is_whole && larger;
-    return larger ? larger : array;
+    if (larger)
+        return larger;
+    *is_whole = false;
+    return array;
 }
 
 /* Room for the tracks and one more for each cell. */

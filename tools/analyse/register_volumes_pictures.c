@@ -234,7 +234,7 @@ static enum oct_err lay_jacobian(const struct oct_volumes *v, uint32_t depth, do
         tiles[i].lo = -limit;
         tiles[i].hi = limit;
         tiles[i].pixels = pixels[i];
-        for (size_t k = 0; pixels[i] && i < 3 && k < n_of(&tiles[i]); k++)
+        for (size_t k = 0; i < 3 && pixels[i] && k < n_of(&tiles[i]); k++)
             pixels[i][k] = log_of(pixels[i][k]);
     }
     tiles[1].title = "All voxels";

@@ -153,8 +153,8 @@ static void reconstruct(const struct oct_plan *plan, const double *x, double *in
     const struct oct_geometry *g = &plan->geometry;
     const uint32_t n = g->upsampled;
     double *u = malloc(n * sizeof(double));
-    double complex *z = malloc(2 * (size_t)n * sizeof(*z)), *turn = z + n;
-    if (!u || !z)
+    double complex *z = malloc(n * sizeof(*z)), *turn = malloc(n * sizeof(*turn));
+    if (!u || !z || !turn)
         abort();
     upsample(g, x, u);
     for (uint32_t q = 0; q < n; q++) {
@@ -172,6 +172,7 @@ static void reconstruct(const struct oct_plan *plan, const double *x, double *in
     }
     free(u);
     free(z);
+    free(turn);
 }
 
 static void subtract_dc(const struct oct_bench_scene *scene, unsigned f, uint32_t j, double *x)
