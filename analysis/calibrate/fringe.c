@@ -660,7 +660,8 @@ static enum oct_err find_phase(struct finder *s, struct oct_error *err)
 
 static enum oct_err find_fringe(struct finder *s, unsigned bits, struct oct_error *err)
 {
-    if (!fringe_has_memory(s->fringe, s->n, s->n_lines) || !finder_alloc(s))
+    const bool has_fringe = fringe_has_memory(s->fringe, s->n, s->n_lines);
+    if (!has_fringe || !finder_alloc(s))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", s->n);
     enum oct_err e = check_saturation(s, bits, err);
     if (e)
