@@ -62,16 +62,16 @@ const struct oct_result_field *oct_result_find(const struct oct_result_fields *f
 /* ---- sentences ---- */
 
 /* What stands between braces: FACTOR*NAME:FORMAT, NAME? or NAME!. */
-struct placeholder {
+struct insertion {
     const struct oct_result_field *field;
     double factor;
     char format[8]; /* ".4f", "s", "?", "!", "" */
 };
 
 /* *at: behind the brace; then behind the closing one. */
-static struct placeholder read_placeholder(const char **at, const struct oct_result_fields *fields)
+static struct insertion read_insertion(const char **at, const struct oct_result_fields *fields)
 {
-    struct placeholder p = {.factor = 1};
+    struct insertion p = {.factor = 1};
     char text[64];
     const size_t n = strcspn(*at, "}");
     assert(n < sizeof(text));
@@ -93,7 +93,7 @@ static struct placeholder read_placeholder(const char **at, const struct oct_res
     return p;
 }
 
-static bool is_shown(const struct placeholder *p, const void *data)
+static bool is_shown(const struct insertion *p, const void *data)
 {
     if (p->format[0] == '!')
         return !oct_result_is_known(p->field, data) || oct_result_number(p->field, data, 0) == 0;
@@ -102,7 +102,7 @@ static bool is_shown(const struct placeholder *p, const void *data)
     return oct_result_is_known(p->field, data);
 }
 
-static void print_value(FILE *file, const struct placeholder *p, const void *data)
+static void print_value(FILE *file, const struct insertion *p, const void *data)
 {
     const struct oct_result_field *f = p->field;
     const int decimals = atoi(p->format + (p->format[0] == '.'));
@@ -136,7 +136,7 @@ static bool is_group_shown(const char *at, const struct oct_result_fields *field
     while (*at && *at != ']') {
         if (*at++ != '{')
             continue;
-        const struct placeholder p = read_placeholder(&at, fields);
+        const struct insertion p = read_insertion(&at, fields);
         all = is_shown(&p, data) && all;
     }
     *end = *at ? at + 1 : at;
@@ -156,7 +156,7 @@ void oct_result_print(FILE *file, const char *sentence, const struct oct_result_
             if (!is_group_shown(at, fields, data, &end))
                 at = end;
         } else if (c == '{') {
-            const struct placeholder p = read_placeholder(&at, fields);
+            const struct insertion p = read_insertion(&at, fields);
             print_value(file, &p, data);
         } else if (c != ']') {
             fputc(c, file);
