@@ -195,13 +195,6 @@ enum oct_err oct_config_set_assignment(struct oct_config *config, const char *as
 enum oct_err oct_config_get(const struct oct_config *config, const char *key, char *value,
                             size_t value_bytes, struct oct_error *err);
 
-/* Sets a parameter of the section that commands take as an option, a key or not; `option` is what
- * it is called by ("--min-frames"). OCT_E_ARG: "--min-frames 'x' is not allowed: ...". False in
- * *is_one: there is no such option. */
-enum oct_err oct_config_set_option(struct oct_config *config, const char *section,
-                                   const char *option, const char *value, bool *is_one,
-                                   struct oct_error *err);
-
 /* Copies from `over` every key that a file or --set gave there, with its origin. */
 void oct_config_overlay(struct oct_config *config, const struct oct_config *over);
 

@@ -96,9 +96,6 @@ void oct_command_add_left_out(struct cJSON *object, uint64_t n,
                               const char *(*why)(const void *context, uint64_t i),
                               const void *context);
 
-/* The exit status after a result is printed as JSON, or could not be (out of memory). */
-int oct_command_printed(const char *name, bool is_printed);
-
 /* object[key]: whether it is true; its text, or NULL; its number, or NaN where there is none. */
 bool oct_json_is_true(const struct cJSON *object, const char *key);
 const char *oct_json_text(const struct cJSON *object, const char *key);

@@ -189,12 +189,3 @@ void oct_command_add_reasons(cJSON *object, const char *what, uint64_t n,
         cJSON_AddItemToArray(left, one);
     }
 }
-
-int oct_command_printed(const char *name, bool is_printed)
-{
-    struct oct_error err;
-    if (is_printed)
-        return 0;
-    oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
-    return oct_command_fail(name, &err);
-}

@@ -187,12 +187,3 @@ bool oct_picture_option_has_out(int argc, char **argv)
     const char *dot = argc > 2 ? strrchr(argv[argc - 1], '.') : NULL;
     return dot && (strcmp(dot, ".h5") == 0 || strcmp(dot, ".hdf5") == 0);
 }
-
-void oct_picture_option_names(int argc, char **argv, const char *const **inputs, unsigned *n_inputs,
-                              const char **out)
-{
-    const bool has_out = oct_picture_option_has_out(argc, argv);
-    *inputs = (const char *const *)(argv + 1);
-    *n_inputs = (unsigned)(argc - 1 - has_out);
-    *out = has_out ? argv[argc - 1] : NULL;
-}

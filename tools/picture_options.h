@@ -46,8 +46,4 @@ bool oct_picture_option_pair(const char *text, double *first, double *second);
  * it. argv[0] is the command's name. */
 bool oct_picture_option_has_out(int argc, char **argv);
 
-/* IN... [OUT.h5]: *inputs is [*n_inputs], of argv; *out is NULL where there is none. */
-void oct_picture_option_names(int argc, char **argv, const char *const **inputs, unsigned *n_inputs,
-                              const char **out);
-
 #endif

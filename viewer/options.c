@@ -154,7 +154,7 @@ enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, c
 {
     struct given given = {.sets = calloc((size_t)argc + 1, sizeof(*given.sets))};
     enum oct_err code = given.sets ? read_all(&given, argc, argv, err)
-                                   : oct_fail(err, OCT_E_NO_MEMORY, "octview: out of memory");
+                                   : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
     *options = (struct oct_view_options){
         .task = given.help       ? OCT_TASK_HELP
                 : given.version  ? OCT_TASK_VERSION

@@ -7,9 +7,9 @@
  * statuses are those of oct_command_fail_at_work.
  *
  * A command is a struct that begins with a struct oct_job, and a table of functions. Memory that it
- * points at need not be freed: the struct lives as long as the program. SIGINT and
- * SIGTERM raise *cancel, which `work` looks at between pictures and gives to engines. One thread
- * calls all of it. */
+ * points at need not be freed: the struct lives as long as the program. SIGINT and SIGTERM raise
+ * *cancel, which `work` looks at between pictures and gives to engines. One thread calls all of
+ * it. */
 #ifndef OCT_TOOLS_ANALYSE_JOB_H
 #define OCT_TOOLS_ANALYSE_JOB_H
 
