@@ -52,7 +52,7 @@ LDFLAGS  += -pthread $(SAN_FLAGS)
 LDLIBS   += -lm
 
 # One folder a room; one program a folder.
-LIB_SRC     := $(wildcard pipeline/*/*.c numeric/*.c kernels/*.c kernels/*/*.c analysis/*.c analysis/*/*.c formats/*.c formats/*/*.c config/*.c \
+LIB_SRC     := $(wildcard pipeline/*/*.c numeric/*.c kernels/*.c kernels/*/*.c analysis/*.c analysis/*/*.c analysis/*/*/*.c formats/*.c formats/*/*.c config/*.c \
   plot/*.c synth/*.c)
 LIB_CXX_SRC := $(wildcard formats/*/*.cc)
 DAEMON_SRC  := $(wildcard daemon/*.c)
@@ -137,7 +137,7 @@ $(SIMD_SETS:%=$(BUILD)/analysis/cells/mgvf_simd.%.o): EXTRA_CFLAGS += -ffp-contr
 $(BUILD)/analysis/cells/follow.o: EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
 $(BUILD)/analysis/correlate/correlate.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno
 # Bounds and distances of patches, whose sums may be fused.
-$(BUILD)/analysis/surface/patch_search.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno -ffp-contract=fast
+$(BUILD)/analysis/layers/denoise/patch_search.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno -ffp-contract=fast
 
 # The passes of the registration of two volumes: J and intensities are finite, and nothing depends on
 # the sign of zero.

@@ -4,9 +4,9 @@
 #include "analysis/cells/cells.h"
 #include "analysis/cones/live.h"
 #include "analysis/enface/enface.h"
+#include "analysis/layers/layers.h"
 #include "analysis/quality/quality.h"
 #include "analysis/rolloff/rolloff.h"
-#include "analysis/surface/live.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "analysis/align/matcher.h"
 #include "analysis/cells/engine.h"
 #include "analysis/correlate/correlate.h"
-#include "analysis/surface/levelset.h"
+#include "analysis/layers/denoise/levelset.h"
 #include "analysis/warp/solver.h"
 
 #pragma weak oct_cells_cuda_engine

@@ -11,9 +11,9 @@
 #include "analysis/average/average.h"
 #include "analysis/cells/cells.h"
 #include "analysis/enface/enface.h"
+#include "analysis/layers/layers.h"
 #include "analysis/param.h"
 #include "analysis/rolloff/rolloff.h"
-#include "analysis/surface/live.h"
 #include "pipeline/base/err.h"
 
 #include <stdbool.h>

@@ -26,7 +26,7 @@ $(BUILD)/kernels/recon/lanes_avx2.o $(BUILD)/kernels/recon/lanes_avx512.o: EXTRA
 # statically and cuFFT loaded when wanted, so that the same programs run without a driver. Builds
 # with sanitizers leave device code out: there the kernels run on the host (test/cuda_host/), which
 # sanitizers can see.
-CUDA_SRC := $(wildcard kernels/*/*.cu analysis/*/*.cu)
+CUDA_SRC := $(wildcard kernels/*/*.cu analysis/*/*.cu analysis/*/*/*.cu)
 CUDA_ABSENT := kernels/cuda_absent.c analysis/cuda_absent.c
 CUDA_KNOWN := 70 75 80 90
 CUDA ?= $(if $(SAN),0,auto)

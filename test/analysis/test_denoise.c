@@ -1,8 +1,8 @@
 /* Heights denoised as a level set: surfaces that are known, with noise and stray heights, against
  * the best Gaussian and the best median; gaps, shifts, crossings. */
-#include "analysis/surface/denoise.h"
+#include "analysis/layers/denoise/denoise.h"
 
-#include "analysis/surface/heights.h"
+#include "analysis/layers/denoise/heights.h"
 #include "test/rig/surface_scene.h"
 #include "test/rig/tap.h"
 

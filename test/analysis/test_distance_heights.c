@@ -1,6 +1,6 @@
 /* Distances to the triangles of a height map: against each triangle by its definition, in double
  * precision. */
-#include "analysis/surface/distance.h"
+#include "analysis/layers/denoise/distance.h"
 
 #include "kernels/device/workers.h"
 #include "test/rig/surface_scene.h"

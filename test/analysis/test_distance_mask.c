@@ -1,6 +1,6 @@
 /* The signed distance of a binary volume, against the nearest voxel of the other kind. */
-#include "analysis/surface/distance.h"
-#include "analysis/surface/levelset.h"
+#include "analysis/layers/denoise/distance.h"
+#include "analysis/layers/denoise/levelset.h"
 #include "kernels/device/workers.h"
 #include "test/rig/tap.h"
 

@@ -1,5 +1,5 @@
 /* The last smoothing of heights: what it keeps, what it averages, what it leaves out. */
-#include "analysis/surface/heights.h"
+#include "analysis/layers/denoise/heights.h"
 
 #include "test/rig/surface_scene.h"
 #include "test/rig/tap.h"

@@ -1,8 +1,8 @@
 /* Level sets denoised by the CPU: the suite of both engines; a step on five surfaces, against Eq.
  * 13 to 15 by their definition in double precision; instruction sets, threads, params. */
-#include "analysis/surface/levelset.h"
+#include "analysis/layers/denoise/levelset.h"
 
-#include "analysis/surface/levelset_band.h"
+#include "analysis/layers/denoise/levelset_band.h"
 #include "kernels/device/workers.h"
 #include "test/rig/levelset_suite.h"
 #include "test/rig/surface_scene.h"

@@ -1,5 +1,5 @@
 /* The most similar patches of a band, against a sort of the whole band. */
-#include "analysis/surface/patch_search.h"
+#include "analysis/layers/denoise/patch_search.h"
 #include "kernels/device/workers.h"
 #include "test/rig/tap.h"
 

@@ -1,5 +1,5 @@
 /* Pictures as numbers in which layers are traced. */
-#include "analysis/surface/pixels.h"
+#include "analysis/layers/find/pixels.h"
 #include "test/rig/tap.h"
 
 #include <float.h>

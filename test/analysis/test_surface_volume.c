@@ -2,7 +2,7 @@
  * told to. */
 #include "test/rig/tap.h"
 
-#include "analysis/surface/volume.h"
+#include "analysis/layers/find/volume.h"
 #include "kernels/device/workers.h"
 #include "test/rig/layered_eye.h"
 

@@ -1,8 +1,8 @@
-/* Layers live (analysis/surface/live.h): B-scans whose layers are known, as pictures of every kind,
- * with jumps, blinks and missing A-lines; the slab between them, one row a B-scan, of volumes that
+/* Layers live (analysis/layers/layers.h): B-scans whose layers are known, as pictures of every
+ * kind, with jumps, blinks and missing A-lines; the slab between them, one row a B-scan, of volumes that
  * grow, end early and come live. */
-#include "analysis/surface/live.h"
-#include "analysis/surface/sequence.h"
+#include "analysis/layers/find/sequence.h"
+#include "analysis/layers/layers.h"
 #include "config/analysis.h"
 #include "pipeline/base/clock.h"
 #include "test/rig/analysis_suite.h"

@@ -1,7 +1,7 @@
 /* Thickness, the ETDRS grid and the fovea against maps whose values are known by construction, and
  * slabs against sums by hand. */
-#include "analysis/surface/slab.h"
-#include "analysis/surface/thickness.h"
+#include "analysis/layers/measure/slab.h"
+#include "analysis/layers/measure/thickness.h"
 #include "test/rig/tap.h"
 
 #include <math.h>

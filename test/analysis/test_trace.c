@@ -2,7 +2,7 @@
  * told to, and pictures that have no layers. */
 #include "test/rig/tap.h"
 
-#include "analysis/surface/trace.h"
+#include "analysis/layers/find/trace.h"
 #include "test/rig/layered_eye.h"
 #include "test/rig/synth_scene.h"
 

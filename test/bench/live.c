@@ -1,7 +1,7 @@
 /* Live analyses: beside the pictures of a real octd, what they do to its latency; and the average
  * and the layers on one core, alone. */
 #include "analysis/average/average.h"
-#include "analysis/surface/sequence.h"
+#include "analysis/layers/find/sequence.h"
 #include "config/analysis.h"
 #include "config/apply.h"
 #include "pipeline/base/aligned.h"

@@ -1,7 +1,7 @@
 /* Surfaces denoised as level sets, on all cores: 240 x 240 A-lines by local weights, and the most
  * similar patches of 175,000 voxels beside the times of Lee et al. 2012. Then layers live. */
-#include "analysis/surface/distance.h"
-#include "analysis/surface/levelset.h"
+#include "analysis/layers/denoise/distance.h"
+#include "analysis/layers/denoise/levelset.h"
 #include "kernels/device/workers.h"
 #include "test/bench/bench.h"
 #include "test/rig/surface_scene.h"

@@ -3,7 +3,7 @@
  * that needs none of octd's libraries.
  *
  * Exit status: 0, 1 failed or slower than the goal, 3 no GPU. */
-#include "analysis/surface/levelset.h"
+#include "analysis/layers/denoise/levelset.h"
 #include "kernels/device/cuda_device.h"
 #include "test/rig/surface_scene.h"
 

@@ -1,9 +1,9 @@
 /* Eq. 13 to 15 of a level set by their definition: every pair of voxels, double precision. Slow.
- * Definitions as in analysis/surface/levelset.h. */
+ * Definitions as in analysis/layers/denoise/levelset.h. */
 #ifndef OCT_TEST_RIG_LEVELSET_ORACLE_H
 #define OCT_TEST_RIG_LEVELSET_ORACLE_H
 
-#include "analysis/surface/levelset.h"
+#include "analysis/layers/denoise/levelset.h"
 
 struct oct_levelset_oracle {
     /* Given. */

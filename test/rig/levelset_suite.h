@@ -1,10 +1,10 @@
-/* What an engine of analysis/surface/levelset.h must compute: Eq. 13 to 15 as by their definition
- * (levelset_oracle.h), whatever the band's shape, its ties and the box's sides. For the CUDA
- * engine, on its stand-in and on a device. */
+/* What an engine of analysis/layers/denoise/levelset.h must compute: Eq. 13 to 15 as by their
+ * definition (levelset_oracle.h), whatever the band's shape, its ties and the box's sides. For the
+ * CUDA engine, on its stand-in and on a device. */
 #ifndef OCT_TEST_RIG_LEVELSET_SUITE_H
 #define OCT_TEST_RIG_LEVELSET_SUITE_H
 
-#include "analysis/surface/levelset.h"
+#include "analysis/layers/denoise/levelset.h"
 
 /* Returns the number of failures. With `large` also bands of some 50,000 voxels, against the CPU's
  * engine. */

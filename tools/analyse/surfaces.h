@@ -4,10 +4,10 @@
 #ifndef OCT_TOOLS_ANALYSE_SURFACES_H
 #define OCT_TOOLS_ANALYSE_SURFACES_H
 
-#include "analysis/surface/denoise.h"
-#include "analysis/surface/slab.h"
-#include "analysis/surface/thickness.h"
-#include "analysis/surface/volume.h"
+#include "analysis/layers/denoise/denoise.h"
+#include "analysis/layers/find/volume.h"
+#include "analysis/layers/measure/slab.h"
+#include "analysis/layers/measure/thickness.h"
 #include "formats/pictures.h"
 #include "tools/analyse/job.h"
 #include "tools/options.h"

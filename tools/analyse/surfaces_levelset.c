@@ -1,6 +1,6 @@
 /* Level sets of octctl surfaces: --phi, and --mask, the boundary of a binary volume, or of one of
- * signed distances, denoised (analysis/surface/levelset.h). */
-#include "analysis/surface/distance.h"
+ * signed distances, denoised (analysis/layers/denoise/levelset.h). */
+#include "analysis/layers/denoise/distance.h"
 #include "formats/result_files.h"
 #include "formats/results.h"
 #include "tools/alloc.h"

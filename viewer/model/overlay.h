@@ -10,9 +10,9 @@
 #ifndef OCT_VIEWER_MODEL_OVERLAY_H
 #define OCT_VIEWER_MODEL_OVERLAY_H
 
+#include "analysis/layers/layers.h"
 #include "analysis/rolloff/mirror.h"
 #include "analysis/rolloff/rolloff.h"
-#include "analysis/surface/live.h"
 #include "viewer/model/action.h"
 #include "viewer/model/layout.h"
 #include "viewer/model/phrase.h"

@@ -1,0 +1,371 @@
+#include "analysis/layers/find/trace.h"
+
+#include "analysis/layers/find/trace_parts.h"
+#include "numeric/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const oct_layer_names[OCT_N_LAYERS] = {"ilm", "rpe"};
+
+#define CELL_UM 8.0       /* of the coarse grid */
+#define MOST_ROWS 256u    /* of the coarse grid, so that time is bounded */
+#define MOST_COLUMNS 128u /* likewise, but for cells of */
+#define MOST_LINES 4u     /* A-lines */
+#define FLANK_UM 11.0     /* from the steepest place of a flank to its end, at most */
+#define SKIP_UM 30.0      /* of the picture's top say nothing: fixed pattern fills them; and */
+#define SKIP_PX 8.0       /* these at least */
+#define RPE_STIFFER 2.0
+#define RPE_SHARE 0.67
+#define RPE_SMOOTHER 3.0 /* its band is speckle, and level: smoothed by so much more */
+#define RPE_LINES 3.0    /* and by this at least */
+#define RPE_ALONE 1.5F   /* of min_quality, see needed() */
+#define LEAST_UM 1e-3    /* of a pixel */
+#define MOST_DEPTH_UM 1e3
+#define MOST_LINE_UM 1e4
+#define LEAST_SIDE 16u
+#define MOST_SIDE 16384u
+
+void oct_trace_params_default(struct oct_trace_params *params)
+{
+    *params = (struct oct_trace_params){
+        .depth_um = NAN,
+        .line_um = NAN,
+        .smooth_depth_um = 3,
+        .smooth_line_um = 8,
+        .least_um = 100,
+        .most_um = 600,
+        .max_slope = 1,
+        .price = 0.06,
+        .gap_um = 150,
+        .min_quality = 8,
+    };
+}
+
+/* ---- life ---- */
+
+static bool is_length(double um, double least, double most)
+{
+    return um >= least && um <= most;
+}
+
+static enum oct_err check_setup(struct oct_trace_setup *setup, struct oct_error *err)
+{
+    struct oct_trace_params *p = &setup->params;
+
+    if (setup->n_lines < LEAST_SIDE || setup->depth < LEAST_SIDE || setup->n_lines > MOST_SIDE ||
+        setup->depth > MOST_SIDE)
+        return oct_fail(err, OCT_E_ARG,
+                        "layers are found in B-scans of %u to %u A-lines and depth pixels, not of "
+                        "%u x %u",
+                        LEAST_SIDE, MOST_SIDE, setup->n_lines, setup->depth);
+    if (isnan(p->depth_um) || p->depth_um == 0)
+        p->depth_um = OCT_TRACE_DEPTH_UM;
+    if (isnan(p->line_um) || p->line_um == 0)
+        p->line_um = OCT_TRACE_LINE_UM;
+    if (!is_length(p->depth_um, LEAST_UM, MOST_DEPTH_UM) ||
+        !is_length(p->line_um, LEAST_UM, MOST_LINE_UM))
+        return oct_fail(err, OCT_E_ARG,
+                        "layers are found where depth pixels are %g to %g um and A-lines %g to %g "
+                        "um apart, not %g and %g",
+                        LEAST_UM, MOST_DEPTH_UM, LEAST_UM, MOST_LINE_UM, p->depth_um, p->line_um);
+    if (!is_length(p->smooth_depth_um, 0, 1e3) || !is_length(p->smooth_line_um, 0, 1e4))
+        return oct_fail(err, OCT_E_ARG,
+                        "layers: smoothing by %g um along the depth and %g um "
+                        "along the lines",
+                        p->smooth_depth_um, p->smooth_line_um);
+    if (!(p->least_um > 0 && p->most_um >= p->least_um && p->most_um <= 1e5))
+        return oct_fail(err, OCT_E_ARG, "layers: a distance of %g to %g um", p->least_um,
+                        p->most_um);
+    if (!(p->max_slope > 0 && p->max_slope <= 100 && p->price >= 0 && p->price <= 100 &&
+          p->gap_um >= 0 && isfinite(p->gap_um) && isfinite(p->min_quality)))
+        return oct_fail(err, OCT_E_ARG,
+                        "layers: a slope of %g, a price of %g, gaps of %g um, a quality of %g",
+                        p->max_slope, p->price, p->gap_um, p->min_quality);
+    return OCT_OK;
+}
+
+/* A slope costs the same whatever the pixels are. The RPE, which is level, pays RPE_STIFFER where
+ * A-lines are close, and no less where they are not. */
+static void plan_prices(struct oct_trace *trace, double row_um)
+{
+    const struct oct_trace_params *p = &trace->setup.params;
+    struct oct_trace_grid *g = &trace->grid;
+    double row = p->price * row_um / OCT_TRACE_DEPTH_UM * OCT_TRACE_UNIT;
+    double share = OCT_TRACE_LINE_UM / (p->line_um * g->lines);
+
+    g->price[OCT_LAYER_ILM] = (int16_t)oct_trace_rounded(row * share, 0, 2 * OCT_TRACE_UNIT);
+    g->price[OCT_LAYER_RPE] = (int16_t)oct_trace_rounded(row * RPE_STIFFER * fmax(share, RPE_SHARE),
+                                                         0, 2 * OCT_TRACE_UNIT);
+}
+
+static void plan_grid(struct oct_trace *trace)
+{
+    const struct oct_trace_setup *s = &trace->setup;
+    const struct oct_trace_params *p = &s->params;
+    struct oct_trace_grid *g = &trace->grid;
+    uint32_t most_depth = s->depth / LEAST_SIDE;
+
+    g->depth = oct_trace_rounded(CELL_UM / p->depth_um, (s->depth + MOST_ROWS - 1) / MOST_ROWS,
+                                 most_depth > 1 ? most_depth : 1);
+    g->lines = oct_trace_rounded(CELL_UM / p->line_um,
+                                 (s->n_lines + MOST_COLUMNS - 1) / MOST_COLUMNS, MOST_LINES);
+    g->n_rows = g->depth > 0 ? s->depth / g->depth : 0;
+    g->n_columns = (s->n_lines + g->lines - 1) / g->lines;
+    double row_um = g->depth * p->depth_um;
+    g->least = oct_trace_rounded(p->least_um / row_um, 1, g->n_rows + 1);
+    g->most = oct_trace_rounded(p->most_um / row_um, g->least,
+                                g->n_rows > g->least ? g->n_rows : g->least);
+    g->step = oct_trace_rounded(ceil(p->max_slope * p->line_um * g->lines / row_um), 1,
+                                OCT_TRACE_MOST_STEP);
+    plan_prices(trace, row_um);
+    g->near = oct_trace_rounded(20 / row_um, 2, g->n_rows);
+    g->below = oct_trace_rounded(40 / row_um, 2, g->n_rows);
+    g->far = oct_trace_rounded(120 / row_um, 3, g->n_rows);
+    g->band = oct_trace_rounded(16 / row_um, 1, g->n_rows);
+    g->inner = oct_trace_rounded(80 / row_um, 1, g->n_rows);
+    g->complex = oct_trace_rounded(60 / row_um, 2, g->n_rows);
+    g->deep = oct_trace_rounded(250 / row_um, 2, g->n_rows);
+    g->beyond = oct_trace_rounded(80 / row_um, 2, g->n_rows);
+    g->skip = oct_trace_rounded(ceil(fmax(SKIP_UM / p->depth_um, SKIP_PX) / g->depth), 1,
+                                (g->n_rows + 7) / 8);
+    g->outer = oct_trace_rounded(130 / row_um, 2, g->n_rows);
+    trace->n_tops = g->least <= g->n_rows ? g->n_rows - g->least + 1 : 1;
+    trace->n_gaps = g->most - g->least + 1;
+    trace->n_nodes =
+        ((size_t)trace->n_tops + 2 * OCT_TRACE_GUARD) * (trace->n_gaps + 2 * OCT_TRACE_GUARD);
+}
+
+/* The derivative of a Gaussian, as the mean of what is below a place less that of what is above. */
+static void plan_taps(struct oct_trace *trace, double sigma, const double *line_sigma)
+{
+    double sum = 0;
+
+    for (uint32_t i = 1; i <= trace->reach; i++)
+        sum += i * exp(-(double)i * i / (2 * sigma * sigma));
+    for (uint32_t i = 1; i <= trace->reach; i++)
+        trace->taps[trace->reach - i] =
+            (float)(i * exp(-(double)i * i / (2 * sigma * sigma)) / sum);
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+        for (uint32_t i = 0; i <= trace->line_reach[layer]; i++)
+            trace->line_taps[layer][i] =
+                i ? (float)exp(-(double)i * i / (2 * line_sigma[layer] * line_sigma[layer])) : 1;
+}
+
+void *oct_trace_array(struct oct_trace *trace, size_t n, size_t bytes)
+{
+    void *p = calloc(n > 0 ? n : 1, bytes);
+
+    trace->lacks_memory |= !p;
+    trace->memory[trace->n_memory++] = p;
+    return p;
+}
+
+static void allocate(struct oct_trace *t)
+{
+    const struct oct_trace_grid *g = &t->grid;
+    const size_t m = t->setup.n_lines, width = 2 * (size_t)t->half + 1,
+                 blocks = m * (g->n_rows + 1);
+    const struct {
+        float **to;
+        size_t n;
+    } floats[] = {{&t->clean, m * t->setup.depth},
+                  {&t->blocks, m * g->n_rows},
+                  {&t->cells, (size_t)g->n_columns * g->n_rows},
+                  {&t->sorted, blocks},
+                  {&t->beside, blocks},
+                  {&t->sums, g->n_rows + 1},
+                  {&t->others, g->n_rows + 1},
+                  {&t->profile, t->n_profile},
+                  {&t->line, m},
+                  {&t->line2, m},
+                  {&t->taps, t->reach},
+                  {&t->window, width + 1 + 2 * (size_t)t->reach},
+                  {&t->scores, m * width},
+                  {&t->leads, m * width}};
+
+    for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++)
+        *floats[i].to = oct_trace_array(t, floats[i].n, sizeof(float));
+    t->costs =
+        oct_trace_array(t, 2 * (size_t)g->n_columns * (g->n_rows + 1 + g->most), sizeof(int16_t));
+    t->totals = oct_trace_array(t, (size_t)g->n_columns * t->n_nodes, sizeof(int16_t));
+    for (int i = 0; i < 2; i++) {
+        t->scratch[i] = oct_trace_array(t, t->n_nodes, sizeof(int16_t));
+        t->edges[i] = oct_trace_array(t, 2 * m * width, sizeof(float));
+        t->borders[i] = oct_trace_array(t, g->n_columns, sizeof(struct oct_trace_range));
+        t->pair[i] = oct_trace_array(t, g->n_columns, sizeof(uint32_t));
+        t->line_taps[i] = oct_trace_array(t, (size_t)t->line_reach[i] + 1, sizeof(float));
+        t->path[i] = oct_trace_array(t, m, sizeof(float));
+    }
+}
+
+enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_setup *setup,
+                              struct oct_error *err)
+{
+    struct oct_trace_setup checked = *setup;
+
+    *out = NULL;
+    enum oct_err e = check_setup(&checked, err);
+    if (e)
+        return e;
+    struct oct_trace *trace = calloc(1, sizeof(*trace));
+    if (!trace)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of a B-scan");
+    trace->setup = checked;
+    const struct oct_trace_params *p = &trace->setup.params;
+    double sigma = fmax(p->smooth_depth_um / p->depth_um, 0.7);
+    const double line_sigma[OCT_N_LAYERS] = {
+        [OCT_LAYER_ILM] = p->smooth_line_um / p->line_um,
+        [OCT_LAYER_RPE] = fmax(RPE_SMOOTHER * p->smooth_line_um / p->line_um, RPE_LINES),
+    };
+    plan_grid(trace);
+    trace->reach = oct_trace_rounded(ceil(3 * sigma), 2, setup->depth / 4);
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+        trace->line_reach[layer] =
+            oct_trace_rounded(ceil(2.5 * line_sigma[layer]), 0, setup->n_lines);
+    trace->n_profile = 2 * oct_trace_rounded(ceil(FLANK_UM / p->depth_um), 2, setup->depth) + 3;
+    trace->wide = oct_trace_rounded(40 / p->line_um, 5, setup->n_lines / 5);
+    trace->narrow = oct_trace_rounded(8 / p->line_um, 1, setup->n_lines / 8);
+    trace->half = oct_trace_rounded(ceil(1.5 * trace->grid.depth + sigma), 4, setup->depth);
+    allocate(trace);
+    oct_trace_match_init(trace);
+    if (trace->lacks_memory) {
+        oct_trace_destroy(trace);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of %u x %u pixels",
+                        setup->n_lines, setup->depth);
+    }
+    plan_taps(trace, sigma, line_sigma);
+    *out = trace;
+    return OCT_OK;
+}
+
+void oct_trace_destroy(struct oct_trace *trace)
+{
+    for (unsigned i = 0; trace && i < trace->n_memory; i++)
+        free(trace->memory[i]);
+    free(trace);
+}
+
+/* ---- run ---- */
+
+#define N_BINS 1024u
+#define FEW 2048u /* values that are not worth a histogram */
+
+/* By a histogram, which needs no branches that cannot be foreseen; then in the bin. */
+float oct_trace_select(float *values, size_t n, size_t k)
+{
+    uint32_t bins[N_BINS] = {0};
+    float least = values[0], most = values[0];
+
+    for (size_t i = 0; n > FEW && i < n; i++) {
+        least = values[i] < least ? values[i] : least;
+        most = values[i] > most ? values[i] : most;
+    }
+    const float scale = (float)(N_BINS - 1) / (most - least);
+    if (n <= FEW || !(scale > 0 && scale < 1e30F))
+        return oct_floats_select(values, n, k);
+    for (size_t i = 0; i < n; i++)
+        bins[(uint32_t)((values[i] - least) * scale) % N_BINS]++;
+    uint32_t bin = 0;
+    size_t before = 0, n_here = 0;
+    while (before + bins[bin] <= k)
+        before += bins[bin++];
+    for (size_t i = 0; i < n; i++) {
+        const float x = values[i];
+        if ((uint32_t)((x - least) * scale) % N_BINS != bin)
+            continue;
+        values[i] = values[n_here];
+        values[n_here++] = x;
+    }
+    return oct_floats_select(values, n_here, k - before);
+}
+
+static uint32_t nothing(const struct oct_trace *trace, const struct oct_traced *result)
+{
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+        for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+            result->position[layer][j] = NAN;
+            result->quality[layer][j] = 0;
+        }
+    return 0;
+}
+
+/* The quality that an A-line needs. A path over noise finds more of an RPE than of an ILM, which
+ * must have nothing above: beneath an ILM that was found the RPE needs less, else more. */
+static float needed(const struct oct_trace *trace, int layer, const float *ilm, uint32_t line)
+{
+    float q = (float)trace->setup.params.min_quality;
+
+    if (layer == OCT_LAYER_ILM)
+        return q;
+    return isnan(ilm[line]) ? RPE_ALONE * q : OCT_TRACE_RPE_BENEATH * q;
+}
+
+/* Forgets stretches that are shorter than a wide window: chance makes such. */
+static void drop_short(const struct oct_trace *trace, float *position)
+{
+    uint32_t n = trace->setup.n_lines, first = 0;
+
+    for (uint32_t j = 0; j <= n; j++) {
+        if (j < n && (!isnan(position[j]) || !oct_trace_has_line(trace, j)))
+            continue;
+        for (uint32_t i = first; j - first < 2 * trace->wide && i < j; i++)
+            position[i] = NAN;
+        first = j + 1;
+    }
+}
+
+/* Carries the path across gaps that are narrow enough. */
+static void cross_gaps(const struct oct_trace *trace, const float *path, float *position)
+{
+    const struct oct_trace_params *p = &trace->setup.params;
+    uint32_t n = trace->setup.n_lines, gap = (uint32_t)fmin(p->gap_um / p->line_um, n);
+    uint32_t after = 0; /* the A-line behind the last that is found */
+    bool any = false;
+
+    for (uint32_t j = 0; j < n; j++) {
+        if (isnan(position[j]))
+            continue;
+        for (uint32_t i = after; any && j - after <= gap && i < j; i++)
+            position[i] = oct_trace_has_line(trace, i) ? path[i] : NAN;
+        after = j + 1;
+        any = true;
+    }
+}
+
+/* Keeps A-lines of enough quality. */
+static void mark(const struct oct_trace *trace, int layer, const struct oct_traced *result)
+{
+    const float *ilm = result->position[OCT_LAYER_ILM], *path = trace->path[layer];
+    float *position = result->position[layer];
+
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+        bool found = oct_trace_has_line(trace, j) &&
+                     result->quality[layer][j] >= needed(trace, layer, ilm, j);
+        position[j] = found ? path[j] : NAN;
+    }
+    cross_gaps(trace, path, position);
+    drop_short(trace, position);
+}
+
+uint32_t oct_trace_run(struct oct_trace *trace, const float *pixels, const uint8_t *line_valid,
+                       const struct oct_trace_bounds *bounds, const struct oct_traced *result)
+{
+    uint32_t n_both = 0;
+
+    trace->pixels = pixels;
+    trace->line_valid = line_valid;
+    if (trace->grid.least > trace->grid.n_rows || !oct_trace_fill_cells(trace))
+        return nothing(trace, result);
+    oct_trace_pair(trace, bounds);
+    oct_trace_refine(trace, bounds);
+    oct_trace_judge(trace, result);
+    oct_trace_match(trace);
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+        mark(trace, layer, result);
+        oct_trace_place(trace, layer, result->position[layer]);
+    }
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++)
+        n_both += !isnan(result->position[0][j]) && !isnan(result->position[1][j]);
+    return n_both;
+}
