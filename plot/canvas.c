@@ -30,7 +30,6 @@ struct oct_canvas oct_canvas(void)
 static void finish_canvas(struct oct_canvas *canvas)
 {
     cairo_destroy(canvas->cairo);
-    cairo_surface_finish(canvas->surface); /* SVG and PDF keep a reference to it in libcairo */
     cairo_surface_destroy(canvas->surface);
 }
 
