@@ -1,6 +1,7 @@
 /* octd: the daemon's start, its loop and its end. */
 #define _GNU_SOURCE /* mallopt, SIGPWR */
 #include "config/config.h"
+#include "config/options.h"
 #include "config/version.h"
 #include "daemon/control.h"
 #include "daemon/http.h"
@@ -20,33 +21,32 @@
 #include <time.h>
 #include <uv.h>
 
-/* octd's command line. */
+/* What the command line says. */
+struct given {
+    const char **configs, **sets; /* owned */
+    const char *backend;
+    bool help, version;
+};
 
-enum option { OPTION_CONFIG, OPTION_SET, OPTION_BACKEND, OPTION_HELP, OPTION_VERSION };
-
-/* Not getopt, which prints its own messages, accepts abbreviations, and would make the options
- * differ from those of octctl. */
-static const struct {
-    const char *name;
-    enum option option;
-    bool has_value;
-} options[] = {
-    {"--config", OPTION_CONFIG, true},    {"-c", OPTION_CONFIG, true},
-    {"--set", OPTION_SET, true},          {"--backend", OPTION_BACKEND, true},
-    {"--help", OPTION_HELP, false},       {"-h", OPTION_HELP, false},
-    {"--version", OPTION_VERSION, false},
+#define OPTION(shown, value, kind_of, member, means)                                               \
+    .name = shown, .argument = value, .kind = OCT_OPTION_##kind_of,                                \
+    .at = offsetof(struct given, member), .meaning = means
+static const struct oct_option options[] = {
+    {OPTION("--config", "FILE", LIST, configs, "read this configuration (INI)"), .brief = "-c"},
+    {OPTION("--set", "SECTION.KEY=VALUE", LIST, sets,
+            "set one key, over the file; may be repeated")},
+    {OPTION("--backend", "NAME", TEXT, backend, "the same as --set pipeline.backend=NAME")},
+    {OPTION("--help", NULL, FLAG, help, "this text"), .brief = "-h"},
+    {OPTION("--version", NULL, FLAG, version, "version, and what it was built with")},
+    {.name = NULL},
 };
 
 static void print_help(void)
 {
     printf("octd: takes OCT spectra, reconstructs them, publishes B-scans, records volumes\n\n"
-           "  octd [--config FILE] [--set SECTION.KEY=VALUE]... [--backend auto|cpu|cuda]\n\n"
-           "  -c, --config FILE        read this configuration (INI)\n"
-           "  --set SECTION.KEY=VALUE  set one key, over the file; may be repeated\n"
-           "  --backend NAME           the same as --set pipeline.backend=NAME\n"
-           "  -h, --help               this text\n"
-           "  --version                version, and what it was built with\n\n"
-           "It runs in the foreground until SIGTERM, SIGINT or `octctl shutdown`, then finishes\n"
+           "  octd [--config FILE] [--set SECTION.KEY=VALUE]... [--backend auto|cpu|cuda]\n\n");
+    oct_options_print(options, 27);
+    printf("\nIt runs in the foreground until SIGTERM, SIGINT or `octctl shutdown`, then finishes\n"
            "what is in flight and closes files whole. Keys:\n\n");
     oct_config_write_help(stdout);
 }
@@ -59,98 +59,67 @@ static void print_version(void)
     oct_version_write(stdout, "octd", libuv);
 }
 
-/* Reads the option at argv[*i] and moves *i behind it and its value. */
-static enum oct_err read_option(int argc, char **argv, int *i, enum option *option,
-                                const char **value, struct oct_error *err)
+static enum oct_err read_options(struct given *given, int argc, char **argv, struct oct_error *err)
 {
-    const char *argument = argv[(*i)++];
-    *value = NULL;
-    for (size_t k = 0; k < sizeof(options) / sizeof(options[0]); k++) {
-        size_t n = strlen(options[k].name);
-        if (strncmp(argument, options[k].name, n) != 0)
-            continue;
-        const char *rest = argument + n;
-        bool is_short = options[k].name[1] != '-';
-        *option = options[k].option;
-        if (!*rest && !options[k].has_value)
-            return OCT_OK;
-        if (!*rest && *i >= argc)
-            return oct_fail(err, OCT_E_ARG, "%s needs a value: see octd --help", argument);
-        if (!*rest || (options[k].has_value && (is_short || *rest == '='))) {
-            *value = *rest ? rest + !is_short : argv[(*i)++];
-            return OCT_OK;
+    struct oct_option_shown shown;
+    const char *wrong = NULL;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (strcmp(word, "--") == 0 && i + 1 == argc)
+            break;
+        if (oct_option_read(options, given, argc, argv, &i, &shown, &wrong)) {
+            if (wrong)
+                return oct_fail(err, OCT_E_ARG, "%s needs a value: see octd --help", wrong);
+        } else if (word[0] == '-' && word[1] && strcmp(word, "--") != 0) {
+            return oct_fail(err, OCT_E_ARG, "unknown option '%s': see octd --help", word);
+        } else {
+            return oct_fail(err, OCT_E_ARG, "'%s' is no option: see octd --help",
+                            strcmp(word, "--") == 0 ? argv[i + 1] : word);
         }
-        if (*rest == '=')
-            return oct_fail(err, OCT_E_ARG, "%s takes no value: see octd --help", options[k].name);
     }
-    if (argument[0] == '-' && argument[1])
-        return oct_fail(err, OCT_E_ARG, "unknown option '%s': see octd --help", argument);
-    return oct_fail(err, OCT_E_ARG, "'%s' is no option: see octd --help", argument);
-}
-
-/* Reads --help and --version first, whatever else is given; then files; then the options that
- * override them. */
-enum pass { PASS_LOOK, PASS_FILES, PASS_SETS };
-
-static enum oct_err apply(struct oct_config *config, struct oct_file_watch *watch, enum pass pass,
-                          enum option option, const char *value, struct oct_error *err)
-{
-    if (pass == PASS_FILES && option == OPTION_CONFIG) {
-        oct_file_watch_add(watch, value);
-        return oct_config_load(config, value, err);
-    }
-    if (pass == PASS_SETS && option == OPTION_SET)
-        return oct_config_set_assignment(config, value, err);
-    if (pass == PASS_SETS && option == OPTION_BACKEND)
-        return oct_config_set(config, "pipeline.backend", value, "--backend", err);
     return OCT_OK;
 }
 
-/* *last: set to --help or --version if one is given, else unchanged. */
-static enum oct_err go_over(struct oct_config *config, struct oct_file_watch *watch, enum pass pass,
-                            int argc, char **argv, enum option *last, struct oct_error *err)
+/* Files first, then the options that override them. */
+static enum oct_err read_config(struct oct_config *config, struct oct_file_watch *watch,
+                                const struct given *given, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
-    bool ended = false; /* by "--" */
-    for (int i = 1; i < argc && !e;) {
-        enum option option = OPTION_CONFIG;
-        const char *value = NULL;
-        if (!ended && strcmp(argv[i], "--") == 0) {
-            ended = true;
-            i++;
-            continue;
-        }
-        if (ended)
-            return oct_fail(err, OCT_E_ARG, "'%s' is no option: see octd --help", argv[i]);
-        e = read_option(argc, argv, &i, &option, &value, err);
-        if (!e && (option == OPTION_HELP || option == OPTION_VERSION) && *last != OPTION_VERSION)
-            *last = option;
-        e = e ? e : apply(config, watch, pass, option, value, err);
+    for (const char **file = given->configs; *file && !e; file++) {
+        oct_file_watch_add(watch, *file);
+        e = oct_config_load(config, *file, err);
     }
-    return e;
+    for (const char **set = given->sets; *set && !e; set++)
+        e = oct_config_set_assignment(config, *set, err);
+    if (!e && given->backend)
+        e = oct_config_set(config, "pipeline.backend", given->backend, "--backend", err);
+    return e ? e : oct_config_check(config, err);
 }
 
-/* Reads the options into config. true: the program ends here with *status (--help, --version, or a
- * mistake that was reported). */
-static bool read_options(struct oct_config *config, struct oct_file_watch *watch, int argc,
-                         char **argv, int *status)
+/* Reads the command line into config. true: the program ends here with *status (--help, --version,
+ * or a mistake that was reported). */
+static bool configure(struct oct_config *config, struct oct_file_watch *watch, int argc,
+                      char **argv, int *status)
 {
     struct oct_error err = {0};
-    enum option last = OPTION_CONFIG;
+    struct given given = {.configs = calloc((size_t)argc + 1, sizeof(char *)),
+                          .sets = calloc((size_t)argc + 1, sizeof(char *))};
     oct_config_init(config);
     *watch = (struct oct_file_watch){.n_files = 0};
-    enum oct_err e = go_over(config, watch, PASS_LOOK, argc, argv, &last, &err);
-    bool ends = !e && last != OPTION_CONFIG;
-    if (ends && last == OPTION_VERSION)
+    enum oct_err e = given.configs && given.sets
+                         ? read_options(&given, argc, argv, &err)
+                         : oct_fail(&err, OCT_E_NO_MEMORY, "no memory for the command line");
+    const bool ends = !e && (given.version || given.help);
+    if (ends && given.version)
         print_version();
     else if (ends)
         print_help();
-    for (enum pass pass = PASS_FILES; pass <= PASS_SETS && !e && !ends; pass++)
-        e = go_over(config, watch, pass, argc, argv, &last, &err);
-    if (!e && !ends)
-        e = oct_config_check(config, &err);
+    else if (!e)
+        e = read_config(config, watch, &given, &err);
     if (e)
         oct_log(OCT_LOG_ERROR, "%s", err.text);
+    free(given.configs);
+    free(given.sets);
     *status = oct_exit_status(e);
     return e || ends;
 }
@@ -342,7 +311,7 @@ int main(int argc, char **argv)
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     separate_arenas();
     ignore_signals();
-    if (read_options(&config, &watch, argc, argv, &status))
+    if (configure(&config, &watch, argc, argv, &status))
         return status;
     ask_scheduler(&config);
     static struct loop loop; /* large; zeroed */

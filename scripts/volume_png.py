@@ -2,7 +2,7 @@
 """Pictures of a recorded volume: a B-scan upright, or the volume from above (en face).
 
     volume_png.py FILE.h5 --bscan 120 bscan.png
-    volume_png.py FILE.h5 --en-face 200:260 enface.png     (mean over these depth pixels)
+    volume_png.py FILE.h5 --slab 200:260 enface.png     (mean over these depth pixels)
 
 The aspect follows the file's axis spacings; where one of the two is unknown, pixels are square. En
 face, grey values are first turned back into what they stand for (dB, or counts^2), each B-scan by
@@ -92,7 +92,7 @@ def draw(a, volume):
     else:
         first, last = a.depths
         if not 0 <= first < last <= pictures.shape[2]:
-            raise Unfit(f"has depths 0 to {pictures.shape[2]}, not --en-face {a.en_face}")
+            raise Unfit(f"has depths 0 to {pictures.shape[2]}, not --slab {a.slab}")
         save(stretch(en_face(volume, first, last)), across, along, a.png)
 
 
@@ -100,16 +100,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file")
     parser.add_argument("--bscan", type=int, metavar="N")
-    parser.add_argument("--en-face", metavar="FIRST:LAST")
+    parser.add_argument("--slab", "--en-face", metavar="FIRST:LAST")  # the name of before, too
     parser.add_argument("png")
     a = parser.parse_args()
-    if (a.bscan is None) == (a.en_face is None):
-        parser.error("give either --bscan or --en-face")
+    if (a.bscan is None) == (a.slab is None):
+        parser.error("give either --bscan or --slab")
     try:
-        a.depths = [int(x) for x in (a.en_face or "0:0").split(":")]
+        a.depths = [int(x) for x in (a.slab or "0:0").split(":")]
         _first, _last = a.depths
     except ValueError:
-        parser.error(f"--en-face {a.en_face}: write it as FIRST:LAST, e.g. 200:260")
+        parser.error(f"--slab {a.slab}: write it as FIRST:LAST, e.g. 200:260")
     try:
         with h5py.File(a.file) as volume:
             draw(a, volume)

@@ -125,14 +125,6 @@ enum oct_err oct_outputs_publish(struct oct_outputs *outputs, struct oct_error *
     return e;
 }
 
-enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, bool force,
-                               struct oct_error *err)
-{
-    struct oct_outputs *outputs;
-    const enum oct_err e = oct_outputs_begin(&outputs, files, n, force, err);
-    return e || !outputs ? e : oct_outputs_publish(outputs, err);
-}
-
 enum oct_err oct_outputs_print(const char *path, void (*put)(const void *context, FILE *file),
                                const void *context, struct oct_error *err)
 {

@@ -39,14 +39,11 @@ enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, 
  * by. False when there is none. */
 bool oct_outputs_is_recording(const char *path);
 
-/* Writes them in order, each under a name beside its path, and gives all of them their paths when
- * all are whole. When one fails nothing has changed under the paths. */
-enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, bool force,
-                               struct oct_error *err);
-
-/* The same in parts, for files that are written while the work goes on: begin, then write_one of
- * some, then publish, which writes the others in order, or discard. `files` stays the caller's and
- * lasts as long. publish frees outputs in any case. One thread at a time. */
+/* Writes them, each under a name beside its path, and gives all of them their paths when all are
+ * whole: begin, then write_one of those that are written while the work goes on, then publish,
+ * which writes the others in order, or discard. When one fails nothing has changed under the paths.
+ * `files` stays the caller's and lasts as long. publish frees outputs in any case; *outputs of
+ * begin is NULL where no file was asked for. One thread at a time. */
 struct oct_outputs;
 enum oct_err oct_outputs_begin(struct oct_outputs **outputs, const struct oct_output_file *files,
                                unsigned n, bool force, struct oct_error *err);

@@ -4,12 +4,14 @@
 #include "formats/whole_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char *const arrangements[] = {"one", "two", "four", NULL};
 static const char *const fits[] = {"fill", "micrometres", "pixels", NULL};
@@ -110,11 +112,15 @@ enum oct_err oct_view_settings_load(struct oct_view_model *model, const char *pa
 
 static bool write_all(const struct oct_view_model *model, const char *path)
 {
-    FILE *file = fopen(path, "w");
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     struct oct_param row;
     char text[64];
-    if (!file)
+    if (!file) {
+        if (fd >= 0)
+            close(fd);
         return false;
+    }
     fprintf(file, "; What octview remembers. It is written anew whenever octview ends.\n[view]\n");
     for (size_t i = 0; row_at(i, &row); i++) {
         oct_param_format(&row, model, text, sizeof(text));

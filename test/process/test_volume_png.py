@@ -47,11 +47,11 @@ def square_where_unknown():
     """a spacing that is not known means square pixels, not a micrometre"""
     for spacing in ((np.nan, np.nan, np.nan), (np.nan, 3, np.nan), (5, 5, 5)):
         path = volume("square.h5", scene(), spacing)
-        assert picture(path, "--en-face", f"0:{D}").shape == (V, M), spacing
+        assert picture(path, "--slab", f"0:{D}").shape == (V, M), spacing
     path = volume("square.h5", scene(), (1, np.nan, 4))
     assert picture(path, "--bscan", 3).shape == (D, M)
     path = volume("known.h5", scene(), (6, 3, 2))
-    assert picture(path, "--en-face", f"0:{D}").shape == (2 * V, M)
+    assert picture(path, "--slab", f"0:{D}").shape == (2 * V, M)
     assert picture(path, "--bscan", 3).shape == (D, round(M * 1.5))
 
 
@@ -59,8 +59,8 @@ def square_where_unknown():
 def common_units():
     """en face, B-scans with limits of their own are averaged in decibels, as their floats are"""
     db = scene()
-    want = picture(volume("f32.h5", db, u8=False), "--en-face", "5:10")
-    got = picture(volume("u8.h5", db), "--en-face", "5:10")
+    want = picture(volume("f32.h5", db, u8=False), "--slab", "5:10")
+    got = picture(volume("u8.h5", db), "--slab", "5:10")
     assert np.abs(want - got).max() <= 3, np.abs(want - got).max()
     rows = got.mean(axis=1)
     assert (np.diff(rows) > 0).all(), rows  # brighter from B-scan to B-scan, the third too
@@ -72,7 +72,7 @@ def common_units():
 def missing_is_black():
     """en face, what never came is black and moves no limit"""
     db = scene()
-    want = picture(volume("whole.h5", db, u8=False), "--en-face", "5:10")
+    want = picture(volume("whole.h5", db, u8=False), "--slab", "5:10")
     for u8 in (True, False):
         path = volume("gaps.h5", db, u8=u8)
         with h5py.File(path, "r+") as f:
@@ -80,7 +80,7 @@ def missing_is_black():
             f["frames/valid"][5] = f["frames/lo"][5] = f["frames/hi"][5] = 0
             f["bscans"][7, 4:9] = 0 if u8 else -120
             f["frames/line_valid"][7, 4:9] = 0
-        got = picture(path, "--en-face", "5:10")
+        got = picture(path, "--slab", "5:10")
         assert not got[5].any() and not got[7, 4:9].any()
         there = got > 0
         assert there.sum() > .85 * there.size
@@ -95,7 +95,7 @@ def foreign_files():
         f["bscans"] = np.tile(np.arange(D, dtype="u1") * 9, (V, M, 1))
         f["bscans"][6] = 0
     assert picture(path, "--bscan", 0).shape == (D, M)
-    image = picture(path, "--en-face", f"0:{D}")
+    image = picture(path, "--slab", f"0:{D}")
     assert image[6].max() == 0 and image[0].min() == 255
 
 
@@ -115,7 +115,7 @@ def files_that_are_otherwise():
         path = volume("odd.h5", scene())
         with h5py.File(path, "r+") as f:
             f["bscans"].attrs["axis_spacing_um"] = spacing
-        for how in (("--bscan", "3"), ("--en-face", "5:10")):
+        for how in (("--bscan", "3"), ("--slab", "5:10")):
             assert "odd.h5: /bscans: axis_spacing_um must be three" in refusal(path, *how), spacing
     for name in ("lo", "hi", "valid", "line_valid"):
         for row in (np.zeros((V + 1, M), "f8") if name == "line_valid" else np.zeros(V - 1),
@@ -128,10 +128,10 @@ def files_that_are_otherwise():
                 else:
                     f["frames/" + name] = row
             assert f"odd.h5: /frames/{name} must be numbers [{V}]" in \
-                refusal(path, "--en-face", "5:10"), name
+                refusal(path, "--slab", "5:10"), name
     path = volume("odd.h5", scene())
     assert "B-scans 0 to 11" in refusal(path, "--bscan", str(V))
-    assert "depths 0 to 20" in refusal(path, "--en-face", f"0:{D + 1}")
+    assert "depths 0 to 20" in refusal(path, "--slab", f"0:{D + 1}")
     with h5py.File(path, "r+") as f:
         del f["bscans"]
         f["bscans"] = np.zeros(4)

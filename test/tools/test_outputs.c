@@ -118,7 +118,10 @@ static int end(void **state)
 static enum oct_err write_all(const struct oct_output_file files[N], bool force,
                               unsigned n_files_after, struct oct_error *err)
 {
-    enum oct_err e = oct_outputs_write(files, N, force, err);
+    struct oct_outputs *outputs;
+    enum oct_err e = oct_outputs_begin(&outputs, files, N, force, err);
+    if (!e && outputs)
+        e = oct_outputs_publish(outputs, err);
     assert_int_equal(n_files(), n_files_after);
     return e;
 }
