@@ -161,6 +161,17 @@ def floats_of_any_range_lose_less_than_the_noise():
        given[1])
 
 
+def has_open(child, name):
+    folder = f"/proc/{child.pid}/fd/"
+    for fd in os.listdir(folder):
+        try:
+            if name in os.readlink(folder + fd):
+                return True
+        except FileNotFoundError:  # closed meanwhile
+            pass
+    return False
+
+
 def a_pipe_is_read_to_its_end():
     for what, name, how in (("plain samples", "plain.raw", GEOMETRY), (".npy", "f.npy", ()),
                             ("packed HDF5", "c.h5", ())):
@@ -190,9 +201,7 @@ def a_pipe_is_read_to_its_end():
     for command in (("recon", "-", path("never.h5")), ("replay", "-")):
         child = subprocess.Popen([OCTCTL, *command], stdin=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True)
-        until(lambda: any(os.readlink(f"/proc/{child.pid}/fd/{fd}").find("octd-input") > 0
-                          for fd in os.listdir(f"/proc/{child.pid}/fd")
-                          if os.path.lexists(f"/proc/{child.pid}/fd/{fd}")), "it waits")
+        until(lambda: has_open(child, "octd-input"), "it waits")
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=60)
         ended = child.returncode == -signal.SIGINT or child.returncode and "interrupted" in err
