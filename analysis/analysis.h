@@ -21,6 +21,7 @@
 #include "pipeline/flow/image.h"
 #include "pipeline/flow/stage.h"
 
+struct oct_enface_settings;
 struct oct_workers;
 
 struct oct_analysis_setup {
@@ -36,12 +37,46 @@ struct oct_analysis_setup {
     unsigned deadline_ms;        /* of a GPU; 0: 2000 */
 };
 
+/* What of a session settings follow from, beside keys of their own. */
+struct oct_analysis_session {
+    uint32_t repeats;    /* B-scans at one place */
+    uint32_t crop_first; /* depth pixels between zero delay and the picture's first one */
+    double refractive_index;
+    bool cpu;                                 /* no GPU is wanted */
+    const struct oct_enface_settings *enface; /* of the analysis `enface` */
+};
+
+#define OCT_ANALYSIS_MOST_SETTINGS 1024u /* bytes of them */
+
 struct oct_analysis_ops {
     const char *name;    /* "enface" */
     const char *backend; /* "cpu", "cuda" */
     const char *meaning; /* one line, for help and documents */
     enum oct_stage_input input;
-    size_t settings_bytes;
+    size_t
+        settings_bytes; /* OCT_ANALYSIS_MOST_SETTINGS at most; all bytes of equal ones are equal */
+
+    /* Its keys: tables of its settings' rows, and where in the settings those of a table begin.
+     * They are the section [NAME], of which octd.ini says `section`; where that is NULL they stand
+     * in [analysis], and begin with NAME_. Two mean the same for all (config/analysis.h): `enabled`
+     * and `record`. */
+    struct {
+        const struct oct_params *params;
+        size_t at;
+    } keys[2];
+    const char *section;
+    const char *settings_of; /* the analysis whose settings and keys are its own too; NULL: none */
+    void (*init)(void *settings); /* what has no row, before the defaults; NULL: 0 */
+    /* Fills in what follows from the session; NULL: nothing does. */
+    void (*join)(void *settings, const struct oct_analysis_session *session);
+    /* What its keys' ranges do not say, by input, n_bscans and spacing alone; NULL: nothing.
+     * OCT_E_CONFIG. */
+    enum oct_err (*check)(const void *settings, const struct oct_analysis_setup *setup,
+                          struct oct_error *err);
+    /* Whether keys other than NAME.enabled ask for it, so that it runs though analysis.run does not
+     * name it; NULL: none does. */
+    bool (*is_asked)(const void *settings);
+
     unsigned most_behind; /* live: with more B-scans waiting it skips to the newest; 0: with half of
                              the image ring */
     unsigned (*most_behind_of)(const void *settings); /* the same where it depends on settings, as

@@ -69,6 +69,7 @@ struct oct_param {
     enum oct_param_type type;
     size_t at;          /* of the value, in the settings */
     double least, most; /* of a number; of a text: its length in bytes, most 0: all that fits */
+    const char *below;  /* F64: the row of its section that must be more; NULL: none */
     const char *const *words; /* WORD: up to NULL; TEXT: the only ones it takes, NULL: any */
     int first;                /* WORD: the value of words[0] */
     const char *standard;     /* the default, as it would stand in a file */

@@ -1,127 +1,62 @@
 #include "config/analysis.h"
 
-#include "analysis/cones/live.h"
 #include "config/keys.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what differs from analysis to analysis ---- */
+/* ---- settings ---- */
 
-struct row {
-    const struct oct_analysis_ops *analysis; /* its CPU twin: for the name and the settings' size */
-    size_t at;                               /* of its settings, in struct oct_config */
-    /* Fills in what follows from keys of others; NULL: nothing does. */
-    void (*join)(const struct oct_config *config, union oct_config_analysis_settings *settings);
-    /* What its keys' ranges do not say; NULL: nothing. */
-    enum oct_err (*check)(const struct oct_config *config,
-                          const union oct_config_analysis_settings *settings,
-                          const struct oct_image_form *input, struct oct_error *err);
-    /* Keys other than NAME.enabled ask for it; NULL: none. */
-    bool (*is_asked)(const struct oct_config *config);
-    const char *section; /* of another analysis, by which it goes too; NULL: none */
-};
-
-static void join_average(const struct oct_config *config,
-                         union oct_config_analysis_settings *settings)
+/* The analysis whose settings and keys are those of `ops`. */
+static const struct oct_analysis_ops *owner_of(const struct oct_analysis_ops *ops)
 {
-    settings->average.repeats = config->scan.repeats;
+    return ops->settings_of ? oct_analysis_find(ops->settings_of) : ops;
 }
 
-static enum oct_err check_average(const struct oct_config *config,
-                                  const union oct_config_analysis_settings *settings,
-                                  const struct oct_image_form *input, struct oct_error *err)
+const void *oct_config_settings(const struct oct_config *config, const char *name)
 {
-    (void)config;
-    return oct_average_check(&settings->average, input->dims[0], input->dims[1], err);
-}
-
-/* By a window, or by repeats. */
-static bool average_is_asked(const struct oct_config *config)
-{
-    return config->average.bscans > 1 || config->scan.repeats > 1;
-}
-
-static void join_cells(const struct oct_config *config,
-                       union oct_config_analysis_settings *settings)
-{
-    settings->cells.cpu = config->pipeline.backend == OCT_BACKEND_CPU;
-    settings->cells.enface = config->enface;
-}
-
-static enum oct_err check_cells(const struct oct_config *config,
-                                const union oct_config_analysis_settings *settings,
-                                const struct oct_image_form *input, struct oct_error *err)
-{
-    const double height_um = config->scan.height_um;
-    return oct_cells_live_check(&settings->cells, input, config->scan.bscans,
-                                height_um > 0 ? height_um / config->scan.bscans : NAN, err);
-}
-
-static enum oct_err check_surfaces(const struct oct_config *config,
-                                   const union oct_config_analysis_settings *settings,
-                                   const struct oct_image_form *input, struct oct_error *err)
-{
-    (void)config;
-    return oct_surfaces_live_check(&settings->surfaces, input, err);
-}
-
-static bool slab_is_asked(const struct oct_config *config)
-{
-    return !config->surfaces.slab.is_none;
-}
-
-static void join_rolloff(const struct oct_config *config,
-                         union oct_config_analysis_settings *settings)
-{
-    settings->rolloff.crop_first = config->pipeline.crop_first;
-    settings->rolloff.refractive_index = config->scan.refractive_index;
-}
-
-#define OF(ops, member) .analysis = &ops, .at = offsetof(struct oct_config, member)
-static const struct row rows[] = {
-    {OF(oct_enface_cpu, enface)},
-    {OF(oct_cones_cpu, enface)}, /* it looks at the slab of en face */
-    {OF(oct_average_cpu, average), .join = join_average, .check = check_average,
-     .is_asked = average_is_asked},
-    {OF(oct_cells_analysis_cpu, cells), .join = join_cells, .check = check_cells},
-    {OF(oct_surfaces_analysis_cpu, surfaces), .check = check_surfaces},
-    {OF(oct_slab_analysis_cpu, surfaces), .check = check_surfaces, .is_asked = slab_is_asked,
-     .section = "surfaces"},
-    {OF(oct_rolloff_cpu, rolloff), .join = join_rolloff},
-};
-
-static const struct row *find_row(const char *name)
-{
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (strcmp(rows[i].analysis->name, name) == 0)
-            return &rows[i];
-    return NULL;
+    const struct oct_analysis_ops *ops = oct_analysis_find(name);
+    return ops && ops->settings_bytes ? config->settings + oct_key_settings_at(owner_of(ops))
+                                      : NULL;
 }
 
 bool oct_config_analysis(const struct oct_config *config, const char *name,
-                         union oct_config_analysis_settings *settings)
+                         struct oct_analysis_settings *settings)
 {
-    const struct row *row = find_row(name);
+    const struct oct_analysis_ops *ops = oct_analysis_find(name);
+    const void *own = oct_config_settings(config, name);
+    const struct oct_analysis_session session = {
+        .repeats = config->scan.repeats,
+        .crop_first = config->pipeline.crop_first,
+        .refractive_index = config->scan.refractive_index,
+        .cpu = config->pipeline.backend == OCT_BACKEND_CPU,
+        .enface = oct_config_settings(config, "enface"),
+    };
     memset(settings, 0, sizeof(*settings));
-    if (!row)
+    if (!own)
         return false;
-    memcpy(settings, (const char *)config + row->at, row->analysis->settings_bytes);
-    if (row->join)
-        row->join(config, settings);
+    memcpy(settings, own, ops->settings_bytes);
+    if (ops->join)
+        ops->join(settings, &session);
     return true;
 }
 
 enum oct_err oct_config_analysis_check(const struct oct_config *config, const char *name,
                                        const struct oct_image_form *input, struct oct_error *err)
 {
-    union oct_config_analysis_settings settings;
-    const struct row *row = find_row(name);
-    if (!row || !row->check)
+    struct oct_analysis_settings settings;
+    const struct oct_analysis_ops *ops = oct_analysis_find(name);
+    const double height_um = config->scan.height_um;
+    const struct oct_analysis_setup setup = {
+        .input = input,
+        .n_bscans = config->scan.bscans,
+        .spacing = {height_um > 0 ? height_um / config->scan.bscans : NAN, NAN, NAN},
+    };
+    if (!ops || !ops->check)
         return OCT_OK;
     oct_config_analysis(config, name, &settings);
-    return row->check(config, &settings, input, err);
+    return ops->check(&settings, &setup, err);
 }
 
 /* ---- as a stage ---- */
@@ -145,7 +80,7 @@ enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis
 enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_config *config,
                                      const struct oct_config_stage *setup, struct oct_error *err)
 {
-    union oct_config_analysis_settings settings;
+    struct oct_analysis_settings settings;
     struct oct_analysis *analysis;
     struct oct_image_form form;
     const struct oct_analysis_ops *ops = setup->ops;
@@ -203,12 +138,14 @@ static bool flag_of(const struct oct_config *config, const char *name, const cha
 
 bool oct_config_analysis_is_asked(const struct oct_config *config, const char *name)
 {
-    const struct row *row = find_row(name);
+    const struct oct_analysis_ops *ops = oct_analysis_find(name);
+    struct oct_analysis_settings settings;
     struct oct_key enabled;
     if (oct_key_find(name, "enabled", &enabled) && oct_key_is_marked(config, &enabled) &&
         flag_of(config, name, "enabled", false))
         return true;
-    return row && row->is_asked && row->is_asked(config);
+    return ops && ops->is_asked && oct_config_analysis(config, name, &settings) &&
+           ops->is_asked(&settings);
 }
 
 bool oct_config_analysis_rests(const struct oct_config *config, const char *name)
@@ -216,19 +153,26 @@ bool oct_config_analysis_rests(const struct oct_config *config, const char *name
     return !flag_of(config, name, "enabled", true);
 }
 
+/* The section by which the analysis goes; NULL: it has none. */
+static const char *section_of(const char *name)
+{
+    const struct oct_analysis_ops *ops = oct_analysis_find(name);
+    const struct oct_analysis_ops *owner = ops ? owner_of(ops) : NULL;
+    return owner && owner->section ? owner->name : NULL;
+}
+
 bool oct_config_records(const struct oct_config *config, const char *name)
 {
-    const struct row *row = find_row(name);
-    return flag_of(config, row && row->section ? row->section : name, "record", true);
+    const char *section = section_of(name);
+    return flag_of(config, section ? section : name, "record", true);
 }
 
 bool oct_config_analysis_has(const char *name, const char *key)
 {
     struct oct_key found;
-    const struct row *row = find_row(name);
-    return oct_key_find_dotted(key, &found) &&
-           (setting_name(name, found.section, found.name) ||
-            (row && row->section && strcmp(found.section, row->section) == 0));
+    const char *section = section_of(name);
+    return oct_key_find_dotted(key, &found) && (setting_name(name, found.section, found.name) ||
+                                                (section && strcmp(found.section, section) == 0));
 }
 
 static void read_setting(const struct oct_config *config, const struct oct_key *key,

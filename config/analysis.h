@@ -8,35 +8,26 @@
  *     NAME.record    no: recordings have no results of it. No such key: they have
  *
  * Both are bool. An analysis may also go by the section of another, whose keys are its own too but
- * for `enabled`: `slab` by [surfaces]. What else depends on the analysis is a row in analysis.c. An
- * analysis without keys needs nothing here. No state; any thread. */
+ * for `enabled`: `slab` by [surfaces] (settings_of). All that is known of an analysis its own table
+ * says (analysis/analysis.h): nothing here names one. No state; any thread. */
 #ifndef OCT_CONFIG_ANALYSIS_H
 #define OCT_CONFIG_ANALYSIS_H
 
 #include "analysis/analyses.h"
-#include "analysis/average/average.h"
-#include "analysis/cells/cells.h"
-#include "analysis/enface/enface.h"
-#include "analysis/layers/layers.h"
-#include "analysis/rolloff/rolloff.h"
 #include "config/config.h"
 #include "pipeline/flow/image.h"
 #include "pipeline/flow/stage.h"
 #include "pipeline/plan/plan.h"
 
 /* Room for the settings of any analysis. */
-union oct_config_analysis_settings {
-    struct oct_enface_settings enface;
-    struct oct_average_settings average;
-    struct oct_cells_settings cells;
-    struct oct_surfaces_settings surfaces;
-    struct oct_rolloff_settings rolloff;
+struct oct_analysis_settings {
+    _Alignas(16) unsigned char bytes[OCT_ANALYSIS_MOST_SETTINGS];
 };
 
-/* Fills the settings of the analysis of that name; false: it has none, and they are all zero. Equal
- * settings are equal in every byte. */
+/* Fills the settings of the analysis of that name, with what follows from other keys; false: it has
+ * none, and they are all zero. Equal settings are equal in every byte. */
 bool oct_config_analysis(const struct oct_config *config, const char *name,
-                         union oct_config_analysis_settings *settings);
+                         struct oct_analysis_settings *settings);
 
 /* The next name of analysis.run: *at begins as that text, and is "" where there are no more.
  * OCT_E_CONFIG: there is no such analysis. */

@@ -1,5 +1,6 @@
 #include "config/config.h"
 
+#include "analysis/analyses.h"
 #include "config/apply.h"
 #include "config/keys.h"
 #include "pipeline/plan/plan.h"
@@ -13,11 +14,13 @@
 
 void oct_config_init(struct oct_config *config)
 {
+    struct oct_key_section section;
     *config = (struct oct_config){0};
-    oct_cells_settings_init(&config->cells);
-    for (size_t i = 0; i < oct_n_key_sections; i++)
-        oct_params_set_defaults(oct_key_sections[i].params,
-                                (char *)config + oct_key_sections[i].at);
+    for (unsigned i = 0; i < oct_n_analyses; i++)
+        if (oct_analyses[i]->init)
+            oct_analyses[i]->init(config->settings + oct_key_settings_at(oct_analyses[i]));
+    for (struct oct_key_sections at = {0}; oct_key_next_section(&at, &section);)
+        oct_params_set_defaults(section.params, (char *)config + section.at);
 }
 
 /* Splits "section.name"; section: of SECTION_BYTES. Returns the name, or NULL: it is not dotted. */
@@ -155,30 +158,26 @@ void oct_config_overlay(struct oct_config *config, const struct oct_config *over
     }
 }
 
-/* Keys of which the first must be less than the second. */
+/* Pairs of keys of which the first must be less than the second. */
 static enum oct_err check_orders(const struct oct_config *config, struct oct_error *err)
 {
-    const struct {
-        const char *low_key, *high_key;
-        double low, high;
-    } pairs[] = {
-        {"pipeline.min_db", "pipeline.max_db", config->pipeline.min_db, config->pipeline.max_db},
-        {"pipeline.min", "pipeline.max", config->pipeline.min, config->pipeline.max},
-        {"pipeline.percentile_low", "pipeline.percentile_high", config->pipeline.percentile_low,
-         config->pipeline.percentile_high},
-        {"analysis.enface_slab_first", "analysis.enface_slab_last", config->enface.slab_first,
-         config->enface.slab_last},
-        {"surfaces.least_um", "surfaces.most_um", config->surfaces.least_um,
-         config->surfaces.most_um},
-    };
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-        char keys[OCT_ERROR_KEY_BYTES];
-        if (pairs[i].low < pairs[i].high)
+    struct oct_key low, high;
+    for (size_t row = 0; oct_key_next(&row, &low);) {
+        char keys[OCT_ERROR_KEY_BYTES], names[2][OCT_ERROR_KEY_BYTES / 2];
+        double values[2];
+        if (!low.param->below || !oct_key_find(low.section, low.param->below, &high))
             continue;
-        snprintf(keys, sizeof(keys), "%s %s", pairs[i].low_key, pairs[i].high_key);
+        for (unsigned i = 0; i < 2; i++) {
+            const struct oct_key *key = i ? &high : &low;
+            memcpy(&values[i], (const char *)config + key->at + key->param->at, sizeof(double));
+            snprintf(names[i], sizeof(names[i]), "%s.%s", key->section, key->name);
+        }
+        if (values[0] < values[1])
+            continue;
+        snprintf(keys, sizeof(keys), "%s %s", names[0], names[1]);
         oct_fail_key(err, OCT_E_CONFIG, keys, "%s is %.15g: it must be less than %s (%.15g",
-                     pairs[i].low_key, pairs[i].low, pairs[i].high_key, pairs[i].high);
-        return oct_error_go_on(err, OCT_E_CONFIG, pairs[i].high_key, ")");
+                     names[0], values[0], names[1], values[1]);
+        return oct_error_go_on(err, OCT_E_CONFIG, names[1], ")");
     }
     return OCT_OK;
 }

@@ -8,12 +8,7 @@
 #ifndef OCT_CONFIG_CONFIG_H
 #define OCT_CONFIG_CONFIG_H
 
-#include "analysis/average/average.h"
-#include "analysis/cells/cells.h"
-#include "analysis/enface/enface.h"
-#include "analysis/layers/layers.h"
-#include "analysis/param.h"
-#include "analysis/rolloff/rolloff.h"
+#include "analysis/analysis.h"
 #include "pipeline/base/err.h"
 
 #include <stdbool.h>
@@ -40,7 +35,8 @@ struct oct_config_origin {
 
 enum oct_config_backend { OCT_BACKEND_AUTO, OCT_BACKEND_CPU, OCT_BACKEND_CUDA };
 
-#define OCT_CONFIG_MAX_NAMES 16 /* in a list of names such as analysis.run */
+#define OCT_CONFIG_MAX_NAMES 16        /* in a list of names such as analysis.run */
+#define OCT_CONFIG_MOST_SETTINGS 4096u /* bytes of the settings of all analyses */
 
 struct oct_config {
     bool quiet; /* octctl's --quiet: of the command line, no key */
@@ -137,11 +133,7 @@ struct oct_config {
                                   and '_', each once, at most OCT_CONFIG_MAX_NAMES; the daemon
                                   checks whether such analyses exist; "": none */
     } analysis;
-    struct oct_enface_settings enface;   /* keys analysis.enface_... */
-    struct oct_average_settings average; /* repeats: of scan.repeats */
-    struct oct_cells_settings cells;
-    struct oct_surfaces_settings surfaces; /* of `slab` too */
-    struct oct_rolloff_settings rolloff;
+    _Alignas(16) unsigned char settings[OCT_CONFIG_MOST_SETTINGS]; /* oct_config_settings */
     struct {
         oct_config_string server_key, allowed;       /* the daemon's; "": plain, on this machine */
         oct_config_string client_key, server_public; /* of the clients that connect to it */
@@ -171,6 +163,10 @@ extern const char *const oct_config_backend_names[]; /* NULL-terminated */
 
 /* All defaults. */
 void oct_config_init(struct oct_config *config);
+
+/* The settings of the analysis of that name, as its keys say: ops->settings_bytes; NULL: it has
+ * none. What follows from other keys is not in them (oct_config_analysis). */
+const void *oct_config_settings(const struct oct_config *config, const char *name);
 
 /* Reads an INI file over what is there. Relative paths in it are taken from the file's folder.
  * OCT_E_CONFIG: "FILE:LINE: [section] key: what is wrong". */
@@ -234,7 +230,8 @@ struct oct_config_key {
     const char *section, *name, *meaning;
     const char *const *words; /* the values that it takes, up to NULL; NULL: others */
     bool is_path;
-    size_t row; /* of `origins` */
+    bool is_of_analyses; /* its section is [analysis] or that of one */
+    size_t row;          /* of `origins` */
 };
 
 /* Key i, from 0; false: there are no more. */

@@ -1,9 +1,12 @@
 #include "config/keys.h"
 
+#include "analysis/analyses.h"
+#include "analysis/average/average.h"
 #include "pipeline/plan/geometry.h"
 #include "pipeline/plan/plan.h"
 #include "pipeline/wire/shm_layout.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
@@ -225,19 +228,19 @@ static const struct oct_param pipeline_keys[] = {
      .applies = OCT_APPLIES_DISPLAY | OCT_APPLIES_FORECAST, .first = OCT_RANGE_AUTO,
      .standard = "percentile",
      .meaning = "Display limits: the B-scan's minimum and maximum (flickers), fixed, percentiles."},
-    {VALUE(pipeline, min_db), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_DISPLAY,
-     .least = -1000, .most = 1000, .standard = "0", .unit = "dB",
+    {VALUE(pipeline, min_db), .below = "max_db", .when = OCT_CONFIG_LIVE,
+     .applies = OCT_APPLIES_DISPLAY, .least = -1000, .most = 1000, .standard = "0", .unit = "dB",
      .meaning = "Black when range=manual and log=yes."},
     {VALUE(pipeline, max_db), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_DISPLAY,
      .least = -1000, .most = 1000, .standard = "60", .unit = "dB",
      .meaning = "White when range=manual and log=yes."},
-    {VALUE(pipeline, min), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_DISPLAY, .least = -1e18,
-     .most = 1e18, .standard = "0", .unit = "counts^2",
+    {VALUE(pipeline, min), .below = "max", .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_DISPLAY,
+     .least = -1e18, .most = 1e18, .standard = "0", .unit = "counts^2",
      .meaning = "Black when range=manual and log=no."},
     {VALUE(pipeline, max), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_DISPLAY, .least = -1e18,
      .most = 1e18, .standard = "10000", .unit = "counts^2",
      .meaning = "White when range=manual and log=no."},
-    {VALUE(pipeline, percentile_low), .when = OCT_CONFIG_LIVE,
+    {VALUE(pipeline, percentile_low), .below = "percentile_high", .when = OCT_CONFIG_LIVE,
      .applies = OCT_APPLIES_DISPLAY | OCT_APPLIES_FORECAST, .least = 0, .most = 100,
      .standard = "30", .unit = "%",
      .meaning = "Black when range=percentile: this share of the B-scan's pixels is darker."},
@@ -404,10 +407,8 @@ static const struct oct_param view_keys[] = {
      .meaning = "Names and texts of octview's snapshots have the pseudonym, too."},
 };
 
-/* The rows of an analysis stand beside it, and are of its settings. */
 #define OWN(table) &(const struct oct_params)OCT_PARAMS(table), 0
-#define OF(params, member) &params, offsetof(struct oct_config, member)
-const struct oct_key_section oct_key_sections[] = {
+static const struct oct_key_section sections[] = {
     {"camera", "The line camera of the spectrometer.", OWN(camera_keys)},
     {"scan", "How the scanner moves: A-lines make a B-scan, B-scans make a volume.",
      OWN(scan_keys)},
@@ -423,32 +424,74 @@ const struct oct_key_section oct_key_sections[] = {
     {"metrics", "Counters for Prometheus, over HTTP on this machine alone.", OWN(metrics_keys)},
     {"record", "Recordings: one HDF5 file a volume.", OWN(record_keys)},
     {"analysis", "What is computed from the pictures beside the stream.", OWN(analysis_keys)},
-    {"analysis", NULL, OF(oct_enface_params, enface)},
-    {"average", "The live average of B-scans: topic and dataset `average`.",
-     OF(oct_average_params, average)},
-    {"cells", "Cells, found and followed live: topic and dataset `cells`.",
-     OF(oct_cells_params, cells)},
-    {"cells", NULL, OF(oct_cells_search_params, cells.params)},
-    {"surfaces", "Layers of the retina, found live: topics and datasets `surfaces`, `slab`.",
-     OF(oct_surfaces_params, surfaces)},
-    {"rolloff", "Axial width and roll-off of a mirror, live: topic and dataset `rolloff`.",
-     OF(oct_rolloff_params, rolloff)},
     {"security", "CURVE keys: who may send lines, see B-scans and give commands.",
      OWN(security_keys)},
     {"view", "The viewer. What the operator chooses there is remembered elsewhere.",
      OWN(view_keys)},
 };
-const size_t oct_n_key_sections = sizeof(oct_key_sections) / sizeof(oct_key_sections[0]);
+enum { N_SECTIONS = sizeof(sections) / sizeof(sections[0]) };
+
+/* What its settings take up; 0: they are those of another. */
+static size_t room_of(const struct oct_analysis_ops *ops)
+{
+    assert(ops->settings_bytes <= OCT_ANALYSIS_MOST_SETTINGS);
+    return ops->settings_of ? 0 : (ops->settings_bytes + 15) / 16 * 16;
+}
+
+size_t oct_key_settings_at(const struct oct_analysis_ops *ops)
+{
+    size_t at = 0;
+    for (unsigned i = 0; i < oct_n_analyses && oct_analyses[i] != ops; i++)
+        at += room_of(oct_analyses[i]);
+    assert(at + room_of(ops) <= OCT_CONFIG_MOST_SETTINGS);
+    return at;
+}
+
+#define N_TABLES (sizeof(oct_analyses[0]->keys) / sizeof(oct_analyses[0]->keys[0]))
+
+/* The next table of an analysis: its rows stand beside it, and are of its settings. */
+static bool next_of_analyses(struct oct_key_sections *at, struct oct_key_section *section)
+{
+    for (; at->analysis < oct_n_analyses; at->table = 0) {
+        const struct oct_analysis_ops *ops = oct_analyses[at->analysis];
+        if (at->table >= N_TABLES || !ops->keys[at->table].params) {
+            at->settings += room_of(ops);
+            at->analysis++;
+            continue;
+        }
+        *section = (struct oct_key_section){
+            .name = ops->section ? ops->name : "analysis",
+            .meaning = at->table == 0 ? ops->section : NULL,
+            .params = ops->keys[at->table].params,
+            .at = offsetof(struct oct_config, settings) + at->settings + ops->keys[at->table].at,
+        };
+        at->table++;
+        return true;
+    }
+    return false;
+}
+
+bool oct_key_next_section(struct oct_key_sections *at, struct oct_key_section *section)
+{
+    const bool is_behind_analysis = at->i > 0 && strcmp(sections[at->i - 1].name, "analysis") == 0;
+    if (is_behind_analysis && next_of_analyses(at, section))
+        return true;
+    if (at->i >= N_SECTIONS)
+        return false;
+    *section = sections[at->i++];
+    return true;
+}
 
 bool oct_key_row(size_t index, struct oct_key *key)
 {
+    struct oct_key_section section;
     size_t first = 0;
-    for (size_t s = 0; s < oct_n_key_sections; first += oct_key_sections[s++].params->n) {
-        const struct oct_key_section *section = &oct_key_sections[s];
-        if (index - first >= section->params->n)
+    for (struct oct_key_sections at = {0}; oct_key_next_section(&at, &section);
+         first += section.params->n) {
+        if (index - first >= section.params->n)
             continue;
-        const struct oct_param *param = &section->params->rows[index - first];
-        *key = (struct oct_key){section->name, param->name, param, section->at, index};
+        const struct oct_param *param = &section.params->rows[index - first];
+        *key = (struct oct_key){section.name, param->name, param, section.at, index};
         return true;
     }
     return false;
@@ -483,8 +526,9 @@ bool oct_key_find(const char *section, const char *name, struct oct_key *key)
 
 const char *oct_key_section_meaning(const char *section)
 {
-    for (size_t i = 0; i < oct_n_key_sections; i++)
-        if (!strcmp(oct_key_sections[i].name, section))
-            return oct_key_sections[i].meaning;
+    struct oct_key_section one;
+    for (struct oct_key_sections at = {0}; oct_key_next_section(&at, &one);)
+        if (!strcmp(one.name, section))
+            return one.meaning;
     return NULL;
 }

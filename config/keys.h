@@ -20,8 +20,18 @@ struct oct_key_section {
     size_t at;
 };
 
-extern const struct oct_key_section oct_key_sections[]; /* keys of one section stand together */
-extern const size_t oct_n_key_sections;
+/* A place among the sections, in the order of octd.ini; zeroed: before the first. Keys of one
+ * section follow one another. */
+struct oct_key_sections {
+    size_t i, settings; /* where those of the analysis begin in config->settings */
+    unsigned analysis, table;
+};
+
+/* The next section; false: there are no more. */
+bool oct_key_next_section(struct oct_key_sections *at, struct oct_key_section *section);
+
+/* Where the settings that an analysis owns begin in config->settings. */
+size_t oct_key_settings_at(const struct oct_analysis_ops *ops);
 
 /* Row `index` of all tables, options alone too; false: there are no more. */
 bool oct_key_row(size_t index, struct oct_key *key);

@@ -65,11 +65,12 @@ static const char *nearest_section(const char *section)
 {
     const char *nearest = NULL;
     size_t least = SIZE_MAX;
-    for (size_t i = 0; i < oct_n_key_sections; i++) {
-        size_t distance = oct_word_edits(section, oct_key_sections[i].name);
+    struct oct_key_section one;
+    for (struct oct_key_sections at = {0}; oct_key_next_section(&at, &one);) {
+        size_t distance = oct_word_edits(section, one.name);
         if (distance < least) {
             least = distance;
-            nearest = oct_key_sections[i].name;
+            nearest = one.name;
         }
     }
     return nearest;

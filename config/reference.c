@@ -1,6 +1,7 @@
 /* The key table for people: the reference file and --help. */
 #include "config/config.h"
 
+#include "analysis/analyses.h"
 #include "config/keys.h"
 
 #include <string.h>
@@ -89,12 +90,13 @@ bool oct_config_key_at(size_t i, struct oct_config_key *key)
     struct oct_key k;
     if (!oct_key_at(i, &k))
         return false;
-    *key =
-        (struct oct_config_key){.section = k.section,
-                                .name = k.name,
-                                .meaning = k.param->meaning,
-                                .words = k.param->type == OCT_PARAM_BOOL ? answers : k.param->words,
-                                .is_path = k.param->type == OCT_PARAM_PATH,
-                                .row = k.index};
+    *key = (struct oct_config_key){
+        .section = k.section,
+        .name = k.name,
+        .meaning = k.param->meaning,
+        .words = k.param->type == OCT_PARAM_BOOL ? answers : k.param->words,
+        .is_path = k.param->type == OCT_PARAM_PATH,
+        .is_of_analyses = !strcmp(k.section, "analysis") || oct_analysis_find(k.section),
+        .row = k.index};
     return true;
 }

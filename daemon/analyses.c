@@ -129,12 +129,12 @@ void oct_daemon_analyses_destroy(struct oct_daemon_analyses *all)
 /* Both come from oct_config_analysis, which sets every byte. */
 static bool is_same(const void *a, const void *b)
 {
-    return memcmp(a, b, sizeof(union oct_config_analysis_settings)) == 0;
+    return memcmp(a, b, sizeof(struct oct_analysis_settings)) == 0;
 }
 
 void oct_daemon_analyses_configure(struct oct_daemon_analyses *all, const struct oct_config *config)
 {
-    union oct_config_analysis_settings settings;
+    struct oct_analysis_settings settings;
     for (unsigned i = 0; i < all->n; i++) {
         struct oct_daemon_analysis *a = &all->analysis[i];
         const char *name = a->ops->name;

@@ -21,11 +21,11 @@ struct oct_daemon_lag {
 
 struct oct_daemon_analysis {
     const struct oct_analysis_ops *ops;
-    struct oct_stage *stage;                     /* NULL: it did not start */
-    struct oct_error refused;                    /* why */
-    union oct_config_analysis_settings settings; /* as given to the stage last */
-    bool rests;                                  /* likewise */
-    bool told; /* that it has been at work at one B-scan for long */
+    struct oct_stage *stage;               /* NULL: it did not start */
+    struct oct_error refused;              /* why */
+    struct oct_analysis_settings settings; /* as given to the stage last */
+    bool rests;                            /* likewise */
+    bool told;                             /* that it has been at work at one B-scan for long */
     struct oct_daemon_lag lag;
 };
 

@@ -276,10 +276,11 @@ static void add_average(cJSON *reply, const struct oct_daemon *d)
             oct_stage_count(a->stage, &c);
     }
     const uint32_t repeats = d->config.scan.repeats;
+    const struct oct_average_settings *s = oct_config_settings(&d->config, oct_average_cpu.name);
     const double *n = c.numbers;
     const bool has = !c.at_rest && isfinite(n[OCT_AVERAGE_AVERAGED]);
     cJSON *average = cJSON_AddObjectToObject(reply, "average");
-    add_u64(average, "bscans", repeats > 1 ? repeats : d->config.average.bscans);
+    add_u64(average, "bscans", repeats > 1 ? repeats : s->bscans);
     cJSON_AddNumberToObject(average, "averaged", has ? n[OCT_AVERAGE_AVERAGED] : 0);
     cJSON_AddNumberToObject(average, "rejected", has ? n[OCT_AVERAGE_REJECTED] : 0);
     cJSON_AddNumberToObject(average, "resets", has ? n[OCT_AVERAGE_RESETS] : 0);
@@ -288,7 +289,7 @@ static void add_average(cJSON *reply, const struct oct_daemon *d)
         cJSON_AddNumberToObject(average, "score", n[OCT_AVERAGE_SCORE]);
     else
         cJSON_AddNullToObject(average, "score");
-    cJSON_AddNumberToObject(average, "min_score", d->config.average.min_score);
+    cJSON_AddNumberToObject(average, "min_score", s->min_score);
 }
 
 static void add_session(cJSON *reply, const struct oct_daemon *d)

@@ -223,13 +223,12 @@ static enum oct_err sort_arguments(struct call *call, int argc, char **argv, str
 static enum oct_err check_keys(const struct oct_config *config, const struct oct_command *command,
                                struct oct_error *err)
 {
-    static const char sections[] = "analysis average cells surfaces rolloff";
     struct oct_config_key key;
     for (size_t i = 0; command->keys && oct_config_key_at(i, &key); i++) {
         const struct oct_config_origin *origin = &config->origins[key.row];
         char name[128];
         snprintf(name, sizeof(name), "%s.%s", key.section, key.name);
-        if (origin->order > 0 && origin->line == 0 && has_word(sections, key.section) &&
+        if (origin->order > 0 && origin->line == 0 && key.is_of_analyses &&
             !has_word(command->keys, name))
             return oct_fail(err, OCT_E_CONFIG,
                             "--set %s: octctl %s does not read this key, octd alone does; see "

@@ -1017,12 +1017,35 @@ static enum oct_err average_create(struct oct_analysis **out,
     return OCT_OK;
 }
 
+static void average_join(void *settings, const struct oct_analysis_session *session)
+{
+    ((struct oct_average_settings *)settings)->repeats = session->repeats;
+}
+
+static enum oct_err average_check(const void *settings, const struct oct_analysis_setup *setup,
+                                  struct oct_error *err)
+{
+    return oct_average_check(settings, setup->input->dims[0], setup->input->dims[1], err);
+}
+
+/* By a window, or by repeats. */
+static bool average_is_asked(const void *settings)
+{
+    const struct oct_average_settings *s = settings;
+    return s->bscans > 1 || s->repeats > 1;
+}
+
 const struct oct_analysis_ops oct_average_cpu = {
     .name = "average",
     .backend = "cpu",
     .meaning = "The mean of the last B-scans, registered; or of the repeats of each place.",
     .input = OCT_STAGE_VALUES,
     .settings_bytes = sizeof(struct oct_average_settings),
+    .keys = {{.params = &oct_average_params}},
+    .section = "The live average of B-scans: topic and dataset `average`.",
+    .join = average_join,
+    .check = average_check,
+    .is_asked = average_is_asked,
     .most_behind = 2,
     .create = average_create,
     .run =

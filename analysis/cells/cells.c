@@ -628,12 +628,37 @@ static unsigned most_behind(const void *settings)
     return ((const struct oct_cells_settings *)settings)->source == OCT_CELLS_OF_BSCAN ? 2 : 0;
 }
 
+static void cells_init(void *settings)
+{
+    oct_cells_settings_init(settings);
+}
+
+static void cells_join(void *settings, const struct oct_analysis_session *session)
+{
+    struct oct_cells_settings *s = settings;
+    s->cpu = session->cpu;
+    s->enface = *session->enface;
+}
+
+static enum oct_err cells_check(const void *settings, const struct oct_analysis_setup *setup,
+                                struct oct_error *err)
+{
+    return oct_cells_live_check(settings, setup->input, setup->n_bscans, setup->spacing.bscan_um,
+                                err);
+}
+
 const struct oct_analysis_ops oct_cells_analysis_cpu = {
     .name = "cells",
     .backend = "cpu",
     .meaning = "Cells of each volume from above, or of each B-scan: where they are, how fast.",
     .input = OCT_STAGE_PICTURES,
     .settings_bytes = sizeof(struct oct_cells_settings),
+    .keys = {{.params = &oct_cells_params},
+             {&oct_cells_search_params, offsetof(struct oct_cells_settings, params)}},
+    .section = "Cells, found and followed live: topic and dataset `cells`.",
+    .init = cells_init,
+    .join = cells_join,
+    .check = cells_check,
     .most_behind_of = most_behind,
     .create = cells_create,
     .run =

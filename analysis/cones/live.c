@@ -165,6 +165,7 @@ const struct oct_analysis_ops oct_cones_cpu = {
     .meaning = "Spacing and density of the cones in the slab, volume by volume.",
     .input = OCT_STAGE_PICTURES,
     .settings_bytes = sizeof(struct oct_enface_settings),
+    .settings_of = "enface", /* it looks at the slab */
     .create = cones_create,
     .run =
         {

@@ -19,8 +19,8 @@ static const struct oct_param param_rows[] = {
     {OCT_PARAM_CHOICE("enface_projection", S, projection, projection_names), OCT_PARAM_LIVE,
      .first = OCT_PROJECTION_MEAN, .standard = "mean",
      .meaning = "A pixel of the en-face picture: the A-line's mean, its maximum, a slab's mean."},
-    {OCT_PARAM("enface_slab_first", S, slab_first), OCT_PARAM_LIVE, .least = 0, .most = 1,
-     .standard = "0.4", .unit = "of the depth",
+    {OCT_PARAM("enface_slab_first", S, slab_first), OCT_PARAM_LIVE, .below = "enface_slab_last",
+     .least = 0, .most = 1, .standard = "0.4", .unit = "of the depth",
      .meaning = "Where the slab of enface_projection=slab begins."},
     {OCT_PARAM("enface_slab_last", S, slab_last), OCT_PARAM_LIVE, .least = 0, .most = 1,
      .standard = "0.6", .unit = "of the depth", .meaning = "Where it ends."},
@@ -307,6 +307,7 @@ const struct oct_analysis_ops oct_enface_cpu = {
     .meaning = "The volume from above: one value an A-line, one row a B-scan.",
     .input = OCT_STAGE_PICTURES,
     .settings_bytes = sizeof(struct oct_enface_settings),
+    .keys = {{.params = &oct_enface_params}},
     .create = enface_create,
     .run =
         {

@@ -24,8 +24,9 @@ static const struct oct_param param_rows[] = {
     {OCT_PARAM("every", S, every), OCT_PARAM_LIVE, .least = 1, .most = OCT_SURFACES_MOST_EVERY,
      .standard = "1", .unit = "B-scans",
      .meaning = "One of so many B-scans is searched; 1: each, as far as the machine follows."},
-    {OCT_PARAM("least_um", S, least_um), OCT_PARAM_LIVE, .least = 1, .most = 1e4, .standard = "100",
-     .unit = "um", .meaning = "Least distance from the ilm to the rpe."},
+    {OCT_PARAM("least_um", S, least_um), OCT_PARAM_LIVE, .below = "most_um", .least = 1,
+     .most = 1e4, .standard = "100", .unit = "um",
+     .meaning = "Least distance from the ilm to the rpe."},
     {OCT_PARAM("most_um", S, most_um), OCT_PARAM_LIVE, .least = 1, .most = 1e4, .standard = "600",
      .unit = "um", .meaning = "Greatest distance."},
     {OCT_PARAM("min_quality", S, min_quality), OCT_PARAM_LIVE, .least = 0, .most = 1e3,
@@ -315,12 +316,21 @@ static enum oct_err surfaces_take(struct oct_analysis *a, struct oct_image_frame
     return OCT_OK;
 }
 
+static enum oct_err surfaces_check(const void *settings, const struct oct_analysis_setup *setup,
+                                   struct oct_error *err)
+{
+    return oct_surfaces_live_check(settings, setup->input, err);
+}
+
 const struct oct_analysis_ops oct_surfaces_analysis_cpu = {
     .name = "surfaces",
     .backend = "cpu",
     .meaning = "Inner limiting membrane and pigment epithelium of every n-th B-scan.",
     .input = OCT_STAGE_PICTURES,
     .settings_bytes = sizeof(struct oct_surfaces_settings),
+    .keys = {{.params = &oct_surfaces_params}},
+    .section = "Layers of the retina, found live: topics and datasets `surfaces`, `slab`.",
+    .check = surfaces_check,
     .most_behind = 8,
     .create = surfaces_create,
     .run =
@@ -433,12 +443,20 @@ static void slab_end(struct oct_analysis *a)
     a->is_whole = a->any;
 }
 
+static bool slab_is_asked(const void *settings)
+{
+    return !((const struct oct_surfaces_settings *)settings)->slab.is_none;
+}
+
 const struct oct_analysis_ops oct_slab_analysis_cpu = {
     .name = "slab",
     .backend = "cpu",
     .meaning = "The volume from above, of depths between layers: one row a B-scan.",
     .input = OCT_STAGE_PICTURES,
     .settings_bytes = sizeof(struct oct_surfaces_settings),
+    .settings_of = "surfaces",
+    .check = surfaces_check,
+    .is_asked = slab_is_asked,
     .create = slab_create,
     .run =
         {

@@ -302,12 +302,22 @@ static enum oct_err rolloff_create(struct oct_analysis **out,
     return OCT_OK;
 }
 
+static void rolloff_join(void *settings, const struct oct_analysis_session *session)
+{
+    struct oct_rolloff_settings *s = settings;
+    s->crop_first = session->crop_first;
+    s->refractive_index = session->refractive_index;
+}
+
 const struct oct_analysis_ops oct_rolloff_cpu = {
     .name = "rolloff",
     .backend = "cpu",
     .meaning = "Axial width of a mirror, and how its peak falls with depth, B-scan by B-scan.",
     .input = OCT_STAGE_VALUES,
     .settings_bytes = sizeof(struct oct_rolloff_settings),
+    .keys = {{.params = &oct_rolloff_params}},
+    .section = "Axial width and roll-off of a mirror, live: topic and dataset `rolloff`.",
+    .join = rolloff_join,
     .most_behind = MOST_BEHIND,
     .create = rolloff_create,
     .run =

@@ -1,6 +1,6 @@
 /* Layers live (analysis/layers/layers.h): B-scans whose layers are known, as pictures of every
- * kind, with jumps, blinks and missing A-lines; the slab between them, one row a B-scan, of volumes that
- * grow, end early and come live. */
+ * kind, with jumps, blinks and missing A-lines; the slab between them, one row a B-scan, of volumes
+ * that grow, end early and come live. */
 #include "analysis/layers/find/sequence.h"
 #include "analysis/layers/layers.h"
 #include "config/analysis.h"
@@ -377,8 +377,8 @@ static void settings_that_cannot_be_are_named(void **state)
 static void the_configuration_has_the_defaults_of_a_trace(void **state)
 {
     struct oct_config config;
-    union oct_config_analysis_settings settings;
-    const struct oct_surfaces_settings expected = usual(), *s = &settings.surfaces;
+    struct oct_analysis_settings settings;
+    const struct oct_surfaces_settings expected = usual(), *s = (const void *)&settings;
     oct_config_init(&config);
     assert_true(oct_config_analysis(&config, "surfaces", &settings));
     assert_true(!s->enabled && s->slab.is_none && s->every == 1);

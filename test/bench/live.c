@@ -2,6 +2,7 @@
  * and the layers on one core, alone. */
 #include "analysis/average/average.h"
 #include "analysis/layers/find/sequence.h"
+#include "analysis/layers/layers.h"
 #include "config/analysis.h"
 #include "config/apply.h"
 #include "pipeline/base/aligned.h"
@@ -202,11 +203,12 @@ enum oct_err bench_layers_alone(const struct oct_config *config, double seconds,
 {
     struct eye eye;
     enum oct_err e = open_eye(&eye, config, err);
+    const struct oct_surfaces_settings *settings = oct_config_settings(config, "surfaces");
     const struct oct_layer_sequence_setup setup = {.input = &eye.form,
                                                    .spacing = {NAN, NAN, NAN},
-                                                   .least_um = config->surfaces.least_um,
-                                                   .most_um = config->surfaces.most_um,
-                                                   .min_quality = config->surfaces.min_quality};
+                                                   .least_um = settings->least_um,
+                                                   .most_um = settings->most_um,
+                                                   .min_quality = settings->min_quality};
     struct tracing free_of = {.eye = &eye}, bounded = {.eye = &eye, .bounded = true};
     struct bench_turn turns[2] = {{.run = trace, .context = &free_of},
                                   {.run = trace, .context = &bounded}};

@@ -74,8 +74,9 @@ static void defaults_are_those_of_the_contract(void **state)
     assert_string_equal(c.record.directory, ".");
     assert_true(c.record.spectra && c.record.bscans && c.record.sync_interval_s == 1);
     assert_string_equal(c.analysis.run, "enface,quality,cells,surfaces,slab,average,rolloff");
-    assert_int_equal(c.enface.projection, OCT_PROJECTION_MEAN);
-    assert_true(c.enface.slab_first == 0.4 && c.enface.slab_last == 0.6);
+    const struct oct_enface_settings *enface = oct_config_settings(&c, "enface");
+    assert_int_equal(enface->projection, OCT_PROJECTION_MEAN);
+    assert_true(enface->slab_first == 0.4 && enface->slab_last == 0.6);
     assert_false(oct_config_is_set(&c, "camera.samples"));
     config_assert_ok(oct_config_check(&c, &err), &err);
 }

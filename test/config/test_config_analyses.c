@@ -1,4 +1,6 @@
 /* Keys of analyses: what follows from their names. */
+#include "analysis/average/average.h"
+#include "analysis/enface/enface.h"
 #include "test/rig/config_help.h"
 
 #include "config/analysis.h"
@@ -115,19 +117,21 @@ static void settings_are_listed_by_their_keys(void **state)
 static void settings_are_filled_or_zero(void **state)
 {
     struct oct_config c;
-    union oct_config_analysis_settings s;
+    struct oct_analysis_settings s;
+    const struct oct_enface_settings *enface = (const void *)&s;
+    const struct oct_average_settings *average = (const void *)&s;
     struct oct_error err = {.text = ""};
     struct oct_image_form form = {.rank = 2, .dims = {16, 32}};
     oct_config_init(&c);
-    c.enface.slab_first = 0.25;
+    set(&c, "analysis.enface_slab_first", "0.25");
     set(&c, "average.bscans", "7");
     set(&c, "scan.repeats", "2");
-    assert_true(oct_config_analysis(&c, "enface", &s) && s.enface.slab_first == 0.25);
-    assert_true(oct_config_analysis(&c, "cones", &s) && s.enface.slab_last == 0.6);
+    assert_true(oct_config_analysis(&c, "enface", &s) && enface->slab_first == 0.25);
+    assert_true(oct_config_analysis(&c, "cones", &s) && enface->slab_last == 0.6);
     assert_true(oct_config_analysis(&c, "average", &s));
-    assert_true(s.average.bscans == 7 && s.average.repeats == 2);
+    assert_true(average->bscans == 7 && average->repeats == 2);
     assert_false(oct_config_analysis(&c, "quality", &s));
-    assert_int_equal(s.average.bscans, 0);
+    assert_int_equal(average->bscans, 0);
     config_assert_ok(oct_config_analysis_check(&c, "quality", &form, &err), &err);
     form.dims[0] = form.dims[1] = 2; /* too few to register */
     assert_int_equal(oct_config_analysis_check(&c, "average", &form, &err), OCT_E_CONFIG);

@@ -1,6 +1,7 @@
 /* octd with analyses that misbehave: the daemon's own main, and this table instead of
  * analysis/analyses.c. For test_analyses.py. */
 #include "analysis/analyses.h"
+#include "analysis/average/average.h"
 #include "analysis/enface/enface.h"
 #include "analysis/quality/quality.h"
 
@@ -122,7 +123,8 @@ static const struct oct_analysis_ops unborn = {
 };
 
 const struct oct_analysis_ops *const oct_analyses[] = {
-    &oct_enface_cpu, &oct_quality_cpu, &sleeper, &hanger, &failer, &nonsense, &mean, &unborn,
+    &oct_enface_cpu, &oct_quality_cpu, &oct_average_cpu, &sleeper, &hanger, &failer, &nonsense,
+    &mean,           &unborn,
 };
 const unsigned oct_n_analyses = sizeof(oct_analyses) / sizeof(oct_analyses[0]);
 

@@ -1,4 +1,6 @@
 /* A changed live key reaches the analysis that it belongs to, and no other. */
+#include "analysis/average/average.h"
+#include "analysis/enface/enface.h"
 #include "daemon/analyses.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/flow/slots.h"
@@ -16,7 +18,10 @@ enum { N = 4, M = 20, ENFACE = 0, AVERAGE = 1, N_ANALYSES = 2 };
 /* An analysis that counts; it takes the name of one that ships, and with it that one's keys. */
 struct oct_analysis {
     atomic_uint n_pushed, n_configured;
-    union oct_config_analysis_settings settings;
+    union {
+        struct oct_enface_settings enface;
+        struct oct_average_settings average;
+    } settings;
 };
 
 struct rig {

@@ -90,7 +90,9 @@ static int read_settings(struct oct_cells_job *c)
     static const double unknown[2] = {NAN, NAN};
     const struct oct_cells_options *g = &c->given;
     const struct oct_config *config = c->job.config;
-    struct oct_cells_settings s = config->cells;
+    const struct oct_enface_settings *enface = oct_config_settings(config, "enface");
+    struct oct_cells_settings s;
+    memcpy(&s, oct_config_settings(config, "cells"), sizeof(s));
     const bool has_px = oct_param_text(&oct_cells_search_params, &g->search, "radius_px") != NULL;
     const bool has_um = oct_param_text(&oct_cells_params, &g->own, "radius_um") != NULL;
     if (has_px && has_um)
@@ -107,9 +109,8 @@ static int read_settings(struct oct_cells_job *c)
     c->source_is_given = oct_param_text(&oct_cells_params, &g->own, "source") != NULL;
     c->is_bscan = s.source == OCT_CELLS_OF_BSCAN;
     c->options = (struct oct_pictures_options){
-        .projection = projections[config->enface.projection - OCT_PROJECTION_MEAN],
-        .slab = {{config->enface.slab_first, OCT_DEPTH_SHARE},
-                 {config->enface.slab_last, OCT_DEPTH_SHARE}},
+        .projection = projections[enface->projection - OCT_PROJECTION_MEAN],
+        .slab = {{enface->slab_first, OCT_DEPTH_SHARE}, {enface->slab_last, OCT_DEPTH_SHARE}},
         .fps = isnan(g->fps) ? 0 : g->fps,
         .any_side = true, /* the film says what size the radius needs */
         .keeps_whole = true};

@@ -17,7 +17,7 @@ static enum oct_err choose_slab(struct slab *slab, const struct oct_export_input
                                 const struct oct_export_wish *wish, double depth_um,
                                 struct oct_error *err)
 {
-    const struct oct_config *c = in->config;
+    const struct oct_enface_settings *s = oct_config_settings(in->config, "enface");
     const uint32_t depth = in->facts->depth;
     *slab = (struct slab){.n = depth};
     if (wish->has_slab) {
@@ -27,10 +27,10 @@ static enum oct_err choose_slab(struct slab *slab, const struct oct_export_input
         slab->n = last - slab->first;
         return e;
     }
-    if (c->enface.projection == OCT_PROJECTION_SLAB) {
-        oct_enface_slab(c->enface.slab_first, c->enface.slab_last, depth, &slab->first, &slab->n);
+    if (s->projection == OCT_PROJECTION_SLAB) {
+        oct_enface_slab(s->slab_first, s->slab_last, depth, &slab->first, &slab->n);
     } else {
-        slab->is_max = c->enface.projection == OCT_PROJECTION_MAX;
+        slab->is_max = s->projection == OCT_PROJECTION_MAX;
     }
     return OCT_OK;
 }
