@@ -1,8 +1,9 @@
 /* Results: what an analysis found, declared once as a table of fields beside it. A field is a
  * member of a struct with its name, unit and meaning; a struct is what is found once (a pair of
  * volumes), or a row of many (a cell in a frame). CSV, HDF5, JSON and the lines that a person reads
- * are written from the same table (formats/result_files.h, oct_result_print). Tables are constant;
- * all functions are thread-safe. */
+ * are written from the same table, each where its writer is called with it (formats/result_files.h,
+ * oct_result_print). Columns of HDF5 carry unit and meaning; attributes, JSON and CSV the name
+ * alone, which therefore ends in its unit. Tables are constant; all functions are thread-safe. */
 #ifndef OCT_ANALYSIS_RESULT_H
 #define OCT_ANALYSIS_RESULT_H
 

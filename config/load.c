@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <ini.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,9 +157,17 @@ static int take_value(void *user, const char *section, const char *name, const c
     return 1;
 }
 
+/* A global of inih: recordings may be read in several threads. */
+static void allow_long_lines(void)
+{
+    if (&ini_max_line && ini_max_line < MAX_LINE_BYTES)
+        ini_max_line = MAX_LINE_BYTES;
+}
+
 static enum oct_err load_bytes(struct oct_config *config, const char *bytes, size_t n_bytes,
                                const char *name, const char *folder, struct oct_error *err)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct oct_config changed = *config;
     struct loading load = {
         .bytes = bytes,
@@ -173,8 +182,7 @@ static enum oct_err load_bytes(struct oct_config *config, const char *bytes, siz
         load.bytes += 3;
         load.n_bytes -= 3;
     }
-    if (&ini_max_line && ini_max_line < MAX_LINE_BYTES)
-        ini_max_line = MAX_LINE_BYTES;
+    pthread_once(&once, allow_long_lines);
     int status = ini_parse_stream(read_line, &load, take_value, &load);
     if (status < 0)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory to read it", oct_key_shown_name(name));

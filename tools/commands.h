@@ -11,8 +11,9 @@
 
 struct oct_command {
     const char *name;
-    const char *usage; /* what follows "octctl NAME", e.g. "FILE [--json]" */
-    const char *help;  /* one line */
+    const char *usage;       /* what follows "octctl NAME", e.g. "FILE [--json]" */
+    const char *help;        /* one line */
+    void (*help_more)(void); /* what more its --help prints, on stdout; NULL: nothing */
 
     /* For oct_options_read, by which `run` begins. */
     const struct oct_option *options; /* NULL: none */

@@ -194,6 +194,8 @@ static void print_command_help(const struct oct_command *command)
     for (const struct oct_option *o = global_options; o->name; o++)
         if (!is_own(command, o->name) && oct_command_reads(command, o->name))
             oct_options_print((const struct oct_option[]){*o, {NULL}}, HELP_COLUMN);
+    if (command->help_more)
+        command->help_more();
 }
 
 static enum oct_err sort_arguments(struct call *call, int argc, char **argv, struct oct_error *err)

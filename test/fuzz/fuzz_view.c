@@ -135,10 +135,11 @@ static void take_image(struct viewer *v, enum topic topic, size_t n_values)
     } else if (topic == AVERAGE) {
         hear_average(v, n_values);
     } else {
-        oct_view_cones_set(&v->model.cones, &v->image);
+        oct_view_overlay_take(&v->model, &oct_view_overlay_cones, &v->image);
     }
-    if (v->model.cones.known)
-        look_at_cones(&v->model.cones);
+    const struct oct_view_cones *cones = oct_view_overlay_state(&v->model, &oct_view_overlay_cones);
+    if (cones->known)
+        look_at_cones(cones);
     oct_view_model_report(&v->model, &v->tally, true);
     look_at_quality(&v->model.quality, v->now_ns);
 }

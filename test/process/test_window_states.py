@@ -199,10 +199,12 @@ def not_recorded(desk):
     """not recorded: B-scans that a disk did not take are told until F3"""
     desk.click("Record")
     desk.until(lambda: desk.ask("status")["record"]["active"], "a recording")
+    done = lambda: desk.ask("status")["bscans_done"]
     waits = lambda: desk.ask("status")["record"]["bscans_waiting"]
     with desk.on("stall"):
         desk.until(lambda: waits() >= desk.ask("status")["record"]["buffer_bscans"], "no room")
-        time.sleep(2)  # of B-scans that are lost
+        last = done() + 300
+        desk.until(lambda: done() > last, "B-scans that are lost")
 
     desk.until(lambda: desk.ask("status")["record_account"]["dropped"]["disk_slow"] > 0, "a loss")
     alarm = desk.says("NOT RECORDED", BANNERS)

@@ -377,7 +377,7 @@ static void expect_cones(struct oct_view_model *model, double um, double per_mm2
 {
     struct oct_view_image row = cone_row(um, per_mm2, strength);
     struct oct_view_phrase p;
-    oct_view_cones_set(&model->cones, &row);
+    oct_view_cones_set(oct_view_overlay_state(model, &oct_view_overlay_cones), &row);
     oct_view_cones_text(model, &p);
     assert_string_equal(p.text, text);
     oct_view_image_finish(&row);
@@ -388,6 +388,7 @@ static void the_cone_spacing_is_octds_where_the_scale_is_known(void **state)
     struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     struct oct_view_phrase p;
+    const struct oct_view_cones *cones = oct_view_overlay_state(&model, &oct_view_overlay_cones);
     oct_view_model_init(&model, "x", true);
     oct_view_model_offer(&model, &picture);
     snprintf(model.shown.header.acquisition_id, sizeof(model.shown.header.acquisition_id), "a");
@@ -396,11 +397,11 @@ static void the_cone_spacing_is_octds_where_the_scale_is_known(void **state)
     assert_string_equal(p.text, ""); /* octd says nothing of cones */
     expect_cones(&model, 4.21, 65149, 0.1416, "cones 4.2 um 65,100/mm2 (0.14)");
     expect_cones(&model, 30, 1283, 0.06, "cones 30.0 um 1,280/mm2 (0.06)");
-    model.enface.volume = model.cones.volume + 1; /* that is being scanned */
+    model.enface.volume = cones->volume + 1; /* that is being scanned */
     expect_cones(&model, 30, 1283, 0.06, "cones 30.0 um 1,280/mm2 (0.06)");
-    model.enface.volume = model.cones.volume + 4;
+    model.enface.volume = cones->volume + 4;
     expect_cones(&model, 30, 1283, 0.06, "cones 30.0 um 1,280/mm2 (0.06), 4 volumes ago");
-    model.enface.volume = model.cones.volume;
+    model.enface.volume = cones->volume;
     expect_cones(&model, 1, 1.1547e6, 1, "cones 1.0 um 1,150,000/mm2 (1.00)");
     expect_cones(&model, NAN, NAN, NAN, "cones: no ring");
     expect_cones(&model, 4.2, -1, 0.1, "cones: no ring");

@@ -610,6 +610,24 @@ const struct oct_command oct_command_recon = {
     .run = run,
 };
 
+/* The analyses there are, and which keys are theirs (--set). */
+static void print_analyses(void)
+{
+    puts("\nanalyses, and the keys that --set gives them:");
+    for (unsigned i = 0; i < oct_n_analyses; i++) {
+        const struct oct_analysis_ops *ops = oct_analyses[i];
+        struct oct_config_key key;
+        printf("  %-10s %s\n", ops->name, ops->meaning);
+        for (size_t k = 0; oct_config_key_at(k, &key); k++) {
+            char name[128];
+            snprintf(name, sizeof(name), "%s.%s", key.section, key.name);
+            if (oct_config_analysis_has(ops->name, name) && strcmp(key.name, "enabled") != 0 &&
+                strcmp(key.name, "record") != 0)
+                printf("  %10s %s: %s\n", "", name, key.meaning);
+        }
+    }
+}
+
 static int run_analyse(struct oct_config *config, int argc, char **argv)
 {
     struct options given = {0};
@@ -625,6 +643,7 @@ const struct oct_command oct_command_analyse = {
     .name = "analyse",
     .usage = "NAME[,NAME...] IN OUT.h5 | NAME[,NAME...] IN... --out-dir D",
     .help = "what octd's analyses find in a recording, or many",
+    .help_more = print_analyses,
     .options = options,
     .n_least = 2,
     .n_most = INT_MAX,

@@ -93,7 +93,7 @@ struct oct_view_model {
     uint64_t slab_came_ns;         /* the newest of those; 0: none came */
     uint64_t first_picture_ns;     /* when the first picture was shown; 0: none was */
     struct oct_view_quality quality;
-    struct oct_view_cones cones;
+    _Alignas(16) unsigned char overlay_states[OCT_VIEW_MOST_OVERLAYS][OCT_VIEW_OVERLAY_BYTES];
     struct oct_view_cells cells;
     struct oct_view_layers layers; /* owned */
     struct oct_view_rolloff rolloff;

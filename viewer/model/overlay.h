@@ -55,16 +55,22 @@ struct oct_view_overlay {
     size_t setting;           /* offset of its bool in struct oct_view_settings */
     const char *setting_name; /* in the file of settings; NULL: it has none */
     const char *what, *drawn, *not_drawn;
+    size_t state_bytes; /* that it keeps for itself, OCT_VIEW_OVERLAY_BYTES at most */
 };
 
 #define OCT_VIEW_MOST_OVERLAYS 16u
+#define OCT_VIEW_OVERLAY_BYTES 512u
 
 /* In the order of drawing. */
 extern const struct oct_view_overlay *const oct_view_overlays[];
 extern const size_t oct_view_n_overlays;
-extern const struct oct_view_overlay oct_view_overlay_average, oct_view_overlay_sharpened,
-    oct_view_overlay_enface, oct_view_overlay_slab, oct_view_overlay_cones, oct_view_overlay_layers,
-    oct_view_overlay_rolloff, oct_view_overlay_cells;
+#define OVERLAY(name) extern const struct oct_view_overlay oct_view_overlay_##name;
+#include "viewer/model/overlays.h"
+#undef OVERLAY
+
+/* What it keeps for itself: state_bytes, zeroed at first. */
+void *oct_view_overlay_state(const struct oct_view_model *model,
+                             const struct oct_view_overlay *overlay);
 
 /* Its setting; NULL: it has none. */
 bool *oct_view_overlay_setting(struct oct_view_model *model,

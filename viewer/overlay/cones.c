@@ -57,7 +57,7 @@ static void density_text(double per_mm2, char *text, size_t n_bytes)
 
 void oct_view_cones_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
-    const struct oct_view_cones *c = &model->cones;
+    const struct oct_view_cones *c = oct_view_overlay_state(model, &oct_view_overlay_cones);
     const uint64_t volume = model->enface.volume; /* while it is scanned, the one before is meant */
     bool has_scale = model->daemon.lateral_um > 0 && model->daemon.slow_um > 0;
     char density[32], ago[40] = "";
@@ -90,8 +90,13 @@ static bool draw_enface(struct oct_draw *draw, const struct oct_view_model *mode
 
 static void take(struct oct_view_model *model, struct oct_view_image *image)
 {
-    oct_view_cones_set(&model->cones, image);
+    oct_view_cones_set(oct_view_overlay_state(model, &oct_view_overlay_cones), image);
 }
 
 const struct oct_view_overlay oct_view_overlay_cones = {
-    .topic = "cones", .check = check, .take = take, .draw_enface = draw_enface};
+    .topic = "cones",
+    .check = check,
+    .take = take,
+    .draw_enface = draw_enface,
+    .state_bytes = sizeof(struct oct_view_cones),
+};

@@ -2,26 +2,31 @@
 #include "pipeline/base/clock.h"
 #include "viewer/draw/pen.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static const struct oct_view_overlay guide_lines = {.draw = oct_draw_guide_lines};
-static const struct oct_view_overlay marks = {.draw = oct_draw_marks};
+const struct oct_view_overlay oct_view_overlay_guide_lines = {.draw = oct_draw_guide_lines};
+const struct oct_view_overlay oct_view_overlay_marks = {.draw = oct_draw_marks};
 
 const struct oct_view_overlay *const oct_view_overlays[] = {
-    &oct_view_overlay_average,
-    &oct_view_overlay_sharpened,
-    &oct_view_overlay_layers,
-    &guide_lines,
-    &oct_view_overlay_enface,
-    &oct_view_overlay_slab,
-    &marks,
-    &oct_view_overlay_cones,
-    &oct_view_overlay_cells,
-    &oct_view_overlay_rolloff,
+#define OVERLAY(name) &oct_view_overlay_##name,
+#include "viewer/model/overlays.h"
+#undef OVERLAY
 };
 const size_t oct_view_n_overlays = sizeof(oct_view_overlays) / sizeof(oct_view_overlays[0]);
+_Static_assert(sizeof(oct_view_overlays) / sizeof(oct_view_overlays[0]) <= OCT_VIEW_MOST_OVERLAYS,
+               "the model has a state for each");
+
+void *oct_view_overlay_state(const struct oct_view_model *model, const struct oct_view_overlay *o)
+{
+    size_t i = 0;
+    assert(o->state_bytes <= OCT_VIEW_OVERLAY_BYTES);
+    while (i + 1 < oct_view_n_overlays && oct_view_overlays[i] != o)
+        i++;
+    return (void *)model->overlay_states[i];
+}
 
 bool *oct_view_overlay_setting(struct oct_view_model *model, const struct oct_view_overlay *o)
 {

@@ -1,0 +1,12 @@
+/* The overlays, in the order of drawing; a line each. Without guards: overlay.h and overlay.c say what
+ * a line becomes. */
+OVERLAY(average)
+OVERLAY(sharpened)
+OVERLAY(layers)
+OVERLAY(guide_lines)
+OVERLAY(enface)
+OVERLAY(slab)
+OVERLAY(marks)
+OVERLAY(cones)
+OVERLAY(cells)
+OVERLAY(rolloff)
