@@ -1,5 +1,5 @@
-/* The overlays, in the order of drawing; a line each. Without guards: overlay.h and overlay.c say what
- * a line becomes. */
+/* The overlays, in the order of drawing; a line each. No guards: overlay.h and overlay.c say what a
+ * line becomes. */
 OVERLAY(average)
 OVERLAY(sharpened)
 OVERLAY(layers)
