@@ -248,10 +248,11 @@ static void multiply(struct oct_subpixel *s, double n_pixels)
         for (uint32_t i = 0; i < n_octaves; i++)
             weights[y][i] = 2 * weight_of(&bands[y][i], s->bins_each, n_pixels);
     for (uint32_t y = 0; y < s->height; y++) {
-        float *re = s->re + (size_t)y * s->n_bins, *im = s->im + (size_t)y * s->n_bins;
+        float *restrict re = s->re + (size_t)y * s->n_bins;
+        float *restrict im = s->im + (size_t)y * s->n_bins;
         for (uint32_t i = 0, x = 0; i < n_octaves; i++) {
             const float w = y == s->height / 2 ? 0.0F : weights[row_band(s, y)][i];
-            for (; x < octave_end(s, i); x++) {
+            for (const uint32_t end = octave_end(s, i); x < end; x++) {
                 re[x] *= w;
                 im[x] *= w;
             }
@@ -392,20 +393,28 @@ static void sum_row_rest(const struct oct_subpixel *s, uint32_t y, float a, floa
 {
     const float *restrict re = s->re + (size_t)y * s->n_bins;
     const float *restrict im = s->im + (size_t)y * s->n_bins;
+    const float *restrict turn_x = s->turn_re, *restrict turn_y = s->turn_im;
     const float *restrict k = s->k_x;
     const float first = re[0] * b + im[0] * a; /* k = (k_y, 0) and -k are both there: they count
                                                   twice, since they say the same */
     float lanes[3][8] = {{first * first}};
-    for (uint32_t x = 0; x < s->n_bins; x += 8) {
-        const unsigned m = s->n_bins - x < 8 ? s->n_bins - x : 8;
-        for (unsigned j = 0; j < m; j++) {
-            const float turn_re = a * s->turn_re[x + j] - b * s->turn_im[x + j];
-            const float turn_im = a * s->turn_im[x + j] + b * s->turn_re[x + j];
+    uint32_t x = 0;
+    for (; x + 8 <= s->n_bins; x += 8)
+        for (unsigned j = 0; j < 8; j++) {
+            const float turn_re = a * turn_x[x + j] - b * turn_y[x + j];
+            const float turn_im = a * turn_y[x + j] + b * turn_x[x + j];
             const float rest = re[x + j] * turn_im + im[x + j] * turn_re, q = rest * rest;
             lanes[0][j] += q;
             lanes[1][j] += q * k[x + j];
             lanes[2][j] += q * k[x + j] * k[x + j];
         }
+    for (; x + 1 < s->n_bins; x++) { /* the last is 0 */
+        const float turn_re = a * turn_x[x] - b * turn_y[x];
+        const float turn_im = a * turn_y[x] + b * turn_x[x];
+        const float rest = re[x] * turn_im + im[x] * turn_re, q = rest * rest;
+        lanes[0][0] += q;
+        lanes[1][0] += q * k[x];
+        lanes[2][0] += q * k[x] * k[x];
     }
     for (unsigned i = 0; i < 3; i++) {
         sums[i] = 0;
