@@ -335,7 +335,7 @@ static enum oct_err refine(const struct oct_picture *a, const struct oct_picture
     struct oct_picture parts[2] = {{0}};
     struct oct_level levels[2] = {{0}};
     struct oct_subpixel *subpixel = NULL;
-    double y = 0, x = 0;
+    struct oct_fraction fraction = {.y = 0};
     enum oct_err e = cut(a, b, common_of(a, b, dy, dx), dy, dx, parts, err);
 
     for (int i = 0; !e && i < 2; i++) {
@@ -347,9 +347,9 @@ static enum oct_err refine(const struct oct_picture *a, const struct oct_picture
     if (!e)
         e = oct_subpixel_create(&subpixel, parts[0].height, parts[0].width, true, err);
     if (!e && levels[0].has_contrast && levels[1].has_contrast) {
-        oct_subpixel_find(subpixel, &levels[1], &levels[0], 0, 0, 0, &y, &x);
-        edge->dy += y;
-        edge->dx += x;
+        oct_subpixel_find(subpixel, &levels[1], &levels[0], 0, 0, &fraction);
+        edge->dy += fraction.y;
+        edge->dx += fraction.x;
     }
     oct_subpixel_destroy(subpixel);
     for (int i = 0; i < 2; i++) {

@@ -11,7 +11,6 @@ struct oct_rigid {
     struct oct_matcher *matcher;
     struct oct_subpixel *subpixel;
     uint32_t height, width, max_dy, max_dx;
-    double smooth_px;
     /* Of engines that keep none on the host. */
     bool keeps_levels;
     struct oct_level reference, moving;
@@ -44,7 +43,6 @@ enum oct_err oct_rigid_create(struct oct_rigid **out, const struct oct_rigid_set
         e = oct_subpixel_create(&rigid->subpixel, height, width, !setup->same_plans, err);
     rigid->max_dy = setup->max_dy;
     rigid->max_dx = setup->max_dx;
-    rigid->smooth_px = setup->smooth_px;
     rigid->keeps_levels = !e && !rigid->ops->level;
     if (rigid->keeps_levels)
         e = oct_level_init(&rigid->reference, height, width, setup->masked, err);
@@ -90,7 +88,7 @@ enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *m
                             struct oct_shift *shift, struct oct_error *err)
 {
     struct oct_match match;
-    *shift = (struct oct_shift){.score = NAN, .significance = NAN};
+    *shift = (struct oct_shift){.sd_dy = NAN, .sd_dx = NAN, .score = NAN, .significance = NAN};
     if (!rigid->has_reference)
         return oct_fail(err, OCT_E_STATE, "no reference is set");
     if (moving->height != rigid->height || moving->width != rigid->width)
@@ -108,23 +106,23 @@ enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *m
         f = rigid->ops->level(rigid->matcher, 0);
         g = rigid->ops->level(rigid->matcher, UINT32_MAX);
     }
-    double y, x;
-    oct_subpixel_parabola(&match, &y, &x);
+    struct oct_fraction fraction = {.sd_y = NAN, .sd_x = NAN};
+    oct_subpixel_parabola(&match, &fraction.y, &fraction.x);
     /* The edge of a mask lies at whole pixels and would pull the cross-spectrum's maximum there;
      * the scores take no part in that. */
     if (!f->is_masked && !g->is_masked)
-        oct_subpixel_find(rigid->subpixel, f, g, match.dy, match.dx, rigid->smooth_px, &y, &x);
-    *shift = (struct oct_shift){
-        match.dy + y, match.dx + x, (double)match.score, (double)match.significance,
-        oct_match_stands_out((double)match.score, (double)match.significance, rigid->max_dy,
-                             rigid->max_dx) &&
-            oct_match_is_inside(&match, rigid->max_dy, rigid->max_dx)};
+        oct_subpixel_find(rigid->subpixel, f, g, match.dy, match.dx, &fraction);
+    *shift =
+        (struct oct_shift){match.dy + fraction.y,
+                           match.dx + fraction.x,
+                           fraction.sd_y,
+                           fraction.sd_x,
+                           (double)match.score,
+                           (double)match.significance,
+                           oct_match_stands_out((double)match.score, (double)match.significance,
+                                                rigid->max_dy, rigid->max_dx) &&
+                               oct_match_is_inside(&match, rigid->max_dy, rigid->max_dx)};
     return OCT_OK;
-}
-
-void oct_rigid_set_smoothing(struct oct_rigid *rigid, double smooth_px)
-{
-    rigid->smooth_px = smooth_px;
 }
 
 const char *oct_rigid_running(const struct oct_rigid *rigid)

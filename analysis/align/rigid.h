@@ -2,16 +2,14 @@
  * moving(p) onto reference(p + d), to a fraction of a pixel.
  *
  * The whole pixel is that of the largest ZNCC (analysis/correlate/correlate.h) over |dy| <=
- * max_dy, |dx| <= max_dx. Then both pictures are cut to their overlap there, less their means, and
- * tapered linearly over 1/16 of each side; the trigonometric sum of their cross-spectrum (the
- * matrix DFT of Guizar-Sicairos 2008) has its maximum within one pixel, found to 1/400 px. Phase
- * correlation is not used: it is wrong on band-limited pictures. Where a pixel of either picture is
- * masked the fraction is that of the parabola through nine ZNCC: the mask's edges lie at whole
- * pixels and pull the cross-spectrum's maximum there. Its error is in docs/registration.md.
+ * max_dy, |dx| <= max_dx. Then the fraction is that of the maximum of the weighted cross-spectrum
+ * (subpixel.h): frequencies count by how sure their phase is, so that noise, and speckle that the
+ * pictures do not share, hide no fraction. Phase correlation is not used: it is wrong on
+ * band-limited pictures. Where a pixel of either picture is masked the fraction is that of the
+ * parabola through nine ZNCC: the mask's edges lie at whole pixels and pull the cross-spectrum's
+ * maximum there. Its error is in docs/registration.md.
  *
- * Pictures come as oct_align_prepare leaves them. Whole pixels are of pictures that are not
- * smoothed, which would make chance look like a match; fractions hidden by noise are better of
- * smoothed ones.
+ * Pictures come as oct_align_prepare leaves them.
  *
  * One thread uses a rigid registration at a time. */
 #ifndef OCT_ANALYSIS_ALIGN_RIGID_H
@@ -21,6 +19,7 @@
 
 struct oct_shift {
     double dy, dx;       /* px */
+    double sd_dy, sd_dx; /* px, standard deviations of them (subpixel.h); NaN: of masked pictures */
     double score;        /* ZNCC at the whole pixel, -1 .. 1; NaN: the picture has no contrast */
     double significance; /* of the score (oct_match_significance) */
     bool is_match;       /* the score stands out of chance, and on no border (matcher.h) */
@@ -31,7 +30,6 @@ struct oct_rigid_setup {
     uint32_t max_dy, max_dx;
     double min_overlap;  /* part of the largest overlap below which a shift is not considered */
     bool masked;         /* pictures may have masks */
-    double smooth_px;    /* fractions are of pictures smoothed by a Gaussian of this; 0: not */
     bool plans_ahead;    /* the CPU engine: all plans at create, none while B-scans come */
     bool same_plans;     /* FFTW's plans are not measured: slower, and the same numbers each time */
     const char *backend; /* "auto", "cpu", "cuda" */
@@ -55,9 +53,6 @@ enum oct_err oct_rigid_set_reference(struct oct_rigid *rigid, const struct oct_p
  * has score NaN and shift 0: no error. OCT_E_STATE: there is no reference. */
 enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *moving,
                             struct oct_shift *shift, struct oct_error *err);
-
-/* From the next find on. */
-void oct_rigid_set_smoothing(struct oct_rigid *rigid, double smooth_px);
 
 /* What computes now: "cpu" or "cuda". */
 const char *oct_rigid_running(const struct oct_rigid *rigid);

@@ -105,7 +105,7 @@ static enum oct_err init(struct oct_sequence *q, struct oct_error *err)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the shifts of %llu frames",
                         (unsigned long long)n);
     for (uint64_t i = 0; i < n; i++) {
-        q->frames[i].score = q->frames[i].before = NAN;
+        q->frames[i] = (struct oct_sequence_frame){OCT_FRAME_USED, NAN, NAN, {NAN, NAN}};
         if (q->setup.skip && q->setup.skip[i])
             q->frames[i].fate = OCT_FRAME_SKIPPED;
     }
@@ -203,7 +203,7 @@ struct estimator {
     struct oct_level reference;
     const struct oct_picture *pictures; /* while find runs */
     struct oct_strip *found;
-    float *before;
+    struct oct_sequence_frame *frames; /* before, sd */
 };
 
 static enum oct_err create_strips(struct estimator *e, struct oct_error *err)
@@ -240,7 +240,6 @@ static enum oct_err create_worker(struct estimator *e, struct worker *w, struct 
         .min_overlap = LEAST_OVERLAP,
         .masked = s->masked,
         .backend = s->backend,
-        .smooth_px = s->smooth_px,
         .gpus = s->gpus,
         .deadline_ms = s->deadline_ms,
     };
@@ -294,30 +293,35 @@ static void do_one(void *context, unsigned piece, unsigned worker)
 {
     struct estimator *e = context;
     struct worker *w = &e->workers[worker];
+    struct oct_sequence_frame *frame = &e->frames[piece];
     struct oct_shift shift;
     oct_level_set(&w->level, &e->pictures[piece]);
-    e->before[piece] = NAN;
+    *frame = (struct oct_sequence_frame){.before = NAN, .sd = {NAN, NAN}};
     if (w->level.has_contrast) {
         oct_zncc_sums_begin(&w->overlap, &w->level, &e->reference, 0, w->level.height,
                             LEAST_OVERLAP);
-        e->before[piece] = oct_zncc_sums_score_at(&w->overlap, 0, 0);
+        frame->before = oct_zncc_sums_score_at(&w->overlap, 0, 0);
     }
     if (e->strips)
         return;
     enum oct_err code = oct_rigid_find(w->rigid, &e->pictures[piece], &shift, &w->err);
     w->code = code ? code : w->code;
-    if (!code)
-        e->found[piece] = (struct oct_strip){(float)shift.dy, (float)shift.dx, (float)shift.score,
-                                             shift.is_match && shift.score >= e->setup.min_score};
+    if (code)
+        return;
+    frame->sd[0] = shift.sd_dy;
+    frame->sd[1] = shift.sd_dx;
+    e->found[piece] = (struct oct_strip){(float)shift.dy, (float)shift.dx, (float)shift.score,
+                                         shift.is_match && shift.score >= e->setup.min_score};
 }
 
-/* n <= BATCH; strips: [n][n_strips]; before: [n], ZNCC unmoved. */
+/* n <= BATCH; strips: [n][n_strips]; frames: [n], of which `before` and `sd` are set. */
 static enum oct_err find_strips(struct estimator *e, const struct oct_picture *pictures, unsigned n,
-                                struct oct_strip *strips, float *before, struct oct_error *err)
+                                struct oct_strip *strips, struct oct_sequence_frame *frames,
+                                struct oct_error *err)
 {
     e->pictures = pictures;
     e->found = strips;
-    e->before = before;
+    e->frames = frames;
     for (unsigned i = 0; i < e->n_workers; i++)
         e->workers[i].code = OCT_OK;
     oct_workers_run(e->setup.workers, n, do_one, e);
@@ -341,23 +345,24 @@ struct pass {
 
 /* Keeps what was found of one frame. */
 static void settle(struct oct_sequence *q, uint64_t number, const struct oct_strip *strips,
-                   float before)
+                   const struct oct_sequence_frame *found)
 {
     struct oct_sequence_frame *frame = &q->frames[number];
     bool has_lines = oct_strips_lines(strips, q->n_strips, q->rows, q->step, q->first_row,
                                       q->setup.height, q->dy, q->dx);
     memcpy(q->strips + number * q->n_strips, strips, q->n_strips * sizeof(*strips));
-    frame->before = isnan(frame->before) ? before : frame->before; /* of the first pass */
+    frame->before = isnan(frame->before) ? found->before : frame->before; /* of the first pass */
+    memcpy(frame->sd, found->sd, sizeof(frame->sd));
     frame->score = q->n_strips > 1 ? (float)oct_strips_score(strips, q->n_strips) : strips[0].score;
-    frame->fate = has_lines         ? OCT_FRAME_USED
-                  : isnan(before)   ? OCT_FRAME_NO_CONTRAST
-                  : q->n_strips > 1 ? OCT_FRAME_FEW_STRIPS
-                                    : OCT_FRAME_LOW_SCORE;
+    frame->fate = has_lines              ? OCT_FRAME_USED
+                  : isnan(found->before) ? OCT_FRAME_NO_CONTRAST
+                  : q->n_strips > 1      ? OCT_FRAME_FEW_STRIPS
+                                         : OCT_FRAME_LOW_SCORE;
 }
 
 static enum oct_err register_batch(struct oct_sequence *q, struct pass *pass, struct oct_error *err)
 {
-    float before[BATCH];
+    struct oct_sequence_frame found[BATCH];
     bool masked = pass->setup.masked;
     enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < pass->n; i++)
@@ -368,10 +373,10 @@ static enum oct_err register_batch(struct oct_sequence *q, struct pass *pass, st
         e = open_estimator(&pass->estimator, &pass->setup, pass->reference, err);
     }
     if (!e)
-        e = find_strips(&pass->estimator, pass->pictures, pass->n, pass->strips, before, err);
+        e = find_strips(&pass->estimator, pass->pictures, pass->n, pass->strips, found, err);
     for (unsigned i = 0; i < pass->n; i++) {
         if (!e)
-            settle(q, pass->numbers[i], pass->strips + (size_t)i * q->n_strips, before[i]);
+            settle(q, pass->numbers[i], pass->strips + (size_t)i * q->n_strips, &found[i]);
         oct_picture_finish(&pass->pictures[i]);
     }
     pass->n = 0;

@@ -41,7 +41,6 @@ struct oct_sequence_setup {
     uint32_t max_dy, max_dx; /* of a whole frame; 0: a third of the side */
     uint32_t rows, step, search, far;
     double min_score;
-    double smooth_px;              /* rigid: as of struct oct_rigid_setup */
     unsigned n_passes;             /* 1 or 2 */
     const uint8_t *skip;           /* [n_frames], 1: leave out; NULL: none */
     const struct oct_strip *given; /* [n_frames][height], of OCT_SEQUENCE_GIVEN */
@@ -67,6 +66,7 @@ struct oct_sequence_frame {
     enum oct_frame_fate fate;
     float score;  /* of the frame as moved: rigid, or the median of good strips; NaN: none */
     float before; /* ZNCC with the reference unmoved */
+    double sd[2]; /* px, standard deviations of the rigid shift (dy, dx); NaN: not known */
 };
 
 struct oct_sequence {

@@ -14,6 +14,18 @@
 #define FINE 400
 #define MOST_POINTS (2 * COARSE + 1)
 
+/* Octaves of frequency: bins 0 .. 15, 16 .. 31, 32 .. 63, ... of half a side. */
+#define FIRST_OCTAVE 16u
+#define N_OCTAVES 11u
+#define LEAST_FLOOR 1e-2  /* of the noise, of the pictures' variance */
+#define LEAST_WEIGHT 3e-3 /* of bands in which the pictures have nothing in common */
+#define DOUBT 3.0         /* so many variances of chance are not taken for coherence */
+
+/* Sums over the bins of a band. */
+struct band {
+    double n, re, im, f, g;
+};
+
 struct oct_subpixel {
     uint32_t height, width; /* of the transforms */
     uint32_t n_bins;        /* width / 2 + 1 */
@@ -25,6 +37,7 @@ struct oct_subpixel {
     double *k_y;              /* [height] */
     float *turn_re, *turn_im; /* [n_bins]: exp(i k_x x) */
     float *taper;             /* [width] */
+    double bins_each;         /* bins that share what one of an untapered overlap says */
 };
 
 /* ---- life ---- */
@@ -150,23 +163,99 @@ static void transform(struct oct_subpixel *s, const struct cut *cut, fftwf_compl
     fftwf_execute_dft_r2c(s->plan, s->line, out);
 }
 
-/* conj(F) G, smoothed. Bins in the middle of an axis have no sign; they are left out, as is the
- * mean. */
-static void multiply(struct oct_subpixel *s, double smooth_px)
+static uint32_t octave_of(uint32_t k)
 {
-    const double variance = smooth_px * smooth_px;
-    float *pass = s->turn_re; /* not needed yet */
-    for (uint32_t x = 0; x < s->n_bins; x++)
-        pass[x] = (float)exp(-variance * (double)s->k_x[x] * (double)s->k_x[x]);
+    uint32_t octave = 0;
+    while (k >= FIRST_OCTAVE << octave)
+        octave++;
+    return octave;
+}
+
+static uint32_t octave_end(const struct oct_subpixel *s, uint32_t octave)
+{
+    const uint32_t end = FIRST_OCTAVE << octave;
+    return end < s->n_bins ? end : s->n_bins;
+}
+
+/* The first row of each sign and octave is 0, 1, ... of N_OCTAVES each. */
+static uint32_t row_band(const struct oct_subpixel *s, uint32_t y)
+{
+    return y <= s->height / 2 ? octave_of(y) : N_OCTAVES + octave_of(s->height - y);
+}
+
+/* conj(F) G of a row from bin `first` to `end`, and its sums. */
+static void multiply_bins(struct oct_subpixel *s, size_t row, uint32_t first, uint32_t end,
+                          struct band *band)
+{
+    const float(*f)[2] = (const float(*)[2])(s->f + row), (*g)[2] = (const float(*)[2])(s->g + row);
+    float *restrict re = s->re + row, *restrict im = s->im + row;
+    float lanes[4][8] = {{0}};
+    uint32_t x = first;
+    for (; x + 8 <= end; x += 8)
+        for (unsigned j = 0; j < 8; j++) {
+            const float *a = f[x + j], *b = g[x + j];
+            re[x + j] = a[0] * b[0] + a[1] * b[1];
+            im[x + j] = a[0] * b[1] - a[1] * b[0];
+            lanes[0][j] += re[x + j];
+            lanes[1][j] += im[x + j];
+            lanes[2][j] += a[0] * a[0] + a[1] * a[1];
+            lanes[3][j] += b[0] * b[0] + b[1] * b[1];
+        }
+    for (; x < end; x++) {
+        re[x] = f[x][0] * g[x][0] + f[x][1] * g[x][1];
+        im[x] = f[x][0] * g[x][1] - f[x][1] * g[x][0];
+        lanes[0][0] += re[x];
+        lanes[1][0] += im[x];
+        lanes[2][0] += f[x][0] * f[x][0] + f[x][1] * f[x][1];
+        lanes[3][0] += g[x][0] * g[x][0] + g[x][1] * g[x][1];
+    }
+    band->n += end - first;
+    for (unsigned j = 0; j < 8; j++) {
+        band->re += (double)lanes[0][j];
+        band->im += (double)lanes[1][j];
+        band->f += (double)lanes[2][j];
+        band->g += (double)lanes[3][j];
+    }
+}
+
+/* See the header. n_pixels: of the overlap, whose variance is about 1. */
+static float weight_of(const struct band *band, double bins_each, double n_pixels)
+{
+    if (!(band->n > 0))
+        return 0;
+    const double all = band->f * band->g / (band->n * band->n);
+    const double common = (band->re * band->re + band->im * band->im) / (band->n * band->n);
+    const double chance = DOUBT * bins_each / band->n * (all - common);
+    const double signal = common > chance ? sqrt(common - chance) : 0;
+    const double least = LEAST_FLOOR * n_pixels;
+    const double noise = all - signal * signal;
+    return (float)((signal + LEAST_WEIGHT * sqrt(all)) /
+                   ((noise > 0 ? noise : 0) + least * (2 * signal + least)));
+}
+
+/* The cross-spectrum, weighted. Each pair of bins k, -k counts once: those of x = 0 are both there.
+ * Bins in the middle of an axis have no sign; they are left out, as is the mean. */
+static void multiply(struct oct_subpixel *s, double n_pixels)
+{
+    struct band bands[2 * N_OCTAVES][N_OCTAVES] = {{{0}}};
+    float weights[2 * N_OCTAVES][N_OCTAVES];
+    const uint32_t n_octaves = octave_of(s->n_bins - 1) + 1;
+    for (uint32_t y = 0; y < s->height; y++)
+        for (uint32_t i = 0; i < n_octaves; i++)
+            multiply_bins(s, (size_t)y * s->n_bins, i ? octave_end(s, i - 1) : 0, octave_end(s, i),
+                          &bands[row_band(s, y)][i]);
+    for (uint32_t y = 0; y < 2 * N_OCTAVES; y++)
+        for (uint32_t i = 0; i < n_octaves; i++)
+            weights[y][i] = 2 * weight_of(&bands[y][i], s->bins_each, n_pixels);
     for (uint32_t y = 0; y < s->height; y++) {
-        size_t row = (size_t)y * s->n_bins;
-        float *restrict re = s->re + row, *restrict im = s->im + row;
-        float scale =
-            y == s->height / 2 ? 0.0F : (float)(2 * exp(-variance * s->k_y[y] * s->k_y[y]));
-        for (uint32_t x = 0; x < s->n_bins; x++) {
-            const float *f = s->f[row + x], *g = s->g[row + x];
-            re[x] = scale * pass[x] * (f[0] * g[0] + f[1] * g[1]);
-            im[x] = scale * pass[x] * (f[0] * g[1] - f[1] * g[0]);
+        float *restrict re = s->re + (size_t)y * s->n_bins;
+        float *restrict im = s->im + (size_t)y * s->n_bins;
+        for (uint32_t i = 0, x = 0; i < n_octaves; i++) {
+            const float w = y == s->height / 2 ? 0.0F : weights[row_band(s, y)][i];
+            for (const uint32_t end = octave_end(s, i); x < end; x++) {
+                re[x] *= w;
+                im[x] *= w;
+            }
         }
         re[0] *= 0.5F;
         im[0] *= 0.5F;
@@ -248,12 +337,12 @@ static struct value evaluate(struct oct_subpixel *s, double dy, double dx)
     return v;
 }
 
-/* True: *y, *x is a maximum, to far less than 1/400 px. */
-static bool climb(struct oct_subpixel *s, double *y, double *x)
+/* True: *y, *x is a maximum, to far less than 1/400 px. *at: a value within 0.04 px of it. */
+static bool climb(struct oct_subpixel *s, double *y, double *x, struct value *at)
 {
     double last = -HUGE_VAL;
     for (unsigned step = 0; step < 8; step++) {
-        struct value v = evaluate(s, *y, *x);
+        const struct value v = *at = evaluate(s, *y, *x);
         double determinant = v.c_yy * v.c_xx - v.c_xy * v.c_xy;
         if (!(v.c_yy < 0) || !(determinant > 0) || v.c < last)
             return false;
@@ -296,13 +385,86 @@ static void search_grid(struct oct_subpixel *s, int n, double step, double *y, d
     *x = x0 + (best % n - n / 2) * step;
 }
 
+/* ---- how sure that is ---- */
+
+/* Of one row of bins, turned by k_x x and a + i b: what is left of the imaginary parts, squared; the
+ * same times k_x, and k_x squared. */
+static void sum_row_rest(const struct oct_subpixel *s, uint32_t y, float a, float b, double sums[3])
+{
+    const float *restrict re = s->re + (size_t)y * s->n_bins;
+    const float *restrict im = s->im + (size_t)y * s->n_bins;
+    const float *restrict turn_x = s->turn_re, *restrict turn_y = s->turn_im;
+    const float *restrict k = s->k_x;
+    const float first = re[0] * b + im[0] * a; /* k = (k_y, 0) and -k are both there: they count
+                                                  twice, since they say the same */
+    float lanes[3][8] = {{first * first}};
+    uint32_t x = 0;
+    for (; x + 8 <= s->n_bins; x += 8)
+        for (unsigned j = 0; j < 8; j++) {
+            const float turn_re = a * turn_x[x + j] - b * turn_y[x + j];
+            const float turn_im = a * turn_y[x + j] + b * turn_x[x + j];
+            const float rest = re[x + j] * turn_im + im[x + j] * turn_re, q = rest * rest;
+            lanes[0][j] += q;
+            lanes[1][j] += q * k[x + j];
+            lanes[2][j] += q * k[x + j] * k[x + j];
+        }
+    for (; x + 1 < s->n_bins; x++) { /* the last is 0 */
+        const float turn_re = a * turn_x[x] - b * turn_y[x];
+        const float turn_im = a * turn_y[x] + b * turn_x[x];
+        const float rest = re[x] * turn_im + im[x] * turn_re, q = rest * rest;
+        lanes[0][0] += q;
+        lanes[1][0] += q * k[x];
+        lanes[2][0] += q * k[x] * k[x];
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        sums[i] = 0;
+        for (unsigned j = 0; j < 8; j++)
+            sums[i] += (double)lanes[i][j];
+    }
+}
+
+/* The diagonal of H^-1 B H^-1 (see the header); v: the curvatures at the maximum. */
+static void judge(struct oct_subpixel *s, const struct value *v, struct oct_fraction *fraction)
+{
+    const double determinant = v->c_yy * v->c_xx - v->c_xy * v->c_xy;
+    double b_yy = 0, b_xx = 0, b_yx = 0;
+    if (!(v->c_yy < 0) || !(determinant > 0))
+        return;
+    const double yy = v->c_xx / determinant, xx = v->c_yy / determinant;
+    const double yx = -v->c_xy / determinant;
+    set_turn(s, fraction->x);
+    for (uint32_t y = 0; y < s->height; y++) {
+        const double k = s->k_y[y];
+        double r[3];
+        sum_row_rest(s, y, (float)cos(k * fraction->y), (float)sin(k * fraction->y), r);
+        b_yy += k * k * r[0];
+        b_yx += k * r[1];
+        b_xx += r[2];
+    }
+    fraction->sd_y = sqrt(s->bins_each * (yy * yy * b_yy + 2 * yy * yx * b_yx + yx * yx * b_xx));
+    fraction->sd_x = sqrt(s->bins_each * (xx * xx * b_xx + 2 * xx * yx * b_yx + yx * yx * b_yy));
+}
+
+/* How many of n_bins share what an untapered picture of n pixels says in one: zeros behind it, and
+ * the taper, make neighbours alike. */
+static double bins_each(uint32_t n_bins, uint32_t n)
+{
+    double squares = 0, fourths = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const double square = taper_at(i, n) * taper_at(i, n);
+        squares += square;
+        fourths += square * square;
+    }
+    return n_bins * fourths / (squares * squares);
+}
+
 void oct_subpixel_find(struct oct_subpixel *s, const struct oct_level *f, const struct oct_level *g,
-                       int32_t dy, int32_t dx, double smooth_px, double *fraction_y,
-                       double *fraction_x)
+                       int32_t dy, int32_t dx, struct oct_fraction *fraction)
 {
     uint32_t off_y = (uint32_t)abs(dy), off_x = (uint32_t)abs(dx);
-    double y = *fraction_y, x = *fraction_x;
-    *fraction_y = *fraction_x = 0;
+    double y = fraction->y, x = fraction->x;
+    struct value at;
+    *fraction = (struct oct_fraction){.sd_y = NAN, .sd_x = NAN};
     if (off_y + 2 > f->height || off_x + 2 > f->width)
         return;
     uint32_t height = f->height - off_y, width = f->width - off_x;
@@ -310,14 +472,17 @@ void oct_subpixel_find(struct oct_subpixel *s, const struct oct_level *f, const 
     struct cut of_g = {g, dy > 0 ? off_y : 0, dx > 0 ? off_x : 0, height, width};
     transform(s, &of_f, s->f);
     transform(s, &of_g, s->g);
-    multiply(s, smooth_px);
-    if (!climb(s, &y, &x)) {
+    s->bins_each = bins_each(s->height, height) * bins_each(s->width, width);
+    multiply(s, (double)height * width);
+    if (!climb(s, &y, &x, &at)) {
         y = x = 0;
         search_grid(s, 2 * COARSE + 1, 1.0 / COARSE, &y, &x);
         search_grid(s, 2 * FINE / COARSE + 1, 1.0 / FINE, &y, &x);
+        at = evaluate(s, y, x);
     }
-    *fraction_y = y;
-    *fraction_x = x;
+    fraction->y = y;
+    fraction->x = x;
+    judge(s, &at, fraction);
 }
 
 /* ---- parabola ---- */

@@ -14,15 +14,6 @@
 #define BLOCK 8u
 #define BLANK_PART 0.1
 
-/* Fractions of a pixel are of smoothed B-scans, those of neighbours that correlate by less than
- * this of smoother ones. Measured on synthetic eyes with noise of 0 to 1.5 times their contrast:
- * where neighbours share their speckle 0.7 px is best along the A-lines (0.05 to 0.1 px RMS, with
- * 1.5 px twice that), where they do not 1.5 px. */
-#define SMOOTHER_BELOW 0.4
-#define SMOOTH_PX 0.7
-#define SMOOTHER_PX 1.5
-#define N_PROBES 8u
-
 /* A new place: so many B-scans in a row fit each other and nothing before. */
 #define NEW_RUN 4u
 
@@ -151,7 +142,7 @@ static enum oct_err mark_blanks(struct follower *f, struct oct_error *err)
     sorted = contrast + n + 1;
     for (uint32_t b = 0; !e && b < n; b++) {
         struct oct_picture picture;
-        f->shifts[b] = (struct oct_volume_shift){NAN, NAN, NAN, OCT_VOLUME_NO_FIT};
+        f->shifts[b] = (struct oct_volume_shift){NAN, NAN, NAN, NAN, NAN, OCT_VOLUME_NO_FIT};
         if (f->setup->skip && f->setup->skip[b]) {
             f->shifts[b].fate = OCT_VOLUME_SKIPPED;
             continue;
@@ -181,43 +172,6 @@ static enum oct_err read_prepared(struct follower *f, uint32_t b, struct oct_pic
     if (!e && mask_blank_lines(picture, f->least_contrast) < picture->height / 2)
         memset(picture->valid, 0, (size_t)picture->height * picture->width);
     return e ? e : oct_align_prepare(picture, err);
-}
-
-/* ---- smoothing ---- */
-
-/* The median score of unsmoothed neighbours. */
-static enum oct_err probe(struct follower *f, double *median, struct oct_error *err)
-{
-    uint32_t n = f->source->n_bscans;
-    double scores[N_PROBES];
-    unsigned n_scores = 0;
-    enum oct_err e = OCT_OK;
-
-    *median = NAN;
-    for (uint32_t i = 0; !e && i < N_PROBES; i++) {
-        uint32_t b = (uint32_t)((uint64_t)i * n / N_PROBES);
-        struct oct_picture pair[2] = {{0}};
-        struct oct_shift shift = {0};
-        while (b + 1 < n && (f->shifts[b].fate != OCT_VOLUME_NO_FIT ||
-                             f->shifts[b + 1].fate != OCT_VOLUME_NO_FIT))
-            b++;
-        if (b + 1 >= n)
-            break;
-        e = read_masked(f, b, &pair[0], err);
-        e = e ? e : read_masked(f, b + 1, &pair[1], err);
-        for (unsigned k = 0; k < 2 && !e; k++)
-            e = oct_align_prepare(&pair[k], err);
-        e = e ? e : oct_rigid_set_reference(f->rigid, &pair[0], err);
-        e = e ? e : oct_rigid_find(f->rigid, &pair[1], &shift, err);
-        if (!e && shift.score == shift.score)
-            scores[n_scores++] = shift.score;
-        oct_picture_finish(&pair[0]);
-        oct_picture_finish(&pair[1]);
-    }
-    oct_doubles_sort(scores, n_scores);
-    if (n_scores)
-        *median = scores[n_scores / 2];
-    return e;
 }
 
 /* ---- the mean of the neighbours ---- */
@@ -356,6 +310,8 @@ static enum oct_err follow(struct follower *f, uint32_t b, struct oct_picture *p
     s->fate = OCT_VOLUME_USED;
     s->dy = f->setup->lateral ? whole_dy + found.dy : 0;
     s->dx = whole_dx + found.dx;
+    s->sd_dy = f->setup->lateral ? found.sd_dy : NAN;
+    s->sd_dx = found.sd_dx;
     push(f, picture, s->dy, s->dx);
     forget_strange(f);
     return OCT_OK;
@@ -367,7 +323,7 @@ static void begin(struct follower *f, uint32_t b, enum oct_volume_fate fate,
 {
     forget_ring(f);
     forget_strange(f);
-    f->shifts[b] = (struct oct_volume_shift){f->last_dy, f->last_dx, NAN, fate};
+    f->shifts[b] = (struct oct_volume_shift){f->last_dy, f->last_dx, NAN, NAN, NAN, fate};
     push(f, picture, f->last_dy, f->last_dx);
 }
 
@@ -445,27 +401,21 @@ static enum oct_err follower_init(struct follower *f, struct oct_error *err)
 
 enum oct_err oct_volume_register(const struct oct_volume_setup *setup,
                                  const struct oct_volume_source *source,
-                                 struct oct_volume_shift *shifts, struct oct_volume_choice *choice,
+                                 struct oct_volume_shift *shifts, const char **running,
                                  struct oct_error *err)
 {
     struct follower f = {.setup = setup, .source = source, .shifts = shifts};
-    double pair_score = NAN, smooth_px = 0;
     enum oct_err e = follower_init(&f, err);
     unsigned n_used = 0;
 
     e = e ? e : mark_blanks(&f, err);
-    e = e ? e : probe(&f, &pair_score, err);
-    if (!e) {
-        smooth_px = pair_score >= SMOOTHER_BELOW ? SMOOTH_PX : SMOOTHER_PX;
-        oct_rigid_set_smoothing(f.rigid, smooth_px);
-        e = follow_all(&f, err);
-    }
+    e = e ? e : follow_all(&f, err);
     for (uint32_t b = 0; !e && b < source->n_bscans; b++)
         n_used += shifts[b].fate == OCT_VOLUME_USED || shifts[b].fate == OCT_VOLUME_NEW;
     if (!e && n_used < 2)
         e = oct_fail(err, OCT_E_ARG, "fewer than two B-scans fit each other");
-    if (!e && choice)
-        *choice = (struct oct_volume_choice){smooth_px, pair_score, oct_rigid_running(f.rigid)};
+    if (!e && running)
+        *running = oct_rigid_running(f.rigid);
     follower_finish(&f);
     return e;
 }

@@ -3,10 +3,7 @@
  *
  * Each B-scan is registered (rigid.h) onto a mean of the last 4 that registered, as moved by their
  * own shifts; weights halve from one to the one before, as the nearest shares most of its speckle.
- * What is moved is always the B-scan as it was read. Pairs of neighbours spread over the volume
- * decide how smooth the B-scans are of which fractions of a pixel are: sigma 0.7 px where
- * neighbours show the same speckle, which says most of fractions, 1.5 px where they do not or noise
- * hides it.
+ * What is moved is always the B-scan as it was read.
  *
  * What does not fit is left out, and the B-scans behind it go on from those before it: a blink
  * loses nothing of the drift. Four B-scans in a row that fit each other but nothing before them are
@@ -32,8 +29,9 @@ enum oct_volume_fate {
 const char *oct_volume_fate_text(enum oct_volume_fate fate);
 
 struct oct_volume_shift {
-    double dy, dx; /* px; NaN: neither USED nor NEW */
-    double score;  /* ZNCC with the mean; NaN: of the first one, and of BLANK and SKIPPED */
+    double dy, dx;       /* px; NaN: neither USED nor NEW */
+    double sd_dy, sd_dx; /* px, of the step from those before it (rigid.h); NaN: not known */
+    double score;        /* ZNCC with the mean; NaN: of the first one, and of BLANK and SKIPPED */
     enum oct_volume_fate fate;
 };
 
@@ -56,18 +54,11 @@ struct oct_volume_setup {
     unsigned deadline_ms;
 };
 
-/* What was chosen, for the report. */
-struct oct_volume_choice {
-    double smooth_px;
-    double pair_score;   /* median ZNCC of unsmoothed neighbours, by which that was decided */
-    const char *running; /* "cpu" or "cuda" */
-};
-
 /* shifts: [n_bscans]. OCT_E_ARG: fewer than two B-scans registered; else as the source and rigid.h.
- * choice may be NULL. */
+ * *running, which may be NULL: "cpu" or "cuda". */
 enum oct_err oct_volume_register(const struct oct_volume_setup *setup,
                                  const struct oct_volume_source *source,
-                                 struct oct_volume_shift *shifts, struct oct_volume_choice *choice,
+                                 struct oct_volume_shift *shifts, const char **running,
                                  struct oct_error *err);
 
 #endif

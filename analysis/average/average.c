@@ -19,8 +19,7 @@
 #define SAME_PLACE 0.7
 #define CACHE_LINE 64u
 #define SHARE_OF_MEMORY 0.25
-#define N_ANEW 64u    /* B-scans within which all sums are made anew */
-#define SMOOTH_PX 1.5 /* for fractions of a pixel */
+#define N_ANEW 64u /* B-scans within which all sums are made anew */
 #define MOST_BIN 4u
 #define MOST_PIXELS 40000u /* more say little more of a shift, and take longer */
 
@@ -892,9 +891,6 @@ static enum oct_err make_rigid(struct oct_analysis *a, struct oct_error *err)
         .max_dy = bins_of(a->settings.max_shift_px, a->prepare.bin_lines, picture->height),
         .max_dx = bins_of(a->settings.max_shift_px, a->prepare.bin_depth, picture->width),
         .min_overlap = LEAST_OVERLAP,
-        .smooth_px =
-            SMOOTH_PX / (a->prepare.bin_lines > a->prepare.bin_depth ? a->prepare.bin_lines
-                                                                     : a->prepare.bin_depth),
         .backend = "cpu",
         .plans_ahead = true,
     };

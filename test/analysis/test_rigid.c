@@ -85,6 +85,109 @@ static void shifts_are_found_to_the_fraction_of_a_pixel(void **state)
     close_rig(&r);
 }
 
+/* ---- how sure a shift is ---- */
+
+enum { N_REALISATIONS = 40 };
+
+/* A clean picture with noise, and with structure that is its own as speckle is: smooth noise. */
+static void soil(struct rig *r, struct oct_picture *to, const struct oct_picture *clean,
+                 double noise, double own)
+{
+    const size_t n = (size_t)r->height * r->width, w = r->width;
+    float *p = to->pixels;
+    memset(p, 0, n * sizeof(float));
+    oct_waves_add_noise(to, 4 * own, &r->random); /* what is left of it has the variance own^2 */
+    for (size_t i = 0; i + w + 1 < n && own > 0; i++)
+        p[i] = (p[i] + p[i + 1] + p[i + w] + p[i + w + 1]) / 4;
+    for (size_t i = n - 1; i > w && own > 0; i--)
+        p[i] = (p[i] + p[i - 1] + p[i - w] + p[i - w - 1]) / 4;
+    for (size_t i = 0; i < n; i++)
+        p[i] += clean->pixels[i];
+    oct_waves_add_noise(to, noise, &r->random);
+}
+
+static void the_standard_deviation_is_that_of_the_errors(void **state)
+{
+    static const struct {
+        double noise, own;
+    } rows[] = {{0.3, 0}, {1, 0}, {2, 0}, {0.3, 0.7}};
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        double squares[2] = {0}, sd[2] = {0};
+        struct rig r;
+        open_rig(&r, 96, 112, 16, 6, false);
+        struct oct_picture g = draw(&r, 0, 0, 0), f = draw(&r, 5.3, -3.6, 0);
+        struct oct_picture noisy[2] = {draw(&r, 0, 0, 0), draw(&r, 0, 0, 0)};
+        for (unsigned k = 0; k < N_REALISATIONS; k++) {
+            soil(&r, &noisy[0], &g, rows[i].noise, rows[i].own);
+            soil(&r, &noisy[1], &f, rows[i].noise, rows[i].own);
+            const struct oct_shift shift = find(&r, &noisy[1], &noisy[0]);
+            squares[0] += (shift.dy - 5.3) * (shift.dy - 5.3) / N_REALISATIONS;
+            squares[1] += (shift.dx + 3.6) * (shift.dx + 3.6) / N_REALISATIONS;
+            sd[0] += shift.sd_dy / N_REALISATIONS;
+            sd[1] += shift.sd_dx / N_REALISATIONS;
+        }
+        for (unsigned axis = 0; axis < 2; axis++) {
+            const double ratio = sqrt(squares[axis]) / sd[axis];
+            print_message("noise %.1f, own %.1f: %.4f px RMS, %.2f of what is said\n",
+                          rows[i].noise, rows[i].own, sqrt(squares[axis]), ratio);
+            assert_true(ratio > 0.7 && ratio < 1.5);
+        }
+        struct oct_picture *all[] = {&f, &g, &noisy[0], &noisy[1]};
+        for (unsigned k = 0; k < 4; k++)
+            oct_picture_finish(all[k]);
+        close_rig(&r);
+    }
+}
+
+/* A B-scan: seven layers that wave slowly along the A-lines, strong; fine structure in it, weak. */
+static struct oct_picture draw_bscan(struct rig *r, double dy, double dx, double noise)
+{
+    static const double layers[7][3] = {{0, 2, 1},      {14, 6, 0.5}, {30, 3, 0.8},  {55, 8, 0.4},
+                                        {75, 2.5, 1.2}, {85, 2, 1},   {100, 10, 0.6}};
+    struct oct_picture p = draw(r, dy, dx, 0);
+    for (uint32_t i = 0; i < r->height * r->width; i++) {
+        const double y = i / r->width + dy, x = i % r->width + dx;
+        const double surface = 60 + 6 * sin(0.032 * y) + 3 * sin(0.076 * y + 1);
+        double value = 0;
+        for (unsigned k = 0; k < 7; k++) {
+            const double u = (x - surface - layers[k][0]) / layers[k][1];
+            value += layers[k][2] * exp(-u * u / 2);
+        }
+        p.pixels[i] = (float)(3 * value + 0.3 * (double)p.pixels[i]);
+    }
+    oct_waves_add_noise(&p, noise, &r->random);
+    return p;
+}
+
+/* Smoothed, or weighted as all frequencies alike, such B-scans are off by more in one of the two. */
+static void bscans_keep_their_fractions_along_the_lines_and_in_depth(void **state)
+{
+    static const struct {
+        double noise, most_error;
+    } rows[] = {{0, 0.02}, {0.5, 0.06}, {1, 0.15}};
+    struct rig r;
+    open_rig(&r, 192, 256, 16, 4, false);
+    for (unsigned i = 0; i < 3; i++) {
+        double squares[2] = {0};
+        for (unsigned k = 0; k < 8; k++) {
+            const double dy = 6 * oct_random_uniform(&r.random) - 3;
+            const double dx = 6 * oct_random_uniform(&r.random) - 3;
+            struct oct_picture f = draw_bscan(&r, dy, dx, rows[i].noise);
+            struct oct_picture g = draw_bscan(&r, 0, 0, rows[i].noise);
+            const struct oct_shift shift = find(&r, &f, &g);
+            squares[0] += (shift.dy - dy) * (shift.dy - dy) / 8;
+            squares[1] += (shift.dx - dx) * (shift.dx - dx) / 8;
+            oct_picture_finish(&f);
+            oct_picture_finish(&g);
+        }
+        print_message("noise %.1f: %.4f px RMS along the lines, %.4f in depth\n", rows[i].noise,
+                      sqrt(squares[0]), sqrt(squares[1]));
+        assert_true(sqrt(squares[0]) <= rows[i].most_error);
+        assert_true(sqrt(squares[1]) <= rows[i].most_error);
+    }
+    close_rig(&r);
+}
+
 static void assert_shift(const struct oct_shift *shift, double dy, double dx, double within)
 {
     if (!(fabs(shift->dy - dy) <= within) || !(fabs(shift->dx - dx) <= within))
@@ -258,6 +361,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shifts_are_found_to_the_fraction_of_a_pixel),
+        cmocka_unit_test(the_standard_deviation_is_that_of_the_errors),
+        cmocka_unit_test(bscans_keep_their_fractions_along_the_lines_and_in_depth),
         cmocka_unit_test(what_must_not_change_a_shift_does_not),
         cmocka_unit_test(the_whole_pixel_and_its_score_are_those_of_the_definition),
         cmocka_unit_test(plans_made_ahead_change_nothing),

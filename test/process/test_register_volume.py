@@ -93,6 +93,10 @@ def motion_is_undone():
     assert clock[0] == 0 < clock[-1]  # of a recording that begins at 0, which is a time too
     assert np.allclose([float(r["time_s"]) for r in rows], clock * 1e-9)
     assert os.path.exists(path("v.png")) and os.path.exists(path("v-motion.png"))
+    with h5py.File(path("v.h5")) as f:
+        sd = f["frames/shift_sd_px"][:]
+    print(f"# lateral {rms(lateral):.4f}, axial {rms(axial):.4f}; said {sd[1:].mean(axis=0)}")
+    assert np.isnan(sd[0]).all() and (sd[1:] > 0).all() and sd[1:].max() < 1
 
 
 @case
@@ -146,34 +150,38 @@ def shifts_of_another_channel():
 
 @case
 def noisy_repeats():
-    """bscans: noisy repeats of a place, moved by known fractions, register better than plain frames"""
+    """bscans: repeats of a place, moved by known fractions, register in depth and along the lines"""
     random = np.random.default_rng(4)
     with h5py.File(volume("none")) as f:
         base = f["bscans"][40].astype(float)
     fy, fx = np.meshgrid(np.fft.fftfreq(120), np.fft.fftfreq(400), indexing="ij")
     spectrum = np.fft.fft2(base) * (np.hypot(fy, fx) < 0.25)
-    shifts = random.uniform(-4, 4, (9, 2))
+    shifts = random.uniform(-4, 4, (17, 2))
     shifts[0] = 0
-    frames = []
-    for dy, dx in shifts:
-        moved = np.fft.ifft2(spectrum * np.exp(2j * np.pi * (fy * dy + fx * dx))).real
-        moved = moved[8:-8, 8:-8]
-        frames.append(moved + 0.8 * base.std() * random.normal(size=moved.shape))
-    with h5py.File(path("repeats.h5"), "w") as f:
-        f["/bscans"] = np.float32(frames)
-    errors = {}
-    for mode in ("bscans", "frames"):
-        register(path("repeats.h5"), path("mean.h5"), "--as", mode, "--reference", "0", "--force",
-                 "--domain", "db", "--search", "12")
+    clean = [np.fft.ifft2(spectrum * np.exp(2j * np.pi * (fy * dy + fx * dx))).real[8:-8, 8:-8]
+             for dy, dx in shifts]
+    for noise, bound in ((0, 0.02), (0.5, 0.06), (1, 0.15)):
+        frames = clean + noise * clean[0].std() * random.normal(size=np.shape(clean))
+        with h5py.File(path("repeats.h5"), "w") as f:
+            f["/bscans"] = np.float32(frames)
+        register(path("repeats.h5"), path("mean.h5"), "--as", "bscans", "--reference", "0",
+                 "--force", "--domain", "db", "--search", "12", "--csv", path("repeats.csv"))
         with h5py.File(path("mean.h5")) as f:
-            errors[mode] = np.abs(f["shifts"][1:, 0] - shifts[1:])
-            assert f.attrs["n_averaged"] == 9
-            average = f["average"][:]
-            if mode == "bscans":  # the average is of the frames, not of what they were registered by
-                assert abs(np.nanmean(average) - np.mean(frames)) < 1
-    lateral, axial = np.median(errors["bscans"], axis=0)
-    assert lateral < 0.1 and axial < 0.1 and errors["bscans"].max() < 1, errors["bscans"]
-    assert errors["bscans"].mean() < errors["frames"].mean(), errors
+            error = f["shifts"][1:, 0] - shifts[1:]
+            sd = f["frames/shift_sd_px"][:]
+            assert f["frames/shift_sd_px"].attrs["axes"] in (b"dy, dx", "dy, dx")
+            assert f.attrs["n_averaged"] == 17
+            assert abs(np.nanmean(f["average"][:]) - np.mean(frames)) < 1
+        off = np.sqrt((error ** 2).mean(axis=0))
+        print(f"# noise {noise}: lateral {off[0]:.4f}, axial {off[1]:.4f} px RMS, "
+              f"{off / sd[1:].mean(axis=0)} of what is said")
+        assert (off <= bound).all(), (noise, off)
+        if noise:
+            assert ((0.5 < off / sd[1:].mean(axis=0)) & (off / sd[1:].mean(axis=0) < 2)).all(), sd
+        with open(path("repeats.csv")) as file:
+            table = [[float(row[name]) for name in ("dy_sd_px", "dx_sd_px")]
+                     for row in csv.DictReader(file)]
+        assert np.allclose(table, sd, rtol=1e-6), table
 
 
 @case

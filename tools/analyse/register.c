@@ -17,7 +17,7 @@
 /* ---- settings ---- */
 
 static const char *const as_names[] = {"frames", "bscans", "volume", "mosaic", NULL};
-static const struct oct_register_mode *const modes[] = {&oct_register_frames, &oct_register_bscans,
+static const struct oct_register_mode *const modes[] = {&oct_register_frames, &oct_register_frames,
                                                         &oct_register_volume, &oct_register_mosaic};
 static const char *const model_names[] = {"rigid", "strips", "none", NULL};
 static const enum oct_sequence_model models[] = {OCT_SEQUENCE_RIGID, OCT_SEQUENCE_STRIPS,
@@ -32,8 +32,8 @@ static const enum oct_resampling interpolations[] = {OCT_RESAMPLING_LINEAR, OCT_
 #define OPTION .is_option = true, .is_no_key = true
 static const struct oct_param setting_rows[] = {
     {OCT_PARAM_CHOICE("as", S, as, as_names), OPTION, .standard = "frames",
-     .meaning = "Pictures one on another; B-scans of one place, whose noise hides fractions of a\n"
-                "pixel; each B-scan of a volume onto those before it; pictures that overlap."},
+     .meaning = "Pictures one on another; the same of B-scans of one place; each B-scan of a\n"
+                "volume onto those before it; pictures that overlap."},
     {OCT_PARAM_CHOICE("model", S, model, model_names), OPTION, .standard = "rigid",
      .meaning = "One shift a frame; motion within frames; frames as they are."},
     {OCT_PARAM("search", S, search), OPTION, .least = 1, .most = 16384, .word = "auto",
@@ -264,15 +264,29 @@ static double seconds_of(const struct oct_register *r, uint64_t i)
 }
 
 void oct_register_put_row(const struct oct_register *r, struct oct_csv *csv, uint64_t frame,
-                          uint32_t line, double dy, double dx, double score)
+                          uint32_t line, double dy, double dx, const double sd[2], double score)
 {
-    const double numbers[] = {seconds_of(r, frame), dy, dx, dy * r->um[0], dx * r->um[1], score};
+    const double numbers[] = {seconds_of(r, frame), dy,    dx,    dy * r->um[0],
+                              dx * r->um[1],        sd[0], sd[1], score};
     oct_csv_count(csv, frame);
     oct_csv_count(csv, line);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         oct_csv_number(csv, numbers[i]);
     oct_csv_text(csv, oct_pictures_path(r->pictures, frame));
     oct_csv_end_row(csv);
+}
+
+void oct_register_write_pairs(struct oct_register *r, const char *name, const char *axes,
+                              void (*pair_of)(const void *own, uint64_t i, double pair[2]))
+{
+    const uint64_t dims[2] = {r->n, 2};
+    const unsigned dataset = oct_results_dataset(r->h5, name, OCT_RESULTS_F64, 2, dims, "px");
+    double pair[2];
+    oct_results_text(r->h5, name, "axes", axes);
+    for (uint64_t i = 0; i < r->n; i++) {
+        pair_of(r->own, i, pair);
+        oct_results_write_rows(r->h5, dataset, i, 1, pair);
+    }
 }
 
 void oct_register_range_grow(struct oct_register_range *range, double dy, double dx)

@@ -72,8 +72,7 @@ struct oct_register_mode {
     void (*json)(const struct oct_register *r, struct cJSON *tree);
 };
 
-extern const struct oct_register_mode oct_register_frames, oct_register_bscans, oct_register_volume,
-    oct_register_mosaic;
+extern const struct oct_register_mode oct_register_frames, oct_register_volume, oct_register_mosaic;
 
 /* Opens the pictures, and looks at the first one for what holds of all. */
 enum oct_err oct_register_open(struct oct_register *r, struct oct_error *err);
@@ -91,10 +90,14 @@ enum oct_err oct_register_read_shifts(const struct oct_register *r, struct oct_s
 /* For sources: the context is the struct oct_register. */
 void oct_register_show(void *r, uint64_t done, uint64_t all);
 
-/* --csv, as --shifts reads it: a row of a line that is moved so. */
-#define OCT_REGISTER_CSV "frame,line,time_s,dy_px,dx_px,dy_um,dx_um,score,file"
+/* --csv, as --shifts reads it: a row of a line that is moved so. sd: of dy and dx. */
+#define OCT_REGISTER_CSV "frame,line,time_s,dy_px,dx_px,dy_um,dx_um,dy_sd_px,dx_sd_px,score,file"
 void oct_register_put_row(const struct oct_register *r, struct oct_csv *csv, uint64_t frame,
-                          uint32_t line, double dy, double dx, double score);
+                          uint32_t line, double dy, double dx, const double sd[2], double score);
+
+/* A dataset f64 [n][2], px: a pair a picture, along the two axes that are named so. */
+void oct_register_write_pairs(struct oct_register *r, const char *name, const char *axes,
+                              void (*pair_of)(const void *own, uint64_t i, double pair[2]));
 
 /* Begins OUT.h5, if there is to be one. */
 enum oct_err oct_register_create_h5(struct oct_register *r, struct oct_error *err);

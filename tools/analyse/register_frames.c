@@ -1,5 +1,4 @@
-/* register --as frames: a sequence of pictures, rigid or by strips. --as bscans: the same of
- * B-scans of one place, whose noise hides fractions of a pixel: those are of smoothed ones. */
+/* register --as frames: a sequence of pictures, rigid or by strips. --as bscans: the same. */
 #include "formats/csv.h"
 #include "formats/result_files.h"
 #include "formats/results.h"
@@ -15,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMOOTH_PX 1.5  /* of B-scans */
 #define MOST_DRAWN 64u /* lines of a frame: enough to see a saccade */
 
 /* What is said of all. */
@@ -163,8 +161,7 @@ static enum oct_err make_average(struct oct_register *r, struct oct_error *err)
     return OCT_OK;
 }
 
-static enum oct_err register_sequence(struct oct_register *r, double smooth_px,
-                                      struct oct_error *err)
+static enum oct_err register_frames(struct oct_register *r, struct oct_error *err)
 {
     struct frames *f = r->own;
     f->stack = UINT32_MAX;
@@ -185,7 +182,6 @@ static enum oct_err register_sequence(struct oct_register *r, double smooth_px,
     r->setup.skip = r->skip;
     r->setup.given = f->given;
     r->setup.workers = r->job.workers;
-    r->setup.smooth_px = smooth_px;
     const struct oct_sequence_source source = {
         .context = r, .n_frames = r->n, .read = read_frame, .progress = oct_register_show};
     e = oct_sequence_register(&f->sequence, &r->setup, &source, err);
@@ -194,16 +190,6 @@ static enum oct_err register_sequence(struct oct_register *r, double smooth_px,
     sum_up(r);
     e = oct_register_create_h5(r, err);
     return e || r->given.shifts_only ? e : make_average(r, err);
-}
-
-static enum oct_err register_frames(struct oct_register *r, struct oct_error *err)
-{
-    return register_sequence(r, 0, err);
-}
-
-static enum oct_err register_bscans(struct oct_register *r, struct oct_error *err)
-{
-    return register_sequence(r, SMOOTH_PX, err);
 }
 
 /* ---- HDF5 ---- */
@@ -241,6 +227,11 @@ static void fill_frame(const void *context, uint64_t i, void *row)
         q->fate == OCT_FRAME_USED, q->score, q->before, q->fate, i, r->time_ns[i]};
 }
 
+static void sd_of(const void *frames, uint64_t i, double pair[2])
+{
+    memcpy(pair, ((const struct frames *)frames)->sequence.frames[i].sd, 2 * sizeof(*pair));
+}
+
 static void write_frames(struct oct_register *r)
 {
     static const struct oct_result_fields fields = OCT_RESULT_FIELDS(frame_fields);
@@ -250,6 +241,7 @@ static void write_frames(struct oct_register *r)
                                          .fill = fill_frame,
                                          .context = r};
     oct_result_datasets(r->h5, "/frames", &rows);
+    oct_register_write_pairs(r, "/frames/shift_sd_px", "dy, dx", sd_of);
 }
 
 static void write_shifts(struct oct_register *r)
@@ -374,6 +366,7 @@ static enum oct_err write_csv(void *context, const char *path, bool force, struc
         const uint32_t n_lines = by_lines && is_used ? r->height : 1;
         for (uint32_t y = 0; y < n_lines; y++)
             oct_register_put_row(r, csv, i, y, is_used ? f->dy[y] : NAN, is_used ? f->dx[y] : NAN,
+                                 q->frames[i].sd,
                                  n_lines > 1 ? score_of_line(q, i, y) : (double)q->frames[i].score);
     }
     return oct_csv_publish(csv, err);
@@ -447,11 +440,13 @@ static void fill_json(const struct oct_register *r, cJSON *tree)
     oct_command_add_left_out(tree, r->n, why_left_out, &f->sequence);
 }
 
-#define OF_FRAMES(worker)                                                                          \
-    {                                                                                              \
-        .kind = "frames", .counted = "frames", .bytes = sizeof(struct frames), .work = worker,     \
-        .write_h5 = write_h5, .write_csv = write_csv, .draw = draw_average,                        \
-        .draw_motion = draw_motion, .print = print_frames, .json = fill_json                       \
-    }
-const struct oct_register_mode oct_register_frames = OF_FRAMES(register_frames);
-const struct oct_register_mode oct_register_bscans = OF_FRAMES(register_bscans);
+const struct oct_register_mode oct_register_frames = {.kind = "frames",
+                                                      .counted = "frames",
+                                                      .bytes = sizeof(struct frames),
+                                                      .work = register_frames,
+                                                      .write_h5 = write_h5,
+                                                      .write_csv = write_csv,
+                                                      .draw = draw_average,
+                                                      .draw_motion = draw_motion,
+                                                      .print = print_frames,
+                                                      .json = fill_json};

@@ -18,7 +18,6 @@ struct summary {
     bool lateral;
     double score; /* median */
     struct oct_register_range range;
-    double smooth_px;
     const char *backend;
 };
 
@@ -32,7 +31,6 @@ static const struct oct_result_field summary_fields[] = {
     {OCT_RESULT_LIST("dx_px", S, range.dx)},
     {OCT_RESULT("dy_most", S, range.dy[1]), .not_in = OCT_RESULT_JSON},
     {OCT_RESULT("dx_most", S, range.dx[1]), .not_in = OCT_RESULT_JSON},
-    {OCT_RESULT("smooth_px", S, smooth_px)},
     {OCT_RESULT("backend", S, backend)},
 };
 #undef S
@@ -44,7 +42,7 @@ static const char summary_sentence[] =
 
 struct volume {
     struct oct_volume_shift *shifts; /* [n] */
-    struct oct_volume_choice choice;
+    const char *running;             /* "cpu", "cuda" or "given" */
     struct oct_render render;
     float *moved;    /* [render.height][render.width] */
     float *section;  /* [n][render.width]: the middle A-line of each; NULL: no --png */
@@ -74,12 +72,13 @@ static enum oct_err take_given(struct oct_register *r, struct oct_error *err)
     for (uint64_t b = 0; !e && b < r->n; b++) {
         const struct oct_strip *s = &given[b * r->height];
         const bool is_skipped = !s->ok || (r->skip && r->skip[b]);
-        v->shifts[b] = is_skipped ? (struct oct_volume_shift){NAN, NAN, NAN, OCT_VOLUME_SKIPPED}
-                                  : (struct oct_volume_shift){(double)s->dy, (double)s->dx, NAN,
-                                                              OCT_VOLUME_USED};
+        v->shifts[b] = is_skipped
+                           ? (struct oct_volume_shift){NAN, NAN, NAN, NAN, NAN, OCT_VOLUME_SKIPPED}
+                           : (struct oct_volume_shift){(double)s->dy, (double)s->dx,  NAN, NAN,
+                                                       NAN,           OCT_VOLUME_USED};
     }
     free(given);
-    v->choice.running = "given";
+    v->running = "given";
     return e;
 }
 
@@ -103,7 +102,7 @@ static enum oct_err find_shifts(struct oct_register *r, struct oct_error *err)
     };
     if (r->given.shifts)
         return take_given(r, err);
-    return oct_volume_register(&setup, &source, v->shifts, &v->choice, err);
+    return oct_volume_register(&setup, &source, v->shifts, &v->running, err);
 }
 
 static void sum_up(struct oct_register *r)
@@ -115,8 +114,7 @@ static void sum_up(struct oct_register *r)
     *s = (struct summary){.bscans = r->n,
                           .lateral = r->given.lateral,
                           .range = {{HUGE_VAL, -HUGE_VAL}, {HUGE_VAL, -HUGE_VAL}},
-                          .smooth_px = v->choice.smooth_px,
-                          .backend = v->choice.running};
+                          .backend = v->running};
     for (uint64_t b = 0; b < r->n; b++) {
         const struct oct_volume_shift *shift = &v->shifts[b];
         if (!is_used(shift))
@@ -263,26 +261,34 @@ static void fill_bscan(const void *context, uint64_t b, void *row)
     *(struct bscan_row *)row = (struct bscan_row){s->score, is_used(s), s->fate, r->time_ns[b]};
 }
 
+static void shift_of(const void *volume, uint64_t b, double pair[2])
+{
+    const struct oct_volume_shift *s = &((const struct volume *)volume)->shifts[b];
+    pair[0] = s->dy;
+    pair[1] = s->dx;
+}
+
+static void sd_of(const void *volume, uint64_t b, double pair[2])
+{
+    const struct oct_volume_shift *s = &((const struct volume *)volume)->shifts[b];
+    pair[0] = s->sd_dy;
+    pair[1] = s->sd_dx;
+}
+
 static void write_h5(struct oct_register *r)
 {
     static const struct oct_result_fields fields = OCT_RESULT_FIELDS(bscan_fields);
     const struct volume *v = r->own;
-    const uint64_t pairs[2] = {r->n, 2};
     const struct oct_result_rows rows = {.fields = &fields,
                                          .n = r->n,
                                          .row_bytes = sizeof(struct bscan_row),
                                          .fill = fill_bscan,
                                          .context = r};
-    const unsigned shift =
-        oct_results_dataset(r->h5, "/frames/shift_px", OCT_RESULTS_F64, 2, pairs, "px");
-    oct_results_text(r->h5, "/frames/shift_px", "axes", "A-lines, depth");
-    for (uint64_t b = 0; b < r->n; b++)
-        oct_results_write_rows(r->h5, shift, b, 1,
-                               (const double[2]){v->shifts[b].dy, v->shifts[b].dx});
+    oct_register_write_pairs(r, "/frames/shift_px", "A-lines, depth", shift_of);
+    oct_register_write_pairs(r, "/frames/shift_sd_px", "A-lines, depth", sd_of);
     oct_result_datasets(r->h5, "/frames", &rows);
     oct_results_text(r->h5, NULL, "model", r->given.lateral ? "axial and lateral" : "axial");
-    oct_results_text(r->h5, NULL, "backend", v->choice.running);
-    oct_results_number(r->h5, NULL, "smooth_px", v->choice.smooth_px);
+    oct_results_text(r->h5, NULL, "backend", v->running);
     oct_results_text(r->h5, NULL, "sign",
                      "shift (dy, dx) moves pixel p of a B-scan to p + shift of the moved volume");
 }
@@ -296,7 +302,8 @@ static enum oct_err write_csv(void *context, const char *path, bool force, struc
     if (e)
         return e;
     for (uint64_t b = 0; b < r->n; b++)
-        oct_register_put_row(r, csv, b, 0, s[b].dy, s[b].dx, s[b].score);
+        oct_register_put_row(r, csv, b, 0, s[b].dy, s[b].dx,
+                             (const double[2]){s[b].sd_dy, s[b].sd_dx}, s[b].score);
     return oct_csv_publish(csv, err);
 }
 
