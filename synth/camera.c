@@ -29,7 +29,7 @@ static enum oct_err allocate(struct oct_camera *camera, size_t n, struct oct_err
     if (!all)
         return oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for a camera of %zu samples", n);
     camera->wavelengths_nm = all; /* owns all */
-    camera->kappa = (float *)(all + n);
+    camera->kappa = (float *)(void *)(all + n);
     camera->theta = camera->kappa + n;
     camera->weight = camera->theta + n;
     camera->offset = camera->weight + 4 * n;

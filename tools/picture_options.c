@@ -61,7 +61,7 @@ bool oct_picture_axes_reverse(char *text)
         return false;
     char *whole = oct_alloc_text("%s,%.*s,%.*s", depth + 1, (int)(depth - line - 1), line + 1,
                                  (int)(line - text), text);
-    memcpy(text, whole, strlen(whole));
+    memcpy(text, whole, strlen(whole) + 1);
     free(whole);
     return true;
 }

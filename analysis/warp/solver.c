@@ -9,11 +9,17 @@
 
 /* ---- parameters ---- */
 
+unsigned oct_warp_iterations(enum oct_warp_profile profile, unsigned factor)
+{
+    if (profile == OCT_WARP_PAPER)
+        return factor >= 4 ? 100 : factor >= 2 ? 30 : 10;
+    return factor >= 4 ? 400 : factor >= 2 ? 120 : 20;
+}
+
 void oct_warp_params_default(struct oct_warp_params *params, enum oct_warp_profile profile,
                              const uint32_t dims[3])
 {
     static const unsigned factors[OCT_WARP_MOST_LEVELS] = {8, 4, 2, 1};
-    static const unsigned iterations[OCT_WARP_MOST_LEVELS] = {100, 100, 30, 10};
     uint32_t least = dims[0], most = dims[0];
     for (unsigned i = 1; i < 3; i++) {
         least = dims[i] < least ? dims[i] : least;
@@ -26,7 +32,7 @@ void oct_warp_params_default(struct oct_warp_params *params, enum oct_warp_profi
         if (!fits || (factors[i] == 8 && most <= 256))
             continue;
         params->factor[params->n_levels] = factors[i];
-        params->iterations[params->n_levels++] = iterations[i];
+        params->iterations[params->n_levels++] = oct_warp_iterations(profile, factors[i]);
     }
 }
 

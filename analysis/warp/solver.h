@@ -73,9 +73,12 @@ struct oct_warp_params {
     unsigned factor[OCT_WARP_MOST_LEVELS]; /* falling: 4, 2, 1; 8 before them where a side is
                                                   above 256; none that leaves a side below
                                                   OCT_WARP_LEAST_SIDE */
-    unsigned
-        iterations[OCT_WARP_MOST_LEVELS]; /* at most, of each: 100, 100, 30, 10 of 8, 4, 2, 1 */
+    unsigned iterations[OCT_WARP_MOST_LEVELS]; /* at most, of each: oct_warp_iterations */
 };
+
+/* The default for a level of that factor: more than volumes of two subjects take, of which all
+ * levels but the finest end as their energy no longer falls; of the paper's profile fewer. */
+unsigned oct_warp_iterations(enum oct_warp_profile profile, unsigned factor);
 
 /* The defaults for volumes of these sides (V, M, D). */
 void oct_warp_params_default(struct oct_warp_params *params, enum oct_warp_profile profile,

@@ -142,8 +142,10 @@ enum oct_err oct_npy_header_read(struct oct_npy_header *h, int fd, const char *n
 void oct_npy_header_make(char header[OCT_NPY_MADE_BYTES], const char *type, uint64_t n,
                          uint32_t height, uint32_t width)
 {
+    static const char magic[10] = {'\x93', 'N', 'U', 'M', 'P',
+                                   'Y',    1,   0,   118, 0}; /* bytes follow */
     memset(header, ' ', OCT_NPY_MADE_BYTES);
-    memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10); /* 118 bytes follow */
+    memcpy(header, magic, sizeof(magic));
     const int n_text = snprintf(header + 10, OCT_NPY_MADE_BYTES - 10,
                                 "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRIu64
                                 ", %" PRIu32 ", %" PRIu32 "), }",

@@ -187,7 +187,7 @@ static void instruction_sets_agree(void **state)
     oct_warp_params_default(&setup.params, OCT_WARP_OCTD, of.dims);
     assert_int_equal(setup.params.n_levels, 3);
     assert_int_equal(setup.params.factor[0], 4);
-    assert_int_equal(setup.params.iterations[2], 10);
+    assert_int_equal(setup.params.iterations[2], 20);
     assert_int_equal(oct_warp_cpu.create(&engine, &setup, &err), OCT_OK);
     const size_t n = 3 * oct_warp_n_voxels(&pair.grid);
     float *u[2] = {calloc(n, sizeof(float)), calloc(n, sizeof(float))};

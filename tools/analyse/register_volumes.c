@@ -149,18 +149,12 @@ double oct_volumes_finest(const struct oct_warp_grid *grid)
     return fmin(grid->spacing[0], fmin(grid->spacing[1], grid->spacing[2]));
 }
 
-/* As solver.h has them, also of factors that are none of the defaults. */
-static unsigned iterations_of(unsigned factor)
-{
-    return factor >= 4 ? 100 : factor >= 2 ? 30 : 10;
-}
-
 static void set_levels(const struct oct_volumes_settings *s, struct oct_warp_params *params)
 {
     params->n_levels = s->n_levels > 0 ? s->n_levels : params->n_levels;
     for (unsigned i = 0; s->n_levels > 0 && i < s->n_levels; i++) {
         params->factor[i] = s->factor[0] > 0 ? s->factor[i] : 1u << (s->n_levels - 1 - i);
-        params->iterations[i] = iterations_of(params->factor[i]);
+        params->iterations[i] = oct_warp_iterations(params->profile, params->factor[i]);
     }
     for (unsigned i = 0; s->n_iterations > 0 && i < params->n_levels; i++)
         params->iterations[i] = s->iteration[s->n_iterations > 1 ? i : 0];
@@ -379,7 +373,12 @@ static void warn_of_pair(const struct oct_volumes *v, const struct oct_volumes_p
                 p->kept == OCT_WARP_NONLINEAR
                     ? "a larger --lambda or --sigma"
                     : "tissue that the eye's jumps show twice, or a larger --jump-price");
-    if (!(p->after.ncc >= LITTLE_NCC))
+    if (p->after.ncc < p->before.ncc)
+        fprintf(stderr,
+                "octctl %s: %s: less like FIXED than before it was registered (NCC %.3f, before "
+                "%.3f): a larger --sigma, or --mask of what both show\n",
+                name, p->path, p->after.ncc, p->before.ncc);
+    else if (!(p->after.ncc >= LITTLE_NCC))
         fprintf(stderr,
                 "octctl %s: %s: hardly like FIXED after registration (NCC %.2f): look at --png\n",
                 name, p->path, p->after.ncc);

@@ -173,7 +173,7 @@ static bool take_manifest(struct batch *b, cJSON *manifest)
     if (!is_good)
         return false;
     b->items = oct_alloc((size_t)n, sizeof(*b->items));
-    b->by_name = oct_alloc((size_t)n, sizeof(*b->by_name));
+    b->by_name = oct_alloc((size_t)n, sizeof(*b->by_name)); /* NOLINT(bugprone-sizeof-expression) */
     cJSON_ArrayForEach(one, items)
     {
         const char *in = oct_json_text(one, "in"), *out = oct_json_text(one, "out");

@@ -46,7 +46,7 @@ static struct region region_of(const struct oct_levelset_tile *tile, const int8_
         r.least[i] = o[i] > 0 ? least - o[i] : least;
         r.n[i] = (o[i] < 0 ? end - o[i] : end) - r.least[i];
     }
-    r.row = (size_t)((r.n[2] + n - 1 + WIDTH - 1) / WIDTH * WIDTH);
+    r.row = (size_t)(r.n[2] + n - 1 + WIDTH - 1) / WIDTH * WIDTH;
     r.plane = (size_t)(r.n[1] + n - 1) * r.row;
     return r;
 }
