@@ -4,6 +4,7 @@
 #include "test/rig/tap.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define BLOB 0.22 /* standard deviation of a blob, of the spacing */
 #define DARK 0.2
@@ -40,24 +41,70 @@ static void add_blob(struct oct_picture *p, double y, double x, double sd_y, dou
         }
 }
 
-struct oct_picture oct_mosaic_make(const struct oct_cone_mosaic *m, bool masked)
+static void remember(struct oct_mosaic_truth *truth, const struct oct_picture *p, double y,
+                     double x)
 {
-    struct oct_picture p = open_picture(m->height, m->width, masked, (float)DARK);
+    if (!(y >= -0.5 && y < p->height - 0.5 && x >= -0.5 && x < p->width - 0.5))
+        return;
+    truth->at = realloc(truth->at, (truth->n + 1) * sizeof(*truth->at));
+    assert_non_null(truth->at);
+    truth->at[truth->n][0] = y;
+    truth->at[truth->n++][1] = x;
+}
+
+/* A conformal map: z + bend z^2, so that hexagons stay hexagons. */
+static void bend(const struct oct_cone_mosaic *m, double *u, double *v)
+{
+    const double half = m->width / (2 * m->spacing_x), share = m->bend / (2 * half);
+    const double x = *u + share * (*u * *u - *v * *v), y = *v + 2 * share * *u * *v;
+    *u = x;
+    *v = y;
+}
+
+static void draw(const struct oct_cone_mosaic *m, struct oct_picture *p,
+                 struct oct_mosaic_truth *truth)
+{
     struct dice dice = {m->seed};
-    const double least = fmin(m->spacing_y, m->spacing_x);
+    const double least = fmin(m->spacing_y, m->spacing_x), blob = m->blob > 0 ? m->blob : BLOB;
     const int n = (int)((m->height + m->width) / least) + 3;
     for (int j = -n; j <= n; j++)
         for (int i = -n; i <= n; i++) {
             double u = i + 0.5 * j + m->jitter * normal(&dice);
             double v = sqrt(3) / 2 * j + m->jitter * normal(&dice);
+            const double most = exp(m->brightness * normal(&dice));
+            if (m->missing > 0 && dice_below(&dice, 1000000) < 1e6 * m->missing)
+                continue;
+            bend(m, &u, &v);
             double x = m->width / 2.0 + m->spacing_x * (u * cos(m->angle) - v * sin(m->angle));
             double y = m->height / 2.0 + m->spacing_y * (u * sin(m->angle) + v * cos(m->angle));
-            add_blob(&p, y, x, BLOB * m->spacing_y, BLOB * m->spacing_x,
-                     exp(m->brightness * normal(&dice)));
+            add_blob(p, y, x, blob * m->spacing_y, blob * m->spacing_x, most);
+            remember(truth, p, y, x);
         }
-    for (uint32_t y = 0; y < m->height; y++)
-        for (uint32_t x = 0; x < m->width; x++)
-            p.pixels[(size_t)y * m->width + x] *= (float)exp(m->shade * x / m->width);
+}
+
+struct oct_picture oct_mosaic_make_known(const struct oct_cone_mosaic *m, bool masked,
+                                         struct oct_mosaic_truth *truth)
+{
+    struct oct_picture p = open_picture(m->height, m->width, masked, (float)DARK);
+    struct dice dice = {m->seed + 1};
+    const size_t n = (size_t)m->height * m->width;
+    double sum = 0;
+    *truth = (struct oct_mosaic_truth){.n = 0};
+    draw(m, &p, truth);
+    for (size_t i = 0; i < n; i++) {
+        p.pixels[i] *= (float)exp(m->shade * (double)(i % m->width) / m->width);
+        sum += (double)p.pixels[i];
+    }
+    for (size_t i = 0; i < n && m->noise > 0; i++)
+        p.pixels[i] = fmaxf(0, p.pixels[i] + (float)(m->noise * sum / (double)n * normal(&dice)));
+    return p;
+}
+
+struct oct_picture oct_mosaic_make(const struct oct_cone_mosaic *m, bool masked)
+{
+    struct oct_mosaic_truth truth;
+    struct oct_picture p = oct_mosaic_make_known(m, masked, &truth);
+    free(truth.at);
     return p;
 }
 
