@@ -40,8 +40,10 @@ struct level {
 };
 
 const struct oct_cones_result oct_cones_none = {.spacing_px = NAN,
+                                                .ring_spacing_px = NAN,
                                                 .strength = NAN,
                                                 .ring_px = NAN,
+                                                .count = OCT_CONE_COUNT_NONE,
                                                 .seen_px = NAN,
                                                 .seen_strength = NAN,
                                                 .needed = NAN};
@@ -58,7 +60,8 @@ struct oct_cones {
     double n_valid; /* pixels of the picture at hand */
     bool is_whole;  /* all of them: no masks, which take twice the time */
     double radius[LEVEL_MOST_SHIFT + 1], c1d[LEVEL_MOST_SHIFT + 1];
-    uint32_t n_profile; /* bins of those; 0: none */
+    uint32_t n_profile;            /* bins of those; 0: none */
+    struct oct_cone_place *places; /* of the newest result */
 };
 
 /* ---- life ---- */
@@ -81,6 +84,7 @@ void oct_cones_destroy(struct oct_cones *cones)
         return;
     for (unsigned i = 0; i < cones->n_levels; i++)
         finish_level(&cones->level[i]);
+    free(cones->places);
     free(cones);
 }
 
@@ -383,15 +387,35 @@ static enum oct_err follow(struct oct_cones *cones, double start, double share, 
     return OCT_OK;
 }
 
+/* With the ring at a level. Overwrites e. */
+static enum oct_err count_cones(struct oct_cones *cones, struct level *l, double sigma,
+                                struct oct_cones_result *result, struct oct_error *err)
+{
+    const double s = result->spacing_px = result->ring_spacing_px;
+    const struct oct_cone_picture picture = {l->e, cones->is_whole ? NULL : l->valid, l->height,
+                                             l->width, l->side};
+    if (!whiten(cones, l, sigma * s))
+        return OCT_OK;
+    const enum oct_err e =
+        oct_cone_count_run(&picture, s / l->side, &cones->places, &result->count, err);
+    if (e)
+        *result = oct_cones_none;
+    else if (result->count.n_whole > 0)
+        result->spacing_px = result->count.spacing;
+    return e;
+}
+
 enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *picture,
                             struct oct_cones_result *result, struct oct_error *err)
 {
     static const struct {
         double share, factor;
-    } steps[] = {{12, 0.978}, {8, 0.987}, {6.5, 0.998}};
+        double count_sigma; /* of s: the noisier the picture, the larger */
+    } steps[] = {{12, 0.978, 0.17}, {8, 0.987, 0.2}, {6.5, 0.998, 0.22}};
     struct ring best = {.found = false}, ring;
     *result = oct_cones_none;
     cones->n_profile = 0;
+    free(oct_cones_take_places(cones));
     enum oct_err e = take_picture(cones, picture, err);
     e = e ? e : climb(cones, &best, result, err);
     if (e || !best.found)
@@ -407,10 +431,10 @@ enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *p
         if (result->is_split)
             return OCT_OK;
         result->found = true;
-        result->spacing_px = ring.radius / steps[i].factor;
+        result->ring_spacing_px = ring.radius / steps[i].factor;
         result->strength = ring.c;
         result->ring_px = ring.radius;
-        return OCT_OK;
+        return count_cones(cones, &cones->level[at], steps[i].count_sigma, result, err);
     }
     return OCT_OK;
 }
@@ -420,6 +444,18 @@ uint32_t oct_cones_profile(const struct oct_cones *cones, const double **radius,
     *radius = cones->radius;
     *c1d = cones->c1d;
     return cones->n_profile;
+}
+
+struct oct_cone_place *oct_cones_take_places(struct oct_cones *cones)
+{
+    struct oct_cone_place *places = cones->places;
+    cones->places = NULL;
+    return places;
+}
+
+bool oct_cones_differ(const struct oct_cones_result *r)
+{
+    return fabs(r->spacing_px / r->ring_spacing_px - 1) > OCT_CONES_USUAL_DIFFERENCE;
 }
 
 double oct_cones_rows(double spacing)

@@ -1,4 +1,5 @@
-/* Cone spacing: the mean distance of neighbouring photoreceptors in a picture from above.
+/* Cones in a picture from above: the spacing of photoreceptors by the ring of a correlation, and
+ * with it each of them counted (count.h), which gives spacing and density.
  *
  *     u = log(I + 0.13 mean I)                                  (dB pictures: u = I)
  *     e = -LoG_sigma(u) / sqrt(G_{8 sigma} * e^2)               (whiten.h)
@@ -11,6 +12,11 @@
  * quarter of what the ladder found, or out of s_min .. s_max, is not the ladder's and does not
  * count. The factors are geometry: the average over circles of blobs pulls a ring inwards.
  * C and R1 are those of the vertex of the parabola through three bins of C1D.
+ *
+ * With that s cones are counted, sigma = 0.17 s, and 0.20 s or 0.22 s where the ring needed R1/8 or
+ * R1/6.5: it does in noise, which makes tops of its own at 0.17 s. The spacing and the density are
+ * those of the count; the ring's stay beside them, as a second value that knows nothing of single
+ * cones.
  *
  *     rows = s sqrt(3)/2,    cells per area = 2/(sqrt(3) s^2)            (hexagonal)
  *
@@ -31,11 +37,13 @@
 #ifndef OCT_ANALYSIS_CONES_CONES_H
 #define OCT_ANALYSIS_CONES_CONES_H
 
+#include "analysis/cones/count.h"
 #include "numeric/picture.h"
 
 #define OCT_CONES_LEAST_SPACING_PX 4.0
 #define OCT_CONES_LEAST_STRENGTH 0.06
-#define OCT_CONES_MOST_LEVELS 12u /* reductions of a picture by 1, 2, 4, ... */
+#define OCT_CONES_USUAL_DIFFERENCE 0.05 /* of both spacings; crops of a living eye: 0.03 at most */
+#define OCT_CONES_MOST_LEVELS 12u       /* reductions of a picture by 1, 2, 4, ... */
 
 struct oct_cones_setup {
     uint32_t height, width;   /* of all pictures */
@@ -46,10 +54,12 @@ struct oct_cones_setup {
 
 struct oct_cones_result {
     bool found;
-    double spacing_px; /* NaN: no ring */
-    double strength;   /* C at the ring; NaN: no ring */
-    double ring_px;    /* R1, where C1D has the ring; NaN: no ring */
-    bool is_split;     /* not found: the picture looks like one of a split detector */
+    double spacing_px; /* of the cones counted; the ring's where no cell is whole. NaN: no ring */
+    double ring_spacing_px; /* s of the ring alone; NaN: no ring */
+    double strength;        /* C at the ring; NaN: no ring */
+    double ring_px;         /* R1, where C1D has the ring; NaN: no ring */
+    struct oct_cone_count count;
+    bool is_split; /* not found: the picture looks like one of a split detector */
 
     /* Without a ring: the strongest that was seen within the limits of the spacing, of whatever
      * strength, NaN: none at all. needed: the strength that counts there; more than the least where
@@ -76,6 +86,13 @@ enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *p
  * (pixels of the picture) and c1d are lent until the next find or destroy; 0: there is none. */
 uint32_t oct_cones_profile(const struct oct_cones *cones, const double **radius,
                            const double **c1d);
+
+/* Gives away the cones of the newest result, [result->count.n]; the caller frees them. NULL: there
+ * is no ring, or they are given already. */
+struct oct_cone_place *oct_cones_take_places(struct oct_cones *cones);
+
+/* Whether both spacings are further apart than usual. */
+bool oct_cones_differ(const struct oct_cones_result *result);
 
 /* Of a hexagonal lattice. NaN where the spacing is. */
 double oct_cones_rows(double spacing);

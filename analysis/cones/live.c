@@ -13,7 +13,9 @@
 static const char *const labels[OCT_CONES_N_COLUMNS] = {
     [OCT_CONES_SPACING_PX] = "spacing_px", [OCT_CONES_SPACING_UM] = "spacing_um",
     [OCT_CONES_ROWS_UM] = "rows_um",       [OCT_CONES_PER_MM2] = "cells_per_mm2",
-    [OCT_CONES_STRENGTH] = "strength",
+    [OCT_CONES_STRENGTH] = "strength",     [OCT_CONES_RING_SPACING_PX] = "ring_spacing_px",
+    [OCT_CONES_COUNTED] = "cones",         [OCT_CONES_SPACING_SE_PX] = "spacing_se_px",
+    [OCT_CONES_REGULARITY] = "regularity",
 };
 
 struct oct_analysis {
@@ -48,6 +50,10 @@ static void give(const struct oct_analysis *a, const struct oct_cones_result *fo
     row[OCT_CONES_ROWS_UM] = (float)oct_cones_rows(um);
     row[OCT_CONES_PER_MM2] = (float)(oct_cones_per_area(um) * MM2_PER_UM2);
     row[OCT_CONES_STRENGTH] = (float)found->strength;
+    row[OCT_CONES_RING_SPACING_PX] = (float)found->ring_spacing_px;
+    row[OCT_CONES_COUNTED] = found->found ? (float)found->count.n : NAN;
+    row[OCT_CONES_SPACING_SE_PX] = (float)found->count.spacing_se;
+    row[OCT_CONES_REGULARITY] = (float)found->count.regularity;
 }
 
 static enum oct_err cones_take(struct oct_analysis *a, struct oct_image_frame *result,

@@ -22,6 +22,7 @@ struct oct_cones_map {
     const struct oct_picture *pictures;
     unsigned n;
     struct oct_cones_result *results;
+    struct oct_cones_map_places *places;
     struct oct_error *why;     /* [n] of whole pictures */
     struct oct_cones *of_last; /* the finder that had the last picture */
 };
@@ -103,6 +104,29 @@ static void cut(const struct oct_picture *from, uint32_t y, uint32_t x, struct o
     }
 }
 
+/* Whether a place of tile i of n is nearer to the middle of no other tile. */
+static bool is_own(const struct oct_cones_map *map, double place, uint32_t i, uint32_t n)
+{
+    const double margin = ((double)map->setup.tile - map->setup.step) / 2 - 0.5;
+    return (i == 0 || place >= margin) && (i + 1 == n || place < margin + map->setup.step);
+}
+
+static void give_places(const struct oct_cones_map *map, struct oct_cones *finder, unsigned piece)
+{
+    const uint32_t row = piece / map->columns % map->rows, column = piece % map->columns;
+    struct oct_cones_map_places *to = &map->places[piece];
+    *to = (struct oct_cones_map_places){.place = oct_cones_take_places(finder)};
+    for (uint32_t i = 0; to->place && i < map->results[piece].count.n; i++) {
+        struct oct_cone_place place = to->place[i];
+        if (map->setup.tile > 0 &&
+            (!is_own(map, place.y, row, map->rows) || !is_own(map, place.x, column, map->columns)))
+            continue;
+        place.y += (double)row * map->setup.step;
+        place.x += (double)column * map->setup.step;
+        to->place[to->n++] = place;
+    }
+}
+
 static void do_piece(void *context, unsigned piece, unsigned worker)
 {
     struct oct_cones_map *map = context;
@@ -118,6 +142,8 @@ static void do_piece(void *context, unsigned piece, unsigned worker)
         picture = &hand->tile;
     }
     enum oct_err e = oct_cones_find(hand->finder, picture, &map->results[piece], &err);
+    if (map->places)
+        give_places(map, hand->finder, piece);
     if (frame + 1 == map->n && map->setup.tile == 0)
         map->of_last = hand->finder;
     if (e == OCT_E_ARG && map->setup.tile == 0)
@@ -127,12 +153,14 @@ static void do_piece(void *context, unsigned piece, unsigned worker)
 }
 
 enum oct_err oct_cones_map_run(struct oct_cones_map *map, const struct oct_picture *pictures,
-                               unsigned n, struct oct_cones_result *results, struct oct_error *why,
+                               unsigned n, struct oct_cones_result *results,
+                               struct oct_cones_map_places *places, struct oct_error *why,
                                struct oct_error *err)
 {
     map->pictures = pictures;
     map->n = n;
     map->results = results;
+    map->places = places;
     map->why = why;
     map->of_last = NULL;
     for (unsigned i = 0; i < n; i++)

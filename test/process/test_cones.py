@@ -1,17 +1,21 @@
 #!/usr/bin/python3
-"""Cone spacing: octctl cones on pictures whose spacing is known, and the live analysis in octd."""
+"""Cones: octctl cones on pictures whose cones are known, and the live analysis in octd."""
 import csv
 import glob
 import h5py
 from octfaults import *
 from PIL import Image
 
-HEADER = "frame,tile_y,tile_x,spacing_px,spacing_um,rows_um,cells_per_mm2,strength,file"
-SUMMARY = r"^%s: spacing ([0-9.]+) px, strength ([0-9.]+); [0-9.]+ s$"
+HEADER = "frame,tile_y,tile_x,spacing_px,spacing_um,rows_um,cells_per_mm2,strength,ring_spacing_px,cones," \
+    "whole_cells,spacing_se_px,cells_per_px2,cells_per_mm2_se,nearest_px,nearest_um,regularity,six_sided,file"
+PLACES = "frame,tile_y,tile_x,y_px,x_px,y_um,x_um,nearest_px,nearest_um,cell_px2,cell_sides,file"
+SUMMARY = r"^%s: spacing ([0-9.]+) px, strength ([0-9.]+); ring ([0-9.]+) px, ([0-9]+) cones, regularity " \
+    r"[0-9.]+; [0-9.]+ s$"
 
 
-def lattice(spacing, height, width, seed=1, jitter=0.06):
-    """Blobs on a hexagonal lattice under light that changes by three from side to side."""
+def lattice(spacing, height, width, seed=1, jitter=0.06, places=None):
+    """Blobs on a hexagonal lattice under light that changes by three from side to side; where they are
+    becomes rows of `places`."""
     dice = np.random.default_rng(seed)
     n = int((height + width) / spacing) + 4
     i, j = np.meshgrid(np.arange(-n, n), np.arange(-n, n))
@@ -19,6 +23,8 @@ def lattice(spacing, height, width, seed=1, jitter=0.06):
     v = (np.sqrt(3) / 2 * j + dice.normal(0, jitter, i.shape)) * spacing
     x, y = width / 2 + u * 0.96 - v * 0.28, height / 2 + u * 0.28 + v * 0.96
     near = (abs(x - width / 2) < width / 2 + 2 * spacing) & (abs(y - height / 2) < height / 2 + 2 * spacing)
+    if places is not None:
+        places.append(np.stack([y[near], x[near]], 1))
     reach = 2 * (0.22 * spacing) ** 2
     down = np.exp(-(np.arange(height)[:, None] - y[near]) ** 2 / reach)
     across = np.exp(-(np.arange(width)[:, None] - x[near]) ** 2 / reach)
@@ -31,9 +37,9 @@ def picture(where, name, values):
     return path
 
 
-def rows_of(path):
+def rows_of(path, header=HEADER):
     with open(path, newline="") as file:
-        assert file.readline().strip() == HEADER
+        assert file.readline().strip() == header
         file.seek(0)
         return list(csv.DictReader(file))
 
@@ -57,13 +63,79 @@ def many_pictures_of_different_sizes():
         assert np.isnan(group["cells_per_mm2"]).all() and np.isnan(group["strength"][3, 0, 0])
         for i, (spacing, _, _) in enumerate(sizes):
             assert rows[i]["frame"] == str(i) and rows[i]["tile_y"] == rows[i]["tile_x"] == "0"
-            assert abs(float(rows[i]["spacing_px"]) / spacing - 1) < 0.02, rows[i]
+            assert abs(float(rows[i]["spacing_px"]) / spacing - 1) < 0.004, rows[i]
+            assert abs(float(rows[i]["ring_spacing_px"]) / spacing - 1) < 0.02, rows[i]
+            assert 0 < float(rows[i]["spacing_se_px"]) < 0.01 * spacing, rows[i]
             assert abs(group["spacing_px"][i, 0, 0] - float(rows[i]["spacing_px"])) < 1e-6
             assert rows[i]["spacing_um"] == rows[i]["rows_um"] == rows[i]["cells_per_mm2"] == ""
             assert 0.06 <= float(rows[i]["strength"]) < 1
-    assert list(rows[3].values()) == ["3", "0", "0", "", "", "", "", "", paths[3]], rows[3]
+    assert list(rows[3].values()) == ["3", "0", "0", *[""] * 15, paths[3]], rows[3]
     status, text, _ = run("octctl", "cones", paths[3])
     assert status == 0 and ": no ring (" in text, text
+
+
+@case
+def each_cone_has_a_row():
+    """--places and /places: where cones were drawn, nothing of noise; on one core the same bytes"""
+    where = folder("cones")
+    truth = []
+    paths = [picture(where, "a.png", lattice(8, 160, 190, places=truth)),
+             picture(where, "noise.png", np.random.default_rng(2).normal(2, 0.4, (128, 131))),
+             picture(where, "b.png", lattice(11, 170, 180, 3, places=truth))]
+    table, results, plot, whole = (os.path.join(where, n) for n in ("p.csv", "p.h5", "p.png", "totals.csv"))
+    status, _, err = run("octctl", "cones", *paths, results, "--places", table, "--png", plot, "--csv", whole,
+                         "--pixel-um", 0.5)
+    assert status == 0 and not err, err
+    rows, totals = rows_of(table, PLACES), rows_of(whole)
+    assert {row["frame"] for row in rows} == {"0", "2"} and totals[1]["cones"] == ""
+    for frame, drawn, (h, w), spacing in ((0, truth[0], (160, 190), 8), (2, truth[1], (170, 180), 11)):
+        own = [row for row in rows if row["frame"] == str(frame)]
+        assert len(own) == int(totals[frame]["cones"]) and own[0]["file"] == paths[frame]
+        at = np.array([[float(row["y_px"]), float(row["x_px"])] for row in own])
+        far = np.hypot(*(at[:, None] - drawn[None]).transpose(2, 0, 1))
+        assert far.min(1).max() < 0.15 * spacing  # of each that was found: the one that was drawn
+        inner = (drawn > spacing / 2).all(1) & (drawn < np.array([h, w]) - spacing / 2).all(1)
+        assert far.min(0)[inner].max() < 0.15 * spacing and len(set(far.argmin(1))) == len(own)
+        near = np.hypot(*(at[:, None] - at[None]).transpose(2, 0, 1)) + 1e9 * np.eye(len(at))
+        assert np.allclose(near.min(1), [float(row["nearest_px"]) for row in own], rtol=1e-6)
+        assert np.allclose(at * 0.5, [[float(row["y_um"]), float(row["x_um"])] for row in own], rtol=1e-6)
+        cells = [float(row["cell_px2"]) for row in own if row["cell_px2"]]
+        assert len(cells) == int(totals[frame]["whole_cells"])
+        density = float(totals[frame]["cells_per_px2"])
+        assert abs(density * np.mean(cells) - 1) < 1e-6
+        assert abs(density * spacing ** 2 * np.sqrt(0.75) - 1) < 0.01, density
+        assert abs(float(totals[frame]["cells_per_mm2"]) / (density * 4e6) - 1) < 1e-6
+    with h5py.File(results) as file:
+        assert file["places/y_px"].attrs["units"] == "px" and len(file["places/x_um"]) == len(rows)
+        assert [int(row["frame"]) for row in rows] == list(file["places/frame"][:])
+        assert file["cones/cones"][0, 0, 0] == int(totals[0]["cones"]) and np.isnan(file["cones/cones"][1, 0, 0])
+    marked = np.asarray(Image.open(plot[:-4] + "-cones.png").convert("RGB")).astype(int)
+    assert marked.shape == (160, 190, 3) and (marked[..., 1] - marked[..., 0] > 40).sum() > 500
+    again, cores = os.path.join(where, "again.csv"), os.sched_getaffinity(0)
+    for use in ({min(cores)}, cores):
+        os.sched_setaffinity(0, use)
+        status, _, err = run("octctl", "cones", *paths, "--places", again, "--force", "--pixel-um", 0.5)
+        os.sched_setaffinity(0, cores)
+        with open(table, "rb") as first, open(again, "rb") as second:
+            assert status == 0 and first.read() == second.read(), err
+
+
+@case
+def a_count_and_a_ring_that_differ_are_told():
+    """a mosaic of which cones are missing: fewer are counted, the ring is as before, a line says so"""
+    where = folder("cones")
+    truth = []
+    lattice(10, 300, 300, jitter=0.04, places=truth)
+    there = truth[0][np.random.default_rng(3).random(len(truth[0])) > 0.17]
+    reach = 2 * 2.2 ** 2
+    values = 0.2 + np.exp(-(np.arange(300)[:, None] - there[:, 0]) ** 2 / reach) @ \
+        np.exp(-(np.arange(300)[:, None] - there[:, 1]) ** 2 / reach).T
+    path = picture(where, "holes.png", values)
+    status, text, err = run("octctl", "cones", path, "--json")
+    row, = json.loads(text)["spacings"]
+    assert status == 0 and "in 1 of 1 pictures the spacing of the cones counted" in err, err
+    assert err.count("\n") == 1 and abs(row["spacing_px"] / 10 * np.sqrt(0.83) - 1) < 0.02, row
+    assert abs(row["ring_spacing_px"] / 10 - 1) < 0.03, row
 
 
 @case
@@ -78,12 +150,13 @@ def the_scale_makes_micrometres():
         status, text, err = run("octctl", "cones", path, "--pixel-um", um, "--json")
         assert status == 0, err
         row, = json.loads(text)["spacings"]
-        assert abs(row["spacing_um"] / 5.5 - 1) < 0.02, row
+        assert abs(row["spacing_um"] / 5.5 - 1) < 0.005, row
+        assert abs(row["nearest_um"] / row["nearest_px"] / (row["spacing_um"] / row["spacing_px"]) - 1) < 1e-6
         assert abs(row["rows_um"] / row["spacing_um"] - np.sqrt(0.75)) < 1e-6
         density = 2 / np.sqrt(3) / (row["spacing_um"] * 1e-3) ** 2
         assert abs(row["cells_per_mm2"] / density - 1) < 1e-6, row
         found.append(row["spacing_um"])
-    assert abs(found[0] / found[1] - 1) < 0.02, found
+    assert abs(found[0] / found[1] - 1) < 0.005, found
 
 
 @case
@@ -186,7 +259,8 @@ def living_eyes():
         Image.fromarray(np.asarray(Image.open(path))[200:456, 200:456]).save(part)
         status, text, _ = run("octctl", "cones", part)
         found = re.match(SUMMARY % re.escape(part), text)
-        assert status == 0 and abs(float(found[1]) / spacing - 1) < 0.005, text
+        assert status == 0 and abs(float(found[3]) / spacing - 1) < 0.005, text
+        assert abs(float(found[1]) / spacing - 1) < 0.03, text
 
 
 @case
@@ -204,11 +278,12 @@ def live_it_is_a_row_a_volume():
         topic, header, values = socket.recv_multipart()
         header = json.loads(header)
         assert topic == b"cones" and header["dataset"] == "analysis/cones" and header["whole"], header
-        assert header["labels"] == ["spacing_px", "spacing_um", "rows_um", "cells_per_mm2", "strength"]
-        assert len(values) == 20 and set(header["values"]) == set(header["labels"]), header
+        assert header["labels"] == ["spacing_px", "spacing_um", "rows_um", "cells_per_mm2", "strength",
+                                    "ring_spacing_px", "cones", "spacing_se_px", "regularity"]
+        assert len(values) == 36 and set(header["values"]) == set(header["labels"]), header
         daemon.wait(lambda s: s["volumes_written"] == 1)
         with h5py.File(glob.glob(daemon.records + "/*.h5")[0]) as file:
-            assert file["analysis/cones"].shape == (5,), file["analysis/cones"]
+            assert file["analysis/cones"].shape == (9,), file["analysis/cones"]
         socket.close()
 
 

@@ -1,4 +1,4 @@
-/* octctl cones: the spacing of photoreceptors in pictures from above, and its map. */
+/* octctl cones: photoreceptors in pictures from above, counted; their spacing, and its map. */
 #include "analysis/cones/map.h"
 #include "analysis/cones/square.h"
 #include "formats/pictures.h"
@@ -23,6 +23,7 @@
 #define MOST_BATCH_PIXELS (64u << 20) /* pictures held at once, but for the first */
 #define SAME_SCALE 1e-3
 #define MM2_PER_UM2 1e6
+#define RING_SHARE 0.3 /* of a ring around a cone, of the spacing */
 
 /* ---- what is found ---- */
 
@@ -31,10 +32,8 @@ struct cone_row {
     uint64_t frame;
     const char *file;
     uint32_t tile_y, tile_x;
-    double spacing_px, spacing_um, rows_um, per_mm2, strength;
-    bool is_split;
-    double seen_px, seen_strength, needed;
-    double ring_px; /* where C1D has the ring, for the plot */
+    double spacing_um, rows_um, per_px2, per_mm2, per_mm2_se, nearest_um;
+    struct oct_cones_result found;
 };
 
 #define R struct cone_row
@@ -42,27 +41,67 @@ static const struct oct_result_field row_fields[] = {
     {OCT_RESULT("frame", R, frame)},
     {OCT_RESULT("tile_y", R, tile_y)},
     {OCT_RESULT("tile_x", R, tile_x)},
-    {OCT_RESULT("spacing_px", R, spacing_px), .unit = "px"},
+    {OCT_RESULT("spacing_px", R, found.spacing_px), .unit = "px"},
     {OCT_RESULT("spacing_um", R, spacing_um), .unit = "um"},
     {OCT_RESULT("rows_um", R, rows_um), .unit = "um"},
     {OCT_RESULT("cells_per_mm2", R, per_mm2), .unit = "1/mm^2"},
-    {OCT_RESULT("strength", R, strength)},
+    {OCT_RESULT("strength", R, found.strength)},
+    {OCT_RESULT("ring_spacing_px", R, found.ring_spacing_px), .unit = "px"},
+    {OCT_RESULT("cones", R, found.count.n), .zero_is_none = true},
+    {OCT_RESULT("whole_cells", R, found.count.n_whole), .zero_is_none = true},
+    {OCT_RESULT("spacing_se_px", R, found.count.spacing_se), .unit = "px"},
+    {OCT_RESULT("cells_per_px2", R, per_px2), .unit = "1/px^2"},
+    {OCT_RESULT("cells_per_mm2_se", R, per_mm2_se), .unit = "1/mm^2"},
+    {OCT_RESULT("nearest_px", R, found.count.nearest), .unit = "px"},
+    {OCT_RESULT("nearest_um", R, nearest_um), .unit = "um"},
+    {OCT_RESULT("regularity", R, found.count.regularity)},
+    {OCT_RESULT("six_sided", R, found.count.six_sided)},
     {OCT_RESULT("file", R, file)},
-    {OCT_RESULT("is_split", R, is_split), .not_in = OCT_RESULT_CSV},
-    {OCT_RESULT("seen_px", R, seen_px), .unit = "px", .not_in = OCT_RESULT_CSV},
-    {OCT_RESULT("seen_strength", R, seen_strength), .not_in = OCT_RESULT_CSV},
-    {OCT_RESULT("needed", R, needed), .not_in = OCT_RESULT_CSV | OCT_RESULT_JSON},
+    {OCT_RESULT("is_split", R, found.is_split), .not_in = OCT_RESULT_CSV},
+    {OCT_RESULT("seen_px", R, found.seen_px), .unit = "px", .not_in = OCT_RESULT_CSV},
+    {OCT_RESULT("seen_strength", R, found.seen_strength), .not_in = OCT_RESULT_CSV},
+    {OCT_RESULT("needed", R, found.needed), .not_in = OCT_RESULT_CSV | OCT_RESULT_JSON},
 };
 #undef R
 static const struct oct_result_fields cone_fields = OCT_RESULT_FIELDS(row_fields);
 
+/* A cone, as --places and /places have it. */
+struct place_row {
+    uint64_t frame;
+    const char *file;
+    uint32_t tile_y, tile_x;
+    double y_um, x_um, nearest_um;
+    struct oct_cone_place at;
+};
+
+#define R struct place_row
+static const struct oct_result_field place_row_fields[] = {
+    {OCT_RESULT("frame", R, frame)},
+    {OCT_RESULT("tile_y", R, tile_y)},
+    {OCT_RESULT("tile_x", R, tile_x)},
+    {OCT_RESULT("y_px", R, at.y), .unit = "px", .meaning = "0: the middle of the first pixel"},
+    {OCT_RESULT("x_px", R, at.x), .unit = "px", .meaning = "0: the middle of the first pixel"},
+    {OCT_RESULT("y_um", R, y_um), .unit = "um"},
+    {OCT_RESULT("x_um", R, x_um), .unit = "um"},
+    {OCT_RESULT("nearest_px", R, at.nearest), .unit = "px", .meaning = "to the nearest other cone"},
+    {OCT_RESULT("nearest_um", R, nearest_um), .unit = "um", .meaning = "to the nearest other cone"},
+    {OCT_RESULT("cell_px2", R, at.area), .unit = "px^2",
+     .meaning = "of its cell, where it is whole"},
+    {OCT_RESULT("cell_sides", R, at.n_sides), .zero_is_none = true},
+    {OCT_RESULT("file", R, file), .not_in = OCT_RESULT_H5},
+};
+#undef R
+static const struct oct_result_fields place_fields = OCT_RESULT_FIELDS(place_row_fields);
+
 /* Datasets /cones/NAME, a map a picture. */
-static const char *const map_names[] = {"spacing_px", "cells_per_mm2", "strength"};
+static const char *const map_names[] = {"spacing_px", "cells_per_mm2", "strength",
+                                        "ring_spacing_px", "cones"};
 #define N_MAPS (sizeof(map_names) / sizeof(map_names[0]))
 
 static const char found_sentence[] =
     "spacing {spacing_px:.2f} px[, {spacing_um:.2f} um, rows {rows_um:.2f} um, "
-    "{cells_per_mm2:.0f} cells/mm2], strength {strength:.3f}";
+    "{cells_per_mm2:.0f} cells/mm2], strength {strength:.3f}; ring {ring_spacing_px:.2f} px, "
+    "{cones} cones[, regularity {regularity:.1f}]";
 static const char none_sentence[] =
     "no ring[{is_split?} (pairs of light and dark)][{is_split!} (strongest {seen_strength:.3f} at "
     "{seen_px:.2f} px, {needed:.3f} is needed)]";
@@ -70,11 +109,16 @@ static const char none_sentence[] =
 /* ---- the command ---- */
 
 struct cone_options {
-    const char *slab, *spacing, *mask, *pixel_um, *csv, *png;
+    const char *slab, *spacing, *mask, *pixel_um, *csv, *places, *png;
     uint64_t tile, step;
     double invalid; /* NaN: not given */
     bool is_db;
     struct oct_job_options job;
+};
+
+struct cone_spot {
+    uint64_t row;
+    struct oct_cone_place place;
 };
 
 struct cone_frame {
@@ -98,6 +142,8 @@ struct cones {
     uint64_t n, n_rows;
     struct cone_frame *frames; /* [n] */
     struct cone_row *rows;     /* [n_rows] */
+    struct cone_spot *spots;   /* [n_spots], in the order of rows */
+    size_t n_spots, room_for_spots;
 
     /* Pictures of one kind, read and not searched yet. */
     struct oct_picture batch[MOST_BATCH];
@@ -225,10 +271,20 @@ static enum oct_err create_map(struct cones *c, struct oct_error *err)
     return oct_cones_map_create(&c->map, &setup, err);
 }
 
+/* Those of the newest row. */
+static void add_spots(struct cones *c, uint64_t row, struct oct_cones_map_places *places)
+{
+    c->spots =
+        oct_alloc_room(c->spots, &c->room_for_spots, c->n_spots + places->n, sizeof(*c->spots));
+    for (uint32_t i = 0; i < places->n; i++)
+        c->spots[c->n_spots++] = (struct cone_spot){row, places->place[i]};
+    free(places->place);
+}
+
 /* Picture i of the batch has these results, or is left out for that reason. */
 static enum oct_err add_rows(struct cones *c, unsigned i, const struct oct_cones_result *found,
-                             uint32_t rows, uint32_t columns, const struct oct_error *why,
-                             struct oct_error *err)
+                             struct oct_cones_map_places *places, uint32_t rows, uint32_t columns,
+                             const struct oct_error *why, struct oct_error *err)
 {
     struct cone_frame *f = &c->frames[c->first + i];
     f->rows = why->code ? 1 : rows;
@@ -239,21 +295,20 @@ static enum oct_err add_rows(struct cones *c, unsigned i, const struct oct_cones
     c->rows = oct_alloc_more(c->rows, c->n_rows, sizeof(*c->rows));
     for (uint32_t k = 0; k < f->rows * f->columns; k++) {
         const struct oct_cones_result *r = why->code ? &oct_cones_none : &found[k];
-        const double um = r->spacing_px * f->um;
+        const double um = r->spacing_px * f->um, mm2_per_px2 = f->um * f->um / MM2_PER_UM2;
         c->rows[f->first + k] = (struct cone_row){.frame = c->first + i,
                                                   .file = f->path,
                                                   .tile_y = k / f->columns,
                                                   .tile_x = k % f->columns,
-                                                  .spacing_px = r->spacing_px,
                                                   .spacing_um = um,
                                                   .rows_um = oct_cones_rows(um),
+                                                  .per_px2 = oct_cones_per_area(r->spacing_px),
                                                   .per_mm2 = oct_cones_per_area(um) * MM2_PER_UM2,
-                                                  .strength = r->strength,
-                                                  .is_split = r->is_split,
-                                                  .seen_px = r->seen_px,
-                                                  .seen_strength = r->seen_strength,
-                                                  .needed = r->needed,
-                                                  .ring_px = r->ring_px};
+                                                  .per_mm2_se = r->count.per_px2_se / mm2_per_px2,
+                                                  .nearest_um = r->count.nearest * f->um,
+                                                  .found = *r};
+        if (places && !why->code)
+            add_spots(c, f->first + k, &places[k]);
     }
     return why->code || c->shown.pixels ? OCT_OK : keep_shown(c, err);
 }
@@ -262,6 +317,7 @@ static enum oct_err search_batch(struct cones *c, struct oct_error *err)
 {
     struct oct_error why[MOST_BATCH] = {{.code = OCT_OK}};
     struct oct_cones_result *results = NULL;
+    struct oct_cones_map_places *places = NULL;
     uint32_t rows = 1, columns = 1;
     if (c->n_batch == 0)
         return OCT_OK;
@@ -275,12 +331,16 @@ static enum oct_err search_batch(struct cones *c, struct oct_error *err)
     } else {
         oct_cones_map_size(c->map, &rows, &columns);
         results = oct_alloc((size_t)c->n_batch * rows * columns, sizeof(*results));
-        e = oct_cones_map_run(c->map, c->batch, c->n_batch, results, why, err);
+        if (c->job.out || c->given.places || c->given.png)
+            places = oct_alloc((size_t)c->n_batch * rows * columns, sizeof(*places));
+        e = oct_cones_map_run(c->map, c->batch, c->n_batch, results, places, why, err);
     }
     const size_t n = (size_t)rows * columns;
     for (unsigned i = 0; i < c->n_batch && !e; i++)
-        e = add_rows(c, i, results ? results + i * n : NULL, rows, columns, &why[i], err);
+        e = add_rows(c, i, results ? results + i * n : NULL, places ? places + i * n : NULL, rows,
+                     columns, &why[i], err);
     free(results);
+    free(places);
     return e;
 }
 
@@ -353,6 +413,28 @@ static enum oct_err write_csv(void *job, const char *path, bool force, struct oc
     return oct_result_csv(path, force, &rows, err);
 }
 
+static void fill_place(const void *job, uint64_t i, void *row)
+{
+    const struct cones *c = job;
+    const struct oct_cone_place *at = &c->spots[i].place;
+    const struct cone_row *r = &c->rows[c->spots[i].row];
+    const double um = c->frames[r->frame].um;
+    *(struct place_row *)row = (struct place_row){
+        r->frame, r->file, r->tile_y, r->tile_x, at->y * um, at->x * um, at->nearest * um, *at};
+}
+
+static struct oct_result_rows rows_of_places(const struct cones *c)
+{
+    return (struct oct_result_rows){&place_fields, c->n_spots, sizeof(struct place_row), fill_place,
+                                    c};
+}
+
+static enum oct_err write_places(void *job, const char *path, bool force, struct oct_error *err)
+{
+    const struct oct_result_rows rows = rows_of_places(job);
+    return oct_result_csv(path, force, &rows, err);
+}
+
 static const char *path_of(const void *job, uint64_t i)
 {
     return ((const struct cones *)job)->frames[i].path;
@@ -376,8 +458,9 @@ static void write_map(const struct cones *c, struct oct_results *r, const char *
         for (size_t k = 0; k < n; k++)
             values[k] = NAN;
         for (uint32_t k = 0; k < f->rows * f->columns; k++)
-            values[(size_t)(k / f->columns) * columns + k % f->columns] =
-                oct_result_number(field, &c->rows[f->first + k], 0);
+            if (oct_result_is_known(field, &c->rows[f->first + k]))
+                values[(size_t)(k / f->columns) * columns + k % f->columns] =
+                    oct_result_number(field, &c->rows[f->first + k], 0);
         oct_results_write_rows(r, dataset, i, 1, values);
     }
     free(values);
@@ -410,6 +493,8 @@ static enum oct_err write_h5(void *job, const char *path, bool force, struct oct
         oct_results_write_rows(r, time_ns, i, 1, &c->frames[i].time_ns);
         oct_results_write_rows(r, number, i, 1, &c->frames[i].index);
     }
+    const struct oct_result_rows places = rows_of_places(c);
+    oct_result_datasets(r, "/places", &places);
     oct_results_texts(r, "/files", c->n, path_of, c);
     return oct_results_publish(r, err);
 }
@@ -419,15 +504,16 @@ static enum oct_err plot_profile(const struct cones *c, const char *path, bool f
 {
     const struct cone_frame *f = &c->frames[c->n_shown];
     const struct cone_row *r = &c->rows[f->first];
-    const bool is_found = !isnan(r->spacing_px);
+    const double spacing_px = r->found.ring_spacing_px;
+    const bool is_found = !isnan(spacing_px);
     char text[96];
-    if (isnan(r->spacing_um))
-        snprintf(text, sizeof(text), "cones %.2f px apart", r->spacing_px);
+    if (isnan(f->um))
+        snprintf(text, sizeof(text), "cones %.2f px apart", spacing_px);
     else
-        snprintf(text, sizeof(text), "cones %.2f px apart (%.3g \302\265m)", r->spacing_px,
-                 r->spacing_um);
+        snprintf(text, sizeof(text), "cones %.2f px apart (%.3g \302\265m)", spacing_px,
+                 spacing_px * f->um);
     const struct oct_plot_series series = {.x = c->radius, .y = c->c1d, .n = c->n_profile};
-    const struct oct_plot_mark mark = {r->ring_px, r->strength, text};
+    const struct oct_plot_mark mark = {r->found.ring_px, r->found.strength, text};
     const struct oct_plot_lines plot = {.title = oct_job_base(f->path),
                                         .x_label = "R (px)",
                                         .y_label = "C1D of the whitened picture",
@@ -453,7 +539,7 @@ static enum oct_err plot_map(const struct cones *c, const char *path, bool force
     double *values = oct_alloc(n, sizeof(*values));
     for (size_t k = 0; k < n; k++) {
         const struct cone_row *r = &c->rows[f->first + k];
-        values[k] = has_um ? r->per_mm2 : r->spacing_px;
+        values[k] = has_um ? r->per_mm2 : r->found.spacing_px;
     }
     const struct oct_plot_map map = {.values = values,
                                      .n_y = f->rows,
@@ -481,13 +567,49 @@ static enum oct_err write_png(void *job, const char *path, bool force, struct oc
     return c->tile > 0 ? plot_map(c, path, force, err) : plot_profile(c, path, force, err);
 }
 
+/* The first picture with a ring around each cone, green where its cell is whole. */
+static enum oct_err write_marked(void *job, const char *path, bool force, struct oct_error *err)
+{
+    const struct cones *c = job;
+    const size_t n_pixels = (size_t)c->shown.height * c->shown.width;
+    struct oct_plot_ring *rings = oct_alloc(c->n_spots + 1, sizeof(*rings));
+    struct oct_plot_overlay plot = {.pixels = c->shown.pixels,
+                                    .valid = c->shown.valid,
+                                    .height = c->shown.height,
+                                    .width = c->shown.width,
+                                    .rings = rings};
+    double limits[2] = {0, 1};
+    enum oct_err e =
+        oct_plot_shares(plot.pixels, n_pixels, (const double[2]){0.005, 0.995}, 2, limits, err);
+    plot.lo = limits[0];
+    plot.hi = limits[1];
+    for (size_t i = 0; i < c->n_spots; i++) {
+        const struct cone_row *r = &c->rows[c->spots[i].row];
+        const struct oct_cone_place *at = &c->spots[i].place;
+        const double radius = RING_SHARE * r->found.spacing_px;
+        if (r->frame == c->n_shown)
+            rings[plot.n_rings++] =
+                (struct oct_plot_ring){.x = at->x,
+                                       .y = at->y,
+                                       .radius_x = radius,
+                                       .radius_y = radius,
+                                       .rgb = isnan(at->area) ? 0xe08000 : 0x00c040};
+    }
+    e = e ? e : oct_plot_write_overlay(path, force, &plot, err);
+    free(rings);
+    return e;
+}
+
 static enum oct_err list_files(void *job, struct oct_error *err)
 {
     struct cones *c = job;
     (void)err;
     oct_job_add(&c->job, c->job.out, write_h5, c);
     oct_job_add(&c->job, c->given.csv, write_csv, c);
+    oct_job_add(&c->job, c->given.places, write_places, c);
     oct_job_add(&c->job, c->given.png, write_png, c);
+    if (c->given.png)
+        oct_job_add(&c->job, oct_job_beside(c->given.png, ".png", "cones"), write_marked, c);
     return OCT_OK;
 }
 
@@ -498,18 +620,30 @@ static const char *what_is_counted(const struct cones *c, const char *whole)
     return c->tile > 0 ? "tiles" : whole;
 }
 
-static void warn_of_pairs(const void *job)
+static void warn_of_doubts(const void *job)
 {
     const struct cones *c = job;
-    uint64_t n_split = 0;
-    for (uint64_t i = 0; i < c->n_rows; i++)
-        n_split += c->rows[i].is_split;
+    uint64_t n_split = 0, n_differ = 0;
+    double most = 0;
+    for (uint64_t i = 0; i < c->n_rows; i++) {
+        const struct oct_cones_result *r = &c->rows[i].found;
+        n_split += r->is_split;
+        n_differ += oct_cones_differ(r);
+        most = fmax(most, 100 * fabs(r->spacing_px / r->ring_spacing_px - 1));
+    }
     if (n_split > 0)
         fprintf(stderr,
                 "octctl %s: %" PRIu64 " of %" PRIu64 " %s show cones as pairs of light and dark, "
                 "as a split detector does: their rings are no spacings, none is given; take the "
                 "confocal channel\n",
                 c->job.name, n_split, c->n_rows, what_is_counted(c, "pictures"));
+    if (n_differ > 0)
+        fprintf(stderr,
+                "octctl %s: in %" PRIu64 " of %" PRIu64 " %s the spacing of the cones counted and "
+                "that of the ring differ by more than %.0f %%, by %.1f %% at most: look at them "
+                "before you trust either\n",
+                c->job.name, n_differ, c->n_rows, what_is_counted(c, "pictures"),
+                100 * OCT_CONES_USUAL_DIFFERENCE, most);
 }
 
 static const char *why_left_out(const void *job, uint64_t i)
@@ -520,11 +654,10 @@ static const char *why_left_out(const void *job, uint64_t i)
 static void print_one(const struct cones *c)
 {
     const struct cone_row *r = &c->rows[0];
-    const bool has_seen = r->is_split || !isnan(r->seen_px);
+    const bool has_seen = r->found.is_split || !isnan(r->found.seen_px);
     printf("%s: ", c->job.inputs[0]);
-    oct_result_print(stdout, isnan(r->spacing_px) ? none_sentence : found_sentence, &cone_fields,
-                     r);
-    if (isnan(r->spacing_px) && !has_seen)
+    oct_result_print(stdout, r->found.found ? found_sentence : none_sentence, &cone_fields, r);
+    if (!r->found.found && !has_seen)
         printf(" (none seen)");
     printf("; %.2f s\n", c->job.seconds);
 }
@@ -539,7 +672,7 @@ static void print_all(const void *job)
         return;
     }
     for (uint64_t i = 0; i < c->n_rows; i++) {
-        const double px = c->rows[i].spacing_px;
+        const double px = c->rows[i].found.spacing_px;
         n_used += !c->frames[c->rows[i].frame].left_out;
         n_found += isnan(px) ? 0 : 1;
         least = fmin(least, px);
@@ -592,8 +725,11 @@ static const struct oct_option options[] = {
     {"--pixel-um", "X[,Y]", "micrometres of a pixel, instead of what the file says",
      OCT_OPTION_TEXT, AT(pixel_um), .was = "--um"},
     {"--csv", "FILE", "a row a picture, or a tile", OCT_OPTION_TEXT, AT(csv), .needs = "a file"},
-    {"--png", "FILE", "a plot of the first picture: C1D, or with --tile the map", OCT_OPTION_TEXT,
-     AT(png), .needs = "a file"},
+    {"--places", "FILE", "a table of all cones: where, and how near the nearest is",
+     OCT_OPTION_TEXT, AT(places), .needs = "a file"},
+    {"--png", "FILE",
+     "of the first picture C1D, or with --tile the map; and FILE-cones.png, the cones in it",
+     OCT_OPTION_TEXT, AT(png), .needs = "a file"},
     OCT_JOB_JSON(struct cone_options, job),
     OCT_JOB_FORCE(struct cone_options, job),
     {NULL},
@@ -610,7 +746,7 @@ static const struct oct_job_ops cones_job = {
     .read = read_options,
     .list = list_files,
     .work = measure_pictures,
-    .warn = warn_of_pairs,
+    .warn = warn_of_doubts,
     .print = print_all,
     .json = fill_json,
     .finish = finish_cones,
@@ -625,7 +761,7 @@ const struct oct_command oct_command_cones = {
     .name = "cones",
     .usage = "IN... [OUT.h5]",
     .keys = "",
-    .help = "measures the spacing of photoreceptors in pictures from above",
+    .help = "counts photoreceptors in pictures from above and measures their spacing",
     .options = options,
     .n_least = 1,
     .n_most = MOST_ARGUMENTS,
