@@ -6,7 +6,7 @@
  * from the recording's identity, so that all that is exported of one recording is one study and one
  * frame of reference; that of the instance is made from all attributes and pixels, so that the same
  * export twice is the same instance, and no other is. */
-#include "formats/export/dicom_file.h"
+#include "formats/dicom_file.h"
 #include "formats/export/export.h"
 #include "formats/whole_file.h"
 #include "pipeline/base/sha256.h"

@@ -38,7 +38,7 @@ static const struct oct_param choice_rows[] = {
      .meaning = "paper: full, with the step as published."},
     {OCT_PARAM_CHOICE("depth", C, depth, depth_names), .is_option = true, .standard = "",
      .meaning = "Where the depth runs in pictures, instead of down in PNG, TIFF and AVI and right "
-                "in HDF5 and .npy."},
+                "in HDF5, .npy, .vol and DICOM."},
     {OCT_PARAM_CHOICE("superior", C, superior, superior_names), .is_option = true,
      .standard = "first", .meaning = "The B-scan that is superior."},
 };
@@ -241,16 +241,16 @@ enum oct_err oct_surfaces_read(struct oct_surfaces_job *s, uint32_t b, struct oc
 
 /* ---- the volume ---- */
 
-static bool is_hdf5(const char *path)
+static bool is_whole(const char *path)
 {
-    return oct_recording_names_dataset(path) || oct_recording_is_volume(path);
+    return oct_recording_names_dataset(path) || oct_pictures_is_volume(path);
 }
 
-/* Pictures are parts of a volume, HDF5 files are whole ones. */
+/* Pictures are parts of a volume, other files are whole ones. */
 static enum oct_err check_inputs(const struct oct_surfaces_job *s, struct oct_error *err)
 {
     for (unsigned i = 0; s->job.n_inputs > 1 && i < s->job.n_inputs; i++)
-        if (is_hdf5(s->job.inputs[i]))
+        if (is_whole(s->job.inputs[i]))
             return oct_fail(err, OCT_E_CONFIG, "%s and %u more: one volume at a time",
                             s->job.inputs[i], s->job.n_inputs - 1);
     return OCT_OK;
@@ -261,7 +261,7 @@ static enum oct_err look_at_file(struct oct_surfaces_job *s, struct oct_error *e
 {
     struct oct_volume_info info;
     const char *path = s->job.inputs[0], *dot = strrchr(path, '.');
-    const bool is_volume = is_hdf5(path), is_npy = dot && strcasecmp(dot, ".npy") == 0;
+    const bool is_volume = is_whole(path), is_npy = dot && strcasecmp(dot, ".npy") == 0;
     s->is_turned = is_given(s, "depth") ? s->choice.depth == 1 : !is_volume && !is_npy;
     s->um[0] = NAN;
     s->eye = s->choice.eye;
