@@ -215,10 +215,10 @@ static void put_time(struct oct_dicom_set *set, uint32_t tag, double s)
     oct_dicom_put_text(set, tag, "DT", text);
 }
 
-/* Made from spectra; others are made from such pictures. */
+/* Made from spectra; others are made from such pictures, or of another device. */
 static bool is_original(const struct oct_export_form *form)
 {
-    return strcmp(form->name, "bscans") == 0;
+    return strcmp(form->name, "bscans") == 0 && !form->is_copied;
 }
 
 static const char *laterality(const struct oct_export_form *form)
