@@ -272,6 +272,8 @@ static enum oct_err look_at_file(struct oct_surfaces_job *s, struct oct_error *e
         return e;
     s->um[0] = info.um[0];
     s->is_linear = info.is_linear;
+    if (!s->is_turned)
+        s->device = (struct oct_surfaces_device){info.format, info.n_layers, info.layers, NULL};
     if (s->eye == OCT_SURFACES_EYE_UNKNOWN)
         s->eye = strcmp(info.eye, "OD") == 0   ? OCT_SURFACES_EYE_OD
                  : strcmp(info.eye, "OS") == 0 ? OCT_SURFACES_EYE_OS
@@ -325,6 +327,20 @@ static enum oct_err check_given(const struct oct_surfaces_job *s, struct oct_err
     return OCT_OK;
 }
 
+static enum oct_err read_device(struct oct_surfaces_job *s, struct oct_error *err)
+{
+    struct oct_surfaces_device *d = &s->device;
+    const size_t m = s->n_lines;
+    enum oct_err e = OCT_OK;
+    d->n = d->n < OCT_SURFACES_MOST_DEVICE ? d->n : OCT_SURFACES_MOST_DEVICE;
+    d->px = oct_alloc((size_t)d->n * s->n_bscans * m + 1, sizeof(*d->px));
+    for (unsigned k = 0; k < d->n; k++)
+        for (uint32_t b = 0; b < s->n_bscans && !e; b++)
+            e = oct_pictures_layer(s->pictures, b, k, d->px + ((size_t)k * s->n_bscans + b) * m,
+                                   err);
+    return e;
+}
+
 static enum oct_err open_volume(struct oct_surfaces_job *s, struct oct_error *err)
 {
     static const char *const names[] = {"", "OD", "OS"};
@@ -336,6 +352,8 @@ static enum oct_err open_volume(struct oct_surfaces_job *s, struct oct_error *er
         e = look_at_file(s, err);
     if (!e)
         e = look_at_first(s, err);
+    if (!e)
+        e = read_device(s, err);
     if (!e)
         e = check_given(s, err);
     if (!e)
