@@ -54,7 +54,7 @@ LDLIBS   += -lm
 # One folder a room; one program a folder.
 LIB_SRC     := $(wildcard pipeline/*/*.c numeric/*.c kernels/*.c kernels/*/*.c analysis/*.c analysis/*/*.c analysis/*/*/*.c formats/*.c formats/*/*.c config/*.c \
   plot/*.c synth/*.c)
-LIB_CXX_SRC := $(wildcard formats/*/*.cc)
+LIB_CXX_SRC := $(wildcard formats/*.cc)
 DAEMON_SRC  := $(wildcard daemon/*.c)
 VIEWER_SRC  := $(wildcard viewer/*.c viewer/*/*.c)
 TOOLS_SRC   := $(filter-out tools/genicam/%,$(wildcard tools/*.c tools/*/*.c))
@@ -169,8 +169,8 @@ LIB_LIBS := $(call pkg_libs,libzmq fftw3f fftw3) -lhdf5_hl $(call pkg_libs,hdf5 
 # Recordings of others (formats/input): octctl, octview.
 INPUT_LIBS := $(call pkg_libs,libzip expat)
 # Pictures and volumes of others, and plots: octctl; octview writes PNG files.
-PICTURE_LIBS := $(call pkg_libs,libpng libtiff-4 cairo zlib) -lnifti2 -ldcmdata -loflog -lofstd \
-                -lstdc++
+PICTURE_LIBS := $(call pkg_libs,libpng libtiff-4 cairo zlib) -lnifti2 \
+                -ldcmjpeg -ldcmjpls -ldcmdata -loflog -lofstd -lstdc++
 
 $(BUILD)/octd: $(call obj,$(DAEMON_SRC)) $(LIB)
 	$(call say,LD,$@)

@@ -6,16 +6,7 @@
 #define OCT_FORMATS_PICTURE_FILE_H
 
 #include "formats/pictures.h"
-
-/* What a file says of the whole array that its pictures are cut from: [B-scan][A-line][depth] where
- * it is a volume. */
-struct oct_picture_file_volume {
-    unsigned n_axes; /* 0: no array */
-    double um[3];    /* of the last three axes; NaN: unknown */
-    bool is_db;      /* values are dB */
-    bool is_linear;  /* values are counts^2 */
-    char eye[8];     /* "OD", "OS", "" */
-};
+#include "formats/volumes.h"
 
 struct oct_picture_file_facts {
     uint64_t n_pictures; /* at least 1; of a file that ends early those that are whole */
@@ -25,7 +16,10 @@ struct oct_picture_file_facts {
     uint64_t n_claimed; /* then: pictures that it should have; 0: unknown */
     bool has_clock;
     uint64_t first_ns, last_ns; /* the camera's clock at the first row and the last one */
-    struct oct_picture_file_volume volume;
+    /* Of the whole array that the pictures are cut from, [B-scan][A-line][depth] where it has 3
+     * axes; 0: there is none. um: of the last axes; dims are not set. */
+    unsigned n_axes;
+    struct oct_volume_info volume;
 };
 
 /* An open file: what the struct of each format begins with. */
@@ -54,6 +48,11 @@ struct oct_picture_file_ops {
      * has room for the height, or makes it NULL, and start_s. Called where facts have a clock. */
     void (*times)(const struct oct_picture_file *file, uint64_t index, uint64_t origin_ns,
                   struct oct_pictures_times *times);
+
+    /* Where the device found its layer k in B-scan `index`: depth_px[height], 0 in the middle of
+     * the first pixel; NaN: not found. Called where facts have layers. */
+    enum oct_err (*layer)(struct oct_picture_file *file, uint64_t index, unsigned k,
+                          float *depth_px, struct oct_error *err);
 };
 
 /* *file is NULL on error. */
@@ -64,7 +63,22 @@ enum oct_err oct_picture_file_open(struct oct_picture_file **file,
 void oct_picture_file_close(struct oct_picture_file *file); /* NULL is fine */
 
 extern const struct oct_picture_file_ops oct_picture_file_png, oct_picture_file_tiff,
-    oct_picture_file_hdf5, oct_picture_file_avi, oct_picture_file_npy;
+    oct_picture_file_hdf5, oct_picture_file_avi, oct_picture_file_npy, oct_picture_file_vol,
+    oct_picture_file_dicom, oct_picture_file_enface;
+
+/* By its content, whatever its name. OCT_E_ARG: it is none; OCT_E_IO. */
+enum oct_err oct_picture_file_choose(const struct oct_picture_file_ops **ops, const char *path,
+                                     struct oct_error *err);
+
+/* The first bytes of a file, zeros behind its end. Errors as of oct_picture_file_descriptor. */
+#define OCT_PICTURE_FILE_START_BYTES 132u
+enum oct_err oct_picture_file_start(const char *path,
+                                    unsigned char start[OCT_PICTURE_FILE_START_BYTES],
+                                    struct oct_error *err);
+
+/* Of a file that another device exported; NULL: it begins as none. */
+const struct oct_picture_file_ops *
+oct_picture_file_of_device(const unsigned char start[OCT_PICTURE_FILE_START_BYTES]);
 
 /* OCT_E_FORMAT: a side of 0, or beyond OCT_PICTURE_MOST_SIDE. */
 enum oct_err oct_picture_file_check(const char *path, uint64_t height, uint64_t width,

@@ -94,6 +94,21 @@ enum oct_err oct_picture_file_descriptor(int *fd, const char *path, struct oct_e
                     S_ISDIR(st.st_mode) ? "a folder" : "not a plain file");
 }
 
+enum oct_err oct_picture_file_start(const char *path,
+                                    unsigned char start[OCT_PICTURE_FILE_START_BYTES],
+                                    struct oct_error *err)
+{
+    int fd;
+    memset(start, 0, OCT_PICTURE_FILE_START_BYTES);
+    const enum oct_err e = oct_picture_file_descriptor(&fd, path, err);
+    if (e)
+        return e;
+    const ssize_t n = oct_file_read_at(fd, start, OCT_PICTURE_FILE_START_BYTES, 0);
+    const int errnum = errno;
+    close(fd);
+    return n < 0 ? oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot read", path) : OCT_OK;
+}
+
 enum oct_err oct_picture_file_hold(struct oct_picture_file *file, struct oct_error *err)
 {
     struct stat st;
@@ -147,40 +162,53 @@ void oct_picture_file_close(struct oct_picture_file *file)
     free(file);
 }
 
-static enum oct_err choose_format(const struct oct_picture_file_ops **ops, const char *path,
-                                  struct oct_error *err)
+const struct oct_picture_file_ops *
+oct_picture_file_of_device(const unsigned char start[OCT_PICTURE_FILE_START_BYTES])
 {
-    static const unsigned char png[4] = {0x89, 'P', 'N', 'G'};
-    static const unsigned char tiff[4][4] = {
-        {'I', 'I', 42, 0}, {'M', 'M', 0, 42}, {'I', 'I', 43, 0}, {'M', 'M', 0, 43}};
-    unsigned char start[12] = {0};
-    int fd;
+    return memcmp(start, "HSF-OCT-", 8) == 0     ? &oct_picture_file_vol
+           : memcmp(start + 128, "DICM", 4) == 0 ? &oct_picture_file_dicom
+                                                 : NULL;
+}
+
+enum oct_err oct_picture_file_choose(const struct oct_picture_file_ops **ops, const char *path,
+                                     struct oct_error *err)
+{
+    static const struct {
+        const char *first, *at_8;
+        const struct oct_picture_file_ops *ops;
+    } formats[] = {
+        {"\x89PNG", "", &oct_picture_file_png},   {"II\x2a\0", "", &oct_picture_file_tiff},
+        {"MM\0\x2a", "", &oct_picture_file_tiff}, {"II\x2b\0", "", &oct_picture_file_tiff},
+        {"MM\0\x2b", "", &oct_picture_file_tiff}, {"RIFF", "AVI ", &oct_picture_file_avi},
+        {"\x93NUM", "", &oct_picture_file_npy},
+    };
+    unsigned char start[OCT_PICTURE_FILE_START_BYTES];
 
     *ops = &oct_picture_file_hdf5;
     if (oct_recording_names_dataset(path))
         return OCT_OK;
-    enum oct_err e = oct_picture_file_descriptor(&fd, path, err);
-    if (e)
+    const enum oct_err e = oct_picture_file_start(path, start, err);
+    if (e || oct_recording_is_volume(path))
         return e;
-    ssize_t n = TEMP_FAILURE_RETRY(pread(fd, start, sizeof(start), 0));
-    close(fd);
-    if (n < 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", path);
-    if (oct_recording_is_volume(path))
-        return OCT_OK;
-    *ops = NULL;
-    if (memcmp(start, png, sizeof(png)) == 0)
-        *ops = &oct_picture_file_png;
-    for (int i = 0; i < 4; i++)
-        if (memcmp(start, tiff[i], sizeof(tiff[i])) == 0)
-            *ops = &oct_picture_file_tiff;
-    if (memcmp(start, "RIFF", 4) == 0 && memcmp(start + 8, "AVI ", 4) == 0)
-        *ops = &oct_picture_file_avi;
-    if (memcmp(start, "\x93NUMPY", 6) == 0)
-        *ops = &oct_picture_file_npy;
+    *ops = oct_picture_file_of_device(start);
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && !*ops; i++)
+        if (memcmp(start, formats[i].first, 4) == 0 &&
+            memcmp(start + 8, formats[i].at_8, strlen(formats[i].at_8)) == 0)
+            *ops = formats[i].ops;
     if (*ops)
         return OCT_OK;
-    return oct_fail(err, OCT_E_ARG, "%s: neither PNG, TIFF, AVI, .npy nor HDF5", path);
+    return oct_fail(err, OCT_E_ARG, "%s: neither PNG, TIFF, AVI, .npy, HDF5, .vol nor DICOM", path);
+}
+
+bool oct_pictures_are_of_device(const char *path)
+{
+    unsigned char start[OCT_PICTURE_FILE_START_BYTES];
+    return oct_picture_file_start(path, start, NULL) == OCT_OK && oct_picture_file_of_device(start);
+}
+
+bool oct_pictures_is_volume(const char *path)
+{
+    return oct_recording_is_volume(path) || oct_pictures_are_of_device(path);
 }
 
 /* ---- the table ---- */
@@ -203,9 +231,6 @@ static enum oct_err select_pictures(const struct oct_pictures_options *o, struct
     entry->n = o->what == OCT_PICTURES_FRAMES ? facts->n_pictures : 1;
     entry->height = facts->height;
     entry->width = facts->width;
-    if (o->what == OCT_PICTURES_EN_FACE && entry->ops != &oct_picture_file_hdf5)
-        return oct_fail(err, OCT_E_ARG, "%s: en face pictures are made of recordings alone",
-                        entry->path);
     if (o->what == OCT_PICTURES_BSCAN && o->bscan >= facts->n_pictures)
         return oct_fail(err, OCT_E_ARG, "%s: no picture %" PRIu64 ": it has 0 to %" PRIu64,
                         entry->path, o->bscan, facts->n_pictures - 1);
@@ -273,7 +298,10 @@ static enum oct_err add_entry(struct table *t, const char *path, struct oct_erro
     if (!entry->path)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     t->n++;
-    enum oct_err e = choose_format(&entry->ops, path, err);
+    enum oct_err e = OCT_OK;
+    entry->ops = &oct_picture_file_enface;
+    if (t->options.what != OCT_PICTURES_EN_FACE)
+        e = oct_picture_file_choose(&entry->ops, path, err);
     e = e ? e : oct_picture_file_open(&file, entry->ops, path, &t->options, &facts, err);
     if (e)
         return e;
@@ -508,6 +536,15 @@ enum oct_err oct_pictures_read(struct oct_pictures *pictures, uint64_t frame,
     else if (info)
         *info = about;
     return e;
+}
+
+enum oct_err oct_pictures_layer(struct oct_pictures *pictures, uint64_t frame, unsigned k,
+                                float *depth_px, struct oct_error *err)
+{
+    const struct entry *entry = find(pictures->table, frame);
+    const enum oct_err e = open_entry(pictures, entry, err);
+    return e ? e
+             : pictures->file->ops->layer(pictures->file, frame - entry->first, k, depth_px, err);
 }
 
 /* ---- times ---- */

@@ -1,5 +1,6 @@
-/* Sequences of pictures as input of offline analyses: recordings of octd, HDF5 files of others,
- * PNG, TIFF, AVI and numpy's .npy, one file or many in the order given. Pictures are read one at a
+/* Sequences of pictures as input of offline analyses: recordings of octd, HDF5 files of others, what
+ * other devices exported (Spectralis .vol, DICOM), PNG, TIFF, AVI and numpy's .npy, one file or many
+ * in the order given. Pictures are read one at a
  * time, so that a sequence may be longer than memory. One thread uses a sequence at a time.
  *
  * Accepted (docs/films.md): 8 and 16 bit and float grey, PNG and TIFF (single, stacks, tiled,
@@ -59,6 +60,13 @@ struct oct_pictures_info {
 };
 
 struct oct_pictures;
+
+/* Whether another device exported the file: Spectralis .vol, DICOM. False when it cannot be read. */
+bool oct_pictures_are_of_device(const char *path);
+
+/* Whether its pictures are the B-scans of a volume that knows itself: one of those, a recording of
+ * octd or another HDF5 file. */
+bool oct_pictures_is_volume(const char *path);
 
 /* paths: [n_paths], read in this order; a folder is an error. All are copied. Opens each file once,
  * to know its size and number of pictures; the pictures of one file have one size. OCT_E_IO: cannot
@@ -126,5 +134,11 @@ const char *oct_pictures_path(const struct oct_pictures *pictures, uint64_t fram
 enum oct_err oct_pictures_read(struct oct_pictures *pictures, uint64_t frame,
                                struct oct_picture *picture, struct oct_pictures_info *info,
                                struct oct_error *err);
+
+/* Where the device found layer k (oct_volume_info.layers) in B-scan `frame` of what it exported:
+ * depth_px[height], 0 in the middle of the first pixel; NaN: it found none. The file has layers, and
+ * pictures are OCT_PICTURES_FRAMES. */
+enum oct_err oct_pictures_layer(struct oct_pictures *pictures, uint64_t frame, unsigned k,
+                                float *depth_px, struct oct_error *err);
 
 #endif

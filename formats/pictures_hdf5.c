@@ -1,6 +1,4 @@
-/* HDF5: the B-scans of recordings, or an en face picture made of them, and any dataset of two or
- * three axes. */
-#include "analysis/enface/enface.h"
+/* HDF5: the B-scans of recordings, and any dataset of two or three axes. */
 #include "config/config.h"
 #include "formats/picture_file.h"
 #include "pipeline/volume/array.h"
@@ -19,16 +17,13 @@ struct hdf5_file {
     struct oct_volume_reader *volume;
     struct oct_volume_array *array;      /* the other is NULL */
     struct oct_pictures_options options; /* mask_path is not used */
-    bool en_face;
-    uint32_t slab_first, slab_last; /* depths, whatever the projection */
-    uint64_t n_rows;                /* of an array's first axis; of a recording V */
-    uint32_t row_height, row_width; /* of one B-scan, or one picture of an array */
+    uint64_t n_rows;                     /* of an array's first axis; of a recording V */
+    uint32_t row_height, row_width;      /* of one B-scan, or one picture of an array */
     bool is_db, is_linear;
     double line_rate_hz; /* of a recording; 0: unknown */
     uint64_t clock_ns;   /* of the first row whose time is known */
     double *row_ns;      /* [n_rows]: since clock_ns; NULL: no times */
-    float *row;          /* [row_height][row_width], when it is not the picture */
-    uint8_t *u8;         /* the same of recordings in u8 */
+    uint8_t *u8;         /* [row_height][row_width] of recordings in u8 */
     uint8_t *came;       /* [row_height] */
 };
 
@@ -38,7 +33,6 @@ static void hdf5_file_close(struct oct_picture_file *file)
     oct_volume_reader_destroy(f->volume);
     oct_volume_array_close(f->array);
     free(f->row_ns);
-    free(f->row);
     free(f->u8);
     free(f->came);
 }
@@ -136,13 +130,11 @@ static void hdf5_file_times(const struct oct_picture_file *file, uint64_t index,
     const struct hdf5_file *f = (const struct hdf5_file *)file;
     const double base_ns = f->clock_ns >= origin_ns ? (double)(f->clock_ns - origin_ns)
                                                     : -(double)(origin_ns - f->clock_ns);
-    const double start_ns = base_ns + f->row_ns[f->en_face ? 0 : index];
+    const double start_ns = base_ns + f->row_ns[index];
     times->start_s = start_ns / 1e9;
-    if (!f->en_face && !(f->line_rate_hz > 0))
+    if (!(f->line_rate_hz > 0))
         times->time_s = NULL;
-    for (uint64_t v = 0; f->en_face && v < f->n_rows; v++)
-        times->time_s[v] = (base_ns + f->row_ns[v]) / 1e9;
-    for (uint32_t j = 0; !f->en_face && times->time_s && j < f->row_height; j++)
+    for (uint32_t j = 0; times->time_s && j < f->row_height; j++)
         times->time_s[j] = start_ns / 1e9 + j / f->line_rate_hz;
 }
 
@@ -188,42 +180,25 @@ static enum oct_err open_array(struct hdf5_file *f, char *colon, struct oct_erro
     return OCT_OK;
 }
 
-/* The depths of the projection. */
-static enum oct_err choose_depths(struct hdf5_file *f, struct oct_error *err)
-{
-    if (f->array && oct_volume_array_facts(f->array)->rank != 3)
-        return oct_fail(err, OCT_E_ARG, "%s: one picture, of which there is no en face",
-                        f->file.path);
-    f->slab_first = 0;
-    f->slab_last = f->row_width;
-    if (f->options.projection != OCT_PICTURES_OVER_PIXELS &&
-        f->options.projection != OCT_PICTURES_OVER_SHARES)
-        return OCT_OK;
-    const double um = f->array ? oct_volume_array_facts(f->array)->spacing_um[2]
-                               : oct_volume_facts(f->volume)->spacing_um[2];
-    return oct_depths_find(&f->options.slab, f->file.path, f->row_width, um, &f->slab_first,
-                           &f->slab_last, err);
-}
-
 static enum oct_err make_scratch(struct hdf5_file *f, struct oct_error *err)
 {
-    const size_t n = (size_t)f->row_height * f->row_width;
     const bool is_u8 = f->volume && oct_volume_facts(f->volume)->sample_type == OCT_SAMPLE_U8;
     f->came = malloc(f->row_height);
-    f->row = f->en_face ? malloc(n * sizeof(*f->row)) : NULL;
-    f->u8 = is_u8 ? malloc(n) : NULL;
-    if (!f->came || (f->en_face && !f->row) || (is_u8 && !f->u8))
+    f->u8 = is_u8 ? malloc((size_t)f->row_height * f->row_width) : NULL;
+    if (!f->came || (is_u8 && !f->u8))
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->file.path);
     return OCT_OK;
 }
 
-static void tell_volume(const struct hdf5_file *f, struct oct_picture_file_volume *volume)
+static void tell_volume(const struct hdf5_file *f, struct oct_picture_file_facts *facts)
 {
+    struct oct_volume_info *volume = &facts->volume;
     const unsigned n = f->array ? oct_volume_array_facts(f->array)->rank : 3;
     const double *um = f->array ? oct_volume_array_facts(f->array)->spacing_um
                                 : oct_volume_facts(f->volume)->spacing_um;
-    *volume = (struct oct_picture_file_volume){
-        .n_axes = n, .um = {NAN, NAN, NAN}, .is_db = f->is_db, .is_linear = f->is_linear};
+    facts->n_axes = n;
+    *volume = (struct oct_volume_info){
+        .um = {NAN, NAN, NAN}, .is_db = f->is_db, .is_linear = f->is_linear};
     for (unsigned i = 0; i < n; i++)
         volume->um[3 - n + i] = um[i];
     if (f->volume)
@@ -235,7 +210,6 @@ static enum oct_err hdf5_file_open(struct oct_picture_file *file,
                                    struct oct_picture_file_facts *facts, struct oct_error *err)
 {
     struct hdf5_file *f = (struct hdf5_file *)file;
-    f->en_face = options->what == OCT_PICTURES_EN_FACE;
     f->options = *options;
     char *colon = strstr(file->path, ":/");
     for (char *next = colon; next; next = strstr(next + 1, ":/"))
@@ -245,16 +219,9 @@ static enum oct_err hdf5_file_open(struct oct_picture_file *file,
         return e;
     *facts = (struct oct_picture_file_facts){
         .n_pictures = f->n_rows, .height = f->row_height, .width = f->row_width};
-    if (f->en_face) {
-        e = choose_depths(f, err);
-        if (e == OCT_OK && f->n_rows > OCT_PICTURE_MOST_SIDE)
-            e = oct_picture_file_check(f->file.path, f->n_rows, f->row_height, err);
-        *facts = (struct oct_picture_file_facts){
-            .n_pictures = 1, .height = (uint32_t)f->n_rows, .width = f->row_height};
-    }
     tell_times(f, facts);
-    tell_volume(f, &facts->volume);
-    e = e ? e : oct_picture_file_check(f->file.path, facts->height, facts->width, err);
+    tell_volume(f, facts);
+    e = oct_picture_file_check(f->file.path, facts->height, facts->width, err);
     return e ? e : make_scratch(f, err);
 }
 
@@ -322,42 +289,18 @@ static enum oct_err read_row(struct hdf5_file *f, uint64_t index, float *pixels,
                : oct_volume_array_read(f->array, pixels, err);
 }
 
-static double project(const struct hdf5_file *f, const float *line)
-{
-    const uint32_t n = f->slab_last - f->slab_first;
-    double sum = 0;
-    if (f->options.projection == OCT_PICTURES_HIGHEST)
-        return oct_enface_line(line + f->slab_first, n).most;
-    if (f->options.projection != OCT_PICTURES_OVER_PIXELS)
-        return oct_enface_line(line + f->slab_first, n).mean;
-    for (uint32_t d = f->slab_first; d < f->slab_last; d++)
-        sum += line[d];
-    return sum / n;
-}
-
-static enum oct_err read_en_face(struct hdf5_file *f, float *pixels, struct oct_error *err)
-{
-    enum oct_err e = OCT_OK;
-    for (uint64_t v = 0; e == OCT_OK && v < f->n_rows; v++) {
-        e = read_row(f, v, f->row, err);
-        for (uint32_t j = 0; e == OCT_OK && j < f->row_height; j++)
-            pixels[v * f->row_height + j] = (float)project(f, f->row + (size_t)j * f->row_width);
-    }
-    return e;
-}
-
 static void describe(const struct hdf5_file *f, uint64_t index, struct oct_pictures_info *info)
 {
     const double *um;
     if (f->volume) {
         const struct oct_volume_facts *facts = oct_volume_facts(f->volume);
-        um = facts->spacing_um + (f->en_face ? 0 : 1);
+        um = facts->spacing_um + 1;
         info->bits = facts->sample_type == OCT_SAMPLE_U8 ? 8 : 32;
-        info->time_ns = oct_volume_row(f->volume, f->en_face ? 0 : (uint32_t)index).time_ns;
+        info->time_ns = oct_volume_row(f->volume, (uint32_t)index).time_ns;
         info->is_db = f->is_db && !(f->options.raw && f->u8);
     } else {
         const struct oct_volume_array_facts *facts = oct_volume_array_facts(f->array);
-        um = facts->spacing_um + (f->en_face ? 0 : facts->rank - 2);
+        um = facts->spacing_um + facts->rank - 2;
         info->bits = facts->is_float || facts->value_bytes > 2 ? 32 : 8 * facts->value_bytes;
         info->is_db = f->is_db;
     }
@@ -370,7 +313,7 @@ static enum oct_err hdf5_file_read(struct oct_picture_file *file, uint64_t index
 {
     struct hdf5_file *f = (struct hdf5_file *)file;
     describe(f, index, info);
-    return f->en_face ? read_en_face(f, pixels, err) : read_row(f, index, pixels, err);
+    return read_row(f, index, pixels, err);
 }
 
 const struct oct_picture_file_ops oct_picture_file_hdf5 = {

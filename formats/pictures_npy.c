@@ -78,7 +78,8 @@ static enum oct_err npy_file_open(struct oct_picture_file *file,
         .width = f->width,
         .is_cut = f->n < n_claimed,
         .n_claimed = n_claimed,
-        .volume = {.n_axes = header.n_axes, .um = {NAN, NAN, NAN}},
+        .n_axes = header.n_axes,
+        .volume = {.um = {NAN, NAN, NAN}},
     };
     return OCT_OK;
 }

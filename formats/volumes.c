@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "formats/volumes.h"
 
 #include "formats/nifti_read.h"
@@ -6,40 +5,35 @@
 #include "formats/recording.h"
 #include "pipeline/volume/array.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST_NAMED 64u
 
-enum format { NIFTI, HDF5, NPY };
-
-static enum oct_err choose_format(const char *path, enum format *format, struct oct_error *err)
+/* *ops: NULL: NIfTI. */
+static enum oct_err choose_format(const char *path, const struct oct_picture_file_ops **ops,
+                                  struct oct_error *err)
 {
-    unsigned char start[OCT_NIFTI_START_BYTES] = {0};
-    int fd;
-    *format = HDF5;
+    unsigned char start[OCT_PICTURE_FILE_START_BYTES];
+    *ops = &oct_picture_file_hdf5;
     if (oct_recording_names_dataset(path))
         return OCT_OK;
-    const enum oct_err e = oct_picture_file_descriptor(&fd, path, err);
+    const enum oct_err e = oct_picture_file_start(path, start, err);
     if (e)
         return e;
-    const ssize_t n = TEMP_FAILURE_RETRY(pread(fd, start, sizeof(start), 0));
-    const int errnum = errno;
-    close(fd);
-    if (n < 0)
-        return oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot read", path);
     if (memcmp(start, "\x93NUMPY", 6) == 0)
-        *format = NPY;
+        *ops = &oct_picture_file_npy;
+    else if (oct_picture_file_of_device(start))
+        *ops = oct_picture_file_of_device(start);
     else if (oct_nifti_begins(start))
-        *format = NIFTI;
+        *ops = NULL;
     else if (!oct_recording_is_volume(path))
         return oct_fail(err, OCT_E_FORMAT,
-                        "%s: no volume: neither a recording, HDF5, .npy, .nii nor .nii.gz", path);
+                        "%s: no volume: neither a recording, HDF5, .npy, .nii, .nii.gz, .vol nor "
+                        "DICOM",
+                        path);
     return OCT_OK;
 }
 
@@ -105,7 +99,7 @@ struct stack {
 
 static enum oct_err check_stack(const struct stack *s, struct oct_error *err)
 {
-    const unsigned n_axes = s->facts.volume.n_axes;
+    const unsigned n_axes = s->facts.n_axes;
     if (n_axes != 3)
         return oct_fail(err, OCT_E_FORMAT, "%s: has %u axes; a volume has 3", s->path, n_axes);
     if (s->facts.is_cut)
@@ -118,19 +112,17 @@ static enum oct_err check_stack(const struct stack *s, struct oct_error *err)
     return OCT_OK;
 }
 
-static enum oct_err stack_open(struct stack *s, const char *path, enum format format,
-                               struct oct_error *err)
+static enum oct_err stack_open(struct stack *s, const char *path,
+                               const struct oct_picture_file_ops *ops, struct oct_error *err)
 {
     const struct oct_pictures_options options = {.what = OCT_PICTURES_FRAMES};
     char *name = NULL;
     *s = (struct stack){.path = path};
     enum oct_err e = OCT_OK;
-    if (format == HDF5 && !oct_recording_names_dataset(path))
+    if (ops == &oct_picture_file_hdf5 && !oct_recording_names_dataset(path))
         e = name_volume(path, &name, err);
     if (!e)
-        e = oct_picture_file_open(&s->file,
-                                  format == NPY ? &oct_picture_file_npy : &oct_picture_file_hdf5,
-                                  name ? name : path, &options, &s->facts, err);
+        e = oct_picture_file_open(&s->file, ops, name ? name : path, &options, &s->facts, err);
     e = e ? e : check_stack(s, err);
     free(name);
     return e;
@@ -138,13 +130,10 @@ static enum oct_err stack_open(struct stack *s, const char *path, enum format fo
 
 static void stack_info(const struct stack *s, struct oct_volume_info *info)
 {
-    const struct oct_picture_file_volume *v = &s->facts.volume;
-    *info = (struct oct_volume_info){
-        .dims = {(uint32_t)s->facts.n_pictures, s->facts.height, s->facts.width},
-        .um = {v->um[0], v->um[1], v->um[2]},
-        .is_db = v->is_db,
-        .is_linear = v->is_linear};
-    memcpy(info->eye, v->eye, sizeof(info->eye));
+    *info = s->facts.volume;
+    info->dims[0] = (uint32_t)s->facts.n_pictures;
+    info->dims[1] = s->facts.height;
+    info->dims[2] = s->facts.width;
 }
 
 static enum oct_err stack_load(const struct stack *s, const struct oct_volume_info *info,
@@ -166,19 +155,19 @@ static enum oct_err stack_load(const struct stack *s, const struct oct_volume_in
 
 enum oct_err oct_volume_look(const char *path, struct oct_volume_info *info, struct oct_error *err)
 {
-    enum format format;
+    const struct oct_picture_file_ops *ops;
     struct oct_nifti_facts nifti;
     struct stack stack;
-    enum oct_err e = choose_format(path, &format, err);
+    enum oct_err e = choose_format(path, &ops, err);
     if (e)
         return e;
-    if (format == NIFTI) {
+    if (!ops) {
         e = oct_nifti_look(path, &nifti, err);
         if (!e)
             *info = nifti.volume;
         return e;
     }
-    e = stack_open(&stack, path, format, err);
+    e = stack_open(&stack, path, ops, err);
     if (!e)
         stack_info(&stack, info);
     oct_picture_file_close(stack.file);
@@ -188,15 +177,15 @@ enum oct_err oct_volume_look(const char *path, struct oct_volume_info *info, str
 enum oct_err oct_volume_load(const char *path, const struct oct_volume_info *info, float *values,
                              struct oct_error *err)
 {
-    enum format format;
+    const struct oct_picture_file_ops *ops;
     const struct oct_nifti_facts nifti = {.volume = *info};
     struct stack stack;
-    enum oct_err e = choose_format(path, &format, err);
+    enum oct_err e = choose_format(path, &ops, err);
     if (e)
         return e;
-    if (format == NIFTI)
+    if (!ops)
         return oct_nifti_load(path, &nifti, values, err);
-    e = stack_open(&stack, path, format, err);
+    e = stack_open(&stack, path, ops, err);
     e = e ? e : stack_load(&stack, info, values, err);
     oct_picture_file_close(stack.file);
     return e;

@@ -4,6 +4,10 @@
  *     FILE.h5:/DATASET    three axes of any type of numbers; its attribute axis_spacing_um,
  *                         element_size_um or um gives the spacing; FILE.h5 alone where it has one
  *     .npy                three axes; no spacing
+ *     .vol                Heidelberg Spectralis (HEYEX): grey as the device shows it, 255 (linear
+ *                         intensity)^(1/4). Not dB: the device has subtracted its noise, so that
+ *                         many pixels have no logarithm
+ *     DICOM               Ophthalmic Tomography Image Storage: grey as it is stored
  *     .nii, .nii.gz       NIfTI-1 and -2 of three axes (further ones of 1), scl_slope applied;
  *                         pixdim gives the spacing, its first axis is our depth
  * Formats are recognised by content. One thread uses a file at a time; sides and sizes are checked
@@ -22,7 +26,15 @@ struct oct_volume_info {
                          configuration knows the refractive index, as octctl surfaces */
     bool is_db;       /* values are dB */
     bool is_linear;   /* values are counts^2 */
-    char eye[8];      /* "OD", "OS" of a recording; "": unknown */
+    char eye[8];      /* "OD", "OS"; "": unknown */
+
+    /* Of what another device exported. */
+    const char *format;        /* "Spectralis .vol", "DICOM"; NULL: it is none. Static */
+    char start_time[40];       /* ISO 8601; "": unknown */
+    unsigned sample_bits;      /* as they are stored: 8, 16; 32: f32 */
+    unsigned n_layers;         /* that the device found: oct_pictures_layer */
+    const char *const *layers; /* [n_layers]: "ilm", "bm", "nfl", ...; static */
+
     bool is_nifti;
     double to_mm[3][4]; /* of NIfTI: voxel (i, j, k) = (depth, A-line, B-scan) to RAS+ mm */
 };

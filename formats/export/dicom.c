@@ -6,7 +6,7 @@
  * from the recording's identity, so that all that is exported of one recording is one study and one
  * frame of reference; that of the instance is made from all attributes and pixels, so that the same
  * export twice is the same instance, and no other is. */
-#include "formats/export/dicom_file.h"
+#include "formats/dicom_file.h"
 #include "formats/export/export.h"
 #include "formats/whole_file.h"
 #include "pipeline/base/sha256.h"
@@ -215,10 +215,10 @@ static void put_time(struct oct_dicom_set *set, uint32_t tag, double s)
     oct_dicom_put_text(set, tag, "DT", text);
 }
 
-/* Made from spectra; others are made from such pictures. */
+/* Made from spectra; others are made from such pictures, or of another device. */
 static bool is_original(const struct oct_export_form *form)
 {
-    return strcmp(form->name, "bscans") == 0;
+    return strcmp(form->name, "bscans") == 0 && !form->is_copied;
 }
 
 static const char *laterality(const struct oct_export_form *form)

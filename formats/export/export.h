@@ -32,6 +32,7 @@ struct oct_export_form {
     bool is_upright; /* rows are depth already, or not depth at all; false: columns are depth */
     enum oct_export_sample sample;
     const char *name;     /* of the dataset: "bscans", "spectra", "enface", "analysis/NAME" */
+    bool is_copied;       /* of what another device exported */
     const char *quantity; /* "intensity", "thickness", ...; "": unknown */
     const char *unit;     /* of the values: "dB", "counts^2", "counts", "um"; "": none or unknown */
     double lo, hi;        /* of u8 and u16 pictures: what 0 and the largest value stand for, in

@@ -1,7 +1,7 @@
 /* DICOM as output: what is refused before any work, what stays when the work fails, the bytes of
  * the pixels, and UIDs that name one thing each. test_export_dicom.py reads files with programs of
  * others. */
-#include "formats/export/dicom_file.h"
+#include "formats/dicom_file.h"
 #include "formats/export/export.h"
 #include "test/rig/film_rig.h"
 #include "test/rig/tap.h"

@@ -283,6 +283,69 @@ def pictures():
         put("pictures", name + ".h5", file.getvalue())
 
 
+def devices():
+    """What other devices export, for the targets of pictures and of volumes."""
+    import io
+    from PIL import Image
+    m, d, v = 17, 16, 2
+
+    def vol(layers=2, pattern=3, slo=(2, 2), bscans=v):
+        head = struct.pack("<12s3i3d2i2did4sq2i", b"HSF-OCT-103", m, v, d, 0.01, 0.1, 0.004, *slo, 0.01, 0.01, 30,
+                           -1.5, b"OD", 130681499728792759, pattern, 256 + 4 * layers * m)
+        bscan = (struct.pack("<12si4d2ifi", b"HSF-BS-103", 256 + 4 * layers * m, 0, 0, 1, 0, layers, 256, 27, 0)
+                 + bytes(192) + struct.pack("<f", 5.5) * (layers * m)
+                 + b"".join(struct.pack("<f", 3.4028235e38 if i == 40 else i / 300) for i in range(m * d)))
+        return head + bytes(2048 - len(head) + slo[0] * slo[1]) + bscan * bscans
+
+    def element(tag, vr, value, implicit=False):
+        value += (b" " if vr in ("CS", "DS", "IS", "DT", "LO") else b"\0") * (len(value) % 2)
+        start = struct.pack("<2H", tag >> 16, tag & 0xffff)
+        if implicit:
+            return start + struct.pack("<I", len(value)) + value
+        size = struct.pack("<2xI" if vr in ("OB", "OW", "SQ", "UN") else "<H", len(value))
+        return start + vr.encode() + size + value
+
+    item = lambda body: struct.pack("<2HI", 0xfffe, 0xe000, len(body)) + body
+    opened = lambda tag: struct.pack("<2H2s2xI", tag >> 16, tag & 0xffff, b"SQ", 0xffffffff)
+    mark = lambda what: struct.pack("<2HI", 0xfffe, what, 0)
+
+    def dicom(syntax=b"1.2.840.10008.1.2.1", implicit=False, bits=8, pixels=None, more=b"", lines=False):
+        e = lambda tag, vr, value: element(tag, vr, value, implicit)
+        us = lambda tag, value: e(tag, "US", struct.pack("<H", value))
+        frames = b"".join(item(e(0x209111, "SQ", item(e(0x189074, "DT", b"2020020304050%d.5" % i)))
+                               + (e(0x220031, "SQ", item(e(0x220032, "FL", struct.pack("<4f", i, 0, i, 9))))
+                                  if lines else
+                                  e(0x209113, "SQ", item(e(0x200032, "DS", b"0\\0\\%d" % i)))))
+                          for i in range(v))
+        return (bytes(128) + b"DICM" + element(0x20010, "UI", syntax)
+                + e(0x80016, "UI", b"1.2.840.10008.5.1.4.1.1.77.1.5.4") + e(0x8002a, "DT", b"20200203040506+0100")
+                + e(0x200062, "CS", b"R") + us(0x209162, 1) + us(0x209163, 1) + us(0x280002, 1)
+                + e(0x280004, "CS", b"MONOCHROME2") + e(0x280008, "IS", b"%d" % v) + us(0x280010, d) + us(0x280011, m)
+                + us(0x280100, bits) + us(0x280101, bits) + us(0x280102, bits - 1) + us(0x280103, 0)
+                + e(0x52009229, "SQ", item(e(0x289110, "SQ", item(e(0x180050, "DS", b"0.1")
+                                                                  + e(0x280030, "DS", b"0.004\\0.01")))))
+                + e(0x52009230, "SQ", frames) + more
+                + (e(0x7fe00010, "OW", bytes(i * 7 & 255 for i in range(m * d * v * bits // 8)))
+                   if pixels is None else pixels))
+
+    rle = struct.pack("<16I", 1, 64, *[0] * 14) + b"".join(bytes([m - 1]) + bytes(range(z, z + m)) for z in range(d))
+    packed = lambda *fragments: (struct.pack("<2H2s2xI", 0x7fe0, 0x10, b"OB", 0xffffffff)
+                                 + b"".join(map(item, (b"", *fragments))) + mark(0xe0dd))
+    jpeg = io.BytesIO()
+    Image.frombytes("L", (m, d), bytes(range(16)) * m).save(jpeg, "JPEG")
+    jpeg = jpeg.getvalue() + b"\0" * (len(jpeg.getvalue()) % 2)
+    nested = (opened(0x81115) + struct.pack("<2HI", 0xfffe, 0xe000, 0xffffffff)) * 12 + (mark(0xe00d) + mark(0xe0dd)) * 12
+    files = {"whole.vol": vol(), "line.vol": vol(0, 1, (0, 0)), "cut.vol": vol(bscans=1) + bytes(99),
+             "many.vol": vol(20), "plain.dcm": dicom(), "u16.dcm": dicom(bits=16, lines=True),
+             "implicit.dcm": dicom(b"1.2.840.10008.1.2", True), "nested.dcm": dicom(more=nested),
+             "rle.dcm": dicom(b"1.2.840.10008.1.2.5", pixels=packed(rle, rle[:-20] + b"\xed\7" + b"\0" * 18)),
+             "jpeg.dcm": dicom(b"1.2.840.10008.1.2.4.50", pixels=packed(jpeg, jpeg[:200]))}
+    for name, data in files.items():
+        put("pictures", name, data)
+    put("nifti", "vol", b"\0" + vol())
+    put("nifti", "dicom", b"\0" + dicom())
+
+
 def csv():
     put("csv", "tracks", "track,frame,x_px,y_px\n1,0,10.5,20\n1,1,11.5,20.25\n2,1,40,1e1\n")
     put("csv", "trackmate", '\ufeff"ID","TRACK_ID","T","X","Y"\r\n1,0,0,3.5,4\r\n2,,1,5,6\r\n\r\n')
@@ -463,6 +526,6 @@ def vortex():
     one("far", (2, 2, 3, 6, 1), far=1)
 
 
-for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures, csv, nifti,
+for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures, devices, csv, nifti,
              recording, octproz, octview, thorlabs, vortex):
     kind()

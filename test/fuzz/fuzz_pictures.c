@@ -1,7 +1,8 @@
-/* Pictures of strangers: the input is a whole PNG, TIFF, AVI, .npy or HDF5 file. The checksums of
+/* Pictures of strangers: the input is a whole PNG, TIFF, AVI, .npy, HDF5, .vol or DICOM file. The checksums of
  * PNG chunks are put right first, or no change would get past them. HDF5 files go through the child
  * process that looks at them first (hdf5_probe.h), as for users. */
 #include "formats/pictures.h"
+#include "formats/volumes.h"
 #include "test/fuzz/fuzz.h"
 
 #include <math.h>
@@ -96,6 +97,26 @@ static void read_pictures(const char *path, const struct oct_pictures_options *o
     oct_pictures_close(pictures);
 }
 
+/* Layers that the device found lie in the picture, or nowhere. */
+static void read_layers(const char *path)
+{
+    struct oct_volume_info info;
+    struct oct_pictures *pictures;
+    const struct oct_pictures_options options = {.any_side = true};
+    if (oct_volume_look(path, &info, NULL) ||
+        oct_pictures_open(&pictures, &path, 1, &options, NULL))
+        return;
+    float *px = malloc(info.dims[1] * sizeof(*px));
+    fuzz_must(px != NULL);
+    for (unsigned k = 0; k < info.n_layers; k++)
+        for (uint32_t v = 0; v < info.dims[0] && v < MOST_PICTURES; v++)
+            if (oct_pictures_layer(pictures, v, k, px, NULL) == OCT_OK)
+                for (uint32_t j = 0; j < info.dims[1]; j++)
+                    fuzz_must(isnan(px[j]) || (px[j] >= 0 && px[j] < (float)info.dims[2]));
+    free(px);
+    oct_pictures_close(pictures);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char dataset[256];
@@ -111,6 +132,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_pictures(path, &frames);
     const struct oct_pictures_options keep = {.keeps_whole = true};
     read_pictures(path, &keep);
+    if (oct_pictures_are_of_device(path)) {
+        const struct oct_pictures_options face = {.what = OCT_PICTURES_EN_FACE,
+                                                  .projection = OCT_PICTURES_HIGHEST};
+        read_pictures(path, &face);
+        read_layers(path);
+    }
     if (size > 4 && data[0] == 0x89 && data[1] == 'H') {
         const struct oct_pictures_options slab = {.what = OCT_PICTURES_EN_FACE,
                                                   .slab = {{.at = 1}, {.at = 3}}};

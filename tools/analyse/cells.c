@@ -3,7 +3,6 @@
 
 #include "analysis/cells/cells.h"
 #include "formats/film_write.h"
-#include "formats/recording.h"
 #include "tools/alloc.h"
 #include "tools/commands.h"
 #include "tools/picture_options.h"
@@ -270,7 +269,7 @@ static enum oct_err choose_pictures(struct oct_cells_job *c, struct oct_error *e
 {
     unsigned n = 0;
     for (unsigned i = 0; i < c->job.n_inputs; i++)
-        n += !strstr(c->job.inputs[i], ":/") && oct_recording_is_volume(c->job.inputs[i]);
+        n += !strstr(c->job.inputs[i], ":/") && oct_pictures_is_volume(c->job.inputs[i]);
     if (n > 0 && n < c->job.n_inputs)
         return oct_fail(err, OCT_E_ARG,
                         "recordings and films together: name one kind; see octctl %s --help",

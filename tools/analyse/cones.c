@@ -2,7 +2,6 @@
 #include "analysis/cones/map.h"
 #include "analysis/cones/square.h"
 #include "formats/pictures.h"
-#include "formats/recording.h"
 #include "formats/result_files.h"
 #include "formats/results.h"
 #include "kernels/device/workers.h"
@@ -195,7 +194,7 @@ static int read_options(void *job)
 static enum oct_err check_inputs(const struct cones *c, struct oct_error *err)
 {
     for (unsigned i = 0; i < c->job.n_inputs && !c->given.slab; i++)
-        if (!strstr(c->job.inputs[i], ".h5:/") && oct_recording_is_volume(c->job.inputs[i]))
+        if (!strstr(c->job.inputs[i], ".h5:/") && oct_pictures_is_volume(c->job.inputs[i]))
             return oct_fail(err, OCT_E_ARG,
                             "%s: holds B-scans; --slab A:B says from which depths to look",
                             c->job.inputs[i]);

@@ -38,7 +38,7 @@ static const struct oct_param choice_rows[] = {
      .meaning = "paper: full, with the step as published."},
     {OCT_PARAM_CHOICE("depth", C, depth, depth_names), .is_option = true, .standard = "",
      .meaning = "Where the depth runs in pictures, instead of down in PNG, TIFF and AVI and right "
-                "in HDF5 and .npy."},
+                "in HDF5, .npy, .vol and DICOM."},
     {OCT_PARAM_CHOICE("superior", C, superior, superior_names), .is_option = true,
      .standard = "first", .meaning = "The B-scan that is superior."},
 };
@@ -241,16 +241,16 @@ enum oct_err oct_surfaces_read(struct oct_surfaces_job *s, uint32_t b, struct oc
 
 /* ---- the volume ---- */
 
-static bool is_hdf5(const char *path)
+static bool is_whole(const char *path)
 {
-    return oct_recording_names_dataset(path) || oct_recording_is_volume(path);
+    return oct_recording_names_dataset(path) || oct_pictures_is_volume(path);
 }
 
-/* Pictures are parts of a volume, HDF5 files are whole ones. */
+/* Pictures are parts of a volume, other files are whole ones. */
 static enum oct_err check_inputs(const struct oct_surfaces_job *s, struct oct_error *err)
 {
     for (unsigned i = 0; s->job.n_inputs > 1 && i < s->job.n_inputs; i++)
-        if (is_hdf5(s->job.inputs[i]))
+        if (is_whole(s->job.inputs[i]))
             return oct_fail(err, OCT_E_CONFIG, "%s and %u more: one volume at a time",
                             s->job.inputs[i], s->job.n_inputs - 1);
     return OCT_OK;
@@ -261,7 +261,7 @@ static enum oct_err look_at_file(struct oct_surfaces_job *s, struct oct_error *e
 {
     struct oct_volume_info info;
     const char *path = s->job.inputs[0], *dot = strrchr(path, '.');
-    const bool is_volume = is_hdf5(path), is_npy = dot && strcasecmp(dot, ".npy") == 0;
+    const bool is_volume = is_whole(path), is_npy = dot && strcasecmp(dot, ".npy") == 0;
     s->is_turned = is_given(s, "depth") ? s->choice.depth == 1 : !is_volume && !is_npy;
     s->um[0] = NAN;
     s->eye = s->choice.eye;
@@ -272,6 +272,8 @@ static enum oct_err look_at_file(struct oct_surfaces_job *s, struct oct_error *e
         return e;
     s->um[0] = info.um[0];
     s->is_linear = info.is_linear;
+    if (!s->is_turned)
+        s->device = (struct oct_surfaces_device){info.format, info.n_layers, info.layers, NULL};
     if (s->eye == OCT_SURFACES_EYE_UNKNOWN)
         s->eye = strcmp(info.eye, "OD") == 0   ? OCT_SURFACES_EYE_OD
                  : strcmp(info.eye, "OS") == 0 ? OCT_SURFACES_EYE_OS
@@ -325,6 +327,20 @@ static enum oct_err check_given(const struct oct_surfaces_job *s, struct oct_err
     return OCT_OK;
 }
 
+static enum oct_err read_device(struct oct_surfaces_job *s, struct oct_error *err)
+{
+    struct oct_surfaces_device *d = &s->device;
+    const size_t m = s->n_lines;
+    enum oct_err e = OCT_OK;
+    d->n = d->n < OCT_SURFACES_MOST_DEVICE ? d->n : OCT_SURFACES_MOST_DEVICE;
+    d->px = oct_alloc((size_t)d->n * s->n_bscans * m + 1, sizeof(*d->px));
+    for (unsigned k = 0; k < d->n; k++)
+        for (uint32_t b = 0; b < s->n_bscans && !e; b++)
+            e = oct_pictures_layer(s->pictures, b, k, d->px + ((size_t)k * s->n_bscans + b) * m,
+                                   err);
+    return e;
+}
+
 static enum oct_err open_volume(struct oct_surfaces_job *s, struct oct_error *err)
 {
     static const char *const names[] = {"", "OD", "OS"};
@@ -336,6 +352,8 @@ static enum oct_err open_volume(struct oct_surfaces_job *s, struct oct_error *er
         e = look_at_file(s, err);
     if (!e)
         e = look_at_first(s, err);
+    if (!e)
+        e = read_device(s, err);
     if (!e)
         e = check_given(s, err);
     if (!e)

@@ -53,6 +53,15 @@ struct oct_surfaces_slab {
     char *png;     /* its picture beside --png; NULL: none */
 };
 
+/* What the device that exported the volume found itself. */
+#define OCT_SURFACES_MOST_DEVICE 17u
+struct oct_surfaces_device {
+    const char *format;        /* "Spectralis .vol" */
+    unsigned n;                /* layers; 0: it says nothing, or pictures were turned */
+    const char *const *layers; /* [n] */
+    float *px;                 /* [n][V][M] */
+};
+
 struct oct_surfaces_thickness {
     float *map;       /* [V][M]; NULL: one layer alone */
     const char *unit; /* "px" where the depth of a pixel is unknown */
@@ -108,6 +117,7 @@ struct oct_surfaces_job {
     /* What was found. */
     struct oct_surfaces surfaces;
     const char *running; /* what denoised the first layer; NULL: nothing */
+    struct oct_surfaces_device device;
     struct oct_surfaces_thickness thickness;
     struct oct_surfaces_grid grid;
     struct oct_surfaces_mask mask;

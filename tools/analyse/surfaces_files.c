@@ -140,6 +140,17 @@ static void write_layer(struct oct_results *f, const struct oct_surfaces_job *s,
     write_map(f, s, name, NULL, s->surfaces.quality[k]);
 }
 
+static void write_device(struct oct_results *f, const struct oct_surfaces_job *s)
+{
+    const struct oct_surfaces_device *d = &s->device;
+    char name[64];
+    for (unsigned k = 0; k < d->n; k++) {
+        snprintf(name, sizeof(name), "/device/%s", d->layers[k]);
+        write_map(f, s, name, "px", d->px + (size_t)k * s->n_bscans * s->n_lines);
+        oct_results_text(f, name, "found_by", d->format);
+    }
+}
+
 static void write_grid(struct oct_results *f, const struct oct_surfaces_job *s)
 {
     const struct oct_result_rows sectors = {.fields = &sector_fields,
@@ -198,6 +209,7 @@ enum oct_err oct_surfaces_write_h5(void *job, const char *path, bool force, stru
     for (unsigned k = 0; k < OCT_N_LAYERS; k++)
         if (s->layer[k].is_asked)
             write_layer(f, s, k);
+    write_device(f, s);
     if (s->thickness.map)
         write_map(f, s, isnan(s->um[2]) ? "/thickness_px" : "/thickness_um", s->thickness.unit,
                   s->thickness.map);

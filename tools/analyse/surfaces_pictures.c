@@ -302,7 +302,8 @@ enum oct_err oct_surfaces_draw_relief(void *job, const char *path, bool force,
 #define ABOVE_PX 50.0
 #define BELOW_PX 90.0
 
-static const unsigned layer_rgb[OCT_N_LAYERS] = {0x35c4ff, 0xffa01e};
+static const unsigned layer_rgb[OCT_N_LAYERS] = {0x35c4ff, 0xffa01e}, device_rgb = 0x9a9a9a;
+#define MOST_PATHS (OCT_N_LAYERS + OCT_SURFACES_MOST_DEVICE)
 
 struct shown {
     struct oct_surfaces_job *s;
@@ -311,9 +312,10 @@ struct shown {
     uint32_t first, depth; /* of the depths that are shown */
     float *pixels;         /* [n][depth][M] */
     double *line;          /* [M]: 0, 1, ... */
-    double *place;         /* [n][layers][M] from `first` on */
+    unsigned n_paths;      /* of the device, then ours */
+    double *place;         /* [n][n_paths][M] from `first` on */
     char titles[N_SHOWN][64];
-    struct oct_plot_path paths[N_SHOWN][OCT_N_LAYERS];
+    struct oct_plot_path paths[N_SHOWN][MOST_PATHS];
     struct oct_plot_tile tiles[N_SHOWN];
 };
 
@@ -383,11 +385,15 @@ static enum oct_err lay_bscan(struct shown *p, unsigned i, struct oct_error *err
         n += snprintf(title + n, sizeof(p->titles[i]) - (size_t)n, ", y = %.0f " MICRO, y_um);
     if (fate != OCT_VOLUME_USED && oct_volume_fate_text(fate)[0])
         snprintf(title + n, sizeof(p->titles[i]) - (size_t)n, " (%s)", oct_volume_fate_text(fate));
-    for (unsigned k = 0; k < OCT_N_LAYERS; k++) {
-        double *place = p->place + (i * OCT_N_LAYERS + k) * m;
+    for (unsigned k = 0; k < p->n_paths; k++) {
+        const unsigned n_device = s->device.n;
+        double *place = p->place + (i * p->n_paths + k) * m;
         for (uint32_t j = 0; j < m; j++)
-            place[j] = position_of(p, i, k, j) - p->first;
-        p->paths[i][k] = (struct oct_plot_path){p->line, place, m, layer_rgb[k]};
+            place[j] = (k < n_device ? (double)s->device.px[((size_t)k * s->n_bscans + b) * m + j]
+                                     : position_of(p, i, k - n_device, j)) -
+                       p->first;
+        p->paths[i][k] = (struct oct_plot_path){
+            p->line, place, m, k < n_device ? device_rgb : layer_rgb[k - n_device]};
     }
     return OCT_OK;
 }
@@ -399,7 +405,7 @@ static enum oct_err write_bscans(struct shown *p, const char *path, bool force,
     const struct oct_surfaces_job *s = p->s;
     const size_t n = (size_t)p->depth * s->n_lines;
     const bool has_um = s->um[1] > 0 && s->um[2] > 0;
-    struct oct_plot_legend legends[OCT_N_LAYERS];
+    struct oct_plot_legend legends[OCT_N_LAYERS + 1];
     unsigned n_legends = 0;
     char footer[128];
     double limits[2] = {NAN, NAN};
@@ -420,10 +426,12 @@ static enum oct_err write_bscans(struct shown *p, const char *path, bool force,
                                              .lo = limits[0],
                                              .hi = limits[1],
                                              .paths = p->paths[i],
-                                             .n_paths = OCT_N_LAYERS};
+                                             .n_paths = p->n_paths};
     for (unsigned k = 0; k < OCT_N_LAYERS; k++)
         if (s->layer[k].is_asked)
             legends[n_legends++] = (struct oct_plot_legend){s->layer[k].label, layer_rgb[k]};
+    if (s->device.n > 0)
+        legends[n_legends++] = (struct oct_plot_legend){"the device's", device_rgb};
     snprintf(footer, sizeof(footer), "Depth pixels %u to %u of 0 to %u%s", p->first,
              p->first + p->depth - 1, s->depth - 1,
              has_um ? ", depth and width at one scale" : ", a pixel a pixel");
@@ -447,7 +455,8 @@ enum oct_err oct_surfaces_draw_bscans(void *job, const char *path, bool force,
     crop_depths(&p);
     p.pixels = oct_alloc(p.n * p.depth * m, sizeof(float));
     p.line = oct_alloc(m, sizeof(double));
-    p.place = oct_alloc(p.n * OCT_N_LAYERS * m, sizeof(double));
+    p.n_paths = OCT_N_LAYERS + p.s->device.n;
+    p.place = oct_alloc((size_t)p.n * p.n_paths * m, sizeof(double));
     for (size_t j = 0; j < m; j++)
         p.line[j] = (double)j;
     for (unsigned i = 0; i < p.n && !e; i++)

@@ -1,5 +1,6 @@
 /* check: whether recordings hold what was written into them. */
 #include "formats/contents.h"
+#include "formats/pictures.h"
 #include "pipeline/base/crc32c.h"
 #include "pipeline/volume/volume.h"
 #include "tools/alloc.h"
@@ -268,26 +269,48 @@ static void print_line(const struct check *c)
         printf("  and %" PRIu64 " more\n", c->n_bad - MOST_BAD);
 }
 
-/* Results carry no check sums: that they can be read to their end is all that can be told. */
+/* Results and what other devices export carry no check sums: that they can be read to their end is
+ * all that can be told. n of them, in words. */
+static void tell_readable(const char *path, const char *words, uint64_t n, const char *of,
+                          uint64_t bytes, bool json, cJSON *o)
+{
+    cJSON_AddNumberToObject(o, of, (double)n);
+    cJSON_AddNumberToObject(o, "bytes_read", (double)bytes);
+    if (json)
+        return;
+    oct_command_put_name(stdout, path);
+    printf(": ok: %s; %" PRIu64 " %s, %" PRIu64 " bytes read (no check sums)\n", words, n,
+           strcmp(of, "bscans") == 0 ? "B-scans" : of, bytes);
+}
+
 static enum oct_err check_result(const struct oct_contents *contents, const char *path, bool json,
                                  cJSON *o, struct oct_error *err)
 {
     uint64_t bytes;
     const enum oct_err e = oct_contents_read(contents, path, &bytes, err);
-    cJSON_AddBoolToObject(o, "ok", e == OCT_OK);
-    cJSON_AddStringToObject(o, "kind", contents->kind);
-    if (e) {
-        cJSON_AddStringToObject(o, "error", err->text);
-        return e;
+    if (!e)
+        tell_readable(path, contents->words, contents->n, "datasets", bytes, json, o);
+    return e;
+}
+
+static enum oct_err check_device(const char *path, bool json, cJSON *o, struct oct_error *err)
+{
+    const struct oct_pictures_options options = {.any_side = true};
+    struct oct_pictures *pictures;
+    struct oct_picture picture;
+    struct oct_pictures_info info;
+    uint64_t bytes = 0;
+    enum oct_err e = oct_pictures_open(&pictures, &path, 1, &options, err);
+    const uint64_t n = e ? 0 : oct_pictures_count(pictures);
+    for (uint64_t i = 0; i < n && !e; i++) {
+        e = oct_pictures_read(pictures, i, &picture, &info, err);
+        bytes += e ? 0 : (uint64_t)picture.height * picture.width * info.bits / 8;
+        oct_picture_finish(&picture);
     }
-    cJSON_AddNumberToObject(o, "datasets", contents->n);
-    cJSON_AddNumberToObject(o, "bytes_read", (double)bytes);
-    if (json)
-        return OCT_OK;
-    oct_command_put_name(stdout, path);
-    printf(": ok: %s; %u datasets, %" PRIu64 " bytes read (results hold no check sums)\n",
-           contents->words, contents->n, bytes);
-    return OCT_OK;
+    oct_pictures_close(pictures);
+    if (!e)
+        tell_readable(path, "export of another device", n, "bscans", bytes, json, o);
+    return e;
 }
 
 /* False: it is none, and whoever reads it as a recording says what is wrong with it. */
@@ -322,14 +345,20 @@ static bool check_recording(const char *path, bool json, cJSON *o)
 
 static bool check_file(const char *path, bool json, cJSON *files)
 {
-    struct oct_contents contents;
+    struct oct_contents contents = {.kind = ""};
     struct oct_error err = {0};
     bool ok;
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "file", path);
     cJSON_AddItemToArray(files, o);
-    if (is_result(path, &contents)) {
-        ok = check_result(&contents, path, json, o, &err) == OCT_OK;
+    const bool is_device = oct_pictures_are_of_device(path);
+    if (is_device || is_result(path, &contents)) {
+        ok = (is_device ? check_device(path, json, o, &err)
+                        : check_result(&contents, path, json, o, &err)) == OCT_OK;
+        cJSON_AddBoolToObject(o, "ok", ok);
+        cJSON_AddStringToObject(o, "kind", is_device ? "device" : contents.kind);
+        if (!ok)
+            cJSON_AddStringToObject(o, "error", err.text);
         if (!ok && !json)
             oct_command_fail("check", &err);
     } else {

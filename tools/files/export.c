@@ -225,8 +225,8 @@ static const struct oct_option options[] = {
      ".nii.gz, .nii, .dcm, .npy, .mat, .png, or / of a folder of PNG files)",
      OCT_OPTION_TEXT, AT(to), .words = OCT_WORDS_FORMATS},
     {"--dataset", "NAME",
-     "bscans, spectra, enface or analysis/NAME (bscans of a volume file,\n"
-     "spectra of any other recording, which has nothing else)",
+     "bscans, spectra, enface or analysis/NAME (bscans of a volume file, .vol and\n"
+     "DICOM, spectra of any other recording, which has nothing else)",
      OCT_OPTION_TEXT, AT(dataset), .words = "bscans spectra enface"},
     {"--slab", "A:B",
      "of enface: the mean over the depths A to B (what\n"
@@ -277,7 +277,7 @@ static int run(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_export = {
     .name = "export",
     .usage = "IN... OUT [OPTIONS]",
-    .help = "writes a recording as OME-TIFF, NIfTI, DICOM, .npy, .mat or PNG",
+    .help = "writes a recording, .vol or DICOM as OME-TIFF, NIfTI, DICOM, .npy, .mat or PNG",
     .options = options,
     .n_least = 2,
     .n_most = MOST_INPUTS + 1,

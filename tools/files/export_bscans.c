@@ -133,6 +133,59 @@ enum oct_err oct_export_values_bscans(struct oct_export_values *values, struct o
     return OCT_OK;
 }
 
+/* ---- what another device exported ---- */
+
+static enum oct_err read_device(void *context, uint32_t plane, void *values, struct oct_error *err)
+{
+    const struct bscans *b = context;
+    struct oct_picture picture;
+    const enum oct_err e = oct_pictures_read(b->in->device, b->first + plane, &picture, NULL, err);
+    const size_t n = e ? 0 : (size_t)picture.height * picture.width;
+    for (size_t i = 0; i < n; i++) {
+        const float value = oct_picture_is_valid(&picture, i) ? picture.pixels[i] : NAN;
+        if (b->in->facts->sample_type == OCT_SAMPLE_F32)
+            ((float *)values)[i] = value;
+        else /* none is masked */
+            ((uint8_t *)values)[i] = (uint8_t)value;
+    }
+    oct_picture_finish(&picture);
+    return e;
+}
+
+enum oct_err oct_export_values_device(struct oct_export_values *values, struct oct_export_input *in,
+                                      const char *name, const struct oct_export_wish *wish,
+                                      struct oct_error *err)
+{
+    const struct oct_volume_facts *f = in->facts;
+    uint32_t first, last;
+    *values = (struct oct_export_values){.what = "B-scans", .read = read_device};
+    if (strcmp(name, "bscans") != 0)
+        return oct_fail(err, OCT_E_ARG, "%s: holds B-scans but no %s: --dataset bscans or enface",
+                        in->path, name);
+    const enum oct_err e = oct_export_values_range(in, wish, f->n_bscans, &first, &last, err);
+    if (e)
+        return e;
+    struct bscans *b = oct_alloc(1, sizeof(*b));
+    *b = (struct bscans){.in = in, .first = first};
+    values->context = b;
+    values->close = close_bscans;
+    values->valid = memset(oct_alloc(last - first, 1), 1, last - first);
+    values->form = (struct oct_export_form){
+        .dims = {last - first, f->n_lines, f->depth},
+        .axes = {"bscan", "line", "depth"},
+        .um = {f->spacing_um[0], f->spacing_um[1], f->spacing_um[2]},
+        .sample = f->sample_type == OCT_SAMPLE_U8 ? OCT_EXPORT_U8 : OCT_EXPORT_F32,
+        .name = "bscans",
+        .is_copied = true,
+        .quantity = "intensity",
+        .unit = "",
+        .plane_s = NAN,
+    };
+    return OCT_OK;
+}
+
+/* ---- spectra ---- */
+
 struct oct_export_form oct_export_values_spectra_form(const struct oct_export_input *in, uint32_t n,
                                                       double plane_s)
 {

@@ -1,6 +1,7 @@
-/* The recording that octctl export reads: a volume file, or another one (plain samples, a file of
- * another program), whose spectra are all it has. */
+/* The recording that octctl export reads: a volume file; B-scans that another device exported; or
+ * another one (plain samples, a file of another program), whose spectra are all it has. */
 #include "formats/spool.h"
+#include "formats/volumes.h"
 #include "pipeline/base/sha256.h"
 #include "pipeline/plan/geometry.h"
 #include "tools/alloc.h"
@@ -108,6 +109,15 @@ static enum oct_err read_bscan(struct oct_recording *recording, uint64_t i, uint
     return oct_recording_read(recording, i, &frame, &valid, err);
 }
 
+static void find_labels(struct oct_export_input *in, const char *eye)
+{
+    const struct oct_config *c = in->config;
+    struct oct_volume_facts *f = &in->own;
+    snprintf(f->eye, sizeof(f->eye), "%.7s", eye);
+    snprintf(f->pseudonym, sizeof(f->pseudonym), "%.127s", c->record.pseudonym);
+    in->facts = f;
+}
+
 /* Lengths of 0 are unknown. Where nobody says how many B-scans a volume has, it is all of them. */
 static void find_facts(struct oct_export_input *in)
 {
@@ -120,12 +130,10 @@ static void find_facts(struct oct_export_input *in)
     f->spacing_um[0] = c->scan.height_um > 0 ? c->scan.height_um / n_volume : NAN;
     f->spacing_um[1] = c->scan.width_um > 0 ? c->scan.width_um / f->n_lines : NAN;
     f->spacing_um[2] = NAN;
-    snprintf(f->eye, sizeof(f->eye), "%.7s", c->record.eye);
-    snprintf(f->pseudonym, sizeof(f->pseudonym), "%.127s", c->record.pseudonym);
     snprintf(f->start_time, sizeof(f->start_time), "%s", oct_recording_start_time(in->recording));
     snprintf(f->start_time_source, sizeof(f->start_time_source), "%s",
              oct_recording_start_time_source(in->recording));
-    in->facts = f;
+    find_labels(in, c->record.eye);
 }
 
 /* Over when it was recorded, its size and the bytes of the first B-scan: neither its name nor
@@ -173,7 +181,43 @@ static enum oct_err open_recording(struct oct_export_input *in, const char *path
     return find_uid(in, err);
 }
 
-/* ---- either ---- */
+/* ---- what another device exported ---- */
+
+static enum oct_err open_device(struct oct_export_input *in, const struct oct_config *config,
+                                struct oct_error *err)
+{
+    const struct oct_pictures_options options = {.any_side = true};
+    const char *path = in->path;
+    struct oct_volume_info info;
+    struct oct_volume_facts *f = &in->own;
+    struct oct_picture first;
+    struct oct_sha256 sum;
+    in->config = oct_alloc(1, sizeof(*in->config));
+    *in->config = *config;
+    enum oct_err e = oct_volume_look(path, &info, err);
+    e = e ? e : oct_pictures_open(&in->device, &path, 1, &options, err);
+    e = e ? e : oct_pictures_read(in->device, 0, &first, NULL, err);
+    if (e)
+        return e;
+    f->n_bscans = info.dims[0];
+    f->n_lines = info.dims[1];
+    f->depth = info.dims[2];
+    f->sample_type = info.sample_bits == 8 ? OCT_SAMPLE_U8 : OCT_SAMPLE_F32;
+    memcpy(f->spacing_um, info.um, sizeof(f->spacing_um));
+    snprintf(f->start_time, sizeof(f->start_time), "%s", info.start_time);
+    snprintf(f->start_time_source, sizeof(f->start_time_source), "%s",
+             info.start_time[0] ? OCT_TIME_RECORDED : OCT_TIME_UNKNOWN);
+    find_labels(in, oct_config_is_set(config, "record.eye") ? config->record.eye : info.eye);
+    oct_sha256_init(&sum);
+    oct_sha256_add(&sum, f->start_time, strlen(f->start_time) + 1);
+    oct_sha256_add(&sum, info.dims, sizeof(info.dims));
+    oct_sha256_add(&sum, first.pixels, (size_t)first.height * first.width * sizeof(*first.pixels));
+    sign(in, &sum);
+    oct_picture_finish(&first);
+    return OCT_OK;
+}
+
+/* ---- any ---- */
 
 enum oct_err oct_export_input_open(struct oct_export_input *input, const char *path,
                                    const struct oct_config *config,
@@ -184,9 +228,9 @@ enum oct_err oct_export_input_open(struct oct_export_input *input, const char *p
                                        .scaling = ""};
     enum oct_err e = is_pipe ? oct_spool_stdin(cancel, err) : OCT_OK;
     if (!e)
-        e = oct_recording_is_our_volume(input->path, config)
-                ? open_volume(input, config, err)
-                : open_recording(input, path, config, err);
+        e = oct_recording_is_our_volume(input->path, config) ? open_volume(input, config, err)
+            : oct_pictures_are_of_device(input->path)        ? open_device(input, config, err)
+                                                      : open_recording(input, path, config, err);
     if (e)
         oct_export_input_close(input);
     return e;
@@ -195,6 +239,7 @@ enum oct_err oct_export_input_open(struct oct_export_input *input, const char *p
 void oct_export_input_close(struct oct_export_input *input)
 {
     oct_volume_reader_destroy(input->reader);
+    oct_pictures_close(input->device);
     oct_recording_close(input->recording);
     free(input->config);
     free(input->path);

@@ -273,6 +273,11 @@ static enum oct_err find_spacing(const struct oct_export_open *o,
 static enum oct_err open_values(struct oct_export_open *o, const struct oct_export_wish *wish,
                                 struct oct_error *err)
 {
+    if (wish->dataset && strcmp(wish->dataset, "enface") == 0 && !o->in.recording)
+        return oct_export_values_enface(&o->values, &o->in, wish, err);
+    if (o->in.device)
+        return oct_export_values_device(&o->values, &o->in,
+                                        wish->dataset ? wish->dataset : "bscans", wish, err);
     if (o->in.recording)
         return oct_export_values_recording(&o->values, &o->in,
                                            wish->dataset ? wish->dataset : "spectra", wish, err);
@@ -280,8 +285,6 @@ static enum oct_err open_values(struct oct_export_open *o, const struct oct_expo
         return oct_export_values_bscans(&o->values, &o->in, wish, err);
     if (strcmp(wish->dataset, "spectra") == 0)
         return oct_export_values_spectra(&o->values, &o->in, wish, err);
-    if (strcmp(wish->dataset, "enface") == 0)
-        return oct_export_values_enface(&o->values, &o->in, wish, err);
     return oct_export_values_result(&o->values, &o->in, wish, err);
 }
 
@@ -336,8 +339,8 @@ static enum oct_err check_eye(const struct oct_export_open *o, const struct oct_
     const char *eye = o->in.facts->eye;
     if (!wish->eye || !eye[0] || strcmp(eye, wish->eye) == 0)
         return OCT_OK;
-    return oct_fail(err, OCT_E_ARG, "%s: its label says %s, --eye says %s; %s corrects it",
-                    o->in.path, eye, wish->eye, o->in.recording ? "record.eye" : "octctl label");
+    return oct_fail(err, OCT_E_ARG, "%s: it says %s, --eye says %s; %s corrects it", o->in.path, eye,
+                    wish->eye, o->in.reader ? "octctl label" : "record.eye");
 }
 
 enum oct_err oct_export_source_open(struct oct_export_open **open, struct oct_export_source *source,

@@ -5,6 +5,7 @@
 #define OCT_TOOLS_EXPORT_VALUES_H
 
 #include "formats/export/export.h"
+#include "formats/pictures.h"
 #include "formats/recording.h"
 #include "pipeline/volume/volume.h"
 #include "tools/files/export_source.h"
@@ -15,8 +16,9 @@
 struct oct_export_input {
     char *path;                       /* to open; of standard input /dev/stdin */
     struct oct_volume_reader *reader; /* of a volume file; else NULL */
+    struct oct_pictures *device;      /* of what another device exported; else NULL */
     struct oct_recording *recording;  /* of all others; else NULL */
-    struct oct_volume_facts own;      /* of `recording`: what a volume file would say */
+    struct oct_volume_facts own;      /* of the last two: what a volume file would say */
     const struct oct_volume_facts *facts;
     const char *scaling;       /* how samples became u16; "": they were. oct_input_facts */
     bool has_config;           /* it embeds one */
@@ -78,6 +80,11 @@ enum oct_err oct_export_values_result(struct oct_export_values *values, struct o
 enum oct_err oct_export_values_recording(struct oct_export_values *values,
                                          struct oct_export_input *in, const char *name,
                                          const struct oct_export_wish *wish, struct oct_error *err);
+
+/* "bscans" of in->device; of another name OCT_E_ARG. */
+enum oct_err oct_export_values_device(struct oct_export_values *values, struct oct_export_input *in,
+                                      const char *name, const struct oct_export_wish *wish,
+                                      struct oct_error *err);
 
 /* The form of n B-scans of spectra, plane_s apart. */
 struct oct_export_form oct_export_values_spectra_form(const struct oct_export_input *in, uint32_t n,

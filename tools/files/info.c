@@ -1,8 +1,10 @@
 /* info: what a recording, a volume or a file of results holds. */
 #include "formats/contents.h"
+#include "formats/pictures.h"
 #include "formats/recording.h"
 #include "formats/recording_plan.h"
 #include "formats/spool.h"
+#include "formats/volumes.h"
 #include "pipeline/base/utf8.h"
 #include "tools/commands.h"
 
@@ -50,11 +52,11 @@ static enum oct_err describe_datasets(cJSON *o, struct oct_volume_reader *reader
 
 /* "spacing_um": from B-scan to B-scan, A-line to A-line, depth pixel to depth pixel; NaN, which is
  * printed as null: the file does not say. */
-static void describe_spacing(cJSON *o, const struct oct_volume_facts *f)
+static void describe_spacing(cJSON *o, const double *um, unsigned n)
 {
     cJSON *list = cJSON_AddArrayToObject(o, "spacing_um");
-    for (unsigned i = 0; i < (f->depth > 0 ? 3 : 2); i++)
-        cJSON_AddItemToArray(list, cJSON_CreateNumber(f->spacing_um[i]));
+    for (unsigned i = 0; i < n; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(um[i]));
 }
 
 static void add_text(cJSON *o, const char *key, const char *text)
@@ -85,7 +87,7 @@ static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error
         cJSON_AddNumberToObject(o, "depth", f->depth);
         cJSON_AddStringToObject(o, "sample", f->sample_type == OCT_SAMPLE_F32 ? "f32" : "u8");
     }
-    describe_spacing(o, f);
+    describe_spacing(o, f->spacing_um, f->depth > 0 ? 3 : 2);
     cJSON_AddNumberToObject(o, "valid_bscans", (double)f->n_valid);
     cJSON_AddNumberToObject(o, "missing_lines", (double)f->missing_lines);
     cJSON_AddBoolToObject(o, "whole", f->whole);
@@ -109,6 +111,30 @@ static void add_known(cJSON *o, const char *key, double value)
 {
     if (isfinite(value) && value > 0)
         cJSON_AddNumberToObject(o, key, value);
+}
+
+/* What another device exported. */
+static enum oct_err describe_device(cJSON *o, const char *path, struct oct_error *err)
+{
+    struct oct_volume_info f;
+    char sample[8], layers[128] = "";
+    const enum oct_err code = oct_volume_look(path, &f, err);
+    if (code)
+        return code;
+    cJSON_AddStringToObject(o, "format", f.format);
+    cJSON_AddNumberToObject(o, "bscans", f.dims[0]);
+    cJSON_AddNumberToObject(o, "lines", f.dims[1]);
+    cJSON_AddNumberToObject(o, "depth", f.dims[2]);
+    snprintf(sample, sizeof(sample), "%c%u", f.sample_bits == 32 ? 'f' : 'u', f.sample_bits);
+    cJSON_AddStringToObject(o, "sample", sample);
+    describe_spacing(o, f.um, 3);
+    for (unsigned i = 0; i < f.n_layers; i++)
+        snprintf(layers + strlen(layers), sizeof(layers) - strlen(layers), "%s%s", i ? ", " : "",
+                 f.layers[i]);
+    add_text(o, "layers", layers);
+    add_text(o, "start_time", f.start_time);
+    cJSON_AddStringToObject(o, "eye", f.eye);
+    return OCT_OK;
 }
 
 static void describe_entry(cJSON *list, const struct oct_volume_array_entry *e, bool is_shown)
@@ -260,6 +286,7 @@ static const struct {
     {"lambda_nm", "centre wavelength", " nm"},
     {"bandwidth_nm", "bandwidth", " nm"},
     {"spacing_um", "spacing", ""},
+    {"layers", "device's layers", ""},
     {"spectra", "holds spectra", ""},
     {"pictures", "holds pictures", ""},
     {"valid_bscans", "B-scans written", ""},
@@ -418,6 +445,8 @@ static enum oct_err describe(cJSON *o, const char *path, const char *name,
     oct_contents_finish(&contents);
     if (is_result)
         return OCT_OK;
+    if (oct_pictures_are_of_device(path))
+        return describe_device(o, path, err);
     return oct_recording_is_our_volume(path, config) ? describe_volume(o, path, err)
                                                      : describe_samples(o, name, config, err);
 }
@@ -445,7 +474,7 @@ static int run(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_info = {
     .name = "info",
     .usage = "FILE [--json]",
-    .help = "what a recording, a volume or a file of results holds",
+    .help = "what a recording, a volume (.vol and DICOM too) or a file of results holds",
     .options = options,
     .keys = "",
     .n_least = 1,

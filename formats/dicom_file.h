@@ -1,4 +1,6 @@
-/* A DICOM data set (PS3.5) as bytes, by DCMTK: attributes are put in any order, sequences are
+/* DICOM (PS3.5) by DCMTK: a data set as bytes, and frames whose pixels are packed.
+ *
+ * A data set: attributes are put in any order, sequences are
  * nested as they are begun and ended. What an attribute means is its caller's.
  *
  *     create -> { put, begin, end } -> { encode } -> destroy
@@ -6,8 +8,8 @@
  * The first failure is kept: what is put after it is left out, and encode returns it. A tag is
  * group << 16 | element, a value representation its two letters. No state of its own, but DCMTK's
  * log, which is switched off; one thread a set. */
-#ifndef OCT_FORMATS_EXPORT_DICOM_FILE_H
-#define OCT_FORMATS_EXPORT_DICOM_FILE_H
+#ifndef OCT_FORMATS_DICOM_FILE_H
+#define OCT_FORMATS_DICOM_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,6 +55,24 @@ void oct_dicom_end(struct oct_dicom_set *set);
  * lacks its dictionary. */
 enum oct_err oct_dicom_encode(struct oct_dicom_set *set, unsigned char **bytes, size_t *n,
                               struct oct_error *err);
+
+/* ---- packed frames ----
+ *
+ * Pixels that are packed by JPEG or JPEG-LS, a fragment a frame. The file has been walked
+ * (dicom_walk.h). One thread uses frames at a time. */
+
+struct oct_dicom_frames;
+
+/* OCT_E_FORMAT: DCMTK cannot read it; OCT_E_NO_MEMORY. *frames is NULL on error. */
+enum oct_err oct_dicom_frames_open(struct oct_dicom_frames **frames, const char *path,
+                                   struct oct_error *err);
+void oct_dicom_frames_close(struct oct_dicom_frames *frames); /* NULL is fine */
+
+/* Unpacks frame `number`, from 0, into bytes: the host's samples, row after row. n: of a frame; there
+ * is room for an even number. OCT_E_FORMAT: there is no such frame, it is damaged, of another size,
+ * or no grey. */
+enum oct_err oct_dicom_frames_read(struct oct_dicom_frames *frames, uint32_t number,
+                                   unsigned char *bytes, size_t n, struct oct_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,12 @@
-#include "formats/export/dicom_file.h"
+#include "formats/dicom_file.h"
 
 #include <dcmtk/config/osconfig.h>
 
 #include <dcmtk/dcmdata/dcostrmb.h>
 #include <dcmtk/dcmdata/dctk.h>
 #include <dcmtk/dcmdata/dcwcache.h>
+#include <dcmtk/dcmjpeg/djdecode.h>
+#include <dcmtk/dcmjpls/djdecode.h>
 #include <dcmtk/oflog/oflog.h>
 
 #include <cstdio>
@@ -254,4 +256,91 @@ enum oct_err oct_dicom_encode(struct oct_dicom_set *set, unsigned char **bytes, 
         return OCT_OK;
     return oct_fail(err, set->failure, "the DICOM attribute (%04x,%04x): %s", set->failed_tag >> 16,
                     set->failed_tag & 0xffff, set->why.c_str());
+}
+
+/* ---- packed frames ---- */
+
+struct oct_dicom_frames {
+    std::string path;
+    DcmFileFormat file;
+    DcmElement *pixels;
+};
+
+namespace
+{
+
+bool register_codecs()
+{
+    OFLog::configure(OFLogger::OFF_LOG_LEVEL);
+    DJDecoderRegistration::registerCodecs();
+    DJLSDecoderRegistration::registerCodecs();
+    return true;
+}
+
+/* Runs what reads; exceptions end here. */
+template <typename F>
+enum oct_err read_by(const char *path, const char *what, F read, struct oct_error *err)
+{
+    try {
+        const OFCondition condition = read();
+        return condition.good() ? OCT_OK
+                                : oct_fail(err, OCT_E_FORMAT, "%s: damaged DICOM: %s: %s", path,
+                                           what, condition.text());
+    } catch (const std::bad_alloc &) {
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    } catch (...) {
+        return oct_fail(err, OCT_E_FORMAT, "%s: damaged DICOM: %s", path, what);
+    }
+}
+
+} // namespace
+
+enum oct_err oct_dicom_frames_open(struct oct_dicom_frames **frames, const char *path,
+                                   struct oct_error *err)
+{
+    oct_dicom_frames *f = nullptr;
+    *frames = nullptr;
+    const enum oct_err e = read_by(
+        path, "it cannot be read",
+        [&] {
+            static const bool has_codecs = register_codecs();
+            (void)has_codecs;
+            f = new oct_dicom_frames();
+            f->path = path;
+            const OFCondition condition = f->file.loadFile(path);
+            return condition.bad()
+                       ? condition
+                       : f->file.getDataset()->findAndGetElement(DCM_PixelData, f->pixels);
+        },
+        err);
+    if (e)
+        delete f;
+    else
+        *frames = f;
+    return e;
+}
+
+void oct_dicom_frames_close(struct oct_dicom_frames *frames)
+{
+    delete frames;
+}
+
+enum oct_err oct_dicom_frames_read(struct oct_dicom_frames *frames, uint32_t number,
+                                   unsigned char *bytes, size_t n, struct oct_error *err)
+{
+    oct_dicom_frames *f = frames;
+    DcmDataset *set = f->file.getDataset();
+    const auto read = [&] {
+        OFString colours;
+        Uint32 fragment = number + 1; /* the first is the table of offsets */
+        Uint32 size = 0;
+        OFCondition condition = f->pixels->getUncompressedFrameSize(set, size);
+        if (condition.good() && size != n)
+            condition = EC_IllegalParameter;
+        if (condition.good())
+            condition = f->pixels->getUncompressedFrame(set, number, fragment, bytes,
+                                                        size + size % 2, colours);
+        return condition.good() && colours != "MONOCHROME2" ? EC_IllegalParameter : condition;
+    };
+    return read_by(f->path.c_str(), "a frame cannot be unpacked", read, err);
 }
