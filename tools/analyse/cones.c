@@ -22,7 +22,9 @@
 #define MOST_BATCH_PIXELS (64u << 20) /* pictures held at once, but for the first */
 #define SAME_SCALE 1e-3
 #define MM2_PER_UM2 1e6
-#define RING_SHARE 0.3 /* of a ring around a cone, of the spacing */
+#define RING_SHARE 0.35 /* of a ring around a cone, of the distance to the nearest */
+#define WHOLE_RGB 0x00c040
+#define CUT_RGB 0xe08000
 
 /* ---- what is found ---- */
 
@@ -115,11 +117,6 @@ struct cone_options {
     struct oct_job_options job;
 };
 
-struct cone_spot {
-    uint64_t row;
-    struct oct_cone_place place;
-};
-
 struct cone_frame {
     char *left_out;          /* why: it has one row, without a ring. NULL: it is not */
     uint64_t time_ns, index; /* of oct_pictures_info */
@@ -141,8 +138,8 @@ struct cones {
     uint64_t n, n_rows;
     struct cone_frame *frames; /* [n] */
     struct cone_row *rows;     /* [n_rows] */
-    struct cone_spot *spots;   /* [n_spots], in the order of rows */
-    size_t n_spots, room_for_spots;
+    struct place_row *places;  /* [n_places], in the order of rows */
+    size_t n_places, room_for_places;
 
     /* Pictures of one kind, read and not searched yet. */
     struct oct_picture batch[MOST_BATCH];
@@ -270,14 +267,17 @@ static enum oct_err create_map(struct cones *c, struct oct_error *err)
     return oct_cones_map_create(&c->map, &setup, err);
 }
 
-/* Those of the newest row. */
-static void add_spots(struct cones *c, uint64_t row, struct oct_cones_map_places *places)
+static void add_places(struct cones *c, const struct cone_row *r, struct oct_cones_map_places *from)
 {
-    c->spots =
-        oct_alloc_room(c->spots, &c->room_for_spots, c->n_spots + places->n, sizeof(*c->spots));
-    for (uint32_t i = 0; i < places->n; i++)
-        c->spots[c->n_spots++] = (struct cone_spot){row, places->place[i]};
-    free(places->place);
+    const double um = c->frames[r->frame].um;
+    c->places =
+        oct_alloc_room(c->places, &c->room_for_places, c->n_places + from->n, sizeof(*c->places));
+    for (uint32_t i = 0; i < from->n; i++) {
+        const struct oct_cone_place *at = &from->place[i];
+        c->places[c->n_places++] = (struct place_row){
+            r->frame, r->file, r->tile_y, r->tile_x, at->y * um, at->x * um, at->nearest * um, *at};
+    }
+    free(from->place);
 }
 
 /* Picture i of the batch has these results, or is left out for that reason. */
@@ -307,7 +307,7 @@ static enum oct_err add_rows(struct cones *c, unsigned i, const struct oct_cones
                                                   .nearest_um = r->count.nearest * f->um,
                                                   .found = *r};
         if (places && !why->code)
-            add_spots(c, f->first + k, &places[k]);
+            add_places(c, &c->rows[f->first + k], &places[k]);
     }
     return why->code || c->shown.pixels ? OCT_OK : keep_shown(c, err);
 }
@@ -412,25 +412,10 @@ static enum oct_err write_csv(void *job, const char *path, bool force, struct oc
     return oct_result_csv(path, force, &rows, err);
 }
 
-static void fill_place(const void *job, uint64_t i, void *row)
-{
-    const struct cones *c = job;
-    const struct oct_cone_place *at = &c->spots[i].place;
-    const struct cone_row *r = &c->rows[c->spots[i].row];
-    const double um = c->frames[r->frame].um;
-    *(struct place_row *)row = (struct place_row){
-        r->frame, r->file, r->tile_y, r->tile_x, at->y * um, at->x * um, at->nearest * um, *at};
-}
-
-static struct oct_result_rows rows_of_places(const struct cones *c)
-{
-    return (struct oct_result_rows){&place_fields, c->n_spots, sizeof(struct place_row), fill_place,
-                                    c};
-}
-
 static enum oct_err write_places(void *job, const char *path, bool force, struct oct_error *err)
 {
-    const struct oct_result_rows rows = rows_of_places(job);
+    const struct cones *c = job;
+    const struct oct_result_rows rows = OCT_RESULT_ROWS(place_fields, c->places, c->n_places);
     return oct_result_csv(path, force, &rows, err);
 }
 
@@ -492,7 +477,7 @@ static enum oct_err write_h5(void *job, const char *path, bool force, struct oct
         oct_results_write_rows(r, time_ns, i, 1, &c->frames[i].time_ns);
         oct_results_write_rows(r, number, i, 1, &c->frames[i].index);
     }
-    const struct oct_result_rows places = rows_of_places(c);
+    const struct oct_result_rows places = OCT_RESULT_ROWS(place_fields, c->places, c->n_places);
     oct_result_datasets(r, "/places", &places);
     oct_results_texts(r, "/files", c->n, path_of, c);
     return oct_results_publish(r, err);
@@ -571,7 +556,7 @@ static enum oct_err write_marked(void *job, const char *path, bool force, struct
 {
     const struct cones *c = job;
     const size_t n_pixels = (size_t)c->shown.height * c->shown.width;
-    struct oct_plot_ring *rings = oct_alloc(c->n_spots + 1, sizeof(*rings));
+    struct oct_plot_ring *rings = oct_alloc(c->n_places + 1, sizeof(*rings));
     struct oct_plot_overlay plot = {.pixels = c->shown.pixels,
                                     .valid = c->shown.valid,
                                     .height = c->shown.height,
@@ -582,17 +567,13 @@ static enum oct_err write_marked(void *job, const char *path, bool force, struct
         oct_plot_shares(plot.pixels, n_pixels, (const double[2]){0.005, 0.995}, 2, limits, err);
     plot.lo = limits[0];
     plot.hi = limits[1];
-    for (size_t i = 0; i < c->n_spots; i++) {
-        const struct cone_row *r = &c->rows[c->spots[i].row];
-        const struct oct_cone_place *at = &c->spots[i].place;
-        const double radius = RING_SHARE * r->found.spacing_px;
-        if (r->frame == c->n_shown)
-            rings[plot.n_rings++] =
-                (struct oct_plot_ring){.x = at->x,
-                                       .y = at->y,
-                                       .radius_x = radius,
-                                       .radius_y = radius,
-                                       .rgb = isnan(at->area) ? 0xe08000 : 0x00c040};
+    for (size_t i = 0; i < c->n_places && c->places[i].frame <= c->n_shown; i++) {
+        const struct oct_cone_place *at = &c->places[i].at;
+        const double radius = RING_SHARE * at->nearest;
+        const unsigned rgb = isnan(at->area) ? CUT_RGB : WHOLE_RGB;
+        if (c->places[i].frame == c->n_shown && radius > 0)
+            rings[plot.n_rings++] = (struct oct_plot_ring){
+                .x = at->x, .y = at->y, .radius_x = radius, .radius_y = radius, .rgb = rgb};
     }
     e = e ? e : oct_plot_write_overlay(path, force, &plot, err);
     free(rings);
