@@ -68,9 +68,9 @@ enum oct_err oct_dicom_frames_open(struct oct_dicom_frames **frames, const char 
                                    struct oct_error *err);
 void oct_dicom_frames_close(struct oct_dicom_frames *frames); /* NULL is fine */
 
-/* Unpacks frame `number`, from 0, into bytes: the host's samples, row after row. n: of a frame; there
- * is room for an even number. OCT_E_FORMAT: there is no such frame, it is damaged, of another size,
- * or no grey. */
+/* Unpacks frame `number`, from 0, into bytes: the host's samples, row after row. n: of a frame;
+ * there is room for an even number. OCT_E_FORMAT: there is no such frame, it is damaged, of another
+ * size, or no grey. */
 enum oct_err oct_dicom_frames_read(struct oct_dicom_frames *frames, uint32_t number,
                                    unsigned char *bytes, size_t n, struct oct_error *err);
 

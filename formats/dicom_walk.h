@@ -1,5 +1,5 @@
-/* The elements of a DICOM file (PS3.5, PS3.10) in their order, whatever they lie in. Private to this
- * room.
+/* The elements of a DICOM file (PS3.5, PS3.10) in their order, whatever they lie in. Private to
+ * this room.
  *
  * The bytes are checked here, not by DCMTK: its reader calls itself for each sequence within
  * another, without a bound, and makes an object of each element before it is known how many there

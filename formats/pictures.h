@@ -1,7 +1,7 @@
-/* Sequences of pictures as input of offline analyses: recordings of octd, HDF5 files of others, what
- * other devices exported (Spectralis .vol, DICOM), PNG, TIFF, AVI and numpy's .npy, one file or many
- * in the order given. Pictures are read one at a
- * time, so that a sequence may be longer than memory. One thread uses a sequence at a time.
+/* Sequences of pictures as input of offline analyses: recordings of octd, HDF5 files of others,
+ * what other devices exported (Spectralis .vol, DICOM), PNG, TIFF, AVI and numpy's .npy, one file
+ * or many in the order given. Pictures are read one at a time, so that a sequence may be longer
+ * than memory. One thread uses a sequence at a time.
  *
  * Accepted (docs/films.md): 8 and 16 bit and float grey, PNG and TIFF (single, stacks, tiled,
  * big-endian, compressed), colour whose channels are equal; uncompressed AVI; .npy of [T][H][W] or

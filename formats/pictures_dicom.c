@@ -1,6 +1,6 @@
-/* DICOM: Ophthalmic Tomography Image Storage (PS3.3 A.52), multi-frame, grey of 8 or 16 bits; frames
- * are B-scans, rows their depth. Pixels that are not packed are read where they lie; packed ones
- * are unpacked here or by DCMTK (dicom_file.h). Who was recorded is not read. */
+/* DICOM: Ophthalmic Tomography Image Storage (PS3.3 A.52), multi-frame, grey of 8 or 16 bits;
+ * frames are B-scans, rows their depth. Pixels that are not packed are read where they lie; packed
+ * ones are unpacked here or by DCMTK (dicom_file.h). Who was recorded is not read. */
 #define _DEFAULT_SOURCE /* timegm */
 #include "formats/dicom_file.h"
 #include "formats/dicom_walk.h"
@@ -407,8 +407,8 @@ static bool unpack_segment(const unsigned char *from, size_t n, unsigned char *t
     return true;
 }
 
-/* RLE (PS3.5 G) into n_pixels samples, little-endian. DCMTK's own believes the offsets of its header
- * (3.6.7). */
+/* RLE (PS3.5 G) into n_pixels samples, little-endian. DCMTK's own believes the offsets of its
+ * header (3.6.7). */
 static bool unpack_rle(const unsigned char *fragment, size_t n, unsigned char *to, size_t n_pixels,
                        unsigned sample_bytes)
 {

@@ -387,8 +387,8 @@ static void search_grid(struct oct_subpixel *s, int n, double step, double *y, d
 
 /* ---- how sure that is ---- */
 
-/* Of one row of bins, turned by k_x x and a + i b: what is left of the imaginary parts, squared; the
- * same times k_x, and k_x squared. */
+/* Of one row of bins, turned by k_x x and a + i b: what is left of the imaginary parts, squared;
+ * the same times k_x, and k_x squared. */
 static void sum_row_rest(const struct oct_subpixel *s, uint32_t y, float a, float b, double sums[3])
 {
     const float *restrict re = s->re + (size_t)y * s->n_bins;

@@ -26,10 +26,11 @@
  *
  *     H^-1 B H^-1,     H: the curvature of c there,     B = r sum of k k' (2 w Im(...))^2
  *
- * over pairs k, -k, of what is left of the imaginary parts, be it noise, speckle or shadows. With the weights above
- * that is the bound of Cramer and Rao, 1 / sum of k k' C / (1 - C), C the coherence S^2 / P_F P_G.
- * r: how many bins share what one of an untapered overlap without padding says. What all bins have
- * in common, as an error of interpolation, is not in it: below 0.003 px it says little.
+ * over pairs k, -k, of what is left of the imaginary parts, be it noise, speckle or shadows. With
+ * the weights above that is the bound of Cramer and Rao, 1 / sum of k k' C / (1 - C), C the
+ * coherence S^2 / P_F P_G. r: how many bins share what one of an untapered overlap without padding
+ * says. What all bins have in common, as an error of interpolation, is not in it: below 0.003 px it
+ * says little.
  *
  * One thread uses a struct oct_subpixel at a time. */
 #ifndef OCT_ANALYSIS_ALIGN_SUBPIXEL_H

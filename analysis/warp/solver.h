@@ -70,7 +70,7 @@ struct oct_warp_params {
     double kappa;     /* 1 */
     double most_step; /* 0.5 */
     unsigned n_levels;
-    unsigned factor[OCT_WARP_MOST_LEVELS]; /* falling: 4, 2, 1; 8 before them where a side is
+    unsigned factor[OCT_WARP_MOST_LEVELS];     /* falling: 4, 2, 1; 8 before them where a side is
                                                   above 256; none that leaves a side below
                                                   OCT_WARP_LEAST_SIDE */
     unsigned iterations[OCT_WARP_MOST_LEVELS]; /* at most, of each: oct_warp_iterations */

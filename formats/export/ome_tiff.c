@@ -115,12 +115,11 @@ static enum oct_err put_plane(void *context, uint32_t plane, const void *pixels,
 {
     struct tiff_out *o = context;
     errno = 0;
-    const bool ok =
-        set_form(o->tiff, &o->source->form) &&
-        (plane > 0 || o->source > o->sources ||
-         TIFFSetField(o->tiff, TIFFTAG_IMAGEDESCRIPTION, o->xml)) &&
-        TIFFWriteEncodedStrip(o->tiff, 0, (void *)pixels, (tmsize_t)n_bytes) >= 0 &&
-        TIFFWriteDirectory(o->tiff);
+    const bool ok = set_form(o->tiff, &o->source->form) &&
+                    (plane > 0 || o->source > o->sources ||
+                     TIFFSetField(o->tiff, TIFFTAG_IMAGEDESCRIPTION, o->xml)) &&
+                    TIFFWriteEncodedStrip(o->tiff, 0, (void *)pixels, (tmsize_t)n_bytes) >= 0 &&
+                    TIFFWriteDirectory(o->tiff);
     return ok ? OCT_OK : failed(o, errno, "written", err);
 }
 

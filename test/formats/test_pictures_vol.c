@@ -1,6 +1,6 @@
-/* Spectralis .vol as pictures and as volumes: every pixel, spacing, eye, time
- * and layer is that of the file, which is made here byte by byte; damaged ones are refused, cut ones
- * read as far as they go. The export of a real eye is compared in test_device_volumes.py. */
+/* Spectralis .vol as pictures and as volumes: every pixel, spacing, eye, time and layer is that of
+ * the file, which is made here byte by byte; damaged ones are refused, cut ones read as far as they
+ * go. The export of a real eye is compared in test_device_volumes.py. */
 #include "formats/volumes.h"
 #include "test/rig/film_rig.h"
 #include "test/rig/tap.h"

@@ -1,6 +1,6 @@
-/* Pictures of strangers: the input is a whole PNG, TIFF, AVI, .npy, HDF5, .vol or DICOM file. The checksums of
- * PNG chunks are put right first, or no change would get past them. HDF5 files go through the child
- * process that looks at them first (hdf5_probe.h), as for users. */
+/* Pictures of strangers: the input is a whole PNG, TIFF, AVI, .npy, HDF5, .vol or DICOM file. The
+ * checksums of PNG chunks are put right first, or no change would get past them. HDF5 files go
+ * through the child process that looks at them first (hdf5_probe.h), as for users. */
 #include "formats/pictures.h"
 #include "formats/volumes.h"
 #include "test/fuzz/fuzz.h"

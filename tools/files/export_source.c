@@ -339,8 +339,8 @@ static enum oct_err check_eye(const struct oct_export_open *o, const struct oct_
     const char *eye = o->in.facts->eye;
     if (!wish->eye || !eye[0] || strcmp(eye, wish->eye) == 0)
         return OCT_OK;
-    return oct_fail(err, OCT_E_ARG, "%s: it says %s, --eye says %s; %s corrects it", o->in.path, eye,
-                    wish->eye, o->in.reader ? "octctl label" : "record.eye");
+    return oct_fail(err, OCT_E_ARG, "%s: it says %s, --eye says %s; %s corrects it", o->in.path,
+                    eye, wish->eye, o->in.reader ? "octctl label" : "record.eye");
 }
 
 enum oct_err oct_export_source_open(struct oct_export_open **open, struct oct_export_source *source,
