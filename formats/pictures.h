@@ -61,7 +61,8 @@ struct oct_pictures_info {
 
 struct oct_pictures;
 
-/* Whether another device exported the file: Spectralis .vol, DICOM. False when it cannot be read. */
+/* Whether another device exported the file: Spectralis .vol, DICOM. False when it cannot be
+ * read. */
 bool oct_pictures_are_of_device(const char *path);
 
 /* Whether its pictures are the B-scans of a volume that knows itself: one of those, a recording of
@@ -136,8 +137,8 @@ enum oct_err oct_pictures_read(struct oct_pictures *pictures, uint64_t frame,
                                struct oct_error *err);
 
 /* Where the device found layer k (oct_volume_info.layers) in B-scan `frame` of what it exported:
- * depth_px[height], 0 in the middle of the first pixel; NaN: it found none. The file has layers, and
- * pictures are OCT_PICTURES_FRAMES. */
+ * depth_px[height], 0 in the middle of the first pixel; NaN: it found none. The file has layers,
+ * and pictures are OCT_PICTURES_FRAMES. */
 enum oct_err oct_pictures_layer(struct oct_pictures *pictures, uint64_t frame, unsigned k,
                                 float *depth_px, struct oct_error *err);
 

@@ -159,7 +159,8 @@ static struct oct_picture draw_bscan(struct rig *r, double dy, double dx, double
     return p;
 }
 
-/* Smoothed, or weighted as all frequencies alike, such B-scans are off by more in one of the two. */
+/* Smoothed, or weighted as all frequencies alike, such B-scans are off by more in one of the
+ * two. */
 static void bscans_keep_their_fractions_along_the_lines_and_in_depth(void **state)
 {
     static const struct {

@@ -346,7 +346,8 @@ static void frames_packed_by_rle(void **state)
     }
 }
 
-/* 100 z + 7 x of 12 bits, as DCMTK packs it: JPEG lossless (process 14, first order) and JPEG-LS. */
+/* 100 z + 7 x of 12 bits, as DCMTK packs it: JPEG lossless (process 14, first order) and
+ * JPEG-LS. */
 static const char jpeg[] =
     "ffd8ffe000104a46494600010100000100010000ffc3000b100010001401011100ffc40016000101010000000000"
     "0000000000000000030710ffda0008010100010000ceeeeeeeeeeeeeeeeeef647777777777777777777b23bbbbbb"
