@@ -27,6 +27,7 @@ struct band {
 };
 
 struct oct_subpixel {
+    bool is_even;           /* all frequencies count alike */
     uint32_t height, width; /* of the transforms */
     uint32_t n_bins;        /* width / 2 + 1 */
     fftwf_plan plan;
@@ -246,7 +247,7 @@ static void multiply(struct oct_subpixel *s, double n_pixels)
                           &bands[row_band(s, y)][i]);
     for (uint32_t y = 0; y < 2 * N_OCTAVES; y++)
         for (uint32_t i = 0; i < n_octaves; i++)
-            weights[y][i] = 2 * weight_of(&bands[y][i], s->bins_each, n_pixels);
+            weights[y][i] = 2 * (s->is_even ? 1 : weight_of(&bands[y][i], s->bins_each, n_pixels));
     for (uint32_t y = 0; y < s->height; y++) {
         float *restrict re = s->re + (size_t)y * s->n_bins;
         float *restrict im = s->im + (size_t)y * s->n_bins;
@@ -456,6 +457,11 @@ static double bins_each(uint32_t n_bins, uint32_t n)
         fourths += square * square;
     }
     return n_bins * fourths / (squares * squares);
+}
+
+void oct_subpixel_even(struct oct_subpixel *s)
+{
+    s->is_even = true;
 }
 
 void oct_subpixel_find(struct oct_subpixel *s, const struct oct_level *f, const struct oct_level *g,

@@ -46,6 +46,10 @@ enum oct_err oct_subpixel_create(struct oct_subpixel **subpixel, uint32_t height
                                  bool measure, struct oct_error *err);
 void oct_subpixel_destroy(struct oct_subpixel *subpixel); /* NULL is fine */
 
+/* From now on all frequencies count alike, as of parts of a mosaic: within each the eye moved, and
+ * what the parts share at low frequencies is warped apart from what they share at high ones. */
+void oct_subpixel_even(struct oct_subpixel *subpixel);
+
 struct oct_fraction {
     double y, x;       /* px, within one; before, a guess of them */
     double sd_y, sd_x; /* px, standard deviations; NaN: not known */

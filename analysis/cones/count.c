@@ -58,7 +58,7 @@ static bool is_top(const float *e, uint32_t width, size_t at)
 {
     for (size_t row = at - width; row <= at + width; row += width)
         for (size_t i = row - 1; i <= row + 1; i++)
-            if (e[i] > e[at] || (e[i] == e[at] && i < at))
+            if (e[i] > e[at] || (i < at && e[i] == e[at]))
                 return false;
     return true;
 }

@@ -291,7 +291,8 @@ static void what_is_no_picture_is_refused(void **state)
     must_refuse(path_of("cut.png"), OCT_E_FORMAT, "truncated");
     must_refuse(path_of("cut.tif"), OCT_E_FORMAT, "truncated");
     must_refuse(path_of("start.png"), OCT_E_FORMAT, "truncated");
-    must_refuse(path_of("empty.png"), OCT_E_ARG, "neither PNG, TIFF, AVI, .npy nor HDF5");
+    must_refuse(path_of("empty.png"), OCT_E_ARG,
+                "neither PNG, TIFF, AVI, .npy, HDF5, .vol nor DICOM");
     must_refuse(path_of("absent.png"), OCT_E_IO, "No such file");
     must_refuse(folder, OCT_E_IO, "a folder");
     unsigned char small[8 * 40] = {0};
