@@ -174,7 +174,7 @@ int main(int argc, char **argv)
         printf("# %s; %s\n", name, oct_cuda_built_with());
     if (argc > 1 && strcmp(argv[1], "--analyses") == 0)
         return run_analyses(false) > 0;
-    int n_failed = small ? oct_suite_run_nufft_of(&pictures, few_nufft) : 0;
+    int n_failed = small ? oct_suite_run_nufft(&pictures, few_nufft) : 0;
     n_failed += oct_suite_run_flow(&flow);
     const struct CMUnitTest tasks[] = {
         {"tasks of an analysis are done right", test_tasks, NULL, NULL, NULL},
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
     if (!small) {
         n_failed += run_analyses(true);
         n_failed += oct_suite_run_pictures(&pictures);
-        n_failed += oct_suite_run_nufft(&pictures);
+        n_failed += oct_suite_run_nufft(&pictures, NULL);
         n_failed += cmocka_run_group_tests_name("faults", faults, NULL, NULL);
     }
     return n_failed > 0;

@@ -119,7 +119,7 @@ int main(void)
         return 1;
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
     n_failed += oct_suite_run_pictures(&suite);
-    n_failed += oct_suite_run_nufft(&suite);
+    n_failed += oct_suite_run_nufft(&suite, NULL);
     n_failed += oct_suite_run_flow(&with_lent_pool);
     oct_workers_destroy(lent[3].workers);
     return n_failed > 0;

@@ -100,7 +100,7 @@ int main(void)
     const struct oct_suite flow = {&oct_engine_cuda, flows, 3, .is_slow = true};
     cuda_host_reset(2, (size_t)2 << 30);
     int n_failed = oct_suite_run_pictures(&pictures);
-    n_failed += oct_suite_run_nufft_of(&pictures, nufft);
+    n_failed += oct_suite_run_nufft(&pictures, nufft);
     n_failed += oct_suite_run_flow(&flow);
     return n_failed > 0;
 }

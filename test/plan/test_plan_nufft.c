@@ -77,18 +77,17 @@ static double worst_of(const struct oct_scene *scene, const struct oct_plan *pla
 static void every_recipe_is_the_exact_sum(void **state)
 {
     for (size_t r = 0; r < oct_n_engine_recipes_nufft; r++) {
-        const struct oct_scene_recipe *recipe = &oct_engine_recipes_nufft[r];
-        double accuracy_db =
-            recipe->accuracy_db < 0 ? recipe->accuracy_db : OCT_STANDARD_ACCURACY_DB;
+        const struct oct_scene_recipe recipe = oct_engine_recipe_nufft(r);
+        double accuracy_db = recipe.accuracy_db < 0 ? recipe.accuracy_db : OCT_STANDARD_ACCURACY_DB;
         struct oct_scene scene;
         struct oct_plan *plan;
         struct oct_error err;
-        assert_true(oct_scene_create(&scene, recipe, 20));
+        assert_true(oct_scene_create(&scene, &recipe, 20));
         if (oct_scene_plan(&scene, OCT_SAMPLE_U8, &plan, &err))
-            fail_msg("%s: %s", recipe->name, err.text);
+            fail_msg("%s: %s", recipe.name, err.text);
         double worst = worst_of(&scene, plan), largest = sqrt(scene.uncropped);
         if (worst > largest * pow(10, accuracy_db / 20))
-            fail_msg("%s: %.1f dB of the largest amplitude, %g asked", recipe->name,
+            fail_msg("%s: %.1f dB of the largest amplitude, %g asked", recipe.name,
                      20 * log10(worst / largest), accuracy_db);
         oct_plan_destroy(plan);
         oct_scene_finish(&scene);

@@ -112,5 +112,14 @@ class Receiver(threading.Thread):
         return m
 
 
+def play(name, *arguments):
+    receiver = Receiver(name)
+    try:
+        result = octctl("replay", *arguments, "--to", receiver.endpoint)
+    finally:
+        messages = receiver.finish()
+    return result, messages
+
+
 def lines_by_number(messages):
     return {m["first"] + j: m["data"][j] for m in messages for j in range(m["lines"])}

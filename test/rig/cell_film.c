@@ -1,8 +1,10 @@
 #include "test/rig/cell_film.h"
 
 #include "test/rig/engine_scene.h"
+#include "test/rig/tap.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define CONTRAST 60.0 /* grey levels */
 #define TWO_PI 6.283185307179586
@@ -116,28 +118,33 @@ bool cell_film_place_seen(const struct cell_film *f, unsigned i, unsigned frame,
 
 /* ---- pictures ---- */
 
-static double background(double x, double y)
-{
-    return 80 + 12 * sin(x / 61 + 0.4) * cos(y / 47) + 0.03 * x + 8 * sin(y / 90);
-}
-
 #define N_WAVES 64u
 
-/* A Gaussian random field: waves of random directions and phases, the same in every frame. */
+/* A Gaussian random field: waves of random directions and phases, the same in every frame.
+ * cos(kx x + ky y + phase) by the cosines and sines of columns and of rows. */
 static void draw_texture(const struct cell_film *f, struct oct_picture *picture)
 {
     const struct cell_film_setup *s = &f->setup;
-    const float height = (float)(CONTRAST * s->texture * sqrt(2.0 / N_WAVES));
+    const double height = CONTRAST * s->texture * sqrt(2.0 / N_WAVES);
+    float *cosines = malloc(2 * s->width * sizeof(float)), *sines = cosines + s->width;
     uint64_t random = s->seed * 104729 + 7;
+    assert_non_null(cosines);
     for (unsigned w = 0; w < N_WAVES && s->texture > 0; w++) {
         const double kx = oct_random_normal(&random) / s->grain;
         const double ky = oct_random_normal(&random) / s->grain;
         const double phase = between(&random, 0, TWO_PI);
-        for (uint32_t y = 0; y < s->height; y++)
+        for (uint32_t x = 0; x < s->width; x++) {
+            cosines[x] = (float)cos(kx * x * s->dx);
+            sines[x] = (float)sin(kx * x * s->dx);
+        }
+        for (uint32_t y = 0; y < s->height; y++) {
+            const float c = (float)(height * cos(ky * y * s->dy + phase));
+            const float d = (float)(height * sin(ky * y * s->dy + phase));
             for (uint32_t x = 0; x < s->width; x++)
-                picture->pixels[(size_t)y * s->width + x] +=
-                    height * cosf((float)(kx * x * s->dx + ky * y * s->dy + phase));
+                picture->pixels[(size_t)y * s->width + x] += c * cosines[x] - d * sines[x];
+        }
     }
+    free(cosines);
 }
 
 /* The brightest of the cells that cover the place. */
@@ -172,8 +179,13 @@ void cell_film_draw(const struct cell_film *f, unsigned frame, struct oct_pictur
     for (unsigned i = 0; i < f->n_cells; i++)
         draw_cell(f, i, frame, picture);
     draw_texture(f, picture);
-    for (size_t i = 0; i < n; i++) {
-        const double x = (double)(i % s->width) * s->dx, y = (double)(i / s->width) * s->dy;
-        picture->pixels[i] += (float)(background(x, y) + sd * oct_random_normal(&random));
+    for (uint32_t row = 0; row < s->height; row++) {
+        const double y = row * s->dy, stripes = 80 + 8 * sin(y / 90), bumps = 12 * cos(y / 47);
+        for (uint32_t column = 0; column < s->width; column++) {
+            const double x = column * s->dx;
+            picture->pixels[(size_t)row * s->width + column] +=
+                (float)(stripes + bumps * sin(x / 61 + 0.4) + 0.03 * x +
+                        sd * oct_random_normal(&random));
+        }
     }
 }

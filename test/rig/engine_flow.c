@@ -15,7 +15,6 @@
 #include <time.h>
 
 #define N_SCENES 6u
-#define N_BSCANS 40u
 #define MAX_DEPTH 128u
 
 static const struct oct_scene_recipe recipe = {.name = "flow",
@@ -37,7 +36,7 @@ struct flow {
     struct oct_scene scenes[N_SCENES];
     struct oct_rig rig;
     struct oct_slot slots[MAX_DEPTH];
-    unsigned depth, n_slots;
+    unsigned depth, n_slots, n_bscans;
     atomic_ullong n_released; /* two threads: B-scans whose slot may be used again */
 };
 
@@ -115,7 +114,7 @@ static enum oct_err submit(struct flow *flow, uint64_t id, unsigned n,
 
 /* Every B-scan alone, one after the other: what all other ways must give, byte for byte. */
 struct alone {
-    uint8_t *pictures, *values; /* [N_BSCANS] */
+    uint8_t *pictures, *values; /* [n_bscans] */
     size_t picture_bytes, values_bytes;
 };
 
@@ -123,10 +122,10 @@ static struct alone run_alone(struct flow *flow)
 {
     struct oct_slot *slot = &flow->slots[0];
     struct alone alone = {.picture_bytes = slot->bytes, .values_bytes = slot->values_bytes};
-    alone.pictures = malloc(N_BSCANS * alone.picture_bytes);
-    alone.values = malloc(N_BSCANS * alone.values_bytes);
+    alone.pictures = malloc(flow->n_bscans * alone.picture_bytes);
+    alone.values = malloc(flow->n_bscans * alone.values_bytes);
     assert_true(alone.pictures && alone.values);
-    for (uint64_t id = 0; id < N_BSCANS; id++) {
+    for (uint64_t id = 0; id < flow->n_bscans; id++) {
         struct oct_display display = display_of(flow, id);
         slot->frame.info = (struct oct_bscan_info){.id = id};
         oct_rig_run_for_values(&flow->rig, scene_of(flow, id), &display, slot);
@@ -174,10 +173,10 @@ static void run_in_batches(struct flow *flow, const struct alone *alone,
 {
     unsigned most = flow->suite->ops->max_batch(flow->rig.engine);
     uint64_t in = 0, out = 0, random = 4;
-    while (out < N_BSCANS) {
+    while (out < flow->n_bscans) {
         unsigned n = 1 + (unsigned)(oct_random_uniform(&random) * most);
-        if (n > N_BSCANS - in)
-            n = (unsigned)(N_BSCANS - in);
+        if (n > flow->n_bscans - in)
+            n = (unsigned)(flow->n_bscans - in);
         if (n > 0 && in + n - out <= flow->depth) {
             for (unsigned i = 0; i < n; i++) {
                 struct oct_slot *slot = &flow->slots[(in + i) % flow->depth];
@@ -338,7 +337,7 @@ static void test_smoothing(struct flow *flow)
 
 static void test_destroy(struct flow *flow)
 {
-    for (unsigned round = 0; round < 20; round++) {
+    for (unsigned round = 0; round < flow->n_bscans / 4; round++) {
         for (unsigned i = 0; i < flow->depth; i++)
             assert_int_equal(submit(flow, i, 1, display_of), OCT_OK);
         flow->suite->ops->destroy(flow->rig.engine);
@@ -352,7 +351,7 @@ static void test_destroy(struct flow *flow)
 static void *submit_all(void *arg)
 {
     struct flow *flow = arg;
-    for (uint64_t id = 0; id < 200;) {
+    for (uint64_t id = 0; id < 4 * flow->n_bscans;) {
         bool is_free = id < atomic_load(&flow->n_released) + flow->depth;
         enum oct_err e = is_free ? submit(flow, id, 1, display_of) : OCT_E_AGAIN;
         if (e == OCT_OK)
@@ -371,7 +370,7 @@ static void test_two_threads(struct flow *flow)
     void *failed;
     atomic_store(&flow->n_released, 0);
     assert_int_equal(pthread_create(&thread, NULL, submit_all, flow), 0);
-    for (uint64_t id = 0; id < 200; id++) {
+    for (uint64_t id = 0; id < 4 * flow->n_bscans; id++) {
         assert_ptr_equal(oct_rig_collect(&flow->rig), &flow->slots[id % flow->depth].frame);
         atomic_store(&flow->n_released, id + 1);
     }
@@ -426,6 +425,7 @@ static void run_flow(void **state)
     unsigned n_ran = 0;
     assert_non_null(flow);
     flow->suite = with->suite;
+    flow->n_bscans = oct_suite_is_short(with->suite) ? 18 : 40;
     for (unsigned i = 0; i < N_SCENES; i++) {
         struct oct_scene_recipe own = recipe; /* other lines are missing in each */
         own.dc = with->dc;

@@ -5,7 +5,7 @@
 
 #include "test/rig/engine_scene.h"
 
-extern const struct oct_scene_recipe oct_engine_recipes_nufft[];
 extern const size_t oct_n_engine_recipes_nufft;
+struct oct_scene_recipe oct_engine_recipe_nufft(size_t i);
 
 #endif

@@ -353,11 +353,15 @@ static bool make_dc(struct oct_scene *scene)
 bool oct_scene_create(struct oct_scene *scene, const struct oct_scene_recipe *recipe, uint64_t seed)
 {
     *scene = (struct oct_scene){.recipe = *recipe};
-    struct oct_oracle_setup size = {.n_samples = recipe->n_samples};
-    size_t p2 = oct_oracle_upsampled(&size);
-    size_t bytes = (size_t)recipe->n_lines * recipe->n_samples * sizeof(uint16_t);
+    scene->recipe.n_samples = recipe->n_samples ? recipe->n_samples : 832;
+    scene->recipe.n_lines = recipe->n_lines ? recipe->n_lines : 5;
+    struct oct_oracle_setup size = {.n_samples = scene->recipe.n_samples};
+    size_t p2 = oct_oracle_upsampled(&size), n_lines = scene->recipe.n_lines;
+    size_t bytes = n_lines * scene->recipe.n_samples * sizeof(uint16_t);
+    if (recipe->interpolation == OCT_INTERPOLATION_NUFFT && !recipe->crop_last)
+        scene->recipe.crop_last = (uint32_t)(p2 / 4);
     scene->spectra = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    scene->line_valid = malloc(recipe->n_lines);
+    scene->line_valid = malloc(n_lines);
     if (!scene->spectra || !scene->line_valid || !make_axis(scene, p2) ||
         !make_dispersion(scene, p2) || !make_background(scene)) {
         oct_scene_finish(scene);

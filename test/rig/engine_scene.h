@@ -40,6 +40,7 @@ enum oct_scene_missing {
 
 struct oct_scene_recipe {
     const char *name; /* a sentence: the test's name */
+    /* 0: 832, 5, 0; the last depth, with nufft of the quarter of P2 that it has */
     uint32_t n_samples, n_lines, crop_first, crop_last;
     enum oct_scene_axis axis;
     enum oct_scene_dispersion dispersion;

@@ -24,9 +24,8 @@ bool oct_suite_is_short(const struct oct_suite *suite);
 int oct_suite_run_pictures(const struct oct_suite *suite);
 
 /* The same with the recipes of nufft (engine_nufft.c), for an engine that takes it; or with some of
- * them, by their names: NULL at the end. */
-int oct_suite_run_nufft(const struct oct_suite *suite);
-int oct_suite_run_nufft_of(const struct oct_suite *suite, const char *const *names);
+ * them, by their names: NULL at the end. names = NULL: with all. */
+int oct_suite_run_nufft(const struct oct_suite *suite, const char *const *names);
 
 /* The engine contract of pipeline/flow/engine.h: order, batches, loans, limits over time, refusals
  * (engine_flow.c). Returns the number of failed tests. */

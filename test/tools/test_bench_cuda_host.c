@@ -19,7 +19,7 @@ static void make_scene(struct oct_bench_scene *scene, enum oct_interpolation int
     struct oct_calibration cal = {.n_wavelengths = 0};
     struct oct_error err;
     *scene = (struct oct_bench_scene){.plan = NULL};
-    assert_int_equal(oct_geometry_init(&geometry, 200, 4, 1, 0, 100, OCT_SAMPLE_U8, &err), OCT_OK);
+    assert_int_equal(oct_geometry_init(&geometry, 200, 2, 1, 0, 100, OCT_SAMPLE_U8, &err), OCT_OK);
     assert_int_equal(oct_bench_calibration(&cal, 200), OCT_OK);
     assert_int_equal(oct_plan_create(&scene->plan, &geometry, &cal, &chain, &err), OCT_OK);
     oct_calibration_finish(&cal);
@@ -52,7 +52,7 @@ static void test_row(void **state)
         const struct oct_bench_cuda_row row = rows[i];
         assert_string_equal(row.kernels, of[i].kernels);
         assert_string_equal(row.interpolation, of[i].name);
-        assert_true(row.samples == 200 && row.lines == 4 && row.depth == 100);
+        assert_true(row.samples == 200 && row.lines == 2 && row.depth == 100);
         assert_true(row.batch == 2 && row.streams == 2);
         assert_true(row.error <= 1);
         assert_true(row.lines_per_s > 1 && row.lines_per_s < row.copy_lines_per_s);
@@ -116,8 +116,8 @@ static void test_command(void **state)
     cuda_host_reset(1, MEMORY);
     oct_config_init(&config);
     assert_int_equal(oct_config_set(&config, "pipeline.backend", "cuda", "test", &err), OCT_OK);
-    assert_int_equal(oct_config_set(&config, "scan.lines", "3", "test", &err), OCT_OK);
-    assert_int_equal(oct_config_set(&config, "pipeline.batch", "2", "test", &err), OCT_OK);
+    assert_int_equal(oct_config_set(&config, "scan.lines", "2", "test", &err), OCT_OK);
+    assert_int_equal(oct_config_set(&config, "pipeline.batch", "1", "test", &err), OCT_OK);
     assert_int_equal(oct_command_bench.run(&config, 4, argv[0]), 0);
     cuda_host_remove_driver();
     assert_int_equal(oct_command_bench.run(&config, 4, argv[1]), 1);
