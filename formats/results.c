@@ -324,6 +324,19 @@ static void put_texts(struct oct_results *r, const char *name, char *const *text
     OCT_HDF5_CLOSE(type);
 }
 
+void oct_results_link(struct oct_results *r, const char *name, const char *of)
+{
+    if (r->failure.code)
+        return;
+    oct_hdf5_lock();
+    const hid_t create = H5Pcreate(H5P_LINK_CREATE);
+    if (H5Pset_create_intermediate_group(create, 1) < 0 ||
+        H5Lcreate_soft(of, r->h5, name, create, H5P_DEFAULT) < 0)
+        note_failure(r, name);
+    OCT_HDF5_CLOSE(create);
+    oct_hdf5_unlock();
+}
+
 void oct_results_texts(struct oct_results *results, const char *name, uint64_t n,
                        const char *(*text)(const void *context, uint64_t i), const void *context)
 {

@@ -63,6 +63,9 @@ unsigned oct_results_dataset(struct oct_results *results, const char *name,
 void oct_results_texts(struct oct_results *results, const char *name, uint64_t n,
                        const char *(*text)(const void *context, uint64_t i), const void *context);
 
+/* Another name, "/group/name", of a dataset or group that is there already. */
+void oct_results_link(struct oct_results *results, const char *name, const char *of);
+
 /* What the axes of a dataset are, [rank] names ("bscan", "line", "depth", "row", "column") and um
  * from step to step (NaN: unknown), for h5py, Fiji and others too: pipeline/volume/hdf5_axes.h.
  * Axes whose spacing is known share scales /NAME_um, positions from 0. Once a dataset. */
