@@ -15,6 +15,7 @@ static const struct kind {
     const char *kind, *words, *mark;
     const char *first; /* what the file is for */
 } kinds[] = {
+    {"layers", "layers of the retina, by octctl surfaces", "/layers", "/thickness/retina"},
     {"layers", "layers of the retina, by octctl surfaces", "/quality", "/thickness_um"},
     {"level-set", "level set of a layer, by octctl surfaces --phi", "/phi_before", "/phi"},
     {"mask", "denoised mask of a volume, by octctl surfaces --mask", "/mask", "/mask"},

@@ -20,7 +20,7 @@ static const struct oct_image_number numbers[OCT_SURFACES_N_NUMBERS] = {
 #define S struct oct_surfaces_settings
 static const struct oct_param param_rows[] = {
     {OCT_PARAM("enabled", S, enabled), OCT_PARAM_LIVE, .standard = "no",
-     .meaning = "Inner limiting membrane (ilm) and pigment epithelium (rpe) are found in B-scans."},
+     .meaning = "The seven borders of the retina's layers are found in B-scans."},
     {OCT_PARAM("every", S, every), OCT_PARAM_LIVE, .least = 1, .most = OCT_SURFACES_MOST_EVERY,
      .standard = "1", .unit = "B-scans",
      .meaning = "One of so many B-scans is searched; 1: each, as far as the machine follows."},
@@ -29,12 +29,11 @@ static const struct oct_param param_rows[] = {
      .meaning = "Least distance from the ilm to the rpe."},
     {OCT_PARAM("most_um", S, most_um), OCT_PARAM_LIVE, .least = 1, .most = 1e4, .standard = "600",
      .unit = "um", .meaning = "Greatest distance."},
-    {OCT_PARAM("min_quality", S, min_quality), OCT_PARAM_LIVE, .least = 0, .most = 1e3,
-     .standard = "8",
-     .meaning = "Step of brightness that makes a layer, in standard deviations beside the layers."},
+    {OCT_PARAM("min_quality", S, min_quality), OCT_PARAM_LIVE, .least = 0, .most = 10,
+     .standard = "3", .meaning = "What a border needs in an A-line, of 0 to 10; noise has 2."},
     {OCT_PARAM_OF_FORM("slab", S, slab, &oct_param_slab), OCT_PARAM_LIVE, .standard = "",
-     .takes = "LAYER[+-UM]:LAYER[+-UM], or nothing",
-     .meaning = "Depths of the topic slab, as ilm+10:ilm+40; empty: none."},
+     .takes = "LAYER[+-UM]:LAYER[+-UM], a name, or nothing",
+     .meaning = "Depths of the topic slab, as ilm+10:ilm+40, or superficial, deep; empty: none."},
     {OCT_PARAM("record", S, record), .when = OCT_CONFIG_IDLE, .standard = "no",
      .meaning = "Recordings have the layers, and the slab: /analysis/surfaces, /analysis/slab."},
 };
@@ -294,9 +293,6 @@ static enum oct_err surfaces_push(struct oct_analysis *a, const struct oct_image
 static enum oct_err surfaces_take(struct oct_analysis *a, struct oct_image_frame *result,
                                   struct oct_error *err)
 {
-    static const unsigned position_rows[OCT_N_LAYERS] = {OCT_SURFACES_ILM, OCT_SURFACES_RPE};
-    static const unsigned quality_rows[OCT_N_LAYERS] = {OCT_SURFACES_ILM_QUALITY,
-                                                        OCT_SURFACES_RPE_QUALITY};
     const struct oct_sequence_layers *l = a->layers;
     const size_t n_lines = a->input.dims[0];
     float *rows = result->pixels;
@@ -304,8 +300,8 @@ static enum oct_err surfaces_take(struct oct_analysis *a, struct oct_image_frame
     if (!l)
         return OCT_E_AGAIN;
     for (unsigned i = 0; i < OCT_N_LAYERS; i++) {
-        memcpy(rows + position_rows[i] * n_lines, l->position[i], n_lines * sizeof(*rows));
-        memcpy(rows + quality_rows[i] * n_lines, l->quality[i], n_lines * sizeof(*rows));
+        memcpy(rows + i * n_lines, l->position[i], n_lines * sizeof(*rows));
+        memcpy(rows + (OCT_N_LAYERS + i) * n_lines, l->quality[i], n_lines * sizeof(*rows));
     }
     result->numbers[OCT_SURFACES_FOUND] = l->n_found / (double)n_lines;
     result->numbers[OCT_SURFACES_THICKNESS] =
@@ -325,7 +321,7 @@ static enum oct_err surfaces_check(const void *settings, const struct oct_analys
 const struct oct_analysis_ops oct_surfaces_analysis_cpu = {
     .name = "surfaces",
     .backend = "cpu",
-    .meaning = "Inner limiting membrane and pigment epithelium of every n-th B-scan.",
+    .meaning = "The seven borders of the retina's layers in every n-th B-scan.",
     .input = OCT_STAGE_PICTURES,
     .settings_bytes = sizeof(struct oct_surfaces_settings),
     .keys = {{.params = &oct_surfaces_params}},

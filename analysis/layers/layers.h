@@ -1,10 +1,10 @@
 /* Layers while they come: the analyses `surfaces` and `slab`.
  *
- * surfaces: ILM and RPE of every n-th B-scan (trace.h), a result each: f32 [4][M], rows ilm_px,
- * rpe_px (depth pixels; NaN: not found), ilm_quality, rpe_quality, and beside it the numbers of
- * enum oct_surfaces_live_number. Traced are B-scans whose number in the volume n divides, and in
- * place of one that was skipped the next of the n. A B-scan before it bounds the search
- * (sequence.h). A-lines that never came have no layers.
+ * surfaces: the seven borders of every n-th B-scan (trace.h), a result each: f32 [14][M], the
+ * positions from the ILM down (depth pixels; NaN: not found), then their qualities, and beside it
+ * the numbers of enum oct_surfaces_live_number. Traced are B-scans whose number in the volume n
+ * divides, and in place of one that was skipped the next of the n. A B-scan before it bounds the
+ * search (sequence.h). A-lines that never came have no layers.
  *
  * slab: one image a volume, f32 [V][M], as the topic `enface`, of the depths that `slab` names
  * (slab.h): the layers of every n-th B-scan hold for those up to the next. NaN where nothing came
@@ -30,16 +30,10 @@
 #define OCT_SURFACES_LEAST_SIZE 16u /* A-lines and depths of a B-scan */
 #define OCT_SURFACES_MOST_SIZE 16384u
 
-enum oct_surfaces_row {
-    OCT_SURFACES_ILM,
-    OCT_SURFACES_RPE,
-    OCT_SURFACES_ILM_QUALITY,
-    OCT_SURFACES_RPE_QUALITY,
-    OCT_SURFACES_N_ROWS
-};
+#define OCT_SURFACES_N_ROWS (2 * OCT_N_LAYERS)
 
 enum oct_surfaces_live_number {
-    OCT_SURFACES_FOUND,     /* the share of A-lines that have both layers */
+    OCT_SURFACES_FOUND,     /* the share of A-lines that have ILM and RPE */
     OCT_SURFACES_THICKNESS, /* their mean distance, um; px where the spacing is not known */
     OCT_SURFACES_DEPTH_UM,  /* of a pixel; NaN: not known */
     OCT_SURFACES_N_NUMBERS

@@ -322,7 +322,8 @@ static void slabs_are_means_of_parts_of_pixels(void **state)
     for (unsigned i = 0; i < M * D; i++)
         pixels[i] = (float)((i % D) * (i % D)); /* 0 1 4 9 16 25 36 49 */
     const float ilm[M] = {1, 1.25f, NAN, -3, 6, -20, 2}, rpe[M] = {4, 5, 6, 7, 2, 6, INFINITY};
-    const float *const both[OCT_N_LAYERS] = {ilm, rpe}, *const only[OCT_N_LAYERS] = {ilm, NULL};
+    const float *const both[OCT_N_LAYERS] = {[OCT_LAYER_ILM] = ilm, [OCT_LAYER_RPE] = rpe};
+    const float *const only[OCT_N_LAYERS] = {[OCT_LAYER_ILM] = ilm};
     const struct oct_slab slab = {
         {OCT_LAYER_ILM, 5}, {OCT_LAYER_ILM, 15}, false}; /* 2 to 6 px below */
     pixels[4 * D + 7] = NAN;

@@ -1,4 +1,4 @@
-/* ILM and RPE of single B-scans: a synthetic retina with its truth, bands that lie where they are
+/* The layers of single B-scans: a synthetic retina with its truth, bands that lie where they are
  * told to, and pictures that have no layers. */
 #include "test/rig/tap.h"
 
@@ -22,8 +22,10 @@ struct found {
     uint32_t n_lines;
 };
 
-static struct oct_trace *open_trace(uint32_t n_lines, uint32_t depth, double depth_um,
-                                    double line_um)
+static const int pair[] = {OCT_LAYER_ILM, OCT_LAYER_RPE};
+
+static struct oct_trace *open_trace_of(double unit_db, uint32_t n_lines, uint32_t depth,
+                                       double depth_um, double line_um)
 {
     struct oct_trace_setup setup = {.n_lines = n_lines, .depth = depth};
     struct oct_trace *trace;
@@ -32,16 +34,23 @@ static struct oct_trace *open_trace(uint32_t n_lines, uint32_t depth, double dep
     oct_trace_params_default(&setup.params);
     setup.params.depth_um = depth_um;
     setup.params.line_um = line_um;
+    setup.params.unit_db = unit_db;
     if (oct_trace_create(&trace, &setup, &err))
         fail_msg("%s", err.text);
     return trace;
+}
+
+static struct oct_trace *open_trace(uint32_t n_lines, uint32_t depth, double depth_um,
+                                    double line_um)
+{
+    return open_trace_of(1, n_lines, depth, depth_um, line_um);
 }
 
 static struct found find(struct oct_trace *trace, uint32_t n_lines, const float *pixels,
                          const uint8_t *valid, const struct oct_trace_bounds *bounds)
 {
     struct found f = {.n_lines = n_lines};
-    struct oct_traced traced;
+    struct oct_traced traced = {.path = {NULL}};
 
     for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
         traced.position[layer] = f.position[layer] = malloc(n_lines * sizeof(float));
@@ -86,13 +95,14 @@ static void draw(struct eye *e, uint64_t seed, double shift_px)
 /* Rms and largest error of the A-lines first to last - 1 that are found. */
 static void expect_layers(const struct eye *e, const struct found *f, uint32_t first, uint32_t last)
 {
-    const double *truth[OCT_N_LAYERS] = {e->ilm, e->rpe};
-    static const double most_bias[OCT_N_LAYERS] = {1.5, 3};
+    const double *truth[] = {e->ilm, e->rpe};
+    static const double most_bias[] = {3, 3};
 
-    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+    for (int i = 0; i < 2; i++) {
+        const int layer = pair[i];
         double sum = 0, squares = 0, n = 0;
         for (uint32_t j = first; j < last; j++) {
-            double d = (double)f->position[layer][j] - truth[layer][j];
+            double d = (double)f->position[layer][j] - truth[i][j];
             if (isnan(d))
                 continue;
             sum += d;
@@ -100,7 +110,7 @@ static void expect_layers(const struct eye *e, const struct found *f, uint32_t f
             n++;
         }
         double bias = sum / n, rms = sqrt(squares / n - bias * bias);
-        if (!(n > 0 && fabs(bias) < most_bias[layer] && rms < 1.5))
+        if (!(n > 0 && fabs(bias) < most_bias[i] && rms < 1.5))
             fail_msg("%s: bias %.2f px, rms %.2f px, %.0f A-lines", oct_layer_names[layer], bias,
                      rms, n);
     }
@@ -122,19 +132,34 @@ static void add_error(struct errors *e, double d)
     e->squares += d * d;
 }
 
-static void expect_errors(const char *what, const struct errors *e, double rms, double bias)
+static void expect_errors(const char *what, const struct errors *e, double rms, double bias,
+                          double lost)
 {
     double mean = e->sum / e->n, sd = sqrt(e->squares / e->n - mean * mean);
 
     print_message("# %s: bias %+.2f, rms %.2f about it, %.2f %% lost\n", what, mean, sd,
                   100 * e->lost / (e->n + e->lost));
-    assert_true(fabs(mean) < bias && sd < rms && e->lost < 0.005 * e->n);
+    assert_true(fabs(mean) < bias && sd < rms && e->lost <= lost * (e->n + e->lost));
 }
 
+/* Where a border of the synthetic eye lies: its light changes fastest beside the centre of the
+ * bands of ILM, IS/OS and RPE (px, measured in the mean of a volume's light along each). */
+static const struct {
+    enum oct_surface surface;
+    double beside_px, rms_px, bias_px, lost;
+} synthetic[OCT_N_LAYERS] = {
+    [OCT_LAYER_ILM] = {OCT_SURFACE_ILM, -1.9, 0.6, 1.2, 0.005},
+    [OCT_LAYER_RNFL_GCL] = {OCT_SURFACE_NFL_GCL, 0, 3, 3, 0.05},
+    [OCT_LAYER_IPL_INL] = {OCT_SURFACE_IPL_INL, 0, 4, 3, 0.1},
+    [OCT_LAYER_INL_OPL] = {OCT_SURFACE_INL_OPL, 0, 2, 1, 0.5},
+    [OCT_LAYER_OPL_ONL] = {OCT_SURFACE_OPL_ONL, 0, 2.5, 1.5, 0.1},
+    [OCT_LAYER_IS_OS] = {OCT_SURFACE_ISOS, -2.2, 0.6, 0.5, 0.005},
+    [OCT_LAYER_RPE] = {OCT_SURFACE_RPE, 2.6, 1.2, 1.5, 0.005},
+};
+
 static void trace_scene(struct oct_trace *trace, const struct synth_scene *s, uint32_t bscan,
-                        struct errors errors[3])
+                        struct errors errors[OCT_N_LAYERS])
 {
-    const double um = s->facts->axial_um / 1.36;
     float mean[SYNTH_N_SAMPLES];
     float *pixels = malloc((size_t)SYNTH_N_LINES * SYNTH_DEPTH * sizeof(float));
 
@@ -144,22 +169,23 @@ static void trace_scene(struct oct_trace *trace, const struct synth_scene *s, ui
     for (size_t i = 0; i < (size_t)SYNTH_N_LINES * SYNTH_DEPTH; i++)
         pixels[i] = 10 * log10f(pixels[i]);
     struct found f = find(trace, SYNTH_N_LINES, pixels, NULL, NULL);
-    for (uint32_t j = 0; j < SYNTH_N_LINES; j++) {
-        double ilm = synth_surface(s, OCT_SURFACE_ILM, bscan, j);
-        double bruch = synth_surface(s, OCT_SURFACE_BRUCH, bscan, j);
-        double top = (double)f.position[OCT_LAYER_ILM][j];
-        double bottom = (double)f.position[OCT_LAYER_RPE][j];
-        add_error(&errors[0], top - ilm);
-        add_error(&errors[1], bottom - bruch);
-        add_error(&errors[2], um * (bottom - top - bruch + ilm));
-    }
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+        for (uint32_t j = 0; j < SYNTH_N_LINES; j++) {
+            const double ilm = synth_surface(s, OCT_SURFACE_ILM, bscan, j);
+            const double truth = synth_surface(s, synthetic[layer].surface, bscan, j);
+            const double zone = synth_surface(s, OCT_SURFACE_ISOS, bscan, j);
+            /* In the pit the inner layers are hardly there. */
+            if (layer == OCT_LAYER_ILM || layer >= OCT_LAYER_IS_OS || zone > ilm + 170)
+                add_error(&errors[layer],
+                          (double)f.position[layer][j] - truth - synthetic[layer].beside_px);
+        }
     drop(&f);
     free(pixels);
 }
 
 static void the_layers_of_a_retina_lie_where_the_truth_says(void **state)
 {
-    struct errors errors[3] = {{0}};
+    struct errors errors[OCT_N_LAYERS] = {{0}};
 
     for (uint64_t seed = 1; seed <= 3; seed++) {
         const struct oct_retina_params params =
@@ -172,9 +198,9 @@ static void the_layers_of_a_retina_lie_where_the_truth_says(void **state)
         oct_trace_destroy(trace);
         synth_scene_close(s);
     }
-    expect_errors("ILM, px", &errors[0], 0.5, 1);
-    expect_errors("RPE to Bruch's membrane, px", &errors[1], 0.6, 0.5);
-    expect_errors("thickness, um", &errors[2], 0.9, 1);
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+        expect_errors(oct_layer_names[layer], &errors[layer], synthetic[layer].rms_px,
+                      synthetic[layer].bias_px, synthetic[layer].lost);
 }
 
 /* Errors of the RPE but for their mean: rms of the A-lines beside a druse, largest on it. */
@@ -219,7 +245,7 @@ static void speckle_does_not_bend_the_rpe_and_drusen_do(void **state)
     }
     print_message("# RPE in a wide field: rms %.2f px at most, on drusen off by %.1f px\n", worst,
                   worst_druse);
-    assert_true(worst < 0.33 && worst_druse < 3);
+    assert_true(worst < 0.4 && worst_druse < 3);
     oct_trace_destroy(trace);
 }
 
@@ -275,7 +301,8 @@ static void nothing_is_found_in_noise(void **state)
         }
         oct_trace_destroy(trace);
     }
-    print_message("# largest quality in noise: %.1f, %.1f\n", (double)most[0], (double)most[1]);
+    print_message("# largest quality in noise: %.1f, %.1f\n", (double)most[OCT_LAYER_ILM],
+                  (double)most[OCT_LAYER_RPE]);
     free(pixels);
 }
 
@@ -316,9 +343,9 @@ static void half_a_retina_is_half_found(void **state)
         oct_layered_draw(&e.eye, e.ilm, e.rpe, e.pixels);
         struct found f = find(trace, M, e.pixels, NULL, NULL);
         uint32_t first = side ? M / 2 : 0;
-        for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
-            assert_true(count(&f, layer, first, first + M / 2) >= M / 2 - 3);
-            assert_true(count(&f, layer, 0, M) <= M / 2 + 3);
+        for (int i = 0; i < 2; i++) {
+            assert_true(count(&f, pair[i], first, first + M / 2) >= M / 2 - 3);
+            assert_true(count(&f, pair[i], 0, M) <= M / 2 + 3);
         }
         expect_layers(&e, &f, first, first + M / 2);
         drop(&f);
@@ -437,14 +464,84 @@ static void tilted_retinas_are_followed(void **state)
     oct_trace_destroy(trace);
 }
 
+/* What disturbs: a tilt, shadows, a line in the vitreous, a lid over some A-lines, specks. */
+static void disturb(struct eye *e, uint64_t *random)
+{
+    const double tilt = oct_layered_uniform(random) - 0.5, where = oct_layered_uniform(random);
+    const uint32_t shadow = (uint32_t)(where * (M - 40));
+    const uint32_t lid = (uint32_t)(oct_layered_uniform(random) * 60);
+
+    for (uint32_t j = 0; j < M; j++) {
+        e->ilm[j] += tilt * ((double)j - M / 2);
+        e->rpe[j] += tilt * ((double)j - M / 2);
+        if (j < lid && lid < 20)
+            e->ilm[j] = NAN;
+    }
+    oct_layered_draw(&e->eye, e->ilm, e->rpe, e->pixels);
+    for (uint32_t j = 0; j < M; j++)
+        for (uint32_t d = 0; d < D; d++) {
+            float *pixel = &e->pixels[j * D + d];
+            if (j >= shadow && j < shadow + 10 && d > e->ilm[j] + 10)
+                *pixel -= 12; /* a vessel */
+            if (fabs((double)d - (e->ilm[j] - 30)) < 1.5)
+                *pixel += 9; /* the detached vitreous */
+            if ((j * 37 + d * 11) % 1009 == 0)
+                *pixel += 25;
+        }
+}
+
+static void expect_order(const struct found *f, float *const path[OCT_N_LAYERS], uint64_t seed)
+{
+    for (uint32_t j = 0; j < M; j++) {
+        float least = -INFINITY;
+        for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+            const float at = f->position[layer][j];
+            if (at < least || (layer > 0 && path[layer][j] < path[layer - 1][j]) ||
+                (!isnan(at) && fabsf(at - path[layer][j]) > 1e-4F))
+                fail_msg("seed %u, A-line %u: %s out of order", (unsigned)seed, j,
+                         oct_layer_names[layer]);
+            least = isnan(at) ? least : at;
+        }
+    }
+}
+
+static void borders_are_in_order_whatever_disturbs(void **state)
+{
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
+    uint64_t random = 5, n_both = 0;
+    enum { EYES = 200 };
+
+    for (uint64_t seed = 0; seed < EYES; seed++) {
+        struct eye e;
+        struct found f = {.n_lines = M};
+        struct oct_traced traced;
+        draw(&e, seed, 0);
+        disturb(&e, &random);
+        for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+            traced.position[layer] = f.position[layer] = malloc(M * sizeof(float));
+            traced.quality[layer] = f.quality[layer] = malloc(M * sizeof(float));
+            traced.path[layer] = malloc(M * sizeof(float));
+        }
+        n_both += oct_trace_run(trace, e.pixels, NULL, NULL, &traced);
+        expect_order(&f, traced.path, seed);
+        for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+            free(traced.path[layer]);
+        drop(&f);
+        free(e.pixels);
+    }
+    print_message("# %.1f %% of the A-lines have both\n", 100.0 * (double)n_both / (EYES * M));
+    assert_true(n_both > EYES * M * 85 / 100);
+    oct_trace_destroy(trace);
+}
+
 /* ---- what the numbers depend on ---- */
 
 static void zero_and_unit_of_the_brightness_do_not_matter(void **state)
 {
-    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM), *other;
+    struct oct_trace *trace = open_trace_of(NAN, M, D, DEPTH_UM, LINE_UM), *other;
     struct eye e;
 
-    other = open_trace(M, D, DEPTH_UM, LINE_UM);
+    other = open_trace_of(NAN, M, D, DEPTH_UM, LINE_UM);
     draw(&e, 13, 0);
     struct found a = find(trace, M, e.pixels, NULL, NULL);
     struct found same = find(other, M, e.pixels, NULL, NULL);
@@ -458,8 +555,9 @@ static void zero_and_unit_of_the_brightness_do_not_matter(void **state)
     struct found b = find(trace, M, e.pixels, NULL, NULL);
     for (int layer = 0; layer < OCT_N_LAYERS; layer++)
         for (uint32_t j = 0; j < M; j++) {
-            assert_true(fabsf(a.position[layer][j] - b.position[layer][j]) < 0.02F);
-            assert_true(fabsf(a.quality[layer][j] / b.quality[layer][j] - 1) < 0.01F);
+            assert_true(isnan(a.position[layer][j]) == isnan(b.position[layer][j]) &&
+                        !(fabsf(a.position[layer][j] - b.position[layer][j]) >= 0.1F));
+            assert_true(fabsf(a.quality[layer][j] - b.quality[layer][j]) < 0.1F);
         }
     drop(&a);
     drop(&b);
@@ -482,18 +580,22 @@ static void bounds_hold_the_layers(void **state)
         least[j] = j < 50 ? NAN : (float)e.rpe[j] - (j < 100 ? 8 : 40);
         most[j] = j < 50 ? NAN : (float)e.rpe[j] + (j < 100 ? 8 : -12);
     }
-    const struct oct_trace_bounds no_bounds = {.least = {none, NULL}, .most = {NULL, none}};
-    const struct oct_trace_bounds bounds = {.least = {NULL, least}, .most = {none, most}};
+    const struct oct_trace_bounds no_bounds = {.least = {[OCT_LAYER_ILM] = none},
+                                               .most = {[OCT_LAYER_RPE] = none}};
+    const struct oct_trace_bounds bounds = {
+        .least = {[OCT_LAYER_RPE] = least},
+        .most = {[OCT_LAYER_ILM] = none, [OCT_LAYER_RPE] = most}};
     struct found b = find(trace, M, e.pixels, NULL, &no_bounds);
     struct found c = find(trace, M, e.pixels, NULL, &bounds);
-    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+    for (int i = 0; i < 2; i++) {
+        const int layer = pair[i];
         assert_memory_equal(a.position[layer], b.position[layer], M * sizeof(float));
         for (uint32_t j = 0; j < 85; j++)
             assert_true(fabsf(a.position[layer][j] - c.position[layer][j]) < 1);
     }
     /* The RPE's step is not there. */
     assert_int_equal(count(&c, OCT_LAYER_RPE, 115, M), 0);
-    assert_int_equal(count(&c, OCT_LAYER_ILM, 0, M), M);
+    assert_int_equal(count(&c, OCT_LAYER_ILM, 0, 85), 85);
     drop(&a);
     drop(&b);
     drop(&c);
@@ -524,7 +626,7 @@ static void what_cannot_be_is_refused(void **state)
         wrong.params.max_slope = k == 4 ? 0 : 1;
         wrong.params.price = k == 5 ? -1 : 0.1;
         wrong.params.gap_um = k == 6 ? NAN : 100;
-        wrong.params.smooth_line_um = k == 7 ? INFINITY : 8;
+        wrong.params.most_um = k == 7 ? INFINITY : 600;
         wrong.params.line_um = k == 8 ? 1e-4 : k == 9 ? 2e4 : 5;
         assert_int_equal(oct_trace_create(&trace, &wrong, &err), OCT_E_ARG);
         assert_null(trace);
@@ -544,6 +646,7 @@ int main(void)
         cmocka_unit_test(what_no_brightness_can_be_does_no_harm),
         cmocka_unit_test(narrow_shadows_are_crossed_and_wide_ones_are_not),
         cmocka_unit_test(tilted_retinas_are_followed),
+        cmocka_unit_test(borders_are_in_order_whatever_disturbs),
         cmocka_unit_test(zero_and_unit_of_the_brightness_do_not_matter),
         cmocka_unit_test(bounds_hold_the_layers),
         cmocka_unit_test(what_cannot_be_is_refused),

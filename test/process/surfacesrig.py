@@ -49,6 +49,11 @@ def truth(name, motion="bscans"):
         return f[f"truth/surfaces_px/{name}"][:] - CROP
 
 
+def border(name):
+    """Where the root of the light changes fastest, px beside the middle of the bands of both."""
+    return truth("ilm") - 2.5 if name == "ilm" else truth("rpe") + 4
+
+
 def spread(values):
     """RMS about the mean."""
     return float(np.nanstd(values))

@@ -97,7 +97,9 @@ def the_level_set_is_its_definition():
         assert before.shape[:2] == heights.shape == (16, 20) and f["phi"].attrs["units"] == "px"
         crossed = (before[:, :, :-1] > 0) & (before[:, :, 1:] <= 0)
         at = f["phi"].attrs["origin_px"] + np.argmax(crossed, axis=2) - heights
+        at = at[np.isfinite(heights)]
         assert crossed.any(axis=2).all() and at.min() > -1.1 and at.max() < 0.1, (at.min(), at.max())
+        assert len(at) > 0.9 * heights.size, len(at)
         exact = denoised(before, f.attrs)
         assert abs(exact - before).max() > 0.05, "nothing was denoised"
         assert abs(exact - after).max() < 1e-4, abs(exact - after).max()

@@ -41,16 +41,24 @@ double layers_scene_rpe(const struct layers_scene *s, uint32_t line)
     return layers_scene_ilm(s, line) + LAYERS_THICK_PX + 3 * cos(line / 20.0);
 }
 
+/* What the outer retina adds, dB, `below` px below the RPE's border: its band, the ellipsoid zone
+ * and above it the outer nuclear layer. */
+static double bands_db(double below, double rpe_db, double share)
+{
+    if (below < 0 && below >= -RPE_BAND_PX)
+        return rpe_db * share;
+    if (below < -16 && below >= -22)
+        return 8 * share;
+    return below < -22 && below >= -50 ? -8 * share : 0;
+}
+
 /* dB above the vitreous, `z` px below the ILM; the RPE's border lies at thick. */
 static double retina_db(const struct layers_scene *s, double z, double thick)
 {
     const double below = z - thick;
-    double db = z < 0 ? 0 : z < thick ? 16 : 10 * exp(-below / 80);
-    if (below < 0 && below >= -RPE_BAND_PX)
-        db += 14 * s->rpe;
-    if (below < s->deeper_px && below >= s->deeper_px - RPE_BAND_PX)
-        db += 20 * s->deeper;
-    return db;
+    const double db = z < 0 ? 0 : z < thick ? 16 : 10 * exp(-below / 80);
+    return z < 0 ? 0
+                 : db + bands_db(below, 14, s->rpe) + bands_db(below - s->deeper_px, 20, s->deeper);
 }
 
 static double light_db(const struct layers_scene *s, uint32_t line, uint32_t d, struct dice *dice)

@@ -32,8 +32,8 @@ static struct oct_view_image image_of(const float *ilm, const float *rpe, uint64
                                  .dims = {OCT_SURFACES_N_ROWS, W}};
     struct oct_view_image image = {0};
     float values[OCT_SURFACES_N_ROWS * W] = {0};
-    memcpy(values + OCT_SURFACES_ILM * W, ilm, W * sizeof(float));
-    memcpy(values + OCT_SURFACES_RPE * W, rpe, W * sizeof(float));
+    memcpy(values + OCT_LAYER_ILM * W, ilm, W * sizeof(float));
+    memcpy(values + OCT_LAYER_RPE * W, rpe, W * sizeof(float));
     assert_int_equal(oct_view_image_set(&image, &h, values, sizeof(values), NULL), OCT_OK);
     image.arrival_ns = (10 + frame_num) * S;
     return image;

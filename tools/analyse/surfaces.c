@@ -17,7 +17,19 @@
 #define MOST_DB 1e6F
 #define MOST_COUNTS 1e20F /* of counts^2, and of what does not say what it is */
 
-static const char *const layers_names[] = {"ilm", "rpe", "ilm,rpe", "rpe,ilm", NULL};
+/* The layers that are measured, the retina first. */
+static const struct oct_surfaces_thickness thicknesses[OCT_SURFACES_N_THICKNESSES] = {
+    {.name = "retina", .upper = OCT_LAYER_ILM, .lower = OCT_LAYER_RPE},
+    {.name = "rnfl", .upper = OCT_LAYER_ILM, .lower = OCT_LAYER_RNFL_GCL},
+    {.name = "gcl_ipl", .upper = OCT_LAYER_RNFL_GCL, .lower = OCT_LAYER_IPL_INL},
+    {.name = "inl", .upper = OCT_LAYER_IPL_INL, .lower = OCT_LAYER_INL_OPL},
+    {.name = "opl", .upper = OCT_LAYER_INL_OPL, .lower = OCT_LAYER_OPL_ONL},
+    {.name = "onl", .upper = OCT_LAYER_OPL_ONL, .lower = OCT_LAYER_IS_OS},
+    {.name = "outer", .upper = OCT_LAYER_IS_OS, .lower = OCT_LAYER_RPE},
+};
+static const char *const labels[OCT_N_LAYERS] = {"ILM",     "RNFL/GCL", "IPL/INL", "INL/OPL",
+                                                 "OPL/ONL", "IS/OS",    "RPE"};
+
 static const char *const denoise_names[] = {"local", "full", "none", NULL};
 static const char *const profile_names[] = {"octd", "paper", NULL};
 static const char *const depth_names[] = {"right", "down", NULL};
@@ -25,8 +37,6 @@ static const char *const superior_names[] = {"first", "last", NULL};
 
 #define C struct oct_surfaces_choice
 static const struct oct_param choice_rows[] = {
-    {OCT_PARAM_CHOICE("layers", C, layers, layers_names), .is_option = true, .standard = "ilm,rpe",
-     .meaning = "One layer or both."},
     {OCT_PARAM_CHOICE("denoise", C, denoise, denoise_names), .is_option = true, .standard = "local",
      .meaning = "By what is similar within 4 voxels, or in the whole surface."},
     {OCT_PARAM("strength", C, strength), .is_option = true, .least = 1e-9, .most = 100,
@@ -60,14 +70,45 @@ static bool is_given(const struct oct_surfaces_job *s, const char *name)
     return oct_param_text(&choices, &s->given.choice, name) != NULL;
 }
 
-static void read_layers(struct oct_surfaces_job *s)
+/* A name of --layers; its end, or NULL: it is none, or stands twice. */
+static const char *read_layer(struct oct_surfaces_job *s, const char *text)
 {
-    struct oct_surfaces_layer *ilm = &s->layer[OCT_LAYER_ILM], *rpe = &s->layer[OCT_LAYER_RPE];
-    *ilm = (struct oct_surfaces_layer){.label = "ILM", .is_asked = s->choice.layers != 1};
-    *rpe = (struct oct_surfaces_layer){.label = "RPE", .is_asked = s->choice.layers != 0};
-    s->first = ilm->is_asked ? OCT_LAYER_ILM : OCT_LAYER_RPE;
-    s->has_both = ilm->is_asked && rpe->is_asked;
-    s->layer_names = s->has_both ? "ilm, rpe" : oct_layer_names[s->first];
+    const size_t n = strcspn(text, ",");
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++)
+        if (strlen(oct_layer_names[k]) == n && strncmp(text, oct_layer_names[k], n) == 0 &&
+            !s->layer[k].is_asked) {
+            s->layer[k].is_asked = true;
+            return text + n;
+        }
+    return NULL;
+}
+
+static int read_layers(struct oct_surfaces_job *s)
+{
+    const char *at = s->given.layers;
+    while (at) {
+        at = read_layer(s, at);
+        if (!at)
+            return oct_command_misuse(s->job.name,
+                                      "--layers %s: the layers are ilm, rnfl_gcl, ipl_inl, "
+                                      "inl_opl, opl_onl, is_os, rpe, each once",
+                                      s->given.layers);
+        at = *at ? at + 1 : NULL;
+    }
+    s->first = OCT_N_LAYERS;
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++) {
+        s->layer[k].label = labels[k];
+        s->layer[k].is_asked |= !s->given.layers;
+        if (!s->layer[k].is_asked)
+            continue;
+        s->first = s->first == OCT_N_LAYERS ? (enum oct_layer)k : s->first;
+        snprintf(s->layer_text + strlen(s->layer_text),
+                 sizeof(s->layer_text) - strlen(s->layer_text), "%s%s",
+                 s->layer_text[0] ? ", " : "", oct_layer_names[k]);
+    }
+    s->layer_names = s->layer_text;
+    s->has_both = s->layer[OCT_LAYER_ILM].is_asked && s->layer[OCT_LAYER_RPE].is_asked;
+    return 0;
 }
 
 static int read_denoise(struct oct_surfaces_job *s)
@@ -100,7 +141,7 @@ static int read_grid(struct oct_surfaces_job *s)
                                              : OCT_SURFACES_EYE_UNKNOWN;
     if ((fovea || s->given.eye || is_given(s, "superior")) && !s->has_both)
         return oct_command_misuse(s->job.name, "--fovea, --eye and --superior are of the "
-                                               "thickness, which needs both layers");
+                                               "thickness, which needs ilm and rpe");
     if (fovea && oct_option_doubles(fovea, s->grid.fovea_px, 2) != 2)
         return oct_command_misuse(s->job.name, "--fovea needs a place, B-SCAN,A-LINE, counted from "
                                                "0");
@@ -122,6 +163,8 @@ static int read_slabs(struct oct_surfaces_job *s)
             return oct_command_misuse(s->job.name, "--slab %s: --layers leaves out one of them",
                                       *text);
         oct_slab_text(&slab->slab, slab->name, sizeof(slab->name));
+        if (!strchr(*text, ':')) /* "superficial" */
+            snprintf(slab->name, sizeof(slab->name), "%s", *text);
         for (unsigned i = 0; i < s->n_slabs; i++)
             if (strcmp(slab->name, s->slab[i].name) == 0)
                 return oct_command_misuse(s->job.name, "--slab %s: is given twice", *text);
@@ -144,7 +187,7 @@ static int check_useless_options(struct oct_surfaces_job *s)
         {"--steps", is_given(s, "steps"), OF_NONE},
         {"--profile", is_given(s, "profile"), OF_NONE},
         {"--phi", g->phi, OF_NONE | OF_MASK},
-        {"--layers", is_given(s, "layers"), OF_MASK},
+        {"--layers", g->layers, OF_MASK},
         {"--align", g->align, OF_MASK},
         {"--no-align", g->no_align, OF_MASK},
         {"--pixel-um", g->pixel_um, OF_MASK},
@@ -185,11 +228,11 @@ static int read_names(struct oct_surfaces_job *s)
 static int read_options(void *job)
 {
     static int (*const readers[])(struct oct_surfaces_job *) = {
-        read_denoise, read_spacing, read_grid, read_slabs, check_useless_options, read_names};
+        read_layers, read_denoise,          read_spacing, read_grid,
+        read_slabs,  check_useless_options, read_names};
     struct oct_surfaces_job *s = job;
     int status = 0;
     oct_param_texts_store(&choices, &s->given.choice, &s->choice);
-    read_layers(s);
     s->is_aligned = !s->given.no_align;
     if (s->given.align && s->given.no_align)
         return oct_command_misuse(s->job.name, "--align and --no-align exclude one another");
@@ -286,10 +329,9 @@ static enum oct_err look_at_first(struct oct_surfaces_job *s, struct oct_error *
     struct oct_pictures_info info;
     struct oct_picture first = {0};
     const uint64_t n = oct_pictures_count(s->pictures);
-    if (n < OCT_SURFACES_LEAST_BSCANS || n > INT32_MAX)
-        return oct_fail(err, OCT_E_FORMAT, "%s: %llu B-scan%s: a volume has %u at least",
-                        s->job.inputs[0], (unsigned long long)n, n == 1 ? "" : "s",
-                        OCT_SURFACES_LEAST_BSCANS);
+    if (n < 1 || n > INT32_MAX)
+        return oct_fail(err, OCT_E_FORMAT, "%s: has no B-scans, or more than are read",
+                        s->job.inputs[0]);
     const enum oct_err e = oct_pictures_read(s->pictures, 0, &first, &info, err);
     if (e)
         return e;
@@ -390,6 +432,7 @@ static enum oct_err trace_layers(struct oct_surfaces_job *s, struct oct_error *e
     oct_trace_params_default(&setup.trace);
     setup.trace.depth_um = s->um[2];
     setup.trace.line_um = s->um[1];
+    setup.trace.unit_db = s->is_db ? 1 : NAN; /* clean_picture */
     return oct_surfaces_find(&setup, &source, &s->surfaces, err);
 }
 
@@ -423,13 +466,14 @@ static enum oct_err denoise_layer(struct oct_surfaces_job *s, unsigned k, struct
 static void measure_grid(struct oct_surfaces_job *s)
 {
     struct oct_surfaces_grid *g = &s->grid;
+    const struct oct_surfaces_thickness *retina = &s->thickness[0];
     const bool is_last = s->choice.superior == 1, has_eye = s->eye != OCT_SURFACES_EYE_UNKNOWN;
-    if (!oct_surfaces_has_um(s))
+    if (!oct_surfaces_has_um(s) || !retina->map)
         return;
     g->has_fovea =
-        s->given.fovea || oct_thickness_fovea(s->thickness.map, s->n_bscans, s->n_lines, s->um[0],
+        s->given.fovea || oct_thickness_fovea(retina->map, s->n_bscans, s->n_lines, s->um[0],
                                               s->um[1], &g->fovea_px[0], &g->fovea_px[1]);
-    if (!g->has_fovea || s->thickness.n_known == 0)
+    if (!g->has_fovea || retina->n_known == 0)
         return;
     const struct oct_etdrs_setup setup = {.n_bscans = s->n_bscans,
                                           .n_lines = s->n_lines,
@@ -440,7 +484,9 @@ static void measure_grid(struct oct_surfaces_job *s)
                                           .has_sides = has_eye,
                                           .nasal_is_right = s->eye == OCT_SURFACES_EYE_OD,
                                           .superior_is_last = is_last};
-    oct_etdrs_measure(&setup, s->thickness.map, &g->etdrs);
+    for (unsigned i = 0; i < OCT_SURFACES_N_THICKNESSES; i++)
+        if (s->thickness[i].map)
+            oct_etdrs_measure(&setup, s->thickness[i].map, &s->thickness[i].etdrs);
     g->is_measured = true;
     g->fovea = s->given.fovea ? "given" : "found";
     g->eye = s->eye_name;
@@ -462,25 +508,33 @@ static double mean_of(const float *values, size_t n)
     return n_known > 0 ? sum / n_known : NAN;
 }
 
-static enum oct_err measure_thickness(struct oct_surfaces_job *s, struct oct_error *err)
+/* Borders that were denoised by themselves keep their order. */
+static void put_in_order(struct oct_surfaces_job *s)
+{
+    float *position[OCT_N_LAYERS];
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++)
+        position[k] = s->layer[k].is_asked ? s->surfaces.position[k] : NULL;
+    oct_surfaces_put_in_order(position, (size_t)s->n_bscans * s->n_lines);
+}
+
+static enum oct_err measure_thickness(struct oct_surfaces_job *s, unsigned i, struct oct_error *err)
 {
     static const double shares[2] = {0.01, 0.99};
     const size_t n = (size_t)s->n_bscans * s->n_lines;
-    struct oct_surfaces_thickness *t = &s->thickness;
+    struct oct_surfaces_thickness *t = &s->thickness[i];
     double limits[2] = {NAN, NAN};
-    if (!s->has_both)
+    *t = thicknesses[i];
+    if (!s->layer[t->upper].is_asked || !s->layer[t->lower].is_asked)
         return OCT_OK;
     t->unit = isnan(s->um[2]) ? "px" : "um";
     t->map = oct_alloc(n, sizeof(*t->map));
-    t->n_known =
-        oct_thickness_map(s->surfaces.position[OCT_LAYER_ILM], s->surfaces.position[OCT_LAYER_RPE],
-                          n, isnan(s->um[2]) ? 1 : s->um[2], t->map);
+    t->n_known = oct_thickness_map(s->surfaces.position[t->upper], s->surfaces.position[t->lower],
+                                   n, isnan(s->um[2]) ? 1 : s->um[2], t->map);
     t->known = (double)t->n_known / (double)n;
     t->mean = mean_of(t->map, n);
     const enum oct_err e = oct_plot_shares(t->map, n, shares, 2, limits, err);
     t->p1 = limits[0];
     t->p99 = limits[1];
-    measure_grid(s);
     return e;
 }
 
@@ -488,12 +542,13 @@ static enum oct_err measure_thickness(struct oct_surfaces_job *s, struct oct_err
 static enum oct_err project_bscan(struct oct_surfaces_job *s, uint32_t b, struct oct_error *err)
 {
     const size_t row = (size_t)b * s->n_lines, n = (size_t)s->n_lines * s->depth;
-    const float *const position[OCT_N_LAYERS] = {s->surfaces.position[OCT_LAYER_ILM] + row,
-                                                 s->surfaces.position[OCT_LAYER_RPE] + row};
+    const float *position[OCT_N_LAYERS];
     struct oct_picture picture;
     const enum oct_err e = oct_surfaces_read(s, b, &picture, err);
     if (e)
         return e;
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++)
+        position[k] = s->surfaces.position[k] + row;
     for (size_t i = 0; i < n; i++)
         if (!oct_picture_is_valid(&picture, i))
             picture.pixels[i] = NAN;
@@ -514,7 +569,11 @@ static enum oct_err find_layers(void *job, struct oct_error *err)
         e = s->layer[k].is_asked ? denoise_layer(s, k, err) : OCT_OK;
     s->running = s->layer[s->first].denoised.running;
     if (!e)
-        e = measure_thickness(s, err);
+        put_in_order(s);
+    for (unsigned i = 0; i < OCT_SURFACES_N_THICKNESSES && !e; i++)
+        e = measure_thickness(s, i, err);
+    if (!e)
+        measure_grid(s);
     for (unsigned i = 0; i < s->n_slabs; i++)
         s->slab[i].values = oct_alloc((size_t)s->n_bscans * s->n_lines, sizeof(float));
     for (uint32_t b = 0; s->n_slabs > 0 && b < s->n_bscans && !e; b++)
@@ -529,7 +588,7 @@ static enum oct_err find_layers(void *job, struct oct_error *err)
 /* Of thickness and grid; nothing where no layer was found, of which a line says so. */
 static void warn_of_grid(const struct oct_surfaces_job *s)
 {
-    if (s->thickness.n_known == 0)
+    if (s->thickness[0].n_known == 0)
         return;
     if (oct_surfaces_has_um(s) && !s->grid.has_fovea)
         fprintf(stderr,
@@ -545,17 +604,18 @@ static void warn_of_grid(const struct oct_surfaces_job *s)
 
 static void warn_of_layers(const struct oct_surfaces_job *s)
 {
-    const struct oct_surfaces_layer *ilm = &s->layer[OCT_LAYER_ILM],
-                                    *rpe = &s->layer[OCT_LAYER_RPE];
-    const bool no_ilm = ilm->is_asked && ilm->n_known == 0;
-    const bool no_rpe = rpe->is_asked && rpe->n_known == 0;
-    if (no_ilm || no_rpe)
-        fprintf(stderr,
-                "octctl %s: no %s found: no retina is in view, or noise hides it; all is NaN\n",
-                s->job.name,
-                !no_rpe   ? ilm->label
-                : !no_ilm ? rpe->label
-                          : "ILM and no RPE");
+    char missing[96] = "";
+    bool any = false;
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++) {
+        any |= s->layer[k].is_asked && s->layer[k].n_known > 0;
+        if (s->layer[k].is_asked && s->layer[k].n_known == 0)
+            snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing), "%s%s",
+                     missing[0] ? ", " : "", s->layer[k].label);
+    }
+    if (missing[0])
+        fprintf(stderr, "octctl %s: no %s found: %s hides it; all is NaN\n", s->job.name,
+                any ? missing : "layer",
+                any ? "noise, or what the eye has there," : "no retina is in view, or noise");
 }
 
 /* Of slabs of layers that were found. */
@@ -635,13 +695,17 @@ static const struct oct_option options[] = {
     {"--align", NULL, "B-scans are first registered along the depth (default)", OCT_OPTION_FLAG,
      AT(align)},
     {"--no-align", NULL, "they are taken as they lie", OCT_OPTION_FLAG, AT(no_align)},
+    {"--layers", "NAME[,NAME...]", "of ilm, rnfl_gcl, ipl_inl, inl_opl, opl_onl, is_os, rpe (all)",
+     OCT_OPTION_TEXT, AT(layers)},
     {.kind = OCT_OPTION_PARAMS, .params = &choices, AT(choice)},
     {"--skip", "N,N-M", "leave out these B-scans", OCT_OPTION_TEXT, AT(skip)},
     {"--pixel-um", "D[,L[,B]]",
      "micrometres of tissue of a depth pixel, from A-line to A-line and from\n"
      "B-scan to B-scan, instead of what the file says",
      OCT_OPTION_TEXT, AT(pixel_um)},
-    {"--slab", "A:B", "en face, from one depth to another, as ilm+10:ilm+40 (um); repeatable",
+    {"--slab", "A:B",
+     "en face, from one depth to another, as ilm+10:ilm+40 (um), or by name:\n"
+     "superficial, deep, avascular, choriocapillaris, retina, rnfl, gcl+ipl; repeatable",
      OCT_OPTION_LIST, AT(slabs)},
     {"--eye", "OD|OS", "right or left, instead of what the recording says", OCT_OPTION_TEXT,
      AT(eye), .words = "OD OS"},

@@ -19,7 +19,6 @@ enum oct_surfaces_denoise { OCT_SURFACES_LOCAL, OCT_SURFACES_FULL, OCT_SURFACES_
 
 /* Options of a parameter table. */
 struct oct_surfaces_choice {
-    int layers; /* 0: the ILM alone, 1: the RPE alone */
     enum oct_surfaces_denoise denoise;
     int profile, depth, superior; /* 1: paper, down, last */
     enum oct_surfaces_eye eye;
@@ -29,14 +28,14 @@ struct oct_surfaces_choice {
 
 struct oct_surfaces_options {
     struct oct_param_texts choice;
-    const char *pixel_um, *skip, *eye, *fovea, *mask, *phi, *csv, *png; /* NULL: not given */
-    const char **slabs;                                                 /* ends with NULL */
+    const char *layers, *pixel_um, *skip, *eye, *fovea, *mask, *phi, *csv, *png; /* NULL: none */
+    const char **slabs; /* ends with NULL */
     bool align, no_align;
     struct oct_job_options job;
 };
 
 struct oct_surfaces_layer {
-    const char *label; /* "ILM" */
+    const char *label; /* "ILM", "RNFL/GCL" */
     bool is_asked;
     float *found;     /* [V][M] as it was found; position has it denoised */
     uint64_t n_known; /* A-lines that have it, denoised */
@@ -53,6 +52,18 @@ struct oct_surfaces_slab {
     char *png;     /* its picture beside --png; NULL: none */
 };
 
+/* A layer between two borders that were asked for. */
+#define OCT_SURFACES_N_THICKNESSES 7u
+struct oct_surfaces_thickness {
+    const char *name; /* "retina", "rnfl", ... */
+    enum oct_layer upper, lower;
+    float *map;       /* [V][M]; NULL: one of them was not asked for */
+    const char *unit; /* "px" where the depth of a pixel is unknown */
+    uint64_t n_known;
+    double mean, p1, p99, known; /* NaN: none is known; a share of all A-lines */
+    struct oct_etdrs etdrs;      /* where the grid is measured */
+};
+
 /* What the device that exported the volume found itself. */
 #define OCT_SURFACES_MOST_DEVICE 17u
 struct oct_surfaces_device {
@@ -62,19 +73,11 @@ struct oct_surfaces_device {
     float *px;                 /* [n][V][M] */
 };
 
-struct oct_surfaces_thickness {
-    float *map;       /* [V][M]; NULL: one layer alone */
-    const char *unit; /* "px" where the depth of a pixel is unknown */
-    uint64_t n_known;
-    double mean, p1, p99, known; /* NaN: none is known; a share of all A-lines */
-};
-
 /* The ETDRS grid. */
 struct oct_surfaces_grid {
     bool is_measured, has_fovea;
     double fovea_px[2];                         /* B-scan, A-line */
     const char *fovea, *eye, *superior, *nasal; /* words of what it stands on */
-    struct oct_etdrs etdrs;
 };
 
 /* --mask */
@@ -94,8 +97,9 @@ struct oct_surfaces_job {
     /* What the options mean. */
     struct oct_surfaces_choice choice;
     bool is_aligned, is_denoised, has_both;
-    double um_given[3]; /* B-scan, A-line, depth; 0: not given */
-    const char *denoise_name, *layer_names;
+    double um_given[3];                     /* B-scan, A-line, depth; 0: not given */
+    const char *denoise_name, *layer_names; /* "ilm, rpe": those that were asked for */
+    char layer_text[80];
     enum oct_layer first;              /* that stands first, for --phi and NAME_um */
     struct oct_levelset_params params; /* of the denoising */
     struct oct_surfaces_layer layer[OCT_N_LAYERS];
@@ -118,7 +122,7 @@ struct oct_surfaces_job {
     struct oct_surfaces surfaces;
     const char *running; /* what denoised the first layer; NULL: nothing */
     struct oct_surfaces_device device;
-    struct oct_surfaces_thickness thickness;
+    struct oct_surfaces_thickness thickness[OCT_SURFACES_N_THICKNESSES]; /* first: the retina's */
     struct oct_surfaces_grid grid;
     struct oct_surfaces_mask mask;
 };

@@ -84,9 +84,10 @@ static const struct oct_result_field sector_rows[] = {
 };
 static const struct oct_result_fields sector_fields = OCT_RESULT_FIELDS(sector_rows);
 
-static void fill_sector(const void *job, uint64_t i, void *sector)
+/* Of a thickness. */
+static void fill_sector(const void *thickness, uint64_t i, void *sector)
 {
-    const struct oct_etdrs *etdrs = &((const struct oct_surfaces_job *)job)->grid.etdrs;
+    const struct oct_etdrs *etdrs = &((const struct oct_surfaces_thickness *)thickness)->etdrs;
     *(struct sector *)sector = (struct sector){etdrs->mean_um[i], etdrs->covered[i]};
 }
 
@@ -112,7 +113,7 @@ static void write_um(struct oct_results *f, const struct oct_surfaces_job *s, un
     const size_t m = s->n_lines;
     float *row = oct_alloc(m, sizeof(*row));
     char name[64];
-    snprintf(name, sizeof(name), "/surfaces/%s_um", oct_layer_names[layer]);
+    snprintf(name, sizeof(name), "/layers/%s_um", oct_layer_names[layer]);
     const unsigned dataset = write_map(f, s, name, "um", NULL);
     for (uint64_t b = 0; b < s->n_bscans; b++) {
         oct_thickness_map(first + b * m, own + b * m, m, s->um[2], row);
@@ -121,23 +122,61 @@ static void write_um(struct oct_results *f, const struct oct_surfaces_job *s, un
     free(row);
 }
 
+/* A name of before version 0.2, of what is there. */
+static void link_name(struct oct_results *f, const char *group, const char *layer,
+                      const char *suffix, const char *of)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "%s/%s%s", group, layer, suffix);
+    oct_results_link(f, name, of);
+}
+
 static void write_layer(struct oct_results *f, const struct oct_surfaces_job *s, unsigned k)
 {
     static const char *const borders[OCT_N_LAYERS] = {
-        "the centre of its thin reflex, where the rise of brightness ends",
-        "its outer side, Bruch's membrane, where the fall of brightness ends"};
+        "vitreous to nerve fibres: dark to bright",
+        "nerve fibres to ganglion cells: bright to dark",
+        "inner plexiform to inner nuclear layer: bright to dark",
+        "inner nuclear to outer plexiform layer: dark to bright",
+        "outer plexiform to outer nuclear layer: bright to dark",
+        "inner segments to the ellipsoid zone: dark to bright",
+        "pigment epithelium with Bruch's membrane to choroid: bright to dark"};
+    const char *layer = oct_layer_names[k];
     char name[64];
-    snprintf(name, sizeof(name), "/surfaces/%s", oct_layer_names[k]);
+    snprintf(name, sizeof(name), "/layers/%s", layer);
     write_map(f, s, name, "px", s->surfaces.position[k]);
     oct_results_text(f, name, "border", borders[k]);
+    oct_results_text(f, name, "place", "where the light changes fastest");
     oct_results_text(f, name, "origin",
                      "depth pixels of the B-scan as read, 0 in the middle of the first");
     if (s->layer[k].denoised.running)
         oct_result_attributes(f, name, &denoised_fields, &s->layer[k]);
-    if (!isnan(s->um[2]))
+    link_name(f, "/surfaces", layer, "", name);
+    if (!isnan(s->um[2])) {
         write_um(f, s, k);
-    snprintf(name, sizeof(name), "/quality/%s", oct_layer_names[k]);
+        snprintf(name, sizeof(name), "/layers/%s_um", layer);
+        link_name(f, "/surfaces", layer, "_um", name);
+    }
+    snprintf(name, sizeof(name), "/layers/%s_path", layer);
+    write_map(f, s, name, "px", s->surfaces.path[k]);
+    snprintf(name, sizeof(name), "/layers/%s_quality", layer);
     write_map(f, s, name, NULL, s->surfaces.quality[k]);
+    link_name(f, "/quality", layer, "", name);
+}
+
+/* Each thickness, the retina's under its old name too. */
+static void write_thicknesses(struct oct_results *f, const struct oct_surfaces_job *s)
+{
+    for (unsigned i = 0; i < OCT_SURFACES_N_THICKNESSES; i++) {
+        const struct oct_surfaces_thickness *t = &s->thickness[i];
+        char name[64];
+        snprintf(name, sizeof(name), "/thickness/%s", t->name);
+        if (!t->map)
+            continue;
+        write_map(f, s, name, t->unit, t->map);
+        if (i == 0)
+            oct_results_link(f, isnan(s->um[2]) ? "/thickness_px" : "/thickness_um", name);
+    }
 }
 
 static void write_device(struct oct_results *f, const struct oct_surfaces_job *s)
@@ -151,18 +190,24 @@ static void write_device(struct oct_results *f, const struct oct_surfaces_job *s
     }
 }
 
+/* /etdrs of the retina, /etdrs/NAME of its layers. */
 static void write_grid(struct oct_results *f, const struct oct_surfaces_job *s)
 {
-    const struct oct_result_rows sectors = {.fields = &sector_fields,
-                                            .n = OCT_ETDRS_N_SECTORS,
-                                            .row_bytes = sizeof(struct sector),
-                                            .fill = fill_sector,
-                                            .context = s};
     char names[OCT_ETDRS_N_SECTORS * 24] = "";
     for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++)
         snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
                  oct_etdrs_names[i]);
-    oct_result_datasets(f, "/etdrs", &sectors);
+    for (unsigned i = 0; i < OCT_SURFACES_N_THICKNESSES; i++) {
+        const struct oct_result_rows sectors = {.fields = &sector_fields,
+                                                .n = OCT_ETDRS_N_SECTORS,
+                                                .row_bytes = sizeof(struct sector),
+                                                .fill = fill_sector,
+                                                .context = &s->thickness[i]};
+        char group[32];
+        snprintf(group, sizeof(group), i ? "/etdrs/%s" : "/etdrs", s->thickness[i].name);
+        if (s->thickness[i].map)
+            oct_result_datasets(f, group, &sectors);
+    }
     oct_results_text(f, "/etdrs", "sectors", names);
     oct_result_attributes(f, "/etdrs", &grid_fields, &s->grid);
 }
@@ -187,8 +232,6 @@ static void write_settings(struct oct_results *f, const struct oct_surfaces_job 
     oct_outputs_source(f, s->job.inputs, s->job.n_inputs);
     oct_results_text(f, NULL, "axes", "B-scan, A-line");
     oct_result_attributes(f, NULL, &volume_fields, s);
-    oct_results_number(f, NULL, "smooth_depth_um", p.smooth_depth_um);
-    oct_results_number(f, NULL, "smooth_line_um", p.smooth_line_um);
     oct_results_number(f, NULL, "least_um", p.least_um);
     oct_results_number(f, NULL, "most_um", p.most_um);
     oct_results_number(f, NULL, "max_slope", p.max_slope);
@@ -210,9 +253,7 @@ enum oct_err oct_surfaces_write_h5(void *job, const char *path, bool force, stru
         if (s->layer[k].is_asked)
             write_layer(f, s, k);
     write_device(f, s);
-    if (s->thickness.map)
-        write_map(f, s, isnan(s->um[2]) ? "/thickness_px" : "/thickness_um", s->thickness.unit,
-                  s->thickness.map);
+    write_thicknesses(f, s);
     if (s->grid.is_measured)
         write_grid(f, s);
     write_frames(f, s);
@@ -230,14 +271,14 @@ enum oct_err oct_surfaces_write_h5(void *job, const char *path, bool force, stru
 static void write_line(struct oct_csv *csv, const struct oct_surfaces_job *s, size_t i)
 {
     const size_t b = i / s->n_lines, j = i % s->n_lines;
-    const bool has_um = s->thickness.map && !isnan(s->um[2]);
+    const float *retina = s->thickness[0].map;
     oct_csv_count(csv, b);
     oct_csv_count(csv, j);
     oct_csv_number(csv, (double)j * s->um[1]);
     oct_csv_number(csv, (double)b * s->um[0]);
     for (unsigned k = 0; k < OCT_N_LAYERS; k++)
         oct_csv_number(csv, s->layer[k].is_asked ? (double)s->surfaces.position[k][i] : NAN);
-    oct_csv_number(csv, has_um ? (double)s->thickness.map[i] : NAN);
+    oct_csv_number(csv, retina && !isnan(s->um[2]) ? (double)retina[i] : NAN);
     for (unsigned k = 0; k < OCT_N_LAYERS; k++)
         oct_csv_number(csv, s->layer[k].is_asked ? (double)s->surfaces.quality[k][i] : NAN);
     oct_csv_end_row(csv);
@@ -250,7 +291,10 @@ enum oct_err oct_surfaces_write_csv(void *job, const char *path, bool force, str
     struct oct_csv *csv;
     const enum oct_err e = oct_csv_create(
         &csv, path, force,
-        "bscan,line,x_um,y_um,ilm_px,rpe_px,thickness_um,ilm_quality,rpe_quality", err);
+        "bscan,line,x_um,y_um,ilm_px,rnfl_gcl_px,ipl_inl_px,inl_opl_px,opl_onl_px,is_os_px,rpe_px,"
+        "thickness_um,ilm_quality,rnfl_gcl_quality,ipl_inl_quality,inl_opl_quality,"
+        "opl_onl_quality,is_os_quality,rpe_quality",
+        err);
     for (size_t i = 0; i < n && !e; i++)
         write_line(csv, s, i);
     return e ? e : oct_csv_publish(csv, err);
@@ -268,7 +312,7 @@ static const char *why_left_out(const void *job, uint64_t b)
 /* A line a ring. */
 static void print_grid(const struct oct_surfaces_job *s)
 {
-    const struct oct_etdrs *etdrs = &s->grid.etdrs;
+    const struct oct_etdrs *etdrs = &s->thickness[0].etdrs;
     printf("ETDRS, um (in brackets: less than half of the sector), about B-scan %.1f, A-line "
            "%.1f:",
            s->grid.fovea_px[0], s->grid.fovea_px[1]);
@@ -292,16 +336,16 @@ void oct_surfaces_print(const void *job)
         if (!layer->is_asked)
             continue;
         oct_result_print(stdout, ", {label} in {100*found:.1f} %", &layer_fields, layer);
-        if (layer->denoised.running && layer->n_known > 0)
+        if (layer->denoised.noise_px > 0 && layer->n_known > 0)
             oct_result_print(stdout, " (noise {noise_px:.2f} px)", &denoised_fields, layer);
     }
     oct_command_print_runs("; not registered: ", s->n_bscans, why_left_out, s);
     printf(", %.1f s\n", s->job.seconds);
-    if (s->thickness.n_known > 0)
+    if (s->thickness[0].n_known > 0)
         oct_result_print(stdout,
                          "thickness: {mean:.1f} {unit} in the mean, {p1:.1f} to {p99:.1f} in 98 % "
                          "of {100*known:.1f} % that are known\n",
-                         &thickness_fields, &s->thickness);
+                         &thickness_fields, &s->thickness[0]);
     if (s->grid.is_measured)
         print_grid(s);
 }
@@ -314,7 +358,7 @@ static void add_grid(cJSON *tree, const struct oct_surfaces_job *s)
     oct_result_json(grid, &grid_fields, &s->grid);
     for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++) {
         struct sector sector;
-        fill_sector(s, i, &sector);
+        fill_sector(&s->thickness[0], i, &sector);
         oct_result_json(cJSON_AddObjectToObject(grid, oct_etdrs_names[i]), &sector_fields, &sector);
     }
 }
@@ -332,10 +376,15 @@ void oct_surfaces_json(const void *job, cJSON *tree)
         if (s->layer[k].denoised.running)
             oct_result_json(layer, &denoised_fields, &s->layer[k]);
     }
-    if (s->thickness.map)
+    if (s->thickness[0].map)
         oct_result_json(
             cJSON_AddObjectToObject(tree, isnan(s->um[2]) ? "thickness_px" : "thickness_um"),
-            &thickness_fields, &s->thickness);
+            &thickness_fields, &s->thickness[0]);
+    cJSON *thickness = cJSON_AddObjectToObject(tree, "thickness");
+    for (unsigned i = 0; i < OCT_SURFACES_N_THICKNESSES; i++)
+        if (s->thickness[i].map)
+            oct_result_json(cJSON_AddObjectToObject(thickness, s->thickness[i].name),
+                            &thickness_fields, &s->thickness[i]);
     if (s->grid.is_measured)
         add_grid(tree, s);
     oct_command_add_reasons(tree, "bscan", s->n_bscans, why_left_out, s);

@@ -73,18 +73,19 @@ static void write_numbers(struct drawn_grid *g, const struct oct_surfaces_job *s
     for (uint32_t b = 0; b < s->n_bscans; b++)
         for (uint32_t j = 0; j < s->n_lines; j++) {
             const enum oct_etdrs_sector i = sector_of(s, b, j);
-            if (i == OCT_ETDRS_N_SECTORS || !isfinite(s->thickness.map[(size_t)b * s->n_lines + j]))
+            if (i == OCT_ETDRS_N_SECTORS ||
+                !isfinite(s->thickness[0].map[(size_t)b * s->n_lines + j]))
                 continue;
             y[i] += b;
             x[i] += j;
             n[i]++;
         }
     for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++) {
-        const bool is_half = s->grid.etdrs.covered[i] >= 0.5;
+        const bool is_half = s->thickness[0].etdrs.covered[i] >= 0.5;
         if (n[i] * s->um[0] * s->um[1] < word_um2)
             continue;
         snprintf(g->words[i], sizeof(g->words[i]), is_half ? "%.0f" : "(%.0f)",
-                 s->grid.etdrs.mean_um[i]);
+                 s->thickness[0].etdrs.mean_um[i]);
         g->texts[g->n_texts++] =
             (struct oct_plot_text){y[i] / n[i] + 0.5, x[i] / n[i] + 0.5, g->words[i]};
     }
@@ -144,7 +145,7 @@ static enum oct_err draw_thickness(const struct oct_surfaces_job *s, const char 
              s->eye == OCT_SURFACES_EYE_OD   ? ", right eye (OD)"
              : s->eye == OCT_SURFACES_EYE_OS ? ", left eye (OS)"
                                              : "");
-    struct oct_plot_picture plot = plot_of(s, title, s->thickness.map);
+    struct oct_plot_picture plot = plot_of(s, title, s->thickness[0].map);
     plot.value_label = isnan(s->um[2]) ? "thickness (px)" : "thickness (" MICRO ")";
     if (s->grid.is_measured) {
         draw_lines(grid, s);
@@ -190,7 +191,8 @@ static enum oct_err draw_depth(const struct oct_surfaces_job *s, const char *pat
 enum oct_err oct_surfaces_draw_map(void *job, const char *path, bool force, struct oct_error *err)
 {
     const struct oct_surfaces_job *s = job;
-    return s->thickness.map ? draw_thickness(s, path, force, err) : draw_depth(s, path, force, err);
+    return s->thickness[0].map ? draw_thickness(s, path, force, err)
+                               : draw_depth(s, path, force, err);
 }
 
 enum oct_err oct_surfaces_draw_slab(void *slab, const char *path, bool force, struct oct_error *err)
@@ -302,7 +304,9 @@ enum oct_err oct_surfaces_draw_relief(void *job, const char *path, bool force,
 #define ABOVE_PX 50.0
 #define BELOW_PX 90.0
 
-static const unsigned layer_rgb[OCT_N_LAYERS] = {0x35c4ff, 0xffa01e}, device_rgb = 0x9a9a9a;
+static const unsigned layer_rgb[OCT_N_LAYERS] = {0x35c4ff, 0xf5e663, 0x6fdc5a, 0x2fb68f,
+                                                 0xb388ff, 0xff6f91, 0xffa01e},
+                      device_rgb = 0x9a9a9a;
 #define MOST_PATHS (OCT_N_LAYERS + OCT_SURFACES_MOST_DEVICE)
 
 struct shown {

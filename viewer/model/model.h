@@ -57,7 +57,7 @@ struct oct_view_settings {
     bool average;        /* octd's average stands in place of each B-scan, as long as one comes */
     unsigned average_of; /* how many B-scans octd is asked to average; 0: the standard */
     bool cells;          /* those that octd follows are drawn */
-    bool layers;         /* ILM and RPE, as octd finds them, are drawn */
+    bool layers;         /* the borders that octd finds are drawn */
     bool guide;          /* quality, and where the retina should lie */
     bool rolloff;        /* a mirror's width and roll-off are drawn into the profile */
     enum oct_view_light light;

@@ -254,7 +254,7 @@ bool oct_view_model_has_cells(const struct oct_view_model *model);
 /* "cells 12, median 340 um/s" of the cells that are drawn; empty: there are none. */
 void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
-/* ---- layers: ILM and RPE ---- */
+/* ---- layers ---- */
 
 struct oct_view_layers {
     uint32_t n_lines;              /* of the B-scan that they are of; 0: nothing came */

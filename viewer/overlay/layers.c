@@ -24,7 +24,6 @@ static enum oct_err check(const struct oct_image_header *header, struct oct_erro
 
 void oct_view_layers_set(struct oct_view_layers *layers, const struct oct_view_image *image)
 {
-    static const enum oct_surfaces_row rows[OCT_N_LAYERS] = {OCT_SURFACES_ILM, OCT_SURFACES_RPE};
     const struct oct_image_header *h = &image->header;
     const uint32_t n = h->dims[1];
     if (check(h, NULL))
@@ -39,7 +38,7 @@ void oct_view_layers_set(struct oct_view_layers *layers, const struct oct_view_i
         layers->n_lines = n;
     }
     for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++) {
-        const float *from = (const float *)image->values + (size_t)rows[layer] * n;
+        const float *from = (const float *)image->values + (size_t)layer * n;
         for (uint32_t j = 0; j < n; j++) /* a NaN compares false */
             layers->position[layer][j] = from[j] >= 0 && from[j] < MOST_DEPTH ? from[j] : NAN;
     }
@@ -136,6 +135,8 @@ static void draw_layer(struct oct_draw *draw, struct oct_view_rectf p, const flo
 
 static void draw_layers(struct oct_draw *draw, const struct oct_view_model *model)
 {
+    static const uint32_t rgb[OCT_N_LAYERS] = {RGB_ILM,  0xf5e663, 0x8fe36a, 0x3fc79f,
+                                               0xb79bff, 0xff8f6b, RGB_RPE};
     const struct oct_view_layers *layers = &model->layers;
     const struct oct_picture_header *h = &model->shown.header;
     const struct oct_view_rect seen = oct_draw_layout(draw)->picture;
@@ -144,8 +145,8 @@ static void draw_layers(struct oct_draw *draw, const struct oct_view_model *mode
         return;
     const struct oct_view_rectf place = oct_view_overlay_place(draw, model, &layers->of);
     oct_draw_clip(draw, &seen);
-    draw_layer(draw, place, layers->position[OCT_LAYER_ILM], h->n_lines, h->depth, RGB_ILM);
-    draw_layer(draw, place, layers->position[OCT_LAYER_RPE], h->n_lines, h->depth, RGB_RPE);
+    for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++)
+        draw_layer(draw, place, layers->position[layer], h->n_lines, h->depth, rgb[layer]);
     oct_draw_clip(draw, NULL);
     oct_view_layers_text(model, &phrase);
     oct_draw_corner(draw, phrase.text, RGB_ILM);
@@ -167,6 +168,6 @@ const struct oct_view_overlay oct_view_overlay_layers = {
     .setting = offsetof(struct oct_view_settings, layers),
     .setting_name = "layers",
     .what = "finds no layers",
-    .drawn = "ILM and RPE, as octd finds them",
+    .drawn = "the retina's layers, as octd finds them",
     .not_drawn = "layers are not drawn",
 };

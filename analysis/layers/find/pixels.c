@@ -33,7 +33,7 @@ void oct_surface_pixels_begin(struct oct_surface_pixels *p, const struct oct_ima
         p->value[i] = (float)(bscan->lo + i * step);
         /* Counts^2 that round to 0 are thought to be half a step. */
         const double light = bscan->lo + (i > 0 ? i : 0.5) * step;
-        p->brightness[i] = p->is_db ? (float)i : to_db((float)light);
+        p->brightness[i] = p->is_db ? p->value[i] : to_db((float)light);
     }
 }
 

@@ -219,8 +219,11 @@ static bool set_bounds(struct oct_layer_sequence *s, const struct kept *kept,
 
 static struct way *trace(struct oct_layer_sequence *s, bool bounded, unsigned n_traces)
 {
-    const struct oct_trace_bounds bounds = {.least = {s->least[0], s->least[1]},
-                                            .most = {s->most[0], s->most[1]}};
+    const struct oct_trace_bounds bounds = {
+        .least =
+            {[OCT_LAYER_ILM] = s->least[OCT_LAYER_ILM], [OCT_LAYER_RPE] = s->least[OCT_LAYER_RPE]},
+        .most = {
+            [OCT_LAYER_ILM] = s->most[OCT_LAYER_ILM], [OCT_LAYER_RPE] = s->most[OCT_LAYER_RPE]}};
     struct way *way = &s->ways[bounded ? 0 : 1];
     const float *ilm = way->layers.position[OCT_LAYER_ILM];
     const float *rpe = way->layers.position[OCT_LAYER_RPE];
@@ -348,6 +351,7 @@ static enum oct_err open_trace(struct oct_layer_sequence *s,
     oct_trace_params_default(&trace_setup.params);
     trace_setup.params.depth_um = setup->spacing.depth_um;
     trace_setup.params.line_um = setup->spacing.line_um;
+    trace_setup.params.unit_db = 1; /* pixels.h */
     trace_setup.params.least_um = setup->least_um;
     trace_setup.params.most_um = setup->most_um;
     trace_setup.params.min_quality = setup->min_quality;

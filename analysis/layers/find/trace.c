@@ -6,21 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const oct_layer_names[OCT_N_LAYERS] = {"ilm", "rpe"};
+const char *const oct_layer_names[OCT_N_LAYERS] = {"ilm",     "rnfl_gcl", "ipl_inl", "inl_opl",
+                                                   "opl_onl", "is_os",    "rpe"};
 
 #define CELL_UM 8.0       /* of the coarse grid */
 #define MOST_ROWS 256u    /* of the coarse grid, so that time is bounded */
 #define MOST_COLUMNS 128u /* likewise, but for cells of */
 #define MOST_LINES 4u     /* A-lines */
-#define FLANK_UM 11.0     /* from the steepest place of a flank to its end, at most */
-#define SKIP_UM 30.0      /* of the picture's top say nothing: fixed pattern fills them; and */
-#define SKIP_PX 8.0       /* these at least */
+#define LEAST_SHARE 0.3   /* of the A-lines that came must have an RPE: else it is none */
+#define MOST_HALF_UM 20.0
+#define MOST_REACH_UM 16.0
+#define SKIP_UM 30.0 /* of the picture's top say nothing: fixed pattern fills them; and */
+#define SKIP_PX 8.0  /* these at least */
 #define RPE_STIFFER 2.0
 #define RPE_SHARE 0.67
-#define RPE_SMOOTHER 3.0 /* its band is speckle, and level: smoothed by so much more */
-#define RPE_LINES 3.0    /* and by this at least */
-#define RPE_ALONE 1.5F   /* of min_quality, see needed() */
-#define LEAST_UM 1e-3    /* of a pixel */
+#define LEAST_UM 1e-3 /* of a pixel */
 #define MOST_DEPTH_UM 1e3
 #define MOST_LINE_UM 1e4
 #define LEAST_SIDE 16u
@@ -31,14 +31,13 @@ void oct_trace_params_default(struct oct_trace_params *params)
     *params = (struct oct_trace_params){
         .depth_um = NAN,
         .line_um = NAN,
-        .smooth_depth_um = 3,
-        .smooth_line_um = 8,
+        .unit_db = NAN,
         .least_um = 100,
         .most_um = 600,
         .max_slope = 1,
         .price = 0.06,
         .gap_um = 150,
-        .min_quality = 8,
+        .min_quality = OCT_TRACE_MIN_QUALITY,
     };
 }
 
@@ -69,11 +68,6 @@ static enum oct_err check_setup(struct oct_trace_setup *setup, struct oct_error 
                         "layers are found where depth pixels are %g to %g um and A-lines %g to %g "
                         "um apart, not %g and %g",
                         LEAST_UM, MOST_DEPTH_UM, LEAST_UM, MOST_LINE_UM, p->depth_um, p->line_um);
-    if (!is_length(p->smooth_depth_um, 0, 1e3) || !is_length(p->smooth_line_um, 0, 1e4))
-        return oct_fail(err, OCT_E_ARG,
-                        "layers: smoothing by %g um along the depth and %g um "
-                        "along the lines",
-                        p->smooth_depth_um, p->smooth_line_um);
     if (!(p->least_um > 0 && p->most_um >= p->least_um && p->most_um <= 1e5))
         return oct_fail(err, OCT_E_ARG, "layers: a distance of %g to %g um", p->least_um,
                         p->most_um);
@@ -94,9 +88,9 @@ static void plan_prices(struct oct_trace *trace, double row_um)
     double row = p->price * row_um / OCT_TRACE_DEPTH_UM * OCT_TRACE_UNIT;
     double share = OCT_TRACE_LINE_UM / (p->line_um * g->lines);
 
-    g->price[OCT_LAYER_ILM] = (int16_t)oct_trace_rounded(row * share, 0, 2 * OCT_TRACE_UNIT);
-    g->price[OCT_LAYER_RPE] = (int16_t)oct_trace_rounded(row * RPE_STIFFER * fmax(share, RPE_SHARE),
-                                                         0, 2 * OCT_TRACE_UNIT);
+    g->price[OCT_TRACE_TOP] = (int16_t)oct_trace_rounded(row * share, 0, 2 * OCT_TRACE_UNIT);
+    g->price[OCT_TRACE_BOTTOM] = (int16_t)oct_trace_rounded(
+        row * RPE_STIFFER * fmax(share, RPE_SHARE), 0, 2 * OCT_TRACE_UNIT);
 }
 
 static void plan_grid(struct oct_trace *trace)
@@ -136,22 +130,6 @@ static void plan_grid(struct oct_trace *trace)
         ((size_t)trace->n_tops + 2 * OCT_TRACE_GUARD) * (trace->n_gaps + 2 * OCT_TRACE_GUARD);
 }
 
-/* The derivative of a Gaussian, as the mean of what is below a place less that of what is above. */
-static void plan_taps(struct oct_trace *trace, double sigma, const double *line_sigma)
-{
-    double sum = 0;
-
-    for (uint32_t i = 1; i <= trace->reach; i++)
-        sum += i * exp(-(double)i * i / (2 * sigma * sigma));
-    for (uint32_t i = 1; i <= trace->reach; i++)
-        trace->taps[trace->reach - i] =
-            (float)(i * exp(-(double)i * i / (2 * sigma * sigma)) / sum);
-    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
-        for (uint32_t i = 0; i <= trace->line_reach[layer]; i++)
-            trace->line_taps[layer][i] =
-                i ? (float)exp(-(double)i * i / (2 * line_sigma[layer] * line_sigma[layer])) : 1;
-}
-
 void *oct_trace_array(struct oct_trace *trace, size_t n, size_t bytes)
 {
     void *p = calloc(n > 0 ? n : 1, bytes);
@@ -169,17 +147,16 @@ static void allocate(struct oct_trace *t)
     const struct {
         float **to;
         size_t n;
-    } floats[] = {{&t->clean, m * t->setup.depth},
-                  {&t->blocks, m * g->n_rows},
+    } floats[] = {{&t->blocks, m * g->n_rows},
                   {&t->cells, (size_t)g->n_columns * g->n_rows},
                   {&t->sorted, blocks},
-                  {&t->beside, blocks},
                   {&t->sums, g->n_rows + 1},
                   {&t->others, g->n_rows + 1},
-                  {&t->profile, t->n_profile},
                   {&t->line, m},
                   {&t->line2, m},
+                  {&t->region, m},
                   {&t->taps, t->reach},
+                  {&t->line_taps, t->setup.n_lines},
                   {&t->window, width + 1 + 2 * (size_t)t->reach},
                   {&t->scores, m * width},
                   {&t->leads, m * width}};
@@ -191,12 +168,17 @@ static void allocate(struct oct_trace *t)
     t->totals = oct_trace_array(t, (size_t)g->n_columns * t->n_nodes, sizeof(int16_t));
     for (int i = 0; i < 2; i++) {
         t->scratch[i] = oct_trace_array(t, t->n_nodes, sizeof(int16_t));
+        t->beside[i] = oct_trace_array(t, m, sizeof(float));
+        t->sides[i] = oct_trace_array(t, width + 1, sizeof(float));
         t->edges[i] = oct_trace_array(t, 2 * m * width, sizeof(float));
         t->borders[i] = oct_trace_array(t, g->n_columns, sizeof(struct oct_trace_range));
         t->pair[i] = oct_trace_array(t, g->n_columns, sizeof(uint32_t));
-        t->line_taps[i] = oct_trace_array(t, (size_t)t->line_reach[i] + 1, sizeof(float));
-        t->path[i] = oct_trace_array(t, m, sizeof(float));
     }
+    for (int i = 0; i < OCT_N_LAYERS; i++)
+        t->path[i] = oct_trace_array(t, m, sizeof(float));
+    oct_trace_light_init(t);
+    oct_trace_refine_init(t);
+    oct_trace_inner_init(t);
 }
 
 enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_setup *setup,
@@ -213,28 +195,18 @@ enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_set
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of a B-scan");
     trace->setup = checked;
     const struct oct_trace_params *p = &trace->setup.params;
-    double sigma = fmax(p->smooth_depth_um / p->depth_um, 0.7);
-    const double line_sigma[OCT_N_LAYERS] = {
-        [OCT_LAYER_ILM] = p->smooth_line_um / p->line_um,
-        [OCT_LAYER_RPE] = fmax(RPE_SMOOTHER * p->smooth_line_um / p->line_um, RPE_LINES),
-    };
     plan_grid(trace);
-    trace->reach = oct_trace_rounded(ceil(3 * sigma), 2, setup->depth / 4);
-    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
-        trace->line_reach[layer] =
-            oct_trace_rounded(ceil(2.5 * line_sigma[layer]), 0, setup->n_lines);
-    trace->n_profile = 2 * oct_trace_rounded(ceil(FLANK_UM / p->depth_um), 2, setup->depth) + 3;
+    trace->reach = oct_trace_rounded(ceil(MOST_REACH_UM / p->depth_um), 3, setup->depth / 4);
     trace->wide = oct_trace_rounded(40 / p->line_um, 5, setup->n_lines / 5);
     trace->narrow = oct_trace_rounded(8 / p->line_um, 1, setup->n_lines / 8);
-    trace->half = oct_trace_rounded(ceil(1.5 * trace->grid.depth + sigma), 4, setup->depth);
+    trace->half = oct_trace_rounded(ceil(fmax(1.5 * trace->grid.depth, MOST_HALF_UM / p->depth_um)),
+                                    4, setup->depth);
     allocate(trace);
-    oct_trace_match_init(trace);
     if (trace->lacks_memory) {
         oct_trace_destroy(trace);
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of %u x %u pixels",
                         setup->n_lines, setup->depth);
     }
-    plan_taps(trace, sigma, line_sigma);
     *out = trace;
     return OCT_OK;
 }
@@ -290,15 +262,11 @@ static uint32_t nothing(const struct oct_trace *trace, const struct oct_traced *
     return 0;
 }
 
-/* The quality that an A-line needs. A path over noise finds more of an RPE than of an ILM, which
- * must have nothing above: beneath an ILM that was found the RPE needs less, else more. */
-static float needed(const struct oct_trace *trace, int layer, const float *ilm, uint32_t line)
+static void give_paths(const struct oct_trace *trace, bool any, const struct oct_traced *result)
 {
-    float q = (float)trace->setup.params.min_quality;
-
-    if (layer == OCT_LAYER_ILM)
-        return q;
-    return isnan(ilm[line]) ? RPE_ALONE * q : OCT_TRACE_RPE_BENEATH * q;
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+        for (uint32_t j = 0; result->path[layer] && j < trace->setup.n_lines; j++)
+            result->path[layer][j] = any ? trace->path[layer][j] : NAN;
 }
 
 /* Forgets stretches that are shorter than a wide window: chance makes such. */
@@ -336,12 +304,12 @@ static void cross_gaps(const struct oct_trace *trace, const float *path, float *
 /* Keeps A-lines of enough quality. */
 static void mark(const struct oct_trace *trace, int layer, const struct oct_traced *result)
 {
-    const float *ilm = result->position[OCT_LAYER_ILM], *path = trace->path[layer];
+    const float *path = trace->path[layer];
     float *position = result->position[layer];
 
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
         bool found = oct_trace_has_line(trace, j) &&
-                     result->quality[layer][j] >= needed(trace, layer, ilm, j);
+                     result->quality[layer][j] >= (float)trace->setup.params.min_quality;
         position[j] = found ? path[j] : NAN;
     }
     cross_gaps(trace, path, position);
@@ -351,21 +319,25 @@ static void mark(const struct oct_trace *trace, int layer, const struct oct_trac
 uint32_t oct_trace_run(struct oct_trace *trace, const float *pixels, const uint8_t *line_valid,
                        const struct oct_trace_bounds *bounds, const struct oct_traced *result)
 {
-    uint32_t n_both = 0;
+    uint32_t n_both = 0, n_came = 0, n_rpe = 0;
 
-    trace->pixels = pixels;
     trace->line_valid = line_valid;
-    if (trace->grid.least > trace->grid.n_rows || !oct_trace_fill_cells(trace))
-        return nothing(trace, result);
-    oct_trace_pair(trace, bounds);
-    oct_trace_refine(trace, bounds);
-    oct_trace_judge(trace, result);
-    oct_trace_match(trace);
-    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
-        mark(trace, layer, result);
-        oct_trace_place(trace, layer, result->position[layer]);
+    const bool any = trace->grid.least <= trace->grid.n_rows && oct_trace_light(trace, pixels) &&
+                     oct_trace_fill_cells(trace);
+    if (any) {
+        oct_trace_pair(trace, bounds);
+        oct_trace_pair_curves(trace);
+        oct_trace_refine(trace, bounds);
+        oct_trace_judge(trace, result);
     }
-    for (uint32_t j = 0; j < trace->setup.n_lines; j++)
-        n_both += !isnan(result->position[0][j]) && !isnan(result->position[1][j]);
-    return n_both;
+    give_paths(trace, any, result);
+    for (int layer = 0; any && layer < OCT_N_LAYERS; layer++)
+        mark(trace, layer, result);
+    for (uint32_t j = 0; any && j < trace->setup.n_lines; j++) {
+        const bool has_rpe = !isnan(result->position[OCT_LAYER_RPE][j]);
+        n_came += oct_trace_has_line(trace, j);
+        n_rpe += has_rpe;
+        n_both += has_rpe && !isnan(result->position[OCT_LAYER_ILM][j]);
+    }
+    return any && n_rpe >= LEAST_SHARE * n_came ? n_both : nothing(trace, result);
 }

@@ -1,29 +1,28 @@
-/* The inner limiting membrane and the outer border of the retinal pigment epithelium in one B-scan.
+/* The seven borders of the retina's layers in one B-scan.
  *
- * Both are found at once, as the pair of paths along the A-lines of least total cost: the cost of a
- * place is low where the brightness rises with depth (ILM) or falls (RPE); a step from A-line to
- * A-line is bounded and has a price a pixel; their distance lies between a least and a greatest
- * one. After S. J. Chiu et al., Optics Express 18 (2010) 19413, whose two searches, one after the
- * other, jump between the layers where either fades. That is done on a coarse grid; each layer is
- * then found at full resolution in a corridor about its path, to a fraction of a pixel by the
- * parabola through the gradient's peak. The RPE, whose speckle differs from A-line to A-line,
- * is then placed by the whole profile of its bands, over some 85 um of A-lines to each side (and 8
- * at least), less where it bends.
+ * Two of them, the ILM and the lower border of the RPE, are found first and at once, as the pair of
+ * paths along the A-lines of least total cost, on a coarse grid: the cost of a place is low where
+ * the brightness rises with depth (ILM) or falls (RPE); a step from A-line to A-line is bounded and
+ * has a price a pixel; their distance lies between a least and a greatest one. After S. J. Chiu et
+ * al., Optics Express 18 (2010) 19413, whose two searches, one after the other, jump between the
+ * layers where either fades. The ellipsoid zone is then sought above the RPE, and the borders
+ * between it and the ILM all at once from the light of the tissues between them (trace_inner.c).
+ * Each border is at last found at full resolution in a corridor about its path.
  *
- * What is reported: of the ILM the centre of its thin reflex, where the rise of the brightness
- * ends; of the RPE its outer border (Bruch's membrane), where the fall ends, and where the
- * choriocapillaris shows as a rise behind it, the middle of that. In decibels the gradient's peaks
- * lie above both, farther where the resolution is low (5 um where it is 3 um); how far is read from
- * the mean of the B-scan's A-lines that are found.
+ * A border is where the light, linear and as blurred as the device blurs it, changes fastest, to a
+ * part of a pixel: enum oct_layer says which way. Light that is given in dB is taken back to what
+ * it was; of brightness whose unit is not known the contrast is taken as a usual one.
  *
  *     create -> run ... -> destroy
  *
- * Positions are depth pixels, 0 in the middle of the first one, downward. What is not found is NaN,
- * never a guess: A-lines without contrast, but for a gap that is narrower than gap_um between
- * A-lines that are found (a vessel's shadow), where the path itself is given with its low quality.
+ * Positions are depth pixels, 0 in the middle of the first one, downward, and in order: a border
+ * lies nowhere above the one before it. In the fovea's pit those of the inner layers lie on the
+ * ILM. What is not found is NaN, never a guess: A-lines without evidence, but for a gap that is narrower
+ * than gap_um between A-lines that are found (a vessel's shadow), where the path itself is given
+ * with its low quality. Where less than three in ten A-lines have an RPE nothing is found: it is
+ * none.
  *
- * Brightness is in dB, or any other scale: what is found does not depend on its zero and unit. Same
- * B-scan, same numbers. One thread uses a trace at a time. */
+ * Same B-scan, same numbers. One thread uses a trace at a time. */
 #ifndef OCT_ANALYSIS_LAYERS_FIND_TRACE_H
 #define OCT_ANALYSIS_LAYERS_FIND_TRACE_H
 
@@ -32,30 +31,36 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum oct_layer { OCT_LAYER_ILM, OCT_LAYER_RPE, OCT_N_LAYERS };
-extern const char *const oct_layer_names[OCT_N_LAYERS]; /* "ilm", "rpe" */
+enum oct_layer {
+    OCT_LAYER_ILM,      /* vitreous to RNFL: dark to bright */
+    OCT_LAYER_RNFL_GCL, /* nerve fibres to ganglion cells: bright to dark */
+    OCT_LAYER_IPL_INL,  /* inner plexiform to inner nuclear layer: bright to dark */
+    OCT_LAYER_INL_OPL,  /* inner nuclear to outer plexiform layer: dark to bright */
+    OCT_LAYER_OPL_ONL,  /* outer plexiform to outer nuclear layer: bright to dark */
+    OCT_LAYER_IS_OS,    /* inner segments to the ellipsoid zone: dark to bright */
+    OCT_LAYER_RPE,      /* RPE with Bruch's membrane to the choroid: bright to dark */
+    OCT_N_LAYERS
+};
+extern const char *const oct_layer_names[OCT_N_LAYERS]; /* "ilm", "rnfl_gcl", ... */
 
 /* Lengths in micrometres of tissue. */
 struct oct_trace_params {
     double depth_um, line_um; /* of a pixel; NaN or 0: not known, and taken as those of
                                  OCT_TRACE_DEPTH_UM and OCT_TRACE_LINE_UM */
-    double smooth_depth_um, smooth_line_um; /* sigma of the Gaussian before the gradient; along the
-                                               lines that of the ILM, the RPE's is 3 of it and 3
-                                               A-lines at least */
-    double least_um, most_um;               /* from the ILM to the RPE */
-    double max_slope;                       /* of a layer, um a um along the B-scan */
+    double unit_db;           /* of the brightness; NaN: not known */
+    double least_um, most_um; /* from the ILM to the RPE */
+    double max_slope;         /* of a layer, um a um along the B-scan */
     double price;  /* of a step by 2.5 um between A-lines 5 um apart, as a share of the cost of a
                       place without contrast; the RPE, which is level, pays twice that or more */
     double gap_um; /* see above */
-    double min_quality; /* below it an A-line has no ILM. The RPE needs 0.6 of it beneath an ILM,
-                           and 1.5 of it alone */
+    double min_quality; /* of 0 to 10, that a border needs in an A-line */
 };
 #define OCT_TRACE_DEPTH_UM 2.5
 #define OCT_TRACE_LINE_UM 5.0
 void oct_trace_params_default(struct oct_trace_params *params);
 
-/* Where a layer may be in each A-line, in pixels, give or take 5 um; NULL, or NaN in an A-line:
- * anywhere. */
+#define OCT_TRACE_MIN_QUALITY 3.0
+/* Where a border may be in each A-line, in pixels; NULL, or NaN in an A-line: anywhere. */
 struct oct_trace_bounds {
     const float *least[OCT_N_LAYERS], *most[OCT_N_LAYERS]; /* [n_lines] each */
 };
@@ -63,12 +68,14 @@ struct oct_trace_bounds {
 /* The caller's memory, [n_lines] each. */
 struct oct_traced {
     float *position[OCT_N_LAYERS]; /* px; NaN: not found */
-    float *quality[OCT_N_LAYERS];  /* the step of brightness across the layer over some 80 um along
-                                      it, in standard deviations of what the same measure gives
-                                      beside the layers; paths over noise reach 6, with rows of
-                                      fixed pattern 8 (ILM) and 11 (RPE). 0 where the A-line is
-                                      missing, the layer at an end of the picture, or tissue above
-                                      the ILM; never NaN */
+    float
+        *quality[OCT_N_LAYERS]; /* 0 to 10, never NaN: by how much the tissues on both sides differ,
+                                      over some 80 um along the border, in what chance makes of the
+                                      same measure; and no more than how sure it is that there is a
+                                      retina about the A-line. Noise reaches 2. 0 where the A-line
+                                      is missing */
+    float *path[OCT_N_LAYERS];  /* px: the whole path, whatever its quality; NaN where the picture
+                                      has no contrast at all. NULL: not asked for */
 };
 
 struct oct_trace;

@@ -1,106 +1,126 @@
-/* Each layer at full resolution: the slope of the brightness in a corridor about a curve, the path
- * of least cost in it, and its place to a fraction of a pixel; first about the coarse path, then
- * about what that gave. Windows follow the curve, so that smoothing along the lines follows the
- * layer's tilt.
- *
- * Then from the steepest place of a layer to the layer itself. In decibels the ILM's flank is
- * steepest where the resolution's skirt begins, and the RPE's before its band ends: both several
- * micrometres above the layer. How far, the mean of the A-lines says, laid upon one another by
- * their paths: the ILM is where the rise ends, the centre of its thin reflex; the RPE's outer
- * border is where the fall ends, and where the choriocapillaris shows as a rise behind it, halfway
- * up that. */
+/* A border at full resolution: the slope of the light in a corridor about a curve, the path of
+ * least cost in it, and its place to a fraction of a pixel. Windows follow the curve, so that
+ * smoothing along the lines follows the border's tilt. */
 #include "analysis/layers/find/trace_parts.h"
+#include "pipeline/base/wide.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define NEVER 1e6F
-/* The price of a step away from the curve, in those of a step. */
-#define ILM_PRICE 8
-#define RPE_PRICE 20
-/* Of the steepest slope: there a flank ends. The RPE's goes over into the choroid's own decay. */
-#define ILM_ENDS 0.05F
-#define RPE_ENDS 0.3F
-#define CLEAR_RISE 0.1F /* of the fall: a rise that counts in full */
+#define REFLEX_UM 14.0F  /* of the ILM, whose lower flank is no border of the RNFL */
+#define LEAST_HALF 3u    /* px of a corridor */
+#define LEAST_SIGMA 0.8F /* px of the derivative */
+#define MOST_LINES 48.0F /* sigma along the lines, so that time is bounded */
+
+/* Whether the light rises with depth. */
+static const bool rises[OCT_N_LAYERS] = {
+    [OCT_LAYER_ILM] = true, [OCT_LAYER_INL_OPL] = true, [OCT_LAYER_IS_OS] = true};
 
 /* ---- curves ---- */
 
-/* Smooths a curve over the A-lines by a Gaussian; what lies beyond its ends goes on as a straight
- * line about the end, so that a tilt stays. */
-static void smooth_curve(const float *from, float *to, uint32_t n, double sigma)
+/* What lies beyond the ends goes on as a straight line about the end, so that a tilt stays. */
+void oct_trace_smooth(const float *from, float *to, uint32_t n, double sigma)
 {
     int reach = (int)ceil(2.5 * sigma), last = (int)n - 1;
+    float taps[64], total = 0;
 
     reach = reach < last ? reach : last;
+    reach = reach < 63 ? reach : 63;
+    for (int k = 0; k <= reach; k++) {
+        taps[k] = (float)exp(-k * k / (2 * sigma * sigma));
+        total += k ? 2 * taps[k] : taps[k];
+    }
     for (int j = 0; j <= last; j++) {
-        double sum = 0, total = 0;
+        float sum = 0;
         for (int k = -reach; k <= reach; k++) {
             int i = j + k;
-            double w = exp(-k * k / (2 * sigma * sigma));
-            double x = i < 0      ? 2 * (double)from[0] - (double)from[-i]
-                       : i > last ? 2 * (double)from[last] - (double)from[2 * last - i]
-                                  : (double)from[i];
-            sum += w * x;
-            total += w;
+            float x = i < 0      ? 2 * from[0] - from[-i]
+                      : i > last ? 2 * from[last] - from[2 * last - i]
+                                 : from[i];
+            sum += taps[abs(k)] * x;
         }
-        to[j] = (float)(sum / total);
+        to[j] = sum / total;
     }
-}
-
-/* The coarse path as a curve over the A-lines. */
-static void curve_of_pair(struct oct_trace *trace, int layer)
-{
-    const struct oct_trace_grid *g = &trace->grid;
-    const uint32_t *pair = trace->pair[layer];
-    double half = 0.5 * (g->lines - 1);
-
-    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
-        double u = fmin(fmax((j - half) / g->lines, 0), g->n_columns - 1);
-        uint32_t c = (uint32_t)u, next = c + 1 < g->n_columns ? c + 1 : c;
-        double at = pair[c] + (u - c) * ((double)pair[next] - pair[c]);
-        trace->line[j] = (float)(at * g->depth - 0.5);
-    }
-    smooth_curve(trace->line, trace->path[layer], trace->setup.n_lines, g->lines);
 }
 
 /* ---- slopes ---- */
 
-/* The slopes of A-line j, times sign, at centre + w - half, w to 2 half, then the levels above. */
-static void slope_line(struct oct_trace *trace, uint32_t j, float centre, uint32_t half, float sign)
+/* The derivative of a Gaussian, as the mean of what is below a place less that of what is above;
+ * and the Gaussian along the lines. */
+static uint32_t plan_taps(struct oct_trace *trace, float sigma, float line_sigma)
 {
-    int reach = (int)trace->reach, n = 2 * (int)half + 2;
-    float start = centre - (float)half, floored = floorf(start), share = start - floored;
-    float *slopes = trace->edges[0] + (size_t)j * 2 * (2 * half + 1);
-    float *levels = slopes + 2 * half + 1, *window = trace->window, before = 0, level_before = 0;
+    uint32_t reach = oct_trace_rounded(ceil(2.5 * (double)sigma), 2, trace->reach);
+    float sum = 0;
 
-    for (int i = 0; i < n + 2 * reach; i++)
-        window[i] = oct_trace_pixel(trace, j, (int)floored - reach + i);
-    for (int w = 0; w < n; w++) {
-        float above = 0, under = 0;
-        for (int k = 0; k < reach; k++) {
-            above += trace->taps[k] * window[w + k];
-            under += trace->taps[k] * window[w + 2 * reach - k];
-        }
-        if (w > 0) {
-            slopes[w - 1] = sign * (before + share * (under - above - before));
-            levels[w - 1] = level_before + share * (above - level_before);
-        }
-        before = under - above;
-        level_before = above;
+    for (uint32_t i = 1; i <= reach; i++)
+        sum += trace->taps[reach - i] = (float)i * expf(-(float)(i * i) / (2 * sigma * sigma));
+    for (uint32_t i = 0; i < reach; i++)
+        trace->taps[i] /= sum;
+    trace->line_reach =
+        oct_trace_rounded(ceil(2.5 * (double)line_sigma), 0, trace->setup.n_lines - 1);
+    for (uint32_t i = 0; i <= trace->line_reach; i++)
+        trace->line_taps[i] = i ? expf(-(float)(i * i) / (2 * line_sigma * line_sigma)) : 1;
+    return reach;
+}
+
+/* The light of A-line j from depth `first` on. */
+static void copy_window(const struct oct_trace *trace, uint32_t j, int first, int n, float *to)
+{
+    const float *light = trace->light + (size_t)j * trace->setup.depth;
+    const int at = first, room = (int)trace->setup.depth;
+
+    if (at >= 0 && at + n <= room) {
+        memcpy(to, light + at, (size_t)n * sizeof(*to));
+        return;
     }
+    for (int i = 0; i < n; i++)
+        to[i] = light[at + i < 0 ? 0 : at + i >= room ? room - 1 : at + i];
+}
+
+/* The slopes of A-line j, times sign, at centre + w - half, w to 2 half; n_values of twice as many:
+ * then the levels above. */
+OCT_WIDE static void slope_line(struct oct_trace *trace, uint32_t j, float centre, uint32_t half,
+                                uint32_t reach, float sign, float power, uint32_t n_values)
+{
+    const int n = 2 * (int)half + 2, r = (int)reach;
+    const float start = centre - (float)half, floored = floorf(start), share = start - floored;
+    float *restrict slopes = trace->edges[0] + (size_t)j * n_values;
+    float *restrict window = trace->window, *restrict above = trace->sides[0],
+                    *restrict under = trace->sides[1];
+
+    copy_window(trace, j, (int)floored - r, n + 2 * r, window);
+    for (int i = 0; power > 0 && i < n + 2 * r; i++)
+        window[i] = expf(power * window[i]);
+    memset(above, 0, (size_t)n * sizeof(*above));
+    memset(under, 0, (size_t)n * sizeof(*under));
+    for (int k = 0; k < r; k++) {
+        const float tap = trace->taps[k];
+        const float *restrict before = window + k, *restrict after = window + 2 * r - k;
+        for (int w = 0; w < n; w++) {
+            above[w] += tap * before[w];
+            under[w] += tap * after[w];
+        }
+    }
+    for (int w = 0; w < n; w++)
+        under[w] -= above[w];
+    for (int w = 0; w + 1 < n; w++)
+        slopes[w] = sign * (under[w] + share * (under[w + 1] - under[w]));
+    for (int w = 0; n_values > 2 * half + 1 && w + 1 < n; w++)
+        slopes[n - 1 + w] = above[w] + share * (above[w + 1] - above[w]);
 }
 
 /* The mean over neighbouring A-lines, at the same place about the curve; n values an A-line. */
-static void smooth_lines(struct oct_trace *trace, int layer, uint32_t n)
+OCT_WIDE static void smooth_lines(struct oct_trace *trace, uint32_t n)
 {
-    int m = (int)trace->setup.n_lines, reach = (int)trace->line_reach[layer];
+    int m = (int)trace->setup.n_lines, reach = (int)trace->line_reach;
 
     for (int j = 0; j < m; j++) {
         float *restrict to = trace->edges[1] + (size_t)j * n, total = 0;
         memset(to, 0, n * sizeof(*to));
         for (int i = j > reach ? j - reach : 0; i <= j + reach && i < m; i++) {
-            const float *from = trace->edges[0] + (size_t)i * n;
-            const float tap = trace->line_taps[layer][abs(i - j)];
+            const float *restrict from = trace->edges[0] + (size_t)i * n;
+            const float tap = trace->line_taps[abs(i - j)];
             if (!oct_trace_has_line(trace, (uint32_t)i))
                 continue;
             total += tap;
@@ -114,18 +134,28 @@ static void smooth_lines(struct oct_trace *trace, int layer, uint32_t n)
 
 /* An edge counts by how dark it is above the ILM, how bright above the RPE's border: the edges
  * within the nerve fibre layer and below the choriocapillaris are next to them. */
-static void weigh(struct oct_trace *trace, int layer, uint32_t width)
+static void weigh(struct oct_trace *trace, enum oct_layer layer, uint32_t width, uint32_t n_values)
 {
     float scale = 1 / (trace->bright - trace->dark);
 
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
-        const float *slopes = trace->edges[1] + (size_t)j * 2 * width, *levels = slopes + width;
+        const float *slopes = trace->edges[1] + (size_t)j * n_values, *levels = slopes + width;
         float *scores = trace->scores + (size_t)j * width;
         for (uint32_t w = 0; w < width; w++) {
-            float z = (levels[w] - trace->dark) * scale;
+            float z = n_values > width ? (levels[w] - trace->dark) * scale : 1;
             z = layer == OCT_LAYER_ILM ? 1.1F - z : z;
             z = z < 0.1F ? 0.1F : z > 1.1F ? 1.1F : z;
-            scores[w] = slopes[w] * (layer == OCT_LAYER_ILM ? z : z * z * z * z * z);
+            if (layer == OCT_LAYER_RNFL_GCL) {
+                float away = (trace->path[layer][j] + (float)w - (float)(width / 2) -
+                              trace->path[OCT_LAYER_ILM][j]) *
+                             (float)trace->setup.params.depth_um / REFLEX_UM;
+                z = away < 0.1F ? 0.1F : away > 1 ? 1 : away;
+                scores[w] = slopes[w] * z * z;
+                continue;
+            }
+            scores[w] = layer == OCT_LAYER_ILM   ? slopes[w] * z
+                        : layer == OCT_LAYER_RPE ? slopes[w] * z * z * z
+                                                 : slopes[w];
         }
     }
 }
@@ -147,8 +177,11 @@ static float steepest(struct oct_trace *trace, uint32_t width)
     return n ? oct_trace_select(trace->sorted, n, n / 2) : 0;
 }
 
-static bool is_outside(const struct oct_trace_bounds *bounds, int layer, uint32_t j, float at)
+static bool is_outside(const struct oct_trace *trace, const struct oct_trace_bounds *bounds,
+                       enum oct_layer layer, uint32_t j, float at)
 {
+    if (at < -0.5F || at > (float)trace->setup.depth - 0.5F)
+        return true;
     if (!bounds)
         return false;
     const float *least = bounds->least[layer], *most = bounds->most[layer];
@@ -188,15 +221,11 @@ static void follow_back(const struct oct_trace *trace, uint32_t width, float pri
 }
 
 /* The path of least cost about the layer's, to line. */
-static void follow(struct oct_trace *trace, int layer, uint32_t half,
+static void follow(struct oct_trace *trace, enum oct_layer layer, uint32_t half, float price,
                    const struct oct_trace_bounds *bounds)
 {
     uint32_t width = 2 * half + 1;
-    float price =
-        (float)trace->setup.params.price * (layer == OCT_LAYER_ILM ? ILM_PRICE : RPE_PRICE);
-    float depth = (float)trace->setup.depth - 0.5F, never = NEVER / (float)trace->setup.n_lines;
-    float flank = (float)(OCT_TRACE_FLANK_UM / trace->setup.params.depth_um);
-    float scale = steepest(trace, width);
+    float never = NEVER / (float)trace->setup.n_lines, scale = steepest(trace, width);
 
     scale = scale > 0 ? 1 / scale : 0;
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
@@ -208,7 +237,7 @@ static void follow(struct oct_trace *trace, int layer, uint32_t half,
         for (uint32_t w = 0; w < width; w++) {
             float at = trace->path[layer][j] + (float)w - (float)half;
             now[w] += 1 - scale * trace->scores[(size_t)j * width + w];
-            if (at < -0.5F || at > depth || is_outside(bounds, layer, j, at + flank))
+            if (is_outside(trace, bounds, layer, j, at))
                 now[w] += never;
         }
     }
@@ -231,123 +260,29 @@ static float peak_near(const float *slopes, uint32_t width, int at)
     return (float)at + oct_trace_top(slopes[at - 1], slopes[at], slopes[at + 1]);
 }
 
-static void refine(struct oct_trace *trace, int layer, uint32_t half,
-                   const struct oct_trace_bounds *bounds)
+void oct_trace_edge(struct oct_trace *trace, enum oct_layer layer,
+                    const struct oct_trace_search *search, const struct oct_trace_bounds *bounds)
 {
-    uint32_t m = trace->setup.n_lines, width = 2 * half + 1;
+    const struct oct_trace_params *p = &trace->setup.params;
+    const uint32_t m = trace->setup.n_lines;
+    const uint32_t half =
+        oct_trace_rounded((double)search->half_um / p->depth_um, LEAST_HALF, trace->half);
+    const uint32_t width = 2 * half + 1;
     float *path = trace->path[layer];
+    float line_sigma = fmaxf(search->line_um / (float)p->line_um, search->least_lines);
+    const uint32_t reach =
+        plan_taps(trace, fmaxf(search->depth_um / (float)p->depth_um, LEAST_SIGMA),
+                  fminf(line_sigma, MOST_LINES));
 
+    const uint32_t n_values = layer == OCT_LAYER_ILM || layer == OCT_LAYER_RPE ? 2 * width : width;
     for (uint32_t j = 0; j < m; j++)
         if (oct_trace_has_line(trace, j))
-            slope_line(trace, j, path[j], half, layer == OCT_LAYER_ILM ? 1 : -1);
-    smooth_lines(trace, layer, 2 * width);
-    weigh(trace, layer, width);
-    follow(trace, layer, half, bounds);
+            slope_line(trace, j, path[j], half, reach, rises[layer] ? 1 : -1, search->power,
+                       n_values);
+    smooth_lines(trace, n_values);
+    weigh(trace, layer, width, n_values);
+    follow(trace, layer, half, search->price, bounds);
     for (uint32_t j = 0; j < m; j++)
-        path[j] += peak_near(trace->edges[1] + (size_t)j * 2 * width, width, (int)trace->line[j]) -
+        path[j] += peak_near(trace->edges[1] + (size_t)j * n_values, width, (int)trace->line[j]) -
                    (float)half;
-}
-
-void oct_trace_refine(struct oct_trace *trace, const struct oct_trace_bounds *bounds)
-{
-    uint32_t m = trace->setup.n_lines;
-
-    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
-        curve_of_pair(trace, layer);
-        refine(trace, layer, trace->half, bounds);
-        smooth_curve(trace->path[layer], trace->line2, m,
-                     fmax(1, trace->setup.params.smooth_line_um / trace->setup.params.line_um));
-        memcpy(trace->path[layer], trace->line2, m * sizeof(float));
-        refine(trace, layer, trace->half / 3 > 4 ? trace->half / 3 : 4, bounds);
-    }
-}
-
-/* ---- the layer's place ---- */
-
-/* The mean over A-lines with a position of the brightness at position + (k - 2) / 2 px. */
-static uint32_t mean_profile(struct oct_trace *trace, const float *position)
-{
-    uint32_t n_lines = 0;
-
-    memset(trace->profile, 0, trace->n_profile * sizeof(*trace->profile));
-    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
-        if (isnan(position[j]))
-            continue;
-        n_lines++;
-        for (uint32_t k = 0; k < trace->n_profile; k++) {
-            float at = position[j] + 0.5F * ((float)k - 2), floored = floorf(at);
-            float a = oct_trace_pixel(trace, j, (int)floored);
-            float b = oct_trace_pixel(trace, j, (int)floored + 1);
-            trace->profile[k] += a - trace->dark + (at - floored) * (b - a);
-        }
-    }
-    return n_lines;
-}
-
-/* Where the flank ends, in samples from the profile's first: its slope falls to a small part of the
- * steepest one, or, where another flank follows before it does, to its least. 2, which is the
- * position itself: there is no flank. */
-static float flank_end(const float *profile, uint32_t n, float sign, float ends)
-{
-    float steepest = 0, before = 0, least = INFINITY;
-    uint32_t from = 0, flattest = 0;
-
-    for (uint32_t k = 0; k < 5 && k + 1 < n; k++) {
-        float slope = sign * (profile[k + 1] - profile[k]);
-        if (slope > steepest) {
-            steepest = slope;
-            from = k;
-        }
-    }
-    if (!(steepest > 0))
-        return 2;
-    for (uint32_t k = from; k + 1 < n; k++) {
-        float slope = sign * (profile[k + 1] - profile[k]) - ends * steepest;
-        if (k > from && slope <= 0)
-            return (float)k + 0.5F - (before > slope ? -slope / (before - slope) : 0);
-        before = slope;
-        if (slope < least) {
-            least = slope;
-            flattest = k;
-        }
-    }
-    return (float)flattest + 0.5F;
-}
-
-/* How much further the middle of the rise behind the foot of a fall is; 0: there is no rise. */
-static float to_middle_of_rise(const float *profile, uint32_t n, float foot)
-{
-    uint32_t first = (uint32_t)floorf(foot);
-
-    while (first + 1 < n && profile[first + 1] < profile[first])
-        first++;
-    uint32_t top = first;
-    float least = profile[first], fall = profile[0] - least;
-    for (uint32_t k = first; k < n && profile[k] >= profile[top] - 0.02F * fall; k++)
-        top = profile[k] > profile[top] ? k : top;
-    float rise = profile[top] - least;
-    if (!(rise > 0 && fall > 0))
-        return 0;
-    uint32_t k = top;
-    while (k > first && profile[k] > least + 0.5F * rise)
-        k--;
-    float step = profile[k + 1] - profile[k];
-    float middle = (float)k + (step > 0 ? (least + 0.5F * rise - profile[k]) / step : 0);
-    return (middle > foot ? middle - foot : 0) * fminf(rise / (CLEAR_RISE * fall), 1);
-}
-
-void oct_trace_place(struct oct_trace *trace, int layer, float *position)
-{
-    const bool is_ilm = layer == OCT_LAYER_ILM;
-    float most = 0.5F * ((float)trace->n_profile - 3);
-
-    if (!mean_profile(trace, position))
-        return;
-    float end =
-        flank_end(trace->profile, trace->n_profile, is_ilm ? 1 : -1, is_ilm ? ILM_ENDS : RPE_ENDS);
-    if (!is_ilm)
-        end += to_middle_of_rise(trace->profile, trace->n_profile, end);
-    float offset = fminf(0.5F * (end - 2), most);
-    for (uint32_t j = 0; j < trace->setup.n_lines; j++)
-        position[j] += offset;
 }

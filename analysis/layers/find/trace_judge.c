@@ -1,161 +1,116 @@
-/* How sure each A-line is: the step of brightness across the layer, in standard deviations of the
- * same measure beside the layers, where there is nothing but noise.
+/* How sure each A-line is of a border: how much brighter the tissue on its bright side is than on
+ * its dark side, over how much that would be by chance.
  *
- * A step is the mean of `near` rows on the bright side of the layer less that of `below` rows,
- * twice as many, on its dark side. A path over noise goes from one chance maximum to the next, so
- * single A-lines say nothing: steps are averaged over wide windows along the path, and over narrow
- * ones, by which a layer ends where it ends. Both are measured beside the layers in windows of the
- * same width, so that neighbours that are alike count as what they are.
- */
+ * A path goes from one chance maximum to the next, so the step at the border itself says little in
+ * noise. Of the ILM what counts is the tissue below, for as far as the retina is thick, against
+ * the vitreous above; of the RPE the bands of RPE and photoreceptors against the outer nuclear
+ * layer and the choroid: both are far longer along the depth than what a path can choose. Of the
+ * borders between them the step itself counts. Evidence is averaged over wide windows of A-lines
+ * along the path, and over narrow ones, by which a layer ends where it ends. */
 #include "analysis/layers/find/trace_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define NARROW_SHARE 0.5F /* of the quality that narrow windows must reach */
-#define LEAST_NOISE 0.02F /* of the B-scan's contrast: less than this is no noise, but black */
-#define QUANTILE 0.7      /* of |noise|, and where it lies, in standard deviations */
-#define QUANTILE_SIGMA 1.036F
-#define DARK 0.3F   /* of the contrast: the vitreous is darker, */
-#define DARKER 0.4F /* and than this share of the tissue below: the outer nuclear layer is not */
-#define LEAST_STEP 0.2F /* of the contrast: the ILM is more, the outer limiting membrane less */
-#define VEILED 0.6F /* a band above that is so bright, relative to that below, is a layer itself */
+#define NARROW_SHARE 0.6F       /* of the quality that narrow windows must reach */
+#define NARROW_SHARE_OUTER 0.3F /* and of the bands that vessels shade */
+#define SEGMENT_UM 14.0         /* of an A-line, by which noise is measured, */
+#define SPECKLE_UM 6.0          /* and along the B-scan: nearer A-lines are alike */
+#define FIXED 0.10F             /* nepers that a pattern of the camera makes */
+#define MOST_QUALITY 10.0F
+#define PAIR_GAIN 1.5F /* noise makes less of what is measured over so much of the depth */
+/* As sure as a segment of so many micrometres. */
+#define ILM_UM 50.0F
+#define RPE_UM 30.0F
+#define STEP_UM 7.0F
+#define REGION_SURE_UM 40.0F
+#define LEAST_VITREOUS_UM 40.0F /* of the picture above an ILM */
+#define THIN 1.2F               /* of the least thickness: what is thinner all about is no retina */
+#define OVER_CHOROID 1.5F     /* weight of the RPE's step to the choroid against that to the ONL */
+#define REGION_UM 300.0       /* along the B-scan to both sides, that must look like a retina, */
+#define REGION_GAIN 2.5F      /* and how sure it must be for a border to be as sure */
+#define DEEP_UM 100.0F        /* below the RPE nothing outshines it, */
+#define DEEP_WINDOW_UM 60.0F  /* over so much, */
+#define ABOVE_WINDOW_UM 30.0F /* nor anything above the ILM the tissue below it */
+#define N_ABOVE 10            /* of such windows */
 
-/* Steps of all A-lines at all borders; 0 where a side is cut off. */
-static void fill_beside(struct oct_trace *trace)
+/* The mean light of a part of an A-line, about a border; NaN: outside the picture. */
+static float mean_light(const struct oct_trace *trace, uint32_t j, float at, float from_um,
+                        float to_um)
 {
-    const struct oct_trace_grid *g = &trace->grid;
-    uint32_t n = g->n_rows, near = g->near, below = g->below;
-    float share = 1 / (float)near, dark_share = 1 / (float)below;
-
-    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
-        const float *blocks = trace->blocks + (size_t)j * n;
-        float *to = trace->beside + (size_t)j * (n + 1), *sums = trace->sums;
-        sums[0] = 0;
-        for (uint32_t i = 0; i < n; i++)
-            sums[i + 1] = sums[i] + (blocks[i] - trace->dark);
-        memset(to, 0, (n + 1) * sizeof(*to));
-        for (uint32_t i = near; i + below <= n; i++)
-            to[i] = (sums[i] - sums[i - near]) * share - (sums[i + below] - sums[i]) * dark_share;
-    }
-}
-
-/* Steps averaged over the A-lines about `line`, at all borders. */
-static void window_steps(const struct oct_trace *trace, uint32_t line, uint32_t half, float *to)
-{
-    uint32_t m = trace->setup.n_lines, n_sums = trace->grid.n_rows + 1;
-    uint32_t first = line > half ? line - half : 0, last = line + half < m ? line + half : m - 1;
-    float count = 0;
-
-    memset(to, 0, n_sums * sizeof(float));
-    for (uint32_t k = first; k <= last; k++) {
-        const float *from = trace->beside + (size_t)k * n_sums;
-        if (!oct_trace_has_line(trace, k))
-            continue;
-        count++;
-        for (uint32_t i = 0; i < n_sums; i++)
-            to[i] += from[i];
-    }
-    for (uint32_t i = 0; i < n_sums; i++)
-        to[i] = count > 0 ? to[i] / count : NAN;
-}
-
-/* Adds the differences of two windows that touch to `sorted`: of those rows that are beside the
- * layers of both, or of all rows. */
-static size_t add_differences(struct oct_trace *trace, uint32_t j, uint32_t next, bool everywhere,
-                              size_t n)
-{
-    const struct oct_trace_grid *g = &trace->grid;
-    const float *ilm = trace->path[OCT_LAYER_ILM], *rpe = trace->path[OCT_LAYER_RPE];
-    float margin = (float)((g->near + g->below) * g->depth);
-    float top = fminf(ilm[j], ilm[next]) - margin, bottom = fmaxf(rpe[j], rpe[next]) + margin;
-
-    for (uint32_t i = g->near; i + g->below <= g->n_rows; i++) {
-        float at = (float)(i * g->depth), d = fabsf(trace->sums[i] - trace->others[i]);
-        if ((everywhere || at < top || at > bottom) && !isnan(d))
-            trace->sorted[n++] = d;
-    }
-    return n;
-}
-
-/* The standard deviation of steps averaged over 2 half + 1 A-lines, where there is no layer: from
- * the differences of windows beside one another, in which what is level cancels. */
-static float noise_beside(struct oct_trace *trace, uint32_t half)
-{
-    uint32_t m = trace->setup.n_lines, lag = 2 * half + 1, stride = half > 1 ? half : 1;
-    float least = LEAST_NOISE * (trace->bright - trace->dark);
-    size_t n = 0, least_n = trace->grid.n_rows * (size_t)(m / stride) / 8;
-
-    for (int everywhere = 0; everywhere < 2 && n <= least_n; everywhere++) {
-        n = 0;
-        for (uint32_t j = 0; j + lag < m; j += stride) {
-            window_steps(trace, j, half, trace->sums);
-            window_steps(trace, j + lag, half, trace->others);
-            n = add_differences(trace, j, j + lag, everywhere, n);
-        }
-    }
-    if (!n)
-        return INFINITY;
-    float noise = oct_trace_select(trace->sorted, n, (size_t)(QUANTILE * (double)(n - 1)));
-    return fmaxf(noise / (QUANTILE_SIGMA * sqrtf(2)), least);
-}
-
-static float mean_px(const struct oct_trace *trace, uint32_t j, int first, int last)
-{
-    const float *line = trace->pixels + (size_t)j * trace->setup.depth;
-    int depth = (int)trace->setup.depth;
+    const float um = (float)trace->setup.params.depth_um;
+    int first = (int)lroundf(at + from_um / um), end = (int)lroundf(at + to_um / um);
     float sum = 0;
 
     first = first < 0 ? 0 : first;
-    last = last > depth ? depth : last;
-    for (int d = first; d < last; d++)
-        sum += line[d] - trace->dark;
-    return last > first ? sum / (float)(last - first) : 0;
+    end = end > (int)trace->setup.depth ? (int)trace->setup.depth : end;
+    if (end <= first)
+        return NAN;
+    for (int d = first; d < end; d++)
+        sum += oct_trace_light_at(trace, j, d);
+    return sum / (float)(end - first);
 }
 
-/* The brightest `band` rows above the place, but for the picture's first ones. */
-static float brightest_above(const struct oct_trace *trace, uint32_t j, int at)
+/* The retina against the vitreous. */
+static float ilm_evidence(const struct oct_trace *trace, uint32_t j)
 {
-    const struct oct_trace_grid *g = &trace->grid;
-    const float *cells = trace->cells + (size_t)(j / g->lines) * g->n_rows;
-    int band = (int)g->band, last = at / (int)g->depth - 1 - band;
-    int first = last - 2 * (int)g->far;
-    float most = 0;
+    const float um = (float)trace->setup.params.depth_um, at = trace->path[OCT_LAYER_ILM][j];
+    const float thick = (trace->path[OCT_LAYER_RPE][j] - at) * um;
+    const float tissue = mean_light(trace, j, at, 3, thick);
+    const float near = mean_light(trace, j, at, -40, -6), far = mean_light(trace, j, at, -120, -40);
 
-    for (int i = first > (int)g->skip ? first : (int)g->skip; i + band <= last + 1; i++) {
-        float sum = 0;
-        for (int k = 0; k < band; k++)
-            sum += cells[i + k];
-        most = fmaxf(most, sum / (float)band);
-    }
-    return most;
+    return tissue - (isnan(far) ? near : fmaxf(near, far));
 }
 
-/* Steps along a path, 0 where there is none to be seen: the layer at an end of the picture, or
- * tissue above the ILM. */
-static void fill_steps(struct oct_trace *trace, int layer, float *steps)
+/* The outer nuclear layer, of what lies below the ILM. */
+static float outer_light(const struct oct_trace *trace, uint32_t j)
 {
-    int size = (int)(trace->grid.near * trace->grid.depth);
-    int dark_size = (int)(trace->grid.below * trace->grid.depth);
-    int skip = (int)(trace->grid.skip * trace->grid.depth);
-    float contrast = trace->bright - trace->dark;
+    const float um = (float)trace->setup.params.depth_um, at = trace->path[OCT_LAYER_RPE][j];
+    const float ilm = (trace->path[OCT_LAYER_ILM][j] - at) * um + 15;
 
-    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
-        int at = (int)ceilf(trace->path[layer][j]), depth = (int)trace->setup.depth;
-        steps[j] = 0;
-        if (!oct_trace_has_line(trace, j) || at < size / 2 || at > depth - size / 2)
+    return mean_light(trace, j, at, fminf(fmaxf(ilm, -125), -80), -70);
+}
+
+/* The bands of the RPE and the photoreceptors against the outer nuclear layer and the choroid. */
+static float rpe_evidence(const struct oct_trace *trace, uint32_t j)
+{
+    const float at = trace->path[OCT_LAYER_RPE][j];
+
+    return mean_light(trace, j, at, -42, -2) -
+           0.5F * (outer_light(trace, j) + mean_light(trace, j, at, 8, 60));
+}
+
+static float step_evidence(const struct oct_trace *trace, enum oct_layer layer, uint32_t j)
+{
+    const float at = trace->path[layer][j];
+    const float above = mean_light(trace, j, at, -14, -1), under = mean_light(trace, j, at, 1, 14);
+
+    return layer == OCT_LAYER_INL_OPL || layer == OCT_LAYER_IS_OS ? under - above : above - under;
+}
+
+/* The standard deviation of segments of A-lines, from what differs between A-lines that are not
+ * neighbours but near. */
+static float segment_noise(struct oct_trace *trace)
+{
+    const struct oct_trace_params *p = &trace->setup.params;
+    const uint32_t m = trace->setup.n_lines;
+    const uint32_t lag = oct_trace_rounded(ceil(SPECKLE_UM / p->line_um), 1, m - 1);
+    const uint32_t n_px = oct_trace_rounded(SEGMENT_UM / p->depth_um, 1, trace->setup.depth);
+    const uint32_t stride = m / 128 + 1;
+    size_t n = 0;
+
+    for (uint32_t j = 0; j + lag < m; j += stride) {
+        if (!oct_trace_has_line(trace, j) || !oct_trace_has_line(trace, j + lag))
             continue;
-        if (layer == OCT_LAYER_RPE) {
-            steps[j] = mean_px(trace, j, at - size, at) - mean_px(trace, j, at, at + dark_size);
-            continue;
+        for (int d = 0; d + (int)n_px <= (int)trace->setup.depth; d += (int)n_px) {
+            float difference = 0;
+            for (uint32_t k = 0; k < n_px; k++)
+                difference += oct_trace_light_at(trace, j, d + (int)k) -
+                              oct_trace_light_at(trace, j + lag, d + (int)k);
+            trace->sorted[n++] = fabsf(difference) / (float)n_px;
         }
-        float under = mean_px(trace, j, at, at + size);
-        int top = at - dark_size > skip ? at - dark_size : skip;
-        float above = mean_px(trace, j, top, at);
-        if (at >= skip + size / 2 && above < fminf(DARK * contrast, DARKER * under) &&
-            brightest_above(trace, j, at) * contrast <= VEILED * fmaxf(under, 0.5F * contrast))
-            steps[j] = under - above;
     }
+    return n ? oct_trace_select(trace->sorted, n, n / 2) * 1.4826F / sqrtf(2) : INFINITY;
 }
 
 /* The mean over 2 half + 1 A-lines, of those that are there. */
@@ -180,23 +135,146 @@ static void average(const struct oct_trace *trace, const float *steps, uint32_t 
     }
 }
 
+/* Of a window of 2 half + 1 A-lines, of what is as sure as a segment of so many micrometres. */
+static float window_noise(const struct oct_trace *trace, float noise, uint32_t half, float um)
+{
+    const double line_um = trace->setup.params.line_um;
+    const double n = fmax((2 * half + 1) * line_um / fmax(line_um, SPECKLE_UM), 1);
+
+    return sqrtf(noise * noise / (float)n * (float)SEGMENT_UM / um + FIXED * FIXED);
+}
+
+/* What is measured of a part of each A-line, over REGION_UM to both sides; NaN: it lies outside the
+ * picture. to may be trace->line2. */
+static void region_light(struct oct_trace *trace, int layer, float from_um, float to_um, float *to)
+{
+    const uint32_t m = trace->setup.n_lines;
+    const uint32_t half = oct_trace_rounded(REGION_UM / trace->setup.params.line_um, 4, m);
+    uint32_t n_seen = 0;
+
+    for (uint32_t j = 0; j < m; j++) {
+        const float x = mean_light(trace, j, trace->path[layer][j], from_um, to_um);
+        n_seen += isnan(x) ? 0 : 1;
+        trace->line[j] = isnan(x) ? trace->dark : x;
+    }
+    average(trace, trace->line, half, to);
+    for (uint32_t j = 0; n_seen < m / 2 && j < m; j++)
+        to[j] = NAN;
+}
+
+/* The brightest of bands above the ILM, level with it; NaN: none lies in the picture. */
+static void brightest_above(struct oct_trace *trace, float *most)
+{
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++)
+        most[j] = NAN;
+    for (int k = 0; k < N_ABOVE; k++) {
+        const float to = -8 - (float)k * ABOVE_WINDOW_UM;
+        region_light(trace, OCT_LAYER_ILM, to - ABOVE_WINDOW_UM, to, trace->line2);
+        for (uint32_t j = 0; j < trace->setup.n_lines; j++)
+            most[j] = fmaxf(most[j], trace->line2[j]);
+    }
+}
+
+/* The brightest that lies deeper than the choroid begins, level or not. */
+static float deepest_light(const struct oct_trace *trace, uint32_t j)
+{
+    const float at = trace->path[OCT_LAYER_RPE][j], um = (float)trace->setup.params.depth_um;
+    const float end = ((float)trace->setup.depth - at) * um;
+    float most = trace->dark;
+
+    for (float from = DEEP_UM; from + DEEP_WINDOW_UM <= end; from += DEEP_WINDOW_UM)
+        most = fmaxf(most, mean_light(trace, j, at, from, from + DEEP_WINDOW_UM));
+    return most;
+}
+
+/* Lowers region to what a difference of light is worth. */
+static void lower_region(struct oct_trace *trace, const float *bright, const float *dark,
+                         float share, float *region)
+{
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++)
+        region[j] = fminf(region[j], share * (bright[j] - dark[j]));
+}
+
+/* How sure it is that there is a retina about each A-line, in what chance makes: the least of what
+ * its inner layers are brighter than all that lies above, its pigment epithelium and its
+ * photoreceptors than the outer nuclear layer, the first than the choroid and all that lies deeper,
+ * and the choroid than the vitreous; nothing where it is thin. */
+static void judge_region(struct oct_trace *trace, float noise, float *region)
+{
+    const uint32_t m = trace->setup.n_lines;
+    const uint32_t half = oct_trace_rounded(REGION_UM / trace->setup.params.line_um, 4, m);
+    const float chance = window_noise(trace, noise, half, REGION_SURE_UM);
+    float *a = trace->beside[0], *b = trace->beside[1];
+
+    for (uint32_t j = 0; j < m; j++)
+        region[j] = INFINITY;
+    brightest_above(trace, b);
+    for (uint32_t j = 0; j < m; j++) /* without a vitreous there is no ILM */
+        b[j] = isnan(b[j]) ? INFINITY : b[j];
+    region_light(trace, OCT_LAYER_ILM, 3, 60, a);
+    lower_region(trace, a, b, 1, region);
+    region_light(trace, OCT_LAYER_ILM, -90, -8, b);
+    region_light(trace, OCT_LAYER_RPE, 8, 60, a);
+    lower_region(trace, a, b, 4, region);
+    region_light(trace, OCT_LAYER_RPE, -42, -2, b);
+    lower_region(trace, b, a, OVER_CHOROID, region);
+    for (uint32_t j = 0; j < m; j++)
+        trace->line[j] = deepest_light(trace, j);
+    average(trace, trace->line, half, a);
+    lower_region(trace, b, a, 1, region);
+    for (uint32_t j = 0; j < m; j++)
+        trace->line[j] = fmaxf(outer_light(trace, j), trace->dark); /* a NaN is less */
+    average(trace, trace->line, half, a);
+    lower_region(trace, b, a, 1, region);
+    region_light(trace, OCT_LAYER_RPE, -62, -22, b);
+    lower_region(trace, b, a, 1.5F, region);
+    const float thin = THIN * (float)(trace->setup.params.least_um / trace->setup.params.depth_um);
+    for (uint32_t j = 0; j < m; j++)
+        trace->line[j] = trace->path[OCT_LAYER_RPE][j] - trace->path[OCT_LAYER_ILM][j];
+    average(trace, trace->line, half, a);
+    for (uint32_t j = 0; j < m; j++)
+        region[j] = isnan(region[j]) || a[j] < thin ? 0 : region[j] / chance;
+}
+
+/* Of one border. */
+static void judge_layer(struct oct_trace *trace, int layer, float noise, const float *region,
+                        float *quality)
+{
+    const bool is_ilm = layer == OCT_LAYER_ILM, is_rpe = layer == OCT_LAYER_RPE;
+    const float um = is_ilm ? ILM_UM : is_rpe ? RPE_UM : STEP_UM;
+    const float wide = window_noise(trace, noise, trace->wide, um);
+    const float narrow = window_noise(trace, noise, trace->narrow, um) *
+                         (layer >= OCT_LAYER_IS_OS ? NARROW_SHARE_OUTER : NARROW_SHARE);
+    const float gain = is_ilm || is_rpe ? PAIR_GAIN : 1;
+    float *steps = trace->line;
+
+    const float top = is_ilm ? LEAST_VITREOUS_UM / (float)trace->setup.params.depth_um : 0;
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+        float x = is_ilm   ? ilm_evidence(trace, j)
+                  : is_rpe ? rpe_evidence(trace, j)
+                           : step_evidence(trace, layer, j);
+        steps[j] = isfinite(x) && trace->path[layer][j] >= top ? x : 0;
+    }
+    average(trace, steps, trace->wide, quality);
+    average(trace, steps, trace->narrow, trace->line2);
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+        float q = fminf(quality[j] / wide, trace->line2[j] / narrow);
+        q = gain * fminf(q, REGION_GAIN * region[j]);
+        q = q > 0 && oct_trace_has_line(trace, j) ? q : 0;
+        quality[j] = q < MOST_QUALITY ? q : MOST_QUALITY;
+    }
+}
+
 void oct_trace_judge(struct oct_trace *trace, const struct oct_traced *result)
 {
-    fill_beside(trace);
-    float wide = noise_beside(trace, trace->wide), narrow = noise_beside(trace, trace->narrow);
+    const float noise = segment_noise(trace), *ilm = trace->path[OCT_LAYER_ILM];
 
+    judge_region(trace, noise, trace->region);
     for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
         float *quality = result->quality[layer];
-        fill_steps(trace, layer, trace->line);
-        average(trace, trace->line, trace->wide, quality);
-        average(trace, trace->line, trace->narrow, trace->line2);
-        for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
-            float q = wide > 0 ? quality[j] / wide : 0;
-            float end = narrow > 0 ? trace->line2[j] / narrow / NARROW_SHARE : 0;
-            q = q < end ? q : end;
-            if (layer == OCT_LAYER_ILM && quality[j] < LEAST_STEP * (trace->bright - trace->dark))
-                q = 0;
-            quality[j] = oct_trace_has_line(trace, j) && q > 0 ? q : 0;
-        }
+        judge_layer(trace, layer, noise, trace->region, quality);
+        for (uint32_t j = 0; layer > 0 && j < trace->setup.n_lines; j++)
+            if (trace->path[layer][j] <= ilm[j]) /* in the pit it is the ILM */
+                quality[j] = result->quality[OCT_LAYER_ILM][j];
     }
 }

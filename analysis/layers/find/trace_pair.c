@@ -18,40 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+const enum oct_layer oct_trace_pair_layers[OCT_TRACE_N_PAIR] = {OCT_LAYER_ILM, OCT_LAYER_RPE};
+
 #define BELOW 0.65F
-#define MOST_BRIGHT 1e15F /* beyond any scale of brightness: no number; its squares are still one */
-#define OUTSIDE 6000      /* the cost of a place out of bounds */
-#define NEVER 28013       /* 0x6d6d, the total of a node that cannot be */
-#define MOST_LEAD 15000   /* of what leads to a node */
+#define OUTSIDE 6000    /* the cost of a place out of bounds */
+#define NEVER 28013     /* 0x6d6d, the total of a node that cannot be */
+#define MOST_LEAD 15000 /* of what leads to a node */
 
 /* ---- cells ---- */
-
-static bool are_numbers(const float *pixels, uint32_t n)
-{
-    uint32_t n_others = 0;
-
-    for (uint32_t i = 0; i < n; i++)
-        n_others += !(fabsf(pixels[i]) <= MOST_BRIGHT);
-    return n_others == 0;
-}
-
-/* Replaces what is no number by the darkest. */
-static void clean(struct oct_trace *trace)
-{
-    uint32_t m = trace->setup.n_lines, depth = trace->setup.depth;
-    float darkest = INFINITY;
-
-    for (uint32_t j = 0; j < m; j++) {
-        const float *from = trace->pixels + (size_t)j * depth;
-        for (uint32_t d = 0; d < depth && oct_trace_has_line(trace, j); d++)
-            darkest = fabsf(from[d]) <= MOST_BRIGHT && from[d] < darkest ? from[d] : darkest;
-    }
-    if (isinf(darkest))
-        darkest = 0;
-    for (size_t i = 0; i < (size_t)m * depth; i++)
-        trace->clean[i] = fabsf(trace->pixels[i]) <= MOST_BRIGHT ? trace->pixels[i] : darkest;
-    trace->pixels = trace->clean;
-}
 
 static void fill_blocks(struct oct_trace *trace)
 {
@@ -59,7 +33,7 @@ static void fill_blocks(struct oct_trace *trace)
     float share = 1 / (float)g->depth;
 
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
-        const float *from = trace->pixels + (size_t)j * trace->setup.depth;
+        const float *from = trace->light + (size_t)j * trace->setup.depth;
         float *to = trace->blocks + (size_t)j * g->n_rows;
         for (uint32_t i = 0; i < g->n_rows; i++, from += g->depth) {
             float sum = 0;
@@ -117,13 +91,6 @@ static bool scale_cells(struct oct_trace *trace)
 
 bool oct_trace_fill_cells(struct oct_trace *trace)
 {
-    bool known = true;
-
-    for (uint32_t j = 0; j < trace->setup.n_lines && known; j++)
-        known = !oct_trace_has_line(trace, j) ||
-                are_numbers(trace->pixels + (size_t)j * trace->setup.depth, trace->setup.depth);
-    if (!known)
-        clean(trace);
     fill_blocks(trace);
     for (uint32_t c = 0; c < trace->grid.n_columns; c++)
         fill_column(trace, c);
@@ -219,10 +186,10 @@ static void score_column(struct oct_trace *trace, uint32_t column)
 {
     const struct oct_trace_grid *g = &trace->grid;
     const float *cells = trace->cells + (size_t)column * g->n_rows;
-    int16_t *ilm = costs_of(trace, OCT_LAYER_ILM, column);
-    int16_t *rpe = costs_of(trace, OCT_LAYER_RPE, column);
-    const struct oct_trace_range top = trace->borders[OCT_LAYER_ILM][column];
-    const struct oct_trace_range bottom = trace->borders[OCT_LAYER_RPE][column];
+    int16_t *ilm = costs_of(trace, OCT_TRACE_TOP, column);
+    int16_t *rpe = costs_of(trace, OCT_TRACE_BOTTOM, column);
+    const struct oct_trace_range top = trace->borders[OCT_TRACE_TOP][column];
+    const struct oct_trace_range bottom = trace->borders[OCT_TRACE_BOTTOM][column];
     float *bands = trace->others;
 
     trace->sums[0] = 0;
@@ -251,10 +218,10 @@ static struct oct_trace_range borders_in(const struct oct_trace *trace, uint32_t
                                          const struct oct_trace_bounds *bounds)
 {
     const struct oct_trace_grid *g = &trace->grid;
-    const float *least = bounds ? bounds->least[layer] : NULL;
-    const float *most = bounds ? bounds->most[layer] : NULL;
+    const float *least = bounds ? bounds->least[oct_trace_pair_layers[layer]] : NULL;
+    const float *most = bounds ? bounds->most[oct_trace_pair_layers[layer]] : NULL;
     float half = 0.5F * (float)g->depth, lowest = INFINITY, highest = -INFINITY;
-    float first = (float)(OCT_TRACE_FLANK_UM / trace->setup.params.depth_um) - 0.5F;
+    float first = -0.5F;
 
     for (uint32_t j = column * g->lines; j < (column + 1) * g->lines; j++) {
         if (j >= trace->setup.n_lines)
@@ -276,10 +243,10 @@ static void find_borders(struct oct_trace *trace, const struct oct_trace_bounds 
     struct oct_trace_range gaps = {most, 0};
 
     for (uint32_t c = 0; c < trace->grid.n_columns; c++) {
-        const struct oct_trace_range ilm = borders_in(trace, c, OCT_LAYER_ILM, bounds);
-        const struct oct_trace_range rpe = borders_in(trace, c, OCT_LAYER_RPE, bounds);
-        trace->borders[OCT_LAYER_ILM][c] = ilm;
-        trace->borders[OCT_LAYER_RPE][c] = rpe;
+        const struct oct_trace_range ilm = borders_in(trace, c, OCT_TRACE_TOP, bounds);
+        const struct oct_trace_range rpe = borders_in(trace, c, OCT_TRACE_BOTTOM, bounds);
+        trace->borders[OCT_TRACE_TOP][c] = ilm;
+        trace->borders[OCT_TRACE_BOTTOM][c] = rpe;
         gaps = hull(gaps, (struct oct_trace_range){rpe.first - ilm.last - least,
                                                    rpe.last - ilm.first - least});
     }
@@ -293,7 +260,7 @@ static void find_borders(struct oct_trace *trace, const struct oct_trace_bounds 
 static struct oct_trace_range tops_in(const struct oct_trace *trace, uint32_t column,
                                       const struct oct_trace_range *before)
 {
-    const struct oct_trace_range ilm = trace->borders[OCT_LAYER_ILM][column];
+    const struct oct_trace_range ilm = trace->borders[OCT_TRACE_TOP][column];
     const int most = (int)trace->n_tops - 1, step = (int)trace->grid.step;
     struct oct_trace_range tops = {0, most};
 
@@ -397,9 +364,9 @@ static const int16_t *move_both(const struct oct_trace *trace, struct oct_trace_
         forget(trace->scratch[i] + (size_t)tops.first * nodes.stride, side);
         forget(trace->scratch[i] + (size_t)(tops.last + 1) * nodes.stride + side, side);
     }
-    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+    for (int layer = 0; layer < OCT_TRACE_N_PAIR; layer++)
         for (const uint8_t *rows = parts[trace->grid.step]; *rows; rows++) {
-            size_t away = *rows * (layer == OCT_LAYER_ILM ? nodes.stride - 1 : 1);
+            size_t away = *rows * (layer == OCT_TRACE_TOP ? nodes.stride - 1 : 1);
             move(&nodes, from, to, away, (int16_t)(trace->grid.price[layer] * *rows));
             from = to;
             to = trace->scratch[to == trace->scratch[0]];
@@ -424,8 +391,8 @@ static void step_back(const struct oct_trace *trace, const int16_t *totals, int 
             int a = own_top + da, t = own_bottom + db - a - (int)g->least;
             if (a < 0 || a >= (int)trace->n_tops || t < 0 || t >= (int)trace->n_gaps)
                 continue;
-            int x = totals[node_at(trace, a, t)] + abs(da) * g->price[OCT_LAYER_ILM] +
-                    abs(db) * g->price[OCT_LAYER_RPE];
+            int x = totals[node_at(trace, a, t)] + abs(da) * g->price[OCT_TRACE_TOP] +
+                    abs(db) * g->price[OCT_TRACE_BOTTOM];
             if (x < best) {
                 best = x;
                 *top = a;
@@ -450,8 +417,8 @@ static void follow_back(struct oct_trace *trace)
                 bottom = i + t + (int)g->least;
             }
     for (uint32_t c = g->n_columns; c-- > 0;) {
-        trace->pair[OCT_LAYER_ILM][c] = (uint32_t)top;
-        trace->pair[OCT_LAYER_RPE][c] = (uint32_t)bottom;
+        trace->pair[OCT_TRACE_TOP][c] = (uint32_t)top;
+        trace->pair[OCT_TRACE_BOTTOM][c] = (uint32_t)bottom;
         if (c > 0)
             step_back(trace, totals_of(trace, c - 1), &top, &bottom);
     }
@@ -475,11 +442,30 @@ void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *boun
         const struct nodes nodes = nodes_of(trace, tops);
         score_column(trace, c);
         forget(totals, trace->n_nodes);
-        add(&nodes, from, totals, costs_of(trace, OCT_LAYER_ILM, c) + tops.first,
-            costs_of(trace, OCT_LAYER_RPE, c) + tops.first + (int)trace->grid.least +
+        add(&nodes, from, totals, costs_of(trace, OCT_TRACE_TOP, c) + tops.first,
+            costs_of(trace, OCT_TRACE_BOTTOM, c) + tops.first + (int)trace->grid.least +
                 trace->gaps.first);
         if (c == 0)
             forget(trace->scratch[0], trace->n_nodes);
     }
     follow_back(trace);
+}
+
+/* The coarse path as a curve over the A-lines. */
+void oct_trace_pair_curves(struct oct_trace *trace)
+{
+    const struct oct_trace_grid *g = &trace->grid;
+    double half = 0.5 * (g->lines - 1);
+
+    for (int layer = 0; layer < OCT_TRACE_N_PAIR; layer++) {
+        const uint32_t *pair = trace->pair[layer];
+        for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+            double u = fmin(fmax((j - half) / g->lines, 0), g->n_columns - 1);
+            uint32_t c = (uint32_t)u, next = c + 1 < g->n_columns ? c + 1 : c;
+            double at = pair[c] + (u - c) * ((double)pair[next] - pair[c]);
+            trace->line[j] = (float)(at * g->depth - 0.5);
+        }
+        oct_trace_smooth(trace->line, trace->path[oct_trace_pair_layers[layer]],
+                         trace->setup.n_lines, g->lines);
+    }
 }

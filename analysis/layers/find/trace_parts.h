@@ -1,6 +1,7 @@
-/* The parts of a trace: the pair of paths through a coarse grid (trace_pair.c), each layer at full
- * resolution within a corridor and at its own place (trace_edge.c), the RPE by its whole profile
- * (trace_match.c), and how sure each A-line is (trace_judge.c). */
+/* The parts of a trace: the pair of paths through a coarse grid (trace_pair.c); the light about it
+ * on one scale (trace_light.c); a border in a corridor about a curve, at full resolution
+ * (trace_edge.c); the borders within the retina (trace_inner.c); and how sure each A-line is
+ * (trace_judge.c). */
 #ifndef OCT_ANALYSIS_LAYERS_FIND_TRACE_PARTS_H
 #define OCT_ANALYSIS_LAYERS_FIND_TRACE_PARTS_H
 
@@ -9,57 +10,59 @@
 #include <math.h>
 #include <stddef.h>
 
+/* The pair: the ILM and the lower border of the RPE. */
+enum { OCT_TRACE_TOP, OCT_TRACE_BOTTOM, OCT_TRACE_N_PAIR };
+extern const enum oct_layer oct_trace_pair_layers[OCT_TRACE_N_PAIR];
+
 /* Brightness in cells of `depth` pixels and `lines` A-lines. A border i lies above row i, in pixels
  * at i * depth - 0.5. */
 struct oct_trace_grid {
     uint32_t depth, lines; /* of a cell */
     uint32_t n_rows, n_columns;
-    uint32_t least, most;        /* rows between the layers */
-    uint32_t step;               /* rows from column to column */
-    int16_t price[OCT_N_LAYERS]; /* of a row, in 1 / OCT_TRACE_UNIT */
+    uint32_t least, most;            /* rows between the pair */
+    uint32_t step;                   /* rows from column to column */
+    int16_t price[OCT_TRACE_N_PAIR]; /* of a row, in 1 / OCT_TRACE_UNIT */
     /* Rows, see trace_pair.c. */
     uint32_t near, below, far, outer, inner, complex, band, beyond, deep, skip;
 };
+#define OCT_TRACE_MOST_BRIGHT 1e15F /* beyond any scale of brightness: no number */
 #define OCT_TRACE_UNIT 256
 #define OCT_TRACE_MOST_STEP 6u /* rows from column to column */
 #define OCT_TRACE_GUARD 3u     /* nodes that cannot be, on all sides of those that can */
-
-/* The RPE's share of min_quality beneath an ILM. */
-#define OCT_TRACE_RPE_BENEATH 0.6F
-
-/* How far a layer lies below its steepest place, about: bounds are about layers, paths follow the
- * steepest places. */
-#define OCT_TRACE_FLANK_UM 5.0
 
 struct oct_trace_range {
     int first, last;
 };
 
-/* The RPE's place by its profile, see trace_match.c. Stretches of A-lines are level, or bend. */
-enum { OCT_TRACE_N_BENDS = 2, OCT_TRACE_N_MOMENTS = 8 };
-struct oct_trace_match {
-    uint32_t above, n_profile; /* px from the profile's first to the curve, of it all */
-    uint32_t shift, n_shifts;  /* px to each side */
-    uint32_t n_window;         /* n_profile + 2 shift */
-    uint32_t reach[OCT_TRACE_N_BENDS];
-    float *weights[OCT_TRACE_N_BENDS]; /* [reach + 1] */
-    float *windows;                    /* [M][n_window] */
-    float *mean;                       /* [n_window] */
-    float *filters;                    /* [n_profile][n_shifts] */
-    float *fits, *sums;                /* [M][n_shifts], [n_shifts] */
-    float *fit[2];                     /* [M] of the path as it was, and as it is */
-    float *moments;                    /* [OCT_TRACE_N_MOMENTS][M] */
-    float *before, *bends;             /* [M] the path as it was; 1: the layer bends there */
+/* The borders between the ILM and the ellipsoid zone, in rows that are level with the latter: see
+ * trace_inner.c. */
+struct oct_trace_inner {
+    uint32_t depth, lines;              /* of a cell: px, A-lines */
+    uint32_t n_rows, n_columns;         /* room */
+    uint32_t most_inl, most_opl, steps; /* rows */
+    float price;                        /* of a row from column to column */
+    float vitreous;                     /* its light */
+    float *gains, *weights;             /* [n_columns] */
+    float *levels;                      /* [n_columns][5] of the tissues */
+    float *cells;                       /* [n_columns][n_rows] */
+    float *costs;                       /* [4][n_rows + 1] of a column's borders */
+    int first;                          /* row that is looked at: the highest of the ILM */
+    int *ilm, *base;                    /* [n_columns] the ILM's row; px of the first row */
+    float *totals;                      /* [n_columns][n_nodes] */
+    float *scratch;                     /* [2][n_nodes] */
+    uint16_t *rows;                     /* [4][n_columns] what was found */
+    size_t n_nodes;                     /* states of a column, with guards */
 };
 
 struct oct_trace {
     struct oct_trace_setup setup;
-    void *memory[64]; /* of all arrays below */
+    void *memory[80]; /* of all arrays below */
     unsigned n_memory;
     bool lacks_memory;
-    const float *pixels;       /* of this run, finite */
-    const uint8_t *line_valid; /* or NULL */
-    float *clean;              /* [M][D], where something is not finite */
+    const uint8_t *line_valid; /* of this run; or NULL */
+    float *light;              /* [M][D] see trace_light.c */
+    float *table;              /* of the light by brightness */
+    float *samples;            /* of pixels */
 
     /* The pair of paths. */
     struct oct_trace_grid grid;
@@ -73,27 +76,28 @@ struct oct_trace {
     size_t n_nodes;          /* of a column, with guards */
     int16_t *totals;         /* [n_columns][n_nodes] */
     int16_t *scratch[2];     /* [n_nodes] */
-    struct oct_trace_range *borders[OCT_N_LAYERS]; /* [n_columns] that are in bounds */
-    struct oct_trace_range gaps;                   /* likewise, of all columns */
-    uint32_t *pair[OCT_N_LAYERS];                  /* [n_columns] borders */
+    struct oct_trace_range *borders[OCT_TRACE_N_PAIR]; /* [n_columns] that are in bounds */
+    struct oct_trace_range gaps;                       /* likewise, of all columns */
+    uint32_t *pair[OCT_TRACE_N_PAIR];                  /* [n_columns] borders */
 
-    /* Each layer. */
-    float *path[OCT_N_LAYERS];         /* [M] px */
-    float *line, *line2;               /* [M] */
-    uint32_t half;                     /* of the wider corridor: 2 half + 1 places */
-    uint32_t reach;                    /* of the derivative's taps */
-    uint32_t line_reach[OCT_N_LAYERS]; /* of the Gaussian's along the lines */
-    float *taps; /* [reach] weights of the pixels above a place, from the farthest on; below it they
-                    are the same; their sum is 1 */
-    float *line_taps[OCT_N_LAYERS]; /* [line_reach + 1] */
-    float *window;                  /* [2 half + 2 + 2 reach] */
-    float *edges[2];                /* [M][slopes, levels][2 half + 1], as they are, smoothed */
-    float *scores, *leads;          /* [M][2 half + 1] */
+    /* Borders. */
+    float *path[OCT_N_LAYERS]; /* [M] px */
+    float *line, *line2;       /* [M] */
+    uint32_t half;             /* of the widest corridor: 2 half + 1 places */
+    uint32_t reach;            /* of the derivative's taps */
+    uint32_t line_reach;       /* of the Gaussian's along the lines */
+    float *taps;      /* [reach] weights of the pixels above a place, from the farthest on; below it
+                         they are the same; their sum is 1 */
+    float *line_taps; /* [line_reach + 1] */
+    float *window;    /* [2 half + 2 + 2 reach] */
+    float *sides[2];  /* [2 half + 2] means of what is above and below */
+    float *edges[2];  /* [M][slopes, levels][2 half + 1], as they are, smoothed */
+    float *scores, *leads; /* [M][2 half + 1] */
     uint32_t n_profile;
-    float *profile;        /* [n_profile] */
-    uint32_t wide, narrow; /* windows, see trace_judge.c */
-    float *beside;         /* [M][n_rows + 1] step measure of blocks */
-    struct oct_trace_match match;
+    float *profile; /* [n_profile + 1] */
+    struct oct_trace_inner inner;
+    uint32_t wide, narrow;     /* windows, see trace_judge.c */
+    float *beside[2], *region; /* [M] light of regions; how sure it is that there is a retina */
 };
 
 /* Fills blocks and cells. False: there is no contrast, and nothing to be found. */
@@ -102,23 +106,44 @@ bool oct_trace_fill_cells(struct oct_trace *trace);
 /* pair from cells. */
 void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *bounds);
 
-/* path from pair, then refined. */
+/* The pair as curves over the A-lines, to path. */
+void oct_trace_pair_curves(struct oct_trace *trace);
+
+/* light of the pixels. False: they are all alike, and nothing is to be found. */
+void oct_trace_light_init(struct oct_trace *trace);
+bool oct_trace_light(struct oct_trace *trace, const float *pixels);
+
+/* All paths, from those of the pair. */
+void oct_trace_refine_init(struct oct_trace *trace);
 void oct_trace_refine(struct oct_trace *trace, const struct oct_trace_bounds *bounds);
 
-/* Moves the steepest places to the layer's own; NaN stays NaN. */
-void oct_trace_place(struct oct_trace *trace, int layer, float *position);
+/* What a border is sought with. */
+struct oct_trace_search {
+    float half_um;     /* of the corridor about the path */
+    float depth_um;    /* sigma of the derivative along the depth */
+    float line_um;     /* and of the Gaussian along the path; */
+    float least_lines; /* this at least */
+    float price;       /* of a step of a pixel away from the curve */
+    float power;       /* of the light in which; 0: in its logarithm */
+};
 
-/* n elements, all 0, which the trace frees. NULL: lacks_memory is set. */
-void *oct_trace_array(struct oct_trace *trace, size_t n, size_t bytes);
+/* Moves path[layer] to the border in a corridor about it. */
+void oct_trace_edge(struct oct_trace *trace, enum oct_layer layer,
+                    const struct oct_trace_search *search, const struct oct_trace_bounds *bounds);
 
-/* match's sizes, memory and weights. */
-void oct_trace_match_init(struct oct_trace *trace);
+/* Smooths a curve over the A-lines by a Gaussian of sigma lines; n values. */
+void oct_trace_smooth(const float *from, float *to, uint32_t n, double sigma);
 
-/* The RPE's path drawn straight and moved to where its profile fits. */
-void oct_trace_match(struct oct_trace *trace);
+void oct_trace_inner_init(struct oct_trace *trace);
+
+/* The paths between the ILM and the ellipsoid zone, coarsely. */
+void oct_trace_inner(struct oct_trace *trace);
 
 /* quality of path. */
 void oct_trace_judge(struct oct_trace *trace, const struct oct_traced *result);
+
+/* n elements, all 0, which the trace frees. NULL: lacks_memory is set. */
+void *oct_trace_array(struct oct_trace *trace, size_t n, size_t bytes);
 
 /* The k-th smallest of n values, which are reordered. */
 float oct_trace_select(float *values, size_t n, size_t k);
@@ -133,12 +158,13 @@ static inline bool oct_trace_has_line(const struct oct_trace *trace, uint32_t li
     return !trace->line_valid || trace->line_valid[line];
 }
 
-/* The pixel of an A-line at a depth, or the nearest one. */
-static inline float oct_trace_pixel(const struct oct_trace *trace, uint32_t line, int depth)
+/* The light of an A-line at a depth, or at the nearest one. */
+static inline float oct_trace_light_at(const struct oct_trace *trace, uint32_t line, int depth)
 {
     const int last = (int)trace->setup.depth - 1;
-    const int d = depth < 0 ? 0 : depth > last ? last : depth;
-    return trace->pixels[(size_t)line * trace->setup.depth + (size_t)d];
+    return trace->light[(size_t)line * trace->setup.depth + (size_t)(depth < 0      ? 0
+                                                                     : depth > last ? last
+                                                                                    : depth)];
 }
 
 /* The top of the parabola through three values, in steps from the middle; 0: there is none. */

@@ -51,10 +51,11 @@ static enum oct_err surfaces_init(struct oct_surfaces *s, uint32_t n_bscans, uin
     *s = (struct oct_surfaces){.n_bscans = n_bscans, .n_lines = n_lines};
     for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
         s->position[layer] = malloc(n * sizeof(float));
+        s->path[layer] = malloc(n * sizeof(float));
         s->quality[layer] = calloc(n, sizeof(float));
-        failed = failed || !s->position[layer] || !s->quality[layer];
+        failed = failed || !s->position[layer] || !s->path[layer] || !s->quality[layer];
         for (size_t i = 0; !failed && i < n; i++)
-            s->position[layer][i] = NAN;
+            s->position[layer][i] = s->path[layer][i] = NAN;
     }
     s->shift_px = calloc(n_bscans, sizeof(double));
     s->fate = calloc(n_bscans, sizeof(*s->fate));
@@ -70,6 +71,7 @@ void oct_surfaces_finish(struct oct_surfaces *s)
 {
     for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
         free(s->position[layer]);
+        free(s->path[layer]);
         free(s->quality[layer]);
     }
     free(s->shift_px);
@@ -87,17 +89,18 @@ static enum oct_err scratch_init(struct scratch *scratch, const struct oct_surfa
     enum oct_err e = oct_trace_create(&scratch->trace, &trace, err);
     if (e)
         return e;
-    scratch->memory = malloc(5 * OCT_N_LAYERS * m * sizeof(float));
+    scratch->memory = malloc(6 * OCT_N_LAYERS * m * sizeof(float));
     scratch->line_valid = malloc(m);
     if (!scratch->memory || !scratch->line_valid)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of %zu A-lines", m);
     scratch->values = scratch->memory;
     for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
-        float *rows = scratch->memory + (size_t)(OCT_N_LAYERS + 4 * layer) * m;
+        float *rows = scratch->memory + (size_t)(OCT_N_LAYERS + 5 * layer) * m;
         scratch->least[layer] = rows;
         scratch->most[layer] = rows + m;
         scratch->found.position[layer] = rows + 2 * m;
         scratch->found.quality[layer] = rows + 3 * m;
+        scratch->found.path[layer] = rows + 4 * m;
     }
     return OCT_OK;
 }
@@ -142,16 +145,15 @@ static bool is_aligned(const struct oct_surfaces *surfaces, uint32_t b)
 }
 
 /* The quality of a place that is trusted. */
-static float trusted(const struct oct_surfaces_setup *setup, int layer)
+static float trusted(const struct oct_surfaces_setup *setup)
 {
-    return TRUSTED * (float)setup->trace.min_quality *
-           (layer == OCT_LAYER_RPE ? OCT_TRACE_RPE_BENEATH : 1);
+    return TRUSTED * (float)setup->trace.min_quality;
 }
 
 static bool is_trusted(const struct oct_surfaces_setup *setup, const struct oct_surfaces *s,
                        int layer, size_t at)
 {
-    return !isnan(s->position[layer][at]) && s->quality[layer][at] >= trusted(setup, layer);
+    return !isnan(s->position[layer][at]) && s->quality[layer][at] >= trusted(setup);
 }
 
 /* How much deeper B-scan b lies than what `other` says with the shifts of both: the median over
@@ -247,27 +249,26 @@ static bool find_bounds(const struct oct_surfaces_setup *setup, const struct oct
 /* ---- both passes ---- */
 
 /* A stretch of A-lines where the passes differ: what is found between bounds counts where nothing
- * else was found, or where it is trusted or as sure. Where a step is real, next to nothing is found
- * between bounds, and the step stays. */
+ * else was found, or where all of it is trusted, or as sure as what was. Where a step is real, the
+ * border is not to be seen between bounds, and the step stays. */
 static void merge_stretch(const struct oct_surfaces_setup *setup, struct oct_surfaces *s, int layer,
                           size_t at, uint32_t first, uint32_t last, const struct scratch *scratch)
 {
-    double old = 0, new = 0;
-    uint32_t n_old = 0, n_new = 0;
+    const float *position = s->position[layer] + at, *quality = s->quality[layer] + at;
+    float old = INFINITY, new = INFINITY;
 
     for (uint32_t j = first; j < last; j++) {
-        n_old += isnan(s->position[layer][at + j]) ? 0 : 1;
-        n_new += isnan(scratch->found.position[layer][j]) ? 0 : 1;
-        old += isnan(s->position[layer][at + j]) ? 0 : (double)s->quality[layer][at + j];
-        new +=
-            isnan(scratch->found.position[layer][j]) ? 0 : (double)scratch->found.quality[layer][j];
+        old = isnan(position[j]) ? old : fminf(old, quality[j]);
+        new = isnan(scratch->found.position[layer][j])
+                  ? new
+                  : fminf(new, scratch->found.quality[layer][j]);
     }
-    double enough = n_old ? fmin((double)AS_SURE * old / n_old, (double)trusted(setup, layer)) : 0;
-    if (!n_new || new / n_new < enough)
+    if (isinf(new) || (!isinf(old) && new < fminf(AS_SURE * old, trusted(setup))))
         return;
     for (uint32_t j = first; j < last; j++)
         if (!isnan(scratch->found.position[layer][j])) {
             s->position[layer][at + j] = scratch->found.position[layer][j];
+            s->path[layer][at + j] = scratch->found.path[layer][j];
             s->quality[layer][at + j] = scratch->found.quality[layer][j];
         }
 }
@@ -328,6 +329,7 @@ static void trace_first(void *context, unsigned piece, unsigned worker)
         size_t at = (size_t)(f->first + piece) * f->setup->n_lines;
         traced.position[layer] = f->surfaces->position[layer] + at;
         traced.quality[layer] = f->surfaces->quality[layer] + at;
+        traced.path[layer] = f->surfaces->path[layer] + at;
     }
     oct_trace_run(scratch->trace, picture->pixels, valid_lines(picture, scratch->line_valid), NULL,
                   &traced);
@@ -340,12 +342,15 @@ static void trace_second(void *context, unsigned piece, unsigned worker)
     struct scratch *s = &f->scratch[worker];
     struct oct_picture *picture = &f->pictures[piece];
     const uint32_t b = f->first + piece;
-    const struct oct_trace_bounds bounds = {.least = {s->least[0], s->least[1]},
-                                            .most = {s->most[0], s->most[1]}};
+    struct oct_trace_bounds bounds;
 
     if (is_skipped(f, b) || f->before->fate[b] == OCT_VOLUME_BLANK ||
         !find_bounds(f->setup, f->before, b, s))
         return;
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+        bounds.least[layer] = s->least[layer];
+        bounds.most[layer] = s->most[layer];
+    }
     oct_trace_run(s->trace, picture->pixels, valid_lines(picture, s->line_valid), &bounds,
                   &s->found);
     merge(f->setup, f->surfaces, b, s);
@@ -448,6 +453,18 @@ static enum oct_err second_pass(struct finder *f, struct oct_error *err)
     return e;
 }
 
+void oct_surfaces_put_in_order(float *const position[OCT_N_LAYERS], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float least = -INFINITY;
+        for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+            if (!position[layer] || isnan(position[layer][i]))
+                continue;
+            least = position[layer][i] = fmaxf(position[layer][i], least);
+        }
+    }
+}
+
 static void count_found(struct oct_surfaces *s)
 {
     size_t n = (size_t)s->n_bscans * s->n_lines;
@@ -465,9 +482,6 @@ enum oct_err oct_surfaces_find(const struct oct_surfaces_setup *setup,
     struct finder f = {.setup = &known, .source = source, .surfaces = surfaces};
 
     *surfaces = (struct oct_surfaces){0};
-    if (source->n_bscans < OCT_SURFACES_LEAST_BSCANS)
-        return oct_fail(err, OCT_E_ARG, "a volume of %u B-scans has no layers: %u are needed",
-                        source->n_bscans, OCT_SURFACES_LEAST_BSCANS);
     if (!(known.trace.depth_um > 0))
         known.trace.depth_um = OCT_TRACE_DEPTH_UM;
     if (!(known.trace.line_um > 0))
@@ -477,13 +491,18 @@ enum oct_err oct_surfaces_find(const struct oct_surfaces_setup *setup,
     for (uint32_t b = 0; !e && b < source->n_bscans; b++)
         surfaces->fate[b] = is_skipped(&f, b) ? OCT_VOLUME_SKIPPED : OCT_VOLUME_USED;
     e = e ? e : pass(&f, trace_first, err);
-    if (!e && setup->align)
+    if (!e && setup->align && source->n_bscans > 1)
         e = align(&f, err);
-    e = e ? e : second_pass(&f, err);
+    if (!e && source->n_bscans > 1)
+        e = second_pass(&f, err);
     if (e)
         oct_surfaces_finish(surfaces);
-    else
+    else {
+        /* Each border was merged from both passes by itself. */
+        oct_surfaces_put_in_order(surfaces->position, (size_t)source->n_bscans * setup->n_lines);
+        oct_surfaces_put_in_order(surfaces->path, (size_t)source->n_bscans * setup->n_lines);
         count_found(surfaces);
+    }
     finder_finish(&f);
     return e;
 }

@@ -1,4 +1,4 @@
-/* ILM and RPE of a volume: each B-scan traced (trace.h), then once more between bounds that its
+/* The layers of a volume: each B-scan traced (trace.h), then once more between bounds that its
  * neighbours give.
  *
  * With `align`, B-scans are first registered onto each other along the depth (analysis/align/
@@ -21,8 +21,6 @@
 
 struct oct_workers;
 
-#define OCT_SURFACES_LEAST_BSCANS 3u
-
 struct oct_surfaces_setup {
     uint32_t n_lines, depth;       /* M, D */
     struct oct_trace_params trace; /* depth_um and line_um of the volume */
@@ -39,6 +37,7 @@ struct oct_surfaces {
     uint32_t n_bscans, n_lines;
     float *position[OCT_N_LAYERS]; /* [V][M] px of the B-scan as read; NaN: not found */
     float *quality[OCT_N_LAYERS];  /* [V][M], as in trace.h */
+    float *path[OCT_N_LAYERS];     /* [V][M] px: the whole path; NaN: of no B-scan that was read */
     double *shift_px;              /* [V] position + shift_px: aligned; 0 without align, and where a
                                       B-scan did not register */
     enum oct_volume_fate *fate;    /* [V] USED without align */
@@ -53,5 +52,9 @@ enum oct_err oct_surfaces_find(const struct oct_surfaces_setup *setup,
                                const struct oct_volume_source *source,
                                struct oct_surfaces *surfaces, struct oct_error *err);
 void oct_surfaces_finish(struct oct_surfaces *surfaces); /* of an empty one too */
+
+/* Moves borders of n A-lines down to the one above where they lie above it. NULL: a border that is
+ * left out; NaN stays NaN. */
+void oct_surfaces_put_in_order(float *const position[OCT_N_LAYERS], size_t n);
 
 #endif

@@ -9,6 +9,27 @@
 
 /* ---- text ---- */
 
+/* Slabs by name: those of OCT angiography (macula), and layers. */
+static const struct {
+    const char *name, *slab;
+} named[] = {
+    {"superficial", "ilm:ipl_inl-6"},
+    {"deep", "ipl_inl-6:opl_onl+6"},
+    {"avascular", "opl_onl+6:is_os"},
+    {"choriocapillaris", "rpe+4:rpe+24"},
+    {"retina", "ilm:rpe"},
+    {"rnfl", "ilm:rnfl_gcl"},
+    {"gcl+ipl", "rnfl_gcl:ipl_inl"},
+};
+
+static const char *slab_of_name(const char *text)
+{
+    for (unsigned i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+        if (strcmp(text, named[i].name) == 0)
+            return named[i].slab;
+    return text;
+}
+
 /* A layer's name at the beginning of text; NULL: there is none, else what follows. */
 static const char *read_layer(const char *text, enum oct_layer *layer)
 {
@@ -47,13 +68,15 @@ static const char *read_bound(const char *text, char end, struct oct_slab_bound 
 enum oct_err oct_slab_parse(struct oct_slab *slab, const char *text, struct oct_error *err)
 {
     struct oct_slab read = {.is_none = false};
-    const char *at = read_bound(text, ':', &read.first);
+    const char *at = read_bound(slab_of_name(text), ':', &read.first);
     if (!at || !read_bound(at, '\0', &read.last))
         return oct_fail(err, OCT_E_ARG,
-                        "%s: no slab: LAYER[+-UM]:LAYER[+-UM] with the layers ilm and rpe and up "
-                        "to 10000 um, as ilm+10:ilm+40",
+                        "%s: no slab: LAYER[+-UM]:LAYER[+-UM] with the layers ilm, rnfl_gcl, "
+                        "ipl_inl, inl_opl, opl_onl, is_os and rpe and up to 10000 um, as "
+                        "ilm+10:ilm+40, or superficial, deep, avascular, choriocapillaris, "
+                        "retina, rnfl, gcl+ipl",
                         text);
-    /* The ILM lies above the RPE: what begins no lower in the deeper layer ends above it. */
+    /* Layers are in order: what begins no lower in the deeper layer ends above it. */
     if (read.first.layer >= read.last.layer && !(read.first.offset_um < read.last.offset_um))
         return oct_fail(err, OCT_E_ARG, "%s: the slab's first bound must lie above its last", text);
     *slab = read;

@@ -1,0 +1,647 @@
+/* The borders between the ILM and the ellipsoid zone, coarsely: those of the RNFL, IPL/INL,
+ * INL/OPL and OPL/ONL, from the light of the tissues between them.
+ *
+ * Cells are means of the light over `lines` A-lines and `depth` pixels, in columns that are level
+ * with the ellipsoid zone. Each tissue has a level, that of a usual retina as bright as the
+ * column's outer layers are. A state of a column is the row of IPL/INL, the thickness of the INL
+ * and that of the OPL; it costs what its cells differ from the levels of their tissues (after Chan
+ * and Vese, IEEE Trans. Image Process. 10 (2001) 266), less the step of the light at each border,
+ * and more the further each thickness is from that of a retina that is so thick: in the fovea's
+ * pit all lie on the ILM. From column to column each border moves at a price a row: the least
+ * total of all states (min-plus, separable), read back from the last column. The border of the
+ * RNFL, whose thickness is anything, is a path of its own: first down to the OPL, so that IPL/INL
+ * lies below it, then to IPL/INL. Levels are then moved to those that were found, and all is done
+ * once more. */
+#include "analysis/layers/find/trace_parts.h"
+#include "pipeline/base/wide.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RNFL_GCL, IPL_INL, INL_OPL, OPL_ONL, N_BORDERS };
+enum { N_TISSUES = N_BORDERS + 1 }; /* RNFL, GCL with IPL, INL, OPL, ONL */
+
+/* The light of the tissues, over that of the RNFL: about what real eyes show. */
+static const double reflects[N_TISSUES] = {1, 0.15, 0.05, 0.14, 0.02};
+
+#define ROW_UM 5.0
+#define COLUMN_UM 30.0
+#define MOST_ROWS 90u
+#define MOST_COLUMNS 160u
+#define N_SMOOTH 2     /* rounds of 1, 2, 1 over neighbouring columns */
+#define N_ROUNDS 2     /* with levels guessed, then measured */
+#define MEASURED 0.35F /* of the way from guessed levels to measured ones */
+/* What is usual, from the ILM to the ellipsoid zone: */
+#define PIT_UM 115.0  /* where the inner layers begin, */
+#define RIM_UM 210.0  /* where all are as thick as anywhere, */
+#define GCIPL_UM 30.0 /* what of GCL and IPL is measured, */
+#define INL_UM 38.0
+#define OPL_UM 27.0
+#define ONL_UM 75.0      /* with the inner segments, */
+#define ONL_MORE_UM 55.0 /* and more of it in the pit; */
+#define SPREAD_UM 13.0   /* of INL and OPL, and */
+#define ONL_SPREAD_UM 25.0
+#define MOST_INL_UM 70.0
+#define MOST_OPL_UM 60.0
+/* Costs. */
+#define PRICE 0.3F /* of a row of ROW_UM between columns of COLUMN_UM */
+#define MAX_SLOPE 0.6
+#define MOST_STEPS 4u
+#define WEIGHT 1.5F       /* of a squared neper over ROW_UM */
+#define MOST_MISFIT 0.6F  /* squared nepers: what is far from all levels says nothing */
+#define SIDE_UM 14.0      /* of a border, whose light is compared */
+#define LEAST_WEIGHT 0.1F /* of a column in a shadow */
+/* The border of the RNFL. */
+#define FIBRE_UM 40.0     /* to each side, that is compared */
+#define FIBRE_LEVELS 0.6F /* shares of both costs */
+#define FIBRE_STEP 1.5F
+#define FIBRE_REACH 4 /* rows from column to column */
+#define ABOVE_ONL 6   /* rows that IPL/INL and INL/OPL need beneath it */
+#define BELOW_FIBRES 2
+/* Levels. */
+#define LEVEL_UM 400.0 /* sigma, along the columns */
+#define FAR_UM 120.0   /* of the vitreous above the ILM, and */
+#define NEAR_UM 15.0
+#define N_GAINS 48
+#define LEAST_GAIN 0.02
+#define GAIN_STEP 1.3
+#define NEVER 1e9F
+#define GUARD 2u /* so that MOST_STEPS lead from no state around to another */
+
+void oct_trace_inner_init(struct oct_trace *trace)
+{
+    const struct oct_trace_params *p = &trace->setup.params;
+    struct oct_trace_inner *f = &trace->inner;
+    const uint32_t m = trace->setup.n_lines;
+
+    f->depth = oct_trace_rounded(ROW_UM / p->depth_um, 1, 64);
+    while (p->most_um / (f->depth * p->depth_um) > MOST_ROWS)
+        f->depth++;
+    f->lines =
+        oct_trace_rounded(COLUMN_UM / p->line_um, (m + MOST_COLUMNS - 1) / MOST_COLUMNS, m / 8);
+    f->n_columns = (m + f->lines - 1) / f->lines;
+    const double row_um = f->depth * p->depth_um;
+    f->n_rows = oct_trace_rounded(p->most_um / row_um, 4, MOST_ROWS);
+    f->most_inl = oct_trace_rounded(MOST_INL_UM / row_um, 1, 20);
+    f->most_opl = oct_trace_rounded(MOST_OPL_UM / row_um, 1, 16);
+    f->steps = oct_trace_rounded(MAX_SLOPE * p->line_um * f->lines / row_um, 1, MOST_STEPS);
+    f->price = PRICE * (float)(row_um / ROW_UM * fmin(COLUMN_UM / (p->line_um * f->lines), 4));
+    f->n_nodes = (size_t)(f->n_rows + 1 + 2 * GUARD) * (f->most_inl + 1 + 2 * GUARD) *
+                 (f->most_opl + 1 + 2 * GUARD);
+    f->cells = oct_trace_array(trace, (size_t)f->n_columns * f->n_rows, sizeof(float));
+    f->costs = oct_trace_array(trace, N_BORDERS * ((size_t)f->n_rows + 1), sizeof(float));
+    f->levels = oct_trace_array(trace, (size_t)N_TISSUES * f->n_columns, sizeof(float));
+    f->weights = oct_trace_array(trace, f->n_columns, sizeof(float));
+    f->gains = oct_trace_array(trace, f->n_columns, sizeof(float));
+    f->ilm = oct_trace_array(trace, f->n_columns, sizeof(int));
+    f->base = oct_trace_array(trace, f->n_columns, sizeof(int));
+    f->totals = oct_trace_array(trace, f->n_columns * f->n_nodes, sizeof(float));
+    f->scratch = oct_trace_array(trace, 2 * f->n_nodes, sizeof(float));
+    f->rows = oct_trace_array(trace, N_BORDERS * (size_t)f->n_columns, sizeof(uint16_t));
+}
+
+/* ---- cells ---- */
+
+/* The mean of a path over the A-lines of a column. */
+static float path_at(const struct oct_trace *trace, const float *path, uint32_t column,
+                     uint32_t *first, uint32_t *end)
+{
+    float sum = 0;
+
+    *first = column * trace->inner.lines;
+    *end = *first + trace->inner.lines;
+    *end = *end < trace->setup.n_lines ? *end : trace->setup.n_lines;
+    for (uint32_t j = *first; j < *end; j++)
+        sum += path[j];
+    return sum / (float)(*end - *first);
+}
+
+/* Rows above the ellipsoid zone; those above the ILM are dark. */
+static void fill_column(struct oct_trace *trace, uint32_t c)
+{
+    struct oct_trace_inner *f = &trace->inner;
+    float *cells = f->cells + (size_t)c * f->n_rows;
+    const int height = (int)(f->n_rows * f->depth);
+    uint32_t first, end, n = 0;
+    const float zone = path_at(trace, trace->path[OCT_LAYER_IS_OS], c, &first, &end);
+    const float ilm = path_at(trace, trace->path[OCT_LAYER_ILM], c, &first, &end);
+
+    f->base[c] = (int)lroundf(zone) - height;
+    f->ilm[c] = (int)lroundf((ilm + 0.5F - (float)f->base[c]) / (float)f->depth);
+    f->ilm[c] = f->ilm[c] < 0 ? 0 : f->ilm[c] > (int)f->n_rows ? (int)f->n_rows : f->ilm[c];
+    memset(cells, 0, f->n_rows * sizeof(*cells));
+    for (uint32_t j = first; j < end; j++) {
+        if (!oct_trace_has_line(trace, j))
+            continue;
+        int base = (int)lroundf(trace->path[OCT_LAYER_IS_OS][j]) - height;
+        n++;
+        for (int i = 0; i < height; i++)
+            cells[i / (int)f->depth] += oct_trace_light_at(trace, j, base + i);
+    }
+    for (uint32_t i = 0; i < f->n_rows; i++)
+        cells[i] = n ? cells[i] / (float)(n * f->depth) : 0;
+}
+
+/* Each column with its neighbours. */
+static void smooth_columns(struct oct_trace_inner *f)
+{
+    const size_t n = f->n_rows;
+
+    for (int round = 0; round < N_SMOOTH; round++) {
+        float *before = f->scratch; /* of the column before, as it was */
+        memcpy(before, f->cells, n * sizeof(float));
+        for (uint32_t c = 0; c < f->n_columns; c++) {
+            float *own = f->cells + c * n, *next = c + 1 < f->n_columns ? own + n : own;
+            for (size_t i = 0; i < n; i++) {
+                const float was = own[i];
+                own[i] = 0.25F * before[i] + 0.5F * was + 0.25F * next[i];
+                before[i] = was;
+            }
+        }
+    }
+}
+
+/* ---- levels ---- */
+
+/* The mean light of the vitreous, in the picture above the ILM. */
+static float vitreous_level(const struct oct_trace *trace)
+{
+    const double um = trace->setup.params.depth_um;
+    const int far = (int)lround(FAR_UM / um), near = (int)lround(NEAR_UM / um);
+    double sum = 0;
+    size_t n = 0;
+
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+        const int ilm = (int)floorf(trace->path[OCT_LAYER_ILM][j]);
+        for (int d = ilm > far ? ilm - far : 0; d < ilm - near && oct_trace_has_line(trace, j);
+             d++) {
+            sum += (double)oct_trace_light_at(trace, j, d);
+            n++;
+        }
+    }
+    return n ? (float)(sum / (double)n) : trace->dark;
+}
+
+/* What a thickness costs that is not the usual one. */
+static float thickness_cost(double rows, double row_um, double usual_um, double spread_um)
+{
+    const double z = (rows * row_um - usual_um) / spread_um;
+    return (float)fmin(0.3 * z * z, 3);
+}
+
+/* From 0 in the fovea's pit to 1 where all layers are as thick as usual. */
+static double rim_share(const struct oct_trace_inner *f, uint32_t c, double row_um)
+{
+    const double um = ((int)f->n_rows - f->ilm[c]) * row_um;
+    return fmin(fmax((um - PIT_UM) / (RIM_UM - PIT_UM), 0), 1);
+}
+
+/* Of the outer layers of a column, as thick as usual: how much each is of what is measured, whose
+ * rows are returned. */
+static uint32_t outer_shares(const struct oct_trace_inner *f, uint32_t c, double row_um,
+                             float share[N_TISSUES])
+{
+    const double rim = rim_share(f, c, row_um);
+    const double thick[N_TISSUES] = {0, GCIPL_UM * rim, INL_UM * rim, OPL_UM * rim,
+                                     ONL_UM + (1 - rim) * ONL_MORE_UM};
+    const double room = ((int)f->n_rows - f->ilm[c]) * row_um;
+    double sum = 0;
+
+    for (int k = N_TISSUES - 1; k >= 0; k--) {
+        share[k] = (float)fmin(thick[k], fmax(room - sum, 0));
+        sum += (double)share[k];
+    }
+    for (int k = 0; k < N_TISSUES; k++)
+        share[k] = sum > 0 ? share[k] / (float)sum : 0;
+    return oct_trace_rounded(sum / row_um, 1, f->n_rows);
+}
+
+/* The place among `known` levels at which the shares have a mean. */
+static float gain_of(float known[N_GAINS][N_TISSUES], const float share[N_TISSUES], float mean)
+{
+    float before = 0;
+
+    for (int g = 0; g < N_GAINS; g++) {
+        float at = 0;
+        for (int k = 0; k < N_TISSUES; k++)
+            at += share[k] * known[g][k];
+        if (at >= mean)
+            return g > 0 ? (float)(g - 1) + (mean - before) / (at - before) : 0;
+        before = at;
+    }
+    return N_GAINS - 1;
+}
+
+/* The levels of the tissues in each column: the usual ones that have the mean of the outer layers
+ * about it, so that neither shadows nor the beam's angle make one tissue of another. */
+static void guess_levels(struct oct_trace *trace)
+{
+    struct oct_trace_inner *f = &trace->inner;
+    const double row_um = f->depth * trace->setup.params.depth_um;
+    const double line_um = trace->setup.params.line_um * f->lines;
+    float known[N_GAINS][N_TISSUES];
+
+    f->vitreous = vitreous_level(trace);
+    for (int g = 0; g < N_GAINS; g++)
+        for (int k = 0; k < N_TISSUES; k++)
+            known[g][k] = f->vitreous + (float)log1p(LEAST_GAIN * pow(GAIN_STEP, g) * reflects[k]);
+    for (uint32_t c = 0; c < f->n_columns; c++) {
+        const float *cells = f->cells + (size_t)c * f->n_rows;
+        float share[N_TISSUES], sum = 0;
+        const uint32_t n = outer_shares(f, c, row_um, share);
+        for (uint32_t i = f->n_rows - n; i < f->n_rows; i++)
+            sum += cells[i];
+        f->gains[c] = gain_of(known, share, sum / (float)n);
+    }
+    oct_trace_smooth(f->gains, f->scratch, f->n_columns, fmax(LEVEL_UM / line_um, 0.7));
+    for (uint32_t c = 0; c < f->n_columns; c++) {
+        const float at = fminf(fmaxf(f->scratch[c], 0), N_GAINS - 1.01F);
+        const int g = (int)at;
+        for (int k = 0; k < N_TISSUES; k++)
+            f->levels[c * N_TISSUES + (size_t)k] =
+                known[g][k] + (at - (float)g) * (known[g + 1][k] - known[g][k]);
+    }
+}
+
+/* What each column weighs: less where a vessel shades it. */
+static void weigh_columns(struct oct_trace *trace)
+{
+    struct oct_trace_inner *f = &trace->inner;
+    double sum = 0;
+
+    for (uint32_t c = 0; c < f->n_columns; c++) {
+        const float *cells = f->cells + (size_t)c * f->n_rows;
+        const uint32_t first = (uint32_t)f->ilm[c];
+        float total = 0;
+        for (uint32_t i = first; i < f->n_rows; i++)
+            total += cells[i] - f->vitreous;
+        f->weights[c] = total / (float)(f->n_rows - first + 1);
+        sum += (double)f->weights[c];
+    }
+    const float usual = (float)(sum / f->n_columns);
+    const float weight = WEIGHT * (float)(f->depth * trace->setup.params.depth_um / ROW_UM);
+    for (uint32_t c = 0; c < f->n_columns; c++) {
+        float share = usual > 0 ? f->weights[c] / usual : 1;
+        share = share < LEAST_WEIGHT ? LEAST_WEIGHT : share > 1 ? 1 : share;
+        f->weights[c] = weight * share * share;
+    }
+}
+
+/* Moves the levels to those of the tissues as they were found. */
+static void measure_levels(struct oct_trace_inner *f)
+{
+    double sum[N_TISSUES] = {0};
+    size_t n[N_TISSUES] = {0};
+
+    for (uint32_t c = 0; c < f->n_columns; c++) {
+        int tissue = 0;
+        for (int i = f->ilm[c]; i < (int)f->n_rows; i++) {
+            while (tissue < N_BORDERS && i >= (int)f->rows[(size_t)tissue * f->n_columns + c])
+                tissue++;
+            sum[tissue] += (double)(f->cells[(size_t)c * f->n_rows + (size_t)i] -
+                                    f->levels[c * N_TISSUES + (size_t)tissue]);
+            n[tissue]++;
+        }
+    }
+    for (int k = 0; k < N_TISSUES; k++)
+        for (uint32_t c = 0; n[k] >= f->n_columns / 4 && c < f->n_columns; c++)
+            f->levels[c * N_TISSUES + (size_t)k] += MEASURED * (float)(sum[k] / (double)n[k]);
+}
+
+/* ---- costs ---- */
+
+/* Of a cell, as a tissue of a level; what is far from all levels says nothing. */
+static float misfit(float cell, float level)
+{
+    const float d = cell - level;
+    return d * d < MOST_MISFIT ? d * d : MOST_MISFIT;
+}
+
+/* The mean of the rows from first to before end, of those between the ILM and the zone. */
+static float mean_rows(const float *sums, int first, int end, int ilm, int n)
+{
+    first = first < ilm ? ilm : first;
+    end = end > n ? n : end;
+    return end > first ? (sums[end] - sums[first]) / (float)(end - first) : 0;
+}
+
+/* By how much the light falls with depth at a row. */
+static float fall_at(const float *sums, int i, int side, int ilm, int n)
+{
+    return i <= ilm || i >= n
+               ? 0
+               : mean_rows(sums, i - side, i, ilm, n) - mean_rows(sums, i, i + side, ilm, n);
+}
+
+/* What a cell costs as the tissue above a border, less what it costs as that below. */
+static float excess(const struct oct_trace_inner *f, uint32_t c, int border, float cell)
+{
+    const float *levels = f->levels + (size_t)c * N_TISSUES + border;
+    return f->weights[c] * (misfit(cell, levels[0]) - misfit(cell, levels[1]));
+}
+
+static void sum_up(const struct oct_trace_inner *f, uint32_t c, float sums[MOST_ROWS + 1])
+{
+    sums[0] = 0;
+    for (uint32_t i = 0; i < f->n_rows; i++)
+        sums[i + 1] = sums[i] + f->cells[(size_t)c * f->n_rows + i];
+}
+
+/* Of each border above each row: what the rows above cost as the tissue above it, less what they
+ * would cost as the tissue below it. IPL/INL has the best border of the RNFL above it. */
+static void score_column(struct oct_trace *trace, uint32_t c)
+{
+    static const float signs[N_BORDERS] = {0, 1, -1, 1}; /* of the fall at the border */
+    struct oct_trace_inner *f = &trace->inner;
+    const double row_um = f->depth * trace->setup.params.depth_um;
+    const double usual_onl = ONL_UM + (1 - rim_share(f, c, row_um)) * ONL_MORE_UM;
+    const int n = (int)f->n_rows, ilm = f->ilm[c], side = (int)fmax(1, SIDE_UM / row_um + 0.5);
+    float sums[N_BORDERS] = {0}, least = 0, light[MOST_ROWS + 1];
+
+    sum_up(f, c, light);
+    for (int i = 0; i <= n; i++) {
+        float *cost = f->costs + i;
+        const float fall = fall_at(light, i, side, ilm, n);
+        for (int k = 0; k < N_BORDERS; k++)
+            cost[(size_t)k * (f->n_rows + 1)] = i < ilm ? NEVER : sums[k] - signs[k] * fall;
+        cost[(size_t)IPL_INL * (f->n_rows + 1)] += least;
+        cost[(size_t)OPL_ONL * (f->n_rows + 1)] +=
+            thickness_cost(n - i, row_um, usual_onl, ONL_SPREAD_UM);
+        for (int k = 0; k < N_BORDERS && i >= ilm && i < n; k++)
+            sums[k] += excess(f, c, k, f->cells[(size_t)c * f->n_rows + (size_t)i]);
+        least = fminf(least, sums[RNFL_GCL]);
+    }
+}
+
+/* ---- states ---- */
+
+struct states {
+    /* From a state to that where a border lies a row deeper; the RNFL's is in none. */
+    size_t away[N_BORDERS];
+    size_t row, inl; /* strides */
+};
+
+static struct states states_of(const struct oct_trace_inner *f)
+{
+    struct states s = {.inl = f->most_opl + 1 + 2 * GUARD};
+    s.row = s.inl * (f->most_inl + 1 + 2 * GUARD);
+    s.away[IPL_INL] = s.row - s.inl;
+    s.away[INL_OPL] = s.inl - 1;
+    s.away[OPL_ONL] = 1;
+    return s;
+}
+
+static size_t state_at(const struct states *s, int row, int inl, int opl)
+{
+    return ((size_t)row + GUARD) * s->row + ((size_t)inl + GUARD) * s->inl + (size_t)opl + GUARD;
+}
+
+/* to = min(from, either neighbour + price) */
+OCT_WIDE static void move_border(const float *restrict from, float *restrict to, size_t n,
+                                 size_t away, float price)
+{
+    for (size_t i = away; i < n - away; i++) {
+        float side = (from[i - away] < from[i + away] ? from[i - away] : from[i + away]) + price;
+        to[i] = from[i] < side ? from[i] : side;
+    }
+}
+
+static void add_column(struct oct_trace *trace, uint32_t c, const float *from, float *to)
+{
+    struct oct_trace_inner *f = &trace->inner;
+    const struct states s = states_of(f);
+    const double row_um = f->depth * trace->setup.params.depth_um;
+    const double share = rim_share(f, c, row_um);
+    const float *cost[N_BORDERS];
+    float usual_opl[32], usual_inl[32];
+
+    for (int k = 0; k < N_BORDERS; k++)
+        cost[k] = f->costs + (size_t)k * (f->n_rows + 1);
+    for (uint32_t i = 0; i <= f->most_inl; i++)
+        usual_inl[i] = thickness_cost(i, row_um, share * INL_UM, SPREAD_UM);
+    for (uint32_t i = 0; i <= f->most_opl; i++)
+        usual_opl[i] = thickness_cost(i, row_um, share * OPL_UM, SPREAD_UM);
+    for (size_t i = (size_t)f->first * s.row; i < f->n_nodes; i++)
+        to[i] = NEVER;
+    const int fibres = f->rows[c] > f->ilm[c] + 1 ? f->rows[c] + BELOW_FIBRES : f->ilm[c];
+    for (int a = fibres; a <= (int)f->n_rows; a++)
+        for (int t = 0; t <= (int)f->most_inl && a + t <= (int)f->n_rows; t++) {
+            const float own = cost[IPL_INL][a] + cost[INL_OPL][a + t] + usual_inl[t];
+            const float *last = cost[OPL_ONL] + a + t, *in = from + state_at(&s, a, t, 0);
+            float *out = to + state_at(&s, a, t, 0);
+            for (int u = 0; u <= (int)f->most_opl && a + t + u <= (int)f->n_rows; u++)
+                out[u] = in[u] + own + last[u] + usual_opl[u];
+        }
+}
+
+/* From the borders of one column to those of the column before that lead to them. */
+static void step_back(const struct oct_trace_inner *f, const float *totals, int at[3])
+{
+    const struct states s = states_of(f);
+    const int own[3] = {at[0], at[1], at[2]}, steps = (int)f->steps;
+    float best = INFINITY;
+
+    for (int da = -steps; da <= steps; da++)
+        for (int db = -steps; db <= steps; db++)
+            for (int dc = -steps; dc <= steps; dc++) {
+                const int a = own[0] + da, t = own[1] + db - a, u = own[2] + dc - own[1] - db;
+                if (a < f->first || a > (int)f->n_rows || t < 0 || t > (int)f->most_inl || u < 0 ||
+                    u > (int)f->most_opl)
+                    continue;
+                float x =
+                    totals[state_at(&s, a, t, u)] + f->price * (float)(abs(da) + abs(db) + abs(dc));
+                if (x < best) {
+                    best = x;
+                    at[0] = a;
+                    at[1] = a + t;
+                    at[2] = a + t + u;
+                }
+            }
+}
+
+static void follow_back(struct oct_trace_inner *f)
+{
+    const struct states s = states_of(f);
+    const float *totals = f->totals + (size_t)(f->n_columns - 1) * f->n_nodes;
+    int at[3] = {0, 0, 0};
+    float best = INFINITY;
+
+    for (int a = f->first; a <= (int)f->n_rows; a++)
+        for (int t = 0; t <= (int)f->most_inl; t++)
+            for (int u = 0; u <= (int)f->most_opl; u++)
+                if (totals[state_at(&s, a, t, u)] < best) {
+                    best = totals[state_at(&s, a, t, u)];
+                    at[0] = a;
+                    at[1] = a + t;
+                    at[2] = a + t + u;
+                }
+    for (uint32_t c = f->n_columns; c-- > 0;) {
+        for (int k = 0; k < 3; k++)
+            f->rows[(size_t)(IPL_INL + k) * f->n_columns + c] = (uint16_t)at[k];
+        if (c > 0)
+            step_back(f, f->totals + (size_t)(c - 1) * f->n_nodes, at);
+    }
+}
+
+/* ---- curves ---- */
+
+/* A border of the columns as a curve over the A-lines. */
+static void curve_of(struct oct_trace *trace, int border, float *path)
+{
+    const struct oct_trace_inner *f = &trace->inner;
+    const uint16_t *rows = f->rows + (size_t)border * f->n_columns;
+    const float half = 0.5F * (float)(f->lines - 1), height = (float)(f->n_rows * f->depth);
+
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+        float u = ((float)j - half) / (float)f->lines;
+        u = u < 0 ? 0 : u > (float)(f->n_columns - 1) ? (float)(f->n_columns - 1) : u;
+        uint32_t c = (uint32_t)u, next = c + 1 < f->n_columns ? c + 1 : c;
+        float row = (float)rows[c] + (u - (float)c) * ((float)rows[next] - (float)rows[c]);
+        trace->line[j] = row * (float)f->depth - height - 0.5F;
+    }
+    oct_trace_smooth(trace->line, path, trace->setup.n_lines, fmax(0.5 * f->lines, 0.7));
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++)
+        path[j] += trace->path[OCT_LAYER_IS_OS][j];
+}
+
+/* IPL/INL, INL/OPL and OPL/ONL at the levels. */
+static void find_states(struct oct_trace *trace)
+{
+    struct oct_trace_inner *f = &trace->inner;
+    const struct states s = states_of(f);
+
+    f->first = (int)f->n_rows;
+    for (uint32_t c = 0; c < f->n_columns; c++)
+        f->first = f->ilm[c] < f->first ? f->ilm[c] : f->first;
+    const size_t base = (size_t)f->first * s.row; /* with the guards before it */
+    memset(f->scratch, 0, 2 * f->n_nodes * sizeof(float));
+    for (uint32_t c = 0; c < f->n_columns; c++) {
+        float *totals = f->totals + (size_t)c * f->n_nodes;
+        const float *from = f->scratch;
+        if (c > 0) {
+            from = totals - f->n_nodes;
+            for (int k = IPL_INL, i = 0; k < N_BORDERS; k++)
+                for (uint32_t step = 0; step < f->steps; step++, i++) {
+                    float *to = f->scratch + (size_t)(i % 2) * f->n_nodes;
+                    for (size_t g = 0; g < s.away[k]; g++)
+                        to[base + g] = to[f->n_nodes - 1 - g] = NEVER;
+                    move_border(from + base, to + base, f->n_nodes - base, s.away[k], f->price);
+                    from = to;
+                }
+        }
+        score_column(trace, c);
+        add_column(trace, c, from, totals);
+    }
+    follow_back(f);
+}
+
+/* ---- the border of the RNFL ---- */
+
+/* How much brighter the fibres above a row are than what lies below, the more the longer both
+ * are. */
+static float fibre_step(const float *sums, int i, int side, int ilm, int last, int n)
+{
+    const int first = i - side > ilm ? i - side : ilm, end = i + side < last ? i + side : last;
+    const float above = (float)(i - first), under = (float)(end - i);
+
+    if (i <= ilm || end <= i)
+        return 0;
+    return (mean_rows(sums, first, i, ilm, n) - mean_rows(sums, i, end, ilm, n)) *
+           sqrtf(above * under / (above + under));
+}
+
+/* The least total that leads from the column before to each row; steps towards the ILM or away from
+ * it have a price. */
+static void lead_fibres(const struct oct_trace_inner *f, uint32_t c, float *now)
+{
+    const int n = (int)f->n_rows + 1, shift = c > 0 ? f->ilm[c] - f->ilm[c - 1] : 0;
+    const float *before = now - n;
+
+    for (int i = 0; i < n; i++) {
+        float best = c > 0 ? NEVER : 0;
+        for (int d = -FIBRE_REACH; c > 0 && d <= FIBRE_REACH; d++) {
+            const int k = i - shift + d;
+            if (k >= 0 && k < n)
+                best = fminf(best, before[k] + f->price * (float)abs(d));
+        }
+        now[i] = best;
+    }
+}
+
+static void add_fibres(const struct oct_trace_inner *f, uint32_t c, int last, int side, float *now)
+{
+    const int n = (int)f->n_rows, ilm = f->ilm[c];
+    float sum = 0, light[MOST_ROWS + 1];
+
+    sum_up(f, c, light);
+    last = last > ilm ? last : ilm;
+    for (int i = 0; i <= n; i++) {
+        if (i < ilm || i > last) {
+            now[i] = NEVER;
+            continue;
+        }
+        now[i] += FIBRE_LEVELS * sum -
+                  FIBRE_STEP * f->weights[c] * fibre_step(light, i, side, ilm, last, n);
+        if (i < n)
+            sum += excess(f, c, RNFL_GCL, f->cells[(size_t)c * f->n_rows + (size_t)i]);
+    }
+}
+
+static void follow_fibres(struct oct_trace_inner *f)
+{
+    const int n = (int)f->n_rows + 1;
+    int at = 0;
+
+    for (uint32_t c = f->n_columns; c-- > 0;) {
+        const float *now = f->totals + (size_t)c * (size_t)n;
+        const bool is_last = c + 1 == f->n_columns;
+        const int was = is_last ? 0 : at - (f->ilm[c + 1] - f->ilm[c]);
+        const int first = is_last ? 0 : was - FIBRE_REACH,
+                  end = is_last ? n : was + FIBRE_REACH + 1;
+        float best = INFINITY;
+        for (int i = first > 0 ? first : 0; i < end && i < n; i++) {
+            const float x = now[i] + (is_last ? 0 : f->price * (float)abs(i - was));
+            if (x < best) {
+                best = x;
+                at = i;
+            }
+        }
+        f->rows[c] = (uint16_t)at;
+    }
+}
+
+/* Above IPL/INL; at first, as far down as the OPL may reach. */
+static void find_fibres(struct oct_trace *trace, bool is_last)
+{
+    struct oct_trace_inner *f = &trace->inner;
+    const int side = (int)fmax(1, FIBRE_UM / (f->depth * trace->setup.params.depth_um) + 0.5);
+
+    for (uint32_t c = 0; c < f->n_columns; c++) {
+        float *now = f->totals + (size_t)c * (f->n_rows + 1);
+        const int last = is_last ? f->rows[(size_t)IPL_INL * f->n_columns + c]
+                                 : f->rows[(size_t)OPL_ONL * f->n_columns + c] - ABOVE_ONL;
+        lead_fibres(f, c, now);
+        add_fibres(f, c, last, side, now);
+    }
+    follow_fibres(f);
+}
+
+void oct_trace_inner(struct oct_trace *trace)
+{
+    struct oct_trace_inner *f = &trace->inner;
+
+    for (uint32_t c = 0; c < f->n_columns; c++)
+        fill_column(trace, c);
+    smooth_columns(f);
+    memset(f->rows, 0, f->n_columns * sizeof(*f->rows));
+    guess_levels(trace);
+    weigh_columns(trace);
+    for (int round = 0; round < N_ROUNDS; round++) {
+        if (round > 0)
+            measure_levels(f);
+        find_states(trace);
+        find_fibres(trace, round + 1 == N_ROUNDS);
+    }
+    for (int k = 0; k < N_BORDERS; k++)
+        curve_of(trace, k, trace->path[OCT_LAYER_RNFL_GCL + k]);
+}

@@ -1,0 +1,70 @@
+/* The light of a picture on one scale, whatever the picture's own is: the logarithm of the light
+ * and a floor that lies FLOOR_DB below its brightest pixels. The floor gives pictures that are
+ * averaged, whose vitreous is black, the contrast of noisy ones: without it the logarithm is
+ * steepest in the skirts of the axial resolution, micrometres away from where the light itself
+ * changes fastest. Where the picture's unit is not known, the span of its pixels is taken as
+ * SPAN_DB. */
+#include "analysis/layers/find/trace_parts.h"
+
+#include <stdlib.h>
+
+#define FLOOR_DB 19.0
+#define SPAN_DB 24.0
+#define DIM_SHARE 0.3     /* of the pixels are darker than the span's lower end, */
+#define BRIGHT_SHARE 0.02 /* and brighter than its upper one, where the scale has its zero */
+#define LEAST_DB -60.0    /* of the table */
+#define MOST_DB 40.0
+#define STEPS_A_DB 16
+#define N_STEPS ((int)((MOST_DB - LEAST_DB) * STEPS_A_DB))
+#define N_SAMPLES 16384u
+
+void oct_trace_light_init(struct oct_trace *trace)
+{
+    const size_t n = (size_t)trace->setup.n_lines * trace->setup.depth;
+
+    trace->light = oct_trace_array(trace, n, sizeof(float));
+    trace->samples = oct_trace_array(trace, N_SAMPLES, sizeof(float));
+    trace->table = oct_trace_array(trace, N_STEPS + 1, sizeof(float));
+    for (int i = 0; trace->table && i <= N_STEPS; i++)
+        trace->table[i] = (float)log(pow(10, 0.1 * (LEAST_DB + (double)i / STEPS_A_DB)) +
+                                     pow(10, -0.1 * FLOOR_DB));
+}
+
+static size_t take_samples(struct oct_trace *trace, const float *pixels)
+{
+    const size_t all = (size_t)trace->setup.n_lines * trace->setup.depth;
+    const size_t stride = all / N_SAMPLES + 1;
+    size_t n = 0;
+
+    /* A stride that is no divisor of the depth, so that all depths count. */
+    for (size_t i = 0; i < all; i += stride + (i / trace->setup.depth) % 2)
+        if (n < N_SAMPLES && oct_trace_has_line(trace, (uint32_t)(i / trace->setup.depth)) &&
+            fabsf(pixels[i]) <= OCT_TRACE_MOST_BRIGHT)
+            trace->samples[n++] = pixels[i];
+    return n;
+}
+
+bool oct_trace_light(struct oct_trace *trace, const float *pixels)
+{
+    const struct oct_trace_params *p = &trace->setup.params;
+    const size_t all = (size_t)trace->setup.n_lines * trace->setup.depth;
+    const size_t n = take_samples(trace, pixels);
+
+    if (n == 0)
+        return false;
+    const float dim = oct_trace_select(trace->samples, n, (size_t)(DIM_SHARE * (double)(n - 1)));
+    const float bright =
+        oct_trace_select(trace->samples, n, (size_t)((1 - BRIGHT_SHARE) * (double)(n - 1)));
+    if (!(bright - dim > 1e-6F * (fabsf(bright) + fabsf(dim))))
+        return false;
+    const double unit_db = p->unit_db > 0 ? p->unit_db : SPAN_DB / (double)(bright - dim);
+    const float scale = (float)(STEPS_A_DB * unit_db);
+    const float zero = 0.5F - (float)(LEAST_DB * STEPS_A_DB);
+    for (size_t i = 0; i < all; i++) {
+        const float x = fabsf(pixels[i]) <= OCT_TRACE_MOST_BRIGHT
+                            ? (pixels[i] - bright) * scale + zero
+                            : 0; /* what is no number is the darkest */
+        trace->light[i] = trace->table[x > 0 ? (x < N_STEPS ? (int)x : N_STEPS) : 0];
+    }
+    return true;
+}
