@@ -21,7 +21,8 @@ void oct_surface_pixels_begin(struct oct_surface_pixels *pixels, const struct oc
 void oct_surface_pixels_values(const struct oct_surface_pixels *pixels, uint32_t line,
                                float *values);
 
-/* [depth] in dB, in which layers are traced; of counts^2 within 0.3 dB. What is no light is not finite. */
+/* [depth] in dB, in which layers are traced; of counts^2 within 0.3 dB. What is no light is not
+ * finite. */
 void oct_surface_pixels_brightness(const struct oct_surface_pixels *pixels, uint32_t line,
                                    float *brightness);
 

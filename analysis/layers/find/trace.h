@@ -17,10 +17,10 @@
  *
  * Positions are depth pixels, 0 in the middle of the first one, downward, and in order: a border
  * lies nowhere above the one before it. In the fovea's pit those of the inner layers lie on the
- * ILM. What is not found is NaN, never a guess: A-lines without evidence, but for a gap that is narrower
- * than gap_um between A-lines that are found (a vessel's shadow), where the path itself is given
- * with its low quality. Where less than three in ten A-lines have an RPE nothing is found: it is
- * none.
+ * ILM. What is not found is NaN, never a guess: A-lines without evidence, but for a gap that is
+ * narrower than gap_um between A-lines that are found (a vessel's shadow), where the path itself
+ * is given with its low quality. Where less than three in ten A-lines have an RPE nothing is
+ * found: it is none.
  *
  * Same B-scan, same numbers. One thread uses a trace at a time. */
 #ifndef OCT_ANALYSIS_LAYERS_FIND_TRACE_H

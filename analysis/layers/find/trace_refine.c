@@ -14,9 +14,9 @@
 #define ZONE_SPREAD_UM 14.0
 #define MERGED_UM 5.0F /* from the ILM: a border lies on it */
 
-/* Wide, in the logarithm of the light, then narrow in the light itself: there it changes fastest.
- * Of the ILM, whose reflex outshines the fibres below it, and of the RPE, whose light falls into that
- * of the choroid, in its root. */
+/* Wide, in the logarithm of the light, then narrow in the light itself: there it changes
+ * fastest. Of the ILM, whose reflex outshines the fibres below it, and of the RPE, whose light
+ * falls into that of the choroid, in its root. */
 static const struct oct_trace_search searches[OCT_N_LAYERS][2] = {
     [OCT_LAYER_ILM] = {{18, 4, 10, 0.8F, 0.3F, 0}, {7, 1.2F, 8, 0.7F, 0.3F, 0.5F}},
     [OCT_LAYER_RNFL_GCL] = {{10, 5, 40, 2, 0.6F, 0}, {5, 3, 40, 2, 0.6F, 1}},

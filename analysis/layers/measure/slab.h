@@ -16,8 +16,8 @@ struct oct_slab {
 };
 
 /* "LAYER[+-UM]:LAYER[+-UM]", or a name: superficial, deep, avascular, choriocapillaris (those of
- * OCT angiography), retina, rnfl, gcl+ipl. OCT_E_ARG says what is wrong. Bounds of one layer must be in
- * order. */
+ * OCT angiography), retina, rnfl, gcl+ipl. OCT_E_ARG says what is wrong. Bounds of one layer
+ * must be in order. */
 enum oct_err oct_slab_parse(struct oct_slab *slab, const char *text, struct oct_error *err);
 
 /* Of a slab, or of none: "". */
