@@ -306,6 +306,32 @@ static void nothing_is_found_in_noise(void **state)
     free(pixels);
 }
 
+/* Sides and pixels at their limits. */
+static void the_largest_and_the_smallest_pictures_are_searched(void **state)
+{
+    static const struct {
+        uint32_t n_lines, depth;
+        double depth_um, line_um;
+    } sizes[] = {{200, 16384, 2, 5}, {16, 16384, 1e-3, 1e-3}, {16384, 16, 1e3, 1e4},
+                 {16, 16, 100, 1},   {64, 4096, 0.05, 100},   {300, 64, 30, 0.01}};
+    float *pixels = malloc((size_t)200 * 16384 * sizeof(float));
+
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        struct oct_trace *trace =
+            open_trace(sizes[s].n_lines, sizes[s].depth, sizes[s].depth_um, sizes[s].line_um);
+        make_noise(SPECKLE, sizes[s].n_lines, sizes[s].depth, s, pixels);
+        for (size_t i = 0; i < (size_t)sizes[s].n_lines * sizes[s].depth; i++)
+            pixels[i] += i % sizes[s].depth > sizes[s].depth / 3 ? 10 : 0;
+        struct found f = find(trace, sizes[s].n_lines, pixels, NULL, NULL);
+        for (uint32_t j = 0; j < sizes[s].n_lines; j++)
+            for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+                assert_true(f.quality[layer][j] >= 0 && f.quality[layer][j] <= 10);
+        drop(&f);
+        oct_trace_destroy(trace);
+    }
+    free(pixels);
+}
+
 static void nothing_is_found_in_flat_pictures(void **state)
 {
     static const float values[] = {0, 3.7F, -120, NAN, INFINITY, -INFINITY};
@@ -639,6 +665,7 @@ int main(void)
         cmocka_unit_test(the_layers_of_a_retina_lie_where_the_truth_says),
         cmocka_unit_test(speckle_does_not_bend_the_rpe_and_drusen_do),
         cmocka_unit_test(nothing_is_found_in_noise),
+        cmocka_unit_test(the_largest_and_the_smallest_pictures_are_searched),
         cmocka_unit_test(nothing_is_found_in_flat_pictures),
         cmocka_unit_test(half_a_retina_is_half_found),
         cmocka_unit_test(an_ilm_above_the_picture_is_no_guess),

@@ -40,7 +40,7 @@ def make_all():
     ok("correlate", film, "plain.h5")
     ok("correlate", film, "planes.h5", "--c2d")
     ok("cells", film, "cells.csv", "--radius", "4", "--tracks", "cells.h5", "--maps", "scores.h5")
-    return {"layers.h5": ("layers", "/thickness_um"), "phi.h5": ("level-set", "/phi"),
+    return {"layers.h5": ("layers", "/thickness/retina"), "phi.h5": ("level-set", "/phi"),
             "mask.h5": ("mask", "/mask"), "frames.h5": ("frames", "/average"),
             "shifts.h5": ("frames", None), "volume.h5": ("volume", "/bscans"),
             "mosaic.h5": ("mosaic", "/average"), "one.h5": ("volumes", "/warped"),

@@ -95,7 +95,9 @@ static float segment_noise(struct oct_trace *trace)
     const struct oct_trace_params *p = &trace->setup.params;
     const uint32_t m = trace->setup.n_lines;
     const uint32_t lag = oct_trace_rounded(ceil(SPECKLE_UM / p->line_um), 1, m - 1);
-    const uint32_t n_px = oct_trace_rounded(SEGMENT_UM / p->depth_um, 1, trace->setup.depth);
+    /* No shorter than a cell, of which `sorted` holds all. */
+    const uint32_t n_px =
+        oct_trace_rounded(SEGMENT_UM / p->depth_um, trace->grid.depth, trace->setup.depth);
     const uint32_t stride = m / 128 + 1;
     size_t n = 0;
 
