@@ -107,7 +107,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     struct oct_pipeline_setup setup = {.ring_bscans = config->pipeline.ring_bscans};
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
 
-    enum oct_err e = oct_daemon_analyses_find(&s->analyses, config, &setup.lends_values, err);
+    enum oct_err e = oct_daemon_analyses_find(&s->analyses, config, setup.lends, err);
     e = e ? e : oct_config_plan(config, &s->plan, err);
     e = e ? e : oct_workers_create(&s->workers, config->pipeline.threads, err);
     e = e ? e : oct_workers_create_yielding(&s->analysts, config->pipeline.threads, err);
@@ -120,6 +120,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
         return e;
     oct_config_engine_options(config, &options, wisdom_dir, sizeof(wisdom_dir));
     options.workers = s->workers;
+    options.complex = setup.lends[OCT_LENT_COMPLEX];
     e = oct_engine_select(oct_config_backend_names[config->pipeline.backend], s->plan, &options,
                           &setup.ops, &setup.engine, s->engine_why, sizeof(s->engine_why), err);
     if (e)
