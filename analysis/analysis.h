@@ -28,6 +28,7 @@ struct oct_analysis_setup {
     const struct oct_image_form *input; /* of the B-scans pushed; values: the same as f32 */
     uint32_t n_bscans;                  /* V: B-scans a volume */
     struct oct_spacing spacing;
+    struct oct_scan_protocol scan;
     double line_rate_hz;         /* 0: unknown */
     bool live;                   /* else every B-scan comes, and only what is whole is wanted */
     const void *settings;        /* ops->settings_bytes; copied */
@@ -39,7 +40,7 @@ struct oct_analysis_setup {
 
 /* What of a session settings follow from, beside keys of their own. */
 struct oct_analysis_session {
-    uint32_t repeats;    /* B-scans at one place */
+    struct oct_scan_protocol scan;
     uint32_t crop_first; /* depth pixels between zero delay and the picture's first one */
     double refractive_index;
     bool cpu;                                 /* no GPU is wanted */

@@ -330,7 +330,7 @@ static struct oct_record_settings settings_of(const struct oct_config *config, c
         .width_um = config->scan.width_um,
         .height_um = config->scan.height_um,
         .refractive_index = config->scan.refractive_index,
-        .repeats = config->scan.repeats,
+        .scan = oct_config_scan(config),
         .is_log = config->pipeline.log,
         .volumes = config->record.volumes,
         .name_has_pseudonym = config->record.name_has_pseudonym,

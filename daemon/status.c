@@ -275,7 +275,7 @@ static void add_average(cJSON *reply, const struct oct_daemon *d)
         if (a->stage && strcmp(a->ops->name, oct_average_cpu.name) == 0)
             oct_stage_count(a->stage, &c);
     }
-    const uint32_t repeats = d->config.scan.repeats;
+    const uint32_t repeats = d->config.scan.interleave > 1 ? 1 : d->config.scan.repeats;
     const struct oct_average_settings *s = oct_config_settings(&d->config, oct_average_cpu.name);
     const double *n = c.numbers;
     const bool has = !c.at_rest && isfinite(n[OCT_AVERAGE_AVERAGED]);

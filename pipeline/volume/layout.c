@@ -22,7 +22,8 @@
 
 struct places {
     const char *axis, *meaning;
-    uint64_t n, first, block; /* `block` neighbours share a place */
+    uint64_t n, first, block, interleave; /* block * interleave neighbours share interleave places,
+                                             in turn */
     double um;
 };
 
@@ -36,8 +37,9 @@ static bool make_places(struct oct_hdf5_scales *scales, int64_t file, int64_t pr
         snprintf(reason->text, sizeof(reason->text), "out of memory");
         return false;
     }
+    const uint64_t group = p->block * p->interleave;
     for (uint64_t i = 0; i < p->n; i++)
-        um[i] = (double)(p->first + i / p->block * p->block) * p->um;
+        um[i] = (double)(p->first + i / group * group + i % p->interleave * p->block) * p->um;
     const bool ok =
         oct_hdf5_scale_make(scales, file, properties, p->axis, p->n, um, p->um, p->meaning, reason);
     free(um);
@@ -52,12 +54,16 @@ static bool describe_places(struct oct_hdf5_scales *scales, int64_t file, int64_
                             const struct oct_spacing *spacing, struct oct_hdf5_reason *reason)
 {
     const bool is_field = about->field_bscans == 0 || about->field_bscans == g->n_bscans;
+    const uint32_t repeats = about->scan.repeats > 1 ? about->scan.repeats : 1;
+    const uint32_t interleave = about->scan.interleave > 1 ? about->scan.interleave : 1;
+    const uint32_t line_repeats = about->scan.line_repeats > 1 ? about->scan.line_repeats : 1;
     const struct places places[] = {
-        {"bscan", "place of the B-scan in the field", g->n_bscans, 0,
-         about->repeats > 1 ? about->repeats : 1, is_field ? spacing->bscan_um : NAN},
-        {"line", "place of the A-line in the B-scan", g->n_lines, 0, 1, spacing->line_um},
+        {"bscan", "place of the B-scan in the field", g->n_bscans, 0, repeats, interleave,
+         is_field ? spacing->bscan_um : NAN},
+        {"line", "place of the A-line in the B-scan", g->n_lines, 0, line_repeats, 1,
+         spacing->line_um},
         {"depth", "depth of the pixel below zero path difference, by the refractive index",
-         g->depth, g->crop_first, 1, spacing->depth_um},
+         g->depth, g->crop_first, 1, 1, spacing->depth_um},
     };
     for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++)
         if (!make_places(scales, file, properties, &places[i], reason))

@@ -48,9 +48,9 @@ struct oct_volume_about {
     const char *engine;         /* describe() of the engine, "" for none */
     double width_um, height_um; /* scanned field, 0: unknown */
     uint32_t field_bscans;      /* B-scans that height_um holds; 0: as many as the file has rows */
-    uint32_t repeats;           /* so many neighbouring B-scans lie at one place; 0: 1 */
-    bool is_log;                /* pictures are of dB; else of counts^2 */
-    bool limits_are_common;     /* those of u8 are lo and hi in all B-scans, in dB or counts^2 */
+    struct oct_scan_protocol scan;
+    bool is_log;            /* pictures are of dB; else of counts^2 */
+    bool limits_are_common; /* those of u8 are lo and hi in all B-scans, in dB or counts^2 */
     double lo, hi;
     double refractive_index;
     bool gap_map;         /* the file has one; the owner calls oct_volume_write_gap for each gap */

@@ -74,7 +74,8 @@ static enum oct_err make_plan(struct oct_plan **plan, struct oct_config *config,
                         "wavelengths and a k map are both given as arrays: keep one");
     replace_files(config, given, IN_MEMORY);
     /* How many B-scans come is not known yet; where volumes end is said by begin. */
-    config->scan.bscans = OCT_MAX_BSCANS / config->scan.repeats * config->scan.repeats;
+    const uint64_t group = (uint64_t)config->scan.repeats * config->scan.interleave;
+    config->scan.bscans = (uint32_t)(OCT_MAX_BSCANS / group * group);
     enum oct_err e = oct_config_check(config, err);
     if (e || (e = oct_config_geometry(config, &geometry, err)) ||
         (e = merge(&cal, config, given, err)))

@@ -411,6 +411,11 @@ def recordings():
     ok("recon", path, again, "--force", *settings(scan=dict(repeats=2)))
     with octd.open(again) as made:
         assert list(made.axes_um["bscan"][:5]) == [0, 0, 20, 20, 40], made.axes_um
+    ok("recon", path, again, "--force",
+       *settings(scan=dict(repeats=3, interleave=2, line_repeats=2)))
+    with octd.open(again) as made:
+        assert list(made.axes_um["bscan"][:8]) == [0, 30, 0, 30, 0, 30, 60, 90], made.axes_um
+        assert made.axes_um["line"][1] == 0 < made.axes_um["line"][2], made.axes_um
     # Intensities, not dB.
     ok("recon", path, again, "--force", *settings(pipeline=dict(log="no"),
                                                   output=dict(sample="f32")))

@@ -89,6 +89,7 @@ struct oct_analysis_setup oct_suite_setup(const struct oct_suite_bscan *b,
     return (struct oct_analysis_setup){.input = &b->form,
                                        .n_bscans = recipe->n_bscans,
                                        .spacing = {7, 5, NAN},
+                                       .scan = {1, 1, 1},
                                        .live = recipe->live,
                                        .settings = settings};
 }

@@ -166,7 +166,7 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
     oct_config_display(config, &display);
     const struct oct_volume_about about = {
         .config_text = text,
-        .repeats = config->scan.repeats,
+        .scan = oct_config_scan(config),
         .is_log = display.log,
         .limits_are_common = display.range == OCT_RANGE_MANUAL,
         .lo = display.lo,
