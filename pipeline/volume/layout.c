@@ -199,6 +199,8 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
         bytes += (uint64_t)g->n_bscans * (oct_geometry_spectra_bytes(g) + g->n_lines);
     if (with_bscans)
         bytes += (uint64_t)g->n_bscans * oct_geometry_image_bytes(g);
+    if (about->has_complex)
+        bytes += (uint64_t)g->n_bscans * oct_geometry_complex_bytes(g);
     bytes += describe_bytes(g);
     bytes += sizeof(double) * (cal->n_wavelengths + cal->n_kmap + cal->n_background);
     bytes += 2 * sizeof(double) * (uint64_t)g->upsampled;
@@ -562,6 +564,30 @@ static void put_wavelengths(struct builder *b, hid_t spectra, const struct oct_g
     OCT_HDF5_CLOSE(scale);
 }
 
+/* What h5py reads as complex64. */
+static hid_t make_complex_type(struct builder *b)
+{
+    hid_t type = H5Tcreate(H5T_COMPOUND, 2 * sizeof(float));
+    if (type < 0 || H5Tinsert(type, "r", 0, H5T_IEEE_F32LE) < 0 ||
+        H5Tinsert(type, "i", sizeof(float), H5T_IEEE_F32LE) < 0)
+        note_failure(b);
+    return type;
+}
+
+/* Beside /bscans, of the same axes. */
+static void build_complex(struct builder *b, const struct oct_geometry *g, const char *const *axes,
+                          const double *spacing_um, struct oct_volume_layout *layout)
+{
+    uint64_t dims[3] = {g->n_bscans, g->n_lines, g->depth};
+    hid_t type = make_complex_type(b), dataset = make_array(b, "/complex", type, 3, dims);
+    put_dataset_axes(b, dataset, 3, axes, dims, spacing_um);
+    put_text(b, dataset, "quantity", "complex amplitude");
+    put_text(b, dataset, "units", "counts");
+    put_attribute(b, dataset, "first_depth_px", H5T_NATIVE_UINT32, 0, &g->crop_first);
+    layout->complex = place_of(b, dataset);
+    OCT_HDF5_CLOSE(dataset, type);
+}
+
 /* Creates small arrays first, so that the metadata lies together at the start of the file. */
 static void build(struct builder *b, struct oct_volume_layout *layout, const struct oct_plan *plan,
                   const struct oct_volume_about *about, bool with_spectra, bool with_bscans)
@@ -594,6 +620,8 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
         layout->bscans = place_of(b, dataset);
         OCT_HDF5_CLOSE(dataset);
     }
+    if (about->has_complex)
+        build_complex(b, g, volume_axes, spacing_um, layout);
     if (with_spectra) {
         uint64_t dims[3] = {g->n_bscans, g->n_lines, g->n_samples};
         hid_t dataset = make_array(b, "/spectra", H5T_STD_U16LE, 3, dims);

@@ -50,6 +50,7 @@ struct oct_volume_result_layout {
 struct oct_volume_layout {
     uint64_t spectra;    /* u16 [V][M][N] */
     uint64_t bscans;     /* u8 or f32 [V][M][D] */
+    uint64_t complex;    /* r, i f32 [V][M][D] */
     uint64_t line_valid; /* u8 [V][M] */
     uint64_t column[OCT_N_COLUMNS];
     uint64_t gap_column[OCT_N_GAP_COLUMNS];

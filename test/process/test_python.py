@@ -424,6 +424,35 @@ def recordings():
         assert np.allclose(made.db(8), 10 * np.log10(np.maximum(made.bscans[8], 1e-12)), atol=1e-3)
 
 
+@case
+def complex_values():
+    """complex=True: complex64 as octctl recon --complex writes it, to the byte"""
+    path, again = (os.path.join(folder("complex"), name) for name in ("synth.h5", "again.h5"))
+    ok("synth", path, *settings(camera=dict(samples=N), scan=dict(lines=M, bscans=B)))
+    with h5py.File(path, "a") as file:
+        file["frames/valid"][4:6] = 0
+        file["frames/line_valid"][9, 3] = 0
+        file["frames/missing_lines"][9] = 1
+    ok("recon", path, again, "--complex", "--backend", "cpu")
+    with octd.open(path) as recording, octd.open(again) as made:
+        limits, plain = np.zeros((B, 2)), np.zeros((B, 2))
+        z = recording.recon(complex=True, backend="cpu", limits=limits)
+        assert z.dtype == np.complex64 and np.isnan(z[9, 3]).all() and not z[4:6].any()
+        assert z.tobytes() == made.complex[:].tobytes() and recording.complex is None
+        pictures = recording.recon(backend="cpu", limits=plain)
+        assert np.array_equal(pictures, made.bscans[:]) and np.array_equal(limits, plain)
+    spectra = scene(3)
+    keys = dict(wavelengths=calibration(N), backend="cpu", pipeline_crop_last=D)
+    z = octd.recon(spectra, complex=True, **keys)
+    db = octd.recon(spectra, sample="f32", **keys)
+    assert z.shape == db.shape
+    assert np.abs(10 * np.log10(np.abs(z.astype(complex)) ** 2) - db)[db > 0].max() < 1e-3
+    out = np.empty(z.shape, np.complex64)
+    with octd.Reconstructor(complex=True, **keys) as engine:
+        assert engine(spectra, out=out) is out and out.tobytes() == z.tobytes()
+        raises("argument", "complex64", lambda: engine(spectra, out=np.empty(z.shape, "f4")))
+
+
 def live(*arguments):
     return Daemon("--set", "camera.samples=400", "--set", "scan.lines=20", "--set", "scan.bscans=6",
                   "--set", f"calibration.wavelengths={calibration(400)}",

@@ -167,6 +167,7 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
     const struct oct_volume_about about = {
         .config_text = text,
         .scan = oct_config_scan(config),
+        .has_complex = w->job->has_complex,
         .is_log = display.log,
         .limits_are_common = display.range == OCT_RANGE_MANUAL,
         .lo = display.lo,
@@ -295,6 +296,7 @@ static enum oct_err ready_pipeline(struct oct_recon *r, struct work *w, struct o
 static enum oct_err look_at_analyses(struct work *w, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
+    w->wants[OCT_LENT_COMPLEX] = w->job->has_complex;
     for (const char *at = w->job->analyses ? w->config.analysis.run : ""; *at && !e;) {
         const struct oct_analysis_ops *ops;
         e = oct_config_analysis_next(&at, &ops, err);
@@ -330,6 +332,17 @@ static enum oct_err create_stages(struct oct_recon *r, struct work *w, struct oc
     return e;
 }
 
+/* Before the first B-scan comes: those of all. */
+static enum oct_err ask_complex(const struct oct_recon *r, const struct work *w,
+                                struct oct_error *err)
+{
+    const unsigned n = w->job->has_complex ? UINT_MAX : 0;
+    if (!r->lends[OCT_LENT_COMPLEX] ||
+        oct_pipeline_ask(r->pipeline, OCT_LENT_COMPLEX, OCT_LAST_ASKER, n))
+        return OCT_OK;
+    return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for complex values");
+}
+
 /* A B-scan that an analysis failed at is an error of the run: what was asked for is not whole. */
 static enum oct_err check_stages(const struct work *w, struct oct_error *err)
 {
@@ -363,7 +376,7 @@ static enum oct_err reconstruct(struct oct_recon *r, struct work *w,
         return e;
     const struct oct_geometry geometry = w->plan->geometry;
     if ((e = look_at_analyses(w, err)) || (e = ready_pipeline(r, w, err)) ||
-        (e = create_stages(r, w, err)))
+        (e = ask_complex(r, w, err)) || (e = create_stages(r, w, err)))
         return e;
     w->acquisition = r->n_runs++;
     /* The recording's own plan says how many B-scans there are. */
