@@ -113,6 +113,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     e = e ? e : oct_workers_create_yielding(&s->analysts, config->pipeline.threads, err);
     if (e)
         return e;
+    setup.lends[OCT_LENT_COMPLEX] |= config->publish.complex;
     setup.plan = s->plan;
     setup.spacing = oct_config_spacing(config, s->plan);
     e = oct_calibrate_topic_init(&s->calibrate, s->plan, &setup.spacing, err);
@@ -188,6 +189,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .session = name,
         .door = s->door,
         .raw = oct_pipeline_raw(s->pipeline),
+        .pipeline = config->publish.complex ? s->pipeline : NULL,
         .limit = (1u << config->camera.bits) - 1,
         .sources = sources,
         .n_sources = n_sources,

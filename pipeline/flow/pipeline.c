@@ -223,8 +223,11 @@ static void *run_collect(void *argument)
         struct oct_image_frame *done;
         if (p->ops->collect(p->engine, POLL_US, &done))
             continue;
+        const bool has_complex = done->complex_values != NULL;
         finish_oldest(p, done->status == OCT_OK);
         pthread_mutex_lock(&p->lock);
+        if (has_complex)
+            p->counts.complex_bytes += oct_geometry_complex_bytes(&p->plan->geometry);
         p->in_flight--;
         pthread_cond_broadcast(&p->room);
         pthread_mutex_unlock(&p->lock);

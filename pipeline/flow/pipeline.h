@@ -50,6 +50,7 @@ struct oct_pipeline_setup {
 struct oct_pipeline_counts {
     uint64_t bscans_done;           /* reconstructed and in the image ring */
     uint64_t bscans_dropped_engine; /* lost by the engine */
+    uint64_t complex_bytes; /* of complex values that came to host memory, over the bus of a GPU */
 };
 
 /* Makes the rings and starts feed and collect. The engine is destroyed on failure too. */

@@ -26,7 +26,7 @@ def _decode(parts: list[Any], endpoint: str) -> Message:
         shape = [int(n) for n in header["shape"]]
         dtype = DTYPES[header["dtype"]]
         array = np.frombuffer(parts[2].buffer, dtype).reshape(shape)
-        if header.get("dataset") == "complex":
+        if bytes(parts[0].buffer) == b"complex":
             array = array.view("<c8")[..., 0]
         array.flags.writeable = False
     except (ValueError, KeyError, TypeError) as why:

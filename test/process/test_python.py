@@ -4,7 +4,7 @@ the five examples, and how it is installed. In a build with AddressSanitizer Pyt
 import os, re, resource, signal, subprocess, sys, threading, time
 
 from octtest import (BUILD, PATIENCE_S, SLOW, TOP, Daemon, Skip, calibration, case, folder,
-                     free_port, main, ok, program, run, settings, waited_ms)
+                     free_port, main, ok, program, run, settings, until, waited_ms)
 
 SANITIZER = "asan" in BUILD
 os.environ["OCTD_LIBRARY"] = os.path.join(BUILD, "liboctd.so.0")
@@ -524,6 +524,43 @@ def live_octd():
     raises("state", "closed", lambda: camera.send(spectra[0]))
     for wrong in dict(queue=-1), dict(linger_s=-1), dict(samples=-8):
         raises("argument", next(iter(wrong)), lambda: octd.Camera(nobody, **wrong))
+
+
+@case
+def live_complex():
+    """publish.complex=yes: the topic has B of those that came, made while somebody subscribes"""
+    spectra = scene(60)[:, :20]
+    wanted = octd.recon(spectra, complex=True, wavelengths=calibration(400), backend="cpu")
+    with live("--set", "publish.complex=yes") as daemon, octd.Control(daemon.control) as control, \
+            octd.subscribe(daemon.publish, timeout_s=60) as pictures:
+        counts = lambda: control.status()["complex"]
+        with octd.Camera(daemon.ingest, samples=400, wait_s=60) as camera:
+            camera.wait_connected(60)
+            camera.start()
+            camera.send(spectra[:20])
+            while next(pictures)[0]["frame_num"] < 19:
+                pass
+            assert counts() == dict(offered=True, wanted=False, published=0, skipped=0,
+                                    bytes=0), counts()
+            with octd.subscribe(daemon.publish, "complex", timeout_s=60) as values:
+                until(lambda: counts()["wanted"], "the subscription")
+                got = {}
+                for number in range(20, 60):  # one at a time: none is skipped
+                    camera.send(spectra[number])
+                    while next(pictures)[0]["frame_num"] < number:
+                        pass
+                    if number > 20:
+                        header, z = next(values)
+                        got[header["frame_num"]] = z
+                        assert header["labels"] == ["re (counts)", "im (counts)"], header
+                        assert header["shape"] == ["20", "1024", "2"], header
+            assert sorted(got) == list(range(21, 60)), sorted(got)
+            assert counts()["published"] == len(got) <= counts()["bytes"] / z.nbytes < 60, counts()
+            for number, z in got.items():
+                assert z.dtype == np.complex64
+                assert z.tobytes() == wanted[number].tobytes(), number
+    with live() as daemon, octd.Control(daemon.control) as control:
+        assert not control.status()["complex"]["offered"]
 
 
 @case
