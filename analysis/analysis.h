@@ -78,8 +78,9 @@ struct oct_analysis_ops {
      * name it; NULL: none does. */
     bool (*is_asked)(const void *settings);
 
-    unsigned most_behind; /* live: with more B-scans waiting it skips to the newest; 0: with half of
-                             the image ring */
+    unsigned most_behind; /* live: with more B-scans waiting it skips to the newest, where results
+                             are of groups it leaves out the next group; 0: with half of the image
+                             ring, of groups with a quarter */
     unsigned (*most_behind_of)(const void *settings); /* the same where it depends on settings, as
                                                          given to create; NULL: most_behind */
 

@@ -95,7 +95,9 @@ struct oct_stage_setup {
     const struct oct_image_form *input_form; /* copied */
     unsigned asker;                          /* of what is lent: its own number (pipeline.h) */
     bool guaranteed;                         /* offline */
-    unsigned most_behind;                    /* live: 0: half of the ring that it reads */
+    unsigned most_behind;                    /* live: 0: half of the ring that it reads; where
+                                                results are of groups: at the beginning of one, at
+                                                most, and 0, a quarter */
     unsigned give_up_ms;                     /* 0: 2000 */
     size_t settings_bytes;                   /* of what oct_stage_configure takes */
     bool rests;                              /* begins at rest: oct_stage_rest */
