@@ -111,7 +111,7 @@ struct oct_config {
     struct {
         oct_config_string endpoint;
         uint32_t queue_bscans; /* 32: pictures kept for a slow subscriber before it loses some */
-        bool complex;          /* no: the topic `complex` */
+        bool has_complex;      /* no: the topic `complex` */
     } publish;
     struct {
         oct_config_string endpoint;

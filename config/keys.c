@@ -339,7 +339,8 @@ static const struct oct_param publish_keys[] = {
     {VALUE(publish, queue_bscans), .when = OCT_CONFIG_START, .least = 1, .most = 65536,
      .standard = "32", .unit = "B-scans",
      .meaning = "Pictures kept for a slow subscriber before it loses some."},
-    {VALUE(publish, complex), .when = OCT_CONFIG_IDLE, .standard = "no",
+    {OCT_PARAM("complex", struct oct_config, publish.has_complex), .when = OCT_CONFIG_IDLE,
+     .standard = "no",
      .meaning = "Topic `complex`: values before the square, made while somebody subscribes."},
 };
 

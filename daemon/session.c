@@ -113,7 +113,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     e = e ? e : oct_workers_create_yielding(&s->analysts, config->pipeline.threads, err);
     if (e)
         return e;
-    setup.lends[OCT_LENT_COMPLEX] |= config->publish.complex;
+    setup.lends[OCT_LENT_COMPLEX] |= config->publish.has_complex;
     setup.plan = s->plan;
     setup.spacing = oct_config_spacing(config, s->plan);
     e = oct_calibrate_topic_init(&s->calibrate, s->plan, &setup.spacing, err);
@@ -121,7 +121,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
         return e;
     oct_config_engine_options(config, &options, wisdom_dir, sizeof(wisdom_dir));
     options.workers = s->workers;
-    options.complex = setup.lends[OCT_LENT_COMPLEX];
+    options.has_complex = setup.lends[OCT_LENT_COMPLEX];
     e = oct_engine_select(oct_config_backend_names[config->pipeline.backend], s->plan, &options,
                           &setup.ops, &setup.engine, s->engine_why, sizeof(s->engine_why), err);
     if (e)
@@ -189,7 +189,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .session = name,
         .door = s->door,
         .raw = oct_pipeline_raw(s->pipeline),
-        .pipeline = config->publish.complex ? s->pipeline : NULL,
+        .pipeline = config->publish.has_complex ? s->pipeline : NULL,
         .limit = (1u << config->camera.bits) - 1,
         .sources = sources,
         .n_sources = n_sources,

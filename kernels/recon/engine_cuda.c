@@ -537,7 +537,7 @@ static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *
         return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
     engine->n_streams = n_streams;
     engine->max_batch = choose_batch(plan, options->max_batch);
-    engine->has_complex = options->complex;
+    engine->has_complex = options->has_complex;
     oct_cuda_crew_init(&engine->crew, &crew_ops, engine, options->deadline_ms);
     e = copy_input(engine, plan, options, err);
     if (!e)

@@ -584,7 +584,7 @@ static void build_complex(struct builder *b, const struct oct_geometry *g, const
     put_text(b, dataset, "quantity", "complex amplitude");
     put_text(b, dataset, "units", "counts");
     put_attribute(b, dataset, "first_depth_px", H5T_NATIVE_UINT32, 0, &g->crop_first);
-    layout->complex = place_of(b, dataset);
+    layout->complex_values = place_of(b, dataset);
     OCT_HDF5_CLOSE(dataset, type);
 }
 

@@ -170,7 +170,7 @@ enum oct_err oct_engine_room_init(struct oct_engine_room *room, const struct oct
     if (e)
         return e;
     oct_config_engine_options(&effective, &options, wisdom_dir, sizeof(wisdom_dir));
-    options.complex = has_complex;
+    options.has_complex = has_complex;
     oct_config_display(&effective, &room->display);
     oct_image_form_of_bscan(&room->form, &room->plan->geometry, room->display.log, &unknown);
     e = oct_engine_select(oct_config_backend_names[effective.pipeline.backend], room->plan,

@@ -147,7 +147,7 @@ static void room_for_complex_values_is_there_for_who_can_ask(void **state)
     assert_true(oct_scene_create(&scene, &recipe, 3));
     assert_int_equal(oct_scene_plan(&scene, OCT_SAMPLE_U8, &plan, NULL), OCT_OK);
     for (int can_ask = 0; can_ask < 2; can_ask++) {
-        options.complex = can_ask == 1;
+        options.has_complex = can_ask == 1;
         const size_t before = cuda_host_bytes_in_use();
         assert_int_equal(oct_engine_cuda.create(&engine, plan, &options, NULL), OCT_OK);
         bytes[can_ask] = cuda_host_bytes_in_use() - before;

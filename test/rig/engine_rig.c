@@ -20,7 +20,7 @@ bool oct_rig_open(struct oct_rig *rig, const struct oct_engine_ops *ops,
     if (oct_scene_plan(scene, sample_type, &rig->plan, &err))
         fail_msg("no plan: %s", err.text);
     struct oct_engine_options with_complex = *options;
-    with_complex.complex = true;
+    with_complex.has_complex = true;
     enum oct_err e = ops->create(&rig->engine, rig->plan, &with_complex, &err);
     if (e == OCT_OK) {
         assert_non_null(rig->engine);

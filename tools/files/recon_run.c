@@ -266,7 +266,7 @@ static enum oct_err create_pipeline(struct oct_recon *r, struct work *w,
     r->n_runs = 0;
     oct_config_engine_options(&r->config, &options, r->wisdom_dir, sizeof(r->wisdom_dir));
     options.workers = r->workers;
-    options.complex = r->lends[OCT_LENT_COMPLEX];
+    options.has_complex = r->lends[OCT_LENT_COMPLEX];
     struct oct_pipeline_setup setup = {
         .plan = r->plan,
         .ring_bscans = RING_BSCANS,
