@@ -28,6 +28,7 @@ struct oct_analysis_setup {
     const struct oct_image_form *input; /* of the B-scans pushed; values: the same as f32 */
     uint32_t n_bscans;                  /* V: B-scans a volume */
     struct oct_spacing spacing;
+    struct oct_scan_protocol scan;
     double line_rate_hz;         /* 0: unknown */
     bool live;                   /* else every B-scan comes, and only what is whole is wanted */
     const void *settings;        /* ops->settings_bytes; copied */
@@ -39,7 +40,7 @@ struct oct_analysis_setup {
 
 /* What of a session settings follow from, beside keys of their own. */
 struct oct_analysis_session {
-    uint32_t repeats;    /* B-scans at one place */
+    struct oct_scan_protocol scan;
     uint32_t crop_first; /* depth pixels between zero delay and the picture's first one */
     double refractive_index;
     bool cpu;                                 /* no GPU is wanted */
@@ -77,8 +78,9 @@ struct oct_analysis_ops {
      * name it; NULL: none does. */
     bool (*is_asked)(const void *settings);
 
-    unsigned most_behind; /* live: with more B-scans waiting it skips to the newest; 0: with half of
-                             the image ring */
+    unsigned most_behind; /* live: with more B-scans waiting it skips to the newest, where results
+                             are of groups it leaves out the next group; 0: with half of the image
+                             ring, of groups with a quarter */
     unsigned (*most_behind_of)(const void *settings); /* the same where it depends on settings, as
                                                          given to create; NULL: most_behind */
 

@@ -27,7 +27,7 @@ bool oct_config_analysis(const struct oct_config *config, const char *name,
     const struct oct_analysis_ops *ops = oct_analysis_find(name);
     const void *own = oct_config_settings(config, name);
     const struct oct_analysis_session session = {
-        .repeats = config->scan.repeats,
+        .scan = oct_config_scan(config),
         .crop_first = config->pipeline.crop_first,
         .refractive_index = config->scan.refractive_index,
         .cpu = config->pipeline.backend == OCT_BACKEND_CPU,
@@ -52,6 +52,7 @@ enum oct_err oct_config_analysis_check(const struct oct_config *config, const ch
         .input = input,
         .n_bscans = config->scan.bscans,
         .spacing = {height_um > 0 ? height_um / config->scan.bscans : NAN, NAN, NAN},
+        .scan = oct_config_scan(config),
     };
     if (!ops || !ops->check)
         return OCT_OK;
@@ -89,6 +90,7 @@ enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_
         .input = oct_pipeline_form(setup->pipeline),
         .n_bscans = setup->plan->geometry.n_bscans,
         .spacing = oct_config_spacing(config, setup->plan),
+        .scan = oct_config_scan(config),
         .line_rate_hz = config->scan.line_rate_hz,
         .live = !setup->guaranteed,
         .settings = &settings,
@@ -207,6 +209,13 @@ bool oct_config_analysis_setting(const struct oct_config *config, const char *na
         return true;
     }
     return false;
+}
+
+struct oct_scan_protocol oct_config_scan(const struct oct_config *config)
+{
+    return (struct oct_scan_protocol){.repeats = config->scan.repeats,
+                                      .interleave = config->scan.interleave,
+                                      .line_repeats = config->scan.line_repeats};
 }
 
 struct oct_spacing oct_config_spacing(const struct oct_config *config, const struct oct_plan *plan)

@@ -82,5 +82,6 @@ bool oct_config_analysis_setting(const struct oct_config *config, const char *na
 /* Distances between B-scans, A-lines and depth pixels (in tissue), NaN where the configuration and
  * the calibration do not tell. */
 struct oct_spacing oct_config_spacing(const struct oct_config *config, const struct oct_plan *plan);
+struct oct_scan_protocol oct_config_scan(const struct oct_config *config);
 
 #endif

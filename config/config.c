@@ -206,6 +206,26 @@ static enum oct_err check_flatten(const struct oct_config *config, struct oct_er
                         is_flat ? "window=flat" : "flatten=yes");
 }
 
+static enum oct_err check_scan(const struct oct_config *config, struct oct_error *err)
+{
+    const uint32_t repeats = config->scan.repeats, interleave = config->scan.interleave;
+    const uint32_t n_lines = config->scan.lines, line_repeats = config->scan.line_repeats;
+    if (config->scan.bscans % repeats != 0)
+        return oct_fail_key(err, OCT_E_CONFIG, "scan.repeats scan.bscans",
+                            "scan.repeats is %u: it must divide scan.bscans (%u)", repeats,
+                            config->scan.bscans);
+    if (config->scan.bscans / repeats % interleave != 0)
+        return oct_fail_key(err, OCT_E_CONFIG, "scan.interleave scan.repeats scan.bscans",
+                            "scan.interleave is %u and scan.repeats %u: their product must divide "
+                            "scan.bscans (%u)",
+                            interleave, repeats, config->scan.bscans);
+    if (n_lines % line_repeats != 0)
+        return oct_fail_key(err, OCT_E_CONFIG, "scan.line_repeats scan.lines",
+                            "scan.line_repeats is %u: it must divide scan.lines (%u)", line_repeats,
+                            n_lines);
+    return OCT_OK;
+}
+
 static enum oct_err check_together(const struct oct_config *config, struct oct_error *err)
 {
     enum oct_err code;
@@ -230,10 +250,8 @@ static enum oct_err check_together(const struct oct_config *config, struct oct_e
         return code;
     if ((code = check_orders(config, err)))
         return code;
-    if (config->scan.bscans % config->scan.repeats != 0)
-        return oct_fail_key(err, OCT_E_CONFIG, "scan.repeats scan.bscans",
-                            "scan.repeats is %u: it must divide scan.bscans (%u)",
-                            config->scan.repeats, config->scan.bscans);
+    if ((code = check_scan(config, err)))
+        return code;
     if ((config->security.client_key[0] == '\0') != (config->security.server_public[0] == '\0'))
         return oct_fail_key(
             err, OCT_E_CONFIG, "security.client_key security.server_public",

@@ -46,7 +46,9 @@ struct oct_config {
     } camera;
     struct {
         uint32_t lines, bscans;  /* 240, 240 */
-        uint32_t repeats;        /* 1: B-scans at one place, one after another; divides bscans */
+        uint32_t repeats;        /* 1: B-scans at one place */
+        uint32_t interleave;     /* 1: places in turn; repeats * interleave divides bscans */
+        uint32_t line_repeats;   /* 1: A-lines at one point, one after another; divides lines */
         double line_rate_hz;     /* 100000 */
         double width_um;         /* along a B-scan; 0: unknown */
         double height_um;        /* across B-scans; 0: unknown */
@@ -109,6 +111,7 @@ struct oct_config {
     struct {
         oct_config_string endpoint;
         uint32_t queue_bscans; /* 32: pictures kept for a slow subscriber before it loses some */
+        bool has_complex;      /* no: the topic `complex` */
     } publish;
     struct {
         oct_config_string endpoint;
@@ -204,7 +207,7 @@ bool oct_config_is_set(const struct oct_config *config, const char *key);
 
 /* Checks of several keys together: at most one of wavelengths and kmap, at most one of dispersion
  * file and coefficients, min < max (both pairs), percentile_low < percentile_high,
- * enface_slab_first < enface_slab_last, scan.repeats divides scan.bscans, something to record,
+ * enface_slab_first < enface_slab_last, the scan's repeats divide it, something to record,
  * background given with dc=file, window=flat and flatten. oct_geometry_init checks the geometry.
  * The message starts with where the key at fault was given (see oct_config_blame). */
 enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err);

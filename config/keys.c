@@ -143,6 +143,13 @@ static const struct oct_param scan_keys[] = {
      .standard = "1", .unit = "B-scans",
      .meaning = "B-scans at one place, one after another: the average is of such blocks; must "
                 "divide bscans."},
+    {VALUE(scan, interleave), .when = OCT_CONFIG_IDLE, .least = 1, .most = OCT_MAX_BSCANS,
+     .standard = "1", .unit = "places",
+     .meaning = "Places scanned in turn until each has its repeats; repeats * interleave must "
+                "divide bscans."},
+    {VALUE(scan, line_repeats), .when = OCT_CONFIG_IDLE, .least = 1, .most = OCT_MAX_LINES,
+     .standard = "1", .unit = "A-lines",
+     .meaning = "A-lines at one point, one after another; must divide lines."},
     {VALUE(scan, line_rate_hz), .when = OCT_CONFIG_IDLE, .least = 1, .most = 1e9,
      .standard = "100000", .unit = "A-lines/s",
      .meaning = "Line rate of the camera; not set: octd takes it from the camera."},
@@ -332,6 +339,9 @@ static const struct oct_param publish_keys[] = {
     {VALUE(publish, queue_bscans), .when = OCT_CONFIG_START, .least = 1, .most = 65536,
      .standard = "32", .unit = "B-scans",
      .meaning = "Pictures kept for a slow subscriber before it loses some."},
+    {OCT_PARAM("complex", struct oct_config, publish.has_complex), .when = OCT_CONFIG_IDLE,
+     .standard = "no",
+     .meaning = "Topic `complex`: values before the square, made while somebody subscribes."},
 };
 
 static const struct oct_param control_keys[] = {

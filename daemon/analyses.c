@@ -19,13 +19,13 @@
 #define TELL_EVERY_NS UINT64_C(600000000000)
 
 static enum oct_err add_one(struct oct_daemon_analyses *all, const struct oct_analysis_ops *ops,
-                            bool *wants_values, struct oct_error *err)
+                            bool lends[OCT_N_LENT], struct oct_error *err)
 {
     if (all->n == OCT_DAEMON_MOST_ANALYSES)
         return oct_fail_key(err, OCT_E_CONFIG, "analysis.run", "analysis.run: at most %u",
                             OCT_DAEMON_MOST_ANALYSES);
     all->analysis[all->n++].ops = ops;
-    *wants_values = *wants_values || ops->input == OCT_STAGE_VALUES;
+    oct_stage_note_lent(ops->input, lends);
     return OCT_OK;
 }
 
@@ -53,22 +53,21 @@ const char *oct_daemon_analyses_refusal(const struct oct_daemon_analyses *all, c
 }
 
 enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
-                                      const struct oct_config *config, bool *wants_values,
+                                      const struct oct_config *config, bool lends[OCT_N_LENT],
                                       struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
     struct oct_error why;
     *all = (struct oct_daemon_analyses){.n = 0};
-    *wants_values = false;
     for (const char *at = config->analysis.run; *at && !e;) {
         const struct oct_analysis_ops *ops;
         e = oct_config_analysis_next(&at, &ops, &why);
-        e = e ? e : add_one(all, ops, wants_values, &why);
+        e = e ? e : add_one(all, ops, lends, &why);
     }
     for (unsigned i = 0; i < oct_n_analyses && !e; i++) {
         const char *name = oct_analyses[i]->name;
         if (oct_config_analysis_is_asked(config, name) && !find_named(all, name))
-            e = add_one(all, oct_analyses[i], wants_values, &why);
+            e = add_one(all, oct_analyses[i], lends, &why);
     }
     return e ? oct_config_blame(config, &why, err) : OCT_OK;
 }

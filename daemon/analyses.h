@@ -50,10 +50,10 @@ bool oct_daemon_analyses_have(const struct oct_daemon_analyses *analyses, const 
 const char *oct_daemon_analyses_refusal(const struct oct_daemon_analyses *analyses,
                                         const char *name);
 
-/* Finds the names. OCT_E_CONFIG: there is no such analysis. *wants_values: one of them needs the
- * float values of B-scans, so the pipeline has to lend them. */
+/* Finds the names. OCT_E_CONFIG: there is no such analysis. lends: notes what the
+ * pipeline has to lend to them. */
 enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *analyses,
-                                      const struct oct_config *config, bool *wants_values,
+                                      const struct oct_config *config, bool lends[OCT_N_LENT],
                                       struct oct_error *err);
 
 /* Starts them. */

@@ -181,8 +181,8 @@ enum oct_err oct_calibrate_topic_init(struct oct_calibrate_topic *topic,
                  .axes = {"line", "depth"},
                  .numbers = numbers,
                  .n_numbers = sizeof(numbers) / sizeof(numbers[0])}};
-    return oct_ring_create(&topic->ring, N_SLOTS, oct_image_slot_bytes_of(&topic->form, false),
-                           NULL, NULL, err);
+    return oct_ring_create(&topic->ring, N_SLOTS, oct_image_slot_bytes_of(&topic->form, NULL), NULL,
+                           NULL, err);
 }
 
 void oct_calibrate_topic_finish(struct oct_calibrate_topic *topic)
@@ -210,7 +210,7 @@ void oct_calibrate_show(const struct oct_errand *errand, struct oct_calibrate_to
         work->result.state != OCT_SHARPEN_FOUND || work->last - work->first != most[1] ||
         2 * work->n_lines > most[0] || oct_ring_acquire(topic->ring, 0, &slot))
         return;
-    struct oct_image_frame *frame = oct_image_slot_begin(topic->ring, slot, &topic->form, false);
+    struct oct_image_frame *frame = oct_image_slot_begin(topic->ring, slot, &topic->form, NULL);
     frame->info = work->info;
     frame->status = OCT_OK;
     frame->dims[0] = 2 * work->n_lines;

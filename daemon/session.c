@@ -107,12 +107,13 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     struct oct_pipeline_setup setup = {.ring_bscans = config->pipeline.ring_bscans};
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
 
-    enum oct_err e = oct_daemon_analyses_find(&s->analyses, config, &setup.lends_values, err);
+    enum oct_err e = oct_daemon_analyses_find(&s->analyses, config, setup.lends, err);
     e = e ? e : oct_config_plan(config, &s->plan, err);
     e = e ? e : oct_workers_create(&s->workers, config->pipeline.threads, err);
     e = e ? e : oct_workers_create_yielding(&s->analysts, config->pipeline.threads, err);
     if (e)
         return e;
+    setup.lends[OCT_LENT_COMPLEX] |= config->publish.has_complex;
     setup.plan = s->plan;
     setup.spacing = oct_config_spacing(config, s->plan);
     e = oct_calibrate_topic_init(&s->calibrate, s->plan, &setup.spacing, err);
@@ -120,6 +121,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
         return e;
     oct_config_engine_options(config, &options, wisdom_dir, sizeof(wisdom_dir));
     options.workers = s->workers;
+    options.has_complex = setup.lends[OCT_LENT_COMPLEX];
     e = oct_engine_select(oct_config_backend_names[config->pipeline.backend], s->plan, &options,
                           &setup.ops, &setup.engine, s->engine_why, sizeof(s->engine_why), err);
     if (e)
@@ -187,6 +189,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .session = name,
         .door = s->door,
         .raw = oct_pipeline_raw(s->pipeline),
+        .pipeline = config->publish.has_complex ? s->pipeline : NULL,
         .limit = (1u << config->camera.bits) - 1,
         .sources = sources,
         .n_sources = n_sources,
@@ -329,7 +332,7 @@ static struct oct_record_settings settings_of(const struct oct_config *config, c
         .width_um = config->scan.width_um,
         .height_um = config->scan.height_um,
         .refractive_index = config->scan.refractive_index,
-        .repeats = config->scan.repeats,
+        .scan = oct_config_scan(config),
         .is_log = config->pipeline.log,
         .volumes = config->record.volumes,
         .name_has_pseudonym = config->record.name_has_pseudonym,

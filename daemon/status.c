@@ -55,6 +55,30 @@ static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
     add_u64(reply, "acquisitions", c->acquisitions);
 }
 
+static struct oct_publisher_topic find_topic(const struct oct_session *s, const char *name)
+{
+    struct oct_publisher_topic topic;
+    for (unsigned i = 0; (topic = oct_publisher_topic(s->publisher, i)).name; i++)
+        if (strcmp(topic.name, name) == 0)
+            break;
+    return topic;
+}
+
+/* Complex values, made for who asks: the topic, and what of them came to the host in all. */
+static void add_complex(cJSON *reply, const struct oct_session *s,
+                        const struct oct_pipeline_counts *counts)
+{
+    struct oct_publisher_topic topic = {.name = NULL};
+    if (s)
+        topic = find_topic(s, OCT_TOPIC_COMPLEX);
+    cJSON *object = cJSON_AddObjectToObject(reply, "complex");
+    cJSON_AddBoolToObject(object, "offered", topic.name != NULL);
+    cJSON_AddBoolToObject(object, "wanted", topic.wanted);
+    add_u64(object, "published", topic.published);
+    add_u64(object, "skipped", topic.skipped);
+    add_u64(object, "bytes", counts->complex_bytes);
+}
+
 /* Counts only grow while they are read: so reads the end of the path first, its beginning last. So,
  * at every moment, of B-scans written <= done + dropped by the engine (the recorder was looked at
  * before all this), published <= done, in flight is never negative; and of lines, those of B-scans
@@ -80,6 +104,7 @@ static void add_path(cJSON *reply, const struct oct_session *s)
             begun - counts.bscans_done - counts.bscans_dropped_engine - no_slot);
     add_u64(reply, "bscans_published", published);
     add_u64(reply, "bscans_not_published", skipped);
+    add_complex(reply, s, &counts);
 }
 
 static void add_latency(cJSON *reply, const struct oct_publisher *publisher)
@@ -148,15 +173,6 @@ static void add_recorder(cJSON *reply, const struct oct_recorder_status *s, uint
     add_account(reply, "record_account", &s->account);
     add_account(reply, "record_total", &s->total);
     add_last(reply, s);
-}
-
-static struct oct_publisher_topic find_topic(const struct oct_session *s, const char *name)
-{
-    struct oct_publisher_topic topic;
-    for (unsigned i = 0; (topic = oct_publisher_topic(s->publisher, i)).name; i++)
-        if (strcmp(topic.name, name) == 0)
-            break;
-    return topic;
 }
 
 /* Where analysis i stands in a list of indices; -1: nowhere. */
@@ -275,7 +291,7 @@ static void add_average(cJSON *reply, const struct oct_daemon *d)
         if (a->stage && strcmp(a->ops->name, oct_average_cpu.name) == 0)
             oct_stage_count(a->stage, &c);
     }
-    const uint32_t repeats = d->config.scan.repeats;
+    const uint32_t repeats = d->config.scan.interleave > 1 ? 1 : d->config.scan.repeats;
     const struct oct_average_settings *s = oct_config_settings(&d->config, oct_average_cpu.name);
     const double *n = c.numbers;
     const bool has = !c.at_rest && isfinite(n[OCT_AVERAGE_AVERAGED]);

@@ -95,18 +95,18 @@ enum oct_err oct_cuda_can_run(unsigned device, const struct oct_plan *plan,
 
 enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
                                    enum oct_cuda_kernels kernels, unsigned max_batch,
-                                   unsigned n_streams, struct oct_error *err)
+                                   unsigned n_streams, bool has_complex, struct oct_error *err)
 {
-    (void)device, (void)plan, (void)kernels, (void)max_batch, (void)n_streams;
+    (void)device, (void)plan, (void)kernels, (void)max_batch, (void)n_streams, (void)has_complex;
     return refuse(err);
 }
 
 enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **recon, unsigned device,
                                    const struct oct_plan *plan, enum oct_cuda_kernels kernels,
-                                   unsigned max_batch, struct oct_cuda_signs *signs,
-                                   struct oct_error *err)
+                                   unsigned max_batch, bool has_complex,
+                                   struct oct_cuda_signs *signs, struct oct_error *err)
 {
-    (void)device, (void)plan, (void)kernels, (void)max_batch, (void)signs;
+    (void)device, (void)plan, (void)kernels, (void)max_batch, (void)has_complex, (void)signs;
     *recon = NULL;
     return refuse(err);
 }

@@ -1015,7 +1015,9 @@ static enum oct_err average_create(struct oct_analysis **out,
 
 static void average_join(void *settings, const struct oct_analysis_session *session)
 {
-    ((struct oct_average_settings *)settings)->repeats = session->repeats;
+    /* Blocks are of neighbours: interleaved repeats are none. */
+    ((struct oct_average_settings *)settings)->repeats =
+        session->scan.interleave > 1 ? 1 : session->scan.repeats;
 }
 
 static enum oct_err average_check(const void *settings, const struct oct_analysis_setup *setup,

@@ -4,6 +4,7 @@
 #include "pipeline/base/aligned.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +150,15 @@ void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chai
 
 /* ---- lines ---- */
 
+/* What a missing line has: of the complex values, which may be NULL, NaN. */
+static void put_nothing(const struct oct_bscan *bscan, uint32_t depth, float *values, float *z)
+{
+    for (uint32_t d = 0; d < depth; d++)
+        values[d] = bscan->job.display.log ? NULL_DB : 0.0f;
+    for (size_t d = 0; z && d < 2 * (size_t)depth; d++)
+        z[d] = NAN;
+}
+
 /* Lines j and, where it exists, j + 1: values[0], values[1]. */
 static void reconstruct(const struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                         struct oct_bscan_scratch *scratch, uint32_t j, float *values[2])
@@ -156,15 +166,17 @@ static void reconstruct(const struct oct_bscan *bscan, const struct oct_bscan_ch
     const struct oct_geometry *g = &chain->plan->geometry;
     const struct oct_raw_frame *in = bscan->job.in;
     struct oct_line_pair pair = {.log = bscan->job.display.log};
+    float *complex_values = bscan->job.out->complex_values;
     int n = 0;
 
     for (uint32_t k = 0; k < 2 && j + k < g->n_lines; k++) {
+        float *z = complex_values ? complex_values + 2 * (size_t)(j + k) * g->depth : NULL;
         if (in->line_valid[j + k]) {
             pair.line[n] = in->spectra + (size_t)(j + k) * g->n_samples;
+            pair.z[n] = z;
             pair.value[n++] = values[k];
         } else {
-            for (uint32_t d = 0; d < g->depth; d++)
-                values[k][d] = pair.log ? NULL_DB : 0.0f;
+            put_nothing(bscan, g->depth, values[k], z);
         }
     }
     if (chain->plan->chain.dc == OCT_DC_BSCAN) {

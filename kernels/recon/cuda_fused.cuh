@@ -187,6 +187,23 @@ static __device__ __forceinline__ void oct_fused_store(const struct oct_cuda_tab
     }
 }
 
+/* Complex values of a line whose job asks for them, depth thread + r * APART in v[r]. */
+template <int APART, int KEEP>
+static __device__ __forceinline__ void
+oct_fused_store_complex(const struct oct_cuda_tables &t, const struct oct_cuda_job &job,
+                        size_t line, bool came, const float2 *v, int thread)
+{
+    const unsigned first = (unsigned)thread - t.crop_first; /* of depth; wraps around above it */
+    if (!(job.flags & OCT_JOB_COMPLEX))
+        return;
+#pragma unroll
+    for (int r = 0; r < KEEP; r++) {
+        const unsigned at = first + r * APART;
+        if (at < t.depth)
+            oct_store_complex(t, line * t.depth + at, t.crop_first + at, came, v[r]);
+    }
+}
+
 /* Intensities of a line from its transform, where depth thread + r * P2/16 lies in v[r]. */
 template <int P1, int KEEP>
 static __device__ __forceinline__ void oct_fused_finish(const struct oct_cuda_tables &t,
@@ -194,6 +211,7 @@ static __device__ __forceinline__ void oct_fused_finish(const struct oct_cuda_ta
                                                         bool came, const float2 *v, int thread)
 {
     float value[KEEP];
+    oct_fused_store_complex<2 * P1 / 16, KEEP>(t, job, line, came, v, thread);
 #pragma unroll
     for (int r = 0; r < KEEP; r++)
         value[r] = v[r].x * v[r].x + v[r].y * v[r].y;

@@ -41,20 +41,23 @@ static size_t table_bytes(const struct oct_plan *plan, enum oct_cuda_kernels ker
 }
 
 static size_t recon_bytes(const struct oct_plan *plan, enum oct_cuda_kernels kernels,
-                          unsigned max_batch)
+                          unsigned max_batch, bool has_complex)
 {
     const struct oct_geometry *g = &plan->geometry;
     const size_t pixels = (size_t)g->n_lines * g->depth;
     size_t a_bscan = oct_geometry_spectra_bytes(g) + g->n_lines + pixels * 5 +
+                     (has_complex ? pixels * sizeof(float2) : 0) +
                      (size_t)g->n_samples * sizeof(float2) + 5 * OCT_BINS * sizeof(uint32_t) +
                      sizeof(struct oct_cuda_limits);
     return a_bscan * max_batch + table_bytes(plan, kernels) +
+           (has_complex ? plan->spread.n_grid / 2 * sizeof(float2) : (size_t)0) +
            (kernels == OCT_CUDA_PLAIN ? oct_plain_buffer_bytes(plan) : (size_t)0);
 }
 
 extern "C" enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
                                               enum oct_cuda_kernels kernels, unsigned max_batch,
-                                              unsigned n_streams, struct oct_error *err)
+                                              unsigned n_streams, bool has_complex,
+                                              struct oct_error *err)
 {
     size_t available = 0, total = 0, work = 0;
     char of_it[64] = "";
@@ -63,7 +66,7 @@ extern "C" enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_
     if (e)
         return e;
     TRY((int)device, "free memory", cudaMemGetInfo(&available, &total));
-    const size_t wanted = (recon_bytes(plan, kernels, max_batch) + work) * n_streams;
+    const size_t wanted = (recon_bytes(plan, kernels, max_batch, has_complex) + work) * n_streams;
     if (wanted <= available)
         return OCT_OK;
     if (work > 0)
@@ -99,7 +102,8 @@ static enum oct_err make_recon(struct oct_cuda_recon *recon, const struct oct_pl
 extern "C" enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **out, unsigned device,
                                               const struct oct_plan *plan,
                                               enum oct_cuda_kernels kernels, unsigned max_batch,
-                                              struct oct_cuda_signs *signs, struct oct_error *err)
+                                              bool has_complex, struct oct_cuda_signs *signs,
+                                              struct oct_error *err)
 {
     const struct oct_geometry *g = &plan->geometry;
     *out = NULL;
@@ -109,6 +113,7 @@ extern "C" enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **out, unsig
     recon->kernels = kernels;
     recon->max_batch = max_batch;
     recon->is_f32 = g->sample_type == OCT_SAMPLE_F32;
+    recon->has_complex = has_complex;
     recon->dc_bscan = plan->chain.dc == OCT_DC_BSCAN;
     recon->dc_running = plan->chain.dc == OCT_DC_RUNNING;
     recon->t.n_samples = g->n_samples;
@@ -177,6 +182,7 @@ static struct oct_cuda_job describe_job(const struct oct_cuda_recon *recon,
     job.flags |= display->log ? OCT_JOB_LOG : 0;
     job.flags |= job.n_valid < recon->t.n_lines ? OCT_JOB_MISSING : 0;
     job.flags |= from->out->values && !recon->is_f32 ? OCT_JOB_VALUES : 0;
+    job.flags |= from->out->complex_values && recon->has_complex ? OCT_JOB_COMPLEX : 0;
     if (display->range == OCT_RANGE_AUTO) {
         job.flags |= OCT_JOB_AUTO;
     } else if (display->range == OCT_RANGE_PERCENTILE) {
@@ -254,6 +260,12 @@ static enum oct_err download(struct oct_cuda_recon *recon, struct oct_error *err
             TRY_STREAM(recon, "download of values",
                        cudaMemcpyAsync(recon->h_values[k], recon->t.values + k * pixels,
                                        pixels * sizeof(float), cudaMemcpyDeviceToHost,
+                                       recon->stream));
+    for (unsigned k = 0; k < recon->batch.n; k++)
+        if (recon->batch.job[k].flags & OCT_JOB_COMPLEX)
+            TRY_STREAM(recon, "download of complex values",
+                       cudaMemcpyAsync(recon->h_complex[k], recon->t.complex + k * pixels,
+                                       pixels * sizeof(float2), cudaMemcpyDeviceToHost,
                                        recon->stream));
     return OCT_OK;
 }
@@ -383,6 +395,7 @@ extern "C" void oct_cuda_recon_take(struct oct_cuda_recon *recon, const struct o
         recon->h_spectra[k] = (uintptr_t)jobs[k].in->spectra;
         recon->h_pixels[k] = (uintptr_t)jobs[k].out->pixels;
         recon->h_values[k] = jobs[k].out->values;
+        recon->h_complex[k] = jobs[k].out->complex_values;
         if (recon->batch.job[k].flags & OCT_JOB_MISSING)
             memcpy(recon->h_valid + k * lines, jobs[k].in->line_valid, lines);
         if (recon->dc_running)

@@ -15,7 +15,7 @@ enum stage_event { BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
 
 struct oct_cuda_recon : oct_cuda_stream {
     enum oct_cuda_kernels kernels;
-    bool is_f32, dc_bscan, dc_running;
+    bool is_f32, has_complex, dc_bscan, dc_running;
     unsigned max_batch;
     struct oct_fused_pick fused;
     struct oct_plain plain;
@@ -29,9 +29,10 @@ struct oct_cuda_recon : oct_cuda_stream {
     struct oct_cuda_batch batch; /* at work, as are the next; copies, not the jobs themselves */
     struct oct_display display[OCT_CUDA_MAX_BATCH];
     uintptr_t h_spectra[OCT_CUDA_MAX_BATCH], h_pixels[OCT_CUDA_MAX_BATCH];
-    float *h_values[OCT_CUDA_MAX_BATCH]; /* of jobs with OCT_JOB_VALUES */
-    uint8_t *h_valid;                    /* [max_batch][M]; of jobs with missing lines */
-    float2 *h_dc;                        /* [max_batch][N] dc=running: the jobs' lines */
+    float *h_values[OCT_CUDA_MAX_BATCH];  /* of jobs with OCT_JOB_VALUES */
+    float *h_complex[OCT_CUDA_MAX_BATCH]; /* of jobs with OCT_JOB_COMPLEX */
+    uint8_t *h_valid;                     /* [max_batch][M]; of jobs with missing lines */
+    float2 *h_dc;                         /* [max_batch][N] dc=running: the jobs' lines */
 };
 
 template <class T>
@@ -84,6 +85,8 @@ static enum oct_err make_spread_tables(struct oct_cuda_recon *recon, const struc
     struct oct_cuda_tables *t = &recon->t;
     t->n_wrap = s->n_wrap;
     enum oct_err e = upload_table(recon, &t->gain, s->gain, s->n_grid / 2, err);
+    if (!e && recon->has_complex)
+        e = upload_table(recon, &t->factor, (const float2 *)s->factor, s->n_grid / 2, err);
     if (e)
         return e;
     if (recon->kernels == OCT_CUDA_PLAIN) {
@@ -126,6 +129,8 @@ static enum oct_err make_buffers(struct oct_cuda_recon *recon, const struct oct_
         e = oct_stream_alloc(recon, &recon->d_valid, n * g->n_lines, err);
     if (!e)
         e = oct_stream_alloc(recon, &t->values, pixels, err);
+    if (!e && recon->has_complex)
+        e = oct_stream_alloc(recon, &t->complex, pixels, err);
     if (!e && !recon->is_f32)
         e = oct_stream_alloc(recon, &t->pixels, pixels, err);
     if (!e && (recon->dc_bscan || recon->dc_running))

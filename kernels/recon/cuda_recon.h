@@ -34,13 +34,14 @@ enum oct_err oct_cuda_can_run(unsigned device, const struct oct_plan *plan,
  * both sizes. */
 enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
                                    enum oct_cuda_kernels kernels, unsigned max_batch,
-                                   unsigned n_streams, struct oct_error *err);
+                                   unsigned n_streams, bool has_complex, struct oct_error *err);
 
-/* The plan is read during create only. *recon is NULL on error. */
+/* has_complex: jobs may ask for complex values, for which there is room on the device then. The plan
+ * is read during create only. *recon is NULL on error. */
 enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **recon, unsigned device,
                                    const struct oct_plan *plan, enum oct_cuda_kernels kernels,
-                                   unsigned max_batch, struct oct_cuda_signs *signs,
-                                   struct oct_error *err);
+                                   unsigned max_batch, bool has_complex,
+                                   struct oct_cuda_signs *signs, struct oct_error *err);
 
 /* Copies what the recon needs to know of n jobs: their frames' headers and line_valid are read here
  * only, spectra and pixels until the batch is done. Asks nothing of the device, so that it never

@@ -138,6 +138,7 @@ oct_spread_finish(const struct oct_cuda_tables &t, const struct oct_cuda_job &jo
                   bool came, const float2 *v, const float *gain, int thread)
 {
     float value[KEEP];
+    oct_fused_store_complex<APART, KEEP>(t, job, line, came, v, thread);
 #pragma unroll
     for (int r = 0; r < KEEP; r++)
         value[r] = (v[r].x * v[r].x + v[r].y * v[r].y) * gain[r];

@@ -13,7 +13,8 @@
 #define OCT_JOB_DIRECT 4u  /* u8 with known limits: pixels at once; values if they are wanted */
 #define OCT_JOB_AUTO 8u    /* limits are the own minimum and maximum */
 #define OCT_JOB_PERCENTILE 16u
-#define OCT_JOB_VALUES 32u /* somebody wants the values of this u8 picture */
+#define OCT_JOB_VALUES 32u  /* somebody wants the values of this u8 picture */
+#define OCT_JOB_COMPLEX 64u /* somebody wants its complex values */
 
 struct oct_cuda_job {
     float lo, scale;  /* pixel = (value - lo) * scale; unused with AUTO */
@@ -44,11 +45,13 @@ struct oct_cuda_tables {
     const uint32_t *spread_at;    /* plain: [P1 + 1] weights; fused: [P1/32 + 1] rows of 32 */
     const float2 *spread_weight;  /* plain: one point's after the other's; fused: [row][32] */
     const float *gain;            /* [P2/4]; else NULL */
+    const float2 *factor;         /* [P2/4] where a job may ask for complex values; else NULL */
     const uint16_t *spectra;      /* [max_batch][M][N] */
     const uint8_t *valid;         /* [max_batch][M]; read only with OCT_JOB_MISSING */
     float2 *dc;         /* [max_batch][N] whole and rest, or [N] for all when dc_stride 0 */
     uint32_t dc_stride; /* N with dc=bscan and dc=running, else 0 */
     float *values;      /* [max_batch][M][D] dB or counts^2 */
+    float2 *complex;    /* [max_batch][M][D] counts; NULL: no job may ask for them */
     uint8_t *pixels;    /* [max_batch][M][D] */
 };
 
@@ -103,6 +106,16 @@ oct_store(const struct oct_cuda_tables &t, const struct oct_cuda_job &job, size_
         t.pixels[at] = oct_to_u8(value, job.lo, job.scale);
     if (oct_stores_values(job.flags))
         t.values[at] = value;
+}
+
+/* Stores one complex value, of depth d below zero delay, of a job that asks for them. */
+static __device__ __forceinline__ void oct_store_complex(const struct oct_cuda_tables &t, size_t at,
+                                                         unsigned d, bool came, float2 z)
+{
+    const float2 f = t.factor ? t.factor[d] : make_float2(1, 0);
+    const float nothing = nanf("");
+    t.complex[at] = came ? make_float2(z.x * f.x - z.y * f.y, z.x * f.y + z.y * f.x)
+                         : make_float2(nothing, nothing);
 }
 
 static __device__ __forceinline__ float oct_intensity(float2 z, float gain, uint32_t flags)

@@ -131,6 +131,7 @@ struct oct_engine {
     struct oct_cuda_choice choice;
     enum oct_cuda_kernels kernels;
     unsigned n_streams, max_batch, depth;
+    bool has_complex;
     char description[256];
     struct oct_plan *plan; /* a copy of its own */
     char gpus[256], cuda[16];
@@ -411,7 +412,7 @@ static void run_worker(struct oct_cuda_worker *base, void *context)
     struct oct_engine *engine = worker->engine;
     struct oct_error err;
     if (oct_cuda_recon_create(&worker->device, base->device, engine->plan, engine->kernels,
-                              engine->max_batch, &base->signs, &err)) {
+                              engine->max_batch, engine->has_complex, &base->signs, &err)) {
         oct_cuda_crew_refuse(&engine->crew, &err);
     } else {
         oct_cuda_worker_is_ready(base);
@@ -480,7 +481,7 @@ static enum oct_err choose(struct oct_engine *engine, struct oct_error *err)
         e = describe(engine, err);
     for (unsigned i = 0; i < engine->choice.n_gpus && !e; i++)
         e = oct_cuda_check_memory(engine->choice.devices[i], engine->plan, engine->kernels,
-                                  engine->max_batch, engine->n_streams, err);
+                                  engine->max_batch, engine->n_streams, engine->has_complex, err);
     return e;
 }
 
@@ -536,6 +537,7 @@ static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *
         return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
     engine->n_streams = n_streams;
     engine->max_batch = choose_batch(plan, options->max_batch);
+    engine->has_complex = options->has_complex;
     oct_cuda_crew_init(&engine->crew, &crew_ops, engine, options->deadline_ms);
     e = copy_input(engine, plan, options, err);
     if (!e)

@@ -74,21 +74,24 @@ static void *new_place(size_t bytes)
 
 static enum oct_err move_picture(struct oct_image_frame *out, const struct oct_geometry *g)
 {
+    const size_t bytes = (size_t)g->n_lines * g->depth * sizeof(float);
     const bool has_own_values = out->values && g->sample_type != OCT_SAMPLE_F32;
     void *pixels = new_place(oct_geometry_image_bytes(g));
-    float *values =
-        has_own_values ? new_place((size_t)g->n_lines * g->depth * sizeof(float)) : pixels;
-    if (!pixels || !values)
+    float *values = has_own_values ? new_place(bytes) : pixels;
+    float *complex_values = out->complex_values ? new_place(2 * bytes) : NULL;
+    if (!pixels || !values || (out->complex_values && !complex_values))
         return OCT_E_NO_MEMORY;
     out->pixels = pixels;
     if (has_own_values)
         out->values_room = values;
     if (out->values)
         out->values = values;
+    if (out->complex_values)
+        out->complex_values = out->complex_room = complex_values;
     return OCT_OK;
 }
 
-/* A device that hangs may still write into the pictures and values it was given: they move. Lock
+/* A device that hangs may still write into what it was given: pictures and values move. Lock
  * held. */
 static enum oct_err move_pictures(struct oct_engine *engine)
 {

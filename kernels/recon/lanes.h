@@ -65,16 +65,18 @@ struct oct_lanes {
                         const struct oct_lane_fft *fft, const float *filter, float *work);
 
     /* power[i][d] = |transform of (line i resampled, times the phase)|^2 for d < P2/16 * n_out;
-     * n_out 1, 4 or 8. power[1] NULL: only the first line. even, odd: [P1] and `width` more, which
-     * are read but not used. work: two times oct_lane_work_floats(P2). */
-    void (*to_depth)(float *const power[2], const float *const even[2], const float *const odd[2],
-                     const struct oct_lane_taps *taps, const struct oct_lane_fft *fft,
-                     unsigned n_out, float *work);
+     * n_out 1, 4 or 8. power[1] NULL: only the first line. bins[i], where it is not NULL, is that
+     * transform itself, [2][P2/2]: re, then im. even, odd: [P1] and `width` more, which are read
+     * but not used. work: two times oct_lane_work_floats(P2). */
+    void (*to_depth)(float *const power[2], float *const bins[2], const float *const even[2],
+                     const float *const odd[2], const struct oct_lane_taps *taps,
+                     const struct oct_lane_fft *fft, unsigned n_out, float *work);
 
     /* nufft: power[i][d] = gain[d] * |transform of the grid that line i is spread onto|^2 for
      * d < n/16 * n_out; n_out 1, 4 or 8. power[1] NULL: only the first line, but line[1] is read.
-     * Around the lines lies what spread_blocks.h says. work: two times oct_lane_work_floats(n). */
-    void (*spread_to_depth)(float *const power[2], const float *const line[2],
+     * bins as above, [2][n/2], without the gain. Around the lines lies what spread_blocks.h says.
+     * work: two times oct_lane_work_floats(n). */
+    void (*spread_to_depth)(float *const power[2], float *const bins[2], const float *const line[2],
                             const struct oct_spread_blocks *blocks, const float *gain,
                             const struct oct_lane_fft *fft, unsigned n_out, float *work);
 };

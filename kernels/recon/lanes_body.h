@@ -310,8 +310,8 @@ INLINE void rows_resampled(float *const work[2], const float *const even[2],
         }
 }
 
-/* The first n_out of 16 outputs, of WIDTH rows; gain may be NULL. */
-INLINE void lanes_to_power(float *power, const float *gain, const float *rows,
+/* The first n_out of 16 outputs, of WIDTH rows; gain and bins may be NULL. */
+INLINE void lanes_to_power(float *power, float *bins, const float *gain, const float *rows,
                            const struct oct_lane_fft *fft, unsigned n_out)
 {
     uint32_t columns = fft->columns;
@@ -330,31 +330,46 @@ INLINE void lanes_to_power(float *power, const float *gain, const float *rows,
                 if (gain)
                     sum = sum * load(gain + at);
                 store(power + at, sum);
+                if (bins) {
+                    store(bins + at, z.re);
+                    store(bins + fft->n / 2 + at, z.im);
+                }
             }
         }
     }
 }
 
+/* The same in code of its own for those who want no bins. */
+INLINE void lanes_to_depth(float *power, float *bins, const float *gain, const float *rows,
+                           const struct oct_lane_fft *fft, unsigned n_out)
+{
+    if (bins)
+        lanes_to_power(power, bins, gain, rows, fft, n_out);
+    else
+        lanes_to_power(power, NULL, gain, rows, fft, n_out);
+}
+
 /* WIDTH rows at a time, which the first-level cache holds. */
-INLINE void rows_to_power(float *power, const float *gain, float *rows,
+INLINE void rows_to_depth(float *power, float *bins, const float *gain, float *rows,
                           const struct oct_lane_fft *fft, unsigned n_out)
 {
     for (size_t k1 = 0; k1 < 16; k1 += WIDTH) {
         float *some = rows + k1 * row_floats(fft->columns);
         const float *gains = gain ? gain + k1 : NULL;
+        float *some_bins = bins ? bins + k1 : NULL;
         along_rows(some, fft->columns, WIDTH);
         if (n_out == 1)
-            lanes_to_power(power + k1, gains, some, fft, 1);
+            lanes_to_depth(power + k1, some_bins, gains, some, fft, 1);
         else if (n_out == 4)
-            lanes_to_power(power + k1, gains, some, fft, 4);
+            lanes_to_depth(power + k1, some_bins, gains, some, fft, 4);
         else
-            lanes_to_power(power + k1, gains, some, fft, 8);
+            lanes_to_depth(power + k1, some_bins, gains, some, fft, 8);
     }
 }
 
-static void to_depth(float *const power[2], const float *const even[2], const float *const odd[2],
-                     const struct oct_lane_taps *taps, const struct oct_lane_fft *fft,
-                     unsigned n_out, float *work)
+static void to_depth(float *const power[2], float *const bins[2], const float *const even[2],
+                     const float *const odd[2], const struct oct_lane_taps *taps,
+                     const struct oct_lane_fft *fft, unsigned n_out, float *work)
 {
     float *const works[2] = {work, work + oct_lane_work_floats(fft->n)};
     if (taps->n_half_taps == 2)
@@ -362,7 +377,7 @@ static void to_depth(float *const power[2], const float *const even[2], const fl
     else
         rows_resampled(works, even, odd, taps, fft, 1);
     for (int i = 0; i < 2 && power[i]; i++)
-        rows_to_power(power[i], NULL, works[i], fft, n_out);
+        rows_to_depth(power[i], bins[i], NULL, works[i], fft, n_out);
 }
 
 /* ---- nufft ---- */
@@ -476,7 +491,7 @@ INLINE void rows_in_place(float *work, uint32_t n_blocks, const struct oct_lane_
         }
 }
 
-static void spread_to_depth(float *const power[2], const float *const line[2],
+static void spread_to_depth(float *const power[2], float *const bins[2], const float *const line[2],
                             const struct oct_spread_blocks *blocks, const float *gain,
                             const struct oct_lane_fft *fft, unsigned n_out, float *work)
 {
@@ -487,7 +502,7 @@ static void spread_to_depth(float *const power[2], const float *const line[2],
             rows_in_place(works[i], blocks->n_blocks, fft, true);
         else
             rows_in_place(works[i], blocks->n_blocks, fft, false);
-        rows_to_power(power[i], gain, works[i], fft, n_out);
+        rows_to_depth(power[i], bins[i], gain, works[i], fft, n_out);
     }
 }
 

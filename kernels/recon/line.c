@@ -169,10 +169,11 @@ static bool alloc_for_lanes(struct oct_line_scratch *s, size_t p1, size_t p2)
         s->even[i] = alloc_aligned(p1 + OCT_LANES, sizeof(float));
         s->odd_line[i] = alloc_aligned(p1 + OCT_LANES, sizeof(float));
         s->power[i] = alloc_aligned(p2 / 2, sizeof(float));
+        s->bins[i] = alloc_aligned(p2, sizeof(float));
     }
     s->work = alloc_aligned(2 * oct_lane_work_floats((uint32_t)p2), sizeof(float));
     return s->even[0] && s->even[1] && s->odd_line[0] && s->odd_line[1] && s->power[0] &&
-           s->power[1] && s->work;
+           s->power[1] && s->bins[0] && s->bins[1] && s->work;
 }
 
 static bool alloc_for_fftw(struct oct_line_scratch *s, size_t p1, size_t p2)
@@ -206,6 +207,7 @@ void oct_line_scratch_finish(struct oct_line_scratch *s)
         free(s->even[i]);
         free(s->odd_line[i]);
         free(s->power[i]);
+        free(s->bins[i]);
     }
     free(s->work);
     free(s->padded);
@@ -237,15 +239,17 @@ static void load_for_fftw(const struct oct_line_chain *chain, struct oct_line_sc
 
 /* Steps 6 to 8. */
 static void to_values(const struct oct_line_chain *chain, struct oct_line_scratch *s, float *v,
-                      bool log, float *value)
+                      const struct oct_line_pair *pair, int i)
 {
     const struct oct_geometry *g = &chain->plan->geometry;
     fftwf_execute_dft(chain->fft.forward, complex_of(v), complex_of(s->b));
     const float *kept = s->b + 2 * (size_t)g->crop_first;
-    if (log)
-        chain->stages->intensity_db(value, kept, g->depth);
+    if (pair->log)
+        chain->stages->intensity_db(pair->value[i], kept, g->depth);
     else
-        chain->stages->intensity(value, kept, g->depth);
+        chain->stages->intensity(pair->value[i], kept, g->depth);
+    if (pair->z[i])
+        memcpy(pair->z[i], kept, 2 * (size_t)g->depth * sizeof(*kept));
 }
 
 static void transform_by_fftw(const struct oct_line_chain *chain, struct oct_line_scratch *s,
@@ -258,9 +262,9 @@ static void transform_by_fftw(const struct oct_line_chain *chain, struct oct_lin
     stages->multiply(s->spectrum, chain->half_sample, chain->plan->geometry.padded);
     fftwf_execute_dft(fft->inverse_pair, complex_of(s->spectrum), complex_of(s->odd));
     stages->resample_pair(s->va, s->vb, s->padded, s->odd, &chain->resample);
-    to_values(chain, s, s->va, pair->log, pair->value[0]);
+    to_values(chain, s, s->va, pair, 0);
     if (pair->line[1])
-        to_values(chain, s, s->vb, pair->log, pair->value[1]);
+        to_values(chain, s, s->vb, pair, 1);
 }
 
 /* ---- the same with transforms of our own ---- */
@@ -288,15 +292,20 @@ static void transform_by_lanes(const struct oct_line_chain *chain, struct oct_li
     const float *const even[2] = {s->even[0], s->even[1]};
     const float *const odd[2] = {s->odd_line[0], s->odd_line[1]};
     float *const power[2] = {s->power[0], pair->line[1] ? s->power[1] : NULL};
+    float *const bins[2] = {pair->z[0] ? s->bins[0] : NULL, pair->z[1] ? s->bins[1] : NULL};
 
     chain->lanes->half_sample(s->odd_line, even, &chain->shorter, chain->half_sample, s->work);
-    chain->lanes->to_depth(power, even, odd, &chain->taps, &chain->longer, chain->n_out, s->work);
+    chain->lanes->to_depth(power, bins, even, odd, &chain->taps, &chain->longer, chain->n_out,
+                           s->work);
     for (int i = 0; i < 2 && pair->line[i]; i++) {
         const float *kept = power[i] + g->crop_first;
         if (pair->log)
             chain->stages->decibels(pair->value[i], kept, g->depth);
         else
             memcpy(pair->value[i], kept, g->depth * sizeof(*kept));
+        if (pair->z[i])
+            chain->stages->compose(pair->z[i], bins[i] + g->crop_first,
+                                   bins[i] + g->upsampled / 2 + g->crop_first, NULL, g->depth);
     }
 }
 
@@ -343,6 +352,7 @@ void oct_line_reconstruct(const struct oct_line_chain *chain, struct oct_line_sc
     for (int i = 0; i < 2; i++) {
         const struct oct_line_pair alone = {.line = {pair->line[i]},
                                             .value = {pair->value[i]},
+                                            .z = {pair->z[i]},
                                             .whole = pair->whole,
                                             .rest = pair->rest,
                                             .log = pair->log};

@@ -36,6 +36,7 @@ struct oct_line_scratch {
     /* lanes */
     float *even[2], *odd_line[2]; /* [P1 + 16] the padded lines, zeros at both ends (kept); odd */
     float *power[2];              /* [P2 / 2] */
+    float *bins[2];               /* [2][P2 / 2] */
     float *work;
     /* FFTW */
     float *padded;   /* [2 * (P1 + span)] the pair, zeros at both ends (kept): the even samples */
@@ -54,12 +55,12 @@ enum oct_err oct_line_scratch_init(struct oct_line_scratch *scratch,
                                    const struct oct_line_chain *chain, struct oct_error *err);
 void oct_line_scratch_finish(struct oct_line_scratch *scratch);
 
-/* A pair of A-lines on its way: samples in, D values out (counts^2, or dB when log). line[1] may be
- * NULL: a single line. whole, rest: the DC line as an integer part and a remainder, [N] each; both
- * NULL: none. */
+/* A pair of A-lines on its way: samples in, D values out (counts^2, or dB when log), and where z is
+ * not NULL the complex values, [D][2] counts. line[1] may be NULL: a single line. whole, rest: the
+ * DC line as an integer part and a remainder, [N] each; both NULL: none. */
 struct oct_line_pair {
     const uint16_t *line[2];
-    float *value[2];
+    float *value[2], *z[2];
     const float *whole, *rest;
     bool log;
 };

@@ -48,10 +48,12 @@ void oct_line_spread_finish(struct oct_line_spread *chain)
 static bool alloc_for_lanes(struct oct_line_spread_scratch *s, const struct oct_line_spread *chain)
 {
     uint32_t n_grid = chain->plan->spread.n_grid;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         s->power[i] = alloc_floats(chain->n_out * (size_t)n_grid / 16);
+        s->plane[i] = alloc_floats(n_grid);
+    }
     s->work = alloc_floats(2 * oct_lane_work_floats(n_grid));
-    return s->power[0] && s->power[1] && s->work;
+    return s->power[0] && s->power[1] && s->plane[0] && s->plane[1] && s->work;
 }
 
 static bool alloc_for_fftw(struct oct_line_spread_scratch *s, const struct oct_line_spread *chain)
@@ -81,6 +83,7 @@ void oct_line_spread_scratch_finish(struct oct_line_spread_scratch *s)
     for (int i = 0; i < 2; i++) {
         free(s->memory[i]);
         free(s->power[i]);
+        free(s->plane[i]);
         free(s->grid[i]);
     }
     free(s->work);
@@ -104,9 +107,11 @@ static void transform_by_lanes(const struct oct_line_spread *chain,
                                const struct oct_line_pair *pair)
 {
     const struct oct_geometry *g = &chain->plan->geometry;
+    const struct oct_spread *spread = &chain->plan->spread;
     float *const power[2] = {s->power[0], pair->line[1] ? s->power[1] : NULL};
+    float *const plane[2] = {pair->z[0] ? s->plane[0] : NULL, pair->z[1] ? s->plane[1] : NULL};
 
-    chain->lanes->spread_to_depth(power, line, &chain->blocks, chain->plan->spread.gain,
+    chain->lanes->spread_to_depth(power, plane, line, &chain->blocks, spread->gain,
                                   &chain->lane_fft, chain->n_out, s->work);
     for (int i = 0; i < 2 && pair->line[i]; i++) {
         const float *kept = power[i] + g->crop_first;
@@ -114,6 +119,10 @@ static void transform_by_lanes(const struct oct_line_spread *chain,
             chain->stages->decibels(pair->value[i], kept, g->depth);
         else
             memcpy(pair->value[i], kept, g->depth * sizeof(*kept));
+        if (pair->z[i])
+            chain->stages->compose(pair->z[i], plane[i] + g->crop_first,
+                                   plane[i] + spread->n_grid / 2 + g->crop_first,
+                                   spread->factor + 2 * (size_t)g->crop_first, g->depth);
     }
 }
 
@@ -123,15 +132,21 @@ static void transform_by_fftw(const struct oct_line_spread *chain,
 {
     const struct oct_geometry *g = &chain->plan->geometry;
     const float *gain = chain->plan->spread.gain + g->crop_first;
+    const float *factor = chain->plan->spread.factor + 2 * (size_t)g->crop_first;
+    const float *kept = s->bins + 2 * (size_t)g->crop_first;
 
     chain->stages->spread_pair(s->grid[0], s->grid[1], line[0], line[1], &chain->blocks);
     for (int i = 0; i < 2 && pair->line[i]; i++) {
         float *power = pair->log ? s->power[0] : pair->value[i];
         fftwf_execute_dft(chain->fft.forward_pair, (fftwf_complex *)s->grid[i],
                           (fftwf_complex *)s->bins);
-        chain->stages->intensity_gained(power, s->bins + 2 * (size_t)g->crop_first, gain, g->depth);
+        chain->stages->intensity_gained(power, kept, gain, g->depth);
         if (pair->log)
             chain->stages->decibels(pair->value[i], power, g->depth);
+        if (!pair->z[i])
+            continue;
+        memcpy(pair->z[i], kept, 2 * (size_t)g->depth * sizeof(*kept));
+        chain->stages->multiply(pair->z[i], factor, g->depth);
     }
 }
 

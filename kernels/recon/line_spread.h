@@ -25,6 +25,7 @@ struct oct_line_spread {
 struct oct_line_spread_scratch {
     float *memory[2]; /* [n_ahead + N + OCT_SPREAD_SLACK] the lines, zeros around them */
     float *power[2];  /* lanes: [n_out * n_grid / 16]; FFTW: [D], [0] alone */
+    float *plane[2];  /* lanes: [2][n_grid / 2] the transform */
     float *work;      /* lanes */
     float *grid[2];   /* FFTW: [2 * n_grid], zeros behind what is used (kept) */
     float *bins;      /* FFTW: [2 * n_grid] */

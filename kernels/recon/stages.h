@@ -89,6 +89,9 @@ struct oct_stages {
     void (*spread_pair)(float *fa, float *fb, const float *a, const float *b,
                         const struct oct_spread_blocks *blocks);
 
+    /* z[d] = re[d] + i im[d], times factor[d] where that is not NULL; z and factor interleaved. */
+    void (*compose)(float *z, const float *re, const float *im, const float *factor, size_t n);
+
     /* value[d] = gain[d] * |z[d]|^2, z interleaved. */
     void (*intensity_gained)(float *value, const float *z, const float *gain, size_t n);
 

@@ -81,6 +81,17 @@ static void multiply(float *restrict z, const float *restrict h, size_t n)
     }
 }
 
+static void compose(float *restrict z, const float *restrict re, const float *restrict im,
+                    const float *restrict factor, size_t n)
+{
+    for (size_t d = 0; d < n; d++) {
+        z[2 * d] = re[d];
+        z[2 * d + 1] = im[d];
+    }
+    if (factor)
+        multiply(z, factor, n);
+}
+
 /* ---- resampling: both lines of a pair at once, as re and im ---- */
 
 /* Any block: plain loads at computed indices. sum: interleaved [8]. */
@@ -417,6 +428,7 @@ const struct oct_stages OCT_STAGES_TABLE = {
     .subtract_pair = subtract_pair,
     .energy = energy,
     .multiply = multiply,
+    .compose = compose,
     .resample_pair = resample_pair,
     .spread_pair = spread_pair,
     .intensity_gained = intensity_gained,

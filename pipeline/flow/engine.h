@@ -34,6 +34,7 @@ struct oct_engine_options {
     unsigned n_streams;     /* CUDA streams a GPU; 0: the engine's own choice */
     unsigned deadline_ms;   /* a GPU that shows no progress for so long is given up; 0: 2000 */
     const char *wisdom_dir; /* folder where FFT plans are kept between runs; NULL: none kept */
+    bool has_complex;       /* jobs may ask for complex values; a device keeps room for them */
     struct oct_workers *workers; /* the process's pool (kernels/device/workers.h), which outlives
                                     the engine and may work for others too; NULL: a CPU engine
                                     creates and owns its own */
@@ -43,9 +44,10 @@ struct oct_engine_job {
     const struct oct_raw_frame *in;
     /* The engine fills status, lo, hi and pixels. Where `values` of a u8 picture is not NULL, it
      * also writes there the [M][D] floats that the pixels were made of, the same as an f32 picture
-     * has; the pixels stay what they are without. Of an f32 picture values are the pixels.
-     * Nothing else is written, and nothing at values_room when `values` is NULL: then they cost
-     * nothing. */
+     * has; the pixels stay what they are without. Of an f32 picture values are the pixels. Where
+     * `complex_values` is not NULL, it writes these too; options.has_complex said that some may be.
+     * Nothing else is written, and nothing at values_room when `values` is NULL, nor at
+     * complex_room: then they cost nothing. */
     struct oct_image_frame *out;
     struct oct_display display;
     /* With plan->chain.dc == OCT_DC_RUNNING the line that is subtracted from every A-line, [2][N]:

@@ -32,11 +32,18 @@ struct oct_raw_frame {
     uint8_t *line_valid; /* [M] 1: the line came, 0: missing (all 1 when missing_lines == 0) */
 };
 
+/* What of a B-scan is lent beside its pixels to those who ask for it (pipeline.h). */
+enum oct_lent {
+    OCT_LENT_VALUES,  /* frame->values */
+    OCT_LENT_COMPLEX, /* frame->complex_values */
+    OCT_N_LENT
+};
+
 /* One slot of a ring of images: of the image ring, whose images are an engine's pictures, or of the
  * results of an analysis. Memory belongs to the ring.
  *
- * In the image ring the engine fills status, pixels, lo, hi, and values where there is room for
- * them. An analysis fills all but form (pipeline/flow/stage.h). */
+ * In the image ring the engine fills status, pixels, lo, hi, and values and complex_values where
+ * they are not NULL. An analysis fills all but form (pipeline/flow/stage.h). */
 struct oct_image_frame {
     struct oct_bscan_info info; /* the B-scan it came from; of a volume: the newest in it */
     enum oct_err status; /* OCT_OK, or why the engine lost it: then the pixels mean nothing */
@@ -51,7 +58,12 @@ struct oct_image_frame {
                             (info.missing_lines says whether there are any) has -120 dB or
                             0 counts^2 in all its depths */
     float *values_room; /* where an engine puts values; NULL: no room. An engine may give the slot
-                            other memory for pixels and values_room, for good */
+                            other memory for pixels and rooms, for good */
+    float
+        *complex_values; /* pictures: NULL, or for those who asked [M][D][2] re, im in counts: B of
+                              contract step 6, cropped, before step 8. A missing line has NaN in all
+                              its depths */
+    float *complex_room; /* as values_room */
 };
 
 #endif

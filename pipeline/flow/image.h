@@ -81,6 +81,13 @@ size_t oct_image_form_bytes(const struct oct_image_form *form);
  * size (more than OCT_MAX_BSCAN_SAMPLES values) cannot be. */
 enum oct_err oct_image_form_check(const struct oct_image_form *form, struct oct_error *err);
 
+/* How a scanner comes back to places. B-scan n of a group of repeats * interleave neighbours of a
+ * volume, by their numbers, is repeat n / interleave of place n % interleave; line_repeats A-lines
+ * lie at one point, one after another. 0 stands for 1. */
+struct oct_scan_protocol {
+    uint32_t repeats, interleave, line_repeats;
+};
+
 /* Distances between neighbours; NaN: unknown. */
 struct oct_spacing {
     double bscan_um, line_um, depth_um;

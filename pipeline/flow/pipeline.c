@@ -15,6 +15,15 @@
 #define MAX_BATCH 64u
 #define PAGE 4096u
 
+/* What is lent beside the pixels. */
+struct lent {
+    bool is_lent;
+    size_t bytes;                   /* of a B-scan, in whole pages; 0: its pixels are that */
+    _Atomic(unsigned char *) rooms; /* [buffers of the image ring][bytes]; NULL: not yet, or it is
+                                       in the slots */
+    atomic_uint asked[OCT_MAX_ASKERS]; /* B-scans of which each still wants it */
+};
+
 struct oct_pipeline {
     const struct oct_plan *plan;
     const struct oct_engine_ops *ops;
@@ -24,11 +33,9 @@ struct oct_pipeline {
     struct oct_image_form form;
     struct oct_running_dc *running_dc; /* feed's; NULL unless dc=running, as the next */
     float *dc_lines;                   /* [slots of the image ring][2][N], lent with the jobs */
-    bool lends_values;
-    bool has_own_rooms;             /* values are not kept in the slots, but where `rooms` is: */
-    _Atomic(unsigned char *) rooms; /* [buffers of the image ring][room_bytes]; NULL: not yet */
-    size_t room_bytes;
-    atomic_uint asked[OCT_MAX_ASKERS]; /* B-scans that each still wants values of */
+    bool has_own_rooms; /* what is lent is not kept in the slots, but in its own memory */
+    struct lent lent[OCT_N_LENT];
+    bool in_slots[OCT_N_LENT];
     bool pinned;
     bool has_feed, has_collect; /* threads that run */
     pthread_t feed, collect;
@@ -68,26 +75,28 @@ static void note_full(struct oct_pipeline *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-static bool has_room(struct oct_pipeline *p, struct oct_image_frame *out, uint64_t slot)
-{
-    unsigned char *rooms = atomic_load_explicit(&p->rooms, memory_order_acquire);
-    if (!out->values_room && rooms)
-        out->values_room =
-            (float *)(void *)(rooms + oct_ring_buffer(p->images, slot) * p->room_bytes);
-    return out->values_room != NULL;
-}
-
-/* Whether any asker wants the next B-scan's values; counts it off for each that does. */
-static bool take_request(struct oct_pipeline *p)
+/* Whether any asker wants it of the next B-scan; counts it off for each that does. */
+static bool take_request(struct lent *lent)
 {
     bool wanted = false;
     for (unsigned i = 0; i < OCT_MAX_ASKERS; i++) {
-        unsigned n = atomic_load_explicit(&p->asked[i], memory_order_relaxed);
-        while (n > 0 && !atomic_compare_exchange_weak(&p->asked[i], &n, n - 1))
+        unsigned n = atomic_load_explicit(&lent->asked[i], memory_order_relaxed);
+        while (n > 0 && !atomic_compare_exchange_weak(&lent->asked[i], &n, n - 1))
             ;
         wanted = wanted || n > 0;
     }
     return wanted;
+}
+
+/* Where the engine puts it of the B-scan in this slot; NULL: nobody asked, or there is no room. */
+static float *lend(const struct oct_pipeline *p, struct lent *lent, float **room, uint64_t slot)
+{
+    if (!lent->is_lent)
+        return NULL;
+    unsigned char *rooms = atomic_load_explicit(&lent->rooms, memory_order_acquire);
+    if (!*room && rooms)
+        *room = (float *)(void *)(rooms + oct_ring_buffer(p->images, slot) * lent->bytes);
+    return *room && take_request(lent) ? *room : NULL;
 }
 
 /* The line of dc=running; it is lent as long as the slot is. */
@@ -115,13 +124,14 @@ static enum oct_err next_job(struct oct_pipeline *p, uint64_t timeout_us,
     if (e)
         return e;
     job->in = oct_raw_slot(p->raw, raw_slot, &p->plan->geometry);
-    job->out =
-        oct_image_slot_begin(p->images, image_slot, &p->form, p->lends_values && !p->has_own_rooms);
-    job->out->info = job->in->info;
-    if (p->form.type == OCT_SAMPLE_F32)
-        job->out->values = job->out->pixels;
-    else if (p->lends_values && has_room(p, job->out, image_slot) && take_request(p))
-        job->out->values = job->out->values_room;
+    struct oct_image_frame *out =
+        oct_image_slot_begin(p->images, image_slot, &p->form, p->in_slots);
+    out->info = job->in->info;
+    out->values = p->form.type == OCT_SAMPLE_F32
+                      ? out->pixels
+                      : lend(p, &p->lent[OCT_LENT_VALUES], &out->values_room, image_slot);
+    out->complex_values = lend(p, &p->lent[OCT_LENT_COMPLEX], &out->complex_room, image_slot);
+    job->out = out;
     job->dc = next_dc(p, job->in, image_slot);
     return OCT_OK;
 }
@@ -213,8 +223,11 @@ static void *run_collect(void *argument)
         struct oct_image_frame *done;
         if (p->ops->collect(p->engine, POLL_US, &done))
             continue;
+        const bool has_complex = done->complex_values != NULL;
         finish_oldest(p, done->status == OCT_OK);
         pthread_mutex_lock(&p->lock);
+        if (has_complex)
+            p->counts.complex_bytes += oct_geometry_complex_bytes(&p->plan->geometry);
         p->in_flight--;
         pthread_cond_broadcast(&p->room);
         pthread_mutex_unlock(&p->lock);
@@ -238,8 +251,7 @@ static enum oct_err create_rings(struct oct_pipeline *p, unsigned n_slots, struc
         oct_ring_create(&p->raw, n_slots, oct_raw_slot_bytes(g), memory, &raw_pinned, err);
     if (e)
         return e;
-    const bool in_slots = p->lends_values && !p->has_own_rooms;
-    e = oct_ring_create(&p->images, n_slots, oct_image_slot_bytes_of(&p->form, in_slots), memory,
+    e = oct_ring_create(&p->images, n_slots, oct_image_slot_bytes_of(&p->form, p->in_slots), memory,
                         &images_pinned, err);
     if (e)
         return e;
@@ -270,6 +282,18 @@ static enum oct_err start_threads(struct oct_pipeline *p, struct oct_error *err)
     return e;
 }
 
+/* A device wants its memory pinned at the start. */
+static void choose_rooms(struct oct_pipeline *p, const struct oct_pipeline_setup *setup)
+{
+    p->has_own_rooms = p->ops->memory == NULL;
+    for (int what = 0; what < OCT_N_LENT; what++) {
+        const size_t bytes = oct_image_lent_bytes(&p->form, (enum oct_lent)what);
+        p->lent[what].is_lent = setup->lends[what];
+        p->lent[what].bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+        p->in_slots[what] = setup->lends[what] && !p->has_own_rooms;
+    }
+}
+
 enum oct_err oct_pipeline_create(struct oct_pipeline **out, const struct oct_pipeline_setup *setup,
                                  struct oct_error *err)
 {
@@ -283,10 +307,8 @@ enum oct_err oct_pipeline_create(struct oct_pipeline **out, const struct oct_pip
     p->ops = setup->ops;
     p->engine = setup->engine;
     p->display = setup->display;
-    p->lends_values = setup->lends_values;
-    p->has_own_rooms = p->ops->memory == NULL; /* a device wants its memory pinned at the start */
     oct_image_form_of_bscan(&p->form, &p->plan->geometry, p->display.log, &setup->spacing);
-    p->room_bytes = (oct_image_form_bytes(&p->form) * sizeof(float) + PAGE - 1) / PAGE * PAGE;
+    choose_rooms(p, setup);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->room, NULL);
     enum oct_err e = create_rings(p, setup->ring_bscans, err);
@@ -341,7 +363,8 @@ void oct_pipeline_destroy(struct oct_pipeline *p)
     oct_ring_destroy(p->images);
     oct_running_dc_destroy(p->running_dc);
     free(p->dc_lines);
-    free(atomic_load(&p->rooms));
+    for (int what = 0; what < OCT_N_LENT; what++)
+        free(atomic_load(&p->lent[what].rooms));
     pthread_cond_destroy(&p->room);
     pthread_mutex_destroy(&p->lock);
     free(p);
@@ -364,26 +387,27 @@ const struct oct_image_form *oct_pipeline_form(const struct oct_pipeline *p)
 
 /* In the asker's thread: the path of the B-scans allocates nothing. Without a lock, since askers
  * yield to others: of several that come at once one makes them. */
-static bool make_rooms(struct oct_pipeline *p)
+static bool make_rooms(struct oct_pipeline *p, struct lent *lent)
 {
     unsigned char *none = NULL, *rooms;
-    if (atomic_load(&p->rooms))
+    if (atomic_load(&lent->rooms))
         return true;
-    rooms = oct_aligned_alloc(PAGE, oct_ring_most_buffers(p->images), p->room_bytes);
-    if (rooms && !atomic_compare_exchange_strong(&p->rooms, &none, rooms))
+    rooms = oct_aligned_alloc(PAGE, oct_ring_most_buffers(p->images), lent->bytes);
+    if (rooms && !atomic_compare_exchange_strong(&lent->rooms, &none, rooms))
         free(rooms);
-    return atomic_load(&p->rooms) != NULL;
+    return atomic_load(&lent->rooms) != NULL;
 }
 
-bool oct_pipeline_ask_values(struct oct_pipeline *p, unsigned asker, unsigned n)
+bool oct_pipeline_ask(struct oct_pipeline *p, enum oct_lent what, unsigned asker, unsigned n)
 {
-    if (p->form.type != OCT_SAMPLE_F32) {
-        if (!p->lends_values)
+    struct lent *lent = &p->lent[what];
+    if (lent->bytes) {
+        if (!lent->is_lent)
             return false;
-        if (n > 0 && p->has_own_rooms && !make_rooms(p))
+        if (n > 0 && p->has_own_rooms && !make_rooms(p, lent))
             return false;
     }
-    atomic_store(&p->asked[asker], n);
+    atomic_store(&lent->asked[asker], n);
     return true;
 }
 

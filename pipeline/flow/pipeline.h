@@ -43,12 +43,14 @@ struct oct_pipeline_setup {
     struct oct_display display;
     unsigned ring_bscans; /* slots of each ring; raised to what the engine needs */
     struct oct_spacing spacing;
-    bool lends_values; /* float values of B-scans may be asked for: see oct_pipeline_ask_values */
+    bool lends[OCT_N_LENT]; /* what of B-scans may be asked for: see oct_pipeline_ask; of complex
+                               values the engine's options say the same */
 };
 
 struct oct_pipeline_counts {
     uint64_t bscans_done;           /* reconstructed and in the image ring */
     uint64_t bscans_dropped_engine; /* lost by the engine */
+    uint64_t complex_bytes; /* of complex values that came to host memory, over the bus of a GPU */
 };
 
 /* Makes the rings and starts feed and collect. The engine is destroyed on failure too. */
@@ -88,17 +90,19 @@ void oct_pipeline_set_display(struct oct_pipeline *pipeline, const struct oct_di
 /* The form of the image ring's pictures. */
 const struct oct_image_form *oct_pipeline_form(const struct oct_pipeline *pipeline);
 
-/* Float values of B-scans are lent to those who ask for them, and made for no other B-scan: on a
- * GPU they are four times what pixels take of the bus. An asker (at most OCT_MAX_ASKERS; the number
- * is its own) asks for the next n B-scans at a time; asking again replaces what is left of the
- * request before. Of f32 pictures values always are there. Any thread. Returns false if the
- * pipeline lends none, or has no memory for them: an engine of the CPU takes it, M * D * 4 bytes a
- * slot of the image ring, when n > 0 is asked for first. */
-#define OCT_MAX_ASKERS 16u
-bool oct_pipeline_ask_values(struct oct_pipeline *pipeline, unsigned asker, unsigned n);
+/* Float values and complex values of B-scans are lent to those who ask for them, and made for no
+ * other B-scan: on a GPU they are four and eight times what pixels take of the bus. An asker (at
+ * most OCT_MAX_ASKERS; the number is its own) asks for the next n B-scans at a time; asking again
+ * replaces what is left of the request before. Of f32 pictures values always are there. Any thread.
+ * Returns false if the pipeline does not lend that, or has no memory for it: an engine of the CPU
+ * takes it, M * D * 4 or 8 bytes a slot of the image ring, when n > 0 is asked for first. */
+#define OCT_MAX_ASKERS 17u /* 16 analyses, and who takes the B-scans themselves: */
+#define OCT_LAST_ASKER (OCT_MAX_ASKERS - 1)
+bool oct_pipeline_ask(struct oct_pipeline *pipeline, enum oct_lent what, unsigned asker,
+                      unsigned n);
 
-/* B-scans that may be between the raw ring and the image ring at once: an asker that wants the
- * values of every B-scan asks for more than that at a time. */
+/* B-scans that may be between the raw ring and the image ring at once: an asker that wants what is
+ * lent of every B-scan asks for more than that at a time. */
 unsigned oct_pipeline_depth(const struct oct_pipeline *pipeline);
 
 /* Any thread. */

@@ -20,22 +20,24 @@ static size_t whole_pages(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-static bool has_own_values(const struct oct_image_form *form, bool with_values)
-{
-    return with_values && form->type != OCT_SAMPLE_F32;
-}
-
 size_t oct_image_slot_bytes(const struct oct_geometry *g)
 {
     return PAGE + oct_geometry_image_bytes(g);
 }
 
-size_t oct_image_slot_bytes_of(const struct oct_image_form *form, bool with_values)
+size_t oct_image_lent_bytes(const struct oct_image_form *form, enum oct_lent what)
 {
-    size_t pixels = whole_pages(oct_image_form_bytes(form));
-    size_t values =
-        has_own_values(form, with_values) ? oct_image_form_bytes(form) * sizeof(float) : 0;
-    return PAGE + pixels + whole_pages(values);
+    const bool is_f32 = form->type == OCT_SAMPLE_F32;
+    const size_t values = oct_image_form_bytes(form) * (is_f32 ? 1 : sizeof(float));
+    return what == OCT_LENT_COMPLEX ? 2 * values : is_f32 ? 0 : values;
+}
+
+size_t oct_image_slot_bytes_of(const struct oct_image_form *form, const bool *lends)
+{
+    size_t bytes = PAGE + whole_pages(oct_image_form_bytes(form));
+    for (int what = 0; lends && what < OCT_N_LENT; what++)
+        bytes += lends[what] ? whole_pages(oct_image_lent_bytes(form, (enum oct_lent)what)) : 0;
+    return bytes;
 }
 
 struct oct_raw_frame *oct_raw_slot(struct oct_ring *ring, uint64_t slot,
@@ -78,17 +80,22 @@ const struct oct_image_frame *oct_image_held(const struct oct_ring_reader *reade
 }
 
 struct oct_image_frame *oct_image_slot_begin(struct oct_ring *ring, uint64_t slot,
-                                             const struct oct_image_form *form, bool with_values)
+                                             const struct oct_image_form *form, const bool *lends)
 {
     struct oct_image_frame *frame = oct_image_slot(ring, slot);
     unsigned char *own = oct_ring_payload(ring, slot);
+    float **rooms[OCT_N_LENT] = {&frame->values_room, &frame->complex_room};
     frame->form = form;
     memcpy(frame->dims, form->dims, sizeof(frame->dims));
     frame->whole = true;
     frame->status = OCT_OK;
-    frame->values = NULL;
-    if (has_own_values(form, with_values) && !frame->values_room)
-        frame->values_room =
-            (float *)(void *)(own + PAGE + whole_pages(oct_image_form_bytes(form)));
+    frame->values = frame->complex_values = NULL;
+    own += PAGE + whole_pages(oct_image_form_bytes(form));
+    for (int what = 0; lends && what < OCT_N_LENT; what++) {
+        const size_t bytes = lends[what] ? oct_image_lent_bytes(form, (enum oct_lent)what) : 0;
+        if (bytes && !*rooms[what])
+            *rooms[what] = (float *)(void *)own;
+        own += whole_pages(bytes);
+    }
     return frame;
 }

@@ -22,8 +22,11 @@ struct oct_image_source {
 size_t oct_raw_slot_bytes(const struct oct_geometry *g);
 
 size_t oct_image_slot_bytes(const struct oct_geometry *g);
-/* The same for any form; with_values: with room for float values beside u8 pixels. */
-size_t oct_image_slot_bytes_of(const struct oct_image_form *form, bool with_values);
+/* The same for any form, with room for what is lent beside the pixels ([OCT_N_LENT]; NULL: nothing
+ * is). The values of f32 pixels are these. */
+size_t oct_image_slot_bytes_of(const struct oct_image_form *form, const bool *lends);
+/* Bytes of what is lent of an image; 0 where its pixels are that. */
+size_t oct_image_lent_bytes(const struct oct_image_form *form, enum oct_lent what);
 
 /* Returns the frame in a slot that the caller has acquired, or holds by a guaranteed reader, its
  * pointers set; its contents are what the slot held before. The writer calls this first; then
@@ -37,8 +40,8 @@ struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot);
 /* The frame in the slot that the reader read last and holds. */
 const struct oct_raw_frame *oct_raw_held(const struct oct_ring_reader *reader);
 const struct oct_image_frame *oct_image_held(const struct oct_ring_reader *reader);
-/* For the writer: sets form and dims too, and values_room where the slot has room for them. */
+/* For the writer: sets form and dims too, and the rooms that the slot has. */
 struct oct_image_frame *oct_image_slot_begin(struct oct_ring *ring, uint64_t slot,
-                                             const struct oct_image_form *form, bool with_values);
+                                             const struct oct_image_form *form, const bool *lends);
 
 #endif

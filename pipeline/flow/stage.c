@@ -42,6 +42,14 @@ struct wish {
     max_align_t settings[]; /* settings_bytes */
 };
 
+/* The group of B-scans that was read last. */
+struct group {
+    bool any;
+    uint32_t acquisition, number; /* of the volume's */
+    uint64_t volume;
+    bool is_left_out; /* from the B-scan read last on */
+};
+
 /* The thread yields to all others, so it shares no lock with any: what others want and what it
  * counts changes hands as a whole (latest.h). By owner, not by size.
  * NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
@@ -67,7 +75,11 @@ struct oct_stage {
     bool took_newest;    /* and a result of it was published */
     bool failed;         /* at the newest */
     uint64_t read_below; /* slots that were read */
-    uint64_t n_late;     /* that the reader had skipped at the last look */
+    uint64_t pushed_below;
+    uint64_t n_late; /* that the reader had skipped at the last look */
+    struct group group;
+    unsigned most_behind; /* at the beginning of a group */
+    bool passed;          /* B-scans passed by since the last that was handled */
 
     struct oct_stage_counts counts;
     uint64_t told_ns, n_untold; /* faults: the newest in the log, and those since */
@@ -129,20 +141,36 @@ static bool is_at_rest(const struct oct_stage *s)
     return s->rests || (s->setup.ops->is_at_rest && s->setup.ops->is_at_rest(s->setup.analysis));
 }
 
+static const char *const lent_names[OCT_N_LENT] = {
+    [OCT_LENT_VALUES] = "float values", [OCT_LENT_COMPLEX] = "complex values"};
+
+static enum oct_lent lent_of(enum oct_stage_input input)
+{
+    return input == OCT_STAGE_COMPLEX ? OCT_LENT_COMPLEX : OCT_LENT_VALUES;
+}
+
+void oct_stage_note_lent(enum oct_stage_input input, bool lends[OCT_N_LENT])
+{
+    if (input != OCT_STAGE_PICTURES)
+        lends[lent_of(input)] = true;
+}
+
 /* Enough that the values of every B-scan come while the stage keeps up, and no more. Not while it
  * is at work: the pipeline may be gone. */
 static void ask_values(struct oct_stage *s)
 {
     unsigned n = 0;
-    if (s->setup.input != OCT_STAGE_VALUES || !s->setup.pipeline)
+    if (s->setup.input == OCT_STAGE_PICTURES || !s->setup.pipeline)
         return;
     if (!is_at_rest(s))
-        n = s->setup.guaranteed ? UINT32_MAX : oct_pipeline_depth(s->setup.pipeline) + MORE_VALUES;
-    if (oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, n))
+        n = s->setup.guaranteed
+                ? UINT32_MAX
+                : oct_pipeline_depth(s->setup.pipeline) + MORE_VALUES + 2 * s->form.bscans_an_image;
+    if (oct_pipeline_ask(s->setup.pipeline, lent_of(s->setup.input), s->setup.asker, n))
         return;
-    struct oct_error err; /* it lends values, or the stage would not have begun */
-    oct_fail(&err, OCT_E_NO_MEMORY,
-             "no memory for float values of B-scans: lower pipeline.ring_bscans");
+    struct oct_error err; /* it lends them, or the stage would not have begun */
+    oct_fail(&err, OCT_E_NO_MEMORY, "no memory for %s of B-scans: lower pipeline.ring_bscans",
+             lent_names[lent_of(s->setup.input)]);
     note_fault(s, &err);
 }
 
@@ -150,22 +178,43 @@ static void ask_values(struct oct_stage *s)
 static bool copy_in(struct oct_stage *s, const struct oct_image_frame *frame,
                     enum oct_stage_skip *reason)
 {
-    const bool wants_values = s->setup.input == OCT_STAGE_VALUES;
-    if (frame->status != OCT_OK) {
-        *reason = OCT_STAGE_LOST;
-        return false;
-    }
-    if (wants_values && !frame->values) {
-        *reason = OCT_STAGE_NO_VALUES;
+    const enum oct_stage_input input = s->setup.input;
+    const void *from = input == OCT_STAGE_VALUES    ? frame->values
+                       : input == OCT_STAGE_COMPLEX ? frame->complex_values
+                                                    : frame->pixels;
+    if (frame->status != OCT_OK || !from) {
+        *reason = frame->status != OCT_OK ? OCT_STAGE_LOST : OCT_STAGE_NO_VALUES;
         return false;
     }
     s->bscan = *frame;
-    memcpy(s->copy, wants_values ? frame->values : frame->pixels, s->copy_bytes);
+    memcpy(s->copy, from, s->copy_bytes);
     s->bscan.form = &s->input;
-    s->bscan.pixels = wants_values ? NULL : s->copy;
-    s->bscan.values = wants_values ? s->copy : NULL;
-    s->bscan.values_room = NULL;
+    s->bscan.pixels = input == OCT_STAGE_PICTURES ? s->copy : NULL;
+    s->bscan.values = input == OCT_STAGE_VALUES ? s->copy : NULL;
+    s->bscan.complex_values = input == OCT_STAGE_COMPLEX ? s->copy : NULL;
+    s->bscan.values_room = s->bscan.complex_room = NULL;
     return true;
+}
+
+/* Live, whether the B-scan's group is left out: of which another was skipped, or that would begin
+ * too late. skipped: B-scans right before this one. */
+static bool leaves_out(struct oct_stage *s, const struct oct_bscan_info *info, bool skipped)
+{
+    const uint32_t n = s->form.bscans_an_image;
+    struct group *group = &s->group;
+    if (n <= 1 || s->setup.guaranteed)
+        return false;
+    if (group->any && group->acquisition == info->acquisition && group->volume == info->volume &&
+        group->number == info->bscan / n)
+        group->is_left_out = group->is_left_out || skipped;
+    else
+        *group = (struct group){.any = true,
+                                .acquisition = info->acquisition,
+                                .number = info->bscan / n,
+                                .volume = info->volume,
+                                .is_left_out = (skipped && info->bscan % n > 0) ||
+                                               oct_ring_behind(s->reader) > s->most_behind};
+    return group->is_left_out;
 }
 
 /* Settings may send the analysis to rest, or wake it. At rest it has no newest result. */
@@ -259,7 +308,7 @@ static enum oct_err publish_one(struct oct_stage *s, struct oct_error *err)
     enum oct_err e = acquire_slot(s);
     if (e)
         return oct_fail(err, e, "the results are closed");
-    struct oct_image_frame *result = oct_image_slot_begin(s->results, s->slot, &s->form, false);
+    struct oct_image_frame *result = oct_image_slot_begin(s->results, s->slot, &s->form, NULL);
     void *pixels = result->pixels;
     result->info = s->newest;
     result->lo = 0;
@@ -331,6 +380,7 @@ static enum oct_err push(struct oct_stage *s, struct oct_error *err)
         ops->reset(s->setup.analysis);
     }
     s->any = true;
+    s->pushed_below = s->read_below;
     s->newest = s->bscan.info;
     s->took_newest = false;
     enum oct_err e = ops->push(s->setup.analysis, &s->bscan, err);
@@ -381,7 +431,7 @@ static void note_dealt(struct oct_stage *s)
         raise_dealt(s, s->read_below);
     } else if (!s->form.of_volume) {
         const uint64_t n_of_block = s->newest.bscan % s->form.bscans_an_image + 1;
-        raise_dealt(s, s->read_below > n_of_block ? s->read_below - n_of_block : 0);
+        raise_dealt(s, s->pushed_below > n_of_block ? s->pushed_below - n_of_block : 0);
     }
 }
 
@@ -391,6 +441,7 @@ static void pass_by(struct oct_stage *s, uint64_t slot)
     s->n_late = oct_ring_skipped(s->reader);
     oct_ring_release(s->reader);
     s->read_below = slot + 1;
+    s->passed = true;
     if (!is_cancelled(s)) {
         begin_work(s);
         const bool changed = obey_wish(s);
@@ -407,11 +458,19 @@ static void handle(struct oct_stage *s, uint64_t slot)
         pass_by(s, slot);
         return;
     }
+    const struct oct_image_frame *held = oct_image_held(s->reader);
     uint64_t n_late = oct_ring_skipped(s->reader);
-    if (n_late != s->n_late)
+    const bool skipped = n_late != s->n_late;
+    if (skipped)
         count_skips(s, OCT_STAGE_LATE, n_late - s->n_late);
     s->n_late = n_late;
-    bool good = copy_in(s, oct_image_held(s->reader), &reason);
+    bool good = !leaves_out(s, &held->info, skipped || s->passed);
+    s->passed = false;
+    if (!good)
+        reason = OCT_STAGE_LATE;
+    else
+        good = copy_in(s, held, &reason);
+    s->group.is_left_out = s->group.is_left_out || reason == OCT_STAGE_NO_VALUES;
     oct_ring_release(s->reader);
     s->read_below = slot + 1;
     ask_values(s);
@@ -502,7 +561,7 @@ static void *run_stage(void *argument)
 
 static unsigned count_results(const struct oct_image_form *form)
 {
-    size_t n = RESULTS_BYTES / oct_image_slot_bytes_of(form, false);
+    size_t n = RESULTS_BYTES / oct_image_slot_bytes_of(form, NULL);
     return n < LEAST_RESULTS ? LEAST_RESULTS : n < MOST_RESULTS ? (unsigned)n : MOST_RESULTS;
 }
 
@@ -510,7 +569,7 @@ static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
 {
     const struct oct_stage_setup *setup = &s->setup;
     s->in = setup->in ? setup->in : oct_pipeline_images(setup->pipeline);
-    s->copy_bytes = oct_image_form_bytes(&s->input);
+    s->copy_bytes = oct_image_form_bytes(&s->input) * (setup->input == OCT_STAGE_COMPLEX ? 2 : 1);
     s->copy = malloc(s->copy_bytes);
     const size_t wish_bytes = sizeof(struct wish) + setup->settings_bytes;
     s->wish = calloc(1, wish_bytes);
@@ -519,12 +578,13 @@ static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
         !oct_latest_init(&s->counted, sizeof(s->counts)))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the analysis %s", s->form.name);
     enum oct_err e = oct_ring_create(&s->results, count_results(&s->form),
-                                     oct_image_slot_bytes_of(&s->form, false), NULL, NULL, err);
+                                     oct_image_slot_bytes_of(&s->form, NULL), NULL, NULL, err);
     if (e)
         return e;
+    const unsigned half = oct_ring_n_slots(s->in) / 2, most = setup->most_behind;
+    s->most_behind = most && most < half / 2 ? most : half / 2;
     s->reader = oct_ring_reader_create(s->in, setup->guaranteed,
-                                       setup->most_behind ? setup->most_behind
-                                                          : oct_ring_n_slots(s->in) / 2);
+                                       most && s->form.bscans_an_image <= 1 ? most : half);
     return s->reader ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a reader");
 }
 
@@ -533,12 +593,13 @@ static enum oct_err find_input(struct oct_stage *s, struct oct_error *err)
 {
     const struct oct_stage_setup *setup = &s->setup;
     s->input = setup->input_form ? *setup->input_form : *oct_pipeline_form(setup->pipeline);
-    if (setup->input != OCT_STAGE_VALUES)
+    if (setup->input == OCT_STAGE_PICTURES)
         return OCT_OK;
+    const enum oct_lent what = lent_of(setup->input);
     s->input.type = OCT_SAMPLE_F32;
-    if (setup->in || !oct_pipeline_ask_values(setup->pipeline, setup->asker, 0))
-        return oct_fail(err, OCT_E_STATE, "analysis %s wants float values, which are not lent here",
-                        s->form.name);
+    if (setup->in || !oct_pipeline_ask(setup->pipeline, what, setup->asker, 0))
+        return oct_fail(err, OCT_E_STATE, "analysis %s wants %s, which are not lent here",
+                        s->form.name, lent_names[what]);
     return OCT_OK;
 }
 
@@ -551,8 +612,8 @@ static enum oct_err start_thread(struct oct_stage *s, struct oct_error *err)
     ask_values(s); /* a B-scan may be computed before the thread runs */
     atomic_store(&s->n_holders, 2);
     enum oct_err e = oct_thread_start(&s->thread, name, run_stage, s, what, err);
-    if (e && s->setup.input == OCT_STAGE_VALUES)
-        oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, 0);
+    if (e && s->setup.input != OCT_STAGE_PICTURES)
+        oct_pipeline_ask(s->setup.pipeline, lent_of(s->setup.input), s->setup.asker, 0);
     return e;
 }
 

@@ -6,6 +6,9 @@
  * however slow, never holds up a picture or a recording. It skips to the newest when it is late,
  * and its thread steps back for all others (niceness).
  * Offline it is guaranteed: every B-scan passes, and a result waits for its readers.
+ * Where an image is of a group (form.bscans_an_image neighbours of a volume, by their numbers) it
+ * skips whole groups: what it begins it takes to its end, half of the ring behind at most, and none
+ * of a group of which it missed one by its own fault. B-scans that were lost before it are absent.
  * Accounting, at every moment: seen = done + skipped. A B-scan counts when the stage has finished
  * with it; what was not the stage's is never counted.
  *
@@ -75,7 +78,11 @@ struct oct_stage_ops {
 enum oct_stage_input {
     OCT_STAGE_PICTURES, /* frame->pixels, as they are shown: form->type, lo, hi; no values */
     OCT_STAGE_VALUES,   /* frame->values: [M][D] f32, dB or counts^2, not cut off; no pixels */
+    OCT_STAGE_COMPLEX,  /* frame->complex_values: [M][D][2] f32, counts; no pixels */
 };
+
+/* Notes what a pipeline must lend for a stage of such input (struct oct_pipeline_setup). */
+void oct_stage_note_lent(enum oct_stage_input input, bool lends[OCT_N_LENT]);
 
 struct oct_stage_setup {
     const struct oct_image_form *form; /* of the results; copied */
@@ -86,9 +93,11 @@ struct oct_stage_setup {
     /* NULL: the pipeline's image ring; else another stage's results, and the form of those */
     struct oct_ring *in;
     const struct oct_image_form *input_form; /* copied */
-    unsigned asker;                          /* of values: its own number (pipeline.h) */
+    unsigned asker;                          /* of what is lent: its own number (pipeline.h) */
     bool guaranteed;                         /* offline */
-    unsigned most_behind;                    /* live: 0: half of the ring that it reads */
+    unsigned most_behind;                    /* live: 0: half of the ring that it reads; where
+                                                results are of groups: at the beginning of one, at
+                                                most, and 0, a quarter */
     unsigned give_up_ms;                     /* 0: 2000 */
     size_t settings_bytes;                   /* of what oct_stage_configure takes */
     bool rests;                              /* begins at rest: oct_stage_rest */
@@ -97,7 +106,7 @@ struct oct_stage_setup {
 enum oct_stage_skip {
     OCT_STAGE_LATE,      /* others came meanwhile */
     OCT_STAGE_LOST,      /* the engine lost its picture */
-    OCT_STAGE_NO_VALUES, /* its values had not been asked for */
+    OCT_STAGE_NO_VALUES, /* its values, or complex values, had not been asked for */
     OCT_STAGE_FAILED,    /* the analysis failed, or returned what cannot be */
     OCT_STAGE_N_SKIPS
 };
@@ -119,7 +128,7 @@ struct oct_stage_counts {
 struct oct_stage;
 
 /* Checks the form and starts the thread. OCT_E_ARG: the form cannot be; OCT_E_NO_MEMORY;
- * OCT_E_STATE: it wants values and the pipeline lends none. */
+ * OCT_E_STATE: it wants what the pipeline does not lend. */
 enum oct_err oct_stage_create(struct oct_stage **stage, const struct oct_stage_setup *setup,
                               struct oct_error *err);
 

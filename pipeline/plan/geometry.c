@@ -64,6 +64,11 @@ size_t oct_geometry_spectra_bytes(const struct oct_geometry *g)
     return (size_t)g->n_lines * g->n_samples * sizeof(uint16_t);
 }
 
+size_t oct_geometry_complex_bytes(const struct oct_geometry *g)
+{
+    return (size_t)g->n_lines * g->depth * 2 * sizeof(float);
+}
+
 size_t oct_geometry_image_bytes(const struct oct_geometry *g)
 {
     return (size_t)g->n_lines * g->depth * (g->sample_type == OCT_SAMPLE_F32 ? sizeof(float) : 1);

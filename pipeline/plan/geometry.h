@@ -43,6 +43,8 @@ enum oct_err oct_geometry_init(struct oct_geometry *g, uint32_t n_samples, uint3
 /* Bytes of one B-scan of spectra (M * N * 2) and of one picture (M * D * 1 or 4). */
 size_t oct_geometry_spectra_bytes(const struct oct_geometry *g);
 size_t oct_geometry_image_bytes(const struct oct_geometry *g);
+/* Of complex values, [M][D][2] f32. */
+size_t oct_geometry_complex_bytes(const struct oct_geometry *g);
 
 /* P1 for N samples; 0 when N is out of range. */
 uint32_t oct_geometry_padded(uint32_t n_samples);

@@ -69,11 +69,15 @@ static double kernel_transform(const struct kernel *k, double turns)
     return k->taps * k->scale * sinh(root) / root;
 }
 
-static void fill_gain(struct oct_spread *s, const struct kernel *kernel)
+/* origin is whole: as a part of n_grid the turn keeps all its digits. */
+static void fill_gain(struct oct_spread *s, const struct kernel *kernel, double origin)
 {
     for (uint32_t d = 0; d < s->n_grid / 2; d++) {
         double h = kernel_transform(kernel, (double)d / s->n_grid - 0.25);
+        double turn = -2 * PI * fmod(d * origin, s->n_grid) / s->n_grid;
         s->gain[d] = (float)(1 / (h * h));
+        s->factor[2 * (size_t)d] = (float)(cos(turn) / h);
+        s->factor[2 * (size_t)d + 1] = (float)(sin(turn) / h);
     }
 }
 
@@ -149,10 +153,11 @@ enum oct_err oct_spread_init(struct oct_spread *s, const double *q, const double
         .first = oct_aligned_calloc(64, p2 / 2, sizeof(uint32_t)),
         .at = oct_aligned_calloc(64, p2 / 2 + 1, sizeof(uint32_t)),
         .gain = oct_aligned_calloc(64, p2 / 4, sizeof(float)),
+        .factor = oct_aligned_calloc(64, p2 / 2, sizeof(float)),
     };
-    if (!s->first || !s->at || !s->gain)
+    if (!s->first || !s->at || !s->gain || !s->factor)
         return OCT_E_NO_MEMORY;
-    fill_gain(s, &kernel);
+    fill_gain(s, &kernel, origin);
     count(s, &kernel, q, n, origin);
     s->re = oct_aligned_calloc(64, s->at[s->n_grid], sizeof(float));
     s->im = oct_aligned_calloc(64, s->at[s->n_grid], sizeof(float));
@@ -166,5 +171,6 @@ void oct_spread_finish(struct oct_spread *s)
     free(s->re);
     free(s->im);
     free(s->gain);
+    free(s->factor);
     *s = (struct oct_spread){0};
 }

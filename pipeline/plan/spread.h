@@ -6,9 +6,10 @@
  *     F    = fft(f) over n_grid points, f[g] = 0 for n_used <= g < n_grid
  *     I[d] = gain[d] * |F[d]|^2                                     d < P2/4
  *
- * which is, but for a phase factor that is linear in d and common to all lines, contract section 6:
+ * which is contract section 6:
  *
  *     B[d] = (1/N) sum_i x[i] w[i] phi(q_i) exp(-2 pi i d q_i / P2),   I[d] = |B[d]|^2
+ *     B[d] = factor[d] * F[d]
  *
  * q_i is the place of camera sample i on the P2 steps in k, w[i] = |dq/di|, phi the dispersion
  * phase times the window. The depths wanted, 0 .. P2/4 - 1, are half of those that a grid of P2/2
@@ -18,7 +19,10 @@
  *     psi(u) = I0(beta sqrt(1 - (2u/J)^2)) / I0(beta),   beta = pi sqrt((J/2)^2 (3/2)^2 - 0.8)
  *
  * after P. J. Beatty, D. G. Nishimura, J. M. Pauly, "Rapid gridding reconstruction with a minimal
- * oversampling ratio", IEEE Trans. Med. Imaging 24 (2005); gain is 1 over its transform squared.
+ * oversampling ratio", IEEE Trans. Med. Imaging 24 (2005). factor is 1 over its transform, turned
+ * by the place where the grid begins on the P2 steps, q = 2 * origin; gain is its square:
+ *
+ *     factor[d] = exp(-2 pi i d origin / n_grid) / h(d / n_grid - 1/4)
  *
  * The samples of a grid point are neighbours. Where the line fills the grid (N close to P1) the
  * last ones reach the first points around its end: first[g] + t may then be N .. N + n_wrap - 1,
@@ -45,6 +49,7 @@ struct oct_spread {
     uint32_t *at;    /* [n_grid + 1] */
     float *re, *im;  /* [at[n_grid]], 1/N included */
     float *gain;     /* [P2/4] */
+    float *factor;   /* [P2/4][2] re, im */
 };
 
 /* The narrowest kernel whose error stays below accuracy_db (negative) of the largest amplitude over

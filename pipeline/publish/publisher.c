@@ -9,6 +9,7 @@
 #include "pipeline/wire/wire.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #define SPECTRUM_EVERY_NS UINT64_C(250000000)
 #define WAIT_US 100000 /* for a picture or a result; then new subscriptions are looked for */
 #define LAST_LOOK_NS 5000000
+#define MORE_COMPLEX 4u /* asked for beyond what is under way: none is missed */
 
 /* A message on its way out. While ZeroMQ sends, it also handles subscriptions, for as long as any
  * arrive. If the slot were lent during that time, a viewer could block a driver whose shared memory
@@ -57,7 +59,9 @@ struct oct_publisher {
     unsigned n_topics;
     unsigned turn;  /* the thread's: of the topics behind the first */
     uint32_t limit; /* of the spectra */
-    void *socket;   /* the thread's own once it runs */
+    struct oct_pipeline *pipeline;
+    struct oct_image_form complex_form;
+    void *socket; /* the thread's own once it runs */
     struct oct_door *door;
     struct oct_subscriptions *subscriptions; /* the thread's */
     char endpoint[OCT_ENDPOINT_BYTES];
@@ -164,24 +168,51 @@ static bool fits(const struct oct_image_frame *frame, const struct oct_image_for
     return frame->dims[0] <= form->dims[0];
 }
 
+static bool is_wanted(struct oct_publisher *pub, struct topic *topic)
+{
+    const bool is = oct_subscriptions_wants(pub->subscriptions, topic->name);
+    atomic_fetch_add(&topic->unwanted, !is);
+    return is;
+}
+
+static enum packed pack_frame(struct oct_publisher *pub, struct topic *topic,
+                              struct oct_image_frame *frame, struct parcel *parcel)
+{
+    char id[64], json[OCT_IMAGE_HEADER_BYTES];
+    frame->form = topic->form;
+    if (!fits(frame, topic->form))
+        return NOT_POSSIBLE;
+    write_acquisition(pub, frame->info.acquisition, id, sizeof(id));
+    size_t n = oct_image_header_encode(frame, id, json, sizeof(json));
+    size_t n_bytes = oct_image_form_bytes(topic->form) / topic->form->dims[0] * frame->dims[0];
+    return fill_all(parcel, topic, json, n, frame->pixels, n_bytes);
+}
+
 static enum packed pack_image(struct oct_publisher *pub, struct topic *topic, struct parcel *parcel)
 {
     struct oct_image_frame frame = *oct_image_held(topic->reader);
-    char id[64], json[OCT_IMAGE_HEADER_BYTES];
+    if (frame.status != OCT_OK || !is_wanted(pub, topic))
+        return NOT_TO_SEND;
+    return pack_frame(pub, topic, &frame, parcel);
+}
 
-    if (frame.status != OCT_OK)
+/* Those of the B-scans that follow are asked for as long as somebody subscribes. */
+static enum packed pack_complex(struct oct_publisher *pub, struct topic *topic,
+                                struct parcel *parcel)
+{
+    struct oct_image_frame frame = *oct_image_held(topic->reader);
+    if (frame.status != OCT_OK || !is_wanted(pub, topic))
         return NOT_TO_SEND;
-    if (!oct_subscriptions_wants(pub->subscriptions, topic->name)) {
-        atomic_fetch_add(&topic->unwanted, 1);
-        return NOT_TO_SEND;
-    }
-    frame.form = topic->form;
-    if (!fits(&frame, topic->form))
+    if (!oct_pipeline_ask(pub->pipeline, OCT_LENT_COMPLEX, OCT_LAST_ASKER,
+                          oct_pipeline_depth(pub->pipeline) + MORE_COMPLEX))
         return NOT_POSSIBLE;
-    write_acquisition(pub, frame.info.acquisition, id, sizeof(id));
-    size_t n = oct_image_header_encode(&frame, id, json, sizeof(json));
-    size_t n_bytes = oct_image_form_bytes(topic->form) / topic->form->dims[0] * frame.dims[0];
-    return fill_all(parcel, topic, json, n, frame.pixels, n_bytes);
+    if (!frame.complex_values)
+        return NOT_TO_SEND;
+    memcpy(frame.dims, topic->form->dims, sizeof(frame.dims));
+    frame.pixels = frame.complex_values;
+    frame.lo = 0;
+    frame.hi = 1;
+    return pack_frame(pub, topic, &frame, parcel);
 }
 
 /* ---- sending ---- */
@@ -366,6 +397,8 @@ static struct topic *add_topic(struct oct_publisher *pub, const char *name, stru
 }
 
 static enum oct_err add_source(struct oct_publisher *pub, const struct oct_image_source *source,
+                               enum packed (*pack)(struct oct_publisher *, struct topic *,
+                                                   struct parcel *),
                                struct oct_error *err)
 {
     enum oct_err e = check_source(pub, source->form, err);
@@ -376,11 +409,31 @@ static enum oct_err add_source(struct oct_publisher *pub, const struct oct_image
     if (!topic)
         return OCT_E_NO_MEMORY;
     topic->form = source->form;
-    topic->pack = pack_image;
+    topic->pack = pack;
     if (!oct_ring_reader_wakes(topic->reader, pub->topics[0].reader) ||
         !oct_subscriptions_watch(pub->subscriptions, topic->name))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
     return OCT_OK;
+}
+
+static enum oct_err add_complex(struct oct_publisher *pub,
+                                const struct oct_publisher_options *options, struct oct_error *err)
+{
+    static const char *const labels[] = {"re (counts)", "im (counts)"};
+    const struct oct_image_source source = {.form = &pub->complex_form, .ring = options->images};
+    if (!options->pipeline)
+        return OCT_OK;
+    pub->pipeline = options->pipeline;
+    pub->complex_form = *oct_pipeline_form(options->pipeline);
+    snprintf(pub->complex_form.name, sizeof(pub->complex_form.name), "%s", OCT_TOPIC_COMPLEX);
+    pub->complex_form.quantity = OCT_QUANTITY_NUMBERS;
+    pub->complex_form.type = OCT_SAMPLE_F32;
+    pub->complex_form.rank = 3;
+    pub->complex_form.dims[2] = 2;
+    pub->complex_form.spacing_um[2] = NAN;
+    pub->complex_form.axes[2] = "part";
+    pub->complex_form.labels = labels;
+    return add_source(pub, &source, pack_complex, err);
 }
 
 static enum oct_err add_topics(struct oct_publisher *pub,
@@ -400,8 +453,8 @@ static enum oct_err add_topics(struct oct_publisher *pub,
         topic->pack = pack_spectrum;
     }
     for (unsigned i = 0; i < options->n_sources && !e; i++)
-        e = add_source(pub, &options->sources[i], err);
-    return e;
+        e = add_source(pub, &options->sources[i], pack_image, err);
+    return e ? e : add_complex(pub, options, err);
 }
 
 /* ---- the whole ---- */
@@ -449,7 +502,7 @@ enum oct_err oct_publisher_create(struct oct_publisher **out,
     pub->limit = options->limit;
     pub->door = options->door;
     snprintf(pub->session, sizeof(pub->session), "%s", options->session);
-    pub->topics = calloc(options->n_sources + 2u, sizeof(*pub->topics));
+    pub->topics = calloc(options->n_sources + 3u, sizeof(*pub->topics));
     pub->subscriptions = oct_subscriptions_create();
     enum oct_err e = pub->topics && pub->subscriptions
                          ? start_thread(pub, options, err)

@@ -5,6 +5,8 @@
  *                 delays a picture by one message at most
  *     spectrum    a few times a second the middle A-line of the newest B-scan as the camera saw it,
  *                 with how many samples of that B-scan reached the camera's limit (spectrum.h)
+ *     complex     the complex values of B-scans, [M][D][2], where a pipeline is given: asked for while
+ *                 somebody subscribes, so that they are made for nobody else
  *     any source  the images of a ring, under the name of their form (image_header.h), as soon as
  *                 they are there; dropped where nobody subscribes to them
  *
@@ -17,6 +19,7 @@
 #define OCT_PIPELINE_PUBLISH_PUBLISHER_H
 
 #include "pipeline/base/latency.h"
+#include "pipeline/flow/pipeline.h"
 #include "pipeline/flow/ring.h"
 #include "pipeline/flow/slots.h"
 #include "pipeline/net/door.h"
@@ -38,6 +41,7 @@ struct oct_publisher_options {
     struct oct_door *door;                  /* a subscriber whose key goes is cut off; NULL: none */
     struct oct_ring *raw;                   /* of the spectra; NULL: none are sent */
     uint32_t limit;                         /* of the spectra: the largest sample there can be */
+    struct oct_pipeline *pipeline;          /* of the images: `complex`; NULL: there is none */
     const struct oct_image_source *sources; /* [n_sources] */
     unsigned n_sources;
 };
@@ -64,7 +68,7 @@ struct oct_publisher_topic {
 };
 
 /* The counts of topic i: 0 is `bscan`, then `spectrum` where there is one, then the sources in
- * their order. Any thread. */
+ * their order, then `complex`. Any thread. */
 struct oct_publisher_topic oct_publisher_topic(const struct oct_publisher *publisher, unsigned i);
 
 /* Any thread. Status of the pictures. Latency: from the arrival of a B-scan's last line to its

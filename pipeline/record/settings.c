@@ -189,7 +189,7 @@ struct oct_volume_about oct_record_about(const struct oct_record_settings *s, co
         .width_um = s->width_um,
         .height_um = s->height_um,
         .refractive_index = s->refractive_index,
-        .repeats = s->repeats,
+        .scan = s->scan,
         .is_log = s->is_log,
         .gap_map = true,
     };

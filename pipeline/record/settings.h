@@ -17,7 +17,7 @@ struct oct_record_settings {
     double sync_interval_s;
     const char *config_text, *eye, *pseudonym;
     double width_um, height_um, refractive_index;
-    uint32_t repeats;        /* B-scans at one place; 0: 1 */
+    struct oct_scan_protocol scan;
     bool is_log;             /* pictures are of dB; else of counts^2 */
     uint32_t volumes;        /* end after so many whole ones; 0: when it is stopped */
     bool name_has_pseudonym; /* of files */

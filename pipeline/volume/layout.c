@@ -22,7 +22,8 @@
 
 struct places {
     const char *axis, *meaning;
-    uint64_t n, first, block; /* `block` neighbours share a place */
+    uint64_t n, first, block, interleave; /* block * interleave neighbours share interleave places,
+                                             in turn */
     double um;
 };
 
@@ -36,8 +37,9 @@ static bool make_places(struct oct_hdf5_scales *scales, int64_t file, int64_t pr
         snprintf(reason->text, sizeof(reason->text), "out of memory");
         return false;
     }
+    const uint64_t group = p->block * p->interleave;
     for (uint64_t i = 0; i < p->n; i++)
-        um[i] = (double)(p->first + i / p->block * p->block) * p->um;
+        um[i] = (double)(p->first + i / group * group + i % p->interleave * p->block) * p->um;
     const bool ok =
         oct_hdf5_scale_make(scales, file, properties, p->axis, p->n, um, p->um, p->meaning, reason);
     free(um);
@@ -52,12 +54,16 @@ static bool describe_places(struct oct_hdf5_scales *scales, int64_t file, int64_
                             const struct oct_spacing *spacing, struct oct_hdf5_reason *reason)
 {
     const bool is_field = about->field_bscans == 0 || about->field_bscans == g->n_bscans;
+    const uint32_t repeats = about->scan.repeats > 1 ? about->scan.repeats : 1;
+    const uint32_t interleave = about->scan.interleave > 1 ? about->scan.interleave : 1;
+    const uint32_t line_repeats = about->scan.line_repeats > 1 ? about->scan.line_repeats : 1;
     const struct places places[] = {
-        {"bscan", "place of the B-scan in the field", g->n_bscans, 0,
-         about->repeats > 1 ? about->repeats : 1, is_field ? spacing->bscan_um : NAN},
-        {"line", "place of the A-line in the B-scan", g->n_lines, 0, 1, spacing->line_um},
+        {"bscan", "place of the B-scan in the field", g->n_bscans, 0, repeats, interleave,
+         is_field ? spacing->bscan_um : NAN},
+        {"line", "place of the A-line in the B-scan", g->n_lines, 0, line_repeats, 1,
+         spacing->line_um},
         {"depth", "depth of the pixel below zero path difference, by the refractive index",
-         g->depth, g->crop_first, 1, spacing->depth_um},
+         g->depth, g->crop_first, 1, 1, spacing->depth_um},
     };
     for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++)
         if (!make_places(scales, file, properties, &places[i], reason))
@@ -193,6 +199,8 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
         bytes += (uint64_t)g->n_bscans * (oct_geometry_spectra_bytes(g) + g->n_lines);
     if (with_bscans)
         bytes += (uint64_t)g->n_bscans * oct_geometry_image_bytes(g);
+    if (about->has_complex)
+        bytes += (uint64_t)g->n_bscans * oct_geometry_complex_bytes(g);
     bytes += describe_bytes(g);
     bytes += sizeof(double) * (cal->n_wavelengths + cal->n_kmap + cal->n_background);
     bytes += 2 * sizeof(double) * (uint64_t)g->upsampled;
@@ -556,6 +564,30 @@ static void put_wavelengths(struct builder *b, hid_t spectra, const struct oct_g
     OCT_HDF5_CLOSE(scale);
 }
 
+/* What h5py reads as complex64. */
+static hid_t make_complex_type(struct builder *b)
+{
+    hid_t type = H5Tcreate(H5T_COMPOUND, 2 * sizeof(float));
+    if (type < 0 || H5Tinsert(type, "r", 0, H5T_IEEE_F32LE) < 0 ||
+        H5Tinsert(type, "i", sizeof(float), H5T_IEEE_F32LE) < 0)
+        note_failure(b);
+    return type;
+}
+
+/* Beside /bscans, of the same axes. */
+static void build_complex(struct builder *b, const struct oct_geometry *g, const char *const *axes,
+                          const double *spacing_um, struct oct_volume_layout *layout)
+{
+    uint64_t dims[3] = {g->n_bscans, g->n_lines, g->depth};
+    hid_t type = make_complex_type(b), dataset = make_array(b, "/complex", type, 3, dims);
+    put_dataset_axes(b, dataset, 3, axes, dims, spacing_um);
+    put_text(b, dataset, "quantity", "complex amplitude");
+    put_text(b, dataset, "units", "counts");
+    put_attribute(b, dataset, "first_depth_px", H5T_NATIVE_UINT32, 0, &g->crop_first);
+    layout->complex_values = place_of(b, dataset);
+    OCT_HDF5_CLOSE(dataset, type);
+}
+
 /* Creates small arrays first, so that the metadata lies together at the start of the file. */
 static void build(struct builder *b, struct oct_volume_layout *layout, const struct oct_plan *plan,
                   const struct oct_volume_about *about, bool with_spectra, bool with_bscans)
@@ -588,6 +620,8 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
         layout->bscans = place_of(b, dataset);
         OCT_HDF5_CLOSE(dataset);
     }
+    if (about->has_complex)
+        build_complex(b, g, volume_axes, spacing_um, layout);
     if (with_spectra) {
         uint64_t dims[3] = {g->n_bscans, g->n_lines, g->n_samples};
         hid_t dataset = make_array(b, "/spectra", H5T_STD_U16LE, 3, dims);

@@ -48,9 +48,10 @@ struct oct_volume_result_layout {
 /* Offsets in bytes from the start of the file, all multiples of OCT_VOLUME_BLOCK_BYTES; 0: the file
  * has no such array. */
 struct oct_volume_layout {
-    uint64_t spectra;    /* u16 [V][M][N] */
-    uint64_t bscans;     /* u8 or f32 [V][M][D] */
-    uint64_t line_valid; /* u8 [V][M] */
+    uint64_t spectra;        /* u16 [V][M][N] */
+    uint64_t bscans;         /* u8 or f32 [V][M][D] */
+    uint64_t complex_values; /* r, i f32 [V][M][D] */
+    uint64_t line_valid;     /* u8 [V][M] */
     uint64_t column[OCT_N_COLUMNS];
     uint64_t gap_column[OCT_N_GAP_COLUMNS];
     struct oct_volume_result_layout results[OCT_VOLUME_MAX_FORMS]; /* of about->forms */

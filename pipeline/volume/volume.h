@@ -10,7 +10,7 @@
  * into aligned blocks, which a thread of the writer's writes while the next are gathered
  * (volume/queue.h); its row of /frames gets valid = 1 only when they are synced. So a row with
  * valid = 1 is right whenever the writer is killed. A failure to write is returned by a later call,
- * at the latest by the next sync. Blocks take 26 MiB at most, less while the disk keeps up, and 2
+ * at the latest by the next sync. Blocks take 28 MiB at most, less while the disk keeps up, and 2
  * MiB more for each dataset with a result a B-scan.
  *
  * One thread uses a writer or a reader at a time. libhdf5 is not thread-safe; this file holds one
@@ -48,9 +48,10 @@ struct oct_volume_about {
     const char *engine;         /* describe() of the engine, "" for none */
     double width_um, height_um; /* scanned field, 0: unknown */
     uint32_t field_bscans;      /* B-scans that height_um holds; 0: as many as the file has rows */
-    uint32_t repeats;           /* so many neighbouring B-scans lie at one place; 0: 1 */
-    bool is_log;                /* pictures are of dB; else of counts^2 */
-    bool limits_are_common;     /* those of u8 are lo and hi in all B-scans, in dB or counts^2 */
+    struct oct_scan_protocol scan;
+    bool has_complex;       /* beside /bscans the complex values that they were made of, /complex */
+    bool is_log;            /* pictures are of dB; else of counts^2 */
+    bool limits_are_common; /* those of u8 are lo and hi in all B-scans, in dB or counts^2 */
     double lo, hi;
     double refractive_index;
     bool gap_map;         /* the file has one; the owner calls oct_volume_write_gap for each gap */
@@ -91,7 +92,8 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
 enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
                                       const struct oct_raw_frame *frame, struct oct_error *err);
 
-/* Writes the picture and its row of /frames. Rows must rise among the pictures as among the
+/* Writes the picture, with its complex values where the file has them (else OCT_E_ARG, as of the
+ * rest), and its row of /frames. Rows must rise among the pictures as among the
  * spectra (else OCT_E_ARG, nothing changed), but spectra may run ahead of pictures by any number;
  * in a file with spectra those of the same B-scan must have come (else OCT_E_ARG). A picture whose
  * status is not OCT_OK is not written and its row keeps valid = 0; its spectra stay. */

@@ -15,7 +15,7 @@
 /* Arrays are declared little-endian and written as they lie in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values would need swapping");
 
-#define N_STREAMS 3u
+#define N_STREAMS 4u
 #define MAX_ROWS 1024u /* rows of /frames that wait for a sync */
 
 /* Blocks that are being written or wait for the disk. There are so many that the disk is never
@@ -36,7 +36,7 @@ struct oct_volume_writer {
     struct oct_volume_file file;
     struct oct_volume_layout layout;
     struct oct_volume_queue *queue;
-    struct oct_volume_stream spectra, bscans, line_valid;
+    struct oct_volume_stream spectra, bscans, line_valid, complex_values;
     struct oct_volume_gaps gaps;
     struct oct_volume_results results;
     uint8_t *has_spectra;  /* [V] 1: accepted; NULL in files without spectra */
@@ -91,6 +91,9 @@ static enum oct_err make_streams(struct oct_volume_writer *w, const struct oct_v
     if (e == OCT_OK && with_bscans)
         e = oct_volume_stream_init(&w->bscans, &w->file, w->queue, w->layout.bscans,
                                    oct_geometry_image_bytes(g), err);
+    if (e == OCT_OK && w->layout.complex_values != 0)
+        e = oct_volume_stream_init(&w->complex_values, &w->file, w->queue, w->layout.complex_values,
+                                   oct_geometry_complex_bytes(g), err);
     if (e == OCT_OK && w->layout.gap_column[0] != 0)
         e = oct_volume_gaps_init(&w->gaps, &w->file, w->layout.gap_column, oct_gap_capacity(g),
                                  err);
@@ -177,7 +180,8 @@ static enum oct_err put_column(struct oct_volume_writer *w, int column, struct o
 static enum oct_err sync_all(struct oct_volume_writer *w, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
-    struct oct_volume_stream *streams[N_STREAMS] = {&w->spectra, &w->line_valid, &w->bscans};
+    struct oct_volume_stream *streams[N_STREAMS] = {&w->spectra, &w->line_valid, &w->bscans,
+                                                    &w->complex_values};
     for (unsigned i = 0; i < N_STREAMS && e == OCT_OK; i++)
         if (streams[i]->file)
             e = oct_volume_stream_push(streams[i], err);
@@ -298,6 +302,9 @@ enum oct_err oct_volume_write_image(struct oct_volume_writer *writer,
         return oct_fail(err, OCT_E_ARG, "%s: this file holds no B-scans", w->file.part);
     enum oct_err e = check_row(w, "picture", bscan, w->last_row, err);
     e = e ? e : check_spectra_came(w, bscan, err);
+    if (!e && w->complex_values.file && frame->status == OCT_OK && !frame->complex_values)
+        e = oct_fail(err, OCT_E_ARG, "%s: picture of B-scan %u without its complex values",
+                     w->file.part, bscan);
     if (e != OCT_OK)
         return e;
     struct row row = row_of(w, &frame->info);
@@ -309,6 +316,8 @@ enum oct_err oct_volume_write_image(struct oct_volume_writer *writer,
             oct_crc32c(frame->pixels, oct_geometry_image_bytes(&w->geometry));
         w->dirty = true;
         e = oct_volume_stream_append(&w->bscans, bscan, frame->pixels, err);
+        if (e == OCT_OK && w->complex_values.file)
+            e = oct_volume_stream_append(&w->complex_values, bscan, frame->complex_values, err);
         if (e != OCT_OK)
             return w->broken = e;
         w->has_image[bscan] = 1;
@@ -367,7 +376,7 @@ uint64_t oct_volume_written(const struct oct_volume_writer *writer)
 uint64_t oct_volume_bytes(const struct oct_volume_writer *writer)
 {
     return writer->other_bytes + oct_volume_queue_bytes(writer->queue) + writer->spectra.n_bytes +
-           writer->line_valid.n_bytes + writer->bscans.n_bytes +
+           writer->line_valid.n_bytes + writer->bscans.n_bytes + writer->complex_values.n_bytes +
            oct_volume_results_bytes(&writer->results);
 }
 
@@ -385,6 +394,9 @@ static void give_back(struct oct_volume_writer *w)
     if (w->has_image)
         oct_volume_file_give_back_rows(&w->file, w->layout.bscans, oct_geometry_image_bytes(g),
                                        w->has_image, g->n_bscans);
+    if (w->complex_values.file)
+        oct_volume_file_give_back_rows(&w->file, w->layout.complex_values,
+                                       oct_geometry_complex_bytes(g), w->has_image, g->n_bscans);
     oct_volume_results_give_back(&w->results);
 }
 

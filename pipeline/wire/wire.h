@@ -58,6 +58,7 @@ uint64_t oct_lines_payload_bytes(const struct oct_lines_header *header);
 /* ---- B-scans out: topic, JSON header, image ---- */
 
 #define OCT_TOPIC_BSCAN "bscan"
+#define OCT_TOPIC_COMPLEX "complex"
 #define OCT_PICTURE_HEADER_BYTES 1024 /* more than any header we write */
 
 struct oct_picture_header {

@@ -74,7 +74,8 @@ static enum oct_err make_plan(struct oct_plan **plan, struct oct_config *config,
                         "wavelengths and a k map are both given as arrays: keep one");
     replace_files(config, given, IN_MEMORY);
     /* How many B-scans come is not known yet; where volumes end is said by begin. */
-    config->scan.bscans = OCT_MAX_BSCANS / config->scan.repeats * config->scan.repeats;
+    const uint64_t group = (uint64_t)config->scan.repeats * config->scan.interleave;
+    config->scan.bscans = (uint32_t)(OCT_MAX_BSCANS / group * group);
     enum oct_err e = oct_config_check(config, err);
     if (e || (e = oct_config_geometry(config, &geometry, err)) ||
         (e = merge(&cal, config, given, err)))
@@ -92,23 +93,39 @@ static size_t whole_pages(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-/* Memory that the engine's device reaches, for the samples and the pixels of every slot. */
+size_t oct_engine_room_bytes(const struct oct_engine_room *room)
+{
+    const struct oct_geometry *g = &room->plan->geometry;
+    return room->has_complex ? oct_geometry_complex_bytes(g) : oct_geometry_image_bytes(g);
+}
+
+/* Memory of every slot that the engine's device reaches, for samples, pixels and complex values; an
+ * engine that reaches any memory needs it for the pixels that nobody asked for. */
 static enum oct_err lend_memory(struct oct_engine_room *room, struct oct_error *err)
 {
     const struct oct_geometry *g = &room->plan->geometry;
-    const size_t spectra = whole_pages(oct_geometry_spectra_bytes(g));
-    const size_t pixels = whole_pages(oct_geometry_image_bytes(g));
-    if (!room->ops->memory)
+    const struct oct_memory_ops *memory = room->ops->memory;
+    const size_t spectra = memory ? whole_pages(oct_geometry_spectra_bytes(g)) : 0;
+    const size_t pixels =
+        memory || room->has_complex ? whole_pages(oct_geometry_image_bytes(g)) : 0;
+    const size_t values =
+        memory && room->has_complex ? whole_pages(oct_geometry_complex_bytes(g)) : 0;
+    const size_t each = spectra + pixels + values;
+    if (each == 0)
         return OCT_OK;
-    room->lent_bytes = room->depth * (spectra + pixels);
-    room->lent = room->ops->memory->alloc(room->lent_bytes, NULL);
+    room->lent_bytes = room->depth * each;
+    room->lent = memory ? memory->alloc(room->lent_bytes, NULL)
+                        : oct_aligned_alloc(PAGE, room->lent_bytes, 1);
     if (!room->lent)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u B-scans in flight",
                         room->depth);
     unsigned char *at = room->lent;
-    for (unsigned i = 0; i < room->depth; i++, at += spectra + pixels) {
-        room->slots[i].spectra = (uint16_t *)(void *)at;
-        room->slots[i].image.pixels = at + spectra;
+    for (unsigned i = 0; i < room->depth; i++, at += each) {
+        struct oct_recon_slot *slot = &room->slots[i];
+        slot->spectra = memory ? (uint16_t *)(void *)at : NULL;
+        slot->image.pixels = at + spectra;
+        if (values)
+            slot->image.complex_values = (float *)(void *)(at + spectra + pixels);
     }
     return OCT_OK;
 }
@@ -140,18 +157,20 @@ static enum oct_err make_slots(struct oct_engine_room *room, struct oct_error *e
 /* ---- life ---- */
 
 enum oct_err oct_engine_room_init(struct oct_engine_room *room, const struct oct_config *config,
-                                  const struct oct_calibration *given, struct oct_error *err)
+                                  const struct oct_calibration *given, bool has_complex,
+                                  struct oct_error *err)
 {
     const struct oct_spacing unknown = {0, 0, 0};
     struct oct_config effective = *config;
     struct oct_engine_options options;
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
 
-    *room = (struct oct_engine_room){0};
+    *room = (struct oct_engine_room){.has_complex = has_complex};
     enum oct_err e = make_plan(&room->plan, &effective, given, err);
     if (e)
         return e;
     oct_config_engine_options(&effective, &options, wisdom_dir, sizeof(wisdom_dir));
+    options.has_complex = has_complex;
     oct_config_display(&effective, &room->display);
     oct_image_form_of_bscan(&room->form, &room->plan->geometry, room->display.log, &unknown);
     e = oct_engine_select(oct_config_backend_names[effective.pipeline.backend], room->plan,
@@ -173,10 +192,13 @@ void oct_engine_room_finish(struct oct_engine_room *room)
 {
     if (room->engine)
         room->ops->destroy(room->engine);
-    if (room->lent)
-        room->ops->memory->release(room->lent, room->lent_bytes);
-    for (unsigned i = 0; room->slots && !room->lent && i < room->depth; i++)
+    const struct oct_memory_ops *memory = room->ops ? room->ops->memory : NULL;
+    for (unsigned i = 0; room->slots && !memory && i < room->depth; i++)
         free(room->slots[i].spectra);
+    if (room->lent && memory)
+        memory->release(room->lent, room->lent_bytes);
+    else
+        free(room->lent);
     oct_running_dc_destroy(room->running_dc);
     free(room->slots);
     free(room->masks);

@@ -176,14 +176,19 @@ int octd_recon_background(struct octd_recon *recon, const double *counts, size_t
 
 /* ---- start ---- */
 
+void octd_recon_complex(struct octd_recon *recon, int wanted)
+{
+    recon->has_complex = wanted != 0;
+}
+
 int octd_recon_start(struct octd_recon *recon)
 {
     if (oct_recon_check_process(recon))
         return OCTD_E_STATE;
     oct_engine_room_finish(&recon->room);
     recon->begun = false;
-    return octd_result_of(
-        oct_engine_room_init(&recon->room, &recon->config, &recon->given, &recon->err));
+    return octd_result_of(oct_engine_room_init(&recon->room, &recon->config, &recon->given,
+                                               recon->has_complex, &recon->err));
 }
 
 const char *octd_recon_engine(const struct octd_recon *recon)
@@ -206,7 +211,7 @@ int octd_recon_shape(struct octd_recon *recon, uint32_t *n_samples, uint32_t *n_
     if (depth)
         *depth = g->depth;
     if (pixel_bytes)
-        *pixel_bytes = g->sample_type == OCT_SAMPLE_F32 ? (uint32_t)sizeof(float) : 1;
+        *pixel_bytes = (uint32_t)(oct_engine_room_bytes(&recon->room) / g->n_lines / g->depth);
     if (axial_um)
         *axial_um = recon->room.plan->axial_um;
     return OCTD_OK;

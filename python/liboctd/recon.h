@@ -35,7 +35,9 @@ struct oct_engine_room {
     struct oct_recon_slot *slots; /* [depth] */
     float *dc_lines;              /* [depth][2][N], or NULL */
     uint8_t *masks;               /* [depth][M] */
-    void *lent; /* [depth] spectra and pixels, of the engine's own kind of memory */
+    bool has_complex;             /* what runs give in place of pictures */
+    void *lent; /* [depth] spectra, pixels and complex values, of the engine's own kind of memory;
+                   else what must be there beside the caller's arrays: [depth] pixels, or NULL */
     size_t lent_bytes;
     char why[OCT_WHY_BYTES]; /* the engine, and why it was chosen */
 };
@@ -44,6 +46,7 @@ struct octd_recon {
     pid_t process; /* that made the handle, and runs the threads of its engine */
     struct oct_config config;
     struct oct_calibration given; /* from memory */
+    bool has_complex;             /* of the next start */
     struct oct_engine_room room;  /* plan NULL: not started */
     bool begun;
     uint32_t acquisition;   /* counts begins */
@@ -60,7 +63,11 @@ enum oct_err oct_recon_check_process(struct octd_recon *recon);
 
 /* Makes plan, engine and slots of config and calibration. *room is empty on error. */
 enum oct_err oct_engine_room_init(struct oct_engine_room *room, const struct oct_config *config,
-                                  const struct oct_calibration *given, struct oct_error *err);
+                                  const struct oct_calibration *given, bool has_complex,
+                                  struct oct_error *err);
+
+/* Bytes of what a run gives of a B-scan. */
+size_t oct_engine_room_bytes(const struct oct_engine_room *room);
 
 /* Destroys the engine, which must have nothing in flight, and zeroes the struct. */
 void oct_engine_room_finish(struct oct_engine_room *room);

@@ -14,7 +14,7 @@ struct call {
     struct octd_recon *recon;
     const uint16_t *spectra;   /* [n][M][N] */
     const uint8_t *line_valid; /* [n][M], or NULL */
-    unsigned char *pictures;   /* [n][M][D] */
+    unsigned char *pictures;   /* [n][M][D], or complex values */
     double *limits;            /* [n][2], or NULL */
     uint64_t n, begun, ended;
     size_t samples, picture_bytes; /* of a B-scan */
@@ -53,7 +53,7 @@ static enum oct_err take_samples(const struct call *call, struct oct_recon_slot 
 {
     const struct oct_geometry *g = &call->recon->room.plan->geometry;
     const uint16_t *samples = call->spectra + i * call->samples;
-    const bool must_copy = call->recon->room.lent || slot->raw.info.missing_lines > 0;
+    const bool must_copy = call->recon->room.ops->memory || slot->raw.info.missing_lines > 0;
 
     slot->raw.spectra = (uint16_t *)samples; /* which engines only read */
     if (!must_copy)
@@ -92,7 +92,9 @@ static enum oct_err take_job(const struct call *call, uint64_t i, struct oct_eng
         return e;
     slot->image.info = slot->raw.info;
     slot->image.status = OCT_OK;
-    if (!room->lent)
+    if (!room->ops->memory && room->has_complex)
+        slot->image.complex_values = (float *)(void *)(call->pictures + i * call->picture_bytes);
+    else if (!room->ops->memory)
         slot->image.pixels = call->pictures + i * call->picture_bytes;
     slot->image.values = room->form.type == OCT_SAMPLE_F32 ? slot->image.pixels : NULL;
     if (room->running_dc)
@@ -140,8 +142,10 @@ static enum oct_err collect(struct call *call, struct oct_error *err)
         return oct_fail(err, done->status, "the %s engine lost B-scan %llu (%s)", room->ops->name,
                         (unsigned long long)call->recon->next + i,
                         room->ops->describe(room->engine));
-    if (room->lent)
-        memcpy(call->pictures + i * call->picture_bytes, done->pixels, call->picture_bytes);
+    if (room->ops->memory)
+        memcpy(call->pictures + i * call->picture_bytes,
+               room->has_complex ? (void *)done->complex_values : done->pixels,
+               call->picture_bytes);
     if (call->limits) {
         call->limits[2 * i] = done->lo;
         call->limits[2 * i + 1] = done->hi;
@@ -207,7 +211,8 @@ static enum oct_err check_call(const struct call *call, size_t pictures_bytes,
                         pictures_bytes, (unsigned long long)call->n, g->n_lines, g->depth,
                         (unsigned long long)call->n * call->picture_bytes);
     if ((uintptr_t)call->spectra % sizeof(uint16_t) || (uintptr_t)call->limits % sizeof(double) ||
-        (g->sample_type == OCT_SAMPLE_F32 && (uintptr_t)call->pictures % sizeof(float)))
+        (call->picture_bytes > (size_t)g->n_lines * g->depth &&
+         (uintptr_t)call->pictures % sizeof(float)))
         return oct_fail(err, OCT_E_ARG,
                         "spectra, pictures or limits are not aligned as their "
                         "type is");
@@ -232,7 +237,7 @@ int octd_recon_run(struct octd_recon *recon, const uint16_t *spectra, const uint
         .limits = limits,
         .n = n_bscans,
         .samples = (size_t)g->n_lines * g->n_samples,
-        .picture_bytes = oct_geometry_image_bytes(g),
+        .picture_bytes = oct_engine_room_bytes(&recon->room),
     };
     enum oct_err e = check_call(&call, pictures_bytes, &recon->err);
     if (!e && (e = run(&call, &recon->err)))

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator, Optional, Tuple
 from ._errors import Error, Timeout, check_process
 
 NAME = "liboctd.so.0"
-API_VERSION = 1  # the least that this package calls
+API_VERSION = 2  # the least that this package calls
 
 OK, DROPPED, TIMEOUT, INTERRUPTED = 0, 8, 9, 10
 KINDS = ("", "argument", "config", "format", "io", "memory", "backend", "state", "dropped",
@@ -105,6 +105,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[_Argument]]] = {
     "octd_recon_kmap": (_I, [_P, _P, _Z]),
     "octd_recon_dispersion": (_I, [_P, _P, _Z]),
     "octd_recon_background": (_I, [_P, _P, _Z]),
+    "octd_recon_complex": (None, [_P, (_I, None)]),
     "octd_recon_start": (_I, [_P]),
     "octd_recon_engine": (_S, [_P]),
     "octd_recon_shape": (_I, [_P] + [_to(ctypes.c_uint32)] * 4 + [_to(ctypes.c_double)]),

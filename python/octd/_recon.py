@@ -66,6 +66,8 @@ class Reconstructor:
     background : array [N] in counts, or a path; for pipeline_dc="file" and for flatten.
     backend : "auto" (a GPU if one answers), "cpu" or "cuda".
     sample : "u8" or "f32" of the pictures; None: what `config` says, or u8.
+    complex : the complex values before the square in place of pictures, complex64 in counts, NaN
+        where an A-line is missing.
     config : path of an octd.ini, or its text (what holds a line end is text).
     **keys : any key of the configuration, pipeline_crop_last=512 or {"pipeline.crop_last": 512};
         they win over `config`.
@@ -77,7 +79,7 @@ class Reconstructor:
 
     def __init__(self, *, kmap: Values = None, wavelengths: Values = None,
                  dispersion: Values = None, background: Values = None,
-                 backend: str | None = None, sample: str | None = None,
+                 backend: str | None = None, sample: str | None = None, complex: bool = False,
                  config: str | os.PathLike[str] | None = None, **keys: Key) -> None:
         pointer = _library.load().octd_recon_create()
         self._handle = _library.Handle("recon", pointer, "destroy", "reconstructor")
@@ -94,6 +96,7 @@ class Reconstructor:
                 self.set("pipeline.backend", backend)
             if sample is not None:
                 self.set("output.sample", sample)
+            self._handle.call("complex", int(bool(complex)))
             for name, value in keys.items():
                 self.set(name, value)
         except BaseException:
@@ -200,7 +203,7 @@ class Reconstructor:
             self._handle.do("shape", None, None, ctypes.byref(depth), ctypes.byref(pixel_bytes),
                             ctypes.byref(axial_um))
             self._depth, self._axial_um = depth.value, axial_um.value
-            self._dtype = np.dtype("f4" if pixel_bytes.value == 4 else "u1")
+            self._dtype = np.dtype({1: "u1", 4: "f4", 8: "c8"}[pixel_bytes.value])
             self._shape = n_lines, n_samples
             return self._depth, self._dtype
 
@@ -222,7 +225,8 @@ class Reconstructor:
 
         Returns
         -------
-        Pictures, uint8 or float32 (dB, or counts^2), shaped as the spectra with D for N.
+        Pictures, uint8 or float32 (dB, or counts^2), or complex64, shaped as the spectra with D
+        for N.
         """
         array = _spectra(spectra)
         with self._handle:
@@ -308,18 +312,19 @@ class Reconstructor:
 
 def recon(spectra: ArrayLike, *, kmap: Values = None, wavelengths: Values = None,
           dispersion: Values = None, background: Values = None, backend: str | None = None,
-          sample: str | None = None, config: str | os.PathLike[str] | None = None,
-          line_valid: ArrayLike | None = None, out: NDArray[Any] | None = None,
-          limits: NDArray[np.float64] | None = None, **keys: Key) -> NDArray[Any]:
+          sample: str | None = None, complex: bool = False,
+          config: str | os.PathLike[str] | None = None, line_valid: ArrayLike | None = None,
+          out: NDArray[Any] | None = None, limits: NDArray[np.float64] | None = None,
+          **keys: Key) -> NDArray[Any]:
     """Reconstructs an array of spectra, as `octctl recon` does a file of them, to the byte.
 
     uint16 [B][M][N] (or [M][N], or [volumes][B][M][N]) in, uint8 or with sample="f32" float32 dB
-    [B][M][D] out. Parameters are those of Reconstructor and of calling it; use one of those for
-    many arrays of one shape: it keeps the engine.
+    [B][M][D] out, or with complex=True complex64. Parameters are those of Reconstructor and of
+    calling it; use one of those for many arrays of one shape: it keeps the engine.
 
     >>> pictures = octd.recon(spectra, kmap=kmap, dispersion=[1.2, -0.4], sample="f32")
     """
     with Reconstructor(kmap=kmap, wavelengths=wavelengths, dispersion=dispersion,
-                       background=background, backend=backend, sample=sample, config=config,
-                       **keys) as engine:
+                       background=background, backend=backend, sample=sample, complex=complex,
+                       config=config, **keys) as engine:
         return engine(spectra, line_valid=line_valid, out=out, limits=limits)

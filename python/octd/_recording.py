@@ -69,6 +69,12 @@ class Recording:
         return self._dataset("bscans")
 
     @property
+    def complex(self) -> Any:
+        """Complex values before the square, complex64 [V][M][D] in counts (h5py dataset; `octctl
+        recon --complex`), or None."""
+        return self._dataset("complex")
+
+    @property
     def spectra(self) -> Any:
         """The camera's samples, u16 [V][M][N] (h5py dataset), or None."""
         return self._dataset("spectra")
@@ -165,15 +171,16 @@ class Recording:
     def axes_um(self) -> dict[str, NDArray[np.float64]]:
         """Coordinates in um of B-scans [V], A-lines [M] and depths [D], from 0 (depth: from zero
         delay, as far as the file knows what was cut off); NaN where a spacing is not known. B-scans
-        of scan.repeats share a place."""
+        of scan.repeats share a place, A-lines of scan.line_repeats a point."""
         shape = self._main.shape
         first = 0 if self.bscans is None else int(self.bscans.attrs.get("first_depth_px", 0))
         begin = (0, 0, first)
         axes = {name: (begin[i] + np.arange(shape[i], dtype=np.float64)) * self.spacing_um[i]
                 for i, name in enumerate(AXES)}
-        places = self.file.get("bscan_um")
-        if places is not None and places.shape == (shape[0],):
-            axes["bscan"] = places[:].astype(np.float64)
+        for i, name in enumerate(("bscan", "line")):
+            places = self.file.get(name + "_um")
+            if places is not None and places.shape == (shape[i],):
+                axes[name] = places[:].astype(np.float64)
         return axes
 
     # ---- pictures ----

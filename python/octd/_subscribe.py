@@ -26,6 +26,8 @@ def _decode(parts: list[Any], endpoint: str) -> Message:
         shape = [int(n) for n in header["shape"]]
         dtype = DTYPES[header["dtype"]]
         array = np.frombuffer(parts[2].buffer, dtype).reshape(shape)
+        if bytes(parts[0].buffer) == b"complex":
+            array = array.view("<c8")[..., 0]
         array.flags.writeable = False
     except (ValueError, KeyError, TypeError) as why:
         raise Error(f"{endpoint}: a message that is not octd's: {why!r}", "format") from None
@@ -83,7 +85,8 @@ def subscribe(endpoint: str = "tcp://127.0.0.1:5702", topic: str = "bscan", *,
     for all (`header["dataset"]` then says which it is).
 
     Iterating gives (header, array): the header is a dict (docs/streams.md), the array u8, u16 or
-    f32 of header["shape"], `bscan` [M][D] (array.T has depth downward). It lies in the message's
+    f32 of header["shape"], `bscan` [M][D] (array.T has depth downward), `complex` complex64
+    [M][D]. It lies in the message's
     own memory and is read-only; it stays good as long as it is kept.
 
     timeout_s : raise octd.Timeout when nothing has come for so long; None: wait.

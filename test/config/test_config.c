@@ -377,6 +377,9 @@ static void keys_that_do_not_go_together_are_refused(void **state)
         {"[calibration]\nwavelengths=/a\nkmap=/b\n", "calibration.kmap"},
         {"[calibration]\ndispersion=/a\ndispersion_a3=1\n", "calibration.dispersion"},
         {"[pipeline]\ndc=file\n", "calibration.background"},
+        {"[scan]\nrepeats=7\n", "[scan] repeats"},
+        {"[scan]\nrepeats=8\ninterleave=7\n", "[scan] interleave"},
+        {"[scan]\nline_repeats=7\n", "[scan] line_repeats"},
         {"[pipeline]\nmin_db=60\n", "[pipeline] min_db"},
         {"[pipeline]\nmax=0\n", "[pipeline] max"},
         {"[pipeline]\npercentile_low=99.8\n", "[pipeline] percentile_low"},
@@ -394,7 +397,8 @@ static void keys_that_do_not_go_together_are_refused(void **state)
     }
     config_accept(&config,
                   "[calibration]\nkmap=/b\nbackground=/c\n[pipeline]\ndc=file\nmin_db=59.9\n"
-                  "[record]\nspectra=no\n");
+                  "[record]\nspectra=no\n"
+                  "[scan]\nbscans=60\nrepeats=4\ninterleave=5\nlines=30\nline_repeats=15\n");
     config_assert_ok(oct_config_check(&config, &err), &err);
 }
 

@@ -130,6 +130,8 @@ static void settings_are_filled_or_zero(void **state)
     assert_true(oct_config_analysis(&c, "cones", &s) && enface->slab_last == 0.6);
     assert_true(oct_config_analysis(&c, "average", &s));
     assert_true(average->bscans == 7 && average->repeats == 2);
+    set(&c, "scan.interleave", "2"); /* neighbours are of different places */
+    assert_true(oct_config_analysis(&c, "average", &s) && average->repeats == 1);
     assert_false(oct_config_analysis(&c, "quality", &s));
     assert_int_equal(average->bscans, 0);
     config_assert_ok(oct_config_analysis_check(&c, "quality", &form, &err), &err);

@@ -32,6 +32,7 @@ struct machine {
     cuda_host_fault fault = CUDA_HOST_NO_FAULT;
     unsigned fault_at = 0, generation = 0, us_per_call = 0;
     unsigned n_calls = 0, n_operations = 0, n_objects = 0;
+    size_t bytes_down = 0;
     unsigned n_launches[MAX_DEVICES] = {};
     bool lost = false;
     unsigned n_running = 0;                                  /* operations at work */
@@ -192,6 +193,12 @@ extern "C" size_t cuda_host_bytes_in_use(void)
     for (const auto &m : the().pinned)
         bytes += m.second.first;
     return bytes;
+}
+
+extern "C" size_t cuda_host_bytes_down(void)
+{
+    std::lock_guard<std::mutex> guard(the().lock);
+    return the().bytes_down;
 }
 
 extern "C" unsigned cuda_host_n_objects(void)
@@ -556,19 +563,27 @@ cudaError_t cudaMemset(void *memory, int value, size_t bytes)
     return code;
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
+static void note_copy(size_t bytes, cudaMemcpyKind kind)
+{
+    std::lock_guard<std::mutex> guard(the().lock);
+    the().bytes_down += kind == cudaMemcpyDeviceToHost ? bytes : 0;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
     cudaError_t code = enter_call();
+    note_copy(bytes, kind);
     if (!code)
         stream->push([=] { memcpy(to, from, bytes); });
     return code;
 }
 
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                              size_t width, size_t height, cudaMemcpyKind, cudaStream_t stream)
+                              size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream)
 {
     cudaError_t code = enter_call();
+    note_copy(width * height, kind);
     if (!code && (to_pitch < width || from_pitch < width))
         return note(cudaErrorInvalidValue);
     if (!code)

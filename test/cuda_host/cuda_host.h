@@ -50,6 +50,7 @@ unsigned cuda_host_n_calls(void);
 unsigned cuda_host_n_operations(void);
 unsigned cuda_host_n_launches(unsigned device);
 size_t cuda_host_bytes_in_use(void);
+size_t cuda_host_bytes_down(void); /* copied from devices in streams */
 unsigned cuda_host_n_objects(void);
 
 #ifdef __cplusplus

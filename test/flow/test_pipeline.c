@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { N = 16, M = 4, V = 8, D = 10 };
@@ -21,8 +22,7 @@ struct rig {
 };
 
 static void open_rig_with(struct rig *r, struct fake_script script, unsigned ring_bscans,
-                          const struct oct_engine_ops *ops, enum oct_sample_type type,
-                          bool lends_values)
+                          const struct oct_engine_ops *ops, enum oct_sample_type type, bool lends)
 {
     struct oct_error err = {.text = ""};
     memset(r, 0, sizeof(*r));
@@ -35,7 +35,7 @@ static void open_rig_with(struct rig *r, struct fake_script script, unsigned rin
         .engine = fake_engine_create(&script, &r->watch),
         .display = {.range = OCT_RANGE_MANUAL, .lo = 1, .hi = 2},
         .ring_bscans = ring_bscans,
-        .lends_values = lends_values,
+        .lends = {lends, lends},
     };
     assert_non_null(setup.engine);
     if (oct_pipeline_create(&r->pipeline, &setup, &err))
@@ -447,6 +447,8 @@ static bool read_one(struct rig *r, struct oct_ring_reader *reader, uint64_t id)
     assert_int_equal(frame->status, OCT_OK);
     for (unsigned i = 0; has_values && i < M * D; i++)
         assert_true(frame->values[i] == fake_value(first_sample(id), frame->lo, i));
+    for (unsigned i = 0; frame->complex_values && i < 2 * M * D; i++)
+        assert_true(frame->complex_values[i] == fake_value(first_sample(id), frame->lo, i) + 0.25f);
     for (unsigned i = 0; i < M * D; i++) /* values lie beside them */
         assert_int_equal(pixels[i], fake_pixel(first_sample(id), frame->lo));
     oct_ring_release(reader);
@@ -472,7 +474,8 @@ static void values_come_with_exactly_the_next_n_bscans_of_each_asker(void **stat
         for (uint64_t id = 0; id < N_FED; id++) {
             bool wanted = false;
             for (; a < sizeof(asks) / sizeof(asks[0]) && asks[a].at == id; a++) {
-                assert_true(oct_pipeline_ask_values(r.pipeline, asks[a].asker, asks[a].n));
+                assert_true(
+                    oct_pipeline_ask(r.pipeline, OCT_LENT_VALUES, asks[a].asker, asks[a].n));
                 left[asks[a].asker] = asks[a].n;
             }
             for (unsigned i = 0; i < OCT_MAX_ASKERS; i++) {
@@ -502,7 +505,7 @@ static void a_request_in_full_flight_is_met_in_a_row(void **state)
             fed++;
         if (id == N_FED / 2) {
             asked_at = id;
-            assert_true(oct_pipeline_ask_values(r.pipeline, 6, N_ASKED));
+            assert_true(oct_pipeline_ask(r.pipeline, OCT_LENT_VALUES, 6, N_ASKED));
         }
         if (!read_one(&r, reader, id))
             continue;
@@ -516,12 +519,65 @@ static void a_request_in_full_flight_is_met_in_a_row(void **state)
     close_rig(&r);
 }
 
+static void *plain_alloc(size_t bytes, bool *pinned)
+{
+    void *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    assert_non_null(memory);
+    if (pinned)
+        *pinned = false;
+    return memset(memory, 0, bytes);
+}
+
+static void plain_release(void *memory, size_t bytes)
+{
+    (void)bytes;
+    free(memory);
+}
+
+/* In memory of the pipeline's own, as with an engine of the CPU, and in the slots, as with a
+ * device's: complex values are made for who asked for them, whatever is asked of the others. */
+static void complex_values_are_asked_for_apart(void **state)
+{
+    static const struct oct_memory_ops memory = {plain_alloc, plain_release};
+    struct oct_engine_ops device = fake_engine;
+    device.memory = &memory;
+    for (int i = 0; i < 4; i++) {
+        const enum oct_sample_type type = i % 2 ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8;
+        struct rig r;
+        open_rig_with(&r, (struct fake_script){.depth = 4, .max_batch = 1}, 8,
+                      i / 2 ? &device : &fake_engine, type, true);
+        struct oct_ring_reader *reader = add_reader(r.images, true, 0);
+        for (uint64_t id = 0; id < 40; id++) {
+            if (id == 3 || id == 30)
+                assert_true(oct_pipeline_ask(r.pipeline, OCT_LENT_COMPLEX, OCT_LAST_ASKER, 5));
+            if (id == 5)
+                assert_true(oct_pipeline_ask(r.pipeline, OCT_LENT_VALUES, OCT_LAST_ASKER, 10));
+            assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
+            wait_until_done(&r, id + 1);
+            uint64_t slot = id;
+            const struct oct_image_frame *frame = oct_image_slot(r.images, slot);
+            assert_int_equal(frame->complex_values != NULL,
+                             (id >= 3 && id < 8) || (id >= 30 && id < 35));
+            if (type == OCT_SAMPLE_U8)
+                assert_int_equal(read_one(&r, reader, id), id >= 5 && id < 15);
+            else
+                assert_int_equal(oct_ring_read(reader, TEST_PATIENCE_US, &slot), OCT_OK);
+            if (type == OCT_SAMPLE_F32)
+                oct_ring_release(reader);
+        }
+        assert_int_equal(r.watch.n_with_complex, 10);
+        oct_ring_reader_destroy(reader);
+        close_rig(&r);
+    }
+}
+
 static void a_pipeline_without_room_lends_no_values(void **state)
 {
     struct rig r;
     open_lender(&r, 1, OCT_SAMPLE_U8, false);
     struct oct_ring_reader *reader = add_reader(r.images, true, 0);
-    assert_false(oct_pipeline_ask_values(r.pipeline, 0, 10));
+    assert_false(oct_pipeline_ask(r.pipeline, OCT_LENT_VALUES, 0, 10));
+    assert_false(oct_pipeline_ask(r.pipeline, OCT_LENT_COMPLEX, 0, 10));
     for (uint64_t id = 0; id < 20; id++) { /* every slot more than once */
         assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
         assert_false(read_one(&r, reader, id));
@@ -538,7 +594,7 @@ static void values_of_f32_pictures_are_their_pixels(void **state)
         open_rig_with(&r, (struct fake_script){.depth = 4, .max_batch = 1}, 8, &fake_engine,
                       OCT_SAMPLE_F32, lends);
         struct oct_ring_reader *reader = add_reader(r.images, true, 0);
-        assert_true(oct_pipeline_ask_values(r.pipeline, 0, 1)); /* one, and all come */
+        assert_true(oct_pipeline_ask(r.pipeline, OCT_LENT_VALUES, 0, 1)); /* one, and all come */
         for (uint64_t id = 0; id < 20; id++) {
             assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
             assert_int_equal(oct_ring_read(reader, TEST_PATIENCE_US, &slot), OCT_OK);
@@ -645,6 +701,7 @@ int main(void)
         cmocka_unit_test(a_pipeline_ends_in_every_state),
         cmocka_unit_test(values_come_with_exactly_the_next_n_bscans_of_each_asker),
         cmocka_unit_test(a_request_in_full_flight_is_met_in_a_row),
+        cmocka_unit_test(complex_values_are_asked_for_apart),
         cmocka_unit_test(a_pipeline_without_room_lends_no_values),
         cmocka_unit_test(values_of_f32_pictures_are_their_pixels),
         cmocka_unit_test(in_every_snapshot_begun_is_at_least_done_and_dropped),

@@ -4,6 +4,7 @@
 #include "test/rig/stage_rig.h"
 #include "test/rig/tap.h"
 
+#include <math.h>
 #include <string.h>
 
 static void every_bscan_gives_its_result_in_order(void **state)
@@ -71,6 +72,28 @@ static void values_come_for_every_bscan_while_it_keeps_up(void **state)
     close_stage_rig(&r);
 }
 
+/* And nobody else's. */
+static void complex_values_come_alone(void **state)
+{
+    static const struct script script = {.push_us = 0};
+    struct rig r;
+    open_pipeline(&r, (struct fake_script){.depth = 4}, true);
+    open_stage(&r, &script, (struct oct_stage_setup){.input = OCT_STAGE_COMPLEX, .asker = 2});
+    feed_in_step(&r, 50);
+    struct oct_stage_counts c = drain_stage(&r);
+    assert_int_equal(c.done, 50);
+    assert_int_equal(r.fake.n_with_values, 0);
+    assert_int_equal(r.fake.n_with_complex, 50);
+    for (unsigned i = 0; i < 50; i++) {
+        float sum = 0;
+        for (unsigned k = 0; k < M * D; k++)
+            sum +=
+                fake_value(sample_of(i), 0, 2 * k) + fake_value(sample_of(i), 0, 2 * k + 1) + 0.5f;
+        assert_true(fabsf(r.results.first[i] - sum / (M * D)) < 0.01f);
+    }
+    close_stage_rig(&r);
+}
+
 /* Of a B-scan that nobody wants the values of there are none. */
 static void values_are_not_made_for_one_that_is_late(void **state)
 {
@@ -90,14 +113,16 @@ static void values_are_not_made_for_one_that_is_late(void **state)
 static void one_that_wants_values_where_none_are_lent_is_refused(void **state)
 {
     static const struct script script = {.push_us = 0};
+    static const enum oct_stage_input inputs[] = {OCT_STAGE_VALUES, OCT_STAGE_COMPLEX};
     struct rig r;
     struct oct_error err;
     open_pipeline(&r, (struct fake_script){.depth = 4}, false);
-    assert_int_equal(
-        try_stage(&r, &script, (struct oct_stage_setup){.input = OCT_STAGE_VALUES}, &err),
-        OCT_E_STATE);
-    assert_null(r.stage);
-    assert_int_equal(r.watch.n_destroyed, 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(try_stage(&r, &script, (struct oct_stage_setup){.input = inputs[i]}, &err),
+                         OCT_E_STATE);
+        assert_null(r.stage);
+        assert_int_equal(r.watch.n_destroyed, i + 1);
+    }
     oct_pipeline_drain(r.pipeline);
     close_sink(&r.pictures);
     oct_pipeline_destroy(r.pipeline);
@@ -345,6 +370,32 @@ static void a_stage_at_rest_passes_bscans_by_and_forgets_what_it_had(void **stat
     assert_int_equal(drain_stage(&r).seen, 7);
     assert_int_equal(r.watch.n_pushed, 7);
     assert_int_equal(r.watch.n_ended, 0); /* nothing is left of the acquisition */
+    assert_int_equal(r.fake.n_with_complex, 0);
+    close_stage_rig(&r);
+}
+
+/* Those before it may have passed by. */
+static void one_that_wakes_within_a_group_waits_for_the_next(void **state)
+{
+    static const struct script script = {.push_us = 0};
+    struct rig r;
+    open_pipeline(&r, (struct fake_script){.depth = 4}, true);
+    r.form.bscans_an_image = 4;
+    open_stage(&r, &script, (struct oct_stage_setup){.rests = true, .input = OCT_STAGE_COMPLEX});
+    feed(&r, 2, 0);
+    wait_until_dealt_with(&r, 2);
+    oct_stage_rest(r.stage, false);
+    wait_until_at_rest(&r, false);
+    for (unsigned i = 0; i < 6; i++) {
+        feed(&r, 1, 0);
+        wait_until_dealt_with(&r, 2);
+        wait_until(&r.watch.n_pushed, i < 2 ? 0 : i - 1);
+    }
+    struct oct_stage_counts c = drain_stage(&r);
+    assert_int_equal(c.skipped[OCT_STAGE_LATE], 2);
+    assert_int_equal(c.done, 4);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(r.watch.pushed[i], 4 + i);
     close_stage_rig(&r);
 }
 
@@ -355,6 +406,7 @@ int main(void)
         cmocka_unit_test(fewer_rows_are_no_nonsense),
         cmocka_unit_test(pictures_that_the_engine_lost_are_skipped),
         cmocka_unit_test(values_come_for_every_bscan_while_it_keeps_up),
+        cmocka_unit_test(complex_values_come_alone),
         cmocka_unit_test(values_are_not_made_for_one_that_is_late),
         cmocka_unit_test(one_that_wants_values_where_none_are_lent_is_refused),
         cmocka_unit_test(a_form_that_cannot_be_is_refused),
@@ -367,6 +419,7 @@ int main(void)
         cmocka_unit_test(settings_reach_it_before_the_next_bscan),
         cmocka_unit_test(an_image_of_a_volume_is_owed_until_it_has_the_newest_bscan),
         cmocka_unit_test(a_stage_at_rest_passes_bscans_by_and_forgets_what_it_had),
+        cmocka_unit_test(one_that_wakes_within_a_group_waits_for_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

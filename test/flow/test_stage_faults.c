@@ -224,6 +224,68 @@ static void an_image_of_a_block_may_name_any_of_its_bscans(void **state)
     close_stage_rig(&r);
 }
 
+/* Of each group that it begins it takes a beginning without a gap; returns how many are whole. */
+static unsigned check_groups(const struct rig *r, unsigned n)
+{
+    const uint64_t *pushed = r->watch.pushed;
+    unsigned n_whole = 0;
+    for (unsigned i = 0; i < r->watch.n_pushed; i++) {
+        if (pushed[i] % n)
+            assert_true(i > 0 && pushed[i] == pushed[i - 1] + 1);
+        n_whole += pushed[i] % n == n - 1;
+    }
+    return n_whole;
+}
+
+/* Its work comes with the last of a group, and lasts for ten B-scans: all groups are whole. */
+static void a_late_one_leaves_out_whole_groups(void **state)
+{
+    static const struct script script = {.push_us = 20000, .push_one_in = 4};
+    struct rig r;
+    open_pipeline(&r, (struct fake_script){.depth = 4}, true);
+    r.form.bscans_an_image = 4;
+    open_stage(&r, &script, (struct oct_stage_setup){.input = OCT_STAGE_COMPLEX});
+    feed(&r, 400, 2000);
+    struct oct_stage_counts c = drain_stage(&r);
+    const unsigned n_whole = check_groups(&r, 4);
+    assert_int_equal(c.seen, 400);
+    assert_true(c.skipped[OCT_STAGE_LATE] > 100);
+    assert_true(n_whole >= 10);
+    assert_int_equal(r.watch.n_pushed, 4 * n_whole);
+    close_stage_rig(&r);
+}
+
+/* One that is late at each B-scan may have to leave a group that it began, and none in its middle. */
+static void a_group_that_is_left_is_left_for_good(void **state)
+{
+    static const struct script script = {.push_us = 20000};
+    struct rig r;
+    open_pipeline(&r, (struct fake_script){.depth = 4}, false);
+    r.form.bscans_an_image = 8;
+    open_stage(&r, &script, (struct oct_stage_setup){.asker = 0});
+    feed(&r, 400, 2000);
+    struct oct_stage_counts c = drain_stage(&r);
+    check_groups(&r, 8);
+    assert_int_equal(c.seen, 400);
+    assert_true(c.skipped[OCT_STAGE_LATE] > 100 && c.done > 8);
+    close_stage_rig(&r);
+}
+
+/* What the engine lost is absent, and the rest of its group comes. */
+static void a_group_that_lacks_a_bscan_comes_without_it(void **state)
+{
+    static const struct script script = {.push_us = 0};
+    struct rig r;
+    open_pipeline(&r, (struct fake_script){.depth = 4, .fail_one_in = 5}, false);
+    r.form.bscans_an_image = 4;
+    open_stage(&r, &script, (struct oct_stage_setup){.asker = 0});
+    feed_in_step(&r, 40);
+    struct oct_stage_counts c = drain_stage(&r);
+    assert_int_equal(c.skipped[OCT_STAGE_LOST], 8);
+    assert_int_equal(c.done, 32);
+    close_stage_rig(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +296,9 @@ int main(void)
         cmocka_unit_test(one_that_fails_goes_on_with_the_next),
         cmocka_unit_test(nonsense_is_never_published),
         cmocka_unit_test(an_image_of_a_block_may_name_any_of_its_bscans),
+        cmocka_unit_test(a_late_one_leaves_out_whole_groups),
+        cmocka_unit_test(a_group_that_is_left_is_left_for_good),
+        cmocka_unit_test(a_group_that_lacks_a_bscan_comes_without_it),
         cmocka_unit_test(one_whose_input_hangs_comes_to_its_end),
         cmocka_unit_test(a_volume_that_fails_is_not_waited_for),
     };

@@ -89,6 +89,75 @@ static const char *const nufft[] = {
     NULL,
 };
 
+/* Bytes from the device for one B-scan. */
+static size_t bytes_of_one(struct oct_rig *rig, const struct oct_scene *scene, bool values,
+                           bool complex_values)
+{
+    static const struct oct_display display = {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60};
+    struct oct_slot slot;
+    oct_slot_open(&slot, rig);
+    if (values)
+        oct_slot_ask_values(&slot);
+    if (complex_values)
+        oct_slot_ask_complex(&slot);
+    const struct oct_raw_frame in = oct_rig_input(scene);
+    const struct oct_engine_job job = {.in = &in, .out = &slot.frame, .display = display};
+    const size_t before = cuda_host_bytes_down();
+    assert_int_equal(rig->ops->submit(rig->engine, &job, 1), OCT_OK);
+    assert_ptr_equal(oct_rig_collect(rig), &slot.frame);
+    oct_slot_check(&slot);
+    oct_slot_close(&slot);
+    return cuda_host_bytes_down() - before;
+}
+
+static void complex_values_cross_the_bus_for_who_asks(void **state)
+{
+    static const struct oct_scene_recipe recipes[] = {
+        {.name = "linear", .n_samples = 100, .n_lines = 4, .crop_first = 3, .crop_last = 50},
+        {.name = "nufft",
+         .n_samples = 100,
+         .n_lines = 4,
+         .crop_last = 50,
+         .interpolation = OCT_INTERPOLATION_NUFFT}};
+    for (int i = 0; i < 4; i++) {
+        struct oct_scene scene;
+        struct oct_rig rig;
+        assert_true(oct_scene_create(&scene, &recipes[i / 2], 3));
+        assert_true(oct_rig_open(&rig, &oct_engine_cuda, &variants[i % 2], &scene, OCT_SAMPLE_U8));
+        const size_t pixels = scene.n_pixels;
+        for (unsigned asked = 0; asked < 4; asked++)
+            assert_int_equal(bytes_of_one(&rig, &scene, asked & 1, asked & 2),
+                             pixels * (1 + (asked & 1 ? 4u : 0u) + (asked & 2 ? 8u : 0u)));
+        oct_rig_close(&rig);
+        oct_scene_finish(&scene);
+    }
+}
+
+/* A device keeps room for complex values only where somebody can ask. */
+static void room_for_complex_values_is_there_for_who_can_ask(void **state)
+{
+    static const struct oct_scene_recipe recipe = {
+        .name = "room", .n_samples = 100, .n_lines = 4, .crop_last = 50};
+    struct oct_engine_options options = {
+        .cuda = "fused", .max_batch = 4, .n_streams = 2, .deadline_ms = PATIENCE_MS};
+    struct oct_scene scene;
+    struct oct_engine *engine;
+    struct oct_plan *plan;
+    size_t bytes[2];
+    assert_true(oct_scene_create(&scene, &recipe, 3));
+    assert_int_equal(oct_scene_plan(&scene, OCT_SAMPLE_U8, &plan, NULL), OCT_OK);
+    for (int can_ask = 0; can_ask < 2; can_ask++) {
+        options.has_complex = can_ask == 1;
+        const size_t before = cuda_host_bytes_in_use();
+        assert_int_equal(oct_engine_cuda.create(&engine, plan, &options, NULL), OCT_OK);
+        bytes[can_ask] = cuda_host_bytes_in_use() - before;
+        oct_engine_cuda.destroy(engine);
+    }
+    assert_int_equal(bytes[1] - bytes[0], 2u * 4u * scene.n_pixels * 8u);
+    oct_plan_destroy(plan);
+    oct_scene_finish(&scene);
+}
+
 int main(void)
 {
     static const struct oct_engine_options flows[] = {
@@ -98,8 +167,13 @@ int main(void)
     };
     const struct oct_suite pictures = {&oct_engine_cuda, variants, 2, .is_slow = true};
     const struct oct_suite flow = {&oct_engine_cuda, flows, 3, .is_slow = true};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(complex_values_cross_the_bus_for_who_asks),
+        cmocka_unit_test(room_for_complex_values_is_there_for_who_can_ask),
+    };
     cuda_host_reset(2, (size_t)2 << 30);
-    int n_failed = oct_suite_run_pictures(&pictures);
+    int n_failed = cmocka_run_group_tests_name("complex values", tests, NULL, NULL);
+    n_failed += oct_suite_run_pictures(&pictures);
     n_failed += oct_suite_run_nufft(&pictures, nufft);
     n_failed += oct_suite_run_flow(&flow);
     return n_failed > 0;

@@ -156,6 +156,10 @@ static void submit_all(struct load *load, const struct oct_rig *rig, unsigned up
     *refused = OCT_OK;
     while (load->n_submitted < upto && !*refused) {
         const unsigned i = load->n_submitted;
+        if (i % 2)
+            oct_slot_ask_values(&load->slots[i]);
+        if (i % 3 != 1)
+            oct_slot_ask_complex(&load->slots[i]);
         struct oct_engine_job job = {.in = &load->in[i],
                                      .out = &load->slots[i].frame,
                                      .display = {.range = OCT_RANGE_MANUAL, .lo = 2, .hi = 9}};
@@ -167,9 +171,17 @@ static void submit_all(struct load *load, const struct oct_rig *rig, unsigned up
 static void check_picture(const struct load *load, unsigned i)
 {
     const uint8_t pixel = fake_pixel(load->spectra[i][0], 2);
-    const unsigned char *pixels = load->slots[i].frame.pixels;
-    for (size_t k = 0; k < oct_geometry_image_bytes(&plan->geometry); k++)
+    const struct oct_image_frame *frame = &load->slots[i].frame;
+    const unsigned char *pixels = frame->pixels;
+    const size_t n = (size_t)plan->geometry.n_lines * plan->geometry.depth;
+    for (size_t k = 0; k < n; k++)
         assert_int_equal(pixels[k], pixel);
+    assert_int_equal(frame->values != NULL, i % 2);
+    for (size_t k = 0; frame->values && k < n; k++)
+        assert_true(frame->values[k] == fake_value(load->spectra[i][0], 2, k));
+    assert_int_equal(frame->complex_values != NULL, i % 3 != 1);
+    for (size_t k = 0; frame->complex_values && k < 2 * n; k++)
+        assert_true(frame->complex_values[k] == fake_value(load->spectra[i][0], 2, k) + 0.25f);
 }
 
 static void collect_all(struct load *load, const struct oct_rig *rig)
@@ -279,11 +291,20 @@ static void test_pictures_that_move(void **state)
     assert_int_equal(run_load(&load, &rig), OCT_OK);
     oct_cuda_memory_let_go();
     assert_int_equal(load.n_lost, 0);
-    for (unsigned i = 0; i < N_JOBS; i++)
-        if (load.slots[i].frame.pixels != load.slots[i].memory) {
-            n_moved++;
-            free(load.slots[i].frame.pixels);
+    for (unsigned i = 0; i < N_JOBS; i++) {
+        const struct oct_slot *slot = &load.slots[i];
+        const bool moved = slot->frame.pixels != slot->memory;
+        n_moved += moved;
+        if (slot->frame.values)
+            assert_int_equal((uint8_t *)slot->frame.values != slot->values_memory, moved);
+        if (slot->frame.complex_values)
+            assert_int_equal((uint8_t *)slot->frame.complex_values != slot->complex_memory, moved);
+        if (moved) {
+            free(slot->frame.pixels);
+            free(slot->frame.values);
+            free(slot->frame.complex_values);
         }
+    }
     assert_in_range(n_moved, 1, 8); /* those in flight, no others */
     close_pair(&rig, &load);
 }

@@ -288,7 +288,7 @@ static void run_depth(struct depth *d, const struct oct_lanes *lanes,
     for (int i = 0; i < 2; i++)
         for (uint32_t k = 0; k < fft->n / 2; k++)
             d->power[i][k] = UNTOUCHED;
-    lanes->to_depth(power, even, odd, taps, fft, n_out, d->work);
+    lanes->to_depth(power, (float *[2]){NULL, NULL}, even, odd, taps, fft, n_out, d->work);
 }
 
 static void check_depth(struct depth *d, const struct oct_stages *stages)

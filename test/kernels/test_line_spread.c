@@ -222,7 +222,8 @@ static double run_depth(const struct scene *s, const struct oct_lanes *lanes,
 
     for (uint32_t d = 0; d < n; d++)
         memory[0][d] = memory[1][d] = UNTOUCHED;
-    lanes->spread_to_depth(power, s->line, &s->blocks, s->plan->spread.gain, fft, n_out, work);
+    lanes->spread_to_depth(power, (float *[2]){NULL, NULL}, s->line, &s->blocks,
+                           s->plan->spread.gain, fft, n_out, work);
     for (int i = 0; i < 2; i++) {
         double noise = depth_noise(s, i, memory[i], i == 0 || both ? fft->n / 16 * n_out : 0);
         worst = noise > worst || isnan(noise) ? noise : worst;

@@ -4,7 +4,7 @@ the five examples, and how it is installed. In a build with AddressSanitizer Pyt
 import os, re, resource, signal, subprocess, sys, threading, time
 
 from octtest import (BUILD, PATIENCE_S, SLOW, TOP, Daemon, Skip, calibration, case, folder,
-                     free_port, main, ok, program, run, settings, waited_ms)
+                     free_port, main, ok, program, run, settings, until, waited_ms)
 
 SANITIZER = "asan" in BUILD
 os.environ["OCTD_LIBRARY"] = os.path.join(BUILD, "liboctd.so.0")
@@ -411,12 +411,46 @@ def recordings():
     ok("recon", path, again, "--force", *settings(scan=dict(repeats=2)))
     with octd.open(again) as made:
         assert list(made.axes_um["bscan"][:5]) == [0, 0, 20, 20, 40], made.axes_um
+    ok("recon", path, again, "--force",
+       *settings(scan=dict(repeats=3, interleave=2, line_repeats=2)))
+    with octd.open(again) as made:
+        assert list(made.axes_um["bscan"][:8]) == [0, 30, 0, 30, 0, 30, 60, 90], made.axes_um
+        assert made.axes_um["line"][1] == 0 < made.axes_um["line"][2], made.axes_um
     # Intensities, not dB.
     ok("recon", path, again, "--force", *settings(pipeline=dict(log="no"),
                                                   output=dict(sample="f32")))
     with octd.open(again) as made:
         assert not made.is_log
         assert np.allclose(made.db(8), 10 * np.log10(np.maximum(made.bscans[8], 1e-12)), atol=1e-3)
+
+
+@case
+def complex_values():
+    """complex=True: complex64 as octctl recon --complex writes it, to the byte"""
+    path, again = (os.path.join(folder("complex"), name) for name in ("synth.h5", "again.h5"))
+    ok("synth", path, *settings(camera=dict(samples=N), scan=dict(lines=M, bscans=B)))
+    with h5py.File(path, "a") as file:
+        file["frames/valid"][4:6] = 0
+        file["frames/line_valid"][9, 3] = 0
+        file["frames/missing_lines"][9] = 1
+    ok("recon", path, again, "--complex", "--backend", "cpu")
+    with octd.open(path) as recording, octd.open(again) as made:
+        limits, plain = np.zeros((B, 2)), np.zeros((B, 2))
+        z = recording.recon(complex=True, backend="cpu", limits=limits)
+        assert z.dtype == np.complex64 and np.isnan(z[9, 3]).all() and not z[4:6].any()
+        assert z.tobytes() == made.complex[:].tobytes() and recording.complex is None
+        pictures = recording.recon(backend="cpu", limits=plain)
+        assert np.array_equal(pictures, made.bscans[:]) and np.array_equal(limits, plain)
+    spectra = scene(3)
+    keys = dict(wavelengths=calibration(N), backend="cpu", pipeline_crop_last=D)
+    z = octd.recon(spectra, complex=True, **keys)
+    db = octd.recon(spectra, sample="f32", **keys)
+    assert z.shape == db.shape
+    assert np.abs(10 * np.log10(np.abs(z.astype(complex)) ** 2) - db)[db > 0].max() < 1e-3
+    out = np.empty(z.shape, np.complex64)
+    with octd.Reconstructor(complex=True, **keys) as engine:
+        assert engine(spectra, out=out) is out and out.tobytes() == z.tobytes()
+        raises("argument", "complex64", lambda: engine(spectra, out=np.empty(z.shape, "f4")))
 
 
 def live(*arguments):
@@ -490,6 +524,43 @@ def live_octd():
     raises("state", "closed", lambda: camera.send(spectra[0]))
     for wrong in dict(queue=-1), dict(linger_s=-1), dict(samples=-8):
         raises("argument", next(iter(wrong)), lambda: octd.Camera(nobody, **wrong))
+
+
+@case
+def live_complex():
+    """publish.complex=yes: the topic has B of those that came, made while somebody subscribes"""
+    spectra = scene(60)[:, :20]
+    wanted = octd.recon(spectra, complex=True, wavelengths=calibration(400), backend="cpu")
+    with live("--set", "publish.complex=yes") as daemon, octd.Control(daemon.control) as control, \
+            octd.subscribe(daemon.publish, timeout_s=60) as pictures:
+        counts = lambda: control.status()["complex"]
+        with octd.Camera(daemon.ingest, samples=400, wait_s=60) as camera:
+            camera.wait_connected(60)
+            camera.start()
+            camera.send(spectra[:20])
+            while next(pictures)[0]["frame_num"] < 19:
+                pass
+            assert counts() == dict(offered=True, wanted=False, published=0, skipped=0,
+                                    bytes=0), counts()
+            with octd.subscribe(daemon.publish, "complex", timeout_s=60) as values:
+                until(lambda: counts()["wanted"], "the subscription")
+                got = {}
+                for number in range(20, 60):  # one at a time: none is skipped
+                    camera.send(spectra[number])
+                    while next(pictures)[0]["frame_num"] < number:
+                        pass
+                    if number > 20:
+                        header, z = next(values)
+                        got[header["frame_num"]] = z
+                        assert header["labels"] == ["re (counts)", "im (counts)"], header
+                        assert header["shape"] == ["20", "1024", "2"], header
+            assert sorted(got) == list(range(21, 60)), sorted(got)
+            assert counts()["published"] == len(got) <= counts()["bytes"] / z.nbytes < 60, counts()
+            for number, z in got.items():
+                assert z.dtype == np.complex64
+                assert z.tobytes() == wanted[number].tobytes(), number
+    with live() as daemon, octd.Control(daemon.control) as control:
+        assert not control.status()["complex"]["offered"]
 
 
 @case

@@ -261,7 +261,7 @@ static void *flood(void *argument)
     while (!atomic_load(&f->ends))
         if (oct_ring_acquire(f->rig->rows, 1000, &slot) == OCT_OK) {
             struct oct_image_frame *frame =
-                oct_image_slot_begin(f->rig->rows, slot, &rows_form, false);
+                oct_image_slot_begin(f->rig->rows, slot, &rows_form, NULL);
             frame->lo = frame->hi = 0;
             oct_ring_publish(f->rig->rows);
         }

@@ -106,6 +106,43 @@ static void test_parts(void **state)
     free(scene);
 }
 
+/* In place of pictures, in any parts; the limits are those of the pictures. */
+static void test_complex(void **state)
+{
+    struct scene *scene = make_scene();
+    struct octd_recon *recon = make_recon(scene, "f32");
+    static float db[B][M][D], z[B][M][D][2];
+    double limits[B][2], again[B][2];
+    uint8_t valid[B][M];
+    uint32_t bytes;
+    memset(valid, 1, sizeof(valid));
+    valid[3][7] = 0;
+    assert_int_equal(octd_recon_begin(recon, 0), OCTD_OK);
+    assert_int_equal(
+        octd_recon_run(recon, scene->spectra[0][0], valid[0], B, db, sizeof(db), limits[0]),
+        OCTD_OK);
+    octd_recon_complex(recon, 1);
+    assert_int_equal(octd_recon_start(recon), OCTD_OK);
+    assert_int_equal(octd_recon_shape(recon, NULL, NULL, NULL, &bytes, NULL), OCTD_OK);
+    assert_int_equal(bytes, 8);
+    assert_int_equal(octd_recon_begin(recon, 0), OCTD_OK);
+    for (int b = 0; b < B; b += 4)
+        assert_int_equal(octd_recon_run(recon, scene->spectra[b][0], valid[b], 4, z[b],
+                                        4 * sizeof(z[b]), again[b]),
+                         OCTD_OK);
+    assert_memory_equal(limits, again, sizeof(limits));
+    for (int i = 0; i < B * M * D; i++) {
+        const float *of = (const float *)z + 2 * i;
+        const double got = 10 * log10((double)of[0] * of[0] + (double)of[1] * of[1]);
+        if (i / D == 3 * M + 7)
+            assert_true(isnan(of[0]) && isnan(of[1]));
+        else
+            assert_true(fabs(got - (double)((const float *)db)[i]) < 1e-3);
+    }
+    octd_recon_destroy(recon);
+    free(scene);
+}
+
 static void test_running_mean(void **state)
 {
     struct scene *scene = make_scene();
@@ -398,6 +435,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_complex),
         cmocka_unit_test(test_running_mean),
         cmocka_unit_test(test_missing_lines),
         cmocka_unit_test(test_threads),

@@ -4,6 +4,8 @@
 #include "test/rig/cuda_rig.h"
 #include "test/rig/tap.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +56,32 @@ static void check_alike(uint8_t (*a)[M][D], uint8_t (*b)[M][D])
                 if (abs(a[i][j][d] - b[i][j][d]) > 1)
                     fail_msg("B-scan %d, line %d, depth %d: %d and %d", i, j, d, a[i][j][d],
                              b[i][j][d]);
+}
+
+/* Complex values through pinned memory, in place of pictures. */
+static void test_complex_as_cpu(void **state)
+{
+#if defined(__SANITIZE_THREAD__)
+    skip();
+#endif
+    static float z[2][B][M][D][2];
+    cuda_host_reset(1, MEMORY);
+    for (int gpu = 0; gpu < 2; gpu++) {
+        struct octd_recon *recon = make_recon(gpu ? "cuda" : "cpu");
+        octd_recon_complex(recon, 1);
+        assert_int_equal(octd_recon_start(recon), OCTD_OK);
+        assert_int_equal(octd_recon_begin(recon, 0), OCTD_OK);
+        if (octd_recon_run(recon, spectra[0][0], mask[0], B, z[gpu], sizeof(z[gpu]), NULL))
+            fail_msg("%s", octd_recon_error(recon));
+        octd_recon_destroy(recon);
+    }
+    const float *cpu = (const float *)z[0], *gpu = (const float *)z[1];
+    for (int i = 0; i < 2 * B * M * D; i++) {
+        const bool is_missing = i / (2 * D) == 5 * M + 2;
+        assert_int_equal(isnan(cpu[i]), is_missing);
+        assert_int_equal(isnan(gpu[i]), is_missing);
+        assert_true(is_missing || fabsf(cpu[i] - gpu[i]) < 1e-3f);
+    }
 }
 
 static void test_as_cpu(void **state)
@@ -133,6 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_cpu),
+        cmocka_unit_test(test_complex_as_cpu),
         cmocka_unit_test(test_device_fails),
         cmocka_unit_test(test_no_device),
     };

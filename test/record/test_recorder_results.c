@@ -137,7 +137,7 @@ static void wrong_results_are_refused_and_counted(void **state)
     for (int wrong = 0; wrong < 5; wrong++) {
         struct oct_ring *ring = s.sources[TABLE].ring;
         assert_int_equal(oct_ring_acquire(ring, TEST_PATIENCE_US, &slot), OCT_OK);
-        struct oct_image_frame *f = oct_image_slot_begin(ring, slot, &s.forms[TABLE], false);
+        struct oct_image_frame *f = oct_image_slot_begin(ring, slot, &s.forms[TABLE], NULL);
         f->info = info_of(&s.rig, 0, 1, 0);
         if (wrong == 0)
             f->dims[0] = 1u << 30; /* more than its memory holds */

@@ -19,19 +19,21 @@ void oct_suite_bscan_open(struct oct_suite_bscan *b, const struct oct_suite_reci
     *b = (struct oct_suite_bscan){
         .form = {.name = "bscan",
                  .quantity = recipe->linear ? OCT_QUANTITY_INTENSITY : OCT_QUANTITY_INTENSITY_DB,
-                 .type = input == OCT_STAGE_VALUES ? OCT_SAMPLE_F32 : recipe->type,
+                 .type = input == OCT_STAGE_PICTURES ? recipe->type : OCT_SAMPLE_F32,
                  .rank = 2,
                  .dims = {recipe->n_lines, recipe->depth},
                  .spacing_um = {5, NAN},
                  .axes = {"line", "depth"}}};
-    b->memory = malloc(oct_image_form_bytes(&b->form));
+    b->memory = malloc(oct_image_form_bytes(&b->form) * (input == OCT_STAGE_COMPLEX ? 2 : 1));
     assert_non_null(b->memory);
     b->frame = (struct oct_image_frame){.form = &b->form, .whole = true, .lo = 20, .hi = 90};
     memcpy(b->frame.dims, b->form.dims, sizeof(b->form.dims));
-    if (input == OCT_STAGE_VALUES)
+    if (input == OCT_STAGE_PICTURES)
+        b->frame.pixels = b->memory;
+    else if (input == OCT_STAGE_VALUES)
         b->frame.values = b->memory;
     else
-        b->frame.pixels = b->memory;
+        b->frame.complex_values = b->memory;
 }
 
 static float layer(uint32_t d, uint32_t depth)
@@ -39,6 +41,13 @@ static float layer(uint32_t d, uint32_t depth)
     double at = (double)d / depth;
     return (float)(30 + 40 * exp(-200 * (at - 0.3) * (at - 0.3)) +
                    25 * exp(-900 * (at - 0.6) * (at - 0.6)));
+}
+
+static void put_complex(float *z, float amplitude, struct dice *dice)
+{
+    const float phase = (float)dice_below(dice, 6283) / 1000;
+    z[0] = amplitude * cosf(phase);
+    z[1] = amplitude * sinf(phase);
 }
 
 void oct_suite_bscan_fill(struct oct_suite_bscan *b, uint64_t seed, bool hostile)
@@ -49,9 +58,12 @@ void oct_suite_bscan_fill(struct oct_suite_bscan *b, uint64_t seed, bool hostile
     for (size_t i = 0; i < (size_t)b->form.dims[0] * depth; i++) {
         float db = layer((uint32_t)(i % depth), depth) + (float)dice_below(&dice, 1000) / 100;
         float value = b->form.quantity == OCT_QUANTITY_INTENSITY ? powf(10, db / 10) : db;
+        float amplitude = powf(10, db / 20);
         if (hostile && dice_below(&dice, 16) == 0)
-            value = strange[dice_below(&dice, 5)];
-        if (b->form.type == OCT_SAMPLE_F32)
+            value = amplitude = strange[dice_below(&dice, 5)];
+        if (b->frame.complex_values)
+            put_complex(b->frame.complex_values + 2 * i, amplitude, &dice);
+        else if (b->form.type == OCT_SAMPLE_F32)
             ((float *)b->memory)[i] = value;
         else
             ((uint8_t *)b->memory)[i] = (uint8_t)fminf(fmaxf((db - 20) * 255 / 70, 0), 255);
@@ -77,6 +89,7 @@ struct oct_analysis_setup oct_suite_setup(const struct oct_suite_bscan *b,
     return (struct oct_analysis_setup){.input = &b->form,
                                        .n_bscans = recipe->n_bscans,
                                        .spacing = {7, 5, NAN},
+                                       .scan = {1, 1, 1},
                                        .live = recipe->live,
                                        .settings = settings};
 }

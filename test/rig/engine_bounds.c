@@ -141,6 +141,28 @@ bool oct_bound_float(struct oct_worst *worst, const struct oct_scene *scene, boo
     return t.accuracy == 0 || accuracy_holds(worst, scene, t.accuracy, log, pixels);
 }
 
+bool oct_bound_complex(struct oct_worst *worst, const struct oct_scene *scene, const float *z)
+{
+    const struct tolerance t = tolerance_of(scene);
+    const size_t depth = scene->n_pixels / scene->recipe.n_lines;
+    const double largest = sqrt(scene->uncropped), nothing = 1e-7 * scene->largest;
+    const double granted = fmax(t.accuracy > 0 ? t.accuracy : 1e-5, GRANTED_AMPLITUDE);
+    for (size_t i = 0; i < scene->n_pixels; i++) {
+        const double re = (double)z[2 * i], im = (double)z[2 * i + 1];
+        if (!scene->line_valid[i / depth]) {
+            if (!isnan(re) || !isnan(im))
+                return say(false, scene, "complex, of a missing line", i, re, NAN);
+            continue;
+        }
+        const double off = hypot(re - scene->b[2 * i], im - scene->b[2 * i + 1]);
+        if (largest > 0)
+            worst->complex_off = fmax(worst->complex_off, off / largest);
+        if (!(off <= fmax(granted * largest, nothing)))
+            return say(false, scene, "complex, off", i, off, 0);
+    }
+    return true;
+}
+
 static bool limit_holds(struct oct_worst *worst, const struct oct_scene *scene, bool log,
                         double got, double wanted)
 {

@@ -18,6 +18,7 @@ struct oct_worst {
     double f32_db;         /* where I > maximum - 80 dB */
     double limits_db;      /* lo and hi */
     double accuracy;       /* nufft: difference of amplitudes, of the largest */
+    double complex_off;    /* of complex values, of the largest amplitude */
 };
 
 /* Linear, auto, u8: no pixel off by more than 1. lo and hi are the oracle's. */
@@ -32,6 +33,11 @@ bool oct_bound_log_manual(struct oct_worst *worst, const struct oct_scene *scene
  * no pixel is further off than the accuracy. */
 bool oct_bound_float(struct oct_worst *worst, const struct oct_scene *scene, bool log,
                      const float *pixels);
+
+/* Complex values: with nufft within its accuracy of the oracle's, else within -100 dB, of the
+ * largest amplitude, which a crop may not show: or within 1e-7 of the largest sample. A missing line
+ * is NaN. */
+bool oct_bound_complex(struct oct_worst *worst, const struct oct_scene *scene, const float *z);
 
 /* lo and hi: within 0.02 dB of the oracle's.
  *

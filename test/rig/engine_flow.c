@@ -114,22 +114,27 @@ static enum oct_err submit(struct flow *flow, uint64_t id, unsigned n,
 
 /* Every B-scan alone, one after the other: what all other ways must give, byte for byte. */
 struct alone {
-    uint8_t *pictures, *values; /* [n_bscans] */
-    size_t picture_bytes, values_bytes;
+    uint8_t *pictures, *values, *complex_values; /* [n_bscans] */
+    size_t picture_bytes, values_bytes, complex_bytes;
 };
 
 static struct alone run_alone(struct flow *flow)
 {
     struct oct_slot *slot = &flow->slots[0];
-    struct alone alone = {.picture_bytes = slot->bytes, .values_bytes = slot->values_bytes};
+    struct alone alone = {.picture_bytes = slot->bytes,
+                          .values_bytes = slot->values_bytes,
+                          .complex_bytes = slot->complex_bytes};
     alone.pictures = malloc(flow->n_bscans * alone.picture_bytes);
     alone.values = malloc(flow->n_bscans * alone.values_bytes);
-    assert_true(alone.pictures && alone.values);
+    alone.complex_values = malloc(flow->n_bscans * alone.complex_bytes);
+    assert_true(alone.pictures && alone.values && alone.complex_values);
     for (uint64_t id = 0; id < flow->n_bscans; id++) {
         struct oct_display display = display_of(flow, id);
         slot->frame.info = (struct oct_bscan_info){.id = id};
         oct_rig_run_for_values(&flow->rig, scene_of(flow, id), &display, slot);
         memcpy(alone.values + id * alone.values_bytes, slot->values_memory, alone.values_bytes);
+        memcpy(alone.complex_values + id * alone.complex_bytes, slot->complex_memory,
+               alone.complex_bytes);
         oct_rig_run(&flow->rig, scene_of(flow, id), &display, slot);
         memcpy(alone.pictures + id * alone.picture_bytes, slot->memory, alone.picture_bytes);
     }
@@ -140,6 +145,7 @@ static void free_alone(struct alone *alone)
 {
     free(alone->pictures);
     free(alone->values);
+    free(alone->complex_values);
 }
 
 static bool no_values(uint64_t id)
@@ -164,6 +170,10 @@ static void check_collected(struct flow *flow, uint64_t id, const struct alone *
         fail_msg("B-scan %u differs from the same B-scan alone", (unsigned)id);
     if (slot->frame.values && memcmp(slot->values_memory, alone->values + id * values, values) != 0)
         fail_msg("values of B-scan %u differ from those of the same B-scan alone", (unsigned)id);
+    if (slot->frame.complex_values &&
+        memcmp(slot->complex_memory, alone->complex_values + id * alone->complex_bytes,
+               alone->complex_bytes) != 0)
+        fail_msg("complex values of B-scan %u differ from those alone", (unsigned)id);
     oct_slot_check(slot);
 }
 
@@ -184,6 +194,8 @@ static void run_in_batches(struct flow *flow, const struct alone *alone,
                 slot->frame.info = (struct oct_bscan_info){.id = in + i};
                 if (wants_values(in + i))
                     oct_slot_ask_values(slot);
+                if (wants_values(in + i + 1))
+                    oct_slot_ask_complex(slot);
             }
             assert_int_equal(submit(flow, in, n, display_of), OCT_OK);
             in += n;
@@ -398,8 +410,8 @@ static const struct {
     {"jobs come back in order and alike, whatever the batches", test_order, OCT_DC_BSCAN},
     {"the line of a running mean is that of its job, whatever the batches", test_order,
      OCT_DC_RUNNING},
-    {"values come with the B-scans that ask for them, whatever the batches", test_values,
-     OCT_DC_BSCAN},
+    {"values and complex ones come with the B-scans that ask for them, whatever the batches",
+     test_values, OCT_DC_BSCAN},
     {"pictures are the same bytes with any number of threads", test_threads_alike, OCT_DC_BSCAN},
     {"the input is only read", test_input_untouched, OCT_DC_BSCAN},
     {"a full engine says so and takes nothing", test_full, OCT_DC_BSCAN},

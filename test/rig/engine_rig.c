@@ -19,7 +19,9 @@ bool oct_rig_open(struct oct_rig *rig, const struct oct_engine_ops *ops,
     *rig = (struct oct_rig){.ops = ops};
     if (oct_scene_plan(scene, sample_type, &rig->plan, &err))
         fail_msg("no plan: %s", err.text);
-    enum oct_err e = ops->create(&rig->engine, rig->plan, options, &err);
+    struct oct_engine_options with_complex = *options;
+    with_complex.has_complex = true;
+    enum oct_err e = ops->create(&rig->engine, rig->plan, &with_complex, &err);
     if (e == OCT_OK) {
         assert_non_null(rig->engine);
         return true;
@@ -53,10 +55,13 @@ void oct_slot_open(struct oct_slot *slot, const struct oct_rig *rig)
     const struct oct_geometry *g = &rig->plan->geometry;
     *slot = (struct oct_slot){.bytes = oct_geometry_image_bytes(g),
                               .values_bytes = (size_t)g->n_lines * g->depth * sizeof(float)};
+    slot->complex_bytes = 2 * slot->values_bytes;
     slot->memory = alloc_guarded(slot->bytes);
     slot->values_memory = alloc_guarded(slot->values_bytes);
+    slot->complex_memory = alloc_guarded(slot->complex_bytes);
     slot->frame.pixels = slot->memory;
     slot->frame.values_room = (float *)(void *)slot->values_memory;
+    slot->frame.complex_room = (float *)(void *)slot->complex_memory;
     oct_slot_refill(slot);
 }
 
@@ -64,14 +69,20 @@ void oct_slot_refill(struct oct_slot *slot)
 {
     memset(slot->memory, PATTERN, slot->bytes + GUARD_BYTES);
     memset(slot->values_memory, PATTERN, slot->values_bytes + GUARD_BYTES);
+    memset(slot->complex_memory, PATTERN, slot->complex_bytes + GUARD_BYTES);
     slot->frame.status = OCT_E_STATE;
     slot->frame.lo = slot->frame.hi = NAN;
-    slot->frame.values = NULL;
+    slot->frame.values = slot->frame.complex_values = NULL;
 }
 
 void oct_slot_ask_values(struct oct_slot *slot)
 {
     slot->frame.values = slot->frame.values_room;
+}
+
+void oct_slot_ask_complex(struct oct_slot *slot)
+{
+    slot->frame.complex_values = slot->frame.complex_room;
 }
 
 static void check_untouched(const uint8_t *memory, size_t bytes)
@@ -84,14 +95,18 @@ static void check_untouched(const uint8_t *memory, size_t bytes)
 void oct_slot_check(const struct oct_slot *slot)
 {
     const size_t values = slot->frame.values ? slot->values_bytes : 0;
+    const size_t in_complex = slot->frame.complex_values ? slot->complex_bytes : 0;
     check_untouched(slot->memory + slot->bytes, GUARD_BYTES);
     check_untouched(slot->values_memory + values, slot->values_bytes - values + GUARD_BYTES);
+    check_untouched(slot->complex_memory + in_complex,
+                    slot->complex_bytes - in_complex + GUARD_BYTES);
 }
 
 void oct_slot_close(struct oct_slot *slot)
 {
     free(slot->memory);
     free(slot->values_memory);
+    free(slot->complex_memory);
     *slot = (struct oct_slot){.bytes = 0};
 }
 
@@ -141,5 +156,6 @@ void oct_rig_run_for_values(struct oct_rig *rig, const struct oct_scene *scene,
 {
     oct_slot_refill(slot);
     oct_slot_ask_values(slot);
+    oct_slot_ask_complex(slot);
     run_one(rig, scene, display, slot);
 }

@@ -12,14 +12,14 @@ struct oct_rig {
     struct oct_engine *engine;
 };
 
-/* One output picture with guard bytes behind it, and room for its values with the same. */
+/* One output picture with guard bytes behind it, and rooms for what is lent with the same. */
 struct oct_slot {
     struct oct_image_frame frame;
-    uint8_t *memory, *values_memory;
-    size_t bytes, values_bytes;
+    uint8_t *memory, *values_memory, *complex_memory;
+    size_t bytes, values_bytes, complex_bytes;
 };
 
-/* False when this machine cannot run the engine or the instruction set asked for (the reason is
+/* The engine may be asked for complex values. False when this machine cannot run the engine or the instruction set asked for (the reason is
  * printed as a TAP comment); any other failure fails the test. */
 bool oct_rig_open(struct oct_rig *rig, const struct oct_engine_ops *ops,
                   const struct oct_engine_options *options, const struct oct_scene *scene,
@@ -30,10 +30,11 @@ void oct_rig_close(struct oct_rig *rig);
  * engine writes, so that what an engine leaves unwritten shows. Nobody asks for values then. */
 void oct_slot_open(struct oct_slot *slot, const struct oct_rig *rig);
 void oct_slot_refill(struct oct_slot *slot);
-/* Call after refill: the next job of this slot asks for values. */
+/* Call after refill: the next job of this slot asks for values, or complex ones. */
 void oct_slot_ask_values(struct oct_slot *slot);
-/* Fails the test when something was written behind the picture or its values, or into the room for
- * values though nobody asked. */
+void oct_slot_ask_complex(struct oct_slot *slot);
+/* Fails the test when something was written behind the picture or its values, or into a room though
+ * nobody asked. */
 void oct_slot_check(const struct oct_slot *slot);
 void oct_slot_close(struct oct_slot *slot);
 
@@ -43,7 +44,7 @@ struct oct_raw_frame oct_rig_input(const struct oct_scene *scene);
 /* Submits one job and waits for it; checks status, order and guards. info is the slot's. */
 void oct_rig_run(struct oct_rig *rig, const struct oct_scene *scene,
                  const struct oct_display *display, struct oct_slot *slot);
-/* The same, and asks for values. */
+/* The same, and asks for values and complex ones. */
 void oct_rig_run_for_values(struct oct_rig *rig, const struct oct_scene *scene,
                             const struct oct_display *display, struct oct_slot *slot);
 

@@ -260,6 +260,11 @@ static struct oct_oracle_setup oracle_setup(const struct oct_scene *scene)
     return setup;
 }
 
+static double square(const double *z)
+{
+    return z[0] * z[0] + z[1] * z[1];
+}
+
 /* The exact sum once, over all depths: what the largest is relative to, and what the crop shows. */
 static bool ask_uncropped(struct oct_scene *scene, const struct oct_oracle_setup *setup)
 {
@@ -267,30 +272,30 @@ static bool ask_uncropped(struct oct_scene *scene, const struct oct_oracle_setup
     whole.crop_first = whole.crop_last = 0;
     const size_t shown = oct_oracle_depth(setup), depth = oct_oracle_depth(&whole);
     const size_t n = whole.n_lines * depth;
-    double *intensity = malloc(n * sizeof(double));
-    bool done =
-        intensity && oct_oracle_intensity(&whole, scene->spectra, scene->line_valid, intensity);
+    double *b = malloc(2 * n * sizeof(double));
+    bool done = b && oct_oracle_complex(&whole, scene->spectra, scene->line_valid, b);
     for (size_t i = 0; done && i < n; i++)
-        scene->uncropped = fmax(scene->uncropped, intensity[i]);
+        scene->uncropped = fmax(scene->uncropped, square(b + 2 * i));
     for (size_t j = 0; done && j < whole.n_lines; j++)
-        memcpy(scene->intensity + j * shown, intensity + j * depth + setup->crop_first,
-               shown * sizeof(double));
-    free(intensity);
+        memcpy(scene->b + 2 * j * shown, b + 2 * (j * depth + setup->crop_first),
+               2 * shown * sizeof(double));
+    free(b);
     return done;
 }
 
 static bool ask_oracle(struct oct_scene *scene, const struct oct_oracle_setup *setup)
 {
     scene->n_pixels = setup->n_lines * oct_oracle_depth(setup);
+    scene->b = malloc(2 * scene->n_pixels * sizeof(double));
     scene->intensity = malloc(scene->n_pixels * sizeof(double));
     scene->db = malloc(scene->n_pixels * sizeof(double));
-    if (!scene->intensity || !scene->db)
+    if (!scene->b || !scene->intensity || !scene->db)
         return false;
-    if (setup->nufft
-            ? !ask_uncropped(scene, setup)
-            : !oct_oracle_intensity(setup, scene->spectra, scene->line_valid, scene->intensity))
+    if (setup->nufft ? !ask_uncropped(scene, setup)
+                     : !oct_oracle_complex(setup, scene->spectra, scene->line_valid, scene->b))
         return false;
     for (size_t i = 0; i < scene->n_pixels; i++) {
+        scene->intensity[i] = square(scene->b + 2 * i);
         scene->db[i] = oct_oracle_db(scene->intensity[i]);
         scene->brightest = fmax(scene->brightest, scene->intensity[i]);
     }
@@ -390,6 +395,7 @@ void oct_scene_finish(struct oct_scene *scene)
     free(scene->before);
     free(scene->before_valid);
     free(scene->dc);
+    free(scene->b);
     free(scene->intensity);
     free(scene->db);
     *scene = (struct oct_scene){.n_pixels = 0};

@@ -68,7 +68,8 @@ struct oct_scene {
     uint8_t *before_valid; /* [OCT_SCENE_BEFORE][M] */
     float *dc;
     size_t n_pixels;   /* M * D */
-    double *intensity; /* [M][D] the oracle's, counts^2 */
+    double *b;         /* [M][D][2] the oracle's, counts */
+    double *intensity; /* [M][D] its square, counts^2 */
     double *db;        /* [M][D] the same in dB */
     double brightest;  /* largest intensity */
     double uncropped;  /* nufft: the largest over all P2/2 depths; else as brightest */

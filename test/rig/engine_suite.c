@@ -324,8 +324,8 @@ static bool is_as_before(struct values *values, const struct oct_scene *scene, b
     return true;
 }
 
-/* The same B-scan once more, now with its values: they hold the bounds of floats, and the picture
- * is as without them. */
+/* The same B-scan once more, now with its values and complex ones: they hold their bounds, and the
+ * picture is as without them. */
 static bool check_values(struct oct_worst *worst, const struct oct_scene *scene,
                          const struct view *view, struct values *values, struct oct_rig *rig,
                          struct oct_slot *slot)
@@ -344,6 +344,7 @@ static bool check_values(struct oct_worst *worst, const struct oct_scene *scene,
     bool holds = scene->brightest == 0
                      ? oct_bound_dark(scene, OCT_SAMPLE_F32, log, slot->frame.values)
                      : oct_bound_float(worst, scene, log, slot->frame.values);
+    holds = oct_bound_complex(worst, scene, slot->frame.complex_values) && holds;
     return same && holds && is_as_before(values, scene, log, slot->frame.values);
 }
 
@@ -434,10 +435,11 @@ static void test_case(void **state)
         if (!ran)
             continue;
         n_ran++;
-        printf("# %-6s %-6s lin %d, log %d off %.4f %%, other %d, f32 %.5f dB, lo hi %.5f dB: %s\n",
+        printf("# %-6s %-6s lin %d, log %d off %.4f %%, other %d, f32 %.5f dB, lo hi %.5f dB, "
+               "complex %.1f dB: %s\n",
                with->suite->ops->name, options->simd ? options->simd : "-", worst.linear_auto,
                worst.log_manual, 100 * worst.log_manual_off, worst.other, worst.f32_db,
-               worst.limits_db, scene.recipe.name);
+               worst.limits_db, 20 * log10(worst.complex_off), scene.recipe.name);
         if (worst.accuracy > 0)
             printf("#               %.1f dB of the largest\n", 20 * log10(worst.accuracy));
     }

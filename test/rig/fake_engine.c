@@ -151,6 +151,9 @@ static void finish(struct oct_engine *e, const struct fake_job *f)
     for (size_t i = 0; out->values && i < (size_t)g->n_lines * g->depth; i++)
         out->values[i] = fake_value(f->job.in->spectra[0], out->lo, i);
     e->watch->n_with_values += out->values != NULL;
+    for (size_t i = 0; out->complex_values && i < 2 * (size_t)g->n_lines * g->depth; i++)
+        out->complex_values[i] = fake_value(f->job.in->spectra[0], out->lo, i) + 0.25f;
+    e->watch->n_with_complex += out->complex_values != NULL;
 }
 
 static enum oct_err fake_collect(struct oct_engine *e, uint64_t timeout_us,

@@ -1,7 +1,8 @@
 /* An engine for tests of the pipeline: no reconstruction, but the whole of its contract, watched.
  *
  * A picture's pixels are all (first sample of the B-scan + display.lo) % 251; float values, where
- * they are asked for, are half of that and 1000 more from each to the next. Jobs are done one
+ * they are asked for, are half of that and 1000 more from each to the next; complex values the same
+ * and a quarter. Jobs are done one
  * after the other, each after its time. With a plan of dc=running the lines of the jobs are
  * compared with those of the same B-scans in the order of submission. */
 #ifndef OCT_TEST_RIG_FAKE_ENGINE_H
@@ -26,7 +27,7 @@ extern const struct oct_engine_ops fake_engine;
 /* The caller owns what the watch points to; it outlives the engine. */
 struct fake_watch {
     atomic_uint_fast64_t n_submitted, n_batches, most_in_flight;
-    atomic_uint_fast64_t n_with_values;
+    atomic_uint_fast64_t n_with_values, n_with_complex;
     atomic_uint_fast64_t n_wrong; /* times the caller broke the engine contract */
     struct oct_display display;   /* of the job submitted last */
 };

@@ -23,7 +23,7 @@ struct tables {
     const struct oct_oracle_setup *setup;
     const uint16_t *spectra;
     const uint8_t *line_valid;
-    double *intensity;
+    double *b; /* [M][D][2] */
     size_t p1, p2, left, depth;
     double *cosine, *sine; /* [P2]: of 2 pi n / P2 */
     double *dc;            /* [N] */
@@ -366,15 +366,12 @@ static void transform_split(const struct tables *t, struct work *w, oct_oracle_l
     oct_oracle_sum_split(&circle, &split, w->v, w->shared, sums);
 }
 
-/* Steps 7 and 8 without the log. */
-static void square(const struct tables *t, size_t line, const oct_oracle_lines *sums)
+/* Step 6's factor. */
+static void keep(const struct tables *t, size_t line, const oct_oracle_lines *sums)
 {
-    for (size_t i = 0; i < t->depth; i++) {
-        oct_oracle_lines re = sums[2 * i] / (double)t->setup->n_samples;
-        oct_oracle_lines im = sums[2 * i + 1] / (double)t->setup->n_samples;
+    for (size_t i = 0; i < 2 * t->depth; i++)
         for (size_t l = 0; l < OCT_ORACLE_SIDE && line + l < t->setup->n_lines; l++)
-            t->intensity[(line + l) * t->depth + i] = re[l] * re[l] + im[l] * im[l];
-    }
+            t->b[2 * (line + l) * t->depth + i] = sums[i][l] / (double)t->setup->n_samples;
 }
 
 static void work_on(const struct tables *t, size_t line, struct work *w)
@@ -389,7 +386,7 @@ static void work_on(const struct tables *t, size_t line, struct work *w)
         transform_by_word(t, w, w->z);
     else
         transform_split(t, w, w->z);
-    square(t, line, w->z);
+    keep(t, line, w->z);
 }
 
 static void *work_on_lines(void *arg)
@@ -422,7 +419,7 @@ static void *work_on_lines(void *arg)
     return NULL;
 }
 
-/* Steps 2 to 8 as the contract's table has them. */
+/* Steps 2 to 7 as the contract's table has them. */
 static bool through_the_grid(struct tables *t)
 {
     t->cosine = malloc(t->p2 * sizeof(double));
@@ -459,21 +456,21 @@ static bool as_exact_sum(struct tables *t)
                                                .place = t->place,
                                                .term = t->term,
                                                .x = x};
-        done = oct_oracle_sum_exactly(&exact, t->intensity);
+        done = oct_oracle_sum_exactly(&exact, t->b);
     }
     free(x);
     return done;
 }
 
-bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *spectra,
-                          const uint8_t *line_valid, double *intensity)
+bool oct_oracle_complex(const struct oct_oracle_setup *setup, const uint16_t *spectra,
+                        const uint8_t *line_valid, double *b)
 {
     size_t p1 = padded(setup->n_samples), p2 = 2 * p1;
     struct tables t = {
         .setup = setup,
         .spectra = spectra,
         .line_valid = line_valid,
-        .intensity = intensity,
+        .b = b,
         .p1 = p1,
         .p2 = p2,
         .left = (p1 - setup->n_samples) / 2,
@@ -502,5 +499,17 @@ bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *
     free(t.place);
     free(t.term);
     free(t.flat);
+    return done;
+}
+
+bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *spectra,
+                          const uint8_t *line_valid, double *intensity)
+{
+    const size_t n = setup->n_lines * oct_oracle_depth(setup);
+    double *b = malloc(2 * n * sizeof(double));
+    const bool done = b && oct_oracle_complex(setup, spectra, line_valid, b);
+    for (size_t i = 0; done && i < n; i++)
+        intensity[i] = b[2 * i] * b[2 * i] + b[2 * i + 1] * b[2 * i + 1];
+    free(b);
     return done;
 }

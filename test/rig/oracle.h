@@ -91,8 +91,12 @@ struct oct_oracle_memory {
 size_t oct_oracle_upsampled(const struct oct_oracle_setup *setup);
 size_t oct_oracle_depth(const struct oct_oracle_setup *setup);
 
-/* Steps 1 to 8: spectra [M][N], line_valid [M] (0: missing), intensity [M][D], counts^2. False
+/* Steps 1 to 7: spectra [M][N], line_valid [M] (0: missing), b [M][D][2], re, im in counts. False
  * when out of memory. Starts and joins its own threads. */
+bool oct_oracle_complex(const struct oct_oracle_setup *setup, const uint16_t *spectra,
+                        const uint8_t *line_valid, double *b);
+
+/* And step 8: intensity [M][D], counts^2. */
 bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *spectra,
                           const uint8_t *line_valid, double *intensity);
 

@@ -18,7 +18,7 @@ struct sums {
     const struct oct_oracle_exact *of;
     size_t n_groups;
     oct_oracle_lines *x; /* [n_lines][n_groups] */
-    double *intensity;
+    double *b;
     atomic_size_t next; /* depth */
     atomic_bool out_of_memory;
 };
@@ -72,19 +72,19 @@ UNCHECKED static void turn_on(const struct turn *turn, size_t n_groups)
 }
 
 /* One line and depth. */
-UNCHECKED static double sum(const oct_oracle_lines *x, const struct turn *turn, size_t n_groups)
+UNCHECKED static void sum(const oct_oracle_lines *x, const struct turn *turn, size_t n_groups,
+                          double *b)
 {
     oct_oracle_lines re = {0}, im = {0};
-    double sum_re = 0, sum_im = 0;
+    b[0] = b[1] = 0;
     for (size_t i = 0; i < n_groups; i++) {
         re += x[i] * turn->re[i];
         im += x[i] * turn->im[i];
     }
     for (size_t side = 0; side < OCT_ORACLE_SIDE; side++) {
-        sum_re += re[side];
-        sum_im += im[side];
+        b[0] += re[side];
+        b[1] += im[side];
     }
-    return sum_re * sum_re + sum_im * sum_im;
 }
 
 /* All lines at TURNS depths: between them the terms are turned on, which is cheaper than sine and
@@ -95,7 +95,7 @@ static void sum_depths(const struct sums *s, size_t from, const struct turn *tur
     begin_turning(s, (double)(s->of->first + from), turn);
     for (size_t at = from; at < from + TURNS && at < depth; at++) {
         for (size_t j = 0; j < s->of->n_lines; j++)
-            s->intensity[j * depth + at] = sum(s->x + j * n, turn, n);
+            sum(s->x + j * n, turn, n, s->b + 2 * (j * depth + at));
         turn_on(turn, n);
     }
 }
@@ -118,11 +118,9 @@ static void *work_on_depths(void *arg)
     return NULL;
 }
 
-bool oct_oracle_sum_exactly(const struct oct_oracle_exact *of, double *intensity)
+bool oct_oracle_sum_exactly(const struct oct_oracle_exact *of, double *b)
 {
-    struct sums s = {.of = of,
-                     .n_groups = (of->n + OCT_ORACLE_SIDE - 1) / OCT_ORACLE_SIDE,
-                     .intensity = intensity};
+    struct sums s = {.of = of, .n_groups = (of->n + OCT_ORACLE_SIDE - 1) / OCT_ORACLE_SIDE, .b = b};
     s.x = oct_oracle_lines_alloc(of->n_lines * s.n_groups);
     const bool done = s.x != NULL;
     if (done) {

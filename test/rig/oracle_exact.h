@@ -17,7 +17,7 @@ struct oct_oracle_exact {
     const double *x;     /* [n_lines][n] */
 };
 
-/* |B|^2, [n_lines][depth]. False when out of memory. Starts and joins its own threads. */
-bool oct_oracle_sum_exactly(const struct oct_oracle_exact *of, double *intensity);
+/* b: [n_lines][depth][2] re, im. False when out of memory. Starts and joins its own threads. */
+bool oct_oracle_sum_exactly(const struct oct_oracle_exact *of, double *b);
 
 #endif

@@ -42,7 +42,7 @@ void open_scene_awaiting(struct scene *s, uint32_t n_bscans, uint32_t buffer_bsc
     for (unsigned i = 0; i < N_SOURCES; i++)
         s->sources[i] = (struct oct_image_source){
             .form = &s->forms[i],
-            .ring = open_ring(RESULT_SLOTS, oct_image_slot_bytes_of(&s->forms[i], false)),
+            .ring = open_ring(RESULT_SLOTS, oct_image_slot_bytes_of(&s->forms[i], NULL)),
             .dealt_below = &s->dealt_below[i],
         };
     s->rig.sources = s->sources;
@@ -69,7 +69,7 @@ static void put_image_or_table(struct scene *s, unsigned i, uint64_t number, boo
     uint64_t slot;
     struct oct_ring *ring = s->sources[i].ring;
     assert_int_equal(oct_ring_acquire(ring, TEST_PATIENCE_US, &slot), OCT_OK);
-    struct oct_image_frame *f = oct_image_slot_begin(ring, slot, &s->forms[i], false);
+    struct oct_image_frame *f = oct_image_slot_begin(ring, slot, &s->forms[i], NULL);
     float *values = f->pixels;
     f->info = info_of(&s->rig, number, 1, number);
     f->whole = whole;

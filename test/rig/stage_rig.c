@@ -32,9 +32,13 @@ static void hang(const struct oct_analysis *a, char where)
 
 static float mean_of(const struct oct_image_frame *bscan)
 {
+    const float *z = bscan->complex_values;
     float sum = 0;
+    assert_int_equal((bscan->pixels != NULL) + (bscan->values != NULL) + (z != NULL), 1);
     for (unsigned i = 0; i < M * D; i++)
-        sum += bscan->values ? bscan->values[i] : (float)((const uint8_t *)bscan->pixels)[i];
+        sum += z               ? z[2 * i] + z[2 * i + 1]
+               : bscan->values ? bscan->values[i]
+                               : (float)((const uint8_t *)bscan->pixels)[i];
     return sum / (M * D);
 }
 
@@ -43,7 +47,9 @@ static enum oct_err script_push(struct oct_analysis *a, const struct oct_image_f
 {
     unsigned n = atomic_fetch_add(&a->watch->n_pushed, 1) + 1;
     note(a, 'p');
-    if (a->script->push_us)
+    a->watch->pushed[(n - 1) % 4096] = bscan->info.number;
+    if (a->script->push_us &&
+        (!a->script->push_one_in || (bscan->info.number + 1) % a->script->push_one_in == 0))
         sleep_us(a->script->push_us);
     while (a->script->hangs && !atomic_load(&a->watch->gate))
         sleep_us(1000);
@@ -161,7 +167,7 @@ void close_sink(struct sink *s)
     oct_ring_reader_destroy(s->reader);
 }
 
-void open_pipeline(struct rig *r, struct fake_script fake, bool lends_values)
+void open_pipeline(struct rig *r, struct fake_script fake, bool lends)
 {
     struct oct_error err = {.text = ""};
     memset(r, 0, sizeof(*r));
@@ -175,7 +181,7 @@ void open_pipeline(struct rig *r, struct fake_script fake, bool lends_values)
         .engine = fake_engine_create(&fake, &r->fake),
         .display = {.range = OCT_RANGE_MANUAL, .log = true, .lo = 0, .hi = 255},
         .ring_bscans = 16,
-        .lends_values = lends_values,
+        .lends = {lends, lends},
     };
     if (oct_pipeline_create(&r->pipeline, &setup, &err))
         fail_msg("%s", err.text);

@@ -15,6 +15,7 @@ enum { N = 16, M = 4, V = 8, D = 10 };
 
 struct script {
     uint64_t push_us;
+    unsigned push_one_in;   /* only the last of so many B-scans takes push_us; 0: all */
     unsigned fail_one_in;   /* pushes; 0: none */
     bool hangs;             /* push does, until `gate` opens */
     char hangs_in;          /* t, e, r, c: so does take, end, reset, configure */
@@ -33,7 +34,8 @@ struct watch {
     atomic_uint n_pushed, n_taken, n_ended, n_reset, n_configured, n_destroyed;
     atomic_bool gate;
     int settings;
-    char order[64]; /* p, e, r: push, end, reset */
+    char order[64];        /* p, e, r: push, end, reset */
+    uint64_t pushed[4096]; /* numbers of the B-scans */
 };
 
 struct sink {
@@ -63,7 +65,7 @@ struct rig {
 
 /* A pipeline alone, with a reader of its pictures; the stage on it and a reader of its results;
  * both. try_stage hands back what oct_stage_create did. */
-void open_pipeline(struct rig *r, struct fake_script fake, bool lends_values);
+void open_pipeline(struct rig *r, struct fake_script fake, bool lends);
 enum oct_err try_stage(struct rig *r, const struct script *script, struct oct_stage_setup setup,
                        struct oct_error *err);
 void open_stage(struct rig *r, const struct script *script, struct oct_stage_setup setup);

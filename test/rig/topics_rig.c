@@ -43,7 +43,7 @@ static struct oct_ring *open_ring_of(const struct oct_image_form *form)
 {
     struct oct_ring *ring;
     assert_int_equal(
-        oct_ring_create(&ring, N_SLOTS, oct_image_slot_bytes_of(form, false), NULL, NULL, NULL),
+        oct_ring_create(&ring, N_SLOTS, oct_image_slot_bytes_of(form, NULL), NULL, NULL, NULL),
         OCT_OK);
     return ring;
 }
@@ -94,7 +94,7 @@ struct oct_image_frame *begin_image(struct rig *rig, struct oct_ring *ring,
 {
     uint64_t slot;
     assert_int_equal(oct_ring_acquire(ring, TEST_PATIENCE_US, &slot), OCT_OK);
-    struct oct_image_frame *frame = oct_image_slot_begin(ring, slot, form, false);
+    struct oct_image_frame *frame = oct_image_slot_begin(ring, slot, form, NULL);
     frame->info = (struct oct_bscan_info){.number = rig->number++, .acquisition = 3};
     frame->lo = 0;
     frame->hi = 60;

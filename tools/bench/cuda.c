@@ -185,7 +185,7 @@ static enum oct_err measure_stages(struct runner *r, const struct oct_plan *plan
     struct oct_cuda_recon *recon;
     struct oct_cuda_signs signs = {0};
     enum oct_err e =
-        oct_cuda_recon_create(&recon, device, plan, kernels_of(row), r->batch, &signs, err);
+        oct_cuda_recon_create(&recon, device, plan, kernels_of(row), r->batch, false, &signs, err);
     for (int s = 0; s < OCT_CUDA_N_STAGES; s++)
         row->stage_us[s] = 1e30;
     for (int i = 0; i < 4 * REPEATS && !e; i++) {
@@ -225,8 +225,8 @@ static enum oct_err measure_kernels(struct runner *r, const struct oct_plan *pla
     double took, best = 1e30, stages[OCT_CUDA_N_STAGES];
     enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < n && !e; i++) {
-        e = oct_cuda_recon_create(&streams[i], device, plan, kernels_of(row), r->batch, &signs,
-                                  err);
+        e = oct_cuda_recon_create(&streams[i], device, plan, kernels_of(row), r->batch, false,
+                                  &signs, err);
         if (!e)
             e = run_batch(r, streams[i], stages, err); /* brings the spectra */
     }

@@ -158,7 +158,7 @@ enum oct_err oct_recon_make_folder(const char *folder, struct oct_error *err)
 #define LOOK_US 100000u
 
 struct options {
-    bool force, skip;
+    bool force, skip, has_complex;
     const char *folder, *list, *results, *analyses;
     uint64_t jobs;
 };
@@ -303,6 +303,7 @@ static void run_next(struct lane *lane, unsigned i)
         .in = r->names->in[i],
         .out = r->names->out[i],
         .force = r->given->force,
+        .has_complex = r->given->has_complex,
         .analyses = r->given->analyses != NULL,
         .progress = note_progress,
         .progress_context = lane,
@@ -552,6 +553,7 @@ static int run_single(const struct oct_config *config, const struct options *giv
         .in = argv[1],
         .out = argv[2],
         .force = given->force,
+        .has_complex = given->has_complex,
         .analyses = given->analyses != NULL,
         .progress = oct_progress_show,
         .progress_context = &progress,
@@ -575,6 +577,10 @@ static const struct oct_option options[] = {
     {"--files0-from", "FILE",
      "more recordings: their names, each ended by a NUL byte\n(find -print0); -: standard input",
      OCT_OPTION_TEXT, .at = offsetof(struct options, list)},
+    {"--complex", NULL,
+     "write the complex values before the square, too: /complex, r and i in\ncounts, 8 bytes a "
+     "pixel",
+     OCT_OPTION_FLAG, .at = offsetof(struct options, has_complex)},
     {"--analyse", "NAME[,NAME...]", "what these analyses of octd find, too (octctl analyse --help)",
      OCT_OPTION_TEXT, .at = offsetof(struct options, analyses), .words = OCT_WORDS_NONE},
     {"--results", "FILE",

@@ -28,7 +28,7 @@ struct oct_recon {
     struct oct_pipeline *pipeline; /* drained; NULL: none yet */
     struct oct_plan *plan;         /* the pipeline's */
     struct oct_config config;      /* that it was made with */
-    bool lends_values;             /* likewise */
+    bool lends[OCT_N_LENT];        /* likewise */
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
     char why[256]; /* the engine, and why it was chosen */
     unsigned n_engines;
@@ -48,7 +48,7 @@ struct work {
     struct oct_stage *stages[OCT_OFFLINE_MAX_STAGES];
     const struct oct_image_form *forms[OCT_OFFLINE_MAX_STAGES]; /* of their results */
     unsigned n_stages;
-    bool wants_values; /* one of them does */
+    bool wants[OCT_N_LENT]; /* what they do */
 };
 
 /* ---- both ends of the run ---- */
@@ -166,7 +166,8 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
     oct_config_display(config, &display);
     const struct oct_volume_about about = {
         .config_text = text,
-        .repeats = config->scan.repeats,
+        .scan = oct_config_scan(config),
+        .has_complex = w->job->has_complex,
         .is_log = display.log,
         .limits_are_common = display.range == OCT_RANGE_MANUAL,
         .lo = display.lo,
@@ -234,12 +235,20 @@ static void drop_pipeline(struct oct_recon *r)
     r->plan = NULL;
 }
 
+static bool lends_enough(const struct oct_recon *r, const struct work *w)
+{
+    bool is_enough = true;
+    for (int what = 0; what < OCT_N_LENT; what++)
+        is_enough = is_enough && (r->lends[what] || !w->wants[what]);
+    return is_enough;
+}
+
 /* Whether the pipeline that is there reconstructs the recording as one made for it would. */
 static bool is_fit(const struct oct_recon *r, const struct work *w)
 {
     const struct oct_config *a = &r->config, *b = &w->config;
     return r->pipeline && !oct_pipeline_has_failed(r->pipeline, NULL) &&
-           a->pipeline.backend == b->pipeline.backend && (r->lends_values || !w->wants_values) &&
+           a->pipeline.backend == b->pipeline.backend && lends_enough(r, w) &&
            a->pipeline.threads == b->pipeline.threads && a->pipeline.simd == b->pipeline.simd &&
            a->pipeline.batch == b->pipeline.batch && a->pipeline.log == b->pipeline.log &&
            strcmp(a->pipeline.gpus, b->pipeline.gpus) == 0 && oct_plan_is_same(r->plan, w->plan);
@@ -252,18 +261,19 @@ static enum oct_err create_pipeline(struct oct_recon *r, struct work *w,
     drop_pipeline(r);
     r->config = w->config; /* which the options point into */
     r->plan = w->plan;
-    r->lends_values = w->wants_values;
+    memcpy(r->lends, w->wants, sizeof(r->lends));
     w->plan = NULL;
     r->n_runs = 0;
     oct_config_engine_options(&r->config, &options, r->wisdom_dir, sizeof(r->wisdom_dir));
     options.workers = r->workers;
+    options.has_complex = r->lends[OCT_LENT_COMPLEX];
     struct oct_pipeline_setup setup = {
         .plan = r->plan,
         .ring_bscans = RING_BSCANS,
         .display = *display,
-        .lends_values = r->lends_values,
         .spacing = oct_config_spacing(&r->config, r->plan),
     };
+    memcpy(setup.lends, r->lends, sizeof(setup.lends));
     enum oct_err e =
         oct_engine_select(oct_config_backend_names[r->config.pipeline.backend], r->plan, &options,
                           &setup.ops, &setup.engine, r->why, sizeof(r->why), err);
@@ -286,10 +296,12 @@ static enum oct_err ready_pipeline(struct oct_recon *r, struct work *w, struct o
 static enum oct_err look_at_analyses(struct work *w, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
+    w->wants[OCT_LENT_COMPLEX] = w->job->has_complex;
     for (const char *at = w->job->analyses ? w->config.analysis.run : ""; *at && !e;) {
         const struct oct_analysis_ops *ops;
         e = oct_config_analysis_next(&at, &ops, err);
-        w->wants_values = w->wants_values || (!e && ops->input == OCT_STAGE_VALUES);
+        if (!e)
+            oct_stage_note_lent(ops->input, w->wants);
     }
     return e;
 }
@@ -318,6 +330,17 @@ static enum oct_err create_stages(struct oct_recon *r, struct work *w, struct oc
         w->n_stages++;
     }
     return e;
+}
+
+/* Before the first B-scan comes: those of all. */
+static enum oct_err ask_complex(const struct oct_recon *r, const struct work *w,
+                                struct oct_error *err)
+{
+    const unsigned n = w->job->has_complex ? UINT_MAX : 0;
+    if (!r->lends[OCT_LENT_COMPLEX] ||
+        oct_pipeline_ask(r->pipeline, OCT_LENT_COMPLEX, OCT_LAST_ASKER, n))
+        return OCT_OK;
+    return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for complex values");
 }
 
 /* A B-scan that an analysis failed at is an error of the run: what was asked for is not whole. */
@@ -353,7 +376,7 @@ static enum oct_err reconstruct(struct oct_recon *r, struct work *w,
         return e;
     const struct oct_geometry geometry = w->plan->geometry;
     if ((e = look_at_analyses(w, err)) || (e = ready_pipeline(r, w, err)) ||
-        (e = create_stages(r, w, err)))
+        (e = ask_complex(r, w, err)) || (e = create_stages(r, w, err)))
         return e;
     w->acquisition = r->n_runs++;
     /* The recording's own plan says how many B-scans there are. */

@@ -24,6 +24,7 @@ struct oct_recon *oct_recon_create(struct oct_workers *workers);
 struct oct_recon_job {
     const char *in, *out; /* the recording, and the volume as the user named it */
     bool force;           /* replace `out` once the new one is whole */
+    bool has_complex;     /* write the complex values, too */
     bool analyses;        /* run those of analysis.run, too: each B-scan passes each of them */
 
     /* B-scans so far, ten times a second at most. NULL: nobody looks. */

@@ -56,7 +56,7 @@
 extern "C" {
 #endif
 
-#define OCTD_API_VERSION 1
+#define OCTD_API_VERSION 2
 
 #define OCTD_API __attribute__((visibility("default")))
 
@@ -131,6 +131,11 @@ OCTD_API int octd_recon_kmap(struct octd_recon *recon, const double *px, size_t 
 OCTD_API int octd_recon_dispersion(struct octd_recon *recon, const double *re_im, size_t n);
 OCTD_API int octd_recon_background(struct octd_recon *recon, const double *counts, size_t n);
 
+/* From the next start on octd_recon_run gives complex values (wanted not 0) in place of pictures:
+ * f32 [n_bscans][M][D][2], re and im in counts, before the square; NaN where an A-line is missing.
+ * limits stay those of the pictures. Since API version 2. */
+OCTD_API void octd_recon_complex(struct octd_recon *recon, int wanted);
+
 /* Checks everything, computes the tables and makes the engine: pipeline.backend is auto (a GPU if
  * one answers), cpu or cuda. What ran before is gone, also on an error. OCTD_E_CONFIG names the key
  * at fault; OCTD_E_BACKEND: cuda was asked for and does not answer; OCTD_E_NO_MEMORY; OCTD_E_IO: a
@@ -142,7 +147,8 @@ OCTD_API int octd_recon_start(struct octd_recon *recon);
 OCTD_API const char *octd_recon_engine(const struct octd_recon *recon);
 
 /* After a start; OCTD_E_STATE before. Any pointer may be NULL.
- * n_samples, n_lines, depth: N, M, D. pixel_bytes: of a picture's pixel, 1 (u8) or 4 (f32).
+ * n_samples, n_lines, depth: N, M, D. pixel_bytes: of a picture's pixel, 1 (u8) or 4 (f32), or of a
+ * complex value, 8.
  * axial_um: optical path of a depth pixel in air, micrometres; NaN without wavelengths. */
 OCTD_API int octd_recon_shape(struct octd_recon *recon, uint32_t *n_samples, uint32_t *n_lines,
                               uint32_t *depth, uint32_t *pixel_bytes, double *axial_um);
@@ -161,7 +167,8 @@ OCTD_API int octd_recon_skip(struct octd_recon *recon, uint64_t n_bscans);
  *
  * spectra: u16 [n_bscans][M][N], only read; on the CPU the engine reads them where they are.
  * line_valid: u8 [n_bscans][M], 0: the A-line is missing, its samples do not count; NULL: none is.
- * pictures: [n_bscans][M][D] u8, or f32 aligned as float is (dB, or counts^2 with pipeline.log=no);
+ * pictures: [n_bscans][M][D] u8, or f32 aligned as float is (dB, or counts^2 with pipeline.log=no),
+ *     or complex values, likewise aligned (octd_recon_complex);
  *     the CPU engine writes them where they belong. pictures_bytes: exactly that many.
  * limits: f64 [n_bscans][2], what grey 0 and 255 stand for, in dB or counts^2; NULL: unwanted.
  *
