@@ -159,7 +159,7 @@ static void lines_of_bscans_follow_the_line_rate(void **state)
 {
     static struct recording r;
     struct oct_pictures_times times = {0};
-    const struct oct_pictures_options one = {.what = OCT_PICTURES_BSCAN, .bscan = 6};
+    struct oct_pictures_options part = {.frames = {1, V, 3}};
     fill(&r, BEGIN_NS);
     save(&r, film_path("lines.h5"));
     struct oct_pictures *pictures = film_open(film_path("lines.h5"), NULL);
@@ -171,9 +171,18 @@ static void lines_of_bscans_follow_the_line_rate(void **state)
             assert_true(times.time_s[j] == start + j / 80000.0);
     }
     oct_pictures_close(pictures);
-    pictures = film_open(film_path("lines.h5"), &one); /* its own first row is 0 */
-    get_times(pictures, 0, &times);
-    assert_true(times.start_s == 0 && times.time_s[2] == 2 / 80000.0);
+    pictures = film_open(film_path("lines.h5"), &part); /* its own first row is 0 */
+    assert_int_equal(oct_pictures_count(pictures), (V - 1 + 2) / 3);
+    for (unsigned i = 0; i < oct_pictures_count(pictures); i++) {
+        get_times(pictures, i, &times);
+        assert_true(times.start_s == (double)(r.time_ns[1 + 3 * i] - r.time_ns[1]) / 1e9);
+        assert_true(times.time_s[2] == times.start_s + 2 / 80000.0);
+    }
+    oct_pictures_close(pictures);
+    part.fps = 12;
+    pictures = film_open(film_path("lines.h5"), &part); /* of all frames */
+    get_times(pictures, 2, &times);
+    assert_true(!times.time_s && times.start_s == 0.5 && oct_pictures_fps(pictures) == 4);
     oct_pictures_close(pictures);
     r.config = NULL;
     save(&r, film_path("lines.h5"));

@@ -77,7 +77,8 @@ def old_spellings():
     slab = "--slab", ("--en-face", "10:20"), ("--slab", "10:20")
     same(*size, "correlate", a, "--json")
     same(*slab, "correlate", a, "--json")
-    same("--frames is no more", ("--frames",), (), "correlate", a, "--json")
+    same("--frames", ("--bscan", "2"), ("--frames", "2:3"), "correlate", a, "--json")
+    same("--frames", ("--bscans=3:9",), ("--frames=3:9",), "export", a, path("o.npy"), *force)
     same(*size, "cones", a, *slab[2], "--json")
     same(*slab, "cones", a, "--json")
     same(*size, "register", a, out, *force)
@@ -109,6 +110,30 @@ def old_outputs():
     assert status == 0 and err.count("\n") == 1 and "OUT.ini" in err, err
     assert old.replace("old.ini", "new.ini") == new
     assert open(path("old.ini")).read() == open(path("new.ini")).read()
+
+
+@case
+def frames():
+    """of a film --frames reads what a film of these frames alone holds; it may be of each of several"""
+    noise = np.random.default_rng(2).normal(size=(18, 64, 80))
+    film = np.uint8(128 + 30 * (noise[17] + noise[:17] / 4).clip(-4, 4))
+    name, out = path("part.npy"), path("part.h5")
+    for text, *parts in ("3:15:4", slice(3, 15, 4)), ("5:9", slice(5, 9)), ("0:17:16", slice(0, 17, 16)):
+        for command in (("correlate", name, "--json"), ("correlate", name, name, "--json"),
+                        ("cones", name, "--json"), ("register", name, out, "--json", "--force"),
+                        ("cells", name, path("part.csv"), "--radius", "3", "--detect-only", "--force")):
+            np.save(name, film)
+            got = ok(*command, "--frames", text)
+            np.save(name, film[parts[0]])
+            assert said_of(got[0]) == said_of(ok(*command)[0]), (command, text)
+    for command in (("correlate", name), ("cones", name), ("register", name, out, "--force")):
+        for status, said, *options in ((1, "asks for others", "--frames=0:3"),
+                                       (2, "needs A:B or A:B:STEP", "--frames=2"),
+                                       (2, "exclude one another", "--frames=0:1", "--slab=1:2")):
+            got = run("octctl", *command, *options)
+            assert got[0] == status and said in got[2] and got[2].count("\n") == 1, (command, got)
+    got = run("octctl", "cells", volume("a.h5"), path("none.csv"), "--radius", "3", "--frames=0:1")
+    assert got[0] and "--frames is of films and of --source bscan" in got[2], got
 
 
 @case
@@ -155,13 +180,13 @@ def the_page():
     page, _ = ok("help", "conventions")
     assert page.count("\n") < 40 and "--pixel-um X[,Y]" in page and "--slab A:B" in page, page
     assert max(map(len, page.splitlines())) <= 100
-    old = "--um ", "--en-face", "--axial-um", "--spacing B", "--frames ", "--out FILE"
+    old = "--um ", "--en-face", "--axial-um", "--spacing B", "--frames N", "--bscan ", "--bscans A", "--out FILE"
     for name in ("correlate", "cones", "cells", "register", "register-volumes", "surfaces", "export",
                  "synth", "snapshot", "calibrate"):
         text = ok("help", name)[0]
         assert not [word for word in old if word in text], (name, text)
         listed = ok("completion", "--list", "--", "octctl", name, "--")[0].splitlines()
-        assert not {"--um", "--en-face", "--frames"} & {line.split(":")[0] for line in listed}, name
+        assert not {"--um", "--en-face", "--bscan"} & {line.split(":")[0] for line in listed}, name
 
 
 main()

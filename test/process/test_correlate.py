@@ -354,7 +354,7 @@ def sequence():
 
 @case
 def stacks():
-    """a TIFF stack is its pictures in order; --bscan takes one; --with of as many pairs them"""
+    """a TIFF stack is its pictures in order; --frames takes some; --with of as many pairs them"""
     stack = [np.clip(128 + 50 * smooth((40, 48), 6 + t, t), 0, 255).astype("u1") for t in range(4)]
     images = [Image.fromarray(p) for p in stack]
     images[0].save(path("stack.tif"), save_all=True, append_images=images[1:], compression="tiff_lzw")
@@ -363,7 +363,7 @@ def stacks():
     for t in range(4):
         want, ratio = direct(stack[t], stack[t], 13, "overlap")
         assert_close(got["correlation/c2d"][t], want, ratio, "overlap")
-    one = correlate(path("stack.tif"), "--bscan", 2)
+    one = correlate(path("stack.tif"), "--frames", "2:3")
     assert np.array_equal(one["correlation/c2d"][0], got["correlation/c2d"][2])
     got = correlate(path("stack.tif"), "--with", path("turned.tif"))
     for t in range(4):
@@ -461,7 +461,7 @@ def bad_pictures():
             ((empty,), "an empty folder"), ((path("absent*.png"),), "no file matches"),
             ((path("absent.png"),), "absent.png"),
             ((path("line.h5") + ":/line",), "1 axes"), ((path("line.h5") + ":/x",), "no dataset /x"),
-            ((good, "--slab", "1:2"), "recordings"), ((good, "--bscan", 1), "no picture 1"),
+            ((good, "--slab", "1:2"), "recordings"), ((good, "--frames", "1:2"), "has frames 0:1; --frames 1:2 asks for others"),
             ((save("f.tif", pictures()["f32.tif"]), "--exact"), "integer"),
             ((good, save("g.tif", np.full((37, 52), 0.5, "f4")), good, "--exact"), "frame 1: exact sums")):
         refused(1, *words, *outputs, says=says)
@@ -494,7 +494,7 @@ def bad_calls():
     for words in ((), (good, "--norm", "best"), (good, "--mean", "local"), (good, "--c2d"),
                   (good, "--exact", "--norm", "zncc"), (good, "--exact", "--flatten", "5"),
                   (good, "--pixel-um", "0"), (good, "--pixel-um", "1,2,3"), (good, "--fit", "cubic"),
-                  (good, "--bscan", "0", "--slab", "0:1"), (good, "--slab", "5:5"),
+                  (good, "--frames", "0:1", "--slab", "0:1"), (good, "--slab", "5:5"),
                   (good, "--max-shift", "0"), (good, "--max-shift", "1.5"), (good, "--flatten", "0"),
                   (good, "--frobnicate")):
         refused(2, *words)

@@ -94,13 +94,13 @@ def packed_and_linear():
 
 @case
 def ranges():
-    """--range cuts off, --bscans chooses, and the report says what is which"""
+    """--range cuts off, --frames chooses, and the report says what is which"""
     db = u8_recording(at("own.h5"))
     said, u8 = array(at("own.h5"), "--range", "-5:20.5")
     assert (said["lo"], said["hi"]) == (-5, 20.5)
     equal(u8, common_u8(db, -5, 20.5))
     assert set(np.unique(u8)) >= {0, 255}
-    said, some = array(at("own.h5"), "--bscans", "1:4", "--range=-5:20.5")
+    said, some = array(at("own.h5"), "--frames", "1:4", "--range=-5:20.5")
     equal(some, u8[1:4])
     assert said["missing"] == 1 and said["dims"] == [3, 13, 37]
     assert said["axes"] == ["bscan", "line", "depth"] and said["spacing_um"] == [12.5, 5.25, 3.5]
@@ -142,7 +142,7 @@ def spectra():
         said, u16 = array(at("raw.h5"), "--dataset", "/spectra")
         equal(u16, f["spectra"][:])
         assert said["axes"][2] == "sample" and said["spacing_um"][2] is None
-        equal(array(at("raw.h5"), "--dataset", "spectra", "--bscans=4:5")[1], f["spectra"][4:5])
+        equal(array(at("raw.h5"), "--dataset", "spectra", "--frames=4:5")[1], f["spectra"][4:5])
     ok("recon", at("raw.h5"), at("real.h5"), *base)
     with h5py.File(at("real.h5")) as f:
         lo, hi = f["frames/lo"][:], f["frames/hi"][:]
@@ -183,12 +183,36 @@ def from_above():
     shares = array(at("max.h5"), "--dataset=enface")[1]
     assert any(np.allclose(shares, mean(a, b), rtol=1e-6, equal_nan=True)
                for a in (first, first + 1) for b in (last, last + 1)), "shares of the depth"
-    said, u8 = array(at("own.h5"), "--dataset=enface", "--slab=4:19", "--sample=u8", "--bscans=0:5")
+    said, u8 = array(at("own.h5"), "--dataset=enface", "--slab=4:19", "--sample=u8", "--frames=0:5")
     values = face[:, :5].astype(float)
     assert near(said, np.nanmin(values), np.nanmax(values)), said
     equal(u8, common_u8(values, np.nanmin(values), np.nanmax(values)))
     refused(2, "its depth is 0:37", at("own.h5"), at("x.npy"), "--dataset=enface", "--slab=4:38")
     refused(2, "--slab is of --dataset enface", at("own.h5"), at("x.npy"), "--slab=4:38")
+
+
+@case
+def steps():
+    """--frames A:B:STEP takes every STEP-th plane or row, and they lie as much farther apart"""
+    u8_recording(at("step.h5"))
+    values = np.random.default_rng(5).normal(0, 1, (7, 13, 20)).astype(np.float32)
+    there = np.ones(7)
+    add_result(at("step.h5"), "average", values, ("bscan", "line", "depth"), (12.5, 5.25, 3.5), "dB", there)
+    add_result(at("step.h5"), "slab", values[:, :, 0], ("bscan", "line"), (12.5, 5.25), "dB", there)
+    f32 = "--sample=f32"
+    for axis, source, *options in ((0, "step.h5", f32), (0, "raw.h5", "--dataset=spectra"),
+                                   (1, "step.h5", "--dataset=enface", "--slab=4:19", f32),
+                                   (0, "step.h5", "--dataset=analysis/average", f32),
+                                   (1, "step.h5", "--dataset=analysis/slab", f32)):
+        whole, every = array(at(source), *options)
+        for um in (), ("--pixel-um=-,-,10",):
+            said, some = array(at(source), *options, *um, "--frames=1:5:3")
+            equal(some, every.take([1, 4], axis))
+            apart = 10 if um else whole["spacing_um"][axis]
+            assert said["spacing_um"][axis] == (None if apart is None else 3 * apart), (options, said)
+    for name, *options in ("bscans",), ("average", "--dataset=analysis/average"):
+        with h5py.File(exported(at("step.h5"), "step.mat", *options, "--frames=0:7:3")[1]) as f:
+            assert abs(matlab(f, "plane_s")[0, 0] - 3 * 0.004) < 1e-9, name
 
 
 @case
@@ -215,12 +239,12 @@ def results():
     said, u8 = array(at("res.h5"), "--dataset", "analysis/average")
     assert near(said, lo[there].min(), hi[there].max()) and said["missing"] == 2, said
     equal(u8, common_u8(db, lo[there].min(), hi[there].max()))
-    equal(array(at("res.h5"), "--dataset=analysis/average", "--sample=f32", "--bscans=3:6")[1],
+    equal(array(at("res.h5"), "--dataset=analysis/average", "--sample=f32", "--frames=3:6")[1],
           db.astype(np.float32)[3:6])
     said, rows = array(at("res.h5"), "--dataset", "analysis/slab")
     equal(rows, np.where(there[:, None], slab, np.float32(np.nan))[None])
     assert said["axes"] == ["", "bscan", "line"] and said["spacing_um"] == [None, 12.5, 5.25]
-    equal(array(at("res.h5"), "--dataset", "analysis/slab", "--bscans=3:6")[1], rows[:, 3:6])
+    equal(array(at("res.h5"), "--dataset", "analysis/slab", "--frames=3:6")[1], rows[:, 3:6])
     equal(array(at("res.h5"), "--dataset", "analysis/enface")[1], face[None])
     said, three = array(at("res.h5"), "--dataset", "analysis/blocks")
     low, span = (np.array(n, float)[:, None, None] for n in ((-1, 0, -2), (21, 0, 23)))
@@ -233,7 +257,7 @@ def results():
         assert abs(matlab(f, "plane_s")[0, 0] - 0.012) < 1e-9  # three B-scans
     for name in ("enface", "blocks"):
         refused(2, "no image of each B-scan", at("res.h5"), at("x.npy"),
-                f"--dataset=analysis/{name}", "--bscans=3:6")
+                f"--dataset=analysis/{name}", "--frames=3:6")
     refused(2, "it has average, blocks, enface, layers, slab", at("res.h5"), at("x.npy"),
             "--dataset=analysis/cells")
     refused(2, "is empty: no result", at("res.h5"), at("x.npy"), "--dataset=analysis/layers")
@@ -270,7 +294,7 @@ def pictures():
     refused(2, "name a folder", at("own.h5"), at("many.png"))
     refused(2, "not standard output", at("own.h5"), "-", "--to=npy")
     refused(2, "takes no f32", at("own.h5"), at("f32.png"), "--sample=f32")
-    exported(at("raw.h5"), "spectra/", "--dataset=spectra", "--bscans=1:3")
+    exported(at("raw.h5"), "spectra/", "--dataset=spectra", "--frames=1:3")
     with h5py.File(at("raw.h5")) as f:
         equal(np.array(Image.open(at("spectra/plane-0001.png"))).astype(np.uint16),
               f["spectra"][2])
@@ -283,7 +307,7 @@ def folders_are_replaced_whole():
     exported(at("own.h5"), "again/")
     refused(1, "exists already", at("own.h5"), at("again/"))
     refused(1, "exists already", at("own.h5"), at("again"), "--to=png")
-    exported(at("own.h5"), "again/", "--bscans=0:2")
+    exported(at("own.h5"), "again/", "--frames=0:2")
     assert len(os.listdir(at("again"))) == 3
     open(at("again/notes.txt"), "w").write("mine")
     refused(2, "holds other files", at("own.h5"), at("again/"), "--force")
@@ -372,7 +396,7 @@ def lengths():
     assert said["spacing_um"][0] == 7, said
     said, _ = exported(at("um.h5"), "face.nii", "--dataset=enface", "--pixel-um=-,-,3")
     assert said["spacing_um"] == [None, 3, 5.25]
-    said, _ = exported(at("um.h5"), "one.nii", "--bscans=3:4", "--pixel-um=2,-,-")
+    said, _ = exported(at("um.h5"), "one.nii", "--frames=3:4", "--pixel-um=2,-,-")
     assert said["spacing_um"] == [None, 5.25, 2]
 
 
@@ -434,9 +458,13 @@ def wrong_words():
             ("--range needs", [own, at("x.npy"), "--range=5:5"]),
             ("--range needs", [own, at("x.npy"), "--range=1:nan"]),
             ("--range is of", [own, at("x.npy"), "--range=1:2", "--sample=f32"]),
-            ("--bscans needs", [own, at("x.npy"), "--bscans=3"]),
-            ("--bscans needs", [own, at("x.npy"), "--bscans=-1:3"]),
-            ("has B-scans 0:7", [own, at("x.npy"), "--bscans=3:8"]),
+            ("--frames needs", [own, at("x.npy"), "--frames=3"]),
+            ("--frames needs", [own, at("x.npy"), "--frames=-1:3"]),
+            ("--frames needs", [own, at("x.npy"), "--frames=3:3"]),
+            ("--frames needs", [own, at("x.npy"), "--frames=1:3:0"]),
+            ("--frames needs", [own, at("x.npy"), "--frames=1:3:1:1"]),
+            ("--frames needs", [own, at("x.npy"), "--frames=1:4294967296"]),
+            ("has B-scans 0:7", [own, at("x.npy"), "--frames=3:8"]),
             ("--spacing needs", [own, at("x.npy"), "--spacing=3"]),
             ("--pixel-um needs", [own, at("x.npy"), "--pixel-um=0,4,3"]),
             ("--pixel-um needs", [own, at("x.npy"), "--pixel-um=3,4,5,6"]),

@@ -95,13 +95,13 @@ def a_volume():
 
 @case
 def parts():
-    """--bscans chooses frames of one series, another instance each; the left eye"""
+    """--frames chooses frames of one series, another instance each; the left eye"""
     source = recording("left.h5", "OS", "Zoë")
     whole, some, same = (exported(source, *o)[1]
-                         for o in ((), ("--bscans", "1:3"), ("--bscans", "1:3")))
+                         for o in ((), ("--frames", "1:3"), ("--frames", "1:3")))
     limits = re.search("; 0 is (.*), 255 is (.*) dB", str(some.ImageComments)).groups()
     assert len(limits) == 2 and float(limits[0]) < float(limits[1])
-    ok("export", source, at("a.npy"), "--bscans", "1:3", "--sample", "u8", "--force")
+    ok("export", source, at("a.npy"), "--frames", "1:3", "--sample", "u8", "--force")
     assert np.array_equal(some.pixel_array, np.load(at("a.npy")).transpose(0, 2, 1))
     for d in whole, some:
         assert (d.ImageLaterality, d.PatientID) == ("L", "Zoë"), (d.ImageLaterality, d.PatientID)
@@ -110,9 +110,9 @@ def parts():
         assert some[name].value == whole[name].value
     assert re.fullmatch(r"2\.25\.[1-9][0-9]{37,38}", whole.SOPInstanceUID), whole.SOPInstanceUID
     judged(at("out.dcm"))
-    _, d = exported(source, "--bscans", "2:3")
+    _, d = exported(source, "--frames", "2:3")
     assert d.pixel_array.shape == whole.pixel_array.shape[1:]
-    assert np.array_equal(d.pixel_array, exported(source, "--bscans", "2:3")[1].pixel_array)
+    assert np.array_equal(d.pixel_array, exported(source, "--frames", "2:3")[1].pixel_array)
     judged(at("out.dcm"), ("Frame Acquisition Duration",))
 
 
@@ -169,7 +169,7 @@ def nobody():
     assert dates == {"19000101"}, dates
     source = recording("Miller.h5", pseudonym="")
     _, a = exported(source)
-    _, b = exported(source, "--bscans", "1:2")
+    _, b = exported(source, "--frames", "1:2")
     assert re.fullmatch("octd-[0-9]{12}", a.PatientID) and a.PatientID == b.PatientID, a.PatientID
 
 

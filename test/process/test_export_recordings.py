@@ -161,18 +161,23 @@ def samples_to_the_bit():
 
 @case
 def parts_and_volumes():
-    """--bscans takes some; scan.bscans says what the height is of; each export says what it took"""
+    """--frames takes some; scan.bscans says what the height is of; each export says what it took"""
     source = plain("two.raw", np.concatenate([S, S[::-1]]))
-    said, some = array(source, *GEOMETRY, "--bscans=3:7")
+    said, some = array(source, *GEOMETRY, "--frames=3:7")
     equal(some, np.concatenate([S, S[::-1]])[3:7])
     height = ("--set", "scan.height_um=50")
+    said, some = array(source, *GEOMETRY, *height, "--frames=1:8:3")
+    equal(some, np.concatenate([S, S[::-1]])[1:8:3])
+    assert said["spacing_um"][0] == 3 * 50 / (2 * V)
+    _, path = exported(source, "steps.mat", *GEOMETRY, "--set=scan.line_rate_hz=4000", "--frames=1:8:3")
+    assert abs(matlab(path, "plane_s") - 3 * M / 4000) < 1e-9
     assert array(source, *GEOMETRY, *height)[0]["spacing_um"][0] == 50 / (2 * V)
     volumes = array(source, *GEOMETRY, *height, "--set", f"scan.bscans={V}")[0]
     assert volumes["spacing_um"][0] == 50 / V and volumes["dims"] == [2 * V, M, N]
     out, _ = ok("export", source, at("said.npy"), *GEOMETRY, "--pixel-um=-,-,5")
     assert out == (f"{at('said.npy')}: spectra as npy, u16 {2 * V} bscan (5 um) x {M} line x {N} "
                    "sample, counts\n"), out
-    refused(2, f"has B-scans 0:{2 * V}", source, at("x.npy"), *GEOMETRY, "--bscans=9:11")
+    refused(2, f"has B-scans 0:{2 * V}", source, at("x.npy"), *GEOMETRY, "--frames=9:11")
     with h5py.File(at("many.h5"), "w") as f:
         f["first"], f["second"] = S, S[:, ::-1]
     refused(1, "file.dataset", at("many.h5"), at("x.npy"))
@@ -198,7 +203,7 @@ def one_identity():
     uid = array(plain("a.raw", S), *GEOMETRY)[0]["uid"]
     shutil.copy(at("a.raw"), at("renamed.raw"))
     labels = ("--set", "record.eye=OD", "--set", "record.pseudonym=somebody", "--pseudonym")
-    assert array(at("renamed.raw"), *GEOMETRY, *labels, "--bscans=2:3")[0]["uid"] == uid
+    assert array(at("renamed.raw"), *GEOMETRY, *labels, "--frames=2:3")[0]["uid"] == uid
     other = S.copy()
     other[0, M - 1, N - 1] += 1
     assert array(plain("other.raw", other), *GEOMETRY)[0]["uid"] != uid
@@ -260,7 +265,7 @@ def pipes():
         equal(np.asarray(nibabel.load(at("out.nii.gz")).dataobj).T, S)
     u8_recording(at("own.h5"))
     content = open(at("own.h5"), "rb").read()
-    for options in ((), ("--dataset=enface",), ("--sample=f32", "--bscans=1:4")):
+    for options in ((), ("--dataset=enface",), ("--sample=f32", "--frames=1:4")):
         (said, piped), (of_file, filed) = (array("-", *options, stdin=content),
                                            array(at("own.h5"), *options))
         assert said == of_file and piped.tobytes() == filed.tobytes(), (options, said, of_file)
@@ -313,7 +318,7 @@ def broken_recordings():
     content = bytearray(open(packed, "rb").read())
     content[where + 200] ^= 255
     write(at("torn.h5"), bytes(content))
-    array(at("torn.h5"), f"--bscans=0:{V - 1}")
+    array(at("torn.h5"), f"--frames=0:{V - 1}")
     refused(1, "torn.h5", at("torn.h5"), at("x.npy"))
     os.makedirs(at("folder"), exist_ok=True)
     write(at("cut.json"), json.dumps(OCTVIEW))
