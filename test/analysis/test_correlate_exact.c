@@ -55,7 +55,7 @@ static void compare(const struct oct_picture *f, const struct oct_picture *g, ui
     free(sums);
 }
 
-static void sums_are_the_direct_ones_bit_by_bit(void **state)
+TEST(sums_are_the_direct_ones_bit_by_bit)
 {
     uint32_t random = 7;
     for (unsigned i = 0; i < 5; i++)
@@ -79,7 +79,7 @@ static void sums_are_the_direct_ones_bit_by_bit(void **state)
 }
 
 /* Large sums, of which f32 and unsplit transforms know only the first digits. */
-static void large_pictures_of_16_bits_are_exact(void **state)
+TEST(large_pictures_of_16_bits_are_exact)
 {
     struct oct_picture f, g;
     oct_oracle_picture(&f, 700, 500, OCT_ORACLE_U16, 1);
@@ -92,7 +92,7 @@ static void large_pictures_of_16_bits_are_exact(void **state)
     oct_picture_finish(&g);
 }
 
-static void c_is_made_from_the_sums(void **state)
+TEST(c_is_made_from_the_sums)
 {
     for (unsigned i = 0; i < 16; i++) {
         struct oct_picture f, g;
@@ -129,7 +129,7 @@ static void c_is_made_from_the_sums(void **state)
     }
 }
 
-static void pixels_that_are_no_integers_are_refused(void **state)
+TEST(pixels_that_are_no_integers_are_refused)
 {
     const float bad[] = {0.5f, -1, 65536, NAN, INFINITY};
     struct oct_picture f;
@@ -150,15 +150,4 @@ static void pixels_that_are_no_integers_are_refused(void **state)
     assert_int_equal(oct_exact_create(&x, &s, &err), OCT_E_ARG);
     assert_null(x);
     oct_picture_finish(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_the_direct_ones_bit_by_bit),
-        cmocka_unit_test(large_pictures_of_16_bits_are_exact),
-        cmocka_unit_test(c_is_made_from_the_sums),
-        cmocka_unit_test(pixels_that_are_no_integers_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

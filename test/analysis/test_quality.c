@@ -56,7 +56,7 @@ static const float *look_at(struct rig *r, uint64_t number, unsigned layer, bool
     return r->result.memory;
 }
 
-static void blinks_and_motion_are_marked(void **state)
+TEST(blinks_and_motion_are_marked)
 {
     struct rig r;
     const float *row = NULL;
@@ -79,7 +79,7 @@ static void blinks_and_motion_are_marked(void **state)
     close_rig(&r);
 }
 
-static void another_volume_and_a_gap_are_no_motion(void **state)
+TEST(another_volume_and_a_gap_are_no_motion)
 {
     struct rig r;
     open_rig(&r, false);
@@ -91,7 +91,7 @@ static void another_volume_and_a_gap_are_no_motion(void **state)
 }
 
 /* Sharpness of a picture of two intensities, by hand: share p at a, the rest at b. */
-static void sharpness_is_the_ratio_of_moments(void **state)
+TEST(sharpness_is_the_ratio_of_moments)
 {
     struct rig r;
     open_rig(&r, true);
@@ -105,7 +105,7 @@ static void sharpness_is_the_ratio_of_moments(void **state)
     close_rig(&r);
 }
 
-static void hostile_limits_give_finite_numbers(void **state)
+TEST(hostile_limits_give_finite_numbers)
 {
     static const double limits[][2] = {{-10, 50},        {-1e308, 1e307}, {1e300, 1e308},
                                        {-1e308, -1e300}, {0, 1e-320},     {-1e308, 1e308}};
@@ -127,12 +127,5 @@ static void hostile_limits_give_finite_numbers(void **state)
 int main(void)
 {
     const struct oct_analysis_suite suite = {.ops = &oct_quality_cpu};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blinks_and_motion_are_marked),
-        cmocka_unit_test(another_volume_and_a_gap_are_no_motion),
-        cmocka_unit_test(sharpness_is_the_ratio_of_moments),
-        cmocka_unit_test(hostile_limits_give_finite_numbers),
-    };
-    int failed = oct_analysis_suite_run(&suite);
-    return failed + cmocka_run_group_tests(tests, NULL, NULL);
+    return oct_analysis_suite_run(&suite) + test_run();
 }

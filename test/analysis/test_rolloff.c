@@ -142,7 +142,7 @@ static void move_mirror(struct rig *r)
     assert_true(is_near((double)row[OCT_ROLLOFF_POINT_FWHM_UM], FWHM * 2.5, 0.2));
 }
 
-static void width_and_fall_are_recovered(void **state)
+TEST(width_and_fall_are_recovered)
 {
     static const struct {
         bool linear;
@@ -164,7 +164,7 @@ static void width_and_fall_are_recovered(void **state)
 }
 
 /* Up and down again through the same places, less well aligned: the largest counts. */
-static void the_largest_peak_of_a_depth_counts(void **state)
+TEST(the_largest_peak_of_a_depth_counts)
 {
     struct rig r;
     open_rig(&r, true, &standard);
@@ -222,7 +222,7 @@ static void draw_clipped(struct rig *r, double depth_px)
                 intensity(r, i / D, i % D, 3 * depth_px, 48));
 }
 
-static void what_is_no_mirror_is_said(void **state)
+TEST(what_is_no_mirror_is_said)
 {
     for (int linear = 0; linear < 2; linear++) {
         struct rig r;
@@ -244,7 +244,7 @@ static void what_is_no_mirror_is_said(void **state)
 }
 
 /* A line that never came is dark; one with a number that is none is left out as well. */
-static void missing_lines_are_left_out(void **state)
+TEST(missing_lines_are_left_out)
 {
     for (int linear = 0; linear < 2; linear++) {
         struct rig r;
@@ -267,7 +267,7 @@ static void missing_lines_are_left_out(void **state)
     }
 }
 
-static void settings_change_between_bscans(void **state)
+TEST(settings_change_between_bscans)
 {
     struct rig r;
     struct oct_error err = {.text = ""};
@@ -294,13 +294,5 @@ int main(void)
     const struct oct_rolloff_settings wrong = {.enabled = true, .min_snr_db = 15};
     const struct oct_analysis_suite suite = {
         .ops = &oct_rolloff_cpu, .settings = &standard, .wrong_settings = &wrong};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(width_and_fall_are_recovered),
-        cmocka_unit_test(the_largest_peak_of_a_depth_counts),
-        cmocka_unit_test(what_is_no_mirror_is_said),
-        cmocka_unit_test(missing_lines_are_left_out),
-        cmocka_unit_test(settings_change_between_bscans),
-    };
-    int failed = oct_analysis_suite_run(&suite);
-    return failed + cmocka_run_group_tests(tests, NULL, NULL);
+    return oct_analysis_suite_run(&suite) + test_run();
 }

@@ -70,7 +70,7 @@ static struct oct_client *connect_to(struct receiver *r, const struct oct_client
     return client;
 }
 
-static void blocks_arrive_numbered_with_flags_and_check_sum(void **state)
+TEST(blocks_arrive_numbered_with_flags_and_check_sum)
 {
     struct receiver r;
     open_receiver(&r, 100);
@@ -137,7 +137,7 @@ static uint16_t *new_lines(uint32_t n_lines)
     return lines;
 }
 
-static void owned_lines_are_released_once_even_when_never_delivered(void **state)
+TEST(owned_lines_are_released_once_even_when_never_delivered)
 {
     struct receiver nobody = {.endpoint = ""};
     snprintf(nobody.endpoint, sizeof(nobody.endpoint), "ipc:///nowhere/octd-%d", (int)getpid());
@@ -164,7 +164,7 @@ static void owned_lines_are_released_once_even_when_never_delivered(void **state
     assert_int_equal(atomic_load(&n_released), 3);
 }
 
-static void a_full_queue_drops_blocks_and_leaves_a_gap(void **state)
+TEST(a_full_queue_drops_blocks_and_leaves_a_gap)
 {
     struct receiver nobody = {.endpoint = ""};
     snprintf(nobody.endpoint, sizeof(nobody.endpoint), "ipc:///nowhere/octd-%d", (int)getpid());
@@ -244,7 +244,7 @@ static void walk_store(uint64_t whole_bytes, uint32_t window, bool loop)
     unlink(path);
 }
 
-static void lines_come_in_order_whether_held_whole_or_read_ahead(void **state)
+TEST(lines_come_in_order_whether_held_whole_or_read_ahead)
 {
     const uint32_t windows[] = {1, 4, M, 2 * M + 1, B * M};
     for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
@@ -254,7 +254,7 @@ static void lines_come_in_order_whether_held_whole_or_read_ahead(void **state)
     }
 }
 
-static void a_recording_cut_while_being_read_is_an_error(void **state)
+TEST(a_recording_cut_while_being_read_is_an_error)
 {
     char path[512];
     struct oct_error err = {0};
@@ -277,16 +277,4 @@ static void a_recording_cut_while_being_read_is_an_error(void **state)
     assert_null(store);
     oct_recording_close(recording);
     unlink(path);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_arrive_numbered_with_flags_and_check_sum),
-        cmocka_unit_test(owned_lines_are_released_once_even_when_never_delivered),
-        cmocka_unit_test(a_full_queue_drops_blocks_and_leaves_a_gap),
-        cmocka_unit_test(lines_come_in_order_whether_held_whole_or_read_ahead),
-        cmocka_unit_test(a_recording_cut_while_being_read_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 /* ---- the table ---- */
 
-static void table_is_sound(void **state)
+TEST(table_is_sound)
 {
     const char *section = "";
     struct oct_key key, found;
@@ -40,7 +40,7 @@ static void table_is_sound(void **state)
     assert_true(n > 90 && n <= OCT_CONFIG_MAX_ROWS);
 }
 
-static void defaults_are_those_of_the_contract(void **state)
+TEST(defaults_are_those_of_the_contract)
 {
     struct oct_config c;
     struct oct_error err;
@@ -219,7 +219,7 @@ static const struct value_case value_cases[] = {
     {"ingest.queue_messages", "0", NULL, "1 to 1000000"},
 };
 
-static void values_are_checked_by_type_and_range(void **state)
+TEST(values_are_checked_by_type_and_range)
 {
     for (size_t i = 0; i < sizeof(value_cases) / sizeof(value_cases[0]); i++) {
         const struct value_case *v = &value_cases[i];
@@ -246,7 +246,7 @@ static void values_are_checked_by_type_and_range(void **state)
     }
 }
 
-static void long_strings_are_refused_not_cut(void **state)
+TEST(long_strings_are_refused_not_cut)
 {
     struct oct_config config;
     struct oct_error err;
@@ -274,7 +274,7 @@ static void long_strings_are_refused_not_cut(void **state)
     assert_int_equal(oct_config_get(&config, "record.pseudonym", text, 5, &err), OCT_E_ARG);
 }
 
-static void unknown_keys_name_the_nearest(void **state)
+TEST(unknown_keys_name_the_nearest)
 {
     static const char *const cases[][2] = {
         {"camera.sampels", "did you mean camera.samples?"},
@@ -311,7 +311,7 @@ static void unknown_keys_name_the_nearest(void **state)
     assert_null(strstr(err.text, "did you mean"));
 }
 
-static void assignments_are_split_at_the_first_equals_sign(void **state)
+TEST(assignments_are_split_at_the_first_equals_sign)
 {
     struct oct_config config;
     struct oct_error err = {.text = ""};
@@ -328,7 +328,7 @@ static void assignments_are_split_at_the_first_equals_sign(void **state)
     assert_int_equal(config.camera.samples, 1024);
 }
 
-static void when_a_key_may_change_and_what_applies_it(void **state)
+TEST(when_a_key_may_change_and_what_applies_it)
 {
     static const struct {
         const char *key;
@@ -371,7 +371,7 @@ static void when_a_key_may_change_and_what_applies_it(void **state)
 
 /* ---- several keys together ---- */
 
-static void keys_that_do_not_go_together_are_refused(void **state)
+TEST(keys_that_do_not_go_together_are_refused)
 {
     static const char *const cases[][2] = {
         {"[calibration]\nwavelengths=/a\nkmap=/b\n", "calibration.kmap"},
@@ -396,19 +396,4 @@ static void keys_that_do_not_go_together_are_refused(void **state)
                   "[calibration]\nkmap=/b\nbackground=/c\n[pipeline]\ndc=file\nmin_db=59.9\n"
                   "[record]\nspectra=no\n");
     config_assert_ok(oct_config_check(&config, &err), &err);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_is_sound),
-        cmocka_unit_test(defaults_are_those_of_the_contract),
-        cmocka_unit_test(values_are_checked_by_type_and_range),
-        cmocka_unit_test(long_strings_are_refused_not_cut),
-        cmocka_unit_test(unknown_keys_name_the_nearest),
-        cmocka_unit_test(assignments_are_split_at_the_first_equals_sign),
-        cmocka_unit_test(when_a_key_may_change_and_what_applies_it),
-        cmocka_unit_test(keys_that_do_not_go_together_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

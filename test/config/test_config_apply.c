@@ -9,7 +9,7 @@
 
 /* ---- what the pipeline gets ---- */
 
-static void geometry_and_display_follow_the_keys(void **state)
+TEST(geometry_and_display_follow_the_keys)
 {
     struct oct_config config;
     struct oct_geometry g;
@@ -40,7 +40,7 @@ static void geometry_and_display_follow_the_keys(void **state)
 }
 
 /* Twice upsampled, nothing real lies beyond P2/4; 0 keeps its meaning. */
-static void the_depth_follows_the_samples(void **state)
+TEST(the_depth_follows_the_samples)
 {
     static const struct {
         const char *samples, *crop_last;
@@ -65,7 +65,7 @@ static void the_depth_follows_the_samples(void **state)
     }
 }
 
-static void engine_options_name_the_cache_folder(void **state)
+TEST(engine_options_name_the_cache_folder)
 {
     struct oct_config config;
     struct oct_engine_options options;
@@ -99,7 +99,7 @@ static void engine_options_name_the_cache_folder(void **state)
     free(home);
 }
 
-static void calibration_files_are_read_into_a_plan(void **state)
+TEST(calibration_files_are_read_into_a_plan)
 {
     struct oct_config config;
     struct oct_calibration cal;
@@ -123,7 +123,7 @@ static void calibration_files_are_read_into_a_plan(void **state)
     unlink(path);
 }
 
-static void nufft_is_planned_with_its_accuracy(void **state)
+TEST(nufft_is_planned_with_its_accuracy)
 {
     static const struct {
         const char *accuracy_db;
@@ -149,7 +149,7 @@ static void nufft_is_planned_with_its_accuracy(void **state)
     unlink(path);
 }
 
-static void a_window_is_planned_with_its_width_and_source(void **state)
+TEST(a_window_is_planned_with_its_width_and_source)
 {
     struct oct_config config;
     struct oct_plan *plan;
@@ -179,7 +179,7 @@ static void a_window_is_planned_with_its_width_and_source(void **state)
     unlink(light);
 }
 
-static void depths_that_nufft_cannot_have_name_file_and_line(void **state)
+TEST(depths_that_nufft_cannot_have_name_file_and_line)
 {
     static const char *const cases[][2] = {
         {"interpolation=nufft\ncrop_last=1025\n",
@@ -206,7 +206,7 @@ static void depths_that_nufft_cannot_have_name_file_and_line(void **state)
     unlink(path);
 }
 
-static void calibration_faults_name_key_and_file(void **state)
+TEST(calibration_faults_name_key_and_file)
 {
     static const struct {
         const char *key, *text, *says;
@@ -246,19 +246,4 @@ static void calibration_faults_name_key_and_file(void **state)
         unlink(path);
         unlink(fine);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(geometry_and_display_follow_the_keys),
-        cmocka_unit_test(the_depth_follows_the_samples),
-        cmocka_unit_test(engine_options_name_the_cache_folder),
-        cmocka_unit_test(calibration_files_are_read_into_a_plan),
-        cmocka_unit_test(nufft_is_planned_with_its_accuracy),
-        cmocka_unit_test(a_window_is_planned_with_its_width_and_source),
-        cmocka_unit_test(depths_that_nufft_cannot_have_name_file_and_line),
-        cmocka_unit_test(calibration_faults_name_key_and_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

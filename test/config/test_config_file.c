@@ -12,7 +12,7 @@
 
 /* ---- files ---- */
 
-static void a_file_is_read_over_what_is_there(void **state)
+TEST(a_file_is_read_over_what_is_there)
 {
     struct oct_config config;
     struct oct_error err;
@@ -33,7 +33,7 @@ static void a_file_is_read_over_what_is_there(void **state)
     assert_int_equal(config.camera.bits, 12);
 }
 
-static void byte_order_marks_and_crlf_are_fine(void **state)
+TEST(byte_order_marks_and_crlf_are_fine)
 {
     struct oct_config config;
     config_accept(&config,
@@ -44,7 +44,7 @@ static void byte_order_marks_and_crlf_are_fine(void **state)
     config_accept(&config, "\xef\xbb\xbf");
 }
 
-static void faults_name_file_line_and_key(void **state)
+TEST(faults_name_file_line_and_key)
 {
     static const char *const cases[][2] = {
         {"[camera]\n\nsamples = many\n", "lab.ini:3: [camera] samples: 'many'"},
@@ -76,7 +76,7 @@ static void faults_name_file_line_and_key(void **state)
     }
 }
 
-static void long_lines_are_read_whole_or_refused(void **state)
+TEST(long_lines_are_read_whole_or_refused)
 {
     struct oct_config config;
     struct oct_error err;
@@ -100,7 +100,7 @@ static void long_lines_are_read_whole_or_refused(void **state)
     assert_has(err.text, "yes | no");
 }
 
-static void paths_in_a_file_start_at_its_folder(void **state)
+TEST(paths_in_a_file_start_at_its_folder)
 {
     struct oct_config config;
     struct oct_error err;
@@ -131,7 +131,7 @@ static void paths_in_a_file_start_at_its_folder(void **state)
     assert_false(oct_key_join_path("/0123456789", "01234567890123456789", joined, sizeof(joined)));
 }
 
-static void files_that_cannot_be_read_are_named(void **state)
+TEST(files_that_cannot_be_read_are_named)
 {
     struct oct_config config;
     struct oct_error err;
@@ -164,7 +164,7 @@ static void files_that_cannot_be_read_are_named(void **state)
 
 /* ---- the text and the reference ---- */
 
-static void the_effective_text_reads_back_the_same(void **state)
+TEST(the_effective_text_reads_back_the_same)
 {
     struct oct_config config, again;
     struct oct_error err = {.text = ""};
@@ -191,7 +191,7 @@ static void the_effective_text_reads_back_the_same(void **state)
 }
 
 /* "auto" follows the samples; in a recording stands what was computed. */
-static void the_effective_text_has_the_depth_that_auto_stands_for(void **state)
+TEST(the_effective_text_has_the_depth_that_auto_stands_for)
 {
     static const struct {
         const char *given, *says;
@@ -224,7 +224,7 @@ static char *reference(size_t *n_bytes)
 }
 
 /* A file that was copied as it is shipped sets nothing: there is one set of defaults. */
-static void the_reference_sets_nothing(void **state)
+TEST(the_reference_sets_nothing)
 {
     struct oct_config config, defaults;
     size_t n_bytes;
@@ -239,7 +239,7 @@ static void the_reference_sets_nothing(void **state)
     free(text);
 }
 
-static void the_reference_uncommented_sets_every_key(void **state)
+TEST(the_reference_uncommented_sets_every_key)
 {
     struct oct_config config, defaults;
     size_t n_bytes, n_keys = 0;
@@ -260,7 +260,7 @@ static void the_reference_uncommented_sets_every_key(void **state)
     free(text);
 }
 
-static void the_shipped_file_is_the_reference(void **state)
+TEST(the_shipped_file_is_the_reference)
 {
     char path[4096];
     const char *top = getenv("OCT_TOP");
@@ -280,7 +280,7 @@ static void the_shipped_file_is_the_reference(void **state)
     free(text);
 }
 
-static void help_has_a_line_for_every_key(void **state)
+TEST(help_has_a_line_for_every_key)
 {
     char *text = NULL;
     size_t n_bytes, n_lines = 0;
@@ -342,7 +342,7 @@ static size_t mutate(char *text, size_t n, size_t capacity, uint64_t *random)
     return n;
 }
 
-static void damaged_files_are_loaded_or_refused_with_a_line(void **state)
+TEST(damaged_files_are_loaded_or_refused_with_a_line)
 {
     size_t n_reference, n_loaded = 0, n_refused = 0;
     char *source = reference(&n_reference);
@@ -381,24 +381,4 @@ static void damaged_files_are_loaded_or_refused_with_a_line(void **state)
     }
     free(source);
     assert_true(n_loaded > 100 && n_refused > 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_read_over_what_is_there),
-        cmocka_unit_test(byte_order_marks_and_crlf_are_fine),
-        cmocka_unit_test(faults_name_file_line_and_key),
-        cmocka_unit_test(long_lines_are_read_whole_or_refused),
-        cmocka_unit_test(paths_in_a_file_start_at_its_folder),
-        cmocka_unit_test(files_that_cannot_be_read_are_named),
-        cmocka_unit_test(the_effective_text_reads_back_the_same),
-        cmocka_unit_test(the_effective_text_has_the_depth_that_auto_stands_for),
-        cmocka_unit_test(the_reference_sets_nothing),
-        cmocka_unit_test(the_reference_uncommented_sets_every_key),
-        cmocka_unit_test(the_shipped_file_is_the_reference),
-        cmocka_unit_test(help_has_a_line_for_every_key),
-        cmocka_unit_test(damaged_files_are_loaded_or_refused_with_a_line),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static enum oct_err check(const struct oct_config *config, struct oct_error *err
     return e ? e : oct_config_geometry(config, &g, err);
 }
 
-static void keys_that_do_not_go_together_name_file_and_line(void **state)
+TEST(keys_that_do_not_go_together_name_file_and_line)
 {
     static const char *const cases[][2] = {
         {"[calibration]\nwavelengths=/a\nkmap=/b\n",
@@ -67,7 +67,7 @@ static void keys_that_do_not_go_together_name_file_and_line(void **state)
     }
 }
 
-static void the_key_given_last_is_blamed_wherever_it_came_from(void **state)
+TEST(the_key_given_last_is_blamed_wherever_it_came_from)
 {
     struct oct_config config, copy;
     struct oct_error err;
@@ -94,7 +94,7 @@ static void the_key_given_last_is_blamed_wherever_it_came_from(void **state)
     assert_starts(err.text, "third.ini:2: ");
 }
 
-static void origins_go_along_with_an_overlay_in_their_order(void **state)
+TEST(origins_go_along_with_an_overlay_in_their_order)
 {
     struct oct_config config, over;
     struct oct_error err;
@@ -114,7 +114,7 @@ static void origins_go_along_with_an_overlay_in_their_order(void **state)
     assert_starts(err.text, "over.ini:4: [pipeline] max_db: ");
 }
 
-static void more_files_than_names_are_kept_still_name_the_key(void **state)
+TEST(more_files_than_names_are_kept_still_name_the_key)
 {
     struct oct_config config;
     struct oct_error err;
@@ -136,7 +136,7 @@ static void more_files_than_names_are_kept_still_name_the_key(void **state)
     assert_starts(err.text, "lab3.ini: pipeline.min_db: is 60");
 }
 
-static void long_names_are_cut_at_their_beginning_and_the_fault_is_told(void **state)
+TEST(long_names_are_cut_at_their_beginning_and_the_fault_is_told)
 {
     struct oct_config config;
     struct oct_error err;
@@ -169,7 +169,7 @@ static void load_small(struct oct_config *config, const char *lines)
     unlink(ini);
 }
 
-static void calibration_faults_name_file_line_key_and_path(void **state)
+TEST(calibration_faults_name_file_line_key_and_path)
 {
     static const struct {
         const char *lines, *table, *says, *reason;
@@ -211,7 +211,7 @@ static void calibration_faults_name_file_line_key_and_path(void **state)
     assert_starts(err.text, "calibration.wavelengths is not set: ");
 }
 
-static void a_count_that_a_later_key_spoils_blames_that_key(void **state)
+TEST(a_count_that_a_later_key_spoils_blames_that_key)
 {
     struct oct_config config;
     struct oct_plan *plan;
@@ -226,7 +226,7 @@ static void a_count_that_a_later_key_spoils_blames_that_key(void **state)
     unlink(path);
 }
 
-static void a_number_that_nobody_set_is_said_to_be_built_in(void **state)
+TEST(a_number_that_nobody_set_is_said_to_be_built_in)
 {
     struct oct_config config;
     struct oct_plan *plan;
@@ -261,7 +261,7 @@ static void a_number_that_nobody_set_is_said_to_be_built_in(void **state)
     }
 }
 
-static void a_path_with_a_number_sign_gets_a_hint(void **state)
+TEST(a_path_with_a_number_sign_gets_a_hint)
 {
     static const char hint[] = "a '#' starts a comment only first in a line";
     struct oct_config config;
@@ -287,7 +287,7 @@ static void a_path_with_a_number_sign_gets_a_hint(void **state)
     unlink(path);
 }
 
-static void other_errors_stay_as_they_are(void **state)
+TEST(other_errors_stay_as_they_are)
 {
     struct oct_config config;
     struct oct_error why = {.code = OCT_E_NO_MEMORY, .text = "out of memory for the plan"}, err;
@@ -313,21 +313,4 @@ static void other_errors_stay_as_they_are(void **state)
     assert_string_equal(err.text, "lab.ini:3: [pipeline] min: both are odd");
     oct_config_blame(&config, &err, &why);
     assert_string_equal(why.text, err.text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_that_do_not_go_together_name_file_and_line),
-        cmocka_unit_test(the_key_given_last_is_blamed_wherever_it_came_from),
-        cmocka_unit_test(origins_go_along_with_an_overlay_in_their_order),
-        cmocka_unit_test(more_files_than_names_are_kept_still_name_the_key),
-        cmocka_unit_test(long_names_are_cut_at_their_beginning_and_the_fault_is_told),
-        cmocka_unit_test(calibration_faults_name_file_line_key_and_path),
-        cmocka_unit_test(a_count_that_a_later_key_spoils_blames_that_key),
-        cmocka_unit_test(a_number_that_nobody_set_is_said_to_be_built_in),
-        cmocka_unit_test(a_path_with_a_number_sign_gets_a_hint),
-        cmocka_unit_test(other_errors_stay_as_they_are),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

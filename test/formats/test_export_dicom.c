@@ -149,7 +149,7 @@ static void check_pixels(const char *path, const struct array *array, unsigned n
     free(bytes);
 }
 
-static void pixels_are_those_of_the_source_depth_downwards(void **state)
+TEST(pixels_are_those_of_the_source_depth_downwards)
 {
     struct oct_error err = {.text = ""};
     for (int upright = 0; upright < 2; upright++)
@@ -216,7 +216,7 @@ static void apply(const struct oct_export_form *with, struct oct_export_form *fo
     form->acquisition_uid = with->acquisition_uid ? with->acquisition_uid : form->acquisition_uid;
 }
 
-static void what_dicom_cannot_say_is_refused_before_any_work(void **state)
+TEST(what_dicom_cannot_say_is_refused_before_any_work)
 {
     struct oct_error err;
     memset(long_name, 'x', sizeof(long_name) - 1);
@@ -235,7 +235,7 @@ static void what_dicom_cannot_say_is_refused_before_any_work(void **state)
 
 /* One picture has no distance to the next; 64 letters are letters, not bytes; a pseudonym of spaces
  * is none. */
-static void what_dicom_can_just_say_is_written(void **state)
+TEST(what_dicom_can_just_say_is_written)
 {
     struct oct_error err = {.text = ""};
     char greek[2 * 64 + 1] = "";
@@ -255,7 +255,7 @@ static void what_dicom_can_just_say_is_written(void **state)
 }
 
 /* Texts of files of other programs: control characters, half a character, far too long. */
-static void any_text_of_a_file_makes_a_file(void **state)
+TEST(any_text_of_a_file_makes_a_file)
 {
     static char long_text[4000];
     static const char *const texts[] = {"a\nb\\c", "\xff\xfe", "\xce",
@@ -301,7 +301,7 @@ static bool same_uid(const char *one, const char *other, const char *key)
     return strcmp(a, b) == 0;
 }
 
-static void the_same_export_twice_is_the_same_file(void **state)
+TEST(the_same_export_twice_is_the_same_file)
 {
     struct array array = {.seed = 9};
     struct oct_export_source source = source_of(&array);
@@ -316,7 +316,7 @@ static void the_same_export_twice_is_the_same_file(void **state)
 }
 
 /* Another pixel, another spacing or another eye make another instance of the same study. */
-static void every_difference_makes_another_instance_of_one_study(void **state)
+TEST(every_difference_makes_another_instance_of_one_study)
 {
     struct array array = {.seed = 9}, other = {.seed = 10};
     struct oct_export_source a = source_of(&array), differ[5];
@@ -337,7 +337,7 @@ static void every_difference_makes_another_instance_of_one_study(void **state)
     }
 }
 
-static void another_recording_is_another_study(void **state)
+TEST(another_recording_is_another_study)
 {
     struct array array = {.seed = 9};
     struct oct_export_source source = source_of(&array);
@@ -360,7 +360,7 @@ static void looks_empty(const char *name)
     assert_true(access(path, F_OK) != 0 && access(work, F_OK) != 0);
 }
 
-static void a_failure_on_the_way_leaves_nothing(void **state)
+TEST(a_failure_on_the_way_leaves_nothing)
 {
     volatile sig_atomic_t cancel = 0;
     const struct oct_export_options options = {.cancel = &cancel};
@@ -379,7 +379,7 @@ static void a_failure_on_the_way_leaves_nothing(void **state)
 }
 
 /* RLIMIT_FSIZE stands for a full disk: in the header, and when what is buffered is written. */
-static void a_full_disk_leaves_nothing(void **state)
+TEST(a_full_disk_leaves_nothing)
 {
     struct array array = {0};
     struct oct_export_source source = source_of(&array);
@@ -403,7 +403,7 @@ static void a_full_disk_leaves_nothing(void **state)
     }
 }
 
-static void what_is_there_stays_without_force(void **state)
+TEST(what_is_there_stays_without_force)
 {
     const struct oct_export_options options = {.force = false};
     struct array array = {.seed = 9};
@@ -432,7 +432,7 @@ static enum oct_err encode(struct oct_dicom_set *set, struct oct_error *err)
 }
 
 /* The first is reported, whatever follows it. */
-static void a_value_that_is_none_is_refused_with_its_tag(void **state)
+TEST(a_value_that_is_none_is_refused_with_its_tag)
 {
     static const struct {
         uint32_t tag;
@@ -453,7 +453,7 @@ static void a_value_that_is_none_is_refused_with_its_tag(void **state)
     }
 }
 
-static void items_end_as_they_begin(void **state)
+TEST(items_end_as_they_begin)
 {
     struct oct_error err;
     struct oct_dicom_set *set = oct_dicom_set_create();
@@ -468,21 +468,4 @@ static void items_end_as_they_begin(void **state)
     assert_int_equal(encode(set, &err), OCT_OK);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pixels_are_those_of_the_source_depth_downwards),
-        cmocka_unit_test(what_dicom_cannot_say_is_refused_before_any_work),
-        cmocka_unit_test(what_dicom_can_just_say_is_written),
-        cmocka_unit_test(any_text_of_a_file_makes_a_file),
-        cmocka_unit_test(the_same_export_twice_is_the_same_file),
-        cmocka_unit_test(every_difference_makes_another_instance_of_one_study),
-        cmocka_unit_test(another_recording_is_another_study),
-        cmocka_unit_test(a_failure_on_the_way_leaves_nothing),
-        cmocka_unit_test(a_full_disk_leaves_nothing),
-        cmocka_unit_test(what_is_there_stays_without_force),
-        cmocka_unit_test(a_value_that_is_none_is_refused_with_its_tag),
-        cmocka_unit_test(items_end_as_they_begin),
-    };
-    return cmocka_run_group_tests(tests, film_folder_make, film_folder_remove);
-}
+TEST_GROUP(film_folder_make, film_folder_remove);

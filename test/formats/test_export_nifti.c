@@ -48,7 +48,7 @@ static void check_direction(const struct nifti_1_header *h, int file_axis, int r
 }
 
 /* Left, posterior, inferior: the same for both eyes, for A-lines run as a fundus is looked at. */
-static void axes_are_those_of_a_fundus(void **state)
+TEST(axes_are_those_of_a_fundus)
 {
     static const char *const eyes[] = {"OD", "OS", ""};
     static const char *const said[] = {
@@ -73,7 +73,7 @@ static void axes_are_those_of_a_fundus(void **state)
 }
 
 /* Other orders of the same axes keep each axis's direction. */
-static void directions_go_by_names(void **state)
+TEST(directions_go_by_names)
 {
     const char *path = film_path("order.nii");
     struct export_rig rig;
@@ -89,7 +89,7 @@ static void directions_go_by_names(void **state)
     assert_true(header_of(path).pixdim[0] == -1); /* a left-handed one is said so */
 }
 
-static void what_has_no_direction_has_no_form(void **state)
+TEST(what_has_no_direction_has_no_form)
 {
     const double um[3] = {25, 10, NAN}, slab_um[3] = {NAN, 25, 10};
     const uint32_t slab[3] = {1, 5, 7};
@@ -116,7 +116,7 @@ static void what_has_no_direction_has_no_form(void **state)
 
 /* ---- there and back ---- */
 
-static void our_own_reader_reads_it(void **state)
+TEST(our_own_reader_reads_it)
 {
     static const char *const names[] = {"own.nii", "own.nii.gz"};
     enum { N = 5 * 7 * 11 };
@@ -158,7 +158,7 @@ static void refused(const struct oct_export_source *source, enum oct_err code, c
 }
 
 /* Never a silent 1. */
-static void unknown_lengths_are_refused(void **state)
+TEST(unknown_lengths_are_refused)
 {
     static const char *const says[3] = {"how far bscans of bscans", "how far lines of bscans",
                                         "how far depths of bscans"};
@@ -173,7 +173,7 @@ static void unknown_lengths_are_refused(void **state)
         }
 }
 
-static void what_fails_leaves_nothing(void **state)
+TEST(what_fails_leaves_nothing)
 {
     const uint32_t none[3] = {5, 0, 11};
     volatile sig_atomic_t cancel = 1;
@@ -192,7 +192,7 @@ static void what_fails_leaves_nothing(void **state)
     assert_int_equal(access(film_path("cancelled.nii"), F_OK), -1);
 }
 
-static void a_full_disk_is_an_error(void **state)
+TEST(a_full_disk_is_an_error)
 {
     static const char *const names[] = {"full.nii", "full.nii.gz"};
     const uint32_t dims[3] = {20, 64, 64};
@@ -259,18 +259,11 @@ static int write_for_others(const char *folder)
     return 0;
 }
 
+TEST_GROUP(film_folder_make, film_folder_remove);
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(axes_are_those_of_a_fundus),
-        cmocka_unit_test(directions_go_by_names),
-        cmocka_unit_test(what_has_no_direction_has_no_form),
-        cmocka_unit_test(our_own_reader_reads_it),
-        cmocka_unit_test(unknown_lengths_are_refused),
-        cmocka_unit_test(what_fails_leaves_nothing),
-        cmocka_unit_test(a_full_disk_is_an_error),
-    };
     if (argc > 1)
         return write_for_others(argv[1]);
-    return cmocka_run_group_tests(tests, film_folder_make, film_folder_remove);
+    return test_run();
 }

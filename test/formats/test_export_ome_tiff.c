@@ -56,7 +56,7 @@ static char *xml_of(const struct oct_export_source *sources, unsigned n)
 /* ---- sizes ---- */
 
 /* The bound holds for both kinds and many planes, and is not far above. */
-static void the_size_is_known_in_advance(void **state)
+TEST(the_size_is_known_in_advance)
 {
     static const uint32_t sides[][3] = {{5, 7, 11}, {300, 1, 1}, {1, 1, 4096}, {40, 64, 512}};
     const char *path = film_path("size.ome.tif");
@@ -77,7 +77,7 @@ static void the_size_is_known_in_advance(void **state)
 }
 
 /* 4 GiB of pixels and what directories add decide, not pixels alone. */
-static void the_limit_is_classic_tiffs(void **state)
+TEST(the_limit_is_classic_tiffs)
 {
     const uint32_t below[3] = {2047, 1024, 2048}, beyond[3] = {2048, 1024, 2048};
     struct export_rig rig;
@@ -92,7 +92,7 @@ static void the_limit_is_classic_tiffs(void **state)
 
 /* ---- text ---- */
 
-static void text_is_ascii_and_well_formed(void **state)
+TEST(text_is_ascii_and_well_formed)
 {
     struct export_rig rig;
     export_rig_init(&rig, "bscan line depth", small, known_um, OCT_EXPORT_U8);
@@ -107,7 +107,7 @@ static void text_is_ascii_and_well_formed(void **state)
     free(xml);
 }
 
-static void dates_are_dates_or_left_out(void **state)
+TEST(dates_are_dates_or_left_out)
 {
     static const char *const good[] = {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.678Z",
                                        "2026-01-02T03:04:05"};
@@ -131,7 +131,7 @@ static void dates_are_dates_or_left_out(void **state)
     }
 }
 
-static void lengths_that_are_none_are_left_out(void **state)
+TEST(lengths_that_are_none_are_left_out)
 {
     const double wrong[] = {NAN, 0, -1, INFINITY};
     struct export_rig rig;
@@ -146,7 +146,7 @@ static void lengths_that_are_none_are_left_out(void **state)
     }
 }
 
-static void missing_planes_are_named(void **state)
+TEST(missing_planes_are_named)
 {
     static const uint8_t valid[6][5] = {{1, 1, 1, 1, 1}, {0, 1, 1, 1, 1}, {1, 0, 0, 1, 0},
                                         {0, 0, 0, 0, 0}, {1, 1, 1, 1, 0}, {0, 0, 1, 0, 0}};
@@ -175,7 +175,7 @@ static void refused(const struct oct_export_source *source, enum oct_err code, c
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
     const uint32_t none[3] = {0, 7, 11}, flat[3] = {5, 0, 11}, many[3] = {1000001, 1, 1},
                    wide[3] = {1, 1u << 20, 1u << 10};
@@ -200,7 +200,7 @@ static void count(void *context, uint64_t done, uint64_t all)
     calls[0] = done;
 }
 
-static void cancelled_leaves_nothing(void **state)
+TEST(cancelled_leaves_nothing)
 {
     volatile sig_atomic_t cancel = 0;
     uint64_t calls[1] = {0};
@@ -226,7 +226,7 @@ static void cancelled_leaves_nothing(void **state)
 }
 
 /* The limit of a file's size stands for a disk that is full, wherever in the file it comes. */
-static void a_full_disk_is_an_error(void **state)
+TEST(a_full_disk_is_an_error)
 {
     const uint32_t dims[3] = {20, 64, 64};
     const char *path = film_path("full.ome.tif");
@@ -312,22 +312,13 @@ static int write_4_gb(const char *folder)
     return 1;
 }
 
+TEST_GROUP(film_folder_make, film_folder_remove);
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_size_is_known_in_advance),
-        cmocka_unit_test(the_limit_is_classic_tiffs),
-        cmocka_unit_test(text_is_ascii_and_well_formed),
-        cmocka_unit_test(dates_are_dates_or_left_out),
-        cmocka_unit_test(lengths_that_are_none_are_left_out),
-        cmocka_unit_test(missing_planes_are_named),
-        cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(cancelled_leaves_nothing),
-        cmocka_unit_test(a_full_disk_is_an_error),
-    };
     if (argc > 2 && strcmp(argv[2], "4gb") == 0)
         return write_4_gb(argv[1]);
     if (argc > 1)
         return write_for_others(argv[1]);
-    return cmocka_run_group_tests(tests, film_folder_make, film_folder_remove);
+    return test_run();
 }

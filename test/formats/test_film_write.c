@@ -85,7 +85,7 @@ static void check_film(const char *path, enum oct_film_pixel pixel, unsigned n)
     oct_pictures_close(pictures);
 }
 
-static void every_film_is_read_back(void **state)
+TEST(every_film_is_read_back)
 {
     static const struct {
         const char *name;
@@ -108,7 +108,7 @@ static void every_film_is_read_back(void **state)
 }
 
 /* Where each byte of an AVI of one picture lies, by the format's description. */
-static void an_avi_says_what_it_is(void **state)
+TEST(an_avi_says_what_it_is)
 {
     static unsigned char bytes[1248 + 8 + 48 * H + 8 + 16 + 1];
     const struct oct_film_setup setup = setup_of(OCT_FILM_AVI, OCT_FILM_U8);
@@ -142,7 +142,7 @@ static void an_avi_says_what_it_is(void **state)
     assert_int_equal(bytes[1256 + 47], 0);
 }
 
-static void rates_are_kept(void **state)
+TEST(rates_are_kept)
 {
     static const double rates[] = {25,  30000.0 / 1001, 29.97, 1.0 / 300,
                                    0.1, 977.5,          1e-6,  123456.75};
@@ -168,7 +168,7 @@ static void must_refuse(struct oct_film_setup setup, enum oct_err code, const ch
     assert_int_not_equal(access(film_path("no.film"), F_OK), 0);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+TEST(what_does_not_fit_is_refused)
 {
     struct oct_film_setup setup = setup_of(OCT_FILM_AVI, OCT_FILM_U16);
     must_refuse(setup, OCT_E_ARG, "AVI takes 8 bits");
@@ -188,7 +188,7 @@ static void what_does_not_fit_is_refused(void **state)
 }
 
 /* Pictures of 32 KiB and 24 bytes: 65 485 fit, and that is known before the first comes. */
-static void an_avi_stops_before_2_gib(void **state)
+TEST(an_avi_stops_before_2_gib)
 {
     struct oct_film_setup setup = setup_of(OCT_FILM_AVI, OCT_FILM_U8);
     struct oct_film_file *film;
@@ -214,7 +214,7 @@ static unsigned n_files(void)
     return (unsigned)atoi(text);
 }
 
-static void films_are_whole_or_not_there(void **state)
+TEST(films_are_whole_or_not_there)
 {
     static const char *const names[] = {"new.avi", "new.tif", "new.npy"};
     static union pixels pixels;
@@ -238,7 +238,7 @@ static void films_are_whole_or_not_there(void **state)
     }
 }
 
-static void a_film_that_is_lost_on_the_way_is_said(void **state)
+TEST(a_film_that_is_lost_on_the_way_is_said)
 {
     static union pixels pixels;
     for (unsigned i = 0; i < 3; i++) {
@@ -285,7 +285,7 @@ static void check_cut(const unsigned char *bytes, size_t n, size_t n_whole_at[T 
     n_whole_at[found] = n;
 }
 
-static void truncated_stacks_keep_what_was_whole(void **state)
+TEST(truncated_stacks_keep_what_was_whole)
 {
     static unsigned char bytes[1 << 16];
     const struct oct_film_setup setup = setup_of(OCT_FILM_TIFF, OCT_FILM_U16);
@@ -327,7 +327,7 @@ static size_t make_stack(struct film_bytes *file, unsigned n)
     return pixels;
 }
 
-static void directories_before_pixels_promise_nothing(void **state)
+TEST(directories_before_pixels_promise_nothing)
 {
     static struct film_bytes file;
     const struct oct_pictures_options keep = {.keeps_whole = true};
@@ -344,18 +344,4 @@ static void directories_before_pixels_promise_nothing(void **state)
     film_refused(path, &keep, OCT_E_FORMAT, "truncated TIFF");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_film_is_read_back),
-        cmocka_unit_test(an_avi_says_what_it_is),
-        cmocka_unit_test(rates_are_kept),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(an_avi_stops_before_2_gib),
-        cmocka_unit_test(films_are_whole_or_not_there),
-        cmocka_unit_test(a_film_that_is_lost_on_the_way_is_said),
-        cmocka_unit_test(truncated_stacks_keep_what_was_whole),
-        cmocka_unit_test(directories_before_pixels_promise_nothing),
-    };
-    return cmocka_run_group_tests_name("film_write", tests, film_folder_make, film_folder_remove);
-}
+TEST_GROUP(film_folder_make, film_folder_remove);

@@ -134,7 +134,7 @@ static void check_samples(const char *path, const char *const *settings, unsigne
     oct_recording_close(r);
 }
 
-static void every_order_of_axes_gives_the_same_samples(void **state)
+TEST(every_order_of_axes_gives_the_same_samples)
 {
     static const struct {
         const char *axes, *settings[3];
@@ -157,7 +157,7 @@ static void every_order_of_axes_gives_the_same_samples(void **state)
         }
 }
 
-static void every_type_becomes_u16_by_its_rule(void **state)
+TEST(every_type_becomes_u16_by_its_rule)
 {
     static const struct {
         const char *descr;
@@ -190,7 +190,7 @@ static void every_type_becomes_u16_by_its_rule(void **state)
 }
 
 /* 0 .. 65535 for least .. largest, and nothing else: within half a step of the line between. */
-static void values_of_any_range_fill_that_of_u16(void **state)
+TEST(values_of_any_range_fill_that_of_u16)
 {
     static uint16_t spectra[M * N];
     static uint8_t line_valid[M];
@@ -251,7 +251,7 @@ static void refuse(const char *text, const char *const *settings, const char *sa
 
 #define U2 "'descr': '<u2', 'fortran_order': False, "
 
-static void malformed_files_are_refused(void **state)
+TEST(malformed_files_are_refused)
 {
     static const char *const lines[] = {"scan.lines=6", NULL};
     static const char *const samples[] = {"camera.samples=7", NULL};
@@ -291,7 +291,7 @@ static void malformed_files_are_refused(void **state)
         refuse(cases[i].text, cases[i].settings, cases[i].says);
 }
 
-static void damaged_headers_are_refused(void **state)
+TEST(damaged_headers_are_refused)
 {
     static struct film_bytes file;
     put_header(&file, "{" U2 "'shape': (5, 7, 11)}");
@@ -308,7 +308,7 @@ static void damaged_headers_are_refused(void **state)
     refuse_file(film_path("long.npy"), NULL, "more than 64 KiB");
 }
 
-static void values_that_do_not_fit_are_refused(void **state)
+TEST(values_that_do_not_fit_are_refused)
 {
     static const char *const twice[] = {"file.scale=30", NULL};
     static const char *const less[] = {"file.scale=1", "file.offset=-2000", NULL};
@@ -333,15 +333,4 @@ static void values_that_do_not_fit_are_refused(void **state)
     refuse_file(path, NULL, "set file.scale");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_order_of_axes_gives_the_same_samples),
-        cmocka_unit_test(every_type_becomes_u16_by_its_rule),
-        cmocka_unit_test(values_of_any_range_fill_that_of_u16),
-        cmocka_unit_test(malformed_files_are_refused),
-        cmocka_unit_test(damaged_headers_are_refused),
-        cmocka_unit_test(values_that_do_not_fit_are_refused),
-    };
-    return cmocka_run_group_tests_name("input_npy", tests, film_folder_make, film_folder_remove);
-}
+TEST_GROUP(film_folder_make, film_folder_remove);

@@ -84,7 +84,7 @@ static void check_header(const unsigned char *h)
     assert_memory_equal(h + 344, "n+1\0\0\0\0\0", 8);
 }
 
-static void bytes_are_where_the_format_says(void **state)
+TEST(bytes_are_where_the_format_says)
 {
     static unsigned char h[4096];
     float values[N];
@@ -124,7 +124,7 @@ static struct oct_volume_info looked(const char *path)
     return info;
 }
 
-static void what_is_read_is_what_was_written(void **state)
+TEST(what_is_read_is_what_was_written)
 {
     static const char *const names[] = {"b.nii", "b.nii.gz"};
     float values[N], again[N];
@@ -143,7 +143,7 @@ static void what_is_read_is_what_was_written(void **state)
     }
 }
 
-static void places_come_back(void **state)
+TEST(places_come_back)
 {
     const double turned[3][4] = {
         {0, 0.006, 0.02, -1}, {0, -0.008, 0.015, 2}, {0.004, 0, 0, 3}}; /* 3, 4, 5 */
@@ -175,7 +175,7 @@ static void places_come_back(void **state)
 }
 
 /* Sides beyond NIfTI-1's 16 bits make the file one of NIfTI-2. */
-static void long_volumes_are_nifti_2(void **state)
+TEST(long_volumes_are_nifti_2)
 {
     enum { LONG = 32768 };
     float *values = malloc(LONG * sizeof(float)), *again = malloc(LONG * sizeof(float));
@@ -226,7 +226,7 @@ static void check_displacement(const unsigned char *voxels, const double (*movin
         }
 }
 
-static void displacements_are_those_of_itk(void **state)
+TEST(displacements_are_those_of_itk)
 {
     static const int dims[8] = {5, D, M, V, 1, 3, 1, 1};
     static unsigned char h[4096];
@@ -250,7 +250,7 @@ static void displacements_are_those_of_itk(void **state)
 
 /* ---- whole or not there ---- */
 
-static void files_are_whole_or_not_there(void **state)
+TEST(files_are_whole_or_not_there)
 {
     float values[N];
     const struct oct_nifti_form form = form_of(known_um);
@@ -268,7 +268,7 @@ static void files_are_whole_or_not_there(void **state)
 }
 
 /* RLIMIT_FSIZE stands for a full disk: the first write beyond it fails. */
-static void a_full_disk_leaves_nothing(void **state)
+TEST(a_full_disk_leaves_nothing)
 {
     static float u[3 * N];
     static const char *const names[] = {"full.nii", "full.nii.gz"};
@@ -296,16 +296,4 @@ static void a_full_disk_leaves_nothing(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_are_where_the_format_says),
-        cmocka_unit_test(what_is_read_is_what_was_written),
-        cmocka_unit_test(places_come_back),
-        cmocka_unit_test(long_volumes_are_nifti_2),
-        cmocka_unit_test(displacements_are_those_of_itk),
-        cmocka_unit_test(files_are_whole_or_not_there),
-        cmocka_unit_test(a_full_disk_leaves_nothing),
-    };
-    return cmocka_run_group_tests_name("nifti_write", tests, film_folder_make, film_folder_remove);
-}
+TEST_GROUP(film_folder_make, film_folder_remove);

@@ -65,7 +65,7 @@ static int make_files(void **state)
     return 0;
 }
 
-static void names_are_in_the_order_of_their_numbers(void **state)
+TEST(names_are_in_the_order_of_their_numbers)
 {
     static const char *const rising[] = {"",
                                          "A",
@@ -91,7 +91,7 @@ static void names_are_in_the_order_of_their_numbers(void **state)
     assert_int_equal(oct_paths_compare("img01", "img1"), -oct_paths_compare("img1", "img01"));
 }
 
-static void folders_give_their_pictures(void **state)
+TEST(folders_give_their_pictures)
 {
     const char *const args[] = {film_path("folder")};
     char with_slash[300];
@@ -104,7 +104,7 @@ static void folders_give_their_pictures(void **state)
     must_give(slashed, 1, names);
 }
 
-static void patterns_give_what_matches(void **state)
+TEST(patterns_give_what_matches)
 {
     const char *const args[] = {film_path("folder/img*.p?g"), film_path("folder/img[12].*"),
                                 film_path("b[1].png"), film_path("absent.png"),
@@ -118,7 +118,7 @@ static void patterns_give_what_matches(void **state)
     must_give(folders, 1, files);
 }
 
-static void what_gives_nothing_is_refused(void **state)
+TEST(what_gives_nothing_is_refused)
 {
     must_refuse(film_path("others"), OCT_E_ARG, "but a.jpg and 2 more");
     must_refuse(film_path("one"), OCT_E_ARG, "only readme");
@@ -127,13 +127,4 @@ static void what_gives_nothing_is_refused(void **state)
     must_refuse(film_path("absent/*"), OCT_E_IO, "no file matches");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_in_the_order_of_their_numbers),
-        cmocka_unit_test(folders_give_their_pictures),
-        cmocka_unit_test(patterns_give_what_matches),
-        cmocka_unit_test(what_gives_nothing_is_refused),
-    };
-    return cmocka_run_group_tests_name("paths", tests, make_files, film_folder_remove);
-}
+TEST_GROUP(make_files, film_folder_remove);

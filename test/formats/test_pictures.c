@@ -195,7 +195,7 @@ static void must_refuse(const char *path, enum oct_err code, const char *says)
         fail_msg("\"%s\" does not say \"%s\"", err.text, says);
 }
 
-static void png_of_every_kind(void **state)
+TEST(png_of_every_kind)
 {
     static const struct png_kind kinds[] = {
         {PNG_COLOR_TYPE_GRAY, 8, PNG_INTERLACE_NONE, 1, false},
@@ -231,7 +231,7 @@ static void png_of_every_kind(void **state)
 #define BLACK PHOTOMETRIC_MINISBLACK
 #define ONE PLANARCONFIG_CONTIG
 
-static void tiff_of_every_kind(void **state)
+TEST(tiff_of_every_kind)
 {
     static const struct tiff_kind kinds[] = {
         {"w", 8, U, BLACK, COMPRESSION_NONE, 1, ONE, false, 1},
@@ -278,7 +278,7 @@ static void cut_file(const char *from, const char *to, size_t n)
     assert_int_equal(fclose(out), 0);
 }
 
-static void what_is_no_picture_is_refused(void **state)
+TEST(what_is_no_picture_is_refused)
 {
     static const struct png_kind grey = {PNG_COLOR_TYPE_GRAY, 8, PNG_INTERLACE_NONE, 1, false};
     static const struct tiff_kind wide = {"w", 16, U, BLACK, COMPRESSION_NONE, 1, ONE, false, 1};
@@ -311,7 +311,7 @@ static void what_is_no_picture_is_refused(void **state)
     oct_pictures_close(pictures);
 }
 
-static void sizes_must_be_one(void **state)
+TEST(sizes_must_be_one)
 {
     static const struct png_kind grey = {PNG_COLOR_TYPE_GRAY, 8, PNG_INTERLACE_NONE, 1, false};
     static unsigned char other[20 * 30];
@@ -331,7 +331,7 @@ static void sizes_must_be_one(void **state)
     oct_pictures_close(pictures);
 }
 
-static void masks_and_scales_apply(void **state)
+TEST(masks_and_scales_apply)
 {
     static float pixels[N];
     static unsigned char mask[N];
@@ -366,7 +366,7 @@ static void masks_and_scales_apply(void **state)
 
 /* ---- what is written ---- */
 
-static void results_stream_and_appear_whole(void **state)
+TEST(results_stream_and_appear_whole)
 {
     const uint64_t dims[] = {3, 4};
     const char *path = path_of("results.h5");
@@ -398,7 +398,7 @@ static void results_stream_and_appear_whole(void **state)
     oct_volume_array_close(array);
 }
 
-static void tables_have_empty_cells(void **state)
+TEST(tables_have_empty_cells)
 {
     const char *path = path_of("table.csv");
     char text[128] = "";
@@ -434,16 +434,4 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(png_of_every_kind),
-        cmocka_unit_test(tiff_of_every_kind),
-        cmocka_unit_test(what_is_no_picture_is_refused),
-        cmocka_unit_test(sizes_must_be_one),
-        cmocka_unit_test(masks_and_scales_apply),
-        cmocka_unit_test(results_stream_and_appear_whole),
-        cmocka_unit_test(tables_have_empty_cells),
-    };
-    return cmocka_run_group_tests_name("pictures", tests, make_folder, remove_folder);
-}
+TEST_GROUP(make_folder, remove_folder);

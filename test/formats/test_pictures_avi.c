@@ -170,7 +170,7 @@ static void check_film(const char *path, uint64_t n)
     oct_pictures_close(pictures);
 }
 
-static void grey_of_every_kind(void **state)
+TEST(grey_of_every_kind)
 {
     static const struct kind kinds[] = {
         {.bits = 8, .sign = 1, .n_frames = 3},
@@ -195,7 +195,7 @@ static void grey_of_every_kind(void **state)
     }
 }
 
-static void what_lies_between_pictures_is_passed_by(void **state)
+TEST(what_lies_between_pictures_is_passed_by)
 {
     static struct film_bytes file;
     struct kind k = usual;
@@ -212,7 +212,7 @@ static void what_lies_between_pictures_is_passed_by(void **state)
 }
 
 /* A program that loses a frame may write a chunk of no bytes. */
-static void a_chunk_of_no_bytes_repeats(void **state)
+TEST(a_chunk_of_no_bytes_repeats)
 {
     static struct film_bytes file;
     struct oct_picture picture;
@@ -259,7 +259,7 @@ static double fps_of(const struct kind *k, double given)
     return fps;
 }
 
-static void the_rate_is_that_of_the_stream(void **state)
+TEST(the_rate_is_that_of_the_stream)
 {
     static struct film_bytes file;
     struct kind k = usual;
@@ -309,7 +309,7 @@ static void check_cut(const struct film_bytes *file, size_t keep, uint64_t n_who
     check_film(path, n_whole);
 }
 
-static void truncated_files_keep_what_was_whole(void **state)
+TEST(truncated_files_keep_what_was_whole)
 {
     static struct film_bytes file;
     struct kind k = usual;
@@ -335,7 +335,7 @@ static void truncated_files_keep_what_was_whole(void **state)
 }
 
 /* A recorder that was killed leaves sizes of 0, and perhaps room that it had reserved. */
-static void unfinished_files_are_read(void **state)
+TEST(unfinished_files_are_read)
 {
     static struct film_bytes file;
     static const unsigned char nothing[1000];
@@ -360,7 +360,7 @@ static void refuse(struct kind k, const char *says)
     film_refused(film_path("refused.avi"), NULL, OCT_E_FORMAT, says);
 }
 
-static void other_films_are_refused_by_name(void **state)
+TEST(other_films_are_refused_by_name)
 {
     static const char *const codecs[] = {"MJPG", "H264", "XVID", "FFV1", "\1\0\0\0"};
     struct kind k = usual;
@@ -393,7 +393,7 @@ static void refuse_changed(size_t at, uint32_t value, const char *says)
     film_refused(film_path("changed.avi"), NULL, OCT_E_FORMAT, says);
 }
 
-static void damage_is_refused_by_name(void **state)
+TEST(damage_is_refused_by_name)
 {
     static struct film_bytes file;
     refuse_changed(4, 19000, "19000 x 21; each side");
@@ -421,7 +421,7 @@ static void damage_is_refused_by_name(void **state)
 }
 
 /* 16384 x 16384 pixels that no byte of the file stands for. */
-static void sizes_without_bytes_are_refused(void **state)
+TEST(sizes_without_bytes_are_refused)
 {
     static struct film_bytes file;
     file.n = 0;
@@ -438,18 +438,4 @@ static void sizes_without_bytes_are_refused(void **state)
     film_refused(film_path("empty.avi"), NULL, OCT_E_FORMAT, "holds no picture");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grey_of_every_kind),
-        cmocka_unit_test(what_lies_between_pictures_is_passed_by),
-        cmocka_unit_test(a_chunk_of_no_bytes_repeats),
-        cmocka_unit_test(the_rate_is_that_of_the_stream),
-        cmocka_unit_test(truncated_files_keep_what_was_whole),
-        cmocka_unit_test(unfinished_files_are_read),
-        cmocka_unit_test(other_films_are_refused_by_name),
-        cmocka_unit_test(damage_is_refused_by_name),
-        cmocka_unit_test(sizes_without_bytes_are_refused),
-    };
-    return cmocka_run_group_tests_name("pictures_avi", tests, film_folder_make, film_folder_remove);
-}
+TEST_GROUP(film_folder_make, film_folder_remove);

@@ -217,7 +217,7 @@ static void look(const char *path, struct oct_volume_info *info)
         fail_msg("%s", err.text);
 }
 
-static void pixels_are_those_of_the_file(void **state)
+TEST(pixels_are_those_of_the_file)
 {
     static const unsigned kinds[][2] = {{8, 8}, {8, 7}, {16, 16}, {16, 12}};
     for (unsigned i = 0; i < 8; i++) {
@@ -230,7 +230,7 @@ static void pixels_are_those_of_the_file(void **state)
     }
 }
 
-static void facts_are_those_of_the_file(void **state)
+TEST(facts_are_those_of_the_file)
 {
     struct oct_volume_info info;
     struct oct_picture picture;
@@ -266,7 +266,7 @@ static void check_distance(const struct image *image, double um)
         fail_msg("%g um from B-scan to B-scan, not %g", info.um[0], um);
 }
 
-static void the_distance_of_bscans_is_what_their_places_say(void **state)
+TEST(the_distance_of_bscans_is_what_their_places_say)
 {
     struct image image = plain();
     check_distance(&image, 240);
@@ -320,7 +320,7 @@ static uint32_t pack_rle(const struct image *image, unsigned v, unsigned char *t
     return n;
 }
 
-static void frames_packed_by_rle(void **state)
+TEST(frames_packed_by_rle)
 {
     unsigned char bytes[V][1024];
     const unsigned char *const fragments[V] = {bytes[0], bytes[1], bytes[2]};
@@ -371,7 +371,7 @@ static uint32_t from_hex(const char *hex, unsigned char *bytes)
     return n + n % 2;
 }
 
-static void frames_packed_by_jpeg(void **state)
+TEST(frames_packed_by_jpeg)
 {
     static const struct {
         const char *syntax, *hex;
@@ -410,7 +410,7 @@ static void frames_packed_by_jpeg(void **state)
 
 /* ---- what is refused ---- */
 
-static void what_is_not_read_is_told_by_name(void **state)
+TEST(what_is_not_read_is_told_by_name)
 {
     struct image wrong[10];
     static const char *const says[10] = {"SOP class 1.2.840.10008.5.1.4.1.1.7",
@@ -449,7 +449,7 @@ static void what_is_not_read_is_told_by_name(void **state)
     film_refused(make(&face, "wrong.dcm"), NULL, OCT_E_FORMAT, "an en face picture");
 }
 
-static void cut_files_are_refused_wherever_they_end(void **state)
+TEST(cut_files_are_refused_wherever_they_end)
 {
     const struct image image = plain();
     struct film_bytes *f = make_header(&image);
@@ -464,7 +464,7 @@ static void cut_files_are_refused_wherever_they_end(void **state)
 }
 
 /* Sequences in sequences, so many that a reader that calls itself for each has no stack left. */
-static void depth_has_a_bound(void **state)
+TEST(depth_has_a_bound)
 {
     for (int implicit = 0; implicit < 2; implicit++) {
         struct image image = plain();
@@ -485,7 +485,7 @@ static void depth_has_a_bound(void **state)
     }
 }
 
-static void marks_that_have_no_place_are_refused(void **state)
+TEST(marks_that_have_no_place_are_refused)
 {
     static const uint32_t marks[] = {0xfffee000, 0xfffee00d, 0xfffee0dd};
     const struct image image = plain();
@@ -507,19 +507,4 @@ static void marks_that_have_no_place_are_refused(void **state)
     film_refused(write_as(f, "mark.dcm"), NULL, OCT_E_FORMAT, "no value representation");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pixels_are_those_of_the_file),
-        cmocka_unit_test(facts_are_those_of_the_file),
-        cmocka_unit_test(the_distance_of_bscans_is_what_their_places_say),
-        cmocka_unit_test(frames_packed_by_rle),
-        cmocka_unit_test(frames_packed_by_jpeg),
-        cmocka_unit_test(what_is_not_read_is_told_by_name),
-        cmocka_unit_test(cut_files_are_refused_wherever_they_end),
-        cmocka_unit_test(depth_has_a_bound),
-        cmocka_unit_test(marks_that_have_no_place_are_refused),
-    };
-    return cmocka_run_group_tests_name("pictures_dicom", tests, film_folder_make,
-                                       film_folder_remove);
-}
+TEST_GROUP(film_folder_make, film_folder_remove);

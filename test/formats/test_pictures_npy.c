@@ -85,7 +85,7 @@ static void check_pictures(const char *path, const char *descr, unsigned n)
     oct_pictures_close(pictures);
 }
 
-static void numbers_of_every_kind(void **state)
+TEST(numbers_of_every_kind)
 {
     static const char *const types[] = {"|u1", "|i1", "<u2", ">u2", "<i2", ">i2",
                                         "<f4", ">f4", "<f8", ">f8", "<u1"};
@@ -103,7 +103,7 @@ static void numbers_of_every_kind(void **state)
     }
 }
 
-static void headers_of_every_style(void **state)
+TEST(headers_of_every_style)
 {
     static const char *const texts[] = {
         "{'descr': '|u1', 'fortran_order': False, 'shape': (19, 23), }",
@@ -131,7 +131,7 @@ static void refuse(const char *text, const char *says)
 
 #define C_ORDER "'fortran_order': False"
 
-static void other_arrays_are_refused_by_name(void **state)
+TEST(other_arrays_are_refused_by_name)
 {
     static const char *const types[] = {"'<c8'", "'<i4'", "'|b1'", "'<f2'", "'|u'", "'<M8[s]'"};
     static struct film_bytes file;
@@ -154,7 +154,7 @@ static void other_arrays_are_refused_by_name(void **state)
 }
 
 /* Sizes that overflow, or that the file does not have. */
-static void damage_is_refused(void **state)
+TEST(damage_is_refused)
 {
     static struct film_bytes file;
     refuse("{'descr': '|u1', " C_ORDER ", 'shape': (18446744073709551617, 16, 16)}", "a shape");
@@ -180,7 +180,7 @@ static void damage_is_refused(void **state)
     film_refused(film_path("magic.npy"), NULL, OCT_E_FORMAT, "truncated");
 }
 
-static void truncated_files_keep_what_was_whole(void **state)
+TEST(truncated_files_keep_what_was_whole)
 {
     static struct film_bytes file;
     const struct oct_pictures_options keep = {.keeps_whole = true};
@@ -196,14 +196,4 @@ static void truncated_files_keep_what_was_whole(void **state)
     film_refused(film_path("cut.npy"), &keep, OCT_E_FORMAT, "no picture is whole");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_of_every_kind),
-        cmocka_unit_test(headers_of_every_style),
-        cmocka_unit_test(other_arrays_are_refused_by_name),
-        cmocka_unit_test(damage_is_refused),
-        cmocka_unit_test(truncated_files_keep_what_was_whole),
-    };
-    return cmocka_run_group_tests_name("pictures_npy", tests, film_folder_make, film_folder_remove);
-}
+TEST_GROUP(film_folder_make, film_folder_remove);

@@ -99,7 +99,7 @@ static void get_times(struct oct_pictures *pictures, uint64_t frame,
 
 /* ---- times ---- */
 
-static void rows_of_en_face_have_the_times_of_their_bscans(void **state)
+TEST(rows_of_en_face_have_the_times_of_their_bscans)
 {
     static struct recording a, b;
     struct oct_pictures_times times = {0};
@@ -127,7 +127,7 @@ static void rows_of_en_face_have_the_times_of_their_bscans(void **state)
     oct_pictures_times_finish(&times);
 }
 
-static void lost_rows_lie_between_their_neighbours(void **state)
+TEST(lost_rows_lie_between_their_neighbours)
 {
     static struct recording r;
     struct oct_pictures_times times = {0};
@@ -155,7 +155,7 @@ static void lost_rows_lie_between_their_neighbours(void **state)
     oct_pictures_times_finish(&times);
 }
 
-static void lines_of_bscans_follow_the_line_rate(void **state)
+TEST(lines_of_bscans_follow_the_line_rate)
 {
     static struct recording r;
     struct oct_pictures_times times = {0};
@@ -204,7 +204,7 @@ static void must_be_unknown(struct oct_pictures *pictures)
     oct_pictures_close(pictures);
 }
 
-static void clocks_that_cannot_be_are_unknown(void **state)
+TEST(clocks_that_cannot_be_are_unknown)
 {
     static struct recording a, b;
     fill(&a, BEGIN_NS);
@@ -263,7 +263,7 @@ static void check_projection(const struct recording *r, const struct oct_picture
     oct_pictures_close(pictures);
 }
 
-static void projections_are_those_of_the_analysis(void **state)
+TEST(projections_are_those_of_the_analysis)
 {
     static struct recording r;
     struct oct_pictures_options o = {.what = OCT_PICTURES_EN_FACE};
@@ -288,7 +288,7 @@ static void projections_are_those_of_the_analysis(void **state)
 }
 
 /* The same values as octd's own en face of the same B-scans. */
-static void the_live_analysis_gives_the_same(void **state)
+TEST(the_live_analysis_gives_the_same)
 {
     static struct recording r;
     const struct oct_suite_recipe recipe = {
@@ -330,7 +330,7 @@ static void the_live_analysis_gives_the_same(void **state)
     oct_suite_bscan_close(&bscan);
 }
 
-static void slabs_outside_are_refused(void **state)
+TEST(slabs_outside_are_refused)
 {
     static struct recording r;
     static const double shares[][2] = {{-0.1, 0.5}, {0.5, 0.5}, {0.6, 0.5}, {0.5, 1.01}};
@@ -350,17 +350,4 @@ static void slabs_outside_are_refused(void **state)
     film_refused(film_path("slab.h5"), &depths, OCT_E_ARG, "no slab 0:31: its depth is 0:30");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_en_face_have_the_times_of_their_bscans),
-        cmocka_unit_test(lost_rows_lie_between_their_neighbours),
-        cmocka_unit_test(lines_of_bscans_follow_the_line_rate),
-        cmocka_unit_test(clocks_that_cannot_be_are_unknown),
-        cmocka_unit_test(projections_are_those_of_the_analysis),
-        cmocka_unit_test(the_live_analysis_gives_the_same),
-        cmocka_unit_test(slabs_outside_are_refused),
-    };
-    return cmocka_run_group_tests_name("pictures_times", tests, film_folder_make,
-                                       film_folder_remove);
-}
+TEST_GROUP(film_folder_make, film_folder_remove);

@@ -114,7 +114,7 @@ static void check_pixels(const struct oct_picture *p, unsigned v)
         }
 }
 
-static void pictures_are_bscans_as_the_device_shows_them(void **state)
+TEST(pictures_are_bscans_as_the_device_shows_them)
 {
     const char *path = write_as(make(), "a.vol", WHOLE);
     struct oct_pictures *pictures = film_open(path, NULL);
@@ -133,7 +133,7 @@ static void pictures_are_bscans_as_the_device_shows_them(void **state)
     assert_true(oct_pictures_is_volume(path));
 }
 
-static void an_en_face_picture_is_the_mean_of_its_slab(void **state)
+TEST(an_en_face_picture_is_the_mean_of_its_slab)
 {
     const struct oct_pictures_options options = {
         .what = OCT_PICTURES_EN_FACE, .slab = {{.at = 8}, {.at = 10}}, .any_side = true};
@@ -152,7 +152,7 @@ static void an_en_face_picture_is_the_mean_of_its_slab(void **state)
     oct_pictures_close(pictures);
 }
 
-static void a_volume_says_its_spacing_and_eye(void **state)
+TEST(a_volume_says_its_spacing_and_eye)
 {
     float values[V][M][D];
     struct oct_volume_info info;
@@ -170,7 +170,7 @@ static void a_volume_says_its_spacing_and_eye(void **state)
     assert_true(isnan(values[1][3][4]) && values[1][5][6] == 0);
 }
 
-static void layers_of_the_device_lie_where_it_found_them(void **state)
+TEST(layers_of_the_device_lie_where_it_found_them)
 {
     struct oct_volume_info info;
     struct oct_error err;
@@ -196,7 +196,7 @@ static void layers_of_the_device_lie_where_it_found_them(void **state)
     oct_pictures_close(pictures);
 }
 
-static void what_is_not_known_is_not_told(void **state)
+TEST(what_is_not_known_is_not_told)
 {
     static const uint32_t patterns[] = {1, 2, 5};
     struct oct_volume_info info;
@@ -213,7 +213,7 @@ static void what_is_not_known_is_not_told(void **state)
     }
 }
 
-static void a_file_that_ends_early_gives_its_whole_bscans(void **state)
+TEST(a_file_that_ends_early_gives_its_whole_bscans)
 {
     const struct oct_pictures_options keep = {.keeps_whole = true};
     struct oct_volume_info info;
@@ -233,7 +233,7 @@ static void a_file_that_ends_early_gives_its_whole_bscans(void **state)
     film_refused(write_as(make(), "cut.vol", 2000), &keep, OCT_E_FORMAT, "truncated");
 }
 
-static void damaged_headers_are_refused(void **state)
+TEST(damaged_headers_are_refused)
 {
     static const struct {
         size_t at;
@@ -264,16 +264,4 @@ static void damaged_headers_are_refused(void **state)
     oct_pictures_close(pictures);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pictures_are_bscans_as_the_device_shows_them),
-        cmocka_unit_test(an_en_face_picture_is_the_mean_of_its_slab),
-        cmocka_unit_test(a_volume_says_its_spacing_and_eye),
-        cmocka_unit_test(layers_of_the_device_lie_where_it_found_them),
-        cmocka_unit_test(what_is_not_known_is_not_told),
-        cmocka_unit_test(a_file_that_ends_early_gives_its_whole_bscans),
-        cmocka_unit_test(damaged_headers_are_refused),
-    };
-    return cmocka_run_group_tests_name("pictures_vol", tests, film_folder_make, film_folder_remove);
-}
+TEST_GROUP(film_folder_make, film_folder_remove);

@@ -105,7 +105,7 @@ static double recorded(bool is_u8, unsigned i)
     return is_u8 ? (double)(float)(lo + (uint8_t)(i * 37) * (hi - lo) / 255) : i * 0.5;
 }
 
-static void recordings_are_db_with_what_is_missing(void **state)
+TEST(recordings_are_db_with_what_is_missing)
 {
     static float values[N];
     for (int k = 0; k < 3; k++) { /* u8 of dB, f32 of dB, f32 of counts^2 */
@@ -125,7 +125,7 @@ static void recordings_are_db_with_what_is_missing(void **state)
 
 /* ---- datasets ---- */
 
-static void a_dataset_is_named_or_the_only_one(void **state)
+TEST(a_dataset_is_named_or_the_only_one)
 {
     static float f32[N], values[N];
     static uint8_t u8[N];
@@ -170,7 +170,7 @@ static void a_dataset_is_named_or_the_only_one(void **state)
     assert_true(isnan(info.um[0]) && isnan(info.um[1]) && isnan(info.um[2]));
 }
 
-static void files_without_volumes_are_refused(void **state)
+TEST(files_without_volumes_are_refused)
 {
     static const float f32[N];
     struct oct_results *results = begin(film_path("none.h5"));
@@ -204,7 +204,7 @@ static void make_npy(const char *path, const char *shape, unsigned n)
     film_write(&file, path, file.n);
 }
 
-static void arrays_of_numpy_are_volumes(void **state)
+TEST(arrays_of_numpy_are_volumes)
 {
     static float values[N];
     struct oct_error err;
@@ -226,13 +226,4 @@ static void arrays_of_numpy_are_volumes(void **state)
     refused(film_path("b.npy"), OCT_E_FORMAT, "truncated");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recordings_are_db_with_what_is_missing),
-        cmocka_unit_test(a_dataset_is_named_or_the_only_one),
-        cmocka_unit_test(files_without_volumes_are_refused),
-        cmocka_unit_test(arrays_of_numpy_are_volumes),
-    };
-    return cmocka_run_group_tests_name("volumes", tests, film_folder_make, film_folder_remove);
-}
+TEST_GROUP(film_folder_make, film_folder_remove);

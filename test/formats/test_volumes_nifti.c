@@ -225,7 +225,7 @@ static void check_values(const char *path, unsigned type, double slope, double i
     }
 }
 
-static void voxels_of_every_kind(void **state)
+TEST(voxels_of_every_kind)
 {
     for (unsigned k = 0; k < 4 * N_TYPES; k++) {
         struct header h = plain(k & 1);
@@ -239,7 +239,7 @@ static void voxels_of_every_kind(void **state)
     }
 }
 
-static void scales_apply(void **state)
+TEST(scales_apply)
 {
     struct header h = plain(false);
     static const double scales[][4] = {
@@ -259,7 +259,7 @@ static void scales_apply(void **state)
     refuse(&h, "scl_slope or scl_inter is not finite");
 }
 
-static void further_axes_of_one_are_no_axes(void **state)
+TEST(further_axes_of_one_are_no_axes)
 {
     struct header h = plain(true);
     h.dim[0] = 5;
@@ -274,7 +274,7 @@ static void further_axes_of_one_are_no_axes(void **state)
     refuse(&h, "has 1 axes; a volume has 3");
 }
 
-static void headers_may_leave_the_place_of_voxels_out(void **state)
+TEST(headers_may_leave_the_place_of_voxels_out)
 {
     struct header h = plain(false);
     h.offset = 0;
@@ -303,7 +303,7 @@ static void check_space(const struct header *h, const double um[3], const double
 }
 
 /* A quarter turn about x, (1/sqrt(2), 1/sqrt(2), 0, 0): y goes to z, z to -y. */
-static void places_are_those_of_the_header(void **state)
+TEST(places_are_those_of_the_header)
 {
     const double spaced[3][4] = {{0.004, 0, 0, 0}, {0, 0.01, 0, 0}, {0, 0, 0.025, 0}};
     const double turned[3][4] = {{0.004, 0, 0, 1}, {0, 0, -0.025, 2}, {0, 0.01, 0, 3}};
@@ -332,7 +332,7 @@ static void places_are_those_of_the_header(void **state)
 }
 
 /* Doubles of NIfTI-2 that are beyond doubles as micrometres, or are 0 then. */
-static void sizes_that_cannot_be_are_unknown(void **state)
+TEST(sizes_that_cannot_be_are_unknown)
 {
     const double ones[3][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
     const double um[3] = {NAN, NAN, NAN};
@@ -346,7 +346,7 @@ static void sizes_that_cannot_be_are_unknown(void **state)
     }
 }
 
-static void units_are_those_of_the_header(void **state)
+TEST(units_are_those_of_the_header)
 {
     static const struct {
         int units;
@@ -371,7 +371,7 @@ static void units_are_those_of_the_header(void **state)
 
 /* ---- what is refused ---- */
 
-static void what_is_no_volume_is_refused_by_name(void **state)
+TEST(what_is_no_volume_is_refused_by_name)
 {
     static const int others[] = {0, 1, 32, 128, 1536, 1792, 2048, 2304, -5};
     for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -397,7 +397,7 @@ static void what_is_no_volume_is_refused_by_name(void **state)
     refused(film_path("absent.nii"), OCT_E_IO, "cannot open");
 }
 
-static void sides_that_cannot_be_are_refused(void **state)
+TEST(sides_that_cannot_be_are_refused)
 {
     struct header h = plain(false);
     h.dim[0] = 8;
@@ -432,7 +432,7 @@ static void refuse_place(const struct header *h)
     assert_int_equal(oct_volume_look(film_path("refused.nii"), &info, &err), OCT_E_FORMAT);
 }
 
-static void places_that_cannot_be_are_refused(void **state)
+TEST(places_that_cannot_be_are_refused)
 {
     static const double offsets[] = {-1, 100, 347, 352.5, 1e30, 1e9, NAN, INFINITY, -INFINITY};
     for (unsigned i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
@@ -459,7 +459,7 @@ static size_t size_of(const char *path, unsigned char *bytes, size_t room)
 }
 
 /* Wherever they end; packed ones whatever byte of the checksum is changed. */
-static void truncated_files_are_refused(void **state)
+TEST(truncated_files_are_refused)
 {
     static unsigned char bytes[1 << 16];
     static struct film_bytes packed;
@@ -486,7 +486,7 @@ static void truncated_files_are_refused(void **state)
     }
 }
 
-static void a_file_that_changes_meanwhile_is_refused(void **state)
+TEST(a_file_that_changes_meanwhile_is_refused)
 {
     static float values[N];
     struct oct_error err;
@@ -502,22 +502,4 @@ static void a_file_that_changes_meanwhile_is_refused(void **state)
     assert_non_null(strstr(err.text, "has changed meanwhile"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(voxels_of_every_kind),
-        cmocka_unit_test(scales_apply),
-        cmocka_unit_test(further_axes_of_one_are_no_axes),
-        cmocka_unit_test(headers_may_leave_the_place_of_voxels_out),
-        cmocka_unit_test(places_are_those_of_the_header),
-        cmocka_unit_test(sizes_that_cannot_be_are_unknown),
-        cmocka_unit_test(units_are_those_of_the_header),
-        cmocka_unit_test(what_is_no_volume_is_refused_by_name),
-        cmocka_unit_test(sides_that_cannot_be_are_refused),
-        cmocka_unit_test(places_that_cannot_be_are_refused),
-        cmocka_unit_test(truncated_files_are_refused),
-        cmocka_unit_test(a_file_that_changes_meanwhile_is_refused),
-    };
-    return cmocka_run_group_tests_name("volumes_nifti", tests, film_folder_make,
-                                       film_folder_remove);
-}
+TEST_GROUP(film_folder_make, film_folder_remove);

@@ -86,7 +86,7 @@ static void must_refuse(const char *path, bool force, enum oct_err code, const c
         fail_msg("\"%s\" does not say \"%s\"", err.text, says);
 }
 
-static void it_appears_when_it_is_published(void **state)
+TEST(it_appears_when_it_is_published)
 {
     struct oct_whole_folder folder;
     char slashes[512];
@@ -103,7 +103,7 @@ static void it_appears_when_it_is_published(void **state)
     assert_int_equal(count(film_path(NULL)), n + 1);
 }
 
-static void only_its_like_is_replaced(void **state)
+TEST(only_its_like_is_replaced)
 {
     char path[512];
     const int n = count(film_path(NULL));
@@ -126,7 +126,7 @@ static void only_its_like_is_replaced(void **state)
     assert_int_equal(count(film_path(NULL)), n + 1);
 }
 
-static void what_is_no_folder_is_refused(void **state)
+TEST(what_is_no_folder_is_refused)
 {
     write_text(film_path("file"), "mine");
     must_refuse(film_path("file"), true, OCT_E_ARG, "is no folder");
@@ -139,7 +139,7 @@ static void what_is_no_folder_is_refused(void **state)
 }
 
 /* What comes while the files are being written stays. */
-static void what_has_appeared_meanwhile_stays(void **state)
+TEST(what_has_appeared_meanwhile_stays)
 {
     struct oct_whole_folder folder;
     struct oct_error err = {.text = ""};
@@ -163,7 +163,7 @@ static void what_has_appeared_meanwhile_stays(void **state)
 }
 
 /* The name of the unfinished folder may be a link by then. */
-static void what_a_link_points_at_stays(void **state)
+TEST(what_a_link_points_at_stays)
 {
     char work[512];
     struct oct_whole_folder folder;
@@ -178,15 +178,4 @@ static void what_a_link_points_at_stays(void **state)
     assert_int_equal(unlink(work), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_appears_when_it_is_published),
-        cmocka_unit_test(only_its_like_is_replaced),
-        cmocka_unit_test(what_is_no_folder_is_refused),
-        cmocka_unit_test(what_has_appeared_meanwhile_stays),
-        cmocka_unit_test(what_a_link_points_at_stays),
-    };
-    return cmocka_run_group_tests_name("whole folders", tests, film_folder_make,
-                                       film_folder_remove);
-}
+TEST_GROUP(film_folder_make, film_folder_remove);

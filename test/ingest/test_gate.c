@@ -79,7 +79,7 @@ static void close_rig(struct rig *r)
     oct_ring_destroy(r->ring);
 }
 
-static void the_gate_closes_within_two_seconds_though_the_ring_is_full(void **state)
+TEST(the_gate_closes_within_two_seconds_though_the_ring_is_full)
 {
     struct rig r;
     open_rig(&r);
@@ -104,7 +104,7 @@ static void the_gate_closes_within_two_seconds_though_the_ring_is_full(void **st
     close_rig(&r);
 }
 
-static void the_thread_ends_within_two_seconds_though_the_ring_is_full(void **state)
+TEST(the_thread_ends_within_two_seconds_though_the_ring_is_full)
 {
     struct rig r;
     open_rig(&r);
@@ -113,13 +113,4 @@ static void the_thread_ends_within_two_seconds_though_the_ring_is_full(void **st
     assert_true(oct_clock_ns() - begin < UINT64_C(2500) * 1000000);
     r.ingest = NULL;
     close_rig(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_gate_closes_within_two_seconds_though_the_ring_is_full),
-        cmocka_unit_test(the_thread_ends_within_two_seconds_though_the_ring_is_full),
-    };
-    return cmocka_run_group_tests_name("the gate", tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static void wait_for(const atomic_uint_fast64_t *count, uint64_t least)
 /* ---- cases ---- */
 
 /* Blocks of every length, longer than a slot (157 lines) and than all of them together (1256). */
-static void lines_arrive_whole_whatever_the_block(void **state)
+TEST(lines_arrive_whole_whatever_the_block)
 {
     static const uint32_t blocks[] = {1, 33, 100, 157, 158, 250, 315, 1000, 1256, 1257, 3000};
     for (size_t b = 0; b < sizeof(blocks) / sizeof(blocks[0]); b++) {
@@ -154,7 +154,7 @@ static void lines_arrive_whole_whatever_the_block(void **state)
     }
 }
 
-static void a_borrowed_slot_is_sent_without_a_copy_and_can_be_returned(void **state)
+TEST(a_borrowed_slot_is_sent_without_a_copy_and_can_be_returned)
 {
     struct rig r;
     uint16_t *lines, *again;
@@ -178,7 +178,7 @@ static void a_borrowed_slot_is_sent_without_a_copy_and_can_be_returned(void **st
     close_rig(&r);
 }
 
-static void what_finds_no_slot_waits_or_is_dropped_with_a_gap(void **state)
+TEST(what_finds_no_slot_waits_or_is_dropped_with_a_gap)
 {
     struct rig r = {.ingest = NULL};
     struct oct_shm_store *store;
@@ -210,7 +210,7 @@ static void what_finds_no_slot_waits_or_is_dropped_with_a_gap(void **state)
     oct_shm_store_destroy(store);
 }
 
-static void a_driver_outlives_the_daemon_and_finds_the_next(void **state)
+TEST(a_driver_outlives_the_daemon_and_finds_the_next)
 {
     struct rig r;
     uint16_t *lines = malloc((size_t)M * N * sizeof(uint16_t)), *borrowed;
@@ -304,7 +304,7 @@ static void push(struct intruder *x, const struct oct_lines_header *h, const voi
     assert_int_equal(zmq_send(x->socket, second, bytes, 0), (int)bytes);
 }
 
-static void descriptors_are_believed_only_where_the_slot_agrees(void **state)
+TEST(descriptors_are_believed_only_where_the_slot_agrees)
 {
     struct rig r;
     struct intruder x;
@@ -387,7 +387,7 @@ static uint64_t n_taken(const struct rig *r)
 }
 
 /* Any header, any descriptor, words and header page overwritten all the time. */
-static void garbage_of_every_kind_is_survived(void **state)
+TEST(garbage_of_every_kind_is_survived)
 {
     struct rig r;
     struct intruder x;
@@ -449,7 +449,7 @@ static off_t file_bytes(const struct rig *r)
 }
 
 /* A driver that shortens the file takes the pages away under the daemon's hands. */
-static void a_file_cut_short_costs_that_file_and_not_the_daemon(void **state)
+TEST(a_file_cut_short_costs_that_file_and_not_the_daemon)
 {
     struct rig r;
     struct intruder x;
@@ -497,7 +497,7 @@ static void a_file_cut_short_costs_that_file_and_not_the_daemon(void **state)
     close_rig(&r);
 }
 
-static void slots_of_a_dead_driver_come_back_and_those_of_a_living_one_stay(void **state)
+TEST(slots_of_a_dead_driver_come_back_and_those_of_a_living_one_stay)
 {
     struct rig r;
     struct intruder x;
@@ -537,19 +537,4 @@ static void slots_of_a_dead_driver_come_back_and_those_of_a_living_one_stay(void
     oct_shm_driver_destroy(living);
     close_intruder(&x);
     close_rig(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_arrive_whole_whatever_the_block),
-        cmocka_unit_test(a_borrowed_slot_is_sent_without_a_copy_and_can_be_returned),
-        cmocka_unit_test(what_finds_no_slot_waits_or_is_dropped_with_a_gap),
-        cmocka_unit_test(a_driver_outlives_the_daemon_and_finds_the_next),
-        cmocka_unit_test(descriptors_are_believed_only_where_the_slot_agrees),
-        cmocka_unit_test(garbage_of_every_kind_is_survived),
-        cmocka_unit_test(a_file_cut_short_costs_that_file_and_not_the_daemon),
-        cmocka_unit_test(slots_of_a_dead_driver_come_back_and_those_of_a_living_one_stay),
-    };
-    return cmocka_run_group_tests_name("shared memory", tests, NULL, NULL);
 }

@@ -151,7 +151,9 @@ static void expect_silence(struct oct_control_client *client, const char *reques
     assert_non_null(strstr(err.text, "is octd running?"));
 }
 
-static void questions_are_answered_one_after_the_other(void **state)
+#define CASE(name) TEST_WITH(name, open_server, close_server)
+
+CASE(questions_are_answered_one_after_the_other)
 {
     struct server *s = *state;
     struct oct_control_client *client = connect_to(s->endpoint);
@@ -170,7 +172,7 @@ static void questions_are_answered_one_after_the_other(void **state)
     oct_control_client_destroy(client);
 }
 
-static void silence_is_told_and_the_next_question_is_answered(void **state)
+CASE(silence_is_told_and_the_next_question_is_answered)
 {
     struct server *s = *state;
     struct oct_control_client *client = connect_to(s->endpoint);
@@ -182,7 +184,7 @@ static void silence_is_told_and_the_next_question_is_answered(void **state)
     oct_control_client_destroy(client);
 }
 
-static void a_late_reply_is_not_taken_for_that_to_another_question(void **state)
+CASE(a_late_reply_is_not_taken_for_that_to_another_question)
 {
     struct server *s = *state;
     struct oct_control_client *client = connect_to(s->endpoint);
@@ -193,7 +195,7 @@ static void a_late_reply_is_not_taken_for_that_to_another_question(void **state)
     oct_control_client_destroy(client);
 }
 
-static void a_daemon_may_come_later_or_be_started_anew(void **state)
+CASE(a_daemon_may_come_later_or_be_started_anew)
 {
     struct server *s = *state;
     stop(s);
@@ -223,7 +225,7 @@ static void *ask_in_vain(void *context)
     return NULL;
 }
 
-static void a_question_is_called_off_from_another_thread(void **state)
+CASE(a_question_is_called_off_from_another_thread)
 {
     struct server *s = *state;
     struct asking a = {.client = connect_to(s->endpoint)};
@@ -244,7 +246,7 @@ static void a_question_is_called_off_from_another_thread(void **state)
     oct_control_client_destroy(NULL);
 }
 
-static void what_cannot_be_connected_is_refused(void **state)
+CASE(what_cannot_be_connected_is_refused)
 {
     struct oct_control_client *client;
     struct oct_error err;
@@ -259,7 +261,7 @@ static void what_cannot_be_connected_is_refused(void **state)
     assert_non_null(strstr(err.text, "/nowhere.key"));
 }
 
-static void an_address_in_brackets_is_one_of_ipv6(void **state)
+CASE(an_address_in_brackets_is_one_of_ipv6)
 {
     struct server *s = *state;
     const int on = 1;
@@ -284,19 +286,4 @@ static void an_address_in_brackets_is_one_of_ipv6(void **state)
     }
     stop(s);
     start(s);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, open_server, close_server)
-    const struct CMUnitTest tests[] = {
-        CASE(questions_are_answered_one_after_the_other),
-        CASE(silence_is_told_and_the_next_question_is_answered),
-        CASE(a_late_reply_is_not_taken_for_that_to_another_question),
-        CASE(a_daemon_may_come_later_or_be_started_anew),
-        CASE(a_question_is_called_off_from_another_thread),
-        CASE(what_cannot_be_connected_is_refused),
-        CASE(an_address_in_brackets_is_one_of_ipv6),
-    };
-    return cmocka_run_group_tests_name("control client", tests, NULL, NULL);
 }

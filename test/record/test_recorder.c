@@ -10,7 +10,7 @@
 
 /* ---- cases ---- */
 
-static void every_volume_and_every_acquisition_gets_its_file(void **state)
+TEST(every_volume_and_every_acquisition_gets_its_file)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -40,7 +40,7 @@ static void every_volume_and_every_acquisition_gets_its_file(void **state)
     close_rig(&r);
 }
 
-static void a_volume_under_way_is_left_alone(void **state)
+TEST(a_volume_under_way_is_left_alone)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -62,7 +62,7 @@ static void a_volume_under_way_is_left_alone(void **state)
     close_rig(&r);
 }
 
-static void stop_takes_what_is_in_the_raw_ring_and_no_more(void **state)
+TEST(stop_takes_what_is_in_the_raw_ring_and_no_more)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -93,7 +93,7 @@ static void stop_takes_what_is_in_the_raw_ring_and_no_more(void **state)
     close_rig(&r);
 }
 
-static void stop_without_anything_recorded_ends_at_once(void **state)
+TEST(stop_without_anything_recorded_ends_at_once)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -109,7 +109,7 @@ static void stop_without_anything_recorded_ends_at_once(void **state)
     close_rig(&r);
 }
 
-static void the_end_of_the_acquisition_closes_a_partial_file(void **state)
+TEST(the_end_of_the_acquisition_closes_a_partial_file)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -133,7 +133,7 @@ static void the_end_of_the_acquisition_closes_a_partial_file(void **state)
     close_rig(&r);
 }
 
-static void stop_and_shutdown_at_once_lose_nothing(void **state)
+TEST(stop_and_shutdown_at_once_lose_nothing)
 {
     for (int round = 0; round < 10; round++) {
         struct rig r;
@@ -149,7 +149,7 @@ static void stop_and_shutdown_at_once_lose_nothing(void **state)
     }
 }
 
-static void start_is_refused_while_active_and_where_no_file_can_be(void **state)
+TEST(start_is_refused_while_active_and_where_no_file_can_be)
 {
     struct rig r;
     struct oct_error err;
@@ -173,7 +173,7 @@ static void start_is_refused_while_active_and_where_no_file_can_be(void **state)
     close_rig(&r);
 }
 
-static void a_picture_that_the_engine_lost_is_unsaved_and_the_rest_is_there(void **state)
+TEST(a_picture_that_the_engine_lost_is_unsaved_and_the_rest_is_there)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -192,7 +192,7 @@ static void a_picture_that_the_engine_lost_is_unsaved_and_the_rest_is_there(void
     close_rig(&r);
 }
 
-static void spectra_or_pictures_alone_are_recorded_alone(void **state)
+TEST(spectra_or_pictures_alone_are_recorded_alone)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -213,7 +213,7 @@ static void spectra_or_pictures_alone_are_recorded_alone(void **state)
     close_rig(&r);
 }
 
-static void a_folder_that_goes_away_ends_the_recording_and_nothing_else(void **state)
+TEST(a_folder_that_goes_away_ends_the_recording_and_nothing_else)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -243,7 +243,7 @@ static void limit_file_size(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void a_write_that_fails_ends_the_recording_and_counts_what_is_unsaved(void **state)
+TEST(a_write_that_fails_ends_the_recording_and_counts_what_is_unsaved)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -280,7 +280,7 @@ static void a_write_that_fails_ends_the_recording_and_counts_what_is_unsaved(voi
     close_rig(&r);
 }
 
-static void a_recorder_made_while_bscans_flow_pairs_spectra_with_their_pictures(void **state)
+TEST(a_recorder_made_while_bscans_flow_pairs_spectra_with_their_pictures)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -304,7 +304,7 @@ static void a_recorder_made_while_bscans_flow_pairs_spectra_with_their_pictures(
     close_rig(&r);
 }
 
-static void start_and_stop_again_and_again_while_bscans_flow(void **state)
+TEST(start_and_stop_again_and_again_while_bscans_flow)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -326,24 +326,4 @@ static void start_and_stop_again_and_again_while_bscans_flow(void **state)
     assert_int_equal(s.bscans_unsaved, 0);
     assert_true(s.volumes_written > 20 && s.bscans_written <= number);
     close_rig(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_volume_and_every_acquisition_gets_its_file),
-        cmocka_unit_test(a_volume_under_way_is_left_alone),
-        cmocka_unit_test(stop_takes_what_is_in_the_raw_ring_and_no_more),
-        cmocka_unit_test(stop_without_anything_recorded_ends_at_once),
-        cmocka_unit_test(the_end_of_the_acquisition_closes_a_partial_file),
-        cmocka_unit_test(stop_and_shutdown_at_once_lose_nothing),
-        cmocka_unit_test(start_is_refused_while_active_and_where_no_file_can_be),
-        cmocka_unit_test(a_picture_that_the_engine_lost_is_unsaved_and_the_rest_is_there),
-        cmocka_unit_test(spectra_or_pictures_alone_are_recorded_alone),
-        cmocka_unit_test(a_folder_that_goes_away_ends_the_recording_and_nothing_else),
-        cmocka_unit_test(a_write_that_fails_ends_the_recording_and_counts_what_is_unsaved),
-        cmocka_unit_test(a_recorder_made_while_bscans_flow_pairs_spectra_with_their_pictures),
-        cmocka_unit_test(start_and_stop_again_and_again_while_bscans_flow),
-    };
-    return cmocka_run_group_tests_name("recorder", tests, NULL, NULL);
 }

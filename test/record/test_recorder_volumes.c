@@ -43,7 +43,7 @@ static void expect_account(const struct oct_recorder_status *s, uint64_t offered
     assert_int_equal(dropped, offered - written);
 }
 
-static void a_recording_of_two_volumes_has_two(void **state)
+TEST(a_recording_of_two_volumes_has_two)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -71,7 +71,7 @@ static void a_recording_of_two_volumes_has_two(void **state)
     close_rig(&r);
 }
 
-static void a_volume_that_is_not_whole_does_not_count(void **state)
+TEST(a_volume_that_is_not_whole_does_not_count)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -89,7 +89,7 @@ static void a_volume_that_is_not_whole_does_not_count(void **state)
     close_rig(&r);
 }
 
-static void the_number_may_change_while_it_records(void **state)
+TEST(the_number_may_change_while_it_records)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -126,7 +126,7 @@ static void the_number_may_change_while_it_records(void **state)
     close_rig(&r);
 }
 
-static void a_piece_ends_it_when_there_are_enough(void **state)
+TEST(a_piece_ends_it_when_there_are_enough)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -142,7 +142,7 @@ static void a_piece_ends_it_when_there_are_enough(void **state)
     close_rig(&r);
 }
 
-static void a_stop_comes_first(void **state)
+TEST(a_stop_comes_first)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -169,7 +169,7 @@ static const char *name_of(const struct oct_record_settings *settings, char *pat
     return strrchr(path, '/') + 1;
 }
 
-static void names_have_the_pseudonym_when_they_are_told_to(void **state)
+TEST(names_have_the_pseudonym_when_they_are_told_to)
 {
     char path[600], long_text[128];
     struct rig r = {.directory = "/records"};
@@ -189,17 +189,4 @@ static void names_have_the_pseudonym_when_they_are_told_to(void **state)
     assert_memory_equal(name, long_text, strlen(long_text));
     assert_memory_equal(name + strlen(long_text), "_20", 3);
     assert_true(strlen(name) < 255 - strlen(".part"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_recording_of_two_volumes_has_two),
-        cmocka_unit_test(a_volume_that_is_not_whole_does_not_count),
-        cmocka_unit_test(the_number_may_change_while_it_records),
-        cmocka_unit_test(a_piece_ends_it_when_there_are_enough),
-        cmocka_unit_test(a_stop_comes_first),
-        cmocka_unit_test(names_have_the_pseudonym_when_they_are_told_to),
-    };
-    return cmocka_run_group_tests_name("recorder_volumes", tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static void make_scene(struct oct_bench_scene *scene, enum oct_interpolation int
     assert_int_equal(oct_bench_scene_fill(scene, &err), OCT_OK);
 }
 
-static void test_row(void **state)
+TEST(a_row_has_every_figure_for_both_variants)
 {
     static const struct {
         const char *kernels, *name;
@@ -68,7 +68,7 @@ static void test_row(void **state)
         assert_ptr_equal(oct_bench_cuda_linear(rows, N, &rows[i]), i == 2 ? &rows[0] : NULL);
 }
 
-static void test_wrong_pictures(void **state)
+TEST(wrong_pictures_are_not_timed)
 {
     struct oct_bench_scene scene;
     struct oct_bench_cuda_row row;
@@ -85,7 +85,7 @@ static void test_wrong_pictures(void **state)
     assert_int_equal(cuda_host_bytes_in_use(), 0);
 }
 
-static void test_failure(void **state)
+TEST(a_cuda_call_that_fails_ends_the_benchmark_with_a_reason)
 {
     struct oct_bench_scene scene;
     struct oct_bench_cuda_row row;
@@ -104,7 +104,7 @@ static void test_failure(void **state)
     oct_bench_scene_finish(&scene);
 }
 
-static void test_command(void **state)
+TEST(octctl_bench_backend_cuda_runs_and_fails_without_a_driver)
 {
     struct oct_config config;
     struct oct_error err;
@@ -121,16 +121,4 @@ static void test_command(void **state)
     assert_int_equal(oct_command_bench.run(&config, 4, argv[0]), 0);
     cuda_host_remove_driver();
     assert_int_equal(oct_command_bench.run(&config, 4, argv[1]), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        {"a row has every figure, for both variants", test_row, NULL, NULL, NULL},
-        {"wrong pictures are not timed", test_wrong_pictures, NULL, NULL, NULL},
-        {"a CUDA call that fails ends the benchmark with a reason", test_failure, NULL, NULL, NULL},
-        {"octctl bench --backend cuda runs, and fails without a driver", test_command, NULL, NULL,
-         NULL},
-    };
-    return cmocka_run_group_tests_name("the GPU benchmark", tests, NULL, NULL) > 0;
 }

@@ -82,7 +82,7 @@ static struct oct_view_snapshot_done wait_for(struct oct_view_snapshots *s)
 }
 
 /* What the folder saw, in order: names that came by being made are those of unfinished files. */
-static void a_file_has_its_name_only_when_it_is_whole(void **state)
+TEST(a_file_has_its_name_only_when_it_is_whole)
 {
     char events[65536] __attribute__((aligned(8))), path[4200];
     SDL_Surface *surface = noise(300, 200);
@@ -109,7 +109,7 @@ static void a_file_has_its_name_only_when_it_is_whole(void **state)
     SDL_FreeSurface(surface);
 }
 
-static void the_caller_does_not_compress(void **state)
+TEST(the_caller_does_not_compress)
 {
     struct oct_view_snapshots *s;
     struct oct_error err = {0};
@@ -128,7 +128,7 @@ static void the_caller_does_not_compress(void **state)
     oct_view_snapshots_destroy(s, 60);
 }
 
-static void an_end_waits_for_what_was_asked_for(void **state)
+TEST(an_end_waits_for_what_was_asked_for)
 {
     struct oct_view_snapshots *s;
     struct oct_error err = {0};
@@ -143,7 +143,7 @@ static void an_end_waits_for_what_was_asked_for(void **state)
     oct_view_snapshots_destroy(NULL, 0);
 }
 
-static void a_failure_is_told(void **state)
+TEST(a_failure_is_told)
 {
     struct oct_view_snapshots *s;
     struct oct_error err = {0};
@@ -158,7 +158,7 @@ static void a_failure_is_told(void **state)
 }
 
 /* The user's mask, as for any file. */
-static void a_picture_is_as_readable_as_any_file(void **state)
+TEST(a_picture_is_as_readable_as_any_file)
 {
     SDL_Surface *surface = noise(20, 10);
     struct stat about;
@@ -173,14 +173,4 @@ static void a_picture_is_as_readable_as_any_file(void **state)
     SDL_FreeSurface(surface);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_has_its_name_only_when_it_is_whole),
-        cmocka_unit_test(the_caller_does_not_compress),
-        cmocka_unit_test(an_end_waits_for_what_was_asked_for),
-        cmocka_unit_test(a_failure_is_told),
-        cmocka_unit_test(a_picture_is_as_readable_as_any_file),
-    };
-    return cmocka_run_group_tests_name("viewer snapshots", tests, make_folder, remove_folder);
-}
+TEST_GROUP(make_folder, remove_folder);

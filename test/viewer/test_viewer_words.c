@@ -21,7 +21,7 @@
 
 /* ---- the daemon's words ---- */
 
-static void a_status_is_read_and_a_hostile_one_survived(void **state)
+TEST(a_status_is_read_and_a_hostile_one_survived)
 {
     static const char *const bad[] = {"",
                                       "{",
@@ -68,7 +68,7 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
     }
 }
 
-static void en_face_settings_are_read_whole_or_not_at_all(void **state)
+TEST(en_face_settings_are_read_whole_or_not_at_all)
 {
     static const struct {
         const char *analysis;
@@ -104,7 +104,7 @@ static void en_face_settings_are_read_whole_or_not_at_all(void **state)
 }
 
 /* Bytes changed, cut and doubled at random: whatever comes out is read or refused. */
-static void mutated_statuses_are_survived(void **state)
+TEST(mutated_statuses_are_survived)
 {
     size_t n = strlen(oct_scene_status), n_read = 0;
     uint32_t dice = 1;
@@ -127,7 +127,7 @@ static void mutated_statuses_are_survived(void **state)
     assert_true(n_read > 100);
 }
 
-static void what_the_header_says_is_the_daemons_word(void **state)
+TEST(what_the_header_says_is_the_daemons_word)
 {
     struct oct_view_model model;
     struct oct_view_daemon d = {0};
@@ -189,7 +189,7 @@ static void what_the_header_says_is_the_daemons_word(void **state)
     oct_view_model_finish(&model);
 }
 
-static void eye_and_pseudonym_go_to_the_daemon(void **state)
+TEST(eye_and_pseudonym_go_to_the_daemon)
 {
     struct oct_view_model model;
     struct oct_view_daemon d = {.known = true, .reachable = true};
@@ -220,7 +220,7 @@ static void eye_and_pseudonym_go_to_the_daemon(void **state)
     oct_view_model_finish(&model);
 }
 
-static void letters_are_utf8_in_any_locale(void **state)
+TEST(letters_are_utf8_in_any_locale)
 {
     static const struct {
         const char *text, *clean;
@@ -283,7 +283,7 @@ static void go_live(struct oct_view_model *model, struct oct_view_tally *tally, 
     oct_view_model_report(model, tally, true);
 }
 
-static void the_en_face_panel_says_what_it_shows_or_why_nothing(void **state)
+TEST(the_en_face_panel_says_what_it_shows_or_why_nothing)
 {
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
@@ -326,7 +326,7 @@ static void the_en_face_panel_says_what_it_shows_or_why_nothing(void **state)
     oct_view_model_finish(&model);
 }
 
-static void the_quality_in_numbers_is_octds(void **state)
+TEST(the_quality_in_numbers_is_octds)
 {
     struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
     struct oct_view_image row = oct_scene_quality();
@@ -383,7 +383,7 @@ static void expect_cones(struct oct_view_model *model, double um, double per_mm2
     oct_view_image_finish(&row);
 }
 
-static void the_cone_spacing_is_octds_where_the_scale_is_known(void **state)
+TEST(the_cone_spacing_is_octds_where_the_scale_is_known)
 {
     struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(10, 1);
@@ -415,7 +415,7 @@ static void the_cone_spacing_is_octds_where_the_scale_is_known(void **state)
     oct_view_model_finish(&model);
 }
 
-static void a_row_of_cones_that_is_none_changes_nothing(void **state)
+TEST(a_row_of_cones_that_is_none_changes_nothing)
 {
     struct oct_view_cones cones = {.known = false};
     struct oct_view_image row = cone_row(4, 70000, 0.1);
@@ -434,7 +434,7 @@ static void a_row_of_cones_that_is_none_changes_nothing(void **state)
 }
 
 /* A key of what octd does not compute says so and offers it; pressed again, octd is asked. */
-static void a_key_offers_the_setting_that_it_needs(void **state)
+TEST(a_key_offers_the_setting_that_it_needs)
 {
     static const struct {
         enum oct_view_action action;
@@ -529,7 +529,7 @@ static const struct oct_view_alarm *find(const struct oct_view_model *model, con
     "come, camera.samples is 1024\",\"cure\":\"set camera.samples=1000\",\"plain\":\"the camera "  \
     "sends lines of 1000 samples, 1024 are expected\"}}}"
 
-static void a_wrong_driver_is_named_in_plain_words(void **state)
+TEST(a_wrong_driver_is_named_in_plain_words)
 {
     static const char wrong[] = REFUSED("\"source_refused\""), right[] = REFUSED("");
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
@@ -566,7 +566,7 @@ static void a_wrong_driver_is_named_in_plain_words(void **state)
     oct_view_model_finish(&model);
 }
 
-static void alarms_say_what_is_wrong_and_go_again(void **state)
+TEST(alarms_say_what_is_wrong_and_go_again)
 {
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
@@ -629,7 +629,7 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
 }
 
 /* Counts of the whole session, and of the recording before, are no loss of this one. */
-static void a_loss_is_told_by_the_recordings_own_account_and_ends_with_it(void **state)
+TEST(a_loss_is_told_by_the_recordings_own_account_and_ends_with_it)
 {
     struct oct_view_model model;
     struct oct_view_daemon d = {0};
@@ -685,7 +685,7 @@ static bool says(const struct oct_view_model *model, const char *words, enum oct
 }
 
 /* By the daemon's word, not by the B-scans that came during the last second. */
-static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
+TEST(the_disk_lasts_as_long_as_the_daemon_says)
 {
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
@@ -737,7 +737,7 @@ static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
 }
 
 /* A burst shortens the time that the disk lasts while it goes on, and keeps octd from answering. */
-static void no_burst_of_the_camera_is_a_full_disk(void **state)
+TEST(no_burst_of_the_camera_is_a_full_disk)
 {
     static const uint64_t late_ms[] = {0, 6000, 12000}; /* two answers in twelve seconds */
     struct oct_view_disk disk = {0, 0};
@@ -762,7 +762,7 @@ static void no_burst_of_the_camera_is_a_full_disk(void **state)
     assert_true(oct_view_disk_is_low(&disk, 3614 * S));
 }
 
-static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
+TEST(a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told)
 {
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
@@ -830,7 +830,7 @@ static void hear_degraded(struct oct_view_model *model, const char *words, const
     "{\"name\":\"" name "\",\"seen\":1000,\"skipped\":{\"late\":500},\"late_share\":" share        \
     ",\"bscan_ms\":" ms ",\"late\":" late "}"
 
-static void every_word_of_degraded_is_told(void **state)
+TEST(every_word_of_degraded_is_told)
 {
     struct oct_view_model model;
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
@@ -939,7 +939,7 @@ static bool alarms(const struct scene *s, const char *words)
     return false;
 }
 
-static void volumes_and_pieces_are_told_apart_whoever_stopped(void **state)
+TEST(volumes_and_pieces_are_told_apart_whoever_stopped)
 {
     struct scene s;
     open_scene(&s);
@@ -966,7 +966,7 @@ static void volumes_and_pieces_are_told_apart_whoever_stopped(void **state)
     oct_view_model_finish(&s.model);
 }
 
-static void none_is_missed_between_two_looks(void **state)
+TEST(none_is_missed_between_two_looks)
 {
     struct scene s;
     open_scene(&s);
@@ -984,7 +984,7 @@ static void none_is_missed_between_two_looks(void **state)
 }
 
 /* Opened in its middle, octview counts what came since. */
-static void one_that_ran_before_octview_is_counted_from_there(void **state)
+TEST(one_that_ran_before_octview_is_counted_from_there)
 {
     struct scene s;
     open_scene(&s);
@@ -995,7 +995,7 @@ static void one_that_ran_before_octview_is_counted_from_there(void **state)
     oct_view_model_finish(&s.model);
 }
 
-static void what_is_not_recorded_stays_until_its_end_or_until_noted(void **state)
+TEST(what_is_not_recorded_stays_until_its_end_or_until_noted)
 {
     struct scene s;
     open_scene(&s);
@@ -1033,7 +1033,7 @@ static void what_is_not_recorded_stays_until_its_end_or_until_noted(void **state
     oct_view_model_finish(&s.model);
 }
 
-static void a_failure_stays_until_noted_or_until_the_next_begins(void **state)
+TEST(a_failure_stays_until_noted_or_until_the_next_begins)
 {
     struct scene s;
     open_scene(&s);
@@ -1058,7 +1058,7 @@ static void a_failure_stays_until_noted_or_until_the_next_begins(void **state)
     oct_view_model_finish(&s.model);
 }
 
-static void octd_may_go_and_come_back_while_it_records(void **state)
+TEST(octd_may_go_and_come_back_while_it_records)
 {
     struct scene s;
     open_scene(&s);
@@ -1141,7 +1141,7 @@ static const char *string(const cJSON *json, const char *key)
     return text;
 }
 
-static void a_name_is_safe_as_a_part_of_a_path(void **state)
+TEST(a_name_is_safe_as_a_part_of_a_path)
 {
     static const struct {
         const char *text, *name;
@@ -1173,7 +1173,7 @@ static void a_name_is_safe_as_a_part_of_a_path(void **state)
     }
 }
 
-static void a_name_is_cut_between_letters(void **state)
+TEST(a_name_is_cut_between_letters)
 {
     char name[10] = "x";
     oct_view_caption_name_add(name, sizeof(name), "abcdef\u00fc\u00fc");
@@ -1182,7 +1182,7 @@ static void a_name_is_cut_between_letters(void **state)
     assert_string_equal(name, "x-abcdef");
 }
 
-static void the_pseudonym_is_where_it_was_asked_for(void **state)
+TEST(the_pseudonym_is_where_it_was_asked_for)
 {
     struct caption_scene *s = caption_open_scene();
     oct_view_caption_make(&s->caption, &s->model, false, "window");
@@ -1202,7 +1202,7 @@ static void the_pseudonym_is_where_it_was_asked_for(void **state)
     close_scene(s);
 }
 
-static void it_says_what_is_shown(void **state)
+TEST(it_says_what_is_shown)
 {
     struct caption_scene *s = caption_open_scene();
     cJSON *json, *item;
@@ -1245,7 +1245,7 @@ static void it_says_what_is_shown(void **state)
     close_scene(s);
 }
 
-static void there_need_be_no_picture(void **state)
+TEST(there_need_be_no_picture)
 {
     struct caption_scene *s = calloc(1, sizeof(*s));
     assert_non_null(s);
@@ -1258,7 +1258,7 @@ static void there_need_be_no_picture(void **state)
     close_scene(s);
 }
 
-static void playback_speaks_of_its_file(void **state)
+TEST(playback_speaks_of_its_file)
 {
     struct caption_scene *s = caption_open_scene();
     struct oct_view_file *file = &s->model.playback.file;
@@ -1284,7 +1284,7 @@ static void playback_speaks_of_its_file(void **state)
 }
 
 /* The longest of everything still is one text. */
-static void the_longest_fits(void **state)
+TEST(the_longest_fits)
 {
     struct caption_scene *s = caption_open_scene();
     struct oct_picture_header *h = &s->model.shown.header;
@@ -1303,42 +1303,4 @@ static void the_longest_fits(void **state)
     cJSON_Delete(json);
     assert_non_null(strstr(s->caption.line, "; 9: "));
     close_scene(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_offers_the_setting_that_it_needs),
-        cmocka_unit_test(a_status_is_read_and_a_hostile_one_survived),
-        cmocka_unit_test(en_face_settings_are_read_whole_or_not_at_all),
-        cmocka_unit_test(mutated_statuses_are_survived),
-        cmocka_unit_test(what_the_header_says_is_the_daemons_word),
-        cmocka_unit_test(eye_and_pseudonym_go_to_the_daemon),
-        cmocka_unit_test(letters_are_utf8_in_any_locale),
-        cmocka_unit_test(the_en_face_panel_says_what_it_shows_or_why_nothing),
-        cmocka_unit_test(the_quality_in_numbers_is_octds),
-        cmocka_unit_test(the_cone_spacing_is_octds_where_the_scale_is_known),
-        cmocka_unit_test(a_row_of_cones_that_is_none_changes_nothing),
-        cmocka_unit_test(every_word_of_degraded_is_told),
-        cmocka_unit_test(a_loss_is_told_by_the_recordings_own_account_and_ends_with_it),
-        cmocka_unit_test(no_burst_of_the_camera_is_a_full_disk),
-        cmocka_unit_test(the_disk_lasts_as_long_as_the_daemon_says),
-        cmocka_unit_test(a_wrong_driver_is_named_in_plain_words),
-        cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),
-        cmocka_unit_test(a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told),
-        cmocka_unit_test(volumes_and_pieces_are_told_apart_whoever_stopped),
-        cmocka_unit_test(none_is_missed_between_two_looks),
-        cmocka_unit_test(one_that_ran_before_octview_is_counted_from_there),
-        cmocka_unit_test(what_is_not_recorded_stays_until_its_end_or_until_noted),
-        cmocka_unit_test(a_failure_stays_until_noted_or_until_the_next_begins),
-        cmocka_unit_test(octd_may_go_and_come_back_while_it_records),
-        cmocka_unit_test(a_name_is_safe_as_a_part_of_a_path),
-        cmocka_unit_test(a_name_is_cut_between_letters),
-        cmocka_unit_test(the_pseudonym_is_where_it_was_asked_for),
-        cmocka_unit_test(it_says_what_is_shown),
-        cmocka_unit_test(there_need_be_no_picture),
-        cmocka_unit_test(playback_speaks_of_its_file),
-        cmocka_unit_test(the_longest_fits),
-    };
-    return cmocka_run_group_tests_name("viewer words", tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void texts_come_back_even_very_long_ones(void **state)
+TEST(texts_come_back_even_very_long_ones)
 {
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_volume_about about = volume_about;
@@ -38,7 +38,7 @@ static void texts_come_back_even_very_long_ones(void **state)
     free(text);
 }
 
-static void the_calibration_comes_back_to_the_last_bit(void **state)
+TEST(the_calibration_comes_back_to_the_last_bit)
 {
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     double wavelengths[101], background[101], kmap[7], *phase;
@@ -81,7 +81,7 @@ static void the_calibration_comes_back_to_the_last_bit(void **state)
     free(phase);
 }
 
-static void dispersion_coefficients_are_stored_as_the_phase_they_give(void **state)
+TEST(dispersion_coefficients_are_stored_as_the_phase_they_give)
 {
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_calibration cal;
@@ -105,7 +105,7 @@ static void dispersion_coefficients_are_stored_as_the_phase_they_give(void **sta
     oct_volume_reader_destroy(r);
 }
 
-static void bytes_written_are_counted_once(void **state)
+TEST(bytes_written_are_counted_once)
 {
     enum { V = 50 };
     struct oct_plan plan = volume_plan(101, 9, V, 33, OCT_SAMPLE_U8);
@@ -121,7 +121,7 @@ static void bytes_written_are_counted_once(void **state)
     volume_close(w);
 }
 
-static void a_block_pushed_in_parts_and_then_whole_counts_once(void **state)
+TEST(a_block_pushed_in_parts_and_then_whole_counts_once)
 {
     enum { V = 13 };
     /* Four rows fill a block of the queue and begin the next. */
@@ -139,7 +139,7 @@ static void a_block_pushed_in_parts_and_then_whole_counts_once(void **state)
     volume_close(w);
 }
 
-static void nothing_can_be_added_twice_or_to_nothing(void **state)
+TEST(nothing_can_be_added_twice_or_to_nothing)
 {
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_error err;
@@ -158,7 +158,7 @@ static void nothing_can_be_added_twice_or_to_nothing(void **state)
 
 /* libhdf5 may fail to close a file, and then keeps it for good. An image that comes to lie where
  * that one's lay is another file all the same. */
-static void an_image_is_never_taken_for_the_one_before_it(void **state)
+TEST(an_image_is_never_taken_for_the_one_before_it)
 {
     static struct oct_hdf5_image image; /* static: the file that stays open points at it */
     char reason[160] = "";
@@ -183,7 +183,7 @@ static void an_image_is_never_taken_for_the_one_before_it(void **state)
     oct_hdf5_unlock();
 }
 
-static void datasets_of_too_many_dimensions_are_refused(void **state)
+TEST(datasets_of_too_many_dimensions_are_refused)
 {
     const uint64_t dims[OCT_HDF5_MOST_RANK + 1] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     struct oct_hdf5_reason reason = {.text = ""};
@@ -208,15 +208,5 @@ int main(void)
 {
     if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
         return 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_come_back_even_very_long_ones),
-        cmocka_unit_test(the_calibration_comes_back_to_the_last_bit),
-        cmocka_unit_test(dispersion_coefficients_are_stored_as_the_phase_they_give),
-        cmocka_unit_test(bytes_written_are_counted_once),
-        cmocka_unit_test(a_block_pushed_in_parts_and_then_whole_counts_once),
-        cmocka_unit_test(nothing_can_be_added_twice_or_to_nothing),
-        cmocka_unit_test(an_image_is_never_taken_for_the_one_before_it),
-        cmocka_unit_test(datasets_of_too_many_dimensions_are_refused),
-    };
-    return cmocka_run_group_tests_name("volume content", tests, NULL, NULL);
+    return test_run();
 }

@@ -29,7 +29,7 @@ static enum oct_err create_with(const struct oct_image_form *const *some, unsign
     return e;
 }
 
-static void names_that_collide_are_refused_at_the_start(void **state)
+TEST(names_that_collide_are_refused_at_the_start)
 {
     struct oct_image_form other = form_enface, line = form_picture, many[OCT_VOLUME_MAX_FORMS + 1];
     const struct oct_image_form *two[2] = {&form_enface, &other}, *all[OCT_VOLUME_MAX_FORMS + 1];
@@ -55,7 +55,7 @@ static void names_that_collide_are_refused_at_the_start(void **state)
     assert_int_equal(create_with(all, OCT_VOLUME_MAX_FORMS, &err), OCT_OK);
 }
 
-static void the_estimate_is_an_upper_bound_of_the_length(void **state)
+TEST(the_estimate_is_an_upper_bound_of_the_length)
 {
     const char *long_labels[OCT_IMAGE_MAX_LABELS],
         *text = "a label of a hundred and twenty letters, as nobody should ever write one into a "
@@ -94,9 +94,5 @@ int main(void)
 {
     if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
         return 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_that_collide_are_refused_at_the_start),
-        cmocka_unit_test(the_estimate_is_an_upper_bound_of_the_length),
-    };
-    return cmocka_run_group_tests_name("volume forms", tests, NULL, NULL);
+    return test_run();
 }

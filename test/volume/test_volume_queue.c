@@ -135,7 +135,7 @@ static void *send_in_thread(void *argument)
 
 /* ---- the tests ---- */
 
-static void blocks_arrive_whole_and_in_order(void **state)
+TEST(blocks_arrive_whole_and_in_order)
 {
     struct scene s;
     struct oct_error err;
@@ -152,7 +152,7 @@ static void blocks_arrive_whole_and_in_order(void **state)
     close_scene(&s);
 }
 
-static void the_next_block_is_filled_while_one_is_written(void **state)
+TEST(the_next_block_is_filled_while_one_is_written)
 {
     struct scene s;
     struct oct_error err;
@@ -177,7 +177,7 @@ static void the_next_block_is_filled_while_one_is_written(void **state)
     close_scene(&s);
 }
 
-static void after_a_failure_nothing_more_is_written(void **state)
+TEST(after_a_failure_nothing_more_is_written)
 {
     struct scene s;
     struct oct_error err = {0};
@@ -205,7 +205,7 @@ static void after_a_failure_nothing_more_is_written(void **state)
     close_scene(&s);
 }
 
-static void who_waits_for_a_block_hears_of_the_failure(void **state)
+TEST(who_waits_for_a_block_hears_of_the_failure)
 {
     struct scene s;
     pthread_t thread;
@@ -225,7 +225,7 @@ static void who_waits_for_a_block_hears_of_the_failure(void **state)
     close_scene(&s);
 }
 
-static void what_was_put_is_written_before_the_queue_ends(void **state)
+TEST(what_was_put_is_written_before_the_queue_ends)
 {
     struct scene s;
     unsigned char *lent;
@@ -269,7 +269,7 @@ static struct oct_volume_queue *use_queue(struct scene *s, unsigned n_blocks)
 }
 
 /* One file is made while the one before is closed, for hours, as octd uses malloc. */
-static void memory_goes_back_with_its_queue(void **state)
+TEST(memory_goes_back_with_its_queue)
 {
     enum { N_FILES = 60, SMALL = 64 << 10 };
     struct scene s;
@@ -299,17 +299,9 @@ static void memory_goes_back_with_its_queue(void **state)
 int main(void)
 {
     disk_calls = (struct disk_calls){.pwrite = write_when_told};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_arrive_whole_and_in_order),
-        cmocka_unit_test(the_next_block_is_filled_while_one_is_written),
-        cmocka_unit_test(after_a_failure_nothing_more_is_written),
-        cmocka_unit_test(who_waits_for_a_block_hears_of_the_failure),
-        cmocka_unit_test(what_was_put_is_written_before_the_queue_ends),
-        cmocka_unit_test(memory_goes_back_with_its_queue),
-    };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const char *temporary = getenv("TMPDIR");
     if (temporary && chdir(temporary) != 0)
         return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return test_run();
 }

@@ -214,7 +214,7 @@ static unsigned expect_volume(const char *path, unsigned i)
 
 /* ---- cases ---- */
 
-static void a_file_without_forms_is_what_it_was_before_there_were_any(void **state)
+TEST(a_file_without_forms_is_what_it_was_before_there_were_any)
 {
     unsigned major, minor, release;
     oct_hdf5_lock();
@@ -244,7 +244,7 @@ static void a_file_without_forms_is_what_it_was_before_there_were_any(void **sta
     free(file);
 }
 
-static void results_come_back_late_and_early_ones_too(void **state)
+TEST(results_come_back_late_and_early_ones_too)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("results.h5", &plan);
@@ -283,7 +283,7 @@ static bool are_all(const char *path, const char *name, int row, bool nan)
     return all;
 }
 
-static void what_never_came_is_nan_and_not_zero(void **state)
+TEST(what_never_came_is_nan_and_not_zero)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("never.h5", &plan);
@@ -314,7 +314,7 @@ static void what_never_came_is_nan_and_not_zero(void **state)
     volume_expect("never.h5", &plan.geometry, written, true, true);
 }
 
-static void an_image_of_a_volume_is_replaced_by_the_newest(void **state)
+TEST(an_image_of_a_volume_is_replaced_by_the_newest)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("newest.h5", &plan);
@@ -337,7 +337,7 @@ static void an_image_of_a_volume_is_replaced_by_the_newest(void **state)
     assert_int_equal(expect_volume("newest.h5", ENFACE), V);
 }
 
-static void a_wrong_result_is_refused_and_changes_nothing(void **state)
+TEST(a_wrong_result_is_refused_and_changes_nothing)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("wrong.h5", &plan);
@@ -373,7 +373,7 @@ static void a_wrong_result_is_refused_and_changes_nothing(void **state)
     assert_int_equal(expect_dataset("wrong.h5", TABLE), 0x30);
 }
 
-static void a_file_without_the_dataset_takes_no_result(void **state)
+TEST(a_file_without_the_dataset_takes_no_result)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("none.h5", &plan, true, true);
@@ -383,7 +383,7 @@ static void a_file_without_the_dataset_takes_no_result(void **state)
     volume_close(w);
 }
 
-static void the_reader_lists_what_is_there(void **state)
+TEST(the_reader_lists_what_is_there)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("list.h5", &plan);
@@ -463,7 +463,7 @@ static bool crash_at(const struct oct_plan *plan, unsigned call, bool power_cut,
     return ended;
 }
 
-static void what_a_crash_leaves_is_right_after_every_single_call(void **state)
+TEST(what_a_crash_leaves_is_right_after_every_single_call)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     /* Written by the child. */
@@ -503,15 +503,5 @@ int main(int argc, char **argv)
         return write_sample(argv[2]);
     if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
         return 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_without_forms_is_what_it_was_before_there_were_any),
-        cmocka_unit_test(results_come_back_late_and_early_ones_too),
-        cmocka_unit_test(what_never_came_is_nan_and_not_zero),
-        cmocka_unit_test(an_image_of_a_volume_is_replaced_by_the_newest),
-        cmocka_unit_test(a_wrong_result_is_refused_and_changes_nothing),
-        cmocka_unit_test(a_file_without_the_dataset_takes_no_result),
-        cmocka_unit_test(the_reader_lists_what_is_there),
-        cmocka_unit_test(what_a_crash_leaves_is_right_after_every_single_call),
-    };
-    return cmocka_run_group_tests_name("volume results", tests, NULL, NULL);
+    return test_run();
 }

@@ -123,7 +123,7 @@ static bool can_punch(void)
     return can;
 }
 
-static void a_recording_that_ends_early_gives_its_space_back(void **state)
+TEST(a_recording_that_ends_early_gives_its_space_back)
 {
     uint8_t written[N_BSCANS];
     uint64_t whole_length, length;
@@ -142,7 +142,7 @@ static void a_recording_that_ends_early_gives_its_space_back(void **state)
     expect_rows("whole.h5", memset(written, 1, sizeof(written)));
 }
 
-static void rows_that_never_came_between_others_take_no_space(void **state)
+TEST(rows_that_never_came_between_others_take_no_space)
 {
     uint8_t written[N_BSCANS];
     uint64_t length;
@@ -156,7 +156,7 @@ static void rows_that_never_came_between_others_take_no_space(void **state)
     expect_rows("gaps.h5", written);
 }
 
-static void without_holes_the_space_stays_and_the_recording_is_right(void **state)
+TEST(without_holes_the_space_stays_and_the_recording_is_right)
 {
     uint8_t written[N_BSCANS] = {1, 1, 1};
     uint64_t length;
@@ -169,7 +169,7 @@ static void without_holes_the_space_stays_and_the_recording_is_right(void **stat
 }
 
 /* Kills the writer before and behind each hole that it punches. */
-static void a_kill_meanwhile_leaves_every_row_right(void **state)
+TEST(a_kill_meanwhile_leaves_every_row_right)
 {
     uint8_t written[N_BSCANS];
     int n_killed = 0;
@@ -262,7 +262,7 @@ static unsigned status_of_child(void (*act)(size_t), size_t extra_bytes)
 
 /* In steps of 256 KiB, from nothing to more than enough. libhdf5 has not been used in this process:
  * it takes memory as it begins, too. */
-static void memory_that_runs_out_ends_a_recording_with_a_line(void **state)
+TEST(memory_that_runs_out_ends_a_recording_with_a_line)
 {
     unsigned n[2] = {0, 0};
     for (size_t extra = 0; extra <= (size_t)160 << 20;
@@ -278,18 +278,8 @@ static void memory_that_runs_out_ends_a_recording_with_a_line(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-        cmocka_unit_test(memory_that_runs_out_ends_a_recording_with_a_line),
-#endif
-        cmocka_unit_test(a_recording_that_ends_early_gives_its_space_back),
-        cmocka_unit_test(rows_that_never_came_between_others_take_no_space),
-        cmocka_unit_test(without_holes_the_space_stays_and_the_recording_is_right),
-        cmocka_unit_test(a_kill_meanwhile_leaves_every_row_right),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     const char *temporary = getenv("TMPDIR");
     if (temporary && chdir(temporary) != 0)
         return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return test_run();
 }

@@ -66,7 +66,7 @@ static const char map_json[] =
     "\"bscan\":239,\"quantity\":\"intensity\",\"unit\":\"dB\",\"axes\":[\"bscan\",\"line\","
     "\"depth\"],\"spacing_um\":[12.25,null,3.5],\"whole\":false}";
 
-static void headers_are_written_key_by_key(void **state)
+TEST(headers_are_written_key_by_key)
 {
     float row[3] = {1.5f, NAN, -3};
     char json[OCT_IMAGE_HEADER_BYTES];
@@ -81,7 +81,7 @@ static void headers_are_written_key_by_key(void **state)
 }
 
 /* Values stand in the header only where they are one row. */
-static void tables_of_any_other_length_have_no_values_in_the_header(void **state)
+TEST(tables_of_any_other_length_have_no_values_in_the_header)
 {
     float rows[12] = {0};
     for (uint32_t n = 0; n <= 4; n++) {
@@ -100,7 +100,7 @@ static void tables_of_any_other_length_have_no_values_in_the_header(void **state
     }
 }
 
-static void a_list_of_one_axis_has_a_label_for_each_number(void **state)
+TEST(a_list_of_one_axis_has_a_label_for_each_number)
 {
     struct oct_image_form form = row_form;
     float list[3] = {1, 2, 3};
@@ -119,7 +119,7 @@ static void a_list_of_one_axis_has_a_label_for_each_number(void **state)
     }
 }
 
-static void headers_are_read_back(void **state)
+TEST(headers_are_read_back)
 {
     struct oct_image_header h;
     struct oct_error err = {0};
@@ -157,7 +157,7 @@ static void headers_are_read_back(void **state)
 }
 
 /* What was published before there were other topics is read as an image too. */
-static void the_header_of_a_picture_is_one_of_an_image(void **state)
+TEST(the_header_of_a_picture_is_one_of_an_image)
 {
     static const char json[] =
         "{\"frame_num\":1,\"acquisition_id\":\"a\",\"dtype\":\"uint8\",\"dsize\":6,\"dataset\":"
@@ -172,7 +172,7 @@ static void the_header_of_a_picture_is_one_of_an_image(void **state)
 }
 
 /* Numbers beside the pixels: members of the header, by name. */
-static void numbers_of_a_form_are_members(void **state)
+TEST(numbers_of_a_form_are_members)
 {
     static const struct oct_image_number numbers[] = {{"averaged", 1}, {"shift_px", 2}};
     static const struct oct_image_number taken[] = {{"lo", 1}};
@@ -216,7 +216,7 @@ static const struct oct_image_objects objects = {
     .words = (const char *const *const[]){NULL, hows, NULL},
 };
 
-static void rows_of_a_table_are_objects_too(void **state)
+TEST(rows_of_a_table_are_objects_too)
 {
     static const char said[] =
         ",\"things\":[{\"id\":16777215,\"how\":\"guessed\",\"speed_um_s\":-0.123},"
@@ -241,7 +241,7 @@ static void rows_of_a_table_are_objects_too(void **state)
     }
 }
 
-static void objects_that_cannot_be_written_are_refused(void **state)
+TEST(objects_that_cannot_be_written_are_refused)
 {
     const char *const bad_keys[] = {"id", "how", "Speed"}, *const bad_words[] = {"a b", NULL};
     struct oct_image_objects wrong = objects;
@@ -272,7 +272,7 @@ static void objects_that_cannot_be_written_are_refused(void **state)
 }
 
 /* As many as a form may have, each number as long as one can be. */
-static void the_most_objects_fit(void **state)
+TEST(the_most_objects_fit)
 {
     struct oct_image_form form = row_form;
     struct oct_error err;
@@ -292,7 +292,7 @@ static void the_most_objects_fit(void **state)
     free(rows);
 }
 
-static void the_largest_header_fits(void **state)
+TEST(the_largest_header_fits)
 {
     static char labels[OCT_IMAGE_MAX_LABELS][OCT_IMAGE_LABEL_BYTES];
     const char *names[OCT_IMAGE_MAX_LABELS];
@@ -324,7 +324,7 @@ static void the_largest_header_fits(void **state)
     assert_non_null(strstr(json, "\"frame_num\":18446744073709551615,"));
 }
 
-static void what_cannot_be_written_is_empty(void **state)
+TEST(what_cannot_be_written_is_empty)
 {
     static const char *const wrong[] = {"0123456789012345678901234567890x", "two\nlines", "\xff",
                                         "\xc2\x9b"};
@@ -367,7 +367,7 @@ static void refuse(const char *from, const char *to, const char *says)
     assert_int_equal(oct_image_header_decode(&h, json, strlen(json), 12, NULL), OCT_E_FORMAT);
 }
 
-static void every_fault_of_what_all_headers_have_is_named(void **state)
+TEST(every_fault_of_what_all_headers_have_is_named)
 {
     refuse("\"frame_num\":12345", "\"frame_num\":-1", "frame_num");
     refuse("\"frame_num\":12345", "\"frame_num\":1e300", "frame_num");
@@ -392,7 +392,7 @@ static void every_fault_of_what_all_headers_have_is_named(void **state)
     refuse("}}", "}", "not a JSON object");
 }
 
-static void every_fault_of_a_shape_is_named(void **state)
+TEST(every_fault_of_a_shape_is_named)
 {
     static const char *const wrong[] = {
         "[]", "[\"1\",\"1\",\"1\",\"3\"]", "[1,3]", "[\"1\",\"-3\"]", "[\"1\",\" 3\"]",
@@ -406,7 +406,7 @@ static void every_fault_of_a_shape_is_named(void **state)
     refuse("[\"1\",\"3\"]", "[\"0\",\"3\"]", "dsize");
 }
 
-static void every_fault_of_what_only_images_have_is_named(void **state)
+TEST(every_fault_of_what_only_images_have_is_named)
 {
     refuse("[null,null]", "[null]", "spacing_um");
     refuse("[null,null]", "[null,null,null]", "spacing_um");
@@ -428,7 +428,7 @@ static void every_fault_of_what_only_images_have_is_named(void **state)
 }
 
 /* More columns than there may be labels: none are given. */
-static void labels_are_bounded(void **state)
+TEST(labels_are_bounded)
 {
     static char json[OCT_IMAGE_HEADER_BYTES], labels[4096];
     for (unsigned n = 31; n <= 33; n++) {
@@ -451,7 +451,7 @@ static void labels_are_bounded(void **state)
     }
 }
 
-static void a_header_must_agree_with_the_values(void **state)
+TEST(a_header_must_agree_with_the_values)
 {
     struct oct_image_header h;
     struct oct_error err = {0};
@@ -462,7 +462,7 @@ static void a_header_must_agree_with_the_values(void **state)
                      OCT_E_FORMAT);
 }
 
-static void hostile_json_is_refused(void **state)
+TEST(hostile_json_is_refused)
 {
     struct oct_image_header h;
     struct oct_error err;
@@ -490,28 +490,4 @@ static void hostile_json_is_refused(void **state)
         free(cut);
         free(copy);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers_are_written_key_by_key),
-        cmocka_unit_test(tables_of_any_other_length_have_no_values_in_the_header),
-        cmocka_unit_test(a_list_of_one_axis_has_a_label_for_each_number),
-        cmocka_unit_test(headers_are_read_back),
-        cmocka_unit_test(the_header_of_a_picture_is_one_of_an_image),
-        cmocka_unit_test(numbers_of_a_form_are_members),
-        cmocka_unit_test(rows_of_a_table_are_objects_too),
-        cmocka_unit_test(objects_that_cannot_be_written_are_refused),
-        cmocka_unit_test(the_most_objects_fit),
-        cmocka_unit_test(the_largest_header_fits),
-        cmocka_unit_test(what_cannot_be_written_is_empty),
-        cmocka_unit_test(every_fault_of_what_all_headers_have_is_named),
-        cmocka_unit_test(every_fault_of_a_shape_is_named),
-        cmocka_unit_test(every_fault_of_what_only_images_have_is_named),
-        cmocka_unit_test(labels_are_bounded),
-        cmocka_unit_test(a_header_must_agree_with_the_values),
-        cmocka_unit_test(hostile_json_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
