@@ -61,9 +61,8 @@ static void check_same(const struct results *a, const struct results *b)
 static void compute_on_cpu(struct results *results)
 {
     struct oct_cells_engine *engine;
-    struct oct_error err;
-    assert_int_equal(oct_cells_cpu_engine.create(&engine, &setup, &err), OCT_OK);
-    assert_int_equal(use(&oct_cells_cpu_engine, engine, results, &err), OCT_OK);
+    must(oct_cells_cpu_engine.create(&engine, &setup, &failure));
+    must(use(&oct_cells_cpu_engine, engine, results, &failure));
     oct_cells_cpu_engine.destroy(engine);
     assert_true(results->n > 1 && results->n <= MOST);
 }
@@ -73,12 +72,11 @@ TEST(with_little_shared_memory)
 {
     struct results wanted = {0}, results = {0};
     struct oct_cells_engine *engine;
-    struct oct_error err;
     compute_on_cpu(&wanted);
     cuda_host_reset(1, MEMORY);
     cuda_host_set_shared_limit((size_t)12 << 10);
-    assert_int_equal(oct_cells_cuda_engine.create(&engine, &setup, &err), OCT_OK);
-    assert_int_equal(use(&oct_cells_cuda_engine, engine, &results, &err), OCT_OK);
+    must(oct_cells_cuda_engine.create(&engine, &setup, &failure));
+    must(use(&oct_cells_cuda_engine, engine, &results, &failure));
     oct_cells_cuda_engine.destroy(engine);
     check_same(&results, &wanted);
     check_nothing_left();
@@ -88,13 +86,12 @@ TEST(with_little_shared_memory)
 TEST(two_runs_give_the_same_bytes)
 {
     struct results runs[2];
-    struct oct_error err;
     memset(runs, 0, sizeof(runs));
     for (int i = 0; i < 2; i++) {
         struct oct_cells_engine *engine;
         cuda_host_reset(1, MEMORY);
-        assert_int_equal(oct_cells_cuda_engine.create(&engine, &setup, &err), OCT_OK);
-        assert_int_equal(use(&oct_cells_cuda_engine, engine, &runs[i], &err), OCT_OK);
+        must(oct_cells_cuda_engine.create(&engine, &setup, &failure));
+        must(use(&oct_cells_cuda_engine, engine, &runs[i], &failure));
         oct_cells_cuda_engine.destroy(engine);
     }
     assert_int_equal(memcmp(&runs[0], &runs[1], sizeof(runs[0])), 0);
@@ -111,8 +108,7 @@ TEST(the_times_of_the_device)
     cuda_host_reset(1, MEMORY);
     oct_cells_params_octd(&small.params, 1.5);
     oct_cells_scene(&scene, small.height, small.width, 1.5, OCT_CELLS_SCENE_NOISE, 1);
-    if (oct_cells_time_cuda(&small, 0, &scene, &start, 1, &t, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_time_cuda(&small, 0, &scene, &start, 1, &t, &failure));
     assert_true(t.prepare_us > 0 && t.scores_us > 0 && t.peaks_us > 0 && t.snakes_us > 0);
     assert_true(t.frame_us > t.scores_us / 2); /* of a busy machine */
     check_nothing_left();
@@ -164,10 +160,8 @@ static const char *open_course(void *context, unsigned deadline_ms)
 {
     struct course *c = context;
     struct oct_cells_engine_setup own = setup;
-    struct oct_error err = {.text = ""};
     own.deadline_ms = deadline_ms;
-    if (oct_cells_engine_select(&c->ops, &c->engine, "auto", &own, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_engine_select(&c->ops, &c->engine, "auto", &own, &failure));
     return running(c);
 }
 
@@ -175,9 +169,7 @@ static const char *use_course(void *context)
 {
     struct course *c = context;
     struct results results = {0};
-    struct oct_error err = {.text = ""};
-    if (use(c->ops, c->engine, &results, &err))
-        fail_msg("%s", err.text);
+    must(use(c->ops, c->engine, &results, &failure));
     check_same(&results, &c->wanted);
     return running(c);
 }

@@ -18,9 +18,7 @@ static struct oct_cells_engine *open(const struct oct_cells_params *params, uint
     const struct oct_cells_engine_setup setup = {
         .height = height, .width = width, .params = *params, .workers = workers};
     struct oct_cells_engine *engine;
-    struct oct_error err = {0};
-    if (cpu->create(&engine, &setup, &err))
-        fail_msg("%s", err.text);
+    must(cpu->create(&engine, &setup, &failure));
     return engine;
 }
 
@@ -28,9 +26,7 @@ static unsigned look(struct oct_cells_engine *engine, const struct oct_picture *
                      struct oct_cell cells[MOST])
 {
     unsigned n;
-    struct oct_error err = {0};
-    if (cpu->look(engine, picture, cells, MOST, &n, &err))
-        fail_msg("%s", err.text);
+    must(cpu->look(engine, picture, cells, MOST, &n, &failure));
     assert_true(n <= MOST);
     return n;
 }

@@ -20,9 +20,7 @@ static struct oct_cells_engine *open(const struct oct_cells_params *params,
     const struct oct_cells_engine_setup setup = {
         .height = H, .width = W, .params = *params, .keeps_fields = true, .workers = workers};
     struct oct_cells_engine *engine;
-    struct oct_error err = {0};
-    if (cpu->create(&engine, &setup, &err))
-        fail_msg("%s", err.text);
+    must(cpu->create(&engine, &setup, &failure));
     return engine;
 }
 

@@ -237,19 +237,15 @@ TEST(a_longest_speed_opens_the_first_gate)
 static const struct oct_cells_found *push_one(struct oct_cells_film *film,
                                               const struct oct_picture *picture, unsigned *n)
 {
-    struct oct_error err = {.text = ""};
     const struct oct_cells_found *found;
-    if (oct_cells_film_push(film, picture, NULL, 0, &found, n, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_film_push(film, picture, NULL, 0, &found, n, &failure));
     return found;
 }
 
 static struct oct_cells_film *open_film(const struct oct_cells_film_setup *setup)
 {
-    struct oct_error err = {.text = ""};
     struct oct_cells_film *film;
-    if (oct_cells_film_create(&film, setup, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_film_create(&film, setup, &failure));
     return film;
 }
 

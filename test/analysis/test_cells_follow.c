@@ -19,14 +19,12 @@ struct rig {
 static void open_rig(struct rig *r, const struct oct_follow_scene *scene, double radius,
                      double stop)
 {
-    struct oct_error err = {.text = ""};
     *r = (struct rig){.params = {.radius = radius, .stop = stop},
                       .pixels = oct_follow_scene_draw(scene),
                       .height = scene->height,
                       .width = scene->width};
-    if (oct_cells_follower_create(&r->follower, &r->params, (uint32_t)r->height, (uint32_t)r->width,
-                                  &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_follower_create(&r->follower, &r->params, (uint32_t)r->height,
+                                   (uint32_t)r->width, &failure));
 }
 
 static void close_rig(struct rig *r)

@@ -103,9 +103,7 @@ static struct scene draw(uint64_t *random, double step)
 
 static void link_is(const struct scene *s, int32_t pair[MOST])
 {
-    struct oct_error err = {.text = ""};
-    if (oct_cells_link(s->tracks, s->n_tracks, s->cells, s->n_cells, pair, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_link(s->tracks, s->n_tracks, s->cells, s->n_cells, pair, &failure));
 }
 
 TEST(costs_are_the_least_of_all_pairings)

@@ -48,7 +48,6 @@ struct rig {
 static struct rig *open_rig(const struct oct_cells_settings *settings, uint32_t depth)
 {
     struct rig *r = calloc(1, sizeof(*r));
-    struct oct_error err = {.text = ""};
     assert_non_null(r);
     r->settings = *settings;
     r->input = (struct oct_image_form){.name = "bscan",
@@ -64,9 +63,8 @@ static struct rig *open_rig(const struct oct_cells_settings *settings, uint32_t 
                                              .line_rate_hz = LINE_HZ,
                                              .live = true,
                                              .settings = settings};
-    if (oct_cells_analysis_cpu.create(&r->analysis, &setup, &r->form, &err))
-        fail_msg("%s", err.text);
-    assert_int_equal(oct_image_form_check(&r->form, &err), OCT_OK);
+    must(oct_cells_analysis_cpu.create(&r->analysis, &setup, &r->form, &failure));
+    must(oct_image_form_check(&r->form, &failure));
     r->pixels = malloc((size_t)M * depth);
     r->table = malloc(oct_image_form_bytes(&r->form));
     assert_true(r->pixels && r->table);

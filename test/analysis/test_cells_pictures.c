@@ -19,9 +19,7 @@ static struct oct_cells_engine *open(const struct oct_cells_params *params, uint
     const struct oct_cells_engine_setup setup = {
         .height = height, .width = width, .params = *params};
     struct oct_cells_engine *engine;
-    struct oct_error err = {0};
-    if (cpu->create(&engine, &setup, &err))
-        fail_msg("%s", err.text);
+    must(cpu->create(&engine, &setup, &failure));
     return engine;
 }
 
@@ -29,9 +27,7 @@ static unsigned look(struct oct_cells_engine *engine, const struct oct_picture *
                      struct oct_cell *cells, unsigned most)
 {
     unsigned n;
-    struct oct_error err = {0};
-    if (cpu->look(engine, picture, cells, most, &n, &err))
-        fail_msg("%s", err.text);
+    must(cpu->look(engine, picture, cells, most, &n, &failure));
     return n;
 }
 

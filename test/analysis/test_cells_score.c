@@ -25,9 +25,7 @@ static void add_found(struct lists *l, uint64_t frame, uint64_t track, double x,
 
 static void judge(struct lists *l)
 {
-    struct oct_error err = {.text = ""};
-    if (oct_cells_score(l->truth, l->n_true, l->found, l->n_found, 5, &l->score, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_score(l->truth, l->n_true, l->found, l->n_found, 5, &l->score, &failure));
 }
 
 static void assert_counts(const struct lists *l, unsigned matches, unsigned misses,

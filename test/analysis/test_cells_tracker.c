@@ -22,7 +22,6 @@ struct rig {
 
 static void open_film(struct rig *r)
 {
-    struct oct_error err = {.text = ""};
     const struct oct_cells_film_setup setup = {.height = HEIGHT,
                                                .width = WIDTH,
                                                .um = {NAN, NAN},
@@ -30,8 +29,7 @@ static void open_film(struct rig *r)
                                                .detect_only = r->detect_only,
                                                .ops = &cells_script_ops,
                                                .engine = &r->engine};
-    if (oct_cells_film_create(&r->film, &setup, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_film_create(&r->film, &setup, &failure));
 }
 
 /* The next push opens another. */

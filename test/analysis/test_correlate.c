@@ -29,7 +29,6 @@ static float c_at(const struct rig *r, int dy, int dx)
 
 static void correlate(struct rig *r)
 {
-    struct oct_error err = {.text = ""};
     struct oct_correlator *c;
     unsigned which;
     r->setup.height = r->f.height;
@@ -38,10 +37,9 @@ static void correlate(struct rig *r)
     r->setup.g_width = r->cross ? r->g.width : r->f.width;
     r->setup.n_batch = 1;
     r->c2d = malloc(n_shifts(&r->setup) * sizeof(float));
-    if (oct_correlator_cpu.create(&c, &r->setup, &err) ||
-        (r->cross && oct_correlator_cpu.set_reference(c, &r->g, &err)) ||
-        oct_correlator_cpu.run(c, &r->f, 1, r->c2d, &which, &err))
-        fail_msg("%s", err.text);
+    must(oct_correlator_cpu.create(&c, &r->setup, &failure) ||
+         (r->cross && oct_correlator_cpu.set_reference(c, &r->g, &failure)) ||
+         oct_correlator_cpu.run(c, &r->f, 1, r->c2d, &which, &failure));
     oct_correlator_cpu.destroy(c);
 }
 
@@ -139,8 +137,7 @@ TEST(a_picture_with_itself_is_one_at_no_shift)
         struct rig r = two(40, 33, norm, i & 1);
         r.cross = i & 2;
         memcpy(r.g.pixels, r.f.pixels, (size_t)40 * 33 * sizeof(float));
-        struct oct_error err;
-        assert_int_equal(oct_picture_mask_not_finite(&r.g, &err), OCT_OK);
+        must(oct_picture_mask_not_finite(&r.g, &failure));
         correlate(&r);
         assert_same(c_at(&r, 0, 0), 1, 1e-6);
         for (size_t k = 0; k < n_shifts(&r.setup); k++)

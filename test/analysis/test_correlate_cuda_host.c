@@ -57,9 +57,8 @@ static void check_same(const float *c2d, const float *wanted)
 static void compute_on_cpu(float *wanted)
 {
     struct oct_correlator *c;
-    struct oct_error err;
-    assert_int_equal(oct_correlator_cpu.create(&c, &setup, &err), OCT_OK);
-    assert_int_equal(use(&oct_correlator_cpu, c, wanted, &err), OCT_OK);
+    must(oct_correlator_cpu.create(&c, &setup, &failure));
+    must(use(&oct_correlator_cpu, c, wanted, &failure));
     oct_correlator_cpu.destroy(c);
 }
 
@@ -67,13 +66,12 @@ TEST(the_cuda_engine_gives_the_cpus_numbers)
 {
     struct oct_correlator_setup alone = setup;
     struct oct_correlator *c;
-    struct oct_error err;
     float c2d[2 * N_SHIFTS], wanted[2 * N_SHIFTS];
     alone.deadline_ms = PATIENCE_MS;
     compute_on_cpu(wanted);
     cuda_host_reset(1, MEMORY);
-    assert_int_equal(oct_correlator_cuda.create(&c, &alone, &err), OCT_OK);
-    assert_int_equal(use(&oct_correlator_cuda, c, c2d, &err), OCT_OK);
+    must(oct_correlator_cuda.create(&c, &alone, &failure));
+    must(use(&oct_correlator_cuda, c, c2d, &failure));
     oct_correlator_cuda.destroy(c);
     oct_correlator_cuda.destroy(NULL);
     check_same(c2d, wanted);
@@ -130,21 +128,17 @@ static const char *open_course(void *context, unsigned deadline_ms)
 {
     struct course *c = context;
     struct oct_correlator_setup own = setup;
-    struct oct_error err = {.text = ""};
     char why[200];
     own.deadline_ms = deadline_ms;
-    if (oct_correlator_select(&c->ops, &c->correlator, "auto", &own, why, sizeof(why), &err))
-        fail_msg("%s", err.text);
+    must(oct_correlator_select(&c->ops, &c->correlator, "auto", &own, why, sizeof(why), &failure));
     return running(c);
 }
 
 static const char *use_course(void *context)
 {
     struct course *c = context;
-    struct oct_error err = {.text = ""};
     float c2d[2 * N_SHIFTS];
-    if (use(c->ops, c->correlator, c2d, &err))
-        fail_msg("%s", err.text);
+    must(use(c->ops, c->correlator, c2d, &failure));
     check_same(c2d, c->wanted);
     return running(c);
 }

@@ -28,11 +28,9 @@ static int64_t *exact_sums(const struct oct_picture *f, const struct oct_picture
                            const struct oct_correlator_setup *s)
 {
     struct oct_exact *x;
-    struct oct_error err = {.text = ""};
     int64_t *sums = malloc(n_shifts(s) * sizeof(*sums));
     float *c2d = malloc(n_shifts(s) * sizeof(*c2d));
-    if (oct_exact_create(&x, s, &err) || oct_exact_correlation(x, f, g, sums, c2d, &err))
-        fail_msg("%s", err.text);
+    must(oct_exact_create(&x, s, &failure) || oct_exact_correlation(x, f, g, sums, c2d, &failure));
     oct_exact_destroy(x);
     free(c2d);
     return sums;
@@ -97,7 +95,6 @@ TEST(c_is_made_from_the_sums)
     for (unsigned i = 0; i < 16; i++) {
         struct oct_picture f, g;
         struct oct_exact *x;
-        struct oct_error err = {.text = ""};
         oct_oracle_picture(&f, 22, 19, OCT_ORACLE_U16_FLAT, 1);
         oct_oracle_picture(&g, 22, 19, OCT_ORACLE_U16_FLAT, 2);
         if (i & 4)
@@ -108,8 +105,8 @@ TEST(c_is_made_from_the_sums)
         const struct oct_picture *other = i & 8 ? &f : &g;
         int64_t *sums = malloc(n_shifts(&s) * sizeof(*sums));
         float *c2d = malloc(n_shifts(&s) * sizeof(*c2d));
-        assert_int_equal(oct_exact_create(&x, &s, &err), OCT_OK);
-        assert_int_equal(oct_exact_correlation(x, &f, other, sums, c2d, &err), OCT_OK);
+        must(oct_exact_create(&x, &s, &failure));
+        must(oct_exact_correlation(x, &f, other, sums, c2d, &failure));
         for (int dy = -10; dy <= 10; dy++)
             for (int dx = -18; dx <= 18; dx++) {
                 double n;

@@ -19,13 +19,11 @@ struct rig {
 static void open_rig(struct rig *r, struct oct_suite_recipe recipe,
                      const struct oct_enface_settings *settings)
 {
-    struct oct_error err = {.text = ""};
     struct oct_image_form form;
     *r = (struct rig){.recipe = recipe};
     oct_suite_bscan_open(&r->bscan, &recipe, OCT_STAGE_PICTURES);
     struct oct_analysis_setup setup = oct_suite_setup(&r->bscan, &recipe, settings);
-    if (oct_enface_cpu.create(&r->analysis, &setup, &form, &err))
-        fail_msg("%s", err.text);
+    must(oct_enface_cpu.create(&r->analysis, &setup, &form, &failure));
     oct_suite_result_open(&r->result, &form);
 }
 
@@ -69,9 +67,8 @@ static double value(const struct rig *r, unsigned row, unsigned line)
 
 static void use(struct rig *r, enum oct_projection projection, double first, double last)
 {
-    struct oct_error err;
     const struct oct_enface_settings s = {projection, first, last};
-    assert_int_equal(oct_enface_cpu.run.configure(r->analysis, &s, &err), OCT_OK);
+    must(oct_enface_cpu.run.configure(r->analysis, &s, &failure));
 }
 
 TEST(a_value_is_mean_maximum_or_slab)

@@ -18,13 +18,12 @@ struct scene {
 static void open_scene(struct scene *s, uint32_t height, uint32_t width, double mean, double spread,
                        bool masked)
 {
-    struct oct_error err;
     uint32_t random = height * 31 + width;
     s->n = (size_t)height * width;
     s->copy = malloc((s->n + 1) * sizeof(float));
     assert_non_null(s->copy);
     s->copy[s->n] = GUARD;
-    assert_int_equal(oct_picture_init(&s->picture, height, width, masked, &err), OCT_OK);
+    must(oct_picture_init(&s->picture, height, width, masked, &failure));
     for (size_t i = 0; i < s->n; i++) {
         random = random * 1664525u + 1013904223u;
         s->picture.pixels[i] = (float)(mean + spread * ((random >> 8) / 16777216.0 - 0.5));

@@ -129,12 +129,11 @@ static void search(const struct band *band, unsigned patch, unsigned most,
         .most = most,
         .workers = workers,
     };
-    struct oct_error err = {0};
     uint64_t n_patches = 0;
     *number = calloc((size_t)band->n * most, sizeof(**number));
     *distance = calloc((size_t)band->n * most, sizeof(**distance));
     assert_true(*number && *distance);
-    assert_int_equal(oct_patch_search(&setup, *number, *distance, &n_patches, &err), OCT_OK);
+    must(oct_patch_search(&setup, *number, *distance, &n_patches, &failure));
     assert_true(n_patches == (uint64_t)band->n * (band->n - 1));
 }
 

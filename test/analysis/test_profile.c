@@ -77,7 +77,6 @@ TEST(a_network_has_its_ring)
     enum { H = 260, W = 220, R = 70, N_WAVES = 60 };
     const double length = 24;
     struct oct_picture f;
-    struct oct_error err = {.text = ""};
     struct oct_correlator *c;
     unsigned which;
     uint32_t random = 5;
@@ -90,7 +89,7 @@ TEST(a_network_has_its_ring)
                                                .n_batch = 1};
     static float c2d[(2 * R + 1) * (2 * R + 1)];
     double radius[R + 1], c1d[R + 1];
-    assert_int_equal(oct_picture_init(&f, H, W, false, &err), OCT_OK);
+    must(oct_picture_init(&f, H, W, false, &failure));
     memset(f.pixels, 0, (size_t)H * W * sizeof(float));
     for (unsigned k = 0; k < N_WAVES; k++) {
         const double angle = 2 * PI * k / N_WAVES, q = 2 * PI / length,
@@ -101,8 +100,8 @@ TEST(a_network_has_its_ring)
     }
     for (size_t i = 0; i < (size_t)H * W; i++) /* two phases, 8 bit, on an offset */
         f.pixels[i] = f.pixels[i] > 0 ? 220 : 180;
-    assert_int_equal(oct_correlator_cpu.create(&c, &setup, &err), OCT_OK);
-    assert_int_equal(oct_correlator_cpu.run(c, &f, 1, c2d, &which, &err), OCT_OK);
+    must(oct_correlator_cpu.create(&c, &setup, &failure));
+    must(oct_correlator_cpu.run(c, &f, 1, c2d, &which, &failure));
     oct_profile(c2d, R, radius, NULL, c1d);
     const struct oct_ring_peak p = oct_profile_first_ring(radius, c1d, R, OCT_PROFILE_PROMINENCE);
     assert_true(p.found);

@@ -17,7 +17,6 @@ struct rig {
 
 static void open_rig(struct rig *r, bool linear)
 {
-    struct oct_error err = {.text = ""};
     struct oct_image_form form;
     *r = (struct rig){.recipe = {.n_lines = M,
                                  .depth = D,
@@ -27,8 +26,7 @@ static void open_rig(struct rig *r, bool linear)
                                  .live = true}};
     oct_suite_bscan_open(&r->bscan, &r->recipe, OCT_STAGE_PICTURES);
     struct oct_analysis_setup setup = oct_suite_setup(&r->bscan, &r->recipe, NULL);
-    if (oct_quality_cpu.create(&r->analysis, &setup, &form, &err))
-        fail_msg("%s", err.text);
+    must(oct_quality_cpu.create(&r->analysis, &setup, &form, &failure));
     oct_suite_result_open(&r->result, &form);
     r->bscan.frame.lo = 10;
     r->bscan.frame.hi = 70;
@@ -44,13 +42,12 @@ static void close_rig(struct rig *r)
 /* A bright layer of 4 depths on grey 10; its row of numbers. */
 static const float *look_at(struct rig *r, uint64_t number, unsigned layer, bool closed)
 {
-    struct oct_error err = {.text = ""};
     uint8_t *pixels = r->bscan.memory;
     memset(pixels, 10, (size_t)M * D);
     for (unsigned j = 0; j < M && !closed; j++)
         memset(pixels + (size_t)j * D + layer, 255, 4);
     oct_suite_bscan_number(&r->bscan, number, V);
-    assert_int_equal(oct_quality_cpu.run.push(r->analysis, &r->bscan.frame, &err), OCT_OK);
+    must(oct_quality_cpu.run.push(r->analysis, &r->bscan.frame, &failure));
     assert_int_equal(
         oct_suite_take(&oct_quality_cpu, r->analysis, &r->bscan.frame.info, &r->result), OCT_OK);
     return r->result.memory;

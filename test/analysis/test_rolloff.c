@@ -31,14 +31,12 @@ static void open_rig(struct rig *r, bool linear, const struct oct_rolloff_settin
                                             .type = OCT_SAMPLE_F32,
                                             .linear = linear,
                                             .live = true};
-    struct oct_error err = {.text = ""};
     struct oct_image_form form;
     *r = (struct rig){.linear = linear, .crop_first = settings->crop_first, .noise = 1, .seed = 5};
     oct_suite_bscan_open(&r->bscan, &recipe, OCT_STAGE_VALUES);
     struct oct_analysis_setup setup = oct_suite_setup(&r->bscan, &recipe, settings);
     setup.spacing.depth_um = 2; /* in tissue: 2.5 in air */
-    if (oct_rolloff_cpu.create(&r->analysis, &setup, &form, &err))
-        fail_msg("%s", err.text);
+    must(oct_rolloff_cpu.create(&r->analysis, &setup, &form, &failure));
     oct_suite_result_open(&r->result, &form);
 }
 
@@ -86,9 +84,8 @@ static void draw(struct rig *r, double depth_px)
 /* The numbers of the B-scan as it is drawn. */
 static const double *look(struct rig *r)
 {
-    struct oct_error err = {.text = ""};
     oct_suite_bscan_number(&r->bscan, r->number++, 100);
-    assert_int_equal(oct_rolloff_cpu.run.push(r->analysis, &r->bscan.frame, &err), OCT_OK);
+    must(oct_rolloff_cpu.run.push(r->analysis, &r->bscan.frame, &failure));
     assert_int_equal(
         oct_suite_take(&oct_rolloff_cpu, r->analysis, &r->bscan.frame.info, &r->result), OCT_OK);
     return r->result.frame.numbers;
@@ -270,21 +267,20 @@ TEST(missing_lines_are_left_out)
 TEST(settings_change_between_bscans)
 {
     struct rig r;
-    struct oct_error err = {.text = ""};
     struct oct_rolloff_settings settings = standard;
     open_rig(&r, true, &settings);
     draw(&r, 100);
     assert_true(look(&r)[OCT_ROLLOFF_STATE] == OCT_MIRROR_FOUND);
     settings.first_px = 150;
-    assert_int_equal(oct_rolloff_cpu.run.configure(r.analysis, &settings, &err), OCT_OK);
+    must(oct_rolloff_cpu.run.configure(r.analysis, &settings, &failure));
     assert_true(look(&r)[OCT_ROLLOFF_STATE] == OCT_MIRROR_WEAK);
     settings = standard;
     settings.min_snr_db = 90;
-    assert_int_equal(oct_rolloff_cpu.run.configure(r.analysis, &settings, &err), OCT_OK);
+    must(oct_rolloff_cpu.run.configure(r.analysis, &settings, &failure));
     assert_true(look(&r)[OCT_ROLLOFF_STATE] == OCT_MIRROR_WEAK);
     assert_false(oct_rolloff_cpu.run.is_at_rest(r.analysis));
     settings.enabled = false;
-    assert_int_equal(oct_rolloff_cpu.run.configure(r.analysis, &settings, &err), OCT_OK);
+    must(oct_rolloff_cpu.run.configure(r.analysis, &settings, &failure));
     assert_true(oct_rolloff_cpu.run.is_at_rest(r.analysis));
     close_rig(&r);
 }

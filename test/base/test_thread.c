@@ -37,12 +37,10 @@ static int set_up(void **state)
 TEST_WITH(a_thread_has_its_name_and_its_creators_signals_stay, set_up, NULL)
 {
     struct seen *seen = *state;
-    struct oct_error err = {.text = ""};
     pthread_t thread;
     sigset_t before, after;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
-    assert_int_equal(oct_thread_start(&thread, "octd-look", look, seen, "look thread", &err),
-                     OCT_OK);
+    must(oct_thread_start(&thread, "octd-look", look, seen, "look thread", &failure));
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     sem_post(&seen->named);
     pthread_join(thread, NULL);

@@ -43,7 +43,6 @@ TEST(table_is_sound)
 TEST(defaults_are_those_of_the_contract)
 {
     struct oct_config c;
-    struct oct_error err;
     oct_config_init(&c);
     assert_int_equal(c.camera.samples, 832);
     assert_int_equal(c.camera.bits, 16);
@@ -78,7 +77,7 @@ TEST(defaults_are_those_of_the_contract)
     assert_int_equal(enface->projection, OCT_PROJECTION_MEAN);
     assert_true(enface->slab_first == 0.4 && enface->slab_last == 0.6);
     assert_false(oct_config_is_set(&c, "camera.samples"));
-    config_assert_ok(oct_config_check(&c, &err), &err);
+    must(oct_config_check(&c, &failure));
 }
 
 /* ---- values ---- */
@@ -232,7 +231,7 @@ TEST(values_are_checked_by_type_and_range)
         if (v->kept) {
             if (code)
                 fail_msg("%s=%s: %s", v->key, v->value, err.text);
-            config_assert_ok(oct_config_get(&config, v->key, kept, sizeof(kept), &err), &err);
+            must(oct_config_get(&config, v->key, kept, sizeof(kept), &failure));
             assert_string_equal(kept, v->kept);
             assert_true(oct_config_is_set(&config, v->key));
         } else {
@@ -255,7 +254,7 @@ TEST(long_strings_are_refused_not_cut)
     memset(text, 'a', sizeof(text));
     text[0] = '/';
     text[OCT_CONFIG_STRING_BYTES - 1] = '\0';
-    config_assert_ok(oct_config_set(&config, "record.directory", text, "--set", &err), &err);
+    must(oct_config_set(&config, "record.directory", text, "--set", &failure));
     assert_string_equal(config.record.directory, text);
     text[OCT_CONFIG_STRING_BYTES - 1] = 'a';
     text[OCT_CONFIG_STRING_BYTES] = '\0';
@@ -267,7 +266,7 @@ TEST(long_strings_are_refused_not_cut)
                      OCT_E_CONFIG);
     assert_has(err.text, "128 bytes long: at most 127");
     text[127] = '\0';
-    config_assert_ok(oct_config_set(&config, "record.pseudonym", text, "--set", &err), &err);
+    must(oct_config_set(&config, "record.pseudonym", text, "--set", &failure));
     snprintf(text, sizeof(text), "ipc:///%0107d", 0);
     assert_int_equal(oct_config_set(&config, "ingest.endpoint", text, "--set", &err), OCT_E_CONFIG);
     assert_has(err.text, "too long for a socket");
@@ -316,9 +315,9 @@ TEST(assignments_are_split_at_the_first_equals_sign)
     struct oct_config config;
     struct oct_error err = {.text = ""};
     oct_config_init(&config);
-    config_assert_ok(oct_config_set_assignment(&config, "camera.samples=1024", &err), &err);
+    must(oct_config_set_assignment(&config, "camera.samples=1024", &failure));
     assert_int_equal(config.camera.samples, 1024);
-    config_assert_ok(oct_config_set_assignment(&config, " record.directory = a=b ", &err), &err);
+    must(oct_config_set_assignment(&config, " record.directory = a=b ", &failure));
     assert_string_equal(config.record.directory, "a=b");
     static const char *const bad[] = {"camera.samples", "", "=5", "  =5", "camera.samples=x"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -362,8 +361,7 @@ TEST(when_a_key_may_change_and_what_applies_it)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         enum oct_param_when when;
         unsigned applies;
-        struct oct_error err;
-        config_assert_ok(oct_config_when(cases[i].key, &when, &applies, &err), &err);
+        must(oct_config_when(cases[i].key, &when, &applies, &failure));
         if (when != cases[i].when || applies != cases[i].applies)
             fail_msg("%s", cases[i].key);
     }
@@ -395,5 +393,5 @@ TEST(keys_that_do_not_go_together_are_refused)
     config_accept(&config,
                   "[calibration]\nkmap=/b\nbackground=/c\n[pipeline]\ndc=file\nmin_db=59.9\n"
                   "[record]\nspectra=no\n");
-    config_assert_ok(oct_config_check(&config, &err), &err);
+    must(oct_config_check(&config, &failure));
 }

@@ -9,8 +9,7 @@
 
 static void set(struct oct_config *config, const char *key, const char *value)
 {
-    struct oct_error err = {.text = ""};
-    config_assert_ok(oct_config_set(config, key, value, "test", &err), &err);
+    must(oct_config_set(config, key, value, "test", &failure));
 }
 
 TEST(a_key_belongs_to_the_analysis_in_its_name)
@@ -132,7 +131,7 @@ TEST(settings_are_filled_or_zero)
     assert_true(average->bscans == 7 && average->repeats == 2);
     assert_false(oct_config_analysis(&c, "quality", &s));
     assert_int_equal(average->bscans, 0);
-    config_assert_ok(oct_config_analysis_check(&c, "quality", &form, &err), &err);
+    must(oct_config_analysis_check(&c, "quality", &form, &failure));
     form.dims[0] = form.dims[1] = 2; /* too few to register */
     assert_int_equal(oct_config_analysis_check(&c, "average", &form, &err), OCT_E_CONFIG);
 }

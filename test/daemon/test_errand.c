@@ -133,8 +133,7 @@ static void wait_end(struct scene *s)
 
 static void begin(struct scene *s, struct work *work, unsigned n, uint64_t timeout_us)
 {
-    struct oct_error err;
-    assert_int_equal(oct_errand_begin(&s->errand, &ops, work, s->raw, n, timeout_us, &err), OCT_OK);
+    must(oct_errand_begin(&s->errand, &ops, work, s->raw, n, timeout_us, &failure));
 }
 
 TEST(it_takes_so_many_b_scans_and_tells_the_result)

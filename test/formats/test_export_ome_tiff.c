@@ -21,9 +21,7 @@ static const double known_um[3] = {25, 10, 4.5};
 static void write_all(const char *path, const struct oct_export_source *sources, unsigned n,
                       uint64_t most_classic)
 {
-    struct oct_error err = {.text = ""};
-    if (oct_ome_tiff_write(path, sources, n, &export_rig_options, most_classic, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_ome_tiff_write(path, sources, n, &export_rig_options, most_classic, &failure));
 }
 
 static uint64_t bytes_of(const char *path)
@@ -46,10 +44,8 @@ static int version_of(const char *path)
 
 static char *xml_of(const struct oct_export_source *sources, unsigned n)
 {
-    struct oct_error err = {.text = ""};
     char *xml;
-    if (oct_ome_xml_make(&xml, sources, n, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_ome_xml_make(&xml, sources, n, &failure));
     return xml;
 }
 
@@ -59,7 +55,7 @@ static char *xml_of(const struct oct_export_source *sources, unsigned n)
 TEST(the_size_is_known_in_advance)
 {
     static const uint32_t sides[][3] = {{5, 7, 11}, {300, 1, 1}, {1, 1, 4096}, {40, 64, 512}};
-    const char *path = film_path("size.ome.tif");
+    const char *path = "size.ome.tif";
     for (unsigned i = 0; i < sizeof(sides) / sizeof(*sides); i++) {
         struct export_rig rig;
         export_rig_init(&rig, "bscan line depth", sides[i], known_um, OCT_EXPORT_F32);
@@ -168,7 +164,7 @@ TEST(missing_planes_are_named)
 
 static void refused(const struct oct_export_source *source, enum oct_err code, const char *says)
 {
-    const char *path = film_path("refused.ome.tif");
+    const char *path = "refused.ome.tif";
     struct oct_error err = {.text = ""};
     assert_int_equal(oct_export_ome_tiff.write(path, source, 1, &export_rig_options, &err), code);
     assert_non_null(strstr(err.text, says));
@@ -209,7 +205,7 @@ TEST(cancelled_leaves_nothing)
     struct oct_error err = {.text = ""};
     struct oct_export_options options = {
         .force = true, .cancel = &cancel, .progress = count, .progress_context = calls};
-    const char *path = film_path("cancelled.ome.tif");
+    const char *path = "cancelled.ome.tif";
     for (int i = 0; i < 2; i++) {
         export_rig_init(&rigs[i], "bscan line depth", small, known_um, OCT_EXPORT_U16);
         sources[i] = rigs[i].source;
@@ -229,7 +225,7 @@ TEST(cancelled_leaves_nothing)
 TEST(a_full_disk_is_an_error)
 {
     const uint32_t dims[3] = {20, 64, 64};
-    const char *path = film_path("full.ome.tif");
+    const char *path = "full.ome.tif";
     struct rlimit before;
     struct export_rig rig;
     export_rig_init(&rig, "bscan line depth", dims, known_um, OCT_EXPORT_F32);
@@ -311,8 +307,6 @@ static int write_4_gb(const char *folder)
     fprintf(stderr, "%s\n", err.text);
     return 1;
 }
-
-TEST_GROUP(film_folder_make, film_folder_remove);
 
 int main(int argc, char **argv)
 {

@@ -56,15 +56,12 @@ static void write_film(const char *path, const struct oct_film_setup *setup, uns
 {
     static union pixels pixels;
     struct oct_film_file *film;
-    struct oct_error err = {.text = ""};
-    if (oct_film_file_create(&film, path, setup, &err))
-        fail_msg("%s", err.text);
+    must(oct_film_file_create(&film, path, setup, &failure));
     for (unsigned t = 0; t < n; t++) {
         fill(&pixels, setup->pixel, t);
-        assert_int_equal(oct_film_file_add(film, &pixels, &err), OCT_OK);
+        must(oct_film_file_add(film, &pixels, &failure));
     }
-    if (oct_film_file_publish(film, &err))
-        fail_msg("%s", err.text);
+    must(oct_film_file_publish(film, &failure));
 }
 
 static void check_film(const char *path, enum oct_film_pixel pixel, unsigned n)
@@ -99,8 +96,8 @@ TEST(every_film_is_read_back)
         enum oct_film_format format;
         assert_true(oct_film_format_of(films[i].name, &format));
         const struct oct_film_setup setup = setup_of(format, films[i].pixel);
-        write_film(film_path(films[i].name), &setup, T);
-        check_film(film_path(films[i].name), films[i].pixel, T);
+        write_film(films[i].name, &setup, T);
+        check_film(films[i].name, films[i].pixel, T);
     }
     enum oct_film_format format;
     assert_false(oct_film_format_of("a.mp4", &format));
@@ -112,8 +109,8 @@ TEST(an_avi_says_what_it_is)
 {
     static unsigned char bytes[1248 + 8 + 48 * H + 8 + 16 + 1];
     const struct oct_film_setup setup = setup_of(OCT_FILM_AVI, OCT_FILM_U8);
-    write_film(film_path("one.avi"), &setup, 1);
-    FILE *file = fopen(film_path("one.avi"), "rb");
+    write_film("one.avi", &setup, 1);
+    FILE *file = fopen("one.avi", "rb");
     assert_int_equal(fread(bytes, 1, sizeof(bytes), file), sizeof(bytes) - 1);
     fclose(file);
     const uint32_t whole = sizeof(bytes) - 1 - 8, n = 48 * H;
@@ -149,8 +146,8 @@ TEST(rates_are_kept)
     for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
         struct oct_film_setup setup = setup_of(OCT_FILM_AVI, OCT_FILM_U8);
         setup.fps = rates[i];
-        write_film(film_path("rate.avi"), &setup, 1);
-        struct oct_pictures *pictures = film_open(film_path("rate.avi"), NULL);
+        write_film("rate.avi", &setup, 1);
+        struct oct_pictures *pictures = film_open("rate.avi", NULL);
         if (fabs(oct_pictures_fps(pictures) / rates[i] - 1) > 1e-12)
             fail_msg("%.17g became %.17g", rates[i], oct_pictures_fps(pictures));
         oct_pictures_close(pictures);
@@ -161,11 +158,11 @@ static void must_refuse(struct oct_film_setup setup, enum oct_err code, const ch
 {
     struct oct_film_file *film;
     struct oct_error err = {.text = ""};
-    assert_int_equal(oct_film_file_create(&film, film_path("no.film"), &setup, &err), code);
+    assert_int_equal(oct_film_file_create(&film, "no.film", &setup, &err), code);
     assert_null(film);
     if (!strstr(err.text, says) || !strstr(err.text, "no.film"))
         fail_msg("\"%s\" does not say \"%s\"", err.text, says);
-    assert_int_not_equal(access(film_path("no.film"), F_OK), 0);
+    assert_int_not_equal(access("no.film", F_OK), 0);
 }
 
 TEST(what_does_not_fit_is_refused)
@@ -197,17 +194,17 @@ TEST(an_avi_stops_before_2_gib)
     setup.height = 2;
     setup.width = 16384;
     setup.n_pictures = 65485;
-    assert_int_equal(oct_film_file_create(&film, film_path("large.avi"), &setup, &err), OCT_OK);
+    assert_int_equal(oct_film_file_create(&film, "large.avi", &setup, &err), OCT_OK);
     oct_film_file_discard(film);
     setup.n_pictures = 65486;
-    assert_int_equal(oct_film_file_create(&film, film_path("large.avi"), &setup, &err), OCT_E_ARG);
-    assert_int_not_equal(stat(film_path("large.avi"), &st), 0);
+    assert_int_equal(oct_film_file_create(&film, "large.avi", &setup, &err), OCT_E_ARG);
+    assert_int_not_equal(stat("large.avi", &st), 0);
 }
 
 static unsigned n_files(void)
 {
     char command[200], text[16] = "";
-    snprintf(command, sizeof(command), "ls -A '%s' | grep -c new", film_path(NULL));
+    snprintf(command, sizeof(command), "ls -A '%s' | grep -c new", ".");
     FILE *pipe = popen(command, "r");
     assert_true(fgets(text, sizeof(text), pipe) != NULL);
     pclose(pipe);
@@ -223,17 +220,17 @@ TEST(films_are_whole_or_not_there)
     for (unsigned i = 0; i < 3; i++) {
         struct oct_film_setup setup = setup_of((enum oct_film_format)i, OCT_FILM_U8);
         setup.force = false;
-        assert_int_equal(oct_film_file_create(&film, film_path(names[i]), &setup, &err), OCT_OK);
+        assert_int_equal(oct_film_file_create(&film, names[i], &setup, &err), OCT_OK);
         assert_int_equal(oct_film_file_add(film, &pixels, &err), OCT_OK);
-        assert_int_not_equal(access(film_path(names[i]), F_OK), 0);
+        assert_int_not_equal(access(names[i], F_OK), 0);
         oct_film_file_discard(film);
         assert_int_equal(n_files(), i);
-        assert_int_equal(oct_film_file_create(&film, film_path(names[i]), &setup, &err), OCT_OK);
+        assert_int_equal(oct_film_file_create(&film, names[i], &setup, &err), OCT_OK);
         assert_int_equal(oct_film_file_publish(film, &err), OCT_E_ARG); /* without pictures */
         assert_int_equal(n_files(), i);
-        write_film(film_path(names[i]), &setup, 2);
+        write_film(names[i], &setup, 2);
         assert_int_equal(n_files(), i + 1);
-        assert_int_equal(oct_film_file_create(&film, film_path(names[i]), &setup, &err), OCT_E_IO);
+        assert_int_equal(oct_film_file_create(&film, names[i], &setup, &err), OCT_E_IO);
         assert_true(strstr(err.text, "exists already") && !film);
     }
 }
@@ -246,8 +243,8 @@ TEST(a_film_that_is_lost_on_the_way_is_said)
         struct oct_film_file *film;
         struct oct_error err = {.text = ""};
         char work[300];
-        snprintf(work, sizeof(work), "%s.new.%ld", film_path("full"), (long)getpid());
-        assert_int_equal(oct_film_file_create(&film, film_path("full"), &setup, &err), OCT_OK);
+        snprintf(work, sizeof(work), "%s.new.%ld", "full", (long)getpid());
+        assert_int_equal(oct_film_file_create(&film, "full", &setup, &err), OCT_OK);
         enum oct_err e = OCT_OK;
         for (unsigned t = 0; e == OCT_OK && t < 10; t++) {
             e = oct_film_file_add(film, &pixels, &err);
@@ -257,7 +254,7 @@ TEST(a_film_that_is_lost_on_the_way_is_said)
         assert_int_equal(e, OCT_OK);
         assert_int_equal(oct_film_file_publish(film, &err), OCT_E_IO);
         assert_non_null(strstr(err.text, "full: cannot be"));
-        assert_int_not_equal(access(film_path("full"), F_OK), 0);
+        assert_int_not_equal(access("full", F_OK), 0);
     }
 }
 
@@ -268,7 +265,7 @@ static void check_cut(const unsigned char *bytes, size_t n, size_t n_whole_at[T 
     static const struct oct_pictures_options keep = {.keeps_whole = true};
     struct oct_pictures *pictures;
     struct oct_error err;
-    const char *path = film_path("cut.tif");
+    const char *path = "cut.tif";
     FILE *file = fopen(path, "wb");
     assert_true(fwrite(bytes, 1, n, file) == n && fclose(file) == 0);
     const enum oct_err e = oct_pictures_open(&pictures, &path, 1, &keep, &err);
@@ -290,8 +287,8 @@ TEST(truncated_stacks_keep_what_was_whole)
     static unsigned char bytes[1 << 16];
     const struct oct_film_setup setup = setup_of(OCT_FILM_TIFF, OCT_FILM_U16);
     size_t n_whole_at[T + 1] = {0};
-    write_film(film_path("stack.tif"), &setup, T);
-    FILE *file = fopen(film_path("stack.tif"), "rb");
+    write_film("stack.tif", &setup, T);
+    FILE *file = fopen("stack.tif", "rb");
     const size_t n = fread(bytes, 1, sizeof(bytes), file);
     fclose(file);
     assert_true(n > T * N * 2 && n < sizeof(bytes));
@@ -331,7 +328,7 @@ TEST(directories_before_pixels_promise_nothing)
 {
     static struct film_bytes file;
     const struct oct_pictures_options keep = {.keeps_whole = true};
-    const char *path = film_path("before.tif");
+    const char *path = "before.tif";
     const size_t pixels = make_stack(&file, T);
     film_write(&file, path, file.n);
     check_film(path, OCT_FILM_U16, T);
@@ -343,5 +340,3 @@ TEST(directories_before_pixels_promise_nothing)
     film_write(&file, path, pixels + 2 * N - 1);
     film_refused(path, &keep, OCT_E_FORMAT, "truncated TIFF");
 }
-
-TEST_GROUP(film_folder_make, film_folder_remove);

@@ -151,8 +151,8 @@ TEST(every_order_of_axes_gives_the_same_samples)
             static const char *const types[] = {"<u2", ">u2", "<f4"};
             for (unsigned t = 0; t < 3; t++) {
                 const struct form form = {cases[i].axes, types[t], fortran, 1, 0};
-                write_form(&form, film_path("order.npy"));
-                check_samples(film_path("order.npy"), cases[i].settings, 0, form.axes);
+                write_form(&form, "order.npy");
+                check_samples("order.npy", cases[i].settings, 0, form.axes);
             }
         }
 }
@@ -184,8 +184,8 @@ TEST(every_type_becomes_u16_by_its_rule)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct form form = {"vmn", cases[i].descr, false, cases[i].scale, cases[i].offset};
-        write_form(&form, film_path("type.npy"));
-        check_samples(film_path("type.npy"), cases[i].settings, cases[i].add, cases[i].descr);
+        write_form(&form, "type.npy");
+        check_samples("type.npy", cases[i].settings, cases[i].add, cases[i].descr);
     }
 }
 
@@ -201,8 +201,8 @@ TEST(values_of_any_range_fill_that_of_u16)
         const struct form form = {"vmn", types[t], false, types[t][1] == 'f' ? 1e-3 : 1e5, -7};
         struct oct_error err;
         bool valid;
-        write_form(&form, film_path("range.npy"));
-        struct oct_recording *r = open_with(film_path("range.npy"), NULL, &err);
+        write_form(&form, "range.npy");
+        struct oct_recording *r = open_with("range.npy", NULL, &err);
         if (!r)
             fail_msg("%s: %s", types[t], err.text);
         assert_non_null(strstr(oct_recording_input(r)->scaling, "value * "));
@@ -245,8 +245,8 @@ static void refuse(const char *text, const char *const *settings, const char *sa
     put_header(&file, text);
     for (unsigned i = 0; i < ALL; i++)
         film_put_u16(&file, i);
-    film_write(&file, film_path("refused.npy"), file.n);
-    refuse_file(film_path("refused.npy"), settings, says);
+    film_write(&file, "refused.npy", file.n);
+    refuse_file("refused.npy", settings, says);
 }
 
 #define U2 "'descr': '<u2', 'fortran_order': False, "
@@ -295,17 +295,17 @@ TEST(damaged_headers_are_refused)
 {
     static struct film_bytes file;
     put_header(&file, "{" U2 "'shape': (5, 7, 11)}");
-    film_write(&file, film_path("short.npy"), 9);
-    refuse_file(film_path("short.npy"), NULL, "ends in its header");
-    film_write(&file, film_path("header.npy"), 40);
-    refuse_file(film_path("header.npy"), NULL, "ends in its header");
+    film_write(&file, "short.npy", 9);
+    refuse_file("short.npy", NULL, "ends in its header");
+    film_write(&file, "header.npy", 40);
+    refuse_file("header.npy", NULL, "ends in its header");
     file.bytes[6] = 9;
-    film_write(&file, film_path("version.npy"), file.n);
-    refuse_file(film_path("version.npy"), NULL, "version 9");
+    film_write(&file, "version.npy", file.n);
+    refuse_file("version.npy", NULL, "version 9");
     file.bytes[6] = 2;
     film_set_u32(&file, 8, 0x7fffffff);
-    film_write(&file, film_path("long.npy"), file.n);
-    refuse_file(film_path("long.npy"), NULL, "more than 64 KiB");
+    film_write(&file, "long.npy", file.n);
+    refuse_file("long.npy", NULL, "more than 64 KiB");
 }
 
 TEST(values_that_do_not_fit_are_refused)
@@ -314,7 +314,7 @@ TEST(values_that_do_not_fit_are_refused)
     static const char *const less[] = {"file.scale=1", "file.offset=-2000", NULL};
     static const char *const lonely[] = {"file.offset=5", NULL};
     struct form form = {"vmn", "<f4", false, 1, 0};
-    const char *path = film_path("values.npy");
+    const char *path = "values.npy";
     struct oct_error err;
     write_form(&form, path);
     refuse_file(path, twice, "beyond 0 to 65535");
@@ -332,5 +332,3 @@ TEST(values_that_do_not_fit_are_refused)
     write_form(&form, path);
     refuse_file(path, NULL, "set file.scale");
 }
-
-TEST_GROUP(film_folder_make, film_folder_remove);

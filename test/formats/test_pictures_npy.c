@@ -98,8 +98,8 @@ TEST(numbers_of_every_kind)
                  types[k], T, H, W);
         put_header(&file, 1 + k % 3, text);
         put_values(&file, types[k], T * H * W);
-        film_write(&file, film_path("kind.npy"), file.n);
-        check_pictures(film_path("kind.npy"), types[k], T);
+        film_write(&file, "kind.npy", file.n);
+        check_pictures("kind.npy", types[k], T);
     }
 }
 
@@ -115,8 +115,8 @@ TEST(headers_of_every_style)
         put_header(&file, 1, texts[i]);
         put_values(&file, "|u1", H * W);
         film_put(&file, "behind", 6); /* another array, say */
-        film_write(&file, film_path("style.npy"), file.n);
-        check_pictures(film_path("style.npy"), "|u1", 1);
+        film_write(&file, "style.npy", file.n);
+        check_pictures("style.npy", "|u1", 1);
     }
 }
 
@@ -125,8 +125,8 @@ static void refuse(const char *text, const char *says)
     static struct film_bytes file;
     put_header(&file, 1, text);
     put_values(&file, "|u1", 2000);
-    film_write(&file, film_path("refused.npy"), file.n);
-    film_refused(film_path("refused.npy"), NULL, OCT_E_FORMAT, says);
+    film_write(&file, "refused.npy", file.n);
+    film_refused("refused.npy", NULL, OCT_E_FORMAT, says);
 }
 
 #define C_ORDER "'fortran_order': False"
@@ -149,8 +149,8 @@ TEST(other_arrays_are_refused_by_name)
     refuse("{'descr': '|u1', " C_ORDER ", 'shape': (0, 19, 23)}", "is empty");
     put_header(&file, 1, "{'descr': '|u1', " C_ORDER ", 'shape': (19, 8)}");
     put_values(&file, "|u1", 2000);
-    film_write(&file, film_path("small.npy"), file.n);
-    film_refused(film_path("small.npy"), NULL, OCT_E_ARG, "8 x 19; each side");
+    film_write(&file, "small.npy", file.n);
+    film_refused("small.npy", NULL, OCT_E_ARG, "8 x 19; each side");
 }
 
 /* Sizes that overflow, or that the file does not have. */
@@ -168,16 +168,16 @@ TEST(damage_is_refused)
     refuse("{" C_ORDER ", 'shape': (19, 23), 'descr':", "no type");
     refuse("", "no type");
     put_header(&file, 4, "{'descr': '|u1', " C_ORDER ", 'shape': (19, 23)}");
-    film_write(&file, film_path("new.npy"), file.n);
-    film_refused(film_path("new.npy"), NULL, OCT_E_FORMAT, "version 4");
+    film_write(&file, "new.npy", file.n);
+    film_refused("new.npy", NULL, OCT_E_FORMAT, "version 4");
     put_header(&file, 2, "{'descr': '|u1', " C_ORDER ", 'shape': (19, 23)}");
     film_set_u32(&file, 8, 0xffffffff);
-    film_write(&file, film_path("long.npy"), file.n);
-    film_refused(film_path("long.npy"), NULL, OCT_E_FORMAT, "more than 64 KiB");
-    film_write(&file, film_path("start.npy"), 12);
-    film_refused(film_path("start.npy"), NULL, OCT_E_FORMAT, "");
-    film_write(&file, film_path("magic.npy"), 7);
-    film_refused(film_path("magic.npy"), NULL, OCT_E_FORMAT, "truncated");
+    film_write(&file, "long.npy", file.n);
+    film_refused("long.npy", NULL, OCT_E_FORMAT, "more than 64 KiB");
+    film_write(&file, "start.npy", 12);
+    film_refused("start.npy", NULL, OCT_E_FORMAT, "");
+    film_write(&file, "magic.npy", 7);
+    film_refused("magic.npy", NULL, OCT_E_FORMAT, "truncated");
 }
 
 TEST(truncated_files_keep_what_was_whole)
@@ -186,14 +186,12 @@ TEST(truncated_files_keep_what_was_whole)
     const struct oct_pictures_options keep = {.keeps_whole = true};
     put_header(&file, 1, "{'descr': '<u2', " C_ORDER ", 'shape': (3, 19, 23), }");
     put_values(&file, "<u2", T * H * W);
-    film_write(&file, film_path("cut.npy"), file.n - 1);
-    film_refused(film_path("cut.npy"), NULL, OCT_E_FORMAT, "pictures that are whole: 2 of 3");
-    struct oct_pictures *pictures = film_open(film_path("cut.npy"), &keep);
+    film_write(&file, "cut.npy", file.n - 1);
+    film_refused("cut.npy", NULL, OCT_E_FORMAT, "pictures that are whole: 2 of 3");
+    struct oct_pictures *pictures = film_open("cut.npy", &keep);
     assert_int_equal(oct_pictures_count(pictures), 2);
     assert_true(strstr(oct_pictures_warning(pictures), "whole and used: 2 of 3") != NULL);
     oct_pictures_close(pictures);
-    film_write(&file, film_path("cut.npy"), file.n - 4 * H * W - 1);
-    film_refused(film_path("cut.npy"), &keep, OCT_E_FORMAT, "no picture is whole");
+    film_write(&file, "cut.npy", file.n - 4 * H * W - 1);
+    film_refused("cut.npy", &keep, OCT_E_FORMAT, "no picture is whole");
 }
-
-TEST_GROUP(film_folder_make, film_folder_remove);

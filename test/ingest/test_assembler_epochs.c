@@ -312,9 +312,8 @@ struct plan {
 /* One order: order[i] is whose the i-th queued message is. */
 static void play(struct assembler_rig *r, const struct plan *plan, const unsigned *order)
 {
-    struct oct_error err;
     struct story t = {.r = r, .senders = {{.epoch = 31}, {.epoch = 7}, {.epoch = 12}}};
-    assert_int_equal(oct_assembler_create(&r->assembler, &r->geometry, r->ring, 0, &err), OCT_OK);
+    must(oct_assembler_create(&r->assembler, &r->geometry, r->ring, 0, &failure));
     r->counts = oct_assembler_counts(r->assembler);
     for (unsigned k = 0; k < SENDERS; k++)
         if (plan->beginnings[k] == HAD_BEGUN)

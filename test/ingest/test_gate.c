@@ -50,7 +50,6 @@ static void wait_for(const atomic_uint_fast64_t *count, uint64_t least)
 
 static void open_rig(struct rig *r)
 {
-    struct oct_error err = {.text = ""};
     const struct oct_ingest_options options = {.endpoint = "tcp://127.0.0.1:*",
                                                .queue_messages = 64,
                                                .max_message_bytes = 1 << 20,
@@ -61,8 +60,7 @@ static void open_rig(struct rig *r)
     r->ring = open_ring(RING, oct_raw_slot_bytes(&r->geometry));
     r->reader = add_reader(r->ring, true, 0);
     r->context = zmq_ctx_new();
-    if (oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &err))
-        fail_msg("%s", err.text);
+    must(oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &failure));
     r->socket = zmq_socket(r->context, ZMQ_PUSH);
     zmq_setsockopt(r->socket, ZMQ_LINGER, &none, sizeof(none));
     assert_int_equal(zmq_connect(r->socket, oct_ingest_endpoint(r->ingest)), 0);

@@ -33,7 +33,6 @@ static void open_rig(struct rig *r, bool shared, bool lend)
 {
     static unsigned n_made;
     char name[40], error[256];
-    struct oct_error err = {.text = ""};
     memset(r, 0, sizeof(*r));
     snprintf(name, sizeof(name), "loans-%d-%u", (int)getpid(), n_made++);
     oct_shm_object_of(name, r->object);
@@ -50,8 +49,7 @@ static void open_rig(struct rig *r, bool shared, bool lend)
                                                .max_message_bytes = 1 << 20,
                                                .lend = lend,
                                                .open = true};
-    if (oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &err))
-        fail_msg("%s", err.text);
+    must(oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &failure));
     const struct oct_client_options patient = {.wait_ms = 10000, .linger_ms = 10000};
     if (oct_client_connect(&r->client, oct_ingest_endpoint(r->ingest), N, &patient, error,
                            sizeof(error)))

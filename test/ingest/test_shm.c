@@ -32,12 +32,10 @@ struct rig {
 
 static void open_ingest(struct rig *r)
 {
-    struct oct_error err = {.text = ""};
     const struct oct_ingest_options options = {
         .endpoint = r->endpoint, .queue_messages = SLOTS, .max_message_bytes = 1, .open = true};
     r->context = zmq_ctx_new();
-    if (oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &err))
-        fail_msg("%s", err.text);
+    must(oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &failure));
 }
 
 static void close_ingest(struct rig *r)

@@ -190,11 +190,9 @@ WITH_RIG(a_removed_key_is_out_while_another_file_cannot_be_read)
 WITH_RIG(a_file_that_cannot_be_read_at_the_start_lets_nobody_in)
 {
     struct rig *rig = *state;
-    struct oct_error err;
     oct_access_destroy(rig->access);
     spoil_key(rig, ALICE);
-    if (oct_access_create(&rig->access, rig->secret, rig->allowed, &err))
-        fail_msg("%s", err.text);
+    must(oct_access_create(&rig->access, rig->secret, rig->allowed, &failure));
     assert_int_equal(counts(rig).n_allowed, 1);
     assert_int_equal(counts(rig).n_unreadable, 1);
     assert_false(comes_in(rig, rig->keys[ALICE]));

@@ -74,8 +74,7 @@ WITH_RIG(all_keys_up_to_the_bound_count)
     assert_non_null(strstr(err.text, rig->allowed));
     assert_non_null(strstr(err.text, "more than 4096"));
     remove_numbered(rig, AT_FIRST, 1);
-    if (oct_access_create(&rig->access, rig->secret, rig->allowed, &err))
-        fail_msg("%s", err.text);
+    must(oct_access_create(&rig->access, rig->secret, rig->allowed, &failure));
     assert_int_equal(counts(rig).n_allowed, MOST);
     for (uint32_t i = 0; i < AT_FIRST; i++)
         assert_true(number_comes_in(rig, i));
@@ -87,10 +86,9 @@ WITH_RIG(all_keys_up_to_the_bound_count)
 WITH_RIG(above_the_bound_removed_keys_are_out_and_no_new_one_is_taken)
 {
     struct rig *rig = *state;
-    struct oct_error err;
     close_access(rig);
     add_numbered(rig, 0, AT_FIRST);
-    assert_int_equal(oct_access_create(&rig->access, rig->secret, rig->allowed, &err), OCT_OK);
+    must(oct_access_create(&rig->access, rig->secret, rig->allowed, &failure));
     assert_int_equal(counts(rig).n_allowed, MOST);
     struct connection b = come_in(rig, BOB, -1);
     assert_true(oct_access_admits(rig->access, b.pass, b.ours));
@@ -144,7 +142,6 @@ WITH_RIG(a_long_name_in_a_deep_folder_is_taken)
 {
     struct rig *rig = *state;
     struct oct_access *deep = NULL;
-    struct oct_error err;
     char path[PATH_MAX], name[NAME_MAX + 1], key[OCT_CURVE_KEY_BYTES];
     size_t n = (size_t)snprintf(path, sizeof(path), "%s", rig->folder);
     size_t top = n;
@@ -162,8 +159,7 @@ WITH_RIG(a_long_name_in_a_deep_folder_is_taken)
     int file = openat(folder, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     assert_int_equal(write(file, key, strlen(key)), strlen(key));
     close(file);
-    if (oct_access_create(&deep, rig->secret, path, &err))
-        fail_msg("%s", err.text);
+    must(oct_access_create(&deep, rig->secret, path, &failure));
     struct rig there = {.access = deep};
     assert_int_equal(counts(&there).n_allowed, 1);
     assert_true(number_comes_in(&there, 7));

@@ -28,7 +28,6 @@ static void pause_ms(long ms)
  *     "nul"     with a NUL in the middle */
 struct server {
     void *context, *socket;
-    char endpoint[200];
     pthread_t thread;
     atomic_bool ending;
     atomic_uint n_requests;
@@ -82,7 +81,7 @@ static void start(struct server *s)
     s->socket = zmq_socket(s->context, ZMQ_ROUTER);
     zmq_setsockopt(s->socket, ZMQ_RCVTIMEO, &wait_ms, sizeof(wait_ms));
     zmq_setsockopt(s->socket, ZMQ_LINGER, &linger, sizeof(linger));
-    assert_int_equal(zmq_bind(s->socket, s->endpoint), 0);
+    assert_int_equal(zmq_bind(s->socket, "ipc://control"), 0);
     s->ending = false;
     assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
 }
@@ -98,9 +97,6 @@ static int open_server(void **state)
 {
     struct server *s = calloc(1, sizeof(*s));
     assert_non_null(s);
-    const char *folder = getenv("TMPDIR");
-    snprintf(s->endpoint, sizeof(s->endpoint), "ipc://%s/octctl-%ld", folder ? folder : "/tmp",
-             (long)getpid());
     s->context = zmq_ctx_new();
     start(s);
     *state = s;
@@ -120,9 +116,7 @@ static struct oct_control_client *connect_to(const char *endpoint)
 {
     const struct oct_control_client_setup setup = {.endpoint = endpoint};
     struct oct_control_client *client;
-    struct oct_error err = {.text = ""};
-    if (oct_control_client_create(&client, &setup, &err))
-        fail_msg("%s", err.text);
+    must(oct_control_client_create(&client, &setup, &failure));
     return client;
 }
 
@@ -156,7 +150,7 @@ static void expect_silence(struct oct_control_client *client, const char *reques
 CASE(questions_are_answered_one_after_the_other)
 {
     struct server *s = *state;
-    struct oct_control_client *client = connect_to(s->endpoint);
+    struct oct_control_client *client = connect_to("ipc://control");
     expect_reply(client, "a", "re: a");
     expect_reply(client, "late 50", "re: late 50");
     expect_reply(client, "parts", "re: parts");
@@ -175,7 +169,7 @@ CASE(questions_are_answered_one_after_the_other)
 CASE(silence_is_told_and_the_next_question_is_answered)
 {
     struct server *s = *state;
-    struct oct_control_client *client = connect_to(s->endpoint);
+    struct oct_control_client *client = connect_to("ipc://control");
     expect_silence(client, "mute");
     expect_reply(client, "a", "re: a");
     expect_silence(client, "huge");
@@ -186,8 +180,7 @@ CASE(silence_is_told_and_the_next_question_is_answered)
 
 CASE(a_late_reply_is_not_taken_for_that_to_another_question)
 {
-    struct server *s = *state;
-    struct oct_control_client *client = connect_to(s->endpoint);
+    struct oct_control_client *client = connect_to("ipc://control");
     expect_silence(client, "late 600");
     expect_reply(client, "next", "re: next");
     pause_ms(400);
@@ -199,7 +192,7 @@ CASE(a_daemon_may_come_later_or_be_started_anew)
 {
     struct server *s = *state;
     stop(s);
-    struct oct_control_client *client = connect_to(s->endpoint);
+    struct oct_control_client *client = connect_to("ipc://control");
     expect_silence(client, "nobody");
     start(s);
     expect_reply(client, "a", "re: a");
@@ -228,7 +221,7 @@ static void *ask_in_vain(void *context)
 CASE(a_question_is_called_off_from_another_thread)
 {
     struct server *s = *state;
-    struct asking a = {.client = connect_to(s->endpoint)};
+    struct asking a = {.client = connect_to("ipc://control")};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, ask_in_vain, &a), 0);
     while (s->n_requests == 0)
@@ -265,7 +258,7 @@ CASE(an_address_in_brackets_is_one_of_ipv6)
 {
     struct server *s = *state;
     const int on = 1;
-    char endpoint[200];
+    char endpoint[64];
     size_t bytes = sizeof(endpoint);
     stop(s);
     void *probe = zmq_socket(s->context, ZMQ_ROUTER);

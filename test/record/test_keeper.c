@@ -28,7 +28,6 @@ struct rig {
 
 static void open_rig(struct rig *r, uint32_t history)
 {
-    struct oct_error err = {.text = ""};
     r->plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     r->raw = open_ring(SLOTS, oct_raw_slot_bytes(&r->plan.geometry));
     r->images = open_ring(SLOTS, oct_image_slot_bytes(&r->plan.geometry));
@@ -40,8 +39,7 @@ static void open_rig(struct rig *r, uint32_t history)
                                                .losses = r->losses,
                                                .buffer_bscans = BUFFER,
                                                .history_bscans = history};
-    if (oct_keeper_create(&r->keeper, &options, &err))
-        fail_msg("%s", err.text);
+    must(oct_keeper_create(&r->keeper, &options, &failure));
 }
 
 static void close_rig(struct rig *r)

@@ -196,15 +196,14 @@ TEST(spectra_or_pictures_alone_are_recorded_alone)
 {
     struct rig r;
     struct oct_recorder_status s;
-    struct oct_error err;
     char paths[8][256];
     open_rig(&r);
-    assert_int_equal(start_in(&r, r.directory, true, false, &err), OCT_OK);
+    must(start_in(&r, r.directory, true, false, &failure));
     put(&r, 1, 0, V);
     WAIT(&r, s, s.volumes_written == 1);
     oct_recorder_stop(r.recorder);
     WAIT(&r, s, !s.active);
-    assert_int_equal(start_in(&r, r.directory, false, true, &err), OCT_OK);
+    must(start_in(&r, r.directory, false, true, &failure));
     put(&r, 1, V, 2 * V);
     WAIT(&r, s, s.volumes_written == 2);
     assert_int_equal(list_files(&r, paths, 8), 2);

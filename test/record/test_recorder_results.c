@@ -243,7 +243,6 @@ TEST(the_last_seconds_have_no_results)
     struct oct_recorder_status status;
     struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS];
     struct oct_volume_reader *reader;
-    struct oct_error err;
     unsigned n;
     memset(&s, 0, sizeof(s));
     open_scene(&s, V, 4096);
@@ -258,10 +257,10 @@ TEST(the_last_seconds_have_no_results)
                                                  .config_text = "",
                                                  .eye = "",
                                                  .pseudonym = ""};
-    assert_int_equal(oct_recorder_save_history(s.rig.recorder, &settings, "last", &err), OCT_OK);
+    must(oct_recorder_save_history(s.rig.recorder, &settings, "last", &failure));
     WAIT(&s.rig, status, status.history.n_files == 1);
-    assert_int_equal(oct_volume_open(&reader, status.history.file, &err), OCT_OK);
-    assert_int_equal(oct_volume_datasets(reader, datasets, &n, &err), OCT_OK);
+    must(oct_volume_open(&reader, status.history.file, &failure));
+    must(oct_volume_datasets(reader, datasets, &n, &failure));
     assert_int_equal(n, 0);
     oct_volume_reader_destroy(reader);
     close_rig(&s.rig);

@@ -20,9 +20,7 @@ static struct oct_record_settings settings_of(const struct rig *r, uint32_t volu
 static void start_volumes(struct rig *r, uint32_t volumes)
 {
     const struct oct_record_settings settings = settings_of(r, volumes);
-    struct oct_error err = {.text = ""};
-    if (oct_recorder_start(r->recorder, &settings, &err))
-        fail_msg("%s", err.text);
+    must(oct_recorder_start(r->recorder, &settings, &failure));
 }
 
 /* The recorder has seen every B-scan up to this slot. */

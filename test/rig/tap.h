@@ -5,10 +5,13 @@
  *         assert_int_equal(...);
  *     }
  *
- * A test program is one such file: its cases run in their order. A file with a main of its own runs
- * them by test_run, all others by that of test/rig/main.c. */
+ * A test program is one such file: its cases run in their order, in an empty folder that is removed
+ * after them. A file with a main of its own runs them by test_run, all others by that of
+ * test/rig/main.c. */
 #ifndef OCT_TEST_RIG_TAP_H
 #define OCT_TEST_RIG_TAP_H
+
+#include "pipeline/base/err.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,6 +39,14 @@ extern int (*const test_group_teardown)(void **) __attribute__((weak));
 
 /* How many failed. */
 int test_run(void);
+
+/* must(oct_volume_sync(writer, &failure)): the case fails with what `failure` says, or goes on. */
+#define must(call)                                                                                 \
+    do {                                                                                           \
+        struct oct_error failure = {.text = ""};                                                   \
+        if (call)                                                                                  \
+            fail_msg("%s: %s", #call, failure.text);                                               \
+    } while (0)
 
 /* Time limit of waits for events that must happen eventually: it ends a test that hangs and does
  * not judge speed, so a busy machine must not reach it. */

@@ -17,13 +17,12 @@ static void make_scene(struct oct_bench_scene *scene, enum oct_interpolation int
     const struct oct_chain chain = {.interpolation = interpolation};
     struct oct_geometry geometry;
     struct oct_calibration cal = {.n_wavelengths = 0};
-    struct oct_error err;
     *scene = (struct oct_bench_scene){.plan = NULL};
-    assert_int_equal(oct_geometry_init(&geometry, 200, 2, 1, 0, 100, OCT_SAMPLE_U8, &err), OCT_OK);
+    must(oct_geometry_init(&geometry, 200, 2, 1, 0, 100, OCT_SAMPLE_U8, &failure));
     assert_int_equal(oct_bench_calibration(&cal, 200), OCT_OK);
-    assert_int_equal(oct_plan_create(&scene->plan, &geometry, &cal, &chain, &err), OCT_OK);
+    must(oct_plan_create(&scene->plan, &geometry, &cal, &chain, &failure));
     oct_calibration_finish(&cal);
-    assert_int_equal(oct_bench_scene_fill(scene, &err), OCT_OK);
+    must(oct_bench_scene_fill(scene, &failure));
 }
 
 TEST(a_row_has_every_figure_for_both_variants)
@@ -107,7 +106,6 @@ TEST(a_cuda_call_that_fails_ends_the_benchmark_with_a_reason)
 TEST(octctl_bench_backend_cuda_runs_and_fails_without_a_driver)
 {
     struct oct_config config;
-    struct oct_error err;
     char name[] = "bench", seconds[] = "--seconds", least[] = "0.1", json[] = "--json";
     char *argv[2][5] = {{name, seconds, least, json, NULL}, {name, seconds, least, json, NULL}};
 #if defined(__SANITIZE_THREAD__)
@@ -115,9 +113,9 @@ TEST(octctl_bench_backend_cuda_runs_and_fails_without_a_driver)
 #endif
     cuda_host_reset(1, MEMORY);
     oct_config_init(&config);
-    assert_int_equal(oct_config_set(&config, "pipeline.backend", "cuda", "test", &err), OCT_OK);
-    assert_int_equal(oct_config_set(&config, "scan.lines", "2", "test", &err), OCT_OK);
-    assert_int_equal(oct_config_set(&config, "pipeline.batch", "1", "test", &err), OCT_OK);
+    must(oct_config_set(&config, "pipeline.backend", "cuda", "test", &failure));
+    must(oct_config_set(&config, "scan.lines", "2", "test", &failure));
+    must(oct_config_set(&config, "pipeline.batch", "1", "test", &failure));
     assert_int_equal(oct_command_bench.run(&config, 4, argv[0]), 0);
     cuda_host_remove_driver();
     assert_int_equal(oct_command_bench.run(&config, 4, argv[1]), 1);

@@ -132,9 +132,8 @@ CASE(all_are_replaced_when_all_are_whole)
 {
     const struct oct_output_file files[N] = {
         {path_of(0), write_new, NULL}, {NULL, NULL, NULL}, {path_of(2), write_new, NULL}};
-    struct oct_error err;
     put(path_of(0), "old");
-    assert_int_equal(write_all(files, true, 2, &err), OCT_OK);
+    must(write_all(files, true, 2, &failure));
     expect(0, "new");
     expect(2, "new");
 }

@@ -80,9 +80,8 @@ TEST(files_are_of_the_kind_that_their_names_say)
     char folder[] = "/tmp/octd-plot-XXXXXX", path[64], begins[6] = "";
     assert_non_null(mkdtemp(folder));
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct oct_error err;
         snprintf(path, sizeof(path), "%s/%s", folder, cases[i].name);
-        assert_int_equal(oct_plot_write_lines(path, false, &plot, &err), OCT_OK);
+        must(oct_plot_write_lines(path, false, &plot, &failure));
         FILE *file = fopen(path, "rb");
         assert_non_null(file);
         assert_int_equal(fread(begins, 1, 5, file), 5);

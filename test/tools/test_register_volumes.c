@@ -31,14 +31,13 @@ static enum oct_err place(const struct oct_volume_info *fixed, const struct oct_
 TEST(volumes_of_one_grid_stay_as_they_are)
 {
     struct oct_volumes_placing placing;
-    struct oct_error err;
     const struct oct_volume_info a = info_of(8, 9, 10, 2), b = info_of(8, 9, 10, 2.001);
     const struct oct_volume_info c = info_of(8, 9, 10, NAN), d = info_of(8, 9, 10, 2.01);
-    assert_int_equal(place(&a, &b, &placing, &err), OCT_OK);
+    must(place(&a, &b, &placing, &failure));
     assert_true(placing.is_same && placing.scale[1] == 1 && placing.origin[2] == 0);
-    assert_int_equal(place(&c, &c, &placing, &err), OCT_OK);
+    must(place(&c, &c, &placing, &failure));
     assert_true(placing.is_same);
-    assert_int_equal(place(&a, &d, &placing, &err), OCT_OK);
+    must(place(&a, &d, &placing, &failure));
     assert_false(placing.is_same);
 }
 
@@ -63,11 +62,10 @@ TEST(what_cannot_be_placed_is_named)
 static float *resample(const float *values, const struct oct_volume_info *from,
                        const struct oct_volume_info *to, struct oct_volumes_placing *placing)
 {
-    struct oct_error err;
     float *made = malloc(n_of(from->dims) * sizeof(*made));
     assert_non_null(made);
     memcpy(made, values, n_of(from->dims) * sizeof(*made));
-    assert_int_equal(place(to, from, placing, &err), OCT_OK);
+    must(place(to, from, placing, &failure));
     oct_volumes_resample(&made, from->dims, to->dims, placing, NULL);
     return made;
 }

@@ -358,25 +358,22 @@ TEST(without_a_font_picture_and_lamp_are_drawn)
 
 TEST(snapshots_are_whole_files_under_new_names)
 {
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    static const char fixed[] = "fixed.png";
     static const struct oct_view_caption caption;
     struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[0], NULL);
-    char first[256], second[256], third[256], fixed[256];
+    char first[256], second[256], third[256];
     struct oct_error err = {0};
     time_t now = time(NULL);
     oct_viewer_stage_draw(stage);
     assert_int_equal(
-        oct_png_save_new(stage->surface, &caption, folder, now, first, sizeof(first), NULL),
-        OCT_OK);
+        oct_png_save_new(stage->surface, &caption, ".", now, first, sizeof(first), NULL), OCT_OK);
     assert_int_equal(
-        oct_png_save_new(stage->surface, &caption, folder, now, second, sizeof(second), NULL),
-        OCT_OK);
+        oct_png_save_new(stage->surface, &caption, ".", now, second, sizeof(second), NULL), OCT_OK);
     assert_string_not_equal(first, second);
     SDL_Surface *back = IMG_Load(first);
     assert_non_null(back);
     assert_true(back->w == sizes[0][0] && back->h == sizes[0][1]);
     SDL_FreeSurface(back);
-    snprintf(fixed, sizeof(fixed), "%s/fixed.png", folder);
     assert_int_equal(oct_png_save(stage->surface, &caption, fixed, NULL), OCT_OK);
     assert_int_equal(oct_png_save(stage->surface, &caption, fixed, NULL), OCT_OK);
     assert_int_equal(oct_png_save(stage->surface, &caption, "/nonexistent/a.png", &err), OCT_E_IO);
@@ -384,9 +381,6 @@ TEST(snapshots_are_whole_files_under_new_names)
     assert_int_equal(
         oct_png_save_new(stage->surface, &caption, "/nonexistent", now, third, sizeof(third), &err),
         OCT_E_IO);
-    remove(first);
-    remove(fixed);
-    remove(second);
     oct_viewer_stage_close(stage);
 }
 
@@ -608,9 +602,7 @@ static int drag_divider(struct oct_viewer_stage *stage, int by)
 
 TEST(the_divider_is_dragged_and_remembered)
 {
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    char path[512];
-    snprintf(path, sizeof(path), "%s/space-%d.ini", folder, (int)getpid());
+    static const char path[] = "space.ini";
     for (int stacked = 0; stacked < 2; stacked++) {
         struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[0], NULL),
                                 *next = oct_viewer_stage_open_at(screens[0], NULL);
@@ -644,7 +636,6 @@ TEST(the_divider_is_dragged_and_remembered)
         oct_viewer_stage_close(stage);
         oct_viewer_stage_close(next);
     }
-    remove(path);
 }
 
 /* ---- 1:1 pixels ---- */

@@ -178,10 +178,8 @@ static void tell_light(struct oct_view_model *model, double saturated, uint64_t 
     struct oct_view_spectrum spectrum = {0};
     uint16_t samples[100] = {2000, 3000};
     char json[512];
-    struct oct_error err = {0};
     snprintf(json, sizeof(json), header, saturated * 100 * scene->n_lines);
-    if (oct_view_spectrum_set(&spectrum, json, strlen(json), samples, sizeof(samples), &err))
-        fail_msg("%s", err.text);
+    must(oct_view_spectrum_set(&spectrum, json, strlen(json), samples, sizeof(samples), &failure));
     spectrum.arrival_ns = ns;
     oct_view_model_offer_spectrum(model, &spectrum);
     oct_view_spectrum_finish(&spectrum);

@@ -15,21 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char heard[4096]; /* what the device received */
+static const char heard[] = "heard"; /* what the device received */
 
 static int make_place(void **state)
 {
-    snprintf(heard, sizeof(heard), "%s/sound-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    int fd = mkstemp(heard);
-    if (fd < 0)
-        return -1;
-    close(fd);
     return setenv("SDL_DISKAUDIOFILE", heard, 1);
-}
-
-static int remove_place(void **state)
-{
-    return remove(heard);
 }
 
 /* ---- which ---- */
@@ -289,4 +279,4 @@ TEST(a_device_that_hangs_holds_nobody_up)
     setenv("SDL_DISKAUDIOFILE", heard, 1);
 }
 
-TEST_GROUP(make_place, remove_place);
+TEST_GROUP(make_place, NULL);

@@ -97,8 +97,7 @@ TEST(packed_and_big_endian_arrays_of_others_are_read)
     struct oct_calibration cal;
     struct oct_raw_frame frame = {.spectra = &got[0][0], .line_valid = mask};
     bool valid = false;
-    if (oct_volume_open(&r, "packed.h5", &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_open(&r, "packed.h5", &failure));
     const struct oct_volume_facts *f = oct_volume_facts(r);
     assert_int_equal(f->n_bscans, 3);
     assert_int_equal(f->n_lines, 4);
@@ -151,8 +150,7 @@ TEST(eight_bit_spectra_and_lines_of_zeros_without_a_mask)
     struct oct_error err;
     struct oct_raw_frame frame = {.spectra = &got[0][0], .line_valid = mask};
     bool valid;
-    if (oct_volume_open(&r, "eight.h5", &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_open(&r, "eight.h5", &failure));
     assert_int_equal(oct_volume_facts(r)->missing_lines, 1);
     assert_int_equal(oct_volume_read_spectra(r, 0, &frame, &valid, &err), OCT_OK);
     assert_int_equal(got[0][3], 4);
@@ -194,9 +192,7 @@ TEST(attributes_of_any_kind_do_no_harm)
     H5Sclose(scalar);
     H5Fclose(file);
     struct oct_volume_reader *r;
-    struct oct_error err;
-    if (oct_volume_open(&r, "attributes.h5", &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_open(&r, "attributes.h5", &failure));
     assert_string_equal(oct_volume_facts(r)->software, "");
     assert_string_equal(oct_volume_facts(r)->eye, "ODODOD");
     assert_string_equal(oct_volume_facts(r)->pseudonym, "a??[2J");
@@ -363,17 +359,15 @@ static unsigned char *make_recording(size_t *bytes)
     struct oct_plan plan = volume_plan(64, 5, 6, 16, OCT_SAMPLE_F32);
     double wavelengths[64];
     struct oct_volume_writer *w;
-    struct oct_error err;
     for (int i = 0; i < 64; i++)
         wavelengths[i] = 800 + i;
     plan.calibration.wavelengths_nm = wavelengths;
     plan.calibration.n_wavelengths = 64;
     unlink("whole.h5");
-    if (oct_volume_create(&w, "whole.h5", &plan, &volume_about, true, true, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_create(&w, "whole.h5", &plan, &volume_about, true, true, &failure));
     for (uint32_t v = 0; v < 6; v++)
-        assert_int_equal(volume_put(w, &plan.geometry, v, true, true, &err), OCT_OK);
-    assert_int_equal(oct_volume_close(w, &err), OCT_OK);
+        must(volume_put(w, &plan.geometry, v, true, true, &failure));
+    must(oct_volume_close(w, &failure));
     return volume_slurp("whole.h5", bytes);
 }
 
@@ -500,11 +494,4 @@ TEST(a_look_ends_when_its_program_is_told_to)
     signal(SIGTERM, SIG_DFL);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
     assert_true(time(NULL) - began < 30);             /* each would take a minute by itself */
-}
-
-int main(void)
-{
-    if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
-        return 1;
-    return test_run();
 }

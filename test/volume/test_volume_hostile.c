@@ -55,16 +55,13 @@ static void expect_refused(const char *path, const char *reason)
 static void expect_read(const char *path)
 {
     struct oct_volume_reader *r;
-    struct oct_error err = {0};
     uint16_t got[M * N];
     uint8_t mask[M];
     bool valid;
     struct oct_raw_frame frame = {.spectra = got, .line_valid = mask};
-    if (oct_volume_open(&r, path, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_open(&r, path, &failure));
     for (uint32_t v = 0; v < V; v++) {
-        if (oct_volume_read_spectra(r, v, &frame, &valid, &err))
-            fail_msg("%s", err.text);
+        must(oct_volume_read_spectra(r, v, &frame, &valid, &failure));
         for (uint32_t i = 0; i < M * N; i++)
             assert_int_equal(got[i], v * M * N + i + 1);
     }

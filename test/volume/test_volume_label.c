@@ -133,9 +133,7 @@ static void put_file(const char *path, const unsigned char *bytes, size_t n)
 static struct oct_volume_label read_label(const char *path)
 {
     struct oct_volume_label label;
-    struct oct_error err;
-    if (oct_volume_label_read(path, &label, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_label_read(path, &label, &failure));
     return label;
 }
 
@@ -158,9 +156,7 @@ static enum oct_err write_label(const char *path, const char *eye, const char *p
 static void expect_write(const char *path, const char *eye, const char *pseudonym,
                          enum oct_volume_mark mark)
 {
-    struct oct_error err;
-    if (write_label(path, eye, pseudonym, mark, &err))
-        fail_msg("%s", err.text);
+    must(write_label(path, eye, pseudonym, mark, &failure));
 }
 
 /* ---- cases ---- */

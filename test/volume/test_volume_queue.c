@@ -79,13 +79,12 @@ struct scene {
 
 static void open_scene(struct scene *s)
 {
-    struct oct_error err;
     disk.held = false;
     disk.n_begun = disk.fail_at = disk.n_written = 0;
-    assert_int_equal(oct_volume_file_draft(&s->file, "queue.h5", &err), OCT_OK);
-    assert_int_equal(oct_volume_file_reserve(&s->file, 16 * BYTES, &err), OCT_OK);
-    assert_int_equal(oct_volume_file_publish(&s->file, &err), OCT_OK);
-    assert_int_equal(oct_volume_queue_create(&s->queue, &s->file, N_BLOCKS, &err), OCT_OK);
+    must(oct_volume_file_draft(&s->file, "queue.h5", &failure));
+    must(oct_volume_file_reserve(&s->file, 16 * BYTES, &failure));
+    must(oct_volume_file_publish(&s->file, &failure));
+    must(oct_volume_queue_create(&s->queue, &s->file, N_BLOCKS, &failure));
 }
 
 static void close_scene(struct scene *s)
@@ -138,11 +137,10 @@ static void *send_in_thread(void *argument)
 TEST(blocks_arrive_whole_and_in_order)
 {
     struct scene s;
-    struct oct_error err;
     open_scene(&s);
     for (unsigned k = 0; k < 16; k++)
-        assert_int_equal(send(&s, 15 - k, BYTES - k, &err), OCT_OK);
-    assert_int_equal(oct_volume_queue_wait(s.queue, &err), OCT_OK);
+        must(send(&s, 15 - k, BYTES - k, &failure));
+    must(oct_volume_queue_wait(s.queue, &failure));
     assert_int_equal(oct_volume_queue_bytes(s.queue), 16 * BYTES - 120);
     assert_int_equal(disk.n_written, 16);
     for (unsigned k = 0; k < 16; k++) {
@@ -155,13 +153,12 @@ TEST(blocks_arrive_whole_and_in_order)
 TEST(the_next_block_is_filled_while_one_is_written)
 {
     struct scene s;
-    struct oct_error err;
     pthread_t thread;
     void *got;
     open_scene(&s);
     hold(true);
     for (unsigned k = 0; k < N_BLOCKS; k++) /* with the disk at a stand none of them waits */
-        assert_int_equal(send(&s, k, BYTES, &err), OCT_OK);
+        must(send(&s, k, BYTES, &failure));
     await_begun(1);
     assert_int_equal(oct_volume_queue_bytes(s.queue), 0);
     /* One more has no block until the disk goes on. */
@@ -171,7 +168,7 @@ TEST(the_next_block_is_filled_while_one_is_written)
     hold(false);
     assert_int_equal(pthread_join(thread, &got), 0);
     assert_int_equal((intptr_t)got, OCT_OK);
-    assert_int_equal(oct_volume_queue_wait(s.queue, &err), OCT_OK);
+    must(oct_volume_queue_wait(s.queue, &failure));
     for (unsigned k = 0; k <= N_BLOCKS; k++)
         expect(&s, k, true);
     close_scene(&s);
@@ -299,9 +296,5 @@ TEST(memory_goes_back_with_its_queue)
 int main(void)
 {
     disk_calls = (struct disk_calls){.pwrite = write_when_told};
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    const char *temporary = getenv("TMPDIR");
-    if (temporary && chdir(temporary) != 0)
-        return 1;
     return test_run();
 }

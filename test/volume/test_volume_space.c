@@ -64,11 +64,9 @@ static struct oct_volume_writer *record(const char *path, const uint8_t *written
     const struct oct_plan plan = plan_of_test();
     struct oct_volume_about about = volume_about;
     struct oct_volume_writer *w;
-    struct oct_error err;
     about.forms = forms;
     about.n_forms = 1;
-    if (oct_volume_create(&w, path, &plan, &about, true, true, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_create(&w, path, &plan, &about, true, true, &failure));
     for (uint32_t v = 0; v < N_BSCANS; v++) {
         const struct oct_image_frame result = {.form = &depths,
                                                .pixels = values,
@@ -76,9 +74,8 @@ static struct oct_volume_writer *record(const char *path, const uint8_t *written
                                                .status = OCT_OK,
                                                .info = {.bscan = v}};
         values[0] = (uint8_t)v;
-        if (written[v] && (volume_put(w, &plan.geometry, v, true, true, &err) ||
-                           oct_volume_write_result(w, 0, &result, &err)))
-            fail_msg("%s", err.text);
+        must(written[v] && (volume_put(w, &plan.geometry, v, true, true, &failure) ||
+                            oct_volume_write_result(w, 0, &result, &failure)));
     }
     return w;
 }
@@ -93,10 +90,8 @@ static uint64_t on_disk(const char *path, uint64_t *length)
 
 static uint64_t bytes_of(const char *path, const uint8_t *written, uint64_t *length)
 {
-    struct oct_error err;
     struct oct_volume_writer *w = record(path, written);
-    if (oct_volume_close(w, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_close(w, &failure));
     return on_disk(path, length);
 }
 
@@ -275,11 +270,3 @@ TEST(memory_that_runs_out_ends_a_recording_with_a_line)
     assert_true(n[0] > 0 && n[1] > 10);
 }
 #endif
-
-int main(void)
-{
-    const char *temporary = getenv("TMPDIR");
-    if (temporary && chdir(temporary) != 0)
-        return 1;
-    return test_run();
-}

@@ -87,13 +87,12 @@ TEST(tables_of_any_other_length_have_no_values_in_the_header)
     for (uint32_t n = 0; n <= 4; n++) {
         struct oct_image_frame frame = frame_of(&row_form, rows);
         struct oct_image_header h;
-        struct oct_error err;
         char json[OCT_IMAGE_HEADER_BYTES];
         frame.dims[0] = n;
         size_t length = oct_image_header_encode(&frame, "s-1", json, sizeof(json));
         assert_true(length > 0);
         assert_true((strstr(json, "\"values\"") != NULL) == (n == 1));
-        assert_int_equal(oct_image_header_decode(&h, json, length, n * 12, &err), OCT_OK);
+        must(oct_image_header_decode(&h, json, length, n * 12, &failure));
         assert_int_equal(h.dims[0], n);
         assert_int_equal(h.dims[1], 3);
         assert_int_equal(h.n_labels, 3);
@@ -109,11 +108,10 @@ TEST(a_list_of_one_axis_has_a_label_for_each_number)
     for (uint32_t n = 0; n <= 3; n++) {
         struct oct_image_frame frame = frame_of(&form, list);
         struct oct_image_header h;
-        struct oct_error err;
         char json[OCT_IMAGE_HEADER_BYTES];
         frame.dims[0] = n;
         size_t length = oct_image_header_encode(&frame, "s-1", json, sizeof(json));
-        assert_int_equal(oct_image_header_decode(&h, json, length, n * 4, &err), OCT_OK);
+        must(oct_image_header_decode(&h, json, length, n * 4, &failure));
         assert_int_equal(h.rank, 1);
         assert_int_equal(h.n_labels, n);
     }
@@ -122,9 +120,8 @@ TEST(a_list_of_one_axis_has_a_label_for_each_number)
 TEST(headers_are_read_back)
 {
     struct oct_image_header h;
-    struct oct_error err = {0};
     const float row[3] = {1.5f, 7, -3};
-    assert_int_equal(oct_image_header_decode(&h, row_json, strlen(row_json), 12, &err), OCT_OK);
+    must(oct_image_header_decode(&h, row_json, strlen(row_json), 12, &failure));
     assert_string_equal(h.dataset, "analysis/numbers");
     assert_string_equal(h.acquisition_id, "s-1");
     assert_string_equal(h.unit, "as labelled");
@@ -146,7 +143,7 @@ TEST(headers_are_read_back)
     assert_true(oct_image_header_value(&h, row, "\xc2\xb5m") == -3);
     assert_true(isnan(oct_image_header_value(&h, row, "depth")));
 
-    assert_int_equal(oct_image_header_decode(&h, map_json, strlen(map_json), 30, &err), OCT_OK);
+    must(oct_image_header_decode(&h, map_json, strlen(map_json), 30, &failure));
     assert_int_equal(h.type, OCT_SAMPLE_U8);
     assert_int_equal(h.rank, 3);
     assert_int_equal(h.dims[2], 5);
@@ -164,8 +161,7 @@ TEST(the_header_of_a_picture_is_one_of_an_image)
         "\"bscans\",\"compression\":\"none\",\"shape\":[\"2\",\"3\"],\"time_ns\":5,"
         "\"missing_lines\":0,\"lo\":0,\"hi\":60,\"volume\":0,\"bscan\":1}";
     struct oct_image_header h;
-    struct oct_error err;
-    assert_int_equal(oct_image_header_decode(&h, json, strlen(json), 6, &err), OCT_OK);
+    must(oct_image_header_decode(&h, json, strlen(json), 6, &failure));
     assert_true(h.whole && isnan(h.spacing_um[0]) && isnan(h.spacing_um[1]));
     assert_string_equal(h.unit, "");
     assert_int_equal(h.n_labels, 0);
@@ -225,7 +221,6 @@ TEST(rows_of_a_table_are_objects_too)
     float rows[12] = {16777215, 1, -0.123f, -3, 0, NAN, 1.25e10f, 2, 0};
     struct oct_image_form form = row_form;
     struct oct_image_header h;
-    struct oct_error err;
     char json[OCT_IMAGE_HEADER_BYTES];
     form.objects = &objects;
     for (uint32_t n = 0; n <= 3; n += 3) {
@@ -235,7 +230,7 @@ TEST(rows_of_a_table_are_objects_too)
         const char *at = strstr(json, ",\"things\":");
         assert_non_null(at);
         assert_string_equal(at, n ? said : ",\"things\":[]}");
-        assert_int_equal(oct_image_header_decode(&h, json, length, n * 12, &err), OCT_OK);
+        must(oct_image_header_decode(&h, json, length, n * 12, &failure));
         assert_int_equal(h.dims[0], n);
         assert_int_equal(h.n_numbers, 0);
     }

@@ -249,8 +249,7 @@ static enum oct_err decode(const char *json, size_t image_bytes, struct oct_pict
 TEST(picture_header_is_read_back)
 {
     struct oct_picture_header h;
-    struct oct_error err = {0};
-    assert_int_equal(decode(picture_json, 15, &h, &err), OCT_OK);
+    must(decode(picture_json, 15, &h, &failure));
     assert_int_equal(h.frame_num, picture.frame_num);
     assert_string_equal(h.acquisition_id, picture.acquisition_id);
     assert_int_equal(h.sample_type, OCT_SAMPLE_U8);
