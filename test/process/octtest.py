@@ -89,16 +89,23 @@ def status_table(*options):
 
 def refused_by(command, status, words, *arguments):
     """octctl COMMAND ends with this status, one line on stderr with these words, and no output."""
+    before = sorted(os.listdir(at()))
     got, out, err = run("octctl", command, *arguments)
     assert got == status and err.count("\n") == 1 and err.startswith(f"octctl {command}: "), \
         (arguments, got, out, err)
     assert words in err and out == "", (words, out, err)
+    assert sorted(os.listdir(at())) == before, (arguments, set(os.listdir(at())) ^ set(before))
 
 
 def folder(name):
     path = os.path.join(os.environ.get("TMPDIR", "/tmp"), name)
     os.makedirs(path, exist_ok=True)
     return path
+
+
+def at(*name):
+    """A file of the test's own; their folder."""
+    return os.path.join(folder("files"), *name)
 
 
 def until(true, what, timeout_s=PATIENCE_S):

@@ -9,14 +9,9 @@ from octtest import *
 
 N, M, V, BITS = 128, 20, 8, 12
 FULL = 2 ** BITS - 1
-WHERE = folder(f"background-{os.getpid()}")
 GEOMETRY = settings(camera=dict(samples=N, bits=BITS), scan=dict(lines=M, bscans=V))
 LAB = [*GEOMETRY, "--set", f"calibration.wavelengths={calibration(N)}",
        *settings(pipeline=dict(backend="cpu", threads=2))]
-
-
-def at(name):
-    return os.path.join(WHERE, name)
 
 
 def spectra(n_bscans, seed=1):
@@ -82,7 +77,7 @@ def refusals():
     refused_by("background", 2, "OUT.txt")
     refused_by("background", 2, "--endpoint", at("c.txt"), RAW, "--endpoint", "ipc:///nowhere")
     refused_by("background", 1, "cannot open", at("c.txt"), at("none.raw"), *GEOMETRY)
-    refused_by("background", 1, "is octd running", at("c.txt"), "--endpoint", f"ipc://{WHERE}/none")
+    refused_by("background", 1, "is octd running", at("c.txt"), "--endpoint", f"ipc://{at('none')}")
     assert open(at("a.txt"), "rb").read() == before and not os.path.exists(at("c.txt"))
     assert ok("background", at("a.txt"), RAW, "--force", "--bscans", 2, *GEOMETRY)
     assert open(at("a.txt"), "rb").read() != before

@@ -11,13 +11,8 @@ from PIL import Image
 from pydicom.encaps import encapsulate
 from octtest import *
 
-WORK = folder(f"devices{os.getpid()}")
 EYE = os.path.join(DATA, "eyes", "peripapillary.vol")
 M, D, V = 48, 40, 5
-
-
-def at(name):
-    return os.path.join(WORK, name)
 
 
 def real():

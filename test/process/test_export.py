@@ -8,12 +8,6 @@ from PIL import Image
 from octtest import *
 from recordingrig import *
 
-WORK = folder(f"export{os.getpid()}")
-
-
-def at(name):
-    return os.path.join(WORK, name)
-
 
 def exported(source, out, *options):
     """What octctl export --json says of the file, and the file."""
@@ -35,12 +29,6 @@ def equal(a, b):
 def near(said, lo, hi):
     """JSON gives numbers but for their last bit."""
     return abs(said["lo"] - lo) <= 1e-15 * abs(lo) and abs(said["hi"] - hi) <= 1e-15 * abs(hi)
-
-
-def refused(status, words, *arguments):
-    before = sorted(os.listdir(WORK))
-    refused_by("export", status, words, *arguments)
-    assert sorted(os.listdir(WORK)) == before, (arguments, set(os.listdir(WORK)) ^ set(before))
 
 
 @case
@@ -156,8 +144,8 @@ def spectra():
     shutil.copy(at("real.h5"), at("renamed.h5"))
     assert array(at("renamed.h5"), "--dataset=enface")[0]["uid"] == uid and len(uid) == 32
     assert said["uid"] != array(at("raw.h5"), "--dataset=spectra")[0]["uid"]
-    refused(2, "octctl recon makes them", at("raw.h5"), at("x.npy"))
-    refused(2, "holds no spectra", at("real.h5"), at("x.npy"), "--dataset", "spectra")
+    refused_by("export", 2, "octctl recon makes them", at("raw.h5"), at("x.npy"))
+    refused_by("export", 2, "holds no spectra", at("real.h5"), at("x.npy"), "--dataset", "spectra")
 
 
 @case
@@ -187,8 +175,8 @@ def from_above():
     values = face[:, :5].astype(float)
     assert near(said, np.nanmin(values), np.nanmax(values)), said
     equal(u8, common_u8(values, np.nanmin(values), np.nanmax(values)))
-    refused(2, "its depth is 0:37", at("own.h5"), at("x.npy"), "--dataset=enface", "--slab=4:38")
-    refused(2, "--slab is of --dataset enface", at("own.h5"), at("x.npy"), "--slab=4:38")
+    refused_by("export", 2, "its depth is 0:37", at("own.h5"), at("x.npy"), "--dataset=enface", "--slab=4:38")
+    refused_by("export", 2, "--slab is of --dataset enface", at("own.h5"), at("x.npy"), "--slab=4:38")
 
 
 @case
@@ -256,11 +244,11 @@ def results():
     with h5py.File(exported(at("res.h5"), "blocks.mat", "--dataset=analysis/blocks")[1]) as f:
         assert abs(matlab(f, "plane_s")[0, 0] - 0.012) < 1e-9  # three B-scans
     for name in ("enface", "blocks"):
-        refused(2, "no image of each B-scan", at("res.h5"), at("x.npy"),
+        refused_by("export", 2, "no image of each B-scan", at("res.h5"), at("x.npy"),
                 f"--dataset=analysis/{name}", "--frames=3:6")
-    refused(2, "it has average, blocks, enface, layers, slab", at("res.h5"), at("x.npy"),
+    refused_by("export", 2, "it has average, blocks, enface, layers, slab", at("res.h5"), at("x.npy"),
             "--dataset=analysis/cells")
-    refused(2, "is empty: no result", at("res.h5"), at("x.npy"), "--dataset=analysis/layers")
+    refused_by("export", 2, "is empty: no result", at("res.h5"), at("x.npy"), "--dataset=analysis/layers")
     exported(at("res.h5"), "average/", "--dataset=analysis/average")
     equal(np.array(Image.open(at("average/plane-0003.png"))), u8[3].T)
 
@@ -291,9 +279,9 @@ def pictures():
     equal(np.array(picture), array(at("own.h5"), "--dataset=enface", "--slab=4:19",
                                    "--sample=u8")[1][0])
     assert json.loads(picture.info["Description"])["spacing_um"] == [52.5, 12.5, 5.25]
-    refused(2, "name a folder", at("own.h5"), at("many.png"))
-    refused(2, "not standard output", at("own.h5"), "-", "--to=npy")
-    refused(2, "takes no f32", at("own.h5"), at("f32.png"), "--sample=f32")
+    refused_by("export", 2, "name a folder", at("own.h5"), at("many.png"))
+    refused_by("export", 2, "not standard output", at("own.h5"), "-", "--to=npy")
+    refused_by("export", 2, "takes no f32", at("own.h5"), at("f32.png"), "--sample=f32")
     exported(at("raw.h5"), "spectra/", "--dataset=spectra", "--frames=1:3")
     with h5py.File(at("raw.h5")) as f:
         equal(np.array(Image.open(at("spectra/plane-0001.png"))).astype(np.uint16),
@@ -305,17 +293,17 @@ def folders_are_replaced_whole():
     """a folder of pictures is replaced with --force alone, and only where an export made it"""
     u8_recording(at("own.h5"))
     exported(at("own.h5"), "again/")
-    refused(1, "exists already", at("own.h5"), at("again/"))
-    refused(1, "exists already", at("own.h5"), at("again"), "--to=png")
+    refused_by("export", 1, "exists already", at("own.h5"), at("again/"))
+    refused_by("export", 1, "exists already", at("own.h5"), at("again"), "--to=png")
     exported(at("own.h5"), "again/", "--frames=0:2")
     assert len(os.listdir(at("again"))) == 3
     open(at("again/notes.txt"), "w").write("mine")
-    refused(2, "holds other files", at("own.h5"), at("again/"), "--force")
+    refused_by("export", 2, "holds other files", at("own.h5"), at("again/"), "--force")
     assert open(at("again/notes.txt")).read() == "mine" and len(os.listdir(at("again"))) == 4
     os.makedirs(at("own"), exist_ok=True)
-    refused(2, "holds other files", at("own.h5"), at("own"), "--to=png", "--force")
-    refused(2, "is no folder", at("own.h5"), at("own.h5"), "--to=png", "--force")
-    refused(1, "cannot be made", at("own.h5"), at("nowhere/at/all/"))
+    refused_by("export", 2, "holds other files", at("own.h5"), at("own"), "--to=png", "--force")
+    refused_by("export", 2, "is no folder", at("own.h5"), at("own.h5"), "--to=png", "--force")
+    refused_by("export", 1, "cannot be made", at("own.h5"), at("nowhere/at/all/"))
 
 
 def matlab(f, name):
@@ -374,7 +362,7 @@ def lengths():
         u8_recording(at("um.h5"), um=um)
         given = "--pixel-um=" + ",".join("7.5" if i == axis else "-" for i in (2, 1, 0))
         for out in ("um.ome.tif", "um.nii.gz", "um.dcm"):
-            refused(2, f"the length from {words}", at("um.h5"), at(out))
+            refused_by("export", 2, f"the length from {words}", at("um.h5"), at(out))
             assert "--pixel-um D,L,B" in run("octctl", "export", at("um.h5"), at(out))[2]
             said, _ = exported(at("um.h5"), out, given)
             assert said["spacing_um"] == [7.5 if i == axis else u for i, u in enumerate(um)], said
@@ -385,11 +373,11 @@ def lengths():
         with h5py.File(exported(at("um.h5"), "um.mat")[1]) as f:
             np.testing.assert_array_equal(matlab(f, "spacing_um"), [um[::-1]])
     u8_recording(at("um.h5"), um=(nan, 5.25, nan))
-    refused(2, "the length from B-scan", at("um.h5"), at("face.nii"), "--dataset=enface")
+    refused_by("export", 2, "the length from B-scan", at("um.h5"), at("face.nii"), "--dataset=enface")
     u8_recording(at("places.h5"), um=(12.5, 5.25, 3.5))
     twice = "--set=scan.repeats=2"  # at each place
     for more in [], ["--dataset=enface"]:
-        refused(2, "2 B-scans lie at each place", at("places.h5"), at("twice.nii"), twice, *more)
+        refused_by("export", 2, "2 B-scans lie at each place", at("places.h5"), at("twice.nii"), twice, *more)
     said, _ = exported(at("places.h5"), "twice.npy", twice)
     assert said["spacing_um"] == [None, 5.25, 3.5], said
     said, _ = exported(at("places.h5"), "twice.nii", twice, "--pixel-um=-,-,7")
@@ -473,18 +461,18 @@ def wrong_words():
             ("leave --sample out", [at("raw.h5"), at("x.npy"), "--dataset=spectra", "--sample=u8"]),
             ("is an input itself", [own, own, "--to=npy", "--force"]),
             ("holds a recording", [own, at("raw.h5"), "--to=npy", "--force"])):
-        refused(2, words, *arguments)
+        refused_by("export", 2, words, *arguments)
     open(at("there.npy"), "w").write("there")
-    refused(1, "exists already", own, at("there.npy"))
+    refused_by("export", 1, "exists already", own, at("there.npy"))
     assert open(at("there.npy")).read() == "there"
-    refused(1, "cannot be made", own, at("nowhere/x.npy"))
-    refused(1, "cannot open", at("absent.h5"), at("x.npy"))
-    refused(1, "too few", at("there.npy"), at("x.npy"))
+    refused_by("export", 1, "cannot be made", own, at("nowhere/x.npy"))
+    refused_by("export", 1, "cannot open", at("absent.h5"), at("x.npy"))
+    refused_by("export", 1, "too few", at("there.npy"), at("x.npy"))
     with h5py.File(at("mixed.h5"), "w") as f:
         f["bscans"] = np.full((3, 4, 5), 51, np.uint8)
         f["frames/lo"], f["frames/hi"] = np.array([0.0, 0, 1]), np.array([1.0, 0, 2])
     for options in ([], ["--sample=f32"], ["--dataset=enface"]):
-        refused(1, "only 2 of 3 B-scans", at("mixed.h5"), at("x.npy"), *options)
+        refused_by("export", 1, "only 2 of 3 B-scans", at("mixed.h5"), at("x.npy"), *options)
     _, u8 = array(at("mixed.h5"), "--range=0:2")
     assert [set(plane.flat) for plane in u8] == [{26}, {51}, {153}], u8
 
@@ -558,7 +546,7 @@ def hostile_files():
             if status == 0:
                 os.remove(at("broken.npy"))
     assert number >= 20 and n_refused >= 40, (number, n_refused)
-    assert not [n for n in os.listdir(WORK) if ".new." in n]
+    assert not [n for n in os.listdir(at()) if ".new." in n]
 
 
 def huge(name, V, M=128, D=256, dtype=np.uint8):
@@ -575,14 +563,14 @@ def interrupted():
     path = huge("huge.h5", 100000, 256, 512)
     for out, option in (("cut.npy", "--sample=u8"), ("cut/", "--sample=u8"),
                         ("cut.mat", "--sample=u8"), ("pass.npy", "--dataset=enface")):
-        before = sorted(os.listdir(WORK))
+        before = sorted(os.listdir(at()))
         if out == "cut.mat":
             path = huge("huge.h5", 4000, 256, 512)  # its space is taken at once
         process = subprocess.Popen([program("octctl"), "export", path, at(out), option],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         catches(process, signal.SIGINT)
         if not out.startswith("pass"):
-            until(lambda: sorted(os.listdir(WORK)) != before, "a file in the making")
+            until(lambda: sorted(os.listdir(at())) != before, "a file in the making")
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         said, err = process.communicate(timeout=PATIENCE_S)
@@ -591,21 +579,21 @@ def interrupted():
         assert err in (b"octctl export: interrupted: nothing is left behind\n",
                        f"octctl export: {path}: interrupted while it was looked at\n".encode()), err
         assert time.monotonic() - began < PATIENCE_S
-        assert sorted(os.listdir(WORK)) == before, os.listdir(WORK)
+        assert sorted(os.listdir(at())) == before, os.listdir(at())
 
 
 @case
 def a_full_disk():
     """a write that fails leaves nothing behind and says so"""
     path = huge("large.h5", 64)
-    before = sorted(os.listdir(WORK))
+    before = sorted(os.listdir(at()))
     for out in ("full.npy", "full.mat"):
         done = subprocess.run([program("octctl"), "export", path, at(out)], capture_output=True,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
                                                                     (1 << 20, 1 << 20)))
         assert done.returncode == 1 and b"cannot be written" in done.stderr, done
         assert done.stderr.count(b"\n") == 1, done
-        assert sorted(os.listdir(WORK)) == before, os.listdir(WORK)
+        assert sorted(os.listdir(at())) == before, os.listdir(at())
 
 
 @case

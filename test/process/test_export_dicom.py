@@ -7,16 +7,11 @@ import numpy as np
 import pydicom
 from octtest import *
 
-WORK = folder(f"dicom{os.getpid()}")
 V, M = 5, 24
 # The class says by numbers of one that it is no part of a concatenation (PS3.3 C.8.17.7, types 1),
 # which C.7.6.16 allows it by name. dciodvfy asks for them in one module and forbids them in
 # another.
 KNOWN = ("ConcatenationFrameOffsetNumber", "InConcatenationNumber", "InConcatenationTotalNumber")
-
-
-def at(name):
-    return os.path.join(WORK, name)
 
 
 def recording(name, eye="OD", pseudonym="Pat 7", *options):
@@ -159,7 +154,7 @@ def nobody():
     _, d = exported(source)
     with open(at("out.dcm"), "rb") as file:
         header = file.read().split(b"\xe0\x7f\x10\x00OB")[0]
-    for word in "Miller", "2031", "0709", "112233", "clinic", os.uname().nodename, WORK, "out.dcm":
+    for word in "Miller", "2031", "0709", "112233", "clinic", os.uname().nodename, at(), "out.dcm":
         assert word.encode() not in header, word
     assert d.PatientIdentityRemoved == "YES" and d.DeidentificationMethod
     assert d.LongitudinalTemporalInformationModified == "REMOVED"
@@ -199,7 +194,7 @@ def what_is_not_known():
     refused_by("export", 2, "reconstruct", at("in.h5"), out, "--dataset", "spectra", "--pixel-um",
                "-,-,20", "--eye", "OD")
     refused_by("export", 2, "label", recording("a.h5"), out, "--eye", "OS")
-    assert not [name for name in os.listdir(WORK) if name.startswith("never")]
+    assert not [name for name in os.listdir(at()) if name.startswith("never")]
     _, d = exported(source, "--pixel-um", "3.5,11,20", "--eye", "OS")
     measures = d.SharedFunctionalGroupsSequence[0].PixelMeasuresSequence[0]
     assert d.ImageLaterality == "L" and near(measures.PixelSpacing, [3.5e-3, 11e-3])
