@@ -487,6 +487,31 @@ class Daemon:
         self.kill()
 
 
+class Replay:
+    """octctl replay of a recording, again and again, while the block lasts."""
+
+    def __init__(self, daemon, path, rate, *options):
+        self.process = subprocess.Popen(
+            [program("octctl"), "replay", path, *daemon.common, *map(str, options), "--loop", "--rate",
+             str(rate)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+
+    def stop(self):
+        """As a camera that is switched off: the acquisition ends."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(30)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+
 class Sender:
     """A camera driver: contract section 5, lines in."""
 
