@@ -30,6 +30,19 @@
             #name, name, setup, teardown, NULL};                                                   \
     static void name(void **state)
 
+/* With `it`, which is opened before the case and closed after it: of a test's own
+ *     #define RIG_TEST(name) TEST_ON(name, struct rig, r, open_rig(r), close_rig(r)) */
+#define TEST_ON(name, type, it, open, close)                                                       \
+    static void name##_on(type *it);                                                               \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        type thing, *it = &thing;                                                                  \
+        open;                                                                                      \
+        name##_on(it);                                                                             \
+        close;                                                                                     \
+    }                                                                                              \
+    static void name##_on(type *it)
+
 /* Before the first case and after the last. */
 #define TEST_GROUP(setup, teardown)                                                                \
     int (*const test_group_setup)(void **) = setup;                                                \

@@ -51,31 +51,32 @@ TEST(every_action_has_a_key_and_no_key_has_two)
     assert_false(oct_view_key_help(older + 1, help, sizeof(help)));
 }
 
-TEST(the_operator_profile_leaves_recording_and_contrast)
+#define MODEL_TEST(name)                                                                           \
+    TEST_ON(name, struct oct_view_model, model, oct_view_model_init(model, "x", true),             \
+            oct_view_model_finish(model))
+
+MODEL_TEST(the_operator_profile_leaves_recording_and_contrast)
 {
-    struct oct_view_model model;
-    oct_view_model_init(&model, "x", true);
-    model.has_control = true;
-    oct_view_model_apply(&model, OCT_ACTION_LOCK, 1);
-    assert_true(model.settings.operators);
-    oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
-    assert_true(model.frozen);
-    oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
-    oct_view_model_apply(&model, OCT_ACTION_LAYOUT, 1);
-    oct_view_model_apply(&model, OCT_ACTION_ZOOM_IN, 3);
-    oct_view_model_apply(&model, OCT_ACTION_MEASURE, 1);
-    oct_view_model_apply(&model, OCT_ACTION_SHARPEN, 1);
-    assert_false(model.frozen || model.measuring || model.sharpening.waits);
-    assert_int_equal(model.settings.arrangement, OCT_ARRANGEMENT_ALONE);
-    assert_true(model.lens.zoom == 1);
-    oct_view_model_apply(&model, OCT_ACTION_LEVEL_UP, 5);
-    assert_true(model.contrast.lo == 5);
-    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
-    assert_non_null(oct_view_wishes_find(&model.wishes, OCT_WISH_RECORD));
-    oct_view_model_apply(&model, OCT_ACTION_LOCK, 1);
-    oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
-    assert_true(model.frozen);
-    oct_view_model_finish(&model);
+    model->has_control = true;
+    oct_view_model_apply(model, OCT_ACTION_LOCK, 1);
+    assert_true(model->settings.operators);
+    oct_view_model_apply(model, OCT_ACTION_FREEZE, 1);
+    assert_true(model->frozen);
+    oct_view_model_apply(model, OCT_ACTION_FREEZE, 1);
+    oct_view_model_apply(model, OCT_ACTION_LAYOUT, 1);
+    oct_view_model_apply(model, OCT_ACTION_ZOOM_IN, 3);
+    oct_view_model_apply(model, OCT_ACTION_MEASURE, 1);
+    oct_view_model_apply(model, OCT_ACTION_SHARPEN, 1);
+    assert_false(model->frozen || model->measuring || model->sharpening.waits);
+    assert_int_equal(model->settings.arrangement, OCT_ARRANGEMENT_ALONE);
+    assert_true(model->lens.zoom == 1);
+    oct_view_model_apply(model, OCT_ACTION_LEVEL_UP, 5);
+    assert_true(model->contrast.lo == 5);
+    oct_view_model_apply(model, OCT_ACTION_RECORD, 1);
+    assert_non_null(oct_view_wishes_find(&model->wishes, OCT_WISH_RECORD));
+    oct_view_model_apply(model, OCT_ACTION_LOCK, 1);
+    oct_view_model_apply(model, OCT_ACTION_FREEZE, 1);
+    assert_true(model->frozen);
 }
 
 /* ---- contrast ---- */
@@ -133,22 +134,19 @@ TEST(limits_move_alone_and_never_cross)
     assert_true(c.lo == 10 && c.hi == 70);
 }
 
-TEST(automatic_contrast_finds_the_percentiles)
+MODEL_TEST(automatic_contrast_finds_the_percentiles)
 {
-    struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     /* 1 of 100 depths is at 255 (70 dB), the rest at 10 (12.35 dB). */
-    oct_view_model_init(&model, "x", true);
-    oct_view_model_offer(&model, &picture);
-    oct_view_model_apply(&model, OCT_ACTION_AUTO_CONTRAST, 1);
-    assert_int_equal(model.contrast.range, OCT_CONTRAST_AUTO);
-    assert_true(fabs(model.contrast.lo - (10 + 10 / 255.0 * 60)) < 0.01);
-    assert_true(fabs(model.contrast.hi - 70) < 0.01);
-    oct_view_model_apply(&model, OCT_ACTION_AUTO_CONTRAST, 1);
-    assert_int_equal(model.contrast.range, OCT_CONTRAST_MANUAL);
-    assert_true(fabs(model.contrast.hi - 70) < 0.01);
+    oct_view_model_offer(model, &picture);
+    oct_view_model_apply(model, OCT_ACTION_AUTO_CONTRAST, 1);
+    assert_int_equal(model->contrast.range, OCT_CONTRAST_AUTO);
+    assert_true(fabs(model->contrast.lo - (10 + 10 / 255.0 * 60)) < 0.01);
+    assert_true(fabs(model->contrast.hi - 70) < 0.01);
+    oct_view_model_apply(model, OCT_ACTION_AUTO_CONTRAST, 1);
+    assert_int_equal(model->contrast.range, OCT_CONTRAST_MANUAL);
+    assert_true(fabs(model->contrast.hi - 70) < 0.01);
     oct_view_picture_finish(&picture);
-    oct_view_model_finish(&model);
 }
 
 /* ---- zoom and lengths ---- */
@@ -313,35 +311,33 @@ TEST(calipers_are_put_and_moved_by_key)
     oct_view_model_finish(&model);
 }
 
-TEST(a_point_is_marked_and_moved_by_key)
+MODEL_TEST(a_point_is_marked_and_moved_by_key)
 {
-    struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(30, 4);
-    oct_view_model_init(&model, "x", true);
-    oct_view_model_apply(&model, OCT_ACTION_MARK, 1);
-    assert_false(model.has_mark || model.measuring);
-    oct_view_model_offer(&model, &picture);
+    oct_view_model_apply(model, OCT_ACTION_MARK, 1);
+    assert_false(model->has_mark || model->measuring);
+    oct_view_model_offer(model, &picture);
     oct_view_picture_finish(&picture);
-    oct_view_model_apply(&model, OCT_ACTION_CURSOR_RIGHT, 20); /* from the middle, A-line 60 */
-    oct_view_model_apply(&model, OCT_ACTION_MARK, 1);
-    assert_true(model.has_mark && model.measuring && oct_view_calipers_count(&model.calipers) == 0);
-    assert_true(model.mark.line == 80.5 && model.mark.depth == 50.5);
-    oct_view_model_apply(&model, OCT_ACTION_WINDOW_WIDER, 19);
-    assert_true(model.mark.depth == 31.5);
-    assert_true(oct_view_picture_value(&model.shown, 80, 31) == 70); /* the layer */
-    oct_view_model_apply(&model, OCT_ACTION_HOLD, 1); /* calipers come to the point's side */
-    assert_true(oct_view_calipers_count(&model.calipers) == 1);
-    oct_view_model_apply(&model, OCT_ACTION_HOLD, 1);
-    oct_view_model_apply(&model, OCT_ACTION_HOLD, 1);
-    assert_int_equal(model.held, OCT_HELD_MARK);
-    oct_view_model_apply(&model, OCT_ACTION_LEVEL_DOWN, 1);
-    assert_true(model.mark.line == 79.5);
-    oct_view_model_apply(&model, OCT_ACTION_CLEAR, 1);
-    assert_false(model.has_mark || oct_view_calipers_held(&model.calipers));
-    oct_view_model_apply(&model, OCT_ACTION_LOCK, 1); /* the profile measures nothing */
-    oct_view_model_apply(&model, OCT_ACTION_MARK, 1);
-    assert_false(model.has_mark || model.measuring);
-    oct_view_model_finish(&model);
+    oct_view_model_apply(model, OCT_ACTION_CURSOR_RIGHT, 20); /* from the middle, A-line 60 */
+    oct_view_model_apply(model, OCT_ACTION_MARK, 1);
+    assert_true(model->has_mark && model->measuring &&
+                oct_view_calipers_count(&model->calipers) == 0);
+    assert_true(model->mark.line == 80.5 && model->mark.depth == 50.5);
+    oct_view_model_apply(model, OCT_ACTION_WINDOW_WIDER, 19);
+    assert_true(model->mark.depth == 31.5);
+    assert_true(oct_view_picture_value(&model->shown, 80, 31) == 70); /* the layer */
+    oct_view_model_apply(model, OCT_ACTION_HOLD, 1); /* calipers come to the point's side */
+    assert_true(oct_view_calipers_count(&model->calipers) == 1);
+    oct_view_model_apply(model, OCT_ACTION_HOLD, 1);
+    oct_view_model_apply(model, OCT_ACTION_HOLD, 1);
+    assert_int_equal(model->held, OCT_HELD_MARK);
+    oct_view_model_apply(model, OCT_ACTION_LEVEL_DOWN, 1);
+    assert_true(model->mark.line == 79.5);
+    oct_view_model_apply(model, OCT_ACTION_CLEAR, 1);
+    assert_false(model->has_mark || oct_view_calipers_held(&model->calipers));
+    oct_view_model_apply(model, OCT_ACTION_LOCK, 1); /* the profile measures nothing */
+    oct_view_model_apply(model, OCT_ACTION_MARK, 1);
+    assert_false(model->has_mark || model->measuring);
 }
 
 /* ---- the line rate ---- */
@@ -1226,20 +1222,17 @@ TEST(en_face_rows_stay_until_they_are_replaced)
     oct_view_enface_finish(&enface);
 }
 
-TEST(a_changed_projection_empties_rows_of_the_one_before)
+MODEL_TEST(a_changed_projection_empties_rows_of_the_one_before)
 {
-    struct oct_view_model model;
-    oct_view_model_init(&model, "x", true);
-    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
-    offer_growing(&model.enface, 20, 60, "dB");
-    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
-    offer_growing(&model.enface, 2, 61, "dB");
-    assert_true(oct_view_enface_row(&model.enface, 2)[0] == 60);
-    hear(&model, OCT_PROJECTION_MAX, 0.4, 0.6); /* somebody else's setting */
-    offer_growing(&model.enface, 3, 70, "dB");
-    assert_true(oct_view_enface_row(&model.enface, 2)[0] == 70);
-    assert_true(isnan(oct_view_enface_row(&model.enface, 3)[0]));
-    oct_view_model_finish(&model);
+    hear(model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    offer_growing(&model->enface, 20, 60, "dB");
+    hear(model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    offer_growing(&model->enface, 2, 61, "dB");
+    assert_true(oct_view_enface_row(&model->enface, 2)[0] == 60);
+    hear(model, OCT_PROJECTION_MAX, 0.4, 0.6); /* somebody else's setting */
+    offer_growing(&model->enface, 3, 70, "dB");
+    assert_true(oct_view_enface_row(&model->enface, 2)[0] == 70);
+    assert_true(isnan(oct_view_enface_row(&model->enface, 3)[0]));
 }
 
 TEST(en_face_of_many_rows_and_columns_is_thinned_out)
@@ -1413,59 +1406,53 @@ TEST(en_face_keys_are_sent_to_octd_one_at_a_time)
     oct_view_model_finish(&model);
 }
 
-TEST(a_held_key_moves_the_slab_and_the_newest_place_is_sent)
+MODEL_TEST(a_held_key_moves_the_slab_and_the_newest_place_is_sent)
 {
-    struct oct_view_model model;
     char text[OCT_VIEW_LABEL_BYTES];
-    oct_view_model_init(&model, "x", true);
-    hear(&model, OCT_PROJECTION_SLAB, 0.4, 0.6);
-    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_SLAB_FIRST);
+    hear(model, OCT_PROJECTION_SLAB, 0.4, 0.6);
+    oct_view_model_apply(model, OCT_ACTION_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_SLAB_FIRST);
     for (int i = 0; i < 9; i++) /* octd has not answered yet */
-        oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_NONE);
-    assert_string_equal(model.message, "");
+        oct_view_model_apply(model, OCT_ACTION_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_NONE);
+    assert_string_equal(model->message, "");
     /* The eye and the recording do not wait for the slab to come to rest. */
-    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
-    assert_true(oct_view_model_is_recording(&model));
-    hear(&model, OCT_PROJECTION_SLAB, 0.41, 0.6); /* a status of meanwhile */
-    answer(&model, OCT_WISH_SLAB_FIRST, true, "0.4100");
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_RECORD);
-    answer(&model, OCT_WISH_RECORD, true, "");
-    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.5000");
-    expect_set(&model, OCT_WISH_SLAB_LAST, "0.7000");
-    expect_nothing(&model);
+    oct_view_model_apply(model, OCT_ACTION_RECORD, 1);
+    assert_true(oct_view_model_is_recording(model));
+    hear(model, OCT_PROJECTION_SLAB, 0.41, 0.6); /* a status of meanwhile */
+    answer(model, OCT_WISH_SLAB_FIRST, true, "0.4100");
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_RECORD);
+    answer(model, OCT_WISH_RECORD, true, "");
+    expect_set(model, OCT_WISH_SLAB_FIRST, "0.5000");
+    expect_set(model, OCT_WISH_SLAB_LAST, "0.7000");
+    expect_nothing(model);
     /* While octd is asked to record, no key interferes. */
-    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_RECORD);
-    oct_view_model_apply(&model, OCT_ACTION_SLAB_UP, 1);
-    expect_nothing(&model);
-    answer(&model, OCT_WISH_RECORD, true, "");
-    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.4900");
-    expect_set(&model, OCT_WISH_SLAB_LAST, "0.6900");
+    oct_view_model_apply(model, OCT_ACTION_RECORD, 1);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_RECORD);
+    oct_view_model_apply(model, OCT_ACTION_SLAB_UP, 1);
+    expect_nothing(model);
+    answer(model, OCT_WISH_RECORD, true, "");
+    expect_set(model, OCT_WISH_SLAB_FIRST, "0.4900");
+    expect_set(model, OCT_WISH_SLAB_LAST, "0.6900");
     /* Somebody else moves one end beyond the other, which is still wanted: then octd's counts. */
-    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 25);
-    expect_set(&model, OCT_WISH_SLAB_LAST, "0.9400");
-    hear(&model, OCT_PROJECTION_SLAB, 0.1, 0.2);
-    expect_nothing(&model);
-    oct_view_model_finish(&model);
+    oct_view_model_apply(model, OCT_ACTION_SLAB_DOWN, 25);
+    expect_set(model, OCT_WISH_SLAB_LAST, "0.9400");
+    hear(model, OCT_PROJECTION_SLAB, 0.1, 0.2);
+    expect_nothing(model);
 }
 
-TEST(what_octd_refuses_is_wanted_no_more)
+MODEL_TEST(what_octd_refuses_is_wanted_no_more)
 {
-    struct oct_view_model model;
     char text[OCT_VIEW_LABEL_BYTES];
-    oct_view_model_init(&model, "x", true);
-    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
-    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_PROJECTION);
-    answer(&model, OCT_WISH_PROJECTION, false, "not while it rains");
-    assert_string_equal(model.message, "octd refused: not while it rains");
-    expect_nothing(&model);
-    assert_int_equal(model.enface_wishes.octds.projection, OCT_PROJECTION_MEAN);
-    oct_view_model_apply(&model, OCT_ACTION_PROJECTION, 1); /* on from where octd is */
-    expect_set(&model, OCT_WISH_PROJECTION, "max");
-    oct_view_model_finish(&model);
+    hear(model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    oct_view_model_apply(model, OCT_ACTION_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_PROJECTION);
+    answer(model, OCT_WISH_PROJECTION, false, "not while it rains");
+    assert_string_equal(model->message, "octd refused: not while it rains");
+    expect_nothing(model);
+    assert_int_equal(model->enface_wishes.octds.projection, OCT_PROJECTION_MEAN);
+    oct_view_model_apply(model, OCT_ACTION_PROJECTION, 1); /* on from where octd is */
+    expect_set(model, OCT_WISH_PROJECTION, "max");
 }
 
 TEST(en_face_keys_say_why_they_do_nothing)
