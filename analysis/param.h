@@ -60,6 +60,19 @@ struct oct_region {
 extern const struct oct_param_form oct_param_region;
 #define OCT_PARAM_TAKES_REGION "X,Y,W,H in pixels, or nothing"
 
+/* Frames (or lines) first, first + step, ... before last, counted from 0; last 0: all. */
+struct oct_span {
+    uint32_t first, last, step;
+};
+static inline struct oct_span oct_span_of(struct oct_span given, uint32_t n)
+{
+    return given.last > 0 ? given : (struct oct_span){0, n, 1};
+}
+static inline uint32_t oct_span_count(struct oct_span span)
+{
+    return (span.last - span.first + span.step - 1) / span.step;
+}
+
 /* A double within least..most; empty, or "none": NaN. */
 extern const struct oct_param_form oct_param_number_or_none;
 

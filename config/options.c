@@ -208,7 +208,7 @@ static bool read_option(struct oct_option_shown *shown, void *value, int argc, c
         if (!shown->is_old)
             return false;
     }
-    const bool is_bad = shown->is_old && text && o->from_was && !o->from_was(text);
+    const bool is_bad = shown->is_old && text && o->from_was && !(text = o->from_was(text));
     const bool is_brief = o->brief && strncmp(word, "--", 2) != 0;
     if (is_bad || !read_value(shown, value, text))
         *wrong = shown->is_old ? o->was : is_brief ? o->brief : o->name;

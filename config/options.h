@@ -41,8 +41,8 @@ struct oct_option {
     /* An old spelling, which is read too and says on stderr what is written now; no help and no
      * completion shows it. Of a row without a name: `meaning` says what is done instead. */
     const char *was;
-    /* Turns its value, in place, into one of today's; NULL: it is one. False: it is none. */
-    bool (*from_was)(char *text);
+    /* Returns its value as one of today's, malloc'd, which is kept; NULL: it is none. */
+    char *(*from_was)(const char *text);
 };
 
 /* What was given for the rows of a parameter table, into argv, each as its row allows; NULL: it was

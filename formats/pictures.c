@@ -228,12 +228,14 @@ static enum oct_err select_pictures(const struct oct_pictures_options *o, struct
                                     const struct oct_picture_file_facts *facts,
                                     struct oct_error *err)
 {
-    entry->n = o->what == OCT_PICTURES_FRAMES ? facts->n_pictures : 1;
+    const struct oct_span *s = &o->frames;
+    entry->n = s->last > 0 ? oct_span_count(*s) : facts->n_pictures;
     entry->height = facts->height;
     entry->width = facts->width;
-    if (o->what == OCT_PICTURES_BSCAN && o->bscan >= facts->n_pictures)
-        return oct_fail(err, OCT_E_ARG, "%s: no picture %" PRIu64 ": it has 0 to %" PRIu64,
-                        entry->path, o->bscan, facts->n_pictures - 1);
+    if (s->last > facts->n_pictures)
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: has frames 0:%" PRIu64 "; --frames %u:%u asks for others", entry->path,
+                        facts->n_pictures, s->first, s->last);
     return OCT_OK;
 }
 
@@ -413,7 +415,8 @@ const char *oct_pictures_warning(const struct oct_pictures *pictures)
 double oct_pictures_fps(const struct oct_pictures *pictures)
 {
     const struct table *t = pictures->table;
-    return t->options.fps > 0 ? t->options.fps : t->fps > 0 ? t->fps : NAN;
+    const double fps = t->options.fps > 0 ? t->options.fps : t->fps > 0 ? t->fps : NAN;
+    return fps / oct_span_of(t->options.frames, 1).step;
 }
 
 static const struct entry *find(const struct table *t, uint64_t frame)
@@ -444,6 +447,13 @@ const char *oct_pictures_path(const struct oct_pictures *pictures, uint64_t fram
 
 /* ---- reading ---- */
 
+/* Its number in its file. */
+static uint64_t index_of(const struct table *t, const struct entry *entry, uint64_t frame)
+{
+    const struct oct_span span = oct_span_of(t->options.frames, 1);
+    return span.first + (frame - entry->first) * span.step;
+}
+
 static enum oct_err open_entry(struct oct_pictures *p, const struct entry *entry,
                                struct oct_error *err)
 {
@@ -457,7 +467,7 @@ static enum oct_err open_entry(struct oct_pictures *p, const struct entry *entry
         return e;
     p->entry = entry;
     if (facts.height == entry->height && facts.width == entry->width &&
-        facts.n_pictures >= entry->n)
+        facts.n_pictures > index_of(p->table, entry, entry->first + entry->n - 1))
         return OCT_OK;
     close_file(p);
     return oct_fail(err, OCT_E_FORMAT, "%s: has changed meanwhile", entry->path);
@@ -505,11 +515,6 @@ static enum oct_err read_pixels(struct oct_pictures *p, struct oct_picture *pict
     return OCT_OK;
 }
 
-static uint64_t index_of(const struct table *t, const struct entry *entry, uint64_t frame)
-{
-    return t->options.what == OCT_PICTURES_BSCAN ? t->options.bscan : frame - entry->first;
-}
-
 enum oct_err oct_pictures_read(struct oct_pictures *pictures, uint64_t frame,
                                struct oct_picture *picture, struct oct_pictures_info *info,
                                struct oct_error *err)
@@ -542,9 +547,9 @@ enum oct_err oct_pictures_layer(struct oct_pictures *pictures, uint64_t frame, u
                                 float *depth_px, struct oct_error *err)
 {
     const struct entry *entry = find(pictures->table, frame);
+    const uint64_t index = index_of(pictures->table, entry, frame);
     const enum oct_err e = open_entry(pictures, entry, err);
-    return e ? e
-             : pictures->file->ops->layer(pictures->file, frame - entry->first, k, depth_px, err);
+    return e ? e : pictures->file->ops->layer(pictures->file, index, k, depth_px, err);
 }
 
 /* ---- times ---- */

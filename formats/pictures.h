@@ -12,14 +12,14 @@
 #define OCT_FORMATS_PICTURES_H
 
 #include "analysis/enface/depths.h"
+#include "analysis/param.h"
 #include "numeric/picture.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum oct_pictures_what {
-    OCT_PICTURES_FRAMES,  /* every picture of every file; of a recording its B-scans */
-    OCT_PICTURES_BSCAN,   /* B-scan number `bscan` of each recording */
+    OCT_PICTURES_FRAMES,  /* pictures of every file; of a recording its B-scans */
     OCT_PICTURES_EN_FACE, /* a projection along the depth of each volume: [V][M] */
 };
 
@@ -34,7 +34,7 @@ enum oct_pictures_projection {
 
 struct oct_pictures_options {
     enum oct_pictures_what what;
-    uint64_t bscan;
+    struct oct_span frames;                  /* FRAMES: of each file */
     enum oct_pictures_projection projection; /* of en face pictures */
     struct oct_depths slab;
     double um[2];     /* given by the user, dy and dx; 0: what the file says */
@@ -90,8 +90,8 @@ uint64_t oct_pictures_count(const struct oct_pictures *pictures);
  * written its results. Valid until close. */
 const char *oct_pictures_warning(const struct oct_pictures *pictures);
 
-/* Pictures a second: the user's, else that of the AVI files, if they all say the same; NaN:
- * unknown. */
+/* Pictures a second, of those that are read: the user's, else that of the AVI files, if they all
+ * say the same; NaN: unknown. */
 double oct_pictures_fps(const struct oct_pictures *pictures);
 
 /* When the rows of a picture were taken. */

@@ -114,14 +114,13 @@ static uint64_t clock_at(const struct hdf5_file *f, uint64_t v)
 
 static void tell_times(const struct hdf5_file *f, struct oct_picture_file_facts *facts)
 {
-    uint64_t first = 0, last = f->n_rows - 1;
+    const struct oct_span *s = &f->options.frames;
+    const bool is_part = s->last > 0 && s->last <= f->n_rows;
     facts->has_clock = f->row_ns != NULL;
     if (!facts->has_clock)
         return;
-    if (f->options.what == OCT_PICTURES_BSCAN && f->options.bscan <= last)
-        first = last = f->options.bscan;
-    facts->first_ns = clock_at(f, first);
-    facts->last_ns = clock_at(f, last);
+    facts->first_ns = clock_at(f, is_part ? s->first : 0);
+    facts->last_ns = clock_at(f, (is_part ? s->last : f->n_rows) - 1);
 }
 
 static void hdf5_file_times(const struct oct_picture_file *file, uint64_t index, uint64_t origin_ns,

@@ -116,7 +116,9 @@ static const char conventions[] =
     "(120),\n"
     "                               micrometres (40um), a share (30%), or, of surfaces, a border\n"
     "                               and micrometres (ilm+10)\n"
-    "choice  --bscans A:B           B-scans from A to just before B; so are --lines A:B\n"
+    "choice  --frames A:B[:STEP]    pictures or B-scans of each file, from A to just before B, "
+    "every\n"
+    "                               STEP-th; so are --lines A:B[:STEP]\n"
     "        --skip N,N-M           frames that are left out, M too\n"
     "        --mask FILE            a picture of which 0 is left out\n"
     "        --invalid VALUE        pixels of this value are left out\n"
@@ -132,7 +134,8 @@ static const char conventions[] =
     "        --um, --axial-um, --spacing B,L,D                --pixel-um, the fastest axis first\n"
     "        --en-face A:B, cells --slab 0.3:0.5              --slab A:B, --slab 30%:50%\n"
     "        --roi X:Y:W:H                                    --roi X,Y,W,H\n"
-    "        --frames N (of correlate: every picture)         --n-frames N (nothing)\n"
+    "        export --bscans A:B, correlate --bscan N         --frames A:B, --frames N:N+1\n"
+    "        synth, snapshot --frames N                       --n-frames N\n"
     "        calibrate dispersion --out FILE.ini              the last argument, OUT.ini\n";
 
 /* Whether the command that is named already has this option, or a part of it: then it is no global

@@ -54,16 +54,13 @@ int oct_picture_pixel_um(const char *command, const char *text, unsigned n_axes,
     return 0;
 }
 
-bool oct_picture_axes_reverse(char *text)
+char *oct_picture_axes_reverse(const char *text)
 {
     const char *line = strchr(text, ','), *depth = line ? strchr(line + 1, ',') : NULL;
     if (!depth || strchr(depth + 1, ','))
-        return false;
-    char *whole = oct_alloc_text("%s,%.*s,%.*s", depth + 1, (int)(depth - line - 1), line + 1,
-                                 (int)(line - text), text);
-    memcpy(text, whole, strlen(whole) + 1);
-    free(whole);
-    return true;
+        return NULL;
+    return oct_alloc_text("%s,%.*s,%.*s", depth + 1, (int)(depth - line - 1), line + 1,
+                          (int)(line - text), text);
 }
 
 /* ---- parts ---- */
@@ -93,29 +90,45 @@ int oct_picture_slab_of_cells(const char *command, const char *text, struct oct_
     return oct_picture_slab(command, text, slab);
 }
 
-/* Digits up to `end`. */
-static bool read_count(const char *text, char end, uint32_t *value, const char **behind)
+/* A number from 0 on; NULL: it is none, else what follows. */
+static const char *read_number(const char *text, uint64_t *number)
 {
-    const size_t n = strspn(text, "0123456789");
-    const double number = strtod(text, NULL);
-    if (n == 0 || text[n] != end || number > UINT32_MAX)
-        return false;
-    *value = (uint32_t)number;
-    *behind = text + n + 1;
-    return true;
+    char *end;
+    *number = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' ? end : NULL;
 }
 
-int oct_picture_span(const char *command, const char *option, const char *text, uint32_t *first,
-                     uint32_t *last)
+char *oct_picture_one_frame(const char *text)
 {
+    uint64_t n;
+    return oct_option_u64(text, &n) ? oct_alloc_text("%" PRIu64 ":%" PRIu64, n, n + 1) : NULL;
+}
+
+int oct_picture_span(const char *command, const char *option, const char *text,
+                     struct oct_span *span)
+{
+    uint64_t parts[3] = {0, 0, 1};
     const char *at = text;
-    if (!text ||
-        (read_count(at, ':', first, &at) && read_count(at, '\0', last, &at) && *first < *last))
-        return 0;
-    return oct_command_misuse(command,
-                              "%s needs two numbers from 0 on, A:B, A below B, which is "
-                              "left out",
-                              option);
+    unsigned n = 0;
+    for (; at && n < 3 && (at = read_number(at, &parts[n++])) && *at == ':'; at++)
+        ;
+    if (text && !(at && *at == '\0' && n >= 2 && parts[0] < parts[1] && parts[2] > 0 &&
+                  parts[1] <= UINT32_MAX && parts[2] <= UINT32_MAX))
+        return oct_command_misuse(command,
+                                  "%s needs A:B or A:B:STEP, numbers from 0 on: from A to just "
+                                  "before B, every STEP-th",
+                                  option);
+    if (text)
+        *span = (struct oct_span){(uint32_t)parts[0], (uint32_t)parts[1], (uint32_t)parts[2]};
+    return 0;
+}
+
+int oct_picture_frames(const char *command, const char *text, const char *slab,
+                       struct oct_span *frames)
+{
+    if (text && slab)
+        return oct_command_misuse(command, "--frames and --slab exclude one another");
+    return oct_picture_span(command, "--frames", text, frames);
 }
 
 int oct_picture_roi(const char *command, const char *text, struct oct_region *roi)
@@ -143,14 +156,6 @@ int oct_picture_eye(const char *command, const char *text, bool may_be_none, con
     if (text)
         *eye = i == 2 ? "" : eyes[i];
     return 0;
-}
-
-/* A number from 0 on; NULL: it is none, else what follows. */
-static const char *read_number(const char *text, uint64_t *number)
-{
-    char *end;
-    *number = strtoull(text, &end, 10);
-    return *text >= '0' && *text <= '9' ? end : NULL;
 }
 
 enum oct_err oct_picture_skip(const char *text, uint64_t n, uint8_t **skip, struct oct_error *err)

@@ -16,8 +16,8 @@
  * are not given stay as they are, but Y, which is X. */
 int oct_picture_pixel_um(const char *command, const char *text, unsigned n_axes, double *um);
 
-/* For struct oct_option's from_was: turns "B,L,D" into "D,L,B", in place. */
-bool oct_picture_axes_reverse(char *text);
+/* For struct oct_option's from_was: of "B,L,D" "D,L,B". */
+char *oct_picture_axes_reverse(const char *text);
 
 /* --slab. */
 int oct_picture_slab(const char *command, const char *text, struct oct_depths *slab);
@@ -25,9 +25,19 @@ int oct_picture_slab(const char *command, const char *text, struct oct_depths *s
 /* The same of cells, whose plain numbers up to 1 were shares. */
 int oct_picture_slab_of_cells(const char *command, const char *text, struct oct_depths *slab);
 
-/* --bscans, --lines: "A:B", whole numbers with A < B. */
-int oct_picture_span(const char *command, const char *option, const char *text, uint32_t *first,
-                     uint32_t *last);
+/* --frames, --lines: "A:B[:STEP]", whole numbers with A < B. */
+int oct_picture_span(const char *command, const char *option, const char *text,
+                     struct oct_span *span);
+
+/* The option of commands that read films; `slab`: what was given for --slab, or NULL. */
+int oct_picture_frames(const char *command, const char *text, const char *slab,
+                       struct oct_span *frames);
+#define OCT_PICTURE_FRAMES(values, member)                                                         \
+    "--frames", "A:B[:STEP]", "of each file from frame A to just before B, every STEP-th (all)",   \
+        OCT_OPTION_TEXT, .at = offsetof(values, member)
+
+/* For struct oct_option's from_was: of "N" "N:N+1". */
+char *oct_picture_one_frame(const char *text);
 
 /* --roi X,Y,W,H. */
 int oct_picture_roi(const char *command, const char *text, struct oct_region *roi);

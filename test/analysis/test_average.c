@@ -2,16 +2,12 @@
  * B-scans of which the shift is known. */
 #include "analysis/average/average.h"
 #include "test/rig/analysis_suite.h"
+#include "test/rig/tap.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 enum { M = 96, D = 160, V = 64 };
 #define N_PX ((size_t)M * D)

@@ -115,7 +115,7 @@ static void assert_truth(const struct scene *x, double map_px, double a2_part)
 }
 
 /* The synthetic spectrometer's goal is 0.02 px and 1 %; this is what it is found with. */
-static void map_and_dispersion_are_found(void **state)
+TEST(map_and_dispersion_are_found)
 {
     static const double depths[] = {60, 300, 500, 700, 920};
     struct oct_spectrometer_setup lumpy = oct_spectrometer_standard, falling = lumpy, steep = lumpy;
@@ -142,7 +142,7 @@ static void map_and_dispersion_are_found(void **state)
         }
 }
 
-static void two_depths_are_enough_and_one_takes_no_dispersion(void **state)
+TEST(two_depths_are_enough_and_one_takes_no_dispersion)
 {
     static const double depths[] = {300, 500};
     struct oct_spectrometer_setup setup = oct_spectrometer_standard;
@@ -163,7 +163,7 @@ static void two_depths_are_enough_and_one_takes_no_dispersion(void **state)
 }
 
 /* The camera sees cos(-phi) = cos(phi): what tells is that three phases agree in one way alone. */
-static void a_mirror_on_the_other_side_is_known(void **state)
+TEST(a_mirror_on_the_other_side_is_known)
 {
     static const double depths[] = {250, -420, 640};
     static const int sides[] = {1, -1, 1};
@@ -180,7 +180,7 @@ static void a_mirror_on_the_other_side_is_known(void **state)
 }
 
 /* What octd computes with the files: places and phases on its grid, widths by the exact sum. */
-static void octd_gets_what_was_found(void **state)
+TEST(octd_gets_what_was_found)
 {
     static const double depths[] = {150, 500, 920};
     struct oct_geometry g;
@@ -249,7 +249,7 @@ static void assert_fault(const struct oct_spectrometer_setup *setup,
     oct_spectrometer_finish(&s);
 }
 
-static void what_is_no_mirror_is_told_by_name(void **state)
+TEST(what_is_no_mirror_is_told_by_name)
 {
     struct oct_spectrometer_setup bright = oct_spectrometer_standard, bump = bright, humps = bright;
     humps.bump = 1;
@@ -295,7 +295,7 @@ static void assert_refused(const double *depths, unsigned n, uint32_t which, con
 
 /* A Gaussian of amplitude exp(-x^2 / (2 s^2)) over q is as wide as exp(-(2 pi d s / P2)^2) is high
  * at half: 2 sqrt(ln 2) P2 / (2 pi s). */
-static void widths_of_a_source_are_those_of_its_transform(void **state)
+TEST(widths_of_a_source_are_those_of_its_transform)
 {
     enum { N = 512, P2 = 4096 };
     double amplitude[N], im[N], re[N], place[N], first, last, at;
@@ -318,23 +318,9 @@ static void widths_of_a_source_are_those_of_its_transform(void **state)
     assert_true(isnan(oct_source_limit_px(amplitude, place, N, P2)));
 }
 
-static void mirrors_that_do_not_agree_are_told(void **state)
+TEST(mirrors_that_do_not_agree_are_told)
 {
     static const double same[] = {300, 301, 303}, aliased[] = {300, 1400, 500, 700};
     assert_refused(same, 3, 3, "same depth");
     assert_refused(aliased, 4, 1, "only if it was aliased");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(map_and_dispersion_are_found),
-        cmocka_unit_test(two_depths_are_enough_and_one_takes_no_dispersion),
-        cmocka_unit_test(a_mirror_on_the_other_side_is_known),
-        cmocka_unit_test(octd_gets_what_was_found),
-        cmocka_unit_test(widths_of_a_source_are_those_of_its_transform),
-        cmocka_unit_test(what_is_no_mirror_is_told_by_name),
-        cmocka_unit_test(mirrors_that_do_not_agree_are_told),
-    };
-    return cmocka_run_group_tests_name("calibrate_kmap", tests, NULL, NULL);
 }

@@ -61,47 +61,44 @@ static void check_same(const struct results *a, const struct results *b)
 static void compute_on_cpu(struct results *results)
 {
     struct oct_cells_engine *engine;
-    struct oct_error err;
-    assert_int_equal(oct_cells_cpu_engine.create(&engine, &setup, &err), OCT_OK);
-    assert_int_equal(use(&oct_cells_cpu_engine, engine, results, &err), OCT_OK);
+    must(oct_cells_cpu_engine.create(&engine, &setup, &failure));
+    must(use(&oct_cells_cpu_engine, engine, results, &failure));
     oct_cells_cpu_engine.destroy(engine);
     assert_true(results->n > 1 && results->n <= MOST);
 }
 
 /* All that does not fit into little shared memory is computed from the device's. */
-static void test_little_shared_memory(void **state)
+TEST(with_little_shared_memory)
 {
     struct results wanted = {0}, results = {0};
     struct oct_cells_engine *engine;
-    struct oct_error err;
     compute_on_cpu(&wanted);
     cuda_host_reset(1, MEMORY);
     cuda_host_set_shared_limit((size_t)12 << 10);
-    assert_int_equal(oct_cells_cuda_engine.create(&engine, &setup, &err), OCT_OK);
-    assert_int_equal(use(&oct_cells_cuda_engine, engine, &results, &err), OCT_OK);
+    must(oct_cells_cuda_engine.create(&engine, &setup, &failure));
+    must(use(&oct_cells_cuda_engine, engine, &results, &failure));
     oct_cells_cuda_engine.destroy(engine);
     check_same(&results, &wanted);
     check_nothing_left();
 }
 
 /* Two runs give the same bytes. */
-static void test_same_bytes(void **state)
+TEST(two_runs_give_the_same_bytes)
 {
     struct results runs[2];
-    struct oct_error err;
     memset(runs, 0, sizeof(runs));
     for (int i = 0; i < 2; i++) {
         struct oct_cells_engine *engine;
         cuda_host_reset(1, MEMORY);
-        assert_int_equal(oct_cells_cuda_engine.create(&engine, &setup, &err), OCT_OK);
-        assert_int_equal(use(&oct_cells_cuda_engine, engine, &runs[i], &err), OCT_OK);
+        must(oct_cells_cuda_engine.create(&engine, &setup, &failure));
+        must(use(&oct_cells_cuda_engine, engine, &runs[i], &failure));
         oct_cells_cuda_engine.destroy(engine);
     }
     assert_int_equal(memcmp(&runs[0], &runs[1], sizeof(runs[0])), 0);
 }
 
 /* Every step takes some time, the whole more than its longest. */
-static void test_times(void **state)
+TEST(the_times_of_the_device)
 {
     struct oct_cells_engine_setup small = {.height = 30, .width = 30};
     const struct oct_cell_start start = {.x = 15, .y = 15}; /* without radii: soon at its end */
@@ -111,8 +108,7 @@ static void test_times(void **state)
     cuda_host_reset(1, MEMORY);
     oct_cells_params_octd(&small.params, 1.5);
     oct_cells_scene(&scene, small.height, small.width, 1.5, OCT_CELLS_SCENE_NOISE, 1);
-    if (oct_cells_time_cuda(&small, 0, &scene, &start, 1, &t, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_time_cuda(&small, 0, &scene, &start, 1, &t, &failure));
     assert_true(t.prepare_us > 0 && t.scores_us > 0 && t.peaks_us > 0 && t.snakes_us > 0);
     assert_true(t.frame_us > t.scores_us / 2); /* of a busy machine */
     check_nothing_left();
@@ -121,7 +117,7 @@ static void test_times(void **state)
     oct_picture_finish(&scene);
 }
 
-static void test_no_device(void **state)
+TEST(a_machine_without_what_it_takes_is_left_to_the_cpu)
 {
     const struct oct_cells_engine_ops *ops;
     struct oct_cells_engine *engine;
@@ -164,10 +160,8 @@ static const char *open_course(void *context, unsigned deadline_ms)
 {
     struct course *c = context;
     struct oct_cells_engine_setup own = setup;
-    struct oct_error err = {.text = ""};
     own.deadline_ms = deadline_ms;
-    if (oct_cells_engine_select(&c->ops, &c->engine, "auto", &own, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_engine_select(&c->ops, &c->engine, "auto", &own, &failure));
     return running(c);
 }
 
@@ -175,9 +169,7 @@ static const char *use_course(void *context)
 {
     struct course *c = context;
     struct results results = {0};
-    struct oct_error err = {.text = ""};
-    if (use(c->ops, c->engine, &results, &err))
-        fail_msg("%s", err.text);
+    must(use(c->ops, c->engine, &results, &failure));
     check_same(&results, &c->wanted);
     return running(c);
 }
@@ -188,7 +180,7 @@ static void close_course(void *context)
     c->ops->destroy(c->engine);
 }
 
-static void test_failures(void **state)
+TEST(whatever_fails_the_cpu_goes_on)
 {
     struct course c = {.ops = NULL};
     const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
@@ -196,7 +188,7 @@ static void test_failures(void **state)
     oct_cuda_course_run(&course, STRIDE); /* the last operations are of snakes and the map */
 }
 
-static void test_hanging(void **state)
+TEST(a_device_that_hangs_is_given_up_in_time)
 {
     struct course c = {.ops = NULL};
     const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
@@ -207,7 +199,7 @@ static void test_hanging(void **state)
     oct_cuda_course_hang(&course, CUDA_HOST_CALL_LATE, 2);
 }
 
-static void test_texture(void **state)
+TEST(a_static_texture_is_no_cell)
 {
     struct cell_film_setup film;
     struct oct_cells_film_setup track = {.um = {NAN, NAN}, .backend = "cuda"};
@@ -233,15 +225,6 @@ static void test_texture(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        {"with little shared memory", test_little_shared_memory, NULL, NULL, NULL},
-        {"two runs give the same bytes", test_same_bytes, NULL, NULL, NULL},
-        {"a static texture is no cell", test_texture, NULL, NULL, NULL},
-        {"the times of the device", test_times, NULL, NULL, NULL},
-        {"a machine without what it takes is left to the CPU", test_no_device, NULL, NULL, NULL},
-        {"whatever fails, the CPU goes on", test_failures, NULL, NULL, NULL},
-        {"a device that hangs is given up in time", test_hanging, NULL, NULL, NULL},
-    };
     cuda_host_reset(1, MEMORY);
     setup = (struct oct_cells_engine_setup){
         .height = HEIGHT, .width = WIDTH, .deadline_ms = PATIENCE_MS};
@@ -249,7 +232,7 @@ int main(void)
     setup.params.polarity = OCT_CELLS_BOTH;
     oct_cells_scene(&picture, HEIGHT, WIDTH, 3, OCT_CELLS_SCENE_NOISE, 11);
     int n_failed = oct_cells_suite_run(&oct_cells_cuda_engine, PATIENCE_MS);
-    n_failed += cmocka_run_group_tests_name("cells on CUDA", tests, NULL, NULL);
+    n_failed += test_run();
     oct_picture_finish(&picture);
     return n_failed > 0;
 }

@@ -18,9 +18,7 @@ static struct oct_cells_engine *open(const struct oct_cells_params *params, uint
     const struct oct_cells_engine_setup setup = {
         .height = height, .width = width, .params = *params, .workers = workers};
     struct oct_cells_engine *engine;
-    struct oct_error err = {0};
-    if (cpu->create(&engine, &setup, &err))
-        fail_msg("%s", err.text);
+    must(cpu->create(&engine, &setup, &failure));
     return engine;
 }
 
@@ -28,9 +26,7 @@ static unsigned look(struct oct_cells_engine *engine, const struct oct_picture *
                      struct oct_cell cells[MOST])
 {
     unsigned n;
-    struct oct_error err = {0};
-    if (cpu->look(engine, picture, cells, MOST, &n, &err))
-        fail_msg("%s", err.text);
+    must(cpu->look(engine, picture, cells, MOST, &n, &failure));
     assert_true(n <= MOST);
     return n;
 }
@@ -101,7 +97,7 @@ static void compare_peaks(const struct oct_cell *cells, unsigned n,
     assert_true(n - n_clear <= 1);
 }
 
-static void scores_are_those_of_the_definition(void **state)
+TEST(scores_are_those_of_the_definition)
 {
     for (enum oct_cells_scene scene = 0; scene < OCT_CELLS_N_SCENES; scene++)
         for (unsigned boyer = 0; boyer < 2; boyer++) {
@@ -125,7 +121,7 @@ static void scores_are_those_of_the_definition(void **state)
 }
 
 /* Other radii: the smallest, one whose circles do not step by whole pixels, a large one. */
-static void all_radii_are_scored(void **state)
+TEST(all_radii_are_scored)
 {
     static const double radii[] = {1.5, 2.5, 4.3, 40};
     for (unsigned i = 0; i < sizeof(radii) / sizeof(radii[0]); i++) {
@@ -148,7 +144,7 @@ static void all_radii_are_scored(void **state)
 
 /* ---- places ---- */
 
-static void a_disk_is_where_it_is(void **state)
+TEST(a_disk_is_where_it_is)
 {
     double worst = 0, worst_radius = 0;
     for (unsigned i = 0; i < 24; i++) {
@@ -185,7 +181,7 @@ static double top(const float *at, size_t step)
 }
 
 /* The pixel of the peak, then its parabolas. */
-static void simpler_refinements(void **state)
+TEST(simpler_refinements)
 {
     static float score[H * W];
     static uint8_t best[H * W];
@@ -215,7 +211,7 @@ static void simpler_refinements(void **state)
 
 /* ---- the same numbers ---- */
 
-static void threads_change_nothing(void **state)
+TEST(threads_change_nothing)
 {
     static float score[3][H * W];
     static uint8_t best[3][H * W];
@@ -247,7 +243,7 @@ static void threads_change_nothing(void **state)
 }
 
 /* What the CPU chooses and plain C, of the same gradient. */
-static void instruction_sets_agree(void **state)
+TEST(instruction_sets_agree)
 {
     static const char *const names[] = {"plain", "avx2", "avx512"};
     static float score[3][H * W];
@@ -280,7 +276,7 @@ static void instruction_sets_agree(void **state)
 }
 
 /* Two circles on the same pixels. */
-static void the_first_of_equal_circles_is_best(void **state)
+TEST(the_first_of_equal_circles_is_best)
 {
     static float score[H * W];
     static uint8_t best[H * W];
@@ -302,7 +298,7 @@ static void the_first_of_equal_circles_is_best(void **state)
 }
 
 /* g = 1 at every sample of one circle: no variance. */
-static void a_score_without_variance_is_a_number(void **state)
+TEST(a_score_without_variance_is_a_number)
 {
     enum { SIDE = 101, PLANE = 144 };
     static float values[SIDE * 3 * PLANE];
@@ -331,19 +327,4 @@ static void a_score_without_variance_is_a_number(void **state)
         assert_true(score > 1e5f && score < 1.01e6f);
         assert_int_equal(best, 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scores_are_those_of_the_definition),
-        cmocka_unit_test(all_radii_are_scored),
-        cmocka_unit_test(a_disk_is_where_it_is),
-        cmocka_unit_test(simpler_refinements),
-        cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(instruction_sets_agree),
-        cmocka_unit_test(the_first_of_equal_circles_is_best),
-        cmocka_unit_test(a_score_without_variance_is_a_number),
-    };
-    return cmocka_run_group_tests_name("cells_detect", tests, NULL, NULL);
 }

@@ -20,9 +20,7 @@ static struct oct_cells_engine *open(const struct oct_cells_params *params,
     const struct oct_cells_engine_setup setup = {
         .height = H, .width = W, .params = *params, .keeps_fields = true, .workers = workers};
     struct oct_cells_engine *engine;
-    struct oct_error err = {0};
-    if (cpu->create(&engine, &setup, &err))
-        fail_msg("%s", err.text);
+    must(cpu->create(&engine, &setup, &failure));
     return engine;
 }
 
@@ -56,7 +54,7 @@ static float score_of(const float *score, const struct oct_cell_end *end, bool i
     return best;
 }
 
-static void ends_are_scored_and_refined(void **state)
+TEST(ends_are_scored_and_refined)
 {
     static float score[H * W];
     static uint8_t number[H * W];
@@ -107,7 +105,7 @@ static void ends_are_scored_and_refined(void **state)
 }
 
 /* Without refinement at the edge a cell is its snake. */
-static void unrefined_ends_are_their_snakes(void **state)
+TEST(unrefined_ends_are_their_snakes)
 {
     struct oct_picture picture;
     struct oct_cells_params params;
@@ -133,7 +131,7 @@ static void unrefined_ends_are_their_snakes(void **state)
     oct_picture_finish(&picture);
 }
 
-static void fields_are_kept(void **state)
+TEST(fields_are_kept)
 {
     struct oct_picture picture;
     struct oct_cells_params params;
@@ -169,7 +167,7 @@ static void fields_are_kept(void **state)
 }
 
 /* Near masked pixels there is no score. */
-static void masked_ends_have_no_score(void **state)
+TEST(masked_ends_have_no_score)
 {
     struct oct_picture scene, picture;
     struct oct_cells_params params;
@@ -200,15 +198,4 @@ static void masked_ends_have_no_score(void **state)
     cpu->destroy(engine);
     oct_picture_finish(&scene);
     oct_picture_finish(&picture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_are_scored_and_refined),
-        cmocka_unit_test(unrefined_ends_are_their_snakes),
-        cmocka_unit_test(fields_are_kept),
-        cmocka_unit_test(masked_ends_have_no_score),
-    };
-    return cmocka_run_group_tests_name("cells_ends", tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static void judge_row(const struct row *row, unsigned n_films)
     assert_true(s.n_switches == 0 || n / (double)s.n_switches >= row->cells_a_switch);
 }
 
-static void simulated_films_are_tracked(void **state)
+TEST(simulated_films_are_tracked)
 {
     const char *seeds = getenv("OCT_CELLS_SEEDS");
     const unsigned n_seeds = seeds ? (unsigned)strtoul(seeds, NULL, 10) : 1;
@@ -87,7 +87,7 @@ static void simulated_films_are_tracked(void **state)
 }
 
 /* Blobs of a static texture are no cells: each film by itself. */
-static void a_static_texture_is_no_cell(void **state)
+TEST(a_static_texture_is_no_cell)
 {
     static const struct {
         double cnr, texture, grain, recall;
@@ -136,7 +136,7 @@ static const struct cell_judge_row *find_row(const struct cell_judge *j, unsigne
 }
 
 /* The same scene in pixels of 1 x 1 um, and of 2 um (rows) x 1 um. */
-static void pixels_that_are_not_square_give_the_same_tracks(void **state)
+TEST(pixels_that_are_not_square_give_the_same_tracks)
 {
     struct cell_film_setup film;
     struct oct_cells_film_setup setup = octd_setup();
@@ -172,7 +172,7 @@ static void pixels_that_are_not_square_give_the_same_tracks(void **state)
 }
 
 /* Rows are scanned while the cells run along them: by the times of rows their speeds are right. */
-static void speeds_go_by_the_times_of_rows(void **state)
+TEST(speeds_go_by_the_times_of_rows)
 {
     struct cell_film_setup setup;
     struct oct_cells_film_setup track = octd_setup();
@@ -211,7 +211,7 @@ static void speeds_go_by_the_times_of_rows(void **state)
 }
 
 /* Steps of 28 to 32 px are beyond 2 R, and within 400 um/s. */
-static void a_longest_speed_opens_the_first_gate(void **state)
+TEST(a_longest_speed_opens_the_first_gate)
 {
     struct cell_film_setup film;
     struct oct_cells_film_setup setup = octd_setup();
@@ -237,19 +237,15 @@ static void a_longest_speed_opens_the_first_gate(void **state)
 static const struct oct_cells_found *push_one(struct oct_cells_film *film,
                                               const struct oct_picture *picture, unsigned *n)
 {
-    struct oct_error err = {.text = ""};
     const struct oct_cells_found *found;
-    if (oct_cells_film_push(film, picture, NULL, 0, &found, n, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_film_push(film, picture, NULL, 0, &found, n, &failure));
     return found;
 }
 
 static struct oct_cells_film *open_film(const struct oct_cells_film_setup *setup)
 {
-    struct oct_error err = {.text = ""};
     struct oct_cells_film *film;
-    if (oct_cells_film_create(&film, setup, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_film_create(&film, setup, &failure));
     return film;
 }
 
@@ -266,7 +262,7 @@ static struct oct_picture draw_one(double cnr)
     return picture;
 }
 
-static void a_region_is_searched_as_a_picture_of_its_own(void **state)
+TEST(a_region_is_searched_as_a_picture_of_its_own)
 {
     const struct oct_region roi = {.x = 40, .y = 30, .width = 220, .height = 150};
     struct oct_picture whole = draw_one(4), part;
@@ -312,7 +308,7 @@ static void assert_refused(const struct oct_cells_film_setup *setup, const char 
         fail_msg("'%s' does not say '%s'", err.text, text);
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
     struct oct_cells_film_setup good = octd_setup(), s;
     good.backend = "cpu";
@@ -336,7 +332,7 @@ static void what_cannot_be_is_refused(void **state)
     assert_int_equal(oct_cells_film_check(&s, NULL), OCT_OK);
 }
 
-static void two_threads_give_the_same_bytes(void **state)
+TEST(two_threads_give_the_same_bytes)
 {
     struct cell_film_setup film;
     struct oct_cells_film_setup setup = octd_setup();
@@ -364,7 +360,7 @@ static void two_threads_give_the_same_bytes(void **state)
 
 /* ---- resampling ---- */
 
-static void resampling_is_bilinear_and_keeps_the_mask(void **state)
+TEST(resampling_is_bilinear_and_keeps_the_mask)
 {
     float pixels[3][4] = {{0, 1, 2, 3}, {10, 11, 12, 13}, {20, NAN, 22, 23}};
     uint8_t valid[3][4] = {{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 0, 1, 1}};
@@ -393,20 +389,4 @@ static void resampling_is_bilinear_and_keeps_the_mask(void **state)
     oct_cells_resample_plan(&plan, 0, 0, 30, 40, wide);
     assert_true(plan.height == 30 && plan.width == 3 * 39 + 1 && plan.dy == 1);
     assert_false(oct_cells_resample_is_identity(&plan, 30, 40));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simulated_films_are_tracked),
-        cmocka_unit_test(a_static_texture_is_no_cell),
-        cmocka_unit_test(pixels_that_are_not_square_give_the_same_tracks),
-        cmocka_unit_test(speeds_go_by_the_times_of_rows),
-        cmocka_unit_test(a_longest_speed_opens_the_first_gate),
-        cmocka_unit_test(a_region_is_searched_as_a_picture_of_its_own),
-        cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(two_threads_give_the_same_bytes),
-        cmocka_unit_test(resampling_is_bilinear_and_keeps_the_mask),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,14 +19,12 @@ struct rig {
 static void open_rig(struct rig *r, const struct oct_follow_scene *scene, double radius,
                      double stop)
 {
-    struct oct_error err = {.text = ""};
     *r = (struct rig){.params = {.radius = radius, .stop = stop},
                       .pixels = oct_follow_scene_draw(scene),
                       .height = scene->height,
                       .width = scene->width};
-    if (oct_cells_follower_create(&r->follower, &r->params, (uint32_t)r->height, (uint32_t)r->width,
-                                  &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_follower_create(&r->follower, &r->params, (uint32_t)r->height,
+                                   (uint32_t)r->width, &failure));
 }
 
 static void close_rig(struct rig *r)
@@ -180,7 +178,7 @@ static void say(const struct worst *worst)
                   worst->field, worst->snake, worst->iterations, worst->n_moved, worst->n_left);
 }
 
-static void cells_go_where_the_definition_says(void **state)
+TEST(cells_go_where_the_definition_says)
 {
     struct worst worst = {0};
     compare_cells(10, 27, &worst);
@@ -188,7 +186,7 @@ static void cells_go_where_the_definition_says(void **state)
     assert_true(worst.n_moved >= 9);
 }
 
-static void small_and_large_cells_do_too(void **state)
+TEST(small_and_large_cells_do_too)
 {
     struct worst worst = {0};
     compare_cells(2.5, 36, &worst);
@@ -197,7 +195,7 @@ static void small_and_large_cells_do_too(void **state)
 }
 
 /* Starts all over a small picture, on its corners and outside: cut windows of all sizes. */
-static void windows_at_the_border_do_too(void **state)
+TEST(windows_at_the_border_do_too)
 {
     const struct oct_follow_scene scene = {
         .height = 24, .width = 34, .x = 5, .y = 4, .radius = 4, .contrast = 6, .smooth = 1};
@@ -223,7 +221,7 @@ static void windows_at_the_border_do_too(void **state)
 
 /* ---- bounds ---- */
 
-static void windows_are_those_of_the_equation(void **state)
+TEST(windows_are_those_of_the_equation)
 {
     const struct oct_cells_params params = {.radius = 10};
     struct oct_cell_window w;
@@ -245,7 +243,7 @@ static void windows_are_those_of_the_equation(void **state)
 }
 
 /* Where x and both ends are rounded a window has a column more than 8 R + 1. */
-static void no_window_is_larger_than_the_largest(void **state)
+TEST(no_window_is_larger_than_the_largest)
 {
     uint32_t random = 5;
     for (unsigned i = 0; i < 20000; i++) {
@@ -272,7 +270,7 @@ static bool is_finite(const struct oct_cell_end *end)
 
 /* A flat picture has no edges: the snake takes the radius R and goes to Ey. One without noise has
  * flat parts, and one of large numbers squares beyond a float. */
-static void flat_pictures_give_numbers(void **state)
+TEST(flat_pictures_give_numbers)
 {
     const struct oct_follow_scene scene = {
         .height = 60, .width = 100, .x = 50, .y = 30, .radius = 10, .contrast = 4, .smooth = 1};
@@ -301,7 +299,7 @@ static void flat_pictures_give_numbers(void **state)
 }
 
 /* What was followed before, and how far apart the rows lie, does not change a bit. */
-static void each_call_stands_alone(void **state)
+TEST(each_call_stands_alone)
 {
     const struct oct_follow_scene scene = {
         .height = 60, .width = 100, .x = 50, .y = 30, .radius = 10, .contrast = 4, .smooth = 2};
@@ -361,7 +359,7 @@ static uint32_t run_build(const struct oct_mgvf *mgvf, const struct oct_mgvf_gri
     return n_iterations;
 }
 
-static void all_builds_give_the_same_bits(void **state)
+TEST(all_builds_give_the_same_bits)
 {
     static const char *const names[] = {"avx512", "avx2", "auto"};
     float plain[12 * 70], other[12 * 70];
@@ -384,7 +382,7 @@ static void all_builds_give_the_same_bits(void **state)
 
 /* The first sweep whose mean change is small enough ends a field, wherever it lies between those
  * that are summed: as when each is. */
-static void no_sweep_too_many(void **state)
+TEST(no_sweep_too_many)
 {
     const struct oct_mgvf *mgvf = oct_mgvf_select("auto");
     const struct oct_mgvf_grid grid = {.rows = 21, .columns = 33, .stride = oct_mgvf_stride(33)};
@@ -429,7 +427,7 @@ static void assert_flow(double vx, double vy, int a, int b, int c, int d)
 }
 
 /* The neighbours ahead are those with v . e > 0; what is next to 0 lies across. */
-static void neighbours_lie_ahead_or_across(void **state)
+TEST(neighbours_lie_ahead_or_across)
 {
     assert_flow(1, 1, 1, 1, 1, 0);
     assert_flow(-3, 1, -1, 1, -1, -1);
@@ -441,21 +439,4 @@ static void neighbours_lie_ahead_or_across(void **state)
     assert_flow(1.1e-9, -0.9e-9, 1, 0, 1, 1);
     assert_flow((double)NAN, 1, 0, 1, 1, -1);
     assert_flow((double)NAN, (double)NAN, 0, 0, 0, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_go_where_the_definition_says),
-        cmocka_unit_test(small_and_large_cells_do_too),
-        cmocka_unit_test(windows_at_the_border_do_too),
-        cmocka_unit_test(windows_are_those_of_the_equation),
-        cmocka_unit_test(no_window_is_larger_than_the_largest),
-        cmocka_unit_test(flat_pictures_give_numbers),
-        cmocka_unit_test(each_call_stands_alone),
-        cmocka_unit_test(all_builds_give_the_same_bits),
-        cmocka_unit_test(no_sweep_too_many),
-        cmocka_unit_test(neighbours_lie_ahead_or_across),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

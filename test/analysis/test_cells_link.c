@@ -103,12 +103,10 @@ static struct scene draw(uint64_t *random, double step)
 
 static void link_is(const struct scene *s, int32_t pair[MOST])
 {
-    struct oct_error err = {.text = ""};
-    if (oct_cells_link(s->tracks, s->n_tracks, s->cells, s->n_cells, pair, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_link(s->tracks, s->n_tracks, s->cells, s->n_cells, pair, &failure));
 }
 
-static void costs_are_the_least_of_all_pairings(void **state)
+TEST(costs_are_the_least_of_all_pairings)
 {
     uint64_t random = 5;
     for (unsigned i = 0; i < 800; i++) {
@@ -122,7 +120,7 @@ static void costs_are_the_least_of_all_pairings(void **state)
     }
 }
 
-static void of_equal_costs_the_first_pairing_is_taken(void **state)
+TEST(of_equal_costs_the_first_pairing_is_taken)
 {
     uint64_t random = 6;
     static const double steps[] = {0.5, 1, 2, 4};
@@ -141,7 +139,7 @@ static void of_equal_costs_the_first_pairing_is_taken(void **state)
 }
 
 /* A pair exactly at the gate costs as much as none; lower cells come first. */
-static void a_pair_at_the_gate_is_a_pair(void **state)
+TEST(a_pair_at_the_gate_is_a_pair)
 {
     struct scene s = {
         .n_tracks = 1, .n_cells = 1, .tracks = {{0, 0, 5, 1}}, .cells = {{.x = 3, .y = 4}}};
@@ -154,7 +152,7 @@ static void a_pair_at_the_gate_is_a_pair(void **state)
 }
 
 /* The nearest cell of one track is the only one of another: the sum decides. */
-static void one_track_makes_room_for_another(void **state)
+TEST(one_track_makes_room_for_another)
 {
     const struct scene s = {.n_tracks = 2,
                             .n_cells = 2,
@@ -166,7 +164,7 @@ static void one_track_makes_room_for_another(void **state)
     assert_int_equal(pair[1], 0);
 }
 
-static void empty_sides_have_no_pairs(void **state)
+TEST(empty_sides_have_no_pairs)
 {
     const struct oct_link_track tracks[2] = {{1, 2, 3, 1}, {4, 5, 6, 1}};
     const struct oct_cell cells[2] = {{.x = 1, .y = 2}, {.x = 4, .y = 5}};
@@ -216,7 +214,7 @@ static double time_crowd(unsigned n, unsigned how, bool *all_paired)
 }
 
 /* One pair more than are possible, and none more. */
-static void too_many_pairs_are_refused(void **state)
+TEST(too_many_pairs_are_refused)
 {
     enum { SIDE = 4096 };
     struct oct_link_track *tracks = calloc(SIDE + 1, sizeof *tracks);
@@ -239,7 +237,7 @@ static void too_many_pairs_are_refused(void **state)
     free(pair);
 }
 
-static void a_crowd_is_paired_in_time(void **state)
+TEST(a_crowd_is_paired_in_time)
 {
     static const char *const names[] = {"all near all", "one line, moved", "many neighbours"};
     for (unsigned how = 0; how < 3; how++) {
@@ -253,18 +251,4 @@ static void a_crowd_is_paired_in_time(void **state)
     }
     bool all_paired;
     print_message("5000 x 5000, many neighbours: %.1f ms\n", time_crowd(5000, 2, &all_paired));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(costs_are_the_least_of_all_pairings),
-        cmocka_unit_test(of_equal_costs_the_first_pairing_is_taken),
-        cmocka_unit_test(a_pair_at_the_gate_is_a_pair),
-        cmocka_unit_test(one_track_makes_room_for_another),
-        cmocka_unit_test(empty_sides_have_no_pairs),
-        cmocka_unit_test(too_many_pairs_are_refused),
-        cmocka_unit_test(a_crowd_is_paired_in_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,12 @@
 #include "analysis/cells/cells.h"
 #include "test/rig/analysis_suite.h"
 #include "test/rig/pipeline_help.h"
+#include "test/rig/tap.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 enum { M = 110, V = 96, D = 6, DEPTH = 90, N_CELLS = 3 };
 #define ROW_S 2e-3
@@ -52,7 +48,6 @@ struct rig {
 static struct rig *open_rig(const struct oct_cells_settings *settings, uint32_t depth)
 {
     struct rig *r = calloc(1, sizeof(*r));
-    struct oct_error err = {.text = ""};
     assert_non_null(r);
     r->settings = *settings;
     r->input = (struct oct_image_form){.name = "bscan",
@@ -68,9 +63,8 @@ static struct rig *open_rig(const struct oct_cells_settings *settings, uint32_t 
                                              .line_rate_hz = LINE_HZ,
                                              .live = true,
                                              .settings = settings};
-    if (oct_cells_analysis_cpu.create(&r->analysis, &setup, &r->form, &err))
-        fail_msg("%s", err.text);
-    assert_int_equal(oct_image_form_check(&r->form, &err), OCT_OK);
+    must(oct_cells_analysis_cpu.create(&r->analysis, &setup, &r->form, &failure));
+    must(oct_image_form_check(&r->form, &failure));
     r->pixels = malloc((size_t)M * depth);
     r->table = malloc(oct_image_form_bytes(&r->form));
     assert_true(r->pixels && r->table);
@@ -199,7 +193,7 @@ static struct rig *open_three(const struct oct_cells_settings *settings)
     return r;
 }
 
-static void cells_of_volumes_are_followed(void **state)
+TEST(cells_of_volumes_are_followed)
 {
     const struct oct_cells_settings settings = usual(OCT_CELLS_OF_ENFACE);
     struct rig *r = open_three(&settings);
@@ -241,7 +235,7 @@ static void cells_of_volumes_are_followed(void **state)
 
 /* The time of a cell is that of its rows, not of the volume: with 24 px a volume along the slow
  * axis the difference is a third. */
-static void the_speed_is_of_the_rows_times(void **state)
+TEST(the_speed_is_of_the_rows_times)
 {
     struct oct_cells_settings settings = usual(OCT_CELLS_OF_ENFACE);
     struct rig *r;
@@ -262,7 +256,7 @@ static void the_speed_is_of_the_rows_times(void **state)
     close_rig(r);
 }
 
-static void rows_that_miss_are_masked(void **state)
+TEST(rows_that_miss_are_masked)
 {
     const struct oct_cells_settings settings = usual(OCT_CELLS_OF_ENFACE);
     struct rig *r = open_three(&settings);
@@ -301,7 +295,7 @@ static void rows_that_miss_are_masked(void **state)
 
 /* A volume that another one follows before its end, one that never came, and one that ends with
  * the acquisition. */
-static void volumes_that_are_cut_count(void **state)
+TEST(volumes_that_are_cut_count)
 {
     struct oct_cells_settings settings = usual(OCT_CELLS_OF_ENFACE);
     settings.params.memory = 6;
@@ -343,7 +337,7 @@ static void volumes_that_are_cut_count(void **state)
     close_rig(r);
 }
 
-static void cells_of_bscans_are_followed(void **state)
+TEST(cells_of_bscans_are_followed)
 {
     const struct oct_cells_settings settings = usual(OCT_CELLS_OF_BSCAN);
     struct rig *r = open_rig(&settings, DEPTH);
@@ -371,7 +365,7 @@ static void cells_of_bscans_are_followed(void **state)
     close_rig(r);
 }
 
-static void lines_that_miss_are_masked(void **state)
+TEST(lines_that_miss_are_masked)
 {
     const struct oct_cells_settings settings = usual(OCT_CELLS_OF_BSCAN);
     struct rig *r = open_rig(&settings, DEPTH);
@@ -400,7 +394,7 @@ static void lines_that_miss_are_masked(void **state)
 
 /* What does not concern the film leaves its tracks; other radii begin another, whose tracks have
  * numbers that were not given. */
-static void settings_forget_no_more_than_they_must(void **state)
+TEST(settings_forget_no_more_than_they_must)
 {
     const struct oct_cells_settings settings = usual(OCT_CELLS_OF_ENFACE);
     struct oct_error err = {.text = ""};
@@ -441,7 +435,7 @@ static void settings_forget_no_more_than_they_must(void **state)
 }
 
 /* At rest nothing is asked of the pictures; a check says what would be. */
-static void small_pictures_are_refused_only_where_it_is_enabled(void **state)
+TEST(small_pictures_are_refused_only_where_it_is_enabled)
 {
     struct oct_cells_settings settings = usual(OCT_CELLS_OF_BSCAN);
     struct oct_error err = {.text = ""};
@@ -470,16 +464,6 @@ int main(void)
     good.params.min_frames = 1;
     good.params.threshold = 0.8;
     wrong.params.radius = 300;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_of_volumes_are_followed),
-        cmocka_unit_test(the_speed_is_of_the_rows_times),
-        cmocka_unit_test(rows_that_miss_are_masked),
-        cmocka_unit_test(volumes_that_are_cut_count),
-        cmocka_unit_test(cells_of_bscans_are_followed),
-        cmocka_unit_test(lines_that_miss_are_masked),
-        cmocka_unit_test(settings_forget_no_more_than_they_must),
-        cmocka_unit_test(small_pictures_are_refused_only_where_it_is_enabled),
-    };
     const struct oct_analysis_suite suite = {
         .ops = &oct_cells_analysis_cpu,
         .settings = &good,
@@ -487,5 +471,5 @@ int main(void)
         .refuses_small = true,
     };
     int n_failed = oct_analysis_suite_run(&suite);
-    return n_failed + cmocka_run_group_tests(tests, NULL, NULL);
+    return n_failed + test_run();
 }

@@ -19,9 +19,7 @@ static struct oct_cells_engine *open(const struct oct_cells_params *params, uint
     const struct oct_cells_engine_setup setup = {
         .height = height, .width = width, .params = *params};
     struct oct_cells_engine *engine;
-    struct oct_error err = {0};
-    if (cpu->create(&engine, &setup, &err))
-        fail_msg("%s", err.text);
+    must(cpu->create(&engine, &setup, &failure));
     return engine;
 }
 
@@ -29,9 +27,7 @@ static unsigned look(struct oct_cells_engine *engine, const struct oct_picture *
                      struct oct_cell *cells, unsigned most)
 {
     unsigned n;
-    struct oct_error err = {0};
-    if (cpu->look(engine, picture, cells, most, &n, &err))
-        fail_msg("%s", err.text);
+    must(cpu->look(engine, picture, cells, most, &n, &failure));
     return n;
 }
 
@@ -50,7 +46,7 @@ static void refuse(const struct oct_cells_params *params, uint32_t height, uint3
         fail_msg("'%s' does not say '%s'", err.text, says);
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
     struct oct_cells_params good, bad;
     oct_cells_params_octd(&good, 10);
@@ -79,7 +75,7 @@ static void what_cannot_be_is_refused(void **state)
     REFUSE(stop = NAN, "stop");
 }
 
-static void circles_are_the_list(void **state)
+TEST(circles_are_the_list)
 {
     static const double expected[] = {8, 10, 12, 14, 16, 18, 20};
     struct oct_cells_params params;
@@ -100,7 +96,7 @@ static void circles_are_the_list(void **state)
 
 /* ---- small pictures, and calls out of order ---- */
 
-static void the_smallest_picture_has_one_score(void **state)
+TEST(the_smallest_picture_has_one_score)
 {
     static float score[45 * 45];
     static uint8_t best[45 * 45];
@@ -133,7 +129,7 @@ static void the_smallest_picture_has_one_score(void **state)
 }
 
 /* More cells than room: the first ones, and how many there are. */
-static void the_first_cells_are_given(void **state)
+TEST(the_first_cells_are_given)
 {
     struct oct_picture picture;
     struct oct_cells_params params;
@@ -166,7 +162,7 @@ static void nothing_is_found_in(struct oct_cells_engine *engine, const struct oc
     assert_true(isfinite(cpu->highest(engine)));
 }
 
-static void empty_pictures_have_no_cells(void **state)
+TEST(empty_pictures_have_no_cells)
 {
     for (unsigned boyer = 0; boyer < 2; boyer++) {
         struct oct_picture picture, scene, empty;
@@ -203,7 +199,7 @@ static void empty_pictures_have_no_cells(void **state)
 }
 
 /* Scores do not know the scale, down to the smallest floats and up to the largest. */
-static void any_scale_gives_the_same_cells(void **state)
+TEST(any_scale_gives_the_same_cells)
 {
     struct oct_picture picture;
     struct oct_cells_params params;
@@ -252,7 +248,7 @@ static void mask_parts(struct oct_picture *picture)
                 y != 60 && !(x > 200 && y > 150) && !(x == 50 && y == 140);
 }
 
-static void cells_keep_away_from_masks(void **state)
+TEST(cells_keep_away_from_masks)
 {
     struct oct_picture scene, picture;
     struct oct_cells_params params;
@@ -310,7 +306,7 @@ static double highest_of(const struct oct_picture *picture, const float *score, 
 
 /* The highest score is not that of a cell beside a masked pixel; and a cell whose place, not its
  * peak, is near one is left out too. */
-static void masks_are_judged_by_peak_and_place(void **state)
+TEST(masks_are_judged_by_peak_and_place)
 {
     static float score[H * W];
     static uint8_t best[H * W];
@@ -353,7 +349,7 @@ static void masks_are_judged_by_peak_and_place(void **state)
     oct_picture_finish(&picture);
 }
 
-static void masked_pixels_are_filled_along_columns(void **state)
+TEST(masked_pixels_are_filled_along_columns)
 {
     enum { SIDE = 16 };
     struct oct_picture picture;
@@ -401,7 +397,7 @@ static unsigned find(const struct oct_cells_params *params, const float *score,
     return peaks.n;
 }
 
-static void plateaus_are_one_peak_or_all(void **state)
+TEST(plateaus_are_one_peak_or_all)
 {
     static float score[H * W];
     struct oct_cells_params octd, boyer;
@@ -433,7 +429,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void the_median_is_exact(void **state)
+TEST(the_median_is_exact)
 {
     enum { M = 37, N = 41 };
     static float values[3 * M * N], all[2 * M * N], scratch[2 * M * N + N];
@@ -463,7 +459,7 @@ static void the_median_is_exact(void **state)
 }
 
 /* What bounds of the median are taken from may lie above it or below all of it. */
-static void a_sample_that_misleads_costs_no_exactness(void **state)
+TEST(a_sample_that_misleads_costs_no_exactness)
 {
     enum { M = 100, N = 200, STEP = 2 * M * N / 8192 + 1 };
     static float values[2 * M * N], all[2 * M * N], scratch[2 * M * N + N];
@@ -476,23 +472,4 @@ static void a_sample_that_misleads_costs_no_exactness(void **state)
         assert_true(oct_cells_median(&g, NULL, scratch) ==
                     ((double)all[M * N - 1] + (double)all[M * N]) / 2);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(circles_are_the_list),
-        cmocka_unit_test(the_smallest_picture_has_one_score),
-        cmocka_unit_test(the_first_cells_are_given),
-        cmocka_unit_test(empty_pictures_have_no_cells),
-        cmocka_unit_test(any_scale_gives_the_same_cells),
-        cmocka_unit_test(cells_keep_away_from_masks),
-        cmocka_unit_test(masks_are_judged_by_peak_and_place),
-        cmocka_unit_test(masked_pixels_are_filled_along_columns),
-        cmocka_unit_test(plateaus_are_one_peak_or_all),
-        cmocka_unit_test(the_median_is_exact),
-        cmocka_unit_test(a_sample_that_misleads_costs_no_exactness),
-    };
-    return cmocka_run_group_tests_name("cells_pictures", tests, NULL, NULL);
 }

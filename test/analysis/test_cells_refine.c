@@ -10,7 +10,7 @@
 
 /* ---- the quadratic ---- */
 
-static void the_top_of_a_quadratic_is_found(void **state)
+TEST(the_top_of_a_quadratic_is_found)
 {
     for (unsigned round = 0; round < 20; round++) {
         const double x = 0.1 * round - 1, y = 0.4 - 0.05 * round, z = 0.03 * round;
@@ -27,7 +27,7 @@ static void the_top_of_a_quadratic_is_found(void **state)
     }
 }
 
-static void without_a_top_the_best_point_is_taken(void **state)
+TEST(without_a_top_the_best_point_is_taken)
 {
     double step[3];
     float f[27];
@@ -61,7 +61,7 @@ static void without_a_top_the_best_point_is_taken(void **state)
 static float plane_x[SIDE * SIDE], plane_y[SIDE * SIDE];
 static const struct oct_cells_slopes slopes = {plane_x, plane_y, SIDE, SIDE, SIDE};
 
-static void gradients_are_bilinear_and_repeat_the_border(void **state)
+TEST(gradients_are_bilinear_and_repeat_the_border)
 {
     for (unsigned i = 0; i < SIDE * SIDE; i++) {
         plane_x[i] = (float)(i % SIDE) + 100;
@@ -86,7 +86,7 @@ static const struct oct_cells_refiner *refiner(void)
     return &refiner;
 }
 
-static void the_mean_of_a_radial_field_is_its_slope(void **state)
+TEST(the_mean_of_a_radial_field_is_its_slope)
 {
     const struct oct_cells_place place = {40.25, 38.5, 7.5}, shifted = {41.25, 37.5, 7.5};
     float f[27];
@@ -117,7 +117,7 @@ static double mean_at(double x, double y, double r)
 }
 
 /* Within the picture, over each of its borders, and beyond it. */
-static void means_of_27_circles_are_those_of_their_samples(void **state)
+TEST(means_of_27_circles_are_those_of_their_samples)
 {
     static const struct oct_cells_place places[7] = {
         {40.3, 37.6, 9.7}, {3.2, 44.9, 8.1},  {76.4, 30.1, 11.3}, {35.7, 2.9, 7.2},
@@ -169,7 +169,7 @@ static double energy(const struct oct_cells_spline *spline, double x, double y, 
     return sum;
 }
 
-static void a_spline_begins_as_a_circle(void **state)
+TEST(a_spline_begins_as_a_circle)
 {
     struct oct_cells_spline spline;
     struct oct_cells_spline_sample s[OCT_CELLS_SPLINE_SAMPLES];
@@ -195,7 +195,7 @@ static void a_spline_begins_as_a_circle(void **state)
     }
 }
 
-static void its_gradient_is_that_of_its_energy(void **state)
+TEST(its_gradient_is_that_of_its_energy)
 {
     struct oct_cells_spline spline, gradient;
     const double scale = 0.25, delta = 3, h = 1e-4;
@@ -223,7 +223,7 @@ static void its_gradient_is_that_of_its_energy(void **state)
 }
 
 /* Disks of soft edges in grey levels, beside the pixel at which the snake begins. */
-static void a_spline_goes_to_the_cell(void **state)
+TEST(a_spline_goes_to_the_cell)
 {
     for (unsigned is_dark = 0; is_dark < 2; is_dark++) {
         struct oct_cells_place place;
@@ -240,19 +240,4 @@ static void a_spline_goes_to_the_cell(void **state)
         oct_cells_refine_spline(&slopes, 10, 1e-4, is_dark, 40, 40, &place);
         assert_true(place.x == 40 && place.y == 40 && place.radius == 10);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_top_of_a_quadratic_is_found),
-        cmocka_unit_test(without_a_top_the_best_point_is_taken),
-        cmocka_unit_test(gradients_are_bilinear_and_repeat_the_border),
-        cmocka_unit_test(the_mean_of_a_radial_field_is_its_slope),
-        cmocka_unit_test(means_of_27_circles_are_those_of_their_samples),
-        cmocka_unit_test(a_spline_begins_as_a_circle),
-        cmocka_unit_test(its_gradient_is_that_of_its_energy),
-        cmocka_unit_test(a_spline_goes_to_the_cell),
-    };
-    return cmocka_run_group_tests_name("cells_refine", tests, NULL, NULL);
 }

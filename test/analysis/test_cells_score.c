@@ -25,9 +25,7 @@ static void add_found(struct lists *l, uint64_t frame, uint64_t track, double x,
 
 static void judge(struct lists *l)
 {
-    struct oct_error err = {.text = ""};
-    if (oct_cells_score(l->truth, l->n_true, l->found, l->n_found, 5, &l->score, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_score(l->truth, l->n_true, l->found, l->n_found, 5, &l->score, &failure));
 }
 
 static void assert_counts(const struct lists *l, unsigned matches, unsigned misses,
@@ -40,7 +38,7 @@ static void assert_counts(const struct lists *l, unsigned matches, unsigned miss
                  (int)s->n_misses, (int)s->n_false, (int)s->n_switches);
 }
 
-static void the_truth_itself_has_no_fault(void **state)
+TEST(the_truth_itself_has_no_fault)
 {
     struct lists l = {0};
     for (unsigned f = 0; f < 10; f++)
@@ -54,7 +52,7 @@ static void the_truth_itself_has_no_fault(void **state)
     assert_true(l.score.rmse == 0);
 }
 
-static void faults_are_counted_by_their_kind(void **state)
+TEST(faults_are_counted_by_their_kind)
 {
     struct lists l = {0};
     for (unsigned f = 0; f < 10; f++) {
@@ -74,7 +72,7 @@ static void faults_are_counted_by_their_kind(void **state)
 }
 
 /* Two cells that pass: pairs of the frame before stay, though the others are nearer. */
-static void pairs_of_the_frame_before_come_first(void **state)
+TEST(pairs_of_the_frame_before_come_first)
 {
     struct lists l = {0};
     add_true(&l, 0, 1, 0, 0);
@@ -95,7 +93,7 @@ static void pairs_of_the_frame_before_come_first(void **state)
 }
 
 /* A true track that was lost for a while and comes back with another number. */
-static void a_switch_is_counted_after_a_gap(void **state)
+TEST(a_switch_is_counted_after_a_gap)
 {
     struct lists l = {0};
     for (unsigned f = 0; f < 6; f++)
@@ -109,7 +107,7 @@ static void a_switch_is_counted_after_a_gap(void **state)
     assert_counts(&l, 4, 2, 1, 1);
 }
 
-static void the_order_of_the_lists_is_free(void **state)
+TEST(the_order_of_the_lists_is_free)
 {
     struct lists l = {0};
     for (unsigned f = 10; f-- > 0;) {
@@ -122,7 +120,7 @@ static void the_order_of_the_lists_is_free(void **state)
     assert_counts(&l, 20, 0, 0, 0);
 }
 
-static void nothing_has_no_ratios(void **state)
+TEST(nothing_has_no_ratios)
 {
     struct lists l = {0};
     judge(&l);
@@ -133,7 +131,7 @@ static void nothing_has_no_ratios(void **state)
     assert_true(isnan(l.score.precision) && l.score.recall == 0 && l.score.mota == 0);
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
     struct lists l = {0};
     struct oct_error err;
@@ -143,18 +141,4 @@ static void what_cannot_be_is_refused(void **state)
     assert_non_null(strstr(err.text, "track 7 is twice in frame 3"));
     assert_int_equal(oct_cells_score(l.truth, 1, l.found, 0, 0, &l.score, &err), OCT_E_ARG);
     assert_int_equal(oct_cells_score(l.truth, 1, l.found, 0, NAN, &l.score, &err), OCT_E_ARG);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_truth_itself_has_no_fault),
-        cmocka_unit_test(faults_are_counted_by_their_kind),
-        cmocka_unit_test(pairs_of_the_frame_before_come_first),
-        cmocka_unit_test(a_switch_is_counted_after_a_gap),
-        cmocka_unit_test(the_order_of_the_lists_is_free),
-        cmocka_unit_test(nothing_has_no_ratios),
-        cmocka_unit_test(what_cannot_be_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,6 @@ struct rig {
 
 static void open_film(struct rig *r)
 {
-    struct oct_error err = {.text = ""};
     const struct oct_cells_film_setup setup = {.height = HEIGHT,
                                                .width = WIDTH,
                                                .um = {NAN, NAN},
@@ -30,8 +29,7 @@ static void open_film(struct rig *r)
                                                .detect_only = r->detect_only,
                                                .ops = &cells_script_ops,
                                                .engine = &r->engine};
-    if (oct_cells_film_create(&r->film, &setup, &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_film_create(&r->film, &setup, &failure));
 }
 
 /* The next push opens another. */
@@ -100,7 +98,9 @@ static void assert_seen(const struct rig *r, unsigned i, uint64_t track, double 
     assert_true(how == OCT_CELLS_COASTED ? isnan(s->score) : isfinite(s->score));
 }
 
-static void tracks_are_numbered_by_birth(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(tracks_are_numbered_by_birth)
 {
     struct rig *r = *state;
     show(r, 300, 100);
@@ -129,7 +129,7 @@ static void tracks_are_numbered_by_birth(void **state)
     assert_int_equal(r->seen[0].n_seen, 1);
 }
 
-static void a_cell_is_predicted_by_half_of_each_displacement(void **state)
+CASE(a_cell_is_predicted_by_half_of_each_displacement)
 {
     struct rig *r = *state;
     show(r, 200, 100);
@@ -152,7 +152,7 @@ static void a_cell_is_predicted_by_half_of_each_displacement(void **state)
 }
 
 /* Without a velocity 2 R; with one R sqrt(1 + misses), about the prediction. */
-static void gates_open_with_misses(void **state)
+CASE(gates_open_with_misses)
 {
     struct rig *r = *state;
     show(r, 200, 100);
@@ -174,7 +174,7 @@ static void gates_open_with_misses(void **state)
     assert_seen(r, 0, 1, 260, 113, OCT_CELLS_DETECTED);
 }
 
-static void a_longest_step_replaces_the_first_gate(void **state)
+CASE(a_longest_step_replaces_the_first_gate)
 {
     struct rig *r = *state;
     r->params.max_step = 46;
@@ -194,7 +194,7 @@ static void a_longest_step_replaces_the_first_gate(void **state)
 }
 
 /* Not the first pairing of equals, as of distances that vanish beside the gate. */
-static void the_nearest_cell_counts_whatever_the_largest_step(void **state)
+CASE(the_nearest_cell_counts_whatever_the_largest_step)
 {
     struct rig *r = *state;
     for (unsigned round = 0; round < 3; round++) {
@@ -213,7 +213,7 @@ static void the_nearest_cell_counts_whatever_the_largest_step(void **state)
     }
 }
 
-static void a_track_stands_so_many_misses_and_ends_with_the_next(void **state)
+CASE(a_track_stands_so_many_misses_and_ends_with_the_next)
 {
     struct rig *r = *state;
     for (unsigned n_missing = 0; n_missing <= 4; n_missing++) {
@@ -236,7 +236,7 @@ static void a_track_stands_so_many_misses_and_ends_with_the_next(void **state)
     assert_int_equal(r->n_seen, 0);
 }
 
-static void a_detection_forgets_misses(void **state)
+CASE(a_detection_forgets_misses)
 {
     struct rig *r = *state;
     for (unsigned frame = 0; frame < 40; frame++) {
@@ -249,7 +249,7 @@ static void a_detection_forgets_misses(void **state)
 }
 
 /* S is defined from pixel 22 to pixel width - 23. */
-static void a_prediction_beyond_the_searchable_part_ends_the_track(void **state)
+CASE(a_prediction_beyond_the_searchable_part_ends_the_track)
 {
     struct rig *r = *state;
     show(r, 605, 100);
@@ -267,7 +267,7 @@ static void a_prediction_beyond_the_searchable_part_ends_the_track(void **state)
     assert_seen(r, 0, 3, 617, 100, OCT_CELLS_DETECTED);
 }
 
-static void a_snake_finds_what_was_not_detected(void **state)
+CASE(a_snake_finds_what_was_not_detected)
 {
     struct rig *r = *state;
     show(r, 200, 100);
@@ -297,7 +297,7 @@ static void a_snake_finds_what_was_not_detected(void **state)
     assert_int_equal(r->n_seen, 0);
 }
 
-static void a_snake_that_does_not_count_is_refused(void **state)
+CASE(a_snake_that_does_not_count_is_refused)
 {
     struct rig *r = *state;
     for (unsigned how = 0; how < 6; how++) {
@@ -324,7 +324,7 @@ static void a_snake_that_does_not_count_is_refused(void **state)
 }
 
 /* Two snakes on one cell: the older track's counts. */
-static void of_two_snakes_the_older_tracks_counts(void **state)
+CASE(of_two_snakes_the_older_tracks_counts)
 {
     struct rig *r = *state;
     for (unsigned i = 0; i < 2; i++) {
@@ -339,7 +339,7 @@ static void of_two_snakes_the_older_tracks_counts(void **state)
     assert_seen(r, 1, 2, 212, 100, OCT_CELLS_COASTED);
 }
 
-static void the_flow_is_that_of_the_setup(void **state)
+CASE(the_flow_is_that_of_the_setup)
 {
     struct rig *r = *state;
     r->params.flow_deg = 90;
@@ -350,7 +350,7 @@ static void the_flow_is_that_of_the_setup(void **state)
 }
 
 /* The newborn's gate is wider: it would gain more by the cell, in pixels. */
-static void a_track_without_velocity_takes_no_other_tracks_cell(void **state)
+CASE(a_track_without_velocity_takes_no_other_tracks_cell)
 {
     struct rig *r = *state;
     show(r, 100, 100);
@@ -385,14 +385,14 @@ static void run_pair(struct rig *r, double faster, double below)
     }
 }
 
-static void cells_that_pass_each_other_keep_their_tracks(void **state)
+CASE(cells_that_pass_each_other_keep_their_tracks)
 {
     struct rig *r = *state;
     run_pair(r, 3, 8);
 }
 
 /* The one that is missing ends after so many misses; the other one is seen again. */
-static void a_cell_beside_one_that_is_gone_goes_on(void **state)
+CASE(a_cell_beside_one_that_is_gone_goes_on)
 {
     struct rig *r = *state;
     for (unsigned frame = 0; frame < 12; frame++) {
@@ -407,7 +407,7 @@ static void a_cell_beside_one_that_is_gone_goes_on(void **state)
     }
 }
 
-static void a_cell_near_a_track_begins_none(void **state)
+CASE(a_cell_near_a_track_begins_none)
 {
     struct rig *r = *state;
     show(r, 200, 100);
@@ -418,7 +418,7 @@ static void a_cell_near_a_track_begins_none(void **state)
     assert_seen(r, 1, 2, 230, 100, OCT_CELLS_DETECTED);
 }
 
-static void between_searches_snakes_follow(void **state)
+CASE(between_searches_snakes_follow)
 {
     struct rig *r = *state;
     r->params.detect_every = 10;
@@ -441,7 +441,7 @@ static void between_searches_snakes_follow(void **state)
     }
 }
 
-static void pictures_left_out_are_frames_and_no_misses(void **state)
+CASE(pictures_left_out_are_frames_and_no_misses)
 {
     struct rig *r = *state;
     r->params.memory = 1;
@@ -460,7 +460,7 @@ static void pictures_left_out_are_frames_and_no_misses(void **state)
     assert_int_equal(r->n_seen, 0);
 }
 
-static void a_picture_that_failed_counts_as_left_out(void **state)
+CASE(a_picture_that_failed_counts_as_left_out)
 {
     struct rig *r = *state;
     show(r, 200, 100);
@@ -483,7 +483,7 @@ static void a_picture_that_failed_counts_as_left_out(void **state)
     assert_seen(r, 0, 1, 225, 100, OCT_CELLS_COASTED);
 }
 
-static void boyers_snakes_always_count(void **state)
+CASE(boyers_snakes_always_count)
 {
     struct rig *r = *state;
     oct_cells_params_boyer(&r->params, R);
@@ -516,7 +516,7 @@ static void boyers_snakes_always_count(void **state)
     assert_int_equal(r->n_seen, 0);
 }
 
-static void detection_alone_lists_cells(void **state)
+CASE(detection_alone_lists_cells)
 {
     struct rig *r = *state;
     r->detect_only = true;
@@ -530,34 +530,4 @@ static void detection_alone_lists_cells(void **state)
         assert_int_equal(r->engine.n_searches, i + 1);
     }
     assert_int_equal(r->engine.n_follows, 0);
-}
-
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(tracks_are_numbered_by_birth),
-        CASE(a_cell_is_predicted_by_half_of_each_displacement),
-        CASE(gates_open_with_misses),
-        CASE(a_longest_step_replaces_the_first_gate),
-        CASE(the_nearest_cell_counts_whatever_the_largest_step),
-        CASE(a_track_stands_so_many_misses_and_ends_with_the_next),
-        CASE(a_detection_forgets_misses),
-        CASE(a_prediction_beyond_the_searchable_part_ends_the_track),
-        CASE(a_snake_finds_what_was_not_detected),
-        CASE(a_snake_that_does_not_count_is_refused),
-        CASE(of_two_snakes_the_older_tracks_counts),
-        CASE(the_flow_is_that_of_the_setup),
-        CASE(a_track_without_velocity_takes_no_other_tracks_cell),
-        CASE(cells_that_pass_each_other_keep_their_tracks),
-        CASE(a_cell_beside_one_that_is_gone_goes_on),
-        CASE(a_cell_near_a_track_begins_none),
-        CASE(between_searches_snakes_follow),
-        CASE(pictures_left_out_are_frames_and_no_misses),
-        CASE(a_picture_that_failed_counts_as_left_out),
-        CASE(boyers_snakes_always_count),
-        CASE(detection_alone_lists_cells),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,6 @@ static float c_at(const struct rig *r, int dy, int dx)
 
 static void correlate(struct rig *r)
 {
-    struct oct_error err = {.text = ""};
     struct oct_correlator *c;
     unsigned which;
     r->setup.height = r->f.height;
@@ -38,10 +37,9 @@ static void correlate(struct rig *r)
     r->setup.g_width = r->cross ? r->g.width : r->f.width;
     r->setup.n_batch = 1;
     r->c2d = malloc(n_shifts(&r->setup) * sizeof(float));
-    if (oct_correlator_cpu.create(&c, &r->setup, &err) ||
-        (r->cross && oct_correlator_cpu.set_reference(c, &r->g, &err)) ||
-        oct_correlator_cpu.run(c, &r->f, 1, r->c2d, &which, &err))
-        fail_msg("%s", err.text);
+    must(oct_correlator_cpu.create(&c, &r->setup, &failure) ||
+         (r->cross && oct_correlator_cpu.set_reference(c, &r->g, &failure)) ||
+         oct_correlator_cpu.run(c, &r->f, 1, r->c2d, &which, &failure));
     oct_correlator_cpu.destroy(c);
 }
 
@@ -76,7 +74,7 @@ static void assert_same(float a, float b, double within)
         fail_msg("%.9g is not %.9g", (double)a, (double)b);
 }
 
-static void swapped_pictures_mirror_the_shifts(void **state)
+TEST(swapped_pictures_mirror_the_shifts)
 {
     FOR_EACH_NORM(norm)
     for (unsigned masked = 0; masked < 2; masked++) {
@@ -94,7 +92,7 @@ static void swapped_pictures_mirror_the_shifts(void **state)
     }
 }
 
-static void transposed_pictures_transpose_the_shifts(void **state)
+TEST(transposed_pictures_transpose_the_shifts)
 {
     FOR_EACH_NORM(norm)
     for (unsigned masked = 0; masked < 2; masked++) {
@@ -114,7 +112,7 @@ static void transposed_pictures_transpose_the_shifts(void **state)
 }
 
 /* Gains and offsets that are powers of two keep the pixels' digits; others round them. */
-static void gain_and_offset_change_nothing(void **state)
+TEST(gain_and_offset_change_nothing)
 {
     const float gain[] = {1024, 0.37f, 1e-18f, 3e12f}, offset[] = {-7, 5000, 0, 1e12f};
     FOR_EACH_NORM(norm)
@@ -132,15 +130,14 @@ static void gain_and_offset_change_nothing(void **state)
     }
 }
 
-static void a_picture_with_itself_is_one_at_no_shift(void **state)
+TEST(a_picture_with_itself_is_one_at_no_shift)
 {
     FOR_EACH_NORM(norm)
     for (unsigned i = 0; i < 4; i++) {
         struct rig r = two(40, 33, norm, i & 1);
         r.cross = i & 2;
         memcpy(r.g.pixels, r.f.pixels, (size_t)40 * 33 * sizeof(float));
-        struct oct_error err;
-        assert_int_equal(oct_picture_mask_not_finite(&r.g, &err), OCT_OK);
+        must(oct_picture_mask_not_finite(&r.g, &failure));
         correlate(&r);
         assert_same(c_at(&r, 0, 0), 1, 1e-6);
         for (size_t k = 0; k < n_shifts(&r.setup); k++)
@@ -150,7 +147,7 @@ static void a_picture_with_itself_is_one_at_no_shift(void **state)
 }
 
 /* The content of f lies 4 rows further down and 3 columns further left in g. */
-static void the_maximum_says_how_f_moves_onto_g(void **state)
+TEST(the_maximum_says_how_f_moves_onto_g)
 {
     struct rig r = two(48, 40, OCT_CORRELATION_ZNCC, false);
     for (int y = 0; y < 44; y++)
@@ -173,7 +170,7 @@ static void expect(const struct oct_correlator_setup *setup, const char *text)
         fail_msg("'%s' does not say '%s'", err.text, text);
 }
 
-static void shifts_beyond_the_pictures_are_refused(void **state)
+TEST(shifts_beyond_the_pictures_are_refused)
 {
     struct oct_correlator_setup s = {
         .height = 20, .width = 30, .g_height = 20, .g_width = 30, .max_dy = 20, .max_dx = 4};
@@ -189,7 +186,7 @@ static void shifts_beyond_the_pictures_are_refused(void **state)
 }
 
 /* A picture that is refused is named, those before it are done, and the reference stays. */
-static void pictures_without_contrast_are_refused(void **state)
+TEST(pictures_without_contrast_are_refused)
 {
     struct rig r = two(20, 30, OCT_CORRELATION_ZNCC, true);
     r.setup.max_dx = 9;
@@ -231,7 +228,7 @@ static void pictures_without_contrast_are_refused(void **state)
 }
 
 /* With a GPU the CUDA engine computes the same, without one the CPU does. */
-static void select_takes_what_there_is(void **state)
+TEST(select_takes_what_there_is)
 {
     struct rig r = two(30, 30, OCT_CORRELATION_OVERLAP, false);
     const struct oct_correlator_ops *ops;
@@ -263,16 +260,6 @@ static void select_takes_what_there_is(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(swapped_pictures_mirror_the_shifts),
-        cmocka_unit_test(transposed_pictures_transpose_the_shifts),
-        cmocka_unit_test(gain_and_offset_change_nothing),
-        cmocka_unit_test(a_picture_with_itself_is_one_at_no_shift),
-        cmocka_unit_test(the_maximum_says_how_f_moves_onto_g),
-        cmocka_unit_test(shifts_beyond_the_pictures_are_refused),
-        cmocka_unit_test(pictures_without_contrast_are_refused),
-        cmocka_unit_test(select_takes_what_there_is),
-    };
     const int n_failed = oct_correlate_suite_run(&oct_correlator_cpu, 0, true);
-    return cmocka_run_group_tests(tests, NULL, NULL) + n_failed > 0;
+    return test_run() + n_failed > 0;
 }

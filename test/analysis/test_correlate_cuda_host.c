@@ -57,30 +57,28 @@ static void check_same(const float *c2d, const float *wanted)
 static void compute_on_cpu(float *wanted)
 {
     struct oct_correlator *c;
-    struct oct_error err;
-    assert_int_equal(oct_correlator_cpu.create(&c, &setup, &err), OCT_OK);
-    assert_int_equal(use(&oct_correlator_cpu, c, wanted, &err), OCT_OK);
+    must(oct_correlator_cpu.create(&c, &setup, &failure));
+    must(use(&oct_correlator_cpu, c, wanted, &failure));
     oct_correlator_cpu.destroy(c);
 }
 
-static void test_same_as_cpu(void **state)
+TEST(the_cuda_engine_gives_the_cpus_numbers)
 {
     struct oct_correlator_setup alone = setup;
     struct oct_correlator *c;
-    struct oct_error err;
     float c2d[2 * N_SHIFTS], wanted[2 * N_SHIFTS];
     alone.deadline_ms = PATIENCE_MS;
     compute_on_cpu(wanted);
     cuda_host_reset(1, MEMORY);
-    assert_int_equal(oct_correlator_cuda.create(&c, &alone, &err), OCT_OK);
-    assert_int_equal(use(&oct_correlator_cuda, c, c2d, &err), OCT_OK);
+    must(oct_correlator_cuda.create(&c, &alone, &failure));
+    must(use(&oct_correlator_cuda, c, c2d, &failure));
     oct_correlator_cuda.destroy(c);
     oct_correlator_cuda.destroy(NULL);
     check_same(c2d, wanted);
     check_nothing_left();
 }
 
-static void test_no_device(void **state)
+TEST(a_machine_without_what_it_takes_is_refused)
 {
     struct oct_correlator_setup other = setup;
     struct oct_correlator *c = (struct oct_correlator *)&other;
@@ -130,21 +128,17 @@ static const char *open_course(void *context, unsigned deadline_ms)
 {
     struct course *c = context;
     struct oct_correlator_setup own = setup;
-    struct oct_error err = {.text = ""};
     char why[200];
     own.deadline_ms = deadline_ms;
-    if (oct_correlator_select(&c->ops, &c->correlator, "auto", &own, why, sizeof(why), &err))
-        fail_msg("%s", err.text);
+    must(oct_correlator_select(&c->ops, &c->correlator, "auto", &own, why, sizeof(why), &failure));
     return running(c);
 }
 
 static const char *use_course(void *context)
 {
     struct course *c = context;
-    struct oct_error err = {.text = ""};
     float c2d[2 * N_SHIFTS];
-    if (use(c->ops, c->correlator, c2d, &err))
-        fail_msg("%s", err.text);
+    must(use(c->ops, c->correlator, c2d, &failure));
     check_same(c2d, c->wanted);
     return running(c);
 }
@@ -155,7 +149,7 @@ static void close_course(void *context)
     c->ops->destroy(c->correlator);
 }
 
-static void test_failures(void **state)
+TEST(whatever_fails_the_cpu_goes_on_with_the_same_numbers)
 {
     struct course c = {.ops = NULL};
     const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
@@ -184,7 +178,7 @@ static void check_hanging(enum cuda_host_fault fault, unsigned n)
     let_go();
 }
 
-static void test_hanging(void **state)
+TEST(a_device_that_hangs_is_given_up_in_time)
 {
     check_hanging(CUDA_HOST_WORK_HANGS, 2);  /* of the reference */
     check_hanging(CUDA_HOST_WORK_HANGS, 12); /* of the pictures */
@@ -193,7 +187,7 @@ static void test_hanging(void **state)
 }
 
 /* What the benchmark times; the times themselves are the host's. */
-static void test_timing(void **state)
+TEST(the_benchmarks_times_are_taken)
 {
     struct oct_correlate_times t;
     struct oct_error err = {.text = ""};
@@ -211,15 +205,8 @@ static void test_timing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        {"the CUDA engine gives the CPU's numbers", test_same_as_cpu, NULL, NULL, NULL},
-        {"a machine without what it takes is refused", test_no_device, NULL, NULL, NULL},
-        {"whatever fails, the CPU goes on with the same numbers", test_failures, NULL, NULL, NULL},
-        {"a device that hangs is given up in time", test_hanging, NULL, NULL, NULL},
-        {"the benchmark's times are taken", test_timing, NULL, NULL, NULL},
-    };
     cuda_host_reset(1, MEMORY);
     int n_failed = oct_correlate_suite_run(&oct_correlator_cuda, PATIENCE_MS, false);
-    n_failed += cmocka_run_group_tests_name("correlation on CUDA", tests, NULL, NULL);
+    n_failed += test_run();
     return n_failed > 0;
 }

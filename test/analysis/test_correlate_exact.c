@@ -28,11 +28,9 @@ static int64_t *exact_sums(const struct oct_picture *f, const struct oct_picture
                            const struct oct_correlator_setup *s)
 {
     struct oct_exact *x;
-    struct oct_error err = {.text = ""};
     int64_t *sums = malloc(n_shifts(s) * sizeof(*sums));
     float *c2d = malloc(n_shifts(s) * sizeof(*c2d));
-    if (oct_exact_create(&x, s, &err) || oct_exact_correlation(x, f, g, sums, c2d, &err))
-        fail_msg("%s", err.text);
+    must(oct_exact_create(&x, s, &failure) || oct_exact_correlation(x, f, g, sums, c2d, &failure));
     oct_exact_destroy(x);
     free(c2d);
     return sums;
@@ -55,7 +53,7 @@ static void compare(const struct oct_picture *f, const struct oct_picture *g, ui
     free(sums);
 }
 
-static void sums_are_the_direct_ones_bit_by_bit(void **state)
+TEST(sums_are_the_direct_ones_bit_by_bit)
 {
     uint32_t random = 7;
     for (unsigned i = 0; i < 5; i++)
@@ -79,7 +77,7 @@ static void sums_are_the_direct_ones_bit_by_bit(void **state)
 }
 
 /* Large sums, of which f32 and unsplit transforms know only the first digits. */
-static void large_pictures_of_16_bits_are_exact(void **state)
+TEST(large_pictures_of_16_bits_are_exact)
 {
     struct oct_picture f, g;
     oct_oracle_picture(&f, 700, 500, OCT_ORACLE_U16, 1);
@@ -92,12 +90,11 @@ static void large_pictures_of_16_bits_are_exact(void **state)
     oct_picture_finish(&g);
 }
 
-static void c_is_made_from_the_sums(void **state)
+TEST(c_is_made_from_the_sums)
 {
     for (unsigned i = 0; i < 16; i++) {
         struct oct_picture f, g;
         struct oct_exact *x;
-        struct oct_error err = {.text = ""};
         oct_oracle_picture(&f, 22, 19, OCT_ORACLE_U16_FLAT, 1);
         oct_oracle_picture(&g, 22, 19, OCT_ORACLE_U16_FLAT, 2);
         if (i & 4)
@@ -108,8 +105,8 @@ static void c_is_made_from_the_sums(void **state)
         const struct oct_picture *other = i & 8 ? &f : &g;
         int64_t *sums = malloc(n_shifts(&s) * sizeof(*sums));
         float *c2d = malloc(n_shifts(&s) * sizeof(*c2d));
-        assert_int_equal(oct_exact_create(&x, &s, &err), OCT_OK);
-        assert_int_equal(oct_exact_correlation(x, &f, other, sums, c2d, &err), OCT_OK);
+        must(oct_exact_create(&x, &s, &failure));
+        must(oct_exact_correlation(x, &f, other, sums, c2d, &failure));
         for (int dy = -10; dy <= 10; dy++)
             for (int dx = -18; dx <= 18; dx++) {
                 double n;
@@ -129,7 +126,7 @@ static void c_is_made_from_the_sums(void **state)
     }
 }
 
-static void pixels_that_are_no_integers_are_refused(void **state)
+TEST(pixels_that_are_no_integers_are_refused)
 {
     const float bad[] = {0.5f, -1, 65536, NAN, INFINITY};
     struct oct_picture f;
@@ -150,15 +147,4 @@ static void pixels_that_are_no_integers_are_refused(void **state)
     assert_int_equal(oct_exact_create(&x, &s, &err), OCT_E_ARG);
     assert_null(x);
     oct_picture_finish(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_the_direct_ones_bit_by_bit),
-        cmocka_unit_test(large_pictures_of_16_bits_are_exact),
-        cmocka_unit_test(c_is_made_from_the_sums),
-        cmocka_unit_test(pixels_that_are_no_integers_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,13 +19,11 @@ struct rig {
 static void open_rig(struct rig *r, struct oct_suite_recipe recipe,
                      const struct oct_enface_settings *settings)
 {
-    struct oct_error err = {.text = ""};
     struct oct_image_form form;
     *r = (struct rig){.recipe = recipe};
     oct_suite_bscan_open(&r->bscan, &recipe, OCT_STAGE_PICTURES);
     struct oct_analysis_setup setup = oct_suite_setup(&r->bscan, &recipe, settings);
-    if (oct_enface_cpu.create(&r->analysis, &setup, &form, &err))
-        fail_msg("%s", err.text);
+    must(oct_enface_cpu.create(&r->analysis, &setup, &form, &failure));
     oct_suite_result_open(&r->result, &form);
 }
 
@@ -69,12 +67,11 @@ static double value(const struct rig *r, unsigned row, unsigned line)
 
 static void use(struct rig *r, enum oct_projection projection, double first, double last)
 {
-    struct oct_error err;
     const struct oct_enface_settings s = {projection, first, last};
-    assert_int_equal(oct_enface_cpu.run.configure(r->analysis, &s, &err), OCT_OK);
+    must(oct_enface_cpu.run.configure(r->analysis, &s, &failure));
 }
 
-static void a_value_is_mean_maximum_or_slab(void **state)
+TEST(a_value_is_mean_maximum_or_slab)
 {
     struct rig r;
     struct oct_suite_recipe recipe = small;
@@ -106,7 +103,7 @@ static void a_value_is_mean_maximum_or_slab(void **state)
     close_rig(&r);
 }
 
-static void a_growing_volume_is_given_ten_times_a_second(void **state)
+TEST(a_growing_volume_is_given_ten_times_a_second)
 {
     struct rig r;
     struct oct_suite_recipe recipe = small;
@@ -130,7 +127,7 @@ static void a_growing_volume_is_given_ten_times_a_second(void **state)
     close_rig(&r);
 }
 
-static void offline_there_is_one_image_a_volume(void **state)
+TEST(offline_there_is_one_image_a_volume)
 {
     struct rig r;
     open_rig(&r, small, &mean);
@@ -143,7 +140,7 @@ static void offline_there_is_one_image_a_volume(void **state)
     close_rig(&r);
 }
 
-static void a_volume_that_ended_early_is_given_before_the_next(void **state)
+TEST(a_volume_that_ended_early_is_given_before_the_next)
 {
     struct rig r;
     open_rig(&r, small, &mean);
@@ -166,7 +163,7 @@ static void a_volume_that_ended_early_is_given_before_the_next(void **state)
 }
 
 /* Live, its last image may hold all that came and still say that the volume grows. */
-static void the_last_image_of_every_volume_is_whole(void **state)
+TEST(the_last_image_of_every_volume_is_whole)
 {
     struct rig r;
     struct oct_suite_recipe recipe = small;
@@ -194,7 +191,7 @@ static void the_last_image_of_every_volume_is_whole(void **state)
     close_rig(&r);
 }
 
-static void a_volume_that_was_given_whole_is_not_given_again(void **state)
+TEST(a_volume_that_was_given_whole_is_not_given_again)
 {
     struct rig r;
     struct oct_suite_recipe recipe = small;
@@ -211,7 +208,7 @@ static void a_volume_that_was_given_whole_is_not_given_again(void **state)
     close_rig(&r);
 }
 
-static void a_bscan_beyond_its_volume_is_refused(void **state)
+TEST(a_bscan_beyond_its_volume_is_refused)
 {
     struct rig r;
     struct oct_error err;
@@ -223,7 +220,7 @@ static void a_bscan_beyond_its_volume_is_refused(void **state)
     close_rig(&r);
 }
 
-static void a_huge_volume_is_thinned_out(void **state)
+TEST(a_huge_volume_is_thinned_out)
 {
     struct rig r;
     const struct oct_suite_recipe recipe = {
@@ -241,7 +238,7 @@ static void a_huge_volume_is_thinned_out(void **state)
 }
 
 /* Rows are whole: the bound holds although the last one has fewer B-scans. */
-static void a_thinned_volume_is_within_its_bound(void **state)
+TEST(a_thinned_volume_is_within_its_bound)
 {
     struct rig r;
     const struct oct_suite_recipe recipe = {
@@ -256,7 +253,7 @@ static void a_thinned_volume_is_within_its_bound(void **state)
     close_rig(&r);
 }
 
-static void it_says_what_it_is(void **state)
+TEST(it_says_what_it_is)
 {
     struct rig r;
     open_rig(&r, small, &mean);
@@ -275,18 +272,5 @@ int main(void)
     static const struct oct_enface_settings wrong = {OCT_PROJECTION_SLAB, 0.5, 0.5};
     const struct oct_analysis_suite suite = {
         .ops = &oct_enface_cpu, .settings = &mean, .wrong_settings = &wrong};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_value_is_mean_maximum_or_slab),
-        cmocka_unit_test(a_growing_volume_is_given_ten_times_a_second),
-        cmocka_unit_test(offline_there_is_one_image_a_volume),
-        cmocka_unit_test(a_volume_that_ended_early_is_given_before_the_next),
-        cmocka_unit_test(the_last_image_of_every_volume_is_whole),
-        cmocka_unit_test(a_volume_that_was_given_whole_is_not_given_again),
-        cmocka_unit_test(a_bscan_beyond_its_volume_is_refused),
-        cmocka_unit_test(a_huge_volume_is_thinned_out),
-        cmocka_unit_test(a_thinned_volume_is_within_its_bound),
-        cmocka_unit_test(it_says_what_it_is),
-    };
-    int failed = oct_analysis_suite_run(&suite);
-    return failed + cmocka_run_group_tests(tests, NULL, NULL);
+    return oct_analysis_suite_run(&suite) + test_run();
 }

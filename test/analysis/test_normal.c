@@ -18,13 +18,12 @@ struct scene {
 static void open_scene(struct scene *s, uint32_t height, uint32_t width, double mean, double spread,
                        bool masked)
 {
-    struct oct_error err;
     uint32_t random = height * 31 + width;
     s->n = (size_t)height * width;
     s->copy = malloc((s->n + 1) * sizeof(float));
     assert_non_null(s->copy);
     s->copy[s->n] = GUARD;
-    assert_int_equal(oct_picture_init(&s->picture, height, width, masked, &err), OCT_OK);
+    must(oct_picture_init(&s->picture, height, width, masked, &failure));
     for (size_t i = 0; i < s->n; i++) {
         random = random * 1664525u + 1013904223u;
         s->picture.pixels[i] = (float)(mean + spread * ((random >> 8) / 16777216.0 - 0.5));
@@ -78,7 +77,7 @@ static void check_copy(const struct scene *s)
     assert_true(s->copy[s->n] == GUARD);
 }
 
-static void test_numbers_and_copies(void **state)
+TEST(numbers_and_copies_are_right_at_any_size_and_level)
 {
     static const uint32_t sides[][2] = {{16, 16}, {17, 19}, {1, 21}, {3, 37}, {64, 100}, {5, 13}};
     static const double levels[][2] = {{0, 1}, {-40, 60}, {60000, 100}, {8e6, 40}, {0, 1e-20}};
@@ -95,7 +94,7 @@ static void test_numbers_and_copies(void **state)
             }
 }
 
-static void test_masks_of_any_place(void **state)
+TEST(what_is_masked_is_left_out_wherever_it_is)
 {
     struct scene s;
     struct oct_normal normal;
@@ -113,7 +112,7 @@ static void test_masks_of_any_place(void **state)
     }
 }
 
-static void test_pixels_that_are_not_finite(void **state)
+TEST(pixels_that_are_not_finite_are_found)
 {
     static const float wrong[] = {NAN, INFINITY, -INFINITY};
     struct scene s;
@@ -131,7 +130,7 @@ static void test_pixels_that_are_not_finite(void **state)
             }
 }
 
-static void test_pictures_without_contrast(void **state)
+TEST(pictures_without_contrast_are_not_usable)
 {
     struct scene s;
     struct oct_normal normal;
@@ -154,17 +153,4 @@ static void test_pictures_without_contrast(void **state)
         assert_true(normal.n_valid == i + 1 && normal.usable == (i == 159));
     }
     close_scene(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        {"numbers and copies are right at any size and level", test_numbers_and_copies, NULL, NULL,
-         NULL},
-        {"what is masked is left out wherever it is", test_masks_of_any_place, NULL, NULL, NULL},
-        {"pixels that are not finite are found", test_pixels_that_are_not_finite, NULL, NULL, NULL},
-        {"pictures without contrast are not usable", test_pictures_without_contrast, NULL, NULL,
-         NULL},
-    };
-    return cmocka_run_group_tests_name("normal pictures", tests, NULL, NULL) > 0;
 }

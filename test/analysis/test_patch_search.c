@@ -129,12 +129,11 @@ static void search(const struct band *band, unsigned patch, unsigned most,
         .most = most,
         .workers = workers,
     };
-    struct oct_error err = {0};
     uint64_t n_patches = 0;
     *number = calloc((size_t)band->n * most, sizeof(**number));
     *distance = calloc((size_t)band->n * most, sizeof(**distance));
     assert_true(*number && *distance);
-    assert_int_equal(oct_patch_search(&setup, *number, *distance, &n_patches, &err), OCT_OK);
+    must(oct_patch_search(&setup, *number, *distance, &n_patches, &failure));
     assert_true(n_patches == (uint64_t)band->n * (band->n - 1));
 }
 
@@ -153,7 +152,7 @@ static void check_band(const struct band *band, unsigned patch, unsigned most, u
 
 /* ---- tests ---- */
 
-static void the_nearest_of_a_noisy_sheet_are_those_of_a_sort(void **state)
+TEST(the_nearest_of_a_noisy_sheet_are_those_of_a_sort)
 {
     static const double amounts[] = {0.5, 2, 6};
     for (unsigned i = 0; i < 3; i++) {
@@ -167,7 +166,7 @@ static void the_nearest_of_a_noisy_sheet_are_those_of_a_sort(void **state)
     }
 }
 
-static void of_equals_the_first_are_taken(void **state)
+TEST(of_equals_the_first_are_taken)
 {
     struct band band;
     open_band(&band, 30, 30, 16, 0);
@@ -182,7 +181,7 @@ static void of_equals_the_first_are_taken(void **state)
     close_band(&band);
 }
 
-static void a_small_band_is_kept_whole(void **state)
+TEST(a_small_band_is_kept_whole)
 {
     for (uint32_t n = 1; n < 40; n += 7) {
         struct band band;
@@ -194,7 +193,7 @@ static void a_small_band_is_kept_whole(void **state)
     }
 }
 
-static void threads_change_no_byte(void **state)
+TEST(threads_change_no_byte)
 {
     struct band band;
     struct oct_workers *workers = NULL;
@@ -216,7 +215,7 @@ static void threads_change_no_byte(void **state)
     close_band(&band);
 }
 
-static void far_values_are_kept_apart(void **state)
+TEST(far_values_are_kept_apart)
 {
     struct band band;
     open_band(&band, 30, 30, 20, 3);
@@ -227,7 +226,7 @@ static void far_values_are_kept_apart(void **state)
     close_band(&band);
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
     const uint32_t dims[3] = {8, 8, 8};
     struct oct_error err = {0};
@@ -244,17 +243,4 @@ static void what_cannot_be_is_refused(void **state)
     assert_non_null(strstr(err.text, "GB"));
     setup.n = 0;
     assert_int_equal(oct_patch_search(&setup, NULL, NULL, NULL, &err), OCT_OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_nearest_of_a_noisy_sheet_are_those_of_a_sort),
-        cmocka_unit_test(of_equals_the_first_are_taken),
-        cmocka_unit_test(a_small_band_is_kept_whole),
-        cmocka_unit_test(threads_change_no_byte),
-        cmocka_unit_test(far_values_are_kept_apart),
-        cmocka_unit_test(what_cannot_be_is_refused),
-    };
-    return cmocka_run_group_tests_name("patch_search", tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static bool is_near(double got, double want, double most)
     return false;
 }
 
-static void places_and_widths_are_those_of_the_source(void **state)
+TEST(places_and_widths_are_those_of_the_source)
 {
     static const struct {
         enum source source;
@@ -84,7 +84,7 @@ static void places_and_widths_are_those_of_the_source(void **state)
         }
 }
 
-static void side_lobes_are_those_of_the_source(void **state)
+TEST(side_lobes_are_those_of_the_source)
 {
     static const struct {
         enum source source;
@@ -128,7 +128,7 @@ static void noisy_line(float *line, double depth, double snr_db, unsigned n, uin
     }
 }
 
-static void noise_is_measured_and_costs_no_width(void **state)
+TEST(noise_is_measured_and_costs_no_width)
 {
     static const struct {
         unsigned n;
@@ -158,7 +158,7 @@ static void noise_is_measured_and_costs_no_width(void **state)
 
 /* The half lies between the floor and the top: what the noise adds to all pixels alike widens
  * nothing. */
-static void the_half_is_above_the_floor(void **state)
+TEST(the_half_is_above_the_floor)
 {
     static float line[D];
     const struct oct_peak_search search = {8, 1000000, 15};
@@ -172,7 +172,7 @@ static void the_half_is_above_the_floor(void **state)
     assert_true(is_near(p.fwhm_px / 7, 1, 1e-3));
 }
 
-static void noise_alone_is_no_peak(void **state)
+TEST(noise_alone_is_no_peak)
 {
     uint64_t seed = 3;
     for (int i = 0; i < 200; i++) {
@@ -186,7 +186,7 @@ static void noise_alone_is_no_peak(void **state)
     }
 }
 
-static void a_second_reflector_and_dc_are_no_part_of_the_peak(void **state)
+TEST(a_second_reflector_and_dc_are_no_part_of_the_peak)
 {
     static float line[D];
     struct oct_peak p;
@@ -207,7 +207,7 @@ static void a_second_reflector_and_dc_are_no_part_of_the_peak(void **state)
     assert_true(p.share < 0.55 && p.share > 0.4);
 }
 
-static void what_cannot_be_measured_is_said(void **state)
+TEST(what_cannot_be_measured_is_said)
 {
     static float line[D];
     static const float wrong[] = {NAN, INFINITY, -1};
@@ -232,18 +232,4 @@ static void what_cannot_be_measured_is_said(void **state)
         assert_true(is_near(p.depth_px, ends[i], 0.3));
     }
     assert_string_equal(oct_peak_state_text(OCT_PEAK_WEAK), "no peak");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_and_widths_are_those_of_the_source),
-        cmocka_unit_test(side_lobes_are_those_of_the_source),
-        cmocka_unit_test(noise_is_measured_and_costs_no_width),
-        cmocka_unit_test(the_half_is_above_the_floor),
-        cmocka_unit_test(noise_alone_is_no_peak),
-        cmocka_unit_test(a_second_reflector_and_dc_are_no_part_of_the_peak),
-        cmocka_unit_test(what_cannot_be_measured_is_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #define PI 3.14159265358979323846
 
 /* By definition: each bin from all shifts. */
-static void bins_are_whole_circles(void **state)
+TEST(bins_are_whole_circles)
 {
     enum { R = 19, SIDE = 2 * R + 1 };
     float c2d[SIDE * SIDE];
@@ -50,7 +50,7 @@ static double bessel(double x)
     return sum / 200;
 }
 
-static void a_thin_spectral_ring_has_the_peak_of_theory(void **state)
+TEST(a_thin_spectral_ring_has_the_peak_of_theory)
 {
     enum { R = 60, SIDE = 2 * R + 1 };
     static float c2d[SIDE * SIDE];
@@ -72,12 +72,11 @@ static void a_thin_spectral_ring_has_the_peak_of_theory(void **state)
 }
 
 /* Waves of one length in all directions: a network whose ring is known. */
-static void a_network_has_its_ring(void **state)
+TEST(a_network_has_its_ring)
 {
     enum { H = 260, W = 220, R = 70, N_WAVES = 60 };
     const double length = 24;
     struct oct_picture f;
-    struct oct_error err = {.text = ""};
     struct oct_correlator *c;
     unsigned which;
     uint32_t random = 5;
@@ -90,7 +89,7 @@ static void a_network_has_its_ring(void **state)
                                                .n_batch = 1};
     static float c2d[(2 * R + 1) * (2 * R + 1)];
     double radius[R + 1], c1d[R + 1];
-    assert_int_equal(oct_picture_init(&f, H, W, false, &err), OCT_OK);
+    must(oct_picture_init(&f, H, W, false, &failure));
     memset(f.pixels, 0, (size_t)H * W * sizeof(float));
     for (unsigned k = 0; k < N_WAVES; k++) {
         const double angle = 2 * PI * k / N_WAVES, q = 2 * PI / length,
@@ -101,8 +100,8 @@ static void a_network_has_its_ring(void **state)
     }
     for (size_t i = 0; i < (size_t)H * W; i++) /* two phases, 8 bit, on an offset */
         f.pixels[i] = f.pixels[i] > 0 ? 220 : 180;
-    assert_int_equal(oct_correlator_cpu.create(&c, &setup, &err), OCT_OK);
-    assert_int_equal(oct_correlator_cpu.run(c, &f, 1, c2d, &which, &err), OCT_OK);
+    must(oct_correlator_cpu.create(&c, &setup, &failure));
+    must(oct_correlator_cpu.run(c, &f, 1, c2d, &which, &failure));
     oct_profile(c2d, R, radius, NULL, c1d);
     const struct oct_ring_peak p = oct_profile_first_ring(radius, c1d, R, OCT_PROFILE_PROMINENCE);
     assert_true(p.found);
@@ -128,7 +127,7 @@ static void assert_none(struct oct_ring_peak p)
     assert_true(isnan(p.radius_px) && isnan(p.c) && isnan(p.trough_px) && isnan(p.height));
 }
 
-static void profiles_without_a_ring(void **state)
+TEST(profiles_without_a_ring)
 {
     const double falls[] = {1, 0.6, 0.3, 0.1, 0, 0, -0.1};
     const double rises_to_the_end[] = {1, 0.5, 0.1, 0.2, 0.3};
@@ -144,7 +143,7 @@ static void profiles_without_a_ring(void **state)
     assert_none(ring_of(one, 1));
 }
 
-static void ripples_before_the_ring_are_passed(void **state)
+TEST(ripples_before_the_ring_are_passed)
 {
     const double c1d[] = {1, 0.4, 0.1, 0.11, 0.02, -0.1, -0.2, -0.19, -0.195, 0.1, 0.3, 0.2, NAN};
     const struct oct_ring_peak p = ring_of(c1d, 13);
@@ -156,7 +155,7 @@ static void ripples_before_the_ring_are_passed(void **state)
 }
 
 /* The vertex of a parabola is found exactly, though bins are not evenly spaced. */
-static void the_parabola_knows_the_radii_of_its_bins(void **state)
+TEST(the_parabola_knows_the_radii_of_its_bins)
 {
     const double radius[] = {0, 1.2071, 2.1, 3.05, 3.97, 5.02};
     double c1d[6] = {1, 0.3};
@@ -167,17 +166,4 @@ static void the_parabola_knows_the_radii_of_its_bins(void **state)
     assert_true(p.found);
     assert_true(fabs(p.radius_px - 3.3) < 1e-9);
     assert_true(p.trough_px == 1.2071);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bins_are_whole_circles),
-        cmocka_unit_test(a_thin_spectral_ring_has_the_peak_of_theory),
-        cmocka_unit_test(a_network_has_its_ring),
-        cmocka_unit_test(profiles_without_a_ring),
-        cmocka_unit_test(ripples_before_the_ring_are_passed),
-        cmocka_unit_test(the_parabola_knows_the_radii_of_its_bins),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,6 @@ struct rig {
 
 static void open_rig(struct rig *r, bool linear)
 {
-    struct oct_error err = {.text = ""};
     struct oct_image_form form;
     *r = (struct rig){.recipe = {.n_lines = M,
                                  .depth = D,
@@ -27,8 +26,7 @@ static void open_rig(struct rig *r, bool linear)
                                  .live = true}};
     oct_suite_bscan_open(&r->bscan, &r->recipe, OCT_STAGE_PICTURES);
     struct oct_analysis_setup setup = oct_suite_setup(&r->bscan, &r->recipe, NULL);
-    if (oct_quality_cpu.create(&r->analysis, &setup, &form, &err))
-        fail_msg("%s", err.text);
+    must(oct_quality_cpu.create(&r->analysis, &setup, &form, &failure));
     oct_suite_result_open(&r->result, &form);
     r->bscan.frame.lo = 10;
     r->bscan.frame.hi = 70;
@@ -44,19 +42,18 @@ static void close_rig(struct rig *r)
 /* A bright layer of 4 depths on grey 10; its row of numbers. */
 static const float *look_at(struct rig *r, uint64_t number, unsigned layer, bool closed)
 {
-    struct oct_error err = {.text = ""};
     uint8_t *pixels = r->bscan.memory;
     memset(pixels, 10, (size_t)M * D);
     for (unsigned j = 0; j < M && !closed; j++)
         memset(pixels + (size_t)j * D + layer, 255, 4);
     oct_suite_bscan_number(&r->bscan, number, V);
-    assert_int_equal(oct_quality_cpu.run.push(r->analysis, &r->bscan.frame, &err), OCT_OK);
+    must(oct_quality_cpu.run.push(r->analysis, &r->bscan.frame, &failure));
     assert_int_equal(
         oct_suite_take(&oct_quality_cpu, r->analysis, &r->bscan.frame.info, &r->result), OCT_OK);
     return r->result.memory;
 }
 
-static void blinks_and_motion_are_marked(void **state)
+TEST(blinks_and_motion_are_marked)
 {
     struct rig r;
     const float *row = NULL;
@@ -79,7 +76,7 @@ static void blinks_and_motion_are_marked(void **state)
     close_rig(&r);
 }
 
-static void another_volume_and_a_gap_are_no_motion(void **state)
+TEST(another_volume_and_a_gap_are_no_motion)
 {
     struct rig r;
     open_rig(&r, false);
@@ -91,7 +88,7 @@ static void another_volume_and_a_gap_are_no_motion(void **state)
 }
 
 /* Sharpness of a picture of two intensities, by hand: share p at a, the rest at b. */
-static void sharpness_is_the_ratio_of_moments(void **state)
+TEST(sharpness_is_the_ratio_of_moments)
 {
     struct rig r;
     open_rig(&r, true);
@@ -105,7 +102,7 @@ static void sharpness_is_the_ratio_of_moments(void **state)
     close_rig(&r);
 }
 
-static void hostile_limits_give_finite_numbers(void **state)
+TEST(hostile_limits_give_finite_numbers)
 {
     static const double limits[][2] = {{-10, 50},        {-1e308, 1e307}, {1e300, 1e308},
                                        {-1e308, -1e300}, {0, 1e-320},     {-1e308, 1e308}};
@@ -127,12 +124,5 @@ static void hostile_limits_give_finite_numbers(void **state)
 int main(void)
 {
     const struct oct_analysis_suite suite = {.ops = &oct_quality_cpu};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blinks_and_motion_are_marked),
-        cmocka_unit_test(another_volume_and_a_gap_are_no_motion),
-        cmocka_unit_test(sharpness_is_the_ratio_of_moments),
-        cmocka_unit_test(hostile_limits_give_finite_numbers),
-    };
-    int failed = oct_analysis_suite_run(&suite);
-    return failed + cmocka_run_group_tests(tests, NULL, NULL);
+    return oct_analysis_suite_run(&suite) + test_run();
 }

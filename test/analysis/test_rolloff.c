@@ -31,14 +31,12 @@ static void open_rig(struct rig *r, bool linear, const struct oct_rolloff_settin
                                             .type = OCT_SAMPLE_F32,
                                             .linear = linear,
                                             .live = true};
-    struct oct_error err = {.text = ""};
     struct oct_image_form form;
     *r = (struct rig){.linear = linear, .crop_first = settings->crop_first, .noise = 1, .seed = 5};
     oct_suite_bscan_open(&r->bscan, &recipe, OCT_STAGE_VALUES);
     struct oct_analysis_setup setup = oct_suite_setup(&r->bscan, &recipe, settings);
     setup.spacing.depth_um = 2; /* in tissue: 2.5 in air */
-    if (oct_rolloff_cpu.create(&r->analysis, &setup, &form, &err))
-        fail_msg("%s", err.text);
+    must(oct_rolloff_cpu.create(&r->analysis, &setup, &form, &failure));
     oct_suite_result_open(&r->result, &form);
 }
 
@@ -86,9 +84,8 @@ static void draw(struct rig *r, double depth_px)
 /* The numbers of the B-scan as it is drawn. */
 static const double *look(struct rig *r)
 {
-    struct oct_error err = {.text = ""};
     oct_suite_bscan_number(&r->bscan, r->number++, 100);
-    assert_int_equal(oct_rolloff_cpu.run.push(r->analysis, &r->bscan.frame, &err), OCT_OK);
+    must(oct_rolloff_cpu.run.push(r->analysis, &r->bscan.frame, &failure));
     assert_int_equal(
         oct_suite_take(&oct_rolloff_cpu, r->analysis, &r->bscan.frame.info, &r->result), OCT_OK);
     return r->result.frame.numbers;
@@ -142,7 +139,7 @@ static void move_mirror(struct rig *r)
     assert_true(is_near((double)row[OCT_ROLLOFF_POINT_FWHM_UM], FWHM * 2.5, 0.2));
 }
 
-static void width_and_fall_are_recovered(void **state)
+TEST(width_and_fall_are_recovered)
 {
     static const struct {
         bool linear;
@@ -164,7 +161,7 @@ static void width_and_fall_are_recovered(void **state)
 }
 
 /* Up and down again through the same places, less well aligned: the largest counts. */
-static void the_largest_peak_of_a_depth_counts(void **state)
+TEST(the_largest_peak_of_a_depth_counts)
 {
     struct rig r;
     open_rig(&r, true, &standard);
@@ -222,7 +219,7 @@ static void draw_clipped(struct rig *r, double depth_px)
                 intensity(r, i / D, i % D, 3 * depth_px, 48));
 }
 
-static void what_is_no_mirror_is_said(void **state)
+TEST(what_is_no_mirror_is_said)
 {
     for (int linear = 0; linear < 2; linear++) {
         struct rig r;
@@ -244,7 +241,7 @@ static void what_is_no_mirror_is_said(void **state)
 }
 
 /* A line that never came is dark; one with a number that is none is left out as well. */
-static void missing_lines_are_left_out(void **state)
+TEST(missing_lines_are_left_out)
 {
     for (int linear = 0; linear < 2; linear++) {
         struct rig r;
@@ -267,24 +264,23 @@ static void missing_lines_are_left_out(void **state)
     }
 }
 
-static void settings_change_between_bscans(void **state)
+TEST(settings_change_between_bscans)
 {
     struct rig r;
-    struct oct_error err = {.text = ""};
     struct oct_rolloff_settings settings = standard;
     open_rig(&r, true, &settings);
     draw(&r, 100);
     assert_true(look(&r)[OCT_ROLLOFF_STATE] == OCT_MIRROR_FOUND);
     settings.first_px = 150;
-    assert_int_equal(oct_rolloff_cpu.run.configure(r.analysis, &settings, &err), OCT_OK);
+    must(oct_rolloff_cpu.run.configure(r.analysis, &settings, &failure));
     assert_true(look(&r)[OCT_ROLLOFF_STATE] == OCT_MIRROR_WEAK);
     settings = standard;
     settings.min_snr_db = 90;
-    assert_int_equal(oct_rolloff_cpu.run.configure(r.analysis, &settings, &err), OCT_OK);
+    must(oct_rolloff_cpu.run.configure(r.analysis, &settings, &failure));
     assert_true(look(&r)[OCT_ROLLOFF_STATE] == OCT_MIRROR_WEAK);
     assert_false(oct_rolloff_cpu.run.is_at_rest(r.analysis));
     settings.enabled = false;
-    assert_int_equal(oct_rolloff_cpu.run.configure(r.analysis, &settings, &err), OCT_OK);
+    must(oct_rolloff_cpu.run.configure(r.analysis, &settings, &failure));
     assert_true(oct_rolloff_cpu.run.is_at_rest(r.analysis));
     close_rig(&r);
 }
@@ -294,13 +290,5 @@ int main(void)
     const struct oct_rolloff_settings wrong = {.enabled = true, .min_snr_db = 15};
     const struct oct_analysis_suite suite = {
         .ops = &oct_rolloff_cpu, .settings = &standard, .wrong_settings = &wrong};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(width_and_fall_are_recovered),
-        cmocka_unit_test(the_largest_peak_of_a_depth_counts),
-        cmocka_unit_test(what_is_no_mirror_is_said),
-        cmocka_unit_test(missing_lines_are_left_out),
-        cmocka_unit_test(settings_change_between_bscans),
-    };
-    int failed = oct_analysis_suite_run(&suite);
-    return failed + cmocka_run_group_tests(tests, NULL, NULL);
+    return oct_analysis_suite_run(&suite) + test_run();
 }

@@ -157,7 +157,7 @@ static void expect_near(double is, double wanted, double most_off, const char *w
         fail_msg("%s is %.4f, not within %.4f of %.4f", what, is, most_off, wanted);
 }
 
-static void known_coefficients_come_back(void **state)
+TEST(known_coefficients_come_back)
 {
     static const struct {
         void (*write)(struct scene *s, double a2, double a3, double noise_counts);
@@ -184,7 +184,7 @@ static void known_coefficients_come_back(void **state)
     }
 }
 
-static void what_has_no_structure_is_refused(void **state)
+TEST(what_has_no_structure_is_refused)
 {
     struct scene *s = new_scene();
     struct oct_sharpen_result r;
@@ -199,7 +199,7 @@ static void what_has_no_structure_is_refused(void **state)
     close_scene(s);
 }
 
-static void the_end_of_the_range_is_told(void **state)
+TEST(the_end_of_the_range_is_told)
 {
     struct scene *s = new_scene();
     struct oct_sharpen_result r;
@@ -209,7 +209,7 @@ static void the_end_of_the_range_is_told(void **state)
     close_scene(s);
 }
 
-static void saturated_lines_are_left_out(void **state)
+TEST(saturated_lines_are_left_out)
 {
     struct scene *s = new_scene();
     struct oct_sharpen_result r;
@@ -224,7 +224,7 @@ static void saturated_lines_are_left_out(void **state)
 }
 
 /* With what was found as the plan's dispersion nothing remains, whichever way it is written. */
-static void what_is_found_is_what_a_plan_takes(void **state)
+TEST(what_is_found_is_what_a_plan_takes)
 {
     struct scene *s = new_scene();
     struct oct_sharpen_dispersion d;
@@ -274,7 +274,7 @@ static void what_is_found_is_what_a_plan_takes(void **state)
     close_scene(s);
 }
 
-static void a_search_can_be_cancelled(void **state)
+TEST(a_search_can_be_cancelled)
 {
     struct scene *s = new_scene();
     struct oct_sharpen_setup setup = oct_sharpen_standard;
@@ -342,7 +342,7 @@ static void sharpen_published(const uint16_t *spectra, bool with_phase,
 }
 
 /* The width of the plate's line with the phase found from it alone, and with the published one. */
-static void the_published_plate_is_as_thin_as_with_its_published_phase(void **state)
+TEST(the_published_plate_is_as_thin_as_with_its_published_phase)
 {
     static const char *const names[] = {"plate", "pdms", "wood"};
     const size_t n = (size_t)PLATE_LINES * PLATE_SAMPLES;
@@ -374,18 +374,4 @@ static void the_published_plate_is_as_thin_as_with_its_published_phase(void **st
         assert_true(alone.after >= 0.97 * published.before);
     }
     free(spectra);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_coefficients_come_back),
-        cmocka_unit_test(what_has_no_structure_is_refused),
-        cmocka_unit_test(the_end_of_the_range_is_told),
-        cmocka_unit_test(saturated_lines_are_left_out),
-        cmocka_unit_test(what_is_found_is_what_a_plan_takes),
-        cmocka_unit_test(a_search_can_be_cancelled),
-        cmocka_unit_test(the_published_plate_is_as_thin_as_with_its_published_phase),
-    };
-    return cmocka_run_group_tests_name("sharpen", tests, NULL, NULL);
 }

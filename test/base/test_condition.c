@@ -29,7 +29,7 @@ static int tear_down(void **state)
 }
 
 /* On CLOCK_REALTIME a deadline of CLOCK_MONOTONIC lies decades back: the wait would end at once. */
-static void a_wait_lasts_its_time_and_says_that_it_ran_out(void **state)
+TEST_WITH(a_wait_lasts_its_time_and_says_that_it_ran_out, set_up, tear_down)
 {
     struct room *room = *state;
     uint64_t begin_ns = oct_clock_ns();
@@ -40,7 +40,7 @@ static void a_wait_lasts_its_time_and_says_that_it_ran_out(void **state)
     pthread_mutex_unlock(&room->lock);
 }
 
-static void a_deadline_that_has_passed_ends_the_wait_at_once(void **state)
+TEST_WITH(a_deadline_that_has_passed_ends_the_wait_at_once, set_up, tear_down)
 {
     struct room *room = *state;
     struct timespec deadline = oct_clock_deadline(0);
@@ -59,7 +59,7 @@ static void *bring(void *argument)
     return NULL;
 }
 
-static void news_end_the_wait_before_its_time(void **state)
+TEST_WITH(news_end_the_wait_before_its_time, set_up, tear_down)
 {
     struct room *room = *state;
     struct timespec deadline = oct_clock_deadline(TEST_PATIENCE_US);
@@ -72,16 +72,4 @@ static void news_end_the_wait_before_its_time(void **state)
     pthread_mutex_unlock(&room->lock);
     pthread_join(thread, NULL);
     assert_true(in_time);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_wait_lasts_its_time_and_says_that_it_ran_out, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_deadline_that_has_passed_ends_the_wait_at_once, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(news_end_the_wait_before_its_time, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void messages_keep_text_and_drop_what_steers_a_terminal(void **state)
+TEST(messages_keep_text_and_drop_what_steers_a_terminal)
 {
     static const char *const cases[][2] = {
         {"plain, 1.5 um", "plain, 1.5 um"},
@@ -38,7 +38,7 @@ static void messages_keep_text_and_drop_what_steers_a_terminal(void **state)
     }
 }
 
-static void a_character_cut_by_the_end_of_the_message_is_replaced(void **state)
+TEST(a_character_cut_by_the_end_of_the_message_is_replaced)
 {
     struct oct_error err;
     char text[OCT_ERROR_TEXT_BYTES + 8];
@@ -50,7 +50,7 @@ static void a_character_cut_by_the_end_of_the_message_is_replaced(void **state)
     assert_int_equal(err.text[OCT_ERROR_TEXT_BYTES - 3], 'a');
 }
 
-static void a_full_disk_has_its_own_code(void **state)
+TEST(a_full_disk_has_its_own_code)
 {
     struct oct_error err;
     assert_int_equal(oct_fail_errno(&err, OCT_E_IO, ENOSPC, "x.h5"), OCT_E_NO_SPACE);
@@ -61,7 +61,7 @@ static void a_full_disk_has_its_own_code(void **state)
     assert_int_equal(oct_exit_status(OCT_E_IO), 1);
 }
 
-static void an_error_carries_the_keys_at_fault_until_it_is_filled_again(void **state)
+TEST(an_error_carries_the_keys_at_fault_until_it_is_filled_again)
 {
     struct oct_error err;
     assert_int_equal(
@@ -81,7 +81,7 @@ static void an_error_carries_the_keys_at_fault_until_it_is_filled_again(void **s
     assert_int_equal(oct_fail_key(NULL, OCT_E_CONFIG, "scan.lines", "nobody asks"), OCT_E_CONFIG);
 }
 
-static void an_error_knows_where_the_value_of_a_key_ends(void **state)
+TEST(an_error_knows_where_the_value_of_a_key_ends)
 {
     struct oct_error err;
     oct_fail_key(&err, OCT_E_CONFIG, "a.b", "more than c.d (%d", 8);
@@ -96,16 +96,4 @@ static void an_error_knows_where_the_value_of_a_key_ends(void **state)
     oct_error_go_on(&err, OCT_E_IO, "c.d", "rest");
     assert_int_equal(strlen(err.text), OCT_ERROR_TEXT_BYTES - 1);
     assert_int_equal(oct_error_go_on(NULL, OCT_E_IO, "c.d", "rest"), OCT_E_IO);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_keep_text_and_drop_what_steers_a_terminal),
-        cmocka_unit_test(a_character_cut_by_the_end_of_the_message_is_replaced),
-        cmocka_unit_test(a_full_disk_has_its_own_code),
-        cmocka_unit_test(an_error_carries_the_keys_at_fault_until_it_is_filled_again),
-        cmocka_unit_test(an_error_knows_where_the_value_of_a_key_ends),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

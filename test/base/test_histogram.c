@@ -3,7 +3,7 @@
 
 #include "pipeline/base/histogram.h"
 
-static void a_percentile_is_the_first_bin_that_reaches_the_share(void **state)
+TEST(a_percentile_is_the_first_bin_that_reaches_the_share)
 {
     static const uint32_t counts[] = {0, 1, 0, 2, 1, 0}; /* values 1, 3, 3, 4 */
     static const struct {
@@ -13,14 +13,14 @@ static void a_percentile_is_the_first_bin_that_reaches_the_share(void **state)
         assert_true(oct_histogram_percentile(counts, 6, cases[i].share) == cases[i].bin);
 }
 
-static void an_empty_histogram_has_the_first_bin(void **state)
+TEST(an_empty_histogram_has_the_first_bin)
 {
     static const uint32_t counts[4];
     assert_true(oct_histogram_percentile(counts, 4, 0.5) == 0);
     assert_true(oct_histogram_percentile(counts, 4, 1) == 0);
 }
 
-static void one_bin_has_every_share(void **state)
+TEST(one_bin_has_every_share)
 {
     static const uint32_t counts[] = {0, 0, 7};
     for (int i = 0; i <= 10; i++)
@@ -28,22 +28,11 @@ static void one_bin_has_every_share(void **state)
 }
 
 /* Four bins of 2^31: the total exceeds 32 bits. */
-static void a_total_beyond_32_bits_is_counted_whole(void **state)
+TEST(a_total_beyond_32_bits_is_counted_whole)
 {
     static const uint32_t counts[] = {UINT32_C(1) << 31, UINT32_C(1) << 31, UINT32_C(1) << 31,
                                       UINT32_C(1) << 31};
     assert_true(oct_histogram_percentile(counts, 4, 0.25) == 0);
     assert_true(oct_histogram_percentile(counts, 4, 0.6) == 2);
     assert_true(oct_histogram_percentile(counts, 4, 1) == 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_percentile_is_the_first_bin_that_reaches_the_share),
-        cmocka_unit_test(an_empty_histogram_has_the_first_bin),
-        cmocka_unit_test(one_bin_has_every_share),
-        cmocka_unit_test(a_total_beyond_32_bits_is_counted_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

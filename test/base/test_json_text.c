@@ -24,7 +24,7 @@ static void assert_number_is_as_cjson_prints_it(double value)
     assert_string_equal(ours, theirs);
 }
 
-static void numbers_are_those_of_cjson(void **state)
+TEST(numbers_are_those_of_cjson)
 {
     static const double some[] = {0,
                                   1,
@@ -60,7 +60,7 @@ static void numbers_are_those_of_cjson(void **state)
 }
 
 /* cJSON writes infinity for the largest. */
-static void the_largest_numbers_read_back(void **state)
+TEST(the_largest_numbers_read_back)
 {
     static const double largest[] = {DBL_MAX, -DBL_MAX};
     for (int i = 0; i < 2; i++) {
@@ -73,7 +73,7 @@ static void the_largest_numbers_read_back(void **state)
     }
 }
 
-static void strings_are_those_of_cjson(void **state)
+TEST(strings_are_those_of_cjson)
 {
     char all[256], ours[2048], theirs[2048];
     struct oct_json_text t;
@@ -107,7 +107,7 @@ static void write_all(struct oct_json_text *t)
 static const char all_of_it[] =
     "{\"most\":18446744073709551615,\"a\\\"b\":\"{\",\"list\":[0,1,2],\"x\":-0.5}";
 
-static void commas_stand_between_members_and_items(void **state)
+TEST(commas_stand_between_members_and_items)
 {
     char text[256];
     struct oct_json_text t;
@@ -117,7 +117,7 @@ static void commas_stand_between_members_and_items(void **state)
     assert_string_equal(text, all_of_it);
 }
 
-static void what_does_not_fit_is_empty(void **state)
+TEST(what_does_not_fit_is_empty)
 {
     const size_t whole = sizeof(all_of_it);
     for (size_t room = 0; room <= whole; room++) {
@@ -134,16 +134,4 @@ static void what_does_not_fit_is_empty(void **state)
             assert_int_equal(text[i], 'x');
         free(text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_those_of_cjson),
-        cmocka_unit_test(the_largest_numbers_read_back),
-        cmocka_unit_test(strings_are_those_of_cjson),
-        cmocka_unit_test(commas_stand_between_members_and_items),
-        cmocka_unit_test(what_does_not_fit_is_empty),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

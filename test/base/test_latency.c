@@ -36,7 +36,7 @@ static void compare(uint64_t *values, size_t n)
     free(latency);
 }
 
-static void percentiles_are_those_of_a_sorted_array_within_a_32nd(void **state)
+TEST(percentiles_are_those_of_a_sorted_array_within_a_32nd)
 {
     static uint64_t values[MOST];
     struct dice dice = {11};
@@ -47,7 +47,7 @@ static void percentiles_are_those_of_a_sorted_array_within_a_32nd(void **state)
     }
 }
 
-static void every_number_of_values_has_its_percentiles(void **state)
+TEST(every_number_of_values_has_its_percentiles)
 {
     static uint64_t values[300];
     struct dice dice = {12};
@@ -58,7 +58,7 @@ static void every_number_of_values_has_its_percentiles(void **state)
     }
 }
 
-static void every_value_alone_is_told_exactly(void **state)
+TEST(every_value_alone_is_told_exactly)
 {
     for (uint64_t value = 0; value <= UINT32_MAX; value += 1 + value / 50) {
         uint64_t one = value;
@@ -71,7 +71,7 @@ static void every_value_alone_is_told_exactly(void **state)
         }
 }
 
-static void values_beyond_the_last_bucket_count_and_the_largest_is_kept(void **state)
+TEST(values_beyond_the_last_bucket_count_and_the_largest_is_kept)
 {
     struct oct_latency *latency = calloc(1, sizeof(*latency));
     assert_non_null(latency);
@@ -85,7 +85,7 @@ static void values_beyond_the_last_bucket_count_and_the_largest_is_kept(void **s
     free(latency);
 }
 
-static void empty_and_reset_give_zeros(void **state)
+TEST(empty_and_reset_give_zeros)
 {
     struct oct_latency *latency = calloc(1, sizeof(*latency));
     assert_non_null(latency);
@@ -98,16 +98,4 @@ static void empty_and_reset_give_zeros(void **state)
         oct_latency_reset(latency);
     }
     free(latency);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(percentiles_are_those_of_a_sorted_array_within_a_32nd),
-        cmocka_unit_test(every_number_of_values_has_its_percentiles),
-        cmocka_unit_test(every_value_alone_is_told_exactly),
-        cmocka_unit_test(values_beyond_the_last_bucket_count_and_the_largest_is_kept),
-        cmocka_unit_test(empty_and_reset_give_zeros),
-    };
-    return cmocka_run_group_tests_name("latency", tests, NULL, NULL);
 }

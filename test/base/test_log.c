@@ -103,7 +103,7 @@ static void expect_account(struct swap *s)
     free(more);
 }
 
-static void a_pipe_that_nobody_reads_holds_up_no_thread_and_lines_are_accounted_for(void **state)
+TEST(a_pipe_that_nobody_reads_holds_up_no_thread_and_lines_are_accounted_for)
 {
     struct swap s;
     begin(&s, true);
@@ -111,7 +111,7 @@ static void a_pipe_that_nobody_reads_holds_up_no_thread_and_lines_are_accounted_
     end(&s);
 }
 
-static void a_socket_that_nobody_reads_holds_up_no_thread_and_lines_are_accounted_for(void **state)
+TEST(a_socket_that_nobody_reads_holds_up_no_thread_and_lines_are_accounted_for)
 {
     struct swap s;
     int bytes = 8192;
@@ -121,7 +121,7 @@ static void a_socket_that_nobody_reads_holds_up_no_thread_and_lines_are_accounte
     end(&s);
 }
 
-static void a_line_too_long_is_cut_and_ends_as_one_line(void **state)
+TEST(a_line_too_long_is_cut_and_ends_as_one_line)
 {
     struct swap s;
     char words[3000];
@@ -135,14 +135,4 @@ static void a_line_too_long_is_cut_and_ends_as_one_line(void **state)
     assert_non_null(strstr(text, "warning: www"));
     free(text);
     end(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_too_long_is_cut_and_ends_as_one_line),
-        cmocka_unit_test(a_pipe_that_nobody_reads_holds_up_no_thread_and_lines_are_accounted_for),
-        cmocka_unit_test(a_socket_that_nobody_reads_holds_up_no_thread_and_lines_are_accounted_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

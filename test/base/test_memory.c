@@ -1,17 +1,13 @@
 /* What a process may still take, by the limits that it is given. */
 #include "pipeline/base/memory.h"
+#include "test/rig/tap.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include <cmocka.h>
-
-static void it_is_some_and_less_than_the_machine_has(void **state)
+TEST(it_is_some_and_less_than_the_machine_has)
 {
     const char *limit = NULL;
     double kib = NAN;
@@ -24,7 +20,7 @@ static void it_is_some_and_less_than_the_machine_has(void **state)
     assert_non_null(limit);
 }
 
-static void a_limit_of_data_is_seen(void **state)
+TEST(a_limit_of_data_is_seen)
 {
     struct rlimit before, limit;
     const char *which;
@@ -36,13 +32,4 @@ static void a_limit_of_data_is_seen(void **state)
     assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
     assert_true(bytes >= 0 && bytes <= 1 << 20);
     assert_string_equal(which, "of the limit of data");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_some_and_less_than_the_machine_has),
-        cmocka_unit_test(a_limit_of_data_is_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static void sum_of(const void *bytes, size_t n, char hex[65])
     oct_sha256_hex(sum, hex);
 }
 
-static void the_examples_of_the_standard_have_their_sums(void **state)
+TEST(the_examples_of_the_standard_have_their_sums)
 {
     static const struct {
         const char *text, *sum;
@@ -36,7 +36,7 @@ static void the_examples_of_the_standard_have_their_sums(void **state)
     }
 }
 
-static void a_million_letters_have_their_sum(void **state)
+TEST(a_million_letters_have_their_sum)
 {
     char hex[65], *letters = malloc(1000000);
     assert_non_null(letters);
@@ -47,7 +47,7 @@ static void a_million_letters_have_their_sum(void **state)
 }
 
 /* Every length around the ends of blocks, in pieces of every size. */
-static void pieces_have_the_sum_of_the_whole(void **state)
+TEST(pieces_have_the_sum_of_the_whole)
 {
     unsigned char bytes[200];
     char whole[65], hex[65];
@@ -66,14 +66,4 @@ static void pieces_have_the_sum_of_the_whole(void **state)
             assert_string_equal(hex, whole);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_examples_of_the_standard_have_their_sums),
-        cmocka_unit_test(a_million_letters_have_their_sum),
-        cmocka_unit_test(pieces_have_the_sum_of_the_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

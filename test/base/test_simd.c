@@ -1,18 +1,13 @@
 /* Which instruction set is chosen: the best, those below it, and nothing else. */
 #include "pipeline/base/simd.h"
+#include "test/rig/tap.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 static const char *const names[OCT_N_SIMD] = {"plain", "avx2", "avx512"};
 
-static void auto_is_the_best_and_those_below_it_are_had(void **state)
+TEST(auto_is_the_best_and_those_below_it_are_had)
 {
     const enum oct_simd best = oct_simd_choose("auto");
     assert_true(best < OCT_N_SIMD);
@@ -20,14 +15,14 @@ static void auto_is_the_best_and_those_below_it_are_had(void **state)
         assert_int_equal(oct_simd_choose(names[i]), i <= best ? i : OCT_N_SIMD);
 }
 
-static void what_is_no_set_is_told(void **state)
+TEST(what_is_no_set_is_told)
 {
     assert_int_equal(oct_simd_choose("sse9"), OCT_N_SIMD);
     assert_int_equal(oct_simd_choose(""), OCT_N_SIMD);
 }
 
 /* By what the kernel says of the processor. */
-static void the_processor_has_what_is_chosen(void **state)
+TEST(the_processor_has_what_is_chosen)
 {
     static char flags[1 << 14];
     FILE *file = fopen("/proc/cpuinfo", "r");
@@ -40,14 +35,4 @@ static void the_processor_has_what_is_chosen(void **state)
                                      strstr(flags, " avx512dq") && strstr(flags, " avx512vl")};
     for (unsigned i = 0; i < OCT_N_SIMD; i++)
         assert_int_equal(oct_simd_choose(names[i]) == i, (i < 2 || has[1]) && has[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(auto_is_the_best_and_those_below_it_are_had),
-        cmocka_unit_test(what_is_no_set_is_told),
-        cmocka_unit_test(the_processor_has_what_is_chosen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,15 +34,13 @@ static int set_up(void **state)
     return 0;
 }
 
-static void a_thread_has_its_name_and_its_creators_signals_stay(void **state)
+TEST_WITH(a_thread_has_its_name_and_its_creators_signals_stay, set_up, NULL)
 {
     struct seen *seen = *state;
-    struct oct_error err = {.text = ""};
     pthread_t thread;
     sigset_t before, after;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
-    assert_int_equal(oct_thread_start(&thread, "octd-look", look, seen, "look thread", &err),
-                     OCT_OK);
+    must(oct_thread_start(&thread, "octd-look", look, seen, "look thread", &failure));
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     sem_post(&seen->named);
     pthread_join(thread, NULL);
@@ -51,7 +49,7 @@ static void a_thread_has_its_name_and_its_creators_signals_stay(void **state)
     assert_int_equal(sigismember(&after, SIGTERM), 0);
 }
 
-static void a_thread_blocks_what_others_send_and_not_what_it_raises(void **state)
+TEST_WITH(a_thread_blocks_what_others_send_and_not_what_it_raises, set_up, NULL)
 {
     struct seen *seen = *state;
     static const int sent[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM, SIGPIPE};
@@ -66,7 +64,7 @@ static void a_thread_blocks_what_others_send_and_not_what_it_raises(void **state
         assert_int_equal(sigismember(&seen->blocked, raised[i]), 0);
 }
 
-static void a_detached_thread_has_its_name_too(void **state)
+TEST_WITH(a_detached_thread_has_its_name_too, set_up, NULL)
 {
     struct seen *seen = *state;
     assert_int_equal(oct_thread_start_detached("octd-alone", look, seen, "lone thread", NULL),
@@ -77,7 +75,7 @@ static void a_detached_thread_has_its_name_too(void **state)
 }
 
 /* A stack as large as the whole address space cannot be had. */
-static void without_a_thread_there_is_a_message(void **state)
+TEST_WITH(without_a_thread_there_is_a_message, set_up, NULL)
 {
     struct seen *seen = *state;
     struct oct_error err = {.text = ""};
@@ -94,15 +92,4 @@ static void without_a_thread_there_is_a_message(void **state)
     assert_int_equal(e, OCT_E_IO);
     assert_int_equal(err.code, OCT_E_IO);
     assert_int_equal(strncmp(err.text, "look thread: ", 13), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_thread_has_its_name_and_its_creators_signals_stay, set_up),
-        cmocka_unit_test_setup(a_thread_blocks_what_others_send_and_not_what_it_raises, set_up),
-        cmocka_unit_test_setup(a_detached_thread_has_its_name_too, set_up),
-        cmocka_unit_test_setup(without_a_thread_there_is_a_message, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

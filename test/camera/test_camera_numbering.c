@@ -33,7 +33,7 @@ static void feed(struct oct_numbering *n, uint64_t first_id, uint64_t first, uin
         next_is(n, id16(first_id, f), at(f), OCT_FRAME_NEXT, 0);
 }
 
-static void sixteen_bits_turn_over(void **state)
+TEST(sixteen_bits_turn_over)
 {
     struct oct_numbering n;
     oct_numbering_init(&n, false);
@@ -48,7 +48,7 @@ static void sixteen_bits_turn_over(void **state)
 }
 
 /* Losses at random over several turns: the sum of all steps is where the camera is. */
-static void gaps_add_up(void **state)
+TEST(gaps_add_up)
 {
     struct oct_numbering n;
     uint64_t f = 0, line = 0;
@@ -66,7 +66,7 @@ static void gaps_add_up(void **state)
     assert_int_equal(n.n_lost, f - 40000);
 }
 
-static void wide_ids_are_recognised(void **state)
+TEST(wide_ids_are_recognised)
 {
     struct oct_numbering n;
     oct_numbering_init(&n, false);
@@ -82,7 +82,7 @@ static void wide_ids_are_recognised(void **state)
 }
 
 /* 0 is no id of GigE Vision, but some cameras count over it. */
-static void a_camera_that_counts_over_zero(void **state)
+TEST(a_camera_that_counts_over_zero)
 {
     struct oct_numbering n;
     oct_numbering_init(&n, false);
@@ -91,7 +91,7 @@ static void a_camera_that_counts_over_zero(void **state)
     next_is(&n, 1, at(2), OCT_FRAME_NEXT, 0);
 }
 
-static void whole_turns_are_of_the_clock(void **state)
+TEST(whole_turns_are_of_the_clock)
 {
     struct oct_numbering n;
     oct_numbering_init(&n, false);
@@ -103,7 +103,7 @@ static void whole_turns_are_of_the_clock(void **state)
 }
 
 /* The scanner's trigger pauses: the camera counts no frames meanwhile. */
-static void a_pause_is_no_loss(void **state)
+TEST(a_pause_is_no_loss)
 {
     static const uint64_t pauses[] = {100, 30000, 60000, 66000, 100000, 1000000};
     for (unsigned i = 0; i < sizeof(pauses) / sizeof(*pauses); i++) {
@@ -116,7 +116,7 @@ static void a_pause_is_no_loss(void **state)
     }
 }
 
-static void late_frames_are_left_out(void **state)
+TEST(late_frames_are_left_out)
 {
     struct oct_numbering n;
     oct_numbering_init(&n, false);
@@ -132,7 +132,7 @@ static void late_frames_are_left_out(void **state)
     next_is(&n, 502, 0, OCT_FRAME_NEXT, 1);
 }
 
-static void a_camera_that_counts_anew(void **state)
+TEST(a_camera_that_counts_anew)
 {
     for (int is_wide = 0; is_wide < 2; is_wide++) {
         struct oct_numbering n;
@@ -148,7 +148,7 @@ static void a_camera_that_counts_anew(void **state)
 }
 
 /* Ids and clock begin anew: the first hundred frames look late, are left out and count as lost. */
-static void a_camera_whose_clock_begins_anew(void **state)
+TEST(a_camera_whose_clock_begins_anew)
 {
     struct oct_numbering n;
     oct_numbering_init(&n, false);
@@ -161,7 +161,7 @@ static void a_camera_whose_clock_begins_anew(void **state)
 }
 
 /* More than half a turn is lost and the clock says so: no new beginning. */
-static void long_losses_fit_the_clock(void **state)
+TEST(long_losses_fit_the_clock)
 {
     struct oct_numbering n;
     oct_numbering_init(&n, false);
@@ -169,7 +169,7 @@ static void long_losses_fit_the_clock(void **state)
     next_is(&n, id16(1, 999 + 50000), at(999 + 50000), OCT_FRAME_NEXT, 49999);
 }
 
-static void the_period_is_the_clocks(void **state)
+TEST(the_period_is_the_clocks)
 {
     struct oct_numbering n;
     oct_numbering_init(&n, false);
@@ -177,22 +177,4 @@ static void the_period_is_the_clocks(void **state)
     feed(&n, 1, 0, 500);
     next_is(&n, id16(1, 510), at(510), OCT_FRAME_NEXT, 10);
     assert_true(oct_numbering_period_ns(&n) == PERIOD_NS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sixteen_bits_turn_over),
-        cmocka_unit_test(gaps_add_up),
-        cmocka_unit_test(wide_ids_are_recognised),
-        cmocka_unit_test(a_camera_that_counts_over_zero),
-        cmocka_unit_test(whole_turns_are_of_the_clock),
-        cmocka_unit_test(a_pause_is_no_loss),
-        cmocka_unit_test(late_frames_are_left_out),
-        cmocka_unit_test(a_camera_that_counts_anew),
-        cmocka_unit_test(a_camera_whose_clock_begins_anew),
-        cmocka_unit_test(long_losses_fit_the_clock),
-        cmocka_unit_test(the_period_is_the_clocks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #define MONO12_PACKED 0x010c0006u
 
 /* Two samples, 0xABC and 0x123, and one more, 0xF0E, in each format. */
-static void known_bytes(void **state)
+TEST(known_bytes)
 {
     static const struct {
         uint32_t pfnc;
@@ -41,7 +41,7 @@ static void known_bytes(void **state)
 
 /* Three samples a row: without padding the second row begins within a byte, with padding it begins
  * with one of its own. */
-static void rows_run_on_or_are_padded(void **state)
+TEST(rows_run_on_or_are_padded)
 {
     static const uint8_t on[9] = {0x01, 0x20, 0x00, 0x03, 0x40, 0x00, 0x05, 0x60, 0x00};
     static const uint8_t padded[14] = {0x01, 0x20, 0x00, 0x03, 0x00, 0xee, 0xee,
@@ -60,7 +60,7 @@ static void rows_run_on_or_are_padded(void **state)
     assert_memory_equal(got, wanted + 3, 3 * sizeof(*got));
 }
 
-static void formats_are_those_of_the_convention(void **state)
+TEST(formats_are_those_of_the_convention)
 {
     assert_int_equal(oct_pixel_format_of(0x01100003), OCT_PIXEL_MONO10);
     assert_int_equal(oct_pixel_format_of(0x01100025), OCT_PIXEL_MONO14);
@@ -71,20 +71,9 @@ static void formats_are_those_of_the_convention(void **state)
     assert_int_equal(oct_pixel_format_bits(OCT_PIXEL_NONE), 0);
 }
 
-static void sizes_do_not_overflow(void **state)
+TEST(sizes_do_not_overflow)
 {
     assert_int_equal(oct_pixel_bytes(OCT_PIXEL_MONO16, UINT32_MAX, UINT32_MAX, 0), 0);
     assert_int_equal(oct_pixel_bytes(OCT_PIXEL_MONO8, UINT32_MAX, UINT32_MAX, UINT32_MAX), 0);
     assert_true(oct_pixel_bytes(OCT_PIXEL_MONO16, 1u << 20, 1u << 20, 0) == (size_t)1 << 41);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_bytes),
-        cmocka_unit_test(rows_run_on_or_are_padded),
-        cmocka_unit_test(formats_are_those_of_the_convention),
-        cmocka_unit_test(sizes_do_not_overflow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

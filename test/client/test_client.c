@@ -23,10 +23,8 @@ struct receiver {
 static void open_receiver(struct receiver *r, int queue)
 {
     static unsigned n_opened;
-    const char *folder = getenv("TMPDIR");
     int no_linger = 0, timeout_ms = TEST_PATIENCE_MS;
-    snprintf(r->endpoint, sizeof(r->endpoint), "ipc://%s/octd-test-client-%d-%u",
-             folder ? folder : "/tmp", (int)getpid(), n_opened++);
+    snprintf(r->endpoint, sizeof(r->endpoint), "ipc://lines-%u", n_opened++);
     r->context = zmq_ctx_new();
     r->socket = zmq_socket(r->context, ZMQ_PULL);
     assert_int_equal(zmq_setsockopt(r->socket, ZMQ_RCVHWM, &queue, sizeof(queue)), 0);
@@ -70,7 +68,7 @@ static struct oct_client *connect_to(struct receiver *r, const struct oct_client
     return client;
 }
 
-static void blocks_arrive_numbered_with_flags_and_check_sum(void **state)
+TEST(blocks_arrive_numbered_with_flags_and_check_sum)
 {
     struct receiver r;
     open_receiver(&r, 100);
@@ -137,7 +135,7 @@ static uint16_t *new_lines(uint32_t n_lines)
     return lines;
 }
 
-static void owned_lines_are_released_once_even_when_never_delivered(void **state)
+TEST(owned_lines_are_released_once_even_when_never_delivered)
 {
     struct receiver nobody = {.endpoint = ""};
     snprintf(nobody.endpoint, sizeof(nobody.endpoint), "ipc:///nowhere/octd-%d", (int)getpid());
@@ -164,7 +162,7 @@ static void owned_lines_are_released_once_even_when_never_delivered(void **state
     assert_int_equal(atomic_load(&n_released), 3);
 }
 
-static void a_full_queue_drops_blocks_and_leaves_a_gap(void **state)
+TEST(a_full_queue_drops_blocks_and_leaves_a_gap)
 {
     struct receiver nobody = {.endpoint = ""};
     snprintf(nobody.endpoint, sizeof(nobody.endpoint), "ipc:///nowhere/octd-%d", (int)getpid());
@@ -193,12 +191,9 @@ static void a_full_queue_drops_blocks_and_leaves_a_gap(void **state)
 
 enum { M = 6, B = 7 };
 
-static struct oct_recording *open_recording(char *path, size_t path_bytes)
+static struct oct_recording *open_recording(void)
 {
-    const char *folder = getenv("TMPDIR");
-    snprintf(path, path_bytes, "%s/octd-test-store-%d.raw", folder ? folder : "/tmp",
-             (int)getpid());
-    FILE *file = fopen(path, "wb");
+    FILE *file = fopen("store.raw", "wb");
     assert_non_null(file);
     for (unsigned i = 0; i < B * M * N; i++) {
         uint16_t sample = (uint16_t)i;
@@ -211,28 +206,23 @@ static struct oct_recording *open_recording(char *path, size_t path_bytes)
     config->camera.samples = N;
     config->scan.lines = M;
     struct oct_recording *recording;
-    struct oct_error err;
-    if (oct_recording_open(&recording, path, config, &err))
-        fail_msg("%s", err.text);
+    must(oct_recording_open(&recording, "store.raw", config, &failure));
     free(config);
     return recording;
 }
 
 static void walk_store(uint64_t whole_bytes, uint32_t window, bool loop)
 {
-    char path[512];
-    struct oct_error err = {0};
     struct oct_line_store *store;
-    struct oct_recording *recording = open_recording(path, sizeof(path));
-    assert_int_equal(oct_line_store_create(&store, recording, window, loop, whole_bytes, 1, &err),
-                     OCT_OK);
+    struct oct_recording *recording = open_recording();
+    must(oct_line_store_create(&store, recording, window, loop, whole_bytes, 1, &failure));
     assert_int_equal(oct_line_store_is_whole(store), whole_bytes > 0);
     for (uint64_t line = 0; line < (loop ? 5u : 1u) * B * M;) {
         uint64_t left = B * M - line % (B * M);
         uint32_t n = left < window ? (uint32_t)left : window;
         uint16_t *samples;
         const uint8_t *valid;
-        assert_int_equal(oct_line_store_window(store, line, n, &samples, &valid, &err), OCT_OK);
+        must(oct_line_store_window(store, line, n, &samples, &valid, &failure));
         for (uint32_t i = 0; i < n * N; i++)
             assert_int_equal(samples[i], (uint16_t)(line % (B * M) * N + i));
         for (uint32_t j = 0; j < n; j++)
@@ -241,10 +231,9 @@ static void walk_store(uint64_t whole_bytes, uint32_t window, bool loop)
     }
     oct_line_store_destroy(store);
     oct_recording_close(recording);
-    unlink(path);
 }
 
-static void lines_come_in_order_whether_held_whole_or_read_ahead(void **state)
+TEST(lines_come_in_order_whether_held_whole_or_read_ahead)
 {
     const uint32_t windows[] = {1, 4, M, 2 * M + 1, B * M};
     for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
@@ -254,14 +243,13 @@ static void lines_come_in_order_whether_held_whole_or_read_ahead(void **state)
     }
 }
 
-static void a_recording_cut_while_being_read_is_an_error(void **state)
+TEST(a_recording_cut_while_being_read_is_an_error)
 {
-    char path[512];
     struct oct_error err = {0};
     struct oct_line_store *store;
-    struct oct_recording *recording = open_recording(path, sizeof(path));
+    struct oct_recording *recording = open_recording();
     assert_int_equal(oct_line_store_create(&store, recording, M, false, 0, 1, &err), OCT_OK);
-    assert_int_equal(truncate(path, 4 * M * N * 2 + 10), 0);
+    assert_int_equal(truncate("store.raw", 4 * M * N * 2 + 10), 0);
     enum oct_err code = OCT_OK;
     uint64_t line = 0;
     uint16_t *samples;
@@ -276,17 +264,4 @@ static void a_recording_cut_while_being_read_is_an_error(void **state)
                      OCT_E_FORMAT);
     assert_null(store);
     oct_recording_close(recording);
-    unlink(path);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_arrive_numbered_with_flags_and_check_sum),
-        cmocka_unit_test(owned_lines_are_released_once_even_when_never_delivered),
-        cmocka_unit_test(a_full_queue_drops_blocks_and_leaves_a_gap),
-        cmocka_unit_test(lines_come_in_order_whether_held_whole_or_read_ahead),
-        cmocka_unit_test(a_recording_cut_while_being_read_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 /* ---- the table ---- */
 
-static void table_is_sound(void **state)
+TEST(table_is_sound)
 {
     const char *section = "";
     struct oct_key key, found;
@@ -40,10 +40,9 @@ static void table_is_sound(void **state)
     assert_true(n > 90 && n <= OCT_CONFIG_MAX_ROWS);
 }
 
-static void defaults_are_those_of_the_contract(void **state)
+TEST(defaults_are_those_of_the_contract)
 {
     struct oct_config c;
-    struct oct_error err;
     oct_config_init(&c);
     assert_int_equal(c.camera.samples, 832);
     assert_int_equal(c.camera.bits, 16);
@@ -78,7 +77,7 @@ static void defaults_are_those_of_the_contract(void **state)
     assert_int_equal(enface->projection, OCT_PROJECTION_MEAN);
     assert_true(enface->slab_first == 0.4 && enface->slab_last == 0.6);
     assert_false(oct_config_is_set(&c, "camera.samples"));
-    config_assert_ok(oct_config_check(&c, &err), &err);
+    must(oct_config_check(&c, &failure));
 }
 
 /* ---- values ---- */
@@ -219,7 +218,7 @@ static const struct value_case value_cases[] = {
     {"ingest.queue_messages", "0", NULL, "1 to 1000000"},
 };
 
-static void values_are_checked_by_type_and_range(void **state)
+TEST(values_are_checked_by_type_and_range)
 {
     for (size_t i = 0; i < sizeof(value_cases) / sizeof(value_cases[0]); i++) {
         const struct value_case *v = &value_cases[i];
@@ -232,7 +231,7 @@ static void values_are_checked_by_type_and_range(void **state)
         if (v->kept) {
             if (code)
                 fail_msg("%s=%s: %s", v->key, v->value, err.text);
-            config_assert_ok(oct_config_get(&config, v->key, kept, sizeof(kept), &err), &err);
+            must(oct_config_get(&config, v->key, kept, sizeof(kept), &failure));
             assert_string_equal(kept, v->kept);
             assert_true(oct_config_is_set(&config, v->key));
         } else {
@@ -246,7 +245,7 @@ static void values_are_checked_by_type_and_range(void **state)
     }
 }
 
-static void long_strings_are_refused_not_cut(void **state)
+TEST(long_strings_are_refused_not_cut)
 {
     struct oct_config config;
     struct oct_error err;
@@ -255,7 +254,7 @@ static void long_strings_are_refused_not_cut(void **state)
     memset(text, 'a', sizeof(text));
     text[0] = '/';
     text[OCT_CONFIG_STRING_BYTES - 1] = '\0';
-    config_assert_ok(oct_config_set(&config, "record.directory", text, "--set", &err), &err);
+    must(oct_config_set(&config, "record.directory", text, "--set", &failure));
     assert_string_equal(config.record.directory, text);
     text[OCT_CONFIG_STRING_BYTES - 1] = 'a';
     text[OCT_CONFIG_STRING_BYTES] = '\0';
@@ -267,14 +266,14 @@ static void long_strings_are_refused_not_cut(void **state)
                      OCT_E_CONFIG);
     assert_has(err.text, "128 bytes long: at most 127");
     text[127] = '\0';
-    config_assert_ok(oct_config_set(&config, "record.pseudonym", text, "--set", &err), &err);
+    must(oct_config_set(&config, "record.pseudonym", text, "--set", &failure));
     snprintf(text, sizeof(text), "ipc:///%0107d", 0);
     assert_int_equal(oct_config_set(&config, "ingest.endpoint", text, "--set", &err), OCT_E_CONFIG);
     assert_has(err.text, "too long for a socket");
     assert_int_equal(oct_config_get(&config, "record.pseudonym", text, 5, &err), OCT_E_ARG);
 }
 
-static void unknown_keys_name_the_nearest(void **state)
+TEST(unknown_keys_name_the_nearest)
 {
     static const char *const cases[][2] = {
         {"camera.sampels", "did you mean camera.samples?"},
@@ -311,14 +310,14 @@ static void unknown_keys_name_the_nearest(void **state)
     assert_null(strstr(err.text, "did you mean"));
 }
 
-static void assignments_are_split_at_the_first_equals_sign(void **state)
+TEST(assignments_are_split_at_the_first_equals_sign)
 {
     struct oct_config config;
     struct oct_error err = {.text = ""};
     oct_config_init(&config);
-    config_assert_ok(oct_config_set_assignment(&config, "camera.samples=1024", &err), &err);
+    must(oct_config_set_assignment(&config, "camera.samples=1024", &failure));
     assert_int_equal(config.camera.samples, 1024);
-    config_assert_ok(oct_config_set_assignment(&config, " record.directory = a=b ", &err), &err);
+    must(oct_config_set_assignment(&config, " record.directory = a=b ", &failure));
     assert_string_equal(config.record.directory, "a=b");
     static const char *const bad[] = {"camera.samples", "", "=5", "  =5", "camera.samples=x"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -328,7 +327,7 @@ static void assignments_are_split_at_the_first_equals_sign(void **state)
     assert_int_equal(config.camera.samples, 1024);
 }
 
-static void when_a_key_may_change_and_what_applies_it(void **state)
+TEST(when_a_key_may_change_and_what_applies_it)
 {
     static const struct {
         const char *key;
@@ -362,8 +361,7 @@ static void when_a_key_may_change_and_what_applies_it(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         enum oct_param_when when;
         unsigned applies;
-        struct oct_error err;
-        config_assert_ok(oct_config_when(cases[i].key, &when, &applies, &err), &err);
+        must(oct_config_when(cases[i].key, &when, &applies, &failure));
         if (when != cases[i].when || applies != cases[i].applies)
             fail_msg("%s", cases[i].key);
     }
@@ -371,7 +369,7 @@ static void when_a_key_may_change_and_what_applies_it(void **state)
 
 /* ---- several keys together ---- */
 
-static void keys_that_do_not_go_together_are_refused(void **state)
+TEST(keys_that_do_not_go_together_are_refused)
 {
     static const char *const cases[][2] = {
         {"[calibration]\nwavelengths=/a\nkmap=/b\n", "calibration.kmap"},
@@ -399,20 +397,5 @@ static void keys_that_do_not_go_together_are_refused(void **state)
                   "[calibration]\nkmap=/b\nbackground=/c\n[pipeline]\ndc=file\nmin_db=59.9\n"
                   "[record]\nspectra=no\n"
                   "[scan]\nbscans=60\nrepeats=4\ninterleave=5\nlines=30\nline_repeats=15\n");
-    config_assert_ok(oct_config_check(&config, &err), &err);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_is_sound),
-        cmocka_unit_test(defaults_are_those_of_the_contract),
-        cmocka_unit_test(values_are_checked_by_type_and_range),
-        cmocka_unit_test(long_strings_are_refused_not_cut),
-        cmocka_unit_test(unknown_keys_name_the_nearest),
-        cmocka_unit_test(assignments_are_split_at_the_first_equals_sign),
-        cmocka_unit_test(when_a_key_may_change_and_what_applies_it),
-        cmocka_unit_test(keys_that_do_not_go_together_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    must(oct_config_check(&config, &failure));
 }

@@ -9,11 +9,10 @@
 
 static void set(struct oct_config *config, const char *key, const char *value)
 {
-    struct oct_error err = {.text = ""};
-    config_assert_ok(oct_config_set(config, key, value, "test", &err), &err);
+    must(oct_config_set(config, key, value, "test", &failure));
 }
 
-static void a_key_belongs_to_the_analysis_in_its_name(void **state)
+TEST(a_key_belongs_to_the_analysis_in_its_name)
 {
     static const struct {
         const char *analysis, *key;
@@ -39,7 +38,7 @@ static void a_key_belongs_to_the_analysis_in_its_name(void **state)
             fail_msg("%s of %s", cases[i].key, cases[i].analysis);
 }
 
-static void enabled_puts_to_rest_and_asks(void **state)
+TEST(enabled_puts_to_rest_and_asks)
 {
     struct oct_config c;
     oct_config_init(&c);
@@ -61,7 +60,7 @@ static void enabled_puts_to_rest_and_asks(void **state)
     assert_false(oct_config_analysis_is_asked(&c, "cells"));
 }
 
-static void the_average_is_asked_for_by_a_window_or_repeats(void **state)
+TEST(the_average_is_asked_for_by_a_window_or_repeats)
 {
     struct oct_config c;
     oct_config_init(&c);
@@ -73,7 +72,7 @@ static void the_average_is_asked_for_by_a_window_or_repeats(void **state)
     assert_true(oct_config_analysis_is_asked(&c, "average"));
 }
 
-static void record_decides_what_recordings_have(void **state)
+TEST(record_decides_what_recordings_have)
 {
     struct oct_config c;
     oct_config_init(&c);
@@ -88,7 +87,7 @@ static void record_decides_what_recordings_have(void **state)
     assert_true(oct_config_records(&c, "slab"));
 }
 
-static void settings_are_listed_by_their_keys(void **state)
+TEST(settings_are_listed_by_their_keys)
 {
     struct oct_config c;
     struct oct_config_setting s;
@@ -114,7 +113,7 @@ static void settings_are_listed_by_their_keys(void **state)
     assert_false(oct_config_analysis_setting(&c, "quality", &none, &s));
 }
 
-static void settings_are_filled_or_zero(void **state)
+TEST(settings_are_filled_or_zero)
 {
     struct oct_config c;
     struct oct_analysis_settings s;
@@ -134,20 +133,7 @@ static void settings_are_filled_or_zero(void **state)
     assert_true(oct_config_analysis(&c, "average", &s) && average->repeats == 1);
     assert_false(oct_config_analysis(&c, "quality", &s));
     assert_int_equal(average->bscans, 0);
-    config_assert_ok(oct_config_analysis_check(&c, "quality", &form, &err), &err);
+    must(oct_config_analysis_check(&c, "quality", &form, &failure));
     form.dims[0] = form.dims[1] = 2; /* too few to register */
     assert_int_equal(oct_config_analysis_check(&c, "average", &form, &err), OCT_E_CONFIG);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_belongs_to_the_analysis_in_its_name),
-        cmocka_unit_test(enabled_puts_to_rest_and_asks),
-        cmocka_unit_test(the_average_is_asked_for_by_a_window_or_repeats),
-        cmocka_unit_test(record_decides_what_recordings_have),
-        cmocka_unit_test(settings_are_listed_by_their_keys),
-        cmocka_unit_test(settings_are_filled_or_zero),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

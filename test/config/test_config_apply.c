@@ -9,7 +9,7 @@
 
 /* ---- what the pipeline gets ---- */
 
-static void geometry_and_display_follow_the_keys(void **state)
+TEST(geometry_and_display_follow_the_keys)
 {
     struct oct_config config;
     struct oct_geometry g;
@@ -20,7 +20,7 @@ static void geometry_and_display_follow_the_keys(void **state)
                   "crop_first=10\ncrop_last=100\nrange=manual\nmin_db=-5\nmax_db=55\nmin=2\n"
                   "max=9\npercentile_low=1\npercentile_high=98\nsmoothing_bscans=7\n"
                   "[output]\nsample=f32\n");
-    config_assert_ok(oct_config_geometry(&config, &g, &err), &err);
+    must(oct_config_geometry(&config, &g, &failure));
     assert_int_equal(g.padded, 4096);
     assert_int_equal(g.n_lines, 16);
     assert_int_equal(g.n_bscans, 3);
@@ -40,7 +40,7 @@ static void geometry_and_display_follow_the_keys(void **state)
 }
 
 /* Twice upsampled, nothing real lies beyond P2/4; 0 keeps its meaning. */
-static void the_depth_follows_the_samples(void **state)
+TEST(the_depth_follows_the_samples)
 {
     static const struct {
         const char *samples, *crop_last;
@@ -57,15 +57,15 @@ static void the_depth_follows_the_samples(void **state)
         struct oct_error err = {.text = ""};
         oct_config_init(&config);
         oct_config_set(&config, "camera.samples", cases[i].samples, "--set", &err);
-        config_assert_ok(oct_config_geometry(&config, &g, &err), &err);
+        must(oct_config_geometry(&config, &g, &failure));
         assert_int_equal(g.crop_last, g.padded / 2); /* nobody said anything */
         oct_config_set(&config, "pipeline.crop_last", cases[i].crop_last, "--set", &err);
-        config_assert_ok(oct_config_geometry(&config, &g, &err), &err);
+        must(oct_config_geometry(&config, &g, &failure));
         assert_int_equal(g.depth, cases[i].depth);
     }
 }
 
-static void engine_options_name_the_cache_folder(void **state)
+TEST(engine_options_name_the_cache_folder)
 {
     struct oct_config config;
     struct oct_engine_options options;
@@ -99,37 +99,36 @@ static void engine_options_name_the_cache_folder(void **state)
     free(home);
 }
 
-static void calibration_files_are_read_into_a_plan(void **state)
+TEST(calibration_files_are_read_into_a_plan)
 {
     struct oct_config config;
     struct oct_calibration cal;
     struct oct_plan *plan;
-    struct oct_error err = {.text = ""};
     config_accept(&config, "[camera]\nsamples=8\n[scan]\nlines=2\nbscans=1\n"
                            "[calibration]\ndispersion_a2=1.5\ndispersion_a5=-2\n");
-    const char *path = config_temp_path("nm.txt");
+    const char *path = "nm.txt";
     config_write_file(path, "800\n800.1\n800.2\n800.3\n800.4\n800.5\n800.6\n800.7\n");
-    config_assert_ok(oct_config_set(&config, "calibration.wavelengths", path, "test", &err), &err);
-    config_assert_ok(oct_config_calibration(&config, &cal, &err), &err);
+    must(oct_config_set(&config, "calibration.wavelengths", path, "test", &failure));
+    must(oct_config_calibration(&config, &cal, &failure));
     assert_int_equal(cal.n_wavelengths, 8);
     assert_true(cal.wavelengths_nm[7] == 800.7);
     assert_true(cal.coefficient[2] == 1.5 && cal.coefficient[5] == -2 && cal.coefficient[3] == 0);
     assert_null(cal.background);
     oct_calibration_finish(&cal);
-    config_assert_ok(oct_config_plan(&config, &plan, &err), &err);
+    must(oct_config_plan(&config, &plan, &failure));
     assert_int_equal(plan->geometry.n_samples, 8);
     assert_int_equal(plan->chain.dc, OCT_DC_BSCAN);
     oct_plan_destroy(plan);
     unlink(path);
 }
 
-static void nufft_is_planned_with_its_accuracy(void **state)
+TEST(nufft_is_planned_with_its_accuracy)
 {
     static const struct {
         const char *accuracy_db;
         unsigned n_taps;
     } cases[] = {{"-80", 8}, {"-110", 8}, {"-70", 6}, {"-40", 4}};
-    const char *path = config_temp_path("map.txt");
+    const char *path = "map.txt";
     config_write_file(path, "0\n7\n");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct oct_config config;
@@ -139,7 +138,7 @@ static void nufft_is_planned_with_its_accuracy(void **state)
                                "[pipeline]\ninterpolation=nufft\n");
         oct_config_set(&config, "calibration.kmap", path, "test", &err);
         oct_config_set(&config, "pipeline.nufft_accuracy_db", cases[i].accuracy_db, "test", &err);
-        config_assert_ok(oct_config_plan(&config, &plan, &err), &err); /* crop_last=auto fits */
+        must(oct_config_plan(&config, &plan, &failure)); /* crop_last=auto fits */
         assert_int_equal(plan->chain.interpolation, OCT_INTERPOLATION_NUFFT);
         assert_int_equal(plan->spread.n_taps, cases[i].n_taps);
         assert_true(oct_shaping_is_none(&plan->chain.shaping));
@@ -149,22 +148,22 @@ static void nufft_is_planned_with_its_accuracy(void **state)
     unlink(path);
 }
 
-static void a_window_is_planned_with_its_width_and_source(void **state)
+TEST(a_window_is_planned_with_its_width_and_source)
 {
     struct oct_config config;
     struct oct_plan *plan;
     struct oct_error err = {.text = ""};
     char map[4096], light[4096];
-    snprintf(map, sizeof(map), "%s", config_temp_path("map.txt"));
-    snprintf(light, sizeof(light), "%s", config_temp_path("light.txt"));
+    snprintf(map, sizeof(map), "%s", "map.txt");
+    snprintf(light, sizeof(light), "%s", "light.txt");
     config_write_file(map, "0\n7\n");
     config_write_file(light, "1\n2\n3\n4\n4\n3\n2\n1\n");
     config_accept(&config, "[camera]\nsamples=8\n[scan]\nlines=2\nbscans=1\n"
                            "[pipeline]\nwindow=gauss\nwindow_width=0.75\nflatten=yes\n");
     oct_config_set(&config, "calibration.kmap", map, "test", &err);
     oct_config_set(&config, "calibration.background", light, "test", &err);
-    config_assert_ok(oct_config_check(&config, &err), &err);
-    config_assert_ok(oct_config_plan(&config, &plan, &err), &err);
+    must(oct_config_check(&config, &failure));
+    must(oct_config_plan(&config, &plan, &failure));
     assert_int_equal(plan->chain.shaping.window, OCT_WINDOW_GAUSS);
     assert_true(plan->chain.shaping.width == 0.75 && plan->chain.shaping.flatten);
     oct_plan_destroy(plan);
@@ -179,7 +178,7 @@ static void a_window_is_planned_with_its_width_and_source(void **state)
     unlink(light);
 }
 
-static void depths_that_nufft_cannot_have_name_file_and_line(void **state)
+TEST(depths_that_nufft_cannot_have_name_file_and_line)
 {
     static const char *const cases[][2] = {
         {"interpolation=nufft\ncrop_last=1025\n",
@@ -188,7 +187,7 @@ static void depths_that_nufft_cannot_have_name_file_and_line(void **state)
         {"crop_last=0\ninterpolation=nufft\n",
          "lab.ini:7: [pipeline] interpolation: pipeline.crop_last is 2048: with"},
     };
-    const char *path = config_temp_path("map.txt");
+    const char *path = "map.txt";
     config_write_file(path, "0\n7\n");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct oct_config config;
@@ -198,7 +197,7 @@ static void depths_that_nufft_cannot_have_name_file_and_line(void **state)
         snprintf(text, sizeof(text), "[camera]\nsamples=8\n[scan]\nlines=2\n[pipeline]\n%s",
                  cases[i][0]);
         oct_config_init(&config);
-        config_assert_ok(oct_config_load_text(&config, text, "lab.ini", &err), &err);
+        must(oct_config_load_text(&config, text, "lab.ini", &failure));
         oct_config_set(&config, "calibration.kmap", path, "test", &err);
         assert_int_equal(oct_config_plan(&config, &plan, &err), OCT_E_CONFIG);
         assert_has(err.text, cases[i][1]);
@@ -206,7 +205,7 @@ static void depths_that_nufft_cannot_have_name_file_and_line(void **state)
     unlink(path);
 }
 
-static void calibration_faults_name_key_and_file(void **state)
+TEST(calibration_faults_name_key_and_file)
 {
     static const struct {
         const char *key, *text, *says;
@@ -225,17 +224,16 @@ static void calibration_faults_name_key_and_file(void **state)
         struct oct_error err = {.text = ""};
         char fine[4096], path[4096];
         config_accept(&config, "[camera]\nsamples=8\n[scan]\nlines=2\nbscans=1\n");
-        snprintf(fine, sizeof(fine), "%s", config_temp_path("fine.txt"));
-        snprintf(path, sizeof(path), "%s", config_temp_path("faulty.txt"));
+        snprintf(fine, sizeof(fine), "%s", "fine.txt");
+        snprintf(path, sizeof(path), "%s", "faulty.txt");
         config_write_file(fine, "800\n800.1\n800.2\n800.3\n800.4\n800.5\n800.6\n800.7\n");
         if (cases[i].text)
             config_write_file(path, cases[i].text);
         else
             unlink(path);
         if (strcmp(cases[i].key, "calibration.kmap"))
-            config_assert_ok(oct_config_set(&config, "calibration.wavelengths", fine, "test", &err),
-                             &err);
-        config_assert_ok(oct_config_set(&config, cases[i].key, path, "test", &err), &err);
+            must(oct_config_set(&config, "calibration.wavelengths", fine, "test", &failure));
+        must(oct_config_set(&config, cases[i].key, path, "test", &failure));
         enum oct_err code = oct_config_plan(&config, &plan, &err);
         if (code != OCT_E_CONFIG)
             fail_msg("case %zu: code %d %s", i, (int)code, err.text);
@@ -246,19 +244,4 @@ static void calibration_faults_name_key_and_file(void **state)
         unlink(path);
         unlink(fine);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(geometry_and_display_follow_the_keys),
-        cmocka_unit_test(the_depth_follows_the_samples),
-        cmocka_unit_test(engine_options_name_the_cache_folder),
-        cmocka_unit_test(calibration_files_are_read_into_a_plan),
-        cmocka_unit_test(nufft_is_planned_with_its_accuracy),
-        cmocka_unit_test(a_window_is_planned_with_its_width_and_source),
-        cmocka_unit_test(depths_that_nufft_cannot_have_name_file_and_line),
-        cmocka_unit_test(calibration_faults_name_key_and_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

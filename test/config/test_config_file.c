@@ -12,10 +12,9 @@
 
 /* ---- files ---- */
 
-static void a_file_is_read_over_what_is_there(void **state)
+TEST(a_file_is_read_over_what_is_there)
 {
     struct oct_config config;
-    struct oct_error err;
     config_accept(&config, "# a comment\n; another\n\n[camera]\nsamples = 1024 ; the new camera\n"
                            "  bits=12\n[scan]\nlines : 500\n[camera]\n[record]\n"
                            "pseudonym = x;y#z\neye =\n");
@@ -27,13 +26,12 @@ static void a_file_is_read_over_what_is_there(void **state)
     assert_true(oct_config_is_set(&config, "camera.bits"));
     assert_true(oct_config_is_set(&config, "record.eye"));
     assert_false(oct_config_is_set(&config, "scan.bscans"));
-    config_assert_ok(oct_config_load_text(&config, "[camera]\nsamples=2000", "more.ini", &err),
-                     &err);
+    must(oct_config_load_text(&config, "[camera]\nsamples=2000", "more.ini", &failure));
     assert_int_equal(config.camera.samples, 2000);
     assert_int_equal(config.camera.bits, 12);
 }
 
-static void byte_order_marks_and_crlf_are_fine(void **state)
+TEST(byte_order_marks_and_crlf_are_fine)
 {
     struct oct_config config;
     config_accept(&config,
@@ -44,7 +42,7 @@ static void byte_order_marks_and_crlf_are_fine(void **state)
     config_accept(&config, "\xef\xbb\xbf");
 }
 
-static void faults_name_file_line_and_key(void **state)
+TEST(faults_name_file_line_and_key)
 {
     static const char *const cases[][2] = {
         {"[camera]\n\nsamples = many\n", "lab.ini:3: [camera] samples: 'many'"},
@@ -76,7 +74,7 @@ static void faults_name_file_line_and_key(void **state)
     }
 }
 
-static void long_lines_are_read_whole_or_refused(void **state)
+TEST(long_lines_are_read_whole_or_refused)
 {
     struct oct_config config;
     struct oct_error err;
@@ -100,27 +98,23 @@ static void long_lines_are_read_whole_or_refused(void **state)
     assert_has(err.text, "yes | no");
 }
 
-static void paths_in_a_file_start_at_its_folder(void **state)
+TEST(paths_in_a_file_start_at_its_folder)
 {
     struct oct_config config;
-    struct oct_error err;
-    char want[4200], ini[4096];
-    snprintf(ini, sizeof(ini), "%s", config_temp_path("lab.ini"));
+    static const char ini[] = "lab/octd.ini";
+    assert_int_equal(mkdir("lab", 0700), 0);
     config_write_file(ini, "[calibration]\nwavelengths = cal/nm.txt\nkmap = ./px.txt\n"
                            "dispersion = /abs/d.txt\nbackground =\n[record]\ndirectory = .\n"
                            "[ingest]\nendpoint = ipc://lines\n");
     oct_config_init(&config);
-    config_assert_ok(oct_config_load(&config, ini, &err), &err);
-    *strrchr(ini, '/') = '\0';
-    snprintf(want, sizeof(want), "%s/cal/nm.txt", ini);
-    assert_string_equal(config.calibration.wavelengths, want);
-    snprintf(want, sizeof(want), "%s/px.txt", ini);
-    assert_string_equal(config.calibration.kmap, want);
+    must(oct_config_load(&config, ini, &failure));
+    assert_string_equal(config.calibration.wavelengths, "lab/cal/nm.txt");
+    assert_string_equal(config.calibration.kmap, "lab/px.txt");
     assert_string_equal(config.calibration.dispersion, "/abs/d.txt");
     assert_string_equal(config.calibration.background, "");
-    assert_string_equal(config.record.directory, ini);
+    assert_string_equal(config.record.directory, "lab");
     assert_string_equal(config.ingest.endpoint, "ipc://lines");
-    config_assert_ok(oct_config_set(&config, "calibration.kmap", "./x", "--set", &err), &err);
+    must(oct_config_set(&config, "calibration.kmap", "./x", "--set", &failure));
     assert_string_equal(config.calibration.kmap, "./x");
 
     char joined[32];
@@ -131,21 +125,21 @@ static void paths_in_a_file_start_at_its_folder(void **state)
     assert_false(oct_key_join_path("/0123456789", "01234567890123456789", joined, sizeof(joined)));
 }
 
-static void files_that_cannot_be_read_are_named(void **state)
+TEST(files_that_cannot_be_read_are_named)
 {
     struct oct_config config;
     struct oct_error err;
-    const char *path = config_temp_path("absent.ini");
+    const char *path = "absent.ini";
     oct_config_init(&config);
     assert_int_equal(oct_config_load(&config, path, &err), OCT_E_CONFIG);
     assert_has(err.text, "absent.ini: ");
     assert_has(err.text, "No such file");
-    path = config_temp_path("folder.ini");
+    path = "folder.ini";
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(oct_config_load(&config, path, &err), OCT_E_CONFIG);
     assert_has(err.text, "folder.ini: is a folder");
     assert_int_equal(rmdir(path), 0);
-    path = config_temp_path("binary.ini");
+    path = "binary.ini";
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fwrite("[camera]\nsam\0ples = 1\n", 1, 22, file);
@@ -164,10 +158,9 @@ static void files_that_cannot_be_read_are_named(void **state)
 
 /* ---- the text and the reference ---- */
 
-static void the_effective_text_reads_back_the_same(void **state)
+TEST(the_effective_text_reads_back_the_same)
 {
     struct oct_config config, again;
-    struct oct_error err = {.text = ""};
     char folder[PATH_MAX], want[PATH_MAX + 16];
     config_accept(&config, "[camera]\nsamples=1024\n[calibration]\nwavelengths=/lab/nm;1.txt\n"
                            "dispersion_a2=0.30000000000000004\ndispersion_a3=-1e-320\n"
@@ -177,7 +170,7 @@ static void the_effective_text_reads_back_the_same(void **state)
     char *text = oct_config_text(&config);
     assert_non_null(text);
     oct_config_init(&again);
-    config_assert_ok(oct_config_load_text(&again, text, "embedded", &err), &err);
+    must(oct_config_load_text(&again, text, "embedded", &failure));
     assert_non_null(getcwd(folder, sizeof(folder)));
     snprintf(want, sizeof(want), "%s/sub", folder);
     assert_string_equal(again.record.directory, want);
@@ -191,7 +184,7 @@ static void the_effective_text_reads_back_the_same(void **state)
 }
 
 /* "auto" follows the samples; in a recording stands what was computed. */
-static void the_effective_text_has_the_depth_that_auto_stands_for(void **state)
+TEST(the_effective_text_has_the_depth_that_auto_stands_for)
 {
     static const struct {
         const char *given, *says;
@@ -224,7 +217,7 @@ static char *reference(size_t *n_bytes)
 }
 
 /* A file that was copied as it is shipped sets nothing: there is one set of defaults. */
-static void the_reference_sets_nothing(void **state)
+TEST(the_reference_sets_nothing)
 {
     struct oct_config config, defaults;
     size_t n_bytes;
@@ -239,7 +232,7 @@ static void the_reference_sets_nothing(void **state)
     free(text);
 }
 
-static void the_reference_uncommented_sets_every_key(void **state)
+TEST(the_reference_uncommented_sets_every_key)
 {
     struct oct_config config, defaults;
     size_t n_bytes, n_keys = 0;
@@ -260,7 +253,7 @@ static void the_reference_uncommented_sets_every_key(void **state)
     free(text);
 }
 
-static void the_shipped_file_is_the_reference(void **state)
+TEST(the_shipped_file_is_the_reference)
 {
     char path[4096];
     const char *top = getenv("OCT_TOP");
@@ -280,7 +273,7 @@ static void the_shipped_file_is_the_reference(void **state)
     free(text);
 }
 
-static void help_has_a_line_for_every_key(void **state)
+TEST(help_has_a_line_for_every_key)
 {
     char *text = NULL;
     size_t n_bytes, n_lines = 0;
@@ -342,7 +335,7 @@ static size_t mutate(char *text, size_t n, size_t capacity, uint64_t *random)
     return n;
 }
 
-static void damaged_files_are_loaded_or_refused_with_a_line(void **state)
+TEST(damaged_files_are_loaded_or_refused_with_a_line)
 {
     size_t n_reference, n_loaded = 0, n_refused = 0;
     char *source = reference(&n_reference);
@@ -367,7 +360,7 @@ static void damaged_files_are_loaded_or_refused_with_a_line(void **state)
             char *effective = oct_config_text(&config);
             assert_non_null(effective);
             oct_config_init(&again);
-            config_assert_ok(oct_config_load_text(&again, effective, "embedded", &err), &err);
+            must(oct_config_load_text(&again, effective, "embedded", &failure));
             char *effective_again = oct_config_text(&again);
             assert_string_equal(effective, effective_again);
             free(effective);
@@ -381,24 +374,4 @@ static void damaged_files_are_loaded_or_refused_with_a_line(void **state)
     }
     free(source);
     assert_true(n_loaded > 100 && n_refused > 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_read_over_what_is_there),
-        cmocka_unit_test(byte_order_marks_and_crlf_are_fine),
-        cmocka_unit_test(faults_name_file_line_and_key),
-        cmocka_unit_test(long_lines_are_read_whole_or_refused),
-        cmocka_unit_test(paths_in_a_file_start_at_its_folder),
-        cmocka_unit_test(files_that_cannot_be_read_are_named),
-        cmocka_unit_test(the_effective_text_reads_back_the_same),
-        cmocka_unit_test(the_effective_text_has_the_depth_that_auto_stands_for),
-        cmocka_unit_test(the_reference_sets_nothing),
-        cmocka_unit_test(the_reference_uncommented_sets_every_key),
-        cmocka_unit_test(the_shipped_file_is_the_reference),
-        cmocka_unit_test(help_has_a_line_for_every_key),
-        cmocka_unit_test(damaged_files_are_loaded_or_refused_with_a_line),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

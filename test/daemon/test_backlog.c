@@ -42,7 +42,7 @@ static unsigned look(struct scene *s, unsigned ms, unsigned n_waiting, unsigned 
     return changed_ms;
 }
 
-static void a_disk_that_keeps_up_is_not_called_slow(void **state)
+TEST(a_disk_that_keeps_up_is_not_called_slow)
 {
     struct scene s = recording();
     for (int k = 0; k < 50; k++) {
@@ -55,7 +55,7 @@ static void a_disk_that_keeps_up_is_not_called_slow(void **state)
     }
 }
 
-static void full_memory_and_a_recorder_that_stands_still_are_told_within_a_second(void **state)
+TEST(full_memory_and_a_recorder_that_stands_still_are_told_within_a_second)
 {
     struct scene s = recording();
     look(&s, 1000, 10, 1, 0);
@@ -70,7 +70,7 @@ static void full_memory_and_a_recorder_that_stands_still_are_told_within_a_secon
     assert_int_equal(look(&s, 100, 10, 1, 1), 10); /* dropped: at once */
 }
 
-static void it_goes_when_the_disk_is_back_for_a_second_and_not_between_two_stalls(void **state)
+TEST(it_goes_when_the_disk_is_back_for_a_second_and_not_between_two_stalls)
 {
     struct scene s = recording();
     look(&s, 2000, ROOM, 0, 1);
@@ -83,7 +83,7 @@ static void it_goes_when_the_disk_is_back_for_a_second_and_not_between_two_stall
     assert_false(s.backlog.disk_slow);
 }
 
-static void it_ends_with_the_recording_and_what_passes_without_one_is_nobodys_loss(void **state)
+TEST(it_ends_with_the_recording_and_what_passes_without_one_is_nobodys_loss)
 {
     struct scene s = recording();
     look(&s, 2000, ROOM, 0, 1);
@@ -99,7 +99,7 @@ static void it_ends_with_the_recording_and_what_passes_without_one_is_nobodys_lo
     assert_false(s.backlog.disk_slow);
 }
 
-static void a_daemon_that_was_not_run_for_long_blames_no_disk(void **state)
+TEST(a_daemon_that_was_not_run_for_long_blames_no_disk)
 {
     struct scene s = recording();
     look(&s, 100, 1, 1, 0);
@@ -110,7 +110,7 @@ static void a_daemon_that_was_not_run_for_long_blames_no_disk(void **state)
     assert_false(s.backlog.disk_slow);
 }
 
-static void what_comes_at_once_after_a_pause_blames_no_disk(void **state)
+TEST(what_comes_at_once_after_a_pause_blames_no_disk)
 {
     struct scene s = recording();
     look(&s, 1000, 10, 1, 0);
@@ -131,17 +131,4 @@ static void what_comes_at_once_after_a_pause_blames_no_disk(void **state)
     look(&s, 1000, 10, 1, 0);
     s.recorder.keeper.catches_up = false; /* caught up, and still full */
     assert_in_range(look(&s, 3000, ROOM, 1, 0), 100, 1000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_disk_that_keeps_up_is_not_called_slow),
-        cmocka_unit_test(full_memory_and_a_recorder_that_stands_still_are_told_within_a_second),
-        cmocka_unit_test(it_goes_when_the_disk_is_back_for_a_second_and_not_between_two_stalls),
-        cmocka_unit_test(it_ends_with_the_recording_and_what_passes_without_one_is_nobodys_loss),
-        cmocka_unit_test(a_daemon_that_was_not_run_for_long_blames_no_disk),
-        cmocka_unit_test(what_comes_at_once_after_a_pause_blames_no_disk),
-    };
-    return cmocka_run_group_tests_name("the backlog", tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static const char *running(const struct oct_engine *engine)
     return has_failed_over ? "cpu" : "cuda";
 }
 
-static void what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over(void **state)
+TEST(what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over)
 {
     const struct oct_calibration cal = {.wavelengths_nm = (double[]){800, 800.01, 800.02, 800.03},
                                         .n_wavelengths = N};
@@ -83,7 +83,7 @@ static void what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over(void *
     oct_plan_destroy(plan);
 }
 
-static void the_engine_is_tried_seldom_and_only_while_nothing_comes(void **state)
+TEST(the_engine_is_tried_seldom_and_only_while_nothing_comes)
 {
     struct oct_daemon_forecast_idle idle = {0};
     const uint64_t s = 1000000000;
@@ -103,13 +103,4 @@ static void the_engine_is_tried_seldom_and_only_while_nothing_comes(void **state
     assert_false(oct_daemon_forecast_is_due(&idle, true, now_ns + 60 * s));
     assert_false(oct_daemon_forecast_is_due(&idle, true, now_ns + 62 * s - 1));
     assert_true(oct_daemon_forecast_is_due(&idle, true, now_ns + 62 * s));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over),
-        cmocka_unit_test(the_engine_is_tried_seldom_and_only_while_nothing_comes),
-    };
-    return cmocka_run_group_tests_name("the forecast", tests, NULL, NULL);
 }

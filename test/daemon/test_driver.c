@@ -94,7 +94,7 @@ static void send_as_in_life(struct stand *s, struct dice *dice, struct oct_lines
     step(s);
 }
 
-static void a_healthy_stream_is_never_blamed(void **state)
+TEST(a_healthy_stream_is_never_blamed)
 {
     static const unsigned rates_hz[] = {1, 3, 10, 50, 400};
     struct stand s;
@@ -114,7 +114,7 @@ static void a_healthy_stream_is_never_blamed(void **state)
         }
 }
 
-static void a_single_malformed_message_among_right_ones_is_not_told(void **state)
+TEST(a_single_malformed_message_among_right_ones_is_not_told)
 {
     struct stand s;
     open_stand(&s);
@@ -170,7 +170,7 @@ static void begins_again(struct oct_lines_header *h, unsigned k)
     h->first_line = k % 3 * M;
 }
 
-static void wrong_drivers_are_named_at_any_rate_and_forgotten(void **state)
+TEST(wrong_drivers_are_named_at_any_rate_and_forgotten)
 {
     static const struct {
         void (*spoil)(struct oct_lines_header *h, unsigned k);
@@ -223,7 +223,7 @@ static void starts_with_each(struct oct_lines_header *h, unsigned k)
     h->flags = OCT_LINES_STARTS;
 }
 
-static void slow_drivers_are_named_with_their_third_wrong_message(void **state)
+TEST(slow_drivers_are_named_with_their_third_wrong_message)
 {
     static void (*const wrong[])(struct oct_lines_header * h, unsigned k) = {
         same_sequence, counts_lines, same_line, counts_bscans, begins_again, starts_with_each};
@@ -259,7 +259,7 @@ static void slow_drivers_are_named_with_their_third_wrong_message(void **state)
         }
 }
 
-static void a_slow_driver_that_is_gone_is_forgotten(void **state)
+TEST(a_slow_driver_that_is_gone_is_forgotten)
 {
     struct stand s;
     open_stand(&s);
@@ -277,7 +277,7 @@ static void a_slow_driver_that_is_gone_is_forgotten(void **state)
 
 /* Whole B-scans as acquisitions of their own, with the end said or not; and acquisitions of some
  * messages that say that they end. */
-static void acquisitions_that_follow_each_other_whole_are_healthy(void **state)
+TEST(acquisitions_that_follow_each_other_whole_are_healthy)
 {
     static const unsigned rates_hz[] = {1, 10, 400};
     struct stand s;
@@ -305,7 +305,7 @@ static void acquisitions_that_follow_each_other_whole_are_healthy(void **state)
 }
 
 /* Pieces that are cut off, or begin in their midst, are none of these. */
-static void acquisitions_cut_off_by_the_next_are_told(void **state)
+TEST(acquisitions_cut_off_by_the_next_are_told)
 {
     struct stand s;
     for (unsigned kind = 0; kind < 2; kind++) {
@@ -322,7 +322,7 @@ static void acquisitions_cut_off_by_the_next_are_told(void **state)
     }
 }
 
-static void the_text_says_what_became_of_the_messages(void **state)
+TEST(the_text_says_what_became_of_the_messages)
 {
     static const struct {
         unsigned fault;
@@ -347,7 +347,7 @@ static void the_text_says_what_became_of_the_messages(void **state)
     }
 }
 
-static void a_second_sender_that_goes_on_is_told_and_leftovers_are_not(void **state)
+TEST(a_second_sender_that_goes_on_is_told_and_leftovers_are_not)
 {
     struct oct_lines_header h = {.epoch = 4, .n_lines = M, .n_samples = N};
     struct stand s;
@@ -368,7 +368,7 @@ static void a_second_sender_that_goes_on_is_told_and_leftovers_are_not(void **st
     }
 }
 
-static void an_epoch_for_every_message_is_told_whether_it_is_refused_or_taken(void **state)
+TEST(an_epoch_for_every_message_is_told_whether_it_is_refused_or_taken)
 {
     struct oct_lines_header h = {.epoch = 40, .n_lines = M, .n_samples = N};
     struct stand s;
@@ -408,7 +408,7 @@ static void fill(uint16_t *line, unsigned n, unsigned kind)
     }
 }
 
-static void samples_of_the_wrong_kind_are_told_apart(void **state)
+TEST(samples_of_the_wrong_kind_are_told_apart)
 {
     static const enum oct_sample_fault expected[] = {
         OCT_SAMPLES_FINE,  OCT_SAMPLES_SWAPPED, OCT_SAMPLES_FLOAT, OCT_SAMPLES_ZERO,
@@ -441,7 +441,7 @@ static void send_samples(struct stand *s, unsigned rate_hz, unsigned kind, unsig
     }
 }
 
-static void a_driver_whose_samples_are_of_another_kind_is_named_and_forgotten(void **state)
+TEST(a_driver_whose_samples_are_of_another_kind_is_named_and_forgotten)
 {
     static const struct {
         unsigned kind, fault;
@@ -467,23 +467,4 @@ static void a_driver_whose_samples_are_of_another_kind_is_named_and_forgotten(vo
             assert_int_equal(s.blamed_ns, 0);
             close_stand(&s);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_healthy_stream_is_never_blamed),
-        cmocka_unit_test(a_single_malformed_message_among_right_ones_is_not_told),
-        cmocka_unit_test(wrong_drivers_are_named_at_any_rate_and_forgotten),
-        cmocka_unit_test(slow_drivers_are_named_with_their_third_wrong_message),
-        cmocka_unit_test(a_slow_driver_that_is_gone_is_forgotten),
-        cmocka_unit_test(acquisitions_that_follow_each_other_whole_are_healthy),
-        cmocka_unit_test(acquisitions_cut_off_by_the_next_are_told),
-        cmocka_unit_test(the_text_says_what_became_of_the_messages),
-        cmocka_unit_test(a_second_sender_that_goes_on_is_told_and_leftovers_are_not),
-        cmocka_unit_test(an_epoch_for_every_message_is_told_whether_it_is_refused_or_taken),
-        cmocka_unit_test(samples_of_the_wrong_kind_are_told_apart),
-        cmocka_unit_test(a_driver_whose_samples_are_of_another_kind_is_named_and_forgotten),
-    };
-    return cmocka_run_group_tests_name("driver", tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 static const char *const technical[] = {"_",      "sequence", "epoch",   "ZeroMQ",  "socket", "crc",
                                         "header", "flag",     "camera.", "payload", "octctl"};
 
-static void each_fault_has_words_without_technical_ones(void **state)
+TEST(each_fault_has_words_without_technical_ones)
 {
     const struct oct_driver_message m = {.header = {.n_lines = 8, .n_samples = 4}};
     struct oct_config config = {.camera.samples = 1024};
@@ -25,7 +25,7 @@ static void each_fault_has_words_without_technical_ones(void **state)
     assert_string_equal(text, "");
 }
 
-static void numbers_say_what_comes_and_what_is_expected(void **state)
+TEST(numbers_say_what_comes_and_what_is_expected)
 {
     struct oct_config config = {.camera.samples = 1024};
     struct oct_driver_message m = {.header = {.n_lines = 10,
@@ -61,13 +61,4 @@ static void numbers_say_what_comes_and_what_is_expected(void **state)
     m.header.n_lines = 0;
     oct_driver_plain(OCT_BAD_LINES, &m, &config, text, sizeof(text));
     assert_string_equal(text, "the camera sends messages without lines");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_fault_has_words_without_technical_ones),
-        cmocka_unit_test(numbers_say_what_comes_and_what_is_expected),
-    };
-    return cmocka_run_group_tests_name("driver in plain words", tests, NULL, NULL);
 }

@@ -133,11 +133,10 @@ static void wait_end(struct scene *s)
 
 static void begin(struct scene *s, struct work *work, unsigned n, uint64_t timeout_us)
 {
-    struct oct_error err;
-    assert_int_equal(oct_errand_begin(&s->errand, &ops, work, s->raw, n, timeout_us, &err), OCT_OK);
+    must(oct_errand_begin(&s->errand, &ops, work, s->raw, n, timeout_us, &failure));
 }
 
-static void it_takes_so_many_b_scans_and_tells_the_result(void **state)
+TEST(it_takes_so_many_b_scans_and_tells_the_result)
 {
     struct scene s;
     open_scene(&s);
@@ -159,7 +158,7 @@ static void it_takes_so_many_b_scans_and_tells_the_result(void **state)
     assert_int_equal(s.n_destroyed, 2);
 }
 
-static void b_scans_with_missing_lines_do_not_count_and_time_runs_out(void **state)
+TEST(b_scans_with_missing_lines_do_not_count_and_time_runs_out)
 {
     struct scene s;
     open_scene(&s);
@@ -175,7 +174,7 @@ static void b_scans_with_missing_lines_do_not_count_and_time_runs_out(void **sta
     close_scene(&s);
 }
 
-static void a_second_one_is_refused_and_a_stop_cancels(void **state)
+TEST(a_second_one_is_refused_and_a_stop_cancels)
 {
     struct scene s;
     struct oct_error err;
@@ -192,7 +191,7 @@ static void a_second_one_is_refused_and_a_stop_cancels(void **state)
     close_scene(&s);
 }
 
-static void a_failure_is_told_and_what_computes_ends_with_the_daemon(void **state)
+TEST(a_failure_is_told_and_what_computes_ends_with_the_daemon)
 {
     struct scene s;
     open_scene(&s);
@@ -212,15 +211,4 @@ static void a_failure_is_told_and_what_computes_ends_with_the_daemon(void **stat
     assert_true(oct_errand_look(&s.errand));
     close_scene(&s);
     assert_int_equal(s.n_destroyed, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_takes_so_many_b_scans_and_tells_the_result),
-        cmocka_unit_test(b_scans_with_missing_lines_do_not_count_and_time_runs_out),
-        cmocka_unit_test(a_second_one_is_refused_and_a_stop_cancels),
-        cmocka_unit_test(a_failure_is_told_and_what_computes_ends_with_the_daemon),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static double hz(const struct stand *s)
     return oct_line_rate_hz(&s->rate, &s->config);
 }
 
-static void a_rate_is_taken_once_two_measurements_agree(void **state)
+TEST(a_rate_is_taken_once_two_measurements_agree)
 {
     struct stand s;
     for (unsigned clock = 0; clock < 3; clock++) { /* standing, right, in microseconds */
@@ -71,7 +71,7 @@ static void a_rate_is_taken_once_two_measurements_agree(void **state)
 }
 
 /* The rate of a sender that is gone holds no longer than it takes to measure the next one. */
-static void another_sender_is_measured_anew_at_once(void **state)
+TEST(another_sender_is_measured_anew_at_once)
 {
     struct stand s;
     for (unsigned clock = 0; clock < 2; clock++) {
@@ -92,7 +92,7 @@ static void another_sender_is_measured_anew_at_once(void **state)
 }
 
 /* What a stall let queue up comes at any rate, by octd's clock; a pause is no rate either. */
-static void one_wild_measurement_is_no_rate(void **state)
+TEST(one_wild_measurement_is_no_rate)
 {
     struct stand s;
     open_stand(&s);
@@ -109,7 +109,7 @@ static void one_wild_measurement_is_no_rate(void **state)
 
 /* Who never sends two messages of one acquisition cannot be measured; the one before cannot vouch
  * for it. */
-static void what_cannot_be_measured_is_not_known(void **state)
+TEST(what_cannot_be_measured_is_not_known)
 {
     struct stand s;
     open_stand(&s);
@@ -122,7 +122,7 @@ static void what_cannot_be_measured_is_not_known(void **state)
     oct_driver_watch_finish(&s.watch);
 }
 
-static void a_configured_rate_stands(void **state)
+TEST(a_configured_rate_stands)
 {
     struct stand s;
     open_stand(&s);
@@ -131,16 +131,4 @@ static void a_configured_rate_stands(void **state)
     assert_float_equal(hz(&s), 5000, 0);
     assert_string_equal(oct_line_rate_from(&s.rate, &s.config), "config");
     oct_driver_watch_finish(&s.watch);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rate_is_taken_once_two_measurements_agree),
-        cmocka_unit_test(another_sender_is_measured_anew_at_once),
-        cmocka_unit_test(one_wild_measurement_is_no_rate),
-        cmocka_unit_test(what_cannot_be_measured_is_not_known),
-        cmocka_unit_test(a_configured_rate_stands),
-    };
-    return cmocka_run_group_tests_name("the line rate", tests, NULL, NULL);
 }

@@ -187,7 +187,7 @@ static void expect(unsigned n_enface, unsigned n_average)
     assert_int_equal(counters[AVERAGE].n_configured, n_average);
 }
 
-static void settings_reach_the_analysis_that_they_are_of(void **state)
+TEST_WITH(settings_reach_the_analysis_that_they_are_of, set_up, tear_down)
 {
     struct rig *r = *state;
     feed(r);
@@ -205,7 +205,7 @@ static void settings_reach_the_analysis_that_they_are_of(void **state)
     expect(2, 2);
 }
 
-static void what_has_not_changed_reaches_none(void **state)
+TEST_WITH(what_has_not_changed_reaches_none, set_up, tear_down)
 {
     struct rig *r = *state;
     change(r, "average.min_score", "0.5");
@@ -215,14 +215,4 @@ static void what_has_not_changed_reaches_none(void **state)
     expect(0, 1);
     change(r, "average.min_score", "0"); /* as it was at first */
     expect(0, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(settings_reach_the_analysis_that_they_are_of, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(what_has_not_changed_reaches_none, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

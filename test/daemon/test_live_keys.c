@@ -75,7 +75,7 @@ static double next_white(struct rig *r)
     return hi;
 }
 
-static void display_limits_reach_the_next_bscan(void **state)
+TEST_WITH(display_limits_reach_the_next_bscan, set_up, tear_down)
 {
     struct rig *r = *state;
     set(r, "pipeline.max_db", "50");
@@ -85,7 +85,7 @@ static void display_limits_reach_the_next_bscan(void **state)
 }
 
 /* Changed behind its back, the configuration shows who takes it over. */
-static void keys_of_other_things_do_not_touch_the_display(void **state)
+TEST_WITH(keys_of_other_things_do_not_touch_the_display, set_up, tear_down)
 {
     struct rig *r = *state;
     static const char *const others[][2] = {
@@ -103,7 +103,7 @@ static void keys_of_other_things_do_not_touch_the_display(void **state)
     assert_true(next_white(r) == 70);
 }
 
-static void the_forecast_is_made_anew_for_keys_that_change_it(void **state)
+TEST_WITH(the_forecast_is_made_anew_for_keys_that_change_it, set_up, tear_down)
 {
     struct rig *r = *state;
     static const struct {
@@ -129,7 +129,7 @@ static void the_forecast_is_made_anew_for_keys_that_change_it(void **state)
     }
 }
 
-static void without_a_session_a_live_key_waits_for_the_next(void **state)
+TEST_WITH(without_a_session_a_live_key_waits_for_the_next, set_up, tear_down)
 {
     struct rig *r = *state;
     r->daemon.session = NULL;
@@ -139,18 +139,4 @@ static void without_a_session_a_live_key_waits_for_the_next(void **state)
     r->daemon.session = &r->session;
     oct_daemon_apply(&r->daemon, OCT_APPLIES_DISPLAY);
     assert_true(next_white(r) == 50);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(display_limits_reach_the_next_bscan, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(keys_of_other_things_do_not_touch_the_display, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(the_forecast_is_made_anew_for_keys_that_change_it, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(without_a_session_a_live_key_waits_for_the_next, set_up,
-                                        tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

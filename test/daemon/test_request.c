@@ -30,7 +30,7 @@ static size_t repeat(char *text, size_t bytes, const char *head, const char *pie
     return used;
 }
 
-static void requests_are_bounded_in_bytes_values_and_depth(void **state)
+TEST(requests_are_bounded_in_bytes_values_and_depth)
 {
     static char text[OCT_REQUEST_BYTES * 2];
     size_t n;
@@ -56,7 +56,7 @@ static void requests_are_bounded_in_bytes_values_and_depth(void **state)
     assert_true(is_taken(text, n, ""));
 }
 
-static void requests_are_utf8_and_hold_no_zero(void **state)
+TEST(requests_are_utf8_and_hold_no_zero)
 {
     assert_true(is_taken("{\"a\":\"M\xc3\xbcller\"}", 15, ""));
     assert_false(is_taken("{\"a\":\"M\xfcller\"}", 14, "not UTF-8 at byte 7"));
@@ -127,7 +127,7 @@ static void check_everywhere(const struct stream *s, bool want)
         assert_int_equal(passes(s, pieces[k]), want);
 }
 
-static void messages_are_bounded_in_parts(void **state)
+TEST(messages_are_bounded_in_parts)
 {
     for (unsigned version = 2; version <= 3; version++) {
         struct stream s = greeting(version), one_more;
@@ -151,7 +151,7 @@ static void messages_are_bounded_in_parts(void **state)
     }
 }
 
-static void streams_of_another_kind_end(void **state)
+TEST(streams_of_another_kind_end)
 {
     struct stream s = {.n = 0}, long_one = greeting(3);
     add(&s, "GET / HTTP/1.1\r\n", 16);
@@ -166,15 +166,4 @@ static void streams_of_another_kind_end(void **state)
     assert_false(oct_parts_take(&viewer, old.bytes, old.n)); /* whose subscriptions are nobody's */
     struct oct_parts others = {0};
     assert_true(oct_parts_take(&others, "GET", 3)); /* whom nobody follows */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_are_bounded_in_bytes_values_and_depth),
-        cmocka_unit_test(requests_are_utf8_and_hold_no_zero),
-        cmocka_unit_test(messages_are_bounded_in_parts),
-        cmocka_unit_test(streams_of_another_kind_end),
-    };
-    return cmocka_run_group_tests_name("bounds of what comes in", tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@
         0                                                                                          \
     }
 
-static void with_nothing_to_do_the_ingest_must_look(void **state)
+TEST(with_nothing_to_do_the_ingest_must_look)
 {
     struct oct_service_progress seen = {0};
     struct oct_service_life life = {0};
@@ -31,7 +31,7 @@ static void with_nothing_to_do_the_ingest_must_look(void **state)
     assert_true(IS_ALIVE(5, 5, 2, 0, 0)); /* as long as it was not told */
 }
 
-static void with_bscans_waiting_they_must_leave_the_engine(void **state)
+TEST(with_bscans_waiting_they_must_leave_the_engine)
 {
     struct oct_service_progress seen = {0};
     struct oct_service_life life = {0};
@@ -44,7 +44,7 @@ static void with_bscans_waiting_they_must_leave_the_engine(void **state)
     assert_true(IS_ALIVE(6, 6, 3, 0, 0)); /* none waits any more */
 }
 
-static void with_pictures_waiting_the_keeper_must_take_them(void **state)
+TEST(with_pictures_waiting_the_keeper_must_take_them)
 {
     struct oct_service_progress seen = {0};
     struct oct_service_life life = {0};
@@ -56,7 +56,7 @@ static void with_pictures_waiting_the_keeper_must_take_them(void **state)
 }
 
 /* Each within the interval, not at one look: a slow engine and a keeper that waits for it. */
-static void they_may_move_one_after_another(void **state)
+TEST(they_may_move_one_after_another)
 {
     struct oct_service_progress seen = {0};
     struct oct_service_life life = {0};
@@ -70,7 +70,7 @@ static void they_may_move_one_after_another(void **state)
 }
 
 /* Who waits for room looks for no lines meanwhile: that the others move is enough. */
-static void the_ingest_may_wait_for_the_others(void **state)
+TEST(the_ingest_may_wait_for_the_others)
 {
     struct oct_service_progress seen = {0};
     struct oct_service_life life = {0};
@@ -91,10 +91,9 @@ struct manager {
 static int open_manager(void **state)
 {
     static struct manager m;
-    const char *folder = getenv("TMPDIR");
+    char here[sizeof(m.at.sun_path) - 8];
     m = (struct manager){.at = {.sun_family = AF_UNIX}};
-    snprintf(m.at.sun_path, sizeof(m.at.sun_path), "%s/notify-%ld", folder ? folder : "/tmp",
-             (long)getpid());
+    snprintf(m.at.sun_path, sizeof(m.at.sun_path), "%s/notify", getcwd(here, sizeof(here)));
     m.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
     assert_true(m.fd >= 0);
     assert_int_equal(bind(m.fd, (struct sockaddr *)&m.at, sizeof(m.at)), 0);
@@ -133,7 +132,7 @@ static void look(struct oct_service *service, const struct oct_daemon *daemon)
     oct_service_look_around(service, daemon);
 }
 
-static void a_start_that_hangs_is_not_reported_alive(void **state)
+TEST_WITH(a_start_that_hangs_is_not_reported_alive, open_manager, close_manager)
 {
     struct manager *m = *state;
     const uint64_t limit_ns = OCT_SERVICE_BUILD_S * UINT64_C(1000000000);
@@ -163,18 +162,4 @@ static void a_start_that_hangs_is_not_reported_alive(void **state)
     assert_true(was_fed(m));
     oct_service_finish(&service);
     free(daemon);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_nothing_to_do_the_ingest_must_look),
-        cmocka_unit_test(with_bscans_waiting_they_must_leave_the_engine),
-        cmocka_unit_test(with_pictures_waiting_the_keeper_must_take_them),
-        cmocka_unit_test(they_may_move_one_after_another),
-        cmocka_unit_test(the_ingest_may_wait_for_the_others),
-        cmocka_unit_test_setup_teardown(a_start_that_hangs_is_not_reported_alive, open_manager,
-                                        close_manager),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 #define N_RANDOM 1000000
 
-static void the_contract_knows_four_words(void **state)
+TEST(the_contract_knows_four_words)
 {
     static const char *const wanted[OCT_N_STATES][2] = {
         [OCT_STATE_IDLE] = {"idle", "idle"},
@@ -26,7 +26,7 @@ static void the_contract_knows_four_words(void **state)
                                 wanted[s][recording]);
 }
 
-static void every_command_is_granted_or_refused_with_what_to_do(void **state)
+TEST(every_command_is_granted_or_refused_with_what_to_do)
 {
     /* What the refusal must name; NULL: granted. Columns: idle, starting, armed, running,
      * recording, draining, error. */
@@ -103,21 +103,20 @@ static void check_step(enum oct_state from, enum oct_event event, enum oct_state
                  oct_state_names[to], broken);
 }
 
-static void random_events_keep_what_must_hold(void **unused)
+TEST(random_events_keep_what_must_hold)
 {
-    (void)unused;
     uint64_t n_visits[OCT_N_STATES] = {0}, random = 88172645463325252u;
-    enum oct_state state = OCT_STATE_STARTING;
+    enum oct_state now = OCT_STATE_STARTING;
 
     for (int i = 0; i < N_RANDOM; i++) {
         random ^= random << 13; /* xorshift64, Marsaglia 2003 */
         random ^= random >> 7;
         random ^= random << 17;
         enum oct_event event = (enum oct_event)(random % OCT_N_EVENTS);
-        enum oct_state from = state;
-        const char *why = oct_state_apply(&state, event);
-        check_step(from, event, state, why);
-        n_visits[state]++;
+        enum oct_state from = now;
+        const char *why = oct_state_apply(&now, event);
+        check_step(from, event, now, why);
+        n_visits[now]++;
     }
     for (int s = 0; s < OCT_N_STATES; s++)
         assert_true(n_visits[s] > N_RANDOM / 1000);
@@ -136,9 +135,8 @@ static void reach(enum oct_state from, enum oct_event first, bool *reached)
     }
 }
 
-static void no_state_is_a_trap(void **unused)
+TEST(no_state_is_a_trap)
 {
-    (void)unused;
     for (int s = 0; s < OCT_N_STATES; s++) {
         bool reached[OCT_N_STATES] = {false};
         reach((enum oct_state)s, OCT_EVENT_START, reached);
@@ -156,15 +154,4 @@ static void no_state_is_a_trap(void **unused)
             leaves |= reached[t] && !oct_state_is_passing((enum oct_state)t);
         assert_true(leaves);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_contract_knows_four_words),
-        cmocka_unit_test(every_command_is_granted_or_refused_with_what_to_do),
-        cmocka_unit_test(random_events_keep_what_must_hold),
-        cmocka_unit_test(no_state_is_a_trap),
-    };
-    return cmocka_run_group_tests_name("state", tests, NULL, NULL);
 }

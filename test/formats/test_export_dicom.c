@@ -149,9 +149,8 @@ static void check_pixels(const char *path, const struct array *array, unsigned n
     free(bytes);
 }
 
-static void pixels_are_those_of_the_source_depth_downwards(void **state)
+TEST(pixels_are_those_of_the_source_depth_downwards)
 {
-    struct oct_error err = {.text = ""};
     for (int upright = 0; upright < 2; upright++)
         for (unsigned n_value = 1; n_value <= 2; n_value++) {
             struct array array = {.seed = n_value};
@@ -161,9 +160,8 @@ static void pixels_are_those_of_the_source_depth_downwards(void **state)
                 source.form.sample = OCT_EXPORT_U16;
                 source.read = read_u16;
             }
-            if (write_to(film_path("a.dcm"), &source, &err) != OCT_OK)
-                fail_msg("%s", err.text);
-            check_pixels(film_path("a.dcm"), &array, n_value, upright);
+            must(write_to("a.dcm", &source, &failure));
+            check_pixels("a.dcm", &array, n_value, upright);
         }
 }
 
@@ -216,7 +214,7 @@ static void apply(const struct oct_export_form *with, struct oct_export_form *fo
     form->acquisition_uid = with->acquisition_uid ? with->acquisition_uid : form->acquisition_uid;
 }
 
-static void what_dicom_cannot_say_is_refused_before_any_work(void **state)
+TEST(what_dicom_cannot_say_is_refused_before_any_work)
 {
     struct oct_error err;
     memset(long_name, 'x', sizeof(long_name) - 1);
@@ -225,17 +223,17 @@ static void what_dicom_cannot_say_is_refused_before_any_work(void **state)
         struct oct_export_source source = source_of(&array);
         apply(&refusals[i].with, &source.form);
         err.text[0] = '\0';
-        if (write_to(film_path("refused.dcm"), &source, &err) != OCT_E_ARG ||
+        if (write_to("refused.dcm", &source, &err) != OCT_E_ARG ||
             !strstr(err.text, refusals[i].says) || !strstr(err.text, "refused.dcm"))
             fail_msg("%zu: code %d, \"%s\"", i, err.code, err.text);
         assert_int_equal(array.n_read, 0);
-        assert_true(access(film_path("refused.dcm"), F_OK) != 0);
+        assert_true(access("refused.dcm", F_OK) != 0);
     }
 }
 
 /* One picture has no distance to the next; 64 letters are letters, not bytes; a pseudonym of spaces
  * is none. */
-static void what_dicom_can_just_say_is_written(void **state)
+TEST(what_dicom_can_just_say_is_written)
 {
     struct oct_error err = {.text = ""};
     char greek[2 * 64 + 1] = "";
@@ -249,13 +247,13 @@ static void what_dicom_can_just_say_is_written(void **state)
         struct array array = {0};
         struct oct_export_source source = source_of(&array);
         apply(&forms[i], &source.form);
-        if (write_to(film_path("good.dcm"), &source, &err) != OCT_OK)
+        if (write_to("good.dcm", &source, &err) != OCT_OK)
             fail_msg("%zu: %s", i, err.text);
     }
 }
 
 /* Texts of files of other programs: control characters, half a character, far too long. */
-static void any_text_of_a_file_makes_a_file(void **state)
+TEST(any_text_of_a_file_makes_a_file)
 {
     static char long_text[4000];
     static const char *const texts[] = {"a\nb\\c", "\xff\xfe", "\xce",
@@ -270,9 +268,9 @@ static void any_text_of_a_file_makes_a_file(void **state)
         source.form.quantity = texts[i];
         source.form.plane_s = i % 2 ? INFINITY : 1e-300;
         source.form.refractive_index = INFINITY;
-        if (write_to(film_path("text.dcm"), &source, &err) != OCT_OK)
+        if (write_to("text.dcm", &source, &err) != OCT_OK)
             fail_msg("%zu: %s", i, err.text);
-        unsigned char *bytes = bytes_of(film_path("text.dcm"), &n);
+        unsigned char *bytes = bytes_of("text.dcm", &n);
         static const char software[] = "\x18\x00\x20\x10LO";
         const unsigned char *at = find(bytes, n, software);
         assert_true(at[-2] <= 64);
@@ -286,29 +284,27 @@ static void any_text_of_a_file_makes_a_file(void **state)
 
 static void write_named(const char *name, struct oct_export_source *source)
 {
-    struct oct_error err = {.text = ""};
-    if (write_to(film_path(name), source, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(write_to(name, source, &failure));
 }
 
 static bool same_uid(const char *one, const char *other, const char *key)
 {
     char a[65], b[65];
-    uid_of(film_path(one), key, a);
-    uid_of(film_path(other), key, b);
+    uid_of(one, key, a);
+    uid_of(other, key, b);
     assert_true(strncmp(a, "2.25.", 5) == 0 && strlen(a) >= 43 && strlen(a) <= 44);
     assert_true(a[5] != '0' && strspn(a + 5, "0123456789") == strlen(a + 5));
     return strcmp(a, b) == 0;
 }
 
-static void the_same_export_twice_is_the_same_file(void **state)
+TEST(the_same_export_twice_is_the_same_file)
 {
     struct array array = {.seed = 9};
     struct oct_export_source source = source_of(&array);
     size_t n_a, n_b;
     write_named("a.dcm", &source);
     write_named("b.dcm", &source);
-    unsigned char *a = bytes_of(film_path("a.dcm"), &n_a), *b = bytes_of(film_path("b.dcm"), &n_b);
+    unsigned char *a = bytes_of("a.dcm", &n_a), *b = bytes_of("b.dcm", &n_b);
     assert_int_equal(n_a, n_b);
     assert_memory_equal(a, b, n_a);
     free(a);
@@ -316,7 +312,7 @@ static void the_same_export_twice_is_the_same_file(void **state)
 }
 
 /* Another pixel, another spacing or another eye make another instance of the same study. */
-static void every_difference_makes_another_instance_of_one_study(void **state)
+TEST(every_difference_makes_another_instance_of_one_study)
 {
     struct array array = {.seed = 9}, other = {.seed = 10};
     struct oct_export_source a = source_of(&array), differ[5];
@@ -337,7 +333,7 @@ static void every_difference_makes_another_instance_of_one_study(void **state)
     }
 }
 
-static void another_recording_is_another_study(void **state)
+TEST(another_recording_is_another_study)
 {
     struct array array = {.seed = 9};
     struct oct_export_source source = source_of(&array);
@@ -355,31 +351,29 @@ static void another_recording_is_another_study(void **state)
 static void looks_empty(const char *name)
 {
     char work[600];
-    const char *path = film_path(name);
+    const char *path = name;
     snprintf(work, sizeof(work), "%s.new.%ld", path, (long)getpid());
     assert_true(access(path, F_OK) != 0 && access(work, F_OK) != 0);
 }
 
-static void a_failure_on_the_way_leaves_nothing(void **state)
+TEST(a_failure_on_the_way_leaves_nothing)
 {
     volatile sig_atomic_t cancel = 0;
     const struct oct_export_options options = {.cancel = &cancel};
     struct array broken = {.fails_at = 2}, cancelled = {.cancel = &cancel};
     struct oct_export_source source = source_of(&broken);
     struct oct_error err;
-    assert_int_equal(oct_export_dicom.write(film_path("x.dcm"), &source, 1, &options, &err),
-                     OCT_E_IO);
+    assert_int_equal(oct_export_dicom.write("x.dcm", &source, 1, &options, &err), OCT_E_IO);
     assert_string_equal(err.text, "the plane cannot be read");
     looks_empty("x.dcm");
     source.context = &cancelled;
-    assert_int_equal(oct_export_dicom.write(film_path("x.dcm"), &source, 1, &options, &err),
-                     OCT_E_CLOSED);
+    assert_int_equal(oct_export_dicom.write("x.dcm", &source, 1, &options, &err), OCT_E_CLOSED);
     assert_int_equal(cancelled.n_read, 2);
     looks_empty("x.dcm");
 }
 
 /* RLIMIT_FSIZE stands for a full disk: in the header, and when what is buffered is written. */
-static void a_full_disk_leaves_nothing(void **state)
+TEST(a_full_disk_leaves_nothing)
 {
     struct array array = {0};
     struct oct_export_source source = source_of(&array);
@@ -387,7 +381,7 @@ static void a_full_disk_leaves_nothing(void **state)
     struct oct_error err;
     size_t n;
     write_named("whole.dcm", &source);
-    free(bytes_of(film_path("whole.dcm"), &n));
+    free(bytes_of("whole.dcm", &n));
     const rlim_t limits[] = {100, n - 1};
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -395,7 +389,7 @@ static void a_full_disk_leaves_nothing(void **state)
         small = before;
         small.rlim_cur = limits[i];
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-        const enum oct_err e = write_to(film_path("full.dcm"), &source, &err);
+        const enum oct_err e = write_to("full.dcm", &source, &err);
         setrlimit(RLIMIT_FSIZE, &before);
         if (e != OCT_E_IO || !strstr(err.text, "full.dcm") || !strstr(err.text, "too large"))
             fail_msg("code %d, \"%s\"", e, err.text);
@@ -403,7 +397,7 @@ static void a_full_disk_leaves_nothing(void **state)
     }
 }
 
-static void what_is_there_stays_without_force(void **state)
+TEST(what_is_there_stays_without_force)
 {
     const struct oct_export_options options = {.force = false};
     struct array array = {.seed = 9};
@@ -411,8 +405,7 @@ static void what_is_there_stays_without_force(void **state)
     struct oct_error err;
     write_named("there.dcm", &source);
     array.n_read = 0;
-    assert_int_equal(oct_export_dicom.write(film_path("there.dcm"), &source, 1, &options, &err),
-                     OCT_E_IO);
+    assert_int_equal(oct_export_dicom.write("there.dcm", &source, 1, &options, &err), OCT_E_IO);
     assert_int_equal(array.n_read, 0);
 }
 
@@ -432,7 +425,7 @@ static enum oct_err encode(struct oct_dicom_set *set, struct oct_error *err)
 }
 
 /* The first is reported, whatever follows it. */
-static void a_value_that_is_none_is_refused_with_its_tag(void **state)
+TEST(a_value_that_is_none_is_refused_with_its_tag)
 {
     static const struct {
         uint32_t tag;
@@ -453,7 +446,7 @@ static void a_value_that_is_none_is_refused_with_its_tag(void **state)
     }
 }
 
-static void items_end_as_they_begin(void **state)
+TEST(items_end_as_they_begin)
 {
     struct oct_error err;
     struct oct_dicom_set *set = oct_dicom_set_create();
@@ -466,23 +459,4 @@ static void items_end_as_they_begin(void **state)
     oct_dicom_begin(set, 0x00082218);
     oct_dicom_end(set);
     assert_int_equal(encode(set, &err), OCT_OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pixels_are_those_of_the_source_depth_downwards),
-        cmocka_unit_test(what_dicom_cannot_say_is_refused_before_any_work),
-        cmocka_unit_test(what_dicom_can_just_say_is_written),
-        cmocka_unit_test(any_text_of_a_file_makes_a_file),
-        cmocka_unit_test(the_same_export_twice_is_the_same_file),
-        cmocka_unit_test(every_difference_makes_another_instance_of_one_study),
-        cmocka_unit_test(another_recording_is_another_study),
-        cmocka_unit_test(a_failure_on_the_way_leaves_nothing),
-        cmocka_unit_test(a_full_disk_leaves_nothing),
-        cmocka_unit_test(what_is_there_stays_without_force),
-        cmocka_unit_test(a_value_that_is_none_is_refused_with_its_tag),
-        cmocka_unit_test(items_end_as_they_begin),
-    };
-    return cmocka_run_group_tests(tests, film_folder_make, film_folder_remove);
 }

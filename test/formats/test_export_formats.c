@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void the_name_chooses_the_format(void **state)
+TEST(the_name_chooses_the_format)
 {
     static const struct {
         const char *path, *to;
@@ -42,7 +42,7 @@ static void the_name_chooses_the_format(void **state)
     }
 }
 
-static void names_and_suffixes_are_of_one_format_each(void **state)
+TEST(names_and_suffixes_are_of_one_format_each)
 {
     for (const struct oct_export_format *const *f = oct_export_formats; *f; f++) {
         const struct oct_export_format *found;
@@ -59,7 +59,7 @@ static void names_and_suffixes_are_of_one_format_each(void **state)
     }
 }
 
-static void folders_are_made_by_name_or_for_want_of_one(void **state)
+TEST(folders_are_made_by_name_or_for_want_of_one)
 {
     assert_true(oct_export_makes_folder(&oct_export_png, "a/"));
     assert_true(oct_export_makes_folder(&oct_export_png, "a"));
@@ -99,7 +99,7 @@ static enum oct_err read_numbered(void *context, uint32_t plane, void *pixels,
 }
 
 /* Sides below, at and above the tiles of the turn. */
-static void depth_points_down(void **state)
+TEST(depth_points_down)
 {
     static const uint32_t sides[][2] = {{1, 1}, {1, 70}, {70, 1}, {32, 32}, {33, 65}, {64, 31}};
     for (size_t s = 0; s < sizeof(sides) / sizeof(*sides); s++)
@@ -134,15 +134,4 @@ static void depth_points_down(void **state)
     assert_int_equal(oct_export_sample_bytes(OCT_EXPORT_U8), 1);
     assert_int_equal(oct_export_sample_bytes(OCT_EXPORT_U16), 2);
     assert_int_equal(oct_export_sample_bytes(OCT_EXPORT_F32), 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_name_chooses_the_format),
-        cmocka_unit_test(names_and_suffixes_are_of_one_format_each),
-        cmocka_unit_test(folders_are_made_by_name_or_for_want_of_one),
-        cmocka_unit_test(depth_points_down),
-    };
-    return cmocka_run_group_tests_name("export formats", tests, NULL, NULL);
 }

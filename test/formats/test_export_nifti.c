@@ -22,9 +22,7 @@ static const double known_um[3] = {25, 10, 4.5};
 
 static void write_one(const char *path, const struct oct_export_source *source)
 {
-    struct oct_error err = {.text = ""};
-    if (oct_export_nifti.write(path, source, 1, &export_rig_options, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_export_nifti.write(path, source, 1, &export_rig_options, &failure));
 }
 
 static struct nifti_1_header header_of(const char *path)
@@ -48,14 +46,14 @@ static void check_direction(const struct nifti_1_header *h, int file_axis, int r
 }
 
 /* Left, posterior, inferior: the same for both eyes, for A-lines run as a fundus is looked at. */
-static void axes_are_those_of_a_fundus(void **state)
+TEST(axes_are_those_of_a_fundus)
 {
     static const char *const eyes[] = {"OD", "OS", ""};
     static const char *const said[] = {
         "eye OD; axes PLI by convention, origin unknown; bscans, dB",
         "eye OS; axes PLI by convention, origin unknown; bscans, dB",
         "eye unknown; axes PLI by convention, origin unknown; bscans, dB"};
-    const char *path = film_path("eye.nii");
+    const char *path = "eye.nii";
     for (int i = 0; i < 3; i++) {
         struct export_rig rig;
         export_rig_init(&rig, "bscan line depth", small, known_um, OCT_EXPORT_F32);
@@ -73,9 +71,9 @@ static void axes_are_those_of_a_fundus(void **state)
 }
 
 /* Other orders of the same axes keep each axis's direction. */
-static void directions_go_by_names(void **state)
+TEST(directions_go_by_names)
 {
-    const char *path = film_path("order.nii");
+    const char *path = "order.nii";
     struct export_rig rig;
     export_rig_init(&rig, "depth bscan line", small, known_um, OCT_EXPORT_F32);
     write_one(path, &rig.source);
@@ -89,11 +87,11 @@ static void directions_go_by_names(void **state)
     assert_true(header_of(path).pixdim[0] == -1); /* a left-handed one is said so */
 }
 
-static void what_has_no_direction_has_no_form(void **state)
+TEST(what_has_no_direction_has_no_form)
 {
     const double um[3] = {25, 10, NAN}, slab_um[3] = {NAN, 25, 10};
     const uint32_t slab[3] = {1, 5, 7};
-    const char *path = film_path("none.nii");
+    const char *path = "none.nii";
     struct export_rig rig;
     export_rig_init(&rig, "bscan line sample", small, um, OCT_EXPORT_U16);
     write_one(path, &rig.source);
@@ -116,28 +114,27 @@ static void what_has_no_direction_has_no_form(void **state)
 
 /* ---- there and back ---- */
 
-static void our_own_reader_reads_it(void **state)
+TEST(our_own_reader_reads_it)
 {
     static const char *const names[] = {"own.nii", "own.nii.gz"};
     enum { N = 5 * 7 * 11 };
     float values[N];
     uint8_t u8[N];
     struct oct_volume_info info;
-    struct oct_error err;
     export_rig_fill(OCT_EXPORT_U8, 0, N, u8);
     for (int i = 0; i < 4; i++) {
         struct export_rig rig;
-        const char *path = film_path(names[i % 2]);
+        const char *path = names[i % 2];
         export_rig_init(&rig, "bscan line depth", small, known_um, OCT_EXPORT_U8);
         rig.source.form.lo = i < 2 ? -10 : NAN;
         rig.source.form.hi = i < 2 ? 41 : NAN;
         write_one(path, &rig.source);
-        assert_int_equal(oct_volume_look(path, &info, &err), OCT_OK);
+        must(oct_volume_look(path, &info, &failure));
         assert_memory_equal(info.dims, small, sizeof(small));
         for (int k = 0; k < 3; k++)
             assert_true(fabs(info.um[k] - known_um[k]) < 1e-5);
         assert_true(fabs(info.to_mm[0][1] + 0.01) < 1e-8 && info.to_mm[0][0] == 0);
-        assert_int_equal(oct_volume_load(path, &info, values, &err), OCT_OK);
+        must(oct_volume_load(path, &info, values, &failure));
         for (int k = 0; k < N; k++)
             assert_true(fabs((double)values[k] - (i < 2 ? u8[k] / 5.0 - 10 : u8[k])) < 1e-5);
     }
@@ -149,7 +146,7 @@ static void refused(const struct oct_export_source *source, enum oct_err code, c
 {
     static const char *const names[] = {"refused.nii", "refused.nii.gz"};
     for (int i = 0; i < 2; i++) {
-        const char *path = film_path(names[i]);
+        const char *path = names[i];
         struct oct_error err = {.text = ""};
         assert_int_equal(oct_export_nifti.write(path, source, 1, &export_rig_options, &err), code);
         assert_non_null(strstr(err.text, says));
@@ -158,7 +155,7 @@ static void refused(const struct oct_export_source *source, enum oct_err code, c
 }
 
 /* Never a silent 1. */
-static void unknown_lengths_are_refused(void **state)
+TEST(unknown_lengths_are_refused)
 {
     static const char *const says[3] = {"how far bscans of bscans", "how far lines of bscans",
                                         "how far depths of bscans"};
@@ -173,7 +170,7 @@ static void unknown_lengths_are_refused(void **state)
         }
 }
 
-static void what_fails_leaves_nothing(void **state)
+TEST(what_fails_leaves_nothing)
 {
     const uint32_t none[3] = {5, 0, 11};
     volatile sig_atomic_t cancel = 1;
@@ -186,13 +183,12 @@ static void what_fails_leaves_nothing(void **state)
     rig.fails_at = 4;
     refused(&rig.source, OCT_E_IO, "plane 4 cannot be read");
     rig.fails_at = UINT32_MAX;
-    assert_int_equal(
-        oct_export_nifti.write(film_path("cancelled.nii"), &rig.source, 1, &options, &err),
-        OCT_E_CLOSED);
-    assert_int_equal(access(film_path("cancelled.nii"), F_OK), -1);
+    assert_int_equal(oct_export_nifti.write("cancelled.nii", &rig.source, 1, &options, &err),
+                     OCT_E_CLOSED);
+    assert_int_equal(access("cancelled.nii", F_OK), -1);
 }
 
-static void a_full_disk_is_an_error(void **state)
+TEST(a_full_disk_is_an_error)
 {
     static const char *const names[] = {"full.nii", "full.nii.gz"};
     const uint32_t dims[3] = {20, 64, 64};
@@ -203,7 +199,7 @@ static void a_full_disk_is_an_error(void **state)
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     for (int i = 0; i < 2; i++) {
-        const char *path = film_path(names[i]);
+        const char *path = names[i];
         write_one(path, &rig.source);
         assert_int_equal(stat(path, &st), 0);
         for (off_t bytes = 1; bytes < st.st_size; bytes += st.st_size / 9 + 1) {
@@ -261,16 +257,7 @@ static int write_for_others(const char *folder)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(axes_are_those_of_a_fundus),
-        cmocka_unit_test(directions_go_by_names),
-        cmocka_unit_test(what_has_no_direction_has_no_form),
-        cmocka_unit_test(our_own_reader_reads_it),
-        cmocka_unit_test(unknown_lengths_are_refused),
-        cmocka_unit_test(what_fails_leaves_nothing),
-        cmocka_unit_test(a_full_disk_is_an_error),
-    };
     if (argc > 1)
         return write_for_others(argv[1]);
-    return cmocka_run_group_tests(tests, film_folder_make, film_folder_remove);
+    return test_run();
 }

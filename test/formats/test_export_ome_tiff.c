@@ -21,9 +21,7 @@ static const double known_um[3] = {25, 10, 4.5};
 static void write_all(const char *path, const struct oct_export_source *sources, unsigned n,
                       uint64_t most_classic)
 {
-    struct oct_error err = {.text = ""};
-    if (oct_ome_tiff_write(path, sources, n, &export_rig_options, most_classic, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_ome_tiff_write(path, sources, n, &export_rig_options, most_classic, &failure));
 }
 
 static uint64_t bytes_of(const char *path)
@@ -46,20 +44,18 @@ static int version_of(const char *path)
 
 static char *xml_of(const struct oct_export_source *sources, unsigned n)
 {
-    struct oct_error err = {.text = ""};
     char *xml;
-    if (oct_ome_xml_make(&xml, sources, n, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_ome_xml_make(&xml, sources, n, &failure));
     return xml;
 }
 
 /* ---- sizes ---- */
 
 /* The bound holds for both kinds and many planes, and is not far above. */
-static void the_size_is_known_in_advance(void **state)
+TEST(the_size_is_known_in_advance)
 {
     static const uint32_t sides[][3] = {{5, 7, 11}, {300, 1, 1}, {1, 1, 4096}, {40, 64, 512}};
-    const char *path = film_path("size.ome.tif");
+    const char *path = "size.ome.tif";
     for (unsigned i = 0; i < sizeof(sides) / sizeof(*sides); i++) {
         struct export_rig rig;
         export_rig_init(&rig, "bscan line depth", sides[i], known_um, OCT_EXPORT_F32);
@@ -77,7 +73,7 @@ static void the_size_is_known_in_advance(void **state)
 }
 
 /* 4 GiB of pixels and what directories add decide, not pixels alone. */
-static void the_limit_is_classic_tiffs(void **state)
+TEST(the_limit_is_classic_tiffs)
 {
     const uint32_t below[3] = {2047, 1024, 2048}, beyond[3] = {2048, 1024, 2048};
     struct export_rig rig;
@@ -92,7 +88,7 @@ static void the_limit_is_classic_tiffs(void **state)
 
 /* ---- text ---- */
 
-static void text_is_ascii_and_well_formed(void **state)
+TEST(text_is_ascii_and_well_formed)
 {
     struct export_rig rig;
     export_rig_init(&rig, "bscan line depth", small, known_um, OCT_EXPORT_U8);
@@ -107,7 +103,7 @@ static void text_is_ascii_and_well_formed(void **state)
     free(xml);
 }
 
-static void dates_are_dates_or_left_out(void **state)
+TEST(dates_are_dates_or_left_out)
 {
     static const char *const good[] = {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.678Z",
                                        "2026-01-02T03:04:05"};
@@ -131,7 +127,7 @@ static void dates_are_dates_or_left_out(void **state)
     }
 }
 
-static void lengths_that_are_none_are_left_out(void **state)
+TEST(lengths_that_are_none_are_left_out)
 {
     const double wrong[] = {NAN, 0, -1, INFINITY};
     struct export_rig rig;
@@ -146,7 +142,7 @@ static void lengths_that_are_none_are_left_out(void **state)
     }
 }
 
-static void missing_planes_are_named(void **state)
+TEST(missing_planes_are_named)
 {
     static const uint8_t valid[6][5] = {{1, 1, 1, 1, 1}, {0, 1, 1, 1, 1}, {1, 0, 0, 1, 0},
                                         {0, 0, 0, 0, 0}, {1, 1, 1, 1, 0}, {0, 0, 1, 0, 0}};
@@ -168,14 +164,14 @@ static void missing_planes_are_named(void **state)
 
 static void refused(const struct oct_export_source *source, enum oct_err code, const char *says)
 {
-    const char *path = film_path("refused.ome.tif");
+    const char *path = "refused.ome.tif";
     struct oct_error err = {.text = ""};
     assert_int_equal(oct_export_ome_tiff.write(path, source, 1, &export_rig_options, &err), code);
     assert_non_null(strstr(err.text, says));
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
     const uint32_t none[3] = {0, 7, 11}, flat[3] = {5, 0, 11}, many[3] = {1000001, 1, 1},
                    wide[3] = {1, 1u << 20, 1u << 10};
@@ -200,7 +196,7 @@ static void count(void *context, uint64_t done, uint64_t all)
     calls[0] = done;
 }
 
-static void cancelled_leaves_nothing(void **state)
+TEST(cancelled_leaves_nothing)
 {
     volatile sig_atomic_t cancel = 0;
     uint64_t calls[1] = {0};
@@ -209,7 +205,7 @@ static void cancelled_leaves_nothing(void **state)
     struct oct_error err = {.text = ""};
     struct oct_export_options options = {
         .force = true, .cancel = &cancel, .progress = count, .progress_context = calls};
-    const char *path = film_path("cancelled.ome.tif");
+    const char *path = "cancelled.ome.tif";
     for (int i = 0; i < 2; i++) {
         export_rig_init(&rigs[i], "bscan line depth", small, known_um, OCT_EXPORT_U16);
         sources[i] = rigs[i].source;
@@ -226,10 +222,10 @@ static void cancelled_leaves_nothing(void **state)
 }
 
 /* The limit of a file's size stands for a disk that is full, wherever in the file it comes. */
-static void a_full_disk_is_an_error(void **state)
+TEST(a_full_disk_is_an_error)
 {
     const uint32_t dims[3] = {20, 64, 64};
-    const char *path = film_path("full.ome.tif");
+    const char *path = "full.ome.tif";
     struct rlimit before;
     struct export_rig rig;
     export_rig_init(&rig, "bscan line depth", dims, known_um, OCT_EXPORT_F32);
@@ -314,20 +310,9 @@ static int write_4_gb(const char *folder)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_size_is_known_in_advance),
-        cmocka_unit_test(the_limit_is_classic_tiffs),
-        cmocka_unit_test(text_is_ascii_and_well_formed),
-        cmocka_unit_test(dates_are_dates_or_left_out),
-        cmocka_unit_test(lengths_that_are_none_are_left_out),
-        cmocka_unit_test(missing_planes_are_named),
-        cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(cancelled_leaves_nothing),
-        cmocka_unit_test(a_full_disk_is_an_error),
-    };
     if (argc > 2 && strcmp(argv[2], "4gb") == 0)
         return write_4_gb(argv[1]);
     if (argc > 1)
         return write_for_others(argv[1]);
-    return cmocka_run_group_tests(tests, film_folder_make, film_folder_remove);
+    return test_run();
 }

@@ -56,15 +56,12 @@ static void write_film(const char *path, const struct oct_film_setup *setup, uns
 {
     static union pixels pixels;
     struct oct_film_file *film;
-    struct oct_error err = {.text = ""};
-    if (oct_film_file_create(&film, path, setup, &err))
-        fail_msg("%s", err.text);
+    must(oct_film_file_create(&film, path, setup, &failure));
     for (unsigned t = 0; t < n; t++) {
         fill(&pixels, setup->pixel, t);
-        assert_int_equal(oct_film_file_add(film, &pixels, &err), OCT_OK);
+        must(oct_film_file_add(film, &pixels, &failure));
     }
-    if (oct_film_file_publish(film, &err))
-        fail_msg("%s", err.text);
+    must(oct_film_file_publish(film, &failure));
 }
 
 static void check_film(const char *path, enum oct_film_pixel pixel, unsigned n)
@@ -85,7 +82,7 @@ static void check_film(const char *path, enum oct_film_pixel pixel, unsigned n)
     oct_pictures_close(pictures);
 }
 
-static void every_film_is_read_back(void **state)
+TEST(every_film_is_read_back)
 {
     static const struct {
         const char *name;
@@ -99,8 +96,8 @@ static void every_film_is_read_back(void **state)
         enum oct_film_format format;
         assert_true(oct_film_format_of(films[i].name, &format));
         const struct oct_film_setup setup = setup_of(format, films[i].pixel);
-        write_film(film_path(films[i].name), &setup, T);
-        check_film(film_path(films[i].name), films[i].pixel, T);
+        write_film(films[i].name, &setup, T);
+        check_film(films[i].name, films[i].pixel, T);
     }
     enum oct_film_format format;
     assert_false(oct_film_format_of("a.mp4", &format));
@@ -108,12 +105,12 @@ static void every_film_is_read_back(void **state)
 }
 
 /* Where each byte of an AVI of one picture lies, by the format's description. */
-static void an_avi_says_what_it_is(void **state)
+TEST(an_avi_says_what_it_is)
 {
     static unsigned char bytes[1248 + 8 + 48 * H + 8 + 16 + 1];
     const struct oct_film_setup setup = setup_of(OCT_FILM_AVI, OCT_FILM_U8);
-    write_film(film_path("one.avi"), &setup, 1);
-    FILE *file = fopen(film_path("one.avi"), "rb");
+    write_film("one.avi", &setup, 1);
+    FILE *file = fopen("one.avi", "rb");
     assert_int_equal(fread(bytes, 1, sizeof(bytes), file), sizeof(bytes) - 1);
     fclose(file);
     const uint32_t whole = sizeof(bytes) - 1 - 8, n = 48 * H;
@@ -142,15 +139,15 @@ static void an_avi_says_what_it_is(void **state)
     assert_int_equal(bytes[1256 + 47], 0);
 }
 
-static void rates_are_kept(void **state)
+TEST(rates_are_kept)
 {
     static const double rates[] = {25,  30000.0 / 1001, 29.97, 1.0 / 300,
                                    0.1, 977.5,          1e-6,  123456.75};
     for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
         struct oct_film_setup setup = setup_of(OCT_FILM_AVI, OCT_FILM_U8);
         setup.fps = rates[i];
-        write_film(film_path("rate.avi"), &setup, 1);
-        struct oct_pictures *pictures = film_open(film_path("rate.avi"), NULL);
+        write_film("rate.avi", &setup, 1);
+        struct oct_pictures *pictures = film_open("rate.avi", NULL);
         if (fabs(oct_pictures_fps(pictures) / rates[i] - 1) > 1e-12)
             fail_msg("%.17g became %.17g", rates[i], oct_pictures_fps(pictures));
         oct_pictures_close(pictures);
@@ -161,14 +158,14 @@ static void must_refuse(struct oct_film_setup setup, enum oct_err code, const ch
 {
     struct oct_film_file *film;
     struct oct_error err = {.text = ""};
-    assert_int_equal(oct_film_file_create(&film, film_path("no.film"), &setup, &err), code);
+    assert_int_equal(oct_film_file_create(&film, "no.film", &setup, &err), code);
     assert_null(film);
     if (!strstr(err.text, says) || !strstr(err.text, "no.film"))
         fail_msg("\"%s\" does not say \"%s\"", err.text, says);
-    assert_int_not_equal(access(film_path("no.film"), F_OK), 0);
+    assert_int_not_equal(access("no.film", F_OK), 0);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+TEST(what_does_not_fit_is_refused)
 {
     struct oct_film_setup setup = setup_of(OCT_FILM_AVI, OCT_FILM_U16);
     must_refuse(setup, OCT_E_ARG, "AVI takes 8 bits");
@@ -188,7 +185,7 @@ static void what_does_not_fit_is_refused(void **state)
 }
 
 /* Pictures of 32 KiB and 24 bytes: 65 485 fit, and that is known before the first comes. */
-static void an_avi_stops_before_2_gib(void **state)
+TEST(an_avi_stops_before_2_gib)
 {
     struct oct_film_setup setup = setup_of(OCT_FILM_AVI, OCT_FILM_U8);
     struct oct_film_file *film;
@@ -197,24 +194,24 @@ static void an_avi_stops_before_2_gib(void **state)
     setup.height = 2;
     setup.width = 16384;
     setup.n_pictures = 65485;
-    assert_int_equal(oct_film_file_create(&film, film_path("large.avi"), &setup, &err), OCT_OK);
+    assert_int_equal(oct_film_file_create(&film, "large.avi", &setup, &err), OCT_OK);
     oct_film_file_discard(film);
     setup.n_pictures = 65486;
-    assert_int_equal(oct_film_file_create(&film, film_path("large.avi"), &setup, &err), OCT_E_ARG);
-    assert_int_not_equal(stat(film_path("large.avi"), &st), 0);
+    assert_int_equal(oct_film_file_create(&film, "large.avi", &setup, &err), OCT_E_ARG);
+    assert_int_not_equal(stat("large.avi", &st), 0);
 }
 
 static unsigned n_files(void)
 {
     char command[200], text[16] = "";
-    snprintf(command, sizeof(command), "ls -A '%s' | grep -c new", film_path(NULL));
+    snprintf(command, sizeof(command), "ls -A '%s' | grep -c new", ".");
     FILE *pipe = popen(command, "r");
     assert_true(fgets(text, sizeof(text), pipe) != NULL);
     pclose(pipe);
     return (unsigned)atoi(text);
 }
 
-static void films_are_whole_or_not_there(void **state)
+TEST(films_are_whole_or_not_there)
 {
     static const char *const names[] = {"new.avi", "new.tif", "new.npy"};
     static union pixels pixels;
@@ -223,22 +220,22 @@ static void films_are_whole_or_not_there(void **state)
     for (unsigned i = 0; i < 3; i++) {
         struct oct_film_setup setup = setup_of((enum oct_film_format)i, OCT_FILM_U8);
         setup.force = false;
-        assert_int_equal(oct_film_file_create(&film, film_path(names[i]), &setup, &err), OCT_OK);
+        assert_int_equal(oct_film_file_create(&film, names[i], &setup, &err), OCT_OK);
         assert_int_equal(oct_film_file_add(film, &pixels, &err), OCT_OK);
-        assert_int_not_equal(access(film_path(names[i]), F_OK), 0);
+        assert_int_not_equal(access(names[i], F_OK), 0);
         oct_film_file_discard(film);
         assert_int_equal(n_files(), i);
-        assert_int_equal(oct_film_file_create(&film, film_path(names[i]), &setup, &err), OCT_OK);
+        assert_int_equal(oct_film_file_create(&film, names[i], &setup, &err), OCT_OK);
         assert_int_equal(oct_film_file_publish(film, &err), OCT_E_ARG); /* without pictures */
         assert_int_equal(n_files(), i);
-        write_film(film_path(names[i]), &setup, 2);
+        write_film(names[i], &setup, 2);
         assert_int_equal(n_files(), i + 1);
-        assert_int_equal(oct_film_file_create(&film, film_path(names[i]), &setup, &err), OCT_E_IO);
+        assert_int_equal(oct_film_file_create(&film, names[i], &setup, &err), OCT_E_IO);
         assert_true(strstr(err.text, "exists already") && !film);
     }
 }
 
-static void a_film_that_is_lost_on_the_way_is_said(void **state)
+TEST(a_film_that_is_lost_on_the_way_is_said)
 {
     static union pixels pixels;
     for (unsigned i = 0; i < 3; i++) {
@@ -246,8 +243,8 @@ static void a_film_that_is_lost_on_the_way_is_said(void **state)
         struct oct_film_file *film;
         struct oct_error err = {.text = ""};
         char work[300];
-        snprintf(work, sizeof(work), "%s.new.%ld", film_path("full"), (long)getpid());
-        assert_int_equal(oct_film_file_create(&film, film_path("full"), &setup, &err), OCT_OK);
+        snprintf(work, sizeof(work), "%s.new.%ld", "full", (long)getpid());
+        assert_int_equal(oct_film_file_create(&film, "full", &setup, &err), OCT_OK);
         enum oct_err e = OCT_OK;
         for (unsigned t = 0; e == OCT_OK && t < 10; t++) {
             e = oct_film_file_add(film, &pixels, &err);
@@ -257,7 +254,7 @@ static void a_film_that_is_lost_on_the_way_is_said(void **state)
         assert_int_equal(e, OCT_OK);
         assert_int_equal(oct_film_file_publish(film, &err), OCT_E_IO);
         assert_non_null(strstr(err.text, "full: cannot be"));
-        assert_int_not_equal(access(film_path("full"), F_OK), 0);
+        assert_int_not_equal(access("full", F_OK), 0);
     }
 }
 
@@ -268,7 +265,7 @@ static void check_cut(const unsigned char *bytes, size_t n, size_t n_whole_at[T 
     static const struct oct_pictures_options keep = {.keeps_whole = true};
     struct oct_pictures *pictures;
     struct oct_error err;
-    const char *path = film_path("cut.tif");
+    const char *path = "cut.tif";
     FILE *file = fopen(path, "wb");
     assert_true(fwrite(bytes, 1, n, file) == n && fclose(file) == 0);
     const enum oct_err e = oct_pictures_open(&pictures, &path, 1, &keep, &err);
@@ -285,13 +282,13 @@ static void check_cut(const unsigned char *bytes, size_t n, size_t n_whole_at[T 
     n_whole_at[found] = n;
 }
 
-static void truncated_stacks_keep_what_was_whole(void **state)
+TEST(truncated_stacks_keep_what_was_whole)
 {
     static unsigned char bytes[1 << 16];
     const struct oct_film_setup setup = setup_of(OCT_FILM_TIFF, OCT_FILM_U16);
     size_t n_whole_at[T + 1] = {0};
-    write_film(film_path("stack.tif"), &setup, T);
-    FILE *file = fopen(film_path("stack.tif"), "rb");
+    write_film("stack.tif", &setup, T);
+    FILE *file = fopen("stack.tif", "rb");
     const size_t n = fread(bytes, 1, sizeof(bytes), file);
     fclose(file);
     assert_true(n > T * N * 2 && n < sizeof(bytes));
@@ -327,11 +324,11 @@ static size_t make_stack(struct film_bytes *file, unsigned n)
     return pixels;
 }
 
-static void directories_before_pixels_promise_nothing(void **state)
+TEST(directories_before_pixels_promise_nothing)
 {
     static struct film_bytes file;
     const struct oct_pictures_options keep = {.keeps_whole = true};
-    const char *path = film_path("before.tif");
+    const char *path = "before.tif";
     const size_t pixels = make_stack(&file, T);
     film_write(&file, path, file.n);
     check_film(path, OCT_FILM_U16, T);
@@ -342,20 +339,4 @@ static void directories_before_pixels_promise_nothing(void **state)
     check_film(path, OCT_FILM_U16, 3);
     film_write(&file, path, pixels + 2 * N - 1);
     film_refused(path, &keep, OCT_E_FORMAT, "truncated TIFF");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_film_is_read_back),
-        cmocka_unit_test(an_avi_says_what_it_is),
-        cmocka_unit_test(rates_are_kept),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(an_avi_stops_before_2_gib),
-        cmocka_unit_test(films_are_whole_or_not_there),
-        cmocka_unit_test(a_film_that_is_lost_on_the_way_is_said),
-        cmocka_unit_test(truncated_stacks_keep_what_was_whole),
-        cmocka_unit_test(directories_before_pixels_promise_nothing),
-    };
-    return cmocka_run_group_tests_name("film_write", tests, film_folder_make, film_folder_remove);
 }

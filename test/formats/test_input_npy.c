@@ -134,7 +134,7 @@ static void check_samples(const char *path, const char *const *settings, unsigne
     oct_recording_close(r);
 }
 
-static void every_order_of_axes_gives_the_same_samples(void **state)
+TEST(every_order_of_axes_gives_the_same_samples)
 {
     static const struct {
         const char *axes, *settings[3];
@@ -151,13 +151,13 @@ static void every_order_of_axes_gives_the_same_samples(void **state)
             static const char *const types[] = {"<u2", ">u2", "<f4"};
             for (unsigned t = 0; t < 3; t++) {
                 const struct form form = {cases[i].axes, types[t], fortran, 1, 0};
-                write_form(&form, film_path("order.npy"));
-                check_samples(film_path("order.npy"), cases[i].settings, 0, form.axes);
+                write_form(&form, "order.npy");
+                check_samples("order.npy", cases[i].settings, 0, form.axes);
             }
         }
 }
 
-static void every_type_becomes_u16_by_its_rule(void **state)
+TEST(every_type_becomes_u16_by_its_rule)
 {
     static const struct {
         const char *descr;
@@ -184,13 +184,13 @@ static void every_type_becomes_u16_by_its_rule(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct form form = {"vmn", cases[i].descr, false, cases[i].scale, cases[i].offset};
-        write_form(&form, film_path("type.npy"));
-        check_samples(film_path("type.npy"), cases[i].settings, cases[i].add, cases[i].descr);
+        write_form(&form, "type.npy");
+        check_samples("type.npy", cases[i].settings, cases[i].add, cases[i].descr);
     }
 }
 
 /* 0 .. 65535 for least .. largest, and nothing else: within half a step of the line between. */
-static void values_of_any_range_fill_that_of_u16(void **state)
+TEST(values_of_any_range_fill_that_of_u16)
 {
     static uint16_t spectra[M * N];
     static uint8_t line_valid[M];
@@ -201,8 +201,8 @@ static void values_of_any_range_fill_that_of_u16(void **state)
         const struct form form = {"vmn", types[t], false, types[t][1] == 'f' ? 1e-3 : 1e5, -7};
         struct oct_error err;
         bool valid;
-        write_form(&form, film_path("range.npy"));
-        struct oct_recording *r = open_with(film_path("range.npy"), NULL, &err);
+        write_form(&form, "range.npy");
+        struct oct_recording *r = open_with("range.npy", NULL, &err);
         if (!r)
             fail_msg("%s: %s", types[t], err.text);
         assert_non_null(strstr(oct_recording_input(r)->scaling, "value * "));
@@ -245,13 +245,13 @@ static void refuse(const char *text, const char *const *settings, const char *sa
     put_header(&file, text);
     for (unsigned i = 0; i < ALL; i++)
         film_put_u16(&file, i);
-    film_write(&file, film_path("refused.npy"), file.n);
-    refuse_file(film_path("refused.npy"), settings, says);
+    film_write(&file, "refused.npy", file.n);
+    refuse_file("refused.npy", settings, says);
 }
 
 #define U2 "'descr': '<u2', 'fortran_order': False, "
 
-static void malformed_files_are_refused(void **state)
+TEST(malformed_files_are_refused)
 {
     static const char *const lines[] = {"scan.lines=6", NULL};
     static const char *const samples[] = {"camera.samples=7", NULL};
@@ -291,30 +291,30 @@ static void malformed_files_are_refused(void **state)
         refuse(cases[i].text, cases[i].settings, cases[i].says);
 }
 
-static void damaged_headers_are_refused(void **state)
+TEST(damaged_headers_are_refused)
 {
     static struct film_bytes file;
     put_header(&file, "{" U2 "'shape': (5, 7, 11)}");
-    film_write(&file, film_path("short.npy"), 9);
-    refuse_file(film_path("short.npy"), NULL, "ends in its header");
-    film_write(&file, film_path("header.npy"), 40);
-    refuse_file(film_path("header.npy"), NULL, "ends in its header");
+    film_write(&file, "short.npy", 9);
+    refuse_file("short.npy", NULL, "ends in its header");
+    film_write(&file, "header.npy", 40);
+    refuse_file("header.npy", NULL, "ends in its header");
     file.bytes[6] = 9;
-    film_write(&file, film_path("version.npy"), file.n);
-    refuse_file(film_path("version.npy"), NULL, "version 9");
+    film_write(&file, "version.npy", file.n);
+    refuse_file("version.npy", NULL, "version 9");
     file.bytes[6] = 2;
     film_set_u32(&file, 8, 0x7fffffff);
-    film_write(&file, film_path("long.npy"), file.n);
-    refuse_file(film_path("long.npy"), NULL, "more than 64 KiB");
+    film_write(&file, "long.npy", file.n);
+    refuse_file("long.npy", NULL, "more than 64 KiB");
 }
 
-static void values_that_do_not_fit_are_refused(void **state)
+TEST(values_that_do_not_fit_are_refused)
 {
     static const char *const twice[] = {"file.scale=30", NULL};
     static const char *const less[] = {"file.scale=1", "file.offset=-2000", NULL};
     static const char *const lonely[] = {"file.offset=5", NULL};
     struct form form = {"vmn", "<f4", false, 1, 0};
-    const char *path = film_path("values.npy");
+    const char *path = "values.npy";
     struct oct_error err;
     write_form(&form, path);
     refuse_file(path, twice, "beyond 0 to 65535");
@@ -331,17 +331,4 @@ static void values_that_do_not_fit_are_refused(void **state)
     form = (struct form){"vmn", "<f8", false, 1e-322, 0};
     write_form(&form, path);
     refuse_file(path, NULL, "set file.scale");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_order_of_axes_gives_the_same_samples),
-        cmocka_unit_test(every_type_becomes_u16_by_its_rule),
-        cmocka_unit_test(values_of_any_range_fill_that_of_u16),
-        cmocka_unit_test(malformed_files_are_refused),
-        cmocka_unit_test(damaged_headers_are_refused),
-        cmocka_unit_test(values_that_do_not_fit_are_refused),
-    };
-    return cmocka_run_group_tests_name("input_npy", tests, film_folder_make, film_folder_remove);
 }

@@ -63,9 +63,7 @@ static double f32(const unsigned char *at)
 
 static void write_one(const char *path, const struct oct_nifti_form *form, const float *values)
 {
-    struct oct_error err = {.text = ""};
-    if (oct_nifti_write(path, true, form, values, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_nifti_write(path, true, form, values, &failure));
 }
 
 static void check_header(const unsigned char *h)
@@ -84,11 +82,11 @@ static void check_header(const unsigned char *h)
     assert_memory_equal(h + 344, "n+1\0\0\0\0\0", 8);
 }
 
-static void bytes_are_where_the_format_says(void **state)
+TEST(bytes_are_where_the_format_says)
 {
     static unsigned char h[4096];
     float values[N];
-    const char *paths[2] = {film_path("a.nii"), film_path("a.nii.gz")};
+    const char *paths[2] = {"a.nii", "a.nii.gz"};
     fill(values, N);
     for (int i = 0; i < 2; i++) {
         const struct oct_nifti_form known = form_of(known_um), unknown = form_of(unknown_um);
@@ -118,32 +116,29 @@ static void bytes_are_where_the_format_says(void **state)
 static struct oct_volume_info looked(const char *path)
 {
     struct oct_volume_info info;
-    struct oct_error err = {.text = ""};
-    if (oct_volume_look(path, &info, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_volume_look(path, &info, &failure));
     return info;
 }
 
-static void what_is_read_is_what_was_written(void **state)
+TEST(what_is_read_is_what_was_written)
 {
     static const char *const names[] = {"b.nii", "b.nii.gz"};
     float values[N], again[N];
-    struct oct_error err;
     fill(values, N);
     for (int i = 0; i < 4; i++) {
         const struct oct_nifti_form form = form_of(i < 2 ? known_um : unknown_um);
-        const char *path = film_path(names[i % 2]);
+        const char *path = names[i % 2];
         write_one(path, &form, values);
         const struct oct_volume_info info = looked(path);
         assert_memory_equal(info.dims, form.dims, sizeof(info.dims));
         for (int k = 0; k < 3; k++)
             assert_true(i < 2 ? fabs(info.um[k] - known_um[k]) < 1e-5 : isnan(info.um[k]));
-        assert_int_equal(oct_volume_load(path, &info, again, &err), OCT_OK);
+        must(oct_volume_load(path, &info, again, &failure));
         assert_memory_equal(again, values, sizeof(values));
     }
 }
 
-static void places_come_back(void **state)
+TEST(places_come_back)
 {
     const double turned[3][4] = {
         {0, 0.006, 0.02, -1}, {0, -0.008, 0.015, 2}, {0.004, 0, 0, 3}}; /* 3, 4, 5 */
@@ -156,16 +151,16 @@ static void places_come_back(void **state)
     for (int i = 0; i < 3; i++) {
         struct oct_nifti_form form = form_of(known_um);
         form.to_mm = maps[i];
-        write_one(film_path("place.nii"), &form, values);
-        bytes_of(film_path("place.nii"), h, sizeof(h));
+        write_one("place.nii", &form, values);
+        bytes_of("place.nii", h, sizeof(h));
         assert_int_equal(i16(h + 252), i < 2); /* a qform has no shear */
         for (int without = 0; without < 2; without++) {
             if (without && i < 2) {
-                FILE *file = fopen(film_path("place.nii"), "r+b");
+                FILE *file = fopen("place.nii", "r+b");
                 assert_true(file && fseek(file, 254, SEEK_SET) == 0 && fputc(0, file) == 0);
                 assert_int_equal(fclose(file), 0); /* the sform is left out: the qform is as good */
             }
-            const struct oct_volume_info info = looked(film_path("place.nii"));
+            const struct oct_volume_info info = looked("place.nii");
             for (int row = 0; row < 3; row++)
                 for (int k = 0; k < 4; k++)
                     assert_true(fabs(info.to_mm[row][k] - maps[i][row][k]) < 1e-6);
@@ -175,20 +170,19 @@ static void places_come_back(void **state)
 }
 
 /* Sides beyond NIfTI-1's 16 bits make the file one of NIfTI-2. */
-static void long_volumes_are_nifti_2(void **state)
+TEST(long_volumes_are_nifti_2)
 {
     enum { LONG = 32768 };
     float *values = malloc(LONG * sizeof(float)), *again = malloc(LONG * sizeof(float));
     const struct oct_nifti_form form = {.dims = {1, LONG, 1}, .um = {25, 10, 4}};
-    struct oct_error err;
     assert_true(values && again);
     fill(values, LONG);
-    write_one(film_path("long.nii"), &form, values);
-    const struct oct_volume_info info = looked(film_path("long.nii"));
+    write_one("long.nii", &form, values);
+    const struct oct_volume_info info = looked("long.nii");
     assert_true(info.dims[1] == LONG && info.um[1] == 10);
-    assert_int_equal(oct_volume_load(film_path("long.nii"), &info, again, &err), OCT_OK);
+    must(oct_volume_load("long.nii", &info, again, &failure));
     assert_memory_equal(again, values, LONG * sizeof(float));
-    FILE *file = fopen(film_path("long.nii"), "rb");
+    FILE *file = fopen("long.nii", "rb");
     unsigned char start[12];
     assert_true(file && fread(start, 1, sizeof(start), file) == sizeof(start));
     assert_memory_equal(start, "\x1c\x02\0\0n+2\0\r\n\032\n", sizeof(start));
@@ -226,20 +220,19 @@ static void check_displacement(const unsigned char *voxels, const double (*movin
         }
 }
 
-static void displacements_are_those_of_itk(void **state)
+TEST(displacements_are_those_of_itk)
 {
     static const int dims[8] = {5, D, M, V, 1, 3, 1, 1};
     static unsigned char h[4096];
     static float u[3 * N];
     struct oct_nifti_form form = form_of(known_um);
-    struct oct_error err = {.text = ""};
     form.to_mm = fixed_map;
     for (unsigned i = 0; i < 3 * N; i++)
         u[i] = (float)u_of(i / N, i % N);
     for (int other = 0; other < 2; other++) {
-        const char *path = film_path(other ? "u.nii.gz" : "u.nii");
-        if (oct_nifti_write_displacement(path, false, &form, other ? moving_map : NULL, u, &err))
-            fail_msg("%s", err.text);
+        const char *path = other ? "u.nii.gz" : "u.nii";
+        must(oct_nifti_write_displacement(path, false, &form, other ? moving_map : NULL, u,
+                                          &failure));
         assert_int_equal(bytes_of(path, h, sizeof(h)), 352 + sizeof(u));
         for (int i = 0; i < 8; i++)
             assert_int_equal(i16(h + 40 + 2 * i), dims[i]);
@@ -250,25 +243,23 @@ static void displacements_are_those_of_itk(void **state)
 
 /* ---- whole or not there ---- */
 
-static void files_are_whole_or_not_there(void **state)
+TEST(files_are_whole_or_not_there)
 {
     float values[N];
     const struct oct_nifti_form form = form_of(known_um);
     struct oct_error err;
     fill(values, N);
-    assert_int_equal(oct_nifti_write(film_path("no/such.nii"), false, &form, values, &err),
-                     OCT_E_IO);
-    write_one(film_path("there.nii"), &form, values);
-    assert_int_equal(oct_nifti_write(film_path("there.nii"), false, &form, values, &err), OCT_E_IO);
+    assert_int_equal(oct_nifti_write("no/such.nii", false, &form, values, &err), OCT_E_IO);
+    write_one("there.nii", &form, values);
+    assert_int_equal(oct_nifti_write("there.nii", false, &form, values, &err), OCT_E_IO);
     assert_non_null(strstr(err.text, "exists already"));
-    assert_int_equal(
-        oct_nifti_write_displacement(film_path("there.nii"), false, &form, NULL, values, &err),
-        OCT_E_IO);
-    looked(film_path("there.nii"));
+    assert_int_equal(oct_nifti_write_displacement("there.nii", false, &form, NULL, values, &err),
+                     OCT_E_IO);
+    looked("there.nii");
 }
 
 /* RLIMIT_FSIZE stands for a full disk: the first write beyond it fails. */
-static void a_full_disk_leaves_nothing(void **state)
+TEST(a_full_disk_leaves_nothing)
 {
     static float u[3 * N];
     static const char *const names[] = {"full.nii", "full.nii.gz"};
@@ -280,7 +271,7 @@ static void a_full_disk_leaves_nothing(void **state)
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     for (int i = 0; i < 4; i++) {
-        const char *path = film_path(names[i % 2]);
+        const char *path = names[i % 2];
         char work[512];
         small = before;
         small.rlim_cur = 100;
@@ -294,18 +285,4 @@ static void a_full_disk_leaves_nothing(void **state)
         snprintf(work, sizeof(work), "%s.new.%ld", path, (long)getpid());
         assert_true(access(path, F_OK) != 0 && access(work, F_OK) != 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_are_where_the_format_says),
-        cmocka_unit_test(what_is_read_is_what_was_written),
-        cmocka_unit_test(places_come_back),
-        cmocka_unit_test(long_volumes_are_nifti_2),
-        cmocka_unit_test(displacements_are_those_of_itk),
-        cmocka_unit_test(files_are_whole_or_not_there),
-        cmocka_unit_test(a_full_disk_leaves_nothing),
-    };
-    return cmocka_run_group_tests_name("nifti_write", tests, film_folder_make, film_folder_remove);
 }

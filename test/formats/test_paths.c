@@ -9,26 +9,24 @@
 
 static void make_file(const char *name)
 {
-    FILE *file = fopen(film_path(name), "w");
+    FILE *file = fopen(name, "w");
     assert_non_null(file);
     assert_int_equal(fclose(file), 0);
 }
 
 static void make_folder(const char *name)
 {
-    assert_int_equal(mkdir(film_path(name), 0700), 0);
+    assert_int_equal(mkdir(name, 0700), 0);
 }
 
 /* names: of the files that must come, in order; ends with NULL. */
 static void must_give(const char *const *args, unsigned n_args, const char *const *names)
 {
     struct oct_paths paths;
-    struct oct_error err = {.text = ""};
-    if (oct_paths_expand(&paths, args, n_args, &err))
-        fail_msg("%s", err.text);
+    must(oct_paths_expand(&paths, args, n_args, &failure));
     for (unsigned i = 0; i < paths.n; i++) {
         assert_non_null(names[i]);
-        if (strcmp(paths.path[i], film_path(names[i])) != 0)
+        if (strcmp(paths.path[i], names[i]) != 0)
             fail_msg("number %u is %s, not %s", i, paths.path[i], names[i]);
     }
     assert_null(names[paths.n]);
@@ -40,7 +38,7 @@ static void must_refuse(const char *arg, enum oct_err code, const char *says)
 {
     struct oct_paths paths;
     struct oct_error err = {.text = ""};
-    const char *const args[] = {film_path("folder/img2.png"), arg};
+    const char *const args[] = {"folder/img2.png", arg};
     assert_int_equal(oct_paths_expand(&paths, args, 2, &err), code);
     assert_true(!paths.path && paths.n == 0);
     if (!strstr(err.text, says) || !strstr(err.text, arg))
@@ -53,8 +51,6 @@ static int make_files(void **state)
         "folder/img10.png", "folder/img2.png",  "folder/img1.TIF",       "folder/img02.tiff",
         "folder/notes.txt", "folder/.img3.png", "folder/film.avi",       "b[1].png",
         "others/b.txt",     "others/a.jpg",     "others/deep.png/x.png", "one/readme"};
-    if (film_folder_make(state))
-        return -1;
     make_folder("folder");
     make_folder("others");
     make_folder("others/deep.png");
@@ -65,7 +61,7 @@ static int make_files(void **state)
     return 0;
 }
 
-static void names_are_in_the_order_of_their_numbers(void **state)
+TEST(names_are_in_the_order_of_their_numbers)
 {
     static const char *const rising[] = {"",
                                          "A",
@@ -91,9 +87,9 @@ static void names_are_in_the_order_of_their_numbers(void **state)
     assert_int_equal(oct_paths_compare("img01", "img1"), -oct_paths_compare("img1", "img01"));
 }
 
-static void folders_give_their_pictures(void **state)
+TEST(folders_give_their_pictures)
 {
-    const char *const args[] = {film_path("folder")};
+    const char *const args[] = {"folder"};
     char with_slash[300];
     static const char *const names[] = {"folder/img1.TIF", "folder/img2.png", "folder/img02.tiff",
                                         "folder/img10.png", NULL};
@@ -104,36 +100,26 @@ static void folders_give_their_pictures(void **state)
     must_give(slashed, 1, names);
 }
 
-static void patterns_give_what_matches(void **state)
+TEST(patterns_give_what_matches)
 {
-    const char *const args[] = {film_path("folder/img*.p?g"), film_path("folder/img[12].*"),
-                                film_path("b[1].png"), film_path("absent.png"),
-                                film_path("r.h5:/a*")};
+    const char *const args[] = {"folder/img*.p?g", "folder/img[12].*", "b[1].png", "absent.png",
+                                "r.h5:/a*"};
     static const char *const names[] = {
         "folder/img2.png", "folder/img10.png", "folder/img1.TIF", "folder/img2.png",
         "b[1].png",        "absent.png",       "r.h5:/a*",        NULL};
     must_give(args, 5, names);
-    const char *const folders[] = {film_path("others/*")};
+    const char *const folders[] = {"others/*"};
     static const char *const files[] = {"others/a.jpg", "others/b.txt", NULL};
     must_give(folders, 1, files);
 }
 
-static void what_gives_nothing_is_refused(void **state)
+TEST(what_gives_nothing_is_refused)
 {
-    must_refuse(film_path("others"), OCT_E_ARG, "but a.jpg and 2 more");
-    must_refuse(film_path("one"), OCT_E_ARG, "only readme");
-    must_refuse(film_path("empty"), OCT_E_ARG, "an empty folder");
-    must_refuse(film_path("folder/*.bmp"), OCT_E_IO, "no file matches");
-    must_refuse(film_path("absent/*"), OCT_E_IO, "no file matches");
+    must_refuse("others", OCT_E_ARG, "but a.jpg and 2 more");
+    must_refuse("one", OCT_E_ARG, "only readme");
+    must_refuse("empty", OCT_E_ARG, "an empty folder");
+    must_refuse("folder/*.bmp", OCT_E_IO, "no file matches");
+    must_refuse("absent/*", OCT_E_IO, "no file matches");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_in_the_order_of_their_numbers),
-        cmocka_unit_test(folders_give_their_pictures),
-        cmocka_unit_test(patterns_give_what_matches),
-        cmocka_unit_test(what_gives_nothing_is_refused),
-    };
-    return cmocka_run_group_tests_name("paths", tests, make_files, film_folder_remove);
-}
+TEST_GROUP(make_files, NULL);

@@ -170,7 +170,7 @@ static void check_film(const char *path, uint64_t n)
     oct_pictures_close(pictures);
 }
 
-static void grey_of_every_kind(void **state)
+TEST(grey_of_every_kind)
 {
     static const struct kind kinds[] = {
         {.bits = 8, .sign = 1, .n_frames = 3},
@@ -190,12 +190,12 @@ static void grey_of_every_kind(void **state)
     static struct film_bytes file;
     for (unsigned k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         make(&file, &kinds[k]);
-        film_write(&file, film_path("kind.avi"), file.n);
-        check_film(film_path("kind.avi"), 3);
+        film_write(&file, "kind.avi", file.n);
+        check_film("kind.avi", 3);
     }
 }
 
-static void what_lies_between_pictures_is_passed_by(void **state)
+TEST(what_lies_between_pictures_is_passed_by)
 {
     static struct film_bytes file;
     struct kind k = usual;
@@ -204,15 +204,15 @@ static void what_lies_between_pictures_is_passed_by(void **state)
     k.n_more = 4;
     make(&file, &k);
     film_put(&file, "RIFF\4\0\0\0WAVE and so on", 22); /* is none of it */
-    film_write(&file, film_path("between.avi"), file.n);
-    struct oct_pictures *pictures = film_open(film_path("between.avi"), NULL);
+    film_write(&file, "between.avi", file.n);
+    struct oct_pictures *pictures = film_open("between.avi", NULL);
     assert_null(oct_pictures_warning(pictures));
     oct_pictures_close(pictures);
-    check_film(film_path("between.avi"), 9);
+    check_film("between.avi", 9);
 }
 
 /* A program that loses a frame may write a chunk of no bytes. */
-static void a_chunk_of_no_bytes_repeats(void **state)
+TEST(a_chunk_of_no_bytes_repeats)
 {
     static struct film_bytes file;
     struct oct_picture picture;
@@ -227,8 +227,8 @@ static void a_chunk_of_no_bytes_repeats(void **state)
     put_picture(&file, &usual, 9);
     film_chunk_end(&file, movi);
     film_chunk_end(&file, riff);
-    film_write(&file, film_path("repeat.avi"), file.n);
-    struct oct_pictures *pictures = film_open(film_path("repeat.avi"), NULL);
+    film_write(&file, "repeat.avi", file.n);
+    struct oct_pictures *pictures = film_open("repeat.avi", NULL);
     assert_int_equal(oct_pictures_count(pictures), 5);
     check_picture(pictures, 4, 9);
     for (unsigned i = 1; i < 4; i++)
@@ -247,8 +247,8 @@ static double fps_of(const struct kind *k, double given)
     struct oct_pictures_times times = {0};
     struct oct_error err;
     make(&file, k);
-    film_write(&file, film_path("rate.avi"), file.n);
-    struct oct_pictures *pictures = film_open(film_path("rate.avi"), &options);
+    film_write(&file, "rate.avi", file.n);
+    struct oct_pictures *pictures = film_open("rate.avi", &options);
     const double fps = oct_pictures_fps(pictures);
     assert_int_equal(oct_pictures_times(pictures, 3, &times, &err), OCT_OK);
     assert_null(times.time_s);
@@ -259,12 +259,11 @@ static double fps_of(const struct kind *k, double given)
     return fps;
 }
 
-static void the_rate_is_that_of_the_stream(void **state)
+TEST(the_rate_is_that_of_the_stream)
 {
     static struct film_bytes file;
     struct kind k = usual;
     struct oct_pictures *pictures;
-    struct oct_error err;
     assert_true(fps_of(&k, 0) == 30000.0 / 1001);
     assert_true(fps_of(&k, 12.5) == 12.5);
     k.scale = 0;
@@ -276,11 +275,10 @@ static void the_rate_is_that_of_the_stream(void **state)
     k.scale = 1;
     assert_true(fps_of(&k, 0) == 25);
     make(&file, &usual);
-    film_write(&file, film_path("other.avi"), file.n);
-    const char *paths[] = {film_path("rate.avi"), film_path("other.avi")};
-    assert_int_equal(
-        oct_pictures_open(&pictures, paths, 2, &(struct oct_pictures_options){.um = {0}}, &err),
-        OCT_OK);
+    film_write(&file, "other.avi", file.n);
+    const char *paths[] = {"rate.avi", "other.avi"};
+    must(oct_pictures_open(&pictures, paths, 2, &(struct oct_pictures_options){.um = {0}},
+                           &failure));
     assert_true(isnan(oct_pictures_fps(pictures)) && oct_pictures_count(pictures) == 10);
     oct_pictures_close(pictures);
 }
@@ -291,7 +289,7 @@ static void the_rate_is_that_of_the_stream(void **state)
 static void check_cut(const struct film_bytes *file, size_t keep, uint64_t n_whole, unsigned n)
 {
     const struct oct_pictures_options options = {.keeps_whole = true};
-    const char *path = film_path("cut.avi");
+    const char *path = "cut.avi";
     char says[80];
     snprintf(says, sizeof(says), "truncated; pictures that are whole: %u of %u", (unsigned)n_whole,
              n);
@@ -309,7 +307,7 @@ static void check_cut(const struct film_bytes *file, size_t keep, uint64_t n_who
     check_film(path, n_whole);
 }
 
-static void truncated_files_keep_what_was_whole(void **state)
+TEST(truncated_files_keep_what_was_whole)
 {
     static struct film_bytes file;
     struct kind k = usual;
@@ -323,19 +321,19 @@ static void truncated_files_keep_what_was_whole(void **state)
     check_cut(&file, first + 5 * picture, 5, 9); /* its index is gone, and the AVIX */
     check_cut(&file, second + 2 * picture + 100, 7, 9);
     check_cut(&file, file.n - 1, 8, 9);
-    film_write(&file, film_path("cut.avi"), first - 12 - 200); /* within the headers */
-    film_refused(film_path("cut.avi"), &(struct oct_pictures_options){.keeps_whole = true},
-                 OCT_E_FORMAT, "truncated AVI");
+    film_write(&file, "cut.avi", first - 12 - 200); /* within the headers */
+    film_refused("cut.avi", &(struct oct_pictures_options){.keeps_whole = true}, OCT_E_FORMAT,
+                 "truncated AVI");
     k.n_more = 0; /* the index alone is cut: nothing is lost */
     make(&file, &k);
-    film_write(&file, film_path("index.avi"), file.n - 3);
-    struct oct_pictures *pictures = film_open(film_path("index.avi"), NULL);
+    film_write(&file, "index.avi", file.n - 3);
+    struct oct_pictures *pictures = film_open("index.avi", NULL);
     assert_true(!oct_pictures_warning(pictures) && oct_pictures_count(pictures) == 5);
     oct_pictures_close(pictures);
 }
 
 /* A recorder that was killed leaves sizes of 0, and perhaps room that it had reserved. */
-static void unfinished_files_are_read(void **state)
+TEST(unfinished_files_are_read)
 {
     static struct film_bytes file;
     static const unsigned char nothing[1000];
@@ -346,8 +344,8 @@ static void unfinished_files_are_read(void **state)
     file.n = end;
     check_cut(&file, end - 100, 4, 5);
     film_put(&file, nothing, sizeof(nothing));
-    film_write(&file, film_path("reserved.avi"), file.n);
-    check_film(film_path("reserved.avi"), 5);
+    film_write(&file, "reserved.avi", file.n);
+    check_film("reserved.avi", 5);
 }
 
 /* ---- what is refused ---- */
@@ -356,11 +354,11 @@ static void refuse(struct kind k, const char *says)
 {
     static struct film_bytes file;
     make(&file, &k);
-    film_write(&file, film_path("refused.avi"), file.n);
-    film_refused(film_path("refused.avi"), NULL, OCT_E_FORMAT, says);
+    film_write(&file, "refused.avi", file.n);
+    film_refused("refused.avi", NULL, OCT_E_FORMAT, says);
 }
 
-static void other_films_are_refused_by_name(void **state)
+TEST(other_films_are_refused_by_name)
 {
     static const char *const codecs[] = {"MJPG", "H264", "XVID", "FFV1", "\1\0\0\0"};
     struct kind k = usual;
@@ -389,11 +387,11 @@ static void refuse_changed(size_t at, uint32_t value, const char *says)
     const size_t strf = 12 + 12 + 64 + 12 + 64 + 8;
     assert_memory_equal(file.bytes + strf - 8, "strf", 4);
     film_set_u32(&file, strf + at, value);
-    film_write(&file, film_path("changed.avi"), file.n);
-    film_refused(film_path("changed.avi"), NULL, OCT_E_FORMAT, says);
+    film_write(&file, "changed.avi", file.n);
+    film_refused("changed.avi", NULL, OCT_E_FORMAT, says);
 }
 
-static void damage_is_refused_by_name(void **state)
+TEST(damage_is_refused_by_name)
 {
     static struct film_bytes file;
     refuse_changed(4, 19000, "19000 x 21; each side");
@@ -406,22 +404,22 @@ static void damage_is_refused_by_name(void **state)
     k.codec[0] = '\0';
     size_t movi = make(&file, &k);
     memcpy(file.bytes + movi + 12 + 8 + 20 * H, "00pc", 4);
-    film_write(&file, film_path("palette.avi"), file.n);
-    film_refused(film_path("palette.avi"), NULL, OCT_E_FORMAT, "palette changes");
+    film_write(&file, "palette.avi", file.n);
+    film_refused("palette.avi", NULL, OCT_E_FORMAT, "palette changes");
     movi = make(&file, &k);
     film_set_u32(&file, movi + 12 + 4, 0xfffffff0); /* 4 GiB in the first picture */
-    film_write(&file, film_path("claims.avi"), file.n);
-    film_refused(film_path("claims.avi"), NULL, OCT_E_FORMAT, "no picture is whole");
+    film_write(&file, "claims.avi", file.n);
+    film_refused("claims.avi", NULL, OCT_E_FORMAT, "no picture is whole");
     k.bits = 24;
     movi = make(&file, &k);
     file.bytes[movi + 20 + (size_t)56 * 20 + 3 * 4 + 1] ^=
         1; /* the last row that is stored is the first */
-    film_write(&file, film_path("colour.avi"), file.n);
-    film_refused(film_path("colour.avi"), NULL, OCT_E_FORMAT, "differ at x 4, y 0");
+    film_write(&file, "colour.avi", file.n);
+    film_refused("colour.avi", NULL, OCT_E_FORMAT, "differ at x 4, y 0");
 }
 
 /* 16384 x 16384 pixels that no byte of the file stands for. */
-static void sizes_without_bytes_are_refused(void **state)
+TEST(sizes_without_bytes_are_refused)
 {
     static struct film_bytes file;
     file.n = 0;
@@ -434,22 +432,6 @@ static void sizes_without_bytes_are_refused(void **state)
         film_chunk_end(&file, film_chunk_begin(&file, "00db"));
     film_chunk_end(&file, movi);
     film_chunk_end(&file, riff);
-    film_write(&file, film_path("empty.avi"), file.n);
-    film_refused(film_path("empty.avi"), NULL, OCT_E_FORMAT, "holds no picture");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grey_of_every_kind),
-        cmocka_unit_test(what_lies_between_pictures_is_passed_by),
-        cmocka_unit_test(a_chunk_of_no_bytes_repeats),
-        cmocka_unit_test(the_rate_is_that_of_the_stream),
-        cmocka_unit_test(truncated_files_keep_what_was_whole),
-        cmocka_unit_test(unfinished_files_are_read),
-        cmocka_unit_test(other_films_are_refused_by_name),
-        cmocka_unit_test(damage_is_refused_by_name),
-        cmocka_unit_test(sizes_without_bytes_are_refused),
-    };
-    return cmocka_run_group_tests_name("pictures_avi", tests, film_folder_make, film_folder_remove);
+    film_write(&file, "empty.avi", file.n);
+    film_refused("empty.avi", NULL, OCT_E_FORMAT, "holds no picture");
 }

@@ -172,8 +172,8 @@ static unsigned value(const struct image *image, unsigned v, unsigned z, unsigne
 
 static const char *write_as(struct film_bytes *f, const char *name)
 {
-    film_write(f, film_path(name), f->n);
-    return film_path(name);
+    film_write(f, name, f->n);
+    return name;
 }
 
 static const char *make(const struct image *image, const char *name)
@@ -212,12 +212,10 @@ static void check_pictures(const char *path, const struct image *image)
 
 static void look(const char *path, struct oct_volume_info *info)
 {
-    struct oct_error err;
-    if (oct_volume_look(path, info, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_look(path, info, &failure));
 }
 
-static void pixels_are_those_of_the_file(void **state)
+TEST(pixels_are_those_of_the_file)
 {
     static const unsigned kinds[][2] = {{8, 8}, {8, 7}, {16, 16}, {16, 12}};
     for (unsigned i = 0; i < 8; i++) {
@@ -230,7 +228,7 @@ static void pixels_are_those_of_the_file(void **state)
     }
 }
 
-static void facts_are_those_of_the_file(void **state)
+TEST(facts_are_those_of_the_file)
 {
     struct oct_volume_info info;
     struct oct_picture picture;
@@ -266,7 +264,7 @@ static void check_distance(const struct image *image, double um)
         fail_msg("%g um from B-scan to B-scan, not %g", info.um[0], um);
 }
 
-static void the_distance_of_bscans_is_what_their_places_say(void **state)
+TEST(the_distance_of_bscans_is_what_their_places_say)
 {
     struct image image = plain();
     check_distance(&image, 240);
@@ -320,7 +318,7 @@ static uint32_t pack_rle(const struct image *image, unsigned v, unsigned char *t
     return n;
 }
 
-static void frames_packed_by_rle(void **state)
+TEST(frames_packed_by_rle)
 {
     unsigned char bytes[V][1024];
     const unsigned char *const fragments[V] = {bytes[0], bytes[1], bytes[2]};
@@ -371,7 +369,7 @@ static uint32_t from_hex(const char *hex, unsigned char *bytes)
     return n + n % 2;
 }
 
-static void frames_packed_by_jpeg(void **state)
+TEST(frames_packed_by_jpeg)
 {
     static const struct {
         const char *syntax, *hex;
@@ -410,7 +408,7 @@ static void frames_packed_by_jpeg(void **state)
 
 /* ---- what is refused ---- */
 
-static void what_is_not_read_is_told_by_name(void **state)
+TEST(what_is_not_read_is_told_by_name)
 {
     struct image wrong[10];
     static const char *const says[10] = {"SOP class 1.2.840.10008.5.1.4.1.1.7",
@@ -449,22 +447,22 @@ static void what_is_not_read_is_told_by_name(void **state)
     film_refused(make(&face, "wrong.dcm"), NULL, OCT_E_FORMAT, "an en face picture");
 }
 
-static void cut_files_are_refused_wherever_they_end(void **state)
+TEST(cut_files_are_refused_wherever_they_end)
 {
     const struct image image = plain();
     struct film_bytes *f = make_header(&image);
     const size_t n_header = f->n;
     make(&image, "whole.dcm");
     for (size_t n = 132; n < n_header + 40; n++) {
-        film_write(f, film_path("cut.dcm"), n);
-        film_refused(film_path("cut.dcm"), NULL, OCT_E_FORMAT, "cut.dcm");
+        film_write(f, "cut.dcm", n);
+        film_refused("cut.dcm", NULL, OCT_E_FORMAT, "cut.dcm");
     }
-    film_write(f, film_path("cut.dcm"), f->n - 1);
-    film_refused(film_path("cut.dcm"), NULL, OCT_E_FORMAT, "longer than what it lies in");
+    film_write(f, "cut.dcm", f->n - 1);
+    film_refused("cut.dcm", NULL, OCT_E_FORMAT, "longer than what it lies in");
 }
 
 /* Sequences in sequences, so many that a reader that calls itself for each has no stack left. */
-static void depth_has_a_bound(void **state)
+TEST(depth_has_a_bound)
 {
     for (int implicit = 0; implicit < 2; implicit++) {
         struct image image = plain();
@@ -485,7 +483,7 @@ static void depth_has_a_bound(void **state)
     }
 }
 
-static void marks_that_have_no_place_are_refused(void **state)
+TEST(marks_that_have_no_place_are_refused)
 {
     static const uint32_t marks[] = {0xfffee000, 0xfffee00d, 0xfffee0dd};
     const struct image image = plain();
@@ -505,21 +503,4 @@ static void marks_that_have_no_place_are_refused(void **state)
     put_header(f, 0x00089999, "??", 2);
     film_put_u16(f, 0);
     film_refused(write_as(f, "mark.dcm"), NULL, OCT_E_FORMAT, "no value representation");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pixels_are_those_of_the_file),
-        cmocka_unit_test(facts_are_those_of_the_file),
-        cmocka_unit_test(the_distance_of_bscans_is_what_their_places_say),
-        cmocka_unit_test(frames_packed_by_rle),
-        cmocka_unit_test(frames_packed_by_jpeg),
-        cmocka_unit_test(what_is_not_read_is_told_by_name),
-        cmocka_unit_test(cut_files_are_refused_wherever_they_end),
-        cmocka_unit_test(depth_has_a_bound),
-        cmocka_unit_test(marks_that_have_no_place_are_refused),
-    };
-    return cmocka_run_group_tests_name("pictures_dicom", tests, film_folder_make,
-                                       film_folder_remove);
 }

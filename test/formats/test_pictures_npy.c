@@ -85,7 +85,7 @@ static void check_pictures(const char *path, const char *descr, unsigned n)
     oct_pictures_close(pictures);
 }
 
-static void numbers_of_every_kind(void **state)
+TEST(numbers_of_every_kind)
 {
     static const char *const types[] = {"|u1", "|i1", "<u2", ">u2", "<i2", ">i2",
                                         "<f4", ">f4", "<f8", ">f8", "<u1"};
@@ -98,12 +98,12 @@ static void numbers_of_every_kind(void **state)
                  types[k], T, H, W);
         put_header(&file, 1 + k % 3, text);
         put_values(&file, types[k], T * H * W);
-        film_write(&file, film_path("kind.npy"), file.n);
-        check_pictures(film_path("kind.npy"), types[k], T);
+        film_write(&file, "kind.npy", file.n);
+        check_pictures("kind.npy", types[k], T);
     }
 }
 
-static void headers_of_every_style(void **state)
+TEST(headers_of_every_style)
 {
     static const char *const texts[] = {
         "{'descr': '|u1', 'fortran_order': False, 'shape': (19, 23), }",
@@ -115,8 +115,8 @@ static void headers_of_every_style(void **state)
         put_header(&file, 1, texts[i]);
         put_values(&file, "|u1", H * W);
         film_put(&file, "behind", 6); /* another array, say */
-        film_write(&file, film_path("style.npy"), file.n);
-        check_pictures(film_path("style.npy"), "|u1", 1);
+        film_write(&file, "style.npy", file.n);
+        check_pictures("style.npy", "|u1", 1);
     }
 }
 
@@ -125,13 +125,13 @@ static void refuse(const char *text, const char *says)
     static struct film_bytes file;
     put_header(&file, 1, text);
     put_values(&file, "|u1", 2000);
-    film_write(&file, film_path("refused.npy"), file.n);
-    film_refused(film_path("refused.npy"), NULL, OCT_E_FORMAT, says);
+    film_write(&file, "refused.npy", file.n);
+    film_refused("refused.npy", NULL, OCT_E_FORMAT, says);
 }
 
 #define C_ORDER "'fortran_order': False"
 
-static void other_arrays_are_refused_by_name(void **state)
+TEST(other_arrays_are_refused_by_name)
 {
     static const char *const types[] = {"'<c8'", "'<i4'", "'|b1'", "'<f2'", "'|u'", "'<M8[s]'"};
     static struct film_bytes file;
@@ -149,12 +149,12 @@ static void other_arrays_are_refused_by_name(void **state)
     refuse("{'descr': '|u1', " C_ORDER ", 'shape': (0, 19, 23)}", "is empty");
     put_header(&file, 1, "{'descr': '|u1', " C_ORDER ", 'shape': (19, 8)}");
     put_values(&file, "|u1", 2000);
-    film_write(&file, film_path("small.npy"), file.n);
-    film_refused(film_path("small.npy"), NULL, OCT_E_ARG, "8 x 19; each side");
+    film_write(&file, "small.npy", file.n);
+    film_refused("small.npy", NULL, OCT_E_ARG, "8 x 19; each side");
 }
 
 /* Sizes that overflow, or that the file does not have. */
-static void damage_is_refused(void **state)
+TEST(damage_is_refused)
 {
     static struct film_bytes file;
     refuse("{'descr': '|u1', " C_ORDER ", 'shape': (18446744073709551617, 16, 16)}", "a shape");
@@ -168,42 +168,30 @@ static void damage_is_refused(void **state)
     refuse("{" C_ORDER ", 'shape': (19, 23), 'descr':", "no type");
     refuse("", "no type");
     put_header(&file, 4, "{'descr': '|u1', " C_ORDER ", 'shape': (19, 23)}");
-    film_write(&file, film_path("new.npy"), file.n);
-    film_refused(film_path("new.npy"), NULL, OCT_E_FORMAT, "version 4");
+    film_write(&file, "new.npy", file.n);
+    film_refused("new.npy", NULL, OCT_E_FORMAT, "version 4");
     put_header(&file, 2, "{'descr': '|u1', " C_ORDER ", 'shape': (19, 23)}");
     film_set_u32(&file, 8, 0xffffffff);
-    film_write(&file, film_path("long.npy"), file.n);
-    film_refused(film_path("long.npy"), NULL, OCT_E_FORMAT, "more than 64 KiB");
-    film_write(&file, film_path("start.npy"), 12);
-    film_refused(film_path("start.npy"), NULL, OCT_E_FORMAT, "");
-    film_write(&file, film_path("magic.npy"), 7);
-    film_refused(film_path("magic.npy"), NULL, OCT_E_FORMAT, "truncated");
+    film_write(&file, "long.npy", file.n);
+    film_refused("long.npy", NULL, OCT_E_FORMAT, "more than 64 KiB");
+    film_write(&file, "start.npy", 12);
+    film_refused("start.npy", NULL, OCT_E_FORMAT, "");
+    film_write(&file, "magic.npy", 7);
+    film_refused("magic.npy", NULL, OCT_E_FORMAT, "truncated");
 }
 
-static void truncated_files_keep_what_was_whole(void **state)
+TEST(truncated_files_keep_what_was_whole)
 {
     static struct film_bytes file;
     const struct oct_pictures_options keep = {.keeps_whole = true};
     put_header(&file, 1, "{'descr': '<u2', " C_ORDER ", 'shape': (3, 19, 23), }");
     put_values(&file, "<u2", T * H * W);
-    film_write(&file, film_path("cut.npy"), file.n - 1);
-    film_refused(film_path("cut.npy"), NULL, OCT_E_FORMAT, "pictures that are whole: 2 of 3");
-    struct oct_pictures *pictures = film_open(film_path("cut.npy"), &keep);
+    film_write(&file, "cut.npy", file.n - 1);
+    film_refused("cut.npy", NULL, OCT_E_FORMAT, "pictures that are whole: 2 of 3");
+    struct oct_pictures *pictures = film_open("cut.npy", &keep);
     assert_int_equal(oct_pictures_count(pictures), 2);
     assert_true(strstr(oct_pictures_warning(pictures), "whole and used: 2 of 3") != NULL);
     oct_pictures_close(pictures);
-    film_write(&file, film_path("cut.npy"), file.n - 4 * H * W - 1);
-    film_refused(film_path("cut.npy"), &keep, OCT_E_FORMAT, "no picture is whole");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_of_every_kind),
-        cmocka_unit_test(headers_of_every_style),
-        cmocka_unit_test(other_arrays_are_refused_by_name),
-        cmocka_unit_test(damage_is_refused),
-        cmocka_unit_test(truncated_files_keep_what_was_whole),
-    };
-    return cmocka_run_group_tests_name("pictures_npy", tests, film_folder_make, film_folder_remove);
+    film_write(&file, "cut.npy", file.n - 4 * H * W - 1);
+    film_refused("cut.npy", &keep, OCT_E_FORMAT, "no picture is whole");
 }

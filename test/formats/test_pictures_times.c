@@ -46,8 +46,7 @@ static void save(const struct recording *r, const char *path)
 {
     const uint64_t dims[] = {V, M, D};
     struct oct_results *h5;
-    struct oct_error err = {.text = ""};
-    assert_int_equal(oct_results_create(&h5, path, "result", true, &err), OCT_OK);
+    must(oct_results_create(&h5, path, "result", true, &failure));
     oct_results_write(h5,
                       oct_results_dataset(h5, "/bscans",
                                           r->is_f32 ? OCT_RESULTS_F32 : OCT_RESULTS_U8, 3, dims,
@@ -71,8 +70,7 @@ static void save(const struct recording *r, const char *path)
     }
     if (r->config)
         oct_results_text(h5, NULL, "config", r->config);
-    if (oct_results_publish(h5, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_results_publish(h5, &failure));
 }
 
 static const struct oct_pictures_options en_face = {.what = OCT_PICTURES_EN_FACE,
@@ -81,32 +79,28 @@ static const struct oct_pictures_options en_face = {.what = OCT_PICTURES_EN_FACE
 static struct oct_pictures *open_two(const char *first, const char *second,
                                      const struct oct_pictures_options *options)
 {
-    const char *paths[] = {film_path(first), film_path(second)};
+    const char *paths[] = {first, second};
     struct oct_pictures *pictures;
-    struct oct_error err = {.text = ""};
-    if (oct_pictures_open(&pictures, paths, 2, options, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_pictures_open(&pictures, paths, 2, options, &failure));
     return pictures;
 }
 
 static void get_times(struct oct_pictures *pictures, uint64_t frame,
                       struct oct_pictures_times *times)
 {
-    struct oct_error err = {.text = ""};
-    if (oct_pictures_times(pictures, frame, times, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_pictures_times(pictures, frame, times, &failure));
 }
 
 /* ---- times ---- */
 
-static void rows_of_en_face_have_the_times_of_their_bscans(void **state)
+TEST(rows_of_en_face_have_the_times_of_their_bscans)
 {
     static struct recording a, b;
     struct oct_pictures_times times = {0};
     fill(&a, BEGIN_NS);
     fill(&b, BEGIN_NS + UINT64_C(3600000000000)); /* an hour later */
-    save(&a, film_path("a.h5"));
-    save(&b, film_path("b.h5"));
+    save(&a, "a.h5");
+    save(&b, "b.h5");
     struct oct_pictures *pictures = open_two("a.h5", "b.h5", &en_face);
     for (unsigned frame = 2; frame-- > 0;) {
         const struct recording *r = frame ? &b : &a;
@@ -127,7 +121,7 @@ static void rows_of_en_face_have_the_times_of_their_bscans(void **state)
     oct_pictures_times_finish(&times);
 }
 
-static void lost_rows_lie_between_their_neighbours(void **state)
+TEST(lost_rows_lie_between_their_neighbours)
 {
     static struct recording r;
     struct oct_pictures_times times = {0};
@@ -137,8 +131,8 @@ static void lost_rows_lie_between_their_neighbours(void **state)
     static const unsigned lost[] = {0, 1, 7, 8, 9, V - 1};
     for (unsigned i = 0; i < sizeof(lost) / sizeof(lost[0]); i++)
         lose_row(&r, lost[i]);
-    save(&r, film_path("lost.h5"));
-    struct oct_pictures *pictures = film_open(film_path("lost.h5"), &en_face);
+    save(&r, "lost.h5");
+    struct oct_pictures *pictures = film_open("lost.h5", &en_face);
     get_times(pictures, 0, &times);
     for (unsigned v = 0; v < V; v++)
         assert_true(fabs(times.time_s[v] - (double)(v * PERIOD_NS) / 1e9) < 1e-12);
@@ -146,8 +140,8 @@ static void lost_rows_lie_between_their_neighbours(void **state)
     for (unsigned v = 0; v < V; v++)
         if (v != 3)
             lose_row(&r, v);
-    save(&r, film_path("lost.h5")); /* one is left: the configuration says how far the others are */
-    pictures = film_open(film_path("lost.h5"), &en_face);
+    save(&r, "lost.h5"); /* one is left: the configuration says how far the others are */
+    pictures = film_open("lost.h5", &en_face);
     get_times(pictures, 0, &times);
     for (unsigned v = 0; v < V; v++)
         assert_true(fabs(times.time_s[v] - v * M / 80000.0) < 1e-9);
@@ -155,14 +149,14 @@ static void lost_rows_lie_between_their_neighbours(void **state)
     oct_pictures_times_finish(&times);
 }
 
-static void lines_of_bscans_follow_the_line_rate(void **state)
+TEST(lines_of_bscans_follow_the_line_rate)
 {
     static struct recording r;
     struct oct_pictures_times times = {0};
-    const struct oct_pictures_options one = {.what = OCT_PICTURES_BSCAN, .bscan = 6};
+    struct oct_pictures_options part = {.frames = {1, V, 3}};
     fill(&r, BEGIN_NS);
-    save(&r, film_path("lines.h5"));
-    struct oct_pictures *pictures = film_open(film_path("lines.h5"), NULL);
+    save(&r, "lines.h5");
+    struct oct_pictures *pictures = film_open("lines.h5", NULL);
     for (unsigned v = 0; v < V; v++) {
         const double start = (double)(r.time_ns[v] - BEGIN_NS) / 1e9;
         get_times(pictures, v, &times);
@@ -171,13 +165,22 @@ static void lines_of_bscans_follow_the_line_rate(void **state)
             assert_true(times.time_s[j] == start + j / 80000.0);
     }
     oct_pictures_close(pictures);
-    pictures = film_open(film_path("lines.h5"), &one); /* its own first row is 0 */
-    get_times(pictures, 0, &times);
-    assert_true(times.start_s == 0 && times.time_s[2] == 2 / 80000.0);
+    pictures = film_open("lines.h5", &part); /* its own first row is 0 */
+    assert_int_equal(oct_pictures_count(pictures), (V - 1 + 2) / 3);
+    for (unsigned i = 0; i < oct_pictures_count(pictures); i++) {
+        get_times(pictures, i, &times);
+        assert_true(times.start_s == (double)(r.time_ns[1 + 3 * i] - r.time_ns[1]) / 1e9);
+        assert_true(times.time_s[2] == times.start_s + 2 / 80000.0);
+    }
+    oct_pictures_close(pictures);
+    part.fps = 12;
+    pictures = film_open("lines.h5", &part); /* of all frames */
+    get_times(pictures, 2, &times);
+    assert_true(!times.time_s && times.start_s == 0.5 && oct_pictures_fps(pictures) == 4);
     oct_pictures_close(pictures);
     r.config = NULL;
-    save(&r, film_path("lines.h5"));
-    pictures = film_open(film_path("lines.h5"), NULL);
+    save(&r, "lines.h5");
+    pictures = film_open("lines.h5", NULL);
     get_times(pictures, 1, &times);
     assert_true(!times.time_s && times.start_s == (double)(r.time_ns[1] - BEGIN_NS) / 1e9);
     oct_pictures_close(pictures);
@@ -195,27 +198,27 @@ static void must_be_unknown(struct oct_pictures *pictures)
     oct_pictures_close(pictures);
 }
 
-static void clocks_that_cannot_be_are_unknown(void **state)
+TEST(clocks_that_cannot_be_are_unknown)
 {
     static struct recording a, b;
     fill(&a, BEGIN_NS);
     fill(&b, BEGIN_NS + 1); /* begins before the first has ended */
-    save(&a, film_path("a.h5"));
-    save(&b, film_path("b.h5"));
+    save(&a, "a.h5");
+    save(&b, "b.h5");
     must_be_unknown(open_two("a.h5", "b.h5", &en_face));
     a.time_ns[9] = a.time_ns[7];
-    save(&a, film_path("a.h5"));
-    must_be_unknown(film_open(film_path("a.h5"), NULL));
+    save(&a, "a.h5");
+    must_be_unknown(film_open("a.h5", NULL));
     fill(&a, BEGIN_NS);
     a.time_ns[V - 1] = UINT64_MAX;
-    save(&a, film_path("a.h5"));
-    must_be_unknown(film_open(film_path("a.h5"), &en_face));
+    save(&a, "a.h5");
+    must_be_unknown(film_open("a.h5", &en_face));
     memset(a.time_ns, 0, sizeof(a.time_ns));
-    save(&a, film_path("a.h5"));
-    must_be_unknown(film_open(film_path("a.h5"), NULL));
+    save(&a, "a.h5");
+    must_be_unknown(film_open("a.h5", NULL));
     a.without_rows = true;
-    save(&a, film_path("a.h5"));
-    must_be_unknown(film_open(film_path("a.h5"), &en_face));
+    save(&a, "a.h5");
+    must_be_unknown(film_open("a.h5", &en_face));
 }
 
 /* ---- projections ---- */
@@ -240,7 +243,7 @@ static void check_projection(const struct recording *r, const struct oct_picture
                              unsigned first, unsigned last)
 {
     struct oct_picture picture;
-    struct oct_pictures *pictures = film_open(film_path("p.h5"), options);
+    struct oct_pictures *pictures = film_open("p.h5", options);
     film_read(pictures, 0, &picture, NULL);
     assert_true(picture.height == V && picture.width == M);
     for (unsigned i = 0; i < V * M; i++) {
@@ -254,7 +257,7 @@ static void check_projection(const struct recording *r, const struct oct_picture
     oct_pictures_close(pictures);
 }
 
-static void projections_are_those_of_the_analysis(void **state)
+TEST(projections_are_those_of_the_analysis)
 {
     static struct recording r;
     struct oct_pictures_options o = {.what = OCT_PICTURES_EN_FACE};
@@ -265,7 +268,7 @@ static void projections_are_those_of_the_analysis(void **state)
         for (unsigned d = 0; is_f32 && d < D; d++)
             r.f32[2][3][d] = NAN;
         lose_row(&r, 9);
-        save(&r, film_path("p.h5"));
+        save(&r, "p.h5");
         o.projection = OCT_PICTURES_OVER_ALL;
         check_projection(&r, &o, 0, D);
         o.projection = OCT_PICTURES_HIGHEST;
@@ -279,7 +282,7 @@ static void projections_are_those_of_the_analysis(void **state)
 }
 
 /* The same values as octd's own en face of the same B-scans. */
-static void the_live_analysis_gives_the_same(void **state)
+TEST(the_live_analysis_gives_the_same)
 {
     static struct recording r;
     const struct oct_suite_recipe recipe = {
@@ -294,22 +297,21 @@ static void the_live_analysis_gives_the_same(void **state)
     struct oct_image_form form;
     struct oct_analysis *analysis;
     struct oct_picture picture;
-    struct oct_error err;
     fill(&r, BEGIN_NS);
-    save(&r, film_path("live.h5"));
+    save(&r, "live.h5");
     oct_suite_bscan_open(&bscan, &recipe, OCT_STAGE_PICTURES);
     const struct oct_analysis_setup setup = oct_suite_setup(&bscan, &recipe, &settings);
-    assert_int_equal(oct_enface_cpu.create(&analysis, &setup, &form, &err), OCT_OK);
+    must(oct_enface_cpu.create(&analysis, &setup, &form, &failure));
     oct_suite_result_open(&result, &form);
     for (unsigned v = 0; v < V; v++) {
         memcpy(bscan.memory, r.bscans[v], M * D);
         bscan.frame.lo = 10;
         bscan.frame.hi = 70;
         oct_suite_bscan_number(&bscan, v, V);
-        assert_int_equal(oct_enface_cpu.run.push(analysis, &bscan.frame, &err), OCT_OK);
+        must(oct_enface_cpu.run.push(analysis, &bscan.frame, &failure));
     }
     assert_int_equal(oct_suite_take(&oct_enface_cpu, analysis, &bscan.frame.info, &result), OCT_OK);
-    struct oct_pictures *pictures = film_open(film_path("live.h5"), &options);
+    struct oct_pictures *pictures = film_open("live.h5", &options);
     film_read(pictures, 0, &picture, NULL);
     for (unsigned i = 0; i < V * M; i++)
         assert_true(fabsf(picture.pixels[i] - ((const float *)result.memory)[i]) <
@@ -321,37 +323,22 @@ static void the_live_analysis_gives_the_same(void **state)
     oct_suite_bscan_close(&bscan);
 }
 
-static void slabs_outside_are_refused(void **state)
+TEST(slabs_outside_are_refused)
 {
     static struct recording r;
     static const double shares[][2] = {{-0.1, 0.5}, {0.5, 0.5}, {0.6, 0.5}, {0.5, 1.01}};
     struct oct_pictures_options o = {.what = OCT_PICTURES_EN_FACE,
                                      .projection = OCT_PICTURES_OVER_SHARES};
     fill(&r, BEGIN_NS);
-    save(&r, film_path("slab.h5"));
+    save(&r, "slab.h5");
     for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
         o.slab =
             (struct oct_depths){{shares[i][0], OCT_DEPTH_SHARE}, {shares[i][1], OCT_DEPTH_SHARE}};
-        film_refused(film_path("slab.h5"), &o, OCT_E_ARG, "shares of the depth go from 0 to 1");
+        film_refused("slab.h5", &o, OCT_E_ARG, "shares of the depth go from 0 to 1");
     }
     o.slab.first.at = (double)NAN;
-    film_refused(film_path("slab.h5"), &o, OCT_E_ARG, "shares of the depth");
+    film_refused("slab.h5", &o, OCT_E_ARG, "shares of the depth");
     const struct oct_pictures_options depths = {.what = OCT_PICTURES_EN_FACE,
                                                 .slab.last.at = D + 1};
-    film_refused(film_path("slab.h5"), &depths, OCT_E_ARG, "no slab 0:31: its depth is 0:30");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_en_face_have_the_times_of_their_bscans),
-        cmocka_unit_test(lost_rows_lie_between_their_neighbours),
-        cmocka_unit_test(lines_of_bscans_follow_the_line_rate),
-        cmocka_unit_test(clocks_that_cannot_be_are_unknown),
-        cmocka_unit_test(projections_are_those_of_the_analysis),
-        cmocka_unit_test(the_live_analysis_gives_the_same),
-        cmocka_unit_test(slabs_outside_are_refused),
-    };
-    return cmocka_run_group_tests_name("pictures_times", tests, film_folder_make,
-                                       film_folder_remove);
+    film_refused("slab.h5", &depths, OCT_E_ARG, "no slab 0:31: its depth is 0:30");
 }

@@ -69,7 +69,7 @@ static enum oct_plain_look judge(const void *bytes, size_t n, unsigned bits)
     return oct_plain_judge(bytes, n, bits, &at);
 }
 
-static void spectra_of_every_kind_pass(void **state)
+TEST(spectra_of_every_kind_pass)
 {
     for (size_t i = 0; i < sizeof(cameras) / sizeof(cameras[0]); i++) {
         const struct camera *c = &cameras[i];
@@ -82,7 +82,7 @@ static void spectra_of_every_kind_pass(void **state)
     }
 }
 
-static void patterns_of_tests_pass(void **state)
+TEST(patterns_of_tests_pass)
 {
     for (int pattern = 0; pattern < 5; pattern++) {
         uint64_t random = 3;
@@ -131,7 +131,7 @@ static void assert_lays_are_told(const void *numbers, size_t size, enum oct_plai
 }
 
 /* The same spectra as floats: counts, whole counts, shares of full scale, or less their mean. */
-static void floats_are_told(void **state)
+TEST(floats_are_told)
 {
     static float f32[TOTAL];
     static double f64[TOTAL];
@@ -153,7 +153,7 @@ static void floats_are_told(void **state)
 }
 
 /* Counts in more bits than they need: every second word is empty. */
-static void wide_integers_are_told(void **state)
+TEST(wide_integers_are_told)
 {
     static int32_t i32[TOTAL];
     static int64_t i64[TOTAL];
@@ -171,7 +171,7 @@ static void wide_integers_are_told(void **state)
     }
 }
 
-static void swapped_bytes_are_told(void **state)
+TEST(swapped_bytes_are_told)
 {
     for (size_t k = 0; k < 10; k++) {
         if (cameras[k].shift || k == 8) /* k 8: its light stays within one byte */
@@ -186,7 +186,7 @@ static void swapped_bytes_are_told(void **state)
 }
 
 /* The file as octctl reads it: a few windows of it, however large it is. */
-static void a_file_is_judged_by_its_windows(void **state)
+TEST(a_file_is_judged_by_its_windows)
 {
     char path[] = "/tmp/octd-test-plain-XXXXXX";
     struct oct_error err = {.text = ""};
@@ -211,17 +211,4 @@ static void a_file_is_judged_by_its_windows(void **state)
     assert_int_equal(oct_plain_check(fd, path, 2, 5000, 12, &err), OCT_OK);
     assert_int_equal(oct_plain_check(fd, path, 3, 5000, 16, &err), OCT_E_FORMAT); /* one byte off */
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spectra_of_every_kind_pass),
-        cmocka_unit_test(patterns_of_tests_pass),
-        cmocka_unit_test(floats_are_told),
-        cmocka_unit_test(wide_integers_are_told),
-        cmocka_unit_test(swapped_bytes_are_told),
-        cmocka_unit_test(a_file_is_judged_by_its_windows),
-    };
-    return cmocka_run_group_tests_name("plain sample files", tests, NULL, NULL);
 }

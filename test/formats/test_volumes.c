@@ -18,17 +18,13 @@ static const uint64_t dims[4] = {V, M, D, 2};
 static struct oct_results *begin(const char *path)
 {
     struct oct_results *results;
-    struct oct_error err = {.text = ""};
-    if (oct_results_create(&results, path, "result", true, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_results_create(&results, path, "result", true, &failure));
     return results;
 }
 
 static void end(struct oct_results *results)
 {
-    struct oct_error err = {.text = ""};
-    if (oct_results_publish(results, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_results_publish(results, &failure));
 }
 
 static void add(struct oct_results *results, const char *name, enum oct_results_type type,
@@ -40,9 +36,7 @@ static void add(struct oct_results *results, const char *name, enum oct_results_
 static struct oct_volume_info looked(const char *path)
 {
     struct oct_volume_info info;
-    struct oct_error err = {.text = ""};
-    if (oct_volume_look(path, &info, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_volume_look(path, &info, &failure));
     assert_true(info.dims[0] == V && info.dims[1] == M && info.dims[2] == D && !info.is_nifti);
     return info;
 }
@@ -50,9 +44,7 @@ static struct oct_volume_info looked(const char *path)
 static struct oct_volume_info loaded(const char *path, float values[N])
 {
     const struct oct_volume_info info = looked(path);
-    struct oct_error err = {.text = ""};
-    if (oct_volume_load(path, &info, values, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_volume_load(path, &info, values, &failure));
     return info;
 }
 
@@ -61,7 +53,7 @@ static void refused(const char *path, enum oct_err code, const char *says)
     struct oct_volume_info info;
     struct oct_error err = {.text = ""};
     const enum oct_err e = oct_volume_look(path, &info, &err);
-    if (e != code || !strstr(err.text, says) || !strstr(err.text, strrchr(path, '/') + 1))
+    if (e != code || !strstr(err.text, says) || strncmp(err.text, path, strcspn(path, ":")) != 0)
         fail_msg("%s: code %d, \"%s\" instead of %d, \"%s\"", path, e, err.text, code, says);
 }
 
@@ -105,13 +97,13 @@ static double recorded(bool is_u8, unsigned i)
     return is_u8 ? (double)(float)(lo + (uint8_t)(i * 37) * (hi - lo) / 255) : i * 0.5;
 }
 
-static void recordings_are_db_with_what_is_missing(void **state)
+TEST(recordings_are_db_with_what_is_missing)
 {
     static float values[N];
     for (int k = 0; k < 3; k++) { /* u8 of dB, f32 of dB, f32 of counts^2 */
         const bool is_u8 = k == 0;
-        make_recording(film_path("r.h5"), is_u8, k == 2 ? "[pipeline]\nlog = no\n" : "");
-        const struct oct_volume_info info = loaded(film_path("r.h5"), values);
+        make_recording("r.h5", is_u8, k == 2 ? "[pipeline]\nlog = no\n" : "");
+        const struct oct_volume_info info = loaded("r.h5", values);
         assert_true(info.um[0] == 12.5 && info.um[1] == 5.25 && info.um[2] == 2.5);
         assert_true(info.is_db == (k < 2) && info.is_linear == (k == 2));
         assert_string_equal(info.eye, "OS");
@@ -125,7 +117,7 @@ static void recordings_are_db_with_what_is_missing(void **state)
 
 /* ---- datasets ---- */
 
-static void a_dataset_is_named_or_the_only_one(void **state)
+TEST(a_dataset_is_named_or_the_only_one)
 {
     static float f32[N], values[N];
     static uint8_t u8[N];
@@ -139,7 +131,7 @@ static void a_dataset_is_named_or_the_only_one(void **state)
         i64[i] = (int64_t)i - 100;
     }
     for (int k = 0; k < 3; k++) {
-        struct oct_results *results = begin(film_path("one.h5"));
+        struct oct_results *results = begin("one.h5");
         add(results, "/scan/volume", OCT_RESULTS_I64, 3, i64);
         add(results, "/scan/field", OCT_RESULTS_F64, 4, f64);
         add(results, "/scan/flat", OCT_RESULTS_F32, 2, f32);
@@ -147,7 +139,7 @@ static void a_dataset_is_named_or_the_only_one(void **state)
         end(results);
         for (int named = 0; named < 2; named++) {
             char path[300];
-            snprintf(path, sizeof(path), "%s%s", film_path("one.h5"), named ? ":/scan/volume" : "");
+            snprintf(path, sizeof(path), "%s%s", "one.h5", named ? ":/scan/volume" : "");
             const struct oct_volume_info info = loaded(path, values);
             assert_true(info.um[0] == 30 && info.um[1] == 6 && info.um[2] == 3);
             assert_true(!info.is_db && !info.is_linear && !info.eye[0]);
@@ -155,36 +147,36 @@ static void a_dataset_is_named_or_the_only_one(void **state)
                 assert_true(values[i] == (float)i - 100);
         }
     }
-    refused(film_path("one.h5:/scan/field"), OCT_E_FORMAT, "4 axes");
-    refused(film_path("one.h5:/scan/flat"), OCT_E_FORMAT, "has 2 axes; a volume has 3");
-    refused(film_path("one.h5:/scan/other"), OCT_E_FORMAT, "no dataset");
-    struct oct_results *results = begin(film_path("two.h5"));
+    refused("one.h5:/scan/field", OCT_E_FORMAT, "4 axes");
+    refused("one.h5:/scan/flat", OCT_E_FORMAT, "has 2 axes; a volume has 3");
+    refused("one.h5:/scan/other", OCT_E_FORMAT, "no dataset");
+    struct oct_results *results = begin("two.h5");
     add(results, "/warped", OCT_RESULTS_F32, 3, f32);
     add(results, "/average", OCT_RESULTS_U8, 3, u8);
     add(results, "/displacement", OCT_RESULTS_F64, 4, f64);
     end(results);
-    refused(film_path("two.h5"), OCT_E_ARG, "2 datasets of 3 axes: /average, /warped; name one");
-    const struct oct_volume_info info = loaded(film_path("two.h5:/average"), values);
+    refused("two.h5", OCT_E_ARG, "2 datasets of 3 axes: /average, /warped; name one");
+    const struct oct_volume_info info = loaded("two.h5:/average", values);
     for (unsigned i = 0; i < N; i++)
         assert_true(values[i] == (float)u8[i]);
     assert_true(isnan(info.um[0]) && isnan(info.um[1]) && isnan(info.um[2]));
 }
 
-static void files_without_volumes_are_refused(void **state)
+TEST(files_without_volumes_are_refused)
 {
     static const float f32[N];
-    struct oct_results *results = begin(film_path("none.h5"));
+    struct oct_results *results = begin("none.h5");
     add(results, "/flat", OCT_RESULTS_F32, 2, f32);
     end(results);
-    refused(film_path("none.h5"), OCT_E_FORMAT, "");
-    FILE *stream = fopen(film_path("false.h5"), "wb");
+    refused("none.h5", OCT_E_FORMAT, "");
+    FILE *stream = fopen("false.h5", "wb");
     assert_true(stream && fputs("not HDF5 at all", stream) > 0 && fclose(stream) == 0);
-    refused(film_path("false.h5"), OCT_E_FORMAT, "not an HDF5 file");
-    refused(film_path("absent.h5"), OCT_E_IO, "cannot open");
-    assert_int_equal(mkdir(film_path("folder"), 0700), 0);
-    refused(film_path("folder"), OCT_E_IO, "is a folder");
-    assert_int_equal(mkfifo(film_path("pipe.nii"), 0600), 0);
-    refused(film_path("pipe.nii"), OCT_E_IO, "not a plain file");
+    refused("false.h5", OCT_E_FORMAT, "not an HDF5 file");
+    refused("absent.h5", OCT_E_IO, "cannot open");
+    assert_int_equal(mkdir("folder", 0700), 0);
+    refused("folder", OCT_E_IO, "is a folder");
+    assert_int_equal(mkfifo("pipe.nii", 0600), 0);
+    refused("pipe.nii", OCT_E_IO, "not a plain file");
 }
 
 /* ---- .npy ---- */
@@ -204,35 +196,24 @@ static void make_npy(const char *path, const char *shape, unsigned n)
     film_write(&file, path, file.n);
 }
 
-static void arrays_of_numpy_are_volumes(void **state)
+TEST(arrays_of_numpy_are_volumes)
 {
     static float values[N];
     struct oct_error err;
-    make_npy(film_path("a.npy"), "(4, 6, 9)", N);
-    struct oct_volume_info info = loaded(film_path("a.npy"), values);
+    make_npy("a.npy", "(4, 6, 9)", N);
+    struct oct_volume_info info = loaded("a.npy", values);
     for (unsigned i = 0; i < N; i++)
         assert_true(values[i] == (float)((int)i * 91 - 500));
     assert_true(isnan(info.um[0]) && isnan(info.um[1]) && isnan(info.um[2]) && !info.is_db);
-    make_npy(film_path("a.npy"), "(4, 9, 6)", N);
-    assert_int_equal(oct_volume_load(film_path("a.npy"), &info, values, &err), OCT_E_FORMAT);
+    make_npy("a.npy", "(4, 9, 6)", N);
+    assert_int_equal(oct_volume_load("a.npy", &info, values, &err), OCT_E_FORMAT);
     assert_non_null(strstr(err.text, "has changed meanwhile"));
-    make_npy(film_path("b.npy"), "(24, 9)", N);
-    refused(film_path("b.npy"), OCT_E_FORMAT, "has 2 axes; a volume has 3");
-    make_npy(film_path("b.npy"), "(2, 2, 6, 9)", N);
-    refused(film_path("b.npy"), OCT_E_FORMAT, "has 4 axes");
-    make_npy(film_path("b.npy"), "(4, 6, 9)", N - 1);
-    refused(film_path("b.npy"), OCT_E_FORMAT, "truncated: 3 of 4 B-scans are whole");
-    make_npy(film_path("b.npy"), "(99999999999, 6, 9)", N);
-    refused(film_path("b.npy"), OCT_E_FORMAT, "truncated");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recordings_are_db_with_what_is_missing),
-        cmocka_unit_test(a_dataset_is_named_or_the_only_one),
-        cmocka_unit_test(files_without_volumes_are_refused),
-        cmocka_unit_test(arrays_of_numpy_are_volumes),
-    };
-    return cmocka_run_group_tests_name("volumes", tests, film_folder_make, film_folder_remove);
+    make_npy("b.npy", "(24, 9)", N);
+    refused("b.npy", OCT_E_FORMAT, "has 2 axes; a volume has 3");
+    make_npy("b.npy", "(2, 2, 6, 9)", N);
+    refused("b.npy", OCT_E_FORMAT, "has 4 axes");
+    make_npy("b.npy", "(4, 6, 9)", N - 1);
+    refused("b.npy", OCT_E_FORMAT, "truncated: 3 of 4 B-scans are whole");
+    make_npy("b.npy", "(99999999999, 6, 9)", N);
+    refused("b.npy", OCT_E_FORMAT, "truncated");
 }

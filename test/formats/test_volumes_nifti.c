@@ -173,9 +173,7 @@ static void pack(const char *path)
 static struct oct_volume_info looked(const char *path)
 {
     struct oct_volume_info info;
-    struct oct_error err = {.text = ""};
-    if (oct_volume_look(path, &info, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_volume_look(path, &info, &failure));
     assert_true(info.is_nifti && !info.is_db && !info.is_linear && !info.eye[0]);
     return info;
 }
@@ -183,10 +181,8 @@ static struct oct_volume_info looked(const char *path)
 static void load(const char *path, float *values)
 {
     const struct oct_volume_info info = looked(path);
-    struct oct_error err = {.text = ""};
     assert_true(info.dims[0] == V && info.dims[1] == M && info.dims[2] == D);
-    if (oct_volume_load(path, &info, values, &err) != OCT_OK)
-        fail_msg("%s", err.text);
+    must(oct_volume_load(path, &info, values, &failure));
 }
 
 /* By look, or by load after it. */
@@ -198,18 +194,17 @@ static void refused(const char *path, enum oct_err code, const char *says)
     enum oct_err e = oct_volume_look(path, &info, &err);
     if (!e && (uint64_t)info.dims[0] * info.dims[1] * info.dims[2] <= N)
         e = oct_volume_load(path, &info, values, &err);
-    if (e != code || !strstr(err.text, says) || !strstr(err.text, strrchr(path, '/') + 1) ||
-        strchr(err.text, '\n'))
+    if (e != code || !strstr(err.text, says) || !strstr(err.text, path) || strchr(err.text, '\n'))
         fail_msg("%s: code %d, \"%s\" instead of %d, \"%s\"", path, e, err.text, code, says);
 }
 
 static void refuse(const struct header *h, const char *says)
 {
     make(h);
-    film_write(&file, film_path("refused.nii"), file.n);
-    refused(film_path("refused.nii"), OCT_E_FORMAT, says);
-    pack(film_path("refused.nii.gz"));
-    refused(film_path("refused.nii.gz"), OCT_E_FORMAT, says);
+    film_write(&file, "refused.nii", file.n);
+    refused("refused.nii", OCT_E_FORMAT, says);
+    pack("refused.nii.gz");
+    refused("refused.nii.gz", OCT_E_FORMAT, says);
 }
 
 /* ---- voxels ---- */
@@ -225,21 +220,21 @@ static void check_values(const char *path, unsigned type, double slope, double i
     }
 }
 
-static void voxels_of_every_kind(void **state)
+TEST(voxels_of_every_kind)
 {
     for (unsigned k = 0; k < 4 * N_TYPES; k++) {
         struct header h = plain(k & 1);
         h.is_big = k & 2;
         h.datatype = types[k / 4].datatype;
         make(&h);
-        film_write(&file, film_path("kind.img"), file.n); /* the name says nothing */
-        check_values(film_path("kind.img"), k / 4, 1, 0);
-        pack(film_path("kind.gz"));
-        check_values(film_path("kind.gz"), k / 4, 1, 0);
+        film_write(&file, "kind.img", file.n); /* the name says nothing */
+        check_values("kind.img", k / 4, 1, 0);
+        pack("kind.gz");
+        check_values("kind.gz", k / 4, 1, 0);
     }
 }
 
-static void scales_apply(void **state)
+TEST(scales_apply)
 {
     struct header h = plain(false);
     static const double scales[][4] = {
@@ -249,8 +244,8 @@ static void scales_apply(void **state)
         h.slope = scales[i][0];
         h.inter = scales[i][1];
         make(&h);
-        film_write(&file, film_path("scale.nii"), file.n);
-        check_values(film_path("scale.nii"), 3, scales[i][2], scales[i][3]);
+        film_write(&file, "scale.nii", file.n);
+        check_values("scale.nii", 3, scales[i][2], scales[i][3]);
     }
     h.slope = INFINITY;
     refuse(&h, "scl_slope or scl_inter is not finite");
@@ -259,13 +254,13 @@ static void scales_apply(void **state)
     refuse(&h, "scl_slope or scl_inter is not finite");
 }
 
-static void further_axes_of_one_are_no_axes(void **state)
+TEST(further_axes_of_one_are_no_axes)
 {
     struct header h = plain(true);
     h.dim[0] = 5;
     make(&h);
-    film_write(&file, film_path("five.nii"), file.n);
-    check_values(film_path("five.nii"), 8, 1, 0);
+    film_write(&file, "five.nii", file.n);
+    check_values("five.nii", 8, 1, 0);
     h.dim[5] = 3;
     refuse(&h, "has 5 axes, 3 along axis 5");
     h.dim[0] = 2;
@@ -274,17 +269,17 @@ static void further_axes_of_one_are_no_axes(void **state)
     refuse(&h, "has 1 axes; a volume has 3");
 }
 
-static void headers_may_leave_the_place_of_voxels_out(void **state)
+TEST(headers_may_leave_the_place_of_voxels_out)
 {
     struct header h = plain(false);
     h.offset = 0;
     make(&h);
-    film_write(&file, film_path("zero.nii"), file.n);
-    check_values(film_path("zero.nii"), 8, 1, 0);
+    film_write(&file, "zero.nii", file.n);
+    check_values("zero.nii", 8, 1, 0);
     h.offset = 416; /* behind an extension */
     make(&h);
-    film_write(&file, film_path("extended.nii"), file.n);
-    check_values(film_path("extended.nii"), 8, 1, 0);
+    film_write(&file, "extended.nii", file.n);
+    check_values("extended.nii", 8, 1, 0);
 }
 
 /* ---- places ---- */
@@ -292,8 +287,8 @@ static void headers_may_leave_the_place_of_voxels_out(void **state)
 static void check_space(const struct header *h, const double um[3], const double to_mm[3][4])
 {
     make(h);
-    film_write(&file, film_path("space.nii"), file.n);
-    const struct oct_volume_info info = looked(film_path("space.nii"));
+    film_write(&file, "space.nii", file.n);
+    const struct oct_volume_info info = looked("space.nii");
     for (int i = 0; i < 3; i++) {
         assert_true(isnan(um[i]) ? isnan(info.um[i]) : fabs(info.um[i] - um[i]) < 1e-5 * um[i]);
         for (int k = 0; k < 4; k++)
@@ -303,7 +298,7 @@ static void check_space(const struct header *h, const double um[3], const double
 }
 
 /* A quarter turn about x, (1/sqrt(2), 1/sqrt(2), 0, 0): y goes to z, z to -y. */
-static void places_are_those_of_the_header(void **state)
+TEST(places_are_those_of_the_header)
 {
     const double spaced[3][4] = {{0.004, 0, 0, 0}, {0, 0.01, 0, 0}, {0, 0, 0.025, 0}};
     const double turned[3][4] = {{0.004, 0, 0, 1}, {0, 0, -0.025, 2}, {0, 0.01, 0, 3}};
@@ -332,7 +327,7 @@ static void places_are_those_of_the_header(void **state)
 }
 
 /* Doubles of NIfTI-2 that are beyond doubles as micrometres, or are 0 then. */
-static void sizes_that_cannot_be_are_unknown(void **state)
+TEST(sizes_that_cannot_be_are_unknown)
 {
     const double ones[3][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
     const double um[3] = {NAN, NAN, NAN};
@@ -346,7 +341,7 @@ static void sizes_that_cannot_be_are_unknown(void **state)
     }
 }
 
-static void units_are_those_of_the_header(void **state)
+TEST(units_are_those_of_the_header)
 {
     static const struct {
         int units;
@@ -358,8 +353,8 @@ static void units_are_those_of_the_header(void **state)
         h.units = cases[i].units;
         h.pixdim[1] = h.pixdim[2] = h.pixdim[3] = cases[i].size;
         make(&h);
-        film_write(&file, film_path("units.nii"), file.n);
-        const struct oct_volume_info info = looked(film_path("units.nii"));
+        film_write(&file, "units.nii", file.n);
+        const struct oct_volume_info info = looked("units.nii");
         for (int axis = 0; axis < 3; axis++) {
             const double mm = isnan(cases[i].um) ? 1 : cases[i].um / 1000;
             assert_true(isnan(cases[i].um) ? isnan(info.um[axis])
@@ -371,7 +366,7 @@ static void units_are_those_of_the_header(void **state)
 
 /* ---- what is refused ---- */
 
-static void what_is_no_volume_is_refused_by_name(void **state)
+TEST(what_is_no_volume_is_refused_by_name)
 {
     static const int others[] = {0, 1, 32, 128, 1536, 1792, 2048, 2304, -5};
     for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -388,16 +383,16 @@ static void what_is_no_volume_is_refused_by_name(void **state)
     }
     file.n = 0;
     film_put(&file, "no volume at all", 16);
-    pack(film_path("text.gz"));
-    refused(film_path("text.gz"), OCT_E_FORMAT, "no NIfTI inside");
-    film_write(&file, film_path("text.nii"), file.n);
-    refused(film_path("text.nii"), OCT_E_FORMAT, "no volume: neither");
-    film_write(&file, film_path("empty.nii"), 0);
-    refused(film_path("empty.nii"), OCT_E_FORMAT, "no volume: neither");
-    refused(film_path("absent.nii"), OCT_E_IO, "cannot open");
+    pack("text.gz");
+    refused("text.gz", OCT_E_FORMAT, "no NIfTI inside");
+    film_write(&file, "text.nii", file.n);
+    refused("text.nii", OCT_E_FORMAT, "no volume: neither");
+    film_write(&file, "empty.nii", 0);
+    refused("empty.nii", OCT_E_FORMAT, "no volume: neither");
+    refused("absent.nii", OCT_E_IO, "cannot open");
 }
 
-static void sides_that_cannot_be_are_refused(void **state)
+TEST(sides_that_cannot_be_are_refused)
 {
     struct header h = plain(false);
     h.dim[0] = 8;
@@ -429,10 +424,10 @@ static void refuse_place(const struct header *h)
     struct oct_volume_info info;
     struct oct_error err = {.text = ""};
     refuse(h, "NIfTI file: ");
-    assert_int_equal(oct_volume_look(film_path("refused.nii"), &info, &err), OCT_E_FORMAT);
+    assert_int_equal(oct_volume_look("refused.nii", &info, &err), OCT_E_FORMAT);
 }
 
-static void places_that_cannot_be_are_refused(void **state)
+TEST(places_that_cannot_be_are_refused)
 {
     static const double offsets[] = {-1, 100, 347, 352.5, 1e30, 1e9, NAN, INFINITY, -INFINITY};
     for (unsigned i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
@@ -459,7 +454,7 @@ static size_t size_of(const char *path, unsigned char *bytes, size_t room)
 }
 
 /* Wherever they end; packed ones whatever byte of the checksum is changed. */
-static void truncated_files_are_refused(void **state)
+TEST(truncated_files_are_refused)
 {
     static unsigned char bytes[1 << 16];
     static struct film_bytes packed;
@@ -467,57 +462,37 @@ static void truncated_files_are_refused(void **state)
         const struct header h = plain(is_2);
         make(&h);
         for (size_t n = 8; n<file.n; n += n> 300 && n < 600 ? 1 : 13) {
-            film_write(&file, film_path("cut.nii"), n);
-            refused(film_path("cut.nii"), OCT_E_FORMAT, "truncated");
+            film_write(&file, "cut.nii", n);
+            refused("cut.nii", OCT_E_FORMAT, "truncated");
         }
-        pack(film_path("whole.gz"));
+        pack("whole.gz");
         packed.n = 0;
-        film_put(&packed, bytes, size_of(film_path("whole.gz"), bytes, sizeof(bytes)));
+        film_put(&packed, bytes, size_of("whole.gz", bytes, sizeof(bytes)));
         for (size_t n = 8; n < packed.n; n++) {
-            film_write(&packed, film_path("cut.gz"), n);
-            refused(film_path("cut.gz"), OCT_E_FORMAT, "");
+            film_write(&packed, "cut.gz", n);
+            refused("cut.gz", OCT_E_FORMAT, "");
         }
         for (size_t back = 1; back <= 8; back++) {
             packed.bytes[packed.n - back] ^= 0x10;
-            film_write(&packed, film_path("wrong.gz"), packed.n);
-            refused(film_path("wrong.gz"), OCT_E_FORMAT, "damaged or truncated by gzip's checks");
+            film_write(&packed, "wrong.gz", packed.n);
+            refused("wrong.gz", OCT_E_FORMAT, "damaged or truncated by gzip's checks");
             packed.bytes[packed.n - back] ^= 0x10;
         }
     }
 }
 
-static void a_file_that_changes_meanwhile_is_refused(void **state)
+TEST(a_file_that_changes_meanwhile_is_refused)
 {
     static float values[N];
     struct oct_error err;
     struct header h = plain(false);
     make(&h);
-    film_write(&file, film_path("other.nii"), file.n);
-    const struct oct_volume_info info = looked(film_path("other.nii"));
+    film_write(&file, "other.nii", file.n);
+    const struct oct_volume_info info = looked("other.nii");
     h.dim[1] = M;
     h.dim[2] = D;
     make(&h);
-    film_write(&file, film_path("other.nii"), file.n);
-    assert_int_equal(oct_volume_load(film_path("other.nii"), &info, values, &err), OCT_E_FORMAT);
+    film_write(&file, "other.nii", file.n);
+    assert_int_equal(oct_volume_load("other.nii", &info, values, &err), OCT_E_FORMAT);
     assert_non_null(strstr(err.text, "has changed meanwhile"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(voxels_of_every_kind),
-        cmocka_unit_test(scales_apply),
-        cmocka_unit_test(further_axes_of_one_are_no_axes),
-        cmocka_unit_test(headers_may_leave_the_place_of_voxels_out),
-        cmocka_unit_test(places_are_those_of_the_header),
-        cmocka_unit_test(sizes_that_cannot_be_are_unknown),
-        cmocka_unit_test(units_are_those_of_the_header),
-        cmocka_unit_test(what_is_no_volume_is_refused_by_name),
-        cmocka_unit_test(sides_that_cannot_be_are_refused),
-        cmocka_unit_test(places_that_cannot_be_are_refused),
-        cmocka_unit_test(truncated_files_are_refused),
-        cmocka_unit_test(a_file_that_changes_meanwhile_is_refused),
-    };
-    return cmocka_run_group_tests_name("volumes_nifti", tests, film_folder_make,
-                                       film_folder_remove);
 }

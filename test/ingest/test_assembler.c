@@ -360,23 +360,14 @@ static void run_plan(uint64_t seed, uint32_t read_one_in)
     close_assembler(&r);
 }
 
-static void a_random_stream_gives_exactly_what_the_model_gives(void **state)
+TEST(a_random_stream_gives_exactly_what_the_model_gives)
 {
     for (uint64_t seed = 1; seed <= 10; seed++)
         run_plan(seed, 1);
 }
 
-static void a_full_ring_drops_whole_bscans_and_counts_them(void **state)
+TEST(a_full_ring_drops_whole_bscans_and_counts_them)
 {
     for (uint64_t seed = 101; seed <= 110; seed++)
         run_plan(seed, 5);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_random_stream_gives_exactly_what_the_model_gives),
-        cmocka_unit_test(a_full_ring_drops_whole_bscans_and_counts_them),
-    };
-    return cmocka_run_group_tests_name("assembler, against a model", tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static enum oct_bad push(struct assembler_rig *r, uint64_t sequence, uint64_t fi
     return send_message(r, &h, 1);
 }
 
-static void a_message_of_many_bscans_waits_for_slots_only_once(void **state)
+TEST(a_message_of_many_bscans_waits_for_slots_only_once)
 {
     struct assembler_rig r;
     open_assembler(&r, 50000);
@@ -70,7 +70,7 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     return failed;
 }
 
-static void a_wait_within_which_the_program_paused_is_no_wait(void **state)
+TEST(a_wait_within_which_the_program_paused_is_no_wait)
 {
     struct assembler_rig r;
     uint64_t slot;
@@ -87,7 +87,7 @@ static void a_wait_within_which_the_program_paused_is_no_wait(void **state)
     close_assembler(&r);
 }
 
-static void line_numbers_that_leap_wildly_are_refused_and_change_nothing(void **state)
+TEST(line_numbers_that_leap_wildly_are_refused_and_change_nothing)
 {
     const uint64_t wild = (uint64_t)1 << 40;
     struct assembler_rig r;
@@ -107,7 +107,7 @@ static void line_numbers_that_leap_wildly_are_refused_and_change_nothing(void **
     close_assembler(&r);
 }
 
-static void a_camera_joined_at_the_largest_line_numbers_is_counted_right(void **state)
+TEST(a_camera_joined_at_the_largest_line_numbers_is_counted_right)
 {
     const uint64_t last = UINT64_MAX / M * M; /* the last B-scan that begins below 2^64 */
     struct assembler_rig r;
@@ -119,7 +119,7 @@ static void a_camera_joined_at_the_largest_line_numbers_is_counted_right(void **
     close_assembler(&r);
 }
 
-static void lines_from_before_a_start_in_the_same_epoch_are_late(void **state)
+TEST(lines_from_before_a_start_in_the_same_epoch_are_late)
 {
     struct assembler_rig r;
     open_assembler(&r, 0);
@@ -136,7 +136,7 @@ static void lines_from_before_a_start_in_the_same_epoch_are_late(void **state)
 }
 
 /* Neither is after the other: each counts as sent before. */
-static void sequence_numbers_half_their_range_apart_are_counted_and_go_on(void **state)
+TEST(sequence_numbers_half_their_range_apart_are_counted_and_go_on)
 {
     const uint64_t half = (uint64_t)1 << 63, starts[] = {0, 1, 5, half - 1, half, UINT64_MAX};
     for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
@@ -167,7 +167,7 @@ static void sequence_numbers_half_their_range_apart_are_counted_and_go_on(void *
     }
 }
 
-static void one_wrong_line_number_silences_nobody(void **state)
+TEST(one_wrong_line_number_silences_nobody)
 {
     const uint64_t wrong = ((uint64_t)1 << 32) / M; /* as far as a jump may go */
     struct assembler_rig r;
@@ -199,7 +199,7 @@ static void one_wrong_line_number_silences_nobody(void **state)
 }
 
 /* What a true jump overtook was sent before it; what is sent again had come. */
-static void late_lines_alone_begin_no_acquisition(void **state)
+TEST(late_lines_alone_begin_no_acquisition)
 {
     struct assembler_rig r;
     open_assembler(&r, 0);
@@ -218,7 +218,7 @@ static void late_lines_alone_begin_no_acquisition(void **state)
     close_assembler(&r);
 }
 
-static void an_end_beyond_the_lines_seen_counts_those_between_as_missing(void **state)
+TEST(an_end_beyond_the_lines_seen_counts_those_between_as_missing)
 {
     struct assembler_rig r;
     open_assembler(&r, 0);
@@ -240,7 +240,7 @@ static struct oct_gap explained(struct oct_loss_log *log, uint64_t from_bscan, u
                                                        .reason = OCT_LOSS_NONE});
 }
 
-static void what_is_lost_between_two_bscans_is_told_with_its_reason(void **state)
+TEST(what_is_lost_between_two_bscans_is_told_with_its_reason)
 {
     struct assembler_rig r;
     struct oct_loss_log *log = oct_loss_log_create(0);
@@ -270,7 +270,7 @@ static void what_is_lost_between_two_bscans_is_told_with_its_reason(void **state
     oct_loss_log_destroy(log);
 }
 
-static void after_the_gate_was_closed_nothing_from_meanwhile_is_missing(void **state)
+TEST(after_the_gate_was_closed_nothing_from_meanwhile_is_missing)
 {
     struct assembler_rig r;
     uint64_t slot;
@@ -291,7 +291,7 @@ static void after_the_gate_was_closed_nothing_from_meanwhile_is_missing(void **s
 }
 
 /* A gap of the camera's is missing; what a stop and a start cut off is missing too, but no loss. */
-static void what_a_stop_and_a_start_cut_off_is_told_apart(void **state)
+TEST(what_a_stop_and_a_start_cut_off_is_told_apart)
 {
     struct assembler_rig r;
     open_assembler(&r, 0);
@@ -317,7 +317,7 @@ static void what_a_stop_and_a_start_cut_off_is_told_apart(void **state)
     close_assembler(&r);
 }
 
-static void malformed_messages_are_counted_by_reason_and_change_nothing(void **state)
+TEST(malformed_messages_are_counted_by_reason_and_change_nothing)
 {
     uint8_t header[OCT_LINES_HEADER_BYTES];
     uint16_t payload[2 * N] = {7};
@@ -349,24 +349,4 @@ static void malformed_messages_are_counted_by_reason_and_change_nothing(void **s
     assert_int_equal(oct_assembler_take(r.assembler, header, 64, payload, N * 2, 1), OCT_BAD_NONE);
     assert_int_equal(r.counts->lines_received, 1);
     close_assembler(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message_of_many_bscans_waits_for_slots_only_once),
-        cmocka_unit_test(a_wait_within_which_the_program_paused_is_no_wait),
-        cmocka_unit_test(line_numbers_that_leap_wildly_are_refused_and_change_nothing),
-        cmocka_unit_test(a_camera_joined_at_the_largest_line_numbers_is_counted_right),
-        cmocka_unit_test(lines_from_before_a_start_in_the_same_epoch_are_late),
-        cmocka_unit_test(sequence_numbers_half_their_range_apart_are_counted_and_go_on),
-        cmocka_unit_test(one_wrong_line_number_silences_nobody),
-        cmocka_unit_test(late_lines_alone_begin_no_acquisition),
-        cmocka_unit_test(an_end_beyond_the_lines_seen_counts_those_between_as_missing),
-        cmocka_unit_test(what_is_lost_between_two_bscans_is_told_with_its_reason),
-        cmocka_unit_test(after_the_gate_was_closed_nothing_from_meanwhile_is_missing),
-        cmocka_unit_test(what_a_stop_and_a_start_cut_off_is_told_apart),
-        cmocka_unit_test(malformed_messages_are_counted_by_reason_and_change_nothing),
-    };
-    return cmocka_run_group_tests_name("assembler, cases", tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static void expect_sums(const struct assembler_rig *r, uint64_t n_sent)
 
 /* ---- as they were reported ---- */
 
-static void one_message_of_the_sender_before_the_last_silences_nobody(void **state)
+TEST(one_message_of_the_sender_before_the_last_silences_nobody)
 {
     struct sender first = {.epoch = 1001}, second = {.epoch = 1002}, third = {.epoch = 1003};
     struct assembler_rig r;
@@ -83,7 +83,7 @@ static void one_message_of_the_sender_before_the_last_silences_nobody(void **sta
     close_assembler(&r);
 }
 
-static void a_camera_is_back_when_a_second_sender_was_killed(void **state)
+TEST(a_camera_is_back_when_a_second_sender_was_killed)
 {
     struct sender camera = {.epoch = 7}, second = {.epoch = 8};
     struct assembler_rig r;
@@ -124,7 +124,7 @@ static void stall(const unsigned order[3])
     close_assembler(&r);
 }
 
-static void after_a_stall_with_two_restarts_the_last_sender_is_heard(void **state)
+TEST(after_a_stall_with_two_restarts_the_last_sender_is_heard)
 {
     for (unsigned i = 0; i < 3; i++)
         for (unsigned j = 0; j < 3; j++)
@@ -134,7 +134,7 @@ static void after_a_stall_with_two_restarts_the_last_sender_is_heard(void **stat
 
 /* ---- the other rows of the table ---- */
 
-static void of_two_that_go_on_the_one_that_began_last_is_heard(void **state)
+TEST(of_two_that_go_on_the_one_that_began_last_is_heard)
 {
     struct sender older = {.epoch = 1}, newer = {.epoch = 2};
     struct assembler_rig r;
@@ -154,7 +154,7 @@ static void of_two_that_go_on_the_one_that_began_last_is_heard(void **state)
 
 /* One message a second each, those of the running one up to 0.9 s late: two of the other come in a
  * row, three never do. */
-static void two_slow_senders_do_not_take_turns(void **state)
+TEST(two_slow_senders_do_not_take_turns)
 {
     struct sender senders[2] = {{.epoch = 1}, {.epoch = 2}};
     struct dice dice = {5};
@@ -181,7 +181,7 @@ static void two_slow_senders_do_not_take_turns(void **state)
     close_assembler(&r);
 }
 
-static void two_that_were_refused_do_not_keep_each_other_out(void **state)
+TEST(two_that_were_refused_do_not_keep_each_other_out)
 {
     struct sender first = {.epoch = 1}, second = {.epoch = 2}, third = {.epoch = 3};
     struct assembler_rig r;
@@ -199,7 +199,7 @@ static void two_that_were_refused_do_not_keep_each_other_out(void **state)
     close_assembler(&r);
 }
 
-static void who_says_that_it_ends_makes_room_at_once(void **state)
+TEST(who_says_that_it_ends_makes_room_at_once)
 {
     struct sender camera = {.epoch = 1}, replay = {.epoch = 2};
     struct assembler_rig r;
@@ -214,7 +214,7 @@ static void who_says_that_it_ends_makes_room_at_once(void **state)
 }
 
 /* A message that waits a second for room is no silence: the time between others' counts. */
-static void a_sender_that_is_held_up_here_is_not_silent(void **state)
+TEST(a_sender_that_is_held_up_here_is_not_silent)
 {
     struct sender camera = {.epoch = 2}, older = {.epoch = 1};
     struct assembler_rig r;
@@ -312,9 +312,8 @@ struct plan {
 /* One order: order[i] is whose the i-th queued message is. */
 static void play(struct assembler_rig *r, const struct plan *plan, const unsigned *order)
 {
-    struct oct_error err;
     struct story t = {.r = r, .senders = {{.epoch = 31}, {.epoch = 7}, {.epoch = 12}}};
-    assert_int_equal(oct_assembler_create(&r->assembler, &r->geometry, r->ring, 0, &err), OCT_OK);
+    must(oct_assembler_create(&r->assembler, &r->geometry, r->ring, 0, &failure));
     r->counts = oct_assembler_counts(r->assembler);
     for (unsigned k = 0; k < SENDERS; k++)
         if (plan->beginnings[k] == HAD_BEGUN)
@@ -376,31 +375,12 @@ static void play_all(uint64_t queue_step_ns, uint64_t step_ns)
     close_assembler(&r);
 }
 
-static void
-in_every_order_of_a_burst_who_goes_on_is_heard_and_leftovers_change_nothing(void **state)
+TEST(in_every_order_of_a_burst_who_goes_on_is_heard_and_leftovers_change_nothing)
 {
     play_all(1000, 70 * MS);
 }
 
-static void in_every_order_of_slow_messages_too(void **state)
+TEST(in_every_order_of_slow_messages_too)
 {
     play_all(90 * MS, 500 * MS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_message_of_the_sender_before_the_last_silences_nobody),
-        cmocka_unit_test(a_camera_is_back_when_a_second_sender_was_killed),
-        cmocka_unit_test(after_a_stall_with_two_restarts_the_last_sender_is_heard),
-        cmocka_unit_test(of_two_that_go_on_the_one_that_began_last_is_heard),
-        cmocka_unit_test(two_slow_senders_do_not_take_turns),
-        cmocka_unit_test(two_that_were_refused_do_not_keep_each_other_out),
-        cmocka_unit_test(who_says_that_it_ends_makes_room_at_once),
-        cmocka_unit_test(a_sender_that_is_held_up_here_is_not_silent),
-        cmocka_unit_test(
-            in_every_order_of_a_burst_who_goes_on_is_heard_and_leftovers_change_nothing),
-        cmocka_unit_test(in_every_order_of_slow_messages_too),
-    };
-    return cmocka_run_group_tests_name("assembler, epochs", tests, NULL, NULL);
 }

@@ -50,7 +50,6 @@ static void wait_for(const atomic_uint_fast64_t *count, uint64_t least)
 
 static void open_rig(struct rig *r)
 {
-    struct oct_error err = {.text = ""};
     const struct oct_ingest_options options = {.endpoint = "tcp://127.0.0.1:*",
                                                .queue_messages = 64,
                                                .max_message_bytes = 1 << 20,
@@ -61,8 +60,7 @@ static void open_rig(struct rig *r)
     r->ring = open_ring(RING, oct_raw_slot_bytes(&r->geometry));
     r->reader = add_reader(r->ring, true, 0);
     r->context = zmq_ctx_new();
-    if (oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &err))
-        fail_msg("%s", err.text);
+    must(oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &failure));
     r->socket = zmq_socket(r->context, ZMQ_PUSH);
     zmq_setsockopt(r->socket, ZMQ_LINGER, &none, sizeof(none));
     assert_int_equal(zmq_connect(r->socket, oct_ingest_endpoint(r->ingest)), 0);
@@ -79,7 +77,7 @@ static void close_rig(struct rig *r)
     oct_ring_destroy(r->ring);
 }
 
-static void the_gate_closes_within_two_seconds_though_the_ring_is_full(void **state)
+TEST(the_gate_closes_within_two_seconds_though_the_ring_is_full)
 {
     struct rig r;
     open_rig(&r);
@@ -104,7 +102,7 @@ static void the_gate_closes_within_two_seconds_though_the_ring_is_full(void **st
     close_rig(&r);
 }
 
-static void the_thread_ends_within_two_seconds_though_the_ring_is_full(void **state)
+TEST(the_thread_ends_within_two_seconds_though_the_ring_is_full)
 {
     struct rig r;
     open_rig(&r);
@@ -113,13 +111,4 @@ static void the_thread_ends_within_two_seconds_though_the_ring_is_full(void **st
     assert_true(oct_clock_ns() - begin < UINT64_C(2500) * 1000000);
     r.ingest = NULL;
     close_rig(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_gate_closes_within_two_seconds_though_the_ring_is_full),
-        cmocka_unit_test(the_thread_ends_within_two_seconds_though_the_ring_is_full),
-    };
-    return cmocka_run_group_tests_name("the gate", tests, NULL, NULL);
 }

@@ -33,7 +33,6 @@ static void open_rig(struct rig *r, bool shared, bool lend)
 {
     static unsigned n_made;
     char name[40], error[256];
-    struct oct_error err = {.text = ""};
     memset(r, 0, sizeof(*r));
     snprintf(name, sizeof(name), "loans-%d-%u", (int)getpid(), n_made++);
     oct_shm_object_of(name, r->object);
@@ -50,8 +49,7 @@ static void open_rig(struct rig *r, bool shared, bool lend)
                                                .max_message_bytes = 1 << 20,
                                                .lend = lend,
                                                .open = true};
-    if (oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &err))
-        fail_msg("%s", err.text);
+    must(oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &failure));
     const struct oct_client_options patient = {.wait_ms = 10000, .linger_ms = 10000};
     if (oct_client_connect(&r->client, oct_ingest_endpoint(r->ingest), N, &patient, error,
                            sizeof(error)))
@@ -153,7 +151,7 @@ static void wait_for_words(const struct memory *m, uint64_t word, unsigned n)
 /* ---- cases ---- */
 
 /* Many times round the ring; the reader holds several while others come. */
-static void bscans_are_lent_and_given_back(void **state)
+TEST(bscans_are_lent_and_given_back)
 {
     for (int shared = 0; shared < 2; shared++) {
         struct rig r;
@@ -173,7 +171,7 @@ static void bscans_are_lent_and_given_back(void **state)
     }
 }
 
-static void without_leave_to_lend_all_lines_are_copied(void **state)
+TEST(without_leave_to_lend_all_lines_are_copied)
 {
     for (int shared = 0; shared < 2; shared++) {
         struct rig r;
@@ -190,7 +188,7 @@ static void without_leave_to_lend_all_lines_are_copied(void **state)
 }
 
 /* A slot that borrowed is filled by copies when it comes round, and the other way about. */
-static void blocks_that_are_not_one_bscan_are_copied(void **state)
+TEST(blocks_that_are_not_one_bscan_are_copied)
 {
     for (int shared = 0; shared < 2; shared++) {
         struct rig r;
@@ -215,7 +213,7 @@ static void blocks_that_are_not_one_bscan_are_copied(void **state)
 
 /* The ring stays full: what is lent is not given back under its reader, and the driver goes on with
  * the slots of the queue until they are full, too. */
-static void a_full_ring_keeps_what_it_borrowed(void **state)
+TEST(a_full_ring_keeps_what_it_borrowed)
 {
     struct rig r;
     struct memory m;
@@ -242,7 +240,7 @@ static void a_full_ring_keeps_what_it_borrowed(void **state)
 }
 
 /* A stranger frees a slot under the ring and offers it again: it is not lent twice. */
-static void a_slot_that_is_lent_is_not_taken_again(void **state)
+TEST(a_slot_that_is_lent_is_not_taken_again)
 {
     struct rig r;
     struct memory m;
@@ -286,7 +284,7 @@ static void a_slot_that_is_lent_is_not_taken_again(void **state)
 
 /* The reader, not the ingest thread, runs into the hole: zeros, and another memory is made, while
  * the old one is still lent. */
-static void a_file_cut_short_under_a_reader_costs_its_lines_alone(void **state)
+TEST(a_file_cut_short_under_a_reader_costs_its_lines_alone)
 {
     struct rig r;
     struct memory old, now;
@@ -369,7 +367,7 @@ static unsigned take_one(uint32_t n_lines, uint16_t format, const unsigned char 
     return n_lent;
 }
 
-static void lines_that_cannot_be_read_in_place_or_are_few_are_copied(void **state)
+TEST(lines_that_cannot_be_read_in_place_or_are_few_are_copied)
 {
     unsigned char *bytes = malloc(2 * LINES + 2);
     assert_non_null(bytes);
@@ -381,18 +379,4 @@ static void lines_that_cannot_be_read_in_place_or_are_few_are_copied(void **stat
     assert_int_equal(take_one(OCT_LEND_BYTES / (2 * N), OCT_LINES_U16, bytes), 1);
     assert_int_equal(take_one(OCT_LEND_BYTES / (2 * N) - 1, OCT_LINES_U16, bytes), 0);
     free(bytes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bscans_are_lent_and_given_back),
-        cmocka_unit_test(without_leave_to_lend_all_lines_are_copied),
-        cmocka_unit_test(blocks_that_are_not_one_bscan_are_copied),
-        cmocka_unit_test(a_full_ring_keeps_what_it_borrowed),
-        cmocka_unit_test(a_slot_that_is_lent_is_not_taken_again),
-        cmocka_unit_test(a_file_cut_short_under_a_reader_costs_its_lines_alone),
-        cmocka_unit_test(lines_that_cannot_be_read_in_place_or_are_few_are_copied),
-    };
-    return cmocka_run_group_tests_name("loans", tests, NULL, NULL);
 }

@@ -32,12 +32,10 @@ struct rig {
 
 static void open_ingest(struct rig *r)
 {
-    struct oct_error err = {.text = ""};
     const struct oct_ingest_options options = {
         .endpoint = r->endpoint, .queue_messages = SLOTS, .max_message_bytes = 1, .open = true};
     r->context = zmq_ctx_new();
-    if (oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &err))
-        fail_msg("%s", err.text);
+    must(oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &failure));
 }
 
 static void close_ingest(struct rig *r)
@@ -124,7 +122,7 @@ static void wait_for(const atomic_uint_fast64_t *count, uint64_t least)
 /* ---- cases ---- */
 
 /* Blocks of every length, longer than a slot (157 lines) and than all of them together (1256). */
-static void lines_arrive_whole_whatever_the_block(void **state)
+TEST(lines_arrive_whole_whatever_the_block)
 {
     static const uint32_t blocks[] = {1, 33, 100, 157, 158, 250, 315, 1000, 1256, 1257, 3000};
     for (size_t b = 0; b < sizeof(blocks) / sizeof(blocks[0]); b++) {
@@ -154,12 +152,12 @@ static void lines_arrive_whole_whatever_the_block(void **state)
     }
 }
 
-static void a_borrowed_slot_is_sent_without_a_copy_and_can_be_returned(void **state)
+#define RIG_TEST(name) TEST_ON(name, struct rig, r, open_rig(r), close_rig(r))
+
+RIG_TEST(a_borrowed_slot_is_sent_without_a_copy_and_can_be_returned)
 {
-    struct rig r;
     uint16_t *lines, *again;
-    open_rig(&r);
-    struct oct_client *client = connect_to(&r, NULL);
+    struct oct_client *client = connect_to(r, NULL);
     assert_int_equal(oct_client_send_borrowed(client, 1, 0), OCT_CLIENT_REFUSED);
     assert_int_equal(oct_client_borrow(client, 100000, &lines), OCT_CLIENT_REFUSED);
     assert_null(lines);
@@ -173,12 +171,11 @@ static void a_borrowed_slot_is_sent_without_a_copy_and_can_be_returned(void **st
         assert_int_equal(oct_client_send_borrowed(client, M, 0), OCT_CLIENT_OK);
     }
     for (uint64_t b = 0; b < 3 * SLOTS; b++)
-        expect_bscan(&r, b * M);
+        expect_bscan(r, b * M);
     assert_int_equal(oct_client_close(client), 0);
-    close_rig(&r);
 }
 
-static void what_finds_no_slot_waits_or_is_dropped_with_a_gap(void **state)
+TEST(what_finds_no_slot_waits_or_is_dropped_with_a_gap)
 {
     struct rig r = {.ingest = NULL};
     struct oct_shm_store *store;
@@ -210,34 +207,31 @@ static void what_finds_no_slot_waits_or_is_dropped_with_a_gap(void **state)
     oct_shm_store_destroy(store);
 }
 
-static void a_driver_outlives_the_daemon_and_finds_the_next(void **state)
+RIG_TEST(a_driver_outlives_the_daemon_and_finds_the_next)
 {
-    struct rig r;
     uint16_t *lines = malloc((size_t)M * N * sizeof(uint16_t)), *borrowed;
     struct oct_client_counters c;
     assert_non_null(lines);
-    open_rig(&r);
     const struct oct_client_options options = {.wait_ms = 20};
-    struct oct_client *client = connect_to(&r, &options);
+    struct oct_client *client = connect_to(r, &options);
     assert_int_equal(oct_client_wait_connected(client, TEST_PATIENCE_MS), OCT_CLIENT_OK);
     fill(lines, 0, M);
     assert_int_equal(oct_client_send(client, lines, M, 0), OCT_CLIENT_OK);
-    expect_bscan(&r, 0);
+    expect_bscan(r, 0);
     assert_int_equal(oct_client_borrow(client, M, &borrowed), OCT_CLIENT_OK);
-    close_ingest(&r);
+    close_ingest(r);
     fill(borrowed, 0, M); /* still memory, though nobody's */
     assert_int_equal(oct_client_send_borrowed(client, M, 0), OCT_CLIENT_DROPPED);
     assert_int_equal(oct_client_send(client, lines, M, 0), OCT_CLIENT_TIMEOUT);
-    open_ingest(&r);
+    open_ingest(r);
     assert_int_equal(oct_client_wait_connected(client, TEST_PATIENCE_MS), OCT_CLIENT_OK);
     fill(lines, 2 * M, M);
     assert_int_equal(oct_client_send(client, lines, M, 0), OCT_CLIENT_OK);
-    expect_bscan(&r, 2 * M);
+    expect_bscan(r, 2 * M);
     oct_client_get_counters(client, &c);
     assert_int_equal(c.lines_dropped, M);
     assert_int_equal(oct_client_close(client), 0);
     free(lines);
-    close_rig(&r);
 }
 
 /* ---- hostile drivers ---- */
@@ -304,18 +298,17 @@ static void push(struct intruder *x, const struct oct_lines_header *h, const voi
     assert_int_equal(zmq_send(x->socket, second, bytes, 0), (int)bytes);
 }
 
-static void descriptors_are_believed_only_where_the_slot_agrees(void **state)
+RIG_TEST(descriptors_are_believed_only_where_the_slot_agrees)
 {
-    struct rig r;
     struct intruder x;
     uint8_t d[OCT_SHM_DESCRIPTOR_BYTES + 1] = {0};
-    open_rig(&r);
-    open_intruder(&x, &r);
+    open_intruder(&x, r);
     struct oct_lines_header h = {
         .n_lines = 1, .n_samples = N, .format = OCT_LINES_U16, .epoch = 7, .flags = 1};
     uint64_t tag = oct_shm_tag(7, 0);
     struct oct_shm_descriptor where = {.instance = x.header.instance, .slot = 3};
-    const atomic_uint_fast64_t *slot_bad = &oct_ingest_counts(r.ingest)->messages_bad[OCT_BAD_SLOT];
+    const atomic_uint_fast64_t *slot_bad =
+        &oct_ingest_counts(r->ingest)->messages_bad[OCT_BAD_SLOT];
 
     oct_shm_descriptor_encode(&where, d);
     push(&x, &h, d, 16); /* the slot holds nothing */
@@ -349,31 +342,30 @@ static void descriptors_are_believed_only_where_the_slot_agrees(void **state)
     const struct oct_lines_header right = h;
     h.n_lines = 400; /* more than a slot holds */
     push(&x, &h, d, 16);
-    wait_for(&oct_ingest_counts(r.ingest)->messages_bad[OCT_BAD_PAYLOAD_SIZE], 1);
+    wait_for(&oct_ingest_counts(r->ingest)->messages_bad[OCT_BAD_PAYLOAD_SIZE], 1);
     wait_free(&x, 3); /* refused, and yet given back */
     set_word(&x, 3, tag);
     h.n_lines = UINT32_MAX, h.n_samples = OCT_MAX_SAMPLES;
     push(&x, &h, d, 16);
-    wait_for(&oct_ingest_counts(r.ingest)->messages_bad[OCT_BAD_PAYLOAD_SIZE], 2);
+    wait_for(&oct_ingest_counts(r->ingest)->messages_bad[OCT_BAD_PAYLOAD_SIZE], 2);
     wait_free(&x, 3);
     set_word(&x, 3, tag);
     h.n_lines = 1, h.n_samples = N + 1;
     push(&x, &h, d, 16);
-    wait_for(&oct_ingest_counts(r.ingest)->messages_bad[OCT_BAD_SAMPLES], 1);
+    wait_for(&oct_ingest_counts(r->ingest)->messages_bad[OCT_BAD_SAMPLES], 1);
     wait_free(&x, 3);
     h = right, h.n_lines = 0, h.sequence = 5;
     push(&x, &h, d, 16); /* no lines, but a descriptor */
-    wait_for(&oct_ingest_counts(r.ingest)->messages_bad[OCT_BAD_PAYLOAD_SIZE], 3);
-    assert_int_equal(oct_ingest_counts(r.ingest)->messages, 0);
+    wait_for(&oct_ingest_counts(r->ingest)->messages_bad[OCT_BAD_PAYLOAD_SIZE], 3);
+    assert_int_equal(oct_ingest_counts(r->ingest)->messages, 0);
 
     set_word(&x, 3, tag);
     push(&x, &right, d, 16);
-    wait_for(&oct_ingest_counts(r.ingest)->messages, 1);
+    wait_for(&oct_ingest_counts(r->ingest)->messages, 1);
     push(&x, &right, d, 16); /* once more: the slot is free now */
     wait_for(slot_bad, 13);
-    assert_int_equal(oct_ingest_counts(r.ingest)->lines_received, 1);
+    assert_int_equal(oct_ingest_counts(r->ingest)->lines_received, 1);
     close_intruder(&x);
-    close_rig(&r);
 }
 
 /* Well-formed or not. */
@@ -387,13 +379,11 @@ static uint64_t n_taken(const struct rig *r)
 }
 
 /* Any header, any descriptor, words and header page overwritten all the time. */
-static void garbage_of_every_kind_is_survived(void **state)
+RIG_TEST(garbage_of_every_kind_is_survived)
 {
-    struct rig r;
     struct intruder x;
     struct dice dice = {1};
-    open_rig(&r);
-    open_intruder(&x, &r);
+    open_intruder(&x, r);
     for (int i = 0; i < 20000; i++) {
         struct oct_lines_header h = {
             .sequence = dice_below(&dice, 4),
@@ -416,24 +406,23 @@ static void garbage_of_every_kind_is_survived(void **state)
         x.memory[dice_below(&dice, 8192)] = (unsigned char)dice_roll(&dice);
         push(&x, &h, d, dice_below(&dice, 16) ? 16 : 9);
         uint64_t slot;
-        while (oct_ring_read(r.reader, 0, &slot) == OCT_OK)
-            oct_ring_release(r.reader);
+        while (oct_ring_read(r->reader, 0, &slot) == OCT_OK)
+            oct_ring_release(r->reader);
         /* Not far ahead: words that are overwritten before anybody looks make nothing but junk. */
         uint64_t until = oct_clock_ns() + 60000000000u;
-        while (n_taken(&r) + 4 < (uint64_t)i) {
+        while (n_taken(r) + 4 < (uint64_t)i) {
             assert_true(oct_clock_ns() < until);
-            while (oct_ring_read(r.reader, 1000, &slot) == OCT_OK)
-                oct_ring_release(r.reader);
+            while (oct_ring_read(r->reader, 1000, &slot) == OCT_OK)
+                oct_ring_release(r->reader);
         }
     }
     close_intruder(&x);
     /* The memory's header is ruined: the daemon must be able to end all the same. */
     uint64_t slot;
-    while (oct_ring_read(r.reader, 200000, &slot) == OCT_OK)
-        oct_ring_release(r.reader);
-    assert_true(oct_ingest_counts(r.ingest)->messages > 100);
-    assert_true(bad_of(&r, OCT_BAD_SLOT) > 100);
-    close_rig(&r);
+    while (oct_ring_read(r->reader, 200000, &slot) == OCT_OK)
+        oct_ring_release(r->reader);
+    assert_true(oct_ingest_counts(r->ingest)->messages > 100);
+    assert_true(bad_of(r, OCT_BAD_SLOT) > 100);
 }
 
 /* Of the file that has the name now; 0: none has. */
@@ -449,19 +438,17 @@ static off_t file_bytes(const struct rig *r)
 }
 
 /* A driver that shortens the file takes the pages away under the daemon's hands. */
-static void a_file_cut_short_costs_that_file_and_not_the_daemon(void **state)
+RIG_TEST(a_file_cut_short_costs_that_file_and_not_the_daemon)
 {
-    struct rig r;
     struct intruder x;
     uint16_t *lines = malloc((size_t)M * N * sizeof(uint16_t));
     assert_non_null(lines);
-    open_rig(&r);
-    open_intruder(&x, &r);
+    open_intruder(&x, r);
     const struct oct_client_options options = {.wait_ms = TEST_PATIENCE_MS};
-    struct oct_client *client = connect_to(&r, &options);
+    struct oct_client *client = connect_to(r, &options);
     fill(lines, 0, M);
     assert_int_equal(oct_client_send(client, lines, M, 0), OCT_CLIENT_OK);
-    expect_bscan(&r, 0);
+    expect_bscan(r, 0);
     /* It ends at once, so that the first may go on. */
     const struct oct_lines_header h = {.n_lines = 1,
                                        .n_samples = N,
@@ -477,37 +464,34 @@ static void a_file_cut_short_costs_that_file_and_not_the_daemon(void **state)
     push(&x, &h, d, 16);
     uint64_t until = oct_clock_ns() + TEST_PATIENCE_NS, messages = 0;
     /* Zeros, taken as they are; or the hole was seen before the message was. */
-    while (oct_ingest_counts(r.ingest)->acquisitions < 2 && bad_of(&r, OCT_BAD_SLOT) == 0) {
+    while (oct_ingest_counts(r->ingest)->acquisitions < 2 && bad_of(r, OCT_BAD_SLOT) == 0) {
         assert_true(oct_clock_ns() < until);
         sleep_us(1000);
     }
     close_intruder(&x);
     fill(lines, M, M);
-    while (file_bytes(&r) <= 2 * OCT_SHM_PAGE) /* the client would run into the same hole */
+    while (file_bytes(r) <= 2 * OCT_SHM_PAGE) /* the client would run into the same hole */
         assert_true(oct_clock_ns() < until);
     /* Its old file is gone: the client finds the new one. */
     while (messages < 3) {
         assert_int_equal(oct_client_send(client, lines, M, 0), OCT_CLIENT_OK);
         sleep_us(20000);
         assert_true(oct_clock_ns() < until);
-        messages = oct_ingest_counts(r.ingest)->messages;
+        messages = oct_ingest_counts(r->ingest)->messages;
     }
     assert_int_equal(oct_client_close(client), 0);
     free(lines);
-    close_rig(&r);
 }
 
-static void slots_of_a_dead_driver_come_back_and_those_of_a_living_one_stay(void **state)
+RIG_TEST(slots_of_a_dead_driver_come_back_and_those_of_a_living_one_stay)
 {
-    struct rig r;
     struct intruder x;
     struct oct_shm_driver *living, *dead;
     uint32_t slot;
     uint8_t d[OCT_SHM_DESCRIPTOR_BYTES];
-    open_rig(&r);
-    open_intruder(&x, &r);
-    assert_int_equal(oct_shm_driver_create(&living, r.name, NULL), OCT_OK);
-    assert_int_equal(oct_shm_driver_create(&dead, r.name, NULL), OCT_OK);
+    open_intruder(&x, r);
+    assert_int_equal(oct_shm_driver_create(&living, r->name, NULL), OCT_OK);
+    assert_int_equal(oct_shm_driver_create(&dead, r->name, NULL), OCT_OK);
     assert_int_equal(oct_shm_driver_attach(living, NULL), OCT_OK);
     assert_int_equal(oct_shm_driver_attach(dead, NULL), OCT_OK);
     assert_int_equal(oct_shm_driver_claim(living, &slot), OCT_OK);
@@ -527,7 +511,7 @@ static void slots_of_a_dead_driver_come_back_and_those_of_a_living_one_stay(void
     }
     assert_int_equal(oct_shm_driver_claim(living, &slot), OCT_E_AGAIN);
     uint64_t until = oct_clock_ns() + TEST_PATIENCE_NS;
-    while (oct_ingest_reclaimed(r.ingest) < SLOTS - 4) {
+    while (oct_ingest_reclaimed(r->ingest) < SLOTS - 4) {
         assert_true(oct_clock_ns() < until);
         sleep_us(10000);
     }
@@ -536,20 +520,4 @@ static void slots_of_a_dead_driver_come_back_and_those_of_a_living_one_stay(void
     assert_int_equal(get_word(&x, 5), 0);
     oct_shm_driver_destroy(living);
     close_intruder(&x);
-    close_rig(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_arrive_whole_whatever_the_block),
-        cmocka_unit_test(a_borrowed_slot_is_sent_without_a_copy_and_can_be_returned),
-        cmocka_unit_test(what_finds_no_slot_waits_or_is_dropped_with_a_gap),
-        cmocka_unit_test(a_driver_outlives_the_daemon_and_finds_the_next),
-        cmocka_unit_test(descriptors_are_believed_only_where_the_slot_agrees),
-        cmocka_unit_test(garbage_of_every_kind_is_survived),
-        cmocka_unit_test(a_file_cut_short_costs_that_file_and_not_the_daemon),
-        cmocka_unit_test(slots_of_a_dead_driver_come_back_and_those_of_a_living_one_stay),
-    };
-    return cmocka_run_group_tests_name("shared memory", tests, NULL, NULL);
 }

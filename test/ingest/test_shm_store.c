@@ -27,7 +27,7 @@ static void name_rig(struct rig *r)
     oct_shm_object_of(r->name, r->object);
 }
 
-static void names_are_one_word_and_no_path(void **state)
+TEST(names_are_one_word_and_no_path)
 {
     static const char *const good[] = {"a", "lab-1_x.y", "A0"};
     static const char *const bad[] = {"", "a/b", "/a", "..", ".a", "a b", "a\n", "\xc3\xa4"};
@@ -49,7 +49,7 @@ static void names_are_one_word_and_no_path(void **state)
     assert_null(oct_shm_bad_name(most));
 }
 
-static void a_stale_file_is_replaced_and_a_served_or_foreign_one_left_alone(void **state)
+TEST(a_stale_file_is_replaced_and_a_served_or_foreign_one_left_alone)
 {
     struct rig r;
     struct oct_shm_store *store, *second;
@@ -86,7 +86,7 @@ static void a_stale_file_is_replaced_and_a_served_or_foreign_one_left_alone(void
 }
 
 /* The recorder stalls: messages wait for seconds, and their slots are not taken for lost. */
-static void slots_whose_messages_wait_are_not_taken_back(void **state)
+TEST(slots_whose_messages_wait_are_not_taken_back)
 {
     struct oct_shm_store *store;
     struct oct_shm_driver *driver;
@@ -121,7 +121,7 @@ static bool lets_in(const struct rig *r)
     return attached;
 }
 
-static void what_others_do_to_the_file_is_mended_or_told(void **state)
+TEST(what_others_do_to_the_file_is_mended_or_told)
 {
     struct oct_shm_store *store, *second;
     struct rig r;
@@ -162,7 +162,7 @@ static void what_others_do_to_the_file_is_mended_or_told(void **state)
 }
 
 /* Closing a file does not let go of its lock while it is mapped. */
-static void drivers_see_that_a_store_with_kept_slots_has_gone(void **state)
+TEST(drivers_see_that_a_store_with_kept_slots_has_gone)
 {
     const struct oct_lines_header header = {
         .n_lines = 1, .n_samples = N, .format = OCT_LINES_U16, .epoch = 7};
@@ -205,7 +205,7 @@ static void on_alarm(int number)
 }
 
 /* Nobody takes: what is more than all slots is taken in part, and the numbers say so. */
-static void the_rest_of_a_block_beyond_all_slots_is_dropped_and_counted(void **state)
+TEST(the_rest_of_a_block_beyond_all_slots_is_dropped_and_counted)
 {
     enum { PER_SLOT = 4096 / (64 * 2), LINES = SLOTS * PER_SLOT + 100 };
     static const uint16_t lines[LINES * 64];
@@ -246,17 +246,4 @@ static void the_rest_of_a_block_beyond_all_slots_is_dropped_and_counted(void **s
         oct_client_close(client);
         oct_shm_store_destroy(store);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_one_word_and_no_path),
-        cmocka_unit_test(a_stale_file_is_replaced_and_a_served_or_foreign_one_left_alone),
-        cmocka_unit_test(slots_whose_messages_wait_are_not_taken_back),
-        cmocka_unit_test(what_others_do_to_the_file_is_mended_or_told),
-        cmocka_unit_test(drivers_see_that_a_store_with_kept_slots_has_gone),
-        cmocka_unit_test(the_rest_of_a_block_beyond_all_slots_is_dropped_and_counted),
-    };
-    return cmocka_run_group_tests_name("shared memory, the file", tests, NULL, NULL);
 }

@@ -118,12 +118,12 @@ static int start_with_own_group(const char *name)
     return own ? start_and_look(name, own->gr_name, 0660) : NO_FILTER;
 }
 
-static void lines_come_in_where_chown_is_refused(void **state)
+TEST(lines_come_in_where_chown_is_refused)
 {
     assert_int_equal(in_child(start_alone), FINE);
 }
 
-static void a_group_that_the_memory_has_already_needs_no_chown(void **state)
+TEST(a_group_that_the_memory_has_already_needs_no_chown)
 {
     assert_int_equal(in_child(start_with_own_group), FINE);
 }
@@ -155,18 +155,8 @@ static int refuse_member(const char *name)
     return refuse_group(name, true, "SystemCallFilter");
 }
 
-static void who_cannot_give_the_memory_away_is_told_what_is_in_the_way(void **state)
+TEST(who_cannot_give_the_memory_away_is_told_what_is_in_the_way)
 {
     assert_int_equal(in_child(refuse_stranger), FINE);
     assert_int_equal(in_child(refuse_member), FINE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_come_in_where_chown_is_refused),
-        cmocka_unit_test(a_group_that_the_memory_has_already_needs_no_chown),
-        cmocka_unit_test(who_cannot_give_the_memory_away_is_told_what_is_in_the_way),
-    };
-    return cmocka_run_group_tests_name("shared memory, under the unit", tests, NULL, NULL);
 }

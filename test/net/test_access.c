@@ -38,7 +38,9 @@ static int set_up(void **state)
     return make_rig(state);
 }
 
-static void a_connection_goes_with_its_key(void **state)
+#define WITH_RIG(name) TEST_WITH(name, set_up, drop_rig)
+
+WITH_RIG(a_connection_goes_with_its_key)
 {
     struct rig *rig = *state;
     struct connection a = come_in(rig, ALICE, -1), b = come_in(rig, BOB, -1);
@@ -52,7 +54,7 @@ static void a_connection_goes_with_its_key(void **state)
     leave(&b);
 }
 
-static void a_connection_that_said_nothing_goes_with_any_key(void **state)
+WITH_RIG(a_connection_that_said_nothing_goes_with_any_key)
 {
     struct rig *rig = *state;
     struct connection a = come_in(rig, ALICE, -1), b = come_in(rig, BOB, -1);
@@ -64,7 +66,7 @@ static void a_connection_that_said_nothing_goes_with_any_key(void **state)
     leave(&b);
 }
 
-static void a_late_message_leaves_the_next_connection_its_own(void **state)
+WITH_RIG(a_late_message_leaves_the_next_connection_its_own)
 {
     struct rig *rig = *state;
     struct connection a = come_in(rig, ALICE, -1);
@@ -80,7 +82,7 @@ static void a_late_message_leaves_the_next_connection_its_own(void **state)
     leave(&b);
 }
 
-static void a_late_message_before_the_first_does_not_name_the_next_connection(void **state)
+WITH_RIG(a_late_message_before_the_first_does_not_name_the_next_connection)
 {
     struct rig *rig = *state;
     struct connection a = come_in(rig, ALICE, -1);
@@ -93,7 +95,7 @@ static void a_late_message_before_the_first_does_not_name_the_next_connection(vo
     leave(&b);
 }
 
-static void a_late_message_of_a_removed_key_cuts_nobody_else(void **state)
+WITH_RIG(a_late_message_of_a_removed_key_cuts_nobody_else)
 {
     struct rig *rig = *state;
     struct connection b = come_in(rig, BOB, -1);
@@ -110,7 +112,7 @@ static void a_late_message_of_a_removed_key_cuts_nobody_else(void **state)
     leave(&a);
 }
 
-static void messages_of_a_removed_key_are_refused_one_by_one(void **state)
+WITH_RIG(messages_of_a_removed_key_are_refused_one_by_one)
 {
     struct rig *rig = *state;
     struct connection b = come_in(rig, BOB, -1);
@@ -124,7 +126,7 @@ static void messages_of_a_removed_key_are_refused_one_by_one(void **state)
     leave(&b);
 }
 
-static void a_pass_that_was_not_given_out_counts_for_nothing(void **state)
+WITH_RIG(a_pass_that_was_not_given_out_counts_for_nothing)
 {
     struct rig *rig = *state;
     char text[3 * OCT_PASS_BYTES];
@@ -137,7 +139,7 @@ static void a_pass_that_was_not_given_out_counts_for_nothing(void **state)
     assert_int_equal(counts(rig).messages_refused, 7);
 }
 
-static void a_refused_key_gets_no_pass(void **state)
+WITH_RIG(a_refused_key_gets_no_pass)
 {
     struct rig *rig = *state;
     char pass[OCT_PASS_BYTES] = "before", stranger[OCT_CURVE_KEY_BYTES],
@@ -151,7 +153,7 @@ static void a_refused_key_gets_no_pass(void **state)
     assert_int_equal(counts(rig).refused[OCT_REFUSED_REVOKED_KEY], 1);
 }
 
-static void a_file_that_cannot_be_read_lets_nobody_in(void **state)
+WITH_RIG(a_file_that_cannot_be_read_lets_nobody_in)
 {
     struct rig *rig = *state;
     struct connection a = come_in(rig, ALICE, -1), b = come_in(rig, BOB, -1);
@@ -171,7 +173,7 @@ static void a_file_that_cannot_be_read_lets_nobody_in(void **state)
     leave(&b);
 }
 
-static void a_removed_key_is_out_while_another_file_cannot_be_read(void **state)
+WITH_RIG(a_removed_key_is_out_while_another_file_cannot_be_read)
 {
     struct rig *rig = *state;
     spoil_key(rig, ALICE);
@@ -185,14 +187,12 @@ static void a_removed_key_is_out_while_another_file_cannot_be_read(void **state)
     leave(&b);
 }
 
-static void a_file_that_cannot_be_read_at_the_start_lets_nobody_in(void **state)
+WITH_RIG(a_file_that_cannot_be_read_at_the_start_lets_nobody_in)
 {
     struct rig *rig = *state;
-    struct oct_error err;
     oct_access_destroy(rig->access);
     spoil_key(rig, ALICE);
-    if (oct_access_create(&rig->access, rig->secret, rig->allowed, &err))
-        fail_msg("%s", err.text);
+    must(oct_access_create(&rig->access, rig->secret, rig->allowed, &failure));
     assert_int_equal(counts(rig).n_allowed, 1);
     assert_int_equal(counts(rig).n_unreadable, 1);
     assert_false(comes_in(rig, rig->keys[ALICE]));
@@ -208,7 +208,7 @@ static void wait_for_incomplete(const struct rig *rig)
 }
 
 /* No new key is seen; those that are known are there, or are not. */
-static void without_a_listing_known_keys_are_judged_one_by_one(void **state)
+WITH_RIG(without_a_listing_known_keys_are_judged_one_by_one)
 {
     struct rig *rig = *state;
     struct connection a = come_in(rig, ALICE, -1), b = come_in(rig, BOB, -1);
@@ -236,7 +236,7 @@ static void without_a_listing_known_keys_are_judged_one_by_one(void **state)
 }
 
 /* Nothing can be opened: what is there unchanged is allowed, what is gone or was touched is not. */
-static void without_descriptors_removed_keys_are_out(void **state)
+WITH_RIG(without_descriptors_removed_keys_are_out)
 {
     struct rig *rig = *state;
     struct rlimit before, none;
@@ -258,26 +258,4 @@ static void without_descriptors_removed_keys_are_out(void **state)
     assert_true(comes_in(rig, rig->keys[ALICE]));
     leave(&a);
     leave(&b);
-}
-
-#define with_rig(test) cmocka_unit_test_setup_teardown(test, set_up, drop_rig)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        with_rig(a_connection_goes_with_its_key),
-        with_rig(a_connection_that_said_nothing_goes_with_any_key),
-        with_rig(a_late_message_leaves_the_next_connection_its_own),
-        with_rig(a_late_message_before_the_first_does_not_name_the_next_connection),
-        with_rig(a_late_message_of_a_removed_key_cuts_nobody_else),
-        with_rig(messages_of_a_removed_key_are_refused_one_by_one),
-        with_rig(a_pass_that_was_not_given_out_counts_for_nothing),
-        with_rig(a_refused_key_gets_no_pass),
-        with_rig(a_file_that_cannot_be_read_lets_nobody_in),
-        with_rig(a_removed_key_is_out_while_another_file_cannot_be_read),
-        with_rig(a_file_that_cannot_be_read_at_the_start_lets_nobody_in),
-        with_rig(without_a_listing_known_keys_are_judged_one_by_one),
-        with_rig(without_descriptors_removed_keys_are_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,8 +59,10 @@ static bool number_comes_in(const struct rig *rig, uint32_t number)
 
 enum { MOST = OCT_MOST_KEY_FILES, AT_FIRST = MOST - N_CLIENTS };
 
+#define WITH_RIG(name) TEST_WITH(name, make_rig, drop_rig)
+
 /* As many as octd takes, all of them; then one more, and more. */
-static void all_keys_up_to_the_bound_count(void **state)
+WITH_RIG(all_keys_up_to_the_bound_count)
 {
     struct rig *rig = *state;
     struct oct_error err;
@@ -72,8 +74,7 @@ static void all_keys_up_to_the_bound_count(void **state)
     assert_non_null(strstr(err.text, rig->allowed));
     assert_non_null(strstr(err.text, "more than 4096"));
     remove_numbered(rig, AT_FIRST, 1);
-    if (oct_access_create(&rig->access, rig->secret, rig->allowed, &err))
-        fail_msg("%s", err.text);
+    must(oct_access_create(&rig->access, rig->secret, rig->allowed, &failure));
     assert_int_equal(counts(rig).n_allowed, MOST);
     for (uint32_t i = 0; i < AT_FIRST; i++)
         assert_true(number_comes_in(rig, i));
@@ -82,13 +83,12 @@ static void all_keys_up_to_the_bound_count(void **state)
     remove_numbered(rig, 0, AT_FIRST);
 }
 
-static void above_the_bound_removed_keys_are_out_and_no_new_one_is_taken(void **state)
+WITH_RIG(above_the_bound_removed_keys_are_out_and_no_new_one_is_taken)
 {
     struct rig *rig = *state;
-    struct oct_error err;
     close_access(rig);
     add_numbered(rig, 0, AT_FIRST);
-    assert_int_equal(oct_access_create(&rig->access, rig->secret, rig->allowed, &err), OCT_OK);
+    must(oct_access_create(&rig->access, rig->secret, rig->allowed, &failure));
     assert_int_equal(counts(rig).n_allowed, MOST);
     struct connection b = come_in(rig, BOB, -1);
     assert_true(oct_access_admits(rig->access, b.pass, b.ours));
@@ -116,7 +116,7 @@ static void above_the_bound_removed_keys_are_out_and_no_new_one_is_taken(void **
 }
 
 /* The longest that a folder holds, and one that differs in its last letter alone. */
-static void long_names_are_names(void **state)
+WITH_RIG(long_names_are_names)
 {
     struct rig *rig = *state;
     char name[2][NAME_MAX + 1], path[PATH_MAX], key[OCT_CURVE_KEY_BYTES];
@@ -138,11 +138,10 @@ static void long_names_are_names(void **state)
 }
 
 /* The folder's path and the name are each short enough, but not both together. */
-static void a_long_name_in_a_deep_folder_is_taken(void **state)
+WITH_RIG(a_long_name_in_a_deep_folder_is_taken)
 {
     struct rig *rig = *state;
     struct oct_access *deep = NULL;
-    struct oct_error err;
     char path[PATH_MAX], name[NAME_MAX + 1], key[OCT_CURVE_KEY_BYTES];
     size_t n = (size_t)snprintf(path, sizeof(path), "%s", rig->folder);
     size_t top = n;
@@ -160,8 +159,7 @@ static void a_long_name_in_a_deep_folder_is_taken(void **state)
     int file = openat(folder, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     assert_int_equal(write(file, key, strlen(key)), strlen(key));
     close(file);
-    if (oct_access_create(&deep, rig->secret, path, &err))
-        fail_msg("%s", err.text);
+    must(oct_access_create(&deep, rig->secret, path, &failure));
     struct rig there = {.access = deep};
     assert_int_equal(counts(&there).n_allowed, 1);
     assert_true(number_comes_in(&there, 7));
@@ -173,17 +171,4 @@ static void a_long_name_in_a_deep_folder_is_taken(void **state)
         path[n] = '\0';
         assert_int_equal(rmdir(path), 0);
     }
-}
-
-#define with_rig(test) cmocka_unit_test_setup_teardown(test, make_rig, drop_rig)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        with_rig(all_keys_up_to_the_bound_count),
-        with_rig(above_the_bound_removed_keys_are_out_and_no_new_one_is_taken),
-        with_rig(long_names_are_names),
-        with_rig(a_long_name_in_a_deep_folder_is_taken),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

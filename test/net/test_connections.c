@@ -81,7 +81,7 @@ static size_t say(struct link *l, size_t n)
     return came;
 }
 
-static void a_viewer_that_sends_too_much_is_cut(void **state)
+TEST(a_viewer_that_sends_too_much_is_cut)
 {
     uint64_t before = oct_connections_viewers_cut();
     struct link l = make_link(OCT_CALLERS_VIEWERS), other = make_link(OCT_CALLERS_VIEWERS);
@@ -97,7 +97,7 @@ static void a_viewer_that_sends_too_much_is_cut(void **state)
     drop_link(&other);
 }
 
-static void a_camera_and_commands_may_send_what_they_like(void **state)
+TEST(a_camera_and_commands_may_send_what_they_like)
 {
     static const enum oct_callers callers[] = {OCT_CALLERS_CAMERA, OCT_CALLERS_CONTROL,
                                                OCT_CALLERS_UNKNOWN};
@@ -109,7 +109,7 @@ static void a_camera_and_commands_may_send_what_they_like(void **state)
 }
 
 /* ZeroMQ accepts before we have marked its listener. */
-static void a_mark_that_comes_late_counts(void **state)
+TEST(a_mark_that_comes_late_counts)
 {
     struct link l = make_link(OCT_CALLERS_UNKNOWN);
     assert_int_equal(say(&l, 100), 100);
@@ -119,87 +119,8 @@ static void a_mark_that_comes_late_counts(void **state)
     drop_link(&l);
 }
 
-/* Heartbeats go on for ever. */
-static void a_little_each_second_is_for_ever(void **state)
-{
-    struct link l = make_link(OCT_CALLERS_VIEWERS);
-    uint64_t now_ns = oct_clock_ns() + UINT64_C(1000000000000);
-    assert_false(oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns));
-    for (int s = 1; s < 10000; s++)
-        assert_false(oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES_S,
-                                                    now_ns += UINT64_C(1000000000)));
-    assert_true(oct_connections_viewer_exceeds(l.ours, 1, now_ns));
-    drop_link(&l);
-}
-
-static void all_viewers_together_are_bounded(void **state)
-{
-    uint64_t now_ns = oct_clock_ns() + UINT64_C(100000000000000);
-    for (int i = 0; i < OCT_VIEWERS_BYTES / OCT_VIEWER_BYTES; i++) {
-        struct link l = make_link(OCT_CALLERS_UNKNOWN); /* by the clock it may be full */
-        mark(l.listener, OCT_CALLERS_VIEWERS);
-        assert_false(oct_connections_viewers_are_full(now_ns));
-        assert_false(oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns));
-        drop_link(&l);
-    }
-    assert_true(oct_connections_viewers_are_full(now_ns));
-    assert_false(oct_connections_viewers_are_full(now_ns + UINT64_C(50000000)));
-    for (int i = 0; i < 4000; i++) { /* at one moment: it is over two seconds later all the same */
-        struct link l = make_link(OCT_CALLERS_UNKNOWN);
-        mark(l.listener, OCT_CALLERS_VIEWERS);
-        oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns);
-        drop_link(&l);
-    }
-    assert_true(oct_connections_viewers_are_full(now_ns));
-    assert_false(oct_connections_viewers_are_full(now_ns + UINT64_C(2000000000)));
-    /* By the clock it is full for ages: a connection is closed at once, no other's. */
-    uint64_t before = oct_connections_viewers_cut();
-    struct link camera = make_link(OCT_CALLERS_CAMERA);
-    struct sockaddr_un name;
-    socklen_t bytes = sizeof(name);
-    assert_int_equal(getsockname(camera.listener, (struct sockaddr *)&name, &bytes), 0);
-    int next = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_int_equal(connect(next, (struct sockaddr *)&name, bytes), 0);
-    mark(camera.listener, OCT_CALLERS_VIEWERS);
-    assert_int_equal(accept(camera.listener, NULL, NULL), -1);
-    assert_true(is_cut(next));
-    assert_int_equal(oct_connections_viewers_cut(), before + 1);
-    close(next);
-    drop_link(&camera);
-}
-
-/* ---- names ---- */
-
-/* Its queue is full and it accepts nobody: to connect would wait for ever. */
-static void who_listens_and_accepts_nobody_holds_the_name(void **state)
-{
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    struct oct_error err = {.text = ""};
-    char endpoint[sizeof(name.sun_path) + 8], bound[256];
-    snprintf(name.sun_path, sizeof(name.sun_path), "%s/held", getenv("TMPDIR"));
-    snprintf(endpoint, sizeof(endpoint), "ipc://%s", name.sun_path);
-    int listener = socket(AF_UNIX, SOCK_STREAM, 0), waiting[2];
-    unlink(name.sun_path);
-    assert_int_equal(bind(listener, (struct sockaddr *)&name, sizeof(name)), 0);
-    assert_int_equal(listen(listener, 0), 0);
-    for (int i = 0; i < 2; i++) {
-        waiting[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-        connect(waiting[i], (struct sockaddr *)&name, sizeof(name));
-    }
-    void *context = zmq_ctx_new();
-    alarm(20);
-    assert_null(oct_zsocket_bind(context, ZMQ_PULL, endpoint, "ingest.endpoint", 8, 4096, NULL,
-                                 bound, &err));
-    alarm(0);
-    assert_non_null(strstr(err.text, "ingest.endpoint"));
-    zmq_ctx_term(context);
-    close(listener);
-    close(waiting[0]);
-    close(waiting[1]);
-}
-
 /* Those that were opened to the camera's socket and say nothing kept control out for 30 s. */
-static void silence_is_closed_soon(void **state)
+TEST(silence_is_closed_soon)
 {
     const int types[] = {ZMQ_PULL, ZMQ_ROUTER, ZMQ_XPUB};
     void *context = zmq_ctx_new();
@@ -227,7 +148,7 @@ static bool note(struct oct_subscriptions *all, int fd, bool begins, unsigned to
     return oct_subscriptions_note(all, fd, begins, (const uint8_t *)text, (size_t)n);
 }
 
-static void many_subscriptions_are_cut(void **state)
+TEST(many_subscriptions_are_cut)
 {
     struct oct_subscriptions *all = oct_subscriptions_create();
     struct link a = make_link(OCT_CALLERS_VIEWERS), b = make_link(OCT_CALLERS_VIEWERS);
@@ -248,7 +169,7 @@ static void many_subscriptions_are_cut(void **state)
     oct_subscriptions_destroy(all);
 }
 
-static void long_subscriptions_are_cut(void **state)
+TEST(long_subscriptions_are_cut)
 {
     static const uint8_t topic[OCT_MOST_TOPIC_BYTES + 1];
     struct oct_subscriptions *all = oct_subscriptions_create();
@@ -265,7 +186,7 @@ static void long_subscriptions_are_cut(void **state)
 }
 
 /* What is still told of a connection that has gone is charged to nobody. */
-static void who_has_gone_is_charged_to_nobody(void **state)
+TEST(who_has_gone_is_charged_to_nobody)
 {
     struct oct_subscriptions *all = oct_subscriptions_create();
     struct link a = make_link(OCT_CALLERS_VIEWERS), b = make_link(OCT_CALLERS_CAMERA);
@@ -312,7 +233,7 @@ static struct oct_subscriptions *watch_two(void)
     return all;
 }
 
-static void a_topic_is_wanted_by_whoever_subscribes_to_how_it_begins(void **state)
+TEST(a_topic_is_wanted_by_whoever_subscribes_to_how_it_begins)
 {
     static const struct {
         const char *subscription;
@@ -337,7 +258,7 @@ static void a_topic_is_wanted_by_whoever_subscribes_to_how_it_begins(void **stat
     }
 }
 
-static void what_is_wanted_ends_with_the_last_that_wants_it(void **state)
+TEST(what_is_wanted_ends_with_the_last_that_wants_it)
 {
     struct oct_subscriptions *all = watch_two();
     struct link a = make_link(OCT_CALLERS_VIEWERS), b = make_link(OCT_CALLERS_VIEWERS);
@@ -372,7 +293,7 @@ static void what_is_wanted_ends_with_the_last_that_wants_it(void **state)
 }
 
 /* So that a late message finds nobody under its connection's number, and not the next viewer. */
-static void a_viewers_number_is_not_the_next_ones(void **state)
+TEST(a_viewers_number_is_not_the_next_ones)
 {
     int last = -1;
     for (int i = 0; i < 20; i++) {
@@ -383,22 +304,78 @@ static void a_viewers_number_is_not_the_next_ones(void **state)
     }
 }
 
-int main(void)
+/* Heartbeats go on for ever. */
+TEST(a_little_each_second_is_for_ever)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_viewer_that_sends_too_much_is_cut),
-        cmocka_unit_test(a_camera_and_commands_may_send_what_they_like),
-        cmocka_unit_test(a_mark_that_comes_late_counts),
-        cmocka_unit_test(silence_is_closed_soon),
-        cmocka_unit_test(many_subscriptions_are_cut),
-        cmocka_unit_test(long_subscriptions_are_cut),
-        cmocka_unit_test(who_has_gone_is_charged_to_nobody),
-        cmocka_unit_test(a_topic_is_wanted_by_whoever_subscribes_to_how_it_begins),
-        cmocka_unit_test(what_is_wanted_ends_with_the_last_that_wants_it),
-        cmocka_unit_test(a_viewers_number_is_not_the_next_ones),
-        cmocka_unit_test(a_little_each_second_is_for_ever),
-        cmocka_unit_test(all_viewers_together_are_bounded),
-        cmocka_unit_test(who_listens_and_accepts_nobody_holds_the_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    struct link l = make_link(OCT_CALLERS_VIEWERS);
+    uint64_t now_ns = oct_clock_ns() + UINT64_C(1000000000000);
+    assert_false(oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns));
+    for (int s = 1; s < 10000; s++)
+        assert_false(oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES_S,
+                                                    now_ns += UINT64_C(1000000000)));
+    assert_true(oct_connections_viewer_exceeds(l.ours, 1, now_ns));
+    drop_link(&l);
+}
+
+TEST(all_viewers_together_are_bounded)
+{
+    uint64_t now_ns = oct_clock_ns() + UINT64_C(100000000000000);
+    for (int i = 0; i < OCT_VIEWERS_BYTES / OCT_VIEWER_BYTES; i++) {
+        struct link l = make_link(OCT_CALLERS_UNKNOWN); /* by the clock it may be full */
+        mark(l.listener, OCT_CALLERS_VIEWERS);
+        assert_false(oct_connections_viewers_are_full(now_ns));
+        assert_false(oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns));
+        drop_link(&l);
+    }
+    assert_true(oct_connections_viewers_are_full(now_ns));
+    assert_false(oct_connections_viewers_are_full(now_ns + UINT64_C(50000000)));
+    for (int i = 0; i < 4000; i++) { /* at one moment: it is over two seconds later all the same */
+        struct link l = make_link(OCT_CALLERS_UNKNOWN);
+        mark(l.listener, OCT_CALLERS_VIEWERS);
+        oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns);
+        drop_link(&l);
+    }
+    assert_true(oct_connections_viewers_are_full(now_ns));
+    assert_false(oct_connections_viewers_are_full(now_ns + UINT64_C(2000000000)));
+    /* By the clock it is full for ages: a connection is closed at once, no other's. */
+    uint64_t before = oct_connections_viewers_cut();
+    struct link camera = make_link(OCT_CALLERS_CAMERA);
+    struct sockaddr_un name;
+    socklen_t bytes = sizeof(name);
+    assert_int_equal(getsockname(camera.listener, (struct sockaddr *)&name, &bytes), 0);
+    int next = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(connect(next, (struct sockaddr *)&name, bytes), 0);
+    mark(camera.listener, OCT_CALLERS_VIEWERS);
+    assert_int_equal(accept(camera.listener, NULL, NULL), -1);
+    assert_true(is_cut(next));
+    assert_int_equal(oct_connections_viewers_cut(), before + 1);
+    close(next);
+    drop_link(&camera);
+}
+
+/* ---- names ---- */
+
+/* Its queue is full and it accepts nobody: to connect would wait for ever. */
+TEST(who_listens_and_accepts_nobody_holds_the_name)
+{
+    const struct sockaddr_un name = {.sun_family = AF_UNIX, .sun_path = "held"};
+    struct oct_error err = {.text = ""};
+    char bound[256];
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0), waiting[2];
+    assert_int_equal(bind(listener, (const struct sockaddr *)&name, sizeof(name)), 0);
+    assert_int_equal(listen(listener, 0), 0);
+    for (int i = 0; i < 2; i++) {
+        waiting[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        connect(waiting[i], (const struct sockaddr *)&name, sizeof(name));
+    }
+    void *context = zmq_ctx_new();
+    alarm(20);
+    assert_null(oct_zsocket_bind(context, ZMQ_PULL, "ipc://held", "ingest.endpoint", 8, 4096, NULL,
+                                 bound, &err));
+    alarm(0);
+    assert_non_null(strstr(err.text, "ingest.endpoint"));
+    zmq_ctx_term(context);
+    close(listener);
+    close(waiting[0]);
+    close(waiting[1]);
 }

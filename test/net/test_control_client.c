@@ -28,7 +28,6 @@ static void pause_ms(long ms)
  *     "nul"     with a NUL in the middle */
 struct server {
     void *context, *socket;
-    char endpoint[200];
     pthread_t thread;
     atomic_bool ending;
     atomic_uint n_requests;
@@ -82,7 +81,7 @@ static void start(struct server *s)
     s->socket = zmq_socket(s->context, ZMQ_ROUTER);
     zmq_setsockopt(s->socket, ZMQ_RCVTIMEO, &wait_ms, sizeof(wait_ms));
     zmq_setsockopt(s->socket, ZMQ_LINGER, &linger, sizeof(linger));
-    assert_int_equal(zmq_bind(s->socket, s->endpoint), 0);
+    assert_int_equal(zmq_bind(s->socket, "ipc://control"), 0);
     s->ending = false;
     assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
 }
@@ -98,9 +97,6 @@ static int open_server(void **state)
 {
     struct server *s = calloc(1, sizeof(*s));
     assert_non_null(s);
-    const char *folder = getenv("TMPDIR");
-    snprintf(s->endpoint, sizeof(s->endpoint), "ipc://%s/octctl-%ld", folder ? folder : "/tmp",
-             (long)getpid());
     s->context = zmq_ctx_new();
     start(s);
     *state = s;
@@ -120,9 +116,7 @@ static struct oct_control_client *connect_to(const char *endpoint)
 {
     const struct oct_control_client_setup setup = {.endpoint = endpoint};
     struct oct_control_client *client;
-    struct oct_error err = {.text = ""};
-    if (oct_control_client_create(&client, &setup, &err))
-        fail_msg("%s", err.text);
+    must(oct_control_client_create(&client, &setup, &failure));
     return client;
 }
 
@@ -151,10 +145,12 @@ static void expect_silence(struct oct_control_client *client, const char *reques
     assert_non_null(strstr(err.text, "is octd running?"));
 }
 
-static void questions_are_answered_one_after_the_other(void **state)
+#define CASE(name) TEST_WITH(name, open_server, close_server)
+
+CASE(questions_are_answered_one_after_the_other)
 {
     struct server *s = *state;
-    struct oct_control_client *client = connect_to(s->endpoint);
+    struct oct_control_client *client = connect_to("ipc://control");
     expect_reply(client, "a", "re: a");
     expect_reply(client, "late 50", "re: late 50");
     expect_reply(client, "parts", "re: parts");
@@ -170,10 +166,10 @@ static void questions_are_answered_one_after_the_other(void **state)
     oct_control_client_destroy(client);
 }
 
-static void silence_is_told_and_the_next_question_is_answered(void **state)
+CASE(silence_is_told_and_the_next_question_is_answered)
 {
     struct server *s = *state;
-    struct oct_control_client *client = connect_to(s->endpoint);
+    struct oct_control_client *client = connect_to("ipc://control");
     expect_silence(client, "mute");
     expect_reply(client, "a", "re: a");
     expect_silence(client, "huge");
@@ -182,10 +178,9 @@ static void silence_is_told_and_the_next_question_is_answered(void **state)
     oct_control_client_destroy(client);
 }
 
-static void a_late_reply_is_not_taken_for_that_to_another_question(void **state)
+CASE(a_late_reply_is_not_taken_for_that_to_another_question)
 {
-    struct server *s = *state;
-    struct oct_control_client *client = connect_to(s->endpoint);
+    struct oct_control_client *client = connect_to("ipc://control");
     expect_silence(client, "late 600");
     expect_reply(client, "next", "re: next");
     pause_ms(400);
@@ -193,11 +188,11 @@ static void a_late_reply_is_not_taken_for_that_to_another_question(void **state)
     oct_control_client_destroy(client);
 }
 
-static void a_daemon_may_come_later_or_be_started_anew(void **state)
+CASE(a_daemon_may_come_later_or_be_started_anew)
 {
     struct server *s = *state;
     stop(s);
-    struct oct_control_client *client = connect_to(s->endpoint);
+    struct oct_control_client *client = connect_to("ipc://control");
     expect_silence(client, "nobody");
     start(s);
     expect_reply(client, "a", "re: a");
@@ -223,10 +218,10 @@ static void *ask_in_vain(void *context)
     return NULL;
 }
 
-static void a_question_is_called_off_from_another_thread(void **state)
+CASE(a_question_is_called_off_from_another_thread)
 {
     struct server *s = *state;
-    struct asking a = {.client = connect_to(s->endpoint)};
+    struct asking a = {.client = connect_to("ipc://control")};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, ask_in_vain, &a), 0);
     while (s->n_requests == 0)
@@ -244,7 +239,7 @@ static void a_question_is_called_off_from_another_thread(void **state)
     oct_control_client_destroy(NULL);
 }
 
-static void what_cannot_be_connected_is_refused(void **state)
+CASE(what_cannot_be_connected_is_refused)
 {
     struct oct_control_client *client;
     struct oct_error err;
@@ -259,11 +254,11 @@ static void what_cannot_be_connected_is_refused(void **state)
     assert_non_null(strstr(err.text, "/nowhere.key"));
 }
 
-static void an_address_in_brackets_is_one_of_ipv6(void **state)
+CASE(an_address_in_brackets_is_one_of_ipv6)
 {
     struct server *s = *state;
     const int on = 1;
-    char endpoint[200];
+    char endpoint[64];
     size_t bytes = sizeof(endpoint);
     stop(s);
     void *probe = zmq_socket(s->context, ZMQ_ROUTER);
@@ -284,19 +279,4 @@ static void an_address_in_brackets_is_one_of_ipv6(void **state)
     }
     stop(s);
     start(s);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, open_server, close_server)
-    const struct CMUnitTest tests[] = {
-        CASE(questions_are_answered_one_after_the_other),
-        CASE(silence_is_told_and_the_next_question_is_answered),
-        CASE(a_late_reply_is_not_taken_for_that_to_another_question),
-        CASE(a_daemon_may_come_later_or_be_started_anew),
-        CASE(a_question_is_called_off_from_another_thread),
-        CASE(what_cannot_be_connected_is_refused),
-        CASE(an_address_in_brackets_is_one_of_ipv6),
-    };
-    return cmocka_run_group_tests_name("control client", tests, NULL, NULL);
 }

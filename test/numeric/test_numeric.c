@@ -28,7 +28,7 @@ static bool has_rank(const float *values, size_t n, float value, size_t rank)
     return n_less <= rank && rank < n_less + n_equal;
 }
 
-static void ranks_are_those_of_the_sorted_values(void **state)
+TEST(ranks_are_those_of_the_sorted_values)
 {
     float values[N], sorted[N], selected[N];
     double doubles[N];
@@ -50,7 +50,7 @@ static void ranks_are_those_of_the_sorted_values(void **state)
         }
 }
 
-static void a_median_is_the_middle_or_the_mean_of_both(void **state)
+TEST(a_median_is_the_middle_or_the_mean_of_both)
 {
     float odd[] = {3, -1, 7}, even[] = {9, 1, 4, 2}, with_infinity[] = {INFINITY, 1, 2};
     double doubles[] = {0.25, 8, 0.5, 0.125};
@@ -61,7 +61,7 @@ static void a_median_is_the_middle_or_the_mean_of_both(void **state)
     assert_true(isnan(oct_floats_median(NULL, 0)) && isnan(oct_doubles_median(NULL, 0)));
 }
 
-static void a_parabola_has_its_top_where_it_is(void **state)
+TEST(a_parabola_has_its_top_where_it_is)
 {
     for (double top = -0.45; top <= 0.46; top += 0.05)
         for (double bend = 0.01; bend < 200; bend *= 3) {
@@ -90,7 +90,7 @@ static void make(struct oct_picture *p, uint32_t height, uint32_t width, double 
     }
 }
 
-static void statistics_are_those_of_long_sums(void **state)
+TEST(statistics_are_those_of_long_sums)
 {
     const uint32_t sides[][2] = {{1, 1}, {3, 5}, {16, 16}, {41, 67}};
     for (unsigned s = 0; s < 4; s++)
@@ -126,7 +126,7 @@ static void statistics_are_those_of_long_sums(void **state)
             }
 }
 
-static void what_is_not_finite_is_masked(void **state)
+TEST(what_is_not_finite_is_masked)
 {
     struct oct_picture p;
     make(&p, 4, 4, 0, false);
@@ -140,7 +140,7 @@ static void what_is_not_finite_is_masked(void **state)
     oct_picture_finish(&p);
 }
 
-static void a_copy_is_equal_and_a_transpose_has_its_mask(void **state)
+TEST(a_copy_is_equal_and_a_transpose_has_its_mask)
 {
     for (unsigned masked = 0; masked < 2; masked++) {
         struct oct_picture p, copy;
@@ -159,17 +159,4 @@ static void a_copy_is_equal_and_a_transpose_has_its_mask(void **state)
         oct_picture_finish(&copy);
         oct_picture_finish(&p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_are_those_of_the_sorted_values),
-        cmocka_unit_test(a_median_is_the_middle_or_the_mean_of_both),
-        cmocka_unit_test(a_parabola_has_its_top_where_it_is),
-        cmocka_unit_test(statistics_are_those_of_long_sums),
-        cmocka_unit_test(what_is_not_finite_is_masked),
-        cmocka_unit_test(a_copy_is_equal_and_a_transpose_has_its_mask),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static void check_refused(const char *text, unsigned n_columns, unsigned line)
     check_refused_bytes(text, strlen(text), n_columns, line);
 }
 
-static void tables_of_numbers_are_read(void **state)
+TEST(tables_of_numbers_are_read)
 {
     static const double one[] = {800, 801.5, -3e-4};
     static const double two[] = {1, 0, 0.5, -0.25};
@@ -78,7 +78,7 @@ static void tables_of_numbers_are_read(void **state)
     check_reads("1\t0\r\n  0.5   -0.25\r\n", 2, two, 2);
 }
 
-static void lines_that_are_no_numbers_are_refused_by_file_and_line(void **state)
+TEST(lines_that_are_no_numbers_are_refused_by_file_and_line)
 {
     check_refused("800\nabc\n", 1, 2);
     check_refused("800\n801nm\n", 1, 2);
@@ -94,21 +94,21 @@ static void lines_that_are_no_numbers_are_refused_by_file_and_line(void **state)
     check_refused("800\n-\n", 1, 2);
 }
 
-static void bytes_hidden_in_a_line_are_refused(void **state)
+TEST(bytes_hidden_in_a_line_are_refused)
 {
     check_refused("800\n801\r802\n803\n", 1, 2);
     check_refused_bytes("800\n801\0 802\n803\n", 17, 1, 2);
     check_refused_bytes("800\n801\0 802", 12, 1, 2);
 }
 
-static void a_file_without_numbers_is_refused(void **state)
+TEST(a_file_without_numbers_is_refused)
 {
     check_refused("", 1, 0);
     check_refused("\n\r\n", 1, 0);
     check_refused("# only words\n", 2, 0);
 }
 
-static void a_line_that_never_ends_is_refused(void **state)
+TEST(a_line_that_never_ends_is_refused)
 {
     size_t n = 100000;
     char *text = malloc(n + 1);
@@ -123,7 +123,7 @@ static void a_line_that_never_ends_is_refused(void **state)
     free(text);
 }
 
-static void a_huge_file_is_refused_before_it_fills_the_memory(void **state)
+TEST(a_huge_file_is_refused_before_it_fills_the_memory)
 {
     size_t n_rows = 20000000;
     char *text = malloc(2 * n_rows);
@@ -141,7 +141,7 @@ static void a_huge_file_is_refused_before_it_fills_the_memory(void **state)
     unlink(path);
 }
 
-static void many_rows_are_read(void **state)
+TEST(many_rows_are_read)
 {
     size_t n_rows = 262144; /* the most P2 there can be */
     FILE *file = fopen("test_plan_many.txt", "w");
@@ -160,7 +160,7 @@ static void many_rows_are_read(void **state)
     unlink("test_plan_many.txt");
 }
 
-static void files_that_cannot_be_read_are_refused_by_name(void **state)
+TEST(files_that_cannot_be_read_are_refused_by_name)
 {
     double *values;
     size_t n;
@@ -178,7 +178,7 @@ static void files_that_cannot_be_read_are_refused_by_name(void **state)
 }
 
 /* With nobody at its other end a FIFO would hold up whoever opens it, for ever. */
-static void a_fifo_is_refused_at_once(void **state)
+TEST(a_fifo_is_refused_at_once)
 {
     double *values;
     size_t n;
@@ -193,20 +193,4 @@ static void a_fifo_is_refused_at_once(void **state)
     unlink("test_plan_fifo");
     assert_int_equal(oct_calibration_read_table("/dev/zero", 1, &values, &n, &err), OCT_E_CONFIG);
     check_message(&err, "/dev/zero: is not a file");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_of_numbers_are_read),
-        cmocka_unit_test(lines_that_are_no_numbers_are_refused_by_file_and_line),
-        cmocka_unit_test(bytes_hidden_in_a_line_are_refused),
-        cmocka_unit_test(a_file_without_numbers_is_refused),
-        cmocka_unit_test(a_line_that_never_ends_is_refused),
-        cmocka_unit_test(a_huge_file_is_refused_before_it_fills_the_memory),
-        cmocka_unit_test(many_rows_are_read),
-        cmocka_unit_test(files_that_cannot_be_read_are_refused_by_name),
-        cmocka_unit_test(a_fifo_is_refused_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

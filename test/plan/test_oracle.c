@@ -48,7 +48,7 @@ static void check_same(struct oct_oracle_setup setup)
     free(word);
 }
 
-static void test_split_is_word(void **state)
+TEST(sums_in_two_are_the_sums)
 {
     static const struct oct_oracle_setup setups[] = {
         {.n_samples = 832, .crop_last = 40},
@@ -62,12 +62,4 @@ static void test_split_is_word(void **state)
         setup.n_lines = LINES;
         check_same(setup);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        {"sums in two are the sums", test_split_is_word, NULL, NULL, NULL},
-    };
-    return cmocka_run_group_tests_name("oracle", tests, NULL, NULL);
 }

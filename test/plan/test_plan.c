@@ -105,7 +105,7 @@ static void refuse_geometry(uint32_t n_samples, uint32_t n_lines, uint32_t n_bsc
     check_message(&err, key);
 }
 
-static void impossible_geometries_are_refused_by_key(void **state)
+TEST(impossible_geometries_are_refused_by_key)
 {
     refuse_geometry(0, 10, 1, 0, 0, "camera.samples");
     refuse_geometry(1, 1, 1, 0, 0, "camera.samples");
@@ -125,7 +125,7 @@ static void impossible_geometries_are_refused_by_key(void **state)
     refuse_geometry(832, 240, 1, UINT32_MAX, 0, "pipeline.crop_first");
 }
 
-static void geometry_follows_the_contract(void **state)
+TEST(geometry_follows_the_contract)
 {
     static const uint32_t expected[][4] = {/* N, P1, left, D uncropped */
                                            {832, 2048, 608, 2048},
@@ -149,7 +149,9 @@ static void geometry_follows_the_contract(void **state)
     assert_int_equal(g.depth, 1);
 }
 
-static void good_labs_are_accepted(void **state)
+#define LAB_TEST(name) TEST_WITH(name, open_lab, close_lab)
+
+LAB_TEST(good_labs_are_accepted)
 {
     struct lab *lab = *state;
     accept(lab);
@@ -170,7 +172,7 @@ static void good_labs_are_accepted(void **state)
     oct_plan_destroy(NULL);
 }
 
-static void a_plan_keeps_its_own_calibration(void **state)
+LAB_TEST(a_plan_keeps_its_own_calibration)
 {
     struct lab *lab = *state;
     struct oct_plan *plan;
@@ -184,7 +186,7 @@ static void a_plan_keeps_its_own_calibration(void **state)
     oct_plan_destroy(plan);
 }
 
-static void neither_wavelengths_nor_k_map_is_refused(void **state)
+LAB_TEST(neither_wavelengths_nor_k_map_is_refused)
 {
     struct lab *lab = *state;
     lab->cal.wavelengths_nm = NULL;
@@ -192,7 +194,7 @@ static void neither_wavelengths_nor_k_map_is_refused(void **state)
     refuse(lab, "calibration.wavelengths");
 }
 
-static void both_wavelengths_and_k_map_are_refused(void **state)
+LAB_TEST(both_wavelengths_and_k_map_are_refused)
 {
     struct lab *lab = *state;
     lab->cal.kmap_px = lab->kmap;
@@ -200,7 +202,7 @@ static void both_wavelengths_and_k_map_are_refused(void **state)
     refuse(lab, "calibration.kmap");
 }
 
-static void a_wrong_number_of_wavelengths_is_refused(void **state)
+LAB_TEST(a_wrong_number_of_wavelengths_is_refused)
 {
     struct lab *lab = *state;
     static const size_t wrong[] = {1, 2, N - 1, N + 1, P2 / 2, P2 - 1};
@@ -210,7 +212,7 @@ static void a_wrong_number_of_wavelengths_is_refused(void **state)
     }
 }
 
-static void wavelengths_that_turn_or_stand_still_are_refused(void **state)
+LAB_TEST(wavelengths_that_turn_or_stand_still_are_refused)
 {
     struct lab *lab = *state;
     double keep = lab->wavelengths[20];
@@ -232,7 +234,7 @@ static void wavelengths_that_turn_or_stand_still_are_refused(void **state)
     refuse(lab, "calibration.wavelengths");
 }
 
-static void wavelengths_that_are_not_positive_are_refused(void **state)
+LAB_TEST(wavelengths_that_are_not_positive_are_refused)
 {
     struct lab *lab = *state;
     for (int i = 0; i < P2; i++)
@@ -247,7 +249,7 @@ static void wavelengths_that_are_not_positive_are_refused(void **state)
 
 /* 992 pixels of padding on each side at 1 nm a pixel reach below zero, though the camera's own 64
  * wavelengths are fine. Contract step 4: positive over all P2 positions. */
-static void wavelengths_that_turn_negative_in_the_padding_are_refused(void **state)
+LAB_TEST(wavelengths_that_turn_negative_in_the_padding_are_refused)
 {
     struct lab *lab = *state;
     for (int i = 0; i < N; i++)
@@ -262,7 +264,7 @@ static void wavelengths_that_turn_negative_in_the_padding_are_refused(void **sta
 }
 
 /* Strictly monotonic as given, but halfway between two neighbours there is no double left. */
-static void wavelengths_too_close_to_tell_apart_are_refused(void **state)
+LAB_TEST(wavelengths_too_close_to_tell_apart_are_refused)
 {
     struct lab *lab = *state;
     lab->wavelengths[20] = nextafter(lab->wavelengths[19], 1e9);
@@ -270,7 +272,7 @@ static void wavelengths_too_close_to_tell_apart_are_refused(void **state)
 }
 
 /* 2 pi / lambda must be a number, and so must the weights that follow from it. */
-static void wavelengths_beyond_all_measure_are_refused(void **state)
+LAB_TEST(wavelengths_beyond_all_measure_are_refused)
 {
     struct lab *lab = *state;
     for (int i = 0; i < P2; i++)
@@ -284,7 +286,7 @@ static void wavelengths_beyond_all_measure_are_refused(void **state)
 }
 
 /* A file in other units, or of wave numbers, is told which it looks like. */
-static void wavelengths_that_are_no_nanometres_are_refused(void **state)
+LAB_TEST(wavelengths_that_are_no_nanometres_are_refused)
 {
     struct lab *lab = *state;
     static const struct {
@@ -344,7 +346,7 @@ static void wavelengths_that_are_no_nanometres_are_refused(void **state)
     accept(lab);
 }
 
-static void k_maps_that_make_no_axis_are_refused(void **state)
+LAB_TEST(k_maps_that_make_no_axis_are_refused)
 {
     struct lab *lab = *state;
     use_kmap(lab, 1);
@@ -364,7 +366,7 @@ static void k_maps_that_make_no_axis_are_refused(void **state)
     refuse(lab, "calibration.kmap");
 }
 
-static void a_wrong_number_of_dispersion_values_is_refused(void **state)
+LAB_TEST(a_wrong_number_of_dispersion_values_is_refused)
 {
     struct lab *lab = *state;
     lab->cal.dispersion = lab->dispersion;
@@ -375,7 +377,7 @@ static void a_wrong_number_of_dispersion_values_is_refused(void **state)
     }
 }
 
-static void numbers_that_are_not_finite_are_refused(void **state)
+LAB_TEST(numbers_that_are_not_finite_are_refused)
 {
     struct lab *lab = *state;
     lab->cal.coefficient[3] = NAN;
@@ -408,7 +410,7 @@ static struct oct_plan *plan_over_spectrum(struct lab *lab)
 
 /* The lab's coefficients over its own samples: theta at sample 0 is that of t = -1, at sample N - 1
  * that of t = 1. A k map of one slope puts the samples 2 * left steps from the grid's start. */
-static void coefficients_may_run_over_the_cameras_samples(void **state)
+LAB_TEST(coefficients_may_run_over_the_cameras_samples)
 {
     struct lab *lab = *state;
     const double first = P2 / 2 - N, last = first + 2 * (N - 1);
@@ -433,7 +435,7 @@ static void coefficients_may_run_over_the_cameras_samples(void **state)
     oct_plan_destroy(plan);
 }
 
-static void samples_without_a_step_in_k_have_no_dispersion_of_their_own(void **state)
+LAB_TEST(samples_without_a_step_in_k_have_no_dispersion_of_their_own)
 {
     struct lab *lab = *state;
     static const double kmap[] = {-1, -0.5, 70};
@@ -444,7 +446,7 @@ static void samples_without_a_step_in_k_have_no_dispersion_of_their_own(void **s
     refuse(lab, "calibration.dispersion_over");
 }
 
-static void one_line_cannot_be_its_own_background(void **state)
+LAB_TEST(one_line_cannot_be_its_own_background)
 {
     struct lab *lab = *state;
     lab->geometry.n_lines = 1;
@@ -456,7 +458,7 @@ static void one_line_cannot_be_its_own_background(void **state)
     accept(lab);
 }
 
-static void a_missing_or_wrong_background_is_refused(void **state)
+LAB_TEST(a_missing_or_wrong_background_is_refused)
 {
     struct lab *lab = *state;
     lab->chain.dc = OCT_DC_FILE;
@@ -473,7 +475,7 @@ static void a_missing_or_wrong_background_is_refused(void **state)
     accept(lab);
 }
 
-static void a_calibration_is_copied_deeply(void **state)
+LAB_TEST(a_calibration_is_copied_deeply)
 {
     struct lab *lab = *state;
     struct oct_calibration copy;
@@ -515,7 +517,7 @@ static bool is_same(const struct lab *lab, const struct oct_plan *other)
         assert_true(is_same(lab, plan));                                                           \
     } while (0)
 
-static void plans_are_the_same_by_what_they_were_made_of(void **state)
+LAB_TEST(plans_are_the_same_by_what_they_were_made_of)
 {
     struct lab *lab = *state;
     struct oct_plan *plan = NULL;
@@ -547,35 +549,4 @@ static void plans_are_the_same_by_what_they_were_made_of(void **state)
     EXPECT_OTHER(lab, plan, geometry.n_bscans, 78);
     EXPECT_OTHER(lab, plan, chain.dc_bscans, 5);
     oct_plan_destroy(plan);
-}
-
-#define LAB_TEST(test) cmocka_unit_test_setup_teardown(test, open_lab, close_lab)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(impossible_geometries_are_refused_by_key),
-        cmocka_unit_test(geometry_follows_the_contract),
-        LAB_TEST(good_labs_are_accepted),
-        LAB_TEST(a_plan_keeps_its_own_calibration),
-        LAB_TEST(neither_wavelengths_nor_k_map_is_refused),
-        LAB_TEST(both_wavelengths_and_k_map_are_refused),
-        LAB_TEST(a_wrong_number_of_wavelengths_is_refused),
-        LAB_TEST(wavelengths_that_turn_or_stand_still_are_refused),
-        LAB_TEST(wavelengths_that_are_not_positive_are_refused),
-        LAB_TEST(wavelengths_that_turn_negative_in_the_padding_are_refused),
-        LAB_TEST(wavelengths_too_close_to_tell_apart_are_refused),
-        LAB_TEST(wavelengths_beyond_all_measure_are_refused),
-        LAB_TEST(wavelengths_that_are_no_nanometres_are_refused),
-        LAB_TEST(k_maps_that_make_no_axis_are_refused),
-        LAB_TEST(a_wrong_number_of_dispersion_values_is_refused),
-        LAB_TEST(numbers_that_are_not_finite_are_refused),
-        LAB_TEST(coefficients_may_run_over_the_cameras_samples),
-        LAB_TEST(samples_without_a_step_in_k_have_no_dispersion_of_their_own),
-        LAB_TEST(one_line_cannot_be_its_own_background),
-        LAB_TEST(a_missing_or_wrong_background_is_refused),
-        LAB_TEST(a_calibration_is_copied_deeply),
-        LAB_TEST(plans_are_the_same_by_what_they_were_made_of),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

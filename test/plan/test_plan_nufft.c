@@ -74,7 +74,7 @@ static double worst_of(const struct oct_scene *scene, const struct oct_plan *pla
     return worst;
 }
 
-static void every_recipe_is_the_exact_sum(void **state)
+TEST(every_recipe_is_the_exact_sum)
 {
     for (size_t r = 0; r < oct_n_engine_recipes_nufft; r++) {
         const struct oct_scene_recipe recipe = oct_engine_recipe_nufft(r);
@@ -92,12 +92,4 @@ static void every_recipe_is_the_exact_sum(void **state)
         oct_plan_destroy(plan);
         oct_scene_finish(&scene);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_recipe_is_the_exact_sum),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

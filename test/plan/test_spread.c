@@ -91,14 +91,14 @@ static void check(uint32_t n, double first, double span, double bend, bool wraps
     free(phase);
 }
 
-static void padded_lines_are_exact(void **state)
+TEST(padded_lines_are_exact)
 {
     check(100, 150, 210, 0, false);
     check(100, 150, 210, 0.3, false);
     check(100, 150, 210, -0.3, false);
 }
 
-static void lines_that_fill_the_grid_are_exact(void **state)
+TEST(lines_that_fill_the_grid_are_exact)
 {
     check(256, 0, P2 - 2, 0, true);
     check(255, 1, P2 - 3, 0.2, true);
@@ -106,14 +106,14 @@ static void lines_that_fill_the_grid_are_exact(void **state)
 }
 
 /* Many samples meet at one end, and few or none at the other. */
-static void steep_axes_are_exact(void **state)
+TEST(steep_axes_are_exact)
 {
     check(100, 20, 400, 0.98, false);
     check(256, 0, P2 - 1, 0.99, true);
     check(4, 100, 300, 0.5, false);
 }
 
-static void a_better_accuracy_takes_more_taps(void **state)
+TEST(a_better_accuracy_takes_more_taps)
 {
     assert_int_equal(oct_spread_taps(-40), OCT_SPREAD_LEAST_TAPS);
     assert_int_equal(oct_spread_taps(-70), 6);
@@ -121,22 +121,10 @@ static void a_better_accuracy_takes_more_taps(void **state)
     assert_int_equal(oct_spread_taps(-110), OCT_SPREAD_MOST_TAPS);
 }
 
-static void numbers_beyond_floats_are_refused(void **state)
+TEST(numbers_beyond_floats_are_refused)
 {
     const double q[] = {10, 12, 14, 16}, phase[] = {1, 0, 1e300, 0, 1, 0, 1, 0};
     struct oct_spread s;
     assert_int_equal(oct_spread_init(&s, q, phase, 4, P2, 6), OCT_E_CONFIG);
     oct_spread_finish(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(padded_lines_are_exact),
-        cmocka_unit_test(lines_that_fill_the_grid_are_exact),
-        cmocka_unit_test(steep_axes_are_exact),
-        cmocka_unit_test(a_better_accuracy_takes_more_taps),
-        cmocka_unit_test(numbers_beyond_floats_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

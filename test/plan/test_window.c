@@ -32,7 +32,7 @@ static void make_source(double *source)
     }
 }
 
-static void known_points(void **state)
+TEST(known_points)
 {
     static const struct {
         enum oct_window window;
@@ -55,7 +55,7 @@ static void known_points(void **state)
     assert_true(fabs(oct_window_at(OCT_WINDOW_GAUSS, 0.2, 0.2) - 0.5) < 1e-12);
 }
 
-static void none_changes_nothing(void **state)
+TEST(none_changes_nothing)
 {
     const struct oct_shaping none = {.window = OCT_WINDOW_NONE};
     double q[N];
@@ -66,7 +66,7 @@ static void none_changes_nothing(void **state)
     oct_shape_finish(&s);
 }
 
-static void the_source_is_smoothed_and_keeps_its_level(void **state)
+TEST(the_source_is_smoothed_and_keeps_its_level)
 {
     double flat[N], step[N], smooth[N];
     for (uint32_t i = 0; i < N; i++) {
@@ -133,7 +133,7 @@ static struct line shaped(struct oct_shaping shaping, const double *source,
     return line;
 }
 
-static void a_mirror_keeps_its_amplitude(void **state)
+TEST(a_mirror_keeps_its_amplitude)
 {
     double source[N], smooth[N];
     make_source(source);
@@ -149,7 +149,7 @@ static void a_mirror_keeps_its_amplitude(void **state)
 }
 
 /* A lumpy source has side lobes that no window alone takes away: they are the source's own. */
-static void side_lobes_of_a_lumpy_source_fall(void **state)
+TEST(side_lobes_of_a_lumpy_source_fall)
 {
     double source[N];
     make_source(source);
@@ -163,7 +163,7 @@ static void side_lobes_of_a_lumpy_source_fall(void **state)
 }
 
 /* A source of the same light everywhere shows the window's own lines: Harris's table. */
-static void a_flat_source_shows_the_windows_own_lobes(void **state)
+TEST(a_flat_source_shows_the_windows_own_lobes)
 {
     static const struct {
         enum oct_window window;
@@ -192,7 +192,7 @@ static void a_flat_source_shows_the_windows_own_lobes(void **state)
     }
 }
 
-static void what_cannot_be_shaped_is_refused(void **state)
+TEST(what_cannot_be_shaped_is_refused)
 {
     const struct oct_shaping flat = {.window = OCT_WINDOW_FLAT};
     const struct oct_shaping hann = {.window = OCT_WINDOW_HANN};
@@ -210,18 +210,4 @@ static void what_cannot_be_shaped_is_refused(void **state)
     assert_int_equal(oct_shape_init(&s, &hann, narrow, 4, NULL, &err), OCT_E_CONFIG);
     assert_non_null(strstr(err.text, "less than one of the P2 steps"));
     oct_shape_finish(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_points),
-        cmocka_unit_test(none_changes_nothing),
-        cmocka_unit_test(the_source_is_smoothed_and_keeps_its_level),
-        cmocka_unit_test(a_mirror_keeps_its_amplitude),
-        cmocka_unit_test(side_lobes_of_a_lumpy_source_fall),
-        cmocka_unit_test(a_flat_source_shows_the_windows_own_lobes),
-        cmocka_unit_test(what_cannot_be_shaped_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

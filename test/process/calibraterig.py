@@ -5,30 +5,25 @@ import os
 import h5py
 import numpy as np
 
-from octtest import folder, ok, run
+from octtest import at, ok, run
 
-HERE = folder("calibrate")
 LINES = ["--set", "scan.lines=32"]
 NUFFT = ["--set", "pipeline.interpolation=nufft"]
-
-
-def path(name):
-    return os.path.join(HERE, name)
 
 
 def mirrors(name, depths, *options):
     """Files of mirrors at these depths, made once; the true calibration is in the folder NAME-cal."""
     digits = 2 if len(depths) > 9 else 1
-    files = [path(f"{name}-{i + 1:0{digits}}.h5") for i in range(len(depths))] if len(depths) > 1 \
-        else [path(f"{name}.h5")]
+    files = [at(f"{name}-{i + 1:0{digits}}.h5") for i in range(len(depths))] if len(depths) > 1 \
+        else [at(f"{name}.h5")]
     if not os.path.exists(files[-1]):
-        ok("synth", path(f"{name}.h5"), "--mirror", ",".join(map(str, depths)), "--calibration",
-           path(f"{name}-cal"), *LINES, *options)
+        ok("synth", at(f"{name}.h5"), "--mirror", ",".join(map(str, depths)), "--calibration",
+           at(f"{name}-cal"), *LINES, *options)
     return files
 
 
 def true_calibration(name):
-    return ["--config", path(f"{name}-cal/calibration.ini")]
+    return ["--config", at(f"{name}-cal/calibration.ini")]
 
 
 def truth(file, name):

@@ -50,26 +50,8 @@ class Faulty(Daemon):
         until(lambda: not os.path.exists(self.plan_path), "a call that hangs")
 
 
-class Camera:
-    """octctl replay, for ever."""
-
-    def __init__(self, daemon, rate=RATE):
-        self.process = subprocess.Popen(
-            [program("octctl"), "replay", PATH, *daemon.common, *BASE, "--loop", "--rate",
-             str(rate)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-
-    def stop(self):
-        """As a camera that is switched off: the acquisition ends."""
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(30)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
+def Camera(daemon, rate=RATE):
+    return Replay(daemon, PATH, rate, *BASE)
 
 
 class Viewer(threading.Thread):

@@ -22,26 +22,10 @@ LONG_VOLUMES = settings(scan=dict(bscans=10 * V))
 LINES = np.random.default_rng(1).integers(100, 4000, (2 * V * M, N)).astype("<u2")
 
 
-class Player:
-    """A camera that never pauses: octctl replay --loop."""
-
-    def __init__(self, daemon, rate=20000, *more):
-        path = os.path.join(folder("recordings"), "lines.raw")
-        LINES.tofile(path)
-        self.process = subprocess.Popen(
-            [program("octctl"), "replay", path, *daemon.common, *BASE, "--loop", "--rate",
-             str(rate), *more], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.kill()
+def Player(daemon, rate=20000, *more):
+    path = os.path.join(folder("recordings"), "lines.raw")
+    LINES.tofile(path)
+    return Replay(daemon, path, rate, *BASE, *more)
 
 
 def receive(socket):

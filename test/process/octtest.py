@@ -89,16 +89,23 @@ def status_table(*options):
 
 def refused_by(command, status, words, *arguments):
     """octctl COMMAND ends with this status, one line on stderr with these words, and no output."""
+    before = sorted(os.listdir(at()))
     got, out, err = run("octctl", command, *arguments)
     assert got == status and err.count("\n") == 1 and err.startswith(f"octctl {command}: "), \
         (arguments, got, out, err)
     assert words in err and out == "", (words, out, err)
+    assert sorted(os.listdir(at())) == before, (arguments, set(os.listdir(at())) ^ set(before))
 
 
 def folder(name):
     path = os.path.join(os.environ.get("TMPDIR", "/tmp"), name)
     os.makedirs(path, exist_ok=True)
     return path
+
+
+def at(*name):
+    """A file of the test's own; their folder."""
+    return os.path.join(folder("files"), *name)
 
 
 def until(true, what, timeout_s=PATIENCE_S):
@@ -472,6 +479,31 @@ class Daemon:
         self.context.destroy(linger=0)
         # A report of a sanitizer counts, whatever became of the process.
         assert not SLOW or not re.search(r"Sanitizer: |runtime error: ", self.log()), self.log()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+
+class Replay:
+    """octctl replay of a recording, again and again, while the block lasts."""
+
+    def __init__(self, daemon, path, rate, *options):
+        self.process = subprocess.Popen(
+            [program("octctl"), "replay", path, *daemon.common, *map(str, options), "--loop", "--rate",
+             str(rate)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+
+    def stop(self):
+        """As a camera that is switched off: the acquisition ends."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(30)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
     def __enter__(self):
         return self

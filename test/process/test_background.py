@@ -9,14 +9,9 @@ from octtest import *
 
 N, M, V, BITS = 128, 20, 8, 12
 FULL = 2 ** BITS - 1
-WHERE = folder(f"background-{os.getpid()}")
 GEOMETRY = settings(camera=dict(samples=N, bits=BITS), scan=dict(lines=M, bscans=V))
 LAB = [*GEOMETRY, "--set", f"calibration.wavelengths={calibration(N)}",
        *settings(pipeline=dict(backend="cpu", threads=2))]
-
-
-def at(name):
-    return os.path.join(WHERE, name)
 
 
 def spectra(n_bscans, seed=1):
@@ -82,7 +77,7 @@ def refusals():
     refused_by("background", 2, "OUT.txt")
     refused_by("background", 2, "--endpoint", at("c.txt"), RAW, "--endpoint", "ipc:///nowhere")
     refused_by("background", 1, "cannot open", at("c.txt"), at("none.raw"), *GEOMETRY)
-    refused_by("background", 1, "is octd running", at("c.txt"), "--endpoint", f"ipc://{WHERE}/none")
+    refused_by("background", 1, "is octd running", at("c.txt"), "--endpoint", f"ipc://{at('none')}")
     assert open(at("a.txt"), "rb").read() == before and not os.path.exists(at("c.txt"))
     assert ok("background", at("a.txt"), RAW, "--force", "--bscans", 2, *GEOMETRY)
     assert open(at("a.txt"), "rb").read() != before
@@ -101,9 +96,7 @@ def from_the_stream():
         assert "bscans" in daemon.send("background", bscans=0)["error"]
         assert "bscans" in daemon.send("background", bscans="3")["error"]
         assert "whole" in daemon.send("background", bscans=1.5)["error"]
-        player = subprocess.Popen([program("octctl"), *daemon.common, *GEOMETRY, "replay", path, "--loop",
-                                   "--rate", str(M * 200)], stdout=subprocess.DEVNULL)
-        try:
+        with Replay(daemon, path, M * 200, *GEOMETRY):
             daemon.wait(lambda s: s["bscans_done"] > 3)
             out, err = ok("background", at("d.txt"), *live)
             header, values = read_line(at("d.txt"))
@@ -132,9 +125,6 @@ def from_the_stream():
             assert not os.path.exists(at("e.txt")) and not os.path.exists(at("f.txt"))
             status = daemon.status()
             assert status["bscans_published"] > 0 and not any(status["bscans_dropped"].values())
-        finally:
-            player.kill()
-            player.wait()
 
 
 @case
@@ -150,14 +140,9 @@ def long_lines():
         file.write(f"0\n{n - 1}\n")
     with Daemon(*geometry, "--set", f"calibration.kmap={at('kmap.txt')}",
                 *settings(pipeline=dict(backend="cpu", crop_last=64))) as daemon:
-        player = subprocess.Popen([program("octctl"), *daemon.common, *geometry, "replay", at("long.raw"),
-                                   "--loop", "--rate", str(m * 50)], stdout=subprocess.DEVNULL)
-        try:
+        with Replay(daemon, at("long.raw"), m * 50, *geometry):
             daemon.wait(lambda s: s["bscans_done"] > 1)
             ok("background", at("long.txt"), *daemon.common, "--bscans", 6, "--timeout", PATIENCE_S)
-        finally:
-            player.kill()
-            player.wait()
     assert np.array_equal(read_line(at("long.txt"))[1], np.arange(n) * 3.0)
 
 

@@ -9,7 +9,7 @@ SEEN, UNSEEN = (100, 400, 800), (250.5, 600, 921)
 
 def calibrated(name, depths, *options):
     """The folder that calibrate kmap made of these mirrors, once."""
-    made = path(name + "-found")
+    made = at(name + "-found")
     files = mirrors(name, depths, *options)
     if not os.path.exists(made):
         ok("calibrate", "kmap", *files, made)
@@ -86,9 +86,9 @@ def recon_takes_the_files():
     """octctl recon with what calibrate wrote: the brightest pixel is where the report says"""
     files, made = calibrated("rough", SEEN, "--source-bump", "0.5")
     _, said = widths(files[1:2], made)
-    ok("recon", files[1], path("picture.h5"), "--config", made + "/calibration.ini", *NUFFT,
+    ok("recon", files[1], at("picture.h5"), "--config", made + "/calibration.ini", *NUFFT,
        "--set", "output.sample=f32", "--force")
-    with h5py.File(path("picture.h5")) as f:
+    with h5py.File(at("picture.h5")) as f:
         line = 10 ** (f["bscans"][0].astype(float) / 10)
     line = line.mean(0)
     top = 8 + line[8:].argmax()
@@ -100,8 +100,8 @@ def recon_takes_the_files():
 def layers_give_the_dispersion():
     """calibrate dispersion on four layers: a2 to 1 %, and mirrors as narrow as the limit"""
     layers = mirrors("layers", ["200+260+430+600"])
-    kmap = ["--set", f"calibration.kmap={path('layers-cal')}/kmap.txt"]
-    found = path("layers.ini")
+    kmap = ["--set", f"calibration.kmap={at('layers-cal')}/kmap.txt"]
+    found = at("layers.ini")
     ok("calibrate", "dispersion", *layers, found, *kmap, "--set", "calibration.dispersion_a2=0",
        "--force")
     got, true = coefficients(found), true_over_spectrum(layers[0])
@@ -119,10 +119,10 @@ def what_is_no_mirror_is_refused_with_its_number():
     bad = mirrors("none-good", ["none", "200+450", "1400", "3"])
     bright = mirrors("bright", [200], "--gain", "2.5")
     for file, words in zip(bad + bright, ("no fringe", "two fringes", "Nyquist", "depth zero", "saturated")):
-        got, out, err = run("octctl", "calibrate", "kmap", good[0], file, good[2], path("no"))
+        got, out, err = run("octctl", "calibrate", "kmap", good[0], file, good[2], at("no"))
         assert got == 1 and out == "" and err.count("\n") == 1, (got, out, err)
         assert f"mirror 2 ({file}): " in err and words in err, err
-        assert not os.path.exists(path("no"))
+        assert not os.path.exists(at("no"))
     _, made = calibrated("rough", SEEN, "--source-bump", "0.5")
     before = os.stat(made + "/kmap.txt").st_mtime_ns
     got, out, err = run("octctl", "calibrate", "kmap", *good, made)

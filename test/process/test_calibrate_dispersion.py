@@ -83,14 +83,11 @@ def refused(daemon, words):
 
 @contextlib.contextmanager
 def playing(daemon, path, breaks_off=False):
-    replay = subprocess.Popen([program("octctl"), *daemon.common, "replay", path, "--loop",
-                               "--rate", "16000"], stdout=subprocess.DEVNULL)
-    try:
+    with Replay(daemon, path, 16000) as replay:
         daemon.wait(lambda s: s["phase"] == "running" and s["bscans_done"] > 2)
         yield
-    finally:
-        replay.kill() if breaks_off else replay.terminate()
-        replay.wait()
+        if not breaks_off:
+            replay.stop()
 
 
 @case

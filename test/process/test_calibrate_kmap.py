@@ -118,7 +118,7 @@ def what_is_no_mirror_is_named():
     check(not os.path.exists(path("none")), "no folder is left")
     for words, more in (("needs 2 numbers", ("--positions", "1,2,3")),
                         ("needs a \\+ or -", ("--sides", "+")), ("there are 2", ("--sides", "+-+")),
-                        ("1 to 12", ("--order", "13")), ("A below B", ("--lines", "5:5"))):
+                        ("1 to 12", ("--order", "13")), ("A:B:STEP", ("--lines", "5:5"))):
         refused(f"misuse: {more[0]} {more[1]}", 2, words, "calibrate", "kmap", path("m-1.h5"),
                 path("m-2.h5"), path("none"), *more)
     refused("a part that is none", 2, "'kmop' is no part", "calibrate", "kmop")

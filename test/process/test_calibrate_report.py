@@ -140,14 +140,14 @@ def what_is_no_mirror_is_told_by_name_and_number():
 @case
 def plain_samples_and_text_and_pictures():
     """plain samples do too; the text has what JSON has; pictures are made, and kept without --force"""
-    if not os.path.exists(path("plain.raw")):
-        ok("synth", path("plain.raw"), "--mirror", "200.5", "--calibration", path("plain-cal"), *LINES)
-    options = [path("plain.raw"), *true_calibration("plain"), *NUFFT, *LINES]
+    if not os.path.exists(at("plain.raw")):
+        ok("synth", at("plain.raw"), "--mirror", "200.5", "--calibration", at("plain-cal"), *LINES)
+    options = [at("plain.raw"), *true_calibration("plain"), *NUFFT, *LINES]
     said, _ = report(*options)
     assert abs(said["files"][0]["configured"]["depth_px"] - 200.5) < 0.02
-    peaks, windows = path("peaks.png"), path("windows.png")
+    peaks, windows = at("peaks.png"), at("windows.png")
     out, _ = ok("calibrate", "--report", *options, "--picture", peaks, "--windows", windows)
-    assert f"1 {path('plain.raw')}: depth 200.50 px" in out, out
+    assert f"1 {at('plain.raw')}: depth 200.50 px" in out, out
     assert re.search(r"^  hann, flattened  +[0-9.]+ ", out, re.M), out
     for file in peaks, windows:
         with open(file, "rb") as picture:
@@ -164,7 +164,7 @@ def mistakes_are_told():
     for status, words, arguments in (
             (2, "no recording", []),
             (2, "--pixel-um", [file, "--pixel-um", "0"]),
-            (1, "mirror 2: ", [file, path("absent.h5")]),
+            (1, "mirror 2: ", [file, at("absent.h5")]),
             (2, "is an input itself", [file, "--picture", file]),
     ):
         got, out, err = run("octctl", "calibrate", "report", *arguments)

@@ -11,16 +11,11 @@ import h5py
 import numpy as np
 from PIL import Image
 
-from octtest import case, folder, main, run
+from octtest import at, case, main, run
 
 HEADER = "track,frame,time_s,x_px,y_px,x_um,y_um,radius_um,score,speed_um_s,how"
 WITHOUT_UM = "track,frame,time_s,x_px,y_px,score,how"
-HERE = folder("cells")
 R, SPEED = 5.0, 2.5  # px, px a frame
-
-
-def path(name):
-    return os.path.join(HERE, name)
 
 
 def disks(height, width, places, radius=R, noise=2.0, seed=1, aspect=1.0):
@@ -42,10 +37,10 @@ def film(name="film.npy", n=12, dtype=np.uint8, places=None):
     pictures = np.array([disks(90, 140, p, seed=t) for t, p in enumerate(places)])
     if name.endswith(".tif"):
         images = [Image.fromarray(p.astype(np.uint8)) for p in pictures]
-        images[0].save(path(name), save_all=True, append_images=images[1:])
+        images[0].save(at(name), save_all=True, append_images=images[1:])
     else:
-        np.save(path(name), pictures.astype(dtype))
-    return path(name)
+        np.save(at(name), pictures.astype(dtype))
+    return at(name)
 
 
 def cells(*arguments, status=0):
@@ -68,7 +63,7 @@ def near(row, place, reach=0.3):
 @case
 def tracks_of_a_film():
     """places within 0.3 px, one track a cell, um and um/s; rows in order of frame, then of track"""
-    out = path("tracks.csv")
+    out = at("tracks.csv")
     text, err = cells(film(), out, "--radius", R, "--pixel-um", 2, "--fps", 10)
     rows = rows_of(out)
     assert len(rows) == 24 and err == "" and "tracks            2" in text, (text, err)
@@ -89,7 +84,7 @@ def tracks_of_a_film():
 @case
 def without_a_scale_there_are_no_um():
     """no columns in um, said in one line; the same places"""
-    out = path("px.csv")
+    out = at("px.csv")
     text, err = cells(film(), out, "--radius", R)
     rows = rows_of(out, WITHOUT_UM)
     assert err.count("\n") == 1 and "--pixel-um" in err and "px a frame" in text, (text, err)
@@ -100,15 +95,15 @@ def without_a_scale_there_are_no_um():
 def every_kind_of_film():
     """TIFF, u16, f32, a folder and a pattern give the cells of the .npy; detection alone has no tracks"""
     pictures = np.load(film())
-    os.makedirs(path("frames"), exist_ok=True)
+    os.makedirs(at("frames"), exist_ok=True)
     for t, picture in enumerate(pictures):
-        Image.fromarray(picture).save(path(f"frames/f{t}.png"))
-    np.save(path("u16.npy"), pictures.astype("<u2") * 100)
-    np.save(path("f32.npy"), pictures.astype(">f4"))
+        Image.fromarray(picture).save(at(f"frames/f{t}.png"))
+    np.save(at("u16.npy"), pictures.astype("<u2") * 100)
+    np.save(at("f32.npy"), pictures.astype(">f4"))
     found = []
-    for i, name in enumerate((film(), film("film.tif"), path("u16.npy"), path("f32.npy"),
-                              path("frames"), path("frames/f*.png"))):
-        out = path(f"kind{i}.csv")
+    for i, name in enumerate((film(), film("film.tif"), at("u16.npy"), at("f32.npy"),
+                              at("frames"), at("frames/f*.png"))):
+        out = at(f"kind{i}.csv")
         cells(name, out, "--radius", R, "--detect-only")
         found.append([(r["frame"], float(r["x_px"]), float(r["y_px"])) for r in rows_of(out, WITHOUT_UM)])
         assert len(found[i]) == 24 and {r["track"] for r in rows_of(out, WITHOUT_UM)} == {""}
@@ -122,26 +117,26 @@ def a_track_ends_where_it_was_last_seen():
     places[8:] = [[] for _ in places[8:]]
     places[6].append((110, 65))
     places[7].append((110, 65))
-    out = path("gap.csv")
+    out = at("gap.csv")
     cells(film("gap.npy", places=places), out, "--radius", R, "--pixel-um", 1, "--fps", 1)
     rows = rows_of(out)
     assert [int(r["frame"]) for r in rows] == list(range(8)), rows
     assert [r["how"] for r in rows] == ["detected"] * 4 + ["coasted"] + ["detected"] * 3
     assert rows[4]["score"] == "" and near(rows[4], truth()[4][0], 0.6)
-    cells(path("gap.npy"), out, "--radius", R, "--min-frames", 2, "--force")
+    cells(at("gap.npy"), out, "--radius", R, "--min-frames", 2, "--force")
     assert len(rows_of(out, WITHOUT_UM)) == 10
     cells(film("pair.npy", n=2), out, "--radius", R, "--force")  # all pictures of a pair are enough
     pair = rows_of(out, WITHOUT_UM)
     assert pair and {r["track"] for r in pair if r["frame"] == "0"} == \
         {r["track"] for r in pair if r["frame"] == "1"}, pair
-    cells(path("pair.npy"), out, "--radius", R, "--force", "--min-frames", 3)
+    cells(at("pair.npy"), out, "--radius", R, "--force", "--min-frames", 3)
     assert not rows_of(out, WITHOUT_UM)
 
 
 @case
 def results_as_hdf5_and_json():
     """/tracks has the table's columns with units; --into adds it and replaces it with --force alone"""
-    out, results, side, summary = path("h5.csv"), path("t.h5"), path("side.h5"), path("s.json")
+    out, results, side, summary = at("h5.csv"), at("t.h5"), at("side.h5"), at("s.json")
     with h5py.File(side, "w") as file:
         file["other/results"] = np.arange(5)
     common = ("--radius", R, "--pixel-um", 2, "--fps", 10)
@@ -175,9 +170,9 @@ def results_as_hdf5_and_json():
     cells(film(), out, *common, "--force", "--along", "45,5,45,85", "--summary", summary)
     text = json.load(open(summary))
     assert text["flux_over_line"] == 1 and abs(text["flux_over_line_per_s"] - 1 / 1.1) < 1e-9, text
-    _, err = cells(film(), path("h52.csv"), *common, "--into", side, status=2)
-    assert "/tracks already" in err and err.count("\n") == 1 and not os.path.exists(path("h52.csv"))
-    cells(film(), path("h52.csv"), *common, "--into", side, "--force", "--detect-only")
+    _, err = cells(film(), at("h52.csv"), *common, "--into", side, status=2)
+    assert "/tracks already" in err and err.count("\n") == 1 and not os.path.exists(at("h52.csv"))
+    cells(film(), at("h52.csv"), *common, "--into", side, "--force", "--detect-only")
     with h5py.File(side) as file:
         assert (file["tracks/track"][:] == 0).all() and "other/results" in file
 
@@ -185,7 +180,7 @@ def results_as_hdf5_and_json():
 @case
 def trackmate_and_napari():
     """spots, edges and units as TrackMate's reader looks for them; napari's four columns"""
-    out = path("tm.xml")
+    out = at("tm.xml")
     cells(film(), out, "--radius", R, "--pixel-um", 2, "--fps", 10, "--format", "trackmate")
     root = ET.parse(out).getroot()
     model = root.find("Model")
@@ -211,7 +206,7 @@ def trackmate_and_napari():
     for name in ("BasicSettings", "DetectorSettings", "InitialSpotFilter", "SpotFilterCollection",
                  "TrackerSettings", "TrackFilterCollection", "AnalyzerCollection/SpotAnalyzers"):
         assert root.find("Settings/" + name) is not None, name
-    out = path("napari.csv")
+    out = at("napari.csv")
     cells(film(), out, "--radius", R, "--format", "napari")
     table = np.genfromtxt(out, delimiter=",", names=True)
     assert table.dtype.names == ("track_id", "t", "y", "x") and len(table) == 24
@@ -228,8 +223,8 @@ def coloured(picture):
 @case
 def pictures():
     """a ring within a px of the table about each cell, in PNG files and in an AVI; the plots open"""
-    out, overlay, avi = path("pic.csv"), path("overlay"), path("overlay.avi")
-    plots = path("kymograph.png"), path("histogram.png")
+    out, overlay, avi = at("pic.csv"), at("overlay"), at("overlay.avi")
+    plots = at("kymograph.png"), at("histogram.png")
     common = (film(), out, "--radius", R, "--pixel-um", 2, "--fps", 10, "--force")
     os.mkdir(overlay)
     others = ["frame_000003.png.bak", "frame_7.png"]
@@ -245,14 +240,14 @@ def pictures():
         radius = float(row["radius_um"]) / 2
         for angle in np.arange(0, 2 * np.pi, 0.2):
             # Wherever no number hides it, the ring passes within a px.
-            at = float(row["x_px"]) + radius * np.cos(angle), float(row["y_px"]) + radius * np.sin(angle)
+            ring = float(row["x_px"]) + radius * np.cos(angle), float(row["y_px"]) + radius * np.sin(angle)
             if angle > np.pi / 2 * 3:
                 continue
-            assert drawn[np.hypot(x - at[0], y - at[1]) <= 1].any(), (row, angle)
+            assert drawn[np.hypot(x - ring[0], y - ring[1]) <= 1].any(), (row, angle)
         away = np.min([np.hypot(x - p[0], y - p[1]) for p in truth()[int(row["frame"])]], axis=0) > 40
         assert not drawn[away & (np.abs(y - 45) < 3)].any()
     cells(*common, "--overlay", avi)
-    text, err = cells(avi, path("again.csv"), status=1)
+    text, err = cells(avi, at("again.csv"), status=1)
     assert "colour" in err and err.count("\n") == 1, err  # it is read as an AVI, and is in colour
     sizes = [Image.open(p).convert("RGB").size for p in plots]
     assert min(min(s) for s in sizes) >= 500, sizes
@@ -268,13 +263,13 @@ def recording(name, en_face, t0_ns, line_ns=20_000, shape=None):
     depth = 40
     values = np.random.default_rng(3).normal(20, 1, (v, m, depth)).astype("f4")
     values[:, :, 10:20] += en_face[:, :, None] / 10
-    with h5py.File(path(name), "w") as file:
+    with h5py.File(at(name), "w") as file:
         file["bscans"] = values
         file["bscans"].attrs["axis_spacing_um"] = np.array([2.0, 2.0, 3.0])
         file["frames/time_ns"] = (t0_ns + np.arange(v) * m * line_ns).astype("<u8")
         file["frames/sequence"] = np.arange(v, dtype="<u8")
         file["frames/valid"] = np.ones(v, "u1")
-    return path(name)
+    return at(name)
 
 
 @case
@@ -284,7 +279,7 @@ def recordings_from_above_and_from_the_side():
     for i in range(4):
         places = [(30 + 3 * i, 40.0), (90.0, 30 + 3 * i)]
         names.append(recording(f"v{i}.h5", disks(80, 130, places, seed=i), 10 ** 9 * (1 + i)))
-    out = path("enface.csv")
+    out = at("enface.csv")
     cells(*names, out, "--radius", R, "--slab", "25%:50%")
     rows = rows_of(out)
     assert len(rows) == 8, rows
@@ -298,18 +293,18 @@ def recordings_from_above_and_from_the_side():
             down = abs(float(row["x_px"]) - 90) < 5
             true = 6 / (1 + 3 * row_s) if down else 6
             assert abs(float(row["speed_um_s"]) / true - 1) < 0.2, row
-    assert run("octctl", "cells", names[0], path("x.csv"), "--into", names[0])[0] == 2
+    assert run("octctl", "cells", names[0], at("x.csv"), "--into", names[0])[0] == 2
     # B-scans: A-lines along x, depth along y; a bright disk of 2 x 3 um pixels.
     side = np.array([disks(90, 70, [(30 + 2 * t, 40)], seed=t, radius=8, aspect=1.5) for t in range(5)])
-    with h5py.File(path("side_on.h5"), "w") as file:
+    with h5py.File(at("side_on.h5"), "w") as file:
         file["bscans"] = side.transpose(0, 2, 1).astype("f4")
         file["bscans"].attrs["axis_spacing_um"] = np.array([2.0, 2.0, 3.0])
-    out = path("bscan.csv")
-    cells(path("side_on.h5"), out, "--source", "bscan", "--radius-um", 16, "--overlay", path("side_on"))
+    out = at("bscan.csv")
+    cells(at("side_on.h5"), out, "--source", "bscan", "--radius-um", 16, "--overlay", at("side_on"))
     rows = rows_of(out)
     assert len(rows) == 5 and all(near(r, (30 + 2 * t, 40), 0.5) for t, r in enumerate(rows)), rows
     assert all(abs(float(r["y_um"]) - 3 * float(r["y_px"])) < 1e-6 for r in rows)
-    assert Image.open(path("side_on/frame_000000.png")).size == (70, 90)
+    assert Image.open(at("side_on/frame_000000.png")).size == (70, 90)
 
 
 def first_right(rows):
@@ -320,7 +315,7 @@ def first_right(rows):
 @case
 def maps_for_tests():
     """scores and circles of every pixel; MGVF fields of what was followed"""
-    maps, out = path("maps.h5"), path("maps.csv")
+    maps, out = at("maps.h5"), at("maps.csv")
     cells(film(), out, "--radius", R, "--detect-every", 4, "--maps", maps)
     rows = rows_of(out, WITHOUT_UM)
     assert {r["how"] for r in rows} == {"detected", "snake"}, {r["how"] for r in rows}
@@ -346,33 +341,33 @@ def maps_for_tests():
 @case
 def what_cannot_be_asked_for_is_said_in_one_line():
     """status 2, one line, no output: options, sizes, formats, names"""
-    good, out = film(), path("never.csv")
-    np.save(path("small.npy"), np.zeros((3, 40, 200), "u1"))
-    np.save(path("tiny.npy"), np.zeros((3, 10, 40), "u1"))
-    open(path("text.bin"), "w").write("no picture at all, but some text")
-    Image.fromarray(np.zeros((60, 60), "u1")).save(path("one.png"))
-    Image.fromarray(np.zeros((60, 70), "u1")).save(path("two.png"))
-    open(path("taken.csv"), "w").write("mine")
+    good, out = film(), at("never.csv")
+    np.save(at("small.npy"), np.zeros((3, 40, 200), "u1"))
+    np.save(at("tiny.npy"), np.zeros((3, 10, 40), "u1"))
+    open(at("text.bin"), "w").write("no picture at all, but some text")
+    Image.fromarray(np.zeros((60, 60), "u1")).save(at("one.png"))
+    Image.fromarray(np.zeros((60, 70), "u1")).save(at("two.png"))
+    open(at("taken.csv"), "w").write("mine")
     volume = recording("v.h5", disks(80, 130, [(30, 40)]), 10 ** 9)
     for words, says in (((good, out, "--radius", 1.4), "1.5"), ((good, out, "--radii", "2:1:0.2"), "--radii"),
                         ((good, out, "--radii", "0.8:2:0"), "--radii"),
                         ((good, out, "--threshold", 0), "--threshold"), ((good, out, "--roi", "100,0,80,90"), "140 x 90"),
-                        ((good, out, "--format", "excel"), "--format"), ((path("text.bin"), out), "neither PNG"),
-                        ((path("small.npy"), out), "45 x 45"), ((path("tiny.npy"), out), "needs 45 x 45"),
-                        ((path("one.png"), path("two.png"), out), "two.png: 70 x 60"),
+                        ((good, out, "--format", "excel"), "--format"), ((at("text.bin"), out), "neither PNG"),
+                        ((at("small.npy"), out), "45 x 45"), ((at("tiny.npy"), out), "needs 45 x 45"),
+                        ((at("one.png"), at("two.png"), out), "two.png: 70 x 60"),
                         ((good, out, "--fps", 0), "--fps"), ((good, out, "--fps", -3), "--fps"),
                         ((good, out, "--pixel-um", 0), "--pixel-um"), ((good, out, "--pixel-um", "1,9"), "8 times"),
-                        ((good, path("taken.csv")), "exists already"), ((good, good), "the last name"),
+                        ((good, at("taken.csv")), "exists already"), ((good, good), "the last name"),
                         ((good, out, "--radius-um", 8), "um"), ((good, out, "--max-speed", 8, "--pixel-um", 1), "--fps"),
                         ((good, out, "--along", "0,0,500,0"), "--along"), ((good, out, "--kymograph", out + ".png"), "--along"),
-                        ((good, out, "--slab", "10%:50%"), "recordings"), ((good, out, "--mask", path("one.png")), "60 x 60"),
+                        ((good, out, "--slab", "10%:50%"), "recordings"), ((good, out, "--mask", at("one.png")), "60 x 60"),
                         ((volume, out, "--slab", "50%:10%"), "--slab"), ((volume, good, out), "one kind"),
                         ((good, out, "--profile", "seed"), "--profile"), ((good, out, "--detect-every", 0), "--detect-every"),
-                        ((good, out, "--into", volume, "--tracks", volume), ""), ((good, out, "--into", path("no.h5")), "no.h5")):
+                        ((good, out, "--into", volume, "--tracks", volume), ""), ((good, out, "--into", at("no.h5")), "no.h5")):
         text, err = cells(*words, status=2)
         assert says in err and err.count("\n") == 1 and text == "", (words, text, err)
         assert not glob.glob(out + "*"), words
-    assert open(path("taken.csv")).read() == "mine"
+    assert open(at("taken.csv")).read() == "mine"
 
 
 @case
@@ -381,22 +376,22 @@ def damaged_films_give_what_was_whole():
     for name, n, unit in (("cut.tif", None, ["--pixel-um", 1, "--fps", 1]), ("cut.npy", 7, [])):
         whole = film("whole" + name[3:])
         data = open(whole, "rb").read()
-        open(path(name), "wb").write(data[:len(data) * 5 // 8])
-        out = path(name + ".csv")
-        _, err = cells(path(name), out, "--radius", R, *unit, status=1)
+        open(at(name), "wb").write(data[:len(data) * 5 // 8])
+        out = at(name + ".csv")
+        _, err = cells(at(name), out, "--radius", R, *unit, status=1)
         rows = rows_of(out, HEADER if unit else WITHOUT_UM)
         assert "truncated" in err and err.count("\n") == 1, err
         frames = 1 + max(int(r["frame"]) for r in rows)
         assert len(rows) == 2 * frames and (n is None or frames == n), (name, frames)
         assert str(frames) in err
-    broken = path("frames/f7.png")
+    broken = at("frames/f7.png")
     data = open(broken, "rb").read()
     open(broken, "wb").write(data[:len(data) // 2])
-    out = path("broken.csv")
-    _, err = cells(path("frames"), out, "--radius", R, "--pixel-um", 1, "--fps", 1, status=1)
+    out = at("broken.csv")
+    _, err = cells(at("frames"), out, "--radius", R, "--pixel-um", 1, "--fps", 1, status=1)
     assert "f7.png" in err and "7 of 12" in err and err.count("\n") == 1 and len(rows_of(out)) == 14, err
     open(broken, "wb").write(data)
-    open(path("damaged.h5"), "wb").write(b"\x89HDF\r\n\x1a\n" + b"\1" * 600)
+    open(at("damaged.h5"), "wb").write(b"\x89HDF\r\n\x1a\n" + b"\1" * 600)
     header = b"avih" + (56).to_bytes(4, "little") + bytes(56)
     strh = b"strh" + (56).to_bytes(4, "little") + b"vidsMJPG" + bytes(48)
     strf = b"strf" + (40).to_bytes(4, "little") + np.array([40, 64, 64], "<u4").tobytes() + \
@@ -405,10 +400,10 @@ def damaged_films_give_what_was_whole():
     hdrl = b"LIST" + (4 + len(header) + len(strl)).to_bytes(4, "little") + b"hdrl" + header + strl
     movi = b"LIST" + (4).to_bytes(4, "little") + b"movi"
     body = b"AVI " + hdrl + movi
-    open(path("jpeg.avi"), "wb").write(b"RIFF" + len(body).to_bytes(4, "little") + body)
+    open(at("jpeg.avi"), "wb").write(b"RIFF" + len(body).to_bytes(4, "little") + body)
     for name, says in (("damaged.h5", "damaged"), ("jpeg.avi", "MJPG")):
-        _, err = cells(path(name), path("none.csv"), status=1)
-        assert says in err and err.count("\n") == 1 and not os.path.exists(path("none.csv")), err
+        _, err = cells(at(name), at("none.csv"), status=1)
+        assert says in err and err.count("\n") == 1 and not os.path.exists(at("none.csv")), err
 
 
 @case
@@ -417,16 +412,16 @@ def frames_without_cells():
     pictures = np.load(film()).astype("f4")
     pictures[3] = 255
     pictures[7] = np.nan
-    np.save(path("holes.npy"), pictures)
-    out = path("holes.csv")
-    _, err = cells(path("holes.npy"), out, "--radius", R, "--pixel-um", 1, "--fps", 1)
+    np.save(at("holes.npy"), pictures)
+    out = at("holes.csv")
+    _, err = cells(at("holes.npy"), out, "--radius", R, "--pixel-um", 1, "--fps", 1)
     assert "2 of 12 frames" in err and err.count("\n") == 1, err
     assert "nan" not in open(out).read().lower()
     rows = rows_of(out)
     assert {r["how"] for r in rows if r["frame"] in "37"} == {"coasted"} and len(rows) == 24
-    np.save(path("noise.npy"), disks(90, 140, [])[None].repeat(3, 0).astype("u1"))
-    out = path("none_found.csv")
-    text, err = cells(path("noise.npy"), out, "--radius", R, "--pixel-um", 1, "--fps", 1)
+    np.save(at("noise.npy"), disks(90, 140, [])[None].repeat(3, 0).astype("u1"))
+    out = at("none_found.csv")
+    text, err = cells(at("noise.npy"), out, "--radius", R, "--pixel-um", 1, "--fps", 1)
     assert rows_of(out) == [] and "highest score seen is " in err and err.count("\n") == 1, err
     assert "cells             0 in 3 frames" in text, text
 
@@ -434,7 +429,7 @@ def frames_without_cells():
 @case
 def the_published_profile():
     """--profile boyer: every 10th frame searched, snakes between; options given besides count"""
-    out, results = path("boyer.csv"), path("boyer.h5")
+    out, results = at("boyer.csv"), at("boyer.h5")
     cells(film(), out, "--radius", R, "--profile", "boyer", "--tracks", results, "--polarity", "bright")
     rows = rows_of(out, WITHOUT_UM)
     assert {r["how"] for r in rows if r["frame"] == "0"} == {"detected"}
@@ -465,7 +460,7 @@ def keys_act_or_are_refused():
              "analysis.enface_slab_last": (0.9, ("analysis.enface_projection=slab",))}
     places = truth()
     places[5] = places[5][:1]  # one cell blinks
-    name, out = film("keys.npy", places=places), path("keys.csv")
+    name, out = film("keys.npy", places=places), at("keys.csv")
     volumes = [recording(f"k{i}.h5", disks(80, 130, [(40 + 3 * i, 40.0)], seed=i), 10 ** 9 * (1 + i)) for i in range(4)]
 
     def table(inputs, *sets):
@@ -494,10 +489,10 @@ def keys_act_or_are_refused():
             if command == "cells" and (key in act or key in views) or \
                     key.split(".")[0] != own and key not in first.values():
                 continue
-            status, text, err = run("octctl", *command.split(), name, name, path("never.h5"), "--set", f"{key}={value}")
+            status, text, err = run("octctl", *command.split(), name, name, at("never.h5"), "--set", f"{key}={value}")
             assert status == 2 and err.count("\n") == 1 and f"--set {key}: " in err and "octd alone" in err, \
                 (command, key, err)
-    assert not os.path.exists(path("never.h5"))
+    assert not os.path.exists(at("never.h5"))
     _, err = cells(name, out, "--profile", "boyer", "--set", "cells.floor=2", status=2)
     assert "--profile boyer" in err and "cells.floor" in err, err
 

@@ -7,37 +7,32 @@ import os
 import h5py
 import numpy as np
 
-from octtest import case, folder, main, ok, run
+from octtest import at, case, main, ok, run
 
-HERE = folder("conventions")
 V, M, D = 24, 40, 50
 UM = 20.0, 10.0, 5.0  # from B-scan to B-scan, A-line to A-line, depth pixel to depth pixel
 
 
-def path(name):
-    return os.path.join(HERE, name)
-
-
 def volume(name, seed=3, um=UM):
     """A smooth texture as an HDF5 file of B-scans that says its spacing."""
-    if not os.path.exists(path(name)):
+    if not os.path.exists(at(name)):
         f = np.fft.fftn(np.random.default_rng(seed).normal(size=(V, M, D)))
         for axis, n in enumerate((V, M, D)):
             f *= np.exp(-8 * np.fft.fftfreq(n).reshape([-1 if i == axis else 1 for i in range(3)]) ** 2)
         values = np.fft.ifftn(f).real
-        with h5py.File(path(name), "w") as file:
+        with h5py.File(at(name), "w") as file:
             data = file.create_dataset("bscans", data=np.float32(40 + 8 * values / values.std()))
             if um:
                 data.attrs["axis_spacing_um"] = um
-    return path(name)
+    return at(name)
 
 
 def mirror():
-    name = path("mirror.h5")
+    name = at("mirror.h5")
     if not os.path.exists(name):
         ok("synth", name, "--mirror", "300", "--set", "scan.lines=32", "--set", "scan.bscans=1",
-           "--calibration", path("cal"))
-    return [name, "--config", path("cal/calibration.ini")]
+           "--calibration", at("cal"))
+    return [name, "--config", at("cal/calibration.ini")]
 
 
 def said_of(text):
@@ -58,8 +53,8 @@ def same(new_name, old, new, *command):
     """Both do the same; the old one says so, in its own line before all others."""
     got = run("octctl", *command, *new)
     for name in "film.npy", "film.npy.truth.csv":  # which synth does not replace
-        if os.path.exists(path(name)):
-            os.remove(path(name))
+        if os.path.exists(at(name)):
+            os.remove(at(name))
     before = run("octctl", *command, *old)
     assert got[0] == before[0] == 0, (command, got, before)
     assert said_of(got[1]) == said_of(before[1]), (command, got[1], before[1])
@@ -72,12 +67,13 @@ def same(new_name, old, new, *command):
 def old_spellings():
     """each does what the new one does, and says which it is"""
     a = volume("a.h5")
-    out, force = path("out.h5"), ("--json", "--force")
+    out, force = at("out.h5"), ("--json", "--force")
     size = "--pixel-um", ("--um", "2,3"), ("--pixel-um", "2,3")
     slab = "--slab", ("--en-face", "10:20"), ("--slab", "10:20")
     same(*size, "correlate", a, "--json")
     same(*slab, "correlate", a, "--json")
-    same("--frames is no more", ("--frames",), (), "correlate", a, "--json")
+    same("--frames", ("--bscan", "2"), ("--frames", "2:3"), "correlate", a, "--json")
+    same("--frames", ("--bscans=3:9",), ("--frames=3:9",), "export", a, at("o.npy"), *force)
     same(*size, "cones", a, *slab[2], "--json")
     same(*slab, "cones", a, "--json")
     same(*size, "register", a, out, *force)
@@ -85,30 +81,54 @@ def old_spellings():
     same(*slab, "register", a, a, out, "--as", "mosaic", *force)
     same("--pixel-um", ("--um", "5,10,20"), ("--pixel-um", "5,10,20"), "register-volumes", a, a, out,
          "--model", "bscans", *force)
-    same("--slab 25%:50%", ("--slab", "0.25:0.5"), ("--slab", "25%:50%"), "cells", a, a, path("o.csv"),
+    same("--slab 25%:50%", ("--slab", "0.25:0.5"), ("--slab", "25%:50%"), "cells", a, a, at("o.csv"),
          "--detect-only", "--radius", "2", "--force")
-    same("--pixel-um", ("--spacing", "3,4,7"), ("--pixel-um", "7,4,3"), "export", a, path("o.npy"), *force)
-    same("--pixel-um", ("--spacing=3,-,-",), ("--pixel-um=-,-,3",), "export", a, path("o.npy"), *force)
+    same("--pixel-um", ("--spacing", "3,4,7"), ("--pixel-um", "7,4,3"), "export", a, at("o.npy"), *force)
+    same("--pixel-um", ("--spacing=3,-,-",), ("--pixel-um=-,-,3",), "export", a, at("o.npy"), *force)
     same("--pixel-um", ("--axial-um", "1.5"), ("--pixel-um", "1.5"), "calibrate", "report", *mirror(),
          "--json")
-    same("--n-frames", ("--frames", "5"), ("--n-frames", "5"), "synth", path("film.npy"), "--cells", "3",
+    same("--n-frames", ("--frames", "5"), ("--n-frames", "5"), "synth", at("film.npy"), "--cells", "3",
          "--size", "90x80")
-    status, _, err = run("octctl", "snapshot", path("o.png"), "--frames", "none")
+    status, _, err = run("octctl", "snapshot", at("o.png"), "--frames", "none")
     assert status and err.startswith("octctl snapshot: --frames is now --n-frames N\n"), err
 
 
 @case
 def old_outputs():
     """calibrate dispersion --out is the last argument now"""
-    ok("synth", path("eye.h5"), "--set", "scan.lines=64", "--set", "scan.bscans=1", "--calibration",
-       path("eye"))
-    config = "--config", path("eye/calibration.ini"), "--force"
-    new, _ = ok("calibrate", "dispersion", path("eye.h5"), path("new.ini"), *config)
-    status, old, err = run("octctl", "calibrate", "dispersion", path("eye.h5"), "--out", path("old.ini"),
+    ok("synth", at("eye.h5"), "--set", "scan.lines=64", "--set", "scan.bscans=1", "--calibration",
+       at("eye"))
+    config = "--config", at("eye/calibration.ini"), "--force"
+    new, _ = ok("calibrate", "dispersion", at("eye.h5"), at("new.ini"), *config)
+    status, old, err = run("octctl", "calibrate", "dispersion", at("eye.h5"), "--out", at("old.ini"),
                            *config)
     assert status == 0 and err.count("\n") == 1 and "OUT.ini" in err, err
     assert old.replace("old.ini", "new.ini") == new
-    assert open(path("old.ini")).read() == open(path("new.ini")).read()
+    assert open(at("old.ini")).read() == open(at("new.ini")).read()
+
+
+@case
+def frames():
+    """of a film --frames reads what a film of these frames alone holds; it may be of each of several"""
+    noise = np.random.default_rng(2).normal(size=(18, 64, 80))
+    film = np.uint8(128 + 30 * (noise[17] + noise[:17] / 4).clip(-4, 4))
+    name, out = at("part.npy"), at("part.h5")
+    for text, *parts in ("3:15:4", slice(3, 15, 4)), ("5:9", slice(5, 9)), ("0:17:16", slice(0, 17, 16)):
+        for command in (("correlate", name, "--json"), ("correlate", name, name, "--json"),
+                        ("cones", name, "--json"), ("register", name, out, "--json", "--force"),
+                        ("cells", name, at("part.csv"), "--radius", "3", "--detect-only", "--force")):
+            np.save(name, film)
+            got = ok(*command, "--frames", text)
+            np.save(name, film[parts[0]])
+            assert said_of(got[0]) == said_of(ok(*command)[0]), (command, text)
+    for command in (("correlate", name), ("cones", name), ("register", name, out, "--force")):
+        for status, said, *options in ((1, "asks for others", "--frames=0:3"),
+                                       (2, "needs A:B or A:B:STEP", "--frames=2"),
+                                       (2, "exclude one another", "--frames=0:1", "--slab=1:2")):
+            got = run("octctl", *command, *options)
+            assert got[0] == status and said in got[2] and got[2].count("\n") == 1, (command, got)
+    got = run("octctl", "cells", volume("a.h5"), at("none.csv"), "--radius", "3", "--frames=0:1")
+    assert got[0] and "--frames is of films and of --source bscan" in got[2], got
 
 
 @case
@@ -118,12 +138,12 @@ def ends_of_a_slab():
     want = said_of(ok("correlate", a, "--slab", "10:20", "--json")[0])
     for text in ("50um:100um", "20%:40%", "10:40%", "50um:20", "20.5%:99um"):
         assert said_of(ok("correlate", a, "--slab", text, "--json")[0]) == want, text
-    face = said_of(ok("export", a, path("face.npy"), "--dataset", "enface", "--slab", "10:20", "--json",
+    face = said_of(ok("export", a, at("face.npy"), "--dataset", "enface", "--slab", "10:20", "--json",
                       "--force")[0])
-    pixels = np.load(path("face.npy"))
-    assert face == said_of(ok("export", a, path("face.npy"), "--dataset", "enface", "--slab", "20%:100um",
+    pixels = np.load(at("face.npy"))
+    assert face == said_of(ok("export", a, at("face.npy"), "--dataset", "enface", "--slab", "20%:100um",
                               "--json", "--force")[0])
-    assert (np.load(path("face.npy")) == pixels).all()
+    assert (np.load(at("face.npy")) == pixels).all()
     for command in (("correlate", unknown), ("cones", unknown)):
         status, _, err = run("octctl", *command, "--slab", "50um:100um")
         assert status == 1 and "not known" in err and err.count("\n") == 1, err
@@ -141,10 +161,10 @@ def eyes():
     """--eye takes either case in all commands that have it"""
     a = volume("a.h5")
     for eye in ("OD", "od", "Od"):
-        ok("export", a, path("eye.nii"), "--eye", eye, "--force")
-        ok("surfaces", a, path("eye_s.h5"), "--eye", eye, "--no-align", "--force", "--denoise",
+        ok("export", a, at("eye.nii"), "--eye", eye, "--force")
+        ok("surfaces", a, at("eye_s.h5"), "--eye", eye, "--no-align", "--force", "--denoise",
            "none" if eye == "OD" else "None")  # as words of parameters
-    for command in (("export", a, path("eye.nii")), ("surfaces", a, path("x.h5")), ("label", a)):
+    for command in (("export", a, at("eye.nii")), ("surfaces", a, at("x.h5")), ("label", a)):
         status, _, err = run("octctl", *command, "--eye", "left")
         assert status == 2 and "--eye left: it is OD" in err and err.count("\n") == 1, err
 
@@ -155,13 +175,13 @@ def the_page():
     page, _ = ok("help", "conventions")
     assert page.count("\n") < 40 and "--pixel-um X[,Y]" in page and "--slab A:B" in page, page
     assert max(map(len, page.splitlines())) <= 100
-    old = "--um ", "--en-face", "--axial-um", "--spacing B", "--frames ", "--out FILE"
+    old = "--um ", "--en-face", "--axial-um", "--spacing B", "--frames N", "--bscan ", "--bscans A", "--out FILE"
     for name in ("correlate", "cones", "cells", "register", "register-volumes", "surfaces", "export",
                  "synth", "snapshot", "calibrate"):
         text = ok("help", name)[0]
         assert not [word for word in old if word in text], (name, text)
         listed = ok("completion", "--list", "--", "octctl", name, "--")[0].splitlines()
-        assert not {"--um", "--en-face", "--frames"} & {line.split(":")[0] for line in listed}, name
+        assert not {"--um", "--en-face", "--bscan"} & {line.split(":")[0] for line in listed}, name
 
 
 main()

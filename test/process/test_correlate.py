@@ -11,19 +11,14 @@ import h5py
 import numpy as np
 from PIL import Image
 
-from octtest import PATIENCE_S, case, folder, main, program, run
+from octtest import PATIENCE_S, at, case, main, program, refused_by, run
 
-HERE = folder("correlate")
 rng = np.random.default_rng(20261122)
 
 
-def path(name):
-    return os.path.join(HERE, name)
-
-
 def save(name, pixels):
-    Image.fromarray(pixels).save(path(name))
-    return path(name)
+    Image.fromarray(pixels).save(at(name))
+    return at(name)
 
 
 def smooth(shape, wavelength, seed):
@@ -76,10 +71,10 @@ def direct(f, g, radius, norm, f_valid=None, g_valid=None, keep_mean=False):
 
 def correlate(*arguments, out="out.h5"):
     """Runs it with --c2d; returns the open file's arrays and attributes as a dict."""
-    status, said, errors = run("octctl", "correlate", *arguments, path(out), "--force", "--c2d",
+    status, said, errors = run("octctl", "correlate", *arguments, at(out), "--force", "--c2d",
                                "--backend", "cpu")
     assert status == 0, errors
-    with h5py.File(path(out), "r") as f:
+    with h5py.File(at(out), "r") as f:
         data = {}
         f.visititems(lambda name, o: data.update({name: o[()]}) if hasattr(o, "dtype") else None)
         data["attributes"] = dict(f.attrs)
@@ -179,7 +174,7 @@ def exact():
             pixels = r.integers(0, top, (h, w)).astype("u1" if top == 256 else "u2")
             radius = int(min(h, w) - 1)
             for masked in False, True:
-                more = ("--mask", path("mask.png")) if masked else ()
+                more = ("--mask", at("mask.png")) if masked else ()
                 got = correlate(save(name, pixels), "--exact", "--max-shift", radius, *more)
                 values = (pixels * valid if masked else pixels).astype("i8")
                 want = np.array([[int((a * b).sum()) for dx in range(-radius, radius + 1)
@@ -235,7 +230,7 @@ def first_ring(c1d, radius):
 def rings():
     """C1D, its radii and R_max follow from C as defined; with a scale they are micrometres too"""
     pixels = (smooth((150, 200), 17, 5) > 0).astype("u1") * 255
-    file, csv, png = save("ring.png", pixels), path("ring.csv"), path("ring_plot.png")
+    file, csv, png = save("ring.png", pixels), at("ring.csv"), at("ring_plot.png")
     got = correlate(file, "--max-shift", 60, "--pixel-um", "0.5", "--csv", csv, "--png", png)
     c1d, radius, shifts = average(got["correlation/c2d"][0].astype(float), 60)
     assert np.abs(got["correlation/c1d"][0] - c1d).max() < 1e-12
@@ -261,7 +256,7 @@ def what_is_blank_is_left_out_and_named():
     """a blank picture of many is left out and named, the others are as alone; each row names its file"""
     fields = [save(f"many{i}.tif", smooth((90, 80), 9, i).astype("f4")) for i in range(4)]
     blank = save("many_blank.tif", np.full((90, 80), 3, "f4"))
-    paths, csv, out = [blank, *fields[:2], blank, blank, *fields[2:]], path("many.csv"), path("many.h5")
+    paths, csv, out = [blank, *fields[:2], blank, blank, *fields[2:]], at("many.csv"), at("many.h5")
     alone = [correlate(one, "--max-shift", 12)["correlation/c1d"][0] for one in fields]
     for more in (), ("--with", fields[0]):
         status, said, errors = run("octctl", "correlate", *paths, out, "--max-shift", 12, "--csv", csv,
@@ -277,14 +272,14 @@ def what_is_blank_is_left_out_and_named():
             assert np.isnan(c1d[i]).all() == (i in (0, 3, 4)) and (row[2] == "") == bool(np.isnan(r_max[i]))
         if not more:
             assert (c1d[[1, 2, 5, 6]] == alone).all()
-    status, said, errors = run("octctl", "correlate", blank, blank, path("none.h5"))
-    assert status == 1 and f"{blank}: frame 0: no contrast" in errors and not os.path.exists(path("none.h5"))
+    status, said, errors = run("octctl", "correlate", blank, blank, at("none.h5"))
+    assert status == 1 and f"{blank}: frame 0: no contrast" in errors and not os.path.exists(at("none.h5"))
 
 
 @case
 def no_scale_no_um():
     """without a scale, or with one that differs along the axes, cells of um are empty"""
-    file, csv = path("ring.png"), path("empty.csv")
+    file, csv = at("ring.png"), at("empty.csv")
     for more in (), ("--pixel-um", "0.5,1.5"):
         status, _, errors = run("octctl", "correlate", file, "--csv", csv, "--force", *more)
         assert status == 0, errors
@@ -332,7 +327,7 @@ def sequence():
         n = np.multiply.outer(300 - np.abs(np.arange(-75, 76)), 300 - np.abs(np.arange(-75, 76)))
         c1d, radius, _ = average(p / n / (p[75, 75] / n[75, 75]), 75)
         rings_alone.append(first_ring(c1d, radius)[0])
-    csv, plot = path("growing.csv"), path("growing_plot.png")
+    csv, plot = at("growing.csv"), at("growing_plot.png")
     got = correlate(*files, "--max-shift", 75, "--fit", "linear", "--csv", csv, "--png", plot)
     r_max = got["length/r_max_px"]
     assert np.abs(r_max - rings_alone).max() < 0.01
@@ -354,18 +349,18 @@ def sequence():
 
 @case
 def stacks():
-    """a TIFF stack is its pictures in order; --bscan takes one; --with of as many pairs them"""
+    """a TIFF stack is its pictures in order; --frames takes some; --with of as many pairs them"""
     stack = [np.clip(128 + 50 * smooth((40, 48), 6 + t, t), 0, 255).astype("u1") for t in range(4)]
     images = [Image.fromarray(p) for p in stack]
-    images[0].save(path("stack.tif"), save_all=True, append_images=images[1:], compression="tiff_lzw")
-    images[3].save(path("turned.tif"), save_all=True, append_images=images[2::-1])
-    got = correlate(path("stack.tif"))
+    images[0].save(at("stack.tif"), save_all=True, append_images=images[1:], compression="tiff_lzw")
+    images[3].save(at("turned.tif"), save_all=True, append_images=images[2::-1])
+    got = correlate(at("stack.tif"))
     for t in range(4):
         want, ratio = direct(stack[t], stack[t], 13, "overlap")
         assert_close(got["correlation/c2d"][t], want, ratio, "overlap")
-    one = correlate(path("stack.tif"), "--bscan", 2)
+    one = correlate(at("stack.tif"), "--frames", "2:3")
     assert np.array_equal(one["correlation/c2d"][0], got["correlation/c2d"][2])
-    got = correlate(path("stack.tif"), "--with", path("turned.tif"))
+    got = correlate(at("stack.tif"), "--with", at("turned.tif"))
     for t in range(4):
         want, ratio = direct(stack[t], stack[3 - t], 13, "overlap")
         assert_close(got["correlation/c2d"][t], want, ratio, "overlap")
@@ -374,7 +369,7 @@ def stacks():
 @case
 def recordings():
     """B-scans and en face of a recording: dB by its limits, its clock, its scale; datasets of others"""
-    raw, volume = path("raw.h5"), path("volume.h5")
+    raw, volume = at("raw.h5"), at("volume.h5")
     sizes = ("--set", "camera.samples=128", "--set", "scan.lines=48", "--set", "scan.bscans=24",
              "--set", "scan.width_um=240", "--set", "scan.height_um=120")
     for words in (("synth", raw, *sizes), ("recon", raw, volume, "--backend", "cpu")):
@@ -387,7 +382,7 @@ def recordings():
         came[3, 10:14] = 0
         f["frames/line_valid"] = came
     db = (lo[:, None, None] + u8 * (hi - lo)[:, None, None] / 255).astype("f4")
-    csv = path("clock.csv")
+    csv = at("clock.csv")
     got = correlate(volume, "--max-shift", 12, "--csv", csv)
     seconds = np.genfromtxt(csv, delimiter=",", names=True, usecols=(0, 1))["time_s"]
     assert np.allclose(seconds, (times - times[0]) * 1e-9, rtol=1e-8) and seconds[-1] > 0
@@ -402,23 +397,17 @@ def recordings():
     want, ratio = direct(en_face, en_face, 8, "overlap", came, came)
     assert_close(got["correlation/c2d"][0], want, ratio, "overlap")
     assert np.array_equal(got["attributes"]["um_px"], spacing[:2])
-    with h5py.File(path("other.h5"), "w") as f:
+    with h5py.File(at("other.h5"), "w") as f:
         f["a/b"] = (u8[:2] * 3).astype(">i4")
-    got = correlate(path("other.h5") + ":/a/b", "--max-shift", 12)
+    got = correlate(at("other.h5") + ":/a/b", "--max-shift", 12)
     want, ratio = direct(u8[1], u8[1], 12, "overlap")
     assert_close(got["correlation/c2d"][1], want, ratio, "overlap")
     status, _, errors = run("octctl", "correlate", raw)
     assert status == 1 and "octctl recon" in errors
 
 
-def refused(status_wanted, *arguments, says=""):
-    """It is refused in one line, and leaves the folder as it was."""
-    before = sorted(os.listdir(HERE))
-    status, said, errors = run("octctl", "correlate", *arguments)
-    assert status == status_wanted, (status, errors, arguments)
-    assert errors.startswith("octctl correlate: ") and errors.count("\n") == 1, errors
-    assert says in errors, (says, errors)
-    assert said == "" and sorted(os.listdir(HERE)) == before, set(os.listdir(HERE)) ^ set(before)
+def refused(status, *arguments, says=""):
+    refused_by("correlate", status, says, *arguments)
 
 
 @case
@@ -432,20 +421,20 @@ def bad_pictures():
     colour = np.dstack([pictures()["u8.png"]] * 3)
     colour[4, 5, 1] ^= 255
     png = open(good, "rb").read()
-    with open(path("cut.png"), "wb") as f:
+    with open(at("cut.png"), "wb") as f:
         f.write(png[:len(png) // 2])
     save("whole.tif", pictures()["u16.tif"])
-    tiff = open(path("whole.tif"), "rb").read()
-    with open(path("cut.tif"), "wb") as f:
+    tiff = open(at("whole.tif"), "rb").read()
+    with open(at("cut.tif"), "wb") as f:
         f.write(tiff[:len(tiff) // 2])
-    with open(path("text.png"), "w") as f:
+    with open(at("text.png"), "w") as f:
         f.write("no picture\n")
-    with h5py.File(path("line.h5"), "w") as f:
+    with h5py.File(at("line.h5"), "w") as f:
         f["line"] = np.arange(100.0)
-    empty = path("empty")
+    empty = at("empty")
     os.mkdir(empty)
     out = ("new.h5", "new.csv", "new.png")
-    outputs = (path(out[0]), "--csv", path(out[1]), "--png", path(out[2]))
+    outputs = (at(out[0]), "--csv", at(out[1]), "--png", at(out[2]))
     for words, says in (
             ((flat,), "no contrast"), ((flat, flat, flat), "frame 0: no contrast"),
             ((nan,), "10 %"), ((save("few.tif", few),), "10 %"),
@@ -455,13 +444,13 @@ def bad_pictures():
             ((save("wide.png", np.zeros((16, 65536), "u1")),), "16 to 16384"),
             ((good, "--max-shift", 37), "the largest for 52 x 37 pixels is 36"),
             ((good, save("other.png", np.zeros((37, 51), "u1"))), "all pictures must have one size"),
-            ((good, "--mask", path("other.png")), "but the mask"),
-            ((save("colour.png", colour),), "colour"), ((path("cut.png"),), "cut.png"),
-            ((path("cut.tif"),), "cut.tif"), ((path("text.png"),), "neither PNG, TIFF, AVI"),
-            ((empty,), "an empty folder"), ((path("absent*.png"),), "no file matches"),
-            ((path("absent.png"),), "absent.png"),
-            ((path("line.h5") + ":/line",), "1 axes"), ((path("line.h5") + ":/x",), "no dataset /x"),
-            ((good, "--slab", "1:2"), "recordings"), ((good, "--bscan", 1), "no picture 1"),
+            ((good, "--mask", at("other.png")), "but the mask"),
+            ((save("colour.png", colour),), "colour"), ((at("cut.png"),), "cut.png"),
+            ((at("cut.tif"),), "cut.tif"), ((at("text.png"),), "neither PNG, TIFF, AVI"),
+            ((empty,), "an empty folder"), ((at("absent*.png"),), "no file matches"),
+            ((at("absent.png"),), "absent.png"),
+            ((at("line.h5") + ":/line",), "1 axes"), ((at("line.h5") + ":/x",), "no dataset /x"),
+            ((good, "--slab", "1:2"), "recordings"), ((good, "--frames", "1:2"), "has frames 0:1; --frames 1:2 asks for others"),
             ((save("f.tif", pictures()["f32.tif"]), "--exact"), "integer"),
             ((good, save("g.tif", np.full((37, 52), 0.5, "f4")), good, "--exact"), "frame 1: exact sums")):
         refused(1, *words, *outputs, says=says)
@@ -471,30 +460,30 @@ def bad_pictures():
 def films_and_folders():
     """a film gives the same as a folder, a pattern and a list of its pictures"""
     film = rng.integers(0, 256, (11, 40, 33)).astype("u1")
-    os.mkdir(path("film"))
+    os.mkdir(at("film"))
     names = [save(f"film/img{i}.png", picture) for i, picture in enumerate(film)]
-    np.save(path("film.npy"), film)
+    np.save(at("film.npy"), film)
     tables = []
-    for n, inputs in enumerate((names, [path("film")], [path("film/img*.png")], [path("film.npy")])):
-        status, _, errors = run("octctl", "correlate", *inputs, "--csv", path(f"film{n}.csv"))
+    for n, inputs in enumerate((names, [at("film")], [at("film/img*.png")], [at("film.npy")])):
+        status, _, errors = run("octctl", "correlate", *inputs, "--csv", at(f"film{n}.csv"))
         assert status == 0, errors
-        rows = open(path(f"film{n}.csv")).read().splitlines()
+        rows = open(at(f"film{n}.csv")).read().splitlines()
         tables.append("\n".join(row.rsplit(",", 1)[0] for row in rows))  # less the file
         assert all(row.endswith(".png" if n < 3 else "film.npy") for row in rows[1:])
     assert tables[0].count("\n") == 11 and tables == tables[:1] * 4
-    with open(path("film.npy"), "r+b") as f:
+    with open(at("film.npy"), "r+b") as f:
         f.truncate(128 + 7 * 40 * 33 - 1)
-    refused(1, path("film.npy"), says="film.npy: truncated; pictures that are whole: 6 of 11")
+    refused(1, at("film.npy"), says="film.npy: truncated; pictures that are whole: 6 of 11")
 
 
 @case
 def bad_calls():
     """calls that make no sense: one line, status 2"""
-    good = path("good.png")
+    good = at("good.png")
     for words in ((), (good, "--norm", "best"), (good, "--mean", "local"), (good, "--c2d"),
                   (good, "--exact", "--norm", "zncc"), (good, "--exact", "--flatten", "5"),
                   (good, "--pixel-um", "0"), (good, "--pixel-um", "1,2,3"), (good, "--fit", "cubic"),
-                  (good, "--bscan", "0", "--slab", "0:1"), (good, "--slab", "5:5"),
+                  (good, "--frames", "0:1", "--slab", "0:1"), (good, "--slab", "5:5"),
                   (good, "--max-shift", "0"), (good, "--max-shift", "1.5"), (good, "--flatten", "0"),
                   (good, "--frobnicate")):
         refused(2, *words)
@@ -503,31 +492,31 @@ def bad_calls():
 @case
 def outputs():
     """an output is never its input, nor a recording, nor replaced without --force"""
-    good, there = path("good.png"), path("there.h5")
+    good, there = at("good.png"), at("there.h5")
     for words in ((good, there), (good, "--csv", there), (good, "--png", there)):
         with open(there, "w") as f:
             f.write("kept")
         refused(1, *words, says="exists already")
         assert open(there).read() == "kept"
     refused(2, good, "--csv", good, "--force", says="is an input itself")
-    refused(2, path("other.h5") + ":/a/b", path("other.h5"), "--force", says="is an input itself")
-    refused(2, good, path("raw.h5"), "--force", says="holds a recording")
-    refused(2, good, path("same.h5"), "--csv", path("same.h5"), says="two outputs")
-    refused(2, good, path("same.h5"), "--csv", path("./same.h5"), "--force", says="two outputs")
-    refused(1, good, "--csv", path("nowhere/x.csv"), says="nowhere")
-    refused(2, good, "--png", HERE, "--force", says="folder")
+    refused(2, at("other.h5") + ":/a/b", at("other.h5"), "--force", says="is an input itself")
+    refused(2, good, at("raw.h5"), "--force", says="holds a recording")
+    refused(2, good, at("same.h5"), "--csv", at("same.h5"), says="two outputs")
+    refused(2, good, at("same.h5"), "--csv", at("./same.h5"), "--force", says="two outputs")
+    refused(1, good, "--csv", at("nowhere/x.csv"), says="nowhere")
+    refused(2, good, "--png", at(), "--force", says="folder")
     status, _, errors = run("octctl", "correlate", good, there, "--force")
     assert status == 0, errors
     with h5py.File(there, "r") as f:
         assert "correlation/c1d" in f
-    assert not [n for n in os.listdir(HERE) if ".new." in n]
+    assert not [n for n in os.listdir(at()) if ".new." in n]
 
 
 @case
 def ended():
     """killed or interrupted it leaves nothing half-written under the output's name"""
     files = [save(f"many{i}.png", rng.integers(0, 256, (500, 500)).astype("u1")) for i in range(4)]
-    target = path("ended.h5")
+    target = at("ended.h5")
     for number in signal.SIGKILL, signal.SIGINT:
         with open(target, "w") as f:
             f.write("kept")

@@ -231,16 +231,10 @@ def sigterm_while_recording():
     path, _ = recording(3 * V)
     with Daemon(*BASE) as daemon:
         daemon.ask("record", action="start")
-        player = subprocess.Popen(
-            [program("octctl"), "replay", path, *daemon.common, *BASE, "--rate", "6000", "--loop"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
+        with Replay(daemon, path, 6000, *BASE):
             daemon.wait(lambda s: s["volumes_written"] >= 1)
             begun = daemon.wait(lambda s: s["bscans_begun"] % V > 2)["bscans_begun"]
             assert daemon.end() == 0, daemon.log()
-        finally:
-            player.kill()
-            player.wait()
         assert not glob.glob(daemon.records + "/*.part")
         with_all = sum(int(h5py.File(name)["frames/valid"][:].sum()) for name in files(daemon))
         assert with_all >= begun, (with_all, begun)

@@ -20,21 +20,8 @@ BASE = settings(scan=dict(lines=M, bscans=V), pipeline=dict(crop_last=300),
 PATH, LINES = recording()
 
 
-class Player:
-    """A camera that never pauses."""
-
-    def __init__(self, daemon, rate=20000):
-        self.process = subprocess.Popen(
-            [program("octctl"), "replay", PATH, *daemon.common, *BASE, "--loop", "--rate",
-             str(rate)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
+def Player(daemon):
+    return Replay(daemon, PATH, 20000, *BASE)
 
 
 def files(daemon):

@@ -8,12 +8,6 @@ from PIL import Image
 from octtest import *
 from recordingrig import *
 
-WORK = folder(f"export{os.getpid()}")
-
-
-def at(name):
-    return os.path.join(WORK, name)
-
 
 def exported(source, out, *options):
     """What octctl export --json says of the file, and the file."""
@@ -35,12 +29,6 @@ def equal(a, b):
 def near(said, lo, hi):
     """JSON gives numbers but for their last bit."""
     return abs(said["lo"] - lo) <= 1e-15 * abs(lo) and abs(said["hi"] - hi) <= 1e-15 * abs(hi)
-
-
-def refused(status, words, *arguments):
-    before = sorted(os.listdir(WORK))
-    refused_by("export", status, words, *arguments)
-    assert sorted(os.listdir(WORK)) == before, (arguments, set(os.listdir(WORK)) ^ set(before))
 
 
 @case
@@ -94,13 +82,13 @@ def packed_and_linear():
 
 @case
 def ranges():
-    """--range cuts off, --bscans chooses, and the report says what is which"""
+    """--range cuts off, --frames chooses, and the report says what is which"""
     db = u8_recording(at("own.h5"))
     said, u8 = array(at("own.h5"), "--range", "-5:20.5")
     assert (said["lo"], said["hi"]) == (-5, 20.5)
     equal(u8, common_u8(db, -5, 20.5))
     assert set(np.unique(u8)) >= {0, 255}
-    said, some = array(at("own.h5"), "--bscans", "1:4", "--range=-5:20.5")
+    said, some = array(at("own.h5"), "--frames", "1:4", "--range=-5:20.5")
     equal(some, u8[1:4])
     assert said["missing"] == 1 and said["dims"] == [3, 13, 37]
     assert said["axes"] == ["bscan", "line", "depth"] and said["spacing_um"] == [12.5, 5.25, 3.5]
@@ -142,7 +130,7 @@ def spectra():
         said, u16 = array(at("raw.h5"), "--dataset", "/spectra")
         equal(u16, f["spectra"][:])
         assert said["axes"][2] == "sample" and said["spacing_um"][2] is None
-        equal(array(at("raw.h5"), "--dataset", "spectra", "--bscans=4:5")[1], f["spectra"][4:5])
+        equal(array(at("raw.h5"), "--dataset", "spectra", "--frames=4:5")[1], f["spectra"][4:5])
     ok("recon", at("raw.h5"), at("real.h5"), *base)
     with h5py.File(at("real.h5")) as f:
         lo, hi = f["frames/lo"][:], f["frames/hi"][:]
@@ -156,8 +144,8 @@ def spectra():
     shutil.copy(at("real.h5"), at("renamed.h5"))
     assert array(at("renamed.h5"), "--dataset=enface")[0]["uid"] == uid and len(uid) == 32
     assert said["uid"] != array(at("raw.h5"), "--dataset=spectra")[0]["uid"]
-    refused(2, "octctl recon makes them", at("raw.h5"), at("x.npy"))
-    refused(2, "holds no spectra", at("real.h5"), at("x.npy"), "--dataset", "spectra")
+    refused_by("export", 2, "octctl recon makes them", at("raw.h5"), at("x.npy"))
+    refused_by("export", 2, "holds no spectra", at("real.h5"), at("x.npy"), "--dataset", "spectra")
 
 
 @case
@@ -183,12 +171,36 @@ def from_above():
     shares = array(at("max.h5"), "--dataset=enface")[1]
     assert any(np.allclose(shares, mean(a, b), rtol=1e-6, equal_nan=True)
                for a in (first, first + 1) for b in (last, last + 1)), "shares of the depth"
-    said, u8 = array(at("own.h5"), "--dataset=enface", "--slab=4:19", "--sample=u8", "--bscans=0:5")
+    said, u8 = array(at("own.h5"), "--dataset=enface", "--slab=4:19", "--sample=u8", "--frames=0:5")
     values = face[:, :5].astype(float)
     assert near(said, np.nanmin(values), np.nanmax(values)), said
     equal(u8, common_u8(values, np.nanmin(values), np.nanmax(values)))
-    refused(2, "its depth is 0:37", at("own.h5"), at("x.npy"), "--dataset=enface", "--slab=4:38")
-    refused(2, "--slab is of --dataset enface", at("own.h5"), at("x.npy"), "--slab=4:38")
+    refused_by("export", 2, "its depth is 0:37", at("own.h5"), at("x.npy"), "--dataset=enface", "--slab=4:38")
+    refused_by("export", 2, "--slab is of --dataset enface", at("own.h5"), at("x.npy"), "--slab=4:38")
+
+
+@case
+def steps():
+    """--frames A:B:STEP takes every STEP-th plane or row, and they lie as much farther apart"""
+    u8_recording(at("step.h5"))
+    values = np.random.default_rng(5).normal(0, 1, (7, 13, 20)).astype(np.float32)
+    there = np.ones(7)
+    add_result(at("step.h5"), "average", values, ("bscan", "line", "depth"), (12.5, 5.25, 3.5), "dB", there)
+    add_result(at("step.h5"), "slab", values[:, :, 0], ("bscan", "line"), (12.5, 5.25), "dB", there)
+    f32 = "--sample=f32"
+    for axis, source, *options in ((0, "step.h5", f32), (0, "raw.h5", "--dataset=spectra"),
+                                   (1, "step.h5", "--dataset=enface", "--slab=4:19", f32),
+                                   (0, "step.h5", "--dataset=analysis/average", f32),
+                                   (1, "step.h5", "--dataset=analysis/slab", f32)):
+        whole, every = array(at(source), *options)
+        for um in (), ("--pixel-um=-,-,10",):
+            said, some = array(at(source), *options, *um, "--frames=1:5:3")
+            equal(some, every.take([1, 4], axis))
+            apart = 10 if um else whole["spacing_um"][axis]
+            assert said["spacing_um"][axis] == (None if apart is None else 3 * apart), (options, said)
+    for name, *options in ("bscans",), ("average", "--dataset=analysis/average"):
+        with h5py.File(exported(at("step.h5"), "step.mat", *options, "--frames=0:7:3")[1]) as f:
+            assert abs(matlab(f, "plane_s")[0, 0] - 3 * 0.004) < 1e-9, name
 
 
 @case
@@ -215,12 +227,12 @@ def results():
     said, u8 = array(at("res.h5"), "--dataset", "analysis/average")
     assert near(said, lo[there].min(), hi[there].max()) and said["missing"] == 2, said
     equal(u8, common_u8(db, lo[there].min(), hi[there].max()))
-    equal(array(at("res.h5"), "--dataset=analysis/average", "--sample=f32", "--bscans=3:6")[1],
+    equal(array(at("res.h5"), "--dataset=analysis/average", "--sample=f32", "--frames=3:6")[1],
           db.astype(np.float32)[3:6])
     said, rows = array(at("res.h5"), "--dataset", "analysis/slab")
     equal(rows, np.where(there[:, None], slab, np.float32(np.nan))[None])
     assert said["axes"] == ["", "bscan", "line"] and said["spacing_um"] == [None, 12.5, 5.25]
-    equal(array(at("res.h5"), "--dataset", "analysis/slab", "--bscans=3:6")[1], rows[:, 3:6])
+    equal(array(at("res.h5"), "--dataset", "analysis/slab", "--frames=3:6")[1], rows[:, 3:6])
     equal(array(at("res.h5"), "--dataset", "analysis/enface")[1], face[None])
     said, three = array(at("res.h5"), "--dataset", "analysis/blocks")
     low, span = (np.array(n, float)[:, None, None] for n in ((-1, 0, -2), (21, 0, 23)))
@@ -232,11 +244,11 @@ def results():
     with h5py.File(exported(at("res.h5"), "blocks.mat", "--dataset=analysis/blocks")[1]) as f:
         assert abs(matlab(f, "plane_s")[0, 0] - 0.012) < 1e-9  # three B-scans
     for name in ("enface", "blocks"):
-        refused(2, "no image of each B-scan", at("res.h5"), at("x.npy"),
-                f"--dataset=analysis/{name}", "--bscans=3:6")
-    refused(2, "it has average, blocks, enface, layers, slab", at("res.h5"), at("x.npy"),
+        refused_by("export", 2, "no image of each B-scan", at("res.h5"), at("x.npy"),
+                f"--dataset=analysis/{name}", "--frames=3:6")
+    refused_by("export", 2, "it has average, blocks, enface, layers, slab", at("res.h5"), at("x.npy"),
             "--dataset=analysis/cells")
-    refused(2, "is empty: no result", at("res.h5"), at("x.npy"), "--dataset=analysis/layers")
+    refused_by("export", 2, "is empty: no result", at("res.h5"), at("x.npy"), "--dataset=analysis/layers")
     exported(at("res.h5"), "average/", "--dataset=analysis/average")
     equal(np.array(Image.open(at("average/plane-0003.png"))), u8[3].T)
 
@@ -267,10 +279,10 @@ def pictures():
     equal(np.array(picture), array(at("own.h5"), "--dataset=enface", "--slab=4:19",
                                    "--sample=u8")[1][0])
     assert json.loads(picture.info["Description"])["spacing_um"] == [52.5, 12.5, 5.25]
-    refused(2, "name a folder", at("own.h5"), at("many.png"))
-    refused(2, "not standard output", at("own.h5"), "-", "--to=npy")
-    refused(2, "takes no f32", at("own.h5"), at("f32.png"), "--sample=f32")
-    exported(at("raw.h5"), "spectra/", "--dataset=spectra", "--bscans=1:3")
+    refused_by("export", 2, "name a folder", at("own.h5"), at("many.png"))
+    refused_by("export", 2, "not standard output", at("own.h5"), "-", "--to=npy")
+    refused_by("export", 2, "takes no f32", at("own.h5"), at("f32.png"), "--sample=f32")
+    exported(at("raw.h5"), "spectra/", "--dataset=spectra", "--frames=1:3")
     with h5py.File(at("raw.h5")) as f:
         equal(np.array(Image.open(at("spectra/plane-0001.png"))).astype(np.uint16),
               f["spectra"][2])
@@ -281,17 +293,17 @@ def folders_are_replaced_whole():
     """a folder of pictures is replaced with --force alone, and only where an export made it"""
     u8_recording(at("own.h5"))
     exported(at("own.h5"), "again/")
-    refused(1, "exists already", at("own.h5"), at("again/"))
-    refused(1, "exists already", at("own.h5"), at("again"), "--to=png")
-    exported(at("own.h5"), "again/", "--bscans=0:2")
+    refused_by("export", 1, "exists already", at("own.h5"), at("again/"))
+    refused_by("export", 1, "exists already", at("own.h5"), at("again"), "--to=png")
+    exported(at("own.h5"), "again/", "--frames=0:2")
     assert len(os.listdir(at("again"))) == 3
     open(at("again/notes.txt"), "w").write("mine")
-    refused(2, "holds other files", at("own.h5"), at("again/"), "--force")
+    refused_by("export", 2, "holds other files", at("own.h5"), at("again/"), "--force")
     assert open(at("again/notes.txt")).read() == "mine" and len(os.listdir(at("again"))) == 4
     os.makedirs(at("own"), exist_ok=True)
-    refused(2, "holds other files", at("own.h5"), at("own"), "--to=png", "--force")
-    refused(2, "is no folder", at("own.h5"), at("own.h5"), "--to=png", "--force")
-    refused(1, "cannot be made", at("own.h5"), at("nowhere/at/all/"))
+    refused_by("export", 2, "holds other files", at("own.h5"), at("own"), "--to=png", "--force")
+    refused_by("export", 2, "is no folder", at("own.h5"), at("own.h5"), "--to=png", "--force")
+    refused_by("export", 1, "cannot be made", at("own.h5"), at("nowhere/at/all/"))
 
 
 def matlab(f, name):
@@ -350,7 +362,7 @@ def lengths():
         u8_recording(at("um.h5"), um=um)
         given = "--pixel-um=" + ",".join("7.5" if i == axis else "-" for i in (2, 1, 0))
         for out in ("um.ome.tif", "um.nii.gz", "um.dcm"):
-            refused(2, f"the length from {words}", at("um.h5"), at(out))
+            refused_by("export", 2, f"the length from {words}", at("um.h5"), at(out))
             assert "--pixel-um D,L,B" in run("octctl", "export", at("um.h5"), at(out))[2]
             said, _ = exported(at("um.h5"), out, given)
             assert said["spacing_um"] == [7.5 if i == axis else u for i, u in enumerate(um)], said
@@ -361,18 +373,18 @@ def lengths():
         with h5py.File(exported(at("um.h5"), "um.mat")[1]) as f:
             np.testing.assert_array_equal(matlab(f, "spacing_um"), [um[::-1]])
     u8_recording(at("um.h5"), um=(nan, 5.25, nan))
-    refused(2, "the length from B-scan", at("um.h5"), at("face.nii"), "--dataset=enface")
+    refused_by("export", 2, "the length from B-scan", at("um.h5"), at("face.nii"), "--dataset=enface")
     u8_recording(at("places.h5"), um=(12.5, 5.25, 3.5))
     twice = "--set=scan.repeats=2"  # at each place
     for more in [], ["--dataset=enface"]:
-        refused(2, "2 B-scans lie at each place", at("places.h5"), at("twice.nii"), twice, *more)
+        refused_by("export", 2, "2 B-scans lie at each place", at("places.h5"), at("twice.nii"), twice, *more)
     said, _ = exported(at("places.h5"), "twice.npy", twice)
     assert said["spacing_um"] == [None, 5.25, 3.5], said
     said, _ = exported(at("places.h5"), "twice.nii", twice, "--pixel-um=-,-,7")
     assert said["spacing_um"][0] == 7, said
     said, _ = exported(at("um.h5"), "face.nii", "--dataset=enface", "--pixel-um=-,-,3")
     assert said["spacing_um"] == [None, 3, 5.25]
-    said, _ = exported(at("um.h5"), "one.nii", "--bscans=3:4", "--pixel-um=2,-,-")
+    said, _ = exported(at("um.h5"), "one.nii", "--frames=3:4", "--pixel-um=2,-,-")
     assert said["spacing_um"] == [None, 5.25, 2]
 
 
@@ -434,9 +446,13 @@ def wrong_words():
             ("--range needs", [own, at("x.npy"), "--range=5:5"]),
             ("--range needs", [own, at("x.npy"), "--range=1:nan"]),
             ("--range is of", [own, at("x.npy"), "--range=1:2", "--sample=f32"]),
-            ("--bscans needs", [own, at("x.npy"), "--bscans=3"]),
-            ("--bscans needs", [own, at("x.npy"), "--bscans=-1:3"]),
-            ("has B-scans 0:7", [own, at("x.npy"), "--bscans=3:8"]),
+            ("--frames needs", [own, at("x.npy"), "--frames=3"]),
+            ("--frames needs", [own, at("x.npy"), "--frames=-1:3"]),
+            ("--frames needs", [own, at("x.npy"), "--frames=3:3"]),
+            ("--frames needs", [own, at("x.npy"), "--frames=1:3:0"]),
+            ("--frames needs", [own, at("x.npy"), "--frames=1:3:1:1"]),
+            ("--frames needs", [own, at("x.npy"), "--frames=1:4294967296"]),
+            ("has B-scans 0:7", [own, at("x.npy"), "--frames=3:8"]),
             ("--spacing needs", [own, at("x.npy"), "--spacing=3"]),
             ("--pixel-um needs", [own, at("x.npy"), "--pixel-um=0,4,3"]),
             ("--pixel-um needs", [own, at("x.npy"), "--pixel-um=3,4,5,6"]),
@@ -445,18 +461,18 @@ def wrong_words():
             ("leave --sample out", [at("raw.h5"), at("x.npy"), "--dataset=spectra", "--sample=u8"]),
             ("is an input itself", [own, own, "--to=npy", "--force"]),
             ("holds a recording", [own, at("raw.h5"), "--to=npy", "--force"])):
-        refused(2, words, *arguments)
+        refused_by("export", 2, words, *arguments)
     open(at("there.npy"), "w").write("there")
-    refused(1, "exists already", own, at("there.npy"))
+    refused_by("export", 1, "exists already", own, at("there.npy"))
     assert open(at("there.npy")).read() == "there"
-    refused(1, "cannot be made", own, at("nowhere/x.npy"))
-    refused(1, "cannot open", at("absent.h5"), at("x.npy"))
-    refused(1, "too few", at("there.npy"), at("x.npy"))
+    refused_by("export", 1, "cannot be made", own, at("nowhere/x.npy"))
+    refused_by("export", 1, "cannot open", at("absent.h5"), at("x.npy"))
+    refused_by("export", 1, "too few", at("there.npy"), at("x.npy"))
     with h5py.File(at("mixed.h5"), "w") as f:
         f["bscans"] = np.full((3, 4, 5), 51, np.uint8)
         f["frames/lo"], f["frames/hi"] = np.array([0.0, 0, 1]), np.array([1.0, 0, 2])
     for options in ([], ["--sample=f32"], ["--dataset=enface"]):
-        refused(1, "only 2 of 3 B-scans", at("mixed.h5"), at("x.npy"), *options)
+        refused_by("export", 1, "only 2 of 3 B-scans", at("mixed.h5"), at("x.npy"), *options)
     _, u8 = array(at("mixed.h5"), "--range=0:2")
     assert [set(plane.flat) for plane in u8] == [{26}, {51}, {153}], u8
 
@@ -530,7 +546,7 @@ def hostile_files():
             if status == 0:
                 os.remove(at("broken.npy"))
     assert number >= 20 and n_refused >= 40, (number, n_refused)
-    assert not [n for n in os.listdir(WORK) if ".new." in n]
+    assert not [n for n in os.listdir(at()) if ".new." in n]
 
 
 def huge(name, V, M=128, D=256, dtype=np.uint8):
@@ -547,14 +563,14 @@ def interrupted():
     path = huge("huge.h5", 100000, 256, 512)
     for out, option in (("cut.npy", "--sample=u8"), ("cut/", "--sample=u8"),
                         ("cut.mat", "--sample=u8"), ("pass.npy", "--dataset=enface")):
-        before = sorted(os.listdir(WORK))
+        before = sorted(os.listdir(at()))
         if out == "cut.mat":
             path = huge("huge.h5", 4000, 256, 512)  # its space is taken at once
         process = subprocess.Popen([program("octctl"), "export", path, at(out), option],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         catches(process, signal.SIGINT)
         if not out.startswith("pass"):
-            until(lambda: sorted(os.listdir(WORK)) != before, "a file in the making")
+            until(lambda: sorted(os.listdir(at())) != before, "a file in the making")
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         said, err = process.communicate(timeout=PATIENCE_S)
@@ -563,21 +579,21 @@ def interrupted():
         assert err in (b"octctl export: interrupted: nothing is left behind\n",
                        f"octctl export: {path}: interrupted while it was looked at\n".encode()), err
         assert time.monotonic() - began < PATIENCE_S
-        assert sorted(os.listdir(WORK)) == before, os.listdir(WORK)
+        assert sorted(os.listdir(at())) == before, os.listdir(at())
 
 
 @case
 def a_full_disk():
     """a write that fails leaves nothing behind and says so"""
     path = huge("large.h5", 64)
-    before = sorted(os.listdir(WORK))
+    before = sorted(os.listdir(at()))
     for out in ("full.npy", "full.mat"):
         done = subprocess.run([program("octctl"), "export", path, at(out)], capture_output=True,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
                                                                     (1 << 20, 1 << 20)))
         assert done.returncode == 1 and b"cannot be written" in done.stderr, done
         assert done.stderr.count(b"\n") == 1, done
-        assert sorted(os.listdir(WORK)) == before, os.listdir(WORK)
+        assert sorted(os.listdir(at())) == before, os.listdir(at())
 
 
 @case

@@ -7,16 +7,11 @@ import numpy as np
 import pydicom
 from octtest import *
 
-WORK = folder(f"dicom{os.getpid()}")
 V, M = 5, 24
 # The class says by numbers of one that it is no part of a concatenation (PS3.3 C.8.17.7, types 1),
 # which C.7.6.16 allows it by name. dciodvfy asks for them in one module and forbids them in
 # another.
 KNOWN = ("ConcatenationFrameOffsetNumber", "InConcatenationNumber", "InConcatenationTotalNumber")
-
-
-def at(name):
-    return os.path.join(WORK, name)
 
 
 def recording(name, eye="OD", pseudonym="Pat 7", *options):
@@ -95,13 +90,13 @@ def a_volume():
 
 @case
 def parts():
-    """--bscans chooses frames of one series, another instance each; the left eye"""
+    """--frames chooses frames of one series, another instance each; the left eye"""
     source = recording("left.h5", "OS", "Zoë")
     whole, some, same = (exported(source, *o)[1]
-                         for o in ((), ("--bscans", "1:3"), ("--bscans", "1:3")))
+                         for o in ((), ("--frames", "1:3"), ("--frames", "1:3")))
     limits = re.search("; 0 is (.*), 255 is (.*) dB", str(some.ImageComments)).groups()
     assert len(limits) == 2 and float(limits[0]) < float(limits[1])
-    ok("export", source, at("a.npy"), "--bscans", "1:3", "--sample", "u8", "--force")
+    ok("export", source, at("a.npy"), "--frames", "1:3", "--sample", "u8", "--force")
     assert np.array_equal(some.pixel_array, np.load(at("a.npy")).transpose(0, 2, 1))
     for d in whole, some:
         assert (d.ImageLaterality, d.PatientID) == ("L", "Zoë"), (d.ImageLaterality, d.PatientID)
@@ -110,9 +105,9 @@ def parts():
         assert some[name].value == whole[name].value
     assert re.fullmatch(r"2\.25\.[1-9][0-9]{37,38}", whole.SOPInstanceUID), whole.SOPInstanceUID
     judged(at("out.dcm"))
-    _, d = exported(source, "--bscans", "2:3")
+    _, d = exported(source, "--frames", "2:3")
     assert d.pixel_array.shape == whole.pixel_array.shape[1:]
-    assert np.array_equal(d.pixel_array, exported(source, "--bscans", "2:3")[1].pixel_array)
+    assert np.array_equal(d.pixel_array, exported(source, "--frames", "2:3")[1].pixel_array)
     judged(at("out.dcm"), ("Frame Acquisition Duration",))
 
 
@@ -159,7 +154,7 @@ def nobody():
     _, d = exported(source)
     with open(at("out.dcm"), "rb") as file:
         header = file.read().split(b"\xe0\x7f\x10\x00OB")[0]
-    for word in "Miller", "2031", "0709", "112233", "clinic", os.uname().nodename, WORK, "out.dcm":
+    for word in "Miller", "2031", "0709", "112233", "clinic", os.uname().nodename, at(), "out.dcm":
         assert word.encode() not in header, word
     assert d.PatientIdentityRemoved == "YES" and d.DeidentificationMethod
     assert d.LongitudinalTemporalInformationModified == "REMOVED"
@@ -169,7 +164,7 @@ def nobody():
     assert dates == {"19000101"}, dates
     source = recording("Miller.h5", pseudonym="")
     _, a = exported(source)
-    _, b = exported(source, "--bscans", "1:2")
+    _, b = exported(source, "--frames", "1:2")
     assert re.fullmatch("octd-[0-9]{12}", a.PatientID) and a.PatientID == b.PatientID, a.PatientID
 
 
@@ -199,7 +194,7 @@ def what_is_not_known():
     refused_by("export", 2, "reconstruct", at("in.h5"), out, "--dataset", "spectra", "--pixel-um",
                "-,-,20", "--eye", "OD")
     refused_by("export", 2, "label", recording("a.h5"), out, "--eye", "OS")
-    assert not [name for name in os.listdir(WORK) if name.startswith("never")]
+    assert not [name for name in os.listdir(at()) if name.startswith("never")]
     _, d = exported(source, "--pixel-um", "3.5,11,20", "--eye", "OS")
     measures = d.SharedFunctionalGroupsSequence[0].PixelMeasuresSequence[0]
     assert d.ImageLaterality == "L" and near(measures.PixelSpacing, [3.5e-3, 11e-3])

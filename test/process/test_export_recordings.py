@@ -10,7 +10,6 @@ from inputrig import M, N, V, clean, fringes, table, write
 from octtest import *
 from recordingrig import u8_recording
 
-WORK = clean(f"export-recordings{os.getpid()}")
 S = fringes()
 GEOMETRY = ("--set", f"camera.samples={N}", "--set", f"scan.lines={M}")
 LENGTHS = "--pixel-um=-,10,20"
@@ -35,10 +34,6 @@ THORLABS = f"""<?xml version="1.0" encoding="utf-8"?>
 <BitDepth>12</BitDepth><BytesPerPixel>2</BytesPerPixel><RawDataIsSigned>False</RawDataIsSigned>
 <CameraLineRate>36000</CameraLineRate></Instrument></Ocity>
 """
-
-
-def at(name):
-    return os.path.join(WORK, name)
 
 
 def plain(name, data):
@@ -112,12 +107,6 @@ def equal(a, b):
     assert np.array_equal(a, b), np.argwhere(a != b)[:5]
 
 
-def refused(status, words, *arguments):
-    before = sorted(os.listdir(WORK))
-    refused_by("export", status, words, *arguments)
-    assert sorted(os.listdir(WORK)) == before, (arguments, set(os.listdir(WORK)) ^ set(before))
-
-
 def matlab(path, name):
     with h5py.File(path) as f:
         value = f[name][()]
@@ -161,21 +150,26 @@ def samples_to_the_bit():
 
 @case
 def parts_and_volumes():
-    """--bscans takes some; scan.bscans says what the height is of; each export says what it took"""
+    """--frames takes some; scan.bscans says what the height is of; each export says what it took"""
     source = plain("two.raw", np.concatenate([S, S[::-1]]))
-    said, some = array(source, *GEOMETRY, "--bscans=3:7")
+    said, some = array(source, *GEOMETRY, "--frames=3:7")
     equal(some, np.concatenate([S, S[::-1]])[3:7])
     height = ("--set", "scan.height_um=50")
+    said, some = array(source, *GEOMETRY, *height, "--frames=1:8:3")
+    equal(some, np.concatenate([S, S[::-1]])[1:8:3])
+    assert said["spacing_um"][0] == 3 * 50 / (2 * V)
+    _, path = exported(source, "steps.mat", *GEOMETRY, "--set=scan.line_rate_hz=4000", "--frames=1:8:3")
+    assert abs(matlab(path, "plane_s") - 3 * M / 4000) < 1e-9
     assert array(source, *GEOMETRY, *height)[0]["spacing_um"][0] == 50 / (2 * V)
     volumes = array(source, *GEOMETRY, *height, "--set", f"scan.bscans={V}")[0]
     assert volumes["spacing_um"][0] == 50 / V and volumes["dims"] == [2 * V, M, N]
     out, _ = ok("export", source, at("said.npy"), *GEOMETRY, "--pixel-um=-,-,5")
     assert out == (f"{at('said.npy')}: spectra as npy, u16 {2 * V} bscan (5 um) x {M} line x {N} "
                    "sample, counts\n"), out
-    refused(2, f"has B-scans 0:{2 * V}", source, at("x.npy"), *GEOMETRY, "--bscans=9:11")
+    refused_by("export", 2, f"has B-scans 0:{2 * V}", source, at("x.npy"), *GEOMETRY, "--frames=9:11")
     with h5py.File(at("many.h5"), "w") as f:
         f["first"], f["second"] = S, S[:, ::-1]
-    refused(1, "file.dataset", at("many.h5"), at("x.npy"))
+    refused_by("export", 1, "file.dataset", at("many.h5"), at("x.npy"))
     equal(array(at("many.h5"), "--set", "file.dataset=second")[1], np.ascontiguousarray(S[:, ::-1]))
 
 
@@ -198,7 +192,7 @@ def one_identity():
     uid = array(plain("a.raw", S), *GEOMETRY)[0]["uid"]
     shutil.copy(at("a.raw"), at("renamed.raw"))
     labels = ("--set", "record.eye=OD", "--set", "record.pseudonym=somebody", "--pseudonym")
-    assert array(at("renamed.raw"), *GEOMETRY, *labels, "--bscans=2:3")[0]["uid"] == uid
+    assert array(at("renamed.raw"), *GEOMETRY, *labels, "--frames=2:3")[0]["uid"] == uid
     other = S.copy()
     other[0, M - 1, N - 1] += 1
     assert array(plain("other.raw", other), *GEOMETRY)[0]["uid"] != uid
@@ -207,7 +201,7 @@ def one_identity():
     assert matlab(path, "eye") == "OD" and matlab(path, "pseudonym") == "somebody"
     _, path = exported(at("a.raw"), "label.mat", *GEOMETRY, "--eye=OS")
     assert matlab(path, "eye") == "OS" and "pseudonym" not in h5py.File(path)
-    refused(2, "record.eye corrects it", at("a.raw"), at("x.npy"), *GEOMETRY, *labels, "--eye=OS")
+    refused_by("export", 2, "record.eye corrects it", at("a.raw"), at("x.npy"), *GEOMETRY, *labels, "--eye=OS")
     _, path = exported(thorlabs_file("a.oct"), "when.mat")
     assert matlab(path, "start_time") == "2023-11-14T22:13:20Z", matlab(path, "start_time")
     assert matlab(path, "start_time_source") == "recorded"
@@ -217,7 +211,7 @@ def one_identity():
 def when_it_was_recorded():
     """a recording without a time of its own is as old as its file, and says so; a pipe has none"""
     source, when = at("2020.raw"), "2020-02-03T04:05:06Z"
-    axis = ("--set", "calibration.kmap=" + table(WORK, "kmap.txt", np.linspace(0, N - 1, N)))
+    axis = ("--set", "calibration.kmap=" + table(at(), "kmap.txt", np.linspace(0, N - 1, N)))
     shutil.copy(at("a.raw"), source)
     os.utime(source, (1580702706, 1580702706))
     out = at("2020.h5")
@@ -260,7 +254,7 @@ def pipes():
         equal(np.asarray(nibabel.load(at("out.nii.gz")).dataobj).T, S)
     u8_recording(at("own.h5"))
     content = open(at("own.h5"), "rb").read()
-    for options in ((), ("--dataset=enface",), ("--sample=f32", "--bscans=1:4")):
+    for options in ((), ("--dataset=enface",), ("--sample=f32", "--frames=1:4")):
         (said, piped), (of_file, filed) = (array("-", *options, stdin=content),
                                            array(at("own.h5"), *options))
         assert said == of_file and piped.tobytes() == filed.tobytes(), (options, said, of_file)
@@ -269,7 +263,7 @@ def pipes():
 @case
 def a_pipe_without_end():
     """Ctrl+C ends an export that waits for standard input"""
-    before = sorted(os.listdir(WORK))
+    before = sorted(os.listdir(at()))
     process = subprocess.Popen([program("octctl"), "export", "-", at("cut.npy")],
                                stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     catches(process, signal.SIGINT)
@@ -282,7 +276,7 @@ def a_pipe_without_end():
         process.kill()
     err = process.stderr.read()
     assert process.returncode == 1 and err.count(b"\n") == 1 and b"interrupted" in err, err
-    assert sorted(os.listdir(WORK)) == before
+    assert sorted(os.listdir(at())) == before
 
 
 @case
@@ -290,16 +284,16 @@ def what_they_do_not_hold():
     """pictures, results and en face pictures of them are refused, and unknown lengths asked for"""
     for source, how, um, _ in recordings():
         for dataset in ("bscans", "enface", "analysis/average"):
-            refused(2, f"no {dataset}: octctl recon makes one of it, or --dataset spectra", source,
+            refused_by("export", 2, f"no {dataset}: octctl recon makes one of it, or --dataset spectra", source,
                     at("x.npy"), *how, "--dataset", dataset)
         if not um[0]:
-            refused(2, "the length from B-scan to B-scan is unknown", source, at("x.nii"), *how)
-            refused(2, "the length from A-line to A-line is unknown", source, at("x.ome.tif"), *how,
+            refused_by("export", 2, "the length from B-scan to B-scan is unknown", source, at("x.nii"), *how)
+            refused_by("export", 2, "the length from A-line to A-line is unknown", source, at("x.ome.tif"), *how,
                     "--pixel-um=-,-,5")
-        refused(2, "spectra are no pictures of an eye", source, at("x.dcm"), *how, LENGTHS)
-        refused(2, "leave --sample out", source, at("x.npy"), *how, "--sample=f32")
-        refused(2, "--slab is of --dataset enface", source, at("x.npy"), *how, "--slab=1:2")
-        refused(2, "is an input itself", source, source, *how, "--to=npy", "--force")
+        refused_by("export", 2, "spectra are no pictures of an eye", source, at("x.dcm"), *how, LENGTHS)
+        refused_by("export", 2, "leave --sample out", source, at("x.npy"), *how, "--sample=f32")
+        refused_by("export", 2, "--slab is of --dataset enface", source, at("x.npy"), *how, "--slab=1:2")
+        refused_by("export", 2, "is an input itself", source, source, *how, "--to=npy", "--force")
 
 
 @case
@@ -313,8 +307,8 @@ def broken_recordings():
     content = bytearray(open(packed, "rb").read())
     content[where + 200] ^= 255
     write(at("torn.h5"), bytes(content))
-    array(at("torn.h5"), f"--bscans=0:{V - 1}")
-    refused(1, "torn.h5", at("torn.h5"), at("x.npy"))
+    array(at("torn.h5"), f"--frames=0:{V - 1}")
+    refused_by("export", 1, "torn.h5", at("torn.h5"), at("x.npy"))
     os.makedirs(at("folder"), exist_ok=True)
     write(at("cut.json"), json.dumps(OCTVIEW))
     for words, source, how in (
@@ -326,9 +320,9 @@ def broken_recordings():
             ("name a file in it", at("folder"), GEOMETRY),
             ("cannot open", at("absent.raw"), GEOMETRY),
             ("was never written", hdf5_file("never.h5", None, shape=S.shape, dtype="u2"), ())):
-        refused(1, words, source, at("x.npy"), *how)
-        refused(1, words, source, at("x.ome.tif"), *how, LENGTHS, "--dataset=spectra")
-    refused(1, "standard input", "-", at("x.npy"), *GEOMETRY)
+        refused_by("export", 1, words, source, at("x.npy"), *how)
+        refused_by("export", 1, words, source, at("x.ome.tif"), *how, LENGTHS, "--dataset=spectra")
+    refused_by("export", 1, "standard input", "-", at("x.npy"), *GEOMETRY)
 
 
 main()

@@ -47,11 +47,7 @@ def killed_once(delay_s, *more):
     arguments = BASE + list(more)
     with Daemon(*arguments) as daemon:
         assert daemon.ask("record", action="start")["ok"]
-        player = subprocess.Popen(
-            [program("octctl"), "replay", PATH, *daemon.common, *arguments, "--loop", "--rate",
-             str(RATE)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-        try:
+        with Replay(daemon, PATH, RATE, *arguments):
             daemon.wait(lambda s: s["record"]["file"])
             until = time.monotonic() + delay_s
             status = daemon.status()
@@ -59,9 +55,6 @@ def killed_once(delay_s, *more):
                 status = daemon.status()
             daemon.process.kill()
             daemon.process.wait()
-        finally:
-            player.kill()
-            player.wait()
         names = sorted(glob.glob(daemon.records + "/*"))
         read = [rows_of(name) for name in names]
         number, spectra, pictures, spectra_crc, bscans_crc = map(np.concatenate, zip(*read))

@@ -7,15 +7,11 @@ import h5py, numpy as np
 
 from octcrc import crc32c_rows
 from octctlrig import OCTCTL, TMP, check, main, octctl
-from octtest import BUILD, until
+from octtest import BUILD, at, until
 
 V, M, N = 12, 16, 256
 GEOMETRY = ("--set", f"camera.samples={N}", "--set", f"scan.lines={M}")
 F32 = ("--set", "output.sample=f32")
-
-
-def path(name):
-    return os.path.join(TMP, name)
 
 
 def spectra():
@@ -29,13 +25,13 @@ def spectra():
 
 
 S = spectra()
-np.savetxt(path("axis.txt"), np.linspace(800, 880, N), fmt="%.12g")
-AXIS = ("--set", "calibration.wavelengths=" + path("axis.txt"))
+np.savetxt(at("axis.txt"), np.linspace(800, 880, N), fmt="%.12g")
+AXIS = ("--set", "calibration.wavelengths=" + at("axis.txt"))
 
 
 def recon(name, *arguments, stdin=None):
     """(exit status, stderr, pictures, attributes of the output)"""
-    out = path("out.h5")
+    out = at("out.h5")
     done = subprocess.run([OCTCTL, "recon", "--force", name, out, *AXIS, *arguments],
                           input=stdin, capture_output=True)
     if done.returncode:
@@ -45,20 +41,20 @@ def recon(name, *arguments, stdin=None):
 
 
 def numpy_file(name, array):
-    np.save(path(name), array)
-    return path(name)
+    np.save(at(name), array)
+    return at(name)
 
 
 def raw_file(name, array):
-    array.tofile(path(name))
-    return path(name)
+    array.tofile(at(name))
+    return at(name)
 
 
 def hdf5_file(name, array, dataset="scan/raw", **how):
-    with h5py.File(path(name), "w") as f:
+    with h5py.File(at(name), "w") as f:
         f.create_dataset(dataset, data=array, **how)
         f["notes"] = np.arange(5)
-    return path(name)
+    return at(name)
 
 
 REFERENCE = recon(raw_file("plain.raw", S), *GEOMETRY)[2]
@@ -103,17 +99,17 @@ def the_same_spectra_give_the_same_pictures():
         status, err, pictures, _ = recon(name, *how)
         check(status == 0 and np.array_equal(pictures, REFERENCE), what,
            err or np.abs(pictures.astype(int) - REFERENCE).max())
-    with h5py.File(path("block.h5"), "w", userblock_size=512) as f:
+    with h5py.File(at("block.h5"), "w", userblock_size=512) as f:
         f["x"] = S
-    with open(path("block.h5"), "r+b") as f:
+    with open(at("block.h5"), "r+b") as f:
         f.write(b"MATLAB 7.3 MAT-file")
-    check(np.array_equal(recon(path("block.h5"))[2], REFERENCE), "a block before HDF5's own")
+    check(np.array_equal(recon(at("block.h5"))[2], REFERENCE), "a block before HDF5's own")
 
 
 def samples_with_a_sign_and_of_8_bits():
     """An offset goes with the DC: pictures differ by rounding alone. 8 bits lose what they lose."""
     signed = (S.astype("i4") - 32768).astype("<i2")
-    exact = recon(path("plain.raw"), *GEOMETRY, *F32)[2]
+    exact = recon(at("plain.raw"), *GEOMETRY, *F32)[2]
     for what, name, how, scaling in (
             ("i16", raw_file("i16.raw", signed), GEOMETRY + ("--set", "file.sample=i16"),
              "+ 32768"),
@@ -142,7 +138,7 @@ def samples_with_a_sign_and_of_8_bits():
 def floats_of_any_range_lose_less_than_the_noise():
     """Values of a balanced detector, in volts: 16 bits of their range."""
     volts = (S - 300.0) / 4095 * 1.7 - 0.4
-    exact = recon(path("plain.raw"), *GEOMETRY, *F32)[2]
+    exact = recon(at("plain.raw"), *GEOMETRY, *F32)[2]
     for what, name, how in (
             ("float32 in .npy", numpy_file("volts.npy", volts.astype("<f4")), ()),
             ("float64 in HDF5", hdf5_file("volts.h5", volts, chunks=(3, M, N)), ()),
@@ -155,7 +151,7 @@ def floats_of_any_range_lose_less_than_the_noise():
         seen = exact > exact.max() - 50
         worst = np.abs(pictures - gain - exact)[seen].max()
         check(worst < 0.1, f"{what}: within 0.1 dB over 50 dB", worst)
-    given = recon(path("volts.npy"), "--set", f"file.scale={4095 / 1.7!r}",
+    given = recon(at("volts.npy"), "--set", f"file.scale={4095 / 1.7!r}",
                   "--set", f"file.offset={4095 / 1.7 * 0.4 + 300!r}")
     check(given[0] == 0 and np.array_equal(given[2], REFERENCE), "file.scale and offset undo it",
        given[1])
@@ -175,30 +171,30 @@ def has_open(child, name):
 def a_pipe_is_read_to_its_end():
     for what, name, how in (("plain samples", "plain.raw", GEOMETRY), (".npy", "f.npy", ()),
                             ("packed HDF5", "c.h5", ())):
-        with open(path(name), "rb") as f:
+        with open(at(name), "rb") as f:
             status, err, pictures, about = recon("-", *how, stdin=f.read())
         check(status == 0 and np.array_equal(pictures, REFERENCE), f"{what} through a pipe", err)
         check(about.get("input_name") == "standard input", "it is named", about)
-    with open(path("c.h5"), "rb") as f:
+    with open(at("c.h5"), "rb") as f:
         done = subprocess.run([OCTCTL, "info", "-", "--json"], stdin=f,
                               capture_output=True, text=True)
     check(json.loads(done.stdout or "{}").get("bscans") == V, "info of standard input", done)
-    before = open(path("c.h5"), "rb").read()
-    with open(path("c.h5"), "rb") as f:
-        done = subprocess.run([OCTCTL, "recon", "-", path("c.h5"), "--force", *AXIS], stdin=f,
+    before = open(at("c.h5"), "rb").read()
+    with open(at("c.h5"), "rb") as f:
+        done = subprocess.run([OCTCTL, "recon", "-", at("c.h5"), "--force", *AXIS], stdin=f,
                               capture_output=True)
-    check(b"is an input itself" in done.stderr and open(path("c.h5"), "rb").read() == before,
+    check(b"is an input itself" in done.stderr and open(at("c.h5"), "rb").read() == before,
           "a file as standard input is not replaced", done)
     cut = S.tobytes()[:-1000]
     status, err, _, _ = recon("-", *GEOMETRY, stdin=cut)
     check(status == 1 and re.search(r"standard input: .* 11\.\d+ B-scans .*or 1000 too few", err),
        "a pipe that ends within a B-scan is told", err)
     check("standard input: damaged or truncated" in
-       recon("-", stdin=open(path("c.h5"), "rb").read()[:9000])[1], "HDF5 that ends early is told")
+       recon("-", stdin=open(at("c.h5"), "rb").read()[:9000])[1], "HDF5 that ends early is told")
     left = [n for n in os.listdir(os.environ.get("TMPDIR", "/var/tmp"))
             if n.startswith("octd-input")]
     check(not left, "no file is left behind", left)
-    for command in (("recon", "-", path("never.h5")), ("replay", "-")):
+    for command in (("recon", "-", at("never.h5")), ("replay", "-")):
         child = subprocess.Popen([OCTCTL, *command], stdin=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True)
         until(lambda: has_open(child, "octd-input"), "it waits")
@@ -220,82 +216,82 @@ def the_output_says_what_it_was_made_from():
     check(about.get("input_bytes") == len(content), "its size", about.get("input_bytes"))
     check(about.get("input_crc32c") == f"{crc:08x}", "its CRC-32C", (about, crc))
     check(about.get("input_format") == "npy", "its format", about.get("input_format"))
-    check(recon(path("plain.raw"), *GEOMETRY)[3].get("input_format") == "samples", "plain samples")
+    check(recon(at("plain.raw"), *GEOMETRY)[3].get("input_format") == "samples", "plain samples")
 
 
 def what_is_missing_is_said():
-    with h5py.File(path("two.h5"), "w") as f:
+    with h5py.File(at("two.h5"), "w") as f:
         f["first"], f["g/second"] = S, S[:, :, :200].astype("f4")
-    with h5py.File(path("none.h5"), "w") as f:
+    with h5py.File(at("none.h5"), "w") as f:
         f["axis"], f["text"] = np.arange(9.0), "nothing"
-    with h5py.File(path("empty.h5"), "w") as f:
+    with h5py.File(at("empty.h5"), "w") as f:
         f.create_dataset("raw", (1000, 1000, 1000), "f4")
     numpy_file("flat.npy", S.ravel())
     numpy_file("complex.npy", S.astype("c8"))
     numpy_file("deep.npy", np.zeros((1, 70000, 8), "u2"))
-    with open(path("cut.npy"), "wb") as f:
-        f.write(open(path("a.npy"), "rb").read()[:-7])
-    os.mkfifo(path("fifo"))
+    with open(at("cut.npy"), "wb") as f:
+        f.write(open(at("a.npy"), "rb").read()[:-7])
+    os.mkfifo(at("fifo"))
     for what, words, *arguments in (
             ("several datasets", r"two.h5: which dataset .*: /first \[12\]\[16\]\[256\] u16, "
-             r"/g/second \[12\]\[16\]\[200\] f32", path("two.h5")),
+             r"/g/second \[12\]\[16\]\[200\] f32", at("two.h5")),
             ("a dataset that is not there", r"no dataset third, only: /first .*, /g/second",
-             path("two.h5"), "--dataset", "third"),
+             at("two.h5"), "--dataset", "third"),
             ("no dataset that could be", r"none.h5: has no dataset that could be spectra: /axis "
-             r"\[9\] f64", path("none.h5")),
-            ("a dataset that was never written", "never written", path("empty.h5")),
-            ("one axis", "1 axes; spectra have 3", path("flat.npy")),
-            ("complex numbers", "type '<c8'", path("complex.npy")),
-            ("too many A-lines", "scan.lines divides them", path("deep.npy")),
+             r"\[9\] f64", at("none.h5")),
+            ("a dataset that was never written", "never written", at("empty.h5")),
+            ("one axis", "1 axes; spectra have 3", at("flat.npy")),
+            ("complex numbers", "type '<c8'", at("complex.npy")),
+            ("too many A-lines", "scan.lines divides them", at("deep.npy")),
             ("a file that ends early", "truncated .npy file: its array has 98304 bytes, and 98297",
-             path("cut.npy")),
-            ("other axes", "set file.transpose=yes", path("t.h5"), "--set", f"camera.samples={N}"),
-            ("another geometry", f"scan.lines = {M}, but the configuration says 5", path("a.npy"),
+             at("cut.npy")),
+            ("other axes", "set file.transpose=yes", at("t.h5"), "--set", f"camera.samples={N}"),
+            ("another geometry", f"scan.lines = {M}, but the configuration says 5", at("a.npy"),
              "--set", "scan.lines=5"),
             ("a folder", "not a plain file but a folder", TMP),
-            ("a pipe with a name", r"a pipe is read from standard input \(-\)", path("fifo"))):
+            ("a pipe with a name", r"a pipe is read from standard input \(-\)", at("fifo"))):
         status, _, err = octctl("info", *arguments)
         check(status in (1, 2) and re.search(words, err) and err.count("\n") == 1, what, err)
     for arguments in (("--dataset", "first"), ("--dataset=/first",),
                       ("--set", "camera.samples=256"),
                       ("--set", "file.dataset=first")):
-        pictures = recon(path("two.h5"), *arguments)[2]
+        pictures = recon(at("two.h5"), *arguments)[2]
         check(pictures is not None and np.array_equal(pictures, REFERENCE),
               "named by " + arguments[0])
-    check(octctl("export", path("out.h5"), path("e.npy"), "--dataset", "bscans")[0] == 0,
+    check(octctl("export", at("out.h5"), at("e.npy"), "--dataset", "bscans")[0] == 0,
        "a command's own --dataset stays its own")
 
 
 def info_shows_what_a_file_is():
-    done = octctl("info", path("i2.npy"), "--json")
+    done = octctl("info", at("i2.npy"), "--json")
     facts = json.loads(done[1] or "{}")
     check((facts.get("format"), facts.get("bscans"), facts.get("lines"), facts.get("samples")) ==
        ("npy", V, M, N) and facts.get("scaling") == "value + 32768", "of .npy", done)
-    with h5py.File(path("r.h5"), "r+") as f:
+    with h5py.File(at("r.h5"), "r+") as f:
         f["scan/raw"].attrs["element_size_um"] = np.array([np.nan, 2.5, 10.0])
-    facts = json.loads(octctl("info", path("r.h5"), "--json", *ALL)[1] or "{}")
+    facts = json.loads(octctl("info", at("r.h5"), "--json", *ALL)[1] or "{}")
     check((facts.get("width_um"), facts.get("height_um")) == (2.5 * M, 10.0 * V),
        "the field from an array's spacing", facts)
-    about = recon(path("r.h5"), *ALL)[3]
+    about = recon(at("r.h5"), *ALL)[3]
     check("width_um = 40\n" in about["config"] and "height_um = 120\n" in about["config"],
        "and recon takes it", about["config"][:300])
-    check("width_um = 9\n" in recon(path("r.h5"), *ALL, "--set", "scan.width_um=9")[3]["config"],
+    check("width_um = 9\n" in recon(at("r.h5"), *ALL, "--set", "scan.width_um=9")[3]["config"],
        "the user's own wins")
 
 
 def other_commands_take_them_too():
     numpy_file("r.npy", REVERSED)
-    status, _, err = octctl("background", path("background.txt"), path("f.npy"))
+    status, _, err = octctl("background", at("background.txt"), at("f.npy"))
     check(status == 0, "background", err)
     if status == 0:
-        line = np.loadtxt(path("background.txt"))
+        line = np.loadtxt(at("background.txt"))
         check(np.abs(line - S.mean((0, 1))).max() < 1e-3, "background of .npy is its mean")
-    shown = subprocess.run([os.path.join(BUILD, "octview"), path("r.npy"), "--headless", "--frames",
-                            "2", "--screenshot", path("seen.png"), *AXIS, "--set",
+    shown = subprocess.run([os.path.join(BUILD, "octview"), at("r.npy"), "--headless", "--frames",
+                            "2", "--screenshot", at("seen.png"), *AXIS, "--set",
                             "file.transpose=all"], capture_output=True, text=True)
-    check(shown.returncode == 0 and os.path.getsize(path("seen.png")) > 10000,
+    check(shown.returncode == 0 and os.path.getsize(at("seen.png")) > 10000,
           "octview shows a reversed .npy", shown.stderr)
-    err = octctl("replay", path("c.h5"), "--to", f"ipc://{TMP}/nobody", "--wait", "0")[2]
+    err = octctl("replay", at("c.h5"), "--to", f"ipc://{TMP}/nobody", "--wait", "0")[2]
     check("no daemon takes lines" in err, "replay opens packed HDF5", err)
 
 

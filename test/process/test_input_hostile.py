@@ -6,38 +6,35 @@ import os, re
 import h5py, numpy as np
 
 from octctlrig import TMP, check, main, octctl
+from octtest import at
 
 V, M, N = 6, 8, 64
 S = np.random.default_rng(5).integers(0, 4096, (V, M, N)).astype("<u2")
 
 
-def path(name):
-    return os.path.join(TMP, name)
-
-
 def made(name, fill):
-    with h5py.File(path(name), "w") as f:
+    with h5py.File(at(name), "w") as f:
         fill(f)
-    return path(name)
+    return at(name)
 
 
 def external(f):
-    with h5py.File(path("other.h5"), "w") as other:
+    with h5py.File(at("other.h5"), "w") as other:
         other["raw"] = S
     f["raw"] = h5py.ExternalLink("other.h5", "/raw")
 
 
 def virtual(f):
     layout = h5py.VirtualLayout((V, M, N), "<u2")
-    layout[...] = h5py.VirtualSource(path("other.h5"), "raw", (V, M, N))
+    layout[...] = h5py.VirtualSource(at("other.h5"), "raw", (V, M, N))
     f.create_virtual_dataset("raw", layout)
 
 
 def elsewhere(f):
-    S.tofile(path("values.bin"))
+    S.tofile(at("values.bin"))
     space = h5py.h5s.create_simple((V, M, N))
     how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    how.set_external(path("values.bin").encode(), 0, S.nbytes)
+    how.set_external(at("values.bin").encode(), 0, S.nbytes)
     h5py.h5d.create(f.id, b"raw", h5py.h5t.STD_U16LE, space, how)
 
 
@@ -127,10 +124,10 @@ def test_damage():
                                                  compression="gzip", shuffle=True))
     made("plain.h5", lambda f: f.create_dataset("g/raw", data=S.astype(">f4")))
     random, long = np.random.default_rng(8), os.environ.get("OCT_LONG") == "1"
-    axis = path("axis.txt")
+    axis = at("axis.txt")
     np.savetxt(axis, np.linspace(800, 880, N))
     for name in ("packed.h5", "plain.h5"):
-        with open(path(name), "rb") as f:
+        with open(at(name), "rb") as f:
             content = f.read()
         # Metadata lie at the ends; values of the plain file may be anything.
         versions = [content[:n] for n in (7, 8, 40, 97, 600, 2000, len(content) - 1)]
@@ -139,9 +136,9 @@ def test_damage():
                      for _ in range(400 if long else 12)]
         wrong = []
         for version in versions:
-            with open(path("damaged.h5"), "wb") as f:
+            with open(at("damaged.h5"), "wb") as f:
                 f.write(version)
-            status, _, err = octctl("recon", "--force", path("damaged.h5"), path("out.h5"), "--set",
+            status, _, err = octctl("recon", "--force", at("damaged.h5"), at("out.h5"), "--set",
                                     "calibration.wavelengths=" + axis)
             if status not in (0, 1, 2) or status and err.count("\n") != 1:
                 wrong.append((status, err, len(version)))

@@ -8,13 +8,8 @@ from octtest import *
 
 M, V = 60, 40
 BASE = settings(scan=dict(bscans=V, lines=M))
-where = folder("pack")
-RAW = os.path.join(where, "r.h5")
+RAW = at("r.h5")
 ok("synth", RAW, *BASE)
-
-
-def path(name):
-    return os.path.join(where, name)
 
 
 def told(*arguments):
@@ -90,39 +85,39 @@ def spectra_and_what_is_known():
         d = f.create_dataset("notes/table", (100, 300), ">f4", fillvalue=-3)
         d[:50] = np.arange(300)
         f.create_dataset("notes/ragged", (3,), h5py.vlen_dtype("i4"))[1] = [1, 2, 3]
-    ok("pack", RAW, path("p.h5"))
-    expect_same(RAW, path("p.h5"))
-    assert os.path.getsize(path("p.h5")) < 0.7 * os.path.getsize(RAW)
-    with h5py.File(path("p.h5")) as f:
+    ok("pack", RAW, at("p.h5"))
+    expect_same(RAW, at("p.h5"))
+    assert os.path.getsize(at("p.h5")) < 0.7 * os.path.getsize(RAW)
+    with h5py.File(at("p.h5")) as f:
         s = f["spectra"]
         assert s.compression == "gzip" and s.shuffle
         assert f["spectra"] == f["again"] and f["notes/table"].compression == "gzip"
         assert f["frames/valid"].compression is None
-    assert "40 verified" in told("check", path("p.h5"))
+    assert "40 verified" in told("check", at("p.h5"))
 
 
 @case
 def every_command_reads_both():
     """recon of packed spectra equals that of the others; check, info, label, export, replay read it"""
     for name in "r", "p":
-        ok("recon", path(name + ".h5"), path(f"{name}-out.h5"), *settings(output=dict(sample="u8")))
-    with h5py.File(path("r-out.h5")) as a, h5py.File(path("p-out.h5")) as b:
+        ok("recon", at(name + ".h5"), at(f"{name}-out.h5"), *settings(output=dict(sample="u8")))
+    with h5py.File(at("r-out.h5")) as a, h5py.File(at("p-out.h5")) as b:
         assert np.array_equal(a["bscans"][:], b["bscans"][:]) and a["bscans"][:].any()
-    ok("pack", path("p-out.h5"), path("pp-out.h5"), "--level", 9)
-    expect_same(path("p-out.h5"), path("pp-out.h5"))
-    ok("correlate", path("pp-out.h5"), path("c.h5"))
-    ok("label", path("p.h5"), "--eye", "OS", "--mark", "keep")
-    with h5py.File(path("p.h5")) as f:
+    ok("pack", at("p-out.h5"), at("pp-out.h5"), "--level", 9)
+    expect_same(at("p-out.h5"), at("pp-out.h5"))
+    ok("correlate", at("pp-out.h5"), at("c.h5"))
+    ok("label", at("p.h5"), "--eye", "OS", "--mark", "keep")
+    with h5py.File(at("p.h5")) as f:
         assert f.attrs["eye"] == "OS" and f.attrs["mark"] == "keep"
-    info = json.loads(told("info", path("p.h5"), "--json"))
+    info = json.loads(told("info", at("p.h5"), "--json"))
     assert info["eye"] == "OS", info
-    assert "40 verified" in told("check", path("p.h5"))
+    assert "40 verified" in told("check", at("p.h5"))
 
 
 @case
 def rows_that_never_came():
     """rows that never came take no space, in a recording that was cut short"""
-    name, out = path("early.h5"), path("early-packed.h5")
+    name, out = at("early.h5"), at("early-packed.h5")
     shutil.copy(RAW, name)
     with h5py.File(name, "r+") as f:
         f["spectra"][5:] = 0
@@ -138,7 +133,7 @@ def rows_that_never_came():
 def shapes():
     """large B-scans in parts, small ones together, odd ends, one axis and four: equal"""
     rng = np.random.default_rng(3)
-    name, out = path("shapes.h5"), path("shapes-packed.h5")
+    name, out = at("shapes.h5"), at("shapes-packed.h5")
     with h5py.File(name, "w") as f:
         f["spectra"] = rng.integers(0, 4096, (3, 257, 2048)).astype("<u2")  # 1 MiB a row
         f["a/line"] = rng.integers(0, 9, 300_007).astype("<i8")
@@ -162,7 +157,7 @@ def shapes():
 @case
 def never_written():
     """arrays that claim to be huge and were never written, or hardly, are copied as they are"""
-    name, out = path("claims.h5"), path("claims-packed.h5")
+    name, out = at("claims.h5"), at("claims-packed.h5")
     with h5py.File(name, "w") as f:
         f["spectra"] = np.random.default_rng(4).integers(0, 4096, (3, 64, 512)).astype("<u2")
         f.create_dataset("line", (1 << 40,), "f4", fillvalue=2)
@@ -177,7 +172,7 @@ def never_written():
 @case
 def analyses():
     """results of analyses, with their columns and limits, are kept and listed"""
-    with h5py.File(RAW) as f, h5py.File(path("an.h5"), "w") as g:
+    with h5py.File(RAW) as f, h5py.File(at("an.h5"), "w") as g:
         for k in f:
             if k not in ("again", "soft", "notes"):
                 f.copy(k, g)
@@ -188,85 +183,85 @@ def analyses():
         g["analysis/enface"].attrs["quantity"] = "intensity"
         g["analysis/enface_valid"] = np.ones(1, "u1")
         g["analysis/enface_rows"] = np.array([V], "u4")
-    ok("pack", path("an.h5"), path("an-packed.h5"))
-    expect_same(path("an.h5"), path("an-packed.h5"))
-    n = told("info", path("an-packed.h5")).count("enface")
-    assert n == told("info", path("an.h5")).count("enface") > 0
+    ok("pack", at("an.h5"), at("an-packed.h5"))
+    expect_same(at("an.h5"), at("an-packed.h5"))
+    n = told("info", at("an-packed.h5")).count("enface")
+    assert n == told("info", at("an.h5")).count("enface") > 0
 
 
 @case
 def replace():
     """--replace: the packed copy has the name, the mode and all values; again there is nothing to do"""
-    shutil.copy(RAW, path("in.h5"))
-    os.chmod(path("in.h5"), 0o664)  # more than the umask lets through
-    os.symlink("in.h5", path("link.h5"))
-    ok("pack", path("link.h5"), "--replace")
-    assert os.path.islink(path("link.h5")) and os.stat(path("in.h5")).st_mode & 0o777 == 0o664
-    expect_same(RAW, path("in.h5"))
-    before = os.stat(path("in.h5"))
-    assert "nothing to pack" in told("pack", path("in.h5"), "--replace")
-    assert os.stat(path("in.h5")).st_ino == before.st_ino
+    shutil.copy(RAW, at("in.h5"))
+    os.chmod(at("in.h5"), 0o664)  # more than the umask lets through
+    os.symlink("in.h5", at("link.h5"))
+    ok("pack", at("link.h5"), "--replace")
+    assert os.path.islink(at("link.h5")) and os.stat(at("in.h5")).st_mode & 0o777 == 0o664
+    expect_same(RAW, at("in.h5"))
+    before = os.stat(at("in.h5"))
+    assert "nothing to pack" in told("pack", at("in.h5"), "--replace")
+    assert os.stat(at("in.h5")).st_ino == before.st_ino
 
 
 @case
 def what_is_refused():
     """unfinished, damaged, foreign, existing, itself, nonsense: one line, and nothing is made"""
-    there = set(os.listdir(where))
-    shutil.copy(RAW, path("x.h5.part"))
-    assert "still being written" in refused(path("x.h5.part"), path("y.h5"))
-    assert "still being written" in refused(path("x.h5.part"), "--replace")
-    os.unlink(path("x.h5.part"))
-    shutil.copy(RAW, path("bad.h5"))
-    with h5py.File(path("bad.h5"), "r+") as f:
+    there = set(os.listdir(at()))
+    shutil.copy(RAW, at("x.h5.part"))
+    assert "still being written" in refused(at("x.h5.part"), at("y.h5"))
+    assert "still being written" in refused(at("x.h5.part"), "--replace")
+    os.unlink(at("x.h5.part"))
+    shutil.copy(RAW, at("bad.h5"))
+    with h5py.File(at("bad.h5"), "r+") as f:
         f["spectra"][7, 3, 100] ^= 1
-    assert "B-scan 7 does not match its checksum" in refused(path("bad.h5"), path("y.h5"))
-    with h5py.File(path("bad.h5"), "w") as f:
+    assert "B-scan 7 does not match its checksum" in refused(at("bad.h5"), at("y.h5"))
+    with h5py.File(at("bad.h5"), "w") as f:
         f["spectra"] = np.zeros((2, 50, 800), "u2")
         f["far"] = h5py.ExternalLink("else.h5", "/x")
-    assert "another file" in refused(path("bad.h5"), path("y.h5"))
-    with h5py.File(path("bad.h5"), "w") as f:
+    assert "another file" in refused(at("bad.h5"), at("y.h5"))
+    with h5py.File(at("bad.h5"), "w") as f:
         f["spectra"] = np.zeros((2, 50, 800), "u2")
         f.attrs["at"] = f["spectra"].ref
-    assert "points at other objects" in refused(path("bad.h5"), path("y.h5"))
-    with h5py.File(path("bad.h5"), "w") as f:
+    assert "points at other objects" in refused(at("bad.h5"), at("y.h5"))
+    with h5py.File(at("bad.h5"), "w") as f:
         f["else"] = np.zeros(9)
-    assert "neither /spectra nor /bscans" in refused(path("bad.h5"), path("y.h5"))
-    open(path("bad.h5"), "wb").write(open(RAW, "rb").read()[:200_000])
-    refused(path("bad.h5"), path("y.h5"))
-    assert "--force" in refused(RAW, path("p.h5"))
-    for out, words in ((RAW, "is an input itself"), (where, "is a folder"), ("/dev/null", "no plain file")):
+    assert "neither /spectra nor /bscans" in refused(at("bad.h5"), at("y.h5"))
+    open(at("bad.h5"), "wb").write(open(RAW, "rb").read()[:200_000])
+    refused(at("bad.h5"), at("y.h5"))
+    assert "--force" in refused(RAW, at("p.h5"))
+    for out, words in ((RAW, "is an input itself"), (at(), "is a folder"), ("/dev/null", "no plain file")):
         assert words in refused(RAW, out, "--force", status=2), out
-    refused(path("none.h5"), path("y.h5"))
-    shutil.copy(path("p.h5"), path("bad.h5"))
-    assert "nothing to pack" in refused(path("bad.h5"), path("y.h5"))
-    for arguments in ((RAW,), (RAW, path("y.h5"), "--replace"), (RAW, path("y.h5"), "--level", 0),
-                      (RAW, path("y.h5"), "--level", 10), ()):
+    refused(at("none.h5"), at("y.h5"))
+    shutil.copy(at("p.h5"), at("bad.h5"))
+    assert "nothing to pack" in refused(at("bad.h5"), at("y.h5"))
+    for arguments in ((RAW,), (RAW, at("y.h5"), "--replace"), (RAW, at("y.h5"), "--level", 0),
+                      (RAW, at("y.h5"), "--level", 10), ()):
         refused(*arguments, status=2)
-    os.unlink(path("bad.h5"))
-    assert set(os.listdir(where)) == there, set(os.listdir(where)) ^ there
+    os.unlink(at("bad.h5"))
+    assert set(os.listdir(at())) == there, set(os.listdir(at())) ^ there
 
 
 @case
 def damaged():
     """bytes changed anywhere but in the values, and files cut short: packed or one line, no crash"""
-    ok("synth", path("d.h5"), *settings(scan=dict(bscans=2, lines=20)))
-    good = open(path("d.h5"), "rb").read()
-    with h5py.File(path("d.h5")) as f:
+    ok("synth", at("d.h5"), *settings(scan=dict(bscans=2, lines=20)))
+    good = open(at("d.h5"), "rb").read()
+    with h5py.File(at("d.h5")) as f:
         first, n = f["spectra"].id.get_offset(), f["spectra"].id.get_storage_size()
     rng, n_refused = random.Random(4), 0
     places = [i for i in range(len(good)) if not first <= i < first + n and good[i]]
-    there = set(os.listdir(where))
+    there = set(os.listdir(at()))
     for k in range(24):
         data = bytearray(good[:len(good) * k // 4] if k < 4 else good)
         for _ in range(0 if k < 4 else 40):
             data[rng.choice(places)] = rng.randrange(256)
-        open(path("d.h5"), "wb").write(data)
-        status, out, err = run("octctl", "pack", path("d.h5"), path("y.h5"))
+        open(at("d.h5"), "wb").write(data)
+        status, out, err = run("octctl", "pack", at("d.h5"), at("y.h5"))
         assert (status, err.count("\n")) in ((0, 0), (1, 1)), (k, status, err)
         n_refused += status
-        if status == 0 and os.path.exists(path("y.h5")):
-            os.unlink(path("y.h5"))
-        assert set(os.listdir(where)) == there, (k, err)
+        if status == 0 and os.path.exists(at("y.h5")):
+            os.unlink(at("y.h5"))
+        assert set(os.listdir(at())) == there, (k, err)
     assert n_refused >= 4, n_refused
 
 
@@ -277,14 +272,14 @@ def disk_full():
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    shutil.copy(RAW, path("full.h5"))
-    there = set(os.listdir(where))
-    for arguments in ((path("full.h5"), path("y.h5")), (path("full.h5"), "--replace")):
+    shutil.copy(RAW, at("full.h5"))
+    there = set(os.listdir(at()))
+    for arguments in ((at("full.h5"), at("y.h5")), (at("full.h5"), "--replace")):
         done = subprocess.run([program("octctl"), "pack", *arguments], preexec_fn=limit,
                               capture_output=True, text=True)
         assert done.returncode == 1 and "cannot be written" in done.stderr, done
         assert done.stderr.count("\n") == 1, done.stderr
-    assert open(path("full.h5"), "rb").read() == before and set(os.listdir(where)) == there
+    assert open(at("full.h5"), "rb").read() == before and set(os.listdir(at())) == there
 
 
 def places(name):
@@ -309,8 +304,8 @@ def places(name):
 @case
 def a_bit_flipped_on_its_way():
     """one bit of anything that is written changes on its way to the disk: no copy, the original stays"""
-    there = folder("pack/records")
-    plan, name, out = path("plan"), os.path.join(there, "r.h5"), os.path.join(there, "p.h5")
+    there = folder("records")
+    plan, name, out = at("plan"), os.path.join(there, "r.h5"), os.path.join(there, "p.h5")
     shutil.copy(RAW, name)
     with h5py.File(name, "r+") as f:
         f.attrs["own-marker"] = "of a lab"
@@ -323,13 +318,13 @@ def a_bit_flipped_on_its_way():
     if "asan" in BUILD or "tsan" in BUILD:
         env.pop("LD_PRELOAD")  # they must come first
         raise Skip("a sanitizer's library must be the first")
-    for i, (what, at) in enumerate(spots.items()):
+    for i, (what, place) in enumerate(spots.items()):
         with open(plan, "w") as file:
-            file.write(f"flip {at}")
+            file.write(f"flip {place}")
         done = subprocess.run([program("octctl"), "pack", name, "--replace" if i % 2 else out],
                               env=env, capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 1 and done.stderr.count("\n") == 1 and not done.stdout, \
-            (what, at, done)
+            (what, place, done)
         assert open(name, "rb").read() == before and os.listdir(there) == ["r.h5"], what
     os.unlink(plan)  # all is well again
     subprocess.run([program("octctl"), "pack", name, out], env=env, check=True, capture_output=True)
@@ -342,7 +337,7 @@ def killed():
     before = everything(RAW)
     n_early = 0
     for run_number in range(9):  # the first is killed at once, the last is done on most machines
-        name = path("kill.h5")
+        name = at("kill.h5")
         shutil.copy(RAW, name)
         process = subprocess.Popen([program("octctl"), "pack", name, "--replace"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -353,17 +348,17 @@ def killed():
             n_early += f["spectra"].compression is None
         assert everything(name).keys() == before.keys()
         assert ok("check", name)
-        left = [n for n in os.listdir(where) if n.startswith("kill.h5.")]
+        left = [n for n in os.listdir(at()) if n.startswith("kill.h5.")]
         assert not left or process.returncode == -signal.SIGKILL, (left, process.returncode)
         for n in left:
-            os.unlink(path(n))
+            os.unlink(at(n))
     assert n_early >= 1, n_early
 
 
 @case
 def labelled_meanwhile():
     """a label that is written while --replace packs waits and is not lost"""
-    name = path("busy.h5")
+    name = at("busy.h5")
     for _ in range(3):
         shutil.copy(RAW, name)
         process = subprocess.Popen([program("octctl"), "pack", name, "--replace"],

@@ -21,24 +21,12 @@ def lines():
 PATH = lines()
 
 
-@contextlib.contextmanager
-def camera(daemon):
-    process = subprocess.Popen(
-        [program("octctl"), "replay", PATH, *daemon.common, *BASE, "--loop", "--rate", str(RATE)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-
-
 def record_until(end):
     """Records a part of a volume and ends as `end` says; the file, its share of the disk, that of
     its rows that came. On a slow machine the volume may be nearly over by then: then again."""
     for _ in range(10):
         with Daemon(*BASE) as daemon:
-            with camera(daemon):
+            with Replay(daemon, PATH, RATE, *BASE):
                 assert run("octctl", "record", "start", *daemon.common)[0] == 0
                 daemon.wait(lambda s: s["record_account"]["written"] % V > 20)
                 end(daemon)

@@ -21,21 +21,8 @@ def recording():
 PATH = recording()
 
 
-class Camera:
-    """octctl replay, for ever."""
-
-    def __init__(self, daemon):
-        self.process = subprocess.Popen(
-            [program("octctl"), "replay", PATH, *daemon.common, *BASE, "--loop", "--rate",
-             str(RATE)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
+def Camera(daemon):
+    return Replay(daemon, PATH, RATE, *BASE)
 
 
 def files(daemon):

@@ -4,13 +4,11 @@ under Xvfb, keys and mouse by xdotool. What the window shows is judged by its ow
 import glob, shutil
 import numpy as np
 from PIL import Image
-from hands import Hands
 from octtest import *
+from viewrig import BAD, GOOD, PLAIN, RECORD, Desk
 
 W, H = 1280, 720
-GOOD, BAD, RECORD, MEASURE = (0x7f, 0xc8, 0xa0), (0xf0, 0x8a, 0x7c), (0xb3, 0x26, 0x1e), \
-    (0x5c, 0xc8, 0xff)
-WARN, PLAIN = (0xe6, 0xb8, 0x66), (0xd8, 0xde, 0xe6)
+MEASURE = 0x5c, 0xc8, 0xff
 # Files of the window, its settings, the recording that is played.
 HERE = folder("session")
 
@@ -34,68 +32,21 @@ def live(pixels):
     return share(pixels, GOOD, 9, H - 17, 7, 9) > 0.9
 
 
-class Clinic(Hands):
+class Clinic(Desk):
     """Everything that stands on the desk."""
 
-    def __init__(self):
-        if not (shutil.which("Xvfb") and shutil.which("xdotool")):
-            raise Skip("Xvfb or xdotool is not installed")
-        scan = settings(scan=dict(lines=120, bscans=40))
-        status, _, err = run("octctl", "synth", HERE + "/eye.raw", "--calibration", HERE + "/cal",
-                             *scan)
-        assert status == 0, err
-        self.octd = self.viewer = self.replay = None
-        self.control = f"ipc://{HERE}/ctl"
-        self.common = ["--config", HERE + "/cal/calibration.ini", *settings(
-            pipeline=dict(crop_last=640, range="percentile"),
-            ingest=dict(endpoint=f"ipc://{HERE}/in"), publish=dict(endpoint=f"ipc://{HERE}/out"),
-            control=dict(endpoint=self.control), record=dict(directory=HERE + "/records"))]
-        read, write = os.pipe()
-        self.screen = subprocess.Popen(
-            ["Xvfb", "-displayfd", str(write), "-screen", "0", f"{W}x{H}x24", "-nolisten", "tcp",
-             "-noreset"], pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.close(write)
-        with os.fdopen(read) as line:
-            display = line.readline().strip()
-        self.env = dict(os.environ, DISPLAY=":" + display, SDL_VIDEODRIVER="x11",
-                        XDG_CONFIG_HOME=HERE + "/config",
-                        # X libraries that SDL unloads leak a little (see test_viewer_program.py).
-                        ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
+    PAUSE_S = 0.3
 
-    def start(self, name, *arguments, env=None):
-        return subprocess.Popen([program(name), *arguments], cwd=HERE, env=env or os.environ,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                stderr=open(f"{HERE}/{name}.log", "ab"))
+    def __init__(self):
+        super().__init__("session", W, H)
 
     def start_daemon(self):
-        self.octd = self.start("octd", *self.common)
-        until(lambda: self.ask("status", patient=False) is not None, "octd starts")
-        self.keep_camera()
-
-    def keep_camera(self):
-        """Replay gives up when nobody takes its lines for a while, as on a machine too busy."""
-        if self.octd and (self.replay is None or self.replay.poll() is not None):
-            self.replay = self.start("octctl", "replay", HERE + "/eye.raw", *self.common, "--loop",
-                                     "--rate", "2400" if SLOW else "6000")
-
-    def ask(self, cmd, patient=True, **fields):
-        context = zmq.Context.instance()
-        socket = context.socket(zmq.REQ)
-        socket.linger = 0
-        socket.connect(self.control)
-        socket.send(json.dumps(dict(cmd=cmd, **fields)).encode())
-        reply = json.loads(socket.recv()) if socket.poll(PATIENCE_S * 1000 if patient else 2000) \
-            else None
-        socket.close()
-        return reply
+        self.start_octd()
+        self.start_camera()
 
     def look(self, key="s"):
         """What the window shows: a snapshot, taken by its own key."""
-        before = set(glob.glob(HERE + "/octview-*.png"))
-        self.xdotool("key", key)
-        self.until(lambda: set(glob.glob(HERE + "/octview-*.png")) - before, "a snapshot")
-        new, = set(glob.glob(HERE + "/octview-*.png")) - before
-        return np.asarray(Image.open(new).convert("RGB"))  # a file that has its name is whole
+        return np.asarray(Image.open(self.snap(key)).convert("RGB"))
 
     def wish(self, press, true, what, again_s=20 if SLOW else PATIENCE_S):
         """A wish that octd grants. octview gives up on an answer after two seconds, which an octd
@@ -114,17 +65,8 @@ class Clinic(Hands):
         self.until(lambda: true(self.look()), what)
 
     def open(self):
-        self.viewer = self.start("octview", *self.common, "--size", f"{W}x{H}", env=self.env)
-        self.xdotool("search", "--sync", "--name", "^octview ")
-        catches(self.viewer)
-        self.xdotool("mousemove", W // 2 - 100, H // 2)
-        time.sleep(0.5)
-
-    def close(self):
-        for process in (self.viewer, self.replay, self.octd, self.screen):
-            if process is not None and process.poll() is None:
-                process.kill()
-                process.wait()
+        super().open(settings=())
+        self.point()
 
 
 clinic = None
@@ -324,8 +266,7 @@ def plain_snapshot():
 def the_daemon_dies_and_comes_back():
     """a killed daemon is told by a banner within seconds, and found again by itself"""
     need_window()
-    clinic.octd.kill()
-    clinic.octd.wait()
+    clinic.kill_octd()
     clinic.see(lambda p: alarm(p) and not live(p), "the banner")
     clinic.start_daemon()
     clinic.see(lambda p: live(p) and not alarm(p), "live again")

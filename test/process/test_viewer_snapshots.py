@@ -1,101 +1,41 @@
 #!/usr/bin/python3
 """octview's snapshots as another program reads them, its dimmer as the screen shows it, and its
 sounds as the audio device hears them: a real octd fed by octctl replay, a real window under Xvfb."""
-import datetime, glob, re, shutil
+import datetime, re
 import numpy as np
 from PIL import Image
-from hands import Hands
 from octtest import *
+from viewrig import RECORD, Desk
 
 W, H = 1280, 720
-RECORD = (0xb3, 0x26, 0x1e)  # viewer/draw/canvas.h
 HERE = folder("snapshots")
 HEARD = HERE + "/heard"
-PICTURES = HERE + "/octview-*.png"
-COMMON = settings(
-    pipeline=dict(crop_last=640, range="percentile"), view=dict(snapshot_has_pseudonym="yes"),
-    ingest=dict(endpoint=f"ipc://{HERE}/in"), publish=dict(endpoint=f"ipc://{HERE}/out"),
-    control=dict(endpoint=f"ipc://{HERE}/ctl"),
-    record=dict(directory=HERE + "/records", eye="OD", pseudonym="M\u00fcl/7"))
 
 
-class Desk(Hands):
+class Window(Desk):
+    PAUSE_S = 0.3
+
     def __init__(self):
-        if not (shutil.which("Xvfb") and shutil.which("xdotool")):
-            raise Skip("Xvfb or xdotool is not installed")
-        ok("synth", HERE + "/eye.raw", "--calibration", HERE + "/cal",
-           *settings(scan=dict(lines=120, bscans=40)))
-        self.common = ["--config", HERE + "/cal/calibration.ini", *COMMON]
-        read, write = os.pipe()
-        self.screen = subprocess.Popen(
-            ["Xvfb", "-displayfd", str(write), "-screen", "0", f"{W}x{H}x24", "-fbdir", HERE,
-             "-nolisten", "tcp", "-noreset"], pass_fds=[write], stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-        os.close(write)
-        with os.fdopen(read) as line:
-            self.display = ":" + line.readline().strip()
-        self.octd = self.start("octd", *self.common)
-        self.replay = self.viewer = None
-        until(lambda: self.ask("status", 2000), "octd starts")
-
-    def start(self, name, *arguments, env=None):
-        return subprocess.Popen([program(name), *arguments], cwd=HERE, env=env or os.environ,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                stderr=open(f"{HERE}/{name}.log", "ab"))
-
-    def keep_camera(self):
-        if self.octd and (self.replay is None or self.replay.poll() is not None):
-            self.replay = self.start("octctl", "replay", HERE + "/eye.raw", *self.common, "--loop",
-                                     "--rate", "2400" if SLOW else "6000")
+        super().__init__("snapshots", W, H, view=dict(snapshot_has_pseudonym="yes"),
+                         record=dict(eye="OD", pseudonym="M\u00fcl/7"))
+        self.start_octd()
+        self.start_camera()
 
     def open(self, driver, device=HEARD):
         """A window whose sounds go to a file, or whose audio driver is another."""
-        # X libraries that SDL unloads leak a little (see test_viewer_program.py).
-        self.env = dict(os.environ, DISPLAY=self.display, SDL_VIDEODRIVER="x11",
-                        SDL_AUDIODRIVER=driver, SDL_DISKAUDIOFILE=device,
-                        XDG_CONFIG_HOME=HERE + "/config",
-                        ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
-        self.viewer = self.start("octview", *self.common, "--settings", "none", "--size",
-                                 f"{W}x{H}", env=self.env)
-        self.xdotool("search", "--sync", "--name", "^octview ")
-        catches(self.viewer)
-        self.xdotool("mousemove", W // 2 - 100, H // 2)
-        time.sleep(0.5)
+        self.env.update(SDL_AUDIODRIVER=driver, SDL_DISKAUDIOFILE=device)
+        super().open()
+        self.point()
 
     def quit(self):
         self.keys("q")
         return self.viewer.wait(timeout=PATIENCE_S)
 
-    def close(self):
-        for process in (self.viewer, self.replay, self.octd, self.screen):
-            if process is not None and process.poll() is None:
-                process.kill()
-                process.wait()
-
-    def ask(self, cmd, patience_ms=PATIENCE_S * 1000):
-        socket = zmq.Context.instance().socket(zmq.REQ)
-        socket.linger = 0
-        socket.connect(f"ipc://{HERE}/ctl")
-        socket.send(json.dumps(dict(cmd=cmd)).encode())
-        reply = json.loads(socket.recv()) if socket.poll(patience_ms) else None
-        socket.close()
-        return reply
-
     def snap(self, key="s"):
         """(name, picture, what its text says) of a snapshot that a key takes."""
-        before = set(glob.glob(PICTURES))
-        self.keys(key)
-        self.until(lambda: set(glob.glob(PICTURES)) - before, "a snapshot")
-        new, = set(glob.glob(PICTURES)) - before
+        new = super().snap(key)
         image = Image.open(new)
         return os.path.basename(new), np.asarray(image.convert("RGB")), image.text
-
-    def shot(self):
-        """The screen itself, from the file where Xvfb keeps it (XWD)."""
-        words = np.fromfile(HERE + "/Xvfb_screen0", ">u4", 25)
-        rows = np.fromfile(HERE + "/Xvfb_screen0", np.uint8,
-                           offset=int(words[0] + 12 * words[19])).reshape(H, -1)
-        return rows[:, :W * 4].reshape(H, W, 4)[:, :, 2::-1]
 
 
 desk = None
@@ -110,7 +50,7 @@ def need_window():
 def a_live_snapshot():
     """a snapshot's name has time, eye and a safe pseudonym; its text says what it shows"""
     global desk
-    desk = Desk()
+    desk = Window()
     desk.open("disk")
     state = lambda: json.loads(desk.snap()[2]["octview"])["state"]
     assert state() in ("waiting", "live")
@@ -177,11 +117,11 @@ def less_light():
     need_window()
     picture = np.s_[80:500, 100:1000]
     time.sleep(5)  # messages go
-    full, saved = light(desk.shot()[picture]), desk.snap()[1]
+    full, saved = light(desk.look()[picture]), desk.snap()[1]
     assert full > 0.005
     for share in 0.5, 0.25, 1:
         desk.keys("ctrl+d")
-        desk.until(lambda: abs(light(desk.shot()[picture]) / full - share) < 0.03, "the light")
+        desk.until(lambda: abs(light(desk.look()[picture]) / full - share) < 0.03, "the light")
         assert np.array_equal(desk.snap()[1][picture], saved[picture])
     desk.keys("x", "m", "space")
 
@@ -212,7 +152,7 @@ def sounds():
 
     def is_told():
         """The red line at the top. R means the end only once the window knows of a recording."""
-        return bool((desk.shot()[2:6, 10:W // 2] == RECORD).all(-1).mean() > 0.9)
+        return bool((desk.look()[2:6, 10:W // 2] == RECORD).all(-1).mean() > 0.9)
 
     def record(wanted):
         desk.keys("r")
@@ -227,9 +167,7 @@ def sounds():
     desk.until(lambda: "ab" in tones(), "the begin")
     record(False)
     desk.until(lambda: "ba" in tones(), "the end")
-    desk.octd.kill()
-    desk.octd.wait()
-    desk.octd = None
+    desk.kill_octd()
     until(lambda: "ccc" in tones(), "the alarm")
     assert desk.quit() == 0
 

@@ -4,9 +4,10 @@ with each and ten en face pictures a second of 512 x 1024: at most half of a cor
 with the software renderer, flat memory, and what is drawn is new. Processor time is measured, which
 other programs on the machine change less than the clock's; what is drawn is read from the screen's
 own memory."""
-import re, shutil, threading
+import re, threading
 import numpy as np
 from octtest import *
+from viewrig import Screen
 
 HERE = folder("speed")
 M = D = 1024
@@ -66,34 +67,16 @@ class Publisher(threading.Thread):
         socket.close()
 
 
-class Screen:
-    """An Xvfb whose pixels lie in a file (XWD: a header of big-endian words, then the picture)."""
-
-    def __init__(self):
-        read, write = os.pipe()
-        self.process = subprocess.Popen(
-            ["Xvfb", "-displayfd", str(write), "-screen", "0", "1280x720x24", "-fbdir", HERE,
-             "-nolisten", "tcp", "-noreset"], pass_fds=[write], stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-        os.close(write)
-        with os.fdopen(read) as line:
-            self.display = ":" + line.readline().strip()
-        path = HERE + "/Xvfb_screen0"
-        words = np.fromfile(path, ">u4", 25)
-        assert words[11] == 32 and words[4] == 1280, words
-        self.pixels = np.memmap(path, np.uint8, "r", int(words[0] + 12 * words[19]),
-                                (720, int(words[12])))[:, :1280 * 4].reshape(720, 1280, 4)
-
-    def shown(self):
-        """Which of the prepared pictures is in the middle of the window."""
-        return round((float(self.pixels[200:240, 560:620, 0].mean()) - 29.5) / 20)
+def shown(screen):
+    """Which of the prepared pictures is in the middle of the window."""
+    return round((float(screen.memory[200:240, 560:620, 0].mean()) - 29.5) / 20)
 
 
 def watch(screen, publisher, seconds):
     """How many pictures a second are shown, and how many B-scans they are behind (of eight)."""
     end, last, n, behind = time.monotonic() + seconds, None, 0, []
     while time.monotonic() < end:
-        newest, now = publisher.n - 1, screen.shown()
+        newest, now = publisher.n - 1, shown(screen)
         if now != last:
             behind.append((newest - now) % 8)
             n += 1
@@ -122,9 +105,7 @@ def settle(pid):
 @case
 def half_a_core_and_flat_memory():
     """1024 x 1024 pixels at 100 a second take at most half of a core and no more memory"""
-    if not shutil.which("Xvfb"):
-        raise Skip("Xvfb is not installed")
-    screen = Screen()
+    screen = Screen(1280, 720, HERE)
     publisher = Publisher(f"ipc://{HERE}/out")
     publisher.start()
     viewer = subprocess.Popen([program("octview"), "--connect", publisher.endpoint, "--control",

@@ -1,9 +1,8 @@
 """octview in a real window under Xvfb, at any size, on a real octd that octctl replay feeds: its
 keys and buttons are pressed, and what it shows is read from the screen's own memory."""
-import shutil
+import glob, shutil
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
-from hands import Hands
 from octtest import *
 
 FONT = "/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf"
@@ -108,10 +107,10 @@ class Screen:
         return self.memory[part][:, :, 2::-1].copy()
 
 
-class Desk(Hands):
+class Desk:
     """A screen, octview, octd and a camera, each of which may be missing."""
 
-    PAUSE_S = 0.15
+    PAUSE_S = 0.15  # after keys, for what they do to be seen
 
     def __init__(self, name, width=1280, height=720, **sections):
         self.where = folder(name)
@@ -160,6 +159,20 @@ class Desk(Hands):
             self.camera = self.start("octctl", "replay", self.where + "/eye.raw", *self.common,
                                      "--loop", "--rate", str(self.rate))
 
+    def point(self):
+        """The mouse into the B-scan, where no button is."""
+        self.xdotool("mousemove", self.width // 2 - 100, self.height // 2)
+        time.sleep(0.5)
+
+    def snap(self, key="s"):
+        """The file of a snapshot that a key takes; one that has its name is whole."""
+        pictures = self.where + "/octview-*.png"
+        before = set(glob.glob(pictures))
+        self.xdotool("key", key)
+        self.until(lambda: set(glob.glob(pictures)) - before, "a snapshot")
+        new, = set(glob.glob(pictures)) - before
+        return new
+
     def stop_camera(self):
         self.rate = 0
         self.end(self.camera)
@@ -169,8 +182,8 @@ class Desk(Hands):
         self.end(self.octd)
         self.octd = None
 
-    def open(self, *arguments):
-        self.viewer = self.start("octview", *self.common, "--settings", "none", "--size",
+    def open(self, *arguments, settings=("--settings", "none")):
+        self.viewer = self.start("octview", *self.common, *settings, "--size",
                                  f"{self.width}x{self.height}", *arguments, env=self.env)
         self.xdotool("search", "--sync", "--name", "^octview ")
         catches(self.viewer)
@@ -205,6 +218,26 @@ class Desk(Hands):
         return self.ask("get", key=key)["value"]
 
     # ---- hands ----
+
+    def until(self, true, what):
+        def is_so():
+            self.keep_camera()
+            return true()
+        until(is_so, what)
+
+    def xdotool(self, *words):
+        subprocess.run(["xdotool", *map(str, words)], env=self.env, timeout=PATIENCE_S, check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def keys(self, *keys):
+        self.xdotool("key", *keys)
+        time.sleep(self.PAUSE_S)
+
+    def drag(self, x0, y0, x1, y1, button=1):
+        self.xdotool("mousemove", x0, y0, "mousedown", button)
+        self.xdotool("mousemove", (x0 + x1) // 2, (y0 + y1) // 2, "mousemove", x1, y1)
+        time.sleep(0.2)
+        self.xdotool("mouseup", button)
 
     def type(self, text):
         self.xdotool("type", "--delay", "40", text)

@@ -28,7 +28,6 @@ struct rig {
 
 static void open_rig(struct rig *r, uint32_t history)
 {
-    struct oct_error err = {.text = ""};
     r->plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     r->raw = open_ring(SLOTS, oct_raw_slot_bytes(&r->plan.geometry));
     r->images = open_ring(SLOTS, oct_image_slot_bytes(&r->plan.geometry));
@@ -40,8 +39,7 @@ static void open_rig(struct rig *r, uint32_t history)
                                                .losses = r->losses,
                                                .buffer_bscans = BUFFER,
                                                .history_bscans = history};
-    if (oct_keeper_create(&r->keeper, &options, &err))
-        fail_msg("%s", err.text);
+    must(oct_keeper_create(&r->keeper, &options, &failure));
 }
 
 static void close_rig(struct rig *r)
@@ -173,7 +171,7 @@ static void read_one(struct rig *r)
     assert_int_equal(read_all(r, &number, 1, UINT64_MAX, &passed), 1);
 }
 
-static void what_comes_at_once_after_a_pause_is_no_slow_disk(void **state)
+TEST(what_comes_at_once_after_a_pause_is_no_slow_disk)
 {
     struct rig r;
     uint64_t next = 0;
@@ -230,7 +228,7 @@ static void *release_across_a_pause(void *argument)
     return NULL;
 }
 
-static void a_release_that_a_pause_cut_in_two_is_no_slow_disk(void **state)
+TEST(a_release_that_a_pause_cut_in_two_is_no_slow_disk)
 {
     struct rig r;
     struct release release = {.rig = &r};
@@ -252,7 +250,7 @@ static void a_release_that_a_pause_cut_in_two_is_no_slow_disk(void **state)
     close_rig(&r);
 }
 
-static void a_recorder_that_stalls_loses_bscans_with_a_reason_and_nobody_waits(void **state)
+TEST(a_recorder_that_stalls_loses_bscans_with_a_reason_and_nobody_waits)
 {
     struct rig r;
     uint64_t numbers[200], passed;
@@ -297,7 +295,7 @@ static void expect_waiting(struct rig *r, uint32_t n)
     assert_int_equal(s.n_waiting, n);
 }
 
-static void memory_is_taken_only_for_what_has_to_wait(void **state)
+TEST(memory_is_taken_only_for_what_has_to_wait)
 {
     enum { MOST = 3, ROUNDS = 40 };
     struct rig r;
@@ -352,7 +350,7 @@ static void *read_slowly(void *argument)
     return NULL;
 }
 
-static void a_keeper_that_drains_drops_nothing(void **state)
+TEST(a_keeper_that_drains_drops_nothing)
 {
     struct rig r;
     pthread_t reader;
@@ -369,7 +367,7 @@ static void a_keeper_that_drains_drops_nothing(void **state)
     close_rig(&r);
 }
 
-static void unwanted_bscans_pass_without_their_pixels(void **state)
+TEST(unwanted_bscans_pass_without_their_pixels)
 {
     struct rig r;
     const struct oct_kept *kept;
@@ -395,7 +393,7 @@ static struct oct_kept new_frame(void)
     return kept;
 }
 
-static void the_history_is_held_while_new_bscans_come_and_gives_way_to_them(void **state)
+TEST(the_history_is_held_while_new_bscans_come_and_gives_way_to_them)
 {
     struct rig r;
     uint64_t numbers[200], passed;
@@ -447,7 +445,7 @@ static void the_history_is_held_while_new_bscans_come_and_gives_way_to_them(void
     close_rig(&r);
 }
 
-static void memory_that_is_not_there_is_refused(void **state)
+TEST(memory_that_is_not_there_is_refused)
 {
     struct rig r;
     struct oct_error err = {.text = ""};
@@ -524,7 +522,7 @@ static uint64_t end_probe(struct probe *probe)
 
 /* The main loop asks for memory with every reply: it must not wait for all of the history's, as it
  * does beside memory that is taken in one piece. */
-static void much_memory_is_taken_and_given_back_without_holding_up_other_threads(void **state)
+TEST(much_memory_is_taken_and_given_back_without_holding_up_other_threads)
 {
     enum { MUCH = 40000 };
     struct probe probe;
@@ -550,20 +548,4 @@ static void much_memory_is_taken_and_given_back_without_holding_up_other_threads
                       (double)worst_ns * 1e-6, (double)one_piece_ns * 1e-6);
     }
     assert_true(worst_ns <= one_piece_ns / 5);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_comes_at_once_after_a_pause_is_no_slow_disk),
-        cmocka_unit_test(a_release_that_a_pause_cut_in_two_is_no_slow_disk),
-        cmocka_unit_test(a_recorder_that_stalls_loses_bscans_with_a_reason_and_nobody_waits),
-        cmocka_unit_test(memory_is_taken_only_for_what_has_to_wait),
-        cmocka_unit_test(a_keeper_that_drains_drops_nothing),
-        cmocka_unit_test(unwanted_bscans_pass_without_their_pixels),
-        cmocka_unit_test(the_history_is_held_while_new_bscans_come_and_gives_way_to_them),
-        cmocka_unit_test(memory_that_is_not_there_is_refused),
-        cmocka_unit_test(much_memory_is_taken_and_given_back_without_holding_up_other_threads),
-    };
-    return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);
 }

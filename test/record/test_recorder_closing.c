@@ -196,9 +196,11 @@ static void expect_count(const char *folder, unsigned n)
     assert_int_equal(count_entries(folder), n);
 }
 
+#define CASE(name) TEST_WITH(name, reset_disk, NULL)
+
 /* ---- cases: nothing fails ---- */
 
-static void the_next_file_does_not_wait_for_the_sync_of_the_one_before(void **state)
+CASE(the_next_file_does_not_wait_for_the_sync_of_the_one_before)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -225,7 +227,7 @@ static void the_next_file_does_not_wait_for_the_sync_of_the_one_before(void **st
     close_rig(&r);
 }
 
-static void what_the_old_file_gets_safe_counts_at_once_and_for_itself(void **state)
+CASE(what_the_old_file_gets_safe_counts_at_once_and_for_itself)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -254,7 +256,7 @@ static void what_the_old_file_gets_safe_counts_at_once_and_for_itself(void **sta
     close_rig(&r);
 }
 
-static void a_third_file_waits_until_the_first_is_closed(void **state)
+CASE(a_third_file_waits_until_the_first_is_closed)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -272,7 +274,7 @@ static void a_third_file_waits_until_the_first_is_closed(void **state)
     close_rig(&r);
 }
 
-static void stop_waits_for_the_file_being_closed(void **state)
+CASE(stop_waits_for_the_file_being_closed)
 {
     for (uint64_t n = 0; n <= 2; n += 2) { /* alone, and with the next open */
         struct rig r;
@@ -308,7 +310,7 @@ static void stop_waits_for_the_file_being_closed(void **state)
     }
 }
 
-static void the_end_of_the_daemon_waits_for_both_files(void **state)
+CASE(the_end_of_the_daemon_waits_for_both_files)
 {
     struct rig r;
     char paths[8][256];
@@ -320,7 +322,7 @@ static void the_end_of_the_daemon_waits_for_both_files(void **state)
     close_rig(&r);
 }
 
-static void no_descriptor_and_no_thread_is_left(void **state)
+CASE(no_descriptor_and_no_thread_is_left)
 {
     static const char fds[] = "/proc/self/fd", threads[] = "/proc/self/task";
     struct rig r;
@@ -346,7 +348,7 @@ static void no_descriptor_and_no_thread_is_left(void **state)
 
 /* ---- cases: something fails ---- */
 
-static void a_close_that_fails_ends_the_recording_with_the_old_files_name(void **state)
+CASE(a_close_that_fails_ends_the_recording_with_the_old_files_name)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -382,7 +384,7 @@ static void a_close_that_fails_ends_the_recording_with_the_old_files_name(void *
     close_rig(&r);
 }
 
-static void rows_that_were_synced_before_a_close_that_fails_stay_written(void **state)
+CASE(rows_that_were_synced_before_a_close_that_fails_stay_written)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -406,7 +408,7 @@ static void rows_that_were_synced_before_a_close_that_fails_stay_written(void **
     close_rig(&r);
 }
 
-static void a_name_taken_meanwhile_costs_the_name_and_no_bscan(void **state)
+CASE(a_name_taken_meanwhile_costs_the_name_and_no_bscan)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -457,13 +459,13 @@ static void expect_two_failures(bool stop)
     close_rig(&r);
 }
 
-static void of_two_files_that_fail_both_are_told_the_older_first(void **state)
+CASE(of_two_files_that_fail_both_are_told_the_older_first)
 {
     expect_two_failures(false);
     expect_two_failures(true);
 }
 
-static void a_file_that_cannot_begin_leaves_the_one_before_whole(void **state)
+CASE(a_file_that_cannot_begin_leaves_the_one_before_whole)
 {
     for (int old_fails = 0; old_fails <= 1; old_fails++) {
         struct rig r;
@@ -493,7 +495,7 @@ static void a_file_that_cannot_begin_leaves_the_one_before_whole(void **state)
     }
 }
 
-static void a_write_that_fails_waits_for_the_file_being_closed(void **state)
+CASE(a_write_that_fails_waits_for_the_file_being_closed)
 {
     struct rig r;
     struct oct_recorder_status s;
@@ -516,7 +518,7 @@ static void a_write_that_fails_waits_for_the_file_being_closed(void **state)
     close_rig(&r);
 }
 
-static void a_close_that_fails_at_the_end_of_the_daemon_is_told(void **state)
+CASE(a_close_that_fails_at_the_end_of_the_daemon_is_told)
 {
     struct rig r;
     struct ear ear;
@@ -532,21 +534,5 @@ static void a_close_that_fails_at_the_end_of_the_daemon_is_told(void **state)
 int main(void)
 {
     disk_calls = (struct disk_calls){.pwrite = write_when_told, .fdatasync = sync_when_told};
-#define CASE(name) cmocka_unit_test_setup(name, reset_disk)
-    const struct CMUnitTest tests[] = {
-        CASE(the_next_file_does_not_wait_for_the_sync_of_the_one_before),
-        CASE(what_the_old_file_gets_safe_counts_at_once_and_for_itself),
-        CASE(a_third_file_waits_until_the_first_is_closed),
-        CASE(stop_waits_for_the_file_being_closed),
-        CASE(the_end_of_the_daemon_waits_for_both_files),
-        CASE(no_descriptor_and_no_thread_is_left),
-        CASE(a_close_that_fails_ends_the_recording_with_the_old_files_name),
-        CASE(rows_that_were_synced_before_a_close_that_fails_stay_written),
-        CASE(a_name_taken_meanwhile_costs_the_name_and_no_bscan),
-        CASE(of_two_files_that_fail_both_are_told_the_older_first),
-        CASE(a_file_that_cannot_begin_leaves_the_one_before_whole),
-        CASE(a_write_that_fails_waits_for_the_file_being_closed),
-        CASE(a_close_that_fails_at_the_end_of_the_daemon_is_told),
-    };
-    return cmocka_run_group_tests_name("recorder_closing", tests, NULL, NULL);
+    return test_run();
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void results_on_time_are_in_the_file_of_their_volume(void **state)
+TEST(results_on_time_are_in_the_file_of_their_volume)
 {
     struct scene s;
     char paths[8][256];
@@ -36,7 +36,7 @@ static void results_on_time_are_in_the_file_of_their_volume(void **state)
     close_scene(&s);
 }
 
-static void results_come_to_an_open_file_while_no_bscan_does(void **state)
+TEST(results_come_to_an_open_file_while_no_bscan_does)
 {
     struct scene s;
     struct oct_recorder_status status;
@@ -51,7 +51,7 @@ static void results_come_to_an_open_file_while_no_bscan_does(void **state)
     close_scene(&s);
 }
 
-static void bscans_that_an_analysis_skips_have_no_row_and_hold_up_nothing(void **state)
+TEST(bscans_that_an_analysis_skips_have_no_row_and_hold_up_nothing)
 {
     struct scene s;
     struct ear ear;
@@ -75,7 +75,7 @@ static void bscans_that_an_analysis_skips_have_no_row_and_hold_up_nothing(void *
     close_scene(&s);
 }
 
-static void results_of_closed_files_are_missed_and_others_are_nobodys(void **state)
+TEST(results_of_closed_files_are_missed_and_others_are_nobodys)
 {
     struct scene s;
     struct oct_recorder_status status;
@@ -101,7 +101,7 @@ static void results_of_closed_files_are_missed_and_others_are_nobodys(void **sta
     close_scene(&s);
 }
 
-static void a_result_waits_for_a_file_that_is_not_open_yet(void **state)
+TEST(a_result_waits_for_a_file_that_is_not_open_yet)
 {
     struct scene s;
     char paths[8][256];
@@ -120,7 +120,7 @@ static void a_result_waits_for_a_file_that_is_not_open_yet(void **state)
     close_scene(&s);
 }
 
-static void wrong_results_are_refused_and_counted(void **state)
+TEST(wrong_results_are_refused_and_counted)
 {
     struct scene s;
     struct oct_recorder_status status;
@@ -167,7 +167,7 @@ static void wrong_results_are_refused_and_counted(void **state)
     close_scene(&s);
 }
 
-static void a_result_of_a_bscan_that_never_comes_blocks_nothing(void **state)
+TEST(a_result_of_a_bscan_that_never_comes_blocks_nothing)
 {
     struct scene s;
     struct oct_recorder_status status;
@@ -203,7 +203,7 @@ static void *analyse(void *argument)
     return NULL;
 }
 
-static void volumes_of_one_bscan_at_a_high_rate_are_all_there(void **state)
+TEST(volumes_of_one_bscan_at_a_high_rate_are_all_there)
 {
     enum { MANY = 80 };
     struct scene s;
@@ -237,13 +237,12 @@ static void volumes_of_one_bscan_at_a_high_rate_are_all_there(void **state)
     close_scene(&s);
 }
 
-static void the_last_seconds_have_no_results(void **state)
+TEST(the_last_seconds_have_no_results)
 {
     struct scene s;
     struct oct_recorder_status status;
     struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS];
     struct oct_volume_reader *reader;
-    struct oct_error err;
     unsigned n;
     memset(&s, 0, sizeof(s));
     open_scene(&s, V, 4096);
@@ -258,27 +257,11 @@ static void the_last_seconds_have_no_results(void **state)
                                                  .config_text = "",
                                                  .eye = "",
                                                  .pseudonym = ""};
-    assert_int_equal(oct_recorder_save_history(s.rig.recorder, &settings, "last", &err), OCT_OK);
+    must(oct_recorder_save_history(s.rig.recorder, &settings, "last", &failure));
     WAIT(&s.rig, status, status.history.n_files == 1);
-    assert_int_equal(oct_volume_open(&reader, status.history.file, &err), OCT_OK);
-    assert_int_equal(oct_volume_datasets(reader, datasets, &n, &err), OCT_OK);
+    must(oct_volume_open(&reader, status.history.file, &failure));
+    must(oct_volume_datasets(reader, datasets, &n, &failure));
     assert_int_equal(n, 0);
     oct_volume_reader_destroy(reader);
     close_rig(&s.rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_on_time_are_in_the_file_of_their_volume),
-        cmocka_unit_test(results_come_to_an_open_file_while_no_bscan_does),
-        cmocka_unit_test(bscans_that_an_analysis_skips_have_no_row_and_hold_up_nothing),
-        cmocka_unit_test(results_of_closed_files_are_missed_and_others_are_nobodys),
-        cmocka_unit_test(a_result_waits_for_a_file_that_is_not_open_yet),
-        cmocka_unit_test(wrong_results_are_refused_and_counted),
-        cmocka_unit_test(a_result_of_a_bscan_that_never_comes_blocks_nothing),
-        cmocka_unit_test(volumes_of_one_bscan_at_a_high_rate_are_all_there),
-        cmocka_unit_test(the_last_seconds_have_no_results),
-    };
-    return cmocka_run_group_tests_name("recorder results", tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static void set_disk(bool hangs, bool fails)
     pthread_mutex_unlock(&disk.lock);
 }
 
-static void a_recording_needs_room_for_results_too(void **state)
+TEST(a_recording_needs_room_for_results_too)
 {
     const double bscans = V * (N * M * 2 + M * D),
                  columns = sizeof(uint32_t) + 1, /* of float images: rows, valid */
@@ -85,7 +85,7 @@ static void a_recording_needs_room_for_results_too(void **state)
     close_scene(&s);
 }
 
-static void a_recorder_that_lags_behind_its_disk_loses_results_at_most(void **state)
+TEST(a_recorder_that_lags_behind_its_disk_loses_results_at_most)
 {
     struct scene s;
     struct oct_recorder_status status;
@@ -118,7 +118,7 @@ static void a_recorder_that_lags_behind_its_disk_loses_results_at_most(void **st
     close_scene(&s);
 }
 
-static void a_write_of_a_result_that_fails_fails_its_file(void **state)
+TEST(a_write_of_a_result_that_fails_fails_its_file)
 {
     struct scene s;
     struct oct_recorder_status status;
@@ -145,10 +145,5 @@ static void a_write_of_a_result_that_fails_fails_its_file(void **state)
 int main(void)
 {
     disk_calls = (struct disk_calls){.pwrite = write_when_told, .fdatasync = sync_when_told};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_recording_needs_room_for_results_too),
-        cmocka_unit_test(a_recorder_that_lags_behind_its_disk_loses_results_at_most),
-        cmocka_unit_test(a_write_of_a_result_that_fails_fails_its_file),
-    };
-    return cmocka_run_group_tests_name("recorder results on a disk", tests, NULL, NULL);
+    return test_run();
 }

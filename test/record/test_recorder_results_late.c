@@ -5,7 +5,7 @@ enum { PATIENT_MS = 600000 }; /* of a file: however slow the machine is */
 
 /* While the analysis is at work at the last B-scan of volume v, the next volumes are recorded, and
  * the file of v still gets what comes of it. */
-static void a_file_waits_in_the_background_for_what_is_outstanding(void **state)
+TEST(a_file_waits_in_the_background_for_what_is_outstanding)
 {
     struct scene s;
     struct oct_recorder_status status;
@@ -44,7 +44,7 @@ static void a_file_waits_in_the_background_for_what_is_outstanding(void **state)
 
 /* Volumes much shorter than the work at one of them: the oldest file keeps waiting, the newest ones
  * make room, and what the other analysis says of them is not lost. */
-static void of_many_files_that_wait_the_oldest_is_kept(void **state)
+TEST(of_many_files_that_wait_the_oldest_is_kept)
 {
     enum { MANY = 9, WAITING = 4 };
     struct scene s;
@@ -69,7 +69,7 @@ static void of_many_files_that_wait_the_oldest_is_kept(void **state)
     close_scene(&s);
 }
 
-static void stop_waits_for_the_results_of_the_last_bscan(void **state)
+TEST(stop_waits_for_the_results_of_the_last_bscan)
 {
     struct scene s;
     struct oct_recorder_status status;
@@ -96,7 +96,7 @@ static void stop_waits_for_the_results_of_the_last_bscan(void **state)
     close_scene(&s);
 }
 
-static void the_image_of_a_volume_that_was_cut_off_is_not_waited_for(void **state)
+TEST(the_image_of_a_volume_that_was_cut_off_is_not_waited_for)
 {
     struct scene s;
     struct oct_recorder_status status;
@@ -114,7 +114,7 @@ static void the_image_of_a_volume_that_was_cut_off_is_not_waited_for(void **stat
 
 /* An image of a volume that lacks its last B-scan comes with the next volume: nothing of it comes
  * after that. */
-static void a_whole_image_of_a_volume_is_the_last_one(void **state)
+TEST(a_whole_image_of_a_volume_is_the_last_one)
 {
     struct scene s;
     open_scene_awaiting(&s, V, 4096, PATIENT_MS);
@@ -128,7 +128,7 @@ static void a_whole_image_of_a_volume_is_the_last_one(void **state)
     close_scene(&s);
 }
 
-static void a_stop_within_a_volume_keeps_later_results_of_it_out(void **state)
+TEST(a_stop_within_a_volume_keeps_later_results_of_it_out)
 {
     struct scene s;
     struct oct_recorder_status status;
@@ -156,7 +156,7 @@ static void a_stop_within_a_volume_keeps_later_results_of_it_out(void **state)
     close_scene(&s);
 }
 
-static void an_analysis_that_hangs_is_waited_for_once_and_not_again(void **state)
+TEST(an_analysis_that_hangs_is_waited_for_once_and_not_again)
 {
     enum { MORE = 6 };
     struct scene s;
@@ -198,7 +198,7 @@ static void an_analysis_that_hangs_is_waited_for_once_and_not_again(void **state
     close_scene(&s);
 }
 
-static void a_shutdown_waits_a_thirtieth_as_long(void **state)
+TEST(a_shutdown_waits_a_thirtieth_as_long)
 {
     struct scene s;
     struct oct_recorder_status status;
@@ -219,7 +219,7 @@ static void a_shutdown_waits_a_thirtieth_as_long(void **state)
     close_scene(&s);
 }
 
-static void analyses_that_have_ended_are_not_waited_for(void **state)
+TEST(analyses_that_have_ended_are_not_waited_for)
 {
     struct scene s;
     struct ear ear;
@@ -237,20 +237,4 @@ static void analyses_that_have_ended_are_not_waited_for(void **state)
     assert_int_equal(list_files(&s.rig, paths, 8), 1);
     assert_int_equal(cells_of(paths[0], 0), 4);
     close_scene(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_waits_in_the_background_for_what_is_outstanding),
-        cmocka_unit_test(of_many_files_that_wait_the_oldest_is_kept),
-        cmocka_unit_test(stop_waits_for_the_results_of_the_last_bscan),
-        cmocka_unit_test(the_image_of_a_volume_that_was_cut_off_is_not_waited_for),
-        cmocka_unit_test(a_whole_image_of_a_volume_is_the_last_one),
-        cmocka_unit_test(a_stop_within_a_volume_keeps_later_results_of_it_out),
-        cmocka_unit_test(an_analysis_that_hangs_is_waited_for_once_and_not_again),
-        cmocka_unit_test(a_shutdown_waits_a_thirtieth_as_long),
-        cmocka_unit_test(analyses_that_have_ended_are_not_waited_for),
-    };
-    return cmocka_run_group_tests_name("recorder results late", tests, NULL, NULL);
 }

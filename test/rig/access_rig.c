@@ -36,7 +36,6 @@ int make_rig(void **state)
     struct rig *rig = calloc(1, sizeof(*rig));
     const char *base = getenv("TMPDIR");
     char public[OCT_CURVE_KEY_BYTES], secret[OCT_CURVE_KEY_BYTES], path[400], line[128];
-    struct oct_error err;
     snprintf(rig->folder, sizeof(rig->folder), "%s/access-XXXXXX", base ? base : "/tmp");
     assert_non_null(mkdtemp(rig->folder));
     snprintf(rig->secret, sizeof(rig->secret), "%s/octd.key_secret", rig->folder);
@@ -51,8 +50,7 @@ int make_rig(void **state)
         key_path(rig, i, path);
         write_file(path, line, 0644);
     }
-    if (oct_access_create(&rig->access, rig->secret, rig->allowed, &err))
-        fail_msg("%s", err.text);
+    must(oct_access_create(&rig->access, rig->secret, rig->allowed, &failure));
     *state = rig;
     return 0;
 }

@@ -96,9 +96,7 @@ struct oct_analysis_setup oct_suite_setup(const struct oct_suite_bscan *b,
 
 void oct_suite_result_open(struct oct_suite_result *r, const struct oct_image_form *form)
 {
-    struct oct_error err = {.text = ""};
-    if (oct_image_form_check(form, &err))
-        fail_msg("%s", err.text);
+    must(oct_image_form_check(form, &failure));
     *r = (struct oct_suite_result){.form = *form, .bytes = oct_image_form_bytes(form)};
     r->memory = malloc(r->bytes + GUARD_BYTES);
     assert_non_null(r->memory);

@@ -8,12 +8,10 @@
 
 void open_assembler(struct assembler_rig *r, uint64_t patience_us)
 {
-    struct oct_error err = {.text = ""};
-    assert_int_equal(oct_geometry_init(&r->geometry, N, M, V, 0, 0, OCT_SAMPLE_U8, &err), OCT_OK);
+    must(oct_geometry_init(&r->geometry, N, M, V, 0, 0, OCT_SAMPLE_U8, &failure));
     r->ring = open_ring(SLOTS, oct_raw_slot_bytes(&r->geometry));
     r->reader = add_reader(r->ring, true, 0);
-    assert_int_equal(oct_assembler_create(&r->assembler, &r->geometry, r->ring, patience_us, &err),
-                     OCT_OK);
+    must(oct_assembler_create(&r->assembler, &r->geometry, r->ring, patience_us, &failure));
     r->counts = oct_assembler_counts(r->assembler);
 }
 

@@ -25,15 +25,13 @@ static void run_film(struct cell_judge *j, const struct cell_film *film,
                      const struct oct_cells_film_setup *setup, double frame_s)
 {
     const struct cell_film_setup *s = &film->setup;
-    struct oct_error err = {.text = ""};
     struct oct_cells_film *tracked;
     struct oct_picture picture;
     struct oct_cells_grid grid;
     double *time_s = calloc(s->height, sizeof *time_s);
     assert_non_null(time_s);
-    assert_int_equal(oct_picture_init(&picture, s->height, s->width, false, &err), OCT_OK);
-    if (oct_cells_film_create(&tracked, setup, &err))
-        fail_msg("%s", err.text);
+    must(oct_picture_init(&picture, s->height, s->width, false, &failure));
+    must(oct_cells_film_create(&tracked, setup, &failure));
     oct_cells_film_grid(tracked, &grid);
     j->px = grid.dx * s->dx;
     for (unsigned frame = 0; frame < s->n_frames; frame++) {
@@ -43,9 +41,8 @@ static void run_film(struct cell_judge *j, const struct cell_film *film,
         for (uint32_t y = 0; y < s->height; y++)
             time_s[y] = frame_s * (frame + s->scan * y / s->height);
         cell_film_draw(film, frame, &picture);
-        if (oct_cells_film_push(tracked, &picture, frame_s > 0 ? &times : NULL, 0, &found, &n,
-                                &err))
-            fail_msg("%s", err.text);
+        must(oct_cells_film_push(tracked, &picture, frame_s > 0 ? &times : NULL, 0, &found, &n,
+                                 &failure));
         for (unsigned i = 0; i < n; i++)
             add_row(j, frame, &found[i]);
     }
@@ -164,7 +161,6 @@ void cell_judge_run(struct cell_judge *j, const struct cell_film_setup *film_set
 {
     struct cell_film film;
     struct lists l = {0};
-    struct oct_error err = {.text = ""};
     struct oct_cells_film_setup whole = *setup;
     *j = (struct cell_judge){0};
     whole.height = film_setup->height;
@@ -174,9 +170,8 @@ void cell_judge_run(struct cell_judge *j, const struct cell_film_setup *film_set
     run_film(j, &film, &whole, frame_s);
     keep_tracks_that_count(j, setup->params.min_frames);
     list_cells(&l, j, &film, oct_cells_border(&setup->params), setup->params.detect_every);
-    if (oct_cells_score(l.truth, l.n_true, l.found, l.n_found, film_setup->radius / 2, &j->score,
-                        &err))
-        fail_msg("%s", err.text);
+    must(oct_cells_score(l.truth, l.n_true, l.found, l.n_found, film_setup->radius / 2, &j->score,
+                         &failure));
     if (getenv("OCT_CELLS_FAULTS"))
         print_all(j, &l);
     free(l.truth);

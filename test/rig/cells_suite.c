@@ -26,9 +26,7 @@ struct pair {
 static void make_engine(const struct oct_cells_engine_ops *ops, struct oct_cells_engine **engine,
                         const struct oct_cells_engine_setup *setup)
 {
-    struct oct_error err = {.text = ""};
-    if (ops->create(engine, setup, &err))
-        fail_msg("%s", err.text);
+    must(ops->create(engine, setup, &failure));
 }
 
 static struct pair *open(const struct suite *suite, const struct oct_cells_params *params,
@@ -125,10 +123,8 @@ static void look(struct pair *p, const struct oct_picture *picture, unsigned mos
 {
     struct oct_error err = {.text = ""};
     memset(p->cells, 0, sizeof(p->cells));
-    if (p->ops->look(p->engine, picture, p->cells, most, &p->n, &err))
-        fail_msg("%s", err.text);
-    if (oct_cells_cpu_engine.look(p->cpu, picture, p->wanted, most, &p->n_wanted, &err))
-        fail_msg("%s", err.text);
+    must(p->ops->look(p->engine, picture, p->cells, most, &p->n, &failure));
+    must(oct_cells_cpu_engine.look(p->cpu, picture, p->wanted, most, &p->n_wanted, &failure));
     const unsigned n = p->n < most ? p->n : most;
     assert_int_equal(p->n, p->n_wanted);
     oct_cells_suite_compare_cells(p->cells, n, p->wanted, n);
@@ -189,11 +185,9 @@ static void follow(struct pair *p)
 {
     struct oct_cell_start starts[STARTS];
     struct oct_cell_end ends[STARTS], wanted[STARTS];
-    struct oct_error err = {.text = ""};
     oct_cells_suite_starts(&p->setup, p->wanted, p->n_wanted, starts, STARTS);
-    if (p->ops->follow(p->engine, starts, STARTS, ends, &err))
-        fail_msg("%s", err.text);
-    assert_int_equal(oct_cells_cpu_engine.follow(p->cpu, starts, STARTS, wanted, &err), OCT_OK);
+    must(p->ops->follow(p->engine, starts, STARTS, ends, &failure));
+    must(oct_cells_cpu_engine.follow(p->cpu, starts, STARTS, wanted, &failure));
     oct_cells_suite_compare_ends(ends, wanted, STARTS);
     assert_true(!ends[STARTS - 1].defined && ends[STARTS - 2].left && ends[0].defined);
     compare_fields(p, STARTS);

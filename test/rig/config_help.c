@@ -5,12 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void config_assert_ok(enum oct_err code, const struct oct_error *err)
-{
-    if (code)
-        fail_msg("code %d: %s", (int)code, err->text);
-}
-
 void config_refuse(const char *text, struct oct_error *err)
 {
     struct oct_config config, before;
@@ -25,9 +19,8 @@ void config_refuse(const char *text, struct oct_error *err)
 
 void config_accept(struct oct_config *config, const char *text)
 {
-    struct oct_error err = {.text = ""};
     oct_config_init(config);
-    config_assert_ok(oct_config_load_text(config, text, "lab.ini", &err), &err);
+    must(oct_config_load_text(config, text, "lab.ini", &failure));
 }
 
 void config_write_file(const char *path, const char *text)
@@ -36,14 +29,6 @@ void config_write_file(const char *path, const char *text)
     assert_non_null(file);
     assert_true(fputs(text, file) >= 0);
     assert_int_equal(fclose(file), 0);
-}
-
-char *config_temp_path(const char *name)
-{
-    static char path[4096];
-    const char *folder = getenv("TMPDIR");
-    snprintf(path, sizeof(path), "%s/%s", folder ? folder : "/tmp", name);
-    return path;
 }
 
 void config_assert_same(const struct oct_config *a, const struct oct_config *b)

@@ -14,9 +14,6 @@
             fail_msg("\"%s\" does not say \"%s\"", text, part);                                    \
     } while (0)
 
-/* Fails with the error's own words. */
-void config_assert_ok(enum oct_err code, const struct oct_error *err);
-
 /* Loads text as "lab.ini". The load must fail and leave the config unchanged; *err gets the
  * message. */
 void config_refuse(const char *text, struct oct_error *err);
@@ -25,9 +22,6 @@ void config_refuse(const char *text, struct oct_error *err);
 void config_accept(struct oct_config *config, const char *text);
 
 void config_write_file(const char *path, const char *text);
-
-/* TMPDIR/name, good until the next call. */
-char *config_temp_path(const char *name);
 
 /* The same values, those that the reference file ships with another value left out if asked. */
 void config_assert_same(const struct oct_config *a, const struct oct_config *b);

@@ -134,8 +134,7 @@ void oct_oracle_picture(struct oct_picture *picture, uint32_t height, uint32_t w
                         enum oct_oracle_kind kind, uint32_t seed)
 {
     uint32_t state = seed;
-    struct oct_error err;
-    assert_int_equal(oct_picture_init(picture, height, width, false, &err), OCT_OK);
+    must(oct_picture_init(picture, height, width, false, &failure));
     for (uint32_t y = 0; y < height; y++)
         for (uint32_t x = 0; x < width; x++)
             picture->pixels[(size_t)y * width + x] = (float)pixel_of(kind, y, x, &state);
@@ -144,12 +143,11 @@ void oct_oracle_picture(struct oct_picture *picture, uint32_t height, uint32_t w
 void oct_oracle_mask(struct oct_picture *picture, uint32_t seed)
 {
     uint32_t state = seed;
-    struct oct_error err;
     const uint32_t h = picture->height, w = picture->width;
     for (uint32_t y = 0; y < h; y++)
         for (uint32_t x = 0; x < w; x++)
             if (oct_oracle_random(&state) % 5 == 0 ||
                 (y > h / 8 && y < h / 3 && x > w / 2 && x < w - w / 8))
                 picture->pixels[(size_t)y * w + x] = NAN;
-    assert_int_equal(oct_picture_mask_not_finite(picture, &err), OCT_OK);
+    must(oct_picture_mask_not_finite(picture, &failure));
 }

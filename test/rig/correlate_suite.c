@@ -29,18 +29,16 @@ static size_t n_shifts(const struct oct_correlator_setup *s)
 
 static void run(const struct suite *suite, struct load *l)
 {
-    struct oct_error err = {.text = ""};
     struct oct_correlator *c;
     unsigned which;
     l->setup.n_batch = BATCH;
     l->setup.deadline_ms = suite->deadline_ms;
     l->c2d = calloc(BATCH * n_shifts(&l->setup), sizeof(float));
     assert_non_null(l->c2d);
-    if (suite->ops->create(&c, &l->setup, &err) ||
-        (l->cross && suite->ops->set_reference(c, &l->g, &err)) ||
-        suite->ops->run(c, l->f, 1, l->c2d, &which, &err) || /* less than a batch, then one */
-        suite->ops->run(c, l->f, BATCH, l->c2d, &which, &err))
-        fail_msg("%s", err.text);
+    must(suite->ops->create(&c, &l->setup, &failure) ||
+         (l->cross && suite->ops->set_reference(c, &l->g, &failure)) ||
+         suite->ops->run(c, l->f, 1, l->c2d, &which, &failure) || /* less than a batch, then one */
+         suite->ops->run(c, l->f, BATCH, l->c2d, &which, &failure));
     suite->ops->destroy(c);
 }
 

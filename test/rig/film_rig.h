@@ -1,4 +1,4 @@
-/* What tests of films share: a folder, files of bytes made by hand, and sequences that must open or
+/* What tests of films share: files of bytes made by hand, and sequences that must open or
  * must be refused. One thread. */
 #ifndef OCT_TEST_RIG_FILM_RIG_H
 #define OCT_TEST_RIG_FILM_RIG_H
@@ -7,13 +7,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* Setup and teardown of a group: a folder in TMPDIR, removed with all that is in it. */
-int film_folder_make(void **state);
-int film_folder_remove(void **state);
-
-/* A path in the folder, valid for the next seven calls; NULL: the folder. */
-const char *film_path(const char *name);
 
 /* A file that grows in memory; chunks of RIFF nest. */
 struct film_bytes {

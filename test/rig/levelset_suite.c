@@ -72,9 +72,7 @@ void oct_levelset_suite_compare(const struct oct_levelset_setup *setup, const fl
 static struct oct_levelset_engine *open_engine(const struct oct_levelset_setup *setup)
 {
     struct oct_levelset_engine *engine;
-    struct oct_error err = {.text = ""};
-    if (ops->create(&engine, setup, &err))
-        fail_msg("%s", err.text);
+    must(ops->create(&engine, setup, &failure));
     return engine;
 }
 
@@ -90,9 +88,7 @@ static struct oct_levelset_setup make_setup(const uint32_t dims[3],
 static void denoise(struct oct_levelset_engine *engine, const float *phi, float *result,
                     struct oct_levelset_report *report)
 {
-    struct oct_error err = {.text = ""};
-    if (ops->denoise(engine, phi, result, report, &err))
-        fail_msg("%s", err.text);
+    must(ops->denoise(engine, phi, result, report, &failure));
 }
 
 /* ---- against the definition ---- */
@@ -292,11 +288,10 @@ static void check_large(const uint32_t dims[3], enum oct_levelset_profile profil
     struct oct_levelset_engine *engine = open_engine(&setup), *cpu;
     float *phi = make_box(dims), *result = make_box(dims), *wanted = make_box(dims);
     struct oct_levelset_report report, cpu_report;
-    struct oct_error err;
     oct_levelset_suite_draw(dims, 1, 4, phi);
     denoise(engine, phi, result, &report);
-    assert_int_equal(oct_levelset_cpu.create(&cpu, &setup, &err), OCT_OK);
-    assert_int_equal(oct_levelset_cpu.denoise(cpu, phi, wanted, &cpu_report, &err), OCT_OK);
+    must(oct_levelset_cpu.create(&cpu, &setup, &failure));
+    must(oct_levelset_cpu.denoise(cpu, phi, wanted, &cpu_report, &failure));
     printf("# band %llu: %.4f s, on one core of the CPU %.2f s\n",
            (unsigned long long)report.n_band, report.seconds, cpu_report.seconds);
     oct_levelset_suite_compare(&setup, phi, result, wanted);

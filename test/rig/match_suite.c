@@ -36,12 +36,11 @@ void oct_match_scene_make(struct oct_match_scene *scene, uint32_t height, uint32
 {
     static const uint32_t at[N][2] = {{3, 12}, {8, 8}, {13, 2}};
     struct oct_picture all;
-    struct oct_error err;
     oct_oracle_picture(&all, height + 2 * MARGIN, width + 2 * MARGIN, OCT_ORACLE_U8, 17);
-    assert_int_equal(oct_picture_init(&scene->g, height, width, false, &err), OCT_OK);
+    must(oct_picture_init(&scene->g, height, width, false, &failure));
     cut(&scene->g, &all, MARGIN, MARGIN, 0);
     for (uint32_t i = 0; i < N; i++) { /* f(p) = all(p + at) = g(p + at - MARGIN) */
-        assert_int_equal(oct_picture_init(&scene->f[i], height, width, false, &err), OCT_OK);
+        must(oct_picture_init(&scene->f[i], height, width, false, &failure));
         cut(&scene->f[i], &all, at[i][0], at[i][1], 5 + i);
         scene->dy[i] = (int32_t)at[i][0] - (int32_t)MARGIN;
         scene->dx[i] = (int32_t)at[i][1] - (int32_t)MARGIN;
@@ -81,10 +80,9 @@ static struct oct_matcher *open(const struct suite *suite, const struct oct_matc
 {
     const struct oct_matcher_setup setup = setup_of(suite, scene->g.height, scene->g.width, masked);
     struct oct_matcher *m;
-    struct oct_error err = {.text = ""};
-    if (suite->ops->create(&m, &setup, &err) || suite->ops->set_reference(m, &scene->g, &err) ||
-        suite->ops->load(m, scene->f, N, &err))
-        fail_msg("%s", err.text);
+    must(suite->ops->create(&m, &setup, &failure) ||
+         suite->ops->set_reference(m, &scene->g, &failure) ||
+         suite->ops->load(m, scene->f, N, &failure));
     return m;
 }
 
@@ -95,8 +93,7 @@ static void mask_window(struct oct_picture *to, const struct oct_picture *from, 
                         uint32_t n_rows)
 {
     const size_t n = (size_t)from->height * from->width;
-    struct oct_error err;
-    assert_int_equal(oct_picture_init(to, from->height, from->width, true, &err), OCT_OK);
+    must(oct_picture_init(to, from->height, from->width, true, &failure));
     memcpy(to->pixels, from->pixels, n * sizeof(float));
     if (from->valid)
         memcpy(to->valid, from->valid, n);
@@ -162,10 +159,9 @@ static void whole_pictures(void **state)
     for (int masked = 0; masked < 2; masked++) {
         struct oct_match_scene scene;
         struct oct_match matches[N];
-        struct oct_error err;
         oct_match_scene_make(&scene, HEIGHT, WIDTH, masked);
         struct oct_matcher *m = open(suite, &scene, masked);
-        assert_int_equal(suite->ops->find(m, matches, &err), OCT_OK);
+        must(suite->ops->find(m, matches, &failure));
         for (unsigned i = 0; i < N; i++) {
             assert_int_equal(matches[i].dy, scene.dy[i]);
             assert_int_equal(matches[i].dx, scene.dx[i]);
@@ -196,10 +192,9 @@ static void windows_of_rows(void **state)
     for (int masked = 0; masked < 2; masked++) {
         struct oct_match_scene scene;
         struct oct_match matches[N_WINDOWS];
-        struct oct_error err;
         oct_match_scene_make(&scene, HEIGHT, WIDTH, masked);
         struct oct_matcher *m = open(suite, &scene, masked);
-        assert_int_equal(suite->ops->look(m, windows, N_WINDOWS, matches, &err), OCT_OK);
+        must(suite->ops->look(m, windows, N_WINDOWS, matches, &failure));
         for (unsigned i = 0; i + 1 < N_WINDOWS; i++)
             if (!isnan(matches[i].score))
                 check_window(&scene, &windows[i], &matches[i], 0.5);
@@ -260,7 +255,6 @@ static void light(struct oct_picture *p)
 static struct oct_picture waves_of(uint64_t seed, bool is_moved, double noise, bool is_lit)
 {
     struct oct_waves waves;
-    struct oct_error err;
     uint64_t random = 100 * seed + is_moved;
     oct_waves_init(&waves, seed, 6, 60);
     struct oct_picture p = oct_waves_picture(&waves, SIDE, SIDE, is_moved ? SHIFT_Y : 0,
@@ -268,7 +262,7 @@ static struct oct_picture waves_of(uint64_t seed, bool is_moved, double noise, b
     if (is_lit)
         light(&p);
     oct_waves_add_noise(&p, noise, &random);
-    assert_int_equal(oct_align_prepare(&p, &err), OCT_OK);
+    must(oct_align_prepare(&p, &failure));
     return p;
 }
 
@@ -282,16 +276,15 @@ static void matches_are_told_from_chance(void **state)
     const struct suite *suite = *state;
     const struct oct_matcher_setup setup = setup_of(suite, SIDE, SIDE, false);
     struct oct_matcher *m;
-    struct oct_error err = {.text = ""};
-    assert_int_equal(suite->ops->create(&m, &setup, &err), OCT_OK);
+    must(suite->ops->create(&m, &setup, &failure));
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct oct_match matches[2];
         struct oct_picture g = waves_of(3, false, rows[i].noise, rows[i].is_lit);
         struct oct_picture f[2] = {waves_of(3, true, rows[i].noise, rows[i].is_lit),
                                    waves_of(4, false, rows[i].noise, rows[i].is_lit)};
-        assert_int_equal(suite->ops->set_reference(m, &g, &err), OCT_OK);
-        assert_int_equal(suite->ops->load(m, f, 2, &err), OCT_OK);
-        assert_int_equal(suite->ops->find(m, matches, &err), OCT_OK);
+        must(suite->ops->set_reference(m, &g, &failure));
+        must(suite->ops->load(m, f, 2, &failure));
+        must(suite->ops->find(m, matches, &failure));
         for (unsigned k = 0; k < 2; k++) {
             const double score = (double)matches[k].score, sig = (double)matches[k].significance;
             if (oct_match_stands_out(score, sig, setup.max_dy, setup.max_dx) != (k == 0))
@@ -316,12 +309,11 @@ static void borders_are_no_match(void **state)
     struct oct_picture g = waves_of(3, false, 0, false), f = waves_of(3, true, 0, false);
     struct oct_match match;
     struct oct_matcher *m;
-    struct oct_error err = {.text = ""};
     setup.max_dx = -SHIFT_X - 1;
-    assert_int_equal(suite->ops->create(&m, &setup, &err), OCT_OK);
-    assert_int_equal(suite->ops->set_reference(m, &g, &err), OCT_OK);
-    assert_int_equal(suite->ops->load(m, &f, 1, &err), OCT_OK);
-    assert_int_equal(suite->ops->find(m, &match, &err), OCT_OK);
+    must(suite->ops->create(&m, &setup, &failure));
+    must(suite->ops->set_reference(m, &g, &failure));
+    must(suite->ops->load(m, &f, 1, &failure));
+    must(suite->ops->find(m, &match, &failure));
     assert_int_equal(match.dx, SHIFT_X + 1);
     assert_false(oct_match_is_inside(&match, setup.max_dy, setup.max_dx));
     suite->ops->destroy(m);

@@ -21,9 +21,7 @@ static double normal(struct dice *dice)
 static struct oct_picture open_picture(uint32_t height, uint32_t width, bool masked, float value)
 {
     struct oct_picture picture;
-    struct oct_error err = {.text = ""};
-    if (oct_picture_init(&picture, height, width, masked, &err))
-        fail_msg("%s", err.text);
+    must(oct_picture_init(&picture, height, width, masked, &failure));
     for (size_t i = 0; i < (size_t)height * width; i++)
         picture.pixels[i] = value;
     return picture;

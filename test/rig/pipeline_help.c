@@ -28,9 +28,7 @@ void sleep_us(uint64_t us)
 struct oct_ring *open_ring(unsigned n_slots, size_t slot_bytes)
 {
     struct oct_ring *ring;
-    struct oct_error err = {.text = ""};
-    if (oct_ring_create(&ring, n_slots, slot_bytes, NULL, NULL, &err))
-        fail_msg("%s", err.text);
+    must(oct_ring_create(&ring, n_slots, slot_bytes, NULL, NULL, &failure));
     return ring;
 }
 

@@ -79,7 +79,6 @@ void open_rings(struct rig *r)
 
 void open_recorder(struct rig *r)
 {
-    struct oct_error err = {.text = ""};
     const struct oct_recorder_options options = {
         .plan = &r->plan,
         .raw = r->raw,
@@ -93,8 +92,7 @@ void open_recorder(struct rig *r)
         .n_sources = r->n_sources,
         .await_ms = r->await_ms,
     };
-    if (oct_recorder_create(&r->recorder, &options, &err))
-        fail_msg("%s", err.text);
+    must(oct_recorder_create(&r->recorder, &options, &failure));
 }
 
 void open_rig(struct rig *r)
@@ -150,9 +148,7 @@ enum oct_err start_in(struct rig *r, const char *directory, bool spectra, bool b
 
 void start(struct rig *r)
 {
-    struct oct_error err = {.text = ""};
-    if (start_in(r, r->directory, true, true, &err))
-        fail_msg("%s", err.text);
+    must(start_in(r, r->directory, true, true, &failure));
 }
 
 struct oct_recorder_status status_of(const struct rig *r)
@@ -180,18 +176,16 @@ void expect_file(const char *path, uint32_t acquisition, uint64_t volume, uint32
                  uint32_t to)
 {
     struct oct_volume_reader *reader;
-    struct oct_error err;
     uint16_t spectra[M * N];
     uint8_t valid_lines[M], pixels[M * D];
-    if (oct_volume_open(&reader, path, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_open(&reader, path, &failure));
     const struct oct_volume_facts *facts = oct_volume_facts(reader);
     assert_int_equal(facts->n_valid, to - from);
     for (uint32_t v = 0; v < V; v++) {
         struct oct_raw_frame raw = {.spectra = spectra, .line_valid = valid_lines};
         bool valid, wanted = v >= from && v < to;
         if (facts->n_samples) {
-            assert_int_equal(oct_volume_read_spectra(reader, v, &raw, &valid, &err), OCT_OK);
+            must(oct_volume_read_spectra(reader, v, &raw, &valid, &failure));
             assert_int_equal(valid, wanted);
             if (wanted || !strstr(path, ".part")) /* one that was cut off may say anything */
                 assert_int_equal(raw.info.sequence, wanted ? volume * V + v + 7 : 0);
@@ -199,7 +193,7 @@ void expect_file(const char *path, uint32_t acquisition, uint64_t volume, uint32
                 assert_int_equal(spectra[i], (uint16_t)content(acquisition, volume * V + v, i));
         }
         if (facts->depth) {
-            assert_int_equal(oct_volume_read_image(reader, v, pixels, &valid, &err), OCT_OK);
+            must(oct_volume_read_image(reader, v, pixels, &valid, &failure));
             assert_int_equal(valid, wanted);
             for (uint32_t i = 0; wanted && i < M * D; i++)
                 assert_int_equal(pixels[i],

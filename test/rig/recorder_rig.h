@@ -35,6 +35,8 @@ void open_rings(struct rig *r);
 void open_recorder(struct rig *r);
 void open_rig(struct rig *r);
 
+#define RIG_TEST(name) TEST_ON(name, struct rig, r, open_rig(r), close_rig(r))
+
 /* Ends as the daemon does: closes the rings, then destroys the recorder. */
 void close_recorder(struct rig *r);
 void close_rig(struct rig *r);

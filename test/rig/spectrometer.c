@@ -9,9 +9,7 @@
 
 void oct_spectrometer_rig(struct oct_spectrometer *s, const struct oct_spectrometer_setup *setup)
 {
-    struct oct_error err;
-    assert_int_equal(oct_spectrometer_init(s, setup ? setup : &oct_spectrometer_standard, &err),
-                     OCT_OK);
+    must(oct_spectrometer_init(s, setup ? setup : &oct_spectrometer_standard, &failure));
 }
 
 void oct_spectrometer_rig_line(const struct oct_spectrometer *s, double depth_px, double phase,
@@ -27,10 +25,8 @@ uint16_t *oct_spectrometer_rig_mirror(const struct oct_spectrometer *s, double d
     const struct oct_reflector mirror = {depth_px, OCT_SPECTROMETER_SHARE, 0.3};
     uint16_t *samples = malloc((size_t)n_lines * s->setup.n_samples * sizeof(*samples));
     uint64_t n_clipped;
-    struct oct_error err;
     assert_non_null(samples);
-    assert_int_equal(
-        oct_spectrometer_bscan(s, &mirror, 1, 1, n_lines, seed, samples, &n_clipped, &err), OCT_OK);
+    must(oct_spectrometer_bscan(s, &mirror, 1, 1, n_lines, seed, samples, &n_clipped, &failure));
     return samples;
 }
 

@@ -169,7 +169,6 @@ void close_sink(struct sink *s)
 
 void open_pipeline(struct rig *r, struct fake_script fake, bool lends)
 {
-    struct oct_error err = {.text = ""};
     memset(r, 0, sizeof(*r));
     r->plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     fake.plan = &r->plan;
@@ -183,8 +182,7 @@ void open_pipeline(struct rig *r, struct fake_script fake, bool lends)
         .ring_bscans = 16,
         .lends = {lends, lends},
     };
-    if (oct_pipeline_create(&r->pipeline, &setup, &err))
-        fail_msg("%s", err.text);
+    must(oct_pipeline_create(&r->pipeline, &setup, &failure));
     r->form = (struct oct_image_form){.name = "scripted",
                                       .quantity = OCT_QUANTITY_INTENSITY_DB,
                                       .type = OCT_SAMPLE_F32,
@@ -212,9 +210,7 @@ enum oct_err try_stage(struct rig *r, const struct script *script, struct oct_st
 
 void open_stage(struct rig *r, const struct script *script, struct oct_stage_setup setup)
 {
-    struct oct_error err = {.text = ""};
-    if (try_stage(r, script, setup, &err))
-        fail_msg("%s", err.text);
+    must(try_stage(r, script, setup, &failure));
     open_sink(&r->results, oct_stage_results(r->stage).ring, setup.guaranteed, r->results.pause_us);
 }
 

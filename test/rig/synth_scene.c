@@ -22,11 +22,9 @@ struct oct_retina_params synth_params(uint32_t n_samples, uint32_t n_lines, uint
 
 struct oct_retina *synth_retina(const struct oct_retina_params *params)
 {
-    struct oct_error err = {0};
     struct oct_retina *retina;
 
-    if (oct_retina_create(&retina, params, &err))
-        fail_msg("%s", err.text);
+    must(oct_retina_create(&retina, params, &failure));
     return retina;
 }
 
@@ -116,7 +114,6 @@ struct synth_scene *synth_scene_open(const struct oct_retina_params *params, uin
                                      uint32_t n)
 {
     struct synth_scene *s = calloc(1, sizeof(*s));
-    struct oct_error err = {0};
 
     s->retina = synth_retina(params);
     s->facts = oct_retina_facts(s->retina);
@@ -124,9 +121,8 @@ struct synth_scene *synth_scene_open(const struct oct_retina_params *params, uin
     s->kernel = malloc((size_t)SYNTH_DEPTH * SYNTH_N_SAMPLES * sizeof(*s->kernel));
     s->q = calloc(SYNTH_N_SAMPLES, sizeof(double));
     s->theta = calloc(SYNTH_N_SAMPLES, sizeof(double));
-    if (oct_retina_render(s->retina, 0, first, n, s->spectra, &s->n_saturated, &err) ||
-        oct_retina_truth(s->retina, 0, &s->truth, &err))
-        fail_msg("%s", err.text);
+    must(oct_retina_render(s->retina, 0, first, n, s->spectra, &s->n_saturated, &failure) ||
+         oct_retina_truth(s->retina, 0, &s->truth, &failure));
     set_axis(s);
     for (uint32_t d = 0; d < SYNTH_DEPTH; d++)
         for (uint32_t i = 0; i < SYNTH_N_SAMPLES; i++)

@@ -189,10 +189,9 @@ void receive(void *socket, struct message *m)
 
 void receive_image(void *socket, struct message *m, struct oct_image_header *header)
 {
-    struct oct_error err = {.text = ""};
     receive(socket, m);
-    if (oct_image_header_decode(header, m->json, (size_t)m->n_json, (size_t)m->n_values, &err))
-        fail_msg("%s", err.text);
+    must(
+        oct_image_header_decode(header, m->json, (size_t)m->n_json, (size_t)m->n_values, &failure));
 }
 
 void receive_nothing(void *socket)

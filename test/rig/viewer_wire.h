@@ -15,7 +15,7 @@
 
 struct wire {
     void *context, *publisher;
-    char endpoint[512];
+    const char *endpoint;
     struct oct_subscriber *subscriber;
     struct oct_view_archive *archive;
     struct oct_view_picture picture;

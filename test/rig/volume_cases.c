@@ -24,9 +24,8 @@ struct oct_plan volume_plan(uint32_t n_samples, uint32_t n_lines, uint32_t n_bsc
                             enum oct_sample_type type)
 {
     struct oct_plan plan = {.axial_um = 5};
-    struct oct_error err;
-    if (oct_geometry_init(&plan.geometry, n_samples, n_lines, n_bscans, 3, 3 + depth, type, &err))
-        fail_msg("%s", err.text);
+    must(oct_geometry_init(&plan.geometry, n_samples, n_lines, n_bscans, 3, 3 + depth, type,
+                           &failure));
     plan.q_plus = plan.geometry.upsampled - 1;
     return plan;
 }
@@ -165,11 +164,9 @@ static void expect_picture(struct oct_volume_reader *r, uint32_t v, bool written
 void volume_expect(const char *path, const struct oct_geometry *g, const uint8_t *written,
                    bool with_spectra, bool with_bscans)
 {
-    struct oct_error err;
     struct oct_volume_reader *r;
     struct volume_bscan want, got;
-    if (oct_volume_open(&r, path, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_open(&r, path, &failure));
     const struct oct_volume_facts *f = oct_volume_facts(r);
     assert_int_equal(f->n_bscans, g->n_bscans);
     assert_int_equal(f->n_lines, g->n_lines);
@@ -231,30 +228,22 @@ struct oct_volume_writer *volume_make(const char *path, const struct oct_plan *p
                                       bool with_spectra, bool with_bscans)
 {
     struct oct_volume_writer *w;
-    struct oct_error err;
-    if (oct_volume_create(&w, path, plan, &volume_about, with_spectra, with_bscans, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_create(&w, path, plan, &volume_about, with_spectra, with_bscans, &failure));
     return w;
 }
 
 void volume_add(struct oct_volume_writer *w, const struct oct_plan *plan, uint32_t v, bool spectra,
                 bool bscans)
 {
-    struct oct_error err;
-    if (volume_put(w, &plan->geometry, v, spectra, bscans, &err))
-        fail_msg("%s", err.text);
+    must(volume_put(w, &plan->geometry, v, spectra, bscans, &failure));
 }
 
 void volume_sync(struct oct_volume_writer *w)
 {
-    struct oct_error err;
-    if (oct_volume_sync(w, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_sync(w, &failure));
 }
 
 void volume_close(struct oct_volume_writer *w)
 {
-    struct oct_error err;
-    if (oct_volume_close(w, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_close(w, &failure));
 }

@@ -54,7 +54,6 @@ static void test_bytes(void **state)
 {
     const unsigned threads[] = {0, 1, 3};
     struct oct_warp_phantom pair;
-    struct oct_error err = {.text = ""};
     make_pair(&pair, 21, 23, 26, 1);
     const size_t n = oct_warp_n_voxels(&pair.grid);
     float *u[2] = {oct_warp_suite_get(3 * n, sizeof(float)),
@@ -66,14 +65,14 @@ static void test_bytes(void **state)
             oct_warp_params_default(&setup.params, profile ? OCT_WARP_PAPER : OCT_WARP_OCTD,
                                     setup.grid.dims);
             if (threads[i] > 0)
-                assert_int_equal(oct_workers_create(&workers, threads[i], &err), OCT_OK);
+                must(oct_workers_create(&workers, threads[i], &failure));
             setup.workers = workers;
             struct oct_warp_suite_engine e = oct_warp_suite_open(&setup);
             for (int again = 0; again < 2; again++) { /* an engine keeps nothing */
                 float *to = u[i > 0 || again > 0];
                 memset(to, 0x7f, 3 * n * sizeof(float));
-                if (e.ops->solve(e.engine, pair.fixed, pair.moving, NULL, to, NULL, NULL, &err))
-                    fail_msg("%s", err.text);
+                must(e.ops->solve(e.engine, pair.fixed, pair.moving, NULL, to, NULL, NULL,
+                                  &failure));
                 assert_memory_equal(u[0], to, 3 * n * sizeof(float));
             }
             oct_warp_suite_close(&e);

@@ -64,9 +64,7 @@ enum oct_err oct_warp_suite_create(struct oct_warp_suite_engine *e,
 struct oct_warp_suite_engine oct_warp_suite_open(const struct oct_warp_setup *setup)
 {
     struct oct_warp_suite_engine e;
-    struct oct_error err = {.text = ""};
-    if (oct_warp_suite_create(&e, setup, &err))
-        fail_msg("%s", err.text);
+    must(oct_warp_suite_create(&e, setup, &failure));
     return e;
 }
 
@@ -82,9 +80,7 @@ void oct_warp_suite_solve(const struct oct_warp_setup *setup, const float *fixed
                           struct oct_warp_report *report)
 {
     struct oct_warp_suite_engine e = oct_warp_suite_open(setup);
-    struct oct_error err = {.text = ""};
-    if (e.ops->solve(e.engine, fixed, moving, mask, displacement, report, NULL, &err))
-        fail_msg("%s", err.text);
+    must(e.ops->solve(e.engine, fixed, moving, mask, displacement, report, NULL, &failure));
     oct_warp_suite_close(&e);
 }
 

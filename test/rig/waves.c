@@ -63,10 +63,9 @@ struct oct_picture oct_waves_picture(const struct oct_waves *waves, uint32_t hei
                                      double dy, double dx, double noise, uint64_t *random)
 {
     struct oct_picture picture;
-    struct oct_error err;
     double *by_y = calloc(height, sizeof(double)), *by_x = calloc(height, sizeof(double));
     assert_true(by_y && by_x);
-    assert_int_equal(oct_picture_init(&picture, height, width, false, &err), OCT_OK);
+    must(oct_picture_init(&picture, height, width, false, &failure));
     for (uint32_t y = 0; y < height; y++) {
         by_y[y] = dy;
         by_x[y] = dx;

@@ -9,9 +9,7 @@
 struct oct_workers *open_pool(unsigned n_threads)
 {
     struct oct_workers *pool;
-    struct oct_error err = {.text = ""};
-    if (oct_workers_create(&pool, n_threads, &err))
-        fail_msg("%s", err.text);
+    must(oct_workers_create(&pool, n_threads, &failure));
     return pool;
 }
 

@@ -17,16 +17,15 @@ static void make_scene(struct oct_bench_scene *scene, enum oct_interpolation int
     const struct oct_chain chain = {.interpolation = interpolation};
     struct oct_geometry geometry;
     struct oct_calibration cal = {.n_wavelengths = 0};
-    struct oct_error err;
     *scene = (struct oct_bench_scene){.plan = NULL};
-    assert_int_equal(oct_geometry_init(&geometry, 200, 2, 1, 0, 100, OCT_SAMPLE_U8, &err), OCT_OK);
+    must(oct_geometry_init(&geometry, 200, 2, 1, 0, 100, OCT_SAMPLE_U8, &failure));
     assert_int_equal(oct_bench_calibration(&cal, 200), OCT_OK);
-    assert_int_equal(oct_plan_create(&scene->plan, &geometry, &cal, &chain, &err), OCT_OK);
+    must(oct_plan_create(&scene->plan, &geometry, &cal, &chain, &failure));
     oct_calibration_finish(&cal);
-    assert_int_equal(oct_bench_scene_fill(scene, &err), OCT_OK);
+    must(oct_bench_scene_fill(scene, &failure));
 }
 
-static void test_row(void **state)
+TEST(a_row_has_every_figure_for_both_variants)
 {
     static const struct {
         const char *kernels, *name;
@@ -68,7 +67,7 @@ static void test_row(void **state)
         assert_ptr_equal(oct_bench_cuda_linear(rows, N, &rows[i]), i == 2 ? &rows[0] : NULL);
 }
 
-static void test_wrong_pictures(void **state)
+TEST(wrong_pictures_are_not_timed)
 {
     struct oct_bench_scene scene;
     struct oct_bench_cuda_row row;
@@ -85,7 +84,7 @@ static void test_wrong_pictures(void **state)
     assert_int_equal(cuda_host_bytes_in_use(), 0);
 }
 
-static void test_failure(void **state)
+TEST(a_cuda_call_that_fails_ends_the_benchmark_with_a_reason)
 {
     struct oct_bench_scene scene;
     struct oct_bench_cuda_row row;
@@ -104,10 +103,9 @@ static void test_failure(void **state)
     oct_bench_scene_finish(&scene);
 }
 
-static void test_command(void **state)
+TEST(octctl_bench_backend_cuda_runs_and_fails_without_a_driver)
 {
     struct oct_config config;
-    struct oct_error err;
     char name[] = "bench", seconds[] = "--seconds", least[] = "0.1", json[] = "--json";
     char *argv[2][5] = {{name, seconds, least, json, NULL}, {name, seconds, least, json, NULL}};
 #if defined(__SANITIZE_THREAD__)
@@ -115,22 +113,10 @@ static void test_command(void **state)
 #endif
     cuda_host_reset(1, MEMORY);
     oct_config_init(&config);
-    assert_int_equal(oct_config_set(&config, "pipeline.backend", "cuda", "test", &err), OCT_OK);
-    assert_int_equal(oct_config_set(&config, "scan.lines", "2", "test", &err), OCT_OK);
-    assert_int_equal(oct_config_set(&config, "pipeline.batch", "1", "test", &err), OCT_OK);
+    must(oct_config_set(&config, "pipeline.backend", "cuda", "test", &failure));
+    must(oct_config_set(&config, "scan.lines", "2", "test", &failure));
+    must(oct_config_set(&config, "pipeline.batch", "1", "test", &failure));
     assert_int_equal(oct_command_bench.run(&config, 4, argv[0]), 0);
     cuda_host_remove_driver();
     assert_int_equal(oct_command_bench.run(&config, 4, argv[1]), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        {"a row has every figure, for both variants", test_row, NULL, NULL, NULL},
-        {"wrong pictures are not timed", test_wrong_pictures, NULL, NULL, NULL},
-        {"a CUDA call that fails ends the benchmark with a reason", test_failure, NULL, NULL, NULL},
-        {"octctl bench --backend cuda runs, and fails without a driver", test_command, NULL, NULL,
-         NULL},
-    };
-    return cmocka_run_group_tests_name("the GPU benchmark", tests, NULL, NULL) > 0;
 }

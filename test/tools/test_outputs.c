@@ -126,18 +126,19 @@ static enum oct_err write_all(const struct oct_output_file files[N], bool force,
     return e;
 }
 
-static void all_are_replaced_when_all_are_whole(void **state)
+#define CASE(name) TEST_WITH(name, begin, end)
+
+CASE(all_are_replaced_when_all_are_whole)
 {
     const struct oct_output_file files[N] = {
         {path_of(0), write_new, NULL}, {NULL, NULL, NULL}, {path_of(2), write_new, NULL}};
-    struct oct_error err;
     put(path_of(0), "old");
-    assert_int_equal(write_all(files, true, 2, &err), OCT_OK);
+    must(write_all(files, true, 2, &failure));
     expect(0, "new");
     expect(2, "new");
 }
 
-static void what_was_there_outlives_a_later_file_that_fails(void **state)
+CASE(what_was_there_outlives_a_later_file_that_fails)
 {
     const struct oct_output_file files[N] = {{path_of(0), write_new, NULL},
                                              {path_of(1), write_new, NULL},
@@ -152,7 +153,7 @@ static void what_was_there_outlives_a_later_file_that_fails(void **state)
     assert_int_equal(write_all(files, true, 1, NULL), OCT_E_NO_SPACE);
 }
 
-static void what_was_replaced_comes_back_when_a_name_cannot_be_given(void **state)
+CASE(what_was_replaced_comes_back_when_a_name_cannot_be_given)
 {
     const struct oct_output_file files[N] = {
         {path_of(0), write_new, NULL},
@@ -167,7 +168,7 @@ static void what_was_replaced_comes_back_when_a_name_cannot_be_given(void **stat
     assert_int_equal(rmdir(path_of(1)), 0);
 }
 
-static void a_file_that_appears_meanwhile_stays_without_force(void **state)
+CASE(a_file_that_appears_meanwhile_stays_without_force)
 {
     const struct oct_output_file files[N] = {
         {path_of(0), write_new, NULL},
@@ -181,7 +182,7 @@ static void a_file_that_appears_meanwhile_stays_without_force(void **state)
     expect(2, NULL);
 }
 
-static void a_file_that_was_begun_before_the_others_appears_with_them(void **state)
+CASE(a_file_that_was_begun_before_the_others_appears_with_them)
 {
     struct oct_results *begun;
     struct oct_error err;
@@ -204,7 +205,7 @@ static void a_file_that_was_begun_before_the_others_appears_with_them(void **sta
 }
 
 /* In parts: what is written early appears with the rest, or not at all. */
-static void files_that_are_written_early_appear_with_the_others(void **state)
+CASE(files_that_are_written_early_appear_with_the_others)
 {
     struct oct_outputs *outputs;
     struct oct_error err;
@@ -227,19 +228,4 @@ static void files_that_are_written_early_appear_with_the_others(void **state)
         assert_int_equal(n_files(), round == 2 ? 2 : 1);
     }
     oct_outputs_discard(NULL);
-}
-
-#define CASE(function) cmocka_unit_test_setup_teardown(function, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(all_are_replaced_when_all_are_whole),
-        CASE(what_was_there_outlives_a_later_file_that_fails),
-        CASE(what_was_replaced_comes_back_when_a_name_cannot_be_given),
-        CASE(a_file_that_was_begun_before_the_others_appears_with_them),
-        CASE(files_that_are_written_early_appear_with_the_others),
-        CASE(a_file_that_appears_meanwhile_stays_without_force),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

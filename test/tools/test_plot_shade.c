@@ -24,7 +24,7 @@ static void assert_all(const float shade[N * N], double expected)
             fail_msg("%d: %g is not %g", i, (double)shade[i], expected);
 }
 
-static void planes_have_the_cosine_of_their_normal(void **state)
+TEST(planes_have_the_cosine_of_their_normal)
 {
     float heights[N * N], shade[N * N];
     fill_plane(heights, 0, 0);
@@ -47,7 +47,7 @@ static void planes_have_the_cosine_of_their_normal(void **state)
     assert_all(shade, (-0.4 + sqrt(2)) / (2 * sqrt(1 + 0.16)));
 }
 
-static void gaps_stay_gaps_and_their_sides_are_drawn(void **state)
+TEST(gaps_stay_gaps_and_their_sides_are_drawn)
 {
     float heights[N * N], shade[N * N];
     fill_plane(heights, 0.3, 0.2);
@@ -68,7 +68,7 @@ static void gaps_stay_gaps_and_their_sides_are_drawn(void **state)
 }
 
 /* By the ending of the name, also of one that is published with others. */
-static void files_are_of_the_kind_that_their_names_say(void **state)
+TEST(files_are_of_the_kind_that_their_names_say)
 {
     static const struct {
         const char *name, *begins;
@@ -80,9 +80,8 @@ static void files_are_of_the_kind_that_their_names_say(void **state)
     char folder[] = "/tmp/octd-plot-XXXXXX", path[64], begins[6] = "";
     assert_non_null(mkdtemp(folder));
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct oct_error err;
         snprintf(path, sizeof(path), "%s/%s", folder, cases[i].name);
-        assert_int_equal(oct_plot_write_lines(path, false, &plot, &err), OCT_OK);
+        must(oct_plot_write_lines(path, false, &plot, &failure));
         FILE *file = fopen(path, "rb");
         assert_non_null(file);
         assert_int_equal(fread(begins, 1, 5, file), 5);
@@ -91,14 +90,4 @@ static void files_are_of_the_kind_that_their_names_say(void **state)
         unlink(path);
     }
     assert_int_equal(rmdir(folder), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(planes_have_the_cosine_of_their_normal),
-        cmocka_unit_test(gaps_stay_gaps_and_their_sides_are_drawn),
-        cmocka_unit_test(files_are_of_the_kind_that_their_names_say),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

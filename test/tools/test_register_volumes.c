@@ -28,21 +28,20 @@ static enum oct_err place(const struct oct_volume_info *fixed, const struct oct_
     return oct_volumes_place("one.h5", fixed, "two.h5", moving, placing, err);
 }
 
-static void volumes_of_one_grid_stay_as_they_are(void **state)
+TEST(volumes_of_one_grid_stay_as_they_are)
 {
     struct oct_volumes_placing placing;
-    struct oct_error err;
     const struct oct_volume_info a = info_of(8, 9, 10, 2), b = info_of(8, 9, 10, 2.001);
     const struct oct_volume_info c = info_of(8, 9, 10, NAN), d = info_of(8, 9, 10, 2.01);
-    assert_int_equal(place(&a, &b, &placing, &err), OCT_OK);
+    must(place(&a, &b, &placing, &failure));
     assert_true(placing.is_same && placing.scale[1] == 1 && placing.origin[2] == 0);
-    assert_int_equal(place(&c, &c, &placing, &err), OCT_OK);
+    must(place(&c, &c, &placing, &failure));
     assert_true(placing.is_same);
-    assert_int_equal(place(&a, &d, &placing, &err), OCT_OK);
+    must(place(&a, &d, &placing, &failure));
     assert_false(placing.is_same);
 }
 
-static void what_cannot_be_placed_is_named(void **state)
+TEST(what_cannot_be_placed_is_named)
 {
     struct oct_volumes_placing placing;
     struct oct_error err;
@@ -63,11 +62,10 @@ static void what_cannot_be_placed_is_named(void **state)
 static float *resample(const float *values, const struct oct_volume_info *from,
                        const struct oct_volume_info *to, struct oct_volumes_placing *placing)
 {
-    struct oct_error err;
     float *made = malloc(n_of(from->dims) * sizeof(*made));
     assert_non_null(made);
     memcpy(made, values, n_of(from->dims) * sizeof(*made));
-    assert_int_equal(place(to, from, placing, &err), OCT_OK);
+    must(place(to, from, placing, &failure));
     oct_volumes_resample(&made, from->dims, to->dims, placing, NULL);
     return made;
 }
@@ -75,7 +73,7 @@ static float *resample(const float *values, const struct oct_volume_info *from,
 enum { V = 24, M = 25, D = 26 };
 
 /* Linear interpolation and a symmetric Gaussian leave a slope what it is, but for the border. */
-static void a_slope_is_resampled_to_the_same_slope(void **state)
+TEST(a_slope_is_resampled_to_the_same_slope)
 {
     static const double um[] = {1, 2, 1.5, 3.7};
     const struct oct_volume_info from = {.dims = {V, M, D}, .um = {2, 2, 2}};
@@ -110,7 +108,7 @@ static void a_slope_is_resampled_to_the_same_slope(void **state)
 
 /* Stripes of every other voxel are grey where every other voxel is left, whether places lie between
  * voxels, where linear interpolation would do, or on them, where it would show them all. */
-static void a_finer_volume_is_smoothed_first(void **state)
+TEST(a_finer_volume_is_smoothed_first)
 {
     static const uint32_t depths[2] = {32, 31};
     static const double origins[2] = {0.5, 0};
@@ -129,7 +127,7 @@ static void a_finer_volume_is_smoothed_first(void **state)
     }
 }
 
-static void what_is_missing_stays_missing_and_spoils_nothing(void **state)
+TEST(what_is_missing_stays_missing_and_spoils_nothing)
 {
     const struct oct_volume_info from = info_of(4, 4, 8, 1),
                                  to = {.dims = {4, 4, 16}, .um = {1, 1, 0.5}};
@@ -235,7 +233,18 @@ static void finish(struct rig *rig)
         free(rig->displacement[i]);
 }
 
-static void pairs_side_by_side_are_as_one_after_another(void **state)
+static int begin(void **state)
+{
+    snprintf(folder, sizeof(folder), "/tmp/octd-volumes-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    return rmdir(folder);
+}
+
+TEST_WITH(pairs_side_by_side_are_as_one_after_another, begin, end)
 {
     char names[N_MOVING + 1][96];
     const char *paths[N_MOVING + 1];
@@ -267,28 +276,4 @@ static void pairs_side_by_side_are_as_one_after_another(void **state)
     }
     for (unsigned i = 0; i <= N_MOVING; i++)
         unlink(names[i]);
-}
-
-static int begin(void **state)
-{
-    snprintf(folder, sizeof(folder), "/tmp/octd-volumes-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    return rmdir(folder);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(volumes_of_one_grid_stay_as_they_are),
-        cmocka_unit_test(what_cannot_be_placed_is_named),
-        cmocka_unit_test(a_slope_is_resampled_to_the_same_slope),
-        cmocka_unit_test(a_finer_volume_is_smoothed_first),
-        cmocka_unit_test(what_is_missing_stays_missing_and_spoils_nothing),
-        cmocka_unit_test_setup_teardown(pairs_side_by_side_are_as_one_after_another, begin, end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

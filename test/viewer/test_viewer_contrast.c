@@ -210,7 +210,7 @@ static void look_at_all(bool white)
     oct_viewer_stage_close(w.stage);
 }
 
-static void every_text_has_enough_contrast(void **state)
+TEST(every_text_has_enough_contrast)
 {
     looks.n_texts = looks.n_faint = 0;
     look_at_all(true);
@@ -226,7 +226,7 @@ static void every_text_has_enough_contrast(void **state)
 }
 
 /* Inks of words on a picture, on the shade that labels have there. */
-static void words_on_any_picture_have_enough_contrast(void **state)
+TEST(words_on_any_picture_have_enough_contrast)
 {
     static const uint32_t inks[] = {RGB_PLAIN, RGB_DIM,     RGB_GOOD,    RGB_WARN,
                                     RGB_BAD,   RGB_MEASURE, RGB_MARK,    RGB_CELL,
@@ -244,13 +244,4 @@ static void words_on_any_picture_have_enough_contrast(void **state)
         }
     assert_true(contrast(0xffffff, 0x000000) > 20.99); /* as WCAG says */
     assert_true(contrast(0x777777, 0xffffff) < 4.5 && contrast(0x767676, 0xffffff) > 4.5);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_on_any_picture_have_enough_contrast),
-        cmocka_unit_test(every_text_has_enough_contrast),
-    };
-    return cmocka_run_group_tests_name("viewer contrast", tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static unsigned count_bright(const struct oct_viewer_stage *stage, struct oct_vi
     return n;
 }
 
-static void a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left(void **state)
+TEST(a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
         struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[k], NULL);
@@ -82,7 +82,7 @@ static bool same_rect(struct oct_view_rect a, struct oct_view_rect b)
 }
 
 /* Where a spacing is not known there are no proportions to keep. */
-static void a_picture_of_unknown_spacing_fills_its_panel(void **state)
+TEST(a_picture_of_unknown_spacing_fills_its_panel)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
         struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[k], NULL);
@@ -106,7 +106,7 @@ static void a_picture_of_unknown_spacing_fills_its_panel(void **state)
     }
 }
 
-static void contrast_acts_on_the_drawn_picture(void **state)
+TEST(contrast_acts_on_the_drawn_picture)
 {
     struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[1], NULL);
     oct_viewer_stage_show(stage, oct_scene_layered(30, 4));
@@ -132,7 +132,7 @@ static struct oct_view_rect bottom_of(const struct oct_viewer_stage *stage, stru
     return (struct oct_view_rect){0, top, stage->surface->w, stage->surface->h - top};
 }
 
-static void words_are_drawn_at_every_size(void **state)
+TEST(words_are_drawn_at_every_size)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
         struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[k], NULL);
@@ -170,7 +170,7 @@ static void words_are_drawn_at_every_size(void **state)
 }
 
 /* What is not written must not be what stood there before. */
-static void nothing_of_the_frame_before_stays(void **state)
+TEST(nothing_of_the_frame_before_stays)
 {
     static const enum oct_view_action then[] = {
         OCT_ACTION_LAYOUT,  OCT_ACTION_LAYOUT, OCT_ACTION_HELP,       OCT_ACTION_HELP,
@@ -195,7 +195,7 @@ static void nothing_of_the_frame_before_stays(void **state)
     }
 }
 
-static void what_the_arrows_move_has_a_frame(void **state)
+TEST(what_the_arrows_move_has_a_frame)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
         struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[k], NULL);
@@ -240,7 +240,7 @@ static int end_of_words(const struct oct_viewer_stage *stage, struct oct_view_re
     return end;
 }
 
-static void a_long_pseudonym_leaves_the_recording_readable(void **state)
+TEST(a_long_pseudonym_leaves_the_recording_readable)
 {
     static const char *const names[] = {
         "P-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-01234567",
@@ -281,7 +281,7 @@ static void a_long_pseudonym_leaves_the_recording_readable(void **state)
     }
 }
 
-static void words_too_long_for_their_line_end_within_it(void **state)
+TEST(words_too_long_for_their_line_end_within_it)
 {
     struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[0], NULL);
     stage_record(stage, "P-0123456789-0123456789-0123456789-0123456789");
@@ -308,7 +308,7 @@ static bool press(struct oct_view_input *input, struct oct_view_model *model, SD
     return input->quit;
 }
 
-static void escape_does_not_leave_a_recording(void **state)
+TEST(escape_does_not_leave_a_recording)
 {
     struct oct_view_input input;
     struct oct_view_model model;
@@ -342,7 +342,7 @@ static void escape_does_not_leave_a_recording(void **state)
     oct_view_model_finish(&model);
 }
 
-static void without_a_font_picture_and_lamp_are_drawn(void **state)
+TEST(without_a_font_picture_and_lamp_are_drawn)
 {
     struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[1], "/nonexistent/font.ttf");
     oct_viewer_stage_draw(stage);
@@ -356,27 +356,24 @@ static void without_a_font_picture_and_lamp_are_drawn(void **state)
     oct_viewer_stage_close(stage);
 }
 
-static void snapshots_are_whole_files_under_new_names(void **state)
+TEST(snapshots_are_whole_files_under_new_names)
 {
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    static const char fixed[] = "fixed.png";
     static const struct oct_view_caption caption;
     struct oct_viewer_stage *stage = oct_viewer_stage_open_at(sizes[0], NULL);
-    char first[256], second[256], third[256], fixed[256];
+    char first[256], second[256], third[256];
     struct oct_error err = {0};
     time_t now = time(NULL);
     oct_viewer_stage_draw(stage);
     assert_int_equal(
-        oct_png_save_new(stage->surface, &caption, folder, now, first, sizeof(first), NULL),
-        OCT_OK);
+        oct_png_save_new(stage->surface, &caption, ".", now, first, sizeof(first), NULL), OCT_OK);
     assert_int_equal(
-        oct_png_save_new(stage->surface, &caption, folder, now, second, sizeof(second), NULL),
-        OCT_OK);
+        oct_png_save_new(stage->surface, &caption, ".", now, second, sizeof(second), NULL), OCT_OK);
     assert_string_not_equal(first, second);
     SDL_Surface *back = IMG_Load(first);
     assert_non_null(back);
     assert_true(back->w == sizes[0][0] && back->h == sizes[0][1]);
     SDL_FreeSurface(back);
-    snprintf(fixed, sizeof(fixed), "%s/fixed.png", folder);
     assert_int_equal(oct_png_save(stage->surface, &caption, fixed, NULL), OCT_OK);
     assert_int_equal(oct_png_save(stage->surface, &caption, fixed, NULL), OCT_OK);
     assert_int_equal(oct_png_save(stage->surface, &caption, "/nonexistent/a.png", &err), OCT_E_IO);
@@ -384,9 +381,6 @@ static void snapshots_are_whole_files_under_new_names(void **state)
     assert_int_equal(
         oct_png_save_new(stage->surface, &caption, "/nonexistent", now, third, sizeof(third), &err),
         OCT_E_IO);
-    remove(first);
-    remove(fixed);
-    remove(second);
     oct_viewer_stage_close(stage);
 }
 
@@ -439,7 +433,7 @@ static double white_share(const struct oct_viewer_stage *stage)
     return (double)n / stage->surface->w / stage->surface->h;
 }
 
-static void the_picture_has_most_of_the_window(void **state)
+TEST(the_picture_has_most_of_the_window)
 {
     for (size_t k = 0; k < 2 * N_SIZES * N_SCANS; k++) {
         struct oct_viewer_stage *stage =
@@ -461,7 +455,7 @@ static void the_picture_has_most_of_the_window(void **state)
     }
 }
 
-static void words_say_how_far_the_scales_differ(void **state)
+TEST(words_say_how_far_the_scales_differ)
 {
     struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[0], NULL);
     struct oct_view_rectf place = {0, 0, 900, 500};
@@ -512,7 +506,7 @@ static void check_apart(const struct oct_view_layout *l, const struct oct_view_c
 }
 
 /* Every arrangement, with and without banner, guide, slice, patient's row and field. */
-static void nothing_lies_over_another(void **state)
+TEST(nothing_lies_over_another)
 {
     static const int windows[][2] = {
         {320, 240}, {640, 480}, {1280, 720}, {1080, 1920}, {3840, 2160}};
@@ -557,7 +551,7 @@ static bool stacks(struct oct_viewer_stage *stage, double fast_mm, double slow_m
     return l->is_stacked;
 }
 
-static void a_wide_scan_stands_above_its_en_face_picture(void **state)
+TEST(a_wide_scan_stands_above_its_en_face_picture)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
         struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[k], NULL);
@@ -606,11 +600,9 @@ static int drag_divider(struct oct_viewer_stage *stage, int by)
     return l->is_stacked ? l->divider.y + l->divider.h / 2 : l->divider.x + l->divider.w / 2;
 }
 
-static void the_divider_is_dragged_and_remembered(void **state)
+TEST(the_divider_is_dragged_and_remembered)
 {
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    char path[512];
-    snprintf(path, sizeof(path), "%s/space-%d.ini", folder, (int)getpid());
+    static const char path[] = "space.ini";
     for (int stacked = 0; stacked < 2; stacked++) {
         struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[0], NULL),
                                 *next = oct_viewer_stage_open_at(screens[0], NULL);
@@ -644,7 +636,6 @@ static void the_divider_is_dragged_and_remembered(void **state)
         oct_viewer_stage_close(stage);
         oct_viewer_stage_close(next);
     }
-    remove(path);
 }
 
 /* ---- 1:1 pixels ---- */
@@ -678,7 +669,7 @@ static void space_press(struct oct_viewer_stage *stage, enum oct_view_action act
     oct_viewer_stage_draw(stage);
 }
 
-static void a_pixel_is_one_of_the_screen(void **state)
+TEST(a_pixel_is_one_of_the_screen)
 {
     static const unsigned pictures[][2] = {{301, 203}, {1500, 900}}; /* smaller, larger */
     for (size_t k = 0; k < 2; k++) {
@@ -732,7 +723,7 @@ static void busy(struct oct_view_model *model)
     model->held = OCT_HELD_MARK;
 }
 
-static void numbers_grow_within_their_fields(void **state)
+TEST(numbers_grow_within_their_fields)
 {
     struct oct_viewer_stage *calm = oct_viewer_stage_open_at(screens[0], NULL),
                             *full = oct_viewer_stage_open_at(screens[0], NULL);
@@ -754,7 +745,7 @@ static void numbers_grow_within_their_fields(void **state)
 }
 
 /* All of the line fits at each size, and the disk stands where it stood when losses grow. */
-static void a_number_that_grows_moves_no_other(void **state)
+TEST(a_number_that_grows_moves_no_other)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
         struct oct_viewer_stage *stage = oct_viewer_stage_open_at(screens[k], NULL);
@@ -821,7 +812,7 @@ static void check_help(const struct oct_view_model *model, unsigned n_letters, u
             assert_non_null(strstr(all, oct_view_keys[i].meaning));
 }
 
-static void the_help_is_whole(void **state)
+TEST(the_help_is_whole)
 {
     struct oct_view_model model;
     oct_view_model_init(&model, "x", true);
@@ -885,7 +876,7 @@ static void freeze(struct scene *s)
     oct_view_model_apply(s->model, OCT_ACTION_FREEZE, 1);
 }
 
-static void what_the_picture_is_follows_stream_daemon_and_user(void **state)
+TEST(what_the_picture_is_follows_stream_daemon_and_user)
 {
     struct scene s = open_scene();
     struct oct_view_veil veil;
@@ -933,7 +924,7 @@ static void what_the_picture_is_follows_stream_daemon_and_user(void **state)
 }
 
 /* Without an endpoint to ask, the pictures' publisher alone tells. */
-static void without_control_a_lost_publisher_is_gone_when_pictures_stop(void **state)
+TEST(without_control_a_lost_publisher_is_gone_when_pictures_stop)
 {
     struct scene s = open_scene();
     s.model->has_control = s.model->daemon.known = false;
@@ -995,7 +986,7 @@ static unsigned rows_with(const uint32_t *px, int width, struct oct_view_rect r,
 #define TONE_WARN 0xe6b866u
 #define TONE_BAD 0xf08a7cu
 
-static void a_frozen_picture_keeps_its_values_within_a_frame(void **state)
+TEST(a_frozen_picture_keeps_its_values_within_a_frame)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
         struct scene s = open_scene();
@@ -1025,7 +1016,7 @@ static void a_frozen_picture_keeps_its_values_within_a_frame(void **state)
     }
 }
 
-static void an_old_picture_is_dimmed_and_hatched_with_words_over_it(void **state)
+TEST(an_old_picture_is_dimmed_and_hatched_with_words_over_it)
 {
     for (size_t k = 0; k < N_SIZES; k++) {
         struct scene s = open_scene();
@@ -1089,7 +1080,7 @@ static void draw(struct oct_viewer_stage *s)
     SDL_RenderFlush(s->renderer);
 }
 
-static void a_half_and_a_quarter_of_the_light_are_left(void **state)
+TEST(a_half_and_a_quarter_of_the_light_are_left)
 {
     static const double left[] = {0.5, 0.25, 1};
     struct oct_viewer_stage *s = oct_viewer_stage_open();
@@ -1110,7 +1101,7 @@ static void a_half_and_a_quarter_of_the_light_are_left(void **state)
     oct_viewer_stage_close(s);
 }
 
-static void alarms_keep_their_light(void **state)
+TEST(alarms_keep_their_light)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     oct_view_model_tick(&s->model, 60 * OCT_NS_PER_S);
@@ -1132,37 +1123,4 @@ static void alarms_keep_their_light(void **state)
     /* Around it all is dark: the rows above and below, and its ends. */
     assert_true(mean_light(s, (struct oct_view_rect){0, banner.y, banner.x, banner.h}) < 0.01);
     oct_viewer_stage_close(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left),
-        cmocka_unit_test(a_picture_of_unknown_spacing_fills_its_panel),
-        cmocka_unit_test(contrast_acts_on_the_drawn_picture),
-        cmocka_unit_test(words_are_drawn_at_every_size),
-        cmocka_unit_test(nothing_of_the_frame_before_stays),
-        cmocka_unit_test(what_the_arrows_move_has_a_frame),
-        cmocka_unit_test(a_long_pseudonym_leaves_the_recording_readable),
-        cmocka_unit_test(words_too_long_for_their_line_end_within_it),
-        cmocka_unit_test(escape_does_not_leave_a_recording),
-        cmocka_unit_test(without_a_font_picture_and_lamp_are_drawn),
-        cmocka_unit_test(snapshots_are_whole_files_under_new_names),
-        cmocka_unit_test(the_picture_has_most_of_the_window),
-        cmocka_unit_test(words_say_how_far_the_scales_differ),
-        cmocka_unit_test(nothing_lies_over_another),
-        cmocka_unit_test(a_wide_scan_stands_above_its_en_face_picture),
-        cmocka_unit_test(the_divider_is_dragged_and_remembered),
-        cmocka_unit_test(a_pixel_is_one_of_the_screen),
-        cmocka_unit_test(numbers_grow_within_their_fields),
-        cmocka_unit_test(a_number_that_grows_moves_no_other),
-        cmocka_unit_test(the_help_is_whole),
-        cmocka_unit_test(what_the_picture_is_follows_stream_daemon_and_user),
-        cmocka_unit_test(without_control_a_lost_publisher_is_gone_when_pictures_stop),
-        cmocka_unit_test(a_frozen_picture_keeps_its_values_within_a_frame),
-        cmocka_unit_test(an_old_picture_is_dimmed_and_hatched_with_words_over_it),
-        cmocka_unit_test(a_half_and_a_quarter_of_the_light_are_left),
-        cmocka_unit_test(alarms_keep_their_light),
-    };
-    return cmocka_run_group_tests_name("viewer drawing", tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ static struct oct_view_guide guide_of(const struct guide_scene *of, const struct
     return guide;
 }
 
-static void the_retina_is_where_the_truth_has_it(void **state)
+TEST(the_retina_is_where_the_truth_has_it)
 {
     static const double shifts[] = {-0.1, 0, 0.1, 0.3};
     for (size_t i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
@@ -89,7 +89,7 @@ static void the_retina_is_where_the_truth_has_it(void **state)
     }
 }
 
-static void noise_lowers_it(void **state)
+TEST(noise_lowers_it)
 {
     double before = 10.5, first = 0, last = 0;
     for (unsigned i = 0; i <= 12; i++) {
@@ -104,7 +104,7 @@ static void noise_lowers_it(void **state)
     assert_true(first > 9 && last == 0);
 }
 
-static void dark_lines_lower_it(void **state)
+TEST(dark_lines_lower_it)
 {
     double before = 10.5;
     for (double dark = 0; dark < 0.95; dark += 0.125) {
@@ -117,7 +117,7 @@ static void dark_lines_lower_it(void **state)
     assert_true(guide_of(scene, &(struct guide_fault){.dark = 1}).index == 0);
 }
 
-static void a_shift_lowers_it_and_says_which_way(void **state)
+TEST(a_shift_lowers_it_and_says_which_way)
 {
     double before = 10.5;
     for (double shift = 0.05; shift < 0.85; shift += 0.05) { /* the retina goes out below */
@@ -145,7 +145,7 @@ static void a_shift_lowers_it_and_says_which_way(void **state)
     assert_true(before < 0.5);
 }
 
-static void the_move_is_said_in_millimetres(void **state)
+TEST(the_move_is_said_in_millimetres)
 {
     struct oct_view_model *model = calloc(1, sizeof(*model));
     struct oct_view_picture picture =
@@ -178,10 +178,8 @@ static void tell_light(struct oct_view_model *model, double saturated, uint64_t 
     struct oct_view_spectrum spectrum = {0};
     uint16_t samples[100] = {2000, 3000};
     char json[512];
-    struct oct_error err = {0};
     snprintf(json, sizeof(json), header, saturated * 100 * scene->n_lines);
-    if (oct_view_spectrum_set(&spectrum, json, strlen(json), samples, sizeof(samples), &err))
-        fail_msg("%s", err.text);
+    must(oct_view_spectrum_set(&spectrum, json, strlen(json), samples, sizeof(samples), &failure));
     spectrum.arrival_ns = ns;
     oct_view_model_offer_spectrum(model, &spectrum);
     oct_view_spectrum_finish(&spectrum);
@@ -199,7 +197,7 @@ static void tell_quality(struct oct_view_model *model, uint64_t ns, bool blink, 
 
 /* The whole way: light that is too much, spectra cut off by the camera, their reconstruction, and
  * the number of samples that octd counts. */
-static void a_saturated_camera_lowers_it(void **state)
+TEST(a_saturated_camera_lowers_it)
 {
     static const double gains[] = {1, 1.5, 1.6, 1.65, 1.7, 1.8, 2.2};
     double before = 10.5, saturated = -1;
@@ -230,7 +228,7 @@ static void a_saturated_camera_lowers_it(void **state)
     assert_true(saturated > 0.005 && before < 5);
 }
 
-static void motion_lowers_it(void **state)
+TEST(motion_lowers_it)
 {
     struct oct_view_picture picture = guide_scene_picture(scene, &(struct guide_fault){.noise = 1});
     double before = 10.5;
@@ -254,7 +252,7 @@ static void motion_lowers_it(void **state)
     oct_view_picture_finish(&picture);
 }
 
-static void nothing_but_the_picture_raises_it(void **state)
+TEST(nothing_but_the_picture_raises_it)
 {
     const struct guide_fault poor = {.noise = 100};
     const double index = guide_of(scene, &poor).index;
@@ -297,7 +295,7 @@ static void nothing_but_the_picture_raises_it(void **state)
 }
 
 /* Bright lines, and what is bright everywhere, are no tissue. */
-static void what_is_no_tissue_has_no_points(void **state)
+TEST(what_is_no_tissue_has_no_points)
 {
     enum { LINES = 120, DEPTH = 640, KINDS = 4 };
     const struct oct_picture_header header = {.acquisition_id = "a",
@@ -330,7 +328,7 @@ static void what_is_no_tissue_has_no_points(void **state)
 }
 
 /* What is left of the source at zero delay, and what floats before the retina. */
-static void bright_bands_apart_from_the_tissue_do_not_move_it(void **state)
+TEST(bright_bands_apart_from_the_tissue_do_not_move_it)
 {
     static const uint32_t bands[][2] = {{0, 30}, {900, 930}};
     const struct guide_fault fault = {.noise = 1, .shift = 0.1};
@@ -351,7 +349,7 @@ static void bright_bands_apart_from_the_tissue_do_not_move_it(void **state)
 }
 
 /* octd can be told to keep few depths: the choroid then goes on to the picture's edge. */
-static void a_choroid_that_is_cut_off_is_no_fault_of_the_retina(void **state)
+TEST(a_choroid_that_is_cut_off_is_no_fault_of_the_retina)
 {
     const uint32_t depth = (uint32_t)((scene->bruch + 0.1) * scene->depth);
     struct oct_view_picture picture = guide_scene_picture(scene, &(struct guide_fault){.noise = 1});
@@ -439,7 +437,7 @@ static void live_tell_light(struct oct_view_model *model, uint64_t n_saturated, 
     model->spectrum = (struct oct_view_spectrum){.n_samples = 0};
 }
 
-static void a_change_takes_a_second(void **state)
+TEST(a_change_takes_a_second)
 {
     struct oct_view_model *model = live_begin();
     const struct guide_fault good = {.noise = 1}, poor = {.noise = 100};
@@ -466,7 +464,7 @@ static void a_change_takes_a_second(void **state)
 }
 
 /* Noise that lets the index cross a half of a number again and again: the number stays. */
-static void the_number_does_not_flicker(void **state)
+TEST(the_number_does_not_flicker)
 {
     struct oct_view_model *model = live_begin();
     double least = 10, most = 0;
@@ -491,7 +489,7 @@ static void the_number_does_not_flicker(void **state)
     end(model);
 }
 
-static void what_is_not_known_does_not_count(void **state)
+TEST(what_is_not_known_does_not_count)
 {
     struct oct_view_model *model = live_begin();
     char text[OCT_VIEW_GUIDE_TEXT_BYTES], remedy[OCT_VIEW_GUIDE_TEXT_BYTES];
@@ -536,7 +534,7 @@ static void what_is_not_known_does_not_count(void **state)
     end(model);
 }
 
-static void a_frozen_picture_has_its_own(void **state)
+TEST(a_frozen_picture_has_its_own)
 {
     struct oct_view_model *model = live_begin();
     const struct guide_fault good = {.noise = 1}, poor = {.noise = 150, .shift = 0.3};
@@ -568,7 +566,7 @@ static void a_frozen_picture_has_its_own(void **state)
     end(model);
 }
 
-static void without_a_stream_there_is_no_number(void **state)
+TEST(without_a_stream_there_is_no_number)
 {
     struct oct_view_model *model = live_begin();
     assert_false(oct_view_guide_has_number(model) || oct_view_guide_leads(model));
@@ -583,7 +581,7 @@ static void without_a_stream_there_is_no_number(void **state)
 }
 
 /* No bytes of a picture lead to a number beyond 0 to 10. */
-static void hostile_pictures_have_numbers_too(void **state)
+TEST(hostile_pictures_have_numbers_too)
 {
     static const float wild[] = {NAN, INFINITY, -INFINITY, 3e38F, -3e38F, 1e-40F, 0, -1};
     static const uint32_t sizes[][2] = {{1, 1}, {15, 400}, {16, 16}, {17, 40}, {200, 130}};
@@ -622,7 +620,7 @@ static void hostile_pictures_have_numbers_too(void **state)
 
 /* ---- drawn ---- */
 
-static void the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue(void **state)
+TEST(the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     static const struct {
@@ -682,7 +680,7 @@ static void the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue(void *
     oct_viewer_stage_close(s);
 }
 
-static void the_pointer_opens_the_parts(void **state)
+TEST(the_pointer_opens_the_parts)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_input input;
@@ -709,7 +707,7 @@ static void the_pointer_opens_the_parts(void **state)
 
 /* ---- volumes of a recording ---- */
 
-static void volumes_are_stepped_through_and_shown(void **state)
+TEST(volumes_are_stepped_through_and_shown)
 {
     static const double now[] = {0, 1, 2, 3, 4, 8, 100};
     static const char *const next[] = {"1", "2", "4", "4", "8", "0", "0"};
@@ -751,29 +749,4 @@ static void volumes_are_stepped_through_and_shown(void **state)
     end(model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_retina_is_where_the_truth_has_it),
-        cmocka_unit_test(noise_lowers_it),
-        cmocka_unit_test(dark_lines_lower_it),
-        cmocka_unit_test(a_shift_lowers_it_and_says_which_way),
-        cmocka_unit_test(the_move_is_said_in_millimetres),
-        cmocka_unit_test(a_saturated_camera_lowers_it),
-        cmocka_unit_test(motion_lowers_it),
-        cmocka_unit_test(nothing_but_the_picture_raises_it),
-        cmocka_unit_test(what_is_no_tissue_has_no_points),
-        cmocka_unit_test(a_choroid_that_is_cut_off_is_no_fault_of_the_retina),
-        cmocka_unit_test(bright_bands_apart_from_the_tissue_do_not_move_it),
-        cmocka_unit_test(a_change_takes_a_second),
-        cmocka_unit_test(the_number_does_not_flicker),
-        cmocka_unit_test(what_is_not_known_does_not_count),
-        cmocka_unit_test(a_frozen_picture_has_its_own),
-        cmocka_unit_test(without_a_stream_there_is_no_number),
-        cmocka_unit_test(hostile_pictures_have_numbers_too),
-        cmocka_unit_test(the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue),
-        cmocka_unit_test(the_pointer_opens_the_parts),
-        cmocka_unit_test(volumes_are_stepped_through_and_shown),
-    };
-    return cmocka_run_group_tests_name("viewer guide", tests, open_scene, close_scene);
-}
+TEST_GROUP(open_scene, close_scene);

@@ -310,7 +310,7 @@ static unsigned rounds(void)
     return n > 0 ? (unsigned)n : 3000;
 }
 
-static void hostile_pictures_go_the_whole_way(void **state)
+TEST(hostile_pictures_go_the_whole_way)
 {
     struct dice dice = {17};
     struct stage s;
@@ -346,7 +346,7 @@ static void make_values(struct dice *dice, float *values, size_t n)
             values[i] = (float)dice_below(dice, 100) / 2 - 10;
 }
 
-static void hostile_images_go_the_whole_way(void **state)
+TEST(hostile_images_go_the_whole_way)
 {
     struct dice dice = {29};
     struct stage s;
@@ -376,7 +376,7 @@ static void hostile_images_go_the_whole_way(void **state)
     stage_close(&s);
 }
 
-static void hostile_spectra_are_read_or_refused(void **state)
+TEST(hostile_spectra_are_read_or_refused)
 {
     static const char *const shapes[] = {"4", "0", "1", "832", "65536", "-4", "4294967297", "x"};
     struct dice dice = {23};
@@ -409,14 +409,4 @@ static void hostile_spectra_are_read_or_refused(void **state)
     }
     assert_true(n_good > rounds() / 10 && n_good < rounds());
     oct_view_spectrum_finish(&spectrum);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hostile_pictures_go_the_whole_way),
-        cmocka_unit_test(hostile_images_go_the_whole_way),
-        cmocka_unit_test(hostile_spectra_are_read_or_refused),
-    };
-    return cmocka_run_group_tests_name("viewer, hostile publisher", tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@
 
 /* ---- keys ---- */
 
-static void every_action_has_a_key_and_no_key_has_two(void **state)
+TEST(every_action_has_a_key_and_no_key_has_two)
 {
     bool bound[OCT_N_ACTIONS] = {false};
     char keys[4096] = " ", help[128], word[64], *rest;
@@ -51,31 +51,32 @@ static void every_action_has_a_key_and_no_key_has_two(void **state)
     assert_false(oct_view_key_help(older + 1, help, sizeof(help)));
 }
 
-static void the_operator_profile_leaves_recording_and_contrast(void **state)
+#define MODEL_TEST(name)                                                                           \
+    TEST_ON(name, struct oct_view_model, model, oct_view_model_init(model, "x", true),             \
+            oct_view_model_finish(model))
+
+MODEL_TEST(the_operator_profile_leaves_recording_and_contrast)
 {
-    struct oct_view_model model;
-    oct_view_model_init(&model, "x", true);
-    model.has_control = true;
-    oct_view_model_apply(&model, OCT_ACTION_LOCK, 1);
-    assert_true(model.settings.operators);
-    oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
-    assert_true(model.frozen);
-    oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
-    oct_view_model_apply(&model, OCT_ACTION_LAYOUT, 1);
-    oct_view_model_apply(&model, OCT_ACTION_ZOOM_IN, 3);
-    oct_view_model_apply(&model, OCT_ACTION_MEASURE, 1);
-    oct_view_model_apply(&model, OCT_ACTION_SHARPEN, 1);
-    assert_false(model.frozen || model.measuring || model.sharpening.waits);
-    assert_int_equal(model.settings.arrangement, OCT_ARRANGEMENT_ALONE);
-    assert_true(model.lens.zoom == 1);
-    oct_view_model_apply(&model, OCT_ACTION_LEVEL_UP, 5);
-    assert_true(model.contrast.lo == 5);
-    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
-    assert_non_null(oct_view_wishes_find(&model.wishes, OCT_WISH_RECORD));
-    oct_view_model_apply(&model, OCT_ACTION_LOCK, 1);
-    oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
-    assert_true(model.frozen);
-    oct_view_model_finish(&model);
+    model->has_control = true;
+    oct_view_model_apply(model, OCT_ACTION_LOCK, 1);
+    assert_true(model->settings.operators);
+    oct_view_model_apply(model, OCT_ACTION_FREEZE, 1);
+    assert_true(model->frozen);
+    oct_view_model_apply(model, OCT_ACTION_FREEZE, 1);
+    oct_view_model_apply(model, OCT_ACTION_LAYOUT, 1);
+    oct_view_model_apply(model, OCT_ACTION_ZOOM_IN, 3);
+    oct_view_model_apply(model, OCT_ACTION_MEASURE, 1);
+    oct_view_model_apply(model, OCT_ACTION_SHARPEN, 1);
+    assert_false(model->frozen || model->measuring || model->sharpening.waits);
+    assert_int_equal(model->settings.arrangement, OCT_ARRANGEMENT_ALONE);
+    assert_true(model->lens.zoom == 1);
+    oct_view_model_apply(model, OCT_ACTION_LEVEL_UP, 5);
+    assert_true(model->contrast.lo == 5);
+    oct_view_model_apply(model, OCT_ACTION_RECORD, 1);
+    assert_non_null(oct_view_wishes_find(&model->wishes, OCT_WISH_RECORD));
+    oct_view_model_apply(model, OCT_ACTION_LOCK, 1);
+    oct_view_model_apply(model, OCT_ACTION_FREEZE, 1);
+    assert_true(model->frozen);
 }
 
 /* ---- contrast ---- */
@@ -91,7 +92,7 @@ static double lightness(uint32_t argb)
     return y > 0.008856 ? 116 * cbrt(y) - 16 : 903.3 * y;
 }
 
-static void the_colour_map_rises_evenly_in_lightness(void **state)
+TEST(the_colour_map_rises_evenly_in_lightness)
 {
     for (unsigned i = 0; i < 256; i++) {
         double l = lightness(oct_view_palette_argb(OCT_PALETTE_UNIFORM, (uint8_t)i));
@@ -101,7 +102,7 @@ static void the_colour_map_rises_evenly_in_lightness(void **state)
     }
 }
 
-static void gamma_bends_the_middle_and_leaves_the_ends(void **state)
+TEST(gamma_bends_the_middle_and_leaves_the_ends)
 {
     struct oct_view_contrast c;
     uint32_t argb[256];
@@ -117,7 +118,7 @@ static void gamma_bends_the_middle_and_leaves_the_ends(void **state)
     assert_true(c.gamma == 1);
 }
 
-static void limits_move_alone_and_never_cross(void **state)
+TEST(limits_move_alone_and_never_cross)
 {
     struct oct_view_contrast c;
     oct_view_contrast_init(&c, true);
@@ -133,27 +134,24 @@ static void limits_move_alone_and_never_cross(void **state)
     assert_true(c.lo == 10 && c.hi == 70);
 }
 
-static void automatic_contrast_finds_the_percentiles(void **state)
+MODEL_TEST(automatic_contrast_finds_the_percentiles)
 {
-    struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     /* 1 of 100 depths is at 255 (70 dB), the rest at 10 (12.35 dB). */
-    oct_view_model_init(&model, "x", true);
-    oct_view_model_offer(&model, &picture);
-    oct_view_model_apply(&model, OCT_ACTION_AUTO_CONTRAST, 1);
-    assert_int_equal(model.contrast.range, OCT_CONTRAST_AUTO);
-    assert_true(fabs(model.contrast.lo - (10 + 10 / 255.0 * 60)) < 0.01);
-    assert_true(fabs(model.contrast.hi - 70) < 0.01);
-    oct_view_model_apply(&model, OCT_ACTION_AUTO_CONTRAST, 1);
-    assert_int_equal(model.contrast.range, OCT_CONTRAST_MANUAL);
-    assert_true(fabs(model.contrast.hi - 70) < 0.01);
+    oct_view_model_offer(model, &picture);
+    oct_view_model_apply(model, OCT_ACTION_AUTO_CONTRAST, 1);
+    assert_int_equal(model->contrast.range, OCT_CONTRAST_AUTO);
+    assert_true(fabs(model->contrast.lo - (10 + 10 / 255.0 * 60)) < 0.01);
+    assert_true(fabs(model->contrast.hi - 70) < 0.01);
+    oct_view_model_apply(model, OCT_ACTION_AUTO_CONTRAST, 1);
+    assert_int_equal(model->contrast.range, OCT_CONTRAST_MANUAL);
+    assert_true(fabs(model->contrast.hi - 70) < 0.01);
     oct_view_picture_finish(&picture);
-    oct_view_model_finish(&model);
 }
 
 /* ---- zoom and lengths ---- */
 
-static void zooming_keeps_the_place_under_the_pointer(void **state)
+TEST(zooming_keeps_the_place_under_the_pointer)
 {
     struct oct_view_lens lens;
     const struct oct_view_rect area = {10, 20, 400, 300};
@@ -176,7 +174,7 @@ static void zooming_keeps_the_place_under_the_pointer(void **state)
     assert_true(lens.zoom == 1 && lens.x == 0.5 && lens.y == 0.5);
 }
 
-static void lengths_are_micrometres_where_spacings_are_known(void **state)
+TEST(lengths_are_micrometres_where_spacings_are_known)
 {
     const struct oct_view_scale full = {2.5, 1.25}, deep = {NAN, 1.25}, none = {NAN, NAN};
     const struct oct_view_point a = {10, 20}, b = {40, 100}, below = {10, 100};
@@ -201,7 +199,7 @@ static void lengths_are_micrometres_where_spacings_are_known(void **state)
 
 /* ---- ten seconds ---- */
 
-static void ten_seconds_are_kept_in_bounded_memory(void **state)
+TEST(ten_seconds_are_kept_in_bounded_memory)
 {
     struct oct_view_history history = {.budget_bytes = 50 * 120 * 100}; /* 50 pictures */
     struct oct_view_picture picture = oct_scene_layered(10, 1);
@@ -238,7 +236,7 @@ static void ten_seconds_are_kept_in_bounded_memory(void **state)
     oct_view_picture_finish(&picture);
 }
 
-static void frozen_it_steps_through_what_was_kept(void **state)
+TEST(frozen_it_steps_through_what_was_kept)
 {
     struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
     struct oct_view_picture picture = oct_scene_layered(10, 1);
@@ -273,7 +271,7 @@ static void frozen_it_steps_through_what_was_kept(void **state)
 
 /* ---- measuring by key ---- */
 
-static void calipers_are_put_and_moved_by_key(void **state)
+TEST(calipers_are_put_and_moved_by_key)
 {
     struct oct_view_model model;
     const struct oct_view_point *ends = model.calipers.shown.caliper[0].end;
@@ -313,35 +311,33 @@ static void calipers_are_put_and_moved_by_key(void **state)
     oct_view_model_finish(&model);
 }
 
-static void a_point_is_marked_and_moved_by_key(void **state)
+MODEL_TEST(a_point_is_marked_and_moved_by_key)
 {
-    struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(30, 4);
-    oct_view_model_init(&model, "x", true);
-    oct_view_model_apply(&model, OCT_ACTION_MARK, 1);
-    assert_false(model.has_mark || model.measuring);
-    oct_view_model_offer(&model, &picture);
+    oct_view_model_apply(model, OCT_ACTION_MARK, 1);
+    assert_false(model->has_mark || model->measuring);
+    oct_view_model_offer(model, &picture);
     oct_view_picture_finish(&picture);
-    oct_view_model_apply(&model, OCT_ACTION_CURSOR_RIGHT, 20); /* from the middle, A-line 60 */
-    oct_view_model_apply(&model, OCT_ACTION_MARK, 1);
-    assert_true(model.has_mark && model.measuring && oct_view_calipers_count(&model.calipers) == 0);
-    assert_true(model.mark.line == 80.5 && model.mark.depth == 50.5);
-    oct_view_model_apply(&model, OCT_ACTION_WINDOW_WIDER, 19);
-    assert_true(model.mark.depth == 31.5);
-    assert_true(oct_view_picture_value(&model.shown, 80, 31) == 70); /* the layer */
-    oct_view_model_apply(&model, OCT_ACTION_HOLD, 1); /* calipers come to the point's side */
-    assert_true(oct_view_calipers_count(&model.calipers) == 1);
-    oct_view_model_apply(&model, OCT_ACTION_HOLD, 1);
-    oct_view_model_apply(&model, OCT_ACTION_HOLD, 1);
-    assert_int_equal(model.held, OCT_HELD_MARK);
-    oct_view_model_apply(&model, OCT_ACTION_LEVEL_DOWN, 1);
-    assert_true(model.mark.line == 79.5);
-    oct_view_model_apply(&model, OCT_ACTION_CLEAR, 1);
-    assert_false(model.has_mark || oct_view_calipers_held(&model.calipers));
-    oct_view_model_apply(&model, OCT_ACTION_LOCK, 1); /* the profile measures nothing */
-    oct_view_model_apply(&model, OCT_ACTION_MARK, 1);
-    assert_false(model.has_mark || model.measuring);
-    oct_view_model_finish(&model);
+    oct_view_model_apply(model, OCT_ACTION_CURSOR_RIGHT, 20); /* from the middle, A-line 60 */
+    oct_view_model_apply(model, OCT_ACTION_MARK, 1);
+    assert_true(model->has_mark && model->measuring &&
+                oct_view_calipers_count(&model->calipers) == 0);
+    assert_true(model->mark.line == 80.5 && model->mark.depth == 50.5);
+    oct_view_model_apply(model, OCT_ACTION_WINDOW_WIDER, 19);
+    assert_true(model->mark.depth == 31.5);
+    assert_true(oct_view_picture_value(&model->shown, 80, 31) == 70); /* the layer */
+    oct_view_model_apply(model, OCT_ACTION_HOLD, 1); /* calipers come to the point's side */
+    assert_true(oct_view_calipers_count(&model->calipers) == 1);
+    oct_view_model_apply(model, OCT_ACTION_HOLD, 1);
+    oct_view_model_apply(model, OCT_ACTION_HOLD, 1);
+    assert_int_equal(model->held, OCT_HELD_MARK);
+    oct_view_model_apply(model, OCT_ACTION_LEVEL_DOWN, 1);
+    assert_true(model->mark.line == 79.5);
+    oct_view_model_apply(model, OCT_ACTION_CLEAR, 1);
+    assert_false(model->has_mark || oct_view_calipers_held(&model->calipers));
+    oct_view_model_apply(model, OCT_ACTION_LOCK, 1); /* the profile measures nothing */
+    oct_view_model_apply(model, OCT_ACTION_MARK, 1);
+    assert_false(model->has_mark || model->measuring);
 }
 
 /* ---- the line rate ---- */
@@ -357,7 +353,7 @@ static void go_on(struct oct_view_line_rate *r, double *lines, double *time_s, d
     }
 }
 
-static void a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one(void **state)
+TEST(a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one)
 {
     struct oct_view_line_rate r = {0};
     double lines = 5000, t = 100;
@@ -399,7 +395,7 @@ static void tell(struct oct_view_tally *tally, uint64_t frame_num, const char *a
 
 /* ---- counting ---- */
 
-static void skipped_are_the_gaps_within_an_acquisition(void **state)
+TEST(skipped_are_the_gaps_within_an_acquisition)
 {
     struct oct_view_tally tally = {0};
     tell(&tally, 100, "a", 1 * S); /* joining late is no loss */
@@ -421,7 +417,7 @@ static void skipped_are_the_gaps_within_an_acquisition(void **state)
     assert_int_equal(tally.n_skipped, UINT64_MAX); /* sticks, does not wrap */
 }
 
-static void the_rate_is_what_arrives_a_second(void **state)
+TEST(the_rate_is_what_arrives_a_second)
 {
     struct oct_view_tally tally = {0};
     assert_true(oct_view_tally_rate_hz(&tally) == 0);
@@ -439,7 +435,7 @@ static void the_rate_is_what_arrives_a_second(void **state)
 
 /* ---- model ---- */
 
-static void freezing_keeps_the_picture_while_counting_goes_on(void **state)
+TEST(freezing_keeps_the_picture_while_counting_goes_on)
 {
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
@@ -464,7 +460,7 @@ static void freezing_keeps_the_picture_while_counting_goes_on(void **state)
     oct_view_model_finish(&model);
 }
 
-static void silence_turns_live_into_stalled_and_back(void **state)
+TEST(silence_turns_live_into_stalled_and_back)
 {
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
@@ -509,7 +505,7 @@ static bool says(const struct oct_view_model *model, const char *words)
     return false;
 }
 
-static void the_status_line_says_state_rate_loss_place_and_contrast(void **state)
+TEST(the_status_line_says_state_rate_loss_place_and_contrast)
 {
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
@@ -543,7 +539,7 @@ static void the_status_line_says_state_rate_loss_place_and_contrast(void **state
 
 /* ---- contrast ---- */
 
-static void contrast_maps_pixels_through_the_published_limits(void **state)
+TEST(contrast_maps_pixels_through_the_published_limits)
 {
     struct oct_view_contrast contrast;
     uint32_t table[256];
@@ -569,7 +565,7 @@ static void contrast_maps_pixels_through_the_published_limits(void **state)
     assert_true(contrast.lo == 10.0 && contrast.hi == 61.0);
 }
 
-static void contrast_stays_a_range_whatever_is_published_or_pressed(void **state)
+TEST(contrast_stays_a_range_whatever_is_published_or_pressed)
 {
     static const double odd[][2] = {{5, 5},     {9, 1},          {NAN, 1},     {1, NAN},
                                     {1e300, 0}, {-1e300, 1e300}, {0, INFINITY}};
@@ -589,7 +585,7 @@ static void contrast_stays_a_range_whatever_is_published_or_pressed(void **state
 
 /* ---- conversion ---- */
 
-static void conversion_turns_the_picture_upright(void **state)
+TEST(conversion_turns_the_picture_upright)
 {
     const unsigned sizes[][2] = {{1, 1}, {3, 5}, {17, 65}, {240, 1024}, {5000, 7}};
     for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
@@ -637,7 +633,7 @@ static void conversion_turns_the_picture_upright(void **state)
     }
 }
 
-static void a_picture_whose_size_is_wrong_is_refused(void **state)
+TEST(a_picture_whose_size_is_wrong_is_refused)
 {
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     struct oct_picture_header header = oct_scene_header(9, "a");
@@ -655,7 +651,7 @@ static void a_picture_whose_size_is_wrong_is_refused(void **state)
 
 /* ---- layout ---- */
 
-static void layout_keeps_proportions_and_breaks_lines_between_phrases(void **state)
+TEST(layout_keeps_proportions_and_breaks_lines_between_phrases)
 {
     struct oct_view_rect area = {10, 20, 400, 100};
     struct oct_view_rect r = oct_view_layout_fit(area, 2.0, false);
@@ -694,7 +690,7 @@ static unsigned count(const struct oct_viewer_stage *s)
     return oct_view_calipers_count(&s->model.calipers);
 }
 
-static void a_number_is_the_lowest_free_one(void **state)
+TEST(a_number_is_the_lowest_free_one)
 {
     struct oct_view_calipers *c = calloc(1, sizeof(*c));
     assert_non_null(c);
@@ -737,7 +733,7 @@ static double first_of(const struct oct_view_calipers *c)
     return c->shown.caliper[0].is_set ? c->shown.caliper[0].end[0].line : -1;
 }
 
-static void those_of_a_standing_picture_are_its_own(void **state)
+TEST(those_of_a_standing_picture_are_its_own)
 {
     struct oct_view_calipers *c = calloc(1, sizeof(*c));
     assert_non_null(c);
@@ -766,7 +762,7 @@ static void those_of_a_standing_picture_are_its_own(void **state)
     free(c);
 }
 
-static void a_picture_of_another_size_has_others(void **state)
+TEST(a_picture_of_another_size_has_others)
 {
     struct oct_view_calipers *c = calloc(1, sizeof(*c));
     struct oct_picture_header wide = picture(2, 500);
@@ -780,7 +776,7 @@ static void a_picture_of_another_size_has_others(void **state)
     free(c);
 }
 
-static void the_last_sets_are_kept_and_the_live_one(void **state)
+TEST(the_last_sets_are_kept_and_the_live_one)
 {
     struct oct_view_calipers *c = calloc(1, sizeof(*c));
     const uint64_t n = OCT_VIEW_KEPT_CALIPERS + 10;
@@ -842,7 +838,7 @@ static void drag(struct oct_viewer_stage *s, struct oct_view_input *input, doubl
     mouse(s, input, SDL_MOUSEBUTTONUP, x1, y1);
 }
 
-static void drags_make_calipers_and_move_their_ends(void **state)
+TEST(drags_make_calipers_and_move_their_ends)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_input *input = calloc(1, sizeof(*input));
@@ -875,7 +871,7 @@ static void drags_make_calipers_and_move_their_ends(void **state)
     oct_viewer_stage_close(s);
 }
 
-static void several_have_numbers_and_a_table_of_lengths(void **state)
+TEST(several_have_numbers_and_a_table_of_lengths)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     oct_view_model_add_caliper(&s->model, at(20, 20), at(20, 40));
@@ -899,7 +895,7 @@ static void several_have_numbers_and_a_table_of_lengths(void **state)
     oct_viewer_stage_close(s);
 }
 
-static void keys_add_hold_and_remove(void **state)
+TEST(keys_add_hold_and_remove)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     const struct oct_view_caliper *c = s->model.calipers.shown.caliper;
@@ -925,7 +921,7 @@ static void keys_add_hold_and_remove(void **state)
 }
 
 /* By the model's own actions: freeze, measure, go on, freeze again. */
-static void a_frozen_picture_keeps_its_calipers(void **state)
+TEST(a_frozen_picture_keeps_its_calipers)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
@@ -984,7 +980,7 @@ static void open_file(struct oct_viewer_stage *s, const char *name)
     free(file);
 }
 
-static void a_recordings_bscans_keep_theirs(void **state)
+TEST(a_recordings_bscans_keep_theirs)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     oct_view_model_add_caliper(&s->model, at(10, 20), at(10, 40)); /* live */
@@ -1010,7 +1006,7 @@ static void a_recordings_bscans_keep_theirs(void **state)
 
 /* ---- the quality ---- */
 
-static void blinks_and_motion_stand_on_the_timeline(void **state)
+TEST(blinks_and_motion_stand_on_the_timeline)
 {
     struct oct_view_quality *q = calloc(1, sizeof(*q));
     struct oct_view_image row = oct_scene_quality();
@@ -1048,7 +1044,7 @@ static void blinks_and_motion_stand_on_the_timeline(void **state)
     free(q);
 }
 
-static void a_moment_shows_the_worst_of_its_rows(void **state)
+TEST(a_moment_shows_the_worst_of_its_rows)
 {
     static const struct {
         double snr_db, blink, motion;
@@ -1081,7 +1077,7 @@ static void a_moment_shows_the_worst_of_its_rows(void **state)
     free(q);
 }
 
-static void the_quality_of_hostile_rows_is_finite(void **state)
+TEST(the_quality_of_hostile_rows_is_finite)
 {
     static const double wild[] = {NAN, INFINITY, -INFINITY, 3e38, -3e38, 1e-40, -1};
     struct oct_view_quality *q = calloc(1, sizeof(*q));
@@ -1147,7 +1143,7 @@ static void hear(struct oct_view_model *model, enum oct_projection projection, d
     oct_view_model_hear(model, &d, &(struct oct_view_answer){0});
 }
 
-static void en_face_is_octds_picture_row_by_row(void **state)
+TEST(en_face_is_octds_picture_row_by_row)
 {
     struct oct_view_enface enface = {0};
     struct oct_view_image image = oct_scene_enface(20, 120);
@@ -1197,7 +1193,7 @@ static void offer_growing(struct oct_view_enface *enface, uint32_t n, float valu
     oct_view_image_finish(&image);
 }
 
-static void en_face_rows_stay_until_they_are_replaced(void **state)
+TEST(en_face_rows_stay_until_they_are_replaced)
 {
     struct oct_view_enface enface = {0};
     offer_growing(&enface, 20, 60, "dB");
@@ -1226,23 +1222,20 @@ static void en_face_rows_stay_until_they_are_replaced(void **state)
     oct_view_enface_finish(&enface);
 }
 
-static void a_changed_projection_empties_rows_of_the_one_before(void **state)
+MODEL_TEST(a_changed_projection_empties_rows_of_the_one_before)
 {
-    struct oct_view_model model;
-    oct_view_model_init(&model, "x", true);
-    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
-    offer_growing(&model.enface, 20, 60, "dB");
-    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
-    offer_growing(&model.enface, 2, 61, "dB");
-    assert_true(oct_view_enface_row(&model.enface, 2)[0] == 60);
-    hear(&model, OCT_PROJECTION_MAX, 0.4, 0.6); /* somebody else's setting */
-    offer_growing(&model.enface, 3, 70, "dB");
-    assert_true(oct_view_enface_row(&model.enface, 2)[0] == 70);
-    assert_true(isnan(oct_view_enface_row(&model.enface, 3)[0]));
-    oct_view_model_finish(&model);
+    hear(model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    offer_growing(&model->enface, 20, 60, "dB");
+    hear(model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    offer_growing(&model->enface, 2, 61, "dB");
+    assert_true(oct_view_enface_row(&model->enface, 2)[0] == 60);
+    hear(model, OCT_PROJECTION_MAX, 0.4, 0.6); /* somebody else's setting */
+    offer_growing(&model->enface, 3, 70, "dB");
+    assert_true(oct_view_enface_row(&model->enface, 2)[0] == 70);
+    assert_true(isnan(oct_view_enface_row(&model->enface, 3)[0]));
 }
 
-static void en_face_of_many_rows_and_columns_is_thinned_out(void **state)
+TEST(en_face_of_many_rows_and_columns_is_thinned_out)
 {
     const uint32_t V = 5000, M = 4100;
     struct oct_view_enface enface = {0};
@@ -1282,7 +1275,7 @@ static void en_face_of_many_rows_and_columns_is_thinned_out(void **state)
     oct_view_enface_finish(&enface);
 }
 
-static void en_face_of_hostile_numbers_stays_a_picture(void **state)
+TEST(en_face_of_hostile_numbers_stays_a_picture)
 {
     static const double limits[] = {NAN, INFINITY, -INFINITY, 1e308, -1e308, 0, 1e-320, 70};
     struct oct_view_enface enface = {0};
@@ -1314,7 +1307,7 @@ static void en_face_of_hostile_numbers_stays_a_picture(void **state)
 
 /* ---- images ---- */
 
-static void an_image_whose_size_is_wrong_is_refused(void **state)
+TEST(an_image_whose_size_is_wrong_is_refused)
 {
     struct oct_view_image image = oct_scene_enface(3, 4);
     struct oct_image_header header = image.header;
@@ -1368,7 +1361,7 @@ static void expect_nothing(struct oct_view_model *model)
     assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_NONE);
 }
 
-static void en_face_keys_are_sent_to_octd_one_at_a_time(void **state)
+TEST(en_face_keys_are_sent_to_octd_one_at_a_time)
 {
     struct oct_view_model model;
     const struct oct_view_enface_wishes *w = &model.enface_wishes;
@@ -1413,62 +1406,56 @@ static void en_face_keys_are_sent_to_octd_one_at_a_time(void **state)
     oct_view_model_finish(&model);
 }
 
-static void a_held_key_moves_the_slab_and_the_newest_place_is_sent(void **state)
+MODEL_TEST(a_held_key_moves_the_slab_and_the_newest_place_is_sent)
 {
-    struct oct_view_model model;
     char text[OCT_VIEW_LABEL_BYTES];
-    oct_view_model_init(&model, "x", true);
-    hear(&model, OCT_PROJECTION_SLAB, 0.4, 0.6);
-    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_SLAB_FIRST);
+    hear(model, OCT_PROJECTION_SLAB, 0.4, 0.6);
+    oct_view_model_apply(model, OCT_ACTION_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_SLAB_FIRST);
     for (int i = 0; i < 9; i++) /* octd has not answered yet */
-        oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_NONE);
-    assert_string_equal(model.message, "");
+        oct_view_model_apply(model, OCT_ACTION_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_NONE);
+    assert_string_equal(model->message, "");
     /* The eye and the recording do not wait for the slab to come to rest. */
-    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
-    assert_true(oct_view_model_is_recording(&model));
-    hear(&model, OCT_PROJECTION_SLAB, 0.41, 0.6); /* a status of meanwhile */
-    answer(&model, OCT_WISH_SLAB_FIRST, true, "0.4100");
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_RECORD);
-    answer(&model, OCT_WISH_RECORD, true, "");
-    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.5000");
-    expect_set(&model, OCT_WISH_SLAB_LAST, "0.7000");
-    expect_nothing(&model);
+    oct_view_model_apply(model, OCT_ACTION_RECORD, 1);
+    assert_true(oct_view_model_is_recording(model));
+    hear(model, OCT_PROJECTION_SLAB, 0.41, 0.6); /* a status of meanwhile */
+    answer(model, OCT_WISH_SLAB_FIRST, true, "0.4100");
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_RECORD);
+    answer(model, OCT_WISH_RECORD, true, "");
+    expect_set(model, OCT_WISH_SLAB_FIRST, "0.5000");
+    expect_set(model, OCT_WISH_SLAB_LAST, "0.7000");
+    expect_nothing(model);
     /* While octd is asked to record, no key interferes. */
-    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_RECORD);
-    oct_view_model_apply(&model, OCT_ACTION_SLAB_UP, 1);
-    expect_nothing(&model);
-    answer(&model, OCT_WISH_RECORD, true, "");
-    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.4900");
-    expect_set(&model, OCT_WISH_SLAB_LAST, "0.6900");
+    oct_view_model_apply(model, OCT_ACTION_RECORD, 1);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_RECORD);
+    oct_view_model_apply(model, OCT_ACTION_SLAB_UP, 1);
+    expect_nothing(model);
+    answer(model, OCT_WISH_RECORD, true, "");
+    expect_set(model, OCT_WISH_SLAB_FIRST, "0.4900");
+    expect_set(model, OCT_WISH_SLAB_LAST, "0.6900");
     /* Somebody else moves one end beyond the other, which is still wanted: then octd's counts. */
-    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 25);
-    expect_set(&model, OCT_WISH_SLAB_LAST, "0.9400");
-    hear(&model, OCT_PROJECTION_SLAB, 0.1, 0.2);
-    expect_nothing(&model);
-    oct_view_model_finish(&model);
+    oct_view_model_apply(model, OCT_ACTION_SLAB_DOWN, 25);
+    expect_set(model, OCT_WISH_SLAB_LAST, "0.9400");
+    hear(model, OCT_PROJECTION_SLAB, 0.1, 0.2);
+    expect_nothing(model);
 }
 
-static void what_octd_refuses_is_wanted_no_more(void **state)
+MODEL_TEST(what_octd_refuses_is_wanted_no_more)
 {
-    struct oct_view_model model;
     char text[OCT_VIEW_LABEL_BYTES];
-    oct_view_model_init(&model, "x", true);
-    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
-    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_PROJECTION);
-    answer(&model, OCT_WISH_PROJECTION, false, "not while it rains");
-    assert_string_equal(model.message, "octd refused: not while it rains");
-    expect_nothing(&model);
-    assert_int_equal(model.enface_wishes.octds.projection, OCT_PROJECTION_MEAN);
-    oct_view_model_apply(&model, OCT_ACTION_PROJECTION, 1); /* on from where octd is */
-    expect_set(&model, OCT_WISH_PROJECTION, "max");
-    oct_view_model_finish(&model);
+    hear(model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    oct_view_model_apply(model, OCT_ACTION_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_PROJECTION);
+    answer(model, OCT_WISH_PROJECTION, false, "not while it rains");
+    assert_string_equal(model->message, "octd refused: not while it rains");
+    expect_nothing(model);
+    assert_int_equal(model->enface_wishes.octds.projection, OCT_PROJECTION_MEAN);
+    oct_view_model_apply(model, OCT_ACTION_PROJECTION, 1); /* on from where octd is */
+    expect_set(model, OCT_WISH_PROJECTION, "max");
 }
 
-static void en_face_keys_say_why_they_do_nothing(void **state)
+TEST(en_face_keys_say_why_they_do_nothing)
 {
     static const enum oct_view_action keys[] = {OCT_ACTION_PROJECTION, OCT_ACTION_SLAB_UP,
                                                 OCT_ACTION_SLAB_DOWN, OCT_ACTION_SLAB_THINNER,
@@ -1536,7 +1523,7 @@ static void row_of(const struct oct_view_model *m, enum oct_view_button_row row,
                                      b[i].label);
 }
 
-static void every_state_has_its_buttons(void **state)
+TEST(every_state_has_its_buttons)
 {
     static const char *const lab[N_STATES] = {
         "Freeze | Auto | Layout | Measure | Snapshot | Help",
@@ -1576,7 +1563,7 @@ static void every_state_has_its_buttons(void **state)
     }
 }
 
-static void what_nobody_can_use_has_no_button(void **state)
+TEST(what_nobody_can_use_has_no_button)
 {
     static struct oct_view_model m;
     char text[512];
@@ -1599,7 +1586,7 @@ static void what_nobody_can_use_has_no_button(void **state)
 }
 
 /* No button of the operator profile is refused by it. */
-static void the_profile_allows_its_own_buttons(void **state)
+TEST(the_profile_allows_its_own_buttons)
 {
     struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
     for (unsigned k = 0; k < N_STATES; k++) {
@@ -1615,7 +1602,7 @@ static void the_profile_allows_its_own_buttons(void **state)
 }
 
 /* At 1280 pixels each button has room for its brief label at least, whole. */
-static void the_row_is_readable_at_1280_pixels(void **state)
+TEST(the_row_is_readable_at_1280_pixels)
 {
     struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
     for (unsigned k = 0; k < 2 * N_STATES; k++) {
@@ -1657,7 +1644,7 @@ static struct oct_view_rect click(struct oct_viewer_stage *s, struct oct_view_in
     return r;
 }
 
-static void clicks_do_what_the_buttons_say(void **state)
+TEST(clicks_do_what_the_buttons_say)
 {
     struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_model *m = &s->model;
@@ -1694,13 +1681,11 @@ static void clicks_do_what_the_buttons_say(void **state)
 
 /* ---- settings ---- */
 
-static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
+TEST(settings_come_back_and_wrong_ones_are_passed_over)
 {
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    char path[512];
+    static const char path[] = "new/folder/viewer.ini";
     struct oct_view_model a, b;
     struct oct_error err = {0};
-    snprintf(path, sizeof(path), "%s/new-%ld/folder/viewer.ini", folder, (long)getpid());
     oct_view_model_init(&a, "x", true);
     oct_view_model_init(&b, "x", true);
     assert_int_equal(oct_view_settings_load(&a, path, &err), OCT_OK); /* none yet */
@@ -1745,62 +1730,4 @@ static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
     assert_int_equal(oct_view_settings_save(&a, "/dev/null/a/b.ini", &err), OCT_E_IO);
     oct_view_model_finish(&a);
     oct_view_model_finish(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_action_has_a_key_and_no_key_has_two),
-        cmocka_unit_test(the_operator_profile_leaves_recording_and_contrast),
-        cmocka_unit_test(the_colour_map_rises_evenly_in_lightness),
-        cmocka_unit_test(gamma_bends_the_middle_and_leaves_the_ends),
-        cmocka_unit_test(limits_move_alone_and_never_cross),
-        cmocka_unit_test(automatic_contrast_finds_the_percentiles),
-        cmocka_unit_test(zooming_keeps_the_place_under_the_pointer),
-        cmocka_unit_test(lengths_are_micrometres_where_spacings_are_known),
-        cmocka_unit_test(ten_seconds_are_kept_in_bounded_memory),
-        cmocka_unit_test(frozen_it_steps_through_what_was_kept),
-        cmocka_unit_test(calipers_are_put_and_moved_by_key),
-        cmocka_unit_test(a_point_is_marked_and_moved_by_key),
-        cmocka_unit_test(a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one),
-        cmocka_unit_test(skipped_are_the_gaps_within_an_acquisition),
-        cmocka_unit_test(the_rate_is_what_arrives_a_second),
-        cmocka_unit_test(freezing_keeps_the_picture_while_counting_goes_on),
-        cmocka_unit_test(silence_turns_live_into_stalled_and_back),
-        cmocka_unit_test(the_status_line_says_state_rate_loss_place_and_contrast),
-        cmocka_unit_test(contrast_maps_pixels_through_the_published_limits),
-        cmocka_unit_test(contrast_stays_a_range_whatever_is_published_or_pressed),
-        cmocka_unit_test(conversion_turns_the_picture_upright),
-        cmocka_unit_test(a_picture_whose_size_is_wrong_is_refused),
-        cmocka_unit_test(layout_keeps_proportions_and_breaks_lines_between_phrases),
-        cmocka_unit_test(a_number_is_the_lowest_free_one),
-        cmocka_unit_test(those_of_a_standing_picture_are_its_own),
-        cmocka_unit_test(a_picture_of_another_size_has_others),
-        cmocka_unit_test(the_last_sets_are_kept_and_the_live_one),
-        cmocka_unit_test(drags_make_calipers_and_move_their_ends),
-        cmocka_unit_test(several_have_numbers_and_a_table_of_lengths),
-        cmocka_unit_test(keys_add_hold_and_remove),
-        cmocka_unit_test(a_frozen_picture_keeps_its_calipers),
-        cmocka_unit_test(a_recordings_bscans_keep_theirs),
-        cmocka_unit_test(blinks_and_motion_stand_on_the_timeline),
-        cmocka_unit_test(a_moment_shows_the_worst_of_its_rows),
-        cmocka_unit_test(the_quality_of_hostile_rows_is_finite),
-        cmocka_unit_test(en_face_is_octds_picture_row_by_row),
-        cmocka_unit_test(en_face_rows_stay_until_they_are_replaced),
-        cmocka_unit_test(a_changed_projection_empties_rows_of_the_one_before),
-        cmocka_unit_test(en_face_of_many_rows_and_columns_is_thinned_out),
-        cmocka_unit_test(en_face_of_hostile_numbers_stays_a_picture),
-        cmocka_unit_test(an_image_whose_size_is_wrong_is_refused),
-        cmocka_unit_test(en_face_keys_are_sent_to_octd_one_at_a_time),
-        cmocka_unit_test(a_held_key_moves_the_slab_and_the_newest_place_is_sent),
-        cmocka_unit_test(what_octd_refuses_is_wanted_no_more),
-        cmocka_unit_test(en_face_keys_say_why_they_do_nothing),
-        cmocka_unit_test(every_state_has_its_buttons),
-        cmocka_unit_test(what_nobody_can_use_has_no_button),
-        cmocka_unit_test(the_profile_allows_its_own_buttons),
-        cmocka_unit_test(the_row_is_readable_at_1280_pixels),
-        cmocka_unit_test(clicks_do_what_the_buttons_say),
-        cmocka_unit_test(settings_come_back_and_wrong_ones_are_passed_over),
-    };
-    return cmocka_run_group_tests_name("viewer model", tests, NULL, NULL);
 }

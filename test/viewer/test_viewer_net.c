@@ -17,7 +17,7 @@
 
 /* ---- pictures ---- */
 
-static void the_newest_picture_wins(void **state)
+TEST_WITH(the_newest_picture_wins, open_wire, close_wire)
 {
     struct wire *w = *state;
     for (uint64_t i = 1; i <= 200; i++)
@@ -50,7 +50,7 @@ static void send_shape(struct wire *w, const char *dtype, const char *m, const c
     free(json);
 }
 
-static void hostile_messages_are_counted_and_survived(void **state)
+TEST_WITH(hostile_messages_are_counted_and_survived, open_wire, close_wire)
 {
     struct wire *w = *state;
     static const char *const bad_json[] = {
@@ -105,7 +105,7 @@ static void hostile_messages_are_counted_and_survived(void **state)
 }
 
 /* Good by its form, wild by its numbers: each reaches the archive. */
-static void wild_pictures_are_survived(void **state)
+TEST_WITH(wild_pictures_are_survived, open_wire, close_wire)
 {
     struct wire *w = *state;
     static const char *const limits[] = {"0", "-1e308", "1e308", "1e-320", "70"};
@@ -141,7 +141,7 @@ static void wild_pictures_are_survived(void **state)
     assert_true(oct_view_archive_count(w->archive) > 0);
 }
 
-static void spectra_arrive_and_hostile_ones_are_counted(void **state)
+TEST_WITH(spectra_arrive_and_hostile_ones_are_counted, open_wire, close_wire)
 {
     struct wire *w = *state;
     struct oct_view_spectrum spectrum = {0};
@@ -168,7 +168,7 @@ static void spectra_arrive_and_hostile_ones_are_counted(void **state)
     oct_view_spectrum_finish(&spectrum);
 }
 
-static void it_connects_again_by_itself(void **state)
+TEST_WITH(it_connects_again_by_itself, open_wire, close_wire)
 {
     struct wire *w = *state;
     zmq_close(w->publisher);
@@ -189,7 +189,7 @@ static void it_connects_again_by_itself(void **state)
     assert_true(w->report.tally.n_received > before);
 }
 
-static void it_ends_at_once_also_with_nobody_there(void **state)
+TEST(it_ends_at_once_also_with_nobody_there)
 {
     struct oct_subscriber *subscriber;
     struct oct_subscriber_report report;
@@ -224,7 +224,7 @@ static void count(void *context)
     pthread_mutex_unlock(&counter->mutex);
 }
 
-static void it_tells_of_news_once_until_they_are_taken(void **state)
+TEST_WITH(it_tells_of_news_once_until_they_are_taken, open_wire, close_wire)
 {
     struct wire *w = *state;
     struct counter counter = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -269,7 +269,7 @@ static bool take_number(struct wire *w, const char *topic, struct oct_view_image
     return false;
 }
 
-static void every_topic_has_its_own_newest_image(void **state)
+TEST_WITH(every_topic_has_its_own_newest_image, open_wire, close_wire)
 {
     struct wire *w = *state;
     struct oct_view_image enface = {0}, quality = {0}, none = {0};
@@ -322,7 +322,7 @@ static void every_topic_has_its_own_newest_image(void **state)
 }
 
 /* Nobody takes an image meanwhile: the rows are on the timeline all the same, memory stays. */
-static void a_flood_of_images_loses_no_row_of_the_quality(void **state)
+TEST_WITH(a_flood_of_images_loses_no_row_of_the_quality, open_wire, close_wire)
 {
     struct wire *w = *state;
     struct oct_view_quality *quality = calloc(1, sizeof(*quality));
@@ -351,7 +351,7 @@ static void a_flood_of_images_loses_no_row_of_the_quality(void **state)
     free(quality);
 }
 
-static void hostile_images_are_counted_and_survived(void **state)
+TEST_WITH(hostile_images_are_counted_and_survived, open_wire, close_wire)
 {
     struct wire *w = *state;
     static const char *const bad_json[] = {
@@ -425,7 +425,7 @@ static void hostile_images_are_counted_and_survived(void **state)
     oct_view_image_finish(&image);
 }
 
-static void a_large_image_and_wild_numbers_are_taken(void **state)
+TEST_WITH(a_large_image_and_wild_numbers_are_taken, open_wire, close_wire)
 {
     struct wire *w = *state;
     static const char *const limits[] = {"0", "-1e308", "1e308", "1e-320", "60"};
@@ -466,7 +466,7 @@ static void a_large_image_and_wild_numbers_are_taken(void **state)
 /* A server that answers a status with `status` and all else with `other`; NULL: not at all. */
 struct server {
     void *context, *socket;
-    char endpoint[512];
+    const char *endpoint;
     pthread_t thread;
     pthread_mutex_t mutex;
     const char *status, *other;
@@ -541,7 +541,6 @@ static void stop_server(struct server *s)
 
 static int open_server(void **state)
 {
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     struct server *s = calloc(1, sizeof(*s));
     assert_non_null(s);
     s->context = zmq_ctx_new();
@@ -549,7 +548,7 @@ static int open_server(void **state)
     s->status = STATUS;
     s->other = "{\"ok\":true}";
     s->n_parts = 1;
-    snprintf(s->endpoint, sizeof(s->endpoint), "ipc://%s/octview-ctl-%ld", folder, (long)getpid());
+    s->endpoint = "ipc://control";
     start_server(s);
     *state = s;
     return 0;
@@ -599,7 +598,7 @@ static bool wait_reachable(struct oct_view_control *c, bool reachable)
     return daemon.reachable == reachable;
 }
 
-static void a_wish_is_sent_once_and_its_answer_comes_back(void **state)
+TEST_WITH(a_wish_is_sent_once_and_its_answer_comes_back, open_server, close_server)
 {
     struct server *s = *state;
     struct oct_view_control *c;
@@ -620,7 +619,7 @@ static void a_wish_is_sent_once_and_its_answer_comes_back(void **state)
     oct_view_control_destroy(c);
 }
 
-static void every_wish_sets_its_own_key(void **state)
+TEST_WITH(every_wish_sets_its_own_key, open_server, close_server)
 {
     struct server *s = *state;
     struct oct_view_control *c;
@@ -656,7 +655,7 @@ static void every_wish_sets_its_own_key(void **state)
     "{\"ok\":true,\"state\":\"running\",\"pending\":" pending ",\"last_error\":\"" error           \
     "\",\"record\":{\"active\":" active "}}"
 
-static void a_recording_is_answered_when_it_has_begun_or_failed(void **state)
+TEST_WITH(a_recording_is_answered_when_it_has_begun_or_failed, open_server, close_server)
 {
     struct server *s = *state;
     struct oct_view_control *c;
@@ -685,7 +684,7 @@ static void a_recording_is_answered_when_it_has_begun_or_failed(void **state)
     oct_view_control_destroy(c);
 }
 
-static void a_silent_server_is_told_and_found_again(void **state)
+TEST_WITH(a_silent_server_is_told_and_found_again, open_server, close_server)
 {
     struct server *s = *state;
     struct oct_view_control *c;
@@ -711,7 +710,7 @@ static void a_silent_server_is_told_and_found_again(void **state)
     assert_true(oct_clock_ns() - start_ns < OCT_NS_PER_S); /* of the two that it would wait */
 }
 
-static void hostile_answers_are_survived(void **state)
+TEST_WITH(hostile_answers_are_survived, open_server, close_server)
 {
     struct server *s = *state;
     struct oct_view_control *c;
@@ -745,7 +744,7 @@ static void hostile_answers_are_survived(void **state)
     free(huge);
 }
 
-static void an_endpoint_that_is_none_is_refused(void **state)
+TEST(an_endpoint_that_is_none_is_refused)
 {
     struct oct_view_control *c;
     struct oct_error err = {0};
@@ -753,38 +752,4 @@ static void an_endpoint_that_is_none_is_refused(void **state)
     assert_non_null(strstr(err.text, "nonsense"));
     assert_null(c);
     oct_view_control_destroy(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_newest_picture_wins, open_wire, close_wire),
-        cmocka_unit_test_setup_teardown(hostile_messages_are_counted_and_survived, open_wire,
-                                        close_wire),
-        cmocka_unit_test_setup_teardown(wild_pictures_are_survived, open_wire, close_wire),
-        cmocka_unit_test_setup_teardown(spectra_arrive_and_hostile_ones_are_counted, open_wire,
-                                        close_wire),
-        cmocka_unit_test_setup_teardown(it_connects_again_by_itself, open_wire, close_wire),
-        cmocka_unit_test_setup_teardown(it_tells_of_news_once_until_they_are_taken, open_wire,
-                                        close_wire),
-        cmocka_unit_test(it_ends_at_once_also_with_nobody_there),
-        cmocka_unit_test_setup_teardown(every_topic_has_its_own_newest_image, open_wire,
-                                        close_wire),
-        cmocka_unit_test_setup_teardown(a_flood_of_images_loses_no_row_of_the_quality, open_wire,
-                                        close_wire),
-        cmocka_unit_test_setup_teardown(hostile_images_are_counted_and_survived, open_wire,
-                                        close_wire),
-        cmocka_unit_test_setup_teardown(a_large_image_and_wild_numbers_are_taken, open_wire,
-                                        close_wire),
-        cmocka_unit_test_setup_teardown(every_wish_sets_its_own_key, open_server, close_server),
-        cmocka_unit_test_setup_teardown(a_wish_is_sent_once_and_its_answer_comes_back, open_server,
-                                        close_server),
-        cmocka_unit_test_setup_teardown(a_recording_is_answered_when_it_has_begun_or_failed,
-                                        open_server, close_server),
-        cmocka_unit_test_setup_teardown(a_silent_server_is_told_and_found_again, open_server,
-                                        close_server),
-        cmocka_unit_test_setup_teardown(hostile_answers_are_survived, open_server, close_server),
-        cmocka_unit_test(an_endpoint_that_is_none_is_refused),
-    };
-    return cmocka_run_group_tests_name("viewer network", tests, NULL, NULL);
 }

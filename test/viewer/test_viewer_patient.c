@@ -66,7 +66,7 @@ static void finish(struct desk *k)
     oct_view_model_finish(&k->model);
 }
 
-static void what_is_typed_replaces_the_pseudonym_of_before(void **state)
+TEST(what_is_typed_replaces_the_pseudonym_of_before)
 {
     static struct desk k;
     desk_init(&k, "OD", "P-1");
@@ -100,7 +100,7 @@ static void what_is_typed_replaces_the_pseudonym_of_before(void **state)
     finish(&k);
 }
 
-static void wishes_wait_for_one_another_in_order(void **state)
+TEST(wishes_wait_for_one_another_in_order)
 {
     static struct desk k;
     desk_init(&k, "OD", "P-1");
@@ -122,7 +122,7 @@ static void wishes_wait_for_one_another_in_order(void **state)
     finish(&k);
 }
 
-static void an_octd_that_does_not_answer_fails_all_with_one_line(void **state)
+TEST(an_octd_that_does_not_answer_fails_all_with_one_line)
 {
     static struct desk k;
     const struct oct_view_answer none = {
@@ -146,7 +146,7 @@ static void an_octd_that_does_not_answer_fails_all_with_one_line(void **state)
     finish(&k);
 }
 
-static void nothing_is_recorded_under_a_label_that_was_refused(void **state)
+TEST(nothing_is_recorded_under_a_label_that_was_refused)
 {
     static struct desk k;
     struct oct_view_phrase p;
@@ -162,7 +162,7 @@ static void nothing_is_recorded_under_a_label_that_was_refused(void **state)
     finish(&k);
 }
 
-static void while_octd_records_the_label_stays_in_an_operators_words(void **state)
+TEST(while_octd_records_the_label_stays_in_an_operators_words)
 {
     static const enum oct_view_action changes[] = {OCT_ACTION_EYE, OCT_ACTION_RIGHT_EYE,
                                                    OCT_ACTION_PSEUDONYM, OCT_ACTION_NEXT_PATIENT};
@@ -187,7 +187,7 @@ static void while_octd_records_the_label_stays_in_an_operators_words(void **stat
     finish(&k);
 }
 
-static void a_recording_without_a_label_asks_once(void **state)
+TEST(a_recording_without_a_label_asks_once)
 {
     static struct desk k;
     char text[128];
@@ -244,7 +244,7 @@ static void a_recording_without_a_label_asks_once(void **state)
 }
 
 /* The label of yesterday is whole, and of another patient. */
-static void a_label_that_nobody_said_lately_asks_once(void **state)
+TEST(a_label_that_nobody_said_lately_asks_once)
 {
     static struct desk k;
     char text[128];
@@ -274,7 +274,7 @@ static void a_label_that_nobody_said_lately_asks_once(void **state)
     finish(&k);
 }
 
-static void in_playback_the_label_is_the_files(void **state)
+TEST(in_playback_the_label_is_the_files)
 {
     static struct desk k;
     struct oct_view_playback *p = &k.model.playback;
@@ -310,7 +310,7 @@ static void in_playback_the_label_is_the_files(void **state)
 }
 
 /* octd's answer comes before the status that shows the end. */
-static void a_stop_from_here_was_not_elsewhere(void **state)
+TEST(a_stop_from_here_was_not_elsewhere)
 {
     static struct desk k;
     struct oct_view_phrase p;
@@ -329,7 +329,7 @@ static void a_stop_from_here_was_not_elsewhere(void **state)
     finish(&k);
 }
 
-static void the_last_seconds_are_saved_and_it_is_told(void **state)
+TEST(the_last_seconds_are_saved_and_it_is_told)
 {
     static struct desk k;
     struct oct_view_phrase phrase;
@@ -375,7 +375,7 @@ static void the_last_seconds_are_saved_and_it_is_told(void **state)
     finish(&k);
 }
 
-static void start_starts_an_idle_octd(void **state)
+TEST(start_starts_an_idle_octd)
 {
     static struct desk k;
     desk_init(&k, "OD", "P-1");
@@ -395,7 +395,7 @@ static void start_starts_an_idle_octd(void **state)
     finish(&k);
 }
 
-static void octd_is_asked_for_an_average_where_it_makes_none(void **state)
+TEST(octd_is_asked_for_an_average_where_it_makes_none)
 {
     static struct desk k;
     char text[64];
@@ -428,23 +428,4 @@ static void octd_is_asked_for_an_average_where_it_makes_none(void **state)
     must_ask(&k, OCT_WISH_NONE, "");
     assert_non_null(strstr(k.model.message, "octd is recording"));
     finish(&k);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_typed_replaces_the_pseudonym_of_before),
-        cmocka_unit_test(wishes_wait_for_one_another_in_order),
-        cmocka_unit_test(an_octd_that_does_not_answer_fails_all_with_one_line),
-        cmocka_unit_test(nothing_is_recorded_under_a_label_that_was_refused),
-        cmocka_unit_test(while_octd_records_the_label_stays_in_an_operators_words),
-        cmocka_unit_test(a_recording_without_a_label_asks_once),
-        cmocka_unit_test(a_label_that_nobody_said_lately_asks_once),
-        cmocka_unit_test(in_playback_the_label_is_the_files),
-        cmocka_unit_test(a_stop_from_here_was_not_elsewhere),
-        cmocka_unit_test(the_last_seconds_are_saved_and_it_is_told),
-        cmocka_unit_test(start_starts_an_idle_octd),
-        cmocka_unit_test(octd_is_asked_for_an_average_where_it_makes_none),
-    };
-    return cmocka_run_group_tests_name("viewer patient", tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static struct oct_plan record(const char *path, enum oct_sample_type type, uint3
 
 /* ---- the order of reading ---- */
 
-static void every_item_is_read_once_from_coarse_to_fine(void **state)
+TEST(every_item_is_read_once_from_coarse_to_fine)
 {
     static const uint32_t sizes[] = {1, 2, 63, 64, 65, 240, 2048};
     for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
@@ -133,7 +133,7 @@ static void begin(struct oct_view_model *m)
     oct_view_picture_finish(&picture);
 }
 
-static void another_file_is_not_shown_with_the_pictures_of_the_one_before(void **state)
+TEST(another_file_is_not_shown_with_the_pictures_of_the_one_before)
 {
     struct oct_view_model m;
     struct oct_view_file file = a_file();
@@ -160,7 +160,7 @@ static void another_file_is_not_shown_with_the_pictures_of_the_one_before(void *
 }
 
 /* What octd recorded last was stopped within a volume: V shows the whole one before it. */
-static void a_piece_gives_way_to_the_whole_volume_before_it(void **state)
+TEST(a_piece_gives_way_to_the_whole_volume_before_it)
 {
     struct oct_view_model m;
     struct oct_view_file piece = a_file();
@@ -183,7 +183,7 @@ static void a_piece_gives_way_to_the_whole_volume_before_it(void **state)
     oct_view_model_finish(&m);
 }
 
-static void live_pictures_wait_and_come_back(void **state)
+TEST(live_pictures_wait_and_come_back)
 {
     struct oct_view_model m;
     oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
@@ -219,7 +219,7 @@ static void live_pictures_wait_and_come_back(void **state)
     oct_view_model_finish(&m);
 }
 
-static void without_a_live_picture_none_is_left(void **state)
+TEST(without_a_live_picture_none_is_left)
 {
     struct oct_view_model m;
     oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
@@ -230,7 +230,7 @@ static void without_a_live_picture_none_is_left(void **state)
     oct_view_model_finish(&m);
 }
 
-static void keys_move_through_the_bscans(void **state)
+TEST(keys_move_through_the_bscans)
 {
     static const struct {
         enum oct_view_action action;
@@ -255,7 +255,7 @@ static void keys_move_through_the_bscans(void **state)
     oct_view_model_finish(&m);
 }
 
-static void it_plays_at_its_own_rate_and_stops_at_the_end(void **state)
+TEST(it_plays_at_its_own_rate_and_stops_at_the_end)
 {
     struct oct_view_model m;
     oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
@@ -287,7 +287,7 @@ static void it_plays_at_its_own_rate_and_stops_at_the_end(void **state)
     oct_view_model_finish(&m);
 }
 
-static void what_cannot_be_opened_is_said(void **state)
+TEST(what_cannot_be_opened_is_said)
 {
     struct oct_view_model m;
     oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
@@ -353,7 +353,7 @@ static void expect_cuts(struct scene *s, uint32_t without)
     }
 }
 
-static void pictures_of_both_types_slice_and_enface(void **state)
+TEST(pictures_of_both_types_slice_and_enface)
 {
     for (int type = OCT_SAMPLE_U8; type <= OCT_SAMPLE_F32; type++) {
         const struct oct_plan plan = record("both.h5", (enum oct_sample_type)type, 4);
@@ -376,7 +376,7 @@ static void pictures_of_both_types_slice_and_enface(void **state)
     unlink("both.h5");
 }
 
-static void a_bscan_that_was_not_recorded_is_empty_and_says_so(void **state)
+TEST(a_bscan_that_was_not_recorded_is_empty_and_says_so)
 {
     char text[128];
     const struct oct_plan plan = record("gap.h5", OCT_SAMPLE_F32, 3);
@@ -401,7 +401,7 @@ static void a_bscan_that_was_not_recorded_is_empty_and_says_so(void **state)
     unlink("gap.h5");
 }
 
-static void the_folders_recordings_follow_one_another(void **state)
+TEST(the_folders_recordings_follow_one_another)
 {
     assert_int_equal(mkdir("playing", 0700), 0);
     record("playing/p2.h5", OCT_SAMPLE_U8, N_BSCANS);
@@ -469,7 +469,7 @@ static struct oct_plan record_last(const char *path, const uint64_t *numbers, ui
     return plan;
 }
 
-static void the_last_seconds_are_shown_volume_by_volume(void **state)
+TEST(the_last_seconds_are_shown_volume_by_volume)
 {
     /* The end of a volume, two whole ones, one that lacks a B-scan; another acquisition. */
     static const uint64_t numbers[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 0, 1};
@@ -546,7 +546,7 @@ static void make_results(const char *path, bool with_pictures)
     assert_int_equal(oct_results_publish(r, NULL), OCT_OK);
 }
 
-static void results_are_named_and_shown(void **state)
+TEST(results_are_named_and_shown)
 {
     char text[256];
     make_results("results.h5", true);
@@ -588,7 +588,7 @@ static void results_are_named_and_shown(void **state)
     unlink("results.h5");
 }
 
-static void foreign_and_damaged_files_are_refused_in_one_line(void **state)
+TEST(foreign_and_damaged_files_are_refused_in_one_line)
 {
     record("whole.h5", OCT_SAMPLE_U8, N_BSCANS);
     size_t n;
@@ -614,7 +614,7 @@ static void foreign_and_damaged_files_are_refused_in_one_line(void **state)
 }
 
 /* A recording that loses its end while it is open. */
-static void what_can_no_longer_be_read_is_said(void **state)
+TEST(what_can_no_longer_be_read_is_said)
 {
     record("torn.h5", OCT_SAMPLE_F32, N_BSCANS);
     struct scene *s = scene_open();
@@ -628,7 +628,7 @@ static void what_can_no_longer_be_read_is_said(void **state)
     unlink("torn.h5");
 }
 
-static void the_label_is_corrected_and_marked(void **state)
+TEST(the_label_is_corrected_and_marked)
 {
     struct oct_volume_label label;
     record("label.h5", OCT_SAMPLE_U8, N_BSCANS);
@@ -663,7 +663,7 @@ static enum oct_volume_mark mark_of(const char *path)
 }
 
 /* Whatever is asked for in the same moment: the next file, live pictures, the end of octview. */
-static void a_mark_goes_to_the_file_that_was_shown(void **state)
+TEST(a_mark_goes_to_the_file_that_was_shown)
 {
     mkdir("marked", 0755);
     record("marked/1.h5", OCT_SAMPLE_U8, N_BSCANS);
@@ -734,7 +734,7 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
 }
 
-static void a_file_of_20_gb_opens_at_once_and_scrolls_in_flat_memory(void **state)
+TEST(a_file_of_20_gb_opens_at_once_and_scrolls_in_flat_memory)
 {
     make_sparse("large.h5", 20000, 1000, 1000); /* 20 GB */
     struct scene *s = scene_open();
@@ -770,29 +770,4 @@ static void a_file_of_20_gb_opens_at_once_and_scrolls_in_flat_memory(void **stat
 #endif
     scene_close(s);
     unlink("large.h5");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_item_is_read_once_from_coarse_to_fine),
-        cmocka_unit_test(another_file_is_not_shown_with_the_pictures_of_the_one_before),
-        cmocka_unit_test(a_piece_gives_way_to_the_whole_volume_before_it),
-        cmocka_unit_test(live_pictures_wait_and_come_back),
-        cmocka_unit_test(without_a_live_picture_none_is_left),
-        cmocka_unit_test(keys_move_through_the_bscans),
-        cmocka_unit_test(it_plays_at_its_own_rate_and_stops_at_the_end),
-        cmocka_unit_test(what_cannot_be_opened_is_said),
-        cmocka_unit_test(pictures_of_both_types_slice_and_enface),
-        cmocka_unit_test(a_bscan_that_was_not_recorded_is_empty_and_says_so),
-        cmocka_unit_test(the_folders_recordings_follow_one_another),
-        cmocka_unit_test(the_last_seconds_are_shown_volume_by_volume),
-        cmocka_unit_test(results_are_named_and_shown),
-        cmocka_unit_test(foreign_and_damaged_files_are_refused_in_one_line),
-        cmocka_unit_test(what_can_no_longer_be_read_is_said),
-        cmocka_unit_test(the_label_is_corrected_and_marked),
-        cmocka_unit_test(a_mark_goes_to_the_file_that_was_shown),
-        cmocka_unit_test(a_file_of_20_gb_opens_at_once_and_scrolls_in_flat_memory),
-    };
-    return cmocka_run_group_tests_name("viewer playback", tests, NULL, NULL);
 }

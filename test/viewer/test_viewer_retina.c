@@ -85,7 +85,7 @@ static double band_on_screen(const struct oct_viewer_stage *stage, uint32_t j, d
     return sum_depth / sum;
 }
 
-static void the_calipers_read_the_truths_distance(void **state)
+TEST(the_calipers_read_the_truths_distance)
 {
     struct scene scene = {.synth = *state};
     reconstruct(&scene);
@@ -127,7 +127,7 @@ static void the_calipers_read_the_truths_distance(void **state)
     free(scene.pixels);
 }
 
-static void alarms_and_recording_are_seen(void **state)
+TEST(alarms_and_recording_are_seen)
 {
     struct scene scene = {.synth = *state};
     reconstruct(&scene);
@@ -154,7 +154,7 @@ static void alarms_and_recording_are_seen(void **state)
     free(scene.pixels);
 }
 
-static void zoomed_the_panel_shows_the_part_and_nothing_beyond(void **state)
+TEST(zoomed_the_panel_shows_the_part_and_nothing_beyond)
 {
     struct scene scene = {.synth = *state};
     reconstruct(&scene);
@@ -183,7 +183,7 @@ static void zoomed_the_panel_shows_the_part_and_nothing_beyond(void **state)
     free(scene.pixels);
 }
 
-static void en_face_profile_and_spectrum_have_their_panels(void **state)
+TEST(en_face_profile_and_spectrum_have_their_panels)
 {
     struct scene scene = {.synth = *state};
     struct oct_view_image image = oct_scene_enface(60, SYNTH_N_LINES);
@@ -231,13 +231,4 @@ static void en_face_profile_and_spectrum_have_their_panels(void **state)
     free(scene.pixels);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_calipers_read_the_truths_distance),
-        cmocka_unit_test(alarms_and_recording_are_seen),
-        cmocka_unit_test(zoomed_the_panel_shows_the_part_and_nothing_beyond),
-        cmocka_unit_test(en_face_profile_and_spectrum_have_their_panels),
-    };
-    return cmocka_run_group_tests_name("viewer retina", tests, synth_scene_make, synth_scene_drop);
-}
+TEST_GROUP(synth_scene_make, synth_scene_drop);

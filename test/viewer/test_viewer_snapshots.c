@@ -14,41 +14,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[4096];
 static const struct oct_view_caption caption = {"-OD", "a line", "{}"};
 
-static int make_folder(void **state)
+/* How many pictures there are. */
+static unsigned count_files(void)
 {
-    snprintf(folder, sizeof(folder), "%s/snapshots-XXXXXX",
-             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-/* How many files there are; with `remove_all` they are removed, and the folder. */
-static unsigned count_files(bool remove_all)
-{
-    char path[8192];
     unsigned n = 0;
-    DIR *dir = opendir(folder);
-    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        n++;
-        if (remove_all)
-            unlink(path);
-    }
-    if (dir)
-        closedir(dir);
-    if (remove_all)
-        rmdir(folder);
+    DIR *dir = opendir(".");
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
+        n += entry->d_name[0] != '.';
+    closedir(dir);
     return n;
-}
-
-static int remove_folder(void **state)
-{
-    count_files(true);
-    return 0;
 }
 
 /* Noise, which takes long to compress. */
@@ -82,16 +58,16 @@ static struct oct_view_snapshot_done wait_for(struct oct_view_snapshots *s)
 }
 
 /* What the folder saw, in order: names that came by being made are those of unfinished files. */
-static void a_file_has_its_name_only_when_it_is_whole(void **state)
+TEST(a_file_has_its_name_only_when_it_is_whole)
 {
     char events[65536] __attribute__((aligned(8))), path[4200];
     SDL_Surface *surface = noise(300, 200);
     unsigned n_named = 0, n_made = 0;
     int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    assert_true(watch >= 0 && inotify_add_watch(watch, folder, IN_CREATE | IN_MOVED_TO) >= 0);
+    assert_true(watch >= 0 && inotify_add_watch(watch, ".", IN_CREATE | IN_MOVED_TO) >= 0);
     time_t now = time(NULL);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(oct_png_save_new(surface, &caption, folder, now, path, sizeof(path), NULL),
+        assert_int_equal(oct_png_save_new(surface, &caption, ".", now, path, sizeof(path), NULL),
                          OCT_OK);
     ssize_t n = read(watch, events, sizeof(events));
     assert_true(n > 0);
@@ -104,19 +80,18 @@ static void a_file_has_its_name_only_when_it_is_whole(void **state)
         n_made += !is_final;
         at += (ssize_t)(sizeof(*event) + event->len);
     }
-    assert_true(n_named == 3 && n_made == 3 && count_files(false) == 3);
+    assert_true(n_named == 3 && n_made == 3 && count_files() == 3);
     close(watch);
     SDL_FreeSurface(surface);
 }
 
-static void the_caller_does_not_compress(void **state)
+TEST(the_caller_does_not_compress)
 {
     struct oct_view_snapshots *s;
-    struct oct_error err = {0};
-    assert_int_equal(oct_view_snapshots_create(&s, folder, NULL, NULL, &err), OCT_OK);
+    must(oct_view_snapshots_create(&s, ".", NULL, NULL, &failure));
     SDL_Surface *surface = noise(1920, 1080);
     double process_s = cpu_s(CLOCK_PROCESS_CPUTIME_ID), own_s = cpu_s(CLOCK_THREAD_CPUTIME_ID);
-    assert_int_equal(oct_view_snapshots_add(s, surface, &caption, &err), OCT_OK);
+    must(oct_view_snapshots_add(s, surface, &caption, &failure));
     own_s = cpu_s(CLOCK_THREAD_CPUTIME_ID) - own_s;
     struct oct_view_snapshot_done done = wait_for(s);
     process_s = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - process_s;
@@ -128,22 +103,22 @@ static void the_caller_does_not_compress(void **state)
     oct_view_snapshots_destroy(s, 60);
 }
 
-static void an_end_waits_for_what_was_asked_for(void **state)
+TEST(an_end_waits_for_what_was_asked_for)
 {
     struct oct_view_snapshots *s;
     struct oct_error err = {0};
-    unsigned before = count_files(false);
-    assert_int_equal(oct_view_snapshots_create(&s, folder, NULL, NULL, &err), OCT_OK);
+    unsigned before = count_files();
+    assert_int_equal(oct_view_snapshots_create(&s, ".", NULL, NULL, &err), OCT_OK);
     for (int i = 0; i < OCT_VIEW_MOST_SNAPSHOTS; i++)
         assert_int_equal(oct_view_snapshots_add(s, noise(200, 100), &caption, &err), OCT_OK);
     assert_int_equal(oct_view_snapshots_add(s, noise(200, 100), &caption, &err), OCT_E_AGAIN);
     assert_non_null(strstr(err.text, "is the disk slow"));
     oct_view_snapshots_destroy(s, 60);
-    assert_int_equal(count_files(false), before + OCT_VIEW_MOST_SNAPSHOTS);
+    assert_int_equal(count_files(), before + OCT_VIEW_MOST_SNAPSHOTS);
     oct_view_snapshots_destroy(NULL, 0);
 }
 
-static void a_failure_is_told(void **state)
+TEST(a_failure_is_told)
 {
     struct oct_view_snapshots *s;
     struct oct_error err = {0};
@@ -158,29 +133,17 @@ static void a_failure_is_told(void **state)
 }
 
 /* The user's mask, as for any file. */
-static void a_picture_is_as_readable_as_any_file(void **state)
+TEST(a_picture_is_as_readable_as_any_file)
 {
     SDL_Surface *surface = noise(20, 10);
     struct stat about;
     char path[4200];
     mode_t mask = umask(027);
 
-    assert_int_equal(
-        oct_png_save_new(surface, &caption, folder, time(NULL), path, sizeof(path), NULL), OCT_OK);
+    assert_int_equal(oct_png_save_new(surface, &caption, ".", time(NULL), path, sizeof(path), NULL),
+                     OCT_OK);
     umask(mask);
     assert_int_equal(stat(path, &about), 0);
     assert_int_equal(about.st_mode & 0777, 0640);
     SDL_FreeSurface(surface);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_has_its_name_only_when_it_is_whole),
-        cmocka_unit_test(the_caller_does_not_compress),
-        cmocka_unit_test(an_end_waits_for_what_was_asked_for),
-        cmocka_unit_test(a_failure_is_told),
-        cmocka_unit_test(a_picture_is_as_readable_as_any_file),
-    };
-    return cmocka_run_group_tests_name("viewer snapshots", tests, make_folder, remove_folder);
 }

@@ -21,7 +21,7 @@
 
 /* ---- the daemon's words ---- */
 
-static void a_status_is_read_and_a_hostile_one_survived(void **state)
+TEST(a_status_is_read_and_a_hostile_one_survived)
 {
     static const char *const bad[] = {"",
                                       "{",
@@ -68,7 +68,7 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
     }
 }
 
-static void en_face_settings_are_read_whole_or_not_at_all(void **state)
+TEST(en_face_settings_are_read_whole_or_not_at_all)
 {
     static const struct {
         const char *analysis;
@@ -104,7 +104,7 @@ static void en_face_settings_are_read_whole_or_not_at_all(void **state)
 }
 
 /* Bytes changed, cut and doubled at random: whatever comes out is read or refused. */
-static void mutated_statuses_are_survived(void **state)
+TEST(mutated_statuses_are_survived)
 {
     size_t n = strlen(oct_scene_status), n_read = 0;
     uint32_t dice = 1;
@@ -127,100 +127,103 @@ static void mutated_statuses_are_survived(void **state)
     assert_true(n_read > 100);
 }
 
-static void what_the_header_says_is_the_daemons_word(void **state)
+/* The next answer, to no wish. */
+static void hear_next(struct oct_view_model *model, struct oct_view_daemon *d)
 {
-    struct oct_view_model model;
+    d->answer_ns++;
+    oct_scene_hear(model, d, OCT_WISH_NONE, false, "");
+}
+
+#define MODEL_TEST(name)                                                                           \
+    TEST_ON(name, struct oct_view_model, model, oct_view_model_init(model, "x", true),             \
+            oct_view_model_finish(model))
+
+MODEL_TEST(what_the_header_says_is_the_daemons_word)
+{
     struct oct_view_daemon d = {0};
     struct oct_view_phrase p;
     char text[OCT_VIEW_LABEL_BYTES];
-    oct_view_model_init(&model, "x", true);
-    oct_view_model_tick(&model, 10 * S);
-    oct_view_recording(&model, &p);
+    oct_view_model_tick(model, 10 * S);
+    oct_view_recording(model, &p);
     assert_non_null(strstr(p.text, "no control endpoint"));
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    oct_view_recording(&model, &p);
+    oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
+    oct_view_recording(model, &p);
     assert_non_null(strstr(p.text, "does not answer"));
     assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
                      OCT_OK);
     d.reachable = true;
     d.record.active = false;
     d.record.n_lost = 0;
-    d.answer_ns = 1;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    oct_view_recording(&model, &p);
+    hear_next(model, &d);
+    oct_view_recording(model, &p);
     assert_string_equal(p.text, "not recording");
-    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_RECORD);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_NONE);
-    oct_view_recording(&model, &p); /* wished is not recorded */
+    oct_view_model_apply(model, OCT_ACTION_RECORD, 1);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_RECORD);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_NONE);
+    oct_view_recording(model, &p); /* wished is not recorded */
     assert_string_equal(p.text, "asking octd to start recording");
-    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
-    assert_int_equal(model.wishes.n, 0); /* an impatient press is no second wish */
-    oct_scene_hear(&model, &d, OCT_WISH_RECORD, false, "no such folder");
-    oct_view_recording(&model, &p);
+    oct_view_model_apply(model, OCT_ACTION_RECORD, 1);
+    assert_int_equal(model->wishes.n, 0); /* an impatient press is no second wish */
+    oct_scene_hear(model, &d, OCT_WISH_RECORD, false, "no such folder");
+    oct_view_recording(model, &p);
     assert_string_equal(p.text, "NOT DONE: no such folder");
     assert_int_equal(p.tone, OCT_TONE_BAD);
     d.record.active = true;
     d.answer_ns = 2;
-    oct_scene_hear(&model, &d, OCT_WISH_RECORD, true, "");
-    oct_view_recording(&model, &p);
+    oct_scene_hear(model, &d, OCT_WISH_RECORD, true, "");
+    oct_view_recording(model, &p);
     assert_string_equal(p.text, "RECORDING 01:15  volume 1, 17 B-scans safe");
-    assert_false(oct_view_waits_to_record(&model));
-    model.daemon.record.waiting_for_volume = true; /* nothing is in a file yet */
-    oct_view_recording(&model, &p);
-    assert_true(oct_view_waits_to_record(&model));
+    assert_false(oct_view_waits_to_record(model));
+    model->daemon.record.waiting_for_volume = true; /* nothing is in a file yet */
+    oct_view_recording(model, &p);
+    assert_true(oct_view_waits_to_record(model));
     assert_string_equal(p.text, "WAITING to record the next volume  01:15");
     d.record.volumes_written = 5;
-    d.answer_ns = 3;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    oct_view_recording(&model, &p);
+    hear_next(model, &d);
+    oct_view_recording(model, &p);
     assert_non_null(strstr(p.text, "volume 3"));
-    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_STOP);
+    oct_view_model_apply(model, OCT_ACTION_RECORD, 1);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_STOP);
     d.record.active = false;
     d.answer_ns = 4;
-    oct_scene_hear(&model, &d, OCT_WISH_STOP, true, "");
-    oct_view_recording(&model, &p);
+    oct_scene_hear(model, &d, OCT_WISH_STOP, true, "");
+    oct_view_recording(model, &p);
     assert_string_equal(p.text, "SAVED 2 volumes, the last c.h5");
     d.reachable = false;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    oct_view_recording(&model, &p);
+    oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
+    oct_view_recording(model, &p);
     assert_int_equal(p.tone, OCT_TONE_BAD);
-    oct_view_model_finish(&model);
 }
 
-static void eye_and_pseudonym_go_to_the_daemon(void **state)
+MODEL_TEST(eye_and_pseudonym_go_to_the_daemon)
 {
-    struct oct_view_model model;
     struct oct_view_daemon d = {.known = true, .reachable = true};
     char text[OCT_VIEW_LABEL_BYTES];
-    oct_view_model_init(&model, "x", true);
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    oct_view_model_apply(&model, OCT_ACTION_EYE, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_EYE);
+    oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
+    oct_view_model_apply(model, OCT_ACTION_EYE, 1);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_EYE);
     assert_string_equal(text, "OD");
     strcpy(d.record.eye, "OD");
-    oct_scene_hear(&model, &d, OCT_WISH_EYE, true, "OD");
-    assert_string_equal(model.message, "octd confirms: eye OD");
-    oct_view_model_apply(&model, OCT_ACTION_PSEUDONYM, 1);
-    assert_true(model.typing);
-    oct_view_model_type(&model, "P-\u00e4");
-    oct_view_model_type(&model, "\n");
-    assert_string_equal(model.typed, "P-\u00e4");
-    oct_view_model_rub_out(&model);
-    oct_view_model_type(&model, "17");
+    oct_scene_hear(model, &d, OCT_WISH_EYE, true, "OD");
+    assert_string_equal(model->message, "octd confirms: eye OD");
+    oct_view_model_apply(model, OCT_ACTION_PSEUDONYM, 1);
+    assert_true(model->typing);
+    oct_view_model_type(model, "P-\u00e4");
+    oct_view_model_type(model, "\n");
+    assert_string_equal(model->typed, "P-\u00e4");
+    oct_view_model_rub_out(model);
+    oct_view_model_type(model, "17");
     for (int i = 0; i < 500; i++)
-        oct_view_model_type(&model, "");
-    oct_view_model_end_typing(&model, true);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_PSEUDONYM);
+        oct_view_model_type(model, "");
+    oct_view_model_end_typing(model, true);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_PSEUDONYM);
     assert_string_equal(text, "P-17");
     for (int i = 0; i < 20; i++)
-        oct_view_model_rub_out(&model);
-    assert_string_equal(model.typed, "");
-    oct_view_model_finish(&model);
+        oct_view_model_rub_out(model);
+    assert_string_equal(model->typed, "");
 }
 
-static void letters_are_utf8_in_any_locale(void **state)
+TEST(letters_are_utf8_in_any_locale)
 {
     static const struct {
         const char *text, *clean;
@@ -283,50 +286,47 @@ static void go_live(struct oct_view_model *model, struct oct_view_tally *tally, 
     oct_view_model_report(model, tally, true);
 }
 
-static void the_en_face_panel_says_what_it_shows_or_why_nothing(void **state)
+MODEL_TEST(the_en_face_panel_says_what_it_shows_or_why_nothing)
 {
-    struct oct_view_model model;
     struct oct_view_tally tally = {0};
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     struct oct_view_image image = oct_scene_enface(4, 6);
     struct oct_view_daemon d = {.known = true, .reachable = true, .answer_ns = 1};
-    oct_view_model_init(&model, "x", true);
-    oct_view_model_tick(&model, 10 * S);
-    expect_title(&model, OCT_TONE_DIM, "en face");
-    oct_view_model_offer(&model, &picture);
-    go_live(&model, &tally, 11 * S);
-    expect_title(&model, OCT_TONE_DIM, "en face"); /* it may still come */
-    go_live(&model, &tally, 14 * S);
-    expect_title(&model, OCT_TONE_DIM, "no en face from this octd");
+    oct_view_model_tick(model, 10 * S);
+    expect_title(model, OCT_TONE_DIM, "en face");
+    oct_view_model_offer(model, &picture);
+    go_live(model, &tally, 11 * S);
+    expect_title(model, OCT_TONE_DIM, "en face"); /* it may still come */
+    go_live(model, &tally, 14 * S);
+    expect_title(model, OCT_TONE_DIM, "no en face from this octd");
     /* An octd that says so is believed at once, and so is a picture that comes. */
-    model.first_picture_ns = 14 * S;
-    expect_title(&model, OCT_TONE_DIM, "en face");
-    oct_view_model_hear(&model, &d, &(struct oct_view_answer){0});
-    expect_title(&model, OCT_TONE_DIM, "no en face from this octd");
+    model->first_picture_ns = 14 * S;
+    expect_title(model, OCT_TONE_DIM, "en face");
+    oct_view_model_hear(model, &d, &(struct oct_view_answer){0});
+    expect_title(model, OCT_TONE_DIM, "no en face from this octd");
     image.arrival_ns = 14 * S;
-    oct_view_overlay_take(&model, &oct_view_overlay_enface, &image);
-    expect_title(&model, OCT_TONE_PLAIN, "en face");
+    oct_view_overlay_take(model, &oct_view_overlay_enface, &image);
+    expect_title(model, OCT_TONE_PLAIN, "en face");
     d.has_enface = d.enface_told = true;
     d.enface = (struct oct_view_enface_settings){OCT_PROJECTION_MAX, {0.4, 0.6}};
     d.answer_ns++;
-    oct_view_model_hear(&model, &d, &(struct oct_view_answer){0});
-    expect_title(&model, OCT_TONE_PLAIN, "en face, maximum");
+    oct_view_model_hear(model, &d, &(struct oct_view_answer){0});
+    expect_title(model, OCT_TONE_PLAIN, "en face, maximum");
     /* One that stands still while B-scans come is not shown as if it were live. */
-    go_live(&model, &tally, 16 * S);
-    expect_title(&model, OCT_TONE_PLAIN, "en face, maximum");
-    go_live(&model, &tally, 26 * S);
-    expect_title(&model, OCT_TONE_WARN, "en face, maximum: none came for 12 s");
+    go_live(model, &tally, 16 * S);
+    expect_title(model, OCT_TONE_PLAIN, "en face, maximum");
+    go_live(model, &tally, 26 * S);
+    expect_title(model, OCT_TONE_WARN, "en face, maximum: none came for 12 s");
     image.arrival_ns = 26 * S;
-    oct_view_overlay_take(&model, &oct_view_overlay_enface, &image);
-    expect_title(&model, OCT_TONE_PLAIN, "en face, maximum");
-    oct_view_model_tick(&model, 60 * S); /* when nothing comes, the banner says so */
-    expect_title(&model, OCT_TONE_PLAIN, "en face, maximum");
+    oct_view_overlay_take(model, &oct_view_overlay_enface, &image);
+    expect_title(model, OCT_TONE_PLAIN, "en face, maximum");
+    oct_view_model_tick(model, 60 * S); /* when nothing comes, the banner says so */
+    expect_title(model, OCT_TONE_PLAIN, "en face, maximum");
     oct_view_image_finish(&image);
     oct_view_picture_finish(&picture);
-    oct_view_model_finish(&model);
 }
 
-static void the_quality_in_numbers_is_octds(void **state)
+TEST(the_quality_in_numbers_is_octds)
 {
     struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
     struct oct_view_image row = oct_scene_quality();
@@ -383,7 +383,7 @@ static void expect_cones(struct oct_view_model *model, double um, double per_mm2
     oct_view_image_finish(&row);
 }
 
-static void the_cone_spacing_is_octds_where_the_scale_is_known(void **state)
+TEST(the_cone_spacing_is_octds_where_the_scale_is_known)
 {
     struct oct_view_model model;
     struct oct_view_picture picture = oct_scene_layered(10, 1);
@@ -415,7 +415,7 @@ static void the_cone_spacing_is_octds_where_the_scale_is_known(void **state)
     oct_view_model_finish(&model);
 }
 
-static void a_row_of_cones_that_is_none_changes_nothing(void **state)
+TEST(a_row_of_cones_that_is_none_changes_nothing)
 {
     struct oct_view_cones cones = {.known = false};
     struct oct_view_image row = cone_row(4, 70000, 0.1);
@@ -434,7 +434,7 @@ static void a_row_of_cones_that_is_none_changes_nothing(void **state)
 }
 
 /* A key of what octd does not compute says so and offers it; pressed again, octd is asked. */
-static void a_key_offers_the_setting_that_it_needs(void **state)
+TEST(a_key_offers_the_setting_that_it_needs)
 {
     static const struct {
         enum oct_view_action action;
@@ -529,50 +529,44 @@ static const struct oct_view_alarm *find(const struct oct_view_model *model, con
     "come, camera.samples is 1024\",\"cure\":\"set camera.samples=1000\",\"plain\":\"the camera "  \
     "sends lines of 1000 samples, 1024 are expected\"}}}"
 
-static void a_wrong_driver_is_named_in_plain_words(void **state)
+MODEL_TEST(a_wrong_driver_is_named_in_plain_words)
 {
     static const char wrong[] = REFUSED("\"source_refused\""), right[] = REFUSED("");
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     struct oct_view_phrase notice[2];
     struct oct_view_tally tally = {0};
     struct oct_picture_header header = oct_scene_header(1, "a");
-    struct oct_view_model model;
     struct oct_view_daemon d = {0};
-    oct_view_model_init(&model, "x", true);
     assert_int_equal(oct_view_daemon_read(&d, wrong, strlen(wrong), NULL), OCT_OK);
     d.reachable = true;
     d.answer_ns = 1;
-    oct_view_model_tick(&model, 11 * S);
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    assert_true(oct_view_alarms(&model, alarms) > 0); /* the first stands in the banner */
+    oct_view_model_tick(model, 11 * S);
+    oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
+    assert_true(oct_view_alarms(model, alarms) > 0); /* the first stands in the banner */
     assert_string_equal(alarms[0].what.text,
                         "CAMERA: the camera sends lines of 1000 samples, 1024 are expected");
     assert_string_equal(alarms[0].remedy.text, "set camera.samples=1000");
-    model.settings.operators = true; /* an operator has no keys of the configuration */
-    assert_true(oct_view_alarms(&model, alarms) > 0);
+    model->settings.operators = true; /* an operator has no keys of the configuration */
+    assert_true(oct_view_alarms(model, alarms) > 0);
     assert_null(strstr(alarms[0].remedy.text, "camera.samples"));
-    model.settings.operators = false;
-    assert_int_equal(oct_view_notice(&model, notice), 2);
+    model->settings.operators = false;
+    assert_int_equal(oct_view_notice(model, notice), 2);
     assert_null(strstr(notice[1].text, "is it on"));
     oct_view_tally_add(&tally, &header, 11 * S);
-    oct_view_model_report(&model, &tally, true);
-    oct_view_model_tick(&model, 40 * S); /* no picture for half a minute: that is why */
-    assert_true(oct_view_alarms(&model, alarms) > 1 && strstr(alarms[0].what.text, "1000 samples"));
-    assert_null(strstr(find(&model, "NO SIGNAL")->remedy.text, "is it on"));
+    oct_view_model_report(model, &tally, true);
+    oct_view_model_tick(model, 40 * S); /* no picture for half a minute: that is why */
+    assert_true(oct_view_alarms(model, alarms) > 1 && strstr(alarms[0].what.text, "1000 samples"));
+    assert_null(strstr(find(model, "NO SIGNAL")->remedy.text, "is it on"));
     assert_int_equal(oct_view_daemon_read(&d, right, strlen(right), NULL), OCT_OK);
-    d.answer_ns = 2;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    assert_null(find(&model, "CAMERA:"));
-    oct_view_model_finish(&model);
+    hear_next(model, &d);
+    assert_null(find(model, "CAMERA:"));
 }
 
-static void alarms_say_what_is_wrong_and_go_again(void **state)
+MODEL_TEST(alarms_say_what_is_wrong_and_go_again)
 {
-    struct oct_view_model model;
     struct oct_view_tally tally = {0};
     struct oct_view_daemon d = {0};
     struct oct_view_picture picture = oct_scene_layered(10, 1);
-    oct_view_model_init(&model, "x", true);
     assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
                      OCT_OK);
     d.reachable = true;
@@ -584,94 +578,82 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
         picture.header.frame_num = i;
         oct_view_tally_add(&tally, &picture.header, 10 * S + i * 10 * MS);
     }
-    oct_view_model_tick(&model, 11 * S);
-    oct_view_model_report(&model, &tally, true);
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    assert_null(find(&model, "")); /* what was lost before we looked is no news */
+    oct_view_model_tick(model, 11 * S);
+    oct_view_model_report(model, &tally, true);
+    oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
+    assert_null(find(model, "")); /* what was lost before we looked is no news */
     d.lines_missing += 3;
     d.bscans_dropped += 1;
-    d.answer_ns = 2;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    assert_non_null(find(&model, "A-LINES MISSING: 8"));
-    assert_non_null(find(&model, "B-SCANS DROPPED: 4"));
-    assert_null(find(&model, "DISK TOO SLOW"));
+    hear_next(model, &d);
+    assert_non_null(find(model, "A-LINES MISSING: 8"));
+    assert_non_null(find(model, "B-SCANS DROPPED: 4"));
+    assert_null(find(model, "DISK TOO SLOW"));
     d.disk_slow = true;
-    d.answer_ns = 3;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    assert_non_null(find(&model, "DISK TOO SLOW: 321 B-scans wait"));
+    hear_next(model, &d);
+    assert_non_null(find(model, "DISK TOO SLOW: 321 B-scans wait"));
     d.record.bscans_waiting = 0;
-    d.answer_ns = 4;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    assert_non_null(find(&model, "DISK TOO SLOW"));
-    assert_null(find(&model, "DISK TOO SLOW:"));
+    hear_next(model, &d);
+    assert_non_null(find(model, "DISK TOO SLOW"));
+    assert_null(find(model, "DISK TOO SLOW:"));
     d.disk_slow = false;
-    d.answer_ns = 5;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    assert_null(find(&model, "DISK TOO SLOW"));
-    model.spectrum =
+    hear_next(model, &d);
+    assert_null(find(model, "DISK TOO SLOW"));
+    model->spectrum =
         (struct oct_view_spectrum){.n_saturated = 44, .limit = 4095, .arrival_ns = 11 * S};
-    assert_non_null(find(&model, "CAMERA SATURATED: 44 samples of a B-scan at 4095"));
-    oct_view_model_tick(&model, 40 * S); /* half a minute later */
-    assert_null(find(&model, "MISSING"));
-    assert_null(find(&model, "SATURATED"));
-    assert_non_null(find(&model, "NO SIGNAL"));
+    assert_non_null(find(model, "CAMERA SATURATED: 44 samples of a B-scan at 4095"));
+    oct_view_model_tick(model, 40 * S); /* half a minute later */
+    assert_null(find(model, "MISSING"));
+    assert_null(find(model, "SATURATED"));
+    assert_non_null(find(model, "NO SIGNAL"));
     strcpy(d.state, "idle");
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    d.answer_ns = 5;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    assert_non_null(find(&model, "octd is idle: press Start"));
+    oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
+    hear_next(model, &d);
+    assert_non_null(find(model, "octd is idle: press Start"));
     d.reachable = false;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    oct_view_model_report(&model, &tally, false);
-    assert_non_null(find(&model, "OCTD IS GONE"));
+    oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
+    oct_view_model_report(model, &tally, false);
+    assert_non_null(find(model, "OCTD IS GONE"));
     oct_view_picture_finish(&picture);
-    oct_view_model_finish(&model);
 }
 
 /* Counts of the whole session, and of the recording before, are no loss of this one. */
-static void a_loss_is_told_by_the_recordings_own_account_and_ends_with_it(void **state)
+MODEL_TEST(a_loss_is_told_by_the_recordings_own_account_and_ends_with_it)
 {
-    struct oct_view_model model;
     struct oct_view_daemon d = {0};
     const struct oct_view_alarm *alarm;
     struct oct_view_phrase p;
-    oct_view_model_init(&model, "x", true);
     assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
                      OCT_OK);
     d.reachable = true;
     d.disk_slow = false;
     for (uint64_t second = 10; second < 60; second += 5) { /* as long as the recording lasts */
-        oct_view_model_tick(&model, second * S);
-        d.answer_ns = second;
-        oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-        alarm = find(&model, "NOT RECORDED: 10 B-scans (2 not sent by the camera, 7 disk "
-                             "too slow, 1 a?b)");
+        oct_view_model_tick(model, second * S);
+        hear_next(model, &d);
+        alarm = find(model, "NOT RECORDED: 10 B-scans (2 not sent by the camera, 7 disk "
+                            "too slow, 1 a?b)");
         assert_true(alarm && alarm->what.tone == OCT_TONE_BAD);
         assert_non_null(strstr(alarm->remedy.text, "faster disk"));
     }
     d.record.active = false;
     d.record.volumes_written += 2;
     d.answer_ns++;
-    oct_scene_hear(&model, &d, OCT_WISH_STOP, true, "");
-    assert_null(find(&model, "NOT RECORDED"));
-    oct_view_recording(&model, &p);
+    oct_scene_hear(model, &d, OCT_WISH_STOP, true, "");
+    assert_null(find(model, "NOT RECORDED"));
+    oct_view_recording(model, &p);
     assert_string_equal(p.text, "SAVED 2 volumes, 10 B-scans NOT RECORDED, the last c.h5");
     assert_int_equal(p.tone, OCT_TONE_WARN);
     d.record.active = true; /* another one: its account begins at nothing */
     d.record.n_lost = 0;
-    d.answer_ns++;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    assert_null(find(&model, "NOT RECORDED"));
+    hear_next(model, &d);
+    assert_null(find(model, "NOT RECORDED"));
     d.record.active = false; /* it ended by itself: that must not be missed */
     d.record.failed = true;
     d.record.n_lost = 3;
     strcpy(d.last_error, "No space left on device");
-    d.answer_ns++;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    oct_view_model_tick(&model, 600 * S);
-    alarm = find(&model, "RECORDING FAILED: 3 B-scans NOT RECORDED");
+    hear_next(model, &d);
+    oct_view_model_tick(model, 600 * S);
+    alarm = find(model, "RECORDING FAILED: 3 B-scans NOT RECORDED");
     assert_true(alarm && strstr(alarm->remedy.text, "No space"));
-    oct_view_model_finish(&model);
 }
 
 static bool says(const struct oct_view_model *model, const char *words, enum oct_view_tone tone)
@@ -685,13 +667,11 @@ static bool says(const struct oct_view_model *model, const char *words, enum oct
 }
 
 /* By the daemon's word, not by the B-scans that came during the last second. */
-static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
+MODEL_TEST(the_disk_lasts_as_long_as_the_daemon_says)
 {
-    struct oct_view_model model;
     struct oct_view_tally tally = {0};
     struct oct_view_daemon d = {0};
     struct oct_view_picture picture = oct_scene_layered(10, 1);
-    oct_view_model_init(&model, "x", true);
     assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
                      OCT_OK);
     d.reachable = true;
@@ -700,44 +680,40 @@ static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
         picture.header.frame_num = i;
         oct_view_tally_add(&tally, &picture.header, 10 * S + i * MS);
     }
-    oct_view_model_report(&model, &tally, true);
+    oct_view_model_report(model, &tally, true);
     for (uint64_t second = 10; second < 40; second++) {
-        oct_view_model_tick(&model, second * S);
+        oct_view_model_tick(model, second * S);
         d.answer_ns = second;
         d.record.disk_left_s = second == 20 || second == 21 ? 30 : 5400; /* for two seconds */
-        oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-        assert_null(find(&model, "DISK LOW"));
+        oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
+        assert_null(find(model, "DISK LOW"));
     }
-    assert_true(says(&model, "disk 62 GB, 1.5 h", OCT_TONE_PLAIN));
+    assert_true(says(model, "disk 62 GB, 1.5 h", OCT_TONE_PLAIN));
     for (uint64_t second = 40; second < 50; second++) {
-        oct_view_model_tick(&model, second * S);
+        oct_view_model_tick(model, second * S);
         d.answer_ns = second;
         d.record.disk_left_s = 290 - (double)(second - 40);
-        oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+        oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
     }
-    assert_int_equal(find(&model, "DISK LOW: room for 04:41")->what.tone, OCT_TONE_WARN);
+    assert_int_equal(find(model, "DISK LOW: room for 04:41")->what.tone, OCT_TONE_WARN);
     d.record.active = false; /* none goes on: five minutes are enough to begin one */
-    d.answer_ns++;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    assert_null(find(&model, "DISK LOW"));
+    hear_next(model, &d);
+    assert_null(find(model, "DISK LOW"));
     d.record.disk_left_s = 30;
     for (uint64_t second = 50; second < 60; second++) {
-        oct_view_model_tick(&model, second * S);
-        d.answer_ns = second;
-        oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+        oct_view_model_tick(model, second * S);
+        hear_next(model, &d);
     }
-    assert_int_equal(find(&model, "DISK LOW: room for 00:30")->what.tone, OCT_TONE_BAD);
+    assert_int_equal(find(model, "DISK LOW: room for 00:30")->what.tone, OCT_TONE_BAD);
     d.record.disk_left_s = NAN; /* nothing is to be recorded */
-    d.answer_ns++;
-    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-    assert_null(find(&model, "DISK LOW"));
-    assert_true(says(&model, "disk 62 GB, time unknown", OCT_TONE_PLAIN));
+    hear_next(model, &d);
+    assert_null(find(model, "DISK LOW"));
+    assert_true(says(model, "disk 62 GB, time unknown", OCT_TONE_PLAIN));
     oct_view_picture_finish(&picture);
-    oct_view_model_finish(&model);
 }
 
 /* A burst shortens the time that the disk lasts while it goes on, and keeps octd from answering. */
-static void no_burst_of_the_camera_is_a_full_disk(void **state)
+TEST(no_burst_of_the_camera_is_a_full_disk)
 {
     static const uint64_t late_ms[] = {0, 6000, 12000}; /* two answers in twelve seconds */
     struct oct_view_disk disk = {0, 0};
@@ -762,38 +738,36 @@ static void no_burst_of_the_camera_is_a_full_disk(void **state)
     assert_true(oct_view_disk_is_low(&disk, 3614 * S));
 }
 
-static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
+MODEL_TEST(a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told)
 {
-    struct oct_view_model model;
     struct oct_view_tally tally = {0};
     struct oct_view_daemon d = {0};
     struct oct_view_picture picture = oct_scene_layered(10, 1);
-    oct_view_model_init(&model, "x", true);
     assert_int_equal(oct_view_daemon_read(&d, oct_scene_status, strlen(oct_scene_status), NULL),
                      OCT_OK);
     assert_true(d.uptime_s == 50 && d.lines_received == 1000 && d.acquisitions == 1);
     assert_true(d.lines == 120 && d.set_line_rate_hz == 50000);
     d.reachable = true;
     oct_view_tally_add(&tally, &picture.header, 10 * S);
-    oct_view_model_offer(&model, &picture);
+    oct_view_model_offer(model, &picture);
     for (uint64_t second = 0; second < 20; second++) {
         double rate_hz = second < 14 ? 30000 : 20000;
         d.answer_ns++;
         oct_view_tally_add(&tally, &picture.header, (10 + second) * S);
         oct_view_tally_add(&tally, &picture.header, (10 + second) * S + 100 * MS);
-        oct_view_model_tick(&model, (10 + second) * S + 200 * MS);
-        oct_view_model_report(&model, &tally, true);
-        oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+        oct_view_model_tick(model, (10 + second) * S + 200 * MS);
+        oct_view_model_report(model, &tally, true);
+        oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
         if (second == 14)
-            assert_true(says(&model, " 30.0 kHz lines", OCT_TONE_PLAIN));
-        assert_true((find(&model, "LINE RATE FELL to 20.0 kHz, it was 30.0") != NULL) ==
+            assert_true(says(model, " 30.0 kHz lines", OCT_TONE_PLAIN));
+        assert_true((find(model, "LINE RATE FELL to 20.0 kHz, it was 30.0") != NULL) ==
                     (second >= 16));
         /* Missing lines are the camera's too: they have an alarm of their own. */
         d.lines_received += rate_hz / 4;
         d.lines_missing += rate_hz * 3 / 4;
         d.uptime_s += 1;
     }
-    assert_true(says(&model, " 20.0 kHz lines, set 50.0", OCT_TONE_WARN));
+    assert_true(says(model, " 20.0 kHz lines, set 50.0", OCT_TONE_WARN));
     /* What nobody configured is octd's word on the same camera, and some seconds behind it. */
     static const char *const from[] = {"camera", "default", "config", "", "config"};
     for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
@@ -805,13 +779,12 @@ static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
         struct oct_view_daemon other = d;
         assert_int_equal(oct_view_daemon_read(&other, text, strlen(text), NULL), OCT_OK);
         d.set_line_rate_hz = other.set_line_rate_hz;
-        oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+        oct_scene_hear(model, &d, OCT_WISH_NONE, false, "");
         bool set = strcmp(from[i], "config") == 0;
-        assert_int_equal(says(&model, " 20.0 kHz lines, set 50.0", OCT_TONE_WARN), set);
-        assert_int_equal(says(&model, " 20.0 kHz lines", OCT_TONE_PLAIN), !set);
+        assert_int_equal(says(model, " 20.0 kHz lines, set 50.0", OCT_TONE_WARN), set);
+        assert_int_equal(says(model, " 20.0 kHz lines", OCT_TONE_PLAIN), !set);
     }
     oct_view_picture_finish(&picture);
-    oct_view_model_finish(&model);
 }
 
 /* A status with these words of `degraded`, and these rows of the analyses. */
@@ -830,47 +803,44 @@ static void hear_degraded(struct oct_view_model *model, const char *words, const
     "{\"name\":\"" name "\",\"seen\":1000,\"skipped\":{\"late\":500},\"late_share\":" share        \
     ",\"bscan_ms\":" ms ",\"late\":" late "}"
 
-static void every_word_of_degraded_is_told(void **state)
+MODEL_TEST(every_word_of_degraded_is_told)
 {
-    struct oct_view_model model;
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
-    oct_view_model_init(&model, "x", true);
-    oct_view_model_tick(&model, 11 * S);
-    hear_degraded(&model, "", ROW("cells", "0", "null", "false"));
-    assert_int_equal(oct_view_alarms(&model, alarms), 0);
-    hear_degraded(&model, "\"engine\",\"keys\",\"source\"", "");
-    assert_int_equal(oct_view_alarms(&model, alarms), 2);
-    assert_non_null(find(&model, "THE GPU HAS FAILED"));
-    assert_non_null(find(&model, "KEYS CANNOT BE READ"));
+    oct_view_model_tick(model, 11 * S);
+    hear_degraded(model, "", ROW("cells", "0", "null", "false"));
+    assert_int_equal(oct_view_alarms(model, alarms), 0);
+    hear_degraded(model, "\"engine\",\"keys\",\"source\"", "");
+    assert_int_equal(oct_view_alarms(model, alarms), 2);
+    assert_non_null(find(model, "THE GPU HAS FAILED"));
+    assert_non_null(find(model, "KEYS CANNOT BE READ"));
 
     /* Words that this octview does not know, and what is none. */
     hear_degraded(
-        &model, "\"moon\\nphase\",7,null,\"\",\"a very long word that nobody has thought of\"", "");
-    assert_int_equal(oct_view_alarms(&model, alarms), 2);
-    assert_string_equal(find(&model, "moon")->what.text, "OCTD SAYS: degraded: moon?phase");
-    assert_non_null(find(&model, "degraded: a very long word"));
-    hear_degraded(&model, "\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\",\"j\"", "");
-    assert_int_equal(oct_view_alarms(&model, alarms), OCT_VIEW_MOST_TROUBLES);
+        model, "\"moon\\nphase\",7,null,\"\",\"a very long word that nobody has thought of\"", "");
+    assert_int_equal(oct_view_alarms(model, alarms), 2);
+    assert_string_equal(find(model, "moon")->what.text, "OCTD SAYS: degraded: moon?phase");
+    assert_non_null(find(model, "degraded: a very long word"));
+    hear_degraded(model, "\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\",\"j\"", "");
+    assert_int_equal(oct_view_alarms(model, alarms), OCT_VIEW_MOST_TROUBLES);
 
     /* Which analysis is late now, by how much and why, whatever it skipped before. */
-    hear_degraded(&model, "\"analysis_late\"",
+    hear_degraded(model, "\"analysis_late\"",
                   ROW("surfaces", "0.25", "41.4", "true") "," ROW(
                       "cells", "0.08", "9", "false") "," ROW("average", "0.031", "null", "true"));
-    assert_int_equal(oct_view_alarms(&model, alarms), 1);
+    assert_int_equal(oct_view_alarms(model, alarms), 1);
     assert_string_equal(
         alarms[0].what.text,
         "AN ANALYSIS CANNOT FOLLOW: surfaces skips 25 % of the B-scans (41 ms each), "
         "average skips 3 % of the B-scans");
     assert_int_equal(alarms[0].what.tone, OCT_TONE_WARN);
-    hear_degraded(&model, "\"analysis_late\"", ROW("x", "-1", "1e999", "true"));
-    assert_non_null(find(&model, "AN ANALYSIS CANNOT FOLLOW"));
-    hear_degraded(&model, "\"analysis\"",
+    hear_degraded(model, "\"analysis_late\"", ROW("x", "-1", "1e999", "true"));
+    assert_non_null(find(model, "AN ANALYSIS CANNOT FOLLOW"));
+    hear_degraded(model, "\"analysis\"",
                   "{\"name\":\"cones\",\"failing\":true,\"error\":\"no room\"}");
-    assert_non_null(find(&model, "AN ANALYSIS FAILS: cones: no room"));
-    model.settings.operators = true; /* no keys of the configuration */
-    hear_degraded(&model, "\"analysis_late\"", ROW("surfaces", "0.5", "9", "true"));
-    assert_null(strstr(find(&model, "surfaces")->remedy.text, "analysis.run"));
-    oct_view_model_finish(&model);
+    assert_non_null(find(model, "AN ANALYSIS FAILS: cones: no room"));
+    model->settings.operators = true; /* no keys of the configuration */
+    hear_degraded(model, "\"analysis_late\"", ROW("surfaces", "0.5", "9", "true"));
+    assert_null(strstr(find(model, "surfaces")->remedy.text, "analysis.run"));
 }
 
 /* ---- what was recorded ---- */
@@ -939,7 +909,7 @@ static bool alarms(const struct scene *s, const char *words)
     return false;
 }
 
-static void volumes_and_pieces_are_told_apart_whoever_stopped(void **state)
+TEST(volumes_and_pieces_are_told_apart_whoever_stopped)
 {
     struct scene s;
     open_scene(&s);
@@ -966,7 +936,7 @@ static void volumes_and_pieces_are_told_apart_whoever_stopped(void **state)
     oct_view_model_finish(&s.model);
 }
 
-static void none_is_missed_between_two_looks(void **state)
+TEST(none_is_missed_between_two_looks)
 {
     struct scene s;
     open_scene(&s);
@@ -984,7 +954,7 @@ static void none_is_missed_between_two_looks(void **state)
 }
 
 /* Opened in its middle, octview counts what came since. */
-static void one_that_ran_before_octview_is_counted_from_there(void **state)
+TEST(one_that_ran_before_octview_is_counted_from_there)
 {
     struct scene s;
     open_scene(&s);
@@ -995,7 +965,7 @@ static void one_that_ran_before_octview_is_counted_from_there(void **state)
     oct_view_model_finish(&s.model);
 }
 
-static void what_is_not_recorded_stays_until_its_end_or_until_noted(void **state)
+TEST(what_is_not_recorded_stays_until_its_end_or_until_noted)
 {
     struct scene s;
     open_scene(&s);
@@ -1033,7 +1003,7 @@ static void what_is_not_recorded_stays_until_its_end_or_until_noted(void **state
     oct_view_model_finish(&s.model);
 }
 
-static void a_failure_stays_until_noted_or_until_the_next_begins(void **state)
+TEST(a_failure_stays_until_noted_or_until_the_next_begins)
 {
     struct scene s;
     open_scene(&s);
@@ -1058,7 +1028,7 @@ static void a_failure_stays_until_noted_or_until_the_next_begins(void **state)
     oct_view_model_finish(&s.model);
 }
 
-static void octd_may_go_and_come_back_while_it_records(void **state)
+TEST(octd_may_go_and_come_back_while_it_records)
 {
     struct scene s;
     open_scene(&s);
@@ -1141,7 +1111,7 @@ static const char *string(const cJSON *json, const char *key)
     return text;
 }
 
-static void a_name_is_safe_as_a_part_of_a_path(void **state)
+TEST(a_name_is_safe_as_a_part_of_a_path)
 {
     static const struct {
         const char *text, *name;
@@ -1173,7 +1143,7 @@ static void a_name_is_safe_as_a_part_of_a_path(void **state)
     }
 }
 
-static void a_name_is_cut_between_letters(void **state)
+TEST(a_name_is_cut_between_letters)
 {
     char name[10] = "x";
     oct_view_caption_name_add(name, sizeof(name), "abcdef\u00fc\u00fc");
@@ -1182,7 +1152,7 @@ static void a_name_is_cut_between_letters(void **state)
     assert_string_equal(name, "x-abcdef");
 }
 
-static void the_pseudonym_is_where_it_was_asked_for(void **state)
+TEST(the_pseudonym_is_where_it_was_asked_for)
 {
     struct caption_scene *s = caption_open_scene();
     oct_view_caption_make(&s->caption, &s->model, false, "window");
@@ -1202,7 +1172,7 @@ static void the_pseudonym_is_where_it_was_asked_for(void **state)
     close_scene(s);
 }
 
-static void it_says_what_is_shown(void **state)
+TEST(it_says_what_is_shown)
 {
     struct caption_scene *s = caption_open_scene();
     cJSON *json, *item;
@@ -1245,7 +1215,7 @@ static void it_says_what_is_shown(void **state)
     close_scene(s);
 }
 
-static void there_need_be_no_picture(void **state)
+TEST(there_need_be_no_picture)
 {
     struct caption_scene *s = calloc(1, sizeof(*s));
     assert_non_null(s);
@@ -1258,7 +1228,7 @@ static void there_need_be_no_picture(void **state)
     close_scene(s);
 }
 
-static void playback_speaks_of_its_file(void **state)
+TEST(playback_speaks_of_its_file)
 {
     struct caption_scene *s = caption_open_scene();
     struct oct_view_file *file = &s->model.playback.file;
@@ -1284,7 +1254,7 @@ static void playback_speaks_of_its_file(void **state)
 }
 
 /* The longest of everything still is one text. */
-static void the_longest_fits(void **state)
+TEST(the_longest_fits)
 {
     struct caption_scene *s = caption_open_scene();
     struct oct_picture_header *h = &s->model.shown.header;
@@ -1303,42 +1273,4 @@ static void the_longest_fits(void **state)
     cJSON_Delete(json);
     assert_non_null(strstr(s->caption.line, "; 9: "));
     close_scene(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_offers_the_setting_that_it_needs),
-        cmocka_unit_test(a_status_is_read_and_a_hostile_one_survived),
-        cmocka_unit_test(en_face_settings_are_read_whole_or_not_at_all),
-        cmocka_unit_test(mutated_statuses_are_survived),
-        cmocka_unit_test(what_the_header_says_is_the_daemons_word),
-        cmocka_unit_test(eye_and_pseudonym_go_to_the_daemon),
-        cmocka_unit_test(letters_are_utf8_in_any_locale),
-        cmocka_unit_test(the_en_face_panel_says_what_it_shows_or_why_nothing),
-        cmocka_unit_test(the_quality_in_numbers_is_octds),
-        cmocka_unit_test(the_cone_spacing_is_octds_where_the_scale_is_known),
-        cmocka_unit_test(a_row_of_cones_that_is_none_changes_nothing),
-        cmocka_unit_test(every_word_of_degraded_is_told),
-        cmocka_unit_test(a_loss_is_told_by_the_recordings_own_account_and_ends_with_it),
-        cmocka_unit_test(no_burst_of_the_camera_is_a_full_disk),
-        cmocka_unit_test(the_disk_lasts_as_long_as_the_daemon_says),
-        cmocka_unit_test(a_wrong_driver_is_named_in_plain_words),
-        cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),
-        cmocka_unit_test(a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told),
-        cmocka_unit_test(volumes_and_pieces_are_told_apart_whoever_stopped),
-        cmocka_unit_test(none_is_missed_between_two_looks),
-        cmocka_unit_test(one_that_ran_before_octview_is_counted_from_there),
-        cmocka_unit_test(what_is_not_recorded_stays_until_its_end_or_until_noted),
-        cmocka_unit_test(a_failure_stays_until_noted_or_until_the_next_begins),
-        cmocka_unit_test(octd_may_go_and_come_back_while_it_records),
-        cmocka_unit_test(a_name_is_safe_as_a_part_of_a_path),
-        cmocka_unit_test(a_name_is_cut_between_letters),
-        cmocka_unit_test(the_pseudonym_is_where_it_was_asked_for),
-        cmocka_unit_test(it_says_what_is_shown),
-        cmocka_unit_test(there_need_be_no_picture),
-        cmocka_unit_test(playback_speaks_of_its_file),
-        cmocka_unit_test(the_longest_fits),
-    };
-    return cmocka_run_group_tests_name("viewer words", tests, NULL, NULL);
 }

@@ -108,9 +108,11 @@ static void round_trip(const struct oct_plan *plan, bool spectra, bool bscans, u
     free(written);
 }
 
+#define CASE(name) TEST_WITH(name, reset_faults, NULL)
+
 /* ---- round trips ---- */
 
-static void a_recording_reads_back_exactly_whatever_its_shape(void **state)
+CASE(a_recording_reads_back_exactly_whatever_its_shape)
 {
     static const struct {
         uint32_t n, m, v, d;
@@ -128,7 +130,7 @@ static void a_recording_reads_back_exactly_whatever_its_shape(void **state)
         }
 }
 
-static void syncs_and_gaps_anywhere_leave_every_other_row_exact(void **state)
+CASE(syncs_and_gaps_anywhere_leave_every_other_row_exact)
 {
     struct oct_plan plan = volume_plan(101, 9, 150, 33, OCT_SAMPLE_U8);
     for (unsigned sync_every = 0; sync_every < 30; sync_every = sync_every * 3 + 1)
@@ -142,31 +144,30 @@ static void syncs_and_gaps_anywhere_leave_every_other_row_exact(void **state)
     round_trip(&plan, true, true, 40, 37, 3);
 }
 
-static void a_row_may_be_larger_than_the_staging_buffer(void **state)
+CASE(a_row_may_be_larger_than_the_staging_buffer)
 {
     struct oct_plan plan = volume_plan(2047, 2111, 4, 1025, OCT_SAMPLE_F32);
     round_trip(&plan, true, true, 0, 0, 0);
     round_trip(&plan, true, true, 2, 1, 1);
 }
 
-static void spectra_may_run_ahead_of_pictures(void **state)
+CASE(spectra_may_run_ahead_of_pictures)
 {
     enum { V = 50, AHEAD = 9 };
     struct oct_plan plan = volume_plan(101, 9, V, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("ahead.h5", &plan, true, true);
     struct volume_bscan b;
     uint8_t written[V];
-    struct oct_error err;
     memset(written, 1, V);
     volume_bscan_init(&b, &plan.geometry);
     for (uint32_t v = 0; v < V + AHEAD; v++) {
         if (v < V) {
             volume_bscan_make(&b, &plan.geometry, v);
-            assert_int_equal(oct_volume_write_spectra(w, &b.raw, &err), OCT_OK);
+            must(oct_volume_write_spectra(w, &b.raw, &failure));
         }
         if (v >= AHEAD) {
             volume_bscan_make(&b, &plan.geometry, v - AHEAD);
-            assert_int_equal(oct_volume_write_image(w, &b.image, &err), OCT_OK);
+            must(oct_volume_write_image(w, &b.image, &failure));
         }
         if (v == 20) {
             volume_sync(w);
@@ -178,56 +179,53 @@ static void spectra_may_run_ahead_of_pictures(void **state)
     volume_bscan_finish(&b);
 }
 
-static void a_failed_picture_leaves_its_row_invalid_and_its_spectra_in_place(void **state)
+CASE(a_failed_picture_leaves_its_row_invalid_and_its_spectra_in_place)
 {
     struct oct_plan plan = volume_plan(101, 9, 3, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("failed.h5", &plan, true, true);
     struct volume_bscan b, got;
-    struct oct_error err;
     bool valid;
     volume_bscan_init(&b, &plan.geometry);
     volume_bscan_init(&got, &plan.geometry);
     for (uint32_t v = 0; v < 3; v++) {
         volume_bscan_make(&b, &plan.geometry, v);
         b.image.status = v == 1 ? OCT_E_BACKEND : OCT_OK;
-        assert_int_equal(oct_volume_write_spectra(w, &b.raw, &err), OCT_OK);
-        assert_int_equal(oct_volume_write_image(w, &b.image, &err), OCT_OK);
+        must(oct_volume_write_spectra(w, &b.raw, &failure));
+        must(oct_volume_write_image(w, &b.image, &failure));
     }
     volume_sync(w);
     assert_int_equal(oct_volume_written(w), 2);
     volume_close(w);
 
     struct oct_volume_reader *r;
-    assert_int_equal(oct_volume_open(&r, "failed.h5", &err), OCT_OK);
+    must(oct_volume_open(&r, "failed.h5", &failure));
     assert_int_equal(oct_volume_facts(r)->n_valid, 2);
     assert_false(oct_volume_facts(r)->whole);
     volume_bscan_make(&b, &plan.geometry, 1);
-    assert_int_equal(oct_volume_read_spectra(r, 1, &got.raw, &valid, &err), OCT_OK);
+    must(oct_volume_read_spectra(r, 1, &got.raw, &valid, &failure));
     assert_false(valid);
     assert_memory_equal(got.raw.spectra, b.raw.spectra, oct_geometry_spectra_bytes(&plan.geometry));
-    assert_int_equal(oct_volume_read_image(r, 1, got.image.pixels, &valid, &err), OCT_OK);
+    must(oct_volume_read_image(r, 1, got.image.pixels, &valid, &failure));
     assert_false(valid);
     oct_volume_reader_destroy(r);
     volume_bscan_finish(&b);
     volume_bscan_finish(&got);
 }
 
-static void the_same_input_gives_the_same_bytes(void **state)
+CASE(the_same_input_gives_the_same_bytes)
 {
     struct oct_plan plan = volume_plan(101, 9, 20, 33, OCT_SAMPLE_F32);
     const char *names[2] = {"same1.h5", "same2.h5"};
     unsigned char *data[2];
     size_t bytes[2];
     double truth[4] = {1, 2, 3, 4};
-    struct oct_error err;
     for (int i = 0; i < 2; i++) {
         struct oct_volume_writer *w = volume_make(names[i], &plan, true, true);
         for (uint32_t v = 0; v < 20; v++)
             volume_add(w, &plan, v, true, true);
         volume_close(w);
-        assert_int_equal(oct_volume_add_f64(names[i], "/truth/deep/motion", truth, 2,
-                                            (const size_t[]){2, 2}, "um", &err),
-                         OCT_OK);
+        must(oct_volume_add_f64(names[i], "/truth/deep/motion", truth, 2, (const size_t[]){2, 2},
+                                "um", &failure));
         data[i] = volume_slurp(names[i], &bytes[i]);
         if (i == 0)
             sleep(1); /* times of creation would differ */
@@ -240,7 +238,7 @@ static void the_same_input_gives_the_same_bytes(void **state)
 
 /* ---- refusals ---- */
 
-static void rows_that_come_twice_late_or_from_nowhere_are_refused(void **state)
+CASE(rows_that_come_twice_late_or_from_nowhere_are_refused)
 {
     struct oct_plan plan = volume_plan(101, 9, 10, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("order.h5", &plan, true, true);
@@ -270,7 +268,7 @@ static void rows_that_come_twice_late_or_from_nowhere_are_refused(void **state)
     volume_bscan_finish(&b);
 }
 
-static void an_existing_file_is_never_overwritten(void **state)
+CASE(an_existing_file_is_never_overwritten)
 {
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w, *other;
@@ -301,7 +299,7 @@ static void an_existing_file_is_never_overwritten(void **state)
     volume_expect("mine.h5.part", &plan.geometry, (const uint8_t[]){1, 0}, true, true);
 }
 
-static void the_file_has_its_final_name_only_when_closed(void **state)
+CASE(the_file_has_its_final_name_only_when_closed)
 {
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("name.h5", &plan, true, true);
@@ -313,7 +311,7 @@ static void the_file_has_its_final_name_only_when_closed(void **state)
     assert_true(exists("name.h5"));
 }
 
-static void a_folder_that_is_not_there_is_named(void **state)
+CASE(a_folder_that_is_not_there_is_named)
 {
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w;
@@ -327,7 +325,7 @@ static void a_folder_that_is_not_there_is_named(void **state)
 
 /* ---- a system that interrupts, is slow, is full ---- */
 
-static void interrupted_and_short_writes_change_nothing(void **state)
+CASE(interrupted_and_short_writes_change_nothing)
 {
     struct oct_plan plan = volume_plan(101, 9, 400, 33, OCT_SAMPLE_U8);
     for (int i = 0; i < 4; i++) {
@@ -340,7 +338,7 @@ static void interrupted_and_short_writes_change_nothing(void **state)
     }
 }
 
-static void without_direct_io_the_page_cache_serves(void **state)
+CASE(without_direct_io_the_page_cache_serves)
 {
     struct oct_plan plan = volume_plan(832, 240, 24, 1024, OCT_SAMPLE_U8);
     round_trip(&plan, true, true, 5, 1, 3);
@@ -353,7 +351,7 @@ static void without_direct_io_the_page_cache_serves(void **state)
         print_message("# this file system has no O_DIRECT: only the page cache was tried\n");
 }
 
-static void a_row_is_not_valid_before_its_samples_are_synced(void **state)
+CASE(a_row_is_not_valid_before_its_samples_are_synced)
 {
     struct oct_plan plan = volume_plan(101, 9, 8, 33, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("unsynced.h5", &plan, true, true);
@@ -378,7 +376,7 @@ static void a_row_is_not_valid_before_its_samples_are_synced(void **state)
     assert_false(exists("unsynced.h5"));
 }
 
-static void a_disk_that_fills_later_keeps_what_was_reported(void **state)
+CASE(a_disk_that_fills_later_keeps_what_was_reported)
 {
     enum { V = 200 };
     struct oct_plan plan = volume_plan(832, 24, V, 512, OCT_SAMPLE_U8);
@@ -430,7 +428,7 @@ static int try_beyond_limit(const struct oct_plan *plan)
            strstr(err.text, "bytes wanted");
 }
 
-static void a_disk_too_small_is_said_at_creation_and_nothing_is_left(void **state)
+CASE(a_disk_too_small_is_said_at_creation_and_nothing_is_left)
 {
     struct oct_plan plan = volume_plan(832, 24, 400, 512, OCT_SAMPLE_U8);
     pid_t child = fork();
@@ -443,7 +441,7 @@ static void a_disk_too_small_is_said_at_creation_and_nothing_is_left(void **stat
     assert_false(exists("toolarge.h5.part"));
 }
 
-static void a_full_tmpfs_is_said_at_creation_and_nothing_is_left(void **state)
+CASE(a_full_tmpfs_is_said_at_creation_and_nothing_is_left)
 {
     struct oct_plan plan = volume_plan(832, 24, 400, 512, OCT_SAMPLE_U8);
     struct oct_plan small = volume_plan(832, 24, 40, 512, OCT_SAMPLE_U8);
@@ -505,32 +503,10 @@ static int writer(const char *path, uint32_t n_rows)
     return 0;
 }
 
-#define CASE(f) cmocka_unit_test_setup(f, reset_faults)
-
 int main(int argc, char **argv)
 {
     disk_calls = (struct disk_calls){.pwrite = write_when_told, .fdatasync = sync_when_told};
     if (argc == 4 && strcmp(argv[1], "--writer") == 0)
         return writer(argv[2], (uint32_t)strtoul(argv[3], NULL, 10));
-    if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
-        return 1;
-    const struct CMUnitTest tests[] = {
-        CASE(a_recording_reads_back_exactly_whatever_its_shape),
-        CASE(syncs_and_gaps_anywhere_leave_every_other_row_exact),
-        CASE(a_row_may_be_larger_than_the_staging_buffer),
-        CASE(spectra_may_run_ahead_of_pictures),
-        CASE(a_failed_picture_leaves_its_row_invalid_and_its_spectra_in_place),
-        CASE(the_same_input_gives_the_same_bytes),
-        CASE(rows_that_come_twice_late_or_from_nowhere_are_refused),
-        CASE(an_existing_file_is_never_overwritten),
-        CASE(the_file_has_its_final_name_only_when_closed),
-        CASE(a_folder_that_is_not_there_is_named),
-        CASE(interrupted_and_short_writes_change_nothing),
-        CASE(without_direct_io_the_page_cache_serves),
-        CASE(a_row_is_not_valid_before_its_samples_are_synced),
-        CASE(a_disk_that_fills_later_keeps_what_was_reported),
-        CASE(a_disk_too_small_is_said_at_creation_and_nothing_is_left),
-        CASE(a_full_tmpfs_is_said_at_creation_and_nothing_is_left),
-    };
-    return cmocka_run_group_tests_name("volume", tests, NULL, NULL);
+    return test_run();
 }

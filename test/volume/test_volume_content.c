@@ -9,13 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static void texts_come_back_even_very_long_ones(void **state)
+TEST(texts_come_back_even_very_long_ones)
 {
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_volume_about about = volume_about;
     struct oct_volume_writer *w;
     struct oct_volume_reader *r;
-    struct oct_error err;
     size_t n = 300000; /* HDF5 keeps attributes beyond 64 KiB elsewhere */
     char *text = malloc(n + 1);
     for (size_t i = 0; i < n; i++)
@@ -23,9 +22,9 @@ static void texts_come_back_even_very_long_ones(void **state)
     text[n] = '\0';
     about.config_text = text;
     about.start_time = NULL;
-    assert_int_equal(oct_volume_create(&w, "text.h5", &plan, &about, true, true, &err), OCT_OK);
+    must(oct_volume_create(&w, "text.h5", &plan, &about, true, true, &failure));
     volume_close(w);
-    assert_int_equal(oct_volume_open(&r, "text.h5", &err), OCT_OK);
+    must(oct_volume_open(&r, "text.h5", &failure));
     const struct oct_volume_facts *f = oct_volume_facts(r);
     assert_string_equal(oct_volume_config_text(r), text);
     assert_string_equal(f->software, "octd " OCT_VERSION);
@@ -38,14 +37,13 @@ static void texts_come_back_even_very_long_ones(void **state)
     free(text);
 }
 
-static void the_calibration_comes_back_to_the_last_bit(void **state)
+TEST(the_calibration_comes_back_to_the_last_bit)
 {
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     double wavelengths[101], background[101], kmap[7], *phase;
     uint32_t n = plan.geometry.upsampled;
     struct oct_calibration cal;
     struct oct_volume_reader *r;
-    struct oct_error err;
     phase = malloc(2 * n * sizeof(*phase));
     for (int i = 0; i < 101; i++) {
         wavelengths[i] = 800 + i / 3.0;
@@ -66,8 +64,8 @@ static void the_calibration_comes_back_to_the_last_bit(void **state)
         .n_background = 101,
     };
     volume_close(volume_make("cal.h5", &plan, true, true));
-    assert_int_equal(oct_volume_open(&r, "cal.h5", &err), OCT_OK);
-    assert_int_equal(oct_volume_calibration(r, &cal, &err), OCT_OK);
+    must(oct_volume_open(&r, "cal.h5", &failure));
+    must(oct_volume_calibration(r, &cal, &failure));
     assert_int_equal(cal.n_wavelengths, 101);
     assert_memory_equal(cal.wavelengths_nm, wavelengths, sizeof(wavelengths));
     assert_int_equal(cal.n_kmap, 7);
@@ -81,18 +79,17 @@ static void the_calibration_comes_back_to_the_last_bit(void **state)
     free(phase);
 }
 
-static void dispersion_coefficients_are_stored_as_the_phase_they_give(void **state)
+TEST(dispersion_coefficients_are_stored_as_the_phase_they_give)
 {
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_calibration cal;
     struct oct_volume_reader *r;
-    struct oct_error err;
     uint32_t n = plan.geometry.upsampled;
     plan.calibration.coefficient[2] = 7.5;
     plan.calibration.coefficient[3] = -3.25;
     volume_close(volume_make("coeff.h5", &plan, true, true));
-    assert_int_equal(oct_volume_open(&r, "coeff.h5", &err), OCT_OK);
-    assert_int_equal(oct_volume_calibration(r, &cal, &err), OCT_OK);
+    must(oct_volume_open(&r, "coeff.h5", &failure));
+    must(oct_volume_calibration(r, &cal, &failure));
     assert_int_equal(cal.n_dispersion, n);
     assert_null(cal.wavelengths_nm);
     for (uint32_t q = 0; q < n; q++) {
@@ -105,7 +102,7 @@ static void dispersion_coefficients_are_stored_as_the_phase_they_give(void **sta
     oct_volume_reader_destroy(r);
 }
 
-static void bytes_written_are_counted_once(void **state)
+TEST(bytes_written_are_counted_once)
 {
     enum { V = 50 };
     struct oct_plan plan = volume_plan(101, 9, V, 33, OCT_SAMPLE_U8);
@@ -121,7 +118,7 @@ static void bytes_written_are_counted_once(void **state)
     volume_close(w);
 }
 
-static void a_block_pushed_in_parts_and_then_whole_counts_once(void **state)
+TEST(a_block_pushed_in_parts_and_then_whole_counts_once)
 {
     enum { V = 13 };
     /* Four rows fill a block of the queue and begin the next. */
@@ -139,7 +136,7 @@ static void a_block_pushed_in_parts_and_then_whole_counts_once(void **state)
     volume_close(w);
 }
 
-static void nothing_can_be_added_twice_or_to_nothing(void **state)
+TEST(nothing_can_be_added_twice_or_to_nothing)
 {
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
     struct oct_error err;
@@ -158,7 +155,7 @@ static void nothing_can_be_added_twice_or_to_nothing(void **state)
 
 /* libhdf5 may fail to close a file, and then keeps it for good. An image that comes to lie where
  * that one's lay is another file all the same. */
-static void an_image_is_never_taken_for_the_one_before_it(void **state)
+TEST(an_image_is_never_taken_for_the_one_before_it)
 {
     static struct oct_hdf5_image image; /* static: the file that stays open points at it */
     char reason[160] = "";
@@ -183,7 +180,7 @@ static void an_image_is_never_taken_for_the_one_before_it(void **state)
     oct_hdf5_unlock();
 }
 
-static void datasets_of_too_many_dimensions_are_refused(void **state)
+TEST(datasets_of_too_many_dimensions_are_refused)
 {
     const uint64_t dims[OCT_HDF5_MOST_RANK + 1] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     struct oct_hdf5_reason reason = {.text = ""};
@@ -202,21 +199,4 @@ static void datasets_of_too_many_dimensions_are_refused(void **state)
     assert_true(H5Dclose(most) >= 0 && H5Fclose(file) >= 0);
     oct_hdf5_image_finish(&image);
     oct_hdf5_unlock();
-}
-
-int main(void)
-{
-    if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
-        return 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_come_back_even_very_long_ones),
-        cmocka_unit_test(the_calibration_comes_back_to_the_last_bit),
-        cmocka_unit_test(dispersion_coefficients_are_stored_as_the_phase_they_give),
-        cmocka_unit_test(bytes_written_are_counted_once),
-        cmocka_unit_test(a_block_pushed_in_parts_and_then_whole_counts_once),
-        cmocka_unit_test(nothing_can_be_added_twice_or_to_nothing),
-        cmocka_unit_test(an_image_is_never_taken_for_the_one_before_it),
-        cmocka_unit_test(datasets_of_too_many_dimensions_are_refused),
-    };
-    return cmocka_run_group_tests_name("volume content", tests, NULL, NULL);
 }

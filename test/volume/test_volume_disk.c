@@ -303,17 +303,17 @@ static void every_call_fails(int (*work)(void), const char *name)
     try(work, name, EVERY_OTHER, 0, EINTR);
 }
 
-static void a_recording_survives_any_call_that_fails(void **state)
+TEST(a_recording_survives_any_call_that_fails)
 {
     every_call_fails(record, "record");
 }
 
-static void an_addition_survives_any_call_that_fails(void **state)
+TEST(an_addition_survives_any_call_that_fails)
 {
     every_call_fails(add, "add");
 }
 
-static void a_reader_survives_any_call_that_fails(void **state)
+TEST(a_reader_survives_any_call_that_fails)
 {
     every_call_fails(look, "read");
 }
@@ -322,13 +322,8 @@ int main(void)
 {
     disk_calls = (struct disk_calls){
         .pwrite = write_when_told, .fdatasync = sync_when_told, .fsync = sync_all_when_told};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_recording_survives_any_call_that_fails),
-        cmocka_unit_test(an_addition_survives_any_call_that_fails),
-        cmocka_unit_test(a_reader_survives_any_call_that_fails),
-    };
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return 1;
-    return cmocka_run_group_tests_name("volume_disk", tests, NULL, NULL);
+    return test_run();
 }

@@ -70,7 +70,7 @@ static void expect_refused(const char *name, const struct foreign *f, const char
 
 /* ---- files of others ---- */
 
-static void packed_and_big_endian_arrays_of_others_are_read(void **state)
+TEST(packed_and_big_endian_arrays_of_others_are_read)
 {
     uint16_t spectra[3][4][8], got[4][8];
     double pictures[3][4][5];
@@ -97,8 +97,7 @@ static void packed_and_big_endian_arrays_of_others_are_read(void **state)
     struct oct_calibration cal;
     struct oct_raw_frame frame = {.spectra = &got[0][0], .line_valid = mask};
     bool valid = false;
-    if (oct_volume_open(&r, "packed.h5", &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_open(&r, "packed.h5", &failure));
     const struct oct_volume_facts *f = oct_volume_facts(r);
     assert_int_equal(f->n_bscans, 3);
     assert_int_equal(f->n_lines, 4);
@@ -127,7 +126,7 @@ static void packed_and_big_endian_arrays_of_others_are_read(void **state)
     oct_volume_reader_destroy(r);
 }
 
-static void eight_bit_spectra_and_lines_of_zeros_without_a_mask(void **state)
+TEST(eight_bit_spectra_and_lines_of_zeros_without_a_mask)
 {
     uint8_t spectra[2][3][4] = {{{1, 2, 3, 4}, {0}, {5, 0, 0, 0}}, {{0}, {1}, {1}}};
     uint32_t missing[2] = {1, 0};
@@ -151,8 +150,7 @@ static void eight_bit_spectra_and_lines_of_zeros_without_a_mask(void **state)
     struct oct_error err;
     struct oct_raw_frame frame = {.spectra = &got[0][0], .line_valid = mask};
     bool valid;
-    if (oct_volume_open(&r, "eight.h5", &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_open(&r, "eight.h5", &failure));
     assert_int_equal(oct_volume_facts(r)->missing_lines, 1);
     assert_int_equal(oct_volume_read_spectra(r, 0, &frame, &valid, &err), OCT_OK);
     assert_int_equal(got[0][3], 4);
@@ -164,7 +162,7 @@ static void eight_bit_spectra_and_lines_of_zeros_without_a_mask(void **state)
     oct_volume_reader_destroy(r);
 }
 
-static void attributes_of_any_kind_do_no_harm(void **state)
+TEST(attributes_of_any_kind_do_no_harm)
 {
     struct foreign good = {.type = H5T_STD_U16LE, .rank = 3, .dims = {2, 3, 8}};
     hid_t file = new_file("attributes.h5");
@@ -194,9 +192,7 @@ static void attributes_of_any_kind_do_no_harm(void **state)
     H5Sclose(scalar);
     H5Fclose(file);
     struct oct_volume_reader *r;
-    struct oct_error err;
-    if (oct_volume_open(&r, "attributes.h5", &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_open(&r, "attributes.h5", &failure));
     assert_string_equal(oct_volume_facts(r)->software, "");
     assert_string_equal(oct_volume_facts(r)->eye, "ODODOD");
     assert_string_equal(oct_volume_facts(r)->pseudonym, "a??[2J");
@@ -207,7 +203,7 @@ static void attributes_of_any_kind_do_no_harm(void **state)
 
 /* ---- files that are refused ---- */
 
-static void gap_columns_of_different_lengths_are_refused(void **state)
+TEST(gap_columns_of_different_lengths_are_refused)
 {
     static const char *const names[] = {"/gaps/acquisition", "/gaps/first_line", "/gaps/n_lines",
                                         "/gaps/reason"};
@@ -235,7 +231,7 @@ static void gap_columns_of_different_lengths_are_refused(void **state)
         }
 }
 
-static void arrays_of_a_wrong_shape_or_type_are_refused_with_the_reason(void **state)
+TEST(arrays_of_a_wrong_shape_or_type_are_refused_with_the_reason)
 {
     const hid_t u8 = H5T_STD_U8LE, u16 = H5T_STD_U16LE, f64 = H5T_IEEE_F64LE;
     const hsize_t many = (hsize_t)1 << 40;
@@ -275,7 +271,7 @@ static void arrays_of_a_wrong_shape_or_type_are_refused_with_the_reason(void **s
     H5Tclose(text);
 }
 
-static void a_calibration_of_a_wrong_shape_is_refused(void **state)
+TEST(a_calibration_of_a_wrong_shape_is_refused)
 {
     struct foreign good = {.type = H5T_STD_U16LE, .rank = 3, .dims = {2, 3, 8}};
     struct foreign bad = {.type = H5T_IEEE_F64LE, .rank = 2, .dims = {8, 3}};
@@ -295,7 +291,7 @@ static void a_calibration_of_a_wrong_shape_is_refused(void **state)
     oct_volume_reader_destroy(r);
 }
 
-static void what_is_no_recording_is_refused_with_the_reason(void **state)
+TEST(what_is_no_recording_is_refused_with_the_reason)
 {
     struct oct_volume_reader *r;
     struct oct_error err;
@@ -363,21 +359,19 @@ static unsigned char *make_recording(size_t *bytes)
     struct oct_plan plan = volume_plan(64, 5, 6, 16, OCT_SAMPLE_F32);
     double wavelengths[64];
     struct oct_volume_writer *w;
-    struct oct_error err;
     for (int i = 0; i < 64; i++)
         wavelengths[i] = 800 + i;
     plan.calibration.wavelengths_nm = wavelengths;
     plan.calibration.n_wavelengths = 64;
     unlink("whole.h5");
-    if (oct_volume_create(&w, "whole.h5", &plan, &volume_about, true, true, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_create(&w, "whole.h5", &plan, &volume_about, true, true, &failure));
     for (uint32_t v = 0; v < 6; v++)
-        assert_int_equal(volume_put(w, &plan.geometry, v, true, true, &err), OCT_OK);
-    assert_int_equal(oct_volume_close(w, &err), OCT_OK);
+        must(volume_put(w, &plan.geometry, v, true, true, &failure));
+    must(oct_volume_close(w, &failure));
     return volume_slurp("whole.h5", bytes);
 }
 
-static void a_truncated_recording_is_refused_at_any_length(void **state)
+TEST(a_truncated_recording_is_refused_at_any_length)
 {
     size_t bytes;
     struct oct_error err;
@@ -409,7 +403,7 @@ static enum oct_err read_flipped(unsigned char *data, size_t bytes, size_t i, un
     return e;
 }
 
-static void damaged_metadata_never_crashes_the_reader(void **state)
+TEST(damaged_metadata_never_crashes_the_reader)
 {
     size_t bytes;
     unsigned char *data = make_recording(&bytes);
@@ -446,7 +440,7 @@ static void look_and_end(const char *path)
     (void)path;
 }
 
-static void a_look_that_crashes_or_never_ends_is_survived(void **state)
+TEST(a_look_that_crashes_or_never_ends_is_survived)
 {
     struct oct_error err;
     assert_int_equal(oct_hdf5_probe("x.h5", look_and_end, &err), OCT_OK);
@@ -476,7 +470,7 @@ static void look_and_wait(const char *path)
         pause();
 }
 
-static void a_look_ends_when_its_program_is_told_to(void **state)
+TEST(a_look_ends_when_its_program_is_told_to)
 {
     struct oct_error err;
     sigset_t term;
@@ -500,24 +494,4 @@ static void a_look_ends_when_its_program_is_told_to(void **state)
     signal(SIGTERM, SIG_DFL);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
     assert_true(time(NULL) - began < 30);             /* each would take a minute by itself */
-}
-
-int main(void)
-{
-    if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
-        return 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packed_and_big_endian_arrays_of_others_are_read),
-        cmocka_unit_test(eight_bit_spectra_and_lines_of_zeros_without_a_mask),
-        cmocka_unit_test(attributes_of_any_kind_do_no_harm),
-        cmocka_unit_test(gap_columns_of_different_lengths_are_refused),
-        cmocka_unit_test(arrays_of_a_wrong_shape_or_type_are_refused_with_the_reason),
-        cmocka_unit_test(a_calibration_of_a_wrong_shape_is_refused),
-        cmocka_unit_test(what_is_no_recording_is_refused_with_the_reason),
-        cmocka_unit_test(a_truncated_recording_is_refused_at_any_length),
-        cmocka_unit_test(a_look_that_crashes_or_never_ends_is_survived),
-        cmocka_unit_test(a_look_ends_when_its_program_is_told_to),
-        cmocka_unit_test(damaged_metadata_never_crashes_the_reader),
-    };
-    return cmocka_run_group_tests_name("volume_foreign", tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static enum oct_err create_with(const struct oct_image_form *const *some, unsign
     return e;
 }
 
-static void names_that_collide_are_refused_at_the_start(void **state)
+TEST(names_that_collide_are_refused_at_the_start)
 {
     struct oct_image_form other = form_enface, line = form_picture, many[OCT_VOLUME_MAX_FORMS + 1];
     const struct oct_image_form *two[2] = {&form_enface, &other}, *all[OCT_VOLUME_MAX_FORMS + 1];
@@ -55,7 +55,7 @@ static void names_that_collide_are_refused_at_the_start(void **state)
     assert_int_equal(create_with(all, OCT_VOLUME_MAX_FORMS, &err), OCT_OK);
 }
 
-static void the_estimate_is_an_upper_bound_of_the_length(void **state)
+TEST(the_estimate_is_an_upper_bound_of_the_length)
 {
     const char *long_labels[OCT_IMAGE_MAX_LABELS],
         *text = "a label of a hundred and twenty letters, as nobody should ever write one into a "
@@ -66,7 +66,6 @@ static void the_estimate_is_an_upper_bound_of_the_length(void **state)
     struct oct_volume_about about = volume_about;
     struct oct_volume_layout layout;
     struct oct_hdf5_image image;
-    struct oct_error err;
     for (unsigned i = 0; i < OCT_IMAGE_MAX_LABELS; i++)
         long_labels[i] = text;
     for (unsigned i = 0; i < OCT_VOLUME_MAX_FORMS; i++) {
@@ -81,22 +80,10 @@ static void the_estimate_is_an_upper_bound_of_the_length(void **state)
     for (uint32_t v = 1; v < 3000; v = v * 7 + 1) {
         struct oct_plan plan = volume_plan(N, M, v, D, OCT_SAMPLE_U8);
         oct_hdf5_image_init(&image, -1, 0);
-        assert_int_equal(
-            oct_volume_layout_build(&image, &layout, "x", &plan, &about, true, true, &err), OCT_OK);
+        must(oct_volume_layout_build(&image, &layout, "x", &plan, &about, true, true, &failure));
         assert_true(oct_volume_layout_estimate(&plan, &about, true, true) >= layout.file_bytes);
         for (unsigned i = 0; i < OCT_VOLUME_MAX_FORMS; i++)
             assert_true(layout.results[i].data > 0 && layout.results[i].data % 4096 == 0);
         oct_hdf5_image_finish(&image);
     }
-}
-
-int main(void)
-{
-    if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
-        return 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_that_collide_are_refused_at_the_start),
-        cmocka_unit_test(the_estimate_is_an_upper_bound_of_the_length),
-    };
-    return cmocka_run_group_tests_name("volume forms", tests, NULL, NULL);
 }

@@ -55,16 +55,13 @@ static void expect_refused(const char *path, const char *reason)
 static void expect_read(const char *path)
 {
     struct oct_volume_reader *r;
-    struct oct_error err = {0};
     uint16_t got[M * N];
     uint8_t mask[M];
     bool valid;
     struct oct_raw_frame frame = {.spectra = got, .line_valid = mask};
-    if (oct_volume_open(&r, path, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_open(&r, path, &failure));
     for (uint32_t v = 0; v < V; v++) {
-        if (oct_volume_read_spectra(r, v, &frame, &valid, &err))
-            fail_msg("%s", err.text);
+        must(oct_volume_read_spectra(r, v, &frame, &valid, &failure));
         for (uint32_t i = 0; i < M * N; i++)
             assert_int_equal(got[i], v * M * N + i + 1);
     }
@@ -73,7 +70,7 @@ static void expect_read(const char *path)
 
 /* ---- values in other files ---- */
 
-static void external_storage_is_refused_whatever_it_points_at(void **state)
+TEST(external_storage_is_refused_whatever_it_points_at)
 {
     static const char *const places[] = {"pipe", "/dev/zero", "/dev/tty", "plain.bin", "missing"};
     assert_int_equal(mkfifo("pipe", 0600), 0);
@@ -88,7 +85,7 @@ static void external_storage_is_refused_whatever_it_points_at(void **state)
     }
 }
 
-static void a_table_in_external_storage_is_refused_too(void **state)
+TEST(a_table_in_external_storage_is_refused_too)
 {
     const hsize_t rows = V;
     hid_t file = new_file("column.h5"), properties = H5Pcreate(H5P_DATASET_CREATE);
@@ -104,7 +101,7 @@ static void a_table_in_external_storage_is_refused_too(void **state)
     expect_refused("column.h5", "/frames/valid: its values lie in other files");
 }
 
-static void virtual_datasets_are_refused(void **state)
+TEST(virtual_datasets_are_refused)
 {
     static const char *const sources[] = {"pipe", "source.h5", ".", "frames-%b.h5"};
     hid_t source = new_file("source.h5");
@@ -135,7 +132,7 @@ static void virtual_datasets_are_refused(void **state)
     }
 }
 
-static void links_out_of_the_file_are_not_followed(void **state)
+TEST(links_out_of_the_file_are_not_followed)
 {
     static const char *const targets[] = {"pipe", "source.h5", "/dev/zero"};
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
@@ -158,7 +155,7 @@ static void links_out_of_the_file_are_not_followed(void **state)
     }
 }
 
-static void soft_links_that_lead_nowhere_are_refused(void **state)
+TEST(soft_links_that_lead_nowhere_are_refused)
 {
     hid_t file = new_file("soft.h5");
     H5Lcreate_soft("/spectra", file, "/spectra", H5P_DEFAULT, H5P_DEFAULT);
@@ -179,7 +176,7 @@ static size_t pass_through(unsigned flags, size_t n_values, const unsigned value
     return n_bytes;
 }
 
-static void a_filter_that_is_not_libhdf5s_own_is_refused_even_if_it_is_there(void **state)
+TEST(a_filter_that_is_not_libhdf5s_own_is_refused_even_if_it_is_there)
 {
     const H5Z_class2_t filter = {H5Z_CLASS_T_VERS, 32000, 1,    1,
                                  "lzf\033[2J",     NULL,  NULL, pass_through};
@@ -196,7 +193,7 @@ static void a_filter_that_is_not_libhdf5s_own_is_refused_even_if_it_is_there(voi
 
 /* ---- types ---- */
 
-static void committed_and_wild_types_are_refused(void **state)
+TEST(committed_and_wild_types_are_refused)
 {
     hid_t types[5] = {H5Tvlen_create(H5T_STD_U16LE), H5Tcreate(H5T_OPAQUE, 1u << 30),
                       H5Tcreate(H5T_COMPOUND, 1u << 20), H5Tcopy(H5T_STD_U16LE),
@@ -223,7 +220,7 @@ static void committed_and_wild_types_are_refused(void **state)
     }
 }
 
-static void extents_whose_product_overflows_are_refused(void **state)
+TEST(extents_whose_product_overflows_are_refused)
 {
     static const hsize_t cases[][3] = {
         {UINT64_C(1) << 32, UINT64_C(1) << 32, 8},
@@ -255,7 +252,7 @@ static void extents_whose_product_overflows_are_refused(void **state)
 
 /* ---- no files ---- */
 
-static void what_is_no_plain_file_is_refused_at_once(void **state)
+TEST(what_is_no_plain_file_is_refused_at_once)
 {
     static const char *const names[] = {"pipe", "/dev/zero", "/dev/null", ".", "/dev/full"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -264,7 +261,7 @@ static void what_is_no_plain_file_is_refused_at_once(void **state)
 
 /* ---- good faith ---- */
 
-static void packed_checked_linked_and_prefixed_files_are_still_read(void **state)
+TEST(packed_checked_linked_and_prefixed_files_are_still_read)
 {
     const hsize_t chunk[3] = {1, 2, 5};
     hid_t file = new_file("good.h5"), properties = H5Pcreate(H5P_DATASET_CREATE);
@@ -291,18 +288,6 @@ static void packed_checked_linked_and_prefixed_files_are_still_read(void **state
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(external_storage_is_refused_whatever_it_points_at),
-        cmocka_unit_test(a_table_in_external_storage_is_refused_too),
-        cmocka_unit_test(virtual_datasets_are_refused),
-        cmocka_unit_test(links_out_of_the_file_are_not_followed),
-        cmocka_unit_test(soft_links_that_lead_nowhere_are_refused),
-        cmocka_unit_test(a_filter_that_is_not_libhdf5s_own_is_refused_even_if_it_is_there),
-        cmocka_unit_test(committed_and_wild_types_are_refused),
-        cmocka_unit_test(extents_whose_product_overflows_are_refused),
-        cmocka_unit_test(what_is_no_plain_file_is_refused_at_once),
-        cmocka_unit_test(packed_checked_linked_and_prefixed_files_are_still_read),
-    };
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    return cmocka_run_group_tests_name("volume_hostile", tests, NULL, NULL);
+    return test_run();
 }

@@ -133,9 +133,7 @@ static void put_file(const char *path, const unsigned char *bytes, size_t n)
 static struct oct_volume_label read_label(const char *path)
 {
     struct oct_volume_label label;
-    struct oct_error err;
-    if (oct_volume_label_read(path, &label, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_label_read(path, &label, &failure));
     return label;
 }
 
@@ -158,14 +156,12 @@ static enum oct_err write_label(const char *path, const char *eye, const char *p
 static void expect_write(const char *path, const char *eye, const char *pseudonym,
                          enum oct_volume_mark mark)
 {
-    struct oct_error err;
-    if (write_label(path, eye, pseudonym, mark, &err))
-        fail_msg("%s", err.text);
+    must(write_label(path, eye, pseudonym, mark, &failure));
 }
 
 /* ---- cases ---- */
 
-static void a_new_label_is_read_back_and_all_else_stays(void **state)
+TEST(a_new_label_is_read_back_and_all_else_stays)
 {
     size_t n_before, n_after;
     make("plain.h5", true, true);
@@ -189,7 +185,7 @@ static void a_new_label_is_read_back_and_all_else_stays(void **state)
     free(after);
 }
 
-static void only_what_differs_is_written(void **state)
+TEST(only_what_differs_is_written)
 {
     struct oct_volume_label label;
     const enum oct_volume_mark keep = OCT_MARK_KEEP;
@@ -208,7 +204,7 @@ static void only_what_differs_is_written(void **state)
     expect_label("same.h5", "OD", volume_about.pseudonym, OCT_MARK_KEEP);
 }
 
-static void a_label_may_be_changed_often(void **state)
+TEST(a_label_may_be_changed_often)
 {
     static const char *const eyes[] = {"", "OD", "OS"};
     char text[OCT_LABEL_PSEUDONYM_BYTES] = "";
@@ -240,7 +236,7 @@ static bool killed_at(const char *path, int call, bool in_the_middle)
     return WIFSIGNALED(status);
 }
 
-static void a_kill_leaves_the_old_label_or_the_new_one(void **state)
+TEST(a_kill_leaves_the_old_label_or_the_new_one)
 {
     int n_old = 0, n_new = 0;
     for (int i = 0;; i++) {
@@ -288,7 +284,7 @@ static size_t cut_off(unsigned char *image, const unsigned char *before, size_t 
     return n;
 }
 
-static void a_power_cut_leaves_the_old_label_or_the_new_one(void **state)
+TEST(a_power_cut_leaves_the_old_label_or_the_new_one)
 {
     size_t n_before;
     unsigned n_old = 0, n_new = 0;
@@ -316,7 +312,7 @@ static void a_power_cut_leaves_the_old_label_or_the_new_one(void **state)
     free(image);
 }
 
-static void a_disk_that_refuses_is_reported(void **state)
+TEST(a_disk_that_refuses_is_reported)
 {
     static const int errors[] = {ENOSPC, EIO};
     struct oct_error err;
@@ -355,7 +351,7 @@ static void expect_refusal(const char *path, enum oct_err code, const char *word
         fail_msg("%s, not: %s", err.text, words);
 }
 
-static void files_that_cannot_be_changed_are_refused(void **state)
+TEST(files_that_cannot_be_changed_are_refused)
 {
     size_t n;
     make("open.h5", true, true);
@@ -383,7 +379,7 @@ static void files_that_cannot_be_changed_are_refused(void **state)
     free(bytes);
 }
 
-static void labels_that_cannot_be_are_refused(void **state)
+TEST(labels_that_cannot_be_are_refused)
 {
     static const struct {
         const char *eye, *pseudonym;
@@ -430,7 +426,7 @@ static void make_foreign(const char *path, bool newest)
     oct_hdf5_unlock();
 }
 
-static void files_of_others_are_changed_or_refused(void **state)
+TEST(files_of_others_are_changed_or_refused)
 {
     make_foreign("early.h5", false);
     expect_label("early.h5", "", "", OCT_MARK_NONE);
@@ -453,7 +449,7 @@ static void files_of_others_are_changed_or_refused(void **state)
     expect_label("latest.h5", "", "", OCT_MARK_NONE);
 }
 
-static void two_that_write_wait_for_one_another(void **state)
+TEST(two_that_write_wait_for_one_another)
 {
     enum { N_WRITERS = 4, N_TIMES = 15 };
     pid_t children[N_WRITERS];
@@ -482,7 +478,7 @@ static void two_that_write_wait_for_one_another(void **state)
 
 /* Some of these files are as good as before: then the new label is in them. In some libhdf5 loops,
  * until hdf5_probe.h ends it, which takes most of this test's time. */
-static void damaged_files_never_crash_it(void **state)
+TEST(damaged_files_never_crash_it)
 {
     size_t n;
     unsigned n_refused = 0;
@@ -506,7 +502,7 @@ static void damaged_files_never_crash_it(void **state)
     free(bytes);
 }
 
-static void marks_have_names(void **state)
+TEST(marks_have_names)
 {
     enum oct_volume_mark mark;
     for (int i = 0; i < OCT_N_MARKS; i++) {
@@ -521,19 +517,5 @@ int main(void)
 {
     disk_calls =
         (struct disk_calls){.pwrite = told_pwrite, .fdatasync = told_sync, .fsync = no_sync};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_label_is_read_back_and_all_else_stays),
-        cmocka_unit_test(only_what_differs_is_written),
-        cmocka_unit_test(a_label_may_be_changed_often),
-        cmocka_unit_test(a_kill_leaves_the_old_label_or_the_new_one),
-        cmocka_unit_test(a_power_cut_leaves_the_old_label_or_the_new_one),
-        cmocka_unit_test(a_disk_that_refuses_is_reported),
-        cmocka_unit_test(files_that_cannot_be_changed_are_refused),
-        cmocka_unit_test(labels_that_cannot_be_are_refused),
-        cmocka_unit_test(files_of_others_are_changed_or_refused),
-        cmocka_unit_test(two_that_write_wait_for_one_another),
-        cmocka_unit_test(damaged_files_never_crash_it),
-        cmocka_unit_test(marks_have_names),
-    };
-    return cmocka_run_group_tests_name("volume_label", tests, NULL, NULL);
+    return test_run();
 }

@@ -79,13 +79,12 @@ struct scene {
 
 static void open_scene(struct scene *s)
 {
-    struct oct_error err;
     disk.held = false;
     disk.n_begun = disk.fail_at = disk.n_written = 0;
-    assert_int_equal(oct_volume_file_draft(&s->file, "queue.h5", &err), OCT_OK);
-    assert_int_equal(oct_volume_file_reserve(&s->file, 16 * BYTES, &err), OCT_OK);
-    assert_int_equal(oct_volume_file_publish(&s->file, &err), OCT_OK);
-    assert_int_equal(oct_volume_queue_create(&s->queue, &s->file, N_BLOCKS, &err), OCT_OK);
+    must(oct_volume_file_draft(&s->file, "queue.h5", &failure));
+    must(oct_volume_file_reserve(&s->file, 16 * BYTES, &failure));
+    must(oct_volume_file_publish(&s->file, &failure));
+    must(oct_volume_queue_create(&s->queue, &s->file, N_BLOCKS, &failure));
 }
 
 static void close_scene(struct scene *s)
@@ -135,14 +134,13 @@ static void *send_in_thread(void *argument)
 
 /* ---- the tests ---- */
 
-static void blocks_arrive_whole_and_in_order(void **state)
+TEST(blocks_arrive_whole_and_in_order)
 {
     struct scene s;
-    struct oct_error err;
     open_scene(&s);
     for (unsigned k = 0; k < 16; k++)
-        assert_int_equal(send(&s, 15 - k, BYTES - k, &err), OCT_OK);
-    assert_int_equal(oct_volume_queue_wait(s.queue, &err), OCT_OK);
+        must(send(&s, 15 - k, BYTES - k, &failure));
+    must(oct_volume_queue_wait(s.queue, &failure));
     assert_int_equal(oct_volume_queue_bytes(s.queue), 16 * BYTES - 120);
     assert_int_equal(disk.n_written, 16);
     for (unsigned k = 0; k < 16; k++) {
@@ -152,16 +150,15 @@ static void blocks_arrive_whole_and_in_order(void **state)
     close_scene(&s);
 }
 
-static void the_next_block_is_filled_while_one_is_written(void **state)
+TEST(the_next_block_is_filled_while_one_is_written)
 {
     struct scene s;
-    struct oct_error err;
     pthread_t thread;
     void *got;
     open_scene(&s);
     hold(true);
     for (unsigned k = 0; k < N_BLOCKS; k++) /* with the disk at a stand none of them waits */
-        assert_int_equal(send(&s, k, BYTES, &err), OCT_OK);
+        must(send(&s, k, BYTES, &failure));
     await_begun(1);
     assert_int_equal(oct_volume_queue_bytes(s.queue), 0);
     /* One more has no block until the disk goes on. */
@@ -171,13 +168,13 @@ static void the_next_block_is_filled_while_one_is_written(void **state)
     hold(false);
     assert_int_equal(pthread_join(thread, &got), 0);
     assert_int_equal((intptr_t)got, OCT_OK);
-    assert_int_equal(oct_volume_queue_wait(s.queue, &err), OCT_OK);
+    must(oct_volume_queue_wait(s.queue, &failure));
     for (unsigned k = 0; k <= N_BLOCKS; k++)
         expect(&s, k, true);
     close_scene(&s);
 }
 
-static void after_a_failure_nothing_more_is_written(void **state)
+TEST(after_a_failure_nothing_more_is_written)
 {
     struct scene s;
     struct oct_error err = {0};
@@ -205,7 +202,7 @@ static void after_a_failure_nothing_more_is_written(void **state)
     close_scene(&s);
 }
 
-static void who_waits_for_a_block_hears_of_the_failure(void **state)
+TEST(who_waits_for_a_block_hears_of_the_failure)
 {
     struct scene s;
     pthread_t thread;
@@ -225,7 +222,7 @@ static void who_waits_for_a_block_hears_of_the_failure(void **state)
     close_scene(&s);
 }
 
-static void what_was_put_is_written_before_the_queue_ends(void **state)
+TEST(what_was_put_is_written_before_the_queue_ends)
 {
     struct scene s;
     unsigned char *lent;
@@ -269,7 +266,7 @@ static struct oct_volume_queue *use_queue(struct scene *s, unsigned n_blocks)
 }
 
 /* One file is made while the one before is closed, for hours, as octd uses malloc. */
-static void memory_goes_back_with_its_queue(void **state)
+TEST(memory_goes_back_with_its_queue)
 {
     enum { N_FILES = 60, SMALL = 64 << 10 };
     struct scene s;
@@ -299,17 +296,5 @@ static void memory_goes_back_with_its_queue(void **state)
 int main(void)
 {
     disk_calls = (struct disk_calls){.pwrite = write_when_told};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_arrive_whole_and_in_order),
-        cmocka_unit_test(the_next_block_is_filled_while_one_is_written),
-        cmocka_unit_test(after_a_failure_nothing_more_is_written),
-        cmocka_unit_test(who_waits_for_a_block_hears_of_the_failure),
-        cmocka_unit_test(what_was_put_is_written_before_the_queue_ends),
-        cmocka_unit_test(memory_goes_back_with_its_queue),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    const char *temporary = getenv("TMPDIR");
-    if (temporary && chdir(temporary) != 0)
-        return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return test_run();
 }

@@ -98,11 +98,9 @@ static struct oct_volume_writer *make(const char *path, const struct oct_plan *p
 {
     struct oct_volume_about about = volume_about;
     struct oct_volume_writer *w;
-    struct oct_error err;
     about.forms = forms;
     about.n_forms = N_FORMS;
-    if (oct_volume_create(&w, path, plan, &about, true, true, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_create(&w, path, plan, &about, true, true, &failure));
     return w;
 }
 
@@ -138,9 +136,7 @@ static enum oct_err put(struct oct_volume_writer *w, unsigned i, uint32_t bscan,
 
 static void must_put(struct oct_volume_writer *w, unsigned i, uint32_t bscan)
 {
-    struct oct_error err;
-    if (put(w, i, bscan, &err))
-        fail_msg("%s", err.text);
+    must(put(w, i, bscan, &failure));
 }
 
 /* Row `bscan` of a dataset of B-scans, of which `n_rows` of the first axis are used. */
@@ -214,7 +210,7 @@ static unsigned expect_volume(const char *path, unsigned i)
 
 /* ---- cases ---- */
 
-static void a_file_without_forms_is_what_it_was_before_there_were_any(void **state)
+TEST(a_file_without_forms_is_what_it_was_before_there_were_any)
 {
     unsigned major, minor, release;
     oct_hdf5_lock();
@@ -226,17 +222,16 @@ static void a_file_without_forms_is_what_it_was_before_there_were_any(void **sta
     struct oct_plan plan = volume_plan(101, 9, 5, 33, OCT_SAMPLE_U8);
     struct oct_volume_about about = volume_about;
     struct oct_volume_writer *w;
-    struct oct_error err;
     size_t bytes;
     about.gap_map = about.counted = true;
     about.first_bscan = 15;
-    assert_int_equal(oct_volume_create(&w, "old.h5", &plan, &about, true, true, &err), OCT_OK);
+    must(oct_volume_create(&w, "old.h5", &plan, &about, true, true, &failure));
     for (uint32_t v = 0; v < 5; v++)
         if (v != 2)
             volume_add(w, &plan, v, true, true);
     const struct oct_gap gap = {
         .acquisition = 3, .first_line = 17 * 9, .n_lines = 9, .reason = OCT_LOSS_SOURCE};
-    assert_int_equal(oct_volume_write_gap(w, &gap, &err), OCT_OK);
+    must(oct_volume_write_gap(w, &gap, &failure));
     volume_close(w);
     unsigned char *file = volume_slurp("old.h5", &bytes);
     assert_int_equal(bytes, 328578);
@@ -244,7 +239,7 @@ static void a_file_without_forms_is_what_it_was_before_there_were_any(void **sta
     free(file);
 }
 
-static void results_come_back_late_and_early_ones_too(void **state)
+TEST(results_come_back_late_and_early_ones_too)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("results.h5", &plan);
@@ -283,7 +278,7 @@ static bool are_all(const char *path, const char *name, int row, bool nan)
     return all;
 }
 
-static void what_never_came_is_nan_and_not_zero(void **state)
+TEST(what_never_came_is_nan_and_not_zero)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("never.h5", &plan);
@@ -314,7 +309,7 @@ static void what_never_came_is_nan_and_not_zero(void **state)
     volume_expect("never.h5", &plan.geometry, written, true, true);
 }
 
-static void an_image_of_a_volume_is_replaced_by_the_newest(void **state)
+TEST(an_image_of_a_volume_is_replaced_by_the_newest)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("newest.h5", &plan);
@@ -337,7 +332,7 @@ static void an_image_of_a_volume_is_replaced_by_the_newest(void **state)
     assert_int_equal(expect_volume("newest.h5", ENFACE), V);
 }
 
-static void a_wrong_result_is_refused_and_changes_nothing(void **state)
+TEST(a_wrong_result_is_refused_and_changes_nothing)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("wrong.h5", &plan);
@@ -373,7 +368,7 @@ static void a_wrong_result_is_refused_and_changes_nothing(void **state)
     assert_int_equal(expect_dataset("wrong.h5", TABLE), 0x30);
 }
 
-static void a_file_without_the_dataset_takes_no_result(void **state)
+TEST(a_file_without_the_dataset_takes_no_result)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = volume_make("none.h5", &plan, true, true);
@@ -383,20 +378,19 @@ static void a_file_without_the_dataset_takes_no_result(void **state)
     volume_close(w);
 }
 
-static void the_reader_lists_what_is_there(void **state)
+TEST(the_reader_lists_what_is_there)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("list.h5", &plan);
     struct oct_volume_dataset d[OCT_VOLUME_MAX_FORMS];
     struct oct_volume_reader *r;
-    struct oct_error err;
     unsigned n;
     must_put(w, TABLE, 2);
     must_put(w, TABLE, 9);
     must_put(w, ENFACE, 0);
     volume_close(w);
-    assert_int_equal(oct_volume_open(&r, "list.h5", &err), OCT_OK);
-    assert_int_equal(oct_volume_datasets(r, d, &n, &err), OCT_OK);
+    must(oct_volume_open(&r, "list.h5", &failure));
+    must(oct_volume_datasets(r, d, &n, &failure));
     oct_volume_reader_destroy(r);
     assert_int_equal(n, N_FORMS);
     assert_string_equal(d[0].name, "cells");
@@ -410,8 +404,8 @@ static void the_reader_lists_what_is_there(void **state)
     assert_string_equal(d[3].name, "smooth");
     assert_int_equal(d[3].rank, 4);
     volume_close(volume_make("nolist.h5", &plan, true, true));
-    assert_int_equal(oct_volume_open(&r, "nolist.h5", &err), OCT_OK);
-    assert_int_equal(oct_volume_datasets(r, d, &n, &err), OCT_OK);
+    must(oct_volume_open(&r, "nolist.h5", &failure));
+    must(oct_volume_datasets(r, d, &n, &failure));
     assert_int_equal(n, 0);
     oct_volume_reader_destroy(r);
 }
@@ -463,7 +457,7 @@ static bool crash_at(const struct oct_plan *plan, unsigned call, bool power_cut,
     return ended;
 }
 
-static void what_a_crash_leaves_is_right_after_every_single_call(void **state)
+TEST(what_a_crash_leaves_is_right_after_every_single_call)
 {
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     /* Written by the child. */
@@ -501,17 +495,5 @@ int main(int argc, char **argv)
         .pwrite = write_when_told, .fdatasync = sync_when_told, .fsync = sync_all_when_told};
     if (argc == 3 && strcmp(argv[1], "--writer") == 0)
         return write_sample(argv[2]);
-    if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
-        return 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_without_forms_is_what_it_was_before_there_were_any),
-        cmocka_unit_test(results_come_back_late_and_early_ones_too),
-        cmocka_unit_test(what_never_came_is_nan_and_not_zero),
-        cmocka_unit_test(an_image_of_a_volume_is_replaced_by_the_newest),
-        cmocka_unit_test(a_wrong_result_is_refused_and_changes_nothing),
-        cmocka_unit_test(a_file_without_the_dataset_takes_no_result),
-        cmocka_unit_test(the_reader_lists_what_is_there),
-        cmocka_unit_test(what_a_crash_leaves_is_right_after_every_single_call),
-    };
-    return cmocka_run_group_tests_name("volume results", tests, NULL, NULL);
+    return test_run();
 }

@@ -64,11 +64,9 @@ static struct oct_volume_writer *record(const char *path, const uint8_t *written
     const struct oct_plan plan = plan_of_test();
     struct oct_volume_about about = volume_about;
     struct oct_volume_writer *w;
-    struct oct_error err;
     about.forms = forms;
     about.n_forms = 1;
-    if (oct_volume_create(&w, path, &plan, &about, true, true, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_create(&w, path, &plan, &about, true, true, &failure));
     for (uint32_t v = 0; v < N_BSCANS; v++) {
         const struct oct_image_frame result = {.form = &depths,
                                                .pixels = values,
@@ -76,9 +74,8 @@ static struct oct_volume_writer *record(const char *path, const uint8_t *written
                                                .status = OCT_OK,
                                                .info = {.bscan = v}};
         values[0] = (uint8_t)v;
-        if (written[v] && (volume_put(w, &plan.geometry, v, true, true, &err) ||
-                           oct_volume_write_result(w, 0, &result, &err)))
-            fail_msg("%s", err.text);
+        must(written[v] && (volume_put(w, &plan.geometry, v, true, true, &failure) ||
+                            oct_volume_write_result(w, 0, &result, &failure)));
     }
     return w;
 }
@@ -93,10 +90,8 @@ static uint64_t on_disk(const char *path, uint64_t *length)
 
 static uint64_t bytes_of(const char *path, const uint8_t *written, uint64_t *length)
 {
-    struct oct_error err;
     struct oct_volume_writer *w = record(path, written);
-    if (oct_volume_close(w, &err))
-        fail_msg("%s", err.text);
+    must(oct_volume_close(w, &failure));
     return on_disk(path, length);
 }
 
@@ -123,7 +118,7 @@ static bool can_punch(void)
     return can;
 }
 
-static void a_recording_that_ends_early_gives_its_space_back(void **state)
+TEST(a_recording_that_ends_early_gives_its_space_back)
 {
     uint8_t written[N_BSCANS];
     uint64_t whole_length, length;
@@ -142,7 +137,7 @@ static void a_recording_that_ends_early_gives_its_space_back(void **state)
     expect_rows("whole.h5", memset(written, 1, sizeof(written)));
 }
 
-static void rows_that_never_came_between_others_take_no_space(void **state)
+TEST(rows_that_never_came_between_others_take_no_space)
 {
     uint8_t written[N_BSCANS];
     uint64_t length;
@@ -156,7 +151,7 @@ static void rows_that_never_came_between_others_take_no_space(void **state)
     expect_rows("gaps.h5", written);
 }
 
-static void without_holes_the_space_stays_and_the_recording_is_right(void **state)
+TEST(without_holes_the_space_stays_and_the_recording_is_right)
 {
     uint8_t written[N_BSCANS] = {1, 1, 1};
     uint64_t length;
@@ -169,7 +164,7 @@ static void without_holes_the_space_stays_and_the_recording_is_right(void **stat
 }
 
 /* Kills the writer before and behind each hole that it punches. */
-static void a_kill_meanwhile_leaves_every_row_right(void **state)
+TEST(a_kill_meanwhile_leaves_every_row_right)
 {
     uint8_t written[N_BSCANS];
     int n_killed = 0;
@@ -262,7 +257,7 @@ static unsigned status_of_child(void (*act)(size_t), size_t extra_bytes)
 
 /* In steps of 256 KiB, from nothing to more than enough. libhdf5 has not been used in this process:
  * it takes memory as it begins, too. */
-static void memory_that_runs_out_ends_a_recording_with_a_line(void **state)
+TEST(memory_that_runs_out_ends_a_recording_with_a_line)
 {
     unsigned n[2] = {0, 0};
     for (size_t extra = 0; extra <= (size_t)160 << 20;
@@ -275,21 +270,3 @@ static void memory_that_runs_out_ends_a_recording_with_a_line(void **state)
     assert_true(n[0] > 0 && n[1] > 10);
 }
 #endif
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-        cmocka_unit_test(memory_that_runs_out_ends_a_recording_with_a_line),
-#endif
-        cmocka_unit_test(a_recording_that_ends_early_gives_its_space_back),
-        cmocka_unit_test(rows_that_never_came_between_others_take_no_space),
-        cmocka_unit_test(without_holes_the_space_stays_and_the_recording_is_right),
-        cmocka_unit_test(a_kill_meanwhile_leaves_every_row_right),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    const char *temporary = getenv("TMPDIR");
-    if (temporary && chdir(temporary) != 0)
-        return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -66,7 +66,7 @@ static const char map_json[] =
     "\"bscan\":239,\"quantity\":\"intensity\",\"unit\":\"dB\",\"axes\":[\"bscan\",\"line\","
     "\"depth\"],\"spacing_um\":[12.25,null,3.5],\"whole\":false}";
 
-static void headers_are_written_key_by_key(void **state)
+TEST(headers_are_written_key_by_key)
 {
     float row[3] = {1.5f, NAN, -3};
     char json[OCT_IMAGE_HEADER_BYTES];
@@ -81,26 +81,25 @@ static void headers_are_written_key_by_key(void **state)
 }
 
 /* Values stand in the header only where they are one row. */
-static void tables_of_any_other_length_have_no_values_in_the_header(void **state)
+TEST(tables_of_any_other_length_have_no_values_in_the_header)
 {
     float rows[12] = {0};
     for (uint32_t n = 0; n <= 4; n++) {
         struct oct_image_frame frame = frame_of(&row_form, rows);
         struct oct_image_header h;
-        struct oct_error err;
         char json[OCT_IMAGE_HEADER_BYTES];
         frame.dims[0] = n;
         size_t length = oct_image_header_encode(&frame, "s-1", json, sizeof(json));
         assert_true(length > 0);
         assert_true((strstr(json, "\"values\"") != NULL) == (n == 1));
-        assert_int_equal(oct_image_header_decode(&h, json, length, n * 12, &err), OCT_OK);
+        must(oct_image_header_decode(&h, json, length, n * 12, &failure));
         assert_int_equal(h.dims[0], n);
         assert_int_equal(h.dims[1], 3);
         assert_int_equal(h.n_labels, 3);
     }
 }
 
-static void a_list_of_one_axis_has_a_label_for_each_number(void **state)
+TEST(a_list_of_one_axis_has_a_label_for_each_number)
 {
     struct oct_image_form form = row_form;
     float list[3] = {1, 2, 3};
@@ -109,22 +108,20 @@ static void a_list_of_one_axis_has_a_label_for_each_number(void **state)
     for (uint32_t n = 0; n <= 3; n++) {
         struct oct_image_frame frame = frame_of(&form, list);
         struct oct_image_header h;
-        struct oct_error err;
         char json[OCT_IMAGE_HEADER_BYTES];
         frame.dims[0] = n;
         size_t length = oct_image_header_encode(&frame, "s-1", json, sizeof(json));
-        assert_int_equal(oct_image_header_decode(&h, json, length, n * 4, &err), OCT_OK);
+        must(oct_image_header_decode(&h, json, length, n * 4, &failure));
         assert_int_equal(h.rank, 1);
         assert_int_equal(h.n_labels, n);
     }
 }
 
-static void headers_are_read_back(void **state)
+TEST(headers_are_read_back)
 {
     struct oct_image_header h;
-    struct oct_error err = {0};
     const float row[3] = {1.5f, 7, -3};
-    assert_int_equal(oct_image_header_decode(&h, row_json, strlen(row_json), 12, &err), OCT_OK);
+    must(oct_image_header_decode(&h, row_json, strlen(row_json), 12, &failure));
     assert_string_equal(h.dataset, "analysis/numbers");
     assert_string_equal(h.acquisition_id, "s-1");
     assert_string_equal(h.unit, "as labelled");
@@ -146,7 +143,7 @@ static void headers_are_read_back(void **state)
     assert_true(oct_image_header_value(&h, row, "\xc2\xb5m") == -3);
     assert_true(isnan(oct_image_header_value(&h, row, "depth")));
 
-    assert_int_equal(oct_image_header_decode(&h, map_json, strlen(map_json), 30, &err), OCT_OK);
+    must(oct_image_header_decode(&h, map_json, strlen(map_json), 30, &failure));
     assert_int_equal(h.type, OCT_SAMPLE_U8);
     assert_int_equal(h.rank, 3);
     assert_int_equal(h.dims[2], 5);
@@ -157,22 +154,21 @@ static void headers_are_read_back(void **state)
 }
 
 /* What was published before there were other topics is read as an image too. */
-static void the_header_of_a_picture_is_one_of_an_image(void **state)
+TEST(the_header_of_a_picture_is_one_of_an_image)
 {
     static const char json[] =
         "{\"frame_num\":1,\"acquisition_id\":\"a\",\"dtype\":\"uint8\",\"dsize\":6,\"dataset\":"
         "\"bscans\",\"compression\":\"none\",\"shape\":[\"2\",\"3\"],\"time_ns\":5,"
         "\"missing_lines\":0,\"lo\":0,\"hi\":60,\"volume\":0,\"bscan\":1}";
     struct oct_image_header h;
-    struct oct_error err;
-    assert_int_equal(oct_image_header_decode(&h, json, strlen(json), 6, &err), OCT_OK);
+    must(oct_image_header_decode(&h, json, strlen(json), 6, &failure));
     assert_true(h.whole && isnan(h.spacing_um[0]) && isnan(h.spacing_um[1]));
     assert_string_equal(h.unit, "");
     assert_int_equal(h.n_labels, 0);
 }
 
 /* Numbers beside the pixels: members of the header, by name. */
-static void numbers_of_a_form_are_members(void **state)
+TEST(numbers_of_a_form_are_members)
 {
     static const struct oct_image_number numbers[] = {{"averaged", 1}, {"shift_px", 2}};
     static const struct oct_image_number taken[] = {{"lo", 1}};
@@ -216,7 +212,7 @@ static const struct oct_image_objects objects = {
     .words = (const char *const *const[]){NULL, hows, NULL},
 };
 
-static void rows_of_a_table_are_objects_too(void **state)
+TEST(rows_of_a_table_are_objects_too)
 {
     static const char said[] =
         ",\"things\":[{\"id\":16777215,\"how\":\"guessed\",\"speed_um_s\":-0.123},"
@@ -225,7 +221,6 @@ static void rows_of_a_table_are_objects_too(void **state)
     float rows[12] = {16777215, 1, -0.123f, -3, 0, NAN, 1.25e10f, 2, 0};
     struct oct_image_form form = row_form;
     struct oct_image_header h;
-    struct oct_error err;
     char json[OCT_IMAGE_HEADER_BYTES];
     form.objects = &objects;
     for (uint32_t n = 0; n <= 3; n += 3) {
@@ -235,13 +230,13 @@ static void rows_of_a_table_are_objects_too(void **state)
         const char *at = strstr(json, ",\"things\":");
         assert_non_null(at);
         assert_string_equal(at, n ? said : ",\"things\":[]}");
-        assert_int_equal(oct_image_header_decode(&h, json, length, n * 12, &err), OCT_OK);
+        must(oct_image_header_decode(&h, json, length, n * 12, &failure));
         assert_int_equal(h.dims[0], n);
         assert_int_equal(h.n_numbers, 0);
     }
 }
 
-static void objects_that_cannot_be_written_are_refused(void **state)
+TEST(objects_that_cannot_be_written_are_refused)
 {
     const char *const bad_keys[] = {"id", "how", "Speed"}, *const bad_words[] = {"a b", NULL};
     struct oct_image_objects wrong = objects;
@@ -272,7 +267,7 @@ static void objects_that_cannot_be_written_are_refused(void **state)
 }
 
 /* As many as a form may have, each number as long as one can be. */
-static void the_most_objects_fit(void **state)
+TEST(the_most_objects_fit)
 {
     struct oct_image_form form = row_form;
     struct oct_error err;
@@ -292,7 +287,7 @@ static void the_most_objects_fit(void **state)
     free(rows);
 }
 
-static void the_largest_header_fits(void **state)
+TEST(the_largest_header_fits)
 {
     static char labels[OCT_IMAGE_MAX_LABELS][OCT_IMAGE_LABEL_BYTES];
     const char *names[OCT_IMAGE_MAX_LABELS];
@@ -324,7 +319,7 @@ static void the_largest_header_fits(void **state)
     assert_non_null(strstr(json, "\"frame_num\":18446744073709551615,"));
 }
 
-static void what_cannot_be_written_is_empty(void **state)
+TEST(what_cannot_be_written_is_empty)
 {
     static const char *const wrong[] = {"0123456789012345678901234567890x", "two\nlines", "\xff",
                                         "\xc2\x9b"};
@@ -367,7 +362,7 @@ static void refuse(const char *from, const char *to, const char *says)
     assert_int_equal(oct_image_header_decode(&h, json, strlen(json), 12, NULL), OCT_E_FORMAT);
 }
 
-static void every_fault_of_what_all_headers_have_is_named(void **state)
+TEST(every_fault_of_what_all_headers_have_is_named)
 {
     refuse("\"frame_num\":12345", "\"frame_num\":-1", "frame_num");
     refuse("\"frame_num\":12345", "\"frame_num\":1e300", "frame_num");
@@ -392,7 +387,7 @@ static void every_fault_of_what_all_headers_have_is_named(void **state)
     refuse("}}", "}", "not a JSON object");
 }
 
-static void every_fault_of_a_shape_is_named(void **state)
+TEST(every_fault_of_a_shape_is_named)
 {
     static const char *const wrong[] = {
         "[]", "[\"1\",\"1\",\"1\",\"3\"]", "[1,3]", "[\"1\",\"-3\"]", "[\"1\",\" 3\"]",
@@ -406,7 +401,7 @@ static void every_fault_of_a_shape_is_named(void **state)
     refuse("[\"1\",\"3\"]", "[\"0\",\"3\"]", "dsize");
 }
 
-static void every_fault_of_what_only_images_have_is_named(void **state)
+TEST(every_fault_of_what_only_images_have_is_named)
 {
     refuse("[null,null]", "[null]", "spacing_um");
     refuse("[null,null]", "[null,null,null]", "spacing_um");
@@ -428,7 +423,7 @@ static void every_fault_of_what_only_images_have_is_named(void **state)
 }
 
 /* More columns than there may be labels: none are given. */
-static void labels_are_bounded(void **state)
+TEST(labels_are_bounded)
 {
     static char json[OCT_IMAGE_HEADER_BYTES], labels[4096];
     for (unsigned n = 31; n <= 33; n++) {
@@ -451,7 +446,7 @@ static void labels_are_bounded(void **state)
     }
 }
 
-static void a_header_must_agree_with_the_values(void **state)
+TEST(a_header_must_agree_with_the_values)
 {
     struct oct_image_header h;
     struct oct_error err = {0};
@@ -462,7 +457,7 @@ static void a_header_must_agree_with_the_values(void **state)
                      OCT_E_FORMAT);
 }
 
-static void hostile_json_is_refused(void **state)
+TEST(hostile_json_is_refused)
 {
     struct oct_image_header h;
     struct oct_error err;
@@ -490,28 +485,4 @@ static void hostile_json_is_refused(void **state)
         free(cut);
         free(copy);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers_are_written_key_by_key),
-        cmocka_unit_test(tables_of_any_other_length_have_no_values_in_the_header),
-        cmocka_unit_test(a_list_of_one_axis_has_a_label_for_each_number),
-        cmocka_unit_test(headers_are_read_back),
-        cmocka_unit_test(the_header_of_a_picture_is_one_of_an_image),
-        cmocka_unit_test(numbers_of_a_form_are_members),
-        cmocka_unit_test(rows_of_a_table_are_objects_too),
-        cmocka_unit_test(objects_that_cannot_be_written_are_refused),
-        cmocka_unit_test(the_most_objects_fit),
-        cmocka_unit_test(the_largest_header_fits),
-        cmocka_unit_test(what_cannot_be_written_is_empty),
-        cmocka_unit_test(every_fault_of_what_all_headers_have_is_named),
-        cmocka_unit_test(every_fault_of_a_shape_is_named),
-        cmocka_unit_test(every_fault_of_what_only_images_have_is_named),
-        cmocka_unit_test(labels_are_bounded),
-        cmocka_unit_test(a_header_must_agree_with_the_values),
-        cmocka_unit_test(hostile_json_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

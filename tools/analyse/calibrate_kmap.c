@@ -116,9 +116,7 @@ static int read_given(void *job)
     k->n = k->job.n_inputs;
     k->setup.order = (unsigned)k->given.order;
     int status = read_positions(k);
-    status = status ? status
-                    : oct_picture_span(k->job.name, "--lines", k->given.lines, &k->first_line,
-                                       &k->last_line);
+    status = status ? status : oct_picture_span(k->job.name, "--lines", k->given.lines, &k->lines);
     return status ? status : read_sides(k);
 }
 
@@ -358,7 +356,8 @@ static const struct oct_option options[] = {
      "on which side of zero delay each mirror lies (found with three or more\n"
      "mirrors, else all on one side)",
      OCT_OPTION_TEXT, AT(sides), .needs = "a + or - for each mirror"},
-    {"--lines", "A:B", "the A-lines A to B - 1 of each B-scan (all)", OCT_OPTION_TEXT, AT(lines)},
+    {"--lines", "A:B[:STEP]", "of each B-scan from A-line A to just before B, every STEP-th (all)",
+     OCT_OPTION_TEXT, AT(lines)},
     {"--order", "N", "of the polynomials, 1 to 12 (as high as the residual falls)",
      OCT_OPTION_COUNT, AT(order), .least = OCT_KMAP_LEAST_ORDER, .most = OCT_KMAP_MOST_ORDER,
      .needs = "a number from 1 to 12"},

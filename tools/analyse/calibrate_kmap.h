@@ -49,7 +49,7 @@ struct oct_kmap_job {
     double positions_um[OCT_KMAP_MOST_MIRRORS];
     bool has_positions;
     int sides[OCT_KMAP_MOST_MIRRORS];
-    uint32_t first_line, last_line; /* of each B-scan; last_line is one past the last, 0: all */
+    struct oct_span lines; /* of each B-scan */
     struct oct_kmap_setup setup;
 
     /* Files. */

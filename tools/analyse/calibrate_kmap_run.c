@@ -44,25 +44,27 @@ static enum oct_err read_lines(const struct oct_kmap_job *run, struct oct_record
                                struct oct_kmap_file *file, struct oct_error *err)
 {
     const uint32_t m = oct_recording_n_lines(recording), n = oct_recording_n_samples(recording);
-    const uint32_t from = run->first_line, to = run->last_line > 0 ? run->last_line : m;
+    const struct oct_span lines = oct_span_of(run->lines, m);
+    const uint32_t n_lines = oct_span_count(lines);
     const uint64_t n_bscans = oct_recording_n_bscans(recording);
     const uint32_t n_taken = n_bscans < MOST_BSCANS ? (uint32_t)n_bscans : MOST_BSCANS;
     const size_t fit = MOST_LINES_BYTES / (n * sizeof(uint16_t));
     const uint32_t room = fit < MOST_LINES ? (uint32_t)fit : MOST_LINES;
     const uint32_t share = (room + n_taken - 1) / (n_taken ? n_taken : 1);
-    const uint32_t each = share < to - from ? share : to - from;
+    const uint32_t each = share < n_lines ? share : n_lines;
     enum oct_err e = OCT_OK;
     bool valid;
-    if (to > m)
+    if (lines.last > m)
         return oct_fail(err, OCT_E_ARG, "its B-scans have %u A-lines, --lines ends at %u", m,
-                        run->last_line);
+                        lines.last);
     struct oct_raw_frame frame = {.spectra = oct_alloc((size_t)m * n, sizeof(uint16_t)),
                                   .line_valid = oct_alloc(m, 1)};
     file->lines = oct_alloc((size_t)room * n, sizeof(uint16_t));
     for (uint32_t i = 0; i < n_taken && !e; i++) {
         e = oct_recording_read(recording, n_bscans * i / n_taken, &frame, &valid, err);
         for (uint32_t k = 0; k < each && valid && !e && file->n_lines < room; k++) {
-            const uint32_t line = from + (uint32_t)((uint64_t)k * (to - from) / each);
+            const uint32_t line =
+                lines.first + lines.step * (uint32_t)((uint64_t)k * n_lines / each);
             if (frame.line_valid[line])
                 memcpy(file->lines + (size_t)file->n_lines++ * n, frame.spectra + (size_t)line * n,
                        n * sizeof(uint16_t));

@@ -63,7 +63,8 @@ static int read_slab(struct oct_cells_job *c)
         return oct_command_misuse(c->job.name, "--slab is of --projection slab");
     if (has_name || g->slab)
         o->projection = g->slab ? OCT_PICTURES_OVER_SHARES : projections[c->choice.projection];
-    return oct_picture_slab_of_cells(c->job.name, g->slab, &o->slab);
+    const int status = oct_picture_frames(c->job.name, g->frames, g->slab, &o->frames);
+    return status ? status : oct_picture_slab_of_cells(c->job.name, g->slab, &o->slab);
 }
 
 static int read_places(struct oct_cells_job *c)
@@ -193,6 +194,8 @@ static char *config_text(const struct oct_cells_job *c)
         fprintf(t, "pixel_um = %.9g,%.9g\n", c->um[1], c->um[0]);
     if (o->fps > 0)
         fprintf(t, "fps = %.9g\n", o->fps);
+    if (c->given.frames)
+        fprintf(t, "frames = %s\n", c->given.frames);
     if (c->given.slab)
         fprintf(t, "slab = %s\n", c->given.slab);
     else if (o->projection == OCT_PICTURES_OVER_SHARES)
@@ -277,6 +280,10 @@ static enum oct_err choose_pictures(struct oct_cells_job *c, struct oct_error *e
     if (n == 0 && (c->source_is_given || c->projection_is_given || c->given.slab))
         return oct_fail(err, OCT_E_ARG,
                         "--source, --projection and --slab are of recordings; see octctl %s --help",
+                        c->job.name);
+    if (n > 0 && !c->is_bscan && c->given.frames)
+        return oct_fail(err, OCT_E_ARG,
+                        "--frames is of films and of --source bscan; see octctl %s --help",
                         c->job.name);
     c->options.what = n > 0 && !c->is_bscan ? OCT_PICTURES_EN_FACE : OCT_PICTURES_FRAMES;
     c->is_turned = n > 0 && c->is_bscan;
@@ -534,6 +541,7 @@ static const struct oct_option options[] = {
     {.kind = OCT_OPTION_PARAMS, .params = &oct_cells_params, AT(own)},
     {.kind = OCT_OPTION_PARAMS, .params = &oct_cells_search_params, AT(search)},
     {.kind = OCT_OPTION_PARAMS, .params = &choices, AT(choice)},
+    {OCT_PICTURE_FRAMES(struct oct_cells_options, frames)},
     {"--slab", "A:B", "the mean from A to B of the depth, as 30%:50%", OCT_OPTION_TEXT, AT(slab),
      .needs = "two shares, A:B"},
     {"--pixel-um", "X[,Y]", "micrometres of a pixel, instead of what the file says",

@@ -96,9 +96,9 @@ struct oct_cells_choice {
 struct oct_cells_options {
     struct oct_param_texts own, search; /* of oct_cells_params, oct_cells_search_params */
     struct oct_param_texts choice;
-    const char *slab, *pixel_um, *mask, *tracks, *into, *overlay, *kymograph, *along, *histogram,
-        *summary, *maps; /* NULL: not given */
-    double fps;          /* NaN: not given */
+    const char *frames, *slab, *pixel_um, *mask, *tracks, *into, *overlay, *kymograph, *along,
+        *histogram, *summary, *maps; /* NULL: not given */
+    double fps;                      /* NaN: not given */
     bool detect_only;
     struct oct_job_options job;
 };

@@ -110,7 +110,7 @@ static const char none_sentence[] =
 /* ---- the command ---- */
 
 struct cone_options {
-    const char *slab, *spacing, *mask, *pixel_um, *csv, *places, *png;
+    const char *frames, *slab, *spacing, *mask, *pixel_um, *csv, *places, *png;
     uint64_t tile, step;
     double invalid; /* NaN: not given */
     bool is_db;
@@ -172,9 +172,9 @@ static int read_options(void *job)
     c->tile = (uint32_t)g->tile;
     c->step = (uint32_t)(g->step > 0 ? g->step : (g->tile + 1) / 2);
     o->what = g->slab ? OCT_PICTURES_EN_FACE : OCT_PICTURES_FRAMES;
-    const int status = oct_picture_slab(name, g->slab, &o->slab)
-                           ? 2
-                           : oct_picture_pixel_um(name, g->pixel_um, 2, o->um);
+    int status = oct_picture_slab(name, g->slab, &o->slab);
+    status = status ? status : oct_picture_frames(name, g->frames, g->slab, &o->frames);
+    status = status ? status : oct_picture_pixel_um(name, g->pixel_um, 2, o->um);
     if (status)
         return status;
     if (g->spacing &&
@@ -689,6 +689,7 @@ static void finish_cones(void *job)
 
 #define AT(member) .at = offsetof(struct cone_options, member)
 static const struct oct_option options[] = {
+    {OCT_PICTURE_FRAMES(struct cone_options, frames)},
     {"--slab", "A:B", "of recordings: the mean over the depths A to B, around IS/OS",
      OCT_OPTION_TEXT, AT(slab), .was = "--en-face"},
     {"--tile", "PX", "a density map of tiles of PX x PX pixels", OCT_OPTION_COUNT, AT(tile),

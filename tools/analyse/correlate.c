@@ -103,7 +103,7 @@ static double abscissa(const struct oct_correlate_job *c, uint64_t i)
 static void init_options(void *job)
 {
     struct oct_correlate_options *g = &((struct oct_correlate_job *)job)->given;
-    g->bscan = g->max_shift = UINT64_MAX;
+    g->max_shift = UINT64_MAX;
     g->invalid = g->flatten = NAN;
 }
 
@@ -128,15 +128,10 @@ static int read_options(void *job)
         return 2;
     if (g->c2d && !c->job.out)
         return oct_command_misuse(name, "--c2d needs an output, OUT.h5");
-    if (g->frames + (g->bscan != UINT64_MAX) + (g->slab != NULL) > 1)
-        return oct_command_misuse(name, "--bscan and --slab exclude one another");
-    if (g->bscan != UINT64_MAX) {
-        o->what = OCT_PICTURES_BSCAN;
-        o->bscan = g->bscan;
-    }
     if (g->slab)
         o->what = OCT_PICTURES_EN_FACE;
-    return oct_picture_slab(name, g->slab, &o->slab);
+    const int status = oct_picture_slab(name, g->slab, &o->slab);
+    return status ? status : oct_picture_frames(name, g->frames, g->slab, &o->frames);
 }
 
 /* ---- the work ---- */
@@ -512,14 +507,10 @@ static void finish_correlate(void *job)
 
 #define AT(member) .at = offsetof(struct oct_correlate_options, member)
 static const struct oct_option options[] = {
-    {"--bscan", "N", "B-scan N of each recording, from 0", OCT_OPTION_COUNT, AT(bscan),
-     .needs = "a whole number"},
+    {OCT_PICTURE_FRAMES(struct oct_correlate_options, frames), .was = "--bscan",
+     .from_was = oct_picture_one_frame},
     {"--slab", "A:B", "the mean over the depths A to B of each recording", OCT_OPTION_TEXT,
      AT(slab), .was = "--en-face"},
-    {.was = "--frames",
-     .meaning = "every picture is taken anyway",
-     .kind = OCT_OPTION_FLAG,
-     AT(frames)},
     {"--with", "OTHER", "correlate with the picture OTHER, or with as many pictures",
      OCT_OPTION_TEXT, AT(with), .words = OCT_WORDS_FILES},
     {"--max-shift", "R", "largest shift in pixels (a third of the smaller side)", OCT_OPTION_COUNT,

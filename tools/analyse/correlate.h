@@ -44,11 +44,11 @@ struct oct_correlate_choice {
 };
 
 struct oct_correlate_options {
-    uint64_t bscan, max_shift; /* UINT64_MAX: not given */
+    uint64_t max_shift; /* UINT64_MAX: not given */
     struct oct_param_texts choice;
-    const char *slab, *with, *mask, *pixel_um, *csv, *png;
+    const char *frames, *slab, *with, *mask, *pixel_um, *csv, *png;
     double invalid, flatten; /* NaN: not given */
-    bool frames, exact, c2d;
+    bool exact, c2d;
     struct oct_job_options job;
 };
 

@@ -93,6 +93,7 @@ static int check_use(const struct oct_register *r)
         {"--min-score", is_given(r, "min_score"), FRAMES | VOLUME | MOSAIC, REGISTERS},
         {"--passes 2", r->settings.passes > 1, FRAMES, REGISTERS},
         {"--roi", g->roi, FRAMES, REGISTERS},
+        {"--frames", g->frames, FRAMES, ANY},
         {"--skip", g->skip, FRAMES | VOLUME, ANY},
         {"--shifts", g->shifts, FRAMES | VOLUME, ANY},
         {"--crop", is_given(r, "crop"), FRAMES | VOLUME, ANY},
@@ -144,6 +145,8 @@ static int read_parts(struct oct_register *r)
         return oct_command_misuse(r->job.name, "--strip needs LINES:STEP, as 32:8, at least 2:1");
     int status = oct_picture_roi(r->job.name, g->roi, &roi);
     status = status ? status : oct_picture_slab(r->job.name, g->slab, &r->options.slab);
+    status =
+        status ? status : oct_picture_frames(r->job.name, g->frames, g->slab, &r->options.frames);
     s->roi[0] = roi.x;
     s->roi[1] = roi.y;
     s->roi[2] = roi.width;
@@ -360,6 +363,7 @@ static void write_settings(const struct oct_register *r)
     }
     write_text(f, "roi", g->roi);
     write_text(f, "mask", g->mask);
+    write_text(f, "frames", g->frames);
     write_text(f, "skip", g->skip);
     write_text(f, "shifts", g->shifts);
     write_text(f, "en_face", g->slab);
@@ -467,6 +471,7 @@ static const struct oct_option options[] = {
      OCT_OPTION_TEXT, AT(roi)},
     {"--mask", "FILE", "a picture of the frames' size: 0 is not valid", OCT_OPTION_TEXT, AT(mask)},
     {"--invalid", "VALUE", "pixels of this value are not valid", OCT_OPTION_NUMBER, AT(invalid)},
+    {OCT_PICTURE_FRAMES(struct oct_register_given, frames)},
     {"--skip", "N,N-M", "leave out these frames", OCT_OPTION_TEXT, AT(skip)},
     {"--shifts", "FILE.csv", "move by these shifts, found on another channel", OCT_OPTION_TEXT,
      AT(shifts)},

@@ -20,7 +20,8 @@ struct oct_results;
 /* As given; NULL, NaN and false where not. */
 struct oct_register_given {
     struct oct_param_texts own; /* of the rows of oct_register_settings */
-    const char *reference, *strip, *roi, *mask, *skip, *shifts, *pixel_um, *slab, *csv, *png;
+    const char *reference, *frames, *strip, *roi, *mask, *skip, *shifts, *pixel_um, *slab, *csv,
+        *png;
     double invalid;
     bool shifts_only, stack, lateral;
     struct oct_job_options job;

@@ -17,7 +17,7 @@
 #define MOST_INPUTS 4096
 
 struct given {
-    const char *to, *dataset, *slab, *sample, *range, *bscans, *pixel_um, *eye;
+    const char *to, *dataset, *slab, *sample, *range, *frames, *pixel_um, *eye;
     bool pseudonym, force, json;
 };
 
@@ -210,11 +210,8 @@ static int read_given(const struct given *given, struct oct_export_wish *wish, c
     wish->has_range = given->range != NULL;
     if (given->range && !read_range(given->range, &wish->lo, &wish->hi))
         return oct_command_misuse(name, "--range needs two numbers, MIN:MAX, MIN the smaller one");
-    wish->has_bscans = given->bscans != NULL;
     status = oct_picture_eye(name, given->eye, false, &wish->eye);
-    status = status ? status
-                    : oct_picture_span(name, "--bscans", given->bscans, &wish->first_bscan,
-                                       &wish->last_bscan);
+    status = status ? status : oct_picture_frames(name, given->frames, NULL, &wish->frames);
     return status ? status : oct_picture_pixel_um(name, given->pixel_um, 3, wish->um);
 }
 
@@ -232,7 +229,7 @@ static const struct oct_option options[] = {
      "of enface: the mean over the depths A to B (what\n"
      "analysis.enface_projection of the recording says)",
      OCT_OPTION_TEXT, AT(slab)},
-    {"--bscans", "A:B", "these B-scans, from 0, B left out (all)", OCT_OPTION_TEXT, AT(bscans)},
+    {OCT_PICTURE_FRAMES(struct given, frames), .was = "--bscans"},
     {"--sample", "TYPE", "u8 with the same limits everywhere, or f32, dB (as in the file)",
      OCT_OPTION_TEXT, AT(sample), .words = "u8 f32"},
     {"--range", "MIN:MAX", "what 0 and 255 of u8 stand for (the limits of all B-scans together)",

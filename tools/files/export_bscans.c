@@ -8,28 +8,32 @@
 
 struct bscans {
     struct oct_export_input *in;
-    uint32_t first; /* B-scan of plane 0 */
-    uint8_t *came;  /* [M], of spectra as they are read */
+    struct oct_span span;
+    uint8_t *came; /* [M], of spectra as they are read */
 };
 
 enum oct_err oct_export_values_range(const struct oct_export_input *in,
                                      const struct oct_export_wish *wish, uint32_t n,
-                                     uint32_t *first, uint32_t *last, struct oct_error *err)
+                                     struct oct_span *span, struct oct_error *err)
 {
-    *first = wish->has_bscans ? wish->first_bscan : 0;
-    *last = wish->has_bscans ? wish->last_bscan : n;
-    if (*first < *last && *last <= n)
+    *span = oct_span_of(wish->frames, n);
+    if (span->first < span->last && span->last <= n)
         return OCT_OK;
-    oct_fail(err, OCT_E_ARG, "%s: has B-scans 0:%u; --bscans %u:%u asks for others", in->path, n,
-             *first, *last);
-    return OCT_E_ARG;
+    return oct_fail(err, OCT_E_ARG, "%s: has B-scans 0:%u; --frames %u:%u asks for others",
+                    in->path, n, span->first, span->last);
+}
+
+/* The B-scan of a plane. */
+static uint32_t bscan_of(const struct bscans *b, uint32_t plane)
+{
+    return b->span.first + plane * b->span.step;
 }
 
 static enum oct_err read_picture(void *context, uint32_t plane, void *values, struct oct_error *err)
 {
     const struct bscans *b = context;
     bool valid;
-    return oct_volume_read_image(b->in->reader, b->first + plane, values, &valid, err);
+    return oct_volume_read_image(b->in->reader, bscan_of(b, plane), values, &valid, err);
 }
 
 static enum oct_err read_spectra(void *context, uint32_t plane, void *values, struct oct_error *err)
@@ -37,7 +41,7 @@ static enum oct_err read_spectra(void *context, uint32_t plane, void *values, st
     const struct bscans *b = context;
     struct oct_raw_frame frame = {.spectra = values, .line_valid = b->came};
     bool valid;
-    return oct_volume_read_spectra(b->in->reader, b->first + plane, &frame, &valid, err);
+    return oct_volume_read_spectra(b->in->reader, bscan_of(b, plane), &frame, &valid, err);
 }
 
 /* A line that never came is one value throughout. */
@@ -56,7 +60,7 @@ static enum oct_err find_lines(void *context, uint32_t plane, const void *values
 {
     const struct bscans *b = context;
     const struct oct_volume_facts *f = b->in->facts;
-    const uint32_t v = b->first + plane;
+    const uint32_t v = bscan_of(b, plane);
     const size_t value_bytes = f->sample_type == OCT_SAMPLE_U8 ? 1 : sizeof(float);
     bool known;
     const enum oct_err e = oct_volume_read_line_valid(b->in->reader, v, came, &known, err);
@@ -80,11 +84,11 @@ static enum oct_err open_bscans(struct oct_export_values *values, struct oct_exp
                                 const struct oct_export_wish *wish, struct oct_error *err)
 {
     const struct oct_volume_facts *f = in->facts;
-    uint32_t first, last;
-    const enum oct_err e = oct_export_values_range(in, wish, f->n_bscans, &first, &last, err);
+    struct oct_span span;
+    const enum oct_err e = oct_export_values_range(in, wish, f->n_bscans, &span, err);
     if (e)
         return e;
-    const uint32_t n = last - first;
+    const uint32_t n = oct_span_count(span);
     struct bscans *b = oct_alloc(1, sizeof(*b));
     *values = (struct oct_export_values){.context = b,
                                          .close = close_bscans,
@@ -92,9 +96,9 @@ static enum oct_err open_bscans(struct oct_export_values *values, struct oct_exp
                                          .lo = oct_alloc(n, sizeof(double)),
                                          .hi = oct_alloc(n, sizeof(double)),
                                          .valid = oct_alloc(n, 1)};
-    *b = (struct bscans){.in = in, .first = first, .came = oct_alloc(f->n_lines, 1)};
+    *b = (struct bscans){.in = in, .span = span, .came = oct_alloc(f->n_lines, 1)};
     for (uint32_t i = 0; i < n; i++) {
-        const struct oct_volume_row row = oct_volume_row(in->reader, first + i);
+        const struct oct_volume_row row = oct_volume_row(in->reader, bscan_of(b, i));
         values->valid[i] = row.valid;
         values->lo[i] = row.lo;
         values->hi[i] = row.hi;
@@ -102,8 +106,8 @@ static enum oct_err open_bscans(struct oct_export_values *values, struct oct_exp
     values->form = (struct oct_export_form){
         .dims = {n, f->n_lines, 0},
         .axes = {"bscan", "line", ""},
-        .um = {f->spacing_um[0], f->spacing_um[1], NAN},
-        .plane_s = oct_export_input_bscan_s(in, first, last),
+        .um = {f->spacing_um[0] * span.step, f->spacing_um[1], NAN},
+        .plane_s = oct_export_input_plane_s(in, &span),
     };
     return OCT_OK;
 }
@@ -139,7 +143,8 @@ static enum oct_err read_device(void *context, uint32_t plane, void *values, str
 {
     const struct bscans *b = context;
     struct oct_picture picture;
-    const enum oct_err e = oct_pictures_read(b->in->device, b->first + plane, &picture, NULL, err);
+    const enum oct_err e =
+        oct_pictures_read(b->in->device, bscan_of(b, plane), &picture, NULL, err);
     const size_t n = e ? 0 : (size_t)picture.height * picture.width;
     for (size_t i = 0; i < n; i++) {
         const float value = oct_picture_is_valid(&picture, i) ? picture.pixels[i] : NAN;
@@ -157,23 +162,24 @@ enum oct_err oct_export_values_device(struct oct_export_values *values, struct o
                                       struct oct_error *err)
 {
     const struct oct_volume_facts *f = in->facts;
-    uint32_t first, last;
+    struct oct_span span;
     *values = (struct oct_export_values){.what = "B-scans", .read = read_device};
     if (strcmp(name, "bscans") != 0)
         return oct_fail(err, OCT_E_ARG, "%s: holds B-scans but no %s: --dataset bscans or enface",
                         in->path, name);
-    const enum oct_err e = oct_export_values_range(in, wish, f->n_bscans, &first, &last, err);
+    const enum oct_err e = oct_export_values_range(in, wish, f->n_bscans, &span, err);
     if (e)
         return e;
+    const uint32_t n = oct_span_count(span);
     struct bscans *b = oct_alloc(1, sizeof(*b));
-    *b = (struct bscans){.in = in, .first = first};
+    *b = (struct bscans){.in = in, .span = span};
     values->context = b;
     values->close = close_bscans;
-    values->valid = memset(oct_alloc(last - first, 1), 1, last - first);
+    values->valid = memset(oct_alloc(n, 1), 1, n);
     values->form = (struct oct_export_form){
-        .dims = {last - first, f->n_lines, f->depth},
+        .dims = {n, f->n_lines, f->depth},
         .axes = {"bscan", "line", "depth"},
-        .um = {f->spacing_um[0], f->spacing_um[1], f->spacing_um[2]},
+        .um = {f->spacing_um[0] * span.step, f->spacing_um[1], f->spacing_um[2]},
         .sample = f->sample_type == OCT_SAMPLE_U8 ? OCT_EXPORT_U8 : OCT_EXPORT_F32,
         .name = "bscans",
         .is_copied = true,
@@ -186,14 +192,14 @@ enum oct_err oct_export_values_device(struct oct_export_values *values, struct o
 
 /* ---- spectra ---- */
 
-struct oct_export_form oct_export_values_spectra_form(const struct oct_export_input *in, uint32_t n,
-                                                      double plane_s)
+struct oct_export_form oct_export_values_spectra_form(const struct oct_export_input *in,
+                                                      const struct oct_span *span, double plane_s)
 {
     const struct oct_volume_facts *f = in->facts;
     return (struct oct_export_form){
-        .dims = {n, f->n_lines, f->n_samples},
+        .dims = {oct_span_count(*span), f->n_lines, f->n_samples},
         .axes = {"bscan", "line", "sample"},
-        .um = {f->spacing_um[0], f->spacing_um[1], NAN},
+        .um = {f->spacing_um[0] * span->step, f->spacing_um[1], NAN},
         .is_upright = true,
         .sample = OCT_EXPORT_U16,
         .name = "spectra",
@@ -215,7 +221,8 @@ enum oct_err oct_export_values_spectra(struct oct_export_values *values,
     if (e)
         return e;
     values->read = read_spectra;
-    values->form = oct_export_values_spectra_form(in, values->form.dims[0], values->form.plane_s);
+    const struct bscans *b = values->context;
+    values->form = oct_export_values_spectra_form(in, &b->span, values->form.plane_s);
     return OCT_OK;
 }
 

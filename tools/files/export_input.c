@@ -253,12 +253,13 @@ const char *oct_export_input_unit(const struct oct_export_input *input)
     return input->config->pipeline.log ? "dB" : "counts^2";
 }
 
-double oct_export_input_bscan_s(const struct oct_export_input *input, uint32_t first, uint32_t last)
+double oct_export_input_plane_s(const struct oct_export_input *input, const struct oct_span *span)
 {
     uint64_t first_ns = 0, last_ns = 0;
     uint32_t from = 0, to = 0;
-    for (uint32_t v = first; v < last; v++) {
-        const struct oct_volume_row row = oct_volume_row(input->reader, v);
+    for (uint32_t v = 0; v < oct_span_count(*span); v++) {
+        const struct oct_volume_row row =
+            oct_volume_row(input->reader, span->first + v * span->step);
         if (!row.valid || row.time_ns == 0)
             continue;
         if (row.time_ns < last_ns) /* the clock ran backwards: another acquisition */
@@ -278,14 +279,14 @@ double oct_export_input_bscan_s(const struct oct_export_input *input, uint32_t f
 
 struct spectra {
     struct oct_recording *recording;
-    uint32_t first; /* B-scan of plane 0 */
-    uint8_t *came;  /* [M], which reading fills */
+    struct oct_span span;
+    uint8_t *came; /* [M], which reading fills */
 };
 
 static enum oct_err read_plane(void *context, uint32_t plane, void *values, struct oct_error *err)
 {
     const struct spectra *s = context;
-    return read_bscan(s->recording, (uint64_t)s->first + plane, values, s->came, err);
+    return read_bscan(s->recording, s->span.first + plane * s->span.step, values, s->came, err);
 }
 
 static void close_spectra(void *context)
@@ -309,21 +310,21 @@ enum oct_err oct_export_values_recording(struct oct_export_values *values,
                                          const struct oct_export_wish *wish, struct oct_error *err)
 {
     const struct oct_volume_facts *f = in->facts;
-    uint32_t first, last;
+    struct oct_span span;
     *values = (struct oct_export_values){.what = "B-scans"}; /* .valid NULL: all are there */
     if (strcmp(name, "spectra") != 0)
         return oct_fail(err, OCT_E_ARG,
                         "%s: no volume file, it holds spectra but no %s: octctl recon makes one of "
                         "it, or --dataset spectra",
                         in->path, name);
-    const enum oct_err e = oct_export_values_range(in, wish, f->n_bscans, &first, &last, err);
+    const enum oct_err e = oct_export_values_range(in, wish, f->n_bscans, &span, err);
     if (e)
         return e;
     struct spectra *s = oct_alloc(1, sizeof(*s));
-    *s = (struct spectra){in->recording, first, oct_alloc(f->n_lines, 1)};
+    *s = (struct spectra){in->recording, span, oct_alloc(f->n_lines, 1)};
     values->context = s;
     values->close = close_spectra;
     values->read = read_plane;
-    values->form = oct_export_values_spectra_form(in, last - first, bscan_s(in));
+    values->form = oct_export_values_spectra_form(in, &span, bscan_s(in) * span.step);
     return OCT_OK;
 }

@@ -17,7 +17,7 @@ struct result {
     struct oct_volume_array *array;
     char name[NAME_BYTES];  /* "analysis/NAME" */
     bool is_rows;           /* planes of the array are rows of the only plane */
-    uint32_t first;         /* row of the array that plane or row 0 is */
+    struct oct_span span;   /* rows of the array that are planes or rows */
     uint32_t n_rows, width; /* of a plane */
     float *row;             /* of u8, what lies in the file */
 };
@@ -84,15 +84,21 @@ static enum oct_err read_part(const struct result *r, uint64_t i, size_t n, void
     return e;
 }
 
+/* The row of the array that plane or row i is. */
+static uint64_t row_of(const struct result *r, uint64_t i)
+{
+    return r->span.first + i * r->span.step;
+}
+
 static enum oct_err read_result(void *context, uint32_t plane, void *values, struct oct_error *err)
 {
     const struct result *r = context;
     const size_t value_bytes = r->dataset.type == OCT_SAMPLE_U8 ? 1 : sizeof(float);
     enum oct_err e = OCT_OK;
     if (!r->is_rows)
-        return read_part(r, (uint64_t)r->first + plane, (size_t)r->n_rows * r->width, values, err);
+        return read_part(r, row_of(r, plane), (size_t)r->n_rows * r->width, values, err);
     for (uint32_t i = 0; i < r->n_rows && !e; i++)
-        e = read_part(r, (uint64_t)r->first + i, r->width,
+        e = read_part(r, row_of(r, i), r->width,
                       (unsigned char *)values + (size_t)i * r->width * value_bytes, err);
     return e;
 }
@@ -108,8 +114,7 @@ static void close_result(void *context)
 /* ---- opening ---- */
 
 /* The axes of the array behind the planes, rows and columns that they become. */
-static enum oct_err lay_out(struct oct_export_form *form, struct result *r, uint32_t n,
-                            struct oct_error *err)
+static enum oct_err lay_out(struct oct_export_form *form, struct result *r, struct oct_error *err)
 {
     const struct oct_volume_array_facts *f = oct_volume_array_facts(r->array);
     if (f->rank > 3 || f->rank < 1)
@@ -124,9 +129,10 @@ static enum oct_err lay_out(struct oct_export_form *form, struct result *r, uint
                                      .plane_s = NAN};
     for (unsigned i = 0; i < f->rank; i++) {
         const unsigned to = 3 - f->rank + i;
-        form->dims[to] = i == 0 && !r->dataset.of_volume ? n : (uint32_t)f->dims[i];
+        form->dims[to] =
+            i == 0 && !r->dataset.of_volume ? oct_span_count(r->span) : (uint32_t)f->dims[i];
         form->axes[to] = f->axes[i];
-        form->um[to] = f->spacing_um[i];
+        form->um[to] = f->spacing_um[i] * (i ? 1 : r->span.step);
     }
     r->is_rows = f->rank == 2 && !r->dataset.of_volume;
     r->n_rows = form->dims[1];
@@ -146,16 +152,16 @@ static enum oct_err pick_column(const struct result *r, const char *what, uint32
     *picked = values;
     const enum oct_err e = read_column(r, what, n, column, err);
     for (uint32_t i = 0; i < n_here; i++)
-        values[i] = column[r->dataset.of_volume ? 0 : r->first + i];
+        values[i] = column[row_of(r, r->dataset.of_volume ? 0 : i)];
     free(column);
     return e;
 }
 
-/* Which images are there, and what their greys stand for, of those from r->first on. */
+/* Which images are there, and what their greys stand for. */
 static enum oct_err read_columns(struct oct_export_values *values, const struct result *r,
-                                 uint32_t n_wanted, struct oct_error *err)
+                                 struct oct_error *err)
 {
-    const uint32_t n_here = r->dataset.of_volume ? values->form.dims[0] : n_wanted;
+    const uint32_t n_here = r->dataset.of_volume ? values->form.dims[0] : oct_span_count(r->span);
     double *valid;
     enum oct_err e = pick_column(r, "valid", n_here, &valid, err);
     if (!e && r->dataset.type == OCT_SAMPLE_U8) {
@@ -169,32 +175,30 @@ static enum oct_err read_columns(struct oct_export_values *values, const struct 
     return e;
 }
 
-/* The images first .. *last - 1 that are wanted. */
+/* The images that are wanted. */
 static enum oct_err choose_images(struct result *r, const struct oct_export_wish *wish,
-                                  uint32_t *last, struct oct_error *err)
+                                  struct oct_error *err)
 {
-    *last = r->dataset.of_volume ? 1 : (uint32_t)r->dataset.dims[0];
-    if (!wish->has_bscans)
-        return OCT_OK;
-    if (r->dataset.of_volume || r->dataset.bscans_an_image > 1)
+    const uint32_t n = r->dataset.of_volume ? 1 : (uint32_t)r->dataset.dims[0];
+    if (wish->frames.last > 0 && (r->dataset.of_volume || r->dataset.bscans_an_image > 1))
         return oct_fail(err, OCT_E_ARG,
-                        "%s: %s has no image of each B-scan, from which --bscans could choose",
+                        "%s: %s has no image of each B-scan, from which --frames could choose",
                         r->in->path, r->name);
-    return oct_export_values_range(r->in, wish, *last, &r->first, last, err);
+    return oct_export_values_range(r->in, wish, n, &r->span, err);
 }
 
 static enum oct_err open_result(struct oct_export_values *values, struct result *r,
                                 const struct oct_export_wish *wish, struct oct_error *err)
 {
     char name[NAME_BYTES + 1];
-    uint32_t last = 0;
+    const struct oct_span bscans = oct_span_of(wish->frames, r->in->facts->n_bscans);
     snprintf(r->name, sizeof(r->name), "%s", wish->dataset);
     snprintf(name, sizeof(name), "/%s", r->name);
     enum oct_err e = find_dataset(r, wish->dataset + strlen("analysis/"), err);
     e = e ? e : oct_volume_array_open(&r->array, r->in->path, name, err);
-    e = e ? e : choose_images(r, wish, &last, err);
-    e = e ? e : lay_out(&values->form, r, last - r->first, err);
-    e = e ? e : read_columns(values, r, last - r->first, err);
+    e = e ? e : choose_images(r, wish, err);
+    e = e ? e : lay_out(&values->form, r, err);
+    e = e ? e : read_columns(values, r, err);
     if (e)
         return e;
     if (r->dataset.n_valid == 0)
@@ -206,9 +210,7 @@ static enum oct_err open_result(struct oct_export_values *values, struct result 
                                                     : "B-scans";
     if (!r->dataset.of_volume && !r->is_rows)
         values->form.plane_s =
-            r->dataset.bscans_an_image *
-            oct_export_input_bscan_s(r->in, r->first,
-                                     wish->has_bscans ? last : r->in->facts->n_bscans);
+            r->dataset.bscans_an_image * oct_export_input_plane_s(r->in, &bscans);
     r->row = oct_alloc((size_t)r->n_rows * r->width, sizeof(*r->row));
     return OCT_OK;
 }

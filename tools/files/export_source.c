@@ -191,7 +191,7 @@ static enum oct_err find_limits(struct oct_export_open *o, const struct oct_expo
     if (n > 0 && n < n_valid && !wish->has_range)
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: only %u of %u B-scans say what their grey stands for; --range MIN:MAX "
-                        "of --sample u8 says it for the others, --bscans leaves some out",
+                        "of --sample u8 says it for the others, --frames leaves some out",
                         o->in.path, n, n_valid);
     if (o->sample != OCT_EXPORT_U8)
         return OCT_OK;
@@ -259,7 +259,7 @@ static enum oct_err find_spacing(const struct oct_export_open *o,
             if (strcmp(form->axes[i], lengths[k].axis) != 0)
                 continue;
             if (!isnan(wish->um[k]))
-                form->um[i] = wish->um[k];
+                form->um[i] = wish->um[k] * (k ? 1 : oct_span_of(wish->frames, 1).step);
             else if (k == 0 && form->dims[i] > 1 && has_places(o, wish))
                 form->um[i] = NAN;
             if (isnan(form->um[i]) && wish->needs_um && form->dims[i] > 1)

@@ -10,6 +10,7 @@
 #define OCT_TOOLS_EXPORT_SOURCE_H
 
 #include "analysis/enface/depths.h"
+#include "analysis/param.h"
 #include "config/config.h"
 #include "formats/export/export.h"
 
@@ -24,9 +25,8 @@ struct oct_export_wish {
     enum oct_export_sample sample; /* u8 or f32; else as it lies in the file */
     bool u8_only, no_f32;          /* of the format: f32 becomes u8 */
     bool has_range;
-    double lo, hi; /* what u8 0 and 255 stand for, in the unit of the values */
-    bool has_bscans;
-    uint32_t first_bscan, last_bscan; /* from 0; the last one is left out */
+    double lo, hi;          /* what u8 0 and 255 stand for, in the unit of the values */
+    struct oct_span frames; /* B-scans; a step makes the length between them longer */
     bool has_slab;
     struct oct_depths slab;
     double um[3];    /* of B-scans, A-lines, depth pixels; NaN: as the file says */

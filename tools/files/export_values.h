@@ -38,10 +38,9 @@ void oct_export_input_close(struct oct_export_input *input); /* an empty one too
 /* "dB", "counts^2"; "": the file has no configuration that says so. */
 const char *oct_export_input_unit(const struct oct_export_input *input);
 
-/* Mean time from B-scan to B-scan among rows first .. last - 1, by the camera's clock; NaN:
- * unknown. Of a volume file. */
-double oct_export_input_bscan_s(const struct oct_export_input *input, uint32_t first,
-                                uint32_t last);
+/* Mean time from one of these B-scans to the next, by the camera's clock; NaN: unknown. Of a volume
+ * file. */
+double oct_export_input_plane_s(const struct oct_export_input *input, const struct oct_span *span);
 
 struct oct_export_values {
     struct oct_export_form form; /* sample: as it is stored */
@@ -86,15 +85,15 @@ enum oct_err oct_export_values_device(struct oct_export_values *values, struct o
                                       const char *name, const struct oct_export_wish *wish,
                                       struct oct_error *err);
 
-/* The form of n B-scans of spectra, plane_s apart. */
-struct oct_export_form oct_export_values_spectra_form(const struct oct_export_input *in, uint32_t n,
-                                                      double plane_s);
+/* The form of B-scans of spectra, plane_s apart. */
+struct oct_export_form oct_export_values_spectra_form(const struct oct_export_input *in,
+                                                      const struct oct_span *span, double plane_s);
 
 void oct_export_values_finish(struct oct_export_values *values);
 
-/* The B-scans first .. last - 1 that are wanted of n. OCT_E_ARG: there are no such. */
+/* The B-scans that are wanted of n. OCT_E_ARG: there are no such. */
 enum oct_err oct_export_values_range(const struct oct_export_input *in,
                                      const struct oct_export_wish *wish, uint32_t n,
-                                     uint32_t *first, uint32_t *last, struct oct_error *err);
+                                     struct oct_span *span, struct oct_error *err);
 
 #endif
