@@ -79,6 +79,17 @@ struct oct_flow_kernels {
      * sd = (d - bulk) / z. strongest: room for n values and a register; d, z: for a register. */
     void (*project)(const float *d, float *z, uint32_t n, uint32_t reach, float bulk, float share,
                     float *strongest);
+
+    /* rad = arg, to 2e-5 */
+    void (*angle)(const float *re, const float *im, uint32_t n, float *rad);
+
+    /* The sum of z where |arg smooth| < 0.2 rad. */
+    void (*sum_near)(struct oct_flow_line smooth, struct oct_flow_line z, uint32_t n, float sum[2]);
+
+    /* v = per_rad arg smooth where |smooth| >= least intensity and
+     * intensity / weight > 2 noise, else NaN */
+    void (*speed)(struct oct_flow_line smooth, const float *intensity, float weight, float noise,
+                  float least, float per_rad, uint32_t n, float *v);
 };
 
 OCT_SIMD_TABLES(struct oct_flow_kernels, oct_flow_kernels_table);

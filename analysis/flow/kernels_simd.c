@@ -3,10 +3,12 @@
 #include "pipeline/base/vector.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #define UNROLL _Pragma("GCC unroll 16")
 #define LEAST_SHARE 0.05f  /* of the intensity, that is left when the noise is taken off */
 #define LEAST_SIGNAL 0.05f /* over the noise */
+#define NEAR 0.20271003f   /* tan 0.2 */
 #define LEAST_Z 3.0f       /* of flow that is projected onto what lies below */
 
 INLINE float sum_of(vec v)
@@ -254,6 +256,58 @@ static void project(const float *d, float *z, uint32_t n, uint32_t reach, float 
     }
 }
 
+/* To 2e-6 rad. */
+INLINE float angle_of(float re, float im)
+{
+    const float x = fabsf(re), y = fabsf(im), low = x < y ? x : y, high = x < y ? y : x;
+    const float t = low / (high > 0 ? high : 1), t2 = t * t;
+    const float first =
+        t *
+        (0.99997726f +
+         t2 * (-0.33262347f +
+               t2 * (0.19354346f + t2 * (-0.11643287f + t2 * (0.05265332f + t2 * -0.01172120f)))));
+    const float half = y > x ? 1.57079633f - first : first;
+    const float whole = re < 0 ? 3.14159265f - half : half;
+    return im < 0 ? -whole : whole;
+}
+
+static void angle(const float *restrict re, const float *restrict im, uint32_t n,
+                  float *restrict rad)
+{
+    for (uint32_t d = 0; d < n; d++)
+        rad[d] = angle_of(re[d], im[d]);
+}
+
+static void sum_near(struct oct_flow_line smooth, struct oct_flow_line z, uint32_t n, float sum[2])
+{
+    vec re = all(0), im = all(0);
+    uint32_t d = 0;
+    for (; d + WIDTH <= n; d += WIDTH) {
+        const vec x = load(smooth.re + d) * all(NEAR), y = load(smooth.im + d);
+        const lanes low = below(y, x), high = below(all(0) - y, x);
+        re += choose(low, choose(high, load(z.re + d), all(0)), all(0));
+        im += choose(low, choose(high, load(z.im + d), all(0)), all(0));
+    }
+    sum[0] = sum_of(re);
+    sum[1] = sum_of(im);
+    for (; d < n; d++)
+        if (fabsf(smooth.im[d]) < NEAR * smooth.re[d]) {
+            sum[0] += z.re[d];
+            sum[1] += z.im[d];
+        }
+}
+
+static void speed(struct oct_flow_line smooth, const float *restrict intensity, float weight,
+                  float noise, float least, float per_rad, uint32_t n, float *restrict v)
+{
+    const float *restrict re = smooth.re, *restrict im = smooth.im;
+    for (uint32_t d = 0; d < n; d++) {
+        const float length2 = re[d] * re[d] + im[d] * im[d], light = least * intensity[d];
+        const bool is_seen = length2 >= light * light && intensity[d] > 2 * noise * weight;
+        v[d] = is_seen ? per_rad * angle_of(re[d], im[d]) : NAN;
+    }
+}
+
 const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
     .split = split,
     .cross = cross,
@@ -271,4 +325,7 @@ const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
     .judge = judge,
     .score = score,
     .project = project,
+    .angle = angle,
+    .sum_near = sum_near,
+    .speed = speed,
 };
