@@ -16,6 +16,8 @@ static const struct kind {
     const char *first; /* what the file is for */
 } kinds[] = {
     {"layers", "layers of the retina, by octctl surfaces", "/quality", "/thickness_um"},
+    {"flow", "blood flow, by octctl flow", "/flow/d", "/slabs"},
+    {"trace", "movement of a layer, by octctl trace", "/trace/nm", "/trace"},
     {"level-set", "level set of a layer, by octctl surfaces --phi", "/phi_before", "/phi"},
     {"mask", "denoised mask of a volume, by octctl surfaces --mask", "/mask", "/mask"},
     {"cones", "spacing of photoreceptors, by octctl cones", "/cones", "/cones/spacing_px"},

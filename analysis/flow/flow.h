@@ -104,4 +104,15 @@ void oct_flow_layers_destroy(struct oct_flow_layers *layers); /* NULL is fine */
 void oct_flow_layers_find(struct oct_flow_layers *layers, const float *intensity,
                           const struct oct_bscan_info *info, const float *position[OCT_N_LAYERS]);
 
+/* OCT_E_CONFIG: one of them is the whole depth. */
+enum oct_err oct_flow_check_spans(const struct oct_flow_slab *upper,
+                                  const struct oct_flow_slab *lower, struct oct_error *err);
+
+/* Where both are in a B-scan; spans: [2][M], upper, then lower. OCT_E_CONFIG, OCT_E_NO_MEMORY. */
+enum oct_err oct_flow_find_spans(const struct oct_flow_slab *upper,
+                                 const struct oct_flow_slab *lower,
+                                 const struct oct_spacing *spacing,
+                                 const struct oct_image_frame *bscan, struct oct_flow_span *spans,
+                                 struct oct_error *err);
+
 #endif

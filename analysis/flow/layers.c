@@ -70,3 +70,55 @@ void oct_flow_layers_find(struct oct_flow_layers *l, const float *intensity,
     for (unsigned i = 0; i < OCT_N_LAYERS; i++)
         position[i] = found->position[i];
 }
+
+/* ---- two of them, of a B-scan ---- */
+
+enum oct_err oct_flow_check_spans(const struct oct_flow_slab *upper,
+                                  const struct oct_flow_slab *lower, struct oct_error *err)
+{
+    if (upper->kind != OCT_FLOW_SLAB_WHOLE && lower->kind != OCT_FLOW_SLAB_WHOLE)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_CONFIG,
+                    "trace: trace.upper and trace.lower must name two layers, as 120:140 and "
+                    "300:320 (pixels) or ilm:ilm+20 and rpe-10:rpe+10");
+}
+
+/* The layers of its own intensity. */
+static enum oct_err find_of_bscan(struct oct_flow_layers *l, const struct oct_image_frame *bscan,
+                                  const float *position[OCT_N_LAYERS], struct oct_error *err)
+{
+    const size_t n = (size_t)l->form.dims[0] * l->form.dims[1];
+    const float *z = bscan->complex_values;
+    float *intensity = malloc(n * sizeof(*intensity));
+    if (!intensity)
+        return oct_fail(err, OCT_E_NO_MEMORY, "trace: out of memory");
+    for (size_t i = 0; i < n; i++)
+        intensity[i] = z[2 * i] * z[2 * i] + z[2 * i + 1] * z[2 * i + 1];
+    oct_flow_layers_find(l, intensity, &bscan->info, position);
+    free(intensity);
+    return OCT_OK;
+}
+
+enum oct_err oct_flow_find_spans(const struct oct_flow_slab *upper,
+                                 const struct oct_flow_slab *lower,
+                                 const struct oct_spacing *spacing,
+                                 const struct oct_image_frame *bscan, struct oct_flow_span *spans,
+                                 struct oct_error *err)
+{
+    const uint32_t m = bscan->form->dims[0], depth = bscan->form->dims[1];
+    const double um = spacing->depth_um > 0 ? spacing->depth_um : OCT_TRACE_DEPTH_UM;
+    const float *position[OCT_N_LAYERS] = {NULL};
+    struct oct_flow_layers *layers = NULL;
+    enum oct_err e = OCT_OK;
+    if (upper->kind == OCT_FLOW_SLAB_LAYERS || lower->kind == OCT_FLOW_SLAB_LAYERS)
+        e = oct_flow_layers_create(&layers, m, depth, spacing, err);
+    if (layers)
+        e = find_of_bscan(layers, bscan, position, err);
+    for (uint32_t i = 0; i < 2 * m && !e; i++) {
+        uint32_t first, end;
+        oct_flow_slab_span(i < m ? upper : lower, depth, um, position, i % m, &first, &end);
+        spans[i] = (struct oct_flow_span){(int32_t)first, (int32_t)end};
+    }
+    oct_flow_layers_destroy(layers);
+    return e;
+}

@@ -55,33 +55,10 @@ static uint32_t n_rows(const struct oct_analysis *a)
 
 /* ---- the first B-scan ---- */
 
-static bool needs_layers(const struct oct_trace_settings *s)
-{
-    return s->upper.kind == OCT_FLOW_SLAB_LAYERS || s->lower.kind == OCT_FLOW_SLAB_LAYERS;
-}
-
-/* The layers of its own intensity. */
-static enum oct_err find_layers(const struct oct_analysis *a, struct oct_flow_layers *layers,
-                                const struct oct_image_frame *bscan,
-                                const float *position[OCT_N_LAYERS], struct oct_error *err)
-{
-    const size_t n = (size_t)a->input.dims[0] * a->input.dims[1];
-    float *intensity = malloc(n * sizeof(*intensity));
-    if (!intensity)
-        return oct_fail(err, OCT_E_NO_MEMORY, "trace: out of memory");
-    for (size_t i = 0; i < n; i++)
-        intensity[i] = bscan->complex_values[2 * i] * bscan->complex_values[2 * i] +
-                       bscan->complex_values[2 * i + 1] * bscan->complex_values[2 * i + 1];
-    oct_flow_layers_find(layers, intensity, &bscan->info, position);
-    free(intensity);
-    return OCT_OK;
-}
-
 static enum oct_err begin(struct oct_analysis *a, const struct oct_image_frame *bscan,
                           struct oct_error *err)
 {
     const uint32_t m = a->input.dims[0], depth = a->input.dims[1];
-    const struct oct_flow_slab *slabs[2] = {&a->settings.upper, &a->settings.lower};
     const struct oct_flow_optics *optics = &a->optics[a->settings.wavelengths == OCT_FLOW_FALLING];
     const struct oct_flow_trace_setup setup = {
         .n_lines = m,
@@ -92,24 +69,12 @@ static enum oct_err begin(struct oct_analysis *a, const struct oct_image_frame *
         .rho2 = optics->has_rho ? optics->rho2 : NULL,
         .workers = a->workers,
     };
-    const float *position[OCT_N_LAYERS] = {NULL};
-    struct oct_flow_layers *layers = NULL;
     struct oct_flow_span *spans = malloc(2 * (size_t)m * sizeof(*spans));
-    enum oct_err e = spans ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "trace: out of memory");
-    if (!e && needs_layers(&a->settings))
-        e = oct_flow_layers_create(&layers, m, depth, &a->spacing, err);
-    if (layers)
-        e = find_layers(a, layers, bscan, position, err);
-    for (uint32_t i = 0; i < 2 * m && !e; i++) {
-        uint32_t first, end;
-        oct_flow_slab_span(slabs[i / m], depth,
-                           a->spacing.depth_um > 0 ? a->spacing.depth_um : OCT_TRACE_DEPTH_UM,
-                           position, i % m, &first, &end);
-        spans[i] = (struct oct_flow_span){(int32_t)first, (int32_t)end};
-    }
+    enum oct_err e = spans ? oct_flow_find_spans(&a->settings.upper, &a->settings.lower,
+                                                 &a->spacing, bscan, spans, err)
+                           : oct_fail(err, OCT_E_NO_MEMORY, "trace: out of memory");
     e = e ? e : oct_flow_trace_create(&a->trace, &setup, spans, spans + m, err);
     a->first_ns = bscan->info.time_ns;
-    oct_flow_layers_destroy(layers);
     free(spans);
     return e;
 }
@@ -161,12 +126,7 @@ static void trace_reset(struct oct_analysis *a)
 
 static enum oct_err check_layers(const struct oct_trace_settings *s, struct oct_error *err)
 {
-    if (!s->enabled ||
-        (s->upper.kind != OCT_FLOW_SLAB_WHOLE && s->lower.kind != OCT_FLOW_SLAB_WHOLE))
-        return OCT_OK;
-    return oct_fail(err, OCT_E_CONFIG,
-                    "trace: trace.upper and trace.lower must name two layers, as 120:140 and "
-                    "300:320 (pixels) or ilm:ilm+20 and rpe-10:rpe+10");
+    return s->enabled ? oct_flow_check_spans(&s->upper, &s->lower, err) : OCT_OK;
 }
 
 static enum oct_err trace_configure(struct oct_analysis *a, const void *settings,

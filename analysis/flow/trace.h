@@ -63,4 +63,10 @@ enum oct_err oct_flow_trace_link(struct oct_flow_trace *trace, double *nm, struc
  * diagonal; phase[0] is 0. n is at most OCT_FLOW_LINK_BLOCK. OCT_E_NO_MEMORY. */
 enum oct_err oct_flow_link(const double *c, unsigned n, double *phase, struct oct_error *err);
 
+/* The amplitude spectrum of n values at even times, 2 |sum nm exp(..)| / n without their mean: a
+ * sine of 1 nm at one of the frequencies has 1. amplitude: [n / 2 + 1]; NaN counts as the mean.
+ * OCT_E_NO_MEMORY. */
+enum oct_err oct_flow_spectrum(const double *nm, size_t n, double *amplitude,
+                               struct oct_error *err);
+
 #endif
