@@ -253,7 +253,7 @@ static void show_place(struct oct_analysis *a, const struct oct_flow_found *foun
     float *shown = a->parts.shown + k * n;
     double *numbers = a->parts.numbers;
     for (size_t i = 0; i < n; i++)
-        shown[i] = found->z[i] >= min_z ? found->d[i] : isnan(found->d[i]) ? NAN : 0;
+        shown[i] = found->projected[i] >= min_z ? found->d[i] : isnan(found->d[i]) ? NAN : 0;
     for (unsigned r = 0; r < a->scan.repeats; r++)
         for (unsigned axis = 0; axis < 2; axis++) {
             double *most = &numbers[OCT_FLOW_SHIFT_LINES + axis];
@@ -281,8 +281,9 @@ static void add_row(struct oct_analysis *a, const struct oct_flow_found *found, 
         uint32_t first, end;
         oct_flow_slab_span(&a->settings.slab, depth, depth_um_of(&a->spacing), position, j, &first,
                            &end);
-        row[j] =
-            found->moved ? NAN : oct_flow_slab_largest(found->z + (size_t)j * depth, first, end);
+        row[j] = found->moved
+                     ? NAN
+                     : oct_flow_slab_largest(found->projected + (size_t)j * depth, first, end);
     }
     p->growing.newest = p->group.newest;
     p->growing.n_places++;

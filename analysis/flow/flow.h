@@ -2,7 +2,7 @@
  *
  * Input: complex depth values. All are at rest until their section's `enabled` is set.
  *
- * flow        [M][D] a place of scan.repeats B-scans: d (place.h) where z is flow.min_z or more, else
+ * flow        [M][D] a place of scan.repeats B-scans: d (place.h) where z, projected, is flow.min_z or more, else
  *             0; NaN (u8: 0) where no pair has it; of the sample type of pictures, 0..1. With
  *             scan.interleave [K][M][D], a group of places an image. Numbers of a place (of a group
  *             the worst): enum oct_flow_number

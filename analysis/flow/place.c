@@ -57,13 +57,13 @@ struct oct_flow_place {
     size_t stride;
     uint32_t look_step; /* depths from one voxel that is looked at to the next */
     unsigned n_scratches;
-    struct scratch *scratch;  /* [n_scratches] */
-    struct line *line;        /* [M] */
-    float *map;               /* [4][M][stride]: smoothed along the depth; the last: isnr */
-    float *bright;            /* [M][D / look_step + 1] */
-    float *share;             /* [2][R][stride] where pairs and repeats are, smoothed */
-    double (*alike)[2];       /* [M][R] of a pair: |sum of B_r conj B_r-1|, and its mean power */
-    float *d, *z, *intensity; /* [M][D] */
+    struct scratch *scratch; /* [n_scratches] */
+    struct line *line;       /* [M] */
+    float *map;              /* [4][M][stride]: smoothed along the depth; the last: isnr */
+    float *bright;           /* [M][D / look_step + 1] */
+    float *share;            /* [2][R][stride] where pairs and repeats are, smoothed */
+    double (*alike)[2];      /* [M][R] of a pair: |sum of B_r conj B_r-1|, and its mean power */
+    float *d, *z, *projected, *intensity; /* [M][D] */
 
     /* Of the place at hand. */
     const struct oct_flow_bscan *const *repeats;
@@ -143,13 +143,14 @@ static bool alloc_place(struct oct_flow_place *p)
     p->d = malloc((n + 16) * sizeof(float)); /* whole registers are read behind the last */
     p->z = malloc((n + 16) * sizeof(float));
     p->intensity = malloc(n * sizeof(float));
+    p->projected = s->projection > 0 ? malloc((n + 16) * sizeof(float)) : p->z;
     p->band_re = has_bands ? calloc(MOST_BANDS * p->stride, sizeof(float)) : NULL;
     p->band_im = has_bands ? calloc(MOST_BANDS * p->stride, sizeof(float)) : NULL;
     p->scratch = calloc(p->n_scratches, sizeof(*p->scratch));
     for (unsigned i = 0; i < p->n_scratches && p->scratch && is_whole; i++)
         is_whole = init_scratch(&p->scratch[i], p->stride);
-    return p->line && p->map && p->bright && p->share && p->alike && p->d && p->z && p->intensity &&
-           p->scratch && is_whole && (!has_bands || (p->band_re && p->band_im));
+    return p->line && p->map && p->bright && p->share && p->alike && p->d && p->z && p->projected &&
+           p->intensity && p->scratch && is_whole && (!has_bands || (p->band_re && p->band_im));
 }
 
 enum oct_err oct_flow_place_create(struct oct_flow_place **place,
@@ -188,6 +189,8 @@ void oct_flow_place_destroy(struct oct_flow_place *p)
     free(p->share);
     free(p->alike);
     free(p->d);
+    if (p->projected != p->z)
+        free(p->projected);
     free(p->z);
     free(p->intensity);
     free(p->band_re);
@@ -512,9 +515,12 @@ static void score_lines(void *context, unsigned piece, unsigned worker)
         const float *d = p->d + (size_t)j * depth;
         float *z = p->z + (size_t)j * depth;
         p->k->score(d, map_row(p, 3, j), (float)bulk, (float)share, (float)least, depth, z);
-        if (p->setup.projection > 0)
-            p->k->project(d, z, depth, (uint32_t)p->setup.projection_px + 1, (float)bulk,
+        if (p->setup.projection > 0) {
+            float *projected = p->projected + (size_t)j * depth;
+            memcpy(projected, z, depth * sizeof(*z));
+            p->k->project(d, projected, depth, (uint32_t)p->setup.projection_px + 1, (float)bulk,
                           (float)p->setup.projection, p->scratch[worker].strongest);
+        }
     }
 }
 
@@ -601,7 +607,8 @@ enum oct_err oct_flow_place_find(struct oct_flow_place *p,
 {
     const unsigned n_pieces = oct_flow_pieces(p->setup.n_lines);
     p->repeats = repeats;
-    p->found = (struct oct_flow_found){.d = p->d, .z = p->z, .intensity = p->intensity};
+    p->found = (struct oct_flow_found){
+        .d = p->d, .z = p->z, .projected = p->projected, .intensity = p->intensity};
     p->found.n_pairs = count_pairs(p);
     p->found.identical = are_identical(p);
     const enum oct_err e = register_repeats(p, err);

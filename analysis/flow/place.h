@@ -55,8 +55,9 @@ struct oct_flow_place_setup {
 
 /* The place's own, until the next one. */
 struct oct_flow_found {
-    const float *d, *z;                     /* [M][D]; NaN: no pair has it */
-    const float *intensity;                 /* [M][D] mean |B|^2, counts^2; NaN: no repeat has it */
+    const float *d, *z;     /* [M][D]; NaN: no pair has it */
+    const float *projected; /* [M][D] z less what lies above; without a projection z itself */
+    const float *intensity; /* [M][D] mean |B|^2, counts^2; NaN: no repeat has it */
     double shift[OCT_FLOW_MOST_REPEATS][2]; /* A-lines, depth px, onto the first; NaN: lost */
     double noise, bulk;                     /* n0, b */
     double snr_db; /* the mean of 1 / isnr in tissue, which is where isnr < 1; NaN: none */

@@ -280,7 +280,7 @@ static void look_at_box(const struct run *run, const uint32_t *box, double *d, d
         for (uint32_t at = box[2] + 6; at < box[2] + box[3] - 6; at++, n++) {
             const size_t i = (size_t)j * run->setup.depth + at;
             *d += (double)run->found.d[i];
-            *found += run->found.z[i] > 3;
+            *found += run->found.projected[i] > 3;
         }
     *d /= n;
     *found /= n;
@@ -349,7 +349,7 @@ static void tails_are_projected_off(void **state)
         look_at_box(&run, scene.box, &d, &flow[k]);
         for (uint32_t j = 43; j < 49; j++)
             for (uint32_t at = 226; at < 256; at++)
-                tail[k] += run.found.z[j * 256 + at] > 3;
+                tail[k] += run.found.projected[j * 256 + at] > 3;
         close_scene(&run);
     }
     assert_true(is_within("tails without it", tail[0] / 180, 0.3, 1));
@@ -465,6 +465,7 @@ static void any_number_of_threads_makes_the_same_bytes(void **state)
         const size_t bytes = (size_t)vessel.n_lines * vessel.depth * sizeof(float);
         assert_memory_equal(alone.found.d, many.found.d, bytes);
         assert_memory_equal(alone.found.z, many.found.z, bytes);
+        assert_memory_equal(alone.found.projected, many.found.projected, bytes);
         assert_memory_equal(alone.found.intensity, many.found.intensity, bytes);
         finish(&many);
         close_scene(&alone);

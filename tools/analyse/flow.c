@@ -88,6 +88,8 @@ static void read_settings(struct oct_flow_job *f, const struct oct_config *confi
     oct_config_analysis(config, "flow", &settings);
     memcpy(&f->settings, settings.bytes, sizeof(f->settings));
     oct_param_texts_store(&oct_flow_params, &f->given.params, &f->settings);
+    f->is_projected = oct_param_text(&oct_flow_params, &f->given.params, "projection") ||
+                      oct_config_is_set(f->job.config, "flow.projection");
     oct_config_analysis(config, "velocity", &settings);
     memcpy(&f->velocity_settings, settings.bytes, sizeof(f->velocity_settings));
     f->scan = oct_flow_scan(&(struct oct_scan_protocol){
@@ -279,7 +281,7 @@ static void project(struct oct_flow_job *f, const struct oct_flow_found *found, 
             uint32_t first, end;
             oct_flow_slab_span(&f->slab[i].slab, f->depth, um, position, j, &first, &end);
             if (!found->moved)
-                f->slab[i].z[at] = oct_flow_slab_largest(found->z + line, first, end);
+                f->slab[i].z[at] = oct_flow_slab_largest(found->projected + line, first, end);
             f->slab[i].structure[at] =
                 10 * log10f(oct_flow_slab_mean(found->intensity + line, first, end));
         }
@@ -321,7 +323,7 @@ static void show_place(struct oct_flow_job *f, const struct oct_flow_found *foun
     for (unsigned i = 0; i < f->n_shown; i++) {
         if (f->shown[i].place != place)
             continue;
-        memcpy(f->shown[i].z, found->z, n * sizeof(float));
+        memcpy(f->shown[i].z, found->projected, n * sizeof(float));
         for (size_t k = 0; k < n; k++)
             f->shown[i].db[k] = 10 * log10f(found->intensity[k]);
     }

@@ -54,6 +54,7 @@ struct oct_flow_job {
 
     /* Of the recording. */
     struct oct_flow_settings settings;
+    bool is_projected; /* z too, because it was asked for; else what is shown alone */
     struct oct_velocity_settings velocity_settings;
     struct oct_scan_protocol scan;
     struct oct_spacing spacing; /* between places, A-lines, depths; NaN: not known */

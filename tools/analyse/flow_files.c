@@ -104,6 +104,8 @@ enum oct_err oct_flow_begin_file(struct oct_flow_job *f, const char *path, bool 
     f->intensity = add_maps(f, "/flow/intensity", f->is_u8, "dB", f->n_places, f->n_lines, "place");
     oct_results_text(f->file, "/flow/d", "meaning", "0: still, 1: all new between neighbours");
     oct_results_text(f->file, "/flow/z", "meaning", "d in standard deviations of still tissue");
+    oct_results_number(f->file, "/flow/z", "projection",
+                       f->is_projected ? f->settings.projection : 0);
     if (f->is_u8) {
         oct_results_number(f->file, "/flow/d", "step", 1.0 / 255);
         oct_results_number(f->file, "/flow/z", "step", 0.1);
@@ -131,9 +133,10 @@ static void put_u8(struct oct_flow_job *f, unsigned dataset, uint32_t place, con
 void oct_flow_put_place(struct oct_flow_job *f, const struct oct_flow_found *found, uint32_t place)
 {
     const size_t n = (size_t)f->n_lines * f->depth;
+    const float *z = f->is_projected ? found->projected : found->z;
     if (f->is_u8) {
         put_u8(f, f->d, place, found->d, 255, false);
-        put_u8(f, f->z, place, found->z, 255 / LARGEST_Z, false);
+        put_u8(f, f->z, place, z, 255 / LARGEST_Z, false);
         put_u8(f, f->intensity, place, found->intensity, 1 / DB_STEP, true);
         return;
     }
@@ -141,7 +144,7 @@ void oct_flow_put_place(struct oct_flow_job *f, const struct oct_flow_found *fou
     for (size_t i = 0; i < n; i++)
         db[i] = 10 * log10f(found->intensity[i]);
     oct_results_write_rows(f->file, f->d, place, 1, found->d);
-    oct_results_write_rows(f->file, f->z, place, 1, found->z);
+    oct_results_write_rows(f->file, f->z, place, 1, z);
     oct_results_write_rows(f->file, f->intensity, place, 1, db);
     free(db);
 }

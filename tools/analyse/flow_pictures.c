@@ -147,12 +147,14 @@ enum oct_err oct_flow_draw_velocity(void *job, const char *path, bool force, str
     for (unsigned i = 0; i < f->n_shown; i++) {
         b.pixels[i] = oct_alloc(n, sizeof(float));
         turn(f, f->shown[i].velocity, b.pixels[i]);
+        for (size_t k = 0; k < n; k++) /* red is towards the beam, as in all of Doppler */
+            b.pixels[i][k] = -b.pixels[i][k];
         lay_tile(f, &b, i);
         b.tiles[i].diverging = true;
         b.tiles[i].lo = -f->ambiguous_mm_s;
         b.tiles[i].hi = f->ambiguous_mm_s;
     }
-    snprintf(label, sizeof(label), "%s, deeper is positive", f->velocity_unit);
+    snprintf(label, sizeof(label), "%s towards the beam", f->velocity_unit);
     const struct oct_plot_sheet plot = {.title = "Velocity along the beam",
                                         .footer = "The scale ends where speeds become ambiguous",
                                         .value_label = label,
