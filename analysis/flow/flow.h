@@ -104,9 +104,10 @@ void oct_flow_layers_destroy(struct oct_flow_layers *layers); /* NULL is fine */
 void oct_flow_layers_find(struct oct_flow_layers *layers, const float *intensity,
                           const struct oct_bscan_info *info, const float *position[OCT_N_LAYERS]);
 
-/* OCT_E_CONFIG: one of them is the whole depth. */
+/* OCT_E_CONFIG: one of them is the whole depth, or pixels beyond it. */
 enum oct_err oct_flow_check_spans(const struct oct_flow_slab *upper,
-                                  const struct oct_flow_slab *lower, struct oct_error *err);
+                                  const struct oct_flow_slab *lower, uint32_t depth,
+                                  struct oct_error *err);
 
 /* Where both are in a B-scan; spans: [2][M], upper, then lower. OCT_E_CONFIG, OCT_E_NO_MEMORY. */
 enum oct_err oct_flow_find_spans(const struct oct_flow_slab *upper,

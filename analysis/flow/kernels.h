@@ -75,10 +75,11 @@ struct oct_flow_kernels {
     void (*score)(const float *d, const float *isnr, float bulk, float share, float floor,
                   uint32_t n, float *z);
 
-    /* z less share / sd times the largest d with z > 3 that lies `reach` px above or more, where
-     * sd = (d - bulk) / z. strongest: room for n values and a register; d, z: for a register. */
-    void (*project)(const float *d, float *z, uint32_t n, uint32_t reach, float bulk, float share,
-                    float *strongest);
+    /* z less share / sd times the largest d with z > 3 and isnr < 1 that lies `reach` px above or
+     * more, where sd = (d - bulk) / z. strongest: room for n values and a register; d, z, isnr are
+     * read for a register behind their end. */
+    void (*project)(const float *d, float *z, const float *isnr, uint32_t n, uint32_t reach,
+                    float bulk, float share, float *strongest);
 
     /* rad = arg, to 2e-5 */
     void (*angle)(const float *re, const float *im, uint32_t n, float *rad);

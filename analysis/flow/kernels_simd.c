@@ -234,18 +234,19 @@ static void score(const float *restrict d, const float *restrict isnr, float bul
         z[i] = (d[i] - bulk) / sqrtf(share * isnr[i] * isnr[i] + least * least);
 }
 
-static void project(const float *d, float *z, uint32_t n, uint32_t reach, float bulk, float share,
-                    float *strongest)
+/* In the noise d may be anything. */
+static void project(const float *d, float *z, const float *isnr, uint32_t n, uint32_t reach,
+                    float bulk, float share, float *strongest)
 {
     float most = 0;
     for (uint32_t at = 0; at + reach < n; at += WIDTH) {
         const vec top = all(most), here = load(d + at);
-        const lanes flows = below(all(LEAST_Z), load(z + at));
+        const lanes flows = below(all(LEAST_Z), load(z + at)), lit = below(load(isnr + at), all(1));
         store(strongest + at, top);
-        if (!bits_of(below(top, choose(flows, here, top))))
+        if (!bits_of(below(top, choose(flows, choose(lit, here, top), top))))
             continue;
         for (uint32_t i = at; i < at + WIDTH && i < n; i++) {
-            most = z[i] > LEAST_Z && d[i] > most ? d[i] : most;
+            most = z[i] > LEAST_Z && isnr[i] < 1 && d[i] > most ? d[i] : most;
             strongest[i] = most;
         }
     }

@@ -74,13 +74,20 @@ void oct_flow_layers_find(struct oct_flow_layers *l, const float *intensity,
 /* ---- two of them, of a B-scan ---- */
 
 enum oct_err oct_flow_check_spans(const struct oct_flow_slab *upper,
-                                  const struct oct_flow_slab *lower, struct oct_error *err)
+                                  const struct oct_flow_slab *lower, uint32_t depth,
+                                  struct oct_error *err)
 {
-    if (upper->kind != OCT_FLOW_SLAB_WHOLE && lower->kind != OCT_FLOW_SLAB_WHOLE)
-        return OCT_OK;
-    return oct_fail(err, OCT_E_CONFIG,
-                    "trace: trace.upper and trace.lower must name two layers, as 120:140 and "
-                    "300:320 (pixels) or ilm:ilm+20 and rpe-10:rpe+10");
+    const struct oct_flow_slab *slabs[2] = {upper, lower};
+    for (unsigned i = 0; i < 2; i++) {
+        if (slabs[i]->kind == OCT_FLOW_SLAB_WHOLE)
+            return oct_fail(err, OCT_E_CONFIG,
+                            "trace: trace.upper and trace.lower must name two layers, as 120:140 "
+                            "and 300:320 (pixels) or ilm:ilm+20 and rpe-10:rpe+10");
+        if (slabs[i]->kind == OCT_FLOW_SLAB_PIXELS && slabs[i]->pixels[1] >= depth)
+            return oct_fail(err, OCT_E_CONFIG, "trace: pixels %s: an A-line has %u", slabs[i]->name,
+                            depth);
+    }
+    return OCT_OK;
 }
 
 /* The layers of its own intensity. */

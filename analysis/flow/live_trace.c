@@ -124,15 +124,16 @@ static void trace_reset(struct oct_analysis *a)
 
 /* ---- settings, and life ---- */
 
-static enum oct_err check_layers(const struct oct_trace_settings *s, struct oct_error *err)
+static enum oct_err check_layers(const struct oct_trace_settings *s, uint32_t depth,
+                                 struct oct_error *err)
 {
-    return s->enabled ? oct_flow_check_spans(&s->upper, &s->lower, err) : OCT_OK;
+    return s->enabled ? oct_flow_check_spans(&s->upper, &s->lower, depth, err) : OCT_OK;
 }
 
 static enum oct_err trace_configure(struct oct_analysis *a, const void *settings,
                                     struct oct_error *err)
 {
-    const enum oct_err e = check_layers(settings, err);
+    const enum oct_err e = check_layers(settings, a->input.dims[1], err);
     if (e)
         return e;
     trace_reset(a);
@@ -169,7 +170,7 @@ static enum oct_err trace_create(struct oct_analysis **out, const struct oct_ana
     memcpy(&a->settings, setup->settings, sizeof(a->settings));
     a->values = calloc(2 * (size_t)n_rows(a), sizeof(*a->values));
     enum oct_err e = a->values ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "trace: out of memory");
-    e = e ? e : check_layers(&a->settings, err);
+    e = e ? e : check_layers(&a->settings, a->input.dims[1], err);
     for (unsigned falls = 0; falls < 2 && !e; falls++)
         e = oct_flow_optics_init(&a->optics[falls], setup->plan, NULL, a->settings.refractive_index,
                                  falls, err);
@@ -194,8 +195,7 @@ static enum oct_err trace_create(struct oct_analysis **out, const struct oct_ana
 static enum oct_err trace_check(const void *settings, const struct oct_analysis_setup *setup,
                                 struct oct_error *err)
 {
-    (void)setup;
-    return check_layers(settings, err);
+    return check_layers(settings, setup->input->dims[1], err);
 }
 
 static void trace_join(void *settings, const struct oct_analysis_session *session)

@@ -518,7 +518,8 @@ static void score_lines(void *context, unsigned piece, unsigned worker)
         if (p->setup.projection > 0) {
             float *projected = p->projected + (size_t)j * depth;
             memcpy(projected, z, depth * sizeof(*z));
-            p->k->project(d, projected, depth, (uint32_t)p->setup.projection_px + 1, (float)bulk,
+            p->k->project(d, projected, map_row(p, 3, j), depth,
+                          (uint32_t)p->setup.projection_px + 1, (float)bulk,
                           (float)p->setup.projection, p->scratch[worker].strongest);
         }
     }

@@ -156,7 +156,7 @@ static enum oct_err begin(void *context, const struct oct_config *config,
     t->line_rate_hz = config->scan.line_rate_hz;
     t->n_lines = plan->geometry.n_lines;
     t->is_of_lines = t->given.m_mode || config->scan.line_repeats == t->n_lines;
-    enum oct_err e = oct_flow_check_spans(&t->upper, &t->lower, err);
+    enum oct_err e = oct_flow_check_spans(&t->upper, &t->lower, plan->geometry.depth, err);
     if (!e && t->is_of_lines && t->reference == OCT_FLOW_LINKED)
         e = oct_fail(err, OCT_E_CONFIG, "trace: --reference linked is of B-scans, not of M-mode");
     e = e ? e
