@@ -21,7 +21,6 @@
  * Moving cells flicker, and so does their shadow: with a projection z becomes z less its share / sd
  * times the largest d with z > 3 and isnr < 1 that lies more than projection_px above (Zhang 2016);
  * sd is the root of step 8.
-
  *
  * Methods beside `complex`, each with its d in place of step 6, and b and z as above: cdv (Braaf
  * 2018: the modulus of each pair, smoothed along the depth, in place of the real part; no step 3),

@@ -31,7 +31,7 @@ static bool read_pixels(const char *text, uint32_t pixels[2])
     }
     pixels[0] = (uint32_t)value[0];
     pixels[1] = (uint32_t)value[1];
-    return value[0] <= value[1];
+    return value[0] < value[1];
 }
 
 enum oct_err oct_flow_slab_parse(struct oct_flow_slab *slab, const char *text,
@@ -106,7 +106,7 @@ void oct_flow_slab_span(const struct oct_flow_slab *slab, uint32_t depth, double
     double from = 0, to = depth;
     if (slab->kind == OCT_FLOW_SLAB_PIXELS) {
         from = slab->pixels[0];
-        to = slab->pixels[1] + 1.0;
+        to = slab->pixels[1];
     } else if (slab->kind == OCT_FLOW_SLAB_LAYERS) {
         from = place(&slab->layers.first, depth_um, j, position);
         to = place(&slab->layers.last, depth_um, j, position);

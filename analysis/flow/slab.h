@@ -1,5 +1,5 @@
 /* Depths of an A-line that are looked at from above, or whose movement is followed: the whole of it,
- * pixels A:B (both included), depths between layers (analysis/layers/measure/slab.h), or these names,
+ * pixels from A to just before B (A:B), depths between layers (analysis/layers/measure/slab.h), or these names,
  * about a healthy macula where only ILM and RPE are known:
  *
  *     superficial       ilm:ilm+80
@@ -17,7 +17,7 @@ enum oct_flow_slab_kind { OCT_FLOW_SLAB_WHOLE, OCT_FLOW_SLAB_PIXELS, OCT_FLOW_SL
 
 struct oct_flow_slab {
     enum oct_flow_slab_kind kind;
-    uint32_t pixels[2]; /* the first and the last */
+    uint32_t pixels[2]; /* the first, and one past the last */
     struct oct_slab layers;
     char name[48]; /* as given; whole: "" */
 };
