@@ -4,6 +4,7 @@
 #include "analysis/cells/cells.h"
 #include "analysis/cones/live.h"
 #include "analysis/enface/enface.h"
+#include "analysis/flow/flow.h"
 #include "analysis/layers/layers.h"
 #include "analysis/quality/quality.h"
 #include "analysis/rolloff/rolloff.h"
@@ -14,6 +15,7 @@
 const struct oct_analysis_ops *const oct_analyses[] = {
     &oct_enface_cpu,         &oct_quality_cpu,           &oct_cones_cpu,         &oct_average_cpu,
     &oct_cells_analysis_cpu, &oct_surfaces_analysis_cpu, &oct_slab_analysis_cpu, &oct_rolloff_cpu,
+    &oct_flow_cpu,           &oct_angiogram_cpu,         &oct_velocity_cpu,      &oct_trace_cpu,
 };
 const unsigned oct_n_analyses = sizeof(oct_analyses) / sizeof(oct_analyses[0]);
 

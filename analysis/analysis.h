@@ -22,6 +22,8 @@
 #include "pipeline/flow/stage.h"
 
 struct oct_enface_settings;
+struct oct_flow_settings;
+struct oct_plan;
 struct oct_workers;
 
 struct oct_analysis_setup {
@@ -29,6 +31,7 @@ struct oct_analysis_setup {
     uint32_t n_bscans;                  /* V: B-scans a volume */
     struct oct_spacing spacing;
     struct oct_scan_protocol scan;
+    const struct oct_plan *plan; /* of the B-scans, as long as create runs; NULL: unknown */
     double line_rate_hz;         /* 0: unknown */
     bool live;                   /* else every B-scan comes, and only what is whole is wanted */
     const void *settings;        /* ops->settings_bytes; copied */
@@ -45,6 +48,7 @@ struct oct_analysis_session {
     double refractive_index;
     bool cpu;                                 /* no GPU is wanted */
     const struct oct_enface_settings *enface; /* of the analysis `enface` */
+    const struct oct_flow_settings *flow;     /* of the analysis `flow` */
 };
 
 #define OCT_ANALYSIS_MOST_SETTINGS 1024u /* bytes of them */

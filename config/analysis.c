@@ -32,6 +32,7 @@ bool oct_config_analysis(const struct oct_config *config, const char *name,
         .refractive_index = config->scan.refractive_index,
         .cpu = config->pipeline.backend == OCT_BACKEND_CPU,
         .enface = oct_config_settings(config, "enface"),
+        .flow = oct_config_settings(config, "flow"),
     };
     memset(settings, 0, sizeof(*settings));
     if (!own)
@@ -91,6 +92,7 @@ enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_
         .n_bscans = setup->plan->geometry.n_bscans,
         .spacing = oct_config_spacing(config, setup->plan),
         .scan = oct_config_scan(config),
+        .plan = setup->plan,
         .line_rate_hz = config->scan.line_rate_hz,
         .live = !setup->guaranteed,
         .settings = &settings,

@@ -17,6 +17,8 @@ static const struct kind {
 } kinds[] = {
     {"layers", "layers of the retina, by octctl surfaces", "/layers", "/thickness/retina"},
     {"layers", "layers of the retina, by octctl surfaces", "/quality", "/thickness_um"},
+    {"flow", "blood flow, by octctl flow", "/flow/d", "/slabs"},
+    {"trace", "movement of a layer, by octctl trace", "/trace/nm", "/trace"},
     {"level-set", "level set of a layer, by octctl surfaces --phi", "/phi_before", "/phi"},
     {"mask", "denoised mask of a volume, by octctl surfaces --mask", "/mask", "/mask"},
     {"cones", "spacing of photoreceptors, by octctl cones", "/cones", "/cones/spacing_px"},

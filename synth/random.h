@@ -22,6 +22,7 @@ enum oct_stream {
     OCT_STREAM_CELL_FILM,
     OCT_STREAM_DRUSEN,
     OCT_STREAM_BLINKS,
+    OCT_STREAM_FLOW,
 };
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood 2014). */

@@ -178,3 +178,96 @@ enum oct_err oct_truth_file_add_spectrometer(const char *path, const struct oct_
     enum oct_err e = add_lists(path, lists, sizeof(lists) / sizeof(lists[0]), err);
     return !e && n > 0 ? add_reflectors(path, s, reflectors, n, err) : e;
 }
+
+/* ---- flow ---- */
+
+static enum oct_err add_vessels(const char *path, const struct oct_flow_phantom_truth *truth,
+                                struct oct_error *err)
+{
+    const size_t n = truth->n_vessels, pairs[2] = {n, 2}, triples[2] = {n, 3};
+    double *values = calloc(7 * n + 1, sizeof(*values));
+    double *direction = values + 2 * n, *radius = direction + 3 * n, *speed = radius + n;
+    if (!values)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for vessels", path);
+    for (size_t i = 0; i < n; i++) {
+        const struct oct_flow_vessel *v = &truth->vessels[i];
+        values[2 * i] = v->x_um;
+        values[2 * i + 1] = v->z_um;
+        for (size_t k = 0; k < 3; k++)
+            direction[3 * i + k] = v->direction[k];
+        radius[i] = v->radius_um;
+        speed[i] = v->mm_s;
+    }
+    const struct list lists[] = {
+        {"/truth/vessels/radius_um", "um", radius, 1, n},
+        {"/truth/vessels/mm_s", "mm/s", speed, 1, n},
+    };
+    enum oct_err e =
+        oct_volume_add_f64(path, "/truth/vessels/position_um", values, 2, pairs, "um", err);
+    e = e ? e
+          : oct_volume_add_f64(path, "/truth/vessels/direction", direction, 2, triples, "1", err);
+    e = e ? e : add_lists(path, lists, 2, err);
+    free(values);
+    return e;
+}
+
+static enum oct_err add_motion(const char *path, const struct oct_flow_phantom *phantom,
+                               uint32_t n_bscans, uint32_t n_lines, struct oct_error *err)
+{
+    const size_t n = (size_t)n_bscans * n_lines, dims[3] = {n_bscans, n_lines, 3};
+    double *motion = malloc(4 * n * sizeof(*motion)), *time = motion ? motion + 3 * n : NULL;
+    if (!motion)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for the motion", path);
+    for (uint32_t b = 0; b < n_bscans; b++)
+        for (uint32_t j = 0; j < n_lines; j++) {
+            const size_t i = (size_t)b * n_lines + j;
+            oct_flow_phantom_motion(phantom, b, j, motion + 3 * i);
+            time[i] = oct_flow_phantom_time(phantom, b, j);
+        }
+    enum oct_err e = oct_volume_add_f64(path, "/truth/motion_um", motion, 3, dims, "um", err);
+    e = e ? e : oct_volume_add_f64(path, "/truth/time_s", time, 2, dims, "s", err);
+    free(motion);
+    return e;
+}
+
+static enum oct_err add_labels(const char *path, const struct oct_flow_phantom *phantom,
+                               uint32_t n_lines, uint32_t first_px, uint32_t depth,
+                               struct oct_error *err)
+{
+    const uint32_t n_places = oct_flow_phantom_truth(phantom)->n_places;
+    const size_t n = (size_t)n_lines * depth, dims[3] = {n_places, n_lines, depth};
+    uint8_t *voxels = malloc(n);
+    double *values = malloc(n_places * n * sizeof(*values));
+    enum oct_err e = voxels && values
+                         ? OCT_OK
+                         : oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for the labels", path);
+    for (uint32_t p = 0; p < n_places && !e; p++) {
+        oct_flow_phantom_label(phantom, p, first_px, depth, voxels);
+        for (size_t i = 0; i < n; i++)
+            values[p * n + i] = voxels[i];
+    }
+    e = e ? e
+          : oct_volume_add_f64(path, "/truth/labels", values, 3, dims,
+                               "0 void, 1 tissue, 2 vessel, 3 below one, 4 rim", err);
+    free(values);
+    free(voxels);
+    return e;
+}
+
+enum oct_err oct_truth_file_add_flow(const char *path, const struct oct_flow_phantom *phantom,
+                                     uint32_t n_bscans, uint32_t n_lines, uint32_t first_px,
+                                     uint32_t depth, struct oct_error *err)
+{
+    const struct oct_flow_phantom_truth *truth = oct_flow_phantom_truth(phantom);
+    const struct list lists[] = {
+        {"/truth/noise_counts2", "counts^2", &truth->noise_counts2, 0, 1},
+        {"/truth/tissue_um", "um", truth->tissue_um, 1, 2},
+    };
+    enum oct_err e = oct_truth_file_add_spectrometer(path, truth->spectrometer, NULL, 0, err);
+    e = e ? e : add_lists(path, lists, 2, err);
+    e = e ? e : add_vessels(path, truth, err);
+    e = e ? e : add_motion(path, phantom, n_bscans, n_lines, err);
+    if (e || (uint64_t)truth->n_places * n_lines * depth > OCT_TRUTH_MOST_LABELS)
+        return e;
+    return add_labels(path, phantom, n_lines, first_px, depth, err);
+}

@@ -2,6 +2,7 @@
 #ifndef OCT_SYNTH_TRUTH_FILE_H
 #define OCT_SYNTH_TRUTH_FILE_H
 
+#include "synth/flow.h"
 #include "synth/retina.h"
 #include "synth/spectrometer.h"
 
@@ -31,5 +32,15 @@ enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
 enum oct_err oct_truth_file_add_spectrometer(const char *path, const struct oct_spectrometer *s,
                                              const struct oct_reflector *reflectors, unsigned n,
                                              struct oct_error *err);
+
+/* Adds what is true of a phantom of flow: that of its spectrometer, and
+ *     /truth/noise_counts2, tissue_um [2], motion_um [V][M][3] (x, y, z), time_s [V][M];
+ *     /truth/vessels/position_um [n][2] (x, z at y = 0), direction [n][3], radius_um, mm_s [n];
+ *     /truth/labels [P][M][D] of pixels first_px on: enum oct_flow_voxel, where that is at most
+ *     OCT_TRUTH_MOST_LABELS values. */
+#define OCT_TRUTH_MOST_LABELS (1u << 24)
+enum oct_err oct_truth_file_add_flow(const char *path, const struct oct_flow_phantom *phantom,
+                                     uint32_t n_bscans, uint32_t n_lines, uint32_t first_px,
+                                     uint32_t depth, struct oct_error *err);
 
 #endif

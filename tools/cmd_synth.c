@@ -14,10 +14,12 @@
 #include "tools/commands.h"
 #include "tools/synth_cells.h"
 #include "tools/synth_files.h"
+#include "tools/synth_flow.h"
 #include "tools/synth_mirror.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -37,6 +39,7 @@ struct synth_options {
     struct oct_synth_cells cells;
     struct oct_cell_paths_setup paths; /* of cells in the retina */
     struct oct_synth_mirror mirror;
+    struct oct_synth_flow flow;
     bool raw, is_film;
 };
 
@@ -78,9 +81,9 @@ static const struct oct_option options_table[] = {
     {"--paths", "KIND", "separate (default), or overtaking, in pairs that touch", OCT_OPTION_TEXT,
      .at = offsetof(struct synth_options, cells.paths), .needs = "separate or overtaking",
      .words = "separate overtaking"},
-    {"--flow", "DEG", "where all cells go; 0: right, 90: down (right or left)", OCT_OPTION_NUMBER,
-     .at = offsetof(struct synth_options, cells.flow_deg), .least = -360, .most = 360,
-     .needs = "degrees"},
+    {"--flow-deg", "DEG", "where all cells go; 0: right, 90: down (right or left)",
+     OCT_OPTION_NUMBER, .at = offsetof(struct synth_options, cells.flow_deg), .least = -360,
+     .most = 360, .needs = "degrees"},
     {"--truth", "FILE.csv", "of a film: where its truth goes (OUT.truth.csv)", OCT_OPTION_TEXT,
      .at = offsetof(struct synth_options, cells.truth), .needs = "a file"},
     {"--n-frames", "N", "pictures of a film (60)", OCT_OPTION_COUNT, .was = "--frames",
@@ -98,6 +101,19 @@ static const struct oct_option options_table[] = {
      .at = offsetof(struct synth_options, cells.pixel_um), .needs = "X or X,Y"},
     {"--motion-of-rows", NULL, "of a film: scanned row by row, while cells move", OCT_OPTION_FLAG,
      .at = offsetof(struct synth_options, cells.of_rows)},
+    {"--flow", NULL,
+     "instead of a retina vessels in which scatterers flow, with scan.repeats\n"
+     "B-scans a place; --motion none, fixation or unsteady, --blinks, --snr (10)",
+     OCT_OPTION_FLAG, .at = offsetof(struct synth_options, flow.is_asked)},
+    {"--vessels", "N", "of flow (8): 4 to 20 um of radius, 0.3 to 12 mm/s", OCT_OPTION_COUNT,
+     .at = offsetof(struct synth_options, flow.n_vessels), .most = OCT_FLOW_PHANTOM_MOST_VESSELS,
+     .needs = "a number from 0 to 64"},
+    {"--bursts", "N", "of flow: B-scans in which the eye jumps (0)", OCT_OPTION_COUNT,
+     .at = offsetof(struct synth_options, flow.n_bursts), .most = OCT_FLOW_PHANTOM_MOST_BURSTS,
+     .needs = "a number from 0 to 64"},
+    {"--tails", "RAD", "of flow: jitter of the phase below vessels (0)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct synth_options, flow.tail_rad), .least = 0, .most = 10,
+     .needs = "radians from 0 to 10"},
     {"--mirror", "PX[,PX...]",
      "instead of a retina a mirror at each depth, a file each (OUT-1.h5, ...),\n"
      "before a spectrometer that nobody has calibrated; PX+PX: two at once;\n"
@@ -105,9 +121,11 @@ static const struct oct_option options_table[] = {
      OCT_OPTION_TEXT, .at = offsetof(struct synth_options, mirror.mirrors), .needs = "depths"},
     {"--dispersion", "A2,A3", "of mirrors: radians over the P2 steps in k (30,-6)", OCT_OPTION_TEXT,
      .at = offsetof(struct synth_options, mirror.dispersion), .needs = "A2,A3"},
-    {"--snr", "DB", "of mirrors: signal to noise of an A-line at depth 0 (60)", OCT_OPTION_NUMBER,
-     .at = offsetof(struct synth_options, mirror.snr_db), .least = 1, .most = 120,
-     .needs = "a number of dB from 1 to 120"},
+    {"--snr", "DB",
+     "of mirrors: signal to noise of an A-line at depth 0 (60); of flow: of\n"
+     "tissue (10)",
+     OCT_OPTION_NUMBER, .at = offsetof(struct synth_options, mirror.snr_db), .least = -20,
+     .most = 120, .needs = "a number of dB from -20 to 120"},
     {"--source-bump", "H", "of mirrors: a second, narrow source, H times as high (0)",
      OCT_OPTION_NUMBER, .at = offsetof(struct synth_options, mirror.bump), .least = 0, .most = 2,
      .needs = "a number from 0 to 2"},
@@ -435,12 +453,26 @@ static bool has_suffix(const char *name, const char *suffix)
     return n > m && name[n - m - 1] != '/' && strcmp(name + n - m, suffix) == 0;
 }
 
+/* Before there was blood, --flow DEG was where cells go: with cells it still is. */
+static void name_direction(int argc, char **argv)
+{
+    static char name[] = "--flow-deg";
+    bool has_cells = false;
+    for (int i = 1; i < argc; i++)
+        has_cells = has_cells || strncmp(argv[i], "--cells", 7) == 0;
+    for (int i = 1; i < argc && has_cells; i++)
+        if (strcmp(argv[i], "--flow") == 0)
+            argv[i] = name;
+}
+
 /* Returns 0, or the exit e when the command line is wrong. */
 static int read_options(struct synth_options *o, int argc, char **argv)
 {
     *o = (struct synth_options){.seed = 1, .n_volumes = 1};
     oct_synth_cells_init(&o->cells);
     oct_synth_mirror_init(&o->mirror);
+    oct_synth_flow_init(&o->flow);
+    name_direction(argc, argv);
     const int misuse = oct_options_read(&oct_command_synth, o, &argc, argv);
     if (misuse)
         return misuse;
@@ -465,6 +497,14 @@ static int read_options(struct synth_options *o, int argc, char **argv)
         return oct_command_misuse(argv[0], "--motion: %s: needs none, bscans, fixation or unsteady",
                                   o->motion_name);
     o->motion = (enum oct_eye_motion)motion;
+    if (o->flow.is_asked) {
+        o->flow.snr_db = isnan(o->mirror.snr_db) ? o->flow.snr_db : o->mirror.snr_db;
+        o->mirror.snr_db = NAN;
+    }
+    if (o->flow.is_asked && (oct_synth_mirror_is_asked(&o->mirror) || o->is_film || o->fovea ||
+                             o->n_volumes > 1 || o->n_drusen || o->n_shadows || o->cells.n_cells))
+        return oct_command_misuse(argv[0], "--flow makes one recording (.h5, .raw, .bin), and what "
+                                           "is of retinas, cells and mirrors does not go with it");
     if (oct_synth_mirror_is_asked(&o->mirror) &&
         (o->is_film || o->motion_name || o->fovea || o->n_volumes > 1 || o->n_drusen ||
          o->n_shadows || o->n_blinks || o->cells.n_cells))
@@ -489,6 +529,10 @@ static int run(struct oct_config *config, int argc, char **argv)
     int misuse = read_options(&options, argc, argv);
     if (misuse)
         return misuse;
+    if (options.flow.is_asked)
+        return oct_synth_flow_make(&options.flow, config, options.out, options.raw,
+                                   options.calibration, options.motion, (unsigned)options.n_blinks,
+                                   options.seed);
     if (oct_synth_mirror_is_asked(&options.mirror))
         return oct_synth_mirror_make(&options.mirror, config, options.out, options.raw,
                                      options.calibration, options.seed);

@@ -41,7 +41,8 @@ static const struct oct_command *const commands[] = {
     &oct_command_correlate,  &oct_command_cones,
     &oct_command_cells,      &oct_command_cells_score,
     &oct_command_register,   &oct_command_register_volumes,
-    &oct_command_surfaces,   &oct_command_calibrate,
+    &oct_command_surfaces,   &oct_command_flow,
+    &oct_command_trace,      &oct_command_calibrate,
     &oct_command_background, &oct_command_status,
     &oct_command_doctor,     &oct_command_start,
     &oct_command_stop,       &oct_command_record,
@@ -171,9 +172,10 @@ static bool has_word(const char *words, const char *word)
 
 bool oct_command_reads(const struct oct_command *command, const char *option)
 {
-    static const char spectra[] = "recon analyse batch replay info export background calibrate";
+    static const char spectra[] =
+        "recon analyse flow trace batch replay info export background calibrate";
     static const char engines[] =
-        "recon analyse batch correlate cells register register-volumes surfaces bench";
+        "recon analyse flow trace batch correlate cells register register-volumes surfaces bench";
     const char *words = strcmp(option, "--backend") == 0 ? engines
                         : strcmp(option, "--dataset") == 0 || strcmp(option, "--transpose") == 0
                             ? spectra

@@ -72,6 +72,20 @@ INLINE lanes below(vec a, vec b)
 #endif
 }
 
+/* Bit i: lane i. */
+INLINE unsigned bits_of(lanes mask)
+{
+#if defined(__AVX512F__)
+    return mask;
+#elif defined(__AVX2__)
+    return (unsigned)_mm256_movemask_ps(mask);
+#elif defined(__SSE2__)
+    return (unsigned)__builtin_ia32_movmskps((vec)mask);
+#else
+    return (unsigned)((mask[0] & 1) | (mask[1] & 2) | (mask[2] & 4) | (mask[3] & 8));
+#endif
+}
+
 INLINE vec choose(lanes mask, vec yes, vec no)
 {
 #if defined(__AVX512F__)

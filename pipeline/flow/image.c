@@ -13,6 +13,10 @@ static const struct {
     [OCT_QUANTITY_INTENSITY_DB] = {"intensity", "dB"},
     [OCT_QUANTITY_LENGTH] = {"length", "um"},
     [OCT_QUANTITY_DEPTH] = {"depth", "px"},
+    [OCT_QUANTITY_DECORRELATION] = {"decorrelation", "1"},
+    [OCT_QUANTITY_SIGNIFICANCE] = {"significance", "1"},
+    [OCT_QUANTITY_VELOCITY] = {"velocity", "mm/s"},
+    [OCT_QUANTITY_PHASE] = {"phase", "rad"},
     [OCT_QUANTITY_NUMBERS] = {"numbers", "as labelled"},
 };
 

@@ -21,11 +21,15 @@
 
 /* Of u8 images: pixel p stands for lo + p / 255 * (hi - lo) of the quantity's unit. */
 enum oct_quantity {
-    OCT_QUANTITY_INTENSITY,    /* counts^2 */
-    OCT_QUANTITY_INTENSITY_DB, /* 10 * log10(counts^2) */
-    OCT_QUANTITY_LENGTH,       /* um */
-    OCT_QUANTITY_DEPTH,        /* depth pixels of a picture, 0 in the middle of the first one */
-    OCT_QUANTITY_NUMBERS,      /* columns; each label says what its column is, and in which unit */
+    OCT_QUANTITY_INTENSITY,     /* counts^2 */
+    OCT_QUANTITY_INTENSITY_DB,  /* 10 * log10(counts^2) */
+    OCT_QUANTITY_LENGTH,        /* um */
+    OCT_QUANTITY_DEPTH,         /* depth pixels of a picture, 0 in the middle of the first one */
+    OCT_QUANTITY_DECORRELATION, /* 0: still, 1: all new */
+    OCT_QUANTITY_SIGNIFICANCE,  /* standard deviations */
+    OCT_QUANTITY_VELOCITY,      /* mm/s, deeper is positive */
+    OCT_QUANTITY_PHASE,         /* rad, the same where lengths are not known */
+    OCT_QUANTITY_NUMBERS,       /* columns; each label says what its column is, and in which unit */
     OCT_N_QUANTITIES
 };
 

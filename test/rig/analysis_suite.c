@@ -174,6 +174,8 @@ static bool open_run(struct run *r, const struct oct_analysis_suite *suite,
     *r = (struct run){.suite = suite, .recipe = recipe};
     oct_suite_bscan_open(&r->bscan, recipe, suite->ops->input);
     struct oct_analysis_setup setup = oct_suite_setup(&r->bscan, recipe, suite->settings);
+    if (suite->scan.repeats)
+        setup.scan = suite->scan;
     enum oct_err e = suite->ops->create(&r->analysis, &setup, &r->form, &err);
     if (e == OCT_E_CONFIG && suite->refuses_small && recipe != recipes) {
         oct_suite_bscan_close(&r->bscan);

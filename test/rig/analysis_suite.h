@@ -11,6 +11,7 @@ struct oct_analysis_suite {
     const void *wrong_settings; /* that configure and create refuse; NULL: there are none */
     bool refuses_small;         /* create refuses (OCT_E_CONFIG) pictures that are too small: their
                                    recipes are passed over, but the first is not */
+    struct oct_scan_protocol scan; /* 0: each place once */
 };
 
 /* Prints a line a recipe; returns the number of failed tests. */

@@ -46,7 +46,7 @@ struct oct_job {
     const char *name; /* of the command, for messages */
     unsigned n_words; /* of the command line, at most: room for an option that is a list */
     const struct oct_job_ops *ops; /* `read` may choose others, of the same struct */
-    const struct oct_config *config;
+    struct oct_config *config;     /* of the command line; `read` may set keys by options */
     struct oct_paths paths;
     const char *const *inputs; /* [n_inputs] files, patterns and folders expanded */
     unsigned n_inputs;

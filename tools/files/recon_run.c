@@ -82,6 +82,14 @@ static enum oct_err write_picture(void *context, uint64_t index,
     return oct_volume_write_image(w->writer, &frame, err);
 }
 
+static enum oct_err give_bscan(void *context, uint64_t index, const struct oct_image_frame *bscan,
+                               struct oct_error *err)
+{
+    const struct oct_recon_sink *sink = ((const struct work *)context)->job->sink;
+    (void)index;
+    return sink->bscan(sink->context, bscan, err);
+}
+
 static enum oct_err write_result(void *context, unsigned stage, uint64_t index,
                                  const struct oct_image_frame *result, struct oct_error *err)
 {
@@ -105,7 +113,9 @@ static enum oct_err write_pictures(struct work *w, struct oct_pipeline *pipeline
                    .read = read_bscan},
         .stages = w->stages,
         .n_stages = w->n_stages,
-        .sink = {.context = w, .picture = write_picture, .result = write_result},
+        .sink = {.context = w,
+                 .picture = job->sink ? give_bscan : write_picture,
+                 .result = write_result},
         .progress = job->progress,
         .progress_context = job->progress_context,
         .cancel = job->cancel,
@@ -296,7 +306,7 @@ static enum oct_err ready_pipeline(struct oct_recon *r, struct work *w, struct o
 static enum oct_err look_at_analyses(struct work *w, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
-    w->wants[OCT_LENT_COMPLEX] = w->job->has_complex;
+    w->wants[OCT_LENT_COMPLEX] = w->job->has_complex || w->job->sink;
     for (const char *at = w->job->analyses ? w->config.analysis.run : ""; *at && !e;) {
         const struct oct_analysis_ops *ops;
         e = oct_config_analysis_next(&at, &ops, err);
@@ -336,7 +346,7 @@ static enum oct_err create_stages(struct oct_recon *r, struct work *w, struct oc
 static enum oct_err ask_complex(const struct oct_recon *r, const struct work *w,
                                 struct oct_error *err)
 {
-    const unsigned n = w->job->has_complex ? UINT_MAX : 0;
+    const unsigned n = w->job->has_complex || w->job->sink ? UINT_MAX : 0;
     if (!r->lends[OCT_LENT_COMPLEX] ||
         oct_pipeline_ask(r->pipeline, OCT_LENT_COMPLEX, OCT_LAST_ASKER, n))
         return OCT_OK;
@@ -366,7 +376,8 @@ static enum oct_err check_stages(const struct work *w, struct oct_error *err)
 static enum oct_err reconstruct(struct oct_recon *r, struct work *w,
                                 struct oct_recon_result *result, struct oct_error *err)
 {
-    enum oct_err e = check_output(w, err);
+    const struct oct_recon_sink *sink = w->job->sink;
+    enum oct_err e = sink ? OCT_OK : check_output(w, err);
     if (e ||
         (e = oct_recording_open_until(&w->recording, w->job->in, &w->config, w->job->cancel,
                                       err)) ||
@@ -380,14 +391,16 @@ static enum oct_err reconstruct(struct oct_recon *r, struct work *w,
         return e;
     w->acquisition = r->n_runs++;
     /* The recording's own plan says how many B-scans there are. */
-    e = create_output(w, r->why, w->plan ? w->plan : r->plan, err);
+    const struct oct_plan *plan = w->plan ? w->plan : r->plan;
+    e = sink ? sink->begin(sink->context, &w->config, plan, w->recording, err)
+             : create_output(w, r->why, plan, err);
     if (e)
         return e;
     result->n_lines = geometry.n_lines;
     result->depth = geometry.depth;
     e = write_pictures(w, r->pipeline, result, err);
     e = e ? e : check_stages(w, err);
-    return finish_output(w, e, err);
+    return sink ? e : finish_output(w, e, err);
 }
 
 enum oct_err oct_recon_run(struct oct_recon *recon, const struct oct_config *config,

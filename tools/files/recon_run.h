@@ -15,17 +15,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct oct_image_frame;
+struct oct_plan;
 struct oct_recon;
+struct oct_recording;
 struct oct_workers;
 
 /* workers: for engines of the CPU, outlives all; NULL: each engine has its own. */
 struct oct_recon *oct_recon_create(struct oct_workers *workers);
 
+/* Where B-scans go in place of a volume: with their complex values, and in the order of the
+ * recording. An error ends the run. Both are called by the thread that runs it. */
+struct oct_recon_sink {
+    void *context;
+
+    /* Before the first. All is lent until the run returns. */
+    enum oct_err (*begin)(void *context, const struct oct_config *config,
+                          const struct oct_plan *plan, struct oct_recording *recording,
+                          struct oct_error *err);
+
+    enum oct_err (*bscan)(void *context, const struct oct_image_frame *bscan,
+                          struct oct_error *err); /* lent until it returns */
+};
+
 struct oct_recon_job {
-    const char *in, *out; /* the recording, and the volume as the user named it */
-    bool force;           /* replace `out` once the new one is whole */
-    bool has_complex;     /* write the complex values, too */
-    bool analyses;        /* run those of analysis.run, too: each B-scan passes each of them */
+    const char *in, *out;              /* the recording, and the volume as the user named it */
+    const struct oct_recon_sink *sink; /* NULL: `out` is written; else no file is */
+    bool force;                        /* replace `out` once the new one is whole */
+    bool has_complex;                  /* write the complex values, too */
+    bool analyses; /* run those of analysis.run, too: each B-scan passes each of them */
 
     /* B-scans so far, ten times a second at most. NULL: nobody looks. */
     void (*progress)(void *context, uint64_t done, uint64_t all);

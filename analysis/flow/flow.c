@@ -1,0 +1,598 @@
+/* Settings of all, and the analyses `flow` and `angiogram`. */
+#include "analysis/flow/flow.h"
+
+#include "analysis/enface/enface.h"
+#include "analysis/flow/group.h"
+#include "pipeline/base/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVERY_NS UINT64_C(100000000) /* a growing volume */
+#define DEPTH_UM OCT_TRACE_DEPTH_UM  /* of a pixel where it is not known */
+
+static const char *const method_names[] = {"complex", "cdv", "ssada", "amplitude", NULL};
+static const char *const wavelengths_names[] = {"rising", "falling", NULL};
+
+#define S struct oct_flow_settings
+static const struct oct_param rows[] = {
+    {OCT_PARAM("enabled", S, enabled), OCT_PARAM_LIVE, .standard = "no",
+     .meaning = "Find what moves between the B-scans of a place (scan.repeats)."},
+    {OCT_PARAM_CHOICE("method", S, method, method_names), OCT_PARAM_LIVE, .is_option = true,
+     .standard = "complex",
+     .meaning = "Coherent decorrelation less noise; cdv and ssada compare with other devices, "
+                "amplitude uses no phase."},
+    {OCT_PARAM("window_um", S, window_um), OCT_PARAM_LIVE, .is_option = true, .least = 0.5,
+     .most = 100, .standard = "4", .unit = "um",
+     .meaning = "Sigma of the window along A-lines and depth; where their spacing is not known 1 "
+                "A-line and 3 pixels."},
+    {OCT_PARAM("min_z", S, min_z), OCT_PARAM_LIVE, .is_option = true, .least = 0, .most = 100,
+     .standard = "3", .meaning = "What is shown as flow: in standard deviations of still tissue."},
+    {OCT_PARAM("projection", S, projection), OCT_PARAM_LIVE, .is_option = true, .least = 0,
+     .most = 1, .standard = "0.35",
+     .meaning = "Share of the flow above that is taken from what lies below; 0: none."},
+    {OCT_PARAM_OF_FORM("slab", S, slab, &oct_param_flow_slab), OCT_PARAM_LIVE, .standard = "",
+     .takes = OCT_PARAM_TAKES_FLOW_SLAB,
+     .meaning = "Depths of the topic angiogram, as ilm:ilm+80 or 120:180; empty: all."},
+    {OCT_PARAM("max_bulk", S, max_bulk), OCT_PARAM_LIVE, .is_option = true, .least = 0, .most = 2,
+     .standard = "0.3",
+     .meaning = "A place whose tissue decorrelates more has moved, and stays out of angiograms."},
+    {OCT_PARAM_CHOICE("wavelengths", S, wavelengths, wavelengths_names), OCT_PARAM_LIVE,
+     .is_option = true, .standard = "rising",
+     .meaning = "Along the samples, where a k map does not tell: the sign of velocities."},
+    {OCT_PARAM("record", S, record), .when = OCT_CONFIG_IDLE, .standard = "no",
+     .meaning = "Recordings have both: /analysis/flow, /analysis/angiogram."},
+};
+#undef S
+const struct oct_params oct_flow_params = OCT_PARAMS(rows);
+
+static const struct oct_image_number flow_numbers[] = {
+    {"bulk_decorrelation", 1},
+    {"shift_px", 2},
+    {"snr_db", 1},
+    {"pairs", 1},
+    {"tau_us", 1},
+    {"moved", 1},
+};
+enum { ANGIOGRAM_PLACES, ANGIOGRAM_MOVED };
+static const struct oct_image_number angiogram_numbers[] = {{"places", 1}, {"moved", 1}};
+#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- what all share ---- */
+
+struct oct_scan_protocol oct_flow_scan(const struct oct_scan_protocol *scan)
+{
+    return (struct oct_scan_protocol){.repeats = scan->repeats ? scan->repeats : 1,
+                                      .interleave = scan->interleave ? scan->interleave : 1,
+                                      .line_repeats = scan->line_repeats ? scan->line_repeats : 1};
+}
+
+static double clamp_sigma(double sigma)
+{
+    return sigma < OCT_FLOW_MOST_SIGMA ? sigma : OCT_FLOW_MOST_SIGMA;
+}
+
+void oct_flow_sigma(const struct oct_spacing *spacing, double window_um, double sigma[2])
+{
+    const bool is_known = spacing->line_um > 0 && spacing->depth_um > 0;
+    sigma[0] = is_known ? clamp_sigma(window_um / spacing->line_um) : 1;
+    sigma[1] = is_known ? clamp_sigma(window_um / spacing->depth_um) : 3;
+}
+
+static double depth_um_of(const struct oct_spacing *spacing)
+{
+    return spacing->depth_um > 0 ? spacing->depth_um : DEPTH_UM;
+}
+
+struct oct_flow_place_setup
+oct_flow_place_setup_of(const struct oct_flow_settings *settings, uint32_t n_lines, uint32_t depth,
+                        unsigned n_repeats, const struct oct_spacing *spacing,
+                        const struct oct_flow_optics *optics, struct oct_workers *workers)
+{
+    double sigma[2];
+    oct_flow_sigma(spacing, settings->window_um, sigma);
+    return (struct oct_flow_place_setup){
+        .n_lines = n_lines,
+        .depth = depth,
+        .n_repeats = n_repeats,
+        .method = settings->method,
+        .sigma_lines = sigma[0],
+        .sigma_depth = sigma[1],
+        .max_bulk = settings->max_bulk,
+        .projection = settings->projection,
+        .projection_px = OCT_FLOW_PROJECTION_UM / depth_um_of(spacing),
+        .optics = optics,
+        .workers = workers,
+    };
+}
+
+enum oct_err oct_flow_check(const char *name, uint32_t n_lines, uint32_t depth,
+                            const struct oct_scan_protocol *scan, struct oct_error *err)
+{
+    if (scan->repeats < 2 || scan->repeats > OCT_FLOW_MOST_REPEATS)
+        return oct_fail(err, OCT_E_CONFIG,
+                        "%s: scan.repeats is %u: flow is seen between 2 to %u B-scans of a place",
+                        name, scan->repeats > 1 ? scan->repeats : 1, OCT_FLOW_MOST_REPEATS);
+    if (n_lines < OCT_FLOW_LEAST_SIZE || depth < OCT_FLOW_LEAST_SIZE)
+        return oct_fail(err, OCT_E_CONFIG,
+                        "%s: B-scans of %u A-lines and %u depths are too small: %u of each are "
+                        "needed",
+                        name, n_lines, depth, OCT_FLOW_LEAST_SIZE);
+    return OCT_OK;
+}
+
+/* ---- the state ---- */
+
+/* The image of a volume. */
+struct volume {
+    float *values; /* [n_rows][M] */
+    struct oct_bscan_info newest;
+    uint32_t n_places, n_moved;
+};
+
+/* What there is while the analysis is not at rest; else all zero. */
+struct parts {
+    struct oct_flow_group group;
+    struct oct_flow_place *place;
+
+    /* Of flow. */
+    float *shown; /* [K][M][D] */
+    struct oct_bscan_info info;
+    double numbers[OCT_FLOW_N_NUMBERS];
+    bool is_due;
+
+    /* Of angiogram. */
+    struct oct_flow_layers *layers; /* NULL: the slab needs none */
+    struct volume growing, left;    /* left: of a volume that ended early and was not taken yet */
+    bool any, has_left, changed, is_whole;
+};
+
+struct oct_analysis {
+    bool is_angiogram; /* else flow */
+    struct oct_image_form input;
+    struct oct_scan_protocol scan;
+    struct oct_spacing spacing;
+    struct oct_flow_settings settings;
+    struct oct_flow_optics optics[2]; /* of a k map: by wavelengths that rise, and that fall */
+    struct oct_workers *workers;
+    uint32_t n_places, row_step, n_rows; /* P, and of the angiogram */
+    bool is_live;
+    struct parts parts;
+    uint64_t taken_ns;
+};
+
+static size_t n_values(const struct oct_analysis *a)
+{
+    return (size_t)a->input.dims[0] * a->input.dims[1];
+}
+
+static unsigned n_of_group(const struct oct_analysis *a)
+{
+    return a->scan.repeats * a->scan.interleave;
+}
+
+static size_t n_of_volume(const struct oct_analysis *a)
+{
+    return (size_t)a->n_rows * a->input.dims[0];
+}
+
+static void empty_volume(const struct oct_analysis *a, struct parts *p)
+{
+    for (size_t i = 0; i < n_of_volume(a); i++)
+        p->growing.values[i] = NAN;
+    p->growing.n_places = p->growing.n_moved = 0;
+    p->any = p->changed = p->is_whole = false;
+}
+
+static void finish_parts(struct parts *p)
+{
+    oct_flow_group_finish(&p->group);
+    oct_flow_place_destroy(p->place);
+    oct_flow_layers_destroy(p->layers);
+    free(p->shown);
+    free(p->growing.values);
+    free(p->left.values);
+    *p = (struct parts){.shown = NULL};
+}
+
+static enum oct_err open_images(const struct oct_analysis *a, struct parts *p,
+                                const struct oct_flow_settings *s, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    if (!a->is_angiogram) {
+        p->shown = malloc(a->scan.interleave * n_values(a) * sizeof(float));
+        return p->shown ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "flow: out of memory");
+    }
+    p->growing.values = malloc(n_of_volume(a) * sizeof(float));
+    p->left.values = malloc(n_of_volume(a) * sizeof(float));
+    if (!p->growing.values || !p->left.values)
+        return oct_fail(err, OCT_E_NO_MEMORY, "angiogram: out of memory for %u x %u values",
+                        a->n_rows, a->input.dims[0]);
+    empty_volume(a, p);
+    if (s->slab.kind == OCT_FLOW_SLAB_LAYERS)
+        e = oct_flow_layers_create(&p->layers, a->input.dims[0], a->input.dims[1], &a->spacing,
+                                   err);
+    return e;
+}
+
+static enum oct_err open_parts(const struct oct_analysis *a, struct parts *p,
+                               const struct oct_flow_settings *s, struct oct_error *err)
+{
+    const uint32_t n_lines = a->input.dims[0], depth = a->input.dims[1];
+    const struct oct_flow_place_setup setup =
+        oct_flow_place_setup_of(s, n_lines, depth, a->scan.repeats, &a->spacing,
+                                &a->optics[s->wavelengths == OCT_FLOW_FALLING], a->workers);
+    enum oct_err e =
+        oct_flow_check(a->is_angiogram ? "angiogram" : "flow", n_lines, depth, &a->scan, err);
+    e = e ? e : oct_flow_group_init(&p->group, n_lines, depth, &a->scan, err);
+    e = e ? e : oct_flow_place_create(&p->place, &setup, err);
+    return e ? e : open_images(a, p, s, err);
+}
+
+static enum oct_err make_parts(struct oct_analysis *a, const struct oct_flow_settings *s,
+                               struct oct_error *err)
+{
+    struct parts parts = {.shown = NULL};
+    const enum oct_err e = s->enabled ? open_parts(a, &parts, s, err) : OCT_OK;
+    if (e) {
+        finish_parts(&parts);
+        return e;
+    }
+    finish_parts(&a->parts);
+    a->parts = parts;
+    return OCT_OK;
+}
+
+/* ---- a group becomes images ---- */
+
+static void show_place(struct oct_analysis *a, const struct oct_flow_found *found, unsigned k)
+{
+    const size_t n = n_values(a);
+    const float min_z = (float)a->settings.min_z;
+    float *shown = a->parts.shown + k * n;
+    double *numbers = a->parts.numbers;
+    for (size_t i = 0; i < n; i++)
+        shown[i] = found->projected[i] >= min_z ? found->d[i] : isnan(found->d[i]) ? NAN : 0;
+    for (unsigned r = 0; r < a->scan.repeats; r++)
+        for (unsigned axis = 0; axis < 2; axis++) {
+            double *most = &numbers[OCT_FLOW_SHIFT_LINES + axis];
+            *most = fabs(found->shift[r][axis]) > fabs(*most) ? found->shift[r][axis] : *most;
+        }
+    numbers[OCT_FLOW_BULK] = fmax(numbers[OCT_FLOW_BULK], found->bulk);
+    numbers[OCT_FLOW_SNR_DB] = fmin(numbers[OCT_FLOW_SNR_DB], found->snr_db);
+    numbers[OCT_FLOW_PAIRS] = fmin(numbers[OCT_FLOW_PAIRS], found->n_pairs);
+    numbers[OCT_FLOW_MOVED] = fmax(numbers[OCT_FLOW_MOVED], found->moved);
+}
+
+/* A place becomes a row. */
+static void add_row(struct oct_analysis *a, const struct oct_flow_found *found, unsigned k)
+{
+    struct parts *p = &a->parts;
+    const uint32_t n_lines = a->input.dims[0], depth = a->input.dims[1];
+    const uint32_t place = oct_flow_group_place(&p->group, k);
+    const float *position[OCT_N_LAYERS] = {NULL};
+    if (place >= a->n_places)
+        return;
+    if (p->layers)
+        oct_flow_layers_find(p->layers, found->intensity, &p->group.newest, position);
+    float *row = p->growing.values + (size_t)(place / a->row_step) * n_lines;
+    for (uint32_t j = 0; j < n_lines; j++) {
+        uint32_t first, end;
+        oct_flow_slab_span(&a->settings.slab, depth, depth_um_of(&a->spacing), position, j, &first,
+                           &end);
+        row[j] = found->moved
+                     ? NAN
+                     : oct_flow_slab_largest(found->projected + (size_t)j * depth, first, end);
+    }
+    p->growing.newest = p->group.newest;
+    p->growing.n_places++;
+    p->growing.n_moved += found->moved;
+    p->any = p->changed = true;
+    p->is_whole = place + 1 == a->n_places;
+}
+
+static enum oct_err find_places(struct oct_analysis *a, struct oct_error *err)
+{
+    struct parts *p = &a->parts;
+    enum oct_err e = OCT_OK;
+    memset(p->numbers, 0, sizeof(p->numbers));
+    p->numbers[OCT_FLOW_SNR_DB] = p->numbers[OCT_FLOW_PAIRS] = NAN; /* fmin leaves NaN */
+    p->numbers[OCT_FLOW_TAU_US] = 1e6 * oct_flow_group_tau_s(&p->group);
+    for (unsigned k = 0; k < p->group.n_places && !e; k++) {
+        const struct oct_flow_bscan *repeats[OCT_FLOW_MOST_REPEATS];
+        struct oct_flow_found found;
+        oct_flow_group_repeats(&p->group, k, repeats);
+        e = oct_flow_place_find(p->place, repeats, &found, err);
+        if (!e && a->is_angiogram)
+            add_row(a, &found, k);
+        else if (!e)
+            show_place(a, &found, k);
+    }
+    p->info = p->group.newest;
+    p->is_due = !e && !a->is_angiogram;
+    oct_flow_group_clear(&p->group);
+    return e;
+}
+
+/* The volume before ended early, or nobody has taken it since it is whole. */
+static void leave_volume(struct oct_analysis *a)
+{
+    struct parts *p = &a->parts;
+    if (p->changed || !p->is_whole) {
+        const struct volume growing = p->left;
+        p->left = p->growing;
+        p->growing = growing;
+        p->has_left = true;
+    }
+    empty_volume(a, p);
+}
+
+static enum oct_err flow_push(struct oct_analysis *a, const struct oct_image_frame *bscan,
+                              struct oct_error *err)
+{
+    struct parts *p = &a->parts;
+    enum oct_err e = OCT_OK;
+    if (!p->place)
+        return OCT_OK;
+    if (oct_flow_group_is_other(&p->group, &bscan->info))
+        e = find_places(a, err); /* its last B-scans were lost */
+    if (a->is_angiogram && p->any && bscan->info.volume != p->growing.newest.volume)
+        leave_volume(a);
+    oct_flow_group_put(&p->group, bscan, a->workers);
+    /* One image a push: a group that begins with its last B-scan waits for the next. */
+    if (!e && !p->is_due && oct_flow_group_is_whole(&p->group))
+        e = find_places(a, err);
+    return e;
+}
+
+static void flow_end(struct oct_analysis *a)
+{
+    struct parts *p = &a->parts;
+    if (p->place && p->group.n > 0 && !p->is_due)
+        find_places(a, NULL);
+    p->changed = p->changed || (p->any && !p->is_whole);
+    p->is_whole = p->any;
+}
+
+static enum oct_err flow_take(struct oct_analysis *a, struct oct_image_frame *result,
+                              struct oct_error *err)
+{
+    struct parts *p = &a->parts;
+    const size_t n = a->scan.interleave * n_values(a);
+    (void)err;
+    if (!p->is_due)
+        return OCT_E_AGAIN;
+    if (a->input.type == OCT_SAMPLE_F32)
+        memcpy(result->pixels, p->shown, n * sizeof(float));
+    else
+        for (size_t i = 0; i < n; i++) /* NaN: 0 */
+            ((uint8_t *)result->pixels)[i] =
+                (uint8_t)(p->shown[i] > 0 ? 255 * fminf(p->shown[i], 1) + 0.5f : 0);
+    memcpy(result->numbers, p->numbers, sizeof(p->numbers));
+    result->info = p->info;
+    p->is_due = false;
+    return OCT_OK;
+}
+
+static enum oct_err angiogram_take(struct oct_analysis *a, struct oct_image_frame *result,
+                                   struct oct_error *err)
+{
+    struct parts *p = &a->parts;
+    const struct volume *image = p->has_left ? &p->left : &p->growing;
+    const bool due = p->is_whole || (a->is_live && oct_clock_ns() - a->taken_ns >= EVERY_NS);
+    (void)err;
+    if (!p->has_left && !(p->changed && due))
+        return OCT_E_AGAIN;
+    memcpy(result->pixels, image->values, n_of_volume(a) * sizeof(float));
+    oct_enface_limits(image->values, n_of_volume(a), &result->lo, &result->hi);
+    result->info = image->newest;
+    result->whole = p->has_left || p->is_whole;
+    result->numbers[ANGIOGRAM_PLACES] = image->n_places;
+    result->numbers[ANGIOGRAM_MOVED] = image->n_moved;
+    if (!p->has_left) {
+        p->changed = false;
+        a->taken_ns = oct_clock_ns();
+    }
+    p->has_left = false;
+    return OCT_OK;
+}
+
+static void flow_reset(struct oct_analysis *a)
+{
+    struct parts *p = &a->parts;
+    if (!p->place)
+        return;
+    oct_flow_group_clear(&p->group);
+    p->is_due = p->has_left = false;
+    if (a->is_angiogram)
+        empty_volume(a, p);
+}
+
+/* ---- settings, and life ---- */
+
+/* But for what is looked at when an image is made, and by the publisher and the recorder. */
+static bool needs_parts_anew(const struct oct_analysis *a, const struct oct_flow_settings *wanted)
+{
+    struct oct_flow_settings like = *wanted;
+    like.min_z = a->settings.min_z;
+    like.record = a->settings.record;
+    if (!a->is_angiogram)
+        like.slab = a->settings.slab;
+    return memcmp(&like, &a->settings, sizeof(like)) != 0;
+}
+
+static enum oct_err flow_configure(struct oct_analysis *a, const void *settings,
+                                   struct oct_error *err)
+{
+    const struct oct_flow_settings *wanted = settings;
+    const enum oct_err e = needs_parts_anew(a, wanted) ? make_parts(a, wanted, err) : OCT_OK;
+    if (!e)
+        a->settings = *wanted;
+    return e;
+}
+
+static bool flow_is_at_rest(const struct oct_analysis *a)
+{
+    return !a->settings.enabled;
+}
+
+static void flow_destroy(struct oct_analysis *a)
+{
+    if (!a)
+        return;
+    finish_parts(&a->parts);
+    free(a);
+}
+
+static enum oct_err create(struct oct_analysis **out, bool is_angiogram,
+                           const struct oct_analysis_setup *setup, struct oct_error *err)
+{
+    struct oct_analysis *a = calloc(1, sizeof(*a));
+    enum oct_err e = OCT_OK;
+    *out = NULL;
+    if (!a)
+        return oct_fail(err, OCT_E_NO_MEMORY, "flow: out of memory");
+    a->is_angiogram = is_angiogram;
+    a->input = *setup->input;
+    a->scan = oct_flow_scan(&setup->scan);
+    a->spacing = setup->spacing;
+    a->workers = setup->workers;
+    a->is_live = setup->live;
+    a->n_places = (setup->n_bscans + a->scan.repeats - 1) / a->scan.repeats;
+    a->row_step = oct_enface_row_step(a->n_places, a->input.dims[0]);
+    a->n_rows = (a->n_places + a->row_step - 1) / a->row_step;
+    memcpy(&a->settings, setup->settings, sizeof(a->settings));
+    for (unsigned falls = 0; falls < 2 && !e; falls++)
+        e = oct_flow_optics_init(&a->optics[falls], setup->plan, NULL, a->settings.refractive_index,
+                                 falls, err);
+    e = e ? e : make_parts(a, &a->settings, err);
+    if (e)
+        flow_destroy(a);
+    else
+        *out = a;
+    return e;
+}
+
+static enum oct_err flow_create(struct oct_analysis **out, const struct oct_analysis_setup *setup,
+                                struct oct_image_form *form, struct oct_error *err)
+{
+    const struct oct_image_form *input = setup->input;
+    const enum oct_err e = create(out, false, setup, err);
+    if (e)
+        return e;
+    *form = (struct oct_image_form){
+        .name = "flow",
+        .quantity = OCT_QUANTITY_DECORRELATION,
+        .type = input->type,
+        .rank = 2,
+        .dims = {input->dims[0], input->dims[1]},
+        .spacing_um = {input->spacing_um[0], input->spacing_um[1]},
+        .axes = {"line", "depth"},
+        .bscans_an_image = n_of_group(*out),
+        .numbers = flow_numbers,
+        .n_numbers = N_OF(flow_numbers),
+    };
+    if ((*out)->scan.interleave > 1) {
+        form->rank = 3;
+        form->dims[2] = form->dims[1];
+        form->dims[1] = form->dims[0];
+        form->dims[0] = (*out)->scan.interleave;
+        form->axes[2] = form->axes[1];
+        form->axes[1] = form->axes[0];
+        form->axes[0] = "place";
+        form->spacing_um[2] = form->spacing_um[1];
+        form->spacing_um[1] = form->spacing_um[0];
+        form->spacing_um[0] = setup->spacing.bscan_um * (*out)->scan.repeats;
+    }
+    return OCT_OK;
+}
+
+static enum oct_err angiogram_create(struct oct_analysis **out,
+                                     const struct oct_analysis_setup *setup,
+                                     struct oct_image_form *form, struct oct_error *err)
+{
+    const enum oct_err e = create(out, true, setup, err);
+    if (!e)
+        *form = (struct oct_image_form){
+            .name = "angiogram",
+            .quantity = OCT_QUANTITY_SIGNIFICANCE,
+            .type = OCT_SAMPLE_F32,
+            .rank = 2,
+            .dims = {(*out)->n_rows, setup->input->dims[0]},
+            .spacing_um = {setup->spacing.bscan_um * (*out)->scan.repeats * (*out)->row_step,
+                           setup->spacing.line_um},
+            .axes = {"place", "line"},
+            .of_volume = true,
+            .bscans_an_image = n_of_group(*out),
+            .numbers = angiogram_numbers,
+            .n_numbers = N_OF(angiogram_numbers),
+        };
+    return e;
+}
+
+static enum oct_err flow_settings_check(const void *settings,
+                                        const struct oct_analysis_setup *setup,
+                                        struct oct_error *err)
+{
+    const struct oct_flow_settings *s = settings;
+    return s->enabled ? oct_flow_check("flow", setup->input->dims[0], setup->input->dims[1],
+                                       &setup->scan, err)
+                      : OCT_OK;
+}
+
+static void flow_join(void *settings, const struct oct_analysis_session *session)
+{
+    ((struct oct_flow_settings *)settings)->refractive_index = session->refractive_index;
+}
+
+static bool angiogram_is_asked(const void *settings)
+{
+    return ((const struct oct_flow_settings *)settings)->enabled;
+}
+
+const struct oct_analysis_ops oct_flow_cpu = {
+    .name = "flow",
+    .backend = "cpu",
+    .meaning = "What moves between the B-scans of a place: one picture of it a place.",
+    .input = OCT_STAGE_COMPLEX,
+    .settings_bytes = sizeof(struct oct_flow_settings),
+    .keys = {{.params = &oct_flow_params}},
+    .section = "Blood flow: topics and datasets `flow`, `angiogram`; needs scan.repeats.",
+    .join = flow_join,
+    .check = flow_settings_check,
+    .create = flow_create,
+    .run =
+        {
+            .push = flow_push,
+            .take = flow_take,
+            .end = flow_end,
+            .reset = flow_reset,
+            .configure = flow_configure,
+            .is_at_rest = flow_is_at_rest,
+            .destroy = flow_destroy,
+        },
+};
+
+const struct oct_analysis_ops oct_angiogram_cpu = {
+    .name = "angiogram",
+    .backend = "cpu",
+    .meaning = "The flow of a volume from above, of depths between layers: one row a place.",
+    .input = OCT_STAGE_COMPLEX,
+    .settings_bytes = sizeof(struct oct_flow_settings),
+    .settings_of = "flow",
+    .join = flow_join,
+    .check = flow_settings_check,
+    .is_asked = angiogram_is_asked,
+    .create = angiogram_create,
+    .run =
+        {
+            .push = flow_push,
+            .take = angiogram_take,
+            .end = flow_end,
+            .reset = flow_reset,
+            .configure = flow_configure,
+            .is_at_rest = flow_is_at_rest,
+            .destroy = flow_destroy,
+        },
+};

@@ -1,0 +1,332 @@
+/* Loops over depths, for the instruction set that the file is compiled for. */
+#include "analysis/flow/kernels.h"
+#include "pipeline/base/vector.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#define UNROLL _Pragma("GCC unroll 16")
+#define LEAST_SHARE 0.05f  /* of the intensity, that is left when the noise is taken off */
+#define LEAST_SIGNAL 0.05f /* over the noise */
+#define NEAR 0.20271003f   /* tan 0.2 */
+#define LEAST_Z 3.0f       /* of flow that is projected onto what lies below */
+
+INLINE float sum_of(vec v)
+{
+    float lanes_of[WIDTH], sum = 0;
+    store(lanes_of, v);
+    for (unsigned i = 0; i < WIDTH; i++)
+        sum += lanes_of[i];
+    return sum;
+}
+
+/* WIDTH values re, im to planes. */
+INLINE void unravel(const float *values, vec *re, vec *im)
+{
+    const vec low = load(values), high = load(values + WIDTH);
+#if defined(__AVX512F__)
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
+    *re = _mm512_permutex2var_ps(low, even, high);
+    *im = _mm512_permutex2var_ps(low, odd, high);
+#elif defined(__AVX2__)
+    const __m256d even = _mm256_castps_pd(_mm256_shuffle_ps(low, high, 0x88));
+    const __m256d odd = _mm256_castps_pd(_mm256_shuffle_ps(low, high, 0xdd));
+    *re = _mm256_castpd_ps(_mm256_permute4x64_pd(even, 0xd8));
+    *im = _mm256_castpd_ps(_mm256_permute4x64_pd(odd, 0xd8));
+#else
+    *re = __builtin_shuffle(low, high, (lanes){0, 2, 4, 6});
+    *im = __builtin_shuffle(low, high, (lanes){1, 3, 5, 7});
+#endif
+}
+
+static float split(const float *restrict values, uint32_t n, float *restrict re, float *restrict im,
+                   float *restrict blocks)
+{
+    float sum = 0;
+    uint32_t d = 0;
+    for (; d + OCT_FLOW_BLOCK <= n; d += OCT_FLOW_BLOCK) {
+        vec block = all(0);
+        UNROLL
+        for (unsigned i = 0; i < OCT_FLOW_BLOCK; i += WIDTH) {
+            vec x, y;
+            unravel(values + 2 * (d + i), &x, &y);
+            store(re + d + i, x);
+            store(im + d + i, y);
+            block += x * x + y * y;
+        }
+        blocks[d / OCT_FLOW_BLOCK] = sum_of(block);
+        sum += blocks[d / OCT_FLOW_BLOCK];
+    }
+    for (; d < n; d++) {
+        re[d] = values[2 * d];
+        im[d] = values[2 * d + 1];
+        sum += re[d] * re[d] + im[d] * im[d];
+    }
+    return sum;
+}
+
+static void cross(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float sum[2])
+{
+    vec re = all(0), im = all(0);
+    float rest[2] = {0, 0};
+    uint32_t d = 0;
+    for (; d + WIDTH <= n; d += WIDTH) {
+        const vec ar = load(a.re + d), ai = load(a.im + d);
+        const vec br = load(b.re + d), bi = load(b.im + d);
+        re += ar * br + ai * bi;
+        im += ai * br - ar * bi;
+    }
+    for (; d < n; d++) {
+        rest[0] += a.re[d] * b.re[d] + a.im[d] * b.im[d];
+        rest[1] += a.im[d] * b.re[d] - a.re[d] * b.im[d];
+    }
+    sum[0] = sum_of(re) + rest[0];
+    sum[1] = sum_of(im) + rest[1];
+}
+
+static void cross_shifts(struct oct_flow_line a, struct oct_flow_line b, uint32_t n,
+                         float sum[OCT_FLOW_SHIFTS][2])
+{
+    vec re[OCT_FLOW_SHIFTS], im[OCT_FLOW_SHIFTS];
+    uint32_t d = 0;
+    UNROLL
+    for (int i = 0; i < (int)OCT_FLOW_SHIFTS; i++)
+        re[i] = im[i] = all(0);
+    for (; d + WIDTH <= n; d += WIDTH) {
+        const vec ar = load(a.re + d), ai = load(a.im + d);
+        UNROLL
+        for (int i = 0; i < (int)OCT_FLOW_SHIFTS; i++) {
+            const vec br = load(b.re + d - i), bi = load(b.im + d - i);
+            re[i] += ar * br + ai * bi;
+            im[i] += ai * br - ar * bi;
+        }
+    }
+    for (int i = 0; i < (int)OCT_FLOW_SHIFTS; i++) {
+        float rest[2] = {0, 0};
+        for (uint32_t at = d; at < n; at++) {
+            rest[0] += a.re[at] * (b.re + at)[-i] + a.im[at] * (b.im + at)[-i];
+            rest[1] += a.im[at] * (b.re + at)[-i] - a.re[at] * (b.im + at)[-i];
+        }
+        sum[i][0] = sum_of(re[i]) + rest[0];
+        sum[i][1] = sum_of(im[i]) + rest[1];
+    }
+}
+
+static void turn_line(struct oct_flow_line from, const float turn[2], uint32_t n,
+                      float *restrict re, float *restrict im, float *restrict power)
+{
+    const float c = turn[0], s = turn[1];
+    for (uint32_t d = 0; d < n; d++) {
+        const float x = from.re[d], y = from.im[d];
+        re[d] = x * c - y * s;
+        im[d] = x * s + y * c;
+        power[d] = x * x + y * y;
+    }
+}
+
+static void alike(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *restrict same)
+{
+    const float *restrict ar = a.re, *restrict ai = a.im, *restrict br = b.re, *restrict bi = b.im;
+    for (uint32_t d = 0; d < n; d++)
+        same[d] += ar[d] * br[d] + ai[d] * bi[d];
+}
+
+static void powers(const float *restrict power_a, const float *restrict power_b, uint32_t n,
+                   float *restrict both)
+{
+    for (uint32_t d = 0; d < n; d++)
+        both[d] += 0.5f * (power_a[d] + power_b[d]);
+}
+
+static void product(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *restrict re,
+                    float *restrict im)
+{
+    const float *restrict ar = a.re, *restrict ai = a.im, *restrict br = b.re, *restrict bi = b.im;
+    for (uint32_t d = 0; d < n; d++) {
+        re[d] = ar[d] * br[d] + ai[d] * bi[d];
+        im[d] = ai[d] * br[d] - ar[d] * bi[d];
+    }
+}
+
+static void modulus(const float *restrict re, const float *restrict im, uint32_t n,
+                    float *restrict same)
+{
+    for (uint32_t d = 0; d < n; d++)
+        same[d] += sqrtf(re[d] * re[d] + im[d] * im[d]);
+}
+
+static void amplitudes(const float *restrict power_a, const float *restrict power_b, float share,
+                       uint32_t n, float *restrict same, float *restrict both)
+{
+    for (uint32_t d = 0; d < n; d++) {
+        const float sum = power_a[d] + power_b[d];
+        const float share_alike = 2 * sqrtf(power_a[d] * power_b[d]) / (sum > 0 ? sum : 1);
+        same[d] += share * (sum > 0 ? share_alike : 1);
+        both[d] += share;
+    }
+}
+
+static void add(const float *restrict power, uint32_t n, float *restrict sum, float *restrict count)
+{
+    for (uint32_t d = 0; d < n; d++) {
+        sum[d] += power[d];
+        count[d] += 1;
+    }
+}
+
+static void mean_of(const float *restrict sum, const float *restrict count, uint32_t n,
+                    float *restrict mean)
+{
+    for (uint32_t d = 0; d < n; d++)
+        mean[d] = sum[d] / count[d];
+}
+
+static void smooth(const float *from, const float *taps, unsigned n_taps, uint32_t n, float *to)
+{
+    for (uint32_t d = 0; d < n; d += 2 * WIDTH) {
+        const float *at = from + d;
+        vec first = all(taps[0]) * load(at), second = all(taps[0]) * load(at + WIDTH);
+        for (int t = 1; t < (int)n_taps; t++) {
+            const vec tap = all(taps[t]);
+            first += tap * (load(at - t) + load(at + t));
+            second += tap * (load(at + WIDTH - t) + load(at + WIDTH + t));
+        }
+        store(to + d, first);
+        store(to + d + WIDTH, second);
+    }
+}
+
+static void combine(const float *const *rows, const float *taps, unsigned n_rows, uint32_t n,
+                    float *to)
+{
+    for (uint32_t d = 0; d < n; d += 2 * WIDTH) {
+        vec first = all(0), second = all(0);
+        for (unsigned i = 0; i < n_rows; i++) {
+            const vec tap = all(taps[i]);
+            first += tap * load(rows[i] + d);
+            second += tap * load(rows[i] + d + WIDTH);
+        }
+        store(to + d, first);
+        store(to + d + WIDTH, second);
+    }
+}
+
+static void judge(const float *restrict same, const float *restrict both,
+                  const float *restrict weight, const float *restrict intensity,
+                  const float *restrict count, float noise, float noise_pairs, uint32_t n,
+                  float *restrict d, float *restrict isnr)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const float least = LEAST_SHARE * both[i], left = both[i] - noise_pairs * weight[i];
+        const float mean = intensity[i] / count[i], signal = mean - noise;
+        const float low = LEAST_SIGNAL * noise;
+        d[i] = 1 - same[i] / (left > least ? left : least);
+        isnr[i] = noise / (signal > low ? signal : low);
+    }
+}
+
+static void score(const float *restrict d, const float *restrict isnr, float bulk, float share,
+                  float least, uint32_t n, float *restrict z)
+{
+    for (uint32_t i = 0; i < n; i++)
+        z[i] = (d[i] - bulk) / sqrtf(share * isnr[i] * isnr[i] + least * least);
+}
+
+/* In the noise d may be anything. */
+static void project(const float *d, float *z, const float *isnr, uint32_t n, uint32_t reach,
+                    float bulk, float share, float *strongest)
+{
+    float most = 0;
+    for (uint32_t at = 0; at + reach < n; at += WIDTH) {
+        const vec top = all(most), here = load(d + at);
+        const lanes flows = below(all(LEAST_Z), load(z + at)), lit = below(load(isnr + at), all(1));
+        store(strongest + at, top);
+        if (!bits_of(below(top, choose(flows, choose(lit, here, top), top))))
+            continue;
+        for (uint32_t i = at; i < at + WIDTH && i < n; i++) {
+            most = z[i] > LEAST_Z && isnr[i] < 1 && d[i] > most ? d[i] : most;
+            strongest[i] = most;
+        }
+    }
+    for (uint32_t at = reach; at < n; at++) {
+        const float own = d[at] - bulk; /* z over this is 1 / sd */
+        const float less = share * strongest[at - reach] * z[at] / own;
+        z[at] -= fabsf(own) > 0 ? less : 0;
+    }
+}
+
+/* To 2e-6 rad. */
+INLINE float angle_of(float re, float im)
+{
+    const float x = fabsf(re), y = fabsf(im), low = x < y ? x : y, high = x < y ? y : x;
+    const float t = low / (high > 0 ? high : 1), t2 = t * t;
+    const float first =
+        t *
+        (0.99997726f +
+         t2 * (-0.33262347f +
+               t2 * (0.19354346f + t2 * (-0.11643287f + t2 * (0.05265332f + t2 * -0.01172120f)))));
+    const float half = y > x ? 1.57079633f - first : first;
+    const float whole = re < 0 ? 3.14159265f - half : half;
+    return im < 0 ? -whole : whole;
+}
+
+static void angle(const float *restrict re, const float *restrict im, uint32_t n,
+                  float *restrict rad)
+{
+    for (uint32_t d = 0; d < n; d++)
+        rad[d] = angle_of(re[d], im[d]);
+}
+
+static void sum_near(struct oct_flow_line smooth, struct oct_flow_line z, uint32_t n, float sum[2])
+{
+    vec re = all(0), im = all(0);
+    uint32_t d = 0;
+    for (; d + WIDTH <= n; d += WIDTH) {
+        const vec x = load(smooth.re + d) * all(NEAR), y = load(smooth.im + d);
+        const lanes low = below(y, x), high = below(all(0) - y, x);
+        re += choose(low, choose(high, load(z.re + d), all(0)), all(0));
+        im += choose(low, choose(high, load(z.im + d), all(0)), all(0));
+    }
+    sum[0] = sum_of(re);
+    sum[1] = sum_of(im);
+    for (; d < n; d++)
+        if (fabsf(smooth.im[d]) < NEAR * smooth.re[d]) {
+            sum[0] += z.re[d];
+            sum[1] += z.im[d];
+        }
+}
+
+static void speed(struct oct_flow_line smooth, const float *restrict intensity, float weight,
+                  float noise, float least, float per_rad, uint32_t n, float *restrict v)
+{
+    const float *restrict re = smooth.re, *restrict im = smooth.im;
+    for (uint32_t d = 0; d < n; d++) {
+        const float length2 = re[d] * re[d] + im[d] * im[d], light = least * intensity[d];
+        const bool is_seen = length2 >= light * light && intensity[d] > 2 * noise * weight;
+        v[d] = is_seen ? per_rad * angle_of(re[d], im[d]) : NAN;
+    }
+}
+
+const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
+    .split = split,
+    .cross = cross,
+    .cross_shifts = cross_shifts,
+    .turn = turn_line,
+    .alike = alike,
+    .powers = powers,
+    .product = product,
+    .modulus = modulus,
+    .amplitudes = amplitudes,
+    .add = add,
+    .mean = mean_of,
+    .smooth = smooth,
+    .combine = combine,
+    .judge = judge,
+    .score = score,
+    .project = project,
+    .angle = angle,
+    .sum_near = sum_near,
+    .speed = speed,
+};

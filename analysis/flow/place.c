@@ -1,0 +1,628 @@
+#include "analysis/flow/place.h"
+
+#include "kernels/device/workers.h"
+#include "numeric/order.h"
+#include "pipeline/base/aligned.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PI 3.14159265358979323846
+#define BRIGHT 0.1f       /* isnr where bulk motion is looked at */
+#define TISSUE 1.0f       /* isnr of tissue */
+#define LEAST_BRIGHT 100u /* voxels */
+#define LEAST_SD 0.02     /* of d in still tissue */
+#define LOOKED_AT 32768u  /* voxels of a place at which b and the SNR are looked at, about */
+#define LEAST_LIGHT 0.05  /* a pair that is darker beside its noise says nothing of motion */
+#define MOST_BANDS 4u
+#define BANDS_OF(method) ((method) == OCT_FLOW_SSADA ? MOST_BANDS : 1u)
+#define ROW_MARGIN OCT_FLOW_MARGIN
+
+/* A repeat of an A-line, moved and turned: planes and power, [bands]. */
+struct moved {
+    float *re, *im, *power[MOST_BANDS];
+    bool came;
+    unsigned repeat;
+    uint32_t first, end; /* depths */
+};
+
+/* Memory of a worker: rows with margins, zeros but for what a line writes between them. */
+struct scratch {
+    float *memory;
+    struct moved moved[2];
+    float *same, *both, *intensity, *re, *im; /* what is smoothed along the depth */
+    float *smooth[3];                         /* what is smoothed */
+    float *weight, *count;                    /* pairs and repeats, of a line or in its window */
+    float *strongest;
+};
+enum { N_ROWS = 2 * (2 + MOST_BANDS) + 11 };
+
+/* What is true of an A-line. */
+struct line {
+    uint64_t repeats, pairs; /* bit r: repeat r came; bit r: so did r + 1 */
+    uint32_t first, end;     /* depths that a pair has */
+    double snr;
+    uint32_t n_tissue, n_looked, n_bright;
+};
+
+struct oct_flow_place {
+    struct oct_flow_place_setup setup;
+    struct oct_flow_optics optics;
+    const struct oct_flow_kernels *k;
+    struct oct_flow_window window;
+    unsigned n_bands, n_band_taps;
+    float band_taps[OCT_FLOW_MOST_RADIUS + 1];
+    float *band_re, *band_im; /* [bands][stride] exp(-2 pi i d K_k) */
+    size_t stride;
+    uint32_t look_step; /* depths from one voxel that is looked at to the next */
+    unsigned n_scratches;
+    struct scratch *scratch; /* [n_scratches] */
+    struct line *line;       /* [M] */
+    float *map;              /* [4][M][stride]: smoothed along the depth; the last: isnr */
+    float *bright;           /* [M][D / look_step + 1] */
+    float *share;            /* [2][R][stride] where pairs and repeats are, smoothed */
+    double (*alike)[2];      /* [M][R] of a pair: |sum of B_r conj B_r-1|, and its mean power */
+    float *d, *z, *projected, *intensity; /* [M][D] */
+
+    /* Of the place at hand. */
+    const struct oct_flow_bscan *const *repeats;
+    int32_t lines[OCT_FLOW_MOST_REPEATS], depths[OCT_FLOW_MOST_REPEATS];
+    struct oct_flow_found found;
+    double samples; /* Q */
+};
+
+static uint64_t bit(unsigned i)
+{
+    return UINT64_C(1) << i;
+}
+
+static float *map_row(const struct oct_flow_place *p, unsigned map, uint32_t j)
+{
+    return p->map + ((size_t)map * p->setup.n_lines + j) * p->stride;
+}
+
+/* ---- life ---- */
+
+static void finish_scratches(struct oct_flow_place *p)
+{
+    for (unsigned i = 0; i < p->n_scratches && p->scratch; i++)
+        free(p->scratch[i].memory);
+    free(p->scratch);
+}
+
+static bool init_scratch(struct scratch *s, size_t stride)
+{
+    s->memory = oct_aligned_calloc(64, N_ROWS * stride, sizeof(float));
+    if (!s->memory)
+        return false;
+    float *at = s->memory + ROW_MARGIN;
+    float **rows[N_ROWS] = {&s->same,   &s->both,      &s->intensity, &s->re,
+                            &s->im,     &s->smooth[0], &s->smooth[1], &s->smooth[2],
+                            &s->weight, &s->count,     &s->strongest};
+    unsigned n = 11;
+    for (unsigned i = 0; i < 2; i++) {
+        rows[n++] = &s->moved[i].re;
+        rows[n++] = &s->moved[i].im;
+        for (unsigned band = 0; band < MOST_BANDS; band++)
+            rows[n++] = &s->moved[i].power[band];
+    }
+    for (unsigned i = 0; i < N_ROWS; i++)
+        *rows[i] = at + i * stride;
+    return true;
+}
+
+/* The bands of SSADA: a Gaussian over k of a quarter of the band's width, full at half maximum, is
+ * one over the depth, turned about its middle. */
+static void init_bands(struct oct_flow_place *p)
+{
+    const double *turns = p->optics.turns, width = (turns[1] - turns[0]) / MOST_BANDS;
+    p->n_bands = BANDS_OF(p->setup.method);
+    if (p->n_bands == 1)
+        return;
+    p->n_band_taps = oct_flow_taps(sqrt(2 * log(2)) / (PI * width), p->band_taps);
+    for (unsigned band = 0; band < p->n_bands; band++)
+        for (uint32_t d = 0; d < p->setup.depth; d++) {
+            const double turn = 2 * PI * fmod((turns[0] + (band + 0.5) * width) * d, 1);
+            p->band_re[band * p->stride + d] = (float)cos(turn);
+            p->band_im[band * p->stride + d] = (float)-sin(turn);
+        }
+}
+
+static bool alloc_place(struct oct_flow_place *p)
+{
+    const struct oct_flow_place_setup *s = &p->setup;
+    const size_t m = s->n_lines, n = m * s->depth;
+    const bool has_bands = s->method == OCT_FLOW_SSADA;
+    bool is_whole = true;
+    p->line = calloc(m, sizeof(*p->line));
+    p->map = oct_aligned_calloc(64, 4 * m * p->stride, sizeof(float));
+    p->bright = malloc(m * (s->depth / p->look_step + 1) * sizeof(float));
+    p->share = oct_aligned_calloc(64, 2 * s->n_repeats * p->stride, sizeof(float));
+    p->alike = calloc(m * s->n_repeats, sizeof(*p->alike));
+    p->d = malloc((n + 16) * sizeof(float)); /* whole registers are read behind the last */
+    p->z = malloc((n + 16) * sizeof(float));
+    p->intensity = malloc(n * sizeof(float));
+    p->projected = s->projection > 0 ? malloc((n + 16) * sizeof(float)) : p->z;
+    p->band_re = has_bands ? calloc(MOST_BANDS * p->stride, sizeof(float)) : NULL;
+    p->band_im = has_bands ? calloc(MOST_BANDS * p->stride, sizeof(float)) : NULL;
+    p->scratch = calloc(p->n_scratches, sizeof(*p->scratch));
+    for (unsigned i = 0; i < p->n_scratches && p->scratch && is_whole; i++)
+        is_whole = init_scratch(&p->scratch[i], p->stride);
+    return p->line && p->map && p->bright && p->share && p->alike && p->d && p->z && p->projected &&
+           p->intensity && p->scratch && is_whole && (!has_bands || (p->band_re && p->band_im));
+}
+
+enum oct_err oct_flow_place_create(struct oct_flow_place **place,
+                                   const struct oct_flow_place_setup *setup, struct oct_error *err)
+{
+    struct oct_flow_place *p = calloc(1, sizeof(*p));
+    *place = NULL;
+    if (p) {
+        const uint64_t n = (uint64_t)setup->n_lines * setup->depth;
+        p->setup = *setup;
+        p->optics = *setup->optics;
+        p->k = oct_flow_kernels();
+        p->stride = oct_flow_stride(setup->depth);
+        p->look_step = (uint32_t)((n + LOOKED_AT - 1) / LOOKED_AT);
+        p->n_scratches = setup->workers ? oct_workers_n_threads(setup->workers) + 1 : 1;
+        oct_flow_window_init(&p->window, setup->sigma_lines, setup->sigma_depth);
+    }
+    if (!p || !alloc_place(p)) {
+        oct_flow_place_destroy(p);
+        return oct_fail(err, OCT_E_NO_MEMORY, "flow: out of memory for places of %u x %u",
+                        setup->n_lines, setup->depth);
+    }
+    init_bands(p);
+    *place = p;
+    return OCT_OK;
+}
+
+void oct_flow_place_destroy(struct oct_flow_place *p)
+{
+    if (!p)
+        return;
+    finish_scratches(p);
+    free(p->line);
+    free(p->map);
+    free(p->bright);
+    free(p->share);
+    free(p->alike);
+    free(p->d);
+    if (p->projected != p->z)
+        free(p->projected);
+    free(p->z);
+    free(p->intensity);
+    free(p->band_re);
+    free(p->band_im);
+    free(p);
+}
+
+/* ---- where repeats lie ---- */
+
+/* Whole shifts onto the first, as sums of those between neighbours. */
+static enum oct_err register_repeats(struct oct_flow_place *p, struct oct_error *err)
+{
+    const struct oct_flow_bscan *before = NULL;
+    double lines = 0, depths = 0;
+    for (unsigned r = 0; r < p->setup.n_repeats; r++) {
+        const struct oct_flow_bscan *b = p->repeats[r];
+        struct oct_flow_shift shift = {0, 0, 0};
+        p->found.shift[r][0] = p->found.shift[r][1] = NAN;
+        if (!b)
+            continue;
+        const enum oct_err e =
+            before ? oct_flow_shift_find(before, b, p->setup.workers, &shift, err) : OCT_OK;
+        if (e)
+            return e;
+        p->found.shift[r][0] = lines += shift.lines;
+        p->found.shift[r][1] = depths += shift.depth;
+        p->lines[r] = (int32_t)lround(lines);
+        p->depths[r] = (int32_t)lround(depths);
+        before = b;
+    }
+    return OCT_OK;
+}
+
+/* The depths of repeat r that lie in the picture once it is moved; *end is at least *first. */
+static void range_of(const struct oct_flow_place *p, unsigned r, uint32_t *first, uint32_t *end)
+{
+    const int64_t depth = p->setup.depth, shift = p->depths[r];
+    const int64_t from = shift > 0 ? shift : 0, to = shift < 0 ? depth + shift : depth;
+    *first = (uint32_t)(from < depth ? from : depth);
+    *end = (uint32_t)(to > *first ? to : *first);
+}
+
+static void pair_range(const struct oct_flow_place *p, unsigned r, uint32_t *first, uint32_t *end)
+{
+    uint32_t a, b;
+    range_of(p, r, first, end);
+    range_of(p, r + 1, &a, &b);
+    *first = *first > a ? *first : a;
+    *end = *end < b ? *end : b;
+    *end = *end > *first ? *end : *first;
+}
+
+/* Where pairs and repeats are along the depth, smoothed as what they add to. */
+static void share_depths(struct oct_flow_place *p)
+{
+    const unsigned n = p->setup.n_repeats;
+    float *row = p->scratch[0].same;
+    for (unsigned i = 0; i < 2 * n; i++) {
+        const unsigned r = i % n;
+        uint32_t first = 0, end = 0;
+        if (i >= n && p->repeats[r])
+            range_of(p, r, &first, &end);
+        else if (i < n && r + 1 < n && p->repeats[r] && p->repeats[r + 1])
+            pair_range(p, r, &first, &end);
+        for (uint32_t d = 0; d < p->setup.depth; d++)
+            row[d] = d >= first && d < end;
+        p->k->smooth(row, p->window.depth, p->window.n_depth, p->setup.depth,
+                     p->share + i * p->stride);
+    }
+}
+
+/* ---- sums of an A-line ---- */
+
+/* The parts of the spectrum, each by its own power. */
+static void split_bands(const struct oct_flow_place *p, struct scratch *s, struct moved *m,
+                        struct oct_flow_line line, uint32_t n)
+{
+    const uint32_t whole = p->setup.depth;
+    for (unsigned band = 0; band < p->n_bands; band++) {
+        const struct oct_flow_line turn = {p->band_re + band * p->stride,
+                                           p->band_im + band * p->stride};
+        const struct oct_flow_line smooth = {s->smooth[0], s->smooth[1]};
+        memset(s->re, 0, whole * sizeof(float));
+        memset(s->im, 0, whole * sizeof(float));
+        p->k->product(line, turn, n, s->re + m->first, s->im + m->first);
+        p->k->smooth(s->re, p->band_taps, p->n_band_taps, whole, s->smooth[0]);
+        p->k->smooth(s->im, p->band_taps, p->n_band_taps, whole, s->smooth[1]);
+        p->k->turn(smooth, (const float[2]){1, 0}, whole, s->re, s->im, m->power[band]);
+    }
+}
+
+/* Repeat r of line j, moved onto the first one's place and turned onto `before`. */
+static void move_line(const struct oct_flow_place *p, struct scratch *s, struct moved *m,
+                      const struct moved *before, unsigned r, uint32_t j, double alike[2])
+{
+    const struct oct_flow_bscan *b = p->repeats[r];
+    const int64_t from = (int64_t)j - p->lines[r];
+    float turn[2] = {1, 0}, sum[2];
+    m->repeat = r;
+    m->came = b && from >= 0 && from < b->n_lines && b->power[from] > 0;
+    if (!m->came)
+        return;
+    range_of(p, r, &m->first, &m->end);
+    const uint32_t n = m->end - m->first;
+    const struct oct_flow_line line =
+        oct_flow_bscan_line(b, (uint32_t)from, (ptrdiff_t)m->first - p->depths[r]);
+    if (before->came && before->repeat + 1 == r) {
+        uint32_t first, end;
+        pair_range(p, r - 1, &first, &end);
+        p->k->cross(
+            (struct oct_flow_line){before->re + first, before->im + first},
+            (struct oct_flow_line){line.re + (first - m->first), line.im + (first - m->first)},
+            end - first, sum);
+        const float length = hypotf(sum[0], sum[1]);
+        alike[0] = (double)length;
+        if (length > 0 && p->setup.method == OCT_FLOW_COMPLEX) {
+            turn[0] = sum[0] / length;
+            turn[1] = sum[1] / length;
+        }
+    }
+    p->k->turn(line, turn, n, m->re + m->first, m->im + m->first, m->power[0] + m->first);
+    p->k->add(m->power[0] + m->first, n, s->intensity + m->first, s->count + m->first);
+    if (p->n_bands > 1)
+        split_bands(p, s, m, line, n);
+}
+
+static void add_cdv(const struct oct_flow_place *p, struct scratch *s, struct oct_flow_line a,
+                    struct oct_flow_line b, uint32_t first, uint32_t n)
+{
+    const uint32_t depth = p->setup.depth;
+    memset(s->re, 0, depth * sizeof(float));
+    memset(s->im, 0, depth * sizeof(float));
+    p->k->product(a, b, n, s->re + first, s->im + first);
+    p->k->smooth(s->re, p->window.depth, p->window.n_depth, depth, s->smooth[0]);
+    p->k->smooth(s->im, p->window.depth, p->window.n_depth, depth, s->smooth[1]);
+    p->k->modulus(s->smooth[0], s->smooth[1], depth, s->same);
+}
+
+static void add_pair(const struct oct_flow_place *p, struct scratch *s, const struct moved *a,
+                     const struct moved *b)
+{
+    uint32_t first, end;
+    pair_range(p, a->repeat, &first, &end);
+    const uint32_t n = end - first;
+    const struct oct_flow_line of_a = {a->re + first, a->im + first};
+    const struct oct_flow_line of_b = {b->re + first, b->im + first};
+    switch (p->setup.method) {
+    case OCT_FLOW_COMPLEX:
+        p->k->alike(of_a, of_b, n, s->same + first);
+        p->k->powers(a->power[0] + first, b->power[0] + first, n, s->both + first);
+        break;
+    case OCT_FLOW_CDV:
+        add_cdv(p, s, of_a, of_b, first, n);
+        p->k->powers(a->power[0] + first, b->power[0] + first, n, s->both + first);
+        break;
+    case OCT_FLOW_SSADA:
+    case OCT_FLOW_AMPLITUDE:
+        for (unsigned band = 0; band < p->n_bands; band++)
+            p->k->amplitudes(a->power[band] + first, b->power[band] + first,
+                             1.0f / (float)p->n_bands, n, s->same + first, s->both + first);
+        break;
+    }
+}
+
+static void sum_line(struct oct_flow_place *p, struct scratch *s, uint32_t j)
+{
+    const uint32_t depth = p->setup.depth;
+    struct line *line = &p->line[j];
+    struct moved *before = &s->moved[0], *now = &s->moved[1];
+    *line = (struct line){.first = depth};
+    memset(s->same, 0, depth * sizeof(float));
+    memset(s->both, 0, depth * sizeof(float));
+    memset(s->intensity, 0, depth * sizeof(float));
+    memset(s->count, 0, depth * sizeof(float));
+    before->came = false;
+    for (unsigned r = 0; r < p->setup.n_repeats; r++) {
+        double *alike = p->alike[(size_t)j * p->setup.n_repeats + r];
+        alike[0] = alike[1] = 0;
+        move_line(p, s, now, before, r, j, alike);
+        if (!now->came)
+            continue;
+        line->repeats |= bit(r);
+        if (before->came && before->repeat + 1 == r) {
+            uint32_t first, end;
+            pair_range(p, r - 1, &first, &end);
+            add_pair(p, s, before, now);
+            alike[1] = 0.5 * (double)(p->repeats[r]->power[(int64_t)j - p->lines[r]] +
+                                      p->repeats[r - 1]->power[(int64_t)j - p->lines[r - 1]]);
+            line->pairs |= end > first ? bit(r - 1) : 0;
+            line->first = first < line->first ? first : line->first;
+            line->end = end > line->end ? end : line->end;
+        }
+        struct moved *next = before;
+        before = now;
+        now = next;
+    }
+}
+
+static void sum_lines(void *context, unsigned piece, unsigned worker)
+{
+    struct oct_flow_place *p = context;
+    struct scratch *s = &p->scratch[worker];
+    const struct oct_flow_window *w = &p->window;
+    const bool is_smooth = p->setup.method == OCT_FLOW_CDV; /* along the depth already */
+    for (uint32_t j = piece * OCT_FLOW_LINES;
+         j < (piece + 1) * OCT_FLOW_LINES && j < p->setup.n_lines; j++) {
+        sum_line(p, s, j);
+        p->k->mean(s->intensity, s->count, p->setup.depth,
+                   p->intensity + (size_t)j * p->setup.depth);
+        if (is_smooth)
+            memcpy(map_row(p, 0, j), s->same, p->setup.depth * sizeof(float));
+        else
+            p->k->smooth(s->same, w->depth, w->n_depth, p->setup.depth, map_row(p, 0, j));
+        p->k->smooth(s->both, w->depth, w->n_depth, p->setup.depth, map_row(p, 1, j));
+        p->k->smooth(s->intensity, w->depth, w->n_depth, p->setup.depth, map_row(p, 2, j));
+    }
+}
+
+/* ---- the window along A-lines, and what follows from the sums ---- */
+
+/* The lines of the window about line j, and their taps. */
+struct around {
+    uint32_t first;
+    unsigned n;
+    float taps[2 * OCT_FLOW_MOST_RADIUS + 1];
+};
+
+static struct around look_around(const struct oct_flow_place *p, uint32_t j)
+{
+    const uint32_t radius = p->window.n_lines - 1;
+    struct around a = {.first = j > radius ? j - radius : 0};
+    const uint32_t end = j + radius < p->setup.n_lines ? j + radius + 1 : p->setup.n_lines;
+    for (uint32_t i = a.first; i < end; i++)
+        a.taps[a.n++] = p->window.lines[i < j ? j - i : i - j];
+    return a;
+}
+
+static void combine_map(const struct oct_flow_place *p, const struct around *a, unsigned map,
+                        float *to)
+{
+    const float *rows[2 * OCT_FLOW_MOST_RADIUS + 1];
+    for (unsigned i = 0; i < a->n; i++)
+        rows[i] = map_row(p, map, a->first + i);
+    p->k->combine(rows, a->taps, a->n, p->setup.depth, to);
+}
+
+/* The pairs, or the repeats, that the window of a line holds. */
+static void weigh(const struct oct_flow_place *p, const struct around *a, bool repeats, float *to)
+{
+    const float *rows[OCT_FLOW_MOST_REPEATS];
+    float taps[OCT_FLOW_MOST_REPEATS] = {0};
+    const unsigned n = p->setup.n_repeats;
+    for (unsigned r = 0; r < n; r++) {
+        rows[r] = p->share + ((repeats ? n : 0) + r) * p->stride;
+        for (unsigned i = 0; i < a->n; i++) {
+            const struct line *line = &p->line[a->first + i];
+            if ((repeats ? line->repeats : line->pairs) & bit(r))
+                taps[r] += a->taps[i];
+        }
+    }
+    p->k->combine(rows, taps, n, p->setup.depth, to);
+}
+
+/* Voxels that are looked at. */
+static void look_at_line(struct oct_flow_place *p, uint32_t j, const float *d, const float *isnr)
+{
+    struct line *line = &p->line[j];
+    const uint32_t step = p->look_step, start = (step - (uint32_t)(j % step)) % step;
+    float *bright = p->bright + (size_t)j * (p->setup.depth / step + 1);
+    for (uint32_t at = start; at < line->end; at += step) {
+        if (at < line->first)
+            continue;
+        line->n_looked++;
+        if (isnr[at] < TISSUE) {
+            line->snr += (double)(1 / isnr[at]);
+            line->n_tissue++;
+        }
+        if (isnr[at] < BRIGHT)
+            bright[line->n_bright++] = d[at];
+    }
+}
+
+static void judge_lines(void *context, unsigned piece, unsigned worker)
+{
+    struct oct_flow_place *p = context;
+    struct scratch *s = &p->scratch[worker];
+    const uint32_t depth = p->setup.depth;
+    const float noise = (float)p->found.noise;
+    const bool has_noise = p->setup.method == OCT_FLOW_COMPLEX || p->setup.method == OCT_FLOW_CDV;
+    for (uint32_t j = piece * OCT_FLOW_LINES;
+         j < (piece + 1) * OCT_FLOW_LINES && j < p->setup.n_lines; j++) {
+        const struct line *line = &p->line[j];
+        float *d = p->d + (size_t)j * depth, *isnr = map_row(p, 3, j);
+        if (line->pairs) {
+            const struct around around = look_around(p, j);
+            for (unsigned map = 0; map < 3; map++)
+                combine_map(p, &around, map, s->smooth[map]);
+            weigh(p, &around, false, s->weight);
+            weigh(p, &around, true, s->count);
+            p->k->judge(s->smooth[0], s->smooth[1], s->weight, s->smooth[2], s->count, noise,
+                        has_noise ? noise : 0, depth, d, isnr);
+            look_at_line(p, j, d, isnr);
+        }
+        const uint32_t first = line->pairs ? line->first : depth, end = line->end;
+        for (uint32_t at = 0; at < first; at++)
+            d[at] = NAN;
+        for (uint32_t at = end > first ? end : first; at < depth; at++)
+            d[at] = NAN;
+    }
+}
+
+static void score_lines(void *context, unsigned piece, unsigned worker)
+{
+    struct oct_flow_place *p = context;
+    const uint32_t depth = p->setup.depth;
+    const double bulk = p->found.bulk, least = bulk > LEAST_SD ? bulk : LEAST_SD;
+    for (uint32_t j = piece * OCT_FLOW_LINES;
+         j < (piece + 1) * OCT_FLOW_LINES && j < p->setup.n_lines; j++) {
+        const uint64_t pairs = p->line[j].pairs;
+        const double n = __builtin_popcountll(pairs), m = __builtin_popcountll(pairs & pairs >> 1);
+        const double share = n > 0 ? (n + m / 2) / (n * n) / p->samples : 1;
+        const float *d = p->d + (size_t)j * depth;
+        float *z = p->z + (size_t)j * depth;
+        p->k->score(d, map_row(p, 3, j), (float)bulk, (float)share, (float)least, depth, z);
+        if (p->setup.projection > 0) {
+            float *projected = p->projected + (size_t)j * depth;
+            memcpy(projected, z, depth * sizeof(*z));
+            p->k->project(d, projected, map_row(p, 3, j), depth,
+                          (uint32_t)p->setup.projection_px + 1, (float)bulk,
+                          (float)p->setup.projection, p->scratch[worker].strongest);
+        }
+    }
+}
+
+/* ---- a place ---- */
+
+/* b, and what the tissue's light is. */
+static void look_at_place(struct oct_flow_place *p)
+{
+    const size_t row = p->setup.depth / p->look_step + 1;
+    size_t n_bright = 0, n_tissue = 0, n_looked = 0;
+    double snr = 0;
+    for (uint32_t j = 0; j < p->setup.n_lines; j++) {
+        const struct line *line = &p->line[j];
+        memmove(p->bright + n_bright, p->bright + j * row, line->n_bright * sizeof(float));
+        n_bright += line->n_bright;
+        n_tissue += line->n_tissue;
+        n_looked += line->n_looked;
+        snr += line->snr;
+    }
+    p->found.tissue = n_looked ? (double)n_tissue / (double)n_looked : 0;
+    p->found.snr_db = n_tissue ? 10 * log10(snr / (double)n_tissue) : NAN;
+    if (n_bright * p->look_step < LEAST_BRIGHT)
+        return;
+    const float low = oct_floats_select(p->bright, n_bright, (n_bright - 1) / 2);
+    const float high = oct_floats_select(p->bright, n_bright, n_bright / 2);
+    p->found.bulk = fmax(0, 0.5 * ((double)low + (double)high));
+}
+
+/* A blink leaves nothing of a pair: the share that the worst one lost. */
+static double worst_pair(const struct oct_flow_place *p)
+{
+    double worst = 0;
+    for (unsigned r = 1; r < p->setup.n_repeats; r++) {
+        double same = 0, both = 0, noise = 0;
+        for (uint32_t j = 0; j < p->setup.n_lines; j++) {
+            const double *alike = p->alike[(size_t)j * p->setup.n_repeats + r];
+            same += alike[0];
+            both += alike[1];
+            noise += alike[1] > 0 ? p->found.noise * p->setup.depth : 0;
+        }
+        if (both - noise > LEAST_LIGHT * both)
+            worst = fmax(worst, 1 - same / (both - noise));
+    }
+    return worst;
+}
+
+static bool are_identical(const struct oct_flow_place *p)
+{
+    const struct oct_flow_bscan *before = NULL;
+    bool any = false;
+    for (unsigned r = 0; r < p->setup.n_repeats; r++) {
+        const struct oct_flow_bscan *b = p->repeats[r];
+        if (b && before && !oct_flow_bscan_is_same(before, b))
+            return false;
+        any = any || (b && before && b->has_lines);
+        before = b ? b : before;
+    }
+    return any;
+}
+
+static void measure_noise(struct oct_flow_place *p)
+{
+    uint32_t block;
+    const double found = oct_flow_noise_find(p->repeats, p->setup.n_repeats, &block);
+    double rho2[OCT_FLOW_LAGS];
+    p->found.noise = fmax(p->setup.noise > 0 ? p->setup.noise : found, 1e-12);
+    if (!p->optics.has_rho)
+        oct_flow_noise_correlate(p->repeats, p->setup.n_repeats, block, rho2);
+    p->samples = oct_flow_noise_samples(p->setup.sigma_lines, p->setup.sigma_depth,
+                                        p->optics.has_rho ? p->optics.rho2 : rho2);
+}
+
+static unsigned count_pairs(const struct oct_flow_place *p)
+{
+    unsigned n = 0;
+    for (unsigned r = 1; r < p->setup.n_repeats; r++)
+        n += p->repeats[r - 1] && p->repeats[r];
+    return n;
+}
+
+enum oct_err oct_flow_place_find(struct oct_flow_place *p,
+                                 const struct oct_flow_bscan *const *repeats,
+                                 struct oct_flow_found *found, struct oct_error *err)
+{
+    const unsigned n_pieces = oct_flow_pieces(p->setup.n_lines);
+    p->repeats = repeats;
+    p->found = (struct oct_flow_found){
+        .d = p->d, .z = p->z, .projected = p->projected, .intensity = p->intensity};
+    p->found.n_pairs = count_pairs(p);
+    p->found.identical = are_identical(p);
+    const enum oct_err e = register_repeats(p, err);
+    if (e)
+        return e;
+    measure_noise(p);
+    share_depths(p);
+    oct_workers_run(p->setup.workers, n_pieces, sum_lines, p);
+    oct_workers_run(p->setup.workers, n_pieces, judge_lines, p);
+    look_at_place(p);
+    oct_workers_run(p->setup.workers, n_pieces, score_lines, p);
+    p->found.moved =
+        p->found.bulk > p->setup.max_bulk || worst_pair(p) > 0.5 * (1 + p->setup.max_bulk);
+    *found = p->found;
+    return OCT_OK;
+}
