@@ -360,9 +360,9 @@ uint64_t oct_flow_phantom_render(struct oct_flow_phantom *p, uint32_t b, uint16_
     return n_clipped;
 }
 
-/* With w = dq/di, noise is sum var w^2 / N^2 and tissue (m / 2)^2 times: scatterers in a depth pixel
- * weighed by the beam's square, their mean square, and P2 / N^2 sum source^2 w, the sum over depths
- * of a point's image. */
+/* With w = dq/di, noise is sum var w^2 / N^2 and tissue (m / 2)^2 times: scatterers in a depth
+ * pixel weighed by the beam's square, their mean square, and P2 / N^2 sum source^2 w, the sum
+ * over depths of a point's image. */
 static void set_light(struct oct_flow_phantom *p)
 {
     struct oct_spectrometer *s = &p->spectrometer;

@@ -1,20 +1,20 @@
-/* A phantom of blood flow: scatterers in still tissue and in vessels, before a spectrometer, in a scan
- * that repeats its places.
+/* A phantom of blood flow: scatterers in still tissue and in vessels, before a spectrometer, in a
+ * scan that repeats its places.
  *
  * Tissue from 100 to 400 um below zero delay (path in tissue), uniform but for a brighter band at
- * the top and at the bottom. x runs along a B-scan from A-line to A-line, y from place to place, z
- * deeper. The beam's field falls as exp(-2 r^2 / w^2), w = 7 um, so that two places dx apart
+ * the top and at the bottom. x runs along a B-scan from A-line to A-line, y from place to place,
+ * z deeper. The beam's field falls as exp(-2 r^2 / w^2), w = 7 um, so that two places dx apart
  * correlate by exp(-dx^2 / w^2). A vessel is a cylinder through the field, about along y; its
- * scatterers move along its axis by v (1 - (r / R)^2), and come back after 64 um. Below it the phase
- * of light may jitter (tails). A fringe of scatterer s at sample i is
+ * scatterers move along its axis by v (1 - (r / R)^2), and come back after 64 um. Below it the
+ * phase of light may jitter (tails). A fringe of scatterer s at sample i is
  *
  *     source_i m a_s cos(2 k_i n z_s),  m such that tissue has the SNR on average
  *
  * in E|B|^2 over that of the camera's noise, both of contract section 6's B.
  *
  * B-scan b of the volume begins (4/3) b M / line rate; its A-lines follow at the line rate. The
- * tissue moves meanwhile: fixation 0.2 mm/s along the beam and 0.07 aside, strong 1 and 0.5; a burst
- * moves it 30 um aside within one B-scan.
+ * tissue moves meanwhile: fixation 0.2 mm/s along the beam and 0.07 aside, strong 1 and 0.5; a
+ * burst moves it 30 um aside within one B-scan.
  *
  * Same setup, same bytes, whatever the number of threads. One thread uses a phantom at a time. */
 #ifndef OCT_SYNTH_FLOW_H

@@ -16,8 +16,8 @@ struct oct_synth_flow {
 
 void oct_synth_flow_init(struct oct_synth_flow *flow);
 
-/* Makes the recording, and the calibration folder unless it is NULL. raw: plain samples. Returns the
- * exit status; says what is wrong. */
+/* Makes the recording, and the calibration folder unless it is NULL. raw: plain samples. Returns
+ * the exit status; says what is wrong. */
 int oct_synth_flow_make(const struct oct_synth_flow *flow, struct oct_config *config,
                         const char *out, bool raw, const char *calibration,
                         enum oct_eye_motion motion, unsigned n_blinks, uint64_t seed);

@@ -2,17 +2,17 @@
  *
  * Input: complex depth values. All are at rest until their section's `enabled` is set.
  *
- * flow        [M][D] a place of scan.repeats B-scans: d (place.h) where z, projected, is flow.min_z or more, else
- *             0; NaN (u8: 0) where no pair has it; of the sample type of pictures, 0..1. With
- *             scan.interleave [K][M][D], a group of places an image. Numbers of a place (of a group
- *             the worst): enum oct_flow_number
+ * flow        [M][D] a place of scan.repeats B-scans: d (place.h) where z, projected, is flow.min_z
+ *             or more, else 0; NaN (u8: 0) where no pair has it; of the sample type of
+ *             pictures, 0..1. With scan.interleave [K][M][D], a group of places an image. Numbers
+ *             of a place (of a group the worst): enum oct_flow_number
  * angiogram   [P][M] f32 a volume: the largest z of flow.slab (slab.h) in each A-line; NaN where
  *             nothing has come, no layer is known, or the place has moved. More than
  *             OCT_ENFACE_MOST_VALUES are thinned out as en face is. Awake with flow.enabled
  * velocity    f32 mm/s (rad where k is not known): lines: [M / L][D] a B-scan, L scan.line_repeats;
  *             bscans: [M][D] a place (velocity.h), with scan.interleave [K][M][D]
- * trace       f32 rows time_s, nm (rad), sd_nm: one a B-scan, M of M-mode, where scan.line_repeats is
- *             scan.lines (trace.h). It begins anew with an acquisition
+ * trace       f32 rows time_s, nm (rad), sd_nm: one a B-scan, M of M-mode, where
+ *             scan.line_repeats is scan.lines (trace.h). It begins anew with an acquisition
  *
  * Wavelengths, if the plan has them, say which way phases turn; a k map does not: then
  * flow.wavelengths does. B-scans are grouped by their numbers; a lost one leaves the pairs there
@@ -86,7 +86,8 @@ oct_flow_place_setup_of(const struct oct_flow_settings *settings, uint32_t n_lin
                         unsigned n_repeats, const struct oct_spacing *spacing,
                         const struct oct_flow_optics *optics, struct oct_workers *workers);
 
-/* OCT_E_CONFIG: no flow can be found in such a scan: a place has one B-scan, or B-scans are small. */
+/* OCT_E_CONFIG: no flow can be found in such a scan: a place has one B-scan, or B-scans are
+ * small. */
 enum oct_err oct_flow_check(const char *name, uint32_t n_lines, uint32_t depth,
                             const struct oct_scan_protocol *scan, struct oct_error *err);
 

@@ -1,6 +1,6 @@
 /* The B-scans of one group of a scan that repeats its places (struct oct_scan_protocol), as they
- * come: B-scan n of a group of R K neighbours of a volume, by their numbers, is repeat n / K of place
- * n % K. Those that never come are lost repeats.
+ * come: B-scan n of a group of R K neighbours of a volume, by their numbers, is repeat n / K of
+ * place n % K. Those that never come are lost repeats.
  *
  *     init -> { is_other ? use what is there, clear : ; put -> is_whole ? use, clear : } -> finish
  *

@@ -13,23 +13,23 @@
  *     8  z = (d - b) / sqrt(f isnr^2 / Q + max(0.02, b)^2),  f = (n + m / 2) / n^2
  *        n pairs, m times two of them that share a repeat
  *
- * d is 0 where all is still and 1 where all is new, and to 2 where the phase turns. Of still tissue
- * z has a standard deviation of 1 whatever the light: the signal cancels in both - same, and what is
- * left is |n1 - n2|^2 / 2 - n0. Sources: Makita 2016, Braaf 2018 (noise taken off), Camino 2017
- * (bulk motion), Huang 2019 (inverse SNR).
+ * d is 0 where all is still and 1 where all is new, and to 2 where the phase turns. Of still
+ * tissue z has a standard deviation of 1 whatever the light: the signal cancels in both - same,
+ * and what is left is |n1 - n2|^2 / 2 - n0. Sources: Makita 2016, Braaf 2018 (noise taken off),
+ * Camino 2017 (bulk motion), Huang 2019 (inverse SNR).
  *
- * Moving cells flicker, and so does their shadow: with a projection z becomes z less its share / sd
- * times the largest d with z > 3 and isnr < 1 that lies more than projection_px above (Zhang 2016);
- * sd is the root of step 8.
+ * Moving cells flicker, and so does their shadow: with a projection z becomes z less its share /
+ * sd times the largest d with z > 3 and isnr < 1 that lies more than projection_px above (Zhang
+ * 2016); sd is the root of step 8.
  *
  * Methods beside `complex`, each with its d in place of step 6, and b and z as above: cdv (Braaf
- * 2018: the modulus of each pair, smoothed along the depth, in place of the real part; no step 3),
- * ssada (Jia 2012: 1 - A_r A_r-1 / ((A_r^2 + A_r-1^2) / 2) of the amplitudes in four parts of the
- * spectrum, mean of parts and pairs), amplitude (the same of the whole spectrum).
+ * 2018: the modulus of each pair, smoothed along the depth, in place of the real part; no step
+ * 3), ssada (Jia 2012: 1 - A_r A_r-1 / ((A_r^2 + A_r-1^2) / 2) of the amplitudes in four parts of
+ * the spectrum, mean of parts and pairs), amplitude (the same of the whole spectrum).
  *
  * An A-line that did not come, and a pair of which one B-scan did not come, are left out of all
- * sums. A voxel that no pair has is NaN. The same bytes for any number of threads. One thread uses
- * a place at a time. */
+ * sums. A voxel that no pair has is NaN. The same bytes for any number of threads. One thread
+ * uses a place at a time. */
 #ifndef OCT_ANALYSIS_FLOW_PLACE_H
 #define OCT_ANALYSIS_FLOW_PLACE_H
 

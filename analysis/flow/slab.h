@@ -1,5 +1,5 @@
-/* Depths of an A-line that are looked at from above, or whose movement is followed: the whole of it,
- * pixels from A to just before B (A:B), or depths between layers, also by name
+/* Depths of an A-line that are looked at from above, or whose movement is followed: the whole of
+ * it, pixels from A to just before B (A:B), or depths between layers, also by name
  * (analysis/layers/measure/slab.h).
  *
  * Pure. */

@@ -147,8 +147,8 @@ static double bessel_i0(double x)
     return sum;
 }
 
-/* x(d - part) = sum over i of taps[i] x[d + N_TAPS / 2 - 1 - i] of what turns by about half a turn a
- * depth; 0 <= part < 1. */
+/* x(d - part) = sum over i of taps[i] x[d + N_TAPS / 2 - 1 - i] of what turns by about half a
+ * turn a depth; 0 <= part < 1. */
 static void make_taps(double part, double taps[N_TAPS])
 {
     for (int i = 0; i < N_TAPS; i++) {

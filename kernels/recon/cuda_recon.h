@@ -36,8 +36,8 @@ enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
                                    enum oct_cuda_kernels kernels, unsigned max_batch,
                                    unsigned n_streams, bool has_complex, struct oct_error *err);
 
-/* has_complex: jobs may ask for complex values, for which there is room on the device then. The plan
- * is read during create only. *recon is NULL on error. */
+/* has_complex: jobs may ask for complex values, for which there is room on the device then. The
+ * plan is read during create only. *recon is NULL on error. */
 enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **recon, unsigned device,
                                    const struct oct_plan *plan, enum oct_cuda_kernels kernels,
                                    unsigned max_batch, bool has_complex,

@@ -5,8 +5,8 @@
  *                 delays a picture by one message at most
  *     spectrum    a few times a second the middle A-line of the newest B-scan as the camera saw it,
  *                 with how many samples of that B-scan reached the camera's limit (spectrum.h)
- *     complex     the complex values of B-scans, [M][D][2], where a pipeline is given: asked for while
- *                 somebody subscribes, so that they are made for nobody else
+ *     complex     the complex values of B-scans, [M][D][2], where a pipeline is given: asked for
+ *                 while somebody subscribes, so that they are made for nobody else
  *     any source  the images of a ring, under the name of their form (image_header.h), as soon as
  *                 they are there; dropped where nobody subscribes to them
  *

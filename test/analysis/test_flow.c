@@ -113,8 +113,8 @@ static struct oct_plan *truth_plan(const char *phantom)
     return plan;
 }
 
-/* Where the mean signal of the neighbourhood is above the noise, and no edge of a moved repeat is in
- * the window: there the reference wraps round. */
+/* Where the mean signal of the neighbourhood is above the noise, and no edge of a moved repeat is
+ * in the window: there the reference wraps round. */
 static bool is_judged(const struct oct_flow_found *f, size_t i)
 {
     const size_t j = i / TRUTH_DEPTH, d = i % TRUTH_DEPTH;

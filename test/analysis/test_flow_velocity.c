@@ -150,7 +150,7 @@ static void lines_of_a_point_are_summed(void **state)
     free(v);
 }
 
-/* Between B-scans that drift: each pair has its bulk phase, and results lie where the first does. */
+/* Between B-scans that drift: each pair has its bulk phase, results lie where the first does. */
 static void repeats_are_registered_and_summed(void **state)
 {
     enum { R = 3 };

@@ -255,7 +255,8 @@ static void a_late_one_leaves_out_whole_groups(void **state)
     close_stage_rig(&r);
 }
 
-/* One that is late at each B-scan may have to leave a group that it began, and none in its middle. */
+/* One that is late at each B-scan may have to leave a group that it began, and none in its
+ * middle. */
 static void a_group_that_is_left_is_left_for_good(void **state)
 {
     static const struct script script = {.push_us = 20000};

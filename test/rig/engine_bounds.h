@@ -35,8 +35,8 @@ bool oct_bound_float(struct oct_worst *worst, const struct oct_scene *scene, boo
                      const float *pixels);
 
 /* Complex values: with nufft within its accuracy of the oracle's, else within -100 dB, of the
- * largest amplitude, which a crop may not show: or within 1e-7 of the largest sample. A missing line
- * is NaN. */
+ * largest amplitude, which a crop may not show: or within 1e-7 of the largest sample. A missing
+ * line is NaN. */
 bool oct_bound_complex(struct oct_worst *worst, const struct oct_scene *scene, const float *z);
 
 /* lo and hi: within 0.02 dB of the oracle's.

@@ -19,8 +19,9 @@ struct oct_slot {
     size_t bytes, values_bytes, complex_bytes;
 };
 
-/* The engine may be asked for complex values. False when this machine cannot run the engine or the instruction set asked for (the reason is
- * printed as a TAP comment); any other failure fails the test. */
+/* The engine may be asked for complex values. False when this machine cannot run the engine or
+ * the instruction set asked for (the reason is printed as a TAP comment); any other failure fails
+ * the test. */
 bool oct_rig_open(struct oct_rig *rig, const struct oct_engine_ops *ops,
                   const struct oct_engine_options *options, const struct oct_scene *scene,
                   enum oct_sample_type sample_type);

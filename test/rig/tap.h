@@ -1,12 +1,13 @@
-/* What every cmocka test file includes: cmocka's own needs, in its order, and how a case is written.
+/* What every cmocka test file includes: cmocka's own needs, in its order, and how a case is
+ * written.
  *
  *     TEST(rows_are_read_in_any_order)
  *     {
  *         assert_int_equal(...);
  *     }
  *
- * A test program is one such file: its cases run in their order, in an empty folder that is removed
- * after them. A file with a main of its own runs them by test_run, all others by that of
+ * A test program is one such file: its cases run in their order, in an empty folder that is
+ * removed after them. A file with a main of its own runs them by test_run, all others by that of
  * test/rig/main.c. */
 #ifndef OCT_TEST_RIG_TAP_H
 #define OCT_TEST_RIG_TAP_H

@@ -176,8 +176,8 @@ static enum oct_err read_layer(struct oct_flow_job *f, const char *group, unsign
     return e;
 }
 
-/* Of a file those that slabs name, and ILM and RPE for the ETDRS grid; before version 0.2 there were
- * no others, under another name. */
+/* Of a file those that slabs name, and ILM and RPE for the ETDRS grid; before version 0.2 there
+ * were no others, under another name. */
 static enum oct_err find_layers(struct oct_flow_job *f, struct oct_error *err)
 {
     bool needs = false, is_needed[OCT_N_LAYERS] = {[OCT_LAYER_ILM] = true, [OCT_LAYER_RPE] = true};
