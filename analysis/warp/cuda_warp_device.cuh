@@ -38,10 +38,9 @@ struct device {
     float *whole_fixed, *whole_moving;
     uint8_t *mask;
     float *u, *v, *trial; /* [3] */
-    float *warped, *change;
+    float *warped, *pressure;
     float *level_fixed, *level_moving; /* of factors above 1 */
     struct sums *parts;
-    float *longest; /* |v| */
     struct result *d_results;
     struct course *d_course;
     struct tables *d_tables;
@@ -91,11 +90,10 @@ static inline void each_room(struct device *d, const struct oct_warp_setup *setu
     each(d->v, 3 * box.n);
     each(d->trial, 3 * box.n);
     each(d->warped, box.n);
-    each(d->change, box.n);
+    each(d->pressure, box.n);
     each(d->level_fixed, level);
     each(d->level_moving, level);
     each(d->parts, energy_blocks(box));
-    each(d->longest, 1);
     each(d->d_results, OCT_WARP_BATCH);
     each(d->d_course, 1);
     each(d->d_tables, 1);
@@ -121,7 +119,7 @@ static inline void queue_total(struct device *d, uint64_t n_parts, struct course
                                uint32_t index)
 {
     OCT_LAUNCH((total_kernel), dim3(1), dim3(OCT_WARP_THREADS), 0, d->stream->stream, d->parts,
-               (uint32_t)n_parts, d->longest, d->params.lambda, course, d->d_results + index);
+               (uint32_t)n_parts, course, d->d_results + index);
 }
 
 static inline enum oct_err queue_results(struct device *d, uint32_t n, struct oct_error *err)
@@ -141,13 +139,14 @@ static inline enum oct_err queue_check(struct device *d, const float *volume, st
     return queue_results(d, 1, err);
 }
 
-/* Sums of u, and T(h) and J + log J of it. volume: J, may be NULL. */
+/* Sums of u, and T(h) and the pressure of it. volume: J, may be NULL. */
 static inline void queue_sums(struct device *d, const float *u, struct course *course,
                               uint32_t index, float *volume = NULL)
 {
     const uint64_t n = energy_blocks(d->box);
     OCT_LAUNCH((energy_kernel), dim3((uint32_t)n), dim3(OCT_WARP_THREADS), 0, d->stream->stream,
-               d->box, u, d->moving, d->fixed, d->warped, d->change, volume, d->parts, course);
+               d->box, u, d->moving, d->fixed, (float)d->params.lambda, d->warped, d->pressure,
+               volume, d->parts, course);
     queue_total(d, n, course, index);
 }
 
@@ -160,7 +159,7 @@ static inline enum oct_err queue_energy(struct device *d, struct oct_error *err)
 
 static inline struct fields fields_of(const struct device *d)
 {
-    return {d->warped, d->change, d->fixed, (float)d->params.lambda, (float)d->params.kappa};
+    return {d->warped, d->pressure, d->fixed, (float)d->params.lambda, (float)d->params.kappa};
 }
 
 /* Along the A-lines, of three volumes. */
@@ -181,18 +180,14 @@ static inline void queue_drive(struct device *d, float *v, const struct course *
                fields_of(d), d->span, d->taps[2], v, course);
 }
 
-/* u moved by `scale` of the velocity; made again where that is too long. */
+/* u moved by `scale` of the velocity. */
 static inline void queue_step(struct device *d, double scale, const float *u, float *moved,
                               const struct course *course)
 {
     const struct tile &tile = d->tiles[0];
-    struct stride stride = {(float)scale, (float)d->params.most_step, d->longest, false};
-    for (int again = 0; again < 2; again++) {
-        OCT_LAUNCH((step_kernel), dim3((uint32_t)tile_blocks(d->box, 0, tile)),
-                   dim3(OCT_WARP_THREADS), tile_bytes(tile), d->stream->stream, d->box, tile,
-                   d->taps[0], stride, d->v, u, moved, course);
-        stride.is_known = true;
-    }
+    OCT_LAUNCH((step_kernel), dim3((uint32_t)tile_blocks(d->box, 0, tile)), dim3(OCT_WARP_THREADS),
+               tile_bytes(tile), d->stream->stream, d->box, tile, d->taps[0], (float)scale,
+               (float)d->params.most_step, d->v, u, moved, course);
 }
 
 /* n trials, each from the one before; of the first, with is_fresh, the velocity is there. The
@@ -358,7 +353,7 @@ static inline enum oct_err rehearse(struct device *d, struct oct_error *err)
 {
     const struct oct_warp_grid grid = d->grid;
     const struct box finest = d->finest;
-    float *const fields[] = {d->whole_fixed, d->whole_moving, d->warped, d->change};
+    float *const fields[] = {d->whole_fixed, d->whole_moving, d->warped, d->pressure};
     float *scratch[2] = {d->v, d->trial};
     for (uint32_t &side : d->grid.dims)
         side = OCT_WARP_LEAST_SIDE;
@@ -398,7 +393,6 @@ static inline enum oct_err make(struct device *d, const struct oct_warp_setup *s
     e = e ? e : oct_stream_pin(d->stream, &d->h_tables, 1, err);
     e = e ? e : oct_stream_pin(d->stream, &d->h_stage, d->stage_bytes, err);
     e = e ? e : make_tables(d, err);
-    e = e ? e : oct_cuda_stream_clear(d->stream, d->longest, sizeof(float), err);
     return e ? e : rehearse(d, err);
 }
 

@@ -143,11 +143,9 @@ static __device__ inline float sample(const float *volume, const struct box &box
 
 /* Of one block; of all, in the blocks' order. */
 struct sums {
-    double ssd, change; /* sum (T(h) - R)^2, sum (J - 1) log J */
+    double ssd, change; /* sum (T(h) - R)^2, and of E what is of J */
     float least;        /* J */
-    float longest;      /* of all alone: |v| of the last step, before it was cut */
     uint32_t n_bad;     /* values that are not finite */
-    uint32_t padding;
 };
 
 static __device__ inline void sums_add(struct sums *to, const struct sums &more)
@@ -160,7 +158,7 @@ static __device__ inline void sums_add(struct sums *to, const struct sums &more)
 
 static __device__ inline struct sums sums_none()
 {
-    return {0, 0, INFINITY, 0, 0, 0};
+    return {0, 0, INFINITY, 0};
 }
 
 /* What a block's threads have, added up in a fixed order, in thread 0. All OCT_WARP_THREADS call
@@ -237,9 +235,9 @@ static __device__ inline void decide_trial(struct course *c, double energy, floa
     c->least = least;
 }
 
-/* parts [n]: of blocks. One block. Of a course the longest is 0 again, for the next step. */
-static __global__ void total_kernel(const struct sums *parts, uint32_t n, float *longest,
-                                    double lambda, struct course *course, struct result *result)
+/* parts [n]: of blocks. One block. */
+static __global__ void total_kernel(const struct sums *parts, uint32_t n, struct course *course,
+                                    struct result *result)
 {
     struct sums own = sums_none();
     const bool is_over = has_ended(course);
@@ -250,17 +248,14 @@ static __global__ void total_kernel(const struct sums *parts, uint32_t n, float 
     own = sums_of_block(own);
     if (threadIdx.x > 0)
         return;
-    own.longest = *longest;
-    *result = {own, own.ssd / 2 + lambda * own.change, !is_over, 0};
-    if (course && !is_over) {
-        *longest = 0;
+    *result = {own, own.ssd / 2 + own.change, !is_over, 0};
+    if (course && !is_over)
         decide_trial(course, result->energy, own.least);
-    }
 }
 
 /* ---- the energy of a displacement ----
  *
- * The energy of a displacement, in one pass: T(h), J, J + log J, and the sums of both terms. A
+ * The energy of a displacement, in one pass: T(h), J, its pressure, and the sums of both terms. A
  * block's threads go along the B-scans, so that u is read once but for its neighbours in the same
  * B-scan, which lie in the first cache. */
 
@@ -344,11 +339,11 @@ static __device__ inline float log_volume(float j)
     return logf(fmaxf(j, 1e-6f));
 }
 
-/* fixed: NaN where it is not compared. warped: T(h); change: J + log J; volume: J, NULL: not
- * wanted; sums: [blocks]. */
+/* fixed: NaN where it is not compared. warped: T(h); pressure: lambda (J + log J) and, where J is
+ * below J1, B log(J / J1); volume: J, NULL: not wanted; sums: [blocks]. */
 static __global__ void __launch_bounds__(OCT_WARP_THREADS)
     energy_kernel(struct box box, const float *u, const float *moving, const float *fixed,
-                  float *warped, float *change, float *volume, struct sums *sums,
+                  float lambda, float *warped, float *pressure, float *volume, struct sums *sums,
                   const struct course *course)
 {
     if (has_ended(course))
@@ -364,12 +359,14 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
             const struct cell cell = cell_of(box, p.x, three.here[0], three.here[1], three.here[2]);
             const float there = sample(moving, box, cell), r = fixed[p.at];
             const float log_j = log_volume(j), off = r == r ? there - r : 0.0f;
+            const float low = fminf(log_j - OCT_WARP_BARRIER_LOG_J, 0.0f);
+            const float less = fminf(j / OCT_WARP_BARRIER_J, 1.0f) - 1;
             warped[p.at] = there;
-            change[p.at] = j + log_j;
+            pressure[p.at] = fmaf(OCT_WARP_BARRIER, low, lambda * (j + log_j));
             if (volume)
                 volume[p.at] = j;
             own.ssd += (double)(off * off);
-            own.change += (double)((j - 1) * log_j);
+            own.change += (double)(lambda * (j - 1) * log_j + OCT_WARP_BARRIER * (less - low));
             own.least = fminf(own.least, j);
         }
     }

@@ -155,14 +155,6 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
 
 /* ---- the last axis with the step ---- */
 
-/* v, in units of the finest spacing, times `scale` is the step; and times most / longest, where
- * that is below 1. */
-struct stride {
-    float scale, most;
-    float *longest; /* |v|; 0 before */
-    bool is_known;  /* else it is found out, and scale alone counts */
-};
-
 /* u'(x) = v(x) + u(x - v(x)) for |v_i| <= 1: the cell is on one side of the voxel or on the
  * other. */
 static __device__ inline void compose_near(const struct box &box, const struct place &p,
@@ -180,17 +172,15 @@ static __device__ inline void compose_near(const struct box &box, const struct p
         moved[i * box.n + p.at] = v[i] + sample(u + i * box.n, box, cell);
 }
 
-/* v: smoothed along depth and A-lines; here along the B-scans, and u' of it. Where the longest is
- * known, nothing is done if that leaves the step as it is. The largest of all is the same in any
- * order. */
+/* v: smoothed along depth and A-lines; here along the B-scans, and u' of it: `scale` of v, of which
+ * `most` at most is taken, in units of the finest spacing. */
 static __global__ void __launch_bounds__(OCT_WARP_THREADS, 4)
-    step_kernel(struct box box, struct tile t, struct taps g, struct stride stride, const float *v,
-                const float *u, float *moved, const struct course *course)
+    step_kernel(struct box box, struct tile t, struct taps g, float scale, float most,
+                const float *v, const float *u, float *moved, const struct course *course)
 {
     OCT_SHARED(float, shared);
-    if (has_ended(course) || (stride.is_known && !(*stride.longest > stride.most)))
+    if (has_ended(course))
         return;
-    const float scale = stride.scale * (stride.is_known ? stride.most / *stride.longest : 1.0f);
     float *taps = shared, *tile = shared + OCT_WARP_TAPS;
     const uint32_t n_d = groups(box.side[2], OCT_WARP_LANES);
     const uint32_t d = blockIdx.x % n_d * OCT_WARP_LANES + threadIdx.x % OCT_WARP_LANES;
@@ -207,7 +197,6 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS, 4)
         smooth_tile(taps, t, tile, sums[i]);
     }
     const uint32_t own = first + threadIdx.x / OCT_WARP_LANES * OCT_WARP_OWN;
-    float longest = 0;
 #pragma unroll
     for (uint32_t k = 0; k < OCT_WARP_OWN; k++) {
         if (d >= box.side[2] || own + k >= box.side[0])
@@ -215,18 +204,14 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS, 4)
         const struct place p = {{own + k, j, d}, line + (own + k) * box.step[0]};
         float length2 = 0, here[3];
 #pragma unroll
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 3; i++)
             length2 = fmaf(sums[i][k], sums[i][k], length2);
-            here[i] = scale * box.per[i] * sums[i][k];
-        }
-        longest = fmaxf(longest, length2);
+        const float part = scale * most / fmaxf(sqrtf(length2), most);
+#pragma unroll
+        for (int i = 0; i < 3; i++)
+            here[i] = part * box.per[i] * sums[i][k];
         compose_near(box, p, here, u, moved);
     }
-    if (stride.is_known)
-        return;
-    longest = sqrtf(reduce_block(longest, [](float *to, float more) { *to = fmaxf(*to, more); }));
-    if (threadIdx.x == 0)
-        atomicMax((uint32_t *)stride.longest, (uint32_t)__float_as_int(longest));
 }
 
 /* ---- the force ---- */
@@ -237,7 +222,7 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS, 4)
 
 /* What the force is of; fixed: NaN where it is not compared. */
 struct fields {
-    const float *warped, *change, *fixed; /* T(h), J + log J, R */
+    const float *warped, *pressure, *fixed; /* T(h), that of J, R */
     float lambda, kappa;
 };
 
@@ -269,13 +254,14 @@ static __device__ inline float force_at(const struct box &box, const struct fiel
     const float off = r == r ? of.warped[line.at + d] - r : 0.0f;
     const uint32_t lows[3] = {line.low[0] + d, line.low[1] + d, line.at + low};
     const uint32_t highs[3] = {line.high[0] + d, line.high[1] + d, line.at + high};
-    float under = fmaf(of.kappa * off, off, 2 * of.lambda + 1e-4f);
+    float under = fmaf(of.kappa * off, off, 8 * of.lambda + OCT_WARP_CONTRAST2);
+    if (of.pressure[line.at + d] < of.lambda * (OCT_WARP_BARRIER_J + OCT_WARP_BARRIER_LOG_J))
+        under += 4 * OCT_WARP_BARRIER;
 #pragma unroll
     for (int i = 0; i < 3; i++) {
         const float each = i < 2 ? line.by[i] : by;
         const float of_warped = each * (of.warped[highs[i]] - of.warped[lows[i]]);
-        const float of_change = each * (of.change[highs[i]] - of.change[lows[i]]);
-        force[i] = off * of_warped - of.lambda * of_change;
+        force[i] = off * of_warped - each * (of.pressure[highs[i]] - of.pressure[lows[i]]);
         under = fmaf(of_warped, of_warped, under);
     }
     return under;

@@ -4,6 +4,7 @@
 #include "kernels/device/workers.h"
 #include "pipeline/base/wide.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,6 +266,8 @@ struct course {
     void *context;
     struct oct_warp_energy now;
     double fallen[OCT_WARP_FALL_STEPS]; /* E of the newest steps, by number % 5 */
+    double scale;                       /* of steps; at most 1 */
+    unsigned n_taken;                   /* in a row, since the scale is what it is */
     struct oct_warp_level *level;
 };
 
@@ -274,27 +277,38 @@ static bool is_good(const struct oct_warp_energy *trial, const struct oct_warp_e
     return trial->energy <= now->energy && !folds; /* NaN is not */
 }
 
+static void take(struct course *c, const struct oct_warp_energy *trial)
+{
+    c->now = *trial;
+    c->ops->accept(c->context);
+    if (c->scale < 1 && ++c->n_taken == OCT_WARP_LONGER_STEPS) {
+        c->scale *= 2;
+        c->n_taken = 0;
+    }
+}
+
 /* *taken: false after all halvings. */
 static enum oct_err take_step(struct course *c, bool *taken, struct oct_error *err)
 {
-    double scale = 1;
     *taken = false;
-    for (unsigned n = 0;; n++, scale /= 2) {
+    for (unsigned n = 0;; n++) {
         struct oct_warp_energy trial;
-        enum oct_err e = c->ops->step(c->context, scale, err);
+        const unsigned n_alike = c->scale < 1 ? OCT_WARP_LONGER_STEPS - c->n_taken : UINT_MAX;
+        enum oct_err e = c->ops->step(c->context, c->scale, n_alike, err);
         if (e == OCT_OK)
             e = c->ops->evaluate(c->context, true, &trial, err);
         if (e != OCT_OK)
             return e;
         if (is_good(&trial, &c->now)) {
-            c->now = trial;
-            c->ops->accept(c->context);
+            take(c, &trial);
             *taken = true;
             return OCT_OK;
         }
         if (n == OCT_WARP_MOST_HALVINGS)
             return OCT_OK;
         c->level->halvings++;
+        c->scale /= 2;
+        c->n_taken = 0;
         e = c->ops->evaluate(c->context, false, &trial, err);
         if (e != OCT_OK)
             return e;
@@ -331,7 +345,7 @@ enum oct_err oct_warp_descend(const struct oct_warp_descent_ops *ops, void *cont
                               const struct oct_warp_progress *progress,
                               struct oct_warp_level *level, struct oct_error *err)
 {
-    struct course c = {.ops = ops, .context = context, .level = level};
+    struct course c = {.ops = ops, .context = context, .scale = 1, .level = level};
     *level = (struct oct_warp_level){.factor = params->factor[index]};
     enum oct_err e = begin_course(&c, err);
     level->energy_first = c.now.energy;

@@ -82,6 +82,15 @@ INLINE vec log_of(vec x)
            whole * all(0.693359375F);
 }
 
+INLINE vec root_of(vec v)
+{
+    float lane[WIDTH];
+    store(lane, v);
+    for (unsigned i = 0; i < WIDTH; i++)
+        lane[i] = __builtin_sqrtf(lane[i]);
+    return load(lane);
+}
+
 INLINE double sum_of(vec v)
 {
     float lane[WIDTH];
@@ -335,26 +344,30 @@ INLINE vec residual_of(const struct oct_warp_pass *p, size_t at, size_t left, ve
     return r * load(compared);
 }
 
-/* T(h) and P = J + log J of a row, with its sums. */
+/* T(h) and the pressure P = lambda (J + log J) + B log(J / J1), the latter where J < J1, of a row,
+ * with its sums. */
 static void make_row(const struct oct_warp_pass *p, uint32_t b, uint32_t j, float *scratch,
-                     float *warped, float *change, struct oct_warp_plane_sums *sums)
+                     float *warped, float *pressure, struct oct_warp_plane_sums *sums)
 {
     const size_t n_d = p->dims[2], at = oct_warp_row_of(p, b, j);
     const struct rows rows = rows_of(p, b, j, scratch);
+    const vec lambda = all(p->lambda), barrier = all(OCT_WARP_BARRIER);
     vec ssd = all(0), distance = all(0), least = all(FAR);
     for (size_t d = 0; d < n_d; d += WIDTH) {
         const size_t left = n_d - d;
         const vec on = ones(left), jacobian = jacobian_of(&rows, d, left);
         const vec log = log_of(larger(jacobian, all(LEAST_LOG)));
+        const vec low = smaller(log - all(OCT_WARP_BARRIER_LOG_J), all(0));
+        const vec less = smaller(jacobian * all(1 / OCT_WARP_BARRIER_J), all(1)) - all(1);
         const vec t = warped_of(p, &rows, b, j, d), r = residual_of(p, at + d, left, t);
         ssd += r * r;
-        distance += on * ((jacobian - all(1)) * log);
+        distance += on * (lambda * (jacobian - all(1)) * log + barrier * (less - low));
         least = smaller(least, choose(below(all(0), on), jacobian, all(FAR)));
         store(warped + d, t);
-        store(change + d, jacobian + log);
+        store(pressure + d, lambda * (jacobian + log) + barrier * low);
     }
     extend(warped, n_d);
-    extend(change, n_d);
+    extend(pressure, n_d);
     sums->ssd += sum_of(ssd);
     sums->change += sum_of(distance);
     const float of_row = least_of(least);
@@ -366,7 +379,7 @@ static void make_row(const struct oct_warp_pass *p, uint32_t b, uint32_t j, floa
 /* Rows of `pitch` floats, the first of which begins PAD floats on. Planes b - 1 .. b + 1 are at
  * slots b % 3. */
 struct ring {
-    float *warped, *change, *velocity, *rows;
+    float *warped, *pressure, *velocity, *rows;
     size_t pitch, plane;
 };
 
@@ -374,7 +387,7 @@ static struct ring ring_of(const struct oct_warp_pass *p, float *scratch)
 {
     const size_t pitch = oct_warp_pitch(p->dims[2]), plane = p->dims[1] * pitch;
     return (struct ring){.warped = scratch,
-                         .change = scratch + 3 * plane,
+                         .pressure = scratch + 3 * plane,
                          .velocity = scratch + 6 * plane,
                          .rows = scratch + 9 * plane,
                          .pitch = pitch,
@@ -385,10 +398,10 @@ static void make_plane(const struct oct_warp_pass *p, const struct ring *ring, u
                        struct oct_warp_plane_sums *sums)
 {
     float *warped = ring->warped + b % 3 * ring->plane + PAD;
-    float *change = ring->change + b % 3 * ring->plane + PAD;
+    float *pressure = ring->pressure + b % 3 * ring->plane + PAD;
     *sums = (struct oct_warp_plane_sums){.least = FAR};
     for (uint32_t j = 0; j < p->dims[1]; j++)
-        make_row(p, b, j, ring->rows, warped + j * ring->pitch, change + j * ring->pitch, sums);
+        make_row(p, b, j, ring->rows, warped + j * ring->pitch, pressure + j * ring->pitch, sums);
 }
 
 INLINE struct around around_in(const struct oct_warp_pass *p, const struct ring *ring,
@@ -407,19 +420,21 @@ INLINE void force_row(const struct oct_warp_pass *p, const struct ring *ring, ui
                       uint32_t j, bool divided, float *to, size_t stride, size_t room)
 {
     const struct around w = around_in(p, ring, ring->warped, b, j);
-    const struct around c = around_in(p, ring, ring->change, b, j);
+    const struct around c = around_in(p, ring, ring->pressure, b, j);
     const size_t n_d = p->dims[2], at = oct_warp_row_of(p, b, j);
-    const vec lambda = all(p->lambda), kappa = all(p->kappa), rest = all(2 * p->lambda + 1e-4F);
+    const vec kappa = all(p->kappa), rest = all(8 * p->lambda + OCT_WARP_CONTRAST2);
+    const vec limit = all(p->lambda * (OCT_WARP_BARRIER_J + OCT_WARP_BARRIER_LOG_J));
     for (size_t d = 0; d < n_d; d += WIDTH) {
         const vec r = residual_of(p, at + d, n_d - d, load(w.here + d));
-        vec slope[3], bend[3], norm = kappa * r * r + rest;
+        const vec stiff = choose(below(load(c.here + d), limit), all(4 * OCT_WARP_BARRIER), all(0));
+        vec slope[3], bend[3], norm = kappa * r * r + rest + stiff;
         gradient(&w, d, WIDTH, slope);
         gradient(&c, d, WIDTH, bend);
         for (int i = 0; i < 3; i++)
             norm += all(p->per_unit2[i]) * slope[i] * slope[i];
         const vec per = all(OCT_WARP_GAIN) / norm;
         for (size_t i = 0; i < 3; i++) {
-            vec f = r * slope[i] - lambda * bend[i];
+            vec f = r * slope[i] - bend[i];
             if (divided)
                 f *= all(p->per_unit2[i]) * per;
             store_part(to + i * stride + d, f, room - d);
@@ -648,13 +663,13 @@ INLINE void gauss_together(const struct strip *s, const float *base, uint32_t ra
     }
 }
 
-/* u' of a row; v: [3] in scratch. Returns the largest |v|^2 before it is scaled. */
-static vec step_row(const struct oct_warp_pass *p, const struct strip *s, uint32_t b, uint32_t j,
-                    const float *velocity)
+/* u' of a row; v: [3] in scratch. */
+static void step_row(const struct oct_warp_pass *p, const struct strip *s, uint32_t b, uint32_t j,
+                     const float *velocity)
 {
     const struct pair pb = pair_of(b, p->dims[0]);
     const size_t n_d = p->dims[2], n = oct_warp_n_of(p);
-    vec largest = all(0);
+    const vec most = all(p->most_step);
     for (size_t d = 0; d < n_d; d += WIDTH) {
         const vec on = ones(n_d - d);
         vec v[3], length2 = all(0);
@@ -662,28 +677,27 @@ static vec step_row(const struct oct_warp_pass *p, const struct strip *s, uint32
         for (size_t c = 0; c < 3; c++) {
             v[c] = on * load(velocity + c * s->pitch + d);
             length2 += v[c] * v[c] / all(p->per_unit2[c]);
-            v[c] *= all(p->scale);
+        }
+        const vec part = all(p->scale) * most / larger(root_of(length2), most);
+        for (size_t c = 0; c < 3; c++) {
+            v[c] *= part;
             h[c] = hat_of(v[c]);
         }
-        largest = larger(largest, length2);
         for (size_t c = 0; c < 3; c++)
             store_part(p->next + c * n + oct_warp_row_of(p, b, j) + d,
                        v[c] + moved(s, &pb, b, j, c, h, d), n_d - d);
     }
-    return largest;
 }
 
 /* B-scans b .. b + TOGETHER - 1 of an A-line, those that there are. */
-static vec step_rows(const struct oct_warp_pass *p, const struct strip *s, uint32_t b, uint32_t j)
+static void step_rows(const struct oct_warp_pass *p, const struct strip *s, uint32_t b, uint32_t j)
 {
-    vec largest = all(0);
     for (size_t c = 0; c < 3; c++)
         for (size_t d = 0; d < p->dims[2]; d += 2 * WIDTH)
             gauss_together(s, s->velocity + ((j - s->j_first) * 3 + c) * s->pitch + d,
                            p->gauss.radius[0], s->smooth + c * s->pitch + d);
     for (uint32_t i = 0; i < TOGETHER && b + i < p->dims[0]; i++)
-        largest = larger(largest, step_row(p, s, b + i, j, s->smooth + i * 3 * s->pitch));
-    return largest;
+        step_row(p, s, b + i, j, s->smooth + i * 3 * s->pitch);
 }
 
 static struct strip strip_of(const struct oct_warp_pass *p, uint32_t j_first, uint32_t j_end,
@@ -709,7 +723,6 @@ static void step(void *pass, unsigned piece, unsigned worker)
     const uint32_t n_b = p->dims[0], radius = p->gauss.radius[0];
     const size_t stride = (strip.n_j - 2) * 3 * strip.pitch;
     uint32_t n_u = 0, n_v = 0; /* loaded */
-    vec largest = all(0);
     for (uint32_t b = 0; b < n_b; b += TOGETHER) {
         for (; n_u < n_b && n_u <= b + TOGETHER; n_u++)
             load_strip(p, &strip, n_u);
@@ -720,9 +733,8 @@ static void step(void *pass, unsigned piece, unsigned worker)
             strip.offsets[k] = (at < n_b ? at : n_b - 1) % strip.n_slots * stride;
         }
         for (uint32_t j = j_first; j < j_end; j++)
-            largest = larger(largest, step_rows(p, &strip, b, j));
+            step_rows(p, &strip, b, j);
     }
-    p->largest[piece] = __builtin_sqrtf(-least_of(-largest));
 }
 
 /* ---- alone ---- */

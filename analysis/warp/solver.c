@@ -25,8 +25,11 @@ void oct_warp_params_default(struct oct_warp_params *params, enum oct_warp_profi
         least = dims[i] < least ? dims[i] : least;
         most = dims[i] > most ? dims[i] : most;
     }
-    *params = (struct oct_warp_params){
-        .profile = profile, .lambda = 5e-4, .sigma = 4, .kappa = 1, .most_step = 0.5};
+    *params = (struct oct_warp_params){.profile = profile,
+                                       .lambda = profile == OCT_WARP_PAPER ? 5e-4 : 1e-3,
+                                       .sigma = 4,
+                                       .kappa = 1,
+                                       .most_step = 0.5};
     for (unsigned i = 0; i < OCT_WARP_MOST_LEVELS; i++) {
         const bool fits = least / factors[i] >= OCT_WARP_LEAST_SIDE || factors[i] == 1;
         if (!fits || (factors[i] == 8 && most <= 256))

@@ -9,13 +9,18 @@
  * The second term is the symmetric Kullback-Leibler distance of h from the identity: where volumes
  * differ by noise alone, log J is centred at 0.
  *
+ * OCT_WARP_OCTD adds a barrier, so that the map resists where it is about to fold and moves on
+ * elsewhere: B sum (J / J1 - 1 - log(J / J1)) over J < J1, with B = 0.1 and J1 = 0.3 (levels.h).
+ *
  * The solver (OCT_WARP_OCTD) goes coarse to fine; a level of factor k above 1 is a Gaussian of
  * 0.5 k voxels and every k-th voxel, centres at k i + (k - 1) / 2 (levels.h says how). Steps
  * h <- h o (id - v), u' = v + u(x - v):
- *     f = (T(h) - R) grad(T(h)) - lambda grad(J + log J)                        (Eulerian gradient)
- *     v = G_sigma * (3 f / (|grad T(h)|^2 + kappa (T(h) - R)^2 + 2 lambda + 1e-4))
- * with |v| <= most_step: a v that is longer anywhere is scaled down everywhere.
- * A step that raises E or takes min J below 0.1 is halved, and after eight halvings ends the level;
+ *     f = (T(h) - R) grad(T(h)) - grad P,  P = lambda (J + log J) + B log(J / J1) [J < J1]
+ *                                                                               (Eulerian gradient)
+ *     v = G_sigma * (12 f / (|grad T(h)|^2 + kappa (T(h) - R)^2 + 8 lambda + 4 B [J < J1] + 0.01))
+ * of which a voxel takes most_step at most.
+ * A step that raises E or takes min J below 0.1 is halved, and with it those that follow, until
+ * five in a row were taken; eight halvings of one end the level;
  * a level ends too when E fell by less than 1e-3 of itself over five steps. A level whose first
  * displacement, from the level before, has min J below 0.1 begins with a smoother one (levels.h).
  * Where the spacing s differs between axes, gradients, sigma and |v| are in units of the finest
@@ -65,7 +70,7 @@ enum oct_warp_profile { OCT_WARP_OCTD, OCT_WARP_PAPER };
 
 struct oct_warp_params {
     enum oct_warp_profile profile;
-    double lambda;    /* 5e-4 */
+    double lambda;    /* 1e-3; OCT_WARP_PAPER: 5e-4 */
     double sigma;     /* of G, in units of the finest spacing of each level; 0.5 to 32; 4 */
     double kappa;     /* 1 */
     double most_step; /* 0.5 */
@@ -148,7 +153,7 @@ struct oct_warp_ops {
     enum oct_err (*jacobian)(struct oct_warp_engine *engine, const float *displacement,
                              float *jacobian, struct oct_error *err);
 
-    /* E and its parts at the finest level, and the profile's force before it is smoothed or
+    /* E and its parts at the finest level, the second with the barrier, and the profile's force before it is smoothed or
      * divided: for tests. [3][V][M][D], per voxel whatever the spacing; fixed and moving as they
      * are, without a level's Gaussian. energy: [3], E, its first and its second term. */
     enum oct_err (*force)(struct oct_warp_engine *engine, const float *fixed, const float *moving,

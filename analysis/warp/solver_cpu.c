@@ -20,7 +20,6 @@ enum {
     ROOM_U, /* [3]: the other displacement beside the caller's */
     ROOM_V, /* [3] */
     ROOM_SUMS,
-    ROOM_LARGEST,
     ROOM_WARPED, /* OCT_WARP_PAPER: the template */
     ROOM_TOTAL,  /* and [3] its displacement of the level's moving volume */
     N_ROOMS
@@ -105,7 +104,6 @@ static void list_rooms(const struct oct_warp_setup *setup, size_t bytes[N_ROOMS]
     bytes[ROOM_MASK] = n_coarse;
     bytes[ROOM_U] = bytes[ROOM_V] = 3 * volume;
     bytes[ROOM_SUMS] = setup->grid.dims[0] * sizeof(struct oct_warp_plane_sums);
-    bytes[ROOM_LARGEST] = setup->grid.dims[1] * sizeof(float);
     bytes[ROOM_WARPED] = is_paper ? volume : 0;
     bytes[ROOM_TOTAL] = is_paper ? 3 * volume : 0;
 }
@@ -184,7 +182,7 @@ static struct oct_warp_energy sum_energy(const struct oct_warp_engine *e)
         sum.change += e->pass.sums[b].change;
         sum.least = fmin(sum.least, (double)e->pass.sums[b].least);
     }
-    sum.energy = sum.ssd / 2 + e->setup.params.lambda * sum.change;
+    sum.energy = sum.ssd / 2 + sum.change;
     return sum;
 }
 
@@ -201,23 +199,17 @@ static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *
     return OCT_OK;
 }
 
-/* |v| is known after the step: where it was too long it is made again. */
-static enum oct_err step(void *context, double scale, struct oct_error *err)
+static enum oct_err step(void *context, double scale, unsigned n_alike, struct oct_error *err)
 {
     struct oct_warp_engine *e = context;
     const unsigned n_strips = (e->pass.dims[1] + e->pass.n_lines - 1) / e->pass.n_lines;
-    const double most = e->setup.params.most_step;
-    double largest = 0;
+    (void)n_alike;
     (void)err;
     e->pass.u = e->current;
     e->pass.next = e->trial;
-    for (unsigned again = 0; again < 2 && (again == 0 || largest > most); again++) {
-        e->pass.scale = (float)(again ? scale * most / largest : scale);
-        run_pass(e, n_strips, e->passes->step);
-        for (unsigned i = 0; i < n_strips && !again; i++)
-            largest = fmax(largest, (double)e->pass.largest[i]);
-        count(e, 3 + 3 + 6);
-    }
+    e->pass.scale = (float)scale;
+    run_pass(e, n_strips, e->passes->step);
+    count(e, 3 + 3 + 6);
     return OCT_OK;
 }
 
@@ -350,7 +342,7 @@ static void force_voxel(const struct oct_warp_pass *p, const uint32_t x[3], size
     derivative(p, x, dh);
     const float jacobian = determinant(dh);
     sums->ssd += (double)(r * r);
-    sums->change += (double)((jacobian - 1) * logf(fmaxf(jacobian, LEAST_LOG)));
+    sums->change += (double)(p->lambda * (jacobian - 1) * logf(fmaxf(jacobian, LEAST_LOG)));
     sums->least = fminf(sums->least, jacobian);
 }
 
@@ -428,10 +420,11 @@ static void step_plane(void *pass, unsigned b, unsigned worker)
     p->sums[b].least = sqrtf(largest);
 }
 
-static enum oct_err step_paper(void *context, double scale, struct oct_error *err)
+static enum oct_err step_paper(void *context, double scale, unsigned n_alike, struct oct_error *err)
 {
     struct oct_warp_engine *e = context;
     double largest = 0;
+    (void)n_alike;
     (void)err;
     e->pass.u = e->current;
     e->pass.next = e->trial;
@@ -539,12 +532,12 @@ static void fill_pass(struct oct_warp_engine *e, unsigned factor)
                                    .kappa = (float)params->kappa,
                                    .gauss = oct_warp_gauss_of(&e->setup.grid, params->sigma),
                                    .sums = e->rooms[ROOM_SUMS],
-                                   .largest = e->rooms[ROOM_LARGEST],
                                    .total = e->rooms[ROOM_TOTAL],
                                    .v = e->rooms[ROOM_V],
                                    .scratch = e->rooms[ROOM_SCRATCH],
                                    .n_scratch = scratch_floats(&e->setup, &n_coarse),
-                                   .scale = 1};
+                                   .scale = 1,
+                                   .most_step = (float)params->most_step};
     oct_warp_level_dims(e->setup.grid.dims, factor, pass->dims);
     for (unsigned i = 0; i < 3; i++)
         pass->per_unit2[i] = (float)((finest / s[i]) * (finest / s[i]));
@@ -689,7 +682,7 @@ static enum oct_err engine_force(struct oct_warp_engine *e, const float *fixed, 
     const struct oct_warp_energy sum = sum_energy(e);
     energy[0] = sum.energy;
     energy[1] = sum.ssd / 2;
-    energy[2] = e->setup.params.lambda * sum.change;
+    energy[2] = sum.change;
     return OCT_OK;
 }
 

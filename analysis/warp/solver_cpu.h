@@ -13,7 +13,7 @@
 
 /* Of one plane. */
 struct oct_warp_plane_sums {
-    double ssd, change; /* sum (T(h) - R)^2, sum (J - 1) log J */
+    double ssd, change; /* sum (T(h) - R)^2, and of E what is of J */
     float least;        /* min J */
 };
 
@@ -29,10 +29,9 @@ struct oct_warp_pass {
     float lambda, kappa;
     float per_unit2[3]; /* voxels per unit of each axis, squared */
     struct oct_warp_gauss gauss;
-    float scale;                      /* s */
+    float scale, most_step;           /* s; |v| in units of the finest spacing */
     struct oct_warp_plane_sums *sums; /* [V] */
-    float *largest; /* [pieces] |v| before it is scaled, in units of the finest spacing */
-    float *scratch; /* [workers][n_scratch] */
+    float *scratch;                   /* [workers][n_scratch] */
     size_t n_scratch;
     unsigned n_pieces; /* of evaluate and force */
     uint32_t n_lines;  /* A-lines of a piece of step */

@@ -47,7 +47,8 @@ struct oct_warp_engine {
     struct course course;              /* to the displacement */
     uint32_t most_steps;
     bool is_fresh; /* the velocity is of the displacement */
-    double scale;  /* of the velocity: the next step's */
+    double scale;  /* of the velocity: the next step's, and of how many behind it, if taken */
+    uint32_t n_alike;
 };
 
 /* ---- a task ---- */
@@ -221,14 +222,14 @@ static struct oct_warp_energy energy_of(const struct result *result)
     return {result->energy, result->sums.ssd, (double)result->sums.least, result->sums.change};
 }
 
-/* Trials from here on, as many as are likely to be taken: one of a part of the velocity. */
+/* Trials from here on, as many as are likely to be taken and are of one scale. */
 static enum oct_err run_steps(struct oct_warp_engine *w, struct oct_error *err)
 {
     const struct course course = w->course;
     const bool is_fresh = w->is_fresh;
     const double scale = w->scale, most = std::min(BATCH_VOXELS / w->n_level, OCT_WARP_BATCH * 1.0);
     const uint32_t left = w->most_steps - std::min(w->most_steps, course.number);
-    const uint32_t n = scale == 1 ? std::max(1u, std::min((uint32_t)most, left)) : 1;
+    const uint32_t n = std::max(1u, std::min({(uint32_t)most, left, w->n_alike}));
     const auto steps = [course, n, scale, is_fresh](struct device *d, struct oct_error *why) {
         return queue_steps(d, course, n, scale, is_fresh, why);
     };
@@ -239,9 +240,9 @@ static enum oct_err run_steps(struct oct_warp_engine *w, struct oct_error *err)
 
 /* What is known of the displacement is not computed again after a trial that was refused; its
  * velocity is still there. Volumes of a step are counted, each read or written once: the force
- * reads T(h), J + log J and R and writes v, which is read and written once more for the A-lines,
+ * reads T(h), its pressure and R and writes v, which is read and written once more for the A-lines,
  * and read by the step with u to write the trial; the energy reads that, T and R and writes T(h)
- * and J + log J. */
+ * and the pressure. */
 static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *energy,
                              struct oct_error *err)
 {
@@ -251,13 +252,12 @@ static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *
         *energy = w->now;
         return OCT_OK;
     }
-    if (w->n_used == w->n_results || w->scale != 1)
+    if (w->n_used == w->n_results)
         e = run_steps(w, err);
     if (e)
         return e;
     const struct result *result = &w->results[w->n_used++];
-    const bool again = (double)result->sums.longest > w->setup.params.most_step;
-    count(w, (w->is_fresh ? 0 : (3 + 3) + 6) + (again ? 18 : 9) + 7);
+    count(w, (w->is_fresh ? 0 : (3 + 3) + 6) + 9 + 7);
     w->is_fresh = true;
     w->trial = *energy = energy_of(result);
     if (w->n_used < w->n_results && !w->results[w->n_used].is_there)
@@ -265,9 +265,11 @@ static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *
     return OCT_OK;
 }
 
-static enum oct_err step(void *context, double scale, struct oct_error *)
+static enum oct_err step(void *context, double scale, unsigned n_alike, struct oct_error *)
 {
-    ((struct oct_warp_engine *)context)->scale = scale;
+    struct oct_warp_engine *w = (struct oct_warp_engine *)context;
+    w->scale = scale;
+    w->n_alike = n_alike;
     return OCT_OK;
 }
 
@@ -416,7 +418,7 @@ static enum oct_err engine_force(struct oct_warp_engine *w, const float *fixed, 
     e = e ? e : run(w, queue_fields, err);
     energy[0] = w->results[0].energy;
     energy[1] = w->results[0].sums.ssd / 2;
-    energy[2] = w->setup.params.lambda * w->results[0].sums.change;
+    energy[2] = w->results[0].sums.change;
     return e ? e : fetch(w, &device::v, force, 3, err);
 }
 

@@ -8,7 +8,11 @@
 
 #define MOST_HALVINGS 8u
 #define LEAST_J 0.1
-#define GAIN 3
+#define GAIN 12
+#define CONTRAST2 0.01
+#define BARRIER 0.1 /* where J is below BARRIER_J; the paper has none */
+#define BARRIER_J 0.3
+#define LONGER_STEPS 5u
 
 static double *get(size_t n)
 {
@@ -164,6 +168,11 @@ double oct_warp_oracle_jacobian(const uint32_t dims[3], const double *displaceme
 
 /* ---- energy and forces ---- */
 
+static double barrier_of(const struct oct_warp_oracle *o, double j)
+{
+    return o->params.profile == OCT_WARP_OCTD && j < BARRIER_J ? BARRIER : 0;
+}
+
 static double residual_at(const struct oct_warp_oracle *o, const double *warped, size_t v)
 {
     return o->mask && !o->mask[v] ? 0 : warped[v] - o->fixed[v];
@@ -179,13 +188,16 @@ double oct_warp_oracle_energy(const struct oct_warp_oracle *o, const double *dis
     for (size_t v = 0; v < n; v++) {
         const double residual = residual_at(o, warped, v), j = jacobian[v];
         squares += residual * residual;
-        distance += j > 0 ? (j - 1) * log(j) : INFINITY;
+        const double x = j / BARRIER_J;
+        distance += j > 0
+                        ? o->params.lambda * (j - 1) * log(j) + barrier_of(o, j) * (x - 1 - log(x))
+                        : INFINITY;
     }
     free(warped);
     free(jacobian);
     if (ssd)
         *ssd = squares;
-    return squares / 2 + o->params.lambda * distance;
+    return squares / 2 + distance;
 }
 
 static void eulerian(const struct oct_warp_oracle *o, const double *displacement, double *force)
@@ -195,12 +207,14 @@ static void eulerian(const struct oct_warp_oracle *o, const double *displacement
     double *warped = get(n), *potential = get(n);
     oct_warp_oracle_warp(dims, o->moving, displacement, warped);
     oct_warp_oracle_jacobian(dims, displacement, potential);
-    for (size_t v = 0; v < n; v++)
-        potential[v] += log(potential[v]);
+    for (size_t v = 0; v < n; v++) {
+        const double j = potential[v];
+        potential[v] = o->params.lambda * (j + log(j)) + barrier_of(o, j) * log(j / BARRIER_J);
+    }
     for (size_t v = 0; v < n; v++)
         for (int i = 0; i < 3; i++)
             force[(size_t)i * n + v] = residual_at(o, warped, v) * difference(dims, warped, v, i) -
-                                       o->params.lambda * difference(dims, potential, v, i);
+                                       difference(dims, potential, v, i);
     free(warped);
     free(potential);
 }
@@ -254,7 +268,7 @@ void oct_warp_oracle_force(const struct oct_warp_oracle *o, const double *displa
 
 static void smooth_along(const uint32_t dims[3], int axis, double sigma, double *volume)
 {
-    const int n = (int)dims[axis], reach = (int)ceil(4 * sigma);
+    const int n = (int)dims[axis], reach = (int)ceil(3 * sigma);
     const size_t step = stride(dims, axis);
     double *weights = get((size_t)(2 * reach + 1)), *line = get((size_t)(n + 2 * reach)), sum = 0;
     for (int k = -reach; k <= reach; k++)
@@ -288,16 +302,18 @@ void oct_warp_oracle_velocity(const struct oct_warp_oracle *o, const double *dis
     const uint32_t *dims = o->grid.dims;
     const struct oct_warp_params *p = &o->params;
     const size_t n = count(dims);
-    double *warped = get(n), unit[3], sigma[3], longest = 0;
+    double *warped = get(n), *jacobian = get(n), unit[3], sigma[3];
     get_units(&o->grid, unit);
     oct_warp_oracle_warp(dims, o->moving, displacement, warped);
+    oct_warp_oracle_jacobian(dims, displacement, jacobian);
     oct_warp_oracle_force(o, displacement, false, velocity);
     for (size_t v = 0; v < n; v++) {
         const double residual = residual_at(o, warped, v);
         double square = 0;
         for (int i = 0; i < 3; i++)
             square += pow(difference(dims, warped, v, i) / unit[i], 2);
-        const double divisor = square + p->kappa * residual * residual + 2 * p->lambda + 1e-4;
+        const double divisor = square + p->kappa * residual * residual + 8 * p->lambda + CONTRAST2 +
+                               4 * barrier_of(o, jacobian[v]);
         for (size_t i = 0; i < 3; i++)
             velocity[i * n + v] *= GAIN / (unit[i] * divisor);
     }
@@ -305,20 +321,22 @@ void oct_warp_oracle_velocity(const struct oct_warp_oracle *o, const double *dis
         sigma[i] = p->sigma / unit[i];
     for (size_t i = 0; i < 3; i++)
         oct_warp_oracle_smooth(dims, sigma, velocity + i * n);
-    for (size_t v = 0; v < n; v++)
-        longest = fmax(longest, sqrt(pow(velocity[v], 2) + pow(velocity[n + v], 2) +
-                                     pow(velocity[2 * n + v], 2)));
-    const double scale = longest > p->most_step ? p->most_step / longest : 1;
-    for (size_t x = 0; x < 3 * n; x++)
-        velocity[x] *= scale / unit[x / n];
+    for (size_t v = 0; v < n; v++) {
+        const double length =
+            sqrt(pow(velocity[v], 2) + pow(velocity[n + v], 2) + pow(velocity[2 * n + v], 2));
+        for (size_t i = 0; i < 3; i++)
+            velocity[i * n + v] *= fmin(1, p->most_step / length) / unit[i];
+    }
     free(warped);
+    free(jacobian);
 }
 
 /* ---- levels ---- */
 
-/* false: eight halvings did not help, and the displacement is as it was. */
-static bool take_step(const struct oct_warp_oracle *o, double *displacement,
-                      struct oct_warp_level *level)
+/* false: eight halvings did not help, and the displacement is as it was. A step that is taken says
+ * in *scale what the next one begins with; *n_taken: those in a row. */
+static bool take_step(const struct oct_warp_oracle *o, double *displacement, double *scale,
+                      unsigned *n_taken, struct oct_warp_level *level)
 {
     const size_t n = count(o->grid.dims);
     double *velocity = get(3 * n), *next = get(3 * n), *jacobian = get(n);
@@ -326,7 +344,9 @@ static bool take_step(const struct oct_warp_oracle *o, double *displacement,
     oct_warp_oracle_velocity(o, displacement, velocity);
     for (unsigned halvings = 0; halvings <= MOST_HALVINGS && !is_taken; halvings++) {
         double ssd;
-        oct_warp_oracle_compose(o->grid.dims, velocity, pow(0.5, halvings), displacement, next);
+        *scale /= halvings > 0 ? 2 : 1;
+        *n_taken = halvings > 0 ? 0 : *n_taken;
+        oct_warp_oracle_compose(o->grid.dims, velocity, *scale, displacement, next);
         const double least = oct_warp_oracle_jacobian(o->grid.dims, next, jacobian);
         const double energy = oct_warp_oracle_energy(o, next, &ssd);
         level->halvings += halvings > 0;
@@ -338,6 +358,10 @@ static bool take_step(const struct oct_warp_oracle *o, double *displacement,
             memcpy(displacement, next, 3 * n * sizeof(*next));
         }
     }
+    if (*scale < 1 && ++*n_taken == LONGER_STEPS) {
+        *scale *= 2;
+        *n_taken = 0;
+    }
     free(velocity);
     free(next);
     free(jacobian);
@@ -347,7 +371,8 @@ static bool take_step(const struct oct_warp_oracle *o, double *displacement,
 void oct_warp_oracle_level(const struct oct_warp_oracle *o, unsigned iterations,
                            double *displacement, struct oct_warp_level *level)
 {
-    double *jacobian = get(count(o->grid.dims)), before[6];
+    double *jacobian = get(count(o->grid.dims)), before[6], scale = 1;
+    unsigned n_taken = 0;
     *level = (struct oct_warp_level){.factor = 1};
     level->energy_first = level->energy =
         oct_warp_oracle_energy(o, displacement, &level->ssd_first);
@@ -357,7 +382,7 @@ void oct_warp_oracle_level(const struct oct_warp_oracle *o, unsigned iterations,
         before[i % 6] = level->energy;
         if (i >= 5 && before[(i - 5) % 6] - level->energy < 1e-3 * before[(i - 5) % 6])
             break;
-        if (!take_step(o, displacement, level))
+        if (!take_step(o, displacement, &scale, &n_taken, level))
             break;
         level->iterations++;
     }

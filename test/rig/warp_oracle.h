@@ -1,8 +1,8 @@
 /* The registration of analysis/warp/solver.h by its definitions alone, double precision, one
  * thread. Volumes are [V][M][D], fields [3][V][M][D], displacements in voxels. What the contract
- * leaves open is so: a Gaussian is sampled to four sigma and sums to 1, and what lies beyond the
+ * leaves open is so: a Gaussian is sampled to three sigma and sums to 1, and what lies beyond the
  * border is what lies on it; (d_i T)(h) is the derivative of the trilinear interpolant; a velocity
- * longer than most_step anywhere is scaled down everywhere. */
+ * longer than most_step is as long as that, where it is. */
 #ifndef OCT_TEST_RIG_WARP_ORACLE_H
 #define OCT_TEST_RIG_WARP_ORACLE_H
 

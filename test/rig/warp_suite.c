@@ -106,7 +106,7 @@ static void check_force(struct bench *b, enum oct_warp_profile profile)
 {
     const uint32_t *dims = b->setup.grid.dims;
     const bool lagrangian = profile == OCT_WARP_PAPER;
-    b->setup.params.profile = profile;
+    b->setup.params.profile = b->oracle.params.profile = profile;
     struct oct_warp_suite_engine e = oct_warp_suite_open(&b->setup);
     float *force = oct_warp_suite_get(3 * b->n, sizeof(*force));
     double *wanted = oct_warp_suite_get(3 * b->n, sizeof(*wanted)), energy[3], ssd;
@@ -239,7 +239,7 @@ static void compare_course(const struct course *c, const struct oct_warp_level *
     assert_int_equal(level->factor, 1);
     assert_int_equal(level->iterations, wanted->iterations);
     assert_int_equal(level->halvings, wanted->halvings);
-    if (!(away <= 0.01))
+    if (!(away <= 1e-3))
         fail_msg("%s: displacements within %.3g voxel of the oracle's", c->name, away);
     const double pairs[][2] = {{level->energy_first, wanted->energy_first},
                                {level->energy, wanted->energy},
@@ -292,7 +292,7 @@ static const struct course courses[] = {
     {"steps", {24, 22, 37}, {0}, 5e-4, 3, 1, 0.5, 1, 8, false, false},
     {"a stiff map", {20, 23, 24}, {0}, 0.05, 2, 1, 0.5, 1, 8, false, false},
     {"stiffer than the pictures", {20, 23, 24}, {0}, 1, 1.5, 1, 0.5, 1.2, 6, false, true},
-    {"kappa 0, short steps", {20, 23, 24}, {0}, 5e-4, 2, 0, 0.1, 1, 8, false, false},
+    {"kappa 0, short steps", {20, 23, 24}, {0}, 5e-4, 2, 0, 0.1, 1, 6, false, false},
     {"kappa 10", {20, 23, 24}, {0}, 5e-4, 2, 10, 0.5, 1, 8, false, false},
     {"a mask", {20, 23, 24}, {0}, 5e-4, 2, 1, 0.5, 1, 8, true, false},
     {"coarse B-scans", {12, 24, 26}, {3, 1, 1}, 5e-4, 3, 1, 0.5, 1, 8, false, false},

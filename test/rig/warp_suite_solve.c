@@ -146,7 +146,7 @@ static void test_spacing(void **state)
 
 static void test_null(void **state)
 {
-    static const double lambdas[] = {1e-4, 5e-4, 5e-3, 5e-2};
+    static const double lambdas[] = {1e-4, 1e-3, 1e-2, 0.1};
     const struct oct_warp_phantom_setup phantom = {
         .dims = {is_small() ? 24 : 48, is_small() ? 25 : 48, is_small() ? 26 : 48},
         .noise = 0.02,

@@ -38,7 +38,7 @@ static const struct oct_param setting_rows[] = {
     {OCT_PARAM_CHOICE("profile", S, profile, oct_volumes_profile_names), OPTION, .standard = "octd",
      .meaning = "Of the field; paper: the step as it was published."},
     {OCT_PARAM_OF_FORM("lambda", S, lambda, &oct_param_number_or_none), OPTION, .least = 0,
-     .most = 1e6, .standard = "", .takes = "0 to 1e6, or none: 1e-3 of both, 5e-4 of nonlinear",
+     .most = 1e6, .standard = "", .takes = "0 to 1e6, or none: 1e-3, 5e-4 of the paper's nonlinear",
      .meaning = "How stiff the field is."},
     {OCT_PARAM_OF_FORM("sigma", S, sigma, &oct_param_number_or_none), OPTION,
      .least = OCT_OPTION_ABOVE_0, .most = 1e6, .standard = "",
