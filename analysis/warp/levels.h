@@ -84,8 +84,9 @@ void oct_warp_level_displacement(const uint32_t dims[3], unsigned from, unsigned
  * There are two displacements, the current one and a trial. A trial whose E is above the current
  * one's or that takes min J below the least one is made again with half the step, and so are those
  * that follow it, until five in a row were taken; after eight halvings of one the level ends with
- * the current displacement. It ends too when E fell by less than 1e-3 of itself over five steps. The CUDA engine queues several steps and decides the same on the device, in
- * cuda_warp_energy.cuh: what is changed here is changed there. */
+ * the current displacement. It ends too when E fell by less than 1e-3 of itself over five steps.
+ * The CUDA engine queues several steps and decides the same on the device, in cuda_warp_energy.cuh:
+ * what is changed here is changed there. */
 #define OCT_WARP_MOST_HALVINGS 8u
 #define OCT_WARP_LEAST_JACOBIAN 0.1
 #define OCT_WARP_LEAST_FALL 1e-3
