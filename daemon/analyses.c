@@ -151,7 +151,7 @@ void oct_daemon_analyses_configure(struct oct_daemon_analyses *all, const struct
 }
 
 /* Says it once, and again only if it has gone on or come back for long. */
-static void tell_lag(const char *name, struct oct_daemon_lag *lag, uint64_t now_ns)
+static void log_lag(const char *name, struct oct_daemon_lag *lag, uint64_t now_ns)
 {
     if (lag->told_ns && now_ns - lag->told_ns < TELL_EVERY_NS)
         return;
@@ -179,7 +179,7 @@ static void judge_lag(const char *name, struct oct_daemon_lag *lag,
     lag->counts = *now;
     lag->is_late = !is_first && lag->late_share > (lag->is_late ? IN_TIME_SHARE : LATE_SHARE);
     if (lag->is_late)
-        tell_lag(name, lag, now_ns);
+        log_lag(name, lag, now_ns);
 }
 
 void oct_daemon_analyses_look(struct oct_daemon_analyses *all)

@@ -68,8 +68,8 @@ bool oct_daemon_analyses_drain(struct oct_daemon_analyses *analyses);
 /* Readers of their results are gone. */
 void oct_daemon_analyses_destroy(struct oct_daemon_analyses *analyses);
 
-/* Gives those whose settings have changed the new ones, and sends to rest or wakes those whose rest
- * has: what an analysis does anew because of settings is its own. */
+/* Hands changed settings to the analyses that they are of, and pauses or resumes those whose
+ * settings say so. An analysis itself decides what it starts again because of them. */
 void oct_daemon_analyses_configure(struct oct_daemon_analyses *analyses,
                                    const struct oct_config *config);
 

@@ -14,7 +14,8 @@
  * none either. */
 #define LONGEST_STEP_NS UINT64_C(100000000)
 
-static void begin(struct oct_backlog *b, const struct oct_keeper_status *k, uint64_t now_ns)
+static void begin_slowness(struct oct_backlog *b, const struct oct_keeper_status *k,
+                           uint64_t now_ns)
 {
     b->disk_slow = true;
     b->begun_ns = now_ns;
@@ -29,7 +30,7 @@ static void begin(struct oct_backlog *b, const struct oct_keeper_status *k, uint
             k->n_waiting, k->buffer_bscans);
 }
 
-static void end(struct oct_backlog *b, uint64_t now_ns)
+static void end_slowness(struct oct_backlog *b, uint64_t now_ns)
 {
     b->disk_slow = false;
     if (b->told)
@@ -39,7 +40,7 @@ static void end(struct oct_backlog *b, uint64_t now_ns)
                 (double)(now_ns - b->begun_ns) * 1e-9, b->n_lost);
 }
 
-static void tell_pause(struct oct_backlog *b, const struct oct_keeper_status *k, uint64_t now_ns)
+static void log_pause(struct oct_backlog *b, const struct oct_keeper_status *k, uint64_t now_ns)
 {
     bool is_new = k->n_pauses > b->n_pauses;
     b->n_pauses = k->n_pauses; /* a new session counts anew */
@@ -54,7 +55,7 @@ static void tell_pause(struct oct_backlog *b, const struct oct_keeper_status *k,
 }
 
 /* Adds the time since the last look to the conditions that held. */
-static void follow(struct oct_backlog *b, const struct oct_recorder_status *r, uint64_t step_ns)
+static void add_time(struct oct_backlog *b, const struct oct_recorder_status *r, uint64_t step_ns)
 {
     const struct oct_keeper_status *k = &r->keeper;
     bool moves = k->n_waiting == 0 || r->bscans_passed != b->n_passed;
@@ -77,7 +78,7 @@ void oct_backlog_look(struct oct_backlog *b, const struct oct_recorder_status *r
     uint64_t step_ns = b->looked_ns ? now_ns - b->looked_ns : 0;
 
     if (r->active) {
-        follow(b, r, step_ns < LONGEST_STEP_NS ? step_ns : LONGEST_STEP_NS);
+        add_time(b, r, step_ns < LONGEST_STEP_NS ? step_ns : LONGEST_STEP_NS);
     } else {
         b->is_over = false;
         b->still_ns = b->over_ns = 0;
@@ -85,10 +86,10 @@ void oct_backlog_look(struct oct_backlog *b, const struct oct_recorder_status *r
     b->looked_ns = now_ns;
     b->n_passed = r->bscans_passed;
     b->n_dropped = r->keeper.n_dropped - r->keeper.n_paused;
-    tell_pause(b, &r->keeper, now_ns);
+    log_pause(b, &r->keeper, now_ns);
     if (b->disk_slow && (!r->active || b->calm_ns >= CALM_NS))
-        end(b, now_ns);
+        end_slowness(b, now_ns);
     else if (!b->disk_slow && r->active &&
              (b->n_lost || b->still_ns >= STILL_NS || b->over_ns >= OVER_NS))
-        begin(b, &r->keeper, now_ns);
+        begin_slowness(b, &r->keeper, now_ns);
 }

@@ -80,7 +80,7 @@ static enum oct_err prepare(void *context, struct oct_error *err)
     return e;
 }
 
-static void take(void *context, const struct oct_raw_frame *frame)
+static void copy_bscan(void *context, const struct oct_raw_frame *frame)
 {
     struct work *work = context;
     if (work->n_taken == 0)
@@ -153,7 +153,7 @@ static void describe(const void *context, struct cJSON *result)
 
 const struct oct_errand_ops oct_calibrate_ops = {.name = "calibrate",
                                                  .prepare = prepare,
-                                                 .take = take,
+                                                 .take = copy_bscan,
                                                  .compute = compute,
                                                  .describe = describe,
                                                  .destroy = destroy};

@@ -18,7 +18,7 @@
 
 #define VALUE_BYTES 16 /* "65535.0000," */
 
-static void take(void *work, const struct oct_raw_frame *frame)
+static void add_bscan(void *work, const struct oct_raw_frame *frame)
 {
     oct_background_add(work, frame);
 }
@@ -45,7 +45,7 @@ static void destroy(void *work)
 }
 
 static const struct oct_errand_ops background_ops = {.name = "background",
-                                                     .take = take,
+                                                     .take = add_bscan,
                                                      .compute = compute,
                                                      .describe = describe,
                                                      .destroy = destroy};
@@ -193,7 +193,8 @@ static cJSON *granted(struct oct_daemon *daemon)
     return done(daemon);
 }
 
-static cJSON *status(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *reply_to_status(struct oct_daemon *daemon, const cJSON *request,
+                              struct oct_error *err)
 {
     (void)request;
     cJSON *reply = oct_daemon_status(daemon);
@@ -202,13 +203,13 @@ static cJSON *status(struct oct_daemon *daemon, const cJSON *request, struct oct
     return reply;
 }
 
-static cJSON *start(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *reply_to_start(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
     return oct_daemon_start(daemon, err) ? NULL : granted(daemon);
 }
 
-static cJSON *stop(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *reply_to_stop(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
     return oct_daemon_stop(daemon, err) ? NULL : granted(daemon);
@@ -272,7 +273,8 @@ static bool volumes_of(const cJSON *request, bool begin, uint32_t *volumes, stru
     return true;
 }
 
-static cJSON *record(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *reply_to_record(struct oct_daemon *daemon, const cJSON *request,
+                              struct oct_error *err)
 {
     const char *action = text_of(request, "action", err);
     if (!action)
@@ -308,7 +310,7 @@ static const char *value_of(const cJSON *request, char *buffer, size_t bytes, st
     return NULL;
 }
 
-static cJSON *set(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *reply_to_set(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     char buffer[40];
     const char *key = text_of(request, "key", err);
@@ -318,7 +320,7 @@ static cJSON *set(struct oct_daemon *daemon, const cJSON *request, struct oct_er
     return done(daemon);
 }
 
-static cJSON *get(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *reply_to_get(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     char value[OCT_CONFIG_STRING_BYTES];
     const char *key = text_of(request, "key", err);
@@ -355,7 +357,8 @@ static cJSON *errand_begun(struct oct_daemon *daemon)
     return reply;
 }
 
-static cJSON *background(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *reply_to_background(struct oct_daemon *daemon, const cJSON *request,
+                                  struct oct_error *err)
 {
     double n_bscans, timeout_s;
     if (cJSON_GetObjectItemCaseSensitive(request, "first"))
@@ -368,13 +371,15 @@ static cJSON *background(struct oct_daemon *daemon, const cJSON *request, struct
     return errand_begun(daemon);
 }
 
-static cJSON *calibrate(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *reply_to_calibrate(struct oct_daemon *daemon, const cJSON *request,
+                                 struct oct_error *err)
 {
     (void)request;
     return oct_daemon_calibrate(daemon, err) ? NULL : errand_begun(daemon);
 }
 
-static cJSON *shut_down(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static cJSON *reply_to_shutdown(struct oct_daemon *daemon, const cJSON *request,
+                                struct oct_error *err)
 {
     (void)request;
     (void)err;
@@ -387,15 +392,15 @@ static const struct {
     cJSON *(*run)(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err);
     bool takes_time;
 } commands[] = {
-    {"status", status, false},
-    {"start", start, true},
-    {"stop", stop, true},
-    {"record", record, true},
-    {"set", set, false},
-    {"get", get, false},
-    {"background", background, false},
-    {"shutdown", shut_down, false},
-    {"calibrate", calibrate, false},
+    {"status", reply_to_status, false},
+    {"start", reply_to_start, true},
+    {"stop", reply_to_stop, true},
+    {"record", reply_to_record, true},
+    {"set", reply_to_set, false},
+    {"get", reply_to_get, false},
+    {"background", reply_to_background, false},
+    {"shutdown", reply_to_shutdown, false},
+    {"calibrate", reply_to_calibrate, false},
 };
 
 /* What an answered request still waits for. */

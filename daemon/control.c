@@ -169,7 +169,7 @@ static void drop_rest(struct oct_control *control)
     }
 }
 
-static void answer(struct oct_control *control, zmq_msg_t *frames, int n)
+static void reply_to(struct oct_control *control, zmq_msg_t *frames, int n)
 {
     char *reply = NULL;
     enum oct_under_way under_way = OCT_UNDER_WAY_NOTHING;
@@ -202,7 +202,7 @@ static bool serve_one(struct oct_control *control)
         return false;
     control->in_rest = zmq_msg_more(&frames[n - 1]);
     if (!control->in_rest) {
-        answer(control, frames, n);
+        reply_to(control, frames, n);
         return true;
     }
     while (n > 0)

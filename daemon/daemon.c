@@ -39,7 +39,7 @@ void oct_daemon_happens(struct oct_daemon *d, enum oct_event event)
     step(d, event);
 }
 
-static enum oct_err ask(struct oct_daemon *d, enum oct_event event, struct oct_error *err)
+static enum oct_err apply_command(struct oct_daemon *d, enum oct_event event, struct oct_error *err)
 {
     const char *why = d->want_shutdown ? "the daemon is ending" : step(d, event);
     if (!why)
@@ -126,7 +126,7 @@ bool oct_daemon_is_settled(const struct oct_daemon *d)
 enum oct_err oct_daemon_start(struct oct_daemon *d, struct oct_error *err)
 {
     enum oct_state before = d->state;
-    enum oct_err e = ask(d, OCT_EVENT_START, err);
+    enum oct_err e = apply_command(d, OCT_EVENT_START, err);
     if (e)
         return e;
     d->last_error[0] = '\0';
@@ -152,7 +152,7 @@ static void stop_recording(struct oct_daemon *d)
 
 enum oct_err oct_daemon_stop(struct oct_daemon *d, struct oct_error *err)
 {
-    enum oct_err e = ask(d, OCT_EVENT_STOP, err);
+    enum oct_err e = apply_command(d, OCT_EVENT_STOP, err);
     if (e)
         return e;
     d->outcome = (struct oct_error){.code = OCT_OK};
@@ -170,7 +170,7 @@ enum oct_err oct_daemon_stop(struct oct_daemon *d, struct oct_error *err)
 enum oct_err oct_daemon_record(struct oct_daemon *d, bool start, const uint32_t *volumes,
                                struct oct_error *err)
 {
-    enum oct_err e = ask(d, start ? OCT_EVENT_RECORD_START : OCT_EVENT_RECORD_STOP, err);
+    enum oct_err e = apply_command(d, start ? OCT_EVENT_RECORD_START : OCT_EVENT_RECORD_STOP, err);
     if (e)
         return e;
     if (!start) {
@@ -318,7 +318,8 @@ static enum oct_err may_set(struct oct_daemon *d, enum oct_param_when when, unsi
 {
     if (d->state == OCT_STATE_RECORDING && !d->want_shutdown && (applies & OCT_APPLIES_RECORDER))
         return OCT_OK;
-    return ask(d, when == OCT_CONFIG_IDLE ? OCT_EVENT_SET_IDLE_KEY : OCT_EVENT_SET_LIVE_KEY, err);
+    return apply_command(
+        d, when == OCT_CONFIG_IDLE ? OCT_EVENT_SET_IDLE_KEY : OCT_EVENT_SET_LIVE_KEY, err);
 }
 
 /* Tries a change on a copy first. Whether the calibration files fit is checked only at the next

@@ -9,7 +9,7 @@
 
 #define ASK_EVERY_NS UINT64_C(1000000000)
 
-static void ask(uv_work_t *work)
+static void query_space(uv_work_t *work)
 {
     struct oct_disk *disk = work->data;
     struct statvfs fs;
@@ -47,7 +47,7 @@ void oct_disk_look(struct oct_disk *disk, uv_loop_t *loop, const char *directory
     disk->asked_ns = now_ns;
     snprintf(disk->directory, sizeof(disk->directory), "%s", directory);
     disk->work.data = disk;
-    uv_queue_work(loop, &disk->work, ask, after);
+    uv_queue_work(loop, &disk->work, query_space, after);
 }
 
 bool oct_disk_bytes_free(const struct oct_disk *disk, const char *directory, double *bytes)

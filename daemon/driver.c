@@ -116,7 +116,7 @@ static bool is_fault(unsigned fault, const struct sum *sum, const struct sum *ri
 }
 
 /* Returns the fault that most messages show. */
-static unsigned judge(const struct oct_driver *d, uint64_t *n)
+static unsigned most_shown_fault(const struct oct_driver *d, uint64_t *n)
 {
     struct sum right = sum_of(d, OCT_DRIVER_RIGHT);
     unsigned worst = OCT_DRIVER_RIGHT;
@@ -163,7 +163,7 @@ static unsigned judge_last(const struct oct_driver *d, uint64_t now_ns, uint64_t
 
 /* A PUB socket connects once, is refused, and its driver then sends into nothing. So this fault
  * stays until a message arrives, or for some seconds. */
-static unsigned hold(struct oct_driver *d, unsigned fault, uint64_t now_ns)
+static unsigned keep_refused_push(struct oct_driver *d, unsigned fault, uint64_t now_ns)
 {
     if (fault == OCT_DRIVER_NO_PUSH)
         d->hold_until_ns = now_ns + HOLD_NS;
@@ -412,7 +412,7 @@ void oct_driver_text(const struct oct_driver *d, char *text, size_t n_bytes)
 
 /* ---- the log ---- */
 
-static void tell(struct oct_driver *d, uint64_t now_ns)
+static void log_fault(struct oct_driver *d, uint64_t now_ns)
 {
     char text[OCT_ERROR_TEXT_BYTES];
     bool other = d->fault != d->told;
@@ -443,10 +443,10 @@ void oct_driver_look(struct oct_driver *d, struct oct_driver_watch *watch,
     if (d->watch != watch)
         forget(d, watch, now_ns);
     count(d, watch, now_ns);
-    unsigned fault = judge(d, &n);
+    unsigned fault = most_shown_fault(d, &n);
     if (fault == OCT_DRIVER_RIGHT)
         fault = judge_last(d, now_ns, &n);
-    fault = hold(d, fault, now_ns);
+    fault = keep_refused_push(d, fault, now_ns);
     if (fault != d->fault)
         d->n_messages = n;
     d->fault = fault;
@@ -454,5 +454,5 @@ void oct_driver_look(struct oct_driver *d, struct oct_driver_watch *watch,
         oct_driver_explain(d, fault, &message, config);
         oct_driver_plain(fault, &message, config, d->plain, sizeof(d->plain));
     }
-    tell(d, now_ns);
+    log_fault(d, now_ns);
 }

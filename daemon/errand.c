@@ -6,7 +6,7 @@
 
 #include <cjson/cJSON.h>
 
-static void *run(void *argument)
+static void *run_errand(void *argument)
 {
     struct oct_errand *errand = argument;
     enum oct_err e = OCT_OK;
@@ -55,8 +55,8 @@ enum oct_err oct_errand_begin(struct oct_errand *errand, const struct oct_errand
     atomic_store(&errand->cancelled, false);
     atomic_store(&errand->is_done, false);
     atomic_store(&errand->is_taking, true);
-    enum oct_err e =
-        oct_thread_start(&errand->thread, "octd-errand", run, errand, ops->name, &errand->err);
+    enum oct_err e = oct_thread_start(&errand->thread, "octd-errand", run_errand, errand, ops->name,
+                                      &errand->err);
     errand->runs = e == OCT_OK;
     if (e && err)
         *err = errand->err;

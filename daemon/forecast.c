@@ -42,8 +42,8 @@ static bool is_on_same_disk(const struct oct_daemon_forecast *o, const struct oc
 }
 
 /* Makes the forecast; uses a measurement only where it fits the current configuration. */
-static void make(struct oct_daemon_forecast *o, const struct oct_config *config,
-                 const struct oct_session *s)
+static void make_forecast(struct oct_daemon_forecast *o, const struct oct_config *config,
+                          const struct oct_session *s)
 {
     const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
     /* Another engine may have taken over since, which was not measured. */
@@ -119,7 +119,7 @@ void oct_daemon_forecast_measure(struct oct_daemon_forecast *o, const struct oct
     snprintf(o->directory, sizeof(o->directory), "%s", config->record.directory);
     if (config->record.spectra || config->record.bscans)
         measure_disk(o, config->record.directory);
-    make(o, config, s);
+    make_forecast(o, config, s);
     log_forecast(o);
 }
 
@@ -127,7 +127,7 @@ void oct_daemon_forecast_measured(struct oct_daemon_forecast *o, const struct oc
                                   const struct oct_session *s)
 {
     bool warned = o->warning[0] != '\0';
-    make(o, config, s);
+    make_forecast(o, config, s);
     if (warned != (o->warning[0] != '\0'))
         log_forecast(o);
 }
@@ -170,7 +170,7 @@ void oct_daemon_forecast_tick(struct oct_daemon_forecast *o, const struct oct_co
     tick_rate(o, s, now_ns);
     if (o->disk_rates.n_taken && bytes_free >= 0 && is_on_same_disk(o, config))
         o->disk.bytes_free = bytes_free;
-    make(o, config, s);
+    make_forecast(o, config, s);
     if (o->warning[0] && !warned)
         oct_log(OCT_LOG_WARNING, "%s", o->warning);
 }
@@ -178,7 +178,7 @@ void oct_daemon_forecast_tick(struct oct_daemon_forecast *o, const struct oct_co
 void oct_daemon_forecast_changed(struct oct_daemon_forecast *o, const struct oct_config *config,
                                  const struct oct_session *s)
 {
-    make(o, config, s);
+    make_forecast(o, config, s);
 }
 
 void oct_daemon_forecast_describe(cJSON *reply, const struct oct_daemon_forecast *o,

@@ -106,14 +106,14 @@ static const struct metric metrics[] = {
 };
 
 /* "a.b" of a tree; NULL: not there. */
-static const cJSON *find(const cJSON *tree, const char *path)
+static const cJSON *find_path(const cJSON *tree, const char *path)
 {
     char word[32];
     const char *dot = strchr(path, '.');
     if (!dot)
         return cJSON_GetObjectItemCaseSensitive(tree, path);
     snprintf(word, sizeof(word), "%.*s", (int)(dot - path), path);
-    return find(cJSON_GetObjectItemCaseSensitive(tree, word), dot + 1);
+    return find_path(cJSON_GetObjectItemCaseSensitive(tree, word), dot + 1);
 }
 
 static void write_head(FILE *out, const char *name, const char *help)
@@ -169,14 +169,14 @@ static void write_words(FILE *out, const cJSON *status)
 {
     static const char *const troubles[] = {"source", "source_refused", "engine",        "recording",
                                            "disk",   "analysis",       "analysis_late", "keys"};
-    const char *phase = cJSON_GetStringValue(find(status, "phase"));
-    const cJSON *degraded = find(status, "degraded"), *item;
+    const char *phase = cJSON_GetStringValue(find_path(status, "phase"));
+    const cJSON *degraded = find_path(status, "degraded"), *item;
 
     write_head(out, "octd_build_info", "What runs.");
     fputs("octd_build_info{version=\"", out);
-    write_escaped(out, cJSON_GetStringValue(find(status, "version")));
+    write_escaped(out, cJSON_GetStringValue(find_path(status, "version")));
     fputs("\",backend=\"", out);
-    write_escaped(out, cJSON_GetStringValue(find(status, "backend")));
+    write_escaped(out, cJSON_GetStringValue(find_path(status, "backend")));
     fputs("\"} 1\n", out);
     write_head(out, "octd_state", "1 for the state that the daemon is in.");
     for (int s = 0; s < OCT_N_STATES; s++)
@@ -200,9 +200,9 @@ static void write_of_analyses(FILE *out, const struct metric *m, const cJSON *an
     write_head(out, m->name, m->help);
     cJSON_ArrayForEach(analysis, analyses)
     {
-        const cJSON *value = find(analysis, m->path);
+        const cJSON *value = find_path(analysis, m->path);
         snprintf(labels, sizeof(labels), "analysis=\"%s\"",
-                 cJSON_GetStringValue(find(analysis, "name")));
+                 cJSON_GetStringValue(find_path(analysis, "name")));
         if (value) /* else it did not start */
             write_metric(out, m, labels, value);
     }
@@ -218,14 +218,14 @@ static char *metrics_text(const cJSON *status, size_t *n_bytes)
         return NULL;
     write_words(out, status);
     for (size_t k = 0; k < sizeof(metrics) / sizeof(metrics[0]); k++) {
-        const cJSON *value = find(status, metrics[k].path);
+        const cJSON *value = find_path(status, metrics[k].path);
         if (!value || cJSON_IsNull(value))
             continue;
         if (metrics[k].help)
             write_head(out, metrics[k].name, metrics[k].help);
         write_metric(out, &metrics[k], cJSON_IsObject(value) ? NULL : metrics[k].label, value);
     }
-    const cJSON *analyses = find(status, "analysis");
+    const cJSON *analyses = find_path(status, "analysis");
     for (size_t k = 0;
          cJSON_GetArraySize(analyses) > 0 && k < sizeof(of_analyses) / sizeof(of_analyses[0]); k++)
         write_of_analyses(out, &of_analyses[k], analyses);
@@ -314,8 +314,9 @@ static enum oct_err listen_on(const char *endpoint, int *fd, struct oct_error *e
 
 /* ---- answers ---- */
 
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned code, const char *type,
-                              char *text, size_t n_bytes, enum MHD_ResponseMemoryMode mode)
+static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned code,
+                                     const char *type, char *text, size_t n_bytes,
+                                     enum MHD_ResponseMemoryMode mode)
 {
     struct MHD_Response *response = MHD_create_response_from_buffer(n_bytes, text, mode);
     if (!response) {
@@ -330,10 +331,10 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned code, 
     return result;
 }
 
-static enum MHD_Result say(struct MHD_Connection *connection, unsigned code, char *text)
+static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned code, char *text)
 {
-    return answer(connection, code, "text/plain; charset=utf-8", text, strlen(text),
-                  MHD_RESPMEM_PERSISTENT);
+    return send_response(connection, code, "text/plain; charset=utf-8", text, strlen(text),
+                         MHD_RESPMEM_PERSISTENT);
 }
 
 static enum MHD_Result on_request(void *argument, struct MHD_Connection *connection,
@@ -351,16 +352,16 @@ static enum MHD_Result on_request(void *argument, struct MHD_Connection *connect
     (void)state;
 
     if (strcmp(method, "GET") != 0) /* a body to upload is not read */
-        return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, only_get);
+        return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, only_get);
     if (strcmp(url, "/metrics") != 0)
-        return say(connection, MHD_HTTP_NOT_FOUND, not_found);
+        return send_text(connection, MHD_HTTP_NOT_FOUND, not_found);
     cJSON *status = oct_daemon_status(http->daemon);
     char *text = status ? metrics_text(status, &n_bytes) : NULL;
     cJSON_Delete(status);
     if (!text)
-        return say(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, no_memory);
-    return answer(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", text,
-                  n_bytes, MHD_RESPMEM_MUST_FREE);
+        return send_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, no_memory);
+    return send_response(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", text,
+                         n_bytes, MHD_RESPMEM_MUST_FREE);
 }
 
 /* ---- life ---- */

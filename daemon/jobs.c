@@ -49,7 +49,7 @@ static void record(struct oct_daemon_job *job)
     oct_session_record(job->session, &job->config, false, NULL, &job->err);
 }
 
-static void run(uv_work_t *work)
+static void run_job(uv_work_t *work)
 {
     struct oct_daemon_job *job = work->data;
     switch (job->kind) {
@@ -87,5 +87,5 @@ void oct_job_begin(struct oct_daemon_job *job, uv_loop_t *loop)
     job->refused = false;
     job->rates = (struct oct_forecast_series){0};
     job->err = (struct oct_error){.code = OCT_OK};
-    uv_queue_work(loop, &job->work, run, after);
+    uv_queue_work(loop, &job->work, run_job, after);
 }

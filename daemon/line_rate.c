@@ -15,7 +15,7 @@ static bool is_close(double a, double b)
     return fabs(a - b) <= CLOSE * b;
 }
 
-static void tell(struct oct_line_rate *r, const struct oct_config *config, uint64_t now_ns)
+static void log_rate(struct oct_line_rate *r, const struct oct_config *config, uint64_t now_ns)
 {
     if (oct_config_is_set(config, "scan.line_rate_hz") ||
         (r->told_ns && now_ns - r->told_ns < TELL_NS))
@@ -31,8 +31,8 @@ static void tell(struct oct_line_rate *r, const struct oct_config *config, uint6
 
 /* A single deviating measurement (a queue that is emptied, a pause) is no new rate: two must agree.
  * Where both clocks agree it is no such case, so that a new acquisition needs only one. */
-static void take(struct oct_line_rate *r, double hz, bool keeps_pace,
-                 const struct oct_config *config, uint64_t now_ns)
+static void accept_rate(struct oct_line_rate *r, double hz, bool keeps_pace,
+                        const struct oct_config *config, uint64_t now_ns)
 {
     bool sure = is_close(hz, r->last_hz) || (r->anew_ns && keeps_pace);
     r->last_hz = hz;
@@ -42,7 +42,7 @@ static void take(struct oct_line_rate *r, double hz, bool keeps_pace,
     if (r->measured_hz > 0 && is_close(hz, r->measured_hz))
         return;
     r->measured_hz = hz;
-    tell(r, config, now_ns);
+    log_rate(r, config, now_ns);
 }
 
 static void measure(struct oct_line_rate *r, const struct oct_config *config, uint64_t now_ns)
@@ -54,7 +54,7 @@ static void measure(struct oct_line_rate *r, const struct oct_config *config, ui
     bool keeps_pace = by_camera_ns > 0.5 * by_octd_ns && by_camera_ns < 2 * by_octd_ns;
     r->by_octd_hz = lines * 1e9 / by_octd_ns;
     r->by_camera_hz = by_camera_ns > 0 ? lines * 1e9 / by_camera_ns : 0;
-    take(r, keeps_pace ? r->by_camera_hz : r->by_octd_hz, keeps_pace, config, now_ns);
+    accept_rate(r, keeps_pace ? r->by_camera_hz : r->by_octd_hz, keeps_pace, config, now_ns);
 }
 
 static void begin_anew(struct oct_line_rate *r)

@@ -158,7 +158,7 @@ static void shut_down(struct loop *loop)
 
 /* Watches signals until the end: a second one must not interrupt the shutdown that the first
  * began. */
-static void finish(struct loop *loop)
+static void end_loop(struct loop *loop)
 {
     oct_daemon_finish(&loop->daemon);
     for (size_t i = 0; i < N_ENDING; i++)
@@ -224,8 +224,8 @@ static bool disk_hangs(struct loop *loop)
     return daemon->disk.is_asking || daemon->watch.is_looking;
 }
 
-static enum oct_err run(struct loop *loop, const struct oct_config *config,
-                        const struct oct_file_watch *watch, struct oct_error *err)
+static enum oct_err run_daemon(struct loop *loop, const struct oct_config *config,
+                               const struct oct_file_watch *watch, struct oct_error *err)
 {
     uv_loop_init(&loop->uv);
     oct_service_init(&loop->service);
@@ -239,7 +239,7 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config,
         e = oct_http_create(&loop->http, &loop->uv, &loop->daemon, err);
     if (e) {
         shut_down(loop);
-        finish(loop);
+        end_loop(loop);
         return e;
     }
     uv_run(&loop->uv, UV_RUN_DEFAULT);
@@ -256,7 +256,7 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config,
     }
     loop->disk_hangs = disk_hangs(loop);
     if (!loop->disk_hangs)
-        finish(loop);
+        end_loop(loop);
     return e;
 }
 
@@ -316,7 +316,7 @@ int main(int argc, char **argv)
     ask_scheduler(&config);
     static struct loop loop; /* large; zeroed */
     enum oct_err e = oct_connections_raise(&err);
-    e = e ? e : run(&loop, &config, &watch, &err);
+    e = e ? e : run_daemon(&loop, &config, &watch, &err);
     oct_log(e ? OCT_LOG_ERROR : OCT_LOG_INFO, "%s", e ? err.text : "octd has ended");
     /* exit() would wait for libuv's threads. */
     if (loop.disk_hangs)

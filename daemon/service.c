@@ -32,7 +32,7 @@ bool oct_service_is_alive(const struct oct_service_progress *now, struct oct_ser
     return life->engine && life->keeper && life->ingest;
 }
 
-static struct oct_service_progress look_at(const struct oct_session *s, bool draining)
+static struct oct_service_progress read_progress(const struct oct_session *s, bool draining)
 {
     struct oct_recorder_status recorder;
     oct_recorder_get_status(s->recorder, &recorder); /* before the ring that it reads */
@@ -68,7 +68,7 @@ static void feed_watchdog(struct oct_service *s, const struct oct_daemon *d, uin
 {
     bool alive = true;
     if (d->session) {
-        struct oct_service_progress now = look_at(d->session, d->job.kind == OCT_JOB_DRAIN);
+        struct oct_service_progress now = read_progress(d->session, d->job.kind == OCT_JOB_DRAIN);
         alive = oct_service_is_alive(&now, &s->seen, &s->life);
     }
     if (build_hangs(s, &d->job, now_ns) || !alive)
@@ -81,7 +81,7 @@ static void feed_watchdog(struct oct_service *s, const struct oct_daemon *d, uin
     s->life = (struct oct_service_life){0};
 }
 
-static void tell_status(struct oct_service *s, const struct oct_daemon *d, uint64_t now_ns)
+static void send_status(struct oct_service *s, const struct oct_daemon *d, uint64_t now_ns)
 {
     char text[160];
     struct oct_recorder_status recorder = {0};
@@ -114,6 +114,6 @@ void oct_service_look_around(struct oct_service *s, const struct oct_daemon *d)
     }
     if (!s->told_stopping && d->want_shutdown)
         s->told_stopping = oct_notify_send(&s->notify, "STOPPING=1");
-    tell_status(s, d, now_ns);
+    send_status(s, d, now_ns);
     feed_watchdog(s, d, now_ns);
 }

@@ -208,7 +208,7 @@ static void tick_drain(struct oct_daemon *d)
 }
 
 /* If the engine holds nothing, a recording that was told to stop is waiting for its disk. */
-static void tell_what_is_left(struct oct_daemon *d)
+static void log_what_is_left(struct oct_daemon *d)
 {
     uint64_t n_in_engine =
         d->session ? oct_pipeline_get_progress(d->session->pipeline).n_waiting : 0;
@@ -231,7 +231,7 @@ static void note_overdue(struct oct_daemon *d)
 {
     if (d->state != OCT_STATE_DRAINING || oct_clock_ns() < d->drain_by_ns)
         return;
-    tell_what_is_left(d);
+    log_what_is_left(d);
     oct_daemon_keep_error(d, &d->outcome);
     oct_log(OCT_LOG_ERROR, "%s", d->outcome.text);
     oct_daemon_happens(d, OCT_EVENT_OVERDUE);
@@ -284,7 +284,7 @@ static void note_changed_files(struct oct_daemon *d)
 }
 
 /* Once a minute at most, as a refused client may connect again ten times a second. */
-static void note_turned_away(struct oct_turned_away *t, uint64_t n, const char *what)
+static void log_refused_connections(struct oct_turned_away *t, uint64_t n, const char *what)
 {
     const uint64_t minute_ns = UINT64_C(60000000000);
     uint64_t now_ns = oct_clock_ns();
@@ -299,15 +299,16 @@ void oct_daemon_tick(struct oct_daemon *d)
 {
     if (!d->want_shutdown)
         note_changed_files(d);
-    note_turned_away(&d->not_taken, oct_connections_not_taken(),
-                     "closed at once: no file descriptors are left for more (raise ulimit -n, or "
-                     "look who connects)");
-    note_turned_away(&d->viewers_cut, oct_connections_viewers_cut(),
-                     "cut off: a viewer sent or subscribed to more than any needs (look who "
-                     "connects to publish.endpoint)");
-    note_turned_away(&d->flooded, oct_connections_flooded_all(),
-                     "cut: a message of more than 16 parts (lines have 2, a request 1 to 3; "
-                     "look who sends)");
+    log_refused_connections(
+        &d->not_taken, oct_connections_not_taken(),
+        "closed at once: no file descriptors are left for more (raise ulimit -n, or "
+        "look who connects)");
+    log_refused_connections(&d->viewers_cut, oct_connections_viewers_cut(),
+                            "cut off: a viewer sent or subscribed to more than any needs (look who "
+                            "connects to publish.endpoint)");
+    log_refused_connections(&d->flooded, oct_connections_flooded_all(),
+                            "cut: a message of more than 16 parts (lines have 2, a request 1 to 3; "
+                            "look who sends)");
     oct_daemon_look_at_errand(d);
     if (d->session)
         tick_session(d);

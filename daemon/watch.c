@@ -18,7 +18,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static void look(uv_work_t *work)
+static void compare_files(uv_work_t *work)
 {
     struct oct_file_watch *w = work->data;
     for (int i = 0; i < w->n_files; i++) {
@@ -52,7 +52,7 @@ const char *oct_file_watch_look(struct oct_file_watch *w, uv_loop_t *loop)
     w->looked_ns = now;
     w->is_looking = true;
     w->work.data = w;
-    uv_queue_work(loop, &w->work, look, after);
+    uv_queue_work(loop, &w->work, compare_files, after);
     return NULL;
 }
 

@@ -110,7 +110,7 @@ static enum oct_err bench(const struct oct_config *config, const struct request 
     return worst;
 }
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_bench(struct oct_config *config, int argc, char **argv)
 {
     struct request r = {.options = {.seconds = 2, .directory = config->record.directory},
                         .size_gb = 2};
@@ -132,5 +132,5 @@ const struct oct_command oct_command_bench = {
     .options = options,
     .n_most = INT_MAX,
     .words = "engine ingest shm recorder latency start growth nufft whole all",
-    .run = run,
+    .run = run_bench,
 };

@@ -520,7 +520,7 @@ static int read_options(struct synth_options *o, int argc, char **argv)
     return oct_synth_cells_paths(&o->cells, o->out, o->seed, &o->paths);
 }
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_synth(struct oct_config *config, int argc, char **argv)
 {
     struct synth_options options;
     struct synth s = {.options = &options, .config = config};
@@ -563,5 +563,5 @@ const struct oct_command oct_command_synth = {
     .n_least = 1,
     .n_most = 1,
     .too_few = "no file to write was named",
-    .run = run,
+    .run = run_synth,
 };

@@ -362,7 +362,7 @@ static int list(int n, char **words)
 
 /* ---- the command ---- */
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_completion(struct oct_config *config, int argc, char **argv)
 {
     static const char *const shells[] = {"bash", "zsh"};
     (void)config;
@@ -389,5 +389,5 @@ const struct oct_command oct_command_completion = {
     .n_most = 1,
     .too_few = "for which shell, bash or zsh?",
     .words = "bash zsh",
-    .run = run,
+    .run = run_completion,
 };

@@ -293,7 +293,7 @@ static const char *find_near(const char *word)
     return near;
 }
 
-static int run(struct oct_config *config, struct call *call, int argc, char **argv)
+static int run_octctl(struct oct_config *config, struct call *call, int argc, char **argv)
 {
     struct oct_error err = {0};
     if (sort_arguments(call, argc, argv, &err))
@@ -357,7 +357,7 @@ int main(int argc, char **argv)
                         .backends = oct_alloc(n, sizeof(char *)),
                         .datasets = oct_alloc(n, sizeof(char *)),
                         .rest = oct_alloc(n, sizeof(char *))};
-    int status = run(config, &call, argc, argv);
+    int status = run_octctl(config, &call, argc, argv);
     /* Writing stdout to a full disk is a failure. */
     if (fflush(stdout) && status == 0) {
         fprintf(stderr, "octctl: cannot write to standard output\n");

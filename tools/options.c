@@ -52,7 +52,7 @@ const struct oct_command *oct_command_part(const struct oct_command *command, co
     return NULL;
 }
 
-static void note_old(const char *command, const struct oct_option *o)
+static void report_old(const char *command, const struct oct_option *o)
 {
     if (o->name)
         fprintf(stderr, "octctl %s: %s is now %s%s%s\n", command, o->was, o->name,
@@ -75,7 +75,7 @@ int oct_options_read(const struct oct_command *command, void *values, int *argc,
             return oct_command_misuse(command->name, "%s needs %s", wrong,
                                       shown.option.needs ? shown.option.needs : "a value");
         if (is_option && shown.is_old)
-            note_old(command->name, &shown.option);
+            report_old(command->name, &shown.option);
         if (is_option)
             continue;
         if (strncmp(word, "--", 2) == 0 && !(command->is_plain && command->is_plain(word)))

@@ -65,8 +65,8 @@ void oct_view_input_init(struct oct_view_input *input)
     }
 }
 
-static enum oct_view_action find(const struct oct_view_input *input, const SDL_Keysym *key,
-                                 bool shift)
+static enum oct_view_action find_action(const struct oct_view_input *input, const SDL_Keysym *key,
+                                        bool shift)
 {
     bool ctrl = key->mod & KMOD_CTRL;
     for (unsigned i = 0; i < input->n_bindings; i++)
@@ -171,9 +171,9 @@ static void on_key(struct oct_view_input *input, struct oct_view_model *model,
     }
     if (key->mod & (KMOD_ALT | KMOD_GUI))
         return; /* the desktop's */
-    enum oct_view_action action = find(input, key, shift);
+    enum oct_view_action action = find_action(input, key, shift);
     if (action == OCT_ACTION_NOTHING && shift) {
-        action = find(input, key, false);
+        action = find_action(input, key, false);
         times = FAST_STEPS;
         if (!oct_view_action_is_step(action))
             action = OCT_ACTION_NOTHING;

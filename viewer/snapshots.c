@@ -71,7 +71,7 @@ static void write_next(struct oct_view_snapshots *s)
     s->n_written++;
 }
 
-static void *run(void *context)
+static void *run_writer(void *context)
 {
     struct oct_view_snapshots *s = context;
     pthread_mutex_lock(&s->mutex);
@@ -109,7 +109,8 @@ enum oct_err oct_view_snapshots_create(struct oct_view_snapshots **snapshots, co
     s->context = context;
     pthread_mutex_init(&s->mutex, NULL);
     oct_condition_init(&s->changed);
-    enum oct_err code = oct_thread_start(&s->thread, NULL, run, s, "snapshots: no thread", err);
+    enum oct_err code =
+        oct_thread_start(&s->thread, NULL, run_writer, s, "snapshots: no thread", err);
     if (code) {
         free_all(s);
         return code;

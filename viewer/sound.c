@@ -86,7 +86,7 @@ static enum oct_err play(struct oct_view_sound *s, unsigned set, struct oct_erro
     return taken ? OCT_OK : oct_fail(why, OCT_E_IO, "no sound: the audio device stands still");
 }
 
-static void *run(void *context)
+static void *run_player(void *context)
 {
     struct oct_view_sound *s = context;
     struct oct_error why = {0};
@@ -141,7 +141,8 @@ void oct_view_sound_play(struct oct_view_sound *s, unsigned set)
         return;
     pthread_mutex_lock(&s->mutex);
     s->wanted |= set;
-    if (!s->started && oct_thread_start(&s->thread, NULL, run, s, "sound: no thread", &s->why))
+    if (!s->started &&
+        oct_thread_start(&s->thread, NULL, run_player, s, "sound: no thread", &s->why))
         s->has_fault = true;
     else
         s->started = true;

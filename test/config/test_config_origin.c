@@ -232,11 +232,11 @@ TEST(a_number_that_nobody_set_is_said_to_be_built_in)
     config_write_file(path, "8\n7\n6\n5\n4\n3\n2\n1\n");
     oct_config_init(&config);
     set(&config, "calibration.wavelengths", path, "--set");
-    assert_int_equal(oct_config_plan(&config, &plan, &err), OCT_E_CONFIG);
-    assert_has(err.text, "it must have camera.samples (832: not set, built in) or P2 (");
+    must_fail(oct_config_plan(&config, &plan, &failure), OCT_E_CONFIG,
+              "it must have camera.samples (832: not set, built in) or P2 (");
     set(&config, "camera.samples", "832", "--set");
-    assert_int_equal(oct_config_plan(&config, &plan, &err), OCT_E_CONFIG);
-    assert_has(err.text, "it must have camera.samples (832) or P2 (");
+    must_fail(oct_config_plan(&config, &plan, &failure), OCT_E_CONFIG,
+              "it must have camera.samples (832) or P2 (");
     unlink(path);
     /* Not of another number, however the program came by it, and never beyond the room there is. */
     struct oct_error why;

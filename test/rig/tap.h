@@ -18,6 +18,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -60,6 +61,15 @@ int test_run(void);
         struct oct_error failure = {.text = ""};                                                   \
         if (call)                                                                                  \
             fail_msg("%s: %s", #call, failure.text);                                               \
+    } while (0)
+
+/* The same of what must be refused, by this code and with these words. */
+#define must_fail(call, code, words)                                                               \
+    do {                                                                                           \
+        struct oct_error failure = {.text = ""};                                                   \
+        const enum oct_err got = call;                                                             \
+        if (got != (code) || !strstr(failure.text, words))                                         \
+            fail_msg("%s: %d: %s", #call, (int)got, failure.text);                                 \
     } while (0)
 
 /* Time limit of waits for events that must happen eventually: it ends a test that hangs and does

@@ -44,19 +44,18 @@ TEST(volumes_of_one_grid_stay_as_they_are)
 TEST(what_cannot_be_placed_is_named)
 {
     struct oct_volumes_placing placing;
-    struct oct_error err;
     const struct oct_volume_info a = info_of(8, 9, 10, 2), half = info_of(4, 18, 5, 4);
     const struct oct_volume_info side = info_of(8, 9, 21, 2), coarse = info_of(8, 9, 10, 4.1);
     const struct oct_volume_info unknown = {.dims = {8, 9, 10}, .um = {2, NAN, 2}};
-    assert_int_equal(place(&a, &half, &placing, &err), OCT_OK);
-    assert_int_equal(place(&a, &side, &placing, &err), OCT_E_FORMAT);
-    assert_non_null(strstr(err.text, "one.h5 has 8 x 9 x 10 voxels, two.h5 8 x 9 x 21"));
-    assert_int_equal(place(&coarse, &a, &placing, &err), OCT_E_FORMAT);
-    assert_non_null(strstr(err.text, "4.1 x 4.1 x 4.1 um, two.h5 of 2 x 2 x 2"));
-    assert_int_equal(place(&unknown, &a, &placing, &err), OCT_E_CONFIG);
-    assert_non_null(strstr(err.text, "of one.h5 is not known, that of two.h5 is"));
-    assert_int_equal(place(&a, &unknown, &placing, &err), OCT_E_CONFIG);
-    assert_non_null(strstr(err.text, "of two.h5 is not known, that of one.h5 is"));
+    must(place(&a, &half, &placing, &failure));
+    must_fail(place(&a, &side, &placing, &failure), OCT_E_FORMAT,
+              "one.h5 has 8 x 9 x 10 voxels, two.h5 8 x 9 x 21");
+    must_fail(place(&coarse, &a, &placing, &failure), OCT_E_FORMAT,
+              "4.1 x 4.1 x 4.1 um, two.h5 of 2 x 2 x 2");
+    must_fail(place(&unknown, &a, &placing, &failure), OCT_E_CONFIG,
+              "of one.h5 is not known, that of two.h5 is");
+    must_fail(place(&a, &unknown, &placing, &failure), OCT_E_CONFIG,
+              "of two.h5 is not known, that of one.h5 is");
 }
 
 static float *resample(const float *values, const struct oct_volume_info *from,

@@ -243,7 +243,7 @@ static const struct oct_option options[] = {
     {NULL},
 };
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_background(struct oct_config *config, int argc, char **argv)
 {
     struct options given = {.timeout_s = 10};
     struct line line = {.n = 0};
@@ -276,5 +276,5 @@ const struct oct_command oct_command_background = {
     .n_least = 1,
     .n_most = 2,
     .too_few = "say where to: OUT.txt",
-    .run = run,
+    .run = run_background,
 };

@@ -68,8 +68,8 @@ static cJSON *read_object(const char *text, size_t n_bytes)
     return NULL;
 }
 
-static enum oct_err ask(struct oct_control_link *c, const char *request, double timeout_s,
-                        cJSON **answer, char **text, struct oct_error *err)
+static enum oct_err send_request(struct oct_control_link *c, const char *request, double timeout_s,
+                                 cJSON **answer, char **text, struct oct_error *err)
 {
     size_t n_bytes = 0;
     char *reply;
@@ -92,13 +92,13 @@ static enum oct_err ask(struct oct_control_link *c, const char *request, double 
 enum oct_err oct_control_ask(struct oct_control_link *c, const char *request, cJSON **answer,
                              char **text, struct oct_error *err)
 {
-    return ask(c, request, c->timeout_s, answer, text, err);
+    return send_request(c, request, c->timeout_s, answer, text, err);
 }
 
 enum oct_err oct_control_ask_briefly(struct oct_control_link *c, const char *request, double most_s,
                                      cJSON **answer, struct oct_error *err)
 {
-    return ask(c, request, fmin(c->timeout_s, most_s), answer, NULL, err);
+    return send_request(c, request, fmin(c->timeout_s, most_s), answer, NULL, err);
 }
 
 enum oct_err oct_control_status(struct oct_control_link *c, cJSON **status, struct oct_error *err)

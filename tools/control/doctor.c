@@ -92,7 +92,7 @@ static void watch_look(struct seen *seen, const cJSON *now)
     seen->camera_ns = camera_ns;
 }
 
-/* Takes the status over. */
+/* Copies what is judged from the status. */
 static void take_status(struct seen *seen, cJSON *status)
 {
     const cJSON *source = item(status, "source");
@@ -193,7 +193,7 @@ static void judge_messages(const struct seen *seen, cJSON *r)
             endpoint);
 }
 
-/* So many of the lines looked at that judge_samples says it. */
+/* Whether most of the lines that were looked at had this fault. */
 static bool samples_are(const struct seen *seen, unsigned fault)
 {
     return seen->n_samples_like[fault] * 2 > seen->n_looks;
@@ -401,7 +401,7 @@ static void judge_pace(const struct seen *seen, cJSON *r)
 }
 
 /* The status may come from any program: missing or absurd values count as 0. */
-static void judge(const struct seen *seen, cJSON *r)
+static void judge_driver(const struct seen *seen, cJSON *r)
 {
     if (!judge_daemon(seen, r))
         return;
@@ -455,8 +455,8 @@ static double now_s(void)
     return (double)oct_clock_ns() * 1e-9;
 }
 
-static enum oct_err watch(struct seen *seen, const struct oct_config *config,
-                          const struct call *call, struct oct_error *err)
+static enum oct_err watch_status(struct seen *seen, const struct oct_config *config,
+                                 const struct call *call, struct oct_error *err)
 {
     const double end_s = now_s() + call->seconds;
     struct oct_control_link *control;
@@ -491,7 +491,7 @@ static void print_report(const cJSON *report)
     }
 }
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_doctor(struct oct_config *config, int argc, char **argv)
 {
     struct call call = {.seconds = 5, .timeout_s = 5};
     struct seen seen = {.first = NULL};
@@ -500,11 +500,11 @@ static int run(struct oct_config *config, int argc, char **argv)
     if (status)
         return status;
     seen.faults = cJSON_CreateObject();
-    if (watch(&seen, config, &call, &err)) {
+    if (watch_status(&seen, config, &call, &err)) {
         status = oct_command_fail(argv[0], &err);
     } else {
         cJSON *all = cJSON_CreateObject(), *report = cJSON_CreateArray();
-        judge(&seen, report);
+        judge_driver(&seen, report);
         status = !is_well(report);
         cJSON_AddBoolToObject(all, "ok", !status);
         cJSON_AddNumberToObject(all, "seconds", call.seconds);
@@ -525,5 +525,5 @@ const struct oct_command oct_command_doctor = {
     .help = "what the camera driver does right and wrong",
     .options = options,
     .keys = "",
-    .run = run,
+    .run = run_doctor,
 };

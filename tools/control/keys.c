@@ -192,7 +192,7 @@ static enum oct_err make_folder(const char *folder, struct oct_error *err)
 }
 
 /* Adds the file whole or not at all: octd may read the folder at any moment. */
-static enum oct_err add(struct allowing *a, struct oct_error *err)
+static enum oct_err add_key(struct allowing *a, struct oct_error *err)
 {
     char key[OCT_CURVE_KEY_BYTES], there[OCT_CURVE_KEY_BYTES];
     char path[PATH_MAX], work[PATH_MAX];
@@ -263,7 +263,7 @@ static int allow(struct oct_config *config, int argc, char **argv)
     else if (a.remove)
         code = take_out(&a, &err);
     else
-        code = add(&a, &err);
+        code = add_key(&a, &err);
     if (code)
         return oct_command_fail(argv[0], &err);
     if (a.remove)

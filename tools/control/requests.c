@@ -195,7 +195,7 @@ static int request(struct call *call)
     return oct_control_wait_done(&wait, stops);
 }
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_request(struct oct_config *config, int argc, char **argv)
 {
     static const struct oct_command *const all[] = {
         &oct_command_status, &oct_command_start, &oct_command_stop,     &oct_command_record,
@@ -223,7 +223,7 @@ const struct oct_command oct_command_status = {
     .usage = "[OPTIONS]",
     .help = "state and counters of the running daemon",
     .options = record_options + 1,
-    .run = run,
+    .run = run_request,
 };
 
 const struct oct_command oct_command_start = {
@@ -231,7 +231,7 @@ const struct oct_command oct_command_start = {
     .usage = "[OPTIONS]",
     .help = "accept lines",
     .options = record_options + 1,
-    .run = run,
+    .run = run_request,
 };
 
 const struct oct_command oct_command_stop = {
@@ -239,7 +239,7 @@ const struct oct_command oct_command_stop = {
     .usage = "[OPTIONS]",
     .help = "accept no more lines",
     .options = record_options + 1,
-    .run = run,
+    .run = run_request,
 };
 
 const struct oct_command oct_command_record = {
@@ -251,7 +251,7 @@ const struct oct_command oct_command_record = {
     .n_most = 2,
     .words = "start stop last",
     .too_few = "an argument is missing",
-    .run = run,
+    .run = run_request,
 };
 
 const struct oct_command oct_command_set = {
@@ -263,7 +263,7 @@ const struct oct_command oct_command_set = {
     .n_most = 2,
     .words = OCT_WORDS_KEYS,
     .too_few = "an argument is missing",
-    .run = run,
+    .run = run_request,
 };
 
 const struct oct_command oct_command_get = {
@@ -275,7 +275,7 @@ const struct oct_command oct_command_get = {
     .n_most = 1,
     .words = OCT_WORDS_KEYS,
     .too_few = "an argument is missing",
-    .run = run,
+    .run = run_request,
 };
 
 const struct oct_command oct_command_shutdown = {
@@ -283,5 +283,5 @@ const struct oct_command oct_command_shutdown = {
     .usage = "[OPTIONS]",
     .help = "end the daemon",
     .options = record_options + 1,
-    .run = run,
+    .run = run_request,
 };

@@ -35,7 +35,7 @@ static const struct oct_option options[] = {
     {NULL},
 };
 
-static void add(struct snapshot *s, const char *option, const char *value)
+static void add_argument(struct snapshot *s, const char *option, const char *value)
 {
     if (s->n_words + 2 < MOST_WORDS) {
         s->words[s->n_words++] = option;
@@ -48,7 +48,7 @@ static void add_options(struct snapshot *s)
     for (const struct oct_option *o = options; o->name; o++) {
         const char *value = *(const char **)(void *)((char *)s + o->at);
         if (value)
-            add(s, o->was ? o->was : o->name, value);
+            add_argument(s, o->was ? o->was : o->name, value);
     }
 }
 
@@ -84,7 +84,7 @@ static void find_viewer(char path[PATH_MAX])
         memcpy(path, self, sizeof(self));
 }
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_snapshot(struct oct_config *config, int argc, char **argv)
 {
     struct snapshot s = {.words = {"octview", "--headless"}, .n_words = 2};
     char viewer[PATH_MAX], configuration[64];
@@ -94,10 +94,10 @@ static int run(struct oct_config *config, int argc, char **argv)
     if (status)
         return status;
     add_options(&s);
-    add(&s, "--screenshot", argv[1]);
+    add_argument(&s, "--screenshot", argv[1]);
     if (hand_over(config, configuration, sizeof(configuration), &err))
         return oct_command_fail(argv[0], &err);
-    add(&s, "--config", configuration);
+    add_argument(&s, "--config", configuration);
     find_viewer(viewer);
     s.words[s.n_words] = NULL;
     execvp(viewer, (char *const *)s.words);
@@ -114,5 +114,5 @@ const struct oct_command oct_command_snapshot = {
     .n_least = 1,
     .n_most = 1,
     .too_few = "say where to: OUT.png",
-    .run = run,
+    .run = run_snapshot,
 };

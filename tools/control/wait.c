@@ -110,12 +110,13 @@ enum oct_err oct_control_ask_patiently(const struct oct_control_wait *wait, cons
     }
 }
 
-/* Asks for the status until `look` returns another than OCT_E_AGAIN, which is returned then; *last
- * (NULL: not wanted) is that status. OCT_E_STATE: the patience is over; that of octd's silence. */
-static enum oct_err follow(const struct oct_control_wait *wait,
-                           enum oct_err (*look)(void *context, const cJSON *status,
-                                                struct oct_error *err),
-                           void *context, cJSON **last, struct oct_error *err)
+/* Asks for the status until `look` returns another code than OCT_E_AGAIN, and returns that code;
+ * *last (NULL: not wanted) is that status. OCT_E_STATE: it took too long; other errors: octd did
+ * not answer. */
+static enum oct_err follow_status(const struct oct_control_wait *wait,
+                                  enum oct_err (*look)(void *context, const cJSON *status,
+                                                       struct oct_error *err),
+                                  void *context, cJSON **last, struct oct_error *err)
 {
     struct patience patience = {.wait = wait};
     for (;; pause_shortly()) {
@@ -187,7 +188,7 @@ int oct_control_wait_done(const struct oct_control_wait *wait, bool closed)
 {
     struct done done = {wait, closed, 0};
     struct oct_error err;
-    if (follow(wait, look_done, &done, NULL, &err) != OCT_E_STATE)
+    if (follow_status(wait, look_done, &done, NULL, &err) != OCT_E_STATE)
         return done.status;
     fprintf(stderr, "octctl: %s\n", err.text);
     return 1;
@@ -224,7 +225,7 @@ static enum oct_err look_saved(void *context, const cJSON *answer, struct oct_er
 int oct_control_wait_saved(const struct oct_control_wait *wait, bool prints)
 {
     struct oct_error err;
-    if (follow(wait, look_saved, &prints, NULL, &err) == OCT_OK)
+    if (follow_status(wait, look_saved, &prints, NULL, &err) == OCT_OK)
         return 0;
     fprintf(stderr, "octctl: %s\n", err.text);
     return 1;
@@ -350,5 +351,5 @@ enum oct_err oct_errand_wait(const struct oct_control_wait *wait, double number,
                              const cJSON **result, struct oct_error *err)
 {
     struct errand errand = {number, result};
-    return follow(wait, look_errand, &errand, status, err);
+    return follow_status(wait, look_errand, &errand, status, err);
 }

@@ -81,7 +81,7 @@ static unsigned count_wanted(const struct batch *b)
     return b->n - count(b, DONE) - count(b, QUEUED);
 }
 
-static void finish(struct batch *b)
+static void free_batch(struct batch *b)
 {
     cJSON_Delete(b->manifest);
     free(b->items);
@@ -308,7 +308,7 @@ static bool has_slurm(void)
     return system("command -v sbatch >/dev/null 2>&1") == 0; /* NOLINT(cert-env33-c): constant */
 }
 
-/* Within single quotes nothing has a meaning to the shell, but their end. */
+/* Quotes a text for the shell; malloc'd. */
 static char *quoted(const char *text)
 {
     char *all = oct_alloc(4 * strlen(text) + 3, 1), *at = all;
@@ -365,7 +365,7 @@ static enum oct_err submit_script(cJSON *submission, const char *script, struct 
 
 /* ---- what became of the recordings ---- */
 
-/* A task's share, and how it stands. */
+/* The recordings of a task, and its state. */
 struct share {
     struct item **items; /* [n]; NULL: the manifest does not name it */
     unsigned n;
@@ -402,7 +402,7 @@ static void take_line(struct share *share, const char *line)
         set_state(share->items[i], DONE, NULL);
 }
 
-static struct item *find(const struct batch *b, const char *in)
+static struct item *find_recording(const struct batch *b, const char *in)
 {
     const struct item key = {.in = in}, *const at = &key;
     struct item **found = bsearch(&at, b->by_name, b->n, sizeof(struct item *), compare);
@@ -422,7 +422,7 @@ static enum oct_err read_share(struct share *share, const struct batch *b, unsig
         file ? OCT_OK : oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be read", files);
     while (file && getdelim(&line, &room, '\0', file) > 0) {
         share->items = oct_alloc_more(share->items, share->n + 1, sizeof(struct item *));
-        share->items[share->n] = find(b, line);
+        share->items[share->n] = find_recording(b, line);
         if (share->items[share->n])
             set_state(share->items[share->n], TO_DO, NULL);
         share->n++;
@@ -460,8 +460,8 @@ static bool is_todo(const struct item *item)
 
 /* Decides on the recordings of which their task says nothing. Slurm is asked once, and only where a
  * task is not known to have ended. */
-static enum oct_err judge(struct batch *b, const struct share *share, const char *job, unsigned t,
-                          struct oct_error *err)
+static enum oct_err decide_open(struct batch *b, const struct share *share, const char *job,
+                                unsigned t, struct oct_error *err)
 {
     char task[80], why[96] = "";
     unsigned n_open = 0;
@@ -502,7 +502,7 @@ static void look_at_output(struct item *item)
 }
 
 /* Finds the state of each recording, from outputs, results and Slurm's queue. */
-static enum oct_err look(struct batch *b, struct oct_error *err)
+static enum oct_err find_states(struct batch *b, struct oct_error *err)
 {
     const cJSON *submission;
     unsigned s = 0;
@@ -515,7 +515,7 @@ static enum oct_err look(struct batch *b, struct oct_error *err)
         for (unsigned t = 0; t < oct_json_number(submission, "tasks") && !e; t++) {
             struct share share = {0};
             e = read_share(&share, b, s, t, err);
-            e = e ? e : judge(b, &share, oct_json_text(submission, "job"), t, err);
+            e = e ? e : decide_open(b, &share, oct_json_text(submission, "job"), t, err);
             free(share.items);
         }
     }
@@ -685,7 +685,7 @@ static void print_state(const struct batch *b, enum state state)
 }
 
 /* Returns the exit status. */
-static int tell(const struct batch *b, bool as_json)
+static int report_states(const struct batch *b, bool as_json)
 {
     if (as_json) {
         oct_command_print_json(b->manifest);
@@ -697,8 +697,8 @@ static int tell(const struct batch *b, bool as_json)
     return count(b, DONE) != b->n;
 }
 
-static int begin(const struct oct_config *config, const struct options *given, int argc,
-                 char **argv)
+static int begin_batch(const struct oct_config *config, const struct options *given, int argc,
+                       char **argv)
 {
     struct oct_recon_names names;
     struct batch batch = {.lock = -1};
@@ -706,27 +706,27 @@ static int begin(const struct oct_config *config, const struct options *given, i
     enum oct_err e = oct_recon_names_init(&names, (const char *const *)argv + 1,
                                           (unsigned)(argc - 1), given->list, given->folder, &err);
     e = e ? e : create(&batch, &names, given, config, &err);
-    e = e ? e : look(&batch, &err);
+    e = e ? e : find_states(&batch, &err);
     e = e ? e : submit(&batch, given, &err);
-    finish(&batch);
+    free_batch(&batch);
     oct_recon_names_finish(&names);
     return e ? oct_command_fail(argv[0], &err) : 0;
 }
 
-static int go_on(const struct options *given, const char *name)
+static int continue_batch(const struct options *given, const char *name)
 {
     struct batch batch = {.lock = -1};
     struct oct_error err;
     int status = 0;
     enum oct_err e = load(&batch, given->status ? given->status : given->resume, &err);
-    e = e ? e : look(&batch, &err);
+    e = e ? e : find_states(&batch, &err);
     if (!e && given->status && !(e = save(&batch, &err)))
-        status = tell(&batch, given->json);
+        status = report_states(&batch, given->json);
     if (!e && given->resume && given->sbatch[0])
         e = set_options(&batch, given->sbatch, &err);
     if (!e && given->resume)
         e = submit(&batch, given, &err);
-    finish(&batch);
+    free_batch(&batch);
     return e ? oct_command_fail_at_work(name, &err) : status;
 }
 
@@ -772,7 +772,7 @@ static const char *find_misuse(const struct options *given, int n_plain)
     return NULL;
 }
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_batch(struct oct_config *config, int argc, char **argv)
 {
     struct options given = {.sbatch = oct_alloc((size_t)argc + 1, sizeof(char *))};
     struct oct_error err;
@@ -786,8 +786,8 @@ static int run(struct oct_config *config, int argc, char **argv)
                  "write the script alone");
         status = oct_command_fail(argv[0], &err);
     } else if (!status) {
-        status = given.status || given.resume ? go_on(&given, argv[0])
-                                              : begin(config, &given, argc, argv);
+        status = given.status || given.resume ? continue_batch(&given, argv[0])
+                                              : begin_batch(config, &given, argc, argv);
     }
     free(given.sbatch);
     return status;
@@ -799,5 +799,5 @@ const struct oct_command oct_command_batch = {
     .help = "reconstructs many recordings on a Slurm cluster",
     .options = options,
     .n_most = INT_MAX,
-    .run = run,
+    .run = run_batch,
 };

@@ -31,7 +31,7 @@ struct check {
     cJSON *bad; /* [{bscan, why}] */
 };
 
-static void note_bad(struct check *c, uint32_t v, const char *why)
+static void add_bad(struct check *c, uint32_t v, const char *why)
 {
     c->n_bad++;
     if (c->n_bad > MOST_BAD)
@@ -121,7 +121,7 @@ static void check_written(struct check *c, uint32_t v, const struct oct_volume_r
 {
     struct oct_error why;
     if (check_payload(c, v, row, &why) || check_numbers(c, v, row, &why))
-        note_bad(c, v, why.text);
+        add_bad(c, v, why.text);
     else
         c->n_verified++;
 }
@@ -145,7 +145,7 @@ static void check_absent(struct check *c, uint32_t v, uint32_t acquisition, bool
     else if (!c->exact_gaps || (c->is_part && at_the_end))
         c->n_unfinished++;
     else
-        note_bad(c, v, "neither written nor in the gap map");
+        add_bad(c, v, "neither written nor in the gap map");
 }
 
 /* In a file whose rows skip dropped B-scans, the gap map must list those between the numbers of two
@@ -158,13 +158,13 @@ static void check_between(struct check *c, uint32_t v, const struct oct_volume_r
     if (c->facts->counted || !c->exact_gaps || before->acquisition != row->acquisition)
         return;
     if (row->number <= before->number) {
-        note_bad(c, v, "its number does not rise");
+        add_bad(c, v, "its number does not rise");
         return;
     }
     uint64_t n = row->number - before->number - 1;
     if (gap_lines(c, row->acquisition, (before->number + 1) * n_lines, n * n_lines, &reason) !=
         n * n_lines)
-        note_bad(c, v, "B-scans before it are neither written nor in the gap map");
+        add_bad(c, v, "B-scans before it are neither written nor in the gap map");
     else if (n > 0)
         c->dropped[reason] += n;
 }
@@ -196,7 +196,7 @@ static void check_rows(struct check *c)
 
 /* ---- a file ---- */
 
-static enum oct_err look_at(struct check *c, struct oct_error *err)
+static enum oct_err check_row(struct check *c, struct oct_error *err)
 {
     enum oct_err code = oct_volume_open(&c->reader, c->path, err);
     if (code)
@@ -269,10 +269,10 @@ static void print_line(const struct check *c)
         printf("  and %" PRIu64 " more\n", c->n_bad - MOST_BAD);
 }
 
-/* Results and what other devices export carry no check sums: that they can be read to their end is
- * all that can be told. n of them, in words. */
-static void tell_readable(const char *path, const char *words, uint64_t n, const char *of,
-                          uint64_t bytes, bool json, cJSON *o)
+/* Results and exports of other devices have no check sums: what is checked is that they can be read
+ * to the end. n: how many of `of` (a key of the JSON) were read. */
+static void report_readable(const char *path, const char *words, uint64_t n, const char *of,
+                            uint64_t bytes, bool json, cJSON *o)
 {
     cJSON_AddNumberToObject(o, of, (double)n);
     cJSON_AddNumberToObject(o, "bytes_read", (double)bytes);
@@ -289,7 +289,7 @@ static enum oct_err check_result(const struct oct_contents *contents, const char
     uint64_t bytes;
     const enum oct_err e = oct_contents_read(contents, path, &bytes, err);
     if (!e)
-        tell_readable(path, contents->words, contents->n, "datasets", bytes, json, o);
+        report_readable(path, contents->words, contents->n, "datasets", bytes, json, o);
     return e;
 }
 
@@ -309,7 +309,7 @@ static enum oct_err check_device(const char *path, bool json, cJSON *o, struct o
     }
     oct_pictures_close(pictures);
     if (!e)
-        tell_readable(path, "export of another device", n, "bscans", bytes, json, o);
+        report_readable(path, "export of another device", n, "bscans", bytes, json, o);
     return e;
 }
 
@@ -324,7 +324,7 @@ static bool check_recording(const char *path, bool json, cJSON *o)
 {
     struct check c = {.path = path, .bad = cJSON_CreateArray()};
     struct oct_error err = {0};
-    enum oct_err code = look_at(&c, &err);
+    enum oct_err code = check_row(&c, &err);
     if (code) {
         cJSON_AddBoolToObject(o, "ok", false);
         cJSON_AddStringToObject(o, "error", err.text);
@@ -378,7 +378,7 @@ static const struct oct_option options[] = {
     {NULL},
 };
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_check(struct oct_config *config, int argc, char **argv)
 {
     struct check_options o = {false};
     bool ok = true;
@@ -405,5 +405,5 @@ const struct oct_command oct_command_check = {
     .n_least = 1,
     .n_most = INT_MAX,
     .too_few = "which files?",
-    .run = run,
+    .run = run_check,
 };

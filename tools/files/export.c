@@ -249,7 +249,7 @@ static const struct oct_option options[] = {
     {NULL},
 };
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_export(struct oct_config *config, int argc, char **argv)
 {
     struct job job = {.name = argv[0]};
     struct oct_error err;
@@ -279,5 +279,5 @@ const struct oct_command oct_command_export = {
     .n_least = 2,
     .n_most = MOST_INPUTS + 1,
     .too_few = "two files are needed: the recording and the output",
-    .run = run,
+    .run = run_export,
 };

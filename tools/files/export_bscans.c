@@ -79,7 +79,7 @@ static void close_bscans(void *context)
     free(b);
 }
 
-/* What B-scans have in common, whatever they hold. */
+/* Opens what pictures and spectra have in common. */
 static enum oct_err open_bscans(struct oct_export_values *values, struct oct_export_input *in,
                                 const struct oct_export_wish *wish, struct oct_error *err)
 {

@@ -70,9 +70,10 @@ static enum oct_err read_held(void *context, uint32_t plane, void *pixels, struc
     return OCT_OK;
 }
 
-static enum oct_err fill(struct oct_export_values *values, const struct oct_export_source *bscans,
-                         const struct slab *slab, double depth_um,
-                         const struct oct_export_wish *wish, struct oct_error *err)
+static enum oct_err make_values(struct oct_export_values *values,
+                                const struct oct_export_source *bscans, const struct slab *slab,
+                                double depth_um, const struct oct_export_wish *wish,
+                                struct oct_error *err)
 {
     const struct oct_export_form *b = &bscans->form;
     *values = (struct oct_export_values){
@@ -112,7 +113,7 @@ enum oct_err oct_export_values_enface(struct oct_export_values *values, struct o
         return e;
     const double depth_um = isnan(wish->um[2]) ? bscans.form.um[2] : wish->um[2];
     e = choose_slab(&slab, in, wish, depth_um, err);
-    e = e ? e : fill(values, &bscans, &slab, depth_um, wish, err);
+    e = e ? e : make_values(values, &bscans, &slab, depth_um, wish, err);
     oct_export_source_close(open);
     return e;
 }

@@ -42,7 +42,7 @@ static enum oct_err add_bscan(struct oct_sha256 *sum, const struct oct_export_in
 }
 
 /* Ends the sum and makes the uid of it. */
-static void sign(struct oct_export_input *input, struct oct_sha256 *sum)
+static void end_uid(struct oct_export_input *input, struct oct_sha256 *sum)
 {
     unsigned char digest[OCT_SHA256_BYTES];
     oct_sha256_end(sum, digest);
@@ -73,7 +73,7 @@ static enum oct_err find_uid_of_volume(struct oct_export_input *in, struct oct_e
             has_bscan = true;
         }
     }
-    sign(in, &sum);
+    end_uid(in, &sum);
     return e;
 }
 
@@ -154,7 +154,7 @@ static enum oct_err find_uid(struct oct_export_input *in, struct oct_error *err)
         oct_sha256_add(&sum, when, strlen(when) + 1);
         oct_sha256_add(&sum, sizes, sizeof(sizes));
         oct_sha256_add(&sum, values, n * sizeof(*values));
-        sign(in, &sum);
+        end_uid(in, &sum);
     }
     free(values);
     free(came);
@@ -212,7 +212,7 @@ static enum oct_err open_device(struct oct_export_input *in, const struct oct_co
     oct_sha256_add(&sum, f->start_time, strlen(f->start_time) + 1);
     oct_sha256_add(&sum, info.dims, sizeof(info.dims));
     oct_sha256_add(&sum, first.pixels, (size_t)first.height * first.width * sizeof(*first.pixels));
-    sign(in, &sum);
+    end_uid(in, &sum);
     oct_picture_finish(&first);
     return OCT_OK;
 }

@@ -332,7 +332,7 @@ static void describe(const struct oct_export_open *o, const struct oct_export_wi
     form->plane_valid = o->values.is_rows ? NULL : o->values.valid;
 }
 
-/* Eyes are not mixed up: a label that is wrong is corrected in the file. */
+/* Refuses an eye that contradicts the label of the file. */
 static enum oct_err check_eye(const struct oct_export_open *o, const struct oct_export_wish *wish,
                               struct oct_error *err)
 {

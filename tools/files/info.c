@@ -451,7 +451,7 @@ static enum oct_err describe(cJSON *o, const char *path, const char *name,
                                                      : describe_samples(o, name, config, err);
 }
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_info(struct oct_config *config, int argc, char **argv)
 {
     struct info_options o = {false};
     int misuse = oct_options_read(&oct_command_info, &o, &argc, argv);
@@ -480,5 +480,5 @@ const struct oct_command oct_command_info = {
     .n_least = 1,
     .n_most = 1,
     .too_few = "which file?",
-    .run = run,
+    .run = run_info,
 };

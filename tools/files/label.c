@@ -45,7 +45,7 @@ static const char *or_dash(const char *text)
     return *text ? text : "-";
 }
 
-static void show(const char *path, const struct oct_volume_label *label, cJSON *list)
+static void show_labels(const char *path, const struct oct_volume_label *label, cJSON *list)
 {
     const char *const mark = label->mark ? oct_volume_mark_name(label->mark) : "";
     if (!list) {
@@ -63,7 +63,7 @@ static void show(const char *path, const struct oct_volume_label *label, cJSON *
 }
 
 /* Goes on after a file that cannot be changed; the exit status is the worst. */
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_label(struct oct_config *config, int argc, char **argv)
 {
     struct label_options o = {NULL};
     struct oct_volume_label_change change;
@@ -82,7 +82,7 @@ static int run(struct oct_config *config, int argc, char **argv)
         const enum oct_err e = is_change ? oct_volume_label_write(argv[i], &change, &label, &err)
                                          : oct_volume_label_read(argv[i], &label, &err);
         if (e == OCT_OK) {
-            show(argv[i], &label, list);
+            show_labels(argv[i], &label, list);
             continue;
         }
         const int failed = oct_command_fail(argv[0], &err);
@@ -105,5 +105,5 @@ const struct oct_command oct_command_label = {
     .n_least = 1,
     .n_most = INT_MAX,
     .too_few = "of which file?",
-    .run = run,
+    .run = run_label,
 };

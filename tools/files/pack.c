@@ -124,7 +124,7 @@ static enum oct_err replace(const char *path, const struct oct_config *config,
     return e;
 }
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_pack(struct oct_config *config, int argc, char **argv)
 {
     struct pack_options o = {.level = 4};
     struct oct_volume_pack_report report;
@@ -138,7 +138,7 @@ static int run(struct oct_config *config, int argc, char **argv)
         return oct_command_misuse("pack", "--replace and an output: choose one");
     if (!o.replace && argc < 3)
         return oct_command_misuse("pack", "into which file? --replace packs it in its place");
-    /* Not the link that may name it: that stays. */
+    /* The file itself; a symbolic link that names it stays. */
     const char *out = o.replace && realpath(argv[1], real) ? real : argv[argc - 1];
     if (o.replace ? replace(out, config, &o, &report, &is_kept, &err)
                   : pack(argv[1], out, config, &o, &report, &is_kept, &err))
@@ -157,5 +157,5 @@ const struct oct_command oct_command_pack = {
     .n_most = 2,
     .too_few = "which recording?",
     .too_many = "too many files",
-    .run = run,
+    .run = run_pack,
 };

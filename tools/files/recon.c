@@ -46,8 +46,8 @@ void oct_recon_names_finish(struct oct_recon_names *names)
     *names = (struct oct_recon_names){0};
 }
 
-static enum oct_err add(struct oct_recon_names *names, const char *in, const char *folder,
-                        struct oct_error *err)
+static enum oct_err add_recording(struct oct_recon_names *names, const char *in, const char *folder,
+                                  struct oct_error *err)
 {
     const char *slash = strrchr(in, '/'), *base = slash ? slash + 1 : in;
     const char *dot = strrchr(base, '.');
@@ -83,7 +83,7 @@ static enum oct_err add_list(struct oct_recon_names *names, const char *list, co
         else if (n == 1)
             e = oct_fail(err, OCT_E_FORMAT, "%s: name %u is empty", list, names->n + 1);
         else
-            e = add(names, name, folder, err);
+            e = add_recording(names, name, folder, err);
     if (!e && ferror(file))
         e = oct_fail(err, OCT_E_IO, "%s: cannot be read", list);
     if (file != stdin)
@@ -123,7 +123,7 @@ enum oct_err oct_recon_names_init(struct oct_recon_names *names, const char *con
     enum oct_err e = OCT_OK;
     *names = (struct oct_recon_names){0};
     for (unsigned i = 0; i < n && !e; i++)
-        e = add(names, in[i], folder, err);
+        e = add_recording(names, in[i], folder, err);
     if (!e && list)
         e = add_list(names, list, folder, err);
     if (!e && names->n == 0)
@@ -354,7 +354,7 @@ static void *run_lane(void *argument)
 /* ---- the main thread ---- */
 
 /* Lock held. */
-static void show(struct run *r, unsigned n)
+static void show_progress(struct run *r, unsigned n)
 {
     const unsigned ended = r->n_done + r->n_skipped + r->n_failed;
     const double seconds = oct_progress_seconds(&r->progress);
@@ -395,7 +395,7 @@ static void await_lanes(struct run *r)
 {
     pthread_mutex_lock(&r->lock);
     while (r->n_ended < r->n_lanes) {
-        show(r, r->names->n);
+        show_progress(r, r->names->n);
         oct_condition_wait_us(&r->ended, &r->lock, LOOK_US);
     }
     oct_progress_clear(&r->progress);
@@ -599,7 +599,7 @@ static int run_given(struct oct_config *config, const struct options *given, int
                          : run_single(config, given, argc, argv);
 }
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_recon(struct oct_config *config, int argc, char **argv)
 {
     struct options given = {0};
     const int status = oct_options_read(&oct_command_recon, &given, &argc, argv);
@@ -613,7 +613,7 @@ const struct oct_command oct_command_recon = {
     .options = options,
     .n_most = INT_MAX,
     .too_few = "two files are needed: the recording and the output",
-    .run = run,
+    .run = run_recon,
 };
 
 /* The analyses there are, and which keys are theirs (--set). */

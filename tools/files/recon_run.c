@@ -200,7 +200,7 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
 
 /* Says in the closed file what it was made from. The folder of the input is left out: it may say
  * who somebody is. */
-static enum oct_err note_input(struct work *w, struct oct_error *err)
+static enum oct_err write_source(struct work *w, struct oct_error *err)
 {
     const struct oct_input_facts *input = oct_recording_input(w->recording);
     const char *name = oct_recording_name(w->recording), *slash = strrchr(name, '/');
@@ -226,7 +226,7 @@ static enum oct_err finish_output(struct work *w, enum oct_err e, struct oct_err
     enum oct_err c = oct_volume_close(w->writer, &close_err);
     w->writer = NULL;
     if (!e && !c)
-        e = note_input(w, err);
+        e = write_source(w, err);
     if (!e && !c)
         return oct_whole_file_publish(&w->output, err);
     /* Remove the half of a reconstruction: its input is safe, and it can be made again. */

@@ -250,7 +250,7 @@ static enum oct_err play(struct replay *r, struct oct_error *err)
 }
 
 /* Ends the acquisition and waits until the network has everything. */
-static enum oct_err finish(struct replay *r, struct oct_error *err)
+static enum oct_err end_acquisition(struct replay *r, struct oct_error *err)
 {
     uint64_t end_ns = oct_clock_ns() + LINGER_MS * UINT64_C(1000000);
     /* The end flag also goes out where a signal kept back the block that was to carry it. */
@@ -368,7 +368,7 @@ static enum oct_err replay_recording(struct replay *r, struct oct_recording *rec
         return code;
     code = play(r, err);
     struct oct_error second;
-    enum oct_err end_code = finish(r, code ? &second : err);
+    enum oct_err end_code = end_acquisition(r, code ? &second : err);
     print_summary(r);
     code = code ? code : end_code;
     if (!code && r->options->strict && r->n_late > 0)
@@ -376,7 +376,7 @@ static enum oct_err replay_recording(struct replay *r, struct oct_recording *rec
     return code;
 }
 
-static int run(struct oct_config *config, int argc, char **argv)
+static int run_replay(struct oct_config *config, int argc, char **argv)
 {
     struct replay_options options;
     int status = read_options(&options, config, argc, argv);
@@ -407,5 +407,5 @@ const struct oct_command oct_command_replay = {
     .n_least = 1,
     .n_most = 1,
     .too_few = "which recording?",
-    .run = run,
+    .run = run_replay,
 };

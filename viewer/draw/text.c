@@ -156,8 +156,8 @@ static unsigned set_of(const char *string, enum oct_text_size size, uint32_t rgb
     return (hash ^ hash >> 16) % N_SETS;
 }
 
-static struct entry *find(struct oct_text *text, enum oct_text_size size, const char *string,
-                          uint32_t rgb)
+static struct entry *find_entry(struct oct_text *text, enum oct_text_size size, const char *string,
+                                uint32_t rgb)
 {
     struct entry *set = text->entry[set_of(string, size, rgb)], *oldest = set;
     for (unsigned i = 0; i < N_WAYS; i++) {
@@ -182,7 +182,7 @@ int oct_text_draw(struct oct_text *text, enum oct_text_size size, int x, int y, 
 {
     if (string[0] == '\0' || strlen(string) >= MOST_BYTES)
         return 0;
-    struct entry *e = find(text, size, string, rgb);
+    struct entry *e = find_entry(text, size, string, rgb);
     e->used = ++text->n_drawn;
     if (!e->texture)
         return 0;

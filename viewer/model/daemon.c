@@ -78,7 +78,7 @@ unsigned oct_view_wishes_drop(struct oct_view_wishes *w, enum oct_view_wish wish
 #define LEAST_HALF 0.005
 
 /* octd says what it has, or (enface_told false) nothing of an en face picture. */
-static void hear_enface(struct oct_view_enface_wishes *w, const struct oct_view_daemon *daemon)
+static void take_enface(struct oct_view_enface_wishes *w, const struct oct_view_daemon *daemon)
 {
     const struct oct_view_enface_settings *octds = &daemon->enface;
     w->known = daemon->enface_told;
@@ -295,8 +295,8 @@ static void end_recorded(struct oct_view_recorded *r, const struct oct_view_daem
 
 /* A status came, `before` is the one before it (known false: none). asked_stop: it answers this
  * window's wish to stop. */
-static void hear_recorded(struct oct_view_recorded *r, const struct oct_view_daemon *before,
-                          const struct oct_view_daemon *now, bool asked_stop, uint64_t now_ns)
+static void take_recording(struct oct_view_recorded *r, const struct oct_view_daemon *before,
+                           const struct oct_view_daemon *now, bool asked_stop, uint64_t now_ns)
 {
     const bool is_another = before->known && now->pid != before->pid;
     /* Counts fall when octd makes its pipeline anew. */
@@ -407,8 +407,8 @@ static void save_last(struct oct_view_model *model)
 }
 
 /* What became of them; no failure is GOOD, where nothing is missing. */
-static void tell_last(double length_s, const struct oct_view_daemon *d,
-                      struct oct_view_phrase *phrase)
+static void say_last(double length_s, const struct oct_view_daemon *d,
+                     struct oct_view_phrase *phrase)
 {
     const double s = round(fmin(length_s, 9999)), lost = d->last.n_lost;
     const enum oct_view_tone tone = lost == 0 ? OCT_TONE_GOOD : OCT_TONE_WARN;
@@ -426,7 +426,7 @@ static void tell_last(double length_s, const struct oct_view_daemon *d,
 
 /* octd's newest status, before it replaces model->daemon: what became of it is told, whoever asked
  * for it. */
-static void hear_last(struct oct_view_model *model, const struct oct_view_daemon *daemon)
+static void take_last(struct oct_view_model *model, const struct oct_view_daemon *daemon)
 {
     const struct oct_view_daemon *before = &model->daemon;
     struct oct_view_save_last *s = &model->save_last;
@@ -443,7 +443,7 @@ static void hear_last(struct oct_view_model *model, const struct oct_view_daemon
     s->until_ns = model->now_ns + TOLD_NS;
     s->is_newest = daemon->last.path[0] && !daemon->last.error[0];
     if (daemon->record.active) { /* the header tells of that */
-        tell_last(s->length_s, daemon, &phrase);
+        say_last(s->length_s, daemon, &phrase);
         oct_view_model_say(model, "%s", phrase.text);
     }
 }
@@ -453,7 +453,7 @@ bool oct_view_save_last_text(const struct oct_view_model *model, struct oct_view
     const struct oct_view_daemon *d = &model->daemon;
     bool tells = d->reachable && (d->last.saving || model->now_ns < model->save_last.until_ns);
     if (tells)
-        tell_last(model->save_last.length_s, d, phrase);
+        say_last(model->save_last.length_s, d, phrase);
     return tells;
 }
 
@@ -596,7 +596,7 @@ static void next_patient(struct oct_view_model *model)
 }
 
 /* octd's newest status, before it replaces model->daemon. */
-static void hear_patient(struct oct_view_model *model, const struct oct_view_daemon *daemon)
+static void take_label(struct oct_view_model *model, const struct oct_view_daemon *daemon)
 {
     const struct oct_view_daemon *before = &model->daemon;
     struct oct_view_patient *p = &model->patient;
@@ -810,7 +810,7 @@ static void say_granted(struct oct_view_model *model, const struct oct_view_answ
     }
 }
 
-static void hear_answer(struct oct_view_model *model, const struct oct_view_answer *answer)
+static void take_answer(struct oct_view_model *model, const struct oct_view_answer *answer)
 {
     const enum oct_view_wish wish = answer->wish;
     model->asked = OCT_WISH_NONE;
@@ -831,7 +831,7 @@ static void hear_answer(struct oct_view_model *model, const struct oct_view_answ
         say_refused(model, answer);
 }
 
-static void watch(struct oct_view_watch *w, double count, bool first, uint64_t now_ns)
+static void watch_count(struct oct_view_watch *w, double count, bool first, uint64_t now_ns)
 {
     if (!first && count > w->count)
         w->rose_ns = now_ns;
@@ -839,22 +839,22 @@ static void watch(struct oct_view_watch *w, double count, bool first, uint64_t n
 }
 
 /* A status that was not heard yet, before it replaces model->daemon. */
-static void hear_status(struct oct_view_model *model, const struct oct_view_daemon *daemon,
+static void take_status(struct oct_view_model *model, const struct oct_view_daemon *daemon,
                         bool asked_stop)
 {
     const bool first = !model->daemon.known;
-    watch(&model->missing, daemon->lines_missing, first, model->now_ns);
-    watch(&model->dropped, daemon->bscans_dropped, first, model->now_ns);
+    watch_count(&model->missing, daemon->lines_missing, first, model->now_ns);
+    watch_count(&model->dropped, daemon->bscans_dropped, first, model->now_ns);
     oct_view_disk_hear(&model->disk, daemon, model->now_ns);
     oct_view_line_rate_add(&model->line_rate, daemon->acquisitions,
                            daemon->lines_received + daemon->lines_missing, daemon->uptime_s,
                            daemon->lines);
-    hear_recorded(&model->recorded, &model->daemon, daemon, asked_stop, model->now_ns);
+    take_recording(&model->recorded, &model->daemon, daemon, asked_stop, model->now_ns);
     if (daemon->pixels_told && model->playback.active)
         model->playback.live_contrast.log = daemon->log;
     else if (daemon->pixels_told)
         model->contrast.log = daemon->log;
-    hear_enface(&model->enface_wishes, daemon);
+    take_enface(&model->enface_wishes, daemon);
 }
 
 void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
@@ -862,18 +862,18 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
 {
     const struct oct_view_enface_wishes before = model->enface_wishes;
     if (daemon->known && daemon->answer_ns != model->daemon.answer_ns)
-        hear_status(model, daemon,
+        take_status(model, daemon,
                     answer->wish == OCT_WISH_STOP ? answer->ok : model->asked == OCT_WISH_STOP);
     model->has_control = true;
     if (daemon->known) {
-        hear_patient(model, daemon);
-        hear_last(model, daemon);
+        take_label(model, daemon);
+        take_last(model, daemon);
         model->daemon = *daemon;
     } else {
         model->daemon.reachable = false;
     }
     if (answer->wish != OCT_WISH_NONE)
-        hear_answer(model, answer);
+        take_answer(model, answer);
     oct_view_sharpened_hear(model);
     if (before.known && model->enface_wishes.known &&
         before.octds.projection != model->enface_wishes.octds.projection)

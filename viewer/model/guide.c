@@ -336,7 +336,7 @@ static struct oct_view_guide_measures measure(const struct oct_view_model *model
 
 /* ---- steady ---- */
 
-static void follow(double *value, double now, double pace)
+static void smooth_one(double *value, double now, double pace)
 {
     *value = isnan(now) || isnan(*value) ? now : *value + pace * (now - *value);
 }
@@ -347,13 +347,13 @@ static void smooth(struct oct_view_guide_measures *m, const struct oct_view_guid
     m->sight.covered += pace * (now->sight.covered - m->sight.covered);
     m->sight.signal_db += pace * (now->sight.signal_db - m->sight.signal_db);
     if (now->sight.covered > 0) { /* in a blink the tissue stays where it was */
-        follow(&m->sight.top, now->sight.top, pace);
-        follow(&m->sight.bottom, now->sight.bottom, pace);
+        smooth_one(&m->sight.top, now->sight.top, pace);
+        smooth_one(&m->sight.bottom, now->sight.bottom, pace);
     }
-    follow(&m->saturated, now->saturated, pace);
-    follow(&m->used, now->used, pace);
-    follow(&m->blinks, now->blinks, pace);
-    follow(&m->jumps, now->jumps, pace);
+    smooth_one(&m->saturated, now->saturated, pace);
+    smooth_one(&m->used, now->used, pace);
+    smooth_one(&m->blinks, now->blinks, pace);
+    smooth_one(&m->jumps, now->jumps, pace);
 }
 
 /* ---- the parts ---- */

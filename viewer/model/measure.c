@@ -141,8 +141,8 @@ static bool share_a_set(const struct oct_view_calipers_of *a, const struct oct_v
     return a->n_lines == b->n_lines && a->depth == b->depth;
 }
 
-static struct oct_view_kept_calipers *find(struct oct_view_calipers *calipers,
-                                           const struct oct_view_calipers_of *of)
+static struct oct_view_kept_calipers *find_kept(struct oct_view_calipers *calipers,
+                                                const struct oct_view_calipers_of *of)
 {
     for (unsigned i = 0; i < OCT_VIEW_KEPT_CALIPERS; i++)
         if (calipers->kept[i].turn > 0 && share_a_set(&calipers->kept[i].of, of))
@@ -164,9 +164,9 @@ static struct oct_view_kept_calipers *make_room(struct oct_view_calipers *calipe
     return oldest ? oldest : &calipers->kept[0];
 }
 
-static void keep(struct oct_view_calipers *calipers)
+static void keep_shown(struct oct_view_calipers *calipers)
 {
-    struct oct_view_kept_calipers *place = find(calipers, &calipers->of);
+    struct oct_view_kept_calipers *place = find_kept(calipers, &calipers->of);
     if (oct_view_calipers_count(calipers) > 0)
         *(place ? place : make_room(calipers)) =
             (struct oct_view_kept_calipers){calipers->of, calipers->shown, ++calipers->turn};
@@ -185,8 +185,8 @@ void oct_view_calipers_show(struct oct_view_calipers *calipers,
     snprintf(of.source, sizeof(of.source), "%s", source);
     if (!share_a_set(&calipers->of, &of)) {
         bool freezes = stands && !calipers->of.stands && is_same_picture(&calipers->of, &of);
-        keep(calipers);
-        const struct oct_view_kept_calipers *place = find(calipers, &of);
+        keep_shown(calipers);
+        const struct oct_view_kept_calipers *place = find_kept(calipers, &of);
         if (place)
             calipers->shown = place->set;
         else if (!freezes)

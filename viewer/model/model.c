@@ -192,7 +192,7 @@ static void show_calipers(struct oct_view_model *model)
                            p->active ? p->file.name : model->shown.header.acquisition_id);
 }
 
-static void show(struct oct_view_model *model, struct oct_view_picture *picture)
+static void show_picture(struct oct_view_model *model, struct oct_view_picture *picture)
 {
     bool first = !model->has_picture;
     oct_view_picture_swap(&model->shown, picture);
@@ -216,7 +216,7 @@ void oct_view_model_offer_picture(struct oct_view_model *model, struct oct_view_
         model->newest_average = *average;
         model->newest_waits = true;
     } else {
-        show(model, picture);
+        show_picture(model, picture);
         model->average = *average;
     }
 }
@@ -248,14 +248,14 @@ void oct_view_model_show_newest(struct oct_view_model *model)
 {
     if (!model->newest_waits)
         return;
-    show(model, &model->newest);
+    show_picture(model, &model->newest);
     model->average = model->newest_average;
     model->newest_waits = false;
 }
 
 void oct_view_model_show_bscan(struct oct_view_model *model, struct oct_view_picture *picture)
 {
-    show(model, picture);
+    show_picture(model, picture);
     model->average = (struct oct_view_average){.arrival_ns = 0};
 }
 

@@ -61,8 +61,8 @@ static void forget_places(struct oct_view_model *model)
     oct_view_lens_init(&model->lens);
 }
 
-/* The live picture makes room, and waits as if it had come while frozen. */
-static void begin(struct oct_view_model *model)
+/* Keeps the live picture as if it had come while frozen. */
+static void begin_playback(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
     if (model->frozen)
@@ -120,7 +120,7 @@ void oct_view_playback_opened(struct oct_view_model *model, const struct oct_vie
         return;
     }
     if (!p->active)
-        begin(model);
+        begin_playback(model);
     p->opens = false;
     p->file = *file;
     if (another) {

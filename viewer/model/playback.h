@@ -24,14 +24,14 @@ struct oct_view_file {
     bool is_last;               /* of `record last`: the seconds before it was asked for */
     char what[96];              /* of a file that is no recording: what it is; "": it is one */
     char dataset[64], unit[16]; /* then: what is shown of it, and its unit, "": not known */
-    /* The how many-th of its volumes this is, or of its datasets, from 1; a recording has one. */
+    /* Number of this volume, or dataset, within the file, from 1; a recording has one. */
     uint32_t volume, n_volumes;
     bool log;                             /* values are dB, else counts^2 */
     double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
     double rate_hz;                       /* B-scans a second; 0: not known */
     char eye[8], pseudonym[128];
     enum oct_volume_mark verdict; /* what an operator decided; it stands in the file */
-    unsigned place, n_files;      /* the how many-th it is of the folder's recordings, from 1 */
+    unsigned place, n_files;      /* its number among the folder's recordings, from 1 */
 };
 
 /* What is to be corrected in a file; zeroed: nothing. */

@@ -135,7 +135,7 @@ static void send_wish(struct oct_view_control *c, enum oct_view_wish wish, const
     pthread_mutex_unlock(&c->mutex);
 }
 
-static void *run(void *context)
+static void *run_control(void *context)
 {
     struct oct_view_control *c = context;
     enum oct_view_wish wish = OCT_WISH_NONE;
@@ -169,7 +169,7 @@ void oct_view_endpoint_connectable(const char *endpoint, char *text, size_t text
 
 /* ---- the caller's side ---- */
 
-static void finish(struct oct_view_control *c)
+static void free_control(struct oct_view_control *c)
 {
     oct_control_client_destroy(c->client);
     pthread_cond_destroy(&c->changed);
@@ -199,9 +199,10 @@ enum oct_err oct_view_control_create(struct oct_view_control **control, const ch
     oct_view_endpoint_connectable(endpoint, connectable, sizeof(connectable));
     enum oct_err code = oct_control_client_create(&c->client, &setup, err);
     if (!code)
-        code = oct_thread_start(&c->thread, NULL, run, c, "control: cannot start a thread", err);
+        code = oct_thread_start(&c->thread, NULL, run_control, c, "control: cannot start a thread",
+                                err);
     if (code) {
-        finish(c);
+        free_control(c);
         return code;
     }
     *control = c;
@@ -253,5 +254,5 @@ void oct_view_control_destroy(struct oct_view_control *c)
     pthread_mutex_unlock(&c->mutex);
     oct_control_client_end(c->client);
     pthread_join(c->thread, NULL);
-    finish(c);
+    free_control(c);
 }

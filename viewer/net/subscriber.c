@@ -88,8 +88,8 @@ struct oct_subscriber {
 };
 
 /* Checks and copies untrusted parts. After an error the letter is filled again. */
-static enum oct_err fill(union letter *letter, const struct topic *topic, zmq_msg_t parts[N_PARTS],
-                         struct oct_error *err)
+static enum oct_err decode_letter(union letter *letter, const struct topic *topic,
+                                  zmq_msg_t parts[N_PARTS], struct oct_error *err)
 {
     const char *json = zmq_msg_data(&parts[PART_HEADER]);
     const size_t json_bytes = zmq_msg_size(&parts[PART_HEADER]);
@@ -171,7 +171,7 @@ static enum oct_err take_message(struct oct_subscriber *s, zmq_msg_t parts[N_PAR
         find_box(s, zmq_msg_data(&parts[PART_TOPIC]), zmq_msg_size(&parts[PART_TOPIC]));
     if (!box)
         return oct_fail(err, OCT_E_FORMAT, "a topic that octview did not ask for");
-    enum oct_err code = fill(&box->filling, &box->topic, parts, err);
+    enum oct_err code = decode_letter(&box->filling, &box->topic, parts, err);
     if (code == OCT_OK)
         deliver(s, box);
     return code;
@@ -242,7 +242,7 @@ static void follow_wants(struct oct_subscriber *s)
     }
 }
 
-static void *run(void *context)
+static void *run_subscriber(void *context)
 {
     struct oct_subscriber *s = context;
     zmq_pollitem_t items[] = {
@@ -311,7 +311,7 @@ fail:
                     zmq_strerror(errno));
 }
 
-static void finish(struct oct_subscriber *s)
+static void free_subscriber(struct oct_subscriber *s)
 {
     zmq_ctx_term(s->zmq);
     pthread_cond_destroy(&s->arrived);
@@ -352,8 +352,8 @@ enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const cha
     code = s->zmq ? open_sockets(s, address, keys, err)
                   : oct_fail(err, OCT_E_IO, "subscription: %s", zmq_strerror(errno));
     if (!code)
-        code =
-            oct_thread_start(&s->thread, NULL, run, s, "subscription: cannot start a thread", err);
+        code = oct_thread_start(&s->thread, NULL, run_subscriber, s,
+                                "subscription: cannot start a thread", err);
     if (code)
         goto fail;
     *subscriber = s;
@@ -363,7 +363,7 @@ fail:
         zmq_close(s->monitor);
     if (s->socket)
         zmq_close(s->socket);
-    finish(s);
+    free_subscriber(s);
     return code;
 }
 
@@ -436,5 +436,5 @@ void oct_subscriber_destroy(struct oct_subscriber *subscriber)
         return;
     zmq_ctx_shutdown(subscriber->zmq);
     pthread_join(subscriber->thread, NULL);
-    finish(subscriber);
+    free_subscriber(subscriber);
 }

@@ -504,7 +504,7 @@ static void *oct_play_read(void *context)
 
 /* ---- the model's side ---- */
 
-static void finish(struct oct_play *p)
+static void free_play(struct oct_play *p)
 {
     oct_view_enface_finish(&p->box.enface);
     pthread_cond_destroy(&p->asked);
@@ -531,7 +531,7 @@ enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *co
     enum oct_err e =
         oct_thread_start(&p->thread, "octview-play", oct_play_read, p, "playback", err);
     if (e)
-        finish(p);
+        free_play(p);
     else
         *play = p;
     return e;
@@ -590,7 +590,7 @@ static void take_wants(struct oct_play *p, struct oct_view_model *model)
 }
 
 /* What came of the newest request for a file. Under the lock. */
-static bool give_file(struct oct_play *p, struct oct_view_model *model)
+static bool send_file(struct oct_play *p, struct oct_view_model *model)
 {
     struct oct_play_box *b = &p->box;
     const bool opened = b->opened, refused = b->refused;
@@ -608,7 +608,7 @@ static bool give_file(struct oct_play *p, struct oct_view_model *model)
     return true;
 }
 
-static bool give_label(struct oct_play *p, struct oct_view_model *model)
+static bool send_label(struct oct_play *p, struct oct_view_model *model)
 {
     struct oct_play_box *b = &p->box;
     const bool came = b->labelled || b->not_labelled;
@@ -640,7 +640,7 @@ static void copy_enface(const struct oct_view_enface *from, struct oct_view_enfa
 }
 
 /* What was read of the file that the model shows. Under the lock. */
-static bool give_pictures(struct oct_play *p, struct oct_view_model *model)
+static bool send_pictures(struct oct_play *p, struct oct_view_model *model)
 {
     struct oct_view_playback *playback = &model->playback;
     struct oct_play_box *b = &p->box;
@@ -669,9 +669,9 @@ bool oct_play_turn(struct oct_play *p, struct oct_view_model *model)
 {
     pthread_mutex_lock(&p->lock);
     take_wants(p, model);
-    bool changed = give_file(p, model);
-    changed |= give_label(p, model);
-    changed |= give_pictures(p, model);
+    bool changed = send_file(p, model);
+    changed |= send_label(p, model);
+    changed |= send_pictures(p, model);
     take_wants(p, model); /* of the file that came now */
     pthread_mutex_unlock(&p->lock);
     return changed;
@@ -713,5 +713,5 @@ void oct_play_destroy(struct oct_play *p)
     pthread_cond_signal(&p->asked);
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);
-    finish(p);
+    free_play(p);
 }
