@@ -18,8 +18,8 @@
 /* f is taken so many times in a velocity: G takes from it what is short, and longer steps make up
  * for that. */
 #define OCT_WARP_GAIN 12.0F
-/* Beside |grad T(h)|^2 in what f is divided by: an edge of less contrast than 0.1 counts for less in
- * what G averages. With 1e-4 dark voxels outvoted edges: errors of known fields were 1.3 to 1.8
+/* Beside |grad T(h)|^2 in what f is divided by: an edge of less contrast than 0.1 counts for less
+ * in what G averages. With 1e-4 dark voxels outvoted edges: errors of known fields were 1.3 to 1.8
  * times as large. */
 #define OCT_WARP_CONTRAST2 1e-2F
 

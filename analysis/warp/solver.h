@@ -154,8 +154,9 @@ struct oct_warp_ops {
                              float *jacobian, struct oct_error *err);
 
     /* E and its parts at the finest level, the second with the barrier, and the profile's force
-     * before it is smoothed or divided: for tests. [3][V][M][D], per voxel whatever the spacing; fixed and moving as they
-     * are, without a level's Gaussian. energy: [3], E, its first and its second term. */
+     * before it is smoothed or divided: for tests. [3][V][M][D], per voxel whatever the spacing;
+     * fixed and moving as they are, without a level's Gaussian. energy: [3], E, its first and its
+     * second term. */
     enum oct_err (*force)(struct oct_warp_engine *engine, const float *fixed, const float *moving,
                           const float *displacement, double *energy, float *force,
                           struct oct_error *err);
