@@ -1,5 +1,7 @@
 #include "tools/outputs.h"
 
+#include "formats/file_sum.h"
+#include "formats/recording.h"
 #include "formats/results.h"
 #include "formats/whole_file.h"
 #include "pipeline/base/folder.h"
@@ -7,6 +9,7 @@
 #include "tools/alloc.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -145,14 +148,68 @@ enum oct_err oct_outputs_print(const char *path, void (*put)(const void *context
                : oct_fail_errno(err, OCT_E_IO, error ? error : EIO, "%s: cannot be written", path);
 }
 
+/* Adds a line to a text of the heap. */
+static void add_line(char **text, const char *line)
+{
+    char *more = oct_alloc_text("%s%s%s", *text ? *text : "", *text ? "\n" : "", line);
+    free(*text);
+    *text = more;
+}
+
+/* Of the bytes of the file that an input names; "-": it cannot be read again, as a pipe. */
+static void sum_input(const char *input, char crc[9])
+{
+    const char *dataset = NULL; /* the last ":/", as for readers */
+    for (const char *at = oct_recording_names_dataset(input) ? strstr(input, ":/") : NULL; at;
+         at = strstr(at + 1, ":/"))
+        dataset = at;
+    char *path =
+        oct_alloc_text("%.*s", dataset ? (int)(dataset - input) : (int)strlen(input), input);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct oct_file_sum sum;
+    struct oct_error err;
+    struct stat st;
+    snprintf(crc, 9, "-");
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        oct_file_sum_init(&sum, fd, path, &err) == OCT_OK) {
+        if (oct_file_sum_to(&sum, sum.size, &err) == OCT_OK)
+            snprintf(crc, 9, "%08x", sum.crc);
+        oct_file_sum_finish(&sum);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(path);
+}
+
+/* The words of this process' command line, a blank between two; "": the kernel does not say. */
+static char *command_line(void)
+{
+    char *words = NULL, *word = NULL;
+    size_t room = 0;
+    FILE *file = fopen("/proc/self/cmdline", "re");
+    while (file && getdelim(&word, &room, '\0', file) > 0) {
+        char *more = oct_alloc_text("%s%s%s", words ? words : "", words ? " " : "", word);
+        free(words);
+        words = more;
+    }
+    if (file)
+        fclose(file);
+    free(word);
+    return words ? words : oct_alloc_text("%s", "");
+}
+
 void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs)
 {
-    char *text = oct_alloc_text("%s", ""), *more;
+    char *names = NULL, *sums = NULL, *command = command_line(), crc[9];
     for (unsigned i = 0; i < n_inputs; i++) {
-        more = oct_alloc_text("%s%s%s", text, i > 0 ? "\n" : "", inputs[i]);
-        free(text);
-        text = more;
+        sum_input(inputs[i], crc);
+        add_line(&names, inputs[i]);
+        add_line(&sums, crc);
     }
-    oct_results_text(results, NULL, "source", text);
-    free(text);
+    oct_results_text(results, NULL, "source", names ? names : "");
+    oct_results_text(results, NULL, "source_crc32c", sums ? sums : "");
+    oct_results_text(results, NULL, "command", command);
+    free(names);
+    free(sums);
+    free(command);
 }

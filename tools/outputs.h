@@ -55,7 +55,9 @@ void oct_outputs_discard(struct oct_outputs *outputs); /* NULL is fine */
 enum oct_err oct_outputs_print(const char *path, void (*put)(const void *context, FILE *file),
                                const void *context, struct oct_error *err);
 
-/* The attribute source: all inputs, a line each. */
+/* What the results are of, as attributes: source, all inputs, a line each; source_crc32c, the
+ * CRC-32C of the bytes of each of these files in their order ("-": of a pipe); command, the command
+ * line, which with the version in `software` says all parameters. */
 void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs);
 
 #endif

@@ -270,7 +270,7 @@ static void write_settings(const struct oct_volumes *v)
     const struct oct_volumes_settings *s = &v->settings;
     struct oct_results *f = v->h5;
     oct_results_text(f, NULL, "fixed", v->job.inputs[0]);
-    oct_outputs_source(f, v->job.inputs + 1, v->n_moving);
+    oct_outputs_source(f, v->job.inputs, 1 + v->n_moving);
     oct_results_text(f, NULL, "model", oct_volumes_model_names[s->model]);
     oct_results_text(f, NULL, "group", v->given.group ? "yes" : "no");
     oct_results_text(f, NULL, "units", v->grid.in_um ? "um" : "voxel");
