@@ -40,13 +40,13 @@ void oct_flow_velocity_destroy(struct oct_flow_velocity *velocity); /* NULL is f
  * are rad of phase, turned so that rising wavelengths are assumed. */
 double oct_flow_mm_s_per_rad(const struct oct_flow_optics *optics, double tau_s);
 
-/* Of a B-scan; v: [M / line_repeats][D]. With one A-line a point the last has no next: NaN. */
+/* Of a B-scan; to: [M / line_repeats][D]. With one A-line a point the last has no next: NaN. */
 void oct_flow_velocity_lines(struct oct_flow_velocity *velocity, const struct oct_flow_bscan *bscan,
-                             double per_rad, float *v);
+                             double per_rad, float *to);
 
-/* Of the repeats of a place; NULL: lost. v: [M][D]. OCT_E_NO_MEMORY. */
+/* Of the repeats of a place; NULL: lost. to: [M][D]. OCT_E_NO_MEMORY. */
 enum oct_err oct_flow_velocity_bscans(struct oct_flow_velocity *velocity,
                                       const struct oct_flow_bscan *const *repeats, unsigned n,
-                                      double per_rad, float *v, struct oct_error *err);
+                                      double per_rad, float *to, struct oct_error *err);
 
 #endif
