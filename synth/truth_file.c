@@ -186,9 +186,9 @@ static enum oct_err add_vessels(const char *path, const struct oct_flow_phantom_
 {
     const size_t n = truth->n_vessels, pairs[2] = {n, 2}, triples[2] = {n, 3};
     double *values = calloc(7 * n + 1, sizeof(*values));
-    double *direction = values + 2 * n, *radius = direction + 3 * n, *speed = radius + n;
     if (!values)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for vessels", path);
+    double *direction = values + 2 * n, *radius = direction + 3 * n, *speed = radius + n;
     for (size_t i = 0; i < n; i++) {
         const struct oct_flow_vessel *v = &truth->vessels[i];
         values[2 * i] = v->x_um;
