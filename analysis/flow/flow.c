@@ -414,12 +414,12 @@ static void flow_reset(struct oct_analysis *a)
 /* But for what is looked at when an image is made, and by the publisher and the recorder. */
 static bool needs_parts_anew(const struct oct_analysis *a, const struct oct_flow_settings *wanted)
 {
-    struct oct_flow_settings like = *wanted;
-    like.min_z = a->settings.min_z;
-    like.record = a->settings.record;
-    if (!a->is_angiogram)
-        like.slab = a->settings.slab;
-    return memcmp(&like, &a->settings, sizeof(like)) != 0;
+    const struct oct_flow_settings *s = &a->settings;
+    return wanted->enabled != s->enabled || wanted->method != s->method ||
+           wanted->window_um != s->window_um || wanted->projection != s->projection ||
+           wanted->max_bulk != s->max_bulk || wanted->wavelengths != s->wavelengths ||
+           wanted->refractive_index != s->refractive_index ||
+           (a->is_angiogram && strcmp(wanted->slab.name, s->slab.name) != 0);
 }
 
 static enum oct_err flow_configure(struct oct_analysis *a, const void *settings,

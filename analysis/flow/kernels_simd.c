@@ -36,8 +36,8 @@ INLINE void unravel(const float *values, vec *re, vec *im)
     *re = _mm256_castpd_ps(_mm256_permute4x64_pd(even, 0xd8));
     *im = _mm256_castpd_ps(_mm256_permute4x64_pd(odd, 0xd8));
 #else
-    *re = __builtin_shuffle(low, high, (lanes){0, 2, 4, 6});
-    *im = __builtin_shuffle(low, high, (lanes){1, 3, 5, 7});
+    *re = __builtin_shufflevector(low, high, 0, 2, 4, 6);
+    *im = __builtin_shufflevector(low, high, 1, 3, 5, 7);
 #endif
 }
 
