@@ -153,7 +153,7 @@ static bool fill_vessel(struct oct_flow_phantom *p, unsigned i)
     p->cells[i] = malloc(n * sizeof(*p->cells[i]));
     p->n_cells[i] = n;
     for (size_t k = 0; k < n && p->cells[i]; k++) {
-        const int64_t id = (int64_t)(1000 + i);
+        const int64_t id = INT64_C(1000) + i;
         const double r = radius * sqrt(uniform(p, id, (int64_t)(4 * k)));
         const double turn = 2 * OCT_PI * uniform(p, id, (int64_t)(4 * k + 1));
         p->cells[i][k] = (struct cell){

@@ -125,7 +125,7 @@ static void put_u8(struct oct_flow_job *f, unsigned dataset, uint32_t place, con
 {
     for (size_t i = 0; i < (size_t)f->n_lines * f->depth; i++) {
         const float value = is_power ? 10 * log10f(values[i]) : values[i];
-        f->bytes[i] = value > 0 ? (uint8_t)(fminf(value * scale, 255) + 0.5F) : 0;
+        f->bytes[i] = value > 0 ? (uint8_t)lroundf(fminf(value * scale, 255)) : 0;
     }
     oct_results_write_rows(f->file, dataset, place, 1, f->bytes);
 }
