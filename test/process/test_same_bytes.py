@@ -46,7 +46,9 @@ def contents(path):
     def take(name, item):
         for key, value in item.attrs.items():
             if key not in ("DIMENSION_LIST", "REFERENCE_LIST"):
-                found[f"{name}@{key}"] = np.asarray(value).tobytes()
+                value = np.asarray(value)  # of texts the bytes are places in memory
+                found[f"{name}@{key}"] = (repr(value.tolist()).encode() if value.dtype.kind == "O"
+                                          else value.tobytes())
         if isinstance(item, h5py.Dataset) and item.dtype.kind != "O":
             found[name] = item[()].tobytes()
 
