@@ -66,9 +66,9 @@ bool oct_flow_bscan_is_same(const struct oct_flow_bscan *a, const struct oct_flo
  *
  * within OCT_FLOW_MOST_LINE_SHIFT and OCT_FLOW_MOST_DEPTH_SHIFT, by a parabola in both. The sum
  * over a line is coherent, lines are added as powers, so that their bulk phases do not matter. A
- * first look at few lines finds the place, of which 64 lines or more, evenly spread, make the
- * number. 0, 0 and a score of 0 where nothing has come, and where no shift stands out four times
- * above the mean of all. score: the share of the signal that agrees, 0..1. */
+ * first look at few lines finds the place, of which all lines, or of more than 128 every 8th,
+ * evenly spread, make the number. 0, 0 and a score of 0 where nothing has come, and where no shift
+ * stands out four times above the mean of all. score: the share of the signal that agrees, 0..1. */
 struct oct_flow_shift {
     double lines, depth, score;
 };

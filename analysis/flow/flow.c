@@ -137,7 +137,8 @@ struct parts {
     struct oct_flow_place *place;
 
     /* Of flow. */
-    float *shown; /* [K][M][D] */
+    void *shown; /* [K][M][D] as pictures are */
+    unsigned k;  /* the place that is being found */
     struct oct_bscan_info info;
     double numbers[OCT_FLOW_N_NUMBERS];
     bool is_due;
@@ -216,13 +217,27 @@ static enum oct_err open_images(const struct oct_analysis *a, struct parts *p,
     return e;
 }
 
-static enum oct_err open_parts(const struct oct_analysis *a, struct parts *p,
+/* Of the place k of its group that is being found. */
+static void show_line(void *context, uint32_t j, const float *d, const float *projected)
+{
+    struct oct_analysis *a = context;
+    const uint32_t depth = a->input.dims[1];
+    const size_t at = a->parts.k * n_values(a) + (size_t)j * depth;
+    const bool is_f32 = a->input.type == OCT_SAMPLE_F32;
+    oct_flow_kernels()->show(d, projected, (float)a->settings.min_z, depth,
+                             is_f32 ? (float *)a->parts.shown + at : NULL,
+                             is_f32 ? NULL : (uint8_t *)a->parts.shown + at);
+}
+
+static enum oct_err open_parts(struct oct_analysis *a, struct parts *p,
                                const struct oct_flow_settings *s, struct oct_error *err)
 {
     const uint32_t n_lines = a->input.dims[0], depth = a->input.dims[1];
-    const struct oct_flow_place_setup setup =
+    struct oct_flow_place_setup setup =
         oct_flow_place_setup_of(s, n_lines, depth, a->scan.repeats, &a->spacing,
                                 &a->optics[s->wavelengths == OCT_FLOW_FALLING], a->workers);
+    setup.show = a->is_angiogram ? NULL : show_line;
+    setup.context = a;
     enum oct_err e =
         oct_flow_check(a->is_angiogram ? "angiogram" : "flow", n_lines, depth, &a->scan, err);
     e = e ? e : oct_flow_group_init(&p->group, n_lines, depth, &a->scan, err);
@@ -246,14 +261,9 @@ static enum oct_err make_parts(struct oct_analysis *a, const struct oct_flow_set
 
 /* ---- a group becomes images ---- */
 
-static void show_place(struct oct_analysis *a, const struct oct_flow_found *found, unsigned k)
+static void note_place(struct oct_analysis *a, const struct oct_flow_found *found)
 {
-    const size_t n = n_values(a);
-    const float min_z = (float)a->settings.min_z;
-    float *shown = a->parts.shown + k * n;
     double *numbers = a->parts.numbers;
-    for (size_t i = 0; i < n; i++)
-        shown[i] = found->projected[i] >= min_z ? found->d[i] : isnan(found->d[i]) ? NAN : 0;
     for (unsigned r = 0; r < a->scan.repeats; r++)
         for (unsigned axis = 0; axis < 2; axis++) {
             double *most = &numbers[OCT_FLOW_SHIFT_LINES + axis];
@@ -303,11 +313,12 @@ static enum oct_err find_places(struct oct_analysis *a, struct oct_error *err)
         const struct oct_flow_bscan *repeats[OCT_FLOW_MOST_REPEATS];
         struct oct_flow_found found;
         oct_flow_group_repeats(&p->group, k, repeats);
+        p->k = k;
         e = oct_flow_place_find(p->place, repeats, &found, err);
         if (!e && a->is_angiogram)
             add_row(a, &found, k);
         else if (!e)
-            show_place(a, &found, k);
+            note_place(a, &found);
     }
     p->info = p->group.newest;
     p->is_due = !e && !a->is_angiogram;
@@ -363,12 +374,8 @@ static enum oct_err flow_take(struct oct_analysis *a, struct oct_image_frame *re
     (void)err;
     if (!p->is_due)
         return OCT_E_AGAIN;
-    if (a->input.type == OCT_SAMPLE_F32)
-        memcpy(result->pixels, p->shown, n * sizeof(float));
-    else
-        for (size_t i = 0; i < n; i++) /* NaN: 0 */
-            ((uint8_t *)result->pixels)[i] =
-                (uint8_t)(p->shown[i] > 0 ? 255 * fminf(p->shown[i], 1) + 0.5f : 0);
+    memcpy(result->pixels, p->shown,
+           n * (a->input.type == OCT_SAMPLE_F32 ? sizeof(float) : sizeof(uint8_t)));
     memcpy(result->numbers, p->numbers, sizeof(p->numbers));
     result->info = p->info;
     p->is_due = false;

@@ -42,6 +42,13 @@ struct oct_flow_kernels {
     void (*product)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *re,
                     float *im);
 
+    /* re, im += a conj b */
+    void (*add_product)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *re,
+                        float *im);
+
+    /* power += (|a|^2 + |b|^2) / 2 */
+    void (*add_power)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *power);
+
     /* same += |(re, im)| */
     void (*modulus)(const float *re, const float *im, uint32_t n, float *same);
 
@@ -80,6 +87,11 @@ struct oct_flow_kernels {
      * read for a register behind their end. */
     void (*project)(const float *d, float *z, const float *isnr, uint32_t n, uint32_t reach,
                     float bulk, float share, float *strongest);
+
+    /* shown = d where z >= least, else 0; NaN where d is. bytes: the same of 0..1, NaN 0. One of
+     * both may be NULL. */
+    void (*show)(const float *d, const float *z, float least, uint32_t n, float *shown,
+                 uint8_t *bytes);
 
     /* rad = arg, to 2e-5 */
     void (*angle)(const float *re, const float *im, uint32_t n, float *rad);

@@ -150,6 +150,24 @@ static void product(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, 
     }
 }
 
+static void add_product(struct oct_flow_line a, struct oct_flow_line b, uint32_t n,
+                        float *restrict re, float *restrict im)
+{
+    const float *restrict ar = a.re, *restrict ai = a.im, *restrict br = b.re, *restrict bi = b.im;
+    for (uint32_t d = 0; d < n; d++) {
+        re[d] += ar[d] * br[d] + ai[d] * bi[d];
+        im[d] += ai[d] * br[d] - ar[d] * bi[d];
+    }
+}
+
+static void add_power(struct oct_flow_line a, struct oct_flow_line b, uint32_t n,
+                      float *restrict power)
+{
+    const float *restrict ar = a.re, *restrict ai = a.im, *restrict br = b.re, *restrict bi = b.im;
+    for (uint32_t d = 0; d < n; d++)
+        power[d] += 0.5f * (ar[d] * ar[d] + ai[d] * ai[d] + br[d] * br[d] + bi[d] * bi[d]);
+}
+
 static void modulus(const float *restrict re, const float *restrict im, uint32_t n,
                     float *restrict same)
 {
@@ -257,6 +275,17 @@ static void project(const float *d, float *z, const float *isnr, uint32_t n, uin
     }
 }
 
+static void show(const float *restrict d, const float *restrict z, float least, uint32_t n,
+                 float *restrict shown, uint8_t *restrict bytes)
+{
+    for (uint32_t i = 0; i < n && shown; i++)
+        shown[i] = z[i] >= least ? d[i] : 0 * d[i];
+    for (uint32_t i = 0; i < n && bytes; i++) {
+        const float value = z[i] >= least && d[i] > 0 ? d[i] : 0;
+        bytes[i] = (uint8_t)(int32_t)((value < 1 ? value : 1) * 255 + 0.5f);
+    }
+}
+
 /* To 2e-6 rad. */
 INLINE float angle_of(float re, float im)
 {
@@ -317,6 +346,8 @@ const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
     .alike = alike,
     .powers = powers,
     .product = product,
+    .add_product = add_product,
+    .add_power = add_power,
     .modulus = modulus,
     .amplitudes = amplitudes,
     .add = add,
@@ -326,6 +357,7 @@ const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
     .judge = judge,
     .score = score,
     .project = project,
+    .show = show,
     .angle = angle,
     .sum_near = sum_near,
     .speed = speed,

@@ -82,7 +82,7 @@ void oct_flow_noise_correlate(const struct oct_flow_bscan *const *bscans, unsign
 {
     double sum[OCT_FLOW_BLOCK][2] = {{0}};
     for (unsigned r = 0; r < n; r++)
-        for (uint32_t j = 0; bscans[r] && j < bscans[r]->n_lines; j++)
+        for (uint32_t j = r % 2; bscans[r] && j < bscans[r]->n_lines; j += 2)
             if (bscans[r]->power[j] > 0)
                 correlate_line(oct_flow_bscan_line(bscans[r], j, block * OCT_FLOW_BLOCK), sum);
     for (unsigned lag = 0; lag < OCT_FLOW_LAGS; lag++)

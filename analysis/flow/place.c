@@ -18,6 +18,8 @@
 #define MOST_BANDS 4u
 #define BANDS_OF(method) ((method) == OCT_FLOW_SSADA ? MOST_BANDS : 1u)
 #define ROW_MARGIN OCT_FLOW_MARGIN
+#define STRIP_LINES 60u /* of a piece of work, beside which those of the window are summed again */
+enum { SAME, BOTH, INTENSITY, N_SUMS };
 
 /* A repeat of an A-line, moved and turned: planes and power, [bands]. */
 struct moved {
@@ -34,14 +36,22 @@ struct scratch {
     float *same, *both, *intensity, *re, *im; /* what is smoothed along the depth */
     float *smooth[3];                         /* what is smoothed */
     float *weight, *count;                    /* pairs and repeats, of a line or in its window */
-    float *strongest;
+    float *isnr, *score;
+    /* The lines that the window reaches, line j in place j % n_ring. */
+    float *ring; /* [N_SUMS][n_ring][stride] smoothed along the depth */
+    struct sums *sums;
 };
-enum { N_ROWS = 2 * (2 + MOST_BANDS) + 11 };
+enum { N_ROWS = 2 * (2 + MOST_BANDS) + 12 };
+
+/* What an A-line's sums are of. */
+struct sums {
+    uint64_t repeats, pairs; /* bit r: repeat r came; bit r: so did r + 1 */
+    uint32_t first, end;     /* depths that a pair has */
+};
 
 /* What is true of an A-line. */
 struct line {
-    uint64_t repeats, pairs; /* bit r: repeat r came; bit r: so did r + 1 */
-    uint32_t first, end;     /* depths that a pair has */
+    struct sums sums;
     double snr;
     uint32_t n_tissue, n_looked, n_bright;
 };
@@ -59,10 +69,11 @@ struct oct_flow_place {
     unsigned n_scratches;
     struct scratch *scratch; /* [n_scratches] */
     struct line *line;       /* [M] */
-    float *map;              /* [4][M][stride]: smoothed along the depth; the last: isnr */
-    float *bright;           /* [M][D / look_step + 1] */
-    float *share;            /* [2][R][stride] where pairs and repeats are, smoothed */
-    double (*alike)[2];      /* [M][R] of a pair: |sum of B_r conj B_r-1|, and its mean power */
+    uint32_t n_ring;
+    float *isnr;        /* [M][stride] */
+    float *bright;      /* [M][D / look_step + 1] */
+    float *share;       /* [2][R][stride] where pairs and repeats are, smoothed */
+    double (*alike)[2]; /* [M][R] of a pair: |sum of B_r conj B_r-1|, and its mean power */
     float *d, *z, *projected, *intensity; /* [M][D] */
 
     /* Of the place at hand. */
@@ -77,30 +88,36 @@ static uint64_t bit(unsigned i)
     return UINT64_C(1) << i;
 }
 
-static float *map_row(const struct oct_flow_place *p, unsigned map, uint32_t j)
+static float *ring_row(const struct oct_flow_place *p, const struct scratch *s, unsigned sum,
+                       uint32_t j)
 {
-    return p->map + ((size_t)map * p->setup.n_lines + j) * p->stride;
+    return s->ring + ((size_t)sum * p->n_ring + j % p->n_ring) * p->stride;
 }
 
 /* ---- life ---- */
 
 static void finish_scratches(struct oct_flow_place *p)
 {
-    for (unsigned i = 0; i < p->n_scratches && p->scratch; i++)
+    for (unsigned i = 0; i < p->n_scratches && p->scratch; i++) {
         free(p->scratch[i].memory);
+        free(p->scratch[i].ring);
+        free(p->scratch[i].sums);
+    }
     free(p->scratch);
 }
 
-static bool init_scratch(struct scratch *s, size_t stride)
+static bool init_scratch(struct scratch *s, size_t stride, uint32_t n_ring)
 {
     s->memory = oct_aligned_calloc(64, N_ROWS * stride, sizeof(float));
-    if (!s->memory)
+    s->ring = oct_aligned_calloc(64, N_SUMS * n_ring * stride, sizeof(float));
+    s->sums = calloc(n_ring, sizeof(*s->sums));
+    if (!s->memory || !s->ring || !s->sums)
         return false;
     float *at = s->memory + ROW_MARGIN;
     float **rows[N_ROWS] = {&s->same,   &s->both,      &s->intensity, &s->re,
                             &s->im,     &s->smooth[0], &s->smooth[1], &s->smooth[2],
-                            &s->weight, &s->count,     &s->strongest};
-    unsigned n = 11;
+                            &s->weight, &s->count,     &s->isnr,      &s->score};
+    unsigned n = 12;
     for (unsigned i = 0; i < 2; i++) {
         rows[n++] = &s->moved[i].re;
         rows[n++] = &s->moved[i].im;
@@ -136,21 +153,24 @@ static bool alloc_place(struct oct_flow_place *p)
     const bool has_bands = s->method == OCT_FLOW_SSADA;
     bool is_whole = true;
     p->line = calloc(m, sizeof(*p->line));
-    p->map = oct_aligned_calloc(64, 4 * m * p->stride, sizeof(float));
+    p->isnr = oct_aligned_calloc(64, m * p->stride, sizeof(float));
     p->bright = malloc(m * (s->depth / p->look_step + 1) * sizeof(float));
     p->share = oct_aligned_calloc(64, 2 * s->n_repeats * p->stride, sizeof(float));
     p->alike = calloc(m * s->n_repeats, sizeof(*p->alike));
     p->d = malloc((n + 16) * sizeof(float)); /* whole registers are read behind the last */
-    p->z = malloc((n + 16) * sizeof(float));
-    p->intensity = malloc(n * sizeof(float));
-    p->projected = s->projection > 0 ? malloc((n + 16) * sizeof(float)) : p->z;
+    if (!s->show) {
+        p->z = malloc((n + 16) * sizeof(float));
+        p->projected = s->projection > 0 ? malloc((n + 16) * sizeof(float)) : p->z;
+        p->intensity = malloc(n * sizeof(float));
+        is_whole = p->z && p->projected && p->intensity;
+    }
     p->band_re = has_bands ? calloc(MOST_BANDS * p->stride, sizeof(float)) : NULL;
     p->band_im = has_bands ? calloc(MOST_BANDS * p->stride, sizeof(float)) : NULL;
     p->scratch = calloc(p->n_scratches, sizeof(*p->scratch));
     for (unsigned i = 0; i < p->n_scratches && p->scratch && is_whole; i++)
-        is_whole = init_scratch(&p->scratch[i], p->stride);
-    return p->line && p->map && p->bright && p->share && p->alike && p->d && p->z && p->projected &&
-           p->intensity && p->scratch && is_whole && (!has_bands || (p->band_re && p->band_im));
+        is_whole = init_scratch(&p->scratch[i], p->stride, p->n_ring);
+    return p->line && p->isnr && p->bright && p->share && p->alike && p->d && p->scratch &&
+           is_whole && (!has_bands || (p->band_re && p->band_im));
 }
 
 enum oct_err oct_flow_place_create(struct oct_flow_place **place,
@@ -167,6 +187,7 @@ enum oct_err oct_flow_place_create(struct oct_flow_place **place,
         p->look_step = (uint32_t)((n + LOOKED_AT - 1) / LOOKED_AT);
         p->n_scratches = setup->workers ? oct_workers_n_threads(setup->workers) + 1 : 1;
         oct_flow_window_init(&p->window, setup->sigma_lines, setup->sigma_depth);
+        p->n_ring = 2 * p->window.n_lines - 1;
     }
     if (!p || !alloc_place(p)) {
         oct_flow_place_destroy(p);
@@ -184,7 +205,7 @@ void oct_flow_place_destroy(struct oct_flow_place *p)
         return;
     finish_scratches(p);
     free(p->line);
-    free(p->map);
+    free(p->isnr);
     free(p->bright);
     free(p->share);
     free(p->alike);
@@ -355,58 +376,55 @@ static void add_pair(const struct oct_flow_place *p, struct scratch *s, const st
     }
 }
 
-static void sum_line(struct oct_flow_place *p, struct scratch *s, uint32_t j)
+/* Adds a pair of line j; returns its mean power. */
+static double join_pair(const struct oct_flow_place *p, struct scratch *s, struct sums *sums,
+                        const struct moved *before, const struct moved *now, uint32_t j)
+{
+    const unsigned r = now->repeat;
+    uint32_t first, end;
+    pair_range(p, r - 1, &first, &end);
+    add_pair(p, s, before, now);
+    sums->pairs |= end > first ? bit(r - 1) : 0;
+    sums->first = first < sums->first ? first : sums->first;
+    sums->end = end > sums->end ? end : sums->end;
+    return 0.5 * (double)(p->repeats[r]->power[(int64_t)j - p->lines[r]] +
+                          p->repeats[r - 1]->power[(int64_t)j - p->lines[r - 1]]);
+}
+
+/* The sums of line j, smoothed along the depth, into the ring. is_own: not of a neighbour's strip. */
+static void sum_line(struct oct_flow_place *p, struct scratch *s, uint32_t j, bool is_own)
 {
     const uint32_t depth = p->setup.depth;
-    struct line *line = &p->line[j];
+    const struct oct_flow_window *w = &p->window;
+    struct sums *sums = &s->sums[j % p->n_ring];
     struct moved *before = &s->moved[0], *now = &s->moved[1];
-    *line = (struct line){.first = depth};
-    memset(s->same, 0, depth * sizeof(float));
-    memset(s->both, 0, depth * sizeof(float));
-    memset(s->intensity, 0, depth * sizeof(float));
+    float *rows[N_SUMS] = {s->same, s->both, s->intensity};
+    *sums = (struct sums){.first = depth};
+    for (unsigned i = 0; i < N_SUMS; i++)
+        memset(rows[i], 0, depth * sizeof(float));
     memset(s->count, 0, depth * sizeof(float));
     before->came = false;
     for (unsigned r = 0; r < p->setup.n_repeats; r++) {
-        double *alike = p->alike[(size_t)j * p->setup.n_repeats + r];
-        alike[0] = alike[1] = 0;
+        double alike[2] = {0, 0};
         move_line(p, s, now, before, r, j, alike);
+        if (now->came && before->came && before->repeat + 1 == r)
+            alike[1] = join_pair(p, s, sums, before, now, j);
+        if (is_own)
+            memcpy(p->alike[(size_t)j * p->setup.n_repeats + r], alike, sizeof(alike));
         if (!now->came)
             continue;
-        line->repeats |= bit(r);
-        if (before->came && before->repeat + 1 == r) {
-            uint32_t first, end;
-            pair_range(p, r - 1, &first, &end);
-            add_pair(p, s, before, now);
-            alike[1] = 0.5 * (double)(p->repeats[r]->power[(int64_t)j - p->lines[r]] +
-                                      p->repeats[r - 1]->power[(int64_t)j - p->lines[r - 1]]);
-            line->pairs |= end > first ? bit(r - 1) : 0;
-            line->first = first < line->first ? first : line->first;
-            line->end = end > line->end ? end : line->end;
-        }
+        sums->repeats |= bit(r);
         struct moved *next = before;
         before = now;
         now = next;
     }
-}
-
-static void sum_lines(void *context, unsigned piece, unsigned worker)
-{
-    struct oct_flow_place *p = context;
-    struct scratch *s = &p->scratch[worker];
-    const struct oct_flow_window *w = &p->window;
-    const bool is_smooth = p->setup.method == OCT_FLOW_CDV; /* along the depth already */
-    for (uint32_t j = piece * OCT_FLOW_LINES;
-         j < (piece + 1) * OCT_FLOW_LINES && j < p->setup.n_lines; j++) {
-        sum_line(p, s, j);
-        p->k->mean(s->intensity, s->count, p->setup.depth,
-                   p->intensity + (size_t)j * p->setup.depth);
-        if (is_smooth)
-            memcpy(map_row(p, 0, j), s->same, p->setup.depth * sizeof(float));
+    if (is_own && p->intensity)
+        p->k->mean(s->intensity, s->count, depth, p->intensity + (size_t)j * depth);
+    for (unsigned i = 0; i < N_SUMS; i++)
+        if (i == SAME && p->setup.method == OCT_FLOW_CDV) /* smooth already */
+            memcpy(ring_row(p, s, i, j), rows[i], depth * sizeof(float));
         else
-            p->k->smooth(s->same, w->depth, w->n_depth, p->setup.depth, map_row(p, 0, j));
-        p->k->smooth(s->both, w->depth, w->n_depth, p->setup.depth, map_row(p, 1, j));
-        p->k->smooth(s->intensity, w->depth, w->n_depth, p->setup.depth, map_row(p, 2, j));
-    }
+            p->k->smooth(rows[i], w->depth, w->n_depth, depth, ring_row(p, s, i, j));
 }
 
 /* ---- the window along A-lines, and what follows from the sums ---- */
@@ -428,17 +446,18 @@ static struct around look_around(const struct oct_flow_place *p, uint32_t j)
     return a;
 }
 
-static void combine_map(const struct oct_flow_place *p, const struct around *a, unsigned map,
-                        float *to)
+static void combine_sum(const struct oct_flow_place *p, const struct scratch *s,
+                        const struct around *a, unsigned sum, float *to)
 {
     const float *rows[2 * OCT_FLOW_MOST_RADIUS + 1];
     for (unsigned i = 0; i < a->n; i++)
-        rows[i] = map_row(p, map, a->first + i);
+        rows[i] = ring_row(p, s, sum, a->first + i);
     p->k->combine(rows, a->taps, a->n, p->setup.depth, to);
 }
 
 /* The pairs, or the repeats, that the window of a line holds. */
-static void weigh(const struct oct_flow_place *p, const struct around *a, bool repeats, float *to)
+static void weigh(const struct oct_flow_place *p, const struct scratch *s, const struct around *a,
+                  bool repeats, float *to)
 {
     const float *rows[OCT_FLOW_MOST_REPEATS];
     float taps[OCT_FLOW_MOST_REPEATS] = {0};
@@ -446,8 +465,8 @@ static void weigh(const struct oct_flow_place *p, const struct around *a, bool r
     for (unsigned r = 0; r < n; r++) {
         rows[r] = p->share + ((repeats ? n : 0) + r) * p->stride;
         for (unsigned i = 0; i < a->n; i++) {
-            const struct line *line = &p->line[a->first + i];
-            if ((repeats ? line->repeats : line->pairs) & bit(r))
+            const struct sums *sums = &s->sums[(a->first + i) % p->n_ring];
+            if ((repeats ? sums->repeats : sums->pairs) & bit(r))
                 taps[r] += a->taps[i];
         }
     }
@@ -460,8 +479,8 @@ static void look_at_line(struct oct_flow_place *p, uint32_t j, const float *d, c
     struct line *line = &p->line[j];
     const uint32_t step = p->look_step, start = (step - (uint32_t)(j % step)) % step;
     float *bright = p->bright + (size_t)j * (p->setup.depth / step + 1);
-    for (uint32_t at = start; at < line->end; at += step) {
-        if (at < line->first)
+    for (uint32_t at = start; at < line->sums.end; at += step) {
+        if (at < line->sums.first)
             continue;
         line->n_looked++;
         if (isnr[at] < TISSUE) {
@@ -473,55 +492,83 @@ static void look_at_line(struct oct_flow_place *p, uint32_t j, const float *d, c
     }
 }
 
-static void judge_lines(void *context, unsigned piece, unsigned worker)
+/* d and isnr of line j, of which the ring has all neighbours. */
+static void judge_line(struct oct_flow_place *p, struct scratch *s, uint32_t j)
 {
-    struct oct_flow_place *p = context;
-    struct scratch *s = &p->scratch[worker];
     const uint32_t depth = p->setup.depth;
     const float noise = (float)p->found.noise;
     const bool has_noise = p->setup.method == OCT_FLOW_COMPLEX || p->setup.method == OCT_FLOW_CDV;
-    for (uint32_t j = piece * OCT_FLOW_LINES;
-         j < (piece + 1) * OCT_FLOW_LINES && j < p->setup.n_lines; j++) {
-        const struct line *line = &p->line[j];
-        float *d = p->d + (size_t)j * depth, *isnr = map_row(p, 3, j);
-        if (line->pairs) {
-            const struct around around = look_around(p, j);
-            for (unsigned map = 0; map < 3; map++)
-                combine_map(p, &around, map, s->smooth[map]);
-            weigh(p, &around, false, s->weight);
-            weigh(p, &around, true, s->count);
-            p->k->judge(s->smooth[0], s->smooth[1], s->weight, s->smooth[2], s->count, noise,
-                        has_noise ? noise : 0, depth, d, isnr);
-            look_at_line(p, j, d, isnr);
-        }
-        const uint32_t first = line->pairs ? line->first : depth, end = line->end;
-        for (uint32_t at = 0; at < first; at++)
-            d[at] = NAN;
-        for (uint32_t at = end > first ? end : first; at < depth; at++)
-            d[at] = NAN;
+    struct line *line = &p->line[j];
+    float *d = p->d + (size_t)j * depth, *isnr = p->isnr + (size_t)j * p->stride;
+    *line = (struct line){.sums = s->sums[j % p->n_ring]};
+    const uint32_t first = line->sums.pairs ? line->sums.first : depth, end = line->sums.end;
+    if (line->sums.pairs) {
+        const struct around around = look_around(p, j);
+        for (unsigned sum = 0; sum < N_SUMS; sum++)
+            combine_sum(p, s, &around, sum, s->smooth[sum]);
+        weigh(p, s, &around, false, s->weight);
+        weigh(p, s, &around, true, s->count);
+        p->k->judge(s->smooth[SAME], s->smooth[BOTH], s->weight, s->smooth[INTENSITY], s->count,
+                    noise, has_noise ? noise : 0, depth, d, isnr);
+        look_at_line(p, j, d, isnr);
     }
+    for (uint32_t at = 0; at < first; at++)
+        d[at] = NAN;
+    for (uint32_t at = end > first ? end : first; at < depth; at++)
+        d[at] = NAN;
+}
+
+/* A strip of lines: each is judged as soon as those that its window reaches are summed. */
+static void judge_strip(void *context, unsigned piece, unsigned worker)
+{
+    struct oct_flow_place *p = context;
+    struct scratch *s = &p->scratch[worker];
+    const uint32_t radius = p->window.n_lines - 1, n_lines = p->setup.n_lines;
+    const uint32_t first = piece * STRIP_LINES;
+    const uint32_t end = first + STRIP_LINES < n_lines ? first + STRIP_LINES : n_lines;
+    uint32_t next = first;
+    for (uint32_t j = first > radius ? first - radius : 0; next < end; j++) {
+        if (j < n_lines)
+            sum_line(p, s, j, j >= first && j < end);
+        if (j >= first + radius)
+            judge_line(p, s, next++);
+    }
+}
+
+/* z of line j, and less what lies above, where they are kept or into rows of the worker's. */
+static void score_line(const struct oct_flow_place *p, struct scratch *s, uint32_t j, float *z,
+                       float *projected)
+{
+    const uint32_t depth = p->setup.depth;
+    const double bulk = p->found.bulk, least = bulk > LEAST_SD ? bulk : LEAST_SD;
+    const uint64_t pairs = p->line[j].sums.pairs;
+    const double n = __builtin_popcountll(pairs), m = __builtin_popcountll(pairs & pairs >> 1);
+    const double share = n > 0 ? (n + m / 2) / (n * n) / p->samples : 1;
+    const float *d = p->d + (size_t)j * depth, *isnr = p->isnr + (size_t)j * p->stride;
+    p->k->score(d, isnr, (float)bulk, (float)share, (float)least, depth, z);
+    if (projected == z)
+        return;
+    memcpy(projected, z, depth * sizeof(*z));
+    p->k->project(d, projected, isnr, depth, (uint32_t)p->setup.projection_px + 1, (float)bulk,
+                  (float)p->setup.projection, s->same);
+    memset(s->same, 0, (depth + ROW_MARGIN) * sizeof(*s->same));
 }
 
 static void score_lines(void *context, unsigned piece, unsigned worker)
 {
     struct oct_flow_place *p = context;
+    struct scratch *s = &p->scratch[worker];
     const uint32_t depth = p->setup.depth;
-    const double bulk = p->found.bulk, least = bulk > LEAST_SD ? bulk : LEAST_SD;
     for (uint32_t j = piece * OCT_FLOW_LINES;
          j < (piece + 1) * OCT_FLOW_LINES && j < p->setup.n_lines; j++) {
-        const uint64_t pairs = p->line[j].pairs;
-        const double n = __builtin_popcountll(pairs), m = __builtin_popcountll(pairs & pairs >> 1);
-        const double share = n > 0 ? (n + m / 2) / (n * n) / p->samples : 1;
-        const float *d = p->d + (size_t)j * depth;
-        float *z = p->z + (size_t)j * depth;
-        p->k->score(d, map_row(p, 3, j), (float)bulk, (float)share, (float)least, depth, z);
-        if (p->setup.projection > 0) {
-            float *projected = p->projected + (size_t)j * depth;
-            memcpy(projected, z, depth * sizeof(*z));
-            p->k->project(d, projected, map_row(p, 3, j), depth,
-                          (uint32_t)p->setup.projection_px + 1, (float)bulk,
-                          (float)p->setup.projection, p->scratch[worker].strongest);
+        const size_t at = (size_t)j * depth;
+        if (p->z) {
+            score_line(p, s, j, p->z + at, p->projected + at);
+            continue;
         }
+        float *projected = p->setup.projection > 0 ? s->isnr : s->score;
+        score_line(p, s, j, s->score, projected);
+        p->setup.show(p->setup.context, j, p->d + at, projected);
     }
 }
 
@@ -617,8 +664,8 @@ enum oct_err oct_flow_place_find(struct oct_flow_place *p,
         return e;
     measure_noise(p);
     share_depths(p);
-    oct_workers_run(p->setup.workers, n_pieces, sum_lines, p);
-    oct_workers_run(p->setup.workers, n_pieces, judge_lines, p);
+    oct_workers_run(p->setup.workers, (p->setup.n_lines + STRIP_LINES - 1) / STRIP_LINES,
+                    judge_strip, p);
     look_at_place(p);
     oct_workers_run(p->setup.workers, n_pieces, score_lines, p);
     p->found.moved =

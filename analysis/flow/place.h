@@ -51,11 +51,16 @@ struct oct_flow_place_setup {
     double projection_px;                 /* what lies nearer than this is not above */
     const struct oct_flow_optics *optics; /* copied */
     struct oct_workers *workers;          /* NULL: the caller alone */
+
+    /* Where z, projected and intensity need not be kept: takes line j, [D] each, as soon as it is
+     * known. Several threads call it, for lines of their own. NULL: found has them. */
+    void (*show)(void *context, uint32_t j, const float *d, const float *projected);
+    void *context;
 };
 
 /* The place's own, until the next one. */
 struct oct_flow_found {
-    const float *d, *z;     /* [M][D]; NaN: no pair has it */
+    const float *d, *z;     /* [M][D]; NaN: no pair has it; with `show` z and the next are NULL */
     const float *projected; /* [M][D] z less what lies above; without a projection z itself */
     const float *intensity; /* [M][D] mean |B|^2, counts^2; NaN: no repeat has it */
     double shift[OCT_FLOW_MOST_REPEATS][2]; /* A-lines, depth px, onto the first; NaN: lost */

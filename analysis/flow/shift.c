@@ -6,9 +6,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define LOOK_LINES 16u  /* of the first look */
-#define LEAST_LINES 64u /* of the number */
-#define CLEAR 4.0       /* a first look this far above the mean of its shifts has found the place */
+#define LOOK_LINES 16u /* of the first look */
+#define ALL_LINES 128u /* where there are no more, all make the number; else 1 in MOST_STEP */
+#define MOST_STEP 8u
+#define CLEAR 4.0 /* a first look this far above the mean of its shifts has found the place */
 #define MOST_STEPS 12u
 
 enum {
@@ -32,30 +33,45 @@ struct search {
 
 /* ---- a row of shifts ---- */
 
-static void look_at_line(void *context, unsigned piece, unsigned worker)
+static void look_at_line(const struct search *s, uint32_t line)
 {
-    const struct search *s = context;
-    const int64_t j = (int64_t)piece * s->step, from = j - s->x;
-    float *power = s->line + (size_t)piece * (unsigned)s->n;
-    (void)worker;
+    const int64_t j = (int64_t)line * s->step, from = j - s->x;
+    float *power = s->line + (size_t)line * (unsigned)s->n;
     for (int i = 0; i < s->n; i++)
         power[i] = 0;
     if (from < 0 || from >= s->b->n_lines || !(s->a->power[j] > 0) || !(s->b->power[from] > 0))
         return;
     const struct oct_flow_line a = oct_flow_bscan_line(s->a, (uint32_t)j, 0);
     for (int i = 0; i < s->n; i += (int)OCT_FLOW_SHIFTS) {
+        const struct oct_flow_line b = oct_flow_bscan_line(s->b, (uint32_t)from, -(s->z + i));
         float sum[OCT_FLOW_SHIFTS][2];
-        s->k->cross_shifts(a, oct_flow_bscan_line(s->b, (uint32_t)from, -(s->z + i)), s->a->depth,
-                           sum);
+        if (s->n == 1)
+            s->k->cross(a, b, s->a->depth, sum[0]);
+        else
+            s->k->cross_shifts(a, b, s->a->depth, sum);
         for (int t = 0; t < (int)OCT_FLOW_SHIFTS && i + t < s->n; t++)
             power[i + t] = sum[t][0] * sum[t][0] + sum[t][1] * sum[t][1];
     }
 }
 
+static uint32_t n_looked(const struct search *s)
+{
+    return (s->a->n_lines + s->step - 1) / s->step;
+}
+
+static void look_at_lines(void *context, unsigned piece, unsigned worker)
+{
+    const struct search *s = context;
+    (void)worker;
+    for (uint32_t i = piece * OCT_FLOW_LINES; i < (piece + 1) * OCT_FLOW_LINES; i++)
+        if (i < n_looked(s))
+            look_at_line(s, i);
+}
+
 /* The map at depths z .. z + n - 1 of x lines; the mean is over the lines that both have. */
 static void look_at(struct search *s, int x, int z, int n)
 {
-    const uint32_t n_lines = (s->a->n_lines + s->step - 1) / s->step;
+    const uint32_t n_lines = n_looked(s);
     const int first = z < -MOST_Z ? -MOST_Z : z, end = z + n > MOST_Z + 1 ? MOST_Z + 1 : z + n;
     uint32_t n_both = 0;
     if (x < -MOST_X || x > MOST_X || end <= first)
@@ -63,7 +79,7 @@ static void look_at(struct search *s, int x, int z, int n)
     s->x = x;
     s->z = first;
     s->n = end - first;
-    oct_workers_run(s->workers, n_lines, look_at_line, s);
+    oct_workers_run(s->workers, oct_flow_pieces(n_lines), look_at_lines, s);
     for (uint32_t i = 0; i < n_lines; i++) {
         const int64_t from = (int64_t)i * s->step - x;
         n_both += from >= 0 && from < s->b->n_lines;
@@ -136,13 +152,14 @@ static bool look_first(struct search *s, struct place *best)
 static struct place climb(struct search *s, struct place from)
 {
     struct place best = from;
-    s->step = s->a->n_lines / LEAST_LINES > 0 ? s->a->n_lines / LEAST_LINES : 1;
+    s->step = s->a->n_lines <= ALL_LINES ? 1 : MOST_STEP;
     forget(s);
     for (unsigned step = 0; step < MOST_STEPS; step++) {
         double mean;
-        for (int x = best.x - 1; x <= best.x + 1; x++)
-            if (at(s, x, best.z - 1) < 0 || at(s, x, best.z + 1) < 0 || at(s, x, best.z) < 0)
-                look_at(s, x, best.z - 1, 3);
+        look_at(s, best.x, best.z - 1, 3);
+        for (int x = best.x - 1; x <= best.x + 1; x += 2)
+            if (at(s, x, best.z) < 0)
+                look_at(s, x, best.z, 1);
         const struct place next = find_largest(s, &mean);
         if (next.x == best.x && next.z == best.z)
             break;

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BINS 256u /* of angles, in which a median is looked for */
+#define MOST_MEDIAN 512u /* depths that a median is of */
+#define BINS 256u        /* of angles, in which a median is looked for */
 #define ROUNDS 2u
 #define UM_PER_MM 1e3
 
@@ -102,12 +103,14 @@ void oct_flow_velocity_destroy(struct oct_flow_velocity *v)
 
 /* ---- products ---- */
 
-/* Adds next conj first of two A-lines to a row, and the mean of their powers. */
+/* Adds next conj first of two A-lines to a row, and where `sum` is not NULL the mean of their powers,
+ * and to `sum` that over the depth. */
 static bool add_product(const struct oct_flow_velocity *v, uint32_t first, int64_t next,
-                        float *rows[N_ROWS])
+                        float *rows[N_ROWS], double *sum)
 {
     const struct pair *p = &v->pair;
     const int64_t depth = v->setup.depth, shift = p->depth;
+    float own[2];
     if (next < 0 || next >= p->next->n_lines || !(p->first->power[first] > 0) ||
         !(p->next->power[next] > 0) || shift >= depth || shift <= -depth)
         return false;
@@ -115,30 +118,31 @@ static bool add_product(const struct oct_flow_velocity *v, uint32_t first, int64
     const uint32_t n = (uint32_t)(end - from);
     const struct oct_flow_line a = oct_flow_bscan_line(p->first, first, from);
     const struct oct_flow_line b = oct_flow_bscan_line(p->next, (uint32_t)next, from - shift);
-    float *re = rows[3] + from, *im = rows[4] + from;
-    v->k->product(b, a, n, re, im);
-    for (uint32_t d = 0; d < n; d++) {
-        rows[RE][from + d] += re[d];
-        rows[IM][from + d] += im[d];
-        rows[POWER][from + d] +=
-            0.5f * (a.re[d] * a.re[d] + a.im[d] * a.im[d] + b.re[d] * b.re[d] + b.im[d] * b.im[d]);
-    }
+    v->k->add_product(b, a, n, rows[RE] + from, rows[IM] + from);
+    if (!sum)
+        return true;
+    v->k->add_power(a, b, n, rows[POWER] + from);
+    v->k->cross(b, a, n, own);
+    sum[0] += (double)own[0];
+    sum[1] += (double)own[1];
     return true;
 }
 
-/* Row j of products: rows[RE], rows[IM], rows[POWER]. Returns how many A-lines it has. */
-static unsigned make_row(const struct oct_flow_velocity *v, uint32_t j, float *rows[N_ROWS])
+/* Row j of products: rows[RE], rows[IM], and with `sum` rows[POWER]. Returns how many A-lines it
+ * has. */
+static unsigned make_row(const struct oct_flow_velocity *v, uint32_t j, float *rows[N_ROWS],
+                         double *sum)
 {
     const uint32_t repeats = v->setup.line_repeats, depth = v->setup.depth;
     unsigned n = 0;
-    for (unsigned i = RE; i <= POWER; i++)
+    for (unsigned i = RE; i <= (sum ? POWER : IM); i++)
         memset(rows[i], 0, depth * sizeof(float));
     if (!v->pair.is_one)
-        return add_product(v, j, (int64_t)j - v->pair.lines, rows);
+        return add_product(v, j, (int64_t)j - v->pair.lines, rows, sum);
     if (repeats == 1)
-        return add_product(v, j, (int64_t)j + 1, rows);
+        return add_product(v, j, (int64_t)j + 1, rows, sum);
     for (uint32_t i = 0; i + 1 < repeats; i++)
-        n += add_product(v, j * repeats + i, (int64_t)j * repeats + i + 1, rows);
+        n += add_product(v, j * repeats + i, (int64_t)j * repeats + i + 1, rows, sum);
     return n;
 }
 
@@ -176,20 +180,20 @@ static double median_angle(const float *rad, uint32_t n, float *room)
                   value_of_rank(rad, n, bins, n / 2, room));
 }
 
-/* The median of arg z about the phase of its sum. */
-static double guess_phase(const struct oct_flow_velocity *v, float *rows[N_ROWS])
+/* The median of arg z about the phase of its sum. Of long lines some depths are left out. */
+static double guess_phase(const struct oct_flow_velocity *v, float *rows[N_ROWS],
+                          const double sum[2])
 {
-    const uint32_t depth = v->setup.depth;
-    float sum[2] = {0, 0};
-    for (uint32_t d = 0; d < depth; d++) {
-        sum[0] += rows[RE][d];
-        sum[1] += rows[IM][d];
-    }
-    const double phase = atan2((double)sum[1], (double)sum[0]);
+    const uint32_t depth = v->setup.depth, step = (depth + MOST_MEDIAN - 1) / MOST_MEDIAN;
+    const double phase = atan2(sum[1], sum[0]);
     const float turn[2] = {(float)cos(phase), (float)-sin(phase)};
-    v->k->turn((struct oct_flow_line){rows[RE], rows[IM]}, turn, depth, rows[3], rows[4], rows[5]);
-    v->k->angle(rows[3], rows[4], depth, rows[5]);
-    return phase + median_angle(rows[5], depth, rows[3]);
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < depth; d += step, n++) {
+        rows[3][n] = rows[RE][d] * turn[0] - rows[IM][d] * turn[1];
+        rows[4][n] = rows[RE][d] * turn[1] + rows[IM][d] * turn[0];
+    }
+    v->k->angle(rows[3], rows[4], n, rows[5]);
+    return phase + median_angle(rows[5], n, rows[3]);
 }
 
 static void turn_row(const struct oct_flow_velocity *v, uint32_t j, double phase,
@@ -216,10 +220,11 @@ static void begin_rows(void *context, unsigned piece, unsigned worker)
     uint32_t j;
     take_rows(v, worker, rows);
     for (uint32_t i = 0; has_row(v, piece, i, &j); i++) {
-        v->came[j] = make_row(v, j, rows);
+        double sum[2] = {0, 0};
+        v->came[j] = make_row(v, j, rows, sum);
         for (unsigned map = RE; map <= POWER; map++)
             v->k->smooth(rows[map], w->depth, w->n_depth, v->setup.depth, map_row(v, map, j));
-        v->phase[j] = v->came[j] > 0 ? guess_phase(v, rows) : 0;
+        v->phase[j] = v->came[j] > 0 ? guess_phase(v, rows, sum) : 0;
         turn_row(v, j, v->phase[j], rows);
     }
 }
@@ -257,7 +262,7 @@ static void look_at_rows(void *context, unsigned piece, unsigned worker)
         v->more[j] = 0;
         if (!(v->came[j] > 0))
             continue;
-        make_row(v, j, rows);
+        make_row(v, j, rows, NULL);
         combine(v, j, RE, rows[3]);
         combine(v, j, IM, rows[4]);
         v->k->sum_near((struct oct_flow_line){rows[3], rows[4]},
