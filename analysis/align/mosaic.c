@@ -345,7 +345,7 @@ static enum oct_err refine(const struct oct_picture *a, const struct oct_picture
             oct_level_set(&levels[i], &parts[i]);
     }
     if (!e)
-        e = oct_subpixel_create(&subpixel, parts[0].height, parts[0].width, true, err);
+        e = oct_subpixel_create(&subpixel, parts[0].height, parts[0].width, err);
     if (!e && levels[0].has_contrast && levels[1].has_contrast) {
         oct_subpixel_even(subpixel);
         oct_subpixel_find(subpixel, &levels[1], &levels[0], 0, 0, &fraction);

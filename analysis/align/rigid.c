@@ -40,7 +40,7 @@ enum oct_err oct_rigid_create(struct oct_rigid **out, const struct oct_rigid_set
     enum oct_err e =
         oct_matcher_select(&rigid->ops, &rigid->matcher, setup->backend, &matcher, err);
     if (!e)
-        e = oct_subpixel_create(&rigid->subpixel, height, width, !setup->same_plans, err);
+        e = oct_subpixel_create(&rigid->subpixel, height, width, err);
     rigid->max_dy = setup->max_dy;
     rigid->max_dx = setup->max_dx;
     rigid->keeps_levels = !e && !rigid->ops->level;

@@ -28,12 +28,11 @@ struct oct_shift {
 struct oct_rigid_setup {
     uint32_t height, width; /* of all pictures */
     uint32_t max_dy, max_dx;
-    double min_overlap;  /* part of the largest overlap below which a shift is not considered */
-    bool masked;         /* pictures may have masks */
-    bool plans_ahead;    /* the CPU engine: all plans at create, none while B-scans come */
-    bool same_plans;     /* FFTW's plans are not measured: slower, and the same numbers each time */
-    const char *backend; /* "auto", "cpu", "cuda" */
-    const char *gpus;    /* as pipeline.gpus */
+    double min_overlap;   /* part of the largest overlap below which a shift is not considered */
+    bool masked;          /* pictures may have masks */
+    bool plans_ahead;     /* the CPU engine: all plans at create, none while B-scans come */
+    const char *backend;  /* "auto", "cpu", "cuda" */
+    const char *gpus;     /* as pipeline.gpus */
     unsigned deadline_ms; /* of a GPU; 0: 2000 */
 };
 

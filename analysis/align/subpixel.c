@@ -61,7 +61,7 @@ void oct_subpixel_destroy(struct oct_subpixel *s)
     free(s);
 }
 
-static bool allocate(struct oct_subpixel *s, bool measure)
+static bool allocate(struct oct_subpixel *s)
 {
     size_t n = (size_t)s->height * s->n_bins;
     s->line = oct_aligned_calloc(64, (size_t)s->height * s->width, sizeof(float));
@@ -75,13 +75,13 @@ static bool allocate(struct oct_subpixel *s, bool measure)
     s->turn_im = oct_aligned_calloc(64, s->n_bins, sizeof(float));
     s->taper = oct_aligned_calloc(64, s->width, sizeof(float));
     if (s->line && s->f)
-        s->plan = oct_transform_forward(s->height, s->width, measure, s->line, s->f);
+        s->plan = oct_transform_forward(s->height, s->width, s->line, s->f);
     return s->plan && s->g && s->re && s->im && s->k_x && s->k_y && s->turn_re && s->turn_im &&
            s->taper;
 }
 
 enum oct_err oct_subpixel_create(struct oct_subpixel **out, uint32_t height, uint32_t width,
-                                 bool measure, struct oct_error *err)
+                                 struct oct_error *err)
 {
     *out = NULL;
     struct oct_subpixel *s = calloc(1, sizeof(*s));
@@ -90,7 +90,7 @@ enum oct_err oct_subpixel_create(struct oct_subpixel **out, uint32_t height, uin
     s->height = oct_transform_good_size(height);
     s->width = oct_transform_good_size(width);
     s->n_bins = s->width / 2 + 1;
-    if (!allocate(s, measure)) {
+    if (!allocate(s)) {
         oct_subpixel_destroy(s);
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for sub-pixel shifts of %u x %u",
                         height, width);

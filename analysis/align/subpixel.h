@@ -41,9 +41,9 @@
 
 struct oct_subpixel;
 
-/* measure: FFTW's plan, see transforms.h. OCT_E_NO_MEMORY. */
+/* OCT_E_NO_MEMORY. */
 enum oct_err oct_subpixel_create(struct oct_subpixel **subpixel, uint32_t height, uint32_t width,
-                                 bool measure, struct oct_error *err);
+                                 struct oct_error *err);
 void oct_subpixel_destroy(struct oct_subpixel *subpixel); /* NULL is fine */
 
 /* From now on all frequencies count alike, as of parts of a mosaic: within each the eye moved, and

@@ -29,12 +29,10 @@ fftwf_plan oct_transform_inverse_row(uint32_t n, fftwf_complex *in, float *out)
     return plan;
 }
 
-fftwf_plan oct_transform_forward(uint32_t height, uint32_t width, bool measure, float *in,
-                                 fftwf_complex *out)
+fftwf_plan oct_transform_forward(uint32_t height, uint32_t width, float *in, fftwf_complex *out)
 {
-    const unsigned flags = measure ? FFTW_MEASURE : FFTW_ESTIMATE;
     oct_fftw_planner_lock();
-    fftwf_plan plan = fftwf_plan_dft_r2c_2d((int)height, (int)width, in, out, flags);
+    fftwf_plan plan = fftwf_plan_dft_r2c_2d((int)height, (int)width, in, out, FFTW_ESTIMATE);
     oct_fftw_planner_unlock();
     return plan;
 }

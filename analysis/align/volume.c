@@ -380,7 +380,6 @@ static enum oct_err follower_init(struct follower *f, struct oct_error *err)
         .max_dx = max_dx < s->width ? max_dx : s->width - 1,
         .min_overlap = MIN_OVERLAP,
         .masked = true,
-        .same_plans = true,
         .backend = s->backend,
         .gpus = s->gpus,
         .deadline_ms = s->deadline_ms,

@@ -125,7 +125,6 @@ static enum oct_err start(struct oct_correlator *c, struct oct_error *err)
         .width = s->width > s->g_width ? s->width : s->g_width,
         .max_dy = s->max_dy,
         .max_dx = s->max_dx,
-        .measure = s->measure,
     };
     const bool keep_mean = s->keep_mean && s->norm != OCT_CORRELATION_ZNCC;
     c->f = (struct oct_side){.height = s->height, .width = s->width, .keep_mean = keep_mean};

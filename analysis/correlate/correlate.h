@@ -35,7 +35,6 @@ struct oct_correlator_setup {
     enum oct_correlation_norm norm;
     bool keep_mean;       /* eq1 and overlap: pictures as they are */
     bool masked;          /* pictures may have masks */
-    bool measure;         /* many pictures: FFTW plans by measurement, up to a second at create */
     double min_overlap;   /* zncc: C is NaN where N is below this part of the largest N */
     unsigned n_batch;     /* most pictures a run; 1: one at a time */
     const char *gpus;     /* as pipeline.gpus; for CUDA */

@@ -66,9 +66,9 @@ uint32_t oct_fft2_size(uint32_t least)
 
 /* Lines come with BLOCK columns beside each other, spectra lie a column after the other: FFTW would
  * copy columns beside each other to where they are, and back. */
-static bool make_plans(struct oct_fft2 *fft, bool measure)
+static bool make_plans(struct oct_fft2 *fft)
 {
-    const unsigned how = measure ? FFTW_MEASURE : FFTW_ESTIMATE, keep = how | FFTW_PRESERVE_INPUT;
+    const unsigned how = FFTW_ESTIMATE, keep = how | FFTW_PRESERVE_INPUT;
     const int n = (int)fft->py, n_block = BLOCK, distance = (int)(fft->column / 2);
     fftwf_complex *in = (fftwf_complex *)fft->row, *out = (fftwf_complex *)fft->row_out;
     fftwf_complex *lines = (fftwf_complex *)fft->work, *columns = (fftwf_complex *)fft->columns;
@@ -118,7 +118,7 @@ enum oct_err oct_fft2_create(struct oct_fft2 **out, const struct oct_fft2_setup 
     fft->block_lines = fft->py | 1;
     fft->column = 2 * ((size_t)fft->py / 8 + 2) * 8; /* whole cache lines, not a power of two */
     fft->most_lines = 2 * setup->max_dy + 2;
-    if (!allocate(fft) || !make_plans(fft, setup->measure))
+    if (!allocate(fft) || !make_plans(fft))
         goto fail;
     *out = fft;
     return OCT_OK;

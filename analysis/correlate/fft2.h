@@ -29,9 +29,6 @@ struct oct_fft2;
 struct oct_fft2_setup {
     uint32_t height, width;  /* of the largest picture */
     uint32_t max_dy, max_dx; /* of the window; less than height and width */
-    bool
-        measure; /* plans by measurement, once a process and size, up to a second; else by estimate,
-                     milliseconds, and up to a third slower later */
 };
 
 /* A picture, a row at a time. fill writes row y, [width]; it is called for each row once, in order,

@@ -21,12 +21,12 @@ static const struct oct_param rows[] = {
      .meaning = "Find what moves between the B-scans of a place (scan.repeats)."},
     {OCT_PARAM_CHOICE("method", S, method, method_names), OCT_PARAM_LIVE, .is_option = true,
      .standard = "complex",
-     .meaning = "Coherent decorrelation less noise; cdv and ssada compare with other devices, "
-                "amplitude uses no phase."},
+     .meaning = "Coherent decorrelation less noise; cdv, ssada: as other devices; amplitude: "
+                "without phases."},
     {OCT_PARAM("window_um", S, window_um), OCT_PARAM_LIVE, .is_option = true, .least = 0.5,
      .most = 100, .standard = "4", .unit = "um",
-     .meaning = "Sigma of the window along A-lines and depth; where their spacing is not known 1 "
-                "A-line and 3 pixels."},
+     .meaning = "Sigma of the window along A-lines and depth; of unknown spacing: 1 A-line, 3 "
+                "pixels."},
     {OCT_PARAM("min_z", S, min_z), OCT_PARAM_LIVE, .is_option = true, .least = 0, .most = 100,
      .standard = "3", .meaning = "What is shown as flow: in standard deviations of still tissue."},
     {OCT_PARAM("projection", S, projection), OCT_PARAM_LIVE, .is_option = true, .least = 0,

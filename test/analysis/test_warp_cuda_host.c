@@ -53,6 +53,10 @@ static void scene_make(struct scene *s, const struct pair *pair)
     memcpy(of.dims, pair->dims, sizeof(of.dims));
     memcpy(of.spacing, pair->spacing, sizeof(of.spacing));
     oct_warp_phantom_make(&of, &s->phantom);
+    if (pair->sigma > 16) { /* a G as wide as the volume moves it as a whole, or not at all */
+        const size_t n = (size_t)pair->dims[0] * pair->dims[1] * pair->dims[2];
+        memmove(s->phantom.moving + 1, s->phantom.moving, (n - 1) * sizeof(float));
+    }
     s->setup = (struct oct_warp_setup){.grid = s->phantom.grid, .deadline_ms = PATIENCE_MS};
     struct oct_warp_params *p = &s->setup.params;
     oct_warp_params_default(p, OCT_WARP_OCTD, pair->dims);

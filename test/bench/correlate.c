@@ -82,7 +82,7 @@ struct crew {
     } * worker; /* [n] */
 };
 
-static enum oct_err open_crew(struct crew *crew, bool measure, struct oct_error *err)
+static enum oct_err open_crew(struct crew *crew, struct oct_error *err)
 {
     const struct oct_correlator_setup setup = {.height = HEIGHT,
                                                .width = WIDTH,
@@ -91,7 +91,6 @@ static enum oct_err open_crew(struct crew *crew, bool measure, struct oct_error 
                                                .max_dy = SHIFT,
                                                .max_dx = SHIFT,
                                                .norm = OCT_CORRELATION_OVERLAP,
-                                               .measure = measure,
                                                .n_batch = 1};
     crew->worker = calloc(crew->n, sizeof(*crew->worker));
     if (!crew->worker)
@@ -132,21 +131,20 @@ static enum oct_err correlate(void *context, struct oct_error *err)
     return OCT_OK;
 }
 
-static enum oct_err one_core(struct bench *b, bool measure, struct oct_error *err)
+static enum oct_err one_core(struct bench *b, struct oct_error *err)
 {
     struct crew crew = {.bench = b, .n = 1, .n_pictures = 1};
     struct bench_bare bare = {0};
     struct bench_turn turns[2] = {{.run = bench_bare_run, .context = &bare},
                                   {.run = correlate, .context = &crew}};
-    enum oct_err e = open_crew(&crew, measure, err);
-    if (!e && !open_best_bare(b, &bare, measure ? FFTW_MEASURE : FFTW_ESTIMATE))
+    enum oct_err e = open_crew(&crew, err);
+    if (!e && !open_best_bare(b, &bare, FFTW_ESTIMATE))
         e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the bare transforms");
     e = e ? e : bench_turns(turns, 2, OCT_BENCH_REPEATS, b->seconds, err);
     if (!e) {
         struct oct_bench_row *row = bench_add(b->rows, "correlate", "bare FFTW r2c + c2r", "ms",
                                               turns[1].thread_s * 1e3, turns[0].thread_s * 1e3, 1);
-        snprintf(row->what, sizeof(row->what), "750 x 1500, R 250, 1 core, %s",
-                 measure ? "measured" : "estimated");
+        snprintf(row->what, sizeof(row->what), "750 x 1500, R 250, 1 core, estimated plans");
         snprintf(row->note, sizeof(row->note), "bare at %d x %d", bare.width, bare.height);
         b->one_core_s = turns[1].thread_s;
     }
@@ -161,7 +159,7 @@ static enum oct_err all_cores(struct bench *b, struct oct_error *err)
     struct bench_turn turn = {.run = correlate, .context = &crew};
     crew.n_pictures = 8 * crew.n;
     enum oct_err e = bench_workers(&crew.workers, err);
-    e = e ? e : open_crew(&crew, true, err);
+    e = e ? e : open_crew(&crew, err);
     e = e ? e : bench_turns(&turn, 1, OCT_BENCH_REPEATS, b->seconds, err);
     if (!e) {
         struct oct_bench_row *row =
@@ -187,8 +185,7 @@ enum oct_err bench_correlate(const struct oct_config *config,
         oct_waves_init(&waves, 1 + k, 20, 60);
         b.picture[k] = oct_waves_picture(&waves, HEIGHT, WIDTH, 0, 0, 0.5, &random);
     }
-    enum oct_err e = one_core(&b, false, err);
-    e = e ? e : one_core(&b, true, err);
+    enum oct_err e = one_core(&b, err);
     e = e ? e : all_cores(&b, err);
     for (unsigned k = 0; k < N_PICTURES; k++)
         oct_picture_finish(&b.picture[k]);

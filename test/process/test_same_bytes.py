@@ -7,7 +7,8 @@ import h5py, numpy as np
 from octcrc import crc32c_rows
 from octtest import case, folder, main, ok, settings
 
-TIMES = {"seconds", "start_time", "input_time", "memory_bytes"}  # what no two runs share
+# What no two runs share: times, and on how many threads the pictures were made.
+TIMES = {"seconds", "start_time", "input_time", "memory_bytes", "engine"}
 COMMANDS = {  # file: its inputs, the command
     "cones.h5": ("film.npy", "cones film.npy cones.h5 --tile 64"),
     "plain.h5": ("film.npy", "correlate film.npy plain.h5 --c2d"),

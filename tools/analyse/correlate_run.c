@@ -355,7 +355,6 @@ enum oct_err oct_correlate_run(struct oct_correlate_job *c, struct oct_error *er
         .norm = c->choice.norm,
         .keep_mean = c->choice.mean == 1,
         .masked = true,
-        .measure = c->n >= 100,
         .min_overlap = c->choice.norm == OCT_CORRELATION_ZNCC ? LEAST_OVERLAP : 0,
         .n_batch = r.pairs            ? 1
                    : c->n < GPU_BATCH ? (unsigned)c->n
