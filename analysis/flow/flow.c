@@ -73,10 +73,11 @@ static double clamp_sigma(double sigma)
     return sigma < OCT_FLOW_MOST_SIGMA ? sigma : OCT_FLOW_MOST_SIGMA;
 }
 
-void oct_flow_sigma(const struct oct_spacing *spacing, double window_um, double sigma[2])
+void oct_flow_sigma(const struct oct_spacing *spacing, double window_um, unsigned n_lines,
+                    double sigma[2])
 {
     const bool is_known = spacing->line_um > 0 && spacing->depth_um > 0;
-    sigma[0] = is_known ? clamp_sigma(window_um / spacing->line_um) : 1;
+    sigma[0] = is_known ? clamp_sigma(window_um / spacing->line_um) : n_lines;
     sigma[1] = is_known ? clamp_sigma(window_um / spacing->depth_um) : 3;
 }
 
@@ -91,7 +92,7 @@ oct_flow_place_setup_of(const struct oct_flow_settings *settings, uint32_t n_lin
                         const struct oct_flow_optics *optics, struct oct_workers *workers)
 {
     double sigma[2];
-    oct_flow_sigma(spacing, settings->window_um, sigma);
+    oct_flow_sigma(spacing, settings->window_um, OCT_FLOW_D_LINES, sigma);
     return (struct oct_flow_place_setup){
         .n_lines = n_lines,
         .depth = depth,

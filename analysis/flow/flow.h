@@ -77,8 +77,11 @@ extern const struct oct_analysis_ops oct_flow_cpu, oct_angiogram_cpu, oct_veloci
 /* The same with 1 where it has 0. */
 struct oct_scan_protocol oct_flow_scan(const struct oct_scan_protocol *scan);
 
-/* Sigma of the window in A-lines and depth px. */
-void oct_flow_sigma(const struct oct_spacing *spacing, double window_um, double sigma[2]);
+/* Sigma of the window in A-lines and depth px. Of unknown spacing: n_lines and 3 px, where a map of
+ * d has one A-line, and one of velocity, whose pairs are fewer, two. */
+enum { OCT_FLOW_D_LINES = 1, OCT_FLOW_VELOCITY_LINES = 2 };
+void oct_flow_sigma(const struct oct_spacing *spacing, double window_um, unsigned n_lines,
+                    double sigma[2]);
 
 /* As a place is set up by settings; optics is borrowed. */
 struct oct_flow_place_setup

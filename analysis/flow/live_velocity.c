@@ -81,7 +81,7 @@ static enum oct_err open_parts(struct oct_analysis *a, struct oct_error *err)
     struct oct_spacing spacing = a->spacing;
     double sigma[2];
     spacing.line_um *= a->is_of_bscans ? 1 : a->scan.line_repeats;
-    oct_flow_sigma(&spacing, a->settings.window_um, sigma);
+    oct_flow_sigma(&spacing, a->settings.window_um, OCT_FLOW_VELOCITY_LINES, sigma);
     const struct oct_flow_velocity_setup setup = {
         .n_lines = n_lines,
         .depth = depth,

@@ -549,12 +549,14 @@ def live_complex():
                     camera.send(spectra[number])
                     while next(pictures)[0]["frame_num"] < number:
                         pass
-                    if number > 20:
+                    if number < 25:  # octd asks for them as it sees who wants them
+                        time.sleep(0.1)
+                    while number >= 25 and number not in got:
                         header, z = next(values)
                         got[header["frame_num"]] = z
                         assert header["labels"] == ["re (counts)", "im (counts)"], header
                         assert header["shape"] == ["20", "1024", "2"], header
-            assert sorted(got) == list(range(21, 60)), sorted(got)
+            assert sorted(got)[-35:] == list(range(25, 60)) and min(got) >= 20, sorted(got)
             assert counts()["published"] == len(got) <= counts()["bytes"] / z.nbytes < 60, counts()
             for number, z in got.items():
                 assert z.dtype == np.complex64

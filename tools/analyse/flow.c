@@ -202,7 +202,7 @@ static enum oct_err open_velocity(struct oct_flow_job *f, struct oct_error *err)
     struct oct_spacing spacing = f->spacing;
     double sigma[2];
     spacing.line_um *= is_lines ? f->scan.line_repeats : 1;
-    oct_flow_sigma(&spacing, f->settings.window_um, sigma);
+    oct_flow_sigma(&spacing, f->settings.window_um, OCT_FLOW_VELOCITY_LINES, sigma);
     const struct oct_flow_velocity_setup setup = {
         .n_lines = f->n_lines,
         .depth = f->depth,
