@@ -1,6 +1,6 @@
 /* FFTW plans of this room, made one at a time, all estimates: measured plans differ from process to
- * process, and so do their last digits. Measured ones took 0 to 15 % off a picture of 512 x 512, and
- * half a second to make. Any thread. */
+ * process, and so do their last digits. Measured ones took 0 to 15 % off a picture of 512 x 512,
+ * and half a second to make. Any thread. */
 #ifndef OCT_ANALYSIS_ALIGN_TRANSFORMS_H
 #define OCT_ANALYSIS_ALIGN_TRANSFORMS_H
 

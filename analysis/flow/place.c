@@ -391,7 +391,7 @@ static double join_pair(const struct oct_flow_place *p, struct scratch *s, struc
                           p->repeats[r - 1]->power[(int64_t)j - p->lines[r - 1]]);
 }
 
-/* The sums of line j, smoothed along the depth, into the ring. is_own: not of a neighbour's strip. */
+/* The sums of line j, smoothed along the depth, into the ring. is_own: not a neighbour's. */
 static void sum_line(struct oct_flow_place *p, struct scratch *s, uint32_t j, bool is_own)
 {
     const uint32_t depth = p->setup.depth;

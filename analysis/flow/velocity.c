@@ -103,8 +103,8 @@ void oct_flow_velocity_destroy(struct oct_flow_velocity *v)
 
 /* ---- products ---- */
 
-/* Adds next conj first of two A-lines to a row, and where `sum` is not NULL the mean of their powers,
- * and to `sum` that over the depth. */
+/* Adds next conj first of two A-lines to a row, and where `sum` is not NULL the mean of their
+ * powers, and to `sum` that over the depth. */
 static bool add_product(const struct oct_flow_velocity *v, uint32_t first, int64_t next,
                         float *rows[N_ROWS], double *sum)
 {
