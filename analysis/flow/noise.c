@@ -5,6 +5,8 @@
 
 #define MOST_REACH (2 * OCT_FLOW_MOST_RADIUS) /* of a Gaussian that is hardly cut */
 #define FAR 6.0                               /* sigma, of such */
+#define ALIKE 2.0                             /* deviations between blocks that hold noise alone */
+#define OVERSAMPLED 4.0 /* values along the depth for one that is its own, at most */
 
 /* Half a Gaussian of sum 1. */
 static void make_half(double sigma, unsigned radius, double half[MOST_REACH + 1])
@@ -38,30 +40,41 @@ void oct_flow_window_init(struct oct_flow_window *w, double sigma_lines, double 
 
 /* ---- its power ---- */
 
-double oct_flow_noise_find(const struct oct_flow_bscan *const *bscans, unsigned n, uint32_t *block)
+/* The mean power of block k in all that came; negative: there is no such block. */
+static double block_power(const struct oct_flow_bscan *const *bscans, unsigned n, uint32_t k,
+                          double *n_values)
 {
-    double least = 0;
-    *block = 0;
-    for (uint32_t k = 0;; k++) {
-        double sum = 0, n_lines = 0;
-        for (unsigned r = 0; r < n; r++) {
-            const struct oct_flow_bscan *b = bscans[r];
-            const uint32_t n_blocks = b ? b->depth / OCT_FLOW_BLOCK : 0;
-            if (b && k >= n_blocks)
-                return least;
-            for (uint32_t j = 0; b && j < b->n_lines; j++) {
-                sum += (double)b->blocks[(size_t)j * n_blocks + k];
-                n_lines += b->power[j] > 0;
-            }
-        }
-        if (!(n_lines > 0))
-            return least;
-        const double mean = sum / (n_lines * OCT_FLOW_BLOCK);
-        if (k == 0 || mean < least) {
-            least = mean;
-            *block = k;
+    double sum = 0, n_lines = 0;
+    for (unsigned r = 0; r < n; r++) {
+        const struct oct_flow_bscan *b = bscans[r];
+        const uint32_t n_blocks = b ? b->depth / OCT_FLOW_BLOCK : 0;
+        if (b && k >= n_blocks)
+            return -1;
+        for (uint32_t j = 0; b && j < b->n_lines; j++) {
+            sum += (double)b->blocks[(size_t)j * n_blocks + k];
+            n_lines += b->power[j] > 0;
         }
     }
+    *n_values = n_lines * OCT_FLOW_BLOCK;
+    return n_lines > 0 ? sum / *n_values : -1;
+}
+
+double oct_flow_noise_find(const struct oct_flow_bscan *const *bscans, unsigned n, uint32_t *block)
+{
+    double least = 0, n_values = 1, sum = 0, n_sums = 0, power;
+    *block = 0;
+    for (uint32_t k = 0; (power = block_power(bscans, n, k, &n_values)) >= 0; k++)
+        if (k == 0 || power < least) {
+            least = power;
+            *block = k;
+        }
+    const double most = least * (1 + ALIKE * sqrt(OVERSAMPLED / n_values));
+    for (uint32_t k = 0; (power = block_power(bscans, n, k, &n_values)) >= 0; k++)
+        if (power <= most) {
+            sum += power;
+            n_sums++;
+        }
+    return n_sums > 0 ? sum / n_sums : 0;
 }
 
 /* ---- its correlation ---- */

@@ -29,7 +29,9 @@ void oct_flow_window_init(struct oct_flow_window *window, double sigma_lines, do
 /* Of `sigma` px: the taps of half, the middle first. Returns how many. */
 unsigned oct_flow_taps(double sigma, float taps[OCT_FLOW_MOST_RADIUS + 1]);
 
-/* bscans: [n], NULL: lost. *block: of which depths; 0: nothing has come. */
+/* E|B|^2 without light: the mean of those blocks of depths whose power is the least or differs from
+ * it by no more than noise does. The least alone lies 2 to 5 % too low where several are dark.
+ * bscans: [n], NULL: lost. *block: the darkest; 0: nothing has come. */
 double oct_flow_noise_find(const struct oct_flow_bscan *const *bscans, unsigned n, uint32_t *block);
 
 /* |rho|^2 of lags 0 .. OCT_FLOW_LAGS - 1, as it is found in a block of depths. */

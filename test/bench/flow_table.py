@@ -196,7 +196,9 @@ def en_face(motion, db, least):
         labels, z, _, _ = flow("--slab", "0:320")
         top = np.nanmax(np.where((labels > 0) & (labels <= BELOW), z, -np.inf), axis=2)
         n = (labels == VESSEL).sum(axis=2)
-        over.append(top[n >= 3]), beside.append(top[n == 0])
+        reach = np.ones(7)  # of the window: what lies within is of the vessel
+        near = np.array([np.convolve(place > 0, reach, "same") > 0 for place in n])
+        over.append(top[n >= 3]), beside.append(top[~near])
     a = auc(np.concatenate(over), np.concatenate(beside))[0]
     row(f"en face, largest z, {motion}, {db} dB: AUC", f"{a:.4f}", least, a >= least)
 
