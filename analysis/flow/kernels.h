@@ -32,6 +32,9 @@ struct oct_flow_kernels {
     void (*turn)(struct oct_flow_line from, const float turn[2], uint32_t n, float *re, float *im,
                  float *power);
 
+    /* (re, im) = (re, im) turn */
+    void (*turn_own)(float *re, float *im, const float turn[2], uint32_t n);
+
     /* same += Re(a conj b) */
     void (*alike)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *same);
 

@@ -126,6 +126,16 @@ static void turn_line(struct oct_flow_line from, const float turn[2], uint32_t n
     }
 }
 
+static void turn_own(float *restrict re, float *restrict im, const float turn[2], uint32_t n)
+{
+    const float c = turn[0], s = turn[1];
+    for (uint32_t d = 0; d < n; d++) {
+        const float x = re[d], y = im[d];
+        re[d] = x * c - y * s;
+        im[d] = x * s + y * c;
+    }
+}
+
 static void alike(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *restrict same)
 {
     const float *restrict ar = a.re, *restrict ai = a.im, *restrict br = b.re, *restrict bi = b.im;
@@ -343,6 +353,7 @@ const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
     .cross = cross,
     .cross_shifts = cross_shifts,
     .turn = turn_line,
+    .turn_own = turn_own,
     .alike = alike,
     .powers = powers,
     .product = product,

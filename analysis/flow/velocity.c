@@ -152,32 +152,37 @@ static void take_rows(const struct oct_flow_velocity *v, unsigned worker, float 
         rows[i] = scratch_row(v, worker, i);
 }
 
-static unsigned bin_of(float rad)
+static uint8_t bin_of(float rad)
 {
     const int bin = (int)((rad + 3.14159274f) * (BINS / 6.2831855f));
-    return bin < 0 ? 0 : bin < (int)BINS ? (unsigned)bin : BINS - 1;
+    return (uint8_t)(bin < 0 ? 0 : bin < (int)BINS ? bin : (int)BINS - 1);
 }
 
-static double value_of_rank(const float *rad, uint32_t n, const uint32_t bins[BINS], uint32_t rank,
-                            float *room)
+static double value_of_rank(const float *rad, const uint8_t *bin, uint32_t n,
+                            const uint32_t n_of[BINS], uint32_t rank, float *room)
 {
-    unsigned bin = 0;
+    unsigned own = 0;
     uint32_t n_in = 0;
-    for (; rank >= bins[bin]; bin++)
-        rank -= bins[bin];
-    for (uint32_t i = 0; i < n; i++)
-        if (bin_of(rad[i]) == bin)
-            room[n_in++] = rad[i];
+    for (; rank >= n_of[own]; own++)
+        rank -= n_of[own];
+    for (uint32_t i = 0; i < n; i++) {
+        room[n_in] = rad[i];
+        n_in += bin[i] == own;
+    }
     return (double)oct_floats_select(room, n_in, rank);
 }
 
+/* n <= MOST_MEDIAN; room: n + 1 values. */
 static double median_angle(const float *rad, uint32_t n, float *room)
 {
-    uint32_t bins[BINS] = {0};
+    uint32_t n_of[BINS] = {0};
+    uint8_t bin[MOST_MEDIAN];
     for (uint32_t i = 0; i < n; i++)
-        bins[bin_of(rad[i])]++;
-    return 0.5 * (value_of_rank(rad, n, bins, (n - 1) / 2, room) +
-                  value_of_rank(rad, n, bins, n / 2, room));
+        bin[i] = bin_of(rad[i]);
+    for (uint32_t i = 0; i < n; i++)
+        n_of[bin[i]]++;
+    const double low = value_of_rank(rad, bin, n, n_of, (n - 1) / 2, room);
+    return n % 2 ? low : 0.5 * (low + value_of_rank(rad, bin, n, n_of, n / 2, room));
 }
 
 /* The median of arg z about the phase of its sum. Of long lines some depths are left out. */
@@ -196,14 +201,10 @@ static double guess_phase(const struct oct_flow_velocity *v, float *rows[N_ROWS]
     return phase + median_angle(rows[5], n, rows[3]);
 }
 
-static void turn_row(const struct oct_flow_velocity *v, uint32_t j, double phase,
-                     float *rows[N_ROWS])
+static void turn_row(const struct oct_flow_velocity *v, uint32_t j, double phase)
 {
     const float turn[2] = {(float)cos(phase), (float)-sin(phase)};
-    float *re = map_row(v, RE, j), *im = map_row(v, IM, j);
-    memcpy(rows[3], re, v->setup.depth * sizeof(float));
-    memcpy(rows[4], im, v->setup.depth * sizeof(float));
-    v->k->turn((struct oct_flow_line){rows[3], rows[4]}, turn, v->setup.depth, re, im, rows[5]);
+    v->k->turn_own(map_row(v, RE, j), map_row(v, IM, j), turn, v->setup.depth);
 }
 
 static bool has_row(const struct oct_flow_velocity *v, unsigned piece, uint32_t i, uint32_t *j)
@@ -225,7 +226,7 @@ static void begin_rows(void *context, unsigned piece, unsigned worker)
         for (unsigned map = RE; map <= POWER; map++)
             v->k->smooth(rows[map], w->depth, w->n_depth, v->setup.depth, map_row(v, map, j));
         v->phase[j] = v->came[j] > 0 ? guess_phase(v, rows, sum) : 0;
-        turn_row(v, j, v->phase[j], rows);
+        turn_row(v, j, v->phase[j]);
     }
 }
 
@@ -275,11 +276,10 @@ static void look_at_rows(void *context, unsigned piece, unsigned worker)
 static void turn_rows(void *context, unsigned piece, unsigned worker)
 {
     struct oct_flow_velocity *v = context;
-    float *rows[N_ROWS];
     uint32_t j;
-    take_rows(v, worker, rows);
+    (void)worker;
     for (uint32_t i = 0; has_row(v, piece, i, &j); i++) {
-        turn_row(v, j, v->more[j], rows);
+        turn_row(v, j, v->more[j]);
         v->phase[j] += v->more[j];
     }
 }
