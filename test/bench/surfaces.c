@@ -1,5 +1,6 @@
 /* Surfaces denoised as level sets, on all cores: 240 x 240 A-lines by local weights, and the most
- * similar patches of 175,000 voxels beside the times of Lee et al. 2012. Then layers live. */
+ * similar patches of 175,000 voxels beside the times of Lee et al. 2012. And layers: of one B-scan,
+ * and live. */
 #include "analysis/layers/denoise/distance.h"
 #include "analysis/layers/denoise/levelset.h"
 #include "kernels/device/workers.h"
@@ -135,6 +136,12 @@ enum oct_err bench_surfaces(const struct oct_config *config,
     oct_workers_destroy(b.workers);
     free(b.phi);
     free(b.result);
-    e = e ? e : bench_layers_alone(config, options->seconds, rows, err);
+    return e;
+}
+
+enum oct_err bench_layers(const struct oct_config *config, const struct oct_bench_options *options,
+                          struct oct_bench_rows *rows, struct oct_error *err)
+{
+    const enum oct_err e = bench_layers_alone(config, options->seconds, rows, err);
     return e ? e : bench_live(config, "surfaces", options->seconds, rows, err);
 }

@@ -2,6 +2,7 @@
 
 #include "analysis/layers/find/trace_parts.h"
 #include "numeric/order.h"
+#include "pipeline/base/wide.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -126,8 +127,8 @@ static void plan_grid(struct oct_trace *trace)
     g->outer = oct_trace_rounded(130 / row_um, 2, g->n_rows);
     trace->n_tops = g->least <= g->n_rows ? g->n_rows - g->least + 1 : 1;
     trace->n_gaps = g->most - g->least + 1;
-    trace->n_nodes =
-        ((size_t)trace->n_tops + 2 * OCT_TRACE_GUARD) * (trace->n_gaps + 2 * OCT_TRACE_GUARD);
+    trace->n_nodes = ((size_t)trace->n_tops + 2 * OCT_TRACE_GUARD) *
+                     (trace->n_gaps + OCT_TRACE_WIDE - 1 + 2 * OCT_TRACE_GUARD);
 }
 
 void *oct_trace_array(struct oct_trace *trace, size_t n, size_t bytes)
@@ -143,15 +144,18 @@ static void allocate(struct oct_trace *t)
 {
     const struct oct_trace_grid *g = &t->grid;
     const size_t m = t->setup.n_lines, width = 2 * (size_t)t->half + 1,
-                 blocks = m * (g->n_rows + 1);
+                 blocks = m * (g->n_rows + 1),
+                 n_bands = (size_t)g->n_rows + g->beyond + 2 + g->deep;
     const struct {
         float **to;
         size_t n;
     } floats[] = {{&t->blocks, m * g->n_rows},
                   {&t->cells, (size_t)g->n_columns * g->n_rows},
                   {&t->sorted, blocks},
-                  {&t->sums, g->n_rows + 1},
-                  {&t->others, g->n_rows + 1},
+                  {&t->sums, 3 * (size_t)g->n_rows + 1},
+                  {&t->bands[0], n_bands},
+                  {&t->bands[1], n_bands},
+                  {&t->bands[2], n_bands},
                   {&t->line, m},
                   {&t->line2, m},
                   {&t->region, m},
@@ -170,7 +174,7 @@ static void allocate(struct oct_trace *t)
         t->scratch[i] = oct_trace_array(t, t->n_nodes, sizeof(int16_t));
         t->beside[i] = oct_trace_array(t, m, sizeof(float));
         t->sides[i] = oct_trace_array(t, width + 1, sizeof(float));
-        t->edges[i] = oct_trace_array(t, 2 * m * width, sizeof(float));
+        t->edges[i] = oct_trace_array(t, 2 * m * width + OCT_TRACE_PART, sizeof(float));
         t->borders[i] = oct_trace_array(t, g->n_columns, sizeof(struct oct_trace_range));
         t->pair[i] = oct_trace_array(t, g->n_columns, sizeof(uint32_t));
     }
@@ -194,6 +198,7 @@ enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_set
     if (!trace)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of a B-scan");
     trace->setup = checked;
+    trace->had_bounds = true;
     const struct oct_trace_params *p = &trace->setup.params;
     plan_grid(trace);
     trace->reach = oct_trace_rounded(ceil(MOST_REACH_UM / p->depth_um), 3, setup->depth / 4);
@@ -223,16 +228,33 @@ void oct_trace_destroy(struct oct_trace *trace)
 #define N_BINS 1024u
 #define FEW 2048u /* values that are not worth a histogram */
 
+OCT_WIDE static void span_of(const float *values, size_t n, float *least, float *most)
+{
+    float low[8], high[8];
+
+    for (int k = 0; k < 8; k++)
+        low[k] = high[k] = values[0];
+    for (size_t i = 0; i < n; i += 8) {
+        const float *x = values + (i + 8 <= n ? i : n - 8);
+        for (int k = 0; k < 8; k++) {
+            low[k] = x[k] < low[k] ? x[k] : low[k];
+            high[k] = x[k] > high[k] ? x[k] : high[k];
+        }
+    }
+    for (int k = 0; k < 8; k++) {
+        *least = oct_trace_lesser(low[k], *least);
+        *most = oct_trace_greater(high[k], *most);
+    }
+}
+
 /* By a histogram, which needs no branches that cannot be foreseen; then in the bin. */
 float oct_trace_select(float *values, size_t n, size_t k)
 {
     uint32_t bins[N_BINS] = {0};
     float least = values[0], most = values[0];
 
-    for (size_t i = 0; n > FEW && i < n; i++) {
-        least = values[i] < least ? values[i] : least;
-        most = values[i] > most ? values[i] : most;
-    }
+    if (n > FEW)
+        span_of(values, n, &least, &most);
     const float scale = (float)(N_BINS - 1) / (most - least);
     if (n <= FEW || !(scale > 0 && scale < 1e30F))
         return oct_floats_select(values, n, k);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define NEVER 1e6F
+#define PART OCT_TRACE_PART
 #define REFLEX_UM 14.0F  /* of the ILM, whose lower flank is no border of the RNFL */
 #define LEAST_HALF 3u    /* px of a corridor */
 #define LEAST_SIGMA 0.8F /* px of the derivative */
@@ -20,7 +21,15 @@ static const bool rises[OCT_N_LAYERS] = {
 /* ---- curves ---- */
 
 /* What lies beyond the ends goes on as a straight line about the end, so that a tilt stays. */
-void oct_trace_smooth(const float *from, float *to, uint32_t n, double sigma)
+static float beyond_ends(const float *from, int last, int i)
+{
+    return i < 0      ? 2 * from[0] - from[-i]
+           : i > last ? 2 * from[last] - from[2 * last - i]
+                      : from[i];
+}
+
+OCT_WIDE void oct_trace_smooth(const float *restrict from, float *restrict to, uint32_t n,
+                               double sigma)
 {
     int reach = (int)ceil(2.5 * sigma), last = (int)n - 1;
     float taps[64], total = 0;
@@ -31,17 +40,19 @@ void oct_trace_smooth(const float *from, float *to, uint32_t n, double sigma)
         taps[k] = (float)exp(-k * k / (2 * sigma * sigma));
         total += k ? 2 * taps[k] : taps[k];
     }
-    for (int j = 0; j <= last; j++) {
-        float sum = 0;
-        for (int k = -reach; k <= reach; k++) {
-            int i = j + k;
-            float x = i < 0      ? 2 * from[0] - from[-i]
-                      : i > last ? 2 * from[last] - from[2 * last - i]
-                                 : from[i];
-            sum += taps[abs(k)] * x;
-        }
-        to[j] = sum / total;
+    memset(to, 0, n * sizeof(*to));
+    for (int k = -reach; k <= reach; k++) {
+        const float tap = taps[abs(k)];
+        const int first = k < 0 ? -k : 0, end = k > 0 ? last - k : last;
+        for (int j = 0; j < first; j++)
+            to[j] += tap * beyond_ends(from, last, j + k);
+        for (int j = first; j <= end; j++)
+            to[j] += tap * from[j + k];
+        for (int j = end + 1; j <= last; j++)
+            to[j] += tap * beyond_ends(from, last, j + k);
     }
+    for (int j = 0; j <= last; j++)
+        to[j] /= total;
 }
 
 /* ---- slopes ---- */
@@ -64,20 +75,6 @@ static uint32_t plan_taps(struct oct_trace *trace, float sigma, float line_sigma
     return reach;
 }
 
-/* The light of A-line j from depth `first` on. */
-static void copy_window(const struct oct_trace *trace, uint32_t j, int first, int n, float *to)
-{
-    const float *light = trace->light + (size_t)j * trace->setup.depth;
-    const int at = first, room = (int)trace->setup.depth;
-
-    if (at >= 0 && at + n <= room) {
-        memcpy(to, light + at, (size_t)n * sizeof(*to));
-        return;
-    }
-    for (int i = 0; i < n; i++)
-        to[i] = light[at + i < 0 ? 0 : at + i >= room ? room - 1 : at + i];
-}
-
 /* The slopes of A-line j, times sign, at centre + w - half, w to 2 half; n_values of twice as many:
  * then the levels above. */
 OCT_WIDE static void slope_line(struct oct_trace *trace, uint32_t j, float centre, uint32_t half,
@@ -89,7 +86,7 @@ OCT_WIDE static void slope_line(struct oct_trace *trace, uint32_t j, float centr
     float *restrict window = trace->window, *restrict above = trace->sides[0],
                     *restrict under = trace->sides[1];
 
-    copy_window(trace, j, (int)floored - r, n + 2 * r, window);
+    oct_trace_copy_light(trace, j, (int)floored - r, n + 2 * r, window);
     for (int i = 0; power > 0 && i < n + 2 * r; i++)
         window[i] = expf(power * window[i]);
     memset(above, 0, (size_t)n * sizeof(*above));
@@ -110,25 +107,31 @@ OCT_WIDE static void slope_line(struct oct_trace *trace, uint32_t j, float centr
         slopes[n - 1 + w] = above[w] + share * (above[w + 1] - above[w]);
 }
 
-/* The mean over neighbouring A-lines, at the same place about the curve; n values an A-line. */
+/* The mean over neighbouring A-lines, at the same place about the curve; n values an A-line, of
+ * which PART at once stay in registers. */
 OCT_WIDE static void smooth_lines(struct oct_trace *trace, uint32_t n)
 {
-    int m = (int)trace->setup.n_lines, reach = (int)trace->line_reach;
+    const int m = (int)trace->setup.n_lines, reach = (int)trace->line_reach;
 
     for (int j = 0; j < m; j++) {
         float *restrict to = trace->edges[1] + (size_t)j * n, total = 0;
-        memset(to, 0, n * sizeof(*to));
-        for (int i = j > reach ? j - reach : 0; i <= j + reach && i < m; i++) {
-            const float *restrict from = trace->edges[0] + (size_t)i * n;
-            const float tap = trace->line_taps[abs(i - j)];
-            if (!oct_trace_has_line(trace, (uint32_t)i))
-                continue;
-            total += tap;
-            for (uint32_t w = 0; w < n; w++)
-                to[w] += tap * from[w];
+        const int first = j > reach ? j - reach : 0, end = j + reach < m ? j + reach + 1 : m;
+        for (int i = first; i < end; i++)
+            total += oct_trace_has_line(trace, (uint32_t)i) ? trace->line_taps[abs(i - j)] : 0;
+        for (uint32_t w = 0; w < n; w += PART) {
+            const uint32_t at = w + PART <= n ? w : n > PART ? n - PART : 0;
+            float sums[PART] = {0};
+            for (int i = first; i < end; i++) {
+                const float *restrict from = trace->edges[0] + (size_t)i * n + at;
+                const float tap = trace->line_taps[abs(i - j)];
+                if (!oct_trace_has_line(trace, (uint32_t)i))
+                    continue;
+                for (int k = 0; k < PART; k++)
+                    sums[k] += tap * from[k];
+            }
+            for (uint32_t k = 0; k < PART && at + k < n; k++)
+                to[at + k] = total > 0 ? sums[k] / total : 0;
         }
-        for (uint32_t w = 0; total > 0 && w < n; w++)
-            to[w] /= total;
     }
 }
 
@@ -170,7 +173,7 @@ static float steepest(struct oct_trace *trace, uint32_t width)
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
         float most = 0;
         for (uint32_t w = 0; w < width; w++)
-            most = fmaxf(most, trace->scores[(size_t)j * width + w]);
+            most = oct_trace_greater(trace->scores[(size_t)j * width + w], most);
         if (oct_trace_has_line(trace, j))
             trace->sorted[n++] = most;
     }
@@ -195,9 +198,9 @@ static void lead(const float *before, float price, uint32_t width, float *now)
 {
     now[0] = before[0];
     for (uint32_t w = 1; w < width; w++)
-        now[w] = fminf(before[w], now[w - 1] + price);
+        now[w] = oct_trace_lesser(now[w - 1] + price, before[w]);
     for (uint32_t w = width - 1; w-- > 0;)
-        now[w] = fminf(now[w], now[w + 1] + price);
+        now[w] = oct_trace_lesser(now[w + 1] + price, now[w]);
 }
 
 static void follow_back(const struct oct_trace *trace, uint32_t width, float price, float *path)
@@ -226,6 +229,7 @@ static void follow(struct oct_trace *trace, enum oct_layer layer, uint32_t half,
 {
     uint32_t width = 2 * half + 1;
     float never = NEVER / (float)trace->setup.n_lines, scale = steepest(trace, width);
+    const float *path = trace->path[layer], end = (float)trace->setup.depth - 1;
 
     scale = scale > 0 ? 1 / scale : 0;
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
@@ -234,12 +238,13 @@ static void follow(struct oct_trace *trace, enum oct_layer layer, uint32_t half,
             lead(now - width, price, width, now);
         else
             memset(now, 0, width * sizeof(*now));
-        for (uint32_t w = 0; w < width; w++) {
-            float at = trace->path[layer][j] + (float)w - (float)half;
-            now[w] += 1 - scale * trace->scores[(size_t)j * width + w];
-            if (is_outside(trace, bounds, layer, j, at))
+        const float *scores = trace->scores + (size_t)j * width;
+        const bool may_leave = bounds || !(path[j] > (float)half && path[j] + (float)half < end);
+        for (uint32_t w = 0; w < width; w++)
+            now[w] += 1 - scale * scores[w];
+        for (uint32_t w = 0; may_leave && w < width; w++)
+            if (is_outside(trace, bounds, layer, j, path[j] + (float)w - (float)half))
                 now[w] += never;
-        }
     }
     follow_back(trace, width, price, trace->line);
 }

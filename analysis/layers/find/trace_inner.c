@@ -15,6 +15,7 @@
 #include "analysis/layers/find/trace_parts.h"
 #include "pipeline/base/wide.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,8 @@ static const double reflects[N_TISSUES] = {1, 0.15, 0.05, 0.14, 0.02};
 #define ONL_SPREAD_UM 25.0
 #define MOST_INL_UM 70.0
 #define MOST_OPL_UM 60.0
+#define MOST_INL 20 /* rows */
+#define MOST_OPL 15 /* so that all thicknesses are added at once */
 /* Costs. */
 #define PRICE 0.3F /* of a row of ROW_UM between columns of COLUMN_UM */
 #define MAX_SLOPE 0.6
@@ -66,7 +69,25 @@ static const double reflects[N_TISSUES] = {1, 0.15, 0.05, 0.14, 0.02};
 #define LEAST_GAIN 0.02
 #define GAIN_STEP 1.3
 #define NEVER 1e9F
+/* Of states, whose costs are whole numbers, so that many are added at once: */
+#define UNITS 256.0F   /* of a cost of 1 */
+#define NO_STATE 24929 /* 0x6161, the total of a state that cannot be; the greatest */
+#define MOST_LEAD 7600 /* total that leads to one, and */
+#define MOST_COST 7000 /* cost of a border or a thickness */
+#define MOST_PRICE 4000
 #define GUARD 2u /* so that MOST_STEPS lead from no state around to another */
+
+static void forget(uint16_t *totals, size_t n)
+{
+    memset(totals, NO_STATE & 0xff, n * sizeof(*totals));
+}
+
+/* A cost in whole numbers. */
+static uint16_t units_of(float cost, uint16_t most)
+{
+    const float x = cost * UNITS + 0.5F;
+    return x < (float)most ? (uint16_t)x : most;
+}
 
 void oct_trace_inner_init(struct oct_trace *trace)
 {
@@ -82,11 +103,13 @@ void oct_trace_inner_init(struct oct_trace *trace)
     f->n_columns = (m + f->lines - 1) / f->lines;
     const double row_um = f->depth * p->depth_um;
     f->n_rows = oct_trace_rounded(p->most_um / row_um, 4, MOST_ROWS);
-    f->most_inl = oct_trace_rounded(MOST_INL_UM / row_um, 1, 20);
-    f->most_opl = oct_trace_rounded(MOST_OPL_UM / row_um, 1, 16);
+    f->most_inl = oct_trace_rounded(MOST_INL_UM / row_um, 1, MOST_INL);
+    f->most_opl = oct_trace_rounded(MOST_OPL_UM / row_um, 1, MOST_OPL);
     f->steps = oct_trace_rounded(MAX_SLOPE * p->line_um * f->lines / row_um, 1, MOST_STEPS);
-    f->price = PRICE * (float)(row_um / ROW_UM * fmin(COLUMN_UM / (p->line_um * f->lines), 4));
-    f->n_nodes = (size_t)(f->n_rows + 1 + 2 * GUARD) * (f->most_inl + 1 + 2 * GUARD) *
+    f->fibre_price =
+        PRICE * (float)(row_um / ROW_UM * fmin(COLUMN_UM / (p->line_um * f->lines), 4));
+    f->price = units_of(f->fibre_price, MOST_PRICE);
+    f->n_nodes = (size_t)(f->n_rows + 1 + 2 * MOST_STEPS) * (f->most_inl + 1 + 2 * GUARD) *
                  (f->most_opl + 1 + 2 * GUARD);
     f->cells = oct_trace_array(trace, (size_t)f->n_columns * f->n_rows, sizeof(float));
     f->costs = oct_trace_array(trace, N_BORDERS * ((size_t)f->n_rows + 1), sizeof(float));
@@ -95,8 +118,15 @@ void oct_trace_inner_init(struct oct_trace *trace)
     f->gains = oct_trace_array(trace, f->n_columns, sizeof(float));
     f->ilm = oct_trace_array(trace, f->n_columns, sizeof(int));
     f->base = oct_trace_array(trace, f->n_columns, sizeof(int));
-    f->totals = oct_trace_array(trace, f->n_columns * f->n_nodes, sizeof(float));
-    f->scratch = oct_trace_array(trace, 2 * f->n_nodes, sizeof(float));
+    f->units =
+        oct_trace_array(trace, N_BORDERS * ((size_t)f->n_rows + 1 + MOST_OPL), sizeof(uint16_t));
+    f->totals = oct_trace_array(trace, f->n_columns * f->n_nodes, sizeof(uint16_t));
+    for (int i = 0; i < 2; i++)
+        f->moved[i] = oct_trace_array(trace, f->n_nodes, sizeof(uint16_t));
+    if (!trace->lacks_memory)
+        forget(f->totals, f->n_columns * f->n_nodes); /* guards stay as they are */
+    f->fibres = oct_trace_array(trace, f->n_columns * ((size_t)f->n_rows + 1), sizeof(float));
+    f->scratch = oct_trace_array(trace, f->n_columns + (size_t)f->n_rows * f->depth, sizeof(float));
     f->rows = oct_trace_array(trace, N_BORDERS * (size_t)f->n_columns, sizeof(uint16_t));
 }
 
@@ -133,10 +163,13 @@ static void fill_column(struct oct_trace *trace, uint32_t c)
     for (uint32_t j = first; j < end; j++) {
         if (!oct_trace_has_line(trace, j))
             continue;
-        int base = (int)lroundf(trace->path[OCT_LAYER_IS_OS][j]) - height;
+        const int base = (int)lroundf(trace->path[OCT_LAYER_IS_OS][j]) - height;
+        const float *light = f->scratch;
         n++;
-        for (int i = 0; i < height; i++)
-            cells[i / (int)f->depth] += oct_trace_light_at(trace, j, base + i);
+        oct_trace_copy_light(trace, j, base, height, f->scratch);
+        for (uint32_t i = 0; i < f->n_rows; i++)
+            for (uint32_t k = 0; k < f->depth; k++)
+                cells[i] += *light++;
     }
     for (uint32_t i = 0; i < f->n_rows; i++)
         cells[i] = n ? cells[i] / (float)(n * f->depth) : 0;
@@ -369,7 +402,7 @@ static void score_column(struct oct_trace *trace, uint32_t c)
             thickness_cost(n - i, row_um, usual_onl, ONL_SPREAD_UM);
         for (int k = 0; k < N_BORDERS && i >= ilm && i < n; k++)
             sums[k] += excess(f, c, k, f->cells[(size_t)c * f->n_rows + (size_t)i]);
-        least = fminf(least, sums[RNFL_GCL]);
+        least = oct_trace_lesser(sums[RNFL_GCL], least);
     }
 }
 
@@ -378,7 +411,8 @@ static void score_column(struct oct_trace *trace, uint32_t c)
 struct states {
     /* From a state to that where a border lies a row deeper; the RNFL's is in none. */
     size_t away[N_BORDERS];
-    size_t row, inl; /* strides */
+    size_t row, inl;    /* strides */
+    size_t first, last; /* the states that are looked at, and before which */
 };
 
 static struct states states_of(const struct oct_trace_inner *f)
@@ -388,83 +422,168 @@ static struct states states_of(const struct oct_trace_inner *f)
     s.away[IPL_INL] = s.row - s.inl;
     s.away[INL_OPL] = s.inl - 1;
     s.away[OPL_ONL] = 1;
+    s.first = ((size_t)f->first + MOST_STEPS) * s.row;
+    s.last = ((size_t)f->n_rows + 1 + MOST_STEPS) * s.row;
     return s;
 }
 
 static size_t state_at(const struct states *s, int row, int inl, int opl)
 {
-    return ((size_t)row + GUARD) * s->row + ((size_t)inl + GUARD) * s->inl + (size_t)opl + GUARD;
+    return ((size_t)row + MOST_STEPS) * s->row + ((size_t)inl + GUARD) * s->inl + (size_t)opl +
+           GUARD;
 }
 
-/* to = min(from, either neighbour + price) */
-OCT_WIDE static void move_border(const float *restrict from, float *restrict to, size_t n,
-                                 size_t away, float price)
+/* to = the least of from up to `steps` times `away` on either side, at a price a step */
+static inline __attribute__((always_inline)) void move_by(const uint16_t *restrict from,
+                                                          uint16_t *restrict to, size_t n,
+                                                          size_t away, uint16_t price, size_t steps)
 {
-    for (size_t i = away; i < n - away; i++) {
-        float side = (from[i - away] < from[i + away] ? from[i - away] : from[i + away]) + price;
-        to[i] = from[i] < side ? from[i] : side;
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t *at = from + i;
+        uint16_t best = NO_STATE;
+        for (size_t k = steps; k > 0; k--) {
+            const uint16_t up = *(at - k * away), down = at[k * away];
+            best = best < up ? best : up;
+            best = (uint16_t)((best < down ? best : down) + price);
+        }
+        to[i] = best < *at ? best : *at;
     }
 }
 
-static void add_column(struct oct_trace *trace, uint32_t c, const float *from, float *to)
+OCT_WIDE static void move_border(const uint16_t *from, uint16_t *to, size_t n, size_t away,
+                                 uint16_t price, uint32_t steps)
+{
+    switch (steps) {
+    case 1:
+        move_by(from, to, n, away, price, 1);
+        break;
+    case 2:
+        move_by(from, to, n, away, price, 2);
+        break;
+    case 3:
+        move_by(from, to, n, away, price, 3);
+        break;
+    default:
+        move_by(from, to, n, away, price, MOST_STEPS);
+        break;
+    }
+}
+
+OCT_WIDE static uint16_t least_of(const uint16_t *totals, size_t n)
+{
+    uint16_t least = NO_STATE;
+
+    for (size_t i = 0; i < n; i++)
+        least = totals[i] < least ? totals[i] : least;
+    return least;
+}
+
+/* The costs of a column in whole numbers, above the least of each; of what is no state NO_STATE. */
+struct units {
+    const uint16_t *border[N_BORDERS];             /* of rows, and MOST_OPL below the last */
+    uint16_t inl[MOST_INL + 1], opl[MOST_OPL + 1]; /* of a thickness in rows */
+    uint16_t least;                                /* total that leads to a state */
+};
+
+static void fill_units(struct oct_trace *trace, uint32_t c, struct units *units)
 {
     struct oct_trace_inner *f = &trace->inner;
-    const struct states s = states_of(f);
     const double row_um = f->depth * trace->setup.params.depth_um;
     const double share = rim_share(f, c, row_um);
-    const float *cost[N_BORDERS];
-    float usual_opl[32], usual_inl[32];
+    const size_t n = f->n_rows + 1 + MOST_OPL;
 
-    for (int k = 0; k < N_BORDERS; k++)
-        cost[k] = f->costs + (size_t)k * (f->n_rows + 1);
+    forget(f->units, N_BORDERS * n);
+    forget(units->opl, MOST_OPL + 1);
+    for (int k = IPL_INL; k < N_BORDERS; k++) {
+        const float *cost = f->costs + (size_t)k * (f->n_rows + 1);
+        uint16_t *to = f->units + (size_t)k * n;
+        float least = INFINITY;
+        for (int i = f->ilm[c]; i <= (int)f->n_rows; i++)
+            least = oct_trace_lesser(cost[i], least);
+        for (int i = f->ilm[c]; i <= (int)f->n_rows; i++)
+            to[i] = units_of(cost[i] - least, MOST_COST);
+        units->border[k] = to;
+    }
     for (uint32_t i = 0; i <= f->most_inl; i++)
-        usual_inl[i] = thickness_cost(i, row_um, share * INL_UM, SPREAD_UM);
+        units->inl[i] = units_of(thickness_cost(i, row_um, share * INL_UM, SPREAD_UM), MOST_COST);
     for (uint32_t i = 0; i <= f->most_opl; i++)
-        usual_opl[i] = thickness_cost(i, row_um, share * OPL_UM, SPREAD_UM);
-    for (size_t i = (size_t)f->first * s.row; i < f->n_nodes; i++)
-        to[i] = NEVER;
-    const int fibres = f->rows[c] > f->ilm[c] + 1 ? f->rows[c] + BELOW_FIBRES : f->ilm[c];
-    for (int a = fibres; a <= (int)f->n_rows; a++)
-        for (int t = 0; t <= (int)f->most_inl && a + t <= (int)f->n_rows; t++) {
-            const float own = cost[IPL_INL][a] + cost[INL_OPL][a + t] + usual_inl[t];
-            const float *last = cost[OPL_ONL] + a + t, *in = from + state_at(&s, a, t, 0);
-            float *out = to + state_at(&s, a, t, 0);
-            for (int u = 0; u <= (int)f->most_opl && a + t + u <= (int)f->n_rows; u++)
-                out[u] = in[u] + own + last[u] + usual_opl[u];
+        units->opl[i] = units_of(thickness_cost(i, row_um, share * OPL_UM, SPREAD_UM), MOST_COST);
+}
+
+/* to = from - least + all costs, as far as 16 bits hold them, of the states of a row; those of
+ * thicker OPLs, as many as are added at once, are none. */
+OCT_WIDE static void add_row(const struct oct_trace_inner *f, const struct units *units, int a,
+                             const uint16_t *restrict from, uint16_t *restrict to)
+{
+    const struct states s = states_of(f);
+    int t = 0;
+
+    for (; t <= (int)f->most_inl && a + t <= (int)f->n_rows; t++) {
+        const int border = units->border[IPL_INL][a] + units->border[INL_OPL][a + t];
+        const uint16_t own = (uint16_t)((border < MOST_COST ? border : MOST_COST) + units->inl[t]);
+        const size_t at = ((size_t)t + GUARD) * s.inl + GUARD;
+        const uint16_t *restrict in = from + at, *restrict opl = units->opl;
+        const uint16_t *restrict last = units->border[OPL_ONL] + a + t;
+        uint16_t *restrict out = to + at;
+        for (int u = 0; u <= MOST_OPL; u++) {
+            uint16_t x = (uint16_t)(in[u] - units->least);
+            x = (uint16_t)((x < MOST_LEAD ? x : MOST_LEAD) + own + last[u] + opl[u]);
+            out[u] = x < NO_STATE ? x : NO_STATE;
         }
+    }
+    forget(to + ((size_t)t + GUARD) * s.inl, (f->most_inl + 1 - (size_t)t) * s.inl);
+}
+
+static void add_column(struct oct_trace *trace, uint32_t c, const uint16_t *from, uint16_t *to)
+{
+    const struct oct_trace_inner *f = &trace->inner;
+    const struct states s = states_of(f);
+    struct units units = {.least = least_of(from + s.first, s.last - s.first)};
+
+    fill_units(trace, c, &units);
+    const int fibres = f->rows[c] > f->ilm[c] + 1 ? f->rows[c] + BELOW_FIBRES : f->ilm[c];
+    forget(to + s.first - MOST_STEPS * s.row,
+           (size_t)(fibres - f->first + (int)MOST_STEPS) * s.row);
+    forget(to + s.last, MOST_STEPS * s.row);
+    for (int a = fibres; a <= (int)f->n_rows; a++) {
+        const size_t row = ((size_t)a + MOST_STEPS) * s.row;
+        add_row(f, &units, a, from + row, to + row);
+    }
 }
 
 /* From the borders of one column to those of the column before that lead to them. */
-static void step_back(const struct oct_trace_inner *f, const float *totals, int at[3])
+static void step_back(const struct oct_trace_inner *f, const uint16_t *totals, int at[3])
 {
     const struct states s = states_of(f);
-    const int own[3] = {at[0], at[1], at[2]}, steps = (int)f->steps;
-    float best = INFINITY;
+    const int own[3] = {at[0], at[1], at[2]}, steps = (int)f->steps, price = f->price;
+    int best = INT_MAX;
 
     for (int da = -steps; da <= steps; da++)
-        for (int db = -steps; db <= steps; db++)
-            for (int dc = -steps; dc <= steps; dc++) {
-                const int a = own[0] + da, t = own[1] + db - a, u = own[2] + dc - own[1] - db;
-                if (a < f->first || a > (int)f->n_rows || t < 0 || t > (int)f->most_inl || u < 0 ||
-                    u > (int)f->most_opl)
+        for (int db = -steps; db <= steps; db++) {
+            const int a = own[0] + da, b = own[1] + db, side = price * (abs(da) + abs(db));
+            if (a < f->first || a > (int)f->n_rows || b < a || b > a + (int)f->most_inl ||
+                side >= best)
+                continue;
+            const uint16_t *line = totals + state_at(&s, a, b - a, 0);
+            for (int d = own[2] - steps; d <= own[2] + steps; d++) {
+                if (d < b || d > b + (int)f->most_opl)
                     continue;
-                float x =
-                    totals[state_at(&s, a, t, u)] + f->price * (float)(abs(da) + abs(db) + abs(dc));
+                const int x = line[d - b] + side + price * abs(d - own[2]);
                 if (x < best) {
                     best = x;
                     at[0] = a;
-                    at[1] = a + t;
-                    at[2] = a + t + u;
+                    at[1] = b;
+                    at[2] = d;
                 }
             }
+        }
 }
 
 static void follow_back(struct oct_trace_inner *f)
 {
     const struct states s = states_of(f);
-    const float *totals = f->totals + (size_t)(f->n_columns - 1) * f->n_nodes;
-    int at[3] = {0, 0, 0};
-    float best = INFINITY;
+    const uint16_t *totals = f->totals + (size_t)(f->n_columns - 1) * f->n_nodes;
+    int at[3] = {0, 0, 0}, best = INT_MAX;
 
     for (int a = f->first; a <= (int)f->n_rows; a++)
         for (int t = 0; t <= (int)f->most_inl; t++)
@@ -508,26 +627,23 @@ static void curve_of(struct oct_trace *trace, int border, float *path)
 static void find_states(struct oct_trace *trace)
 {
     struct oct_trace_inner *f = &trace->inner;
-    const struct states s = states_of(f);
 
     f->first = (int)f->n_rows;
     for (uint32_t c = 0; c < f->n_columns; c++)
         f->first = f->ilm[c] < f->first ? f->ilm[c] : f->first;
-    const size_t base = (size_t)f->first * s.row; /* with the guards before it */
-    memset(f->scratch, 0, 2 * f->n_nodes * sizeof(float));
+    const struct states s = states_of(f);
+    const size_t n = s.last - s.first;
+    memset(f->moved[0], 0, f->n_nodes * sizeof(uint16_t));
     for (uint32_t c = 0; c < f->n_columns; c++) {
-        float *totals = f->totals + (size_t)c * f->n_nodes;
-        const float *from = f->scratch;
-        if (c > 0) {
-            from = totals - f->n_nodes;
-            for (int k = IPL_INL, i = 0; k < N_BORDERS; k++)
-                for (uint32_t step = 0; step < f->steps; step++, i++) {
-                    float *to = f->scratch + (size_t)(i % 2) * f->n_nodes;
-                    for (size_t g = 0; g < s.away[k]; g++)
-                        to[base + g] = to[f->n_nodes - 1 - g] = NEVER;
-                    move_border(from + base, to + base, f->n_nodes - base, s.away[k], f->price);
-                    from = to;
-                }
+        uint16_t *totals = f->totals + (size_t)c * f->n_nodes;
+        const uint16_t *from = f->moved[0];
+        for (int k = c > 0 ? IPL_INL : N_BORDERS; k < N_BORDERS; k++) {
+            from = k == IPL_INL ? totals - f->n_nodes : from;
+            uint16_t *to = f->moved[k % 2];
+            forget(to + s.first - MOST_STEPS * s.inl, MOST_STEPS * s.inl);
+            forget(to + s.last, MOST_STEPS * s.inl);
+            move_border(from + s.first, to + s.first, n, s.away[k], f->price, f->steps);
+            from = to;
         }
         score_column(trace, c);
         add_column(trace, c, from, totals);
@@ -562,7 +678,7 @@ static void lead_fibres(const struct oct_trace_inner *f, uint32_t c, float *now)
         for (int d = -FIBRE_REACH; c > 0 && d <= FIBRE_REACH; d++) {
             const int k = i - shift + d;
             if (k >= 0 && k < n)
-                best = fminf(best, before[k] + f->price * (float)abs(d));
+                best = oct_trace_lesser(before[k] + f->fibre_price * (float)abs(d), best);
         }
         now[i] = best;
     }
@@ -593,14 +709,14 @@ static void follow_fibres(struct oct_trace_inner *f)
     int at = 0;
 
     for (uint32_t c = f->n_columns; c-- > 0;) {
-        const float *now = f->totals + (size_t)c * (size_t)n;
+        const float *now = f->fibres + (size_t)c * (size_t)n;
         const bool is_last = c + 1 == f->n_columns;
         const int was = is_last ? 0 : at - (f->ilm[c + 1] - f->ilm[c]);
         const int first = is_last ? 0 : was - FIBRE_REACH,
                   end = is_last ? n : was + FIBRE_REACH + 1;
         float best = INFINITY;
         for (int i = first > 0 ? first : 0; i < end && i < n; i++) {
-            const float x = now[i] + (is_last ? 0 : f->price * (float)abs(i - was));
+            const float x = now[i] + (is_last ? 0 : f->fibre_price * (float)abs(i - was));
             if (x < best) {
                 best = x;
                 at = i;
@@ -617,7 +733,7 @@ static void find_fibres(struct oct_trace *trace, bool is_last)
     const int side = (int)fmax(1, FIBRE_UM / (f->depth * trace->setup.params.depth_um) + 0.5);
 
     for (uint32_t c = 0; c < f->n_columns; c++) {
-        float *now = f->totals + (size_t)c * (f->n_rows + 1);
+        float *now = f->fibres + (size_t)c * (f->n_rows + 1);
         const int last = is_last ? f->rows[(size_t)IPL_INL * f->n_columns + c]
                                  : f->rows[(size_t)OPL_ONL * f->n_columns + c] - ABOVE_ONL;
         lead_fibres(f, c, now);

@@ -34,21 +34,34 @@
 #define ABOVE_WINDOW_UM 30.0F /* nor anything above the ILM the tissue below it */
 #define N_ABOVE 10            /* of such windows */
 
+static float sum_of(const float *x, int n)
+{
+    float parts[8] = {0}, sum = 0;
+    int i = 0;
+
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++)
+            parts[k] += x[i + k];
+    for (; i < n; i++)
+        sum += x[i];
+    for (int k = 0; k < 8; k++)
+        sum += parts[k];
+    return sum;
+}
+
 /* The mean light of a part of an A-line, about a border; NaN: outside the picture. */
 static float mean_light(const struct oct_trace *trace, uint32_t j, float at, float from_um,
                         float to_um)
 {
     const float um = (float)trace->setup.params.depth_um;
     int first = (int)lroundf(at + from_um / um), end = (int)lroundf(at + to_um / um);
-    float sum = 0;
 
     first = first < 0 ? 0 : first;
     end = end > (int)trace->setup.depth ? (int)trace->setup.depth : end;
     if (end <= first)
         return NAN;
-    for (int d = first; d < end; d++)
-        sum += oct_trace_light_at(trace, j, d);
-    return sum / (float)(end - first);
+    return sum_of(trace->light + (size_t)j * trace->setup.depth + first, end - first) /
+           (float)(end - first);
 }
 
 /* The retina against the vitreous. */
@@ -105,10 +118,9 @@ static float segment_noise(struct oct_trace *trace)
         if (!oct_trace_has_line(trace, j) || !oct_trace_has_line(trace, j + lag))
             continue;
         for (int d = 0; d + (int)n_px <= (int)trace->setup.depth; d += (int)n_px) {
-            float difference = 0;
-            for (uint32_t k = 0; k < n_px; k++)
-                difference += oct_trace_light_at(trace, j, d + (int)k) -
-                              oct_trace_light_at(trace, j + lag, d + (int)k);
+            const float *light = trace->light + (size_t)j * trace->setup.depth + d;
+            const float *other = light + (size_t)lag * trace->setup.depth;
+            const float difference = sum_of(light, (int)n_px) - sum_of(other, (int)n_px);
             trace->sorted[n++] = fabsf(difference) / (float)n_px;
         }
     }
@@ -185,7 +197,7 @@ static float deepest_light(const struct oct_trace *trace, uint32_t j)
     float most = trace->dark;
 
     for (float from = DEEP_UM; from + DEEP_WINDOW_UM <= end; from += DEEP_WINDOW_UM)
-        most = fmaxf(most, mean_light(trace, j, at, from, from + DEEP_WINDOW_UM));
+        most = oct_trace_greater(mean_light(trace, j, at, from, from + DEEP_WINDOW_UM), most);
     return most;
 }
 

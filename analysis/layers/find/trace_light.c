@@ -5,8 +5,10 @@
  * changes fastest. Where the picture's unit is not known, the span of its pixels is taken as
  * SPAN_DB. */
 #include "analysis/layers/find/trace_parts.h"
+#include "pipeline/base/wide.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define FLOOR_DB 19.0
 #define SPAN_DB 24.0
@@ -44,10 +46,24 @@ static size_t take_samples(struct oct_trace *trace, const float *pixels)
     return n;
 }
 
+OCT_WIDE static void look_up(struct oct_trace *trace, const float *restrict pixels, float bright,
+                             float scale)
+{
+    const size_t all = (size_t)trace->setup.n_lines * trace->setup.depth;
+    const float zero = 0.5F - (float)(LEAST_DB * STEPS_A_DB), *table = trace->table;
+    float *restrict light = trace->light;
+
+    for (size_t i = 0; i < all; i++) {
+        const float x = fabsf(pixels[i]) <= OCT_TRACE_MOST_BRIGHT
+                            ? (pixels[i] - bright) * scale + zero
+                            : 0; /* what is no number is the darkest */
+        light[i] = table[x > 0 ? (x < (float)N_STEPS ? (int)x : N_STEPS) : 0];
+    }
+}
+
 bool oct_trace_light(struct oct_trace *trace, const float *pixels)
 {
     const struct oct_trace_params *p = &trace->setup.params;
-    const size_t all = (size_t)trace->setup.n_lines * trace->setup.depth;
     const size_t n = take_samples(trace, pixels);
 
     if (n == 0)
@@ -58,13 +74,18 @@ bool oct_trace_light(struct oct_trace *trace, const float *pixels)
     if (!(bright - dim > 1e-6F * (fabsf(bright) + fabsf(dim))))
         return false;
     const double unit_db = p->unit_db > 0 ? p->unit_db : SPAN_DB / (double)(bright - dim);
-    const float scale = (float)(STEPS_A_DB * unit_db);
-    const float zero = 0.5F - (float)(LEAST_DB * STEPS_A_DB);
-    for (size_t i = 0; i < all; i++) {
-        const float x = fabsf(pixels[i]) <= OCT_TRACE_MOST_BRIGHT
-                            ? (pixels[i] - bright) * scale + zero
-                            : 0; /* what is no number is the darkest */
-        trace->light[i] = trace->table[x > 0 ? (x < N_STEPS ? (int)x : N_STEPS) : 0];
-    }
+    look_up(trace, pixels, bright, (float)(STEPS_A_DB * unit_db));
     return true;
+}
+
+void oct_trace_copy_light(const struct oct_trace *trace, uint32_t line, int first, int n, float *to)
+{
+    const int room = (int)trace->setup.depth;
+    const float *light = trace->light + (size_t)line * trace->setup.depth;
+
+    if (first >= 0 && first + n <= room)
+        memcpy(to, light + first, (size_t)n * sizeof(*to));
+    else
+        for (int i = 0; i < n; i++)
+            to[i] = oct_trace_light_at(trace, line, first + i);
 }

@@ -99,78 +99,102 @@ bool oct_trace_fill_cells(struct oct_trace *trace)
 
 /* ---- costs ---- */
 
-/* The mean of the rows from `first` to before `last`, cut off at the picture's ends. */
-static float mean(const float *sums, int first, int last, int n_rows)
+/* The mean of the rows from `first` to before `last`, cut off at the picture's ends; sums go on
+ * beyond them as they are there. */
+static inline float mean(const float *sums, int first, int last, int n_rows)
 {
-    first = first < 0 ? 0 : first;
-    last = last > n_rows ? n_rows : last;
-    return last > first ? (sums[last] - sums[first]) / (float)(last - first) : 0;
+    const int n = (last < n_rows ? last : n_rows) - (first > 0 ? first : 0);
+    return (sums[last] - sums[first]) / (float)(n > 1 ? n : 1);
 }
 
-static int16_t cost_of(float score)
+static inline int16_t cost_of(float score)
 {
-    float s = score < -1 ? -1 : score > 1 ? 1 : score;
+    const float s = score < -1 ? -1 : score > 1 ? 1 : score;
 
-    return (int16_t)lrintf((float)OCT_TRACE_UNIT * (1 - s));
+    return (int16_t)((float)OCT_TRACE_UNIT * (1 - s) + 0.5F);
 }
 
-/* The brightest of the bands that begin from `first` to `last`; -INFINITY: there is none. */
-static float brightest(const float *bands, int first, int last)
+/* to[k] = the greatest of the `width` values from from[k] on, of n; -INFINITY: width is 0. from has
+ * width values more than n. */
+OCT_WIDE static void greatest_of(const float *restrict from, float *restrict to, size_t n,
+                                 size_t width)
 {
-    float most = -INFINITY;
+    size_t have = 1;
 
-    for (int k = first; k <= last; k++)
-        most = bands[k] > most ? bands[k] : most;
-    return most;
+    for (size_t k = 0; k < n + width; k++)
+        to[k] = width > 0 ? from[k] : -INFINITY;
+    for (; 2 * have <= width; have *= 2)
+        for (size_t k = 0; k < n + width - have; k++)
+            to[k] = to[k] > to[k + have] ? to[k] : to[k + have];
+    for (size_t k = 0; width > have && k < n; k++)
+        to[k] = to[k] > to[k + width - have] ? to[k] : to[k + width - have];
+}
+
+/* Of each row the mean of a band of 16 um that begins there, the brightest of those up to `beyond`
+ * further down, and the brightest of those from there to `deep`. */
+static void fill_bands(struct oct_trace *trace)
+{
+    const struct oct_trace_grid *g = &trace->grid;
+    const float *sums = trace->sums + g->n_rows;
+    float **bands = trace->bands;
+
+    const size_t n = (size_t)g->n_rows + g->beyond + 2;
+    for (size_t i = 0; i < n + g->deep; i++)
+        bands[0][i] =
+            i + g->band <= g->n_rows ? (sums[i + g->band] - sums[i]) / (float)g->band : -INFINITY;
+    greatest_of(bands[0], bands[1], n, g->beyond - g->band + 1);
+    greatest_of(bands[0], bands[2], n, g->deep > g->beyond ? g->deep - g->beyond : 0);
 }
 
 /* By how much the brightest band of 16 um below border i outshines a band of brightness `above`: up
- * to `beyond` it may not be nearly as bright, further on not brighter. bands: of each row the mean
- * of a band that begins there. */
-static float outshone(const struct oct_trace_grid *g, const float *bands, int i, float above)
+ * to `beyond` it may not be nearly as bright, further on not brighter. */
+static inline float outshone(const struct oct_trace_grid *g, const float *restrict beyond,
+                             const float *restrict deep, int i, float above)
 {
-    int first = i + (int)g->band, beyond = i + (int)g->beyond, last = i + (int)g->deep;
-    int end = (int)g->n_rows - (int)g->band;
+    const float near = beyond[i + (int)g->band] - BELOW * above;
+    const float far = deep[i + (int)g->beyond + 1] - above;
+    const float most = near > far ? near : far;
 
-    last = last < end ? last : end;
-    beyond = beyond < last ? beyond : last;
-    float most = brightest(bands, first, beyond) - BELOW * above;
-    float deep = brightest(bands, beyond < first ? first : beyond + 1, last) - above;
-    most = most > deep ? most : deep;
     return most > 0 ? most : 0;
 }
 
-static bool is_edge(const struct oct_trace_grid *g, int i)
-{
-    return i < (int)g->near || i > (int)(g->n_rows - g->near);
-}
-
 /* The ILM has bright tissue below and the dark vitreous above, for as far as can be seen. */
-static int16_t ilm_cost(const struct oct_trace_grid *g, const float *s, int i)
+OCT_WIDE static void score_ilm(const struct oct_trace_grid *g, const float *restrict s,
+                               struct oct_trace_range range, int16_t *restrict costs)
 {
-    int n = (int)g->n_rows, near = (int)g->near, skip = (int)g->skip;
-    int top = i - near > skip ? i - near : skip, high = i - (int)g->far;
-    float above = mean(s, top, i, n), under = mean(s, i, i + near, n);
-    float far = mean(s, high > skip ? high : skip, i, n);
+    const int n = (int)g->n_rows, near = (int)g->near, far = (int)g->far, skip = (int)g->skip;
 
-    return is_edge(g, i) || i < near + skip ? OCT_TRACE_UNIT
-                                            : cost_of(under - above - fmaxf(far, 0));
+    for (int i = range.first; i <= range.last; i++) {
+        const int top = i - near > skip ? i - near : skip, high = i - far > skip ? i - far : skip;
+        const float above = mean(s, top, i, n), under = mean(s, i, i + near, n);
+        const float vitreous = mean(s, high, i, n);
+        const int16_t cost = cost_of(under - above - (vitreous > 0 ? vitreous : 0));
+        costs[i] = i < near + skip || i > n - near ? OCT_TRACE_UNIT : cost;
+    }
 }
 
 /* The RPE is the lower border of a bright band, darker below for longer than the gap between the
  * bands of the photoreceptors and the RPE, not outshone from below, and at the end of all these
  * bands, above which the outer nuclear layer is dark. */
-static int16_t rpe_cost(const struct oct_trace_grid *g, const float *s, const float *bands, int i)
+OCT_WIDE static void score_rpe(const struct oct_trace *trace, struct oct_trace_range range,
+                               int16_t *restrict costs)
 {
-    int n = (int)g->n_rows, outer = (int)g->outer, near_onl = (int)g->inner;
-    float under = mean(s, i, i + (int)g->below, n), above = mean(s, i - (int)g->near, i, n);
-    float far = fmaxf(mean(s, i - outer, i - (outer + near_onl) / 2, n),
-                      mean(s, i - (outer + near_onl) / 2, i - near_onl, n));
-    float complex = mean(s, i - (int)g->complex, i, n);
+    const struct oct_trace_grid *g = &trace->grid;
+    const float *restrict s = trace->sums + g->n_rows;
+    const float *restrict beyond = trace->bands[1], *restrict deep = trace->bands[2];
+    const int n = (int)g->n_rows, near = (int)g->near, outer = (int)g->outer;
+    const int near_onl = (int)g->inner, below = (int)g->below, complex = (int)g->complex;
 
-    return is_edge(g, i) ? OCT_TRACE_UNIT
-                         : cost_of(0.6F * (above - under) + 0.3F * above + 0.4F * complex -
-                                   0.7F * far - outshone(g, bands, i, above));
+    for (int i = range.first; i <= range.last; i++) {
+        const float under = mean(s, i, i + below, n), above = mean(s, i - near, i, n);
+        const float high = mean(s, i - outer, i - (outer + near_onl) / 2, n);
+        const float low = mean(s, i - (outer + near_onl) / 2, i - near_onl, n);
+        const float all = mean(s, i - complex, i, n);
+        const int16_t cost =
+            cost_of(0.6F * (above - under) + 0.3F * above + 0.4F * all -
+                    0.7F * (high > low ? high : low) - outshone(g, beyond, deep, i, above));
+        costs[i] = i < near || i > n - near ? OCT_TRACE_UNIT : cost;
+    }
 }
 
 /* The costs of a layer's borders, from the one at 0 on. */
@@ -186,23 +210,28 @@ static void score_column(struct oct_trace *trace, uint32_t column)
 {
     const struct oct_trace_grid *g = &trace->grid;
     const float *cells = trace->cells + (size_t)column * g->n_rows;
-    int16_t *ilm = costs_of(trace, OCT_TRACE_TOP, column);
-    int16_t *rpe = costs_of(trace, OCT_TRACE_BOTTOM, column);
-    const struct oct_trace_range top = trace->borders[OCT_TRACE_TOP][column];
-    const struct oct_trace_range bottom = trace->borders[OCT_TRACE_BOTTOM][column];
-    float *bands = trace->others;
+    float *sums = trace->sums + g->n_rows; /* with room above and below */
 
-    trace->sums[0] = 0;
+    sums[0] = 0;
     for (uint32_t i = 0; i < g->n_rows; i++)
-        trace->sums[i + 1] = trace->sums[i] + (isnan(cells[i]) ? 0 : cells[i]);
-    for (uint32_t i = 0; i + g->band <= g->n_rows; i++)
-        bands[i] = (trace->sums[i + g->band] - trace->sums[i]) / (float)g->band;
-    for (size_t i = 0; i < g->n_rows + 1 + g->most; i++)
-        ilm[i] = rpe[i] = OUTSIDE;
-    for (int i = top.first; i <= top.last; i++)
-        ilm[i] = isnan(cells[0]) ? OCT_TRACE_UNIT : ilm_cost(g, trace->sums, i);
-    for (int i = bottom.first; i <= bottom.last; i++)
-        rpe[i] = isnan(cells[0]) ? OCT_TRACE_UNIT : rpe_cost(g, trace->sums, bands, i);
+        sums[i + 1] = sums[i] + (isnan(cells[i]) ? 0 : cells[i]);
+    for (uint32_t i = g->n_rows + 1; i <= 2 * g->n_rows; i++)
+        sums[i] = sums[g->n_rows];
+    fill_bands(trace);
+    for (int layer = 0; layer < OCT_TRACE_N_PAIR; layer++) {
+        const struct oct_trace_range range = trace->borders[layer][column];
+        int16_t *costs = costs_of(trace, layer, column);
+        for (size_t i = 0; i < g->n_rows + 1 + g->most; i++)
+            costs[i] = OUTSIDE;
+        for (int i = range.first; isnan(cells[0]) && i <= range.last; i++)
+            costs[i] = OCT_TRACE_UNIT;
+        if (isnan(cells[0]))
+            continue;
+        if (layer == OCT_TRACE_TOP)
+            score_ilm(g, sums, range, costs);
+        else
+            score_rpe(trace, range, costs);
+    }
 }
 
 /* ---- what is in bounds ---- */
@@ -273,15 +302,17 @@ static struct oct_trace_range tops_in(const struct oct_trace *trace, uint32_t co
 
 /* ---- the shortest path ---- */
 
-/* Nodes of a column that are looked at: n_rows places of the ILM, of n distances each. */
+/* Nodes of a column that are looked at: n_rows places of the ILM, of n distances each. Moves are of
+ * n_wide of them, so that many at once leave no few over: what lies beyond n counts for a move on
+ * the way alone. */
 struct nodes {
     size_t first, stride;
-    int n_rows, n;
+    int n_rows, n, n_wide;
 };
 
 static size_t stride_of(const struct oct_trace *trace)
 {
-    return trace->n_gaps + 2 * OCT_TRACE_GUARD;
+    return trace->n_gaps + OCT_TRACE_WIDE - 1 + 2 * OCT_TRACE_GUARD;
 }
 
 static size_t node_at(const struct oct_trace *trace, int top, int gap)
@@ -291,10 +322,12 @@ static size_t node_at(const struct oct_trace *trace, int top, int gap)
 
 static struct nodes nodes_of(const struct oct_trace *trace, struct oct_trace_range tops)
 {
+    const int n = trace->gaps.last - trace->gaps.first + 1;
     return (struct nodes){.first = node_at(trace, tops.first, trace->gaps.first),
                           .stride = stride_of(trace),
                           .n_rows = tops.last - tops.first + 1,
-                          .n = trace->gaps.last - trace->gaps.first + 1};
+                          .n = n,
+                          .n_wide = (n + OCT_TRACE_WIDE - 1) / OCT_TRACE_WIDE * OCT_TRACE_WIDE};
 }
 
 /* to = min(from, min(from - away, from + away) + price) */
@@ -305,7 +338,7 @@ OCT_WIDE static void move(const struct nodes *nodes, const int16_t *from, int16_
         const int16_t *restrict a = from + nodes->first + (size_t)i * nodes->stride;
         const int16_t *restrict up = a - away, *restrict down = a + away;
         int16_t *restrict b = to + nodes->first + (size_t)i * nodes->stride;
-        for (int t = 0; t < nodes->n; t++) {
+        for (int t = 0; t < nodes->n_wide; t++) {
             int16_t side = (int16_t)((up[t] < down[t] ? up[t] : down[t]) + price);
             b[t] = a[t] < side ? a[t] : side;
         }
@@ -441,13 +474,15 @@ void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *boun
             from = move_both(trace, hull(tops, before), totals - trace->n_nodes);
         const struct nodes nodes = nodes_of(trace, tops);
         score_column(trace, c);
-        forget(totals, trace->n_nodes);
+        if (bounds || trace->had_bounds)
+            forget(totals, trace->n_nodes); /* else all but the guards is written anew */
         add(&nodes, from, totals, costs_of(trace, OCT_TRACE_TOP, c) + tops.first,
             costs_of(trace, OCT_TRACE_BOTTOM, c) + tops.first + (int)trace->grid.least +
                 trace->gaps.first);
         if (c == 0)
             forget(trace->scratch[0], trace->n_nodes);
     }
+    trace->had_bounds = bounds;
     follow_back(trace);
 }
 

@@ -28,6 +28,8 @@ struct oct_trace_grid {
 #define OCT_TRACE_MOST_BRIGHT 1e15F /* beyond any scale of brightness: no number */
 #define OCT_TRACE_UNIT 256
 #define OCT_TRACE_MOST_STEP 6u /* rows from column to column */
+#define OCT_TRACE_WIDE 8       /* nodes at once */
+#define OCT_TRACE_PART 32      /* places of a corridor at once */
 #define OCT_TRACE_GUARD 3u     /* nodes that cannot be, on all sides of those that can */
 
 struct oct_trace_range {
@@ -40,7 +42,8 @@ struct oct_trace_inner {
     uint32_t depth, lines;              /* of a cell: px, A-lines */
     uint32_t n_rows, n_columns;         /* room */
     uint32_t most_inl, most_opl, steps; /* rows */
-    float price;                        /* of a row from column to column */
+    float fibre_price;                  /* of a row from column to column, */
+    uint16_t price;                     /* and in whole numbers */
     float vitreous;                     /* its light */
     float *gains, *weights;             /* [n_columns] */
     float *levels;                      /* [n_columns][5] of the tissues */
@@ -48,8 +51,11 @@ struct oct_trace_inner {
     float *costs;                       /* [4][n_rows + 1] of a column's borders */
     int first;                          /* row that is looked at: the highest of the ILM */
     int *ilm, *base;                    /* [n_columns] the ILM's row; px of the first row */
-    float *totals;                      /* [n_columns][n_nodes] */
-    float *scratch;                     /* [2][n_nodes] */
+    uint16_t *units;                    /* [4][n_rows + 1 + 15] costs */
+    uint16_t *totals;                   /* [n_columns][n_nodes] */
+    uint16_t *moved[2];                 /* [n_nodes] */
+    float *fibres;                      /* [n_columns][n_rows + 1] totals of the RNFL's border */
+    float *scratch;                     /* [n_columns + n_rows * depth] */
     uint16_t *rows;                     /* [4][n_columns] what was found */
     size_t n_nodes;                     /* states of a column, with guards */
 };
@@ -70,7 +76,9 @@ struct oct_trace {
     float dark, bright;      /* of the B-scan */
     float *cells;            /* [n_columns][n_rows], smoothed: 0 dark, 1 bright */
     float *sorted;           /* as large as the larger of blocks and cells */
-    float *sums, *others;    /* [n_rows + 1] */
+    float *sums;             /* [3 n_rows + 1], see trace_pair.c */
+    float *bands[3];         /* [n_rows + beyond + 2 + deep], see trace_pair.c */
+    bool had_bounds;         /* the last run */
     int16_t *costs;          /* [2][n_columns][n_rows + 1 + most] */
     uint32_t n_tops, n_gaps; /* places of the ILM, distances */
     size_t n_nodes;          /* of a column, with guards */
@@ -158,6 +166,17 @@ static inline bool oct_trace_has_line(const struct oct_trace *trace, uint32_t li
     return !trace->line_valid || trace->line_valid[line];
 }
 
+/* As fminf and fmaxf, but that `than` is no NaN; a NaN x is ignored. */
+static inline float oct_trace_lesser(float x, float than)
+{
+    return x < than ? x : than;
+}
+
+static inline float oct_trace_greater(float x, float than)
+{
+    return x > than ? x : than;
+}
+
 /* The light of an A-line at a depth, or at the nearest one. */
 static inline float oct_trace_light_at(const struct oct_trace *trace, uint32_t line, int depth)
 {
@@ -166,6 +185,10 @@ static inline float oct_trace_light_at(const struct oct_trace *trace, uint32_t l
                                                                      : depth > last ? last
                                                                                     : depth)];
 }
+
+/* The light of an A-line from depth `first` on; beyond its ends that of the nearest. */
+void oct_trace_copy_light(const struct oct_trace *trace, uint32_t line, int first, int n,
+                          float *to);
 
 /* The top of the parabola through three values, in steps from the middle; 0: there is none. */
 static inline float oct_trace_top(float before, float middle, float after)
