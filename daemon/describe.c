@@ -31,6 +31,7 @@ static void add_scan(cJSON *reply, const struct oct_daemon *d, const struct oct_
     add_length(scan, "axial_um", axial_um);
     add_length(scan, "lateral_um", config->scan.width_um / config->scan.lines);
     add_length(scan, "slow_um", config->scan.height_um / config->scan.bscans);
+    cJSON_AddNumberToObject(scan, "repeats", config->scan.repeats);
     cJSON_AddNumberToObject(scan, "line_rate_hz", oct_line_rate_hz(&d->line_rate, config));
     cJSON_AddStringToObject(scan, "line_rate_from", oct_line_rate_from(&d->line_rate, config));
 }

@@ -168,10 +168,16 @@ void oct_dicom_put_u32(struct oct_dicom_set *set, uint32_t tag, const uint32_t *
     });
 }
 
-void oct_dicom_put_f32(struct oct_dicom_set *set, uint32_t tag, float value)
+void oct_dicom_put_f32(struct oct_dicom_set *set, uint32_t tag, const float *values, unsigned n)
 {
-    attempt(set, tag,
-            [=](level &l) { return l.item->putAndInsertFloat32(tag_of(tag, "FL"), value); });
+    attempt(set, tag, [=](level &l) {
+        DcmFloatingPointSingle *element = new DcmFloatingPointSingle(tag_of(tag, "FL"));
+        const OFCondition condition = element->putFloat32Array(values, n);
+        if (condition.good())
+            return insert(l.item, element);
+        delete element;
+        return condition;
+    });
 }
 
 void oct_dicom_put_f64(struct oct_dicom_set *set, uint32_t tag, double value)

@@ -36,7 +36,8 @@ void oct_dicom_put_decimals(struct oct_dicom_set *set, uint32_t tag, const doubl
 void oct_dicom_put_u16(struct oct_dicom_set *set, uint32_t tag, uint16_t value);        /* US */
 void oct_dicom_put_u32(struct oct_dicom_set *set, uint32_t tag, const uint32_t *values, /* UL */
                        unsigned n);
-void oct_dicom_put_f32(struct oct_dicom_set *set, uint32_t tag, float value);    /* FL */
+void oct_dicom_put_f32(struct oct_dicom_set *set, uint32_t tag, const float *values, /* FL */
+                       unsigned n);
 void oct_dicom_put_f64(struct oct_dicom_set *set, uint32_t tag, double value);   /* FD */
 void oct_dicom_put_tag(struct oct_dicom_set *set, uint32_t tag, uint32_t value); /* AT */
 

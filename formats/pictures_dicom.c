@@ -14,6 +14,7 @@
 #include <time.h>
 
 #define SOP_CLASS "1.2.840.10008.5.1.4.1.1.77.1.5.4"
+#define SOP_CLASS_ENFACE "1.2.840.10008.5.1.4.1.1.77.1.5.7"
 #define SYNTAXES "1.2.840.10008.1.2"
 #define IN_ALL_FRAMES 0x52009229u
 #define IN_FRAME 0x52009230u
@@ -247,6 +248,8 @@ static enum oct_err check_kind(struct dicom_file *f, struct oct_error *err)
         i++;
     f->is_rle = i == 2;
     snprintf(what, sizeof(what), "SOP class %s", a[CLASS].text);
+    if (strcmp(a[CLASS].text, SOP_CLASS_ENFACE) == 0)
+        return refuse(f, "an en face picture, not B-scans", "export it as TIFF or PNG", err);
     if (strcmp(a[CLASS].text, SOP_CLASS) != 0)
         return refuse(f, what, "Ophthalmic Tomography Image (" SOP_CLASS ") is read", err);
     snprintf(what, sizeof(what), "pixels packed by transfer syntax %s", a[SYNTAX].text);

@@ -5,7 +5,13 @@
  * the patient's ID, dates are a fixed one, and the times of frames count from it. Its UIDs are made
  * from the recording's identity, so that all that is exported of one recording is one study and one
  * frame of reference; that of the instance is made from all attributes and pixels, so that the same
- * export twice is the same instance, and no other is. */
+ * export twice is the same instance, and no other is.
+ *
+ * Pictures from above of depths between layers, angiograms among them, are Ophthalmic Optical
+ * Coherence Tomography En Face Images (A.83), single frames. That class names the volume, a
+ * localizer and the surfaces that a picture was made of by their instances; there are none, and
+ * UIDs of the recording's own stand for them. */
+#include "analysis/layers/measure/slab.h"
 #include "formats/dicom_file.h"
 #include "formats/export/export.h"
 #include "formats/whole_file.h"
@@ -23,6 +29,8 @@
 #endif
 
 #define SOP_CLASS "1.2.840.10008.5.1.4.1.1.77.1.5.4"
+#define SOP_CLASS_ENFACE "1.2.840.10008.5.1.4.1.1.77.1.5.7"
+#define SOP_CLASS_SURFACES "1.2.840.10008.5.1.4.1.1.66.5"
 #define MOST_SIDE UINT16_MAX
 #define MOST_PIXEL_BYTES (UINT32_MAX - 1u) /* of one attribute: an even number */
 #define MOST_FRAMES 100000u                /* 4 kB each in memory while the header is made */
@@ -221,6 +229,13 @@ static bool is_original(const struct oct_export_form *form)
     return strcmp(form->name, "bscans") == 0 && !form->is_copied;
 }
 
+/* Whether it is a picture from above between layers, and between which. */
+static bool is_enface(const struct oct_export_form *form, struct oct_slab *slab)
+{
+    return form->slab && form->slab[0] && form->dims[0] == 1 &&
+           oct_slab_parse(slab, form->slab, NULL) == OCT_OK;
+}
+
 static const char *laterality(const struct oct_export_form *form)
 {
     return strcmp(form->eye, "OD") == 0 ? "R" : "L";
@@ -230,6 +245,7 @@ static const char *laterality(const struct oct_export_form *form)
 static void put_study(struct oct_dicom_set *set, const struct picture *p)
 {
     const struct oct_export_form *form = p->form;
+    struct oct_slab slab;
     char uid[UID_BYTES], id[16], name[LO_BYTES];
     oct_dicom_put_text(set, 0x00100010, "PN", "");
     oct_dicom_put_text(set, 0x00100020, "LO", p->patient);
@@ -249,7 +265,7 @@ static void put_study(struct oct_dicom_set *set, const struct picture *p)
     oct_dicom_put_text(set, 0x0020000d, "UI", uid);
     uid_of("series", form, form->name, uid);
     oct_dicom_put_text(set, 0x0020000e, "UI", uid);
-    oct_dicom_put_text(set, 0x00080060, "CS", "OPT");
+    oct_dicom_put_text(set, 0x00080060, "CS", is_enface(form, &slab) ? "OPTENF" : "OPT");
     oct_dicom_put_text(set, 0x0008103e, "LO", clean(form->name, name));
     oct_dicom_put_text(set, 0x00200011, "IS",
                        strcmp(form->name, "bscans") == 0   ? "1"
@@ -260,28 +276,41 @@ static void put_study(struct oct_dicom_set *set, const struct picture *p)
     oct_dicom_put_text(set, 0x00201040, "LO", "");
 }
 
-/* General and Enhanced General Equipment; Ophthalmic Tomography Parameters. */
+/* General and Enhanced General Equipment. */
 static void put_equipment(struct oct_dicom_set *set, const struct oct_export_form *form)
 {
-    /* Illumination wavelength, power and bandwidth, and of depth, along and across the resolution
-     * and the largest distortion: each is required and has no value for "unknown". */
-    static const uint32_t unknown[] = {0x00220055, 0x00220056, 0x00220057, 0x00220035, 0x00220036,
-                                       0x00220037, 0x00220038, 0x00220048, 0x00220049};
     char software[LO_BYTES];
     oct_dicom_put_text(set, 0x00080070, "LO", "octd");
     oct_dicom_put_text(set, 0x00081090, "LO", "octd");
     oct_dicom_put_text(set, 0x00181000, "LO", "not recorded");
     oct_dicom_put_text(set, 0x00181020, "LO",
                        clean(form->software[0] ? form->software : "octd", software));
+}
+
+/* Ophthalmic Tomography Parameters. */
+static void put_parameters(struct oct_dicom_set *set)
+{
+    /* Illumination wavelength, power and bandwidth, and of depth, along and across the resolution
+     * and the largest distortion: each is required and has no value for "unknown". */
+    static const uint32_t unknown[] = {0x00220055, 0x00220056, 0x00220057, 0x00220035, 0x00220036,
+                                       0x00220037, 0x00220038, 0x00220048, 0x00220049};
+    const float zero = 0;
     put_code(set, 0x00220015, "392012008", "SCT", "Optical Coherence Tomography Scanner");
     oct_dicom_put_no_items(set, 0x00220017);
     oct_dicom_put_text(set, 0x00187004, "CS", "UNKNOWN"); /* CCD, CMOS or another */
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
-        oct_dicom_put_f32(set, unknown[i], 0);
+        oct_dicom_put_f32(set, unknown[i], &zero, 1);
 }
 
-/* Ophthalmic Tomography Acquisition Parameters, Acquisition Context, Ocular Region Imaged. */
+/* Ocular Region Imaged. */
 static void put_eye(struct oct_dicom_set *set, const struct oct_export_form *form)
+{
+    oct_dicom_put_text(set, 0x00200062, "CS", laterality(form));
+    put_code(set, 0x00082218, "81745001", "SCT", "Eye");
+}
+
+/* Ophthalmic Tomography Acquisition Parameters, Acquisition Context. */
+static void put_acquisition(struct oct_dicom_set *set)
 {
     oct_dicom_put_text(set, 0x00220030, "FL", "");
     oct_dicom_put_text(set, 0x0022000c, "FL", "");
@@ -290,14 +319,13 @@ static void put_eye(struct oct_dicom_set *set, const struct oct_export_form *for
     oct_dicom_put_text(set, 0x0022000b, "FL", "");
     oct_dicom_put_text(set, 0x0022000d, "CS", "");
     oct_dicom_put_no_items(set, 0x00400555);
-    oct_dicom_put_text(set, 0x00200062, "CS", laterality(form));
-    put_code(set, 0x00082218, "81745001", "SCT", "Eye");
 }
 
 /* What grey means, and what is not known, for people. */
 static void put_comments(struct oct_dicom_set *set, const struct oct_export_form *form)
 {
     const unsigned most = form->sample == OCT_EXPORT_U16 ? UINT16_MAX : UINT8_MAX;
+    struct oct_slab slab;
     char text[1024];
     size_t n = 0;
     const size_t room = 320;
@@ -311,33 +339,29 @@ static void put_comments(struct oct_dicom_set *set, const struct oct_export_form
         n += (size_t)snprintf(text + n, 60, "; refractive index %g", form->refractive_index);
     snprintf(text + n, sizeof(text) - n,
              ". How the scan lies in the eye is not known: A-lines lie along x, depth along y and "
-             "B-scans along z. Illumination, resolution and distortion are not known: 0 stands "
-             "there. The date stands for none; a duration of 0 is not known.");
+             "B-scans along z. %s The date stands for none%s",
+             is_enface(form, &slab)
+                 ? "Source, localizer and surfaces are the recording's own and no instances."
+                 : "Illumination, resolution and distortion are not known: 0 stands there.",
+             is_enface(form, &slab) ? "." : "; a duration of 0 is not known.");
     oct_utf8_make_line(text);
     oct_dicom_put_text(set, 0x00204000, "LT", text);
 }
 
-/* Image Pixel, Ophthalmic Tomography Image, SOP Common. */
-static void put_image(struct oct_dicom_set *set, const struct picture *p, const char *instance)
+/* Image Pixel, SOP Common, and what both classes of image share. */
+static void put_image(struct oct_dicom_set *set, const struct picture *p, const char *class,
+                      const char *instance)
 {
     const struct oct_export_form *form = p->form;
     const unsigned bits = form->sample == OCT_EXPORT_U16 ? 16 : 8;
-    const double all_s = p->plane_s * form->dims[0];
-    const uint32_t no_offset = 0;
-    char frames[16];
     oct_dicom_put_text(set, 0x00080005, "CS", "ISO_IR 192"); /* UTF-8 */
-    oct_dicom_put_text(set, 0x00080016, "UI", SOP_CLASS);
+    oct_dicom_put_text(set, 0x00080016, "UI", class);
     oct_dicom_put_text(set, 0x00080018, "UI", instance);
     oct_dicom_put_text(set, 0x00080008, "CS",
                        is_original(form) ? "ORIGINAL\\PRIMARY" : "DERIVED\\PRIMARY");
-    put_time(set, 0x0008002a, 0); /* Acquisition DateTime */
-    oct_dicom_put_f64(set, 0x00189073, all_s > 0 ? all_s : 0);
-    oct_dicom_put_text(set, 0x00200012, "IS", "1");
     oct_dicom_put_text(set, 0x00200013, "IS", "1");
     oct_dicom_put_text(set, 0x00080023, "DA", NO_DATE);
     oct_dicom_put_text(set, 0x00080033, "TM", NO_TIME);
-    snprintf(frames, sizeof(frames), "%" PRIu32, form->dims[0]);
-    oct_dicom_put_text(set, 0x00280008, "IS", frames);
     oct_dicom_put_u16(set, 0x00280002, 1);
     oct_dicom_put_text(set, 0x00280004, "CS", "MONOCHROME2");
     oct_dicom_put_u16(set, 0x00280010, (uint16_t)p->height);
@@ -349,11 +373,24 @@ static void put_image(struct oct_dicom_set *set, const struct picture *p, const 
     oct_dicom_put_text(set, 0x20500020, "CS", "IDENTITY");
     oct_dicom_put_text(set, 0x00282110, "CS", "00");
     oct_dicom_put_text(set, 0x00280301, "CS", "NO");
+    put_comments(set, form);
+}
+
+/* Ophthalmic Tomography Image. */
+static void put_volume(struct oct_dicom_set *set, const struct picture *p)
+{
+    const double all_s = p->plane_s * p->form->dims[0];
+    const uint32_t no_offset = 0;
+    char frames[16];
+    put_time(set, 0x0008002a, 0); /* Acquisition DateTime */
+    oct_dicom_put_f64(set, 0x00189073, all_s > 0 ? all_s : 0);
+    oct_dicom_put_text(set, 0x00200012, "IS", "1");
+    snprintf(frames, sizeof(frames), "%" PRIu32, p->form->dims[0]);
+    oct_dicom_put_text(set, 0x00280008, "IS", frames);
     /* No part of a concatenation, which this class says by the numbers of one (C.8.17.7). */
     oct_dicom_put_u32(set, 0x00209228, &no_offset, 1);
     oct_dicom_put_u16(set, 0x00209162, 1);
     oct_dicom_put_u16(set, 0x00209163, 1);
-    put_comments(set, form);
 }
 
 /* ---- frames ---- */
@@ -382,10 +419,10 @@ static void put_dimensions(struct oct_dicom_set *set, const struct picture *p)
  * the picture. */
 static unsigned direction(const struct oct_export_form *form, unsigned axis, unsigned other)
 {
-    static const char *const names[3] = {"line", "depth", "bscan"};
-    for (unsigned i = 0; i < 3; i++)
+    static const char *const names[] = {"line", "depth", "bscan", "place"};
+    for (unsigned i = 0; i < 4; i++)
         if (strcmp(form->axes[axis], names[i]) == 0)
-            return i;
+            return i < 3 ? i : 2;
     return other;
 }
 
@@ -452,21 +489,137 @@ static void put_frame(struct oct_dicom_set *set, const struct picture *p, unsign
     oct_dicom_end(set);
 }
 
+/* ---- en face pictures ---- */
+
+/* What it shows: context group 4271, flow, and behind it the same of the structure. */
+static void put_type(struct oct_dicom_set *set, const struct oct_export_form *form,
+                     const struct oct_slab *slab)
+{
+    static const struct {
+        const char *slab, *flow, *flow_words, *structure, *structure_words;
+    } types[] = {
+        {"superficial", "128265", "Superficial retina vasculature flow", "128266",
+         "Superficial retina structural reflectance map"},
+        {"deep", "128269", "Deep retina vasculature flow", "128270",
+         "Deep retina structural reflectance map"},
+        {"avascular", "128306", "Avascular complex flow", "128307", "Avascular complex map"},
+        {"choriocapillaris", "128273", "Choriocapillaris vasculature flow", "128274",
+         "Choriocapillaris structural reflectance map"},
+        {"", "128275", "Choroid vasculature flow", "128276", "Choroid structural reflectance map"},
+        {"", "128259", "Retina vasculature flow", "128260", "Retina structural reflectance map"},
+    };
+    const bool is_flow = strcmp(form->quantity, "intensity") != 0;
+    const bool is_below = slab->first.layer == OCT_LAYER_RPE && slab->first.offset_um >= 0;
+    char description[LO_BYTES], text[LO_BYTES];
+    unsigned i = 0;
+    while (i < 4 && strcmp(form->slab, types[i].slab) != 0)
+        i++;
+    i += i == 4 && !is_below;
+    put_code(set, 0x00221615, is_flow ? types[i].flow : types[i].structure, "DCM",
+             is_flow ? types[i].flow_words : types[i].structure_words);
+    oct_slab_text(slab, text, sizeof(text));
+    snprintf(description, sizeof(description), "%s, %s", is_flow ? "flow" : "structure", text);
+    oct_dicom_put_text(set, 0x00221616, "LO", description);
+}
+
+/* An instance that there is not: what stands for it is made of the recording's identity. */
+static void put_reference(struct oct_dicom_set *set, const struct oct_export_form *form,
+                          const char *class, const char *what)
+{
+    char uid[UID_BYTES];
+    uid_of(what, form, "", uid);
+    oct_dicom_put_text(set, 0x00081150, "UI", class);
+    oct_dicom_put_text(set, 0x00081155, "UI", uid);
+}
+
+/* The upper and the lower end of the slab; the surface is the slab's, not the layer's, and lies no
+ * pixel beside itself. Names: context group 4273. */
+static void put_surfaces(struct oct_dicom_set *set, const struct oct_export_form *form,
+                         const struct oct_slab *slab)
+{
+    static const struct {
+        const char *code, *scheme, *words;
+    } surfaces[OCT_N_LAYERS] = {
+        [OCT_LAYER_ILM] = {"280677004", "SCT", "ILM - Internal limiting membrane"},
+        [OCT_LAYER_RNFL_GCL] = {"128289", "DCM", "Outer surface of RNFL"},
+        [OCT_LAYER_IPL_INL] = {"128291", "DCM", "Outer surface of IPL"},
+        [OCT_LAYER_INL_OPL] = {"128292", "DCM", "Outer surface of INL"},
+        [OCT_LAYER_OPL_ONL] = {"128293", "DCM", "Outer surface of OPL"},
+        [OCT_LAYER_IS_OS] = {"128320", "DCM", "Inner surface of the ellipsoid zone"},
+        [OCT_LAYER_RPE] = {"128299", "DCM", "Outer surface of the RPE"},
+    };
+    const enum oct_layer layers[2] = {slab->first.layer, slab->last.layer};
+    const uint32_t no_offset = 0;
+    for (uint32_t number = 1; number <= 2; number++) {
+        oct_dicom_begin(set, 0x00221620);
+        put_reference(set, form, SOP_CLASS_SURFACES, "surfaces");
+        oct_dicom_put_u32(set, 0x0066002c, &number, 1);
+        put_code(set, 0x0062000f, surfaces[layers[number - 1]].code,
+                 surfaces[layers[number - 1]].scheme, surfaces[layers[number - 1]].words);
+        oct_dicom_put_u32(set, 0x00221658, &no_offset, 1);
+        oct_dicom_end(set);
+    }
+}
+
+/* Ophthalmic Optical Coherence Tomography En Face Image. */
+static void put_enface(struct oct_dicom_set *set, const struct picture *p,
+                       const struct oct_slab *slab)
+{
+    static const double across_and_along[6] = {1, 0, 0, 0, 0, 1}, middle = 127.5, width = 255;
+    const struct oct_export_form *form = p->form;
+    const float corners[4] = {0, 0, (float)p->height, (float)p->width};
+    char software[LO_BYTES];
+    oct_dicom_put_decimals(set, 0x00280030, p->mm + 1, 2);
+    oct_dicom_put_decimals(set, 0x00200037, across_and_along, 6);
+    oct_dicom_put_text(set, 0x00200020, "CS", "");
+    oct_dicom_put_decimals(set, 0x00281050, &middle, 1);
+    oct_dicom_put_decimals(set, 0x00281051, &width, 1);
+    oct_dicom_put_text(set, 0x00282110, "CS", "00");
+    oct_dicom_put_text(set, 0x00280302, "CS", "YES"); /* vessels are a person's own */
+    put_type(set, form, slab);
+    oct_dicom_begin(set, 0x00082112);
+    put_reference(set, form, SOP_CLASS, "source");
+    put_code(set, 0x0040a170, "121322", "DCM", "Source image for image processing operation");
+    oct_dicom_end(set);
+    oct_dicom_begin(set, 0x00220031); /* all of a picture of its own size */
+    put_reference(set, form, SOP_CLASS_ENFACE, "localizer");
+    oct_dicom_put_f32(set, 0x00220032, corners, 4);
+    oct_dicom_end(set);
+    if (strcmp(form->quantity, "intensity") != 0) {
+        oct_dicom_begin(set, 0x00221612);
+        put_code(set, 0x0066002f, "128253", "DCM", "OCT-A complex variance");
+        oct_dicom_put_text(set, 0x00660036, "LO", "decorrelation less noise");
+        oct_dicom_put_text(set, 0x00660031, "LO",
+                           clean(form->software[0] ? form->software : "octd", software));
+        oct_dicom_end(set);
+    }
+    put_surfaces(set, form, slab);
+}
+
 /* All that stands before the pixels; its size does not depend on `instance`. */
 static enum oct_err make_header(const struct picture *p, const char *instance,
                                 unsigned char **bytes, size_t *n, struct oct_error *err)
 {
     struct oct_dicom_set *set = oct_dicom_set_create();
+    struct oct_slab slab;
     unsigned normal;
     if (!set)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the header of a DICOM file");
-    put_image(set, p, instance);
+    const bool is_of_slab = is_enface(p->form, &slab);
+    put_image(set, p, is_of_slab ? SOP_CLASS_ENFACE : SOP_CLASS, instance);
     put_study(set, p);
     put_equipment(set, p->form);
     put_eye(set, p->form);
-    put_dimensions(set, p);
-    put_shared(set, p, &normal);
-    for (uint32_t i = 0; i < p->form->dims[0]; i++)
+    if (is_of_slab) {
+        put_enface(set, p, &slab);
+    } else {
+        put_volume(set, p);
+        put_parameters(set);
+        put_acquisition(set);
+        put_dimensions(set, p);
+        put_shared(set, p, &normal);
+    }
+    for (uint32_t i = 0; i < p->form->dims[0] && !is_of_slab; i++)
         put_frame(set, p, normal, i);
     const enum oct_err e = oct_dicom_encode(set, bytes, n, err);
     oct_dicom_set_destroy(set);
@@ -557,7 +710,9 @@ static enum oct_err write_dicom(const char *path, const struct oct_export_source
 const struct oct_export_format oct_export_dicom = {
     .name = "dicom",
     .suffixes = {".dcm", ".dicom"},
-    .meaning = "Ophthalmic Tomography Image, de-identified; u8, needs --eye where none is recorded",
+    .meaning =
+        "Ophthalmic Tomography Image, of a slab between layers En Face Image, de-identified; "
+        "u8, needs --eye where none is recorded",
     .needs_um = true,
     .no_f32 = true,
     .has_pseudonym = true,

@@ -33,6 +33,8 @@ struct oct_export_form {
     enum oct_export_sample sample;
     const char *name;     /* of the dataset: "bscans", "spectra", "enface", "analysis/NAME" */
     bool is_copied;       /* of what another device exported */
+    const char *slab;     /* of a picture from above: the depths between layers that it is of, as
+                             analysis/layers/measure/slab.h reads them; "", NULL: others */
     const char *quantity; /* "intensity", "thickness", ...; "": unknown */
     const char *unit;     /* of the values: "dB", "counts^2", "counts", "um"; "": none or unknown */
     double lo, hi;        /* of u8 and u16 pictures: what 0 and the largest value stand for, in

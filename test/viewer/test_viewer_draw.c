@@ -487,11 +487,14 @@ static bool is_apart(struct oct_view_rect a, struct oct_view_rect b)
 static void check_apart(const struct oct_view_layout *l, const struct oct_view_contents *c)
 {
     struct oct_view_rect all[16 + OCT_VIEW_MOST_BUTTONS] = {
-        l->recording, l->banner,  l->bscan,    l->guide, l->colours,  l->enface,
-        l->profile,   l->divider, l->spectrum, l->slice, l->timeline, l->status};
-    size_t n = 12;
+        l->recording, l->banner,   l->bscan, l->guide,    l->colours, l->enface,    l->profile,
+        l->divider,   l->spectrum, l->slice, l->timeline, l->status,  l->angiogram, l->speeds};
+    size_t n = 14;
     for (unsigned i = 0; i < c->n_buttons; i++) {
-        struct oct_view_rect row = c->button[i].is_patients ? l->patient : l->buttons;
+        const struct oct_view_rect rows[] = {l->buttons, l->patient, l->slabs};
+        struct oct_view_rect row = rows[c->button[i].row];
+        if (row.w == 0) /* no room for the slabs */
+            continue;
         all[n++] = l->button[i];
         assert_true(l->button[i].w >= 1 && l->button[i].x >= row.x);
         assert_true(l->button[i].x + l->button[i].w <= row.x + row.w);
@@ -518,6 +521,8 @@ TEST(nothing_lies_over_another)
                                       .proportion = i & 1 ? 6 : 0.7,
                                       .enface_proportion = i & 1 ? 6 : 1,
                                       .fills = true,
+                                      .has_speeds = i & 1,
+                                      .has_angiogram = i & 17,
                                       .has_slice = i & 2,
                                       .n_buttons = i & 8 ? 14 : 8};
         struct oct_view_layout l;
@@ -527,9 +532,15 @@ TEST(nothing_lies_over_another)
         c.guide_height = i & 4 ? 6 * c.text_px : 0;
         for (unsigned k = 0; k < c.n_buttons; k++)
             c.button[k] =
-                (struct oct_view_button_room){i & 8 && k < 5, k == 2, c.text_px * (int)(3 + k % 4)};
+                (struct oct_view_button_room){!(i & 8) || (k >= 5 && k < 10) ? OCT_BUTTONS_BELOW
+                                              : k < 5                        ? OCT_BUTTONS_PATIENT
+                                                                             : OCT_BUTTONS_SLABS,
+                                              k == 2, c.text_px * (int)(3 + k % 4)};
         oct_view_layout_window(&l, &c);
         check_apart(&l, &c);
+        assert_int_equal(l.angiogram.w > 0, c.has_angiogram && c.n_panels > 1);
+        assert_int_equal(l.speeds.w > 0, c.has_speeds && l.colours.w > 0);
+        assert_true(size[0] < 1280 || !(i & 8) || l.slabs.w > 0 || !l.angiogram.w);
         assert_int_equal(l.slice.w > 0, c.has_slice && c.n_panels > 1);
         assert_int_equal(l.spectrum.w > 0, !c.has_slice && c.n_panels == 4);
         assert_int_equal(l.banner.h > 0, c.banner_height > 0);

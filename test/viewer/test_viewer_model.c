@@ -1526,9 +1526,11 @@ TEST(every_state_has_its_buttons)
     static const char *const lab[N_STATES] = {
         "Freeze | Auto | Layout | Measure | Snapshot | Help",
         "Start | Playback | Help",
-        "Record | Save the last 20 s | Freeze | Average 16 | Playback | Guide | Auto | Layout | "
+        "Record | Save the last 20 s | Freeze | Average 16 | Flow | Playback | Guide | Auto | "
+        "Layout | "
         "Measure | Snapshot | Help",
-        "Stop | Save the last 20 s | Freeze | Average 16 | Auto | Layout | Measure | Snapshot | "
+        "Stop | Save the last 20 s | Freeze | Average 16 | Flow | Auto | Layout | Measure | "
+        "Snapshot | "
         "Help",
         "Record | Save the last 20 s | Back | Forward | Go on | Playback | Auto | Layout | "
         "Measure | Snapshot | Help",
@@ -1538,9 +1540,11 @@ TEST(every_state_has_its_buttons)
     static const char *const operators[N_STATES] = {
         "Freeze | Auto | Brighter | Darker | Snapshot | Help",
         "Start | Playback | Help",
-        "Record | Save the last 20 s | Freeze | Average 16 | Playback | Guide | Auto | Brighter | "
+        "Record | Save the last 20 s | Freeze | Average 16 | Flow | Playback | Guide | Auto | "
+        "Brighter | "
         "Darker | Snapshot | Help",
-        "Stop | Save the last 20 s | Freeze | Average 16 | Auto | Brighter | Darker | Snapshot | "
+        "Stop | Save the last 20 s | Freeze | Average 16 | Flow | Auto | Brighter | Darker | "
+        "Snapshot | "
         "Help",
         "Record | Save the last 20 s | Back | Forward | Go on | Playback | Auto | Brighter | "
         "Darker | Snapshot | Help",

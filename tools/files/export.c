@@ -163,10 +163,11 @@ static int read_dataset(const struct given *g, struct oct_export_wish *w, const 
         const char *text = g->dataset + (g->dataset[0] == '/');
         const int i = oct_option_word(text, names, 3);
         w->dataset = i < 0 ? text : names[i];
-        if (i < 0 && (strncmp(text, "analysis/", 9) != 0 || !text[9] || strchr(text + 9, '/')))
+        const char *part = strchr(text, '/');
+        if (i < 0 && (!part || part == text || !part[1] || strchr(part + 1, '/')))
             return oct_command_misuse(name,
                                       "--dataset %s: it is bscans, spectra, enface or "
-                                      "analysis/NAME",
+                                      "analysis/NAME; of octctl flow slabs/NAME, flow/NAME",
                                       g->dataset);
     }
     if (g->slab && (!w->dataset || strcmp(w->dataset, "enface") != 0))
@@ -223,7 +224,9 @@ static const struct oct_option options[] = {
      OCT_OPTION_TEXT, AT(to), .words = OCT_WORDS_FORMATS},
     {"--dataset", "NAME",
      "bscans, spectra, enface or analysis/NAME (bscans of a volume file, .vol and\n"
-     "DICOM, spectra of any other recording, which has nothing else)",
+     "DICOM, spectra of any other recording, which has nothing else); of a file of\n"
+     "octctl flow slabs/NAME, slabs/NAME_structure, flow/NAME, velocity/NAME (the\n"
+     "first slab)",
      OCT_OPTION_TEXT, AT(dataset), .words = "bscans spectra enface"},
     {"--slab", "A:B",
      "of enface: the mean over the depths A to B (what\n"
@@ -274,7 +277,7 @@ static int run_export(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_export = {
     .name = "export",
     .usage = "IN... OUT [OPTIONS]",
-    .help = "writes a recording, .vol or DICOM as OME-TIFF, NIfTI, DICOM, .npy, .mat or PNG",
+    .help = "writes a recording, .vol, DICOM or flow as OME-TIFF, NIfTI, DICOM, .npy, .mat or PNG",
     .options = options,
     .n_least = 2,
     .n_most = MOST_INPUTS + 1,

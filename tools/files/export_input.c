@@ -181,7 +181,7 @@ static enum oct_err open_recording(struct oct_export_input *in, const char *path
     return find_uid(in, err);
 }
 
-/* ---- what another device exported ---- */
+/* ---- what another device exported, or octctl flow ---- */
 
 static enum oct_err open_device(struct oct_export_input *in, const struct oct_config *config,
                                 struct oct_error *err)
@@ -217,6 +217,19 @@ static enum oct_err open_device(struct oct_export_input *in, const struct oct_co
     return OCT_OK;
 }
 
+static enum oct_err open_flow(struct oct_export_input *in, const struct oct_config *config,
+                              struct oct_error *err)
+{
+    struct oct_sha256 sum;
+    in->config = oct_alloc(1, sizeof(*in->config));
+    *in->config = *config;
+    find_labels(in, config->record.eye);
+    const enum oct_err e = oct_export_input_open_flow(in, &sum, err);
+    if (!e)
+        end_uid(in, &sum);
+    return e;
+}
+
 /* ---- any ---- */
 
 enum oct_err oct_export_input_open(struct oct_export_input *input, const char *path,
@@ -230,7 +243,8 @@ enum oct_err oct_export_input_open(struct oct_export_input *input, const char *p
     if (!e)
         e = oct_recording_is_our_volume(input->path, config) ? open_volume(input, config, err)
             : oct_pictures_are_of_device(input->path)        ? open_device(input, config, err)
-                                                      : open_recording(input, path, config, err);
+            : oct_export_input_is_flow(input->path)          ? open_flow(input, config, err)
+                                                    : open_recording(input, path, config, err);
     if (e)
         oct_export_input_close(input);
     return e;

@@ -1,5 +1,6 @@
 /* Results of analyses, /analysis/NAME: one image a B-scan, one a block of B-scans, or one of the
  * volume. Those with a single row a B-scan make one plane of them. */
+#include "analysis/flow/flow.h"
 #include "pipeline/volume/array.h"
 #include "tools/alloc.h"
 #include "tools/files/export_values.h"
@@ -113,6 +114,13 @@ static void close_result(void *context)
 
 /* ---- opening ---- */
 
+/* Of the angiogram the depths that octd was told. */
+static const char *slab_of(const struct result *r)
+{
+    const struct oct_flow_settings *s = oct_config_settings(r->in->config, "flow");
+    return strcmp(r->dataset.name, "angiogram") == 0 && r->in->has_config ? s->slab.name : "";
+}
+
 /* The axes of the array behind the planes, rows and columns that they become. */
 static enum oct_err lay_out(struct oct_export_form *form, struct result *r, struct oct_error *err)
 {
@@ -125,6 +133,7 @@ static enum oct_err lay_out(struct oct_export_form *form, struct result *r, stru
                                      .um = {NAN, NAN, NAN},
                                      .name = r->name,
                                      .quantity = r->dataset.quantity,
+                                     .slab = slab_of(r),
                                      .unit = r->dataset.unit,
                                      .plane_s = NAN};
     for (unsigned i = 0; i < f->rank; i++) {

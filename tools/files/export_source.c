@@ -230,7 +230,8 @@ static const struct {
  * mean; results know their own. */
 static bool has_places(const struct oct_export_open *o, const struct oct_export_wish *wish)
 {
-    const bool is_result = wish->dataset && strncmp(wish->dataset, "analysis/", 9) == 0;
+    const bool is_result =
+        o->in.is_flow || (wish->dataset && strncmp(wish->dataset, "analysis/", 9) == 0);
     return o->in.config->scan.repeats > 1 && isnan(wish->um[0]) && !is_result;
 }
 
@@ -256,7 +257,8 @@ static enum oct_err find_spacing(const struct oct_export_open *o,
 {
     for (unsigned i = 0; i < 3; i++)
         for (unsigned k = 0; k < 3; k++) {
-            if (strcmp(form->axes[i], lengths[k].axis) != 0)
+            const bool is_place = k == 0 && strcmp(form->axes[i], "place") == 0;
+            if (!is_place && strcmp(form->axes[i], lengths[k].axis) != 0)
                 continue;
             if (!isnan(wish->um[k]))
                 form->um[i] = wish->um[k] * (k ? 1 : oct_span_of(wish->frames, 1).step);
@@ -273,6 +275,12 @@ static enum oct_err find_spacing(const struct oct_export_open *o,
 static enum oct_err open_values(struct oct_export_open *o, const struct oct_export_wish *wish,
                                 struct oct_error *err)
 {
+    const char *name = wish->dataset ? wish->dataset : "";
+    if (o->in.is_flow)
+        return oct_export_values_flow(&o->values, &o->in, wish, err);
+    if (strchr(name, '/') && strncmp(name, "analysis/", 9) != 0)
+        return oct_fail(err, OCT_E_ARG, "%s: has no %s, as files of octctl flow have", o->in.path,
+                        name);
     if (wish->dataset && strcmp(wish->dataset, "enface") == 0 && !o->in.recording)
         return oct_export_values_enface(&o->values, &o->in, wish, err);
     if (o->in.device)

@@ -19,8 +19,9 @@
 
 /* What was asked for; the same of all inputs. */
 struct oct_export_wish {
-    const char *dataset; /* "bscans", "spectra", "enface", "analysis/NAME"; NULL: the bscans of a
-                            volume file, the spectra of another recording */
+    const char *dataset; /* "bscans", "spectra", "enface", "analysis/NAME", of octctl flow
+                            "slabs/NAME" and more; NULL: the bscans of a volume file, the spectra
+                            of another recording, the first slab */
     bool has_sample;
     enum oct_export_sample sample; /* u8 or f32; else as it lies in the file */
     bool u8_only, no_f32;          /* of the format: f32 becomes u8 */

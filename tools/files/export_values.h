@@ -7,6 +7,7 @@
 #include "formats/export/export.h"
 #include "formats/pictures.h"
 #include "formats/recording.h"
+#include "pipeline/base/sha256.h"
 #include "pipeline/volume/volume.h"
 #include "tools/files/export_source.h"
 
@@ -18,7 +19,8 @@ struct oct_export_input {
     struct oct_volume_reader *reader; /* of a volume file; else NULL */
     struct oct_pictures *device;      /* of what another device exported; else NULL */
     struct oct_recording *recording;  /* of all others; else NULL */
-    struct oct_volume_facts own;      /* of the last two: what a volume file would say */
+    struct oct_volume_facts own;      /* of all but the first: what a volume file would say */
+    bool is_flow;                     /* a file of octctl flow: none of the three */
     const struct oct_volume_facts *facts;
     const char *scaling;       /* how samples became u16; "": they were. oct_input_facts */
     bool has_config;           /* it embeds one */
@@ -34,6 +36,11 @@ enum oct_err oct_export_input_open(struct oct_export_input *input, const char *p
                                    const struct oct_config *config,
                                    const volatile sig_atomic_t *cancel, struct oct_error *err);
 void oct_export_input_close(struct oct_export_input *input); /* an empty one too */
+
+/* Whether it is a file of octctl flow; fills is_flow and the sum over what says which it is. */
+bool oct_export_input_is_flow(const char *path);
+enum oct_err oct_export_input_open_flow(struct oct_export_input *input, struct oct_sha256 *sum,
+                                        struct oct_error *err);
 
 /* "dB", "counts^2"; "": the file has no configuration that says so. */
 const char *oct_export_input_unit(const struct oct_export_input *input);
@@ -74,6 +81,10 @@ enum oct_err oct_export_values_enface(struct oct_export_values *values, struct o
                                       const struct oct_export_wish *wish, struct oct_error *err);
 enum oct_err oct_export_values_result(struct oct_export_values *values, struct oct_export_input *in,
                                       const struct oct_export_wish *wish, struct oct_error *err);
+
+/* "slabs/NAME", "flow/NAME", "velocity/NAME" of a file of octctl flow; of none its first slab. */
+enum oct_err oct_export_values_flow(struct oct_export_values *values, struct oct_export_input *in,
+                                    const struct oct_export_wish *wish, struct oct_error *err);
 
 /* "spectra" of in->recording, u16 [V][M][N]; of another name OCT_E_ARG. */
 enum oct_err oct_export_values_recording(struct oct_export_values *values,

@@ -18,6 +18,7 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
     struct oct_view_upright upright = oct_view_upright_of(h);
     struct oct_view_rect r = draw->layout.picture;
     struct oct_view_veil veil;
+    const uint64_t flow = oct_view_model_has_flow(model) ? model->flow.serial : 0;
     bool all = place.w == 0, dimmed = oct_view_show_veil(model, &veil) && veil.covers;
     uint32_t *pixels;
     size_t pitch_px;
@@ -25,8 +26,8 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
                                             all ? upright.n_rows : (unsigned)r.h, err);
     if (code ||
         (oct_draw_sheet_has(sheet, model->serial, &model->contrast) && sheet->dimmed == dimmed &&
-         sheet->place.x == place.x && sheet->place.y == place.y && sheet->place.w == place.w &&
-         sheet->place.h == place.h))
+         sheet->flow == flow && sheet->place.x == place.x && sheet->place.y == place.y &&
+         sheet->place.w == place.w && sheet->place.h == place.h))
         return code;
     if ((code =
              oct_draw_sheet_lock(sheet, model->serial, &model->contrast, &pixels, &pitch_px, err)))
@@ -35,13 +36,23 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
     struct oct_view_part part = {
         r.w, r.h, (r.x - place.x) * lines_px, lines_px, (r.y - place.y) * depth_px, depth_px};
     if (all)
+        part = (struct oct_view_part){(int)upright.n_columns,
+                                      (int)upright.n_rows,
+                                      0,
+                                      (double)h->n_lines / upright.n_columns,
+                                      0,
+                                      (double)h->depth / upright.n_rows};
+    if (all)
         oct_view_convert(&model->shown, &model->contrast, pixels, pitch_px);
     else
         oct_view_convert_part(&model->shown, &model->contrast, &part, pixels, pitch_px);
+    if (flow)
+        oct_view_flow_tint(model, &part, pixels, pitch_px);
     if (dimmed)
         oct_draw_darken(pixels, sheet->n_columns, sheet->n_rows, pitch_px);
     SDL_UnlockTexture(sheet->texture);
     sheet->dimmed = dimmed;
+    sheet->flow = flow;
     sheet->place = place;
     return OCT_OK;
 }

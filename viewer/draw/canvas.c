@@ -180,6 +180,19 @@ void oct_draw_words_below(struct oct_draw *draw, struct oct_view_rect r, int lin
                    string, rgb);
 }
 
+struct oct_view_rect oct_draw_corner_room(struct oct_draw *draw, int width)
+{
+    const struct oct_view_rect r = draw->layout.bscan;
+    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
+    const int inset = margin + draw->veil_px, most = r.w - 2 * inset;
+    const struct oct_view_rect room = {r.x + inset, r.y + inset + draw->n_corner_lines++ * line,
+                                       width < most ? width : most, line};
+    const int edge = margin / 2;
+    oct_draw_fill(draw, (struct oct_view_rect){room.x - edge, room.y, room.w + 2 * edge, line},
+                  RGB_GROUND, OCT_DRAW_LABEL_SHADE);
+    return room;
+}
+
 void oct_draw_corner(struct oct_draw *draw, const char *string, uint32_t rgb)
 {
     const struct oct_view_rect r = draw->layout.bscan;

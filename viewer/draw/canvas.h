@@ -15,7 +15,15 @@ struct oct_draw_sheet {
     uint64_t serial;
     struct oct_view_contrast contrast;
     bool dimmed;                 /* as old pictures are */
+    uint64_t flow;               /* serial of that which colours it; 0: none does */
     struct oct_view_rectf place; /* of the picture, of which it holds a part; w 0: all of it */
+};
+
+/* A picture from above, of which rows that change are drawn anew. */
+struct oct_draw_above {
+    struct oct_draw_sheet sheet;
+    const struct oct_view_enface *of; /* what it holds: octd's, or a recording's */
+    double lo, hi;                    /* as drawn */
 };
 
 struct oct_draw {
@@ -24,9 +32,8 @@ struct oct_draw {
     double points, dpi;    /* of letters, of the monitor */
     uint32_t sheet_format; /* SDL's, of 4 bytes with blue first */
     struct oct_view_layout layout;
-    struct oct_draw_sheet bscan, enface, slice;
-    const struct oct_view_enface *enface_of; /* what its sheet holds: octd's, or a recording's */
-    double enface_lo, enface_hi;             /* as drawn */
+    struct oct_draw_sheet bscan, slice;
+    struct oct_draw_above enface, angiogram;
     int n_corner_lines; /* of words in the corner of the B-scan, of this frame */
     int veil_px;        /* thickness of the frame in the panel; 0: there is none */
 };

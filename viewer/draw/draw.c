@@ -55,8 +55,8 @@ static void measure_buttons(struct oct_draw *draw, const struct oct_view_model *
         const struct oct_view_button *b = &buttons[i];
         bool is_field = b->look == OCT_BUTTON_FIELD;
         int label = oct_draw_text_width(draw, OCT_TEXT_LARGE, is_field ? "00000000" : b->label);
-        contents->button[i] = (struct oct_view_button_room){b->row == OCT_BUTTONS_PATIENT, is_field,
-                                                            label + contents->text_px};
+        contents->button[i] =
+            (struct oct_view_button_room){b->row, is_field, label + contents->text_px};
     }
 }
 
@@ -66,16 +66,18 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
     static const unsigned n_panels[] = {1, 2, 4};
     const struct oct_view_settings *settings = &model->settings;
     int text_px = oct_view_layout_text_px(draw->points, draw->dpi, width, height);
-    struct oct_view_contents contents = {.width = width,
-                                         .height = height,
-                                         .text_px = text_px,
-                                         .n_panels = n_panels[settings->arrangement],
-                                         .proportion = NAN,
-                                         .enface_proportion =
-                                             oct_view_model_enface_proportion(model),
-                                         .fills = settings->fit == OCT_FIT_FILL,
-                                         .has_slice = model->playback.active,
-                                         .divider = settings->divider};
+    struct oct_view_contents contents = {
+        .width = width,
+        .height = height,
+        .text_px = text_px,
+        .n_panels = n_panels[settings->arrangement],
+        .proportion = NAN,
+        .enface_proportion = oct_view_model_enface_proportion(model),
+        .fills = settings->fit == OCT_FIT_FILL,
+        .has_slice = model->playback.active,
+        .has_speeds = oct_view_model_has_flow(model) && model->settings.velocity,
+        .has_angiogram = oct_view_model_has_angiogram(model),
+        .divider = settings->divider};
     if (model->has_picture && oct_view_model_knows_proportion(model))
         contents.proportion = oct_view_model_proportion(model);
     if (draw->text)
@@ -117,7 +119,7 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     oct_draw_around(draw, (struct oct_view_rect){0, 0, width, height}, draw->layout.bscan,
                     RGB_GROUND, 255);
     if ((code = oct_draw_bscan(draw, model, err)) || (code = oct_draw_enface(draw, model, err)) ||
-        (code = oct_draw_slice(draw, model, err)))
+        (code = oct_draw_angiogram(draw, model, err)) || (code = oct_draw_slice(draw, model, err)))
         return code;
     draw->n_corner_lines = 0;
     oct_draw_veil(draw, model);
@@ -164,7 +166,8 @@ static void forget_sheet(struct oct_draw_sheet *sheet)
 void oct_draw_forget(struct oct_draw *draw)
 {
     forget_sheet(&draw->bscan);
-    forget_sheet(&draw->enface);
+    forget_sheet(&draw->enface.sheet);
+    forget_sheet(&draw->angiogram.sheet);
     forget_sheet(&draw->slice);
     if (draw->text)
         oct_text_forget(draw->text);

@@ -165,21 +165,21 @@ void oct_draw_slice_place(struct oct_draw *draw, const struct oct_view_model *mo
 
 /* Takes octd's black and white, which change a little with every image of a growing volume. True:
  * they changed, and all rows are to be drawn. */
-static bool take_limits(struct oct_draw *draw, const struct oct_view_enface *e)
+static bool take_limits(struct oct_draw_above *above, const struct oct_view_enface *e)
 {
     const double step = (e->hi - e->lo) / 100;
     /* A change that nobody sees is not worth drawing all rows for. */
-    const bool stays = draw->enface.serial != 0 && fabs(e->lo - draw->enface_lo) < step &&
-                       fabs(e->hi - draw->enface_hi) < step;
-    draw->enface_lo = stays ? draw->enface_lo : e->lo;
-    draw->enface_hi = stays ? draw->enface_hi : e->hi;
+    const bool stays = above->sheet.serial != 0 && fabs(e->lo - above->lo) < step &&
+                       fabs(e->hi - above->hi) < step;
+    above->lo = stays ? above->lo : e->lo;
+    above->hi = stays ? above->hi : e->hi;
     return !stays;
 }
 
-static void colour_row(const struct oct_draw *draw, const float *value, uint32_t n,
+static void colour_row(const struct oct_draw_above *above, const float *value, uint32_t n,
                        const uint32_t colours[256], uint32_t *argb)
 {
-    float lo = (float)draw->enface_lo, gain = (float)(255 / (draw->enface_hi - draw->enface_lo));
+    float lo = (float)above->lo, gain = (float)(255 / (above->hi - above->lo));
     for (uint32_t c = 0; c < n; c++) {
         float level = (value[c] - lo) * gain;
         /* A row that never came is NaN; it gets the background's colour. */
@@ -188,33 +188,57 @@ static void colour_row(const struct oct_draw *draw, const float *value, uint32_t
     }
 }
 
-static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *model,
+static enum oct_err update(struct oct_draw *draw, struct oct_draw_above *above,
+                           const struct oct_view_enface *e, const struct oct_view_contrast *c,
                            struct oct_error *err)
 {
-    const struct oct_view_enface *e = oct_view_model_enface(model);
-    struct oct_draw_sheet *sheet = &draw->enface;
-    const struct oct_view_contrast *c = &model->contrast;
+    struct oct_draw_sheet *sheet = &above->sheet;
     uint32_t colours[256], argb[OCT_VIEW_ENFACE_MOST];
     enum oct_err code = oct_draw_sheet_size(draw, sheet, e->n_columns, e->n_rows, err);
     if (code)
         return code;
-    bool all = sheet->serial == 0 || draw->enface_of != e || sheet->contrast.gamma != c->gamma ||
+    bool all = sheet->serial == 0 || above->of != e || sheet->contrast.gamma != c->gamma ||
                sheet->contrast.palette != c->palette;
-    all = take_limits(draw, e) || all;
+    all = take_limits(above, e) || all;
     if (!all && sheet->serial == e->serial)
         return OCT_OK;
     oct_view_contrast_colours(c, colours);
     for (uint32_t row = 0; row < e->n_rows; row++) {
         if (!all && e->row_serial[row] <= sheet->serial)
             continue;
-        colour_row(draw, oct_view_enface_row(e, row), e->n_columns, colours, argb);
+        colour_row(above, oct_view_enface_row(e, row), e->n_columns, colours, argb);
         SDL_UpdateTexture(sheet->texture, &(SDL_Rect){0, (int)row, (int)e->n_columns, 1}, argb,
                           (int)(e->n_columns * sizeof(*argb)));
     }
     sheet->serial = e->serial;
-    draw->enface_of = e;
+    above->of = e;
     sheet->contrast = *c;
     return OCT_OK;
+}
+
+/* Where a picture from above lies in its panel. What is round in the eye is round here, however the
+ * B-scan lies. bscans: of a row. */
+static struct oct_view_rect fit(const struct oct_draw *draw, const struct oct_view_model *model,
+                                struct oct_view_rect area, const struct oct_view_enface *e,
+                                double bscans)
+{
+    const int size = draw->layout.text_px / 3;
+    const struct oct_view_rect inner = {area.x + size, area.y, area.w - 2 * size, area.h};
+    const double proportion = oct_view_model_enface_proportion(model);
+    return isfinite(proportion) || model->settings.fit == OCT_FIT_FILL
+               ? oct_view_layout_fit(inner, proportion, !isfinite(proportion))
+               : oct_view_layout_fit(inner, e->n_lines / (e->n_bscans * bscans), false);
+}
+
+/* Where the scan is, with an arrow at each side. */
+static void draw_newest(struct oct_draw *draw, struct oct_view_rect r,
+                        const struct oct_view_enface *e)
+{
+    const int size = draw->layout.text_px / 3;
+    const double y = r.y + (e->newest_row + 0.5) * r.h / e->n_rows;
+    oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 160);
+    oct_draw_box(draw, r.x - size, (int)y - size / 2, size, size, RGB_GOOD);
+    oct_draw_box(draw, r.x + r.w, (int)y - size / 2, size, size, RGB_GOOD);
 }
 
 static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
@@ -251,17 +275,11 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
                       oct_draw_tone(phrase.tone));
         return OCT_OK;
     }
-    if ((code = update(draw, model, err)))
+    if ((code = update(draw, &draw->enface, e, &model->contrast, err)))
         return code;
-    int size = draw->layout.text_px / 3;
-    struct oct_view_rect inner = {area.x + size, area.y, area.w - 2 * size, area.h};
-    double proportion = oct_view_model_enface_proportion(model);
-    /* What is round in the eye is round here, however the B-scan lies. */
-    struct oct_view_rect r =
-        isfinite(proportion) || model->settings.fit == OCT_FIT_FILL
-            ? oct_view_layout_fit(inner, proportion, !isfinite(proportion))
-            : oct_view_layout_fit(inner, (double)e->n_lines / e->n_bscans, false);
-    SDL_RenderCopy(draw->renderer, draw->enface.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
+    const struct oct_view_rect r = fit(draw, model, area, e, 1);
+    SDL_RenderCopy(draw->renderer, draw->enface.sheet.texture, NULL,
+                   &(SDL_Rect){r.x, r.y, r.w, r.h});
     oct_draw_veil_panel(draw, model, r);
     draw->layout.enface_at = r;
     if (p->active) { /* the B-scan and the slice */
@@ -269,16 +287,61 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
         const double x = r.x + (p->slice_line + 0.5) / p->file.n_lines * r.w;
         oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 220);
         oct_draw_line(draw, x, r.y, x, r.y + r.h - 1, RGB_GOOD, 120);
-    } else { /* where the scan is, with an arrow at each side */
-        const double y = r.y + (e->newest_row + 0.5) * r.h / e->n_rows;
-        oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 160);
-        oct_draw_box(draw, r.x - size, (int)y - size / 2, size, size, RGB_GOOD);
-        oct_draw_box(draw, r.x + r.w, (int)y - size / 2, size, size, RGB_GOOD);
+    } else {
+        draw_newest(draw, r, e);
     }
     draw_bar(draw, model, r);
     oct_draw_label(draw, r.x + draw->layout.margin, r.y, phrase.text, oct_draw_tone(phrase.tone));
     for (size_t i = 0, line = 1; i < oct_view_n_overlays; i++)
         if (oct_view_overlays[i]->draw_enface)
             line += oct_view_overlays[i]->draw_enface(draw, model, r, (int)line);
+    return OCT_OK;
+}
+
+/* ---- the angiogram ---- */
+
+/* Rows of places that moved, those that follow one another at once. */
+static void hatch_gaps(struct oct_draw *draw, const struct oct_view_angiogram *a,
+                       struct oct_view_rect r)
+{
+    const int n = (int)a->enface.n_rows, apart = draw->layout.text_px / 2 + 1;
+    for (int first = 0, end; first < n; first = end) {
+        end = first + 1;
+        if (!a->is_gap[first])
+            continue;
+        while (end < n && a->is_gap[end])
+            end++;
+        const int y0 = r.y + (int)((int64_t)r.h * first / n);
+        const int y1 = r.y + (int)((int64_t)r.h * end / n);
+        const struct oct_view_rect gap = {r.x, y0, r.w, y1 > y0 ? y1 - y0 : 1};
+        oct_draw_fill(draw, gap, RGB_AREA, 255);
+        oct_draw_hatch(draw, gap, apart / 3 + 1, apart, RGB_WARN, 200);
+    }
+}
+
+enum oct_err oct_draw_angiogram(struct oct_draw *draw, const struct oct_view_model *model,
+                                struct oct_error *err)
+{
+    const struct oct_view_rect area = draw->layout.angiogram;
+    const struct oct_view_angiogram *a = &model->angiogram;
+    const struct oct_view_enface *e = &a->enface;
+    struct oct_view_phrase lines[2];
+    enum oct_err code;
+    if (area.w == 0 || e->n_rows == 0)
+        return OCT_OK;
+    oct_draw_fill(draw, area, RGB_AREA, 255);
+    if ((code = update(draw, &draw->angiogram, e, &model->contrast, err)))
+        return code;
+    const struct oct_view_rect r = fit(draw, model, area, e, fmax(model->daemon.repeats, 1));
+    SDL_RenderCopy(draw->renderer, draw->angiogram.sheet.texture, NULL,
+                   &(SDL_Rect){r.x, r.y, r.w, r.h});
+    hatch_gaps(draw, a, r);
+    oct_draw_veil_panel(draw, model, r);
+    draw_newest(draw, r, e);
+    oct_view_angiogram_text(model, lines);
+    oct_draw_label(draw, r.x + draw->layout.margin, r.y, lines[0].text,
+                   oct_draw_tone(lines[0].tone));
+    if (lines[1].text[0])
+        oct_draw_words_below(draw, r, 1, lines[1].text, oct_draw_tone(lines[1].tone));
     return OCT_OK;
 }

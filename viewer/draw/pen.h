@@ -26,6 +26,7 @@
 #define RGB_CELL 0xff9a3cu
 #define RGB_ILM 0x4be0d0u
 #define RGB_RPE 0xff7ac8u
+#define RGB_FLOW 0xff3a30u
 
 enum oct_text_size {
     OCT_TEXT_NORMAL,
@@ -59,6 +60,8 @@ void oct_draw_words_below(struct oct_draw *draw, struct oct_view_rect r, int lin
                           const char *string, uint32_t rgb);
 /* A line of words in the corner of the B-scan's panel, below those before it. */
 void oct_draw_corner(struct oct_draw *draw, const char *string, uint32_t rgb);
+/* The room of such a line, that wide, with its shade. */
+struct oct_view_rect oct_draw_corner_room(struct oct_draw *draw, int width);
 /* Without a font: 0, and nothing is drawn. */
 int oct_draw_text(struct oct_draw *draw, enum oct_text_size size, int x, int y, const char *string,
                   uint32_t rgb);
@@ -95,6 +98,9 @@ void oct_draw_guide_tip(struct oct_draw *draw, const struct oct_view_model *mode
 void oct_draw_colour_bar(struct oct_draw *draw, const struct oct_view_model *model);
 enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model *model,
                              struct oct_error *err);
+/* With its words and the gaps of places that moved. */
+enum oct_err oct_draw_angiogram(struct oct_draw *draw, const struct oct_view_model *model,
+                                struct oct_error *err);
 /* Playback: the B-scan's words, the slider in the timeline's place, the slice, and where B-scan and
  * slice lie: on the en face picture, which lies in r, and the slice on the B-scan. */
 void oct_draw_playback(struct oct_draw *draw, const struct oct_view_model *model);

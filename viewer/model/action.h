@@ -20,6 +20,11 @@ enum oct_view_action {
     OCT_ACTION_FREEZE,      /* in playback: play, pause */
     OCT_ACTION_AVERAGE,     /* or each B-scan */
     OCT_ACTION_AVERAGE_OF,  /* of how many B-scans */
+    OCT_ACTION_FLOW,        /* over the B-scan: flow, velocity, or neither */
+    OCT_ACTION_SUPERFICIAL, /* slabs of the angiogram; again: the whole depth */
+    OCT_ACTION_DEEP,
+    OCT_ACTION_AVASCULAR,
+    OCT_ACTION_CHORIOCAPILLARIS,
     OCT_ACTION_ACKNOWLEDGE, /* what was not recorded */
     OCT_ACTION_CELLS,       /* circles and tails, or not */
     OCT_ACTION_LAYERS,      /* ILM and RPE, or not */
@@ -96,8 +101,8 @@ extern const size_t oct_view_n_keys;
 bool oct_view_action_is_step(enum oct_view_action action);
 
 /* Whether the operator profile allows the action: the label, recording, playback and what is
- * decided about a recording, freezing, the average, the guide, contrast, snapshots, light, help,
- * and leaving the profile. */
+ * decided about a recording, freezing, the average, blood flow, the guide, contrast, snapshots,
+ * light, help, and leaving the profile. */
 bool oct_view_action_is_operators(enum oct_view_action action);
 
 /* Writes the keys of the help's line for row i: those of the row and of the rows after it that have

@@ -31,6 +31,7 @@ static const struct row {
     {OCT_ACTION_REPEAT, "Repeat", NULL, IN(PLAYBACK), BOTH},
     {OCT_ACTION_FREEZE, "Freeze", NULL, IN(WATCHING) | IN(LIVE) | IN(RECORDING) | IN(FROZEN), BOTH},
     {OCT_ACTION_AVERAGE, "Average", NULL, IN(LIVE) | IN(RECORDING), BOTH},
+    {OCT_ACTION_FLOW, "Flow", NULL, IN(LIVE) | IN(RECORDING), BOTH},
     {OCT_ACTION_PLAYBACK, "Playback", NULL, IN(IDLE) | IN(LIVE) | IN(FROZEN), BOTH},
     {OCT_ACTION_GUIDE, "Guide", NULL, IN(LIVE), BOTH},
     {OCT_ACTION_AUTO_CONTRAST, "Auto", NULL, PICTURE, BOTH},
@@ -66,6 +67,13 @@ static bool is_on(const struct oct_view_model *model, enum oct_view_action actio
         return model->playback.active ? model->playback.plays : model->frozen;
     case OCT_ACTION_AVERAGE:
         return model->settings.average;
+    case OCT_ACTION_FLOW:
+        return oct_view_flow_is_on(model);
+    case OCT_ACTION_SUPERFICIAL:
+    case OCT_ACTION_DEEP:
+    case OCT_ACTION_AVASCULAR:
+    case OCT_ACTION_CHORIOCAPILLARIS:
+        return strcmp(model->daemon.flow.slab, oct_view_slab_of(action)) == 0;
     case OCT_ACTION_GUIDE:
         return model->settings.guide;
     case OCT_ACTION_KEEP:
@@ -119,6 +127,9 @@ static void words_of(struct oct_view_button *b, const struct oct_view_model *mod
         double n = d->average_bscans > 1 ? d->average_bscans : oct_view_average_wished(model);
         snprintf(b->label, sizeof(b->label), "Average %.0f", fmin(n, 999));
         snprintf(b->brief, sizeof(b->brief), "Avg %.0f", fmin(n, 999));
+    } else if (b->action == OCT_ACTION_FLOW && model->settings.velocity) {
+        snprintf(b->label, sizeof(b->label), "Velocity");
+        snprintf(b->brief, sizeof(b->brief), "Velocity");
     } else if (b->action == OCT_ACTION_FREEZE && model->playback.active) {
         snprintf(b->label, sizeof(b->label), "%s", model->playback.plays ? "Pause" : "Play");
         snprintf(b->brief, sizeof(b->brief), "%.11s", b->label);
@@ -174,11 +185,32 @@ static unsigned add_patient(const struct oct_view_model *model, struct oct_view_
     return n;
 }
 
+/* The slab is octd's, so that there are none where it cannot be asked. */
+static unsigned add_slabs(const struct oct_view_model *model, struct oct_view_button *buttons)
+{
+    static const struct oct_view_button row[] = {
+        {.action = OCT_ACTION_SUPERFICIAL, .label = "Superficial", .brief = "Superf."},
+        {.action = OCT_ACTION_DEEP, .label = "Deep", .brief = "Deep"},
+        {.action = OCT_ACTION_AVASCULAR, .label = "Avascular", .brief = "Avasc."},
+        {.action = OCT_ACTION_CHORIOCAPILLARIS, .label = "Choriocapillaris", .brief = "Choroid"},
+    };
+    const unsigned n = sizeof(row) / sizeof(row[0]);
+    for (unsigned i = 0; i < n; i++) {
+        buttons[i] = row[i];
+        buttons[i].row = OCT_BUTTONS_SLABS;
+        buttons[i].look = is_on(model, row[i].action) ? OCT_BUTTON_ON : OCT_BUTTON_PLAIN;
+    }
+    return n;
+}
+
 unsigned oct_view_buttons(const struct oct_view_model *model,
                           struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS])
 {
     unsigned n = add_below(model, buttons);
     if ((model->has_control || model->playback.active) && n + 4 <= OCT_VIEW_MOST_BUTTONS)
         n += add_patient(model, buttons + n);
+    if (model->has_control && model->daemon.reachable && oct_view_model_has_angiogram(model) &&
+        n + 4 <= OCT_VIEW_MOST_BUTTONS)
+        n += add_slabs(model, buttons + n);
     return n;
 }

@@ -6,9 +6,6 @@
 #include "viewer/model/layout.h"
 #include "viewer/model/model.h"
 
-/* Where a button stands: below the picture, or in the row of the patient at the top. */
-enum oct_view_button_row { OCT_BUTTONS_BELOW, OCT_BUTTONS_PATIENT, OCT_N_BUTTON_ROWS };
-
 enum oct_view_button_look {
     OCT_BUTTON_PLAIN,
     OCT_BUTTON_ON,     /* what it switches is on */
@@ -38,8 +35,9 @@ enum oct_view_situation {
 enum oct_view_situation oct_view_situation(const struct oct_view_model *model);
 
 /* Returns how many there are (<= OCT_VIEW_MOST_BUTTONS), those of a row one after another, those
- * below the picture first. At most eleven are below: in a window of 1280 pixels each has room for
- * its brief label. The row of the patient is OD, OS, the field of the pseudonym, next patient. */
+ * below the picture first. At most twelve are below: in a window of 1280 pixels each has room for
+ * its brief label. The row of the patient is OD, OS, the field of the pseudonym, next patient; that
+ * of the angiogram its slabs. */
 unsigned oct_view_buttons(const struct oct_view_model *model,
                           struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS]);
 

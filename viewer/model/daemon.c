@@ -29,6 +29,7 @@ const struct oct_view_wish_row oct_view_wish_rows[OCT_N_WISHES] = {
     [OCT_WISH_SLAB_LAST] = {"", .key = "analysis.enface_slab_last"},
     [OCT_WISH_CALIBRATE] = {"the sharpest dispersion", "calibrate", NULL, NULL},
     [OCT_WISH_ENABLE] = {.name = "what octd computes"},
+    [OCT_WISH_FLOW_SLAB] = {"the depths of the angiogram", .key = "flow.slab"},
 };
 
 /* Adds a wish. Of two of a kind, one after the other, the later one counts, so that an impatient
@@ -861,6 +862,8 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
                          const struct oct_view_answer *answer)
 {
     const struct oct_view_enface_wishes before = model->enface_wishes;
+    char slab[sizeof(model->daemon.flow.slab)];
+    memcpy(slab, model->daemon.flow.slab, sizeof(slab));
     if (daemon->known && daemon->answer_ns != model->daemon.answer_ns)
         take_status(model, daemon,
                     answer->wish == OCT_WISH_STOP ? answer->ok : model->asked == OCT_WISH_STOP);
@@ -875,6 +878,7 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
     if (answer->wish != OCT_WISH_NONE)
         take_answer(model, answer);
     oct_view_sharpened_hear(model);
+    model->angiogram.enface.forget |= strcmp(slab, model->daemon.flow.slab) != 0;
     if (before.known && model->enface_wishes.known &&
         before.octds.projection != model->enface_wishes.octds.projection)
         model->enface.forget = true;

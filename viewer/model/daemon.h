@@ -30,6 +30,7 @@ enum oct_view_wish {
     OCT_WISH_SLAB_LAST,
     OCT_WISH_CALIBRATE, /* the dispersion */
     OCT_WISH_ENABLE,    /* text: the key that shall be yes */
+    OCT_WISH_FLOW_SLAB, /* text: of the angiogram; "": the whole depth */
     OCT_N_WISHES
 };
 
@@ -119,6 +120,11 @@ struct oct_view_daemon {
     bool has_enface;                      /* octd computes an en face picture */
     bool enface_told;                     /* and said how: */
     struct oct_view_enface_settings enface;
+    double repeats; /* B-scans at one place; 0: not told */
+    struct {
+        char slab[48];   /* of the angiogram; "": the whole depth */
+        double max_bulk; /* above it a place has moved; NaN: not told */
+    } flow;
     double average_bscans; /* of octd's live average; 1 or 0: it makes none */
     double saturation;     /* the largest sample; 0: not known */
     struct {               /* what octd computes beside the stream on request */

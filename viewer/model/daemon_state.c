@@ -190,17 +190,30 @@ static bool read_share(const cJSON *object, const char *key, double *share)
     return *share <= 1;
 }
 
-/* Reads the row "enface" of the analyses: its settings stand there under their names. */
-static void read_enface(struct oct_view_daemon *d, const cJSON *reply)
+/* A row of the analyses: its settings stand there under their names. */
+static const cJSON *row_named(const cJSON *reply, const char *wanted)
 {
     const cJSON *each, *row = NULL;
-    struct oct_view_enface_settings s = {.projection = OCT_N_PROJECTIONS};
     cJSON_ArrayForEach(each, item(reply, "analysis"))
     {
         const char *name = cJSON_GetStringValue(item(each, "name"));
-        if (name && strcmp(name, OCT_VIEW_TOPIC_ENFACE) == 0)
+        if (name && strcmp(name, wanted) == 0)
             row = each;
     }
+    return row;
+}
+
+static void read_flow(struct oct_view_daemon *d, const cJSON *reply)
+{
+    const cJSON *row = row_named(reply, "flow");
+    text(row, "slab", d->flow.slab, sizeof(d->flow.slab));
+    d->flow.max_bulk = number(row, "max_bulk", NAN);
+}
+
+static void read_enface(struct oct_view_daemon *d, const cJSON *reply)
+{
+    const cJSON *row = row_named(reply, OCT_VIEW_TOPIC_ENFACE);
+    struct oct_view_enface_settings s = {.projection = OCT_N_PROJECTIONS};
     const char *projection = cJSON_GetStringValue(item(row, "projection"));
     for (int i = 0; projection && i < OCT_N_PROJECTIONS; i++)
         if (strcmp(projection, oct_view_projection_keys[i]) == 0)
@@ -248,6 +261,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .axial_um = length_um(scan, "axial_um"),
         .lateral_um = length_um(scan, "lateral_um"),
         .slow_um = length_um(scan, "slow_um"),
+        .repeats = number(scan, "repeats", 0),
         .set_line_rate_hz = set ? number(scan, "line_rate_hz", 0) : 0,
         .lines = number(item(reply, "geometry"), "lines", 0),
         .pixels_told = cJSON_IsBool(item(pixels, "log")),
@@ -262,6 +276,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
     read_troubles(d, item(reply, "degraded"));
     read_analyses(d, item(reply, "analysis"));
     read_enface(d, reply);
+    read_flow(d, reply);
     read_record(d, reply);
     read_last(d, reply);
     read_errand(d, reply);

@@ -65,14 +65,14 @@ static void share_row(const struct oct_view_button_room *const *item, unsigned n
     }
 }
 
-static void place_row(struct oct_view_layout *l, const struct oct_view_contents *c, bool patients,
-                      struct oct_view_rect row, int gap)
+static void place_row(struct oct_view_layout *l, const struct oct_view_contents *c,
+                      enum oct_view_button_row which, struct oct_view_rect row, int gap)
 {
     const struct oct_view_button_room *item[OCT_VIEW_MOST_BUTTONS];
     unsigned index[OCT_VIEW_MOST_BUTTONS], n = 0;
     int width[OCT_VIEW_MOST_BUTTONS], x = row.x;
     for (unsigned i = 0; i < c->n_buttons && i < OCT_VIEW_MOST_BUTTONS; i++)
-        if (c->button[i].is_patients == patients) {
+        if (c->button[i].row == which) {
             item[n] = &c->button[i];
             index[n++] = i;
         }
@@ -90,7 +90,7 @@ static void place_header(struct oct_view_layout *l, const struct oct_view_conten
     bool has_field = false;
     int width = 0;
     for (unsigned i = 0; i < c->n_buttons && i < OCT_VIEW_MOST_BUTTONS; i++)
-        if (c->button[i].is_patients) {
+        if (c->button[i].row == OCT_BUTTONS_PATIENT) {
             width += c->button[i].width + gap;
             has_field |= c->button[i].is_field;
         }
@@ -100,7 +100,7 @@ static void place_header(struct oct_view_layout *l, const struct oct_view_conten
     if (width == 0)
         return;
     l->patient = (struct oct_view_rect){l->recording.w, 0, width, height};
-    place_row(l, c, true,
+    place_row(l, c, OCT_BUTTONS_PATIENT,
               (struct oct_view_rect){l->patient.x, inset, larger(1, width - l->margin),
                                      larger(1, height - 2 * inset)},
               gap);
@@ -187,6 +187,26 @@ static void place_beside(struct oct_view_layout *l, const struct oct_view_conten
     }
 }
 
+/* Takes its place from the en face picture, so that both are as large as can be, and alike; the
+ * slabs stand below both. */
+static void place_angiogram(struct oct_view_layout *l, const struct oct_view_contents *c)
+{
+    const double q = c->enface_proportion > 0 ? c->enface_proportion : 1;
+    const int strip = l->text_px * 7 / 4, gap = l->margin / 2;
+    struct oct_view_rect all = l->enface;
+    bool has_slabs = false;
+    for (unsigned i = 0; i < c->n_buttons && i < OCT_VIEW_MOST_BUTTONS; i++)
+        has_slabs |= c->button[i].row == OCT_BUTTONS_SLABS;
+    if (has_slabs && all.h > 4 * strip) {
+        all.h -= strip + gap;
+        l->slabs = (struct oct_view_rect){all.x, all.y + all.h + gap, all.w, strip};
+        place_row(l, c, OCT_BUTTONS_SLABS, l->slabs, gap);
+    }
+    const bool down = seen_area(all.w, all.h / 2., q) > seen_area(all.w / 2., all.h, q);
+    l->enface = part_of(all, l->margin, 0, 2, down);
+    l->angiogram = part_of(all, l->margin, 1, 2, down);
+}
+
 static void place_panels(struct oct_view_layout *l, const struct oct_view_contents *c)
 {
     l->bscan = l->area;
@@ -195,17 +215,23 @@ static void place_panels(struct oct_view_layout *l, const struct oct_view_conten
         place_stacked(l, c);
     else if (c->n_panels >= 2)
         place_beside(l, c);
+    if (c->has_angiogram && l->enface.w > 0)
+        place_angiogram(l, c);
     int column = column_of(l, l->bscan.w, l->bscan.h);
     if (column == 0)
         return;
     l->bscan.w -= column;
     l->colours = (struct oct_view_rect){l->bscan.x + l->bscan.w, l->bscan.y, column, l->bscan.h};
-    if (c->guide_height <= 0 || c->guide_height > l->colours.h * 2 / 3)
-        return;
-    l->guide = l->colours;
-    l->guide.h = c->guide_height;
-    l->colours.y += c->guide_height;
-    l->colours.h -= c->guide_height;
+    if (c->guide_height > 0 && c->guide_height <= l->colours.h * 2 / 3) {
+        l->guide = l->colours;
+        l->guide.h = c->guide_height;
+        l->colours.y += c->guide_height;
+        l->colours.h -= c->guide_height;
+    }
+    if (c->has_speeds) {
+        l->speeds = part_of(l->colours, l->margin, 1, 2, true);
+        l->colours = part_of(l->colours, l->margin, 0, 2, true);
+    }
 }
 
 double oct_view_layout_share_at(const struct oct_view_layout *layout, double x, double y)
@@ -228,7 +254,7 @@ void oct_view_layout_window(struct oct_view_layout *layout, const struct oct_vie
     place_header(layout, c, smaller(layout->large_px * 7 / 4, strip));
     int buttons = smaller(text * 9 / 4, strip), timeline = smaller(text * 2, strip);
     layout->buttons = (struct oct_view_rect){0, left - buttons, width, buttons};
-    place_row(layout, c, false,
+    place_row(layout, c, OCT_BUTTONS_BELOW,
               (struct oct_view_rect){edge, layout->buttons.y + edge / 4,
                                      larger(1, width - 2 * edge), larger(1, buttons - edge / 2)},
               edge / 2);

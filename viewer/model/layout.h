@@ -33,11 +33,19 @@ struct oct_view_divider {
     double beside, stacked;
 };
 
+/* Where a button stands: below the pictures, in the header, below the angiogram. */
+enum oct_view_button_row {
+    OCT_BUTTONS_BELOW,
+    OCT_BUTTONS_PATIENT,
+    OCT_BUTTONS_SLABS,
+    OCT_N_BUTTON_ROWS
+};
+
 /* What a button needs. */
 struct oct_view_button_room {
-    bool is_patients; /* it stands in the header's row; else below the picture */
-    bool is_field;    /* it takes what the others of its row leave */
-    int width;        /* of its label and its margins */
+    enum oct_view_button_row row;
+    bool is_field; /* it takes what the others of its row leave */
+    int width;     /* of its label and its margins */
 };
 
 /* What a window holds. */
@@ -51,6 +59,8 @@ struct oct_view_contents {
     double proportion;        /* of the tissue in the B-scan, width over height; NaN: not known */
     double enface_proportion; /* of that in the en face picture; NaN: taken as a square */
     bool fills;               /* the B-scan fills its panel, whatever its proportions */
+    bool has_speeds;          /* a scale of velocities stands below the colour bar */
+    bool has_angiogram;       /* beside the en face picture, or below it */
     bool has_slice; /* playback: a second cut through the volume, where there are panels */
     struct oct_view_divider divider;
     unsigned n_buttons;
@@ -69,8 +79,11 @@ struct oct_view_layout {
     struct oct_view_rect bscan;     /* for the B-scan; never empty */
     struct oct_view_rect guide;     /* at its right, above the colour bar; w 0: none */
     struct oct_view_rect colours;   /* the colour bar, at its right */
+    struct oct_view_rect speeds;    /* below it; w 0: none */
     struct oct_view_rect enface, profile, spectrum;
-    struct oct_view_rect slice;    /* playback, in the place of the spectrum or by the en face */
+    struct oct_view_rect angiogram; /* w 0: none */
+    struct oct_view_rect slabs;     /* the buttons below it; w 0: none, or no room */
+    struct oct_view_rect slice;     /* playback, in the place of the spectrum or by the en face */
     struct oct_view_rect divider;  /* what the mouse drags, between B-scan and en face; w 0: none */
     bool is_stacked;               /* en face below the B-scan: the divider moves up and down */
     struct oct_view_rect timeline; /* full width less margins; in playback the slider's */

@@ -158,7 +158,8 @@ void oct_view_model_init(struct oct_view_model *model, const char *endpoint, boo
     oct_view_lens_init(&model->lens);
     model->cursor_line = -1;
     model->settings.cells = model->settings.layers = model->settings.rolloff = true;
-    model->settings.guide = true;
+    model->settings.guide = model->settings.flow = true;
+    model->daemon.flow.max_bulk = NAN;
     model->daemon.axial_um = model->daemon.lateral_um = model->daemon.slow_um = NAN;
     model->daemon.disk_bytes_free = model->daemon.record.disk_left_s = NAN;
     model->daemon.record.volumes = NAN;
@@ -171,6 +172,8 @@ void oct_view_model_finish(struct oct_view_model *model)
     oct_view_picture_finish(&model->spare);
     oct_view_enface_finish(&model->enface);
     oct_view_layers_finish(&model->layers);
+    oct_view_flow_finish(&model->flow);
+    oct_view_enface_finish(&model->angiogram.enface);
     oct_view_spectrum_finish(&model->spectrum);
     oct_view_playback_finish(&model->playback);
     model->has_picture = model->newest_waits = false;
@@ -650,7 +653,8 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         oct_view_recorded_note(model);
         break;
     default:
-        oct_view_overlay_apply(model, action);
+        if (!oct_view_angiogram_apply(model, action))
+            oct_view_overlay_apply(model, action);
     }
 }
 

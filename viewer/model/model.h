@@ -59,6 +59,7 @@ struct oct_view_settings {
     bool cells;          /* those that octd follows are drawn */
     bool layers;         /* the borders that octd finds are drawn */
     bool guide;          /* quality, and where the retina should lie */
+    bool flow, velocity; /* one of them is drawn over the B-scan, with either the angiogram */
     bool rolloff;        /* a mirror's width and roll-off are drawn into the profile */
     enum oct_view_light light;
     bool sound;   /* for alarms, and for the begin and the end of a recording */
@@ -97,7 +98,9 @@ struct oct_view_model {
     struct oct_view_cells cells;
     struct oct_view_layers layers; /* owned */
     struct oct_view_rolloff rolloff;
-    struct oct_view_lead lead; /* of these, what chooses the picture */
+    struct oct_view_flow flow;           /* owned */
+    struct oct_view_angiogram angiogram; /* owned */
+    struct oct_view_lead lead;           /* of these, what chooses the picture */
     struct oct_view_playback playback;
     struct oct_view_guide guide;
     struct oct_view_tally tally;

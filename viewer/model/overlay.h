@@ -14,6 +14,7 @@
 #include "analysis/rolloff/mirror.h"
 #include "analysis/rolloff/rolloff.h"
 #include "viewer/model/action.h"
+#include "viewer/model/enface.h"
 #include "viewer/model/layout.h"
 #include "viewer/model/phrase.h"
 #include "viewer/model/picture.h"
@@ -312,6 +313,65 @@ bool oct_view_model_has_rolloff(const struct oct_view_model *model);
  * why there is none; and, from three points on, "-5.10 dB/mm, -6 dB at 1.18 mm, 12 points".
  * Returns how many lines; 0: nothing is measured now. */
 unsigned oct_view_rolloff_text(const struct oct_view_model *model, struct oct_view_phrase lines[2]);
+
+/* ---- blood flow over the B-scan: decorrelation, or the velocity ---- */
+
+#define OCT_VIEW_BULK_DOUBTFUL 0.1 /* decorrelation of still tissue */
+#define OCT_VIEW_BULK_MOST 0.3     /* where octd does not say flow.max_bulk */
+
+/* Of the newest result; numbers that are not known are NaN. */
+struct oct_view_flow {
+    bool is_velocity;
+    uint32_t n_lines, depth;     /* 0: nothing came */
+    uint32_t *argb;              /* [depth][n_lines] a colour and how much of it; 0: none; owned */
+    uint64_t serial;             /* changes with every result */
+    struct oct_view_of of;       /* the last B-scan of its place */
+    double bulk, snr_db, tau_us; /* bulk: decorrelation of still tissue */
+    bool has_moved;
+    double limit; /* where speeds become ambiguous, in `unit` */
+    char unit[OCT_IMAGE_UNIT_BYTES];
+};
+void oct_view_flow_finish(struct oct_view_flow *flow);
+
+/* Takes a result of the topic `flow` or `velocity`. Without memory for it nothing changes. */
+void oct_view_flow_set(struct oct_view_flow *flow, const struct oct_view_image *image,
+                       bool is_velocity);
+
+/* 0xrrggbb of a velocity as a share of the limit: red towards the beam (-1), black, blue away. */
+uint32_t oct_view_velocity_rgb(double share);
+
+/* Whether octd computes what is to be drawn; whether there is some of the shown picture. */
+bool oct_view_flow_is_on(const struct oct_view_model *model);
+bool oct_view_model_has_flow(const struct oct_view_model *model);
+
+/* Colours a part of the shown picture, which oct_view_convert_part made of it. */
+void oct_view_flow_tint(const struct oct_view_model *model, const struct oct_view_part *part,
+                        uint32_t *argb, size_t pitch_px);
+
+/* "flow: bulk 0.04, SNR 12.1 dB, tau 5.02 ms"; "velocity up to 15.4 mm/s, tau 10 us"; a warning
+ * where the place moved. "": nothing is drawn. */
+void oct_view_flow_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
+
+/* ---- the angiogram ---- */
+
+struct oct_view_angiogram {
+    struct oct_view_enface enface; /* rows are places; arrival_ns 0: none came */
+    double n_places, n_moved;      /* of the newest volume; NaN: not told */
+    /* Rows without flow that were scanned, where places moved: octd leaves those out. */
+    bool is_gap[OCT_VIEW_ENFACE_MOST];
+};
+
+void oct_view_angiogram_set(struct oct_view_angiogram *angiogram,
+                            const struct oct_view_image *image);
+bool oct_view_model_has_angiogram(const struct oct_view_model *model);
+
+/* Two lines: "angiogram, superficial" (or for how long none came), "3 of 240 places moved". */
+void oct_view_angiogram_text(const struct oct_view_model *model, struct oct_view_phrase lines[2]);
+
+/* The slab of an action, as flow.slab names it; and asks octd for it, or for the whole depth where
+ * that is on. False: the action is none of these. */
+const char *oct_view_slab_of(enum oct_view_action action);
+bool oct_view_angiogram_apply(struct oct_view_model *model, enum oct_view_action action);
 
 /* ---- the en face picture ---- */
 

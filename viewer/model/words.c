@@ -251,7 +251,7 @@ void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_p
 }
 
 /* Whether B-scans come and for a while no en face picture did. */
-static bool enface_is_late(const struct oct_view_model *model, uint64_t since_ns)
+bool oct_view_enface_is_late(const struct oct_view_model *model, uint64_t since_ns)
 {
     double rate_hz = oct_view_tally_rate_hz(&model->tally);
     double late_s = fmax(ENFACE_LATE_S, rate_hz > 0 ? ENFACE_LATE_BSCANS / rate_hz : 0);
@@ -278,11 +278,12 @@ void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_ph
     else if (p->active)
         oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "en face, mean");
     else if (came_ns == 0 && model->has_picture &&
-             ((d->reachable && !d->has_enface) || enface_is_late(model, model->first_picture_ns)))
+             ((d->reachable && !d->has_enface) ||
+              oct_view_enface_is_late(model, model->first_picture_ns)))
         oct_view_phrase_set(phrase, OCT_TONE_DIM, "no en face from this octd");
     else if (came_ns == 0)
         oct_view_phrase_set(phrase, OCT_TONE_DIM, "%s", name);
-    else if (enface_is_late(model, came_ns))
+    else if (oct_view_enface_is_late(model, came_ns))
         oct_view_phrase_set(phrase, OCT_TONE_WARN, "%s: none came for %.0f s", name,
                             (double)(model->now_ns - came_ns) / (double)OCT_NS_PER_S);
     else

@@ -36,7 +36,8 @@ unsigned oct_view_alarms(const struct oct_view_model *model,
 void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
 /* The title of the en face picture ("en face, slab", and since when none came), or the words that
- * stand in its place. */
+ * stand in its place; and whether none came since then though one should have. */
+bool oct_view_enface_is_late(const struct oct_view_model *model, uint64_t since_ns);
 void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
 /* What the picture is: live, held, or the last of a stream that ended. Whoever draws the picture or

@@ -165,6 +165,32 @@ static void toggle(struct oct_view_model *model, const struct oct_view_overlay *
     model->lead = (struct oct_view_lead){.is_steady = false}; /* found anew */
 }
 
+static bool computes(const struct oct_view_model *model, const struct oct_view_overlay *o)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+    const struct oct_view_analysis *row = oct_view_daemon_analysis(d, o->topic);
+    return !d->reachable || !d->analyses_told || (row && !row->at_rest);
+}
+
+/* One key draws flow, then the velocity, of what octd computes, then neither. Returns what is drawn
+ * now, or (neither is computed) what to offer. */
+static const struct oct_view_overlay *next_flow(struct oct_view_model *model)
+{
+    static const struct oct_view_overlay *const both[] = {&oct_view_overlay_flow,
+                                                          &oct_view_overlay_velocity};
+    struct oct_view_settings *s = &model->settings;
+    unsigned next = s->velocity ? 2 : s->flow ? 1 : 0;
+    if (!computes(model, both[0]) && !computes(model, both[1]))
+        return both[0];
+    while (next < 2 && !computes(model, both[next]))
+        next++;
+    s->flow = next == 0;
+    s->velocity = next == 1;
+    model->lead = (struct oct_view_lead){.is_steady = false};
+    oct_view_model_say(model, "%s", next < 2 ? both[next]->drawn : both[0]->not_drawn);
+    return next < 2 ? both[next] : NULL;
+}
+
 /* octd is there and does not compute it. */
 static void offer(struct oct_view_model *model, const struct oct_view_overlay *o, bool runs)
 {
@@ -173,7 +199,10 @@ static void offer(struct oct_view_model *model, const struct oct_view_overlay *o
     char key[OCT_VIEW_LABEL_BYTES];
     *offer = (struct oct_view_offer){.action = o->action};
     snprintf(key, sizeof(key), "%s.enabled", o->topic);
-    if (!runs) {
+    if (o == &oct_view_overlay_flow && model->daemon.repeats == 1) {
+        oct_view_model_say(model, "flow is seen between B-scans of one place: set scan.repeats to "
+                                  "2 or more");
+    } else if (!runs) {
         oct_view_model_say(model, "octd %s: analysis.run lacks %s", o->what, o->topic);
     } else if (again) {
         *oct_view_overlay_setting(model, o) = true;
@@ -192,12 +221,14 @@ void oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action a
     for (size_t i = 0; i < oct_view_n_overlays; i++)
         if (oct_view_overlays[i]->setting_name && oct_view_overlays[i]->action == action)
             o = oct_view_overlays[i];
+    if (action == OCT_ACTION_FLOW)
+        o = next_flow(model);
     if (!o)
         return;
     const struct oct_view_analysis *row = oct_view_daemon_analysis(d, o->topic);
-    if (d->reachable && d->analyses_told && (!row || row->at_rest))
+    if (!computes(model, o))
         offer(model, o, row != NULL);
-    else
+    else if (action != OCT_ACTION_FLOW)
         toggle(model, o);
     if (d->reachable && row && row->failing && *oct_view_overlay_setting(model, o))
         oct_view_model_say(model, "octd cannot compute %s: %s", o->topic, row->error);
