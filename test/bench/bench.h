@@ -9,7 +9,7 @@
 struct oct_workers;
 
 oct_bench_part bench_correlate, bench_register, bench_average, bench_cells, bench_surfaces,
-    bench_layers, bench_warp;
+    bench_layers, bench_flow, bench_warp;
 
 /* Adds a row of values that are there already; seconds, milliseconds and microseconds must be less
  * than the limit, rates more. `what` is set by the caller. */

@@ -19,6 +19,7 @@
 #define AVERAGE_HZ 70000.0 /* A-lines a second: 292 B-scans of 240 */
 #define BSCANS_A_SECOND 400.0
 #define LAYERS_MS 4.0
+#define FLOW_HZ 100000.0
 #define MOST_DB 60.0 /* of the pictures' range, from 0 */
 
 /* ---- beside the pictures ---- */
@@ -29,7 +30,7 @@ static const struct live {
     const char *part, *what;
     double lines_hz; /* 0: BSCANS_A_SECOND */
     const char *key, *off, *on;
-    const char *settings[3];
+    const char *settings[4];
 } lives[] = {
     {"average",
      "an average of 16",
@@ -52,6 +53,13 @@ static const struct live {
      "no",
      "yes",
      {"cells.source=enface", "scan.bscans=240"}},
+    {"flow",
+     "flow and angiogram, R 4",
+     FLOW_HZ,
+     "flow.enabled",
+     "no",
+     "yes",
+     {"analysis.run=enface,quality,flow,angiogram", "scan.repeats=4", "average.register=none"}},
     {"surfaces", "surfaces, every = 1", 0, "surfaces.enabled", "no", "yes", {"surfaces.every=1"}},
     {"surfaces", "surfaces, every = 4", 0, "surfaces.enabled", "no", "yes", {"surfaces.every=4"}},
 };

@@ -15,7 +15,7 @@
 static const struct oct_bench_entry parts[] = {
     {"correlate", bench_correlate}, {"register", bench_register}, {"average", bench_average},
     {"cells", bench_cells},         {"surfaces", bench_surfaces}, {"layers", bench_layers},
-    {"warp", bench_warp},
+    {"flow", bench_flow},           {"warp", bench_warp},
 };
 enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
 

@@ -196,6 +196,12 @@ def average():
 
 
 @case
+def flow():
+    """blood flow and velocities are timed beside reconstruction alone, and live by latency and lag"""
+    check_analysis("flow", ["without", "without", "p99 without them", "the goal, 2 B-scans"])
+
+
+@case
 def cells():
     """scores and fields are timed beside multiply-adds, films beside goals, live cells in an octd"""
     check_analysis("cells", ["multiply-adds / 4", "8 G samples a second", "multiply-adds / 23",
