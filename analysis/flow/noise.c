@@ -5,6 +5,7 @@
 
 #define MOST_REACH (2 * OCT_FLOW_MOST_RADIUS) /* of a Gaussian that is hardly cut */
 #define FAR 6.0                               /* sigma, of such */
+#define AT_ONCE 64u                           /* blocks whose powers are summed in one go */
 #define ALIKE 2.0                             /* deviations between blocks that hold noise alone */
 #define OVERSAMPLED 4.0 /* values along the depth for one that is its own, at most */
 
@@ -40,39 +41,51 @@ void oct_flow_window_init(struct oct_flow_window *w, double sigma_lines, double 
 
 /* ---- its power ---- */
 
-/* The mean power of block k in all that came; negative: there is no such block. */
-static double block_power(const struct oct_flow_bscan *const *bscans, unsigned n, uint32_t k,
-                          double *n_values)
+/* Mean powers of blocks first .. first + n - 1, in all that came. Returns of how many values each
+ * is the mean; 0: nothing came. */
+static double mean_powers(const struct oct_flow_bscan *const *bscans, unsigned n_bscans,
+                          uint32_t first, uint32_t n, double power[AT_ONCE])
 {
-    double sum = 0, n_lines = 0;
-    for (unsigned r = 0; r < n; r++) {
+    double n_lines = 0;
+    for (uint32_t k = 0; k < n; k++)
+        power[k] = 0;
+    for (unsigned r = 0; r < n_bscans; r++) {
         const struct oct_flow_bscan *b = bscans[r];
         const uint32_t n_blocks = b ? b->depth / OCT_FLOW_BLOCK : 0;
-        if (b && k >= n_blocks)
-            return -1;
         for (uint32_t j = 0; b && j < b->n_lines; j++) {
-            sum += (double)b->blocks[(size_t)j * n_blocks + k];
+            const float *line = b->blocks + (size_t)j * n_blocks + first;
+            for (uint32_t k = 0; k < n; k++)
+                power[k] += (double)line[k];
             n_lines += b->power[j] > 0;
         }
     }
-    *n_values = n_lines * OCT_FLOW_BLOCK;
-    return n_lines > 0 ? sum / *n_values : -1;
+    for (uint32_t k = 0; k < n && n_lines > 0; k++)
+        power[k] /= n_lines * OCT_FLOW_BLOCK;
+    return n_lines * OCT_FLOW_BLOCK;
 }
 
 double oct_flow_noise_find(const struct oct_flow_bscan *const *bscans, unsigned n, uint32_t *block)
 {
-    double least = 0, n_values = 1, sum = 0, n_sums = 0, power;
+    double power[AT_ONCE], least = INFINITY, sum = 0, n_sums = 0;
+    uint32_t n_blocks = 0;
     *block = 0;
-    for (uint32_t k = 0; (power = block_power(bscans, n, k, &n_values)) >= 0; k++)
-        if (k == 0 || power < least) {
-            least = power;
-            *block = k;
-        }
-    const double most = least * (1 + ALIKE * sqrt(OVERSAMPLED / n_values));
-    for (uint32_t k = 0; (power = block_power(bscans, n, k, &n_values)) >= 0; k++)
-        if (power <= most) {
-            sum += power;
-            n_sums++;
+    for (unsigned r = 0; r < n; r++)
+        n_blocks = bscans[r] ? bscans[r]->depth / OCT_FLOW_BLOCK : n_blocks;
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (uint32_t first = 0; first < n_blocks; first += AT_ONCE) {
+            const uint32_t n_here = n_blocks - first < AT_ONCE ? n_blocks - first : AT_ONCE;
+            const double n_values = mean_powers(bscans, n, first, n_here, power);
+            const double most = least * (1 + ALIKE * sqrt(OVERSAMPLED / n_values));
+            if (!(n_values > 0))
+                return 0;
+            for (uint32_t k = 0; k < n_here; k++)
+                if (pass == 0 && power[k] < least) {
+                    least = power[k];
+                    *block = first + k;
+                } else if (pass == 1 && power[k] <= most) {
+                    sum += power[k];
+                    n_sums++;
+                }
         }
     return n_sums > 0 ? sum / n_sums : 0;
 }
