@@ -388,21 +388,42 @@ static enum oct_err follow(struct oct_cones *cones, double start, double share, 
 }
 
 /* With the ring at a level. Overwrites e. */
-static enum oct_err count_cones(struct oct_cones *cones, struct level *l, double sigma,
-                                struct oct_cones_result *result, struct oct_error *err)
+#define N_SIGMAS 3u
+#define ALIKE 0.95 /* times as unlike: clearly more alike */
+
+/* How unlike one another whole cells are: the standard deviation of their areas, of the mean. */
+static double unlikeness(const struct oct_cone_count *c)
+{
+    return c->n_whole > 1 ? c->per_px2_se / c->per_px2 * sqrt(c->n_whole) : INFINITY;
+}
+
+/* With more or less detail: a cone that is missed doubles a cell, and one of noise halves it, so
+ * that of several counts that holds whose cells are most alike. */
+static enum oct_err count_cones(struct oct_cones *cones, struct level *l,
+                                const double sigmas[N_SIGMAS], struct oct_cones_result *result,
+                                struct oct_error *err)
 {
     const double s = result->spacing_px = result->ring_spacing_px;
     const struct oct_cone_picture picture = {l->e, cones->is_whole ? NULL : l->valid, l->height,
                                              l->width, l->side};
-    if (!whiten(cones, l, sigma * s))
-        return OCT_OK;
-    const enum oct_err e =
-        oct_cone_count_run(&picture, s / l->side, &cones->places, &result->count, err);
-    if (e)
-        *result = oct_cones_none;
-    else if (result->count.n_whole > 0)
+    for (unsigned i = 0; i < N_SIGMAS && sigmas[i] > 0; i++) {
+        struct oct_cone_count count;
+        struct oct_cone_place *places;
+        if (!whiten(cones, l, sigmas[i] * s))
+            return OCT_OK;
+        const enum oct_err e = oct_cone_count_run(&picture, s / l->side, &places, &count, err);
+        if (e) {
+            *result = oct_cones_none;
+            return e;
+        }
+        const bool holds = i == 0 || unlikeness(&count) < ALIKE * unlikeness(&result->count);
+        free(holds ? cones->places : places);
+        cones->places = holds ? places : cones->places;
+        result->count = holds ? count : result->count;
+    }
+    if (result->count.n_whole > 0)
         result->spacing_px = result->count.spacing;
-    return e;
+    return OCT_OK;
 }
 
 enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *picture,
@@ -410,8 +431,10 @@ enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *p
 {
     static const struct {
         double share, factor;
-        double count_sigma; /* of s: the noisier the picture, the larger */
-    } steps[] = {{12, 0.978, 0.17}, {8, 0.987, 0.2}, {6.5, 0.998, 0.22}};
+        double count_sigmas[N_SIGMAS]; /* of s: the noisier the picture, the larger; 0: no more */
+    } steps[] = {{12, 0.978, {0.17, 0.136}},
+                 {8, 0.987, {0.2, 0.16, 0.225}},
+                 {6.5, 0.998, {0.22, 0.175, 0.245}}};
     struct ring best = {.found = false}, ring;
     *result = oct_cones_none;
     cones->n_profile = 0;
@@ -434,7 +457,7 @@ enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *p
         result->ring_spacing_px = ring.radius / steps[i].factor;
         result->strength = ring.c;
         result->ring_px = ring.radius;
-        return count_cones(cones, &cones->level[at], steps[i].count_sigma, result, err);
+        return count_cones(cones, &cones->level[at], steps[i].count_sigmas, result, err);
     }
     return OCT_OK;
 }

@@ -1,6 +1,6 @@
 /* Cones counted: where each one is, and what follows from that.
  *
- *     tops     pixels of the whitened picture e (whiten.h), sigma = 0.17 s or somewhat more, that
+ *     tops     pixels of the whitened picture e (whiten.h), sigma = 0.14 to 0.25 s, that
  *              are above 0.3 and not below one of their eight neighbours; none within 0.5 s of a
  *              higher one. Places are those of the vertices of the parabolas along y and x.
  *     cells    of each cone, what is nearer to it than to any other (Voronoi). A cell is whole

@@ -322,6 +322,32 @@ static void counted_cones_are_those_that_were_drawn(void **state)
     assert_true(missed < 0.008 && made_up < 0.008);
 }
 
+/* Tops of neighbours merge with the usual detail, unless noise is in the way. */
+static void near_the_limit_of_resolution_cones_are_counted(void **state)
+{
+    double error = 0, missed = 0;
+    enum { N = 12 };
+    for (unsigned i = 0; i < N; i++) {
+        const double s = 6 + i;
+        const struct oct_cone_mosaic m = {.height = (uint32_t)(18 * s),
+                                          .width = (uint32_t)(20 * s),
+                                          .spacing_y = s,
+                                          .spacing_x = s,
+                                          .angle = 0.1 * i,
+                                          .jitter = 0.1,
+                                          .brightness = 0.45,
+                                          .blob = 0.28,
+                                          .noise = i % 2 ? 0.02 : 0.06,
+                                          .seed = 90 + i};
+        const struct score score = judge(&m);
+        error += fabs(score.error) / N;
+        missed += score.missed / N;
+    }
+    print_message("# mean error of the spacing %.2f %%, missed %.2f %%\n", 100 * error,
+                  100 * missed);
+    assert_true(error < 0.005 && missed < 0.015);
+}
+
 /* Noise of nearly half the mean: the ring needs a larger sigma, and so does the count. */
 static void in_noise_cones_are_counted(void **state)
 {
@@ -472,6 +498,7 @@ int main(void)
         cmocka_unit_test(cones_that_the_border_hides_bias_nothing),
         cmocka_unit_test(masks_and_gaps_take_no_part),
         cmocka_unit_test(counted_cones_are_those_that_were_drawn),
+        cmocka_unit_test(near_the_limit_of_resolution_cones_are_counted),
         cmocka_unit_test(in_noise_cones_are_counted),
         cmocka_unit_test(where_the_density_changes_all_are_found),
         cmocka_unit_test(a_vessel_changes_little),
