@@ -133,7 +133,7 @@ static void draw_slab(struct oct_draw *draw, const struct oct_view_model *model)
         oct_flow_slab_span(&slab, h->depth, um, position, j, &first, &end);
         for (int i = 0; i < 2 && end > first; i++) {
             const double y = p.y + (i ? end : first) * dy;
-            oct_draw_line(draw, p.x + j * dx, y, p.x + (j + 1) * dx, y, RGB_GOOD, 160);
+            oct_draw_line(draw, p.x + j * dx, y, p.x + (j + 1) * dx - 1, y, RGB_GOOD, 160);
         }
     }
     oct_draw_clip(draw, NULL);
