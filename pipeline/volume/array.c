@@ -192,8 +192,10 @@ static void look_at_rows(struct oct_volume_array *a)
 /* In the child of the probe. */
 static void look(const char *name)
 {
-    char *path = strdup(name), *colon = path ? strrchr(path, ':') : NULL;
+    char *path = strdup(name), *colon = NULL;
     struct oct_volume_array *a = NULL;
+    for (char *next = path; next && (next = strstr(next, ":/")); next++)
+        colon = next; /* the last: of what stands behind it none has one */
     if (colon) {
         *colon = '\0';
         a = array_new(path, colon + 1);
@@ -337,8 +339,8 @@ enum oct_err oct_volume_array_open(struct oct_volume_array **array, const char *
                                    const char *dataset, struct oct_error *err)
 {
     *array = NULL;
-    if (dataset[0] != '/' || strchr(dataset, ':'))
-        return oct_fail(err, OCT_E_ARG, "%s: a dataset's name begins with / and has no colon: %s",
+    if (dataset[0] != '/' || strstr(dataset, ":/"))
+        return oct_fail(err, OCT_E_ARG, "%s: a dataset's name begins with / and has no \":/\": %s",
                         path, dataset);
     struct oct_volume_array *a = array_new(path, dataset);
     if (!a)

@@ -511,7 +511,8 @@ static void build_result(struct builder *b, const struct oct_image_form *form, u
 {
     char name[2 * OCT_IMAGE_NAME_BYTES];
     const uint32_t n_rows = oct_image_form_rows(form, n_bscans);
-    const uint32_t n_block = form->bscans_an_image > 1 ? form->bscans_an_image : 1;
+    const bool is_of_blocks = !form->of_volume && form->bscans_an_image > 1;
+    const uint32_t n_block = is_of_blocks ? form->bscans_an_image : 1;
     uint64_t dims[OCT_IMAGE_MAX_RANK + 1] = {n_rows};
     const char *axes[OCT_IMAGE_MAX_RANK + 1] = {"bscan"};
     double spacing_um[OCT_IMAGE_MAX_RANK + 1] = {bscan_um * n_block};

@@ -263,6 +263,9 @@ static void places_that_moved_are_hatched_and_counted(void **state)
     assert_true(oct_viewer_stage_draw(s)->angiogram.w > 0);
     assert_int_equal(s->model.angiogram.enface.newest_row, 2);
     assert_true(hatched(s, 1) > 100 && hatched(s, 2) == 0 && hatched(s, 4) == 0);
+    take(s, &oct_view_overlay_angiogram, angiogram_of(4, 3, false, 2));
+    must_have_gaps(s, "---x-"); /* the newest one */
+    assert_int_equal(s->model.angiogram.enface.newest_row, 3);
     take(s, &oct_view_overlay_angiogram, angiogram_of(5, 4, true, 2)); /* the last one moved, too */
     must_have_gaps(s, "----x");
     take(s, &oct_view_overlay_angiogram, angiogram_of(2, 9, false, 0));

@@ -31,7 +31,11 @@ static void find_gaps(struct oct_view_angiogram *a, const struct oct_view_image 
 {
     const struct oct_view_enface *e = &a->enface;
     const size_t n = e->n_lines;
-    uint32_t end = image->header.whole ? e->n_rows : 0;
+    /* Of places that were lost none is counted, but rows behind them say so. */
+    const double n_places = fmin(a->n_places, e->n_bscans);
+    uint32_t end = image->header.whole ? e->n_rows
+                   : n_places > 0      ? (uint32_t)(n_places / e->n_bscans * e->n_rows)
+                                       : 0;
     bool came[OCT_VIEW_ENFACE_MOST];
     for (uint32_t r = 0; r < e->n_rows; r++) {
         came[r] = false;
@@ -133,7 +137,7 @@ static void draw_slab(struct oct_draw *draw, const struct oct_view_model *model)
         oct_flow_slab_span(&slab, h->depth, um, position, j, &first, &end);
         for (int i = 0; i < 2 && end > first; i++) {
             const double y = p.y + (i ? end : first) * dy;
-            oct_draw_line(draw, p.x + j * dx, y, p.x + (j + 1) * dx, y, RGB_GOOD, 160);
+            oct_draw_line(draw, p.x + j * dx, y, p.x + (j + 1) * dx - 1, y, RGB_GOOD, 160);
         }
     }
     oct_draw_clip(draw, NULL);

@@ -132,8 +132,8 @@ void oct_view_flow_tint(const struct oct_view_model *model, const struct oct_vie
         for (int x = 0; x < part->width; x++) {
             const double j = (part->line0 + (x + 0.5) * part->lines_px - lines) * per_line;
             if (j >= 0 && j < f->n_lines && row[(size_t)j])
-                argb[y * pitch_px + (size_t)x] =
-                    mix(argb[y * pitch_px + (size_t)x], row[(size_t)j]);
+                argb[(size_t)y * pitch_px + (size_t)x] =
+                    mix(argb[(size_t)y * pitch_px + (size_t)x], row[(size_t)j]);
         }
     }
 }
@@ -261,7 +261,7 @@ const struct oct_view_overlay oct_view_overlay_flow = {
     .topic = "flow",
     .check = check,
     .take = take_flow,
-    .leads = 4,
+    .leads = 1, /* it is of every R-th B-scan alone */
     .draw = draw_flow,
     .action = OCT_ACTION_FLOW,
     .key = 'U',
@@ -275,7 +275,7 @@ const struct oct_view_overlay oct_view_overlay_velocity = {
     .topic = "velocity",
     .check = check,
     .take = take_velocity,
-    .leads = 5,
+    .leads = 1,
     .draw = draw_speeds,
     .action = OCT_ACTION_FLOW,
     .key = 'U',
