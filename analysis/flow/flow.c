@@ -224,7 +224,7 @@ static void show_line(void *context, uint32_t j, const float *d, const float *pr
     const uint32_t depth = a->input.dims[1];
     const size_t at = a->parts.k * n_values(a) + (size_t)j * depth;
     const bool is_f32 = a->input.type == OCT_SAMPLE_F32;
-    oct_flow_kernels()->show(d, projected, (float)a->settings.min_z, depth,
+    oct_flow_kernels_best()->show(d, projected, (float)a->settings.min_z, depth,
                              is_f32 ? (float *)a->parts.shown + at : NULL,
                              is_f32 ? NULL : (uint8_t *)a->parts.shown + at);
 }

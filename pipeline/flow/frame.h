@@ -64,6 +64,9 @@ struct oct_image_frame {
                               contract step 6, cropped, before step 8. A missing line has NaN in all
                               its depths */
     float *complex_room; /* as values_room */
+    const void *complex_device; /* pictures: NULL, or the same for those who asked, in the memory of
+                                   a GPU, complex_gpu, and written when the frame is published */
+    unsigned complex_gpu;
 };
 
 #endif
