@@ -1,14 +1,9 @@
 /* The CUDA engine: a worker (kernels/device/cuda_task.h) whose tasks are a B-scan that comes in and
  * a batch of places. A group's places are found in batches; what is found lies in pinned memory
  * until the next task. */
-#include "analysis/flow/cuda_shift.cuh"
+#include "analysis/flow/cuda_group.cuh"
 #include "kernels/device/cuda_task.h"
 #include "pipeline/flow/frame.h"
-
-#include <cstdlib>
-#include <cstring>
-
-#define BATCH_BYTES ((size_t)512 << 20) /* of a batch's maps, more gains nothing */
 
 enum { MAP_D, MAP_Z, MAP_PROJECTED, MAP_INTENSITY, N_MAPS }; /* that are kept */
 
@@ -21,8 +16,7 @@ struct oct_flow_engine {
     struct oct_flow_show of;            /* as it is shown */
     struct oct_flow_cuda_place *places; /* [n_found], as what follows the context's */
     const float *maps[N_MAPS];          /* NULL: not kept */
-    const float *shown;
-    const uint8_t *bytes;
+    const void *shown;
 };
 
 struct task {
@@ -38,96 +32,72 @@ struct task {
 };
 
 struct context {
-    struct oct_cuda_stream *stream;
-    struct oct_flow_cuda f;
-    unsigned n_batch;
-    bool is_put, is_f32;
+    struct oct_flow_cuda_group group;
+    bool is_put;
     unsigned i, n; /* of the task */
     const float2 *from;
-    float *h_values; /* a B-scan that is uploaded */
-    float2 *d_values;
     bool uploads, moves; /* put: from the host, from another GPU */
+    float *h_values;     /* a B-scan that is uploaded */
+    float2 *d_values;    /* or moved */
     struct oct_flow_cuda_place *h_places;
-    float *d_shown, *h_shown, *h_maps; /* h_maps: [N_MAPS][n_batch][M][D] */
-    uint8_t *d_bytes, *h_bytes;
+    float *h_maps; /* [N_MAPS][n_batch][M][D], or what is shown, floats or bytes */
 };
 
 /* ---- a task ---- */
-
-static size_t n_values(const struct oct_flow_cuda *f)
-{
-    return (size_t)f->n_lines * f->depth;
-}
 
 static void take(void *argument, const void *from)
 {
     struct context *c = (struct context *)argument;
     const struct task *task = (const struct task *)from;
+    struct oct_flow_cuda *f = &c->group.f;
     c->is_put = task->is_put;
     c->i = task->i;
     c->n = task->n;
+    c->from = (const float2 *)task->device;
     c->uploads = task->is_put && task->host;
-    c->moves = task->is_put && !task->host && (int)task->gpu != c->stream->device;
-    c->from = c->uploads ? c->d_values : (const float2 *)task->device;
+    c->moves = task->is_put && !task->host && (int)task->gpu != c->group.stream->device;
     if (c->uploads)
-        memcpy(c->h_values, task->host, n_values(&c->f) * sizeof(float2));
+        memcpy(c->h_values, task->host, oct_flow_n_values(f) * sizeof(float2));
     if (task->is_put)
         return;
-    c->f.first = task->i;
-    memcpy(c->f.came, task->came, task->n * sizeof(*task->came));
-    c->f.min_z = task->show.min_z;
-    c->is_f32 = task->show.values != NULL;
-    c->f.shown = c->is_f32 ? c->d_shown : NULL;
-    c->f.bytes = task->show.bytes ? c->d_bytes : NULL;
+    f->first = task->i;
+    memcpy(f->came, task->came, task->n * sizeof(*task->came));
+    f->min_z = task->show.min_z;
+    f->shown = task->show.values ? c->group.d_shown : NULL;
+    f->bytes = task->show.bytes ? (uint8_t *)c->group.d_shown : NULL;
 }
 
 static enum oct_err begin_put(struct context *c, struct oct_error *err)
 {
-    const size_t bytes = n_values(&c->f) * sizeof(float2);
+    struct oct_cuda_stream *stream = c->group.stream;
+    const size_t bytes = oct_flow_n_values(&c->group.f) * sizeof(float2);
+    const float2 *from = c->uploads || c->moves ? c->d_values : c->from;
     enum oct_err e = OCT_OK;
     if (c->uploads)
-        e = oct_cuda_stream_upload(c->stream, c->d_values, c->h_values, bytes, err);
-    if (c->moves)
-        TRY_STREAM(c->stream, "copy",
-                   cudaMemcpyAsync(c->d_values, c->from, bytes, cudaMemcpyDeviceToDevice,
-                                   c->stream->stream));
+        e = oct_cuda_stream_upload(stream, c->d_values, c->h_values, bytes, err);
     if (e)
         return e;
-    OCT_LAUNCH((oct_flow_put_kernel), dim3(c->f.n_lines), dim3(OCT_FLOW_THREADS), 0,
-               c->stream->stream, c->f, c->moves ? c->d_values : c->from, c->i);
+    if (c->moves)
+        TRY_STREAM(
+            stream, "copy",
+            cudaMemcpyAsync(c->d_values, c->from, bytes, cudaMemcpyDeviceToDevice, stream->stream));
+    oct_flow_queue_puts(&c->group, &from, &c->i, 1);
     return OCT_OK;
 }
 
-/* Queues the kernels of n places. */
-static void launch_places(const struct context *c)
+static enum oct_err download(struct context *c, struct oct_error *err)
 {
-    const struct oct_flow_cuda &f = c->f;
-    const dim3 threads(OCT_FLOW_THREADS), lines(f.n_lines, c->n);
-    const dim3 tiles((f.depth + OCT_FLOW_COLUMNS - 1) / OCT_FLOW_COLUMNS,
-                     (f.n_lines + OCT_FLOW_TILE - 1) / OCT_FLOW_TILE, c->n);
-    cudaStream_t stream = c->stream->stream;
-    OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, c->n), threads, 0, stream, f);
-    OCT_LAUNCH((oct_flow_plan_kernel), dim3(c->n), threads, 0, stream, f);
-    OCT_LAUNCH((oct_flow_lines_kernel), lines, threads, 0, stream, f);
-    OCT_LAUNCH((oct_flow_judge_kernel), tiles, dim3(OCT_FLOW_COLUMNS), 0, stream, f);
-    OCT_LAUNCH((oct_flow_bulk_kernel), dim3(c->n), threads, 0, stream, f);
-    OCT_LAUNCH((oct_flow_score_kernel), lines, threads, 0, stream, f);
-}
-
-static enum oct_err download_maps(struct context *c, struct oct_error *err)
-{
-    const struct oct_flow_cuda &f = c->f;
-    const float *maps[] = {f.d, f.z, f.projected, f.intensity};
-    const size_t n = c->n * n_values(&f), room = c->n_batch * n_values(&f);
-    enum oct_err e = OCT_OK;
+    const struct oct_flow_cuda &f = c->group.f;
+    struct oct_cuda_stream *stream = c->group.stream;
+    const float *maps[N_MAPS] = {f.d, f.z, f.projected, f.intensity};
+    const size_t one = oct_flow_n_values(&f), n = c->n * one * (f.bytes ? 1 : sizeof(float));
+    enum oct_err e =
+        oct_cuda_stream_download(stream, c->h_places, f.place, c->n * sizeof(*c->h_places), err);
     for (unsigned i = 0; i < N_MAPS && !e && f.is_kept; i++)
-        e = oct_cuda_stream_download(c->stream, c->h_maps + i * room, maps[i], n * sizeof(float),
+        e = oct_cuda_stream_download(stream, c->h_maps + i * c->group.n_batch * one, maps[i], n,
                                      err);
-    if (!e && f.shown)
-        e = oct_cuda_stream_download(c->stream, c->h_shown, f.shown, n * sizeof(float), err);
-    if (!e && f.bytes)
-        e = oct_cuda_stream_download(c->stream, c->h_bytes, f.bytes, n, err);
-    return e;
+    return e || f.is_kept ? e
+                          : oct_cuda_stream_download(stream, c->h_maps, c->group.d_shown, n, err);
 }
 
 static enum oct_err begin(void *argument, struct oct_error *err)
@@ -135,127 +105,40 @@ static enum oct_err begin(void *argument, struct oct_error *err)
     struct context *c = (struct context *)argument;
     if (c->is_put)
         return begin_put(c, err);
-    launch_places(c);
-    const enum oct_err e = download_maps(c, err);
-    return e ? e
-             : oct_cuda_stream_download(c->stream, c->h_places, c->f.place,
-                                        c->n * sizeof(*c->h_places), err);
+    oct_flow_queue_places(&c->group, c->n);
+    return download(c, err);
 }
 
 static void give(void *argument, void *to)
 {
     struct context *c = (struct context *)argument;
     struct oct_flow_engine *engine = ((struct task *)to)->engine;
-    const size_t room = c->n_batch * n_values(&c->f);
     if (c->is_put)
         return;
     engine->places = c->h_places;
-    engine->shown = c->h_shown;
-    engine->bytes = c->h_bytes;
-    if (c->f.is_kept)
-        for (unsigned i = 0; i < N_MAPS; i++)
-            engine->maps[i] = c->h_maps + i * room;
+    engine->shown = c->h_maps;
+    for (unsigned i = 0; i < N_MAPS && c->group.f.is_kept; i++)
+        engine->maps[i] = c->h_maps + i * c->group.n_batch * oct_flow_n_values(&c->group.f);
 }
 
 /* ---- the context ---- */
 
-static void fill_tables(struct oct_flow_cuda *f, const struct oct_flow_place_setup *s)
-{
-    struct oct_flow_window window;
-    oct_flow_window_init(&window, s->sigma_lines, s->sigma_depth);
-    f->radius_lines = (int)window.n_lines - 1;
-    f->radius_depth = (int)window.n_depth - 1;
-    for (int i = -f->radius_lines; i <= f->radius_lines; i++)
-        f->taps_lines[i + f->radius_lines + 7] = window.lines[abs(i)];
-    for (int i = -f->radius_depth; i <= f->radius_depth; i++) {
-        const int at = i + f->radius_depth;
-        f->taps_depth[at + 3] = window.depth[abs(i)];
-        f->below[at + 1] = f->below[at] + window.depth[abs(i)];
-    }
-    for (uint32_t lag = 0; lag < OCT_FLOW_RHO_LAGS; lag++) {
-        double rho2[OCT_FLOW_LAGS] = {0};
-        rho2[lag] = 1;
-        f->rho_weight[lag] = 1 / oct_flow_noise_samples(s->sigma_lines, s->sigma_depth, rho2);
-    }
-    if (s->optics->has_rho)
-        f->samples = oct_flow_noise_samples(s->sigma_lines, s->sigma_depth, s->optics->rho2);
-}
-
-static void fill_sizes(struct oct_flow_cuda *f, const struct oct_flow_engine_setup *setup)
-{
-    const struct oct_flow_place_setup *s = &setup->place;
-    f->n_lines = s->n_lines;
-    f->depth = s->depth;
-    f->n_repeats = s->n_repeats;
-    f->n_places = setup->n_places;
-    f->n_blocks = s->depth / OCT_FLOW_BLOCK;
-    f->look_step = oct_flow_look_step(s->n_lines, s->depth);
-    f->look_row = s->depth / f->look_step + 1;
-    f->reach = (uint32_t)s->projection_px + 1;
-    f->is_kept = !setup->shows;
-    f->projection = (float)s->projection;
-    f->noise = s->noise;
-}
-
-static enum oct_err alloc_maps(struct context *c, struct oct_error *err)
-{
-    struct oct_flow_cuda *f = &c->f;
-    const size_t n = c->n_batch * n_values(f), lines = (size_t)c->n_batch * f->n_lines;
-    float **maps[] = {&f->sums[0], &f->sums[1],   &f->sums[2],   &f->d,      &f->isnr,
-                      &f->z,       &f->projected, &f->intensity, &c->d_shown};
-    const unsigned n_maps = f->is_kept ? 8 : 5;
-    enum oct_err e = oct_stream_alloc(c->stream, &f->place, c->n_batch, err);
-    e = e ? e : oct_stream_alloc(c->stream, &f->line, lines, err);
-    e = e ? e : oct_stream_alloc(c->stream, &f->alike, lines * f->n_repeats, err);
-    e = e ? e : oct_stream_alloc(c->stream, &f->look, lines * f->look_row, err);
-    for (unsigned i = 0; i < n_maps && !e; i++)
-        e = oct_stream_alloc(c->stream, maps[i], n, err);
-    if (!e && !f->is_kept) {
-        e = oct_stream_alloc(c->stream, &c->d_shown, n, err);
-        c->d_bytes = (uint8_t *)c->d_shown; /* never both */
-        e = e ? e : oct_stream_pin(c->stream, &c->h_shown, n, err);
-        c->h_bytes = (uint8_t *)c->h_shown;
-    }
-    if (!e && f->is_kept)
-        e = oct_stream_pin(c->stream, &c->h_maps, N_MAPS * n, err);
-    return e ? e : oct_stream_pin(c->stream, &c->h_places, c->n_batch, err);
-}
-
-static enum oct_err alloc_bscans(struct context *c, struct oct_error *err)
-{
-    struct oct_flow_cuda *f = &c->f;
-    const size_t lines = (size_t)f->n_repeats * f->n_places * f->n_lines;
-    enum oct_err e = oct_stream_alloc(c->stream, &f->b, lines * f->depth, err);
-    e = e ? e : oct_stream_alloc(c->stream, &f->power, lines, err);
-    e = e ? e : oct_stream_alloc(c->stream, &f->blocks, lines * f->n_blocks, err);
-    e = e ? e : oct_stream_alloc(c->stream, &c->d_values, n_values(f), err);
-    return e ? e : oct_stream_pin(c->stream, &c->h_values, 2 * n_values(f), err);
-}
-
 /* Every kernel once: B-scans of zeros. */
 static enum oct_err rehearse(struct context *c, struct oct_error *err)
 {
+    struct oct_flow_cuda *f = &c->group.f;
     enum oct_err e = OCT_OK;
-    memset(c->h_values, 0, n_values(&c->f) * sizeof(float2));
+    memset(c->h_values, 0, oct_flow_n_values(f) * sizeof(float2));
     c->uploads = c->is_put = true;
-    c->from = c->d_values;
-    for (unsigned r = 0; r < c->f.n_repeats && !e; r++) {
-        c->i = r * c->f.n_places;
-        c->f.came[0] |= (uint64_t)1 << r;
+    for (unsigned r = 0; r < f->n_repeats && !e; r++) {
+        c->i = r * f->n_places;
+        f->came[0] |= (uint64_t)1 << r;
         e = begin(c, err);
     }
     c->is_put = false;
     c->n = 1;
-    c->f.shown = c->d_shown;
+    f->shown = c->group.d_shown;
     return e ? e : begin(c, err);
-}
-
-static unsigned batch_of(const struct oct_flow_engine_setup *setup)
-{
-    const size_t maps = (size_t)setup->place.n_lines * setup->place.depth * sizeof(float) * 8;
-    const size_t fits = BATCH_BYTES / maps + 1;
-    const size_t most = fits < OCT_FLOW_PLACES ? fits : OCT_FLOW_PLACES;
-    return setup->n_places < most ? setup->n_places : (unsigned)most;
 }
 
 static void unmake(void *argument)
@@ -271,12 +154,12 @@ static enum oct_err make(void **out, struct oct_cuda_stream *stream, const void 
     *out = NULL;
     if (!c)
         return oct_fail(err, OCT_E_NO_MEMORY, "flow: out of memory");
-    c->stream = stream;
-    c->n_batch = batch_of(setup);
-    fill_sizes(&c->f, setup);
-    fill_tables(&c->f, &setup->place);
-    enum oct_err e = alloc_bscans(c, err);
-    e = e ? e : alloc_maps(c, err);
+    enum oct_err e = oct_flow_group_make(&c->group, stream, setup, err);
+    const size_t n = oct_flow_n_values(&c->group.f), all = c->group.n_batch * n;
+    e = e ? e : oct_stream_alloc(stream, &c->d_values, n, err);
+    e = e ? e : oct_stream_pin(stream, &c->h_values, 2 * n, err);
+    e = e ? e : oct_stream_pin(stream, &c->h_maps, setup->shows ? all : N_MAPS * all, err);
+    e = e ? e : oct_stream_pin(stream, &c->h_places, c->group.n_batch, err);
     e = e ? e : rehearse(c, err);
     if (e)
         unmake(c);
@@ -310,7 +193,7 @@ static enum oct_err cuda_create(struct oct_flow_engine **out,
         return oct_fail(err, OCT_E_NO_MEMORY, "flow: out of memory");
     }
     engine->setup = *setup;
-    engine->n_batch = batch_of(setup);
+    engine->n_batch = oct_flow_batch_of(setup);
     const enum oct_err e = oct_cuda_tasks_create(&engine->tasks, &task_ops, setup->gpus,
                                                  setup->deadline_ms, setup, sizeof(*setup), err);
     if (e)
@@ -330,6 +213,8 @@ static enum oct_err cuda_put(struct oct_flow_engine *engine, unsigned i,
     task.device = bscan->complex_device;
     task.gpu = bscan->complex_gpu;
     task.host = task.device ? NULL : bscan->complex_values;
+    if (!task.device && !task.host)
+        return OCT_OK;
     engine->n_found = 0;
     const enum oct_err e = oct_cuda_tasks_do(engine->tasks, &task, err);
     if (!e)
@@ -347,15 +232,12 @@ static enum oct_err find_batch(struct oct_flow_engine *engine, unsigned k,
     if (k >= engine->first && k - engine->first < engine->n_found && is_same)
         return OCT_OK;
     const unsigned left = engine->setup.n_places - k;
-    struct task task = {false,
-                        k,
-                        NULL,
-                        NULL,
-                        0,
-                        engine->came + k,
-                        left < engine->n_batch ? left : engine->n_batch,
-                        wanted,
-                        engine};
+    struct task task = {};
+    task.i = k;
+    task.came = engine->came + k;
+    task.n = left < engine->n_batch ? left : engine->n_batch;
+    task.show = wanted;
+    task.engine = engine;
     engine->n_found = 0;
     const enum oct_err e = oct_cuda_tasks_do(engine->tasks, &task, err);
     if (e)
@@ -429,9 +311,9 @@ static enum oct_err cuda_find(struct oct_flow_engine *engine, unsigned k,
         found->intensity = engine->maps[MAP_INTENSITY] + at;
     }
     if (show && show->values)
-        memcpy(show->values, engine->shown + at, n * sizeof(float));
+        memcpy(show->values, (const float *)engine->shown + at, n * sizeof(float));
     else if (show && show->bytes)
-        memcpy(show->bytes, engine->bytes + at, n);
+        memcpy(show->bytes, (const uint8_t *)engine->shown + at, n);
     tell_numbers(engine, k, found);
     return OCT_OK;
 }

@@ -9,8 +9,8 @@
  *     bulk -> b and what it is of       a block a place
  *     score -> z, projected, shown      a block an A-line
  *
- * B of repeat r of place k of a group of K places is B-scan r K + k, [M][D], zeros in lines that did
- * not come. Turns of B (step 3) are never made: Re(B_r conj B_r-1) of turned ones is that of B as
+ * B of repeat r of place k of a group of K places is B-scan r K + k, [M][D], zeros in lines that
+ * did not come. Turns of B (step 3) are never made: Re(B_r conj B_r-1) of turned ones is that of B as
  * it came, turned by the pair's own phase. Sums are in another order than the CPU's. */
 #ifndef OCT_ANALYSIS_FLOW_CUDA_PLACE_CUH
 #define OCT_ANALYSIS_FLOW_CUDA_PLACE_CUH
@@ -125,14 +125,23 @@ static __device__ __forceinline__ float2 oct_flow_cross(float2 a, float2 b) /* a
 
 /* ---- what comes in ---- */
 
-/* B-scan i of the group; a block an A-line. */
-static __global__ void oct_flow_put_kernel(const struct oct_flow_cuda f, const float2 *from,
-                                           uint32_t i)
+/* B-scans that come in: where they lie, and which of the group they are. */
+#define OCT_FLOW_PUTS 32u
+struct oct_flow_cuda_puts {
+    const float2 *from[OCT_FLOW_PUTS];
+    uint32_t i[OCT_FLOW_PUTS];
+    uint32_t n_lines, depth, n_blocks;
+    float2 *b; /* as in struct oct_flow_cuda, and the next */
+    float *power, *blocks;
+};
+
+/* A block an A-line, and a B-scan. */
+static __global__ void oct_flow_put_kernel(const struct oct_flow_cuda_puts f)
 {
     __shared__ float part[OCT_FLOW_WARPS];
     const uint32_t j = blockIdx.x, t = threadIdx.x;
-    const size_t line = (size_t)i * f.n_lines + j;
-    const float2 *row = from + (size_t)j * f.depth;
+    const size_t line = (size_t)f.i[blockIdx.y] * f.n_lines + j;
+    const float2 *row = f.from[blockIdx.y] + (size_t)j * f.depth;
     float2 *to = f.b + line * f.depth;
     float *blocks = f.blocks + line * f.n_blocks;
     float sum = 0;

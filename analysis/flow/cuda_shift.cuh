@@ -22,7 +22,7 @@ struct oct_shift_search {
     double part[OCT_FLOW_WARPS][OCT_SHIFT_N_Z];
     int x, z; /* where it is largest */
     double mean;
-    bool differs, has_lines[2];
+    uint32_t counts[OCT_FLOW_WARPS];
 };
 
 /* |sum over d of a[d] conj b[d - z - i]|^2, i = 0 .. N - 1, by a warp. */
@@ -186,15 +186,14 @@ static __device__ bool oct_shift_is_same(const struct oct_flow_cuda &f, struct o
 {
     bool differs = false;
     for (uint32_t j = 0; j < f.n_lines && !differs; j++) {
+        uint32_t own = 0;
         for (uint32_t d = threadIdx.x; d < f.depth; d += OCT_FLOW_THREADS) {
             const float2 x = a[(size_t)j * f.depth + d], y = b[(size_t)j * f.depth + d];
             if (__float_as_int(x.x) != __float_as_int(y.x) ||
                 __float_as_int(x.y) != __float_as_int(y.y))
-                s->differs = true;
+                own = 1;
         }
-        __syncthreads();
-        differs = s->differs;
-        __syncthreads();
+        differs = oct_flow_block_sum(own, s->counts) > 0;
     }
     return !differs;
 }
@@ -216,21 +215,21 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
         p->step[r][0] = p->step[r][1] = 0;
         if (r == 1)
             p->pair[0] = 0;
-        s->differs = s->has_lines[0] = s->has_lines[1] = false;
     }
-    __syncthreads();
     if (!is_pair)
         return;
     const size_t of[2] = {oct_flow_bscan_of(f, before, k), oct_flow_bscan_of(f, r, k)};
     const float2 *a = f.b + of[0] * f.n_lines * f.depth, *b = f.b + of[1] * f.n_lines * f.depth;
-    for (uint32_t j = t; j < f.n_lines; j += OCT_FLOW_THREADS)
-        for (unsigned i = 0; i < 2; i++)
-            if (f.power[of[i] * f.n_lines + j] > 0)
-                s->has_lines[i] = true;
+    uint32_t has_lines[2] = {0, 0};
+    for (unsigned i = 0; i < 2; i++) {
+        for (uint32_t j = t; j < f.n_lines; j += OCT_FLOW_THREADS)
+            has_lines[i] += f.power[of[i] * f.n_lines + j] > 0;
+        has_lines[i] = oct_flow_block_sum(has_lines[i], s->counts);
+    }
     const bool is_same = oct_shift_is_same(f, s, a, b);
     if (t == 0)
-        p->pair[r] |= (is_same ? OCT_FLOW_IS_SAME : 0) | (s->has_lines[1] ? OCT_FLOW_IS_LIT : 0);
-    if (!s->has_lines[0] || !s->has_lines[1] || !oct_shift_look_first(f, s, a, b))
+        p->pair[r] |= (is_same ? OCT_FLOW_IS_SAME : 0) | (has_lines[1] ? OCT_FLOW_IS_LIT : 0);
+    if (!has_lines[0] || !has_lines[1] || !oct_shift_look_first(f, s, a, b))
         return;
     oct_shift_climb(f, s, a, b);
     if (t > 0)

@@ -27,8 +27,8 @@ static void show_line(void *context, uint32_t j, const float *d, const float *pr
     const struct oct_flow_show *show = &f->show;
     const size_t at = (size_t)j * f->setup.place.depth;
     oct_flow_kernels_best()->show(d, projected, show->min_z, f->setup.place.depth,
-                             show->values ? show->values + at : NULL,
-                             show->bytes ? show->bytes + at : NULL);
+                                  show->values ? show->values + at : NULL,
+                                  show->bytes ? show->bytes + at : NULL);
 }
 
 static void cpu_destroy(struct oct_flow_engine *f)

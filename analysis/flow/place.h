@@ -47,7 +47,7 @@
     0.05 /* a pair that is darker beside its noise says nothing of motion */
 #define OCT_FLOW_LOOKED_AT 32768u /* voxels at which b and the SNR are looked at, about */
 
-/* Depths from one of these to the next; line j begins at the one that makes j + depth a multiple. */
+/* Depths from one of these to the next. */
 static inline uint32_t oct_flow_look_step(uint32_t n_lines, uint32_t depth)
 {
     return (uint32_t)(((uint64_t)n_lines * depth + OCT_FLOW_LOOKED_AT - 1) / OCT_FLOW_LOOKED_AT);
