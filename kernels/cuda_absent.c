@@ -11,6 +11,8 @@
 #pragma weak oct_cuda_answers
 #pragma weak oct_cuda_pin
 #pragma weak oct_cuda_unpin
+#pragma weak oct_cuda_take_memory
+#pragma weak oct_cuda_free_memory
 #pragma weak oct_cuda_pin_through
 #pragma weak oct_cuda_time_copies
 #pragma weak oct_cuda_time_device_copy
@@ -65,6 +67,17 @@ void *oct_cuda_pin(size_t bytes)
 void oct_cuda_unpin(void *memory)
 {
     (void)memory;
+}
+
+void *oct_cuda_take_memory(size_t bytes, unsigned device)
+{
+    (void)bytes, (void)device;
+    return NULL;
+}
+
+void oct_cuda_free_memory(void *memory, unsigned device)
+{
+    (void)memory, (void)device;
 }
 
 void oct_cuda_pin_through(unsigned device)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct oct_flow_kernels *oct_flow_kernels(void)
+const struct oct_flow_kernels *oct_flow_kernels_best(void)
 {
     static const struct oct_flow_kernels *const sets[OCT_N_SIMD + 1] = {
         OCT_SIMD_ALL(oct_flow_kernels_table)};
@@ -71,7 +71,7 @@ static void put_lines(void *context, unsigned piece, unsigned worker)
 
 void oct_flow_bscan_put(struct oct_flow_bscan *b, const float *values, struct oct_workers *workers)
 {
-    struct put put = {b, values, oct_flow_kernels()};
+    struct put put = {b, values, oct_flow_kernels_best()};
     oct_workers_run(workers, oct_flow_pieces(b->n_lines), put_lines, &put);
     b->has_lines = false;
     for (uint32_t j = 0; j < b->n_lines; j++)

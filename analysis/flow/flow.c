@@ -6,6 +6,7 @@
 #include "pipeline/base/clock.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,11 +136,11 @@ struct volume {
 /* What there is while the analysis is not at rest; else all zero. */
 struct parts {
     struct oct_flow_group group;
-    struct oct_flow_place *place;
+    const struct oct_flow_engine_ops *ops;
+    struct oct_flow_engine *engine;
 
     /* Of flow. */
     void *shown; /* [K][M][D] as pictures are */
-    unsigned k;  /* the place that is being found */
     struct oct_bscan_info info;
     double numbers[OCT_FLOW_N_NUMBERS];
     bool is_due;
@@ -158,6 +159,9 @@ struct oct_analysis {
     struct oct_flow_settings settings;
     struct oct_flow_optics optics[2]; /* of a k map: by wavelengths that rise, and that fall */
     struct oct_workers *workers;
+    char *gpus;
+    unsigned deadline_ms;
+    _Atomic(const char *) running;
     uint32_t n_places, row_step, n_rows; /* P, and of the angiogram */
     bool is_live;
     struct parts parts;
@@ -190,7 +194,8 @@ static void empty_volume(const struct oct_analysis *a, struct parts *p)
 static void finish_parts(struct parts *p)
 {
     oct_flow_group_finish(&p->group);
-    oct_flow_place_destroy(p->place);
+    if (p->ops)
+        p->ops->destroy(p->engine);
     oct_flow_layers_destroy(p->layers);
     free(p->shown);
     free(p->growing.values);
@@ -218,32 +223,31 @@ static enum oct_err open_images(const struct oct_analysis *a, struct parts *p,
     return e;
 }
 
-/* Of the place k of its group that is being found. */
-static void show_line(void *context, uint32_t j, const float *d, const float *projected)
-{
-    struct oct_analysis *a = context;
-    const uint32_t depth = a->input.dims[1];
-    const size_t at = a->parts.k * n_values(a) + (size_t)j * depth;
-    const bool is_f32 = a->input.type == OCT_SAMPLE_F32;
-    oct_flow_kernels()->show(d, projected, (float)a->settings.min_z, depth,
-                             is_f32 ? (float *)a->parts.shown + at : NULL,
-                             is_f32 ? NULL : (uint8_t *)a->parts.shown + at);
-}
-
 static enum oct_err open_parts(struct oct_analysis *a, struct parts *p,
                                const struct oct_flow_settings *s, struct oct_error *err)
 {
     const uint32_t n_lines = a->input.dims[0], depth = a->input.dims[1];
-    struct oct_flow_place_setup setup =
-        oct_flow_place_setup_of(s, n_lines, depth, a->scan.repeats, &a->spacing,
-                                &a->optics[s->wavelengths == OCT_FLOW_FALLING], a->workers);
-    setup.show = a->is_angiogram ? NULL : show_line;
-    setup.context = a;
+    const struct oct_flow_engine_setup setup = {
+        .place =
+            oct_flow_place_setup_of(s, n_lines, depth, a->scan.repeats, &a->spacing,
+                                    &a->optics[s->wavelengths == OCT_FLOW_FALLING], a->workers),
+        .n_places = a->scan.interleave,
+        .shows = !a->is_angiogram,
+        .gpus = a->gpus,
+        .deadline_ms = a->deadline_ms,
+    };
     enum oct_err e =
         oct_flow_check(a->is_angiogram ? "angiogram" : "flow", n_lines, depth, &a->scan, err);
-    e = e ? e : oct_flow_group_init(&p->group, n_lines, depth, &a->scan, err);
-    e = e ? e : oct_flow_place_create(&p->place, &setup, err);
+    e = e ? e : oct_flow_group_init(&p->group, 0, 0, &a->scan, err);
+    e = e ? e : oct_flow_engine_select(&p->ops, &p->engine, s->cpu ? "cpu" : "auto", &setup, err);
     return e ? e : open_images(a, p, s, err);
+}
+
+static void note_running(struct oct_analysis *a)
+{
+    const struct parts *p = &a->parts;
+    const bool says = p->engine && p->ops->running;
+    atomic_store(&a->running, says ? p->ops->running(p->engine) : "cpu");
 }
 
 static enum oct_err make_parts(struct oct_analysis *a, const struct oct_flow_settings *s,
@@ -257,10 +261,17 @@ static enum oct_err make_parts(struct oct_analysis *a, const struct oct_flow_set
     }
     finish_parts(&a->parts);
     a->parts = parts;
+    note_running(a);
     return OCT_OK;
 }
 
 /* ---- a group becomes images ---- */
+
+static void clear_group(struct parts *p)
+{
+    oct_flow_group_clear(&p->group);
+    p->ops->clear(p->engine);
+}
 
 static void note_place(struct oct_analysis *a, const struct oct_flow_found *found)
 {
@@ -303,6 +314,20 @@ static void add_row(struct oct_analysis *a, const struct oct_flow_found *found, 
     p->is_whole = place + 1 == a->n_places;
 }
 
+static enum oct_err find_place(struct oct_analysis *a, unsigned k, struct oct_flow_found *found,
+                               struct oct_error *err)
+{
+    struct parts *p = &a->parts;
+    const bool is_f32 = a->input.type == OCT_SAMPLE_F32;
+    const size_t at = k * n_values(a);
+    const struct oct_flow_show show = {
+        .min_z = (float)a->settings.min_z,
+        .values = is_f32 ? (float *)p->shown + at : NULL,
+        .bytes = is_f32 ? NULL : (uint8_t *)p->shown + at,
+    };
+    return p->ops->find(p->engine, k, a->is_angiogram ? NULL : &show, found, err);
+}
+
 static enum oct_err find_places(struct oct_analysis *a, struct oct_error *err)
 {
     struct parts *p = &a->parts;
@@ -311,19 +336,17 @@ static enum oct_err find_places(struct oct_analysis *a, struct oct_error *err)
     p->numbers[OCT_FLOW_SNR_DB] = p->numbers[OCT_FLOW_PAIRS] = NAN; /* fmin leaves NaN */
     p->numbers[OCT_FLOW_TAU_US] = 1e6 * oct_flow_group_tau_s(&p->group);
     for (unsigned k = 0; k < p->group.n_places && !e; k++) {
-        const struct oct_flow_bscan *repeats[OCT_FLOW_MOST_REPEATS];
         struct oct_flow_found found;
-        oct_flow_group_repeats(&p->group, k, repeats);
-        p->k = k;
-        e = oct_flow_place_find(p->place, repeats, &found, err);
+        e = find_place(a, k, &found, err);
         if (!e && a->is_angiogram)
             add_row(a, &found, k);
         else if (!e)
             note_place(a, &found);
     }
+    note_running(a);
     p->info = p->group.newest;
     p->is_due = !e && !a->is_angiogram;
-    oct_flow_group_clear(&p->group);
+    clear_group(p);
     return e;
 }
 
@@ -345,13 +368,16 @@ static enum oct_err flow_push(struct oct_analysis *a, const struct oct_image_fra
 {
     struct parts *p = &a->parts;
     enum oct_err e = OCT_OK;
-    if (!p->place)
+    if (!p->engine)
         return OCT_OK;
     if (oct_flow_group_is_other(&p->group, &bscan->info))
         e = find_places(a, err); /* its last B-scans were lost */
     if (a->is_angiogram && p->any && bscan->info.volume != p->growing.newest.volume)
         leave_volume(a);
-    oct_flow_group_put(&p->group, bscan, a->workers);
+    const unsigned i = oct_flow_group_put(&p->group, bscan, a->workers);
+    const enum oct_err put = p->ops->put(p->engine, i, bscan, e ? NULL : err);
+    e = e ? e : put;
+    note_running(a);
     /* One image a push: a group that begins with its last B-scan waits for the next. */
     if (!e && !p->is_due && oct_flow_group_is_whole(&p->group))
         e = find_places(a, err);
@@ -361,7 +387,7 @@ static enum oct_err flow_push(struct oct_analysis *a, const struct oct_image_fra
 static void flow_end(struct oct_analysis *a)
 {
     struct parts *p = &a->parts;
-    if (p->place && p->group.n > 0 && !p->is_due)
+    if (p->engine && p->group.n > 0 && !p->is_due)
         find_places(a, NULL);
     p->changed = p->changed || (p->any && !p->is_whole);
     p->is_whole = p->any;
@@ -409,9 +435,9 @@ static enum oct_err angiogram_take(struct oct_analysis *a, struct oct_image_fram
 static void flow_reset(struct oct_analysis *a)
 {
     struct parts *p = &a->parts;
-    if (!p->place)
+    if (!p->engine)
         return;
-    oct_flow_group_clear(&p->group);
+    clear_group(p);
     p->is_due = p->has_left = false;
     if (a->is_angiogram)
         empty_volume(a, p);
@@ -426,7 +452,7 @@ static bool needs_parts_anew(const struct oct_analysis *a, const struct oct_flow
     return wanted->enabled != s->enabled || wanted->method != s->method ||
            wanted->window_um != s->window_um || wanted->projection != s->projection ||
            wanted->max_bulk != s->max_bulk || wanted->wavelengths != s->wavelengths ||
-           wanted->refractive_index != s->refractive_index ||
+           wanted->refractive_index != s->refractive_index || wanted->cpu != s->cpu ||
            (a->is_angiogram && strcmp(wanted->slab.name, s->slab.name) != 0);
 }
 
@@ -445,11 +471,17 @@ static bool flow_is_at_rest(const struct oct_analysis *a)
     return !a->settings.enabled;
 }
 
+static const char *flow_running(const struct oct_analysis *a)
+{
+    return atomic_load(&((struct oct_analysis *)a)->running);
+}
+
 static void flow_destroy(struct oct_analysis *a)
 {
     if (!a)
         return;
     finish_parts(&a->parts);
+    free(a->gpus);
     free(a);
 }
 
@@ -459,13 +491,17 @@ static enum oct_err create(struct oct_analysis **out, bool is_angiogram,
     struct oct_analysis *a = calloc(1, sizeof(*a));
     enum oct_err e = OCT_OK;
     *out = NULL;
-    if (!a)
+    if (!a || (setup->gpus && !(a->gpus = strdup(setup->gpus)))) {
+        free(a);
         return oct_fail(err, OCT_E_NO_MEMORY, "flow: out of memory");
+    }
     a->is_angiogram = is_angiogram;
     a->input = *setup->input;
     a->scan = oct_flow_scan(&setup->scan);
     a->spacing = setup->spacing;
     a->workers = setup->workers;
+    a->deadline_ms = setup->deadline_ms;
+    atomic_init(&a->running, "cpu");
     a->is_live = setup->live;
     a->n_places = (setup->n_bscans + a->scan.repeats - 1) / a->scan.repeats;
     a->row_step = oct_enface_row_step(a->n_places, a->input.dims[0]);
@@ -551,7 +587,9 @@ static enum oct_err flow_settings_check(const void *settings,
 
 static void flow_join(void *settings, const struct oct_analysis_session *session)
 {
-    ((struct oct_flow_settings *)settings)->refractive_index = session->refractive_index;
+    struct oct_flow_settings *s = settings;
+    s->refractive_index = session->refractive_index;
+    s->cpu = session->cpu;
 }
 
 static bool angiogram_is_asked(const void *settings)
@@ -578,6 +616,7 @@ const struct oct_analysis_ops oct_flow_cpu = {
             .reset = flow_reset,
             .configure = flow_configure,
             .is_at_rest = flow_is_at_rest,
+            .running = flow_running,
             .destroy = flow_destroy,
         },
 };
@@ -601,6 +640,7 @@ const struct oct_analysis_ops oct_angiogram_cpu = {
             .reset = flow_reset,
             .configure = flow_configure,
             .is_at_rest = flow_is_at_rest,
+            .running = flow_running,
             .destroy = flow_destroy,
         },
 };

@@ -22,7 +22,7 @@
 #define OCT_ANALYSIS_FLOW_FLOW_H
 
 #include "analysis/analysis.h"
-#include "analysis/flow/place.h"
+#include "analysis/flow/engine.h"
 #include "analysis/flow/slab.h"
 #include "analysis/flow/trace.h"
 
@@ -47,7 +47,8 @@ struct oct_flow_settings {
     double min_z, projection, max_bulk;
     struct oct_flow_slab slab;
     enum oct_flow_wavelengths wavelengths; /* where a k map does not tell */
-    double refractive_index;               /* of the session */
+    double refractive_index;               /* of the session, as the next */
+    bool cpu;                              /* no GPU is wanted */
 };
 extern const struct oct_params oct_flow_params;
 

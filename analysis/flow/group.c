@@ -16,13 +16,13 @@ enum oct_err oct_flow_group_init(struct oct_flow_group *g, uint32_t n_lines, uin
     *g = (struct oct_flow_group){.n_repeats = scan->repeats > 1 ? scan->repeats : 1,
                                  .n_places = scan->interleave > 1 ? scan->interleave : 1};
     const unsigned n = n_of_group(g);
-    g->bscans = calloc(n, sizeof(*g->bscans));
+    g->bscans = n_lines > 0 ? calloc(n, sizeof(*g->bscans)) : NULL;
     g->infos = calloc(n, sizeof(*g->infos));
     g->came = calloc(n, sizeof(*g->came));
-    if (!g->bscans || !g->infos || !g->came)
+    if ((n_lines > 0 && !g->bscans) || !g->infos || !g->came)
         return oct_fail(err, OCT_E_NO_MEMORY, "flow: out of memory");
     enum oct_err e = OCT_OK;
-    for (unsigned i = 0; i < n && !e; i++)
+    for (unsigned i = 0; g->bscans && i < n && !e; i++)
         e = oct_flow_bscan_init(&g->bscans[i], n_lines, depth, err);
     return e;
 }
@@ -44,14 +44,16 @@ bool oct_flow_group_is_other(const struct oct_flow_group *g, const struct oct_bs
                         info->volume != g->newest.volume || info->bscan / n != g->newest.bscan / n);
 }
 
-void oct_flow_group_put(struct oct_flow_group *g, const struct oct_image_frame *bscan,
-                        struct oct_workers *workers)
+unsigned oct_flow_group_put(struct oct_flow_group *g, const struct oct_image_frame *bscan,
+                            struct oct_workers *workers)
 {
     const unsigned i = bscan->info.bscan % n_of_group(g);
-    oct_flow_bscan_put(&g->bscans[i], bscan->complex_values, workers);
+    if (g->bscans)
+        oct_flow_bscan_put(&g->bscans[i], bscan->complex_values, workers);
     g->infos[i] = g->newest = bscan->info;
     g->n += !g->came[i];
     g->came[i] = true;
+    return i;
 }
 
 bool oct_flow_group_is_whole(const struct oct_flow_group *g)

@@ -13,14 +13,15 @@
 
 struct oct_flow_group {
     unsigned n_repeats, n_places;  /* R, K */
-    struct oct_flow_bscan *bscans; /* [R * K] */
+    struct oct_flow_bscan *bscans; /* [R * K]; NULL: another keeps them */
     struct oct_bscan_info *infos;  /* [R * K] */
     bool *came;                    /* [R * K] */
     unsigned n;                    /* that came */
     struct oct_bscan_info newest;
 };
 
-/* OCT_E_NO_MEMORY. finish is right after a failure too, and on zeroed memory. */
+/* n_lines 0: B-scans themselves are not kept, only what came. OCT_E_NO_MEMORY. finish is right
+ * after a failure too, and on zeroed memory. */
 enum oct_err oct_flow_group_init(struct oct_flow_group *group, uint32_t n_lines, uint32_t depth,
                                  const struct oct_scan_protocol *scan, struct oct_error *err);
 void oct_flow_group_finish(struct oct_flow_group *group);
@@ -28,8 +29,9 @@ void oct_flow_group_finish(struct oct_flow_group *group);
 /* Whether the B-scan is of another group than those that are there. */
 bool oct_flow_group_is_other(const struct oct_flow_group *group, const struct oct_bscan_info *info);
 
-void oct_flow_group_put(struct oct_flow_group *group, const struct oct_image_frame *bscan,
-                        struct oct_workers *workers);
+/* Returns which of the group it is. */
+unsigned oct_flow_group_put(struct oct_flow_group *group, const struct oct_image_frame *bscan,
+                            struct oct_workers *workers);
 
 /* Whether its last B-scan is there: nothing more comes. */
 bool oct_flow_group_is_whole(const struct oct_flow_group *group);

@@ -9,8 +9,11 @@
 
 #include <stdint.h>
 
-#define OCT_FLOW_SHIFTS 4u /* of one call of cross_shifts */
-#define OCT_FLOW_BLOCK 16u /* depths of a block of which the power is summed */
+#define OCT_FLOW_SHIFTS 4u          /* of one call of cross_shifts */
+#define OCT_FLOW_BLOCK 16u          /* depths of a block of which the power is summed */
+#define OCT_FLOW_LEAST_SHARE 0.05f  /* of the intensity, that is left when the noise is taken off */
+#define OCT_FLOW_LEAST_SIGNAL 0.05f /* over the noise */
+#define OCT_FLOW_LEAST_Z 3.0f       /* of flow that is projected onto what lies below */
 
 /* A complex line, or a part of one. */
 struct oct_flow_line {
@@ -111,6 +114,6 @@ struct oct_flow_kernels {
 OCT_SIMD_TABLES(struct oct_flow_kernels, oct_flow_kernels_table);
 
 /* Of the best instruction set that this machine has. */
-const struct oct_flow_kernels *oct_flow_kernels(void);
+const struct oct_flow_kernels *oct_flow_kernels_best(void);
 
 #endif

@@ -6,10 +6,7 @@
 #include <stdbool.h>
 
 #define UNROLL _Pragma("GCC unroll 16")
-#define LEAST_SHARE 0.05f  /* of the intensity, that is left when the noise is taken off */
-#define LEAST_SIGNAL 0.05f /* over the noise */
-#define NEAR 0.20271003f   /* tan 0.2 */
-#define LEAST_Z 3.0f       /* of flow that is projected onto what lies below */
+#define NEAR 0.20271003f /* tan 0.2 */
 
 INLINE float sum_of(vec v)
 {
@@ -247,9 +244,10 @@ static void judge(const float *restrict same, const float *restrict both,
                   float *restrict d, float *restrict isnr)
 {
     for (uint32_t i = 0; i < n; i++) {
-        const float least = LEAST_SHARE * both[i], left = both[i] - noise_pairs * weight[i];
+        const float least = OCT_FLOW_LEAST_SHARE * both[i],
+                    left = both[i] - noise_pairs * weight[i];
         const float mean = intensity[i] / count[i], signal = mean - noise;
-        const float low = LEAST_SIGNAL * noise;
+        const float low = OCT_FLOW_LEAST_SIGNAL * noise;
         d[i] = 1 - same[i] / (left > least ? left : least);
         isnr[i] = noise / (signal > low ? signal : low);
     }
@@ -269,12 +267,13 @@ static void project(const float *d, float *z, const float *isnr, uint32_t n, uin
     float most = 0;
     for (uint32_t at = 0; at + reach < n; at += WIDTH) {
         const vec top = all(most), here = load(d + at);
-        const lanes flows = below(all(LEAST_Z), load(z + at)), lit = below(load(isnr + at), all(1));
+        const lanes flows = below(all(OCT_FLOW_LEAST_Z), load(z + at)),
+                    lit = below(load(isnr + at), all(1));
         store(strongest + at, top);
         if (!bits_of(below(top, choose(flows, choose(lit, here, top), top))))
             continue;
         for (uint32_t i = at; i < at + WIDTH && i < n; i++) {
-            most = z[i] > LEAST_Z && isnr[i] < 1 && d[i] > most ? d[i] : most;
+            most = z[i] > OCT_FLOW_LEAST_Z && isnr[i] < 1 && d[i] > most ? d[i] : most;
             strongest[i] = most;
         }
     }

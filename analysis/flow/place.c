@@ -9,12 +9,6 @@
 #include <string.h>
 
 #define PI 3.14159265358979323846
-#define BRIGHT 0.1f       /* isnr where bulk motion is looked at */
-#define TISSUE 1.0f       /* isnr of tissue */
-#define LEAST_BRIGHT 100u /* voxels */
-#define LEAST_SD 0.02     /* of d in still tissue */
-#define LOOKED_AT 32768u  /* voxels of a place at which b and the SNR are looked at, about */
-#define LEAST_LIGHT 0.05  /* a pair that is darker beside its noise says nothing of motion */
 #define MOST_BANDS 4u
 #define BANDS_OF(method) ((method) == OCT_FLOW_SSADA ? MOST_BANDS : 1u)
 #define ROW_MARGIN OCT_FLOW_MARGIN
@@ -179,12 +173,11 @@ enum oct_err oct_flow_place_create(struct oct_flow_place **place,
     struct oct_flow_place *p = calloc(1, sizeof(*p));
     *place = NULL;
     if (p) {
-        const uint64_t n = (uint64_t)setup->n_lines * setup->depth;
         p->setup = *setup;
         p->optics = *setup->optics;
-        p->k = oct_flow_kernels();
+        p->k = oct_flow_kernels_best();
         p->stride = oct_flow_stride(setup->depth);
-        p->look_step = (uint32_t)((n + LOOKED_AT - 1) / LOOKED_AT);
+        p->look_step = oct_flow_look_step(setup->n_lines, setup->depth);
         p->n_scratches = setup->workers ? oct_workers_n_threads(setup->workers) + 1 : 1;
         oct_flow_window_init(&p->window, setup->sigma_lines, setup->sigma_depth);
         p->n_ring = 2 * p->window.n_lines - 1;
@@ -483,11 +476,11 @@ static void look_at_line(struct oct_flow_place *p, uint32_t j, const float *d, c
         if (at < line->sums.first)
             continue;
         line->n_looked++;
-        if (isnr[at] < TISSUE) {
+        if (isnr[at] < OCT_FLOW_TISSUE) {
             line->snr += (double)(1 / isnr[at]);
             line->n_tissue++;
         }
-        if (isnr[at] < BRIGHT)
+        if (isnr[at] < OCT_FLOW_BRIGHT)
             bright[line->n_bright++] = d[at];
     }
 }
@@ -540,7 +533,7 @@ static void score_line(const struct oct_flow_place *p, struct scratch *s, uint32
                        float *projected)
 {
     const uint32_t depth = p->setup.depth;
-    const double bulk = p->found.bulk, least = bulk > LEAST_SD ? bulk : LEAST_SD;
+    const double bulk = p->found.bulk, least = bulk > OCT_FLOW_LEAST_SD ? bulk : OCT_FLOW_LEAST_SD;
     const uint64_t pairs = p->line[j].sums.pairs;
     const double n = __builtin_popcountll(pairs), m = __builtin_popcountll(pairs & pairs >> 1);
     const double share = n > 0 ? (n + m / 2) / (n * n) / p->samples : 1;
@@ -590,7 +583,7 @@ static void look_at_place(struct oct_flow_place *p)
     }
     p->found.tissue = n_looked ? (double)n_tissue / (double)n_looked : 0;
     p->found.snr_db = n_tissue ? 10 * log10(snr / (double)n_tissue) : NAN;
-    if (n_bright * p->look_step < LEAST_BRIGHT)
+    if (n_bright * p->look_step < OCT_FLOW_LEAST_BRIGHT)
         return;
     const float low = oct_floats_select(p->bright, n_bright, (n_bright - 1) / 2);
     const float high = oct_floats_select(p->bright, n_bright, n_bright / 2);
@@ -609,7 +602,7 @@ static double worst_pair(const struct oct_flow_place *p)
             both += alike[1];
             noise += alike[1] > 0 ? p->found.noise * p->setup.depth : 0;
         }
-        if (both - noise > LEAST_LIGHT * both)
+        if (both - noise > OCT_FLOW_LEAST_LIGHT * both)
             worst = fmax(worst, 1 - same / (both - noise));
     }
     return worst;

@@ -38,6 +38,21 @@
 #define OCT_FLOW_MOST_REPEATS 64u
 #define OCT_FLOW_LEAST_SIZE 16u /* A-lines and depths */
 
+/* Of steps 7 and 8, and of whether a place has moved. */
+#define OCT_FLOW_BRIGHT 0.1f       /* isnr where bulk motion is looked at */
+#define OCT_FLOW_TISSUE 1.0f       /* isnr of tissue */
+#define OCT_FLOW_LEAST_BRIGHT 100u /* voxels */
+#define OCT_FLOW_LEAST_SD 0.02     /* of d in still tissue */
+#define OCT_FLOW_LEAST_LIGHT                                                                       \
+    0.05 /* a pair that is darker beside its noise says nothing of motion */
+#define OCT_FLOW_LOOKED_AT 32768u /* voxels at which b and the SNR are looked at, about */
+
+/* Depths from one of these to the next. */
+static inline uint32_t oct_flow_look_step(uint32_t n_lines, uint32_t depth)
+{
+    return (uint32_t)(((uint64_t)n_lines * depth + OCT_FLOW_LOOKED_AT - 1) / OCT_FLOW_LOOKED_AT);
+}
+
 enum oct_flow_method { OCT_FLOW_COMPLEX, OCT_FLOW_CDV, OCT_FLOW_SSADA, OCT_FLOW_AMPLITUDE };
 
 struct oct_flow_place_setup {

@@ -195,7 +195,8 @@ enum oct_err oct_flow_shift_find(const struct oct_flow_bscan *a, const struct oc
         free(line);
         return oct_fail(err, OCT_E_NO_MEMORY, "flow: out of memory");
     }
-    *s = (struct search){.a = a, .b = b, .k = oct_flow_kernels(), .workers = workers, .line = line};
+    *s = (struct search){
+        .a = a, .b = b, .k = oct_flow_kernels_best(), .workers = workers, .line = line};
     struct place best;
     if (a->has_lines && b->has_lines && look_first(s, &best)) {
         best = climb(s, best);

@@ -107,7 +107,7 @@ enum oct_err oct_flow_trace_create(struct oct_flow_trace **trace,
     *trace = NULL;
     if (t) {
         t->setup = *setup;
-        t->k = oct_flow_kernels();
+        t->k = oct_flow_kernels_best();
     }
     if (!t || !alloc_trace(t, err)) {
         oct_flow_trace_destroy(t);

@@ -64,7 +64,7 @@ enum oct_err oct_flow_velocity_create(struct oct_flow_velocity **velocity,
     *velocity = NULL;
     if (v) {
         v->setup = *setup;
-        v->k = oct_flow_kernels();
+        v->k = oct_flow_kernels_best();
         v->stride = oct_flow_stride(setup->depth);
         v->n_rows = setup->n_lines;
         v->n_scratches = setup->workers ? oct_workers_n_threads(setup->workers) + 1 : 1;

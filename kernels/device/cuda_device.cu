@@ -90,6 +90,21 @@ extern "C" void oct_cuda_unpin(void *memory)
     cudaFreeHost(memory);
 }
 
+extern "C" void *oct_cuda_take_memory(size_t bytes, unsigned device)
+{
+    void *memory = NULL;
+    if (cudaSetDevice((int)device) == cudaSuccess && cudaMalloc(&memory, bytes) == cudaSuccess)
+        return memory;
+    cudaGetLastError();
+    return NULL;
+}
+
+extern "C" void oct_cuda_free_memory(void *memory, unsigned device)
+{
+    cudaSetDevice((int)device);
+    cudaFree(memory);
+}
+
 /* ---- for the benchmark ---- */
 
 static double seconds_now(void)

@@ -66,6 +66,10 @@ void *oct_cuda_pin(size_t bytes);
  * flight. */
 void oct_cuda_unpin(void *memory);
 
+/* The same on the device. */
+void *oct_cuda_take_memory(size_t bytes, unsigned device);
+void oct_cuda_free_memory(void *memory, unsigned device);
+
 /* Makes later calls of oct_cuda_pin go through the device that computes: the context of another
  * device takes memory there, and that device may not work at all. */
 void oct_cuda_pin_through(unsigned device);

@@ -17,6 +17,7 @@ struct block {
     void *memory;
     size_t bytes;
     bool pinned;
+    int gpu; /* on which it lies; -1: the host's */
     struct block *next;
 };
 
@@ -53,7 +54,7 @@ bool oct_cuda_memory_is_held(void)
 /* A device that refuses to pin (or has failed meanwhile) still copies from plain memory. */
 static bool fill_block(struct block *block, size_t bytes)
 {
-    *block = (struct block){.memory = oct_cuda_pin(bytes), .bytes = bytes};
+    *block = (struct block){.memory = oct_cuda_pin(bytes), .bytes = bytes, .gpu = -1};
     if (block->memory) {
         block->pinned = true;
         memset(block->memory, 0, bytes);
@@ -62,6 +63,14 @@ static bool fill_block(struct block *block, size_t bytes)
     block->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     return block->memory != MAP_FAILED;
+}
+
+static void put_in(struct block *block)
+{
+    pthread_mutex_lock(&all.lock);
+    block->next = all.blocks;
+    all.blocks = block;
+    pthread_mutex_unlock(&all.lock);
 }
 
 static void *alloc(size_t bytes, bool *pinned)
@@ -73,13 +82,23 @@ static void *alloc(size_t bytes, bool *pinned)
         free(block);
         return NULL;
     }
-    pthread_mutex_lock(&all.lock);
-    block->next = all.blocks;
-    all.blocks = block;
-    pthread_mutex_unlock(&all.lock);
+    put_in(block);
     if (pinned)
         *pinned = block->pinned;
     return block->memory;
+}
+
+static void *device_alloc(size_t bytes, unsigned gpu)
+{
+    struct block *block = malloc(sizeof(*block));
+    void *memory = block ? oct_cuda_take_memory(bytes, gpu) : NULL;
+    if (!memory) {
+        free(block);
+        return NULL;
+    }
+    *block = (struct block){.memory = memory, .bytes = bytes, .gpu = (int)gpu};
+    put_in(block);
+    return memory;
 }
 
 static struct block *take_out(const void *memory)
@@ -97,7 +116,9 @@ static struct block *take_out(const void *memory)
 
 static void free_block(struct block *block)
 {
-    if (block->pinned)
+    if (block->gpu >= 0)
+        oct_cuda_free_memory(block->memory, (unsigned)block->gpu);
+    else if (block->pinned)
         oct_cuda_unpin(block->memory);
     else
         munmap(block->memory, block->bytes);
@@ -123,7 +144,7 @@ static void release(void *memory, size_t bytes)
     (void)bytes;
     if (!block)
         return;
-    if (!block->pinned && !held) {
+    if (!block->pinned && block->gpu < 0 && !held) {
         free_block(block);
         return;
     }
@@ -135,4 +156,5 @@ static void release(void *memory, size_t bytes)
         pthread_detach(thread);
 }
 
-const struct oct_memory_ops oct_cuda_memory = {.alloc = alloc, .release = release};
+const struct oct_memory_ops oct_cuda_memory = {
+    .alloc = alloc, .release = release, .device_alloc = device_alloc};

@@ -1,5 +1,6 @@
-/* Host memory that is lent to GPUs: pinned where the driver pins it, plain pages where it refuses,
- * and kept for as long as a device that hangs may still write there. Any thread. */
+/* Memory that is lent to GPUs: the host's, pinned where the driver pins it, plain pages where it
+ * refuses, or a GPU's own, and kept for as long as a device that hangs may still write there. Any
+ * thread. */
 #ifndef OCT_KERNELS_DEVICE_CUDA_MEMORY_H
 #define OCT_KERNELS_DEVICE_CUDA_MEMORY_H
 

@@ -200,7 +200,7 @@ oct_fused_store_complex(const struct oct_cuda_tables &t, const struct oct_cuda_j
     for (int r = 0; r < KEEP; r++) {
         const unsigned at = first + r * APART;
         if (at < t.depth)
-            oct_store_complex(t, line * t.depth + at, t.crop_first + at, came, v[r]);
+            oct_store_complex(t, job, line * t.depth + at, t.crop_first + at, came, v[r]);
     }
 }
 

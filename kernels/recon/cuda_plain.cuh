@@ -107,7 +107,7 @@ static __global__ void oct_plain_store_kernel(struct oct_cuda_tables t, struct o
     float2 z = b[(size_t)blockIdx.y * t.n_fft + t.crop_first + d];
     float gain = t.gain ? t.gain[t.crop_first + d] : 1.0f;
     if (job.flags & OCT_JOB_COMPLEX)
-        oct_store_complex(t, row * t.depth + d, t.crop_first + d, came, z);
+        oct_store_complex(t, job, row * t.depth + d, t.crop_first + d, came, z);
     oct_store(t, job, row * t.depth + d,
               came ? oct_intensity(z, gain, job.flags) : oct_darkness(job.flags));
 }

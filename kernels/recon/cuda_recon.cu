@@ -172,17 +172,21 @@ static float pixel_scale(double lo, double hi)
     return hi > lo ? (float)(255 / (hi - lo)) : 0;
 }
 
-static struct oct_cuda_job describe_job(const struct oct_cuda_recon *recon,
+static struct oct_cuda_job describe_job(const struct oct_cuda_recon *recon, unsigned k,
                                         const struct oct_engine_job *from)
 {
+    const struct oct_image_frame *out = from->out;
+    const size_t before = (size_t)k * recon->t.n_lines * recon->t.depth;
     const struct oct_display *display = &from->display;
     struct oct_cuda_job job = {};
     for (uint32_t j = 0; j < recon->t.n_lines; j++)
         job.n_valid += from->in->line_valid[j] != 0;
     job.flags |= display->log ? OCT_JOB_LOG : 0;
     job.flags |= job.n_valid < recon->t.n_lines ? OCT_JOB_MISSING : 0;
-    job.flags |= from->out->values && !recon->is_f32 ? OCT_JOB_VALUES : 0;
-    job.flags |= from->out->complex_values && recon->has_complex ? OCT_JOB_COMPLEX : 0;
+    job.flags |= out->values && !recon->is_f32 ? OCT_JOB_VALUES : 0;
+    if ((out->complex_values || out->complex_device) && recon->has_complex)
+        job.flags |= OCT_JOB_COMPLEX;
+    job.complex = out->complex_device ? (float2 *)out->complex_device - before : recon->t.complex;
     if (display->range == OCT_RANGE_AUTO) {
         job.flags |= OCT_JOB_AUTO;
     } else if (display->range == OCT_RANGE_PERCENTILE) {
@@ -262,11 +266,11 @@ static enum oct_err download(struct oct_cuda_recon *recon, struct oct_error *err
                                        pixels * sizeof(float), cudaMemcpyDeviceToHost,
                                        recon->stream));
     for (unsigned k = 0; k < recon->batch.n; k++)
-        if (recon->batch.job[k].flags & OCT_JOB_COMPLEX)
-            TRY_STREAM(recon, "download of complex values",
-                       cudaMemcpyAsync(recon->h_complex[k], recon->t.complex + k * pixels,
-                                       pixels * sizeof(float2), cudaMemcpyDeviceToHost,
-                                       recon->stream));
+        if ((recon->batch.job[k].flags & OCT_JOB_COMPLEX) && recon->h_complex[k])
+            TRY_STREAM(
+                recon, "download of complex values",
+                cudaMemcpyAsync(recon->h_complex[k], recon->batch.job[k].complex + k * pixels,
+                                pixels * sizeof(float2), cudaMemcpyDeviceToHost, recon->stream));
     return OCT_OK;
 }
 
@@ -390,7 +394,7 @@ extern "C" void oct_cuda_recon_take(struct oct_cuda_recon *recon, const struct o
     const size_t lines = recon->t.n_lines;
     recon->batch.n = n;
     for (unsigned k = 0; k < n; k++) {
-        recon->batch.job[k] = describe_job(recon, &jobs[k]);
+        recon->batch.job[k] = describe_job(recon, k, &jobs[k]);
         recon->display[k] = jobs[k].display;
         recon->h_spectra[k] = (uintptr_t)jobs[k].in->spectra;
         recon->h_pixels[k] = (uintptr_t)jobs[k].out->pixels;

@@ -30,7 +30,7 @@ struct oct_cuda_recon : oct_cuda_stream {
     struct oct_display display[OCT_CUDA_MAX_BATCH];
     uintptr_t h_spectra[OCT_CUDA_MAX_BATCH], h_pixels[OCT_CUDA_MAX_BATCH];
     float *h_values[OCT_CUDA_MAX_BATCH];  /* of jobs with OCT_JOB_VALUES */
-    float *h_complex[OCT_CUDA_MAX_BATCH]; /* of jobs with OCT_JOB_COMPLEX */
+    float *h_complex[OCT_CUDA_MAX_BATCH]; /* of jobs with OCT_JOB_COMPLEX; NULL: it stays there */
     uint8_t *h_valid;                     /* [max_batch][M]; of jobs with missing lines */
     float2 *h_dc;                         /* [max_batch][N] dc=running: the jobs' lines */
 };

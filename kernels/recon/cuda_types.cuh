@@ -21,9 +21,11 @@ struct oct_cuda_job {
     uint32_t n_valid; /* lines that came */
     uint32_t flags;
     uint32_t rank[2]; /* percentiles: lower of the two neighbouring ranks, of lo and of hi */
+    float2
+        *complex; /* [M][D] of it begins as many B-scans behind here as the batch has before it */
 };
 
-/* Travels by value as a kernel argument: 24 bytes a job. */
+/* Travels by value as a kernel argument: 32 bytes a job. */
 struct oct_cuda_batch {
     unsigned n;
     struct oct_cuda_job job[OCT_CUDA_MAX_BATCH];
@@ -109,13 +111,14 @@ oct_store(const struct oct_cuda_tables &t, const struct oct_cuda_job &job, size_
 }
 
 /* Stores one complex value, of depth d below zero delay, of a job that asks for them. */
-static __device__ __forceinline__ void oct_store_complex(const struct oct_cuda_tables &t, size_t at,
+static __device__ __forceinline__ void oct_store_complex(const struct oct_cuda_tables &t,
+                                                         const struct oct_cuda_job &job, size_t at,
                                                          unsigned d, bool came, float2 z)
 {
     const float2 f = t.factor ? t.factor[d] : make_float2(1, 0);
     const float nothing = nanf("");
-    t.complex[at] = came ? make_float2(z.x * f.x - z.y * f.y, z.x * f.y + z.y * f.x)
-                         : make_float2(nothing, nothing);
+    job.complex[at] = came ? make_float2(z.x * f.x - z.y * f.y, z.x * f.y + z.y * f.x)
+                           : make_float2(nothing, nothing);
 }
 
 static __device__ __forceinline__ float oct_intensity(float2 z, float gain, uint32_t flags)

@@ -555,6 +555,11 @@ static const char *cuda_describe(const struct oct_engine *engine)
     return engine->description;
 }
 
+static int cuda_gpu(const struct oct_engine *engine)
+{
+    return engine->choice.n_gpus == 1 ? (int)engine->choice.devices[0] : -1;
+}
+
 static unsigned cuda_depth(const struct oct_engine *engine)
 {
     return engine->depth;
@@ -569,6 +574,7 @@ const struct oct_engine_ops oct_engine_cuda = {
     .name = "cuda",
     .create = cuda_create,
     .describe = cuda_describe,
+    .gpu = cuda_gpu,
     .depth = cuda_depth,
     .max_batch = cuda_max_batch,
     .submit = cuda_submit,

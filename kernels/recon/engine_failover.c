@@ -33,6 +33,7 @@ struct oct_engine {
     char wisdom_dir[PATH_BYTES];
     char simd[16];
     unsigned depth, max_batch;
+    int gpu; /* the first engine's */
     struct oct_failover of;
     struct oct_engine *first_engine, *then_engine;
 
@@ -55,14 +56,17 @@ static void keep_jobs(struct oct_engine *engine, const struct oct_engine_job *jo
     pthread_cond_signal(&engine->arrived);
 }
 
-/* Submits kept jobs to the second engine until it takes no more. Lock held. */
+/* Submits kept jobs to the second engine until it takes no more; it has no GPU. Lock held. */
 static void feed_then(struct oct_engine *engine)
 {
     unsigned most = engine->of.then->depth(engine->then_engine);
-    while (engine->fed != engine->last && engine->fed - engine->first < most &&
-           engine->of.then->submit(engine->then_engine, &engine->jobs[engine->fed % engine->depth],
-                                   1) == OCT_OK)
+    while (engine->fed != engine->last && engine->fed - engine->first < most) {
+        struct oct_engine_job *job = &engine->jobs[engine->fed % engine->depth];
+        job->out->complex_device = NULL;
+        if (engine->of.then->submit(engine->then_engine, job, 1) != OCT_OK)
+            break;
         engine->fed++;
+    }
 }
 
 /* Allocates memory that is never freed: a device that hangs may write to it at any time. NULL: out
@@ -274,6 +278,7 @@ enum oct_err oct_failover_create(struct oct_engine **out, const struct oct_failo
     }
     engine->depth = of->first->depth(engine->first_engine);
     engine->max_batch = of->first->max_batch(engine->first_engine);
+    engine->gpu = of->first->gpu ? of->first->gpu(engine->first_engine) : -1;
     snprintf(engine->on_first, sizeof(engine->on_first), "%s",
              of->first->describe(engine->first_engine));
     atomic_store(&engine->description, engine->on_first);
@@ -296,6 +301,11 @@ static const char *failover_running(const struct oct_engine *engine)
 {
     return atomic_load(&engine->description) == engine->on_first ? engine->of.first->name
                                                                  : engine->of.then->name;
+}
+
+static int failover_gpu(const struct oct_engine *engine)
+{
+    return atomic_load(&engine->description) == engine->on_first ? engine->gpu : -1;
 }
 
 static unsigned failover_depth(const struct oct_engine *engine)
@@ -321,6 +331,7 @@ const struct oct_engine_ops oct_engine_failover = {
     .create = create_cuda_then_cpu,
     .describe = failover_describe,
     .running = failover_running,
+    .gpu = failover_gpu,
     .depth = failover_depth,
     .max_batch = failover_max_batch,
     .submit = failover_submit,

@@ -46,6 +46,7 @@ struct oct_engine_job {
      * also writes there the [M][D] floats that the pixels were made of, the same as an f32 picture
      * has; the pixels stay what they are without. Of an f32 picture values are the pixels. Where
      * `complex_values` is not NULL, it writes these too; options.has_complex said that some may be.
+     * The same for `complex_device`, which lies on the engine's `gpu`.
      * Nothing else is written, and nothing at values_room when `values` is NULL, nor at
      * complex_room: then they cost nothing. */
     struct oct_image_frame *out;
@@ -63,6 +64,9 @@ struct oct_engine_job {
 struct oct_memory_ops {
     void *(*alloc)(size_t bytes, bool *pinned);
     void (*release)(void *memory, size_t bytes);
+
+    /* The same on a GPU, not zeroed; release takes it. NULL: there is none. */
+    void *(*device_alloc)(size_t bytes, unsigned gpu);
 };
 
 struct oct_engine_ops {
@@ -77,6 +81,10 @@ struct oct_engine_ops {
 
     /* "cpu" or "cuda": what computes now, where that can differ from the name; NULL: the name. */
     const char *(*running)(const struct oct_engine *engine);
+
+    /* The GPU whose memory jobs may be given; -1: none, or there are several. NULL: none. Any
+     * thread. */
+    int (*gpu)(const struct oct_engine *engine);
 
     /* Jobs that may be in flight at once, and the most that one submit takes (<= depth). */
     unsigned (*depth)(const struct oct_engine *engine);

@@ -36,6 +36,7 @@ struct oct_raw_frame {
 enum oct_lent {
     OCT_LENT_VALUES,  /* frame->values */
     OCT_LENT_COMPLEX, /* frame->complex_values */
+    OCT_LENT_DEVICE,  /* frame->complex_device */
     OCT_N_LENT
 };
 
@@ -64,6 +65,11 @@ struct oct_image_frame {
                               contract step 6, cropped, before step 8. A missing line has NaN in all
                               its depths */
     float *complex_room; /* as values_room */
+    float *complex_device; /* pictures: NULL, or the same for those who asked in the memory of
+                              the GPU complex_gpu, and no byte of it on the bus. Who reads it there
+                              holds the slot meanwhile */
+    float *device_room;
+    unsigned complex_gpu;
 };
 
 #endif

@@ -34,6 +34,7 @@ struct oct_pipeline {
     struct oct_running_dc *running_dc; /* feed's; NULL unless dc=running, as the next */
     float *dc_lines;                   /* [slots of the image ring][2][N], lent with the jobs */
     bool has_own_rooms; /* what is lent is not kept in the slots, but in its own memory */
+    int gpu;            /* on which it may lie; -1: none */
     struct lent lent[OCT_N_LENT];
     bool in_slots[OCT_N_LENT];
     bool pinned;
@@ -131,6 +132,8 @@ static enum oct_err next_job(struct oct_pipeline *p, uint64_t timeout_us,
                       ? out->pixels
                       : lend(p, &p->lent[OCT_LENT_VALUES], &out->values_room, image_slot);
     out->complex_values = lend(p, &p->lent[OCT_LENT_COMPLEX], &out->complex_room, image_slot);
+    out->complex_device = lend(p, &p->lent[OCT_LENT_DEVICE], &out->device_room, image_slot);
+    out->complex_gpu = (unsigned)p->gpu;
     job->out = out;
     job->dc = next_dc(p, job->in, image_slot);
     return OCT_OK;
@@ -290,8 +293,29 @@ static void choose_rooms(struct oct_pipeline *p, const struct oct_pipeline_setup
         const size_t bytes = oct_image_lent_bytes(&p->form, (enum oct_lent)what);
         p->lent[what].is_lent = setup->lends[what];
         p->lent[what].bytes = (bytes + PAGE - 1) / PAGE * PAGE;
-        p->in_slots[what] = setup->lends[what] && !p->has_own_rooms;
+        p->in_slots[what] = setup->lends[what] && !p->has_own_rooms && what != OCT_LENT_DEVICE;
     }
+    p->gpu = p->ops->gpu ? p->ops->gpu(p->engine) : -1;
+}
+
+/* Beside the rings. A device that has no room for it lends none. */
+static void alloc_device_rooms(struct oct_pipeline *p)
+{
+    const struct oct_memory_ops *memory = p->ops->memory;
+    struct lent *lent = &p->lent[OCT_LENT_DEVICE];
+    const size_t bytes = oct_ring_most_buffers(p->images) * lent->bytes;
+    if (lent->is_lent && p->gpu >= 0 && memory && memory->device_alloc)
+        atomic_store(&lent->rooms, memory->device_alloc(bytes, (unsigned)p->gpu));
+    lent->is_lent = atomic_load(&lent->rooms) != NULL;
+}
+
+static void free_rooms(struct oct_pipeline *p, enum oct_lent what)
+{
+    unsigned char *rooms = atomic_load(&p->lent[what].rooms);
+    if (rooms && what == OCT_LENT_DEVICE)
+        p->ops->memory->release(rooms, oct_ring_most_buffers(p->images) * p->lent[what].bytes);
+    else
+        free(rooms);
 }
 
 enum oct_err oct_pipeline_create(struct oct_pipeline **out, const struct oct_pipeline_setup *setup,
@@ -312,6 +336,8 @@ enum oct_err oct_pipeline_create(struct oct_pipeline **out, const struct oct_pip
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->room, NULL);
     enum oct_err e = create_rings(p, setup->ring_bscans, err);
+    if (e == OCT_OK)
+        alloc_device_rooms(p);
     if (e == OCT_OK)
         e = create_running_dc(p, err);
     if (e == OCT_OK)
@@ -359,12 +385,12 @@ void oct_pipeline_destroy(struct oct_pipeline *p)
     oct_pipeline_drain(p);
     p->ops->destroy(p->engine);
     oct_ring_reader_destroy(p->raw_reader);
+    for (int what = 0; what < OCT_N_LENT; what++)
+        free_rooms(p, (enum oct_lent)what);
     oct_ring_destroy(p->raw);
     oct_ring_destroy(p->images);
     oct_running_dc_destroy(p->running_dc);
     free(p->dc_lines);
-    for (int what = 0; what < OCT_N_LENT; what++)
-        free(atomic_load(&p->lent[what].rooms));
     pthread_cond_destroy(&p->room);
     pthread_mutex_destroy(&p->lock);
     free(p);
@@ -403,6 +429,8 @@ bool oct_pipeline_ask(struct oct_pipeline *p, enum oct_lent what, unsigned asker
     struct lent *lent = &p->lent[what];
     if (lent->bytes) {
         if (!lent->is_lent)
+            return false;
+        if (what == OCT_LENT_DEVICE && p->ops->gpu(p->engine) < 0)
             return false;
         if (n > 0 && p->has_own_rooms && !make_rooms(p, lent))
             return false;

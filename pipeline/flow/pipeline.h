@@ -44,7 +44,8 @@ struct oct_pipeline_setup {
     unsigned ring_bscans; /* slots of each ring; raised to what the engine needs */
     struct oct_spacing spacing;
     bool lends[OCT_N_LENT]; /* what of B-scans may be asked for: see oct_pipeline_ask; of complex
-                               values the engine's options say the same */
+                               values the engine's options say the same. OCT_LENT_DEVICE: if the
+                               engine has one GPU, and that has room */
 };
 
 struct oct_pipeline_counts {
@@ -95,7 +96,8 @@ const struct oct_image_form *oct_pipeline_form(const struct oct_pipeline *pipeli
  * most OCT_MAX_ASKERS; the number is its own) asks for the next n B-scans at a time; asking again
  * replaces what is left of the request before. Of f32 pictures values always are there. Any thread.
  * Returns false if the pipeline does not lend that, or has no memory for it: an engine of the CPU
- * takes it, M * D * 4 or 8 bytes a slot of the image ring, when n > 0 is asked for first. */
+ * takes it, M * D * 4 or 8 bytes a slot of the image ring, when n > 0 is asked for first. What lies
+ * on a device is lent no more once the CPU has taken over. */
 #define OCT_MAX_ASKERS 17u /* 16 analyses, and who takes the B-scans themselves: */
 #define OCT_LAST_ASKER (OCT_MAX_ASKERS - 1)
 bool oct_pipeline_ask(struct oct_pipeline *pipeline, enum oct_lent what, unsigned asker,

@@ -29,7 +29,7 @@ size_t oct_image_lent_bytes(const struct oct_image_form *form, enum oct_lent wha
 {
     const bool is_f32 = form->type == OCT_SAMPLE_F32;
     const size_t values = oct_image_form_bytes(form) * (is_f32 ? 1 : sizeof(float));
-    return what == OCT_LENT_COMPLEX ? 2 * values : is_f32 ? 0 : values;
+    return what != OCT_LENT_VALUES ? 2 * values : is_f32 ? 0 : values;
 }
 
 size_t oct_image_slot_bytes_of(const struct oct_image_form *form, const bool *lends)
@@ -84,12 +84,12 @@ struct oct_image_frame *oct_image_slot_begin(struct oct_ring *ring, uint64_t slo
 {
     struct oct_image_frame *frame = oct_image_slot(ring, slot);
     unsigned char *own = oct_ring_payload(ring, slot);
-    float **rooms[OCT_N_LENT] = {&frame->values_room, &frame->complex_room};
+    float **rooms[OCT_N_LENT] = {&frame->values_room, &frame->complex_room, &frame->device_room};
     frame->form = form;
     memcpy(frame->dims, form->dims, sizeof(frame->dims));
     frame->whole = true;
     frame->status = OCT_OK;
-    frame->values = frame->complex_values = NULL;
+    frame->values = frame->complex_values = frame->complex_device = NULL;
     own += PAGE + whole_pages(oct_image_form_bytes(form));
     for (int what = 0; lends && what < OCT_N_LENT; what++) {
         const size_t bytes = lends[what] ? oct_image_lent_bytes(form, (enum oct_lent)what) : 0;

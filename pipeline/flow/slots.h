@@ -25,7 +25,7 @@ size_t oct_image_slot_bytes(const struct oct_geometry *g);
 /* The same for any form, with room for what is lent beside the pixels ([OCT_N_LENT]; NULL: nothing
  * is). The values of f32 pixels are these. */
 size_t oct_image_slot_bytes_of(const struct oct_image_form *form, const bool *lends);
-/* Bytes of what is lent of an image; 0 where its pixels are that. */
+/* Bytes of what is lent of an image, wherever it lies; 0 where its pixels are that. */
 size_t oct_image_lent_bytes(const struct oct_image_form *form, enum oct_lent what);
 
 /* Returns the frame in a slot that the caller has acquired, or holds by a guaranteed reader, its

@@ -68,6 +68,7 @@ struct oct_stage {
     size_t copy_bytes;
     struct wish *wish; /* as obeyed last */
     bool rests;        /* it was sent to rest */
+    bool is_on_device; /* its complex values are asked for there */
     bool has_slot;     /* of the results: acquired, not published */
     uint64_t slot;
     bool any; /* a B-scan was pushed since the last reset; the newest: */
@@ -141,8 +142,10 @@ static bool is_at_rest(const struct oct_stage *s)
     return s->rests || (s->setup.ops->is_at_rest && s->setup.ops->is_at_rest(s->setup.analysis));
 }
 
-static const char *const lent_names[OCT_N_LENT] = {
-    [OCT_LENT_VALUES] = "float values", [OCT_LENT_COMPLEX] = "complex values"};
+static const char *const lent_names[OCT_N_LENT] = {[OCT_LENT_VALUES] = "float values",
+                                                   [OCT_LENT_COMPLEX] = "complex values",
+                                                   [OCT_LENT_DEVICE] =
+                                                       "complex values of a device"};
 
 static enum oct_lent lent_of(enum oct_stage_input input)
 {
@@ -153,6 +156,19 @@ void oct_stage_note_lent(enum oct_stage_input input, bool lends[OCT_N_LENT])
 {
     if (input != OCT_STAGE_PICTURES)
         lends[lent_of(input)] = true;
+    if (input == OCT_STAGE_COMPLEX)
+        lends[OCT_LENT_DEVICE] = true;
+}
+
+/* Asks for the next n B-scans on the device, where both are there, and else not. */
+static bool ask_device(struct oct_stage *s, unsigned n)
+{
+    const struct oct_stage_ops *ops = s->setup.ops;
+    if (s->setup.input != OCT_STAGE_COMPLEX)
+        return false;
+    const bool is_there = ops->running && strcmp(ops->running(s->setup.analysis), "cuda") == 0;
+    return oct_pipeline_ask(s->setup.pipeline, OCT_LENT_DEVICE, s->setup.asker, is_there ? n : 0) &&
+           is_there;
 }
 
 /* Enough that the values of every B-scan come while the stage keeps up, and no more. Not while it
@@ -166,6 +182,8 @@ static void ask_values(struct oct_stage *s)
         n = s->setup.guaranteed
                 ? UINT32_MAX
                 : oct_pipeline_depth(s->setup.pipeline) + MORE_VALUES + 2 * s->form.bscans_an_image;
+    s->is_on_device = ask_device(s, n);
+    n = s->is_on_device ? 0 : n;
     if (oct_pipeline_ask(s->setup.pipeline, lent_of(s->setup.input), s->setup.asker, n))
         return;
     struct oct_error err; /* it lends them, or the stage would not have begun */
@@ -174,7 +192,8 @@ static void ask_values(struct oct_stage *s)
     note_fault(s, &err);
 }
 
-/* Copies the slot, so that it can be released at once. False, with the reason: not to be used. */
+/* Copies the slot, so that it can be released at once, but for what lies on a device. False, with
+ * the reason: not to be used. */
 static bool copy_in(struct oct_stage *s, const struct oct_image_frame *frame,
                     enum oct_stage_skip *reason)
 {
@@ -182,17 +201,21 @@ static bool copy_in(struct oct_stage *s, const struct oct_image_frame *frame,
     const void *from = input == OCT_STAGE_VALUES    ? frame->values
                        : input == OCT_STAGE_COMPLEX ? frame->complex_values
                                                     : frame->pixels;
+    const bool is_on_device = s->is_on_device && frame->complex_device;
+    from = is_on_device ? frame->complex_device : from;
     if (frame->status != OCT_OK || !from) {
         *reason = frame->status != OCT_OK ? OCT_STAGE_LOST : OCT_STAGE_NO_VALUES;
         return false;
     }
     s->bscan = *frame;
-    memcpy(s->copy, from, s->copy_bytes);
+    if (!is_on_device)
+        memcpy(s->copy, from, s->copy_bytes);
     s->bscan.form = &s->input;
     s->bscan.pixels = input == OCT_STAGE_PICTURES ? s->copy : NULL;
     s->bscan.values = input == OCT_STAGE_VALUES ? s->copy : NULL;
-    s->bscan.complex_values = input == OCT_STAGE_COMPLEX ? s->copy : NULL;
-    s->bscan.values_room = s->bscan.complex_room = NULL;
+    s->bscan.complex_values = input == OCT_STAGE_COMPLEX && !is_on_device ? s->copy : NULL;
+    s->bscan.complex_device = is_on_device ? frame->complex_device : NULL;
+    s->bscan.values_room = s->bscan.complex_room = s->bscan.device_room = NULL;
     return true;
 }
 
@@ -470,8 +493,10 @@ static void handle(struct oct_stage *s, uint64_t slot)
         reason = OCT_STAGE_LATE;
     else
         good = copy_in(s, held, &reason);
+    const bool holds = good && s->bscan.complex_device;
     s->group.is_left_out = s->group.is_left_out || reason == OCT_STAGE_NO_VALUES;
-    oct_ring_release(s->reader);
+    if (!holds)
+        oct_ring_release(s->reader);
     s->read_below = slot + 1;
     ask_values(s);
     if (!good) {
@@ -483,8 +508,12 @@ static void handle(struct oct_stage *s, uint64_t slot)
     const bool changed = obey_wish(s);
     if (!is_at_rest(s))
         work_on_images(s);
-    if (end_work(s) && changed)
-        ask_values(s);
+    if (end_work(s)) {
+        if (holds)
+            oct_ring_release(s->reader);
+        if (changed || holds) /* the analysis may have gone over to the CPU */
+            ask_values(s);
+    }
     note_dealt(s);
 }
 
@@ -612,8 +641,10 @@ static enum oct_err start_thread(struct oct_stage *s, struct oct_error *err)
     ask_values(s); /* a B-scan may be computed before the thread runs */
     atomic_store(&s->n_holders, 2);
     enum oct_err e = oct_thread_start(&s->thread, name, run_stage, s, what, err);
-    if (e && s->setup.input != OCT_STAGE_PICTURES)
+    if (e && s->setup.input != OCT_STAGE_PICTURES) {
         oct_pipeline_ask(s->setup.pipeline, lent_of(s->setup.input), s->setup.asker, 0);
+        oct_pipeline_ask(s->setup.pipeline, OCT_LENT_DEVICE, s->setup.asker, 0);
+    }
     return e;
 }
 

@@ -3,8 +3,9 @@
  *     image ring (or another stage's results) -> copy, release -> push -> take ... -> RESULT RING
  *
  * Live it is a lossy reader that copies a B-scan and releases its slot at once: an analysis,
- * however slow, never holds up a picture or a recording. It skips to the newest when it is late,
- * and its thread steps back for all others (niceness).
+ * however slow, never holds up a picture or a recording. What lies on a device is not copied: the
+ * slot is held while the analysis is at work, and its reader's spare buffer takes its place. It
+ * skips to the newest when it is late, and its thread steps back for all others (niceness).
  * Offline it is guaranteed: every B-scan passes, and a result waits for its readers.
  * Where an image is of a group (form.bscans_an_image neighbours of a volume, by their numbers) it
  * skips whole groups: what it begins it takes to its end, half of the ring behind at most, and none
@@ -78,7 +79,9 @@ struct oct_stage_ops {
 enum oct_stage_input {
     OCT_STAGE_PICTURES, /* frame->pixels, as they are shown: form->type, lo, hi; no values */
     OCT_STAGE_VALUES,   /* frame->values: [M][D] f32, dB or counts^2, not cut off; no pixels */
-    OCT_STAGE_COMPLEX,  /* frame->complex_values: [M][D][2] f32, counts; no pixels */
+    OCT_STAGE_COMPLEX,  /* frame->complex_values: [M][D][2] f32, counts; no pixels. While the
+                           analysis runs on "cuda" and the engine on one GPU, instead
+                           frame->complex_device */
 };
 
 /* Notes what a pipeline must lend for a stage of such input (struct oct_pipeline_setup). */

@@ -1,7 +1,7 @@
 # What scripts/gpu-check runs: programs for a machine with a GPU, the CUDA toolkit and a compiler, but
 # none of octd's libraries. Of the rooms that they test they link what needs no library.
 GPU_ROOMS := numeric pipeline/base pipeline/plan pipeline/flow kernels/device kernels/recon analysis \
-  analysis/align analysis/correlate analysis/cells analysis/layers/find analysis/layers/denoise analysis/layers/measure analysis/warp tools/bench test/rig
+  analysis/align analysis/correlate analysis/cells analysis/flow analysis/layers/find analysis/layers/denoise analysis/layers/measure analysis/warp tools/bench test/rig
 GPU_PROGRAMS := $(patsubst test/gpu/%.c,$(BUILD)/gpu/%,$(wildcard test/gpu/*.c))
 
 ifneq ($(filter gpu-programs,$(MAKECMDGOALS)),)

@@ -1,13 +1,14 @@
 /* The engine suite on a real GPU (scripts/gpu-check): fused and plain kernels; and the analyses.
  * With "--small" only the contract's tests and a few pictures of nufft, small enough for
  * compute-sanitizer; with "--analyses" only the analyses, as far as they are small enough; with
- * "--probe" nothing but the search for a GPU. The last test breaks the device for this process.
+ * "--flow" only flow; with "--probe" nothing but the search for a GPU. The last test breaks the device for this process.
  *
  * Exit status: 0 passed, 1 failed, 3 no GPU answers. */
 #include "kernels/engines.h"
 #include "test/rig/cells_suite.h"
 #include "test/rig/correlate_suite.h"
 #include "test/rig/engine_suite.h"
+#include "test/rig/flow_suite.h"
 #include "test/rig/levelset_suite.h"
 #include "test/rig/match_suite.h"
 #include "test/rig/scale_task.h"
@@ -143,6 +144,7 @@ static int run_analyses(bool large)
     int n_failed = oct_correlate_suite_run(&oct_correlator_cuda, PATIENCE_MS, large);
     n_failed += oct_match_suite_run(&oct_matcher_cuda, PATIENCE_MS);
     n_failed += oct_cells_suite_run(&oct_cells_cuda_engine, PATIENCE_MS);
+    n_failed += oct_flow_suite_run(PATIENCE_MS, 0, large);
     n_failed += oct_levelset_suite_run(&oct_levelset_cuda, PATIENCE_MS, large);
     const struct oct_warp_suite volumes = {
         .ops = &oct_warp_cuda, .deadline_ms = PATIENCE_MS, .depth = large ? 1 : 0};
@@ -174,6 +176,8 @@ int main(int argc, char **argv)
         printf("# %s; %s\n", name, oct_cuda_built_with());
     if (argc > 1 && strcmp(argv[1], "--analyses") == 0)
         return run_analyses(false) > 0;
+    if (argc > 1 && strcmp(argv[1], "--flow") == 0)
+        return oct_flow_suite_run(PATIENCE_MS, 0, true) > 0;
     int n_failed = small ? oct_suite_run_nufft(&pictures, few_nufft) : 0;
     n_failed += oct_suite_run_flow(&flow);
     const struct CMUnitTest tasks[] = {

@@ -1,6 +1,5 @@
 #include "test/rig/flow_scene.h"
 
-#include "formats/input/archive.h"
 #include "synth/random.h"
 #include "test/rig/tap.h"
 
@@ -8,15 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define SQRT_HALF 0.70710678118654752
 enum { MARGIN = 64, N_KERNEL = 5 };
 /* Of what a depth shares with its neighbours, turned by half a turn a depth as a band about the
  * middle of the P2 steps is. */
 static const double kernel[N_KERNEL] = {0.1867, -0.5061, 0.6580, -0.5061, 0.1867};
-
-/* ---- speckle ---- */
 
 static void white(uint64_t seed, uint64_t at, double value[2])
 {
@@ -72,34 +68,4 @@ float *oct_flow_scene_make(const struct oct_flow_scene *s)
             for (uint32_t d = 0; d < s->depth; d++, to += 2)
                 make_voxel(s, r, j, d, to);
     return values;
-}
-
-/* ---- the reference's phantoms ---- */
-
-void *oct_flow_truth(const char *phantom, const char *array, size_t item, size_t *n)
-{
-    char path[4096], name[64];
-    const char *top = getenv("OCT_TOP");
-    struct oct_archive *archive;
-    struct oct_archive_entry entry;
-    struct stat st;
-    bool found;
-    uint16_t header_bytes;
-    snprintf(path, sizeof(path), "%s/../shared/data/flow/%s/truth.npz", top ? top : ".", phantom);
-    snprintf(name, sizeof(name), "%s.npy", array);
-    if (stat(path, &st) != 0)
-        return NULL;
-    assert_int_equal(oct_archive_open(&archive, path, path, (uint64_t)st.st_size, NULL), OCT_OK);
-    assert_int_equal(oct_archive_find(archive, name, &entry, &found, NULL), OCT_OK);
-    assert_true(found);
-    uint8_t *bytes = malloc(entry.n_bytes);
-    assert_non_null(bytes);
-    assert_int_equal(oct_archive_read(archive, &entry, 0, bytes, entry.n_bytes, NULL), OCT_OK);
-    oct_archive_close(archive);
-    memcpy(&header_bytes, bytes + 8, sizeof(header_bytes));
-    const size_t left = entry.n_bytes - 10 - header_bytes;
-    assert_int_equal(left % item, 0);
-    memmove(bytes, bytes + 10 + header_bytes, left);
-    *n = left / item;
-    return bytes;
 }

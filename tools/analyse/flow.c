@@ -247,6 +247,26 @@ static void alloc_results(struct oct_flow_job *f)
     }
 }
 
+/* Velocities take B-scans from the group. */
+static enum oct_err open_engine(struct oct_flow_job *f, const struct oct_config *config,
+                                struct oct_error *err)
+{
+    const bool keeps = f->given.velocity;
+    struct oct_flow_engine_setup setup = {
+        .place = oct_flow_place_setup_of(&f->settings, f->n_lines, f->depth, f->scan.repeats,
+                                         &f->spacing, &f->optics, f->job.workers),
+        .n_places = f->scan.interleave,
+        .gpus = config->pipeline.gpus,
+    };
+    setup.place.noise = f->given.noise > 0 ? f->given.noise : 0;
+    enum oct_err e =
+        oct_flow_group_init(&f->group, keeps ? f->n_lines : 0, f->depth, &f->scan, err);
+    return e ? e
+             : oct_flow_engine_select(&f->ops, &f->engine,
+                                      oct_config_backend_names[config->pipeline.backend], &setup,
+                                      err);
+}
+
 static enum oct_err begin(void *context, const struct oct_config *config,
                           const struct oct_plan *plan, struct oct_recording *recording,
                           struct oct_error *err)
@@ -258,13 +278,8 @@ static enum oct_err begin(void *context, const struct oct_config *config,
     if (e)
         return e;
     alloc_results(f);
-    struct oct_flow_place_setup setup =
-        oct_flow_place_setup_of(&f->settings, f->n_lines, f->depth, f->scan.repeats, &f->spacing,
-                                &f->optics, f->job.workers);
-    setup.noise = f->given.noise > 0 ? f->given.noise : 0;
     e = find_layers(f, err);
-    e = e ? e : oct_flow_group_init(&f->group, f->n_lines, f->depth, &f->scan, err);
-    e = e ? e : oct_flow_place_create(&f->place, &setup, err);
+    e = e ? e : open_engine(f, config, err);
     if (!e && f->given.velocity)
         e = open_velocity(f, err);
     return e ? e : oct_flow_begin_file(f, f->job.out, f->given.job.force, err);
@@ -358,8 +373,7 @@ static enum oct_err find_group(struct oct_flow_job *f, struct oct_error *err)
         const struct oct_flow_bscan *repeats[OCT_FLOW_MOST_REPEATS];
         const uint32_t place = oct_flow_group_place(&f->group, k);
         struct oct_flow_found found;
-        oct_flow_group_repeats(&f->group, k, repeats);
-        e = oct_flow_place_find(f->place, repeats, &found, err);
+        e = f->ops->find(f->engine, k, NULL, &found, err);
         if (e)
             break;
         note_place(f, &found, k);
@@ -368,11 +382,13 @@ static enum oct_err find_group(struct oct_flow_job *f, struct oct_error *err)
         oct_flow_put_place(f, &found, place);
         if (!of_bscans)
             continue;
+        oct_flow_group_repeats(&f->group, k, repeats);
         e = oct_flow_velocity_bscans(f->velocity, repeats, f->scan.repeats, of_rad, f->v, err);
         show_velocity(f, place, f->n_lines, of_rad);
         oct_flow_put_velocity(f, place);
     }
     oct_flow_group_clear(&f->group);
+    f->ops->clear(f->engine);
     e = e ? e : oct_results_error(f->file, err);
     return e;
 }
@@ -389,16 +405,29 @@ static void find_velocity(struct oct_flow_job *f)
     oct_flow_put_velocity(f, info->bscan);
 }
 
+/* Velocities want them on the host. */
+static bool is_on_device(void *context)
+{
+    const struct oct_flow_job *f = context;
+    return !f->velocity && f->ops->running && strcmp(f->ops->running(f->engine), "cuda") == 0;
+}
+
 static enum oct_err take_bscan(void *context, const struct oct_image_frame *bscan,
                                struct oct_error *err)
 {
     struct oct_flow_job *f = context;
     enum oct_err e = OCT_OK;
+    if (!bscan->complex_values && !is_on_device(f))
+        return oct_fail(err, OCT_E_BACKEND,
+                        "the GPU has failed with B-scans of the recording: try "
+                        "again, or pipeline.backend=cpu");
     if (oct_flow_group_is_other(&f->group, &bscan->info))
         e = find_group(f, err);
     if (e)
         return e;
-    oct_flow_group_put(&f->group, bscan, f->job.workers);
+    e = f->ops->put(f->engine, oct_flow_group_put(&f->group, bscan, f->job.workers), bscan, err);
+    if (e)
+        return e;
     if (f->velocity && f->velocity_settings.between == OCT_FLOW_LINES_OF_BSCAN)
         find_velocity(f);
     return oct_flow_group_is_whole(&f->group) ? find_group(f, err) : OCT_OK;
@@ -485,10 +514,11 @@ static enum oct_err judge_all(struct oct_flow_job *f, struct oct_error *err)
 static void finish_parts(struct oct_flow_job *f)
 {
     oct_flow_group_finish(&f->group);
-    oct_flow_place_destroy(f->place);
+    if (f->ops)
+        f->ops->destroy(f->engine);
     oct_flow_velocity_destroy(f->velocity);
     oct_flow_layers_destroy(f->layers);
-    f->place = NULL;
+    f->ops = NULL;
     f->velocity = NULL;
     f->layers = NULL;
 }
@@ -497,7 +527,8 @@ static void finish_parts(struct oct_flow_job *f)
 static enum oct_err write_h5(void *job, const char *path, bool force, struct oct_error *err)
 {
     struct oct_flow_job *f = job;
-    const struct oct_recon_sink sink = {.context = f, .begin = begin, .bscan = take_bscan};
+    const struct oct_recon_sink sink = {
+        .context = f, .begin = begin, .bscan = take_bscan, .is_on_device = is_on_device};
     const struct oct_recon_job run = {.in = f->job.inputs[0],
                                       .sink = &sink,
                                       .progress = oct_progress_show,

@@ -63,7 +63,8 @@ struct oct_flow_job {
     uint32_t n_places, n_lines, depth; /* P, M, D */
     struct oct_results *file;          /* OUT.h5, while B-scans come */
     struct oct_flow_group group;
-    struct oct_flow_place *place;
+    const struct oct_flow_engine_ops *ops; /* NULL: no engine */
+    struct oct_flow_engine *engine;
     struct oct_flow_velocity *velocity;
     struct oct_flow_layers *layers; /* NULL: no slab needs them, or a file has them */
     float *heights[OCT_N_LAYERS];   /* [P][M] of a file; NULL: none */

@@ -307,6 +307,7 @@ static enum oct_err look_at_analyses(struct work *w, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
     w->wants[OCT_LENT_COMPLEX] = w->job->has_complex || w->job->sink;
+    w->wants[OCT_LENT_DEVICE] = w->job->sink && w->job->sink->is_on_device;
     for (const char *at = w->job->analyses ? w->config.analysis.run : ""; *at && !e;) {
         const struct oct_analysis_ops *ops;
         e = oct_config_analysis_next(&at, &ops, err);
@@ -346,7 +347,13 @@ static enum oct_err create_stages(struct oct_recon *r, struct work *w, struct oc
 static enum oct_err ask_complex(const struct oct_recon *r, const struct work *w,
                                 struct oct_error *err)
 {
-    const unsigned n = w->job->has_complex || w->job->sink ? UINT_MAX : 0;
+    const struct oct_recon_sink *sink = w->job->sink;
+    const bool is_on_device =
+        sink && sink->is_on_device && sink->is_on_device(sink->context) &&
+        oct_pipeline_ask(r->pipeline, OCT_LENT_DEVICE, OCT_LAST_ASKER, UINT_MAX);
+    const unsigned n = w->job->has_complex || (sink && !is_on_device) ? UINT_MAX : 0;
+    if (!is_on_device)
+        oct_pipeline_ask(r->pipeline, OCT_LENT_DEVICE, OCT_LAST_ASKER, 0);
     if (!r->lends[OCT_LENT_COMPLEX] ||
         oct_pipeline_ask(r->pipeline, OCT_LENT_COMPLEX, OCT_LAST_ASKER, n))
         return OCT_OK;
@@ -362,6 +369,11 @@ static enum oct_err check_stages(const struct work *w, struct oct_error *err)
         if (counts.skipped[OCT_STAGE_FAILED])
             return oct_fail(err, counts.failure.code ? counts.failure.code : OCT_E_STATE,
                             "analysis %s: %s", oct_stage_name(w->stages[k]), counts.failure.text);
+        if (counts.skipped[OCT_STAGE_NO_VALUES])
+            return oct_fail(err, OCT_E_BACKEND,
+                            "analysis %s: the GPU has failed with %llu B-scans: try again",
+                            oct_stage_name(w->stages[k]),
+                            (unsigned long long)counts.skipped[OCT_STAGE_NO_VALUES]);
         if (counts.results == 0)
             return oct_fail(err, OCT_E_ARG,
                             "analysis %s: no result: its settings leave it nothing to do, or the "
@@ -387,13 +399,14 @@ static enum oct_err reconstruct(struct oct_recon *r, struct work *w,
         return e;
     const struct oct_geometry geometry = w->plan->geometry;
     if ((e = look_at_analyses(w, err)) || (e = ready_pipeline(r, w, err)) ||
-        (e = ask_complex(r, w, err)) || (e = create_stages(r, w, err)))
+        (e = create_stages(r, w, err)))
         return e;
     w->acquisition = r->n_runs++;
     /* The recording's own plan says how many B-scans there are. */
     const struct oct_plan *plan = w->plan ? w->plan : r->plan;
     e = sink ? sink->begin(sink->context, &w->config, plan, w->recording, err)
              : create_output(w, r->why, plan, err);
+    e = e ? e : ask_complex(r, w, err);
     if (e)
         return e;
     result->n_lines = geometry.n_lines;

@@ -36,6 +36,10 @@ struct oct_recon_sink {
 
     enum oct_err (*bscan)(void *context, const struct oct_image_frame *bscan,
                           struct oct_error *err); /* lent until it returns */
+
+    /* Whether it takes them on the GPU, asked after begin; from then on they are there if the
+     * engine's are. NULL: it does not. */
+    bool (*is_on_device)(void *context);
 };
 
 struct oct_recon_job {

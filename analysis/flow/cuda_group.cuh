@@ -1,0 +1,141 @@
+/* The B-scans of a group in a device's memory, and what its places are found in: for cuda.cu, and
+ * for those who time it. */
+#ifndef OCT_ANALYSIS_FLOW_CUDA_GROUP_CUH
+#define OCT_ANALYSIS_FLOW_CUDA_GROUP_CUH
+
+#include "analysis/flow/cuda_shift.cuh"
+
+#include <cstdlib>
+#include <cstring>
+
+#define OCT_FLOW_BATCH_BYTES ((size_t)512 << 20) /* of a batch's maps: more gains nothing */
+
+struct oct_flow_cuda_group {
+    struct oct_cuda_stream *stream;
+    struct oct_flow_cuda f;
+    unsigned n_batch; /* places at once */
+    float *d_shown;   /* [n_batch][M][D], or bytes */
+};
+
+static size_t oct_flow_n_values(const struct oct_flow_cuda *f)
+{
+    return (size_t)f->n_lines * f->depth;
+}
+
+/* Places at once, of a group of n_places. */
+static unsigned oct_flow_batch_of(const struct oct_flow_engine_setup *setup)
+{
+    const size_t maps = (size_t)setup->place.n_lines * setup->place.depth * sizeof(float) * 8;
+    const size_t fits = OCT_FLOW_BATCH_BYTES / maps + 1;
+    const size_t most = fits < OCT_FLOW_PLACES ? fits : OCT_FLOW_PLACES;
+    return setup->n_places < most ? setup->n_places : (unsigned)most;
+}
+
+static void oct_flow_fill_tables(struct oct_flow_cuda *f, const struct oct_flow_place_setup *s)
+{
+    struct oct_flow_window window;
+    oct_flow_window_init(&window, s->sigma_lines, s->sigma_depth);
+    f->radius_lines = (int)window.n_lines - 1;
+    f->radius_depth = (int)window.n_depth - 1;
+    for (int i = -f->radius_lines; i <= f->radius_lines; i++)
+        f->taps_lines[i + f->radius_lines + 7] = window.lines[abs(i)];
+    for (int i = -f->radius_depth; i <= f->radius_depth; i++) {
+        const int at = i + f->radius_depth;
+        f->taps_depth[at + 3] = window.depth[abs(i)];
+        f->below[at + 1] = f->below[at] + window.depth[abs(i)];
+    }
+    for (uint32_t lag = 0; lag < OCT_FLOW_RHO_LAGS; lag++) {
+        double rho2[OCT_FLOW_LAGS] = {0};
+        rho2[lag] = 1;
+        f->rho_weight[lag] = 1 / oct_flow_noise_samples(s->sigma_lines, s->sigma_depth, rho2);
+    }
+    if (s->optics->has_rho)
+        f->samples = oct_flow_noise_samples(s->sigma_lines, s->sigma_depth, s->optics->rho2);
+}
+
+static void oct_flow_fill_sizes(struct oct_flow_cuda *f, const struct oct_flow_engine_setup *setup)
+{
+    const struct oct_flow_place_setup *s = &setup->place;
+    f->n_lines = s->n_lines;
+    f->depth = s->depth;
+    f->n_repeats = s->n_repeats;
+    f->n_places = setup->n_places;
+    f->n_blocks = s->depth / OCT_FLOW_BLOCK;
+    f->look_step = oct_flow_look_step(s->n_lines, s->depth);
+    f->look_row = s->depth / f->look_step + 1;
+    f->reach = (uint32_t)s->projection_px + 1;
+    f->is_kept = !setup->shows;
+    f->projection = (float)s->projection;
+    f->noise = s->noise;
+}
+
+static enum oct_err oct_flow_alloc_maps(struct oct_flow_cuda_group *g, struct oct_error *err)
+{
+    struct oct_flow_cuda *f = &g->f;
+    const size_t n = g->n_batch * oct_flow_n_values(f), lines = (size_t)g->n_batch * f->n_lines;
+    float **maps[] = {&f->sums[0], &f->sums[1], &f->sums[2],   &f->d,
+                      &f->isnr,    &f->z,       &f->projected, &f->intensity};
+    enum oct_err e = oct_stream_alloc(g->stream, &f->place, g->n_batch, err);
+    e = e ? e : oct_cuda_stream_clear(g->stream, f->place, g->n_batch * sizeof(*f->place), err);
+    e = e ? e : oct_stream_alloc(g->stream, &f->line, lines, err);
+    e = e ? e : oct_stream_alloc(g->stream, &f->alike, lines * f->n_repeats, err);
+    e = e ? e : oct_stream_alloc(g->stream, &f->look, lines * f->look_row, err);
+    for (unsigned i = 0; i < (f->is_kept ? 8u : 5u) && !e; i++)
+        e = oct_stream_alloc(g->stream, maps[i], n, err);
+    return e || f->is_kept ? e : oct_stream_alloc(g->stream, &g->d_shown, n, err);
+}
+
+/* Of a zeroed group; the stream frees what it has. OCT_E_NO_MEMORY, OCT_E_BACKEND. */
+static enum oct_err oct_flow_group_make(struct oct_flow_cuda_group *g,
+                                        struct oct_cuda_stream *stream,
+                                        const struct oct_flow_engine_setup *setup,
+                                        struct oct_error *err)
+{
+    struct oct_flow_cuda *f = &g->f;
+    g->stream = stream;
+    g->n_batch = oct_flow_batch_of(setup);
+    oct_flow_fill_sizes(f, setup);
+    oct_flow_fill_tables(f, &setup->place);
+    const size_t lines = (size_t)f->n_repeats * f->n_places * f->n_lines;
+    enum oct_err e = oct_stream_alloc(stream, &f->b, lines * f->depth, err);
+    e = e ? e : oct_stream_alloc(stream, &f->power, lines, err);
+    e = e ? e : oct_stream_alloc(stream, &f->blocks, lines * f->n_blocks, err);
+    return e ? e : oct_flow_alloc_maps(g, err);
+}
+
+/* Queues that B-scans from[n], on the device, become those with numbers i[n]; n: OCT_FLOW_PUTS at
+ * most. */
+static void oct_flow_queue_puts(const struct oct_flow_cuda_group *g, const float2 *const *from,
+                                const uint32_t *i, unsigned n)
+{
+    const struct oct_flow_cuda &f = g->f;
+    struct oct_flow_cuda_puts puts = {};
+    memcpy(puts.from, from, n * sizeof(*from));
+    memcpy(puts.i, i, n * sizeof(*i));
+    puts.n_lines = f.n_lines;
+    puts.depth = f.depth;
+    puts.n_blocks = f.n_blocks;
+    puts.b = f.b;
+    puts.power = f.power;
+    puts.blocks = f.blocks;
+    OCT_LAUNCH((oct_flow_put_kernel), dim3(f.n_lines, n), dim3(OCT_FLOW_THREADS), 0,
+               g->stream->stream, puts);
+}
+
+/* Queues that n places from the first of the batch on are found, n_batch at most. */
+static void oct_flow_queue_places(const struct oct_flow_cuda_group *g, unsigned n)
+{
+    const struct oct_flow_cuda &f = g->f;
+    const dim3 threads(OCT_FLOW_THREADS), lines(f.n_lines, n);
+    const dim3 tiles((f.depth + OCT_FLOW_COLUMNS - 1) / OCT_FLOW_COLUMNS,
+                     (f.n_lines + OCT_FLOW_TILE - 1) / OCT_FLOW_TILE, n);
+    cudaStream_t stream = g->stream->stream;
+    OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, n), threads, 0, stream, f);
+    OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), threads, 0, stream, f);
+    OCT_LAUNCH((oct_flow_lines_kernel), lines, threads, 0, stream, f);
+    OCT_LAUNCH((oct_flow_judge_kernel), tiles, dim3(OCT_FLOW_COLUMNS), 0, stream, f);
+    OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), threads, 0, stream, f);
+    OCT_LAUNCH((oct_flow_score_kernel), lines, threads, 0, stream, f);
+}
+
+#endif
