@@ -48,6 +48,11 @@ static inline void oct_small_cmocka_fail(const char *file, int line, const char 
 #define assert_memory_equal(a, b, n) assert_true(memcmp(a, b, n) == 0)
 #define assert_string_equal(a, b) assert_true(strcmp(a, b) == 0)
 
+#define cmocka_unit_test(function)                                                                 \
+    {                                                                                              \
+        .name = #function, .test_func = function                                                   \
+    }
+
 int oct_small_cmocka_run(const char *group, const struct CMUnitTest *tests, size_t n);
 
 #define cmocka_run_group_tests_name(group, tests, setup, teardown)                                 \
