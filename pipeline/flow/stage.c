@@ -63,8 +63,8 @@ struct oct_stage {
     uint64_t deadline_ns;
 
     /* The thread's own. */
-    struct oct_image_frame bscan; /* a copy; pixels or values are ours */
-    void *copy;
+    struct oct_image_frame bscan; /* a copy; live, pixels or values are ours */
+    void *copy;                   /* NULL: offline, where the slot is held instead */
     size_t copy_bytes;
     struct wish *wish; /* as obeyed last */
     bool rests;        /* it was sent to rest */
@@ -192,6 +192,14 @@ static void ask_values(struct oct_stage *s)
     note_fault(s, &err);
 }
 
+static void point_at_copy(struct oct_stage *s, const void *from)
+{
+    memcpy(s->copy, from, s->copy_bytes);
+    s->bscan.pixels = s->bscan.pixels ? s->copy : NULL;
+    s->bscan.values = s->bscan.values ? s->copy : NULL;
+    s->bscan.complex_values = s->bscan.complex_values ? s->copy : NULL;
+}
+
 /* Copies the slot, so that it can be released at once, but for what lies on a device. False, with
  * the reason: not to be used. */
 static bool copy_in(struct oct_stage *s, const struct oct_image_frame *frame,
@@ -208,12 +216,13 @@ static bool copy_in(struct oct_stage *s, const struct oct_image_frame *frame,
         return false;
     }
     s->bscan = *frame;
-    if (!is_on_device)
-        memcpy(s->copy, from, s->copy_bytes);
     s->bscan.form = &s->input;
-    s->bscan.pixels = input == OCT_STAGE_PICTURES ? s->copy : NULL;
-    s->bscan.values = input == OCT_STAGE_VALUES ? s->copy : NULL;
-    s->bscan.complex_values = input == OCT_STAGE_COMPLEX && !is_on_device ? s->copy : NULL;
+    s->bscan.pixels = input == OCT_STAGE_PICTURES ? frame->pixels : NULL;
+    s->bscan.values = input == OCT_STAGE_VALUES ? frame->values : NULL;
+    s->bscan.complex_values =
+        input == OCT_STAGE_COMPLEX && !is_on_device ? frame->complex_values : NULL;
+    if (s->copy && !is_on_device)
+        point_at_copy(s, from);
     s->bscan.complex_device = is_on_device ? frame->complex_device : NULL;
     s->bscan.values_room = s->bscan.complex_room = s->bscan.device_room = NULL;
     return true;
@@ -493,7 +502,7 @@ static void handle(struct oct_stage *s, uint64_t slot)
         reason = OCT_STAGE_LATE;
     else
         good = copy_in(s, held, &reason);
-    const bool holds = good && s->bscan.complex_device;
+    const bool holds = good && (!s->copy || s->bscan.complex_device);
     s->group.is_left_out = s->group.is_left_out || reason == OCT_STAGE_NO_VALUES;
     if (!holds)
         oct_ring_release(s->reader);
@@ -599,11 +608,11 @@ static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
     const struct oct_stage_setup *setup = &s->setup;
     s->in = setup->in ? setup->in : oct_pipeline_images(setup->pipeline);
     s->copy_bytes = oct_image_form_bytes(&s->input) * (setup->input == OCT_STAGE_COMPLEX ? 2 : 1);
-    s->copy = malloc(s->copy_bytes);
+    s->copy = setup->guaranteed ? NULL : malloc(s->copy_bytes);
     const size_t wish_bytes = sizeof(struct wish) + setup->settings_bytes;
     s->wish = calloc(1, wish_bytes);
     s->next_wish = calloc(1, wish_bytes);
-    if (!s->copy || !s->wish || !s->next_wish || !oct_latest_init(&s->wished, wish_bytes) ||
+    if ((!s->copy && !setup->guaranteed) || !s->wish || !s->next_wish || !oct_latest_init(&s->wished, wish_bytes) ||
         !oct_latest_init(&s->counted, sizeof(s->counts)))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the analysis %s", s->form.name);
     enum oct_err e = oct_ring_create(&s->results, count_results(&s->form),

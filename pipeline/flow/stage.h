@@ -6,7 +6,8 @@
  * however slow, never holds up a picture or a recording. What lies on a device is not copied: the
  * slot is held while the analysis is at work, and its reader's spare buffer takes its place. It
  * skips to the newest when it is late, and its thread steps back for all others (niceness).
- * Offline it is guaranteed: every B-scan passes, and a result waits for its readers.
+ * Offline it is guaranteed: every B-scan passes, a result waits for its readers, and no B-scan is
+ * copied: its slot is held while the analysis is at work.
  * Where an image is of a group (form.bscans_an_image neighbours of a volume, by their numbers) it
  * skips whole groups: what it begins it takes to its end, half of the ring behind at most, and none
  * of a group of which it missed one by its own fault. B-scans that were lost before it are absent.
