@@ -190,18 +190,17 @@ static __device__ void oct_flow_add_steps(const struct oct_flow_cuda &f, uint32_
     }
 }
 
-struct oct_flow_least {
-    double mean;
-    uint32_t block;
+struct oct_flow_dark {
+    double noise;
+    uint32_t block; /* the darkest */
 };
 
-/* The block of depths with the least mean of |B|^2, to all threads. */
-static __device__ struct oct_flow_least oct_flow_find_noise(const struct oct_flow_cuda &f,
-                                                            uint32_t k)
+/* Mean powers of all blocks of depths, [n_blocks], to all threads. Returns of how many values. */
+static __device__ double oct_flow_mean_blocks(const struct oct_flow_cuda &f, uint32_t k,
+                                              double *power)
 {
     __shared__ double part[OCT_FLOW_WARPS];
     __shared__ double sums[OCT_FLOW_WARPS][32];
-    __shared__ struct oct_flow_least best;
     const uint32_t t = threadIdx.x, lane = t % 32, warp = t / 32;
     const uint32_t n_rows = f.n_repeats * f.n_lines;
     double n_came = 0;
@@ -211,8 +210,6 @@ static __device__ struct oct_flow_least oct_flow_find_noise(const struct oct_flo
             n_came += f.power[oct_flow_bscan_of(f, r, k) * f.n_lines + j] > 0;
     }
     n_came = oct_flow_block_sum(n_came, part);
-    if (t == 0)
-        best = {0, 0};
     for (uint32_t first = 0; first < f.n_blocks; first += 32) {
         double sum = 0;
         for (uint32_t row = warp; row < n_rows; row += OCT_FLOW_WARPS) {
@@ -223,17 +220,41 @@ static __device__ struct oct_flow_least oct_flow_find_noise(const struct oct_flo
         }
         sums[warp][lane] = sum;
         __syncthreads();
-        for (uint32_t i = 0; t == 0 && i < 32 && first + i < f.n_blocks && n_came > 0; i++) {
+        if (t < 32 && first + t < f.n_blocks) {
             double mean = 0;
             for (unsigned w = 0; w < OCT_FLOW_WARPS; w++)
-                mean += sums[w][i];
-            mean /= n_came * OCT_FLOW_BLOCK;
-            if (first + i == 0 || mean < best.mean)
-                best = {mean, first + i};
+                mean += sums[w][t];
+            power[first + t] = mean / (n_came * OCT_FLOW_BLOCK);
         }
         __syncthreads();
     }
-    return best;
+    return n_came * OCT_FLOW_BLOCK;
+}
+
+/* As oct_flow_noise_find does (noise.h), to all threads. */
+static __device__ struct oct_flow_dark oct_flow_find_noise(const struct oct_flow_cuda &f,
+                                                           uint32_t k)
+{
+    __shared__ struct oct_flow_dark dark;
+    double *power = (double *)(f.look + (size_t)k * f.n_lines * f.look_row); /* of later use */
+    const double n_values = oct_flow_mean_blocks(f, k, power);
+    if (threadIdx.x == 0) {
+        double sum = 0, n = 0;
+        dark = {0, 0};
+        for (uint32_t i = 1; i < f.n_blocks && n_values > 0; i++)
+            dark.block = power[i] < power[dark.block] ? i : dark.block;
+        const double most =
+            power[dark.block] *
+            (1 + OCT_FLOW_NOISE_ALIKE * sqrt(OCT_FLOW_NOISE_OVERSAMPLED / n_values));
+        for (uint32_t i = 0; i < f.n_blocks && n_values > 0; i++)
+            if (power[i] <= most) {
+                sum += power[i];
+                n += 1;
+            }
+        dark.noise = n > 0 ? sum / n : 0;
+    }
+    __syncthreads();
+    return dark;
 }
 
 /* 1 / Q, of |rho|^2 as it is in that block of depths (noise.c). */
@@ -274,12 +295,12 @@ static __device__ double oct_flow_correlate_noise(const struct oct_flow_cuda &f,
 static __global__ void oct_flow_plan_kernel(const struct oct_flow_cuda f)
 {
     const uint32_t k = blockIdx.x;
-    const struct oct_flow_least least = oct_flow_find_noise(f, k);
+    const struct oct_flow_dark dark = oct_flow_find_noise(f, k);
     const double inverse =
-        f.samples > 0 ? 1 / f.samples : oct_flow_correlate_noise(f, k, least.block);
+        f.samples > 0 ? 1 / f.samples : oct_flow_correlate_noise(f, k, dark.block);
     if (threadIdx.x > 0)
         return;
-    const double noise = f.noise > 0 ? f.noise : least.mean;
+    const double noise = f.noise > 0 ? f.noise : dark.noise;
     f.place[k].noise = noise > 1e-12 ? noise : 1e-12;
     f.place[k].samples = 1 / inverse;
     oct_flow_add_steps(f, k);

@@ -6,8 +6,6 @@
 #define MOST_REACH (2 * OCT_FLOW_MOST_RADIUS) /* of a Gaussian that is hardly cut */
 #define FAR 6.0                               /* sigma, of such */
 #define AT_ONCE 64u                           /* blocks whose powers are summed in one go */
-#define ALIKE 2.0                             /* deviations between blocks that hold noise alone */
-#define OVERSAMPLED 4.0 /* values along the depth for one that is its own, at most */
 
 /* Half a Gaussian of sum 1. */
 static void make_half(double sigma, unsigned radius, double half[MOST_REACH + 1])
@@ -75,7 +73,8 @@ double oct_flow_noise_find(const struct oct_flow_bscan *const *bscans, unsigned 
         for (uint32_t first = 0; first < n_blocks; first += AT_ONCE) {
             const uint32_t n_here = n_blocks - first < AT_ONCE ? n_blocks - first : AT_ONCE;
             const double n_values = mean_powers(bscans, n, first, n_here, power);
-            const double most = least * (1 + ALIKE * sqrt(OVERSAMPLED / n_values));
+            const double most =
+                least * (1 + OCT_FLOW_NOISE_ALIKE * sqrt(OCT_FLOW_NOISE_OVERSAMPLED / n_values));
             if (!(n_values > 0))
                 return 0;
             for (uint32_t k = 0; k < n_here; k++)

@@ -17,6 +17,8 @@
 #define OCT_FLOW_MOST_RADIUS (OCT_FLOW_MARGIN - 1) /* of a window; sigma a third of it */
 #define OCT_FLOW_MOST_SIGMA (OCT_FLOW_MOST_RADIUS / 3.0)
 #define OCT_FLOW_LAGS 32u
+#define OCT_FLOW_NOISE_ALIKE 2.0       /* deviations between blocks that hold noise alone */
+#define OCT_FLOW_NOISE_OVERSAMPLED 4.0 /* values along the depth for one of its own, at most */
 
 struct oct_flow_window {
     unsigned n_lines, n_depth; /* of half, the middle counted */
