@@ -612,7 +612,8 @@ static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
     const size_t wish_bytes = sizeof(struct wish) + setup->settings_bytes;
     s->wish = calloc(1, wish_bytes);
     s->next_wish = calloc(1, wish_bytes);
-    if ((!s->copy && !setup->guaranteed) || !s->wish || !s->next_wish || !oct_latest_init(&s->wished, wish_bytes) ||
+    if ((!s->copy && !setup->guaranteed) || !s->wish || !s->next_wish ||
+        !oct_latest_init(&s->wished, wish_bytes) ||
         !oct_latest_init(&s->counted, sizeof(s->counts)))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the analysis %s", s->form.name);
     enum oct_err e = oct_ring_create(&s->results, count_results(&s->form),
