@@ -149,10 +149,10 @@ static const struct {
     double beside_px, rms_px, bias_px, lost;
 } synthetic[OCT_N_LAYERS] = {
     [OCT_LAYER_ILM] = {OCT_SURFACE_ILM, -1.9, 0.6, 1.2, 0.005},
-    [OCT_LAYER_RNFL_GCL] = {OCT_SURFACE_NFL_GCL, 0, 3, 3, 0.05},
-    [OCT_LAYER_IPL_INL] = {OCT_SURFACE_IPL_INL, 0, 4, 3, 0.1},
+    [OCT_LAYER_RNFL_GCL] = {OCT_SURFACE_NFL_GCL, 0, 2.2, 0.8, 0.01},
+    [OCT_LAYER_IPL_INL] = {OCT_SURFACE_IPL_INL, 0, 4, 2, 0.02},
     [OCT_LAYER_INL_OPL] = {OCT_SURFACE_INL_OPL, 0, 2, 1, 0.5},
-    [OCT_LAYER_OPL_ONL] = {OCT_SURFACE_OPL_ONL, 0, 2.5, 1.5, 0.1},
+    [OCT_LAYER_OPL_ONL] = {OCT_SURFACE_OPL_ONL, 0, 1.6, 0.8, 0.05},
     [OCT_LAYER_IS_OS] = {OCT_SURFACE_ISOS, -2.2, 0.6, 0.5, 0.005},
     [OCT_LAYER_RPE] = {OCT_SURFACE_RPE, 2.6, 1.2, 1.5, 0.005},
 };
