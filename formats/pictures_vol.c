@@ -3,7 +3,8 @@
  *     0      header of 2048 bytes, "HSF-OCT-103"
  *     2048   picture of the fundus, u8 [SizeYSlo][SizeXSlo]; not read
  *     then NumBScans times
- *            header of BScanHdrSize bytes, "HSF-BS-103"; in it from OffSeg on the layers that the
+ *            header of BScanHdrSize bytes, "HSF-BS-103"; in it where on the fundus the B-scan begins
+ *            and ends, mm to the right and down (a circle: begins, and has its centre), and from OffSeg on the layers that the
  *            device found, f32 [NumSeg][SizeX], rows of the picture from 0; FLT_MAX: none
  *            f32 [SizeZ][SizeX], linear intensity; FLT_MAX: outside the picture
  *
@@ -22,6 +23,7 @@
 #define LEAST_BSCAN_HEADER 256u /* of which 64 are read */
 #define MOST_SLO_SIDE 65536u
 #define MOST_MM 1e3 /* from one pixel to the next */
+#define CIRCLE 2u   /* of the patterns of a scan */
 #define OUTSIDE 3e38F
 #define EPOCH_S 11644473600 /* 1601-01-01 to 1970-01-01 */
 #define MOST_S 18000000000  /* since 1970, whose ns are counted in 64 bits */
@@ -88,7 +90,7 @@ static void read_facts(struct vol_file *f, const unsigned char *header,
                        struct oct_volume_info *volume)
 {
     const uint32_t pattern = u32_at(header + 96);
-    const bool is_even = pattern != 1 && pattern != 2 && pattern != 5; /* line, circle, star */
+    const bool is_even = pattern != 1 && pattern != CIRCLE && pattern != 5; /* line, star */
     const uint64_t ticks = u32_at(header + 88) | (uint64_t)u32_at(header + 92) << 32; /* FILETIME */
     const time_t s = (time_t)(ticks / 10000000) - EPOCH_S;
     struct tm utc;
@@ -101,6 +103,21 @@ static void read_facts(struct vol_file *f, const unsigned char *header,
         return;
     f->time_ns = (uint64_t)s * 1000000000 + ticks % 10000000 * 100;
     strftime(volume->start_time, sizeof(volume->start_time), "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+/* Where a circle begins. */
+static enum oct_err read_circle(const struct vol_file *f, double mm[2], struct oct_error *err)
+{
+    static const struct oct_sample_kind f64 = {.kind = 'f', .bytes = 8};
+    unsigned char header[LEAST_BSCAN_HEADER];
+    const enum oct_err e =
+        oct_picture_file_read_at(&f->file, f->first_byte, header, sizeof(header), err);
+    for (int i = 0; i < 2 && !e; i++) {
+        const double from_centre = oct_sample_decode(&f64, header + 16 + 8 * i) -
+                                   oct_sample_decode(&f64, header + 32 + 8 * i);
+        mm[i] = fabs(from_centre) < MOST_MM ? i ? -from_centre : from_centre : 0;
+    }
+    return e;
 }
 
 /* How many layers the header of B-scan `index` holds, and where they begin in the file. */
@@ -160,7 +177,7 @@ static enum oct_err vol_file_open(struct oct_picture_file *file,
                    .layers = layer_names},
     };
     read_facts(f, header, &facts->volume);
-    return OCT_OK;
+    return u32_at(header + 96) == CIRCLE ? read_circle(f, facts->volume.circle_mm, err) : OCT_OK;
 }
 
 /* ---- pixels and layers ---- */

@@ -34,6 +34,8 @@ struct oct_volume_info {
     unsigned sample_bits;      /* as they are stored: 8, 16; 32: f32 */
     unsigned n_layers;         /* that the device found: oct_pictures_layer */
     const char *const *layers; /* [n_layers]: "ilm", "bm", "nfl", ...; static */
+    double circle_mm[2];       /* of a circle: where its first A-line lies, to the right of its
+                                  centre and above it on the fundus; 0, 0: it is none */
 
     bool is_nifti;
     double to_mm[3][4]; /* of NIfTI: voxel (i, j, k) = (depth, A-line, B-scan) to RAS+ mm */

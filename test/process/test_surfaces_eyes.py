@@ -2,6 +2,7 @@
 """octctl surfaces on real pictures: an eye traced by its device, with speckle; what is no retina."""
 import csv
 import os
+import struct
 
 import h5py
 import numpy as np
@@ -48,11 +49,51 @@ def a_traced_eye_with_speckle():
         field += np.sqrt(noise / 2) * (random.standard_normal(light.shape) +
                                        1j * random.standard_normal(light.shape))
         found = layers_of(10 * np.log10(abs(field) ** 2 + 1e-9), "--pixel-um", SPACING)
-        for name, key, most in (("ilm", "ilm_px", 1.5), ("rnfl_gcl", "nfl_px", 3.5),
+        for name, key, most in (("ilm", "ilm_px", 1.5), ("rnfl_gcl", "nfl_px", 2.0),
                                 ("rpe", "bm_px", 2.2)):
             off = found[name] - truth[key]
-            assert np.isfinite(off).mean() > (0.8 if name == "rnfl_gcl" else 0.97), (name, noise)
+            assert np.isfinite(off).mean() > (0.9 if name == "rnfl_gcl" else 0.97), (name, noise)
             assert np.nanmean(abs(off)) < most, (name, noise, np.nanmean(abs(off)))
+
+
+@case
+def nerve_fibres_over_the_angle():
+    """a circle about the disc: fibres from temporal on, as the device has them; turned, of a left eye, of no known one"""
+    need_data()
+    with open(os.path.join(EYES, "peripapillary.vol"), "rb") as f:
+        volume = bytearray(f.read())
+    place = 2048 + 768 * 768 + 16  # where the circle begins and has its centre, mm
+    x, y, centre_x, centre_y = struct.unpack_from("<4d", volume, place)
+
+    def profile(name, eye, x, y, *more):
+        struct.pack_into("<2s", volume, 84, eye)
+        struct.pack_into("<2d", volume, place, x, y)
+        with open(path(name + ".vol"), "wb") as f:
+            f.write(volume)
+        _, said = surfaces(path(name + ".vol"), path(name + ".h5"), "--force", *more)
+        with h5py.File(path(name + ".h5")) as f:
+            if "tsnit" not in f:
+                return said, None
+            device = (f["device/nfl"][0] - f["device/ilm"][0]) * f.attrs["axis_spacing_um"][2]
+            return (f["tsnit/angle_deg"][:], f["tsnit/rnfl_um"][:], f["tsnit/mean_um"][:], device,
+                    f["thickness/rnfl"][0])
+
+    angle, rnfl, means, device, lines = profile("circle", b"OD", x, y, "--png", path("circle.png"))
+    assert abs(np.nanmean(rnfl - device)) < 6 and np.nanmean(abs(rnfl - device)) < 9
+    assert np.array_equal(rnfl, lines.astype("f8"), equal_nan=True)  # it begins temporal
+    ends = {1: (-45, 45), 2: (45, 85), 3: (85, 125), 4: (125, 235), 5: (235, 275), 6: (275, 315)}
+    for sector, (first, end) in ends.items():
+        inside = ((angle - first) % 360) < end - first
+        assert abs(means[sector] - np.nanmean(rnfl[inside])) < 1e-6, sector
+        assert abs(means[sector] - np.nanmean(device[inside])) < 14, sector
+    assert abs(means[0] - np.nanmean(rnfl)) < 1e-6 and means[2] > means[1] and means[6] > means[4]
+    # It begins above the disc: a quarter later. Of a left eye what is left of the disc is nasal.
+    turned = profile("turned", b"OD", centre_x, centre_y - (centre_x - x))
+    assert np.allclose(np.roll(turned[1], -192), rnfl, equal_nan=True) and turned[0][0] == 0
+    left = profile("left", b"OS", x, y)
+    assert np.allclose(np.roll(left[1], -384), rnfl, equal_nan=True)
+    said, none = profile("unknown", b"??", x, y)
+    assert none is None and "which eye is not known" in said
 
 
 @case

@@ -315,6 +315,7 @@ static enum oct_err look_at_file(struct oct_surfaces_job *s, struct oct_error *e
         return e;
     s->um[0] = info.um[0];
     s->is_linear = info.is_linear;
+    memcpy(s->circle.first_mm, info.circle_mm, sizeof(info.circle_mm));
     if (!s->is_turned)
         s->device = (struct oct_surfaces_device){info.format, info.n_layers, info.layers, NULL};
     if (s->eye == OCT_SURFACES_EYE_UNKNOWN)
@@ -496,6 +497,48 @@ static void measure_grid(struct oct_surfaces_job *s)
                                                : "smaller A-lines";
 }
 
+/* What the device found of the nerve fibres of the first B-scan, um; NULL: it says nothing. */
+static float *device_fibres(const struct oct_surfaces_job *s)
+{
+    const struct oct_surfaces_device *d = &s->device;
+    const float *ilm = NULL, *nfl = NULL;
+    for (unsigned k = 0; k < d->n; k++) {
+        const float *px = d->px + (size_t)k * s->n_bscans * s->n_lines;
+        ilm = strcmp(d->layers[k], "ilm") == 0 ? px : ilm;
+        nfl = strcmp(d->layers[k], "nfl") == 0 ? px : nfl;
+    }
+    float *um = ilm && nfl ? oct_alloc(s->n_lines, sizeof(*um)) : NULL;
+    if (um)
+        oct_thickness_map(ilm, nfl, s->n_lines, s->um[2], um);
+    return um;
+}
+
+static bool is_circle(const struct oct_surfaces_job *s)
+{
+    return s->circle.first_mm[0] != 0 || s->circle.first_mm[1] != 0;
+}
+
+static void measure_circle(struct oct_surfaces_job *s)
+{
+    struct oct_surfaces_circle *c = &s->circle;
+    const struct oct_tsnit_setup setup = {.n_lines = s->n_lines,
+                                          .first = {c->first_mm[0], c->first_mm[1]},
+                                          .nasal_is_right = s->eye == OCT_SURFACES_EYE_OD};
+    const struct oct_surfaces_thickness *rnfl = &s->thickness[1];
+    if (!is_circle(s) || !rnfl->map || isnan(s->um[2]) || s->eye == OCT_SURFACES_EYE_UNKNOWN)
+        return;
+    float *device = device_fibres(s);
+    c->angle_deg = oct_alloc(s->n_lines, sizeof(double));
+    c->rnfl_um = oct_alloc(s->n_lines, sizeof(double));
+    if (device) {
+        c->device_um = oct_alloc(s->n_lines, sizeof(double));
+        oct_tsnit_measure(&setup, device, c->angle_deg, c->device_um, &c->tsnit);
+    }
+    oct_tsnit_measure(&setup, rnfl->map, c->angle_deg, c->rnfl_um, &c->tsnit);
+    c->is_measured = true;
+    free(device);
+}
+
 /* NaN: none is known. */
 static double mean_of(const float *values, size_t n)
 {
@@ -572,8 +615,10 @@ static enum oct_err find_layers(void *job, struct oct_error *err)
         put_in_order(s);
     for (unsigned i = 0; i < OCT_SURFACES_N_THICKNESSES && !e; i++)
         e = measure_thickness(s, i, err);
-    if (!e)
+    if (!e) {
         measure_grid(s);
+        measure_circle(s);
+    }
     for (unsigned i = 0; i < s->n_slabs; i++)
         s->slab[i].values = oct_alloc((size_t)s->n_bscans * s->n_lines, sizeof(float));
     for (uint32_t b = 0; s->n_slabs > 0 && b < s->n_bscans && !e; b++)
@@ -651,6 +696,11 @@ static void warn_of_all(const void *job)
     warn_of_layers(s);
     warn_of_slabs(s);
     warn_of_grid(s);
+    if (is_circle(s) && s->eye == OCT_SURFACES_EYE_UNKNOWN)
+        fprintf(stderr,
+                "octctl %s: which eye is not known: no nerve fibres over the angle; --eye says "
+                "it\n",
+                s->job.name);
 }
 
 /* ---- the command ---- */
@@ -714,7 +764,9 @@ static const struct oct_option options[] = {
     {"--mask", "FILE", "in place of IN: a volume of 0 and others, or of signed distances",
      OCT_OPTION_TEXT, AT(mask)},
     {"--csv", "FILE", "a row an A-line", OCT_OPTION_TEXT, AT(csv)},
-    {"--png", "FILE", "the thickness, FILE-bscans.png, FILE-relief.png and FILE-slab-A_B.png",
+    {"--png", "FILE",
+     "the thickness, of a circle over the angle, FILE-bscans.png,\n"
+     "FILE-relief.png and FILE-slab-A_B.png",
      OCT_OPTION_TEXT, AT(png)},
     {"--phi", "FILE.h5", "the level set of the first layer, for tests", OCT_OPTION_TEXT, AT(phi)},
     OCT_JOB_JSON(struct oct_surfaces_options, job),

@@ -8,6 +8,7 @@
 #include "analysis/layers/find/volume.h"
 #include "analysis/layers/measure/slab.h"
 #include "analysis/layers/measure/thickness.h"
+#include "analysis/layers/measure/tsnit.h"
 #include "formats/pictures.h"
 #include "tools/analyse/job.h"
 #include "tools/options.h"
@@ -80,6 +81,14 @@ struct oct_surfaces_grid {
     const char *fovea, *eye, *superior, *nasal; /* words of what it stands on */
 };
 
+/* The nerve fibres of a circle about the optic disc, of the first B-scan. */
+struct oct_surfaces_circle {
+    double first_mm[2]; /* oct_volume_info: circle_mm */
+    bool is_measured;
+    double *angle_deg, *rnfl_um, *device_um; /* [M]; device_um NULL: it says nothing */
+    struct oct_tsnit tsnit;
+};
+
 /* --mask */
 struct oct_surfaces_mask {
     uint32_t dims[3];
@@ -124,6 +133,7 @@ struct oct_surfaces_job {
     struct oct_surfaces_device device;
     struct oct_surfaces_thickness thickness[OCT_SURFACES_N_THICKNESSES]; /* first: the retina's */
     struct oct_surfaces_grid grid;
+    struct oct_surfaces_circle circle;
     struct oct_surfaces_mask mask;
 };
 
@@ -155,7 +165,7 @@ extern const struct oct_job_ops oct_surfaces_mask_job; /* --mask */
 
 /* ---- surfaces_pictures.c ---- */
 
-/* The thickness, of one layer its depth; five B-scans spread over the volume; each layer as found
+/* The thickness, of one layer its depth, of a circle the nerve fibres over the angle; five B-scans spread over the volume; each layer as found
  * and as denoised; a slab (of a struct oct_surfaces_slab). */
 oct_output_writer oct_surfaces_draw_map;
 oct_output_writer oct_surfaces_draw_bscans;

@@ -91,6 +91,12 @@ static void fill_sector(const void *thickness, uint64_t i, void *sector)
     *(struct sector *)sector = (struct sector){etdrs->mean_um[i], etdrs->covered[i]};
 }
 
+static void fill_tsnit(const void *circle, uint64_t i, void *sector)
+{
+    const struct oct_tsnit *tsnit = &((const struct oct_surfaces_circle *)circle)->tsnit;
+    *(struct sector *)sector = (struct sector){tsnit->mean_um[i], tsnit->covered[i]};
+}
+
 /* ---- OUT.h5 ---- */
 
 static unsigned write_map(struct oct_results *f, const struct oct_surfaces_job *s, const char *name,
@@ -190,13 +196,40 @@ static void write_device(struct oct_results *f, const struct oct_surfaces_job *s
     }
 }
 
+static void write_names(struct oct_results *f, const char *group, const char *const *sectors,
+                        unsigned n)
+{
+    char names[OCT_ETDRS_N_SECTORS * 24] = "";
+    for (unsigned i = 0; i < n; i++)
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
+                 sectors[i]);
+    oct_results_text(f, group, "sectors", names);
+}
+
+static void write_circle(struct oct_results *f, const struct oct_surfaces_job *s)
+{
+    const struct oct_surfaces_circle *c = &s->circle;
+    const uint64_t m = s->n_lines;
+    const struct oct_result_rows sectors = {.fields = &sector_fields,
+                                            .n = OCT_TSNIT_N_SECTORS,
+                                            .row_bytes = sizeof(struct sector),
+                                            .fill = fill_tsnit,
+                                            .context = c};
+    const unsigned angle =
+        oct_results_dataset(f, "/tsnit/angle_deg", OCT_RESULTS_F64, 1, &m, "deg");
+    const unsigned rnfl = oct_results_dataset(f, "/tsnit/rnfl_um", OCT_RESULTS_F64, 1, &m, "um");
+    oct_results_text(f, "/tsnit/angle_deg", "from",
+                     "0 temporal, 90 superior, 180 nasal, 270 inferior");
+    oct_results_write(f, angle, c->angle_deg);
+    oct_results_write(f, rnfl, c->rnfl_um);
+    oct_result_datasets(f, "/tsnit", &sectors);
+    write_names(f, "/tsnit", oct_tsnit_names, OCT_TSNIT_N_SECTORS);
+    oct_results_text(f, "/tsnit", "eye", s->eye_name);
+}
+
 /* /etdrs of the retina, /etdrs/NAME of its layers. */
 static void write_grid(struct oct_results *f, const struct oct_surfaces_job *s)
 {
-    char names[OCT_ETDRS_N_SECTORS * 24] = "";
-    for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++)
-        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
-                 oct_etdrs_names[i]);
     for (unsigned i = 0; i < OCT_SURFACES_N_THICKNESSES; i++) {
         const struct oct_result_rows sectors = {.fields = &sector_fields,
                                                 .n = OCT_ETDRS_N_SECTORS,
@@ -208,7 +241,7 @@ static void write_grid(struct oct_results *f, const struct oct_surfaces_job *s)
         if (s->thickness[i].map)
             oct_result_datasets(f, group, &sectors);
     }
-    oct_results_text(f, "/etdrs", "sectors", names);
+    write_names(f, "/etdrs", oct_etdrs_names, OCT_ETDRS_N_SECTORS);
     oct_result_attributes(f, "/etdrs", &grid_fields, &s->grid);
 }
 
@@ -256,6 +289,8 @@ enum oct_err oct_surfaces_write_h5(void *job, const char *path, bool force, stru
     write_thicknesses(f, s);
     if (s->grid.is_measured)
         write_grid(f, s);
+    if (s->circle.is_measured)
+        write_circle(f, s);
     write_frames(f, s);
     for (unsigned i = 0; i < s->n_slabs; i++) {
         char name[80];
@@ -327,6 +362,15 @@ static void print_grid(const struct oct_surfaces_job *s)
     printf("\n");
 }
 
+static void print_circle(const struct oct_surfaces_circle *c)
+{
+    printf("nerve fibres, um (in brackets: less than half of the sector):");
+    for (unsigned i = 0; i < OCT_TSNIT_N_SECTORS; i++)
+        printf(c->tsnit.covered[i] >= 0.5 ? "%s %s %.0f" : "%s %s (%.0f)", i ? "," : "",
+               oct_tsnit_names[i], c->tsnit.mean_um[i]);
+    printf("\n");
+}
+
 void oct_surfaces_print(const void *job)
 {
     const struct oct_surfaces_job *s = job;
@@ -348,9 +392,22 @@ void oct_surfaces_print(const void *job)
                          &thickness_fields, &s->thickness[0]);
     if (s->grid.is_measured)
         print_grid(s);
+    if (s->circle.is_measured)
+        print_circle(&s->circle);
 }
 
 /* ---- as JSON ---- */
+
+static void add_circle(cJSON *tree, const struct oct_surfaces_circle *circle)
+{
+    cJSON *tsnit = cJSON_AddObjectToObject(tree, "tsnit");
+    for (unsigned i = 0; i < OCT_TSNIT_N_SECTORS; i++) {
+        struct sector sector;
+        fill_tsnit(circle, i, &sector);
+        oct_result_json(cJSON_AddObjectToObject(tsnit, oct_tsnit_names[i]), &sector_fields,
+                        &sector);
+    }
+}
 
 static void add_grid(cJSON *tree, const struct oct_surfaces_job *s)
 {
@@ -387,5 +444,7 @@ void oct_surfaces_json(const void *job, cJSON *tree)
                             &thickness_fields, &s->thickness[i]);
     if (s->grid.is_measured)
         add_grid(tree, s);
+    if (s->circle.is_measured)
+        add_circle(tree, &s->circle);
     oct_command_add_reasons(tree, "bscan", s->n_bscans, why_left_out, s);
 }

@@ -188,9 +188,28 @@ static enum oct_err draw_depth(const struct oct_surfaces_job *s, const char *pat
     return e;
 }
 
+static enum oct_err draw_circle(const struct oct_surfaces_job *s, const char *path, bool force,
+                                struct oct_error *err)
+{
+    const struct oct_surfaces_circle *c = &s->circle;
+    const struct oct_plot_series series[2] = {
+        {c->angle_deg, c->rnfl_um, s->n_lines, "found", OCT_PLOT_LINE},
+        {c->angle_deg, c->device_um, s->n_lines, "the device's", OCT_PLOT_DASHES}};
+    const struct oct_plot_lines plot = {
+        .title = "Nerve fibres about the optic disc",
+        .x_label = "angle (degrees; 0 temporal, 90 superior, 180 nasal, 270 inferior)",
+        .y_label = "thickness (" MICRO ")",
+        .series = series,
+        .n_series = c->device_um ? 2 : 1,
+        .from_zero = true};
+    return oct_plot_write_lines(path, force, &plot, err);
+}
+
 enum oct_err oct_surfaces_draw_map(void *job, const char *path, bool force, struct oct_error *err)
 {
     const struct oct_surfaces_job *s = job;
+    if (s->circle.is_measured)
+        return draw_circle(s, path, force, err);
     return s->thickness[0].map ? draw_thickness(s, path, force, err)
                                : draw_depth(s, path, force, err);
 }

@@ -23,7 +23,7 @@ enum { RNFL_GCL, IPL_INL, INL_OPL, OPL_ONL, N_BORDERS };
 enum { N_TISSUES = N_BORDERS + 1 }; /* RNFL, GCL with IPL, INL, OPL, ONL */
 
 /* The light of the tissues, over that of the RNFL: about what real eyes show. */
-static const double reflects[N_TISSUES] = {1, 0.15, 0.05, 0.14, 0.02};
+static const double reflects[N_TISSUES] = {0.4, 0.15, 0.05, 0.14, 0.02};
 
 #define ROW_UM 5.0
 #define COLUMN_UM 30.0
@@ -55,7 +55,7 @@ static const double reflects[N_TISSUES] = {1, 0.15, 0.05, 0.14, 0.02};
 #define SIDE_UM 14.0      /* of a border, whose light is compared */
 #define LEAST_WEIGHT 0.1F /* of a column in a shadow */
 /* The border of the RNFL. */
-#define FIBRE_UM 40.0     /* to each side, that is compared */
+#define FIBRE_UM 25.0     /* to each side, that is compared */
 #define FIBRE_LEVELS 0.6F /* shares of both costs */
 #define FIBRE_STEP 1.5F
 #define FIBRE_REACH 4 /* rows from column to column */

@@ -16,13 +16,14 @@
 
 /* Wide, in the logarithm of the light, then narrow in the light itself: there it changes
  * fastest. Of the ILM, whose reflex outshines the fibres below it, and of the RPE, whose light
- * falls into that of the choroid, in its root. */
+ * falls into that of the choroid, in its root; of what lies below bright tissue, within which the
+ * light falls more steeply from speck to speck than at its end, in its fourth root. */
 static const struct oct_trace_search searches[OCT_N_LAYERS][2] = {
     [OCT_LAYER_ILM] = {{18, 4, 10, 0.8F, 0.3F, 0}, {7, 1.2F, 8, 0.7F, 0.3F, 0.5F}},
-    [OCT_LAYER_RNFL_GCL] = {{10, 5, 40, 2, 0.6F, 0}, {5, 3, 40, 2, 0.6F, 1}},
-    [OCT_LAYER_IPL_INL] = {{10, 5, 40, 2, 0.6F, 0}, {5, 3, 40, 2, 0.6F, 1}},
+    [OCT_LAYER_RNFL_GCL] = {{16, 5, 40, 2, 0.6F, 0}, {5, 3, 40, 2, 0.6F, 0.25F}},
+    [OCT_LAYER_IPL_INL] = {{10, 5, 40, 2, 0.6F, 0}, {5, 3, 40, 2, 0.6F, 0.25F}},
     [OCT_LAYER_INL_OPL] = {{10, 5, 40, 2, 0.6F, 0}, {5, 3, 40, 2, 0.6F, 1}},
-    [OCT_LAYER_OPL_ONL] = {{10, 5, 40, 2, 0.6F, 0}, {5, 3, 40, 2, 0.6F, 1}},
+    [OCT_LAYER_OPL_ONL] = {{10, 5, 40, 2, 0.6F, 0}, {5, 3, 40, 2, 0.6F, 0.25F}},
     [OCT_LAYER_IS_OS] = {{14, 4, 40, 2, 0.6F, 0}, {7, 1.2F, 40, 2, 0.6F, 1}},
     [OCT_LAYER_RPE] = {{20, 5, 24, 1.5F, 0.6F, 0}, {8, 2, 80, 3, 0.6F, 0.5F}},
 };
