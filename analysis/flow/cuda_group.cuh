@@ -80,6 +80,11 @@ static enum oct_err oct_flow_alloc_maps(struct oct_flow_cuda_group *g, struct oc
     e = e ? e : oct_stream_alloc(g->stream, &f->line, lines, err);
     e = e ? e : oct_stream_alloc(g->stream, &f->alike, lines * f->n_repeats, err);
     e = e ? e : oct_stream_alloc(g->stream, &f->look, lines * f->look_row, err);
+    if (!e) /* NaN: places of rows beyond the depth */
+        TRY_STREAM(g->stream, "start",
+                   cudaMemsetAsync(f->look, 0xff, lines * f->look_row * sizeof(float2),
+                                   g->stream->stream));
+    e = e ? e : oct_stream_alloc(g->stream, &f->dark, (size_t)g->n_batch * f->n_blocks, err);
     for (unsigned i = 0; i < (f->is_kept ? 8u : 5u) && !e; i++)
         e = oct_stream_alloc(g->stream, maps[i], n, err);
     return e || f->is_kept ? e : oct_stream_alloc(g->stream, &g->d_shown, n, err);
@@ -122,6 +127,19 @@ static void oct_flow_queue_puts(const struct oct_flow_cuda_group *g, const float
                g->stream->stream, puts);
 }
 
+static void oct_flow_queue_lines(const struct oct_flow_cuda_group *g, unsigned n)
+{
+    const struct oct_flow_cuda &f = g->f;
+    const dim3 lines(f.n_lines, n), threads(OCT_FLOW_THREADS);
+    cudaStream_t stream = g->stream->stream;
+    if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 4)
+        OCT_LAUNCH((oct_flow_short_lines_kernel<4>), lines, threads, 0, stream, f);
+    else if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 8)
+        OCT_LAUNCH((oct_flow_short_lines_kernel<8>), lines, threads, 0, stream, f);
+    else
+        OCT_LAUNCH((oct_flow_lines_kernel), lines, threads, 0, stream, f);
+}
+
 /* Queues that n places from the first of the batch on are found, n_batch at most. */
 static void oct_flow_queue_places(const struct oct_flow_cuda_group *g, unsigned n)
 {
@@ -130,11 +148,12 @@ static void oct_flow_queue_places(const struct oct_flow_cuda_group *g, unsigned 
     const dim3 tiles((f.depth + OCT_FLOW_COLUMNS - 1) / OCT_FLOW_COLUMNS,
                      (f.n_lines + OCT_FLOW_TILE - 1) / OCT_FLOW_TILE, n);
     cudaStream_t stream = g->stream->stream;
-    OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, n), threads, 0, stream, f);
-    OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), threads, 0, stream, f);
-    OCT_LAUNCH((oct_flow_lines_kernel), lines, threads, 0, stream, f);
+    OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, n), dim3(OCT_SHIFT_THREADS), 0,
+               stream, f);
+    OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
+    oct_flow_queue_lines(g, n);
     OCT_LAUNCH((oct_flow_judge_kernel), tiles, dim3(OCT_FLOW_COLUMNS), 0, stream, f);
-    OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), threads, 0, stream, f);
+    OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     OCT_LAUNCH((oct_flow_score_kernel), lines, threads, 0, stream, f);
 }
 

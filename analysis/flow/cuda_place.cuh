@@ -25,6 +25,8 @@ extern "C" {
 #define OCT_FLOW_PLACES 64u /* of a batch, at most */
 #define OCT_FLOW_THREADS 256u
 #define OCT_FLOW_WARPS (OCT_FLOW_THREADS / 32)
+#define OCT_FLOW_MANY 1024u /* threads of a block that has a place to itself */
+#define OCT_FLOW_MANY_WARPS (OCT_FLOW_MANY / 32)
 #define OCT_FLOW_CHUNK 1024u /* depths of a line that lie in shared memory */
 #define OCT_FLOW_QUAD 4u     /* depths that a thread smooths */
 #define OCT_FLOW_TILE 8u     /* A-lines that a thread judges */
@@ -79,6 +81,7 @@ struct oct_flow_cuda {
     float *sums[3];                    /* [n][M][D] same, both, intensity */
     float *d, *isnr;                   /* [n][M][D] */
     float2 *look;                      /* [n][M][look_row] d, isnr; NaN: not looked at */
+    double *dark;                      /* [n][n_blocks] mean powers of blocks of depths */
     float *z, *projected, *intensity;  /* [n][M][D]; NULL: not kept; z may be projected */
     float *shown;                      /* [n][M][D]; NULL, as the next: not shown so */
     uint8_t *bytes;
@@ -93,15 +96,16 @@ template <class T> static __device__ __forceinline__ T oct_flow_warp_sum(T v)
     return v;
 }
 
-/* Of all threads, to all threads. part: [OCT_FLOW_WARPS], shared. */
-template <class T> static __device__ __forceinline__ T oct_flow_block_sum(T v, T *part)
+/* Of all threads, to all threads. part: [N], shared: of each warp. */
+template <class T, unsigned N>
+static __device__ __forceinline__ T oct_flow_block_sum(T v, T (&part)[N])
 {
     v = oct_flow_warp_sum(v);
     if (threadIdx.x % 32 == 0)
         part[threadIdx.x / 32] = v;
     __syncthreads();
     T sum = 0;
-    for (unsigned i = 0; i < OCT_FLOW_WARPS; i++)
+    for (unsigned i = 0; i < N; i++)
         sum += part[i];
     __syncthreads();
     return sum;
@@ -199,30 +203,30 @@ struct oct_flow_dark {
 static __device__ double oct_flow_mean_blocks(const struct oct_flow_cuda &f, uint32_t k,
                                               double *power)
 {
-    __shared__ double part[OCT_FLOW_WARPS];
-    __shared__ double sums[OCT_FLOW_WARPS][32];
+    __shared__ double part[OCT_FLOW_MANY_WARPS];
+    __shared__ double sums[OCT_FLOW_MANY_WARPS][32];
     const uint32_t t = threadIdx.x, lane = t % 32, warp = t / 32;
-    const uint32_t n_rows = f.n_repeats * f.n_lines;
     double n_came = 0;
-    for (uint32_t row = t; row < n_rows; row += OCT_FLOW_THREADS) {
-        const uint32_t r = row / f.n_lines, j = row % f.n_lines;
-        if (oct_flow_has(f.came[k], r))
+    for (uint32_t r = 0; r < f.n_repeats; r++)
+        for (uint32_t j = t; j < f.n_lines && oct_flow_has(f.came[k], r); j += OCT_FLOW_MANY)
             n_came += f.power[oct_flow_bscan_of(f, r, k) * f.n_lines + j] > 0;
-    }
     n_came = oct_flow_block_sum(n_came, part);
     for (uint32_t first = 0; first < f.n_blocks; first += 32) {
         double sum = 0;
-        for (uint32_t row = warp; row < n_rows; row += OCT_FLOW_WARPS) {
-            const uint32_t r = row / f.n_lines, j = row % f.n_lines;
-            if (first + lane < f.n_blocks && oct_flow_has(f.came[k], r))
-                sum += f.blocks[(oct_flow_bscan_of(f, r, k) * f.n_lines + j) * f.n_blocks + first +
-                                lane];
+        for (uint32_t r = 0; r < f.n_repeats && first + lane < f.n_blocks; r++) {
+            const float *of =
+                f.blocks + oct_flow_bscan_of(f, r, k) * f.n_lines * f.n_blocks + first + lane;
+            if (!oct_flow_has(f.came[k], r))
+                continue;
+#pragma unroll 4
+            for (uint32_t j = warp; j < f.n_lines; j += OCT_FLOW_MANY_WARPS)
+                sum += of[(size_t)j * f.n_blocks];
         }
         sums[warp][lane] = sum;
         __syncthreads();
         if (t < 32 && first + t < f.n_blocks) {
             double mean = 0;
-            for (unsigned w = 0; w < OCT_FLOW_WARPS; w++)
+            for (unsigned w = 0; w < OCT_FLOW_MANY_WARPS; w++)
                 mean += sums[w][t];
             power[first + t] = mean / (n_came * OCT_FLOW_BLOCK);
         }
@@ -236,7 +240,7 @@ static __device__ struct oct_flow_dark oct_flow_find_noise(const struct oct_flow
                                                            uint32_t k)
 {
     __shared__ struct oct_flow_dark dark;
-    double *power = (double *)(f.look + (size_t)k * f.n_lines * f.look_row); /* of later use */
+    double *power = f.dark + (size_t)k * f.n_blocks;
     const double n_values = oct_flow_mean_blocks(f, k, power);
     if (threadIdx.x == 0) {
         double sum = 0, n = 0;
@@ -261,10 +265,10 @@ static __device__ struct oct_flow_dark oct_flow_find_noise(const struct oct_flow
 static __device__ double oct_flow_correlate_noise(const struct oct_flow_cuda &f, uint32_t k,
                                                   uint32_t block)
 {
-    __shared__ double part[OCT_FLOW_WARPS];
+    __shared__ double part[OCT_FLOW_MANY_WARPS];
     const uint32_t half = (f.n_lines + 1) / 2;
     double sum[OCT_FLOW_RHO_LAGS][2] = {{0, 0}};
-    for (uint32_t row = threadIdx.x; row < f.n_repeats * half; row += OCT_FLOW_THREADS) {
+    for (uint32_t row = threadIdx.x; row < f.n_repeats * half; row += OCT_FLOW_MANY) {
         const uint32_t r = row / half, j = r % 2 + 2 * (row % half);
         const size_t line = oct_flow_bscan_of(f, r, k) * f.n_lines + j;
         if (j >= f.n_lines || !oct_flow_has(f.came[k], r) || !(f.power[line] > 0))
@@ -292,7 +296,8 @@ static __device__ double oct_flow_correlate_noise(const struct oct_flow_cuda &f,
     return inverse;
 }
 
-static __global__ void oct_flow_plan_kernel(const struct oct_flow_cuda f)
+static __global__ void __launch_bounds__(OCT_FLOW_MANY)
+    oct_flow_plan_kernel(const struct oct_flow_cuda f)
 {
     const uint32_t k = blockIdx.x;
     const struct oct_flow_dark dark = oct_flow_find_noise(f, k);
@@ -358,6 +363,30 @@ static __device__ __forceinline__ bool oct_flow_pair_range(const struct oct_flow
     return true;
 }
 
+/* The phase of each pair, from the sums of the warps, and what it has in common. */
+static __device__ void oct_flow_end_turn(const struct oct_flow_cuda &f, size_t line,
+                                         struct oct_flow_cuda_moved *m,
+                                         const float2 (*part)[OCT_FLOW_WARPS])
+{
+    int first, end;
+    for (uint32_t r = threadIdx.x; r < f.n_repeats; r += OCT_FLOW_THREADS) {
+        float2 sum = make_float2(0, 0), alike = make_float2(0, 0);
+        m->turn[r] = make_float2(1, 0);
+        if (oct_flow_pair_range(m, r, &first, &end)) {
+            for (unsigned w = 0; w < OCT_FLOW_WARPS; w++) {
+                sum.x += part[r][w].x;
+                sum.y += part[r][w].y;
+            }
+            const float length = sqrtf(sum.x * sum.x + sum.y * sum.y);
+            if (length > 0)
+                m->turn[r] = make_float2(sum.x / length, sum.y / length);
+            alike = make_float2(length, 0.5f * (m->power[r] + m->power[r - 1]));
+        }
+        f.alike[line * f.n_repeats + r] = alike;
+    }
+    __syncthreads();
+}
+
 /* The phase of each pair, and what it has in common. */
 static __device__ void oct_flow_turn_line(const struct oct_flow_cuda &f, uint32_t k, uint32_t j,
                                           struct oct_flow_cuda_moved *m)
@@ -381,22 +410,7 @@ static __device__ void oct_flow_turn_line(const struct oct_flow_cuda &f, uint32_
             part[r][t / 32] = sum;
     }
     __syncthreads();
-    for (uint32_t r = t; r < f.n_repeats; r += OCT_FLOW_THREADS) {
-        float2 sum = make_float2(0, 0), alike = make_float2(0, 0);
-        m->turn[r] = make_float2(1, 0);
-        if (oct_flow_pair_range(m, r, &first, &end)) {
-            for (unsigned w = 0; w < OCT_FLOW_WARPS; w++) {
-                sum.x += part[r][w].x;
-                sum.y += part[r][w].y;
-            }
-            const float length = sqrtf(sum.x * sum.x + sum.y * sum.y);
-            if (length > 0)
-                m->turn[r] = make_float2(sum.x / length, sum.y / length);
-            alike = make_float2(length, 0.5f * (m->power[r] + m->power[r - 1]));
-        }
-        f.alike[((size_t)k * f.n_lines + j) * f.n_repeats + r] = alike;
-    }
-    __syncthreads();
+    oct_flow_end_turn(f, (size_t)k * f.n_lines + j, m, part);
 }
 
 static __device__ void oct_flow_note_line(const struct oct_flow_cuda &f, uint32_t k, uint32_t j,
@@ -463,6 +477,78 @@ static __device__ __forceinline__ void oct_flow_smooth(const struct oct_flow_cud
     for (uint32_t q = 0; q < OCT_FLOW_QUAD; q++)
         if (at + q < n)
             to[at + q] = sum[q];
+}
+
+/* The same for MOST repeats at most and lines of one chunk: each value is read once. */
+template <int MOST>
+static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
+    oct_flow_short_lines_kernel(const struct oct_flow_cuda f)
+{
+    constexpr int OWN = OCT_FLOW_CHUNK / OCT_FLOW_THREADS; /* depths of a thread */
+    __shared__ struct oct_flow_cuda_moved moved;
+    __shared__ float2 part[MOST][OCT_FLOW_WARPS];
+    alignas(16) __shared__ float rows[3][OCT_FLOW_CHUNK + 2 * OCT_FLOW_MOST_RADIUS + 10];
+    const uint32_t j = blockIdx.x, k = blockIdx.y, t = threadIdx.x;
+    const size_t line = (size_t)k * f.n_lines + j;
+    const int radius = f.radius_depth, n_repeats = (int)f.n_repeats;
+    float2 value[MOST][OWN];
+    uint32_t is_in = 0; /* bit r OWN + q */
+    oct_flow_move_line(f, k, j, &moved);
+    for (int r = 0; r < MOST; r++)
+        for (int q = 0; q < OWN; q++) {
+            const int d = (int)t + q * (int)OCT_FLOW_THREADS;
+            value[r][q] = make_float2(0, 0);
+            if (r < n_repeats && moved.at[r] && d >= moved.first[r] && d < moved.end[r]) {
+                value[r][q] = __ldg(moved.at[r] + d);
+                is_in |= 1u << (r * OWN + q);
+            }
+        }
+    for (int r = 1; r < MOST; r++) {
+        float2 sum = make_float2(0, 0);
+        for (int q = 0; q < OWN; q++) {
+            const float2 z = oct_flow_cross(value[r - 1][q], value[r][q]);
+            sum.x += z.x;
+            sum.y += z.y;
+        }
+        sum.x = oct_flow_warp_sum(sum.x);
+        sum.y = oct_flow_warp_sum(sum.y);
+        if (t % 32 == 0)
+            part[r][t / 32] = sum;
+    }
+    __syncthreads();
+    oct_flow_end_turn(f, line, &moved, part);
+    if (t == 0)
+        oct_flow_note_line(f, k, j, &moved);
+    for (int q = 0; q < OWN; q++) {
+        const int d = (int)t + q * (int)OCT_FLOW_THREADS;
+        struct oct_flow_cuda_sums s = {0, 0, 0, 0};
+        float before = 0;
+        for (int r = 0; r < MOST; r++) {
+            const float2 b = value[r][q];
+            const float power = b.x * b.x + b.y * b.y;
+            const bool has = is_in >> (r * OWN + q) & 1;
+            if (r > 0 && has && (is_in >> ((r - 1) * OWN + q) & 1)) {
+                const float2 z = oct_flow_cross(value[r > 0 ? r - 1 : 0][q], b),
+                             turn = moved.turn[r];
+                s.same += z.x * turn.x + z.y * turn.y;
+                s.both += 0.5f * (before + power);
+            }
+            s.intensity += power;
+            s.count += has;
+            before = power;
+        }
+        rows[0][radius + d] = s.same;
+        rows[1][radius + d] = s.both;
+        rows[2][radius + d] = s.intensity;
+        if (f.is_kept && d < (int)f.depth)
+            f.intensity[line * f.depth + (uint32_t)d] = s.intensity / s.count;
+    }
+    for (int at = (int)t; at < 2 * radius + (int)OCT_FLOW_QUAD; at += (int)OCT_FLOW_THREADS)
+        for (unsigned i = 0; i < 3; i++)
+            rows[i][at < radius ? at : at + (int)OCT_FLOW_CHUNK] = 0;
+    __syncthreads();
+    for (unsigned i = 0; i < 3; i++)
+        oct_flow_smooth(f, rows[i], f.depth, f.sums[i] + line * f.depth);
 }
 
 static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
@@ -554,22 +640,14 @@ static __device__ __forceinline__ float oct_flow_share(const struct oct_flow_cud
     return high < low ? 0 : f.below[high + radius + 1] - f.below[low + radius];
 }
 
-/* What a voxel that is looked at has; places of a row beyond the depth are not read. */
-static __device__ __forceinline__ void oct_flow_look(const struct oct_flow_cuda &f, size_t line,
-                                                     uint32_t j, uint32_t d, float2 value)
-{
-    const uint32_t start = (f.look_step - j % f.look_step) % f.look_step;
-    if (d >= start && (d - start) % f.look_step == 0)
-        f.look[line * f.look_row + (d - start) / f.look_step] = value;
-}
-
 struct oct_flow_cuda_window {
     float same, both, intensity, weight, count;
 };
 
 static __device__ __forceinline__ void oct_flow_judge_voxel(const struct oct_flow_cuda &f,
                                                             uint32_t k, uint32_t j, uint32_t d,
-                                                            const struct oct_flow_cuda_window &w)
+                                                            const struct oct_flow_cuda_window &w,
+                                                            bool is_looked)
 {
     const size_t line = (size_t)k * f.n_lines + j, at = line * f.depth + d;
     const struct oct_flow_cuda_line l = f.line[line];
@@ -577,13 +655,15 @@ static __device__ __forceinline__ void oct_flow_judge_voxel(const struct oct_flo
     if (l.pairs && d >= l.first && d < l.end) {
         const float noise = (float)f.place[k].noise;
         const float least = OCT_FLOW_LEAST_SHARE * w.both, left = w.both - noise * w.weight;
-        const float signal = w.intensity / w.count - noise, low = OCT_FLOW_LEAST_SIGNAL * noise;
+        const float signal = __fdividef(w.intensity, w.count) - noise,
+                    low = OCT_FLOW_LEAST_SIGNAL * noise;
         value.x = 1 - w.same / (left > least ? left : least);
-        value.y = noise / (signal > low ? signal : low);
+        value.y = __fdividef(noise, signal > low ? signal : low);
     }
     f.d[at] = value.x;
     f.isnr[at] = value.y;
-    oct_flow_look(f, line, j, d, value);
+    if (is_looked)
+        f.look[line * f.look_row + d / f.look_step] = value;
 }
 
 static __global__ void __launch_bounds__(OCT_FLOW_COLUMNS)
@@ -617,80 +697,111 @@ static __global__ void __launch_bounds__(OCT_FLOW_COLUMNS)
             w[m].count += tile.taps[1][r][m] * repeats;
         }
     }
-    for (unsigned m = 0; m < OCT_FLOW_TILE; m++)
-        if (j0 + m < f.n_lines)
-            oct_flow_judge_voxel(f, k, j0 + m, d, w[m]);
+    uint32_t left = (d + j0) % f.look_step; /* line j is looked at where d + j is a multiple */
+    for (unsigned m = 0; m < OCT_FLOW_TILE && j0 + m < f.n_lines; m++) {
+        oct_flow_judge_voxel(f, k, j0 + m, d, w[m], left == 0);
+        left = left + 1 == f.look_step ? 0 : left + 1;
+    }
 }
 
 /* ---- bulk decorrelation ---- */
 
-/* Orders as floats do. */
+/* Floats above 0 in 24 bits, of 2^-23 each; 2 and more are the same. */
 static __device__ __forceinline__ uint32_t oct_flow_key(float v)
 {
-    const uint32_t bits = (uint32_t)__float_as_int(v);
-    return bits >> 31 ? ~bits : bits | 0x80000000u;
+    return (uint32_t)((v < 1.9999998f ? v : 1.9999998f) * 8388608.0f);
 }
 
-static __device__ __forceinline__ float oct_flow_value(uint32_t key)
-{
-    return __int_as_float((int)(key >> 31 ? key ^ 0x80000000u : ~key));
-}
+/* Shared. */
+struct oct_flow_median {
+    uint32_t counts[4096]; /* of keys with the same upper or lower half */
+    uint32_t warps[OCT_FLOW_MANY_WARPS];
+    uint32_t half,
+        left; /* the half of the key of the rank, and the rank among those that have it */
+    float most[2][OCT_FLOW_MANY_WARPS];
+};
 
-/* Voxel i of those that are looked at, NaN where there is none. */
-static __device__ __forceinline__ float2 oct_flow_looked(const struct oct_flow_cuda &f, uint32_t k,
-                                                         uint32_t i)
+/* Twelve bits of the key of that rank among bright d above 0: of those whose upper bits are
+ * `above`, the lower ones; without, the upper ones. */
+static __device__ void oct_flow_select(struct oct_flow_median *s, const float2 *look, uint32_t n,
+                                       uint32_t rank, bool has_above, uint32_t above)
 {
-    const uint32_t j = i / f.look_row, at = i % f.look_row;
-    const uint32_t start = (f.look_step - j % f.look_step) % f.look_step;
-    if (start + at * f.look_step >= f.depth)
-        return make_float2(NAN, NAN);
-    return f.look[((size_t)k * f.n_lines + j) * f.look_row + at];
-}
-
-/* The d of that rank among the bright ones, to all threads: eight bits of its key at a time. */
-static __device__ float oct_flow_select(const struct oct_flow_cuda &f, uint32_t k, uint32_t rank)
-{
-    __shared__ uint32_t counts[OCT_FLOW_THREADS];
-    __shared__ uint32_t
-        found[2]; /* the key's bits so far, and the rank among those that have them */
-    const uint32_t t = threadIdx.x, n = f.n_lines * f.look_row;
-    if (t == 0) {
-        found[0] = 0;
-        found[1] = rank;
-    }
-    for (int shift = 24; shift >= 0; shift -= 8) {
-        counts[t] = 0;
-        __syncthreads();
-        const uint32_t above = found[0], left = found[1];
-        for (uint32_t i = t; i < n; i += OCT_FLOW_THREADS) {
-            const float2 v = oct_flow_looked(f, k, i);
-            const uint32_t key = oct_flow_key(v.x);
-            if (v.y < OCT_FLOW_BRIGHT && (shift == 24 || key >> (shift + 8) == above))
-                atomicAdd(&counts[key >> shift & 255], 1u);
-        }
-        __syncthreads();
-        const uint32_t own = counts[t];
-        for (uint32_t step = 1; step < OCT_FLOW_THREADS; step *= 2) { /* sums up to each */
-            const uint32_t before = t >= step ? counts[t - step] : 0;
-            __syncthreads();
-            counts[t] += before;
-            __syncthreads();
-        }
-        if (left < counts[t] && left >= counts[t] - own) {
-            found[0] = above << 8 | t;
-            found[1] = left - (counts[t] - own);
-        }
-        __syncthreads();
-    }
-    const float value = oct_flow_value(found[0]);
+    const uint32_t t = threadIdx.x, lane = t % 32;
+    for (uint32_t i = t; i < 4096; i += OCT_FLOW_MANY)
+        s->counts[i] = 0;
     __syncthreads();
-    return value;
+    for (uint32_t i = t; i < n; i += OCT_FLOW_MANY) {
+        const float2 v = look[i];
+        const uint32_t key = v.x > 0 ? oct_flow_key(v.x) : 0;
+        if (v.y < OCT_FLOW_BRIGHT && v.x > 0 && (!has_above || key >> 12 == above))
+            atomicAdd(&s->counts[has_above ? key & 4095 : key >> 12], 1u);
+    }
+    __syncthreads();
+    uint32_t own = 0;
+    for (unsigned i = 0; i < 4; i++)
+        own += s->counts[4 * t + i];
+    uint32_t sum = own; /* of all threads up to this one */
+    for (uint32_t step = 1; step < 32; step *= 2) {
+        const uint32_t before = __shfl_sync(0xffffffffu, sum, (int)(lane - step) & 31);
+        sum += lane >= step ? before : 0;
+    }
+    if (lane == 31)
+        s->warps[t / 32] = sum;
+    __syncthreads();
+    for (unsigned w = 0; w < t / 32; w++)
+        sum += s->warps[w];
+    if (rank < sum && rank >= sum - own) {
+        uint32_t i = 4 * t, left = rank - (sum - own);
+        for (; left >= s->counts[i]; i++)
+            left -= s->counts[i];
+        s->half = i;
+        s->left = left;
+    }
+    __syncthreads();
+}
+
+/* The median of n_bright d, of which n_dark are not above 0; not below 0. */
+static __device__ double oct_flow_find_median(struct oct_flow_median *s, const float2 *look,
+                                              uint32_t n, uint32_t n_bright, uint32_t n_dark)
+{
+    const uint32_t t = threadIdx.x, rank = n_bright / 2;
+    if (rank < n_dark)
+        return 0;
+    oct_flow_select(s, look, n, rank - n_dark, false, 0);
+    const uint32_t above = s->half, left = s->left;
+    __syncthreads();
+    oct_flow_select(s, look, n, left, true, above);
+    const uint32_t key = above << 12 | s->half;
+    const bool is_first = s->left == 0; /* what has the rank before has another key */
+    float most[2] = {-1e30f, -1e30f};   /* of those below, of those that have the key */
+    for (uint32_t i = t; i < n; i += OCT_FLOW_MANY) {
+        const float2 v = look[i];
+        const uint32_t of = v.x > 0 ? oct_flow_key(v.x) : 0;
+        if (!(v.y < OCT_FLOW_BRIGHT) || of > key)
+            continue;
+        const unsigned which = v.x > 0 && of == key;
+        most[which] = v.x > most[which] ? v.x : most[which];
+    }
+    for (unsigned which = 0; which < 2; which++) {
+        for (int mask = 16; mask > 0; mask /= 2) {
+            const float other = __shfl_xor_sync(0xffffffffu, most[which], mask);
+            most[which] = other > most[which] ? other : most[which];
+        }
+        if (t % 32 == 0)
+            s->most[which][t / 32] = most[which];
+    }
+    __syncthreads();
+    for (unsigned which = 0; which < 2; which++)
+        for (unsigned w = 0; w < OCT_FLOW_MANY_WARPS; w++)
+            most[which] = s->most[which][w] > most[which] ? s->most[which][w] : most[which];
+    const double high = most[1], low = n_bright % 2 || !is_first ? high : (double)most[0];
+    return 0.5 * (low + high) > 0 ? 0.5 * (low + high) : 0;
 }
 
 static __device__ void oct_flow_sum_alike(const struct oct_flow_cuda &f, uint32_t k)
 {
     const uint32_t lane = threadIdx.x % 32;
-    for (uint32_t r = threadIdx.x / 32; r < f.n_repeats; r += OCT_FLOW_WARPS) {
+    for (uint32_t r = threadIdx.x / 32; r < f.n_repeats; r += OCT_FLOW_MANY_WARPS) {
         double sum[3] = {0, 0, 0};
         for (uint32_t j = lane; j < f.n_lines; j += 32) {
             const float2 a = f.alike[((size_t)k * f.n_lines + j) * f.n_repeats + r];
@@ -706,30 +817,32 @@ static __device__ void oct_flow_sum_alike(const struct oct_flow_cuda &f, uint32_
     }
 }
 
-static __global__ void oct_flow_bulk_kernel(const struct oct_flow_cuda f)
+static __global__ void __launch_bounds__(OCT_FLOW_MANY)
+    oct_flow_bulk_kernel(const struct oct_flow_cuda f)
 {
-    __shared__ double part[OCT_FLOW_WARPS];
-    __shared__ uint32_t counts[OCT_FLOW_WARPS];
+    __shared__ struct oct_flow_median median;
+    __shared__ double part[OCT_FLOW_MANY_WARPS];
     const uint32_t k = blockIdx.x, n = f.n_lines * f.look_row;
-    uint32_t n_looked = 0, n_tissue = 0, n_bright = 0;
-    double snr = 0, bulk = 0;
+    const float2 *look = f.look + (size_t)k * n;
+    uint32_t n_looked = 0, n_tissue = 0, n_bright = 0, n_dark = 0;
+    double snr = 0;
     oct_flow_sum_alike(f, k);
-    for (uint32_t i = threadIdx.x; i < n; i += OCT_FLOW_THREADS) {
-        const float isnr = oct_flow_looked(f, k, i).y;
-        n_looked += isnr == isnr;
-        n_tissue += isnr < OCT_FLOW_TISSUE;
-        n_bright += isnr < OCT_FLOW_BRIGHT;
-        snr += isnr < OCT_FLOW_TISSUE ? (double)(1 / isnr) : 0;
+    for (uint32_t i = threadIdx.x; i < n; i += OCT_FLOW_MANY) {
+        const float2 v = look[i];
+        n_looked += v.y == v.y;
+        n_tissue += v.y < OCT_FLOW_TISSUE;
+        n_bright += v.y < OCT_FLOW_BRIGHT;
+        n_dark += v.y < OCT_FLOW_BRIGHT && !(v.x > 0);
+        snr += v.y < OCT_FLOW_TISSUE ? (double)(1 / v.y) : 0;
     }
     snr = oct_flow_block_sum(snr, part);
-    n_looked = oct_flow_block_sum(n_looked, counts);
-    n_tissue = oct_flow_block_sum(n_tissue, counts);
-    n_bright = oct_flow_block_sum(n_bright, counts);
-    if ((uint64_t)n_bright * f.look_step >= OCT_FLOW_LEAST_BRIGHT) {
-        bulk = 0.5 * ((double)oct_flow_select(f, k, (n_bright - 1) / 2) +
-                      (double)oct_flow_select(f, k, n_bright / 2));
-        bulk = bulk > 0 ? bulk : 0;
-    }
+    n_looked = oct_flow_block_sum(n_looked, median.warps);
+    n_tissue = oct_flow_block_sum(n_tissue, median.warps);
+    n_bright = oct_flow_block_sum(n_bright, median.warps);
+    n_dark = oct_flow_block_sum(n_dark, median.warps);
+    double bulk = 0;
+    if ((uint64_t)n_bright * f.look_step >= OCT_FLOW_LEAST_BRIGHT)
+        bulk = oct_flow_find_median(&median, look, n, n_bright, n_dark);
     if (threadIdx.x > 0)
         return;
     struct oct_flow_cuda_place *p = &f.place[k];

@@ -15,14 +15,16 @@
 #define OCT_SHIFT_STEP 8u
 #define OCT_SHIFT_CLEAR 4.0
 #define OCT_SHIFT_MOST_STEPS 12u
+#define OCT_SHIFT_THREADS 512u
+#define OCT_SHIFT_WARPS (OCT_SHIFT_THREADS / 32)
 
 /* Shared. */
 struct oct_shift_search {
     double map[OCT_SHIFT_N_X][OCT_SHIFT_N_Z]; /* mean of |sum|^2; < 0: not known */
-    double part[OCT_FLOW_WARPS][OCT_SHIFT_N_Z];
+    double part[OCT_SHIFT_WARPS][OCT_SHIFT_N_Z];
     int x, z; /* where it is largest */
     double mean;
-    uint32_t counts[OCT_FLOW_WARPS];
+    uint32_t counts[OCT_SHIFT_WARPS];
 };
 
 /* |sum over d of a[d] conj b[d - z - i]|^2, i = 0 .. N - 1, by a warp. */
@@ -31,11 +33,18 @@ static __device__ __forceinline__ void oct_shift_line(const float2 *a, const flo
                                                       int z, float *power)
 {
     float2 sum[N] = {};
-    for (int d = (int)(threadIdx.x % 32); d < depth; d += 32) {
+    const int lane = (int)(threadIdx.x % 32);
+    for (int first = 0; first < depth; first += 32) {
+        const int d = first + lane;
+        const bool is_inside =
+            first + 32 <= depth && first - z - N + 1 >= 0 && first + 31 - z < depth;
+        if (!is_inside && d >= depth)
+            continue;
         const float2 of_a = __ldg(a + d);
+#pragma unroll
         for (int i = 0; i < N; i++) {
             const int at = d - z - i;
-            if (at < 0 || at >= depth)
+            if (!is_inside && (at < 0 || at >= depth))
                 continue;
             const float2 product = oct_flow_cross(of_a, __ldg(b + at));
             sum[i].x += product.x;
@@ -60,26 +69,26 @@ static __device__ void oct_shift_look(const struct oct_flow_cuda &f, struct oct_
     if (x < -most_x || x > most_x || end <= first)
         return;
     if (t < OCT_SHIFT_N_Z)
-        for (unsigned w = 0; w < OCT_FLOW_WARPS; w++)
+        for (unsigned w = 0; w < OCT_SHIFT_WARPS; w++)
             s->part[w][t] = 0;
     __syncthreads();
-    for (uint32_t i = warp; i < n_looked; i += OCT_FLOW_WARPS) {
-        const int j = (int)(i * step), from = j - x;
+    const uint32_t n_groups = (uint32_t)(end - first + N - 1) / N;
+    for (uint32_t i = warp; i < n_looked * n_groups; i += OCT_SHIFT_WARPS) {
+        const int j = (int)(i / n_groups * step), from = j - x;
+        const int at = first + (int)(i % n_groups) * N;
+        float power[N];
         if (from < 0 || from >= m)
             continue;
-        for (int at = first; at < end; at += N) {
-            float power[N];
-            oct_shift_line<N>(a + (size_t)j * f.depth, b + (size_t)from * f.depth, (int)f.depth, at,
-                              power);
-            for (int k = 0; k < N && at + k < end && t % 32 == 0; k++)
-                s->part[warp][at + k - first] += power[k];
-        }
+        oct_shift_line<N>(a + (size_t)j * f.depth, b + (size_t)from * f.depth, (int)f.depth, at,
+                          power);
+        for (int k = 0; k < N && at + k < end && t % 32 == 0; k++)
+            s->part[warp][at + k - first] += power[k];
     }
     __syncthreads();
     if ((int)t < end - first) {
         double sum = 0;
         uint32_t n_both = 0;
-        for (unsigned w = 0; w < OCT_FLOW_WARPS; w++)
+        for (unsigned w = 0; w < OCT_SHIFT_WARPS; w++)
             sum += s->part[w][t];
         for (uint32_t i = 0; i < n_looked; i++) {
             const int from = (int)(i * step) - x;
@@ -101,31 +110,40 @@ static __device__ __forceinline__ double oct_shift_at(const struct oct_shift_sea
 
 static __device__ void oct_shift_forget(struct oct_shift_search *s)
 {
-    for (uint32_t i = threadIdx.x; i < OCT_SHIFT_N_X * OCT_SHIFT_N_Z; i += OCT_FLOW_THREADS)
+    for (uint32_t i = threadIdx.x; i < OCT_SHIFT_N_X * OCT_SHIFT_N_Z; i += OCT_SHIFT_THREADS)
         s->map[i / OCT_SHIFT_N_Z][i % OCT_SHIFT_N_Z] = -1;
     __syncthreads();
 }
 
-/* Where the map is largest, and its mean, to all threads. */
+/* Where the map is largest, and its mean, to all threads: no shift, if that is as large. */
 static __device__ void oct_shift_find_largest(struct oct_shift_search *s)
 {
-    if (threadIdx.x == 0) {
-        double sum = 0;
-        unsigned n = 0;
-        s->x = s->z = 0;
-        for (int x = -OCT_SHIFT_MOST_X; x <= OCT_SHIFT_MOST_X; x++)
-            for (int z = -OCT_SHIFT_MOST_Z; z <= OCT_SHIFT_MOST_Z; z++) {
-                const double value = oct_shift_at(s, x, z);
-                if (value < 0)
-                    continue;
-                sum += value;
-                n++;
-                if (value > oct_shift_at(s, s->x, s->z)) {
-                    s->x = x;
-                    s->z = z;
-                }
-            }
-        s->mean = n ? sum / n : 0;
+    const uint32_t lane = threadIdx.x;
+    if (lane < 32) {
+        double sum = 0, most = -1;
+        uint32_t n = 0, best = 0;
+        for (uint32_t i = lane; i < OCT_SHIFT_N_X * OCT_SHIFT_N_Z; i += 32) {
+            const double value = s->map[i / OCT_SHIFT_N_Z][i % OCT_SHIFT_N_Z];
+            sum += value < 0 ? 0 : value;
+            n += value >= 0;
+            best = value > most ? i : best;
+            most = value > most ? value : most;
+        }
+        for (int mask = 16; mask > 0; mask /= 2) {
+            const double other = __shfl_xor_sync(0xffffffffu, most, mask);
+            const uint32_t of_other = __shfl_xor_sync(0xffffffffu, best, mask);
+            const bool wins = other > most || (other == most && of_other < best);
+            most = wins ? other : most;
+            best = wins ? of_other : best;
+        }
+        sum = oct_flow_warp_sum(sum);
+        n = oct_flow_warp_sum(n);
+        if (lane == 0) {
+            const bool is_still = s->map[OCT_SHIFT_MOST_X][OCT_SHIFT_MOST_Z] >= most;
+            s->x = is_still ? 0 : (int)(best / OCT_SHIFT_N_Z) - OCT_SHIFT_MOST_X;
+            s->z = is_still ? 0 : (int)(best % OCT_SHIFT_N_Z) - OCT_SHIFT_MOST_Z;
+            s->mean = n ? sum / n : 0;
+        }
     }
     __syncthreads();
 }
@@ -187,7 +205,7 @@ static __device__ bool oct_shift_is_same(const struct oct_flow_cuda &f, struct o
     bool differs = false;
     for (uint32_t j = 0; j < f.n_lines && !differs; j++) {
         uint32_t own = 0;
-        for (uint32_t d = threadIdx.x; d < f.depth; d += OCT_FLOW_THREADS) {
+        for (uint32_t d = threadIdx.x; d < f.depth; d += OCT_SHIFT_THREADS) {
             const float2 x = a[(size_t)j * f.depth + d], y = b[(size_t)j * f.depth + d];
             if (__float_as_int(x.x) != __float_as_int(y.x) ||
                 __float_as_int(x.y) != __float_as_int(y.y))
@@ -199,7 +217,7 @@ static __device__ bool oct_shift_is_same(const struct oct_flow_cuda &f, struct o
 }
 
 /* Step of repeat blockIdx.x + 1 of place blockIdx.y against the last one before it that came. */
-static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
+static __global__ void __launch_bounds__(OCT_SHIFT_THREADS)
     oct_flow_shift_kernel(const struct oct_flow_cuda f)
 {
     __shared__ struct oct_shift_search search;
@@ -222,7 +240,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
     const float2 *a = f.b + of[0] * f.n_lines * f.depth, *b = f.b + of[1] * f.n_lines * f.depth;
     uint32_t has_lines[2] = {0, 0};
     for (unsigned i = 0; i < 2; i++) {
-        for (uint32_t j = t; j < f.n_lines; j += OCT_FLOW_THREADS)
+        for (uint32_t j = t; j < f.n_lines; j += OCT_SHIFT_THREADS)
             has_lines[i] += f.power[of[i] * f.n_lines + j] > 0;
         has_lines[i] = oct_flow_block_sum(has_lines[i], s->counts);
     }

@@ -38,21 +38,24 @@ static enum oct_err put_all(const struct bench *b)
     return OCT_OK;
 }
 
-static void queue_step(const struct oct_flow_cuda &f, unsigned n, int step, cudaStream_t stream)
+static void queue_step(const struct bench *b, unsigned n, int step)
 {
+    const struct oct_flow_cuda &f = b->group.f;
+    cudaStream_t stream = b->stream->stream;
     const dim3 threads(OCT_FLOW_THREADS), lines(f.n_lines, n);
     const dim3 tiles((f.depth + OCT_FLOW_COLUMNS - 1) / OCT_FLOW_COLUMNS,
                      (f.n_lines + OCT_FLOW_TILE - 1) / OCT_FLOW_TILE, n);
     if (step == 1)
-        OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, n), threads, 0, stream, f);
+        OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, n), dim3(OCT_SHIFT_THREADS), 0,
+                   stream, f);
     else if (step == 2)
-        OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), threads, 0, stream, f);
+        OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     else if (step == 3)
-        OCT_LAUNCH((oct_flow_lines_kernel), lines, threads, 0, stream, f);
+        oct_flow_queue_lines(&b->group, n);
     else if (step == 4)
         OCT_LAUNCH((oct_flow_judge_kernel), tiles, dim3(OCT_FLOW_COLUMNS), 0, stream, f);
     else if (step == 5)
-        OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), threads, 0, stream, f);
+        OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     else
         OCT_LAUNCH((oct_flow_score_kernel), lines, threads, 0, stream, f);
 }
@@ -60,8 +63,7 @@ static void queue_step(const struct oct_flow_cuda &f, unsigned n, int step, cuda
 static enum oct_err time_places(struct bench *b, struct oct_flow_times *times,
                                 struct oct_error *err)
 {
-    const struct oct_flow_cuda &f = b->group.f;
-    const unsigned n = b->group.n_batch, n_bscans = n * f.n_repeats;
+    const unsigned n = b->group.n_batch, n_bscans = n * b->group.f.n_repeats;
     const auto all = [&] {
         put_all(b);
         oct_flow_queue_places(&b->group, n);
@@ -78,7 +80,7 @@ static enum oct_err time_places(struct bench *b, struct oct_flow_times *times,
                 &b->clock, [&] { return put_all(b); }, &times->step_us[0], err);
     for (int step = 1; step < OCT_FLOW_TIMED_STEPS && !e; step++) {
         const auto queue = [&] {
-            queue_step(f, n, step, b->stream->stream);
+            queue_step(b, n, step);
             return OCT_OK;
         };
         e = oct_cuda_clock_time(&b->clock, queue, &times->step_us[step], err);
