@@ -300,7 +300,11 @@ static void another_size_begins_anew(void **state)
     for (unsigned r = 0; r < OCT_VIEW_ENFACE_MOST; r++)
         n += s->model.angiogram.is_gap[r];
     assert_true(n >= 3 && n <= 5);
-    h.dims[0] = 0; /* there are no rows */
+    h.whole = false;
+    values[5998] = values[5999] = NAN;
+    take(s, &oct_view_overlay_angiogram, image_of(h, values, sizeof(values)));
+    assert_int_equal(s->model.angiogram.enface.newest_row, 2046); /* places are not told */
+    h.dims[0] = 0;                                                /* there are no rows */
     take(s, &oct_view_overlay_angiogram, image_of(h, values, 0));
     assert_false(oct_view_model_has_angiogram(&s->model));
     oct_viewer_stage_close(s);
