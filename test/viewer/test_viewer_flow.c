@@ -300,7 +300,11 @@ static void another_size_begins_anew(void **state)
     for (unsigned r = 0; r < OCT_VIEW_ENFACE_MOST; r++)
         n += s->model.angiogram.is_gap[r];
     assert_true(n >= 3 && n <= 5);
-    h.dims[0] = 0; /* there are no rows */
+    h.whole = false;
+    values[5998] = values[5999] = NAN;
+    take(s, &oct_view_overlay_angiogram, image_of(h, values, sizeof(values)));
+    assert_int_equal(s->model.angiogram.enface.newest_row, 2046); /* places are not told */
+    h.dims[0] = 0;                                                /* there are no rows */
     take(s, &oct_view_overlay_angiogram, image_of(h, values, 0));
     assert_false(oct_view_model_has_angiogram(&s->model));
     oct_viewer_stage_close(s);
@@ -413,6 +417,60 @@ static void slabs_are_asked_for_and_lit_when_octd_has_them(void **state)
     oct_viewer_stage_close(s);
 }
 
+/* ---- the trace ---- */
+
+/* n rows from time 0.1 * first on: 10 nm a row. */
+static struct oct_view_image trace_of(unsigned first, unsigned n, const char *acquisition)
+{
+    static float values[2000 * 3];
+    struct oct_image_header h = {.type = OCT_SAMPLE_F32,
+                                 .rank = 2,
+                                 .dims = {n, 3},
+                                 .n_labels = 3,
+                                 .labels = {"time_s", "nm", "sd_nm"}};
+    for (unsigned i = 0; i < n; i++) {
+        values[3 * i] = 0.1f * (float)(first + i);
+        values[3 * i + 1] = first + i == 5 ? NAN : 10 * (float)(first + i);
+        values[3 * i + 2] = 4;
+    }
+    struct oct_view_image image = image_of(h, values, sizeof(float) * 3 * n);
+    snprintf(image.header.acquisition_id, sizeof(image.header.acquisition_id), "%s", acquisition);
+    return image;
+}
+
+static void a_trace_stands_in_place_of_the_spectrum(void **state)
+{
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+    const struct oct_view_trace *t = &s->model.trace;
+    char text[96];
+    s->model.settings.arrangement = OCT_ARRANGEMENT_FOUR;
+    const struct oct_view_rect area = oct_viewer_stage_draw(s)->spectrum;
+    const unsigned n_before = oct_viewer_stage_count(s, area, 0x5cc8ffu);
+    assert_false(oct_view_model_has_trace(&s->model));
+    for (unsigned i = 0; i < 12; i++)
+        take(s, &oct_view_overlay_trace, trace_of(i, 1, "a"));
+    assert_true(oct_view_model_has_trace(&s->model));
+    assert_int_equal(t->n, 11); /* one was not known */
+    oct_view_trace_text(&s->model, text, sizeof(text));
+    assert_string_equal(text, "trace, nm: 110, sd 4");
+    oct_viewer_stage_draw(s);
+    /* The curve, rising, with its band; above it the bright layer of the A-lines. */
+    assert_true(oct_viewer_stage_count(s, area, 0x5cc8ffu) > n_before + 100);
+    assert_true(t->lines[0][20] > 200 && t->lines[0][50] < 60);
+    take(s, &oct_view_overlay_trace, trace_of(3, 1, "a")); /* from before: it began anew */
+    assert_int_equal(t->n, 1);
+    take(s, &oct_view_overlay_trace, trace_of(4, 1, "b"));
+    assert_int_equal(t->n, 1);
+    take(s, &oct_view_overlay_trace, trace_of(100, 1500, "b")); /* the last are kept */
+    assert_int_equal(t->n, OCT_VIEW_TRACE_MOST);
+    assert_true(fabs(t->points[t->n - 1].moved - 15990) < 1);
+    take(s, &oct_view_overlay_trace, trace_of(1700, 1, "b"));
+    assert_true(t->n == OCT_VIEW_TRACE_MOST && fabs(t->points[0].moved - 5770) < 1);
+    oct_view_model_tick(&s->model, 30 * S);
+    assert_false(oct_view_model_has_trace(&s->model)); /* none comes any more */
+    oct_viewer_stage_close(s);
+}
+
 /* ---- what is no such image ---- */
 
 static void other_forms_are_refused(void **state)
@@ -445,6 +503,7 @@ int main(void)
         cmocka_unit_test(one_key_draws_what_octd_computes_in_turn),
         cmocka_unit_test(without_repeats_the_key_says_what_to_set),
         cmocka_unit_test(slabs_are_asked_for_and_lit_when_octd_has_them),
+        cmocka_unit_test(a_trace_stands_in_place_of_the_spectrum),
         cmocka_unit_test(other_forms_are_refused),
     };
     return cmocka_run_group_tests_name("viewer flow", tests, NULL, NULL);

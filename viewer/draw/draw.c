@@ -134,7 +134,10 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     oct_draw_guide(draw, model);
     oct_draw_colour_bar(draw, model);
     oct_draw_profile(draw, model);
-    oct_draw_spectrum(draw, model);
+    if (oct_view_model_has_trace(model))
+        oct_draw_trace(draw, model);
+    else
+        oct_draw_spectrum(draw, model);
     if (model->playback.active)
         oct_draw_slider(draw, model);
     else
@@ -169,6 +172,7 @@ void oct_draw_forget(struct oct_draw *draw)
     forget_sheet(&draw->enface.sheet);
     forget_sheet(&draw->angiogram.sheet);
     forget_sheet(&draw->slice);
+    forget_sheet(&draw->trace);
     if (draw->text)
         oct_text_forget(draw->text);
 }

@@ -109,6 +109,8 @@ enum oct_err oct_draw_slice(struct oct_draw *draw, const struct oct_view_model *
                             struct oct_error *err);
 void oct_draw_slice_place(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_profile(struct oct_draw *draw, const struct oct_view_model *model);
+/* In the place of the spectrum: how a layer moves, below the A-lines that it was seen in. */
+void oct_draw_trace(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_spectrum(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_timeline(struct oct_draw *draw, const struct oct_view_model *model);
 int oct_draw_status_height(struct oct_draw *draw, const struct oct_view_model *model, int width,

@@ -225,6 +225,74 @@ void oct_draw_spectrum(struct oct_draw *draw, const struct oct_view_model *model
                   s->n_saturated ? RGB_WARN : RGB_DIM);
 }
 
+/* ---- the trace ---- */
+
+static double trace_value(const void *context, uint32_t i)
+{
+    return ((const struct oct_view_trace *)context)->points[i].moved;
+}
+
+/* A column a point, as the B-scan's colours have it. */
+static void draw_lines(struct oct_draw *draw, const struct oct_view_model *model,
+                       struct oct_view_rect r)
+{
+    const struct oct_view_trace *t = &model->trace;
+    struct oct_draw_sheet *sheet = &draw->trace;
+    uint32_t colours[256], *pixels;
+    size_t pitch_px;
+    if (oct_draw_sheet_size(draw, sheet, t->n, OCT_VIEW_TRACE_DEPTHS, NULL))
+        return;
+    if (!oct_draw_sheet_has(sheet, t->serial, &model->contrast)) {
+        if (oct_draw_sheet_lock(sheet, t->serial, &model->contrast, &pixels, &pitch_px, NULL))
+            return;
+        oct_view_contrast_colours(&model->contrast, colours);
+        for (unsigned d = 0; d < OCT_VIEW_TRACE_DEPTHS; d++)
+            for (unsigned i = 0; i < t->n; i++)
+                pixels[d * pitch_px + i] = colours[t->lines[i][d]];
+        SDL_UnlockTexture(sheet->texture);
+    }
+    SDL_RenderCopy(draw->renderer, sheet->texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
+}
+
+/* Two sd to each side. */
+static void draw_band(struct oct_draw *draw, const struct plot *plot,
+                      const struct oct_view_trace *t)
+{
+    for (int x = 0; x < plot->r.w; x++) {
+        const unsigned i = (unsigned)((uint64_t)t->n * (uint64_t)x / (uint64_t)plot->r.w);
+        const int top = (int)height_of(plot, t->points[i].moved + 2 * t->points[i].sd);
+        const int bottom = (int)height_of(plot, t->points[i].moved - 2 * t->points[i].sd);
+        oct_draw_fill(draw, (struct oct_view_rect){plot->r.x + x, top, 1, bottom - top + 1},
+                      RGB_MEASURE, 70);
+    }
+}
+
+void oct_draw_trace(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_trace *t = &model->trace;
+    struct oct_view_rect area = draw->layout.spectrum;
+    double lo = INFINITY, hi = -INFINITY;
+    char text[96];
+    if (area.w == 0 || t->n == 0)
+        return;
+    for (unsigned i = 0; i < t->n; i++) {
+        lo = fmin(lo, t->points[i].moved - 2 * t->points[i].sd);
+        hi = fmax(hi, t->points[i].moved + 2 * t->points[i].sd);
+    }
+    oct_view_trace_text(model, text, sizeof(text));
+    struct plot plot = open_plot(draw, area, text, lo, hi);
+    const struct oct_view_rect strip = {plot.r.x, plot.r.y, plot.r.w, plot.r.h / 3};
+    plot.r.y += strip.h;
+    plot.r.h -= strip.h;
+    if (strip.h > 0)
+        draw_lines(draw, model, strip);
+    label_heights(draw, &plot);
+    draw_band(draw, &plot, t);
+    draw_curve(draw, &plot, t->n, trace_value, t, RGB_MEASURE);
+    snprintf(text, sizeof(text), "%.3f .. %.3f s", t->points[0].time_s, t->points[t->n - 1].time_s);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, plot.r.x, plot.r.y + plot.r.h, text, RGB_DIM);
+}
+
 /* ---- the timeline ---- */
 
 /* Draws nothing for NaN. */

@@ -100,7 +100,8 @@ struct oct_view_model {
     struct oct_view_rolloff rolloff;
     struct oct_view_flow flow;           /* owned */
     struct oct_view_angiogram angiogram; /* owned */
-    struct oct_view_lead lead;           /* of these, what chooses the picture */
+    struct oct_view_trace trace;
+    struct oct_view_lead lead; /* of these, what chooses the picture */
     struct oct_view_playback playback;
     struct oct_view_guide guide;
     struct oct_view_tally tally;

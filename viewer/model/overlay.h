@@ -373,6 +373,34 @@ void oct_view_angiogram_text(const struct oct_view_model *model, struct oct_view
 const char *oct_view_slab_of(enum oct_view_action action);
 bool oct_view_angiogram_apply(struct oct_view_model *model, enum oct_view_action action);
 
+/* ---- how a layer moves against another, over time ---- */
+
+#define OCT_VIEW_TRACE_MOST 1024u
+#define OCT_VIEW_TRACE_DEPTHS 64u
+
+/* The last points, the oldest first: finite. */
+struct oct_view_trace {
+    unsigned n;
+    struct {
+        double time_s, moved, sd; /* in `unit`; sd is what noise makes of it */
+    } points[OCT_VIEW_TRACE_MOST];
+    /* An A-line of what was shown when it came, 0 (black) .. 255, from above: of M-mode the point's
+     * own, else that of the profile. */
+    uint8_t lines[OCT_VIEW_TRACE_MOST][OCT_VIEW_TRACE_DEPTHS];
+    const char *unit; /* "nm", "rad" */
+    char acquisition_id[64];
+    uint64_t serial, came_ns; /* 0: none came */
+};
+
+/* Takes a table of labels time_s, nm or rad, sd_nm or sd_rad. One of another acquisition, or from
+ * before the newest, begins anew. Rows that are not known are left out. */
+void oct_view_trace_set(struct oct_view_trace *trace, const struct oct_view_image *table,
+                        const struct oct_view_model *model);
+
+/* Whether it stands in the place of the spectrum; "trace  12.3 nm, sd 1.2" of the newest point. */
+bool oct_view_model_has_trace(const struct oct_view_model *model);
+void oct_view_trace_text(const struct oct_view_model *model, char *text, size_t n_bytes);
+
 /* ---- the en face picture ---- */
 
 /* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */

@@ -32,10 +32,9 @@ static void find_gaps(struct oct_view_angiogram *a, const struct oct_view_image 
     const struct oct_view_enface *e = &a->enface;
     const size_t n = e->n_lines;
     /* Of places that were lost none is counted, but rows behind them say so. */
-    const double n_places = fmin(a->n_places, e->n_bscans);
-    uint32_t end = image->header.whole ? e->n_rows
-                   : n_places > 0      ? (uint32_t)(n_places / e->n_bscans * e->n_rows)
-                                       : 0;
+    const double n_places = a->n_places > 0 ? fmin(a->n_places, e->n_bscans) : 0;
+    uint32_t end =
+        image->header.whole ? e->n_rows : (uint32_t)(n_places * e->n_rows / fmax(e->n_bscans, 1));
     bool came[OCT_VIEW_ENFACE_MOST];
     for (uint32_t r = 0; r < e->n_rows; r++) {
         came[r] = false;
