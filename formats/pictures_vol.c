@@ -3,9 +3,10 @@
  *     0      header of 2048 bytes, "HSF-OCT-103"
  *     2048   picture of the fundus, u8 [SizeYSlo][SizeXSlo]; not read
  *     then NumBScans times
- *            header of BScanHdrSize bytes, "HSF-BS-103"; in it where on the fundus the B-scan begins
- *            and ends, mm to the right and down (a circle: begins, and has its centre), and from OffSeg on the layers that the
- *            device found, f32 [NumSeg][SizeX], rows of the picture from 0; FLT_MAX: none
+ *            header of BScanHdrSize bytes, "HSF-BS-103"; in it where on the fundus the B-scan
+ *            begins and ends, mm to the right and down (a circle: where it begins, and its
+ *            centre), and from OffSeg on the layers that the device found, f32
+ *            [NumSeg][SizeX], rows of the picture from 0; FLT_MAX: none
  *            f32 [SizeZ][SizeX], linear intensity; FLT_MAX: outside the picture
  *
  * The format is published by readers alone: MedVisBonn/eyepy (io/he/vol_reader.py) and the plugin

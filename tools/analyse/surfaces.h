@@ -165,8 +165,9 @@ extern const struct oct_job_ops oct_surfaces_mask_job; /* --mask */
 
 /* ---- surfaces_pictures.c ---- */
 
-/* The thickness, of one layer its depth, of a circle the nerve fibres over the angle; five B-scans spread over the volume; each layer as found
- * and as denoised; a slab (of a struct oct_surfaces_slab). */
+/* The thickness, of one layer its depth, of a circle the nerve fibres over the angle; five B-scans
+ * spread over the volume; each layer as found and as denoised; a slab (of a struct
+ * oct_surfaces_slab). */
 oct_output_writer oct_surfaces_draw_map;
 oct_output_writer oct_surfaces_draw_bscans;
 oct_output_writer oct_surfaces_draw_relief;

@@ -24,8 +24,8 @@ struct oct_tsnit {
     double covered[OCT_TSNIT_N_SECTORS]; /* the share of its A-lines that is known, 0 to 1 */
 };
 
-/* thickness_um: [n_lines], NaN where unknown. angle_deg, profile_um: [n_lines], the same by angle, 0
- * to below 360; 0 temporal, 90 superior. */
+/* thickness_um: [n_lines], NaN where unknown. angle_deg, profile_um: [n_lines], the same by angle,
+ * 0 to below 360; 0 temporal, 90 superior. */
 void oct_tsnit_measure(const struct oct_tsnit_setup *setup, const float *thickness_um,
                        double *angle_deg, double *profile_um, struct oct_tsnit *tsnit);
 
