@@ -70,10 +70,12 @@ def nerve_fibres_over_the_angle():
         struct.pack_into("<2d", volume, place, x, y)
         with open(path(name + ".vol"), "wb") as f:
             f.write(volume)
-        _, said = surfaces(path(name + ".vol"), path(name + ".h5"), "--force", *more)
+        found, said = surfaces(path(name + ".vol"), path(name + ".h5"), "--force", "--json", *more)
         with h5py.File(path(name + ".h5")) as f:
             if "tsnit" not in f:
                 return said, None
+            sectors = f["tsnit"].attrs["sectors"].split(", ")
+            assert np.allclose([found["tsnit"][k]["mean_um"] for k in sectors], f["tsnit/mean_um"][:])
             device = (f["device/nfl"][0] - f["device/ilm"][0]) * f.attrs["axis_spacing_um"][2]
             return (f["tsnit/angle_deg"][:], f["tsnit/rnfl_um"][:], f["tsnit/mean_um"][:], device,
                     f["thickness/rnfl"][0])

@@ -398,25 +398,13 @@ void oct_surfaces_print(const void *job)
 
 /* ---- as JSON ---- */
 
-static void add_circle(cJSON *tree, const struct oct_surfaces_circle *circle)
+static void add_sectors(cJSON *to, const char *const *names, unsigned n,
+                        void (*fill)(const void *of, uint64_t i, void *sector), const void *of)
 {
-    cJSON *tsnit = cJSON_AddObjectToObject(tree, "tsnit");
-    for (unsigned i = 0; i < OCT_TSNIT_N_SECTORS; i++) {
+    for (unsigned i = 0; i < n; i++) {
         struct sector sector;
-        fill_tsnit(circle, i, &sector);
-        oct_result_json(cJSON_AddObjectToObject(tsnit, oct_tsnit_names[i]), &sector_fields,
-                        &sector);
-    }
-}
-
-static void add_grid(cJSON *tree, const struct oct_surfaces_job *s)
-{
-    cJSON *grid = cJSON_AddObjectToObject(tree, "etdrs");
-    oct_result_json(grid, &grid_fields, &s->grid);
-    for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++) {
-        struct sector sector;
-        fill_sector(&s->thickness[0], i, &sector);
-        oct_result_json(cJSON_AddObjectToObject(grid, oct_etdrs_names[i]), &sector_fields, &sector);
+        fill(of, i, &sector);
+        oct_result_json(cJSON_AddObjectToObject(to, names[i]), &sector_fields, &sector);
     }
 }
 
@@ -442,9 +430,13 @@ void oct_surfaces_json(const void *job, cJSON *tree)
         if (s->thickness[i].map)
             oct_result_json(cJSON_AddObjectToObject(thickness, s->thickness[i].name),
                             &thickness_fields, &s->thickness[i]);
-    if (s->grid.is_measured)
-        add_grid(tree, s);
+    if (s->grid.is_measured) {
+        cJSON *grid = cJSON_AddObjectToObject(tree, "etdrs");
+        oct_result_json(grid, &grid_fields, &s->grid);
+        add_sectors(grid, oct_etdrs_names, OCT_ETDRS_N_SECTORS, fill_sector, &s->thickness[0]);
+    }
     if (s->circle.is_measured)
-        add_circle(tree, &s->circle);
+        add_sectors(cJSON_AddObjectToObject(tree, "tsnit"), oct_tsnit_names, OCT_TSNIT_N_SECTORS,
+                    fill_tsnit, &s->circle);
     oct_command_add_reasons(tree, "bscan", s->n_bscans, why_left_out, s);
 }

@@ -2,7 +2,6 @@
 
 #include "analysis/layers/find/trace_parts.h"
 #include "numeric/order.h"
-#include "pipeline/base/wide.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -228,33 +227,16 @@ void oct_trace_destroy(struct oct_trace *trace)
 #define N_BINS 1024u
 #define FEW 2048u /* values that are not worth a histogram */
 
-OCT_WIDE static void span_of(const float *values, size_t n, float *least, float *most)
-{
-    float low[8], high[8];
-
-    for (int k = 0; k < 8; k++)
-        low[k] = high[k] = values[0];
-    for (size_t i = 0; i < n; i += 8) {
-        const float *x = values + (i + 8 <= n ? i : n - 8);
-        for (int k = 0; k < 8; k++) {
-            low[k] = x[k] < low[k] ? x[k] : low[k];
-            high[k] = x[k] > high[k] ? x[k] : high[k];
-        }
-    }
-    for (int k = 0; k < 8; k++) {
-        *least = oct_trace_lesser(low[k], *least);
-        *most = oct_trace_greater(high[k], *most);
-    }
-}
-
 /* By a histogram, which needs no branches that cannot be foreseen; then in the bin. */
 float oct_trace_select(float *values, size_t n, size_t k)
 {
     uint32_t bins[N_BINS] = {0};
     float least = values[0], most = values[0];
 
-    if (n > FEW)
-        span_of(values, n, &least, &most);
+    for (size_t i = 0; n > FEW && i < n; i++) {
+        least = oct_trace_lesser(values[i], least);
+        most = oct_trace_greater(values[i], most);
+    }
     const float scale = (float)(N_BINS - 1) / (most - least);
     if (n <= FEW || !(scale > 0 && scale < 1e30F))
         return oct_floats_select(values, n, k);
