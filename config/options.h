@@ -32,7 +32,9 @@ struct oct_option {
     enum oct_option_kind kind;
     size_t at;          /* offset of the value in the struct of the command's values */
     double least, most; /* of a number or a count; most 0: any */
-    const char *needs;  /* "a number of seconds above 0", said of other values; NULL: "a value" */
+    const char *needs;  /* "a + or - for each mirror", said of other values; NULL: what follows from
+                           kind, range and argument ("a whole number from 1 to 64", "a file"); as
+                           oct_option_at gives it never NULL */
     const char *brief;  /* "-c", for "-c VALUE" and "-cVALUE"; NULL: none */
     const char *words;  /* for completion: the values that it takes, with spaces between, or one of
                            the names below; NULL: files if `argument` begins with FILE, else none */

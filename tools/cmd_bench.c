@@ -42,11 +42,9 @@ static const struct oct_option options[] = {
      "growth, nufft, whole or all",
      OCT_OPTION_ARGUMENT, .at = 0},
     {"--seconds", "S", "spend about S seconds on each figure (2)", OCT_OPTION_NUMBER,
-     .at = offsetof(struct request, options.seconds), .least = 0.1, .most = 600,
-     .needs = "a number from 0.1 to 600"},
+     .at = offsetof(struct request, options.seconds), .least = 0.1, .most = 600},
     {"--size-gb", "G", "what recorder writes into record.directory (2)", OCT_OPTION_NUMBER,
-     .at = offsetof(struct request, size_gb), .least = 0.1, .most = 1000,
-     .needs = "a number from 0.1 to 1000"},
+     .at = offsetof(struct request, size_gb), .least = 0.1, .most = 1000},
     {"--beside", "all", "latency: with all analyses and without any, in turn", OCT_OPTION_TEXT,
      .at = offsetof(struct request, options.beside), .words = "all"},
     {"--load", NULL, "latency --beside: with a busy program on each core", OCT_OPTION_FLAG,
@@ -127,7 +125,7 @@ static int run_bench(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_bench = {
     .name = "bench",
-    .usage = "[PART...] [OPTIONS]",
+    .usage = "[PART...]",
     .help = "measures this machine",
     .options = options,
     .n_most = INT_MAX,

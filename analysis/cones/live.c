@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MM2_PER_UM2 1e6 /* cells/um^2 to cells/mm^2 */
-
 static const char *const labels[OCT_CONES_N_COLUMNS] = {
     [OCT_CONES_SPACING_PX] = "spacing_px", [OCT_CONES_SPACING_UM] = "spacing_um",
     [OCT_CONES_ROWS_UM] = "rows_um",       [OCT_CONES_PER_MM2] = "cells_per_mm2",
@@ -48,7 +46,7 @@ static void give(const struct oct_analysis *a, const struct oct_cones_result *fo
     row[OCT_CONES_SPACING_PX] = (float)found->spacing_px;
     row[OCT_CONES_SPACING_UM] = (float)um;
     row[OCT_CONES_ROWS_UM] = (float)oct_cones_rows(um);
-    row[OCT_CONES_PER_MM2] = (float)(oct_cones_per_area(um) * MM2_PER_UM2);
+    row[OCT_CONES_PER_MM2] = (float)(oct_cones_per_area(um) * OCT_UM2_PER_MM2);
     row[OCT_CONES_STRENGTH] = (float)found->strength;
     row[OCT_CONES_RING_SPACING_PX] = (float)found->ring_spacing_px;
     row[OCT_CONES_COUNTED] = found->found ? (float)found->count.n : NAN;

@@ -162,10 +162,9 @@ static int run_cells_score(struct oct_config *config, int argc, char **argv)
 
 static const struct oct_option options[] = {
     {"--within", "PX", "a found cell is a true one at this distance at most (5)", OCT_OPTION_NUMBER,
-     .at = offsetof(struct score_options, within_px), .least = OCT_OPTION_ABOVE_0, .most = 1e6,
-     .needs = "a number of pixels above 0"},
+     .at = offsetof(struct score_options, within_px), .least = OCT_OPTION_ABOVE_0, .most = 1e6},
     {"--roi", "X,Y,W,H", "judge the part of the picture that could be searched", OCT_OPTION_TEXT,
-     .at = offsetof(struct score_options, roi), .needs = "X,Y,WIDTH,HEIGHT in pixels"},
+     .at = offsetof(struct score_options, roi)},
     {"--json", NULL, "as JSON", OCT_OPTION_FLAG, .at = offsetof(struct score_options, json)},
     {NULL},
 };

@@ -438,13 +438,11 @@ struct call {
 };
 
 static const struct oct_option options[] = {
-    {"--seconds", "N", "watch for N seconds (5)", OCT_OPTION_NUMBER,
-     .at = offsetof(struct call, seconds), .least = LEAST_S, .most = MOST_S,
-     .needs = "a number from 0.5 to 3600"},
+    {"--seconds", "S", "watch for S seconds (5)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct call, seconds), .least = LEAST_S, .most = MOST_S},
     {"--json", NULL, "as JSON", OCT_OPTION_FLAG, .at = offsetof(struct call, json)},
     {"--timeout", "S", "wait at most S seconds for an answer (5)", OCT_OPTION_NUMBER,
-     .at = offsetof(struct call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_S,
-     .needs = "a number of seconds above 0"},
+     .at = offsetof(struct call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_S},
     {"--endpoint", "E", "the daemon's control.endpoint", OCT_OPTION_TEXT,
      .at = offsetof(struct call, endpoint)},
     {NULL},
@@ -521,7 +519,7 @@ static int run_doctor(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_doctor = {
     .name = "doctor",
-    .usage = "[OPTIONS]",
+    .usage = "",
     .help = "what the camera driver does right and wrong",
     .options = options,
     .keys = "",
