@@ -1,9 +1,9 @@
 /* The CPU engine of the whole-pixel search: pictures, then windows, are pieces for the workers.
  *
  * Of whole pictures every maximum of the ZNCC of 2 x 2 binned ones that might be the largest is
- * climbed at full resolution, and the best is taken. Where the binned pictures do not tell (small
+ * climbed at full resolution, and the best is taken. Where the binned pictures do not decide (small
  * ones, a low score, many maxima alike), all shifts are searched at full resolution: the answer is
- * that of the full search but for noise. */
+ * that of the full search except for noise. */
 #include "analysis/align/level.h"
 #include "analysis/align/matcher.h"
 #include "analysis/align/rows.h"
@@ -22,7 +22,7 @@
 #define LEAST_BINNED_SCORE 0.15F
 
 /* Binned maxima within this part of the best are climbed; more of them than MOST_MAXIMA mean that
- * binning has lost what tells them apart. */
+ * binning has lost what distinguishes them. */
 #define MARGIN 0.25F
 #define MOST_MAXIMA 8u
 

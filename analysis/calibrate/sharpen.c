@@ -544,7 +544,7 @@ static void find_error(struct oct_sharpen *s, const double best[2], double error
         error[m] = sqrt(fmax(0, sum2[m] - sum[m] * sum[m] / n) / (n - 1) / n);
 }
 
-/* ---- what is told ---- */
+/* ---- the report ---- */
 
 static void draw_curves(struct oct_sharpen *s, struct oct_sharpen_result *r)
 {
