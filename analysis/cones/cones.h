@@ -13,12 +13,12 @@
  * count. The factors are geometry: the average over circles of blobs pulls a ring inwards.
  * C and R1 are those of the vertex of the parabola through three bins of C1D.
  *
- * With that s cones are counted: sigma = 0.17 s or 0.136 s, as near the limit of resolution tops merge
- * at the former. Where the ring needed R1/8 or R1/6.5, sigma = 0.20, 0.16 or 0.225 s, or 0.22, 0.175
- * or 0.245 s: it does in noise, which makes tops of its own. The first holds, unless the areas of the
- * whole cells are clearly more alike with another: a cone that is missed doubles a cell, one too many
- * halves it. The spacing and the density are those of the count; the ring's stay beside them, as a
- * second value that knows nothing of single cones.
+ * With that s cones are counted: sigma = 0.17 s or 0.136 s, as near the limit of resolution tops
+ * merge at the former. Where the ring needed R1/8 or R1/6.5, sigma = 0.20, 0.16 or 0.225 s, or
+ * 0.22, 0.175 or 0.245 s: it does in noise, which makes tops of its own. The first holds, unless
+ * the areas of the whole cells are clearly more alike with another: a cone that is missed doubles a
+ * cell, one too many halves it. The spacing and the density are those of the count; the ring's stay
+ * beside them, as a second value that knows nothing of single cones.
  *
  *     rows = s sqrt(3)/2,    cells per area = 2/(sqrt(3) s^2)            (hexagonal)
  *
