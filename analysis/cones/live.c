@@ -40,7 +40,7 @@ static enum oct_err cones_push(struct oct_analysis *a, const struct oct_image_fr
     return oct_enface_cpu.run.push(a->enface, bscan, err);
 }
 
-static void give(const struct oct_analysis *a, const struct oct_cones_result *found, float *row)
+static void fill_row(const struct oct_analysis *a, const struct oct_cones_result *found, float *row)
 {
     const double um = found->spacing_px * a->square.um;
     row[OCT_CONES_SPACING_PX] = (float)found->spacing_px;
@@ -71,7 +71,7 @@ static enum oct_err cones_take(struct oct_analysis *a, struct oct_image_frame *r
         if (e && e != OCT_E_ARG)
             return e;
     }
-    give(a, &found, result->pixels);
+    fill_row(a, &found, result->pixels);
     return OCT_OK;
 }
 
