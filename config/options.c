@@ -127,12 +127,22 @@ static void describe_needs(struct oct_option_shown *shown)
         snprintf(shown->needs, sizeof(shown->needs), "%s", what);
 }
 
+static void describe_default(struct oct_option_shown *shown)
+{
+    struct oct_option *o = &shown->option;
+    if (!o->standard)
+        return;
+    snprintf(shown->meaning, sizeof(shown->meaning), "%s (%s)", o->meaning, o->standard);
+    o->meaning = shown->meaning;
+}
+
 bool oct_option_at(const struct oct_option *o, unsigned i, struct oct_option_shown *shown)
 {
     for (; o && (o->name || o->params || o->was); o++) {
         *shown = (struct oct_option_shown){.option = *o};
         if (!o->params && i-- == 0) {
             describe_needs(shown);
+            describe_default(shown);
             return true;
         }
         for (unsigned row = 0; o->params && row < o->params->n; row++) {
@@ -198,6 +208,14 @@ static bool read_value(const struct oct_option_shown *shown, void *value, const 
     if (o->kind == OCT_OPTION_NUMBER && (good = oct_option_double(text, &number)))
         *(double *)value = number;
     return good && (o->most <= 0 || (number >= o->least && number <= o->most));
+}
+
+void oct_options_set_defaults(const struct oct_option *table, void *values)
+{
+    struct oct_option_shown shown;
+    for (unsigned i = 0; oct_option_at(table, i, &shown); i++)
+        if (shown.option.standard)
+            read_value(&shown, (char *)values + shown.option.at, shown.option.standard);
 }
 
 static bool is_word(const char *word, const char *name)

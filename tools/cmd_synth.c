@@ -44,10 +44,11 @@ struct synth_options {
 };
 
 static const struct oct_option options_table[] = {
-    {"--seed", "N", "same seed, same bytes (1)", OCT_OPTION_COUNT,
-     .at = offsetof(struct synth_options, seed)},
-    {"--volumes", "N", "how many volumes (1); an .h5 holds one each, a .raw all", OCT_OPTION_COUNT,
-     .at = offsetof(struct synth_options, n_volumes), .least = 1, .most = MAX_VOLUMES},
+    {"--seed", "N", "same seed, same bytes", OCT_OPTION_COUNT,
+     .at = offsetof(struct synth_options, seed), .standard = "1"},
+    {"--volumes", "N", "how many volumes; an .h5 holds one each, a .raw all", OCT_OPTION_COUNT,
+     .at = offsetof(struct synth_options, n_volumes), .least = 1, .most = MAX_VOLUMES,
+     .standard = "1"},
     {"--motion", "KIND",
      "how the eye moves: bscans (default: slowly, and not within a B-scan),\n"
      "none, fixation or unsteady (with saccades and blinks)",
@@ -454,7 +455,7 @@ static void name_direction(int argc, char **argv)
 /* Returns 0, or the exit e when the command line is wrong. */
 static int read_options(struct synth_options *o, int argc, char **argv)
 {
-    *o = (struct synth_options){.seed = 1, .n_volumes = 1};
+    *o = (struct synth_options){0};
     oct_synth_cells_init(&o->cells);
     oct_synth_mirror_init(&o->mirror);
     oct_synth_flow_init(&o->flow);

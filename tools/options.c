@@ -67,6 +67,7 @@ int oct_options_read(const struct oct_command *command, void *values, int *argc,
     const char *wrong = NULL;
     int n_plain = 0;
 
+    oct_options_set_defaults(command->options, values);
     for (int i = 1; i < *argc; i++) {
         char *word = argv[i];
         const bool is_option =

@@ -80,7 +80,7 @@ static int read_words(const char *words, struct values *v, char plain[200])
 TEST(a_row_says_what_its_option_needs)
 {
     static const struct oct_option rows[] = {
-        {"--count", "N", "", OCT_OPTION_COUNT, .least = 2, .most = 5},
+        {"--count", "N", "how many", OCT_OPTION_COUNT, .least = 2, .most = 5, .standard = "4"},
         {"--any", "N", "", OCT_OPTION_COUNT},
         {"--number", "N", "", OCT_OPTION_NUMBER, .least = OCT_OPTION_ABOVE_0, .most = 1e9},
         {"--degrees", "N", "", OCT_OPTION_NUMBER, .least = -0.5, .most = 360},
@@ -102,9 +102,14 @@ TEST(a_row_says_what_its_option_needs)
                                         "a + or - for each"};
     struct oct_option_shown shown;
     unsigned i = 0;
+    uint64_t count = 0;
     for (; oct_option_at(rows, i, &shown); i++)
         assert_string_equal(shown.option.needs, needs[i]);
     assert_int_equal(i, sizeof(needs) / sizeof(needs[0]));
+    oct_options_set_defaults(rows, &count);
+    assert_int_equal(count, 4);
+    oct_option_at(rows, 0, &shown);
+    assert_string_equal(shown.option.meaning, "how many (4)");
 }
 
 TEST(values_are_read_in_either_form_and_the_rest_stays)
@@ -209,6 +214,16 @@ static bool manual_has(const char *manual, const char *name)
     return strstr(manual, escaped) != NULL;
 }
 
+static bool takes_its_default(const struct oct_option *table, const struct oct_option *o)
+{
+    static _Alignas(16) char values[1 << 16];
+    char *words[] = {"octctl", (char *)o->name, (char *)o->standard};
+    struct oct_option_shown shown;
+    const char *wrong = NULL;
+    int i = 1;
+    return oct_option_read(table, values, 3, words, &i, &shown, &wrong) && !wrong;
+}
+
 TEST(the_manual_has_every_option)
 {
     static const struct oct_command *const commands[] = {&oct_command_recon,
@@ -253,6 +268,8 @@ TEST(the_manual_has_every_option)
         for (unsigned k = 0; oct_option_at(commands[i]->options, k, &shown); k++)
             if (o->name && o->kind != OCT_OPTION_ARGUMENT && !manual_has(manual, o->name))
                 fail_msg("docs/octctl.1 lacks %s of octctl %s", o->name, commands[i]->name);
+            else if (o->standard)
+                assert_true(takes_its_default(commands[i]->options, o));
     free(manual);
 }
 

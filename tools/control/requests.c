@@ -31,8 +31,9 @@ static const struct oct_option record_options[] = {
      OCT_OPTION_COUNT, .at = offsetof(struct call, volumes), .most = OCT_MOST_VOLUMES},
     {"--json", NULL, "print the daemon's answer as it came", OCT_OPTION_FLAG,
      .at = offsetof(struct call, json)},
-    {"--timeout", "S", "wait at most S seconds for the answer (5)", OCT_OPTION_NUMBER,
-     .at = offsetof(struct call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_TIMEOUT_S},
+    {"--timeout", "S", "wait at most S seconds for the answer", OCT_OPTION_NUMBER,
+     .at = offsetof(struct call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_TIMEOUT_S,
+     .standard = "5"},
     {"--wait", "S", "and for what it grants while nothing gets on (daemon.drain_s + 5)",
      OCT_OPTION_NUMBER, .at = offsetof(struct call, wait_s), .least = OCT_OPTION_ABOVE_0,
      .most = MOST_TIMEOUT_S},
@@ -65,7 +66,7 @@ static int open_call(struct call *call, const struct oct_command *command,
                      const struct oct_config *config, int argc, char **argv)
 {
     struct oct_error err;
-    *call = (struct call){.name = command->name, .timeout_s = 5, .volumes = UINT64_MAX};
+    *call = (struct call){.name = command->name, .volumes = UINT64_MAX};
     int status = oct_options_read(command, call, &argc, argv);
     call->plain = argv + 1;
     call->n_plain = argc - 1;
