@@ -81,10 +81,10 @@ TEST(a_row_says_what_its_option_needs)
 {
     static const struct oct_option rows[] = {
         {"--count", "N", "how many", OCT_OPTION_COUNT, .least = 2, .most = 5, .standard = "4"},
-        {"--any", "N", "", OCT_OPTION_COUNT},
+        {"--any", "N", "", OCT_OPTION_COUNT, .at = 0},
         {"--number", "N", "", OCT_OPTION_NUMBER, .least = OCT_OPTION_ABOVE_0, .most = 1e9},
         {"--degrees", "N", "", OCT_OPTION_NUMBER, .least = -0.5, .most = 360},
-        {"--file", "FILE.png", "", OCT_OPTION_TEXT},
+        {"--file", "FILE.png", "", OCT_OPTION_TEXT, .at = 0},
         {"--folder", "D", "", OCT_OPTION_TEXT, .words = OCT_WORDS_FOLDERS},
         {"--kind", "KIND", "", OCT_OPTION_TEXT, .words = "none all"},
         {"--pair", "A:B", "", OCT_OPTION_TEXT, .words = OCT_WORDS_NONE},
