@@ -359,7 +359,7 @@ lint: ## rules of the rooms, clang-tidy, cppcheck, shellcheck, format
 fmt: ## format the C sources
 	$(Q)clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
 
-config/octd.ini: $(wildcard config/*.c) | $(BUILD)/octctl
+config/octd.ini: $(wildcard config/*.c analysis/*/*.c) | $(BUILD)/octctl
 	$(call say,GEN,$@)
 	$(Q)$(BUILD)/octctl reference > $@
 

@@ -3,7 +3,7 @@
  *     create -> { push -> take ... take | end -> take ... take | configure | reset } -> destroy
  *
  * An analysis is a table and an opaque state. It takes B-scans one at a time, in the order of the
- * acquisition but perhaps with some left out (info.number tells), and makes images: one a B-scan
+ * acquisition but perhaps with some left out (info.number shows it), and makes images: one a B-scan
  * or one a volume, of the one form that create returns. Its name is the name of its topic, its
  * dataset (/analysis/NAME) and its row in the status.
  *

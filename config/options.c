@@ -63,6 +63,12 @@ static void append(const char **list, const char *text)
     *list = text;
 }
 
+/* "X,Y,W,H" of "X,Y,W,H in pixels, or nothing". */
+static const char *form_argument(const struct oct_param *param)
+{
+    return param->takes && isupper((unsigned char)param->takes[0]) ? param->takes : "VALUE";
+}
+
 /* A row as an option. "--radius PIXELS", "--polarity WORD", "--record" (of yes or no). */
 static void show_param(const struct oct_param *param, struct oct_option_shown *shown)
 {
@@ -74,7 +80,7 @@ static void show_param(const struct oct_param *param, struct oct_option_shown *s
         *c = *c == '_' ? '-' : *c;
     snprintf(shown->argument, sizeof(shown->argument), "%s",
              param->type == OCT_PARAM_WORD             ? "WORD"
-             : param->type == OCT_PARAM_FORM           ? "VALUE"
+             : param->type == OCT_PARAM_FORM           ? form_argument(param)
              : param->unit && strlen(param->unit) <= 6 ? param->unit
                                                        : "N");
     for (; *end && *end != ' '; end++)
@@ -95,12 +101,50 @@ static void show_param(const struct oct_param *param, struct oct_option_shown *s
     o->words = shown->words[0] ? shown->words : OCT_WORDS_NONE;
 }
 
+/* What an option takes whose row does not say it in words. */
+static void describe_needs(struct oct_option_shown *shown)
+{
+    struct oct_option *o = &shown->option;
+    const bool has_range = o->most > 0;
+    const char *what = o->argument ? o->argument : "a value";
+    if (o->needs)
+        return;
+    o->needs = shown->needs;
+    if (o->kind == OCT_OPTION_COUNT || o->kind == OCT_OPTION_NUMBER)
+        what = o->kind == OCT_OPTION_COUNT ? "a whole number" : "a number";
+    else if (o->words && strcmp(o->words, OCT_WORDS_FOLDERS) == 0)
+        what = "a folder";
+    else if (strncmp(what, "FILE", 4) == 0)
+        what = "a file";
+    else if (o->words && o->words[0] != '@')
+        what = o->words;
+    if (has_range && o->least > 0 && o->least <= OCT_OPTION_ABOVE_0)
+        snprintf(shown->needs, sizeof(shown->needs), "%s above 0, %.10g at most", what, o->most);
+    else if (has_range)
+        snprintf(shown->needs, sizeof(shown->needs), "%s from %.10g to %.10g", what, o->least,
+                 o->most);
+    else
+        snprintf(shown->needs, sizeof(shown->needs), "%s", what);
+}
+
+static void describe_default(struct oct_option_shown *shown)
+{
+    struct oct_option *o = &shown->option;
+    if (!o->standard)
+        return;
+    snprintf(shown->meaning, sizeof(shown->meaning), "%s (%s)", o->meaning, o->standard);
+    o->meaning = shown->meaning;
+}
+
 bool oct_option_at(const struct oct_option *o, unsigned i, struct oct_option_shown *shown)
 {
     for (; o && (o->name || o->params || o->was); o++) {
         *shown = (struct oct_option_shown){.option = *o};
-        if (!o->params && i-- == 0)
+        if (!o->params && i-- == 0) {
+            describe_needs(shown);
+            describe_default(shown);
             return true;
+        }
         for (unsigned row = 0; o->params && row < o->params->n; row++) {
             if (!o->params->rows[row].is_option || i-- > 0)
                 continue;
@@ -164,6 +208,14 @@ static bool read_value(const struct oct_option_shown *shown, void *value, const 
     if (o->kind == OCT_OPTION_NUMBER && (good = oct_option_double(text, &number)))
         *(double *)value = number;
     return good && (o->most <= 0 || (number >= o->least && number <= o->most));
+}
+
+void oct_options_set_defaults(const struct oct_option *table, void *values)
+{
+    struct oct_option_shown shown;
+    for (unsigned i = 0; oct_option_at(table, i, &shown); i++)
+        if (shown.option.standard)
+            read_value(&shown, (char *)values + shown.option.at, shown.option.standard);
 }
 
 static bool is_word(const char *word, const char *name)

@@ -30,11 +30,15 @@ struct oct_option {
     const char *argument; /* "R", for the help; NULL: none */
     const char *meaning;  /* for the help; lines end with '\n', but for the last */
     enum oct_option_kind kind;
-    size_t at;          /* offset of the value in the struct of the command's values */
-    double least, most; /* of a number or a count; most 0: any */
-    const char *needs;  /* "a number of seconds above 0", said of other values; NULL: "a value" */
-    const char *brief;  /* "-c", for "-c VALUE" and "-cVALUE"; NULL: none */
-    const char *words;  /* for completion: the values that it takes, with spaces between, or one of
+    size_t at;            /* offset of the value in the struct of the command's values */
+    double least, most;   /* of a number or a count; most 0: any */
+    const char *standard; /* the default of a number or a count, as it would be given, which the
+                             help has behind the meaning; NULL: what the values hold already */
+    const char *needs; /* "a + or - for each mirror", said of other values; NULL: what follows from
+                           kind, range and argument ("a whole number from 1 to 64", "a file"); as
+                           oct_option_at gives it never NULL */
+    const char *brief; /* "-c", for "-c VALUE" and "-cVALUE"; NULL: none */
+    const char *words; /* for completion: the values that it takes, with spaces between, or one of
                            the names below; NULL: files if `argument` begins with FILE, else none */
     const struct oct_params *params; /* PARAMS */
 
@@ -67,6 +71,9 @@ struct oct_option_shown {
     bool is_old;                   /* oct_option_read: by its old spelling */
     char name[48], argument[24], meaning[512], needs[128], words[128];
 };
+
+/* Stores the defaults that rows have. */
+void oct_options_set_defaults(const struct oct_option *table, void *values);
 
 /* Option i of the table with its parameters; false: there are no more. */
 bool oct_option_at(const struct oct_option *table, unsigned i, struct oct_option_shown *shown);

@@ -15,7 +15,7 @@ struct oct_csv {
     int failure; /* errno of the first; 0: none */
 };
 
-static void put(struct oct_csv *c, const char *text)
+static void put_text(struct oct_csv *c, const char *text)
 {
     if (c->failure == 0 && fputs(text, c->file.stream) == EOF)
         c->failure = errno ? errno : EIO;
@@ -33,8 +33,8 @@ enum oct_err oct_csv_create(struct oct_csv **csv, const char *path, bool force, 
         free(c);
         return e;
     }
-    put(c, header);
-    put(c, "\n");
+    put_text(c, header);
+    put_text(c, "\n");
     *csv = c;
     return OCT_OK;
 }
@@ -42,9 +42,9 @@ enum oct_err oct_csv_create(struct oct_csv **csv, const char *path, bool force, 
 static void cell(struct oct_csv *c, const char *text)
 {
     if (c->row_begun)
-        put(c, ",");
+        put_text(c, ",");
     c->row_begun = true;
-    put(c, text);
+    put_text(c, text);
 }
 
 void oct_csv_number(struct oct_csv *csv, double value)
@@ -73,14 +73,14 @@ void oct_csv_text(struct oct_csv *csv, const char *text)
     cell(csv, "\"");
     for (; *text; text++) {
         const char character[3] = {*text, *text == '"' ? '"' : '\0', '\0'};
-        put(csv, character);
+        put_text(csv, character);
     }
-    put(csv, "\"");
+    put_text(csv, "\"");
 }
 
 void oct_csv_end_row(struct oct_csv *csv)
 {
-    put(csv, "\n");
+    put_text(csv, "\n");
     csv->row_begun = false;
 }
 

@@ -85,7 +85,7 @@ uint64_t oct_csv_line(const struct oct_csv_reader *r)
 
 /* ---- one row ---- */
 
-static enum oct_err put(struct oct_csv_reader *r, int character, struct oct_error *err)
+static enum oct_err append_character(struct oct_csv_reader *r, int character, struct oct_error *err)
 {
     if (r->n_bytes == OCT_CSV_MOST_BYTES)
         return oct_csv_refuse(r, err, "a row of more than %u bytes: no table of cells",
@@ -100,7 +100,7 @@ static int next_byte(struct oct_csv_reader *r)
 }
 
 /* Reads a character; line ends of all kinds are '\n'. */
-static int take(struct oct_csv_reader *r)
+static int take_character(struct oct_csv_reader *r)
 {
     int character = next_byte(r);
     if (character == '\n' && r->is_behind_return)
@@ -117,18 +117,18 @@ static enum oct_err take_quoted(struct oct_csv_reader *r, int *end, struct oct_e
 {
     enum oct_err e = OCT_OK;
     while (!e) {
-        int character = take(r);
+        int character = take_character(r);
         if (character == EOF)
             return oct_csv_refuse(r, err, "a quoted cell does not end");
         if (character == '\0')
             return oct_csv_refuse(r, err, "a zero byte: no text");
-        if (character == '"' && (character = take(r)) != '"') {
+        if (character == '"' && (character = take_character(r)) != '"') {
             *end = character;
             if (character != ',' && character != '\n' && character != EOF)
                 return oct_csv_refuse(r, err, "text behind the quotes of a cell");
             return OCT_OK;
         }
-        e = put(r, character, err);
+        e = append_character(r, character, err);
     }
     return e;
 }
@@ -138,24 +138,24 @@ static enum oct_err take_cell(struct oct_csv_reader *r, int *end, struct oct_err
 {
     enum oct_err e = OCT_OK;
     const size_t first = r->n_bytes;
-    int character = take(r);
+    int character = take_character(r);
     if (r->n_cells == OCT_CSV_MOST_CELLS)
         return oct_csv_refuse(r, err, "more than %u cells", OCT_CSV_MOST_CELLS);
     r->cells[r->n_cells++] = r->text + first;
     if (character == '"') {
         e = take_quoted(r, end, err);
-        return e ? e : put(r, '\0', err);
+        return e ? e : append_character(r, '\0', err);
     }
     while (!e && character != ',' && character != '\n' && character != EOF) {
         if (character == '\0')
             return oct_csv_refuse(r, err, "a zero byte: no text");
         if (character == '"')
             return oct_csv_refuse(r, err, "a quote within a cell that does not begin with one");
-        e = put(r, character, err);
-        character = take(r);
+        e = append_character(r, character, err);
+        character = take_character(r);
     }
     *end = character;
-    return e ? e : put(r, '\0', err);
+    return e ? e : append_character(r, '\0', err);
 }
 
 enum oct_err oct_csv_next(struct oct_csv_reader *r, const char *const **cells, unsigned *n,

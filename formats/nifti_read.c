@@ -284,7 +284,7 @@ static enum oct_err take_scale(const struct nifti_file *f, const struct nifti_2_
 
 /* ---- where it lies ---- */
 
-/* Files that say no unit are in mm nonetheless, but for the 1 of those that know none. */
+/* Files that say no unit are in mm nonetheless, except for the 1 of those that know none. */
 static double unit_mm(const struct nifti_2_header *h, bool *is_known)
 {
     const int unit = XYZT_TO_SPACE(h->xyzt_units);

@@ -113,7 +113,8 @@ static void fill_header(const struct oct_nifti_form *form, bool is_displacement,
 
 /* ---- bytes ---- */
 
-static enum oct_err put(struct oct_nifti_out *o, const void *bytes, size_t n, struct oct_error *err)
+static enum oct_err put_bytes(struct oct_nifti_out *o, const void *bytes, size_t n,
+                              struct oct_error *err)
 {
     const unsigned most = 1u << 30;
     for (size_t done = 0; done < n;) {
@@ -145,8 +146,8 @@ static enum oct_err put_header(struct oct_nifti_out *o, const struct oct_nifti_f
     OCT_NIFTI_CONVERT(&narrow, &wide);
     memcpy(narrow.descrip, wide.descrip, sizeof(narrow.descrip));
     const enum oct_err e =
-        is_1 ? put(o, &narrow, sizeof(narrow), err) : put(o, &wide, sizeof(wide), err);
-    return e ? e : put(o, no_extensions, sizeof(no_extensions), err);
+        is_1 ? put_bytes(o, &narrow, sizeof(narrow), err) : put_bytes(o, &wide, sizeof(wide), err);
+    return e ? e : put_bytes(o, no_extensions, sizeof(no_extensions), err);
 }
 
 static enum oct_err begin(struct oct_nifti_out *o, const char *path, bool force,
@@ -196,7 +197,7 @@ enum oct_err oct_nifti_begin(struct oct_nifti_out **out, const char *path, bool 
 enum oct_err oct_nifti_put(struct oct_nifti_out *out, const void *samples, size_t n_bytes,
                            struct oct_error *err)
 {
-    return put(out, samples, n_bytes, err);
+    return put_bytes(out, samples, n_bytes, err);
 }
 
 enum oct_err oct_nifti_end(struct oct_nifti_out *out, enum oct_err e, struct oct_error *err)
@@ -214,7 +215,7 @@ enum oct_err oct_nifti_write(const char *path, bool force, const struct oct_nift
     struct oct_nifti_out o;
     const size_t n = (size_t)form->dims[0] * form->dims[1] * form->dims[2];
     enum oct_err e = begin(&o, path, force, form, false, err);
-    e = e ? e : put(&o, values, n * sizeof(*values), err);
+    e = e ? e : put_bytes(&o, values, n * sizeof(*values), err);
     return end(&o, e, err);
 }
 
@@ -258,7 +259,7 @@ enum oct_err oct_nifti_write_displacement(const char *path, bool force,
             for (uint32_t m = 0; m < dims[1] && !e; m++) {
                 const size_t first = ((size_t)v * dims[1] + m) * dims[2];
                 fill_row(&o, moving_to_mm, part, dims, v, m, displacement + first, row);
-                e = put(&o, row, dims[2] * sizeof(*row), err);
+                e = put_bytes(&o, row, dims[2] * sizeof(*row), err);
             }
     free(row);
     return end(&o, e, err);

@@ -25,7 +25,7 @@ struct entry {
     uint64_t last_ns; /* with it: of its last row */
 };
 
-/* What all that share a sequence read and nobody writes. */
+/* What all that share a sequence read; constant. */
 struct table {
     struct oct_pictures_options options;
     struct entry *entries; /* [n] */

@@ -23,7 +23,7 @@ enum oct_pictures_what {
     OCT_PICTURES_EN_FACE, /* a projection along the depth of each volume: [V][M] */
 };
 
-/* What an A-line of an en face picture becomes. Pixels that are not finite are left out, but for
+/* What an A-line of an en face picture becomes. Pixels that are not finite are left out, except for
  * OCT_PICTURES_OVER_PIXELS. */
 enum oct_pictures_projection {
     OCT_PICTURES_OVER_PIXELS, /* the mean over the slab */

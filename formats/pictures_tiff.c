@@ -1,5 +1,5 @@
 /* TIFF by libtiff: grey of 1, 8, 16 and 32 bits, signed too, and floats; strips and tiles; one
- * picture a directory, but for thumbnails; palettes and colour whose channels are equal. */
+ * picture a directory, except for thumbnails; palettes and colour whose channels are equal. */
 #include "formats/picture_file.h"
 #include "formats/tiff_fault.h"
 

@@ -128,7 +128,7 @@ static bool named_as_volume(const char *path)
     return dot && (strcmp(dot, ".h5") == 0 || strcmp(dot, ".hdf5") == 0);
 }
 
-/* Whether it is one, or is to be told as a bad one, rather than a file of another program. */
+/* Whether it is one, or a damaged one, rather than a file of another program. */
 static bool is_volume(const struct oct_input_probe *probe, const struct oct_input_wish *wish)
 {
     const struct oct_volume_array_entry *spectra = oct_input_array_named(probe, "/spectra");

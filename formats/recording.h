@@ -40,7 +40,7 @@ bool oct_recording_names_dataset(const char *path);
  * changed to it, unless a file or --set gave them and they differ: then OCT_E_CONFIG names file,
  * key and both values. A volume without spectra is OCT_E_FORMAT.
  *
- * So does a file of another program, but for scan.bscans, which divides its B-scans into volumes
+ * So does a file of another program, except for scan.bscans, which divides its B-scans into volumes
  * where it was given. Of camera.bits, scan.line_rate_hz, scan.width_um, scan.height_um and
  * record.eye those are changed that were not given and that the file says.
  *

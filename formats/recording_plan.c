@@ -87,7 +87,7 @@ static void replace_given(struct oct_config *c, const struct oct_config *now,
 }
 
 /* The files that the recording was made from need not be here: its own datasets hold them. Their
- * paths stay in the effective configuration, to tell where the values came from. */
+ * paths stay in the effective configuration, to say where the values came from. */
 static struct oct_config only_given_files(const struct oct_config *config,
                                           const struct given *given)
 {

@@ -159,7 +159,7 @@ static double tremor(const struct eye *eye, int axis, double t)
     return eye->movement->tremor_um * sum;
 }
 
-static void look(const struct eye *eye, double t, double xyz_um[3])
+static void look_at_time(const struct eye *eye, double t, double xyz_um[3])
 {
     const struct movement *m = eye->movement;
     double part = t / eye->step_s - (double)eye->step, done = 0;
@@ -187,7 +187,7 @@ void oct_movement_trace(uint64_t seed, enum oct_eye_motion motion, double line_s
         double t = (double)(first_line + j) * line_s;
         while ((double)(eye.step + 1) * eye.step_s <= t)
             step(&eye);
-        look(&eye, t, xyz_um + 3 * j);
+        look_at_time(&eye, t, xyz_um + 3 * j);
         blink[j] = t >= eye.blink.begin_s && t < eye.blink.end_s ? 1 : 0;
     }
 }

@@ -41,12 +41,10 @@ static const struct oct_option options[] = {
      "engine (if none is named), ingest, shm, recorder, latency, start,\n"
      "growth, nufft, whole or all",
      OCT_OPTION_ARGUMENT, .at = 0},
-    {"--seconds", "S", "spend about S seconds on each figure (2)", OCT_OPTION_NUMBER,
-     .at = offsetof(struct request, options.seconds), .least = 0.1, .most = 600,
-     .needs = "a number from 0.1 to 600"},
-    {"--size-gb", "G", "what recorder writes into record.directory (2)", OCT_OPTION_NUMBER,
-     .at = offsetof(struct request, size_gb), .least = 0.1, .most = 1000,
-     .needs = "a number from 0.1 to 1000"},
+    {"--seconds", "S", "spend about S seconds on each figure", OCT_OPTION_NUMBER,
+     .at = offsetof(struct request, options.seconds), .least = 0.1, .most = 600, .standard = "2"},
+    {"--size-gb", "G", "what recorder writes into record.directory", OCT_OPTION_NUMBER,
+     .at = offsetof(struct request, size_gb), .least = 0.1, .most = 1000, .standard = "2"},
     {"--beside", "all", "latency: with all analyses and without any, in turn", OCT_OPTION_TEXT,
      .at = offsetof(struct request, options.beside), .words = "all"},
     {"--load", NULL, "latency --beside: with a busy program on each core", OCT_OPTION_FLAG,
@@ -112,8 +110,7 @@ static enum oct_err bench(const struct oct_config *config, const struct request 
 
 static int run_bench(struct oct_config *config, int argc, char **argv)
 {
-    struct request r = {.options = {.seconds = 2, .directory = config->record.directory},
-                        .size_gb = 2};
+    struct request r = {.options = {.directory = config->record.directory}};
     int status = read_request(&r, argc, argv);
     if (status)
         return status;
@@ -127,7 +124,7 @@ static int run_bench(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_bench = {
     .name = "bench",
-    .usage = "[PART...] [OPTIONS]",
+    .usage = "[PART...]",
     .help = "measures this machine",
     .options = options,
     .n_most = INT_MAX,

@@ -188,7 +188,7 @@ bool oct_command_reads(const struct oct_command *command, const char *option)
 
 static void print_command_help(const struct oct_command *command)
 {
-    printf("usage: octctl %s%s%s\n\n%s\n", command->name, command->usage[0] ? " " : "",
+    printf("usage: octctl %s%s%s [OPTIONS]\n\n%s\n", command->name, command->usage[0] ? " " : "",
            command->usage, command->help);
     for (const struct oct_command *const *part = command->parts; part && *part; part++) {
         printf("\noctctl %s %s\n  %s\n", (*part)->name, (*part)->usage, (*part)->help);

@@ -67,13 +67,13 @@ int oct_options_read(const struct oct_command *command, void *values, int *argc,
     const char *wrong = NULL;
     int n_plain = 0;
 
+    oct_options_set_defaults(command->options, values);
     for (int i = 1; i < *argc; i++) {
         char *word = argv[i];
         const bool is_option =
             oct_option_read(command->options, values, *argc, argv, &i, &shown, &wrong);
         if (wrong)
-            return oct_command_misuse(command->name, "%s needs %s", wrong,
-                                      shown.option.needs ? shown.option.needs : "a value");
+            return oct_command_misuse(command->name, "%s needs %s", wrong, shown.option.needs);
         if (is_option && shown.is_old)
             report_old(command->name, &shown.option);
         if (is_option)

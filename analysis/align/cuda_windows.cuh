@@ -1,5 +1,5 @@
 /* The scores of windows: they are small, and their products with the reference are summed directly,
- * a block a tile of shifts, exact but for the rounding of f32 sums of 1024 products.
+ * a block a tile of shifts, exact except for the rounding of f32 sums of 1024 products.
  * Then the largest score of a search, and those around it. */
 #ifndef OCT_ANALYSIS_ALIGN_CUDA_WINDOWS_CUH
 #define OCT_ANALYSIS_ALIGN_CUDA_WINDOWS_CUH

@@ -1,6 +1,6 @@
 /* Whole pixels: where pictures, and windows of their rows, fit a reference best by ZNCC
  * (analysis/correlate/correlate.h), behind one table for the CPU and the CUDA engine. What follows
- * from them (sub-pixels, strips, drift) is computed on the host by whoever asks.
+ * from them (sub-pixels, strips, drift) is computed on the host by the caller.
  *
  *     create -> set_reference -> { load n pictures -> find, look, look, ... } -> destroy
  *
@@ -34,8 +34,8 @@ bool oct_match_is_inside(const struct oct_match *match, uint32_t max_dy, uint32_
 
 /* ---- how far a score stands out ----
  *
- * A score by chance has the standard deviation 1 / sqrt(N) of its overlap N, but for how alike
- * neighbouring pixels are. So scores times sqrt(N) of all shifts of two pictures tell what chance
+ * A score by chance has the standard deviation 1 / sqrt(N) of its overlap N, except for how alike
+ * neighbouring pixels are. So scores times sqrt(N) of all shifts of two pictures show what chance
  * does with these two, whatever their noise and their structure:
  *
  *     significance = (peak - median) / (1.4826 MAD)       of values atanh(score) * sqrt(N / pixels)
@@ -67,7 +67,7 @@ static inline bool oct_match_stands_out(double score, double significance, uint3
 
 #define OCT_MATCH_SAMPLES 2048u /* of the shifts, spread evenly */
 
-/* The largest shift whose scores tell what chance is, for a search of max_d. */
+/* The largest shift whose scores show what chance is, for a search of max_d. */
 static inline uint32_t oct_match_reach(uint32_t max_d, uint32_t side)
 {
     return max_d > side / 3 ? max_d : side / 3;

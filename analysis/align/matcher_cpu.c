@@ -1,9 +1,9 @@
 /* The CPU engine of the whole-pixel search: pictures, then windows, are pieces for the workers.
  *
  * Of whole pictures every maximum of the ZNCC of 2 x 2 binned ones that might be the largest is
- * climbed at full resolution, and the best is taken. Where the binned pictures do not tell (small
+ * climbed at full resolution, and the best is taken. Where the binned pictures do not decide (small
  * ones, a low score, many maxima alike), all shifts are searched at full resolution: the answer is
- * that of the full search but for noise. */
+ * that of the full search except for noise. */
 #include "analysis/align/level.h"
 #include "analysis/align/matcher.h"
 #include "analysis/align/rows.h"
@@ -22,7 +22,7 @@
 #define LEAST_BINNED_SCORE 0.15F
 
 /* Binned maxima within this part of the best are climbed; more of them than MOST_MAXIMA mean that
- * binning has lost what tells them apart. */
+ * binning has lost what distinguishes them. */
 #define MARGIN 0.25F
 #define MOST_MAXIMA 8u
 
@@ -467,9 +467,9 @@ static enum oct_err create(struct oct_matcher **out, const struct oct_matcher_se
 }
 
 /* Runs the pieces, and returns the error of one that failed. */
-static enum oct_err run(struct oct_matcher *m, unsigned n_pieces,
-                        void (*piece)(void *context, unsigned piece, unsigned worker),
-                        struct oct_error *err)
+static enum oct_err run_pieces(struct oct_matcher *m, unsigned n_pieces,
+                               void (*piece)(void *context, unsigned piece, unsigned worker),
+                               struct oct_error *err)
 {
     for (unsigned i = 0; i < m->n_workers; i++)
         m->workers[i].code = OCT_OK;
@@ -507,7 +507,7 @@ static enum oct_err set_reference(struct oct_matcher *m, const struct oct_pictur
         return oct_fail(err, OCT_E_ARG, "the reference has no contrast");
     oct_picture_finish(&m->reference_copy);
     const enum oct_err e = oct_picture_copy(&m->reference_copy, reference, err);
-    return e ? e : run(m, m->n_workers, set_worker_reference, err);
+    return e ? e : run_pieces(m, m->n_workers, set_worker_reference, err);
 }
 
 static void load_one(void *context, unsigned piece, unsigned worker)
@@ -521,7 +521,7 @@ static enum oct_err load(struct oct_matcher *m, const struct oct_picture *pictur
 {
     m->pictures = pictures;
     m->n = n;
-    return run(m, n, load_one, err);
+    return run_pieces(m, n, load_one, err);
 }
 
 static void find_one(void *context, unsigned piece, unsigned worker)
@@ -536,7 +536,7 @@ static void find_one(void *context, unsigned piece, unsigned worker)
 static enum oct_err find(struct oct_matcher *m, struct oct_match *matches, struct oct_error *err)
 {
     m->matches = matches;
-    return run(m, m->n, find_one, err);
+    return run_pieces(m, m->n, find_one, err);
 }
 
 /* ---- windows ---- */
@@ -614,15 +614,15 @@ static void look_one(void *context, unsigned piece, unsigned worker)
     m->matches[piece] = best_of(window, w->scores);
 }
 
-static enum oct_err look(struct oct_matcher *m, const struct oct_match_window *windows, unsigned n,
-                         struct oct_match *matches, struct oct_error *err)
+static enum oct_err look_at_windows(struct oct_matcher *m, const struct oct_match_window *windows,
+                                    unsigned n, struct oct_match *matches, struct oct_error *err)
 {
     const enum oct_err e = oct_matcher_check_windows(&m->setup, m->n, windows, n, err);
     if (e)
         return e;
     m->windows = windows;
     m->matches = matches;
-    return run(m, n, look_one, err);
+    return run_pieces(m, n, look_one, err);
 }
 
 static const struct oct_level *level(const struct oct_matcher *m, unsigned i)
@@ -636,7 +636,7 @@ const struct oct_matcher_ops oct_matcher_cpu = {
     .set_reference = set_reference,
     .load = load,
     .find = find,
-    .look = look,
+    .look = look_at_windows,
     .level = level,
     .destroy = destroy,
 };

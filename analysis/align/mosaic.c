@@ -493,7 +493,7 @@ static enum oct_err grow(struct oct_mosaic *m, const struct oct_picture *picture
     }
 }
 
-/* Numbers the components anew: 0 is the one of most pictures, the earlier one of two alike. */
+/* Numbers the components anew: 0 is the one of most pictures, of two equal ones the earlier. */
 static void put_largest_first(struct oct_mosaic *m)
 {
     unsigned largest = 0;

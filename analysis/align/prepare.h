@@ -1,4 +1,4 @@
-/* What every picture is matched by, whoever matches it: the picture less its background, a Gaussian
+/* What every picture is matched by, in all rooms: the picture less its background, a Gaussian
  * of 15 px. Light that is fixed to the sensor, and slow slopes of brightness, would otherwise hold
  * pictures where they are, and make pictures of different places alike. A logarithm before it does
  * not help (measured with noise on photoreceptors, lit 5 : 1): what is left of uneven light then is

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Frames whose shifts tell the reference's own motion; more would not tell more. */
+/* Frames whose shifts show the reference's own motion; more frames would add nothing. */
 #define MOST_MOTION_FRAMES 1024u
 
 #define BATCH 16u         /* frames registered at once */
@@ -288,7 +288,7 @@ static enum oct_err open_estimator(struct estimator *e, const struct oct_sequenc
     return code;
 }
 
-/* How alike the two are as they lie; the shift of a rigid frame. */
+/* The score of the two without a shift; the shift of a rigid frame. */
 static void do_one(void *context, unsigned piece, unsigned worker)
 {
     struct estimator *e = context;

@@ -425,7 +425,8 @@ static void sum_row_rest(const struct oct_subpixel *s, uint32_t y, float a, floa
 }
 
 /* The diagonal of H^-1 B H^-1 (see the header); v: the curvatures at the maximum. */
-static void judge(struct oct_subpixel *s, const struct value *v, struct oct_fraction *fraction)
+static void judge_fraction(struct oct_subpixel *s, const struct value *v,
+                           struct oct_fraction *fraction)
 {
     const double determinant = v->c_yy * v->c_xx - v->c_xy * v->c_xy;
     double b_yy = 0, b_xx = 0, b_yx = 0;
@@ -488,7 +489,7 @@ void oct_subpixel_find(struct oct_subpixel *s, const struct oct_level *f, const 
     }
     fraction->y = y;
     fraction->x = x;
-    judge(s, &at, fraction);
+    judge_fraction(s, &at, fraction);
 }
 
 /* ---- parabola ---- */

@@ -9,7 +9,7 @@
  * loses nothing of the drift. Four B-scans in a row that fit each other but nothing before them are
  * a new place; they take the last known shift.
  *
- * A slope of the tissue from B-scan to B-scan cannot be told from motion: slow parts of it are
+ * A slope of the tissue from B-scan to B-scan cannot be separated from motion: slow parts of it are
  * undone with the motion. Without `lateral` the shift along the A-lines is 0, and dx is what makes
  * the layers go on as they are. */
 #ifndef OCT_ANALYSIS_ALIGN_VOLUME_H

@@ -728,8 +728,8 @@ static void leave_block(struct oct_analysis *a)
 /* ---- the contract's functions ---- */
 
 /* What became of a B-scan that was brought in. */
-static enum oct_err judge(struct oct_analysis *a, const struct oct_image_frame *bscan,
-                          bool is_flyback)
+static enum oct_err judge_bscan(struct oct_analysis *a, const struct oct_image_frame *bscan,
+                                bool is_flyback)
 {
     enum match match;
     enum oct_err e = compare(a, &match);
@@ -773,7 +773,7 @@ static enum oct_err average_push(struct oct_analysis *a, const struct oct_image_
     a->bscan = bscan;
     a->err = err;
     enum oct_err e = bring_in(a);
-    e = e ? e : judge(a, bscan, is_flyback);
+    e = e ? e : judge_bscan(a, bscan, is_flyback);
     if (e)
         return e;
     note_numbers(a, info);
@@ -783,7 +783,8 @@ static enum oct_err average_push(struct oct_analysis *a, const struct oct_image_
     return OCT_OK;
 }
 
-static void give(const struct oct_analysis *a, struct made *made, struct oct_image_frame *result)
+static void fill_result(const struct oct_analysis *a, struct made *made,
+                        struct oct_image_frame *result)
 {
     memcpy(result->pixels, made->pixels, oct_image_form_bytes(&a->form));
     memcpy(result->numbers, made->numbers, sizeof(result->numbers));
@@ -798,9 +799,9 @@ static enum oct_err average_take(struct oct_analysis *a, struct oct_image_frame 
 {
     (void)err;
     if (a->before.is_due)
-        give(a, &a->before, result);
+        fill_result(a, &a->before, result);
     else if (a->now.is_due)
-        give(a, &a->now, result);
+        fill_result(a, &a->now, result);
     else
         return OCT_E_AGAIN;
     return OCT_OK;

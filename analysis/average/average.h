@@ -22,14 +22,13 @@
  *
  * A B-scan is left out when it is no match (struct oct_shift: a blink, a jump), when its score is
  * below min_score or its shift beyond max_shift_px, or when more than a quarter of its lines is
- * missing. A window of one B-scan that
- * the next one does not match begins anew with that one: which of two is the bad one cannot be
- * told. The window begins anew with an acquisition, after OCT_AVERAGE_MOST_REJECTED B-scans in a
- * row that were left out, and at a flyback: when the volume changes (of more than one B-scan) and
- * the B-scan does not match the mean, or scores less than 0.7 of the one before. So a line scan,
- * which stays where it is, goes on over the end of a volume. Without registration every flyback
- * begins it anew. Neighbours of a raster are averaged like others, as far as they match: the
- * average is then of neighbouring places.
+ * missing. A window of one B-scan that the next one does not match begins anew with that next one:
+ * which of the two is bad cannot be known. The window begins anew with an acquisition, after
+ * OCT_AVERAGE_MOST_REJECTED B-scans in a row that were left out, and at a flyback: when the volume
+ * changes (of more than one B-scan) and the B-scan does not match the mean, or scores less than 0.7
+ * of the one before. So a line scan, which stays where it is, goes on over the end of a volume.
+ * Without registration every flyback begins it anew. Neighbours of a raster are averaged like
+ * others, as far as they match: the average is then of neighbouring places.
  *
  * Memory: 4 bytes a pixel for each B-scan of the window, and 16 a pixel. With N = 1 the analysis is
  * at rest. Speed: see octbench average. */
@@ -59,7 +58,7 @@ struct oct_average_settings {
     uint32_t bscans;  /* of the window; 1: at rest, unless repeats is above 1 */
     uint32_t repeats; /* of one place; above 1: blocks of so many; fixed at create */
     enum oct_average_register registration;
-    double max_shift_px; /* 1 or more */
+    double max_shift_px;
     double min_score;
     enum oct_average_domain domain;
     bool record;

@@ -380,7 +380,7 @@ static enum oct_err check_spectrum(struct finder *s, struct oct_error *err)
         s->peak_bin <= s->dc_bin + 1)
         return oct_fail(err, fringe_fault(s, OCT_FRINGE_SLOW),
                         "depth zero: its fringe has less than the %.0f cycles over the camera that "
-                        "tell it from the source; move the mirror away from zero delay",
+                        "separate it from the source; move the mirror away from zero delay",
                         OCT_FRINGE_LEAST_CYCLES);
     const uint32_t tail = (uint32_t)((1 - NYQUIST_PART) * s->n_bins);
     const double at_end = s->power[largest_bin(s->power, tail, s->n_bins)];

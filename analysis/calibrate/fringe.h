@@ -86,7 +86,7 @@ enum oct_err oct_fringe_find(struct oct_fringe *fringe, const uint16_t *lines, u
 void oct_fringe_finish(struct oct_fringe *fringe);
 
 /* Takes phase, envelope and weight anew by a model of the phase, [N] rad, which is right to less
- * than a turn but for a constant. OCT_E_NO_MEMORY. */
+ * than a turn except for a constant. OCT_E_NO_MEMORY. */
 enum oct_err oct_fringe_refine(struct oct_fringe *fringe, const double *model,
                                struct oct_error *err);
 

@@ -96,7 +96,7 @@ static void sum_mirror(const struct work *w, uint32_t m, bool aliased, struct su
 
 /* Solves matrix x = right, symmetric and positive definite, [n][n], n <= 2 MOST, by elimination
  * after scaling its diagonal to 1. x takes the place of right, matrix is overwritten. False: it is
- * singular, as far as doubles tell. */
+ * singular, as far as doubles show. */
 static bool solve(double *matrix, double *right, unsigned n)
 {
     double scale[2 * MOST];

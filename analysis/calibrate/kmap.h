@@ -1,6 +1,6 @@
 /* The k map and the dispersion phase of a spectrometer, from the fringes of a mirror.
  *
- * Mirror m's phase at camera sample c is, but for noise,
+ * Mirror m's phase at camera sample c is, except for noise,
  *
  *     phi_m(c) = alpha_m kappa(c) + s_m theta(c) + b_m
  *

@@ -544,7 +544,7 @@ static void find_error(struct oct_sharpen *s, const double best[2], double error
         error[m] = sqrt(fmax(0, sum2[m] - sum[m] * sum[m] / n) / (n - 1) / n);
 }
 
-/* ---- what is told ---- */
+/* ---- the report ---- */
 
 static void draw_curves(struct oct_sharpen *s, struct oct_sharpen_result *r)
 {
@@ -597,7 +597,8 @@ static void find_widths(struct oct_sharpen *s, struct oct_sharpen_result *r)
     r->width_after_px = oct_doubles_median(after, r->n_widths);
 }
 
-static enum oct_sharpen_state judge(const struct oct_sharpen *s, const struct oct_sharpen_result *r)
+static enum oct_sharpen_state judge_search(const struct oct_sharpen *s,
+                                           const struct oct_sharpen_result *r)
 {
     if (!(r->agreement >= OCT_SHARPEN_LEAST_AGREEMENT))
         return OCT_SHARPEN_NOTHING;
@@ -631,7 +632,7 @@ enum oct_err oct_sharpen_run(struct oct_sharpen *s, const atomic_bool *cancelled
     find_widths(s, r);
     if (is_cancelled(s))
         return oct_fail(err, OCT_E_STATE, "cancelled");
-    r->state = judge(s, r);
+    r->state = judge_search(s, r);
     return OCT_OK;
 }
 

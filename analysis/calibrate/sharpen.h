@@ -22,7 +22,7 @@
  *
  * Search: S of a part of the lines on a grid of (b2, b3); from its three highest maxima downhill
  * simplex (Nelder and Mead 1965) on all lines. The same surface, of four groups of interleaved
- * lines each for itself, tells whether there is anything to sharpen: of noise the groups' surfaces
+ * lines each for itself, shows whether there is anything to sharpen: of noise the groups' surfaces
  * have nothing in common. The four optima by themselves give the standard error. */
 #ifndef OCT_ANALYSIS_CALIBRATE_SHARPEN_H
 #define OCT_ANALYSIS_CALIBRATE_SHARPEN_H

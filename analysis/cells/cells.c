@@ -493,8 +493,7 @@ static enum oct_err check_settings(const struct oct_cells_settings *s, struct oc
     return e ? e : oct_params_check(&oct_cells_search_params, &s->params, "cells", err);
 }
 
-/* Whether the film goes on: what it was made with is the same. From which track on is told is the
- * analysis' own. */
+/* Whether the film goes on: what it was made with is the same. min_frames is the analysis' own. */
 static bool keeps_film(const struct oct_cells_settings *a, const struct oct_cells_settings *b)
 {
     struct oct_cells_settings as_b = *b;

@@ -1,4 +1,4 @@
-/* Cells in films: found by an engine (engine.h), linked to tracks (track.h), told in the pictures'
+/* Cells in films: found by an engine (engine.h), linked to tracks (track.h), given in the pictures'
  * own pixels, times and units. What octctl uses, and the live analysis `cells`.
  *
  * The part of the picture within the region of interest is searched, as if nothing lay outside.
@@ -122,7 +122,7 @@ struct oct_cells_found {
     double x_px, y_px; /* of the original picture */
     double x_um, y_um;
     double last_x, last_y; /* where it was last seen, px of the searched picture */
-    double radius_px;      /* alike */
+    double radius_px;      /* the same */
     double radius_um;
     double score; /* NaN: coasted */
     double speed_um_s;

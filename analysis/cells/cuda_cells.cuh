@@ -226,7 +226,7 @@ static inline void oct_cells_put_disk(struct oct_cells_device *d, struct oct_cel
     m->put(&d->d_disk, offsets);
 }
 
-/* d: zeroed but for its stream. */
+/* d: zeroed except for its stream. */
 static inline enum oct_err oct_cells_make(struct oct_cells_device *d,
                                           const struct oct_cells_engine_setup *setup,
                                           struct oct_error *err)

@@ -357,7 +357,7 @@ static __device__ inline void find_directions(const float *w, const struct oct_c
 
 /* ---- snakes ---- */
 
-/* What the device is told of a snake to start. */
+/* What the device gets of a snake to start. */
 struct oct_cells_snake {
     struct oct_cell_start start;
     struct oct_cell_window window; /* without pixels: too small for a snake, which stays */

@@ -1,6 +1,6 @@
-/* Cells in one picture: what a search is told, and one table for the CPU and the CUDA engine, which
- * find circles (GICOV), bring them to a fraction of a pixel, and follow them by snakes (MGVF).
- * What links pictures is computed on the host (cells.h).
+/* Cells in one picture: the parameters of a search, and one table for both engines (CPU, CUDA),
+ * which find circles (GICOV), bring them to a fraction of a pixel, and follow them by snakes
+ * (MGVF). What links pictures is computed on the host (cells.h).
  *
  *     create -> { look -> follow ... | map | field } -> destroy
  *
@@ -92,7 +92,7 @@ void oct_cells_params_boyer(struct oct_cells_params *params, double radius);
 unsigned oct_cells_circles(const struct oct_cells_params *params,
                            double radius[OCT_CELLS_MOST_CIRCLES]);
 
-/* MaxR: S is defined for MaxR <= x < width - MaxR, and y alike: ceil(largest circle) + 2. */
+/* MaxR: S is defined for MaxR <= x < width - MaxR, and y likewise: ceil(largest circle) + 2. */
 uint32_t oct_cells_border(const struct oct_cells_params *params);
 
 /* OCT_E_ARG: what cannot be, and what it must be; a picture of height x width is too small: the
@@ -134,7 +134,7 @@ struct oct_cell_window {
     int32_t u1, u2, v1, v2;
 };
 
-/* u1 = int(max(x - 4 R + 0.5, 0)), u2 = int(min(x + 4 R + 0.5, width - 1)); v alike with 2 R.
+/* u1 = int(max(x - 4 R + 0.5, 0)), u2 = int(min(x + 4 R + 0.5, width - 1)); v likewise with 2 R.
  * False: it has fewer than 2 x 2 px. */
 bool oct_cell_window_find(const struct oct_cells_params *params, uint32_t height, uint32_t width,
                           double x, double y, struct oct_cell_window *window);

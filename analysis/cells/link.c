@@ -152,7 +152,7 @@ static double slack_of_none(const struct linker *l, int32_t track)
     return fmax(cost_of_none(l, track) - l->duals[track], 0);
 }
 
-static void give(struct linker *l, int32_t column, int32_t owner)
+static void assign(struct linker *l, int32_t column, int32_t owner)
 {
     l->owner[column] = owner;
     if (owner != NOBODY)
@@ -301,7 +301,7 @@ static void pair_track(struct linker *l, int32_t start)
     /* Columns are handed on along the path that leads from `start` to the end. */
     for (int32_t column = end.column, track = end.track;; track = l->from[column]) {
         const int32_t given_up = l->held[track];
-        give(l, column, track);
+        assign(l, column, track);
         if (track == start)
             return;
         column = given_up;
@@ -359,7 +359,7 @@ static bool try_exchange(struct linker *l, int32_t start, int32_t wanted)
     for (int32_t column = old, owner = NONE; found && owner != start;) {
         owner = l->from[column];
         const int32_t given_up = owner == NOBODY ? by_nobody : l->held[owner];
-        give(l, column, owner);
+        assign(l, column, owner);
         column = given_up;
     }
     for (size_t i = 0; i < l->n_reached; i++)

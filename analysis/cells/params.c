@@ -72,7 +72,7 @@ static const struct oct_param search_rows[] = {
      .meaning = "A track that was not seen in so many in a row ends."},
     {OCT_PARAM("min_frames", P, min_frames), OCT_PARAM_LIVE, .is_option = true, .least = 1,
      .most = MOST_FRAMES, .standard = "3", .unit = "pictures",
-     .meaning = "A track is told once it was seen in so many."},
+     .meaning = "A track is reported once it was seen in so many."},
     {OCT_PARAM_OF_FORM("flow_deg", P, flow_deg, &oct_param_number_or_none), OCT_PARAM_LIVE,
      .is_option = true, .option = "flow", .least = -360, .most = 360, .standard = "",
      .takes = "-360 to 360 degrees, or none",

@@ -12,7 +12,7 @@
 #define LEAST_PLACES 30u
 #define MARGIN 4.5      /* times t */
 #define CLEAR_SCORE 2.0 /* times the threshold */
-#define WEAK_SCORE 1.4  /* alike */
+#define WEAK_SCORE 1.4  /* the same */
 #define WEAK_SHARE 0.5  /* of the contrast of clear cells */
 #define LEAST_CLEAR 3u
 #define TWO_PI 6.283185307179586

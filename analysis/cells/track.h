@@ -62,7 +62,7 @@ enum oct_err oct_cells_link(const struct oct_link_track *tracks, unsigned n_trac
 /* ---- what a picture's own texture looks like to a search, and the margin above it ----
  *
  * GICOV does not see contrast: a weak round blob of a static texture in a picture with little noise
- * scores as a cell. Its edge is what tells them apart:
+ * scores as a cell. Its edge is what distinguishes them:
  *
  *     c(p, r) = mean of I over circles of r + h {0.6, 1, 1.4} about p, less that of r - h {..}
  *     t^2     = (1.4826 median |c|)^2 - s^2 (1/n_in + 1/n_out)

@@ -45,7 +45,8 @@
 #define OCT_CONES_LEAST_SPACING_PX 4.0
 #define OCT_CONES_LEAST_STRENGTH 0.06
 #define OCT_CONES_USUAL_DIFFERENCE 0.05 /* of both spacings; crops of a living eye: 0.03 at most */
-#define OCT_CONES_MOST_LEVELS 12u       /* reductions of a picture by 1, 2, 4, ... */
+#define OCT_UM2_PER_MM2 1e6
+#define OCT_CONES_MOST_LEVELS 12u /* reductions of a picture by 1, 2, 4, ... */
 
 struct oct_cones_setup {
     uint32_t height, width;   /* of all pictures */

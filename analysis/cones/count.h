@@ -29,7 +29,7 @@ struct oct_cone_place {
     uint32_t n_sides; /* of its cell; 0: that is not whole */
 };
 
-/* Of whole cells, but for n. NaN where there are none, standard errors and regularity where there
+/* Of whole cells, except n. NaN where there are none, standard errors and regularity where there
  * is one. */
 struct oct_cone_count {
     uint32_t n, n_whole;
@@ -50,7 +50,7 @@ struct oct_cone_count {
 
 struct oct_cone_picture {
     const float *e;       /* [height][width] */
-    const uint8_t *valid; /* alike; NULL: all are */
+    const uint8_t *valid; /* the same shape; NULL: all are */
     uint32_t height, width;
     uint32_t side; /* a pixel of e is side x side of those in which places and lengths are */
 };

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MM2_PER_UM2 1e6 /* cells/um^2 to cells/mm^2 */
-
 static const char *const labels[OCT_CONES_N_COLUMNS] = {
     [OCT_CONES_SPACING_PX] = "spacing_px", [OCT_CONES_SPACING_UM] = "spacing_um",
     [OCT_CONES_ROWS_UM] = "rows_um",       [OCT_CONES_PER_MM2] = "cells_per_mm2",
@@ -42,13 +40,13 @@ static enum oct_err cones_push(struct oct_analysis *a, const struct oct_image_fr
     return oct_enface_cpu.run.push(a->enface, bscan, err);
 }
 
-static void give(const struct oct_analysis *a, const struct oct_cones_result *found, float *row)
+static void fill_row(const struct oct_analysis *a, const struct oct_cones_result *found, float *row)
 {
     const double um = found->spacing_px * a->square.um;
     row[OCT_CONES_SPACING_PX] = (float)found->spacing_px;
     row[OCT_CONES_SPACING_UM] = (float)um;
     row[OCT_CONES_ROWS_UM] = (float)oct_cones_rows(um);
-    row[OCT_CONES_PER_MM2] = (float)(oct_cones_per_area(um) * MM2_PER_UM2);
+    row[OCT_CONES_PER_MM2] = (float)(oct_cones_per_area(um) * OCT_UM2_PER_MM2);
     row[OCT_CONES_STRENGTH] = (float)found->strength;
     row[OCT_CONES_RING_SPACING_PX] = (float)found->ring_spacing_px;
     row[OCT_CONES_COUNTED] = found->found ? (float)found->count.n : NAN;
@@ -73,7 +71,7 @@ static enum oct_err cones_take(struct oct_analysis *a, struct oct_image_frame *r
         if (e && e != OCT_E_ARG)
             return e;
     }
-    give(a, &found, result->pixels);
+    fill_row(a, &found, result->pixels);
     return OCT_OK;
 }
 

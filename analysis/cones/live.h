@@ -9,12 +9,12 @@
  * Without both distances only a picture with as many B-scans as A-lines is taken, its pixels as
  * square, and what is in um is unknown.
  *
- * Result: one row of labelled numbers a volume, f32 [9]; NaN: no ring, or unknown:
+ * Result: one row of labelled numbers a volume, f32; NaN: no ring, or unknown:
  *   spacing_px       of the cones counted (count.h), in square pixels
  *   spacing_um       the same
  *   rows_um          distance of their rows, spacing_um sqrt(3) / 2
  *   cells_per_mm2    their density
- *   strength         of the ring, 0.06 at least
+ *   strength         of the ring, OCT_CONES_LEAST_STRENGTH at least
  *   ring_spacing_px  the spacing by the ring alone
  *   cones            how many were counted
  *   spacing_se_px    standard error of spacing_px

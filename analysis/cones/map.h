@@ -32,10 +32,10 @@ void oct_cones_map_destroy(struct oct_cones_map *map); /* NULL is fine */
 
 void oct_cones_map_size(const struct oct_cones_map *map, uint32_t *rows, uint32_t *columns);
 
-/* results: [n][rows][columns]. places: alike, NULL: not wanted; the caller frees each. A tile
- * without contrast, or with fewer than 10 % valid pixels, has no ring; nor has a whole picture of
- * that kind, of which why[i] says what oct_cones_find said, OCT_E_ARG; [n], code OCT_OK of the
- * others. OCT_E_NO_MEMORY. */
+/* results: [n][rows][columns]. places: the same shape, NULL: not wanted; the caller frees each.
+ * A tile without contrast, or with fewer than 10 % valid pixels, has no ring. A whole picture of
+ * that kind has none either, and why[i] of [n] is then the error of oct_cones_find (OCT_E_ARG),
+ * else OCT_OK. OCT_E_NO_MEMORY. */
 enum oct_err oct_cones_map_run(struct oct_cones_map *map, const struct oct_picture *pictures,
                                unsigned n, struct oct_cones_result *results,
                                struct oct_cones_map_places *places, struct oct_error *why,

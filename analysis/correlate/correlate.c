@@ -367,7 +367,7 @@ OCT_WIDE static void finish_zncc_row(const struct zncc_row *row, uint32_t width,
 
 static void finish_zncc(struct oct_correlator *c, float *c2d)
 {
-    /* 1 / (1 / n) is n but for rounding. */
+    /* 1 / (1 / n) is n except for rounding. */
     const double least_n = fmax(1, c->setup.min_overlap * most_count(c)) - 1e-3;
     struct zncc_row row = {
         .f = c->row[0],

@@ -78,7 +78,7 @@ struct oct_correlator_ops {
 
     /* Correlates n <= n_batch pictures f. c2d: [n][2 max_dy + 1][2 max_dx + 1], the first row is
      * dy = -max_dy, the first column dx = -max_dx; NaN where C is not defined. OCT_E_ARG: as above,
-     * *which tells the picture. OCT_E_BACKEND: the device is gone; only destroy is legal then. */
+     * *which is the picture. OCT_E_BACKEND: the device is gone; only destroy is legal then. */
     enum oct_err (*run)(struct oct_correlator *correlator, const struct oct_picture *f, unsigned n,
                         float *c2d, unsigned *which, struct oct_error *err);
 

@@ -153,7 +153,7 @@ static __device__ __forceinline__ float oct_masked_zncc(const struct oct_correla
         return __int_as_float(0x7fc00000);
     const struct oct_moments f = {sums[2 * step] * scale, sums[4 * step] * scale + n};
     const struct oct_moments g = {sums[3 * step] * scale, sums[5 * step] * scale + n};
-    /* The sums come from transforms in f32: a variance that they cannot tell from 0 is none. */
+    /* The sums come from transforms in f32: a variance that rounding hides is none. */
     const double least = 1e-6 * s.height * s.width;
     return oct_zncc(n, sums[0] * scale, f, g, least, least);
 }

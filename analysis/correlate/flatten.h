@@ -14,7 +14,7 @@
 enum oct_err oct_picture_flatten(struct oct_picture *picture, double sigma_px,
                                  struct oct_error *err);
 
-/* The same but for the background, which is found on pixels binned 4 x 4 and linear between them: a
+/* The same with a coarser background, found on pixels binned 4 x 4 and linear between them: a
  * hundredth of the work. sigma_px: 8 or more; sides: above 4. OCT_E_NO_MEMORY. */
 enum oct_err oct_picture_flatten_coarse(struct oct_picture *picture, double sigma_px,
                                         struct oct_error *err);

@@ -11,7 +11,7 @@ extern "C" {
 #include "numeric/picture.h"
 
 /* What makes a picture normal: x = (pixel - offset) * scale, in double. The sum of x^2 is n_valid,
- * but for the rounding of x. */
+ * except for the rounding of x. */
 struct oct_normal {
     uint64_t n_valid;
     double offset, scale;
@@ -19,7 +19,7 @@ struct oct_normal {
     bool usable; /* they are finite, a tenth of the pixels or more, and not all the same */
 };
 
-/* Measures a picture and copies it to to[height][width], as it is but for NaN where it is masked,
+/* Measures a picture and copies it to to[height][width], NaN where it is masked,
  * in one pass. keep_mean: offset 0, and scale that of the root mean square. Sums in double of the
  * differences to oct_picture_pivot(), so that a small variance at a large mean is kept. Any
  * thread. */

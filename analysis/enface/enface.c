@@ -185,8 +185,9 @@ static enum oct_err enface_push(struct oct_analysis *a, const struct oct_image_f
     return OCT_OK;
 }
 
-static void give(const struct oct_analysis *a, const float *values,
-                 const struct oct_bscan_info *newest, bool whole, struct oct_image_frame *result)
+static void fill_result(const struct oct_analysis *a, const float *values,
+                        const struct oct_bscan_info *newest, bool whole,
+                        struct oct_image_frame *result)
 {
     const float *chosen = values + (size_t)a->settings.projection * n_values(a);
     memcpy(result->pixels, chosen, n_values(a) * sizeof(float));
@@ -200,14 +201,14 @@ static enum oct_err enface_take(struct oct_analysis *a, struct oct_image_frame *
 {
     (void)err;
     if (a->has_left) {
-        give(a, a->left, &a->left_newest, true, result);
+        fill_result(a, a->left, &a->left_newest, true, result);
         a->has_left = false;
         return OCT_OK;
     }
     bool due = a->is_whole || (a->live && oct_clock_ns() - a->taken_ns >= EVERY_NS);
     if (!a->changed || !due)
         return OCT_E_AGAIN;
-    give(a, a->growing, &a->newest, a->is_whole, result);
+    fill_result(a, a->growing, &a->newest, a->is_whole, result);
     a->changed = false;
     a->taken_ns = oct_clock_ns();
     return OCT_OK;

@@ -112,7 +112,7 @@ static double clamp_db(double db)
     return db < -MOST_DB ? -MOST_DB : db > MOST_DB ? MOST_DB : db;
 }
 
-static void judge(struct oct_analysis *a, const struct look *look)
+static void measure(struct oct_analysis *a, const struct look *look)
 {
     const bool log = a->input.quantity == OCT_QUANTITY_INTENSITY_DB;
     double total = 0, sum = 0, sum2 = 0;
@@ -174,7 +174,8 @@ static void take_profile(struct oct_analysis *a, const struct look *look)
 
 /* ---- the contract's functions ---- */
 
-static void mark(struct oct_analysis *a, const struct oct_bscan_info *info, const float *before)
+static void mark_events(struct oct_analysis *a, const struct oct_bscan_info *info,
+                        const float *before)
 {
     bool follows =
         a->known && info->volume == a->newest.volume && info->number == a->newest.number + 1;
@@ -210,10 +211,10 @@ static enum oct_err quality_push(struct oct_analysis *a, const struct oct_image_
         count_f32(a, bscan->pixels, &look);
     else
         count_u8(a, bscan->pixels, &look);
-    judge(a, &look);
+    measure(a, &look);
     memcpy(before, a->profile, sizeof(before));
     take_profile(a, &look);
-    mark(a, &bscan->info, before);
+    mark_events(a, &bscan->info, before);
     smooth(a);
     a->newest = bscan->info;
     a->known = a->has_result = true;

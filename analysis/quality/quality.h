@@ -1,6 +1,6 @@
 /* How good the pictures are, B-scan by B-scan: signal to noise, sharpness, blinks and motion.
  *
- * Input: pictures, as they are shown. Result: one row of labelled numbers a B-scan, f32 [10]:
+ * Input: pictures, as they are shown. Result: one row of labelled numbers a B-scan, f32:
  *   snr_db       the 99.5th percentile of the pixels over the 25th, in dB. An 8-bit picture was cut
  *                off at its published limits; noise below them counts as the limit
  *   sharpness    <I^2> / <I>^2 over the intensities I (Muller and Buffington 1974, S1); 1 is a

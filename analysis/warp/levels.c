@@ -277,7 +277,7 @@ static bool is_good(const struct oct_warp_energy *trial, const struct oct_warp_e
     return trial->energy <= now->energy && !folds; /* NaN is not */
 }
 
-static void take(struct course *c, const struct oct_warp_energy *trial)
+static void accept_trial(struct course *c, const struct oct_warp_energy *trial)
 {
     c->now = *trial;
     c->ops->accept(c->context);
@@ -300,7 +300,7 @@ static enum oct_err take_step(struct course *c, bool *taken, struct oct_error *e
         if (e != OCT_OK)
             return e;
         if (is_good(&trial, &c->now)) {
-            take(c, &trial);
+            accept_trial(c, &trial);
             *taken = true;
             return OCT_OK;
         }

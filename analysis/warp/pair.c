@@ -18,7 +18,7 @@
  * tissue has not. */
 #define MOST_OF_STILL 0.9
 
-/* Without noise the coarse level does not tell: 0.93 to 1.06 there, 0.08 to 0.2 of the SSD at the
+/* Without noise the coarse level does not decide: 0.93 to 1.06 there, 0.08 to 0.2 of the SSD at the
  * end. Up to this part both are solved to the end. */
 #define MOST_TO_COMPARE 1.1
 
@@ -254,7 +254,7 @@ static enum oct_err finish_map(struct work *w, struct oct_error *err)
     return e;
 }
 
-/* Where the volumes as they are, are as alike as with the shifts: no shifts. */
+/* No shifts where the volumes without them fit each other as well as with them. */
 static void leave_what_fits(struct work *w, double ssd)
 {
     struct oct_warp_likeness as_is;

@@ -28,7 +28,7 @@ void oct_archive_close(struct oct_archive *archive); /* NULL is fine */
 enum oct_err oct_archive_find(struct oct_archive *archive, const char *entry_name,
                               struct oct_archive_entry *entry, bool *found, struct oct_error *err);
 
-/* n bytes behind the first `skip` into bytes, and the rest unread but for its checksum. The caller
+/* n bytes behind the first `skip` into bytes, the rest goes into its checksum alone. The caller
  * has compared both with entry->n_bytes. OCT_E_FORMAT: the entry is damaged. */
 enum oct_err oct_archive_read(struct oct_archive *archive, const struct oct_archive_entry *entry,
                               uint64_t skip, void *bytes, uint64_t n, struct oct_error *err);

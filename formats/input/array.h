@@ -33,7 +33,7 @@ struct oct_input_array_setup {
 
     /* Either the values lie in a file from first_byte on (fd is the caller's; the caller has
      * compared their size with the file's), or `read` gives those of n B-scans: as they are stored,
-     * but for the axis of B-scans, of which it gives i to i + n - 1. */
+     * except for the axis of B-scans, of which it gives i to i + n - 1. */
     int fd;
     uint64_t first_byte;
     void *context;    /* for `read` */
@@ -49,7 +49,7 @@ enum oct_err oct_input_check_stored(const char *name, uint64_t n_bytes, uint64_t
 
 struct oct_input_array;
 
-/* The extents of the order are within geometry.h's limits, but for B-scans, of which there may be
+/* The extents of the order are within geometry.h's limits, except B-scans, of which there may be
  * any number. Reads the whole array once where the scaling needs its range. Sets n_samples,
  * n_lines, n_bscans, bits and scaling of *facts. *array is NULL on error. */
 enum oct_err oct_input_array_create(struct oct_input_array **array,

@@ -37,7 +37,7 @@ bool oct_input_is_hdf5(const struct oct_input_probe *probe)
     return false;
 }
 
-/* A file that cannot be read has none: whoever opens it says why. */
+/* A file that cannot be read has none; opening it fails and says why. */
 static enum oct_err list_arrays(struct oct_input_probe *probe, struct oct_error *err)
 {
     probe->arrays = calloc(MOST_ARRAYS, sizeof(*probe->arrays));

@@ -35,7 +35,7 @@ static double above_0(double value)
 }
 
 /* A frame has A-lines * A-line-repeat lines a B-scan and B-lines * B-line-repeat B-scans, or these
- * numbers have the repeats already: the size of a frame tells which. */
+ * numbers have the repeats already: the size of a frame shows which. */
 static void read_geometry(struct oct_octview_meta *meta, const cJSON *object)
 {
     const uint64_t n = count_of(object, "Spectrometer-bins");

@@ -44,7 +44,7 @@ static double value_at(const struct oct_scaling *s, const void *values, size_t i
 
 /* ---- the range ---- */
 
-static void take(struct oct_scaling *s, double least, double most, bool is_whole)
+static void note_range(struct oct_scaling *s, double least, double most, bool is_whole)
 {
     s->least = least < s->least ? least : s->least;
     s->most = most > s->most ? most : s->most;
@@ -68,7 +68,7 @@ void oct_scaling_look(struct oct_scaling *s, const void *values, size_t n)
         is_whole = is_whole && !(fabs(value - nearbyint(value)) > 0);
     }
     if (n > 0)
-        take(s, least, most, is_whole);
+        note_range(s, least, most, is_whole);
 }
 
 /* A power of two below half of the values that are not 0; 0: there are none. */

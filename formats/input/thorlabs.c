@@ -436,8 +436,8 @@ static double depth_range_um(const struct oct_thorlabs_header *h, double n_pixel
     return above_0(mm * 1000 * h->refractive_index);
 }
 
-static void tell(const struct thorlabs *in, const struct oct_input_wish *wish,
-                 struct oct_input_facts *facts, struct oct_calibration *cal)
+static void describe(const struct thorlabs *in, const struct oct_input_wish *wish,
+                     struct oct_input_facts *facts, struct oct_calibration *cal)
 {
     const struct oct_thorlabs_header *h = &in->header;
     const double range_um = depth_range_um(h, facts->n_samples / 2.0);
@@ -499,7 +499,7 @@ static enum oct_err thorlabs_open(struct oct_input *input, const struct oct_inpu
     e = e ? e : read_chirp(in, facts->n_samples, cal, err);
     e = e ? e : read_background(in, facts->n_samples, wish, cal, err);
     if (!e)
-        tell(in, wish, facts, cal);
+        describe(in, wish, facts, cal);
     return e;
 }
 

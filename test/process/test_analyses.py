@@ -102,14 +102,15 @@ def they_are_recorded():
         enface, quality = daemon.subscriber("enface"), daemon.subscriber("quality")
         a_bscan = M * LINES.shape[1] * 2 + M * D  # and a row of en face, a row of the quality
         columns = 4 + 1  # of float images: rows, valid
-        a_bscan += M * 4 + columns / V + 10 * 4 + columns
-        assert daemon.status()["record"]["bytes_per_bscan"] == math.ceil(a_bscan)
+        reserved = daemon.status()["record"]["bytes_per_bscan"]
         assert daemon.ask("record", action="start")["ok"]
         in_step(daemon, Sender(daemon, 1), 2 * V)
         daemon.wait(lambda s: s["volumes_written"] == 2)
         assert daemon.ask("record", action="stop")["ok"]
         files = sorted(glob.glob(daemon.records + "/*.h5"))
         rows = [receive(quality)[2] for _ in range(2 * V)]
+        a_bscan += M * 4 + columns / V + rows[0].size * 4 + columns
+        assert reserved == math.ceil(a_bscan)
         images = {}
         while len(images) < 2:
             _, header, values = receive(enface)

@@ -96,7 +96,7 @@ def test_command_line():
     refused("a config that is not there is named", 2, "nowhere.ini", "info", "x", "--config",
             "nowhere.ini")
     refused("a superfluous argument is named", 2, "unexpected argument 'b'", "get", "a", "b")
-    refused("a missing argument is told", 2, "argument is missing", "set", "scan.lines")
+    refused("a missing argument is told", 2, "a key and its value", "set", "scan.lines")
     refused("record wants start, stop or last", 2, "'begin' must be start, stop or last", "record", "begin")
     refused("a timeout must be a number", 2, "--timeout", "status", "--timeout", "soon")
     with open("/dev/full", "w") as full:

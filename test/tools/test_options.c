@@ -26,9 +26,9 @@ static const struct oct_option options[] = {
     {"--flagged", NULL, "", OCT_OPTION_FLAG, .at = offsetof(struct values, other)},
     {"--text", "T", "", OCT_OPTION_TEXT, .at = offsetof(struct values, text)},
     {"--number", "N", "", OCT_OPTION_NUMBER, .at = offsetof(struct values, number),
-     .least = OCT_OPTION_ABOVE_0, .most = 10, .needs = "a number"},
+     .least = OCT_OPTION_ABOVE_0, .most = 10},
     {"--count", "N", "", OCT_OPTION_COUNT, .at = offsetof(struct values, count), .least = 2,
-     .most = 5, .needs = "a count"},
+     .most = 5},
     {"--list", "L", "", OCT_OPTION_LIST, .at = offsetof(struct values, list), .brief = "-l"},
     {"--new", "N", "", OCT_OPTION_TEXT, .at = offsetof(struct values, now), .was = "--old",
      .from_was = turn},
@@ -75,6 +75,41 @@ static int read_words(const char *words, struct values *v, char plain[200])
         snprintf(plain + strlen(plain), 200 - strlen(plain), "%s%s", i > 1 ? " " : "", argv[i]);
     assert_true(status != 0 || argv[argc] == NULL);
     return status;
+}
+
+TEST(a_row_says_what_its_option_needs)
+{
+    static const struct oct_option rows[] = {
+        {"--count", "N", "how many", OCT_OPTION_COUNT, .least = 2, .most = 5, .standard = "4"},
+        {"--any", "N", "", OCT_OPTION_COUNT, .at = 0},
+        {"--number", "N", "", OCT_OPTION_NUMBER, .least = OCT_OPTION_ABOVE_0, .most = 1e9},
+        {"--degrees", "N", "", OCT_OPTION_NUMBER, .least = -0.5, .most = 360},
+        {"--file", "FILE.png", "", OCT_OPTION_TEXT, .at = 0},
+        {"--folder", "D", "", OCT_OPTION_TEXT, .words = OCT_WORDS_FOLDERS},
+        {"--kind", "KIND", "", OCT_OPTION_TEXT, .words = "none all"},
+        {"--pair", "A:B", "", OCT_OPTION_TEXT, .words = OCT_WORDS_NONE},
+        {"--sides", "+-", "", OCT_OPTION_TEXT, .needs = "a + or - for each"},
+        {NULL},
+    };
+    static const char *const needs[] = {"a whole number from 2 to 5",
+                                        "a whole number",
+                                        "a number above 0, 1000000000 at most",
+                                        "a number from -0.5 to 360",
+                                        "a file",
+                                        "a folder",
+                                        "none all",
+                                        "A:B",
+                                        "a + or - for each"};
+    struct oct_option_shown shown;
+    unsigned i = 0;
+    uint64_t count = 0;
+    for (; oct_option_at(rows, i, &shown); i++)
+        assert_string_equal(shown.option.needs, needs[i]);
+    assert_int_equal(i, sizeof(needs) / sizeof(needs[0]));
+    oct_options_set_defaults(rows, &count);
+    assert_int_equal(count, 4);
+    oct_option_at(rows, 0, &shown);
+    assert_string_equal(shown.option.meaning, "how many (4)");
 }
 
 TEST(values_are_read_in_either_form_and_the_rest_stays)
@@ -179,6 +214,16 @@ static bool manual_has(const char *manual, const char *name)
     return strstr(manual, escaped) != NULL;
 }
 
+static bool takes_its_default(const struct oct_option *table, const struct oct_option *o)
+{
+    static _Alignas(16) char values[1 << 16];
+    char *words[] = {"octctl", (char *)o->name, (char *)o->standard};
+    struct oct_option_shown shown;
+    const char *wrong = NULL;
+    int i = 1;
+    return oct_option_read(table, values, 3, words, &i, &shown, &wrong) && !wrong;
+}
+
 TEST(the_manual_has_every_option)
 {
     static const struct oct_command *const commands[] = {&oct_command_recon,
@@ -223,6 +268,8 @@ TEST(the_manual_has_every_option)
         for (unsigned k = 0; oct_option_at(commands[i]->options, k, &shown); k++)
             if (o->name && o->kind != OCT_OPTION_ARGUMENT && !manual_has(manual, o->name))
                 fail_msg("docs/octctl.1 lacks %s of octctl %s", o->name, commands[i]->name);
+            else if (o->standard)
+                assert_true(takes_its_default(commands[i]->options, o));
     free(manual);
 }
 

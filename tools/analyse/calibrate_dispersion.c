@@ -391,7 +391,7 @@ static const struct oct_option options[] = {
      .kind = OCT_OPTION_TEXT,
      AT(old_out)},
     {.kind = OCT_OPTION_PARAMS, .params = &setting_params, AT(own)},
-    {"--png", "FILE.png",
+    {"--png", "FILE",
      "the first B-scan before and after, and FILE-curve.png: the sharpness over\n"
      "a2 and a3",
      OCT_OPTION_TEXT, AT(png)},

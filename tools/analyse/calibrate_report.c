@@ -395,10 +395,9 @@ static enum oct_err list_files(void *job, struct oct_error *err)
 #define AT(member) .at = offsetof(struct report_options, member)
 static const struct oct_option options[] = {
     {"MIRROR...", NULL, "recordings of a mirror, a depth each", OCT_OPTION_ARGUMENT, .at = 0},
-    {"--picture", "FILE.png", "the A-lines of all files", OCT_OPTION_TEXT, AT(picture),
-     .needs = "a file"},
-    {"--windows", "FILE.png", "the peak of the middle depth with every window", OCT_OPTION_TEXT,
-     AT(windows), .needs = "a file"},
+    {"--picture", "FILE", "the A-lines of all files", OCT_OPTION_TEXT, AT(picture)},
+    {"--windows", "FILE", "the peak of the middle depth with every window", OCT_OPTION_TEXT,
+     AT(windows)},
     {"--pixel-um", "D",
      "optical path of a depth pixel, for um where a k map is configured, which\n"
      "has no scale",
@@ -432,7 +431,7 @@ static int run_report(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_calibrate_report = {
     .name = "calibrate report",
-    .usage = "MIRROR... [OPTIONS]",
+    .usage = "MIRROR...",
     .help = "what recordings of a mirror show with the configured calibration",
     .options = options,
     .n_least = 1,

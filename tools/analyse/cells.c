@@ -8,12 +8,12 @@
 #include "tools/picture_options.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#define MOST_ARGUMENTS 1000000
 #define SAME_SCALE 1e-3
 #define KEYS                                                                                       \
     "cells.source cells.radius_um cells.radius_px cells.threshold cells.polarity cells.smooth "    \
@@ -542,31 +542,26 @@ static const struct oct_option options[] = {
     {.kind = OCT_OPTION_PARAMS, .params = &oct_cells_search_params, AT(search)},
     {.kind = OCT_OPTION_PARAMS, .params = &choices, AT(choice)},
     {OCT_PICTURE_FRAMES(struct oct_cells_options, frames)},
-    {"--slab", "A:B", "the mean from A to B of the depth, as 30%:50%", OCT_OPTION_TEXT, AT(slab),
-     .needs = "two shares, A:B"},
+    {"--slab", "A:B", "the mean from A to B of the depth, as 30%:50%", OCT_OPTION_TEXT, AT(slab)},
     {"--pixel-um", "X[,Y]", "micrometres of a pixel, instead of what the file says",
-     OCT_OPTION_TEXT, AT(pixel_um), .needs = "micrometres, X or X,Y"},
+     OCT_OPTION_TEXT, AT(pixel_um)},
     {"--fps", "F", "pictures a second, instead of what the file says", OCT_OPTION_NUMBER, AT(fps),
-     .least = 1e-9, .most = 1e9, .needs = "a number above 0"},
-    {"--mask", "FILE", "a picture of which 0 is left out", OCT_OPTION_TEXT, AT(mask),
-     .needs = "a file"},
+     .least = 1e-9, .most = 1e9},
+    {"--mask", "FILE", "a picture of which 0 is left out", OCT_OPTION_TEXT, AT(mask)},
     {"--detect-only", NULL, "no tracks: the cells of each picture", OCT_OPTION_FLAG,
      AT(detect_only)},
-    {"--tracks", "FILE.h5", "the table as datasets of /tracks", OCT_OPTION_TEXT, AT(tracks),
-     .needs = "a file"},
-    {"--into", "FILE.h5", "add /tracks to a file of results", OCT_OPTION_TEXT, AT(into),
-     .needs = "a file"},
-    {"--overlay", "DIR", "pictures with their cells, as PNG files, or as OUT.avi", OCT_OPTION_TEXT,
+    {"--tracks", "FILE.h5", "the table as datasets of /tracks", OCT_OPTION_TEXT, AT(tracks)},
+    {"--into", "FILE.h5", "add /tracks to a file of results", OCT_OPTION_TEXT, AT(into)},
+    {"--overlay", "D", "pictures with their cells, as PNG files, or as OUT.avi", OCT_OPTION_TEXT,
      AT(overlay), .needs = "a folder, or OUT.avi", .words = OCT_WORDS_FOLDERS},
     {"--along", "X,Y,X,Y", "a line in pixels, for the kymograph and the flux", OCT_OPTION_TEXT,
      AT(along), .needs = "X0,Y0,X1,Y1"},
     {"--kymograph", "FILE", "a PNG: brightness along the line over time", OCT_OPTION_TEXT,
-     AT(kymograph), .needs = "a file"},
-    {"--histogram", "FILE", "a PNG: the speeds", OCT_OPTION_TEXT, AT(histogram), .needs = "a file"},
-    {"--summary", "FILE", "the numbers that are printed, as JSON", OCT_OPTION_TEXT, AT(summary),
-     .needs = "a file"},
+     AT(kymograph)},
+    {"--histogram", "FILE", "a PNG: the speeds", OCT_OPTION_TEXT, AT(histogram)},
+    {"--summary", "FILE", "the numbers that are printed, as JSON", OCT_OPTION_TEXT, AT(summary)},
     {"--maps", "FILE.h5", "scores of all pixels and MGVF fields, for tests", OCT_OPTION_TEXT,
-     AT(maps), .needs = "a file"},
+     AT(maps)},
     OCT_JOB_FORCE(struct oct_cells_options, job),
     {NULL},
 };
@@ -600,7 +595,7 @@ const struct oct_command oct_command_cells = {
     .options = options,
     .keys = KEYS,
     .n_least = 2,
-    .n_most = MOST_ARGUMENTS,
+    .n_most = INT_MAX,
     .too_few = "which film, and which OUT.csv?",
     .run = run_cells,
 };

@@ -141,7 +141,7 @@ static void print_score(const struct judged *j, bool as_json)
 
 static int run_cells_score(struct oct_config *config, int argc, char **argv)
 {
-    struct score_options o = {.within_px = 5};
+    struct score_options o = {0};
     double roi[4] = {0};
     struct oct_error err;
     int status = oct_options_read(&oct_command_cells_score, &o, &argc, argv);
@@ -161,11 +161,11 @@ static int run_cells_score(struct oct_config *config, int argc, char **argv)
 }
 
 static const struct oct_option options[] = {
-    {"--within", "PX", "a found cell is a true one at this distance at most (5)", OCT_OPTION_NUMBER,
+    {"--within", "PX", "a found cell is a true one at this distance at most", OCT_OPTION_NUMBER,
      .at = offsetof(struct score_options, within_px), .least = OCT_OPTION_ABOVE_0, .most = 1e6,
-     .needs = "a number of pixels above 0"},
+     .standard = "5"},
     {"--roi", "X,Y,W,H", "judge the part of the picture that could be searched", OCT_OPTION_TEXT,
-     .at = offsetof(struct score_options, roi), .needs = "X,Y,WIDTH,HEIGHT in pixels"},
+     .at = offsetof(struct score_options, roi)},
     {"--json", NULL, "as JSON", OCT_OPTION_FLAG, .at = offsetof(struct score_options, json)},
     {NULL},
 };

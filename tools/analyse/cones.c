@@ -13,15 +13,14 @@
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ARGUMENTS 1000000
 #define MOST_BATCH 64u
 #define MOST_BATCH_PIXELS (64u << 20) /* pictures held at once, but for the first */
 #define SAME_SCALE 1e-3
-#define MM2_PER_UM2 1e6
 #define RING_SHARE 0.35 /* of a ring around a cone, of the distance to the nearest */
 #define WHOLE_RGB 0x00c040
 #define CUT_RGB 0xe08000
@@ -294,18 +293,19 @@ static enum oct_err add_rows(struct cones *c, unsigned i, const struct oct_cones
     c->rows = oct_alloc_more(c->rows, c->n_rows, sizeof(*c->rows));
     for (uint32_t k = 0; k < f->rows * f->columns; k++) {
         const struct oct_cones_result *r = why->code ? &oct_cones_none : &found[k];
-        const double um = r->spacing_px * f->um, mm2_per_px2 = f->um * f->um / MM2_PER_UM2;
-        c->rows[f->first + k] = (struct cone_row){.frame = c->first + i,
-                                                  .file = f->path,
-                                                  .tile_y = k / f->columns,
-                                                  .tile_x = k % f->columns,
-                                                  .spacing_um = um,
-                                                  .rows_um = oct_cones_rows(um),
-                                                  .per_px2 = oct_cones_per_area(r->spacing_px),
-                                                  .per_mm2 = oct_cones_per_area(um) * MM2_PER_UM2,
-                                                  .per_mm2_se = r->count.per_px2_se / mm2_per_px2,
-                                                  .nearest_um = r->count.nearest * f->um,
-                                                  .found = *r};
+        const double um = r->spacing_px * f->um, mm2_per_px2 = f->um * f->um / OCT_UM2_PER_MM2;
+        c->rows[f->first + k] =
+            (struct cone_row){.frame = c->first + i,
+                              .file = f->path,
+                              .tile_y = k / f->columns,
+                              .tile_x = k % f->columns,
+                              .spacing_um = um,
+                              .rows_um = oct_cones_rows(um),
+                              .per_px2 = oct_cones_per_area(r->spacing_px),
+                              .per_mm2 = oct_cones_per_area(um) * OCT_UM2_PER_MM2,
+                              .per_mm2_se = r->count.per_px2_se / mm2_per_px2,
+                              .nearest_um = r->count.nearest * f->um,
+                              .found = *r};
         if (places && !why->code)
             add_places(c, &c->rows[f->first + k], &places[k]);
     }
@@ -693,24 +693,22 @@ static const struct oct_option options[] = {
     {"--slab", "A:B", "of recordings: the mean over the depths A to B, around IS/OS",
      OCT_OPTION_TEXT, AT(slab), .was = "--en-face"},
     {"--tile", "PX", "a density map of tiles of PX x PX pixels", OCT_OPTION_COUNT, AT(tile),
-     .least = 16, .most = OCT_PICTURE_MOST_SIDE, .needs = "16 to 16384 pixels"},
+     .least = 16, .most = OCT_PICTURE_MOST_SIDE},
     {"--step", "PX", "from a tile to the next (half a tile)", OCT_OPTION_COUNT, AT(step),
-     .least = 1, .most = OCT_PICTURE_MOST_SIDE, .needs = "1 to 16384 pixels"},
+     .least = 1, .most = OCT_PICTURE_MOST_SIDE},
     {"--spacing", "MIN:MAX", "look for spacings of MIN to MAX px (4 to 1/6 of the shorter side)",
-     OCT_OPTION_TEXT, AT(spacing), .needs = "two lengths, MIN:MAX"},
+     OCT_OPTION_TEXT, AT(spacing)},
     {"--db", NULL, "pixels are logarithmic already", OCT_OPTION_FLAG, AT(is_db)},
-    {"--mask", "FILE", "a picture of which 0 is left out", OCT_OPTION_TEXT, AT(mask),
-     .needs = "a file"},
-    {"--invalid", "VALUE", "leave out pixels of this value", OCT_OPTION_NUMBER, AT(invalid),
-     .needs = "a number"},
+    {"--mask", "FILE", "a picture of which 0 is left out", OCT_OPTION_TEXT, AT(mask)},
+    {"--invalid", "VALUE", "leave out pixels of this value", OCT_OPTION_NUMBER, AT(invalid)},
     {"--pixel-um", "X[,Y]", "micrometres of a pixel, instead of what the file says",
      OCT_OPTION_TEXT, AT(pixel_um), .was = "--um"},
-    {"--csv", "FILE", "a row a picture, or a tile", OCT_OPTION_TEXT, AT(csv), .needs = "a file"},
+    {"--csv", "FILE", "a row a picture, or a tile", OCT_OPTION_TEXT, AT(csv)},
     {"--places", "FILE", "a table of all cones: where, and how near the nearest is",
-     OCT_OPTION_TEXT, AT(places), .needs = "a file"},
+     OCT_OPTION_TEXT, AT(places)},
     {"--png", "FILE",
      "of the first picture C1D, or with --tile the map; and FILE-cones.png, the cones in it",
-     OCT_OPTION_TEXT, AT(png), .needs = "a file"},
+     OCT_OPTION_TEXT, AT(png)},
     OCT_JOB_JSON(struct cone_options, job),
     OCT_JOB_FORCE(struct cone_options, job),
     {NULL},
@@ -745,7 +743,7 @@ const struct oct_command oct_command_cones = {
     .help = "counts photoreceptors in pictures from above and measures their spacing",
     .options = options,
     .n_least = 1,
-    .n_most = MOST_ARGUMENTS,
+    .n_most = INT_MAX,
     .too_few = "which pictures?",
     .run = run_cones,
 };

@@ -11,11 +11,11 @@
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ARGUMENTS 1000000
 #define MOST_SHIFT 16383u
 #define SAME_SCALE 1e-3 /* of both axes, so that a circle of pixels is a circle */
 
@@ -514,22 +514,19 @@ static const struct oct_option options[] = {
     {"--with", "OTHER", "correlate with the picture OTHER, or with as many pictures",
      OCT_OPTION_TEXT, AT(with), .words = OCT_WORDS_FILES},
     {"--max-shift", "R", "largest shift in pixels (a third of the smaller side)", OCT_OPTION_COUNT,
-     AT(max_shift), .least = 1, .most = MOST_SHIFT, .needs = "a whole number from 1 to 16383"},
+     AT(max_shift), .least = 1, .most = MOST_SHIFT},
     {.kind = OCT_OPTION_PARAMS, .params = &choices, AT(choice)},
-    {"--mask", "FILE", "a picture of which 0 is left out", OCT_OPTION_TEXT, AT(mask),
-     .needs = "a file"},
-    {"--invalid", "VALUE", "leave out pixels of this value", OCT_OPTION_NUMBER, AT(invalid),
-     .needs = "a number"},
+    {"--mask", "FILE", "a picture of which 0 is left out", OCT_OPTION_TEXT, AT(mask)},
+    {"--invalid", "VALUE", "leave out pixels of this value", OCT_OPTION_NUMBER, AT(invalid)},
     {"--flatten", "PX", "subtract a Gaussian background of this standard deviation",
-     OCT_OPTION_NUMBER, AT(flatten), .least = 0.5, .most = 16384, .needs = "0.5 to 16384 pixels"},
+     OCT_OPTION_NUMBER, AT(flatten), .least = 0.5, .most = 16384},
     {"--exact", NULL, "integer sums, equal to the direct sum in every bit", OCT_OPTION_FLAG,
      AT(exact)},
     {"--c2d", NULL, "write C of every shift to OUT.h5", OCT_OPTION_FLAG, AT(c2d)},
     {"--pixel-um", "X[,Y]", "micrometres of a pixel, instead of what the file says",
      OCT_OPTION_TEXT, AT(pixel_um), .was = "--um"},
-    {"--csv", "FILE", "a row a picture", OCT_OPTION_TEXT, AT(csv), .needs = "a file"},
-    {"--png", "FILE", "a plot: C1D, or of several pictures R_max", OCT_OPTION_TEXT, AT(png),
-     .needs = "a file"},
+    {"--csv", "FILE", "a row a picture", OCT_OPTION_TEXT, AT(csv)},
+    {"--png", "FILE", "a plot: C1D, or of several pictures R_max", OCT_OPTION_TEXT, AT(png)},
     OCT_JOB_JSON(struct oct_correlate_options, job),
     OCT_JOB_FORCE(struct oct_correlate_options, job),
     {NULL},
@@ -564,7 +561,7 @@ const struct oct_command oct_command_correlate = {
     .help = "correlates pictures with themselves or others",
     .options = options,
     .n_least = 1,
-    .n_most = MOST_ARGUMENTS,
+    .n_most = INT_MAX,
     .too_few = "which pictures?",
     .run = run_correlate,
 };

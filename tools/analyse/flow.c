@@ -597,13 +597,12 @@ static void warn(const void *job)
 #define AT(member) .at = offsetof(struct oct_flow_options, member)
 static const struct oct_option options[] = {
     {"--repeats", "R", "B-scans at one place, instead of scan.repeats", OCT_OPTION_COUNT,
-     AT(repeats), .least = 2, .most = OCT_FLOW_MOST_REPEATS, .needs = "a number from 2 to 64"},
+     AT(repeats), .least = 2, .most = OCT_FLOW_MOST_REPEATS},
     {"--interleave", "K", "places in turn, instead of scan.interleave", OCT_OPTION_COUNT,
-     AT(interleave), .least = 1, .most = 1048576, .needs = "a number of places"},
+     AT(interleave), .least = 1, .most = 1048576},
     {.kind = OCT_OPTION_PARAMS, .params = &oct_flow_params, AT(params)},
     {"--noise", "COUNTS2", "mean |B|^2 without light from the sample (found in the recording)",
-     OCT_OPTION_NUMBER, AT(noise), .least = OCT_OPTION_ABOVE_0, .most = 1e12,
-     .needs = "counts^2 above 0"},
+     OCT_OPTION_NUMBER, AT(noise), .least = OCT_OPTION_ABOVE_0, .most = 1e12},
     {"--slab", "A:B",
      "angiogram of these depths, as ilm:ilm+80, superficial, deep, avascular,\n"
      "choriocapillaris or pixels 120:180 (all depths); repeatable",

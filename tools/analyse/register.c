@@ -513,7 +513,7 @@ static int run_register(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_register = {
     .name = "register",
-    .usage = "IN... OUT.h5 [OPTIONS]",
+    .usage = "IN... OUT.h5",
     .keys = "",
     .help = "puts frames onto one another and averages them",
     .options = options,

@@ -123,7 +123,7 @@ struct axis {
     size_t rows_a_piece;
 };
 
-static float take(const struct taps *taps, const float *from, size_t step)
+static float sum_taps(const struct taps *taps, const float *from, size_t step)
 {
     double sum = 0, weight = 0;
     for (uint32_t k = 0; k < taps->n; k++) {
@@ -146,7 +146,7 @@ static void resample_rows(void *context, unsigned piece, unsigned worker)
         const struct taps *taps = &a->taps[row % a->n_to];
         const float *from = a->from + (row / a->n_to * a->n_from + taps->first) * a->inner;
         for (size_t k = 0; k < a->inner; k++)
-            a->to[row * a->inner + k] = take(taps, from + k, a->inner);
+            a->to[row * a->inner + k] = sum_taps(taps, from + k, a->inner);
     }
 }
 

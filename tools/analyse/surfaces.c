@@ -8,12 +8,12 @@
 #include "tools/commands.h"
 #include "tools/picture_options.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#define MOST_ARGUMENTS 1000000
 #define MOST_DB 1e6F
 #define MOST_COUNTS 1e20F /* of counts^2, and of what does not say what it is */
 
@@ -802,7 +802,7 @@ const struct oct_command oct_command_surfaces = {
     .help = "finds layers of the retina, and measures their thickness",
     .options = options,
     .n_least = 1,
-    .n_most = MOST_ARGUMENTS,
+    .n_most = INT_MAX,
     .too_few = "which volume, and which OUT.h5?",
     .run = run_surfaces,
 };

@@ -231,13 +231,12 @@ static void warn_of_saturation(const char *name, const struct line *line)
 
 static const struct oct_option options[] = {
     {"--bscans", "N", "the mean of N B-scans (64; of a recording the first 4096)", OCT_OPTION_COUNT,
-     .at = offsetof(struct options, n_bscans), .least = 1, .most = OCT_BACKGROUND_MOST_BSCANS,
-     .needs = "a number from 1 to 4096"},
+     .at = offsetof(struct options, n_bscans), .least = 1, .most = OCT_BACKGROUND_MOST_BSCANS},
     {"--force", NULL, "replace OUT.txt if it exists", OCT_OPTION_FLAG,
      .at = offsetof(struct options, force)},
-    {"--timeout", "S", "wait at most S seconds for the B-scans of a running octd (10)",
+    {"--timeout", "S", "wait at most S seconds for the B-scans of a running octd",
      OCT_OPTION_NUMBER, .at = offsetof(struct options, timeout_s), .least = 0.1, .most = 3600,
-     .needs = "a number of seconds from 0.1 to 3600"},
+     .standard = "10"},
     {"--endpoint", "E", "the daemon's control.endpoint", OCT_OPTION_TEXT,
      .at = offsetof(struct options, endpoint)},
     {NULL},
@@ -245,7 +244,7 @@ static const struct oct_option options[] = {
 
 static int run_background(struct oct_config *config, int argc, char **argv)
 {
-    struct options given = {.timeout_s = 10};
+    struct options given = {0};
     struct line line = {.n = 0};
     struct oct_error err;
     int status = oct_options_read(&oct_command_background, &given, &argc, argv);

@@ -438,13 +438,12 @@ struct call {
 };
 
 static const struct oct_option options[] = {
-    {"--seconds", "N", "watch for N seconds (5)", OCT_OPTION_NUMBER,
-     .at = offsetof(struct call, seconds), .least = LEAST_S, .most = MOST_S,
-     .needs = "a number from 0.5 to 3600"},
+    {"--seconds", "S", "watch for S seconds", OCT_OPTION_NUMBER,
+     .at = offsetof(struct call, seconds), .least = LEAST_S, .most = MOST_S, .standard = "5"},
     {"--json", NULL, "as JSON", OCT_OPTION_FLAG, .at = offsetof(struct call, json)},
-    {"--timeout", "S", "wait at most S seconds for an answer (5)", OCT_OPTION_NUMBER,
+    {"--timeout", "S", "wait at most S seconds for an answer", OCT_OPTION_NUMBER,
      .at = offsetof(struct call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_S,
-     .needs = "a number of seconds above 0"},
+     .standard = "5"},
     {"--endpoint", "E", "the daemon's control.endpoint", OCT_OPTION_TEXT,
      .at = offsetof(struct call, endpoint)},
     {NULL},
@@ -493,7 +492,7 @@ static void print_report(const cJSON *report)
 
 static int run_doctor(struct oct_config *config, int argc, char **argv)
 {
-    struct call call = {.seconds = 5, .timeout_s = 5};
+    struct call call = {0};
     struct seen seen = {.first = NULL};
     struct oct_error err;
     int status = oct_options_read(&oct_command_doctor, &call, &argc, argv);
@@ -521,7 +520,7 @@ static int run_doctor(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_doctor = {
     .name = "doctor",
-    .usage = "[OPTIONS]",
+    .usage = "",
     .help = "what the camera driver does right and wrong",
     .options = options,
     .keys = "",

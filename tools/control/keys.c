@@ -275,7 +275,7 @@ static int allow(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_allow = {
     .name = "allow",
-    .usage = "KEYFILE|KEY [OPTIONS]",
+    .usage = "KEYFILE|KEY",
     .help = "lets a key into the daemon (security.allowed)",
     .options = options,
     .n_most = 1,

@@ -28,16 +28,15 @@ struct call {
 /* The first is of `record` alone. */
 static const struct oct_option record_options[] = {
     {"--volumes", "N", "start: end after N whole volumes, 0: when it is stopped (record.volumes)",
-     OCT_OPTION_COUNT, .at = offsetof(struct call, volumes), .most = OCT_MOST_VOLUMES,
-     .needs = "a number from 0 to 1000000000"},
+     OCT_OPTION_COUNT, .at = offsetof(struct call, volumes), .most = OCT_MOST_VOLUMES},
     {"--json", NULL, "print the daemon's answer as it came", OCT_OPTION_FLAG,
      .at = offsetof(struct call, json)},
-    {"--timeout", "S", "wait at most S seconds for the answer (5)", OCT_OPTION_NUMBER,
+    {"--timeout", "S", "wait at most S seconds for the answer", OCT_OPTION_NUMBER,
      .at = offsetof(struct call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_TIMEOUT_S,
-     .needs = "a number of seconds above 0"},
+     .standard = "5"},
     {"--wait", "S", "and for what it grants while nothing gets on (daemon.drain_s + 5)",
      OCT_OPTION_NUMBER, .at = offsetof(struct call, wait_s), .least = OCT_OPTION_ABOVE_0,
-     .most = MOST_TIMEOUT_S, .needs = "a number of seconds above 0"},
+     .most = MOST_TIMEOUT_S},
     {"--endpoint", "E", "the daemon's control.endpoint", OCT_OPTION_TEXT,
      .at = offsetof(struct call, endpoint)},
     {"--no-wait", NULL, "return when the daemon has granted it, not when it is done",
@@ -67,7 +66,7 @@ static int open_call(struct call *call, const struct oct_command *command,
                      const struct oct_config *config, int argc, char **argv)
 {
     struct oct_error err;
-    *call = (struct call){.name = command->name, .timeout_s = 5, .volumes = UINT64_MAX};
+    *call = (struct call){.name = command->name, .volumes = UINT64_MAX};
     int status = oct_options_read(command, call, &argc, argv);
     call->plain = argv + 1;
     call->n_plain = argc - 1;
@@ -220,7 +219,7 @@ static int run_request(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_status = {
     .name = "status",
-    .usage = "[OPTIONS]",
+    .usage = "",
     .help = "state and counters of the running daemon",
     .options = record_options + 1,
     .run = run_request,
@@ -228,7 +227,7 @@ const struct oct_command oct_command_status = {
 
 const struct oct_command oct_command_start = {
     .name = "start",
-    .usage = "[OPTIONS]",
+    .usage = "",
     .help = "accept lines",
     .options = record_options + 1,
     .run = run_request,
@@ -236,7 +235,7 @@ const struct oct_command oct_command_start = {
 
 const struct oct_command oct_command_stop = {
     .name = "stop",
-    .usage = "[OPTIONS]",
+    .usage = "",
     .help = "accept no more lines",
     .options = record_options + 1,
     .run = run_request,
@@ -244,43 +243,43 @@ const struct oct_command oct_command_stop = {
 
 const struct oct_command oct_command_record = {
     .name = "record",
-    .usage = "start [--volumes N]|stop|last [NAME]",
+    .usage = "start|stop|last [NAME]",
     .help = "record volumes, stop, or save the last seconds",
     .options = record_options,
     .n_least = 1,
     .n_most = 2,
     .words = "start stop last",
-    .too_few = "an argument is missing",
+    .too_few = "start, stop or last?",
     .run = run_request,
 };
 
 const struct oct_command oct_command_set = {
     .name = "set",
-    .usage = "KEY VALUE [OPTIONS]",
+    .usage = "KEY VALUE",
     .help = "change a key of the running daemon",
     .options = record_options + 1,
     .n_least = 2,
     .n_most = 2,
     .words = OCT_WORDS_KEYS,
-    .too_few = "an argument is missing",
+    .too_few = "a key and its value, as average.bscans 16",
     .run = run_request,
 };
 
 const struct oct_command oct_command_get = {
     .name = "get",
-    .usage = "KEY [OPTIONS]",
+    .usage = "KEY",
     .help = "show a key of the running daemon",
     .options = record_options + 1,
     .n_least = 1,
     .n_most = 1,
     .words = OCT_WORDS_KEYS,
-    .too_few = "an argument is missing",
+    .too_few = "which key?",
     .run = run_request,
 };
 
 const struct oct_command oct_command_shutdown = {
     .name = "shutdown",
-    .usage = "[OPTIONS]",
+    .usage = "",
     .help = "end the daemon",
     .options = record_options + 1,
     .run = run_request,

@@ -108,7 +108,7 @@ static int run_snapshot(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_snapshot = {
     .name = "snapshot",
-    .usage = "OUT.png [OPTIONS]",
+    .usage = "OUT.png",
     .help = "a picture of the viewer's window",
     .options = options,
     .n_least = 1,

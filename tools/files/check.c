@@ -397,7 +397,7 @@ static int run_check(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_check = {
     .name = "check",
-    .usage = "FILE... [--json]",
+    .usage = "FILE...",
     .help =
         "whether recordings hold what was written into them; of results, whether all can be read",
     .options = options,

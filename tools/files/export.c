@@ -240,8 +240,7 @@ static const struct oct_option options[] = {
     {"--pixel-um", "D[,L[,B]]",
      "micrometres from depth pixel to depth pixel, from A-line to A-line and\n"
      "from B-scan to B-scan; -: as the file says",
-     OCT_OPTION_TEXT, AT(pixel_um), .needs = "lengths in um", .was = "--spacing",
-     .from_was = oct_picture_axes_reverse},
+     OCT_OPTION_TEXT, AT(pixel_um), .was = "--spacing", .from_was = oct_picture_axes_reverse},
     {"--eye", "OD|OS", "of a recording that does not say it", OCT_OPTION_TEXT, AT(eye),
      .words = "OD OS"},
     {"--pseudonym", NULL, "say the pseudonym too, in OME-TIFF, MATLAB and PNG; DICOM always does",
@@ -276,7 +275,7 @@ static int run_export(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_export = {
     .name = "export",
-    .usage = "IN... OUT [OPTIONS]",
+    .usage = "IN... OUT",
     .help = "writes a recording, .vol, DICOM or flow as OME-TIFF, NIfTI, DICOM, .npy, .mat or PNG",
     .options = options,
     .n_least = 2,

@@ -473,7 +473,7 @@ static int run_info(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_info = {
     .name = "info",
-    .usage = "FILE [--json]",
+    .usage = "FILE",
     .help = "what a recording, a volume (.vol and DICOM too) or a file of results holds",
     .options = options,
     .keys = "",

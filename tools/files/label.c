@@ -98,7 +98,7 @@ static int run_label(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_label = {
     .name = "label",
-    .usage = "FILE.h5... [--eye OD|OS|none] [--pseudonym TEXT] [--mark keep|repeat|none]",
+    .usage = "FILE.h5...",
     .help = "shows or corrects the label of recordings: eye, pseudonym, mark",
     .options = options,
     .keys = "",

@@ -564,14 +564,16 @@ static int run_single(const struct oct_config *config, const struct options *giv
 
 /* ---- the command ---- */
 
+/* The first is of `recon` alone. */
 static const struct oct_option options[] = {
+    {"--analyse", "NAME[,NAME...]", "what these analyses of octd find, too (octctl analyse --help)",
+     OCT_OPTION_TEXT, .at = offsetof(struct options, analyses), .words = OCT_WORDS_NONE},
     {"--force", NULL, "replace an output that exists, once the new one is whole", OCT_OPTION_FLAG,
      .at = offsetof(struct options, force)},
     {"--out-dir", "D", "of each recording NAME.* make D/NAME.h5; D is made where it is missing",
      OCT_OPTION_TEXT, .at = offsetof(struct options, folder), .words = OCT_WORDS_FOLDERS},
     {"--jobs", "N", "recordings at a time, 1 to 64 (one more than threads, 4 at most)",
-     OCT_OPTION_COUNT, .at = offsetof(struct options, jobs), .least = 1, .most = 64,
-     .needs = "a number of 1 to 64"},
+     OCT_OPTION_COUNT, .at = offsetof(struct options, jobs), .least = 1, .most = 64},
     {"--skip-existing", NULL, "leave out recordings whose output is there and whole",
      OCT_OPTION_FLAG, .at = offsetof(struct options, skip)},
     {"--files0-from", "FILE",
@@ -581,8 +583,6 @@ static const struct oct_option options[] = {
      "write the complex values before the square, too: /complex, r and i in\ncounts, 8 bytes a "
      "pixel",
      OCT_OPTION_FLAG, .at = offsetof(struct options, has_complex)},
-    {"--analyse", "NAME[,NAME...]", "what these analyses of octd find, too (octctl analyse --help)",
-     OCT_OPTION_TEXT, .at = offsetof(struct options, analyses), .words = OCT_WORDS_NONE},
     {"--results", "FILE",
      "append a line for each recording: its number from 0, then done,\n"
      "skipped or failed and why",
@@ -650,7 +650,7 @@ const struct oct_command oct_command_analyse = {
     .usage = "NAME[,NAME...] IN OUT.h5 | NAME[,NAME...] IN... --out-dir D",
     .help = "what octd's analyses find in a recording, or many",
     .help_more = print_analyses,
-    .options = options,
+    .options = options + 1,
     .n_least = 2,
     .n_most = INT_MAX,
     .too_few = "needed: names of analyses (enface, quality, cells, ...), the recording, the output",

@@ -44,13 +44,11 @@ static const struct oct_option options_table[] = {
     {"--loop", NULL, "start again at the end, until interrupted", OCT_OPTION_FLAG,
      .at = offsetof(struct replay_options, loop)},
     {"--block", "LINES", "A-lines a message (one B-scan)", OCT_OPTION_COUNT,
-     .at = offsetof(struct replay_options, block), .least = 1, .most = 0x1p64,
-     .needs = "a number of lines, at least 1"},
+     .at = offsetof(struct replay_options, block), .least = 1, .most = 0x1p64},
     {"--to", "ENDPOINT", "where the daemon takes lines (ingest.endpoint)", OCT_OPTION_TEXT,
-     .at = offsetof(struct replay_options, endpoint), .needs = "an endpoint"},
-    {"--wait", "S", "wait at most S seconds for the daemon (10)", OCT_OPTION_NUMBER,
-     .at = offsetof(struct replay_options, wait_s), .least = 0, .most = 1e9,
-     .needs = "a number of seconds"},
+     .at = offsetof(struct replay_options, endpoint)},
+    {"--wait", "S", "wait at most S seconds for the daemon", OCT_OPTION_NUMBER,
+     .at = offsetof(struct replay_options, wait_s), .least = 0, .most = 1e9, .standard = "10"},
     {"--strict", NULL, "exit status 1 if the rate could not be kept", OCT_OPTION_FLAG,
      .at = offsetof(struct replay_options, strict)},
     {"--json", NULL, "print the summary as JSON", OCT_OPTION_FLAG,
@@ -324,7 +322,6 @@ static int read_options(struct replay_options *o, const struct oct_config *confi
         .endpoint = config->ingest.endpoint,
         .keys = {config->security.client_key, config->security.server_public},
         .rate = -1,
-        .wait_s = 10,
     };
     int status = oct_options_read(&oct_command_replay, o, &argc, argv);
     if (status)
@@ -401,7 +398,7 @@ static int run_replay(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_replay = {
     .name = "replay",
-    .usage = "IN [OPTIONS]",
+    .usage = "IN",
     .help = "plays a recording into a daemon as a camera would",
     .options = options_table,
     .n_least = 1,

@@ -125,8 +125,8 @@ static enum oct_err connect_client(struct push *p, struct oct_error *err)
 
 /* ---- frames ---- */
 
-static void tell(struct push *p, const struct oct_genicam_frame *frame, uint64_t n_lost,
-                 bool is_anew)
+static void report_loss(struct push *p, const struct oct_genicam_frame *frame, uint64_t n_lost,
+                        bool is_anew)
 {
     const uint64_t now = oct_clock_ns();
     if ((n_lost == 0 && !is_anew) || (p->said_ns && now - p->said_ns < SECOND_NS))
@@ -172,7 +172,7 @@ static enum oct_err send_frame(struct push *p, const struct oct_genicam_frame *f
         oct_numbering_next(&p->numbering, frame->id, frame->time_ns, &n_lost);
     if (v == OCT_FRAME_LATE)
         return OCT_OK;
-    tell(p, frame, n_lost, v == OCT_FRAME_ANEW);
+    report_loss(p, frame, n_lost, v == OCT_FRAME_ANEW);
     oct_client_skip(p->client, n_lost * p->form.n_lines);
     for (uint32_t at = 0, n; at < frame->n_lines; at += n) {
         n = frame->n_lines - at < most ? frame->n_lines - at : most;
