@@ -510,7 +510,7 @@ static void put_type(struct oct_dicom_set *set, const struct oct_export_form *fo
     };
     const bool is_flow = strcmp(form->quantity, "intensity") != 0;
     const bool is_below = slab->first.layer == OCT_LAYER_RPE && slab->first.offset_um >= 0;
-    char description[LO_BYTES], text[LO_BYTES];
+    char description[LO_BYTES], text[LO_BYTES - 16];
     unsigned i = 0;
     while (i < 4 && strcmp(form->slab, types[i].slab) != 0)
         i++;

@@ -538,7 +538,7 @@ static void plain_release(void *memory, size_t bytes)
  * device's: complex values are made for who asked for them, whatever is asked of the others. */
 static void complex_values_are_asked_for_apart(void **state)
 {
-    static const struct oct_memory_ops memory = {plain_alloc, plain_release};
+    static const struct oct_memory_ops memory = {.alloc = plain_alloc, .release = plain_release};
     struct oct_engine_ops device = fake_engine;
     device.memory = &memory;
     for (int i = 0; i < 4; i++) {
