@@ -206,6 +206,40 @@ static void velocities_are_red_black_and_blue_by_a_scale(void **state)
     oct_viewer_stage_close(s);
 }
 
+/* Ten B-scans a second, four a place. */
+static void the_last_bscan_of_a_place_stands_until_the_next_has_its_flow(void **state)
+{
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+    struct oct_view_archive *archive = oct_view_archive_create(8u << 20);
+    unsigned n_drawn = 0;
+    s->model.archive = archive;
+    s->model.daemon.repeats = 4;
+    for (uint64_t k = 1; k <= 60; k++) {
+        struct oct_view_picture picture = oct_scene_layered(30, 4);
+        const uint64_t at_ns = 20 * S + k * S / 10;
+        picture.header.frame_num = k;
+        snprintf(picture.header.acquisition_id, sizeof(picture.header.acquisition_id), "a");
+        picture.arrival_ns = at_ns;
+        oct_view_model_tick(&s->model, at_ns);
+        oct_view_archive_add(archive, &picture);
+        oct_view_tally_add(&s->model.tally, &picture.header, at_ns);
+        oct_view_model_offer(&s->model, &picture);
+        oct_view_picture_finish(&picture);
+        if (k % 4 == 1 && k > 4) { /* one B-scan late */
+            struct oct_view_image image = flow_of(255, 0, false, k - 1);
+            image.arrival_ns = at_ns;
+            oct_view_overlay_take(&s->model, &oct_view_overlay_flow, &image);
+            oct_view_image_finish(&image);
+        }
+        n_drawn += oct_view_model_has_flow(&s->model);
+    }
+    assert_true(n_drawn > 48);
+    assert_int_equal(s->model.shown.header.frame_num, 56);
+    s->model.archive = NULL;
+    oct_view_archive_destroy(archive);
+    oct_viewer_stage_close(s);
+}
+
 /* ---- the angiogram ---- */
 
 /* Rows first .. end - 1 of five came; of these `gap` has no flow. */
@@ -498,6 +532,7 @@ int main(void)
         cmocka_unit_test(of_places_in_turn_the_newest_is_drawn),
         cmocka_unit_test(the_bulk_motion_is_a_bar_and_in_words),
         cmocka_unit_test(velocities_are_red_black_and_blue_by_a_scale),
+        cmocka_unit_test(the_last_bscan_of_a_place_stands_until_the_next_has_its_flow),
         cmocka_unit_test(places_that_moved_are_hatched_and_counted),
         cmocka_unit_test(another_size_begins_anew),
         cmocka_unit_test(one_key_draws_what_octd_computes_in_turn),

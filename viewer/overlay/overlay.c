@@ -56,7 +56,9 @@ static bool is_fresh(const struct oct_view_model *model, uint64_t at_ns)
 {
     const uint64_t came_ns = model->lead.came_ns;
     const double rate_hz = oct_view_tally_rate_hz(&model->tally);
-    const double s = rate_hz > 0 ? fmin(1.5 / rate_hz, MOST_STEADY_S) : 0;
+    /* Flow is of places, of several B-scans each. */
+    const double n = model->lead.of == oct_view_overlay_flow.leads ? model->daemon.repeats : 1;
+    const double s = rate_hz > 0 ? fmin(1.5 * fmax(n, 1) / rate_hz, MOST_STEADY_S) : 0;
     const uint64_t ns = (uint64_t)(s * (double)OCT_NS_PER_S);
     return came_ns > 0 && (at_ns < came_ns || at_ns - came_ns <= (ns > STEADY_NS ? ns : STEADY_NS));
 }
