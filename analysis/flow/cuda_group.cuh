@@ -140,19 +140,34 @@ static void oct_flow_queue_lines(const struct oct_flow_cuda_group *g, unsigned n
         OCT_LAUNCH((oct_flow_lines_kernel), lines, threads, 0, stream, f);
 }
 
+static void oct_flow_queue_judge(const struct oct_flow_cuda_group *g, unsigned n)
+{
+    const struct oct_flow_cuda &f = g->f;
+    const dim3 columns(OCT_FLOW_COLUMNS);
+    const dim3 tiles((f.depth + OCT_FLOW_COLUMNS - 1) / OCT_FLOW_COLUMNS,
+                     (f.n_lines + OCT_FLOW_TILE - 1) / OCT_FLOW_TILE, n);
+    cudaStream_t stream = g->stream->stream;
+    if (f.radius_lines == 1)
+        OCT_LAUNCH((oct_flow_judge_kernel<1>), tiles, columns, 0, stream, f);
+    else if (f.radius_lines == 2)
+        OCT_LAUNCH((oct_flow_judge_kernel<2>), tiles, columns, 0, stream, f);
+    else if (f.radius_lines == 3)
+        OCT_LAUNCH((oct_flow_judge_kernel<3>), tiles, columns, 0, stream, f);
+    else
+        OCT_LAUNCH((oct_flow_judge_kernel<-1>), tiles, columns, 0, stream, f);
+}
+
 /* Queues that n places from the first of the batch on are found, n_batch at most. */
 static void oct_flow_queue_places(const struct oct_flow_cuda_group *g, unsigned n)
 {
     const struct oct_flow_cuda &f = g->f;
     const dim3 threads(OCT_FLOW_THREADS), lines(f.n_lines, n);
-    const dim3 tiles((f.depth + OCT_FLOW_COLUMNS - 1) / OCT_FLOW_COLUMNS,
-                     (f.n_lines + OCT_FLOW_TILE - 1) / OCT_FLOW_TILE, n);
     cudaStream_t stream = g->stream->stream;
     OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, n), dim3(OCT_SHIFT_THREADS), 0,
                stream, f);
     OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     oct_flow_queue_lines(g, n);
-    OCT_LAUNCH((oct_flow_judge_kernel), tiles, dim3(OCT_FLOW_COLUMNS), 0, stream, f);
+    oct_flow_queue_judge(g, n);
     OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     OCT_LAUNCH((oct_flow_score_kernel), lines, threads, 0, stream, f);
 }
