@@ -61,6 +61,7 @@ struct oct_flow_cuda_line {
 struct oct_flow_cuda {
     uint32_t n_lines, depth, n_repeats, n_places; /* M, D, R, K */
     uint32_t first;                               /* place of the batch */
+    uint32_t from; /* of the batch, where the kernels of lines and windows begin */
     uint32_t n_blocks, look_step, look_row, reach;
     int radius_lines, radius_depth;
     bool is_kept; /* z, projected and intensity are */
@@ -488,7 +489,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
     __shared__ struct oct_flow_cuda_moved moved;
     __shared__ float2 part[MOST][OCT_FLOW_WARPS];
     alignas(16) __shared__ float rows[3][OCT_FLOW_CHUNK + 2 * OCT_FLOW_MOST_RADIUS + 10];
-    const uint32_t j = blockIdx.x, k = blockIdx.y, t = threadIdx.x;
+    const uint32_t j = blockIdx.x, k = f.from + blockIdx.y, t = threadIdx.x;
     const size_t line = (size_t)k * f.n_lines + j;
     const int radius = f.radius_depth, n_repeats = (int)f.n_repeats;
     float2 value[MOST][OWN];
@@ -556,7 +557,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
 {
     __shared__ struct oct_flow_cuda_moved moved;
     alignas(16) __shared__ float rows[3][OCT_FLOW_CHUNK + 2 * OCT_FLOW_MOST_RADIUS + 10];
-    const uint32_t j = blockIdx.x, k = blockIdx.y, t = threadIdx.x;
+    const uint32_t j = blockIdx.x, k = f.from + blockIdx.y, t = threadIdx.x;
     const size_t line = (size_t)k * f.n_lines + j;
     const int radius = f.radius_depth;
     oct_flow_move_line(f, k, j, &moved);
@@ -672,7 +673,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_COLUMNS)
     oct_flow_judge_kernel(const struct oct_flow_cuda f)
 {
     __shared__ struct oct_flow_cuda_tile tile;
-    const uint32_t d = blockIdx.x * OCT_FLOW_COLUMNS + threadIdx.x, k = blockIdx.z;
+    const uint32_t d = blockIdx.x * OCT_FLOW_COLUMNS + threadIdx.x, k = f.from + blockIdx.z;
     const uint32_t j0 = blockIdx.y * OCT_FLOW_TILE;
     const int radius = RADIUS < 0 ? f.radius_lines : RADIUS;
     [[maybe_unused]] constexpr int UNROLLED = RADIUS < 0 ? 1 : (int)OCT_FLOW_TILE + 2 * RADIUS;

@@ -49,9 +49,9 @@ static void queue_step(const struct bench *b, unsigned n, int step)
     else if (step == 2)
         OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     else if (step == 3)
-        oct_flow_queue_lines(&b->group, n);
+        oct_flow_queue_lines(f, n, stream);
     else if (step == 4)
-        oct_flow_queue_judge(&b->group, n);
+        oct_flow_queue_judge(f, n, stream);
     else if (step == 5)
         OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     else
