@@ -243,20 +243,30 @@ static __device__ struct oct_flow_dark oct_flow_find_noise(const struct oct_flow
     __shared__ struct oct_flow_dark dark;
     double *power = f.dark + (size_t)k * f.n_blocks;
     const double n_values = oct_flow_mean_blocks(f, k, power);
-    if (threadIdx.x == 0) {
-        double sum = 0, n = 0;
-        dark = {0, 0};
-        for (uint32_t i = 1; i < f.n_blocks && n_values > 0; i++)
-            dark.block = power[i] < power[dark.block] ? i : dark.block;
+    if (threadIdx.x < 32) {
+        double least = 1e300, sum = 0, n = 0;
+        uint32_t block = 0;
+        for (uint32_t i = threadIdx.x; i < f.n_blocks && n_values > 0; i += 32) {
+            block = power[i] < least ? i : block;
+            least = power[i] < least ? power[i] : least;
+        }
+        for (int mask = 16; mask > 0; mask /= 2) {
+            const double other = __shfl_xor_sync(0xffffffffu, least, mask);
+            const uint32_t of_other = __shfl_xor_sync(0xffffffffu, block, mask);
+            const bool wins = other < least || (other == least && of_other < block);
+            least = wins ? other : least;
+            block = wins ? of_other : block;
+        }
         const double most =
-            power[dark.block] *
-            (1 + OCT_FLOW_NOISE_ALIKE * sqrt(OCT_FLOW_NOISE_OVERSAMPLED / n_values));
-        for (uint32_t i = 0; i < f.n_blocks && n_values > 0; i++)
-            if (power[i] <= most) {
-                sum += power[i];
-                n += 1;
-            }
-        dark.noise = n > 0 ? sum / n : 0;
+            least * (1 + OCT_FLOW_NOISE_ALIKE * sqrt(OCT_FLOW_NOISE_OVERSAMPLED / n_values));
+        for (uint32_t i = threadIdx.x; i < f.n_blocks && n_values > 0; i += 32) {
+            sum += power[i] <= most ? power[i] : 0;
+            n += power[i] <= most;
+        }
+        sum = oct_flow_warp_sum(sum);
+        n = oct_flow_warp_sum(n);
+        if (threadIdx.x == 0)
+            dark = {n > 0 ? sum / n : 0, block};
     }
     __syncthreads();
     return dark;
