@@ -10,8 +10,8 @@
  *     score -> z, projected, shown      a block an A-line
  *
  * B of repeat r of place k of a group of K places is B-scan r K + k, [M][D], zeros in lines that
- * did not come. Turns of B (step 3) are never made: Re(B_r conj B_r-1) of turned ones is that of B as
- * it came, turned by the pair's own phase. Sums are in another order than the CPU's. */
+ * did not come. Turns of B (step 3) are never made: Re(B_r conj B_r-1) of turned ones is that of B
+ * as it came, turned by the pair's own phase. Sums are in another order than the CPU's. */
 #ifndef OCT_ANALYSIS_FLOW_CUDA_PLACE_CUH
 #define OCT_ANALYSIS_FLOW_CUDA_PLACE_CUH
 
