@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#define OCT_FLOW_NEAR 8u
 #define OCT_FLOW_BATCH_BYTES ((size_t)512 << 20) /* of a batch's maps: more gains nothing */
 
 struct oct_flow_cuda_group {
@@ -127,11 +128,9 @@ static void oct_flow_queue_puts(const struct oct_flow_cuda_group *g, const float
                g->stream->stream, puts);
 }
 
-static void oct_flow_queue_lines(const struct oct_flow_cuda_group *g, unsigned n)
+static void oct_flow_queue_lines(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)
 {
-    const struct oct_flow_cuda &f = g->f;
     const dim3 lines(f.n_lines, n), threads(OCT_FLOW_THREADS);
-    cudaStream_t stream = g->stream->stream;
     if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 4)
         OCT_LAUNCH((oct_flow_short_lines_kernel<4>), lines, threads, 0, stream, f);
     else if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 8)
@@ -140,19 +139,41 @@ static void oct_flow_queue_lines(const struct oct_flow_cuda_group *g, unsigned n
         OCT_LAUNCH((oct_flow_lines_kernel), lines, threads, 0, stream, f);
 }
 
+static void oct_flow_queue_judge(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)
+{
+    const dim3 columns(OCT_FLOW_COLUMNS);
+    const dim3 tiles((f.depth + OCT_FLOW_COLUMNS - 1) / OCT_FLOW_COLUMNS,
+                     (f.n_lines + OCT_FLOW_TILE - 1) / OCT_FLOW_TILE, n);
+    if (f.radius_lines == 1)
+        OCT_LAUNCH((oct_flow_judge_kernel<1>), tiles, columns, 0, stream, f);
+    else if (f.radius_lines == 2)
+        OCT_LAUNCH((oct_flow_judge_kernel<2>), tiles, columns, 0, stream, f);
+    else if (f.radius_lines == 3)
+        OCT_LAUNCH((oct_flow_judge_kernel<3>), tiles, columns, 0, stream, f);
+    else
+        OCT_LAUNCH((oct_flow_judge_kernel<-1>), tiles, columns, 0, stream, f);
+}
+
+/* A few places at a time, whose sums the device's cache holds from one kernel to the next. */
+static void oct_flow_queue_windows(struct oct_flow_cuda f, unsigned n, cudaStream_t stream)
+{
+    for (f.from = 0; f.from < n; f.from += OCT_FLOW_NEAR) {
+        const unsigned left = n - f.from, n_here = left < OCT_FLOW_NEAR ? left : OCT_FLOW_NEAR;
+        oct_flow_queue_lines(f, n_here, stream);
+        oct_flow_queue_judge(f, n_here, stream);
+    }
+}
+
 /* Queues that n places from the first of the batch on are found, n_batch at most. */
 static void oct_flow_queue_places(const struct oct_flow_cuda_group *g, unsigned n)
 {
     const struct oct_flow_cuda &f = g->f;
     const dim3 threads(OCT_FLOW_THREADS), lines(f.n_lines, n);
-    const dim3 tiles((f.depth + OCT_FLOW_COLUMNS - 1) / OCT_FLOW_COLUMNS,
-                     (f.n_lines + OCT_FLOW_TILE - 1) / OCT_FLOW_TILE, n);
     cudaStream_t stream = g->stream->stream;
     OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, n), dim3(OCT_SHIFT_THREADS), 0,
                stream, f);
     OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
-    oct_flow_queue_lines(g, n);
-    OCT_LAUNCH((oct_flow_judge_kernel), tiles, dim3(OCT_FLOW_COLUMNS), 0, stream, f);
+    oct_flow_queue_windows(f, n, stream);
     OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     OCT_LAUNCH((oct_flow_score_kernel), lines, threads, 0, stream, f);
 }

@@ -10,8 +10,8 @@
  *     score -> z, projected, shown      a block an A-line
  *
  * B of repeat r of place k of a group of K places is B-scan r K + k, [M][D], zeros in lines that
- * did not come. Turns of B (step 3) are never made: Re(B_r conj B_r-1) of turned ones is that of B as
- * it came, turned by the pair's own phase. Sums are in another order than the CPU's. */
+ * did not come. Turns of B (step 3) are never made: Re(B_r conj B_r-1) of turned ones is that of B
+ * as it came, turned by the pair's own phase. Sums are in another order than the CPU's. */
 #ifndef OCT_ANALYSIS_FLOW_CUDA_PLACE_CUH
 #define OCT_ANALYSIS_FLOW_CUDA_PLACE_CUH
 
@@ -61,6 +61,7 @@ struct oct_flow_cuda_line {
 struct oct_flow_cuda {
     uint32_t n_lines, depth, n_repeats, n_places; /* M, D, R, K */
     uint32_t first;                               /* place of the batch */
+    uint32_t from; /* of the batch, where the kernels of lines and windows begin */
     uint32_t n_blocks, look_step, look_row, reach;
     int radius_lines, radius_depth;
     bool is_kept; /* z, projected and intensity are */
@@ -242,20 +243,30 @@ static __device__ struct oct_flow_dark oct_flow_find_noise(const struct oct_flow
     __shared__ struct oct_flow_dark dark;
     double *power = f.dark + (size_t)k * f.n_blocks;
     const double n_values = oct_flow_mean_blocks(f, k, power);
-    if (threadIdx.x == 0) {
-        double sum = 0, n = 0;
-        dark = {0, 0};
-        for (uint32_t i = 1; i < f.n_blocks && n_values > 0; i++)
-            dark.block = power[i] < power[dark.block] ? i : dark.block;
+    if (threadIdx.x < 32) {
+        double least = 1e300, sum = 0, n = 0;
+        uint32_t block = 0;
+        for (uint32_t i = threadIdx.x; i < f.n_blocks && n_values > 0; i += 32) {
+            block = power[i] < least ? i : block;
+            least = power[i] < least ? power[i] : least;
+        }
+        for (int mask = 16; mask > 0; mask /= 2) {
+            const double other = __shfl_xor_sync(0xffffffffu, least, mask);
+            const uint32_t of_other = __shfl_xor_sync(0xffffffffu, block, mask);
+            const bool wins = other < least || (other == least && of_other < block);
+            least = wins ? other : least;
+            block = wins ? of_other : block;
+        }
         const double most =
-            power[dark.block] *
-            (1 + OCT_FLOW_NOISE_ALIKE * sqrt(OCT_FLOW_NOISE_OVERSAMPLED / n_values));
-        for (uint32_t i = 0; i < f.n_blocks && n_values > 0; i++)
-            if (power[i] <= most) {
-                sum += power[i];
-                n += 1;
-            }
-        dark.noise = n > 0 ? sum / n : 0;
+            least * (1 + OCT_FLOW_NOISE_ALIKE * sqrt(OCT_FLOW_NOISE_OVERSAMPLED / n_values));
+        for (uint32_t i = threadIdx.x; i < f.n_blocks && n_values > 0; i += 32) {
+            sum += power[i] <= most ? power[i] : 0;
+            n += power[i] <= most;
+        }
+        sum = oct_flow_warp_sum(sum);
+        n = oct_flow_warp_sum(n);
+        if (threadIdx.x == 0)
+            dark = {n > 0 ? sum / n : 0, block};
     }
     __syncthreads();
     return dark;
@@ -488,7 +499,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
     __shared__ struct oct_flow_cuda_moved moved;
     __shared__ float2 part[MOST][OCT_FLOW_WARPS];
     alignas(16) __shared__ float rows[3][OCT_FLOW_CHUNK + 2 * OCT_FLOW_MOST_RADIUS + 10];
-    const uint32_t j = blockIdx.x, k = blockIdx.y, t = threadIdx.x;
+    const uint32_t j = blockIdx.x, k = f.from + blockIdx.y, t = threadIdx.x;
     const size_t line = (size_t)k * f.n_lines + j;
     const int radius = f.radius_depth, n_repeats = (int)f.n_repeats;
     float2 value[MOST][OWN];
@@ -556,7 +567,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
 {
     __shared__ struct oct_flow_cuda_moved moved;
     alignas(16) __shared__ float rows[3][OCT_FLOW_CHUNK + 2 * OCT_FLOW_MOST_RADIUS + 10];
-    const uint32_t j = blockIdx.x, k = blockIdx.y, t = threadIdx.x;
+    const uint32_t j = blockIdx.x, k = f.from + blockIdx.y, t = threadIdx.x;
     const size_t line = (size_t)k * f.n_lines + j;
     const int radius = f.radius_depth;
     oct_flow_move_line(f, k, j, &moved);
@@ -666,24 +677,32 @@ static __device__ __forceinline__ void oct_flow_judge_voxel(const struct oct_flo
         f.look[line * f.look_row + d / f.look_step] = value;
 }
 
+/* RADIUS: that of the window along A-lines; negative: any. */
+template <int RADIUS>
 static __global__ void __launch_bounds__(OCT_FLOW_COLUMNS)
     oct_flow_judge_kernel(const struct oct_flow_cuda f)
 {
     __shared__ struct oct_flow_cuda_tile tile;
-    const uint32_t d = blockIdx.x * OCT_FLOW_COLUMNS + threadIdx.x, k = blockIdx.z;
+    const uint32_t d = blockIdx.x * OCT_FLOW_COLUMNS + threadIdx.x, k = f.from + blockIdx.z;
     const uint32_t j0 = blockIdx.y * OCT_FLOW_TILE;
-    const int last = (int)(j0 + OCT_FLOW_TILE) - 1 + f.radius_lines;
+    const int radius = RADIUS < 0 ? f.radius_lines : RADIUS;
+    [[maybe_unused]] constexpr int UNROLLED = RADIUS < 0 ? 1 : (int)OCT_FLOW_TILE + 2 * RADIUS;
     struct oct_flow_cuda_window w[OCT_FLOW_TILE] = {};
     oct_flow_weigh_tile(f, k, j0, &tile);
     if (d >= f.depth)
         return;
-    for (int j = (int)j0 - f.radius_lines; j <= last; j++) {
+#pragma unroll UNROLLED
+    for (int o = 0; o < (int)OCT_FLOW_TILE + 2 * radius; o++) {
+        const int j = (int)j0 - radius + o;
         if (j < 0 || j >= (int)f.n_lines)
             continue;
         const size_t at = ((size_t)k * f.n_lines + (uint32_t)j) * f.depth + d;
         const float same = f.sums[0][at], both = f.sums[1][at], intensity = f.sums[2][at];
+#pragma unroll
         for (int m = 0; m < (int)OCT_FLOW_TILE; m++) {
-            const float tap = f.taps_lines[j - (int)j0 - m + f.radius_lines + 7];
+            if (RADIUS >= 0 && (o < m || o - m > 2 * RADIUS))
+                continue;
+            const float tap = f.taps_lines[o - m + 7];
             w[m].same += tap * same;
             w[m].both += tap * both;
             w[m].intensity += tap * intensity;
@@ -876,40 +895,6 @@ static __device__ __forceinline__ float oct_flow_score(const struct oct_flow_cud
     return (d - s.bulk) / sqrtf(s.share * isnr * isnr + s.floor2);
 }
 
-/* The largest flow of each depth and those above it, into the line's sums, which are done with. */
-static __device__ void oct_flow_find_strongest(const struct oct_flow_cuda &f,
-                                               const struct oct_flow_cuda_score &score, size_t line)
-{
-    __shared__ float tops[OCT_FLOW_WARPS];
-    const uint32_t t = threadIdx.x, lane = t % 32;
-    float *strongest = f.sums[0] + line * f.depth;
-    float most = 0;
-    for (uint32_t first = 0; first < f.depth; first += OCT_FLOW_THREADS) {
-        const uint32_t at = first + t;
-        float top = 0;
-        if (at < f.depth) {
-            const float d = f.d[line * f.depth + at], isnr = f.isnr[line * f.depth + at];
-            const bool flows = oct_flow_score(score, d, isnr) > OCT_FLOW_LEAST_Z && isnr < 1;
-            top = flows && d > 0 ? d : 0;
-        }
-        for (uint32_t step = 1; step < 32; step *= 2) {
-            const float before = __shfl_sync(0xffffffffu, top, (int)(lane - step) & 31);
-            top = lane >= step && before > top ? before : top;
-        }
-        if (lane == 31)
-            tops[t / 32] = top;
-        __syncthreads();
-        top = top > most ? top : most;
-        for (unsigned w = 0; w < OCT_FLOW_WARPS; w++) {
-            top = w < t / 32 && tops[w] > top ? tops[w] : top;
-            most = tops[w] > most ? tops[w] : most;
-        }
-        if (at < f.depth)
-            strongest[at] = top;
-        __syncthreads();
-    }
-}
-
 static __device__ __forceinline__ void oct_flow_show_voxel(const struct oct_flow_cuda &f, size_t at,
                                                            float d, float projected)
 {
@@ -921,26 +906,94 @@ static __device__ __forceinline__ void oct_flow_show_voxel(const struct oct_flow
         f.bytes[at] = (uint8_t)(int)((value < 1 ? value : 1) * 255 + 0.5f);
 }
 
+/* Four values from there on, of which n are there; *is_four: all of the line's lie so that one load
+ * takes them. */
+static __device__ __forceinline__ void oct_flow_load_four(const float *at, uint32_t n, bool is_four,
+                                                          float to[OCT_FLOW_QUAD])
+{
+    if (is_four && n > 0) {
+        const float4 v = *reinterpret_cast<const float4 *>(at);
+        to[0] = v.x;
+        to[1] = v.y;
+        to[2] = v.z;
+        to[3] = v.w;
+        return;
+    }
+    for (uint32_t q = 0; q < OCT_FLOW_QUAD; q++)
+        to[q] = q < n ? at[q] : NAN;
+}
+
+/* The largest flow of each depth of a chunk and of those above it, four depths a thread; top: the
+ * flow of each, then that. *most: of the chunks above, then with this one. */
+static __device__ __forceinline__ void oct_flow_scan_tops(float top[OCT_FLOW_QUAD], float *most,
+                                                          float (&tops)[OCT_FLOW_WARPS])
+{
+    const uint32_t t = threadIdx.x, lane = t % 32;
+    for (unsigned q = 1; q < OCT_FLOW_QUAD; q++)
+        top[q] = top[q] > top[q - 1] ? top[q] : top[q - 1];
+    float own = top[OCT_FLOW_QUAD - 1];
+    for (uint32_t step = 1; step < 32; step *= 2) {
+        const float before = __shfl_sync(0xffffffffu, own, (int)(lane - step) & 31);
+        own = lane >= step && before > own ? before : own;
+    }
+    if (lane == 31)
+        tops[t / 32] = own;
+    float above = __shfl_sync(0xffffffffu, own, (int)(lane - 1) & 31);
+    above = lane == 0 || *most > above ? *most : above;
+    __syncthreads();
+    for (unsigned w = 0; w < OCT_FLOW_WARPS; w++) {
+        above = w < t / 32 && tops[w] > above ? tops[w] : above;
+        *most = tops[w] > *most ? tops[w] : *most;
+    }
+    for (unsigned q = 0; q < OCT_FLOW_QUAD; q++)
+        top[q] = above > top[q] ? above : top[q];
+}
+
 static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
     oct_flow_score_kernel(const struct oct_flow_cuda f)
 {
+    __shared__ float tops[OCT_FLOW_WARPS];
+    alignas(16) __shared__ float strongest[OCT_FLOW_CHUNK];
     const uint32_t j = blockIdx.x, k = blockIdx.y;
     const size_t line = (size_t)k * f.n_lines + j;
     const struct oct_flow_cuda_score score = oct_flow_score_of(f, k, f.line[line].pairs);
-    const float *strongest = f.sums[0] + line * f.depth;
-    if (f.projection > 0)
-        oct_flow_find_strongest(f, score, line);
-    for (uint32_t at = threadIdx.x; at < f.depth; at += OCT_FLOW_THREADS) {
+    const bool is_four = f.depth % OCT_FLOW_QUAD == 0;
+    float *above = f.sums[0] + line * f.depth; /* done with: strongest of chunks above */
+    float most = 0;
+    for (uint32_t first = 0; first < f.depth; first += OCT_FLOW_CHUNK) {
+        const uint32_t at = first + OCT_FLOW_QUAD * threadIdx.x;
+        const uint32_t n = at < f.depth ? f.depth - at : 0;
         const size_t i = line * f.depth + at;
-        const float d = f.d[i], z = oct_flow_score(score, d, f.isnr[i]), own = d - score.bulk;
-        float projected = z;
-        if (f.projection > 0 && at >= f.reach && fabsf(own) > 0)
-            projected -= f.projection * strongest[at - f.reach] * z / own;
-        if (f.is_kept) {
-            f.z[i] = z;
-            f.projected[i] = projected;
+        float d[OCT_FLOW_QUAD], isnr[OCT_FLOW_QUAD], z[OCT_FLOW_QUAD], top[OCT_FLOW_QUAD];
+        oct_flow_load_four(f.d + i, n, is_four, d);
+        oct_flow_load_four(f.isnr + i, n, is_four, isnr);
+        for (unsigned q = 0; q < OCT_FLOW_QUAD; q++) {
+            z[q] = oct_flow_score(score, d[q], isnr[q]);
+            top[q] = z[q] > OCT_FLOW_LEAST_Z && isnr[q] < 1 && d[q] > 0 ? d[q] : 0;
         }
-        oct_flow_show_voxel(f, i, d, projected);
+        if (f.projection > 0) {
+            oct_flow_scan_tops(top, &most, tops);
+            for (unsigned q = 0; q < OCT_FLOW_QUAD; q++) {
+                strongest[at - first + q] = top[q];
+                if (q < n && f.depth > OCT_FLOW_CHUNK)
+                    above[at + q] = top[q];
+            }
+            __syncthreads();
+        }
+        for (uint32_t q = 0; q < OCT_FLOW_QUAD && q < n; q++) {
+            const uint32_t from = at + q - f.reach;
+            const float own = d[q] - score.bulk;
+            float projected = z[q];
+            if (f.projection > 0 && at + q >= f.reach && fabsf(own) > 0)
+                projected -= f.projection *
+                             (from >= first ? strongest[from - first] : above[from]) * z[q] / own;
+            if (f.is_kept) {
+                f.z[i + q] = z[q];
+                f.projected[i + q] = projected;
+            }
+            oct_flow_show_voxel(f, i + q, d[q], projected);
+        }
+        __syncthreads();
     }
 }
 

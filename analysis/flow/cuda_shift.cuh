@@ -27,30 +27,48 @@ struct oct_shift_search {
     uint32_t counts[OCT_SHIFT_WARPS];
 };
 
+/* Adds a[d] conj b[d - z - i], i = 0 .. N - 1. */
+template <int N>
+static __device__ __forceinline__ void oct_shift_add(const float2 *a, const float2 *b, int d, int z,
+                                                     float2 sum[N])
+{
+    const float2 of_a = __ldg(a + d);
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const float2 product = oct_flow_cross(of_a, __ldg(b + d - z - i));
+        sum[i].x += product.x;
+        sum[i].y += product.y;
+    }
+}
+
+/* The same of depths first .. end - 1 where b has only some. */
+template <int N>
+static __device__ __forceinline__ void oct_shift_add_edge(const float2 *a, const float2 *b,
+                                                          int depth, int first, int end, int z,
+                                                          float2 sum[N])
+{
+    for (int d = first + (int)(threadIdx.x % 32); d < end; d += 32)
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            if (d - z - i >= 0 && d - z - i < depth)
+                oct_shift_add<1>(a, b, d, z + i, sum + i);
+}
+
 /* |sum over d of a[d] conj b[d - z - i]|^2, i = 0 .. N - 1, by a warp. */
 template <int N>
 static __device__ __forceinline__ void oct_shift_line(const float2 *a, const float2 *b, int depth,
                                                       int z, float *power)
 {
+    [[maybe_unused]] constexpr int AT_ONCE = N > 3 ? 1 : 4; /* loads hide one another's latency */
     float2 sum[N] = {};
-    const int lane = (int)(threadIdx.x % 32);
-    for (int first = 0; first < depth; first += 32) {
-        const int d = first + lane;
-        const bool is_inside =
-            first + 32 <= depth && first - z - N + 1 >= 0 && first + 31 - z < depth;
-        if (!is_inside && d >= depth)
-            continue;
-        const float2 of_a = __ldg(a + d);
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            const int at = d - z - i;
-            if (!is_inside && (at < 0 || at >= depth))
-                continue;
-            const float2 product = oct_flow_cross(of_a, __ldg(b + at));
-            sum[i].x += product.x;
-            sum[i].y += product.y;
-        }
-    }
+    const int least = z + N - 1 > 0 ? z + N - 1 : 0, most = z < 0 ? depth + z : depth;
+    const int n_inside = most > least ? (most - least) / 32 : 0;
+    const int own = least + (int)(threadIdx.x % 32), end = least + 32 * n_inside;
+    oct_shift_add_edge<N>(a, b, depth, 0, least < depth ? least : depth, z, sum);
+#pragma unroll AT_ONCE
+    for (int i = 0; i < n_inside; i++)
+        oct_shift_add<N>(a, b, own + 32 * i, z, sum);
+    oct_shift_add_edge<N>(a, b, depth, end, depth, z, sum);
     for (int i = 0; i < N; i++) {
         const float re = oct_flow_warp_sum(sum[i].x), im = oct_flow_warp_sum(sum[i].y);
         power[i] = re * re + im * im;
@@ -217,7 +235,7 @@ static __device__ bool oct_shift_is_same(const struct oct_flow_cuda &f, struct o
 }
 
 /* Step of repeat blockIdx.x + 1 of place blockIdx.y against the last one before it that came. */
-static __global__ void __launch_bounds__(OCT_SHIFT_THREADS)
+static __global__ void __launch_bounds__(OCT_SHIFT_THREADS, 2)
     oct_flow_shift_kernel(const struct oct_flow_cuda f)
 {
     __shared__ struct oct_shift_search search;

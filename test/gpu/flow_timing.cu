@@ -43,17 +43,15 @@ static void queue_step(const struct bench *b, unsigned n, int step)
     const struct oct_flow_cuda &f = b->group.f;
     cudaStream_t stream = b->stream->stream;
     const dim3 threads(OCT_FLOW_THREADS), lines(f.n_lines, n);
-    const dim3 tiles((f.depth + OCT_FLOW_COLUMNS - 1) / OCT_FLOW_COLUMNS,
-                     (f.n_lines + OCT_FLOW_TILE - 1) / OCT_FLOW_TILE, n);
     if (step == 1)
         OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, n), dim3(OCT_SHIFT_THREADS), 0,
                    stream, f);
     else if (step == 2)
         OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     else if (step == 3)
-        oct_flow_queue_lines(&b->group, n);
+        oct_flow_queue_lines(f, n, stream);
     else if (step == 4)
-        OCT_LAUNCH((oct_flow_judge_kernel), tiles, dim3(OCT_FLOW_COLUMNS), 0, stream, f);
+        oct_flow_queue_judge(f, n, stream);
     else if (step == 5)
         OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     else
@@ -92,6 +90,14 @@ static enum oct_err time_places(struct bench *b, struct oct_flow_times *times,
     return e;
 }
 
+static void all_came(struct oct_flow_cuda_group *g)
+{
+    for (unsigned k = 0; k < OCT_FLOW_PLACES; k++)
+        g->f.came[k] = ((uint64_t)1 << g->f.n_repeats) - 1;
+    g->f.bytes = (uint8_t *)g->d_shown;
+    g->f.min_z = 3;
+}
+
 static enum oct_err open_group(struct bench *b, const struct oct_flow_engine_setup *setup,
                                const float *values, struct oct_error *err)
 {
@@ -107,10 +113,7 @@ static enum oct_err open_group(struct bench *b, const struct oct_flow_engine_set
                 cudaMemcpy(to, values + 2 * r * n, n * sizeof(float2), cudaMemcpyHostToDevice));
         b->from[r] = to;
     }
-    for (unsigned k = 0; k < OCT_FLOW_PLACES; k++)
-        f->came[k] = ((uint64_t)1 << f->n_repeats) - 1;
-    f->bytes = (uint8_t *)b->group.d_shown;
-    f->min_z = 3;
+    all_came(&b->group);
     return e;
 }
 
@@ -125,7 +128,9 @@ struct runner {
     float *rooms[N_RECONS];    /* [N_ROOMS][BATCH][M][D][2] on the device */
     struct oct_raw_frame in[BATCH];
     struct oct_image_frame out[BATCH];
-    uint8_t *shown;              /* [BATCH / R][M][D] pinned */
+    struct oct_cuda_stream *stream[N_RECONS]; /* of flow: each of what one recon makes */
+    struct oct_flow_cuda_group group[N_RECONS];
+    uint8_t *shown[N_RECONS];    /* [BATCH / R][M][D] pinned */
     cudaEvent_t taken[N_RECONS]; /* what its room had last is the group's */
     unsigned n_events;
     size_t n_values, complex_bytes;
@@ -161,27 +166,26 @@ static enum oct_err wait_for(struct oct_cuda_recon *recon, struct oct_error *err
 }
 
 /* B-scans of a batch that was reconstructed, as places one after another. */
-static enum oct_err find_batch(struct runner *r, struct bench *b, unsigned i, unsigned room,
-                               struct oct_error *err)
+static enum oct_err find_batch(struct runner *r, unsigned i, unsigned room, struct oct_error *err)
 {
-    const struct oct_flow_cuda &f = b->group.f;
-    const unsigned n_places = BATCH / f.n_repeats;
+    const struct oct_flow_cuda_group *g = &r->group[i];
+    const struct oct_flow_cuda &f = g->f;
+    const unsigned n = f.n_places * f.n_repeats;
     const float2 *from[OCT_FLOW_PUTS];
     uint32_t which[OCT_FLOW_PUTS];
-    for (unsigned k = 0; k < n_places * f.n_repeats; k++) {
+    for (unsigned k = 0; k < n; k++) {
         from[k] = (const float2 *)(r->rooms[i] + 2 * (room * BATCH + k) * r->n_values);
         which[k] = k % f.n_repeats * f.n_places + k / f.n_repeats;
     }
-    oct_flow_queue_puts(&b->group, from, which, n_places * f.n_repeats);
-    TRY_STREAM(b->stream, "event", cudaEventRecord(r->taken[i], b->stream->stream));
-    oct_flow_queue_places(&b->group, n_places);
-    return oct_cuda_stream_download(b->stream, r->shown, f.bytes, n_places * r->n_values, err);
+    oct_flow_queue_puts(g, from, which, n);
+    TRY_STREAM(g->stream, "event", cudaEventRecord(r->taken[i], g->stream->stream));
+    oct_flow_queue_places(g, f.n_places);
+    return oct_cuda_stream_download(g->stream, r->shown[i], f.bytes, f.n_places * r->n_values, err);
 }
 
 /* All batches, in turn on all streams. While a batch is reconstructed, the flow of the one before
  * is found from the other room. */
-static enum oct_err run_all(struct runner *r, struct bench *b, bool with_flow, double *us,
-                            struct oct_error *err)
+static enum oct_err run_all(struct runner *r, bool with_flow, double *us, struct oct_error *err)
 {
     const uint64_t begun_ns = oct_clock_ns();
     enum oct_err e = OCT_OK;
@@ -194,10 +198,10 @@ static enum oct_err run_all(struct runner *r, struct bench *b, bool with_flow, d
         if (!e && at < N_BATCHES)
             e = begin_batch(r, i, room, with_flow, err);
         if (!e && with_flow && at >= N_RECONS)
-            e = find_batch(r, b, i, (room + N_ROOMS - 1) % N_ROOMS, err);
+            e = find_batch(r, i, (room + N_ROOMS - 1) % N_ROOMS, err);
     }
-    if (!e)
-        TRY_STREAM(b->stream, "flow", cudaStreamSynchronize(b->stream->stream));
+    for (unsigned i = 0; i < N_RECONS && !e; i++)
+        TRY_STREAM(r->stream[i], "flow", cudaStreamSynchronize(r->stream[i]->stream));
     *us = 1e-3 * (double)(oct_clock_ns() - begun_ns) / (N_BATCHES * BATCH);
     return e;
 }
@@ -214,9 +218,9 @@ static enum oct_err time_rates(struct runner *r, struct bench *b, unsigned devic
     for (int round = 0; round < N_ROUNDS && !e; round++) {
         e = oct_cuda_time_copies(device, up, down, N_BATCHES, &seconds, err);
         times->copies_us = std::min(times->copies_us, 1e6 * seconds / (N_BATCHES * BATCH));
-        e = e ? e : run_all(r, b, false, &us, err);
+        e = e ? e : run_all(r, false, &us, err);
         times->recon_us = std::min(times->recon_us, us);
-        e = e ? e : run_all(r, b, true, &us, err);
+        e = e ? e : run_all(r, true, &us, err);
         times->all_us = std::min(times->all_us, us);
     }
     times->complex_bytes = r->complex_bytes;
@@ -242,13 +246,21 @@ static enum oct_err time_chain(struct runner *r, bool with_complex, double *us,
 }
 
 static enum oct_err open_runner(struct runner *r, struct bench *b, unsigned device,
-                                const struct oct_raw_frame *frame, struct oct_error *err)
+                                const struct oct_raw_frame *frame,
+                                const struct oct_flow_engine_setup *setup, struct oct_error *err)
 {
     const struct oct_geometry *g = &r->plan->geometry;
     const size_t spectra = (size_t)g->n_lines * g->n_samples;
     r->n_values = (size_t)g->n_lines * g->depth;
+    struct oct_flow_engine_setup of_batch = *setup;
+    of_batch.n_places = BATCH / setup->place.n_repeats;
     enum oct_err e = oct_stream_pin(b->stream, &r->spectra, BATCH * spectra, err);
-    e = e ? e : oct_stream_pin(b->stream, &r->shown, BATCH * r->n_values, err);
+    for (unsigned i = 0; i < N_RECONS && !e; i++) {
+        e = oct_cuda_stream_create(&r->stream[i], device, &r->signs, err);
+        e = e ? e : oct_flow_group_make(&r->group[i], r->stream[i], &of_batch, err);
+        e = e ? e : oct_stream_pin(b->stream, &r->shown[i], BATCH * r->n_values, err);
+        all_came(&r->group[i]);
+    }
     for (; r->n_events < N_RECONS && !e; r->n_events++)
         TRY_STREAM(b->stream, "event", cudaEventCreate(&r->taken[r->n_events]));
     for (unsigned i = 0; i < N_RECONS && !e; i++) {
@@ -284,12 +296,14 @@ extern "C" enum oct_err oct_flow_time_cuda(const struct oct_plan *plan,
     e = oct_cuda_clock_init(&b.clock, b.stream, err);
     e = e ? e : open_group(&b, setup, values, err);
     e = e ? e : time_places(&b, times, err);
-    e = e ? e : open_runner(&r, &b, device, frame, err);
+    e = e ? e : open_runner(&r, &b, device, frame, setup, err);
     e = e ? e : time_chain(&r, false, &times->chain_us, err);
     e = e ? e : time_chain(&r, true, &times->complex_us, err);
     e = e ? e : time_rates(&r, &b, device, times, err);
-    for (unsigned i = 0; i < N_RECONS; i++)
+    for (unsigned i = 0; i < N_RECONS; i++) {
+        oct_cuda_stream_destroy(r.stream[i]);
         oct_cuda_recon_destroy(r.recon[i]);
+    }
     for (unsigned i = 0; i < r.n_events; i++)
         cudaEventDestroy(r.taken[i]);
     oct_cuda_clock_finish(&b.clock);
