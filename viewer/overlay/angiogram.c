@@ -35,9 +35,8 @@ static void find_gaps(struct oct_view_angiogram *a, const struct oct_view_image 
     const double n_places = a->n_places > 0 ? fmin(a->n_places, e->n_bscans) : 0;
     uint32_t end =
         image->header.whole ? e->n_rows : (uint32_t)(n_places * e->n_rows / fmax(e->n_bscans, 1));
-    bool came[OCT_VIEW_ENFACE_MOST];
+    bool came[OCT_VIEW_ENFACE_MOST] = {false};
     for (uint32_t r = 0; r < e->n_rows; r++) {
-        came[r] = false;
         for (uint32_t i = first_of(r, e); i < first_of(r + 1, e) && !came[r]; i++)
             came[r] = has_any((const float *)image->values + i * n, e->n_lines);
         end = came[r] && r + 1 > end ? r + 1 : end;
