@@ -491,33 +491,34 @@ static __device__ __forceinline__ void oct_flow_smooth(const struct oct_flow_cud
 }
 
 /* The same for MOST repeats at most and lines of one chunk: each value is read once. */
+#define OCT_FLOW_OWN ((int)(OCT_FLOW_CHUNK / OCT_FLOW_THREADS)) /* depths of a thread */
+
+template <int MOST> struct oct_flow_cuda_own {
+    float2 value[MOST][OCT_FLOW_OWN];
+    uint32_t is_in; /* bit r OCT_FLOW_OWN + q */
+};
+
+/* part: the sums of the warps of what the pairs have in common. */
 template <int MOST>
-static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
-    oct_flow_short_lines_kernel(const struct oct_flow_cuda f)
+static __device__ __forceinline__ void
+oct_flow_read_own(const struct oct_flow_cuda_moved &m, int n_repeats,
+                  struct oct_flow_cuda_own<MOST> *own, float2 (*part)[OCT_FLOW_WARPS])
 {
-    constexpr int OWN = OCT_FLOW_CHUNK / OCT_FLOW_THREADS; /* depths of a thread */
-    __shared__ struct oct_flow_cuda_moved moved;
-    __shared__ float2 part[MOST][OCT_FLOW_WARPS];
-    alignas(16) __shared__ float rows[3][OCT_FLOW_CHUNK + 2 * OCT_FLOW_MOST_RADIUS + 10];
-    const uint32_t j = blockIdx.x, k = f.from + blockIdx.y, t = threadIdx.x;
-    const size_t line = (size_t)k * f.n_lines + j;
-    const int radius = f.radius_depth, n_repeats = (int)f.n_repeats;
-    float2 value[MOST][OWN];
-    uint32_t is_in = 0; /* bit r OWN + q */
-    oct_flow_move_line(f, k, j, &moved);
+    const uint32_t t = threadIdx.x;
+    own->is_in = 0;
     for (int r = 0; r < MOST; r++)
-        for (int q = 0; q < OWN; q++) {
+        for (int q = 0; q < OCT_FLOW_OWN; q++) {
             const int d = (int)t + q * (int)OCT_FLOW_THREADS;
-            value[r][q] = make_float2(0, 0);
-            if (r < n_repeats && moved.at[r] && d >= moved.first[r] && d < moved.end[r]) {
-                value[r][q] = __ldg(moved.at[r] + d);
-                is_in |= 1u << (r * OWN + q);
+            own->value[r][q] = make_float2(0, 0);
+            if (r < n_repeats && m.at[r] && d >= m.first[r] && d < m.end[r]) {
+                own->value[r][q] = __ldg(m.at[r] + d);
+                own->is_in |= 1u << (r * OCT_FLOW_OWN + q);
             }
         }
     for (int r = 1; r < MOST; r++) {
         float2 sum = make_float2(0, 0);
-        for (int q = 0; q < OWN; q++) {
-            const float2 z = oct_flow_cross(value[r - 1][q], value[r][q]);
+        for (int q = 0; q < OCT_FLOW_OWN; q++) {
+            const float2 z = oct_flow_cross(own->value[r - 1][q], own->value[r][q]);
             sum.x += z.x;
             sum.y += z.y;
         }
@@ -527,27 +528,53 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
             part[r][t / 32] = sum;
     }
     __syncthreads();
+}
+
+template <int MOST>
+static __device__ __forceinline__ struct oct_flow_cuda_sums
+oct_flow_sum_own(const struct oct_flow_cuda_own<MOST> &own, const float2 *turn, int q)
+{
+    struct oct_flow_cuda_sums s = {0, 0, 0, 0};
+    float2 before = make_float2(0, 0);
+    float power_before = 0;
+    bool has_before = false;
+    for (int r = 0; r < MOST; r++) {
+        const float2 b = own.value[r][q];
+        const float power = b.x * b.x + b.y * b.y;
+        const bool has = own.is_in >> (r * OCT_FLOW_OWN + q) & 1;
+        if (has && has_before) {
+            const float2 z = oct_flow_cross(before, b);
+            s.same += z.x * turn[r].x + z.y * turn[r].y;
+            s.both += 0.5f * (power_before + power);
+        }
+        s.intensity += power;
+        s.count += has;
+        before = b;
+        power_before = power;
+        has_before = has;
+    }
+    return s;
+}
+
+template <int MOST>
+static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
+    oct_flow_short_lines_kernel(const struct oct_flow_cuda f)
+{
+    __shared__ struct oct_flow_cuda_moved moved;
+    __shared__ float2 part[MOST][OCT_FLOW_WARPS];
+    alignas(16) __shared__ float rows[3][OCT_FLOW_CHUNK + 2 * OCT_FLOW_MOST_RADIUS + 10];
+    const uint32_t j = blockIdx.x, k = f.from + blockIdx.y, t = threadIdx.x;
+    const size_t line = (size_t)k * f.n_lines + j;
+    const int radius = f.radius_depth;
+    struct oct_flow_cuda_own<MOST> own;
+    oct_flow_move_line(f, k, j, &moved);
+    oct_flow_read_own<MOST>(moved, (int)f.n_repeats, &own, part);
     oct_flow_end_turn(f, line, &moved, part);
     if (t == 0)
         oct_flow_note_line(f, k, j, &moved);
-    for (int q = 0; q < OWN; q++) {
+    for (int q = 0; q < OCT_FLOW_OWN; q++) {
         const int d = (int)t + q * (int)OCT_FLOW_THREADS;
-        struct oct_flow_cuda_sums s = {0, 0, 0, 0};
-        float before = 0;
-        for (int r = 0; r < MOST; r++) {
-            const float2 b = value[r][q];
-            const float power = b.x * b.x + b.y * b.y;
-            const bool has = is_in >> (r * OWN + q) & 1;
-            if (r > 0 && has && (is_in >> ((r - 1) * OWN + q) & 1)) {
-                const float2 z = oct_flow_cross(value[r > 0 ? r - 1 : 0][q], b),
-                             turn = moved.turn[r];
-                s.same += z.x * turn.x + z.y * turn.y;
-                s.both += 0.5f * (before + power);
-            }
-            s.intensity += power;
-            s.count += has;
-            before = power;
-        }
+        const struct oct_flow_cuda_sums s = oct_flow_sum_own<MOST>(own, moved.turn, q);
         rows[0][radius + d] = s.same;
         rows[1][radius + d] = s.both;
         rows[2][radius + d] = s.intensity;
