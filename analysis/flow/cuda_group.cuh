@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#define OCT_FLOW_NEAR 8u
 #define OCT_FLOW_BATCH_BYTES ((size_t)512 << 20) /* of a batch's maps: more gains nothing */
 
 struct oct_flow_cuda_group {
@@ -86,6 +85,9 @@ static enum oct_err oct_flow_alloc_maps(struct oct_flow_cuda_group *g, struct oc
                    cudaMemsetAsync(f->look, 0xff, lines * f->look_row * sizeof(float2),
                                    g->stream->stream));
     e = e ? e : oct_stream_alloc(g->stream, &f->dark, (size_t)g->n_batch * f->n_blocks, err);
+    e = e ? e
+          : oct_stream_alloc(g->stream, &f->looks,
+                             (size_t)g->n_batch * f->n_repeats * OCT_SHIFT_N_Z, err);
     for (unsigned i = 0; i < (f->is_kept ? 8u : 5u) && !e; i++)
         e = oct_stream_alloc(g->stream, maps[i], n, err);
     return e || f->is_kept ? e : oct_stream_alloc(g->stream, &g->d_shown, n, err);
@@ -128,6 +130,14 @@ static void oct_flow_queue_puts(const struct oct_flow_cuda_group *g, const float
                g->stream->stream, puts);
 }
 
+static void oct_flow_queue_shift(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)
+{
+    const dim3 threads(OCT_SHIFT_THREADS);
+    OCT_LAUNCH((oct_flow_look_kernel), dim3(OCT_SHIFT_N_Z / OCT_SHIFT_AT_ONCE, f.n_repeats - 1, n),
+               threads, 0, stream, f);
+    OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, n), threads, 0, stream, f);
+}
+
 static void oct_flow_queue_lines(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)
 {
     const dim3 lines(f.n_lines, n), threads(OCT_FLOW_THREADS);
@@ -142,7 +152,7 @@ static void oct_flow_queue_lines(const struct oct_flow_cuda &f, unsigned n, cuda
 static void oct_flow_queue_judge(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)
 {
     const dim3 columns(OCT_FLOW_COLUMNS);
-    const dim3 tiles((f.depth + OCT_FLOW_COLUMNS - 1) / OCT_FLOW_COLUMNS,
+    const dim3 tiles((f.depth + OCT_FLOW_SPAN - 1) / OCT_FLOW_SPAN,
                      (f.n_lines + OCT_FLOW_TILE - 1) / OCT_FLOW_TILE, n);
     if (f.radius_lines == 1)
         OCT_LAUNCH((oct_flow_judge_kernel<1>), tiles, columns, 0, stream, f);
@@ -154,26 +164,16 @@ static void oct_flow_queue_judge(const struct oct_flow_cuda &f, unsigned n, cuda
         OCT_LAUNCH((oct_flow_judge_kernel<-1>), tiles, columns, 0, stream, f);
 }
 
-/* A few places at a time, whose sums the device's cache holds from one kernel to the next. */
-static void oct_flow_queue_windows(struct oct_flow_cuda f, unsigned n, cudaStream_t stream)
-{
-    for (f.from = 0; f.from < n; f.from += OCT_FLOW_NEAR) {
-        const unsigned left = n - f.from, n_here = left < OCT_FLOW_NEAR ? left : OCT_FLOW_NEAR;
-        oct_flow_queue_lines(f, n_here, stream);
-        oct_flow_queue_judge(f, n_here, stream);
-    }
-}
-
 /* Queues that n places from the first of the batch on are found, n_batch at most. */
 static void oct_flow_queue_places(const struct oct_flow_cuda_group *g, unsigned n)
 {
     const struct oct_flow_cuda &f = g->f;
     const dim3 threads(OCT_FLOW_THREADS), lines(f.n_lines, n);
     cudaStream_t stream = g->stream->stream;
-    OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, n), dim3(OCT_SHIFT_THREADS), 0,
-               stream, f);
+    oct_flow_queue_shift(f, n, stream);
     OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
-    oct_flow_queue_windows(f, n, stream);
+    oct_flow_queue_lines(f, n, stream);
+    oct_flow_queue_judge(f, n, stream);
     OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     OCT_LAUNCH((oct_flow_score_kernel), lines, threads, 0, stream, f);
 }

@@ -31,6 +31,7 @@ extern "C" {
 #define OCT_FLOW_QUAD 4u     /* depths that a thread smooths */
 #define OCT_FLOW_TILE 8u     /* A-lines that a thread judges */
 #define OCT_FLOW_COLUMNS 128u
+#define OCT_FLOW_SPAN (4 * OCT_FLOW_COLUMNS) /* depths of a block that judges */
 #define OCT_FLOW_RHO_LAGS (OCT_FLOW_BLOCK / 2 + 1)
 #define OCT_FLOW_REACH (2 * OCT_FLOW_MOST_RADIUS + 1)
 
@@ -61,7 +62,6 @@ struct oct_flow_cuda_line {
 struct oct_flow_cuda {
     uint32_t n_lines, depth, n_repeats, n_places; /* M, D, R, K */
     uint32_t first;                               /* place of the batch */
-    uint32_t from; /* of the batch, where the kernels of lines and windows begin */
     uint32_t n_blocks, look_step, look_row, reach;
     int radius_lines, radius_depth;
     bool is_kept; /* z, projected and intensity are */
@@ -83,6 +83,7 @@ struct oct_flow_cuda {
     float *d, *isnr;                   /* [n][M][D] */
     float2 *look;                      /* [n][M][look_row] d, isnr; NaN: not looked at */
     double *dark;                      /* [n][n_blocks] mean powers of blocks of depths */
+    double *looks;                     /* [n][R][OCT_SHIFT_N_Z] the first look at a pair */
     float *z, *projected, *intensity;  /* [n][M][D]; NULL: not kept; z may be projected */
     float *shown;                      /* [n][M][D]; NULL, as the next: not shown so */
     uint8_t *bytes;
@@ -563,7 +564,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
     __shared__ struct oct_flow_cuda_moved moved;
     __shared__ float2 part[MOST][OCT_FLOW_WARPS];
     alignas(16) __shared__ float rows[3][OCT_FLOW_CHUNK + 2 * OCT_FLOW_MOST_RADIUS + 10];
-    const uint32_t j = blockIdx.x, k = f.from + blockIdx.y, t = threadIdx.x;
+    const uint32_t j = blockIdx.x, k = blockIdx.y, t = threadIdx.x;
     const size_t line = (size_t)k * f.n_lines + j;
     const int radius = f.radius_depth;
     struct oct_flow_cuda_own<MOST> own;
@@ -594,7 +595,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
 {
     __shared__ struct oct_flow_cuda_moved moved;
     alignas(16) __shared__ float rows[3][OCT_FLOW_CHUNK + 2 * OCT_FLOW_MOST_RADIUS + 10];
-    const uint32_t j = blockIdx.x, k = f.from + blockIdx.y, t = threadIdx.x;
+    const uint32_t j = blockIdx.x, k = blockIdx.y, t = threadIdx.x;
     const size_t line = (size_t)k * f.n_lines + j;
     const int radius = f.radius_depth;
     oct_flow_move_line(f, k, j, &moved);
@@ -704,20 +705,15 @@ static __device__ __forceinline__ void oct_flow_judge_voxel(const struct oct_flo
         f.look[line * f.look_row + d / f.look_step] = value;
 }
 
-/* RADIUS: that of the window along A-lines; negative: any. */
+/* The tile's lines at depth d. RADIUS: that of the window along A-lines; negative: any. */
 template <int RADIUS>
-static __global__ void __launch_bounds__(OCT_FLOW_COLUMNS)
-    oct_flow_judge_kernel(const struct oct_flow_cuda f)
+static __device__ __forceinline__ void oct_flow_judge_depth(const struct oct_flow_cuda &f,
+                                                            const struct oct_flow_cuda_tile &tile,
+                                                            uint32_t k, uint32_t j0, uint32_t d)
 {
-    __shared__ struct oct_flow_cuda_tile tile;
-    const uint32_t d = blockIdx.x * OCT_FLOW_COLUMNS + threadIdx.x, k = f.from + blockIdx.z;
-    const uint32_t j0 = blockIdx.y * OCT_FLOW_TILE;
     const int radius = RADIUS < 0 ? f.radius_lines : RADIUS;
     [[maybe_unused]] constexpr int UNROLLED = RADIUS < 0 ? 1 : (int)OCT_FLOW_TILE + 2 * RADIUS;
     struct oct_flow_cuda_window w[OCT_FLOW_TILE] = {};
-    oct_flow_weigh_tile(f, k, j0, &tile);
-    if (d >= f.depth)
-        return;
 #pragma unroll UNROLLED
     for (int o = 0; o < (int)OCT_FLOW_TILE + 2 * radius; o++) {
         const int j = (int)j0 - radius + o;
@@ -748,6 +744,19 @@ static __global__ void __launch_bounds__(OCT_FLOW_COLUMNS)
         oct_flow_judge_voxel(f, k, j0 + m, d, w[m], left == 0);
         left = left + 1 == f.look_step ? 0 : left + 1;
     }
+}
+
+template <int RADIUS>
+static __global__ void __launch_bounds__(OCT_FLOW_COLUMNS)
+    oct_flow_judge_kernel(const struct oct_flow_cuda f)
+{
+    __shared__ struct oct_flow_cuda_tile tile;
+    const uint32_t k = blockIdx.z, j0 = blockIdx.y * OCT_FLOW_TILE,
+                   first = blockIdx.x * OCT_FLOW_SPAN;
+    oct_flow_weigh_tile(f, k, j0, &tile);
+    for (uint32_t d = first + threadIdx.x; d < f.depth && d < first + OCT_FLOW_SPAN;
+         d += OCT_FLOW_COLUMNS)
+        oct_flow_judge_depth<RADIUS>(f, tile, k, j0, d);
 }
 
 /* ---- bulk decorrelation ---- */

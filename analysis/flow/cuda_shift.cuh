@@ -16,6 +16,7 @@
 #define OCT_SHIFT_CLEAR 4.0
 #define OCT_SHIFT_MOST_STEPS 12u
 #define OCT_SHIFT_THREADS 512u
+#define OCT_SHIFT_AT_ONCE 7 /* depths of the first look that a block takes */
 #define OCT_SHIFT_WARPS (OCT_SHIFT_THREADS / 32)
 
 /* Shared. */
@@ -166,18 +167,29 @@ static __device__ void oct_shift_find_largest(struct oct_shift_search *s)
     __syncthreads();
 }
 
+static __device__ __forceinline__ uint32_t oct_shift_first_step(const struct oct_flow_cuda &f)
+{
+    return f.n_lines / OCT_SHIFT_LOOK_LINES > 0 ? f.n_lines / OCT_SHIFT_LOOK_LINES : 1;
+}
+
+/* look: what oct_flow_look_kernel has seen without a shift of lines. */
 static __device__ bool oct_shift_look_first(const struct oct_flow_cuda &f,
                                             struct oct_shift_search *s, const float2 *a,
-                                            const float2 *b)
+                                            const float2 *b, const double *look)
 {
-    const uint32_t step =
-        f.n_lines / OCT_SHIFT_LOOK_LINES > 0 ? f.n_lines / OCT_SHIFT_LOOK_LINES : 1;
+    const uint32_t step = oct_shift_first_step(f);
+    const uint32_t t = threadIdx.x;
     oct_shift_forget(s);
+    if (t < OCT_SHIFT_N_Z)
+        s->map[OCT_SHIFT_MOST_X][t] = look[t];
+    __syncthreads();
     for (int i = 0; i < (int)OCT_SHIFT_N_X; i++) { /* 0, then the others */
         const int x = i == 0                  ? 0
                       : i <= OCT_SHIFT_MOST_X ? i - OCT_SHIFT_MOST_X - 1
                                               : i - OCT_SHIFT_MOST_X;
-        oct_shift_look<7>(f, s, a, b, step, x, -OCT_SHIFT_MOST_Z, OCT_SHIFT_N_Z);
+        if (i > 0)
+            oct_shift_look<OCT_SHIFT_AT_ONCE>(f, s, a, b, step, x, -OCT_SHIFT_MOST_Z,
+                                              OCT_SHIFT_N_Z);
         if (i > 0 && i + 1 < (int)OCT_SHIFT_N_X)
             continue;
         oct_shift_find_largest(s);
@@ -234,6 +246,39 @@ static __device__ bool oct_shift_is_same(const struct oct_flow_cuda &f, struct o
     return !differs;
 }
 
+/* The last repeat before r that came; r: there is none, or r itself did not come. */
+static __device__ __forceinline__ uint32_t oct_shift_before(const struct oct_flow_cuda &f,
+                                                            uint32_t r, uint32_t k)
+{
+    for (uint32_t before = r; before-- > 0 && oct_flow_has(f.came[k], r);)
+        if (oct_flow_has(f.came[k], before))
+            return before;
+    return r;
+}
+
+static __device__ __forceinline__ const float2 *oct_shift_bscan(const struct oct_flow_cuda &f,
+                                                                uint32_t r, uint32_t k)
+{
+    return f.b + oct_flow_bscan_of(f, r, k) * f.n_lines * f.depth;
+}
+
+/* The first look at repeat blockIdx.y + 1 of place blockIdx.z, at some depths. */
+static __global__ void __launch_bounds__(OCT_SHIFT_THREADS, 2)
+    oct_flow_look_kernel(const struct oct_flow_cuda f)
+{
+    __shared__ struct oct_shift_search search;
+    const uint32_t r = blockIdx.y + 1, k = blockIdx.z, before = oct_shift_before(f, r, k);
+    const uint32_t first = blockIdx.x * OCT_SHIFT_AT_ONCE, t = threadIdx.x;
+    if (before == r)
+        return;
+    oct_shift_look<OCT_SHIFT_AT_ONCE>(f, &search, oct_shift_bscan(f, before, k),
+                                      oct_shift_bscan(f, r, k), oct_shift_first_step(f), 0,
+                                      (int)first - OCT_SHIFT_MOST_Z, OCT_SHIFT_AT_ONCE);
+    if (t < OCT_SHIFT_AT_ONCE)
+        f.looks[((size_t)k * f.n_repeats + r) * OCT_SHIFT_N_Z + first + t] =
+            search.map[OCT_SHIFT_MOST_X][first + t];
+}
+
 /* Step of repeat blockIdx.x + 1 of place blockIdx.y against the last one before it that came. */
 static __global__ void __launch_bounds__(OCT_SHIFT_THREADS, 2)
     oct_flow_shift_kernel(const struct oct_flow_cuda f)
@@ -242,10 +287,8 @@ static __global__ void __launch_bounds__(OCT_SHIFT_THREADS, 2)
     struct oct_shift_search *s = &search;
     const uint32_t r = blockIdx.x + 1, k = blockIdx.y, t = threadIdx.x;
     struct oct_flow_cuda_place *p = &f.place[k];
-    uint32_t before = r;
-    while (before > 0 && (before == r || !oct_flow_has(f.came[k], before)))
-        before--;
-    const bool is_pair = oct_flow_has(f.came[k], r) && oct_flow_has(f.came[k], before);
+    const uint32_t before = oct_shift_before(f, r, k);
+    const bool is_pair = before < r;
     if (t == 0) {
         p->pair[r] = is_pair ? OCT_FLOW_IS_PAIR : 0;
         p->step[r][0] = p->step[r][1] = 0;
@@ -255,7 +298,8 @@ static __global__ void __launch_bounds__(OCT_SHIFT_THREADS, 2)
     if (!is_pair)
         return;
     const size_t of[2] = {oct_flow_bscan_of(f, before, k), oct_flow_bscan_of(f, r, k)};
-    const float2 *a = f.b + of[0] * f.n_lines * f.depth, *b = f.b + of[1] * f.n_lines * f.depth;
+    const float2 *a = oct_shift_bscan(f, before, k), *b = oct_shift_bscan(f, r, k);
+    const double *look = f.looks + ((size_t)k * f.n_repeats + r) * OCT_SHIFT_N_Z;
     uint32_t has_lines[2] = {0, 0};
     for (unsigned i = 0; i < 2; i++) {
         for (uint32_t j = t; j < f.n_lines; j += OCT_SHIFT_THREADS)
@@ -265,7 +309,7 @@ static __global__ void __launch_bounds__(OCT_SHIFT_THREADS, 2)
     const bool is_same = oct_shift_is_same(f, s, a, b);
     if (t == 0)
         p->pair[r] |= (is_same ? OCT_FLOW_IS_SAME : 0) | (has_lines[1] ? OCT_FLOW_IS_LIT : 0);
-    if (!has_lines[0] || !has_lines[1] || !oct_shift_look_first(f, s, a, b))
+    if (!has_lines[0] || !has_lines[1] || !oct_shift_look_first(f, s, a, b, look))
         return;
     oct_shift_climb(f, s, a, b);
     if (t > 0)

@@ -44,8 +44,7 @@ static void queue_step(const struct bench *b, unsigned n, int step)
     cudaStream_t stream = b->stream->stream;
     const dim3 threads(OCT_FLOW_THREADS), lines(f.n_lines, n);
     if (step == 1)
-        OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, n), dim3(OCT_SHIFT_THREADS), 0,
-                   stream, f);
+        oct_flow_queue_shift(f, n, stream);
     else if (step == 2)
         OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     else if (step == 3)
