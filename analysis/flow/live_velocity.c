@@ -148,9 +148,9 @@ static enum oct_err velocity_take(struct oct_analysis *a, struct oct_image_frame
         return OCT_E_AGAIN;
     memcpy(result->pixels, a->v, sizeof(float) * n_places(a) * n_rows(a) * a->input.dims[1]);
     result->info = a->info;
-    result->hi = 3.14159265358979323846 * fabs(limit);
+    result->numbers[LIMIT] = 3.14159265358979323846 * fabs(limit);
+    result->hi = isfinite(limit) ? result->numbers[LIMIT] : 1; /* else all of it is NaN */
     result->lo = -result->hi;
-    result->numbers[LIMIT] = result->hi;
     result->numbers[TAU_US] = 1e6 * a->tau_s;
     a->is_due = false;
     return OCT_OK;

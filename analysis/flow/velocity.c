@@ -330,8 +330,9 @@ static void find_speed(struct oct_flow_velocity *v, unsigned from,
 
 double oct_flow_mm_s_per_rad(const struct oct_flow_optics *optics, double tau_s)
 {
-    const double mm_s = 1 / (optics->rad_um * tau_s) / UM_PER_MM;
-    return isfinite(mm_s) ? mm_s : -1;
+    if (isnan(optics->rad_um))
+        return -1;
+    return tau_s > 0 ? 1 / (optics->rad_um * tau_s) / UM_PER_MM : NAN;
 }
 
 void oct_flow_velocity_lines(struct oct_flow_velocity *v, const struct oct_flow_bscan *bscan,

@@ -36,8 +36,8 @@ enum oct_err oct_flow_velocity_create(struct oct_flow_velocity **velocity,
                                       struct oct_error *err);
 void oct_flow_velocity_destroy(struct oct_flow_velocity *velocity); /* NULL is fine */
 
-/* mm_s per rad of a pair tau_s apart, with its sign; 1 where k or tau is not known: then results
- * are rad of phase, turned so that rising wavelengths are assumed. */
+/* mm_s per rad of a pair tau_s apart, with its sign; -1 where k is not known: then results are rad
+ * of phase, turned so that rising wavelengths are assumed. NaN where tau is not known. */
 double oct_flow_mm_s_per_rad(const struct oct_flow_optics *optics, double tau_s);
 
 /* Of a B-scan; to: [M / line_repeats][D]. With one A-line a point the last has no next: NaN. */

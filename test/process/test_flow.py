@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """octctl flow and octctl trace as users see them: against the independent reference of ../shared/data/flow,
 and on vessels of octctl synth --flow, whose truth is known."""
-import csv, json
+import csv, json, shutil
 import h5py, numpy as np
 from octtest import *
 
@@ -109,6 +109,23 @@ def blinks_and_bursts_have_moved():
 
 
 @case
+def what_is_not_known_is_nan():
+    """a place that was lost is no still one; without a time between B-scans there is no velocity"""
+    shutil.copy(vessels("fixation10x4s1.h5", "--motion", "fixation", "--seed", 1), path("gap.h5"))
+    with h5py.File(path("gap.h5"), "a") as source:
+        source["frames/valid"][4:8] = 0
+        source["frames/time_ns"][:] = 0
+    out, err, file = flow(path("gap.h5"), "gap-found.h5", "--csv", path("gap.csv"), "--velocity",
+                          "--set", "velocity.between=bscans")
+    for name in "bulk_decorrelation", "snr_db", "noise", "tau_us", "time_s":
+        assert np.isnan(file["flow/" + name][1]), name
+    assert file["flow/first_bscan"][1] == 4 and np.isnan(file["flow/d"][1]).all()
+    with open(path("gap.csv")) as table:
+        assert [int(row["place"]) for row in csv.DictReader(table)] == [0, 1]
+    assert np.isnan(file["velocity/mm_s"][:]).all() and "no velocities" in out, out
+
+
+@case
 def tails_are_projected_off():
     """below vessels whose shadow flickers: at most 6 % are taken for flow with the projection"""
     name = vessels("tails.h5", "--tails", 0.7, "--snr", 20, "--seed", 3)
@@ -209,6 +226,7 @@ def what_cannot_be():
             (2, "too small", name, out, "--set", "pipeline.crop_first=40", "--set",
              "pipeline.crop_last=50"),
             (2, "no slab", name, out, "--slab", "nfl:rpe"),
+            (2, "an A-line has", name, out, "--slab", "5000:6000"),
             (1, "spectra", path("pictures.h5"), out)):
         refused_by("flow", status, words, *arguments)
         assert not os.path.exists(out), words

@@ -49,9 +49,9 @@ class Clinic(Desk):
         """What the window shows: a snapshot, taken by its own key."""
         return np.asarray(Image.open(self.snap(key)).convert("RGB"))
 
-    def wish(self, press, true, what, again_s=20 if SLOW else PATIENCE_S):
+    def wish(self, press, true, what, again_s=20):
         """A wish that octd grants. octview gives up on an answer after two seconds, which an octd
-        under a sanitizer may take on a busy machine: then it is wished again."""
+        may take on a busy machine, and keys may be lost there: then it is wished again."""
         end = time.monotonic() + PATIENCE_S
         while True:
             press()

@@ -144,6 +144,12 @@ static enum oct_err find_optics(struct oct_flow_job *f, const struct oct_plan *p
     return e;
 }
 
+static uint64_t first_bscan_of(const struct oct_flow_job *f, uint32_t place)
+{
+    const uint32_t n = f->scan.interleave;
+    return (uint64_t)(place / n) * n * f->scan.repeats + place % n;
+}
+
 /* A layer that octctl surfaces has found: a row a place, or a B-scan. */
 static enum oct_err read_layer(struct oct_flow_job *f, const char *group, unsigned layer,
                                struct oct_error *err)
@@ -162,8 +168,7 @@ static enum oct_err read_layer(struct oct_flow_job *f, const char *group, unsign
     if (!e)
         f->heights[layer] = oct_alloc((size_t)f->n_places * f->n_lines, sizeof(float));
     for (uint32_t p = 0; p < f->n_places && !e; p++) {
-        const uint32_t k = f->scan.interleave, first = p / k * k * f->scan.repeats + p % k;
-        const size_t row = picture.height == f->n_places ? p : first;
+        const size_t row = picture.height == f->n_places ? p : first_bscan_of(f, p);
         for (uint32_t j = 0; j < f->n_lines; j++) {
             const size_t at = row * f->n_lines + j;
             f->heights[layer][(size_t)p * f->n_lines + j] =
@@ -182,12 +187,17 @@ static enum oct_err find_layers(struct oct_flow_job *f, struct oct_error *err)
 {
     bool needs = false, is_needed[OCT_N_LAYERS] = {[OCT_LAYER_ILM] = true, [OCT_LAYER_RPE] = true};
     enum oct_err e = OCT_OK;
-    for (unsigned i = 0; i < f->n_slabs; i++)
-        if (f->slab[i].slab.kind == OCT_FLOW_SLAB_LAYERS) {
+    for (unsigned i = 0; i < f->n_slabs; i++) {
+        const struct oct_flow_slab *slab = &f->slab[i].slab;
+        if (slab->kind == OCT_FLOW_SLAB_PIXELS && slab->pixels[0] >= f->depth)
+            return oct_fail(err, OCT_E_CONFIG, "flow: --slab %s: an A-line has %u", slab->name,
+                            f->depth);
+        if (slab->kind == OCT_FLOW_SLAB_LAYERS) {
             needs = true;
-            is_needed[f->slab[i].slab.layers.first.layer] = true;
-            is_needed[f->slab[i].slab.layers.last.layer] = true;
+            is_needed[slab->layers.first.layer] = true;
+            is_needed[slab->layers.last.layer] = true;
         }
+    }
     if (needs && !f->given.layers)
         return oct_flow_layers_create(&f->layers, f->n_lines, f->depth, &f->spacing, err);
     for (unsigned layer = 0; layer < OCT_N_LAYERS && f->given.layers && !e; layer++)
@@ -217,10 +227,26 @@ static enum oct_err open_velocity(struct oct_flow_job *f, struct oct_error *err)
     return oct_flow_velocity_create(&f->velocity, &setup, err);
 }
 
+/* Of a place of which nothing has come. */
+static struct oct_flow_row lost_row(const struct oct_flow_job *f, uint32_t place)
+{
+    return (struct oct_flow_row){.place = place,
+                                 .first_bscan = first_bscan_of(f, place),
+                                 .bulk = NAN,
+                                 .shift_lines = NAN,
+                                 .shift_depth = NAN,
+                                 .noise = NAN,
+                                 .snr_db = NAN,
+                                 .tau_us = NAN,
+                                 .time_s = NAN};
+}
+
 static void alloc_results(struct oct_flow_job *f)
 {
     const size_t n = (size_t)f->n_places * f->n_lines, voxels = (size_t)f->n_lines * f->depth;
     f->rows = oct_alloc(f->n_places, sizeof(*f->rows));
+    for (uint32_t place = 0; place < f->n_places; place++)
+        f->rows[place] = lost_row(f, place);
     f->shifts = oct_alloc((size_t)f->n_places * f->scan.repeats * 2, sizeof(*f->shifts));
     f->bytes = oct_alloc(voxels, 1);
     if (f->n_slabs == 0) {
@@ -314,7 +340,7 @@ static void note_place(struct oct_flow_job *f, const struct oct_flow_found *foun
     struct oct_flow_row *row = &f->rows[place];
     *row = (struct oct_flow_row){
         .place = place,
-        .first_bscan = place / f->group.n_places * f->group.n_places * repeats + k,
+        .first_bscan = first_bscan_of(f, place),
         .bulk = found->bulk,
         .noise = found->noise,
         .snr_db = found->snr_db,
@@ -417,7 +443,7 @@ static enum oct_err take_bscan(void *context, const struct oct_image_frame *bsca
 {
     struct oct_flow_job *f = context;
     enum oct_err e = OCT_OK;
-    if (!bscan->complex_values && !is_on_device(f))
+    if (!bscan->complex_values && !(bscan->complex_device && is_on_device(f)))
         return oct_fail(err, OCT_E_BACKEND,
                         "the GPU has failed with B-scans of the recording: try "
                         "again, or pipeline.backend=cpu");

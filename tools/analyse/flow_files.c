@@ -254,10 +254,17 @@ void oct_flow_print(const void *job)
                      "moved; bulk decorrelation {bulk_decorrelation:.3f}[, SNR {snr_db:.1f} dB], "
                      "tau {tau_us:.0f} us, {seconds:.2f} s\n",
                      &job_fields, f);
-    if (f->given.velocity)
+    if (f->given.velocity && !isfinite(f->ambiguous_mm_s))
+        printf("  no velocities: the time between the A-lines or B-scans is not known\n");
+    else if (f->given.velocity)
         printf("  velocities wrap at %.4g %s\n", f->ambiguous_mm_s, f->velocity_unit);
     for (unsigned i = 0; i < f->n_slabs; i++)
-        printf("  %s: flow in %.1f %% of the area\n", f->slab[i].name, 100 * f->slab[i].density);
+        if (isfinite(f->slab[i].density))
+            printf("  %s: flow in %.1f %% of the area\n", f->slab[i].name,
+                   100 * f->slab[i].density);
+        else
+            printf("  %s: nothing is known of it: its layers were not found, or all moved\n",
+                   f->slab[i].name);
 }
 
 void oct_flow_json(const void *job, struct cJSON *tree)
