@@ -1,7 +1,8 @@
 /* The engine suite on a real GPU (scripts/gpu-check): fused and plain kernels; and the analyses.
  * With "--small" only the contract's tests and a few pictures of nufft, small enough for
  * compute-sanitizer; with "--analyses" only the analyses, as far as they are small enough; with
- * "--flow" only flow; with "--probe" nothing but the search for a GPU. The last test breaks the device for this process.
+ * "--flow" only flow; with "--probe" nothing but the search for a GPU. The last test breaks the
+ * device for this process.
  *
  * Exit status: 0 passed, 1 failed, 3 no GPU answers. */
 #include "kernels/engines.h"
