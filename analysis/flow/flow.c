@@ -26,8 +26,8 @@ static const struct oct_param rows[] = {
                 "without phases."},
     {OCT_PARAM("window_um", S, window_um), OCT_PARAM_LIVE, .is_option = true, .least = 0.5,
      .most = 100, .standard = "4", .unit = "um",
-     .meaning = "Sigma of the window along A-lines and depth; of unknown spacing: 1 A-line, 3 "
-                "pixels."},
+     .meaning = "Sigma of the window along A-lines and depth; of unknown spacing: 1 A-line "
+                "(velocity: 2), 3 px."},
     {OCT_PARAM("min_z", S, min_z), OCT_PARAM_LIVE, .is_option = true, .least = 0, .most = 100,
      .standard = "3", .meaning = "What is shown as flow: in standard deviations of still tissue."},
     {OCT_PARAM("projection", S, projection), OCT_PARAM_LIVE, .is_option = true, .least = 0,

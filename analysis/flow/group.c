@@ -90,6 +90,14 @@ double oct_flow_group_tau_s(const struct oct_flow_group *g)
     return median;
 }
 
+uint64_t oct_flow_group_time_ns(const struct oct_flow_group *g, unsigned k)
+{
+    uint64_t time_ns = 0;
+    for (unsigned i = k; i < n_of_group(g); i += g->n_places)
+        time_ns = g->came[i] ? g->infos[i].time_ns : time_ns;
+    return time_ns;
+}
+
 void oct_flow_group_clear(struct oct_flow_group *g)
 {
     memset(g->came, 0, n_of_group(g) * sizeof(*g->came));

@@ -46,6 +46,9 @@ void oct_flow_group_repeats(const struct oct_flow_group *group, unsigned k,
 /* tau: the median time between neighbouring repeats; 0: the camera's clock does not tell. */
 double oct_flow_group_tau_s(const struct oct_flow_group *group);
 
+/* When the last repeat of place k that came was taken; 0: none came. */
+uint64_t oct_flow_group_time_ns(const struct oct_flow_group *group, unsigned k);
+
 void oct_flow_group_clear(struct oct_flow_group *group);
 
 #endif

@@ -16,6 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define GPU_FAILED                                                                                 \
+    "the GPU has failed with B-scans of the recording: try again, or pipeline.backend=cpu"
+
 #define LEAST_TISSUE 100.0 /* voxels of a recording */
 static const char *const sample_names[] = {"f32", "u8", NULL};
 
@@ -345,7 +348,7 @@ static void note_place(struct oct_flow_job *f, const struct oct_flow_found *foun
         .noise = found->noise,
         .snr_db = found->snr_db,
         .tau_us = 1e6 * oct_flow_group_tau_s(&f->group),
-        .time_s = 1e-9 * (double)f->group.newest.time_ns,
+        .time_s = 1e-9 * (double)oct_flow_group_time_ns(&f->group, k),
         .n_pairs = found->n_pairs,
         .moved = found->moved,
     };
@@ -390,16 +393,31 @@ static void show_velocity(struct oct_flow_job *f, uint32_t place, uint32_t n_row
             f->shown[i].velocity[k] = f->v[k];
 }
 
+/* Velocities want them on the host. */
+static bool is_on_device(void *context)
+{
+    const struct oct_flow_job *f = context;
+    return !f->velocity && f->ops->running && strcmp(f->ops->running(f->engine), "cuda") == 0;
+}
+
+/* B-scans that a GPU had are gone with it: places would lack them in silence. */
+static enum oct_err check_device(struct oct_flow_job *f, bool was_on_device, struct oct_error *err)
+{
+    return was_on_device && !is_on_device(f) ? oct_fail(err, OCT_E_BACKEND, GPU_FAILED) : OCT_OK;
+}
+
 static enum oct_err find_group(struct oct_flow_job *f, struct oct_error *err)
 {
     const bool of_bscans = f->velocity && f->velocity_settings.between == OCT_FLOW_BSCANS_OF_PLACE;
     const double of_rad = of_bscans ? per_rad(f, oct_flow_group_tau_s(&f->group)) : 1;
+    const bool was_on_device = is_on_device(f);
     enum oct_err e = OCT_OK;
     for (unsigned k = 0; k < f->group.n_places && !e; k++) {
         const struct oct_flow_bscan *repeats[OCT_FLOW_MOST_REPEATS];
         const uint32_t place = oct_flow_group_place(&f->group, k);
         struct oct_flow_found found;
         e = f->ops->find(f->engine, k, NULL, &found, err);
+        e = e ? e : check_device(f, was_on_device, err);
         if (e)
             break;
         note_place(f, &found, k);
@@ -431,27 +449,20 @@ static void find_velocity(struct oct_flow_job *f)
     oct_flow_put_velocity(f, info->bscan);
 }
 
-/* Velocities want them on the host. */
-static bool is_on_device(void *context)
-{
-    const struct oct_flow_job *f = context;
-    return !f->velocity && f->ops->running && strcmp(f->ops->running(f->engine), "cuda") == 0;
-}
-
 static enum oct_err take_bscan(void *context, const struct oct_image_frame *bscan,
                                struct oct_error *err)
 {
     struct oct_flow_job *f = context;
     enum oct_err e = OCT_OK;
     if (!bscan->complex_values && !(bscan->complex_device && is_on_device(f)))
-        return oct_fail(err, OCT_E_BACKEND,
-                        "the GPU has failed with B-scans of the recording: try "
-                        "again, or pipeline.backend=cpu");
+        return oct_fail(err, OCT_E_BACKEND, GPU_FAILED);
     if (oct_flow_group_is_other(&f->group, &bscan->info))
         e = find_group(f, err);
     if (e)
         return e;
+    const bool was_on_device = is_on_device(f);
     e = f->ops->put(f->engine, oct_flow_group_put(&f->group, bscan, f->job.workers), bscan, err);
+    e = e ? e : check_device(f, was_on_device, err);
     if (e)
         return e;
     if (f->velocity && f->velocity_settings.between == OCT_FLOW_LINES_OF_BSCAN)
