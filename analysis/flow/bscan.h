@@ -15,7 +15,6 @@
 
 struct oct_workers;
 
-#define OCT_FLOW_MARGIN 64u        /* zeros on both sides of an A-line */
 #define OCT_FLOW_LINES 8u          /* A-lines of a piece of work */
 #define OCT_FLOW_MOST_LINE_SHIFT 3 /* A-lines */
 #define OCT_FLOW_MOST_DEPTH_SHIFT 24
@@ -24,7 +23,8 @@ struct oct_flow_bscan {
     uint32_t n_lines, depth; /* M, D */
     size_t stride;           /* a multiple of 32 */
     float *real, *imaginary;
-    float *blocks;  /* [M][D / OCT_FLOW_BLOCK] sums of |B|^2 */
+    float *pieces;  /* [pieces][stride] sums of |B|^2 over the A-lines of a piece of work */
+    float *blocks;  /* [pieces][D / OCT_FLOW_BLOCK] the same of blocks */
     float *power;   /* [M] the sum of |B|^2; 0: the line never came, or is not finite */
     bool has_lines; /* any came */
 };

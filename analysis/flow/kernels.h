@@ -9,7 +9,9 @@
 
 #include <stdint.h>
 
-#define OCT_FLOW_SHIFTS 4u          /* of one call of cross_shifts */
+#define OCT_FLOW_MARGIN 64u                        /* zeros on both sides of an A-line */
+#define OCT_FLOW_MOST_RADIUS (OCT_FLOW_MARGIN - 1) /* of a window; sigma a third of it */
+#define OCT_FLOW_SHIFTS 4u                         /* of one call of cross_shifts */
 #define OCT_FLOW_BLOCK 16u          /* depths of a block of which the power is summed */
 #define OCT_FLOW_LEAST_SHARE 0.05f  /* of the intensity, that is left when the noise is taken off */
 #define OCT_FLOW_LEAST_SIGNAL 0.05f /* over the noise */
@@ -20,9 +22,21 @@ struct oct_flow_line {
     const float *re, *im;
 };
 
+enum { OCT_FLOW_SAME, OCT_FLOW_BOTH, OCT_FLOW_INTENSITY, OCT_FLOW_N_SUMS };
+
+/* Sums of the A-lines of a window, and its taps. */
+struct oct_flow_sums {
+    const float *rows[OCT_FLOW_N_SUMS][2 * OCT_FLOW_MOST_RADIUS + 1];
+    float taps[2 * OCT_FLOW_MOST_RADIUS + 1];
+    unsigned n;
+};
+
 struct oct_flow_kernels {
-    /* [n][2] to planes; returns the sum of squares. blocks: [n / OCT_FLOW_BLOCK], of each block. */
-    float (*split)(const float *values, uint32_t n, float *re, float *im, float *blocks);
+    /* [n][2] to planes; returns the sum of squares, which it adds to power [n], too. */
+    float (*split)(const float *values, uint32_t n, float *re, float *im, float *power);
+
+    /* The sums of blocks of OCT_FLOW_BLOCK: [n / OCT_FLOW_BLOCK] */
+    void (*sum_blocks)(const float *power, uint32_t n, float *blocks);
 
     /* sum over d of a[d] conj b[d] */
     void (*cross)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float sum[2]);
@@ -31,15 +45,19 @@ struct oct_flow_kernels {
     void (*cross_shifts)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n,
                          float sum[OCT_FLOW_SHIFTS][2]);
 
+    /* Of lines one after another, of n depths each:
+     * same += sum over i of Re(lines[i] conj lines[i + 1] conj turns[i + 1])
+     * both += sum over i of (|lines[i]|^2 + |lines[i + 1]|^2) / 2
+     * intensity += sum over i of |lines[i]|^2 */
+    void (*join)(const struct oct_flow_line *lines, const float (*turns)[2], unsigned n_lines,
+                 uint32_t n, float *same, float *both, float *intensity);
+
     /* to = from turn; power = |from|^2 */
     void (*turn)(struct oct_flow_line from, const float turn[2], uint32_t n, float *re, float *im,
                  float *power);
 
     /* (re, im) = (re, im) turn */
     void (*turn_own)(float *re, float *im, const float turn[2], uint32_t n);
-
-    /* same += Re(a conj b) */
-    void (*alike)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *same);
 
     /* both += (power_a + power_b) / 2 */
     void (*powers)(const float *power_a, const float *power_b, uint32_t n, float *both);
@@ -63,8 +81,8 @@ struct oct_flow_kernels {
     void (*amplitudes)(const float *power_a, const float *power_b, float share, uint32_t n,
                        float *same, float *both);
 
-    /* sum += power, count += 1 */
-    void (*add)(const float *power, uint32_t n, float *sum, float *count);
+    /* sum += power */
+    void (*add)(const float *power, uint32_t n, float *sum);
 
     /* mean = sum / count; NaN where the count is 0 */
     void (*mean)(const float *sum, const float *count, uint32_t n, float *mean);
@@ -78,11 +96,11 @@ struct oct_flow_kernels {
                     float *to);
 
     /* d = 1 - same / max(both - noise_pairs weight, least both)
-     * isnr = noise / max(intensity / count - noise, 0.05 noise)
-     * weight, count: of pairs and of repeats in the window; NaN where there is no pair */
-    void (*judge)(const float *same, const float *both, const float *weight, const float *intensity,
-                  const float *count, float noise, float noise_pairs, uint32_t n, float *d,
-                  float *isnr);
+     * isnr = noise / max(intensity share - noise, 0.05 noise)
+     * Each sum is the sum over i of taps[i] rows[sum][i]. weight: pairs in the window, share: 1 over
+     * its repeats; NaN where there is no pair */
+    void (*judge)(const struct oct_flow_sums *sums, const float *weight, const float *share,
+                  float noise, float noise_pairs, uint32_t n, float *d, float *isnr);
 
     /* z = (d - bulk) / sqrt(share isnr^2 + floor^2) */
     void (*score)(const float *d, const float *isnr, float bulk, float share, float floor,

@@ -39,29 +39,39 @@ INLINE void unravel(const float *values, vec *re, vec *im)
 }
 
 static float split(const float *restrict values, uint32_t n, float *restrict re, float *restrict im,
-                   float *restrict blocks)
+                   float *restrict power)
 {
-    float sum = 0;
+    vec sums = all(0);
+    float rest = 0;
     uint32_t d = 0;
-    for (; d + OCT_FLOW_BLOCK <= n; d += OCT_FLOW_BLOCK) {
-        vec block = all(0);
-        UNROLL
-        for (unsigned i = 0; i < OCT_FLOW_BLOCK; i += WIDTH) {
-            vec x, y;
-            unravel(values + 2 * (d + i), &x, &y);
-            store(re + d + i, x);
-            store(im + d + i, y);
-            block += x * x + y * y;
-        }
-        blocks[d / OCT_FLOW_BLOCK] = sum_of(block);
-        sum += blocks[d / OCT_FLOW_BLOCK];
+    for (; d + WIDTH <= n; d += WIDTH) {
+        vec x, y;
+        unravel(values + 2 * d, &x, &y);
+        store(re + d, x);
+        store(im + d, y);
+        const vec square = x * x + y * y;
+        store(power + d, load(power + d) + square);
+        sums += square;
     }
     for (; d < n; d++) {
         re[d] = values[2 * d];
         im[d] = values[2 * d + 1];
-        sum += re[d] * re[d] + im[d] * im[d];
+        const float square = re[d] * re[d] + im[d] * im[d];
+        power[d] += square;
+        rest += square;
     }
-    return sum;
+    return sum_of(sums) + rest;
+}
+
+static void sum_blocks(const float *restrict power, uint32_t n, float *restrict blocks)
+{
+    for (uint32_t d = 0; d + OCT_FLOW_BLOCK <= n; d += OCT_FLOW_BLOCK) {
+        vec block = all(0);
+        UNROLL
+        for (unsigned i = 0; i < OCT_FLOW_BLOCK; i += WIDTH)
+            block += load(power + d + i);
+        blocks[d / OCT_FLOW_BLOCK] = sum_of(block);
+    }
 }
 
 static void cross(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float sum[2])
@@ -111,6 +121,40 @@ static void cross_shifts(struct oct_flow_line a, struct oct_flow_line b, uint32_
     }
 }
 
+/* What a depth of lines one after another adds; T: a register or a float. */
+#define JOIN(T, GET)                                                                               \
+    T ar = GET(lines[0].re + d), ai = GET(lines[0].im + d), before = ar * ar + ai * ai;            \
+    T in_same = before - before, in_both = in_same, in_all = before;                               \
+    for (unsigned i = 1; i < n_lines; i++) {                                                       \
+        const T br = GET(lines[i].re + d), bi = GET(lines[i].im + d);                              \
+        const T power = br * br + bi * bi;                                                         \
+        in_same += turns[i][0] * (ar * br + ai * bi) + turns[i][1] * (ai * br - ar * bi);          \
+        in_both += before + power;                                                                 \
+        in_all += power;                                                                           \
+        ar = br;                                                                                   \
+        ai = bi;                                                                                   \
+        before = power;                                                                            \
+    }
+#define VALUE(at) (*(at))
+
+static void join(const struct oct_flow_line *lines, const float (*turns)[2], unsigned n_lines,
+                 uint32_t n, float *restrict same, float *restrict both, float *restrict intensity)
+{
+    uint32_t d = 0;
+    for (; d + WIDTH <= n; d += WIDTH) {
+        JOIN(vec, load)
+        store(same + d, load(same + d) + in_same);
+        store(both + d, load(both + d) + 0.5f * in_both);
+        store(intensity + d, load(intensity + d) + in_all);
+    }
+    for (; d < n; d++) {
+        JOIN(float, VALUE)
+        same[d] += in_same;
+        both[d] += 0.5f * in_both;
+        intensity[d] += in_all;
+    }
+}
+
 static void turn_line(struct oct_flow_line from, const float turn[2], uint32_t n,
                       float *restrict re, float *restrict im, float *restrict power)
 {
@@ -131,13 +175,6 @@ static void turn_own(float *restrict re, float *restrict im, const float turn[2]
         re[d] = x * c - y * s;
         im[d] = x * s + y * c;
     }
-}
-
-static void alike(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *restrict same)
-{
-    const float *restrict ar = a.re, *restrict ai = a.im, *restrict br = b.re, *restrict bi = b.im;
-    for (uint32_t d = 0; d < n; d++)
-        same[d] += ar[d] * br[d] + ai[d] * bi[d];
 }
 
 static void powers(const float *restrict power_a, const float *restrict power_b, uint32_t n,
@@ -193,12 +230,10 @@ static void amplitudes(const float *restrict power_a, const float *restrict powe
     }
 }
 
-static void add(const float *restrict power, uint32_t n, float *restrict sum, float *restrict count)
+static void add(const float *restrict power, uint32_t n, float *restrict sum)
 {
-    for (uint32_t d = 0; d < n; d++) {
+    for (uint32_t d = 0; d < n; d++)
         sum[d] += power[d];
-        count[d] += 1;
-    }
 }
 
 static void mean_of(const float *restrict sum, const float *restrict count, uint32_t n,
@@ -238,18 +273,36 @@ static void combine(const float *const *rows, const float *taps, unsigned n_rows
     }
 }
 
-static void judge(const float *restrict same, const float *restrict both,
-                  const float *restrict weight, const float *restrict intensity,
-                  const float *restrict count, float noise, float noise_pairs, uint32_t n,
-                  float *restrict d, float *restrict isnr)
+/* A register of d and isnr, as larger() takes the second of two where the first is NaN. */
+INLINE void judge_at(const struct oct_flow_sums *sums, const float *weight, const float *share,
+                     float noise, float noise_pairs, uint32_t at, float *d, float *isnr)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        const float least = OCT_FLOW_LEAST_SHARE * both[i],
-                    left = both[i] - noise_pairs * weight[i];
-        const float mean = intensity[i] / count[i], signal = mean - noise;
-        const float low = OCT_FLOW_LEAST_SIGNAL * noise;
-        d[i] = 1 - same[i] / (left > least ? left : least);
-        isnr[i] = noise / (signal > low ? signal : low);
+    vec sum[OCT_FLOW_N_SUMS];
+    UNROLL
+    for (unsigned i = 0; i < OCT_FLOW_N_SUMS; i++)
+        sum[i] = all(0);
+    for (unsigned i = 0; i < sums->n; i++)
+        UNROLL
+    for (unsigned k = 0; k < OCT_FLOW_N_SUMS; k++)
+        sum[k] += sums->taps[i] * load(sums->rows[k][i] + at);
+    const vec both = sum[OCT_FLOW_BOTH],
+              signal = sum[OCT_FLOW_INTENSITY] * load(share + at) - noise;
+    const vec left = larger(both - noise_pairs * load(weight + at), OCT_FLOW_LEAST_SHARE * both);
+    store(d, 1 - sum[OCT_FLOW_SAME] / left);
+    store(isnr, noise / larger(signal, all(OCT_FLOW_LEAST_SIGNAL * noise)));
+}
+
+static void judge(const struct oct_flow_sums *sums, const float *weight, const float *share,
+                  float noise, float noise_pairs, uint32_t n, float *d, float *isnr)
+{
+    uint32_t at = 0;
+    for (; at + WIDTH <= n; at += WIDTH)
+        judge_at(sums, weight, share, noise, noise_pairs, at, d + at, isnr + at);
+    if (at < n) {
+        float rest[2][WIDTH];
+        judge_at(sums, weight, share, noise, noise_pairs, at, rest[0], rest[1]);
+        memcpy(d + at, rest[0], (n - at) * sizeof(float));
+        memcpy(isnr + at, rest[1], (n - at) * sizeof(float));
     }
 }
 
@@ -349,11 +402,12 @@ static void speed(struct oct_flow_line smooth, const float *restrict intensity, 
 
 const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
     .split = split,
+    .sum_blocks = sum_blocks,
+    .join = join,
     .cross = cross,
     .cross_shifts = cross_shifts,
     .turn = turn_line,
     .turn_own = turn_own,
-    .alike = alike,
     .powers = powers,
     .product = product,
     .add_product = add_product,

@@ -50,12 +50,13 @@ static double mean_powers(const struct oct_flow_bscan *const *bscans, unsigned n
     for (unsigned r = 0; r < n_bscans; r++) {
         const struct oct_flow_bscan *b = bscans[r];
         const uint32_t n_blocks = b ? b->depth / OCT_FLOW_BLOCK : 0;
-        for (uint32_t j = 0; b && j < b->n_lines; j++) {
-            const float *line = b->blocks + (size_t)j * n_blocks + first;
+        for (uint32_t i = 0; b && i < oct_flow_pieces(b->n_lines); i++) {
+            const float *piece = b->blocks + (size_t)i * n_blocks + first;
             for (uint32_t k = 0; k < n; k++)
-                power[k] += (double)line[k];
-            n_lines += b->power[j] > 0;
+                power[k] += (double)piece[k];
         }
+        for (uint32_t j = 0; b && j < b->n_lines; j++)
+            n_lines += b->power[j] > 0;
     }
     for (uint32_t k = 0; k < n && n_lines > 0; k++)
         power[k] /= n_lines * OCT_FLOW_BLOCK;

@@ -14,7 +14,6 @@
 
 #include "analysis/flow/bscan.h"
 
-#define OCT_FLOW_MOST_RADIUS (OCT_FLOW_MARGIN - 1) /* of a window; sigma a third of it */
 #define OCT_FLOW_MOST_SIGMA (OCT_FLOW_MOST_RADIUS / 3.0)
 #define OCT_FLOW_LAGS 32u
 #define OCT_FLOW_NOISE_ALIKE 2.0       /* deviations between blocks that hold noise alone */

@@ -13,7 +13,7 @@
 #define BANDS_OF(method) ((method) == OCT_FLOW_SSADA ? MOST_BANDS : 1u)
 #define ROW_MARGIN OCT_FLOW_MARGIN
 #define STRIP_LINES 60u /* of a piece of work, beside which those of the window are summed again */
-enum { SAME, BOTH, INTENSITY, N_SUMS };
+enum { SAME = OCT_FLOW_SAME, BOTH, INTENSITY, N_SUMS = OCT_FLOW_N_SUMS };
 
 /* A repeat of an A-line, moved and turned: planes and power, [bands]. */
 struct moved {
@@ -23,13 +23,21 @@ struct moved {
     uint32_t first, end; /* depths */
 };
 
+/* What a window holds of each repeat, or pair, and the row that follows, which many windows of a
+ * place share. */
+struct weighed {
+    float taps[OCT_FLOW_MOST_REPEATS], *row;
+    bool is_known;
+};
+
 /* Memory of a worker: rows with margins, zeros but for what a line writes between them. */
 struct scratch {
     float *memory;
     struct moved moved[2];
     float *same, *both, *intensity, *re, *im; /* what is smoothed along the depth */
-    float *smooth[3];                         /* what is smoothed */
-    float *weight, *count;                    /* pairs and repeats, of a line or in its window */
+    float *smooth[2];                         /* what is smoothed */
+    float *count;                             /* repeats of a line */
+    struct weighed weighed[2];                /* pairs and repeats of a window */
     float *isnr, *score;
     /* The lines that the window reaches, line j in place j % n_ring. */
     float *ring; /* [N_SUMS][n_ring][stride] smoothed along the depth */
@@ -108,9 +116,9 @@ static bool init_scratch(struct scratch *s, size_t stride, uint32_t n_ring)
     if (!s->memory || !s->ring || !s->sums)
         return false;
     float *at = s->memory + ROW_MARGIN;
-    float **rows[N_ROWS] = {&s->same,   &s->both,      &s->intensity, &s->re,
-                            &s->im,     &s->smooth[0], &s->smooth[1], &s->smooth[2],
-                            &s->weight, &s->count,     &s->isnr,      &s->score};
+    float **rows[N_ROWS] = {&s->same, &s->both,           &s->intensity,      &s->re,
+                            &s->im,   &s->smooth[0],      &s->smooth[1],      &s->count,
+                            &s->isnr, &s->weighed[0].row, &s->weighed[1].row, &s->score};
     unsigned n = 12;
     for (unsigned i = 0; i < 2; i++) {
         rows[n++] = &s->moved[i].re;
@@ -278,6 +286,120 @@ static void share_depths(struct oct_flow_place *p)
 
 /* ---- sums of an A-line ---- */
 
+/* Repeats of an A-line that came, one after another. */
+struct chain {
+    unsigned first, n; /* repeats */
+    struct oct_flow_line line[OCT_FLOW_MOST_REPEATS];
+    float turn[OCT_FLOW_MOST_REPEATS][2];
+};
+
+/* Notes that line j has the pair of repeat r and the one before; returns its mean power. */
+static double note_pair(const struct oct_flow_place *p, struct sums *sums, unsigned r, uint32_t j)
+{
+    uint32_t first, end;
+    pair_range(p, r - 1, &first, &end);
+    sums->pairs |= end > first ? bit(r - 1) : 0;
+    sums->first = first < sums->first ? first : sums->first;
+    sums->end = end > sums->end ? end : sums->end;
+    return 0.5 * (double)(p->repeats[r]->power[(int64_t)j - p->lines[r]] +
+                          p->repeats[r - 1]->power[(int64_t)j - p->lines[r - 1]]);
+}
+
+/* Line j of repeat r from depth d of the picture on. */
+static struct oct_flow_line line_at(const struct oct_flow_place *p, unsigned r, uint32_t j,
+                                    uint32_t d)
+{
+    return oct_flow_bscan_line(p->repeats[r], (uint32_t)((int64_t)j - p->lines[r]),
+                               (ptrdiff_t)d - p->depths[r]);
+}
+
+static bool line_came(const struct oct_flow_place *p, unsigned r, uint32_t j)
+{
+    const struct oct_flow_bscan *b = p->repeats[r];
+    const int64_t from = (int64_t)j - p->lines[r];
+    return b && from >= 0 && from < b->n_lines && b->power[from] > 0;
+}
+
+/* Step 3 of a pair. */
+static double turn_pair(const struct oct_flow_place *p, unsigned r, uint32_t j, float turn[2])
+{
+    uint32_t first, end;
+    float sum[2];
+    pair_range(p, r - 1, &first, &end);
+    p->k->cross(line_at(p, r - 1, j, first), line_at(p, r, j, first), end - first, sum);
+    const float length = hypotf(sum[0], sum[1]);
+    turn[0] = length > 0 ? sum[0] / length : 1;
+    turn[1] = length > 0 ? sum[1] / length : 0;
+    return (double)length;
+}
+
+/* Depths from .. to - 1, which not all repeats of the chain have. */
+static void join_border(const struct oct_flow_place *p, struct scratch *s, struct chain *chain,
+                        uint32_t j, uint32_t from, uint32_t to)
+{
+    for (uint32_t d = from; d < to; d++)
+        for (unsigned i = 0, n = 0; i <= chain->n; i++) {
+            uint32_t first = 0, end = 0;
+            if (i < chain->n)
+                range_of(p, chain->first + i, &first, &end);
+            if (d >= first && d < end) {
+                chain->line[n++] = line_at(p, chain->first + i, j, d);
+                continue;
+            }
+            if (n > 0)
+                p->k->join(chain->line, (const float(*)[2])(chain->turn + i - n), n, 1, s->same + d,
+                           s->both + d, s->intensity + d);
+            n = 0;
+        }
+}
+
+/* Steps 3 and 4 of the repeats of a chain: their sums, where all of them are at once. */
+static void join_chain(const struct oct_flow_place *p, struct scratch *s, struct chain *chain,
+                       uint32_t j)
+{
+    uint32_t first = 0, end = p->setup.depth;
+    for (unsigned i = 0; i < chain->n; i++) {
+        uint32_t its_first, its_end;
+        range_of(p, chain->first + i, &its_first, &its_end);
+        first = first > its_first ? first : its_first;
+        end = end < its_end ? end : its_end;
+    }
+    end = end > first ? end : first;
+    for (unsigned i = 0; i < chain->n && end > first; i++)
+        chain->line[i] = line_at(p, chain->first + i, j, first);
+    if (end > first)
+        p->k->join(chain->line, (const float(*)[2])chain->turn, chain->n, end - first,
+                   s->same + first, s->both + first, s->intensity + first);
+    join_border(p, s, chain, j, 0, first);
+    join_border(p, s, chain, j, end, p->setup.depth);
+}
+
+/* The sums of line j, of `complex`. alike: [R], NULL: nobody asks. */
+static void join_repeats(const struct oct_flow_place *p, struct scratch *s, uint32_t j,
+                         struct sums *sums, double (*alike)[2])
+{
+    struct chain chain = {.n = 0};
+    for (unsigned r = 0; r < p->setup.n_repeats; r++) {
+        double pair[2] = {0, 0};
+        const bool came = line_came(p, r, j);
+        if (came && chain.n > 0) {
+            pair[0] = turn_pair(p, r, j, chain.turn[chain.n]);
+            pair[1] = note_pair(p, sums, r, j);
+        }
+        if (alike)
+            memcpy(alike[r], pair, sizeof(pair));
+        if (came) {
+            chain.first = chain.n ? chain.first : r;
+            chain.n++;
+            sums->repeats |= bit(r);
+        }
+        if (chain.n && (!came || r + 1 == p->setup.n_repeats)) {
+            join_chain(p, s, &chain, j);
+            chain.n = 0;
+        }
+    }
+}
+
 /* The parts of the spectrum, each by its own power. */
 static void split_bands(const struct oct_flow_place *p, struct scratch *s, struct moved *m,
                         struct oct_flow_line line, uint32_t n)
@@ -296,21 +418,18 @@ static void split_bands(const struct oct_flow_place *p, struct scratch *s, struc
     }
 }
 
-/* Repeat r of line j, moved onto the first one's place and turned onto `before`. */
+/* Repeat r of line j, moved onto the first one's place. */
 static void move_line(const struct oct_flow_place *p, struct scratch *s, struct moved *m,
                       const struct moved *before, unsigned r, uint32_t j, double alike[2])
 {
-    const struct oct_flow_bscan *b = p->repeats[r];
-    const int64_t from = (int64_t)j - p->lines[r];
-    float turn[2] = {1, 0}, sum[2];
+    float sum[2];
     m->repeat = r;
-    m->came = b && from >= 0 && from < b->n_lines && b->power[from] > 0;
+    m->came = line_came(p, r, j);
     if (!m->came)
         return;
     range_of(p, r, &m->first, &m->end);
     const uint32_t n = m->end - m->first;
-    const struct oct_flow_line line =
-        oct_flow_bscan_line(b, (uint32_t)from, (ptrdiff_t)m->first - p->depths[r]);
+    const struct oct_flow_line line = line_at(p, r, j, m->first);
     if (before->came && before->repeat + 1 == r) {
         uint32_t first, end;
         pair_range(p, r - 1, &first, &end);
@@ -318,15 +437,11 @@ static void move_line(const struct oct_flow_place *p, struct scratch *s, struct 
             (struct oct_flow_line){before->re + first, before->im + first},
             (struct oct_flow_line){line.re + (first - m->first), line.im + (first - m->first)},
             end - first, sum);
-        const float length = hypotf(sum[0], sum[1]);
-        alike[0] = (double)length;
-        if (length > 0 && p->setup.method == OCT_FLOW_COMPLEX) {
-            turn[0] = sum[0] / length;
-            turn[1] = sum[1] / length;
-        }
+        alike[0] = hypot((double)sum[0], (double)sum[1]);
     }
-    p->k->turn(line, turn, n, m->re + m->first, m->im + m->first, m->power[0] + m->first);
-    p->k->add(m->power[0] + m->first, n, s->intensity + m->first, s->count + m->first);
+    p->k->turn(line, (const float[2]){1, 0}, n, m->re + m->first, m->im + m->first,
+               m->power[0] + m->first);
+    p->k->add(m->power[0] + m->first, n, s->intensity + m->first);
     if (p->n_bands > 1)
         split_bands(p, s, m, line, n);
 }
@@ -352,9 +467,7 @@ static void add_pair(const struct oct_flow_place *p, struct scratch *s, const st
     const struct oct_flow_line of_a = {a->re + first, a->im + first};
     const struct oct_flow_line of_b = {b->re + first, b->im + first};
     switch (p->setup.method) {
-    case OCT_FLOW_COMPLEX:
-        p->k->alike(of_a, of_b, n, s->same + first);
-        p->k->powers(a->power[0] + first, b->power[0] + first, n, s->both + first);
+    case OCT_FLOW_COMPLEX: /* join_repeats */
         break;
     case OCT_FLOW_CDV:
         add_cdv(p, s, of_a, of_b, first, n);
@@ -369,19 +482,43 @@ static void add_pair(const struct oct_flow_place *p, struct scratch *s, const st
     }
 }
 
-/* Adds a pair of line j; returns its mean power. */
-static double join_pair(const struct oct_flow_place *p, struct scratch *s, struct sums *sums,
-                        const struct moved *before, const struct moved *now, uint32_t j)
+/* The same of the other methods. */
+static void add_repeats(const struct oct_flow_place *p, struct scratch *s, uint32_t j,
+                        struct sums *sums, double (*alike)[2])
 {
-    const unsigned r = now->repeat;
-    uint32_t first, end;
-    pair_range(p, r - 1, &first, &end);
-    add_pair(p, s, before, now);
-    sums->pairs |= end > first ? bit(r - 1) : 0;
-    sums->first = first < sums->first ? first : sums->first;
-    sums->end = end > sums->end ? end : sums->end;
-    return 0.5 * (double)(p->repeats[r]->power[(int64_t)j - p->lines[r]] +
-                          p->repeats[r - 1]->power[(int64_t)j - p->lines[r - 1]]);
+    struct moved *before = &s->moved[0], *now = &s->moved[1];
+    before->came = false;
+    for (unsigned r = 0; r < p->setup.n_repeats; r++) {
+        double pair[2] = {0, 0};
+        move_line(p, s, now, before, r, j, pair);
+        if (now->came && before->came && before->repeat + 1 == r) {
+            add_pair(p, s, before, now);
+            pair[1] = note_pair(p, sums, r, j);
+        }
+        if (alike)
+            memcpy(alike[r], pair, sizeof(pair));
+        if (!now->came)
+            continue;
+        sums->repeats |= bit(r);
+        struct moved *next = before;
+        before = now;
+        now = next;
+    }
+}
+
+static void keep_intensity(const struct oct_flow_place *p, struct scratch *s, uint32_t j,
+                           uint64_t repeats)
+{
+    const uint32_t depth = p->setup.depth;
+    memset(s->count, 0, depth * sizeof(float));
+    for (unsigned r = 0; r < p->setup.n_repeats; r++) {
+        uint32_t first = 0, end = 0;
+        if (repeats & bit(r))
+            range_of(p, r, &first, &end);
+        for (uint32_t d = first; d < end; d++)
+            s->count[d] += 1;
+    }
+    p->k->mean(s->intensity, s->count, depth, p->intensity + (size_t)j * depth);
 }
 
 /* The sums of line j, smoothed along the depth, into the ring. is_own: not a neighbour's. */
@@ -390,29 +527,17 @@ static void sum_line(struct oct_flow_place *p, struct scratch *s, uint32_t j, bo
     const uint32_t depth = p->setup.depth;
     const struct oct_flow_window *w = &p->window;
     struct sums *sums = &s->sums[j % p->n_ring];
-    struct moved *before = &s->moved[0], *now = &s->moved[1];
     float *rows[N_SUMS] = {s->same, s->both, s->intensity};
+    double(*alike)[2] = is_own ? p->alike + (size_t)j * p->setup.n_repeats : NULL;
     *sums = (struct sums){.first = depth};
     for (unsigned i = 0; i < N_SUMS; i++)
         memset(rows[i], 0, depth * sizeof(float));
-    memset(s->count, 0, depth * sizeof(float));
-    before->came = false;
-    for (unsigned r = 0; r < p->setup.n_repeats; r++) {
-        double alike[2] = {0, 0};
-        move_line(p, s, now, before, r, j, alike);
-        if (now->came && before->came && before->repeat + 1 == r)
-            alike[1] = join_pair(p, s, sums, before, now, j);
-        if (is_own)
-            memcpy(p->alike[(size_t)j * p->setup.n_repeats + r], alike, sizeof(alike));
-        if (!now->came)
-            continue;
-        sums->repeats |= bit(r);
-        struct moved *next = before;
-        before = now;
-        now = next;
-    }
+    if (p->setup.method == OCT_FLOW_COMPLEX)
+        join_repeats(p, s, j, sums, alike);
+    else
+        add_repeats(p, s, j, sums, alike);
     if (is_own && p->intensity)
-        p->k->mean(s->intensity, s->count, depth, p->intensity + (size_t)j * depth);
+        keep_intensity(p, s, j, sums->repeats);
     for (unsigned i = 0; i < N_SUMS; i++)
         if (i == SAME && p->setup.method == OCT_FLOW_CDV) /* smooth already */
             memcpy(ring_row(p, s, i, j), rows[i], depth * sizeof(float));
@@ -422,48 +547,45 @@ static void sum_line(struct oct_flow_place *p, struct scratch *s, uint32_t j, bo
 
 /* ---- the window along A-lines, and what follows from the sums ---- */
 
-/* The lines of the window about line j, and their taps. */
-struct around {
-    uint32_t first;
-    unsigned n;
-    float taps[2 * OCT_FLOW_MOST_RADIUS + 1];
-};
-
-static struct around look_around(const struct oct_flow_place *p, uint32_t j)
+/* The lines of the window about line j from *first on, and their taps. */
+static void look_around(const struct oct_flow_place *p, const struct scratch *s, uint32_t j,
+                        struct oct_flow_sums *around, uint32_t *first)
 {
     const uint32_t radius = p->window.n_lines - 1;
-    struct around a = {.first = j > radius ? j - radius : 0};
     const uint32_t end = j + radius < p->setup.n_lines ? j + radius + 1 : p->setup.n_lines;
-    for (uint32_t i = a.first; i < end; i++)
-        a.taps[a.n++] = p->window.lines[i < j ? j - i : i - j];
-    return a;
+    around->n = 0;
+    *first = j > radius ? j - radius : 0;
+    for (uint32_t i = *first; i < end; i++, around->n++) {
+        around->taps[around->n] = p->window.lines[i < j ? j - i : i - j];
+        for (unsigned sum = 0; sum < N_SUMS; sum++)
+            around->rows[sum][around->n] = ring_row(p, s, sum, i);
+    }
 }
 
-static void combine_sum(const struct oct_flow_place *p, const struct scratch *s,
-                        const struct around *a, unsigned sum, float *to)
-{
-    const float *rows[2 * OCT_FLOW_MOST_RADIUS + 1];
-    for (unsigned i = 0; i < a->n; i++)
-        rows[i] = ring_row(p, s, sum, a->first + i);
-    p->k->combine(rows, a->taps, a->n, p->setup.depth, to);
-}
-
-/* The pairs, or the repeats, that the window of a line holds. */
-static void weigh(const struct oct_flow_place *p, const struct scratch *s, const struct around *a,
-                  bool repeats, float *to)
+/* The pairs that the window of a line from `first` on holds, or 1 over its repeats. */
+static const float *weigh(const struct oct_flow_place *p, struct scratch *s,
+                          const struct oct_flow_sums *around, uint32_t first, bool repeats)
 {
     const float *rows[OCT_FLOW_MOST_REPEATS];
     float taps[OCT_FLOW_MOST_REPEATS] = {0};
     const unsigned n = p->setup.n_repeats;
+    struct weighed *weighed = &s->weighed[repeats];
     for (unsigned r = 0; r < n; r++) {
         rows[r] = p->share + ((repeats ? n : 0) + r) * p->stride;
-        for (unsigned i = 0; i < a->n; i++) {
-            const struct sums *sums = &s->sums[(a->first + i) % p->n_ring];
+        for (unsigned i = 0; i < around->n; i++) {
+            const struct sums *sums = &s->sums[(first + i) % p->n_ring];
             if ((repeats ? sums->repeats : sums->pairs) & bit(r))
-                taps[r] += a->taps[i];
+                taps[r] += around->taps[i];
         }
     }
-    p->k->combine(rows, taps, n, p->setup.depth, to);
+    if (weighed->is_known && memcmp(taps, weighed->taps, sizeof(taps)) == 0)
+        return weighed->row;
+    memcpy(weighed->taps, taps, sizeof(taps));
+    weighed->is_known = true;
+    p->k->combine(rows, taps, n, p->setup.depth, weighed->row);
+    for (uint32_t d = 0; d < p->setup.depth && repeats; d++)
+        weighed->row[d] = 1 / weighed->row[d];
+    return weighed->row;
 }
 
 /* Voxels that are looked at. */
@@ -496,13 +618,12 @@ static void judge_line(struct oct_flow_place *p, struct scratch *s, uint32_t j)
     *line = (struct line){.sums = s->sums[j % p->n_ring]};
     const uint32_t first = line->sums.pairs ? line->sums.first : depth, end = line->sums.end;
     if (line->sums.pairs) {
-        const struct around around = look_around(p, j);
-        for (unsigned sum = 0; sum < N_SUMS; sum++)
-            combine_sum(p, s, &around, sum, s->smooth[sum]);
-        weigh(p, s, &around, false, s->weight);
-        weigh(p, s, &around, true, s->count);
-        p->k->judge(s->smooth[SAME], s->smooth[BOTH], s->weight, s->smooth[INTENSITY], s->count,
-                    noise, has_noise ? noise : 0, depth, d, isnr);
+        struct oct_flow_sums around;
+        uint32_t first_line;
+        look_around(p, s, j, &around, &first_line);
+        const float *weight = weigh(p, s, &around, first_line, false);
+        const float *share = weigh(p, s, &around, first_line, true);
+        p->k->judge(&around, weight, share, noise, has_noise ? noise : 0, depth, d, isnr);
         look_at_line(p, j, d, isnr);
     }
     for (uint32_t at = 0; at < first; at++)
@@ -657,6 +778,8 @@ enum oct_err oct_flow_place_find(struct oct_flow_place *p,
         return e;
     measure_noise(p);
     share_depths(p);
+    for (unsigned i = 0; i < p->n_scratches; i++)
+        p->scratch[i].weighed[0].is_known = p->scratch[i].weighed[1].is_known = false;
     oct_workers_run(p->setup.workers, (p->setup.n_lines + STRIP_LINES - 1) / STRIP_LINES,
                     judge_strip, p);
     look_at_place(p);
