@@ -304,18 +304,19 @@ static void alloc_device_rooms(struct oct_pipeline *p)
     const struct oct_memory_ops *memory = p->ops->memory;
     struct lent *lent = &p->lent[OCT_LENT_DEVICE];
     const size_t bytes = oct_ring_most_buffers(p->images) * lent->bytes;
+    void *rooms = NULL;
     if (lent->is_lent && p->gpu >= 0 && memory && memory->device_alloc)
-        atomic_store(&lent->rooms, memory->device_alloc(bytes, (unsigned)p->gpu));
-    lent->is_lent = atomic_load(&lent->rooms) != NULL;
+        rooms = memory->device_alloc(bytes, (unsigned)p->gpu);
+    if (rooms)
+        oct_ring_own(p->images, rooms, bytes, memory->release);
+    atomic_store(&lent->rooms, rooms);
+    lent->is_lent = rooms != NULL;
 }
 
-static void free_rooms(struct oct_pipeline *p, enum oct_lent what)
+static void free_rooms(void *rooms, size_t bytes)
 {
-    unsigned char *rooms = atomic_load(&p->lent[what].rooms);
-    if (rooms && what == OCT_LENT_DEVICE)
-        p->ops->memory->release(rooms, oct_ring_most_buffers(p->images) * p->lent[what].bytes);
-    else
-        free(rooms);
+    (void)bytes;
+    free(rooms);
 }
 
 enum oct_err oct_pipeline_create(struct oct_pipeline **out, const struct oct_pipeline_setup *setup,
@@ -385,8 +386,6 @@ void oct_pipeline_destroy(struct oct_pipeline *p)
     oct_pipeline_drain(p);
     p->ops->destroy(p->engine);
     oct_ring_reader_destroy(p->raw_reader);
-    for (int what = 0; what < OCT_N_LENT; what++)
-        free_rooms(p, (enum oct_lent)what);
     oct_ring_destroy(p->raw);
     oct_ring_destroy(p->images);
     oct_running_dc_destroy(p->running_dc);
@@ -419,7 +418,9 @@ static bool make_rooms(struct oct_pipeline *p, struct lent *lent)
     if (atomic_load(&lent->rooms))
         return true;
     rooms = oct_aligned_alloc(PAGE, oct_ring_most_buffers(p->images), lent->bytes);
-    if (rooms && !atomic_compare_exchange_strong(&lent->rooms, &none, rooms))
+    if (rooms && atomic_compare_exchange_strong(&lent->rooms, &none, rooms))
+        oct_ring_own(p->images, rooms, lent->bytes, free_rooms);
+    else
         free(rooms);
     return atomic_load(&lent->rooms) != NULL;
 }

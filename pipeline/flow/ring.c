@@ -48,7 +48,14 @@ struct spare {
     uint64_t slot; /* that it was, plus 1: a reader may hold that still; 0: none may */
 };
 
+struct owned {
+    void *memory;
+    size_t bytes;
+    void (*release)(void *memory, size_t bytes);
+};
+
 struct oct_ring {
+    atomic_uint n_holders; /* of its memory */
     unsigned n_slots;
     size_t slot_bytes; /* a multiple of the page */
     const struct oct_memory_ops *memory_ops;
@@ -68,6 +75,8 @@ struct oct_ring {
     unsigned char **buffers; /* [n_slots + OCT_RING_MOST_READERS] */
     unsigned n_spares;       /* the writer's own: known to it */
     struct spare spares[OCT_RING_MOST_READERS];
+    atomic_uint n_owned;
+    struct owned owned[OCT_RING_MOST_OWNED];
 
     pthread_mutex_t setup; /* of those who add and remove readers, and of nobody else; guards: */
     struct wake *wakes;
@@ -143,6 +152,7 @@ enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slo
     if (!ring)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a ring");
     pthread_mutex_init(&ring->setup, NULL);
+    atomic_init(&ring->n_holders, 1);
     ring->n_slots = n_slots;
     ring->slot_bytes = (slot_bytes + PAGE - 1) / PAGE * PAGE;
     ring->memory_ops = memory ? memory : &plain_memory;
@@ -167,10 +177,23 @@ static void release_bell(struct bell *bell)
         free(bell);
 }
 
+void oct_ring_hold(struct oct_ring *ring)
+{
+    atomic_fetch_add(&ring->n_holders, 1);
+}
+
+void oct_ring_own(struct oct_ring *ring, void *memory, size_t bytes,
+                  void (*release)(void *memory, size_t bytes))
+{
+    ring->owned[atomic_fetch_add(&ring->n_owned, 1)] = (struct owned){memory, bytes, release};
+}
+
 void oct_ring_destroy(struct oct_ring *ring)
 {
-    if (!ring)
+    if (!ring || atomic_fetch_sub(&ring->n_holders, 1) != 1)
         return;
+    for (unsigned i = 0; i < atomic_load(&ring->n_owned); i++)
+        ring->owned[i].release(ring->owned[i].memory, ring->owned[i].bytes);
     while (ring->wakes) {
         struct wake *wake = ring->wakes;
         ring->wakes = wake->following;

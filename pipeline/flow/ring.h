@@ -49,8 +49,15 @@ enum oct_err oct_ring_create(struct oct_ring **ring, unsigned n_slots, size_t sl
                              const struct oct_memory_ops *memory, bool *pinned,
                              struct oct_error *err);
 
-/* No thread may be inside any other function. NULL is fine. */
+/* No thread may be inside any other function. NULL is fine. Who still reads a slot that it held
+ * has called oct_ring_hold before: its memory goes when each of these has called destroy too. */
 void oct_ring_destroy(struct oct_ring *ring);
+void oct_ring_hold(struct oct_ring *ring);
+
+/* Memory beside the payload that is released with it: OCT_RING_MOST_OWNED of such. Any thread. */
+#define OCT_RING_MOST_OWNED 4u
+void oct_ring_own(struct oct_ring *ring, void *memory, size_t bytes,
+                  void (*release)(void *memory, size_t bytes));
 
 unsigned oct_ring_n_slots(const struct oct_ring *ring);
 

@@ -63,13 +63,11 @@ struct oct_stage {
     uint64_t deadline_ns;
 
     /* The thread's own. */
-    struct oct_image_frame bscan; /* a copy; live, pixels or values are ours */
-    void *copy;                   /* NULL: offline, where the slot is held instead */
-    size_t copy_bytes;
-    struct wish *wish; /* as obeyed last */
-    bool rests;        /* it was sent to rest */
-    bool is_on_device; /* its complex values are asked for there */
-    bool has_slot;     /* of the results: acquired, not published */
+    struct oct_image_frame bscan; /* what is pushed of the slot that is held */
+    struct wish *wish;            /* as obeyed last */
+    bool rests;                   /* it was sent to rest */
+    bool is_on_device;            /* its complex values are asked for there */
+    bool has_slot;                /* of the results: acquired, not published */
     uint64_t slot;
     bool any; /* a B-scan was pushed since the last reset; the newest: */
     struct oct_bscan_info newest;
@@ -96,7 +94,8 @@ struct oct_stage {
     atomic_uint n_holders; /* who joins the thread, and its owner: the last frees it */
 
     pthread_mutex_t lock; /* of all but the thread; guards what follows, `wished` and `counted` */
-    bool is_joined;       /* or left to itself */
+    bool is_joined;       /* or left to itself: */
+    bool holds_memory;    /* of the ring that it reads */
     struct wish *next_wish;
 };
 
@@ -192,25 +191,16 @@ static void ask_values(struct oct_stage *s)
     note_fault(s, &err);
 }
 
-static void point_at_copy(struct oct_stage *s, const void *from)
-{
-    memcpy(s->copy, from, s->copy_bytes);
-    s->bscan.pixels = s->bscan.pixels ? s->copy : NULL;
-    s->bscan.values = s->bscan.values ? s->copy : NULL;
-    s->bscan.complex_values = s->bscan.complex_values ? s->copy : NULL;
-}
-
-/* Copies the slot, so that it can be released at once, but for what lies on a device. False, with
- * the reason: not to be used. */
-static bool copy_in(struct oct_stage *s, const struct oct_image_frame *frame,
-                    enum oct_stage_skip *reason)
+/* What the analysis asked for of the slot. False, with the reason: not to be used. */
+static bool borrow(struct oct_stage *s, const struct oct_image_frame *frame,
+                   enum oct_stage_skip *reason)
 {
     const enum oct_stage_input input = s->setup.input;
-    const void *from = input == OCT_STAGE_VALUES    ? frame->values
-                       : input == OCT_STAGE_COMPLEX ? frame->complex_values
-                                                    : frame->pixels;
     const bool is_on_device = s->is_on_device && frame->complex_device;
-    from = is_on_device ? frame->complex_device : from;
+    const void *from = input == OCT_STAGE_PICTURES ? frame->pixels
+                       : input == OCT_STAGE_VALUES ? frame->values
+                       : is_on_device              ? frame->complex_device
+                                                   : frame->complex_values;
     if (frame->status != OCT_OK || !from) {
         *reason = frame->status != OCT_OK ? OCT_STAGE_LOST : OCT_STAGE_NO_VALUES;
         return false;
@@ -221,8 +211,6 @@ static bool copy_in(struct oct_stage *s, const struct oct_image_frame *frame,
     s->bscan.values = input == OCT_STAGE_VALUES ? frame->values : NULL;
     s->bscan.complex_values =
         input == OCT_STAGE_COMPLEX && !is_on_device ? frame->complex_values : NULL;
-    if (s->copy && !is_on_device)
-        point_at_copy(s, from);
     s->bscan.complex_device = is_on_device ? frame->complex_device : NULL;
     s->bscan.values_room = s->bscan.complex_room = s->bscan.device_room = NULL;
     return true;
@@ -501,14 +489,12 @@ static void handle(struct oct_stage *s, uint64_t slot)
     if (!good)
         reason = OCT_STAGE_LATE;
     else
-        good = copy_in(s, held, &reason);
-    const bool holds = good && (!s->copy || s->bscan.complex_device);
+        good = borrow(s, held, &reason);
     s->group.is_left_out = s->group.is_left_out || reason == OCT_STAGE_NO_VALUES;
-    if (!holds)
-        oct_ring_release(s->reader);
     s->read_below = slot + 1;
     ask_values(s);
     if (!good) {
+        oct_ring_release(s->reader);
         count_skips(s, reason, 1);
         note_dealt(s);
         return;
@@ -518,9 +504,8 @@ static void handle(struct oct_stage *s, uint64_t slot)
     if (!is_at_rest(s))
         work_on_images(s);
     if (end_work(s)) {
-        if (holds)
-            oct_ring_release(s->reader);
-        if (changed || holds) /* the analysis may have gone over to the CPU */
+        oct_ring_release(s->reader);
+        if (changed || s->bscan.complex_device) /* the analysis may have gone over to the CPU */
             ask_values(s);
     }
     note_dealt(s);
@@ -546,7 +531,8 @@ static void free_stage(struct oct_stage *s)
     oct_latest_finish(&s->counted);
     oct_latest_finish(&s->wished);
     pthread_mutex_destroy(&s->lock);
-    free(s->copy);
+    if (s->holds_memory)
+        oct_ring_destroy(s->in);
     free(s->wish);
     free(s->next_wish);
     free(s);
@@ -607,13 +593,10 @@ static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
 {
     const struct oct_stage_setup *setup = &s->setup;
     s->in = setup->in ? setup->in : oct_pipeline_images(setup->pipeline);
-    s->copy_bytes = oct_image_form_bytes(&s->input) * (setup->input == OCT_STAGE_COMPLEX ? 2 : 1);
-    s->copy = setup->guaranteed ? NULL : malloc(s->copy_bytes);
     const size_t wish_bytes = sizeof(struct wish) + setup->settings_bytes;
     s->wish = calloc(1, wish_bytes);
     s->next_wish = calloc(1, wish_bytes);
-    if ((!s->copy && !setup->guaranteed) || !s->wish || !s->next_wish ||
-        !oct_latest_init(&s->wished, wish_bytes) ||
+    if (!s->wish || !s->next_wish || !oct_latest_init(&s->wished, wish_bytes) ||
         !oct_latest_init(&s->counted, sizeof(s->counts)))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the analysis %s", s->form.name);
     enum oct_err e = oct_ring_create(&s->results, count_results(&s->form),
@@ -745,6 +728,8 @@ static bool leave(struct oct_stage *s)
     oct_log(OCT_LOG_WARNING,
             "analysis %s has been at work at one B-scan for %.1f s: it is left to itself",
             s->form.name, (double)(oct_clock_ns() - since_ns) * 1e-9);
+    oct_ring_hold(s->in); /* it may still read the slot that it holds */
+    s->holds_memory = true;
     oct_ring_reader_destroy(s->reader);
     s->reader = NULL;
     if (oct_thread_start_detached(NULL, join_and_let_go, s, "thread that frees an analysis", NULL))

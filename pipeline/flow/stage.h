@@ -1,13 +1,12 @@
 /* A stage: whatever is computed from B-scans, beside the stream. A thread with an analysis in it:
  *
- *     image ring (or another stage's results) -> copy, release -> push -> take ... -> RESULT RING
+ *     image ring (or another stage's results) -> push -> take ... -> release -> RESULT RING
  *
- * Live it is a lossy reader that copies a B-scan and releases its slot at once: an analysis,
- * however slow, never holds up a picture or a recording. What lies on a device is not copied: the
- * slot is held while the analysis is at work, and its reader's spare buffer takes its place. It
- * skips to the newest when it is late, and its thread steps back for all others (niceness).
- * Offline it is guaranteed: every B-scan passes, a result waits for its readers, and no B-scan is
- * copied: its slot is held while the analysis is at work.
+ * No B-scan is copied: its slot is held while the analysis is at work. Live it is a lossy reader,
+ * whose spare buffer takes the slot's place (ring.h): an analysis, however slow, never holds up a
+ * picture or a recording. It skips to the newest when it is late, and its thread steps back for all
+ * others (niceness). Offline it is guaranteed: every B-scan passes, and a result waits for its
+ * readers.
  * Where an image is of a group (form.bscans_an_image neighbours of a volume, by their numbers) it
  * skips whole groups: what it begins it takes to its end, half of the ring behind at most, and none
  * of a group of which it missed one by its own fault. B-scans that were lost before it are absent.
@@ -20,8 +19,8 @@
  *
  * Faults stay in the stage: they are counted, logged (the first of each kind, and then once a
  * minute at most) and kept for the status. An analysis that never returns costs its own thread
- * alone: destroy waits `give_up_ms` for it, then leaves thread, analysis and results to
- * themselves; they are freed when it returns after all. Offline that takes a cancel.
+ * alone: destroy waits `give_up_ms` for it, then leaves thread, analysis, results and the memory of
+ * the ring that it reads to themselves; they are freed when it returns after all. Offline that takes a cancel.
  *
  * Threads: one thread creates and destroys. Any thread configures, cancels and counts. */
 #ifndef OCT_PIPELINE_FLOW_STAGE_H
