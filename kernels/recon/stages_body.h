@@ -84,12 +84,15 @@ static void multiply(float *restrict z, const float *restrict h, size_t n)
 static void compose(float *restrict z, const float *restrict re, const float *restrict im,
                     const float *restrict factor, size_t n)
 {
-    for (size_t d = 0; d < n; d++) {
+    for (size_t d = 0; d < n && !factor; d++) {
         z[2 * d] = re[d];
         z[2 * d + 1] = im[d];
     }
-    if (factor)
-        multiply(z, factor, n);
+    for (size_t d = 0; d < n && factor; d++) {
+        const float c = factor[2 * d], s = factor[2 * d + 1];
+        z[2 * d] = re[d] * c - im[d] * s;
+        z[2 * d + 1] = re[d] * s + im[d] * c;
+    }
 }
 
 /* ---- resampling: both lines of a pair at once, as re and im ---- */
