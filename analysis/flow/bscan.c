@@ -79,10 +79,8 @@ static void put_lines(void *context, unsigned piece, unsigned worker)
         all_came = put_line(p, j, sums) && all_came;
     if (!all_came) { /* what has no number is in the sums */
         memset(sums, 0, depth * sizeof(*sums));
-        for (uint32_t j = first; j < end; j++) {
-            const struct oct_flow_line line = oct_flow_bscan_line(b, j, 0);
-            p->k->add_power(line, line, depth, sums);
-        }
+        for (uint32_t j = first; j < end; j++)
+            p->k->add_power(oct_flow_bscan_line(b, j, 0), depth, sums);
     }
     p->k->sum_blocks(sums, depth, b->blocks + (size_t)piece * (depth / OCT_FLOW_BLOCK));
 }

@@ -31,6 +31,15 @@ struct oct_flow_sums {
     unsigned n;
 };
 
+/* Complex lines of a window, and the taps by which each is turned. */
+struct oct_flow_turned {
+    struct oct_flow_line lines[2 * OCT_FLOW_MOST_RADIUS + 1];
+    const float *power[2 * OCT_FLOW_MOST_RADIUS + 1];
+    float taps[2 * OCT_FLOW_MOST_RADIUS + 1][2]; /* tap exp(i phase) */
+    float power_taps[2 * OCT_FLOW_MOST_RADIUS + 1];
+    unsigned n;
+};
+
 struct oct_flow_kernels {
     /* [n][2] to planes; returns the sum of squares, which it adds to power [n], too. */
     float (*split)(const float *values, uint32_t n, float *re, float *im, float *power);
@@ -70,8 +79,12 @@ struct oct_flow_kernels {
     void (*add_product)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *re,
                         float *im);
 
-    /* power += (|a|^2 + |b|^2) / 2 */
-    void (*add_power)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *power);
+    /* The same, power += (|a|^2 + |b|^2) / 2, and sum = sum over d of a[d] conj b[d] */
+    void (*add_pair)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *re,
+                     float *im, float *power, float sum[2]);
+
+    /* power += |a|^2 */
+    void (*add_power)(struct oct_flow_line a, uint32_t n, float *power);
 
     /* same += |(re, im)| */
     void (*modulus)(const float *re, const float *im, uint32_t n, float *same);
@@ -117,16 +130,17 @@ struct oct_flow_kernels {
     void (*show)(const float *d, const float *z, float least, uint32_t n, float *shown,
                  uint8_t *bytes);
 
-    /* rad = arg, to 2e-5 */
+    /* rad = arg, to 2e-6; re and im are read for a register behind their end */
     void (*angle)(const float *re, const float *im, uint32_t n, float *rad);
 
-    /* The sum of z where |arg smooth| < 0.2 rad. */
-    void (*sum_near)(struct oct_flow_line smooth, struct oct_flow_line z, uint32_t n, float sum[2]);
+    /* The sum of z where |arg smooth| < 0.2 rad; smooth = sum over i of taps[i] lines[i]. */
+    void (*sum_near)(const struct oct_flow_turned *window, struct oct_flow_line z, uint32_t n,
+                     float sum[2]);
 
-    /* v = per_rad arg smooth where |smooth| >= least intensity and
-     * intensity / weight > 2 noise, else NaN */
-    void (*speed)(struct oct_flow_line smooth, const float *intensity, float weight, float noise,
-                  float least, float per_rad, uint32_t n, float *v);
+    /* v = per_rad arg smooth where |smooth| >= least intensity and intensity > dark, else NaN;
+     * intensity = sum over i of power_taps[i] power[i] */
+    void (*speed)(const struct oct_flow_turned *window, float dark, float least, float per_rad,
+                  uint32_t n, float *v);
 };
 
 OCT_SIMD_TABLES(struct oct_flow_kernels, oct_flow_kernels_table);

@@ -2,6 +2,7 @@
 #include "analysis/flow/kernels.h"
 #include "pipeline/base/vector.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 
@@ -204,12 +205,39 @@ static void add_product(struct oct_flow_line a, struct oct_flow_line b, uint32_t
     }
 }
 
-static void add_power(struct oct_flow_line a, struct oct_flow_line b, uint32_t n,
-                      float *restrict power)
+static void add_pair(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *restrict re,
+                     float *restrict im, float *restrict power, float sum[2])
 {
-    const float *restrict ar = a.re, *restrict ai = a.im, *restrict br = b.re, *restrict bi = b.im;
+    vec sum_re = all(0), sum_im = all(0);
+    float rest[2] = {0, 0};
+    uint32_t d = 0;
+    for (; d + WIDTH <= n; d += WIDTH) {
+        const vec ar = load(a.re + d), ai = load(a.im + d);
+        const vec br = load(b.re + d), bi = load(b.im + d);
+        const vec x = ar * br + ai * bi, y = ai * br - ar * bi;
+        store(re + d, load(re + d) + x);
+        store(im + d, load(im + d) + y);
+        store(power + d, load(power + d) + 0.5f * (ar * ar + ai * ai + br * br + bi * bi));
+        sum_re += x;
+        sum_im += y;
+    }
+    for (; d < n; d++) {
+        const float ar = a.re[d], ai = a.im[d], br = b.re[d], bi = b.im[d];
+        const float x = ar * br + ai * bi, y = ai * br - ar * bi;
+        re[d] += x;
+        im[d] += y;
+        power[d] += 0.5f * (ar * ar + ai * ai + br * br + bi * bi);
+        rest[0] += x;
+        rest[1] += y;
+    }
+    sum[0] = sum_of(sum_re) + rest[0];
+    sum[1] = sum_of(sum_im) + rest[1];
+}
+
+static void add_power(struct oct_flow_line a, uint32_t n, float *restrict power)
+{
     for (uint32_t d = 0; d < n; d++)
-        power[d] += 0.5f * (ar[d] * ar[d] + ai[d] * ai[d] + br[d] * br[d] + bi[d] * bi[d]);
+        power[d] += a.re[d] * a.re[d] + a.im[d] * a.im[d];
 }
 
 static void modulus(const float *restrict re, const float *restrict im, uint32_t n,
@@ -349,55 +377,99 @@ static void show(const float *restrict d, const float *restrict z, float least, 
 }
 
 /* To 2e-6 rad. */
-INLINE float angle_of(float re, float im)
+INLINE vec angle_of(vec re, vec im)
 {
-    const float x = fabsf(re), y = fabsf(im), low = x < y ? x : y, high = x < y ? y : x;
-    const float t = low / (high > 0 ? high : 1), t2 = t * t;
-    const float first =
+    const vec zero = all(0), x = larger(re, zero - re), y = larger(im, zero - im);
+    const vec t = smaller(x, y) / larger(larger(x, y), all(FLT_MIN)), t2 = t * t;
+    const vec first =
         t *
         (0.99997726f +
          t2 * (-0.33262347f +
                t2 * (0.19354346f + t2 * (-0.11643287f + t2 * (0.05265332f + t2 * -0.01172120f)))));
-    const float half = y > x ? 1.57079633f - first : first;
-    const float whole = re < 0 ? 3.14159265f - half : half;
-    return im < 0 ? -whole : whole;
+    const vec half = choose(below(x, y), 1.57079633f - first, first);
+    const vec whole = choose(below(re, zero), 3.14159265f - half, half);
+    return choose(below(im, zero), zero - whole, whole);
+}
+
+/* The last register of a row that is no whole one. */
+INLINE void store_rest(float *to, vec v, uint32_t n)
+{
+    float rest[WIDTH];
+    store(rest, v);
+    memcpy(to, rest, n * sizeof(*to));
 }
 
 static void angle(const float *restrict re, const float *restrict im, uint32_t n,
                   float *restrict rad)
 {
-    for (uint32_t d = 0; d < n; d++)
-        rad[d] = angle_of(re[d], im[d]);
+    uint32_t d = 0;
+    for (; d + WIDTH <= n; d += WIDTH)
+        store(rad + d, angle_of(load(re + d), load(im + d)));
+    store_rest(rad + d, angle_of(load(re + d), load(im + d)), n - d);
 }
 
-static void sum_near(struct oct_flow_line smooth, struct oct_flow_line z, uint32_t n, float sum[2])
+/* A register of the window's sum from depth d on; lines have margins. */
+INLINE void turn_window(const struct oct_flow_turned *w, uint32_t d, vec *re, vec *im)
+{
+    vec x = all(0), y = all(0);
+    for (unsigned i = 0; i < w->n; i++) {
+        const vec from_re = load(w->lines[i].re + d), from_im = load(w->lines[i].im + d);
+        x += w->taps[i][0] * from_re - w->taps[i][1] * from_im;
+        y += w->taps[i][0] * from_im + w->taps[i][1] * from_re;
+    }
+    *re = x;
+    *im = y;
+}
+
+static void sum_near(const struct oct_flow_turned *window, struct oct_flow_line z, uint32_t n,
+                     float sum[2])
 {
     vec re = all(0), im = all(0);
-    uint32_t d = 0;
-    for (; d + WIDTH <= n; d += WIDTH) {
-        const vec x = load(smooth.re + d) * all(NEAR), y = load(smooth.im + d);
+    float rest[2] = {0, 0};
+    for (uint32_t d = 0; d < n; d += WIDTH) {
+        float own[4][WIDTH];
+        vec smooth_re, smooth_im;
+        turn_window(window, d, &smooth_re, &smooth_im);
+        const vec x = smooth_re * NEAR, y = smooth_im;
         const lanes low = below(y, x), high = below(all(0) - y, x);
-        re += choose(low, choose(high, load(z.re + d), all(0)), all(0));
-        im += choose(low, choose(high, load(z.im + d), all(0)), all(0));
-    }
-    sum[0] = sum_of(re);
-    sum[1] = sum_of(im);
-    for (; d < n; d++)
-        if (fabsf(smooth.im[d]) < NEAR * smooth.re[d]) {
-            sum[0] += z.re[d];
-            sum[1] += z.im[d];
+        const vec its_re = choose(low, choose(high, load(z.re + d), all(0)), all(0));
+        const vec its_im = choose(low, choose(high, load(z.im + d), all(0)), all(0));
+        if (d + WIDTH <= n) {
+            re += its_re;
+            im += its_im;
+            continue;
         }
+        store(own[0], its_re);
+        store(own[1], its_im);
+        for (uint32_t i = 0; d + i < n; i++) {
+            rest[0] += own[0][i];
+            rest[1] += own[1][i];
+        }
+    }
+    sum[0] = sum_of(re) + rest[0];
+    sum[1] = sum_of(im) + rest[1];
 }
 
-static void speed(struct oct_flow_line smooth, const float *restrict intensity, float weight,
-                  float noise, float least, float per_rad, uint32_t n, float *restrict v)
+INLINE vec speed_at(const struct oct_flow_turned *w, float dark, float least, float per_rad,
+                    uint32_t d)
 {
-    const float *restrict re = smooth.re, *restrict im = smooth.im;
-    for (uint32_t d = 0; d < n; d++) {
-        const float length2 = re[d] * re[d] + im[d] * im[d], light = least * intensity[d];
-        const bool is_seen = length2 >= light * light && intensity[d] > 2 * noise * weight;
-        v[d] = is_seen ? per_rad * angle_of(re[d], im[d]) : NAN;
-    }
+    vec re, im, light = all(0);
+    turn_window(w, d, &re, &im);
+    for (unsigned i = 0; i < w->n; i++)
+        light += w->power_taps[i] * load(w->power[i] + d);
+    const vec much = least * light, none = all(NAN);
+    const vec v = choose(below(re * re + im * im, much * much), none, per_rad * angle_of(re, im));
+    return choose(below(all(dark), light), v, none);
+}
+
+static void speed(const struct oct_flow_turned *window, float dark, float least, float per_rad,
+                  uint32_t n, float *v)
+{
+    uint32_t d = 0;
+    for (; d + WIDTH <= n; d += WIDTH)
+        store(v + d, speed_at(window, dark, least, per_rad, d));
+    if (d < n)
+        store_rest(v + d, speed_at(window, dark, least, per_rad, d), n - d);
 }
 
 const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
@@ -411,6 +483,7 @@ const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
     .powers = powers,
     .product = product,
     .add_product = add_product,
+    .add_pair = add_pair,
     .add_power = add_power,
     .modulus = modulus,
     .amplitudes = amplitudes,

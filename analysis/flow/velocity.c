@@ -34,6 +34,7 @@ struct oct_flow_velocity {
     unsigned n_scratches;
     double *phase, *more; /* [n_rows] phi so far, and what the round at hand adds */
     double *came;         /* [2][n_rows] products of A-lines in a row, and of all pairs */
+    double *turn;         /* [n_rows][2] exp(-i phi) */
 
     /* At hand. */
     struct pair pair;
@@ -71,9 +72,10 @@ enum oct_err oct_flow_velocity_create(struct oct_flow_velocity **velocity,
         oct_flow_window_init(&v->window, setup->sigma_lines, setup->sigma_depth);
         v->map = oct_aligned_calloc(64, (size_t)N_MAPS * v->n_rows * v->stride, sizeof(float));
         v->scratch = calloc(v->n_scratches, sizeof(*v->scratch));
-        v->phase = calloc(4 * (size_t)v->n_rows, sizeof(*v->phase));
+        v->phase = calloc(6 * (size_t)v->n_rows, sizeof(*v->phase));
         v->more = v->phase + v->n_rows;
         v->came = v->more + v->n_rows;
+        v->turn = v->came + 2 * (size_t)v->n_rows;
         is_whole = v->map && v->scratch && v->phase;
     }
     for (unsigned i = 0; is_whole && i < v->n_scratches; i++) {
@@ -118,11 +120,11 @@ static bool add_product(const struct oct_flow_velocity *v, uint32_t first, int64
     const uint32_t n = (uint32_t)(end - from);
     const struct oct_flow_line a = oct_flow_bscan_line(p->first, first, from);
     const struct oct_flow_line b = oct_flow_bscan_line(p->next, (uint32_t)next, from - shift);
-    v->k->add_product(b, a, n, rows[RE] + from, rows[IM] + from);
-    if (!sum)
+    if (!sum) {
+        v->k->add_product(b, a, n, rows[RE] + from, rows[IM] + from);
         return true;
-    v->k->add_power(a, b, n, rows[POWER] + from);
-    v->k->cross(b, a, n, own);
+    }
+    v->k->add_pair(b, a, n, rows[RE] + from, rows[IM] + from, rows[POWER] + from, own);
     sum[0] += (double)own[0];
     sum[1] += (double)own[1];
     return true;
@@ -201,12 +203,6 @@ static double guess_phase(const struct oct_flow_velocity *v, float *rows[N_ROWS]
     return phase + median_angle(rows[5], n, rows[3]);
 }
 
-static void turn_row(const struct oct_flow_velocity *v, uint32_t j, double phase)
-{
-    const float turn[2] = {(float)cos(phase), (float)-sin(phase)};
-    v->k->turn_own(map_row(v, RE, j), map_row(v, IM, j), turn, v->setup.depth);
-}
-
 static bool has_row(const struct oct_flow_velocity *v, unsigned piece, uint32_t i, uint32_t *j)
 {
     *j = piece * OCT_FLOW_LINES + i;
@@ -226,28 +222,31 @@ static void begin_rows(void *context, unsigned piece, unsigned worker)
         for (unsigned map = RE; map <= POWER; map++)
             v->k->smooth(rows[map], w->depth, w->n_depth, v->setup.depth, map_row(v, map, j));
         v->phase[j] = v->came[j] > 0 ? guess_phase(v, rows, sum) : 0;
-        turn_row(v, j, v->phase[j]);
     }
 }
 
 /* ---- the bulk phase ---- */
 
-/* The window along A-lines. Returns how many products it holds. */
-static double combine(const struct oct_flow_velocity *v, uint32_t j, unsigned map, float *to)
+/* The window along A-lines about row j of the maps from `from` on, each turned by what its phase is
+ * so far. Returns how many products it holds. */
+static double look_around(const struct oct_flow_velocity *v, uint32_t j, unsigned from,
+                          struct oct_flow_turned *w)
 {
-    const float *rows[2 * OCT_FLOW_MOST_RADIUS + 1];
-    float taps[2 * OCT_FLOW_MOST_RADIUS + 1];
     const uint32_t radius = v->window.n_lines - 1;
     const uint32_t end = j + radius < v->n_rows ? j + radius + 1 : v->n_rows;
-    const double *came = v->came + (map < N_OF_PAIR ? 0 : v->n_rows);
+    const double *came = v->came + (from > 0) * v->n_rows;
     double weight = 0;
-    unsigned n = 0;
-    for (uint32_t i = j > radius ? j - radius : 0; i < end; i++) {
-        rows[n] = map_row(v, map, i);
-        taps[n] = v->window.lines[i < j ? j - i : i - j];
-        weight += (double)taps[n++] * came[i];
+    w->n = 0;
+    for (uint32_t i = j > radius ? j - radius : 0; i < end; i++, w->n++) {
+        const float tap = v->window.lines[i < j ? j - i : i - j];
+        const double *turn = v->turn + 2 * (size_t)i;
+        w->lines[w->n] = (struct oct_flow_line){map_row(v, from + RE, i), map_row(v, from + IM, i)};
+        w->power[w->n] = map_row(v, from + POWER, i);
+        w->power_taps[w->n] = tap;
+        w->taps[w->n][0] = from > 0 ? tap : tap * (float)turn[0];
+        w->taps[w->n][1] = from > 0 ? 0 : tap * (float)turn[1];
+        weight += (double)tap * came[i];
     }
-    v->k->combine(rows, taps, n, v->setup.depth, to);
     return weight;
 }
 
@@ -263,24 +262,21 @@ static void look_at_rows(void *context, unsigned piece, unsigned worker)
         v->more[j] = 0;
         if (!(v->came[j] > 0))
             continue;
+        struct oct_flow_turned window;
         make_row(v, j, rows, NULL);
-        combine(v, j, RE, rows[3]);
-        combine(v, j, IM, rows[4]);
-        v->k->sum_near((struct oct_flow_line){rows[3], rows[4]},
-                       (struct oct_flow_line){rows[RE], rows[IM]}, v->setup.depth, sum);
+        look_around(v, j, 0, &window);
+        v->k->sum_near(&window, (struct oct_flow_line){rows[RE], rows[IM]}, v->setup.depth, sum);
         if (sum[0] * sum[0] + sum[1] * sum[1] > 0)
             v->more[j] = atan2((double)sum[1], (double)sum[0]) - v->phase[j];
     }
 }
 
-static void turn_rows(void *context, unsigned piece, unsigned worker)
+/* exp(-i phase) of all rows. */
+static void make_turns(struct oct_flow_velocity *v)
 {
-    struct oct_flow_velocity *v = context;
-    uint32_t j;
-    (void)worker;
-    for (uint32_t i = 0; has_row(v, piece, i, &j); i++) {
-        turn_row(v, j, v->more[j]);
-        v->phase[j] += v->more[j];
+    for (uint32_t j = 0; j < v->n_rows; j++) {
+        v->turn[2 * (size_t)j] = cos(v->phase[j]);
+        v->turn[2 * (size_t)j + 1] = -sin(v->phase[j]);
     }
 }
 
@@ -289,9 +285,12 @@ static void find_products(struct oct_flow_velocity *v, const struct pair *pair)
     const unsigned n_pieces = oct_flow_pieces(v->n_rows);
     v->pair = *pair;
     oct_workers_run(v->setup.workers, n_pieces, begin_rows, v);
+    make_turns(v);
     for (unsigned round = 0; round < ROUNDS; round++) {
         oct_workers_run(v->setup.workers, n_pieces, look_at_rows, v);
-        oct_workers_run(v->setup.workers, n_pieces, turn_rows, v);
+        for (uint32_t j = 0; j < v->n_rows; j++)
+            v->phase[j] += v->more[j];
+        make_turns(v);
     }
 }
 
@@ -301,16 +300,14 @@ static void end_rows(void *context, unsigned piece, unsigned worker)
 {
     struct oct_flow_velocity *v = context;
     const uint32_t depth = v->setup.depth;
-    float *rows[N_ROWS];
     uint32_t j;
-    take_rows(v, worker, rows);
+    (void)worker;
     for (uint32_t i = 0; has_row(v, piece, i, &j); i++) {
         float *to = v->v + (size_t)j * depth;
-        const double weight = combine(v, j, v->from + POWER, rows[5]);
-        combine(v, j, v->from + RE, rows[3]);
-        combine(v, j, v->from + IM, rows[4]);
-        v->k->speed((struct oct_flow_line){rows[3], rows[4]}, rows[5], (float)weight,
-                    (float)v->noise, (float)v->setup.min_coherence, (float)v->per_rad, depth, to);
+        struct oct_flow_turned window;
+        const double weight = look_around(v, j, v->from, &window);
+        v->k->speed(&window, (float)(2 * v->noise * weight), (float)v->setup.min_coherence,
+                    (float)v->per_rad, depth, to);
         for (uint32_t d = 0; d < depth && !(v->came[(v->from > 0) * v->n_rows + j] > 0); d++)
             to[d] = NAN;
     }
@@ -356,6 +353,9 @@ static void add_rows(void *context, unsigned piece, unsigned worker)
         if (line < 0 || line >= v->n_rows || !(v->came[line] > 0))
             continue;
         v->came[v->n_rows + j] += v->came[line];
+        const float turn[2] = {(float)v->turn[2 * line], (float)v->turn[2 * line + 1]};
+        v->k->turn_own(map_row(v, RE, (uint32_t)line), map_row(v, IM, (uint32_t)line), turn,
+                       v->setup.depth);
         for (unsigned map = RE; map <= POWER; map++) {
             const float *from = map_row(v, map, (uint32_t)line);
             float *to = map_row(v, N_OF_PAIR + map, j);
