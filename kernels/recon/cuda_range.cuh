@@ -66,8 +66,25 @@ static __device__ __forceinline__ float oct_value_of(uint32_t key)
 /* ---- limits: auto ---- */
 
 #define OCT_RANGE_THREADS 256
-#define OCT_VALUES_PER_THREAD 64 /* so that a block's 16384 values fit 16-bit counters */
-#define OCT_VALUES_PER_BLOCK (OCT_RANGE_THREADS * OCT_VALUES_PER_THREAD)
+#define OCT_VALUES_AT_ONCE 8 /* loads of a thread that are in flight: a kernel's time is theirs */
+#define OCT_VALUES_PER_BLOCK (OCT_RANGE_THREADS * 2 * OCT_VALUES_AT_ONCE)
+#define OCT_VALUES_PER_COUNT (2 * OCT_VALUES_PER_BLOCK) /* that fit 16-bit counters */
+
+/* A thread's values of a B-scan from `begin` on; those behind its end are 0. Returns how many there
+ * are. */
+static __device__ __forceinline__ unsigned
+oct_load_values(const float *values, size_t begin, size_t n, float (&value)[OCT_VALUES_AT_ONCE])
+{
+    const size_t at = begin + threadIdx.x;
+    unsigned n_there = 0;
+#pragma unroll
+    for (unsigned i = 0; i < OCT_VALUES_AT_ONCE; i++) {
+        const bool is_there = at + i * OCT_RANGE_THREADS < n;
+        value[i] = is_there ? values[at + i * OCT_RANGE_THREADS] : 0.0f;
+        n_there += is_there;
+    }
+    return n_there;
+}
 
 /* Per job, in device memory and copied to the host at the end. */
 struct oct_cuda_limits {
@@ -83,7 +100,7 @@ static __global__ void oct_limits_clear_kernel(struct oct_cuda_limits *limits)
     limits[blockIdx.x].high_key = 0;
 }
 
-/* grid (ceil(M*D / 16384), n). Values of missing lines take no part, unless there are no others. */
+/* grid (ceil(M*D / 4096), n). Values of missing lines take no part, unless there are no others. */
 static __global__ void oct_min_max_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
                                           struct oct_cuda_limits *limits)
 {
@@ -98,13 +115,18 @@ static __global__ void oct_min_max_kernel(struct oct_cuda_tables t, struct oct_c
 
     if (!(job.flags & OCT_JOB_AUTO))
         return; /* the whole block */
-    for (unsigned i = 0; i < OCT_VALUES_PER_THREAD; i++) {
-        size_t at = begin + i * OCT_RANGE_THREADS + thread;
-        if (at < n && (!some_missing || valid[at / t.depth])) {
-            uint32_t key = oct_key_of(values[at]);
-            low = min(low, key);
-            high = max(high, key);
-        }
+    for (size_t at = begin; at < begin + OCT_VALUES_PER_BLOCK;
+         at += OCT_VALUES_AT_ONCE * OCT_RANGE_THREADS) {
+        float value[OCT_VALUES_AT_ONCE];
+        const unsigned n_there = oct_load_values(values, at, n, value);
+#pragma unroll
+        for (unsigned i = 0; i < OCT_VALUES_AT_ONCE; i++)
+            if (i < n_there &&
+                (!some_missing || valid[(at + i * OCT_RANGE_THREADS + thread) / t.depth])) {
+                const uint32_t key = oct_key_of(value[i]);
+                low = min(low, key);
+                high = max(high, key);
+            }
     }
     lows[thread] = low;
     highs[thread] = high;
@@ -154,72 +176,114 @@ static __device__ __forceinline__ void oct_counters_add(const uint32_t *counters
     }
 }
 
-/* grid (ceil(M*D / 16384), n). counts [n][5][bins]: the first of each five gets the upper bins. */
+/* grid (ceil(M*D / 8192), n). counts [n][5][bins]: the first of each five gets the upper bins. */
 static __global__ void oct_histogram_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
                                             uint32_t *counts)
 {
     OCT_SHARED(uint32_t, counters);
     const unsigned bscan = blockIdx.y, thread = threadIdx.x;
-    const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_BLOCK;
+    const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_COUNT;
     const float *values = t.values + bscan * n;
 
     if (!(batch.job[bscan].flags & OCT_JOB_PERCENTILE))
         return;
     oct_counters_clear(counters, thread);
-    for (unsigned i = 0; i < OCT_VALUES_PER_THREAD; i++) {
-        size_t at = begin + i * OCT_RANGE_THREADS + thread;
-        if (at < n)
-            oct_count(counters, oct_key_of(values[at]) >> OCT_UPPER_SHIFT);
+    for (size_t at = begin; at < begin + OCT_VALUES_PER_COUNT;
+         at += OCT_VALUES_AT_ONCE * OCT_RANGE_THREADS) {
+        float value[OCT_VALUES_AT_ONCE];
+        const unsigned n_there = oct_load_values(values, at, n, value);
+#pragma unroll
+        for (unsigned i = 0; i < OCT_VALUES_AT_ONCE; i++)
+            if (i < n_there)
+                oct_count(counters, oct_key_of(value[i]) >> OCT_UPPER_SHIFT);
     }
     oct_counters_add(counters, counts + (size_t)bscan * 5 * OCT_BINS, thread);
 }
 
-/* grid (ceil(M*D / 16384), 4, n): values of upper bin limits.bin[blockIdx.y], 14 bits deeper. */
+/* Counts the values that are in, by the whole warp: those that are alike, as all of a dark B-scan
+ * are, at once. */
+static __device__ __forceinline__ void oct_count_alike(uint32_t *counts, bool is_in, uint32_t bin)
+{
+    for (uint32_t left = __ballot_sync(0xffffffffu, is_in); left;) {
+        const int first = __popc((left & -left) - 1);
+        const uint32_t its = __shfl_sync(0xffffffffu, bin, first);
+        const uint32_t alike = __ballot_sync(0xffffffffu, is_in && bin == its);
+        if ((int)(threadIdx.x % 32) == first)
+            atomicAdd(&counts[bin], (uint32_t)__popc(alike));
+        left &= ~alike;
+    }
+}
+
+/* grid (ceil(M*D / 4096), n): values of the upper bins limits.bin, 14 bits deeper. They are few, so
+ * that they are counted where the counts are. */
 static __global__ void oct_refine_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
                                          const struct oct_cuda_limits *limits, uint32_t *counts)
 {
-    OCT_SHARED(uint32_t, counters);
-    const unsigned bscan = blockIdx.z, which = blockIdx.y, thread = threadIdx.x;
+    const unsigned bscan = blockIdx.y;
     const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_BLOCK;
     const float *values = t.values + bscan * n;
+    uint32_t upper[4];
 
     if (!(batch.job[bscan].flags & OCT_JOB_PERCENTILE))
         return;
-    const uint32_t upper = limits[bscan].bin[which];
-    if (which % 2 == 1 && upper == limits[bscan].bin[which - 1])
-        return; /* the bin below has them */
-    oct_counters_clear(counters, thread);
-    for (unsigned i = 0; i < OCT_VALUES_PER_THREAD; i++) {
-        size_t at = begin + i * OCT_RANGE_THREADS + thread;
-        if (at < n) {
-            uint32_t key = oct_key_of(values[at]);
-            if (key >> OCT_UPPER_SHIFT == upper)
-                oct_count(counters, (key >> OCT_LOWER_SHIFT) & (OCT_BINS - 1));
+#pragma unroll
+    for (unsigned which = 0; which < 4; which++)
+        upper[which] = limits[bscan].bin[which];
+    for (size_t at = begin; at < begin + OCT_VALUES_PER_BLOCK;
+         at += OCT_VALUES_AT_ONCE * OCT_RANGE_THREADS) {
+        float value[OCT_VALUES_AT_ONCE];
+        const unsigned n_there = oct_load_values(values, at, n, value);
+#pragma unroll
+        for (unsigned i = 0; i < OCT_VALUES_AT_ONCE; i++) {
+            const uint32_t key = oct_key_of(value[i]);
+#pragma unroll
+            for (unsigned which = 0; which < 4; which++)
+                if (which % 2 == 0 || upper[which] != upper[which - 1]) /* the bin below has them */
+                    oct_count_alike(counts + ((size_t)bscan * 5 + 1 + which) * OCT_BINS,
+                                    i < n_there && key >> OCT_UPPER_SHIFT == upper[which],
+                                    (key >> OCT_LOWER_SHIFT) & (OCT_BINS - 1));
         }
     }
-    oct_counters_add(counters, counts + ((size_t)bscan * 5 + 1 + which) * OCT_BINS, thread);
 }
 
-/* The bin of counts that holds `rank`, and how many lie below it; by the whole block. */
-static __device__ void oct_find_bin(const uint32_t *counts, uint32_t rank, uint32_t *sums,
-                                    uint32_t *found, unsigned thread)
+#define OCT_FIND_THREADS 1024
+#define OCT_FIND_EACH (OCT_BINS / OCT_FIND_THREADS)
+
+/* The bin of counts that holds `rank`, which is below their sum, and how many lie below it; by the
+ * whole block. */
+static __device__ void oct_find_bin(const uint32_t *counts, uint32_t rank, uint32_t *found)
 {
-    constexpr unsigned each = OCT_BINS / OCT_RANGE_THREADS;
-    uint32_t sum = 0;
-    for (unsigned b = 0; b < each; b++)
-        sum += counts[thread * each + b];
-    __syncthreads(); /* whoever still reads found or sums */
+    __shared__ uint32_t sums[OCT_FIND_THREADS], groups[32];
+    const unsigned thread = threadIdx.x, group = thread / 32;
+    uint32_t own[OCT_FIND_EACH], sum = 0, seen = 0;
+#pragma unroll
+    for (unsigned b = 0; b < OCT_FIND_EACH; b++)
+        own[b] = counts[thread * OCT_FIND_EACH + b];
+#pragma unroll
+    for (unsigned b = 0; b < OCT_FIND_EACH; b++)
+        sum += own[b];
     sums[thread] = sum;
     __syncthreads();
-    if (thread == 0) {
-        uint32_t seen = 0, bin = 0;
-        for (unsigned p = 0; p + 1 < OCT_RANGE_THREADS && seen + sums[p] <= rank; p++) {
-            seen += sums[p];
-            bin += each;
-        }
-        while (bin + 1 < OCT_BINS && seen + counts[bin] <= rank)
-            seen += counts[bin++];
-        found[0] = bin;
+    if (thread < 32) {
+        uint32_t all = 0;
+        for (unsigned i = 0; i < 32; i++) /* each begins elsewhere: no two meet in a bank */
+            all += sums[thread * 32 + (i + thread) % 32];
+        groups[thread] = all;
+    }
+    __syncthreads();
+    for (unsigned g = 0; g < group; g++)
+        seen += groups[g];
+    for (unsigned i = group * 32; i < thread; i++)
+        seen += sums[i];
+    if (rank >= seen && rank < seen + sum) {
+        unsigned b = 0;
+#pragma unroll
+        for (unsigned i = 0; i + 1 < OCT_FIND_EACH; i++)
+            if (b == i && seen + own[i] <= rank) {
+                seen += own[i];
+                b = i + 1;
+            }
+        found[0] = thread * OCT_FIND_EACH + b;
         found[1] = seen;
     }
     __syncthreads();
@@ -233,16 +297,16 @@ static __device__ __forceinline__ uint32_t oct_rank(const struct oct_cuda_job &j
     return (uint32_t)(rank < n ? rank : n - 1);
 }
 
-/* grid (4, n), 256 threads. */
+/* grid (4, n), 1024 threads, as the next. */
 static __global__ void oct_find_upper_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
                                              const uint32_t *counts, struct oct_cuda_limits *limits)
 {
-    __shared__ uint32_t sums[OCT_RANGE_THREADS], found[2];
+    __shared__ uint32_t found[2];
     const unsigned bscan = blockIdx.y, which = blockIdx.x, thread = threadIdx.x;
     if (!(batch.job[bscan].flags & OCT_JOB_PERCENTILE))
         return;
     uint32_t rank = oct_rank(batch.job[bscan], which, (size_t)t.n_lines * t.depth);
-    oct_find_bin(counts + (size_t)bscan * 5 * OCT_BINS, rank, sums, found, thread);
+    oct_find_bin(counts + (size_t)bscan * 5 * OCT_BINS, rank, found);
     if (thread == 0) {
         limits[bscan].bin[which] = found[0];
         limits[bscan].below[which] = found[1];
@@ -252,15 +316,15 @@ static __global__ void oct_find_upper_kernel(struct oct_cuda_tables t, struct oc
 static __global__ void oct_find_lower_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
                                              const uint32_t *counts, struct oct_cuda_limits *limits)
 {
-    __shared__ uint32_t sums[OCT_RANGE_THREADS], found[2];
+    __shared__ uint32_t found[2];
     const unsigned bscan = blockIdx.y, which = blockIdx.x, thread = threadIdx.x;
     if (!(batch.job[bscan].flags & OCT_JOB_PERCENTILE))
         return;
     const struct oct_cuda_limits &own = limits[bscan];
     unsigned from = which % 2 == 1 && own.bin[which] == own.bin[which - 1] ? which - 1 : which;
     uint32_t rank = oct_rank(batch.job[bscan], which, (size_t)t.n_lines * t.depth);
-    oct_find_bin(counts + ((size_t)bscan * 5 + 1 + from) * OCT_BINS, rank - own.below[which], sums,
-                 found, thread);
+    oct_find_bin(counts + ((size_t)bscan * 5 + 1 + from) * OCT_BINS, rank - own.below[which],
+                 found);
     if (thread == 0)
         limits[bscan].at[which] =
             oct_value_of(own.bin[which] << OCT_UPPER_SHIFT | found[0] << OCT_LOWER_SHIFT |
@@ -269,7 +333,8 @@ static __global__ void oct_find_lower_kernel(struct oct_cuda_tables t, struct oc
 
 /* ---- step 9 for values whose limits came late ---- */
 
-/* grid (ceil(M*D / 16384), n). With auto the limits are on the device. */
+/* grid (ceil(M*D / 4096), n). With auto the limits are on the device. Four pixels go out as a word,
+ * where each B-scan begins at one. */
 static __global__ void oct_map_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
                                       const struct oct_cuda_limits *limits)
 {
@@ -287,10 +352,18 @@ static __global__ void oct_map_kernel(struct oct_cuda_tables t, struct oct_cuda_
         float hi = oct_value_of(limits[bscan].high_key);
         scale = hi > lo ? (float)(255 / ((double)hi - (double)lo)) : 0;
     }
-    for (unsigned i = 0; i < OCT_VALUES_PER_THREAD; i++) {
-        size_t at = begin + i * OCT_RANGE_THREADS + threadIdx.x;
-        if (at < n)
+    const size_t end = min(n, begin + OCT_VALUES_PER_BLOCK);
+    if (n % 4) {
+        for (size_t at = begin + threadIdx.x; at < end; at += OCT_RANGE_THREADS)
             pixels[at] = oct_to_u8(values[at], lo, scale);
+        return;
+    }
+#pragma unroll 4
+    for (size_t at = begin + 4 * threadIdx.x; at < end; at += 4 * OCT_RANGE_THREADS) {
+        const float4 v = *(const float4 *)(values + at);
+        *(uint32_t *)(pixels + at) =
+            (uint32_t)oct_to_u8(v.x, lo, scale) | (uint32_t)oct_to_u8(v.y, lo, scale) << 8 |
+            (uint32_t)oct_to_u8(v.z, lo, scale) << 16 | (uint32_t)oct_to_u8(v.w, lo, scale) << 24;
     }
 }
 

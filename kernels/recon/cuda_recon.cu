@@ -274,10 +274,10 @@ static enum oct_err download(struct oct_cuda_recon *recon, struct oct_error *err
     return OCT_OK;
 }
 
-static unsigned value_blocks(const struct oct_cuda_recon *recon)
+static unsigned value_blocks(const struct oct_cuda_recon *recon, size_t n_of_block)
 {
     const size_t n = (size_t)recon->t.n_lines * recon->t.depth;
-    return (unsigned)((n + OCT_VALUES_PER_BLOCK - 1) / OCT_VALUES_PER_BLOCK);
+    return (unsigned)((n + n_of_block - 1) / n_of_block);
 }
 
 static enum oct_err launch_chain(struct oct_cuda_recon *recon, struct oct_error *err)
@@ -300,19 +300,19 @@ static enum oct_err launch_chain(struct oct_cuda_recon *recon, struct oct_error 
 static enum oct_err launch_percentiles(struct oct_cuda_recon *recon, struct oct_error *err)
 {
     const struct oct_cuda_tables &t = recon->t;
-    const unsigned n = recon->batch.n, blocks = value_blocks(recon);
-    const dim3 block(OCT_RANGE_THREADS);
+    const unsigned n = recon->batch.n;
+    const dim3 block(OCT_RANGE_THREADS), finds(OCT_FIND_THREADS);
     const size_t counters = OCT_BINS / 2 * sizeof(uint32_t);
     TRY_STREAM(recon, "histogram",
                cudaMemsetAsync(recon->d_counts, 0, (size_t)n * 5 * OCT_BINS * sizeof(uint32_t),
                                recon->stream));
-    OCT_LAUNCH((oct_histogram_kernel), dim3(blocks, n), block, counters, recon->stream, t,
-               recon->batch, recon->d_counts);
-    OCT_LAUNCH((oct_find_upper_kernel), dim3(4, n), block, 0, recon->stream, t, recon->batch,
+    OCT_LAUNCH((oct_histogram_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_COUNT), n), block,
+               counters, recon->stream, t, recon->batch, recon->d_counts);
+    OCT_LAUNCH((oct_find_upper_kernel), dim3(4, n), finds, 0, recon->stream, t, recon->batch,
                recon->d_counts, recon->d_limits);
-    OCT_LAUNCH((oct_refine_kernel), dim3(blocks, 4, n), block, counters, recon->stream, t,
-               recon->batch, recon->d_limits, recon->d_counts);
-    OCT_LAUNCH((oct_find_lower_kernel), dim3(4, n), block, 0, recon->stream, t, recon->batch,
+    OCT_LAUNCH((oct_refine_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), n), block, 0,
+               recon->stream, t, recon->batch, recon->d_limits, recon->d_counts);
+    OCT_LAUNCH((oct_find_lower_kernel), dim3(4, n), finds, 0, recon->stream, t, recon->batch,
                recon->d_counts, recon->d_limits);
     TRY_STREAM(recon, "histogram", cudaGetLastError());
     return OCT_OK;
@@ -326,8 +326,9 @@ static enum oct_err launch_limits(struct oct_cuda_recon *recon, struct oct_error
         return OCT_OK;
     OCT_LAUNCH((oct_limits_clear_kernel), dim3(n), dim3(1), 0, recon->stream, recon->d_limits);
     if (flags & OCT_JOB_AUTO)
-        OCT_LAUNCH((oct_min_max_kernel), dim3(value_blocks(recon), n), dim3(OCT_RANGE_THREADS), 0,
-                   recon->stream, recon->t, recon->batch, recon->d_limits);
+        OCT_LAUNCH((oct_min_max_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), n),
+                   dim3(OCT_RANGE_THREADS), 0, recon->stream, recon->t, recon->batch,
+                   recon->d_limits);
     if (flags & OCT_JOB_PERCENTILE) {
         enum oct_err e = launch_percentiles(recon, err);
         if (e)
@@ -341,8 +342,8 @@ static enum oct_err launch_limits(struct oct_cuda_recon *recon, struct oct_error
 
 static void launch_map(struct oct_cuda_recon *recon)
 {
-    OCT_LAUNCH((oct_map_kernel), dim3(value_blocks(recon), recon->batch.n), dim3(OCT_RANGE_THREADS),
-               0, recon->stream, recon->t, recon->batch, recon->d_limits);
+    OCT_LAUNCH((oct_map_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), recon->batch.n),
+               dim3(OCT_RANGE_THREADS), 0, recon->stream, recon->t, recon->batch, recon->d_limits);
 }
 
 /* Pixels from values where that is still to be done, and everything to the host. */
