@@ -21,6 +21,8 @@
 #pragma weak oct_cuda_recon_create
 #pragma weak oct_cuda_recon_take
 #pragma weak oct_cuda_recon_begin
+#pragma weak oct_cuda_recon_smooth
+#pragma weak oct_cuda_recon_look
 #pragma weak oct_cuda_recon_end
 #pragma weak oct_cuda_recon_poll
 #pragma weak oct_cuda_recon_limits
@@ -134,6 +136,19 @@ enum oct_err oct_cuda_recon_begin(struct oct_cuda_recon *recon, bool *needs_end,
                                   struct oct_error *err)
 {
     (void)recon, (void)needs_end;
+    return refuse(err);
+}
+
+enum oct_err oct_cuda_recon_smooth(struct oct_cuda_recon *recon, struct oct_cuda_recon *before,
+                                   struct oct_error *err)
+{
+    (void)recon, (void)before;
+    return refuse(err);
+}
+
+enum oct_err oct_cuda_recon_look(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    (void)recon;
     return refuse(err);
 }
 

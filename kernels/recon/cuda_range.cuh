@@ -91,6 +91,15 @@ struct oct_cuda_limits {
     uint32_t low_key, high_key; /* auto: keys of minimum and maximum */
     uint32_t bin[4], below[4];  /* percentile: upper bins of the ranks lo, lo + 1, hi, hi + 1 */
     float at[4];                /* percentile: values at those ranks */
+    double lo, hi;              /* percentile: in force */
+};
+
+/* As struct oct_smoothed_range (percentile.h). */
+struct oct_cuda_smoothed {
+    double lo, hi;
+    uint64_t volume;
+    uint32_t acquisition;
+    bool started;
 };
 
 /* grid n, 1 thread: nothing seen yet. */
@@ -293,7 +302,7 @@ static __device__ void oct_find_bin(const uint32_t *counts, uint32_t rank, uint3
 static __device__ __forceinline__ uint32_t oct_rank(const struct oct_cuda_job &job, unsigned which,
                                                     size_t n)
 {
-    size_t rank = (size_t)job.rank[which / 2] + which % 2;
+    const size_t rank = (size_t)job.rank[which / 2] + which % 2;
     return (uint32_t)(rank < n ? rank : n - 1);
 }
 
@@ -331,12 +340,73 @@ static __global__ void oct_find_lower_kernel(struct oct_cuda_tables t, struct oc
                          1u << (OCT_LOWER_SHIFT - 1));
 }
 
+/* ---- percentile: what is in force ---- */
+
+/* Between the values at both neighbouring ranks. Sums and products are rounded one by one, as the
+ * host's are: limits do not depend on where they are made. */
+static __device__ __forceinline__ double oct_between(double a, double b, double share)
+{
+    return __dadd_rn(a, __dmul_rn(__dsub_rn(b, a), share));
+}
+
+/* One block of OCT_CUDA_MAX_BATCH threads: the own limits of each job, then oct_smoothed_range_update
+ * (percentile.c) from job to job. `before` is of the batch before; NULL: there is none. shown: what
+ * the host reads, in its memory: a copy of so little costs more than the kernel. */
+static __global__ void oct_smooth_kernel(struct oct_cuda_batch batch,
+                                         struct oct_cuda_limits *limits,
+                                         const struct oct_cuda_smoothed *before,
+                                         struct oct_cuda_smoothed *after,
+                                         struct oct_cuda_limits *shown)
+{
+    __shared__ double of[OCT_CUDA_MAX_BATCH][2];
+    const unsigned k = threadIdx.x;
+    if (k < batch.n)
+        for (unsigned i = 0; i < 2; i++) {
+            const double rank = batch.job[k].rank[i];
+            of[k][i] = oct_between((double)limits[k].at[2 * i], (double)limits[k].at[2 * i + 1],
+                                   __dsub_rn(rank, (double)(uint32_t)rank));
+        }
+    __syncthreads();
+    if (k == 0) {
+        struct oct_cuda_smoothed range = {};
+        if (before)
+            range = *before;
+        for (unsigned b = 0; b < batch.n; b++) {
+            const struct oct_cuda_job &job = batch.job[b];
+            const bool nothing = of[b][1] < (job.flags & OCT_JOB_LOG ? -119.999 : 1e-12);
+            if (!(job.flags & OCT_JOB_PERCENTILE))
+                continue;
+            if (range.started && range.acquisition == job.acquisition &&
+                range.volume == job.volume) {
+                const double share = nothing ? 1 : job.before;
+                of[b][0] = oct_between(of[b][0], range.lo, share);
+                of[b][1] = oct_between(of[b][1], range.hi, share);
+            }
+            if (!nothing) {
+                range.lo = of[b][0];
+                range.hi = of[b][1];
+                range.acquisition = job.acquisition;
+                range.volume = job.volume;
+                range.started = true;
+            }
+        }
+        *after = range;
+    }
+    __syncthreads();
+    if (k < batch.n) {
+        limits[k].lo = shown[k].lo = of[k][0];
+        limits[k].hi = shown[k].hi = of[k][1];
+    }
+}
+
 /* ---- step 9 for values whose limits came late ---- */
 
-/* grid (ceil(M*D / 4096), n). With auto the limits are on the device. Four pixels go out as a word,
+/* grid (ceil(M*D / 4096), n). With auto the limits are on the device, with percentiles where
+ * `smoothed`. Four pixels go out as a word,
  * where each B-scan begins at one. */
 static __global__ void oct_map_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
-                                      const struct oct_cuda_limits *limits)
+                                      const struct oct_cuda_limits *limits, bool smoothed,
+                                      struct oct_cuda_limits *shown)
 {
     const unsigned bscan = blockIdx.y;
     const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_BLOCK;
@@ -351,6 +421,14 @@ static __global__ void oct_map_kernel(struct oct_cuda_tables t, struct oct_cuda_
         lo = oct_value_of(limits[bscan].low_key);
         float hi = oct_value_of(limits[bscan].high_key);
         scale = hi > lo ? (float)(255 / ((double)hi - (double)lo)) : 0;
+        if (blockIdx.x == 0 && threadIdx.x == 0) {
+            shown[bscan].low_key = limits[bscan].low_key;
+            shown[bscan].high_key = limits[bscan].high_key;
+        }
+    } else if (smoothed && (job.flags & OCT_JOB_PERCENTILE)) {
+        const double black = limits[bscan].lo, white = limits[bscan].hi;
+        lo = (float)black;
+        scale = white > black ? (float)(255 / (white - black)) : 0;
     }
     const size_t end = min(n, begin + OCT_VALUES_PER_BLOCK);
     if (n % 4) {

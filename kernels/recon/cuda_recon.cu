@@ -191,8 +191,11 @@ static struct oct_cuda_job describe_job(const struct oct_cuda_recon *recon, unsi
         job.flags |= OCT_JOB_AUTO;
     } else if (display->range == OCT_RANGE_PERCENTILE) {
         job.flags |= OCT_JOB_PERCENTILE;
-        job.rank[0] = (uint32_t)percentile_rank(recon, &job, display->percentile_lo);
-        job.rank[1] = (uint32_t)percentile_rank(recon, &job, display->percentile_hi);
+        job.rank[0] = percentile_rank(recon, &job, display->percentile_lo);
+        job.rank[1] = percentile_rank(recon, &job, display->percentile_hi);
+        job.before = display->smoothing_bscans / (1 + display->smoothing_bscans);
+        job.volume = out->info.volume;
+        job.acquisition = out->info.acquisition;
     } else {
         job.flags |= recon->is_f32 ? 0 : OCT_JOB_DIRECT;
         job.lo = (float)display->lo;
@@ -297,15 +300,23 @@ static enum oct_err launch_chain(struct oct_cuda_recon *recon, struct oct_error 
     return OCT_OK;
 }
 
+/* After a batch, for the next: nobody waits for it. */
+static enum oct_err clear_counts(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    if (all_flags(&recon->batch) & OCT_JOB_PERCENTILE)
+        TRY_STREAM(recon, "histogram",
+                   cudaMemsetAsync(recon->d_counts, 0,
+                                   (size_t)recon->batch.n * 5 * OCT_BINS * sizeof(uint32_t),
+                                   recon->stream));
+    return OCT_OK;
+}
+
 static enum oct_err launch_percentiles(struct oct_cuda_recon *recon, struct oct_error *err)
 {
     const struct oct_cuda_tables &t = recon->t;
     const unsigned n = recon->batch.n;
     const dim3 block(OCT_RANGE_THREADS), finds(OCT_FIND_THREADS);
     const size_t counters = OCT_BINS / 2 * sizeof(uint32_t);
-    TRY_STREAM(recon, "histogram",
-               cudaMemsetAsync(recon->d_counts, 0, (size_t)n * 5 * OCT_BINS * sizeof(uint32_t),
-                               recon->stream));
     OCT_LAUNCH((oct_histogram_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_COUNT), n), block,
                counters, recon->stream, t, recon->batch, recon->d_counts);
     OCT_LAUNCH((oct_find_upper_kernel), dim3(4, n), finds, 0, recon->stream, t, recon->batch,
@@ -324,26 +335,36 @@ static enum oct_err launch_limits(struct oct_cuda_recon *recon, struct oct_error
     const uint32_t flags = all_flags(&recon->batch);
     if (!(flags & (OCT_JOB_AUTO | OCT_JOB_PERCENTILE)))
         return OCT_OK;
-    OCT_LAUNCH((oct_limits_clear_kernel), dim3(n), dim3(1), 0, recon->stream, recon->d_limits);
-    if (flags & OCT_JOB_AUTO)
+    if (flags & OCT_JOB_AUTO) {
+        OCT_LAUNCH((oct_limits_clear_kernel), dim3(n), dim3(1), 0, recon->stream, recon->d_limits);
         OCT_LAUNCH((oct_min_max_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), n),
                    dim3(OCT_RANGE_THREADS), 0, recon->stream, recon->t, recon->batch,
                    recon->d_limits);
-    if (flags & OCT_JOB_PERCENTILE) {
-        enum oct_err e = launch_percentiles(recon, err);
-        if (e)
-            return e;
     }
-    TRY_STREAM(recon, "limits",
-               cudaMemcpyAsync(recon->h_limits, recon->d_limits, n * sizeof(*recon->h_limits),
-                               cudaMemcpyDeviceToHost, recon->stream));
+    return flags & OCT_JOB_PERCENTILE ? launch_percentiles(recon, err) : OCT_OK;
+}
+
+static enum oct_err download_limits(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    if (all_flags(&recon->batch) & (OCT_JOB_AUTO | OCT_JOB_PERCENTILE))
+        TRY_STREAM(recon, "limits",
+                   cudaMemcpyAsync(recon->h_limits, recon->d_limits,
+                                   recon->batch.n * sizeof(*recon->h_limits),
+                                   cudaMemcpyDeviceToHost, recon->stream));
     return OCT_OK;
+}
+
+static void launch_smooth(struct oct_cuda_recon *recon, const struct oct_cuda_smoothed *before)
+{
+    OCT_LAUNCH((oct_smooth_kernel), dim3(1), dim3(OCT_CUDA_MAX_BATCH), 0, recon->stream,
+               recon->batch, recon->d_limits, before, recon->d_smoothed, recon->h_limits);
 }
 
 static void launch_map(struct oct_cuda_recon *recon)
 {
     OCT_LAUNCH((oct_map_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), recon->batch.n),
-               dim3(OCT_RANGE_THREADS), 0, recon->stream, recon->t, recon->batch, recon->d_limits);
+               dim3(OCT_RANGE_THREADS), 0, recon->stream, recon->t, recon->batch, recon->d_limits,
+               recon->has_smoothed, recon->h_limits);
 }
 
 /* Pixels from values where that is still to be done, and everything to the host. */
@@ -354,10 +375,12 @@ static enum oct_err launch_end(struct oct_cuda_recon *recon, struct oct_error *e
     TRY_STREAM(recon, "kernels", cudaGetLastError());
     TRY_STREAM(recon, "event", cudaEventRecord(recon->events[COMPUTED], recon->stream));
     enum oct_err e = download(recon, err);
+    if (!e && recon->is_f32 && (all_flags(&recon->batch) & OCT_JOB_AUTO))
+        e = download_limits(recon, err); /* else the kernel of the pixels has shown them */
     if (e)
         return e;
     TRY_STREAM(recon, "event", cudaEventRecord(recon->events[DONE], recon->stream));
-    return OCT_OK;
+    return clear_counts(recon, err);
 }
 
 /* Every kernel once, on an empty B-scan: their code is loaded at the first launch, which takes long
@@ -375,8 +398,12 @@ static enum oct_err warm_up(struct oct_cuda_recon *recon, struct oct_error *err)
         e = launch_limits(recon, err);
     if (e)
         return e;
+    launch_smooth(recon, NULL);
     if (!recon->is_f32)
         launch_map(recon);
+    e = clear_counts(recon, err);
+    if (e)
+        return e;
     TRY_STREAM(recon, "start", cudaGetLastError());
     TRY_STREAM(recon, "start", cudaStreamSynchronize(recon->stream));
     return OCT_OK;
@@ -394,6 +421,7 @@ extern "C" void oct_cuda_recon_take(struct oct_cuda_recon *recon, const struct o
 {
     const size_t lines = recon->t.n_lines;
     recon->batch.n = n;
+    recon->has_smoothed = false;
     for (unsigned k = 0; k < n; k++) {
         recon->batch.job[k] = describe_job(recon, k, &jobs[k]);
         recon->display[k] = jobs[k].display;
@@ -419,8 +447,25 @@ extern "C" enum oct_err oct_cuda_recon_begin(struct oct_cuda_recon *recon, bool 
     TRY_STREAM(recon, "event", cudaEventRecord(recon->events[UPLOADED], recon->stream));
     if ((e = launch_chain(recon, err)) || (e = launch_limits(recon, err)))
         return e;
-    if (!*needs_end)
-        return launch_end(recon, err);
+    return *needs_end ? OCT_OK : launch_end(recon, err);
+}
+
+extern "C" enum oct_err oct_cuda_recon_smooth(struct oct_cuda_recon *recon,
+                                              struct oct_cuda_recon *before, struct oct_error *err)
+{
+    if (before && before != recon)
+        TRY_STREAM(recon, "order", cudaStreamWaitEvent(recon->stream, before->events[SMOOTHED], 0));
+    launch_smooth(recon, before ? before->d_smoothed : NULL);
+    TRY_STREAM(recon, "event", cudaEventRecord(recon->events[SMOOTHED], recon->stream));
+    recon->has_smoothed = true;
+    return launch_end(recon, err);
+}
+
+extern "C" enum oct_err oct_cuda_recon_look(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    const enum oct_err e = download_limits(recon, err);
+    if (e)
+        return e;
     TRY_STREAM(recon, "event", cudaEventRecord(recon->events[DONE], recon->stream));
     return OCT_OK;
 }
@@ -477,11 +522,13 @@ extern "C" void oct_cuda_recon_limits(const struct oct_cuda_recon *recon, unsign
     if (display->range == OCT_RANGE_AUTO) {
         *lo = value_of_key(own->low_key);
         *hi = value_of_key(own->high_key);
+    } else if (recon->has_smoothed && display->range == OCT_RANGE_PERCENTILE) {
+        *lo = own->lo;
+        *hi = own->hi;
     } else if (display->range == OCT_RANGE_PERCENTILE) {
-        const double percent[2] = {display->percentile_lo, display->percentile_hi};
         double at[2];
         for (int i = 0; i < 2; i++) {
-            double rank = percentile_rank(recon, &recon->batch.job[k], percent[i]);
+            double rank = recon->batch.job[k].rank[i];
             double a = own->at[2 * i];
             at[i] = a + ((double)own->at[2 * i + 1] - a) * (rank - (double)(uint32_t)rank);
         }
@@ -495,8 +542,9 @@ extern "C" enum oct_err oct_cuda_recon_stages(struct oct_cuda_recon *recon, doub
 {
     for (int i = 0; i < OCT_CUDA_N_STAGES; i++) {
         float ms;
-        TRY_STREAM(recon, "time",
-                   cudaEventElapsedTime(&ms, recon->events[i], recon->events[i + 1]));
+        TRY_STREAM(
+            recon, "time",
+            cudaEventElapsedTime(&ms, recon->events[BEGUN + i], recon->events[BEGUN + i + 1]));
         seconds[i] = ms * 1e-3;
     }
     return OCT_OK;

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-enum stage_event { BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
+enum stage_event { SMOOTHED, BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
 
 struct oct_cuda_recon : oct_cuda_stream {
     enum oct_cuda_kernels kernels;
@@ -24,6 +24,8 @@ struct oct_cuda_recon : oct_cuda_stream {
     uint8_t *d_valid;
     uint32_t *d_counts;                          /* [max_batch][5][OCT_BINS] */
     struct oct_cuda_limits *d_limits, *h_limits; /* [max_batch] */
+    struct oct_cuda_smoothed *d_smoothed;        /* after its last batch with percentiles */
+    bool has_smoothed;                           /* its batch at work is smoothed on the device */
     unsigned n_events;                           /* of its own: DONE is the stream's */
     cudaEvent_t events[N_EVENTS];
     struct oct_cuda_batch batch; /* at work, as are the next; copies, not the jobs themselves */
@@ -139,6 +141,8 @@ static enum oct_err make_buffers(struct oct_cuda_recon *recon, const struct oct_
         e = oct_stream_alloc(recon, &recon->d_counts, n * 5 * OCT_BINS, err);
     if (!e)
         e = oct_stream_alloc(recon, &recon->d_limits, n, err);
+    if (!e)
+        e = oct_stream_alloc(recon, &recon->d_smoothed, 1, err);
     if (e)
         return e;
     t->spectra = recon->d_spectra;
@@ -146,6 +150,8 @@ static enum oct_err make_buffers(struct oct_cuda_recon *recon, const struct oct_
     if (recon->dc_running) /* kernels run once before a line has come */
         TRY_STREAM(recon, "DC line", cudaMemset(t->dc, 0, n * g->n_samples * sizeof(*t->dc)));
     TRY_STREAM(recon, "limits", cudaMemset(recon->d_limits, 0, n * sizeof(*recon->d_limits)));
+    TRY_STREAM(recon, "histogram",
+               cudaMemset(recon->d_counts, 0, n * 5 * OCT_BINS * sizeof(*recon->d_counts)));
     e = oct_stream_pin(recon, &recon->h_limits, n, err);
     if (!e)
         e = oct_stream_pin(recon, &recon->h_valid, n * g->n_lines, err);

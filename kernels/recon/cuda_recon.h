@@ -50,10 +50,20 @@ void oct_cuda_recon_take(struct oct_cuda_recon *recon, const struct oct_engine_j
                          unsigned n);
 
 /* Queues upload and kernels of the batch that was taken. If none of its jobs asks for percentiles,
- * it also queues limits, pictures and download; otherwise the caller must call end when poll
- * returns OCT_OK. */
+ * it also queues limits, pictures and download; otherwise the caller must call smooth; or look, and
+ * end when poll returns OCT_OK. */
 enum oct_err oct_cuda_recon_begin(struct oct_cuda_recon *recon, bool *needs_end,
                                   struct oct_error *err);
+
+/* Percentiles of B-scans that all are on one device: queues their smoothing (percentile.h) there,
+ * after that of `before`, which had the batch before this one (NULL: none); then pixels and
+ * download. No other batch of `before` has been queued meanwhile. */
+enum oct_err oct_cuda_recon_smooth(struct oct_cuda_recon *recon, struct oct_cuda_recon *before,
+                                   struct oct_error *err);
+
+/* Percentiles of several devices are smoothed by the caller: queues the download of the own limits.
+ */
+enum oct_err oct_cuda_recon_look(struct oct_cuda_recon *recon, struct oct_error *err);
 
 /* Queues pixels and download. lo, hi [n]: limits in force; used for the jobs with percentiles. */
 enum oct_err oct_cuda_recon_end(struct oct_cuda_recon *recon, const double *lo, const double *hi,
@@ -62,7 +72,8 @@ enum oct_err oct_cuda_recon_end(struct oct_cuda_recon *recon, const double *lo, 
 /* OCT_E_AGAIN: still at work. Never waits. OCT_E_BACKEND: the device has failed. */
 enum oct_err oct_cuda_recon_poll(struct oct_cuda_recon *recon, struct oct_error *err);
 
-/* After poll said OCT_OK: job k's own limits, by its display (manual: as given). */
+/* After poll said OCT_OK: job k's own limits, by its display (manual: as given), after smooth those
+ * in force. */
 void oct_cuda_recon_limits(const struct oct_cuda_recon *recon, unsigned k, double *lo, double *hi);
 
 /* NULL is fine. */

@@ -20,12 +20,15 @@ struct oct_cuda_job {
     float lo, scale;  /* pixel = (value - lo) * scale; unused with AUTO */
     uint32_t n_valid; /* lines that came */
     uint32_t flags;
-    uint32_t rank[2]; /* percentiles: lower of the two neighbouring ranks, of lo and of hi */
+    double rank[2];  /* percentiles: where lo and hi lie among the sorted values */
+    double before;   /* percentiles: the share that stays of the limits before, */
+    uint64_t volume; /* if they are of the same volume */
+    uint32_t acquisition;
     float2
         *complex; /* [M][D] of it begins as many B-scans behind here as the batch has before it */
 };
 
-/* Travels by value as a kernel argument: 32 bytes a job. */
+/* Travels by value as a kernel argument: 64 bytes a job. */
 struct oct_cuda_batch {
     unsigned n;
     struct oct_cuda_job job[OCT_CUDA_MAX_BATCH];

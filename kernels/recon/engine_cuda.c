@@ -1,12 +1,12 @@
 /* The CUDA engine: workers that take submissions in turn, each worker a thread with its own stream,
  * buffers and FFT plans on a device (cuda_recon.h).
  *
- *   submit -> queue -> worker: upload, kernels, [limits in job order, pixels], download -> collect
+ *   submit -> queue -> worker: upload, kernels, [limits in job order], pixels, download -> collect
  *
  * Upload, kernels and download of different workers overlap; a worker has one submission at a
  * time, so its buffers have one user. Several GPUs get submissions in turn. Percentile limits are
- * found on the device and smoothed here, on the host, in job order: that serves one GPU and several
- * alike.
+ * found on the device and smoothed in job order: of one GPU there, so that a worker queues all of a
+ * submission at once; of several on the host, between two halves.
  *
  * Only the engine's own threads make CUDA calls: one that looks for devices, then the workers' (the
  * rings' memory is asked for by its owner). Collect, submit, create and destroy wait for them with
@@ -117,7 +117,7 @@ struct submission {
     unsigned n, n_collected;
     unsigned gpu;
     enum progress progress;
-    bool limits_known; /* smoothing of no later submission waits for it */
+    bool limits_known; /* or queued: smoothing of no later submission waits for it */
 };
 
 struct worker {
@@ -136,13 +136,14 @@ struct oct_engine {
     struct oct_plan *plan; /* a copy of its own */
     char gpus[256], cuda[16];
 
-    struct oct_cuda_crew crew;      /* its lock guards what follows */
-    struct submission *submissions; /* [depth] */
-    struct oct_engine_job *jobs;    /* [depth][max_batch] */
-    uint64_t first, last;           /* submissions in flight, at % depth */
-    unsigned n_jobs;                /* in flight */
-    struct oct_smoothed_range smoothed;
-    struct oct_cuda_worker chooser; /* looks for devices */
+    struct oct_cuda_crew crew;          /* its lock guards what follows */
+    struct submission *submissions;     /* [depth] */
+    struct oct_engine_job *jobs;        /* [depth][max_batch] */
+    uint64_t first, last;               /* submissions in flight, at % depth */
+    unsigned n_jobs;                    /* in flight */
+    struct oct_smoothed_range smoothed; /* of several GPUs */
+    struct oct_cuda_recon *smoother;    /* of one: who had percentiles last; NULL: nobody yet */
+    struct oct_cuda_worker chooser;     /* looks for devices */
     struct worker workers[];
 };
 
@@ -310,18 +311,32 @@ static bool is_over(const struct oct_engine *engine)
     return engine->crew.dead || engine->crew.stopping;
 }
 
-/* Waits until every earlier submission knows its limits, then smooths this one's. */
-static bool smooth_in_turn(struct worker *worker, uint64_t number, struct submission *sub,
-                           double *lo, double *hi)
+/* Waits until every earlier submission knows its limits. False: the engine is over. Lock held. */
+static bool await_turn(struct worker *worker, uint64_t number)
 {
     struct oct_engine *engine = worker->engine;
-    pthread_mutex_lock(&engine->crew.lock);
     /* Marks the worker as idle while it waits: the workers before it have clocks of their own. */
     oct_cuda_worker_set_busy(&worker->base, false);
     for (uint64_t s = engine->first; s < number && !is_over(engine); s++)
         while (!is_over(engine) && s >= engine->first && !submission_at(engine, s)->limits_known)
             pthread_cond_wait(&engine->crew.work, &engine->crew.lock);
-    bool go_on = !is_over(engine);
+    oct_cuda_worker_set_busy(&worker->base, true);
+    return !is_over(engine);
+}
+
+static void end_turn(struct oct_engine *engine, struct submission *sub)
+{
+    sub->limits_known = true;
+    pthread_cond_broadcast(&engine->crew.work);
+}
+
+/* Of several GPUs: smooths this submission's limits after all earlier ones. */
+static bool smooth_in_turn(struct worker *worker, uint64_t number, struct submission *sub,
+                           double *lo, double *hi)
+{
+    struct oct_engine *engine = worker->engine;
+    pthread_mutex_lock(&engine->crew.lock);
+    const bool go_on = await_turn(worker, number);
     for (unsigned k = 0; go_on && k < sub->n; k++) {
         const struct oct_engine_job *job = &sub->jobs[k];
         oct_cuda_recon_limits(worker->device, k, &lo[k], &hi[k]);
@@ -329,21 +344,43 @@ static bool smooth_in_turn(struct worker *worker, uint64_t number, struct submis
             oct_smoothed_range_update(&engine->smoothed, &job->out->info, &job->display, &lo[k],
                                       &hi[k]);
     }
-    sub->limits_known = true;
-    oct_cuda_worker_set_busy(&worker->base, true);
-    pthread_cond_broadcast(&engine->crew.work);
+    end_turn(engine, sub);
     pthread_mutex_unlock(&engine->crew.lock);
     return go_on;
+}
+
+/* Of one GPU: queues it. Nobody waits for a device here, but it may hang in any call: the lock is
+ * not held. */
+static enum oct_err queue_in_turn(struct worker *worker, uint64_t number, struct submission *sub,
+                                  struct oct_error *err)
+{
+    struct oct_engine *engine = worker->engine;
+    pthread_mutex_lock(&engine->crew.lock);
+    const bool go_on = await_turn(worker, number);
+    struct oct_cuda_recon *before = engine->smoother;
+    pthread_mutex_unlock(&engine->crew.lock);
+    if (!go_on)
+        return oct_fail(err, OCT_E_BACKEND, "the engine was given up meanwhile");
+    const enum oct_err e = oct_cuda_recon_smooth(worker->device, before, err);
+    pthread_mutex_lock(&engine->crew.lock);
+    engine->smoother = worker->device;
+    end_turn(engine, sub);
+    pthread_mutex_unlock(&engine->crew.lock);
+    return e;
 }
 
 static enum oct_err process(struct worker *worker, uint64_t number, struct submission *sub,
                             double *lo, double *hi, struct oct_error *err)
 {
-    bool needs_end;
-    enum oct_err e = oct_cuda_recon_begin(worker->device, &needs_end, err);
+    const bool is_one = worker->engine->choice.n_gpus == 1;
+    bool has_percentiles;
+    enum oct_err e = oct_cuda_recon_begin(worker->device, &has_percentiles, err);
+    if (!e && has_percentiles)
+        e = is_one ? queue_in_turn(worker, number, sub, err)
+                   : oct_cuda_recon_look(worker->device, err);
     if (!e)
         e = wait_for_device(worker, err);
-    if (e || !needs_end) {
+    if (e || !has_percentiles || is_one) {
         for (unsigned k = 0; !e && k < sub->n; k++)
             oct_cuda_recon_limits(worker->device, k, &lo[k], &hi[k]);
         return e;

@@ -257,6 +257,7 @@ struct cuda_host_event {
     std::mutex lock;
     unsigned n_recorded = 0, n_passed = 0,
              n_asked = 0; /* n_asked: n_recorded at the last question */
+    std::shared_ptr<std::atomic<unsigned>> passed = std::make_shared<std::atomic<unsigned>>(0);
     std::chrono::steady_clock::time_point at;
 };
 
@@ -328,7 +329,22 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     stream->push([event] {
         std::lock_guard<std::mutex> hold(event->lock);
         event->n_passed++;
+        ++*event->passed;
         event->at = std::chrono::steady_clock::now();
+    });
+    return cudaSuccess;
+}
+
+/* The event may be destroyed meanwhile. */
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+    cudaError_t code = enter_call();
+    if (code)
+        return code;
+    std::lock_guard<std::mutex> hold(event->lock);
+    stream->push([passed = event->passed, wanted = event->n_recorded] {
+        while (*passed < wanted)
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
     });
     return cudaSuccess;
 }

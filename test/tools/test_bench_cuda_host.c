@@ -74,8 +74,8 @@ TEST(wrong_pictures_are_not_timed)
     struct oct_engine_options options = {.cuda = "fused", .max_batch = 1, .n_streams = 1};
     cuda_host_reset(1, MEMORY);
     make_scene(&scene, OCT_INTERPOLATION_LINEAR);
-    /* after nine at the start and five for the first picture: the chain of the one checked */
-    cuda_host_set_fault(CUDA_HOST_KERNEL_SKIPPED, 16);
+    /* after ten at the start and five for the first picture: the chain of the one checked */
+    cuda_host_set_fault(CUDA_HOST_KERNEL_SKIPPED, 17);
     must_fail(oct_bench_cuda(&scene, &options, OCT_RANGE_MANUAL, 0.2, &row, &failure),
               OCT_E_BACKEND, "grey levels: not timed");
     oct_bench_scene_finish(&scene);
@@ -93,8 +93,9 @@ TEST(a_cuda_call_that_fails_ends_the_benchmark_with_a_reason)
         struct oct_error err = {.text = ""};
         cuda_host_reset(1, MEMORY);
         cuda_host_set_fault(CUDA_HOST_CALL_FAILS, n);
-        assert_int_equal(oct_bench_cuda(&scene, &options, OCT_RANGE_MANUAL, 0.1, &row, &err),
-                         OCT_E_BACKEND);
+        const enum oct_err e =
+            oct_bench_cuda(&scene, &options, OCT_RANGE_MANUAL, 0.1, &row, &err);
+        assert_true(e == OCT_E_BACKEND || e == OCT_E_NO_MEMORY);
         assert_true(strlen(err.text) > 0);
         assert_int_equal(cuda_host_bytes_in_use(), 0);
     }
