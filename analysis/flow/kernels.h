@@ -110,8 +110,8 @@ struct oct_flow_kernels {
 
     /* d = 1 - same / max(both - noise_pairs weight, least both)
      * isnr = noise / max(intensity share - noise, 0.05 noise)
-     * Each sum is the sum over i of taps[i] rows[sum][i]. weight: pairs in the window, share: 1 over
-     * its repeats; NaN where there is no pair */
+     * Each sum is the sum over i of taps[i] rows[sum][i]. weight: pairs in the window, share: 1
+     * over its repeats; NaN where there is no pair */
     void (*judge)(const struct oct_flow_sums *sums, const float *weight, const float *share,
                   float noise, float noise_pairs, uint32_t n, float *d, float *isnr);
 

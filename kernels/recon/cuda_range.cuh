@@ -262,37 +262,41 @@ static __global__ void oct_refine_kernel(struct oct_cuda_tables t, struct oct_cu
  * whole block. */
 static __device__ void oct_find_bin(const uint32_t *counts, uint32_t rank, uint32_t *found)
 {
-    __shared__ uint32_t sums[OCT_FIND_THREADS], groups[32];
-    const unsigned thread = threadIdx.x, group = thread / 32;
-    uint32_t own[OCT_FIND_EACH], sum = 0, seen = 0;
+    __shared__ uint32_t sums[OCT_FIND_THREADS / 32];
+    const unsigned thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+    const uint4 *fours = (const uint4 *)(counts + thread * OCT_FIND_EACH);
+    uint32_t own[OCT_FIND_EACH], sum = 0, before = 0;
 #pragma unroll
-    for (unsigned b = 0; b < OCT_FIND_EACH; b++)
-        own[b] = counts[thread * OCT_FIND_EACH + b];
-#pragma unroll
-    for (unsigned b = 0; b < OCT_FIND_EACH; b++)
-        sum += own[b];
-    sums[thread] = sum;
-    __syncthreads();
-    if (thread < 32) {
-        uint32_t all = 0;
-        for (unsigned i = 0; i < 32; i++) /* each begins elsewhere: no two meet in a bank */
-            all += sums[thread * 32 + (i + thread) % 32];
-        groups[thread] = all;
+    for (unsigned b = 0; b < OCT_FIND_EACH; b += 4) {
+        const uint4 four = fours[b / 4];
+        own[b] = four.x;
+        own[b + 1] = four.y;
+        own[b + 2] = four.z;
+        own[b + 3] = four.w;
+        sum += four.x + four.y + four.z + four.w;
     }
-    __syncthreads();
-    for (unsigned g = 0; g < group; g++)
-        seen += groups[g];
-    for (unsigned i = group * 32; i < thread; i++)
-        seen += sums[i];
-    if (rank >= seen && rank < seen + sum) {
-        unsigned b = 0;
+    uint32_t to_here = sum;
 #pragma unroll
-        for (unsigned i = 0; i + 1 < OCT_FIND_EACH; i++)
-            if (b == i && seen + own[i] <= rank) {
-                seen += own[i];
-                b = i + 1;
-            }
-        found[0] = thread * OCT_FIND_EACH + b;
+    for (unsigned apart = 1; apart < 32; apart *= 2) {
+        const uint32_t there = __shfl_sync(0xffffffffu, to_here, (int)((lane - apart) % 32));
+        to_here += lane < apart ? 0 : there;
+    }
+    if (lane == 31)
+        sums[warp] = to_here;
+    __syncthreads();
+#pragma unroll
+    for (unsigned w = 0; w < OCT_FIND_THREADS / 32; w++)
+        before += w < warp ? sums[w] : 0;
+    uint32_t seen = before + to_here - sum, bin = thread * OCT_FIND_EACH;
+    if (rank >= seen && rank < before + to_here) {
+        bool is_below = true;
+#pragma unroll
+        for (unsigned b = 0; b < OCT_FIND_EACH; b++) {
+            is_below = is_below && seen + own[b] <= rank;
+            seen += is_below ? own[b] : 0;
+            bin += is_below;
+        }
+        found[0] = bin;
         found[1] = seen;
     }
     __syncthreads();
@@ -349,9 +353,10 @@ static __device__ __forceinline__ double oct_between(double a, double b, double 
     return __dadd_rn(a, __dmul_rn(__dsub_rn(b, a), share));
 }
 
-/* One block of OCT_CUDA_MAX_BATCH threads: the own limits of each job, then oct_smoothed_range_update
- * (percentile.c) from job to job. `before` is of the batch before; NULL: there is none. shown: what
- * the host reads, in its memory: a copy of so little costs more than the kernel. */
+/* One block of OCT_CUDA_MAX_BATCH threads: the own limits of each job, then
+ * oct_smoothed_range_update (percentile.c) from job to job. `before` is of the batch before; NULL:
+ * there is none. shown: what the host reads, in its memory: a copy of so little costs more than the
+ * kernel. */
 static __global__ void oct_smooth_kernel(struct oct_cuda_batch batch,
                                          struct oct_cuda_limits *limits,
                                          const struct oct_cuda_smoothed *before,

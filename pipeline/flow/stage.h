@@ -20,7 +20,8 @@
  * Faults stay in the stage: they are counted, logged (the first of each kind, and then once a
  * minute at most) and kept for the status. An analysis that never returns costs its own thread
  * alone: destroy waits `give_up_ms` for it, then leaves thread, analysis, results and the memory of
- * the ring that it reads to themselves; they are freed when it returns after all. Offline that takes a cancel.
+ * the ring that it reads to themselves; they are freed when it returns after all. Offline that
+ * takes a cancel.
  *
  * Threads: one thread creates and destroys. Any thread configures, cancels and counts. */
 #ifndef OCT_PIPELINE_FLOW_STAGE_H

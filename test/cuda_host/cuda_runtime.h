@@ -27,6 +27,9 @@
 struct float2 {
     float x, y;
 };
+struct alignas(16) uint4 {
+    uint32_t x, y, z, w;
+};
 struct float4 {
     float x, y, z, w;
 };
