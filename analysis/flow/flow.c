@@ -13,14 +13,14 @@
 #define EVERY_NS UINT64_C(100000000) /* a growing volume */
 #define DEPTH_UM OCT_TRACE_DEPTH_UM  /* of a pixel where it is not known */
 
-static const char *const method_names[] = {"complex", "cdv", "ssada", "amplitude", NULL};
+const char *const oct_flow_methods[] = {"complex", "cdv", "ssada", "amplitude", NULL};
 static const char *const wavelengths_names[] = {"rising", "falling", NULL};
 
 #define S struct oct_flow_settings
 static const struct oct_param rows[] = {
     {OCT_PARAM("enabled", S, enabled), OCT_PARAM_LIVE, .standard = "no",
      .meaning = "Find what moves between the B-scans of a place (scan.repeats)."},
-    {OCT_PARAM_CHOICE("method", S, method, method_names), OCT_PARAM_LIVE, .is_option = true,
+    {OCT_PARAM_CHOICE("method", S, method, oct_flow_methods), OCT_PARAM_LIVE, .is_option = true,
      .standard = "complex",
      .meaning = "Coherent decorrelation less noise; cdv, ssada: as other devices; amplitude: "
                 "without phases."},
