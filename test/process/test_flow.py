@@ -232,6 +232,8 @@ def what_cannot_be():
         assert not os.path.exists(out), words
     refused_by("trace", 2, "two layers", name, out)
     refused_by("trace", 2, "an A-line has", name, out, "--upper", "1:5", "--lower", "5000:5010")
+    refused_by("trace", 1, "stands out of the noise", path("dark.raw"), out, "--upper", "60:80",
+               "--lower", "180:200", *flat)
     assert not os.path.exists(out)
 
 
