@@ -580,9 +580,11 @@ static enum oct_err flow_settings_check(const void *settings,
                                         struct oct_error *err)
 {
     const struct oct_flow_settings *s = settings;
-    return s->enabled ? oct_flow_check("flow", setup->input->dims[0], setup->input->dims[1],
-                                       &setup->scan, err)
-                      : OCT_OK;
+    const uint32_t depth = setup->input->dims[1];
+    if (!s->enabled)
+        return OCT_OK;
+    const enum oct_err e = oct_flow_check("flow", setup->input->dims[0], depth, &setup->scan, err);
+    return e ? e : oct_flow_slab_check(&s->slab, "flow.slab", depth, err);
 }
 
 static void flow_join(void *settings, const struct oct_analysis_session *session)

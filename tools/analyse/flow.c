@@ -192,9 +192,8 @@ static enum oct_err find_layers(struct oct_flow_job *f, struct oct_error *err)
     enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < f->n_slabs; i++) {
         const struct oct_flow_slab *slab = &f->slab[i].slab;
-        if (slab->kind == OCT_FLOW_SLAB_PIXELS && slab->pixels[0] >= f->depth)
-            return oct_fail(err, OCT_E_CONFIG, "flow: --slab %s: an A-line has %u", slab->name,
-                            f->depth);
+        if (oct_flow_slab_check(slab, "flow: slab", f->depth, err))
+            return OCT_E_CONFIG;
         if (slab->kind == OCT_FLOW_SLAB_LAYERS) {
             needs = true;
             is_needed[slab->layers.first.layer] = true;
