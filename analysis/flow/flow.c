@@ -4,6 +4,7 @@
 #include "analysis/enface/enface.h"
 #include "analysis/flow/group.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -338,6 +339,7 @@ static enum oct_err find_places(struct oct_analysis *a, struct oct_error *err)
     for (unsigned k = 0; k < p->group.n_places && !e; k++) {
         struct oct_flow_found found;
         e = find_place(a, k, &found, err);
+        e = e ? e : oct_flow_group_check(&p->group, k, found.n_pairs, err);
         if (!e && a->is_angiogram)
             add_row(a, &found, k);
         else if (!e)
@@ -387,8 +389,9 @@ static enum oct_err flow_push(struct oct_analysis *a, const struct oct_image_fra
 static void flow_end(struct oct_analysis *a)
 {
     struct parts *p = &a->parts;
-    if (p->engine && p->group.n > 0 && !p->is_due)
-        find_places(a, NULL);
+    struct oct_error err;
+    if (p->engine && p->group.n > 0 && !p->is_due && find_places(a, &err))
+        oct_log(OCT_LOG_WARNING, "flow: at the end: %s", err.text);
     p->changed = p->changed || (p->any && !p->is_whole);
     p->is_whole = p->any;
 }

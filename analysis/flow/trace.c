@@ -32,8 +32,8 @@ struct oct_flow_trace {
 
     struct kept *kept; /* [n_kept]: of linked, all; else the reference and the newest */
     size_t n_kept, n_room;
-    uint64_t n; /* B-scans so far */
-    double sum; /* rad: the newest value */
+    uint64_t n;                                 /* B-scans so far */
+    double sum;                                 /* rad: the newest value */
     double power[N_LAYERS], n_powers[N_LAYERS]; /* of all that was kept */
 };
 
