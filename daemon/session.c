@@ -32,7 +32,8 @@ static enum oct_err memory_plan(const struct oct_config *config, const struct oc
                                 struct oct_error *err)
 {
     double per_s = config->scan.line_rate_hz / g->n_lines;
-    double bytes = (double)oct_kept_bytes(g), free_bytes = oct_memory_available_bytes(NULL) * SHARE;
+    double bytes = (double)oct_kept_bytes(g, oct_config_has_complex(config));
+    double free_bytes = oct_memory_available_bytes(NULL) * SHARE;
     double buffer = ceil(config->record.buffer_s * per_s);
     double history = ceil(config->record.last_s * per_s);
     if (history > OCT_MAX_BSCANS)
@@ -113,7 +114,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     e = e ? e : oct_workers_create_yielding(&s->analysts, config->pipeline.threads, err);
     if (e)
         return e;
-    setup.lends[OCT_LENT_COMPLEX] |= config->publish.has_complex;
+    setup.lends[OCT_LENT_COMPLEX] |= config->publish.has_complex || oct_config_has_complex(config);
     setup.plan = s->plan;
     setup.spacing = oct_config_spacing(config, s->plan);
     e = oct_calibrate_topic_init(&s->calibrate, s->plan, &setup.spacing, err);
@@ -209,6 +210,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .losses = s->losses,
         .buffer_bscans = buffer,
         .history_bscans = history,
+        .complex_of = oct_config_has_complex(config) ? s->pipeline : NULL,
         .sources = s->analyses.recorded,
         .n_sources = s->analyses.n_recorded,
     };
@@ -325,6 +327,7 @@ static struct oct_record_settings settings_of(const struct oct_config *config, c
         .directory = config->record.directory,
         .spectra = config->record.spectra,
         .bscans = config->record.bscans,
+        .has_complex = oct_config_has_complex(config),
         .sync_interval_s = config->record.sync_interval_s,
         .config_text = text,
         .eye = config->record.eye,

@@ -533,7 +533,7 @@ TEST(much_memory_is_taken_and_given_back_without_holding_up_other_threads)
     for (int tries = 0; tries < 5 && worst_ns > one_piece_ns / 5; tries++) {
         struct rig r;
         const struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
-        const size_t bytes = (size_t)oct_kept_bytes(&plan.geometry) * MUCH; /* half a GB */
+        const size_t bytes = (size_t)oct_kept_bytes(&plan.geometry, false) * MUCH; /* half a GB */
         begin_probe(&probe);
         void *piece = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
