@@ -275,8 +275,8 @@ static const struct oct_param pipeline_keys[] = {
 static const struct oct_param output_keys[] = {
     {CHOICE(output, sample, sample_names), .when = OCT_CONFIG_IDLE, .first = OCT_SAMPLE_U8,
      .standard = "u8",
-     .meaning = "A pixel: u8 scaled to the display limits, or f32 as it was computed; c64: u8, and "
-                "in files of octd and octctl recon /complex, as recon --complex writes it."},
+     .meaning = "A pixel: u8 by the display limits, f32 as computed; c64: u8, and files have "
+                "/complex beside."},
 };
 
 static const struct oct_param file_keys[] = {
