@@ -14,13 +14,21 @@ uint32_t oct_config_crop_last(const struct oct_config *config)
     return oct_geometry_padded(config->camera.samples) / 2; /* P1 = P2/2 */
 }
 
+bool oct_config_has_complex(const struct oct_config *config)
+{
+    return config->output.sample == OCT_CONFIG_C64;
+}
+
 enum oct_err oct_config_geometry(const struct oct_config *config, struct oct_geometry *geometry,
                                  struct oct_error *err)
 {
     struct oct_error why = {.text = ""};
     if (oct_geometry_init(geometry, config->camera.samples, config->scan.lines, config->scan.bscans,
                           config->pipeline.crop_first, oct_config_crop_last(config),
-                          (enum oct_sample_type)config->output.sample, &why))
+                          oct_config_has_complex(config)
+                              ? OCT_SAMPLE_U8
+                              : (enum oct_sample_type)config->output.sample,
+                          &why))
         return oct_config_blame(config, &why, err);
     return OCT_OK;
 }

@@ -9,6 +9,9 @@
 /* One past the last depth pixel kept, 0: all; crop_last=auto is P2/4, for any camera.samples. */
 uint32_t oct_config_crop_last(const struct oct_config *config);
 
+/* Whether files have complex values beside their pictures: output.sample=c64. */
+bool oct_config_has_complex(const struct oct_config *config);
+
 /* Messages of the functions below start with where the key at fault was given (oct_config_blame).
  */
 enum oct_err oct_config_geometry(const struct oct_config *config, struct oct_geometry *geometry,

@@ -85,7 +85,7 @@ struct oct_config {
         uint32_t ring_bscans;   /* 128: slots of each ring */
     } pipeline;
     struct {
-        int sample; /* enum oct_sample_type: u8|f32 */
+        int sample; /* enum oct_sample_type: u8|f32, or OCT_CONFIG_C64 */
     } output;
     struct {
         uint64_t header_bytes, trailer_bytes;
@@ -161,6 +161,7 @@ enum oct_config_ask {
 };
 
 extern const char *const oct_config_simd_names[]; /* NULL-terminated */
+#define OCT_CONFIG_C64 3 /* output.sample: u8, and files have the complex values beside them */
 extern const char *const oct_config_file_sample_names[];
 extern const char *const oct_config_backend_names[]; /* NULL-terminated */
 

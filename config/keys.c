@@ -23,7 +23,7 @@ static const char *const window_names[] = {"none",  "hann", "hamming", "blackman
                                            "gauss", "flat", NULL};
 static const char *const over_names[] = {"grid", "spectrum", NULL};
 static const char *const range_names[] = {"auto", "manual", "percentile", NULL};
-static const char *const sample_names[] = {"u8", "f32", NULL};
+static const char *const sample_names[] = {"u8", "f32", "c64", NULL};
 static const char *const eye_names[] = {"", "OD", "OS", NULL};
 static const char *const ask_names[] = {"operator", "always", "never", NULL};
 
@@ -275,7 +275,8 @@ static const struct oct_param pipeline_keys[] = {
 static const struct oct_param output_keys[] = {
     {CHOICE(output, sample, sample_names), .when = OCT_CONFIG_IDLE, .first = OCT_SAMPLE_U8,
      .standard = "u8",
-     .meaning = "A pixel: u8 scaled to the display limits, or f32 as it was computed."},
+     .meaning = "A pixel: u8 by the display limits, f32 as computed; c64: u8, and files have "
+                "/complex beside."},
 };
 
 static const struct oct_param file_keys[] = {

@@ -38,6 +38,12 @@ static const struct oct_daemon_analysis *find_named(const struct oct_daemon_anal
     return NULL;
 }
 
+/* By live keys of another that is there, as `angiogram` by flow.enabled: until then it rests. */
+static bool may_be_asked(const struct oct_daemon_analyses *all, const struct oct_analysis_ops *ops)
+{
+    return ops->is_asked && ops->settings_of && find_named(all, ops->settings_of);
+}
+
 bool oct_daemon_analyses_have(const struct oct_daemon_analyses *all, const char *name)
 {
     for (unsigned i = 0; i < all->n_sources; i++)
@@ -66,7 +72,9 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
     }
     for (unsigned i = 0; i < oct_n_analyses && !e; i++) {
         const char *name = oct_analyses[i]->name;
-        if (oct_config_analysis_is_asked(config, name) && !find_named(all, name))
+        const bool is_asked =
+            oct_config_analysis_is_asked(config, name) || may_be_asked(all, oct_analyses[i]);
+        if (is_asked && !find_named(all, name))
             e = add_one(all, oct_analyses[i], lends, &why);
     }
     return e ? oct_config_blame(config, &why, err) : OCT_OK;

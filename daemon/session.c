@@ -32,7 +32,8 @@ static enum oct_err memory_plan(const struct oct_config *config, const struct oc
                                 struct oct_error *err)
 {
     double per_s = config->scan.line_rate_hz / g->n_lines;
-    double bytes = (double)oct_kept_bytes(g), free_bytes = oct_memory_available_bytes(NULL) * SHARE;
+    double bytes = (double)oct_kept_bytes(g, oct_config_has_complex(config));
+    double free_bytes = oct_memory_available_bytes(NULL) * SHARE;
     double buffer = ceil(config->record.buffer_s * per_s);
     double history = ceil(config->record.last_s * per_s);
     if (history > OCT_MAX_BSCANS)
@@ -113,7 +114,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     e = e ? e : oct_workers_create_yielding(&s->analysts, config->pipeline.threads, err);
     if (e)
         return e;
-    setup.lends[OCT_LENT_COMPLEX] |= config->publish.has_complex;
+    setup.lends[OCT_LENT_COMPLEX] |= config->publish.has_complex || oct_config_has_complex(config);
     setup.plan = s->plan;
     setup.spacing = oct_config_spacing(config, s->plan);
     e = oct_calibrate_topic_init(&s->calibrate, s->plan, &setup.spacing, err);
@@ -157,13 +158,31 @@ static unsigned list_sources(const struct oct_session *s,
     return n;
 }
 
+static enum oct_err create_publisher(struct oct_session *s, const struct oct_config *config,
+                                     const char *name, struct oct_error *err)
+{
+    struct oct_image_source sources[OCT_DAEMON_MOST_ANALYSES + 1];
+    const struct oct_publisher_options publisher = {
+        .zmq_context = s->zmq_context,
+        .endpoint = config->publish.endpoint,
+        .queue_bscans = config->publish.queue_bscans,
+        .geometry = &s->plan->geometry,
+        .images = oct_pipeline_images(s->pipeline),
+        .session = name,
+        .door = s->door,
+        .raw = oct_pipeline_raw(s->pipeline),
+        .pipeline = config->publish.has_complex ? s->pipeline : NULL,
+        .limit = (1u << config->camera.bits) - 1,
+        .sources = sources,
+        .n_sources = list_sources(s, sources),
+    };
+    return oct_publisher_create(&s->publisher, &publisher, err);
+}
+
 static enum oct_err create_ends(struct oct_session *s, const struct oct_config *config,
                                 const char *name, bool open, struct oct_error *err)
 {
-    void *context = s->zmq_context;
     uint32_t buffer = 0, history = 0;
-    struct oct_image_source sources[OCT_DAEMON_MOST_ANALYSES + 1];
-    const unsigned n_sources = list_sources(s, sources);
     const struct oct_geometry *g = &s->plan->geometry;
     enum oct_err e = memory_plan(config, g, &buffer, &history, err);
     e = e ? e : create_losses(s, (uint64_t)buffer + history, err);
@@ -180,24 +199,11 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .losses = s->losses,
         .door = s->door,
     };
-    const struct oct_publisher_options publisher = {
-        .zmq_context = context,
-        .endpoint = config->publish.endpoint,
-        .queue_bscans = config->publish.queue_bscans,
-        .geometry = g,
-        .images = oct_pipeline_images(s->pipeline),
-        .session = name,
-        .door = s->door,
-        .raw = oct_pipeline_raw(s->pipeline),
-        .pipeline = config->publish.has_complex ? s->pipeline : NULL,
-        .limit = (1u << config->camera.bits) - 1,
-        .sources = sources,
-        .n_sources = n_sources,
-    };
-    e = oct_publisher_create(&s->publisher, &publisher, err);
+    e = create_publisher(s, config, name, err);
     if (e)
         return e;
-    e = oct_ingest_create(&s->ingest, context, g, oct_pipeline_raw(s->pipeline), &ingest, err);
+    e = oct_ingest_create(&s->ingest, s->zmq_context, g, oct_pipeline_raw(s->pipeline), &ingest,
+                          err);
     if (e)
         return e;
     struct oct_recorder_options recorder = {
@@ -209,6 +215,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .losses = s->losses,
         .buffer_bscans = buffer,
         .history_bscans = history,
+        .complex_of = oct_config_has_complex(config) ? s->pipeline : NULL,
         .sources = s->analyses.recorded,
         .n_sources = s->analyses.n_recorded,
     };
@@ -325,6 +332,7 @@ static struct oct_record_settings settings_of(const struct oct_config *config, c
         .directory = config->record.directory,
         .spectra = config->record.spectra,
         .bscans = config->record.bscans,
+        .has_complex = oct_config_has_complex(config),
         .sync_interval_s = config->record.sync_interval_s,
         .config_text = text,
         .eye = config->record.eye,

@@ -7,7 +7,7 @@
  * lie in a device's memory there (frame->complex_device), and uploads others. d of both agrees to
  * 1e-4, where it is far from 0..1 to 1e-5 of itself.
  * A GPU that fails takes the B-scans with it that it had: places of that group have the pairs that
- * come after, and the CPU goes on. One thread uses an engine at a time. */
+ * come after (oct_flow_group_check), and the CPU goes on. One thread uses an engine at a time. */
 #ifndef OCT_ANALYSIS_FLOW_ENGINE_H
 #define OCT_ANALYSIS_FLOW_ENGINE_H
 

@@ -4,6 +4,7 @@
 #include "analysis/enface/enface.h"
 #include "analysis/flow/group.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -13,14 +14,14 @@
 #define EVERY_NS UINT64_C(100000000) /* a growing volume */
 #define DEPTH_UM OCT_TRACE_DEPTH_UM  /* of a pixel where it is not known */
 
-static const char *const method_names[] = {"complex", "cdv", "ssada", "amplitude", NULL};
+const char *const oct_flow_methods[] = {"complex", "cdv", "ssada", "amplitude", NULL};
 static const char *const wavelengths_names[] = {"rising", "falling", NULL};
 
 #define S struct oct_flow_settings
 static const struct oct_param rows[] = {
     {OCT_PARAM("enabled", S, enabled), OCT_PARAM_LIVE, .standard = "no",
      .meaning = "Find what moves between the B-scans of a place (scan.repeats)."},
-    {OCT_PARAM_CHOICE("method", S, method, method_names), OCT_PARAM_LIVE, .is_option = true,
+    {OCT_PARAM_CHOICE("method", S, method, oct_flow_methods), OCT_PARAM_LIVE, .is_option = true,
      .standard = "complex",
      .meaning = "Coherent decorrelation less noise; cdv, ssada: as other devices; amplitude: "
                 "without phases."},
@@ -338,6 +339,7 @@ static enum oct_err find_places(struct oct_analysis *a, struct oct_error *err)
     for (unsigned k = 0; k < p->group.n_places && !e; k++) {
         struct oct_flow_found found;
         e = find_place(a, k, &found, err);
+        e = e ? e : oct_flow_group_check(&p->group, k, found.n_pairs, err);
         if (!e && a->is_angiogram)
             add_row(a, &found, k);
         else if (!e)
@@ -387,8 +389,9 @@ static enum oct_err flow_push(struct oct_analysis *a, const struct oct_image_fra
 static void flow_end(struct oct_analysis *a)
 {
     struct parts *p = &a->parts;
-    if (p->engine && p->group.n > 0 && !p->is_due)
-        find_places(a, NULL);
+    struct oct_error err;
+    if (p->engine && p->group.n > 0 && !p->is_due && find_places(a, &err))
+        oct_log(OCT_LOG_WARNING, "flow: at the end: %s", err.text);
     p->changed = p->changed || (p->any && !p->is_whole);
     p->is_whole = p->any;
 }
@@ -580,9 +583,11 @@ static enum oct_err flow_settings_check(const void *settings,
                                         struct oct_error *err)
 {
     const struct oct_flow_settings *s = settings;
-    return s->enabled ? oct_flow_check("flow", setup->input->dims[0], setup->input->dims[1],
-                                       &setup->scan, err)
-                      : OCT_OK;
+    const uint32_t depth = setup->input->dims[1];
+    if (!s->enabled)
+        return OCT_OK;
+    const enum oct_err e = oct_flow_check("flow", setup->input->dims[0], depth, &setup->scan, err);
+    return e ? e : oct_flow_slab_check(&s->slab, "flow.slab", depth, err);
 }
 
 static void flow_join(void *settings, const struct oct_analysis_session *session)

@@ -40,6 +40,8 @@ enum oct_flow_number {
 enum oct_flow_wavelengths { OCT_FLOW_RISING, OCT_FLOW_FALLING };
 enum oct_flow_between { OCT_FLOW_LINES_OF_BSCAN, OCT_FLOW_BSCANS_OF_PLACE };
 
+extern const char *const oct_flow_methods[]; /* by enum oct_flow_method, up to NULL */
+
 struct oct_flow_settings {
     bool enabled, record;
     enum oct_flow_method method;

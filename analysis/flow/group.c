@@ -75,6 +75,20 @@ void oct_flow_group_repeats(const struct oct_flow_group *g, unsigned k,
     }
 }
 
+enum oct_err oct_flow_group_check(const struct oct_flow_group *g, unsigned k, unsigned n_pairs,
+                                  struct oct_error *err)
+{
+    unsigned n_came = 0;
+    for (unsigned i = k + g->n_places; i < n_of_group(g); i += g->n_places)
+        n_came += g->came[i - g->n_places] && g->came[i];
+    if (n_pairs >= n_came)
+        return OCT_OK;
+    return oct_fail(
+        err, OCT_E_STATE,
+        "the GPU has failed with B-scans of place %u; pipeline.backend=cpu does without",
+        oct_flow_group_place(g, k));
+}
+
 double oct_flow_group_tau_s(const struct oct_flow_group *g)
 {
     const unsigned n_all = n_of_group(g);

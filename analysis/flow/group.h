@@ -43,6 +43,10 @@ uint32_t oct_flow_group_place(const struct oct_flow_group *group, unsigned k);
 void oct_flow_group_repeats(const struct oct_flow_group *group, unsigned k,
                             const struct oct_flow_bscan **repeats);
 
+/* OCT_E_STATE: more pairs of place k came than the n_pairs that an engine found: a GPU had them. */
+enum oct_err oct_flow_group_check(const struct oct_flow_group *group, unsigned k, unsigned n_pairs,
+                                  struct oct_error *err);
+
 /* tau: the median time between neighbouring repeats; 0: the camera's clock does not tell. */
 double oct_flow_group_tau_s(const struct oct_flow_group *group);
 

@@ -82,9 +82,8 @@ enum oct_err oct_flow_check_spans(const struct oct_flow_slab *upper,
             return oct_fail(err, OCT_E_CONFIG,
                             "trace: trace.upper and trace.lower must name two layers, as 120:140 "
                             "and 300:320 (pixels) or ilm:ilm+20 and rpe-10:rpe+10");
-        if (slabs[i]->kind == OCT_FLOW_SLAB_PIXELS && slabs[i]->pixels[1] > depth)
-            return oct_fail(err, OCT_E_CONFIG, "trace: pixels %s: an A-line has %u", slabs[i]->name,
-                            depth);
+        if (oct_flow_slab_check(slabs[i], i ? "trace: lower" : "trace: upper", depth, err))
+            return OCT_E_CONFIG;
     }
     return OCT_OK;
 }

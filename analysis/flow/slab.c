@@ -36,11 +36,17 @@ enum oct_err oct_flow_slab_parse(struct oct_flow_slab *slab, const char *text,
         read.kind = OCT_FLOW_SLAB_PIXELS;
     } else if (*text) {
         struct oct_slab of_layers;
-        const enum oct_err e = strlen(text) < sizeof(read.name)
-                                   ? oct_slab_parse(&of_layers, text, err)
-                                   : oct_fail(err, OCT_E_ARG, "%s: no slab", text);
-        if (e)
-            return e;
+        struct oct_error why;
+        if (*text >= '0' && *text <= '9')
+            return oct_fail(err, OCT_E_ARG,
+                            "%.40s: no slab: pixels A:B are two whole numbers, A below B, at most "
+                            "the depth of an A-line, as 120:180",
+                            text);
+        if (strlen(text) >= sizeof(read.name))
+            return oct_fail(err, OCT_E_ARG, "%.40s..: no slab: %zu characters at most", text,
+                            sizeof(read.name) - 1);
+        if (oct_slab_parse(&of_layers, text, &why))
+            return oct_fail(err, OCT_E_ARG, "%s; or pixels A:B, as 120:180", why.text);
         read.kind = OCT_FLOW_SLAB_LAYERS;
         read.layers.first.layer = of_layers.first.layer;
         read.layers.first.offset_um = of_layers.first.offset_um;
@@ -50,6 +56,14 @@ enum oct_err oct_flow_slab_parse(struct oct_flow_slab *slab, const char *text,
     }
     *slab = read;
     return OCT_OK;
+}
+
+enum oct_err oct_flow_slab_check(const struct oct_flow_slab *slab, const char *what, uint32_t depth,
+                                 struct oct_error *err)
+{
+    if (slab->kind != OCT_FLOW_SLAB_PIXELS || slab->pixels[1] <= depth)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_CONFIG, "%s %s: an A-line has pixels 0:%u", what, slab->name, depth);
 }
 
 static bool parse_form(const struct oct_param *param, const char *text, void *value, char *why,

@@ -20,6 +20,11 @@ struct oct_flow_slab {
 /* OCT_E_ARG says what is wrong. "": the whole. */
 enum oct_err oct_flow_slab_parse(struct oct_flow_slab *slab, const char *text,
                                  struct oct_error *err);
+
+/* OCT_E_CONFIG: pixels beyond the A-line; `what` begins the message. */
+enum oct_err oct_flow_slab_check(const struct oct_flow_slab *slab, const char *what, uint32_t depth,
+                                 struct oct_error *err);
+
 extern const struct oct_param_form oct_param_flow_slab;
 #define OCT_PARAM_TAKES_FLOW_SLAB                                                                  \
     "LAYER[+-UM]:LAYER[+-UM], superficial, deep, avascular, choriocapillaris, pixels A:B, or "     \

@@ -32,8 +32,9 @@ struct oct_flow_trace {
 
     struct kept *kept; /* [n_kept]: of linked, all; else the reference and the newest */
     size_t n_kept, n_room;
-    uint64_t n; /* B-scans so far */
-    double sum; /* rad: the newest value */
+    uint64_t n;                                 /* B-scans so far */
+    double sum;                                 /* rad: the newest value */
+    double power[N_LAYERS], n_powers[N_LAYERS]; /* of all that was kept */
 };
 
 /* ---- life ---- */
@@ -286,22 +287,34 @@ static double samples_of(const struct oct_flow_trace *t, size_t n)
     return sum > 0 ? (double)n * (double)n / sum : 0;
 }
 
-/* Variance of the phase of a layer between two B-scans; n_lines: 1 of M-mode. */
-static double variance_of(const struct oct_flow_trace *t, const struct kept *k, unsigned layer,
-                          uint32_t first, uint32_t end, double noise)
+struct light {
+    double power, n, samples; /* sum of n values, as many independent ones */
+};
+
+/* Of a layer in A-lines first .. end - 1. */
+static struct light light_of(const struct oct_flow_trace *t, const struct kept *k, unsigned layer,
+                             uint32_t first, uint32_t end)
 {
     const size_t *at = t->at + layer * (t->setup.n_lines + 1);
-    double power = 0, n = 0, samples = 0;
+    struct light l = {0, 0, 0};
     for (uint32_t j = first; j < end; j++) {
         if (!k->came[j] || at[j + 1] == at[j])
             continue;
         for (size_t i = at[j]; i < at[j + 1]; i++)
-            power += (double)(k->re[i] * k->re[i] + k->im[i] * k->im[i]);
-        n += (double)(at[j + 1] - at[j]);
-        samples += samples_of(t, at[j + 1] - at[j]);
+            l.power += (double)(k->re[i] * k->re[i] + k->im[i] * k->im[i]);
+        l.n += (double)(at[j + 1] - at[j]);
+        l.samples += samples_of(t, at[j + 1] - at[j]);
     }
-    const double snr = n > 0 ? power / n / noise - 1 : 0, g = snr / (1 + snr);
-    return snr > 0 ? (1 - g * g) / (2 * samples * g * g) : INFINITY;
+    return l;
+}
+
+/* Variance of the phase of a layer between two B-scans; n_lines: 1 of M-mode. */
+static double variance_of(const struct oct_flow_trace *t, const struct kept *k, unsigned layer,
+                          uint32_t first, uint32_t end, double noise)
+{
+    const struct light l = light_of(t, k, layer, first, end);
+    const double snr = l.n > 0 ? l.power / l.n / noise - 1 : 0, g = snr / (1 + snr);
+    return snr > 0 ? (1 - g * g) / (2 * l.samples * g * g) : INFINITY;
 }
 
 static double deviation(const struct oct_flow_trace *t, const struct kept *k, uint32_t first,
@@ -309,6 +322,24 @@ static double deviation(const struct oct_flow_trace *t, const struct kept *k, ui
 {
     return fabs(length_of(t, sqrt(variance_of(t, k, UPPER, first, end, t->setup.noise) +
                                   variance_of(t, k, LOWER, first, end, t->setup.noise))));
+}
+
+static void add_light(struct oct_flow_trace *t, const struct kept *k)
+{
+    for (unsigned layer = 0; layer < N_LAYERS; layer++) {
+        const struct light l = light_of(t, k, layer, 0, t->setup.n_lines);
+        t->power[layer] += l.power;
+        t->n_powers[layer] += l.n;
+    }
+}
+
+double oct_flow_trace_snr(const struct oct_flow_trace *t)
+{
+    double least = INFINITY;
+    for (unsigned layer = 0; layer < N_LAYERS; layer++)
+        if (t->n_powers[layer] > 0)
+            least = fmin(least, t->power[layer] / t->n_powers[layer] / t->setup.noise - 1);
+    return isfinite(least) ? fmax(least, 0) : NAN;
 }
 
 static void look_at_noise(struct oct_flow_trace *t)
@@ -377,6 +408,7 @@ enum oct_err oct_flow_trace_put(struct oct_flow_trace *t, const float *values, d
     if (!now)
         return e ? e : OCT_E_NO_MEMORY;
     keep(t, now);
+    add_light(t, now);
     const struct kept *reference = &t->kept[0]; /* of the first one, itself */
     if (t->setup.is_of_lines) {
         follow_lines(t, now, reference, nm, sd_nm);

@@ -56,6 +56,11 @@ enum oct_err oct_flow_trace_put(struct oct_flow_trace *trace, const float *value
 /* Values so far: B-scans, or A-lines. */
 uint64_t oct_flow_trace_n(const struct oct_flow_trace *trace);
 
+/* Power of the darker layer over the noise, less 1: of all so far, at least 0; NaN: nothing came.
+ * Below OCT_FLOW_TRACE_LEAST_SNR it may be noise alone, whose power is known to some 10 %. */
+#define OCT_FLOW_TRACE_LEAST_SNR 0.2
+double oct_flow_trace_snr(const struct oct_flow_trace *trace);
+
 /* nm: [n], of `linked`. OCT_E_NO_MEMORY. */
 enum oct_err oct_flow_trace_link(struct oct_flow_trace *trace, double *nm, struct oct_error *err);
 

@@ -561,6 +561,30 @@ static void put_surfaces(struct oct_dicom_set *set, const struct oct_export_form
     }
 }
 
+/* How the flow was found: context group 4270. */
+static void put_algorithm(struct oct_dicom_set *set, const struct oct_export_form *form)
+{
+    static const struct {
+        const char *method, *code, *words, *name;
+    } algorithms[] = {
+        {"ssada", "128252", "OCT-A amplitude decorrelation", "split-spectrum decorrelation"},
+        {"amplitude", "128252", "OCT-A amplitude decorrelation", "amplitude decorrelation"},
+        {"cdv", "128253", "OCT-A complex variance", "complex differential variance less noise"},
+        {"complex", "128253", "OCT-A complex variance", "decorrelation less noise"},
+    };
+    const size_t n = sizeof(algorithms) / sizeof(algorithms[0]);
+    char software[LO_BYTES];
+    size_t i = 0;
+    while (i < n - 1 && (!form->method || strcmp(form->method, algorithms[i].method) != 0))
+        i++;
+    oct_dicom_begin(set, 0x00221612);
+    put_code(set, 0x0066002f, algorithms[i].code, "DCM", algorithms[i].words);
+    oct_dicom_put_text(set, 0x00660036, "LO", algorithms[i].name);
+    oct_dicom_put_text(set, 0x00660031, "LO",
+                       clean(form->software[0] ? form->software : "octd", software));
+    oct_dicom_end(set);
+}
+
 /* Ophthalmic Optical Coherence Tomography En Face Image. */
 static void put_enface(struct oct_dicom_set *set, const struct picture *p,
                        const struct oct_slab *slab)
@@ -568,7 +592,6 @@ static void put_enface(struct oct_dicom_set *set, const struct picture *p,
     static const double across_and_along[6] = {1, 0, 0, 0, 0, 1}, middle = 127.5, width = 255;
     const struct oct_export_form *form = p->form;
     const float corners[4] = {0, 0, (float)p->height, (float)p->width};
-    char software[LO_BYTES];
     oct_dicom_put_decimals(set, 0x00280030, p->mm + 1, 2);
     oct_dicom_put_decimals(set, 0x00200037, across_and_along, 6);
     oct_dicom_put_text(set, 0x00200020, "CS", "");
@@ -585,14 +608,8 @@ static void put_enface(struct oct_dicom_set *set, const struct picture *p,
     put_reference(set, form, SOP_CLASS_ENFACE, "localizer");
     oct_dicom_put_f32(set, 0x00220032, corners, 4);
     oct_dicom_end(set);
-    if (strcmp(form->quantity, "intensity") != 0) {
-        oct_dicom_begin(set, 0x00221612);
-        put_code(set, 0x0066002f, "128253", "DCM", "OCT-A complex variance");
-        oct_dicom_put_text(set, 0x00660036, "LO", "decorrelation less noise");
-        oct_dicom_put_text(set, 0x00660031, "LO",
-                           clean(form->software[0] ? form->software : "octd", software));
-        oct_dicom_end(set);
-    }
+    if (strcmp(form->quantity, "intensity") != 0)
+        put_algorithm(set, form);
     put_surfaces(set, form, slab);
 }
 

@@ -36,6 +36,7 @@ struct oct_export_form {
     const char *slab;     /* of a picture from above: the depths between layers that it is of, as
                              analysis/layers/measure/slab.h reads them; "", NULL: others */
     const char *quantity; /* "intensity", "thickness", ...; "": unknown */
+    const char *method;   /* how a significance was found, of oct_flow_methods; "", NULL: unknown */
     const char *unit;     /* of the values: "dB", "counts^2", "counts", "um"; "": none or unknown */
     double lo, hi;        /* of u8 and u16 pictures: what 0 and the largest value stand for, in
                              `unit`; both NaN: values are what they are */

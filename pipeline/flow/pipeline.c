@@ -7,6 +7,7 @@
 #include "pipeline/flow/running_dc.h"
 #include "pipeline/flow/slots.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -82,7 +83,7 @@ static bool take_request(struct lent *lent)
     bool wanted = false;
     for (unsigned i = 0; i < OCT_MAX_ASKERS; i++) {
         unsigned n = atomic_load_explicit(&lent->asked[i], memory_order_relaxed);
-        while (n > 0 && !atomic_compare_exchange_weak(&lent->asked[i], &n, n - 1))
+        while (n > 0 && n < UINT_MAX && !atomic_compare_exchange_weak(&lent->asked[i], &n, n - 1))
             ;
         wanted = wanted || n > 0;
     }

@@ -93,13 +93,14 @@ const struct oct_image_form *oct_pipeline_form(const struct oct_pipeline *pipeli
 
 /* Float values and complex values of B-scans are lent to those who ask for them, and made for no
  * other B-scan: on a GPU they are four and eight times what pixels take of the bus. An asker (at
- * most OCT_MAX_ASKERS; the number is its own) asks for the next n B-scans at a time; asking again
- * replaces what is left of the request before. Of f32 pictures values always are there. Any thread.
- * Returns false if the pipeline does not lend that, or has no memory for it: an engine of the CPU
- * takes it, M * D * 4 or 8 bytes a slot of the image ring, when n > 0 is asked for first. What lies
- * on a device is lent no more once the CPU has taken over. */
-#define OCT_MAX_ASKERS 17u /* 16 analyses, and who takes the B-scans themselves: */
+ * most OCT_MAX_ASKERS; the number is its own) asks for the next n B-scans at a time, or with
+ * UINT_MAX for all; asking again replaces what is left of the request before. Of f32 pictures
+ * values always are there. Any thread. Returns false if the pipeline does not lend that, or has no
+ * memory for it: an engine of the CPU takes it, M * D * 4 or 8 bytes a slot of the image ring, when
+ * n > 0 is asked for first. What lies on a device is lent no more once the CPU has taken over. */
+#define OCT_MAX_ASKERS 18u /* 16 analyses, the recorder, and who takes the B-scans themselves: */
 #define OCT_LAST_ASKER (OCT_MAX_ASKERS - 1)
+#define OCT_RECORDER_ASKER (OCT_MAX_ASKERS - 2)
 bool oct_pipeline_ask(struct oct_pipeline *pipeline, enum oct_lent what, unsigned asker,
                       unsigned n);
 

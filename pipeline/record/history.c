@@ -32,14 +32,17 @@ struct oct_record_history {
 /* ---- the thread ---- */
 
 /* Allocates the frame that B-scans are copied into. */
-static enum oct_err get_frame(struct oct_kept *kept, const struct oct_geometry *g,
+static enum oct_err get_frame(struct oct_kept *kept, const struct oct_geometry *g, bool has_complex,
                               struct oct_error *err)
 {
     *kept = (struct oct_kept){0};
     kept->raw.spectra = malloc(oct_geometry_spectra_bytes(g));
     kept->raw.line_valid = malloc(g->n_lines);
     kept->image.pixels = malloc(oct_geometry_image_bytes(g));
-    if (kept->raw.spectra && kept->raw.line_valid && kept->image.pixels)
+    if (has_complex)
+        kept->image.complex_values = malloc(oct_geometry_complex_bytes(g));
+    if (kept->raw.spectra && kept->raw.line_valid && kept->image.pixels &&
+        (kept->image.complex_values || !has_complex))
         return OCT_OK;
     return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for saving the last seconds");
 }
@@ -49,6 +52,7 @@ static void free_frame(struct oct_kept *kept)
     free(kept->raw.spectra);
     free(kept->raw.line_valid);
     free(kept->image.pixels);
+    free(kept->image.complex_values);
 }
 
 /* When the first B-scan came, UTC. */
@@ -238,7 +242,8 @@ static void *run(void *argument)
     struct oct_volume_writer *writer = NULL;
     struct oct_kept kept;
     struct oct_error err;
-    enum oct_err e = get_frame(&kept, &history->options.plan->geometry, &err);
+    enum oct_err e = get_frame(&kept, &history->options.plan->geometry,
+                               history->settings.settings.has_complex, &err);
     e = e ? e : write_all(history, &writer, &kept, &err);
     oct_keeper_let_go(history->options.keeper);
     free_frame(&kept);

@@ -8,6 +8,7 @@
 #include "pipeline/flow/slots.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ struct oct_keeper {
     uint64_t first_slot; /* both readers have all slots from here on */
     pthread_t thread;
     unsigned char *memory; /* [n_slots][slot_bytes] */
-    size_t slot_bytes, pixels_at, mask_at;
+    size_t slot_bytes, pixels_at, mask_at, complex_at;
     uint64_t n_slots;
     struct oct_kept *kept; /* [n_slots] */
     uint32_t *places;      /* [n_slots], the first n_free: memory that nobody uses; NULL: history */
@@ -57,10 +58,10 @@ static size_t whole_pages(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-uint64_t oct_kept_bytes(const struct oct_geometry *g)
+uint64_t oct_kept_bytes(const struct oct_geometry *g, bool has_complex)
 {
     return whole_pages(oct_geometry_spectra_bytes(g)) + whole_pages(oct_geometry_image_bytes(g)) +
-           whole_pages(g->n_lines);
+           whole_pages(g->n_lines) + (has_complex ? whole_pages(oct_geometry_complex_bytes(g)) : 0);
 }
 
 /* ---- places ----
@@ -75,6 +76,8 @@ static void set_place(const struct oct_keeper *k, struct oct_kept *kept, uint64_
     kept->raw.spectra = (uint16_t *)(void *)slot;
     kept->image.pixels = slot + k->pixels_at;
     kept->raw.line_valid = slot + k->mask_at;
+    if (k->options.complex_of)
+        kept->image.complex_values = (float *)(void *)(slot + k->complex_at);
 }
 
 /* A free place exists, since no more B-scans wait than there are slots. Lock held. */
@@ -116,8 +119,17 @@ static void copy_payload(const struct oct_keeper *k, struct oct_kept *to,
     const struct oct_geometry *g = &k->options.plan->geometry;
     memcpy(to->raw.spectra, raw->spectra, oct_geometry_spectra_bytes(g));
     memcpy(to->raw.line_valid, raw->line_valid, g->n_lines);
-    if (image->status == OCT_OK)
-        memcpy(to->image.pixels, image->pixels, oct_geometry_image_bytes(g));
+    if (image->status != OCT_OK)
+        return;
+    memcpy(to->image.pixels, image->pixels, oct_geometry_image_bytes(g));
+    if (to->image.complex_values && image->complex_values)
+        memcpy(to->image.complex_values, image->complex_values, oct_geometry_complex_bytes(g));
+}
+
+/* Complex values are there from some B-scans behind the request for them on. */
+static bool is_whole(const struct oct_keeper *k, const struct oct_image_frame *image)
+{
+    return !k->options.complex_of || image->complex_values || image->status != OCT_OK;
 }
 
 /* raw NULL: the spectra had left the ring before this reader was added. Returns false if there is
@@ -127,7 +139,7 @@ static bool put(struct oct_keeper *k, uint64_t slot, const struct oct_raw_frame 
 {
     pthread_mutex_lock(&k->lock);
     bool ok = make_room(k);
-    bool copy = raw && (k->wanted || k->options.history_bscans > 0);
+    bool copy = raw && is_whole(k, image) && (k->wanted || k->options.history_bscans > 0);
     struct oct_kept *to = &k->kept[k->head % k->n_slots];
     if (ok)
         take_place(k, to);
@@ -284,7 +296,8 @@ static enum oct_err get_memory(struct oct_keeper *k, struct oct_error *err)
     bool history = k->options.history_bscans > 0;
     k->pixels_at = whole_pages(oct_geometry_spectra_bytes(g));
     k->mask_at = k->pixels_at + whole_pages(oct_geometry_image_bytes(g));
-    k->slot_bytes = (size_t)oct_kept_bytes(g);
+    k->complex_at = k->mask_at + whole_pages(g->n_lines);
+    k->slot_bytes = (size_t)oct_kept_bytes(g, k->options.complex_of);
     size_t bytes = k->slot_bytes * (size_t)k->n_slots;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | (history ? 0 : MAP_NORESERVE), -1, 0);
@@ -332,6 +345,14 @@ static void keeper_free(struct oct_keeper *k)
     free(k);
 }
 
+/* Of all B-scans while some are copied. False: there is no memory for them. */
+static bool ask_complex(const struct oct_keeper *k, bool wanted)
+{
+    return !k->options.complex_of ||
+           oct_pipeline_ask(k->options.complex_of, OCT_LENT_COMPLEX, OCT_RECORDER_ASKER,
+                            wanted || k->options.history_bscans > 0 ? UINT_MAX : 0);
+}
+
 enum oct_err oct_keeper_create(struct oct_keeper **out, const struct oct_keeper_options *options,
                                struct oct_error *err)
 {
@@ -348,6 +369,10 @@ enum oct_err oct_keeper_create(struct oct_keeper **out, const struct oct_keeper_
     oct_condition_init(&k->news);
     oct_condition_init(&k->room);
     enum oct_err e = get_memory(k, err);
+    if (!e && !ask_complex(k, true))
+        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for complex values (output.sample)");
+    if (!e)
+        ask_complex(k, false);
     e = e ? e : start_thread(k, err);
     if (e) {
         keeper_free(k);
@@ -370,6 +395,7 @@ void oct_keeper_want(struct oct_keeper *k, bool wanted)
     pthread_mutex_lock(&k->lock);
     k->wanted = wanted;
     pthread_mutex_unlock(&k->lock);
+    ask_complex(k, wanted);
 }
 
 void oct_keeper_drain(struct oct_keeper *k)
@@ -463,6 +489,7 @@ enum oct_err oct_keeper_copy(struct oct_keeper *k, struct oct_kept *kept, uint32
     to.raw.spectra = kept->raw.spectra;
     to.raw.line_valid = kept->raw.line_valid;
     to.image.pixels = kept->image.pixels;
+    to.image.complex_values = kept->image.complex_values;
     *kept = to;
     copy_payload(k, kept, &from->raw, &from->image);
     pthread_mutex_lock(&k->lock);

@@ -28,6 +28,7 @@
 
 #include "pipeline/flow/frame.h"
 #include "pipeline/flow/loss.h"
+#include "pipeline/flow/pipeline.h"
 #include "pipeline/flow/ring.h"
 #include "pipeline/plan/plan.h"
 
@@ -39,24 +40,29 @@ struct oct_keeper;
 struct oct_keeper_options {
     const struct oct_plan *plan; /* outlives the keeper, as all that follows */
     struct oct_ring *raw, *images;
-    struct oct_loss_log *losses; /* NULL: drops are not logged */
-    uint32_t buffer_bscans;      /* by how much the recorder may lag; 8 at least */
-    uint32_t history_bscans;     /* what is kept after that, always; 0: nothing */
+    struct oct_loss_log *losses;     /* NULL: drops are not logged */
+    uint32_t buffer_bscans;          /* by how much the recorder may lag; 8 at least */
+    uint32_t history_bscans;         /* what is kept after that, always; 0: nothing */
+    struct oct_pipeline *complex_of; /* keep complex values, too, and ask it for them while B-scans
+                                        are copied; NULL: none */
 };
 
 /* One B-scan as kept. */
 struct oct_kept {
     struct oct_raw_frame raw;
     struct oct_image_frame image; /* info as in raw */
-    bool has_payload; /* false: not copied, since nothing recorded; no spectra, no pixels */
+    bool has_payload; /* false: not copied, since nothing recorded, or made before its complex
+                         values were asked for; no spectra, no pixels */
     uint64_t slot;    /* of the rings */
 };
 
-/* Memory for spectra and pixels of a B-scan, mask included: what one kept B-scan takes. */
-uint64_t oct_kept_bytes(const struct oct_geometry *geometry);
+/* Memory for spectra and pixels of a B-scan, mask included, and its complex values: what one kept
+ * B-scan takes. */
+uint64_t oct_kept_bytes(const struct oct_geometry *geometry, bool has_complex);
 
 /* With history_bscans > 0 it touches all memory at once, so that a lack of memory shows now
- * (OCT_E_NO_MEMORY says how much was wanted). Else memory is used as B-scans have to wait. */
+ * (OCT_E_NO_MEMORY says how much was wanted). Else memory is used as B-scans have to wait.
+ * OCT_E_NO_MEMORY, too: there is none for the pipeline's complex values. */
 enum oct_err oct_keeper_create(struct oct_keeper **keeper, const struct oct_keeper_options *options,
                                struct oct_error *err);
 

@@ -564,6 +564,7 @@ static enum oct_err create_parts(struct oct_recorder *rec, struct oct_error *err
         .losses = o->losses,
         .buffer_bscans = o->buffer_bscans,
         .history_bscans = o->history_bscans,
+        .complex_of = o->complex_of,
     };
     enum oct_err e = oct_keeper_create(&rec->keeper, &keeper, err);
     if (e)

@@ -58,7 +58,8 @@ struct oct_recorder_options {
     const atomic_uint_fast64_t *ended_at;
     const char *engine;          /* description for the file; borrowed for the recorder's life */
     struct oct_loss_log *losses; /* NULL: all losses are the source's */
-    uint32_t buffer_bscans, history_bscans; /* keeper.h */
+    uint32_t buffer_bscans, history_bscans; /* keeper.h, as the next */
+    struct oct_pipeline *complex_of;
     /* Results that files have datasets for, of B-scans of `images`. Copied; what they point at must
      * outlive the recorder. */
     const struct oct_image_source *sources;

@@ -89,6 +89,8 @@ double oct_record_bscan_bytes(const struct oct_record_settings *from, const stru
         bytes += (double)oct_geometry_spectra_bytes(g);
     if (from->bscans)
         bytes += (double)oct_geometry_image_bytes(g);
+    if (from->bscans && from->has_complex)
+        bytes += (double)oct_geometry_complex_bytes(g);
     return bytes > 0 ? bytes + results_bytes / g->n_bscans : 0;
 }
 
@@ -190,6 +192,7 @@ struct oct_volume_about oct_record_about(const struct oct_record_settings *s, co
         .height_um = s->height_um,
         .refractive_index = s->refractive_index,
         .scan = s->scan,
+        .has_complex = s->bscans && s->has_complex,
         .is_log = s->is_log,
         .gap_map = true,
     };

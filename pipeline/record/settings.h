@@ -14,6 +14,8 @@
 struct oct_record_settings {
     const char *directory; /* made if absent, its parent must be there */
     bool spectra, bscans;  /* at least one */
+    bool has_complex;      /* bscans have their complex values beside them; the recorder was created
+                              for them */
     double sync_interval_s;
     const char *config_text, *eye, *pseudonym;
     double width_um, height_um, refractive_index;

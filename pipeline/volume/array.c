@@ -2,6 +2,7 @@
 
 #include "pipeline/volume/hdf5_read.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,9 @@ static enum oct_err open_all(struct oct_volume_array *a, bool probed, struct oct
     oct_hdf5_spacing(a->array.dataset, f->spacing_um, f->rank);
     read_line(a->array.dataset, "units", f->unit, sizeof(f->unit));
     read_axes(&a->array, f->axes);
+    if (!oct_hdf5_floats(a->array.dataset, "step", &f->step, 1))
+        f->step = NAN;
+    read_line(a->source.file, "method", f->method, sizeof(f->method));
     return OCT_OK;
 }
 

@@ -27,6 +27,8 @@ struct oct_volume_array_facts {
                                                      um, an attribute; NaN: unknown */
     char unit[32];                                /* the attribute units; "": unknown */
     char axes[OCT_VOLUME_ARRAY_MAX_RANK][16];     /* the attribute axis_names; "": unknown */
+    double step;     /* the attribute step: what 1 stands for, in unit; NaN: there is none */
+    char method[16]; /* an attribute of the file: how all was found; "": unknown */
 };
 
 struct oct_volume_array;

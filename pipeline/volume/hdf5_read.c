@@ -348,8 +348,7 @@ char *oct_hdf5_text(hid_t object, const char *name, size_t max_bytes)
     return text;
 }
 
-/* Whether the attribute is there and has n floats. */
-static bool read_floats(hid_t object, const char *name, double *values, unsigned n)
+bool oct_hdf5_floats(hid_t object, const char *name, double *values, unsigned n)
 {
     struct oct_hdf5_attribute a;
     const bool done = oct_hdf5_attribute_open(&a, object, name) &&
@@ -366,7 +365,7 @@ void oct_hdf5_spacing(hid_t object, double *spacing_um, unsigned n)
     for (unsigned i = 0; i < n; i++)
         spacing_um[i] = NAN;
     for (unsigned k = 0; k < sizeof(names) / sizeof(names[0]) && !is_known; k++)
-        is_known = read_floats(object, names[k], spacing_um, n);
+        is_known = oct_hdf5_floats(object, names[k], spacing_um, n);
     for (unsigned i = 0; i < n; i++)
         if (!(isfinite(spacing_um[i]) && spacing_um[i] > 0))
             spacing_um[i] = NAN;

@@ -86,6 +86,9 @@ void oct_hdf5_attribute_close(struct oct_hdf5_attribute *attribute);
 /* Whether the object has an attribute that is one integer: *value is it then. */
 bool oct_hdf5_count(hid_t object, const char *name, uint64_t *value);
 
+/* Whether it has an attribute of n floats: values are they then. */
+bool oct_hdf5_floats(hid_t object, const char *name, double *values, unsigned n);
+
 /* Returns a string attribute of an object (the file stands for its root group), of fixed or
  * variable length: malloc'd, NUL-terminated; NULL where it is absent, is no string, or is longer
  * than max_bytes. The text is UTF-8. Bytes of any other encoding become '?', so that recordings of

@@ -247,6 +247,39 @@ static void still_tissue_has_a_deviation_of_one(void **state)
         }
 }
 
+/* The mean of |B|^2 of the darkest block of depths, by all lines and repeats. */
+static double darkest_of(const float *values, const struct oct_flow_scene *s)
+{
+    double least = INFINITY;
+    for (uint32_t first = 0; first < s->depth; first += OCT_FLOW_BLOCK) {
+        double sum = 0;
+        for (size_t line = 0; line < (size_t)s->n_repeats * s->n_lines; line++)
+            for (uint32_t d = 2 * first; d < 2 * (first + OCT_FLOW_BLOCK); d++)
+                sum += pow((double)values[line * 2 * s->depth + d], 2);
+        least = fmin(least, sum / (s->n_repeats * s->n_lines * OCT_FLOW_BLOCK));
+    }
+    return least;
+}
+
+/* Of five dark blocks of few lines the darkest is so by chance: n0 is that of all of them. */
+static void noise_is_of_all_dark_depths(void **state)
+{
+    enum { N_SEEDS = 24 };
+    struct oct_flow_scene scene = {
+        .n_lines = 24, .depth = 160, .n_repeats = 2, .top = 80, .snr = 10, .noise = 1};
+    double n0 = 0, darkest = 0;
+    for (scene.seed = 1; scene.seed <= N_SEEDS; scene.seed++) {
+        struct run run;
+        run_scene(&run, &scene);
+        n0 += run.found.noise / N_SEEDS;
+        darkest += darkest_of(run.values, &scene) / N_SEEDS;
+        close_scene(&run);
+    }
+    print_message("# n0 %.3f, the darkest block %.3f\n", n0, darkest);
+    assert_true(is_near("n0", n0, 1, 0.02));
+    assert_true(is_within("the darkest", darkest, 0, 0.96));
+}
+
 static void noise_is_no_flow(void **state)
 {
     struct oct_flow_scene scene = still;
@@ -479,6 +512,7 @@ int main(void)
         cmocka_unit_test(is_as_the_reference_at_fixation),
         cmocka_unit_test(is_as_the_reference_in_motion),
         cmocka_unit_test(still_tissue_has_a_deviation_of_one),
+        cmocka_unit_test(noise_is_of_all_dark_depths),
         cmocka_unit_test(noise_is_no_flow),
         cmocka_unit_test(what_is_renewed_is_found_by_every_method),
         cmocka_unit_test(motion_of_whole_pixels_is_undone),

@@ -22,7 +22,7 @@ struct run {
     unsigned n_images;
     uint64_t complex_bytes, lost_from; /* B-scans from here on that the source skips */
     struct oct_stage_counts counts;
-    double numbers[OCT_FLOW_N_NUMBERS];
+    double n_pairs; /* the fewest of an image */
 };
 
 /* Layers that move from place to place, the same in all repeats but for those of some lines. */
@@ -55,7 +55,7 @@ static enum oct_err keep_result(void *context, unsigned stage, uint64_t index,
     struct run *r = context;
     (void)stage, (void)index, (void)err;
     memcpy(r->images + (size_t)r->n_images++ * M * D, result->pixels, (size_t)M * D);
-    memcpy(r->numbers, result->numbers, sizeof(r->numbers));
+    r->n_pairs = fmin(r->n_pairs, result->numbers[OCT_FLOW_PAIRS]);
     return OCT_OK;
 }
 
@@ -119,6 +119,7 @@ static void run_all(struct run *r, const char *backend, bool cpu)
     struct oct_offline_counts counts;
     struct oct_error err = {.text = ""};
     memset(r, 0, sizeof(*r));
+    r->n_pairs = INFINITY;
     r->images = calloc(V / R, (size_t)M * D);
     make_plan(r);
     make_pipeline(r, backend);
@@ -137,14 +138,16 @@ static void run_all(struct run *r, const char *backend, bool cpu)
     oct_stage_destroy(r->stage);
     oct_pipeline_destroy(r->pipeline);
     oct_plan_destroy(r->plan);
-    assert_int_equal(r->n_images, V / R);
-    assert_int_equal(r->counts.done, V);
     assert_int_equal(r->counts.seen, V);
-    assert_int_equal(r->numbers[OCT_FLOW_PAIRS], R - 1);
+    assert_int_equal(r->counts.done + r->counts.skipped[OCT_STAGE_FAILED], V);
+    assert_int_equal(r->n_images + r->counts.skipped[OCT_STAGE_FAILED], V / R);
+    assert_int_equal(r->n_pairs, R - 1);
 }
 
 static void compare(const struct run *a, const struct run *b)
 {
+    assert_int_equal(a->n_images, V / R);
+    assert_int_equal(b->n_images, V / R);
     size_t n_flow = 0, n_other = 0;
     for (size_t i = 0; i < (size_t)(V / R) * M * D; i++) {
         n_flow += a->images[i] > 0;
@@ -180,6 +183,32 @@ TEST(complex_values_stay_on_the_device)
     free(host.images);
     free(device.images);
     free(of_cpu.images);
+}
+
+/* Wherever flow's own GPU fails: of what it had of a place nothing is told but that it is lost; a
+ * place of which it had nothing is the CPU's. */
+TEST(a_place_that_a_gpu_had_is_lost_aloud)
+{
+    struct run r;
+    unsigned n_lost = 0, n_whole = 0;
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    run_all(&r, "cpu", false);
+    free(r.images);
+    const unsigned n_all = cuda_host_n_operations();
+    for (unsigned n = n_all; n > 20; n -= n > n_all / 2 ? 7 : 20) {
+        cuda_host_reset(1, MEMORY);
+        cuda_host_set_fault(CUDA_HOST_WORK_FAILS, n);
+        run_all(&r, "cpu", false);
+        assert_string_equal(r.counts.running, "cpu");
+        n_lost += r.n_images == V / R - 1;
+        n_whole += r.n_images == V / R;
+        if (r.n_images < V / R)
+            assert_non_null(strstr(r.counts.failure.text, "GPU has failed with B-scans of place"));
+        free(r.images);
+    }
+    print_message("# of %u faults a place was lost in %u\n", n_lost + n_whole, n_lost);
+    assert_true(n_lost > 0 && n_whole > 0);
 }
 
 /* With two GPUs each has some B-scans: they come by the host. */

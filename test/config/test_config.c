@@ -178,7 +178,7 @@ static const struct value_case value_cases[] = {
     {"pipeline.crop_last", "all", NULL, "auto | 0 to 131072"},
     {"pipeline.crop_first", "auto", NULL, "0 to 131071"},
     {"output.sample", "f32", "f32", NULL},
-    {"output.sample", "u16", NULL, "u8 | f32"},
+    {"output.sample", "u16", NULL, "u8 | f32 | c64"},
     {"pipeline.gpus", "", "", NULL},
     {"pipeline.gpus", "0,1,15", "0,1,15", NULL},
     {"pipeline.gpus", "0,", NULL, "device numbers"},

@@ -32,6 +32,22 @@ def in_step(daemon, sender, n_bscans, first=0, names=("enface", "quality")):
 
 
 @case
+def what_a_key_may_ask_for_is_there():
+    """angiogram beside flow, where analysis.run names flow alone: at rest until flow.enabled"""
+    keys = settings(analysis=dict(run="flow"), scan=dict(repeats=2))
+    with Daemon(*BASE, *keys) as daemon:
+        rows = analyses(daemon.status())
+        assert rows["flow"]["at_rest"] and rows["angiogram"]["at_rest"], rows
+        images = daemon.subscriber("angiogram")
+        reply = daemon.ask("set", key="flow.enabled", value="yes")
+        assert reply["ok"], reply
+        daemon.wait(lambda s: not any(a["at_rest"] for a in s["analysis"]))
+        in_step(daemon, Sender(daemon, 1), V, names=("flow", "angiogram"))
+        topic, header, values = receive(images)
+        assert header["shape"] == [str(V // 2), str(M)], header
+
+
+@case
 def en_face_and_quality_are_published():
     """topic enface has a row a B-scan, what a B-scan's own pixels say; topic quality is JSON"""
     with Daemon(*BASE, *settings(scan=dict(width_um=600, height_um=500))) as daemon:

@@ -75,6 +75,75 @@ def one_after_the_other():
 
 
 @case
+def as_the_key_says():
+    """output.sample=c64: recon writes what --complex writes, beside pictures of u8"""
+    path = made("key.h5")
+    with h5py.File(recon(path, "key-c64.h5", "--set", "output.sample=c64")) as a, \
+            h5py.File(recon(path, "key-option.h5", "--complex")) as b:
+        assert a["bscans"].dtype == np.uint8 and np.array_equal(a["bscans"][:], b["bscans"][:])
+        assert a["complex"].dtype == np.complex64
+        assert a["complex"][:].tobytes() == b["complex"][:].tobytes()
+
+
+def complex_bytes(daemon):
+    return daemon.status()["complex"]["bytes"]
+
+
+def ended(status):
+    return not status["record"]["active"]
+
+
+@case
+def recorded_by_octd():
+    """c64: files of octd have what recon makes of their spectra; nobody makes it else"""
+    v, m, n = 10, 20, 832
+    base = (*settings(scan=dict(lines=m, bscans=v, line_rate_hz=2000), output=dict(sample="c64"),
+                      pipeline=dict(crop_last=128, dc="bscan", backend="cpu"),
+                      calibration=dict(wavelengths=calibration(n))),)
+    lines = os.path.join(folder("complex"), "lines.raw")
+    np.random.default_rng(1).integers(100, 4000, (2 * v * m, n)).astype("<u2").tofile(lines)
+    with Daemon(*base, *settings(record=dict(volumes=2))) as daemon, \
+            Replay(daemon, lines, 2000, *base):
+        daemon.wait(lambda s: s["bscans_done"] > v)
+        assert complex_bytes(daemon) == 0
+        assert daemon.ask("record", action="start")["ok"]
+        status = daemon.wait(ended)
+        assert status["record_account"]["written"] == 2 * v and not status["last_error"], status
+        before, done = complex_bytes(daemon), daemon.status()["bscans_done"]
+        daemon.wait(lambda s: s["bscans_done"] > done + 2 * v)
+        assert complex_bytes(daemon) <= before + 8 * m * 128 * 8  # what was in flight
+        names = sorted(glob.glob(daemon.records + "/*.h5"))
+        assert len(names) == 2, names
+        for name in names:
+            like_recon(name, v)
+        assert daemon.ask("set", key="record.bscans", value="no")["ok"]
+        assert daemon.ask("record", action="start")["ok"]
+        daemon.wait(ended)
+        rest = sorted(set(glob.glob(daemon.records + "/*.h5")) - set(names))
+        for name in rest:
+            with h5py.File(name) as file:
+                assert "complex" not in file and file["frames/valid"][:].all()
+        assert len(rest) == 2, rest
+    with Daemon(*base, *settings(record=dict(last_s=0.5))) as daemon, \
+            Replay(daemon, lines, 2000, *base):
+        daemon.wait(lambda s: s["record_last"]["bscans"] == 50)
+        last = daemon.ask("record", action="last")
+        assert last["ok"], last
+        daemon.wait(lambda s: not s["record_last"]["saving"])
+        like_recon(last["file"], 50)
+
+
+def like_recon(name, n):
+    """its complex values are those of its spectra"""
+    ok("check", name)
+    with h5py.File(name) as got, h5py.File(recon(name, "again.h5")) as made_again:
+        assert got["frames/valid"][:].all() and len(got["complex"]) == n
+        assert got["complex"].dtype == np.complex64 and np.abs(got["complex"][-1]).max() > 1
+        assert got["complex"][:].tobytes() == made_again["complex"][:].tobytes()
+        assert got["complex"].attrs["units"] == "counts"
+
+
+@case
 def killed():
     """killed with -9 while it writes: every B-scan that counts as written has its values"""
     n = 6000

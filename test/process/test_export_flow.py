@@ -89,17 +89,38 @@ def read_mat(path):
 
 
 @case
-def eight_bits_stay_as_they_are():
-    """of a file of --sample u8"""
+def eight_bits_stay_as_they_are_and_say_what_they_stand_for():
+    """of a file of --sample u8: as f32 they are the values, within half a step"""
+    exact = {}
+    with h5py.File(found()) as f:
+        for name in ("d", "z", "intensity"):
+            exact[name] = np.nan_to_num(f["flow/" + name][:])
     source = found("--sample", "u8")
-    said = exported(source, "a.npy", "--dataset", "flow/d")
-    with h5py.File(source) as f:
-        assert said["sample"] == "u8" and np.array_equal(np.load(at("a.npy")), f["flow/d"][:])
+    for name, top in (("d", 1), ("z", 25.5), ("intensity", 127.5)):
+        said = exported(source, "a.npy", "--dataset", "flow/" + name)
+        with h5py.File(source) as f:
+            stored, step = f["flow/" + name][:], f["flow/" + name].attrs["step"]
+        assert said["sample"] == "u8" and np.array_equal(np.load(at("a.npy")), stored)
+        assert np.isclose(255 * step, top), (name, step)
+        exported(source, "a.npy", "--dataset", "flow/" + name, "--sample", "f32")
+        values = np.load(at("a.npy"))
+        assert np.allclose(values, stored * step, rtol=1e-6), name
+        assert np.abs(values - np.clip(exact[name], 0, top)).max() < 0.51 * step, name
+        exported(source, "a.nii", "--dataset", "flow/" + name, "--pixel-um", "3.5")
+        scaled = nibabel.load(at("a.nii"))
+        assert np.isclose(scaled.dataobj.slope, step) and scaled.dataobj.inter == 0, name
 
 
 def codes(sequence):
     return [(s.SegmentedPropertyTypeCodeSequence[0].CodeValue, s.ReferencedSurfaceNumber,
              s.SurfaceMeshZPixelOffset) for s in sequence]
+
+
+def algorithm(path):
+    """the family of algorithms that flow was found by"""
+    d = pydicom.dcmread(path)
+    found_by = d.get((0x0022, 0x1612))
+    return found_by and found_by[0].AlgorithmFamilyCodeSequence[0].CodeValue
 
 
 @case
@@ -127,11 +148,17 @@ def a_slab_between_layers_is_an_en_face_image():
         assert (float(d.WindowCenter), float(d.WindowWidth)) == (127.5, 255)
         assert "no instances" in d.ImageComments, d.ImageComments
         judged(at("a.dcm"))
+        assert algorithm(at("a.dcm")) == (None if "structure" in name else "128253"), name
         seen.append(d)
     assert "ilm:ipl_inl-6" in seen[0].OphthalmicImageTypeDescription
     for word, n in (("StudyInstanceUID", 1), ("FrameOfReferenceUID", 1), ("SOPInstanceUID", 3),
                     ("SeriesInstanceUID", 3)):
         assert len({d[word].value for d in seen}) == n, word
+    for method, code in (("ssada", "128252"), ("amplitude", "128252"), ("cdv", "128253")):
+        source = found("--method", method)
+        exported(source, "a.dcm", "--dataset", "slabs/superficial", "--eye", "OS")
+        judged(at("a.dcm"))
+        assert algorithm(at("a.dcm")) == code, method
     # Where no surface is known the picture has none.
     exported(source, "a.dcm", "--dataset", "slabs/80:160", "--eye", "OS")
     assert pydicom.dcmread(at("a.dcm")).SOPClassUID == VOLUME
@@ -142,13 +169,16 @@ def a_slab_between_layers_is_an_en_face_image():
 @case
 def a_recorded_angiogram_is_of_the_slab_that_octd_was_told():
     """flow.slab of the recording's configuration"""
-    for slab, of in ("deep", EN_FACE), ("90:200", VOLUME):
+    for slab, of, method, code in (("deep", EN_FACE, "complex", "128253"),
+                                   ("deep", EN_FACE, "ssada", "128252"),
+                                   ("90:200", VOLUME, "complex", None)):
         ok("analyse", "flow,angiogram", scan(), at("live.h5"), "--force", *CHAIN, "--set",
-           "flow.enabled=yes", "--set", f"flow.slab={slab}")
+           "flow.enabled=yes", "--set", f"flow.slab={slab}", "--set", f"flow.method={method}")
         ok("check", at("live.h5"))
         exported(at("live.h5"), "a.dcm", "--dataset", "analysis/angiogram", "--eye", "OD")
         d = pydicom.dcmread(at("a.dcm"))
         assert d.SOPClassUID == of and d.pixel_array.shape == (8, 48), d
+        assert of == VOLUME or algorithm(at("a.dcm")) == code, method
     assert d.ImageType[0] == "DERIVED"
 
 

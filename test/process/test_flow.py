@@ -225,13 +225,21 @@ def what_cannot_be():
             (1, "no tissue", path("dark.raw"), out, "--repeats", "4", *flat),
             (2, "too small", name, out, "--set", "pipeline.crop_first=40", "--set",
              "pipeline.crop_last=50"),
-            (2, "no slab", name, out, "--slab", "nfl:rpe"),
-            (2, "an A-line has", name, out, "--slab", "5000:6000"),
+            (2, "nfl:rpe: no slab: LAYER", name, out, "--slab", "nfl:rpe"),
+            (2, "or pixels A:B", name, out, "--slab", "nfl:rpe"),
+            (2, "180:120: no slab: pixels A:B are two whole numbers, A below B", name, out,
+             "--slab", "180:120"),
+            (2, "up to 10000 um", name, out, "--slab", "ilm:ilm+20000"),
+            (2, "first bound must lie above", name, out, "--slab", "ilm+40:ilm+10"),
+            (2, "5000:6000: an A-line has pixels 0:", name, out, "--slab", "5000:6000"),
+            (2, "100:6000: an A-line has pixels 0:", name, out, "--set", "flow.slab=100:6000"),
             (1, "spectra", path("pictures.h5"), out)):
         refused_by("flow", status, words, *arguments)
         assert not os.path.exists(out), words
     refused_by("trace", 2, "two layers", name, out)
-    refused_by("trace", 2, "an A-line has", name, out, "--upper", "1:5", "--lower", "5000:5010")
+    refused_by("trace", 2, "lower 5000:5010: an A-line has pixels 0:", name, out, "--upper", "1:5", "--lower", "5000:5010")
+    refused_by("trace", 1, "stands out of the noise", path("dark.raw"), out, "--upper", "60:80",
+               "--lower", "180:200", *flat)
     assert not os.path.exists(out)
 
 

@@ -3,6 +3,7 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/flow/slots.h"
 #include "pipeline/record/keeper.h"
+#include "test/rig/fake_engine.h"
 #include "test/rig/pipeline_help.h"
 #include "test/rig/tap.h"
 
@@ -386,6 +387,72 @@ TEST(unwanted_bscans_pass_without_their_pixels)
     close_rig(&r);
 }
 
+static void feed(struct oct_pipeline *pipeline, const struct oct_plan *plan, uint64_t number)
+{
+    uint64_t slot;
+    assert_int_equal(oct_ring_acquire(oct_pipeline_raw(pipeline), TEST_PATIENCE_US, &slot), OCT_OK);
+    struct oct_raw_frame *raw = oct_raw_slot(oct_pipeline_raw(pipeline), slot, &plan->geometry);
+    raw->info = (struct oct_bscan_info){.id = slot, .acquisition = 1, .number = number};
+    memset(raw->line_valid, 1, M);
+    memset(raw->spectra, (int)number, M * N * sizeof(uint16_t));
+    oct_ring_publish(oct_pipeline_raw(pipeline));
+}
+
+/* Whether the next B-scan is kept, with its complex values. */
+static bool is_kept(struct oct_keeper *keeper, uint64_t number)
+{
+    const struct oct_kept *kept;
+    uint64_t passed;
+    assert_int_equal(oct_keeper_read(keeper, TEST_PATIENCE_US, &kept, &passed), OCT_OK);
+    assert_int_equal(kept->raw.info.number, number);
+    const bool has_payload = kept->has_payload;
+    for (size_t i = 0; has_payload && i < 2 * (size_t)M * D; i++)
+        assert_true(kept->image.complex_values[i] ==
+                    fake_value(kept->raw.spectra[0], kept->image.lo, i) + 0.25F);
+    oct_keeper_release(keeper);
+    return has_payload;
+}
+
+/* They are made while B-scans are wanted. What the engine had been given before has none: it is as
+ * if it had passed before. */
+TEST(complex_values_are_kept_of_bscans_that_were_asked_for_them)
+{
+    const struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
+    const struct fake_script script = {.plan = &plan, .depth = 1, .max_batch = 1, .job_us = 200000};
+    struct fake_watch watch = {.n_wrong = 0};
+    struct oct_pipeline_setup setup = {.plan = &plan,
+                                       .ops = &fake_engine,
+                                       .engine = fake_engine_create(&script, &watch),
+                                       .display = {.range = OCT_RANGE_MANUAL, .lo = 1, .hi = 2},
+                                       .ring_bscans = SLOTS};
+    struct oct_pipeline *pipeline;
+    struct oct_keeper *keeper;
+    setup.lends[OCT_LENT_COMPLEX] = true;
+    must(oct_pipeline_create(&pipeline, &setup, &failure));
+    const struct oct_keeper_options options = {.plan = &plan,
+                                               .raw = oct_pipeline_raw(pipeline),
+                                               .images = oct_pipeline_images(pipeline),
+                                               .complex_of = pipeline};
+    must(oct_keeper_create(&keeper, &options, &failure));
+    feed(pipeline, &plan, 7);
+    while (atomic_load(&watch.n_submitted) == 0)
+        sleep_us(200);
+    oct_keeper_want(keeper, true);
+    assert_false(is_kept(keeper, 7));
+    for (uint64_t number = 8; number < 10; number++)
+        feed(pipeline, &plan, number);
+    assert_true(is_kept(keeper, 8));
+    assert_true(is_kept(keeper, 9));
+    oct_keeper_want(keeper, false);
+    feed(pipeline, &plan, 10);
+    assert_false(is_kept(keeper, 10));
+    assert_int_equal(watch.n_with_complex, 2);
+    assert_int_equal(watch.n_wrong, 0);
+    oct_pipeline_drain(pipeline);
+    oct_keeper_destroy(keeper);
+    oct_pipeline_destroy(pipeline);
+}
+
 static struct oct_kept new_frame(void)
 {
     struct oct_kept kept = {.raw = {.spectra = calloc(M * N, 2), .line_valid = calloc(M, 1)}};
@@ -533,7 +600,7 @@ TEST(much_memory_is_taken_and_given_back_without_holding_up_other_threads)
     for (int tries = 0; tries < 5 && worst_ns > one_piece_ns / 5; tries++) {
         struct rig r;
         const struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
-        const size_t bytes = (size_t)oct_kept_bytes(&plan.geometry) * MUCH; /* half a GB */
+        const size_t bytes = (size_t)oct_kept_bytes(&plan.geometry, false) * MUCH; /* half a GB */
         begin_probe(&probe);
         void *piece = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

@@ -16,9 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GPU_FAILED                                                                                 \
-    "the GPU has failed with B-scans of the recording: try again, or pipeline.backend=cpu"
-
 #define LEAST_TISSUE 100.0 /* voxels of a recording */
 static const char *const sample_names[] = {"f32", "u8", NULL};
 
@@ -192,9 +189,8 @@ static enum oct_err find_layers(struct oct_flow_job *f, struct oct_error *err)
     enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < f->n_slabs; i++) {
         const struct oct_flow_slab *slab = &f->slab[i].slab;
-        if (slab->kind == OCT_FLOW_SLAB_PIXELS && slab->pixels[0] >= f->depth)
-            return oct_fail(err, OCT_E_CONFIG, "flow: --slab %s: an A-line has %u", slab->name,
-                            f->depth);
+        if (oct_flow_slab_check(slab, "flow: slab", f->depth, err))
+            return OCT_E_CONFIG;
         if (slab->kind == OCT_FLOW_SLAB_LAYERS) {
             needs = true;
             is_needed[slab->layers.first.layer] = true;
@@ -400,24 +396,17 @@ static bool is_on_device(void *context)
     return !f->velocity && f->ops->running && strcmp(f->ops->running(f->engine), "cuda") == 0;
 }
 
-/* B-scans that a GPU had are gone with it: places would lack them in silence. */
-static enum oct_err check_device(struct oct_flow_job *f, bool was_on_device, struct oct_error *err)
-{
-    return was_on_device && !is_on_device(f) ? oct_fail(err, OCT_E_BACKEND, GPU_FAILED) : OCT_OK;
-}
-
 static enum oct_err find_group(struct oct_flow_job *f, struct oct_error *err)
 {
     const bool of_bscans = f->velocity && f->velocity_settings.between == OCT_FLOW_BSCANS_OF_PLACE;
     const double of_rad = of_bscans ? per_rad(f, oct_flow_group_tau_s(&f->group)) : 1;
-    const bool was_on_device = is_on_device(f);
     enum oct_err e = OCT_OK;
     for (unsigned k = 0; k < f->group.n_places && !e; k++) {
         const struct oct_flow_bscan *repeats[OCT_FLOW_MOST_REPEATS];
         const uint32_t place = oct_flow_group_place(&f->group, k);
         struct oct_flow_found found;
         e = f->ops->find(f->engine, k, NULL, &found, err);
-        e = e ? e : check_device(f, was_on_device, err);
+        e = e ? e : oct_flow_group_check(&f->group, k, found.n_pairs, err);
         if (e)
             break;
         note_place(f, &found, k);
@@ -455,14 +444,14 @@ static enum oct_err take_bscan(void *context, const struct oct_image_frame *bsca
     struct oct_flow_job *f = context;
     enum oct_err e = OCT_OK;
     if (!bscan->complex_values && !(bscan->complex_device && is_on_device(f)))
-        return oct_fail(err, OCT_E_BACKEND, GPU_FAILED);
+        return oct_fail(err, OCT_E_BACKEND,
+                        "the GPU has failed with B-scans of the recording: try again, or "
+                        "pipeline.backend=cpu");
     if (oct_flow_group_is_other(&f->group, &bscan->info))
         e = find_group(f, err);
     if (e)
         return e;
-    const bool was_on_device = is_on_device(f);
     e = f->ops->put(f->engine, oct_flow_group_put(&f->group, bscan, f->job.workers), bscan, err);
-    e = e ? e : check_device(f, was_on_device, err);
     if (e)
         return e;
     if (f->velocity && f->velocity_settings.between == OCT_FLOW_LINES_OF_BSCAN)

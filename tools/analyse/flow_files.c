@@ -220,8 +220,7 @@ void oct_flow_end_file(struct oct_flow_job *f)
     const struct oct_result_rows rows = OCT_RESULT_ROWS(row_fields, f->rows, f->n_places);
     const uint64_t dims[3] = {f->n_places, f->scan.repeats, 2};
     const double um[3] = {f->spacing.bscan_um, f->spacing.line_um, f->spacing.depth_um};
-    static const char *const methods[] = {"complex", "cdv", "ssada", "amplitude"};
-    f->method = methods[f->settings.method];
+    f->method = oct_flow_methods[f->settings.method];
     const unsigned shift =
         oct_results_dataset(f->file, "/flow/shift_px", OCT_RESULTS_F64, 3, dims, "px");
     oct_results_text(f->file, "/flow/shift_px", "columns",

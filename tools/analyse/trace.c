@@ -256,8 +256,15 @@ static enum oct_err look_at_all(struct trace_job *t, struct oct_error *err)
 {
     double least = INFINITY, most = -INFINITY, sd = 0;
     bool is_still = true;
+    uint64_t n_known = 0;
     if (t->n < 2)
         return oct_fail(err, OCT_E_FORMAT, "%s: a trace has two values at least", t->job.inputs[0]);
+    if (!(oct_flow_trace_snr(t->trace) >= OCT_FLOW_TRACE_LEAST_SNR))
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: no light of %s or %s stands out of the noise (SNR %.2g, at least %g): "
+                        "take --upper and --lower where there is tissue, or tell --noise",
+                        t->job.inputs[0], t->upper.name, t->lower.name,
+                        oct_flow_trace_snr(t->trace), OCT_FLOW_TRACE_LEAST_SNR);
     if (t->reference == OCT_FLOW_LINKED) {
         double *nm = oct_alloc(t->n, sizeof(*nm));
         const enum oct_err e = oct_flow_trace_link(t->trace, nm, err);
@@ -270,13 +277,14 @@ static enum oct_err look_at_all(struct trace_job *t, struct oct_error *err)
     for (uint64_t i = 0; i < t->n; i++) {
         least = fmin(least, t->rows[i].value);
         most = fmax(most, t->rows[i].value);
-        sd += t->rows[i].sd / (double)t->n;
+        sd += isfinite(t->rows[i].sd) ? t->rows[i].sd : 0;
+        n_known += isfinite(t->rows[i].sd);
         is_still = is_still && !(fabs(t->rows[i].value) > 0);
     }
     if (is_still)
         return oct_fail(err, OCT_E_FORMAT, "%s: B-scans are identical", t->job.inputs[0]);
     t->range = most - least;
-    t->sd = sd;
+    t->sd = n_known ? sd / (double)n_known : INFINITY;
     return find_spectrum(t, err);
 }
 

@@ -96,6 +96,17 @@ static void name_slab(struct flow *f, struct oct_export_form *form)
         snprintf(f->slab, sizeof(f->slab), "%.*s", (int)(n - 6 - (is_structure ? n_end : 0)),
                  f->name + 6);
     form->slab = f->slab;
+    form->method = oct_volume_array_facts(f->array)->method;
+}
+
+/* What greys of a u8 volume stand for. */
+static void scale_greys(struct oct_export_values *values, double step)
+{
+    const uint32_t n = values->form.dims[0];
+    values->lo = oct_alloc(n, sizeof(*values->lo));
+    values->hi = oct_alloc(n, sizeof(*values->hi));
+    for (uint32_t i = 0; i < n; i++)
+        values->hi[i] = 255 * step;
 }
 
 static enum oct_err lay_out(struct oct_export_values *values, struct flow *f,
@@ -130,6 +141,8 @@ static enum oct_err lay_out(struct oct_export_values *values, struct flow *f,
     f->row = a->is_float ? NULL : oct_alloc(f->n, sizeof(*f->row));
     name_slab(f, form);
     values->what = a->rank == 2 ? "planes" : "places";
+    if (!e && !a->is_float && a->step > 0)
+        scale_greys(values, a->step);
     return e;
 }
 

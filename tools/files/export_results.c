@@ -114,11 +114,13 @@ static void close_result(void *context)
 
 /* ---- opening ---- */
 
-/* Of the angiogram the depths that octd was told. */
-static const char *slab_of(const struct result *r)
+/* Of the angiogram the depths that octd was told, and how. */
+static void describe_angiogram(struct oct_export_form *form, const struct result *r)
 {
     const struct oct_flow_settings *s = oct_config_settings(r->in->config, "flow");
-    return strcmp(r->dataset.name, "angiogram") == 0 && r->in->has_config ? s->slab.name : "";
+    const bool is_told = strcmp(r->dataset.name, "angiogram") == 0 && r->in->has_config;
+    form->slab = is_told ? s->slab.name : "";
+    form->method = is_told ? oct_flow_methods[s->method] : "";
 }
 
 /* The axes of the array behind the planes, rows and columns that they become. */
@@ -133,9 +135,9 @@ static enum oct_err lay_out(struct oct_export_form *form, struct result *r, stru
                                      .um = {NAN, NAN, NAN},
                                      .name = r->name,
                                      .quantity = r->dataset.quantity,
-                                     .slab = slab_of(r),
                                      .unit = r->dataset.unit,
                                      .plane_s = NAN};
+    describe_angiogram(form, r);
     for (unsigned i = 0; i < f->rank; i++) {
         const unsigned to = 3 - f->rank + i;
         form->dims[to] =

@@ -166,6 +166,12 @@ static enum oct_err check_output(struct work *w, struct oct_error *err)
     return OCT_OK;
 }
 
+/* Of an output alone. */
+static bool has_complex(const struct work *w)
+{
+    return w->job->has_complex || (!w->job->sink && oct_config_has_complex(&w->config));
+}
+
 static enum oct_err create_output(struct work *w, const char *engine, const struct oct_plan *plan,
                                   struct oct_error *err)
 {
@@ -177,7 +183,7 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
     const struct oct_volume_about about = {
         .config_text = text,
         .scan = oct_config_scan(config),
-        .has_complex = w->job->has_complex,
+        .has_complex = has_complex(w),
         .is_log = display.log,
         .limits_are_common = display.range == OCT_RANGE_MANUAL,
         .lo = display.lo,
@@ -306,7 +312,7 @@ static enum oct_err ready_pipeline(struct oct_recon *r, struct work *w, struct o
 static enum oct_err look_at_analyses(struct work *w, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
-    w->wants[OCT_LENT_COMPLEX] = w->job->has_complex || w->job->sink;
+    w->wants[OCT_LENT_COMPLEX] = has_complex(w) || w->job->sink;
     w->wants[OCT_LENT_DEVICE] = w->job->sink && w->job->sink->is_on_device;
     for (const char *at = w->job->analyses ? w->config.analysis.run : ""; *at && !e;) {
         const struct oct_analysis_ops *ops;
@@ -351,7 +357,7 @@ static enum oct_err ask_complex(const struct oct_recon *r, const struct work *w,
     const bool is_on_device =
         sink && sink->is_on_device && sink->is_on_device(sink->context) &&
         oct_pipeline_ask(r->pipeline, OCT_LENT_DEVICE, OCT_LAST_ASKER, UINT_MAX);
-    const unsigned n = w->job->has_complex || (sink && !is_on_device) ? UINT_MAX : 0;
+    const unsigned n = has_complex(w) || (sink && !is_on_device) ? UINT_MAX : 0;
     if (!is_on_device)
         oct_pipeline_ask(r->pipeline, OCT_LENT_DEVICE, OCT_LAST_ASKER, 0);
     if (!r->lends[OCT_LENT_COMPLEX] ||
