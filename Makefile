@@ -133,6 +133,8 @@ $(addprefix $(BUILD)/,analysis/average/average.o numeric/picture.o): \
   EXTRA_CFLAGS += -O3 -fno-trapping-math
 # Sweeps of the field give the same numbers on all instruction sets: nothing is fused.
 $(SIMD_SETS:%=$(BUILD)/analysis/cells/mgvf_simd.%.o): EXTRA_CFLAGS += -ffp-contract=off
+# Selections by comparison, whole numbers and roots of floats, in code that is no vector code too.
+$(BUILD)/analysis/layers/find/%.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno
 # A square root of less than 0 need not set errno.
 $(BUILD)/analysis/cells/follow.o: EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
 $(BUILD)/analysis/correlate/correlate.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno

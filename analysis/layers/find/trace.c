@@ -2,6 +2,7 @@
 
 #include "analysis/layers/find/trace_parts.h"
 #include "numeric/order.h"
+#include "pipeline/base/wide.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -126,8 +127,8 @@ static void plan_grid(struct oct_trace *trace)
     g->outer = oct_trace_rounded(130 / row_um, 2, g->n_rows);
     trace->n_tops = g->least <= g->n_rows ? g->n_rows - g->least + 1 : 1;
     trace->n_gaps = g->most - g->least + 1;
-    trace->n_nodes = ((size_t)trace->n_tops + 2 * OCT_TRACE_GUARD) *
-                     (trace->n_gaps + OCT_TRACE_WIDE - 1 + 2 * OCT_TRACE_GUARD);
+    trace->stride = trace->n_gaps + OCT_TRACE_WIDE - 1 + 2 * OCT_TRACE_GUARD;
+    trace->n_nodes = ((size_t)trace->n_tops + 2 * OCT_TRACE_GUARD) * trace->stride;
 }
 
 void *oct_trace_array(struct oct_trace *trace, size_t n, size_t bytes)
@@ -144,6 +145,7 @@ static void allocate(struct oct_trace *t)
     const struct oct_trace_grid *g = &t->grid;
     const size_t m = t->setup.n_lines, width = 2 * (size_t)t->half + 1,
                  blocks = m * (g->n_rows + 1),
+                 n_moved = OCT_TRACE_ROWS * (t->stride + OCT_TRACE_GUARD),
                  n_bands = (size_t)g->n_rows + g->beyond + 2 + g->deep;
     const struct {
         float **to;
@@ -159,18 +161,22 @@ static void allocate(struct oct_trace *t)
                   {&t->line2, m},
                   {&t->region, m},
                   {&t->taps, t->reach},
-                  {&t->line_taps, t->setup.n_lines},
+                  {&t->line_taps, 2 * (m + OCT_TRACE_LINES) + 1},
                   {&t->window, width + 1 + 2 * (size_t)t->reach},
                   {&t->scores, m * width},
                   {&t->leads, m * width}};
 
     for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++)
         *floats[i].to = oct_trace_array(t, floats[i].n, sizeof(float));
-    t->costs =
-        oct_trace_array(t, 2 * (size_t)g->n_columns * (g->n_rows + 1 + g->most), sizeof(int16_t));
+    if (t->line_taps)
+        t->line_taps += m + OCT_TRACE_LINES;
+    t->costs = oct_trace_array(
+        t, 2 * (size_t)g->n_columns * (g->n_rows + 1 + g->most) + OCT_TRACE_WIDE, sizeof(int16_t));
     t->totals = oct_trace_array(t, (size_t)g->n_columns * t->n_nodes, sizeof(int16_t));
+    t->least = oct_trace_array(t, n_moved, sizeof(int16_t));
     for (int i = 0; i < 2; i++) {
         t->scratch[i] = oct_trace_array(t, t->n_nodes, sizeof(int16_t));
+        t->moved[i] = oct_trace_array(t, n_moved, sizeof(int16_t));
         t->beside[i] = oct_trace_array(t, m, sizeof(float));
         t->sides[i] = oct_trace_array(t, width + 1, sizeof(float));
         t->edges[i] = oct_trace_array(t, 2 * m * width + OCT_TRACE_PART, sizeof(float));
@@ -180,6 +186,7 @@ static void allocate(struct oct_trace *t)
     for (int i = 0; i < OCT_N_LAYERS; i++)
         t->path[i] = oct_trace_array(t, m, sizeof(float));
     oct_trace_light_init(t);
+    oct_trace_pair_init(t);
     oct_trace_refine_init(t);
     oct_trace_inner_init(t);
 }
@@ -226,34 +233,85 @@ void oct_trace_destroy(struct oct_trace *trace)
 
 #define N_BINS 1024u
 #define FEW 2048u /* values that are not worth a histogram */
+#define PART 16u  /* values at once */
+
+struct bins {
+    float least, scale; /* of values, to bins */
+    uint32_t n[N_BINS];
+};
+
+/* False: the values are all alike, or no numbers. */
+OCT_WIDE static bool fill_bins(const float *restrict values, size_t n, struct bins *restrict bins)
+{
+    float least[PART], most[PART];
+    size_t i = 0;
+
+    *bins = (struct bins){.scale = 0};
+    for (unsigned k = 0; k < PART; k++)
+        least[k] = most[k] = values[0];
+    for (; i + PART <= n; i += PART)
+        for (unsigned k = 0; k < PART; k++) {
+            least[k] = oct_trace_lesser(values[i + k], least[k]);
+            most[k] = oct_trace_greater(values[i + k], most[k]);
+        }
+    for (; i < n; i++) {
+        least[0] = oct_trace_lesser(values[i], least[0]);
+        most[0] = oct_trace_greater(values[i], most[0]);
+    }
+    for (unsigned k = 1; k < PART; k++) {
+        least[0] = oct_trace_lesser(least[k], least[0]);
+        most[0] = oct_trace_greater(most[k], most[0]);
+    }
+    bins->least = least[0];
+    bins->scale = (float)(N_BINS - 1) / (most[0] - least[0]);
+    if (!(bins->scale > 0 && bins->scale < 1e30F))
+        return false;
+    for (i = 0; i < n; i++)
+        bins->n[(uint32_t)(int32_t)((values[i] - bins->least) * bins->scale) % N_BINS]++;
+    return true;
+}
+
+/* The k-th smallest, from those of its bin, which are brought to the front. */
+OCT_WIDE static float select_in_bin(float *values, size_t n, size_t k, const struct bins *bins)
+{
+    const float least = bins->least, scale = bins->scale;
+    size_t before = 0, n_here = 0;
+    int32_t bin = 0;
+
+    while (before + bins->n[bin] <= k)
+        before += bins->n[bin++];
+    for (size_t i = 0; i < n; i += PART) {
+        const size_t end = i + PART <= n ? i + PART : n;
+        int32_t hits = 0; /* in few parts there are any */
+        for (size_t j = i; j < end; j++)
+            hits += (int32_t)((values[j] - least) * scale) % (int32_t)N_BINS == bin;
+        for (size_t j = i; hits && j < end; j++) {
+            const float x = values[j];
+            if ((int32_t)((x - least) * scale) % (int32_t)N_BINS != bin)
+                continue;
+            values[j] = values[n_here];
+            values[n_here++] = x;
+        }
+    }
+    return oct_floats_select(values, n_here, k - before);
+}
 
 /* By a histogram, which needs no branches that cannot be foreseen; then in the bin. */
 float oct_trace_select(float *values, size_t n, size_t k)
 {
-    uint32_t bins[N_BINS] = {0};
-    float least = values[0], most = values[0];
+    struct bins bins;
+    return n > FEW && fill_bins(values, n, &bins) ? select_in_bin(values, n, k, &bins)
+                                                  : oct_floats_select(values, n, k);
+}
 
-    for (size_t i = 0; n > FEW && i < n; i++) {
-        least = oct_trace_lesser(values[i], least);
-        most = oct_trace_greater(values[i], most);
-    }
-    const float scale = (float)(N_BINS - 1) / (most - least);
-    if (n <= FEW || !(scale > 0 && scale < 1e30F))
-        return oct_floats_select(values, n, k);
-    for (size_t i = 0; i < n; i++)
-        bins[(uint32_t)((values[i] - least) * scale) % N_BINS]++;
-    uint32_t bin = 0;
-    size_t before = 0, n_here = 0;
-    while (before + bins[bin] <= k)
-        before += bins[bin++];
-    for (size_t i = 0; i < n; i++) {
-        const float x = values[i];
-        if ((uint32_t)((x - least) * scale) % N_BINS != bin)
-            continue;
-        values[i] = values[n_here];
-        values[n_here++] = x;
-    }
-    return oct_floats_select(values, n_here, k - before);
+void oct_trace_select_both(float *values, size_t n, size_t low, float *at_low, size_t high,
+                           float *at_high)
+{
+    struct bins bins;
+    const bool has_bins = n > FEW && fill_bins(values, n, &bins);
+    *at_low = has_bins ? select_in_bin(values, n, low, &bins) : oct_floats_select(values, n, low);
+    *at_high =
+        has_bins ? select_in_bin(values, n, high, &bins) : oct_floats_select(values, n, high);
 }
 
 static uint32_t nothing(const struct oct_trace *trace, const struct oct_traced *result)

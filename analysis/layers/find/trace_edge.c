@@ -9,6 +9,8 @@
 
 #define NEVER 1e6F
 #define PART OCT_TRACE_PART
+#define LINES OCT_TRACE_LINES
+#define EIGHT 8
 #define REFLEX_UM 14.0F  /* of the ILM, whose lower flank is no border of the RNFL */
 #define LEAST_HALF 3u    /* px of a corridor */
 #define LEAST_SIGMA 0.8F /* px of the derivative */
@@ -57,6 +59,8 @@ OCT_WIDE void oct_trace_smooth(const float *restrict from, float *restrict to, u
 
 /* ---- slopes ---- */
 
+typedef float eight __attribute__((vector_size(EIGHT * sizeof(float)), aligned(sizeof(float))));
+
 /* The derivative of a Gaussian, as the mean of what is below a place less that of what is above;
  * and the Gaussian along the lines. */
 static uint32_t plan_taps(struct oct_trace *trace, float sigma, float line_sigma)
@@ -70,8 +74,11 @@ static uint32_t plan_taps(struct oct_trace *trace, float sigma, float line_sigma
         trace->taps[i] /= sum;
     trace->line_reach =
         oct_trace_rounded(ceil(2.5 * (double)line_sigma), 0, trace->setup.n_lines - 1);
-    for (uint32_t i = 0; i <= trace->line_reach; i++)
-        trace->line_taps[i] = i ? expf(-(float)(i * i) / (2 * line_sigma * line_sigma)) : 1;
+    const int line_reach = (int)trace->line_reach;
+    for (int i = -line_reach - LINES; i <= line_reach + LINES; i++)
+        trace->line_taps[i] = abs(i) > line_reach ? 0
+                              : i ? expf(-(float)(i * i) / (2 * line_sigma * line_sigma))
+                                  : 1;
     return reach;
 }
 
@@ -107,43 +114,86 @@ OCT_WIDE static void slope_line(struct oct_trace *trace, uint32_t j, float centr
         slopes[n - 1 + w] = above[w] + share * (above[w + 1] - above[w]);
 }
 
-/* The mean over neighbouring A-lines, at the same place about the curve; n values an A-line, of
- * which PART at once stay in registers. */
-OCT_WIDE static void smooth_lines(struct oct_trace *trace, uint32_t n)
+/* The sum of the taps about A-line j, of A-lines that are there. *inner: the same of an A-line that
+ * has all of them; 0: not known yet. */
+static float sum_taps(const struct oct_trace *trace, int j, float *inner)
 {
     const int m = (int)trace->setup.n_lines, reach = (int)trace->line_reach;
+    const int first = j > reach ? j - reach : 0, end = j + reach < m ? j + reach + 1 : m;
+    const bool has_all = !trace->line_valid && end - first == 2 * reach + 1;
+    float total = 0;
 
-    for (int j = 0; j < m; j++) {
-        float *restrict to = trace->edges[1] + (size_t)j * n, total = 0;
-        const int first = j > reach ? j - reach : 0, end = j + reach < m ? j + reach + 1 : m;
-        for (int i = first; i < end; i++)
-            total += oct_trace_has_line(trace, (uint32_t)i) ? trace->line_taps[abs(i - j)] : 0;
+    if (has_all && *inner > 0)
+        return *inner;
+    for (int i = first; i < end; i++)
+        total += oct_trace_has_line(trace, (uint32_t)i) ? trace->line_taps[i - j] : 0;
+    *inner = has_all ? total : *inner;
+    return total;
+}
+
+/* The weighted sums about A-lines j to j + LINES - 1 of `n_vectors` times EIGHT values from `at` on,
+ * which stay in registers; n values an A-line. */
+static inline __attribute__((always_inline)) void sum_lines(const struct oct_trace *trace, int j,
+                                                            uint32_t n, uint32_t at,
+                                                            const int n_vectors,
+                                                            float sums[LINES][PART])
+{
+    const int m = (int)trace->setup.n_lines, reach = (int)trace->line_reach;
+    const int last = j + LINES - 1 + reach, end = last < m ? last + 1 : m;
+    eight sum[LINES][PART / EIGHT] = {{{0}}};
+
+    for (int i = j > reach ? j - reach : 0; i < end; i++) {
+        const float *from = trace->edges[0] + (size_t)i * n + at;
+        const float *taps = trace->line_taps + (i - j);
+        if (!oct_trace_has_line(trace, (uint32_t)i))
+            continue;
+        for (int k = 0; k < n_vectors; k++)
+            for (int l = 0; l < LINES; l++)
+                sum[l][k] += taps[-l] * *(const eight *)(from + k * EIGHT);
+    }
+    for (int l = 0; l < LINES; l++)
+        for (int k = 0; k < n_vectors; k++)
+            *(eight *)(sums[l] + k * EIGHT) = sum[l][k];
+}
+
+/* The mean over neighbouring A-lines, at the same place about the curve; n values an A-line. */
+OCT_WIDE static void smooth_lines(struct oct_trace *trace, uint32_t n)
+{
+    const int m = (int)trace->setup.n_lines;
+    float inner = 0;
+
+    for (int j = 0; j < m; j += LINES) {
+        float totals[LINES];
+        for (int l = 0; l < LINES && j + l < m; l++)
+            totals[l] = sum_taps(trace, j + l, &inner);
         for (uint32_t w = 0; w < n; w += PART) {
-            const uint32_t at = w + PART <= n ? w : n > PART ? n - PART : 0;
-            float sums[PART] = {0};
-            for (int i = first; i < end; i++) {
-                const float *restrict from = trace->edges[0] + (size_t)i * n + at;
-                const float tap = trace->line_taps[abs(i - j)];
-                if (!oct_trace_has_line(trace, (uint32_t)i))
-                    continue;
-                for (int k = 0; k < PART; k++)
-                    sums[k] += tap * from[k];
+            const uint32_t left = n - w;
+            float sums[LINES][PART];
+            if (left <= EIGHT)
+                sum_lines(trace, j, n, w, 1, sums);
+            else
+                sum_lines(trace, j, n, w, PART / EIGHT, sums);
+            for (int l = 0; l < LINES && j + l < m; l++) {
+                float *restrict to = trace->edges[1] + (size_t)(j + l) * n + w;
+                const float total = totals[l];
+                for (uint32_t k = 0; k < PART && k < left; k++)
+                    to[k] = total > 0 ? sums[l][k] / total : 0;
             }
-            for (uint32_t k = 0; k < PART && at + k < n; k++)
-                to[at + k] = total > 0 ? sums[k] / total : 0;
         }
     }
 }
 
 /* An edge counts by how dark it is above the ILM, how bright above the RPE's border: the edges
  * within the nerve fibre layer and below the choriocapillaris are next to them. */
-static void weigh(struct oct_trace *trace, enum oct_layer layer, uint32_t width, uint32_t n_values)
+OCT_WIDE static void weigh(struct oct_trace *trace, enum oct_layer layer, uint32_t width,
+                           uint32_t n_values)
 {
     float scale = 1 / (trace->bright - trace->dark);
 
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
-        const float *slopes = trace->edges[1] + (size_t)j * n_values, *levels = slopes + width;
-        float *scores = trace->scores + (size_t)j * width;
+        const float *restrict slopes = trace->edges[1] + (size_t)j * n_values;
+        const float *restrict levels = slopes + width;
+        float *restrict scores = trace->scores + (size_t)j * width;
         for (uint32_t w = 0; w < width; w++) {
             float z = n_values > width ? (levels[w] - trace->dark) * scale : 1;
             z = layer == OCT_LAYER_ILM ? 1.1F - z : z;
@@ -193,14 +243,18 @@ static bool is_outside(const struct oct_trace *trace, const struct oct_trace_bou
 }
 
 /* The least total that leads to each place, from those of the A-line before: a sweep down and one
- * up. Away from the curve the price alone bounds a step. */
-static void lead(const float *before, float price, uint32_t width, float *now)
+ * up, side by side. Away from the curve the price alone bounds a step. */
+static void lead(const float *restrict before, float price, uint32_t width, float *restrict now,
+                 float *restrict upward)
 {
-    now[0] = before[0];
-    for (uint32_t w = 1; w < width; w++)
-        now[w] = oct_trace_lesser(now[w - 1] + price, before[w]);
-    for (uint32_t w = width - 1; w-- > 0;)
-        now[w] = oct_trace_lesser(now[w + 1] + price, now[w]);
+    float down = before[0], up = before[width - 1];
+
+    for (uint32_t w = 0; w < width; w++) {
+        now[w] = down = oct_trace_lesser(down + price, before[w]);
+        upward[width - 1 - w] = up = oct_trace_lesser(up + price, before[width - 1 - w]);
+    }
+    for (uint32_t w = 0; w < width; w++)
+        now[w] = oct_trace_lesser(now[w], upward[w]);
 }
 
 static void follow_back(const struct oct_trace *trace, uint32_t width, float price, float *path)
@@ -235,7 +289,7 @@ static void follow(struct oct_trace *trace, enum oct_layer layer, uint32_t half,
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
         float *now = trace->leads + (size_t)j * width;
         if (j)
-            lead(now - width, price, width, now);
+            lead(now - width, price, width, now, trace->window);
         else
             memset(now, 0, width * sizeof(*now));
         const float *scores = trace->scores + (size_t)j * width;

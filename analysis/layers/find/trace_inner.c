@@ -114,6 +114,10 @@ void oct_trace_inner_init(struct oct_trace *trace)
     f->cells = oct_trace_array(trace, (size_t)f->n_columns * f->n_rows, sizeof(float));
     f->costs = oct_trace_array(trace, N_BORDERS * ((size_t)f->n_rows + 1), sizeof(float));
     f->levels = oct_trace_array(trace, (size_t)N_TISSUES * f->n_columns, sizeof(float));
+    f->known = oct_trace_array(trace, N_GAINS * N_TISSUES, sizeof(float));
+    for (int i = 0; f->known && i < N_GAINS * N_TISSUES; i++)
+        f->known[i] =
+            (float)log1p(LEAST_GAIN * pow(GAIN_STEP, i / N_TISSUES) * reflects[i % N_TISSUES]);
     f->weights = oct_trace_array(trace, f->n_columns, sizeof(float));
     f->gains = oct_trace_array(trace, f->n_columns, sizeof(float));
     f->ilm = oct_trace_array(trace, f->n_columns, sizeof(int));
@@ -167,9 +171,12 @@ static void fill_column(struct oct_trace *trace, uint32_t c)
         const float *light = f->scratch;
         n++;
         oct_trace_copy_light(trace, j, base, height, f->scratch);
-        for (uint32_t i = 0; i < f->n_rows; i++)
+        for (uint32_t i = 0; i < f->n_rows; i++) {
+            float sum = cells[i];
             for (uint32_t k = 0; k < f->depth; k++)
-                cells[i] += *light++;
+                sum += *light++;
+            cells[i] = sum;
+        }
     }
     for (uint32_t i = 0; i < f->n_rows; i++)
         cells[i] = n ? cells[i] / (float)(n * f->depth) : 0;
@@ -277,7 +284,7 @@ static void guess_levels(struct oct_trace *trace)
     f->vitreous = vitreous_level(trace);
     for (int g = 0; g < N_GAINS; g++)
         for (int k = 0; k < N_TISSUES; k++)
-            known[g][k] = f->vitreous + (float)log1p(LEAST_GAIN * pow(GAIN_STEP, g) * reflects[k]);
+            known[g][k] = f->vitreous + f->known[g * N_TISSUES + k];
     for (uint32_t c = 0; c < f->n_columns; c++) {
         const float *cells = f->cells + (size_t)c * f->n_rows;
         float share[N_TISSUES], sum = 0;
@@ -668,19 +675,18 @@ static float fibre_step(const float *sums, int i, int side, int ilm, int last, i
 
 /* The least total that leads from the column before to each row; steps towards the ILM or away from
  * it have a price. */
-static void lead_fibres(const struct oct_trace_inner *f, uint32_t c, float *now)
+OCT_WIDE static void lead_fibres(const struct oct_trace_inner *f, uint32_t c, float *restrict now)
 {
     const int n = (int)f->n_rows + 1, shift = c > 0 ? f->ilm[c] - f->ilm[c - 1] : 0;
-    const float *before = now - n;
 
-    for (int i = 0; i < n; i++) {
-        float best = c > 0 ? NEVER : 0;
-        for (int d = -FIBRE_REACH; c > 0 && d <= FIBRE_REACH; d++) {
-            const int k = i - shift + d;
-            if (k >= 0 && k < n)
-                best = oct_trace_lesser(before[k] + f->fibre_price * (float)abs(d), best);
-        }
-        now[i] = best;
+    for (int i = 0; i < n; i++)
+        now[i] = c > 0 ? NEVER : 0;
+    for (int d = -FIBRE_REACH; c > 0 && d <= FIBRE_REACH; d++) {
+        const float price = f->fibre_price * (float)abs(d);
+        const int away = d - shift, first = away < 0 ? -away : 0, end = away > 0 ? n - away : n;
+        const float *restrict before = f->fibres + (size_t)(c - 1) * (size_t)n;
+        for (int i = first; i < end; i++)
+            now[i] = oct_trace_lesser(before[i + away] + price, now[i]);
     }
 }
 

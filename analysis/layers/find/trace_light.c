@@ -26,6 +26,7 @@ void oct_trace_light_init(struct oct_trace *trace)
 
     trace->light = oct_trace_array(trace, n, sizeof(float));
     trace->samples = oct_trace_array(trace, N_SAMPLES, sizeof(float));
+    trace->steps = oct_trace_array(trace, trace->setup.depth, sizeof(uint16_t));
     trace->table = oct_trace_array(trace, N_STEPS + 1, sizeof(float));
     for (int i = 0; trace->table && i <= N_STEPS; i++)
         trace->table[i] = (float)log(pow(10, 0.1 * (LEAST_DB + (double)i / STEPS_A_DB)) +
@@ -39,25 +40,35 @@ static size_t take_samples(struct oct_trace *trace, const float *pixels)
     size_t n = 0;
 
     /* A stride that is no divisor of the depth, so that all depths count. */
-    for (size_t i = 0; i < all; i += stride + (i / trace->setup.depth) % 2)
-        if (n < N_SAMPLES && oct_trace_has_line(trace, (uint32_t)(i / trace->setup.depth)) &&
+    size_t line = 0, end = trace->setup.depth;
+    for (size_t i = 0; i < all; i += stride + line % 2) {
+        for (; i >= end; end += trace->setup.depth)
+            line++;
+        if (n < N_SAMPLES && oct_trace_has_line(trace, (uint32_t)line) &&
             fabsf(pixels[i]) <= OCT_TRACE_MOST_BRIGHT)
             trace->samples[n++] = pixels[i];
+    }
     return n;
 }
 
-OCT_WIDE static void look_up(struct oct_trace *trace, const float *restrict pixels, float bright,
-                             float scale)
+/* The places of pixels in the table, as vector code, then what stands there. */
+OCT_WIDE static void look_up(const struct oct_trace *trace, const float *restrict pixels,
+                             float bright, float scale)
 {
-    const size_t all = (size_t)trace->setup.n_lines * trace->setup.depth;
-    const float zero = 0.5F - (float)(LEAST_DB * STEPS_A_DB), *table = trace->table;
+    const uint32_t depth = trace->setup.depth;
+    const float zero = 0.5F - (float)(LEAST_DB * STEPS_A_DB), *restrict table = trace->table;
+    uint16_t *restrict steps = trace->steps;
     float *restrict light = trace->light;
 
-    for (size_t i = 0; i < all; i++) {
-        const float x = fabsf(pixels[i]) <= OCT_TRACE_MOST_BRIGHT
-                            ? (pixels[i] - bright) * scale + zero
-                            : 0; /* what is no number is the darkest */
-        light[i] = table[x > 0 ? (x < (float)N_STEPS ? (int)x : N_STEPS) : 0];
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++, pixels += depth, light += depth) {
+        for (uint32_t i = 0; i < depth; i++) {
+            const float x = fabsf(pixels[i]) <= OCT_TRACE_MOST_BRIGHT
+                                ? (pixels[i] - bright) * scale + zero
+                                : 0; /* what is no number is the darkest */
+            steps[i] = (uint16_t)(x > 0 ? (x < (float)N_STEPS ? (int)x : N_STEPS) : 0);
+        }
+        for (uint32_t i = 0; i < depth; i++)
+            light[i] = table[steps[i]];
     }
 }
 
@@ -68,9 +79,10 @@ bool oct_trace_light(struct oct_trace *trace, const float *pixels)
 
     if (n == 0)
         return false;
-    const float dim = oct_trace_select(trace->samples, n, (size_t)(DIM_SHARE * (double)(n - 1)));
-    const float bright =
-        oct_trace_select(trace->samples, n, (size_t)((1 - BRIGHT_SHARE) * (double)(n - 1)));
+    const double last = (double)(n - 1);
+    float dim, bright;
+    oct_trace_select_both(trace->samples, n, (size_t)(DIM_SHARE * last), &dim,
+                          (size_t)((1 - BRIGHT_SHARE) * last), &bright);
     if (!(bright - dim > 1e-6F * (fabsf(bright) + fabsf(dim))))
         return false;
     const double unit_db = p->unit_db > 0 ? p->unit_db : SPAN_DB / (double)(bright - dim);

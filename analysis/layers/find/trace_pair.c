@@ -27,20 +27,35 @@ const enum oct_layer oct_trace_pair_layers[OCT_TRACE_N_PAIR] = {OCT_LAYER_ILM, O
 
 /* ---- cells ---- */
 
-static void fill_blocks(struct oct_trace *trace)
+static inline __attribute__((always_inline)) void
+mean_blocks(const float *restrict from, float *restrict to, uint32_t n, uint32_t depth)
 {
-    const struct oct_trace_grid *g = &trace->grid;
-    float share = 1 / (float)g->depth;
+    const float share = 1 / (float)depth;
+
+    for (uint32_t i = 0; i < n; i++) {
+        float sum = 0;
+        for (uint32_t k = 0; k < depth; k++)
+            sum += from[i * depth + k];
+        to[i] = sum * share;
+    }
+}
+
+/* Of usual depths the number is known to the compiler. */
+OCT_WIDE static void fill_blocks(struct oct_trace *trace)
+{
+    const uint32_t n = trace->grid.n_rows, depth = trace->grid.depth;
 
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
         const float *from = trace->light + (size_t)j * trace->setup.depth;
-        float *to = trace->blocks + (size_t)j * g->n_rows;
-        for (uint32_t i = 0; i < g->n_rows; i++, from += g->depth) {
-            float sum = 0;
-            for (uint32_t k = 0; k < g->depth; k++)
-                sum += from[k];
-            to[i] = sum * share;
-        }
+        float *to = trace->blocks + (size_t)j * n;
+        if (depth == 2)
+            mean_blocks(from, to, n, 2);
+        else if (depth == 4)
+            mean_blocks(from, to, n, 4);
+        else if (depth == 8)
+            mean_blocks(from, to, n, 8);
+        else
+            mean_blocks(from, to, n, depth);
     }
 }
 
@@ -76,8 +91,9 @@ static bool scale_cells(struct oct_trace *trace)
             trace->sorted[n_known++] = cells[i];
     if (!n_known)
         return false;
-    float dark = oct_trace_select(trace->sorted, n_known, n_known / 10);
-    float bright = oct_trace_select(trace->sorted, n_known, n_known - 1 - n_known / 100);
+    float dark, bright;
+    oct_trace_select_both(trace->sorted, n_known, n_known / 10, &dark, n_known - 1 - n_known / 100,
+                          &bright);
     if (!(bright - dark > 1e-6F * (fabsf(bright) + fabsf(dark))))
         return false;
     trace->dark = dark;
@@ -99,12 +115,32 @@ bool oct_trace_fill_cells(struct oct_trace *trace)
 
 /* ---- costs ---- */
 
-/* The mean of the rows from `first` to before `last`, cut off at the picture's ends; sums go on
- * beyond them as they are there. */
-static inline float mean(const float *sums, int first, int last, int n_rows)
+/* Of border i the rows in `windows` about it, whose means count for the RPE: sums go on beyond the
+ * picture's ends as they are there, and means are of what lies in it. */
+enum { UNDER_RPE, ABOVE_ONL, ONL, COMPLEX, N_WINDOWS };
+
+static struct oct_trace_range window_of(const struct oct_trace_grid *g, int window)
 {
-    const int n = (last < n_rows ? last : n_rows) - (first > 0 ? first : 0);
-    return (sums[last] - sums[first]) / (float)(n > 1 ? n : 1);
+    const int outer = (int)g->outer, inner = (int)g->inner, middle = (outer + inner) / 2;
+    const struct oct_trace_range windows[N_WINDOWS] = {[UNDER_RPE] = {0, (int)g->below},
+                                                       [ABOVE_ONL] = {-outer, -middle},
+                                                       [ONL] = {-middle, -inner},
+                                                       [COMPLEX] = {-(int)g->complex, 0}};
+    return windows[window];
+}
+
+void oct_trace_pair_init(struct oct_trace *trace)
+{
+    const int n = (int)trace->grid.n_rows;
+
+    trace->shares = oct_trace_array(trace, N_WINDOWS * ((size_t)n + 1), sizeof(float));
+    for (int w = 0; trace->shares && w < N_WINDOWS; w++)
+        for (int i = 0; i <= n; i++) {
+            const struct oct_trace_range range = window_of(&trace->grid, w);
+            const int first = i + range.first > 0 ? i + range.first : 0;
+            const int last = i + range.last < n ? i + range.last : n;
+            trace->shares[w * (n + 1) + i] = (float)(last - first > 1 ? last - first : 1);
+        }
 }
 
 static inline int16_t cost_of(float score)
@@ -132,16 +168,18 @@ OCT_WIDE static void greatest_of(const float *restrict from, float *restrict to,
 
 /* Of each row the mean of a band of 16 um that begins there, the brightest of those up to `beyond`
  * further down, and the brightest of those from there to `deep`. */
-static void fill_bands(struct oct_trace *trace)
+OCT_WIDE static void fill_bands(struct oct_trace *trace)
 {
     const struct oct_trace_grid *g = &trace->grid;
-    const float *sums = trace->sums + g->n_rows;
-    float **bands = trace->bands;
+    const float *restrict sums = trace->sums + g->n_rows;
+    float *restrict *bands = trace->bands;
 
-    const size_t n = (size_t)g->n_rows + g->beyond + 2;
-    for (size_t i = 0; i < n + g->deep; i++)
-        bands[0][i] =
-            i + g->band <= g->n_rows ? (sums[i + g->band] - sums[i]) / (float)g->band : -INFINITY;
+    const size_t n = (size_t)g->n_rows + g->beyond + 2, band = g->band;
+    const size_t n_within = g->n_rows + 1 - band;
+    for (size_t i = 0; i < n_within; i++)
+        bands[0][i] = (sums[i + band] - sums[i]) / (float)band;
+    for (size_t i = n_within; i < n + g->deep; i++)
+        bands[0][i] = -INFINITY;
     greatest_of(bands[0], bands[1], n, g->beyond - g->band + 1);
     greatest_of(bands[0], bands[2], n, g->deep > g->beyond ? g->deep - g->beyond : 0);
 }
@@ -158,18 +196,32 @@ static inline float outshone(const struct oct_trace_grid *g, const float *restri
     return most > 0 ? most : 0;
 }
 
+/* The places of a range at which a border has `above` rows above it and `below` rows below it; at
+ * the others it costs what a place without contrast does. */
+static struct oct_trace_range within(const struct oct_trace_grid *g, struct oct_trace_range range,
+                                     uint32_t above, uint32_t below, int16_t *costs)
+{
+    const int least = (int)above, most = (int)g->n_rows - (int)below;
+
+    for (int i = range.first; i <= range.last; i++)
+        costs[i] = OCT_TRACE_UNIT;
+    return (struct oct_trace_range){range.first > least ? range.first : least,
+                                    range.last < most ? range.last : most};
+}
+
 /* The ILM has bright tissue below and the dark vitreous above, for as far as can be seen. */
 OCT_WIDE static void score_ilm(const struct oct_trace_grid *g, const float *restrict s,
                                struct oct_trace_range range, int16_t *restrict costs)
 {
-    const int n = (int)g->n_rows, near = (int)g->near, far = (int)g->far, skip = (int)g->skip;
+    const int near = (int)g->near, far = (int)g->far, skip = (int)g->skip;
+    const float share = (float)near;
 
+    range = within(g, range, g->near + g->skip, g->near, costs);
     for (int i = range.first; i <= range.last; i++) {
-        const int top = i - near > skip ? i - near : skip, high = i - far > skip ? i - far : skip;
-        const float above = mean(s, top, i, n), under = mean(s, i, i + near, n);
-        const float vitreous = mean(s, high, i, n);
-        const int16_t cost = cost_of(under - above - (vitreous > 0 ? vitreous : 0));
-        costs[i] = i < near + skip || i > n - near ? OCT_TRACE_UNIT : cost;
+        const float above = (s[i] - s[i - near]) / share, under = (s[i + near] - s[i]) / share;
+        const int high = i - far > skip ? i - far : skip;
+        const float vitreous = (s[i] - s[high]) / (float)(i - high);
+        costs[i] = cost_of(under - above - (vitreous > 0 ? vitreous : 0));
     }
 }
 
@@ -182,18 +234,20 @@ OCT_WIDE static void score_rpe(const struct oct_trace *trace, struct oct_trace_r
     const struct oct_trace_grid *g = &trace->grid;
     const float *restrict s = trace->sums + g->n_rows;
     const float *restrict beyond = trace->bands[1], *restrict deep = trace->bands[2];
-    const int n = (int)g->n_rows, near = (int)g->near, outer = (int)g->outer;
-    const int near_onl = (int)g->inner, below = (int)g->below, complex = (int)g->complex;
+    const float *restrict shares = trace->shares, share = (float)g->near;
+    const int n = (int)g->n_rows + 1, near = (int)g->near, inner = (int)g->inner;
+    const int below = (int)g->below, outer = (int)g->outer, middle = (outer + inner) / 2;
+    const int complex = (int)g->complex;
 
+    range = within(g, range, g->near, g->near, costs);
     for (int i = range.first; i <= range.last; i++) {
-        const float under = mean(s, i, i + below, n), above = mean(s, i - near, i, n);
-        const float high = mean(s, i - outer, i - (outer + near_onl) / 2, n);
-        const float low = mean(s, i - (outer + near_onl) / 2, i - near_onl, n);
-        const float all = mean(s, i - complex, i, n);
-        const int16_t cost =
-            cost_of(0.6F * (above - under) + 0.3F * above + 0.4F * all -
-                    0.7F * (high > low ? high : low) - outshone(g, beyond, deep, i, above));
-        costs[i] = i < near || i > n - near ? OCT_TRACE_UNIT : cost;
+        const float above = (s[i] - s[i - near]) / share;
+        const float under = (s[i + below] - s[i]) / shares[UNDER_RPE * n + i];
+        const float high = (s[i - middle] - s[i - outer]) / shares[ABOVE_ONL * n + i];
+        const float low = (s[i - inner] - s[i - middle]) / shares[ONL * n + i];
+        const float all = (s[i] - s[i - complex]) / shares[COMPLEX * n + i];
+        costs[i] = cost_of(0.6F * (above - under) + 0.3F * above + 0.4F * all -
+                           0.7F * (high > low ? high : low) - outshone(g, beyond, deep, i, above));
     }
 }
 
@@ -302,42 +356,36 @@ static struct oct_trace_range tops_in(const struct oct_trace *trace, uint32_t co
 
 /* ---- the shortest path ---- */
 
-/* Nodes of a column that are looked at: n_rows places of the ILM, of n distances each. Moves are of
- * n_wide of them, so that many at once leave no few over: what lies beyond n counts for a move on
- * the way alone. */
+/* Nodes of a column that are looked at: n_rows places of the ILM, of n distances each, `stride` from
+ * place to place. Moves are of n_wide of them, so that many at once leave no few over: what lies
+ * beyond n counts for a move on the way alone. */
 struct nodes {
-    size_t first, stride;
+    size_t stride;
     int n_rows, n, n_wide;
 };
 
-static size_t stride_of(const struct oct_trace *trace)
-{
-    return trace->n_gaps + OCT_TRACE_WIDE - 1 + 2 * OCT_TRACE_GUARD;
-}
-
 static size_t node_at(const struct oct_trace *trace, int top, int gap)
 {
-    return ((size_t)top + OCT_TRACE_GUARD) * stride_of(trace) + OCT_TRACE_GUARD + (size_t)gap;
+    return ((size_t)top + OCT_TRACE_GUARD) * trace->stride + OCT_TRACE_GUARD + (size_t)gap;
 }
 
 static struct nodes nodes_of(const struct oct_trace *trace, struct oct_trace_range tops)
 {
     const int n = trace->gaps.last - trace->gaps.first + 1;
-    return (struct nodes){.first = node_at(trace, tops.first, trace->gaps.first),
-                          .stride = stride_of(trace),
+    return (struct nodes){.stride = trace->stride,
                           .n_rows = tops.last - tops.first + 1,
                           .n = n,
                           .n_wide = (n + OCT_TRACE_WIDE - 1) / OCT_TRACE_WIDE * OCT_TRACE_WIDE};
 }
 
-/* to = min(from, min(from - away, from + away) + price) */
-OCT_WIDE static void move(const struct nodes *nodes, const int16_t *from, int16_t *to, size_t away,
-                          int16_t price)
+/* to = min(from, min(from - away, from + away) + price); to has a stride of its own. */
+OCT_WIDE static void move_top(const struct nodes *nodes, const int16_t *from, int16_t *to,
+                              size_t to_stride, size_t away, int16_t price)
 {
     for (int i = 0; i < nodes->n_rows; i++) {
-        const int16_t *restrict a = from + nodes->first + (size_t)i * nodes->stride;
+        const int16_t *restrict a = from + (size_t)i * nodes->stride;
         const int16_t *restrict up = a - away, *restrict down = a + away;
-        int16_t *restrict b = to + nodes->first + (size_t)i * nodes->stride;
+        int16_t *restrict b = to + (size_t)i * to_stride;
         for (int t = 0; t < nodes->n_wide; t++) {
             int16_t side = (int16_t)((up[t] < down[t] ? up[t] : down[t]) + price);
             b[t] = a[t] < side ? a[t] : side;
@@ -345,34 +393,44 @@ OCT_WIDE static void move(const struct nodes *nodes, const int16_t *from, int16_
     }
 }
 
-OCT_WIDE static int16_t least_of(const struct nodes *nodes, const int16_t *totals)
+/* The same along the distances, but never less than `least`, which keeps the guards: n nodes one
+ * after the other. */
+OCT_WIDE static void move_bottom(const int16_t *restrict from, int16_t *restrict to, size_t n,
+                                 size_t away, int16_t price, const int16_t *restrict least)
+{
+    const int16_t *restrict up = from - away, *restrict down = from + away;
+
+    for (size_t k = 0; k < n; k++) {
+        int16_t x = (int16_t)((up[k] < down[k] ? up[k] : down[k]) + price);
+        x = from[k] < x ? from[k] : x;
+        to[k] = x > least[k] ? x : least[k];
+    }
+}
+
+OCT_WIDE static int16_t least_of(const int16_t *totals, size_t n)
 {
     int16_t x = NEVER;
 
-    for (int i = 0; i < nodes->n_rows; i++) {
-        const int16_t *a = totals + nodes->first + (size_t)i * nodes->stride;
-        for (int t = 0; t < nodes->n; t++)
-            x = a[t] < x ? a[t] : x;
-    }
+    for (size_t i = 0; i < n; i++)
+        x = totals[i] < x ? totals[i] : x;
     return x;
 }
 
 /* to = from - least + both costs, as far as 16 bits hold them. ilm, rpe: of the first node. */
-OCT_WIDE static void add(const struct nodes *nodes, const int16_t *from, int16_t *to,
-                         const int16_t *ilm, const int16_t *rpe)
+OCT_WIDE static void add(const struct nodes *nodes, const int16_t *from, int16_t least, int16_t *to,
+                         size_t to_stride, const int16_t *ilm, const int16_t *rpe)
 {
-    const int16_t least = least_of(nodes, from);
-
     for (int i = 0; i < nodes->n_rows; i++) {
-        const int16_t *restrict a = from + nodes->first + (size_t)i * nodes->stride;
+        const int16_t *restrict a = from + (size_t)i * nodes->stride;
         const int16_t *restrict c = rpe + i;
-        int16_t *restrict b = to + nodes->first + (size_t)i * nodes->stride;
+        int16_t *restrict b = to + (size_t)i * to_stride;
         const int16_t own = (int16_t)(ilm[i] - least);
-        for (int t = 0; t < nodes->n; t++) {
+        for (int t = 0; t < nodes->n_wide; t++) {
             int16_t lead = a[t] < MOST_LEAD ? a[t] : MOST_LEAD;
             int16_t x = (int16_t)(lead + own + c[t]);
             b[t] = x < NEVER ? x : NEVER;
         }
+        memset(b + nodes->n, NEVER & 0xff, OCT_TRACE_WIDE * sizeof(*b));
     }
 }
 
@@ -381,35 +439,90 @@ static void forget(int16_t *totals, size_t n)
     memset(totals, NEVER & 0xff, n * sizeof(*totals));
 }
 
-/* The least over all moves of both layers by up to `step` rows, each a sum of moves by fewer; in a
- * scratch. Where the ILM moves and the RPE stays, their distance changes too. Moves read beside the
- * nodes, where a column with other tops has left its totals. */
-static const int16_t *move_both(const struct oct_trace *trace, struct oct_trace_range tops,
+/* A move by up to `step` rows is a sum of moves by fewer. */
+static const uint8_t parts[OCT_TRACE_MOST_STEP + 1][4] = {{0},       {1},       {1, 1},   {1, 2},
+                                                          {1, 1, 2}, {1, 2, 2}, {1, 2, 3}};
+
+/* All moves of the ILM but the last, to a scratch. Where the ILM moves and the RPE stays, their
+ * distance changes too. Moves read beside the nodes, where a column with other tops has left its
+ * totals. */
+static const int16_t *move_tops(const struct oct_trace *trace, struct oct_trace_range tops,
                                 const int16_t *from)
 {
-    static const uint8_t parts[OCT_TRACE_MOST_STEP + 1][4] = {
-        {0}, {1}, {1, 1}, {1, 2}, {1, 1, 2}, {1, 2, 2}, {1, 2, 3}};
     const struct nodes nodes = nodes_of(trace, tops);
     const size_t side = OCT_TRACE_GUARD * nodes.stride;
-    int16_t *to = trace->scratch[0];
+    const size_t first = node_at(trace, tops.first, trace->gaps.first);
 
-    for (int i = 0; i < 2; i++) {
-        forget(trace->scratch[i] + (size_t)tops.first * nodes.stride, side);
-        forget(trace->scratch[i] + (size_t)(tops.last + 1) * nodes.stride + side, side);
+    for (const uint8_t *rows = parts[trace->grid.step]; rows[1]; rows++) {
+        int16_t *to = trace->scratch[from == trace->scratch[0]];
+        forget(to + (size_t)tops.first * nodes.stride, side);
+        forget(to + (size_t)(tops.last + 1) * nodes.stride + side, side);
+        move_top(&nodes, from + first, to + first, nodes.stride, *rows * (nodes.stride - 1),
+                 (int16_t)(trace->grid.price[OCT_TRACE_TOP] * *rows));
+        from = to;
     }
-    for (int layer = 0; layer < OCT_TRACE_N_PAIR; layer++)
-        for (const uint8_t *rows = parts[trace->grid.step]; *rows; rows++) {
-            size_t away = *rows * (layer == OCT_TRACE_TOP ? nodes.stride - 1 : 1);
-            move(&nodes, from, to, away, (int16_t)(trace->grid.price[layer] * *rows));
-            from = to;
-            to = trace->scratch[to == trace->scratch[0]];
-        }
     return from;
 }
 
 static int16_t *totals_of(const struct oct_trace *trace, uint32_t column)
 {
     return trace->totals + column * trace->n_nodes;
+}
+
+/* The last move of the ILM and those of the RPE, of a few tops. Returns what leads to the first
+ * node; *stride: from top to top. */
+static const int16_t *move_few(const struct oct_trace *trace, struct oct_trace_range tops,
+                               const int16_t *from, size_t *stride)
+{
+    const struct oct_trace_grid *g = &trace->grid;
+    const struct nodes nodes = nodes_of(trace, tops);
+    const uint8_t *last = parts[g->step];
+    int k = 0;
+
+    while (last[1])
+        last++;
+    *stride = (size_t)nodes.n_wide + OCT_TRACE_GUARD;
+    move_top(&nodes, from + node_at(trace, tops.first, trace->gaps.first),
+             trace->moved[k] + OCT_TRACE_GUARD, *stride, *last * (nodes.stride - 1),
+             (int16_t)(g->price[OCT_TRACE_TOP] * *last));
+    for (const uint8_t *rows = parts[g->step]; *rows; rows++, k = !k)
+        move_bottom(trace->moved[k] + OCT_TRACE_GUARD, trace->moved[!k] + OCT_TRACE_GUARD,
+                    (size_t)nodes.n_rows * *stride, *rows,
+                    (int16_t)(g->price[OCT_TRACE_BOTTOM] * *rows), trace->least);
+    return trace->moved[k] + OCT_TRACE_GUARD;
+}
+
+/* What leads to the nodes of a column, and its costs: a few tops after the other, so that what lies
+ * between moves stays near. */
+static void move_and_add(const struct oct_trace *trace, uint32_t c, struct oct_trace_range tops,
+                         const int16_t *from, int16_t least)
+{
+    int16_t *to = totals_of(trace, c);
+
+    for (int top = tops.first; top <= tops.last; top += OCT_TRACE_ROWS) {
+        const int end = top + OCT_TRACE_ROWS - 1;
+        const struct oct_trace_range few = {top, end < tops.last ? end : tops.last};
+        struct nodes nodes = nodes_of(trace, few);
+        const size_t first = node_at(trace, top, trace->gaps.first), stride = nodes.stride;
+        const int16_t *now = c > 0 ? move_few(trace, few, from, &nodes.stride) : from + first;
+        add(&nodes, now, least, to + first, stride, costs_of(trace, OCT_TRACE_TOP, c) + top,
+            costs_of(trace, OCT_TRACE_BOTTOM, c) + top + (int)trace->grid.least +
+                trace->gaps.first);
+    }
+}
+
+/* Guards of the few tops at once: what lies between their nodes cannot be. */
+static void guard_moved(struct oct_trace *trace)
+{
+    const struct nodes nodes = nodes_of(trace, (struct oct_trace_range){0, 0});
+    const size_t n = OCT_TRACE_ROWS * ((size_t)nodes.n_wide + OCT_TRACE_GUARD);
+
+    for (int i = 0; i < 2; i++)
+        forget(trace->moved[i], n + 2 * OCT_TRACE_GUARD);
+    forget(trace->least, n);
+    for (size_t i = 0; i < OCT_TRACE_ROWS; i++)
+        for (int t = 0; t < nodes.n_wide; t++)
+            trace->least[i * ((size_t)nodes.n_wide + OCT_TRACE_GUARD) + (size_t)t] = INT16_MIN;
 }
 
 /* From borders of one column to those of the column before that lead to them. */
@@ -464,21 +577,24 @@ void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *boun
     find_borders(trace, bounds);
     memset(trace->scratch[0], 0, trace->n_nodes * sizeof(int16_t));
     forget(trace->scratch[1], trace->n_nodes);
+    guard_moved(trace);
     for (uint32_t c = 0; c < trace->grid.n_columns; c++) {
         int16_t *totals = totals_of(trace, c);
         const struct oct_trace_range before = tops;
         const int16_t *from = trace->scratch[0];
+        int16_t least = 0;
 
         tops = tops_in(trace, c, c > 0 ? &before : NULL);
-        if (c > 0)
-            from = move_both(trace, hull(tops, before), totals - trace->n_nodes);
-        const struct nodes nodes = nodes_of(trace, tops);
+        if (c > 0) {
+            const int16_t *last = totals - trace->n_nodes;
+            least = least_of(last + node_at(trace, before.first, 0),
+                             (size_t)(before.last - before.first + 1) * trace->stride);
+            from = move_tops(trace, hull(tops, before), last);
+        }
         score_column(trace, c);
         if (bounds || trace->had_bounds)
             forget(totals, trace->n_nodes); /* else all but the guards is written anew */
-        add(&nodes, from, totals, costs_of(trace, OCT_TRACE_TOP, c) + tops.first,
-            costs_of(trace, OCT_TRACE_BOTTOM, c) + tops.first + (int)trace->grid.least +
-                trace->gaps.first);
+        move_and_add(trace, c, tops, from, least);
         if (c == 0)
             forget(trace->scratch[0], trace->n_nodes);
     }

@@ -29,7 +29,9 @@ struct oct_trace_grid {
 #define OCT_TRACE_UNIT 256
 #define OCT_TRACE_MOST_STEP 6u /* rows from column to column */
 #define OCT_TRACE_WIDE 8       /* nodes at once */
-#define OCT_TRACE_PART 32      /* places of a corridor at once */
+#define OCT_TRACE_PART 16      /* places of a corridor at once, of */
+#define OCT_TRACE_LINES 4      /* A-lines */
+#define OCT_TRACE_ROWS 16      /* of nodes at once */
 #define OCT_TRACE_GUARD 3u     /* nodes that cannot be, on all sides of those that can */
 
 struct oct_trace_range {
@@ -45,6 +47,7 @@ struct oct_trace_inner {
     float fibre_price;                  /* of a row from column to column, */
     uint16_t price;                     /* and in whole numbers */
     float vitreous;                     /* its light */
+    float *known;                       /* levels above it by gain */
     float *gains, *weights;             /* [n_columns] */
     float *levels;                      /* [n_columns][5] of the tissues */
     float *cells;                       /* [n_columns][n_rows] */
@@ -68,6 +71,7 @@ struct oct_trace {
     const uint8_t *line_valid; /* of this run; or NULL */
     float *light;              /* [M][D] see trace_light.c */
     float *table;              /* of the light by brightness */
+    uint16_t *steps;           /* [D] places of an A-line in it */
     float *samples;            /* of pixels */
 
     /* The pair of paths. */
@@ -81,9 +85,12 @@ struct oct_trace {
     bool had_bounds;         /* the last run */
     int16_t *costs;          /* [2][n_columns][n_rows + 1 + most] */
     uint32_t n_tops, n_gaps; /* places of the ILM, distances */
-    size_t n_nodes;          /* of a column, with guards */
+    size_t stride, n_nodes;  /* of a place of the ILM, of a column, with guards */
     int16_t *totals;         /* [n_columns][n_nodes] */
     int16_t *scratch[2];     /* [n_nodes] */
+    int16_t *moved[2];       /* [OCT_TRACE_ROWS][stride + GUARD] */
+    int16_t *least;          /* likewise, see trace_pair.c */
+    float *shares;           /* [4][n_rows + 1], see trace_pair.c */
     struct oct_trace_range *borders[OCT_TRACE_N_PAIR]; /* [n_columns] that are in bounds */
     struct oct_trace_range gaps;                       /* likewise, of all columns */
     uint32_t *pair[OCT_TRACE_N_PAIR];                  /* [n_columns] borders */
@@ -96,7 +103,7 @@ struct oct_trace {
     uint32_t line_reach;       /* of the Gaussian's along the lines */
     float *taps;      /* [reach] weights of the pixels above a place, from the farthest on; below it
                          they are the same; their sum is 1 */
-    float *line_taps; /* [line_reach + 1] */
+    float *line_taps; /* [-n_lines - LINES, n_lines + LINES]; 0 beyond line_reach */
     float *window;    /* [2 half + 2 + 2 reach] */
     float *sides[2];  /* [2 half + 2] means of what is above and below */
     float *edges[2];  /* [M][slopes, levels][2 half + 1], as they are, smoothed */
@@ -107,6 +114,8 @@ struct oct_trace {
     uint32_t wide, narrow;     /* windows, see trace_judge.c */
     float *beside[2], *region; /* [M] light of regions; how sure it is that there is a retina */
 };
+
+void oct_trace_pair_init(struct oct_trace *trace);
 
 /* Fills blocks and cells. False: there is no contrast, and nothing to be found. */
 bool oct_trace_fill_cells(struct oct_trace *trace);
@@ -155,6 +164,9 @@ void *oct_trace_array(struct oct_trace *trace, size_t n, size_t bytes);
 
 /* The k-th smallest of n values, which are reordered. */
 float oct_trace_select(float *values, size_t n, size_t k);
+/* Both the low-th and the high-th, low <= high. */
+void oct_trace_select_both(float *values, size_t n, size_t low, float *at_low, size_t high,
+                           float *at_high);
 
 static inline uint32_t oct_trace_rounded(double x, uint32_t least, uint32_t most)
 {
