@@ -173,6 +173,7 @@ static void allocate(struct oct_trace *t)
     t->costs = oct_trace_array(
         t, 2 * (size_t)g->n_columns * (g->n_rows + 1 + g->most) + OCT_TRACE_WIDE, sizeof(int16_t));
     t->totals = oct_trace_array(t, (size_t)g->n_columns * t->n_nodes, sizeof(int16_t));
+    t->filled = oct_trace_array(t, g->n_columns, sizeof(*t->filled));
     t->least = oct_trace_array(t, n_moved, sizeof(int16_t));
     for (int i = 0; i < 2; i++) {
         t->scratch[i] = oct_trace_array(t, t->n_nodes, sizeof(int16_t));
@@ -204,7 +205,6 @@ enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_set
     if (!trace)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of a B-scan");
     trace->setup = checked;
-    trace->had_bounds = true;
     const struct oct_trace_params *p = &trace->setup.params;
     plan_grid(trace);
     trace->reach = oct_trace_rounded(ceil(MOST_REACH_UM / p->depth_um), 3, setup->depth / 4);

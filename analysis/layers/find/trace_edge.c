@@ -131,8 +131,8 @@ static float sum_taps(const struct oct_trace *trace, int j, float *inner)
     return total;
 }
 
-/* The weighted sums about A-lines j to j + LINES - 1 of `n_vectors` times EIGHT values from `at` on,
- * which stay in registers; n values an A-line. */
+/* The weighted sums about A-lines j to j + LINES - 1 of `n_vectors` times EIGHT values from `at`
+ * on, which stay in registers; n values an A-line. */
 static inline __attribute__((always_inline)) void sum_lines(const struct oct_trace *trace, int j,
                                                             uint32_t n, uint32_t at,
                                                             const int n_vectors,

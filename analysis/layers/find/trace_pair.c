@@ -129,20 +129,6 @@ static struct oct_trace_range window_of(const struct oct_trace_grid *g, int wind
     return windows[window];
 }
 
-void oct_trace_pair_init(struct oct_trace *trace)
-{
-    const int n = (int)trace->grid.n_rows;
-
-    trace->shares = oct_trace_array(trace, N_WINDOWS * ((size_t)n + 1), sizeof(float));
-    for (int w = 0; trace->shares && w < N_WINDOWS; w++)
-        for (int i = 0; i <= n; i++) {
-            const struct oct_trace_range range = window_of(&trace->grid, w);
-            const int first = i + range.first > 0 ? i + range.first : 0;
-            const int last = i + range.last < n ? i + range.last : n;
-            trace->shares[w * (n + 1) + i] = (float)(last - first > 1 ? last - first : 1);
-        }
-}
-
 static inline int16_t cost_of(float score)
 {
     const float s = score < -1 ? -1 : score > 1 ? 1 : score;
@@ -356,9 +342,9 @@ static struct oct_trace_range tops_in(const struct oct_trace *trace, uint32_t co
 
 /* ---- the shortest path ---- */
 
-/* Nodes of a column that are looked at: n_rows places of the ILM, of n distances each, `stride` from
- * place to place. Moves are of n_wide of them, so that many at once leave no few over: what lies
- * beyond n counts for a move on the way alone. */
+/* Nodes of a column that are looked at: n_rows places of the ILM, of n distances each, `stride`
+ * from place to place. Moves are of n_wide of them, so that many at once leave no few over: what
+ * lies beyond n counts for a move on the way alone. */
 struct nodes {
     size_t stride;
     int n_rows, n, n_wide;
@@ -367,6 +353,12 @@ struct nodes {
 static size_t node_at(const struct oct_trace *trace, int top, int gap)
 {
     return ((size_t)top + OCT_TRACE_GUARD) * trace->stride + OCT_TRACE_GUARD + (size_t)gap;
+}
+
+/* From the first of a place on, of these places, with guards. */
+static size_t n_nodes_of(const struct oct_trace *trace, struct oct_trace_range tops)
+{
+    return (size_t)(tops.last - tops.first + 1) * trace->stride;
 }
 
 static struct nodes nodes_of(const struct oct_trace *trace, struct oct_trace_range tops)
@@ -570,6 +562,24 @@ static void follow_back(struct oct_trace *trace)
     }
 }
 
+void oct_trace_pair_init(struct oct_trace *trace)
+{
+    const int n = (int)trace->grid.n_rows;
+
+    for (uint32_t c = 0; !trace->lacks_memory && c < trace->grid.n_columns; c++) {
+        forget(totals_of(trace, c), trace->n_nodes);
+        trace->filled[c] = (struct oct_trace_range){0, (int)trace->n_tops - 1};
+    }
+    trace->shares = oct_trace_array(trace, N_WINDOWS * ((size_t)n + 1), sizeof(float));
+    for (int w = 0; trace->shares && w < N_WINDOWS; w++)
+        for (int i = 0; i <= n; i++) {
+            const struct oct_trace_range range = window_of(&trace->grid, w);
+            const int first = i + range.first > 0 ? i + range.first : 0;
+            const int last = i + range.last < n ? i + range.last : n;
+            trace->shares[w * (n + 1) + i] = (float)(last - first > 1 ? last - first : 1);
+        }
+}
+
 void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *bounds)
 {
     struct oct_trace_range tops = {0, 0};
@@ -587,13 +597,14 @@ void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *boun
         tops = tops_in(trace, c, c > 0 ? &before : NULL);
         if (c > 0) {
             const int16_t *last = totals - trace->n_nodes;
-            least = least_of(last + node_at(trace, before.first, 0),
-                             (size_t)(before.last - before.first + 1) * trace->stride);
+            least = least_of(last + node_at(trace, before.first, 0), n_nodes_of(trace, before));
             from = move_tops(trace, hull(tops, before), last);
         }
         score_column(trace, c);
-        if (bounds || trace->had_bounds)
-            forget(totals, trace->n_nodes); /* else all but the guards is written anew */
+        if (bounds || trace->had_bounds) /* else all but the guards is written anew */
+            forget(totals + node_at(trace, trace->filled[c].first, 0),
+                   n_nodes_of(trace, trace->filled[c]));
+        trace->filled[c] = tops;
         move_and_add(trace, c, tops, from, least);
         if (c == 0)
             forget(trace->scratch[0], trace->n_nodes);

@@ -76,21 +76,22 @@ struct oct_trace {
 
     /* The pair of paths. */
     struct oct_trace_grid grid;
-    float *blocks;           /* [M][n_rows] means of `depth` pixels */
-    float dark, bright;      /* of the B-scan */
-    float *cells;            /* [n_columns][n_rows], smoothed: 0 dark, 1 bright */
-    float *sorted;           /* as large as the larger of blocks and cells */
-    float *sums;             /* [3 n_rows + 1], see trace_pair.c */
-    float *bands[3];         /* [n_rows + beyond + 2 + deep], see trace_pair.c */
-    bool had_bounds;         /* the last run */
-    int16_t *costs;          /* [2][n_columns][n_rows + 1 + most] */
-    uint32_t n_tops, n_gaps; /* places of the ILM, distances */
-    size_t stride, n_nodes;  /* of a place of the ILM, of a column, with guards */
-    int16_t *totals;         /* [n_columns][n_nodes] */
-    int16_t *scratch[2];     /* [n_nodes] */
-    int16_t *moved[2];       /* [OCT_TRACE_ROWS][stride + GUARD] */
-    int16_t *least;          /* likewise, see trace_pair.c */
-    float *shares;           /* [4][n_rows + 1], see trace_pair.c */
+    float *blocks;                  /* [M][n_rows] means of `depth` pixels */
+    float dark, bright;             /* of the B-scan */
+    float *cells;                   /* [n_columns][n_rows], smoothed: 0 dark, 1 bright */
+    float *sorted;                  /* as large as the larger of blocks and cells */
+    float *sums;                    /* [3 n_rows + 1], see trace_pair.c */
+    float *bands[3];                /* [n_rows + beyond + 2 + deep], see trace_pair.c */
+    bool had_bounds;                /* the last run; */
+    struct oct_trace_range *filled; /* [n_columns] the ILM's places that have totals of it */
+    int16_t *costs;                 /* [2][n_columns][n_rows + 1 + most] */
+    uint32_t n_tops, n_gaps;        /* places of the ILM, distances */
+    size_t stride, n_nodes;         /* of a place of the ILM, of a column, with guards */
+    int16_t *totals;                /* [n_columns][n_nodes] */
+    int16_t *scratch[2];            /* [n_nodes] */
+    int16_t *moved[2];              /* [OCT_TRACE_ROWS][stride + GUARD] */
+    int16_t *least;                 /* likewise, see trace_pair.c */
+    float *shares;                  /* [4][n_rows + 1], see trace_pair.c */
     struct oct_trace_range *borders[OCT_TRACE_N_PAIR]; /* [n_columns] that are in bounds */
     struct oct_trace_range gaps;                       /* likewise, of all columns */
     uint32_t *pair[OCT_TRACE_N_PAIR];                  /* [n_columns] borders */
