@@ -203,14 +203,10 @@ static void the_layers_of_a_retina_lie_where_the_truth_says(void **state)
                       synthetic[layer].bias_px, synthetic[layer].lost);
 }
 
-/* Ganglion cells of 40 to 120 um over an ellipsoid zone that is level: the borders below them move
- * against it by a row from column to column. With speckle. */
-static void inner_layers_move_against_the_outer_ones(void **state)
+/* Ganglion cells of 40 to 120 um over an ellipsoid zone that is level, with speckle. */
+static float *draw_inner_layers(double border[OCT_N_LAYERS][M])
 {
     static const double light[] = {0.004, 0.6, 0.15, 0.04, 0.14, 0.02, 0.5, 0.1}; /* vitreous ... */
-    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, 5);
-    struct errors errors[OCT_N_LAYERS] = {{0}};
-    double border[OCT_N_LAYERS][M];
     float *pixels = malloc((size_t)M * D * sizeof(float));
     uint64_t dice = 5;
     for (uint32_t j = 0; j < M; j++) {
@@ -228,6 +224,17 @@ static void inner_layers_move_against_the_outer_ones(void **state)
                 (float)(10 * log10(-light[tissue] * log(oct_layered_uniform(&dice)) + 1e-9));
         }
     }
+    return pixels;
+}
+
+/* The borders below the ganglion cells move against the ellipsoid zone by a row from column to
+ * column. */
+static void inner_layers_move_against_the_outer_ones(void **state)
+{
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, 5);
+    struct errors errors[OCT_N_LAYERS] = {{0}};
+    double border[OCT_N_LAYERS][M];
+    float *pixels = draw_inner_layers(border);
     struct found f = find(trace, M, pixels, NULL, NULL);
     for (int k = 0; k < OCT_N_LAYERS; k++) {
         for (uint32_t j = 0; j < M; j++)
@@ -235,6 +242,46 @@ static void inner_layers_move_against_the_outer_ones(void **state)
         expect_errors(oct_layer_names[k], &errors[k], 0.5, 0.8, 0.02);
     }
     drop(&f);
+    free(pixels);
+    oct_trace_destroy(trace);
+}
+
+/* Where bounds are farther from the border than windows at full resolution reach (8 px), its path
+ * goes there all the same, to the nearest slope, and without them it is what it was. */
+static void bounds_hold_for_inner_layers_too(void **state)
+{
+    static const float above[] = {[OCT_LAYER_IPL_INL] = -13, [OCT_LAYER_OPL_ONL] = -14};
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, 5);
+    double border[OCT_N_LAYERS][M];
+    float *pixels = draw_inner_layers(border), least[M], most[M], path[OCT_N_LAYERS][M];
+    float position[OCT_N_LAYERS][M], quality[OCT_N_LAYERS][M];
+    struct found before = find(trace, M, pixels, NULL, NULL);
+    for (int k = OCT_LAYER_IPL_INL; k <= OCT_LAYER_OPL_ONL; k += 2) {
+        struct oct_trace_bounds bounds = {.least = {NULL}};
+        struct oct_traced traced;
+        uint32_t n_within = 0;
+        bounds.least[k] = least;
+        bounds.most[k] = most;
+        for (int i = 0; i < OCT_N_LAYERS; i++) {
+            traced.position[i] = position[i];
+            traced.quality[i] = quality[i];
+            traced.path[i] = path[i];
+        }
+        for (uint32_t j = 0; j < M; j++) {
+            least[j] = (float)border[k][j] - above[k] - 3;
+            most[j] = least[j] + 6;
+        }
+        oct_trace_run(trace, pixels, NULL, &bounds, &traced);
+        for (uint32_t j = 0; j < M; j++)
+            n_within += path[k][j] >= least[j] - 2.5F && path[k][j] <= most[j] + 2.5F;
+        print_message("# %s: %u of %u A-lines within bounds\n", oct_layer_names[k], n_within, M);
+        assert_true(n_within >= M * 9 / 10);
+    }
+    struct found after = find(trace, M, pixels, NULL, NULL);
+    for (int k = 0; k < OCT_N_LAYERS; k++)
+        assert_memory_equal(before.position[k], after.position[k], M * sizeof(float));
+    drop(&before);
+    drop(&after);
     free(pixels);
     oct_trace_destroy(trace);
 }
@@ -700,6 +747,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_layers_of_a_retina_lie_where_the_truth_says),
         cmocka_unit_test(inner_layers_move_against_the_outer_ones),
+        cmocka_unit_test(bounds_hold_for_inner_layers_too),
         cmocka_unit_test(speckle_does_not_bend_the_rpe_and_drusen_do),
         cmocka_unit_test(nothing_is_found_in_noise),
         cmocka_unit_test(the_largest_and_the_smallest_pictures_are_searched),

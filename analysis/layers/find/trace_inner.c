@@ -68,6 +68,7 @@ static const double reflects[N_TISSUES] = {0.4, 0.15, 0.05, 0.14, 0.02};
 #define N_GAINS 48
 #define LEAST_GAIN 0.02
 #define GAIN_STEP 1.3
+#define OUT_OF_BOUNDS 20.0F /* cost of a border in a column */
 #define NEVER 1e9F
 /* Of states, whose costs are whole numbers, so that many are added at once: */
 #define UNITS 256.0F   /* of a cost of 1 */
@@ -120,6 +121,7 @@ void oct_trace_inner_init(struct oct_trace *trace)
             (float)log1p(LEAST_GAIN * pow(GAIN_STEP, i / N_TISSUES) * reflects[i % N_TISSUES]);
     f->weights = oct_trace_array(trace, f->n_columns, sizeof(float));
     f->gains = oct_trace_array(trace, f->n_columns, sizeof(float));
+    f->bounds = oct_trace_array(trace, N_BORDERS * (size_t)f->n_columns, sizeof(*f->bounds));
     f->ilm = oct_trace_array(trace, f->n_columns, sizeof(int));
     f->base = oct_trace_array(trace, f->n_columns, sizeof(int));
     f->units =
@@ -199,6 +201,36 @@ static void smooth_columns(struct oct_trace_inner *f)
             }
         }
     }
+}
+
+/* ---- bounds ---- */
+
+/* The rows that some A-line of the column leaves a border; all where bounds leave none. */
+static struct oct_trace_range rows_in(const struct oct_trace *trace, uint32_t c, int border,
+                                      const struct oct_trace_bounds *bounds)
+{
+    const struct oct_trace_inner *f = &trace->inner;
+    const float *least = bounds ? bounds->least[OCT_LAYER_RNFL_GCL + border] : NULL;
+    const float *most = bounds ? bounds->most[OCT_LAYER_RNFL_GCL + border] : NULL;
+    const uint32_t first = c * f->lines;
+    const float height = (float)(f->n_rows * f->depth), all = (float)f->n_rows;
+    float low = INFINITY, high = -INFINITY;
+
+    for (uint32_t j = first; j < first + f->lines && j < trace->setup.n_lines; j++) {
+        const float base = trace->path[OCT_LAYER_IS_OS][j] - height - 0.5F;
+        const float a = least ? (least[j] - base) / (float)f->depth : NAN;
+        const float b = most ? (most[j] - base) / (float)f->depth : NAN;
+        low = fminf(low, isnan(a) ? 0 : floorf(a));
+        high = fmaxf(high, isnan(b) ? all : ceilf(b));
+    }
+    return low <= high && low <= all && high >= 0 ? (struct oct_trace_range){(int)low, (int)high}
+                                                  : (struct oct_trace_range){0, (int)f->n_rows};
+}
+
+static float out_of_bounds(const struct oct_trace_inner *f, uint32_t c, int border, int row)
+{
+    const struct oct_trace_range *rows = &f->bounds[(size_t)border * f->n_columns + c];
+    return row < rows->first || row > rows->last ? OUT_OF_BOUNDS : 0;
 }
 
 /* ---- levels ---- */
@@ -403,7 +435,8 @@ static void score_column(struct oct_trace *trace, uint32_t c)
         float *cost = f->costs + i;
         const float fall = fall_at(light, i, side, ilm, n);
         for (int k = 0; k < N_BORDERS; k++)
-            cost[(size_t)k * (f->n_rows + 1)] = i < ilm ? NEVER : sums[k] - signs[k] * fall;
+            cost[(size_t)k * (f->n_rows + 1)] =
+                i < ilm ? NEVER : sums[k] - signs[k] * fall + out_of_bounds(f, c, k, i);
         cost[(size_t)IPL_INL * (f->n_rows + 1)] += least;
         cost[(size_t)OPL_ONL * (f->n_rows + 1)] +=
             thickness_cost(n - i, row_um, usual_onl, ONL_SPREAD_UM);
@@ -702,7 +735,7 @@ static void add_fibres(const struct oct_trace_inner *f, uint32_t c, int last, in
             now[i] = NEVER;
             continue;
         }
-        now[i] += FIBRE_LEVELS * sum -
+        now[i] += FIBRE_LEVELS * sum + out_of_bounds(f, c, RNFL_GCL, i) -
                   FIBRE_STEP * f->weights[c] * fibre_step(light, i, side, ilm, last, n);
         if (i < n)
             sum += excess(f, c, RNFL_GCL, f->cells[(size_t)c * f->n_rows + (size_t)i]);
@@ -748,12 +781,15 @@ static void find_fibres(struct oct_trace *trace, bool is_last)
     follow_fibres(f);
 }
 
-void oct_trace_inner(struct oct_trace *trace)
+void oct_trace_inner(struct oct_trace *trace, const struct oct_trace_bounds *bounds)
 {
     struct oct_trace_inner *f = &trace->inner;
 
-    for (uint32_t c = 0; c < f->n_columns; c++)
+    for (uint32_t c = 0; c < f->n_columns; c++) {
         fill_column(trace, c);
+        for (int k = 0; k < N_BORDERS; k++)
+            f->bounds[(size_t)k * f->n_columns + c] = rows_in(trace, c, k, bounds);
+    }
     smooth_columns(f);
     memset(f->rows, 0, f->n_columns * sizeof(*f->rows));
     guess_levels(trace);

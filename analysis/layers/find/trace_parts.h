@@ -53,6 +53,7 @@ struct oct_trace_inner {
     float *cells;                       /* [n_columns][n_rows] */
     float *costs;                       /* [4][n_rows + 1] of a column's borders */
     int first;                          /* row that is looked at: the highest of the ILM */
+    struct oct_trace_range *bounds;     /* [4][n_columns] rows in which borders may be */
     int *ilm, *base;                    /* [n_columns] the ILM's row; px of the first row */
     uint16_t *units;                    /* [4][n_rows + 1 + 15] costs */
     uint16_t *totals;                   /* [n_columns][n_nodes] */
@@ -155,7 +156,7 @@ void oct_trace_smooth(const float *from, float *to, uint32_t n, double sigma);
 void oct_trace_inner_init(struct oct_trace *trace);
 
 /* The paths between the ILM and the ellipsoid zone, coarsely. */
-void oct_trace_inner(struct oct_trace *trace);
+void oct_trace_inner(struct oct_trace *trace, const struct oct_trace_bounds *bounds);
 
 /* quality of path. */
 void oct_trace_judge(struct oct_trace *trace, const struct oct_traced *result);

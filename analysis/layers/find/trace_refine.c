@@ -120,7 +120,7 @@ void oct_trace_refine(struct oct_trace *trace, const struct oct_trace_bounds *bo
     find_edge(trace, OCT_LAYER_RPE, bounds);
     start_zone(trace);
     find_edge(trace, OCT_LAYER_IS_OS, bounds);
-    oct_trace_inner(trace);
+    oct_trace_inner(trace, bounds);
     for (int layer = OCT_LAYER_RNFL_GCL; layer <= OCT_LAYER_OPL_ONL; layer++)
         find_edge(trace, layer, bounds);
     put_in_order(trace);
