@@ -578,7 +578,10 @@ static const float *weigh(const struct oct_flow_place *p, struct scratch *s,
                 taps[r] += around->taps[i];
         }
     }
-    if (weighed->is_known && memcmp(taps, weighed->taps, sizeof(taps)) == 0)
+    bool is_known = weighed->is_known;
+    for (unsigned r = 0; r < n; r++)
+        is_known = is_known && !(fabsf(taps[r] - weighed->taps[r]) > 0);
+    if (is_known)
         return weighed->row;
     memcpy(weighed->taps, taps, sizeof(taps));
     weighed->is_known = true;

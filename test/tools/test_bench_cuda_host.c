@@ -93,8 +93,7 @@ TEST(a_cuda_call_that_fails_ends_the_benchmark_with_a_reason)
         struct oct_error err = {.text = ""};
         cuda_host_reset(1, MEMORY);
         cuda_host_set_fault(CUDA_HOST_CALL_FAILS, n);
-        const enum oct_err e =
-            oct_bench_cuda(&scene, &options, OCT_RANGE_MANUAL, 0.1, &row, &err);
+        const enum oct_err e = oct_bench_cuda(&scene, &options, OCT_RANGE_MANUAL, 0.1, &row, &err);
         assert_true(e == OCT_E_BACKEND || e == OCT_E_NO_MEMORY);
         assert_true(strlen(err.text) > 0);
         assert_int_equal(cuda_host_bytes_in_use(), 0);
