@@ -86,11 +86,15 @@ struct oct_ring {
 
 static void *map_memory(size_t bytes, bool *pinned)
 {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    unsigned char *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     *pinned = false;
     if (memory == MAP_FAILED)
         return NULL;
+    /* In huge pages where the system gives them, and all of it now: no B-scan waits for a page. */
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    for (size_t i = 0; i < bytes; i += PAGE)
+        memory[i] = 0;
     /* Not for the children that look at files (hdf5_probe.h): after a fork each page that the
      * parent writes would be copied. */
     madvise(memory, bytes, MADV_DONTFORK);
