@@ -17,20 +17,19 @@ OCT_WIDE static void widen(uint16_t *restrict to, const uint8_t *restrict from, 
 /* Eight samples are 12 bytes; 16 are read. */
 OCT_WIDE static void unpack_12p(uint16_t *restrict to, const uint8_t *restrict from, size_t n)
 {
-    const words8 even = {0xfff, 0, 0xfff, 0, 0xfff, 0, 0xfff, 0};
-    size_t i = 0;
-    for (; i / 2 * 3 + sizeof(bytes16) <= n / 2 * 3; i += 8) {
+    const words8 up = {16, 1, 16, 1, 16, 1, 16, 1}; /* drops what is above twelve bits */
+    const uint8_t *const end = from + n / 2 * 3;
+    for (; end - from >= (ptrdiff_t)sizeof(bytes16); from += 12, to += 8) {
         bytes16 bytes;
-        memcpy(&bytes, from + i / 2 * 3, sizeof(bytes));
+        memcpy(&bytes, from, sizeof(bytes));
         words8 pairs = (words8)__builtin_shufflevector(bytes, bytes, 0, 1, 1, 2, 3, 4, 4, 5, 6, 7,
                                                        7, 8, 9, 10, 10, 11);
-        pairs = (pairs & even) | (pairs >> 4 & ~even);
-        memcpy(to + i, &pairs, sizeof(pairs));
+        pairs = pairs * up >> 4;
+        memcpy(to, &pairs, sizeof(pairs));
     }
-    for (; i + 1 < n; i += 2) {
-        const uint8_t *b = from + i / 2 * 3;
-        to[i] = (uint16_t)(b[0] | (b[1] & 15) << 8);
-        to[i + 1] = (uint16_t)(b[1] >> 4 | b[2] << 4);
+    for (; from < end; from += 3, to += 2) {
+        to[0] = (uint16_t)(from[0] | (from[1] & 15) << 8);
+        to[1] = (uint16_t)(from[1] >> 4 | from[2] << 4);
     }
 }
 

@@ -234,8 +234,8 @@ static void launch_unpack(struct oct_cuda_recon *recon, uint16_t *to, const uint
                dim3(OCT_UNPACK_THREADS), 0, recon->stream, to, from, samples, format);
 }
 
-/* Samples as they came: u16 to their place, others to be unpacked there. Neighbours of one format go
- * together. */
+/* Samples as they came: u16 to their place, others to be unpacked there. Neighbours of one format
+ * go together. */
 static enum oct_err upload_spectra(struct oct_cuda_recon *recon, struct oct_error *err)
 {
     const size_t samples = (size_t)recon->t.n_lines * recon->t.n_samples;

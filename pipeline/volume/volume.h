@@ -30,8 +30,8 @@
 
 #define OCT_VOLUME_MAX_FORMS 16u
 
-/* Spectra as they were sent where that is not u16: u8 [V][M][bytes of a line]. Its attributes say how
- * many samples a line has and how they lie in the bytes, as oct_samples_name has it. */
+/* Spectra as they were sent where that is not u16: u8 [V][M][bytes of a line]. Its attributes say
+ * how many samples a line has and how they lie in the bytes, as oct_samples_name has it. */
 #define OCT_PACKED_SPECTRA "/spectra_packed"
 #define OCT_PACKED_SAMPLES "samples"
 #define OCT_PACKED_FORMAT "sample_format"
@@ -95,9 +95,9 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
                                bool with_spectra, bool with_bscans, struct oct_error *err);
 
 /* Writes the spectra of B-scan info.bscan and the mask of its lines. Those of another format than
- * the file's are unpacked, where it is u16, or else OCT_E_ARG and change nothing. Rows must rise from call to
- * call: a row out of range or not greater than the one before is OCT_E_ARG and changes nothing.
- * Skipped rows stay zero with valid = 0. The data is copied before the call returns. */
+ * the file's are unpacked, where it is u16, or else OCT_E_ARG and change nothing. Rows must rise
+ * from call to call: a row out of range or not greater than the one before is OCT_E_ARG and changes
+ * nothing. Skipped rows stay zero with valid = 0. The data is copied before the call returns. */
 enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
                                       const struct oct_raw_frame *frame, struct oct_error *err);
 
@@ -202,9 +202,9 @@ struct oct_volume_reader;
 /* Opens any file with the contract's layout, ours or another program's (chunked, compressed and
  * big-endian datasets too, as far as libhdf5 can read them; spectra of 8 or 16 unsigned bits;
  * pictures of 8 bits are read as u8, of 16 bits or floats as f32). Everything but one of /spectra,
- * /spectra_packed and /bscans is optional. OCT_E_IO: cannot be opened; OCT_E_FORMAT: no plain file, not HDF5,
- * truncated, without /spectra and /bscans, in other files in part, packed with a filter that is not
- * libhdf5's own, or of a shape or type beyond geometry.h's limits: says which. */
+ * /spectra_packed and /bscans is optional. OCT_E_IO: cannot be opened; OCT_E_FORMAT: no plain file,
+ * not HDF5, truncated, without /spectra and /bscans, in other files in part, packed with a filter
+ * that is not libhdf5's own, or of a shape or type beyond geometry.h's limits: says which. */
 enum oct_err oct_volume_open(struct oct_volume_reader **reader, const char *path,
                              struct oct_error *err);
 

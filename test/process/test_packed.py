@@ -218,6 +218,19 @@ def replay_refuses():
 
 
 @case
+def the_example():
+    """scripts/push_lines.py --packed sends what octd takes"""
+    with Daemon(*settings(camera=dict(samples=N, bits=12), scan=dict(lines=240, bscans=4),
+                          calibration=dict(wavelengths=calibration(N)))) as daemon:
+        subprocess.run(["/usr/bin/python3", os.path.join(TOP, "scripts", "push_lines.py"), "--samples",
+                        str(N), "--packed", daemon.ingest, "4"], check=True, timeout=PATIENCE_S)
+        status = daemon.wait(lambda s: s["bscans_done"] == 4)
+        seen = status["source"]["seen"]
+        assert not any(status["messages_bad"].values()) and seen["sample_bits"] == 12, status
+        assert 1000 < seen["sample_max"] < 1626, seen  # 20000 * 1.3 / 16
+
+
+@case
 def last_seconds():
     """record last saves packed lines as they were sent"""
     lines = samples(12)

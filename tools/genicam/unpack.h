@@ -36,11 +36,12 @@ unsigned oct_pixel_format_bits(enum oct_pixel_format format); /* that count, of 
 size_t oct_pixel_bytes(enum oct_pixel_format format, uint32_t n_lines, uint32_t n_samples,
                        uint32_t row_padding);
 
-/* How octd gets them: as they are where it knows them, Mono8 and, of an even width, Mono12p; else as
- * u16. */
+/* How octd gets them: as they are where it knows them, Mono8 and, of an even width, Mono12p; else
+ * as u16. */
 enum oct_lines_format oct_pixel_lines_format(enum oct_pixel_format format, uint32_t n_samples);
 
-/* Rows first .. first + n - 1 of a frame of width n_samples as lines of that format. bytes holds at least oct_pixel_bytes(format, first + n, n_samples, row_padding). */
+/* Rows first .. first + n - 1 of a frame of width n_samples as lines of that format. bytes holds at
+ * least oct_pixel_bytes(format, first + n, n_samples, row_padding). */
 void oct_pixel_lines(enum oct_pixel_format format, const uint8_t *bytes, uint32_t first, uint32_t n,
                      uint32_t n_samples, uint32_t row_padding, void *lines);
 

@@ -33,9 +33,9 @@
  *
  * Shape: a block is n_lines A-lines of n_samples unsigned 16-bit samples in the machine's own
  * byte order, an A-line contiguous, the lines in the order of exposure; or samples as the camera
- * has them (options.format), which then travel, and are reconstructed, as they are. n_samples is fixed at
- * connect and must equal the daemon's camera.samples. A block may hold any number of lines and
- * end anywhere; the daemon cuts B-scans at multiples of scan.lines, counted from the line that
+ * has them (options.format), which then travel, and are reconstructed, as they are. n_samples is
+ * fixed at connect and must equal the daemon's camera.samples. A block may hold any number of lines
+ * and end anywhere; the daemon cuts B-scans at multiples of scan.lines, counted from the line that
  * oct_client_start made number 0. Blocks of about one B-scan work well.
  *
  * Numbers: the client numbers the lines, counting from 0 at oct_client_start. Lines that the
@@ -152,10 +152,11 @@ enum oct_client_result oct_client_send_owned(struct oct_client *client, void *li
                                              uint32_t n_lines, uint64_t time_ns,
                                              void (*release)(void *lines, void *hint), void *hint);
 
-/* Memory for the next block, for the caller to fill, of another format than u16 with its bytes: with shm:// the daemon's own, so that nothing
- * is copied until the daemon does. n_lines >= 1, with shm:// at most a B-scan (what one slot
- * holds). Waits for room as send does. One block is borrowed at a time. OCT_CLIENT_DROPPED: no room
- * and drop_when_full, *lines is NULL and the n_lines are counted as dropped. */
+/* Memory for the next block, for the caller to fill, of another format than u16 with its bytes:
+ * with shm:// the daemon's own, so that nothing is copied until the daemon does. n_lines >= 1, with
+ * shm:// at most a B-scan (what one slot holds). Waits for room as send does. One block is borrowed
+ * at a time. OCT_CLIENT_DROPPED: no room and drop_when_full, *lines is NULL and the n_lines are
+ * counted as dropped. */
 enum oct_client_result oct_client_borrow(struct oct_client *client, uint32_t n_lines,
                                          uint16_t **lines);
 
