@@ -49,6 +49,12 @@ static bool parse_bool(const char *text, bool *value)
     return false;
 }
 
+/* Words that begin with no and yes are a bool's with more to it: they take its other words too. */
+static bool is_answer(const char *const *words)
+{
+    return words[0] && words[1] && !strcmp(words[0], "no") && !strcmp(words[1], "yes");
+}
+
 /* Index of text in a NULL-terminated list, or -1. */
 static int index_of(const char *const *words, const char *text)
 {
@@ -142,6 +148,8 @@ static bool parse_trimmed(const struct oct_param *param, void *place, const char
         return true;
     case OCT_PARAM_WORD:
         index = index_of(param->words, text);
+        if (index < 0 && is_answer(param->words) && parse_bool(text, &is_true))
+            index = is_true;
         if (index < 0)
             return false;
         *(int *)place = index + param->first;

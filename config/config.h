@@ -33,6 +33,11 @@ struct oct_config_origin {
     uint32_t source; /* index into sources; OCT_CONFIG_MAX_SOURCES: one source too many */
 };
 
+enum oct_record_spectra {
+    OCT_RECORD_NO_SPECTRA,
+    OCT_RECORD_SPECTRA,         /* as u16 */
+    OCT_RECORD_SPECTRA_AS_SENT, /* in the format of their lines */
+};
 enum oct_config_backend { OCT_BACKEND_AUTO, OCT_BACKEND_CPU, OCT_BACKEND_CUDA };
 
 #define OCT_CONFIG_MAX_NAMES 16        /* in a list of names such as analysis.run */
@@ -121,7 +126,8 @@ struct oct_config {
     } metrics;
     struct {
         oct_config_string directory;
-        bool spectra, bscans;
+        enum oct_record_spectra spectra;
+        bool bscans;
         double sync_interval_s;      /* 1 */
         double buffer_s;             /* 1: how long the disk may stall before B-scans are dropped */
         double last_s;               /* 0: seconds kept in memory for record last */

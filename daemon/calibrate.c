@@ -85,8 +85,8 @@ static void copy_bscan(void *context, const struct oct_raw_frame *frame)
     struct work *work = context;
     if (work->n_taken == 0)
         work->info = frame->info;
-    memcpy(work->spectra + work->n_taken++ * work->bscan_samples, frame->spectra,
-           work->bscan_samples * sizeof(*work->spectra));
+    oct_samples_unpack(work->spectra + work->n_taken++ * work->bscan_samples, frame->spectra,
+                       work->bscan_samples, frame->format);
 }
 
 /* ---- the picture ---- */

@@ -218,6 +218,24 @@ static void explain_layout(struct oct_driver *d, unsigned fault, const struct oc
         CURE(d, BIG_ENDIAN_CURE);
 }
 
+/* An unknown one, lines of it that are no whole bytes, or not that of the acquisition. */
+static void explain_format(struct oct_driver *d, const struct oct_driver_message *m)
+{
+    const struct oct_lines_header *h = &m->header;
+    if (h->format < OCT_LINES_U8 || h->format > OCT_LINES_12P) {
+        WHAT(d, "sample format %u comes, known are 1 (u8), 2 (u16) and 3 (12 bits packed)",
+             h->format);
+        CURE(d, "convert the samples (floats too) to unsigned 16 bit and say 2");
+    } else if (!oct_samples_fit(h->format, h->n_samples)) {
+        WHAT(d, "lines of %" PRIu32 " samples come, 12 bits packed (format 3) are pairs",
+             h->n_samples);
+        CURE(d, "send an even number of samples a line, or unsigned 16 bit (format 2)");
+    } else {
+        WHAT(d, "sample format %u comes, the acquisition has %u", h->format, m->format);
+        CURE(d, "set flag 1 (starts) with the first lines of another format");
+    }
+}
+
 static void explain_fields(struct oct_driver *d, unsigned fault, const struct oct_driver_message *m)
 {
     const struct oct_lines_header *h = &m->header;
@@ -228,8 +246,7 @@ static void explain_fields(struct oct_driver *d, unsigned fault, const struct oc
     } else if (fault == OCT_BAD_RESERVED) {
         WHAT(d, "the last 12 bytes of the header are not zero");
     } else if (fault == OCT_BAD_FORMAT) {
-        WHAT(d, "sample format %u comes, known are 1 (u8) and 2 (u16)", h->format);
-        CURE(d, "convert the samples (floats too) to unsigned 16 bit and say 2");
+        explain_format(d, m);
     } else if (h->n_lines == 0) {
         WHAT(d, "messages without lines come (n_lines is 0)");
         CURE(d, "write the number of lines of the message at offset 32 of the header");
@@ -257,23 +274,26 @@ static void explain_payload(struct oct_driver *d, const struct oct_driver_messag
 {
     const struct oct_lines_header *h = &m->header;
     uint64_t samples = (uint64_t)h->n_lines * h->n_samples, bytes = m->payload_bytes;
-    unsigned said = h->format == OCT_LINES_U16 ? 2 : 1;
-    uint64_t each = samples && bytes % samples == 0 ? bytes / samples : 0;
-    if (each != 1 && each != 2 && each != 4 && each != 8) {
+    const double said = oct_samples_bits(h->format) / 8.0;
+    const double each = samples ? (double)bytes / (double)samples : 0;
+    const unsigned format = each == 1     ? OCT_LINES_U8
+                            : each == 2   ? OCT_LINES_U16
+                            : each == 1.5 ? OCT_LINES_12P
+                                          : 0;
+    if (!format && each != 4 && each != 8) {
         WHAT(d,
              "%" PRIu64 " bytes of lines come, %" PRIu32 " lines of %" PRIu32
              " samples are %" PRIu64,
-             bytes, h->n_lines, h->n_samples, samples * said);
+             bytes, h->n_lines, h->n_samples, oct_lines_payload_bytes(h));
         CURE(d, "the second part is n_lines * n_samples samples, nothing before or behind them");
         return;
     }
-    WHAT(d, "%" PRIu64 " byte%s a sample come%s, format %u says %u", each, each == 1 ? "" : "s",
+    WHAT(d, "%g byte%s a sample come%s, format %u says %g", each, each == 1 ? "" : "s",
          each == 1 ? "s" : "", h->format, said);
-    if (each > 2)
+    if (!format)
         CURE(d, "convert floats or 32-bit samples to unsigned 16 bit (Python: .astype(\"<u2\"))");
     else
-        CURE(d, "say format %u, or send samples of %u byte%s", (unsigned)each, said,
-             said == 1 ? "" : "s");
+        CURE(d, "say format %u, or send samples of %g byte%s", format, said, said == 1 ? "" : "s");
 }
 
 static void explain_numbers(struct oct_driver *d, unsigned fault,
@@ -337,6 +357,7 @@ static void explain_late(struct oct_driver *d, unsigned fault, const struct oct_
 void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_driver_message *m,
                         const struct oct_config *config)
 {
+    const bool is_12p = m->header.format == OCT_LINES_12P;
     switch (fault) {
     case OCT_BAD_PARTS:
         explain_parts(d, m);
@@ -372,10 +393,11 @@ void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_d
         break;
     case OCT_DRIVER_BYTE_SWAPPED:
     case OCT_DRIVER_FLOAT:
-        WHAT(d, fault == OCT_DRIVER_FLOAT
-                    ? "samples are halves of floats, the header says 16 bit"
-                    : "the two bytes of each sample come the wrong way round (big-endian)");
-        CURE(d, "send unsigned 16 bit, little-endian (Python: .astype(\"<u2\"))");
+        WHAT(d, fault == OCT_DRIVER_FLOAT ? "samples are halves of floats, the header says 16 bit"
+                : is_12p ? "the 12 bits of the samples lie as in Mono12Packed, not as in Mono12p"
+                         : "the two bytes of each sample come the wrong way round (big-endian)");
+        CURE(d, is_12p ? "set the camera's PixelFormat=Mono12p, or send unsigned 16 bit"
+                       : "send unsigned 16 bit, little-endian (Python: .astype(\"<u2\"))");
         break;
     case OCT_DRIVER_NO_PUSH:
         WHAT(d, "what connects to ingest.endpoint is no ZeroMQ PUSH socket");

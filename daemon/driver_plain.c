@@ -19,15 +19,10 @@ static const char *const without_numbers[OCT_N_DRIVER_FAULTS] = {
     [OCT_DRIVER_STARTS_AGAIN] = "the camera begins anew with each message",
     [OCT_DRIVER_LINE_WENT_BACK] = "the camera counts its lines anew without beginning anew",
     [OCT_DRIVER_EPOCH_AGAIN] = "the camera's program began anew without saying so",
-    [OCT_DRIVER_BYTE_SWAPPED] = "the camera's samples have their two bytes the wrong way round",
+    [OCT_DRIVER_BYTE_SWAPPED] = "the camera's samples have their bits in a wrong order",
     [OCT_DRIVER_FLOAT] = "the camera sends numbers with a point, whole ones are expected",
     [OCT_DRIVER_NO_PUSH] = "what connects to octd in the camera's place is no camera",
 };
-
-static unsigned bytes_of(uint16_t format)
-{
-    return format == OCT_LINES_U16 ? 2 : 1;
-}
 
 void oct_driver_plain(unsigned fault, const struct oct_driver_message *m,
                       const struct oct_config *config, char *text, size_t n_bytes)
@@ -49,13 +44,14 @@ void oct_driver_plain(unsigned fault, const struct oct_driver_message *m,
         break;
     case OCT_BAD_FORMAT:
         snprintf(text, n_bytes,
-                 "the camera sends samples of kind %u, 1 (8 bit) or 2 (16 bit) is expected",
+                 m->format ? "the camera sends samples of kind %u, before they were of another"
+                           : "the camera sends samples of kind %u, which octd cannot read",
                  (unsigned)h->format);
         break;
     case OCT_BAD_PAYLOAD_SIZE:
         snprintf(text, n_bytes,
                  "the camera sends %" PRIu64 " bytes of lines, %" PRIu64 " are expected",
-                 m->payload_bytes, (uint64_t)h->n_lines * h->n_samples * bytes_of(h->format));
+                 m->payload_bytes, oct_lines_payload_bytes(h));
         break;
     case OCT_DRIVER_SEQUENCE_JUMPS:
         snprintf(text, n_bytes,

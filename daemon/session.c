@@ -330,7 +330,8 @@ static struct oct_record_settings settings_of(const struct oct_config *config, c
 {
     return (struct oct_record_settings){
         .directory = config->record.directory,
-        .spectra = config->record.spectra,
+        .spectra = config->record.spectra != OCT_RECORD_NO_SPECTRA,
+        .as_sent = config->record.spectra == OCT_RECORD_SPECTRA_AS_SENT,
         .bscans = config->record.bscans,
         .has_complex = oct_config_has_complex(config),
         .sync_interval_s = config->record.sync_interval_s,

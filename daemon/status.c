@@ -411,7 +411,7 @@ static void add_seen(cJSON *source, const struct oct_daemon *d)
     add_u64(seen, "looks", look->number);
     add_u64(seen, "samples_a_line", look->header.n_samples);
     add_u64(seen, "lines_a_message", look->header.n_lines);
-    add_u64(seen, "sample_bits", look->header.format == OCT_LINES_U8 ? 8 : look->number ? 16 : 0);
+    add_u64(seen, "sample_bits", look->number ? oct_samples_bits(look->header.format) : 0);
     cJSON_AddBoolToObject(seen, "crc", look->header.crc32c != 0);
     add_u64(seen, "camera_ns", look->header.time_ns);
     cJSON_AddNumberToObject(seen, "by_camera_hz", rate->by_camera_hz);

@@ -1,6 +1,7 @@
 #include "formats/contents.h"
 
 #include "numeric/picture.h"
+#include "pipeline/volume/volume.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +64,7 @@ static const struct kind *find_kind(const struct oct_contents *c)
             return &kinds[i];
     if (is_ours && c->root.kind[0])
         return &unknown_result;
-    if (has(c, "/frames/valid", 1) || has(c, "/spectra", 3))
+    if (has(c, "/frames/valid", 1) || has(c, "/spectra", 3) || has(c, OCT_PACKED_SPECTRA, 3))
         return is_ours ? &recording : &foreign;
     for (size_t i = 0; is_ours && i < n_kinds; i++)
         if (has(c, kinds[i].mark, 0))
@@ -76,7 +77,7 @@ static bool is_shown(const struct oct_volume_array_entry *e)
 {
     const unsigned last = e->rank - 1;
     if ((e->rank != 2 && e->rank != 3) || e->dims[0] == 0 || is_at(e, "/frames") ||
-        is_at(e, "/calibration") || is_at(e, "/spectra"))
+        is_at(e, "/calibration") || is_at(e, "/spectra") || is_at(e, OCT_PACKED_SPECTRA))
         return false;
     if (e->dims[last] > OCT_PICTURE_MOST_SIDE || e->dims[last - 1] > OCT_PICTURE_MOST_SIDE)
         return false;

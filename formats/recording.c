@@ -133,6 +133,8 @@ static bool is_volume(const struct oct_input_probe *probe, const struct oct_inpu
 {
     const struct oct_volume_array_entry *spectra = oct_input_array_named(probe, "/spectra");
     const struct oct_volume_array_entry *bscans = oct_input_array_named(probe, "/bscans");
+    if (!spectra)
+        spectra = oct_input_array_named(probe, OCT_PACKED_SPECTRA);
     const char *dataset = wish->dataset + (wish->dataset[0] == '/');
     if (!oct_input_is_hdf5(probe) || !probe->arrays)
         return named_as_volume(probe->name) || oct_input_is_hdf5(probe);

@@ -55,7 +55,8 @@ static void name_some(const struct oct_volume_array_name *names, unsigned n, cha
 static bool is_recording(const struct oct_volume_array_name *names, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        if (strcmp(names[i].text, "/bscans") == 0 || strcmp(names[i].text, "/spectra") == 0)
+        if (strcmp(names[i].text, "/bscans") == 0 || strcmp(names[i].text, "/spectra") == 0 ||
+            strcmp(names[i].text, OCT_PACKED_SPECTRA) == 0)
             return true;
     return false;
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """A simulated camera: pushes one volume into octd.
 
-    push_lines.py [--samples N] [ENDPOINT [N_BSCANS [CLIENT.key_secret OCTD.key]]]
+    push_lines.py [--samples N] [--packed] [ENDPOINT [N_BSCANS [CLIENT.key_secret OCTD.key]]]
 
-The two files are keys made by octctl keygen, for a daemon with security.server_key."""
+--packed sends 12 bits packed, GenICam's Mono12p. The two files are keys made by octctl keygen, for a daemon with security.server_key."""
 import os, struct, sys, time
 import numpy as np, zmq, zmq.auth
 
@@ -11,9 +11,12 @@ N, M, RATE_HZ = 832, 240, 50000  # camera.samples, scan.lines, A-lines a second
 if sys.argv[1:2] == ["--samples"]:
     N = int(sys.argv[2])
     del sys.argv[1:3]
+PACKED = sys.argv[1:2] == ["--packed"]
+if PACKED:
+    del sys.argv[1:2]
 ENDPOINT = sys.argv[1] if len(sys.argv) > 1 else "tcp://127.0.0.1:5701"
 N_BSCANS = int(sys.argv[2]) if len(sys.argv) > 2 else 240
-STARTS, ENDS, U16 = 1, 2, 2
+STARTS, ENDS, FORMAT = 1, 2, 3 if PACKED else 2
 
 context = zmq.Context()
 socket = context.socket(zmq.PUSH)
@@ -38,9 +41,12 @@ source = 20000 * np.exp(-4 * t * t)  # the light source's spectrum, in camera co
 for b in range(N_BSCANS):
     depth = 60 + 20 * np.sin(2 * np.pi * (np.arange(M) / M + b / N_BSCANS))  # a wavy mirror
     lines = (source * (1 + 0.3 * np.cos(np.pi * np.outer(depth, t)))).astype("<u2")
+    if PACKED:  # of 16 bits the upper 12; two samples in three bytes
+        a, c = lines[:, 0::2] >> 4, lines[:, 1::2] >> 4
+        lines = np.stack([a & 255, a >> 8 | (c & 15) << 4, c >> 4], -1).astype("u1")
     flags = (STARTS if b == 0 else 0) | (ENDS if b == N_BSCANS - 1 else 0)
     header = struct.pack("<4sHHQQQIIHHII12x", b"OCTL", 1, 64, b, time.monotonic_ns(), b * M,
-                         M, N, U16, flags, epoch, 0)  # 0: no CRC-32C; 12 reserved bytes
+                         M, N, FORMAT, flags, epoch, 0)  # 0: no CRC-32C; 12 reserved bytes
     try:
         socket.send_multipart([header, lines.tobytes()])
     except zmq.Again:

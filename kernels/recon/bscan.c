@@ -2,6 +2,7 @@
 
 #include "kernels/recon/percentile.h"
 #include "pipeline/base/aligned.h"
+#include "pipeline/flow/line_sums.h"
 
 #include <float.h>
 #include <math.h>
@@ -62,8 +63,9 @@ enum oct_err oct_bscan_scratch_init(struct oct_bscan_scratch *scratch,
         .pair = alloc_aligned(2 * (size_t)chain->plan->geometry.depth, sizeof(float)),
         .counts = alloc_aligned(OCT_HISTOGRAM_BINS, sizeof(uint32_t)),
         .refined = alloc_aligned(OCT_HISTOGRAM_BINS, sizeof(uint32_t)),
+        .room = alloc_aligned(2 * (size_t)chain->plan->geometry.n_samples, sizeof(uint16_t)),
     };
-    if (!scratch->pair || !scratch->counts || !scratch->refined)
+    if (!scratch->pair || !scratch->counts || !scratch->refined || !scratch->room)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a worker's buffers");
     return oct_line_scratch_init(&scratch->line, &chain->line, err);
 }
@@ -74,6 +76,7 @@ void oct_bscan_scratch_finish(struct oct_bscan_scratch *scratch)
     free(scratch->pair);
     free(scratch->counts);
     free(scratch->refined);
+    free(scratch->room);
     *scratch = (struct oct_bscan_scratch){0};
 }
 
@@ -131,7 +134,6 @@ void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chai
 {
     const struct oct_geometry *g = &chain->plan->geometry;
     const struct oct_raw_frame *in = bscan->job.in;
-    const struct oct_stages *stages = chain->line.stages;
 
     bscan->n_valid = 0;
     for (uint32_t j = 0; j < g->n_lines; j++)
@@ -141,11 +143,8 @@ void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chai
                (counts ? 1 : bscan->n_shares) * OCT_HISTOGRAM_BINS * sizeof(uint32_t));
     if (chain->plan->chain.dc != OCT_DC_BSCAN)
         return;
-    memset(bscan->sums, 0, g->n_samples * sizeof(*bscan->sums));
-    for (uint32_t j = 0; j < g->n_lines; j++)
-        if (in->line_valid[j])
-            stages->accumulate(bscan->sums, in->spectra + (size_t)j * g->n_samples, g->n_samples);
-    stages->mean(bscan->whole, bscan->rest, bscan->sums, bscan->n_valid, g->n_samples);
+    oct_line_sums(bscan->sums, in, g);
+    chain->line.stages->mean(bscan->whole, bscan->rest, bscan->sums, bscan->n_valid, g->n_samples);
 }
 
 /* ---- lines ---- */
@@ -167,12 +166,13 @@ static void reconstruct(const struct oct_bscan *bscan, const struct oct_bscan_ch
     const struct oct_raw_frame *in = bscan->job.in;
     struct oct_line_pair pair = {.log = bscan->job.display.log};
     float *complex_values = bscan->job.out->complex_values;
-    int n = 0;
+    size_t n = 0;
 
     for (uint32_t k = 0; k < 2 && j + k < g->n_lines; k++) {
         float *z = complex_values ? complex_values + 2 * (size_t)(j + k) * g->depth : NULL;
         if (in->line_valid[j + k]) {
-            pair.line[n] = in->spectra + (size_t)(j + k) * g->n_samples;
+            uint16_t *room = scratch->room + n * g->n_samples;
+            pair.line[n] = oct_raw_line(in, g, j + k, 0, g->n_samples, room);
             pair.z[n] = z;
             pair.value[n++] = values[k];
         } else {

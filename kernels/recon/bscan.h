@@ -25,6 +25,7 @@ struct oct_bscan_scratch {
     float *pair;       /* [2][D] lines that are mapped at once */
     uint32_t *counts;  /* [OCT_HISTOGRAM_BINS] of a B-scan that this worker does alone */
     uint32_t *refined; /* [OCT_HISTOGRAM_BINS] */
+    uint16_t *room;    /* [2][N] lines of samples that are not u16 */
 };
 
 struct oct_bscan {

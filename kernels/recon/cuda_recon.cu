@@ -45,7 +45,7 @@ static size_t recon_bytes(const struct oct_plan *plan, enum oct_cuda_kernels ker
 {
     const struct oct_geometry *g = &plan->geometry;
     const size_t pixels = (size_t)g->n_lines * g->depth;
-    size_t a_bscan = oct_geometry_spectra_bytes(g) + g->n_lines + pixels * 5 +
+    size_t a_bscan = oct_geometry_spectra_bytes(g) * 7 / 4 + g->n_lines + pixels * 5 +
                      (has_complex ? pixels * sizeof(float2) : 0) +
                      (size_t)g->n_samples * sizeof(float2) + 5 * OCT_BINS * sizeof(uint32_t) +
                      sizeof(struct oct_cuda_limits);
@@ -229,9 +229,41 @@ static enum oct_err check_wanted(const struct oct_cuda_recon *recon, struct oct_
     return OCT_OK;
 }
 
+static void launch_unpack(struct oct_cuda_recon *recon, uint16_t *to, const uint8_t *from,
+                          unsigned n, unsigned format)
+{
+    const size_t samples = (size_t)recon->t.n_lines * recon->t.n_samples;
+    OCT_LAUNCH((oct_unpack_kernel), dim3((unsigned)(samples / (2 * OCT_UNPACK_THREADS) + 1), n),
+               dim3(OCT_UNPACK_THREADS), 0, recon->stream, to, from, samples, format);
+}
+
+/* Samples as they came: u16 to their place, others to be unpacked there. Neighbours of one format
+ * go together. */
+static enum oct_err upload_spectra(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    const size_t samples = (size_t)recon->t.n_lines * recon->t.n_samples;
+    const size_t room = recon->t.n_lines * oct_samples_bytes(OCT_LINES_12P, recon->t.n_samples);
+    for (unsigned k = 0, n; k < recon->batch.n; k += n) {
+        const unsigned format = recon->format[k];
+        const bool is_u16 = oct_samples_bits(format) == 16;
+        for (n = 1; k + n < recon->batch.n && recon->format[k + n] == format;)
+            n++;
+        uint16_t *to = recon->d_spectra + k * samples;
+        uint8_t *from = recon->d_packed + k * room;
+        TRY_STREAM(recon, "upload",
+                   oct_copy_bscans(recon->h_spectra + k, n, is_u16 ? (uint8_t *)to : from,
+                                   recon->t.n_lines * oct_samples_bytes(format, recon->t.n_samples),
+                                   cudaMemcpyHostToDevice, recon->stream));
+        if (!is_u16)
+            launch_unpack(recon, to, from, n, format);
+    }
+    TRY_STREAM(recon, "unpacking", cudaGetLastError());
+    return OCT_OK;
+}
+
 static enum oct_err upload(struct oct_cuda_recon *recon, struct oct_error *err)
 {
-    const size_t lines = recon->t.n_lines, bytes = lines * recon->t.n_samples * sizeof(uint16_t);
+    const size_t lines = recon->t.n_lines;
     for (unsigned k = 0; k < recon->batch.n; k++)
         if (recon->batch.job[k].flags & OCT_JOB_MISSING)
             TRY_STREAM(recon, "upload",
@@ -245,10 +277,7 @@ static enum oct_err upload(struct oct_cuda_recon *recon, struct oct_error *err)
     enum oct_err e = check_wanted(recon, err);
     if (e)
         return e;
-    TRY_STREAM(recon, "upload",
-               oct_copy_bscans(recon->h_spectra, recon->batch.n, (uint8_t *)recon->d_spectra, bytes,
-                               cudaMemcpyHostToDevice, recon->stream));
-    return OCT_OK;
+    return upload_spectra(recon, err);
 }
 
 static enum oct_err download(struct oct_cuda_recon *recon, struct oct_error *err)
@@ -387,12 +416,13 @@ static enum oct_err launch_end(struct oct_cuda_recon *recon, struct oct_error *e
  * and would fall into the deadline of the first batch. */
 static enum oct_err warm_up(struct oct_cuda_recon *recon, struct oct_error *err)
 {
-    const size_t spectra = (size_t)recon->t.n_lines * recon->t.n_samples * sizeof(uint16_t);
+    const size_t spectra = (size_t)recon->t.n_lines * recon->t.n_samples;
     recon->batch.n = 1;
     recon->batch.job[0] = {};
     recon->batch.job[0].flags = OCT_JOB_LOG | OCT_JOB_AUTO | OCT_JOB_PERCENTILE;
     recon->batch.job[0].n_valid = recon->t.n_lines;
-    TRY_STREAM(recon, "start", cudaMemsetAsync(recon->d_spectra, 0, spectra, recon->stream));
+    TRY_STREAM(recon, "start", cudaMemsetAsync(recon->d_packed, 0, spectra, recon->stream));
+    launch_unpack(recon, recon->d_spectra, (const uint8_t *)recon->d_packed, 1, OCT_LINES_U8);
     enum oct_err e = launch_chain(recon, err);
     if (!e)
         e = launch_limits(recon, err);
@@ -426,6 +456,7 @@ extern "C" void oct_cuda_recon_take(struct oct_cuda_recon *recon, const struct o
         recon->batch.job[k] = describe_job(recon, k, &jobs[k]);
         recon->display[k] = jobs[k].display;
         recon->h_spectra[k] = (uintptr_t)jobs[k].in->spectra;
+        recon->format[k] = jobs[k].in->format;
         recon->h_pixels[k] = (uintptr_t)jobs[k].out->pixels;
         recon->h_values[k] = jobs[k].out->values;
         recon->h_complex[k] = jobs[k].out->complex_values;

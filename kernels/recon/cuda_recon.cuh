@@ -8,6 +8,7 @@
 #include "kernels/recon/cuda_plain.cuh"
 #include "kernels/recon/cuda_range.cuh"
 #include "kernels/recon/cuda_tables.cuh"
+#include "kernels/recon/cuda_unpack.cuh"
 
 #include <vector>
 
@@ -22,7 +23,8 @@ struct oct_cuda_recon : oct_cuda_stream {
     struct oct_cuda_tables t;
     uint16_t *d_spectra; /* the same memory as t.spectra, t.valid */
     uint8_t *d_valid;
-    uint32_t *d_counts;                          /* [max_batch][5][OCT_BINS] */
+    uint8_t *d_packed;  /* [max_batch][M][3 * N / 2] of samples that are not u16, as they came */
+    uint32_t *d_counts; /* [max_batch][5][OCT_BINS] */
     struct oct_cuda_limits *d_limits, *h_limits; /* [max_batch] */
     struct oct_cuda_smoothed *d_smoothed;        /* after its last batch with percentiles */
     bool has_smoothed;                           /* its batch at work is smoothed on the device */
@@ -30,6 +32,7 @@ struct oct_cuda_recon : oct_cuda_stream {
     cudaEvent_t events[N_EVENTS];
     struct oct_cuda_batch batch; /* at work, as are the next; copies, not the jobs themselves */
     struct oct_display display[OCT_CUDA_MAX_BATCH];
+    uint16_t format[OCT_CUDA_MAX_BATCH]; /* of the jobs' samples */
     uintptr_t h_spectra[OCT_CUDA_MAX_BATCH], h_pixels[OCT_CUDA_MAX_BATCH];
     float *h_values[OCT_CUDA_MAX_BATCH];  /* of jobs with OCT_JOB_VALUES */
     float *h_complex[OCT_CUDA_MAX_BATCH]; /* of jobs with OCT_JOB_COMPLEX; NULL: it stays there */
@@ -127,6 +130,10 @@ static enum oct_err make_buffers(struct oct_cuda_recon *recon, const struct oct_
     struct oct_cuda_tables *t = &recon->t;
     const size_t n = recon->max_batch, pixels = n * g->n_lines * g->depth;
     enum oct_err e = oct_stream_alloc(recon, &recon->d_spectra, n * g->n_lines * g->n_samples, err);
+    if (!e)
+        e = oct_stream_alloc(
+            recon, &recon->d_packed,
+            n * g->n_lines * (size_t)oct_samples_bytes(OCT_LINES_12P, g->n_samples), err);
     if (!e)
         e = oct_stream_alloc(recon, &recon->d_valid, n * g->n_lines, err);
     if (!e)

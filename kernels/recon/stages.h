@@ -55,9 +55,6 @@ struct oct_stages {
     const char *name;              /* "avx512", "avx2", "plain" */
     const struct oct_lanes *lanes; /* transforms of our own; NULL: FFTW's */
 
-    /* sum[i] += line[i]; at most 65536 lines fit 32 bits. */
-    void (*accumulate)(uint32_t *sum, const uint16_t *line, size_t n);
-
     /* sum[i] / n_lines in double precision as an integer part and a remainder, each a float; zeros
      * when n_lines is 0. Divided, not multiplied by 1/n: a constant column leaves exactly nothing.
      * The same bits from every build. */

@@ -10,12 +10,6 @@
 #include <immintrin.h>
 #endif
 
-static void accumulate(uint32_t *restrict sum, const uint16_t *restrict line, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        sum[i] += line[i];
-}
-
 static void mean(float *restrict whole, float *restrict rest, const uint32_t *restrict sum,
                  uint32_t n_lines, size_t n)
 {
@@ -425,7 +419,6 @@ static void to_u8(uint8_t *restrict pixel, const float *restrict value, size_t n
 const struct oct_stages OCT_STAGES_TABLE = {
     .name = OCT_STAGES_NAME,
     .lanes = OCT_STAGES_LANES,
-    .accumulate = accumulate,
     .mean = mean,
     .subtract = subtract,
     .subtract_pair = subtract_pair,

@@ -163,6 +163,14 @@ enum oct_client_result oct_client_connect(struct oct_client **client, const char
                         OCT_MAX_SAMPLES);
         goto fail;
     }
+    const uint16_t format = options->format ? (uint16_t)options->format : OCT_LINES_U16;
+    if (format > OCT_LINES_12P || !oct_samples_fit(format, n_samples)) {
+        code = oct_fail(&err, OCT_E_ARG,
+                        "format is %u: it must be 1 (u8), 2 (u16) or, with an even n_samples, 3 "
+                        "(12 bits packed)",
+                        (unsigned)options->format);
+        goto fail;
+    }
     made = calloc(1, sizeof(*made));
     if (!made) {
         code = oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
@@ -170,6 +178,8 @@ enum oct_client_result oct_client_connect(struct oct_client **client, const char
     }
     made->process = getpid();
     made->n_samples = n_samples;
+    made->format = format;
+    made->line_bytes = (size_t)oct_samples_bytes(format, n_samples);
     made->linger_ms = options->linger_ms ? options->linger_ms : DEFAULT_LINGER_MS;
     made->drop_when_full = options->drop_when_full;
     made->crc = options->crc;
@@ -250,18 +260,18 @@ static bool numbers_fit(const struct oct_client *client, uint32_t n_lines)
     return client->next_line <= UINT64_MAX - n_lines;
 }
 
-void oct_client_encode_header(const struct oct_client *client, const uint16_t *lines,
-                              uint32_t n_lines, uint64_t time_ns, uint16_t flags,
+void oct_client_encode_header(const struct oct_client *client, const void *lines, uint32_t n_lines,
+                              uint64_t time_ns, uint16_t flags,
                               uint8_t bytes[OCT_LINES_HEADER_BYTES])
 {
-    size_t n_bytes = (size_t)n_lines * client->n_samples * sizeof(uint16_t);
+    size_t n_bytes = n_lines * client->line_bytes;
     struct oct_lines_header header = {
         .sequence = client->sequence,
         .time_ns = time_ns,
         .first_line = client->next_line,
         .n_lines = n_lines,
         .n_samples = client->n_samples,
-        .format = OCT_LINES_U16,
+        .format = client->format,
         .flags = flags,
         .epoch = client->epoch,
         .crc32c = client->crc && n_lines ? oct_crc32c(lines, n_bytes) : 0,
@@ -270,8 +280,8 @@ void oct_client_encode_header(const struct oct_client *client, const uint16_t *l
 }
 
 /* `loan` was malloc'd; it is freed or handed on in every case. */
-static enum oct_client_result send_block(struct oct_client *client, uint16_t *lines,
-                                         uint32_t n_lines, uint64_t time_ns, uint16_t flags,
+static enum oct_client_result send_block(struct oct_client *client, void *lines, uint32_t n_lines,
+                                         uint64_t time_ns, uint16_t flags,
                                          struct oct_client_loan *loan, bool wait)
 {
     uint8_t header[OCT_LINES_HEADER_BYTES];
@@ -280,7 +290,7 @@ static enum oct_client_result send_block(struct oct_client *client, uint16_t *li
     loan->n_lines = n_lines;
     atomic_fetch_add(&client->queued.messages, 1);
     atomic_fetch_add(&client->queued.lines, n_lines);
-    size_t n_bytes = (size_t)n_lines * client->n_samples * sizeof(uint16_t);
+    size_t n_bytes = n_lines * client->line_bytes;
     enum oct_client_result result =
         oct_client_send_parts(client, header, lines, n_bytes, loan, wait);
     if (result == OCT_CLIENT_OK)
@@ -289,7 +299,7 @@ static enum oct_client_result send_block(struct oct_client *client, uint16_t *li
 }
 
 /* Checks the arguments of a block; the client records the reason of a refusal. */
-static enum oct_client_result check_block(struct oct_client *client, const uint16_t *lines,
+static enum oct_client_result check_block(struct oct_client *client, const void *lines,
                                           uint32_t n_lines)
 {
     if (!lines || n_lines == 0)
@@ -301,9 +311,9 @@ static enum oct_client_result check_block(struct oct_client *client, const uint1
     return check_process(client);
 }
 
-static enum oct_client_result send_loan(struct oct_client *client, uint16_t *lines,
-                                        uint32_t n_lines, uint64_t time_ns,
-                                        void (*release)(void *lines, void *hint), void *hint)
+static enum oct_client_result send_loan(struct oct_client *client, void *lines, uint32_t n_lines,
+                                        uint64_t time_ns, void (*release)(void *lines, void *hint),
+                                        void *hint)
 {
     struct oct_client_loan *loan = malloc(sizeof(*loan));
     if (!loan) {
@@ -318,7 +328,7 @@ static enum oct_client_result send_loan(struct oct_client *client, uint16_t *lin
     return result;
 }
 
-enum oct_client_result oct_client_send_owned(struct oct_client *client, uint16_t *lines,
+enum oct_client_result oct_client_send_owned(struct oct_client *client, void *lines,
                                              uint32_t n_lines, uint64_t time_ns,
                                              void (*release)(void *lines, void *hint), void *hint)
 {
@@ -341,7 +351,7 @@ static void release_copy(void *lines, void *hint)
 
 static uint16_t *allocate_lines(struct oct_client *client, uint32_t n_lines)
 {
-    size_t n_bytes = (size_t)n_lines * client->n_samples * sizeof(uint16_t);
+    size_t n_bytes = n_lines * client->line_bytes;
     uint16_t *lines = malloc(n_bytes);
     if (!lines)
         oct_fail(&client->error, OCT_E_NO_MEMORY, "out of memory for a block of %zu bytes",
@@ -349,7 +359,7 @@ static uint16_t *allocate_lines(struct oct_client *client, uint32_t n_lines)
     return lines;
 }
 
-enum oct_client_result oct_client_send(struct oct_client *client, const uint16_t *lines,
+enum oct_client_result oct_client_send(struct oct_client *client, const void *lines,
                                        uint32_t n_lines, uint64_t time_ns)
 {
     enum oct_client_result result = check_block(client, lines, n_lines);
@@ -360,7 +370,7 @@ enum oct_client_result oct_client_send(struct oct_client *client, const uint16_t
     uint16_t *copy = allocate_lines(client, n_lines);
     if (!copy)
         return OCT_CLIENT_FAILED;
-    memcpy(copy, lines, (size_t)n_lines * client->n_samples * sizeof(uint16_t));
+    memcpy(copy, lines, n_lines * client->line_bytes);
     result = send_loan(client, copy, n_lines, time_ns, release_copy, NULL);
     if (result != OCT_CLIENT_OK)
         free(copy);

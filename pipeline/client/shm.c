@@ -85,7 +85,7 @@ static uint64_t room_deadline(const struct oct_client *client, bool begun)
 
 static uint32_t lines_per_slot(const struct oct_client *client)
 {
-    uint64_t n = oct_shm_driver_slot_bytes(client->shm) / (client->n_samples * sizeof(uint16_t));
+    uint64_t n = oct_shm_driver_slot_bytes(client->shm) / client->line_bytes;
     return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
@@ -178,7 +178,7 @@ static enum oct_client_result post(struct oct_client *client, uint32_t slot, uin
 
 /* Fills the slots and sends them; is_end: nothing of the block comes after them. */
 static enum oct_client_result send_part(struct oct_client *client, const struct room *room,
-                                        const uint16_t *lines, uint64_t time_ns, bool is_end)
+                                        const unsigned char *lines, uint64_t time_ns, bool is_end)
 {
     enum oct_client_result result = OCT_CLIENT_OK;
     uint32_t per_slot = lines_per_slot(client), n_left = room->n_lines;
@@ -188,15 +188,14 @@ static enum oct_client_result send_part(struct oct_client *client, const struct 
         /* The start goes with the first piece, the end with the last. */
         uint16_t flags = (uint16_t)(client->flags & ~(is_last ? 0 : OCT_LINES_ENDS));
         uint16_t later = (uint16_t)(client->flags & OCT_LINES_ENDS);
-        memcpy(oct_shm_driver_lines(client->shm, room->slots[k]), lines,
-               (size_t)n * client->n_samples * sizeof(uint16_t));
+        memcpy(oct_shm_driver_lines(client->shm, room->slots[k]), lines, n * client->line_bytes);
         if (result == OCT_CLIENT_OK)
             result = post(client, room->slots[k], n, time_ns, flags);
         if (result != OCT_CLIENT_OK)
             oct_shm_driver_unclaim(client->shm, room->slots[k]);
         else if (!is_last)
             client->flags = later;
-        lines += (size_t)n * client->n_samples;
+        lines += n * client->line_bytes;
         n_left -= n;
     }
     return result;
@@ -214,9 +213,10 @@ static enum oct_client_result give_up_rest(struct oct_client *client, uint32_t n
     return OCT_CLIENT_DROPPED;
 }
 
-enum oct_client_result oct_client_send_shared(struct oct_client *client, const uint16_t *lines,
+enum oct_client_result oct_client_send_shared(struct oct_client *client, const void *lines,
                                               uint32_t n_lines, uint64_t time_ns)
 {
+    const unsigned char *bytes = lines;
     struct room room = {.n_wanted = n_lines};
     while (room.n_wanted > 0) {
         enum oct_client_result result = claim_room(client, &room);
@@ -225,12 +225,12 @@ enum oct_client_result oct_client_send_shared(struct oct_client *client, const u
         if (result == OCT_CLIENT_TIMEOUT && client->drop_when_full)
             return oct_client_book_dropped(client, n_lines);
         if (result == OCT_CLIENT_OK)
-            result = send_part(client, &room, lines, time_ns, room.n_lines == room.n_wanted);
+            result = send_part(client, &room, bytes, time_ns, room.n_lines == room.n_wanted);
         if (result != OCT_CLIENT_OK)
             return result;
         room.begun = true;
         room.n_wanted -= room.n_lines;
-        lines += (size_t)room.n_lines * client->n_samples;
+        bytes += room.n_lines * client->line_bytes;
     }
     return OCT_CLIENT_OK;
 }

@@ -11,7 +11,7 @@ enum oct_client_result oct_client_wait_shared(struct oct_client *client, uint64_
 /* Counts the blocks that an ended daemon did not take, and looks for its successor. */
 void oct_client_look_for_daemon(struct oct_client *client);
 
-enum oct_client_result oct_client_send_shared(struct oct_client *client, const uint16_t *lines,
+enum oct_client_result oct_client_send_shared(struct oct_client *client, const void *lines,
                                               uint32_t n_lines, uint64_t time_ns);
 enum oct_client_result oct_client_borrow_shared(struct oct_client *client, uint32_t n_lines);
 enum oct_client_result oct_client_send_borrowed_shared(struct oct_client *client, uint32_t n_lines,

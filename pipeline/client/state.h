@@ -34,6 +34,8 @@ struct oct_client {
     char client_key[1024], server_public[1024]; /* paths; "": plain */
     struct oct_shm_driver *shm;                 /* NULL: lines travel through the socket */
     uint32_t n_samples;
+    uint16_t format; /* enum oct_lines_format */
+    size_t line_bytes;
     uint32_t linger_ms;
     int wait_ms; /* -1: for ever */
     bool drop_when_full, crc;
@@ -51,8 +53,8 @@ struct oct_client {
 enum oct_client_result oct_client_refuse(struct oct_client *client, const char *why);
 
 /* The wire header of the client's next block. */
-void oct_client_encode_header(const struct oct_client *client, const uint16_t *lines,
-                              uint32_t n_lines, uint64_t time_ns, uint16_t flags,
+void oct_client_encode_header(const struct oct_client *client, const void *lines, uint32_t n_lines,
+                              uint64_t time_ns, uint16_t flags,
                               uint8_t bytes[OCT_LINES_HEADER_BYTES]);
 
 /* Counts a message that was sent. */

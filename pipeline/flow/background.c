@@ -14,15 +14,18 @@ enum oct_err oct_background_init(struct oct_background *b, const struct oct_geom
         .limit = (uint16_t)((1u << bits) - 1),
         .sums = oct_aligned_calloc(64, geometry->n_samples, sizeof(*b->sums)),
         .total = oct_aligned_calloc(64, geometry->n_samples, sizeof(*b->total)),
+        .room = oct_aligned_alloc(64, geometry->n_samples, sizeof(*b->room)),
     };
-    return b->sums && b->total ? OCT_OK
-                               : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a background");
+    return b->sums && b->total && b->room
+               ? OCT_OK
+               : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a background");
 }
 
 void oct_background_finish(struct oct_background *b)
 {
     free(b->sums);
     free(b->total);
+    free(b->room);
     *b = (struct oct_background){.sums = NULL};
 }
 
@@ -42,8 +45,8 @@ void oct_background_add(struct oct_background *b, const struct oct_raw_frame *fr
         b->total[i] += b->sums[i];
     for (uint32_t j = 0; j < g->n_lines; j++)
         if (frame->line_valid[j])
-            b->n_saturated +=
-                count_saturated(frame->spectra + (size_t)j * g->n_samples, g->n_samples, b->limit);
+            b->n_saturated += count_saturated(oct_raw_line(frame, g, j, 0, g->n_samples, b->room),
+                                              g->n_samples, b->limit);
     b->n_lines += n_lines;
     b->n_bscans += n_lines > 0;
 }

@@ -17,6 +17,7 @@ struct oct_background {
     uint16_t limit;       /* samples from here on are saturated: 2^camera.bits - 1 */
     uint32_t *sums;       /* [N] of a B-scan */
     uint64_t *total;      /* [N] */
+    uint16_t *room;       /* [N] a line */
     uint64_t n_bscans;    /* of which lines came */
     uint64_t n_lines;     /* that came */
     uint64_t n_saturated; /* samples, of n_lines * N */

@@ -2,8 +2,10 @@
 #ifndef OCT_PIPELINE_FLOW_FRAME_H
 #define OCT_PIPELINE_FLOW_FRAME_H
 
+#include "numeric/samples.h"
 #include "pipeline/base/err.h"
 #include "pipeline/flow/image.h"
+#include "pipeline/plan/geometry.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,9 +30,28 @@ struct oct_bscan_info {
  * reader has released it (loans.h); a driver may overwrite shared memory meanwhile. */
 struct oct_raw_frame {
     struct oct_bscan_info info;
-    uint16_t *spectra;   /* [M][N], 2-byte aligned; a missing line's samples are zero */
+    uint16_t *spectra;   /* [M][N], 2-byte aligned; a missing line's samples are zero. Of a format
+                            other than u16 these are its bytes, [M][oct_samples_bytes(format, N)],
+                            at any address: readers take lines by oct_raw_line */
+    uint16_t format;     /* enum oct_lines_format; 0: u16 */
     uint8_t *line_valid; /* [M] 1: the line came, 0: missing (all 1 when missing_lines == 0) */
 };
+
+/* Bytes of the frame's spectra. */
+static inline size_t oct_raw_bytes(const struct oct_raw_frame *frame, const struct oct_geometry *g)
+{
+    return g->n_lines * (size_t)oct_samples_bytes(frame->format, g->n_samples);
+}
+
+/* The frame's lines from line j on as they lie, and the n samples from `first` on of line j as u16:
+ * there, or in `room` ([n]). first and n are even. */
+static inline const void *oct_raw_at(const struct oct_raw_frame *frame,
+                                     const struct oct_geometry *g, uint32_t j)
+{
+    return (const uint8_t *)frame->spectra + j * oct_samples_bytes(frame->format, g->n_samples);
+}
+const uint16_t *oct_raw_line(const struct oct_raw_frame *frame, const struct oct_geometry *g,
+                             uint32_t j, uint32_t first, uint32_t n, uint16_t *room);
 
 /* What of a B-scan is lent beside its pixels to those who ask for it (pipeline.h). */
 enum oct_lent {

@@ -28,12 +28,14 @@ static uint32_t add_columns(uint32_t *sums, const struct oct_raw_frame *frame,
                             const struct oct_geometry *g, uint32_t first, uint32_t n)
 {
     const uint16_t *line[SIDE_BY_SIDE];
+    uint16_t room[SIDE_BY_SIDE][COLUMNS];
     uint32_t n_lines = 0, n_waiting = 0;
     memset(sums, 0, n * sizeof(*sums));
     for (uint32_t j = 0; j < g->n_lines; j++) {
         if (!frame->line_valid[j])
             continue;
-        line[n_waiting++] = frame->spectra + (size_t)j * g->n_samples + first;
+        line[n_waiting] = oct_raw_line(frame, g, j, first, n, room[n_waiting]);
+        n_waiting++;
         n_lines++;
         if (n_waiting < SIDE_BY_SIDE)
             continue;

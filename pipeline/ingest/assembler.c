@@ -32,6 +32,7 @@ struct acquisition {
     bool over;       /* its sender ended it: another may begin at once */
     bool from_start; /* began with the flag "starts": earlier messages are not part of it */
     uint32_t epoch;
+    uint16_t format;                 /* of its samples; 0: no line has come */
     uint32_t number;                 /* ours: 1, 2, ... */
     uint64_t start_sequence;         /* of the message that began it */
     uint64_t last_sequence;          /* highest */
@@ -185,7 +186,7 @@ static enum oct_err acquire(struct oct_assembler *a, uint64_t *slot)
     return e;
 }
 
-static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_ns)
+static void begin_bscan(struct oct_assembler *a, uint64_t number, const struct oct_lines_header *h)
 {
     const struct oct_geometry *g = &a->geometry;
     uint64_t slot;
@@ -207,16 +208,24 @@ static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_
                                                                      replaces */
     a->frame = oct_raw_slot(a->ring, slot, g);
     a->frame->spectra = oct_raw_slot_spectra(a->ring, slot, g);
+    a->frame->format = h->format;
     a->frame->info = (struct oct_bscan_info){
         .id = slot,
         .acquisition = a->now.number,
         .number = number,
         .volume = number / g->n_bscans,
         .bscan = (uint32_t)(number % g->n_bscans),
-        .time_ns = time_ns,
+        .time_ns = h->time_ns,
         .lost_before = number - a->now.next_delivered,
     };
     memset(a->frame->line_valid, 0, g->n_lines);
+}
+
+/* Line j of the open B-scan, in the ring's memory. */
+static unsigned char *slot_line(struct oct_assembler *a, uint32_t j)
+{
+    return (unsigned char *)a->frame->spectra +
+           j * oct_samples_bytes(a->frame->format, a->geometry.n_samples);
 }
 
 /* Missing lines are zero in the ring and in the file. */
@@ -225,8 +234,7 @@ static void clear_missing(struct oct_assembler *a)
     const struct oct_geometry *g = &a->geometry;
     for (uint32_t j = 0; j < g->n_lines; j++)
         if (!a->frame->line_valid[j])
-            memset(a->frame->spectra + (size_t)j * g->n_samples, 0,
-                   g->n_samples * sizeof(uint16_t));
+            memset(slot_line(a, j), 0, (size_t)oct_samples_bytes(a->frame->format, g->n_samples));
 }
 
 /* Lines of the open B-scan that are missing because the gate was closed. */
@@ -365,27 +373,14 @@ static bool is_new_sequence(struct oct_assembler *a, uint64_t sequence)
 
 /* ---- lines ---- */
 
-/* n samples, the payload's `from`-th on. */
-static void copy_samples(uint16_t *to, const void *payload, uint64_t from, size_t n,
-                         uint16_t format)
-{
-    if (format == OCT_LINES_U16) {
-        memcpy(to, (const unsigned char *)payload + from * 2, n * 2);
-        return;
-    }
-    const uint8_t *bytes = (const uint8_t *)payload + from;
-    for (size_t i = 0; i < n; i++)
-        to[i] = bytes[i];
-}
-
 /* Whether the message holds exactly the open B-scan, whole and in the form that readers take. */
 static bool can_borrow(const struct oct_assembler *a, const struct oct_lines_header *h,
                        const void *payload, uint32_t count)
 {
     uint32_t n_lines = a->geometry.n_lines;
     return a->lender.lend && a->frame && a->n_present == 0 && count == n_lines &&
-           h->n_lines == n_lines && h->format == OCT_LINES_U16 &&
-           oct_lines_payload_bytes(h) >= OCT_LEND_BYTES && (uintptr_t)payload % 2 == 0;
+           h->n_lines == n_lines && oct_lines_payload_bytes(h) >= OCT_LEND_BYTES &&
+           (h->format != OCT_LINES_U16 || (uintptr_t)payload % 2 == 0);
 }
 
 static void borrow(struct oct_assembler *a, const void *payload)
@@ -400,16 +395,16 @@ static void borrow(struct oct_assembler *a, const void *payload)
 static uint32_t copy_lines(struct oct_assembler *a, const struct oct_lines_header *h,
                            const void *payload, uint64_t from, uint32_t count)
 {
-    const struct oct_geometry *g = &a->geometry;
-    uint32_t j = (uint32_t)((h->first_line + from) % g->n_lines), placed = 0;
+    const uint64_t line_bytes = oct_samples_bytes(h->format, h->n_samples);
+    uint32_t j = (uint32_t)((h->first_line + from) % a->geometry.n_lines), placed = 0;
     uint8_t *valid = a->frame ? a->frame->line_valid : a->dropped_valid;
     for (uint32_t k = 0; k < count;) {
         uint32_t run = 0; /* lines of one copy */
         while (k + run < count && !valid[j + k + run])
             run++;
         if (a->frame && run)
-            copy_samples(a->frame->spectra + (size_t)(j + k) * g->n_samples, payload,
-                         (from + k) * g->n_samples, (size_t)run * g->n_samples, h->format);
+            memcpy(slot_line(a, j + k), (const unsigned char *)payload + (from + k) * line_bytes,
+                   run * line_bytes);
         memset(valid + j + k, 1, run);
         placed += run;
         k += run ? run : 1;
@@ -458,7 +453,7 @@ static void move_to(struct oct_assembler *a, uint64_t number, const struct oct_l
         add_count(&a->counts.lines_missing, (number - a->now.next_bscan) * a->geometry.n_lines);
         note_jump(&a->now, number, h->sequence);
     }
-    begin_bscan(a, number, h->time_ns);
+    begin_bscan(a, number, h);
 }
 
 /* Whether this message is the last one needed to prove the last jump wrong. Messages that the jump
@@ -489,6 +484,7 @@ static void take_lines(struct oct_assembler *a, const struct oct_lines_header *h
                        const void *payload, uint64_t arrival_ns)
 {
     uint32_t n_lines = a->geometry.n_lines;
+    a->now.format = h->n_lines ? h->format : a->now.format;
     for (uint64_t from = 0; from < h->n_lines;) {
         uint64_t line = h->first_line + from, number = line / n_lines;
         uint64_t count = n_lines - line % n_lines;
@@ -517,6 +513,8 @@ static enum oct_bad check_message(const struct oct_assembler *a, struct oct_line
         return bad;
     if (h->n_samples != a->geometry.n_samples)
         return OCT_BAD_SAMPLES;
+    if (!oct_samples_fit(h->format, h->n_samples))
+        return OCT_BAD_FORMAT;
     if (oct_lines_payload_bytes(h) != payload_bytes)
         return OCT_BAD_PAYLOAD_SIZE;
     if (h->crc32c && oct_crc32c(payload, payload_bytes) != h->crc32c)
@@ -569,6 +567,8 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
     enum oct_bad bad = check_message(a, &h, header, header_bytes, payload, payload_bytes);
     if (!bad)
         bad = follow_epoch(a, &h, arrival_ns);
+    if (!bad && h.n_lines && a->now.format && h.format != a->now.format)
+        bad = OCT_BAD_FORMAT;
     if (bad) {
         oct_assembler_count_bad(a, bad);
         oct_driver_watch_refuse(&a->driver, bad,
@@ -577,7 +577,8 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
                                                              .first_bytes = header_bytes,
                                                              .payload_bytes = payload_bytes,
                                                              .n_parts = 2,
-                                                             .epoch = a->now.epoch});
+                                                             .epoch = a->now.epoch,
+                                                             .format = a->now.format});
         return bad;
     }
     add_count(&a->counts.messages, 1);

@@ -26,6 +26,9 @@
  *     R R(ends) S ...          R said that it ends                       S at once
  *     R S T R T S T | S S ...  several queued up, one of them goes on    S 200 ms after the last T
  *
+ * Samples stay as they were sent: a B-scan has the format of its lines. All lines of an acquisition
+ * have that of its first; a message of another is refused.
+ *
  * Within an epoch the flag "starts" begins a new acquisition; messages from before it are late. A
  * message that ends the acquisition beyond the lines seen shows that those between are missing. A
  * wrong jump (one wrong first_line) closes all B-scans up to it, and its sender's lines are late

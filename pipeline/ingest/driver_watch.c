@@ -72,6 +72,7 @@ void oct_driver_watch_refuse(struct oct_driver_watch *w, enum oct_bad bad,
         .payload_bytes = r->payload_bytes,
         .n_parts = r->n_parts,
         .epoch = r->epoch,
+        .format = r->format,
     };
     if (r->header)
         message.header = *r->header;
@@ -147,7 +148,7 @@ static void look_at(struct oct_driver_watch *w, const struct oct_driver_take *ta
     if (take->arrival_ns - w->looked_ns < LOOK_EVERY_NS || h->n_lines == 0 ||
         pthread_mutex_trylock(&w->lock))
         return;
-    size_t line_bytes = (size_t)h->n_samples * (h->format == OCT_LINES_U16 ? 2 : 1);
+    size_t line_bytes = (size_t)oct_samples_bytes(h->format, h->n_samples);
     const unsigned char *line = (const unsigned char *)take->payload + h->n_lines / 2 * line_bytes;
     w->looked_ns = take->arrival_ns;
     w->look = (struct oct_driver_look){

@@ -49,7 +49,8 @@ struct oct_driver_message {
      * step back. */
     uint64_t before_sequence, before_line;
     uint32_t before_n_lines;
-    uint32_t epoch; /* that is being received */
+    uint32_t epoch;  /* that is being received */
+    uint16_t format; /* of its samples; 0: no line has come */
 };
 
 /* One line of a right message, at most ten times a second. */
@@ -85,13 +86,14 @@ void oct_driver_watch_init(struct oct_driver_watch *watch);
 void oct_driver_watch_finish(struct oct_driver_watch *watch);
 
 /* A message that is refused. header: of check_message, as far as it was filled; first: the first
- * part; epoch: that is being received. */
+ * part; epoch, format: as in the message. */
 struct oct_driver_refusal {
     const struct oct_lines_header *header; /* NULL: not decoded */
     const void *first;
     size_t first_bytes, payload_bytes;
     unsigned n_parts;
     uint32_t epoch;
+    uint16_t format;
 };
 void oct_driver_watch_refuse(struct oct_driver_watch *watch, enum oct_bad bad,
                              const struct oct_driver_refusal *refusal);

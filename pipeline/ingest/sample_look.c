@@ -21,7 +21,22 @@ static uint16_t sample_at(const unsigned char *bytes, uint32_t i, uint16_t forma
 {
     if (format == OCT_LINES_U8)
         return bytes[i];
+    if (format == OCT_LINES_12P && i % 2 == 0)
+        return (uint16_t)(bytes[i / 2 * 3] | (bytes[i / 2 * 3 + 1] & 15) << 8);
+    if (format == OCT_LINES_12P)
+        return (uint16_t)(bytes[i / 2 * 3 + 1] >> 4 | bytes[i / 2 * 3 + 2] << 4);
     return (uint16_t)(bytes[2 * (uint64_t)i] | bytes[2 * (uint64_t)i + 1] << 8);
+}
+
+/* The sample as it would be in the other order: big-endian, or packed as GigE Vision's
+ * Mono12Packed: upper eight bits, the lower four of both, upper eight bits. */
+static uint16_t swapped_at(const unsigned char *bytes, uint32_t i, uint16_t format)
+{
+    const uint16_t x = sample_at(bytes, i, format);
+    if (format != OCT_LINES_12P)
+        return (uint16_t)(x << 8 | x >> 8);
+    const unsigned char *pair = bytes + i / 2 * 3;
+    return (uint16_t)(i % 2 == 0 ? pair[0] << 4 | (pair[1] & 15) : pair[2] << 4 | pair[1] >> 4);
 }
 
 /* The result of one pass over the line. */
@@ -45,11 +60,6 @@ static void run_add(struct run *run, uint16_t before, uint16_t x)
 static double roughness(const struct run *run, uint32_t n)
 {
     return run->max > run->min ? (double)run->steps / (run->max - run->min) / (n - 1) : 0;
-}
-
-static uint16_t swapped(uint16_t x)
-{
-    return (uint16_t)(x << 8 | x >> 8);
 }
 
 static bool is_zero(const unsigned char *number, size_t pieces)
@@ -98,24 +108,25 @@ struct oct_sample_look oct_samples_look(const void *samples, uint32_t n, uint16_
 {
     const unsigned char *bytes = samples;
     struct run as_is = {0}, other = {0};
-    uint16_t before = 0;
+    uint16_t before = 0, other_before = 0;
     for (uint32_t i = 0; i < n; i++) {
-        uint16_t x = sample_at(bytes, i, format);
+        const uint16_t x = sample_at(bytes, i, format), y = swapped_at(bytes, i, format);
         if (i == 0) {
             run_begin(&as_is, x);
-            run_begin(&other, swapped(x));
+            run_begin(&other, y);
         } else {
             run_add(&as_is, before, x);
-            run_add(&other, swapped(before), swapped(x));
+            run_add(&other, other_before, y);
         }
         before = x;
+        other_before = y;
     }
     struct oct_sample_look look = {as_is.min, as_is.max, OCT_SAMPLES_FINE};
     if (as_is.min == as_is.max)
         look.fault = as_is.max == 0 ? OCT_SAMPLES_ZERO : OCT_SAMPLES_STUCK;
-    else if (n < LEAST_SAMPLES || format != OCT_LINES_U16)
+    else if (n < LEAST_SAMPLES || format == OCT_LINES_U8)
         return look;
-    else if (looks_float(bytes, n, &as_is))
+    else if (format == OCT_LINES_U16 && looks_float(bytes, n, &as_is))
         look.fault = OCT_SAMPLES_FLOAT;
     else if (roughness(&other, n) < SMOOTH && roughness(&as_is, n) > ROUGHER * roughness(&other, n))
         look.fault = OCT_SAMPLES_SWAPPED;

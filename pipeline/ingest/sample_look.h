@@ -11,7 +11,7 @@ enum oct_sample_fault {
     OCT_SAMPLES_ZERO,    /* all of them */
     OCT_SAMPLES_STUCK,   /* all alike, and not zero */
     OCT_SAMPLES_FLOAT,   /* halves of 32-bit floats */
-    OCT_SAMPLES_SWAPPED, /* high and low byte change places */
+    OCT_SAMPLES_SWAPPED, /* high and low byte change places; 12 bits packed: as Mono12Packed */
     OCT_N_SAMPLE_FAULTS
 };
 extern const char *const oct_sample_fault_names[OCT_N_SAMPLE_FAULTS];
@@ -21,7 +21,7 @@ struct oct_sample_look {
     enum oct_sample_fault fault;
 };
 
-/* Looks at n samples of the format (u8 or u16, little-endian, at any address). Fewer than 64 are
+/* Looks at n samples of the format (u16 little-endian; at any address). Fewer than 64 are
  * too few to recognise floats and swapped bytes. Swapped bytes are recognised by the spectrum: in
  * the right order it is smooth, in the wrong order it is noise; a camera that delivers only noise
  * looks the same either way and is not reported. */

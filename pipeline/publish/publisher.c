@@ -59,6 +59,7 @@ struct oct_publisher {
     unsigned n_topics;
     unsigned turn;  /* the thread's: of the topics behind the first */
     uint32_t limit; /* of the spectra */
+    uint16_t *line; /* [N] one of samples that are not u16 */
     struct oct_pipeline *pipeline;
     struct oct_image_form complex_form;
     void *socket; /* the thread's own once it runs */
@@ -131,13 +132,16 @@ static enum packed pack_bscan(struct oct_publisher *pub, struct topic *topic, st
     return fill_all(parcel, topic, json, n, frame->pixels, oct_geometry_image_bytes(g));
 }
 
-static uint64_t count_saturated(const struct oct_raw_frame *frame, const struct oct_geometry *g,
-                                uint32_t limit)
+static uint64_t count_saturated(const struct oct_publisher *pub, const struct oct_raw_frame *frame)
 {
+    const struct oct_geometry *g = &pub->geometry;
     uint64_t n = 0;
 
-    for (size_t i = 0; i < (size_t)g->n_lines * g->n_samples; i++)
-        n += frame->spectra[i] >= limit;
+    for (uint32_t j = 0; j < g->n_lines; j++) {
+        const uint16_t *line = oct_raw_line(frame, g, j, 0, g->n_samples, pub->line);
+        for (uint32_t i = 0; i < g->n_samples; i++)
+            n += line[i] >= pub->limit;
+    }
     return n;
 }
 
@@ -151,11 +155,12 @@ static enum packed pack_spectrum(struct oct_publisher *pub, struct topic *topic,
         .line = g->n_lines / 2,
         .n_samples = g->n_samples,
         .limit = pub->limit,
-        .n_saturated = count_saturated(frame, g, pub->limit),
+        .n_saturated = count_saturated(pub, frame),
     };
     char json[OCT_SPECTRUM_HEADER_BYTES];
     size_t n = oct_spectrum_encode(&header, json, sizeof(json));
-    return fill_all(parcel, topic, json, n, frame->spectra + (size_t)header.line * g->n_samples,
+    return fill_all(parcel, topic, json, n,
+                    oct_raw_line(frame, g, header.line, 0, g->n_samples, pub->line),
                     g->n_samples * sizeof(*frame->spectra));
 }
 
@@ -487,6 +492,7 @@ static void free_all(struct oct_publisher *pub)
         oct_ring_reader_destroy(pub->topics[i].reader);
     oct_subscriptions_destroy(pub->subscriptions);
     free(pub->topics);
+    free(pub->line);
     free(pub);
 }
 
@@ -503,8 +509,9 @@ enum oct_err oct_publisher_create(struct oct_publisher **out,
     pub->door = options->door;
     snprintf(pub->session, sizeof(pub->session), "%s", options->session);
     pub->topics = calloc(options->n_sources + 3u, sizeof(*pub->topics));
+    pub->line = calloc(options->geometry->n_samples, sizeof(*pub->line));
     pub->subscriptions = oct_subscriptions_create();
-    enum oct_err e = pub->topics && pub->subscriptions
+    enum oct_err e = pub->topics && pub->line && pub->subscriptions
                          ? start_thread(pub, options, err)
                          : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
     if (e) {

@@ -24,6 +24,7 @@ struct oct_record_history {
     char name[128];              /* "": one is made */
     struct oct_bscan_info *held; /* [history_bscans], the first n_held */
     uint32_t n_held;
+    uint16_t format; /* of their samples */
 
     pthread_mutex_t lock; /* guards what follows */
     struct oct_record_history_status status;
@@ -94,7 +95,7 @@ static enum oct_err open_file(struct oct_record_history *history, struct oct_vol
     enum oct_err e = find_place(history, path, sizeof(path), err);
     if (e)
         return e;
-    struct oct_volume_about about = oct_record_about(s, history->options.engine);
+    struct oct_volume_about about = oct_record_about(s, history->format, history->options.engine);
     write_start_time(history->held[0].arrival_ns, start_time, sizeof(start_time));
     about.start_time = start_time;
     about.field_bscans = plan.geometry.n_bscans;
@@ -329,8 +330,8 @@ enum oct_err oct_record_history_start(struct oct_record_history *history,
     history->status = (struct oct_record_history_status){
         .saving = true, .opening = true, .n_files = history->status.n_files};
     pthread_mutex_unlock(&history->lock);
-    history->n_held =
-        oct_keeper_hold(history->options.keeper, history->held); /* there are: may_start */
+    history->n_held = oct_keeper_hold(history->options.keeper, history->held,
+                                      &history->format); /* there are: may_start */
     e = oct_thread_start(&history->thread, "octd-last", run, history,
                          "thread for saving the last seconds", err);
     history->has_thread = e == OCT_OK;

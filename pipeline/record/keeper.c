@@ -117,7 +117,8 @@ static void copy_payload(const struct oct_keeper *k, struct oct_kept *to,
                          const struct oct_raw_frame *raw, const struct oct_image_frame *image)
 {
     const struct oct_geometry *g = &k->options.plan->geometry;
-    memcpy(to->raw.spectra, raw->spectra, oct_geometry_spectra_bytes(g));
+    to->raw.format = raw->format;
+    memcpy(to->raw.spectra, raw->spectra, oct_raw_bytes(raw, g));
     memcpy(to->raw.line_valid, raw->line_valid, g->n_lines);
     if (image->status != OCT_OK)
         return;
@@ -462,15 +463,20 @@ static uint64_t history_start(const struct oct_keeper *k)
     return start > k->first_payload ? start : k->first_payload;
 }
 
-uint32_t oct_keeper_hold(struct oct_keeper *k, struct oct_bscan_info *infos)
+uint32_t oct_keeper_hold(struct oct_keeper *k, struct oct_bscan_info *infos, uint16_t *format)
 {
     pthread_mutex_lock(&k->lock);
     uint64_t start = history_start(k), n = k->head - start;
     k->held = n ? start : NOTHING_HELD;
     k->held_first = start;
     k->held_end = k->head;
-    for (uint64_t i = 0; infos && i < n; i++)
-        infos[i] = k->kept[(start + i) % k->n_slots].raw.info;
+    for (uint64_t i = 0; i < n; i++) {
+        const struct oct_raw_frame *raw = &k->kept[(start + i) % k->n_slots].raw;
+        if (infos)
+            infos[i] = raw->info;
+        if (format)
+            *format = i == 0 || raw->format == *format ? raw->format : OCT_LINES_U16;
+    }
     pthread_mutex_unlock(&k->lock);
     return (uint32_t)n;
 }

@@ -88,10 +88,11 @@ void oct_keeper_wake(struct oct_keeper *keeper);
 /* First slot of the rings that is kept with spectra and picture. */
 uint64_t oct_keeper_first_slot(const struct oct_keeper *keeper);
 
-/* Holds the newest history_bscans for copying; returns how many there are, and in infos
- * ([history_bscans]; may be NULL) which they are. Held B-scans of which the keeper needs the memory
+/* Holds the newest history_bscans for copying; returns how many there are, in infos
+ * ([history_bscans]; may be NULL) which they are, and in *format (may be NULL) that of their
+ * samples, u16 where they differ. Held B-scans of which the keeper needs the memory
  * before they are copied are given up, the oldest first. Only one hold at a time. */
-uint32_t oct_keeper_hold(struct oct_keeper *keeper, struct oct_bscan_info *infos);
+uint32_t oct_keeper_hold(struct oct_keeper *keeper, struct oct_bscan_info *infos, uint16_t *format);
 
 /* Copies the next held B-scan into `kept` (its three arrays are the caller's, large enough).
  * *index: which of those held it is; those between it and the one before were given up.

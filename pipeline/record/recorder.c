@@ -307,11 +307,12 @@ static bool settle(struct oct_recorder *rec, bool block)
     return active && ended && closed;
 }
 
-static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
+static enum oct_err open_file(struct oct_recorder *rec, const struct oct_raw_frame *raw,
                               struct oct_error *err)
 {
     const struct oct_record_settings *s = &rec->shared.order.settings.settings;
-    struct oct_volume_about about = oct_record_about(s, rec->options.engine);
+    const struct oct_bscan_info *info = &raw->info;
+    struct oct_volume_about about = oct_record_about(s, raw->format, rec->options.engine);
     char path[sizeof(rec->shared.status.file)], ending[32];
     about.counted = true;
     about.first_bscan = info->volume * rec->options.plan->geometry.n_bscans;
@@ -412,12 +413,13 @@ static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_in
 
 /* Opens the file of this B-scan's volume and books what was lost before it in the gap map. That
  * includes volumes of which no B-scan came, since they have no file of their own. */
-static enum oct_err begin_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
+static enum oct_err begin_file(struct oct_recorder *rec, const struct oct_raw_frame *raw,
                                uint64_t missed, struct oct_error *err)
 {
     const struct oct_geometry *g = &rec->options.plan->geometry;
+    const struct oct_bscan_info *info = &raw->info;
     uint64_t volume_first = info->volume * g->n_bscans;
-    enum oct_err e = open_file(rec, info, err);
+    enum oct_err e = open_file(rec, raw, err);
     enum oct_err l = OCT_OK;
     if (missed < volume_first)
         l = lose(rec, info->acquisition, missed, volume_first, OCT_LOSS_SOURCE, e ? NULL : err);
@@ -482,7 +484,7 @@ static void record(struct oct_recorder *rec, const struct oct_kept *kept)
     uint64_t missed = first_missed(rec, info, &before);
     enum oct_err e = rec->open.writer
                          ? lose(rec, info->acquisition, missed, info->number, OCT_LOSS_SOURCE, &err)
-                         : begin_file(rec, info, missed, &err);
+                         : begin_file(rec, &kept->raw, missed, &err);
     if (e == OCT_OK)
         e = accept(rec, kept, &err);
     else

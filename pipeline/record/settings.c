@@ -181,7 +181,8 @@ void oct_record_path_named(const struct oct_record_settings *s, const char *name
     snprintf(path, bytes, "%s/%s%s", s->directory, name, has_suffix ? "" : ".h5");
 }
 
-struct oct_volume_about oct_record_about(const struct oct_record_settings *s, const char *engine)
+struct oct_volume_about oct_record_about(const struct oct_record_settings *s, uint16_t format,
+                                         const char *engine)
 {
     return (struct oct_volume_about){
         .config_text = s->config_text,
@@ -193,6 +194,7 @@ struct oct_volume_about oct_record_about(const struct oct_record_settings *s, co
         .refractive_index = s->refractive_index,
         .scan = s->scan,
         .has_complex = s->bscans && s->has_complex,
+        .spectra_format = s->as_sent ? format : OCT_LINES_U16,
         .is_log = s->is_log,
         .gap_map = true,
     };

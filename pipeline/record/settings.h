@@ -16,6 +16,7 @@ struct oct_record_settings {
     bool spectra, bscans;  /* at least one */
     bool has_complex;      /* bscans have their complex values beside them; the recorder was created
                               for them */
+    bool as_sent;          /* spectra; else u16 */
     double sync_interval_s;
     const char *config_text, *eye, *pseudonym;
     double width_um, height_um, refractive_index;
@@ -67,8 +68,8 @@ bool oct_record_name_is_safe(const char *name);
 void oct_record_path_named(const struct oct_record_settings *settings, const char *name, char *path,
                            size_t path_bytes);
 
-/* For oct_volume_create; borrows from settings. */
+/* For oct_volume_create; borrows from settings. format: of the B-scans' samples. */
 struct oct_volume_about oct_record_about(const struct oct_record_settings *settings,
-                                         const char *engine);
+                                         uint16_t format, const char *engine);
 
 #endif

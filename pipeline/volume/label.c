@@ -367,7 +367,8 @@ static hid_t open_image(struct oct_hdf5_image *image, struct oct_hdf5_reason *re
  * file is damaged. */
 static struct inventory take_inventory(const struct job *job, hid_t file)
 {
-    static const char *const links[] = {"/frames", "/spectra", "/bscans", "/calibration"};
+    static const char *const links[] = {"/frames", "/spectra", OCT_PACKED_SPECTRA, "/bscans",
+                                        "/calibration"};
     OBJECT_INFO info;
     struct inventory found = {.readable = false};
     if (file < 0 || GET_OBJECT_INFO(file, &info, H5O_INFO_NUM_ATTRS) < 0)

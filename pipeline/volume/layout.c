@@ -182,6 +182,11 @@ uint64_t oct_volume_form_bytes(const struct oct_image_form *form, uint32_t n_bsc
 
 #define RESULT_HEADER_BYTES (1u << 16) /* of one form's objects: a block each, labels, padding */
 
+size_t oct_volume_spectra_bytes(const struct oct_geometry *g, const struct oct_volume_about *about)
+{
+    return g->n_lines * (size_t)oct_samples_bytes(about->spectra_format, g->n_samples);
+}
+
 /* Adds up arrays, calibration and texts. Each array starts at a block of its own, which the first
  * term covers. */
 uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
@@ -196,7 +201,7 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
     for (int c = 0; c < OCT_N_GAP_COLUMNS; c++)
         bytes += (uint64_t)oct_gap_capacity(g) * oct_gap_columns[c].bytes;
     if (with_spectra)
-        bytes += (uint64_t)g->n_bscans * (oct_geometry_spectra_bytes(g) + g->n_lines);
+        bytes += (uint64_t)g->n_bscans * (oct_volume_spectra_bytes(g, about) + g->n_lines);
     if (with_bscans)
         bytes += (uint64_t)g->n_bscans * oct_geometry_image_bytes(g);
     if (about->has_complex)
@@ -589,11 +594,38 @@ static void build_complex(struct builder *b, const struct oct_geometry *g, const
     OCT_HDF5_CLOSE(dataset, type);
 }
 
+static void build_spectra(struct builder *b, const struct oct_plan *plan,
+                          const struct oct_volume_about *about, const double *spacing_um,
+                          struct oct_volume_layout *layout)
+{
+    static const char *const sample_axes[3] = {"bscan", "line", "sample"};
+    static const char *const byte_axes[3] = {"bscan", "line", "byte"};
+    const struct oct_geometry *g = &plan->geometry;
+    const uint16_t format = about->spectra_format;
+    const bool is_u16 = oct_samples_bits(format) == 16;
+    const double um[3] = {spacing_um[0], spacing_um[1], NAN};
+    uint64_t dims[3] = {g->n_bscans, g->n_lines, g->n_samples};
+    if (!is_u16)
+        dims[2] = oct_samples_bytes(format, g->n_samples);
+    hid_t dataset = make_array(b, is_u16 ? "/spectra" : OCT_PACKED_SPECTRA,
+                               is_u16 ? H5T_STD_U16LE : H5T_STD_U8LE, 3, dims);
+    put_dataset_axes(b, dataset, 3, is_u16 ? sample_axes : byte_axes, dims, um);
+    put_text(b, dataset, "quantity", "camera samples");
+    put_text(b, dataset, "units", is_u16 ? "counts" : "packed counts");
+    if (is_u16) {
+        put_wavelengths(b, dataset, g, &plan->calibration);
+    } else {
+        put_text(b, dataset, OCT_PACKED_FORMAT, oct_samples_name(format));
+        put_attribute(b, dataset, OCT_PACKED_SAMPLES, H5T_NATIVE_UINT32, 0, &g->n_samples);
+    }
+    layout->spectra = place_of(b, dataset);
+    OCT_HDF5_CLOSE(dataset);
+}
+
 /* Creates small arrays first, so that the metadata lies together at the start of the file. */
 static void build(struct builder *b, struct oct_volume_layout *layout, const struct oct_plan *plan,
                   const struct oct_volume_about *about, bool with_spectra, bool with_bscans)
 {
-    static const char *const spectra_axes[3] = {"bscan", "line", "sample"};
     static const char *const volume_axes[3] = {"bscan", "line", "depth"};
     const struct oct_geometry *g = &plan->geometry;
     const struct oct_spacing spacing = oct_spacing_of_field(
@@ -623,17 +655,8 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
     }
     if (about->has_complex)
         build_complex(b, g, volume_axes, spacing_um, layout);
-    if (with_spectra) {
-        uint64_t dims[3] = {g->n_bscans, g->n_lines, g->n_samples};
-        hid_t dataset = make_array(b, "/spectra", H5T_STD_U16LE, 3, dims);
-        spacing_um[2] = NAN;
-        put_dataset_axes(b, dataset, 3, spectra_axes, dims, spacing_um);
-        put_text(b, dataset, "quantity", "camera samples");
-        put_text(b, dataset, "units", "counts");
-        put_wavelengths(b, dataset, g, &plan->calibration);
-        layout->spectra = place_of(b, dataset);
-        OCT_HDF5_CLOSE(dataset);
-    }
+    if (with_spectra)
+        build_spectra(b, plan, about, spacing_um, layout);
 }
 
 static void open_builder(struct builder *b, struct oct_hdf5_image *image)

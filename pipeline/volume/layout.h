@@ -48,7 +48,7 @@ struct oct_volume_result_layout {
 /* Offsets in bytes from the start of the file, all multiples of OCT_VOLUME_BLOCK_BYTES; 0: the file
  * has no such array. */
 struct oct_volume_layout {
-    uint64_t spectra;        /* u16 [V][M][N] */
+    uint64_t spectra;        /* u16 [V][M][N], or u8 [V][M][bytes of a line] */
     uint64_t bscans;         /* u8 or f32 [V][M][D] */
     uint64_t complex_values; /* r, i f32 [V][M][D] */
     uint64_t line_valid;     /* u8 [V][M] */
@@ -63,6 +63,9 @@ extern const struct oct_volume_column_form
 
 /* name: "_valid", what follows the form's name. No structs: `at` is 0. */
 extern const struct oct_volume_column_form oct_volume_result_columns[OCT_N_RESULT_COLUMNS];
+
+/* Bytes of a B-scan of spectra as the file has them. */
+size_t oct_volume_spectra_bytes(const struct oct_geometry *g, const struct oct_volume_about *about);
 
 /* An upper bound of the file's length. */
 uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,

@@ -386,6 +386,8 @@ static enum oct_err open_files(struct pack *p, struct oct_error *err)
     if (p->from < 0)
         return oct_fail(err, OCT_E_FORMAT, "%s: damaged HDF5 file: %s", p->in, reason);
     p->spectra = address_of(p->from, "/spectra");
+    if (p->spectra == HADDR_UNDEF)
+        p->spectra = address_of(p->from, OCT_PACKED_SPECTRA);
     p->bscans = address_of(p->from, "/bscans");
     p->to = oct_hdf5_image_open(&p->to_image, H5F_ACC_TRUNC, 1, reason, sizeof(reason));
     if (p->to < 0)

@@ -1,3 +1,4 @@
+#include "pipeline/base/crc32c.h"
 #include "pipeline/base/file_at.h"
 #include "pipeline/plan/calibration.h"
 #include "pipeline/plan/geometry.h"
@@ -73,6 +74,7 @@ struct oct_volume_reader {
     char *path;
     struct oct_hdf5_source source;
     struct series spectra, bscans, line_valid;
+    uint8_t *packed; /* the row of /spectra_packed read last; NULL: none was */
     struct oct_volume_rows rows;
     char *config_text;
     struct oct_volume_facts facts;
@@ -91,11 +93,11 @@ static enum oct_err refuse_extents(const struct oct_hdf5_array *a, struct oct_er
 }
 
 static enum oct_err check_extents(const struct oct_hdf5_array *a, uint64_t min_last,
-                                  struct oct_error *err)
+                                  uint64_t max_last, struct oct_error *err)
 {
     if (a->dims[0] < 1 || a->dims[0] > OCT_MAX_BSCANS || a->dims[1] < 1 ||
-        a->dims[1] > OCT_MAX_LINES || a->dims[2] < min_last || a->dims[2] > OCT_MAX_SAMPLES ||
-        a->dims[1] * a->dims[2] > OCT_MAX_BSCAN_SAMPLES)
+        a->dims[1] > OCT_MAX_LINES || a->dims[2] < min_last || a->dims[2] > max_last ||
+        a->dims[1] * a->dims[2] * OCT_MAX_SAMPLES > OCT_MAX_BSCAN_SAMPLES * max_last)
         return refuse_extents(a, err);
     return OCT_OK;
 }
@@ -110,22 +112,53 @@ static void settle(struct oct_volume_reader *r, struct series *s, hid_t memory_t
     s->place = oct_hdf5_array_place(&s->array, memory_type, r->source.file_bytes);
 }
 
+/* Spectra as they were sent: a line is as many bytes as its attributes say. */
+static enum oct_err open_packed(struct oct_volume_reader *r, struct oct_error *err)
+{
+    struct oct_hdf5_array *a = &r->spectra.array;
+    enum oct_err e = oct_hdf5_array_open(a, r->source.file, r->path, OCT_PACKED_SPECTRA, 3, err);
+    if (e != OCT_OK || a->dataset < 0)
+        return e;
+    uint64_t n_samples = 0;
+    char *name = oct_hdf5_text(a->dataset, OCT_PACKED_FORMAT, 64);
+    const uint16_t format = name ? oct_samples_named(name) : 0;
+    free(name);
+    if (!oct_hdf5_count(a->dataset, OCT_PACKED_SAMPLES, &n_samples) || !format ||
+        oct_samples_bits(format) == 16 || a->is_signed || a->is_float || a->value_bytes != 1 ||
+        n_samples < OCT_MIN_SAMPLES || n_samples > OCT_MAX_SAMPLES ||
+        !oct_samples_fit(format, n_samples) || a->dims[2] != oct_samples_bytes(format, n_samples))
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: " OCT_PACKED_SPECTRA " must be u8 [V][M][bytes of a line], with the "
+                        "attributes " OCT_PACKED_FORMAT " (u8 or mono12p) and " OCT_PACKED_SAMPLES,
+                        r->path);
+    r->facts.n_samples = (uint32_t)n_samples;
+    r->facts.spectra_format = format;
+    return OCT_OK;
+}
+
 static enum oct_err open_spectra(struct oct_volume_reader *r, struct oct_error *err)
 {
     struct oct_hdf5_array *a = &r->spectra.array;
     enum oct_err e = oct_hdf5_array_open(a, r->source.file, r->path, "/spectra", 3, err);
-    if (e != OCT_OK || a->dataset < 0)
+    if (e != OCT_OK)
+        return e;
+    if (a->dataset < 0 && ((e = open_packed(r, err)) || a->dataset < 0))
         return e;
     if (a->is_signed || a->value_bytes > 2)
         return oct_fail(err, OCT_E_FORMAT, "%s: /spectra must be unsigned integers of 8 or 16 bits",
                         r->path);
-    e = check_extents(a, OCT_MIN_SAMPLES, err);
+    const bool is_packed = r->facts.spectra_format != 0;
+    e = check_extents(a, OCT_MIN_SAMPLES, is_packed ? 3 * OCT_MAX_SAMPLES / 2 : OCT_MAX_SAMPLES,
+                      err);
     if (e != OCT_OK)
         return e;
-    settle(r, &r->spectra, H5T_NATIVE_UINT16);
+    settle(r, &r->spectra, is_packed ? H5T_NATIVE_UINT8 : H5T_NATIVE_UINT16);
     r->facts.n_bscans = (uint32_t)a->dims[0];
     r->facts.n_lines = (uint32_t)a->dims[1];
-    r->facts.n_samples = (uint32_t)a->dims[2];
+    if (!is_packed) {
+        r->facts.spectra_format = OCT_LINES_U16;
+        r->facts.n_samples = (uint32_t)a->dims[2];
+    }
     return OCT_OK;
 }
 
@@ -139,7 +172,7 @@ static enum oct_err open_bscans(struct oct_volume_reader *r, struct oct_error *e
     if (!a->is_float && (a->is_signed || a->value_bytes > 2))
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: /bscans must be floats or unsigned integers of 8 or 16 bits", r->path);
-    e = check_extents(a, 1, err);
+    e = check_extents(a, 1, OCT_MAX_SAMPLES, err);
     if (e != OCT_OK)
         return e;
     if (r->facts.n_samples > 0 &&
@@ -252,6 +285,7 @@ static void reader_free(struct oct_volume_reader *r)
     oct_hdf5_source_close(&r->source);
     free(r->path);
     oct_volume_rows_finish(&r->rows);
+    free(r->packed);
     free(r->config_text);
     free(r);
 }
@@ -436,21 +470,43 @@ static enum oct_err read_mask(struct oct_volume_reader *r, uint32_t v, struct oc
     return OCT_OK;
 }
 
+/* The one place where stored samples become u16. */
+static enum oct_err read_samples(struct oct_volume_reader *r, uint32_t v, uint16_t *samples,
+                                 struct oct_error *err)
+{
+    if (r->facts.spectra_format == OCT_LINES_U16)
+        return read_series(r, &r->spectra, v, samples, err);
+    if (!r->packed && !(r->packed = malloc(r->spectra.row_bytes)))
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", r->path);
+    enum oct_err e = read_series(r, &r->spectra, v, r->packed, err);
+    if (e == OCT_OK)
+        oct_samples_unpack(samples, r->packed, (size_t)r->facts.n_lines * r->facts.n_samples,
+                           r->facts.spectra_format);
+    return e;
+}
+
 enum oct_err oct_volume_read_spectra(struct oct_volume_reader *reader, uint32_t v,
                                      struct oct_raw_frame *frame, bool *valid,
                                      struct oct_error *err)
 {
     struct oct_volume_reader *r = reader;
     enum oct_err e = check_row(r, &r->spectra, "spectra", v, err);
-    e = e ? e : read_series(r, &r->spectra, v, frame->spectra, err);
+    e = e ? e : read_samples(r, v, frame->spectra, err);
     e = e ? e : read_mask(r, v, frame, err);
     if (e != OCT_OK)
         return e;
+    frame->format = OCT_LINES_U16;
     const struct oct_volume_row row = oct_volume_row(r, v);
     frame->info.sequence = row.sequence;
     frame->info.time_ns = row.time_ns;
     *valid = row.valid;
     return OCT_OK;
+}
+
+uint32_t oct_volume_spectra_crc32c(const struct oct_volume_reader *r,
+                                   const struct oct_raw_frame *frame)
+{
+    return oct_crc32c(r->packed ? r->packed : (const void *)frame->spectra, r->spectra.row_bytes);
 }
 
 enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v, void *pixels,

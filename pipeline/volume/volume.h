@@ -30,6 +30,12 @@
 
 #define OCT_VOLUME_MAX_FORMS 16u
 
+/* Spectra as they were sent where that is not u16: u8 [V][M][bytes of a line]. Its attributes say
+ * how many samples a line has and how they lie in the bytes, as oct_samples_name has it. */
+#define OCT_PACKED_SPECTRA "/spectra_packed"
+#define OCT_PACKED_SAMPLES "samples"
+#define OCT_PACKED_FORMAT "sample_format"
+
 /* Whose word start_time is: what recorded it, or, where that left none, when the file that it was
  * made from was last changed. */
 #define OCT_TIME_RECORDED "recorded"
@@ -49,6 +55,8 @@ struct oct_volume_about {
     double width_um, height_um; /* scanned field, 0: unknown */
     uint32_t field_bscans;      /* B-scans that height_um holds; 0: as many as the file has rows */
     struct oct_scan_protocol scan;
+    uint16_t spectra_format; /* enum oct_lines_format: u8 or 12 bits packed: /spectra_packed; else
+                                /spectra, u16 */
     bool has_complex;       /* beside /bscans the complex values that they were made of, /complex */
     bool is_log;            /* pictures are of dB; else of counts^2 */
     bool limits_are_common; /* those of u8 are lo and hi in all B-scans, in dB or counts^2 */
@@ -86,9 +94,10 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
                                const struct oct_plan *plan, const struct oct_volume_about *about,
                                bool with_spectra, bool with_bscans, struct oct_error *err);
 
-/* Writes the spectra of B-scan info.bscan and the mask of its lines. Rows must rise from call to
- * call: a row out of range or not greater than the one before is OCT_E_ARG and changes nothing.
- * Skipped rows stay zero with valid = 0. The data is copied before the call returns. */
+/* Writes the spectra of B-scan info.bscan and the mask of its lines. Those of another format than
+ * the file's are unpacked, where it is u16, or else OCT_E_ARG and change nothing. Rows must rise
+ * from call to call: a row out of range or not greater than the one before is OCT_E_ARG and changes
+ * nothing. Skipped rows stay zero with valid = 0. The data is copied before the call returns. */
 enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
                                       const struct oct_raw_frame *frame, struct oct_error *err);
 
@@ -170,6 +179,7 @@ enum oct_err oct_volume_add_notes(const char *path, const struct oct_volume_note
 
 struct oct_volume_facts {
     uint32_t n_bscans, n_lines, n_samples; /* V, M, N; n_samples 0: no spectra */
+    uint16_t spectra_format;               /* enum oct_lines_format, as they lie in the file */
     uint32_t depth;                        /* D; 0: no pictures */
     enum oct_sample_type sample_type;
     uint64_t n_valid;       /* rows with valid = 1 (all rows where there is no /frames) */
@@ -191,10 +201,10 @@ struct oct_volume_reader;
 
 /* Opens any file with the contract's layout, ours or another program's (chunked, compressed and
  * big-endian datasets too, as far as libhdf5 can read them; spectra of 8 or 16 unsigned bits;
- * pictures of 8 bits are read as u8, of 16 bits or floats as f32). Everything but one of /spectra
- * and /bscans is optional. OCT_E_IO: cannot be opened; OCT_E_FORMAT: no plain file, not HDF5,
- * truncated, without /spectra and /bscans, in other files in part, packed with a filter that is not
- * libhdf5's own, or of a shape or type beyond geometry.h's limits: says which. */
+ * pictures of 8 bits are read as u8, of 16 bits or floats as f32). Everything but one of /spectra,
+ * /spectra_packed and /bscans is optional. OCT_E_IO: cannot be opened; OCT_E_FORMAT: no plain file,
+ * not HDF5, truncated, without /spectra and /bscans, in other files in part, packed with a filter
+ * that is not libhdf5's own, or of a shape or type beyond geometry.h's limits: says which. */
 enum oct_err oct_volume_open(struct oct_volume_reader **reader, const char *path,
                              struct oct_error *err);
 
@@ -249,6 +259,10 @@ enum oct_err oct_volume_datasets(struct oct_volume_reader *reader,
 enum oct_err oct_volume_read_spectra(struct oct_volume_reader *reader, uint32_t v,
                                      struct oct_raw_frame *frame, bool *valid,
                                      struct oct_error *err);
+
+/* CRC-32C of the spectra read last, into this frame, as spectra_crc32c of their row has it. */
+uint32_t oct_volume_spectra_crc32c(const struct oct_volume_reader *reader,
+                                   const struct oct_raw_frame *frame);
 
 /* Reads picture v into pixels ([M][D] of sample_type). Errors as for spectra. */
 enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v, void *pixels,

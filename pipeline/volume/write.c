@@ -39,10 +39,12 @@ struct oct_volume_writer {
     struct oct_volume_stream spectra, bscans, line_valid, complex_values;
     struct oct_volume_gaps gaps;
     struct oct_volume_results results;
-    uint8_t *has_spectra;  /* [V] 1: accepted; NULL in files without spectra */
-    uint8_t *has_image;    /* [V] likewise of pictures */
-    uint32_t *spectra_crc; /* [V] of those accepted; NULL likewise */
-    int64_t last_spectra;  /* the newest row accepted, -1: none */
+    uint8_t *has_spectra;    /* [V] 1: accepted; NULL in files without spectra */
+    uint8_t *has_image;      /* [V] likewise of pictures */
+    uint32_t *spectra_crc;   /* [V] of those accepted; NULL likewise */
+    uint16_t spectra_format; /* of the file */
+    uint16_t *unpacked;      /* [M][N] a B-scan that came in another; NULL: none did */
+    int64_t last_spectra;    /* the newest row accepted, -1: none */
     int64_t last_row;
     struct row *rows; /* [MAX_ROWS], rising */
     unsigned n_rows;
@@ -84,7 +86,7 @@ static enum oct_err make_streams(struct oct_volume_writer *w, const struct oct_v
         oct_volume_queue_create(&w->queue, &w->file, N_STREAMS + n_results + N_UNDER_WAY, err);
     if (e == OCT_OK && with_spectra)
         e = oct_volume_stream_init(&w->spectra, &w->file, w->queue, w->layout.spectra,
-                                   oct_geometry_spectra_bytes(g), err);
+                                   oct_volume_spectra_bytes(g, about), err);
     if (e == OCT_OK && with_spectra)
         e = oct_volume_stream_init(&w->line_valid, &w->file, w->queue, w->layout.line_valid,
                                    g->n_lines, err);
@@ -112,6 +114,7 @@ static void writer_free(struct oct_volume_writer *w)
     free(w->has_spectra);
     free(w->has_image);
     free(w->spectra_crc);
+    free(w->unpacked);
     free(w->rows);
     free(w);
 }
@@ -130,6 +133,7 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
     if (!w)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     w->geometry = plan->geometry;
+    w->spectra_format = about->spectra_format;
     w->last_spectra = w->last_row = -1;
     w->rows = calloc(MAX_ROWS, sizeof(*w->rows));
     w->has_spectra = with_spectra ? calloc(w->geometry.n_bscans, 1) : NULL;
@@ -245,6 +249,25 @@ static enum oct_err check_row(const struct oct_volume_writer *w, const char *wha
     return OCT_OK;
 }
 
+/* The B-scan's bytes in the file's format. */
+static enum oct_err spectra_of(struct oct_volume_writer *w, const struct oct_raw_frame *frame,
+                               const void **bytes, struct oct_error *err)
+{
+    const size_t n = (size_t)w->geometry.n_lines * w->geometry.n_samples;
+    *bytes = frame->spectra;
+    if (oct_samples_bits(frame->format) == oct_samples_bits(w->spectra_format))
+        return OCT_OK;
+    if (oct_samples_bits(w->spectra_format) != 16)
+        return oct_fail(err, OCT_E_ARG, "%s: its spectra are %s, B-scan %u is %s", w->file.part,
+                        oct_samples_name(w->spectra_format), frame->info.bscan,
+                        oct_samples_name(frame->format));
+    if (!w->unpacked && !(w->unpacked = malloc(n * sizeof(*w->unpacked))))
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", w->file.part);
+    oct_samples_unpack(w->unpacked, frame->spectra, n, frame->format);
+    *bytes = w->unpacked;
+    return OCT_OK;
+}
+
 enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
                                       const struct oct_raw_frame *frame, struct oct_error *err)
 {
@@ -254,17 +277,19 @@ enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
         return refuse_broken(w, err);
     if (!w->has_spectra)
         return oct_fail(err, OCT_E_ARG, "%s: this file holds no spectra", w->file.part);
+    const void *bytes;
     enum oct_err e = check_row(w, "spectra", bscan, w->last_spectra, err);
+    e = e ? e : spectra_of(w, frame, &bytes, err);
     if (e != OCT_OK)
         return e;
     w->dirty = true;
-    e = oct_volume_stream_append(&w->spectra, bscan, frame->spectra, err);
+    e = oct_volume_stream_append(&w->spectra, bscan, bytes, err);
     e = e ? e : oct_volume_stream_append(&w->line_valid, bscan, frame->line_valid, err);
     if (e != OCT_OK)
         return w->broken = e;
     w->last_spectra = bscan;
     w->has_spectra[bscan] = 1;
-    w->spectra_crc[bscan] = oct_crc32c(frame->spectra, oct_geometry_spectra_bytes(&w->geometry));
+    w->spectra_crc[bscan] = oct_crc32c(bytes, w->spectra.row_bytes);
     return OCT_OK;
 }
 
@@ -386,7 +411,7 @@ static void give_back(struct oct_volume_writer *w)
 {
     const struct oct_geometry *g = &w->geometry;
     if (w->has_spectra) {
-        oct_volume_file_give_back_rows(&w->file, w->layout.spectra, oct_geometry_spectra_bytes(g),
+        oct_volume_file_give_back_rows(&w->file, w->layout.spectra, w->spectra.row_bytes,
                                        w->has_spectra, g->n_bscans);
         oct_volume_file_give_back_rows(&w->file, w->layout.line_valid, g->n_lines, w->has_spectra,
                                        g->n_bscans);

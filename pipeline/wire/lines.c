@@ -73,7 +73,7 @@ static enum oct_bad check_header(const struct oct_lines_header *header)
 {
     if (header->flags & ~(OCT_LINES_STARTS | OCT_LINES_ENDS))
         return OCT_BAD_RESERVED;
-    if (header->format != OCT_LINES_U8 && header->format != OCT_LINES_U16)
+    if (header->format < OCT_LINES_U8 || header->format > OCT_LINES_12P)
         return OCT_BAD_FORMAT;
     if (header->n_samples == 0 || header->n_samples > OCT_MAX_SAMPLES)
         return OCT_BAD_SAMPLES;
@@ -113,10 +113,8 @@ enum oct_bad oct_lines_decode(struct oct_lines_header *header, const void *bytes
 
 uint64_t oct_lines_payload_bytes(const struct oct_lines_header *header)
 {
-    /* n_samples is at most 2^17 once decoded; without that check (2^32 - 1)^2 still fits, and only
-     * the doubling for u16 would not: so the result saturates. */
+    /* n_samples is at most 2^17 once decoded; without that check (2^32 - 1)^2 samples still can be
+     * counted, but not their bits: so the result saturates. */
     uint64_t samples = (uint64_t)header->n_lines * header->n_samples;
-    if (header->format != OCT_LINES_U16)
-        return samples;
-    return samples > UINT64_MAX / 2 ? UINT64_MAX : samples * 2;
+    return samples > UINT64_MAX / 16 ? UINT64_MAX : oct_samples_bytes(header->format, samples);
 }

@@ -2,6 +2,7 @@
 #ifndef OCT_PIPELINE_WIRE_WIRE_H
 #define OCT_PIPELINE_WIRE_WIRE_H
 
+#include "numeric/samples.h"
 #include "pipeline/base/err.h"
 #include "pipeline/flow/frame.h"
 #include "pipeline/plan/geometry.h"
@@ -14,7 +15,6 @@
 #define OCT_LINES_HEADER_BYTES 64
 #define OCT_LINES_VERSION 1
 
-enum oct_lines_format { OCT_LINES_U8 = 1, OCT_LINES_U16 = 2 };
 enum oct_lines_flag { OCT_LINES_STARTS = 1, OCT_LINES_ENDS = 2 };
 
 struct oct_lines_header {
@@ -22,7 +22,7 @@ struct oct_lines_header {
     uint64_t time_ns;    /* the camera's clock */
     uint64_t first_line; /* number of the first A-line since the acquisition began */
     uint32_t n_lines, n_samples;
-    uint16_t format; /* enum oct_lines_format */
+    uint16_t format; /* enum oct_lines_format (numeric/samples.h) */
     uint16_t flags;  /* enum oct_lines_flag, or'ed */
     uint32_t epoch;  /* changes whenever the sender restarts */
     uint32_t crc32c; /* of the payload; 0: none */
@@ -36,7 +36,8 @@ enum oct_bad {
     OCT_BAD_MAGIC,
     OCT_BAD_VERSION,
     OCT_BAD_RESERVED,     /* a reserved byte or flag is not zero */
-    OCT_BAD_FORMAT,       /* unknown sample format */
+    OCT_BAD_FORMAT,       /* unknown sample format, lines of it that are no whole bytes, or not that
+                             of the acquisition */
     OCT_BAD_SAMPLES,      /* n_samples differs from camera.samples */
     OCT_BAD_LINES,        /* no lines and no flag, or line numbers that overflow or leap wildly */
     OCT_BAD_PAYLOAD_SIZE, /* not n_lines * n_samples samples */

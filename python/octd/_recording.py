@@ -29,6 +29,40 @@ def _runs(valid: NDArray[np.bool_], most: int) -> Iterator[tuple[int, int, bool]
             yield at, min(end, at + most), bool(valid[at])
 
 
+class _Packed:
+    """/spectra_packed as the u16 [V][M][N] that it holds: reads and unpacks what is indexed."""
+
+    dtype = np.dtype(np.uint16)
+    ndim = 3
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset, self.attrs = dataset, dataset.attrs
+        self._format = _text(dataset.attrs.get("sample_format", ""))
+        if self._format not in ("u8", "mono12p"):
+            raise Error(f"{dataset.file.filename}: spectra_packed: sample_format {self._format!r} is "
+                        "not known", "format")
+        self.shape = (*dataset.shape[:2], int(dataset.attrs["samples"]))
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        return np.asarray(self[:], dtype)
+
+    def __getitem__(self, key: Any) -> Any:
+        key = key if isinstance(key, tuple) else (key,)
+        if Ellipsis in key:
+            at = key.index(Ellipsis)
+            key = key[:at] + (slice(None),) * (4 - len(key)) + key[at + 1:]
+        lines = self._dataset[key[:2]].astype(np.uint16)
+        if self._format == "mono12p":
+            packed = lines
+            lines = np.empty((*packed.shape[:-1], self.shape[2]), np.uint16)
+            lines[..., 0::2] = packed[..., 0::3] | (packed[..., 1::3] & 15) << 8
+            lines[..., 1::2] = packed[..., 1::3] >> 4 | packed[..., 2::3] << 4
+        return lines[(..., *key[2:])] if len(key) > 2 else lines
+
+
 class Recording:
     """An HDF5 file that octd or octctl wrote, open for reading; `octd.open` makes one.
 
@@ -76,8 +110,10 @@ class Recording:
 
     @property
     def spectra(self) -> Any:
-        """The camera's samples, u16 [V][M][N] (h5py dataset), or None."""
-        return self._dataset("spectra")
+        """The camera's samples, u16 [V][M][N] (h5py dataset, or of what was recorded as it was sent,
+        record.spectra=as_sent, what is indexed like one), or None."""
+        packed = self._dataset("spectra_packed")
+        return _Packed(packed) if packed is not None else self._dataset("spectra")
 
     @property
     def _main(self) -> Any:

@@ -33,8 +33,11 @@ TEST(known_bytes)
         uint8_t *exact = malloc(cases[i].n_bytes); /* a byte beyond it is seen by a sanitizer */
         assert_non_null(exact);
         memcpy(exact, cases[i].bytes, cases[i].n_bytes);
-        oct_pixel_unpack(format, exact, 0, 1, 3, 0, got);
-        assert_memory_equal(got, cases[i].samples, sizeof(got));
+        oct_pixel_lines(format, exact, 0, 1, 3, 0, got);
+        if (oct_pixel_lines_format(format, 3) == OCT_LINES_U8)
+            assert_memory_equal(got, exact, 3);
+        else
+            assert_memory_equal(got, cases[i].samples, sizeof(got));
         free(exact);
     }
 }
@@ -50,14 +53,31 @@ TEST(rows_run_on_or_are_padded)
     uint16_t got[6];
     assert_int_equal(oct_pixel_bytes(OCT_PIXEL_MONO12P, 2, 3, 0), sizeof(on));
     assert_int_equal(oct_pixel_bytes(OCT_PIXEL_MONO12P, 2, 3, 2), sizeof(padded));
-    oct_pixel_unpack(OCT_PIXEL_MONO12P, on, 0, 2, 3, 0, got);
+    oct_pixel_lines(OCT_PIXEL_MONO12P, on, 0, 2, 3, 0, got);
     assert_memory_equal(got, wanted, sizeof(got));
-    oct_pixel_unpack(OCT_PIXEL_MONO12P, padded, 0, 2, 3, 2, got);
+    oct_pixel_lines(OCT_PIXEL_MONO12P, padded, 0, 2, 3, 2, got);
     assert_memory_equal(got, wanted, sizeof(got));
-    oct_pixel_unpack(OCT_PIXEL_MONO12P, on, 1, 1, 3, 0, got);
+    oct_pixel_lines(OCT_PIXEL_MONO12P, on, 1, 1, 3, 0, got);
     assert_memory_equal(got, wanted + 3, 3 * sizeof(*got));
-    oct_pixel_unpack(OCT_PIXEL_MONO12P, padded, 1, 1, 3, 2, got);
+    oct_pixel_lines(OCT_PIXEL_MONO12P, padded, 1, 1, 3, 2, got);
     assert_memory_equal(got, wanted + 3, 3 * sizeof(*got));
+}
+
+/* Mono12p of an even width goes as it is, row by row. */
+TEST(packed_rows_of_whole_bytes_stay_packed)
+{
+    static const uint8_t padded[8] = {0x01, 0x20, 0x00, 0xee, 0x03, 0x40, 0x00, 0xee};
+    static const uint8_t on[6] = {0x01, 0x20, 0x00, 0x03, 0x40, 0x00};
+    uint8_t got[6];
+    assert_int_equal(oct_pixel_lines_format(OCT_PIXEL_MONO12P, 2), OCT_LINES_12P);
+    assert_int_equal(oct_pixel_lines_format(OCT_PIXEL_MONO12P, 3), OCT_LINES_U16);
+    assert_int_equal(oct_pixel_lines_format(OCT_PIXEL_MONO12_PACKED, 2), OCT_LINES_U16);
+    oct_pixel_lines(OCT_PIXEL_MONO12P, on, 0, 2, 2, 0, got);
+    assert_memory_equal(got, on, sizeof(on));
+    oct_pixel_lines(OCT_PIXEL_MONO12P, padded, 0, 2, 2, 1, got);
+    assert_memory_equal(got, on, sizeof(on));
+    oct_pixel_lines(OCT_PIXEL_MONO12P, on, 1, 1, 2, 0, got);
+    assert_memory_equal(got, on + 3, 3);
 }
 
 TEST(formats_are_those_of_the_convention)

@@ -122,6 +122,35 @@ TEST(blocks_arrive_numbered_with_flags_and_check_sum)
     close_receiver(&r);
 }
 
+TEST(packed_lines_travel_as_they_are)
+{
+    static const uint8_t lines[2][N / 2 * 3] = {{1, 2, 3, 4}, {5, 6}};
+    uint16_t got[2 * N];
+    struct receiver r;
+    open_receiver(&r, 100);
+    struct oct_client *client =
+        connect_to(&r, &(struct oct_client_options){.format = OCT_CLIENT_12P, .crc = true});
+    struct oct_lines_header h;
+    uint16_t *borrowed;
+    assert_int_equal(oct_client_send(client, lines, 2, 1), OCT_CLIENT_OK);
+    assert_int_equal(receive(&r, &h, got, 2 * N), sizeof(lines));
+    assert_int_equal(h.format, OCT_LINES_12P);
+    assert_int_equal(h.n_samples, N);
+    assert_int_equal(h.crc32c, oct_crc32c(lines, sizeof(lines)));
+    assert_memory_equal(got, lines, sizeof(lines));
+    assert_int_equal(oct_client_borrow(client, 2, &borrowed), OCT_CLIENT_OK);
+    memcpy(borrowed, lines, sizeof(lines));
+    assert_int_equal(oct_client_send_borrowed(client, 2, 1), OCT_CLIENT_OK);
+    assert_int_equal(receive(&r, &h, got, 2 * N), sizeof(lines));
+    assert_memory_equal(got, lines, sizeof(lines));
+    assert_int_equal(oct_client_close(client), 0);
+    assert_int_equal(oct_client_connect(&client, r.endpoint, 7,
+                                        &(struct oct_client_options){.format = OCT_CLIENT_12P},
+                                        NULL, 0),
+                     OCT_CLIENT_REFUSED);
+    close_receiver(&r);
+}
+
 static void count_release(void *lines, void *hint)
 {
     atomic_fetch_add((atomic_int *)hint, 1);

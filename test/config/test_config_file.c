@@ -89,13 +89,15 @@ TEST(long_lines_are_read_whole_or_refused)
     snprintf(text, sizeof(text), "[record]\n;%05000d\nspectra = no\n", 0);
     config_accept(&config, text);
     assert_false(config.record.spectra);
+    config_accept(&config, "[record]\nspectra = On\n"); /* as a bool takes */
+    assert_int_equal(config.record.spectra, OCT_RECORD_SPECTRA);
     snprintf(text, sizeof(text), "[record]\npseudonym = %05000d\nspectra = no\n", 0);
     config_refuse(text, &err);
     assert_has(err.text, "lab.ini:2: is 5012 bytes long: at most");
     snprintf(text, sizeof(text), "[record]\nspectra = %0400d\n", 0);
     config_refuse(text, &err);
     assert_has(err.text, "lab.ini:2: [record] spectra: ");
-    assert_has(err.text, "yes | no");
+    assert_has(err.text, "no | yes | as_sent");
 }
 
 TEST(paths_in_a_file_start_at_its_folder)

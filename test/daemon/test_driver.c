@@ -423,6 +423,28 @@ TEST(samples_of_the_wrong_kind_are_told_apart)
     }
 }
 
+TEST(packed_samples_in_the_order_of_mono12packed_are_told)
+{
+    uint16_t line[832];
+    uint8_t bytes[832 / 2 * 3];
+    fill(line, 832, 0);
+    oct_samples_pack(bytes, line, 832, OCT_LINES_12P);
+    struct oct_sample_look look = oct_samples_look(bytes, 832, OCT_LINES_12P);
+    assert_int_equal(look.fault, OCT_SAMPLES_FINE);
+    assert_true(look.min == 300 && look.max > 3000);
+    for (unsigned i = 0; i < 832; i += 2) {
+        bytes[i / 2 * 3] = (uint8_t)(line[i] >> 4);
+        bytes[i / 2 * 3 + 1] = (uint8_t)((line[i] & 15) | line[i + 1] << 4);
+        bytes[i / 2 * 3 + 2] = (uint8_t)(line[i + 1] >> 4);
+    }
+    assert_int_equal(oct_samples_look(bytes, 832, OCT_LINES_12P).fault, OCT_SAMPLES_SWAPPED);
+    fill(line, 832, 5); /* noise looks the same either way */
+    for (unsigned i = 0; i < 832; i++)
+        line[i] &= 4095;
+    oct_samples_pack(bytes, line, 832, OCT_LINES_12P);
+    assert_int_equal(oct_samples_look(bytes, 832, OCT_LINES_12P).fault, OCT_SAMPLES_FINE);
+}
+
 /* Right messages of one line for two seconds; odd: each so many-th line is of that kind. */
 static void send_samples(struct stand *s, unsigned rate_hz, unsigned kind, unsigned each)
 {

@@ -43,7 +43,7 @@ TEST(numbers_say_what_comes_and_what_is_expected)
     } cases[] = {
         {OCT_BAD_SAMPLES, "the camera sends lines of 1000 samples, 1024 are expected"},
         {OCT_BAD_PAYLOAD_SIZE, "the camera sends 80000 bytes of lines, 20000 are expected"},
-        {OCT_BAD_FORMAT, "the camera sends samples of kind 2, 1 (8 bit) or 2 (16 bit) is expected"},
+        {OCT_BAD_FORMAT, "the camera sends samples of kind 2, which octd cannot read"},
         {OCT_BAD_LINES, "the camera's line numbers jump far ahead, to 9000"},
         {OCT_DRIVER_SEQUENCE_JUMPS,
          "the numbers of the camera's messages rise by 10, 1 is expected"},

@@ -57,6 +57,36 @@ static void samples_of_sixteen_bits_saturate_at_their_largest(void **state)
     oct_background_finish(&b);
 }
 
+/* Lines are longer than what is summed at once. */
+static void packed_samples_give_the_same_sums(void **state)
+{
+    enum { LONG = 9002 };
+    static const uint16_t formats[] = {OCT_LINES_12P, OCT_LINES_U8};
+    static const struct oct_geometry wide = {.n_samples = LONG, .n_lines = M};
+    static uint16_t spectra[M * LONG];
+    static uint8_t packed[M * LONG * 3 / 2];
+    uint8_t valid[M] = {1, 1, 0, 1, 1};
+    for (unsigned f = 0; f < 2; f++) {
+        struct oct_raw_frame frame = {.spectra = spectra, .line_valid = valid};
+        struct oct_background as_u16, as_sent;
+        for (size_t i = 0; i < M * LONG; i++)
+            spectra[i] = (uint16_t)(i * 40503u >> 7 & (f ? 255 : 4095));
+        assert_int_equal(oct_samples_pack(packed, spectra, M * LONG, formats[f]), 0);
+        assert_int_equal(oct_background_init(&as_u16, &wide, f ? 8 : 12, NULL), OCT_OK);
+        assert_int_equal(oct_background_init(&as_sent, &wide, f ? 8 : 12, NULL), OCT_OK);
+        oct_background_add(&as_u16, &frame);
+        frame.spectra = (uint16_t *)(void *)packed;
+        frame.format = formats[f];
+        oct_background_add(&as_sent, &frame);
+        assert_true(as_u16.n_saturated > 0);
+        assert_int_equal(as_sent.n_saturated, as_u16.n_saturated);
+        assert_int_equal(as_sent.n_lines, M - 1);
+        assert_memory_equal(as_sent.total, as_u16.total, LONG * sizeof(*as_u16.total));
+        oct_background_finish(&as_u16);
+        oct_background_finish(&as_sent);
+    }
+}
+
 static void too_few_lines_are_no_background(void **state)
 {
     struct oct_background b = {.n_lines = OCT_BACKGROUND_LEAST_LINES - 1};
@@ -72,6 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_mean_is_of_the_lines_that_came_and_saturation_is_counted),
         cmocka_unit_test(samples_of_sixteen_bits_saturate_at_their_largest),
+        cmocka_unit_test(packed_samples_give_the_same_sums),
         cmocka_unit_test(too_few_lines_are_no_background),
     };
     return cmocka_run_group_tests_name("background lines", tests, NULL, NULL);

@@ -88,7 +88,7 @@ static void send_made(struct rig *r, struct fuzz_input *in, struct oct_lines_hea
     h->first_line = how & 2 ? h->first_line + h->n_lines : number(in, h->first_line);
     h->n_lines = how & 4 ? fuzz_below(in, 3 * M) : (uint32_t)number(in, 0);
     h->n_samples = how & 8 ? N : (uint32_t)fuzz_take(in, 4);
-    h->format = how & 16 ? OCT_LINES_U16 : (uint16_t)fuzz_take(in, 1) % 4;
+    h->format = how & 16 ? OCT_LINES_U16 : (uint16_t)fuzz_take(in, 1) % 5;
     h->flags = (uint16_t)(how & 32 ? 0 : fuzz_take(in, 1) % 4);
     h->epoch = how & 64 ? h->epoch : (uint32_t)fuzz_take(in, 1);
     h->time_ns = fuzz_take(in, 2);

@@ -22,6 +22,7 @@ struct model_bscan {
 struct model {
     bool running, over, from_start;
     uint32_t epoch, acquisition;
+    uint16_t format;       /* of the acquisition's lines; 0: none has come */
     uint64_t others[4096]; /* arrivals of others' messages since the running sender's last */
     unsigned n_others;
     uint64_t start, highest, next;
@@ -33,7 +34,7 @@ struct model {
     struct model_bscan ready[SLOTS]; /* delivered, not yet read: number % SLOTS */
     uint64_t delivered, read;
     uint64_t messages, duplicate, missed, received, missing, lines_duplicate, late, lines_dropped;
-    uint64_t begun, dropped, bad_epoch, ended_at;
+    uint64_t begun, dropped, bad_epoch, bad_format, ended_at;
     bool jumped;
     uint64_t jump_bscan, jump_end, jump_sequence, resynchronised;
     struct oct_lines_header astray[17]; /* in a row, for what the last jump left out */
@@ -128,6 +129,7 @@ static void model_begin_acquisition(struct model *m, const struct oct_lines_head
     m->highest = h->sequence - 1;
     m->next = m->from_start ? 0 : h->first_line / M;
     m->n_came = 0;
+    m->format = 0;
     m->jumped = false;
     m->n_astray = 0;
 }
@@ -171,6 +173,10 @@ static enum oct_bad model_take(struct model *m, const struct oct_lines_header *h
     }
     if (!same || (starts && h->sequence != m->start))
         model_begin_acquisition(m, h);
+    if (h->n_lines && m->format && m->format != h->format) {
+        m->bad_format++;
+        return OCT_BAD_FORMAT;
+    }
     m->messages++;
     for (unsigned i = 0; i < m->n_came; i++)
         if (m->came[i] == h->sequence) {
@@ -194,6 +200,7 @@ static enum oct_bad model_take(struct model *m, const struct oct_lines_header *h
         m->came[m->n_came++] = h->sequence;
         m->resynchronised++;
     }
+    m->format = h->n_lines ? h->format : m->format;
     for (uint64_t k = 0; k < h->n_lines; k++)
         model_line(m, h, h->first_line + k, arrival_ns);
     if (h->flags & OCT_LINES_ENDS) {
@@ -223,7 +230,11 @@ static void expect_bscan(struct assembler_rig *r, struct model *m)
     assert_int_equal(a->arrival_ns, b->arrival_ns);
     assert_int_equal(a->missing_lines, b->missing_lines);
     assert_memory_equal(frame->line_valid, wanted->valid, M);
-    assert_memory_equal(frame->spectra, wanted->samples, sizeof(wanted->samples));
+    for (uint32_t j = 0; j < M; j++) {
+        uint16_t room[N];
+        assert_memory_equal(oct_raw_line(frame, &r->geometry, j, 0, N, room), wanted->samples[j],
+                            sizeof(room));
+    }
     oct_ring_release(r->reader);
 }
 
@@ -234,6 +245,7 @@ static void expect_counts(const struct assembler_rig *r, const struct model *m)
     assert_int_equal(c->messages_duplicate, m->duplicate);
     assert_int_equal(c->messages_missed, m->missed);
     assert_int_equal(c->messages_bad[OCT_BAD_EPOCH], m->bad_epoch);
+    assert_int_equal(c->messages_bad[OCT_BAD_FORMAT], m->bad_format);
     assert_int_equal(c->lines_received, m->received);
     assert_int_equal(c->lines_missing, m->missing);
     assert_int_equal(c->lines_duplicate, m->lines_duplicate);
@@ -258,6 +270,7 @@ struct camera {
     struct dice dice;
     uint32_t epoch, older_epoch;
     uint64_t sequence, older_sequence, line;
+    uint16_t format;
     struct oct_lines_header recent[N_RECENT]; /* sent, to be sent again */
     unsigned n_recent;
 };
@@ -273,6 +286,7 @@ static struct oct_lines_header next_message(struct camera *c)
         c->epoch += 1 + dice_below(d, 3);
         c->sequence = dice_below(d, 2) ? dice_below(d, 100) : UINT64_MAX - dice_below(d, 20);
         c->n_recent = 0;
+        c->format = (uint16_t)(1 + dice_below(d, 3));
     }
     struct oct_lines_header h = {
         .sequence = c->sequence,
@@ -280,7 +294,7 @@ static struct oct_lines_header next_message(struct camera *c)
         .first_line = c->line,
         .n_lines = 1 + dice_below(d, dice_below(d, 4) ? M : MOST_LINES),
         .n_samples = N,
-        .format = dice_below(d, 4) ? OCT_LINES_U16 : OCT_LINES_U8,
+        .format = dice_below(d, 100) ? c->format : (uint16_t)(1 + dice_below(d, 3)),
         .epoch = c->epoch,
     };
     if (dice_below(d, 20) == 0) { /* lines lost, or sent again under a new number */
@@ -290,6 +304,7 @@ static struct oct_lines_header next_message(struct camera *c)
     }
     if (dice_below(d, 40) == 0) {
         h.flags |= OCT_LINES_STARTS;
+        h.format = c->format = (uint16_t)(1 + dice_below(d, 3));
         h.first_line = dice_below(d, 3) ? 0 : dice_below(d, 3 * M);
     }
     if (dice_below(d, 50) == 0) {
@@ -321,7 +336,7 @@ static void leftover(struct camera *c, struct assembler_rig *r, struct model *m,
 
 static void run_plan(uint64_t seed, uint32_t read_one_in)
 {
-    struct camera camera = {.dice = {seed}, .epoch = 1, .sequence = 5};
+    struct camera camera = {.dice = {seed}, .epoch = 1, .sequence = 5, .format = OCT_LINES_12P};
     struct model *m = calloc(1, sizeof(*m));
     struct assembler_rig r;
     assert_non_null(m);
@@ -354,7 +369,7 @@ static void run_plan(uint64_t seed, uint32_t read_one_in)
         expect_bscan(&r, m);
     assert_true(m->begun > 500 && m->missing > 0 && m->late > 0 && m->duplicate > 0);
     assert_true(m->lines_duplicate > 0 && m->missed > 0 && m->acquisition > 20);
-    assert_true(m->resynchronised > 0 && m->bad_epoch > 100);
+    assert_true(m->resynchronised > 0 && m->bad_epoch > 100 && m->bad_format > 20);
     assert_true((read_one_in > 1) == (m->dropped > 0));
     free(m);
     close_assembler(&r);

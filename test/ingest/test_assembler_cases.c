@@ -167,6 +167,57 @@ TEST(sequence_numbers_half_their_range_apart_are_counted_and_go_on)
     }
 }
 
+/* Formats change with the acquisition. A message of another in its middle costs its own lines. */
+TEST(another_format_in_an_acquisition_is_refused_and_costs_no_other_block)
+{
+    struct assembler_rig r;
+    uint64_t slot;
+    open_assembler(&r, 0);
+    for (uint16_t k = 0; k < 6; k++) {
+        struct oct_lines_header h = block(k, k * M, M, 0);
+        h.format = k == 2 ? OCT_LINES_U16 : OCT_LINES_12P;
+        if (k == 5) {
+            h.format = OCT_LINES_U8;
+            h.flags = OCT_LINES_STARTS;
+            h.first_line = 0;
+        }
+        assert_int_equal(send_message(&r, &h, k), k == 2 ? OCT_BAD_FORMAT : OCT_BAD_NONE);
+    }
+    assert_int_equal(r.counts->messages_bad[OCT_BAD_FORMAT], 1);
+    assert_int_equal(r.counts->bscans_delivered, 5);
+    assert_int_equal(r.counts->lines_missing, M);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(oct_ring_read(r.reader, 0, &slot), OCT_OK);
+        const struct oct_raw_frame *frame = oct_raw_slot(r.ring, slot, &r.geometry);
+        assert_int_equal(frame->format, i < 4 ? OCT_LINES_12P : OCT_LINES_U8);
+        assert_int_equal(frame->info.missing_lines, 0);
+        oct_ring_release(r.reader);
+    }
+    close_assembler(&r);
+}
+
+TEST(an_odd_number_of_samples_cannot_be_packed)
+{
+    struct oct_geometry g;
+    struct oct_assembler *assembler;
+    uint8_t bytes[OCT_LINES_HEADER_BYTES], payload[2 * 7 * M] = {0};
+    must(oct_geometry_init(&g, 7, M, V, 0, 0, OCT_SAMPLE_U8, &failure));
+    struct oct_ring *ring = open_ring(SLOTS, oct_raw_slot_bytes(&g));
+    must(oct_assembler_create(&assembler, &g, ring, 0, &failure));
+    for (uint16_t format = OCT_LINES_U8; format <= OCT_LINES_12P; format++) {
+        struct oct_lines_header h = block(0, 0, M, OCT_LINES_STARTS);
+        h.n_samples = 7;
+        h.format = format;
+        h.epoch = format;
+        oct_lines_encode(&h, bytes);
+        assert_int_equal(oct_assembler_take(assembler, bytes, sizeof(bytes), payload,
+                                            (size_t)oct_lines_payload_bytes(&h), 1),
+                         format == OCT_LINES_12P ? OCT_BAD_FORMAT : OCT_BAD_NONE);
+    }
+    oct_assembler_destroy(assembler);
+    oct_ring_destroy(ring);
+}
+
 TEST(one_wrong_line_number_silences_nobody)
 {
     const uint64_t wrong = ((uint64_t)1 << 32) / M; /* as far as a jump may go */

@@ -1,7 +1,8 @@
-/* Order, parabolas and pictures against what the definitions say. */
+/* Order, parabolas, pictures and samples against what the definitions say. */
 #include "numeric/order.h"
 #include "numeric/parabola.h"
 #include "numeric/picture.h"
+#include "numeric/samples.h"
 #include "test/rig/correlate_oracle.h"
 #include "test/rig/tap.h"
 
@@ -159,4 +160,49 @@ TEST(a_copy_is_equal_and_a_transpose_has_its_mask)
         oct_picture_finish(&copy);
         oct_picture_finish(&p);
     }
+}
+
+/* Mono12p by its definition, at every length of lines and every address; nothing is read or written
+ * beyond (the memory ends there). */
+TEST(samples_of_12_bits_packed_are_those_of_the_definition)
+{
+    uint32_t seed = 9;
+    for (size_t n = 0; n <= 70; n += 2)
+        for (size_t shift = 0; shift < 3; shift++) {
+            uint8_t *memory = malloc(shift + n / 2 * 3 + 1), *bytes = memory + shift;
+            uint16_t *samples = malloc(n * sizeof(*samples) + 1);
+            assert_true(memory && samples);
+            for (size_t i = 0; i < n / 2 * 3; i++)
+                bytes[i] = (uint8_t)oct_oracle_random(&seed);
+            assert_int_equal(oct_samples_bytes(OCT_LINES_12P, n), n / 2 * 3);
+            oct_samples_unpack(samples, bytes, n, OCT_LINES_12P);
+            for (size_t i = 0; i < n; i += 2) {
+                const uint8_t *b = bytes + i / 2 * 3;
+                assert_int_equal(samples[i], b[0] | (b[1] & 15) << 8);
+                assert_int_equal(samples[i + 1], b[1] >> 4 | b[2] << 4);
+            }
+            assert_int_equal(oct_samples_pack(samples, samples, n, OCT_LINES_12P), 0);
+            assert_memory_equal(samples, bytes, n / 2 * 3);
+            free(memory);
+            free(samples);
+        }
+}
+
+TEST(samples_beyond_the_bits_are_counted)
+{
+    const uint16_t samples[] = {0, 255, 256, 4095, 4096, 65535};
+    uint16_t back[6];
+    uint8_t bytes[12];
+    assert_int_equal(oct_samples_pack(bytes, samples, 6, OCT_LINES_U8), 4);
+    oct_samples_unpack(back, bytes, 6, OCT_LINES_U8);
+    assert_int_equal(back[1], 255);
+    assert_int_equal(back[2], 0);
+    assert_int_equal(oct_samples_pack(bytes, samples, 6, OCT_LINES_12P), 2);
+    oct_samples_unpack(back, bytes, 6, OCT_LINES_12P);
+    assert_int_equal(back[3], 4095);
+    assert_int_equal(back[4], 0);
+    assert_int_equal(oct_samples_pack(bytes, samples, 6, OCT_LINES_U16), 0);
+    assert_memory_equal(bytes, samples, sizeof(samples));
+    assert_false(oct_samples_fit(OCT_LINES_12P, 7));
+    assert_true(oct_samples_fit(OCT_LINES_U8, 7));
 }

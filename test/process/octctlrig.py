@@ -108,7 +108,11 @@ class Receiver(threading.Thread):
         names = "magic version size sequence time first lines samples format flags epoch crc"
         m = dict(zip(names.split(), struct.unpack("<4sHHQQQIIHHII12x", parts[0])))
         assert (m["magic"], m["version"], m["size"]) == (b"OCTL", 1, 64) and not any(parts[0][52:])
-        m["at"], m["data"] = at, np.frombuffer(parts[1], "<u2").reshape(m["lines"], m["samples"])
+        samples = np.frombuffer(parts[1], "<u2" if m["format"] == 2 else "u1").astype("<u2")
+        if m["format"] == 3:  # Mono12p
+            a, b, c = samples.reshape(-1, 3).T
+            samples = np.stack([a | (b & 15) << 8, b >> 4 | c << 4], -1)
+        m["at"], m["data"] = at, samples.reshape(m["lines"], m["samples"])
         return m
 
 

@@ -52,6 +52,25 @@ def a_driver_with_many_faults():
     assert "set scan.line_rate_hz=" in wrong["line rate"][2], wrong
 
 
+def send_packed(s, k, packed):
+    header = s.header(SMOOTH, k * M, time_ns=10 ** 18 + k * 10 ** 9 * M // 2000, format=3)
+    s.socket.send_multipart([header, np.stack(packed, -1).astype("u1").tobytes()])
+    s.sequence += 1
+
+
+@case
+def twelve_bits_packed():
+    """Mono12p is right where camera.bits is 12; Mono12Packed in its place is told"""
+    a, b = SMOOTH[:, 0::2], SMOOTH[:, 1::2]
+    mono12p = a & 255, a >> 8 | (b & 15) << 4, b >> 4
+    _, checks = examine(lambda s, k: send_packed(s, k, mono12p), expect=0)
+    assert checks["samples a line"][1].startswith(f"{N} of 12 bits packed"), checks
+    wrong, _ = examine(lambda s, k: send_packed(s, k, mono12p), "--set", "camera.bits=16")
+    assert "camera.bits=12" in wrong["samples a line"][2], wrong
+    wrong, _ = examine(lambda s, k: send_packed(s, k, (a >> 4, a & 15 | (b & 15) << 4, b >> 4)))
+    assert "Mono12Packed" in wrong["samples"][1] and "Mono12p" in wrong["samples"][2], wrong
+
+
 @case
 def many_acquisitions():
     """whole B-scans as acquisitions of their own are well; those that cut each other off are not"""

@@ -366,7 +366,7 @@ def malformed():
     send_raw(sender.header(lines, 0, header_bytes=63), payload)
     send_raw(sender.header(lines, 0, magic=b"OCTX"), payload)
     send_raw(sender.header(lines, 0, version=2), payload)
-    send_raw(sender.header(lines, 0, format=3), payload)
+    send_raw(sender.header(lines, 0, format=4), payload)
     send_raw(sender.header(lines, 0, format=0), payload)
     send_raw(sender.header(lines, 0, n_samples=N + 1), payload)
     send_raw(sender.header(lines, 0, n_samples=0), payload)

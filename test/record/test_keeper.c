@@ -383,7 +383,7 @@ TEST(unwanted_bscans_pass_without_their_pixels)
     uint64_t began_ns = oct_clock_ns();
     assert_int_equal(oct_keeper_read(r.keeper, TEST_PATIENCE_US, &kept, &passed), OCT_E_AGAIN);
     assert_true(oct_clock_ns() - began_ns < TEST_PATIENCE_NS / 2);
-    assert_int_equal(oct_keeper_hold(r.keeper, NULL), 0);
+    assert_int_equal(oct_keeper_hold(r.keeper, NULL, NULL), 0);
     close_rig(&r);
 }
 
@@ -476,7 +476,7 @@ TEST(the_history_is_held_while_new_bscans_come_and_gives_way_to_them)
     oct_keeper_get_status(r.keeper, &s);
     assert_int_equal(s.n_history, HISTORY);
     assert_int_equal(s.history_ns, (HISTORY - 1) * 1000);
-    assert_int_equal(oct_keeper_hold(r.keeper, infos), HISTORY);
+    assert_int_equal(oct_keeper_hold(r.keeper, infos, NULL), HISTORY);
     for (uint64_t i = 0; i < HISTORY; i++)
         assert_int_equal(infos[i].number, 30 + i);
     for (uint64_t i = 0; i < 3; i++) {
@@ -503,7 +503,7 @@ TEST(the_history_is_held_while_new_bscans_come_and_gives_way_to_them)
     assert_in_range(n, HISTORY - 3 - 3, HISTORY - 3 - 2);
     oct_keeper_get_status(r.keeper, &s);
     assert_int_equal(s.n_dropped, 0);
-    assert_int_equal(oct_keeper_hold(r.keeper, NULL), HISTORY);
+    assert_int_equal(oct_keeper_hold(r.keeper, NULL, NULL), HISTORY);
     oct_keeper_let_go(r.keeper);
     assert_int_equal(oct_keeper_copy(r.keeper, &kept, &index), OCT_E_CLOSED);
     free(kept.raw.spectra);

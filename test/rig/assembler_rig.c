@@ -25,26 +25,22 @@ uint16_t assembler_sample(const struct oct_lines_header *h, uint64_t line, uint3
 {
     struct dice dice = {h->epoch * 7919ull + h->sequence * 104729 + line * 131 + i};
     uint16_t value = (uint16_t)(dice_roll(&dice) | 1);
-    return h->format == OCT_LINES_U8 ? value & 0xff : value;
+    return (uint16_t)(value & ((1u << oct_samples_bits(h->format)) - 1));
 }
 
 enum oct_bad send_message(struct assembler_rig *r, const struct oct_lines_header *h,
                           uint64_t arrival_ns)
 {
     uint8_t header[OCT_LINES_HEADER_BYTES];
-    unsigned char *payload = malloc(h->n_lines * (size_t)N * 2 + 1);
+    uint16_t *payload = malloc(h->n_lines * (size_t)N * 2 + 1);
     assert_non_null(payload);
-    size_t n = 0;
     for (uint32_t j = 0; j < h->n_lines; j++)
-        for (uint32_t i = 0; i < N; i++) {
-            uint16_t value = assembler_sample(h, h->first_line + j, i);
-            payload[n++] = (unsigned char)(value & 0xff);
-            if (h->format == OCT_LINES_U16)
-                payload[n++] = (unsigned char)(value >> 8);
-        }
+        for (uint32_t i = 0; i < N; i++)
+            payload[(size_t)j * N + i] = assembler_sample(h, h->first_line + j, i);
+    assert_int_equal(oct_samples_pack(payload, payload, h->n_lines * (size_t)N, h->format), 0);
     oct_lines_encode(h, header);
-    enum oct_bad bad =
-        oct_assembler_take(r->assembler, header, sizeof(header), payload, n, arrival_ns);
+    enum oct_bad bad = oct_assembler_take(r->assembler, header, sizeof(header), payload,
+                                          (size_t)oct_lines_payload_bytes(h), arrival_ns);
     free(payload);
     return bad;
 }

@@ -34,6 +34,7 @@ struct flow {
     const struct oct_suite *suite;
     const struct oct_engine_options *options;
     struct oct_scene scenes[N_SCENES];
+    uint8_t *packed[N_SCENES]; /* the same samples as format_of, at an odd address; NULL: as u16 */
     struct oct_rig rig;
     struct oct_slot slots[MAX_DEPTH];
     unsigned depth, n_slots, n_bscans;
@@ -51,6 +52,13 @@ struct flow_state {
 static const struct oct_scene *scene_of(const struct flow *flow, uint64_t id)
 {
     return &flow->scenes[id % N_SCENES];
+}
+
+/* u16, 12 bits packed and u8 take turns, two B-scans each. */
+static uint16_t format_of(uint64_t id)
+{
+    static const uint16_t formats[] = {OCT_LINES_U16, OCT_LINES_12P, OCT_LINES_U8};
+    return formats[id % N_SCENES / 2];
 }
 
 /* The same for every engine: display by number, so that it changes between jobs. */
@@ -106,6 +114,10 @@ static enum oct_err submit(struct flow *flow, uint64_t id, unsigned n,
                                           .display = display(flow, id + i),
                                           .dc = scene_of(flow, id + i)->dc};
         in[at].info = jobs[i].out->info;
+        if (flow->packed[(id + i) % N_SCENES]) {
+            in[at].format = format_of(id + i);
+            in[at].spectra = (uint16_t *)(void *)flow->packed[(id + i) % N_SCENES];
+        }
     }
     enum oct_err e = flow->suite->ops->submit(flow->rig.engine, jobs, n);
     memset(jobs, 0xff, sizeof(jobs)); /* the array itself was copied */
@@ -218,6 +230,33 @@ static void test_values(struct flow *flow)
     struct alone alone = run_alone(flow);
     run_in_batches(flow, &alone, some_values);
     run_in_batches(flow, &alone, some_values);
+    free_alone(&alone);
+}
+
+static void test_formats(struct flow *flow)
+{
+    const size_t n = (size_t)flow->scenes[0].recipe.n_lines * recipe.n_samples;
+    uint8_t *memory[N_SCENES];
+    for (unsigned s = 0; s < N_SCENES; s++) {
+        uint16_t *samples = flow->scenes[s].spectra;
+        for (size_t i = 0; i < n; i++)
+            samples[i] = (uint16_t)(samples[i] >> (format_of(s) == OCT_LINES_U8 ? 4 : 0) & 4095);
+    }
+    struct alone alone = run_alone(flow);
+    for (unsigned s = 0; s < N_SCENES; s++) {
+        const bool odd = format_of(s) != OCT_LINES_U16;
+        memory[s] = malloc((size_t)oct_samples_bytes(format_of(s), n) + odd);
+        assert_non_null(memory[s]);
+        flow->packed[s] = memory[s] + odd;
+        assert_int_equal(
+            oct_samples_pack(flow->packed[s], flow->scenes[s].spectra, n, format_of(s)), 0);
+    }
+    run_in_batches(flow, &alone, no_values);
+    run_in_batches(flow, &alone, some_values);
+    for (unsigned s = 0; s < N_SCENES; s++) {
+        free(memory[s]);
+        flow->packed[s] = NULL;
+    }
     free_alone(&alone);
 }
 
@@ -412,6 +451,8 @@ static const struct {
      OCT_DC_RUNNING},
     {"values and complex ones come with the B-scans that ask for them, whatever the batches",
      test_values, OCT_DC_BSCAN},
+    {"pictures are the same bytes from samples of 8 bits, of 12 bits packed, and of 16",
+     test_formats, OCT_DC_BSCAN},
     {"pictures are the same bytes with any number of threads", test_threads_alike, OCT_DC_BSCAN},
     {"the input is only read", test_input_untouched, OCT_DC_BSCAN},
     {"a full engine says so and takes nothing", test_full, OCT_DC_BSCAN},

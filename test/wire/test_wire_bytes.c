@@ -79,7 +79,7 @@ TEST(every_fault_of_a_header_has_its_reason)
     assert_int_equal(decode_with(42, 4), OCT_BAD_RESERVED);
     assert_int_equal(decode_with(43, 0x80), OCT_BAD_RESERVED);
     assert_int_equal(decode_with(40, 0), OCT_BAD_FORMAT);
-    assert_int_equal(decode_with(40, 3), OCT_BAD_FORMAT);
+    assert_int_equal(decode_with(40, 4), OCT_BAD_FORMAT);
     assert_int_equal(decode_with(41, 1), OCT_BAD_FORMAT);
     assert_int_equal(decode_with(39, 1), OCT_BAD_SAMPLES);
 }
@@ -117,6 +117,8 @@ TEST(payload_bytes_follow_format_without_overflow)
     assert_int_equal(oct_lines_payload_bytes(&h), 240 * 832 * 2);
     h.format = OCT_LINES_U8;
     assert_int_equal(oct_lines_payload_bytes(&h), 240 * 832);
+    h.format = OCT_LINES_12P;
+    assert_int_equal(oct_lines_payload_bytes(&h), 240 * 832 * 3 / 2);
     h = (struct oct_lines_header){.n_lines = UINT32_MAX, .n_samples = OCT_MAX_SAMPLES, .format = 2};
     assert_true(oct_lines_payload_bytes(&h) == (uint64_t)UINT32_MAX * OCT_MAX_SAMPLES * 2);
     h.n_samples = UINT32_MAX;

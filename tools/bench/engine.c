@@ -11,6 +11,7 @@
 struct row {
     uint32_t samples, lines, depth;
     unsigned threads;
+    const char *in; /* the samples */
     const char *range;
     const char *interpolation;
     double error;       /* grey levels off the double-precision sums */
@@ -83,15 +84,17 @@ static enum oct_err measure_limit(struct row *row, const struct oct_plan *plan,
 
 static void print_row(const struct row *row)
 {
-    printf("%7u %6u %6u %8u %-13s %-10s %12.0f %14.0f %8.2f %11.0f %7.2f\n", row->samples,
-           row->lines, row->depth, row->threads, row->interpolation, row->range, row->lines_per_s,
-           row->fft_per_s, row->fft_per_s / row->lines_per_s, row->latency_us, row->error);
+    printf("%7u %-7s %6u %6u %8u %-13s %-10s %12.0f %14.0f %8.2f %11.0f %7.2f\n", row->samples,
+           row->in, row->lines, row->depth, row->threads, row->interpolation, row->range,
+           row->lines_per_s, row->fft_per_s, row->fft_per_s / row->lines_per_s, row->latency_us,
+           row->error);
 }
 
 static void add_row(cJSON *rows, const struct row *row)
 {
     cJSON *object = cJSON_CreateObject();
     cJSON_AddNumberToObject(object, "samples", row->samples);
+    cJSON_AddStringToObject(object, "in", row->in);
     cJSON_AddNumberToObject(object, "lines", row->lines);
     cJSON_AddNumberToObject(object, "depth", row->depth);
     cJSON_AddNumberToObject(object, "threads", row->threads);
@@ -110,18 +113,24 @@ struct shape {
     bool one_thread;
     bool as_configured; /* the range */
     enum oct_range range;
+    bool packed; /* 12 bits */
 };
 
-/* The thesis geometry with each display range first; then one core alone, a shallow crop, and other
- * cameras. */
+/* The thesis geometry with each display range first; then one core alone, from u16 and from 12 bits
+ * packed; a shallow crop, and other cameras. */
 static const struct shape shapes[] = {
-    {832, 1024, false, false, OCT_RANGE_MANUAL},     {832, 1024, false, false, OCT_RANGE_AUTO},
-    {832, 1024, false, false, OCT_RANGE_PERCENTILE}, {832, 1024, true, false, OCT_RANGE_MANUAL},
-    {832, 256, false, false, OCT_RANGE_MANUAL},      {1024, 1024, false, false, OCT_RANGE_MANUAL},
-    {2048, 1024, false, false, OCT_RANGE_MANUAL},    {4096, 1024, false, false, OCT_RANGE_MANUAL},
-    {4096, 2048, false, false, OCT_RANGE_MANUAL},
+    {.samples = 832, .depth = 1024, .range = OCT_RANGE_MANUAL},
+    {.samples = 832, .depth = 1024, .range = OCT_RANGE_AUTO},
+    {.samples = 832, .depth = 1024, .range = OCT_RANGE_PERCENTILE},
+    {.samples = 832, .depth = 1024, .range = OCT_RANGE_MANUAL, .one_thread = true},
+    {.samples = 832, .depth = 1024, .range = OCT_RANGE_MANUAL, .one_thread = true, .packed = true},
+    {.samples = 832, .depth = 256, .range = OCT_RANGE_MANUAL},
+    {.samples = 1024, .depth = 1024, .range = OCT_RANGE_MANUAL},
+    {.samples = 2048, .depth = 1024, .range = OCT_RANGE_MANUAL},
+    {.samples = 4096, .depth = 1024, .range = OCT_RANGE_MANUAL},
+    {.samples = 4096, .depth = 2048, .range = OCT_RANGE_MANUAL},
 };
-enum { N_SHAPES = sizeof(shapes) / sizeof(shapes[0]), N_THESIS = 4 };
+enum { N_SHAPES = sizeof(shapes) / sizeof(shapes[0]), N_THESIS = 5 };
 
 static enum oct_err measure(const struct oct_config *config, const struct shape *shape,
                             double seconds, struct row *row, char *why, size_t why_bytes,
@@ -141,10 +150,15 @@ static enum oct_err measure(const struct oct_config *config, const struct shape 
         options.n_threads = 1;
     if (!shape->as_configured)
         scene.display.range = shape->range;
+    if (shape->packed && (e = oct_bench_scene_pack(&scene, err))) {
+        oct_bench_scene_finish(&scene);
+        return e;
+    }
     *row = (struct row){
         .samples = scene.plan->geometry.n_samples,
         .lines = scene.plan->geometry.n_lines,
         .depth = scene.plan->geometry.depth,
+        .in = oct_samples_name(scene.in[0].format),
         .threads = options.n_threads ? options.n_threads : oct_bench_n_cores(),
         .range = oct_bench_range_name(scene.display.range),
         .interpolation = interpolation_name(scene.plan->chain.interpolation),
@@ -168,18 +182,19 @@ enum oct_err oct_bench_engine_table(const struct oct_config *config, double seco
     for (size_t i = 0; i < n; i++) {
         struct shape shape = shapes[i];
         struct row row;
-        if (one_range && i > 0 && shape.range != OCT_RANGE_MANUAL)
+        if ((one_range && i > 0 && shape.range != OCT_RANGE_MANUAL) ||
+            (shape.packed && config->camera.samples % 2))
             continue;
         shape.as_configured = one_range;
         enum oct_err e = measure(config, &shape, seconds, &row, why, sizeof(why), err);
         if (e)
             return e;
         if (i == 0 && !json)
-            printf("%s\nu16 in, %s out; best of %d\n%7s %6s %6s %8s %-13s %-10s %12s %14s %8s %11s "
+            printf("%s\n%s out; best of %d\n%7s %-7s %6s %6s %8s %-13s %-10s %12s %14s %8s %11s "
                    "%7s\n",
                    why, config->output.sample == OCT_SAMPLE_F32 ? "f32" : "u8", OCT_BENCH_REPEATS,
-                   "samples", "lines", "depth", "threads", "interpolation", "range", "A-lines/s",
-                   "bare FFTs/s", "x FFTs", "1 B-scan us", "off by");
+                   "samples", "in", "lines", "depth", "threads", "interpolation", "range",
+                   "A-lines/s", "bare FFTs/s", "x FFTs", "1 B-scan us", "off by");
         if (!json)
             print_row(&row);
         fflush(stdout);

@@ -47,7 +47,7 @@ static enum oct_err make_frame(struct oct_bench_scene *scene, unsigned f)
 {
     const struct oct_geometry *g = &scene->plan->geometry;
     struct oct_raw_frame *in = &scene->in[f];
-    in->spectra = malloc(oct_geometry_spectra_bytes(g));
+    scene->samples[f] = in->spectra = malloc(oct_geometry_spectra_bytes(g));
     in->line_valid = malloc(g->n_lines);
     scene->out[f].pixels = malloc(oct_geometry_image_bytes(g));
     if (!in->spectra || !in->line_valid || !scene->out[f].pixels)
@@ -65,10 +65,27 @@ enum oct_err oct_bench_scene_fill(struct oct_bench_scene *scene, struct oct_erro
     return OCT_OK;
 }
 
+enum oct_err oct_bench_scene_pack(struct oct_bench_scene *scene, struct oct_error *err)
+{
+    const struct oct_geometry *g = &scene->plan->geometry;
+    for (unsigned f = 0; f < OCT_BENCH_FRAMES; f++) {
+        struct oct_raw_frame *in = &scene->in[f];
+        in->format = OCT_LINES_12P;
+        in->spectra = malloc(oct_raw_bytes(in, g));
+        if (!in->spectra)
+            return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the benchmark's B-scans");
+        oct_samples_pack(in->spectra, scene->samples[f], (size_t)g->n_lines * g->n_samples,
+                         in->format);
+    }
+    return OCT_OK;
+}
+
 void oct_bench_scene_finish(struct oct_bench_scene *scene)
 {
     for (unsigned f = 0; f < OCT_BENCH_FRAMES; f++) {
-        free(scene->in[f].spectra);
+        if (scene->in[f].spectra != scene->samples[f])
+            free(scene->in[f].spectra);
+        free(scene->samples[f]);
         free(scene->in[f].line_valid);
         free(scene->out[f].pixels);
         free(scene->dc[f]);
@@ -179,7 +196,7 @@ static void subtract_dc(const struct oct_bench_scene *scene, unsigned f, uint32_
 {
     const struct oct_plan *plan = scene->plan;
     const struct oct_geometry *g = &plan->geometry;
-    const uint16_t *a = scene->in[f].spectra;
+    const uint16_t *a = scene->samples[f];
     const bool mean = plan->chain.dc == OCT_DC_BSCAN || plan->chain.dc == OCT_DC_RUNNING;
     for (uint32_t i = 0; i < g->n_samples; i++) {
         double dc = plan->chain.dc == OCT_DC_FILE ? plan->calibration.background[i] : 0;

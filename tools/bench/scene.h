@@ -12,6 +12,7 @@ struct oct_config;
 struct oct_bench_scene {
     struct oct_plan *plan;
     struct oct_raw_frame in[OCT_BENCH_FRAMES];
+    uint16_t *samples[OCT_BENCH_FRAMES]; /* [M][N] what `in` holds, as u16 */
     struct oct_image_frame out[OCT_BENCH_FRAMES];
     float
         *dc[OCT_BENCH_FRAMES];  /* dc=running: lines for the jobs, those of each alone; else NULL */
@@ -26,6 +27,9 @@ enum oct_err oct_bench_scene_init(struct oct_bench_scene *scene, const struct oc
  * made-up spectrometer of n pixels; the caller finishes cal. */
 enum oct_err oct_bench_scene_fill(struct oct_bench_scene *scene, struct oct_error *err);
 enum oct_err oct_bench_calibration(struct oct_calibration *cal, uint32_t n);
+
+/* From now on the B-scans come as 12 bits packed; N is even. */
+enum oct_err oct_bench_scene_pack(struct oct_bench_scene *scene, struct oct_error *err);
 
 void oct_bench_scene_finish(struct oct_bench_scene *scene);
 

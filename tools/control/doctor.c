@@ -237,8 +237,13 @@ static void judge_shape(const struct seen *seen, cJSON *r)
     double mb = lines * number(now, "samples_a_line") * number(now, "sample_bits") / 8e6;
     if (seen->n_looks == 0)
         return;
-    say(r, "samples a line", true, "", "%.0f of %.0f bits, as camera.samples says",
-        number(now, "samples_a_line"), number(now, "sample_bits"));
+    const double samples = number(now, "samples_a_line"), bits = number(now, "sample_bits");
+    if (bits == 12 && number(item(seen->last, "pixels"), "saturation") > 4095)
+        say(r, "samples a line", false, "set camera.bits=12: saturation is not seen else",
+            "%.0f of 12 bits packed, camera.bits is more", samples);
+    else
+        say(r, "samples a line", true, "", "%.0f of %.0f bits%s, as camera.samples says", samples,
+            bits, bits == 12 ? " packed" : "");
     say(r, "lines a message", true, "", "%.0f (%.3g MB), a B-scan has %.0f%s", lines, mb, m,
         lines == m      ? ": best"
         : lines * 8 < m ? ": larger messages cost less"
@@ -352,13 +357,18 @@ static void judge_samples(const struct seen *seen, cJSON *r)
         [OCT_SAMPLES_FLOAT] = "look like floats",
         [OCT_SAMPLES_SWAPPED] = "have their two bytes the wrong way round",
     };
+    static const char packed_words[] = "have their bits as Mono12Packed has them, not as Mono12p";
+    static const char packed_cure[] = "set the camera's PixelFormat=Mono12p";
+    const double bits = number(item(item(seen->last, "source"), "seen"), "sample_bits");
     double limit = number(item(seen->last, "pixels"), "saturation"), most = seen->sample_max;
     bool wrong = false;
     if (seen->n_looks == 0)
         return;
     for (unsigned f = OCT_SAMPLES_FINE + 1; f < OCT_N_SAMPLE_FAULTS; f++)
         if (samples_are(seen, f)) {
-            say(r, "samples", false, sample_cures[f], "%s, in %u of %u lines looked at", words[f],
+            const bool is_packed = f == OCT_SAMPLES_SWAPPED && bits == 12;
+            say(r, "samples", false, is_packed ? packed_cure : sample_cures[f],
+                "%s, in %u of %u lines looked at", is_packed ? packed_words : words[f],
                 seen->n_samples_like[f], seen->n_looks);
             wrong = true;
         }

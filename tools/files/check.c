@@ -60,10 +60,9 @@ static uint64_t gap_lines(const struct check *c, uint32_t acquisition, uint64_t 
 
 /* ---- a row that counts as written ---- */
 
-static enum oct_err check_crc(const void *bytes, size_t n_bytes, uint32_t recorded,
-                              const char *what, struct oct_error *why)
+static enum oct_err check_crc(uint32_t crc, uint32_t recorded, const char *what,
+                              struct oct_error *why)
 {
-    const uint32_t crc = oct_crc32c(bytes, n_bytes);
     return crc == recorded ? OCT_OK
                            : oct_fail(why, OCT_E_FORMAT,
                                       "%s: CRC-32C is 0x%08" PRIx32 ", recorded was 0x%08" PRIx32,
@@ -78,16 +77,19 @@ static enum oct_err check_payload(struct check *c, uint32_t v, const struct oct_
     enum oct_err e = OCT_OK;
     bool valid;
     if (f->n_samples > 0) {
-        const size_t bytes = (size_t)f->n_lines * f->n_samples * sizeof(uint16_t);
+        const size_t bytes =
+            (size_t)f->n_lines * (size_t)oct_samples_bytes(f->spectra_format, f->n_samples);
         e = oct_volume_read_spectra(c->reader, v, &c->frame, &valid, why);
-        e = e ? e : check_crc(c->frame.spectra, bytes, row->spectra_crc32c, "spectra", why);
+        e = e ? e
+              : check_crc(oct_volume_spectra_crc32c(c->reader, &c->frame), row->spectra_crc32c,
+                          "spectra", why);
         c->bytes += e ? 0 : bytes;
     }
     if (!e && f->depth > 0) {
         const size_t bytes =
             (size_t)f->n_lines * f->depth * (f->sample_type == OCT_SAMPLE_F32 ? 4 : 1);
         e = oct_volume_read_image(c->reader, v, c->pixels, &valid, why);
-        e = e ? e : check_crc(c->pixels, bytes, row->bscans_crc32c, "picture", why);
+        e = e ? e : check_crc(oct_crc32c(c->pixels, bytes), row->bscans_crc32c, "picture", why);
         c->bytes += e ? 0 : bytes;
     }
     return e;

@@ -82,6 +82,8 @@ static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error
     cJSON_AddBoolToObject(o, "spectra", f->n_samples > 0);
     if (f->n_samples > 0)
         cJSON_AddNumberToObject(o, "samples", f->n_samples);
+    if (f->n_samples > 0 && f->spectra_format != OCT_LINES_U16)
+        cJSON_AddStringToObject(o, "stored_as", oct_samples_name(f->spectra_format));
     cJSON_AddBoolToObject(o, "pictures", f->depth > 0);
     if (f->depth > 0) {
         cJSON_AddNumberToObject(o, "depth", f->depth);
@@ -270,6 +272,7 @@ static const struct {
     {"bscans", "B-scans", ""},
     {"lines", "A-lines a B-scan", ""},
     {"samples", "samples an A-line", ""},
+    {"stored_as", "stored as", ""},
     {"depth", "depth", " pixels"},
     {"sample", "pixel type", ""},
     {"bits", "bits a sample", ""},

@@ -4,6 +4,7 @@
  * them all, at start + q / rate, so no error adds up. Lines that the recording lacks become gaps
  * in the numbering, as with a camera that lost them. */
 #include "formats/recording.h"
+#include "numeric/samples.h"
 #include "octd/client.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/net/curve.h"
@@ -34,6 +35,7 @@ struct replay_options {
     double rate;    /* lines per second; 0: as fast as it goes */
     double wait_s;  /* for the daemon */
     uint64_t block; /* lines a message; 0: one B-scan */
+    const char *as; /* name of a sample format */
     bool loop, strict, json;
 };
 
@@ -45,6 +47,8 @@ static const struct oct_option options_table[] = {
      .at = offsetof(struct replay_options, loop)},
     {"--block", "LINES", "A-lines a message (one B-scan)", OCT_OPTION_COUNT,
      .at = offsetof(struct replay_options, block), .least = 1, .most = 0x1p64},
+    {"--as", "FORMAT", "send samples as u16, u8 or mono12p (12 bits packed) (u16)", OCT_OPTION_TEXT,
+     .at = offsetof(struct replay_options, as), .words = "u16 u8 mono12p"},
     {"--to", "ENDPOINT", "where the daemon takes lines (ingest.endpoint)", OCT_OPTION_TEXT,
      .at = offsetof(struct replay_options, endpoint)},
     {"--wait", "S", "wait at most S seconds for the daemon", OCT_OPTION_NUMBER,
@@ -62,6 +66,8 @@ struct replay {
     struct oct_line_store *store;
     uint64_t n_lines_total; /* in the recording */
     uint32_t n_samples;
+    uint16_t format;     /* enum oct_lines_format */
+    unsigned char *room; /* a block of lines in a format other than u16; else NULL */
     uint32_t block;
     uint64_t start_ns;
     bool late, ended, interrupted, stuck;
@@ -138,7 +144,8 @@ static enum oct_err connect_client(struct replay *r, struct oct_error *err)
     const struct oct_client_options client_options = {.linger_ms = LINGER_MS,
                                                       .wait_ms = SLICE_MS,
                                                       .client_key = o->keys.client_key,
-                                                      .server_public = o->keys.server_public};
+                                                      .server_public = o->keys.server_public,
+                                                      .format = (enum oct_client_format)r->format};
     char why[OCT_ERROR_TEXT_BYTES / 2];
     if (oct_client_connect(&r->client, o->endpoint, r->n_samples, &client_options, why,
                            sizeof(why)))
@@ -157,14 +164,33 @@ static enum oct_err connect_client(struct replay *r, struct oct_error *err)
     return OCT_OK;
 }
 
+/* *lines: as they are sent. */
+static enum oct_err pack_run(struct replay *r, void **lines, uint32_t n_lines,
+                             struct oct_error *err)
+{
+    if (!r->room)
+        return OCT_OK;
+    const size_t n_beyond =
+        oct_samples_pack(r->room, *lines, (size_t)n_lines * r->n_samples, r->format);
+    *lines = r->room;
+    return n_beyond == 0 ? OCT_OK
+                         : oct_fail(err, OCT_E_FORMAT,
+                                    "--as %s: %zu samples of %u lines are beyond its %u bits",
+                                    oct_samples_name(r->format), n_beyond, n_lines,
+                                    oct_samples_bits(r->format));
+}
+
 /* Sends a run of lines of which none is missing. */
-static enum oct_err send_run(struct replay *r, uint16_t *lines, uint32_t n_lines, uint64_t time_ns,
+static enum oct_err send_run(struct replay *r, void *lines, uint32_t n_lines, uint64_t time_ns,
                              struct oct_error *err)
 {
     uint64_t since_ns = oct_clock_ns();
+    const enum oct_err e = pack_run(r, &lines, n_lines, err);
+    if (e)
+        return e;
     for (;;) {
         enum oct_client_result result =
-            oct_line_store_is_whole(r->store)
+            oct_line_store_is_whole(r->store) && !r->room
                 ? oct_client_send_owned(r->client, lines, n_lines, time_ns, NULL, NULL)
                 : oct_client_send(r->client, lines, n_lines, time_ns);
         if (result == OCT_CLIENT_OK)
@@ -326,6 +352,8 @@ static int read_options(struct replay_options *o, const struct oct_config *confi
     int status = oct_options_read(&oct_command_replay, o, &argc, argv);
     if (status)
         return status;
+    if (o->as && !oct_samples_named(o->as))
+        return oct_command_misuse(argv[0], "--as %s: it is u16, u8 or mono12p", o->as);
     o->path = argv[1];
     bool given = o->rate >= 0;
     o->rate = given ? o->rate : config->scan.line_rate_hz;
@@ -352,13 +380,26 @@ static enum oct_err choose_block(struct replay *r, const struct oct_config *conf
     return OCT_OK;
 }
 
+static enum oct_err choose_format(struct replay *r, struct oct_error *err)
+{
+    r->format = r->options->as ? oct_samples_named(r->options->as) : (uint16_t)OCT_LINES_U16;
+    if (!oct_samples_fit(r->format, r->n_samples))
+        return oct_fail(err, OCT_E_ARG, "--as %s: takes an even number of samples a line, not %u",
+                        r->options->as, r->n_samples);
+    if (r->format != OCT_LINES_U16)
+        r->room = malloc(r->block * (size_t)oct_samples_bytes(r->format, r->n_samples));
+    return r->format == OCT_LINES_U16 || r->room
+               ? OCT_OK
+               : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a block");
+}
+
 static enum oct_err replay_recording(struct replay *r, struct oct_recording *recording,
                                      const struct oct_config *config, struct oct_error *err)
 {
     enum oct_err code;
     r->n_samples = oct_recording_n_samples(recording);
     r->n_lines_total = oct_recording_n_bscans(recording) * oct_recording_n_lines(recording);
-    if ((code = choose_block(r, config, err)) ||
+    if ((code = choose_block(r, config, err)) || (code = choose_format(r, err)) ||
         (code = oct_line_store_create(&r->store, recording, r->block, r->options->loop, WHOLE_BYTES,
                                       AHEAD_BYTES, err)) ||
         (code = connect_client(r, err)))
@@ -391,6 +432,7 @@ static int run_replay(struct oct_config *config, int argc, char **argv)
     /* Close the client first: it may still hold lines of the store. */
     oct_client_close(replay.client);
     oct_line_store_destroy(replay.store);
+    free(replay.room);
     oct_recording_close(recording);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code ? oct_command_fail(argv[0], &err) : 0;

@@ -52,6 +52,7 @@ static enum oct_err open_camera(struct push *p, struct oct_error *err)
 {
     const struct oct_push_options *o = p->options;
     const uint32_t n_samples = p->form.n_samples; /* of the camera before; 0: none */
+    const enum oct_pixel_format format = p->form.format;
     enum oct_err e = oct_genicam_open(&p->camera, o->camera, err);
     for (unsigned i = 0; i < o->n_sets && !e; i++)
         e = oct_genicam_set(p->camera, o->sets[i], err);
@@ -64,6 +65,9 @@ static enum oct_err open_camera(struct push *p, struct oct_error *err)
     if (!e && n_samples && p->form.n_samples != n_samples)
         return oct_fail(err, OCT_E_CONFIG, "%s: came back with frames %" PRIu32 " samples wide",
                         p->form.id, p->form.n_samples);
+    if (!e && n_samples && p->form.format != format)
+        return oct_fail(err, OCT_E_CONFIG, "%s: came back with pixels of %s", p->form.id,
+                        oct_pixel_format_name(p->form.format));
     return e;
 }
 
@@ -102,11 +106,14 @@ static enum oct_err await_camera(struct push *p, struct oct_error *err)
 static enum oct_err connect_client(struct push *p, struct oct_error *err)
 {
     const struct oct_push_options *o = p->options;
-    const struct oct_client_options options = {.linger_ms = LINGER_MS,
-                                               .wait_ms = SLICE_MS,
-                                               .drop_when_full = true, /* a camera does not wait */
-                                               .client_key = o->client_key,
-                                               .server_public = o->server_public};
+    const struct oct_client_options options = {
+        .linger_ms = LINGER_MS,
+        .wait_ms = SLICE_MS,
+        .drop_when_full = true, /* a camera does not wait */
+        .client_key = o->client_key,
+        .server_public = o->server_public,
+        .format =
+            (enum oct_client_format)oct_pixel_lines_format(p->form.format, p->form.n_samples)};
     char why[OCT_ERROR_TEXT_BYTES / 2];
     if (oct_client_connect(&p->client, o->endpoint, p->form.n_samples, &options, why, sizeof(why)))
         return oct_fail(err, OCT_E_CONFIG, "ingest.endpoint: %s", why);
@@ -151,8 +158,8 @@ static enum oct_err send_lines(struct push *p, const struct oct_genicam_frame *f
         return OCT_OK; /* counted by the client, which shows octd a gap */
     if (r != OCT_CLIENT_OK)
         return oct_fail(err, OCT_E_IO, "%s: %s", p->options->endpoint, oct_client_error(p->client));
-    oct_pixel_unpack(p->form.format, frame->bytes, first, n, p->form.n_samples, frame->row_padding,
-                     lines);
+    oct_pixel_lines(p->form.format, frame->bytes, first, n, p->form.n_samples, frame->row_padding,
+                    lines);
     do
         r = oct_client_send_borrowed(p->client, n, time_ns);
     while (r == OCT_CLIENT_INTERRUPTED || (r == OCT_CLIENT_TIMEOUT && !is_stopped(p)));

@@ -1,5 +1,7 @@
 #include "tools/genicam/unpack.h"
 
+#include <string.h>
+
 struct format {
     enum oct_pixel_format format;
     uint32_t pfnc;
@@ -87,23 +89,32 @@ static void unpack_run(enum oct_pixel_format format, const uint8_t *bytes, uint6
         unpack_12p(bytes, at, n, samples);
     else if (format == OCT_PIXEL_MONO12_PACKED)
         unpack_12_packed(bytes, at, n, samples);
-    else if (format == OCT_PIXEL_MONO8)
-        for (uint32_t i = 0; i < n; i++)
-            samples[i] = bytes[at + i];
     else
         for (uint32_t i = 0; i < n; i++)
             samples[i] = (uint16_t)(bytes[2 * (at + i)] | bytes[2 * (at + i) + 1] << 8);
 }
 
-void oct_pixel_unpack(enum oct_pixel_format format, const uint8_t *bytes, uint32_t first,
-                      uint32_t n, uint32_t n_samples, uint32_t row_padding, uint16_t *samples)
+enum oct_lines_format oct_pixel_lines_format(enum oct_pixel_format format, uint32_t n_samples)
+{
+    return format == OCT_PIXEL_MONO8                           ? OCT_LINES_U8
+           : format == OCT_PIXEL_MONO12P && n_samples % 2 == 0 ? OCT_LINES_12P
+                                                               : OCT_LINES_U16;
+}
+
+void oct_pixel_lines(enum oct_pixel_format format, const uint8_t *bytes, uint32_t first, uint32_t n,
+                     uint32_t n_samples, uint32_t row_padding, void *lines)
 {
     const uint64_t row = row_bytes(format, n_samples, row_padding);
-    for (uint32_t j = 0; j < n; j++, samples += n_samples) {
+    const enum oct_lines_format sent = oct_pixel_lines_format(format, n_samples);
+    const size_t line_bytes = (size_t)oct_samples_bytes(sent, n_samples);
+    for (uint32_t j = 0; j < n; j++) {
         const uint64_t line = (uint64_t)first + j;
-        if (row_padding)
-            unpack_run(format, bytes + line * row, 0, n_samples, samples);
+        unsigned char *to = (unsigned char *)lines + j * line_bytes;
+        if (sent != OCT_LINES_U16)
+            memcpy(to, bytes + line * row, line_bytes);
+        else if (row_padding)
+            unpack_run(format, bytes + line * row, 0, n_samples, (uint16_t *)(void *)to);
         else
-            unpack_run(format, bytes, line * n_samples, n_samples, samples);
+            unpack_run(format, bytes, line * n_samples, n_samples, (uint16_t *)(void *)to);
     }
 }

@@ -1,4 +1,4 @@
-/* Pixels of GenICam cameras (PFNC, the GenICam Pixel Format Naming Convention) as samples. Pure
+/* Pixels of GenICam cameras (PFNC, the GenICam Pixel Format Naming Convention) as lines. Pure
  * functions; any thread.
  *
  *     Mono8                     a byte a sample
@@ -7,6 +7,8 @@
  *     Mono12Packed              GigE Vision's: a = b0 << 4 | (b1 & 15), b = b2 << 4 | b1 >> 4 */
 #ifndef OCT_TOOLS_GENICAM_UNPACK_H
 #define OCT_TOOLS_GENICAM_UNPACK_H
+
+#include "numeric/samples.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,9 +36,13 @@ unsigned oct_pixel_format_bits(enum oct_pixel_format format); /* that count, of 
 size_t oct_pixel_bytes(enum oct_pixel_format format, uint32_t n_lines, uint32_t n_samples,
                        uint32_t row_padding);
 
-/* Rows first .. first + n - 1 of a frame of width n_samples into samples, [n][n_samples]. bytes
- * holds at least oct_pixel_bytes(format, first + n, n_samples, row_padding). */
-void oct_pixel_unpack(enum oct_pixel_format format, const uint8_t *bytes, uint32_t first,
-                      uint32_t n, uint32_t n_samples, uint32_t row_padding, uint16_t *samples);
+/* How octd gets them: as they are where it knows them, Mono8 and, of an even width, Mono12p; else
+ * as u16. */
+enum oct_lines_format oct_pixel_lines_format(enum oct_pixel_format format, uint32_t n_samples);
+
+/* Rows first .. first + n - 1 of a frame of width n_samples as lines of that format. bytes holds at
+ * least oct_pixel_bytes(format, first + n, n_samples, row_padding). */
+void oct_pixel_lines(enum oct_pixel_format format, const uint8_t *bytes, uint32_t first, uint32_t n,
+                     uint32_t n_samples, uint32_t row_padding, void *lines);
 
 #endif

@@ -32,9 +32,10 @@
  *     }
  *
  * Shape: a block is n_lines A-lines of n_samples unsigned 16-bit samples in the machine's own
- * byte order, an A-line contiguous, the lines in the order of exposure. n_samples is fixed at
- * connect and must equal the daemon's camera.samples. A block may hold any number of lines and
- * end anywhere; the daemon cuts B-scans at multiples of scan.lines, counted from the line that
+ * byte order, an A-line contiguous, the lines in the order of exposure; or samples as the camera
+ * has them (options.format), which then travel, and are reconstructed, as they are. n_samples is
+ * fixed at connect and must equal the daemon's camera.samples. A block may hold any number of lines
+ * and end anywhere; the daemon cuts B-scans at multiples of scan.lines, counted from the line that
  * oct_client_start made number 0. Blocks of about one B-scan work well.
  *
  * Numbers: the client numbers the lines, counting from 0 at oct_client_start. Lines that the
@@ -86,6 +87,14 @@ enum oct_client_result {
     OCT_CLIENT_FAILED,      /* memory or transport: oct_client_error says what */
 };
 
+/* How the samples of a block lie in its bytes. */
+enum oct_client_format {
+    OCT_CLIENT_U8 = 1,
+    OCT_CLIENT_U16 = 2,
+    OCT_CLIENT_12P = 3, /* 12 bits packed, GenICam's Mono12p: sample 0 = byte0 | (byte1 & 15) << 8,
+                           sample 1 = byte1 >> 4 | byte2 << 4; n_samples is even */
+};
+
 /* All zero is a good choice. */
 struct oct_client_options {
     uint32_t queue_messages; /* high-water mark in blocks; 0: 64 */
@@ -95,8 +104,9 @@ struct oct_client_options {
     bool crc;                /* guard every payload by a CRC-32C; the daemon checks it */
     /* CURVE, for a daemon with security.server_key: files made by octctl keygen (read at connect).
      * Both or none. A daemon that does not know the key just never connects. */
-    const char *client_key;    /* path of this driver's secret key; NULL: plain */
-    const char *server_public; /* path of the daemon's public key */
+    const char *client_key;        /* path of this driver's secret key; NULL: plain */
+    const char *server_public;     /* path of the daemon's public key */
+    enum oct_client_format format; /* 0: u16 */
 };
 
 /* Since connect. */
@@ -129,22 +139,24 @@ void oct_client_skip(struct oct_client *client, uint64_t n_lines);
  * oct_client_skip(client, number - oct_client_next_line(client)). */
 uint64_t oct_client_next_line(const struct oct_client *client);
 
-/* Sends a block: n_lines >= 1, lines is [n_lines][n_samples], copied once; the caller may reuse it
+/* Sends a block: n_lines >= 1, lines is [n_lines][n_samples] of uint16_t, or of another format its
+ * bytes, copied once; the caller may reuse it
  * on return. time_ns: the camera's clock at the first line, any origin. */
-enum oct_client_result oct_client_send(struct oct_client *client, const uint16_t *lines,
+enum oct_client_result oct_client_send(struct oct_client *client, const void *lines,
                                        uint32_t n_lines, uint64_t time_ns);
 
 /* The same without a copy: on OCT_CLIENT_OK the lines belong to the client until it calls
  * release(lines, hint), once, from another thread, at the latest during oct_client_close. On any
  * other result release is never called and the lines stay the caller's. */
-enum oct_client_result oct_client_send_owned(struct oct_client *client, uint16_t *lines,
+enum oct_client_result oct_client_send_owned(struct oct_client *client, void *lines,
                                              uint32_t n_lines, uint64_t time_ns,
                                              void (*release)(void *lines, void *hint), void *hint);
 
-/* Memory for the next block, for the caller to fill: with shm:// the daemon's own, so that nothing
- * is copied until the daemon does. n_lines >= 1, with shm:// at most a B-scan (what one slot
- * holds). Waits for room as send does. One block is borrowed at a time. OCT_CLIENT_DROPPED: no room
- * and drop_when_full, *lines is NULL and the n_lines are counted as dropped. */
+/* Memory for the next block, for the caller to fill, of another format than u16 with its bytes:
+ * with shm:// the daemon's own, so that nothing is copied until the daemon does. n_lines >= 1, with
+ * shm:// at most a B-scan (what one slot holds). Waits for room as send does. One block is borrowed
+ * at a time. OCT_CLIENT_DROPPED: no room and drop_when_full, *lines is NULL and the n_lines are
+ * counted as dropped. */
 enum oct_client_result oct_client_borrow(struct oct_client *client, uint32_t n_lines,
                                          uint16_t **lines);
 
