@@ -19,6 +19,7 @@ struct shape {
     const char *kernels;
     enum oct_interpolation interpolation;
     enum oct_range range;
+    enum oct_lines_format in; /* 0: u16 */
 };
 
 static enum oct_err run(const struct shape *shape, struct oct_engine_options options,
@@ -40,6 +41,8 @@ static enum oct_err run(const struct shape *shape, struct oct_engine_options opt
     oct_calibration_finish(&cal);
     if (!e)
         e = oct_bench_scene_fill(&scene, err);
+    if (!e && shape->in)
+        e = oct_bench_scene_pack(&scene, shape->in, err);
     if (!e)
         e = oct_bench_cuda(&scene, &options, shape->range, seconds, row, err);
     if (!e)
@@ -60,6 +63,10 @@ int main(int argc, char **argv)
         {832, 1024, "plain", LINEAR, OCT_RANGE_MANUAL},
         {832, 1024, "plain", NUFFT, OCT_RANGE_MANUAL},
         {832, 2048, "plain", LINEAR, OCT_RANGE_MANUAL},
+        {1024, 512, "fused", NUFFT, OCT_RANGE_MANUAL},
+        {1024, 512, "fused", NUFFT, OCT_RANGE_MANUAL, OCT_LINES_12P},
+        {1024, 512, "fused", NUFFT, OCT_RANGE_MANUAL, OCT_LINES_U8},
+        {1024, 512, "fused", NUFFT, OCT_RANGE_PERCENTILE, OCT_LINES_12P},
         {2048, 1024, "fused", LINEAR, OCT_RANGE_MANUAL},
         {2048, 1024, "fused", NUFFT, OCT_RANGE_MANUAL},
         {4096, 2048, "fused", LINEAR, OCT_RANGE_MANUAL},

@@ -74,8 +74,8 @@ TEST(wrong_pictures_are_not_timed)
     struct oct_engine_options options = {.cuda = "fused", .max_batch = 1, .n_streams = 1};
     cuda_host_reset(1, MEMORY);
     make_scene(&scene, OCT_INTERPOLATION_LINEAR);
-    /* after ten at the start and five for the first picture: the chain of the one checked */
-    cuda_host_set_fault(CUDA_HOST_KERNEL_SKIPPED, 17);
+    /* after eleven at the start and five for the first picture: the chain of the one checked */
+    cuda_host_set_fault(CUDA_HOST_KERNEL_SKIPPED, 18);
     must_fail(oct_bench_cuda(&scene, &options, OCT_RANGE_MANUAL, 0.2, &row, &failure),
               OCT_E_BACKEND, "grey levels: not timed");
     oct_bench_scene_finish(&scene);

@@ -134,7 +134,7 @@ static enum oct_err measure_rate(struct runner *r, double seconds, double *lines
 static enum oct_err measure_copies(const struct runner *r, unsigned device, double seconds,
                                    struct oct_bench_cuda_row *row, struct oct_error *err)
 {
-    const size_t up = oct_geometry_spectra_bytes(r->geometry) * r->batch;
+    const size_t up = oct_raw_bytes(&r->in[0], r->geometry) * r->batch;
     const size_t down = oct_geometry_image_bytes(r->geometry) * r->batch;
     double took = 1, best = 1e30, within = 0;
     row->device_bytes_per_s = 0;
@@ -272,7 +272,7 @@ static enum oct_err runner_init(struct runner *r, const struct oct_bench_scene *
     enum oct_err e = r->ops->create(&r->engine, scene->plan, options, err);
     if (e)
         return e;
-    const size_t spectra = oct_geometry_spectra_bytes(g), image = oct_geometry_image_bytes(g);
+    const size_t spectra = oct_raw_bytes(&scene->in[0], g), image = oct_geometry_image_bytes(g);
     r->depth = r->ops->depth(r->engine);
     r->batch = r->ops->max_batch(r->engine);
     r->in_bytes = r->depth * spectra;
@@ -288,6 +288,7 @@ static enum oct_err runner_init(struct runner *r, const struct oct_bench_scene *
     memset(r->valid, 1, g->n_lines);
     for (unsigned i = 0; i < r->depth; i++) {
         r->in[i].spectra = (uint16_t *)(void *)(r->in_memory + i * spectra);
+        r->in[i].format = scene->in[0].format;
         r->in[i].line_valid = r->valid;
         r->out[i].pixels = r->out_memory + i * image;
         memcpy(r->in[i].spectra, scene->in[i % OCT_BENCH_FRAMES].spectra, spectra);
@@ -313,6 +314,7 @@ enum oct_err oct_bench_cuda(struct oct_bench_scene *scene, const struct oct_engi
         const char *kernels = strstr(r.ops->describe(r.engine), "; ");
         sscanf(kernels ? kernels : "; unknown", "; %15s", row->kernels);
         row->range = range_names[range];
+        row->in = oct_samples_name(scene->in[0].format);
         row->interpolation = interpolation_names[scene->plan->chain.interpolation];
         e = verify(&r, scene, &row->error, err);
         r.display.range = range;
@@ -330,21 +332,23 @@ enum oct_err oct_bench_cuda(struct oct_bench_scene *scene, const struct oct_engi
 
 void oct_bench_cuda_print_head(void)
 {
-    printf("%-7s %-6s %-10s %7s %6s %6s %6s %8s %12s %12s %7s %12s %10s %10s %10s %12s %11s %7s\n",
-           "kernels", "way", "range", "samples", "lines", "depth", "batch", "streams", "A-lines/s",
-           "bare copies", "ratio", "kernels only", "upload us", "kernels us", "downl. us",
-           "device GB/s", "1 B-scan us", "off by");
+    printf("%-7s %-6s %-10s %-7s %7s %6s %6s %6s %8s %12s %12s %7s %12s %10s %10s %10s %12s %11s "
+           "%7s\n",
+           "kernels", "way", "range", "in", "samples", "lines", "depth", "batch", "streams",
+           "A-lines/s", "bare copies", "ratio", "kernels only", "upload us", "kernels us",
+           "downl. us", "device GB/s", "1 B-scan us", "off by");
 }
 
 void oct_bench_cuda_print(const struct oct_bench_cuda_row *row)
 {
-    printf("%-7s %-6s %-10s %7u %6u %6u %6u %8u %12.0f %12.0f %7.2f %12.0f %10.1f %10.1f %10.1f "
-           "%12.1f %11.0f %7.2f\n",
-           row->kernels, row->interpolation, row->range, row->samples, row->lines, row->depth,
-           row->batch, row->streams, row->lines_per_s, row->copy_lines_per_s,
-           row->lines_per_s / row->copy_lines_per_s, row->kernel_lines_per_s, row->stage_us[0],
-           row->stage_us[1], row->stage_us[2], row->device_bytes_per_s * 1e-9, row->latency_us,
-           row->error);
+    printf(
+        "%-7s %-6s %-10s %-7s %7u %6u %6u %6u %8u %12.0f %12.0f %7.2f %12.0f %10.1f %10.1f %10.1f "
+        "%12.1f %11.0f %7.2f\n",
+        row->kernels, row->interpolation, row->range, row->in, row->samples, row->lines, row->depth,
+        row->batch, row->streams, row->lines_per_s, row->copy_lines_per_s,
+        row->lines_per_s / row->copy_lines_per_s, row->kernel_lines_per_s, row->stage_us[0],
+        row->stage_us[1], row->stage_us[2], row->device_bytes_per_s * 1e-9, row->latency_us,
+        row->error);
     fflush(stdout);
 }
 

@@ -9,6 +9,7 @@ struct oct_bench_cuda_row {
     char kernels[16];  /* "fused", "plain" */
     const char *range; /* of the rate and the latency: "manual", "auto", "percentile" */
     const char *interpolation;
+    const char *in; /* the samples: "u16", "mono12p", "u8" */
     uint32_t samples, lines, depth;
     unsigned batch, streams;
     double error;              /* grey levels off the double-precision sums */

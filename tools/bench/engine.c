@@ -150,7 +150,7 @@ static enum oct_err measure(const struct oct_config *config, const struct shape 
         options.n_threads = 1;
     if (!shape->as_configured)
         scene.display.range = shape->range;
-    if (shape->packed && (e = oct_bench_scene_pack(&scene, err))) {
+    if (shape->packed && (e = oct_bench_scene_pack(&scene, OCT_LINES_12P, err))) {
         oct_bench_scene_finish(&scene);
         return e;
     }

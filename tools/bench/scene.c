@@ -65,17 +65,20 @@ enum oct_err oct_bench_scene_fill(struct oct_bench_scene *scene, struct oct_erro
     return OCT_OK;
 }
 
-enum oct_err oct_bench_scene_pack(struct oct_bench_scene *scene, struct oct_error *err)
+enum oct_err oct_bench_scene_pack(struct oct_bench_scene *scene, enum oct_lines_format format,
+                                  struct oct_error *err)
 {
     const struct oct_geometry *g = &scene->plan->geometry;
+    const size_t n = (size_t)g->n_lines * g->n_samples;
     for (unsigned f = 0; f < OCT_BENCH_FRAMES; f++) {
         struct oct_raw_frame *in = &scene->in[f];
-        in->format = OCT_LINES_12P;
+        in->format = (uint16_t)format;
+        for (size_t i = 0; i < n && format == OCT_LINES_U8; i++)
+            scene->samples[f][i] >>= 4;
         in->spectra = malloc(oct_raw_bytes(in, g));
         if (!in->spectra)
             return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the benchmark's B-scans");
-        oct_samples_pack(in->spectra, scene->samples[f], (size_t)g->n_lines * g->n_samples,
-                         in->format);
+        oct_samples_pack(in->spectra, scene->samples[f], n, format);
     }
     return OCT_OK;
 }
