@@ -54,11 +54,12 @@ static const struct oct_scene *scene_of(const struct flow *flow, uint64_t id)
     return &flow->scenes[id % N_SCENES];
 }
 
-/* u16, 12 bits packed and u8 take turns, two B-scans each. */
+/* Neighbours of one format, and of others; not all that are alike are dark (run_flow). */
 static uint16_t format_of(uint64_t id)
 {
-    static const uint16_t formats[] = {OCT_LINES_U16, OCT_LINES_12P, OCT_LINES_U8};
-    return formats[id % N_SCENES / 2];
+    static const uint16_t formats[N_SCENES] = {OCT_LINES_12P, OCT_LINES_12P, OCT_LINES_U8,
+                                               OCT_LINES_U8,  OCT_LINES_U8,  OCT_LINES_U16};
+    return formats[id % N_SCENES];
 }
 
 /* The same for every engine: display by number, so that it changes between jobs. */
