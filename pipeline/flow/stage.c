@@ -22,6 +22,7 @@
 #define MORE_VALUES 4u               /* asked for beyond what is under way: none is missed */
 #define MOST_TAKES 64u               /* results of one B-scan; more is a fault */
 #define SLOW_NS UINT64_C(1000000000) /* one B-scan: worth a line in the log */
+#define OWES_NS UINT64_C(1000000000) /* a block that lacks B-scans waits for the next so long */
 #define TELL_EVERY_NS UINT64_C(60000000000)
 
 const char *const oct_stage_skip_names[OCT_STAGE_N_SKIPS] = {
@@ -71,6 +72,7 @@ struct oct_stage {
     uint64_t slot;
     bool any; /* a B-scan was pushed since the last reset; the newest: */
     struct oct_bscan_info newest;
+    uint64_t pushed_ns;
     bool took_newest;    /* and a result of it was published */
     bool failed;         /* at the newest */
     uint64_t read_below; /* slots that were read */
@@ -402,6 +404,7 @@ static enum oct_err push(struct oct_stage *s, struct oct_error *err)
     s->any = true;
     s->pushed_below = s->read_below;
     s->newest = s->bscan.info;
+    s->pushed_ns = oct_clock_ns();
     s->took_newest = false;
     enum oct_err e = ops->push(s->setup.analysis, &s->bscan, err);
     return e || is_left(s) ? e : publish_all(s, err);
@@ -521,7 +524,9 @@ static void look_again(struct oct_stage *s)
         note_fault(s, &err);
     if (end_work(s) && changed)
         ask_values(s);
-    atomic_store(&s->dealt_below, s->read_below);
+    const bool owes = s->any && !s->took_newest && !s->failed && is_within_block(s);
+    if (!owes || oct_clock_ns() - s->pushed_ns > OWES_NS)
+        atomic_store(&s->dealt_below, s->read_below);
 }
 
 static void free_stage(struct oct_stage *s)

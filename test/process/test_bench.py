@@ -78,12 +78,13 @@ def one_report():
     report = json.loads(out)  # two documents would not parse
     assert [row["part"] for row in report["parts"]] == ["shm"] and report["engine_is"], report
     rows = report["engine"]
-    assert [row["range"] for row in rows] == ["manual", "auto", "percentile", "manual"], rows
+    assert [row["range"] for row in rows] == ["manual", "auto", "percentile", "manual", "manual"], rows
     for row in rows:
         assert row["depth"] == 1024 and row["alines_per_s"] > 0, row
         assert row["grey_levels_off"] <= 1, row
     cores = len(os.sched_getaffinity(0))
-    assert [row["threads"] for row in rows] == [cores] * 3 + [1], rows
+    assert [row["threads"] for row in rows] == [cores] * 3 + [1, 1], rows
+    assert [row["in"] for row in rows] == ["u16"] * 4 + ["mono12p"], rows
 
 
 @case
