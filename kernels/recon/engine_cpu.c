@@ -34,7 +34,7 @@
 
 #define LEAST_DEPTH 4u /* jobs in flight: one finishing, one at work, two waiting */
 #define MOST_DEPTH 64u
-#define MOST_SHARES 1024u /* histograms of all jobs together: 64 MB */
+#define MOST_SHARES 1024u /* sieves of all jobs together: 150 MB */
 
 /* In lines of 2048 padded samples, about 5 us each. Handing one B-scan from worker to worker took
  * 24 us, so that of 16 lines two workers at best save what it costs. MOST_WHOLE: of 240 lines 3 %
@@ -116,17 +116,17 @@ static bool needs_map(const struct oct_engine *engine, const struct job *job)
 static void do_whole(struct oct_engine *engine, struct worker *worker, struct job *job)
 {
     const uint32_t n_lines = engine->plan->geometry.n_lines;
-    uint32_t *counts = worker->scratch.counts;
+    struct oct_bscan_scratch *scratch = &worker->scratch;
     struct oct_bscan *b = &job->bscan;
 
-    oct_bscan_begin(b, &engine->chain, counts);
-    oct_bscan_lines(b, &engine->chain, &worker->scratch, 0, n_lines, counts, &b->min, &b->max);
-    oct_bscan_limits(b, &engine->chain, &worker->scratch, counts);
+    oct_bscan_begin(b, &engine->chain, scratch, true);
+    oct_bscan_lines(b, &engine->chain, scratch, 0, n_lines, &scratch->sieves, &b->min, &b->max);
+    oct_bscan_limits(b, &engine->chain, scratch, true);
     if (!is_smoothed(job) && needs_map(engine, job))
         oct_bscan_map(b, &engine->chain, 0, n_lines);
 }
 
-/* Histograms that several workers fill at once: one a worker, or one a chunk where those are
+/* Sieves that several workers fill at once: one a worker, or one a chunk where those are
  * fewer. */
 static unsigned count_shares(const struct oct_engine *engine)
 {
@@ -135,11 +135,12 @@ static unsigned count_shares(const struct oct_engine *engine)
     return n_more < engine->n_threads ? n_more + 1 : engine->n_threads;
 }
 
-static uint32_t *share_of(const struct oct_engine *engine, unsigned number, const struct piece *p)
+static struct oct_sieves *share_of(const struct oct_engine *engine, unsigned number,
+                                   const struct piece *p)
 {
     const struct oct_bscan *b = &p->job->bscan;
     unsigned share = b->n_shares < engine->n_threads ? p->from / engine->chunk_lines : number;
-    return b->counts + (size_t)share * OCT_HISTOGRAM_BINS;
+    return &b->sieves[share];
 }
 
 static void do_piece(struct oct_work_source *source, unsigned number)
@@ -153,14 +154,14 @@ static void do_piece(struct oct_work_source *source, unsigned number)
         if (p->whole)
             do_whole(engine, worker, p->job);
         else
-            oct_bscan_begin(b, &engine->chain, NULL);
+            oct_bscan_begin(b, &engine->chain, &worker->scratch, false);
         break;
     case PHASE_LINES:
         oct_bscan_lines(b, &engine->chain, &worker->scratch, p->from, p->to,
                         share_of(engine, number, p), &p->min, &p->max);
         break;
     case PHASE_LIMITS:
-        oct_bscan_limits(b, &engine->chain, &worker->scratch, NULL);
+        oct_bscan_limits(b, &engine->chain, &worker->scratch, false);
         break;
     case PHASE_MAP:
         oct_bscan_map(b, &engine->chain, p->from, p->to);
