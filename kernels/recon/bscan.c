@@ -128,9 +128,7 @@ void oct_bscan_take(struct oct_bscan *bscan, const struct oct_bscan_chain *chain
     bscan->job = *job;
     bscan->min = FLT_MAX;
     bscan->max = -FLT_MAX;
-    bscan->values = is_f32             ? job->out->pixels
-                    : job->out->values ? job->out->values
-                                       : bscan->scratch;
+    bscan->values = is_f32 ? job->out->pixels : job->out->values;
     job->out->status = OCT_OK;
     job->out->lo = job->display.lo;
     job->out->hi = job->display.hi;
@@ -142,6 +140,8 @@ void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chai
     const struct oct_geometry *g = &chain->plan->geometry;
     const struct oct_raw_frame *in = bscan->job.in;
 
+    if (!bscan->values)
+        bscan->values = bscan->scratch;
     bscan->n_valid = 0;
     for (uint32_t j = 0; j < g->n_lines; j++)
         bscan->n_valid += in->line_valid[j] != 0;

@@ -35,7 +35,7 @@ struct oct_bscan {
     uint32_t n_valid;    /* lines that came; since begin */
     float min, max;      /* range=auto: of the lines done so far */
     float *values;       /* [M][D] f32: scratch, or the output's: its values, its f32 pixels */
-    float *scratch;      /* owned; NULL when the output is f32 */
+    float *scratch;      /* owned; NULL when the output is f32. Read since begin */
     float *whole, *rest; /* [N] the DC line; owned, as what follows */
     uint32_t *sums;      /* [N] */
     struct oct_sieves *sieves; /* [n_shares]; NULL when n_shares is 0 */

@@ -90,6 +90,10 @@ struct oct_engine {
     uint64_t first, last;   /* jobs first .. last-1 are in flight; job i: jobs[i % depth] */
     uint64_t turn;          /* jobs below have had their turn; first <= turn <= last */
     struct oct_smoothed_range smoothed;
+    /* Scratch of the B-scans that are not at work: the one used last, which caches still hold, is
+     * taken first. */
+    float **scratch; /* [depth], n_scratch of them owned */
+    unsigned n_scratch;
     struct job *jobs;       /* [depth] */
     struct worker *workers; /* [n_threads] */
 };
@@ -199,6 +203,7 @@ static bool take_piece(struct oct_work_source *source, unsigned number)
             if (job->phase == PHASE_BEGIN) {
                 job->whole = engine->always_whole || is_behind(engine);
                 engine->n_new--;
+                job->bscan.scratch = engine->scratch[--engine->n_scratch];
             }
             p->whole = job->whole;
             return true;
@@ -217,7 +222,11 @@ static bool take_piece(struct oct_work_source *source, unsigned number)
 
 static void enter(struct oct_engine *engine, struct job *job, enum phase phase)
 {
-    engine->n_done += phase == PHASE_DONE;
+    if (phase == PHASE_DONE) {
+        engine->n_done++;
+        engine->scratch[engine->n_scratch++] = job->bscan.scratch;
+        job->bscan.scratch = NULL;
+    }
     job->phase = phase;
     job->unit_taken = false;
     job->next_line = job->done_lines = 0;
@@ -355,6 +364,9 @@ static void free_engine(struct oct_engine *engine)
         oct_bscan_scratch_finish(&engine->workers[t].scratch);
     for (unsigned i = 0; engine->jobs && i < engine->depth; i++)
         oct_bscan_finish(&engine->jobs[i].bscan);
+    while (engine->n_scratch > 0)
+        free(engine->scratch[--engine->n_scratch]);
+    free(engine->scratch);
     free(engine->workers);
     free(engine->jobs);
     oct_bscan_chain_finish(&engine->chain);
@@ -377,11 +389,15 @@ static enum oct_err alloc_jobs(struct oct_engine *engine, struct oct_error *err)
     unsigned n_shares = engine->always_whole ? 0 : count_shares(engine);
     enum oct_err e = OCT_OK;
     engine->jobs = calloc(engine->depth, sizeof(*engine->jobs));
-    for (unsigned i = 0; engine->jobs && i < engine->depth && !e; i++) {
-        e = oct_bscan_init(&engine->jobs[i].bscan, &engine->chain, n_shares);
+    engine->scratch = calloc(engine->depth, sizeof(*engine->scratch));
+    for (unsigned i = 0; engine->jobs && engine->scratch && i < engine->depth && !e; i++) {
+        struct oct_bscan *b = &engine->jobs[i].bscan;
+        e = oct_bscan_init(b, &engine->chain, n_shares);
         engine->jobs[i].phase = PHASE_DONE;
+        engine->scratch[engine->n_scratch++] = b->scratch;
+        b->scratch = NULL;
     }
-    if (e || !engine->jobs)
+    if (e || !engine->jobs || !engine->scratch)
         return oct_fail(err, OCT_E_NO_MEMORY,
                         "CPU engine: out of memory for %u B-scans of %u lines and %u pixels",
                         engine->depth, engine->plan->geometry.n_lines,

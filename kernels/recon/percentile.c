@@ -13,7 +13,7 @@
 #define ROOM_FOR_ONE_OF 16u /* values */
 #define FIRST_WIDTH 128     /* half the width between bounds, of hi - lo: a part of that many */
 #define MOST_WIDTH 8
-#define DEVIATIONS 10
+#define DEVIATIONS 8
 
 /* ---- keys: they rise with the float, also below zero; of -0 and 0 the key is that of 0 ---- */
 
@@ -214,7 +214,7 @@ static double next_half(const struct oct_percentile_values *v, int i, const stru
     const double wanted = DEVIATIONS * sqrt(n * share * (1 - share)) + DEVIATIONS;
     double next = span / FIRST_WIDTH;
     if (hit)
-        next = half * fmin(fmax(wanted / (double)p->n, 0.8), 1.5);
+        next = half * fmin(fmax(wanted / (double)p->n, 0.95), 1.5);
     else if (known && found >= (double)b->from && found < (double)b->to)
         next = half / 4; /* too many were kept */
     else if (known)

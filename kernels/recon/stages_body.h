@@ -341,36 +341,56 @@ static inline size_t keep_of_4(float *kept, const float *value, unsigned hits)
 }
 
 /* Which of eight values are hits; *n_low loses one in each lane whose value is too low. */
-static inline __m256 hits_of_8(const float *value, __m256 low, __m256 high, __m256i *n_low)
+static inline __m256 hits_of_8(__m256 v, __m256 low, __m256 high, __m256i *n_low)
 {
-    __m256 v = _mm256_loadu_ps(value), is_low = _mm256_cmp_ps(v, low, _CMP_LT_OQ);
+    __m256 is_low = _mm256_cmp_ps(v, low, _CMP_LT_OQ);
     *n_low = _mm256_add_epi32(*n_low, _mm256_castps_si256(is_low));
     return _mm256_andnot_ps(is_low, _mm256_cmp_ps(v, high, _CMP_LT_OQ));
 }
 
+static inline __m256 either(const __m256 hit[4])
+{
+    return _mm256_or_ps(_mm256_or_ps(hit[0], hit[1]), _mm256_or_ps(hit[2], hit[3]));
+}
+
+static inline size_t sum_of_lanes(__m256i counts)
+{
+    uint32_t lane[8];
+    size_t sum = 0;
+    _mm256_storeu_si256((__m256i *)(void *)lane, counts);
+    for (int k = 0; k < 8; k++)
+        sum += lane[k];
+    return sum;
+}
+
 static size_t sift(float *restrict kept, const float *restrict value, size_t n, float from,
-                   float to, size_t *below)
+                   float to, size_t *restrict below)
 {
     const __m256 low = _mm256_set1_ps(from), high = _mm256_set1_ps(to);
     __m256i n_low = _mm256_setzero_si256();
-    int32_t lane[8];
-    size_t n_kept = 0, d = 0;
+    size_t n_kept = 0, n_below = 0, d = 0;
     for (; d + 32 <= n; d += 32) {
-        __m256 hit[4];
+        const float *at = value + d;
+        __m256 v[4], hit[4];
         for (int k = 0; k < 4; k++)
-            hit[k] = hits_of_8(value + d + 8 * k, low, high, &n_low);
-        __m256 any = _mm256_or_ps(_mm256_or_ps(hit[0], hit[1]), _mm256_or_ps(hit[2], hit[3]));
+            v[k] = _mm256_loadu_ps(at + 8 * k);
+        __m256 most = _mm256_max_ps(_mm256_max_ps(v[0], v[1]), _mm256_max_ps(v[2], v[3]));
+        if (!_mm256_movemask_ps(_mm256_cmp_ps(most, low, _CMP_GE_OQ))) {
+            n_below += 32; /* nearly always, for bounds near the top */
+            continue;
+        }
+        for (int k = 0; k < 4; k++)
+            hit[k] = hits_of_8(v[k], low, high, &n_low);
+        __m256 any = either(hit);
         if (_mm256_testz_ps(any, any))
             continue;
         for (int k = 0; k < 4; k++) {
             unsigned hits = (unsigned)_mm256_movemask_ps(hit[k]);
-            n_kept += keep_of_4(kept + n_kept, value + d + 8 * k, hits & 15);
-            n_kept += keep_of_4(kept + n_kept, value + d + 8 * k + 4, hits >> 4);
+            n_kept += keep_of_4(kept + n_kept, at + 8 * k, hits & 15);
+            n_kept += keep_of_4(kept + n_kept, at + 8 * k + 4, hits >> 4);
         }
     }
-    _mm256_storeu_si256((__m256i *)(void *)lane, n_low);
-    for (int k = 0; k < 8; k++)
-        *below += 0u - (uint32_t)lane[k];
+    *below += n_below + sum_of_lanes(_mm256_sub_epi32(_mm256_setzero_si256(), n_low));
     return n_kept + sift_each(kept + n_kept, value + d, n - d, from, to, below);
 }
 #else

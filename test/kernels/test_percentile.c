@@ -158,7 +158,8 @@ static void bounds_follow_what_is_found(void **state)
             fail_msg("%u of %d found at once", n_hits[i], N_BSCANS);
 }
 
-/* With bounds at values, between them and beyond all; what lies behind the slack stays as it was. */
+/* With bounds at values, between them and beyond all; what lies behind the slack stays as it
+ * was. */
 static void check_sift(const struct oct_stages *stages, size_t n, float from, float to)
 {
     static float values[MOST], kept[MOST + OCT_SIFT_SLACK + 1];
