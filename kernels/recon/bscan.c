@@ -1,6 +1,5 @@
 #include "kernels/recon/bscan.h"
 
-#include "kernels/recon/percentile.h"
 #include "pipeline/base/aligned.h"
 #include "pipeline/flow/line_sums.h"
 
@@ -59,13 +58,16 @@ void oct_bscan_chain_finish(struct oct_bscan_chain *chain)
 enum oct_err oct_bscan_scratch_init(struct oct_bscan_scratch *scratch,
                                     const struct oct_bscan_chain *chain, struct oct_error *err)
 {
+    const struct oct_geometry *g = &chain->plan->geometry;
+    const size_t n_pixels = (size_t)g->n_lines * g->depth;
     *scratch = (struct oct_bscan_scratch){
-        .pair = alloc_aligned(2 * (size_t)chain->plan->geometry.depth, sizeof(float)),
-        .counts = alloc_aligned(OCT_HISTOGRAM_BINS, sizeof(uint32_t)),
-        .refined = alloc_aligned(OCT_HISTOGRAM_BINS, sizeof(uint32_t)),
-        .room = alloc_aligned(2 * (size_t)chain->plan->geometry.n_samples, sizeof(uint16_t)),
+        .pair = alloc_aligned(2 * (size_t)g->depth, sizeof(float)),
+        .spare = {alloc_aligned(n_pixels + OCT_SIFT_SLACK, sizeof(float)),
+                  alloc_aligned(n_pixels + OCT_SIFT_SLACK, sizeof(float))},
+        .room = alloc_aligned(2 * (size_t)g->n_samples, sizeof(uint16_t)),
     };
-    if (!scratch->pair || !scratch->counts || !scratch->refined || !scratch->room)
+    if (!scratch->pair || !scratch->spare[0] || !scratch->spare[1] || !scratch->room ||
+        oct_sieves_init(&scratch->sieves, n_pixels, 2 * (size_t)g->depth))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a worker's buffers");
     return oct_line_scratch_init(&scratch->line, &chain->line, err);
 }
@@ -74,8 +76,9 @@ void oct_bscan_scratch_finish(struct oct_bscan_scratch *scratch)
 {
     oct_line_scratch_finish(&scratch->line);
     free(scratch->pair);
-    free(scratch->counts);
-    free(scratch->refined);
+    free(scratch->spare[0]);
+    free(scratch->spare[1]);
+    oct_sieves_finish(&scratch->sieves);
     free(scratch->room);
     *scratch = (struct oct_bscan_scratch){0};
 }
@@ -86,18 +89,20 @@ enum oct_err oct_bscan_init(struct oct_bscan *bscan, const struct oct_bscan_chai
     const struct oct_geometry *g = &chain->plan->geometry;
     const size_t n_pixels = (size_t)g->n_lines * g->depth;
     *bscan = (struct oct_bscan){
-        .picked = alloc_aligned(n_pixels + OCT_PICK_SLACK, sizeof(float)),
         .whole = alloc_aligned(g->n_samples, sizeof(float)),
         .rest = alloc_aligned(g->n_samples, sizeof(float)),
         .sums = alloc_aligned(g->n_samples, sizeof(uint32_t)),
         .n_shares = n_shares,
     };
     if (n_shares)
-        bscan->counts = alloc_aligned((size_t)n_shares * OCT_HISTOGRAM_BINS, sizeof(uint32_t));
+        bscan->sieves = calloc(n_shares, sizeof(*bscan->sieves));
+    for (unsigned s = 0; bscan->sieves && s < n_shares; s++)
+        if (oct_sieves_init(&bscan->sieves[s], n_pixels, 2 * (size_t)g->depth))
+            return OCT_E_NO_MEMORY;
     if (g->sample_type == OCT_SAMPLE_U8)
         bscan->scratch = alloc_aligned(n_pixels, sizeof(float));
-    if (!bscan->picked || !bscan->whole || !bscan->rest || !bscan->sums ||
-        (n_shares && !bscan->counts) || (g->sample_type == OCT_SAMPLE_U8 && !bscan->scratch))
+    if (!bscan->whole || !bscan->rest || !bscan->sums || (n_shares && !bscan->sieves) ||
+        (g->sample_type == OCT_SAMPLE_U8 && !bscan->scratch))
         return OCT_E_NO_MEMORY;
     return OCT_OK;
 }
@@ -105,11 +110,12 @@ enum oct_err oct_bscan_init(struct oct_bscan *bscan, const struct oct_bscan_chai
 void oct_bscan_finish(struct oct_bscan *bscan)
 {
     free(bscan->scratch);
-    free(bscan->picked);
+    for (unsigned s = 0; bscan->sieves && s < bscan->n_shares; s++)
+        oct_sieves_finish(&bscan->sieves[s]);
     free(bscan->whole);
     free(bscan->rest);
     free(bscan->sums);
-    free(bscan->counts);
+    free(bscan->sieves);
     *bscan = (struct oct_bscan){0};
 }
 
@@ -122,25 +128,25 @@ void oct_bscan_take(struct oct_bscan *bscan, const struct oct_bscan_chain *chain
     bscan->job = *job;
     bscan->min = FLT_MAX;
     bscan->max = -FLT_MAX;
-    bscan->values = is_f32             ? job->out->pixels
-                    : job->out->values ? job->out->values
-                                       : bscan->scratch;
+    bscan->values = is_f32 ? job->out->pixels : job->out->values;
     job->out->status = OCT_OK;
     job->out->lo = job->display.lo;
     job->out->hi = job->display.hi;
 }
 
-void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chain, uint32_t *counts)
+void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
+                     struct oct_bscan_scratch *scratch, bool alone)
 {
     const struct oct_geometry *g = &chain->plan->geometry;
     const struct oct_raw_frame *in = bscan->job.in;
 
+    if (!bscan->values)
+        bscan->values = bscan->scratch;
     bscan->n_valid = 0;
     for (uint32_t j = 0; j < g->n_lines; j++)
         bscan->n_valid += in->line_valid[j] != 0;
-    if (bscan->job.display.range == OCT_RANGE_PERCENTILE)
-        memset(counts ? counts : bscan->counts, 0,
-               (counts ? 1 : bscan->n_shares) * OCT_HISTOGRAM_BINS * sizeof(uint32_t));
+    for (unsigned s = 0; s < (alone ? 1 : bscan->n_shares); s++)
+        oct_sieves_empty(alone ? &scratch->sieves : &bscan->sieves[s], scratch->bounds);
     if (chain->plan->chain.dc != OCT_DC_BSCAN)
         return;
     oct_line_sums(bscan->sums, in, g);
@@ -222,7 +228,7 @@ static bool takes_part(const struct oct_bscan *bscan, uint32_t j)
 
 void oct_bscan_lines(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                      struct oct_bscan_scratch *scratch, uint32_t from, uint32_t to,
-                     uint32_t *counts, float *min, float *max)
+                     struct oct_sieves *sieves, float *min, float *max)
 {
     const struct oct_stages *stages = chain->line.stages;
     const bool at_once = oct_bscan_maps_at_once(chain, bscan);
@@ -242,14 +248,14 @@ void oct_bscan_lines(struct oct_bscan *bscan, const struct oct_bscan_chain *chai
             if (takes_part(bscan, j + k))
                 stages->min_max(values[k], depth, min, max);
         if (bscan->job.display.range == OCT_RANGE_PERCENTILE)
-            stages->histogram(counts, first, (size_t)n * depth);
+            oct_sieves_add(sieves, stages, first, (size_t)n * depth);
     }
 }
 
 /* ---- limits and pixels ---- */
 
 void oct_bscan_limits(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
-                      struct oct_bscan_scratch *scratch, uint32_t *counts)
+                      struct oct_bscan_scratch *scratch, bool alone)
 {
     const struct oct_geometry *g = &chain->plan->geometry;
     const struct oct_display *display = &bscan->job.display;
@@ -264,15 +270,15 @@ void oct_bscan_limits(struct oct_bscan *bscan, const struct oct_bscan_chain *cha
             .values = bscan->values,
             .n = (size_t)g->n_lines * g->depth,
             .n_missing = bscan->n_valid ? (size_t)(g->n_lines - bscan->n_valid) * g->depth : 0,
-            .counts = counts ? counts : bscan->counts,
-            .refined = scratch->refined,
-            .picked = bscan->picked,
+            .sieves = alone ? &scratch->sieves : bscan->sieves,
+            .n_sieves = alone ? 1 : bscan->n_shares,
+            .spare = {scratch->spare[0], scratch->spare[1]},
         };
-        for (unsigned s = 1; !counts && s < bscan->n_shares; s++)
-            for (uint32_t b = 0; b < OCT_HISTOGRAM_BINS; b++)
-                bscan->counts[b] += bscan->counts[(size_t)s * OCT_HISTOGRAM_BINS + b];
-        oct_percentiles_find(&all, display->percentile_lo, display->percentile_hi, &out->lo,
-                             &out->hi);
+        const double percent[2] = {display->percentile_lo, display->percentile_hi};
+        double found[2];
+        oct_percentiles_find(&all, percent, scratch->bounds, found);
+        out->lo = found[0];
+        out->hi = found[1];
     }
 }
 

@@ -12,6 +12,7 @@
 #define OCT_KERNELS_RECON_BSCAN_H
 
 #include "kernels/recon/line.h"
+#include "kernels/recon/percentile.h"
 #include "pipeline/flow/engine.h"
 
 struct oct_bscan_chain {
@@ -22,10 +23,11 @@ struct oct_bscan_chain {
 
 struct oct_bscan_scratch {
     struct oct_line_scratch line;
-    float *pair;       /* [2][D] lines that are mapped at once */
-    uint32_t *counts;  /* [OCT_HISTOGRAM_BINS] of a B-scan that this worker does alone */
-    uint32_t *refined; /* [OCT_HISTOGRAM_BINS] */
-    uint16_t *room;    /* [2][N] lines of samples that are not u16 */
+    float *pair;                            /* [2][D] lines that are mapped at once */
+    struct oct_sieves sieves;               /* of a B-scan that this worker does alone */
+    float *spare[2];                        /* [M * D + OCT_SIFT_SLACK] */
+    struct oct_percentile_bounds bounds[2]; /* around the limits that this worker found last */
+    uint16_t *room;                         /* [2][N] lines of samples that are not u16 */
 };
 
 struct oct_bscan {
@@ -33,11 +35,10 @@ struct oct_bscan {
     uint32_t n_valid;    /* lines that came; since begin */
     float min, max;      /* range=auto: of the lines done so far */
     float *values;       /* [M][D] f32: scratch, or the output's: its values, its f32 pixels */
-    float *scratch;      /* owned; NULL when the output is f32 */
-    float *picked;       /* [M * D + OCT_PICK_SLACK]; owned, as what follows */
-    float *whole, *rest; /* [N] the DC line */
+    float *scratch;      /* owned; NULL when the output is f32. Read since begin */
+    float *whole, *rest; /* [N] the DC line; owned, as what follows */
     uint32_t *sums;      /* [N] */
-    uint32_t *counts;    /* [n_shares][OCT_HISTOGRAM_BINS]; NULL when n_shares is 0 */
+    struct oct_sieves *sieves; /* [n_shares]; NULL when n_shares is 0 */
     unsigned n_shares;
 };
 
@@ -50,7 +51,7 @@ void oct_bscan_chain_finish(struct oct_bscan_chain *chain);
 enum oct_err oct_bscan_scratch_init(struct oct_bscan_scratch *scratch,
                                     const struct oct_bscan_chain *chain, struct oct_error *err);
 void oct_bscan_scratch_finish(struct oct_bscan_scratch *scratch);
-/* n_shares: how many workers count at once, each into a share of its own; 0: one worker does the
+/* n_shares: how many workers sift at once, each into a share of its own; 0: one worker does the
  * B-scan alone. */
 enum oct_err oct_bscan_init(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                             unsigned n_shares);
@@ -64,20 +65,20 @@ bool oct_bscan_maps_at_once(const struct oct_bscan_chain *chain, const struct oc
 void oct_bscan_take(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                     const struct oct_engine_job *job);
 
-/* Counts the lines that came, computes the DC line and empties the histograms: `counts` when one
- * worker does the whole B-scan; NULL: the shares. */
+/* Counts the lines that came, computes the DC line and empties the sieves: the worker's own when it
+ * does the whole B-scan (alone), or the shares. */
 void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
-                     uint32_t *counts);
+                     struct oct_bscan_scratch *scratch, bool alone);
 
 /* A-lines from .. to-1. range=auto: *min and *max take in the values of those that came.
- * percentile: counted in `counts`, which nobody else may be using. */
+ * percentile: into `sieves`, which nobody else may be using. */
 void oct_bscan_lines(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                      struct oct_bscan_scratch *scratch, uint32_t from, uint32_t to,
-                     uint32_t *counts, float *min, float *max);
+                     struct oct_sieves *sieves, float *min, float *max);
 
-/* Writes the B-scan's own limits to out->lo and out->hi; manual: keeps them. counts: see begin. */
+/* Writes the B-scan's own limits to out->lo and out->hi; manual: keeps them. alone: see begin. */
 void oct_bscan_limits(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
-                      struct oct_bscan_scratch *scratch, uint32_t *counts);
+                      struct oct_bscan_scratch *scratch, bool alone);
 
 /* Pixels of lines from .. to-1 by out->lo and out->hi. */
 void oct_bscan_map(struct oct_bscan *bscan, const struct oct_bscan_chain *chain, uint32_t from,

@@ -34,7 +34,7 @@
 
 #define LEAST_DEPTH 4u /* jobs in flight: one finishing, one at work, two waiting */
 #define MOST_DEPTH 64u
-#define MOST_SHARES 1024u /* histograms of all jobs together: 64 MB */
+#define MOST_SHARES 1024u /* sieves of all jobs together: 150 MB */
 
 /* In lines of 2048 padded samples, about 5 us each. Handing one B-scan from worker to worker took
  * 24 us, so that of 16 lines two workers at best save what it costs. MOST_WHOLE: of 240 lines 3 %
@@ -90,6 +90,10 @@ struct oct_engine {
     uint64_t first, last;   /* jobs first .. last-1 are in flight; job i: jobs[i % depth] */
     uint64_t turn;          /* jobs below have had their turn; first <= turn <= last */
     struct oct_smoothed_range smoothed;
+    /* Scratch of the B-scans that are not at work: the one used last, which caches still hold, is
+     * taken first. */
+    float **scratch; /* [depth], n_scratch of them owned */
+    unsigned n_scratch;
     struct job *jobs;       /* [depth] */
     struct worker *workers; /* [n_threads] */
 };
@@ -116,17 +120,17 @@ static bool needs_map(const struct oct_engine *engine, const struct job *job)
 static void do_whole(struct oct_engine *engine, struct worker *worker, struct job *job)
 {
     const uint32_t n_lines = engine->plan->geometry.n_lines;
-    uint32_t *counts = worker->scratch.counts;
+    struct oct_bscan_scratch *scratch = &worker->scratch;
     struct oct_bscan *b = &job->bscan;
 
-    oct_bscan_begin(b, &engine->chain, counts);
-    oct_bscan_lines(b, &engine->chain, &worker->scratch, 0, n_lines, counts, &b->min, &b->max);
-    oct_bscan_limits(b, &engine->chain, &worker->scratch, counts);
+    oct_bscan_begin(b, &engine->chain, scratch, true);
+    oct_bscan_lines(b, &engine->chain, scratch, 0, n_lines, &scratch->sieves, &b->min, &b->max);
+    oct_bscan_limits(b, &engine->chain, scratch, true);
     if (!is_smoothed(job) && needs_map(engine, job))
         oct_bscan_map(b, &engine->chain, 0, n_lines);
 }
 
-/* Histograms that several workers fill at once: one a worker, or one a chunk where those are
+/* Sieves that several workers fill at once: one a worker, or one a chunk where those are
  * fewer. */
 static unsigned count_shares(const struct oct_engine *engine)
 {
@@ -135,11 +139,12 @@ static unsigned count_shares(const struct oct_engine *engine)
     return n_more < engine->n_threads ? n_more + 1 : engine->n_threads;
 }
 
-static uint32_t *share_of(const struct oct_engine *engine, unsigned number, const struct piece *p)
+static struct oct_sieves *share_of(const struct oct_engine *engine, unsigned number,
+                                   const struct piece *p)
 {
     const struct oct_bscan *b = &p->job->bscan;
     unsigned share = b->n_shares < engine->n_threads ? p->from / engine->chunk_lines : number;
-    return b->counts + (size_t)share * OCT_HISTOGRAM_BINS;
+    return &b->sieves[share];
 }
 
 static void do_piece(struct oct_work_source *source, unsigned number)
@@ -153,14 +158,14 @@ static void do_piece(struct oct_work_source *source, unsigned number)
         if (p->whole)
             do_whole(engine, worker, p->job);
         else
-            oct_bscan_begin(b, &engine->chain, NULL);
+            oct_bscan_begin(b, &engine->chain, &worker->scratch, false);
         break;
     case PHASE_LINES:
         oct_bscan_lines(b, &engine->chain, &worker->scratch, p->from, p->to,
                         share_of(engine, number, p), &p->min, &p->max);
         break;
     case PHASE_LIMITS:
-        oct_bscan_limits(b, &engine->chain, &worker->scratch, NULL);
+        oct_bscan_limits(b, &engine->chain, &worker->scratch, false);
         break;
     case PHASE_MAP:
         oct_bscan_map(b, &engine->chain, p->from, p->to);
@@ -198,6 +203,7 @@ static bool take_piece(struct oct_work_source *source, unsigned number)
             if (job->phase == PHASE_BEGIN) {
                 job->whole = engine->always_whole || is_behind(engine);
                 engine->n_new--;
+                job->bscan.scratch = engine->scratch[--engine->n_scratch];
             }
             p->whole = job->whole;
             return true;
@@ -216,7 +222,11 @@ static bool take_piece(struct oct_work_source *source, unsigned number)
 
 static void enter(struct oct_engine *engine, struct job *job, enum phase phase)
 {
-    engine->n_done += phase == PHASE_DONE;
+    if (phase == PHASE_DONE) {
+        engine->n_done++;
+        engine->scratch[engine->n_scratch++] = job->bscan.scratch;
+        job->bscan.scratch = NULL;
+    }
     job->phase = phase;
     job->unit_taken = false;
     job->next_line = job->done_lines = 0;
@@ -354,6 +364,9 @@ static void free_engine(struct oct_engine *engine)
         oct_bscan_scratch_finish(&engine->workers[t].scratch);
     for (unsigned i = 0; engine->jobs && i < engine->depth; i++)
         oct_bscan_finish(&engine->jobs[i].bscan);
+    while (engine->n_scratch > 0)
+        free(engine->scratch[--engine->n_scratch]);
+    free(engine->scratch);
     free(engine->workers);
     free(engine->jobs);
     oct_bscan_chain_finish(&engine->chain);
@@ -376,11 +389,15 @@ static enum oct_err alloc_jobs(struct oct_engine *engine, struct oct_error *err)
     unsigned n_shares = engine->always_whole ? 0 : count_shares(engine);
     enum oct_err e = OCT_OK;
     engine->jobs = calloc(engine->depth, sizeof(*engine->jobs));
-    for (unsigned i = 0; engine->jobs && i < engine->depth && !e; i++) {
-        e = oct_bscan_init(&engine->jobs[i].bscan, &engine->chain, n_shares);
+    engine->scratch = calloc(engine->depth, sizeof(*engine->scratch));
+    for (unsigned i = 0; engine->jobs && engine->scratch && i < engine->depth && !e; i++) {
+        struct oct_bscan *b = &engine->jobs[i].bscan;
+        e = oct_bscan_init(b, &engine->chain, n_shares);
         engine->jobs[i].phase = PHASE_DONE;
+        engine->scratch[engine->n_scratch++] = b->scratch;
+        b->scratch = NULL;
     }
-    if (e || !engine->jobs)
+    if (e || !engine->jobs || !engine->scratch)
         return oct_fail(err, OCT_E_NO_MEMORY,
                         "CPU engine: out of memory for %u B-scans of %u lines and %u pixels",
                         engine->depth, engine->plan->geometry.n_lines,

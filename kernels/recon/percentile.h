@@ -1,9 +1,12 @@
 /* Percentiles of a B-scan's values and their smoothing over time (contract step 9, `percentile`).
  *
- * Two histograms over order-preserving integer keys of the floats: the first counts all values by
- * the upper 14 bits while they are computed (stages->histogram), the second only those of the one
- * upper bin that holds the wanted rank, picked out of all (stages->pick), and resolves 14 bits
- * more: 2^-19 of a value. The CUDA engine, too, smooths its limits by this file.
+ * A rank is found without a look at most values. While a line is made, and lies in the nearest
+ * cache, those between two bounds are kept and those below are counted (stages->sift); the bounds
+ * stand around what was found in the B-scan before, so that the rank nearly always lies between
+ * them, and the few that were kept are halved until one is left. Otherwise bounds come from a
+ * sample and all values are sifted again. Whatever the bounds, the value is the same: that of the
+ * rank, to 28 bits of its order-preserving key, 2^-19 of it. The CUDA engine, too, smooths its
+ * limits by this file.
  */
 #ifndef OCT_KERNELS_RECON_PERCENTILE_H
 #define OCT_KERNELS_RECON_PERCENTILE_H
@@ -16,22 +19,46 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A B-scan's values and what they are counted in. Those of missing lines take no part: no value is
- * lower, so that all ranks begin after them. */
+/* Bounds: from <= value < to. {0}: none are known, and nothing lies between them. */
+struct oct_percentile_bounds {
+    float from, to;
+};
+
+/* What one worker found between the bounds of one percentile. */
+struct oct_sieve {
+    struct oct_percentile_bounds bounds;
+    float *kept; /* [room + OCT_SIFT_SLACK] */
+    size_t room, n, below;
+    bool full; /* not all were kept */
+};
+
+/* Sieves of the low and the high percentile. n_values: of those that a B-scan has, n_line: of those
+ * that are added at once. finish is right on zeroed memory. */
+struct oct_sieves {
+    struct oct_sieve of[2];
+};
+enum oct_err oct_sieves_init(struct oct_sieves *sieves, size_t n_values, size_t n_line);
+void oct_sieves_finish(struct oct_sieves *sieves);
+void oct_sieves_empty(struct oct_sieves *sieves, const struct oct_percentile_bounds bounds[2]);
+void oct_sieves_add(struct oct_sieves *sieves, const struct oct_stages *stages, const float *values,
+                    size_t n);
+
+/* A B-scan's values. Those of missing lines take no part: no value is lower, so that all ranks
+ * begin after them. */
 struct oct_percentile_values {
     const struct oct_stages *stages;
     const float *values;
     size_t n, n_missing; /* n > n_missing */
-    uint32_t *counts;    /* [OCT_HISTOGRAM_BINS] of exactly these values */
-    /* scratch */
-    uint32_t *refined; /* [OCT_HISTOGRAM_BINS] */
-    float *picked;     /* [n + OCT_PICK_SLACK] */
+    const struct oct_sieves
+        *sieves;       /* [n_sieves] of the same bounds: given these values together */
+    unsigned n_sieves; /* > 0 */
+    float *spare[2];   /* [n + OCT_SIFT_SLACK] */
 };
 
-/* *lo and *hi: the values at ranks p/100 * (n - n_missing - 1) of the sorted values of lines that
- * came, linear between ranks. */
-void oct_percentiles_find(const struct oct_percentile_values *v, double lo_percent,
-                          double hi_percent, double *lo, double *hi);
+/* found[i]: the value at rank percent[i]/100 * (n - n_missing - 1) of the sorted values of lines
+ * that came, linear between ranks; bounds[i]: for the sieves of the next B-scan. */
+void oct_percentiles_find(const struct oct_percentile_values *v, const double percent[2],
+                          struct oct_percentile_bounds bounds[2], double found[2]);
 
 /* The limits in force, carried from one B-scan to the next. */
 struct oct_smoothed_range {

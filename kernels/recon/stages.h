@@ -12,23 +12,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #define OCT_RESAMPLE_BLOCK 8u /* outputs that share one base in the resampling tables */
 #define OCT_RESAMPLE_SPAN 16u /* complex inputs from that base that a block reaches by permutes */
 
-#define OCT_HISTOGRAM_BITS 14
-#define OCT_HISTOGRAM_BINS (1u << OCT_HISTOGRAM_BITS)
-#define OCT_HISTOGRAM_SHIFT (32 - OCT_HISTOGRAM_BITS)
-#define OCT_PICK_SLACK 16u /* floats behind what pick writes, of any value */
-
-/* Rising with the float, also below zero; its upper 14 bits are the bin of a histogram. */
-static inline uint32_t oct_histogram_key(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits ^ ((0u - (bits >> 31)) | 0x80000000u);
-}
+#define OCT_SIFT_SLACK 16u /* floats behind what sift keeps, of any value */
 
 /* The plan's taps for a pair of lines. The upsampled line u lies in two arrays, its even samples
  * (the padded line itself) and its odd ones; consecutive taps alternate between them. Output q is
@@ -103,16 +91,9 @@ struct oct_stages {
 
     void (*min_max)(const float *value, size_t n, float *min, float *max);
 
-    /* counts[bin of the value]++, [OCT_HISTOGRAM_BINS]. */
-    void (*histogram)(uint32_t *counts, const float *value, size_t n);
-
-    /* The bin that holds the value of this rank: from *bin on, below which lie *below values (no
-     * more than rank). Both go on to it; the last bin when there are not so many values. */
-    void (*find_bin)(const uint32_t *counts, size_t rank, uint32_t *bin, size_t *below);
-
-    /* The values of one bin of the histogram, in their order; returns how many. `to` has room for
-     * n + OCT_PICK_SLACK. */
-    size_t (*pick)(float *to, const float *value, size_t n, uint32_t bin);
+    /* The values from `from` to below `to`, in their order; returns how many. *below grows by how
+     * many are less than `from`. `kept` has room for n + OCT_SIFT_SLACK. */
+    size_t (*sift)(float *kept, const float *value, size_t n, float from, float to, size_t *below);
 
     /* pixel = clamp(round((value - lo) * scale), 0, 255); halves round up. */
     void (*to_u8)(uint8_t *pixel, const float *value, size_t n, float lo, float scale);

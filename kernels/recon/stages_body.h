@@ -292,59 +292,39 @@ static void min_max(const float *value, size_t n, float *min, float *max)
 
 /* ---- percentiles ---- */
 
-static void histogram(uint32_t *restrict counts, const float *restrict value, size_t n)
+/* Few, or the few in which there are some to be kept: without branches, which nothing could
+ * predict. */
+static inline size_t sift_each(float *restrict kept, const float *restrict value, size_t n,
+                               float from, float to, size_t *restrict below)
 {
-    enum { STEP = 64 }; /* bins by vector code, then counted one by one */
-    uint16_t bin[STEP];
-    for (size_t d = 0; d < n; d += STEP) {
-        size_t some = n - d < STEP ? n - d : STEP;
-        for (size_t k = 0; k < some; k++)
-            bin[k] = (uint16_t)(oct_histogram_key(value[d + k]) >> OCT_HISTOGRAM_SHIFT);
-        for (size_t k = 0; k < some; k++)
-            counts[bin[k]]++;
+    size_t n_kept = 0, n_below = 0;
+    for (size_t d = 0; d < n; d++) {
+        const float v = value[d];
+        kept[n_kept] = v;
+        n_kept += (unsigned)(v >= from) & (unsigned)(v < to);
+        n_below += v < from;
     }
-}
-
-/* On to the stride of n_stride bins in which the value of that rank lies: most bins are empty. */
-static inline void stride_to(const uint32_t *counts, size_t rank, uint32_t n_stride, uint32_t *bin,
-                             size_t *below)
-{
-    while (*bin + n_stride < OCT_HISTOGRAM_BINS) {
-        const uint32_t *at = counts + *bin; /* no index that might wrap: gcc makes vectors of it */
-        uint32_t together = 0;
-        for (size_t k = 0; k < n_stride; k++)
-            together += at[k];
-        if (*below + together > rank)
-            break;
-        *below += together;
-        *bin += n_stride;
-    }
-}
-
-static void find_bin(const uint32_t *counts, size_t rank, uint32_t *bin, size_t *below)
-{
-    stride_to(counts, rank, 512, bin, below);
-    stride_to(counts, rank, 32, bin, below);
-    stride_to(counts, rank, 1, bin, below);
+    *below += n_below;
+    return n_kept;
 }
 
 #if defined(__AVX512F__)
-static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
+static size_t sift(float *restrict kept, const float *restrict value, size_t n, float from,
+                   float to, size_t *below)
 {
-    const __m512i wanted = _mm512_set1_epi32((int)bin), top = _mm512_set1_epi32(INT32_MIN);
-    size_t n_picked = 0;
-    for (size_t d = 0; d < n; d += 16) {
-        __mmask16 there = n - d < 16 ? (__mmask16)((1u << (n - d)) - 1) : (__mmask16)0xffff;
-        __m512 v = _mm512_maskz_loadu_ps(there, value + d);
-        __m512i bits = _mm512_castps_si512(v);
-        __m512i key = _mm512_xor_si512(bits, _mm512_or_si512(_mm512_srai_epi32(bits, 31), top));
-        __mmask16 hit = _mm512_mask_cmpeq_epi32_mask(
-            there, _mm512_srli_epi32(key, OCT_HISTOGRAM_SHIFT), wanted);
+    const __m512 low = _mm512_set1_ps(from), high = _mm512_set1_ps(to);
+    size_t n_kept = 0, d = 0;
+    for (; d + 16 <= n; d += 16) {
+        __m512 v = _mm512_loadu_ps(value + d);
+        __mmask16 is_low = _mm512_cmp_ps_mask(v, low, _CMP_LT_OQ);
+        __mmask16 hit =
+            _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(v, low, _CMP_GE_OQ), v, high, _CMP_LT_OQ);
         /* Compressed in a register: AMD's compressing stores are slow. */
-        _mm512_storeu_ps(to + n_picked, _mm512_maskz_compress_ps(hit, v));
-        n_picked += (size_t)__builtin_popcount(hit);
+        _mm512_storeu_ps(kept + n_kept, _mm512_maskz_compress_ps(hit, v));
+        n_kept += (size_t)__builtin_popcount(hit);
+        *below += (size_t)__builtin_popcount(is_low);
     }
-    return n_picked;
+    return n_kept + sift_each(kept + n_kept, value + d, n - d, from, to, below);
 }
 #elif defined(__AVX2__)
 /* Those of four values whose bits are set come first. */
@@ -353,55 +333,84 @@ static const int32_t first_set[16][4] __attribute__((aligned(16))) = {
     {3}, {0, 3}, {1, 3}, {0, 1, 3}, {2, 3}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3},
 };
 
-static inline size_t pick_of_4(float *to, const float *value, unsigned hits)
+static inline size_t keep_of_4(float *kept, const float *value, unsigned hits)
 {
     const __m128i order = _mm_load_si128((const __m128i *)(const void *)first_set[hits]);
-    _mm_storeu_ps(to, _mm_permutevar_ps(_mm_loadu_ps(value), order));
+    _mm_storeu_ps(kept, _mm_permutevar_ps(_mm_loadu_ps(value), order));
     return (size_t)__builtin_popcount(hits);
 }
 
-/* Bit k: value[k] is in the bin. Within a bin all signs are alike: no keys are needed. */
-static inline __m256i in_bin(const float *value, __m256i wanted)
+/* Which of eight values are hits; *n_low loses one in each lane whose value is too low. */
+static inline __m256 hits_of_8(__m256 v, __m256 low, __m256 high, __m256i *n_low)
 {
-    __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)value);
-    return _mm256_cmpeq_epi32(_mm256_srli_epi32(bits, OCT_HISTOGRAM_SHIFT), wanted);
+    __m256 is_low = _mm256_cmp_ps(v, low, _CMP_LT_OQ);
+    *n_low = _mm256_add_epi32(*n_low, _mm256_castps_si256(is_low));
+    return _mm256_andnot_ps(is_low, _mm256_cmp_ps(v, high, _CMP_LT_OQ));
 }
 
-static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
+static inline __m256 either(const __m256 hit[4])
 {
-    const uint32_t top = OCT_HISTOGRAM_BINS / 2,
-                   bits = bin & top ? bin ^ top : ~bin & (2 * top - 1);
-    const __m256i wanted = _mm256_set1_epi32((int)bits);
-    size_t n_picked = 0, d = 0;
+    return _mm256_or_ps(_mm256_or_ps(hit[0], hit[1]), _mm256_or_ps(hit[2], hit[3]));
+}
+
+static inline size_t sum_of_lanes(__m256i counts)
+{
+    uint32_t lane[8];
+    size_t sum = 0;
+    _mm256_storeu_si256((__m256i *)(void *)lane, counts);
+    for (int k = 0; k < 8; k++)
+        sum += lane[k];
+    return sum;
+}
+
+static size_t sift(float *restrict kept, const float *restrict value, size_t n, float from,
+                   float to, size_t *restrict below)
+{
+    const __m256 low = _mm256_set1_ps(from), high = _mm256_set1_ps(to);
+    __m256i n_low = _mm256_setzero_si256();
+    size_t n_kept = 0, n_below = 0, d = 0;
     for (; d + 32 <= n; d += 32) {
-        const float *v = value + d;
-        __m256i hit[4] = {in_bin(v, wanted), in_bin(v + 8, wanted), in_bin(v + 16, wanted),
-                          in_bin(v + 24, wanted)};
-        __m256i any =
-            _mm256_or_si256(_mm256_or_si256(hit[0], hit[1]), _mm256_or_si256(hit[2], hit[3]));
-        if (_mm256_testz_si256(any, any))
+        const float *at = value + d;
+        __m256 v[4], hit[4];
+        for (int k = 0; k < 4; k++)
+            v[k] = _mm256_loadu_ps(at + 8 * k);
+        __m256 most = _mm256_max_ps(_mm256_max_ps(v[0], v[1]), _mm256_max_ps(v[2], v[3]));
+        if (!_mm256_movemask_ps(_mm256_cmp_ps(most, low, _CMP_GE_OQ))) {
+            n_below += 32; /* nearly always, for bounds near the top */
+            continue;
+        }
+        for (int k = 0; k < 4; k++)
+            hit[k] = hits_of_8(v[k], low, high, &n_low);
+        __m256 any = either(hit);
+        if (_mm256_testz_ps(any, any))
             continue;
         for (int k = 0; k < 4; k++) {
-            unsigned hits = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(hit[k]));
-            n_picked += pick_of_4(to + n_picked, v + 8 * k, hits & 15);
-            n_picked += pick_of_4(to + n_picked, v + 8 * k + 4, hits >> 4);
+            unsigned hits = (unsigned)_mm256_movemask_ps(hit[k]);
+            n_kept += keep_of_4(kept + n_kept, at + 8 * k, hits & 15);
+            n_kept += keep_of_4(kept + n_kept, at + 8 * k + 4, hits >> 4);
         }
     }
-    for (; d < n; d++)
-        if (oct_histogram_key(value[d]) >> OCT_HISTOGRAM_SHIFT == bin)
-            to[n_picked++] = value[d];
-    return n_picked;
+    *below += n_below + sum_of_lanes(_mm256_sub_epi32(_mm256_setzero_si256(), n_low));
+    return n_kept + sift_each(kept + n_kept, value + d, n - d, from, to, below);
 }
 #else
-/* Without branches, which nothing could predict. */
-static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
+static size_t sift(float *restrict kept, const float *restrict value, size_t n, float from,
+                   float to, size_t *restrict below)
 {
-    size_t n_picked = 0;
-    for (size_t d = 0; d < n; d++) {
-        to[n_picked] = value[d];
-        n_picked += oct_histogram_key(value[d]) >> OCT_HISTOGRAM_SHIFT == bin;
+    enum { STEP = 32 }; /* in most there is nothing to be kept, which vector code tells */
+    size_t n_kept = 0, d = 0;
+    for (; d + STEP <= n; d += STEP) {
+        uint32_t n_low = 0, n_lower = 0;
+        for (size_t k = 0; k < STEP; k++) {
+            n_low += value[d + k] < from ? 1u : 0u;
+            n_lower += value[d + k] < to ? 1u : 0u;
+        }
+        if (n_lower > n_low)
+            n_kept += sift_each(kept + n_kept, value + d, STEP, from, to, below);
+        else
+            *below += n_low;
     }
-    return n_picked;
+    return n_kept + sift_each(kept + n_kept, value + d, n - d, from, to, below);
 }
 #endif
 
@@ -432,8 +441,6 @@ const struct oct_stages OCT_STAGES_TABLE = {
     .intensity_db = intensity_db,
     .decibels = decibels,
     .min_max = min_max,
-    .histogram = histogram,
-    .find_bin = find_bin,
-    .pick = pick_values,
+    .sift = sift,
     .to_u8 = to_u8,
 };
