@@ -28,7 +28,8 @@ enum oct_err oct_bench_scene_init(struct oct_bench_scene *scene, const struct oc
 enum oct_err oct_bench_scene_fill(struct oct_bench_scene *scene, struct oct_error *err);
 enum oct_err oct_bench_calibration(struct oct_calibration *cal, uint32_t n);
 
-/* From now on the B-scans come in this format, once: N is even; of u8 the upper 8 of their 12 bits. */
+/* From now on the B-scans come in this format, once: N is even; of u8 the upper 8 of their 12
+ * bits. */
 enum oct_err oct_bench_scene_pack(struct oct_bench_scene *scene, enum oct_lines_format format,
                                   struct oct_error *err);
 

@@ -163,7 +163,7 @@ OCT_WIDE static void smooth_lines(struct oct_trace *trace, uint32_t n)
     float inner = 0;
 
     for (int j = 0; j < m; j += LINES) {
-        float totals[LINES];
+        float totals[LINES] = {0};
         for (int l = 0; l < LINES && j + l < m; l++)
             totals[l] = sum_taps(trace, j + l, &inner);
         for (uint32_t w = 0; w < n; w += PART) {
