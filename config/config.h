@@ -37,6 +37,7 @@ enum oct_record_spectra {
     OCT_RECORD_NO_SPECTRA,
     OCT_RECORD_SPECTRA,         /* as u16 */
     OCT_RECORD_SPECTRA_AS_SENT, /* in the format of their lines */
+    OCT_RECORD_SPECTRA_U16,     /* the same as yes */
 };
 enum oct_config_backend { OCT_BACKEND_AUTO, OCT_BACKEND_CPU, OCT_BACKEND_CUDA };
 

@@ -25,7 +25,7 @@ static const char *const over_names[] = {"grid", "spectrum", NULL};
 static const char *const range_names[] = {"auto", "manual", "percentile", NULL};
 static const char *const sample_names[] = {"u8", "f32", "c64", NULL};
 static const char *const eye_names[] = {"", "OD", "OS", NULL};
-static const char *const spectra_names[] = {"no", "yes", "as_sent", NULL};
+static const char *const spectra_names[] = {"no", "yes", "as_sent", "u16", NULL};
 static const char *const ask_names[] = {"operator", "always", "never", NULL};
 
 /* ---- texts ---- */
@@ -363,7 +363,7 @@ static const struct oct_param record_keys[] = {
     {CHOICE(record, spectra, spectra_names), .when = OCT_CONFIG_LIVE,
      .applies = OCT_APPLIES_RECORDING | OCT_APPLIES_FORECAST, .standard = "yes",
      .meaning =
-         "Record the spectra, as u16 or, 8 bits and 12 bits packed, as_sent: in less space."},
+         "Record the spectra: yes and u16, as u16; as_sent: of 8 and of 12 bits in less space."},
     {VALUE(record, bscans), .when = OCT_CONFIG_LIVE,
      .applies = OCT_APPLIES_RECORDING | OCT_APPLIES_FORECAST, .standard = "yes",
      .meaning = "Record the reconstructed B-scans."},
