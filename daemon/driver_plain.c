@@ -43,10 +43,14 @@ void oct_driver_plain(unsigned fault, const struct oct_driver_message *m,
                      h->first_line);
         break;
     case OCT_BAD_FORMAT:
-        snprintf(text, n_bytes,
-                 m->format ? "the camera sends samples of kind %u, before they were of another"
-                           : "the camera sends samples of kind %u, which octd cannot read",
-                 (unsigned)h->format);
+        if (!oct_samples_fit(h->format, h->n_samples))
+            snprintf(text, n_bytes, "the camera packs an odd number of samples, %u, a line",
+                     (unsigned)h->n_samples);
+        else
+            snprintf(text, n_bytes,
+                     m->format ? "the camera sends samples of kind %u, before they were of another"
+                               : "the camera sends samples of kind %u, which octd cannot read",
+                     (unsigned)h->format);
         break;
     case OCT_BAD_PAYLOAD_SIZE:
         snprintf(text, n_bytes,

@@ -22,6 +22,7 @@
 #pragma weak oct_cuda_recon_take
 #pragma weak oct_cuda_recon_begin
 #pragma weak oct_cuda_recon_smooth
+#pragma weak oct_cuda_recon_hold_turn
 #pragma weak oct_cuda_recon_look
 #pragma weak oct_cuda_recon_end
 #pragma weak oct_cuda_recon_poll
@@ -139,7 +140,13 @@ enum oct_err oct_cuda_recon_begin(struct oct_cuda_recon *recon, bool *needs_end,
     return refuse(err);
 }
 
-enum oct_err oct_cuda_recon_smooth(struct oct_cuda_recon *recon, struct oct_cuda_recon *before,
+struct oct_cuda_turn *oct_cuda_recon_hold_turn(struct oct_cuda_recon *recon)
+{
+    (void)recon;
+    return NULL;
+}
+
+enum oct_err oct_cuda_recon_smooth(struct oct_cuda_recon *recon, struct oct_cuda_turn *before,
                                    struct oct_error *err)
 {
     (void)recon, (void)before;

@@ -150,6 +150,9 @@ extern "C" void oct_cuda_recon_destroy(struct oct_cuda_recon *recon)
         cudaEventDestroy(recon->events[i]);
         oct_cuda_signs_note_call(recon->signs);
     }
+    release_turn(recon->before);
+    release_turn(recon->turn);
+    oct_cuda_signs_note_call(recon->signs);
     oct_cuda_stream_close(recon);
     delete recon;
 }
@@ -386,7 +389,7 @@ static enum oct_err download_limits(struct oct_cuda_recon *recon, struct oct_err
 static void launch_smooth(struct oct_cuda_recon *recon, const struct oct_cuda_smoothed *before)
 {
     OCT_LAUNCH((oct_smooth_kernel), dim3(1), dim3(OCT_CUDA_MAX_BATCH), 0, recon->stream,
-               recon->batch, recon->d_limits, before, recon->d_smoothed, recon->h_limits);
+               recon->batch, recon->d_limits, before, recon->turn->after, recon->h_limits);
 }
 
 static void launch_map(struct oct_cuda_recon *recon)
@@ -481,13 +484,21 @@ extern "C" enum oct_err oct_cuda_recon_begin(struct oct_cuda_recon *recon, bool 
     return *needs_end ? OCT_OK : launch_end(recon, err);
 }
 
-extern "C" enum oct_err oct_cuda_recon_smooth(struct oct_cuda_recon *recon,
-                                              struct oct_cuda_recon *before, struct oct_error *err)
+extern "C" struct oct_cuda_turn *oct_cuda_recon_hold_turn(struct oct_cuda_recon *recon)
 {
-    if (before && before != recon)
-        TRY_STREAM(recon, "order", cudaStreamWaitEvent(recon->stream, before->events[SMOOTHED], 0));
-    launch_smooth(recon, before ? before->d_smoothed : NULL);
-    TRY_STREAM(recon, "event", cudaEventRecord(recon->events[SMOOTHED], recon->stream));
+    recon->turn->n_holders++;
+    return recon->turn;
+}
+
+extern "C" enum oct_err oct_cuda_recon_smooth(struct oct_cuda_recon *recon,
+                                              struct oct_cuda_turn *before, struct oct_error *err)
+{
+    release_turn(recon->before); /* that batch is done */
+    recon->before = before;
+    if (before && before != recon->turn)
+        TRY_STREAM(recon, "order", cudaStreamWaitEvent(recon->stream, before->smoothed, 0));
+    launch_smooth(recon, before ? before->after : NULL);
+    TRY_STREAM(recon, "event", cudaEventRecord(recon->turn->smoothed, recon->stream));
     recon->has_smoothed = true;
     return launch_end(recon, err);
 }

@@ -10,9 +10,19 @@
 #include "kernels/recon/cuda_tables.cuh"
 #include "kernels/recon/cuda_unpack.cuh"
 
+#include <atomic>
 #include <vector>
 
-enum stage_event { SMOOTHED, BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
+enum stage_event { BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
+
+/* Where a recon leaves its limits for the one that has the next batch, which may still read them
+ * when the recon has gone. */
+struct oct_cuda_turn {
+    std::atomic<unsigned> n_holders;
+    cudaEvent_t smoothed; /* `after` is there */
+    bool has_event;
+    struct oct_cuda_smoothed *after; /* on the device: after the last batch with percentiles */
+};
 
 struct oct_cuda_recon : oct_cuda_stream {
     enum oct_cuda_kernels kernels;
@@ -26,7 +36,7 @@ struct oct_cuda_recon : oct_cuda_stream {
     uint8_t *d_packed;  /* [max_batch][M][3 * N / 2] of samples that are not u16, as they came */
     uint32_t *d_counts; /* [max_batch][5][OCT_BINS] */
     struct oct_cuda_limits *d_limits, *h_limits; /* [max_batch] */
-    struct oct_cuda_smoothed *d_smoothed;        /* after its last batch with percentiles */
+    struct oct_cuda_turn *turn, *before;         /* its own; that of the batch before its last */
     bool has_smoothed;                           /* its batch at work is smoothed on the device */
     unsigned n_events;                           /* of its own: DONE is the stream's */
     cudaEvent_t events[N_EVENTS];
@@ -124,6 +134,30 @@ static enum oct_err make_tables(struct oct_cuda_recon *recon, const struct oct_p
     return e;
 }
 
+static enum oct_err make_turn(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    recon->turn = new (std::nothrow) oct_cuda_turn();
+    if (!recon->turn)
+        return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
+    recon->turn->n_holders = 1;
+    TRY_STREAM(recon, "event", cudaEventCreate(&recon->turn->smoothed));
+    recon->turn->has_event = true;
+    TRY_STREAM(recon, "limits",
+               cudaMalloc((void **)&recon->turn->after, sizeof(*recon->turn->after)));
+    return OCT_OK;
+}
+
+/* The last one to let go frees it. */
+static void release_turn(struct oct_cuda_turn *turn)
+{
+    if (!turn || --turn->n_holders > 0)
+        return;
+    if (turn->has_event)
+        cudaEventDestroy(turn->smoothed);
+    cudaFree(turn->after);
+    delete turn;
+}
+
 static enum oct_err make_buffers(struct oct_cuda_recon *recon, const struct oct_geometry *g,
                                  struct oct_error *err)
 {
@@ -149,7 +183,7 @@ static enum oct_err make_buffers(struct oct_cuda_recon *recon, const struct oct_
     if (!e)
         e = oct_stream_alloc(recon, &recon->d_limits, n, err);
     if (!e)
-        e = oct_stream_alloc(recon, &recon->d_smoothed, 1, err);
+        e = make_turn(recon, err);
     if (e)
         return e;
     t->spectra = recon->d_spectra;

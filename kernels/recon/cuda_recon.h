@@ -56,10 +56,16 @@ enum oct_err oct_cuda_recon_begin(struct oct_cuda_recon *recon, bool *needs_end,
                                   struct oct_error *err);
 
 /* Percentiles of B-scans that all are on one device: queues their smoothing (percentile.h) there,
- * after that of `before`, which had the batch before this one (NULL: none); then pixels and
- * download. No other batch of `before` has been queued meanwhile. */
-enum oct_err oct_cuda_recon_smooth(struct oct_cuda_recon *recon, struct oct_cuda_recon *before,
+ * after that of the recon that had the batch before this one, of which `before` was held (NULL:
+ * none); then pixels and download. No other batch of that recon has been queued meanwhile. Takes
+ * what was held, on failure too. */
+struct oct_cuda_turn;
+enum oct_err oct_cuda_recon_smooth(struct oct_cuda_recon *recon, struct oct_cuda_turn *before,
                                    struct oct_error *err);
+
+/* What the next batch's smoothing needs of this recon, which may go meanwhile. Any thread, while
+ * the recon is there; asks nothing of the device. */
+struct oct_cuda_turn *oct_cuda_recon_hold_turn(struct oct_cuda_recon *recon);
 
 /* Percentiles of several devices are smoothed by the caller: queues the download of the own limits.
  */

@@ -357,7 +357,8 @@ static enum oct_err queue_in_turn(struct worker *worker, uint64_t number, struct
     struct oct_engine *engine = worker->engine;
     pthread_mutex_lock(&engine->crew.lock);
     const bool go_on = await_turn(worker, number);
-    struct oct_cuda_recon *before = engine->smoother;
+    struct oct_cuda_turn *before =
+        go_on && engine->smoother ? oct_cuda_recon_hold_turn(engine->smoother) : NULL;
     pthread_mutex_unlock(&engine->crew.lock);
     if (!go_on)
         return oct_fail(err, OCT_E_BACKEND, "the engine was given up meanwhile");
@@ -455,6 +456,10 @@ static void run_worker(struct oct_cuda_worker *base, void *context)
         oct_cuda_worker_is_ready(base);
         serve(worker);
     }
+    pthread_mutex_lock(&engine->crew.lock);
+    if (engine->smoother == worker->device)
+        engine->smoother = NULL;
+    pthread_mutex_unlock(&engine->crew.lock);
     oct_cuda_recon_destroy(worker->device);
 }
 

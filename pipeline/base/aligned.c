@@ -22,7 +22,8 @@ void *oct_aligned_alloc(size_t alignment, size_t n, size_t size)
     const size_t bytes = whole_bytes(alignment, n, size);
     if (bytes < HUGE_PAGE || alignment > HUGE_PAGE)
         return bytes ? aligned_alloc(alignment, bytes) : NULL;
-    void *memory = aligned_alloc(HUGE_PAGE, bytes);
+    const size_t whole = whole_bytes(HUGE_PAGE, bytes, 1);
+    void *memory = whole ? aligned_alloc(HUGE_PAGE, whole) : NULL;
     if (memory) /* a hint: many lines far from one another are read faster */
         madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     return memory;

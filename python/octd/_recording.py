@@ -51,8 +51,9 @@ class _Packed:
 
     def __getitem__(self, key: Any) -> Any:
         key = key if isinstance(key, tuple) else (key,)
-        if Ellipsis in key:
-            at = key.index(Ellipsis)
+        dots = [i for i, k in enumerate(key) if k is Ellipsis]
+        if dots:
+            at = dots[0]
             key = key[:at] + (slice(None),) * (4 - len(key)) + key[at + 1:]
         lines = self._dataset[key[:2]].astype(np.uint16)
         if self._format == "mono12p":
