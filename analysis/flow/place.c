@@ -15,7 +15,7 @@
 #define STRIP_LINES 60u /* of a piece of work, beside which those of the window are summed again */
 enum { SAME = OCT_FLOW_SAME, BOTH, INTENSITY, N_SUMS = OCT_FLOW_N_SUMS };
 
-/* A repeat of an A-line, moved and turned: planes and power, [bands]. */
+/* A repeat of an A-line, moved: planes and power, [bands]. Of methods but `complex`. */
 struct moved {
     float *re, *im, *power[MOST_BANDS];
     bool came;
@@ -298,9 +298,11 @@ static double note_pair(const struct oct_flow_place *p, struct sums *sums, unsig
 {
     uint32_t first, end;
     pair_range(p, r - 1, &first, &end);
-    sums->pairs |= end > first ? bit(r - 1) : 0;
-    sums->first = first < sums->first ? first : sums->first;
-    sums->end = end > sums->end ? end : sums->end;
+    if (end > first) {
+        sums->pairs |= bit(r - 1);
+        sums->first = first < sums->first ? first : sums->first;
+        sums->end = end > sums->end ? end : sums->end;
+    }
     return 0.5 * (double)(p->repeats[r]->power[(int64_t)j - p->lines[r]] +
                           p->repeats[r - 1]->power[(int64_t)j - p->lines[r - 1]]);
 }

@@ -20,6 +20,7 @@ extern "C" {
 #endif
 
 struct oct_cuda_recon;
+struct oct_cuda_turn;
 
 enum oct_cuda_kernels {
     OCT_CUDA_FUSED, /* one kernel for the whole chain of two A-lines; P1 of 2048 and 4096 */
@@ -59,7 +60,6 @@ enum oct_err oct_cuda_recon_begin(struct oct_cuda_recon *recon, bool *needs_end,
  * after that of the recon that had the batch before this one, of which `before` was held (NULL:
  * none); then pixels and download. No other batch of that recon has been queued meanwhile. Takes
  * what was held, on failure too. */
-struct oct_cuda_turn;
 enum oct_err oct_cuda_recon_smooth(struct oct_cuda_recon *recon, struct oct_cuda_turn *before,
                                    struct oct_error *err);
 
