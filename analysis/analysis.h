@@ -27,7 +27,9 @@ struct oct_plan;
 struct oct_workers;
 
 struct oct_analysis_setup {
-    const struct oct_image_form *input; /* of the B-scans pushed; values: the same as f32 */
+    const struct oct_image_form *input; /* of the B-scans pushed; values: the same as f32. Of an
+                                           analysis of another's results: of these (to check: of
+                                           B-scans) */
     uint32_t n_bscans;                  /* V: B-scans a volume */
     struct oct_spacing spacing;
     struct oct_scan_protocol scan;
@@ -58,6 +60,9 @@ struct oct_analysis_ops {
     const char *backend; /* "cpu", "cuda" */
     const char *meaning; /* one line, for help and documents */
     enum oct_stage_input input;
+    /* The analysis whose results it takes in, pixels and what lies beside them, instead of B-scans:
+     * that one runs wherever this does. NULL: none. */
+    const char *of;
     size_t
         settings_bytes; /* OCT_ANALYSIS_MOST_SETTINGS at most; all bytes of equal ones are equal */
 

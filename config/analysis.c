@@ -88,7 +88,7 @@ enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_
     const struct oct_analysis_ops *ops = setup->ops;
     oct_config_analysis(config, ops->name, &settings);
     const struct oct_analysis_setup its = {
-        .input = oct_pipeline_form(setup->pipeline),
+        .input = setup->in ? setup->in->form : oct_pipeline_form(setup->pipeline),
         .n_bscans = setup->plan->geometry.n_bscans,
         .spacing = oct_config_spacing(config, setup->plan),
         .scan = oct_config_scan(config),
@@ -108,6 +108,7 @@ enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_
         .analysis = analysis,
         .input = ops->input,
         .pipeline = setup->pipeline,
+        .in = setup->in,
         .asker = setup->asker,
         .guaranteed = setup->guaranteed,
         .settings_bytes = ops->settings_bytes,

@@ -39,6 +39,7 @@ struct oct_config_stage {
     const struct oct_plan *plan; /* how many B-scans a volume has, and where they are */
     struct oct_pipeline *pipeline;
     struct oct_workers *workers;
+    const struct oct_image_source *in; /* results of the analysis ops->of; NULL: there is none */
     unsigned asker;  /* of values: its own number */
     bool guaranteed; /* offline: every B-scan passes; else live */
 };

@@ -18,17 +18,6 @@
 #define IN_TIME_SHARE 0.02
 #define TELL_EVERY_NS UINT64_C(600000000000)
 
-static enum oct_err add_one(struct oct_daemon_analyses *all, const struct oct_analysis_ops *ops,
-                            bool lends[OCT_N_LENT], struct oct_error *err)
-{
-    if (all->n == OCT_DAEMON_MOST_ANALYSES)
-        return oct_fail_key(err, OCT_E_CONFIG, "analysis.run", "analysis.run: at most %u",
-                            OCT_DAEMON_MOST_ANALYSES);
-    all->analysis[all->n++].ops = ops;
-    oct_stage_note_lent(ops->input, lends);
-    return OCT_OK;
-}
-
 static const struct oct_daemon_analysis *find_named(const struct oct_daemon_analyses *all,
                                                     const char *name)
 {
@@ -36,6 +25,22 @@ static const struct oct_daemon_analysis *find_named(const struct oct_daemon_anal
         if (strcmp(all->analysis[i].ops->name, name) == 0)
             return &all->analysis[i];
     return NULL;
+}
+
+/* Adds an analysis unless it is among them, after the one whose results it takes in. */
+static enum oct_err add_one(struct oct_daemon_analyses *all, const struct oct_analysis_ops *ops,
+                            bool lends[OCT_N_LENT], struct oct_error *err)
+{
+    if (find_named(all, ops->name))
+        return OCT_OK;
+    if (ops->of && add_one(all, oct_analysis_find(ops->of), lends, err))
+        return OCT_E_CONFIG;
+    if (all->n == OCT_DAEMON_MOST_ANALYSES)
+        return oct_fail_key(err, OCT_E_CONFIG, "analysis.run", "analysis.run: at most %u",
+                            OCT_DAEMON_MOST_ANALYSES);
+    all->analysis[all->n++].ops = ops;
+    oct_stage_note_lent(ops->input, lends);
+    return OCT_OK;
 }
 
 /* By live keys of another that is there, as `angiogram` by flow.enabled: until then it rests. */
@@ -74,23 +79,32 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
         const char *name = oct_analyses[i]->name;
         const bool is_asked =
             oct_config_analysis_is_asked(config, name) || may_be_asked(all, oct_analyses[i]);
-        if (is_asked && !find_named(all, name))
+        if (is_asked)
             e = add_one(all, oct_analyses[i], lends, &why);
     }
     return e ? oct_config_blame(config, &why, err) : OCT_OK;
 }
 
-static enum oct_err start_one(struct oct_daemon_analysis *a, unsigned asker,
+static enum oct_err start_one(struct oct_daemon_analyses *all, unsigned i,
                               const struct oct_config *config, struct oct_pipeline *pipeline,
                               struct oct_workers *workers, struct oct_error *err)
 {
-    const struct oct_config_stage setup = {
+    struct oct_daemon_analysis *a = &all->analysis[i];
+    const struct oct_daemon_analysis *of = a->ops->of ? find_named(all, a->ops->of) : NULL;
+    struct oct_image_source in;
+    struct oct_config_stage setup = {
         .ops = a->ops,
         .plan = oct_pipeline_plan(pipeline),
         .pipeline = pipeline,
         .workers = workers,
-        .asker = asker,
+        .asker = i,
     };
+    if (of && !of->stage)
+        return oct_fail(err, of->refused.code, "%s", of->refused.text);
+    if (of) {
+        in = oct_stage_results(of->stage);
+        setup.in = &in;
+    }
     oct_config_analysis(config, a->ops->name, &a->settings);
     a->rests = oct_config_analysis_rests(config, a->ops->name);
     return oct_config_stage_create(&a->stage, config, &setup, err);
@@ -101,7 +115,7 @@ void oct_daemon_analyses_start(struct oct_daemon_analyses *all, const struct oct
 {
     for (unsigned i = 0; i < all->n; i++) {
         struct oct_daemon_analysis *a = &all->analysis[i];
-        if (start_one(a, i, config, pipeline, workers, &a->refused)) {
+        if (start_one(all, i, config, pipeline, workers, &a->refused)) {
             oct_log(OCT_LOG_WARNING, "analysis %s does not run: %s", a->ops->name, a->refused.text);
             continue;
         }
@@ -128,8 +142,8 @@ bool oct_daemon_analyses_drain(struct oct_daemon_analyses *all)
 
 void oct_daemon_analyses_destroy(struct oct_daemon_analyses *all)
 {
-    for (unsigned i = 0; i < all->n; i++)
-        oct_stage_destroy(all->analysis[i].stage);
+    for (unsigned i = all->n; i > 0; i--) /* readers of another's results first */
+        oct_stage_destroy(all->analysis[i - 1].stage);
     *all = (struct oct_daemon_analyses){.n = 0};
 }
 

@@ -32,8 +32,9 @@ struct oct_daemon_analysis {
 struct oct_daemon_analyses {
     unsigned n;
     struct oct_daemon_analysis
-        analysis[OCT_DAEMON_MOST_ANALYSES]; /* in the order of analysis.run; last those that are not
-                                               in the list and that their own keys ask for */
+        analysis[OCT_DAEMON_MOST_ANALYSES]; /* in the order of analysis.run, each after the one
+                                               whose results it takes in; last those that are not in
+                                               the list and that their own keys ask for */
     unsigned n_sources;
     struct oct_image_source sources[OCT_DAEMON_MOST_ANALYSES]; /* of those that started */
     unsigned source_of[OCT_DAEMON_MOST_ANALYSES];              /* index into analysis */

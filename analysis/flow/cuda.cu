@@ -17,6 +17,7 @@ struct oct_flow_engine {
     struct oct_flow_cuda_place *places; /* [n_found], as what follows the context's */
     const float *maps[N_MAPS];          /* NULL: not kept */
     const void *shown;
+    const float *rows; /* [n_found][M] */
 };
 
 struct task {
@@ -41,6 +42,7 @@ struct context {
     float2 *d_values;    /* or moved */
     struct oct_flow_cuda_place *h_places;
     float *h_maps; /* [N_MAPS][n_batch][M][D], or what is shown, floats or bytes */
+    float *h_rows; /* [n_batch][M] */
 };
 
 /* ---- a task ---- */
@@ -63,6 +65,8 @@ static void take(void *argument, const void *from)
     f->first = task->i;
     memcpy(f->came, task->came, task->n * sizeof(*task->came));
     f->min_z = task->show.min_z;
+    f->slab_first = task->show.first;
+    f->slab_end = task->show.end;
     f->shown = task->show.values ? c->group.d_shown : NULL;
     f->bytes = task->show.bytes ? (uint8_t *)c->group.d_shown : NULL;
 }
@@ -96,8 +100,10 @@ static enum oct_err download(struct context *c, struct oct_error *err)
     for (unsigned i = 0; i < N_MAPS && !e && f.is_kept; i++)
         e = oct_cuda_stream_download(stream, c->h_maps + i * c->group.n_batch * one, maps[i], n,
                                      err);
-    return e || f.is_kept ? e
-                          : oct_cuda_stream_download(stream, c->h_maps, c->group.d_shown, n, err);
+    if (e || f.is_kept)
+        return e;
+    e = oct_cuda_stream_download(stream, c->h_rows, f.row, c->n * f.n_lines * sizeof(float), err);
+    return e ? e : oct_cuda_stream_download(stream, c->h_maps, c->group.d_shown, n, err);
 }
 
 static enum oct_err begin(void *argument, struct oct_error *err)
@@ -117,6 +123,7 @@ static void give(void *argument, void *to)
         return;
     engine->places = c->h_places;
     engine->shown = c->h_maps;
+    engine->rows = c->h_rows;
     for (unsigned i = 0; i < N_MAPS && c->group.f.is_kept; i++)
         engine->maps[i] = c->h_maps + i * c->group.n_batch * oct_flow_n_values(&c->group.f);
 }
@@ -159,6 +166,7 @@ static enum oct_err make(void **out, struct oct_cuda_stream *stream, const void 
     e = e ? e : oct_stream_alloc(stream, &c->d_values, n, err);
     e = e ? e : oct_stream_pin(stream, &c->h_values, 2 * n, err);
     e = e ? e : oct_stream_pin(stream, &c->h_maps, setup->shows ? all : N_MAPS * all, err);
+    e = e ? e : oct_stream_pin(stream, &c->h_rows, c->group.n_batch * c->group.f.n_lines, err);
     e = e ? e : oct_stream_pin(stream, &c->h_places, c->group.n_batch, err);
     e = e ? e : rehearse(c, err);
     if (e)
@@ -226,9 +234,12 @@ static enum oct_err cuda_put(struct oct_flow_engine *engine, unsigned i,
 static enum oct_err find_batch(struct oct_flow_engine *engine, unsigned k,
                                const struct oct_flow_show *show, struct oct_error *err)
 {
-    const struct oct_flow_show wanted = show ? *show : (struct oct_flow_show){0, NULL, NULL};
+    struct oct_flow_show wanted = {};
     const struct oct_flow_show *of = &engine->of;
-    const bool is_same = wanted.min_z == of->min_z && !wanted.values == !of->values;
+    if (show)
+        wanted = *show;
+    const bool is_same = wanted.min_z == of->min_z && wanted.first == of->first &&
+                         wanted.end == of->end && !wanted.values == !of->values;
     if (k >= engine->first && k - engine->first < engine->n_found && is_same)
         return OCT_OK;
     const unsigned left = engine->setup.n_places - k;
@@ -314,6 +325,9 @@ static enum oct_err cuda_find(struct oct_flow_engine *engine, unsigned k,
         memcpy(show->values, (const float *)engine->shown + at, n * sizeof(float));
     else if (show && show->bytes)
         memcpy(show->bytes, (const uint8_t *)engine->shown + at, n);
+    if (show && show->row)
+        memcpy(show->row, engine->rows + (k - engine->first) * engine->setup.place.n_lines,
+               engine->setup.place.n_lines * sizeof(float));
     tell_numbers(engine, k, found);
     return OCT_OK;
 }

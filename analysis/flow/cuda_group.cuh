@@ -90,7 +90,10 @@ static enum oct_err oct_flow_alloc_maps(struct oct_flow_cuda_group *g, struct oc
                              (size_t)g->n_batch * f->n_repeats * OCT_SHIFT_N_Z, err);
     for (unsigned i = 0; i < (f->is_kept ? 8u : 5u) && !e; i++)
         e = oct_stream_alloc(g->stream, maps[i], n, err);
-    return e || f->is_kept ? e : oct_stream_alloc(g->stream, &g->d_shown, n, err);
+    if (e || f->is_kept)
+        return e;
+    e = oct_stream_alloc(g->stream, &g->d_shown, n, err);
+    return e ? e : oct_stream_alloc(g->stream, &f->row, lines, err);
 }
 
 /* Of a zeroed group; the stream frees what it has. OCT_E_NO_MEMORY, OCT_E_BACKEND. */

@@ -63,6 +63,7 @@ struct oct_flow_cuda {
     uint32_t n_lines, depth, n_repeats, n_places; /* M, D, R, K */
     uint32_t first;                               /* place of the batch */
     uint32_t n_blocks, look_step, look_row, reach;
+    uint32_t slab_first, slab_end; /* depths of `row` */
     int radius_lines, radius_depth;
     bool is_kept; /* z, projected and intensity are */
     float projection, min_z;
@@ -85,6 +86,7 @@ struct oct_flow_cuda {
     double *dark;                      /* [n][n_blocks] mean powers of blocks of depths */
     double *looks;                     /* [n][R][OCT_SHIFT_N_Z] the first look at a pair */
     float *z, *projected, *intensity;  /* [n][M][D]; NULL: not kept; z may be projected */
+    float *row;                        /* [n][M] the largest z, projected; NULL: not asked for */
     float *shown;                      /* [n][M][D]; NULL, as the next: not shown so */
     uint8_t *bytes;
 };
@@ -985,6 +987,20 @@ static __device__ __forceinline__ void oct_flow_scan_tops(float top[OCT_FLOW_QUA
         top[q] = above > top[q] ? above : top[q];
 }
 
+/* Stores the largest of all threads, NaN where there is none. part: [OCT_FLOW_WARPS], shared. */
+static __device__ __forceinline__ void oct_flow_store_largest(float largest, float *part, float *to)
+{
+    for (int mask = 16; mask > 0; mask /= 2)
+        largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, mask));
+    if (threadIdx.x % 32 == 0)
+        part[threadIdx.x / 32] = largest;
+    __syncthreads();
+    for (unsigned w = 0; w < OCT_FLOW_WARPS && threadIdx.x == 0; w++)
+        largest = fmaxf(largest, part[w]);
+    if (threadIdx.x == 0)
+        *to = largest > -INFINITY ? largest : NAN;
+}
+
 static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
     oct_flow_score_kernel(const struct oct_flow_cuda f)
 {
@@ -995,7 +1011,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
     const struct oct_flow_cuda_score score = oct_flow_score_of(f, k, f.line[line].pairs);
     const bool is_four = f.depth % OCT_FLOW_QUAD == 0;
     float *above = f.sums[0] + line * f.depth; /* done with: strongest of chunks above */
-    float most = 0;
+    float most = 0, largest = -INFINITY;
     for (uint32_t first = 0; first < f.depth; first += OCT_FLOW_CHUNK) {
         const uint32_t at = first + OCT_FLOW_QUAD * threadIdx.x;
         const uint32_t n = at < f.depth ? f.depth - at : 0;
@@ -1028,9 +1044,13 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
                 f.projected[i + q] = projected;
             }
             oct_flow_show_voxel(f, i + q, d[q], projected);
+            if (at + q >= f.slab_first && at + q < f.slab_end && projected > largest)
+                largest = projected;
         }
         __syncthreads();
     }
+    if (f.row)
+        oct_flow_store_largest(largest, tops, &f.row[line]);
 }
 
 #endif

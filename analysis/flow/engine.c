@@ -25,10 +25,12 @@ static void show_line(void *context, uint32_t j, const float *d, const float *pr
 {
     const struct oct_flow_engine *f = context;
     const struct oct_flow_show *show = &f->show;
+    const struct oct_flow_kernels *kernels = oct_flow_kernels_best();
     const size_t at = (size_t)j * f->setup.place.depth;
-    oct_flow_kernels_best()->show(d, projected, show->min_z, f->setup.place.depth,
-                                  show->values ? show->values + at : NULL,
-                                  show->bytes ? show->bytes + at : NULL);
+    kernels->show(d, projected, show->min_z, f->setup.place.depth,
+                  show->values ? show->values + at : NULL, show->bytes ? show->bytes + at : NULL);
+    if (show->row)
+        show->row[j] = kernels->largest(projected + show->first, show->end - show->first);
 }
 
 static void cpu_destroy(struct oct_flow_engine *f)

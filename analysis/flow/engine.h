@@ -24,11 +24,13 @@ struct oct_flow_engine_setup {
     unsigned deadline_ms;              /* of a GPU; 0: 2000 */
 };
 
-/* d where z, projected, is min_z or more, else 0; NaN where d is. One of both: */
+/* d where z, projected, is min_z or more, else 0; NaN where d is. One of values and bytes. */
 struct oct_flow_show {
     float min_z;
-    float *values;  /* [M][D] */
-    uint8_t *bytes; /* the same of 0..1, NaN 0 */
+    uint32_t first, end; /* depths of `row` */
+    float *values;       /* [M][D] */
+    uint8_t *bytes;      /* the same of 0..1, NaN 0 */
+    float *row;          /* [M] the largest z, projected, of these depths; NaN: none. NULL */
 };
 
 struct oct_flow_engine_ops {

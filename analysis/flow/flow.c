@@ -1,9 +1,7 @@
-/* Settings of all, and the analyses `flow` and `angiogram`. */
+/* Settings of all, and the analysis `flow`. */
 #include "analysis/flow/flow.h"
 
-#include "analysis/enface/enface.h"
 #include "analysis/flow/group.h"
-#include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 
 #include <math.h>
@@ -11,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVERY_NS UINT64_C(100000000) /* a growing volume */
-#define DEPTH_UM OCT_TRACE_DEPTH_UM  /* of a pixel where it is not known */
+#define DEPTH_UM OCT_TRACE_DEPTH_UM /* of a pixel where it is not known */
 
 const char *const oct_flow_methods[] = {"complex", "cdv", "ssada", "amplitude", NULL};
 static const char *const wavelengths_names[] = {"rising", "falling", NULL};
@@ -57,8 +54,6 @@ static const struct oct_image_number flow_numbers[] = {
     {"tau_us", 1},
     {"moved", 1},
 };
-enum { ANGIOGRAM_PLACES, ANGIOGRAM_MOVED };
-static const struct oct_image_number angiogram_numbers[] = {{"places", 1}, {"moved", 1}};
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- what all share ---- */
@@ -127,33 +122,21 @@ enum oct_err oct_flow_check(const char *name, uint32_t n_lines, uint32_t depth,
 
 /* ---- the state ---- */
 
-/* The image of a volume. */
-struct volume {
-    float *values; /* [n_rows][M] */
-    struct oct_bscan_info newest;
-    uint32_t n_places, n_moved;
-};
-
 /* What there is while the analysis is not at rest; else all zero. */
 struct parts {
     struct oct_flow_group group;
     const struct oct_flow_engine_ops *ops;
     struct oct_flow_engine *engine;
 
-    /* Of flow. */
-    void *shown; /* [K][M][D] as pictures are */
+    struct oct_flow_layers *layers; /* NULL: the slab needs none */
+    void *shown;                    /* [K][M][D] as pictures are */
+    float *rows;                    /* [K][M + 1], what lies beside them (flow.h) */
     struct oct_bscan_info info;
     double numbers[OCT_FLOW_N_NUMBERS];
     bool is_due;
-
-    /* Of angiogram. */
-    struct oct_flow_layers *layers; /* NULL: the slab needs none */
-    struct volume growing, left;    /* left: of a volume that ended early and was not taken yet */
-    bool any, has_left, changed, is_whole;
 };
 
 struct oct_analysis {
-    bool is_angiogram; /* else flow */
     struct oct_image_form input;
     struct oct_scan_protocol scan;
     struct oct_spacing spacing;
@@ -163,10 +146,7 @@ struct oct_analysis {
     char *gpus;
     unsigned deadline_ms;
     _Atomic(const char *) running;
-    uint32_t n_places, row_step, n_rows; /* P, and of the angiogram */
-    bool is_live;
     struct parts parts;
-    uint64_t taken_ns;
 };
 
 static size_t n_values(const struct oct_analysis *a)
@@ -179,19 +159,6 @@ static unsigned n_of_group(const struct oct_analysis *a)
     return a->scan.repeats * a->scan.interleave;
 }
 
-static size_t n_of_volume(const struct oct_analysis *a)
-{
-    return (size_t)a->n_rows * a->input.dims[0];
-}
-
-static void empty_volume(const struct oct_analysis *a, struct parts *p)
-{
-    for (size_t i = 0; i < n_of_volume(a); i++)
-        p->growing.values[i] = NAN;
-    p->growing.n_places = p->growing.n_moved = 0;
-    p->any = p->changed = p->is_whole = false;
-}
-
 static void finish_parts(struct parts *p)
 {
     oct_flow_group_finish(&p->group);
@@ -199,29 +166,25 @@ static void finish_parts(struct parts *p)
         p->ops->destroy(p->engine);
     oct_flow_layers_destroy(p->layers);
     free(p->shown);
-    free(p->growing.values);
-    free(p->left.values);
+    free(p->rows);
     *p = (struct parts){.shown = NULL};
+}
+
+static bool is_of_layers(const struct oct_flow_settings *settings)
+{
+    return settings->slab.kind == OCT_FLOW_SLAB_LAYERS;
 }
 
 static enum oct_err open_images(const struct oct_analysis *a, struct parts *p,
                                 const struct oct_flow_settings *s, struct oct_error *err)
 {
-    enum oct_err e = OCT_OK;
-    if (!a->is_angiogram) {
-        p->shown = malloc(a->scan.interleave * n_values(a) * sizeof(float));
-        return p->shown ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "flow: out of memory");
-    }
-    p->growing.values = malloc(n_of_volume(a) * sizeof(float));
-    p->left.values = malloc(n_of_volume(a) * sizeof(float));
-    if (!p->growing.values || !p->left.values)
-        return oct_fail(err, OCT_E_NO_MEMORY, "angiogram: out of memory for %u x %u values",
-                        a->n_rows, a->input.dims[0]);
-    empty_volume(a, p);
-    if (s->slab.kind == OCT_FLOW_SLAB_LAYERS)
-        e = oct_flow_layers_create(&p->layers, a->input.dims[0], a->input.dims[1], &a->spacing,
-                                   err);
-    return e;
+    const uint32_t n_lines = a->input.dims[0], depth = a->input.dims[1], k = a->scan.interleave;
+    p->shown = malloc(k * n_values(a) * sizeof(float));
+    p->rows = malloc(OCT_FLOW_N_BESIDE(k, n_lines) * sizeof(float));
+    if (!p->shown || !p->rows)
+        return oct_fail(err, OCT_E_NO_MEMORY, "flow: out of memory");
+    return is_of_layers(s) ? oct_flow_layers_create(&p->layers, n_lines, depth, &a->spacing, err)
+                           : OCT_OK;
 }
 
 static enum oct_err open_parts(struct oct_analysis *a, struct parts *p,
@@ -233,12 +196,11 @@ static enum oct_err open_parts(struct oct_analysis *a, struct parts *p,
             oct_flow_place_setup_of(s, n_lines, depth, a->scan.repeats, &a->spacing,
                                     &a->optics[s->wavelengths == OCT_FLOW_FALLING], a->workers),
         .n_places = a->scan.interleave,
-        .shows = !a->is_angiogram,
+        .shows = !is_of_layers(s),
         .gpus = a->gpus,
         .deadline_ms = a->deadline_ms,
     };
-    enum oct_err e =
-        oct_flow_check(a->is_angiogram ? "angiogram" : "flow", n_lines, depth, &a->scan, err);
+    enum oct_err e = oct_flow_check("flow", n_lines, depth, &a->scan, err);
     e = e ? e : oct_flow_group_init(&p->group, 0, 0, &a->scan, err);
     e = e ? e : oct_flow_engine_select(&p->ops, &p->engine, s->cpu ? "cpu" : "auto", &setup, err);
     return e ? e : open_images(a, p, s, err);
@@ -288,31 +250,25 @@ static void note_place(struct oct_analysis *a, const struct oct_flow_found *foun
     numbers[OCT_FLOW_MOVED] = fmax(numbers[OCT_FLOW_MOVED], found->moved);
 }
 
-/* A place becomes a row. */
-static void add_row(struct oct_analysis *a, const struct oct_flow_found *found, unsigned k)
+/* Shows a place of which the maps are kept, because its slab lies between layers. */
+static void show_place(struct oct_analysis *a, const struct oct_flow_found *found,
+                       const struct oct_flow_show *show)
 {
     struct parts *p = &a->parts;
+    const struct oct_flow_kernels *kernels = oct_flow_kernels_best();
     const uint32_t n_lines = a->input.dims[0], depth = a->input.dims[1];
-    const uint32_t place = oct_flow_group_place(&p->group, k);
     const float *position[OCT_N_LAYERS] = {NULL};
-    if (place >= a->n_places)
-        return;
-    if (p->layers)
-        oct_flow_layers_find(p->layers, found->intensity, &p->group.newest, position);
-    float *row = p->growing.values + (size_t)(place / a->row_step) * n_lines;
+    oct_flow_layers_find(p->layers, found->intensity, &p->group.newest, position);
     for (uint32_t j = 0; j < n_lines; j++) {
+        const size_t at = (size_t)j * depth;
         uint32_t first, end;
         oct_flow_slab_span(&a->settings.slab, depth, depth_um_of(&a->spacing), position, j, &first,
                            &end);
-        row[j] = found->moved
-                     ? NAN
-                     : oct_flow_slab_largest(found->projected + (size_t)j * depth, first, end);
+        kernels->show(found->d + at, found->projected + at, show->min_z, depth,
+                      show->values ? show->values + at : NULL,
+                      show->bytes ? show->bytes + at : NULL);
+        show->row[j] = kernels->largest(found->projected + at + first, end - first);
     }
-    p->growing.newest = p->group.newest;
-    p->growing.n_places++;
-    p->growing.n_moved += found->moved;
-    p->any = p->changed = true;
-    p->is_whole = place + 1 == a->n_places;
 }
 
 static enum oct_err find_place(struct oct_analysis *a, unsigned k, struct oct_flow_found *found,
@@ -320,13 +276,23 @@ static enum oct_err find_place(struct oct_analysis *a, unsigned k, struct oct_fl
 {
     struct parts *p = &a->parts;
     const bool is_f32 = a->input.type == OCT_SAMPLE_F32;
+    const uint32_t n_lines = a->input.dims[0], depth = a->input.dims[1];
     const size_t at = k * n_values(a);
-    const struct oct_flow_show show = {
+    struct oct_flow_show show = {
         .min_z = (float)a->settings.min_z,
         .values = is_f32 ? (float *)p->shown + at : NULL,
         .bytes = is_f32 ? NULL : (uint8_t *)p->shown + at,
+        .row = p->rows + k * (n_lines + 1),
     };
-    return p->ops->find(p->engine, k, a->is_angiogram ? NULL : &show, found, err);
+    if (!p->layers)
+        oct_flow_slab_span(&a->settings.slab, depth, depth_um_of(&a->spacing), NULL, 0, &show.first,
+                           &show.end);
+    const enum oct_err e = p->ops->find(p->engine, k, p->layers ? NULL : &show, found, err);
+    if (!e && p->layers)
+        show_place(a, found, &show);
+    if (!e)
+        show.row[n_lines] = found->moved;
+    return e;
 }
 
 static enum oct_err find_places(struct oct_analysis *a, struct oct_error *err)
@@ -340,29 +306,14 @@ static enum oct_err find_places(struct oct_analysis *a, struct oct_error *err)
         struct oct_flow_found found;
         e = find_place(a, k, &found, err);
         e = e ? e : oct_flow_group_check(&p->group, k, found.n_pairs, err);
-        if (!e && a->is_angiogram)
-            add_row(a, &found, k);
-        else if (!e)
+        if (!e)
             note_place(a, &found);
     }
     note_running(a);
     p->info = p->group.newest;
-    p->is_due = !e && !a->is_angiogram;
+    p->is_due = !e;
     clear_group(p);
     return e;
-}
-
-/* The volume before ended early, or nobody has taken it since it is whole. */
-static void leave_volume(struct oct_analysis *a)
-{
-    struct parts *p = &a->parts;
-    if (p->changed || !p->is_whole) {
-        const struct volume growing = p->left;
-        p->left = p->growing;
-        p->growing = growing;
-        p->has_left = true;
-    }
-    empty_volume(a, p);
 }
 
 static enum oct_err flow_push(struct oct_analysis *a, const struct oct_image_frame *bscan,
@@ -374,8 +325,6 @@ static enum oct_err flow_push(struct oct_analysis *a, const struct oct_image_fra
         return OCT_OK;
     if (oct_flow_group_is_other(&p->group, &bscan->info))
         e = find_places(a, err); /* its last B-scans were lost */
-    if (a->is_angiogram && p->any && bscan->info.volume != p->growing.newest.volume)
-        leave_volume(a);
     const unsigned i = oct_flow_group_put(&p->group, bscan, a->workers);
     const enum oct_err put = p->ops->put(p->engine, i, bscan, e ? NULL : err);
     e = e ? e : put;
@@ -392,8 +341,6 @@ static void flow_end(struct oct_analysis *a)
     struct oct_error err;
     if (p->engine && p->group.n > 0 && !p->is_due && find_places(a, &err))
         oct_log(OCT_LOG_WARNING, "flow: at the end: %s", err.text);
-    p->changed = p->changed || (p->any && !p->is_whole);
-    p->is_whole = p->any;
 }
 
 static enum oct_err flow_take(struct oct_analysis *a, struct oct_image_frame *result,
@@ -406,32 +353,12 @@ static enum oct_err flow_take(struct oct_analysis *a, struct oct_image_frame *re
         return OCT_E_AGAIN;
     memcpy(result->pixels, p->shown,
            n * (a->input.type == OCT_SAMPLE_F32 ? sizeof(float) : sizeof(uint8_t)));
+    if (result->values)
+        memcpy(result->values, p->rows,
+               OCT_FLOW_N_BESIDE(a->scan.interleave, a->input.dims[0]) * sizeof(float));
     memcpy(result->numbers, p->numbers, sizeof(p->numbers));
     result->info = p->info;
     p->is_due = false;
-    return OCT_OK;
-}
-
-static enum oct_err angiogram_take(struct oct_analysis *a, struct oct_image_frame *result,
-                                   struct oct_error *err)
-{
-    struct parts *p = &a->parts;
-    const struct volume *image = p->has_left ? &p->left : &p->growing;
-    const bool due = p->is_whole || (a->is_live && oct_clock_ns() - a->taken_ns >= EVERY_NS);
-    (void)err;
-    if (!p->has_left && !(p->changed && due))
-        return OCT_E_AGAIN;
-    memcpy(result->pixels, image->values, n_of_volume(a) * sizeof(float));
-    oct_enface_limits(image->values, n_of_volume(a), &result->lo, &result->hi);
-    result->info = image->newest;
-    result->whole = p->has_left || p->is_whole;
-    result->numbers[ANGIOGRAM_PLACES] = image->n_places;
-    result->numbers[ANGIOGRAM_MOVED] = image->n_moved;
-    if (!p->has_left) {
-        p->changed = false;
-        a->taken_ns = oct_clock_ns();
-    }
-    p->has_left = false;
     return OCT_OK;
 }
 
@@ -441,9 +368,7 @@ static void flow_reset(struct oct_analysis *a)
     if (!p->engine)
         return;
     clear_group(p);
-    p->is_due = p->has_left = false;
-    if (a->is_angiogram)
-        empty_volume(a, p);
+    p->is_due = false;
 }
 
 /* ---- settings, and life ---- */
@@ -456,7 +381,7 @@ static bool needs_parts_anew(const struct oct_analysis *a, const struct oct_flow
            wanted->window_um != s->window_um || wanted->projection != s->projection ||
            wanted->max_bulk != s->max_bulk || wanted->wavelengths != s->wavelengths ||
            wanted->refractive_index != s->refractive_index || wanted->cpu != s->cpu ||
-           (a->is_angiogram && strcmp(wanted->slab.name, s->slab.name) != 0);
+           is_of_layers(wanted) != is_of_layers(s);
 }
 
 static enum oct_err flow_configure(struct oct_analysis *a, const void *settings,
@@ -488,8 +413,8 @@ static void flow_destroy(struct oct_analysis *a)
     free(a);
 }
 
-static enum oct_err create(struct oct_analysis **out, bool is_angiogram,
-                           const struct oct_analysis_setup *setup, struct oct_error *err)
+static enum oct_err create(struct oct_analysis **out, const struct oct_analysis_setup *setup,
+                           struct oct_error *err)
 {
     struct oct_analysis *a = calloc(1, sizeof(*a));
     enum oct_err e = OCT_OK;
@@ -498,17 +423,12 @@ static enum oct_err create(struct oct_analysis **out, bool is_angiogram,
         free(a);
         return oct_fail(err, OCT_E_NO_MEMORY, "flow: out of memory");
     }
-    a->is_angiogram = is_angiogram;
     a->input = *setup->input;
     a->scan = oct_flow_scan(&setup->scan);
     a->spacing = setup->spacing;
     a->workers = setup->workers;
     a->deadline_ms = setup->deadline_ms;
     atomic_init(&a->running, "cpu");
-    a->is_live = setup->live;
-    a->n_places = (setup->n_bscans + a->scan.repeats - 1) / a->scan.repeats;
-    a->row_step = oct_enface_row_step(a->n_places, a->input.dims[0]);
-    a->n_rows = (a->n_places + a->row_step - 1) / a->row_step;
     memcpy(&a->settings, setup->settings, sizeof(a->settings));
     for (unsigned falls = 0; falls < 2 && !e; falls++)
         e = oct_flow_optics_init(&a->optics[falls], setup->plan, NULL, a->settings.refractive_index,
@@ -525,7 +445,7 @@ static enum oct_err flow_create(struct oct_analysis **out, const struct oct_anal
                                 struct oct_image_form *form, struct oct_error *err)
 {
     const struct oct_image_form *input = setup->input;
-    const enum oct_err e = create(out, false, setup, err);
+    const enum oct_err e = create(out, setup, err);
     if (e)
         return e;
     *form = (struct oct_image_form){
@@ -539,6 +459,7 @@ static enum oct_err flow_create(struct oct_analysis **out, const struct oct_anal
         .bscans_an_image = n_of_group(*out),
         .numbers = flow_numbers,
         .n_numbers = N_OF(flow_numbers),
+        .n_beside = OCT_FLOW_N_BESIDE((*out)->scan.interleave, input->dims[0]),
     };
     if ((*out)->scan.interleave > 1) {
         form->rank = 3;
@@ -555,32 +476,8 @@ static enum oct_err flow_create(struct oct_analysis **out, const struct oct_anal
     return OCT_OK;
 }
 
-static enum oct_err angiogram_create(struct oct_analysis **out,
-                                     const struct oct_analysis_setup *setup,
-                                     struct oct_image_form *form, struct oct_error *err)
-{
-    const enum oct_err e = create(out, true, setup, err);
-    if (!e)
-        *form = (struct oct_image_form){
-            .name = "angiogram",
-            .quantity = OCT_QUANTITY_SIGNIFICANCE,
-            .type = OCT_SAMPLE_F32,
-            .rank = 2,
-            .dims = {(*out)->n_rows, setup->input->dims[0]},
-            .spacing_um = {setup->spacing.bscan_um * (*out)->scan.repeats * (*out)->row_step,
-                           setup->spacing.line_um},
-            .axes = {"place", "line"},
-            .of_volume = true,
-            .bscans_an_image = n_of_group(*out),
-            .numbers = angiogram_numbers,
-            .n_numbers = N_OF(angiogram_numbers),
-        };
-    return e;
-}
-
-static enum oct_err flow_settings_check(const void *settings,
-                                        const struct oct_analysis_setup *setup,
-                                        struct oct_error *err)
+enum oct_err oct_flow_settings_check(const void *settings, const struct oct_analysis_setup *setup,
+                                     struct oct_error *err)
 {
     const struct oct_flow_settings *s = settings;
     const uint32_t depth = setup->input->dims[1];
@@ -597,11 +494,6 @@ static void flow_join(void *settings, const struct oct_analysis_session *session
     s->cpu = session->cpu;
 }
 
-static bool angiogram_is_asked(const void *settings)
-{
-    return ((const struct oct_flow_settings *)settings)->enabled;
-}
-
 const struct oct_analysis_ops oct_flow_cpu = {
     .name = "flow",
     .backend = "cpu",
@@ -611,36 +503,12 @@ const struct oct_analysis_ops oct_flow_cpu = {
     .keys = {{.params = &oct_flow_params}},
     .section = "Blood flow: topics and datasets `flow`, `angiogram`; needs scan.repeats.",
     .join = flow_join,
-    .check = flow_settings_check,
+    .check = oct_flow_settings_check,
     .create = flow_create,
     .run =
         {
             .push = flow_push,
             .take = flow_take,
-            .end = flow_end,
-            .reset = flow_reset,
-            .configure = flow_configure,
-            .is_at_rest = flow_is_at_rest,
-            .running = flow_running,
-            .destroy = flow_destroy,
-        },
-};
-
-const struct oct_analysis_ops oct_angiogram_cpu = {
-    .name = "angiogram",
-    .backend = "cpu",
-    .meaning = "The flow of a volume from above, of depths between layers: one row a place.",
-    .input = OCT_STAGE_COMPLEX,
-    .settings_bytes = sizeof(struct oct_flow_settings),
-    .settings_of = "flow",
-    .join = flow_join,
-    .check = flow_settings_check,
-    .is_asked = angiogram_is_asked,
-    .create = angiogram_create,
-    .run =
-        {
-            .push = flow_push,
-            .take = angiogram_take,
             .end = flow_end,
             .reset = flow_reset,
             .configure = flow_configure,

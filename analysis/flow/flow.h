@@ -1,12 +1,13 @@
 /* Blood flow and motion, live and offline: the analyses `flow`, `angiogram`, `velocity`, `trace`.
  *
- * Input: complex depth values. All are at rest until their section's `enabled` is set.
+ * Input: complex depth values, but of angiogram. All are at rest until their section's `enabled` is set.
  *
  * flow        [M][D] a place of scan.repeats B-scans: d (place.h) where z, projected, is flow.min_z
  *             or more, else 0; NaN (u8: 0) where no pair has it; of the sample type of
  *             pictures, 0..1. With scan.interleave [K][M][D], a group of places an image. Numbers
  *             of a place (of a group the worst): enum oct_flow_number
- * angiogram   [P][M] f32 a volume: the largest z of flow.slab (slab.h) in each A-line; NaN where
+ * angiogram   [P][M] f32 a volume, of what lies beside flow's images, which it takes in: the
+ *             largest z of flow.slab (slab.h) in each A-line; NaN where
  *             nothing has come, no layer is known, or the place has moved. More than
  *             OCT_ENFACE_MOST_VALUES are thinned out as en face is. Awake with flow.enabled
  * velocity    f32 mm/s (rad where k is not known): lines: [M / L][D] a B-scan, L scan.line_repeats;
@@ -76,6 +77,14 @@ extern const struct oct_analysis_ops oct_flow_cpu, oct_angiogram_cpu, oct_veloci
     oct_trace_cpu;
 
 #define OCT_FLOW_PROJECTION_UM 10.0 /* what lies nearer is not above */
+
+/* Beside each image of `flow`, for `angiogram`: [K][M + 1] the largest z, projected, of flow.slab of
+ * each A-line, NaN where there is none; then 1 where the place has moved, else 0. */
+#define OCT_FLOW_N_BESIDE(n_places, n_lines) ((size_t)(n_places) * ((n_lines) + 1))
+
+/* Of the analyses that go by flow's keys. */
+enum oct_err oct_flow_settings_check(const void *settings, const struct oct_analysis_setup *setup,
+                                     struct oct_error *err);
 
 /* The same with 1 where it has 0. */
 struct oct_scan_protocol oct_flow_scan(const struct oct_scan_protocol *scan);

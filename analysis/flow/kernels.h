@@ -130,6 +130,9 @@ struct oct_flow_kernels {
     void (*show)(const float *d, const float *z, float least, uint32_t n, float *shown,
                  uint8_t *bytes);
 
+    /* The largest that is a number; NaN: there is none, or it is -infinity. */
+    float (*largest)(const float *values, uint32_t n);
+
     /* rad = arg, to 2e-6; re and im are read for a register behind their end */
     void (*angle)(const float *re, const float *im, uint32_t n, float *rad);
 

@@ -376,6 +376,21 @@ static void show(const float *restrict d, const float *restrict z, float least, 
     }
 }
 
+static float largest(const float *values, uint32_t n)
+{
+    float lanes_of[WIDTH], most = -INFINITY;
+    vec tops = all(-INFINITY);
+    uint32_t i = 0;
+    for (; i + WIDTH <= n; i += WIDTH)
+        tops = larger(load(values + i), tops); /* the second where the first is NaN */
+    store(lanes_of, tops);
+    for (unsigned lane = 0; lane < WIDTH; lane++)
+        most = lanes_of[lane] > most ? lanes_of[lane] : most;
+    for (; i < n; i++)
+        most = values[i] > most ? values[i] : most;
+    return most > -INFINITY ? most : NAN;
+}
+
 /* To 2e-6 rad. */
 INLINE vec angle_of(vec re, vec im)
 {
@@ -495,6 +510,7 @@ const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
     .score = score,
     .project = project,
     .show = show,
+    .largest = largest,
     .angle = angle,
     .sum_near = sum_near,
     .speed = speed,

@@ -78,7 +78,8 @@ struct oct_image_frame {
     float *values;      /* pictures: NULL, or [M][D] dB or counts^2 for those who asked for
                             them (pipeline.h); of f32 pictures these are the pixels. A missing line
                             (info.missing_lines says whether there are any) has -120 dB or
-                            0 counts^2 in all its depths */
+                            0 counts^2 in all its depths. Of an analysis: [form->n_beside], for
+                            the one that takes its results in; NULL: none */
     float *values_room; /* where an engine puts values; NULL: no room. An engine may give the slot
                             other memory for pixels and rooms, for good */
     float

@@ -37,7 +37,7 @@ size_t oct_image_slot_bytes_of(const struct oct_image_form *form, const bool *le
     size_t bytes = PAGE + whole_pages(oct_image_form_bytes(form));
     for (int what = 0; lends && what < OCT_N_LENT; what++)
         bytes += lends[what] ? whole_pages(oct_image_lent_bytes(form, (enum oct_lent)what)) : 0;
-    return bytes;
+    return bytes + whole_pages(form->n_beside * sizeof(float));
 }
 
 struct oct_raw_frame *oct_raw_slot(struct oct_ring *ring, uint64_t slot,
@@ -97,5 +97,7 @@ struct oct_image_frame *oct_image_slot_begin(struct oct_ring *ring, uint64_t slo
             *rooms[what] = (float *)(void *)own;
         own += whole_pages(bytes);
     }
+    if (form->n_beside)
+        frame->values = (float *)(void *)own;
     return frame;
 }

@@ -56,6 +56,7 @@ struct group {
  * NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct oct_stage {
     struct oct_stage_setup setup;
+    struct oct_image_source source; /* setup.in, where that is not NULL */
     struct oct_image_form form, input;
     struct oct_ring *in, *results;
     struct oct_ring_reader *reader; /* NULL once the stage was left to itself */
@@ -210,7 +211,7 @@ static bool borrow(struct oct_stage *s, const struct oct_image_frame *frame,
     s->bscan = *frame;
     s->bscan.form = &s->input;
     s->bscan.pixels = input == OCT_STAGE_PICTURES ? frame->pixels : NULL;
-    s->bscan.values = input == OCT_STAGE_VALUES ? frame->values : NULL;
+    s->bscan.values = input == OCT_STAGE_VALUES || s->setup.in ? frame->values : NULL;
     s->bscan.complex_values =
         input == OCT_STAGE_COMPLEX && !is_on_device ? frame->complex_values : NULL;
     s->bscan.complex_device = is_on_device ? frame->complex_device : NULL;
@@ -224,7 +225,7 @@ static bool leaves_out(struct oct_stage *s, const struct oct_bscan_info *info, b
 {
     const uint32_t n = s->form.bscans_an_image;
     struct group *group = &s->group;
-    if (n <= 1 || s->setup.guaranteed)
+    if (n <= 1 || s->setup.guaranteed || s->setup.in)
         return false;
     if (group->any && group->acquisition == info->acquisition && group->volume == info->volume &&
         group->number == info->bscan / n)
@@ -436,7 +437,17 @@ static void work_on_images(struct oct_stage *s)
 static bool is_within_block(const struct oct_stage *s)
 {
     const uint32_t n = s->form.bscans_an_image;
-    return n > 1 && s->any && s->newest.bscan % n + 1 < n;
+    return n > 1 && s->any && !s->setup.in && s->newest.bscan % n + 1 < n;
+}
+
+/* Slots of the image ring below this are dealt with as far as what was read tells. Another stage
+ * publishes a result before it has dealt with its B-scans. */
+static uint64_t find_dealt(const struct oct_stage *s)
+{
+    if (!s->setup.in)
+        return s->read_below;
+    const uint64_t below = s->source.dealt_below ? atomic_load(s->source.dealt_below) : 0;
+    return oct_ring_behind(s->reader) == 0 ? below : 0;
 }
 
 static void raise_dealt(struct oct_stage *s, uint64_t below)
@@ -451,7 +462,7 @@ static void raise_dealt(struct oct_stage *s, uint64_t below)
 static void note_dealt(struct oct_stage *s)
 {
     if (s->took_newest || s->failed || !(s->form.of_volume || is_within_block(s))) {
-        raise_dealt(s, s->read_below);
+        raise_dealt(s, find_dealt(s));
     } else if (!s->form.of_volume) {
         const uint64_t n_of_block = s->newest.bscan % s->form.bscans_an_image + 1;
         raise_dealt(s, s->pushed_below > n_of_block ? s->pushed_below - n_of_block : 0);
@@ -471,7 +482,7 @@ static void pass_by(struct oct_stage *s, uint64_t slot)
         if (end_work(s) && changed)
             ask_values(s);
     }
-    atomic_store(&s->dealt_below, s->read_below);
+    raise_dealt(s, find_dealt(s));
 }
 
 static void handle(struct oct_stage *s, uint64_t slot)
@@ -506,11 +517,11 @@ static void handle(struct oct_stage *s, uint64_t slot)
     const bool changed = obey_wish(s);
     if (!is_at_rest(s))
         work_on_images(s);
-    if (end_work(s)) {
-        oct_ring_release(s->reader);
-        if (changed || s->bscan.complex_device) /* the analysis may have gone over to the CPU */
-            ask_values(s);
-    }
+    if (!end_work(s))
+        return;
+    oct_ring_release(s->reader);
+    if (changed || s->bscan.complex_device) /* the analysis may have gone over to the CPU */
+        ask_values(s);
     note_dealt(s);
 }
 
@@ -522,11 +533,13 @@ static void look_again(struct oct_stage *s)
     const bool changed = obey_wish(s);
     if (s->any && (changed || !s->took_newest) && publish_all(s, &err))
         note_fault(s, &err);
-    if (end_work(s) && changed)
+    if (!end_work(s))
+        return;
+    if (changed)
         ask_values(s);
     const bool owes = s->any && !s->took_newest && !s->failed && is_within_block(s);
     if (!owes || oct_clock_ns() - s->pushed_ns > OWES_NS)
-        atomic_store(&s->dealt_below, s->read_below);
+        raise_dealt(s, find_dealt(s));
 }
 
 static void free_stage(struct oct_stage *s)
@@ -579,7 +592,7 @@ static void *run_stage(void *argument)
         end_acquisition(s);
         end_work(s);
     }
-    atomic_store(&s->dealt_below, s->read_below);
+    raise_dealt(s, s->setup.in ? UINT64_MAX : s->read_below);
     oct_ring_close(s->results);
     atomic_store(&s->has_ended, true);
     oct_event_notify(&s->changed);
@@ -597,7 +610,7 @@ static unsigned count_results(const struct oct_image_form *form)
 static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
 {
     const struct oct_stage_setup *setup = &s->setup;
-    s->in = setup->in ? setup->in : oct_pipeline_images(setup->pipeline);
+    s->in = setup->in ? setup->in->ring : oct_pipeline_images(setup->pipeline);
     const size_t wish_bytes = sizeof(struct wish) + setup->settings_bytes;
     s->wish = calloc(1, wish_bytes);
     s->next_wish = calloc(1, wish_bytes);
@@ -619,7 +632,7 @@ static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
 static enum oct_err find_input(struct oct_stage *s, struct oct_error *err)
 {
     const struct oct_stage_setup *setup = &s->setup;
-    s->input = setup->input_form ? *setup->input_form : *oct_pipeline_form(setup->pipeline);
+    s->input = setup->in ? *setup->in->form : *oct_pipeline_form(setup->pipeline);
     if (setup->input == OCT_STAGE_PICTURES)
         return OCT_OK;
     const enum oct_lent what = lent_of(setup->input);
@@ -657,6 +670,10 @@ enum oct_err oct_stage_create(struct oct_stage **out, const struct oct_stage_set
     }
     pthread_mutex_init(&s->lock, NULL);
     s->setup = *setup;
+    if (setup->in) {
+        s->source = *setup->in;
+        s->setup.in = &s->source;
+    }
     s->form = *setup->form;
     s->rests = setup->rests;
     for (unsigned i = 0; i < OCT_IMAGE_MAX_NUMBERS; i++)
@@ -707,7 +724,7 @@ const char *oct_stage_name(const struct oct_stage *s)
 struct oct_image_source oct_stage_results(const struct oct_stage *s)
 {
     return (struct oct_image_source){
-        .form = &s->form, .ring = s->results, .dealt_below = s->setup.in ? NULL : &s->dealt_below};
+        .form = &s->form, .ring = s->results, .dealt_below = &s->dealt_below};
 }
 
 void oct_stage_count(struct oct_stage *s, struct oct_stage_counts *counts)

@@ -10,6 +10,7 @@
  * Where an image is of a group (form.bscans_an_image neighbours of a volume, by their numbers) it
  * skips whole groups: what it begins it takes to its end, half of the ring behind at most, and none
  * of a group of which it missed one by its own fault. B-scans that were lost before it are absent.
+ * A stage of another's results takes these one by one, and what it counts is these.
  * Accounting, at every moment: seen = done + skipped. A B-scan counts when the stage has finished
  * with it; what was not the stage's is never counted.
  *
@@ -94,17 +95,17 @@ struct oct_stage_setup {
     struct oct_analysis *analysis; /* becomes the stage's, on failure too */
     enum oct_stage_input input;
     struct oct_pipeline *pipeline; /* outlives the stage but for one left to itself */
-    /* NULL: the pipeline's image ring; else another stage's results, and the form of those */
-    struct oct_ring *in;
-    const struct oct_image_form *input_form; /* copied */
-    unsigned asker;                          /* of what is lent: its own number (pipeline.h) */
-    bool guaranteed;                         /* offline */
-    unsigned most_behind;                    /* live: 0: half of the ring that it reads; where
+    /* NULL: the pipeline's image ring; else another stage's results, with what lies beside them,
+     * where input is pictures. That stage outlives this one. */
+    const struct oct_image_source *in; /* copied */
+    unsigned asker;                    /* of what is lent: its own number (pipeline.h) */
+    bool guaranteed;                   /* offline */
+    unsigned most_behind;              /* live: 0: half of the ring that it reads; where
                                                 results are of groups: at the beginning of one, at
                                                 most, and 0, a quarter */
-    unsigned give_up_ms;                     /* 0: 2000 */
-    size_t settings_bytes;                   /* of what oct_stage_configure takes */
-    bool rests;                              /* begins at rest: oct_stage_rest */
+    unsigned give_up_ms;               /* 0: 2000 */
+    size_t settings_bytes;             /* of what oct_stage_configure takes */
+    bool rests;                        /* begins at rest: oct_stage_rest */
 };
 
 enum oct_stage_skip {

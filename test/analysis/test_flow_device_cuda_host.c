@@ -196,7 +196,7 @@ TEST(a_place_that_a_gpu_had_is_lost_aloud)
     run_all(&r, "cpu", false);
     free(r.images);
     const unsigned n_all = cuda_host_n_operations();
-    for (unsigned n = n_all; n > 20; n -= n > n_all / 2 ? 7 : 20) {
+    for (unsigned n = n_all; n > 20; n -= n > n_all / 2 ? 9 : 20) {
         cuda_host_reset(1, MEMORY);
         cuda_host_set_fault(CUDA_HOST_WORK_FAILS, n);
         run_all(&r, "cpu", false);

@@ -42,7 +42,7 @@ def what_a_key_may_ask_for_is_there():
         reply = daemon.ask("set", key="flow.enabled", value="yes")
         assert reply["ok"], reply
         daemon.wait(lambda s: not any(a["at_rest"] for a in s["analysis"]))
-        in_step(daemon, Sender(daemon, 1), V, names=("flow", "angiogram"))
+        in_step(daemon, Sender(daemon, 1), V, names=("flow",))
         topic, header, values = receive(images)
         assert header["shape"] == [str(V // 2), str(M)], header
 

@@ -295,16 +295,32 @@ static void shows_what_the_cpu_shows(void **state)
     const size_t n = n_values(&g);
     float *values[2] = {malloc(n * sizeof(float)), malloc(n * sizeof(float))};
     uint8_t *bytes[2] = {malloc(n), malloc(n)};
+    float rows[2][2][512];
+    assert_true(g.setup.place.n_lines <= 512);
     const struct oct_flow_engine_ops *ops[2] = {&oct_flow_engine_cpu, &oct_flow_engine_cuda};
     for (unsigned i = 0; i < 2; i++) {
         struct oct_flow_engine *engine = open_engine(ops[i], &g);
-        const struct oct_flow_show f32 = {3, values[i], NULL}, u8 = {1, NULL, bytes[i]};
+        const struct oct_flow_show f32 = {.min_z = 3,
+                                          .first = 9,
+                                          .end = g.setup.place.depth - 3,
+                                          .values = values[i],
+                                          .row = rows[0][i]};
+        const struct oct_flow_show u8 = {
+            .min_z = 1, .first = 70, .end = 70, .bytes = bytes[i], .row = rows[1][i]};
         assert_int_equal(put_all(ops[i], engine, &g), OCT_OK);
         assert_int_equal(ops[i]->find(engine, 0, &f32, &found, NULL), OCT_OK);
         assert_int_equal(ops[i]->find(engine, 0, &u8, &found, NULL), OCT_OK);
         assert_null(found.z);
         ops[i]->destroy(engine);
     }
+    uint32_t n_rows = 0;
+    for (uint32_t j = 0; j < g.setup.place.n_lines; j++) {
+        assert_int_equal(isnan(rows[0][0][j]), isnan(rows[0][1][j])); /* the line never came */
+        n_rows += isnan(rows[0][0][j]) || fabs((double)(rows[0][0][j] - rows[0][1][j])) <
+                                              1e-3 * (1 + fabs((double)rows[0][0][j]));
+        assert_true(isnan(rows[1][0][j]) && isnan(rows[1][1][j])); /* of no depth */
+    }
+    assert_int_equal(n_rows, g.setup.place.n_lines);
     size_t n_flow = 0, n_other = 0;
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(isnan(values[0][i]), isnan(values[1][i]));

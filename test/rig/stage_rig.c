@@ -315,7 +315,6 @@ void open_second(struct rig *r, struct rig *second, const struct script *script,
     memset(second, 0, sizeof(*second));
     second->pipeline = r->pipeline;
     second->form = r->form;
-    setup.in = first.ring;
-    setup.input_form = first.form;
+    setup.in = &first;
     open_stage(second, script, setup);
 }

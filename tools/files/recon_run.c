@@ -46,8 +46,11 @@ struct work {
     struct oct_volume_writer *writer;
     uint32_t acquisition;
     struct oct_stage *stages[OCT_OFFLINE_MAX_STAGES];
-    const struct oct_image_form *forms[OCT_OFFLINE_MAX_STAGES]; /* of their results */
+    bool is_written[OCT_OFFLINE_MAX_STAGES]; /* else another analysis takes its results in */
+    unsigned dataset[OCT_OFFLINE_MAX_STAGES];
     unsigned n_stages;
+    const struct oct_image_form *forms[OCT_OFFLINE_MAX_STAGES]; /* of datasets */
+    unsigned n_forms;
     bool wants[OCT_N_LENT]; /* what they do */
 };
 
@@ -96,8 +99,10 @@ static enum oct_err write_result(void *context, unsigned stage, uint64_t index,
     const struct work *w = context;
     struct oct_image_frame frame = *result;
     (void)index; /* result->info.bscan */
+    if (!w->is_written[stage])
+        return OCT_OK;
     frame.info.acquisition = 0;
-    return oct_volume_write_result(w->writer, stage, &frame, err);
+    return oct_volume_write_result(w->writer, w->dataset[stage], &frame, err);
 }
 
 static enum oct_err write_pictures(struct work *w, struct oct_pipeline *pipeline,
@@ -197,7 +202,7 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
         .height_um = config->scan.height_um,
         .refractive_index = config->scan.refractive_index,
         .forms = w->forms,
-        .n_forms = w->n_stages,
+        .n_forms = w->n_forms,
     };
     enum oct_err e = oct_volume_create(&w->writer, w->output.work, plan, &about, false, true, err);
     free(text);
@@ -317,9 +322,40 @@ static enum oct_err look_at_analyses(struct work *w, struct oct_error *err)
     for (const char *at = w->job->analyses ? w->config.analysis.run : ""; *at && !e;) {
         const struct oct_analysis_ops *ops;
         e = oct_config_analysis_next(&at, &ops, err);
+        ops = !e && ops->of ? oct_analysis_find(ops->of) : ops;
         if (!e)
             oct_stage_note_lent(ops->input, w->wants);
     }
+    return e;
+}
+
+/* Finds the stage of an analysis, or adds it after the one whose results it takes in; *k: which. */
+static enum oct_err add_stage(struct oct_recon *r, struct work *w,
+                              const struct oct_analysis_ops *ops, unsigned *k,
+                              struct oct_error *err)
+{
+    struct oct_image_source in;
+    struct oct_config_stage setup = {.ops = ops,
+                                     .plan = w->plan ? w->plan : r->plan,
+                                     .pipeline = r->pipeline,
+                                     .workers = r->analysts,
+                                     .guaranteed = true};
+    enum oct_err e = OCT_OK;
+    for (*k = 0; *k < w->n_stages; ++*k)
+        if (strcmp(oct_stage_name(w->stages[*k]), ops->name) == 0)
+            return OCT_OK;
+    if (ops->of) {
+        e = add_stage(r, w, oct_analysis_find(ops->of), k, err);
+        in = e ? in : oct_stage_results(w->stages[*k]);
+        setup.in = &in;
+    }
+    if (!e && w->n_stages == OCT_OFFLINE_MAX_STAGES)
+        return oct_fail(err, OCT_E_ARG, "more than %u analyses", OCT_OFFLINE_MAX_STAGES);
+    *k = setup.asker = w->n_stages;
+    e = e ? e
+          : oct_config_analysis_check(&w->config, ops->name, oct_pipeline_form(r->pipeline), err);
+    e = e ? e : oct_config_stage_create(&w->stages[*k], &w->config, &setup, err);
+    w->n_stages += !e;
     return e;
 }
 
@@ -329,22 +365,18 @@ static enum oct_err create_stages(struct oct_recon *r, struct work *w, struct oc
     if (w->job->analyses && !r->analysts)
         e = oct_workers_create(&r->analysts, w->config.pipeline.threads, err);
     for (const char *at = w->job->analyses ? w->config.analysis.run : ""; *at && !e;) {
-        struct oct_config_stage setup = {
-            .plan = w->plan ? w->plan : r->plan,
-            .pipeline = r->pipeline,
-            .workers = r->analysts,
-            .asker = w->n_stages,
-            .guaranteed = true,
-        };
-        if (w->n_stages == OCT_OFFLINE_MAX_STAGES)
-            return oct_fail(err, OCT_E_ARG, "more than %u analyses", OCT_OFFLINE_MAX_STAGES);
-        if ((e = oct_config_analysis_next(&at, &setup.ops, err)) ||
-            (e = oct_config_analysis_check(&w->config, setup.ops->name,
-                                           oct_pipeline_form(r->pipeline), err)) ||
-            (e = oct_config_stage_create(&w->stages[w->n_stages], &w->config, &setup, err)))
+        const struct oct_analysis_ops *ops;
+        unsigned k;
+        e = oct_config_analysis_next(&at, &ops, err);
+        e = e ? e : add_stage(r, w, ops, &k, err);
+        if (e)
             return e;
-        w->forms[w->n_stages] = oct_stage_results(w->stages[w->n_stages]).form;
-        w->n_stages++;
+        w->is_written[k] = true;
+    }
+    for (unsigned k = 0; k < w->n_stages; k++) {
+        w->dataset[k] = w->n_forms;
+        if (w->is_written[k])
+            w->forms[w->n_forms++] = oct_stage_results(w->stages[k]).form;
     }
     return e;
 }
@@ -436,8 +468,8 @@ enum oct_err oct_recon_run(struct oct_recon *recon, const struct oct_config *con
     for (unsigned k = 0; k < w->n_stages; k++)
         if (!oct_stage_drain(w->stages[k]))
             recon->analysts = NULL; /* an analysis that was left to itself goes on using it */
-    for (unsigned k = 0; k < w->n_stages; k++)
-        oct_stage_destroy(w->stages[k]);
+    for (unsigned k = w->n_stages; k > 0; k--) /* readers of another's results first */
+        oct_stage_destroy(w->stages[k - 1]);
     oct_volume_close(w->writer, NULL);
     oct_whole_file_discard(&w->output);
     oct_plan_destroy(w->plan);
