@@ -12,6 +12,7 @@
 #include <cjson/cJSON.h>
 
 #define WINDOW_NS 1000000000u
+#define LEAST_BSCANS 20 /* in a window, which tell how fast the engine is */
 
 /* The rate to plan for: the configured one, or, if none is configured or more arrives, the rate
  * that arrives or arrived last. *known: it is one of these, not the built-in default. */
@@ -160,14 +161,37 @@ static void tick_rate(struct oct_daemon_forecast *o, const struct oct_session *s
     o->last_ns = now_ns;
 }
 
+/* How fast the engine was over the last second. */
+static void tick_engine(struct oct_daemon_forecast *o, struct oct_session *s, double window_ns)
+{
+    const struct oct_pipeline_counts now = oct_pipeline_count(s->pipeline);
+    const uint64_t n_lines = oct_pipeline_plan(s->pipeline)->geometry.n_lines;
+    const bool is_same = now.busy_ns >= o->last_busy_ns && now.bscans_done >= o->last_done;
+    const double busy_ns = is_same ? (double)(now.busy_ns - o->last_busy_ns) : 0;
+    const double n_done = is_same ? (double)(now.bscans_done - o->last_done) : 0;
+    o->engine_load = busy_ns < window_ns ? busy_ns / window_ns : 1;
+    o->last_busy_ns = now.busy_ns;
+    o->last_done = now.bscans_done;
+    if (n_done < LEAST_BSCANS || strcmp(oct_pipeline_engine_name(s->pipeline), "cpu") != 0) {
+        o->load = (struct oct_forecast_load){0};
+        return;
+    }
+    if (o->load.ran_s > 0)
+        oct_forecast_series_add(&s->engine_rates, n_done * (double)n_lines * 1e9 / busy_ns,
+                                oct_forecast_load_end(&o->load));
+    oct_forecast_load_begin(&o->load);
+}
+
 void oct_daemon_forecast_tick(struct oct_daemon_forecast *o, const struct oct_config *config,
-                              const struct oct_session *s, double bytes_free)
+                              struct oct_session *s, double bytes_free)
 {
     uint64_t now_ns = oct_clock_ns();
     bool warned = o->warning[0] != '\0';
-    if (now_ns - o->last_ns < WINDOW_NS)
+    const uint64_t window_ns = now_ns - o->last_ns;
+    if (window_ns < WINDOW_NS)
         return;
     tick_rate(o, s, now_ns);
+    tick_engine(o, s, (double)window_ns);
     if (o->disk_rates.n_taken && bytes_free >= 0 && is_on_same_disk(o, config))
         o->disk.bytes_free = bytes_free;
     make_forecast(o, config, s);
@@ -189,6 +213,7 @@ void oct_daemon_forecast_describe(cJSON *reply, const struct oct_daemon_forecast
     cJSON_AddNumberToObject(object, "wanted_hz", f->wanted_hz);
     cJSON_AddNumberToObject(object, "in_hz", o->in_hz);
     cJSON_AddNumberToObject(object, "engine_hz", f->engine_hz);
+    cJSON_AddNumberToObject(object, "engine_load", o->engine_load);
     cJSON_AddNumberToObject(object, "disk_hz", f->disk_hz);
     cJSON_AddNumberToObject(object, "ring_s", f->ring_s);
     cJSON_AddNumberToObject(object, "buffer_s", f->buffer_s);

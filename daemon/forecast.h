@@ -15,11 +15,16 @@ struct oct_daemon_forecast {
     double in_hz;                          /* A-lines a second that come in, over the last second */
     double camera_hz;                      /* the camera's line rate as measured, 0: never; the
                                               owner's to set (line_rate.h) */
+    double engine_load;                    /* share of it in which the engine had B-scans */
     uint64_t last_lines, last_ns;          /* when that was last looked at */
-    char warning[OCT_ERROR_TEXT_BYTES];    /* "": nothing is too slow */
+    uint64_t last_done, last_busy_ns;
+    struct oct_forecast_load load;      /* at that time */
+    char warning[OCT_ERROR_TEXT_BYTES]; /* "": nothing is too slow */
 };
 
-/* When nothing comes, the engine is measured anew: 2 s after the last line or the start, then after
+/* While lines come, each second tells how fast the CPU engine is beside all that runs then: viewers,
+ * analyses, other programs. A GPU may have B-scans all the time and take more at once, and is not
+ * judged so. When nothing comes, the engine is measured anew: 2 s after the last line or the start, then after
  * twice that and so on, once a minute in the end. That costs some 50 ms of all cores a minute, and
  * distinguishes a machine that was busy when octd started from one that is too slow. The disk is
  * not measured again: it may hang. */
@@ -40,10 +45,10 @@ void oct_daemon_forecast_measure(struct oct_daemon_forecast *forecast,
                                  const struct oct_config *config,
                                  const struct oct_session *session);
 
-/* Call several times a second: follows the rate that arrives, and logs when it becomes too much.
- * Measures nothing. bytes_free: on the disk, negative while unknown. */
+/* Call several times a second: follows the rate that arrives and how fast it is computed, and logs
+ * when it becomes too much. bytes_free: on the disk, negative while unknown. */
 void oct_daemon_forecast_tick(struct oct_daemon_forecast *forecast, const struct oct_config *config,
-                              const struct oct_session *session, double bytes_free);
+                              struct oct_session *session, double bytes_free);
 
 /* Call after the session's engine was measured again: logs if that changes the warning. */
 void oct_daemon_forecast_measured(struct oct_daemon_forecast *forecast,

@@ -46,6 +46,7 @@ struct oct_pipeline {
     pthread_cond_t room;  /* in_flight has sunk */
     struct oct_display display;
     unsigned in_flight;
+    uint64_t busy_since_ns; /* in_flight is not 0 since then */
     bool feed_ended;
     uint64_t sink_waits; /* times that feed found no place with nothing in flight */
     struct oct_pipeline_counts counts;
@@ -165,6 +166,7 @@ static void submit(struct oct_pipeline *p, struct oct_engine_job *jobs, unsigned
 {
     wait_for_room(p, p->ops->depth(p->engine) - n);
     pthread_mutex_lock(&p->lock);
+    p->busy_since_ns = p->in_flight > 0 ? p->busy_since_ns : oct_clock_ns();
     p->in_flight += n; /* before submit: collect may finish them before submit returns */
     for (unsigned k = 0; k < n; k++)
         jobs[k].display = p->display;
@@ -233,6 +235,8 @@ static void *run_collect(void *argument)
         if (has_complex)
             p->counts.complex_bytes += oct_geometry_complex_bytes(&p->plan->geometry);
         p->in_flight--;
+        if (p->in_flight == 0)
+            p->counts.busy_ns += oct_clock_ns() - p->busy_since_ns;
         pthread_cond_broadcast(&p->room);
         pthread_mutex_unlock(&p->lock);
     }
@@ -482,6 +486,7 @@ struct oct_pipeline_counts oct_pipeline_count(struct oct_pipeline *p)
 {
     pthread_mutex_lock(&p->lock);
     struct oct_pipeline_counts counts = p->counts;
+    counts.busy_ns += p->in_flight > 0 ? oct_clock_ns() - p->busy_since_ns : 0;
     pthread_mutex_unlock(&p->lock);
     return counts;
 }

@@ -51,6 +51,7 @@ struct oct_pipeline_setup {
 struct oct_pipeline_counts {
     uint64_t bscans_done;           /* reconstructed and in the image ring */
     uint64_t bscans_dropped_engine; /* lost by the engine */
+    uint64_t busy_ns;               /* in which the engine had B-scans, in all */
     uint64_t complex_bytes; /* of complex values that came to host memory, over the bus of a GPU */
 };
 

@@ -100,6 +100,26 @@ def follows():
 
 
 @case
+def measured_beside_what_runs():
+    """while lines come the rate is that of the B-scans that were computed, and their share of time"""
+    with start("--set", "pipeline.backend=cpu", "--set", "scan.line_rate_hz=50") as daemon:
+        first = daemon.status()["forecast"]
+        assert first["engine_load"] == 0 and first["engine_measurements"] == 2, first
+        sender = Sender(daemon, 3)
+        lines = np.full((M, N), 1000, "<u2")
+        end, number, forecast = time.monotonic() + PATIENCE_S, 0, first
+        while forecast["engine_measurements"] < 4 and time.monotonic() < end:
+            for _ in range(50):
+                sender.send(lines, number * M, flags=0 if number else 1)
+                number += 1
+            time.sleep(0.1)
+            forecast = daemon.status()["forecast"]
+        assert forecast["engine_measurements"] >= 4, forecast
+        assert 0 < forecast["engine_load"] <= 1 and forecast["disk_measurements"] == 2, forecast
+        assert forecast["engine_hz"] > 0, forecast
+
+
+@case
 def disk_left():
     """how long the disk lasts is unknown until a line rate is measured, whatever is configured"""
     with start("--set", "scan.line_rate_hz=77777") as daemon:
