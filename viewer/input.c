@@ -257,6 +257,8 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
     input->moved = false;
     for (unsigned i = 0; i < n && button == SDL_BUTTON_LEFT; i++)
         if (oct_view_rect_holds(l->button[i], x, y)) {
+            if (buttons[i].look == OCT_BUTTON_OFF)
+                return;
             /* A click elsewhere ends the typing, as Enter does. */
             if (model->typing && buttons[i].action != OCT_ACTION_PSEUDONYM)
                 oct_view_model_end_typing(model, buttons[i].action != OCT_ACTION_NEXT_PATIENT);
@@ -380,7 +382,7 @@ bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
                          struct oct_view_model *model, const struct oct_draw *draw,
                          double pixel_ratio)
 {
-    bool pointed;
+    bool pointed, rested;
     if (draw && model->has_picture)
         oct_view_lens_see(&model->lens, oct_draw_layout(draw)->bscan, oct_draw_layout(draw)->place);
     switch (event->type) {
@@ -407,11 +409,15 @@ bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
         pointed = model->guide.pointed;
         model->guide.pointed =
             oct_view_rect_holds(oct_draw_layout(draw)->guide, (int)input->x, (int)input->y);
-        return (int)(model->guide.pointed != pointed) |
+        rested = model->points_at_banner;
+        model->points_at_banner =
+            oct_view_rect_holds(oct_draw_layout(draw)->banner, (int)input->x, (int)input->y);
+        return (int)(model->guide.pointed != pointed) | (int)(model->points_at_banner != rested) |
                (int)on_move(input, model, draw, event->motion.xrel * pixel_ratio,
                             event->motion.yrel * pixel_ratio);
     case SDL_WINDOWEVENT:
         model->guide.pointed &= event->window.event != SDL_WINDOWEVENT_LEAVE;
+        model->points_at_banner &= event->window.event != SDL_WINDOWEVENT_LEAVE;
         return true;
     case SDL_MOUSEWHEEL:
         on_wheel(input, model, draw, event->wheel.y);

@@ -185,7 +185,7 @@ def spectra_alone():
         runs.append(octview("--headless", "--frames", "3", "--screenshot", name + ".png",
                             "--settings", "none", name))
         if os.path.exists(name + ".png"):
-            grey = Image.open(name + ".png").convert("L").crop((20, 100, 900, 340))
+            grey = Image.open(name + ".png").convert("L").crop((20, 160, 900, 340))  # below the file's name
             seen.append(numpy.asarray(grey).astype(int))
     case("of a recording of spectra alone the pictures are octctl recon's",
          not any(run.returncode for run in runs) and len(seen) == 2 and seen[0].std() > 20

@@ -1517,115 +1517,9 @@ static void row_of(const struct oct_view_model *m, enum oct_view_button_row row,
     text[0] = '\0';
     for (unsigned i = 0; i < n; i++)
         if (b[i].row == row)
-            used += (size_t)snprintf(text + used, n_bytes - used, "%s%s", used ? " | " : "",
-                                     b[i].label);
-}
-
-TEST(every_state_has_its_buttons)
-{
-    static const char *const lab[N_STATES] = {
-        "Freeze | Auto | Layout | Measure | Snapshot | Help",
-        "Start | Playback | Help",
-        "Record | Save the last 20 s | Freeze | Average 16 | Flow | Playback | Guide | Auto | "
-        "Layout | "
-        "Measure | Snapshot | Help",
-        "Stop | Save the last 20 s | Freeze | Average 16 | Flow | Auto | Layout | Measure | "
-        "Snapshot | "
-        "Help",
-        "Record | Save the last 20 s | Back | Forward | Go on | Playback | Auto | Layout | "
-        "Measure | Snapshot | Help",
-        "Live | Play | Back | Forward | Keep | Repeat | Auto | Measure | B-scan as PNG | Help",
-        "Cancel | Record without a label | Help",
-    };
-    static const char *const operators[N_STATES] = {
-        "Freeze | Auto | Brighter | Darker | Snapshot | Help",
-        "Start | Playback | Help",
-        "Record | Save the last 20 s | Freeze | Average 16 | Flow | Playback | Guide | Auto | "
-        "Brighter | "
-        "Darker | Snapshot | Help",
-        "Stop | Save the last 20 s | Freeze | Average 16 | Flow | Auto | Brighter | Darker | "
-        "Snapshot | "
-        "Help",
-        "Record | Save the last 20 s | Back | Forward | Go on | Playback | Auto | Brighter | "
-        "Darker | Snapshot | Help",
-        "Live | Play | Back | Forward | Keep | Repeat | Auto | Brighter | Darker | B-scan as PNG | "
-        "Help",
-        "Cancel | Record without a label | Help",
-    };
-    char text[512];
-    for (unsigned k = 0; k < 2 * N_STATES; k++) {
-        static struct oct_view_model m;
-        oct_view_model_init(&m, "x", true);
-        enter(&m, k % N_STATES, k >= N_STATES);
-        row_of(&m, OCT_BUTTONS_BELOW, text, sizeof(text));
-        assert_string_equal(text, (k < N_STATES ? lab : operators)[k % N_STATES]);
-        row_of(&m, OCT_BUTTONS_PATIENT, text, sizeof(text));
-        assert_string_equal(text, "OD | OS | no pseudonym | Next patient");
-        oct_view_model_finish(&m);
-    }
-}
-
-TEST(what_nobody_can_use_has_no_button)
-{
-    static struct oct_view_model m;
-    char text[512];
-    oct_view_model_init(&m, "x", true);
-    row_of(&m, OCT_BUTTONS_PATIENT, text, sizeof(text));
-    assert_string_equal(text, ""); /* without a control endpoint there is no patient */
-    row_of(&m, OCT_BUTTONS_BELOW, text, sizeof(text));
-    assert_null(strstr(text, "Record"));
-    enter(&m, OCT_SITUATION_LIVE, false);
-    m.daemon.last.bscans_most = 0;
-    m.daemon.record.file[0] = '\0';
-    row_of(&m, OCT_BUTTONS_BELOW, text, sizeof(text));
-    assert_null(strstr(text, "Save"));
-    assert_null(strstr(text, "Playback"));
-    enter(&m, OCT_SITUATION_PLAYBACK, false);
-    m.daemon.record.active = true; /* what goes on can be stopped from anywhere */
-    row_of(&m, OCT_BUTTONS_BELOW, text, sizeof(text));
-    assert_non_null(strstr(text, "Stop | Live"));
-    oct_view_model_finish(&m);
-}
-
-/* No button of the operator profile is refused by it. */
-TEST(the_profile_allows_its_own_buttons)
-{
-    struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
-    for (unsigned k = 0; k < N_STATES; k++) {
-        static struct oct_view_model m;
-        oct_view_model_init(&m, "x", true);
-        enter(&m, k, true);
-        unsigned n = oct_view_buttons(&m, b);
-        for (unsigned i = 0; i < n; i++)
-            assert_true(oct_view_action_is_operators(b[i].action) ||
-                        b[i].action == OCT_ACTION_LEAVE);
-        oct_view_model_finish(&m);
-    }
-}
-
-/* At 1280 pixels each button has room for its brief label at least, whole. */
-TEST(the_row_is_readable_at_1280_pixels)
-{
-    struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
-    for (unsigned k = 0; k < 2 * N_STATES; k++) {
-        struct oct_viewer_stage *s = oct_viewer_stage_open();
-        enter(&s->model, k % N_STATES, k >= N_STATES);
-        assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
-        const struct oct_view_layout *l = oct_draw_layout(s->draw);
-        unsigned n = oct_view_buttons(&s->model, b);
-        for (unsigned i = 0; i < n; i++) {
-            struct oct_view_rect r = l->button[i];
-            assert_true(oct_draw_text_width(s->draw, OCT_TEXT_NORMAL, b[i].brief) < r.w);
-            assert_true(r.h > oct_draw_line_height(s->draw, OCT_TEXT_NORMAL));
-            assert_true(r.x >= 0 && r.x + r.w <= 1280);
-            for (unsigned j = 0; j < i; j++) {
-                struct oct_view_rect o = l->button[j];
-                assert_true(o.x + o.w <= r.x || r.x + r.w <= o.x || o.y + o.h <= r.y ||
-                            r.y + r.h <= o.y);
-            }
-        }
-        oct_viewer_stage_close(s);
-    }
+            used += (size_t)snprintf(text + used, n_bytes - used,
+                                     b[i].look == OCT_BUTTON_OFF ? "%s(%s)" : "%s%s",
+                                     used ? " | " : "", b[i].label);
 }
 
 /* Returns where it is. */
@@ -1644,6 +1538,168 @@ static struct oct_view_rect click(struct oct_viewer_stage *s, struct oct_view_in
     event.button.y = r.y + r.h / 2;
     oct_view_input_take(input, &event, &s->model, s->draw, 1);
     return r;
+}
+
+/* In brackets: off. */
+TEST(every_state_has_its_buttons)
+{
+    static const char *const lab[N_STATES] = {
+        "(Record) | (Save) | (Playback) | Freeze | (Back) | (Forward) | (Average) | (Flow) | "
+        "(Layers) | Auto | Layout | Measure | Snapshot | Help",
+        "(Record) | (Save) | Playback | Start | (Back) | (Forward) | (Average) | (Flow) | "
+        "(Layers) | (Auto) | (Layout) | (Measure) | (Snapshot) | Help",
+        "Record | Save the last 20 s | Playback | Freeze | Guide | (Forward) | Average 16 | Flow | "
+        "Layers | Auto | Layout | Measure | Snapshot | Help",
+        "Stop | Save the last 20 s | (Playback) | Freeze | (Back) | (Forward) | Average 16 | Flow "
+        "| Layers | Auto | Layout | Measure | Snapshot | Help",
+        "Record | Save the last 20 s | Playback | Go on | Back | Forward | (Average) | (Flow) | "
+        "Layers | Auto | Layout | Measure | Snapshot | Help",
+        "(Stop) | (Save) | Live | Play | Back | Forward | Keep | Repeat | Layers | Auto | (Layout) "
+        "| Measure | Save PNG | Help",
+        "Cancel | Record without a label | (Playback) | (Freeze) | (Back) | (Forward) | (Average) "
+        "| (Flow) | (Layers) | (Auto) | (Layout) | (Measure) | (Snapshot) | Help",
+    };
+    char text[512], wanted[512];
+    for (unsigned k = 0; k < 2 * N_STATES; k++) {
+        static struct oct_view_model m;
+        oct_view_model_init(&m, "x", true);
+        enter(&m, k % N_STATES, k >= N_STATES);
+        row_of(&m, OCT_BUTTONS_BELOW, text, sizeof(text));
+        snprintf(wanted, sizeof(wanted), "%s", lab[k % N_STATES]);
+        if (k >= N_STATES) { /* the operator's */
+            const bool off =
+                k % N_STATES == OCT_SITUATION_IDLE || k % N_STATES == OCT_SITUATION_ASKING;
+            const char *end = strstr(wanted, off ? "(Snapshot)" : "Snapshot");
+            char *at = strstr(wanted, "Layout"), tail[64];
+            at -= at[-1] == '(';
+            end = end ? end : strstr(wanted, "Save PNG");
+            snprintf(tail, sizeof(tail), "%s", end);
+            snprintf(at, sizeof(wanted) - (size_t)(at - wanted), "%s | %s",
+                     off ? "(Brighter) | (Darker)" : "Brighter | Darker", tail);
+        }
+        assert_string_equal(text, wanted);
+        row_of(&m, OCT_BUTTONS_PATIENT, text, sizeof(text));
+        assert_string_equal(text, "OD | OS | no pseudonym | Next patient");
+        oct_view_model_finish(&m);
+    }
+}
+
+TEST(what_nobody_can_use_is_off)
+{
+    static struct oct_view_model m;
+    char text[512];
+    oct_view_model_init(&m, "x", true);
+    row_of(&m, OCT_BUTTONS_PATIENT, text, sizeof(text));
+    assert_string_equal(text, ""); /* without a control endpoint there is no patient */
+    row_of(&m, OCT_BUTTONS_BELOW, text, sizeof(text));
+    assert_non_null(strstr(text, "(Record)"));
+    enter(&m, OCT_SITUATION_LIVE, false);
+    m.daemon.last.bscans_most = 0;
+    m.daemon.record.file[0] = '\0';
+    row_of(&m, OCT_BUTTONS_BELOW, text, sizeof(text));
+    assert_non_null(strstr(text, "(Save) | (Playback)"));
+    enter(&m, OCT_SITUATION_PLAYBACK, false);
+    m.daemon.record.active = true; /* what goes on can be stopped from anywhere */
+    row_of(&m, OCT_BUTTONS_BELOW, text, sizeof(text));
+    assert_int_equal(strncmp(text, "Stop | ", 7), 0);
+    oct_view_model_finish(&m);
+}
+
+/* Nothing moves: whatever the state, alarms, wishes and labels, every button below the picture has
+ * one place, and the picture one size; they are 44 pixels high and wide, 8 apart (96 dpi). */
+TEST(buttons_and_picture_stay_where_they_are)
+{
+    static const int sizes[][2] = {{1280, 800}, {1920, 1080}, {3840, 2160}};
+    struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
+    for (unsigned z = 0; z < 3; z++) {
+        struct oct_view_layout first = {.margin = 0};
+        for (unsigned k = 0; k < 4 * N_STATES; k++) {
+            struct oct_viewer_stage *s = oct_viewer_stage_open_at(sizes[z], NULL);
+            enter(&s->model, k % N_STATES, k >= 2 * N_STATES);
+            s->model.settings.guide = false; /* its words are beside the picture */
+            if (k / N_STATES % 2) {          /* two alarms, long labels */
+                s->model.daemon.record.active = true;
+                s->model.daemon.last.length_s = 1234;
+                oct_view_model_tick(&s->model, UINT64_C(60000000000));
+            }
+            assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
+            const struct oct_view_layout *l = oct_draw_layout(s->draw);
+            const unsigned n = oct_view_buttons(&s->model, b);
+            if (k == 0)
+                first = *l;
+            assert_memory_equal(&l->bscan, &first.bscan, sizeof(l->bscan));
+            assert_memory_equal(&l->banner, &first.banner, sizeof(l->banner));
+            for (unsigned i = 0; i < n && b[i].row == OCT_BUTTONS_BELOW; i++) {
+                const struct oct_view_rect r = l->button[i];
+                assert_memory_equal(&r, &first.button[i], sizeof(r));
+                assert_true(r.w >= 44 && r.h >= 44);
+                assert_true(i == 0 || r.x - l->button[i - 1].x - l->button[i - 1].w >= 8);
+            }
+            oct_viewer_stage_close(s);
+        }
+    }
+}
+
+/* A press on one that is off does nothing. */
+TEST(a_button_that_is_off_does_nothing)
+{
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+    struct oct_view_input input;
+    oct_view_input_init(&input);
+    enter(&s->model, OCT_SITUATION_RECORDING, false);
+    s->model.frozen = false;
+    click(s, &input, OCT_ACTION_OLDER);
+    assert_false(s->model.frozen);
+    assert_int_equal(s->model.back, 0);
+    enter(&s->model, OCT_SITUATION_IDLE, false);
+    click(s, &input, OCT_ACTION_RECORD);
+    assert_null(oct_view_wishes_find(&s->model.wishes, OCT_WISH_RECORD));
+    assert_int_equal(s->model.patient.asks, OCT_ASKS_NOTHING);
+    oct_viewer_stage_close(s);
+}
+
+/* No button of the operator profile is refused by it. */
+TEST(the_profile_allows_its_own_buttons)
+{
+    struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
+    for (unsigned k = 0; k < N_STATES; k++) {
+        static struct oct_view_model m;
+        oct_view_model_init(&m, "x", true);
+        enter(&m, k, true);
+        unsigned n = oct_view_buttons(&m, b);
+        for (unsigned i = 0; i < n; i++)
+            assert_true(oct_view_action_is_operators(b[i].action) ||
+                        b[i].action == OCT_ACTION_LEAVE || b[i].look == OCT_BUTTON_OFF);
+        oct_view_model_finish(&m);
+    }
+}
+
+/* At 1280 pixels each button has room for its brief label at least, whole. */
+TEST(the_row_is_readable_at_1280_pixels)
+{
+    struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
+    for (unsigned k = 0; k < 2 * N_STATES; k++) {
+        struct oct_viewer_stage *s = oct_viewer_stage_open();
+        enter(&s->model, k % N_STATES, k >= N_STATES);
+        assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
+        const struct oct_view_layout *l = oct_draw_layout(s->draw);
+        unsigned n = oct_view_buttons(&s->model, b);
+        for (unsigned i = 0; i < n; i++) {
+            struct oct_view_rect r = l->button[i];
+            char lines[2][sizeof(b[i].brief)] = {"", ""};
+            sscanf(b[i].brief, "%23s %23[^\n]", lines[0], lines[1]);
+            assert_true(oct_draw_text_width(s->draw, OCT_TEXT_NORMAL, lines[0]) < r.w);
+            assert_true(oct_draw_text_width(s->draw, OCT_TEXT_NORMAL, lines[1]) < r.w);
+            assert_true(r.h > oct_draw_line_height(s->draw, OCT_TEXT_NORMAL));
+            assert_true(r.x >= 0 && r.x + r.w <= 1280);
+            for (unsigned j = 0; j < i; j++) {
+                struct oct_view_rect o = l->button[j];
+                assert_true(o.x + o.w <= r.x || r.x + r.w <= o.x || o.y + o.h <= r.y ||
+                            r.y + r.h <= o.y);
+            }
+        }
+        oct_viewer_stage_close(s);
+    }
 }
 
 TEST(clicks_do_what_the_buttons_say)

@@ -135,7 +135,7 @@ TEST(alarms_and_recording_are_seen)
         open_stage(&scene, sizes[k]);
         oct_viewer_stage_draw(scene.stage);
         const struct oct_view_layout *l = oct_draw_layout(scene.stage->draw);
-        struct oct_view_rect stripe = {l->area.x, l->area.y, l->margin, l->text_px};
+        struct oct_view_rect stripe = {l->banner.x, l->banner.y, l->margin, l->text_px};
         assert_int_equal(oct_viewer_stage_count(scene.stage, stripe, 0xf08a7c), 0);
         assert_int_equal(oct_viewer_stage_count(scene.stage, l->header, 0xb3261e), 0);
         scene.stage->model.daemon.record.active = true;

@@ -88,7 +88,7 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
     draw->layout.margin = text_px / 2;
     contents.status_height = oct_draw_status_height(draw, model, width, text_px);
     contents.guide_height = oct_draw_guide_height(draw, model);
-    contents.banner_height = oct_draw_banner_height(draw, model);
+    contents.banner_height = oct_draw_banner_height(draw);
     measure_buttons(draw, model, &contents);
     oct_view_layout_window(&draw->layout, &contents);
 }
@@ -149,6 +149,7 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     oct_draw_buttons(draw, model);
     oct_draw_status(draw, model);
     oct_draw_guide_tip(draw, model);
+    oct_draw_banner_tip(draw, model);
     if (model->help && draw->text)
         oct_draw_help(draw, model);
     return OCT_OK;

@@ -53,17 +53,33 @@ static struct band open_band(struct oct_draw *draw, struct oct_view_rect r, enum
 {
     oct_draw_fill(draw, r, RGB_BAR, 255);
     oct_draw_box(draw, r.x, r.y, draw->layout.margin, r.h, oct_draw_tone(tone));
-    return (struct band){r, r.y + draw->layout.margin / 2};
+    return (struct band){r, r.y + draw->layout.margin / 4};
+}
+
+/* Takes clauses away from the end until the text has room: a sentence is not cut in its middle. */
+static void leave_out_clauses(struct oct_draw *draw, enum oct_text_size size, char *text, int room)
+{
+    static const char *const ends[] = {". ", "; ", ", ", " ("};
+    while (oct_draw_text_width(draw, size, text) > room) {
+        char *last = NULL;
+        for (unsigned i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+            for (char *at = text; (at = strstr(at, ends[i])); at++)
+                last = at > last ? at : last;
+        if (!last || last == text)
+            return;
+        *last = '\0';
+    }
 }
 
 static void add_line(struct oct_draw *draw, struct band *band, enum oct_text_size size,
                      struct oct_view_phrase *phrase)
 {
     int margin = draw->layout.margin, room = band->r.w - 3 * margin;
-    /* What does not fit in large letters stands in normal ones, and loses its middle if it must: an
-     * error begins with a path and ends with the reason. */
+    /* What does not fit in large letters stands in normal ones. Then it loses its last clauses, and
+     * its middle if it must: an error begins with a path and ends with the reason. */
     if (oct_draw_text_width(draw, size, phrase->text) > room)
         size = OCT_TEXT_NORMAL;
+    leave_out_clauses(draw, size, phrase->text, room);
     int w = oct_draw_text_fit(draw, size, phrase->text, sizeof(phrase->text), room,
                               OCT_DRAW_CUT_MIDDLE);
     int x = band->r.x + (band->r.w - w) / 2;
@@ -85,37 +101,67 @@ static void draw_notice(struct oct_draw *draw, const struct oct_view_model *mode
     add_line(draw, &band, OCT_TEXT_NORMAL, &lines[1]);
 }
 
-#define MOST_ALARMS 2u /* more would take the room of the picture */
-
-int oct_draw_banner_height(struct oct_draw *draw, const struct oct_view_model *model)
+/* The strip of alarms is always there, so that the picture never changes its size. */
+int oct_draw_banner_height(struct oct_draw *draw)
 {
-    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
-    unsigned n = oct_view_alarms(model, alarms);
-    return (int)(n < MOST_ALARMS ? n : MOST_ALARMS) * (band_height(draw) + 1);
+    return 2 * oct_draw_line_height(draw, OCT_TEXT_NORMAL) + draw->layout.margin / 2;
 }
 
-/* Draws the worst alarms, and says how many there are beside them. */
+/* Draws one alarm, several in turn, the worst first; the quality where there is none. */
 void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
-    unsigned n = oct_view_alarms(model, alarms);
-    struct oct_view_rect r = draw->layout.banner;
-    int height = band_height(draw);
-    for (unsigned i = 0; i < n && i < MOST_ALARMS && r.h > 0; i++) {
-        struct oct_view_phrase *remedy = &alarms[i].remedy;
-        size_t used = SDL_strlen(remedy->text);
-        struct band band =
-            open_band(draw, (struct oct_view_rect){r.x, r.y + (int)i * (height + 1), r.w, height},
-                      alarms[i].what.tone);
-        if (i + 1 == MOST_ALARMS && n > MOST_ALARMS)
-            SDL_snprintf(remedy->text + used, sizeof(remedy->text) - used,
-                         "  (and %u more alarm%s)", n - MOST_ALARMS,
-                         n - MOST_ALARMS > 1 ? "s" : "");
-        remedy->tone = OCT_TONE_PLAIN;
-        add_line(draw, &band, OCT_TEXT_LARGE, &alarms[i].what);
-        add_line(draw, &band, OCT_TEXT_NORMAL, remedy);
+    struct oct_view_alarm *alarm = &alarms[0];
+    const struct oct_view_rect r = draw->layout.banner;
+    unsigned which = 0;
+    const unsigned n = oct_view_alarms_in_turn(model, alarms, &which);
+    if (r.h > 0 && n == 0) {
+        struct band band = {r, r.y + (r.h - oct_draw_line_height(draw, OCT_TEXT_NORMAL)) / 2};
+        oct_view_quality_text(model, &alarm->what);
+        oct_draw_fill(draw, r, RGB_BAR, 255);
+        add_line(draw, &band, OCT_TEXT_NORMAL, &alarm->what);
+    } else if (r.h > 0) {
+        alarm = &alarms[which];
+        struct band band = open_band(draw, r, alarm->what.tone);
+        char more[32];
+        alarm->remedy.tone = OCT_TONE_PLAIN;
+        if (n > 1) { /* before the words, of which the last may be left out */
+            SDL_snprintf(more, sizeof(more), "%u of %u: ", which + 1, n);
+            SDL_memmove(alarm->what.text + SDL_strlen(more), alarm->what.text,
+                        sizeof(alarm->what.text) - SDL_strlen(more));
+            SDL_memcpy(alarm->what.text, more, SDL_strlen(more));
+            alarm->what.text[sizeof(alarm->what.text) - 1] = '\0';
+        }
+        add_line(draw, &band, OCT_TEXT_NORMAL, &alarm->what);
+        add_line(draw, &band, OCT_TEXT_NORMAL, &alarm->remedy);
     }
     draw_notice(draw, model);
+}
+
+/* All words of the alarm that the pointer rests on, below it. */
+void oct_draw_banner_tip(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
+    const struct oct_view_rect banner = draw->layout.banner;
+    unsigned which = 0;
+    if (!model->points_at_banner || oct_view_alarms_in_turn(model, alarms, &which) == 0)
+        return;
+    const char *const texts[2] = {alarms[which].what.text, alarms[which].remedy.text};
+    char lines[12][OCT_VIEW_TEXT_BYTES];
+    const unsigned n_letters =
+        (unsigned)((banner.w - 2 * margin) * 100 / oct_draw_letters_width(draw, 100));
+    unsigned n = 0;
+    for (unsigned i = 0; i < 2; i++)
+        n += oct_view_wrap(texts[i], n_letters, lines + n,
+                           (unsigned)(sizeof(lines) / sizeof(lines[0])) - n);
+    const struct oct_view_rect r = {banner.x, banner.y + banner.h, banner.w,
+                                    (int)n * line + 2 * margin};
+    oct_draw_fill(draw, r, RGB_BAR, 255);
+    oct_draw_frame_of(draw, r, RGB_DIM);
+    for (unsigned i = 0; i < n; i++)
+        oct_draw_text(draw, OCT_TEXT_NORMAL, r.x + margin, r.y + margin + (int)i * line, lines[i],
+                      RGB_PLAIN);
 }
 
 /* Draws the message over the timeline, which alone can do without its place for a while: no words
@@ -138,16 +184,6 @@ void oct_draw_message(struct oct_draw *draw, const struct oct_view_model *model)
 static int edge_of(const struct oct_draw *draw)
 {
     return draw->layout.margin / 2 + 1;
-}
-
-/* The size of the letters of some buttons: large where all labels fit so. */
-static enum oct_text_size size_of(struct oct_draw *draw, const struct oct_view_rect *r,
-                                  const struct oct_view_button *b, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++)
-        if (oct_draw_text_width(draw, OCT_TEXT_LARGE, b[i].label) > r[i].w - 2 * edge_of(draw))
-            return OCT_TEXT_NORMAL;
-    return OCT_TEXT_LARGE;
 }
 
 static int middle_of(struct oct_draw *draw, struct oct_view_rect r, enum oct_text_size size)
@@ -175,39 +211,67 @@ static void draw_field(struct oct_draw *draw, struct oct_view_rect r, struct oct
     oct_draw_text(draw, size, x, y, b->label, marked ? RGB_GROUND : is_empty ? RGB_DIM : RGB_PLAIN);
 }
 
-static void draw_button(struct oct_draw *draw, struct oct_view_rect r, struct oct_view_button *b,
-                        enum oct_text_size size)
+/* Breaks a label in two at the space that leaves the shorter longest line; *second: what follows it,
+ * "" where there is no space. */
+static void break_label(char *label, char **second)
 {
-    static const uint32_t ground[] = {RGB_BUTTON, RGB_GOOD, RGB_RECORD};
-    static const uint32_t ink[] = {RGB_PLAIN, RGB_GROUND, 0xffffffu};
-    const int room = r.w - 2 * edge_of(draw);
-    if (oct_draw_text_width(draw, size, b->label) > room)
+    const size_t n = strlen(label);
+    size_t at = 0, least = n;
+    for (size_t i = 1; i < n; i++) {
+        const size_t longest = i > n - i - 1 ? i : n - i - 1;
+        if (label[i] == ' ' && longest < least) {
+            least = longest;
+            at = i;
+        }
+    }
+    *second = label + (at ? at + 1 : n);
+    if (at)
+        label[at] = '\0';
+}
+
+/* Whether a label has room, in one line or two. */
+static bool label_fits(struct oct_draw *draw, const char *label, int room)
+{
+    char lines[sizeof((struct oct_view_button){0}.label)], *second;
+    if (oct_draw_text_width(draw, OCT_TEXT_NORMAL, label) <= room)
+        return true;
+    SDL_strlcpy(lines, label, sizeof(lines));
+    break_label(lines, &second);
+    return oct_draw_text_width(draw, OCT_TEXT_NORMAL, lines) <= room &&
+           oct_draw_text_width(draw, OCT_TEXT_NORMAL, second) <= room;
+}
+
+/* Letters have one size in all states. */
+static void draw_button(struct oct_draw *draw, struct oct_view_rect r, struct oct_view_button *b)
+{
+    static const uint32_t ground[] = {RGB_BUTTON, RGB_GOOD, RGB_RECORD, RGB_BAR};
+    static const uint32_t ink[] = {RGB_PLAIN, RGB_GROUND, 0xffffffu, RGB_DIM};
+    const int room = r.w - 4, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    char *text[2] = {b->label, NULL};
+    if (!label_fits(draw, b->label, room))
         memcpy(b->label, b->brief, sizeof(b->brief));
-    int w = oct_draw_text_fit(draw, size, b->label, sizeof(b->label), room, OCT_DRAW_CUT_END);
+    if (oct_draw_text_width(draw, OCT_TEXT_NORMAL, b->label) > room)
+        break_label(b->label, &text[1]);
+    const int n = text[1] && *text[1] ? 2 : 1;
     oct_draw_fill(draw, r, ground[b->look], 255);
-    oct_draw_text(draw, size, r.x + (r.w - w) / 2, middle_of(draw, r, size), b->label,
-                  ink[b->look]);
+    for (int i = 0; i < n; i++) {
+        const int w = oct_draw_text_fit(draw, OCT_TEXT_NORMAL, text[i], strlen(text[i]) + 1, room,
+                                        OCT_DRAW_CUT_END);
+        oct_draw_text(draw, OCT_TEXT_NORMAL, r.x + (r.w - w) / 2,
+                      r.y + (r.h - n * line) / 2 + i * line, text[i], ink[b->look]);
+    }
 }
 
 void oct_draw_buttons(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS];
-    unsigned n = oct_view_buttons(model, buttons);
-    unsigned n_below = 0;
-    while (n_below < n && buttons[n_below].row == OCT_BUTTONS_BELOW)
-        n_below++;
-    enum oct_text_size size = size_of(draw, draw->layout.button, buttons, n_below);
-
+    const unsigned n = oct_view_buttons(model, buttons);
     oct_draw_fill(draw, draw->layout.buttons, RGB_GROUND, 255);
-    for (unsigned i = 0; i < n; i++) {
-        const struct oct_view_rect r = draw->layout.button[i];
+    for (unsigned i = 0; i < n; i++)
         if (buttons[i].look == OCT_BUTTON_FIELD)
-            draw_field(draw, r, &buttons[i], model);
-        else if (i < n_below)
-            draw_button(draw, r, &buttons[i], size);
-        else /* the eye is large, next patient as it fits */
-            draw_button(draw, r, &buttons[i], size_of(draw, &r, &buttons[i], 1));
-    }
+            draw_field(draw, draw->layout.button[i], &buttons[i], model);
+        else
+            draw_button(draw, draw->layout.button[i], &buttons[i]);
 }
 
 /* ---- the status line and the details ---- */
@@ -314,6 +378,7 @@ void oct_draw_help(struct oct_draw *draw, const struct oct_view_model *model)
  * this way: a colour and its ground are darkened by one factor. */
 void oct_draw_dim(struct oct_draw *draw, const struct oct_view_model *model)
 {
+    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     const struct oct_view_rect b = draw->layout.banner;
     static const unsigned taken_away[OCT_N_LIGHTS] = {
         [OCT_LIGHT_FULL] = 0, [OCT_LIGHT_HALF] = 69, [OCT_LIGHT_QUARTER] = 119};
@@ -322,7 +387,7 @@ void oct_draw_dim(struct oct_draw *draw, const struct oct_view_model *model)
     if (alpha == 0 || SDL_GetRendererOutputSize(draw->renderer, &w, &h) < 0)
         return;
     const struct oct_view_rect all = {0, 0, w, h};
-    if (b.h <= 0)
+    if (b.h <= 0 || oct_view_alarms(model, alarms) == 0)
         oct_draw_fill(draw, all, 0, alpha);
     else
         oct_draw_around(draw, all, b, 0, alpha);

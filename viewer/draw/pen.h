@@ -118,9 +118,10 @@ int oct_draw_status_height(struct oct_draw *draw, const struct oct_view_model *m
 void oct_draw_status(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_buttons(struct oct_draw *draw, const struct oct_view_model *model);
-/* The height of all alarms that oct_draw_banner draws; 0: there is none. */
-int oct_draw_banner_height(struct oct_draw *draw, const struct oct_view_model *model);
+/* The height of the strip of alarms, always the same. */
+int oct_draw_banner_height(struct oct_draw *draw);
 void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_banner_tip(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_message(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_help(struct oct_draw *draw, const struct oct_view_model *model);
 

@@ -102,6 +102,7 @@ bool oct_view_action_is_step(enum oct_view_action action)
 bool oct_view_action_is_operators(enum oct_view_action action)
 {
     switch (action) {
+    case OCT_ACTION_LAYERS:
     case OCT_ACTION_OLDER:
     case OCT_ACTION_NEWER:
     case OCT_ACTION_GUIDE:

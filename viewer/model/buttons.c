@@ -9,40 +9,63 @@ enum profile { BOTH, LAB, OPERATOR };
 #define IN(situation) (1u << OCT_SITUATION_##situation)
 #define PICTURE (IN(WATCHING) | IN(LIVE) | IN(RECORDING) | IN(FROZEN) | IN(PLAYBACK))
 
-/* Which buttons are below the picture, from the left. A label that depends on more is written by
- * words_of. */
+/* The places below the picture, from the left, and which button stands at each in which situation;
+ * where none does the first of the place stands there, and is off. A button has one place for good.
+ * Where Record was, Cancel is asked with: a double click on Record records nothing. A label that
+ * depends on more is written by words_of. */
+enum place {
+    PLACE_RECORD,
+    PLACE_SAVE,
+    PLACE_PLAYBACK,
+    PLACE_FREEZE,
+    PLACE_BACK,
+    PLACE_FORWARD,
+    PLACE_AVERAGE,
+    PLACE_FLOW,
+    PLACE_LAYERS,
+    PLACE_AUTO,
+    PLACE_FIRST_OF_PROFILE,
+    PLACE_SECOND_OF_PROFILE,
+    PLACE_SNAPSHOT,
+    PLACE_HELP,
+    N_PLACES
+};
 static const struct row {
+    enum place place;
     enum oct_view_action action;
     const char *label, *brief; /* brief NULL: the label */
     unsigned in;               /* situations */
     enum profile profile;
 } rows[] = {
-    {OCT_ACTION_START, "Start", NULL, IN(IDLE), BOTH},
-    /* Where Record was: a double click on that asks, and records nothing. */
-    {OCT_ACTION_LEAVE, "Cancel", NULL, IN(ASKING), BOTH},
-    {OCT_ACTION_RECORD, "Record", NULL, IN(LIVE) | IN(FROZEN) | IN(ASKING), BOTH},
-    {OCT_ACTION_RECORD, "Stop", NULL, IN(RECORDING) | IN(PLAYBACK), BOTH},
-    {OCT_ACTION_SAVE_LAST, "Save the last", "Save", IN(LIVE) | IN(RECORDING) | IN(FROZEN), BOTH},
-    {OCT_ACTION_PLAYBACK, "Live", NULL, IN(PLAYBACK), BOTH},
-    {OCT_ACTION_FREEZE, "Play", NULL, IN(PLAYBACK), BOTH},
-    {OCT_ACTION_OLDER, "Back", NULL, IN(FROZEN) | IN(PLAYBACK), BOTH},
-    {OCT_ACTION_NEWER, "Forward", NULL, IN(FROZEN) | IN(PLAYBACK), BOTH},
-    {OCT_ACTION_KEEP, "Keep", NULL, IN(PLAYBACK), BOTH},
-    {OCT_ACTION_REPEAT, "Repeat", NULL, IN(PLAYBACK), BOTH},
-    {OCT_ACTION_FREEZE, "Freeze", NULL, IN(WATCHING) | IN(LIVE) | IN(RECORDING) | IN(FROZEN), BOTH},
-    {OCT_ACTION_AVERAGE, "Average", NULL, IN(LIVE) | IN(RECORDING), BOTH},
-    {OCT_ACTION_FLOW, "Flow", NULL, IN(LIVE) | IN(RECORDING), BOTH},
-    {OCT_ACTION_PLAYBACK, "Playback", NULL, IN(IDLE) | IN(LIVE) | IN(FROZEN), BOTH},
-    {OCT_ACTION_GUIDE, "Guide", NULL, IN(LIVE), BOTH},
-    {OCT_ACTION_AUTO_CONTRAST, "Auto", NULL, PICTURE, BOTH},
-    {OCT_ACTION_LEVEL_DOWN, "Brighter", NULL, PICTURE, OPERATOR},
-    {OCT_ACTION_LEVEL_UP, "Darker", NULL, PICTURE, OPERATOR},
-    {OCT_ACTION_LAYOUT, "Layout", NULL, PICTURE & ~IN(PLAYBACK), LAB},
-    {OCT_ACTION_MEASURE, "Measure", NULL, PICTURE, LAB},
-    {OCT_ACTION_SNAPSHOT, "Snapshot", NULL, PICTURE & ~IN(PLAYBACK), BOTH},
-    {OCT_ACTION_SNAPSHOT_PLAIN, "B-scan as PNG", "Save PNG", IN(PLAYBACK), BOTH},
-    {OCT_ACTION_HELP, "Help", NULL, ~0u, BOTH},
+    {PLACE_RECORD, OCT_ACTION_RECORD, "Record", NULL, IN(LIVE) | IN(FROZEN), BOTH},
+    {PLACE_RECORD, OCT_ACTION_RECORD, "Stop", NULL, IN(RECORDING) | IN(PLAYBACK), BOTH},
+    {PLACE_RECORD, OCT_ACTION_LEAVE, "Cancel", NULL, IN(ASKING), BOTH},
+    {PLACE_SAVE, OCT_ACTION_SAVE_LAST, "Save the last", "Save",
+     IN(LIVE) | IN(RECORDING) | IN(FROZEN), BOTH},
+    {PLACE_SAVE, OCT_ACTION_RECORD, "Record", NULL, IN(ASKING), BOTH},
+    {PLACE_PLAYBACK, OCT_ACTION_PLAYBACK, "Playback", NULL, IN(IDLE) | IN(LIVE) | IN(FROZEN), BOTH},
+    {PLACE_PLAYBACK, OCT_ACTION_PLAYBACK, "Live", NULL, IN(PLAYBACK), BOTH},
+    {PLACE_FREEZE, OCT_ACTION_FREEZE, "Freeze", NULL, PICTURE, BOTH},
+    {PLACE_FREEZE, OCT_ACTION_START, "Start", NULL, IN(IDLE), BOTH},
+    {PLACE_BACK, OCT_ACTION_OLDER, "Back", NULL, IN(FROZEN) | IN(PLAYBACK), BOTH},
+    {PLACE_BACK, OCT_ACTION_GUIDE, "Guide", NULL, IN(LIVE), BOTH},
+    {PLACE_FORWARD, OCT_ACTION_NEWER, "Forward", NULL, IN(FROZEN) | IN(PLAYBACK), BOTH},
+    {PLACE_AVERAGE, OCT_ACTION_AVERAGE, "Average", NULL, IN(LIVE) | IN(RECORDING), BOTH},
+    {PLACE_AVERAGE, OCT_ACTION_KEEP, "Keep", NULL, IN(PLAYBACK), BOTH},
+    {PLACE_FLOW, OCT_ACTION_FLOW, "Flow", NULL, IN(LIVE) | IN(RECORDING), BOTH},
+    {PLACE_FLOW, OCT_ACTION_REPEAT, "Repeat", NULL, IN(PLAYBACK), BOTH},
+    {PLACE_LAYERS, OCT_ACTION_LAYERS, "Layers", NULL,
+     IN(LIVE) | IN(RECORDING) | IN(FROZEN) | IN(PLAYBACK), BOTH},
+    {PLACE_AUTO, OCT_ACTION_AUTO_CONTRAST, "Auto", NULL, PICTURE, BOTH},
+    {PLACE_FIRST_OF_PROFILE, OCT_ACTION_LEVEL_DOWN, "Brighter", NULL, PICTURE, OPERATOR},
+    {PLACE_SECOND_OF_PROFILE, OCT_ACTION_LEVEL_UP, "Darker", NULL, PICTURE, OPERATOR},
+    {PLACE_FIRST_OF_PROFILE, OCT_ACTION_LAYOUT, "Layout", NULL, PICTURE & ~IN(PLAYBACK), LAB},
+    {PLACE_SECOND_OF_PROFILE, OCT_ACTION_MEASURE, "Measure", NULL, PICTURE, LAB},
+    {PLACE_SNAPSHOT, OCT_ACTION_SNAPSHOT, "Snapshot", NULL, PICTURE & ~IN(PLAYBACK), BOTH},
+    {PLACE_SNAPSHOT, OCT_ACTION_SNAPSHOT_PLAIN, "Save PNG", NULL, IN(PLAYBACK), BOTH},
+    {PLACE_HELP, OCT_ACTION_HELP, "Help", NULL, ~0u, BOTH},
 };
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
 enum oct_view_situation oct_view_situation(const struct oct_view_model *model)
 {
@@ -119,6 +142,7 @@ static void words_of(struct oct_view_button *b, const struct oct_view_model *mod
             snprintf(b->label, sizeof(b->label), "Record without %s", lacks);
         else if (model->patient.asks == OCT_ASKS_SAME)
             snprintf(b->label, sizeof(b->label), "Yes, record");
+        snprintf(b->brief, sizeof(b->brief), "%s", lacks ? "Record anyway" : "Yes, record");
     } else if (b->action == OCT_ACTION_SAVE_LAST) {
         double s = fmin(round(d->last.length_s), 9999);
         snprintf(b->label, sizeof(b->label), "Save the last %.0f s", s);
@@ -132,7 +156,7 @@ static void words_of(struct oct_view_button *b, const struct oct_view_model *mod
         snprintf(b->brief, sizeof(b->brief), "Velocity");
     } else if (b->action == OCT_ACTION_FREEZE && model->playback.active) {
         snprintf(b->label, sizeof(b->label), "%s", model->playback.plays ? "Pause" : "Play");
-        snprintf(b->brief, sizeof(b->brief), "%.11s", b->label);
+        snprintf(b->brief, sizeof(b->brief), "%.*s", (int)sizeof(b->brief) - 1, b->label);
     } else if (b->action == OCT_ACTION_FREEZE && model->frozen) {
         snprintf(b->label, sizeof(b->label), "Go on");
         snprintf(b->brief, sizeof(b->brief), "Go on");
@@ -147,19 +171,42 @@ static struct oct_view_button button_of(const struct oct_view_model *model, cons
              : is_on(model, row->action)      ? OCT_BUTTON_ON
                                               : OCT_BUTTON_PLAIN;
     snprintf(b.label, sizeof(b.label), "%s", row->label);
-    snprintf(b.brief, sizeof(b.brief), "%.11s", brief);
+    snprintf(b.brief, sizeof(b.brief), "%s", brief);
     words_of(&b, model);
     return b;
 }
 
+/* The row of the place that stands there, or would. */
+static const struct row *row_at(const struct oct_view_model *model, enum place place, bool *is_off)
+{
+    const unsigned in = 1u << oct_view_situation(model);
+    const enum profile other = model->settings.operators ? LAB : OPERATOR;
+    const struct row *first = NULL;
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (rows[i].place != place || rows[i].profile == other)
+            continue;
+        first = first ? first : &rows[i];
+        *is_off = !is_of_use(model, rows[i].action);
+        if (rows[i].in & in)
+            return &rows[i];
+    }
+    *is_off = true;
+    return first;
+}
+
 static unsigned add_below(const struct oct_view_model *model, struct oct_view_button *buttons)
 {
-    unsigned n = 0, in = 1u << oct_view_situation(model);
-    enum profile other = model->settings.operators ? LAB : OPERATOR;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && n < OCT_VIEW_MOST_BUTTONS; i++)
-        if (rows[i].in & in && rows[i].profile != other && is_of_use(model, rows[i].action))
-            buttons[n++] = button_of(model, &rows[i]);
-    return n;
+    for (unsigned place = 0; place < N_PLACES; place++) {
+        bool is_off;
+        const struct row *row = row_at(model, (enum place)place, &is_off);
+        buttons[place] = button_of(model, row);
+        if (is_off) {
+            buttons[place].look = OCT_BUTTON_OFF;
+            snprintf(buttons[place].label, sizeof(buttons[place].label), "%s",
+                     row->brief ? row->brief : row->label);
+        }
+    }
+    return N_PLACES;
 }
 
 static unsigned add_patient(const struct oct_view_model *model, struct oct_view_button *buttons)

@@ -1,5 +1,6 @@
 /* The buttons of the window: which there are in the model's present state, in order, and how they
- * look. One action stands behind each, the same as behind its key (action.h). No SDL. */
+ * look. Those below the picture have places that stay: none appears, goes or moves while one looks;
+ * one that is of no use now is off. One action stands behind each, the same as behind its key (action.h). No SDL. */
 #ifndef OCT_VIEWER_MODEL_BUTTONS_H
 #define OCT_VIEWER_MODEL_BUTTONS_H
 
@@ -10,6 +11,7 @@ enum oct_view_button_look {
     OCT_BUTTON_PLAIN,
     OCT_BUTTON_ON,     /* what it switches is on */
     OCT_BUTTON_RECORD, /* white on red: Record, Stop */
+    OCT_BUTTON_OFF,    /* of no use now: dim, and a press does nothing */
     OCT_BUTTON_FIELD,  /* a field of text, as wide as the row has room; its end is shown */
 };
 
@@ -18,7 +20,7 @@ struct oct_view_button {
     enum oct_view_button_row row;
     enum oct_view_button_look look;
     char label[OCT_VIEW_LABEL_BYTES + 32];
-    char brief[12]; /* where the label has no room; the label itself, where that is short */
+    char brief[24]; /* where the label has no room in two lines */
 };
 
 /* What the window is about; the buttons below the picture follow from it. */
@@ -35,8 +37,8 @@ enum oct_view_situation {
 enum oct_view_situation oct_view_situation(const struct oct_view_model *model);
 
 /* Returns how many there are (<= OCT_VIEW_MOST_BUTTONS), those of a row one after another, those
- * below the picture first. At most twelve are below: in a window of 1280 pixels each has room for
- * its brief label. The row of the patient is OD, OS, the field of the pseudonym, next patient; that
+ * below the picture first: always as many, in a window of 1280 pixels each with room for its brief
+ * label in two lines. The row of the patient is OD, OS, the field of the pseudonym, next patient; that
  * of the angiogram its slabs. */
 unsigned oct_view_buttons(const struct oct_view_model *model,
                           struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS]);

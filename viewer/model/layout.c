@@ -8,6 +8,8 @@
 #define STANDARD_SHARE 0.64
 /* Of the header, at most, for the patient's buttons. */
 #define PATIENT_SHARE 0.45
+/* Of a button, in 96ths of the size of letters of 12 points: 44 pixels at 96 dots an inch. */
+#define TARGET(text_px) ((text_px)*11 / 4)
 
 static int larger(int a, int b)
 {
@@ -39,29 +41,24 @@ double oct_view_layout_usual_dpi(int rows)
 
 /* ---- buttons ---- */
 
-/* Sets the widths of a row's n buttons of `room` pixels in all: equal ones where every label fits,
- * so that buttons stay where they are while labels change; else each what it needs, with an equal
- * part of what is left or lacking. A field takes all that is left. */
+/* Sets the widths of a row's n buttons of `room` pixels in all: equal ones, whatever their labels, so
+ * that they stay where they are; beside a field, which takes all that is left, what they need. */
 static void share_row(const struct oct_view_button_room *const *item, unsigned n, int room,
                       int *width)
 {
-    int needed = 0, most = 0;
+    int needed = 0;
     bool has_field = false;
     for (unsigned i = 0; i < n; i++) {
         needed += item[i]->width;
-        most = larger(most, item[i]->width);
         has_field |= item[i]->is_field;
     }
     for (unsigned i = 0; i < n; i++) {
         int equal = room * (int)(i + 1) / (int)n - room * (int)i / (int)n;
-        int left = room - needed, part = left * (int)(i + 1) / (int)n - left * (int)i / (int)n;
-        width[i] = item[i]->width + part;
-        if (needed > room)
+        width[i] = equal;
+        if (has_field && needed > room)
             width[i] = (int)((double)item[i]->width * room / needed);
         else if (has_field)
-            width[i] = item[i]->width + (item[i]->is_field ? left : 0);
-        else if (most <= room / (int)n)
-            width[i] = equal;
+            width[i] = item[i]->width + (item[i]->is_field ? room - needed : 0);
     }
 }
 
@@ -85,8 +82,8 @@ static void place_row(struct oct_view_layout *l, const struct oct_view_contents 
 
 static void place_header(struct oct_view_layout *l, const struct oct_view_contents *c, int height)
 {
-    const int gap = l->margin / 2, most = (int)(PATIENT_SHARE * c->width);
-    const int inset = larger(1, height / 10);
+    const int gap = l->margin, most = (int)(PATIENT_SHARE * c->width);
+    const int inset = larger(1, height / 24);
     bool has_field = false;
     int width = 0;
     for (unsigned i = 0; i < c->n_buttons && i < OCT_VIEW_MOST_BUTTONS; i++)
@@ -192,12 +189,12 @@ static void place_beside(struct oct_view_layout *l, const struct oct_view_conten
 static void place_angiogram(struct oct_view_layout *l, const struct oct_view_contents *c)
 {
     const double q = c->enface_proportion > 0 ? c->enface_proportion : 1;
-    const int strip = l->text_px * 7 / 4, gap = l->margin / 2;
+    const int strip = TARGET(l->text_px), gap = l->margin;
     struct oct_view_rect all = l->enface;
     bool has_slabs = false;
     for (unsigned i = 0; i < c->n_buttons && i < OCT_VIEW_MOST_BUTTONS; i++)
         has_slabs |= c->button[i].row == OCT_BUTTONS_SLABS;
-    if (has_slabs && all.h > 4 * strip) {
+    if (has_slabs && all.h > 3 * strip) {
         all.h -= strip + gap;
         l->slabs = (struct oct_view_rect){all.x, all.y + all.h + gap, all.w, strip};
         place_row(l, c, OCT_BUTTONS_SLABS, l->slabs, gap);
@@ -251,13 +248,13 @@ void oct_view_layout_window(struct oct_view_layout *layout, const struct oct_vie
     int status = larger(1, smaller(c->status_height, c->height - 1));
     layout->status = (struct oct_view_rect){0, c->height - status, width, status};
     int left = c->height - status, strip = left / 6;
-    place_header(layout, c, smaller(layout->large_px * 7 / 4, strip));
-    int buttons = smaller(text * 9 / 4, strip), timeline = smaller(text * 2, strip);
+    place_header(layout, c, smaller(TARGET(text) + edge / 4, strip));
+    int buttons = smaller(TARGET(text) + edge / 4, strip), timeline = smaller(text * 7 / 4, strip);
     layout->buttons = (struct oct_view_rect){0, left - buttons, width, buttons};
     place_row(layout, c, OCT_BUTTONS_BELOW,
-              (struct oct_view_rect){edge, layout->buttons.y + edge / 4,
-                                     larger(1, width - 2 * edge), larger(1, buttons - edge / 2)},
-              edge / 2);
+              (struct oct_view_rect){edge, layout->buttons.y + edge / 8,
+                                     larger(1, width - 2 * edge), larger(1, buttons - edge / 4)},
+              edge);
     int bottom = layout->buttons.y - timeline, top = layout->header.h;
     layout->timeline = (struct oct_view_rect){edge, bottom, larger(1, width - 2 * edge), timeline};
     int banner = smaller(larger(0, c->banner_height), larger(0, (bottom - top) / 3));

@@ -130,6 +130,7 @@ struct oct_view_model {
     struct oct_view_contrast contrast;
     struct oct_view_lens lens;
     bool frozen, help, measuring;
+    bool points_at_banner;             /* the pointer rests on the alarms */
     unsigned back;                     /* frozen: how many kept pictures before the newest */
     uint64_t frozen_ns;                /* arrival of the newest of those that were shown */
     double cursor_line;                /* of the profile */

@@ -239,6 +239,35 @@ unsigned oct_view_notice(const struct oct_view_model *model, struct oct_view_phr
     return 2;
 }
 
+unsigned oct_view_alarms_in_turn(const struct oct_view_model *model,
+                                 struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS], unsigned *which)
+{
+    const unsigned n = oct_view_alarms(model, alarms);
+    const uint64_t turn = (uint64_t)(OCT_VIEW_ALARM_S * (double)OCT_NS_PER_S);
+    *which = n > 0 ? (unsigned)(model->now_ns / turn % n) : 0;
+    return n;
+}
+
+unsigned oct_view_wrap(const char *text, unsigned n_letters, char (*lines)[OCT_VIEW_TEXT_BYTES],
+                       unsigned most_lines)
+{
+    unsigned n = 0;
+    n_letters = n_letters < OCT_VIEW_TEXT_BYTES - 1 ? n_letters : OCT_VIEW_TEXT_BYTES - 1;
+    while (*text && n_letters > 0 && n < most_lines) {
+        size_t length = strnlen(text, n_letters);
+        if (text[length] != '\0' && text[length] != ' ')
+            for (size_t i = length; i > 0; i--)
+                if (text[i] == ' ') {
+                    length = i;
+                    break;
+                }
+        snprintf(lines[n++], OCT_VIEW_TEXT_BYTES, "%.*s", (int)length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+    return n;
+}
+
 void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     const struct oct_view_quality *q = &model->quality;

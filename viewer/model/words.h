@@ -32,6 +32,17 @@ struct oct_view_alarm {
 unsigned oct_view_alarms(const struct oct_view_model *model,
                          struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS]);
 
+/* The same, and which of them is shown now: several take turns, each OCT_VIEW_ALARM_S. */
+#define OCT_VIEW_ALARM_S 3.0
+unsigned oct_view_alarms_in_turn(const struct oct_view_model *model,
+                                 struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS],
+                                 unsigned *which);
+
+/* Breaks a text at spaces into lines of n_letters bytes at most; returns how many, most_lines at
+ * most. A word that is longer than a line is broken. */
+unsigned oct_view_wrap(const char *text, unsigned n_letters, char (*lines)[OCT_VIEW_TEXT_BYTES],
+                       unsigned most_lines);
+
 /* The quality in numbers: "SNR 31.2 dB  sharpness 5.1  blinks 1  motions 3". */
 void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
