@@ -7,6 +7,7 @@
 
 #include "pipeline/base/simd.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define OCT_FLOW_MARGIN 64u                        /* zeros on both sides of an A-line */
@@ -31,13 +32,15 @@ struct oct_flow_sums {
     unsigned n;
 };
 
-/* Complex lines of a window, and the taps by which each is turned. */
-struct oct_flow_turned {
-    struct oct_flow_line lines[2 * OCT_FLOW_MOST_RADIUS + 1];
-    const float *power[2 * OCT_FLOW_MOST_RADIUS + 1];
-    float taps[2 * OCT_FLOW_MOST_RADIUS + 1][2]; /* tap exp(i phase) */
-    float power_taps[2 * OCT_FLOW_MOST_RADIUS + 1];
-    unsigned n;
+/* What a pair of A-lines has at a depth. */
+enum { OCT_FLOW_RE, OCT_FLOW_IM, OCT_FLOW_POWER, OCT_FLOW_N_PAIR };
+
+/* Rows of a window, `step` floats apart, about the middle ones, and the taps of half. */
+struct oct_flow_around {
+    const float *rows[OCT_FLOW_N_PAIR];
+    ptrdiff_t step;
+    const float *taps;
+    unsigned n_taps;
 };
 
 struct oct_flow_kernels {
@@ -65,8 +68,9 @@ struct oct_flow_kernels {
     void (*turn)(struct oct_flow_line from, const float turn[2], uint32_t n, float *re, float *im,
                  float *power);
 
-    /* (re, im) = (re, im) turn */
-    void (*turn_own)(float *re, float *im, const float turn[2], uint32_t n);
+    /* (re, im) = from turn, of whole registers; in place too */
+    void (*turn_to)(struct oct_flow_line from, const float turn[2], uint32_t n, float *re,
+                    float *im);
 
     /* both += (power_a + power_b) / 2 */
     void (*powers)(const float *power_a, const float *power_b, uint32_t n, float *both);
@@ -75,11 +79,7 @@ struct oct_flow_kernels {
     void (*product)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *re,
                     float *im);
 
-    /* re, im += a conj b */
-    void (*add_product)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *re,
-                        float *im);
-
-    /* The same, power += (|a|^2 + |b|^2) / 2, and sum = sum over d of a[d] conj b[d] */
+    /* re, im += a conj b, power += (|a|^2 + |b|^2) / 2, and sum = sum over d of a[d] conj b[d] */
     void (*add_pair)(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, float *re,
                      float *im, float *power, float sum[2]);
 
@@ -101,7 +101,7 @@ struct oct_flow_kernels {
     void (*mean)(const float *sum, const float *count, uint32_t n, float *mean);
 
     /* to[d] = taps[0] from[d] + sum over t of taps[t] (from[d - t] + from[d + t]); from has n_taps
-     * values more at both ends, and to room for a register more. */
+     * values more at both ends, and to room for four registers more. */
     void (*smooth)(const float *from, const float *taps, unsigned n_taps, uint32_t n, float *to);
 
     /* to = sum over i of taps[i] rows[i] */
@@ -133,16 +133,24 @@ struct oct_flow_kernels {
     /* The largest that is a number; NaN: there is none, or it is -infinity. */
     float (*largest)(const float *values, uint32_t n);
 
-    /* rad = arg, to 2e-6; re and im are read for a register behind their end */
-    void (*angle)(const float *re, const float *im, uint32_t n, float *rad);
+    /* rad = arg(z turn), to 2e-6, of OCT_FLOW_BLOCK depths of every step OCT_FLOW_BLOCK. Returns
+     * how many. z is read, and rad written, for a register behind their end. */
+    uint32_t (*angles)(struct oct_flow_line z, const float turn[2], uint32_t n, uint32_t step,
+                       float *rad);
 
-    /* The sum of z where |arg smooth| < 0.2 rad; smooth = sum over i of taps[i] lines[i]. */
-    void (*sum_near)(const struct oct_flow_turned *window, struct oct_flow_line z, uint32_t n,
+    /* The median of -pi .. pi, to 1e-6; rad: room for two registers more. */
+    float (*median_angle)(float *rad, uint32_t n);
+
+    /* The sum of z where |arg smooth| < 0.2 rad: smooth in the window, z the sum of n_pairs
+     * products a conj b, of lines from these on, `stride` floats from one to the next. All are read
+     * for four registers behind their end, where a or b is 0. */
+    void (*sum_near)(const struct oct_flow_around *window, struct oct_flow_line a,
+                     struct oct_flow_line b, size_t stride, uint32_t n_pairs, uint32_t n,
                      float sum[2]);
 
     /* v = per_rad arg smooth where |smooth| >= least intensity and intensity > dark, else NaN;
-     * intensity = sum over i of power_taps[i] power[i] */
-    void (*speed)(const struct oct_flow_turned *window, float dark, float least, float per_rad,
+     * intensity: the power in the window */
+    void (*speed)(const struct oct_flow_around *window, float dark, float least, float per_rad,
                   uint32_t n, float *v);
 };
 

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 
 #define UNROLL _Pragma("GCC unroll 16")
-#define NEAR 0.20271003f /* tan 0.2 */
+#define ABREAST (WIDTH > 8 ? 2 : 4) /* registers whose sums are made at once */
+#define NEAR 0.20271003f            /* tan 0.2 */
 
 INLINE float sum_of(vec v)
 {
@@ -168,13 +169,14 @@ static void turn_line(struct oct_flow_line from, const float turn[2], uint32_t n
     }
 }
 
-static void turn_own(float *restrict re, float *restrict im, const float turn[2], uint32_t n)
+static void turn_to(struct oct_flow_line from, const float turn[2], uint32_t n, float *re,
+                    float *im)
 {
-    const float c = turn[0], s = turn[1];
-    for (uint32_t d = 0; d < n; d++) {
-        const float x = re[d], y = im[d];
-        re[d] = x * c - y * s;
-        im[d] = x * s + y * c;
+    const vec c = all(turn[0]), s = all(turn[1]);
+    for (uint32_t d = 0; d < n; d += WIDTH) {
+        const vec x = load(from.re + d), y = load(from.im + d);
+        store(re + d, x * c - y * s);
+        store(im + d, x * s + y * c);
     }
 }
 
@@ -192,16 +194,6 @@ static void product(struct oct_flow_line a, struct oct_flow_line b, uint32_t n, 
     for (uint32_t d = 0; d < n; d++) {
         re[d] = ar[d] * br[d] + ai[d] * bi[d];
         im[d] = ai[d] * br[d] - ar[d] * bi[d];
-    }
-}
-
-static void add_product(struct oct_flow_line a, struct oct_flow_line b, uint32_t n,
-                        float *restrict re, float *restrict im)
-{
-    const float *restrict ar = a.re, *restrict ai = a.im, *restrict br = b.re, *restrict bi = b.im;
-    for (uint32_t d = 0; d < n; d++) {
-        re[d] += ar[d] * br[d] + ai[d] * bi[d];
-        im[d] += ai[d] * br[d] - ar[d] * bi[d];
     }
 }
 
@@ -273,16 +265,21 @@ static void mean_of(const float *restrict sum, const float *restrict count, uint
 
 static void smooth(const float *from, const float *taps, unsigned n_taps, uint32_t n, float *to)
 {
-    for (uint32_t d = 0; d < n; d += 2 * WIDTH) {
+    for (uint32_t d = 0; d < n; d += ABREAST * WIDTH) {
         const float *at = from + d;
-        vec first = all(taps[0]) * load(at), second = all(taps[0]) * load(at + WIDTH);
+        vec sum[ABREAST];
+        UNROLL
+        for (unsigned k = 0; k < ABREAST; k++)
+            sum[k] = all(taps[0]) * load(at + k * WIDTH);
         for (int t = 1; t < (int)n_taps; t++) {
             const vec tap = all(taps[t]);
-            first += tap * (load(at - t) + load(at + t));
-            second += tap * (load(at + WIDTH - t) + load(at + WIDTH + t));
+            UNROLL
+            for (unsigned k = 0; k < ABREAST; k++)
+                sum[k] += tap * (load(at + k * WIDTH - t) + load(at + k * WIDTH + t));
         }
-        store(to + d, first);
-        store(to + d + WIDTH, second);
+        UNROLL
+        for (unsigned k = 0; k < ABREAST; k++)
+            store(to + d + k * WIDTH, sum[k]);
     }
 }
 
@@ -301,33 +298,42 @@ static void combine(const float *const *rows, const float *taps, unsigned n_rows
     }
 }
 
-/* A register of d and isnr, as larger() takes the second of two where the first is NaN. */
+/* ABREAST registers of d and isnr, as larger() takes the second of two where the first is NaN. */
 INLINE void judge_at(const struct oct_flow_sums *sums, const float *weight, const float *share,
                      float noise, float noise_pairs, uint32_t at, float *d, float *isnr)
 {
-    vec sum[OCT_FLOW_N_SUMS];
+    vec sum[OCT_FLOW_N_SUMS][ABREAST];
     UNROLL
-    for (unsigned i = 0; i < OCT_FLOW_N_SUMS; i++)
-        sum[i] = all(0);
-    for (unsigned i = 0; i < sums->n; i++)
+    for (unsigned k = 0; k < OCT_FLOW_N_SUMS; k++)
+        UNROLL
+    for (unsigned i = 0; i < ABREAST; i++)
+        sum[k][i] = all(0);
+    for (unsigned row = 0; row < sums->n; row++)
         UNROLL
     for (unsigned k = 0; k < OCT_FLOW_N_SUMS; k++)
-        sum[k] += sums->taps[i] * load(sums->rows[k][i] + at);
-    const vec both = sum[OCT_FLOW_BOTH],
-              signal = sum[OCT_FLOW_INTENSITY] * load(share + at) - noise;
-    const vec left = larger(both - noise_pairs * load(weight + at), OCT_FLOW_LEAST_SHARE * both);
-    store(d, 1 - sum[OCT_FLOW_SAME] / left);
-    store(isnr, noise / larger(signal, all(OCT_FLOW_LEAST_SIGNAL * noise)));
+        UNROLL
+    for (unsigned i = 0; i < ABREAST; i++)
+        sum[k][i] += sums->taps[row] * load(sums->rows[k][row] + at + i * WIDTH);
+    UNROLL
+    for (unsigned i = 0; i < ABREAST; i++) {
+        const uint32_t own = i * WIDTH;
+        const vec both = sum[OCT_FLOW_BOTH][i];
+        const vec signal = sum[OCT_FLOW_INTENSITY][i] * load(share + at + own) - noise;
+        const vec left =
+            larger(both - noise_pairs * load(weight + at + own), OCT_FLOW_LEAST_SHARE * both);
+        store(d + own, 1 - sum[OCT_FLOW_SAME][i] / left);
+        store(isnr + own, noise / larger(signal, all(OCT_FLOW_LEAST_SIGNAL * noise)));
+    }
 }
 
 static void judge(const struct oct_flow_sums *sums, const float *weight, const float *share,
                   float noise, float noise_pairs, uint32_t n, float *d, float *isnr)
 {
     uint32_t at = 0;
-    for (; at + WIDTH <= n; at += WIDTH)
+    for (; at + ABREAST * WIDTH <= n; at += ABREAST * WIDTH)
         judge_at(sums, weight, share, noise, noise_pairs, at, d + at, isnr + at);
     if (at < n) {
-        float rest[2][WIDTH];
+        float rest[2][ABREAST * WIDTH];
         judge_at(sums, weight, share, noise, noise_pairs, at, rest[0], rest[1]);
         memcpy(d + at, rest[0], (n - at) * sizeof(float));
         memcpy(isnr + at, rest[1], (n - at) * sizeof(float));
@@ -406,85 +412,161 @@ INLINE vec angle_of(vec re, vec im)
     return choose(below(im, zero), zero - whole, whole);
 }
 
-/* The last register of a row that is no whole one. */
-INLINE void store_rest(float *to, vec v, uint32_t n)
+static uint32_t angles(struct oct_flow_line z, const float turn[2], uint32_t n, uint32_t step,
+                       float *rad)
 {
-    float rest[WIDTH];
-    store(rest, v);
-    memcpy(to, rest, n * sizeof(*to));
+    const vec c = all(turn[0]), s = all(turn[1]);
+    uint32_t n_rad = 0;
+    for (uint32_t d = 0; d < n; d += step * OCT_FLOW_BLOCK)
+        for (uint32_t i = d; i < d + OCT_FLOW_BLOCK && i < n; i += WIDTH) {
+            const vec x = load(z.re + i), y = load(z.im + i);
+            store(rad + n_rad, angle_of(x * c - y * s, x * s + y * c));
+            n_rad += n - i < WIDTH ? n - i : WIDTH;
+        }
+    return n_rad;
 }
 
-static void angle(const float *restrict re, const float *restrict im, uint32_t n,
-                  float *restrict rad)
+/* How many of [n], a multiple of 2 WIDTH, are up to a value. */
+INLINE float count_to(const float *rad, uint32_t n, float most)
 {
-    uint32_t d = 0;
-    for (; d + WIDTH <= n; d += WIDTH)
-        store(rad + d, angle_of(load(re + d), load(im + d)));
-    store_rest(rad + d, angle_of(load(re + d), load(im + d)), n - d);
-}
-
-/* A register of the window's sum from depth d on; lines have margins. */
-INLINE void turn_window(const struct oct_flow_turned *w, uint32_t d, vec *re, vec *im)
-{
-    vec x = all(0), y = all(0);
-    for (unsigned i = 0; i < w->n; i++) {
-        const vec from_re = load(w->lines[i].re + d), from_im = load(w->lines[i].im + d);
-        x += w->taps[i][0] * from_re - w->taps[i][1] * from_im;
-        y += w->taps[i][0] * from_im + w->taps[i][1] * from_re;
+    const vec top = all(most), none = all(0), one = all(1);
+    vec first = none, second = none;
+    for (uint32_t i = 0; i < n; i += 2 * WIDTH) {
+        first += choose(below(top, load(rad + i)), none, one);
+        second += choose(below(top, load(rad + i + WIDTH)), none, one);
     }
-    *re = x;
-    *im = y;
+    return sum_of(first + second);
 }
 
-static void sum_near(const struct oct_flow_turned *window, struct oct_flow_line z, uint32_t n,
+/* The least that is more than a value. */
+INLINE float next_above(const float *rad, uint32_t n, float value)
+{
+    const vec floor = all(value), far = all(FLT_MAX);
+    vec least = far;
+    float lanes_of[WIDTH];
+    for (uint32_t i = 0; i < n; i += WIDTH) {
+        const vec here = load(rad + i);
+        least = smaller(least, choose(below(floor, here), here, far));
+    }
+    store(lanes_of, least);
+    for (unsigned i = 1; i < WIDTH; i++)
+        lanes_of[0] = lanes_of[i] < lanes_of[0] ? lanes_of[i] : lanes_of[0];
+    return lanes_of[0];
+}
+
+/* Halves the range until as many as lie below the median are below it. */
+static float median_angle(float *rad, uint32_t n)
+{
+    const float rank = (float)((n - 1) / 2);
+    const uint32_t n_whole = (n + 2 * WIDTH - 1) / (2 * WIDTH) * (2 * WIDTH);
+    float low = -3.2f, high = 3.2f;
+    for (uint32_t i = n; i < n_whole; i++)
+        rad[i] = FLT_MAX;
+    for (unsigned pass = 0; pass < 23; pass++) {
+        const float middle = 0.5f * (low + high), n_to = count_to(rad, n_whole, middle);
+        *(n_to > rank ? &high : &low) = middle;
+        if (!(fabsf(n_to - rank) > 0))
+            break;
+    }
+    const float median = next_above(rad, n_whole, low);
+    return n % 2 || count_to(rad, n_whole, median) > rank + 1
+               ? median
+               : 0.5f * (median + next_above(rad, n_whole, median));
+}
+
+/* ABREAST registers of the sums in the window from depth d on; n_maps: known where it is built. */
+INLINE void sum_around(const struct oct_flow_around *w, const float *const *rows, unsigned n_maps,
+                       uint32_t d, vec sum[][ABREAST])
+{
+    UNROLL
+    for (unsigned map = 0; map < n_maps; map++)
+        UNROLL
+    for (unsigned k = 0; k < ABREAST; k++)
+        sum[map][k] = w->taps[0] * load(rows[map] + d + k * WIDTH);
+    for (ptrdiff_t t = 1; t < (ptrdiff_t)w->n_taps; t++) {
+        const vec tap = all(w->taps[t]);
+        const ptrdiff_t off = t * w->step;
+        UNROLL
+        for (unsigned map = 0; map < n_maps; map++)
+            UNROLL
+        for (unsigned k = 0; k < ABREAST; k++) {
+            const float *at = rows[map] + d + k * WIDTH;
+            sum[map][k] += tap * (load(at - off) + load(at + off));
+        }
+    }
+}
+
+/* Adds of a register z where the window's sum is near the real axis. */
+INLINE void add_near(vec x, vec y, vec re, vec im, vec *sum_re, vec *sum_im)
+{
+    const vec none = all(0);
+    const lanes is_near = below(larger(y, none - y), x * NEAR);
+    *sum_re += choose(is_near, re, none);
+    *sum_im += choose(is_near, im, none);
+}
+
+static void sum_near(const struct oct_flow_around *window, struct oct_flow_line a,
+                     struct oct_flow_line b, size_t stride, uint32_t n_pairs, uint32_t n,
                      float sum[2])
 {
-    vec re = all(0), im = all(0);
-    float rest[2] = {0, 0};
-    for (uint32_t d = 0; d < n; d += WIDTH) {
-        float own[4][WIDTH];
-        vec smooth_re, smooth_im;
-        turn_window(window, d, &smooth_re, &smooth_im);
-        const vec x = smooth_re * NEAR, y = smooth_im;
-        const lanes low = below(y, x), high = below(all(0) - y, x);
-        const vec its_re = choose(low, choose(high, load(z.re + d), all(0)), all(0));
-        const vec its_im = choose(low, choose(high, load(z.im + d), all(0)), all(0));
-        if (d + WIDTH <= n) {
-            re += its_re;
-            im += its_im;
-            continue;
-        }
-        store(own[0], its_re);
-        store(own[1], its_im);
-        for (uint32_t i = 0; d + i < n; i++) {
-            rest[0] += own[0][i];
-            rest[1] += own[1][i];
+    const vec none = all(0);
+    vec sum_re = none, sum_im = none;
+    for (uint32_t d = 0; d < n; d += ABREAST * WIDTH) {
+        vec around[2][ABREAST];
+        sum_around(window, window->rows, 2, d, around);
+        UNROLL
+        for (unsigned k = 0; k < ABREAST; k++) {
+            const size_t first = d + k * WIDTH;
+            vec re = none, im = none;
+            for (size_t i = first; i < first + n_pairs * stride; i += stride) {
+                const vec ar = load(a.re + i), ai = load(a.im + i);
+                const vec br = load(b.re + i), bi = load(b.im + i);
+                re += ar * br + ai * bi;
+                im += ai * br - ar * bi;
+            }
+            add_near(around[OCT_FLOW_RE][k], around[OCT_FLOW_IM][k], re, im, &sum_re, &sum_im);
         }
     }
-    sum[0] = sum_of(re) + rest[0];
-    sum[1] = sum_of(im) + rest[1];
+    sum[0] = sum_of(sum_re);
+    sum[1] = sum_of(sum_im);
 }
 
-INLINE vec speed_at(const struct oct_flow_turned *w, float dark, float least, float per_rad,
-                    uint32_t d)
+/* Where all is dark nobody asks for the phase. */
+INLINE void speed_at(const struct oct_flow_around *w, float dark, float least, float per_rad,
+                     uint32_t d, float *v)
 {
-    vec re, im, light = all(0);
-    turn_window(w, d, &re, &im);
-    for (unsigned i = 0; i < w->n; i++)
-        light += w->power_taps[i] * load(w->power[i] + d);
-    const vec much = least * light, none = all(NAN);
-    const vec v = choose(below(re * re + im * im, much * much), none, per_rad * angle_of(re, im));
-    return choose(below(all(dark), light), v, none);
+    const vec none = all(NAN);
+    vec light[1][ABREAST], sum[2][ABREAST];
+    unsigned any = 0;
+    sum_around(w, w->rows + OCT_FLOW_POWER, 1, d, light);
+    UNROLL
+    for (unsigned k = 0; k < ABREAST; k++) {
+        store(v + k * WIDTH, none);
+        any |= bits_of(below(all(dark), light[0][k]));
+    }
+    if (!any)
+        return;
+    sum_around(w, w->rows, 2, d, sum);
+    UNROLL
+    for (unsigned k = 0; k < ABREAST; k++) {
+        const vec re = sum[OCT_FLOW_RE][k], im = sum[OCT_FLOW_IM][k], much = least * light[0][k];
+        const vec its =
+            choose(below(re * re + im * im, much * much), none, per_rad * angle_of(re, im));
+        store(v + k * WIDTH, choose(below(all(dark), light[0][k]), its, none));
+    }
 }
 
-static void speed(const struct oct_flow_turned *window, float dark, float least, float per_rad,
+static void speed(const struct oct_flow_around *window, float dark, float least, float per_rad,
                   uint32_t n, float *v)
 {
     uint32_t d = 0;
-    for (; d + WIDTH <= n; d += WIDTH)
-        store(v + d, speed_at(window, dark, least, per_rad, d));
-    if (d < n)
-        store_rest(v + d, speed_at(window, dark, least, per_rad, d), n - d);
+    for (; d + ABREAST * WIDTH <= n; d += ABREAST * WIDTH)
+        speed_at(window, dark, least, per_rad, d, v + d);
+    if (d < n) {
+        float rest[ABREAST * WIDTH];
+        speed_at(window, dark, least, per_rad, d, rest);
+        memcpy(v + d, rest, (n - d) * sizeof(*v));
+    }
 }
 
 const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
@@ -494,10 +576,9 @@ const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
     .cross = cross,
     .cross_shifts = cross_shifts,
     .turn = turn_line,
-    .turn_own = turn_own,
+    .turn_to = turn_to,
     .powers = powers,
     .product = product,
-    .add_product = add_product,
     .add_pair = add_pair,
     .add_power = add_power,
     .modulus = modulus,
@@ -511,7 +592,8 @@ const struct oct_flow_kernels OCT_SIMD_TABLE(oct_flow_kernels_table) = {
     .project = project,
     .show = show,
     .largest = largest,
-    .angle = angle,
+    .angles = angles,
+    .median_angle = median_angle,
     .sum_near = sum_near,
     .speed = speed,
 };

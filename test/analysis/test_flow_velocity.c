@@ -203,9 +203,93 @@ static void repeats_are_registered_and_summed(void **state)
     free(v);
 }
 
+/* ---- loops of each instruction set ---- */
+
+static const struct oct_flow_kernels *kernels_of(const char *set)
+{
+    static const struct oct_flow_kernels *const sets[OCT_N_SIMD + 1] = {
+        OCT_SIMD_ALL(oct_flow_kernels_table)};
+    return sets[oct_simd_choose(set)];
+}
+
+static const char *const set_names[] = {"plain", "avx2", "avx512"};
+enum { N_SETS = 3 };
+
+static int by_value(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static void the_median_is_in_the_middle(void **state)
+{
+    enum { MOST = 515 };
+    float rad[MOST + 64], sorted[MOST];
+    uint64_t seed = 1;
+    (void)state;
+    for (uint32_t n = 1; n <= MOST; n += n < 20 ? 1 : 33)
+        for (unsigned kind = 0; kind < 4 * N_SETS; kind++) {
+            const struct oct_flow_kernels *k = kernels_of(set_names[kind / 4]);
+            for (uint32_t i = 0; i < n; i++) { /* spread, near, in few places, and in one */
+                seed = seed * 6364136223846793005u + 1442695040888963407u;
+                const float at = (float)(seed >> 40) / (float)(1 << 23) - 1;
+                rad[i] = kind % 4 == 0   ? at * 3.14159F
+                         : kind % 4 == 1 ? 0.3F + at * 1e-3F
+                         : kind % 4 == 2 ? roundf(3 * at)
+                                         : -0.7F;
+            }
+            memcpy(sorted, rad, n * sizeof(*rad));
+            qsort(sorted, n, sizeof(*sorted), by_value);
+            const double want = 0.5 * (double)(sorted[(n - 1) / 2] + sorted[n / 2]);
+            if (k)
+                assert_true(
+                    is_within("median", (double)k->median_angle(rad, n), want - 1e-6, want + 1e-6));
+        }
+}
+
+/* Two points of three A-lines, of which the window sees the first at the depths below 20 alone. */
+static void what_is_near_is_summed(void **state)
+{
+    enum { STEP = 96, N = 70 };
+    static const float taps[] = {0.6F, 0.2F};
+    static float rows[2][3][STEP], a[3][2][STEP], b[3][2][STEP];
+    (void)state;
+    for (uint32_t d = 0; d < N; d++) {
+        const float angle = d < 20 ? 0.19F : d < 40 ? 0.21F : d < 60 ? -0.21F : 3;
+        for (unsigned i = 0; i < 3; i++) {
+            rows[0][i][d] = cosf(angle) * (i == 1 ? 2 : 1);
+            rows[1][i][d] = sinf(angle) * (i == 1 ? 2 : 1);
+            a[i][0][d] = a[i][1][d] = (float)(i + 1);
+            b[i][0][d] = 1;
+            b[i][1][d] = -1;
+        }
+    }
+    for (unsigned set = 0; set < N_SETS; set++) {
+        const struct oct_flow_kernels *k = kernels_of(set_names[set]);
+        const struct oct_flow_around window = {{rows[0][1], rows[1][1], rows[0][1]}, STEP, taps, 2};
+        float sum[2], v[N];
+        if (!k)
+            continue;
+        k->sum_near(&window, (struct oct_flow_line){a[0][0], a[0][1]},
+                    (struct oct_flow_line){b[0][0], b[0][1]}, sizeof(a[0]) / sizeof(float), 3, N,
+                    sum); /* (1 + i) conj (1 - i) = 2 i, by 1 + 2 + 3, at 20 depths */
+        assert_true(is_within("re", (double)sum[0], 0, 0));
+        assert_true(is_within("im", (double)sum[1], 240, 240));
+        k->speed(&window, 1, 0.5F, 10, N, v); /* of light that falls as the cosine */
+        for (uint32_t d = 0; d < N; d++)
+            if (d < 60)
+                assert_true(is_within("v", fabs((double)v[d]), d < 20 ? 1.8999 : 2.0999,
+                                      d < 20 ? 1.9001 : 2.1001));
+            else
+                assert_true(isnan(v[d]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_median_is_in_the_middle),
+        cmocka_unit_test(what_is_near_is_summed),
         cmocka_unit_test(is_as_the_reference),
         cmocka_unit_test(deeper_is_positive_and_bulk_is_none),
         cmocka_unit_test(lines_of_a_point_are_summed),
