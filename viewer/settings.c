@@ -33,6 +33,7 @@ static const struct oct_param rows[] = {
     {PLAIN("divider_stacked", settings.divider.stacked), .most = OCT_VIEW_MOST_SHARE},
     {CHOICE("light", settings.light, lights)},
     {PLAIN("sound", settings.sound)},
+    {PLAIN("all_layers", settings.all_layers)},
     {CHOICE("colours", contrast.palette, oct_view_palette_names)},
     {CHOICE("contrast", contrast.range, ranges)},
     {PLAIN("black", contrast.lo), .least = -1e30, .most = 1e30},

@@ -1753,7 +1753,8 @@ TEST(settings_come_back_and_wrong_ones_are_passed_over)
     oct_view_model_apply(&a, OCT_ACTION_GAMMA_UP, 1);
     oct_view_model_apply(&a, OCT_ACTION_CELLS, 1);
     oct_view_model_apply(&a, OCT_ACTION_AVERAGE, 1);
-    oct_view_model_apply(&a, OCT_ACTION_LAYERS, 1);
+    for (int i = 0; i < 2; i++)
+        oct_view_model_apply(&a, OCT_ACTION_LAYERS, 1);
     oct_view_model_apply(&a, OCT_ACTION_ROLLOFF, 1);
     oct_view_model_apply(&a, OCT_ACTION_DIM, 1);
     oct_view_model_apply(&a, OCT_ACTION_SOUND, 1);

@@ -149,6 +149,10 @@ static void lines_lie_on_the_layers(void **state)
     assert_true(fabs(row_of(s, ILM, p.x + 50.5 / W * p.w, top) - (p.y + 40.5 / H * p.h)) < 3);
     oct_view_lens_init(&s->model.lens);
 
+    oct_view_model_apply(&s->model, OCT_ACTION_LAYERS, 1); /* all seven, then none */
+    assert_true(s->model.settings.layers && s->model.settings.all_layers);
+    oct_viewer_stage_draw(s);
+    assert_true(row_of(s, RPE, left, top) > 0);
     oct_view_model_apply(&s->model, OCT_ACTION_LAYERS, 1);
     oct_viewer_stage_draw(s);
     assert_true(isnan(row_of(s, ILM, left, 0)) && isnan(row_of(s, RPE, left, 0)));
@@ -186,7 +190,7 @@ static void the_thickness_stands_under_the_calipers_and_in_the_corner(void **sta
     assert_string_equal(p.text, "ILM to RPE 150 \u00b5m");
     offer(s, level(20, 80, 0, W, 3));
     oct_view_layers_text(&s->model, &p);
-    assert_string_equal(p.text, "layers: none found");
+    assert_string_equal(p.text, "layers: no retina seen");
     snprintf(s->model.layers.of.acquisition_id, sizeof(s->model.layers.of.acquisition_id), "b");
     oct_view_layers_text(&s->model, &p);
     assert_string_equal(p.text, "");

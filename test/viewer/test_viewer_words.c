@@ -442,8 +442,6 @@ TEST(a_key_offers_the_setting_that_it_needs)
     } cases[] = {
         {OCT_ACTION_CELLS, "octd follows no cells: C again sets cells.enabled = yes",
          "cells.enabled"},
-        {OCT_ACTION_LAYERS, "octd finds no layers: I again sets surfaces.enabled = yes",
-         "surfaces.enabled"},
         {OCT_ACTION_ROLLOFF, "octd measures no mirror: Z again sets rolloff.enabled = yes",
          "rolloff.enabled"},
     };
@@ -457,8 +455,7 @@ TEST(a_key_offers_the_setting_that_it_needs)
     oct_view_model_tick(&m, 1000 * OCT_NS_PER_S);
     assert_int_equal(oct_view_daemon_read(&d, rest, strlen(rest), NULL), OCT_OK);
     oct_scene_hear(&m, &d, OCT_WISH_NONE, false, "");
-    m.settings.layers = false;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         oct_view_model_apply(&m, cases[i].action, 1);
         assert_string_equal(m.message, cases[i].none);
         assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_NONE);
@@ -474,7 +471,7 @@ TEST(a_key_offers_the_setting_that_it_needs)
         assert_string_equal(m.message, cases[i].none);
         assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_NONE);
     }
-    assert_true(m.settings.cells && m.settings.layers && m.settings.rolloff);
+    assert_true(m.settings.cells && m.settings.rolloff);
     for (int i = 0; i < 3; i++) /* it computes them: a key draws them or does not */
         d.analysis[i].at_rest = false;
     d.answer_ns++;
@@ -505,6 +502,47 @@ TEST(a_key_offers_the_setting_that_it_needs)
     assert_string_equal(m.message, "octd finds no layers: analysis.run lacks surfaces");
     oct_view_model_apply(&m, OCT_ACTION_LAYERS, 1);
     assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_NONE);
+    oct_view_model_finish(&m);
+}
+
+/* Layers: one press begins octd's search, the second draws all borders, the third ends both. */
+TEST(a_press_begins_and_ends_the_search_for_layers)
+{
+    static const char rows[] = "{\"ok\":true,\"state\":\"running\",\"analysis\":[{\"name\":"
+                               "\"surfaces\",\"at_rest\":true}]}";
+    char text[OCT_VIEW_LABEL_BYTES];
+    struct oct_view_phrase p;
+    struct oct_view_model m;
+    struct oct_view_daemon d = {.reachable = true, .answer_ns = 1};
+    oct_view_model_init(&m, "x", true);
+    oct_view_model_tick(&m, 1000 * OCT_NS_PER_S);
+    assert_int_equal(oct_view_daemon_read(&d, rows, strlen(rows), NULL), OCT_OK);
+    for (int from_off = 0; from_off < 2; from_off++) {
+        m.settings.layers = !from_off; /* drawn, though octd rests */
+        m.settings.all_layers = false;
+        d.analysis[0].at_rest = true;
+        d.answer_ns++;
+        oct_scene_hear(&m, &d, OCT_WISH_NONE, false, "");
+        oct_view_layers_text(&m, &p);
+        assert_string_equal(p.text, "");
+        oct_view_model_apply(&m, OCT_ACTION_LAYERS, 1);
+        assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_ENABLE);
+        assert_string_equal(text, "surfaces.enabled");
+        assert_true(m.settings.layers && !m.settings.all_layers);
+        d.analysis[0].at_rest = false;
+        d.answer_ns++;
+        oct_scene_hear(&m, &d, OCT_WISH_ENABLE, true, text);
+        assert_string_equal(m.message, "octd confirms: surfaces.enabled = yes");
+        oct_view_model_apply(&m, OCT_ACTION_LAYERS, 1);
+        assert_true(m.settings.layers && m.settings.all_layers);
+        assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_NONE);
+        oct_view_model_apply(&m, OCT_ACTION_LAYERS, 1);
+        assert_false(m.settings.layers || m.settings.all_layers);
+        assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_DISABLE);
+        assert_string_equal(text, "surfaces.enabled");
+        oct_scene_hear(&m, &d, OCT_WISH_DISABLE, true, text);
+        assert_string_equal(m.message, "octd confirms: surfaces.enabled = no");
+    }
     oct_view_model_finish(&m);
 }
 

@@ -25,7 +25,7 @@ const struct oct_view_key oct_view_keys[] = {
     {"Ctrl+4", OCT_ACTION_CHORIOCAPILLARIS, NULL},
     {"F3", OCT_ACTION_ACKNOWLEDGE, "take note of what was not recorded"},
     {"C", OCT_ACTION_CELLS, "cells that octd follows: circles, tails or none"},
-    {"I", OCT_ACTION_LAYERS, "layers that octd finds: ILM and RPE, or none"},
+    {"I", OCT_ACTION_LAYERS, "layers that octd finds: ILM and RPE, all seven, or none"},
     {"D", OCT_ACTION_SHARPEN, "octd finds the sharpest dispersion: before, after; or live"},
     {"Z", OCT_ACTION_ROLLOFF, "a mirror that octd measures: width and roll-off, or none"},
     {"A", OCT_ACTION_AUTO_CONTRAST, "contrast by itself (percentiles), or as it is"},

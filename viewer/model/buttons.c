@@ -97,6 +97,8 @@ static bool is_on(const struct oct_view_model *model, enum oct_view_action actio
     case OCT_ACTION_AVASCULAR:
     case OCT_ACTION_CHORIOCAPILLARIS:
         return strcmp(model->daemon.flow.slab, oct_view_slab_of(action)) == 0;
+    case OCT_ACTION_LAYERS:
+        return model->settings.layers && (model->playback.active || oct_view_layers_are_on(model));
     case OCT_ACTION_GUIDE:
         return model->settings.guide;
     case OCT_ACTION_KEEP:

@@ -29,6 +29,7 @@ const struct oct_view_wish_row oct_view_wish_rows[OCT_N_WISHES] = {
     [OCT_WISH_SLAB_LAST] = {"", .key = "analysis.enface_slab_last"},
     [OCT_WISH_CALIBRATE] = {"the sharpest dispersion", "calibrate", NULL, NULL},
     [OCT_WISH_ENABLE] = {.name = "what octd computes"},
+    [OCT_WISH_DISABLE] = {.name = "what octd computes"},
     [OCT_WISH_FLOW_SLAB] = {"the depths of the angiogram", .key = "flow.slab"},
 };
 
@@ -805,6 +806,9 @@ static void say_granted(struct oct_view_model *model, const struct oct_view_answ
         break;
     case OCT_WISH_ENABLE:
         oct_view_model_say(model, "octd confirms: %s = yes", text);
+        break;
+    case OCT_WISH_DISABLE:
+        oct_view_model_say(model, "octd confirms: %s = no", text);
         break;
     default: /* what was set stands in the window */
         break;

@@ -30,6 +30,7 @@ enum oct_view_wish {
     OCT_WISH_SLAB_LAST,
     OCT_WISH_CALIBRATE, /* the dispersion */
     OCT_WISH_ENABLE,    /* text: the key that shall be yes */
+    OCT_WISH_DISABLE,   /* that shall be no */
     OCT_WISH_FLOW_SLAB, /* text: of the angiogram; "": the whole depth */
     OCT_N_WISHES
 };

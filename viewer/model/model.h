@@ -57,7 +57,8 @@ struct oct_view_settings {
     bool average;        /* octd's average stands in place of each B-scan, as long as one comes */
     unsigned average_of; /* how many B-scans octd is asked to average; 0: the standard */
     bool cells;          /* those that octd follows are drawn */
-    bool layers;         /* the borders that octd finds are drawn */
+    bool layers;         /* the borders that octd finds are drawn: ILM and RPE, or */
+    bool all_layers;     /* all seven */
     bool guide;          /* quality, and where the retina should lie */
     bool flow, velocity; /* one of them is drawn over the B-scan, with either the angiogram */
     bool rolloff;        /* a mirror's width and roll-off are drawn into the profile */

@@ -59,7 +59,10 @@ static char *request_of(enum oct_view_wish wish, const char *text)
     cJSON_AddStringToObject(o, "cmd", row->cmd ? row->cmd : "set");
     if (!row->cmd) {
         cJSON_AddStringToObject(o, "key", row->key ? row->key : text);
-        cJSON_AddStringToObject(o, "value", row->key ? text : "yes");
+        cJSON_AddStringToObject(o, "value",
+                                row->key                   ? text
+                                : wish == OCT_WISH_DISABLE ? "no"
+                                                           : "yes");
     } else if (row->action) {
         cJSON_AddStringToObject(o, "action", row->action);
     }

@@ -1,5 +1,6 @@
 /* The layers that octd finds, over the B-scan, and how far they lie apart. */
 #include "viewer/draw/pen.h"
+#include "viewer/model/words.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -70,6 +71,12 @@ double oct_view_layers_thickness(const struct oct_view_layers *layers, double li
 
 /* ---- of the shown picture ---- */
 
+bool oct_view_layers_are_on(const struct oct_view_model *model)
+{
+    const struct oct_view_analysis *row = oct_view_daemon_analysis(&model->daemon, "surfaces");
+    return row && !row->at_rest;
+}
+
 bool oct_view_model_has_layers(const struct oct_view_model *model)
 {
     return model->settings.layers && model->layers.n_lines > 0 &&
@@ -93,19 +100,32 @@ void oct_view_model_thickness_text(const struct oct_view_model *model, double li
         snprintf(text, n_bytes, "; ILM to RPE %.1f pixels", px);
 }
 
+/* What the search does, where there is nothing of it to show. */
+static void say_search(const struct oct_view_model *model, struct oct_view_phrase *phrase)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+    const struct oct_view_analysis *row = oct_view_daemon_analysis(d, "surfaces");
+    const bool searches = model->settings.layers && d->reachable && row && !row->at_rest &&
+                          oct_view_show(model) == OCT_SHOW_LIVE;
+    oct_view_phrase_set(phrase, OCT_TONE_DIM, "%s", searches ? "layers: searching" : "");
+    if (searches && row->late && row->late_share < 1)
+        oct_view_phrase_set(phrase, OCT_TONE_DIM, "layers: late, every %.0f. B-scan",
+                            ceil(1 / (1 - row->late_share)));
+}
+
 void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     const double um = model->daemon.axial_um;
     double found, px;
     char share[40] = "";
-    oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s", "");
+    say_search(model, phrase);
     if (!oct_view_model_has_layers(model))
         return;
     px = oct_view_layers_thickness(&model->layers, 0, model->layers.n_lines, &found);
     if (found < 0.995)
         snprintf(share, sizeof(share), " in %.0f %% of the A-lines", 100 * found);
     if (isnan(px))
-        oct_view_phrase_set(phrase, OCT_TONE_DIM, "layers: none found");
+        oct_view_phrase_set(phrase, OCT_TONE_DIM, "layers: no retina seen");
     else
         oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "ILM to RPE %.0f %s%s",
                             isfinite(um) ? px * um : px, isfinite(um) ? "\u00b5m" : "pixels",
@@ -141,15 +161,17 @@ static void draw_layers(struct oct_draw *draw, const struct oct_view_model *mode
     const struct oct_picture_header *h = &model->shown.header;
     const struct oct_view_rect seen = oct_draw_layout(draw)->picture;
     struct oct_view_phrase phrase;
+    oct_view_layers_text(model, &phrase);
+    if (phrase.text[0])
+        oct_draw_corner(draw, phrase.text, RGB_ILM);
     if (!oct_view_model_has_layers(model) || h->n_lines != layers->n_lines)
         return;
     const struct oct_view_rectf place = oct_view_overlay_place(draw, model, &layers->of);
     oct_draw_clip(draw, &seen);
     for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++)
-        draw_layer(draw, place, layers->position[layer], h->n_lines, h->depth, rgb[layer]);
+        if (model->settings.all_layers || layer == OCT_LAYER_ILM || layer == OCT_LAYER_RPE)
+            draw_layer(draw, place, layers->position[layer], h->n_lines, h->depth, rgb[layer]);
     oct_draw_clip(draw, NULL);
-    oct_view_layers_text(model, &phrase);
-    oct_draw_corner(draw, phrase.text, RGB_ILM);
 }
 
 static void take(struct oct_view_model *model, struct oct_view_image *image)

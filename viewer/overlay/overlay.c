@@ -216,6 +216,33 @@ static void offer(struct oct_view_model *model, const struct oct_view_overlay *o
     }
 }
 
+/* Borders: none, then ILM and RPE, for which octd begins to search, then all seven, then none, and
+ * octd's search ends. Where octd does not answer, what is drawn alone changes. */
+static void cycle_layers(struct oct_view_model *model)
+{
+    struct oct_view_settings *s = &model->settings;
+    const struct oct_view_daemon *d = &model->daemon;
+    const struct oct_view_analysis *row = oct_view_daemon_analysis(d, "surfaces");
+    const bool asks = d->reachable && d->analyses_told && !model->playback.active;
+    model->lead = (struct oct_view_lead){.is_steady = false}; /* found anew */
+    if (asks && !row) {
+        oct_view_model_say(model, "octd finds no layers: analysis.run lacks surfaces");
+        return;
+    }
+    const bool begins = !s->layers || (asks && row->at_rest);
+    const bool ends = !begins && s->all_layers;
+    s->all_layers = !begins && !ends;
+    s->layers = !ends;
+    oct_view_model_say(model, "%s",
+                       ends            ? "layers are not drawn"
+                       : s->all_layers ? "all seven borders of the retina's layers"
+                                       : "the retina's layers, as octd finds them: ILM and RPE");
+    if (asks && begins && row->at_rest)
+        oct_view_model_wish(model, OCT_WISH_ENABLE, "surfaces.enabled");
+    else if (asks && ends)
+        oct_view_model_wish(model, OCT_WISH_DISABLE, "surfaces.enabled");
+}
+
 void oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action action)
 {
     const struct oct_view_daemon *d = &model->daemon;
@@ -225,10 +252,14 @@ void oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action a
             o = oct_view_overlays[i];
     if (action == OCT_ACTION_FLOW)
         o = next_flow(model);
+    if (action == OCT_ACTION_LAYERS)
+        cycle_layers(model);
     if (!o)
         return;
     const struct oct_view_analysis *row = oct_view_daemon_analysis(d, o->topic);
-    if (!computes(model, o))
+    if (action == OCT_ACTION_LAYERS)
+        ; /* done */
+    else if (!computes(model, o))
         offer(model, o, row != NULL);
     else if (action != OCT_ACTION_FLOW)
         toggle(model, o);
