@@ -580,6 +580,36 @@ TEST(without_a_stream_there_is_no_number)
     end(model);
 }
 
+/* A newcomer's mirror carries no alarm; an eye that is not seen yet does, once somebody says that it
+ * is one; and a retina says so itself, to the end of its acquisition. */
+TEST(a_mirror_is_judged_by_nobodys_retina)
+{
+    struct oct_view_model *model = live_begin();
+    for (unsigned i = 0; i < 4; i++) {
+        struct oct_view_picture mirror =
+            guide_scene_picture(scene, &(struct guide_fault){.noise = 1});
+        for (size_t k = 0; k < (size_t)scene->n_lines * scene->depth; k++)
+            ((float *)mirror.pixels)[k] = k % scene->depth == 200 ? 60 : 3;
+        const uint64_t ns = (100 + i) * S;
+        struct oct_view_tally tally = model->tally;
+        snprintf(model->daemon.record.eye, sizeof(model->daemon.record.eye), "%s",
+                 i == 1 ? "OD" : "");
+        model->settings.operators = i == 2;
+        mirror.arrival_ns = ns;
+        mirror.header.frame_num = tally.n_received;
+        oct_view_tally_add(&tally, &mirror.header, ns);
+        oct_view_model_tick(model, ns);
+        oct_view_model_report(model, &tally, true);
+        oct_view_model_offer(model, &mirror);
+        oct_view_picture_finish(&mirror);
+        assert_int_equal(oct_view_guide_leads(model), i == 1 || i == 2);
+        assert_int_equal(oct_view_guide_has_number(model), i == 1 || i == 2);
+    }
+    live_come(model, &(struct guide_fault){.noise = 1}, 105 * S);
+    assert_true(oct_view_guide_has_number(model));
+    end(model);
+}
+
 /* No bytes of a picture lead to a number beyond 0 to 10. */
 TEST(hostile_pictures_have_numbers_too)
 {

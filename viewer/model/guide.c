@@ -262,6 +262,7 @@ bool oct_view_sight_of(const struct oct_view_picture *picture, bool log,
 #define TO_CHANGE 0.7
 #define TO_MOVE 0.03
 #define TO_STAY 0.01
+#define COVERED_BY_TISSUE 0.5 /* of a picture: there is some */
 #define COVERED_TO_MOVE 0.3
 
 static double share(double x)
@@ -422,6 +423,9 @@ void oct_view_guide_see(struct oct_view_model *model)
     else
         smooth(&g->measured, &now, 1 - exp(-dt_s / SMOOTH_S));
     find_parts(g);
+    if (strcmp(p->header.acquisition_id, g->acquisition_id) != 0)
+        g->seen_tissue = false;
+    g->seen_tissue = g->seen_tissue || now.sight.covered >= COVERED_BY_TISSUE;
     const double least = !anew && g->move != OCT_GUIDE_STAY ? TO_STAY : TO_MOVE;
     g->move = !(fabs(g->off) > least) || g->measured.sight.covered < COVERED_TO_MOVE
                   ? OCT_GUIDE_STAY
@@ -435,10 +439,16 @@ void oct_view_guide_see(struct oct_view_model *model)
     memcpy(g->acquisition_id, p->header.acquisition_id, sizeof(g->acquisition_id));
 }
 
+static bool is_of_an_eye(const struct oct_view_model *model)
+{
+    return model->guide.seen_tissue || model->settings.operators ||
+           oct_view_patient_eye(model)[0] != '\0';
+}
+
 bool oct_view_guide_leads(const struct oct_view_model *model)
 {
     const enum oct_view_show show = oct_view_show(model);
-    return model->settings.guide && model->guide.known &&
+    return model->settings.guide && model->guide.known && is_of_an_eye(model) &&
            (show == OCT_SHOW_LIVE || show == OCT_SHOW_AVERAGED);
 }
 
@@ -446,8 +456,9 @@ bool oct_view_guide_has_number(const struct oct_view_model *model)
 {
     if (model->playback.active && model->playback.file.what[0])
         return false; /* no eye was looked at */
-    return oct_view_guide_leads(model) || (model->settings.guide && model->guide.known &&
-                                           model->has_picture && is_held(oct_view_show(model)));
+    return oct_view_guide_leads(model) ||
+           (model->settings.guide && model->guide.known && is_of_an_eye(model) &&
+            model->has_picture && is_held(oct_view_show(model)));
 }
 
 /* ---- what it says ---- */

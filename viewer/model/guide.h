@@ -93,7 +93,8 @@ struct oct_view_guide {
     double off;          /* of the depth: by how much the tissue lies too low; below 0: too high */
     double upper, lower; /* the lines, shares of the depth; apart as far as the tissue needs */
     enum oct_view_guide_move move;
-    bool pointed; /* the pointer rests on it: its parts are shown */
+    bool pointed;     /* the pointer rests on it: its parts are shown */
+    bool seen_tissue; /* in a picture of this acquisition */
 
     uint64_t serial, arrival_ns; /* of the picture */
     bool held;
@@ -120,7 +121,9 @@ void oct_view_guide_take_spectrum(struct oct_view_guide *guide,
 /* Whether the guide has a number of a picture of now (or one that is held). */
 bool oct_view_guide_has_number(const struct oct_view_model *model);
 
-/* Whether lines and arrow belong over the picture: a live one, and the guide is on. */
+/* Whether lines and arrow belong over the picture: a live one, the guide is on, and an eye is looked
+ * at: tissue was seen in this acquisition, the label says which eye, or operators work. A mirror or
+ * a plate is judged by nobody's retina. */
 bool oct_view_guide_leads(const struct oct_view_model *model);
 
 #define OCT_VIEW_GUIDE_TEXT_BYTES 128
