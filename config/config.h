@@ -109,6 +109,7 @@ struct oct_config {
     struct {
         oct_config_string endpoint;
         uint32_t queue_messages;     /* 64: ZMQ receive high-water mark; slots of shared memory */
+        uint32_t slot_bscans;        /* 1: that a slot of shared memory holds */
         oct_config_string shm_group; /* whose members may use it too; "": only octd's own user */
         uint32_t max_message_mb;     /* 64: ZeroMQ refuses larger messages */
         double idle_s; /* 1: a B-scan begun but not finished is delivered after this pause, with

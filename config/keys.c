@@ -325,8 +325,11 @@ static const struct oct_param ingest_keys[] = {
      .meaning = "Group whose members may push lines through shm://; empty: octd's own user."},
     {VALUE(ingest, queue_messages), .when = OCT_CONFIG_START, .least = 1, .most = 1e6,
      .standard = "64", .unit = "messages",
-     .meaning =
-         "Messages ZeroMQ holds before it holds back the sender; shm://: slots beside the ring's."},
+     .meaning = "Messages ZeroMQ holds before it holds back the sender; shm://: B-scans beside the "
+                "ring's."},
+    {VALUE(ingest, slot_bscans), .when = OCT_CONFIG_START, .least = 1, .most = 256, .standard = "1",
+     .unit = "B-scans",
+     .meaning = "shm://: what a slot holds, and so a block that is written in place, at most."},
     {VALUE(ingest, max_message_mb), .when = OCT_CONFIG_START, .least = 1, .most = 1024,
      .standard = "64", .unit = "MiB",
      .meaning = "A larger message is refused and its sender disconnected."},

@@ -11,6 +11,8 @@
 #pragma weak oct_cuda_answers
 #pragma weak oct_cuda_pin
 #pragma weak oct_cuda_unpin
+#pragma weak oct_cuda_register
+#pragma weak oct_cuda_unregister
 #pragma weak oct_cuda_take_memory
 #pragma weak oct_cuda_free_memory
 #pragma weak oct_cuda_pin_through
@@ -68,6 +70,17 @@ void *oct_cuda_pin(size_t bytes)
 }
 
 void oct_cuda_unpin(void *memory)
+{
+    (void)memory;
+}
+
+bool oct_cuda_register(void *memory, size_t bytes)
+{
+    (void)memory, (void)bytes;
+    return false;
+}
+
+void oct_cuda_unregister(void *memory)
 {
     (void)memory;
 }

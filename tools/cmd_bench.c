@@ -15,7 +15,7 @@
 static const struct oct_bench_entry parts[] = {
     {"ingest", oct_bench_ingest},   {"shm", oct_bench_shm},     {"recorder", oct_bench_recorder},
     {"latency", oct_bench_latency}, {"start", oct_bench_start}, {"growth", oct_bench_growth},
-    {"nufft", oct_bench_nufft},     {"whole", oct_bench_whole},
+    {"nufft", oct_bench_nufft},     {"whole", oct_bench_whole}, {"end", oct_bench_end},
 };
 enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
 
@@ -39,7 +39,7 @@ static bool read_part(struct request *r, const char *name)
 static const struct oct_option options[] = {
     {"PART", NULL,
      "engine (if none is named), ingest, shm, recorder, latency, start,\n"
-     "growth, nufft, whole or all",
+     "growth, nufft, whole, end or all",
      OCT_OPTION_ARGUMENT, .at = 0},
     {"--seconds", "S", "spend about S seconds on each figure", OCT_OPTION_NUMBER,
      .at = offsetof(struct request, options.seconds), .least = 0.1, .most = 600, .standard = "2"},
@@ -128,6 +128,6 @@ const struct oct_command oct_command_bench = {
     .help = "measures this machine",
     .options = options,
     .n_most = INT_MAX,
-    .words = "engine ingest shm recorder latency start growth nufft whole all",
+    .words = "engine ingest shm recorder latency start growth nufft whole end all",
     .run = run_bench,
 };

@@ -90,6 +90,22 @@ extern "C" void oct_cuda_unpin(void *memory)
     cudaFreeHost(memory);
 }
 
+extern "C" bool oct_cuda_register(void *memory, size_t bytes)
+{
+    select_for_pinning();
+    if (cudaHostRegister(memory, bytes, cudaHostRegisterPortable) == cudaSuccess)
+        return true;
+    cudaGetLastError();
+    return false;
+}
+
+extern "C" void oct_cuda_unregister(void *memory)
+{
+    select_for_pinning();
+    if (cudaHostUnregister(memory) != cudaSuccess)
+        cudaGetLastError();
+}
+
 extern "C" void *oct_cuda_take_memory(size_t bytes, unsigned device)
 {
     void *memory = NULL;

@@ -66,6 +66,10 @@ void *oct_cuda_pin(size_t bytes);
  * flight. */
 void oct_cuda_unpin(void *memory);
 
+/* The same for a mapping of the caller's, which stays. False: the driver refuses. */
+bool oct_cuda_register(void *memory, size_t bytes);
+void oct_cuda_unregister(void *memory);
+
 /* The same on the device. */
 void *oct_cuda_take_memory(size_t bytes, unsigned device);
 void oct_cuda_free_memory(void *memory, unsigned device);

@@ -16,8 +16,8 @@
 struct block {
     void *memory;
     size_t bytes;
-    bool pinned;
-    int gpu; /* on which it lies; -1: the host's */
+    bool pinned, adopted; /* adopted: mapped by another */
+    int gpu;              /* on which it lies; -1: the host's */
     struct block *next;
 };
 
@@ -88,6 +88,19 @@ static void *alloc(size_t bytes, bool *pinned)
     return block->memory;
 }
 
+static bool adopt(void *memory, size_t bytes)
+{
+    struct block *block = malloc(sizeof(*block));
+    if (!block || !oct_cuda_register(memory, bytes)) {
+        free(block);
+        return false;
+    }
+    *block = (struct block){
+        .memory = memory, .bytes = bytes, .pinned = true, .adopted = true, .gpu = -1};
+    put_in(block);
+    return true;
+}
+
 static void *device_alloc(size_t bytes, unsigned gpu)
 {
     struct block *block = malloc(sizeof(*block));
@@ -118,10 +131,13 @@ static void free_block(struct block *block)
 {
     if (block->gpu >= 0)
         oct_cuda_free_memory(block->memory, (unsigned)block->gpu);
-    else if (block->pinned)
+    else if (block->pinned && !block->adopted)
         oct_cuda_unpin(block->memory);
-    else
+    else {
+        if (block->adopted)
+            oct_cuda_unregister(block->memory);
         munmap(block->memory, block->bytes);
+    }
     free(block);
 }
 
@@ -157,4 +173,4 @@ static void release(void *memory, size_t bytes)
 }
 
 const struct oct_memory_ops oct_cuda_memory = {
-    .alloc = alloc, .release = release, .device_alloc = device_alloc};
+    .alloc = alloc, .release = release, .device_alloc = device_alloc, .adopt = adopt};

@@ -67,6 +67,11 @@ struct oct_memory_ops {
 
     /* The same on a GPU, not zeroed; release takes it. NULL: there is none. */
     void *(*device_alloc)(size_t bytes, unsigned gpu);
+
+    /* Pins a mapping of the caller's, so that jobs may lie there as in memory of alloc; release
+     * unmaps it. What the device reads are the pages mapped now, whatever is mapped there later.
+     * False: refused, and it is still the caller's. NULL: always. */
+    bool (*adopt)(void *memory, size_t bytes);
 };
 
 struct oct_engine_ops {

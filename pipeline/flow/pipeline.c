@@ -465,9 +465,9 @@ const char *oct_pipeline_engine_description(const struct oct_pipeline *p)
     return p->ops->describe(p->engine);
 }
 
-bool oct_pipeline_reads_any_memory(const struct oct_pipeline *p)
+const struct oct_memory_ops *oct_pipeline_memory(const struct oct_pipeline *p)
 {
-    return p->ops->memory == NULL;
+    return p->ops->memory;
 }
 
 bool oct_pipeline_is_pinned(const struct oct_pipeline *p)

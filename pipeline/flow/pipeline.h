@@ -83,8 +83,9 @@ const char *oct_pipeline_engine_name(const struct oct_pipeline *pipeline);
 const char *oct_pipeline_engine_description(const struct oct_pipeline *pipeline);
 bool oct_pipeline_is_pinned(const struct oct_pipeline *pipeline);
 
-/* The engine reads a raw frame's spectra wherever they are: they need not lie in the ring. */
-bool oct_pipeline_reads_any_memory(const struct oct_pipeline *pipeline);
+/* Where a raw frame's spectra may lie beside the ring: in memory that these ops have adopted; NULL:
+ * anywhere. */
+const struct oct_memory_ops *oct_pipeline_memory(const struct oct_pipeline *pipeline);
 
 /* How pixels are made, from the next B-scan on. Any thread. */
 void oct_pipeline_set_display(struct oct_pipeline *pipeline, const struct oct_display *display);

@@ -373,22 +373,20 @@ static bool is_new_sequence(struct oct_assembler *a, uint64_t sequence)
 
 /* ---- lines ---- */
 
-/* Whether the message holds exactly the open B-scan, whole and in the form that readers take. */
-static bool can_borrow(const struct oct_assembler *a, const struct oct_lines_header *h,
-                       const void *payload, uint32_t count)
+/* Lends the open B-scan its `count` lines, if that is all of it, and in the form that readers
+ * take. The lent lines are not written to: the B-scan is complete and is delivered at once. */
+static bool borrow(struct oct_assembler *a, const struct oct_lines_header *h, const void *lines,
+                   uint32_t count)
 {
-    uint32_t n_lines = a->geometry.n_lines;
-    return a->lender.lend && a->frame && a->n_present == 0 && count == n_lines &&
-           h->n_lines == n_lines && oct_lines_payload_bytes(h) >= OCT_LEND_BYTES &&
-           (h->format != OCT_LINES_U16 || (uintptr_t)payload % 2 == 0);
-}
-
-static void borrow(struct oct_assembler *a, const void *payload)
-{
-    /* The lent lines are not written to: the B-scan is complete and is delivered at once. */
-    memcpy(&a->frame->spectra, &payload, sizeof(payload));
-    memset(a->frame->line_valid, 1, a->geometry.n_lines);
-    a->lender.lend(a->lender.owner, a->frame->info.id);
+    const uint32_t n_lines = a->geometry.n_lines;
+    if (!a->lender.lend || !a->frame || a->n_present > 0 || count != n_lines ||
+        n_lines * oct_samples_bytes(h->format, h->n_samples) < OCT_LEND_BYTES ||
+        (h->format == OCT_LINES_U16 && (uintptr_t)lines % 2 != 0) ||
+        !a->lender.lend(a->lender.owner, a->frame->info.id))
+        return false;
+    memcpy(&a->frame->spectra, &lines, sizeof(lines));
+    memset(a->frame->line_valid, 1, n_lines);
+    return true;
 }
 
 /* Copies those of the `count` lines that have not arrived before; returns how many. */
@@ -417,9 +415,9 @@ static void place_lines(struct oct_assembler *a, const struct oct_lines_header *
                         const void *payload, uint64_t from, uint32_t count, uint64_t arrival_ns)
 {
     uint32_t placed = count;
-    if (can_borrow(a, h, payload, count))
-        borrow(a, payload);
-    else
+    if (!borrow(a, h,
+                (const unsigned char *)payload + from * oct_samples_bytes(h->format, h->n_samples),
+                count))
         placed = copy_lines(a, h, payload, from, count);
     a->n_present += placed;
     add_count(&a->counts.lines_duplicate, count - placed);

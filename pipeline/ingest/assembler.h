@@ -95,18 +95,18 @@ void oct_assembler_set_patience(struct oct_assembler *assembler, uint64_t patien
  * Borrowed. */
 void oct_assembler_set_losses(struct oct_assembler *assembler, struct oct_loss_log *losses);
 
-/* Lends the payloads that oct_assembler_take gets, for B-scans that arrive whole in one block: the
- * raw slot points to the lines where they are, and nothing is copied. Both functions run inside the
- * assembler's. */
+/* Lends the payloads that oct_assembler_take gets, to B-scans that arrive whole in one block, each
+ * its part: the raw slot points to the lines where they are, and nothing is copied. Both functions
+ * run inside the assembler's. */
 struct oct_lender {
     void *owner;
-    void (*lend)(void *owner, uint64_t slot);      /* the current payload must stay unchanged
-                                                      from now on */
+    bool (*lend)(void *owner, uint64_t slot);      /* the current payload must stay unchanged
+                                                      from now on; false: it is copied */
     void (*give_back)(void *owner, uint64_t slot); /* the slot has no readers any more; fine if
                                                       it borrows nothing */
 };
 
-/* The struct is copied. Without a lender every line is copied; blocks smaller than OCT_LEND_BYTES
+/* The struct is copied. Without a lender every line is copied; B-scans smaller than OCT_LEND_BYTES
  * always are. */
 #define OCT_LEND_BYTES 16384u
 void oct_assembler_set_lender(struct oct_assembler *assembler, const struct oct_lender *lender);

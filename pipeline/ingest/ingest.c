@@ -66,15 +66,14 @@ static void loans_destroy(struct oct_loans *l)
     free(l);
 }
 
-/* Lets the raw slot, which must borrow nothing now, borrow the message or the block. The message is
- * moved and empty afterwards; the block stays taken, and must not be released, until it is given
- * back. */
+/* Lets the raw slot, which must borrow nothing now, borrow the message or the block, as several
+ * may; the block stays taken, and must not be released, until all have given it back. */
 static void loans_add_message(struct oct_loans *l, uint64_t slot, zmq_msg_t *payload)
 {
     struct loan *loan = &l->loans[slot % l->n_slots];
     loan->what = A_MESSAGE;
     zmq_msg_init(&loan->message);
-    zmq_msg_move(&loan->message, payload);
+    zmq_msg_copy(&loan->message, payload); /* the same memory */
 }
 
 static void loans_add_shared(struct oct_loans *l, uint64_t slot, struct oct_shm_store *store,
@@ -91,6 +90,7 @@ static void loans_add_shared(struct oct_loans *l, uint64_t slot, struct oct_shm_
 #define PATIENCE_US 1000000u /* of a B-scan for a slot; the sender's queue fills meanwhile */
 #define DRAIN_NS 1000000000u /* a sender that never pauses cannot prevent a stop */
 #define PARTS_AT_ONCE 4096   /* dropped before the gate and the ring get their turn */
+#define LEAST_SLOTS 3        /* one is filled, one waits, one is read */
 #define LEAST_SLOT_BYTES (UINT64_C(256) << 10) /* a block holds several short B-scans */
 
 /* Requests of the owner and what the thread has done of them; both numbers only grow. */
@@ -105,7 +105,7 @@ struct oct_ingest {
     struct taking {
         zmq_msg_t *payload;          /* of the message that is being taken */
         struct oct_shm_block *block; /* or the block of shared memory that it names */
-        bool lent;
+        bool lent;                   /* the block */
     } taking;
     uint64_t idle_ns;
     bool in_rest;   /* dropping the rest of a message with too many parts */
@@ -121,14 +121,23 @@ struct oct_ingest {
 
 /* ---- lines that are not copied ---- */
 
-static void lend(void *owner, uint64_t slot)
+/* A block that is lent is also kept until the message was taken: of its B-scans the first may be
+ * given back before the last has a slot. */
+static bool lend(void *owner, uint64_t slot)
 {
     struct oct_ingest *in = owner;
-    if (in->taking.block)
-        loans_add_shared(in->loans, slot, oct_shm_source_store(in->shared), in->taking.block);
-    else
+    struct oct_shm_store *store = in->shared ? oct_shm_source_store(in->shared) : NULL;
+    if (!in->taking.block) {
         loans_add_message(in->loans, slot, in->taking.payload);
+        return true;
+    }
+    if (!oct_shm_store_is_adopted(store))
+        return false;
+    if (!in->taking.lent)
+        oct_shm_store_keep(store, in->taking.block);
     in->taking.lent = true;
+    loans_add_shared(in->loans, slot, store, in->taking.block);
+    return true;
 }
 
 static void give_back(void *owner, uint64_t slot)
@@ -181,7 +190,9 @@ static void take_shared(struct oct_ingest *in, bool accept, zmq_msg_t parts[2])
     if (!bad && accept)
         oct_assembler_take(in->assembler, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
                            block.payload, block.bytes, oct_clock_ns());
-    if (store && !in->taking.lent)
+    if (in->taking.lent)
+        oct_shm_store_give_back(store, block.slot);
+    else if (store)
         oct_shm_store_release(store, &block);
     oct_shm_source_check(in->shared);
 }
@@ -342,17 +353,18 @@ static void *run_ingest(void *argument)
     return NULL;
 }
 
-/* Lines that the ring borrows occupy slots: drivers get one more for each slot of the ring. Where
- * /dev/shm has no room for so many, lines are copied. */
+/* Lines that the ring borrows occupy slots: drivers get room for as many B-scans more as the ring
+ * has. Where /dev/shm has no room for so many, lines are copied. */
 static enum oct_err create_shared(struct oct_ingest *in, struct oct_shm_options *shm,
-                                  struct oct_error *err)
+                                  unsigned slot_bscans, struct oct_error *err)
 {
     const unsigned n_slots = shm->n_slots;
-    shm->n_slots += in->loans ? in->n_ring_slots : 0;
+    shm->n_slots += in->loans ? (in->n_ring_slots + slot_bscans - 1) / slot_bscans : 0;
     enum oct_err e = oct_shm_source_create(&in->shared, shm, err);
     if (e != OCT_E_NO_MEMORY || !in->loans)
         return e;
     stop_lending(in);
+    shm->memory = NULL;
     oct_log(OCT_LOG_INFO,
             "ingest.endpoint: /dev/shm has no room for the ring's %u B-scans: lines "
             "are copied out of shared memory",
@@ -368,19 +380,27 @@ static enum oct_err open_shm(struct oct_ingest *in, void *context,
 {
     const char *name = options->endpoint + strlen(OCT_SHM_SCHEME);
     const char *bad = oct_shm_bad_name(name);
-    uint64_t bscan = oct_geometry_spectra_bytes(g);
+    const unsigned slot_bscans = options->slot_bscans ? options->slot_bscans : 1;
+    const uint64_t slot_bytes = oct_geometry_spectra_bytes(g) * slot_bscans;
+    const unsigned n_slots = (options->queue_messages + slot_bscans - 1) / slot_bscans;
     if (bad)
         return oct_fail_key(err, OCT_E_CONFIG, "ingest.endpoint", "ingest.endpoint: '%s' %s",
                             options->endpoint, bad);
     struct oct_shm_options shm = {
         .name = name,
         .group = options->shm_group ? options->shm_group : "",
-        .n_slots = options->queue_messages,
+        .n_slots = n_slots > LEAST_SLOTS || slot_bscans == 1 ? n_slots : LEAST_SLOTS,
         .n_samples = g->n_samples,
-        .slot_bytes = bscan > LEAST_SLOT_BYTES ? bscan : LEAST_SLOT_BYTES,
+        .slot_bytes = slot_bytes > LEAST_SLOT_BYTES ? slot_bytes : LEAST_SLOT_BYTES,
+        .memory = in->loans ? options->memory : NULL,
     };
     snprintf(in->endpoint, sizeof(in->endpoint), "%s", options->endpoint);
-    enum oct_err e = create_shared(in, &shm, err);
+    enum oct_err e = create_shared(in, &shm, slot_bscans, err);
+    if (!e && shm.memory && !oct_shm_store_is_adopted(oct_shm_source_store(in->shared)))
+        oct_log(OCT_LOG_INFO,
+                "%s: the GPU's driver does not pin the shared memory: lines are "
+                "copied out of it",
+                in->endpoint);
     return e ? e : oct_shm_source_bind(in->shared, context, options->door, &in->socket, err);
 }
 
@@ -417,6 +437,13 @@ static void release(struct oct_ingest *in)
     free(in);
 }
 
+/* Memory that is not the ring's is read if it is adopted: shared memory alone can be. */
+static bool may_lend(const struct oct_ingest_options *options)
+{
+    return options->lend &&
+           (!options->memory || (oct_shm_is_endpoint(options->endpoint) && options->memory->adopt));
+}
+
 enum oct_err oct_ingest_create(struct oct_ingest **out, void *zmq_context,
                                const struct oct_geometry *geometry, struct oct_ring *raw,
                                const struct oct_ingest_options *options, struct oct_error *err)
@@ -434,7 +461,7 @@ enum oct_err oct_ingest_create(struct oct_ingest **out, void *zmq_context,
     enum oct_err e = oct_assembler_create(&in->assembler, geometry, raw, PATIENCE_US, err);
     if (e == OCT_OK) {
         oct_assembler_set_losses(in->assembler, options->losses);
-        if (options->lend)
+        if (may_lend(options))
             e = create_loans(in, oct_ring_n_slots(raw), err);
     }
     if (e == OCT_OK) {

@@ -1,7 +1,7 @@
 /* The live source: a thread that takes messages from a ZeroMQ PULL socket and gives them to the
  * assembler, which writes the raw ring. With the endpoint shm://NAME the messages only name the
- * place of the lines in shared memory (shm_layout.h). A B-scan that arrives whole in one block may
- * stay in the memory it arrived in, to which a slot of the raw ring then points (loans.h); other
+ * place of the lines in shared memory (shm_layout.h). B-scans that are whole in a block may
+ * stay in the memory they arrived in, to which slots of the raw ring then point; other
  * lines are copied once.
  *
  * The gate: while it is closed, messages are received, counted and dropped, so that a start never
@@ -19,8 +19,12 @@ struct oct_ingest;
 struct oct_ingest_options {
     const char *endpoint;    /* tcp://127.0.0.1:5701 (a port of * takes a free one), shm://NAME */
     const char *shm_group;   /* whose members may be drivers too; NULL or "": none */
-    unsigned queue_messages; /* shm://: slots, plus as many as the ring has if lines are lent */
-    bool lend; /* the ring's readers read any memory; else all lines go into its own */
+    unsigned queue_messages; /* shm://: B-scans that slots have room for, plus as many as the ring
+                                has if lines are lent */
+    unsigned slot_bscans;    /* of a slot of shared memory; 0: one */
+    bool lend; /* the ring's readers read other memory; else all lines go into its own */
+    const struct oct_memory_ops *memory; /* lend: they read shared memory that this has adopted;
+                                            NULL: any */
     uint64_t max_message_bytes;
     double idle_s;               /* an unfinished B-scan is delivered after this pause; 0: never */
     bool open;                   /* the gate at the start */

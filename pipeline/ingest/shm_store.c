@@ -137,12 +137,15 @@ struct oct_shm_store {
                         yet */
     bool is_unnamed; /* the name leads elsewhere: no driver finds the file */
     uint64_t n_mended;
-    blkcnt_t n_blocks; /* of the whole file: fewer are holes */
-    bool destroyed;    /* destroyed; waits only for slots that are kept */
+    blkcnt_t n_blocks;                       /* of the whole file: fewer are holes */
+    bool destroyed;                          /* destroyed; waits only for slots that are kept */
+    const struct oct_memory_ops *memory_ops; /* that has adopted the memory; else NULL */
+    bool is_adopted;                         /* as was wanted */
     uint64_t last_reclaim_ns, reclaimed;
     uint64_t n_drained; /* times that no message waited */
     struct slot {
-        bool kept;          /* the raw ring reads it, whatever its word in the memory says */
+        uint32_t kept;      /* so often: the raw ring reads it, whatever its word in the memory
+                               says */
         uint64_t word;      /* what the slot holds, */
         uint64_t since_ns;  /* since when, */
         uint64_t n_drained; /* and how often no message waited until then */
@@ -334,6 +337,9 @@ static enum oct_err build(struct oct_shm_store *s, const struct oct_shm_options 
         e = give_to_group(s, options->group, err);
     if (e == OCT_OK)
         e = map_file(s, err);
+    if (e == OCT_OK && options->memory && options->memory->adopt(s->memory, s->bytes))
+        s->memory_ops = options->memory;
+    s->is_adopted = s->memory_ops || !options->memory;
     if (e == OCT_OK)
         e = fill_header(s, options->n_samples, err);
     return e;
@@ -376,7 +382,9 @@ enum oct_err oct_shm_store_share(const struct oct_shm_store *s, const char *sock
 static void free_store(struct oct_shm_store *s)
 {
     shm_guard_end(s->guard);
-    if (s->memory)
+    if (s->memory_ops)
+        s->memory_ops->release(s->memory, s->bytes);
+    else if (s->memory)
         munmap(s->memory, s->bytes);
     free(s->slots);
     free(s);
@@ -467,14 +475,21 @@ void oct_shm_store_release(struct oct_shm_store *s, const struct oct_shm_block *
 void oct_shm_store_keep(struct oct_shm_store *s, const struct oct_shm_block *block)
 {
     uint64_t tag = block->tag;
+    if (s->slots[block->slot].kept++ > 0)
+        return;
     atomic_compare_exchange_strong(word_of(s, block->slot), &tag, OCT_SHM_KEPT);
-    s->slots[block->slot].kept = true;
     s->n_kept++;
+}
+
+bool oct_shm_store_is_adopted(const struct oct_shm_store *s)
+{
+    return s->is_adopted;
 }
 
 void oct_shm_store_give_back(struct oct_shm_store *s, uint32_t slot)
 {
-    s->slots[slot].kept = false;
+    if (--s->slots[slot].kept > 0)
+        return;
     s->n_kept--;
     if (s->destroyed && s->n_kept == 0)
         free_store(s);

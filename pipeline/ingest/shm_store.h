@@ -6,11 +6,13 @@
  * is taken back.
  *
  * One thread calls everything (the ingest thread once it runs); slots that are kept are read by
- * others. Memory of a file that was cut short reads as zeros, in every thread. */
+ * others. Memory of a file that was cut short reads as zeros, in every thread; a GPU that has
+ * adopted it reads what lay there. */
 #ifndef OCT_PIPELINE_INGEST_SHM_STORE_H
 #define OCT_PIPELINE_INGEST_SHM_STORE_H
 
 #include "pipeline/base/err.h"
+#include "pipeline/flow/engine.h"
 #include "pipeline/wire/wire.h"
 
 #include <stdatomic.h>
@@ -23,7 +25,8 @@ struct oct_shm_options {
     const char *group; /* whose members may be drivers too; "": the daemon's own user alone */
     uint32_t n_slots;  /* at most OCT_SHM_MOST_SLOTS */
     uint32_t n_samples;
-    uint64_t slot_bytes; /* rounded up to pages */
+    uint64_t slot_bytes;                 /* rounded up to pages */
+    const struct oct_memory_ops *memory; /* is to adopt it; NULL: none. Borrowed */
 };
 
 /* Makes the file and locks it. One that a dead daemon left is removed first; OCT_E_IO when a living
@@ -71,8 +74,11 @@ uint64_t oct_shm_store_mended(const struct oct_shm_store *store);
 /* Gives the block's slot back to the drivers. */
 void oct_shm_store_release(struct oct_shm_store *store, const struct oct_shm_block *block);
 
-/* Keeps the lines where they are, to be read there until the slot is given back, which may be after
- * destroy. The driver sees that its block was taken. */
+/* Whether it was adopted, if it was to be. */
+bool oct_shm_store_is_adopted(const struct oct_shm_store *store);
+
+/* Keeps the lines where they are, to be read there until the slot is given back as often as it was
+ * kept, which may be after destroy. The driver sees that its block was taken. */
 void oct_shm_store_keep(struct oct_shm_store *store, const struct oct_shm_block *block);
 void oct_shm_store_give_back(struct oct_shm_store *store, uint32_t slot);
 

@@ -36,7 +36,7 @@ struct machine {
     unsigned n_launches[MAX_DEVICES] = {};
     bool lost = false;
     unsigned n_running = 0;                                  /* operations at work */
-    std::map<void *, std::pair<size_t, int>> memory, pinned; /* bytes, device */
+    std::map<void *, std::pair<size_t, int>> memory, pinned, registered; /* bytes, device */
     std::map<const void *, size_t> allowed_shared;
     std::vector<std::unique_ptr<block_runner>> idle_runners;
 };
@@ -560,6 +560,29 @@ cudaError_t cudaFreeHost(void *memory)
 {
     cudaError_t code = enter_call();
     give_back(the().pinned, memory);
+    return code;
+}
+
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned)
+{
+    cudaError_t code = enter_call();
+    if (code)
+        return code;
+    if (!the().pins)
+        return note(cudaErrorMemoryAllocation);
+    std::lock_guard<std::mutex> hold(the().lock);
+    the().registered[memory] = {bytes, device_now};
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *memory)
+{
+    cudaError_t code = enter_call();
+    std::lock_guard<std::mutex> hold(the().lock);
+    if (the().registered.erase(memory) != 1) {
+        fprintf(stderr, "memory is unregistered that was not registered\n");
+        abort();
+    }
     return code;
 }
 

@@ -61,7 +61,7 @@ enum cudaMemcpyKind {
 };
 enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
-enum { cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1 };
+enum { cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1, cudaHostRegisterPortable = 1 };
 
 struct cudaDeviceProp {
     char name[256];
@@ -87,6 +87,8 @@ cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void *memory);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemset(void *memory, int value, size_t bytes);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,

@@ -27,13 +27,15 @@ struct rig {
     struct oct_ingest *ingest;
     struct oct_client *client;
     uint16_t *lines;
+    unsigned slot_bscans;
+    const struct oct_memory_ops *memory;
 };
 
-static void open_rig(struct rig *r, bool shared, bool lend)
+/* slot_bscans and memory are the caller's. */
+static void open_rig_with(struct rig *r, bool shared, bool lend)
 {
     static unsigned n_made;
     char name[40], error[256];
-    memset(r, 0, sizeof(*r));
     snprintf(name, sizeof(name), "loans-%d-%u", (int)getpid(), n_made++);
     oct_shm_object_of(name, r->object);
     if (shared)
@@ -47,7 +49,9 @@ static void open_rig(struct rig *r, bool shared, bool lend)
     const struct oct_ingest_options options = {.endpoint = r->endpoint,
                                                .queue_messages = QUEUE,
                                                .max_message_bytes = 1 << 20,
+                                               .slot_bscans = r->slot_bscans,
                                                .lend = lend,
+                                               .memory = r->memory,
                                                .open = true};
     must(oct_ingest_create(&r->ingest, r->context, &r->geometry, r->ring, &options, &failure));
     const struct oct_client_options patient = {.wait_ms = 10000, .linger_ms = 10000};
@@ -56,6 +60,12 @@ static void open_rig(struct rig *r, bool shared, bool lend)
         fail_msg("%s", error);
     r->lines = malloc(LINES * sizeof(uint16_t));
     assert_non_null(r->lines);
+}
+
+static void open_rig(struct rig *r, bool shared, bool lend)
+{
+    memset(r, 0, sizeof(*r));
+    open_rig_with(r, shared, lend);
 }
 
 static void close_rig(struct rig *r)
@@ -211,6 +221,115 @@ TEST(blocks_that_are_not_one_bscan_are_copied)
     }
 }
 
+/* A block of more B-scans than the ring has slots: the first are given back while the last wait for
+ * one, and its memory stays until all have been read. In place, where memory is shared. */
+TEST(each_whole_bscan_of_a_block_is_lent)
+{
+    enum { BLOCK = 2 * RING + 1, BLOCKS = 20 };
+    for (int shared = 0; shared < 2; shared++) {
+        struct rig r = {.slot_bscans = BLOCK};
+        bool borrowed;
+        open_rig_with(&r, shared, true);
+        for (uint64_t block = 0, b = 0; block < BLOCKS; block++) {
+            uint16_t *lines;
+            assert_int_equal(oct_client_borrow(r.client, BLOCK * M, &lines), OCT_CLIENT_OK);
+            for (size_t i = 0; i < BLOCK * LINES; i++)
+                lines[i] = sample_at(b + i / LINES, i % LINES);
+            assert_int_equal(oct_client_send_borrowed(r.client, BLOCK * M, 1), OCT_CLIENT_OK);
+            for (int k = 0; k < BLOCK; k++, b++) {
+                read_bscan(&r, b, &borrowed);
+                assert_true(borrowed);
+                oct_ring_release(r.reader);
+            }
+        }
+        assert_int_equal(oct_ingest_counts(r.ingest)->bscans_dropped, 0);
+        close_rig(&r);
+    }
+}
+
+/* A block that begins and ends within B-scans: those in between are lent, the torn ones put
+ * together. */
+TEST(torn_bscans_of_a_block_are_copied)
+{
+    enum { BLOCK = 3 };
+    for (int shared = 0; shared < 2; shared++) {
+        struct rig r = {.slot_bscans = BLOCK};
+        uint16_t *lines = malloc(BLOCK * LINES * sizeof(uint16_t));
+        bool borrowed;
+        assert_non_null(lines);
+        open_rig_with(&r, shared, true);
+        assert_int_equal(oct_client_send(r.client, memset(lines, 0, LINES), M / 2, 0), 0);
+        for (uint64_t b = 0; b < 10 * BLOCK; b += BLOCK) {
+            for (size_t i = 0; i < BLOCK * LINES; i++) {
+                const size_t at = i + LINES / 2;
+                lines[i] = sample_at(b + at / LINES, at % LINES);
+            }
+            assert_int_equal(oct_client_send(r.client, lines, BLOCK * M, b), OCT_CLIENT_OK);
+            for (uint64_t k = 0; k < BLOCK; k++) {
+                uint64_t slot;
+                if (b + k > 0) { /* the first half of the first one is none of ours */
+                    read_bscan(&r, b + k, &borrowed);
+                    assert_int_equal(borrowed, k > 0);
+                } else {
+                    assert_int_equal(oct_ring_read(r.reader, 10000000, &slot), OCT_OK);
+                }
+                oct_ring_release(r.reader);
+            }
+        }
+        free(lines);
+        close_rig(&r);
+    }
+}
+
+/* ---- memory that a device must have adopted ---- */
+
+static struct {
+    unsigned n_adopted, n_released;
+    bool refuses;
+    void *memory;
+    size_t bytes;
+} device;
+
+static bool adopt(void *memory, size_t bytes)
+{
+    device.n_adopted += !device.refuses;
+    device.memory = memory;
+    device.bytes = bytes;
+    return !device.refuses;
+}
+
+static void release(void *memory, size_t bytes)
+{
+    assert_ptr_equal(memory, device.memory);
+    assert_int_equal(bytes, device.bytes);
+    assert_int_equal(munmap(memory, bytes), 0);
+    device.n_released++;
+}
+
+static const struct oct_memory_ops adopting = {.adopt = adopt, .release = release};
+
+TEST(for_a_device_lines_are_lent_where_it_has_adopted_them)
+{
+    for (int way = 0; way < 3; way++) { /* a socket, shared memory, the same refused */
+        struct rig r = {.memory = &adopting};
+        bool borrowed;
+        memset(&device, 0, sizeof(device));
+        device.refuses = way == 2;
+        open_rig_with(&r, way > 0, true);
+        for (uint64_t b = 0; b < 2 * RING; b++) {
+            send_bscan(&r, b);
+            const uint16_t *lines = read_bscan(&r, b, &borrowed);
+            assert_int_equal(borrowed, way == 1);
+            assert_true(way != 1 || ((const char *)lines > (char *)device.memory &&
+                                     (const char *)lines < (char *)device.memory + device.bytes));
+            oct_ring_release(r.reader);
+        }
+        close_rig(&r);
+        assert_int_equal(device.n_adopted, way == 1);
+        assert_int_equal(device.n_released, way == 1);
+    }
+}
+
 /* The ring stays full: what is lent is not given back under its reader, and the driver goes on with
  * the slots of the queue until they are full, too. */
 TEST(a_full_ring_keeps_what_it_borrowed)
@@ -326,10 +445,11 @@ TEST(a_file_cut_short_under_a_reader_costs_its_lines_alone)
     close_rig(&r);
 }
 
-static void count_lent(void *owner, uint64_t slot)
+static bool count_lent(void *owner, uint64_t slot)
 {
     (void)slot;
     ++*(unsigned *)owner;
+    return true;
 }
 
 static void give_back_nothing(void *owner, uint64_t slot)

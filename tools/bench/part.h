@@ -47,7 +47,7 @@ typedef enum oct_err oct_bench_part(const struct oct_config *config,
                                     const struct oct_bench_options *options,
                                     struct oct_bench_rows *rows, struct oct_error *err);
 oct_bench_part oct_bench_ingest, oct_bench_shm, oct_bench_recorder, oct_bench_latency,
-    oct_bench_start, oct_bench_growth, oct_bench_whole, oct_bench_nufft;
+    oct_bench_start, oct_bench_growth, oct_bench_whole, oct_bench_nufft, oct_bench_end;
 
 struct oct_bench_entry {
     const char *name;

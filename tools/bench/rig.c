@@ -35,31 +35,107 @@ static void sleep_until(uint64_t at_ns)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-/* Sends one B-scan a block at the time at which a camera would have exposed it, whether octd takes
- * it or not. */
+enum oct_err oct_bench_rig_load(struct oct_bench_rig *r, unsigned block, struct oct_error *err)
+{
+    const size_t bytes = oct_geometry_spectra_bytes(&r->scene.plan->geometry);
+    free(r->film);
+    r->block = block;
+    r->film = malloc((block + OCT_BENCH_FRAMES) * bytes);
+    if (!r->film)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the camera's B-scans");
+    for (unsigned n = 0; n < block + OCT_BENCH_FRAMES; n++)
+        memcpy((char *)r->film + n * bytes, r->scene.in[n % OCT_BENCH_FRAMES].spectra, bytes);
+    return OCT_OK;
+}
+
+/* What the camera of a rig keeps. */
+struct camera {
+    struct oct_bench_rig *rig;
+    struct oct_client *client;
+    uint32_t n_lines;                       /* of a block */
+    size_t bytes;                           /* of a block */
+    const void *filled[OCT_SHM_MOST_SLOTS]; /* slots that hold spectra */
+    unsigned n_filled;
+};
+
+/* Whether the slot at this address was filled before; notes it. */
+static bool note_filled(struct camera *c, const void *slot)
+{
+    for (unsigned k = 0; k < c->n_filled; k++)
+        if (c->filled[k] == slot)
+            return true;
+    if (c->n_filled < OCT_SHM_MOST_SLOTS)
+        c->filled[c->n_filled++] = slot;
+    return false;
+}
+
+/* The clock when the last line is sent, not the first: the measured delay begins there. */
+static enum oct_client_result send_block(struct camera *c, uint64_t number)
+{
+    const struct oct_bench_rig *r = c->rig;
+    const size_t bscan = oct_geometry_spectra_bytes(&r->scene.plan->geometry);
+    const uint64_t first = number * (r->block ? r->block : 1) % OCT_BENCH_FRAMES;
+    uint16_t *from = r->film ? (uint16_t *)(void *)((char *)r->film + first * bscan)
+                             : r->scene.in[first].spectra;
+    uint16_t *to;
+    if (r->filling == OCT_BENCH_HAND_OVER)
+        return oct_client_send_owned(c->client, from, c->n_lines, oct_clock_ns(), NULL, NULL);
+    enum oct_client_result result = oct_client_borrow(c->client, c->n_lines, &to);
+    if (result != OCT_CLIENT_OK)
+        return result;
+    if (!note_filled(c, to) || r->filling == OCT_BENCH_FILL_PLACE)
+        memcpy(to, from, c->bytes);
+    return oct_client_send_borrowed(c->client, c->n_lines, oct_clock_ns());
+}
+
+/* Sends each block at the time at which a camera would have exposed it, whether octd takes it or
+ * not; or as soon as there is room. */
+static void send_blocks(struct camera *c)
+{
+    struct oct_bench_rig *r = c->rig;
+    uint64_t begin = oct_clock_ns();
+    enum oct_client_result result = OCT_CLIENT_OK;
+    for (uint64_t b = 0; !atomic_load(&r->stop) && !r->camera_failed;
+         b += result == OCT_CLIENT_OK) {
+        if (atomic_exchange(&r->restart, false)) {
+            oct_client_start(c->client);
+            begin = oct_clock_ns();
+            b = 0;
+        }
+        if (r->rate_hz > 0)
+            sleep_until(begin + (uint64_t)((double)(b + 1) * c->n_lines / r->rate_hz * 1e9));
+        result = send_block(c, b);
+        r->camera_failed = result == OCT_CLIENT_REFUSED || result == OCT_CLIENT_FAILED;
+        if (r->rate_hz > 0)
+            result = OCT_CLIENT_OK; /* what was dropped is not sent again */
+    }
+    r->camera_s = (double)(oct_clock_ns() - begin) * 1e-9;
+}
+
 static void *run_camera(void *argument)
 {
     struct oct_bench_rig *r = argument;
     const struct oct_geometry *g = &r->scene.plan->geometry;
-    const struct oct_client_options options = {.drop_when_full = true, .linger_ms = 1};
-    struct oct_client *client;
-    r->camera_failed = oct_client_connect(&client, r->ingest, g->n_samples, &options, NULL, 0) != 0;
-    if (r->camera_failed)
+    const struct oct_client_options options = {
+        .drop_when_full = r->rate_hz > 0, .wait_ms = 100, .linger_ms = 1};
+    struct camera *c = calloc(1, sizeof(*c));
+    r->camera_failed = !c || oct_client_connect(&c->client, r->ingest, g->n_samples, &options, NULL,
+                                                0) != OCT_CLIENT_OK;
+    if (r->camera_failed) {
+        free(c);
         return NULL;
-    uint64_t begin = oct_clock_ns();
-    for (uint64_t b = 0; !atomic_load(&r->stop); b++) {
-        sleep_until(begin + (uint64_t)((double)(b + 1) * g->n_lines / r->rate_hz * 1e9));
-        /* The clock when the last line is sent, not the first: the measured delay begins there. */
-        oct_client_send_owned(client, r->scene.in[b % OCT_BENCH_FRAMES].spectra, g->n_lines,
-                              oct_clock_ns(), NULL, NULL);
     }
-    r->camera_s = (double)(oct_clock_ns() - begin) * 1e-9;
+    c->rig = r;
+    c->n_lines = g->n_lines * (r->block ? r->block : 1);
+    c->bytes = oct_geometry_spectra_bytes(g) * (r->block ? r->block : 1);
+    send_blocks(c);
     struct oct_client_counters counters;
-    oct_client_flush(client, 1000);
-    oct_client_get_counters(client, &counters);
+    oct_client_flush(c->client, 1000);
+    oct_client_get_counters(c->client, &counters);
     r->n_given_up = counters.lines_dropped + counters.lines_queued;
-    oct_client_give_up(client);
-    oct_client_close(client);
+    oct_client_give_up(c->client);
+    oct_client_close(c->client);
+    free(c);
     return NULL;
 }
 
@@ -73,6 +149,7 @@ void oct_bench_camera_end(struct oct_bench_rig *r)
 
 enum oct_err oct_bench_camera_start(struct oct_bench_rig *r, struct oct_error *err)
 {
+    atomic_store(&r->stop, false);
     enum oct_err e = oct_thread_start(&r->camera, NULL, run_camera, r, "camera thread", err);
     r->has_camera = e == OCT_OK;
     return e;
@@ -182,6 +259,7 @@ void oct_bench_rig_close(struct oct_bench_rig *r, bool failed)
     oct_bench_pictures_close(r);
     if (r->context)
         zmq_ctx_term(r->context);
+    free(r->film);
     oct_bench_scene_finish(&r->scene);
     if (r->records[0]) {
         oct_bench_empty_folder(r->records);
@@ -242,6 +320,29 @@ void oct_bench_pictures_close(struct oct_bench_rig *r)
     r->pictures = NULL;
 }
 
+/* A port that is free now: octd takes it in a moment. */
+static enum oct_err find_port(struct oct_bench_rig *r, struct oct_error *err)
+{
+    size_t bytes = sizeof(r->ingest);
+    void *socket = zmq_socket(r->context, ZMQ_PULL);
+    const bool found = zmq_bind(socket, "tcp://127.0.0.1:*") == 0 &&
+                       zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, r->ingest, &bytes) == 0;
+    zmq_close(socket);
+    return found ? OCT_OK : oct_fail(err, OCT_E_IO, "no port is free: %s", zmq_strerror(errno));
+}
+
+static enum oct_err choose_ingest(struct oct_bench_rig *r, const char *configured,
+                                  struct oct_error *err)
+{
+    if (strcmp(configured, OCT_BENCH_TCP) == 0)
+        return find_port(r, err);
+    if (oct_shm_is_endpoint(configured))
+        snprintf(r->ingest, sizeof(r->ingest), OCT_SHM_SCHEME "bench-rig-%d", (int)getpid());
+    else
+        snprintf(r->ingest, sizeof(r->ingest), "ipc://%s/in", r->folder);
+    return OCT_OK;
+}
+
 enum oct_err oct_bench_rig_open(struct oct_bench_rig *r, const struct oct_config *config,
                                 double rate_hz, struct oct_error *err)
 {
@@ -252,15 +353,12 @@ enum oct_err oct_bench_rig_open(struct oct_bench_rig *r, const struct oct_config
     }
     /* octd keeps its wisdom in the rig's folder; this program has no use for the variable. */
     setenv("XDG_CACHE_HOME", r->folder, 1);
-    if (oct_shm_is_endpoint(config->ingest.endpoint))
-        snprintf(r->ingest, sizeof(r->ingest), OCT_SHM_SCHEME "bench-rig-%d", (int)getpid());
-    else
-        snprintf(r->ingest, sizeof(r->ingest), "ipc://%s/in", r->folder);
-    enum oct_err e = oct_bench_scene_init(&r->scene, config, 0, err);
+    r->context = zmq_ctx_new();
+    enum oct_err e = choose_ingest(r, config->ingest.endpoint, err);
+    e = e ? e : oct_bench_scene_init(&r->scene, config, 0, err);
     e = e ? e : oct_bench_rig_configure(r, config, err);
     if (e)
         return e;
-    r->context = zmq_ctx_new();
     return oct_bench_pictures_open(r, err);
 }
 
@@ -270,6 +368,8 @@ static void read_header(zmq_msg_t *header, struct oct_bench_message *message)
     const double sent_ns = oct_bench_number(object, NULL, "time_ns");
     message->number = oct_bench_number(object, NULL, "frame_num");
     message->sent_ns = sent_ns > 0 ? (uint64_t)sent_ns : 0;
+    message->lo = oct_bench_number(object, NULL, "lo");
+    message->hi = oct_bench_number(object, NULL, "hi");
     cJSON_Delete(object);
 }
 
@@ -291,6 +391,9 @@ enum oct_err oct_bench_message_take(struct oct_bench_rig *r, struct oct_bench_me
                 message->bytes == 5 && memcmp(zmq_msg_data(&part), "bscan", 5) == 0;
         if (n == 1)
             read_header(&part, message);
+        if (n == 2 && message->is_picture && message->pixels &&
+            message->bytes == oct_geometry_image_bytes(&r->scene.plan->geometry))
+            memcpy(message->pixels, zmq_msg_data(&part), message->bytes);
         zmq_msg_close(&part);
         zmq_getsockopt(r->pictures, ZMQ_RCVMORE, &more, &more_bytes);
     }

@@ -13,18 +13,31 @@
 #include <cjson/cJSON.h>
 
 #define OCT_BENCH_PATIENCE_MS 30000
+#define OCT_BENCH_TCP "tcp://127.0.0.1:*" /* an ingest.endpoint for which the rig finds a port */
+
+/* How lines come into slots of shared memory. */
+enum oct_bench_filling {
+    OCT_BENCH_HAND_OVER, /* as a camera whose driver has them in memory of its own */
+    OCT_BENCH_IN_PLACE,  /* as a frame grabber that writes where octd reads: a slot keeps what it
+                             was filled with first, and no processor touches it */
+    OCT_BENCH_FILL_PLACE, /* each slot is written anew: B-scan n is the scene's n % OCT_BENCH_FRAMES */
+};
 
 struct oct_bench_rig {
     struct oct_bench_scene scene;
     char folder[64];                       /* sockets, configuration, log, octd's cache */
-    char ingest[96];                       /* where the camera sends: shared memory if configured */
+    char ingest[96];                       /* where the camera sends, as configured: shared memory,
+                                              a port of this machine's, or a socket of the folder */
     char records[OCT_CONFIG_STRING_BYTES]; /* where octd records; "": the folder. Removed too */
     void *context, *pictures;
     pid_t octd;
     pthread_t camera;
     bool has_camera;
-    atomic_bool stop;
-    double rate_hz;
+    atomic_bool stop, restart; /* restart: the camera begins another acquisition, once */
+    double rate_hz;            /* 0: as fast as octd takes them; the camera waits for room */
+    unsigned block;            /* B-scans that the camera sends at once; 0: one */
+    enum oct_bench_filling filling;
+    uint16_t *film; /* [block + OCT_BENCH_FRAMES] B-scans, those of the scene in turn */
     /* after the camera has ended */
     double camera_s;     /* how long it ran */
     uint64_t n_given_up; /* lines for which the camera found no room or which octd did not take */
@@ -46,8 +59,9 @@ enum oct_err oct_bench_rig_configure(const struct oct_bench_rig *r, const struct
 enum oct_err oct_bench_rig_start(struct oct_bench_rig *r, struct oct_error *err);
 void oct_bench_rig_end(struct oct_bench_rig *r);
 
-/* Starts a camera that sends one B-scan a block at rate_hz, each with the clock (oct_clock_ns) at
- * its sending. */
+/* Starts a camera that sends blocks at rate_hz, each with the clock (oct_clock_ns) at its sending;
+ * when octd does not follow, they are given up. With a film, B-scan n is the scene's
+ * n % OCT_BENCH_FRAMES, unless it is filled in place. */
 enum oct_err oct_bench_camera_start(struct oct_bench_rig *r, struct oct_error *err);
 void oct_bench_camera_end(struct oct_bench_rig *r);
 
@@ -61,6 +75,8 @@ struct oct_bench_message {
     double number;    /* of its B-scan; -1: it does not say */
     uint64_t sent_ns; /* when its lines were sent; 0: it does not say */
     size_t bytes;     /* of its last part */
+    double lo, hi;    /* limits of the picture's grey levels */
+    void *pixels;     /* where a picture's go, as many as the geometry has; NULL: nowhere */
 };
 enum oct_err oct_bench_message_take(struct oct_bench_rig *r, struct oct_bench_message *message,
                                     struct oct_error *err);
@@ -68,6 +84,9 @@ enum oct_err oct_bench_message_take(struct oct_bench_rig *r, struct oct_bench_me
 /* Waits for a picture and checks that it has the size of the geometry's. *sent_ns may be NULL. */
 enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
                                     struct oct_error *err);
+
+/* Lays the film out for blocks of so many B-scans. */
+enum oct_err oct_bench_rig_load(struct oct_bench_rig *r, unsigned block, struct oct_error *err);
 
 /* Sends the control request once and returns the reply, for cJSON_Delete; NULL: none came within
  * OCT_BENCH_PATIENCE_MS, or it is no JSON. */
