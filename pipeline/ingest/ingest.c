@@ -121,8 +121,8 @@ struct oct_ingest {
 
 /* ---- lines that are not copied ---- */
 
-/* A block that is lent is also kept until the message was taken: of its B-scans the first may be
- * given back before the last has a slot. */
+/* Of a block's B-scans the first may be given back before the last has a slot, but never all: a
+ * loan lasts until its place in the ring is needed again. */
 static bool lend(void *owner, uint64_t slot)
 {
     struct oct_ingest *in = owner;
@@ -133,8 +133,6 @@ static bool lend(void *owner, uint64_t slot)
     }
     if (!oct_shm_store_is_adopted(store))
         return false;
-    if (!in->taking.lent)
-        oct_shm_store_keep(store, in->taking.block);
     in->taking.lent = true;
     loans_add_shared(in->loans, slot, store, in->taking.block);
     return true;
@@ -190,9 +188,7 @@ static void take_shared(struct oct_ingest *in, bool accept, zmq_msg_t parts[2])
     if (!bad && accept)
         oct_assembler_take(in->assembler, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
                            block.payload, block.bytes, oct_clock_ns());
-    if (in->taking.lent)
-        oct_shm_store_give_back(store, block.slot);
-    else if (store)
+    if (store && !in->taking.lent)
         oct_shm_store_release(store, &block);
     oct_shm_source_check(in->shared);
 }
