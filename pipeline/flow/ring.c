@@ -560,6 +560,22 @@ void oct_ring_release(struct oct_ring_reader *reader)
     oct_event_notify(&reader->ring->room);
 }
 
+void oct_ring_keep(const struct oct_ring_reader *reader, struct oct_ring_reader *keeper)
+{
+    keeper->buffer = reader->buffer;
+    atomic_store(&keeper->held, atomic_load(&reader->held));
+}
+
+bool oct_ring_keeps(const struct oct_ring_reader *keeper)
+{
+    return atomic_load(&keeper->held) != 0;
+}
+
+void oct_ring_let_go(struct oct_ring_reader *reader)
+{
+    oct_ring_destroy(reader->ring);
+}
+
 void oct_ring_wake(struct oct_ring_reader *reader)
 {
     wake_reader(reader->ring->bell, reader->number);

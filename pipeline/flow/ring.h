@@ -41,7 +41,7 @@
 struct oct_ring;
 struct oct_ring_reader;
 
-#define OCT_RING_MOST_READERS 24u /* at the same time */
+#define OCT_RING_MOST_READERS 64u /* at the same time */
 
 /* n_slots (>= 3) of slot_bytes each, every slot page-aligned and pinned (mlock) as far as the
  * system allows; *pinned (may be NULL) tells. memory NULL: plain memory. */
@@ -50,9 +50,11 @@ enum oct_err oct_ring_create(struct oct_ring **ring, unsigned n_slots, size_t sl
                              struct oct_error *err);
 
 /* No thread may be inside any other function. NULL is fine. Who still reads a slot that it held
- * has called oct_ring_hold before: its memory goes when each of these has called destroy too. */
+ * has called oct_ring_hold before: its memory goes when each of these has called destroy too, or
+ * oct_ring_let_go of a reader. */
 void oct_ring_destroy(struct oct_ring *ring);
 void oct_ring_hold(struct oct_ring *ring);
+void oct_ring_let_go(struct oct_ring_reader *reader);
 
 /* Memory beside the payload that is released with it: OCT_RING_MOST_OWNED of such. Any thread. */
 #define OCT_RING_MOST_OWNED 4u
@@ -100,6 +102,12 @@ void oct_ring_reader_destroy(struct oct_ring_reader *reader);
  * timeout_us; OCT_E_CLOSED: closed and everything read. */
 enum oct_err oct_ring_read(struct oct_ring_reader *reader, uint64_t timeout_us, uint64_t *slot);
 void oct_ring_release(struct oct_ring_reader *reader);
+
+/* A lossy reader that never reads, and so wakes for nothing, may hold in another's place what that
+ * holds too: the slot's memory stays as it is until both have released it. `keeper` holds nothing
+ * now; any thread may release it. Whether it holds something: any thread. */
+void oct_ring_keep(const struct oct_ring_reader *reader, struct oct_ring_reader *keeper);
+bool oct_ring_keeps(const struct oct_ring_reader *keeper);
 
 /* Makes a reader that waits in oct_ring_read return OCT_E_AGAIN now (or its next call). */
 void oct_ring_wake(struct oct_ring_reader *reader);

@@ -23,12 +23,16 @@
 #define SPECTRUM_EVERY_NS UINT64_C(250000000)
 #define WAIT_US 100000 /* for a picture or a result; then new subscriptions are looked for */
 #define LAST_LOOK_NS 5000000
-#define MORE_COMPLEX 4u /* asked for beyond what is under way: none is missed */
+#define MOST_KEEPERS 40u                /* more than a slow subscriber's queue */
+#define KEPT_BYTES (UINT64_C(32) << 20) /* most memory for them */
+#define LEAST_KEPT_BYTES 16384u         /* less is copied sooner */
+#define MORE_COMPLEX 4u                 /* asked for beyond what is under way: none is missed */
 
 /* A message on its way out. While ZeroMQ sends, it also handles subscriptions, for as long as any
  * arrive. If the slot were lent during that time, a viewer could block a driver whose shared memory
- * it is. So the image is first copied into the messages that ZeroMQ takes over; zmq_send makes as
- * many copies. */
+ * it is. So what is sent is first copied into the messages that ZeroMQ takes over; zmq_send makes
+ * as many copies. Pictures, for whose slots nobody waits, are not copied but kept until ZeroMQ has
+ * sent them, as many as there are keepers. */
 struct parcel {
     zmq_msg_t part[3];
     bool is_timed;
@@ -57,6 +61,8 @@ struct oct_publisher {
     struct oct_geometry geometry;
     struct topic *topics; /* [n_topics] as in oct_publisher_topic */
     unsigned n_topics;
+    struct oct_ring_reader *keepers[MOST_KEEPERS]; /* of pictures under way */
+    unsigned n_keepers, keeper;                    /* keeper: the thread's: tried next */
     unsigned turn;  /* the thread's: of the topics behind the first */
     uint32_t limit; /* of the spectra */
     uint16_t *line; /* [N] one of samples that are not u16 */
@@ -85,13 +91,46 @@ static bool fill_part(zmq_msg_t *part, const void *bytes, size_t n)
 }
 
 /* n_json: 0 if the header could not be written. */
+static bool fill_head(struct parcel *parcel, const struct topic *topic, const char *json,
+                      size_t n_json)
+{
+    return n_json && fill_part(&parcel->part[0], topic->name, strlen(topic->name)) &&
+           fill_part(&parcel->part[1], json, n_json);
+}
+
 static enum packed fill_all(struct parcel *parcel, const struct topic *topic, const char *json,
                             size_t n_json, const void *values, size_t n_values)
 {
-    bool all = n_json && fill_part(&parcel->part[0], topic->name, strlen(topic->name)) &&
-               fill_part(&parcel->part[1], json, n_json) &&
-               fill_part(&parcel->part[2], values, n_values);
-    return all ? PACKED : NOT_POSSIBLE;
+    return fill_head(parcel, topic, json, n_json) && fill_part(&parcel->part[2], values, n_values)
+               ? PACKED
+               : NOT_POSSIBLE;
+}
+
+/* ZeroMQ has sent a picture, or dropped it; maybe after the publisher and the ring's owner went. */
+static void end_keeping(void *pixels, void *keeper)
+{
+    (void)pixels;
+    oct_ring_release(keeper);
+    oct_ring_let_go(keeper);
+}
+
+/* The picture that the topic's reader holds, where it is. False: all keepers are in use. */
+static bool lend_part(struct oct_publisher *pub, const struct topic *topic, zmq_msg_t *part,
+                      void *pixels, size_t n)
+{
+    for (unsigned i = 0; i < pub->n_keepers && n >= LEAST_KEPT_BYTES; i++) {
+        struct oct_ring_reader *keeper = pub->keepers[pub->keeper++ % pub->n_keepers];
+        if (oct_ring_keeps(keeper))
+            continue;
+        oct_ring_keep(topic->reader, keeper);
+        oct_ring_hold(topic->ring);
+        if (zmq_msg_init_data(part, pixels, n, end_keeping, keeper) == 0)
+            return true;
+        end_keeping(pixels, keeper);
+        zmq_msg_init(part);
+        return false;
+    }
+    return false;
 }
 
 static void write_acquisition(const struct oct_publisher *pub, uint32_t acquisition, char *id,
@@ -128,8 +167,14 @@ static enum packed pack_bscan(struct oct_publisher *pub, struct topic *topic, st
                       sizeof(header.acquisition_id));
     parcel->is_timed = frame->info.missing_lines == 0;
     parcel->arrival_ns = frame->info.arrival_ns;
-    size_t n = oct_picture_encode(&header, json, sizeof(json));
-    return fill_all(parcel, topic, json, n, frame->pixels, oct_geometry_image_bytes(g));
+    const size_t n = oct_picture_encode(&header, json, sizeof(json));
+    const size_t n_bytes = oct_geometry_image_bytes(g);
+    if (!fill_head(parcel, topic, json, n))
+        return NOT_POSSIBLE;
+    return lend_part(pub, topic, &parcel->part[2], frame->pixels, n_bytes) ||
+                   fill_part(&parcel->part[2], frame->pixels, n_bytes)
+               ? PACKED
+               : NOT_POSSIBLE;
 }
 
 static uint64_t count_saturated(const struct oct_publisher *pub, const struct oct_raw_frame *frame)
@@ -441,6 +486,15 @@ static enum oct_err add_complex(struct oct_publisher *pub,
     return add_source(pub, &source, pack_complex, err);
 }
 
+/* Each brings a buffer. Fewer, or none, where there is no room. */
+static void add_keepers(struct oct_publisher *pub, struct oct_ring *images)
+{
+    const uint64_t fit = KEPT_BYTES / oct_image_slot_bytes(&pub->geometry);
+    while (pub->n_keepers < MOST_KEEPERS && pub->n_keepers < fit &&
+           (pub->keepers[pub->n_keepers] = oct_ring_reader_create(images, false, 0)))
+        pub->n_keepers++;
+}
+
 static enum oct_err add_topics(struct oct_publisher *pub,
                                const struct oct_publisher_options *options, struct oct_error *err)
 {
@@ -450,6 +504,7 @@ static enum oct_err add_topics(struct oct_publisher *pub,
     if (!topic)
         return OCT_E_NO_MEMORY;
     topic->pack = pack_bscan;
+    add_keepers(pub, options->images);
     if (options->raw) {
         topic = add_topic(pub, OCT_TOPIC_SPECTRUM, options->raw, 1, err);
         if (!topic)
@@ -490,6 +545,9 @@ static void free_all(struct oct_publisher *pub)
 {
     for (unsigned i = 0; i < pub->n_topics; i++)
         oct_ring_reader_destroy(pub->topics[i].reader);
+    for (unsigned i = 0; i < pub->n_keepers; i++)
+        if (!oct_ring_keeps(pub->keepers[i])) /* the others go with the ring */
+            oct_ring_reader_destroy(pub->keepers[i]);
     oct_subscriptions_destroy(pub->subscriptions);
     free(pub->topics);
     free(pub->line);

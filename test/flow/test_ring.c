@@ -127,6 +127,43 @@ static void what_a_lossy_reader_holds_is_never_overwritten_and_nobody_waits_for_
     oct_ring_destroy(ring);
 }
 
+/* The reader goes on, other threads let go, and the ring's owner may have gone before. */
+static void what_is_kept_stays_until_all_have_let_go(void **state)
+{
+    struct oct_ring *ring = open_ring(3, 8);
+    struct oct_ring_reader *reader = add_reader(ring, false, 1);
+    struct oct_ring_reader *keepers[2] = {add_reader(ring, false, 0), add_reader(ring, false, 0)};
+    const uint64_t *kept[2];
+    for (int k = 0; k < 2; k++) {
+        ring_write(ring);
+        ring_expect_slot(reader, (uint64_t)k);
+        assert_false(oct_ring_keeps(keepers[k]));
+        oct_ring_keep(reader, keepers[k]);
+        kept[k] = oct_ring_held(reader);
+        assert_int_equal(*kept[k], k);
+        oct_ring_release(reader);
+        assert_true(oct_ring_keeps(keepers[k]));
+    }
+    for (int i = 0; i < 20; i++) { /* nobody waits for them */
+        ring_write(ring);
+        assert_int_equal(*kept[0], 0);
+        assert_int_equal(*kept[1], 1);
+    }
+    oct_ring_release(keepers[0]);
+    ring_expect_slot(reader, 21);
+    oct_ring_keep(reader, keepers[0]); /* for which the writer lays the memory of slot 0 */
+    oct_ring_release(reader);
+    for (int i = 0; i < 20; i++)
+        ring_write(ring);
+    assert_int_not_equal(*kept[0], 0);
+    assert_int_equal(*kept[1], 1);
+    oct_ring_hold(ring);
+    oct_ring_destroy(ring);
+    assert_int_equal(*kept[1], 1);
+    oct_ring_release(keepers[1]);
+    oct_ring_let_go(keepers[1]);
+}
+
 static void there_are_so_many_readers_and_no_more(void **state)
 {
     struct oct_ring *ring = open_ring(3, 8);
@@ -315,6 +352,7 @@ int main(void)
         cmocka_unit_test(a_full_ring_lets_the_writer_wait_its_time),
         cmocka_unit_test(a_lossy_reader_skips_to_the_newest_and_is_charged),
         cmocka_unit_test(what_a_lossy_reader_holds_is_never_overwritten_and_nobody_waits_for_it),
+        cmocka_unit_test(what_is_kept_stays_until_all_have_let_go),
         cmocka_unit_test(there_are_so_many_readers_and_no_more),
         cmocka_unit_test(without_readers_the_writer_goes_on_and_the_newest_stays),
         cmocka_unit_test(several_acquired_slots_are_published_in_their_order),
