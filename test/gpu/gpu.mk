@@ -24,3 +24,7 @@ endif
 
 gpu-programs: $(GPU_PROGRAMS)
 .PHONY: gpu-programs
+
+gpu-bundle: ## octd with all its libraries in one file, for scripts/gpu-check where there are none
+	$(Q)scripts/gpu-bundle $(BUILD)/gpu-bundle.tar.gz
+.PHONY: gpu-bundle

@@ -353,7 +353,12 @@ enum oct_err oct_bench_end(const struct oct_config *config, const struct oct_ben
     double engine_hz = 0, bscan_us = 0;
     enum oct_err e = check_pictures(config, rows, err);
     e = e ? e : oct_bench_engine(config, 0, 0, options->seconds, &engine_hz, &bscan_us, err);
-    for (unsigned k = 0; k < N_WAYS && !e; k++)
-        e = measure(config, &ways[k], options->seconds, engine_hz, rows, err);
+    if (e)
+        return e;
+    for (unsigned k = 0; k < N_WAYS; k++) { /* one that fails costs no other */
+        struct oct_error why;
+        if (measure(config, &ways[k], options->seconds, engine_hz, rows, &why))
+            e = oct_fail(err, why.code, "%s: %s", ways[k].name, why.text);
+    }
     return e;
 }

@@ -79,6 +79,16 @@ enum oct_err oct_bench_failed(const char *program, cJSON *report, const char *pa
     return e;
 }
 
+/* Of a part that failed. */
+static void drop_unmeasured(struct oct_bench_rows *rows, unsigned first)
+{
+    unsigned n = first;
+    for (unsigned i = first; i < rows->n; i++)
+        if (rows->row[i].value > 0)
+            rows->row[n++] = rows->row[i];
+    rows->n = n;
+}
+
 enum oct_err oct_bench_run(const char *program, const struct oct_config *config,
                            const struct oct_bench_options *options,
                            const struct oct_bench_entry *parts, unsigned n, const bool *wanted,
@@ -97,7 +107,7 @@ enum oct_err oct_bench_run(const char *program, const struct oct_config *config,
             continue;
         enum oct_err e = parts[p].run(config, options, &rows, &why);
         if (e) {
-            rows.n = before;
+            drop_unmeasured(&rows, before);
             worst = oct_bench_failed(program, report, parts[p].name, e, json, &why);
         }
         for (unsigned i = before; i < rows.n; i++) {

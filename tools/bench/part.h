@@ -55,7 +55,8 @@ struct oct_bench_entry {
 };
 
 /* Measures the parts that are wanted [n], prints their rows (json: only adds them to the report);
- * where one fails, the parts after it are measured all the same. Returns the last error. */
+ * where one fails, what it has measured stays, and the parts after it are measured all the same.
+ * Returns the last error. */
 enum oct_err oct_bench_run(const char *program, const struct oct_config *config,
                            const struct oct_bench_options *options,
                            const struct oct_bench_entry *parts, unsigned n, const bool *wanted,
