@@ -192,6 +192,8 @@ extern "C" size_t cuda_host_bytes_in_use(void)
         bytes += m.second.first;
     for (const auto &m : the().pinned)
         bytes += m.second.first;
+    for (const auto &m : the().registered)
+        bytes += m.second.first;
     return bytes;
 }
 

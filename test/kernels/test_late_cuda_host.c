@@ -217,6 +217,35 @@ static void test_refused_pinning(void **state)
     oct_cuda_memory.release(NULL, 0);
 }
 
+/* A mapping of another's: pinned where it is, and unmapped only when no device may use it. */
+static void test_adopted(void **state)
+{
+    const size_t bytes = 8192;
+    for (int pins = 0; pins < 2; pins++) {
+        cuda_host_reset(1, MEMORY);
+        cuda_host_set_pinning(pins);
+        unsigned char *memory =
+            mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        assert_ptr_not_equal(memory, MAP_FAILED);
+        memory[5000] = 7;
+        assert_int_equal(oct_cuda_memory.adopt(memory, bytes), pins);
+        assert_int_equal(memory[5000], 7);
+        assert_int_equal(cuda_host_bytes_in_use(), pins ? bytes : 0);
+        if (!pins) { /* still its owner's */
+            munmap(memory, bytes);
+            continue;
+        }
+        oct_cuda_memory_hold();
+        oct_cuda_memory.release(memory, bytes);
+        assert_true(is_mapped(memory) && memory[5000] == 7);
+        oct_cuda_memory_let_go();
+        wait_until_nothing_left();
+        for (int i = 0; i < 1000 && is_mapped(memory); i++)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        assert_false(is_mapped(memory));
+    }
+}
+
 static void test_pinned_rings(void **state)
 {
     struct oct_ring *ring;
@@ -320,6 +349,8 @@ int main(void)
          NULL, NULL},
         {"memory that the driver refuses to pin is plain, and says so", test_refused_pinning, NULL,
          NULL, NULL},
+        {"what a GPU has adopted is unmapped when no device may use it", test_adopted, NULL, NULL,
+         NULL},
         {"plain rings stay while a device may use them", test_plain_rings, NULL, NULL, NULL},
         {"pinned rings are given back when the last device lets go", test_pinned_rings, NULL, NULL,
          NULL},
