@@ -22,7 +22,7 @@ enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
 struct request {
     struct oct_bench_options options;
     double size_gb;
-    bool json, engine, any_part, part[N_PARTS];
+    bool json, engine, advise, any_part, part[N_PARTS];
 };
 
 static bool read_part(struct request *r, const char *name)
@@ -49,6 +49,8 @@ static const struct oct_option options[] = {
      .at = offsetof(struct request, options.beside), .words = "all"},
     {"--load", NULL, "latency --beside: with a busy program on each core", OCT_OPTION_FLAG,
      .at = offsetof(struct request, options.load)},
+    {"--advise", NULL, "what this machine can take, and what to change first (20 s)",
+     OCT_OPTION_FLAG, .at = offsetof(struct request, advise)},
     {"--json", NULL, "as JSON", OCT_OPTION_FLAG, .at = offsetof(struct request, json)},
     {NULL},
 };
@@ -73,7 +75,9 @@ static int read_request(struct request *r, int argc, char **argv)
                                         argv[i]);
     if (!status && (beside || r->options.load) && !(beside && read_part(r, "latency")))
         status = oct_command_misuse(argv[0], "--load: it goes with --beside all");
-    r->engine = r->engine || !r->any_part;
+    if (!status && r->advise && (r->engine || r->any_part))
+        status = oct_command_misuse(argv[0], "--advise: it measures no PART by name");
+    r->engine = r->engine || (!r->any_part && !r->advise);
     r->options.recorder_bytes = r->size_gb * 1e9;
     return status;
 }
@@ -97,6 +101,11 @@ static enum oct_err bench(const struct oct_config *config, const struct request 
                               : oct_bench_engine_table(config, seconds, r->json, report, &err);
         if (e)
             worst = oct_bench_failed("octctl bench", report, "engine", e, r->json, &err);
+    }
+    if (r->advise) {
+        enum oct_err e = oct_bench_advise(config, r->json, report, &err);
+        if (e)
+            worst = oct_bench_failed("octctl bench", report, "advise", e, r->json, &err);
     }
     if (r->any_part) {
         struct oct_config c = *config;

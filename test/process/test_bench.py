@@ -88,6 +88,48 @@ def one_report():
 
 
 @case
+def from_end_to_end():
+    """octd's pictures are compared, and each way in is measured, at most and at a rate that is kept"""
+    status, out, err = bench("end", "--json")
+    assert status == 0, (out, err)
+    pictures, *rows = json.loads(out)["parts"]
+    assert pictures["what"] == "cpu against cpu without SIMD" and pictures["value"] <= 1, pictures
+    exact = float(re.search(r"double precision ([\d.]+)", pictures["note"]).group(1))
+    assert 0 <= exact <= 1, pictures
+    ways = [(way, blocks) for way, blocks in [("shm in place", 1), ("shm in place", 16), ("shm", 1),
+                                              ("ipc", 1), ("tcp", 1), ("tcp", 16)]]
+    assert len(rows) == 2 * len(ways), out
+    for (way, blocks), most, kept in zip(ways, rows[::2], rows[1::2]):
+        what = f"{way}, {blocks} B-scan{'s' if blocks > 1 else ''} a block"
+        assert most["what"] == what and most["unit"] == "A-lines/s" and most["value"] > 10000, most
+        done, viewed = map(float, re.search(r"reconstructed (\d+)/s; the viewer had (\d+)/s",
+                                            most["note"]).groups())
+        assert most["value"] <= 1.02 * done and viewed > 0 and most["note"].endswith("lost 0"), most
+        assert kept["what"] == what + ", p99" and kept["unit"] == "us" and kept["value"] > 0, kept
+        rate = float(re.search(r"at (\d+)/s", kept["note"]).group(1))
+        assert abs(rate - 0.8 * most["value"]) < 2, (most, kept)
+
+
+@case
+def advice():
+    """the slowest part that the configuration uses is the wall, and something is said of it"""
+    status, out, err = bench("--advise", "--json", "--set", "ingest.endpoint=shm://theirs")
+    assert status == 0, (out, err)
+    report = json.loads(out)
+    parts = report["advise"]
+    used = [part for part in parts if part["used"] and not part["part"].startswith("pictures")]
+    [wall] = [part for part in parts if part["wall"]]
+    assert wall["alines_per_s"] == min(part["alines_per_s"] for part in used) > 0, parts
+    assert [part["part"] for part in parts if part["used"] and "lines in" in part["part"]] == \
+        ["lines in by shm"], parts
+    assert all(part["alines_per_s"] > 0 for part in parts) and report["change_first"], report
+    status, out, err = bench("--advise", "shm")
+    assert status == 2 and "--advise" in err, (status, err)
+    status, out, err = bench("--advise")
+    assert status == 0 and out.count("<- the wall") == 1 and "To change first" in out, out
+
+
+@case
 def affinity():
     """as many threads are named as the engine starts: by the cores that the process may use"""
     core = str(min(os.sched_getaffinity(0)))

@@ -233,6 +233,21 @@ static enum oct_err measure(const struct oct_config *config,
     return e;
 }
 
+enum oct_err oct_bench_ingest_rate(const struct oct_config *config, const char *endpoint,
+                                   double seconds, double *hz, struct oct_error *err)
+{
+    enum { FIRST = 200 };
+    struct rig r;
+    double took = 1;
+    enum oct_err e = open_rig(&r, config, endpoint, err);
+    e = e ? e : time_ingest(&r, FIRST, &took, err);
+    const uint64_t n = FIRST + (uint64_t)(FIRST * seconds / took);
+    e = e ? e : time_ingest(&r, n, &took, err);
+    *hz = e ? 0 : (double)n * r.scene.plan->geometry.n_lines / took;
+    close_rig(&r);
+    return e;
+}
+
 enum oct_err oct_bench_ingest(const struct oct_config *config,
                               const struct oct_bench_options *options, struct oct_bench_rows *rows,
                               struct oct_error *err)

@@ -78,6 +78,16 @@ void oct_bench_depth_text(const struct oct_config *config, char *text, size_t te
 /* Removes the files in the folder, except those whose names begin with a dot. */
 void oct_bench_empty_folder(const char *folder);
 
+/* Lines that come by the endpoint, one B-scan a block, into a ring that is read: A-lines a second
+ * (bench/ingest.c). */
+enum oct_err oct_bench_ingest_rate(const struct oct_config *config, const char *endpoint,
+                                   double seconds, double *hz, struct oct_error *err);
+
+/* Measures each part for some seconds in all, and prints which is the wall and what to change first
+ * (json: adds that to the report). */
+enum oct_err oct_bench_advise(const struct oct_config *config, bool json, struct cJSON *report,
+                              struct oct_error *err);
+
 /* Of the engine of the configuration with `lines` A-lines a B-scan (0: as configured) and n_threads
  * (0: as configured), verified: A-lines a second, and the time of one B-scan alone
  * (bench/engine.c). */
