@@ -215,6 +215,11 @@ void oct_ring_destroy(struct oct_ring *ring)
     free(ring);
 }
 
+size_t oct_ring_slot_bytes(const struct oct_ring *ring)
+{
+    return ring->slot_bytes;
+}
+
 unsigned oct_ring_n_slots(const struct oct_ring *ring)
 {
     return ring->n_slots;

@@ -62,6 +62,7 @@ void oct_ring_own(struct oct_ring *ring, void *memory, size_t bytes,
                   void (*release)(void *memory, size_t bytes));
 
 unsigned oct_ring_n_slots(const struct oct_ring *ring);
+size_t oct_ring_slot_bytes(const struct oct_ring *ring); /* in whole pages */
 
 /* Payload of a slot the caller owns: acquired, or held by its guaranteed reader. */
 void *oct_ring_payload(struct oct_ring *ring, uint64_t slot);

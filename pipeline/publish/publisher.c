@@ -489,7 +489,7 @@ static enum oct_err add_complex(struct oct_publisher *pub,
 /* Each brings a buffer. Fewer, or none, where there is no room. */
 static void add_keepers(struct oct_publisher *pub, struct oct_ring *images)
 {
-    const uint64_t fit = KEPT_BYTES / oct_image_slot_bytes(&pub->geometry);
+    const uint64_t fit = KEPT_BYTES / oct_ring_slot_bytes(images);
     while (pub->n_keepers < MOST_KEEPERS && pub->n_keepers < fit &&
            (pub->keepers[pub->n_keepers] = oct_ring_reader_create(images, false, 0)))
         pub->n_keepers++;
