@@ -1,15 +1,18 @@
 /* A batch's way to the device and back. Ring slots of neighbouring B-scans lie at equal distances,
  * so that one copy takes a whole run of them: a copy costs some microseconds of the bus by itself.
- * Part of cuda_recon.cu. */
+ * One copy never reaches from one allocation into another, which CUDA refuses: a reader's own
+ * buffer, shared memory. Part of cuda_recon.cu. */
 #ifndef OCT_KERNELS_CUDA_COPIES_CUH
 #define OCT_KERNELS_CUDA_COPIES_CUH
 
+#include "kernels/device/cuda_device.h"
 #include "kernels/device/cuda_error.cuh"
 
 #include <cstddef>
 #include <cstdint>
 
-/* B-scans from `first` on whose host memory lies at one distance. host [n] addresses. */
+/* B-scans from `first` on whose host memory lies at one distance in one allocation. host [n]
+ * addresses. */
 static unsigned oct_run_length(const uintptr_t *host, unsigned first, unsigned n, size_t bytes,
                                size_t *distance)
 {
@@ -17,7 +20,9 @@ static unsigned oct_run_length(const uintptr_t *host, unsigned first, unsigned n
     *distance = bytes;
     if (last < n && host[last] >= host[first] + bytes)
         *distance = host[last] - host[first];
-    while (last < n && host[last] == host[last - 1] + *distance)
+    const void *block = last < n ? oct_cuda_memory_block((const void *)host[first]) : NULL;
+    while (last < n && host[last] == host[last - 1] + *distance &&
+           oct_cuda_memory_block((const void *)host[last]) == block)
         last++;
     return last - first;
 }

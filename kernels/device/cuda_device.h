@@ -74,6 +74,9 @@ void oct_cuda_unregister(void *memory);
 void *oct_cuda_take_memory(size_t bytes, unsigned device);
 void oct_cuda_free_memory(void *memory, unsigned device);
 
+/* The memory of cuda_memory.h, allocated or adopted, in which the address lies; NULL: none. */
+const void *oct_cuda_memory_block(const void *at);
+
 /* Makes later calls of oct_cuda_pin go through the device that computes: the context of another
  * device takes memory there, and that device may not work at all. */
 void oct_cuda_pin_through(unsigned device);

@@ -114,6 +114,18 @@ static void *device_alloc(size_t bytes, unsigned gpu)
     return memory;
 }
 
+const void *oct_cuda_memory_block(const void *at)
+{
+    const void *found = NULL;
+    pthread_mutex_lock(&all.lock);
+    for (const struct block *b = all.blocks; b && !found; b = b->next)
+        if ((const char *)at >= (const char *)b->memory &&
+            (const char *)at < (const char *)b->memory + b->bytes)
+            found = b->memory;
+    pthread_mutex_unlock(&all.lock);
+    return found;
+}
+
 static struct block *take_out(const void *memory)
 {
     pthread_mutex_lock(&all.lock);

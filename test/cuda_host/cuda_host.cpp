@@ -35,7 +35,7 @@ struct machine {
     size_t bytes_down = 0;
     unsigned n_launches[MAX_DEVICES] = {};
     bool lost = false;
-    unsigned n_running = 0;                                  /* operations at work */
+    unsigned n_running = 0;                                              /* operations at work */
     std::map<void *, std::pair<size_t, int>> memory, pinned, registered; /* bytes, device */
     std::map<const void *, size_t> allowed_shared;
     std::vector<std::unique_ptr<block_runner>> idle_runners;
@@ -620,12 +620,28 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     return code;
 }
 
+/* Pinned memory ends where it ends, whatever lies behind it. */
+static bool is_in_one_block(const void *memory, size_t bytes)
+{
+    std::lock_guard<std::mutex> hold(the().lock);
+    const char *at = (const char *)memory;
+    for (const auto *blocks : {&the().pinned, &the().registered})
+        for (const auto &m : *blocks) {
+            const char *begin = (const char *)m.first, *end = begin + m.second.first;
+            if (at >= begin && at < end)
+                return at + bytes <= end;
+        }
+    return true;
+}
+
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream)
 {
     cudaError_t code = enter_call();
     note_copy(width * height, kind);
-    if (!code && (to_pitch < width || from_pitch < width))
+    if (!code && (to_pitch < width || from_pitch < width ||
+                  !is_in_one_block(to, (height - 1) * to_pitch + width) ||
+                  !is_in_one_block(from, (height - 1) * from_pitch + width)))
         return note(cudaErrorInvalidValue);
     if (!code)
         stream->push([=] {

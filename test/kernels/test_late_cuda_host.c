@@ -246,6 +246,37 @@ static void test_adopted(void **state)
     }
 }
 
+/* The second B-scan lies in shared memory, its picture in a reader's own buffer: above the first at
+ * some distance, yet no copy takes both. */
+static void test_batch_of_several_memories(void **state)
+{
+    struct oct_rig rig;
+    struct lent lent;
+    const size_t bytes = 1u << 20;
+    cuda_host_reset(1, MEMORY);
+    open_engine(&rig, "fused", MINUTE_US / 1000);
+    lend(&lent, rig.plan);
+    unsigned char *others[2];
+    for (int k = 0; k < 2; k++) {
+        others[k] = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        assert_true(others[k] > lent.block && oct_cuda_memory.adopt(others[k], bytes));
+    }
+    assert_int_equal(run_batch(&rig, &lent), 0);
+    const size_t picture = oct_geometry_image_bytes(&rig.plan->geometry);
+    memcpy(others[0], lent.in[1]->spectra, oct_geometry_spectra_bytes(&rig.plan->geometry));
+    memcpy(others[1] + picture, lent.out[1]->pixels, picture); /* as it is to be */
+    lent.in[1]->spectra = (uint16_t *)(void *)others[0];
+    lent.out[1]->pixels = others[1];
+    assert_int_equal(run_batch(&rig, &lent), 0);
+    assert_memory_equal(others[1], others[1] + picture, picture);
+    free_headers(&lent);
+    oct_rig_close(&rig);
+    oct_cuda_memory.release(lent.block, lent.bytes);
+    for (int k = 0; k < 2; k++)
+        oct_cuda_memory.release(others[k], bytes);
+    wait_until_nothing_left();
+}
+
 static void test_pinned_rings(void **state)
 {
     struct oct_ring *ring;
@@ -351,6 +382,7 @@ int main(void)
          NULL, NULL},
         {"what a GPU has adopted is unmapped when no device may use it", test_adopted, NULL, NULL,
          NULL},
+        {"a batch may lie in several memories", test_batch_of_several_memories, NULL, NULL, NULL},
         {"plain rings stay while a device may use them", test_plain_rings, NULL, NULL, NULL},
         {"pinned rings are given back when the last device lets go", test_pinned_rings, NULL, NULL,
          NULL},
