@@ -17,10 +17,10 @@
 
 /* How lines come into slots of shared memory. */
 enum oct_bench_filling {
-    OCT_BENCH_HAND_OVER, /* as a camera whose driver has them in memory of its own */
-    OCT_BENCH_IN_PLACE,  /* as a frame grabber that writes where octd reads: a slot keeps what it
+    OCT_BENCH_HAND_OVER,  /* as a camera whose driver has them in memory of its own */
+    OCT_BENCH_IN_PLACE,   /* as a frame grabber that writes where octd reads: a slot keeps what it
                              was filled with first, and no processor touches it */
-    OCT_BENCH_FILL_PLACE, /* each slot is written anew: B-scan n is the scene's n % OCT_BENCH_FRAMES */
+    OCT_BENCH_FILL_PLACE, /* each slot is written anew: B-scan n is that of frame n % FRAMES */
 };
 
 struct oct_bench_rig {
