@@ -40,8 +40,8 @@ struct oct_config_stage {
     struct oct_pipeline *pipeline;
     struct oct_workers *workers;
     const struct oct_image_source *in; /* results of the analysis ops->of; NULL: there is none */
-    unsigned asker;  /* of values: its own number */
-    bool guaranteed; /* offline: every B-scan passes; else live */
+    unsigned asker;                    /* of values: its own number */
+    bool guaranteed;                   /* offline: every B-scan passes; else live */
 };
 
 /* An analysis with the settings that the configuration has, as a stage of the pipeline: octd runs

@@ -91,7 +91,7 @@ static enum oct_err start_one(struct oct_daemon_analyses *all, unsigned i,
 {
     struct oct_daemon_analysis *a = &all->analysis[i];
     const struct oct_daemon_analysis *of = a->ops->of ? find_named(all, a->ops->of) : NULL;
-    struct oct_image_source in;
+    struct oct_image_source in = {.ring = NULL};
     struct oct_config_stage setup = {
         .ops = a->ops,
         .plan = oct_pipeline_plan(pipeline),

@@ -22,12 +22,12 @@ struct oct_daemon_forecast {
     char warning[OCT_ERROR_TEXT_BYTES]; /* "": nothing is too slow */
 };
 
-/* While lines come, each second tells how fast the CPU engine is beside all that runs then: viewers,
- * analyses, other programs. A GPU may have B-scans all the time and take more at once, and is not
- * judged so. When nothing comes, the engine is measured anew: 2 s after the last line or the start, then after
- * twice that and so on, once a minute in the end. That costs some 50 ms of all cores a minute, and
- * distinguishes a machine that was busy when octd started from one that is too slow. The disk is
- * not measured again: it may hang. */
+/* While lines come, each second tells how fast the CPU engine is beside all that runs then:
+ * viewers, analyses, other programs. A GPU may have B-scans all the time and take more at once,
+ * and is not judged so. When nothing comes, the engine is measured anew: 2 s after the last line
+ * or the start, then after twice that and so on, once a minute in the end. That costs some 50 ms
+ * of all cores a minute, and distinguishes a machine that was busy when octd started from one
+ * that is too slow. The disk is not measured again: it may hang. */
 struct oct_daemon_forecast_idle {
     uint64_t quiet_ns; /* since when nothing has come; 0: something comes */
     uint64_t pause_ns; /* from then, or from the last measurement, to the next */

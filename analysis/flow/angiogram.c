@@ -1,4 +1,5 @@
-/* The analysis `angiogram`: what lies beside the pictures of `flow` becomes the image of a volume. */
+/* The analysis `angiogram`: what lies beside the pictures of `flow` becomes the image of a
+ * volume. */
 #include "analysis/enface/enface.h"
 #include "analysis/flow/flow.h"
 #include "pipeline/base/clock.h"
@@ -125,6 +126,8 @@ static enum oct_err angiogram_configure(struct oct_analysis *a, const void *sett
     memcpy(&wanted, settings, sizeof(wanted));
     s->min_z = wanted.min_z; /* rows are without it */
     s->record = wanted.record;
+    /* Equal ones are equal in every byte (config/analysis.h).
+     * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
     if (memcmp(s, &wanted, sizeof(wanted)) != 0)
         empty_volume(a);
     memcpy(s, &wanted, sizeof(wanted));

@@ -1,6 +1,7 @@
 /* Blood flow and motion, live and offline: the analyses `flow`, `angiogram`, `velocity`, `trace`.
  *
- * Input: complex depth values, but of angiogram. All are at rest until their section's `enabled` is set.
+ * Input: complex depth values, but of angiogram. All are at rest until their section's `enabled` is
+ * set.
  *
  * flow        [M][D] a place of scan.repeats B-scans: d (place.h) where z, projected, is flow.min_z
  *             or more, else 0; NaN (u8: 0) where no pair has it; of the sample type of
@@ -78,8 +79,8 @@ extern const struct oct_analysis_ops oct_flow_cpu, oct_angiogram_cpu, oct_veloci
 
 #define OCT_FLOW_PROJECTION_UM 10.0 /* what lies nearer is not above */
 
-/* Beside each image of `flow`, for `angiogram`: [K][M + 1] the largest z, projected, of flow.slab of
- * each A-line, NaN where there is none; then 1 where the place has moved, else 0. */
+/* Beside each image of `flow`, for `angiogram`: [K][M + 1] the largest z, projected, of flow.slab
+ * of each A-line, NaN where there is none; then 1 where the place has moved, else 0. */
 #define OCT_FLOW_N_BESIDE(n_places, n_lines) ((size_t)(n_places) * ((n_lines) + 1))
 
 /* Of the analyses that go by flow's keys. */

@@ -66,7 +66,7 @@ struct oct_image_form {
     unsigned n_numbers; /* OCT_IMAGE_MAX_NUMBERS values in all at most: frame->numbers */
     const struct oct_image_objects *objects; /* of labelled f32 tables; NULL: none */
     uint32_t n_beside; /* f32 beside the pixels of each, for another analysis (frame->values) */
-    bool at_root;                            /* its dataset is also to be found as /NAME */
+    bool at_root;      /* its dataset is also to be found as /NAME */
 };
 
 /* "intensity", "counts^2". */

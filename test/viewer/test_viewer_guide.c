@@ -580,8 +580,8 @@ TEST(without_a_stream_there_is_no_number)
     end(model);
 }
 
-/* A newcomer's mirror carries no alarm; an eye that is not seen yet does, once somebody says that it
- * is one; and a retina says so itself, to the end of its acquisition. */
+/* A newcomer's mirror carries no alarm; an eye that is not seen yet does, once somebody says
+ * that it is one; and a retina says so itself, to the end of its acquisition. */
 TEST(a_mirror_is_judged_by_nobodys_retina)
 {
     struct oct_view_model *model = live_begin();

@@ -334,7 +334,7 @@ static enum oct_err add_stage(struct oct_recon *r, struct work *w,
                               const struct oct_analysis_ops *ops, unsigned *k,
                               struct oct_error *err)
 {
-    struct oct_image_source in;
+    struct oct_image_source in = {.ring = NULL};
     struct oct_config_stage setup = {.ops = ops,
                                      .plan = w->plan ? w->plan : r->plan,
                                      .pipeline = r->pipeline,
@@ -346,7 +346,8 @@ static enum oct_err add_stage(struct oct_recon *r, struct work *w,
             return OCT_OK;
     if (ops->of) {
         e = add_stage(r, w, oct_analysis_find(ops->of), k, err);
-        in = e ? in : oct_stage_results(w->stages[*k]);
+        if (!e)
+            in = oct_stage_results(w->stages[*k]);
         setup.in = &in;
     }
     if (!e && w->n_stages == OCT_OFFLINE_MAX_STAGES)

@@ -211,8 +211,8 @@ static void draw_field(struct oct_draw *draw, struct oct_view_rect r, struct oct
     oct_draw_text(draw, size, x, y, b->label, marked ? RGB_GROUND : is_empty ? RGB_DIM : RGB_PLAIN);
 }
 
-/* Breaks a label in two at the space that leaves the shorter longest line; *second: what follows it,
- * "" where there is no space. */
+/* Breaks a label in two at the space that leaves the shorter longest line; *second: what follows
+ * it, "" where there is no space. */
 static void break_label(char *label, char **second)
 {
     const size_t n = strlen(label);

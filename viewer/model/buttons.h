@@ -1,6 +1,7 @@
-/* The buttons of the window: which there are in the model's present state, in order, and how they
- * look. Those below the picture have places that stay: none appears, goes or moves while one looks;
- * one that is of no use now is off. One action stands behind each, the same as behind its key (action.h). No SDL. */
+/* The buttons of the window: which there are in the model's present state, in order, and how
+ * they look. Those below the picture have places that stay: none appears, goes or moves while
+ * one looks; one that is of no use now is off. One action stands behind each, the same as behind
+ * its key (action.h). No SDL. */
 #ifndef OCT_VIEWER_MODEL_BUTTONS_H
 #define OCT_VIEWER_MODEL_BUTTONS_H
 
@@ -37,9 +38,9 @@ enum oct_view_situation {
 enum oct_view_situation oct_view_situation(const struct oct_view_model *model);
 
 /* Returns how many there are (<= OCT_VIEW_MOST_BUTTONS), those of a row one after another, those
- * below the picture first: always as many, in a window of 1280 pixels each with room for its brief
- * label in two lines. The row of the patient is OD, OS, the field of the pseudonym, next patient; that
- * of the angiogram its slabs. */
+ * below the picture first: always as many, in a window of 1280 pixels each with room for its
+ * brief label in two lines. The row of the patient is OD, OS, the field of the pseudonym, next
+ * patient; that of the angiogram its slabs. */
 unsigned oct_view_buttons(const struct oct_view_model *model,
                           struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS]);
 

@@ -121,9 +121,9 @@ void oct_view_guide_take_spectrum(struct oct_view_guide *guide,
 /* Whether the guide has a number of a picture of now (or one that is held). */
 bool oct_view_guide_has_number(const struct oct_view_model *model);
 
-/* Whether lines and arrow belong over the picture: a live one, the guide is on, and an eye is looked
- * at: tissue was seen in this acquisition, the label says which eye, or operators work. A mirror or
- * a plate is judged by nobody's retina. */
+/* Whether lines and arrow belong over the picture: a live one, the guide is on, and an eye is
+ * looked at: tissue was seen in this acquisition, the label says which eye, or operators work. A
+ * mirror or a plate is judged by nobody's retina. */
 bool oct_view_guide_leads(const struct oct_view_model *model);
 
 #define OCT_VIEW_GUIDE_TEXT_BYTES 128

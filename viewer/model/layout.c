@@ -41,8 +41,9 @@ double oct_view_layout_usual_dpi(int rows)
 
 /* ---- buttons ---- */
 
-/* Sets the widths of a row's n buttons of `room` pixels in all: equal ones, whatever their labels, so
- * that they stay where they are; beside a field, which takes all that is left, what they need. */
+/* Sets the widths of a row's n buttons of `room` pixels in all: equal ones, whatever their
+ * labels, so that they stay where they are; beside a field, which takes all that is left, what
+ * they need. */
 static void share_row(const struct oct_view_button_room *const *item, unsigned n, int room,
                       int *width)
 {
