@@ -20,7 +20,8 @@
 #define BSCANS_A_SECOND 400.0
 #define LAYERS_MS 4.0
 #define FLOW_HZ 100000.0
-#define MOST_DB 60.0 /* of the pictures' range, from 0 */
+#define LAYERS_HZ 24000.0 /* A-lines a second: 100 B-scans of 240 */
+#define MOST_DB 60.0      /* of the pictures' range, from 0 */
 
 /* ---- beside the pictures ---- */
 
@@ -60,7 +61,13 @@ static const struct live {
      "no",
      "yes",
      {"analysis.run=enface,quality,flow,angiogram", "scan.repeats=4", "average.register=none"}},
-    {"surfaces", "surfaces, every = 1", 0, "surfaces.enabled", "no", "yes", {"surfaces.every=1"}},
+    {"surfaces",
+     "surfaces, every = 1, 100 B-scans/s",
+     LAYERS_HZ,
+     "surfaces.enabled",
+     "no",
+     "yes",
+     {"surfaces.every=1"}},
     {"surfaces", "surfaces, every = 4", 0, "surfaces.enabled", "no", "yes", {"surfaces.every=4"}},
 };
 

@@ -119,12 +119,20 @@ def live(desk):
 
 def averaged(desk):
     """averaged: octd's average, with its number"""
-    desk.click("Average 8", "Avg 8", "Average")
+    desk.click("Average")
     desk.wait("LIVE, AVERAGED")
     assert int(desk.value("average.bscans")) > 1
     number = desk.value("average.bscans")
-    desk.until(lambda: any(desk.find(f"{word} {number}", BUTTONS) for word in ("Average", "Avg")),
-               "the number in sight")
+
+    def number_is_seen():
+        """Beside the word, or below it."""
+        word = desk.find("Average", BUTTONS)
+        if word is None:
+            return False
+        pixels = desk.look().copy()
+        pixels[:, :word[0] - 60] = pixels[:, word[0] + 60:] = 0
+        return desk.find(f"Average {number}", BUTTONS) or desk.find(number, BUTTONS, pixels=pixels)
+    desk.until(number_is_seen, "the number in sight")
     desk.save("averaged")
     desk.keys("b")
     desk.until(lambda: not desk.state_is("LIVE, AVERAGED"), "each B-scan")
