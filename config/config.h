@@ -149,6 +149,13 @@ struct oct_config {
         oct_config_string server_key, allowed;       /* the daemon's; "": plain, on this machine */
         oct_config_string client_key, server_public; /* of the clients that connect to it */
     } security;
+    struct { /* octctl's, and the viewer's; octd reads none of them */
+        oct_config_string title, archive, worklist; /* OCTD; TITLE@HOST:PORT, "": none */
+        oct_config_string tls_key, tls_cert, tls_ca, queue, serial;
+        bool tls;
+        int identity;       /* enum oct_config_identity: masked */
+        uint32_t timeout_s; /* 10 */
+    } dicom;
     struct {
         uint32_t nice;
         double text_pt; /* 12 */
@@ -160,6 +167,13 @@ struct oct_config {
                 [OCT_CONFIG_SOURCE_BYTES]; /* "lab.ini", "--set"; "": free */
     uint32_t n_given;                      /* values set so far */
 };
+
+/* Of dicom.identity: what exports of DICOM say of the patient. */
+enum oct_config_identity {
+    OCT_IDENTITY_MASKED, /* the pseudonym alone, no dates */
+    OCT_IDENTITY_REAL,
+};
+extern const char *const oct_config_identity_names[]; /* NULL-terminated */
 
 /* Of view.ask_label: in which profile of octview a recording without a label is asked for one. */
 enum oct_config_ask {

@@ -26,6 +26,7 @@ static const char *const range_names[] = {"auto", "manual", "percentile", NULL};
 static const char *const sample_names[] = {"u8", "f32", "c64", NULL};
 static const char *const eye_names[] = {"", "OD", "OS", NULL};
 static const char *const spectra_names[] = {"no", "yes", "as_sent", "u16", NULL};
+const char *const oct_config_identity_names[] = {"masked", "real", NULL};
 static const char *const ask_names[] = {"operator", "always", "never", NULL};
 
 /* ---- texts ---- */
@@ -105,6 +106,39 @@ static const char *bad_endpoint(const char *text)
     if (scheme == 1 && strlen(address) >= sizeof(((struct sockaddr_un *)0)->sun_path))
         return "has a path too long for a socket";
     return NULL;
+}
+
+#define TITLE_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+#define MOST_TITLE 16u
+
+/* The name of an application entity (PS3.8). It becomes a word of a command line: no dash first. */
+static const char *bad_title(const char *text)
+{
+    const size_t n = strspn(text, TITLE_LETTERS);
+    return n >= 1 && n <= MOST_TITLE && !text[n] && text[0] != '-'
+               ? NULL
+               : "is no title: 1 to 16 letters, digits, _ . and -, no - first";
+}
+
+/* "ARCHIVE@pacs.example:104"; empty is fine. */
+static const char *bad_dicom_peer(const char *text)
+{
+    static const char wrong[] = "is not TITLE@HOST:PORT, such as ARCHIVE@192.0.2.7:104";
+    char title[MOST_TITLE + 1] = "";
+    const char *host = strchr(text, '@'), *port = strrchr(text, ':');
+    if (!text[0])
+        return NULL;
+    if (!host || !port || port < host + 2 || (size_t)(host - text) > MOST_TITLE)
+        return wrong;
+    memcpy(title, text, (size_t)(host - text));
+    host++;
+    if (bad_title(title) || host[0] == '-' || strspn(host, TITLE_LETTERS) != (size_t)(port - host))
+        return wrong;
+    const size_t n_digits = strspn(port + 1, "0123456789");
+    return n_digits >= 1 && n_digits <= 5 && !port[1 + n_digits] && atoi(port + 1) >= 1 &&
+                   atoi(port + 1) <= 65535
+               ? NULL
+               : wrong;
 }
 
 /* Only the ingest takes shared memory. */
@@ -409,6 +443,35 @@ static const struct oct_param security_keys[] = {
      .meaning = "The daemon's public key, for the same."},
 };
 
+#define PEERS "TITLE@HOST:PORT, or nothing"
+static const struct oct_param dicom_keys[] = {
+    {VALUE(dicom, title), .bad = bad_title, .takes = "1 to 16 letters, digits, _ . and -",
+     .when = OCT_CONFIG_START, .standard = "OCTD",
+     .meaning = "Application entity title of this machine."},
+    {VALUE(dicom, archive), .bad = bad_dicom_peer, .takes = PEERS, .when = OCT_CONFIG_START,
+     .standard = "", .meaning = "The archive, by C-STORE; empty: nothing leaves this machine."},
+    {VALUE(dicom, worklist), .bad = bad_dicom_peer, .takes = PEERS, .when = OCT_CONFIG_START,
+     .standard = "", .meaning = "The modality worklist, by C-FIND; empty: none."},
+    {VALUE(dicom, tls), .when = OCT_CONFIG_START, .standard = "no",
+     .meaning = "Both by TLS; needs tls_ca."},
+    {PATH(dicom, tls_key), .when = OCT_CONFIG_START, .standard = "",
+     .meaning = "Secret key of this machine, PEM without a password; empty: none is shown."},
+    {PATH(dicom, tls_cert), .when = OCT_CONFIG_START, .standard = "",
+     .meaning = "Its certificate, PEM."},
+    {PATH(dicom, tls_ca), .when = OCT_CONFIG_START, .standard = "",
+     .meaning = "Certificates that the other side's must be, or be signed by, PEM."},
+    {CHOICE(dicom, identity, oct_config_identity_names), .when = OCT_CONFIG_START,
+     .standard = "masked",
+     .meaning = "Exports of DICOM say the pseudonym alone and no date, or who the patient is."},
+    {PATH(dicom, queue), .when = OCT_CONFIG_START, .standard = "",
+     .meaning = "Folder of what the archive is still to get; empty: octd/queue of the user's "
+                "state folder."},
+    {VALUE(dicom, serial), .when = OCT_CONFIG_START, .most = 64, .standard = "",
+     .meaning = "Device Serial Number, where identity is real."},
+    {VALUE(dicom, timeout_s), .when = OCT_CONFIG_START, .least = 1, .most = 600, .standard = "10",
+     .unit = "s", .meaning = "How long the other side may be silent."},
+};
+
 static const struct oct_param view_keys[] = {
     {VALUE(view, nice), .when = OCT_CONFIG_START, .least = 0, .most = 19, .standard = "10",
      .meaning =
@@ -442,6 +505,9 @@ static const struct oct_key_section sections[] = {
     {"analysis", "What is computed from the pictures beside the stream.", OWN(analysis_keys)},
     {"security", "CURVE keys: who may send lines, see B-scans and give commands.",
      OWN(security_keys)},
+    {"dicom",
+     "The hospital's archive and worklist, for octctl; octd itself knows no network of it.",
+     OWN(dicom_keys)},
     {"view", "The viewer. What the operator chooses there is remembered elsewhere.",
      OWN(view_keys)},
 };

@@ -1,8 +1,10 @@
 /* DICOM: Ophthalmic Tomography Image (PS3.3 A.52), multi-frame, without loss: a file a volume, what
  * each of its attributes is.
  *
- * Nothing in it names a person, a place, a device or a time by its construction: the pseudonym is
- * the patient's ID, dates are a fixed one, and the times of frames count from it. Its UIDs are made
+ * Nothing in it names a person, a place, a device or a time by its construction, unless the form has
+ * a person: the pseudonym is the patient's ID, dates are a fixed one, and the times of frames count
+ * from it. With a person it says who and when, in the local time of this machine, and its UIDs are
+ * others: who has both files cannot tell by them that they are of one recording. UIDs are made
  * from the recording's identity, so that all that is exported of one recording is one study and one
  * frame of reference; that of the instance is made from all attributes and pixels, so that the same
  * export twice is the same instance, and no other is.
@@ -11,6 +13,7 @@
  * Coherence Tomography En Face Images (A.83), single frames. That class names the volume, a
  * localizer and the surfaces that a picture was made of by their instances; there are none, and
  * UIDs of the recording's own stand for them. */
+#define _DEFAULT_SOURCE /* tm_gmtoff, timegm */
 #include "analysis/layers/measure/slab.h"
 #include "formats/dicom_file.h"
 #include "formats/export/export.h"
@@ -23,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "pixels are written as they lie in memory, and the transfer syntax says little-endian"
@@ -90,6 +94,8 @@ static void uid_of(const char *what, const struct oct_export_form *form, const c
     add_text(&sha, what);
     add_text(&sha, form->acquisition_uid);
     add_text(&sha, more);
+    if (form->person)
+        add_text(&sha, "with a person");
     make_uid(&sha, uid);
 }
 
@@ -102,6 +108,9 @@ struct picture {
     double plane_s; /* NaN: unknown */
     uint64_t plane_bytes, pixel_bytes;
     char patient[LO_BYTES];
+    int64_t
+        start_us; /* of the first plane, where there is a person: local time, as if it were UTC */
+    long zone_s;  /* what it is ahead of UTC */
 };
 
 static enum oct_err measure(struct picture *p, const char *path, struct oct_error *err)
@@ -158,6 +167,30 @@ static enum oct_err name_patient(struct picture *p, const char *path, struct oct
     return OCT_OK;
 }
 
+/* When it was recorded, "2031-07-09T11:22:33.444Z", in the local time of this machine. */
+static enum oct_err find_start(struct picture *p, const char *path, struct oct_error *err)
+{
+    struct tm at = {0}, local;
+    double s = 0;
+    int n = 0;
+    const char *text = p->form->start_time;
+    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%lf%n", &at.tm_year, &at.tm_mon, &at.tm_mday, &at.tm_hour,
+               &at.tm_min, &s, &n) != 6 ||
+        strcmp(text + n, "Z") != 0 || !(s >= 0 && s < 61))
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: the recording does not say when it was made, and --identity real says "
+                        "it: --identity masked",
+                        path);
+    at.tm_year -= 1900;
+    at.tm_mon--;
+    const time_t utc = timegm(&at);
+    if (!localtime_r(&utc, &local))
+        return oct_fail(err, OCT_E_ARG, "%s: no date: %s", path, text);
+    p->zone_s = local.tm_gmtoff;
+    p->start_us = ((int64_t)utc + p->zone_s) * 1000000 + llround(s * 1e6);
+    return OCT_OK;
+}
+
 static enum oct_err check(struct picture *p, const char *path, struct oct_error *err)
 {
     const struct oct_export_form *form = p->form;
@@ -179,7 +212,9 @@ static enum oct_err check(struct picture *p, const char *path, struct oct_error 
                         path);
     if (!form->acquisition_uid[0])
         return oct_fail(err, OCT_E_ARG, "%s: the recording has no identity for UIDs", path);
-    const enum oct_err e = measure(p, path, err);
+    enum oct_err e = measure(p, path, err);
+    if (!e && form->person)
+        return find_start(p, path, err);
     return e ? e : name_patient(p, path, err);
 }
 
@@ -212,15 +247,39 @@ static const char *clean(const char *text, char line[LO_BYTES])
     return line;
 }
 
-/* The date that stands for none, and `s` seconds behind its midnight, a day at most. */
-static void put_time(struct oct_dicom_set *set, uint32_t tag, double s)
+/* `s` seconds, a day at most, behind the first plane; where there is no person, behind the midnight
+ * of the date that stands for none. */
+static void put_time(struct oct_dicom_set *set, const struct picture *p, uint32_t tag, double s)
 {
-    char text[40];
-    const uint64_t us = (uint64_t)llround(s * 1e6);
-    const unsigned whole = (unsigned)(us / 1000000);
-    snprintf(text, sizeof(text), NO_DATE "%02u%02u%02u.%06u", whole / 3600, whole / 60 % 60,
-             whole % 60, (unsigned)(us % 1000000));
+    char text[80];
+    const int64_t us = p->start_us + llround(s * 1e6);
+    const time_t whole = (time_t)(us / 1000000);
+    struct tm at = {0};
+    if (p->form->person) {
+        gmtime_r(&whole, &at);
+        snprintf(text, sizeof(text), "%04d%02d%02d%02d%02d%02d.%06u", at.tm_year + 1900,
+                 at.tm_mon + 1, at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec,
+                 (unsigned)(us % 1000000));
+    } else {
+        snprintf(text, sizeof(text), NO_DATE "%02u%02u%02u.%06u", (unsigned)whole / 3600,
+                 (unsigned)whole / 60 % 60, (unsigned)whole % 60, (unsigned)(us % 1000000));
+    }
     oct_dicom_put_text(set, tag, "DT", text);
+}
+
+/* The day and the time of the first plane, as two attributes. */
+static void put_date(struct oct_dicom_set *set, const struct picture *p, uint32_t date,
+                     uint32_t time_of)
+{
+    char day[24] = NO_DATE, clock[24] = NO_TIME;
+    const time_t whole = (time_t)(p->start_us / 1000000);
+    struct tm at;
+    if (p->form->person && gmtime_r(&whole, &at)) {
+        strftime(day, sizeof(day), "%Y%m%d", &at);
+        strftime(clock, sizeof(clock), "%H%M%S", &at);
+    }
+    oct_dicom_put_text(set, date, "DA", day);
+    oct_dicom_put_text(set, time_of, "TM", clock);
 }
 
 /* Made from spectra; others are made from such pictures, or of another device. */
@@ -241,28 +300,51 @@ static const char *laterality(const struct oct_export_form *form)
     return strcmp(form->eye, "OD") == 0 ? "R" : "L";
 }
 
-/* Patient, General Study, General Series, Frame of Reference. */
+/* Patient and visit. */
+static void put_patient(struct oct_dicom_set *set, const struct picture *p)
+{
+    static const struct oct_export_person nobody;
+    const struct oct_export_person *who = p->form->person ? p->form->person : &nobody;
+    oct_dicom_put_text(set, 0x00100010, "PN", who->name);
+    oct_dicom_put_text(set, 0x00100020, "LO", p->form->person ? who->id : p->patient);
+    oct_dicom_put_text(set, 0x00100030, "DA", who->born);
+    oct_dicom_put_text(set, 0x00100040, "CS", who->sex);
+    oct_dicom_put_text(set, 0x00080050, "SH", who->accession);
+    oct_dicom_put_text(set, 0x00080090, "PN", who->physician);
+    if (!p->form->person) {
+        oct_dicom_put_text(set, 0x00120062, "CS", "YES"); /* Patient Identity Removed */
+        oct_dicom_put_text(set, 0x00120063, "LO",
+                           "octd writes no name, date, place, file name or serial number");
+        oct_dicom_put_text(set, 0x00280303, "CS", "REMOVED"); /* the dates */
+        return;
+    }
+    char zone[40];
+    const unsigned minutes = (unsigned)labs(p->zone_s / 60);
+    snprintf(zone, sizeof(zone), "%c%02u%02u", p->zone_s < 0 ? '-' : '+', minutes / 60,
+             minutes % 60);
+    oct_dicom_put_text(set, 0x00080201, "SH", zone); /* Timezone Offset From UTC */
+    if (!who->step[0] && !who->procedure[0])
+        return;
+    oct_dicom_begin(set, 0x00400275); /* Request Attributes */
+    if (who->procedure[0])
+        oct_dicom_put_text(set, 0x00401001, "SH", who->procedure);
+    if (who->step[0])
+        oct_dicom_put_text(set, 0x00400009, "SH", who->step);
+    oct_dicom_end(set);
+}
+
+/* General Study, General Series, Frame of Reference. */
 static void put_study(struct oct_dicom_set *set, const struct picture *p)
 {
     const struct oct_export_form *form = p->form;
     struct oct_slab slab;
     char uid[UID_BYTES], id[16], name[LO_BYTES];
-    oct_dicom_put_text(set, 0x00100010, "PN", "");
-    oct_dicom_put_text(set, 0x00100020, "LO", p->patient);
-    oct_dicom_put_text(set, 0x00100030, "DA", "");
-    oct_dicom_put_text(set, 0x00100040, "CS", "");
-    oct_dicom_put_text(set, 0x00120062, "CS", "YES"); /* Patient Identity Removed */
-    oct_dicom_put_text(set, 0x00120063, "LO",
-                       "octd writes no name, date, place, file name or serial number");
-    oct_dicom_put_text(set, 0x00280303, "CS", "REMOVED"); /* the dates */
-    oct_dicom_put_text(set, 0x00080020, "DA", NO_DATE);
-    oct_dicom_put_text(set, 0x00080030, "TM", NO_TIME);
-    oct_dicom_put_text(set, 0x00080050, "SH", "");
-    oct_dicom_put_text(set, 0x00080090, "PN", "");
+    put_date(set, p, 0x00080020, 0x00080030);
     uid_of("study", form, "", uid);
     snprintf(id, sizeof(id), "%.12s", uid + strlen(UID_ROOT));
     oct_dicom_put_text(set, 0x00200010, "SH", id);
-    oct_dicom_put_text(set, 0x0020000d, "UI", uid);
+    oct_dicom_put_text(set, 0x0020000d, "UI",
+                       form->person && form->person->study_uid[0] ? form->person->study_uid : uid);
     uid_of("series", form, form->name, uid);
     oct_dicom_put_text(set, 0x0020000e, "UI", uid);
     oct_dicom_put_text(set, 0x00080060, "CS", is_enface(form, &slab) ? "OPTENF" : "OPT");
@@ -279,25 +361,28 @@ static void put_study(struct oct_dicom_set *set, const struct picture *p)
 /* General and Enhanced General Equipment. */
 static void put_equipment(struct oct_dicom_set *set, const struct oct_export_form *form)
 {
-    char software[LO_BYTES];
+    char software[LO_BYTES], serial[LO_BYTES];
+    const bool has_serial = form->person && form->serial && form->serial[0];
     oct_dicom_put_text(set, 0x00080070, "LO", "octd");
     oct_dicom_put_text(set, 0x00081090, "LO", "octd");
-    oct_dicom_put_text(set, 0x00181000, "LO", "not recorded");
+    oct_dicom_put_text(set, 0x00181000, "LO",
+                       has_serial ? clean(form->serial, serial) : "not recorded");
     oct_dicom_put_text(set, 0x00181020, "LO",
                        clean(form->software[0] ? form->software : "octd", software));
 }
 
 /* Ophthalmic Tomography Parameters. */
-static void put_parameters(struct oct_dicom_set *set)
+static void put_parameters(struct oct_dicom_set *set, const struct oct_export_form *form)
 {
-    /* Illumination wavelength, power and bandwidth, and of depth, along and across the resolution
-     * and the largest distortion: each is required and has no value for "unknown". */
-    static const uint32_t unknown[] = {0x00220055, 0x00220056, 0x00220057, 0x00220035, 0x00220036,
+    /* Illumination power and bandwidth, and of depth, along and across the resolution and the
+     * largest distortion: each is required and has no value for "unknown". So is the wavelength. */
+    static const uint32_t unknown[] = {0x00220056, 0x00220057, 0x00220035, 0x00220036,
                                        0x00220037, 0x00220038, 0x00220048, 0x00220049};
-    const float zero = 0;
+    const float zero = 0, nm = form->person && form->lambda_nm > 0 ? (float)form->lambda_nm : 0;
     put_code(set, 0x00220015, "392012008", "SCT", "Optical Coherence Tomography Scanner");
     oct_dicom_put_no_items(set, 0x00220017);
     oct_dicom_put_text(set, 0x00187004, "CS", "UNKNOWN"); /* CCD, CMOS or another */
+    oct_dicom_put_f32(set, 0x00220055, &nm, 1);
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
         oct_dicom_put_f32(set, unknown[i], &zero, 1);
 }
@@ -339,11 +424,14 @@ static void put_comments(struct oct_dicom_set *set, const struct oct_export_form
         n += (size_t)snprintf(text + n, 60, "; refractive index %g", form->refractive_index);
     snprintf(text + n, sizeof(text) - n,
              ". How the scan lies in the eye is not known: A-lines lie along x, depth along y and "
-             "B-scans along z. %s The date stands for none%s",
+             "B-scans along z. %s%s%s",
              is_enface(form, &slab)
                  ? "Source, localizer and surfaces are the recording's own and no instances."
                  : "Illumination, resolution and distortion are not known: 0 stands there.",
-             is_enface(form, &slab) ? "." : "; a duration of 0 is not known.");
+             form->person ? "" : " The date stands for none",
+             form->person             ? ""
+             : is_enface(form, &slab) ? "."
+                                      : "; a duration of 0 is not known.");
     oct_utf8_make_line(text);
     oct_dicom_put_text(set, 0x00204000, "LT", text);
 }
@@ -360,8 +448,7 @@ static void put_image(struct oct_dicom_set *set, const struct picture *p, const 
     oct_dicom_put_text(set, 0x00080008, "CS",
                        is_original(form) ? "ORIGINAL\\PRIMARY" : "DERIVED\\PRIMARY");
     oct_dicom_put_text(set, 0x00200013, "IS", "1");
-    oct_dicom_put_text(set, 0x00080023, "DA", NO_DATE);
-    oct_dicom_put_text(set, 0x00080033, "TM", NO_TIME);
+    put_date(set, p, 0x00080023, 0x00080033);
     oct_dicom_put_u16(set, 0x00280002, 1);
     oct_dicom_put_text(set, 0x00280004, "CS", "MONOCHROME2");
     oct_dicom_put_u16(set, 0x00280010, (uint16_t)p->height);
@@ -382,7 +469,7 @@ static void put_volume(struct oct_dicom_set *set, const struct picture *p)
     const double all_s = p->plane_s * p->form->dims[0];
     const uint32_t no_offset = 0;
     char frames[16];
-    put_time(set, 0x0008002a, 0); /* Acquisition DateTime */
+    put_time(set, p, 0x0008002a, 0); /* Acquisition DateTime */
     oct_dicom_put_f64(set, 0x00189073, all_s > 0 ? all_s : 0);
     oct_dicom_put_text(set, 0x00200012, "IS", "1");
     snprintf(frames, sizeof(frames), "%" PRIu32, p->form->dims[0]);
@@ -476,8 +563,8 @@ static void put_frame(struct oct_dicom_set *set, const struct picture *p, unsign
     oct_dicom_put_u32(set, 0x00209157, index, 2);
     if (is_original(form)) { /* required then: where a time is not known, that of the first */
         const bool is_known = s >= 0 && s + p->plane_s < DAY_S;
-        put_time(set, 0x00189074, is_known ? s : 0); /* Frame Acquisition DateTime */
-        put_time(set, 0x00189151, is_known ? s : 0); /* Frame Reference DateTime */
+        put_time(set, p, 0x00189074, is_known ? s : 0); /* Frame Acquisition DateTime */
+        put_time(set, p, 0x00189151, is_known ? s : 0); /* Frame Reference DateTime */
         oct_dicom_put_f64(set, 0x00189220, p->plane_s > 0 ? p->plane_s * 1e3 : 0); /* ms */
     }
     if (form->plane_valid && !form->plane_valid[i])
@@ -624,6 +711,7 @@ static enum oct_err make_header(const struct picture *p, const char *instance,
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the header of a DICOM file");
     const bool is_of_slab = is_enface(p->form, &slab);
     put_image(set, p, is_of_slab ? SOP_CLASS_ENFACE : SOP_CLASS, instance);
+    put_patient(set, p);
     put_study(set, p);
     put_equipment(set, p->form);
     put_eye(set, p->form);
@@ -631,7 +719,7 @@ static enum oct_err make_header(const struct picture *p, const char *instance,
         put_enface(set, p, &slab);
     } else {
         put_volume(set, p);
-        put_parameters(set);
+        put_parameters(set, p->form);
         put_acquisition(set);
         put_dimensions(set, p);
         put_shared(set, p, &normal);
@@ -727,9 +815,9 @@ static enum oct_err write_dicom(const char *path, const struct oct_export_source
 const struct oct_export_format oct_export_dicom = {
     .name = "dicom",
     .suffixes = {".dcm", ".dicom"},
-    .meaning =
-        "Ophthalmic Tomography Image, of a slab between layers En Face Image, de-identified; "
-        "u8, needs --eye where none is recorded",
+    .meaning = "Ophthalmic Tomography Image, of a slab between layers En Face Image, de-identified "
+               "or not; "
+               "u8, needs --eye where none is recorded",
     .needs_um = true,
     .no_f32 = true,
     .has_pseudonym = true,

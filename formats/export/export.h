@@ -22,6 +22,21 @@
 
 enum oct_export_sample { OCT_EXPORT_U8, OCT_EXPORT_U16, OCT_EXPORT_F32 };
 
+/* Who a patient is, for formats that are to say it: text in UTF-8 of one line as DICOM has it
+ * (PS3.5 6.2), "": not known. */
+#define OCT_PERSON_BYTES 257u /* 64 characters of four bytes */
+struct oct_export_person {
+    char name[OCT_PERSON_BYTES]; /* FAMILY^GIVEN^MIDDLE^PREFIX^SUFFIX */
+    char id[OCT_PERSON_BYTES];
+    char born[OCT_PERSON_BYTES]; /* YYYYMMDD */
+    char sex[OCT_PERSON_BYTES];  /* M, F, O */
+    char physician[OCT_PERSON_BYTES];
+    char accession[OCT_PERSON_BYTES];
+    char study_uid[OCT_PERSON_BYTES];
+    char step[OCT_PERSON_BYTES];      /* the scheduled procedure step's ID */
+    char procedure[OCT_PERSON_BYTES]; /* the requested procedure's ID */
+};
+
 /* What the array is and where it comes from; strings are the source's. */
 struct oct_export_form {
     uint32_t dims[3];    /* planes, rows, columns */
@@ -48,6 +63,9 @@ struct oct_export_form {
     const char *acquisition_uid;   /* the same text for all exports of one recording: a hash of what
                                     the file says of itself; never a name or a path */
     const uint8_t *plane_valid;    /* [dims[0]]; NULL: all */
+    const struct oct_export_person *person; /* NULL: nobody is to be known (DICOM alone asks) */
+    const char *serial;                     /* of the device, where there is a person; "", NULL */
+    double lambda_nm; /* of the light, the middle of what the camera sees; NaN: unknown */
 };
 
 struct oct_export_source {

@@ -4,6 +4,8 @@
 #include "pipeline/ingest/sample_look.h"
 #include "tools/commands.h"
 #include "tools/control/control.h"
+#include "tools/dicom/peer.h"
+#include "tools/interrupt.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -444,12 +446,14 @@ static bool is_well(const cJSON *report)
 struct call {
     double seconds, timeout_s;
     const char *endpoint;
-    bool json;
+    bool json, dicom;
 };
 
 static const struct oct_option options[] = {
     {"--seconds", "S", "watch for S seconds", OCT_OPTION_NUMBER,
      .at = offsetof(struct call, seconds), .least = LEAST_S, .most = MOST_S, .standard = "5"},
+    {"--dicom", NULL, "ask the archive and the worklist by C-ECHO, and not octd", OCT_OPTION_FLAG,
+     .at = offsetof(struct call, dicom)},
     {"--json", NULL, "as JSON", OCT_OPTION_FLAG, .at = offsetof(struct call, json)},
     {"--timeout", "S", "wait at most S seconds for an answer", OCT_OPTION_NUMBER,
      .at = offsetof(struct call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_S,
@@ -500,6 +504,42 @@ static void print_report(const cJSON *report)
     }
 }
 
+/* The hospital's two. */
+static void judge_dicom(const struct oct_config *config, cJSON *r)
+{
+    const struct {
+        const char *name, *text;
+        enum oct_dicom_peer peer;
+    } peers[] = {{"dicom.archive", config->dicom.archive, OCT_DICOM_ARCHIVE},
+                 {"dicom.worklist", config->dicom.worklist, OCT_DICOM_WORKLIST}};
+    struct oct_error err;
+    for (unsigned i = 0; i < 2; i++)
+        if (!peers[i].text[0])
+            say(r, peers[i].name, true, "", "none is set: nothing goes there");
+        else if (oct_dicom_echo(config, peers[i].peer, oct_interrupt_watch(), &err))
+            say(r, peers[i].name, false,
+                "is its title, host and port right, and does it know ours (dicom.title)?", "%.300s",
+                err.text);
+        else
+            say(r, peers[i].name, true, "", "%s answers%s", peers[i].text,
+                config->dicom.tls ? ", by TLS" : "");
+}
+
+static int print_judged(const struct call *call, cJSON *report)
+{
+    cJSON *all = cJSON_CreateObject();
+    const int status = !is_well(report);
+    cJSON_AddBoolToObject(all, "ok", !status);
+    cJSON_AddNumberToObject(all, "seconds", call->seconds);
+    cJSON_AddItemToObject(all, "checks", report);
+    if (call->json)
+        oct_command_print_json(all);
+    else
+        print_report(report);
+    cJSON_Delete(all);
+    return status;
+}
+
 static int run_doctor(struct oct_config *config, int argc, char **argv)
 {
     struct call call = {0};
@@ -508,21 +548,18 @@ static int run_doctor(struct oct_config *config, int argc, char **argv)
     int status = oct_options_read(&oct_command_doctor, &call, &argc, argv);
     if (status)
         return status;
+    if (call.dicom) {
+        cJSON *report = cJSON_CreateArray();
+        judge_dicom(config, report);
+        return print_judged(&call, report);
+    }
     seen.faults = cJSON_CreateObject();
     if (watch_status(&seen, config, &call, &err)) {
         status = oct_command_fail(argv[0], &err);
     } else {
-        cJSON *all = cJSON_CreateObject(), *report = cJSON_CreateArray();
+        cJSON *report = cJSON_CreateArray();
         judge_driver(&seen, report);
-        status = !is_well(report);
-        cJSON_AddBoolToObject(all, "ok", !status);
-        cJSON_AddNumberToObject(all, "seconds", call.seconds);
-        cJSON_AddItemToObject(all, "checks", report);
-        if (call.json)
-            oct_command_print_json(all);
-        else
-            print_report(report);
-        cJSON_Delete(all);
+        status = print_judged(&call, report);
     }
     forget(&seen);
     return status;
@@ -531,7 +568,7 @@ static int run_doctor(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_doctor = {
     .name = "doctor",
     .usage = "",
-    .help = "what the camera driver does right and wrong",
+    .help = "what the camera driver does right and wrong; whether archive and worklist answer",
     .options = options,
     .keys = "",
     .run = run_doctor,

@@ -1,7 +1,9 @@
 /* octctl export: datasets of recordings in the formats of other tools. */
+#include "tools/files/export.h"
 #include "pipeline/base/clock.h"
 #include "tools/alloc.h"
 #include "tools/commands.h"
+#include "tools/dicom/identity.h"
 #include "tools/files/export_source.h"
 #include "tools/interrupt.h"
 #include "tools/outputs.h"
@@ -16,14 +18,9 @@
 
 #define MOST_INPUTS 4096
 
-struct given {
-    const char *to, *dataset, *slab, *sample, *range, *frames, *pixel_um, *eye;
-    bool pseudonym, force, json;
-};
-
 struct job {
     const char *name;
-    struct given given;
+    struct oct_export_given given;
     struct oct_export_wish wish;
     struct oct_export_options work;
     const struct oct_export_format *format;
@@ -33,6 +30,8 @@ struct job {
     struct oct_progress progress;
     struct oct_export_open **open;     /* [n] */
     struct oct_export_source *sources; /* [n] */
+    bool is_real;                      /* says who the patient is */
+    struct oct_export_person person;
 };
 
 /* ---- the report ---- */
@@ -113,6 +112,22 @@ static enum oct_err check_output(const struct job *job, struct oct_error *err)
     return oct_outputs_check(&file, 1, job->given.force, &read, err);
 }
 
+/* Who is behind the recording's pseudonym, where that is to be said. */
+static enum oct_err find_person(struct job *job, const struct oct_config *config,
+                                struct oct_error *err)
+{
+    struct oct_export_form *form = &job->sources[0].form;
+    struct oct_error why;
+    if (!job->is_real)
+        return OCT_OK;
+    const enum oct_err e = oct_identity_read(form->pseudonym, &job->person, &why);
+    if (e)
+        return oct_fail(err, e, "%s: %s; or --identity masked", job->inputs[0], why.text);
+    form->person = &job->person;
+    form->serial = config->dicom.serial;
+    return OCT_OK;
+}
+
 static enum oct_err write_output(struct job *job, struct oct_error *err)
 {
     job->open = oct_alloc(job->n, sizeof(struct oct_export_open *));
@@ -121,6 +136,7 @@ static enum oct_err write_output(struct job *job, struct oct_error *err)
     for (unsigned i = 0; i < job->n && !e; i++)
         e = oct_export_source_open(&job->open[i], &job->sources[i], job->inputs[i], &job->wish,
                                    err);
+    e = e ? e : find_person(job, job->wish.config, err);
     if (e)
         return e;
     e = job->format->write(job->out, job->sources, job->n, &job->work, err);
@@ -150,12 +166,19 @@ static enum oct_err prepare(struct job *job, const struct oct_config *config, st
     job->wish.u8_only = job->format->u8_only;
     job->wish.no_f32 = job->format->no_f32;
     job->wish.with_pseudonym = job->given.pseudonym || job->format->has_pseudonym;
+    const bool is_dicom = job->format == &oct_export_dicom;
+    if (job->given.identity && !is_dicom)
+        return oct_fail(err, OCT_E_ARG, "--identity is of DICOM; %s never says who it is",
+                        job->format->name);
+    job->is_real = is_dicom && (job->given.identity ? strcmp(job->given.identity, "real") == 0
+                                                    : config->dicom.identity == OCT_IDENTITY_REAL);
     return OCT_OK;
 }
 
 /* ---- the command line ---- */
 
-static int read_dataset(const struct given *g, struct oct_export_wish *w, const char *name)
+static int read_dataset(const struct oct_export_given *g, struct oct_export_wish *w,
+                        const char *name)
 {
     static const char *const names[] = {"bscans", "spectra", "enface"};
     w->dataset = NULL;
@@ -176,7 +199,8 @@ static int read_dataset(const struct given *g, struct oct_export_wish *w, const 
     return oct_picture_slab(name, g->slab, &w->slab);
 }
 
-static int read_sample(const struct given *g, struct oct_export_wish *w, const char *name)
+static int read_sample(const struct oct_export_given *g, struct oct_export_wish *w,
+                       const char *name)
 {
     static const char *const names[] = {"u8", "f32"};
     const int i = oct_option_word(g->sample, names, 2);
@@ -201,7 +225,8 @@ static bool read_range(const char *text, double *lo, double *hi)
 
 /* Fills what the words say; .config, .work and what the format asks for come later. Returns the
  * exit status once it has said on stderr what is wrong. `name`: of the command. */
-static int read_given(const struct given *given, struct oct_export_wish *wish, const char *name)
+static int read_given(const struct oct_export_given *given, struct oct_export_wish *wish,
+                      const char *name)
 {
     *wish = (struct oct_export_wish){.um = {NAN, NAN, NAN}, .with_pseudonym = given->pseudonym};
     int status = read_dataset(given, wish, name);
@@ -216,12 +241,20 @@ static int read_given(const struct given *given, struct oct_export_wish *wish, c
     return status ? status : oct_picture_pixel_um(name, given->pixel_um, 3, wish->um);
 }
 
-#define AT(member) .at = offsetof(struct given, member)
-static const struct oct_option options[] = {
+#define AT(member) .at = offsetof(struct oct_export_given, member)
+_Static_assert(OCT_EXPORT_OPTIONS_OF_DICOM == 5, "the first that archive send has, too");
+const struct oct_option oct_export_options[] = {
     {"--to", "FORMAT",
      "ome-tiff, nifti, dicom, npy, mat or png (by the end of OUT: .ome.tif,\n"
      ".nii.gz, .nii, .dcm, .npy, .mat, .png, or / of a folder of PNG files)",
      OCT_OPTION_TEXT, AT(to), .words = OCT_WORDS_FORMATS},
+    {"--sample", "TYPE", "u8 with the same limits everywhere, or f32, dB (as in the file)",
+     OCT_OPTION_TEXT, AT(sample), .words = "u8 f32"},
+    {"--pseudonym", NULL, "say the pseudonym too, in OME-TIFF, MATLAB and PNG; DICOM always does",
+     OCT_OPTION_FLAG, AT(pseudonym)},
+    {"--json", NULL, "print what was written as JSON", OCT_OPTION_FLAG, AT(json)},
+    {"--force", NULL, "replace OUT if it exists, once the new one is whole", OCT_OPTION_FLAG,
+     AT(force)},
     {"--dataset", "NAME",
      "bscans, spectra, enface or analysis/NAME (bscans of a volume file, .vol and\n"
      "DICOM, spectra of any other recording, which has nothing else); of a file of\n"
@@ -232,9 +265,7 @@ static const struct oct_option options[] = {
      "of enface: the mean over the depths A to B (what\n"
      "analysis.enface_projection of the recording says)",
      OCT_OPTION_TEXT, AT(slab)},
-    {OCT_PICTURE_FRAMES(struct given, frames), .was = "--bscans"},
-    {"--sample", "TYPE", "u8 with the same limits everywhere, or f32, dB (as in the file)",
-     OCT_OPTION_TEXT, AT(sample), .words = "u8 f32"},
+    {OCT_PICTURE_FRAMES(struct oct_export_given, frames), .was = "--bscans"},
     {"--range", "MIN:MAX", "what 0 and 255 of u8 stand for (the limits of all B-scans together)",
      OCT_OPTION_TEXT, AT(range)},
     {"--pixel-um", "D[,L[,B]]",
@@ -243,41 +274,73 @@ static const struct oct_option options[] = {
      OCT_OPTION_TEXT, AT(pixel_um), .was = "--spacing", .from_was = oct_picture_axes_reverse},
     {"--eye", "OD|OS", "of a recording that does not say it", OCT_OPTION_TEXT, AT(eye),
      .words = "OD OS"},
-    {"--pseudonym", NULL, "say the pseudonym too, in OME-TIFF, MATLAB and PNG; DICOM always does",
-     OCT_OPTION_FLAG, AT(pseudonym)},
-    {"--json", NULL, "print what was written as JSON", OCT_OPTION_FLAG, AT(json)},
-    {"--force", NULL, "replace OUT if it exists, once the new one is whole", OCT_OPTION_FLAG,
-     AT(force)},
+    {"--identity", "masked|real",
+     "DICOM: the pseudonym alone and no date, or the patient whom octctl\n"
+     "worklist or octctl identify has named, and when (dicom.identity)",
+     OCT_OPTION_TEXT, AT(identity), .words = "masked real"},
     {NULL},
 };
+
+/* job: name, given, inputs, n and out are set. Returns the exit status. */
+static int export_all(struct job *job, const struct oct_config *config, bool reports)
+{
+    struct oct_error err;
+    static const char *const names[] = {"masked", "real"};
+    int status = read_given(&job->given, &job->wish, job->name);
+    if (!status && job->given.identity && oct_option_word(job->given.identity, names, 2) < 0)
+        status = oct_command_misuse(job->name, "--identity %s: it is masked or real",
+                                    job->given.identity);
+    if (status)
+        return status;
+    enum oct_err e = prepare(job, config, &err);
+    e = e ? e : write_output(job, &err);
+    if (!e && reports)
+        report(job);
+    return e ? oct_command_fail(job->name, &err) : 0;
+}
+
+static void close_all(struct job *job)
+{
+    for (unsigned i = 0; job->open && i < job->n; i++)
+        oct_export_source_close(job->open[i]);
+    free(job->open);
+    free(job->sources);
+}
+
+int oct_export_as_dicom(const char *command, const struct oct_config *config,
+                        const struct oct_export_given *given, const char *in, const char *out,
+                        char pseudonym[OCT_LABEL_PSEUDONYM_BYTES], char what[64])
+{
+    struct job job = {.name = command, .given = *given, .inputs = &in, .n = 1, .out = out};
+    job.given.to = "dicom";
+    const int status = export_all(&job, config, false);
+    if (!status) {
+        snprintf(pseudonym, OCT_LABEL_PSEUDONYM_BYTES, "%s", job.sources[0].form.pseudonym);
+        snprintf(what, 64, "%.63s", job.sources[0].form.name);
+    }
+    close_all(&job);
+    return status;
+}
 
 static int run_export(struct oct_config *config, int argc, char **argv)
 {
     struct job job = {.name = argv[0]};
-    struct oct_error err;
     int status = oct_options_read(&oct_command_export, &job.given, &argc, argv);
-    status = status ? status : read_given(&job.given, &job.wish, argv[0]);
     if (status)
         return status;
     job.inputs = (const char *const *)(argv + 1);
     job.n = (unsigned)argc - 2;
     job.out = argv[argc - 1];
-    enum oct_err e = prepare(&job, config, &err);
-    e = e ? e : write_output(&job, &err);
-    if (!e)
-        report(&job);
-    for (unsigned i = 0; job.open && i < job.n; i++)
-        oct_export_source_close(job.open[i]);
-    free(job.open);
-    free(job.sources);
-    return e ? oct_command_fail(job.name, &err) : 0;
+    status = export_all(&job, config, true);
+    close_all(&job);
+    return status;
 }
 
 const struct oct_command oct_command_export = {
     .name = "export",
     .usage = "IN... OUT",
     .help = "writes a recording, .vol, DICOM or flow as OME-TIFF, NIfTI, DICOM, .npy, .mat or PNG",
-    .options = options,
+    .options = oct_export_options,
     .n_least = 2,
     .n_most = MOST_INPUTS + 1,
     .too_few = "two files are needed: the recording and the output",

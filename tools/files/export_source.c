@@ -324,6 +324,19 @@ static void count(struct oct_export_open *o)
         o->counts.n_missing += !v->valid[i];
 }
 
+/* The middle of the band that the camera sees. */
+static double find_lambda_nm(const struct oct_export_open *o)
+{
+    struct oct_calibration cal;
+    double nm = o->in.has_config ? o->in.config->scan.lambda_nm : 0;
+    if (nm > 0 || !o->in.reader || oct_volume_calibration(o->in.reader, &cal, NULL))
+        return nm > 0 ? nm : NAN;
+    if (cal.n_wavelengths)
+        nm = (cal.wavelengths_nm[0] + cal.wavelengths_nm[cal.n_wavelengths - 1]) / 2;
+    oct_calibration_finish(&cal);
+    return nm > 0 ? nm : NAN;
+}
+
 static void describe(const struct oct_export_open *o, const struct oct_export_wish *wish,
                      struct oct_export_form *form)
 {
@@ -337,6 +350,7 @@ static void describe(const struct oct_export_open *o, const struct oct_export_wi
     form->engine = f->engine;
     form->refractive_index = o->in.has_config ? o->in.config->scan.refractive_index : NAN;
     form->acquisition_uid = o->in.uid;
+    form->lambda_nm = find_lambda_nm(o);
     form->plane_valid = o->values.is_rows ? NULL : o->values.valid;
 }
 
