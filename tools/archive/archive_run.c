@@ -62,19 +62,14 @@ static enum oct_err take_instance(void *context, bool is_whole, struct oct_error
     return OCT_OK;
 }
 
-/* Whether the archive answers a question for this very instance by it. */
-static bool is_stored(struct sender *s, const char *uid)
+/* Whether the archive answers a question for this very instance by it. keys: of its study and series
+ * and its own. */
+static bool is_stored(struct sender *s, const char *uid, const char *study, const char *series)
 {
     struct asking a = {.is_there = false};
-    char path[OCT_CONFIG_STRING_BYTES], study[66], series[66];
     char keys[3][100];
     bool is_cut;
-    const struct oct_dicom_text own[] = {{0x0020000d, 0, study, sizeof(study)},
-                                         {0x0020000e, 0, series, sizeof(series)}};
     const struct oct_dicom_text answer = {0x00080018, 0, a.uid, sizeof(a.uid)};
-    oct_queue_path(&s->queue, uid, ".dcm", path);
-    if (oct_dicom_texts_read(path, own, 2, NULL, NULL))
-        return false;
     snprintf(a.wanted, sizeof(a.wanted), "%s", uid);
     snprintf(keys[0], sizeof(keys[0]), "0020,000d=%s", study);
     snprintf(keys[1], sizeof(keys[1]), "0020,000e=%s", series);
@@ -92,6 +87,7 @@ static enum oct_err note_arrival(struct sender *s, struct oct_queue_note *note,
 {
     char path[OCT_CONFIG_STRING_BYTES];
     oct_queue_path(&s->queue, note->uid, ".dcm", path);
+    snprintf(note->state, sizeof(note->state), "sent");
     note->done = time(NULL);
     note->next = 0;
     note->reason[0] = '\0';
@@ -115,37 +111,54 @@ static enum oct_err note_failure(struct sender *s, struct oct_queue_note *note,
     return oct_queue_write(&s->queue, note, err);
 }
 
+/* Notes what became of it, unless it was dropped meanwhile. why: NULL: it has arrived. */
+static enum oct_err note_end(struct sender *s, const char *uid, const struct oct_error *why,
+                             struct oct_error *err)
+{
+    struct oct_queue_note note;
+    enum oct_err e = oct_queue_lock(&s->queue, err);
+    if (!e && !oct_queue_read(&s->queue, uid, &note, NULL))
+        e = why ? note_failure(s, &note, why, err) : note_arrival(s, &note, err);
+    oct_queue_unlock(&s->queue);
+    return e;
+}
+
+static enum oct_err note_stored(struct sender *s, const char *uid, struct oct_error *err)
+{
+    struct oct_queue_note note;
+    enum oct_err e = oct_queue_lock(&s->queue, err);
+    if (!e && !oct_queue_read(&s->queue, uid, &note, NULL)) {
+        snprintf(note.state, sizeof(note.state), "stored");
+        e = oct_queue_write(&s->queue, &note, err);
+    }
+    oct_queue_unlock(&s->queue);
+    return e;
+}
+
+/* Between the archive's answer and the note nothing is done: killed there it is sent once more. */
 static enum oct_err send_one(struct sender *s, const char *uid, struct oct_error *err)
 {
     const uint64_t began_ns = oct_clock_ns();
-    char path[OCT_CONFIG_STRING_BYTES];
-    struct oct_queue_note note;
+    char path[OCT_CONFIG_STRING_BYTES], study[66], series[66];
     struct oct_error why;
+    const struct oct_dicom_text own[] = {{0x0020000d, 0, study, sizeof(study)},
+                                         {0x0020000e, 0, series, sizeof(series)}};
     oct_queue_path(&s->queue, uid, ".dcm", path);
-    const enum oct_err failed = oct_dicom_store(s->config, path, s->cancel, &why);
-    if (failed == OCT_E_CLOSED)
-        return oct_fail(err, failed, "%s", why.text);
-    if (failed == OCT_E_CONFIG || failed == OCT_E_STATE) /* nobody was asked */
-        return oct_fail(err, failed, "%s", why.text);
-    const bool is_there = !failed && is_stored(s, uid);
-    enum oct_err e = oct_queue_lock(&s->queue, err);
+    enum oct_err e = oct_dicom_texts_read(path, own, 2, NULL, &why);
+    e = e ? e : oct_dicom_store(s->config, path, s->cancel, &why);
+    if (e == OCT_E_CLOSED || e == OCT_E_CONFIG || e == OCT_E_STATE) /* nobody was asked */
+        return oct_fail(err, e, "%s", why.text);
+    if (e)
+        return note_end(s, uid, &why, err);
+    s->n_away = 0;
+    s->away_until = 0;
+    e = note_end(s, uid, NULL, err);
     if (e)
         return e;
-    if (!oct_queue_read(&s->queue, uid, &note, NULL)) { /* else it was dropped meanwhile */
-        snprintf(note.state, sizeof(note.state), "%s",
-                 failed     ? "waiting"
-                 : is_there ? "stored"
-                            : "sent");
-        e = failed ? note_failure(s, &note, &why, err) : note_arrival(s, &note, err);
-    }
-    oct_queue_unlock(&s->queue);
-    if (!failed) {
-        s->n_away = 0;
-        s->away_until = 0;
-        say("%s: %s, %.1f s", uid, is_there ? "stored" : "sent",
-            (double)(oct_clock_ns() - began_ns) * 1e-9);
-    }
-    return e;
+    const bool is_there = is_stored(s, uid, study, series);
+    say("%s: %s, %.1f s", uid, is_there ? "stored" : "sent",
+        (double)(oct_clock_ns() - began_ns) * 1e-9);
+    return is_there ? note_stored(s, uid, err) : OCT_OK;
 }
 
 /* ---- all of them ---- */
