@@ -395,7 +395,8 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	$(BUILD)/octctl completion zsh > $(INSTALLED)/share/zsh/site-functions/_octctl
 	$(FILL_IN) config/octclient.pc.in > $(INSTALLED)/lib/pkgconfig/octclient.pc
 	$(FILL_IN) config/octd.pc.in > $(INSTALLED)/lib/pkgconfig/octd.pc
-	$(FILL_IN) config/octd.service > $(INSTALLED)/lib/systemd/system/octd.service
+	for unit in octd.service octd-archive@.service; do \
+	  $(FILL_IN) config/$$unit > $(INSTALLED)/lib/systemd/system/$$unit; done
 
 clean: ## remove everything made
 	rm -rf build demo

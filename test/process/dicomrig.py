@@ -1,9 +1,8 @@
 """A hospital's servers for tests: Orthanc and DCMTK's storescp as archives, wlmscpfs as worklist, and
 peers that are none."""
-import os, signal, socket, struct, subprocess, threading, time
-import urllib.request, json
+import json, os, socket, struct, subprocess, threading, urllib.request
 
-from octtest import PATIENCE_S, Skip, folder, free_port, program, until
+from octtest import folder, free_port, until
 
 
 def answers(port):
@@ -94,6 +93,8 @@ ENTRY = """(0008,0005) CS [{charset}]
 class Worklist(Server):
     def __init__(self, *entries):
         self.files = folder("worklist/WL")
+        for name in os.listdir(self.files):
+            os.remove(os.path.join(self.files, name))
         open(os.path.join(self.files, "lockfile"), "w").close()
         for entry in entries:
             self.add(**entry)

@@ -157,9 +157,11 @@ def full_slow_killed():
     try:
         with small_disk("full", "4k") as full:
             if full:
+                with open(full + "/all", "wb") as file:
+                    file.write(bytes(4096))
                 with storescp(full, port=port):
                     q.do("retry")
-                    until(lambda: "OutOfResources" in q.notes()[uid]["reason"], "a refusal")
+                    until(lambda: "out of resources" in q.notes()[uid]["reason"], "a refusal")
         with storescp(folder("slow"), "--sleep-during", 30, port=port):
             before = q.notes()[uid]["tries"]
             q.do("retry")

@@ -97,6 +97,7 @@ def of_a_user():
                    "share/doc/octd/examples/python/recon_array.py"]
         wanted += ["etc/octd/octd.ini", "include/octd/client.h", "lib/liboctclient.a",
                    "lib/pkgconfig/octclient.pc", "lib/systemd/system/octd.service",
+                   "lib/systemd/system/octd-archive@.service",
                    "share/bash-completion/completions/octctl",
                    "share/bash-completion/completions/octview",
                    "share/zsh/site-functions/_octctl",

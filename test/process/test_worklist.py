@@ -157,7 +157,13 @@ def hostile_lists():
             assert took < 10 or SLOW, (talk.__name__, took)
             assert not left(peer.peer.split(":")[1])
     refused_by("worklist", 1, "127.0.0.1:9", "--date", DAY, *keys_of("A@127.0.0.1:9"))
-    assert not os.listdir(os.path.join(STATE, "octd", "worklist"))
+    left_over = os.path.join(STATE, "octd", "worklist", "answers.abcdef")  # of one that was killed
+    for age_s, is_kept in (60, True), (4000, False):
+        os.makedirs(left_over, exist_ok=True)
+        open(left_over + "/rsp0001.dcm", "w").close()
+        os.utime(left_over, (time.time() - age_s,) * 2)
+        refused_by("worklist", 1, "", "--date", DAY, *keys_of("A@127.0.0.1:9"))
+        assert os.path.exists(left_over) == is_kept
 
 
 main()

@@ -15,11 +15,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MOST_WORDS 96u
 #define SAID_BYTES 2048u
 #define LOOK_MS 20
+#define OLD_S 3600                    /* since when nobody reads an answer any more */
 #define MOST_CHILD_BYTES (1ull << 30) /* of memory */
 #define MOST_ANSWER_BYTES (1u << 18)
 #define LEAST_BYTES_A_S 100e3 /* of a transfer; a slower one is given up */
@@ -83,10 +85,10 @@ static enum oct_err begin_call(struct call *call, const char *program,
 
 /* ---- the child ---- */
 
-static void limit(__rlimit_resource_t what, rlim_t most)
+static bool limit(__rlimit_resource_t what, rlim_t most)
 {
     const struct rlimit l = {most, most};
-    setrlimit(what, &l);
+    return setrlimit(what, &l) == 0;
 }
 
 /* Does not return. Nothing of this process goes along but three descriptors. */
@@ -103,9 +105,9 @@ static void become_program(const struct call *call, int output, pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* it died before */
         _exit(126);
-    limit(RLIMIT_CORE, 0);
-    limit(RLIMIT_AS, MOST_CHILD_BYTES);
-    limit(RLIMIT_FSIZE, MOST_ANSWER_BYTES);
+    if (!limit(RLIMIT_CORE, 0) || !limit(RLIMIT_AS, MOST_CHILD_BYTES) ||
+        !limit(RLIMIT_FSIZE, MOST_ANSWER_BYTES))
+        _exit(126);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     dup2(nowhere, STDIN_FILENO);
@@ -159,8 +161,9 @@ static enum oct_err wait_child(const struct call *call, pid_t child, int fd, cha
     return e;
 }
 
-/* What it said in one line that cannot harm a terminal, without its "E: " and "F: ". */
-static void find_reason(char *said, char reason[160])
+/* What it said in one line that cannot harm a terminal, without its "E: " and "F: ". storescu says
+ * nothing of a refusal but its status (PS3.4 B.2.3), the upper half of which is its own. */
+static void find_reason(char *said, int status, char reason[160])
 {
     size_t n = 0;
     char *rest = NULL;
@@ -170,7 +173,12 @@ static void find_reason(char *said, char reason[160])
         n += (size_t)snprintf(reason + n, 160 - n, "%s%s", n ? " " : "", line);
         n = n < 160 ? n : 159;
     }
-    if (!n)
+    if (!n && status >= 0xa0)
+        snprintf(reason, 160, "refused, status %02Xxx%s", (unsigned)status,
+                 status == 0xa7   ? ": it is out of resources"
+                 : status == 0xa9 ? ": it does not take what is in the file"
+                                  : "");
+    else if (!n)
         snprintf(reason, 160, "no reason given");
     oct_utf8_make_line(reason);
 }
@@ -203,7 +211,7 @@ static enum oct_err run_call(const struct call *call, char said[SAID_BYTES], str
     if (WIFSIGNALED(ended))
         return oct_fail(err, OCT_E_IO, "%s:%s: %s ended by signal %d", call->host, call->port,
                         call->words[0], WTERMSIG(ended));
-    find_reason(said, reason);
+    find_reason(said, WEXITSTATUS(ended), reason);
     return oct_fail(err, OCT_E_IO, "%s:%s: %s", call->host, call->port, reason);
 }
 
@@ -263,6 +271,23 @@ static enum oct_err take_answers(const char *folder, const struct oct_dicom_text
     return e;
 }
 
+/* Those of a process that was killed. */
+static void remove_old_answers(const char *folder)
+{
+    struct dirent **names = NULL;
+    struct stat st;
+    const int n_names = scandir(folder, &names, NULL, NULL);
+    for (int i = 0; i < n_names; i++) {
+        char path[OCT_CONFIG_STRING_BYTES + 300];
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i]->d_name);
+        if (strncmp(names[i]->d_name, "answers.", 8) == 0 && stat(path, &st) == 0 &&
+            time(NULL) - st.st_mtime > OLD_S)
+            take_answers(path, NULL, 0, NULL, NULL, NULL, OCT_E_CLOSED, NULL);
+        free(names[i]);
+    }
+    free(names);
+}
+
 enum oct_err
 oct_dicom_find(const struct oct_config *config, enum oct_dicom_peer peer, const char *const *query,
                const char *folder, const struct oct_dicom_text *texts, unsigned n,
@@ -277,6 +302,7 @@ oct_dicom_find(const struct oct_config *config, enum oct_dicom_peer peer, const 
     enum oct_err e = begin_call(&call, "findscu", config, peer, err);
     if (e)
         return e;
+    remove_old_answers(folder);
     snprintf(answers, sizeof(answers), "%s/answers.XXXXXX", folder);
     if (!mkdtemp(answers))
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: no folder can be made for answers",

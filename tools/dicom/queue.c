@@ -266,19 +266,8 @@ static bool is_over(const struct oct_queue *queue, const char *name, const char 
     const bool is_old = now - st.st_mtime > HALF_DONE_S;
     if (uid_of_note(name, uid) && !oct_queue_read(queue, uid, &note, NULL))
         return note.done ? now - note.done > KEPT_S : !note.bytes && is_old;
-    return is_old && (strncmp(name, "incoming.", 9) == 0 || strncmp(name, "answers.", 8) == 0 ||
+    return is_old && (strncmp(name, "incoming.", 9) == 0 ||
                       (strstr(name, ".json.new.") && name[0] >= '0' && name[0] <= '9'));
-}
-
-static void remove_answers(const char *path)
-{
-    DIR *folder = opendir(path);
-    for (struct dirent *entry; folder && (entry = readdir(folder));)
-        if (entry->d_name[0] != '.')
-            unlinkat(dirfd(folder), entry->d_name, 0);
-    if (folder)
-        closedir(folder);
-    rmdir(path);
 }
 
 void oct_queue_tidy(struct oct_queue *queue)
@@ -287,10 +276,8 @@ void oct_queue_tidy(struct oct_queue *queue)
     DIR *folder = oct_queue_lock(queue, NULL) ? NULL : opendir(queue->folder);
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         snprintf(path, sizeof(path), "%s/%s", queue->folder, entry->d_name);
-        if (!is_over(queue, entry->d_name, path, time(NULL)))
-            continue;
-        if (unlink(path) != 0 && (errno == EISDIR || errno == EPERM))
-            remove_answers(path);
+        if (is_over(queue, entry->d_name, path, time(NULL)))
+            unlink(path);
     }
     if (folder)
         closedir(folder);
