@@ -1,13 +1,13 @@
 /* DICOM: Ophthalmic Tomography Image (PS3.3 A.52), multi-frame, without loss: a file a volume, what
  * each of its attributes is.
  *
- * Nothing in it names a person, a place, a device or a time by its construction, unless the form has
- * a person: the pseudonym is the patient's ID, dates are a fixed one, and the times of frames count
- * from it. With a person it says who and when, in the local time of this machine, and its UIDs are
- * others: who has both files cannot tell by them that they are of one recording. UIDs are made
- * from the recording's identity, so that all that is exported of one recording is one study and one
- * frame of reference; that of the instance is made from all attributes and pixels, so that the same
- * export twice is the same instance, and no other is.
+ * Nothing in it names a person, a place, a device or a time by its construction, unless the form
+ * has a person: the pseudonym is the patient's ID, dates are a fixed one, and the times of frames
+ * count from it. With a person it says who and when, in the local time of this machine, and its
+ * UIDs are others: who has both files cannot tell by them that they are of one recording. UIDs are
+ * made from the recording's identity, so that all that is exported of one recording is one study
+ * and one frame of reference; that of the instance is made from all attributes and pixels, so that
+ * the same export twice is the same instance, and no other is.
  *
  * Pictures from above of depths between layers, angiograms among them, are Ophthalmic Optical
  * Coherence Tomography En Face Images (A.83), single frames. That class names the volume, a

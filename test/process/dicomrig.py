@@ -1,5 +1,5 @@
-"""A hospital's servers for tests: Orthanc and DCMTK's storescp as archives, wlmscpfs as worklist, and
-peers that are none."""
+"""A hospital's servers for tests: Orthanc and DCMTK's storescp as archives, wlmscpfs as worklist,
+and peers that are none."""
 import json, os, socket, struct, subprocess, threading, urllib.request
 
 from octtest import folder, free_port, until
@@ -13,15 +13,15 @@ def answers(port):
 class Server:
     """A program that listens while the block lasts."""
 
-    def __init__(self, *words, port=None, preexec=None, title="ARCHIVE"):
+    def __init__(self, *words, port=None, title="ARCHIVE"):
         self.port, self.title, self.words = port or free_port(), title, words
-        self.preexec, self.log = preexec, os.path.join(folder("logs"), f"{words[0]}-{self.port}")
+        self.log = os.path.join(folder("logs"), f"{words[0]}-{self.port}")
         self.start()
 
     def start(self):
         words = [str(w).replace("@PORT@", str(self.port)) for w in self.words]
-        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=open(self.log, "ab"),
-                                        stderr=subprocess.STDOUT, preexec_fn=self.preexec)
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL,
+                                        stdout=open(self.log, "ab"), stderr=subprocess.STDOUT)
         until(lambda: self.process.poll() is not None or answers(self.port), words[0])
         assert self.process.poll() is None, open(self.log).read()
 
@@ -115,11 +115,11 @@ class Worklist(Server):
 
 
 class Peer:
-    """Listens and treats each connection by `talk(connection)`, in a thread, while the block lasts."""
+    """Treats each connection by talk(connection), in a thread, while the block lasts."""
 
     def __init__(self, talk):
-        self.talk, self.listening, self.n, self.open = talk, socket.create_server(("127.0.0.1", 0)), \
-            0, []
+        self.talk, self.n, self.open = talk, 0, []
+        self.listening = socket.create_server(("127.0.0.1", 0))
         self.peer = "ARCHIVE@127.0.0.1:%d" % self.listening.getsockname()[1]
         threading.Thread(target=self.listen, daemon=True).start()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""octctl archive: to Orthanc and to DCMTK's storescp, which are away, killed, slow and full; to peers
-that are none; killed at random moments; by TLS."""
+"""octctl archive: to Orthanc and to DCMTK's storescp, which are away, killed, slow and full; to
+peers that are none; killed at random moments; by TLS."""
 import random, shutil
 import pydicom
 from dicomrig import *
@@ -18,7 +18,8 @@ dice = random.Random(seed)
 def recording():
     path = at("eye.h5")
     if not os.path.exists(path):
-        ok("synth", at("in.h5"), "--calibration", at("cal"), *settings(scan=dict(bscans=V, lines=M)))
+        ok("synth", at("in.h5"), "--calibration", at("cal"),
+           *settings(scan=dict(bscans=V, lines=M)))
         ok("recon", "-c", at("cal/calibration.ini"), at("in.h5"), path, *settings(
             scan=dict(width_um=100, height_um=100), pipeline=dict(crop_last=128)))
         ok("label", path, "--eye", "OD", "--pseudonym", "P-AAAAAAAA")
@@ -151,7 +152,8 @@ def away_for_a_while():
 def full_slow_killed():
     """a full disk there, a slow one, one that is killed in the middle: it arrives in the end"""
     q = Queue("full", f"ARCHIVE@127.0.0.1:{free_port()}")
-    uid, = q.send(1)
+    # storescp does not see that a file of less than a block was never written.
+    uid = q.do("send", recording()).split("bscans, ")[1].split(":")[0]
     port = int(q.keys[1].split(":")[-1])
     process = q.run()
     try:

@@ -169,6 +169,37 @@ def nobody():
 
 
 @case
+def somebody():
+    """--identity real: who, when in local time, of what light; other UIDs than the masked file"""
+    os.environ.update(XDG_STATE_HOME=at("state"), TZ="Europe/Berlin")
+    source = recording("real.h5", "OD", "P-REAL")
+    with h5py.File(source, "r+") as f:
+        f.attrs["start_time"] = np.bytes_("2031-07-09T22:59:59.750Z")
+    ok("identify", "P-REAL", "--name", "Doe^Jane", "--id", "4711")
+    _, masked = exported(source)
+    _, d = exported(source, "--identity", "real", "--set", "dicom.serial=SN 5")
+    assert (d.PatientName, d.PatientID, d.PatientBirthDate) == ("Doe^Jane", "4711", "")
+    assert (d.StudyDate, d.StudyTime, d.ContentDate) == ("20310710", "005959", "20310710")
+    assert d.TimezoneOffsetFromUTC == "+0200" and d.AcquisitionDateTime == "20310710005959.750000"
+    first, second = (content.FrameAcquisitionDateTime for content, _ in each_frame(d)[:2])
+    assert first == d.AcquisitionDateTime < second
+    assert "PatientIdentityRemoved" not in d and "RequestAttributesSequence" not in d
+    assert d.DeviceSerialNumber == "SN 5" and 800 < d.IlluminationWaveLength < 900
+    assert masked.DeviceSerialNumber == "not recorded" and masked.IlluminationWaveLength == 0
+    for name in "StudyInstanceUID", "SeriesInstanceUID", "FrameOfReferenceUID", "SOPInstanceUID":
+        assert d[name].value != masked[name].value
+    assert "The date stands for none" not in d.ImageComments
+    assert np.array_equal(d.pixel_array, masked.pixel_array)
+    judged(at("out.dcm"))
+    with h5py.File(source, "r+") as f:
+        f.attrs["start_time"] = np.bytes_("")
+    refused_by("export", 2, "does not say when it was made", source, at("no.dcm"), "--identity",
+               "real")
+    refused_by("export", 2, "masked or real", source, at("no.dcm"), "--identity", "none")
+    del os.environ["TZ"]
+
+
+@case
 def surroundings():
     """another locale changes nothing; without DCMTK's dictionary there is a message and no file"""
     source, files = recording("a.h5"), []

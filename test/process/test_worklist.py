@@ -34,8 +34,8 @@ def the_days_list():
     with Worklist(JOE, ZOE, WRONG) as server:
         keys = keys_of(server.peer)
         zoe, joe = listed(keys)
-        assert [zoe[k] for k in ("number", "name", "id", "accession", "description", "readable")] == \
-            [1, "Ørsted^Zoë", "ID-2", "A-78", "Kontrolle", True], zoe
+        assert (zoe["number"], zoe["name"], zoe["id"], zoe["accession"], zoe["description"]) == \
+            (1, "Ørsted^Zoë", "ID-2", "A-78", "Kontrolle") and zoe["readable"], zoe
         assert [joe[k] for k in ("number", "name", "physician", "study-uid", "born", "step")] == \
             [2, JOE["name"], "Ärztin^Eva", "1.2.3.4", "19610203", "SPS1"], joe
         out, _ = ok("worklist", "--date", DAY, *keys)
@@ -57,20 +57,22 @@ def the_days_list():
 
 @case
 def nobody_knows_the_name():
-    """taken, recorded, exported: the name is in octctl's folder and the real export, nowhere else"""
+    """taken, recorded, exported: the name is in octctl's folder and the real export alone"""
     canary = "Kanarienvogel"
     port, n, m, v = free_port(), 256, 8, 4
-    base = settings(camera=dict(samples=n), scan=dict(lines=m, bscans=v, width_um=100, height_um=100),
+    base = settings(camera=dict(samples=n),
+                    scan=dict(lines=m, bscans=v, width_um=100, height_um=100),
                     calibration=dict(wavelengths=calibration(n)), pipeline=dict(crop_last=100),
                     metrics=dict(endpoint=f"127.0.0.1:{port}"))
     ok("synth", at("lines.h5"), *base)
     heard = []
-    with Worklist(dict(JOE, name=f"{canary}^Maria", id=canary + "-1", physician=canary)) as server, \
+    someone = dict(JOE, name=f"{canary}^Maria", id=canary + "-1", physician=canary)
+    with Worklist(someone) as server, \
             Daemon(*base, "--set", "record.eye=OD") as daemon:
         keys = [*keys_of(server.peer), *daemon.common]
         entry, = listed(keys)
         topics = daemon.subscriber("")
-        taken = json.loads(ok("worklist", "--date", DAY, "--json", "--take", entry["key"], *keys)[0])
+        taken = listed(keys, "--take", entry["key"])
         pseudonym = taken["pseudonym"]
         assert re.fullmatch("P-[A-Z]{8}", pseudonym) and canary in taken["name"], taken
         assert daemon.ask("get", key="record.pseudonym")["value"] == pseudonym

@@ -1,6 +1,6 @@
 /* octctl archive run: empties the queue, one instance at a time. What fails is tried again after
- * 1 s, then after twice as long each time, 5 min at most, for as long as it takes. Where the archive
- * does not even answer C-ECHO it is the archive that is waited for, not the instance. */
+ * 1 s, then after twice as long each time, 5 min at most, for as long as it takes. Where the
+ * archive does not even answer C-ECHO it is the archive that is waited for, not the instance. */
 #include "pipeline/base/clock.h"
 #include "tools/commands.h"
 #include "tools/dicom/peer.h"
@@ -62,8 +62,7 @@ static enum oct_err take_instance(void *context, bool is_whole, struct oct_error
     return OCT_OK;
 }
 
-/* Whether the archive answers a question for this very instance by it. keys: of its study and series
- * and its own. */
+/* Whether the archive answers a question for this very instance by it. */
 static bool is_stored(struct sender *s, const char *uid, const char *study, const char *series)
 {
     struct asking a = {.is_there = false};

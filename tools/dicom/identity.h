@@ -1,6 +1,7 @@
-/* Who is behind a pseudonym: a file a person, JSON, in the folder octd/identities of the user's state
- * folder (XDG_STATE_HOME, else ~/.local/state). The folder has mode 0700 and its files 0600; a file is
- * written whole or not at all. Recordings, octd and its log know the pseudonym alone. Main thread. */
+/* Who is behind a pseudonym: a file a person, JSON, in the folder octd/identities of the user's
+ * state folder (XDG_STATE_HOME, else ~/.local/state). The folder has mode 0700 and its files 0600;
+ * a file is written whole or not at all. Recordings, octd and its log know the pseudonym alone.
+ * Main thread. */
 #ifndef OCT_TOOLS_DICOM_IDENTITY_H
 #define OCT_TOOLS_DICOM_IDENTITY_H
 

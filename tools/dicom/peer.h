@@ -1,5 +1,5 @@
-/* The archive and the worklist: DCMTK's programs (Debian's dcmtk: echoscu, storescu, findscu), run as
- * children. What comes from the network is read by them alone, within bounds of time, memory and
+/* The archive and the worklist: DCMTK's programs (Debian's dcmtk: echoscu, storescu, findscu), run
+ * as children. What comes from the network is read by them alone, within bounds of time, memory and
  * files; what they leave is read as bytes of a stranger (formats/dicom_texts.h). A child dies with
  * this process. Main thread; no other thread may make children meanwhile. */
 #ifndef OCT_TOOLS_DICOM_PEER_H
@@ -12,10 +12,10 @@
 
 enum oct_dicom_peer { OCT_DICOM_ARCHIVE, OCT_DICOM_WORKLIST };
 
-/* All end within the time that their timeouts give (dicom.timeout_s), or when *cancel is not 0 (NULL:
- * nobody does; OCT_E_CLOSED). OCT_E_CONFIG: the key is empty, or TLS lacks its files; OCT_E_STATE:
- * the program is not installed; OCT_E_IO: the other side is not there, refuses or is silent. The
- * message names no patient. */
+/* All end within the time that their timeouts give (dicom.timeout_s), or when *cancel is not 0
+ * (NULL: nobody does; OCT_E_CLOSED). OCT_E_CONFIG: the key is empty, or TLS lacks its files;
+ * OCT_E_STATE: the program is not installed; OCT_E_IO: the other side is not there, refuses or is
+ * silent. The message names no patient. */
 
 /* C-ECHO. */
 enum oct_err oct_dicom_echo(const struct oct_config *config, enum oct_dicom_peer peer,

@@ -1,9 +1,9 @@
 /* What the archive is still to get: a folder of DICOM files, UID.dcm, with a note beside each,
- * UID.json, both of mode 0600. An instance is written and synced under another name; then its note is
- * there, then its name. What has arrived leaves its note ("sent", or "stored" once the archive has
- * answered that it has it) and loses its file. So at any moment, after a power cut too, a file that
- * has not arrived is there with a note that says "waiting"; killed between the archive's answer and
- * the note, it is sent again with the same UID, which archives keep as one.
+ * UID.json, both of mode 0600. An instance is written and synced under another name; then its note
+ * is there, then its name. What has arrived leaves its note ("sent", or "stored" once the archive
+ * has answered that it has it) and loses its file. So at any moment, after a power cut too, a file
+ * that has not arrived is there with a note that says "waiting"; killed between the archive's
+ * answer and the note, it is sent again with the same UID, which archives keep as one.
  *
  * Several processes may use a folder: a note is changed under a lock. Main thread. */
 #ifndef OCT_TOOLS_DICOM_QUEUE_H
@@ -54,8 +54,8 @@ void oct_queue_path(const struct oct_queue *queue, const char *uid, const char *
                     char path[OCT_CONFIG_STRING_BYTES]);
 
 /* Takes the whole DICOM file at `path`, which lies in the folder, as an instance: note->uid is read
- * from it, pseudonym and what are the caller's. *is_new: false: it is there already, and has arrived
- * or is waiting: note is its note, and the file is removed. */
+ * from it, pseudonym and what are the caller's. *is_new: false: it is there already, and has
+ * arrived or is waiting: note is its note, and the file is removed. */
 enum oct_err oct_queue_add(struct oct_queue *queue, const char *path, struct oct_queue_note *note,
                            bool *is_new, struct oct_error *err);
 

@@ -14,8 +14,8 @@ struct oct_export_given {
 extern const struct oct_option oct_export_options[];
 #define OCT_EXPORT_OPTIONS_OF_DICOM 5
 
-/* Exports the recording `in` to `out` as DICOM and says nothing but what fails, as `command`; returns
- * the exit status. pseudonym and what become those of the recording and the dataset. */
+/* Exports the recording `in` to `out` as DICOM and says nothing but what fails, as `command`;
+ * returns the exit status. pseudonym and what become those of the recording and the dataset. */
 int oct_export_as_dicom(const char *command, const struct oct_config *config,
                         const struct oct_export_given *given, const char *in, const char *out,
                         char pseudonym[OCT_LABEL_PSEUDONYM_BYTES], char what[64]);
