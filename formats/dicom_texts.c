@@ -87,8 +87,10 @@ static bool convert(const char *from, const struct oct_dicom_text *text)
     char whole[1024];
     char *in = text->text, *out = whole;
     size_t n_in = strlen(in), n_out = sizeof(whole) - 1;
-    const iconv_t cd = from ? iconv_open("UTF-8", from) : (iconv_t)-1;
-    if (cd == (iconv_t)-1)
+    if (!from)
+        return false;
+    const iconv_t cd = iconv_open("UTF-8", from);
+    if (cd == (iconv_t)-1) /* NOLINT(performance-no-int-to-ptr): POSIX's */
         return false;
     const bool is_good = iconv(cd, &in, &n_in, &out, &n_out) != (size_t)-1 &&
                          sizeof(whole) - 1 - n_out < text->bytes;

@@ -4,7 +4,7 @@
 #include "pipeline/base/sha256.h"
 #include "tools/alloc.h"
 #include "tools/commands.h"
-#include "tools/control/control.h"
+#include "tools/control/wait.h"
 #include "tools/dicom/identity.h"
 #include "tools/dicom/peer.h"
 #include "tools/interrupt.h"
@@ -195,15 +195,17 @@ static enum oct_err tell_octd(const struct oct_config *config, const char *endpo
 {
     struct oct_control_link *control;
     cJSON *answer = NULL;
-    char request[120];
+    char request[120], *text = NULL;
     snprintf(request, sizeof(request),
              "{\"cmd\":\"set\",\"key\":\"record.pseudonym\",\"value\":\"%s\"}", pseudonym);
     enum oct_err e = oct_control_open(&control, config, endpoint, TIMEOUT_S, err);
-    e = e ? e : oct_control_ask(control, request, &answer, NULL, err);
+    const struct oct_control_wait wait = {.control = control, .command = "worklist"};
+    e = e ? e : oct_control_ask_patiently(&wait, request, &answer, &text, err);
     if (!e && !oct_json_is_true(answer, "ok")) {
         const char *why = oct_json_text(answer, "error");
         e = oct_fail(err, OCT_E_STATE, "octd: %s", why ? why : "refused without a reason");
     }
+    free(text);
     cJSON_Delete(answer);
     oct_control_close(control);
     return e;

@@ -5,6 +5,7 @@
 #include "pipeline/base/sha256.h"
 #include "pipeline/base/utf8.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

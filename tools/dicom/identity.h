@@ -8,8 +8,6 @@
 #include "config/config.h"
 #include "formats/export/export.h"
 
-#include <cjson/cJSON.h>
-
 /* A field of a person: one table for files, the worklist, options and the checks. */
 struct oct_person_field {
     const char *name; /* "name", "id", "born": in JSON and, behind "--", on the command line */
@@ -28,7 +26,8 @@ enum oct_err oct_state_folder(const char *name, char *path, struct oct_error *er
 enum oct_err oct_person_check(const struct oct_export_person *person, struct oct_error *err);
 
 /* Fields that are "" are left out. */
-void oct_person_add(cJSON *object, const struct oct_export_person *person);
+struct cJSON;
+void oct_person_add(struct cJSON *object, const struct oct_export_person *person);
 
 /* OCT_E_STATE: nobody is known by it. */
 enum oct_err oct_identity_read(const char *pseudonym, struct oct_export_person *person,
