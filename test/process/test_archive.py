@@ -38,7 +38,7 @@ class Queue:
 
     def __init__(self, name, peer, **keys):
         self.path = os.path.join(folder("queues"), name)
-        self.keys = settings(dicom=dict(archive=peer, queue=self.path, timeout_s=1) | keys)
+        self.keys = settings(dicom=dict(archive=peer, queue=self.path) | dict(timeout_s=1) | keys)
 
     def do(self, *words):
         return ok("archive", *words, *self.keys)[0]
@@ -256,6 +256,21 @@ def hostile_peers():
             assert took < 25 or SLOW, (talk.__name__, took)
             assert peer.n >= 1 and not left(peer.peer.split(":")[1])
             q.do("retry")
+
+
+@case
+def child_dies_too():
+    """kill -9 while the other side says nothing: the child is gone at once, and another may begin"""
+    with Peer(silent) as peer:
+        q = Queue("orphan", peer.peer, timeout_s=60)
+        uid, = q.send(1)
+        for number in range(2):
+            process = q.run()
+            until(lambda: peer.n > number and left(uid), "a transfer")
+            process.kill()
+            process.communicate()
+            until(lambda: not left(uid), "the end of its child", 5)
+        assert q.files() == [uid + ".dcm"]
 
 
 @case
