@@ -213,11 +213,14 @@ def killed_at_random():
         q = Queue("random", archive.peer)
         q.do("send", *paths)
         assert len(q.files()) == len(paths)
+        n_there, middle_s = 0, 0.2
         for number in range(n_kills):
             process = q.run()
-            time.sleep(dice.uniform(0, 0.5))
+            time.sleep(dice.uniform(0, 2 * middle_s))
             process.kill()
             process.communicate()
+            middle_s *= 0.9 if len(os.listdir(where)) > n_there else 1.15  # where something happens
+            n_there = len(os.listdir(where))
             until(lambda: not left(q.path), "the end of its children", 10)
             for note in q.notes().values():  # what has not arrived is there, whole
                 assert note["done"] if not note["bytes"] else True, note
@@ -230,7 +233,7 @@ def killed_at_random():
     assert not [n for n in os.listdir(q.path) if n.startswith("incoming")]
     seen(f"{n_kills} kills, {n_before} of {len(paths)} arrived meanwhile, {n_received} requests "
          f"(SEED={seed})")
-    assert n_before >= 3 and n_received - len(paths) <= n_kills
+    assert n_before >= n_kills // 5 and n_received - len(paths) <= n_kills
 
 
 @case

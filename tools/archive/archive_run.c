@@ -31,9 +31,7 @@ struct sender {
 
 static unsigned pause_s(unsigned n_times)
 {
-    return n_times > 8                          ? MOST_PAUSE_S
-           : 1u << (n_times - 1) < MOST_PAUSE_S ? 1u << (n_times - 1)
-                                                : MOST_PAUSE_S;
+    return n_times > 9 ? MOST_PAUSE_S : 1u << (n_times - 1);
 }
 
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
