@@ -1,12 +1,11 @@
 /* octctl archive PART: into the queue, what is in it, out of it. archive_run.c empties it. */
-#include "pipeline/base/utf8.h"
+#include "formats/whole_file.h"
 #include "tools/commands.h"
 #include "tools/dicom/queue.h"
 #include "tools/files/export.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,21 +31,19 @@ static enum oct_err copy_file(const char *from, const char *to, struct oct_error
 {
     char bytes[65536];
     size_t n;
-    FILE *in = fopen(from, "rbe"), *out = in ? fopen(to, "wbe") : NULL;
-    enum oct_err e = in ? OCT_OK : oct_fail_errno(err, OCT_E_IO, errno, "%s", from);
-    if (in && !out)
-        e = oct_fail_errno(err, OCT_E_IO, errno, "%s", to);
-    while (!e && (n = fread(bytes, 1, sizeof(bytes), in)) > 0)
-        if (fwrite(bytes, 1, n, out) != n)
-            e = oct_fail_errno(err, OCT_E_IO, errno, "%s", to);
-    if (!e && ferror(in))
-        e = oct_fail_errno(err, OCT_E_IO, errno, "%s", from);
-    if (!e && (fflush(out) != 0 || fsync(fileno(out)) != 0))
-        e = oct_fail_errno(err, OCT_E_IO, errno, "%s", to);
-    if (in)
-        fclose(in);
-    if (out && fclose(out) != 0 && !e)
-        e = oct_fail_errno(err, OCT_E_IO, errno, "%s", to);
+    struct oct_whole_file out;
+    FILE *in = fopen(from, "rbe");
+    if (!in)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s", from);
+    enum oct_err e = oct_whole_file_open(&out, to, true, err);
+    if (!e) {
+        while (!e && (n = fread(bytes, 1, sizeof(bytes), in)) > 0)
+            e = oct_whole_file_put(&out, bytes, n, err);
+        if (!e && ferror(in))
+            e = oct_fail_errno(err, OCT_E_IO, errno, "%s", from);
+        e = oct_whole_file_end(&out, e, err);
+    }
+    fclose(in);
     return e;
 }
 
