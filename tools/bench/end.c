@@ -1,6 +1,7 @@
-/* octd from end to end, as a process of its own between a camera and a viewer: the A-lines a second
- * that it publishes with lines as fast as it takes them, beside what the engine does B-scan by B-scan, and the
- * delay at a rate that it keeps, by each way in. Pictures are compared first. */
+/* octd from end to end, as a process of its own between a camera and a viewer: the A-lines a
+ * second that it publishes with lines as fast as it takes them, beside what the engine does
+ * B-scan by B-scan, and the delay at a rate that it keeps, by each way in. Pictures are compared
+ * first. */
 #include "pipeline/base/clock.h"
 #include "tools/bench/part.h"
 #include "tools/bench/rig.h"
