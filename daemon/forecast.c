@@ -117,6 +117,8 @@ void oct_daemon_forecast_measure(struct oct_daemon_forecast *o, const struct oct
     if (!is_on_same_disk(o, config))
         o->disk_rates = (struct oct_forecast_series){0};
     o->disk = (struct oct_forecast_disk){0};
+    o->last_done = o->last_busy_ns = 0; /* of another session, maybe */
+    o->load = (struct oct_forecast_load){0};
     snprintf(o->directory, sizeof(o->directory), "%s", config->record.directory);
     if (config->record.spectra || config->record.bscans)
         measure_disk(o, config->record.directory);
@@ -162,7 +164,8 @@ static void tick_rate(struct oct_daemon_forecast *o, const struct oct_session *s
 }
 
 /* How fast the engine was over the last second. */
-static void tick_engine(struct oct_daemon_forecast *o, struct oct_session *s, double window_ns)
+static void tick_engine(struct oct_daemon_forecast *o, const struct oct_config *config,
+                        struct oct_session *s, double window_ns)
 {
     const struct oct_pipeline_counts now = oct_pipeline_count(s->pipeline);
     const uint64_t n_lines = oct_pipeline_plan(s->pipeline)->geometry.n_lines;
@@ -172,13 +175,18 @@ static void tick_engine(struct oct_daemon_forecast *o, struct oct_session *s, do
     o->engine_load = busy_ns < window_ns ? busy_ns / window_ns : 1;
     o->last_busy_ns = now.busy_ns;
     o->last_done = now.bscans_done;
-    if (n_done < LEAST_BSCANS || strcmp(oct_pipeline_engine_name(s->pipeline), "cpu") != 0) {
+    /* B-scans that wait say that it does not keep up, whatever held it up. */
+    const bool is_behind = oct_pipeline_get_progress(s->pipeline).n_waiting >
+                           oct_ring_n_slots(oct_pipeline_raw(s->pipeline)) / 4;
+    const char *name = oct_pipeline_engine_name(s->pipeline);
+    if (n_done < LEAST_BSCANS || strcmp(name, "cpu") != 0 || strcmp(name, s->engine_name) != 0 ||
+        !shows_as(&s->engine_display, config)) {
         o->load = (struct oct_forecast_load){0};
         return;
     }
     if (o->load.ran_s > 0)
         oct_forecast_series_add(&s->engine_rates, n_done * (double)n_lines * 1e9 / busy_ns,
-                                oct_forecast_load_end(&o->load));
+                                is_behind ? 0 : oct_forecast_load_end(&o->load));
     oct_forecast_load_begin(&o->load);
 }
 
@@ -191,7 +199,7 @@ void oct_daemon_forecast_tick(struct oct_daemon_forecast *o, const struct oct_co
     if (window_ns < WINDOW_NS)
         return;
     tick_rate(o, s, now_ns);
-    tick_engine(o, s, (double)window_ns);
+    tick_engine(o, config, s, (double)window_ns);
     if (o->disk_rates.n_taken && bytes_free >= 0 && is_on_same_disk(o, config))
         o->disk.bytes_free = bytes_free;
     make_forecast(o, config, s);

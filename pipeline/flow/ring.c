@@ -4,6 +4,7 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/base/event.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -567,6 +568,7 @@ void oct_ring_release(struct oct_ring_reader *reader)
 
 void oct_ring_keep(const struct oct_ring_reader *reader, struct oct_ring_reader *keeper)
 {
+    assert(keeper->number > reader->number);
     keeper->buffer = reader->buffer;
     atomic_store(&keeper->held, atomic_load(&reader->held));
 }

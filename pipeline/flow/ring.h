@@ -104,9 +104,10 @@ void oct_ring_reader_destroy(struct oct_ring_reader *reader);
 enum oct_err oct_ring_read(struct oct_ring_reader *reader, uint64_t timeout_us, uint64_t *slot);
 void oct_ring_release(struct oct_ring_reader *reader);
 
-/* A lossy reader that never reads, and so wakes for nothing, may hold in another's place what that
- * holds too: the slot's memory stays as it is until both have released it. `keeper` holds nothing
- * now; any thread may release it. Whether it holds something: any thread. */
+/* A lossy reader that never reads, and so wakes for nothing, may hold in another's place what
+ * that holds too: the slot's memory stays as it is until both have released it. `keeper` holds
+ * nothing now and was made after `reader`, in whose order the writer looks; any thread may
+ * release it. Whether it holds something: any thread. */
 void oct_ring_keep(const struct oct_ring_reader *reader, struct oct_ring_reader *keeper);
 bool oct_ring_keeps(const struct oct_ring_reader *keeper);
 

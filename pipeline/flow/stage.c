@@ -469,6 +469,18 @@ static void note_dealt(struct oct_stage *s)
     }
 }
 
+/* Obeys what others want while there is nothing to do. False: it was left to itself meanwhile. */
+static bool wake_up(struct oct_stage *s)
+{
+    begin_work(s);
+    const bool changed = obey_wish(s);
+    if (!end_work(s))
+        return false;
+    if (changed)
+        ask_values(s);
+    return true;
+}
+
 /* A B-scan that comes while there is nothing to do, or after cancel, is not the stage's. */
 static void pass_by(struct oct_stage *s, uint64_t slot)
 {
@@ -476,18 +488,17 @@ static void pass_by(struct oct_stage *s, uint64_t slot)
     oct_ring_release(s->reader);
     s->read_below = slot + 1;
     s->passed = true;
-    if (!is_cancelled(s)) {
-        begin_work(s);
-        const bool changed = obey_wish(s);
-        if (end_work(s) && changed)
-            ask_values(s);
-    }
+    if (!is_cancelled(s) && !wake_up(s))
+        return;
     raise_dealt(s, find_dealt(s));
 }
 
 static void handle(struct oct_stage *s, uint64_t slot)
 {
     enum oct_stage_skip reason = OCT_STAGE_LOST;
+    /* Another stage's results come of what was wanted of both at once. */
+    if (s->setup.in && is_at_rest(s) && !is_cancelled(s) && !wake_up(s))
+        return;
     if (is_at_rest(s) || is_cancelled(s)) {
         pass_by(s, slot);
         return;

@@ -28,6 +28,8 @@ struct feed {
     bool has_pending;
     bool ended;                /* the ring is closed and read */
     bool any, newest_is_whole; /* a result was read; the newest one is whole */
+    bool any_written;          /* the newest: */
+    uint64_t written_id;
     bool late, told_late, told_refused;
 };
 
@@ -222,9 +224,11 @@ static enum oct_err write_pending(struct feed *feed, unsigned i, const struct oc
 {
     struct oct_error why = {0};
     enum oct_err e = oct_volume_write_result(file->writer, i, &feed->pending, &why);
-    if (e == OCT_OK)
+    if (e == OCT_OK) {
         atomic_fetch_add(&feed->written, 1);
-    else if (e == OCT_E_ARG)
+        feed->any_written = true;
+        feed->written_id = feed->pending.info.id;
+    } else if (e == OCT_E_ARG)
         refuse(feed, why.text);
     else if (err)
         *err = why;
@@ -255,6 +259,13 @@ static void note_dealt(struct feed *feed)
     feed->late = false;
 }
 
+/* The last image of a volume that was cut off may come once more when the next volume begins. */
+static bool is_written(const struct feed *feed)
+{
+    return feed->source->form->of_volume && feed->any_written &&
+           feed->written_id == feed->pending.info.id;
+}
+
 static enum oct_err poll_one(struct feed *feed, unsigned i, const struct oct_record_position *at,
                              struct oct_error *err)
 {
@@ -270,7 +281,7 @@ static enum oct_err poll_one(struct feed *feed, unsigned i, const struct oct_rec
             e = write_pending(feed, i, file, err);
         else if (is_early(feed, at))
             return OCT_OK;
-        else if (info->id >= at->first && info->id < at->end)
+        else if (info->id >= at->first && info->id < at->end && !is_written(feed))
             atomic_fetch_add(&feed->missed, 1);
         feed->has_pending = false;
     }

@@ -589,7 +589,9 @@ TEST(a_mirror_is_judged_by_nobodys_retina)
         struct oct_view_picture mirror =
             guide_scene_picture(scene, &(struct guide_fault){.noise = 1});
         for (size_t k = 0; k < (size_t)scene->n_lines * scene->depth; k++)
-            ((float *)mirror.pixels)[k] = k % scene->depth == 200 ? 60 : 3;
+            ((float *)mirror.pixels)[k] = /* a dozen pixels thick, on noise */
+                labs((long)(k % scene->depth) - 200) <= 6 ? 40
+                                                          : 3 + (float)(k * 2654435761u >> 30 & 3);
         const uint64_t ns = (100 + i) * S;
         struct oct_view_tally tally = model->tally;
         snprintf(model->daemon.record.eye, sizeof(model->daemon.record.eye), "%s",

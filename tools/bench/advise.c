@@ -152,8 +152,8 @@ static enum oct_err measure_ways_in(const struct oct_config *config, struct part
 }
 
 /* One core copies lines as they come, from one memory larger than the caches into another. */
-static enum oct_err measure_memory(const struct oct_geometry *g, struct parts *parts,
-                                   struct oct_error *err)
+static enum oct_err measure_memory(const struct oct_config *config, const struct oct_geometry *g,
+                                   struct parts *parts, struct oct_error *err)
 {
     const size_t bytes = (size_t)64 << 20;
     char *from = malloc(bytes), *to = malloc(bytes);
@@ -173,7 +173,7 @@ static enum oct_err measure_memory(const struct oct_geometry *g, struct parts *p
     }
     free(from);
     free(to);
-    add_part(parts, OCT_WALL_MEMORY, true,
+    add_part(parts, OCT_WALL_MEMORY, strncmp(config->ingest.endpoint, "shm://", 6) != 0,
              copied / took_s / (double)oct_geometry_spectra_bytes(g) * g->n_lines,
              "one copy by one core");
     return OCT_OK;
@@ -332,7 +332,7 @@ enum oct_err oct_bench_advise(const struct oct_config *config, bool json, cJSON 
         return e;
     find_facts(config, &g, &facts);
     e = measure_ways_in(config, &parts, err);
-    e = e ? e : measure_memory(&g, &parts, err);
+    e = e ? e : measure_memory(config, &g, &parts, err);
     e = e ? e : measure_engines(config, &parts, &facts.has_gpu, err);
     if (!e)
         measure_disk(config, &g, &parts);

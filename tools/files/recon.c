@@ -173,7 +173,7 @@ static enum oct_err choose_analyses(struct oct_config *config, const char *names
         const struct oct_analysis_ops *ops;
         if ((e = oct_config_analysis_next(&at, &ops, err)))
             return e;
-        snprintf(key, sizeof(key), "%s.enabled", ops->name);
+        snprintf(key, sizeof(key), "%s.enabled", ops->settings_of ? ops->settings_of : ops->name);
         if (oct_config_get(config, key, value, sizeof(value), NULL) == OCT_OK)
             e = oct_config_set(config, key, "yes", "", err);
     }

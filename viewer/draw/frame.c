@@ -75,11 +75,10 @@ static void add_line(struct oct_draw *draw, struct band *band, enum oct_text_siz
                      struct oct_view_phrase *phrase)
 {
     int margin = draw->layout.margin, room = band->r.w - 3 * margin;
-    /* What does not fit in large letters stands in normal ones. Then it loses its last clauses, and
-     * its middle if it must: an error begins with a path and ends with the reason. */
+    /* What does not fit in large letters stands in normal ones, and loses its middle if it must: an
+     * error begins with a path and ends with the reason. */
     if (oct_draw_text_width(draw, size, phrase->text) > room)
         size = OCT_TEXT_NORMAL;
-    leave_out_clauses(draw, size, phrase->text, room);
     int w = oct_draw_text_fit(draw, size, phrase->text, sizeof(phrase->text), room,
                               OCT_DRAW_CUT_MIDDLE);
     int x = band->r.x + (band->r.w - w) / 2;
@@ -133,6 +132,7 @@ void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
             alarm->what.text[sizeof(alarm->what.text) - 1] = '\0';
         }
         add_line(draw, &band, OCT_TEXT_NORMAL, &alarm->what);
+        leave_out_clauses(draw, OCT_TEXT_NORMAL, alarm->remedy.text, r.w - 3 * draw->layout.margin);
         add_line(draw, &band, OCT_TEXT_NORMAL, &alarm->remedy);
     }
     draw_notice(draw, model);

@@ -37,7 +37,9 @@ const struct oct_view_wish_row oct_view_wish_rows[OCT_N_WISHES] = {
  * user fills no queue. False: too many wait; nothing is added. */
 static bool add_wish(struct oct_view_wishes *w, enum oct_view_wish wish, const char *text)
 {
-    bool again = w->n > 0 && w->waiting[w->n - 1].wish == wish;
+    const bool is_of_a_key = wish == OCT_WISH_ENABLE || wish == OCT_WISH_DISABLE;
+    bool again = w->n > 0 && w->waiting[w->n - 1].wish == wish &&
+                 (!is_of_a_key || strcmp(w->waiting[w->n - 1].text, text) == 0);
     if (!again && w->n == OCT_VIEW_MOST_WISHES)
         return false;
     w->n += !again;

@@ -263,6 +263,7 @@ bool oct_view_sight_of(const struct oct_view_picture *picture, bool log,
 #define TO_MOVE 0.03
 #define TO_STAY 0.01
 #define COVERED_BY_TISSUE 0.5 /* of a picture: there is some */
+#define LEAST_THICKNESS 0.06  /* of the depth: a mirror has 0.03, a retina 0.2 */
 #define COVERED_TO_MOVE 0.3
 
 static double share(double x)
@@ -425,7 +426,8 @@ void oct_view_guide_see(struct oct_view_model *model)
     find_parts(g);
     if (strcmp(p->header.acquisition_id, g->acquisition_id) != 0)
         g->seen_tissue = false;
-    g->seen_tissue = g->seen_tissue || now.sight.covered >= COVERED_BY_TISSUE;
+    g->seen_tissue = g->seen_tissue || (now.sight.covered >= COVERED_BY_TISSUE &&
+                                        now.sight.bottom - now.sight.top >= LEAST_THICKNESS);
     const double least = !anew && g->move != OCT_GUIDE_STAY ? TO_STAY : TO_MOVE;
     g->move = !(fabs(g->off) > least) || g->measured.sight.covered < COVERED_TO_MOVE
                   ? OCT_GUIDE_STAY

@@ -122,8 +122,8 @@ void oct_view_guide_take_spectrum(struct oct_view_guide *guide,
 bool oct_view_guide_has_number(const struct oct_view_model *model);
 
 /* Whether lines and arrow belong over the picture: a live one, the guide is on, and an eye is
- * looked at: tissue was seen in this acquisition, the label says which eye, or operators work. A
- * mirror or a plate is judged by nobody's retina. */
+ * looked at: thick tissue was seen in this acquisition, the label says which eye, or operators
+ * work. A mirror or a plate is judged by nobody's retina. */
 bool oct_view_guide_leads(const struct oct_view_model *model);
 
 #define OCT_VIEW_GUIDE_TEXT_BYTES 128

@@ -109,7 +109,7 @@ static void say_search(const struct oct_view_model *model, struct oct_view_phras
                           oct_view_show(model) == OCT_SHOW_LIVE;
     oct_view_phrase_set(phrase, OCT_TONE_DIM, "%s", searches ? "layers: searching" : "");
     if (searches && row->late && row->late_share < 1)
-        oct_view_phrase_set(phrase, OCT_TONE_DIM, "layers: late, every %.0f. B-scan",
+        oct_view_phrase_set(phrase, OCT_TONE_DIM, "layers: late, one of %.0f B-scans",
                             ceil(1 / (1 - row->late_share)));
 }
 

@@ -223,9 +223,12 @@ static void cycle_layers(struct oct_view_model *model)
     struct oct_view_settings *s = &model->settings;
     const struct oct_view_daemon *d = &model->daemon;
     const struct oct_view_analysis *row = oct_view_daemon_analysis(d, "surfaces");
-    const bool asks = d->reachable && d->analyses_told && !model->playback.active;
+    /* While it records octd takes no keys. */
+    const bool asks =
+        d->reachable && d->analyses_told && !d->record.active && !model->playback.active;
     model->lead = (struct oct_view_lead){.is_steady = false}; /* found anew */
     if (asks && !row) {
+        s->layers = s->all_layers = false;
         oct_view_model_say(model, "octd finds no layers: analysis.run lacks surfaces");
         return;
     }
