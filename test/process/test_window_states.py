@@ -189,8 +189,10 @@ def no_signal(desk):
     desk.wait("NO SIGNAL")
     desk.until(desk.is_dim, "a dim picture that stands")
     # As many pixels at every size: letters have a size in points.
-    strip = desk.look()[36:desk.height // 4]
-    assert share(strip, BAD) * strip[..., 0].size > 300
+    def is_told():
+        strip = desk.look()[36:desk.height // 4]
+        return share(strip, BAD) * strip[..., 0].size > 300
+    desk.until(is_told, "the banner, which other alarms share in turn")
 
 
 def disk_full(desk):
