@@ -1,5 +1,6 @@
 /* The CPU's engine, and which of both computes. */
 #include "analysis/flow/engine.h"
+#include "analysis/flow/slab.h"
 #include "kernels/device/twin.h"
 #include "pipeline/flow/frame.h"
 
@@ -30,7 +31,7 @@ static void show_line(void *context, uint32_t j, const float *d, const float *pr
     kernels->show(d, projected, show->min_z, f->setup.place.depth,
                   show->values ? show->values + at : NULL, show->bytes ? show->bytes + at : NULL);
     if (show->row)
-        show->row[j] = kernels->largest(projected + show->first, show->end - show->first);
+        show->row[j] = oct_flow_slab_largest(projected, show->first, show->end);
 }
 
 static void cpu_destroy(struct oct_flow_engine *f)

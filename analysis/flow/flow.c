@@ -267,7 +267,7 @@ static void show_place(struct oct_analysis *a, const struct oct_flow_found *foun
         kernels->show(found->d + at, found->projected + at, show->min_z, depth,
                       show->values ? show->values + at : NULL,
                       show->bytes ? show->bytes + at : NULL);
-        show->row[j] = kernels->largest(found->projected + at + first, end - first);
+        show->row[j] = oct_flow_slab_largest(found->projected + at, first, end);
     }
 }
 

@@ -1,5 +1,7 @@
 #include "analysis/flow/slab.h"
 
+#include "analysis/flow/kernels.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,10 +124,7 @@ void oct_flow_slab_span(const struct oct_flow_slab *slab, uint32_t depth, double
 
 float oct_flow_slab_largest(const float *values, uint32_t first, uint32_t end)
 {
-    float most = -INFINITY;
-    for (uint32_t d = first; d < end; d++)
-        most = values[d] > most ? values[d] : most;
-    return most > -INFINITY ? most : NAN;
+    return oct_flow_kernels_best()->largest(values + first, end - first);
 }
 
 float oct_flow_slab_mean(const float *values, uint32_t first, uint32_t end)

@@ -94,10 +94,8 @@ static enum oct_err note_arrival(struct sender *s, struct oct_queue_note *note,
 }
 
 static enum oct_err note_failure(struct sender *s, struct oct_queue_note *note,
-                                 const struct oct_error *why, struct oct_error *err)
+                                 const struct oct_error *why, bool is_away, struct oct_error *err)
 {
-    struct oct_error echo;
-    const bool is_away = oct_dicom_echo(s->config, OCT_DICOM_ARCHIVE, s->cancel, &echo) != OCT_OK;
     note->tries++;
     s->n_away = is_away ? s->n_away + 1 : 0;
     const unsigned wait_s = pause_s(is_away ? s->n_away : note->tries);
@@ -108,14 +106,17 @@ static enum oct_err note_failure(struct sender *s, struct oct_queue_note *note,
     return oct_queue_write(&s->queue, note, err);
 }
 
-/* Notes what became of it, unless it was dropped meanwhile. why: NULL: it has arrived. */
+/* Notes what became of it, unless it was dropped meanwhile. why: NULL: it has arrived. Nobody is
+ * asked while the notes are locked: others add to the queue meanwhile. */
 static enum oct_err note_end(struct sender *s, const char *uid, const struct oct_error *why,
                              struct oct_error *err)
 {
     struct oct_queue_note note;
+    const bool is_away =
+        why && oct_dicom_echo(s->config, OCT_DICOM_ARCHIVE, s->cancel, NULL) != OCT_OK;
     enum oct_err e = oct_queue_lock(&s->queue, err);
     if (!e && !oct_queue_read(&s->queue, uid, &note, NULL))
-        e = why ? note_failure(s, &note, why, err) : note_arrival(s, &note, err);
+        e = why ? note_failure(s, &note, why, is_away, err) : note_arrival(s, &note, err);
     oct_queue_unlock(&s->queue);
     return e;
 }
