@@ -4,12 +4,10 @@
  * them all, at start + q / rate, so no error adds up. Lines that the recording lacks become gaps
  * in the numbering, as with a camera that lost them. */
 #include "formats/recording.h"
-#include "kernels/device/workers.h"
 #include "numeric/samples.h"
 #include "octd/client.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/net/curve.h"
-#include "pipeline/wire/shm_layout.h"
 #include "tools/commands.h"
 #include "tools/files/line_store.h"
 
@@ -17,12 +15,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define WHOLE_BYTES (UINT64_C(512) << 20) /* recordings up to this are read before the start */
 #define AHEAD_BYTES (UINT64_C(256) << 20) /* of larger ones this much is kept ahead */
@@ -31,8 +27,6 @@
 #define LINGER_MS 10000u
 #define SECOND_NS UINT64_C(1000000000)
 #define RATE_NEEDS "lines per second, 1 to 1e9, or 0"
-#define COPY_THREADS 4                   /* more do not copy faster than memory */
-#define COPY_BYTES 98304u                /* of a piece: less is not worth a thread */
 #define LEAST_LATE_NS UINT64_C(10000000) /* 1 % of a second, the precision that is promised */
 
 struct replay_options {
@@ -72,9 +66,8 @@ struct replay {
     struct oct_line_store *store;
     uint64_t n_lines_total; /* in the recording */
     uint32_t n_samples;
-    uint16_t format;             /* enum oct_lines_format */
-    unsigned char *room;         /* a block of lines in a format other than u16; else NULL */
-    struct oct_workers *workers; /* who write into slots of shared memory; NULL: nobody does */
+    uint16_t format;     /* enum oct_lines_format */
+    unsigned char *room; /* a block of lines in a format other than u16; else NULL */
     uint32_t block;
     uint64_t start_ns;
     bool late, ended, interrupted, stuck;
@@ -171,16 +164,6 @@ static enum oct_err connect_client(struct replay *r, struct oct_error *err)
     return OCT_OK;
 }
 
-static enum oct_err check_bits(const struct replay *r, size_t n_beyond, uint32_t n_lines,
-                               struct oct_error *err)
-{
-    return n_beyond == 0 ? OCT_OK
-                         : oct_fail(err, OCT_E_FORMAT,
-                                    "--as %s: %zu samples of %u lines are beyond its %u bits",
-                                    oct_samples_name(r->format), n_beyond, n_lines,
-                                    oct_samples_bits(r->format));
-}
-
 /* *lines: as they are sent. */
 static enum oct_err pack_run(struct replay *r, void **lines, uint32_t n_lines,
                              struct oct_error *err)
@@ -190,67 +173,11 @@ static enum oct_err pack_run(struct replay *r, void **lines, uint32_t n_lines,
     const size_t n_beyond =
         oct_samples_pack(r->room, *lines, (size_t)n_lines * r->n_samples, r->format);
     *lines = r->room;
-    return check_bits(r, n_beyond, n_lines, err);
-}
-
-/* What goes into a slot of shared memory. */
-struct filling {
-    const struct replay *r;
-    const uint16_t *from;
-    unsigned char *to;
-    uint32_t n_lines, piece_lines;
-    atomic_size_t n_beyond;
-};
-
-static void fill_piece(void *context, unsigned piece, unsigned worker)
-{
-    struct filling *f = context;
-    const uint32_t first = piece * f->piece_lines, left = f->n_lines - first;
-    const size_t n = (size_t)(left < f->piece_lines ? left : f->piece_lines) * f->r->n_samples;
-    const uint16_t *from = f->from + (size_t)first * f->r->n_samples;
-    unsigned char *to = f->to + first * oct_samples_bytes(f->r->format, f->r->n_samples);
-    (void)worker;
-    if (f->r->format == OCT_LINES_U16)
-        memcpy(to, from, n * sizeof(*from));
-    else
-        atomic_fetch_add(&f->n_beyond, oct_samples_pack(to, from, n, f->r->format));
-}
-
-/* Lines that fit into a slot are written there by several threads, in their format. */
-static enum oct_err send_in_place(struct replay *r, const uint16_t *lines, uint32_t n_lines,
-                                  uint64_t time_ns, enum oct_client_result *result,
-                                  struct oct_error *err)
-{
-    uint16_t *to;
-    *result = oct_client_borrow(r->client, n_lines, &to);
-    if (*result != OCT_CLIENT_OK)
-        return OCT_OK;
-    const uint64_t line_bytes = oct_samples_bytes(r->format, r->n_samples);
-    struct filling f = {.r = r,
-                        .from = lines,
-                        .to = (unsigned char *)to,
-                        .n_lines = n_lines,
-                        .piece_lines = (uint32_t)(COPY_BYTES / line_bytes + 1)};
-    oct_workers_run(r->workers, (n_lines + f.piece_lines - 1) / f.piece_lines, fill_piece, &f);
-    const enum oct_err e = check_bits(r, atomic_load(&f.n_beyond), n_lines, err);
-    if (e)
-        oct_client_return(r->client);
-    else
-        *result = oct_client_send_borrowed(r->client, n_lines, time_ns);
-    return e;
-}
-
-/* *packed: `lines` as they are sent, once they were packed. */
-static enum oct_err send_copied(struct replay *r, void **packed, void *lines, uint32_t n_lines,
-                                uint64_t time_ns, enum oct_client_result *result,
-                                struct oct_error *err)
-{
-    const enum oct_err e = *packed == lines ? pack_run(r, packed, n_lines, err) : OCT_OK;
-    if (!e)
-        *result = oct_line_store_is_whole(r->store) && !r->room
-                      ? oct_client_send_owned(r->client, lines, n_lines, time_ns, NULL, NULL)
-                      : oct_client_send(r->client, *packed, n_lines, time_ns);
-    return e;
+    return n_beyond == 0 ? OCT_OK
+                         : oct_fail(err, OCT_E_FORMAT,
+                                    "--as %s: %zu samples of %u lines are beyond its %u bits",
+                                    oct_samples_name(r->format), n_beyond, n_lines,
+                                    oct_samples_bits(r->format));
 }
 
 /* Sends a run of lines of which none is missing. */
@@ -258,15 +185,14 @@ static enum oct_err send_run(struct replay *r, void *lines, uint32_t n_lines, ui
                              struct oct_error *err)
 {
     uint64_t since_ns = oct_clock_ns();
-    void *packed = lines;
+    const enum oct_err e = pack_run(r, &lines, n_lines, err);
+    if (e)
+        return e;
     for (;;) {
-        enum oct_client_result result = OCT_CLIENT_REFUSED;
-        enum oct_err e =
-            r->workers ? send_in_place(r, lines, n_lines, time_ns, &result, err) : OCT_OK;
-        if (!e && result == OCT_CLIENT_REFUSED) /* not shared, or more than a slot holds */
-            e = send_copied(r, &packed, lines, n_lines, time_ns, &result, err);
-        if (e)
-            return e;
+        enum oct_client_result result =
+            oct_line_store_is_whole(r->store) && !r->room
+                ? oct_client_send_owned(r->client, lines, n_lines, time_ns, NULL, NULL)
+                : oct_client_send(r->client, lines, n_lines, time_ns);
         if (result == OCT_CLIENT_OK)
             return OCT_OK;
         r->interrupted = r->interrupted || take_signal();
@@ -478,10 +404,6 @@ static enum oct_err replay_recording(struct replay *r, struct oct_recording *rec
                                       AHEAD_BYTES, err)) ||
         (code = connect_client(r, err)))
         return code;
-    const long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (oct_shm_is_endpoint(r->options->endpoint) &&
-        (code = oct_workers_create(&r->workers, n_cores < COPY_THREADS ? 0 : COPY_THREADS, err)))
-        return code;
     code = play(r, err);
     struct oct_error second;
     enum oct_err end_code = end_acquisition(r, code ? &second : err);
@@ -509,7 +431,6 @@ static int run_replay(struct oct_config *config, int argc, char **argv)
     code = code ? code : replay_recording(&replay, recording, config, &err);
     /* Close the client first: it may still hold lines of the store. */
     oct_client_close(replay.client);
-    oct_workers_destroy(replay.workers);
     oct_line_store_destroy(replay.store);
     free(replay.room);
     oct_recording_close(recording);
