@@ -13,11 +13,12 @@ static enum oct_view_grip navigate_grip(const struct oct_view_model *model,
 {
     const struct oct_view_layout *l = oct_draw_layout(draw);
     const int px = (int)x, py = (int)y;
-    return !model->playback.active                     ? OCT_GRIP_NONE
-           : oct_view_rect_holds(l->enface_at, px, py) ? OCT_GRIP_ENFACE
-           : oct_view_rect_holds(l->slice_at, px, py)  ? OCT_GRIP_SLICE
-           : oct_view_rect_holds(l->timeline, px, py)  ? OCT_GRIP_SLIDER
-                                                       : OCT_GRIP_NONE;
+    return !model->playback.active                        ? OCT_GRIP_NONE
+           : oct_view_rect_holds(l->enface_at, px, py)    ? OCT_GRIP_ENFACE
+           : oct_view_rect_holds(l->slice_at, px, py)     ? OCT_GRIP_SLICE
+           : oct_view_rect_holds(l->thickness_at, px, py) ? OCT_GRIP_THICKNESS
+           : oct_view_rect_holds(l->timeline, px, py)     ? OCT_GRIP_SLIDER
+                                                          : OCT_GRIP_NONE;
 }
 
 /* Moves to what such a grip says at this place. */
@@ -25,9 +26,11 @@ static void navigate_to(struct oct_view_model *model, const struct oct_draw *dra
                         enum oct_view_grip grip, double x, double y)
 {
     const struct oct_view_file *file = &model->playback.file;
-    const struct oct_view_rect enface = oct_draw_layout(draw)->enface_at;
+    const struct oct_view_rect enface = grip == OCT_GRIP_THICKNESS
+                                            ? oct_draw_layout(draw)->thickness_at
+                                            : oct_draw_layout(draw)->enface_at;
     const struct oct_view_rect slice = oct_draw_layout(draw)->slice_at;
-    if (grip == OCT_GRIP_ENFACE) {
+    if (grip == OCT_GRIP_ENFACE || grip == OCT_GRIP_THICKNESS) {
         oct_view_playback_go(model, floor((y - enface.y) / enface.h * file->n_bscans));
         oct_view_playback_slice_at(model, floor((x - enface.x) / enface.w * file->n_lines));
         oct_view_model_point_at(model, model->playback.slice_line);
@@ -336,6 +339,7 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
         return true;
     case OCT_GRIP_ENFACE:
     case OCT_GRIP_SLICE:
+    case OCT_GRIP_THICKNESS:
     case OCT_GRIP_SLIDER:
         navigate_to(model, draw, input->grip, input->x, input->y);
         return true;

@@ -24,6 +24,7 @@ enum oct_view_grip {
     OCT_GRIP_PAN,
     OCT_GRIP_ENFACE, /* playback: they pick the B-scan */
     OCT_GRIP_SLICE,
+    OCT_GRIP_THICKNESS,
     OCT_GRIP_SLIDER,
     OCT_GRIP_DIVIDER, /* between B-scan and en face */
 };

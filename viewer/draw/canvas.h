@@ -38,6 +38,20 @@ struct oct_draw {
     int veil_px;        /* thickness of the frame in the panel; 0: there is none */
 };
 
+/* Draws what changed of a picture from above into its sheet. */
+enum oct_err oct_draw_above_update(struct oct_draw *draw, struct oct_draw_above *above,
+                                   const struct oct_view_enface *e,
+                                   const struct oct_view_contrast *c, struct oct_error *err);
+/* Where such a picture lies in its panel. What is round in the eye is round here, however the
+ * B-scan lies. bscans: of a row. */
+struct oct_view_rect oct_draw_above_fit(const struct oct_draw *draw,
+                                        const struct oct_view_model *model,
+                                        struct oct_view_rect area, const struct oct_view_enface *e,
+                                        double bscans);
+/* Playback: B-scan and slice on the one that lies in r. */
+void oct_draw_above_cross(struct oct_draw *draw, const struct oct_view_model *model,
+                          struct oct_view_rect r);
+
 /* Leaves three eighths of each pixel's light. */
 void oct_draw_darken(uint32_t *argb, unsigned n_columns, unsigned n_rows, size_t pitch_px);
 /* Makes the sheet's texture anew if its size is another. */

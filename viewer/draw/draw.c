@@ -76,7 +76,7 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
         .fills = settings->fit == OCT_FIT_FILL,
         .has_slice = model->playback.active,
         .has_speeds = oct_view_model_has_flow(model) && model->settings.velocity,
-        .has_angiogram = oct_view_model_has_angiogram(model),
+        .has_angiogram = oct_view_model_has_angiogram(model) || oct_view_playback_has_layers(model),
         .divider = settings->divider};
     if (model->has_picture && oct_view_model_knows_proportion(model))
         contents.proportion = oct_view_model_proportion(model);
@@ -119,7 +119,9 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     oct_draw_around(draw, (struct oct_view_rect){0, 0, width, height}, draw->layout.bscan,
                     RGB_GROUND, 255);
     if ((code = oct_draw_bscan(draw, model, err)) || (code = oct_draw_enface(draw, model, err)) ||
-        (code = oct_draw_angiogram(draw, model, err)) || (code = oct_draw_slice(draw, model, err)))
+        (code = model->playback.active ? oct_draw_thickness(draw, model, err)
+                                       : oct_draw_angiogram(draw, model, err)) ||
+        (code = oct_draw_slice(draw, model, err)))
         return code;
     draw->n_corner_lines = 0;
     oct_draw_veil(draw, model);

@@ -50,7 +50,7 @@ static struct oct_view_rect track_of(const struct oct_draw *draw)
 {
     const struct oct_view_rect r = draw->layout.timeline;
     const int margin = draw->layout.margin, thick = draw->layout.text_px / 3 + 1;
-    return (struct oct_view_rect){r.x + 2 * margin, r.y + r.h - thick - margin,
+    return (struct oct_view_rect){r.x + 2 * margin, r.y + r.h - thick - 1,
                                   r.w - 4 * margin > 1 ? r.w - 4 * margin : 1, thick};
 }
 
@@ -92,7 +92,7 @@ void oct_draw_slider(struct oct_draw *draw, const struct oct_view_model *model)
     draw_words(draw, model);
     oct_draw_fill(draw, track, RGB_BUTTON, 255);
     oct_draw_box(draw, track.x, track.y, x - track.x + 1, track.h, RGB_GOOD);
-    oct_draw_box(draw, x - half, track.y - half, 2 * half + 1, track.h + 2 * half, RGB_PLAIN);
+    oct_draw_box(draw, x - half, track.y - half, 2 * half + 1, track.h + half, RGB_PLAIN);
 }
 
 double oct_draw_slider_share(const struct oct_draw *draw, double x)
@@ -188,9 +188,9 @@ static void colour_row(const struct oct_draw_above *above, const float *value, u
     }
 }
 
-static enum oct_err update(struct oct_draw *draw, struct oct_draw_above *above,
-                           const struct oct_view_enface *e, const struct oct_view_contrast *c,
-                           struct oct_error *err)
+enum oct_err oct_draw_above_update(struct oct_draw *draw, struct oct_draw_above *above,
+                                   const struct oct_view_enface *e,
+                                   const struct oct_view_contrast *c, struct oct_error *err)
 {
     struct oct_draw_sheet *sheet = &above->sheet;
     uint32_t colours[256], argb[OCT_VIEW_ENFACE_MOST];
@@ -216,11 +216,10 @@ static enum oct_err update(struct oct_draw *draw, struct oct_draw_above *above,
     return OCT_OK;
 }
 
-/* Where a picture from above lies in its panel. What is round in the eye is round here, however the
- * B-scan lies. bscans: of a row. */
-static struct oct_view_rect fit(const struct oct_draw *draw, const struct oct_view_model *model,
-                                struct oct_view_rect area, const struct oct_view_enface *e,
-                                double bscans)
+struct oct_view_rect oct_draw_above_fit(const struct oct_draw *draw,
+                                        const struct oct_view_model *model,
+                                        struct oct_view_rect area, const struct oct_view_enface *e,
+                                        double bscans)
 {
     const int size = draw->layout.text_px / 3;
     const struct oct_view_rect inner = {area.x + size, area.y, area.w - 2 * size, area.h};
@@ -253,8 +252,24 @@ static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
     if (!(um > 0) || r.w < 8 * line)
         return;
     oct_view_length_text(um, text, sizeof(text));
-    oct_draw_line(draw, x, y, x + um / field_um * r.w, y, RGB_PLAIN, 255);
+    const int length = (int)(um / field_um * r.w);
+    oct_draw_fill(draw, (struct oct_view_rect){x - 2, y - 2, length + 5, 5}, RGB_GROUND,
+                  OCT_DRAW_LABEL_SHADE);
+    oct_draw_line(draw, x, y, x + length, y, RGB_PLAIN, 255);
     oct_draw_label(draw, x + margin, y - line - margin / 2, text, RGB_PLAIN);
+}
+
+void oct_draw_above_cross(struct oct_draw *draw, const struct oct_view_model *model,
+                          struct oct_view_rect r)
+{
+    const struct oct_view_playback *p = &model->playback;
+    const double y = r.y + (p->wanted + 0.5) / p->file.n_bscans * r.h;
+    const double x = r.x + (p->slice_line + 0.5) / p->file.n_lines * r.w;
+    /* On a bright picture as on a dark one. */
+    oct_draw_line(draw, x + 1, r.y, x + 1, r.y + r.h - 1, RGB_GROUND, 160);
+    oct_draw_line(draw, r.x, y + 1, r.x + r.w - 1, y + 1, RGB_GROUND, 220);
+    oct_draw_line(draw, x, r.y, x, r.y + r.h - 1, RGB_GOOD, 160);
+    oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 255);
 }
 
 enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model *model,
@@ -262,7 +277,6 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
 {
     struct oct_view_rect area = draw->layout.enface;
     const struct oct_view_enface *e = oct_view_model_enface(model);
-    const struct oct_view_playback *p = &model->playback;
     struct oct_view_phrase phrase;
     enum oct_err code;
     draw->layout.enface_at = (struct oct_view_rect){area.x, area.y, 0, 0};
@@ -275,21 +289,17 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
                       oct_draw_tone(phrase.tone));
         return OCT_OK;
     }
-    if ((code = update(draw, &draw->enface, e, &model->contrast, err)))
+    if ((code = oct_draw_above_update(draw, &draw->enface, e, &model->contrast, err)))
         return code;
-    const struct oct_view_rect r = fit(draw, model, area, e, 1);
+    const struct oct_view_rect r = oct_draw_above_fit(draw, model, area, e, 1);
     SDL_RenderCopy(draw->renderer, draw->enface.sheet.texture, NULL,
                    &(SDL_Rect){r.x, r.y, r.w, r.h});
     oct_draw_veil_panel(draw, model, r);
     draw->layout.enface_at = r;
-    if (p->active) { /* the B-scan and the slice */
-        const double y = r.y + (p->wanted + 0.5) / p->file.n_bscans * r.h;
-        const double x = r.x + (p->slice_line + 0.5) / p->file.n_lines * r.w;
-        oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 220);
-        oct_draw_line(draw, x, r.y, x, r.y + r.h - 1, RGB_GOOD, 120);
-    } else {
+    if (model->playback.active)
+        oct_draw_above_cross(draw, model, r);
+    else
         draw_newest(draw, r, e);
-    }
     draw_bar(draw, model, r);
     oct_draw_label(draw, r.x + draw->layout.margin, r.y, phrase.text, oct_draw_tone(phrase.tone));
     for (size_t i = 0, line = 1; i < oct_view_n_overlays; i++)
@@ -330,9 +340,10 @@ enum oct_err oct_draw_angiogram(struct oct_draw *draw, const struct oct_view_mod
     if (area.w == 0 || e->n_rows == 0)
         return OCT_OK;
     oct_draw_fill(draw, area, RGB_AREA, 255);
-    if ((code = update(draw, &draw->angiogram, e, &model->contrast, err)))
+    if ((code = oct_draw_above_update(draw, &draw->angiogram, e, &model->contrast, err)))
         return code;
-    const struct oct_view_rect r = fit(draw, model, area, e, fmax(model->daemon.repeats, 1));
+    const struct oct_view_rect r =
+        oct_draw_above_fit(draw, model, area, e, fmax(model->daemon.repeats, 1));
     SDL_RenderCopy(draw->renderer, draw->angiogram.sheet.texture, NULL,
                    &(SDL_Rect){r.x, r.y, r.w, r.h});
     hatch_gaps(draw, a, r);

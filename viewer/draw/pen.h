@@ -101,6 +101,9 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
 /* With its words and the gaps of places that moved. */
 enum oct_err oct_draw_angiogram(struct oct_draw *draw, const struct oct_view_model *model,
                                 struct oct_error *err);
+/* Playback, in that place: how thick the retina is. */
+enum oct_err oct_draw_thickness(struct oct_draw *draw, const struct oct_view_model *model,
+                                struct oct_error *err);
 /* Playback: the B-scan's words, the slider in the timeline's place, the slice, and where B-scan and
  * slice lie: on the en face picture, which lies in r, and the slice on the B-scan. */
 void oct_draw_playback(struct oct_draw *draw, const struct oct_view_model *model);

@@ -60,7 +60,8 @@ struct oct_view_contents {
     double enface_proportion; /* of that in the en face picture; NaN: taken as a square */
     bool fills;               /* the B-scan fills its panel, whatever its proportions */
     bool has_speeds;          /* a scale of velocities stands below the colour bar */
-    bool has_angiogram;       /* beside the en face picture, or below it */
+    bool has_angiogram;       /* or, in playback, the thickness: beside the en face picture, or
+                                 below it */
     bool has_slice; /* playback: a second cut through the volume, where there are panels */
     struct oct_view_divider divider;
     unsigned n_buttons;
@@ -81,7 +82,7 @@ struct oct_view_layout {
     struct oct_view_rect colours;   /* the colour bar, at its right */
     struct oct_view_rect speeds;    /* below it; w 0: none */
     struct oct_view_rect enface, profile, spectrum;
-    struct oct_view_rect angiogram; /* w 0: none */
+    struct oct_view_rect angiogram; /* or thickness; w 0: none */
     struct oct_view_rect slabs;     /* the buttons below it; w 0: none, or no room */
     struct oct_view_rect slice;     /* playback, in the place of the spectrum or by the en face */
     struct oct_view_rect divider;  /* what the mouse drags, between B-scan and en face; w 0: none */
@@ -92,10 +93,10 @@ struct oct_view_layout {
     struct oct_view_rect status;                        /* full width, at the bottom */
 
     /* Set by drawing: the whole B-scan, of which its panel shows a part when it is zoomed, and the
-     * part of the panel that shows it (all of it without a picture); en face picture and slice as
-     * they lie in their panels (w 0: they are not shown). */
+     * part of the panel that shows it (all of it without a picture); en face picture, slice and
+     * thickness as they lie in their panels (w 0: they are not shown). */
     struct oct_view_rectf place;
-    struct oct_view_rect picture, enface_at, slice_at;
+    struct oct_view_rect picture, enface_at, slice_at, thickness_at;
 };
 
 /* Computes the layout. The en face picture stands at the right of the B-scan, or below it where

@@ -19,7 +19,15 @@ void oct_view_playback_finish(struct oct_view_playback *p)
 {
     oct_view_picture_finish(&p->slice);
     oct_view_enface_finish(&p->enface);
+    oct_view_thickness_finish(&p->thickness);
     p->active = p->opens = false;
+}
+
+void oct_view_thickness_finish(struct oct_view_thickness *thickness)
+{
+    for (unsigned i = 0; i < OCT_N_MAPS; i++)
+        oct_view_enface_finish(&thickness->map[i]);
+    *thickness = (struct oct_view_thickness){.share = 0};
 }
 
 /* ---- which file ---- */
@@ -97,6 +105,8 @@ void oct_view_playback_end(struct oct_view_model *model)
         model->settings.arrangement = OCT_ARRANGEMENT_ALONE;
     oct_view_picture_finish(&p->slice);
     oct_view_enface_finish(&p->enface);
+    oct_view_thickness_finish(&p->thickness);
+    oct_view_layers_finish(&model->layers);
     forget_places(model);
     oct_view_model_show_newest(model);
     oct_view_model_say(model, "live pictures");
@@ -128,6 +138,8 @@ void oct_view_playback_opened(struct oct_view_model *model, const struct oct_vie
         model->has_picture = false; /* what is shown is of the file before */
         oct_view_picture_finish(&p->slice);
         oct_view_enface_finish(&p->enface);
+        oct_view_thickness_finish(&p->thickness);
+        oct_view_layers_finish(&model->layers);
         p->read = (struct oct_view_read){.valid = true}; /* until it is read */
         p->wanted = p->missing_lines = 0;
         p->slice_line = file->n_lines / 2;
@@ -328,6 +340,44 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
     default:
         return apply_moves(model, action, times);
     }
+}
+
+/* ---- layers ---- */
+
+bool oct_view_playback_has_layers(const struct oct_view_model *model)
+{
+    const struct oct_view_playback *p = &model->playback;
+    return p->active && !p->file.what[0] && model->settings.layers;
+}
+
+enum oct_view_map oct_view_playback_map(const struct oct_view_model *model)
+{
+    return model->settings.all_layers ? OCT_MAP_NERVE_FIBRES : OCT_MAP_RETINA;
+}
+
+void oct_view_thickness_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
+{
+    static const char *const names[OCT_N_MAPS] = {"ILM to RPE", "nerve fibres"};
+    const struct oct_view_playback *p = &model->playback;
+    const struct oct_view_thickness *t = &p->thickness;
+    const enum oct_view_map map = oct_view_playback_map(model);
+    const struct oct_view_enface *e = &t->map[map];
+    char here[48] = "";
+    oct_view_phrase_set(phrase, OCT_TONE_WARN, "layers: %s", t->why);
+    if (t->why[0])
+        return;
+    if (e->n_rows > 0 && p->file.n_bscans > 0 && p->file.n_lines > 0) {
+        const size_t row = (size_t)((uint64_t)p->wanted * e->n_rows / p->file.n_bscans);
+        const size_t column = (size_t)((uint64_t)p->slice_line * e->n_columns / p->file.n_lines);
+        const double value = (double)e->value[row * e->n_columns + column];
+        snprintf(here, sizeof(here), isfinite(value) ? " %.0f %s" : ": not found", value,
+                 e->unit);
+    }
+    if (t->share < 1)
+        oct_view_phrase_set(phrase, OCT_TONE_DIM, "%s: %.0f %% searched", names[map],
+                            floor(100 * t->share));
+    else
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s%s", names[map], here);
 }
 
 /* ---- words ---- */

@@ -4,10 +4,12 @@
 #ifndef OCT_VIEWER_MODEL_PLAYBACK_H
 #define OCT_VIEWER_MODEL_PLAYBACK_H
 
+#include "analysis/layers/measure/thickness.h"
 #include "pipeline/volume/label.h"
 #include "viewer/model/action.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/measure.h"
+#include "viewer/model/phrase.h"
 #include "viewer/model/picture.h"
 
 #include <stdbool.h>
@@ -64,6 +66,22 @@ struct oct_view_read {
     double enface_share;  /* how much of it was read */
 };
 
+/* How thick the retina and its nerve fibre layer are, from above: by the layers that the reader
+ * finds in all B-scans, from coarse to fine. Zeroed nothing is known. */
+enum oct_view_map { OCT_MAP_RETINA, OCT_MAP_NERVE_FIBRES, OCT_N_MAPS };
+struct oct_view_thickness {
+    struct oct_view_enface map[OCT_N_MAPS]; /* um, or depth pixels; as the en face picture; owned */
+    double share;                           /* of the B-scans that were searched */
+    char why[160];                          /* no layers can be found: why; "": they can */
+
+    /* Once all were searched, of the ETDRS grid: a pit is in view, and where, in rows and columns;
+     * means by sector. */
+    bool has_fovea;
+    double fovea_row, fovea_column;
+    struct oct_etdrs etdrs[OCT_N_MAPS];
+};
+void oct_view_thickness_finish(struct oct_view_thickness *thickness);
+
 /* Zeroed there is none. */
 struct oct_view_playback {
     bool active;               /* what is shown is of `file` */
@@ -80,6 +98,8 @@ struct oct_view_playback {
     struct oct_view_picture slice; /* [columns][depth] f32; owned */
     uint64_t slice_serial;         /* changes whenever it does */
     struct oct_view_enface enface; /* of the file; owned, and filled by its reader's owner */
+
+    struct oct_view_thickness thickness; /* of the file; as the en face picture */
 
     struct oct_view_request request; /* what the reader is to open */
     struct oct_view_relabel relabel;
@@ -113,6 +133,15 @@ void oct_view_playback_step(struct oct_view_model *model, double by);
 
 /* The A-line of the slice; beyond the edges it is moved to them. */
 void oct_view_playback_slice_at(struct oct_view_model *model, double line);
+
+/* Whether layers are drawn, and so are searched in the file: ILM and RPE, and how far they lie
+ * apart, or all seven, and the nerve fibre layer. The map that is shown of that. */
+bool oct_view_playback_has_layers(const struct oct_view_model *model);
+enum oct_view_map oct_view_playback_map(const struct oct_view_model *model);
+
+/* Of a map's value where B-scan and slice cross: "ILM to RPE 312 um"; how far the search is;
+ * why there is none. */
+void oct_view_thickness_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
 /* B-scans a second when it plays: the recording's own, but 60 at most. */
 double oct_view_playback_rate_hz(const struct oct_view_playback *playback);

@@ -86,7 +86,7 @@ bool oct_view_model_has_layers(const struct oct_view_model *model)
 void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
                                    char *text, size_t n_bytes)
 {
-    const double um = model->daemon.axial_um;
+    const double um = oct_view_model_scale(model).axial_um;
     const struct oct_view_layers *l = &model->layers;
     double px = NAN, lines, depth;
     if (oct_view_model_has_layers(model) && l->n_lines == model->shown.header.n_lines &&
@@ -115,7 +115,7 @@ static void say_search(const struct oct_view_model *model, struct oct_view_phras
 
 void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
-    const double um = model->daemon.axial_um;
+    const double um = oct_view_model_scale(model).axial_um;
     double found, px;
     char share[40] = "";
     say_search(model, phrase);
@@ -176,7 +176,8 @@ static void draw_layers(struct oct_draw *draw, const struct oct_view_model *mode
 
 static void take(struct oct_view_model *model, struct oct_view_image *image)
 {
-    oct_view_layers_set(&model->layers, image);
+    if (!model->playback.active) /* there they are of the file */
+        oct_view_layers_set(&model->layers, image);
 }
 
 const struct oct_view_overlay oct_view_overlay_layers = {

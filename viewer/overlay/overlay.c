@@ -111,8 +111,7 @@ bool oct_view_overlay_belongs(const struct oct_view_model *model, const struct o
     const bool is_in_mean =
         of->frame_num < h->frame_num && (double)(h->frame_num - of->frame_num) < average.averaged;
     *lines = *depth = 0;
-    if (!model->has_picture || model->playback.active ||
-        strcmp(of->acquisition_id, h->acquisition_id) != 0)
+    if (!model->has_picture || strcmp(of->acquisition_id, h->acquisition_id) != 0)
         return false;
     if (average.arrival_ns == 0)
         return of->frame_num == h->frame_num;
@@ -131,7 +130,7 @@ bool oct_view_overlay_is_drawn(const struct oct_view_model *model, const struct 
     const bool is_slow =
         oct_view_tally_rate_hz(&model->tally) * (double)STEADY_NS < (double)OCT_NS_PER_S;
     double lines, depth;
-    return (model->frozen || is_slow || model->average.arrival_ns > 0 ||
+    return (model->frozen || model->playback.active || is_slow || model->average.arrival_ns > 0 ||
             oct_view_overlay_leads(model)) &&
            oct_view_overlay_belongs(model, of, &lines, &depth);
 }

@@ -9,11 +9,13 @@
 #include "pipeline/base/thread.h"
 #include "pipeline/volume/label.h"
 #include "viewer/model/model.h"
+#include "viewer/play/layers.h"
 #include "viewer/play/recorded.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,19 +35,23 @@ struct oct_play_wants {
     uint64_t seen;                   /* the newest request of which the model has heard */
     struct oct_view_relabel relabel; /* that the thread has not begun */
     uint32_t bscan, slice_line;
+    bool layers; /* of the B-scan, and of all from above */
     bool gently; /* octd records: the disk is its own */
 };
 
 /* What was read and not taken. */
 struct oct_play_box {
-    bool opened, refused, labelled, not_labelled, picture_came, slice_came, enface_came;
+    bool opened, refused, labelled, not_labelled;
+    bool picture_came, slice_came, enface_came, layers_came, thickness_came;
     struct oct_view_file file;
     struct oct_error why_not, why_no_label;
     char labelled_path[OCT_VIEW_PATH_BYTES];
     struct oct_volume_label label;
     struct oct_view_picture picture;
-    struct oct_view_picture slice; /* of which the thread fills columns */
-    struct oct_view_enface enface; /* of which it fills rows */
+    struct oct_view_picture slice;       /* of which the thread fills columns */
+    struct oct_view_enface enface;       /* of which it fills rows */
+    struct oct_view_image layers;        /* of a B-scan, as octd's */
+    struct oct_view_thickness thickness; /* of whose maps it fills rows */
     struct oct_view_read read;
 };
 
@@ -70,7 +76,10 @@ struct oct_play {
     bool has_bscan;
     uint32_t done_bscan;
     struct oct_view_picture picture;
-    struct oct_play_fill slice, enface;
+    struct oct_play_fill slice, enface, thickness;
+    struct oct_play_layers *layers; /* NULL: none were wanted, or none can be found */
+    bool has_layers, no_layers;     /* of the B-scan: */
+    uint32_t layers_of;
     bool looked_for_enface; /* in the file */
     uint32_t slice_line;
     float *values; /* room for an A-line, or for the means of a B-scan */
@@ -179,16 +188,22 @@ static void notify(struct oct_play *p)
 
 static void close_file(struct oct_play *p)
 {
+    oct_play_layers_destroy(p->layers);
     oct_play_recorded_close(p->recorded);
+    p->layers = NULL;
     p->recorded = NULL;
+    p->has_layers = p->no_layers = false;
     oct_view_picture_finish(&p->picture);
     free(p->values);
     p->values = NULL;
     p->has_bscan = false;
     oct_play_fill_begin(&p->slice, 0);
     oct_play_fill_begin(&p->enface, 0);
+    oct_play_fill_begin(&p->thickness, 0);
     pthread_mutex_lock(&p->lock);
     p->box.picture_came = p->box.slice_came = p->box.enface_came = false;
+    p->box.layers_came = p->box.thickness_came = false;
+    oct_view_thickness_finish(&p->box.thickness);
     oct_view_picture_finish(&p->box.picture);
     oct_view_picture_finish(&p->box.slice);
     oct_view_enface_resize(&p->box.enface, 0, 0);
@@ -395,6 +410,131 @@ static void read_row(struct oct_play *p, uint32_t row, uint32_t n_for)
     pthread_mutex_unlock(&p->lock);
 }
 
+/* ---- layers ---- */
+
+/* Makes ready to find layers. False: there are none, and the box says why. */
+static bool open_layers(struct oct_play *p)
+{
+    const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
+    struct oct_error err = {.text = ""};
+    struct oct_view_thickness *t = &p->box.thickness;
+    if (p->layers || p->no_layers)
+        return p->layers;
+    enum oct_err e = oct_play_layers_create(&p->layers, p->recorded, &err);
+    pthread_mutex_lock(&p->lock);
+    for (unsigned i = 0; i < OCT_N_MAPS && !e; i++) {
+        if (!oct_view_enface_resize(&t->map[i], file->n_bscans, file->n_lines))
+            e = oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
+        snprintf(t->map[i].unit, sizeof(t->map[i].unit), "%s",
+                 isfinite(file->axial_um) ? "\u00b5m" : "pixels");
+    }
+    snprintf(t->why, sizeof(t->why), "%.150s", err.text);
+    p->box.thickness_came = true;
+    pthread_mutex_unlock(&p->lock);
+    p->no_layers = e != OCT_OK;
+    if (!e)
+        oct_play_fill_begin(&p->thickness, t->map[0].n_rows);
+    return !e;
+}
+
+/* Rows of the maps that B-scan v stands for, by its layers (NULL: it has none). Under the lock. */
+static void put_thickness(struct oct_play *p, const struct oct_sequence_layers *layers,
+                          uint32_t row, uint32_t n_for)
+{
+    static const enum oct_layer lower[OCT_N_MAPS] = {OCT_LAYER_RPE, OCT_LAYER_RNFL_GCL};
+    const double um = oct_play_recorded_file(p->recorded)->axial_um;
+    const float scale = isfinite(um) ? (float)um : 1;
+    for (unsigned i = 0; i < OCT_N_MAPS; i++) {
+        struct oct_view_enface *e = &p->box.thickness.map[i];
+        float *to = e->value + (size_t)row * e->n_columns;
+        for (uint32_t c = 0; c < e->n_columns; c++) {
+            const uint64_t j = (uint64_t)c * e->n_lines / e->n_columns;
+            to[c] = layers ? (layers->position[lower[i]][j] - layers->position[OCT_LAYER_ILM][j]) *
+                                 scale
+                           : NAN;
+        }
+        e->serial++;
+        e->row_serial[row] = e->serial;
+        for (uint32_t k = 1; k < n_for; k++) {
+            memcpy(to + (size_t)k * e->n_columns, to, e->n_columns * sizeof(*to));
+            e->row_serial[row + k] = e->serial;
+        }
+    }
+    p->box.thickness_came = true;
+}
+
+/* Of the B-scan that is shown. */
+static void serve_layers(struct oct_play *p, uint32_t bscan)
+{
+    const uint32_t n_lines = oct_play_recorded_file(p->recorded)->n_lines;
+    const struct oct_sequence_layers *found = oct_play_layers_find(p->layers, bscan);
+    const struct oct_picture_header *h = oct_play_layers_of(p->layers);
+    struct oct_image_header header = {.frame_num = h->frame_num,
+                                      .type = OCT_SAMPLE_F32,
+                                      .rank = 2,
+                                      .dims = {OCT_SURFACES_N_ROWS, n_lines}};
+    memcpy(header.acquisition_id, h->acquisition_id, sizeof(header.acquisition_id));
+    p->has_layers = true;
+    p->layers_of = bscan;
+    if (!found)
+        return;
+    pthread_mutex_lock(&p->lock);
+    struct oct_view_image *image = &p->box.layers;
+    const size_t n_bytes = oct_view_image_bytes(&header);
+    p->box.layers_came = oct_view_make_room(&image->values, &image->capacity_bytes, n_bytes);
+    for (unsigned i = 0; i < OCT_N_LAYERS && p->box.layers_came; i++) {
+        float *rows = image->values;
+        memcpy(rows + (size_t)i * n_lines, found->position[i], n_lines * sizeof(*rows));
+        memcpy(rows + (size_t)(OCT_N_LAYERS + i) * n_lines, found->quality[i],
+               n_lines * sizeof(*rows));
+    }
+    image->header = header;
+    pthread_mutex_unlock(&p->lock);
+    notify(p);
+}
+
+static void read_thickness(struct oct_play *p, uint32_t row, uint32_t n_for)
+{
+    const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
+    const uint32_t v = (uint32_t)((uint64_t)row * file->n_bscans / p->thickness.n);
+    const struct oct_sequence_layers *found = oct_play_layers_find(p->layers, v);
+    pthread_mutex_lock(&p->lock);
+    put_thickness(p, found, row, n_for);
+    p->box.thickness.share = oct_play_fill_share(&p->thickness);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* The fovea, and the grid about it, where all lengths are known. */
+static void measure_thickness(struct oct_play *p)
+{
+    const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
+    struct oct_view_thickness *t = &p->box.thickness, found = {.share = 0};
+    const struct oct_view_enface *e = &t->map[OCT_MAP_RETINA];
+    const double bscan_um = file->slow_um * file->n_bscans / e->n_rows;
+    const double line_um = file->lateral_um * file->n_lines / e->n_columns;
+    if (!(bscan_um > 0 && line_um > 0 && isfinite(file->axial_um)))
+        return;
+    found.has_fovea = oct_thickness_fovea(e->value, e->n_rows, e->n_columns, bscan_um, line_um,
+                                          &found.fovea_row, &found.fovea_column);
+    const struct oct_etdrs_setup setup = {.n_bscans = e->n_rows,
+                                          .n_lines = e->n_columns,
+                                          .bscan_um = bscan_um,
+                                          .line_um = line_um,
+                                          .fovea_b = found.fovea_row,
+                                          .fovea_j = found.fovea_column,
+                                          .has_sides = file->eye[0] != '\0',
+                                          .nasal_is_right = strcmp(file->eye, "OS") != 0};
+    for (unsigned i = 0; i < OCT_N_MAPS && found.has_fovea; i++)
+        oct_etdrs_measure(&setup, t->map[i].value, &found.etdrs[i]);
+    pthread_mutex_lock(&p->lock);
+    t->has_fovea = found.has_fovea;
+    t->fovea_row = found.fovea_row;
+    t->fovea_column = found.fovea_column;
+    memcpy(t->etdrs, found.etdrs, sizeof(t->etdrs));
+    p->box.thickness_came = true;
+    pthread_mutex_unlock(&p->lock);
+}
+
 /* Reads columns or rows for a while, from coarse to fine. */
 static void serve_fill(struct oct_play *p, struct oct_play_fill *fill,
                        void (*read)(struct oct_play *p, uint32_t item, uint32_t n_for))
@@ -435,6 +575,17 @@ static void take_recorded_enface(struct oct_play *p)
     notify(p);
 }
 
+/* What there is of layers to find. False: nothing. */
+static bool serve_thickness(struct oct_play *p)
+{
+    if (!p->layers || p->thickness.n_done == p->thickness.n)
+        return false;
+    serve_fill(p, &p->thickness, read_thickness);
+    if (p->thickness.n_done == p->thickness.n)
+        measure_thickness(p);
+    return true;
+}
+
 /* ---- the thread ---- */
 
 /* Does one thing. False: there is nothing to do. A label comes first: another file that was asked
@@ -455,6 +606,10 @@ static bool serve(struct oct_play *p, const struct oct_play_wants *wants)
         serve_bscan(p, wants->bscan);
         return true;
     }
+    if (wants->layers && open_layers(p) && (!p->has_layers || wants->bscan != p->layers_of)) {
+        serve_layers(p, wants->bscan);
+        return true;
+    }
     if (wants->slice_line != p->slice_line) {
         p->slice_line = wants->slice_line;
         oct_play_fill_begin(&p->slice, slice_columns(oct_play_recorded_file(p->recorded)));
@@ -463,8 +618,10 @@ static bool serve(struct oct_play *p, const struct oct_play_wants *wants)
         serve_fill(p, &p->slice, read_column);
         return true;
     }
-    if (p->enface.n_done == p->enface.n || (wants->gently && p->looked_for_enface))
+    if (wants->gently && p->looked_for_enface)
         return false;
+    if (p->enface.n_done == p->enface.n)
+        return wants->layers && serve_thickness(p);
     if (p->looked_for_enface)
         serve_fill(p, &p->enface, read_row);
     else
@@ -507,6 +664,7 @@ static void *oct_play_read(void *context)
 static void free_play(struct oct_play *p)
 {
     oct_view_enface_finish(&p->box.enface);
+    oct_view_image_finish(&p->box.layers);
     pthread_cond_destroy(&p->asked);
     pthread_cond_destroy(&p->answered);
     pthread_mutex_destroy(&p->lock);
@@ -582,10 +740,11 @@ static void take_wants(struct oct_play *p, struct oct_view_model *model)
     w->file = file;
     w->bscan = playback->wanted;
     w->slice_line = playback->slice_line;
+    w->layers = oct_view_playback_has_layers(model);
     w->gently = model->daemon.reachable && model->daemon.record.active;
     if (take_relabel(w, &playback->relabel) || before.request.number != w->request.number ||
         before.bscan != w->bscan || before.slice_line != w->slice_line ||
-        before.gently != w->gently)
+        before.layers != w->layers || before.gently != w->gently)
         wake(p);
 }
 
@@ -639,12 +798,25 @@ static void copy_enface(const struct oct_view_enface *from, struct oct_view_enfa
     oct_enface_limits(to->value, to->n_rows * n, &to->lo, &to->hi);
 }
 
+static void copy_thickness(const struct oct_view_thickness *from, struct oct_view_thickness *to)
+{
+    for (unsigned i = 0; i < OCT_N_MAPS; i++)
+        copy_enface(&from->map[i], &to->map[i]);
+    to->share = from->share;
+    memcpy(to->why, from->why, sizeof(to->why));
+    to->has_fovea = from->has_fovea;
+    to->fovea_row = from->fovea_row;
+    to->fovea_column = from->fovea_column;
+    memcpy(to->etdrs, from->etdrs, sizeof(to->etdrs));
+}
+
 /* What was read of the file that the model shows. Under the lock. */
 static bool send_pictures(struct oct_play *p, struct oct_view_model *model)
 {
     struct oct_view_playback *playback = &model->playback;
     struct oct_play_box *b = &p->box;
-    const bool came = b->picture_came || b->slice_came || b->enface_came;
+    const bool came =
+        b->picture_came || b->slice_came || b->enface_came || b->layers_came || b->thickness_came;
     if (!playback->active || p->wants.seen != p->opened_number)
         return false;
     if (b->picture_came)
@@ -661,7 +833,12 @@ static bool send_pictures(struct oct_play *p, struct oct_view_model *model)
         playback->read.enface_share = b->read.enface_share;
         playback->read.enface_recorded = b->read.enface_recorded;
     }
+    if (b->layers_came)
+        oct_view_layers_set(&model->layers, &b->layers);
+    if (b->thickness_came)
+        copy_thickness(&b->thickness, &playback->thickness);
     b->picture_came = b->slice_came = b->enface_came = false;
+    b->layers_came = b->thickness_came = false;
     return came;
 }
 

@@ -4,11 +4,12 @@
  *     create -> { turn ... } -> destroy
  *
  * In this order it does what is wanted: correct the label of a file that was open when that was
- * asked for, open or close a file, read the B-scan that is to be shown, the slice, the en face
- * picture. The last two are read from coarse to fine,
- * a few milliseconds at a time between B-scans: while they are incomplete, what was read stands
- * for its neighbours too. It keeps one B-scan, one slice of OCT_VIEW_SLICE_MOST_VALUES and one en
- * face picture (viewer/model/enface.h), whatever the size of the file. What it is at when the
+ * asked for, open or close a file, read the B-scan that is to be shown, find its layers where they
+ * are drawn, read the slice, the en face picture, find the layers of all B-scans. The last three
+ * are done from coarse to fine, a few milliseconds at a time between B-scans: while they are
+ * incomplete, what was read stands for its neighbours too. It keeps two B-scans, one slice of
+ * OCT_VIEW_SLICE_MOST_VALUES, one en face picture (viewer/model/enface.h) and two maps alike,
+ * whatever the size of the file. What it is at when the
  * owner destroys it is finished, one B-scan at most, and so is a label that is still to be
  * corrected.
  *

@@ -453,6 +453,11 @@ const struct oct_view_file *oct_play_recorded_file(const struct oct_play_recorde
     return &r->file;
 }
 
+enum oct_sample_type oct_play_recorded_type(const struct oct_play_recorded *r)
+{
+    return r->type;
+}
+
 /* ---- B-scans ---- */
 
 static void fill_nan(float *values, size_t n)

@@ -27,6 +27,9 @@ void oct_play_recorded_close(struct oct_play_recorded *recorded); /* NULL is fin
 /* The file; valid until it is closed. place and n_files are 0. */
 const struct oct_view_file *oct_play_recorded_file(const struct oct_play_recorded *recorded);
 
+/* Of all its pictures. */
+enum oct_sample_type oct_play_recorded_type(const struct oct_play_recorded *recorded);
+
 /* Reads B-scan v: its header and pixels. One that was not recorded (*valid false) is empty: zero
  * (u8) or NaN. OCT_E_ARG: v out of range; OCT_E_NO_MEMORY. */
 enum oct_err oct_play_recorded_read(struct oct_play_recorded *recorded, uint32_t v,
