@@ -227,6 +227,8 @@ static void a_frozen_picture_has_its_own_layers_and_no_others(void **state)
     offer_late(s, level(30, 70, 0, 0, 3)); /* or still stands */
     assert_true(has_text(s));
     s->model.playback.active = true; /* a recording's pictures have none of the live ones' */
+    snprintf(s->model.shown.header.acquisition_id, sizeof(s->model.shown.header.acquisition_id),
+             "playback");
     assert_false(has_text(s));
     oct_viewer_stage_close(s);
 }

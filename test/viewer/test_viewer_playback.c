@@ -4,6 +4,7 @@
 #include "formats/results.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/volume/label.h"
+#include "test/rig/layers_scene.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_scene.h"
 #include "test/rig/volume_cases.h"
@@ -697,6 +698,107 @@ TEST(a_mark_goes_to_the_file_that_was_shown)
     unlink("marked/1.h5");
     unlink("marked/2.h5");
     rmdir("marked");
+}
+
+/* ---- layers ---- */
+
+/* A retina whose layers are known, but for B-scan `without`; its layers, [B-scan][A-line]. */
+static void record_eye(const char *path, uint32_t without, double ilm[][LAYERS_LINES],
+                       double rpe[][LAYERS_LINES])
+{
+    const struct oct_plan plan =
+        volume_plan(1024, LAYERS_LINES, LAYERS_BSCANS, LAYERS_DEPTH, OCT_SAMPLE_U8);
+    struct layers_scene scene;
+    struct oct_volume_writer *w;
+    unlink(path);
+    w = volume_make(path, &plan, false, true);
+    layers_scene_open(&scene, OCT_SAMPLE_U8, true);
+    for (uint32_t v = 0; v < LAYERS_BSCANS; v++) {
+        layers_scene_next(&scene);
+        for (uint32_t j = 0; j < LAYERS_LINES; j++) {
+            ilm[v][j] = layers_scene_ilm(&scene, j);
+            rpe[v][j] = layers_scene_rpe(&scene, j);
+        }
+        if (v != without)
+            must(oct_volume_write_image(w, &scene.bscan, &failure));
+    }
+    layers_scene_close(&scene);
+    volume_close(w);
+}
+
+TEST(layers_are_found_in_a_recording_and_from_above)
+{
+    static double ilm[LAYERS_BSCANS][LAYERS_LINES], rpe[LAYERS_BSCANS][LAYERS_LINES];
+    struct oct_view_phrase phrase;
+    struct scene *s = scene_open();
+    struct oct_view_model *m = &s->model;
+    const struct oct_view_thickness *t = &m->playback.thickness;
+    record_eye("eye.h5", 5, ilm, rpe);
+    m->settings.layers = false;
+    open_path(s, "eye.h5", 0);
+    assert_true(m->layers.n_lines == 0 && t->share == 0); /* nobody asked */
+    m->settings.layers = true;
+    oct_view_playback_go(m, 3);
+    settle(s);
+    assert_true(oct_view_model_has_layers(m) && t->share == 1 && !t->why[0]);
+    assert_true(oct_view_playback_has_map(m));
+    const double um = m->playback.file.axial_um;
+    const struct oct_view_enface *map = &t->map[OCT_MAP_RETINA];
+    assert_string_equal(map->unit, "\u00b5m");
+    assert_true(map->n_rows == LAYERS_BSCANS && map->n_columns == LAYERS_LINES);
+    for (uint32_t j = 8; j < LAYERS_LINES - 8; j++) {
+        const double upper = (double)m->layers.position[OCT_LAYER_ILM][j];
+        const double lower = (double)m->layers.position[OCT_LAYER_RPE][j];
+        assert_true(fabs(upper - ilm[3][j]) < 3 && fabs(lower - rpe[3][j]) < 3);
+        for (uint32_t v = 0; v < LAYERS_BSCANS; v++) {
+            const double value = (double)oct_view_enface_row(map, v)[j];
+            const double nerve = (double)oct_view_enface_row(&t->map[OCT_MAP_NERVE_FIBRES], v)[j];
+            if (v == 5)
+                assert_true(isnan(value) && isnan(nerve));
+            else
+                assert_true(fabs(value - (rpe[v][j] - ilm[v][j]) * um) < 4 * um &&
+                            !(nerve > value / 2));
+        }
+    }
+    oct_view_playback_slice_at(m, 40);
+    oct_view_thickness_text(m, &phrase);
+    assert_true(strncmp(phrase.text, "ILM to RPE ", 11) == 0);
+    assert_true(fabs(atof(phrase.text + 11) - (rpe[3][40] - ilm[3][40]) * um) < 4 * um);
+
+    /* What octd finds meanwhile is not of the file. */
+    const float found = m->layers.position[OCT_LAYER_ILM][20];
+    struct oct_view_image live = {
+        .header = {.type = OCT_SAMPLE_F32, .rank = 2, .dims = {OCT_SURFACES_N_ROWS, LAYERS_LINES}}};
+    live.values = calloc(OCT_SURFACES_N_ROWS * LAYERS_LINES, sizeof(float));
+    oct_view_overlay_take(m, &oct_view_overlay_layers, &live);
+    assert_true(m->layers.position[OCT_LAYER_ILM][20] == found);
+    oct_view_image_finish(&live);
+
+    oct_view_playback_go(m, 5); /* it was not recorded */
+    settle(s);
+    assert_false(oct_view_model_has_layers(m));
+    oct_view_thickness_text(m, &phrase);
+    assert_string_equal(phrase.text, "ILM to RPE: not found");
+    oct_view_playback_end(m);
+    assert_true(t->map[0].n_rows == 0 && !oct_view_model_has_layers(m));
+    scene_close(s);
+}
+
+TEST(why_there_are_no_layers_is_said)
+{
+    struct oct_view_phrase phrase;
+    struct scene *s = scene_open();
+    record("small.h5", OCT_SAMPLE_U8, N_BSCANS);
+    s->model.settings.layers = true;
+    open_path(s, "small.h5", 0);
+    assert_false(oct_view_model_has_layers(&s->model));
+    assert_false(oct_view_playback_has_map(&s->model));
+    oct_view_layers_text(&s->model, &phrase);
+    assert_non_null(strstr(phrase.text, "too small"));
+    open_path(s, "eye.h5", 0); /* of the test before: nothing of the other file stays */
+    assert_true(oct_view_model_has_layers(&s->model) && !s->model.playback.thickness.why[0] &&
+                s->model.playback.thickness.share == 1);
+    scene_close(s);
 }
 
 /* ---- a large file ---- */

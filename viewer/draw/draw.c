@@ -76,7 +76,7 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
         .fills = settings->fit == OCT_FIT_FILL,
         .has_slice = model->playback.active,
         .has_speeds = oct_view_model_has_flow(model) && model->settings.velocity,
-        .has_angiogram = oct_view_model_has_angiogram(model) || oct_view_playback_has_layers(model),
+        .has_angiogram = oct_view_model_has_angiogram(model) || oct_view_playback_has_map(model),
         .divider = settings->divider};
     if (model->has_picture && oct_view_model_knows_proportion(model))
         contents.proportion = oct_view_model_proportion(model);

@@ -108,15 +108,10 @@ enum oct_err oct_draw_thickness(struct oct_draw *draw, const struct oct_view_mod
     struct oct_view_contrast colours = model->contrast;
     struct oct_view_phrase phrase;
     draw->layout.thickness_at = (struct oct_view_rect){area.x, area.y, 0, 0};
-    if (area.w == 0 || !oct_view_playback_has_layers(model))
+    if (area.w == 0 || !oct_view_playback_has_map(model) || e->n_rows == 0)
         return OCT_OK;
     oct_draw_fill(draw, area, RGB_AREA, 255);
     oct_view_thickness_text(model, &phrase);
-    if (e->n_rows == 0) {
-        oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + draw->layout.margin, area.y, phrase.text,
-                      oct_draw_tone(phrase.tone));
-        return OCT_OK;
-    }
     colours.palette = OCT_PALETTE_UNIFORM;
     colours.gamma = 1;
     const enum oct_err code = oct_draw_above_update(draw, &draw->angiogram, e, &colours, err);

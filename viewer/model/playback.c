@@ -350,6 +350,11 @@ bool oct_view_playback_has_layers(const struct oct_view_model *model)
     return p->active && !p->file.what[0] && model->settings.layers;
 }
 
+bool oct_view_playback_has_map(const struct oct_view_model *model)
+{
+    return oct_view_playback_has_layers(model) && model->playback.thickness.any;
+}
+
 enum oct_view_map oct_view_playback_map(const struct oct_view_model *model)
 {
     return model->settings.all_layers ? OCT_MAP_NERVE_FIBRES : OCT_MAP_RETINA;
@@ -363,9 +368,6 @@ void oct_view_thickness_text(const struct oct_view_model *model, struct oct_view
     const enum oct_view_map map = oct_view_playback_map(model);
     const struct oct_view_enface *e = &t->map[map];
     char here[48] = "";
-    oct_view_phrase_set(phrase, OCT_TONE_WARN, "layers: %s", t->why);
-    if (t->why[0])
-        return;
     if (e->n_rows > 0 && p->file.n_bscans > 0 && p->file.n_lines > 0) {
         const size_t row = (size_t)((uint64_t)p->wanted * e->n_rows / p->file.n_bscans);
         const size_t column = (size_t)((uint64_t)p->slice_line * e->n_columns / p->file.n_lines);

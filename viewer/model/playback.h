@@ -72,6 +72,7 @@ enum oct_view_map { OCT_MAP_RETINA, OCT_MAP_NERVE_FIBRES, OCT_N_MAPS };
 struct oct_view_thickness {
     struct oct_view_enface map[OCT_N_MAPS]; /* um, or depth pixels; as the en face picture; owned */
     double share;                           /* of the B-scans that were searched */
+    bool any;                               /* a layer was found in one of them */
     char why[160];                          /* no layers can be found: why; "": they can */
 
     /* Once all were searched, of the ETDRS grid: a pit is in view, and where, in rows and columns;
@@ -139,8 +140,11 @@ void oct_view_playback_slice_at(struct oct_view_model *model, double line);
 bool oct_view_playback_has_layers(const struct oct_view_model *model);
 enum oct_view_map oct_view_playback_map(const struct oct_view_model *model);
 
-/* Of a map's value where B-scan and slice cross: "ILM to RPE 312 um"; how far the search is;
- * why there is none. */
+/* Whether there is a map to show. */
+bool oct_view_playback_has_map(const struct oct_view_model *model);
+
+/* Of a map's value where B-scan and slice cross: "ILM to RPE 312 um"; or how far the search
+ * is. */
 void oct_view_thickness_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
 /* B-scans a second when it plays: the recording's own, but 60 at most. */

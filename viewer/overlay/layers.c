@@ -107,6 +107,14 @@ static void say_search(const struct oct_view_model *model, struct oct_view_phras
     const struct oct_view_analysis *row = oct_view_daemon_analysis(d, "surfaces");
     const bool searches = model->settings.layers && d->reachable && row && !row->at_rest &&
                           oct_view_show(model) == OCT_SHOW_LIVE;
+    const struct oct_view_thickness *t = &model->playback.thickness;
+    if (oct_view_playback_has_layers(model)) {
+        oct_view_phrase_set(phrase, OCT_TONE_DIM, "layers: %s",
+                            t->why[0]      ? t->why
+                            : t->share < 1 ? "searching"
+                                           : "no retina seen");
+        return;
+    }
     oct_view_phrase_set(phrase, OCT_TONE_DIM, "%s", searches ? "layers: searching" : "");
     if (searches && row->late && row->late_share < 1)
         oct_view_phrase_set(phrase, OCT_TONE_DIM, "layers: late, one of %.0f B-scans",

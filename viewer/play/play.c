@@ -460,6 +460,7 @@ static void put_thickness(struct oct_play *p, const struct oct_sequence_layers *
             e->row_serial[row + k] = e->serial;
         }
     }
+    p->box.thickness.any |= layers && layers->n_found > 0;
     p->box.thickness_came = true;
 }
 
@@ -803,6 +804,7 @@ static void copy_thickness(const struct oct_view_thickness *from, struct oct_vie
     for (unsigned i = 0; i < OCT_N_MAPS; i++)
         copy_enface(&from->map[i], &to->map[i]);
     to->share = from->share;
+    to->any = from->any;
     memcpy(to->why, from->why, sizeof(to->why));
     to->has_fovea = from->has_fovea;
     to->fovea_row = from->fovea_row;
