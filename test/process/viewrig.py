@@ -256,14 +256,14 @@ class Desk:
 
         def are_there():
             found = filter(None, (self.find(label, HEADER, BUTTONS) for label in labels))
-            places.extend(place for place in found if not self.is_dim(*place))
+            places.extend(place for place in found if not self.is_of_no_use(*place))
             return places
         self.until(are_there, "a button " + " or ".join(labels))
         self.click_at(*places[0])
 
     # ---- eyes ----
 
-    def is_dim(self, x, y):
+    def is_of_no_use(self, x, y):
         """Whether the button below the picture with its label there is of no use now: what makes
         it so may not have come to the window yet."""
         label = self.look()[y - 8:y + 8, x - 24:x + 24].mean(-1)
