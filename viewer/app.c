@@ -89,6 +89,8 @@ enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_o
         return code;
     app->model.has_control = options->control[0] != '\0';
     read_machine(&app->model, options->control);
+    if (notify)
+        oct_view_errands_init(&app->errands, options, &app->model);
     if (app->model.has_control && (code = oct_view_control_create(&app->control, options->control,
                                                                   &keys, notify, context, err)))
         return code;
@@ -109,7 +111,9 @@ static bool take_control(struct oct_view_app *app)
     oct_view_control_take(app->control, &daemon, &answer);
     oct_view_model_hear(&app->model, &daemon, &answer);
     enum oct_view_wish wish = oct_view_model_take_wish(&app->model, text);
-    if (wish != OCT_WISH_NONE)
+    if (wish == OCT_WISH_PATIENT)
+        oct_view_errands_take_patient(&app->errands, text);
+    else if (wish != OCT_WISH_NONE)
         oct_view_control_ask(app->control, wish, text);
     return daemon.answer_ns != before_ns || daemon.reachable != reachable ||
            answer.wish != OCT_WISH_NONE || wish != OCT_WISH_NONE;
@@ -149,6 +153,7 @@ bool oct_view_app_turn(struct oct_view_app *app)
     changed |= report.connected != model->connected || report.tally.n_bad != model->tally.n_bad;
     if (changed)
         oct_view_model_report(model, &report.tally, report.connected);
+    changed |= oct_view_errands_turn(&app->errands, model);
     changed |= take_control(app);
     changed |= oct_play_turn(app->play, model);
     /* The window shows the count; the log says once why a message was refused. */
@@ -171,6 +176,7 @@ void oct_view_app_remember(struct oct_view_app *app)
 
 void oct_view_app_close(struct oct_view_app *app)
 {
+    oct_view_errands_finish(&app->errands);
     oct_play_destroy(app->play);
     oct_subscriber_destroy(app->subscriber);
     oct_view_control_destroy(app->control);

@@ -3,6 +3,7 @@
 #ifndef OCT_VIEWER_APP_H
 #define OCT_VIEWER_APP_H
 
+#include "viewer/errands.h"
 #include "viewer/model/model.h"
 #include "viewer/net/control.h"
 #include "viewer/net/subscriber.h"
@@ -15,6 +16,7 @@ struct oct_view_app {
     struct oct_subscriber *subscriber;
     struct oct_view_control *control;        /* NULL: no endpoint for it */
     struct oct_play *play;                   /* of recordings */
+    struct oct_view_errands errands;         /* none where `notify` is NULL: nobody is there */
     struct oct_view_spectrum spare_spectrum; /* swapped with the subscriber and the model */
     struct oct_view_image spare_image[OCT_VIEW_MOST_OVERLAYS]; /* of each overlay */
     char settings_path[4096];                                  /* "": nothing is remembered */

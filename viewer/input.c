@@ -136,6 +136,57 @@ static void act(struct oct_view_input *input, struct oct_view_model *model,
     }
 }
 
+/* ---- the day's patients ---- */
+
+/* Enter takes who was chosen by other keys; without, it means what it means elsewhere. */
+static bool on_list_key(struct oct_view_model *model, const SDL_Keysym *key, unsigned n_rows)
+{
+    const int page = (int)n_rows;
+    if (!oct_view_worklist_is_shown(model) || key->mod & (KMOD_CTRL | KMOD_ALT | KMOD_GUI))
+        return false;
+    switch (key->sym) {
+    case SDLK_UP:
+    case SDLK_DOWN:
+        oct_view_worklist_move(model, key->sym == SDLK_DOWN ? 1 : -1, n_rows);
+        return true;
+    case SDLK_PAGEUP:
+    case SDLK_PAGEDOWN:
+        oct_view_worklist_scroll(model, key->sym == SDLK_PAGEDOWN ? page : -page, n_rows);
+        model->worklist.chosen = 0;
+        return true;
+    case SDLK_RETURN:
+    case SDLK_KP_ENTER:
+        if (model->worklist.chosen > 0)
+            oct_view_worklist_choose(model, model->worklist.chosen - 1);
+        return model->worklist.chosen > 0;
+    default:
+        return false;
+    }
+}
+
+static void tap_list(struct oct_view_model *model, const struct oct_view_layout *l, int x, int y)
+{
+    const int row = oct_view_layout_row_at(l, x, y);
+    struct oct_view_worklist *w = &model->worklist;
+    if (row < 0 && w->state != OCT_WORKLIST_ASKING) {
+        w->is_open = false;
+        oct_view_worklist_open(model);
+    } else if (row >= 0 && row < (int)l->n_rows) {
+        oct_view_worklist_choose(model, w->first + (unsigned)row);
+    }
+}
+
+/* Of a finger that draws it up or down: by whole rows. */
+static void drag_list(struct oct_view_input *input, struct oct_view_model *model,
+                      const struct oct_view_layout *l)
+{
+    const int by = (int)((input->y0 - input->y) / l->row_height);
+    if (by == 0)
+        return;
+    oct_view_worklist_scroll(model, by, l->n_rows);
+    input->y0 -= by * l->row_height;
+}
+
 static void on_typing(struct oct_view_model *model, const SDL_Keysym *key)
 {
     switch (key->sym) {
@@ -163,11 +214,13 @@ static void on_typing(struct oct_view_model *model, const SDL_Keysym *key)
 }
 
 static void on_key(struct oct_view_input *input, struct oct_view_model *model,
-                   const SDL_KeyboardEvent *event)
+                   const struct oct_draw *draw, const SDL_KeyboardEvent *event)
 {
     const SDL_Keysym *key = &event->keysym;
     bool shift = key->mod & KMOD_SHIFT;
     unsigned times = 1;
+    if (on_list_key(model, key, oct_draw_layout(draw)->n_rows))
+        return;
     if (model->typing) {
         on_typing(model, key);
         return;
@@ -268,13 +321,18 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
             act(input, model, buttons[i].action, 1);
             return;
         }
+    if (oct_view_rect_holds(l->list, x, y)) {
+        input->grip = button == SDL_BUTTON_LEFT ? OCT_GRIP_LIST : OCT_GRIP_NONE;
+        return;
+    }
     if (button == SDL_BUTTON_LEFT && is_at_divider(l, input->x, input->y)) {
         input->grip = OCT_GRIP_DIVIDER;
         if (event->clicks > 1)
             set_divider(model, l, 0);
         return;
     }
-    if (button == SDL_BUTTON_LEFT && oct_view_recorded_news(model).any &&
+    if (button == SDL_BUTTON_LEFT &&
+        (oct_view_recorded_news(model).any || model->exported.state == OCT_EXPORT_FAILED) &&
         oct_view_rect_holds(l->banner, x, y)) {
         act(input, model, OCT_ACTION_ACKNOWLEDGE, 1);
         return;
@@ -337,6 +395,10 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
     case OCT_GRIP_PAN:
         oct_view_lens_pan(&model->lens, -dx / l->bscan.w, -dy / l->bscan.h);
         return true;
+    case OCT_GRIP_LIST:
+        if (input->moved)
+            drag_list(input, model, l);
+        return input->moved;
     case OCT_GRIP_ENFACE:
     case OCT_GRIP_SLICE:
     case OCT_GRIP_THICKNESS:
@@ -360,6 +422,8 @@ static void on_release(struct oct_view_input *input, struct oct_view_model *mode
         oct_view_model_mark(model, p);
         oct_view_model_point_at(model, floor(p.line));
     }
+    if (input->grip == OCT_GRIP_LIST && !input->moved)
+        tap_list(model, oct_draw_layout(draw), (int)input->x, (int)input->y);
     /* A click has no length. */
     if (input->grip == OCT_GRIP_CALIPER && input->grip_is_new && !input->moved)
         oct_view_calipers_remove(&model->calipers);
@@ -374,8 +438,11 @@ static void on_wheel(struct oct_view_input *input, struct oct_view_model *model,
     const SDL_Keymod mod = SDL_GetModState();
     const bool on_bscan =
         oct_view_rect_holds(oct_draw_layout(draw)->bscan, (int)input->x, (int)input->y);
-    if (!(mod & KMOD_CTRL) && model->playback.active &&
-        (on_bscan || navigate_grip(model, draw, input->x, input->y) != OCT_GRIP_NONE))
+    const struct oct_view_layout *l = oct_draw_layout(draw);
+    if (oct_view_rect_holds(l->list, (int)input->x, (int)input->y))
+        oct_view_worklist_scroll(model, turns > 0 ? -3 : 3, l->n_rows);
+    else if (!(mod & KMOD_CTRL) && model->playback.active &&
+             (on_bscan || navigate_grip(model, draw, input->x, input->y) != OCT_GRIP_NONE))
         oct_view_playback_step(model, -turns * (mod & KMOD_SHIFT ? FAST_STEPS : 1));
     else if (model->has_picture && !model->settings.operators && on_bscan)
         oct_view_lens_zoom(&model->lens, pow(WHEEL_ZOOM, turns), (input->x - place.x) / place.w,
@@ -394,7 +461,7 @@ bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
         input->quit = true;
         return true;
     case SDL_KEYDOWN:
-        on_key(input, model, &event->key);
+        on_key(input, model, draw, &event->key);
         return true;
     case SDL_TEXTINPUT:
         oct_view_model_type(model, event->text.text);

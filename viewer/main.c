@@ -57,6 +57,7 @@ int main(int argc, char **argv)
         code = options.task == OCT_TASK_HEADLESS ? oct_view_headless(&options, &err)
                                                  : oct_view_window(&options, &err);
     }
+    oct_view_options_finish(&options);
     if (code)
         oct_log(OCT_LOG_ERROR, "%s", err.text);
     return oct_exit_status(code);

@@ -156,6 +156,8 @@ enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, c
     enum oct_err code = given.sets ? read_all(&given, argc, argv, err)
                                    : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
     *options = (struct oct_view_options){
+        .config_path = given.config,
+        .sets = given.sets,
         .task = given.help       ? OCT_TASK_HELP
                 : given.version  ? OCT_TASK_VERSION
                 : given.headless ? OCT_TASK_HEADLESS
@@ -177,6 +179,11 @@ enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, c
         code = read_size(options, given.size, err);
     if (!code && !given.help && !given.version && !(code = check_together(&given, err)))
         code = apply_config(options, &given, err);
-    free(given.sets);
     return code;
+}
+
+void oct_view_options_finish(struct oct_view_options *options)
+{
+    free(options->sets);
+    options->sets = NULL;
 }

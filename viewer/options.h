@@ -11,10 +11,12 @@
 
 enum oct_view_task { OCT_TASK_WINDOW, OCT_TASK_HEADLESS, OCT_TASK_HELP, OCT_TASK_VERSION };
 
-/* Strings are borrowed from argv or from config. */
+/* Strings are borrowed from argv or from config; the list is owned. */
 struct oct_view_options {
     enum oct_view_task task;
     struct oct_config config;
+    const char *config_path;               /* --config; NULL: none */
+    const char **sets;                     /* --set, up to NULL */
     const char *endpoint;                  /* --connect, else publish.endpoint */
     char control[OCT_CONFIG_STRING_BYTES]; /* where commands go; "": nowhere */
     const char *settings;   /* the file of remembered settings; NULL: the usual one, "": none */
@@ -34,5 +36,7 @@ extern const struct oct_option oct_view_option_table[]; /* for the help */
 /* Reads the command line and the configuration. OCT_E_CONFIG or OCT_E_ARG say what is wrong. */
 enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, char **argv,
                                    struct oct_error *err);
+
+void oct_view_options_finish(struct oct_view_options *options);
 
 #endif

@@ -204,13 +204,18 @@ static void play_sounds(struct window *w)
 
 static enum oct_err draw_window(struct window *w, struct oct_error *err)
 {
+    const bool saves = w->input.snapshot || w->input.snapshot_plain;
+    w->app.model.hides_names = saves;
     enum oct_err code = oct_draw_frame(w->draw, &w->app.model, err);
+    w->app.model.hides_names = false;
     if (code)
         return code;
     /* The pixels can be read after drawing and before presenting. */
-    if (w->input.snapshot || w->input.snapshot_plain)
+    if (saves)
         save(w, w->input.snapshot_plain);
     w->input.snapshot = w->input.snapshot_plain = false;
+    if (saves && (code = oct_draw_frame(w->draw, &w->app.model, err)))
+        return code;
     oct_draw_dim(w->draw, &w->app.model);
     SDL_RenderPresent(w->renderer);
     oct_view_model_presented(&w->app.model, oct_clock_ns());

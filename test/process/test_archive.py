@@ -94,6 +94,8 @@ def to_orthanc():
         made = open(os.path.join(q.path, q.files()[0]), "rb").read()
         q.do("send", recording())
         assert "waits already" in q.do("send", recording())
+        again, = json.loads(q.do("send", recording(), "--json"))
+        assert (again["state"], again["new"], again["file"]) == ("waiting", False, recording())
         assert "2 waiting" in q.do("status")
         assert {os.stat(os.path.join(q.path, f)).st_mode & 0o777 for f in os.listdir(q.path)} \
             == {0o600} and os.stat(q.path).st_mode & 0o777 == 0o700

@@ -139,6 +139,25 @@ def typed_by_hand():
         got, _, err = run("octctl", "identify", "Zoë 7/..", *words)
         assert got == 2 and err.count("\n") == 1, (words, got, err)
     assert json.loads(ok("identify", "Zoë 7/..", "--json")[0]) == shown
+
+    def typed(text, *more):
+        done = subprocess.run([program("octctl"), "identify", "P-Y", "--from", "-", *more],
+                              input=text.encode(), capture_output=True)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+    assert typed(json.dumps(dict(shown, sex="F"))) == (0, "", "")  # in no list of processes
+    assert json.loads(ok("identify", "P-Y", "--json")[0]) == dict(shown, pseudonym="P-Y", sex="F")
+    for text, words, *more in (("", "JSON"), ("[7]", "JSON"), (" " * 20000, "JSON"),
+                               ('{"name": 7}', "name is no text"), ('{"sex": "X"}', "sex"),
+                               ('{"id": "%s"}' % ("x" * 300), "id is too long"),
+                               ('{"name": "A\\u0007"}', "name"), ("{}", "not both", "--id", "8")):
+        got, out, err = typed(text, *more)
+        assert got == 2 and err.count("\n") == 1 and words in err and not out, (text, got, err)
+    with open(at("who.json"), "w") as file:
+        file.write('{"born": "19990101"}')
+    ok("identify", "P-Y", "--from", at("who.json"))
+    assert json.loads(ok("identify", "P-Y", "--json")[0])["born"] == "19990101"
+    refused_by("identify", 1, "nowhere.json", "P-Y", "--from", at("nowhere.json"))
+    ok("label", "--forget", "P-Y")
     refused_by("identify", 1, "nobody is known", "P-X")
     refused_by("identify", 2, "a name and an id", "P-X", "--sex", "M")
     path, = identities()

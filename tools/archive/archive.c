@@ -13,6 +13,34 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* ---- what is said of an instance ---- */
+
+static void add_time(cJSON *object, const char *name, time_t t)
+{
+    char text[40];
+    struct tm at;
+    if (!t || !gmtime_r(&t, &at))
+        return;
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &at);
+    cJSON_AddStringToObject(object, name, text);
+}
+
+static cJSON *describe(const struct oct_queue_note *note)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "uid", note->uid);
+    cJSON_AddStringToObject(o, "pseudonym", note->pseudonym);
+    cJSON_AddStringToObject(o, "what", note->what);
+    cJSON_AddStringToObject(o, "state", note->state);
+    cJSON_AddNumberToObject(o, "bytes", (double)note->bytes);
+    cJSON_AddNumberToObject(o, "tries", note->tries);
+    cJSON_AddStringToObject(o, "reason", note->reason);
+    add_time(o, "since", note->since);
+    add_time(o, "next", note->next);
+    add_time(o, "done", note->done);
+    return o;
+}
+
 /* ---- send ---- */
 
 /* Whether the file is DICOM already. */
@@ -47,9 +75,9 @@ static enum oct_err copy_file(const char *from, const char *to, struct oct_error
     return e;
 }
 
-/* Returns the exit status, once it has said what happened. */
+/* Returns the exit status, once it has said what happened, or added it to the list. */
 static int send_one(struct oct_queue *queue, const struct oct_config *config, const char *name,
-                    const struct oct_export_given *given, const char *path)
+                    const struct oct_export_given *given, const char *path, cJSON *list)
 {
     struct oct_queue_note note = {.what = "file"};
     struct oct_error err;
@@ -72,6 +100,13 @@ static int send_one(struct oct_queue *queue, const struct oct_config *config, co
         status = oct_command_fail_at_work(name, &err);
     if (status)
         return status;
+    if (given->json) {
+        cJSON *o = describe(&note);
+        cJSON_AddStringToObject(o, "file", path);
+        cJSON_AddBoolToObject(o, "new", is_new);
+        cJSON_AddItemToArray(list, o);
+        return 0;
+    }
     oct_command_put_name(stdout, path);
     printf(": %s, %s: %s\n", note.what, note.uid,
            is_new      ? "waits for the archive (octctl archive run)"
@@ -92,10 +127,14 @@ static int run_send(struct oct_config *config, int argc, char **argv)
     umask(0077);
     if (oct_queue_open(&queue, config, &err))
         return oct_command_fail(argv[0], &err);
+    cJSON *list = cJSON_CreateArray();
     for (int i = 1; i < argc; i++) {
-        const int failed = send_one(&queue, config, argv[0], &given, argv[i]);
+        const int failed = send_one(&queue, config, argv[0], &given, argv[i], list);
         status = failed > status ? failed : status;
     }
+    if (given.json)
+        oct_command_print_json(list);
+    cJSON_Delete(list);
     return status;
 }
 
@@ -120,32 +159,6 @@ static const struct oct_option show_options[] = {
     {"--json", NULL, "as JSON", OCT_OPTION_FLAG, .at = offsetof(struct showing, json)},
     {NULL},
 };
-
-static void add_time(cJSON *object, const char *name, time_t t)
-{
-    char text[40];
-    struct tm at;
-    if (!t || !gmtime_r(&t, &at))
-        return;
-    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &at);
-    cJSON_AddStringToObject(object, name, text);
-}
-
-static cJSON *describe(const struct oct_queue_note *note)
-{
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "uid", note->uid);
-    cJSON_AddStringToObject(o, "pseudonym", note->pseudonym);
-    cJSON_AddStringToObject(o, "what", note->what);
-    cJSON_AddStringToObject(o, "state", note->state);
-    cJSON_AddNumberToObject(o, "bytes", (double)note->bytes);
-    cJSON_AddNumberToObject(o, "tries", note->tries);
-    cJSON_AddStringToObject(o, "reason", note->reason);
-    add_time(o, "since", note->since);
-    add_time(o, "next", note->next);
-    add_time(o, "done", note->done);
-    return o;
-}
 
 static void print_note(const struct oct_queue_note *note)
 {

@@ -10,6 +10,7 @@
 #include "tools/interrupt.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,7 +306,7 @@ const struct oct_command oct_command_worklist = {
 /* ---- identify ---- */
 
 struct typed {
-    const char *fields[OCT_N_PERSON_FIELDS];
+    const char *fields[OCT_N_PERSON_FIELDS], *from;
     bool json;
 };
 
@@ -320,6 +321,10 @@ static const struct oct_option typed_options[] = {
     {"--study-uid", "UID", "of the order's study", FIELD(6)},
     {"--step", "ID", "of the scheduled procedure step", FIELD(7)},
     {"--procedure", "ID", "of the requested procedure", FIELD(8)},
+    {"--from", "FILE|-",
+     "the same from JSON, {\"name\": ..., \"id\": ...}; -: from standard input, which no\n"
+     "list of processes shows",
+     OCT_OPTION_TEXT, .at = offsetof(struct typed, from)},
     {"--json", NULL, "print who it is as JSON", OCT_OPTION_FLAG,
      .at = offsetof(struct typed, json)},
     {NULL},
@@ -338,6 +343,29 @@ static void print_person(const char *pseudonym, const struct oct_export_person *
             printf("%-10s %s\n", field->string, field->valuestring);
         }
     cJSON_Delete(o);
+}
+
+#define MOST_TYPED_BYTES 16384
+static enum oct_err take_from(const char *from, struct oct_export_person *person,
+                              struct oct_error *err)
+{
+    char text[MOST_TYPED_BYTES];
+    const bool is_stdin = strcmp(from, "-") == 0;
+    FILE *file = is_stdin ? stdin : fopen(from, "rbe");
+    if (!file)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s", from);
+    const size_t n = fread(text, 1, sizeof(text), file);
+    if (!is_stdin)
+        fclose(file);
+    cJSON *all = n < sizeof(text) ? cJSON_ParseWithLength(text, n) : NULL;
+    const enum oct_err e = cJSON_IsObject(all)
+                               ? oct_person_take(all, person, err)
+                               : oct_fail(err, OCT_E_ARG,
+                                          "%s: it is an object of JSON, as {\"name\": "
+                                          "\"FAMILY^GIVEN\", \"id\": \"7\"}",
+                                          from);
+    cJSON_Delete(all);
+    return e;
 }
 
 /* Fields that are not given stay as they are; without any it shows them. */
@@ -361,6 +389,11 @@ static int run_identify(struct oct_config *config, int argc, char **argv)
         snprintf((char *)&person + oct_person_fields[i].at, OCT_PERSON_BYTES, "%s", text);
         is_change = true;
     }
+    if (typed.from && is_change)
+        return oct_command_misuse(argv[0], "--from: the fields are in there, or given; not both");
+    if (typed.from && take_from(typed.from, &person, &err))
+        return oct_command_fail(argv[0], &err);
+    is_change |= typed.from != NULL;
     if (is_change && (!e || e == OCT_E_STATE || e == OCT_E_FORMAT))
         e = oct_identity_write(argv[1], &person, &err);
     if (!e && (!is_change || typed.json))

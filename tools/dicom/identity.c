@@ -129,6 +129,21 @@ void oct_person_add(cJSON *object, const struct oct_export_person *person)
             cJSON_AddStringToObject(object, oct_person_fields[i].name, value(person, i));
 }
 
+enum oct_err oct_person_take(const cJSON *object, struct oct_export_person *person,
+                             struct oct_error *err)
+{
+    for (unsigned i = 0; i < OCT_N_PERSON_FIELDS; i++) {
+        const char *name = oct_person_fields[i].name;
+        const cJSON *field = cJSON_GetObjectItemCaseSensitive(object, name);
+        const char *text = cJSON_GetStringValue(field);
+        if (field && (!text || strlen(text) >= OCT_PERSON_BYTES))
+            return oct_fail(err, OCT_E_ARG, "%s is %s", name, text ? "too long" : "no text");
+        if (text)
+            snprintf((char *)person + oct_person_fields[i].at, OCT_PERSON_BYTES, "%s", text);
+    }
+    return OCT_OK;
+}
+
 /* ---- files ---- */
 
 enum oct_err oct_identity_read(const char *pseudonym, struct oct_export_person *person,
@@ -150,12 +165,8 @@ enum oct_err oct_identity_read(const char *pseudonym, struct oct_export_person *
     fclose(file);
     cJSON *all = cJSON_Parse(text);
     const char *whose = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(all, "pseudonym"));
-    const bool is_good = whose && strcmp(whose, pseudonym) == 0;
-    for (unsigned i = 0; i < OCT_N_PERSON_FIELDS && is_good; i++) {
-        const char *is =
-            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(all, oct_person_fields[i].name));
-        snprintf((char *)person + oct_person_fields[i].at, OCT_PERSON_BYTES, "%s", is ? is : "");
-    }
+    const bool is_good =
+        whose && strcmp(whose, pseudonym) == 0 && !oct_person_take(all, person, NULL);
     cJSON_Delete(all);
     if (!is_good)
         return oct_fail(err, OCT_E_FORMAT, "%s: it says nobody: octctl identify writes it anew",

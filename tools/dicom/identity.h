@@ -29,6 +29,10 @@ enum oct_err oct_person_check(const struct oct_export_person *person, struct oct
 struct cJSON;
 void oct_person_add(struct cJSON *object, const struct oct_export_person *person);
 
+/* Takes the fields that the object has; the others stay. OCT_E_ARG: one is no text, or too long. */
+enum oct_err oct_person_take(const struct cJSON *object, struct oct_export_person *person,
+                             struct oct_error *err);
+
 /* OCT_E_STATE: nobody is known by it. */
 enum oct_err oct_identity_read(const char *pseudonym, struct oct_export_person *person,
                                struct oct_error *err);

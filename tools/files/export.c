@@ -242,7 +242,7 @@ static int read_given(const struct oct_export_given *given, struct oct_export_wi
 }
 
 #define AT(member) .at = offsetof(struct oct_export_given, member)
-_Static_assert(OCT_EXPORT_OPTIONS_OF_DICOM == 5, "the first that archive send has, too");
+_Static_assert(OCT_EXPORT_OPTIONS_OF_DICOM == 4, "the first that archive send has, too");
 const struct oct_option oct_export_options[] = {
     {"--to", "FORMAT",
      "ome-tiff, nifti, dicom, npy, mat or png (by the end of OUT: .ome.tif,\n"
@@ -252,9 +252,9 @@ const struct oct_option oct_export_options[] = {
      OCT_OPTION_TEXT, AT(sample), .words = "u8 f32"},
     {"--pseudonym", NULL, "say the pseudonym too, in OME-TIFF, MATLAB and PNG; DICOM always does",
      OCT_OPTION_FLAG, AT(pseudonym)},
-    {"--json", NULL, "print what was written as JSON", OCT_OPTION_FLAG, AT(json)},
     {"--force", NULL, "replace OUT if it exists, once the new one is whole", OCT_OPTION_FLAG,
      AT(force)},
+    {"--json", NULL, "print what was written as JSON", OCT_OPTION_FLAG, AT(json)},
     {"--dataset", "NAME",
      "bscans, spectra, enface or analysis/NAME (bscans of a volume file, .vol and\n"
      "DICOM, spectra of any other recording, which has nothing else); of a file of\n"

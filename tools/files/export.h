@@ -10,9 +10,9 @@ struct oct_export_given {
     bool pseudonym, force, json;
 };
 
-/* Of struct oct_export_given; from the second index on those that matter to DICOM. */
+/* Of struct oct_export_given; from that index on those that archive send has, too. */
 extern const struct oct_option oct_export_options[];
-#define OCT_EXPORT_OPTIONS_OF_DICOM 5
+#define OCT_EXPORT_OPTIONS_OF_DICOM 4
 
 /* Exports the recording `in` to `out` as DICOM and says nothing but what fails, as `command`;
  * returns the exit status. pseudonym and what become those of the recording and the dataset. */

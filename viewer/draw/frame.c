@@ -18,6 +18,8 @@ void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
               !oct_view_waits_to_record(model); /* red is for what is being recorded */
     oct_view_patient_question(model, recording.text, sizeof(recording.text));
     recording.tone = OCT_TONE_WARN;
+    const bool is_export = !recording.text[0] && !model->daemon.record.active &&
+                           oct_view_export_text(model, &recording);
     if (!recording.text[0] &&
         (model->daemon.record.active || !oct_view_save_last_text(model, &recording)))
         oct_view_recording(model, &recording);
@@ -29,6 +31,8 @@ void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
     enum oct_text_size size = oct_draw_text_width(draw, OCT_TEXT_LARGE, recording.text) <= room
                                   ? OCT_TEXT_LARGE
                                   : OCT_TEXT_NORMAL;
+    if (is_export)
+        oct_draw_leave_out_clauses(draw, size, recording.text, room);
     oct_draw_text_fit(draw, size, recording.text, sizeof(recording.text), room,
                       OCT_DRAW_CUT_MIDDLE);
     oct_draw_text(draw, size, left, part.y + (part.h - oct_draw_line_height(draw, size)) / 2,
@@ -56,8 +60,8 @@ static struct band open_band(struct oct_draw *draw, struct oct_view_rect r, enum
     return (struct band){r, r.y + draw->layout.margin / 4};
 }
 
-/* Takes clauses away from the end until the text has room: a sentence is not cut in its middle. */
-static void leave_out_clauses(struct oct_draw *draw, enum oct_text_size size, char *text, int room)
+void oct_draw_leave_out_clauses(struct oct_draw *draw, enum oct_text_size size, char *text,
+                                int room)
 {
     static const char *const ends[] = {". ", "; ", ", ", " ("};
     while (oct_draw_text_width(draw, size, text) > room) {
@@ -131,8 +135,11 @@ void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
             SDL_memcpy(alarm->what.text, more, SDL_strlen(more));
             alarm->what.text[sizeof(alarm->what.text) - 1] = '\0';
         }
+        oct_draw_leave_out_clauses(draw, OCT_TEXT_NORMAL, alarm->what.text,
+                                   r.w - 3 * draw->layout.margin);
         add_line(draw, &band, OCT_TEXT_NORMAL, &alarm->what);
-        leave_out_clauses(draw, OCT_TEXT_NORMAL, alarm->remedy.text, r.w - 3 * draw->layout.margin);
+        oct_draw_leave_out_clauses(draw, OCT_TEXT_NORMAL, alarm->remedy.text,
+                                   r.w - 3 * draw->layout.margin);
         add_line(draw, &band, OCT_TEXT_NORMAL, &alarm->remedy);
     }
     draw_notice(draw, model);
@@ -201,6 +208,8 @@ static void draw_field(struct oct_draw *draw, struct oct_view_rect r, struct oct
     enum oct_text_size size = oct_draw_text_width(draw, OCT_TEXT_LARGE, b->label) <= room
                                   ? OCT_TEXT_LARGE
                                   : OCT_TEXT_NORMAL;
+    if (!typing)
+        oct_draw_leave_out_clauses(draw, size, b->label, room);
     int w = oct_draw_text_fit(draw, size, b->label, sizeof(b->label), room,
                               typing ? OCT_DRAW_CUT_BEGINNING : OCT_DRAW_CUT_END);
     int x = r.x + edge, y = middle_of(draw, r, size), h = oct_draw_line_height(draw, size);

@@ -125,6 +125,12 @@ void oct_draw_buttons(struct oct_draw *draw, const struct oct_view_model *model)
 int oct_draw_banner_height(struct oct_draw *draw);
 void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_banner_tip(struct oct_draw *draw, const struct oct_view_model *model);
+/* The day's patients; the width that they need, 0: they are not shown. */
+int oct_draw_worklist_width(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_worklist(struct oct_draw *draw, const struct oct_view_model *model);
+/* Takes clauses away from the end until the text has room: a sentence is not cut in its middle. */
+void oct_draw_leave_out_clauses(struct oct_draw *draw, enum oct_text_size size, char *text,
+                                int room);
 void oct_draw_message(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_help(struct oct_draw *draw, const struct oct_view_model *model);
 

@@ -17,6 +17,7 @@ enum oct_view_action {
     OCT_ACTION_FILE_AFTER,
     OCT_ACTION_KEEP,        /* playback: the recording is good */
     OCT_ACTION_REPEAT,      /* playback: it is to be made again; nothing is deleted */
+    OCT_ACTION_EXPORT,      /* playback: to the archive, or as DICOM beside the recording */
     OCT_ACTION_FREEZE,      /* in playback: play, pause */
     OCT_ACTION_AVERAGE,     /* or each B-scan */
     OCT_ACTION_AVERAGE_OF,  /* of how many B-scans */
@@ -101,7 +102,7 @@ extern const size_t oct_view_n_keys;
 bool oct_view_action_is_step(enum oct_view_action action);
 
 /* Whether the operator profile allows the action: the label, recording, playback and what is
- * decided about a recording, freezing, the average, blood flow, layers, the guide, contrast,
+ * decided about a recording, its export, freezing, the average, blood flow, layers, the guide, contrast,
  * snapshots, light, help, and leaving the profile. */
 bool oct_view_action_is_operators(enum oct_view_action action);
 

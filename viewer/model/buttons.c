@@ -43,6 +43,7 @@ static const struct row {
     {PLACE_SAVE, OCT_ACTION_SAVE_LAST, "Save the last", "Save",
      IN(LIVE) | IN(RECORDING) | IN(FROZEN), BOTH},
     {PLACE_SAVE, OCT_ACTION_RECORD, "Record", NULL, IN(ASKING), BOTH},
+    {PLACE_SAVE, OCT_ACTION_EXPORT, "Export", NULL, IN(PLAYBACK), BOTH},
     {PLACE_PLAYBACK, OCT_ACTION_PLAYBACK, "Playback", NULL, IN(IDLE) | IN(LIVE) | IN(FROZEN), BOTH},
     {PLACE_PLAYBACK, OCT_ACTION_PLAYBACK, "Live", NULL, IN(PLAYBACK), BOTH},
     {PLACE_FREEZE, OCT_ACTION_FREEZE, "Freeze", NULL, PICTURE, BOTH},
@@ -127,6 +128,8 @@ static bool is_of_use(const struct oct_view_model *model, enum oct_view_action a
         return !model->playback.active || (model->daemon.reachable && model->daemon.record.active);
     case OCT_ACTION_SAVE_LAST:
         return model->daemon.last.bscans_most > 0 && model->daemon.last.length_s >= 0.5;
+    case OCT_ACTION_EXPORT:
+        return !model->playback.file.what[0] && !oct_view_export_runs(model);
     case OCT_ACTION_PLAYBACK:
         return model->playback.active || model->daemon.record.file[0] ||
                model->daemon.last.file[0] || model->playback.file.path[0];
@@ -213,7 +216,7 @@ static unsigned add_below(const struct oct_view_model *model, struct oct_view_bu
 
 static unsigned add_patient(const struct oct_view_model *model, struct oct_view_button *buttons)
 {
-    const char *pseudonym = oct_view_patient_pseudonym(model);
+    const char *pseudonym = oct_view_patient_pseudonym(model), *name = oct_view_patient_name(model);
     struct oct_view_button row[] = {
         {.action = OCT_ACTION_RIGHT_EYE, .label = "OD", .brief = "OD"},
         {.action = OCT_ACTION_LEFT_EYE, .label = "OS", .brief = "OS"},
@@ -222,6 +225,8 @@ static unsigned add_patient(const struct oct_view_model *model, struct oct_view_
     };
     unsigned n = sizeof(row) / sizeof(row[0]);
     snprintf(row[2].label, sizeof(row[2].label), "%s", pseudonym[0] ? pseudonym : "no pseudonym");
+    if (name[0])
+        snprintf(row[2].label, sizeof(row[2].label), "%s (%s)", name, pseudonym);
     if (model->typing)
         snprintf(row[2].label, sizeof(row[2].label), "%s%s", model->typed,
                  model->patient.selected ? "" : "_");

@@ -20,7 +20,7 @@ struct oct_view_button {
     enum oct_view_action action;
     enum oct_view_button_row row;
     enum oct_view_button_look look;
-    char label[OCT_VIEW_LABEL_BYTES + 32];
+    char label[OCT_VIEW_NAME_BYTES + OCT_VIEW_LABEL_BYTES];
     char brief[24]; /* where the label has no room in two lines */
 };
 

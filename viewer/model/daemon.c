@@ -24,6 +24,7 @@ const struct oct_view_wish_row oct_view_wish_rows[OCT_N_WISHES] = {
     [OCT_WISH_AVERAGE] = {"how many B-scans are averaged", .key = "average.bscans"},
     [OCT_WISH_EYE] = {"the eye", .key = "record.eye"},
     [OCT_WISH_PSEUDONYM] = {"the pseudonym", .key = "record.pseudonym"},
+    [OCT_WISH_PATIENT] = {.name = "the patient"},
     [OCT_WISH_PROJECTION] = {"", .key = "analysis.enface_projection"},
     [OCT_WISH_SLAB_FIRST] = {"", .key = "analysis.enface_slab_first"},
     [OCT_WISH_SLAB_LAST] = {"", .key = "analysis.enface_slab_last"},
@@ -385,8 +386,11 @@ void oct_view_recorded_note(struct oct_view_model *model)
         oct_view_model_say(model, "noted: the recording ended before its time");
     else if (has_end)
         oct_view_model_say(model, "noted: %s", phrase.text);
+    else if (model->exported.state == OCT_EXPORT_FAILED)
+        oct_view_model_say(model, "noted: %s was not exported", model->exported.path);
     else
         oct_view_model_say(model, "there is nothing to take note of");
+    model->exported.is_noted |= model->exported.state == OCT_EXPORT_FAILED;
     r->n_noted = news.n_lost > 0 ? news.n_lost : r->n_noted;
     r->end_noted |= news.failed || has_end;
     if (has_end)
@@ -476,13 +480,24 @@ const char *oct_view_patient_pseudonym(const struct oct_view_model *model)
     return model->playback.active ? model->playback.file.pseudonym : model->daemon.record.pseudonym;
 }
 
+/* The pseudonym of somebody whom octctl is taking from the worklist: nobody knows it yet. */
+static const char of_worklist[] = "\u2026";
+
 /* The eye or the pseudonym that octd will have when it has done what was asked; in playback the
  * file's. */
 static const char *to_come(const struct oct_view_model *model, enum oct_view_wish wish)
 {
-    const char *waiting = oct_view_wishes_find(&model->wishes, wish);
-    if (!model->playback.active && (waiting || model->asked == wish))
-        return waiting ? waiting : model->asked_text;
+    const struct oct_view_wishes *w = &model->wishes;
+    const bool may_be_taken = wish == OCT_WISH_PSEUDONYM && !model->playback.active;
+    for (unsigned i = model->playback.active ? 0 : w->n; i > 0; i--)
+        if (w->waiting[i - 1].wish == wish)
+            return w->waiting[i - 1].text;
+        else if (may_be_taken && w->waiting[i - 1].wish == OCT_WISH_PATIENT)
+            return of_worklist;
+    if (!model->playback.active && model->asked == wish)
+        return model->asked_text;
+    if (may_be_taken && model->asked == OCT_WISH_PATIENT)
+        return of_worklist;
     return wish == OCT_WISH_EYE ? oct_view_patient_eye(model) : oct_view_patient_pseudonym(model);
 }
 
@@ -528,8 +543,11 @@ static void record(struct oct_view_model *model)
     const enum oct_view_question question = question_of(model);
     if (question != OCT_ASKS_NOTHING && p->asks == OCT_ASKS_NOTHING) {
         p->asks = question;
+        if (!to_come(model, OCT_WISH_PSEUDONYM)[0])
+            oct_view_worklist_open(model);
         return;
     }
+    model->worklist.is_open = false;
     p->accepted = p->accepted || question == OCT_ASKS_LABEL;
     if (question == OCT_ASKS_SAME)
         p->said_ns = model->now_ns;
@@ -539,14 +557,14 @@ static void record(struct oct_view_model *model)
 
 void oct_view_patient_question(const struct oct_view_model *model, char *text, size_t n_bytes)
 {
-    const char *lacks = oct_view_patient_lacks(model);
+    const char *lacks = oct_view_patient_lacks(model), *name = oct_view_patient_name(model);
+    const char *who = name[0] ? name : oct_view_patient_pseudonym(model);
     if (model->patient.asks == OCT_ASKS_NOTHING || model->playback.active)
         snprintf(text, n_bytes, "%s", "");
     else if (lacks)
         snprintf(text, n_bytes, "Record without %s?", lacks);
     else if (model->patient.asks == OCT_ASKS_SAME)
-        snprintf(text, n_bytes, "Is it still %s %s?", oct_view_patient_eye(model),
-                 oct_view_patient_pseudonym(model));
+        snprintf(text, n_bytes, "Is it still %s %s?", oct_view_patient_eye(model), who);
     else
         snprintf(text, n_bytes, "Record?");
 }
@@ -581,9 +599,10 @@ static void set_label(struct oct_view_model *model, enum oct_view_wish wish, con
         oct_view_playback_relabel(model, &change);
     else if (may_change(model))
         wish_label(model, wish, text);
+    model->worklist.is_open &= wish != OCT_WISH_PSEUDONYM || !text[0];
 }
 
-/* Live pictures without eye and pseudonym. */
+/* Live pictures without eye and pseudonym, and who may be next. */
 static void next_patient(struct oct_view_model *model)
 {
     if (!may_change(model))
@@ -597,6 +616,8 @@ static void next_patient(struct oct_view_model *model)
     model->patient.accepted = false;
     wish_label(model, OCT_WISH_EYE, "");
     wish_label(model, OCT_WISH_PSEUDONYM, "");
+    model->worklist.is_open = false; /* it is asked for anew */
+    oct_view_worklist_open(model);
 }
 
 /* octd's newest status, before it replaces model->daemon. */
@@ -610,13 +631,17 @@ static void take_label(struct oct_view_model *model, const struct oct_view_daemo
         p->accepted = false;
     }
     p->known = true;
-    if (daemon->record.active)
-        p->asks = OCT_ASKS_NOTHING; /* somebody else began it */
+    if (daemon->record.active) { /* somebody else began it */
+        p->asks = OCT_ASKS_NOTHING;
+        model->worklist.is_open = false;
+    }
 }
 
 bool oct_view_patient_cancel(struct oct_view_model *model)
 {
-    const bool had = model->typing || model->patient.asks != OCT_ASKS_NOTHING;
+    const bool had = model->typing || model->patient.asks != OCT_ASKS_NOTHING ||
+                     oct_view_worklist_is_shown(model);
+    model->worklist.is_open = false;
     if (model->typing)
         oct_view_model_end_typing(model, false);
     else
@@ -650,6 +675,8 @@ static void begin_typing(struct oct_view_model *model)
     snprintf(model->patient.file, sizeof(model->patient.file), "%s", file_of(model));
     model->patient.selected = now[0] != '\0';
     snprintf(model->typed, sizeof(model->typed), "%s", now);
+    if (!model->playback.active && !oct_view_worklist_is_shown(model))
+        oct_view_worklist_open(model);
 }
 
 void oct_view_model_type(struct oct_view_model *model, const char *text)
@@ -660,6 +687,7 @@ void oct_view_model_type(struct oct_view_model *model, const char *text)
         !oct_view_letters_are(text))
         return;
     model->patient.selected = false;
+    model->worklist.chosen = 0;
     snprintf(model->typed + n, sizeof(model->typed) - n, "%s", text);
 }
 
@@ -675,7 +703,10 @@ void oct_view_model_rub_out(struct oct_view_model *model)
 
 void oct_view_model_end_typing(struct oct_view_model *model, bool keep)
 {
+    const bool is_untouched = model->patient.selected;
     model->typing = model->patient.selected = false;
+    if (is_untouched)
+        return;
     if (keep && strcmp(model->patient.file, file_of(model)) != 0)
         oct_view_model_say(model, "not taken over: it was typed for another recording");
     else if (keep)
@@ -739,7 +770,7 @@ static bool is_of_recording(enum oct_view_wish wish)
 
 static bool is_of_label(enum oct_view_wish wish)
 {
-    return wish == OCT_WISH_EYE || wish == OCT_WISH_PSEUDONYM;
+    return wish == OCT_WISH_EYE || wish == OCT_WISH_PSEUDONYM || wish == OCT_WISH_PATIENT;
 }
 
 /* What became of a recording stands in the header. */
@@ -770,9 +801,11 @@ static void fail_all(struct oct_view_model *model, enum oct_view_wish asked)
 static void say_refused(struct oct_view_model *model, const struct oct_view_answer *answer)
 {
     const char *name = oct_view_wish_rows[answer->wish].name;
-    if (model->daemon.record.active &&
-        (is_of_label(answer->wish) || answer->wish == OCT_WISH_AVERAGE ||
-         answer->wish == OCT_WISH_VOLUMES))
+    if (answer->wish == OCT_WISH_PATIENT) /* octctl's word, not octd's */
+        oct_view_model_say(model, "not taken from the worklist: %s", answer->text);
+    else if (model->daemon.record.active &&
+             (is_of_label(answer->wish) || answer->wish == OCT_WISH_AVERAGE ||
+              answer->wish == OCT_WISH_VOLUMES))
         oct_view_model_say(model, "octd is recording: %s can be changed afterwards", name);
     else
         oct_view_model_say(model, "octd refused%s%s: %s", name[0] ? " " : "", name, answer->text);
@@ -789,6 +822,7 @@ static void say_granted(struct oct_view_model *model, const struct oct_view_answ
     switch (answer->wish) {
     case OCT_WISH_EYE:
     case OCT_WISH_PSEUDONYM:
+    case OCT_WISH_PATIENT:
         oct_view_model_say(model, "octd confirms: %s %s",
                            answer->wish == OCT_WISH_EYE ? "eye" : "pseudonym",
                            text[0] ? text : "not said");

@@ -25,6 +25,7 @@ enum oct_view_wish {
     OCT_WISH_AVERAGE,   /* text: of how many B-scans; 1: none */
     OCT_WISH_EYE,       /* text: "", OD or OS */
     OCT_WISH_PSEUDONYM, /* text */
+    OCT_WISH_PATIENT,   /* text: the key of an entry of the worklist, by octctl */
     OCT_WISH_PROJECTION,
     OCT_WISH_SLAB_FIRST,
     OCT_WISH_SLAB_LAST,

@@ -232,6 +232,22 @@ static void place_panels(struct oct_view_layout *l, const struct oct_view_conten
     }
 }
 
+static void place_list(struct oct_view_layout *l, int width)
+{
+    const struct oct_view_rect a = l->area;
+    const int w = smaller(width, a.w);
+    l->row_height = TARGET(l->text_px);
+    l->n_rows = (unsigned)larger(1, a.h / l->row_height - 1);
+    l->list = (struct oct_view_rect){a.x + a.w - w, a.y, w, ((int)l->n_rows + 1) * l->row_height};
+}
+
+int oct_view_layout_row_at(const struct oct_view_layout *layout, int x, int y)
+{
+    const struct oct_view_rect r = layout->list;
+    return r.w > 0 && oct_view_rect_holds(r, x, y) ? (y - r.y) / layout->row_height - 1
+                                                   : (int)layout->n_rows;
+}
+
 double oct_view_layout_share_at(const struct oct_view_layout *layout, double x, double y)
 {
     const struct oct_view_rect a = layout->area;
@@ -265,6 +281,8 @@ void oct_view_layout_window(struct oct_view_layout *layout, const struct oct_vie
     if (layout->area.w > 4 * edge && layout->area.h > 4 * edge)
         layout->area = (struct oct_view_rect){edge, top + edge / 2, layout->area.w - 2 * edge,
                                               layout->area.h - edge};
+    if (c->list_width > 0)
+        place_list(layout, c->list_width);
     place_panels(layout, c);
 }
 

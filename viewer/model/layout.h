@@ -62,6 +62,7 @@ struct oct_view_contents {
     bool has_speeds;          /* a scale of velocities stands below the colour bar */
     bool has_angiogram;       /* or, in playback, the thickness: beside the en face picture, or
                                  below it */
+    int list_width;           /* of the day's patients; 0: they are not shown */
     bool has_slice; /* playback: a second cut through the volume, where there are panels */
     struct oct_view_divider divider;
     unsigned n_buttons;
@@ -90,7 +91,12 @@ struct oct_view_layout {
     struct oct_view_rect timeline; /* full width less margins; in playback the slider's */
     struct oct_view_rect button[OCT_VIEW_MOST_BUTTONS]; /* both rows */
     struct oct_view_rect buttons;                       /* the row below, full width */
-    struct oct_view_rect status;                        /* full width, at the bottom */
+    /* The day's patients, over the panels at the right; w 0: they are not shown. Below a title as
+     * high as a row stand n_rows of row_height, as high as a button each. */
+    struct oct_view_rect list;
+    int row_height;
+    unsigned n_rows;
+    struct oct_view_rect status; /* full width, at the bottom */
 
     /* Set by drawing: the whole B-scan, of which its panel shows a part when it is zoomed, and the
      * part of the panel that shows it (all of it without a picture); en face picture, slice and
@@ -107,6 +113,9 @@ void oct_view_layout_window(struct oct_view_layout *layout,
 
 /* The share that brings the divider's middle to a place of the window, within the limits. */
 double oct_view_layout_share_at(const struct oct_view_layout *layout, double x, double y);
+
+/* The row of the list at a place of the window, from 0; n_rows: none; -1: the title. */
+int oct_view_layout_row_at(const struct oct_view_layout *layout, int x, int y);
 
 bool oct_view_rect_holds(struct oct_view_rect r, int x, int y);
 

@@ -176,6 +176,7 @@ void oct_view_model_finish(struct oct_view_model *model)
     oct_view_enface_finish(&model->angiogram.enface);
     oct_view_spectrum_finish(&model->spectrum);
     oct_view_playback_finish(&model->playback);
+    oct_view_worklist_finish(&model->worklist);
     model->has_picture = model->newest_waits = false;
 }
 

@@ -8,12 +8,14 @@
 #include "viewer/model/archive.h"
 #include "viewer/model/daemon.h"
 #include "viewer/model/enface.h"
+#include "viewer/model/export.h"
 #include "viewer/model/guide.h"
 #include "viewer/model/layout.h"
 #include "viewer/model/measure.h"
 #include "viewer/model/overlay.h"
 #include "viewer/model/picture.h"
 #include "viewer/model/playback.h"
+#include "viewer/model/worklist.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -142,6 +144,9 @@ struct oct_view_model {
     bool typing;             /* the pseudonym */
     char typed[OCT_VIEW_LABEL_BYTES];
     struct oct_view_patient patient;
+    struct oct_view_worklist worklist; /* owned */
+    bool hides_names; /* a picture of the window is being taken: nobody's name is in it */
+    struct oct_view_export exported;
     struct oct_view_save_last save_last;
     struct oct_view_offer offer;
 

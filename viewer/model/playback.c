@@ -86,6 +86,7 @@ static void begin_playback(struct oct_view_model *model)
     if (p->was_alone)
         model->settings.arrangement = OCT_ARRANGEMENT_TWO;
     model->patient.asks = OCT_ASKS_NOTHING; /* there is nothing to record here */
+    model->worklist.is_open = false;
     p->active = true;
 }
 
@@ -303,7 +304,8 @@ static bool apply_moves(struct oct_view_model *model, enum oct_view_action actio
 static bool is_of_recordings(enum oct_view_action action)
 {
     return action == OCT_ACTION_KEEP || action == OCT_ACTION_REPEAT ||
-           action == OCT_ACTION_FILE_BEFORE || action == OCT_ACTION_FILE_AFTER;
+           action == OCT_ACTION_FILE_BEFORE || action == OCT_ACTION_FILE_AFTER ||
+           action == OCT_ACTION_EXPORT;
 }
 
 bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action action,
@@ -332,6 +334,9 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
     case OCT_ACTION_REPEAT:
         verdict = p->file.verdict == verdict ? OCT_MARK_NONE : verdict; /* again: taken back */
         oct_view_playback_relabel(model, &(struct oct_volume_label_change){.mark = &verdict});
+        return true;
+    case OCT_ACTION_EXPORT:
+        oct_view_export_begin(model);
         return true;
     case OCT_ACTION_PROJECTION:
     case OCT_ACTION_SHARPEN:

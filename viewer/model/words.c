@@ -837,6 +837,30 @@ static void judge_troubles(struct alarms *list)
     }
 }
 
+/* ---- the archive ---- */
+
+/* What was exported and has not arrived is nobody's to forget: until it has, or the user takes note
+ * that it failed. */
+static void judge_export(struct alarms *list)
+{
+    const struct oct_view_export *e = &list->model->exported;
+    if (e->state == OCT_EXPORT_FAILED && !e->is_noted)
+        complain(
+            list, OCT_TONE_WARN,
+            cure_of("Export it again, or call for help (F3: noted)", "Export it again (F3: noted)"),
+            "NOT EXPORTED: %s", e->why);
+    else if (e->state == OCT_EXPORT_WAITS && e->nobody_sends)
+        complain(list, OCT_TONE_WARN,
+                 cure_of("nothing is lost: call for help",
+                         "nothing is lost: octctl archive run, or octd-archive@.service, sends it"),
+                 "NOBODY SENDS TO THE ARCHIVE: %u wait", e->n_waiting);
+    else if (e->state == OCT_EXPORT_WAITS && e->why[0])
+        complain(list, OCT_TONE_WARN,
+                 cure_of("nothing is lost, it is tried again; call for help where it lasts",
+                         "nothing is lost, it is tried again; octctl doctor --dicom"),
+                 "NOT ARCHIVED YET: %s", e->why);
+}
+
 unsigned oct_view_alarms(const struct oct_view_model *model,
                          struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS])
 {
@@ -854,6 +878,7 @@ unsigned oct_view_alarms(const struct oct_view_model *model,
     judge_troubles(&list);
     judge_camera(&list);
     judge_disk(&list);
+    judge_export(&list);
     if (list.n == 0 && model->has_picture && model->shown.header.missing_lines > 0 &&
         !model->has_control)
         complain(&list, OCT_TONE_WARN, look_at_camera,

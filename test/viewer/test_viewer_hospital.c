@@ -1,0 +1,404 @@
+/* The day's patients, who is behind a pseudonym, exports, and octctl as a child: hostile answers
+ * and hostile children. No SDL. */
+#define _GNU_SOURCE
+#include "pipeline/base/clock.h"
+#include "test/rig/tap.h"
+#include "test/rig/viewer_daemon.h"
+#include "viewer/model/buttons.h"
+#include "viewer/model/words.h"
+#include "viewer/net/errand.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define S OCT_NS_PER_S
+
+struct desk {
+    struct oct_view_model model;
+    struct oct_view_daemon octd;
+};
+
+static void hear(struct desk *k, enum oct_view_wish wish, bool ok, const char *text)
+{
+    k->octd.answer_ns++;
+    oct_scene_hear(&k->model, &k->octd, wish, ok, text);
+}
+
+static void desk_init(struct desk *k, const char *pseudonym)
+{
+    *k = (struct desk){.octd = {.known = true, .reachable = true, .state = "running"}};
+    snprintf(k->octd.record.pseudonym, sizeof(k->octd.record.pseudonym), "%s", pseudonym);
+    oct_view_model_init(&k->model, "x", true);
+    oct_view_model_tick(&k->model, 100 * S);
+    k->model.worklist.is_set = true;
+    hear(k, OCT_WISH_NONE, true, "");
+}
+
+static void act(struct desk *k, enum oct_view_action action)
+{
+    oct_view_model_apply(&k->model, action, 1);
+}
+
+static void must_ask(struct desk *k, enum oct_view_wish wish, const char *text)
+{
+    char asked[OCT_VIEW_LABEL_BYTES] = "";
+    assert_int_equal(oct_view_model_take_wish(&k->model, asked), wish);
+    assert_string_equal(asked, text);
+}
+
+static void list_comes(struct desk *k, const char *json)
+{
+    k->model.worklist.is_due = false;
+    oct_view_worklist_take(&k->model.worklist, json, strlen(json), "");
+}
+
+#define ENTRY(key, name)                                                                           \
+    "{\"key\":\"" key "\",\"time\":\"091500\",\"name\":\"" name                                    \
+    "\",\"id\":\"7\",\"accession\":\"A-1\",\"readable\":true}"
+
+/* The next patient's list opens, a row is taken, and octd is told in order: what Record waits for is
+ * the taken one's label. */
+TEST(a_patient_is_taken_behind_what_was_wished_before)
+{
+    static struct desk k;
+    desk_init(&k, "P-before");
+    k.model.patient.ask = OCT_ASK_LABEL_ALWAYS;
+    act(&k, OCT_ACTION_NEXT_PATIENT);
+    assert_true(oct_view_worklist_is_shown(&k.model) && k.model.worklist.is_due);
+    list_comes(&k, "[" ENTRY("00ff", "Doe^Jane") "," ENTRY("0100", "Roe^R") "]");
+    oct_view_worklist_choose(&k.model, 1);
+    assert_false(oct_view_worklist_is_shown(&k.model));
+    act(&k, OCT_ACTION_RIGHT_EYE);
+    assert_null(oct_view_patient_lacks(&k.model)); /* it will have a pseudonym */
+    act(&k, OCT_ACTION_RECORD);
+    must_ask(&k, OCT_WISH_PSEUDONYM, ""); /* nobody's, should it fail */
+    k.octd.record.pseudonym[0] = '\0';
+    hear(&k, OCT_WISH_PSEUDONYM, true, "");
+    must_ask(&k, OCT_WISH_PATIENT, "0100");
+    assert_int_equal(oct_view_model_take_wish(&k.model, (char[OCT_VIEW_LABEL_BYTES]){0}),
+                     OCT_WISH_NONE); /* Record waits */
+    hear(&k, OCT_WISH_PATIENT, false, "not in the list");
+    assert_non_null(strstr(k.model.message, "not taken from the worklist: not in the list"));
+    must_ask(&k, OCT_WISH_EYE, "OD");
+    hear(&k, OCT_WISH_EYE, true, "OD");
+    must_ask(&k, OCT_WISH_NONE, ""); /* nobody is recorded under it */
+    oct_view_model_finish(&k.model);
+}
+
+TEST(enter_takes_whom_keys_chose_and_nobody_else)
+{
+    static struct desk k;
+    desk_init(&k, "");
+    act(&k, OCT_ACTION_PSEUDONYM);
+    list_comes(&k, "[" ENTRY("00ff", "Doe^Jane") "," ENTRY("0100", "Roe^R") "]");
+    assert_int_equal(k.model.worklist.chosen, 0);
+    oct_view_worklist_move(&k.model, 1, 10);
+    assert_int_equal(k.model.worklist.chosen, 1);
+    oct_view_worklist_move(&k.model, 5, 10);
+    assert_int_equal(k.model.worklist.chosen, 2);
+    oct_view_model_type(&k.model, "P"); /* a pseudonym after all */
+    assert_int_equal(k.model.worklist.chosen, 0);
+    oct_view_model_end_typing(&k.model, true);
+    must_ask(&k, OCT_WISH_PSEUDONYM, "P");
+    assert_false(oct_view_worklist_is_shown(&k.model));
+    oct_view_model_finish(&k.model);
+}
+
+TEST(it_is_shown_over_live_pictures_alone)
+{
+    static struct desk k;
+    desk_init(&k, "");
+    act(&k, OCT_ACTION_PSEUDONYM);
+    assert_true(oct_view_worklist_is_shown(&k.model));
+    k.model.hides_names = true;
+    assert_false(oct_view_worklist_is_shown(&k.model));
+    k.model.hides_names = false;
+    assert_true(oct_view_patient_cancel(&k.model));
+    assert_false(oct_view_worklist_is_shown(&k.model));
+    k.model.patient.ask = OCT_ASK_LABEL_ALWAYS;
+    act(&k, OCT_ACTION_RECORD); /* the question has it too */
+    assert_true(oct_view_worklist_is_shown(&k.model));
+    k.octd.record.active = true; /* somebody else records */
+    hear(&k, OCT_WISH_NONE, true, "");
+    k.octd.record.active = false;
+    hear(&k, OCT_WISH_NONE, true, "");
+    assert_false(oct_view_worklist_is_shown(&k.model));
+    k.model.worklist.is_set = k.model.worklist.is_due = false;
+    act(&k, OCT_ACTION_NEXT_PATIENT);
+    assert_false(k.model.worklist.is_open || k.model.worklist.is_due);
+    oct_view_model_finish(&k.model);
+}
+
+/* Bytes that are no list, names that are none: what is shown is one line, what is not whole cannot
+ * be taken. */
+TEST(hostile_lists)
+{
+    static const char *const broken[] = {"", "{}", "[", "7", "nobody\n", "[[[["};
+    static struct desk k;
+    struct oct_view_worklist *w = &k.model.worklist;
+    char *many = malloc(2000 * 256), *at = many;
+    desk_init(&k, "");
+    for (unsigned i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        act(&k, OCT_ACTION_NEXT_PATIENT);
+        list_comes(&k, broken[i]);
+        assert_int_equal(w->state, OCT_WORKLIST_FAILED);
+        assert_int_equal(w->n, 0);
+    }
+    list_comes(&k, "[7, null, {}, {\"name\": 7, \"key\": \"--take\", \"readable\": true},"
+                   "{\"name\": \"A\\u001b[2J\\nB^C=x\", \"key\": \"0a\", \"readable\": true,"
+                   " \"time\": \"\\u0007\"}]");
+    assert_int_equal(w->n, 3);
+    assert_false(w->all[0].is_readable || w->all[1].is_readable);
+    assert_string_equal(w->all[2].name, "A?[2J?B, C");
+    assert_string_equal(w->all[2].time, "--:--");
+    oct_view_worklist_choose(&k.model, 1);
+    oct_view_worklist_choose(&k.model, 3);
+    assert_int_equal(k.model.wishes.n, 0); /* nobody was taken */
+    at += sprintf(at, "[");
+    for (unsigned i = 0; i < 2000; i++)
+        at += sprintf(at, "%s" ENTRY("%04x", "%064d"), i ? "," : "", i, (int)i);
+    sprintf(at, "]");
+    list_comes(&k, many);
+    free(many);
+    assert_int_equal(w->n, OCT_VIEW_MOST_APPOINTMENTS);
+    oct_view_worklist_scroll(&k.model, 5000, 12);
+    assert_int_equal(w->first, w->n - 12);
+    oct_view_worklist_scroll(&k.model, -5000, 12);
+    assert_int_equal(w->first, 0);
+    oct_view_model_finish(&k.model);
+}
+
+TEST(names_as_they_are_shown)
+{
+    static const struct {
+        const char *dicom, *shown;
+    } cases[] = {{"Doe^Jane", "Doe, Jane"},
+                 {"Doe^Jane^Q^Dr", "Doe, Jane Q Dr"},
+                 {"Doe", "Doe"},
+                 {"=\u5c71\u7530^\u592a\u90ce", "\u5c71\u7530, \u592a\u90ce"},
+                 {"Doe^Jane=\u5c71^\u592a", "Doe, Jane"},
+                 {"", ""},
+                 {"^Jane", "Jane"},
+                 {"<b>&amp;%s%n</b>", "<b>&amp;%s%n</b>"}};
+    static struct desk k;
+    struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
+    char json[256];
+    desk_init(&k, "P-7");
+    assert_true(oct_view_worklist_wants_name(&k.model));
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(json, sizeof(json), "{\"pseudonym\":\"P-7\",\"name\":\"%s\"}", cases[i].dicom);
+        assert_string_equal(
+            oct_view_worklist_take_name(&k.model.worklist, NULL, json, strlen(json)), "P-7");
+        assert_string_equal(oct_view_patient_name(&k.model), cases[i].shown);
+    }
+    assert_false(oct_view_worklist_wants_name(&k.model));
+    oct_view_worklist_take_name(&k.model.worklist, "P-7", "{\"name\":\"Doe^Jane\"}", 19);
+    unsigned n = oct_view_buttons(&k.model, b), field = 0;
+    while (field < n && b[field].look != OCT_BUTTON_FIELD)
+        field++;
+    assert_string_equal(b[field].label, "Doe, Jane (P-7)");
+    k.model.hides_names = true;
+    assert_string_equal(oct_view_patient_name(&k.model), "");
+    k.model.hides_names = false;
+    snprintf(k.octd.record.pseudonym, sizeof(k.octd.record.pseudonym), "P-8");
+    hear(&k, OCT_WISH_NONE, true, "");
+    assert_string_equal(oct_view_patient_name(&k.model), ""); /* not of the one before */
+    oct_view_worklist_take_name(&k.model.worklist, "P-8", NULL, 0);
+    assert_string_equal(oct_view_patient_name(&k.model), "");
+    assert_false(oct_view_worklist_wants_name(&k.model)); /* nobody is known: asked once */
+    oct_view_model_finish(&k.model);
+}
+
+/* ---- exports ---- */
+
+static void play(struct desk *k, const char *path)
+{
+    struct oct_view_file file = {.n_bscans = 4, .n_lines = 8, .depth = 8, .n_valid = 4};
+    snprintf(file.path, sizeof(file.path), "%s", path);
+    snprintf(file.name, sizeof(file.name), "%s", strrchr(path, '/') + 1);
+    oct_view_playback_open(&k->model, path, 0, false);
+    oct_view_playback_opened(&k->model, &file);
+}
+
+static void says(const struct desk *k, const char *words)
+{
+    struct oct_view_phrase phrase = {.text = ""};
+    oct_view_export_text(&k->model, &phrase);
+    assert_string_equal(phrase.text, words);
+}
+
+#define STATUS(running, state, reason)                                                             \
+    "{\"running\":" running ",\"waiting\":2,\"instances\":[{\"uid\":\"1.2\"},{\"uid\":\"1.3\","    \
+    "\"state\":\"" state "\",\"reason\":\"" reason "\"}]}"
+
+static void status(struct desk *k, const char *json)
+{
+    assert_true(oct_view_export_wants_status(&k->model));
+    oct_view_export_take_status(&k->model, json, strlen(json));
+    assert_false(oct_view_export_wants_status(&k->model));
+    oct_view_model_tick(&k->model, k->model.now_ns + 4 * S);
+}
+
+static bool alarms(const struct desk *k, const char *words)
+{
+    struct oct_view_alarm alarm[OCT_VIEW_MAX_ALARMS];
+    bool is_there = false;
+    for (unsigned n = oct_view_alarms(&k->model, alarm); n > 0; n--)
+        is_there |= strstr(alarm[n - 1].what.text, words) != NULL;
+    return is_there;
+}
+
+TEST(an_export_from_the_press_to_the_archive)
+{
+    static struct desk k;
+    struct oct_view_export *e = &k.model.exported;
+    desk_init(&k, "P-7");
+    e->has_archive = e->is_real = true;
+    snprintf(e->archive, sizeof(e->archive), "PACS");
+    act(&k, OCT_ACTION_EXPORT); /* live: nothing to export */
+    assert_int_equal(e->state, OCT_EXPORT_NONE);
+    play(&k, "/r.d/eye.h5");
+    says(&k, "");
+    act(&k, OCT_ACTION_EXPORT);
+    assert_int_equal(e->state, OCT_EXPORT_DUE);
+    assert_string_equal(e->written, "/r.d/eye.dcm");
+    e->state = OCT_EXPORT_RUNS;
+    says(&k, "EXPORTING, with name");
+    act(&k, OCT_ACTION_EXPORT); /* an impatient second press */
+    assert_int_equal(e->state, OCT_EXPORT_RUNS);
+    oct_view_export_take(&k.model, NULL, 0, "no room");
+    says(&k, "NOT EXPORTED; Export tries again");
+    assert_true(alarms(&k, "NOT EXPORTED: no room"));
+    act(&k, OCT_ACTION_ACKNOWLEDGE);
+    assert_false(alarms(&k, "NOT EXPORTED"));
+    act(&k, OCT_ACTION_EXPORT);
+    assert_int_equal(e->state, OCT_EXPORT_DUE);
+    oct_view_export_take(&k.model, "[{\"uid\":\"1.3\",\"state\":\"waiting\"}]", 33, "");
+    says(&k, "queued for the archive, with name");
+    status(&k, STATUS("false", "waiting", ""));
+    says(&k, "queued for the archive, with name; 2 wait; NOBODY SENDS");
+    assert_true(alarms(&k, "NOBODY SENDS"));
+    status(&k, STATUS("true", "waiting", "refused"));
+    says(&k, "WAITS for the archive, with name; 2 wait; it is tried again");
+    assert_true(alarms(&k, "NOT ARCHIVED YET: refused"));
+    status(&k, "garbage");
+    assert_int_equal(e->state, OCT_EXPORT_WAITS);
+    oct_view_playback_end(&k.model); /* it goes on without a look at the file */
+    status(&k, STATUS("true", "stored", ""));
+    assert_string_equal(k.model.message, "");
+    play(&k, "/r.d/eye.h5");
+    says(&k, "ARCHIVED, with name; PACS says so");
+    assert_false(alarms(&k, "ARCHIVE") || oct_view_export_wants_status(&k.model));
+    play(&k, "/r.d/other.h5");
+    says(&k, "");
+    oct_view_model_finish(&k.model);
+}
+
+TEST(a_file_where_there_is_no_archive)
+{
+    static struct desk k;
+    struct oct_view_export *e = &k.model.exported;
+    desk_init(&k, "P-7");
+    play(&k, "/r.d/eye");
+    act(&k, OCT_ACTION_EXPORT);
+    assert_string_equal(e->written, "/r.d/eye.dcm");
+    oct_view_export_take(&k.model, "[]", 2, "");
+    assert_int_equal(e->state, OCT_EXPORT_FAILED);
+    act(&k, OCT_ACTION_EXPORT);
+    oct_view_export_take(&k.model, "[{\"file\":\"x\"}]", 14, "");
+    says(&k, "EXPORTED, masked: eye.dcm");
+    act(&k, OCT_ACTION_EXPORT); /* once */
+    assert_int_equal(e->state, OCT_EXPORT_WRITTEN);
+    snprintf(k.model.playback.file.what, sizeof(k.model.playback.file.what), "layers");
+    snprintf(k.model.playback.file.path, sizeof(k.model.playback.file.path), "/r.d/l.h5");
+    act(&k, OCT_ACTION_EXPORT); /* no recording */
+    assert_string_equal(e->path, "/r.d/eye");
+    oct_view_model_finish(&k.model);
+}
+
+/* ---- octctl as a child ---- */
+
+/* An octctl of PATH: a script. */
+static void be_octctl(const char *script)
+{
+    char *here = realpath(".", NULL), path[4200];
+    FILE *file = fopen("octctl", "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s\n", script);
+    fclose(file);
+    assert_int_equal(chmod("octctl", 0700), 0);
+    snprintf(path, sizeof(path), "%s:/usr/bin:/bin", here);
+    setenv("PATH", path, 1);
+    free(here);
+}
+
+static void run_errand(struct oct_view_errand *e, const char *script, double most_s)
+{
+    static const char *const words[] = {"octctl", "worklist", "--json", NULL};
+    be_octctl(script);
+    oct_view_errand_begin(e, words, most_s);
+    for (unsigned i = 0; i < 3000 && !oct_view_errand_look(e); i++)
+        poll(NULL, 0, 10);
+    assert_false(e->runs || oct_view_errand_look(e));
+}
+
+TEST(what_octctl_prints_and_how_it_ends)
+{
+    static const struct {
+        const char *script, *text, *why;
+    } cases[] = {
+        {"echo \"[$1 $2]\"; echo a warning >&2", "[worklist --json]\n", NULL},
+        {"exit 0", NULL, NULL},
+        {"echo 'octctl worklist: 1.2.3.4:104: refused' >&2; exit 1", NULL, "1.2.3.4:104: refused"},
+        {"printf 'octctl worklist: a\\033[2Jb\\nmore' >&2; exit 2", NULL, "a?[2Jb"},
+        {"exit 3", NULL, "octctl ended with 3 and gave no reason"},
+        {"kill -9 $$", NULL, "octctl was ended by signal 9"},
+        {"yes", NULL, "octctl said more than can be true"},
+        {"yes >&2", NULL, "octctl had no answer in time"},
+        {"trap '' TERM; sleep 60", NULL, "octctl had no answer in time"},
+        {"exec >&- 2>&-; sleep 60", NULL, "octctl had no answer in time"},
+    };
+    struct oct_view_errand e = {.runs = false};
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        run_errand(&e, cases[i].script, i < 7 ? 30 : 0.3);
+        assert_int_equal(e.ok, cases[i].why == NULL);
+        if (cases[i].why)
+            assert_string_equal(e.why, cases[i].why);
+        else if (cases[i].text)
+            assert_string_equal(e.text, cases[i].text);
+    }
+    oct_view_errand_end_all(&e, 1);
+    setenv("PATH", "/nowhere", 1);
+    oct_view_errand_begin(&e, (const char *const[]){"octctl", NULL}, 1);
+    assert_true(oct_view_errand_look(&e) && !e.ok);
+    assert_non_null(strstr(e.why, "octctl cannot be started: No such file"));
+    oct_view_errand_end_all(&e, 1);
+}
+
+/* Nothing of it is left, whatever it does; what it made itself neither. */
+TEST(the_end_of_the_window_ends_octctl)
+{
+    static const char *const scripts[] = {"sleep 60 & echo $$; wait",
+                                          "trap '' TERM; echo $$; sleep 60; sleep 60"};
+    for (unsigned i = 0; i < 2; i++) {
+        struct oct_view_errand e[2] = {{.runs = false}};
+        be_octctl(scripts[i]);
+        oct_view_errand_begin(&e[1], (const char *const[]){"octctl", NULL}, 60);
+        while (!oct_view_errand_look(&e[1]) && e[1].n_bytes == 0)
+            poll(NULL, 0, 10);
+        const pid_t pid = (pid_t)strtol(e[1].text, NULL, 10);
+        const uint64_t began_ns = oct_clock_ns();
+        assert_true(pid > 1 && kill(pid, 0) == 0);
+        oct_view_errand_end_all(e, 2);
+        assert_true(oct_clock_ns() - began_ns < 30 * S);
+        for (unsigned k = 0; k < 1000 && kill(-pid, 0) == 0; k++)
+            poll(NULL, 0, 10);
+        assert_true(kill(-pid, 0) != 0 && errno == ESRCH);
+    }
+}

@@ -1,0 +1,167 @@
+#include "viewer/model/export.h"
+
+#include "pipeline/base/clock.h"
+#include "viewer/model/model.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_NS (3 * OCT_NS_PER_S)
+
+/* "Masked by default, unmasked by the site's setting": said whenever an export is spoken of. */
+static const char *identity_words(const struct oct_view_export *e)
+{
+    return e->is_real ? "with name" : "masked";
+}
+
+static bool is_of_playback(const struct oct_view_model *model)
+{
+    return model->playback.active && strcmp(model->exported.path, model->playback.file.path) == 0;
+}
+
+bool oct_view_export_runs(const struct oct_view_model *model)
+{
+    const enum oct_view_export_state state = model->exported.state;
+    return state == OCT_EXPORT_DUE || state == OCT_EXPORT_RUNS;
+}
+
+void oct_view_export_begin(struct oct_view_model *model)
+{
+    struct oct_view_export *e = &model->exported;
+    const struct oct_view_file *file = &model->playback.file;
+    const char *dot = strrchr(file->name, '.');
+    const size_t n = strlen(file->path) - (dot ? strlen(dot) : 0);
+    if (file->what[0]) {
+        oct_view_model_say(model, "%s is no recording: octctl export writes it", file->name);
+    } else if (oct_view_export_runs(model)) {
+        oct_view_model_say(model, "a recording is being exported already");
+    } else if (is_of_playback(model) && e->state == OCT_EXPORT_WRITTEN) {
+        oct_view_model_say(model, "it is exported already");
+    } else {
+        e->state = OCT_EXPORT_DUE;
+        snprintf(e->path, sizeof(e->path), "%s", file->path);
+        snprintf(e->written, sizeof(e->written), "%.*s.dcm", (int)n, file->path);
+        e->uid[0] = e->why[0] = '\0';
+        e->is_noted = false;
+    }
+}
+
+/* ---- what octctl says ---- */
+
+/* Takes what is said of an instance: archive send says the same as archive status. */
+static void take_instance(struct oct_view_model *model, const cJSON *instance)
+{
+    struct oct_view_export *e = &model->exported;
+    const char *state = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(instance, "state"));
+    const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(instance, "reason"));
+    const bool waits = !state || strcmp(state, "waiting") == 0;
+    snprintf(e->why, sizeof(e->why), "%s", waits && why ? why : "");
+    oct_view_letters_clean(e->why);
+    e->state = waits ? OCT_EXPORT_WAITS : OCT_EXPORT_ARRIVED;
+    e->look_ns = model->now_ns + LOOK_NS;
+    if (!waits && !is_of_playback(model))
+        oct_view_model_say(model, "archived, %s: %s says so", identity_words(e), e->archive);
+}
+
+void oct_view_export_take(struct oct_view_model *model, const char *json, size_t n_bytes,
+                          const char *why)
+{
+    struct oct_view_export *e = &model->exported;
+    cJSON *list = json ? cJSON_ParseWithLength(json, n_bytes) : NULL;
+    const cJSON *one = cJSON_GetArrayItem(list, 0);
+    const char *uid = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "uid"));
+    if (json && one && !e->has_archive) {
+        e->state = OCT_EXPORT_WRITTEN;
+    } else if (json && uid && uid[0] && strlen(uid) < sizeof(e->uid)) {
+        snprintf(e->uid, sizeof(e->uid), "%s", uid);
+        e->n_waiting = 1;
+        e->nobody_sends = false;
+        take_instance(model, one);
+        e->look_ns = model->now_ns; /* how many wait, and whether anybody sends */
+    } else {
+        e->state = OCT_EXPORT_FAILED;
+        snprintf(e->why, sizeof(e->why), "%s", json ? "octctl's answer says nothing of it" : why);
+        if (!is_of_playback(model))
+            oct_view_model_say(model, "NOT EXPORTED: %s", e->why);
+    }
+    cJSON_Delete(list);
+}
+
+void oct_view_export_take_status(struct oct_view_model *model, const char *json, size_t n_bytes)
+{
+    struct oct_view_export *e = &model->exported;
+    cJSON *all = json ? cJSON_ParseWithLength(json, n_bytes) : NULL, *one;
+    const double n = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(all, "waiting"));
+    e->look_ns = model->now_ns + LOOK_NS;
+    if (!all || e->state != OCT_EXPORT_WAITS) {
+        cJSON_Delete(all);
+        return;
+    }
+    e->n_waiting = n >= 0 ? (unsigned)fmin(n, 1e6) : 0;
+    e->nobody_sends = !cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(all, "running"));
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(all, "instances"))
+    {
+        const char *uid = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "uid"));
+        if (uid && strcmp(uid, e->uid) == 0)
+            break;
+    }
+    if (one) {
+        take_instance(model, one);
+    } else {
+        e->state = OCT_EXPORT_FAILED;
+        snprintf(e->why, sizeof(e->why), "it was taken out of the queue");
+    }
+    cJSON_Delete(all);
+}
+
+bool oct_view_export_wants_status(const struct oct_view_model *model)
+{
+    return model->exported.state == OCT_EXPORT_WAITS && model->now_ns >= model->exported.look_ns;
+}
+
+/* ---- words ---- */
+
+static void waiting_text(const struct oct_view_export *e, struct oct_view_phrase *phrase)
+{
+    char others[32] = "";
+    if (e->n_waiting > 1)
+        snprintf(others, sizeof(others), "; %u wait", e->n_waiting);
+    oct_view_phrase_set(
+        phrase, e->nobody_sends || e->why[0] ? OCT_TONE_WARN : OCT_TONE_PLAIN, "%s, %s%s%s",
+        e->why[0] ? "WAITS for the archive" : "queued for the archive", identity_words(e), others,
+        e->nobody_sends ? "; NOBODY SENDS"
+        : e->why[0]     ? "; it is tried again"
+                        : "");
+}
+
+bool oct_view_export_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
+{
+    const struct oct_view_export *e = &model->exported;
+    const char *slash = strrchr(e->written, '/');
+    if (!is_of_playback(model))
+        return false;
+    switch (e->state) {
+    case OCT_EXPORT_DUE:
+    case OCT_EXPORT_RUNS:
+        oct_view_phrase_set(phrase, OCT_TONE_WARN, "EXPORTING, %s", identity_words(e));
+        return true;
+    case OCT_EXPORT_WAITS:
+        waiting_text(e, phrase);
+        return true;
+    case OCT_EXPORT_ARRIVED:
+        oct_view_phrase_set(phrase, OCT_TONE_GOOD, "ARCHIVED, %s; %s says so", identity_words(e),
+                            e->archive);
+        return true;
+    case OCT_EXPORT_WRITTEN:
+        oct_view_phrase_set(phrase, OCT_TONE_GOOD, "EXPORTED, %s: %.300s", identity_words(e),
+                            slash ? slash + 1 : e->written);
+        return true;
+    case OCT_EXPORT_FAILED:
+        oct_view_phrase_set(phrase, OCT_TONE_BAD, "NOT EXPORTED; Export tries again");
+        return true;
+    default:
+        return false;
+    }
+}
