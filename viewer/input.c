@@ -136,43 +136,82 @@ static void act(struct oct_view_input *input, struct oct_view_model *model,
     }
 }
 
-/* ---- the day's patients ---- */
+/* ---- the day's patients, and exams ---- */
+
+/* The list that stands in the window; NULL: none does. */
+static struct oct_view_list *list_of(struct oct_view_model *model)
+{
+    return oct_view_worklist_is_shown(model) ? &model->worklist.rows
+           : oct_view_exams_are_shown(model) ? &model->exams.rows
+                                             : NULL;
+}
+
+static void choose_row(struct oct_view_model *model, unsigned i)
+{
+    if (oct_view_worklist_is_shown(model))
+        oct_view_worklist_choose(model, i);
+    else
+        oct_view_exams_choose(model, i);
+}
+
+/* Letters are what is searched for. */
+static bool on_search_key(struct oct_view_model *model, const SDL_Keysym *key)
+{
+    struct oct_view_exams *e = &model->exams;
+    if (!oct_view_exams_are_shown(model) || (key->sym >= SDLK_F1 && key->sym <= SDLK_F12))
+        return false;
+    if (key->sym == SDLK_ESCAPE && !e->search[0])
+        e->is_open = false;
+    else if (key->sym == SDLK_BACKSPACE || key->sym == SDLK_ESCAPE)
+        oct_view_exams_rub_out(e, key->sym == SDLK_ESCAPE);
+    return true;
+}
 
 /* Enter takes who was chosen by other keys; without, it means what it means elsewhere. */
 static bool on_list_key(struct oct_view_model *model, const SDL_Keysym *key, unsigned n_rows)
 {
     const int page = (int)n_rows;
-    if (!oct_view_worklist_is_shown(model) || key->mod & (KMOD_CTRL | KMOD_ALT | KMOD_GUI))
+    struct oct_view_list *list = list_of(model);
+    if (!list || key->mod & (KMOD_CTRL | KMOD_ALT | KMOD_GUI))
         return false;
     switch (key->sym) {
     case SDLK_UP:
     case SDLK_DOWN:
-        oct_view_worklist_move(model, key->sym == SDLK_DOWN ? 1 : -1, n_rows);
+        oct_view_list_move(list, key->sym == SDLK_DOWN ? 1 : -1, n_rows);
         return true;
     case SDLK_PAGEUP:
     case SDLK_PAGEDOWN:
-        oct_view_worklist_scroll(model, key->sym == SDLK_PAGEDOWN ? page : -page, n_rows);
-        model->worklist.chosen = 0;
+        oct_view_list_scroll(list, key->sym == SDLK_PAGEDOWN ? page : -page, n_rows);
+        list->chosen = 0;
         return true;
     case SDLK_RETURN:
     case SDLK_KP_ENTER:
-        if (model->worklist.chosen > 0)
-            oct_view_worklist_choose(model, model->worklist.chosen - 1);
-        return model->worklist.chosen > 0;
+        if (list->chosen == 0)
+            return on_search_key(model, key);
+        choose_row(model, list->chosen - 1);
+        return true;
     default:
-        return false;
+        return on_search_key(model, key);
     }
 }
 
-static void tap_list(struct oct_view_model *model, const struct oct_view_layout *l, int x, int y)
+static void tap_list(struct oct_view_model *model, const struct oct_draw *draw, int x, int y)
 {
+    const struct oct_view_layout *l = oct_draw_layout(draw);
     const int row = oct_view_layout_row_at(l, x, y);
+    const struct oct_view_list *list = list_of(model);
+    const unsigned i = list && row >= 0 ? list->first + (unsigned)row : 0;
     struct oct_view_worklist *w = &model->worklist;
-    if (row < 0 && w->state != OCT_WORKLIST_ASKING) {
+    if (!list || row >= (int)l->n_rows)
+        return;
+    if (row < 0 && list == &w->rows && w->state != OCT_WORKLIST_ASKING) {
         w->is_open = false;
         oct_view_worklist_open(model);
-    } else if (row >= 0 && row < (int)l->n_rows) {
-        oct_view_worklist_choose(model, w->first + (unsigned)row);
+    } else if (row >= 0 && list == &model->exams.rows && x >= l->compare_x &&
+               oct_view_exams_is_alike(model, i)) {
+        oct_view_exams_compare(model, i);
+    } else if (row >= 0) {
+        choose_row(model, i);
     }
 }
 
@@ -181,9 +220,9 @@ static void drag_list(struct oct_view_input *input, struct oct_view_model *model
                       const struct oct_view_layout *l)
 {
     const int by = (int)((input->y0 - input->y) / l->row_height);
-    if (by == 0)
+    if (by == 0 || !list_of(model))
         return;
-    oct_view_worklist_scroll(model, by, l->n_rows);
+    oct_view_list_scroll(list_of(model), by, l->n_rows);
     input->y0 -= by * l->row_height;
 }
 
@@ -423,7 +462,7 @@ static void on_release(struct oct_view_input *input, struct oct_view_model *mode
         oct_view_model_point_at(model, floor(p.line));
     }
     if (input->grip == OCT_GRIP_LIST && !input->moved)
-        tap_list(model, oct_draw_layout(draw), (int)input->x, (int)input->y);
+        tap_list(model, draw, (int)input->x, (int)input->y);
     /* A click has no length. */
     if (input->grip == OCT_GRIP_CALIPER && input->grip_is_new && !input->moved)
         oct_view_calipers_remove(&model->calipers);
@@ -439,8 +478,8 @@ static void on_wheel(struct oct_view_input *input, struct oct_view_model *model,
     const bool on_bscan =
         oct_view_rect_holds(oct_draw_layout(draw)->bscan, (int)input->x, (int)input->y);
     const struct oct_view_layout *l = oct_draw_layout(draw);
-    if (oct_view_rect_holds(l->list, (int)input->x, (int)input->y))
-        oct_view_worklist_scroll(model, turns > 0 ? -3 : 3, l->n_rows);
+    if (list_of(model) && oct_view_rect_holds(l->list, (int)input->x, (int)input->y))
+        oct_view_list_scroll(list_of(model), turns > 0 ? -3 : 3, l->n_rows);
     else if (!(mod & KMOD_CTRL) && model->playback.active &&
              (on_bscan || navigate_grip(model, draw, input->x, input->y) != OCT_GRIP_NONE))
         oct_view_playback_step(model, -turns * (mod & KMOD_SHIFT ? FAST_STEPS : 1));
@@ -464,7 +503,10 @@ bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
         on_key(input, model, draw, &event->key);
         return true;
     case SDL_TEXTINPUT:
-        oct_view_model_type(model, event->text.text);
+        if (oct_view_exams_are_shown(model))
+            oct_view_exams_type(&model->exams, event->text.text);
+        else
+            oct_view_model_type(model, event->text.text);
         return true;
     case SDL_MOUSEBUTTONDOWN:
         input->x = event->button.x * pixel_ratio;

@@ -110,8 +110,9 @@ static void on_event(struct window *w, const SDL_Event *event)
     if (w->input.full_screen)
         toggle_full_screen(w);
     w->input.full_screen = false;
-    if (model->typing != w->typing) {
-        w->typing = model->typing;
+    const bool typing = model->typing || oct_view_exams_are_shown(model);
+    if (typing != w->typing) {
+        w->typing = typing;
         if (w->typing)
             SDL_StartTextInput();
         else

@@ -97,13 +97,13 @@ TEST(enter_takes_whom_keys_chose_and_nobody_else)
     desk_init(&k, "");
     act(&k, OCT_ACTION_PSEUDONYM);
     list_comes(&k, "[" ENTRY("00ff", "Doe^Jane") "," ENTRY("0100", "Roe^R") "]");
-    assert_int_equal(k.model.worklist.chosen, 0);
-    oct_view_worklist_move(&k.model, 1, 10);
-    assert_int_equal(k.model.worklist.chosen, 1);
-    oct_view_worklist_move(&k.model, 5, 10);
-    assert_int_equal(k.model.worklist.chosen, 2);
+    assert_int_equal(k.model.worklist.rows.chosen, 0);
+    oct_view_list_move(&k.model.worklist.rows, 1, 10);
+    assert_int_equal(k.model.worklist.rows.chosen, 1);
+    oct_view_list_move(&k.model.worklist.rows, 5, 10);
+    assert_int_equal(k.model.worklist.rows.chosen, 2);
     oct_view_model_type(&k.model, "P"); /* a pseudonym after all */
-    assert_int_equal(k.model.worklist.chosen, 0);
+    assert_int_equal(k.model.worklist.rows.chosen, 0);
     oct_view_model_end_typing(&k.model, true);
     must_ask(&k, OCT_WISH_PSEUDONYM, "P");
     assert_false(oct_view_worklist_is_shown(&k.model));
@@ -148,12 +148,12 @@ TEST(hostile_lists)
         act(&k, OCT_ACTION_NEXT_PATIENT);
         list_comes(&k, broken[i]);
         assert_int_equal(w->state, OCT_WORKLIST_FAILED);
-        assert_int_equal(w->n, 0);
+        assert_int_equal(w->rows.n, 0);
     }
     list_comes(&k, "[7, null, {}, {\"name\": 7, \"key\": \"--take\", \"readable\": true},"
                    "{\"name\": \"A\\u001b[2J\\nB^C=x\", \"key\": \"0a\", \"readable\": true,"
                    " \"time\": \"\\u0007\"}]");
-    assert_int_equal(w->n, 3);
+    assert_int_equal(w->rows.n, 3);
     assert_false(w->all[0].is_readable || w->all[1].is_readable);
     assert_string_equal(w->all[2].name, "A?[2J?B, C");
     assert_string_equal(w->all[2].time, "--:--");
@@ -166,11 +166,11 @@ TEST(hostile_lists)
     sprintf(at, "]");
     list_comes(&k, many);
     free(many);
-    assert_int_equal(w->n, OCT_VIEW_MOST_APPOINTMENTS);
-    oct_view_worklist_scroll(&k.model, 5000, 12);
-    assert_int_equal(w->first, w->n - 12);
-    oct_view_worklist_scroll(&k.model, -5000, 12);
-    assert_int_equal(w->first, 0);
+    assert_int_equal(w->rows.n, OCT_VIEW_MOST_APPOINTMENTS);
+    oct_view_list_scroll(&k.model.worklist.rows, 5000, 12);
+    assert_int_equal(w->rows.first, w->rows.n - 12);
+    oct_view_list_scroll(&k.model.worklist.rows, -5000, 12);
+    assert_int_equal(w->rows.first, 0);
     oct_view_model_finish(&k.model);
 }
 

@@ -32,7 +32,7 @@ struct oct_draw {
     double points, dpi;    /* of letters, of the monitor */
     uint32_t sheet_format; /* SDL's, of 4 bytes with blue first */
     struct oct_view_layout layout;
-    struct oct_draw_sheet bscan, slice, trace;
+    struct oct_draw_sheet bscan, slice, before, trace, thumbs;
     struct oct_draw_above enface, angiogram;
     int n_corner_lines; /* of words in the corner of the B-scan, of this frame */
     int veil_px;        /* thickness of the frame in the panel; 0: there is none */

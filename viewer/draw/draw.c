@@ -89,7 +89,8 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
     contents.status_height = oct_draw_status_height(draw, model, width, text_px);
     contents.guide_height = oct_draw_guide_height(draw, model);
     contents.banner_height = oct_draw_banner_height(draw);
-    contents.list_width = oct_draw_worklist_width(draw, model);
+    contents.list_width =
+        oct_draw_worklist_width(draw, model) + oct_draw_exams_width(draw, model, width);
     measure_buttons(draw, model, &contents);
     oct_view_layout_window(&draw->layout, &contents);
 }
@@ -147,6 +148,8 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
         oct_draw_timeline(draw, model);
     draw_divider(draw);
     oct_draw_worklist(draw, model);
+    if ((code = oct_draw_exams(draw, model, err)))
+        return code;
     oct_draw_banner(draw, model);
     oct_draw_message(draw, model);
     oct_draw_header(draw, model);
@@ -178,6 +181,8 @@ void oct_draw_forget(struct oct_draw *draw)
     forget_sheet(&draw->angiogram.sheet);
     forget_sheet(&draw->slice);
     forget_sheet(&draw->trace);
+    forget_sheet(&draw->thumbs);
+    forget_sheet(&draw->before);
     if (draw->text)
         oct_text_forget(draw->text);
 }

@@ -103,6 +103,40 @@ double oct_draw_slider_share(const struct oct_draw *draw, double x)
 
 /* ---- the slice ---- */
 
+/* In the slice's place: the B-scan of the exam before, where the shown one is. */
+static enum oct_err draw_before(struct oct_draw *draw, const struct oct_view_model *model,
+                                struct oct_error *err)
+{
+    const struct oct_view_follow *f = &model->playback.follow;
+    const struct oct_view_rect area = draw->layout.slice;
+    struct oct_draw_sheet *sheet = &draw->before;
+    struct oct_view_phrase phrase;
+    uint32_t *pixels;
+    size_t pitch_px;
+    enum oct_err code;
+    if (f->has_before && f->before.pixels) {
+        const struct oct_view_upright up = oct_view_upright_of(&f->before.header);
+        if ((code = oct_draw_sheet_size(draw, sheet, up.n_columns, up.n_rows, err)))
+            return code;
+        if (!oct_draw_sheet_has(sheet, f->serial, &model->contrast)) {
+            if ((code = oct_draw_sheet_lock(sheet, f->serial, &model->contrast, &pixels, &pitch_px,
+                                            err)))
+                return code;
+            oct_view_convert(&f->before, &model->contrast, pixels, pitch_px);
+            SDL_UnlockTexture(sheet->texture);
+        }
+        const struct oct_view_rect r = oct_view_layout_fit(area, oct_view_model_proportion(model),
+                                                           model->settings.fit == OCT_FIT_FILL);
+        SDL_RenderCopy(draw->renderer, sheet->texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
+    }
+    oct_view_follow_text(model, &phrase);
+    oct_draw_leave_out_clauses(draw, OCT_TEXT_NORMAL, phrase.text,
+                               area.w - 2 * draw->layout.margin);
+    oct_draw_label(draw, area.x + draw->layout.margin, area.y, phrase.text,
+                   oct_draw_tone(phrase.tone));
+    return OCT_OK;
+}
+
 enum oct_err oct_draw_slice(struct oct_draw *draw, const struct oct_view_model *model,
                             struct oct_error *err)
 {
@@ -119,6 +153,8 @@ enum oct_err oct_draw_slice(struct oct_draw *draw, const struct oct_view_model *
         return OCT_OK;
     oct_draw_fill(draw, area, RGB_AREA, 255);
     snprintf(text, sizeof(text), "slice at A-line %u", p->slice_line + 1);
+    if (p->follow.is_on)
+        return draw_before(draw, model, err);
     if (p->slice.pixels) {
         const struct oct_view_upright up = oct_view_upright_of(&p->slice.header);
         if ((code = oct_draw_sheet_size(draw, sheet, up.n_columns, up.n_rows, err)))

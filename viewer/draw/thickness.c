@@ -104,7 +104,8 @@ enum oct_err oct_draw_thickness(struct oct_draw *draw, const struct oct_view_mod
     const struct oct_view_rect area = draw->layout.angiogram;
     const struct oct_view_playback *p = &model->playback;
     const enum oct_view_map map = oct_view_playback_map(model);
-    const struct oct_view_enface *e = &p->thickness.map[map];
+    const struct oct_view_enface *e = oct_view_playback_shown_map(model);
+    const bool is_change = e != &p->thickness.map[map];
     struct oct_view_contrast colours = model->contrast;
     struct oct_view_phrase phrase;
     draw->layout.thickness_at = (struct oct_view_rect){area.x, area.y, 0, 0};
@@ -112,7 +113,7 @@ enum oct_err oct_draw_thickness(struct oct_draw *draw, const struct oct_view_mod
         return OCT_OK;
     oct_draw_fill(draw, area, RGB_AREA, 255);
     oct_view_thickness_text(model, &phrase);
-    colours.palette = OCT_PALETTE_UNIFORM;
+    colours.palette = is_change ? OCT_PALETTE_CHANGE : OCT_PALETTE_UNIFORM;
     colours.gamma = 1;
     const enum oct_err code = oct_draw_above_update(draw, &draw->angiogram, e, &colours, err);
     if (code)
@@ -122,7 +123,7 @@ enum oct_err oct_draw_thickness(struct oct_draw *draw, const struct oct_view_mod
                    &(SDL_Rect){r.x, r.y, r.w, r.h});
     draw->layout.thickness_at = r;
     oct_draw_clip(draw, &r);
-    if (p->thickness.has_fovea) {
+    if (p->thickness.has_fovea && !is_change) {
         const struct grid grid = grid_of(p, r);
         draw_lines(draw, &grid);
         write_means(draw, &grid, &p->thickness.etdrs[map], r);

@@ -33,15 +33,16 @@ static void draw_title(struct oct_draw *draw, const struct oct_view_worklist *w,
     const int margin = draw->layout.margin,
               right = oct_draw_text_width(draw, OCT_TEXT_NORMAL, again);
     const unsigned n_rows = draw->layout.n_rows;
-    const unsigned last = w->first + n_rows < w->n ? w->first + n_rows : w->n;
+    const unsigned last = w->rows.first + n_rows < w->rows.n ? w->rows.first + n_rows : w->rows.n;
     char words[96] = "asking the worklist ...";
     if (w->state == OCT_WORKLIST_FAILED)
         snprintf(words, sizeof(words), "the worklist cannot be read");
-    else if (w->state == OCT_WORKLIST_HERE && w->n > n_rows)
+    else if (w->state == OCT_WORKLIST_HERE && w->rows.n > n_rows)
         snprintf(words, sizeof(words), "who is next? %u to %u of %u, by wheel or Page keys",
-                 w->first + 1, last, w->n);
+                 w->rows.first + 1, last, w->rows.n);
     else if (w->state == OCT_WORKLIST_HERE)
-        snprintf(words, sizeof(words), w->n ? "who is next?" : "nobody is on the list of today");
+        snprintf(words, sizeof(words),
+                 w->rows.n ? "who is next?" : "nobody is on the list of today");
     oct_draw_fill(draw, r, RGB_BAR, 255);
     draw_words(draw, (struct oct_view_rect){r.x + margin, r.y, r.w - right - 4 * margin, r.h},
                words, w->state == OCT_WORKLIST_FAILED ? RGB_BAD : RGB_PLAIN);
@@ -101,6 +102,7 @@ void oct_draw_worklist(struct oct_draw *draw, const struct oct_view_model *model
     r.y += r.h;
     if (w->state == OCT_WORKLIST_FAILED)
         draw_failure(draw, w, r);
-    for (unsigned i = w->first; i < w->n && i < w->first + draw->layout.n_rows; i++, r.y += r.h)
-        draw_row(draw, &w->all[i], r, w->chosen == i + 1);
+    for (unsigned i = w->rows.first; i < w->rows.n && i < w->rows.first + draw->layout.n_rows;
+         i++, r.y += r.h)
+        draw_row(draw, &w->all[i], r, w->rows.chosen == i + 1);
 }

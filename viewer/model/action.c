@@ -13,6 +13,7 @@ const struct oct_view_key oct_view_keys[] = {
     {"Ctrl+PageDown", OCT_ACTION_FILE_AFTER, NULL},
     {"Ctrl+K", OCT_ACTION_KEEP, "playback: it is good; it is to be repeated (not deleted)"},
     {"Ctrl+E", OCT_ACTION_REPEAT, NULL},
+    {"Ctrl+F", OCT_ACTION_EXAMS, "playback: exams by patient; type to search; compare two"},
     {"Ctrl+X", OCT_ACTION_EXPORT, "playback: to the hospital's archive, or a DICOM file"},
     {"Space", OCT_ACTION_FREEZE, "freeze the picture, go on; playback: play, pause"},
     {",", OCT_ACTION_OLDER, "frozen (10 s), playback: one B-scan back, on (Shift: five)"},

@@ -98,6 +98,8 @@ static bool is_on(const struct oct_view_model *model, enum oct_view_action actio
     case OCT_ACTION_AVASCULAR:
     case OCT_ACTION_CHORIOCAPILLARIS:
         return strcmp(model->daemon.flow.slab, oct_view_slab_of(action)) == 0;
+    case OCT_ACTION_EXAMS:
+        return model->exams.is_open || model->playback.follow.is_on;
     case OCT_ACTION_LAYERS:
         return model->settings.layers && (model->playback.active || oct_view_layers_are_on(model));
     case OCT_ACTION_GUIDE:
@@ -230,6 +232,9 @@ static unsigned add_patient(const struct oct_view_model *model, struct oct_view_
     if (model->typing)
         snprintf(row[2].label, sizeof(row[2].label), "%s%s", model->typed,
                  model->patient.selected ? "" : "_");
+    if (model->playback.active) /* nobody is next to a recording */
+        row[3] = (struct oct_view_button){
+            .action = OCT_ACTION_EXAMS, .label = "Exams", .brief = "Exams"};
     for (unsigned i = 0; i < n; i++) {
         buttons[i] = row[i];
         buttons[i].row = OCT_BUTTONS_PATIENT;

@@ -47,6 +47,12 @@ const char *const oct_view_palette_names[] = {"grey", "inverted", "colour", 0};
 
 uint32_t oct_view_palette_argb(enum oct_view_palette palette, uint8_t level)
 {
+    if (palette == OCT_PALETTE_CHANGE) { /* both ends as bright to those who see red as green */
+        const uint32_t far = level < 128 ? 2u * level : 2u * (255u - level);
+        const uint32_t pale = far > 255 ? 255 : far;
+        return level < 128 ? UINT32_C(0xff000000) | pale << 16 | (64 + pale * 3 / 4) << 8 | 255u
+                           : UINT32_C(0xffff0000) | (40 + pale * 5 / 6) << 8 | pale;
+    }
     uint32_t grey = palette == OCT_PALETTE_INVERTED ? 255u - level : level;
     if (palette == OCT_PALETTE_UNIFORM)
         return UINT32_C(0xff000000) | uniform[level];

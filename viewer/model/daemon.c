@@ -687,7 +687,7 @@ void oct_view_model_type(struct oct_view_model *model, const char *text)
         !oct_view_letters_are(text))
         return;
     model->patient.selected = false;
-    model->worklist.chosen = 0;
+    model->worklist.rows.chosen = 0;
     snprintf(model->typed + n, sizeof(model->typed) - n, "%s", text);
 }
 

@@ -62,7 +62,7 @@ struct oct_view_contents {
     bool has_speeds;          /* a scale of velocities stands below the colour bar */
     bool has_angiogram;       /* or, in playback, the thickness: beside the en face picture, or
                                  below it */
-    int list_width;           /* of the day's patients; 0: they are not shown */
+    int list_width;           /* of the day's patients, or exams; 0: they are not shown */
     bool has_slice; /* playback: a second cut through the volume, where there are panels */
     struct oct_view_divider divider;
     unsigned n_buttons;
@@ -91,7 +91,7 @@ struct oct_view_layout {
     struct oct_view_rect timeline; /* full width less margins; in playback the slider's */
     struct oct_view_rect button[OCT_VIEW_MOST_BUTTONS]; /* both rows */
     struct oct_view_rect buttons;                       /* the row below, full width */
-    /* The day's patients, over the panels at the right; w 0: they are not shown. Below a title as
+    /* The day's patients, or exams, over the panels at the right; w 0: they are not shown. Below a title as
      * high as a row stand n_rows of row_height, as high as a button each. */
     struct oct_view_rect list;
     int row_height;
@@ -103,6 +103,7 @@ struct oct_view_layout {
      * thickness as they lie in their panels (w 0: they are not shown). */
     struct oct_view_rectf place;
     struct oct_view_rect picture, enface_at, slice_at, thickness_at;
+    int compare_x; /* of a list of exams: from here on one is compared */
 };
 
 /* Computes the layout. The en face picture stands at the right of the B-scan, or below it where

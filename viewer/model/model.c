@@ -177,6 +177,7 @@ void oct_view_model_finish(struct oct_view_model *model)
     oct_view_spectrum_finish(&model->spectrum);
     oct_view_playback_finish(&model->playback);
     oct_view_worklist_finish(&model->worklist);
+    oct_view_exams_finish(&model->exams);
     model->has_picture = model->newest_waits = false;
 }
 

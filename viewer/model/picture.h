@@ -108,8 +108,9 @@ void oct_view_spectrum_finish(struct oct_view_spectrum *spectrum);
 enum oct_view_palette {
     OCT_PALETTE_GREY,
     OCT_PALETTE_INVERTED,
-    OCT_PALETTE_UNIFORM, /* perceptually uniform */
-    OCT_N_PALETTES
+    OCT_PALETTE_UNIFORM,                /* perceptually uniform */
+    OCT_N_PALETTES,                     /* of those that a user chooses; and of changes: */
+    OCT_PALETTE_CHANGE = OCT_N_PALETTES /* from blue (thinner) over white to red */
 };
 
 extern const char *const oct_view_palette_names[]; /* NULL-terminated */

@@ -20,7 +20,16 @@ void oct_view_playback_finish(struct oct_view_playback *p)
     oct_view_picture_finish(&p->slice);
     oct_view_enface_finish(&p->enface);
     oct_view_thickness_finish(&p->thickness);
+    oct_view_follow_finish(&p->follow);
     p->active = p->opens = false;
+}
+
+void oct_view_follow_finish(struct oct_view_follow *follow)
+{
+    for (unsigned i = 0; i < OCT_N_MAPS; i++)
+        oct_view_enface_finish(&follow->change[i]);
+    oct_view_picture_finish(&follow->before);
+    *follow = (struct oct_view_follow){.number = follow->number, .serial = follow->serial + 1};
 }
 
 void oct_view_thickness_finish(struct oct_view_thickness *thickness)
@@ -107,7 +116,9 @@ void oct_view_playback_end(struct oct_view_model *model)
     oct_view_picture_finish(&p->slice);
     oct_view_enface_finish(&p->enface);
     oct_view_thickness_finish(&p->thickness);
+    oct_view_follow_finish(&p->follow);
     oct_view_layers_finish(&model->layers);
+    model->exams.is_open = false;
     forget_places(model);
     oct_view_model_show_newest(model);
     oct_view_model_say(model, "live pictures");
@@ -140,6 +151,7 @@ void oct_view_playback_opened(struct oct_view_model *model, const struct oct_vie
         oct_view_picture_finish(&p->slice);
         oct_view_enface_finish(&p->enface);
         oct_view_thickness_finish(&p->thickness);
+        oct_view_follow_finish(&p->follow);
         oct_view_layers_finish(&model->layers);
         p->read = (struct oct_view_read){.valid = true}; /* until it is read */
         p->wanted = p->missing_lines = 0;
@@ -305,7 +317,7 @@ static bool is_of_recordings(enum oct_view_action action)
 {
     return action == OCT_ACTION_KEEP || action == OCT_ACTION_REPEAT ||
            action == OCT_ACTION_FILE_BEFORE || action == OCT_ACTION_FILE_AFTER ||
-           action == OCT_ACTION_EXPORT;
+           action == OCT_ACTION_EXPORT || action == OCT_ACTION_EXAMS;
 }
 
 bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action action,
@@ -337,6 +349,12 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
         return true;
     case OCT_ACTION_EXPORT:
         oct_view_export_begin(model);
+        return true;
+    case OCT_ACTION_EXAMS:
+        if (p->follow.is_on) /* a comparison ends first */
+            oct_view_follow_finish(&p->follow);
+        else
+            oct_view_exams_toggle(model);
         return true;
     case OCT_ACTION_PROJECTION:
     case OCT_ACTION_SHARPEN:
@@ -371,20 +389,53 @@ void oct_view_thickness_text(const struct oct_view_model *model, struct oct_view
     const struct oct_view_playback *p = &model->playback;
     const struct oct_view_thickness *t = &p->thickness;
     const enum oct_view_map map = oct_view_playback_map(model);
-    const struct oct_view_enface *e = &t->map[map];
-    char here[48] = "";
+    const struct oct_view_enface *e = oct_view_playback_shown_map(model);
+    const bool is_change = e == &p->follow.change[map];
+    double value = NAN;
     if (e->n_rows > 0 && p->file.n_bscans > 0 && p->file.n_lines > 0) {
         const size_t row = (size_t)((uint64_t)p->wanted * e->n_rows / p->file.n_bscans);
         const size_t column = (size_t)((uint64_t)p->slice_line * e->n_columns / p->file.n_lines);
-        const double value = (double)e->value[row * e->n_columns + column];
-        snprintf(here, sizeof(here), isfinite(value) ? " %.0f %s" : ": not found", value,
-                 e->unit);
+        value = (double)e->value[row * e->n_columns + column];
     }
     if (t->share < 1)
         oct_view_phrase_set(phrase, OCT_TONE_DIM, "%s: %.0f %% searched", names[map],
                             floor(100 * t->share));
+    else if (is_change && isfinite(value))
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%+.0f %s since %s", value, e->unit,
+                            p->follow.begun);
+    else if (is_change)
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "change since %s", p->follow.begun);
+    else if (isfinite(value))
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s %.0f %s", names[map], value, e->unit);
     else
-        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s%s", names[map], here);
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s: not found", names[map]);
+}
+
+const struct oct_view_enface *oct_view_playback_shown_map(const struct oct_view_model *model)
+{
+    const struct oct_view_playback *p = &model->playback;
+    const enum oct_view_map map = oct_view_playback_map(model);
+    return p->follow.is_on && p->follow.state == OCT_FOLLOW_FOUND ? &p->follow.change[map]
+                                                                  : &p->thickness.map[map];
+}
+
+void oct_view_follow_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
+{
+    const struct oct_view_follow *f = &model->playback.follow;
+    const double mean = f->mean_change[oct_view_playback_map(model)];
+    char change[64] = "";
+    if (isfinite(mean))
+        snprintf(change, sizeof(change), "; since then %+.1f \u00b5m in the mean", mean);
+    if (f->state == OCT_FOLLOW_FAILED)
+        oct_view_phrase_set(phrase, OCT_TONE_WARN, "not compared: %s", f->why);
+    else if (f->state == OCT_FOLLOW_READS)
+        oct_view_phrase_set(phrase, OCT_TONE_DIM, "%s: %.0f %% read", f->begun,
+                            floor(100 * f->share));
+    else if (f->has_before)
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s, B-scan %u%s", f->begun, f->bscan + 1,
+                            change);
+    else
+        oct_view_phrase_set(phrase, OCT_TONE_WARN, "%s did not reach here%s", f->begun, change);
 }
 
 /* ---- words ---- */

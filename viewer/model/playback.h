@@ -83,6 +83,26 @@ struct oct_view_thickness {
 };
 void oct_view_thickness_finish(struct oct_view_thickness *thickness);
 
+/* Another exam of the same eye that the open one is compared with. Zeroed none is. */
+enum oct_view_follow_state { OCT_FOLLOW_READS, OCT_FOLLOW_FOUND, OCT_FOLLOW_FAILED };
+struct oct_view_follow {
+    bool is_on;
+    uint64_t number; /* changes with every request */
+    char path[OCT_VIEW_PATH_BYTES], begun[16];
+    enum oct_view_follow_state state;
+    double share;              /* of it that was read */
+    char why[200];             /* it failed: why */
+    double score, shift_um[2]; /* likeness from above; how far it was moved, over the B-scans and
+                                  across */
+    struct oct_view_enface change[OCT_N_MAPS]; /* um thicker now than then; owned */
+    double mean_change[OCT_N_MAPS];            /* NaN: nowhere known in both */
+    bool has_before;                           /* its B-scan where the shown one is: */
+    uint32_t before_of, bscan;                 /* that of the open exam, and its own */
+    struct oct_view_picture before;            /* owned */
+    uint64_t serial;                           /* changes with it */
+};
+void oct_view_follow_finish(struct oct_view_follow *follow);
+
 /* Zeroed there is none. */
 struct oct_view_playback {
     bool active;               /* what is shown is of `file` */
@@ -101,6 +121,7 @@ struct oct_view_playback {
     struct oct_view_enface enface; /* of the file; owned, and filled by its reader's owner */
 
     struct oct_view_thickness thickness; /* of the file; as the en face picture */
+    struct oct_view_follow follow;
 
     struct oct_view_request request; /* what the reader is to open */
     struct oct_view_relabel relabel;
@@ -143,9 +164,15 @@ enum oct_view_map oct_view_playback_map(const struct oct_view_model *model);
 /* Whether there is a map to show. */
 bool oct_view_playback_has_map(const struct oct_view_model *model);
 
-/* Of a map's value where B-scan and slice cross: "ILM to RPE 312 um"; or how far the search
- * is. */
+/* The map that is shown: the thickness, or of a comparison the change. */
+const struct oct_view_enface *oct_view_playback_shown_map(const struct oct_view_model *model);
+
+/* Of a map's value where B-scan and slice cross: "ILM to RPE 312 um", of a comparison
+ * "+12 um since 2026-05-01"; or how far the search is. */
 void oct_view_thickness_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
+
+/* What stands in the slice's place while exams are compared. */
+void oct_view_follow_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
 /* B-scans a second when it plays: the recording's own, but 60 at most. */
 double oct_view_playback_rate_hz(const struct oct_view_playback *playback);

@@ -11,7 +11,7 @@ void oct_view_worklist_finish(struct oct_view_worklist *w)
 {
     free(w->all);
     w->all = NULL;
-    w->n = w->first = w->chosen = 0;
+    w->rows = (struct oct_view_list){.n = 0};
 }
 
 void oct_view_worklist_open(struct oct_view_model *model)
@@ -86,41 +86,18 @@ void oct_view_worklist_take(struct oct_view_worklist *w, const char *json, size_
         w->all = calloc(OCT_VIEW_MOST_APPOINTMENTS, sizeof(*w->all));
     cJSON_ArrayForEach(one, list)
     {
-        if (w->all && w->n < OCT_VIEW_MOST_APPOINTMENTS && cJSON_IsObject(one))
-            read_appointment(one, &w->all[w->n++]);
+        if (w->all && w->rows.n < OCT_VIEW_MOST_APPOINTMENTS && cJSON_IsObject(one))
+            read_appointment(one, &w->all[w->rows.n++]);
     }
     cJSON_Delete(list);
 }
 
 /* ---- choosing ---- */
 
-void oct_view_worklist_scroll(struct oct_view_model *model, int by, unsigned n_rows)
-{
-    struct oct_view_worklist *w = &model->worklist;
-    const int last = w->n > n_rows ? (int)(w->n - n_rows) : 0, to = (int)w->first + by;
-    w->first = (unsigned)(to < 0 ? 0 : to > last ? last : to);
-}
-
-void oct_view_worklist_move(struct oct_view_model *model, int by, unsigned n_rows)
-{
-    struct oct_view_worklist *w = &model->worklist;
-    int to = (int)w->chosen + by;
-    if (w->n == 0)
-        return;
-    if (w->chosen == 0 && by != 0) /* the first, or the first in sight */
-        to = (int)w->first + 1;
-    to = to < 1 ? 1 : to > (int)w->n ? (int)w->n : to;
-    w->chosen = (unsigned)to;
-    if (w->chosen <= w->first)
-        w->first = w->chosen - 1;
-    else if (w->chosen > w->first + n_rows)
-        w->first = w->chosen - n_rows;
-}
-
 void oct_view_worklist_choose(struct oct_view_model *model, unsigned i)
 {
     struct oct_view_worklist *w = &model->worklist;
-    if (i >= w->n)
+    if (i >= w->rows.n)
         return;
     if (!w->all[i].is_readable) {
         oct_view_model_say(model, "this entry cannot be read: type a pseudonym");

@@ -5,6 +5,7 @@
 #define OCT_VIEWER_MODEL_WORKLIST_H
 
 #include "pipeline/base/err.h"
+#include "viewer/model/list.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,8 +33,7 @@ struct oct_view_worklist {
     enum oct_view_worklist_state state;
     char why[256];
     struct oct_view_appointment *all; /* owned */
-    unsigned n, first;                /* all of them; the first that is shown */
-    unsigned chosen;                  /* by keys, from 1; 0: none */
+    struct oct_view_list rows;
 
     /* The last one who was looked up; name "": nobody is known. */
     char pseudonym[128], name[OCT_VIEW_NAME_BYTES];
@@ -52,10 +52,6 @@ bool oct_view_worklist_is_shown(const struct oct_view_model *model);
 /* The list that octctl printed, JSON; or NULL, and why there is none. */
 void oct_view_worklist_take(struct oct_view_worklist *worklist, const char *json, size_t n_bytes,
                             const char *why);
-
-/* Chooses another row, `by` from the chosen one; scrolls, with so many rows in sight. */
-void oct_view_worklist_move(struct oct_view_model *model, int by, unsigned n_rows);
-void oct_view_worklist_scroll(struct oct_view_model *model, int by, unsigned n_rows);
 
 /* Wishes that octd records this one (from 0) under a new pseudonym, and closes the list. */
 void oct_view_worklist_choose(struct oct_view_model *model, unsigned i);

@@ -2,6 +2,7 @@
 
 #include "analysis/layers/layers.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 struct oct_play_layers {
@@ -72,6 +73,23 @@ const struct oct_sequence_layers *oct_play_layers_find(struct oct_play_layers *l
         .pixels = l->picture.pixels,
     };
     return oct_layer_sequence_run(l->sequence, &frame);
+}
+
+void oct_play_thickness(const struct oct_sequence_layers *found, double um,
+                        struct oct_view_enface map[OCT_N_MAPS], uint32_t row)
+{
+    static const enum oct_layer lower[OCT_N_MAPS] = {OCT_LAYER_RPE, OCT_LAYER_RNFL_GCL};
+    const float scale = isfinite(um) ? (float)um : 1;
+    for (unsigned i = 0; i < OCT_N_MAPS; i++) {
+        const struct oct_view_enface *e = &map[i];
+        float *to = e->value + (size_t)row * e->n_columns;
+        for (uint32_t c = 0; c < e->n_columns; c++) {
+            const uint64_t j = (uint64_t)c * e->n_lines / e->n_columns;
+            to[c] = found
+                        ? (found->position[lower[i]][j] - found->position[OCT_LAYER_ILM][j]) * scale
+                        : NAN;
+        }
+    }
 }
 
 const struct oct_picture_header *oct_play_layers_of(const struct oct_play_layers *l)

@@ -20,6 +20,11 @@ void oct_play_layers_destroy(struct oct_play_layers *layers); /* NULL is fine */
 /* The layers of B-scan v, until the next call; NULL: it was not recorded, or cannot be read. */
 const struct oct_sequence_layers *oct_play_layers_find(struct oct_play_layers *layers, uint32_t v);
 
+/* How thick the layers of a B-scan (NULL: it has none) are, into a row of both maps, which have its
+ * A-lines, or some. um: of a depth pixel; NaN: pixels. */
+void oct_play_thickness(const struct oct_sequence_layers *found, double um,
+                        struct oct_view_enface map[OCT_N_MAPS], uint32_t row);
+
 /* Number and time of the B-scan that was searched last, as the header of its picture. */
 const struct oct_picture_header *oct_play_layers_of(const struct oct_play_layers *layers);
 

@@ -9,6 +9,8 @@
 #include "pipeline/base/thread.h"
 #include "pipeline/volume/label.h"
 #include "viewer/model/model.h"
+#include "viewer/play/exams.h"
+#include "viewer/play/follow.h"
 #include "viewer/play/layers.h"
 #include "viewer/play/recorded.h"
 
@@ -35,14 +37,18 @@ struct oct_play_wants {
     uint64_t seen;                   /* the newest request of which the model has heard */
     struct oct_view_relabel relabel; /* that the thread has not begun */
     uint32_t bscan, slice_line;
-    bool layers; /* of the B-scan, and of all from above */
+    bool layers;     /* of the B-scan, and of all from above */
+    uint64_t exams;  /* rises when the folder is to be listed; 0: it is not */
+    uint64_t follow; /* the number of a comparison; 0: none */
+    char follow_path[OCT_VIEW_PATH_BYTES];
     bool gently; /* octd records: the disk is its own */
 };
 
 /* What was read and not taken. */
 struct oct_play_box {
     bool opened, refused, labelled, not_labelled;
-    bool picture_came, slice_came, enface_came, layers_came, thickness_came;
+    bool picture_came, slice_came, enface_came, layers_came, thickness_came, exams_came;
+    bool follow_came, before_came;
     struct oct_view_file file;
     struct oct_error why_not, why_no_label;
     char labelled_path[OCT_VIEW_PATH_BYTES];
@@ -52,6 +58,9 @@ struct oct_play_box {
     struct oct_view_enface enface;       /* of which it fills rows */
     struct oct_view_image layers;        /* of a B-scan, as octd's */
     struct oct_view_thickness thickness; /* of whose maps it fills rows */
+    struct oct_view_exam *exams;         /* [n_exams] that were read since */
+    unsigned n_exams, n_exam_files, n_no_exams;
+    struct oct_view_follow follow; /* of which `before` is swapped */
     struct oct_view_read read;
 };
 
@@ -80,6 +89,14 @@ struct oct_play {
     struct oct_play_layers *layers; /* NULL: none were wanted, or none can be found */
     bool has_layers, no_layers;     /* of the B-scan: */
     uint32_t layers_of;
+    char **names; /* [n_names] of the folder, of which next_name comes next */
+    unsigned n_names, next_name;
+    uint64_t done_exams; /* listings that were begun */
+    struct oct_play_follow *follow;
+    uint64_t done_follow; /* the comparison that was begun */
+    bool follows, has_before;
+    uint32_t before_of;
+    struct oct_view_picture before;
     bool looked_for_enface; /* in the file */
     uint32_t slice_line;
     float *values; /* room for an A-line, or for the means of a B-scan */
@@ -117,6 +134,12 @@ double oct_play_fill_share(const struct oct_play_fill *fill)
 
 /* ---- the recordings of a folder ---- */
 
+static bool is_hdf5(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return name[0] != '.' && dot && (strcmp(dot, ".h5") == 0 || strcmp(dot, ".hdf5") == 0);
+}
+
 /* What a walk through a folder finds about one name. */
 struct walk {
     const char *name;           /* the last part of the path */
@@ -137,8 +160,8 @@ static enum oct_err walk(struct walk *w, const char *path, struct oct_error *err
     else if (!entries)
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read this folder", folder);
     for (const struct dirent *entry; entries && (entry = readdir(entries));) {
-        const char *name = entry->d_name, *dot = strrchr(name, '.');
-        if (name[0] == '.' || !dot || (strcmp(dot, ".h5") != 0 && strcmp(dot, ".hdf5") != 0))
+        const char *name = entry->d_name;
+        if (!is_hdf5(name))
             continue;
         const int order = oct_paths_compare(name, w->name);
         const int nearer = w->nearest[0] ? oct_paths_compare(name, w->nearest) : -w->by;
@@ -184,10 +207,101 @@ static void notify(struct oct_play *p)
         p->notify(p->context);
 }
 
+/* ---- the folder by patient ---- */
+
+static void forget_names(struct oct_play *p)
+{
+    for (unsigned i = 0; i < p->n_names; i++)
+        free(p->names[i]);
+    free(p->names);
+    p->names = NULL;
+    p->n_names = p->next_name = 0;
+}
+
+/* Folder of the open file, with its '/'. */
+static void folder_of(const struct oct_play *p, char folder[OCT_VIEW_PATH_BYTES])
+{
+    const char *path = oct_play_recorded_file(p->recorded)->path, *slash = strrchr(path, '/');
+    snprintf(folder, OCT_VIEW_PATH_BYTES, "%.*s", slash ? (int)(slash + 1 - path) : 0, path);
+}
+
+static void list_names(struct oct_play *p)
+{
+    char folder[OCT_VIEW_PATH_BYTES];
+    unsigned room = 0;
+    folder_of(p, folder);
+    DIR *entries = opendir(folder[0] ? folder : ".");
+    forget_names(p);
+    for (const struct dirent *entry; entries && (entry = readdir(entries));) {
+        if (!is_hdf5(entry->d_name) || p->n_names == OCT_VIEW_MOST_EXAMS)
+            continue;
+        if (p->n_names == room) {
+            char **names = realloc(p->names, (2 * room + 64) * sizeof(char *));
+            if (!names)
+                break;
+            p->names = names;
+            room = 2 * room + 64;
+        }
+        p->names[p->n_names] = strdup(entry->d_name);
+        p->n_names += p->names[p->n_names] != NULL;
+    }
+    if (entries)
+        closedir(entries);
+    pthread_mutex_lock(&p->lock);
+    free(p->box.exams);
+    p->box.exams = NULL;
+    p->box.n_exams = p->box.n_no_exams = 0;
+    p->box.n_exam_files = p->n_names;
+    p->box.exams_came = true;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Lists the folder, or reads another of its files. False: all were read. */
+static bool serve_exams(struct oct_play *p, const struct oct_play_wants *wants)
+{
+    char folder[OCT_VIEW_PATH_BYTES];
+    if (wants->exams != p->done_exams) {
+        p->done_exams = wants->exams;
+        list_names(p);
+    }
+    if (p->next_name == p->n_names)
+        return false;
+    folder_of(p, folder);
+    struct oct_view_exam *exam = malloc(sizeof(*exam));
+    const bool is = exam && oct_play_exam_read(folder, p->names[p->next_name++], exam);
+    pthread_mutex_lock(&p->lock);
+    struct oct_view_exam *exams =
+        is ? realloc(p->box.exams, (p->box.n_exams + 1) * sizeof(*exams)) : NULL;
+    if (exams) {
+        p->box.exams = exams;
+        exams[p->box.n_exams++] = *exam;
+    } else {
+        p->box.n_no_exams++;
+    }
+    p->box.exams_came = true;
+    pthread_mutex_unlock(&p->lock);
+    free(exam);
+    const uint64_t now_ns = oct_clock_ns();
+    if (p->next_name == p->n_names || now_ns - p->shown_ns >= SHOW_NS) {
+        p->shown_ns = now_ns;
+        notify(p);
+    }
+    return true;
+}
+
 /* ---- the file ---- */
+
+static void close_follow(struct oct_play *p)
+{
+    oct_play_follow_close(p->follow);
+    oct_view_picture_finish(&p->before);
+    p->follow = NULL;
+    p->follows = p->has_before = false;
+}
 
 static void close_file(struct oct_play *p)
 {
+    close_follow(p);
     oct_play_layers_destroy(p->layers);
     oct_play_recorded_close(p->recorded);
     p->layers = NULL;
@@ -203,7 +317,9 @@ static void close_file(struct oct_play *p)
     pthread_mutex_lock(&p->lock);
     p->box.picture_came = p->box.slice_came = p->box.enface_came = false;
     p->box.layers_came = p->box.thickness_came = false;
+    p->box.follow_came = p->box.before_came = false;
     oct_view_thickness_finish(&p->box.thickness);
+    oct_view_follow_finish(&p->box.follow);
     oct_view_picture_finish(&p->box.picture);
     oct_view_picture_finish(&p->box.slice);
     oct_view_enface_resize(&p->box.enface, 0, 0);
@@ -441,22 +557,15 @@ static bool open_layers(struct oct_play *p)
 static void put_thickness(struct oct_play *p, const struct oct_sequence_layers *layers,
                           uint32_t row, uint32_t n_for)
 {
-    static const enum oct_layer lower[OCT_N_MAPS] = {OCT_LAYER_RPE, OCT_LAYER_RNFL_GCL};
-    const double um = oct_play_recorded_file(p->recorded)->axial_um;
-    const float scale = isfinite(um) ? (float)um : 1;
+    oct_play_thickness(layers, oct_play_recorded_file(p->recorded)->axial_um, p->box.thickness.map,
+                       row);
     for (unsigned i = 0; i < OCT_N_MAPS; i++) {
         struct oct_view_enface *e = &p->box.thickness.map[i];
-        float *to = e->value + (size_t)row * e->n_columns;
-        for (uint32_t c = 0; c < e->n_columns; c++) {
-            const uint64_t j = (uint64_t)c * e->n_lines / e->n_columns;
-            to[c] = layers ? (layers->position[lower[i]][j] - layers->position[OCT_LAYER_ILM][j]) *
-                                 scale
-                           : NAN;
-        }
+        float *from = e->value + (size_t)row * e->n_columns;
         e->serial++;
         e->row_serial[row] = e->serial;
         for (uint32_t k = 1; k < n_for; k++) {
-            memcpy(to + (size_t)k * e->n_columns, to, e->n_columns * sizeof(*to));
+            memcpy(from + (size_t)k * e->n_columns, from, e->n_columns * sizeof(*from));
             e->row_serial[row + k] = e->serial;
         }
     }
@@ -587,6 +696,96 @@ static bool serve_thickness(struct oct_play *p)
     return true;
 }
 
+/* ---- follow-up ---- */
+
+static void put_follow(struct oct_play *p, enum oct_view_follow_state state, double share,
+                       const struct oct_error *err)
+{
+    pthread_mutex_lock(&p->lock);
+    p->box.follow.state = state;
+    p->box.follow.share = share;
+    snprintf(p->box.follow.why, sizeof(p->box.follow.why), "%.190s", err ? err->text : "");
+    p->box.follow_came = true;
+    pthread_mutex_unlock(&p->lock);
+    notify(p);
+}
+
+/* The other exam is open and read: puts it onto the open one. */
+static void register_follow(struct oct_play *p)
+{
+    struct oct_view_follow found = {.is_on = false};
+    struct oct_error err = {.text = ""};
+    const enum oct_err e =
+        oct_play_follow_register(p->follow, &p->box.enface, p->box.thickness.map, &found, &err);
+    p->follows = e == OCT_OK;
+    pthread_mutex_lock(&p->lock);
+    struct oct_view_follow *f = &p->box.follow;
+    for (unsigned i = 0; i < OCT_N_MAPS; i++) {
+        const struct oct_view_enface before = f->change[i];
+        f->change[i] = found.change[i];
+        found.change[i] = before;
+        f->mean_change[i] = found.mean_change[i];
+    }
+    memcpy(f->shift_um, found.shift_um, sizeof(f->shift_um));
+    f->score = found.score;
+    pthread_mutex_unlock(&p->lock);
+    oct_view_follow_finish(&found);
+    put_follow(p, e ? OCT_FOLLOW_FAILED : OCT_FOLLOW_FOUND, 1, e ? &err : NULL);
+}
+
+/* Of the shown B-scan, by the other exam. */
+static void serve_before(struct oct_play *p, uint32_t bscan)
+{
+    uint32_t at = 0;
+    const bool has = oct_play_follow_bscan(p->follow, bscan, &at, &p->before);
+    p->has_before = true;
+    p->before_of = bscan;
+    pthread_mutex_lock(&p->lock);
+    if (has)
+        oct_view_picture_swap(&p->box.follow.before, &p->before);
+    p->box.follow.has_before = has;
+    p->box.follow.before_of = bscan;
+    p->box.follow.bscan = at;
+    p->box.before_came = true;
+    pthread_mutex_unlock(&p->lock);
+    notify(p);
+}
+
+/* Opens the other exam, reads of it for a while, or shows its B-scan. False: nothing is to do. */
+static bool serve_follow(struct oct_play *p, const struct oct_play_wants *wants)
+{
+    struct oct_error err = {.text = ""};
+    double share = 0;
+    if (wants->follow != p->done_follow) {
+        close_follow(p);
+        p->done_follow = wants->follow;
+        const enum oct_err e = oct_play_follow_open(&p->follow, wants->follow_path, p->config,
+                                                    oct_play_recorded_file(p->recorded), &err);
+        put_follow(p, e ? OCT_FOLLOW_FAILED : OCT_FOLLOW_READS, 0, &err);
+        return true;
+    }
+    if (!p->follow)
+        return false;
+    if (p->follows) {
+        if (p->has_before && p->before_of == wants->bscan)
+            return false;
+        serve_before(p, wants->bscan);
+        return true;
+    }
+    const uint64_t end_ns = oct_clock_ns() + PORTION_NS;
+    bool goes_on = true;
+    while (goes_on && oct_clock_ns() < end_ns)
+        goes_on = oct_play_follow_read(p->follow, &share);
+    if (goes_on) {
+        put_follow(p, OCT_FOLLOW_READS, share, NULL);
+        return true;
+    }
+    register_follow(p);
+    if (!p->follows)
+        close_follow(p);
+    return true;
+}
+
 /* ---- the thread ---- */
 
 /* Does one thing. False: there is nothing to do. A label comes first: another file that was asked
@@ -611,6 +810,10 @@ static bool serve(struct oct_play *p, const struct oct_play_wants *wants)
         serve_layers(p, wants->bscan);
         return true;
     }
+    if (wants->exams && serve_exams(p, wants))
+        return true;
+    if (p->follows && wants->follow == p->done_follow && serve_follow(p, wants))
+        return true;
     if (wants->slice_line != p->slice_line) {
         p->slice_line = wants->slice_line;
         oct_play_fill_begin(&p->slice, slice_columns(oct_play_recorded_file(p->recorded)));
@@ -622,7 +825,8 @@ static bool serve(struct oct_play *p, const struct oct_play_wants *wants)
     if (wants->gently && p->looked_for_enface)
         return false;
     if (p->enface.n_done == p->enface.n)
-        return wants->layers && serve_thickness(p);
+        return (wants->layers && serve_thickness(p)) ||
+               (wants->layers && wants->follow && serve_follow(p, wants));
     if (p->looked_for_enface)
         serve_fill(p, &p->enface, read_row);
     else
@@ -657,6 +861,7 @@ static void *oct_play_read(void *context)
     if (oct_play_relabels(&wants.relabel))
         serve_label(p, &wants);
     close_file(p);
+    forget_names(p);
     return NULL;
 }
 
@@ -666,6 +871,7 @@ static void free_play(struct oct_play *p)
 {
     oct_view_enface_finish(&p->box.enface);
     oct_view_image_finish(&p->box.layers);
+    free(p->box.exams);
     pthread_cond_destroy(&p->asked);
     pthread_cond_destroy(&p->answered);
     pthread_mutex_destroy(&p->lock);
@@ -742,10 +948,15 @@ static void take_wants(struct oct_play *p, struct oct_view_model *model)
     w->bscan = playback->wanted;
     w->slice_line = playback->slice_line;
     w->layers = oct_view_playback_has_layers(model);
+    w->exams = oct_view_exams_are_shown(model) ? model->exams.asked : 0;
+    w->follow = playback->follow.is_on ? playback->follow.number : 0;
+    if (w->follow && w->follow != before.follow)
+        memcpy(w->follow_path, playback->follow.path, sizeof(w->follow_path));
     w->gently = model->daemon.reachable && model->daemon.record.active;
     if (take_relabel(w, &playback->relabel) || before.request.number != w->request.number ||
         before.bscan != w->bscan || before.slice_line != w->slice_line ||
-        before.layers != w->layers || before.gently != w->gently)
+        before.layers != w->layers || before.exams != w->exams || before.follow != w->follow ||
+        before.gently != w->gently)
         wake(p);
 }
 
@@ -812,13 +1023,50 @@ static void copy_thickness(const struct oct_view_thickness *from, struct oct_vie
     memcpy(to->etdrs, from->etdrs, sizeof(to->etdrs));
 }
 
+static void copy_exams(struct oct_play_box *b, struct oct_view_exams *to)
+{
+    to->n_files = b->n_exam_files;
+    to->n_others = b->n_no_exams;
+    oct_view_exams_add(to, b->exams, b->n_exams);
+    free(b->exams);
+    b->exams = NULL;
+    b->n_exams = 0;
+}
+
+#define LEAST_CHANGE_UM 20.0 /* at the ends of the colours */
+
+static void copy_follow(struct oct_play_box *b, struct oct_view_follow *to)
+{
+    const struct oct_view_follow *from = &b->follow;
+    to->state = from->state;
+    to->share = from->share;
+    memcpy(to->why, from->why, sizeof(to->why));
+    memcpy(to->shift_um, from->shift_um, sizeof(to->shift_um));
+    memcpy(to->mean_change, from->mean_change, sizeof(to->mean_change));
+    to->score = from->score;
+    for (unsigned i = 0; i < OCT_N_MAPS && from->state == OCT_FOLLOW_FOUND; i++) {
+        struct oct_view_enface *e = &to->change[i];
+        copy_enface(&from->change[i], e);
+        e->hi = fmax(LEAST_CHANGE_UM, fmax(fabs(e->lo), fabs(e->hi)));
+        e->lo = -e->hi;
+    }
+    if (b->before_came) {
+        to->has_before = from->has_before;
+        to->before_of = from->before_of;
+        to->bscan = from->bscan;
+        if (from->has_before)
+            oct_view_picture_swap(&to->before, &b->follow.before);
+        to->serial++;
+    }
+}
+
 /* What was read of the file that the model shows. Under the lock. */
 static bool send_pictures(struct oct_play *p, struct oct_view_model *model)
 {
     struct oct_view_playback *playback = &model->playback;
     struct oct_play_box *b = &p->box;
-    const bool came =
-        b->picture_came || b->slice_came || b->enface_came || b->layers_came || b->thickness_came;
+    const bool came = b->picture_came || b->slice_came || b->enface_came || b->layers_came ||
+                      b->thickness_came || b->exams_came || b->follow_came || b->before_came;
     if (!playback->active || p->wants.seen != p->opened_number)
         return false;
     if (b->picture_came)
@@ -840,7 +1088,11 @@ static bool send_pictures(struct oct_play *p, struct oct_view_model *model)
     if (b->thickness_came)
         copy_thickness(&b->thickness, &playback->thickness);
     b->picture_came = b->slice_came = b->enface_came = false;
-    b->layers_came = b->thickness_came = false;
+    if (b->exams_came)
+        copy_exams(b, &model->exams);
+    if ((b->follow_came || b->before_came) && p->wants.follow == p->done_follow)
+        copy_follow(b, &playback->follow);
+    b->layers_came = b->thickness_came = b->exams_came = b->follow_came = b->before_came = false;
     return came;
 }
 
